@@ -15,6 +15,7 @@ import (
 	"repute/contracts"
 	"repute/indexer/node"
 	"repute/indexer/node/jsonrpc"
+	"repute/indexer/verify/witness"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/verifydb"
@@ -148,9 +149,9 @@ type part struct {
 // comparePart compares a part at the newest final block, or at the newest stored one when no
 // witness has the state of the final block any more.
 func (v *Verifier) comparePart(ctx context.Context, at verifydb.Standing, p *part) error {
-	err := v.withWitness(func(n *node.Node) error { return v.compareAt(ctx, n, at.Pin, p) })
+	err := v.witnesses.First(func(n *node.Node) error { return v.compareAt(ctx, n, at.Pin, p) })
 	if errors.Is(err, node.ErrNoState) && at.Newest.Number > at.Pin.Number {
-		err = v.withWitness(func(n *node.Node) error { return v.compareAt(ctx, n, at.Newest, p) })
+		err = v.witnesses.First(func(n *node.Node) error { return v.compareAt(ctx, n, at.Newest, p) })
 	}
 	if err != nil {
 		return fmt.Errorf("compare agents from %d on: %w", p.from, err)
@@ -162,7 +163,7 @@ func (v *Verifier) comparePart(ctx context.Context, at verifydb.Standing, p *par
 // every block up to then is proven: a witness that repeats what is stored must not verify it
 // alone. What no other host can answer is not verified.
 func (v *Verifier) compareTwice(ctx context.Context, at verifydb.Standing, p *part) ([]gap, error) {
-	others := v.othersThan(p.by)
+	others := v.witnesses.OthersThan(p.by)
 	if len(others) == 0 {
 		return nil, nil
 	}
@@ -170,7 +171,7 @@ func (v *Verifier) compareTwice(ctx context.Context, at verifydb.Standing, p *pa
 	if err != nil || len(proofs) > 0 && proofs[0].Proves(repute.BlockRange{From: v.chain.StartBlock, To: p.at.Number}) {
 		return nil, err
 	}
-	last := error(ErrNothingNew)
+	last := witness.ErrNone
 	for _, n := range others {
 		second := part{first: p.first, from: p.from, only: p.only}
 		if last = v.compareAt(ctx, n, p.at, &second); last != nil {
@@ -228,7 +229,7 @@ func (v *Verifier) compareAt(ctx context.Context, n *node.Node, at repute.Block,
 }
 
 func (v *Verifier) comparer(n *node.Node, at repute.Block) *comparer {
-	return &comparer{chain: v.chain, views: v.views, node: n, at: at, spend: v.spend, unanswered: map[string]error{}}
+	return &comparer{chain: v.chain, views: v.views, node: n, at: at, spend: v.witnesses.Spend, unanswered: map[string]error{}}
 }
 
 // askAll asks the planned questions, and then those about single ratings.
@@ -271,7 +272,7 @@ func (v *Verifier) askRatings(ctx context.Context, c *comparer, d detail) error 
 
 // count compares the number of stored agents with the counter in the registry's storage.
 func (v *Verifier) count(ctx context.Context, c *comparer) error {
-	if err := v.spend(ctx, 1); err != nil {
+	if err := v.witnesses.Spend(ctx, 1); err != nil {
 		return err
 	}
 	slot, err := c.node.Storage(ctx, c.at, v.chain.Identity, contracts.AgentCountSlot())
@@ -393,7 +394,7 @@ func (v *Verifier) vote(ctx context.Context, at verifydb.Standing, h gap, finder
 	if finder != nil {
 		heard[finder.Host()] = true
 	}
-	for _, n := range v.witnesses() {
+	for _, n := range v.witnesses.Nodes() {
 		if heard[n.Host()] {
 			continue
 		}
@@ -416,7 +417,7 @@ func (v *Verifier) vote(ctx context.Context, at verifydb.Standing, h gap, finder
 		last = err
 	}
 	if others == (votes{}) {
-		return others, cmp.Or(last, error(ErrNothingNew))
+		return others, cmp.Or(last, witness.ErrNone)
 	}
 	others.yes += said
 	return others, nil

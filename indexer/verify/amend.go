@@ -36,7 +36,7 @@ func (v *Verifier) correctHash(ctx context.Context, l store.Lease, number uint64
 	if err != nil {
 		return judgement{}, err
 	}
-	h := inquiry{v: v, nodes: v.witnesses(), number: number, stored: stored}
+	h := inquiry{v: v, nodes: v.witnesses.Nodes(), number: number, stored: stored}
 	j, err := h.judge(ctx)
 	if err != nil {
 		return j, err

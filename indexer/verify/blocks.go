@@ -64,11 +64,11 @@ func (w *window) toJudge(r repute.BlockRange) []uint64 {
 func (v *Verifier) readWindow(ctx context.Context, r repute.BlockRange) (window, error) {
 	var w window
 	numbers := upTo(r.From, r.To)
-	headers, by, err := v.sealed(ctx, numbers)
+	headers, by, err := v.witnesses.Headers(ctx, numbers)
 	if err != nil {
 		return w, err
 	}
-	if w.suspects, err = v.confirmHeaders(ctx, headers, by); err != nil {
+	if w.suspects, err = v.witnesses.ConfirmHeaders(ctx, headers, by); err != nil {
 		return w, err
 	}
 	known, err := verifydb.Headers(ctx, v.db, v.chain.ID, numbers)
@@ -108,8 +108,8 @@ func (v *Verifier) rereadDenied(ctx context.Context, headers []node.Sealed, stor
 		return nil
 	}
 	var again []node.Sealed
-	err := v.withOther(func(n *node.Node) (err error) {
-		again, err = v.sealedOf(ctx, n, numbers)
+	err := v.witnesses.Last(func(n *node.Node) (err error) {
+		again, err = v.witnesses.HeadersOf(ctx, n, numbers)
 		return err
 	})
 	for i := range again {
@@ -253,11 +253,11 @@ func (v *Verifier) askAgain(ctx context.Context, logs []types.Log) ([]uint64, er
 			asked, hashes = append(asked, n), append(hashes, h.Hash)
 		}
 	}
-	if err := v.spend(ctx, len(hashes)); err != nil {
+	if err := v.witnesses.Spend(ctx, len(hashes)); err != nil {
 		return nil, err
 	}
 	var answers [][]types.Log
-	err = v.withWitness(func(n *node.Node) (err error) {
+	err = v.witnesses.First(func(n *node.Node) (err error) {
 		answers, err = n.LogsOf(ctx, hashes, v.decoder.Addresses)
 		return err
 	})
@@ -324,7 +324,7 @@ func (v *Verifier) allLogs(ctx context.Context, r repute.BlockRange) ([]types.Lo
 	const piece = 97
 	s := search{addresses: v.decoder.Addresses}
 	var found []types.Log
-	err := v.withWitness(func(n *node.Node) (err error) {
+	err := v.witnesses.First(func(n *node.Node) (err error) {
 		found, err = v.match(ctx, n, s, r, piece, searchCalls)
 		return err
 	})

@@ -223,7 +223,7 @@ func (c *check) state(ctx context.Context) error {
 	}
 	end := repute.Block{Number: c.result.Blocks.To}
 	for p := (part{first: true}); ; p = (part{from: p.next}) {
-		err := c.v.withWitness(func(n *node.Node) error { return c.v.compareAt(ctx, n, end, &p) })
+		err := c.v.witnesses.First(func(n *node.Node) error { return c.v.compareAt(ctx, n, end, &p) })
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

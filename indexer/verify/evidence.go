@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"repute/indexer/node"
+	"repute/indexer/verify/witness"
 )
 
 const (
@@ -40,11 +41,11 @@ func (v *Verifier) judgeConnected(ctx context.Context, blocks []node.Sealed, sto
 	var work errgroup.Group
 	work.SetLimit(judgedAtOnce)
 	for _, i := range unsettled(out) {
-		if hosts(v.witnesses()) == 1 && out[i].err == nil && out[i].settled() {
+		if witness.Hosts(v.witnesses.Nodes()) == 1 && out[i].err == nil && out[i].settled() {
 			continue // no other host can show more
 		}
 		work.Go(func() error {
-			h := inquiry{v: v, nodes: v.witnesses(), number: blocks[i].Number, block: blocks[i].Block, stored: stored[blocks[i].Number]}
+			h := inquiry{v: v, nodes: v.witnesses.Nodes(), number: blocks[i].Number, block: blocks[i].Block, stored: stored[blocks[i].Number]}
 			if blocks[i].Recomputed {
 				h.agreed = &blocks[i]
 			}
@@ -93,11 +94,11 @@ func (v *Verifier) byReceipts(ctx context.Context, blocks []node.Sealed, stored 
 
 // receipts asks one witness after the other for the receipts of some blocks.
 func (v *Verifier) receipts(ctx context.Context, blocks []node.Sealed) (evidence []node.Evidence, errs []error, err error) {
-	if hosts(v.witnesses()) > 1 && !slices.ContainsFunc(blocks, func(s node.Sealed) bool { return s.Recomputed }) {
+	if witness.Hosts(v.witnesses.Nodes()) > 1 && !slices.ContainsFunc(blocks, func(s node.Sealed) bool { return s.Recomputed }) {
 		return nil, nil, errForeign // they would prove nothing, and the logs of two hosts do
 	}
-	err = v.withWitness(func(n *node.Node) (err error) {
-		if err := v.spend(ctx, 1); err != nil {
+	err = v.witnesses.First(func(n *node.Node) (err error) {
+		if err := v.witnesses.Spend(ctx, 1); err != nil {
 			return err
 		}
 		evidence, errs, err = n.ReceiptsOf(ctx, blocks)
@@ -113,8 +114,8 @@ func (v *Verifier) receipts(ctx context.Context, blocks []node.Sealed) (evidence
 // two hosts show what is stored and no other witness shows anything else. It settles no block
 // that needs receipts.
 func (v *Verifier) byHosts(ctx context.Context, blocks []node.Sealed, stored map[uint64][]types.Log, out []blockResult, open []int) {
-	nodes := apart(v.witnesses())
-	if len(open) == 0 || hosts(nodes) < 2 {
+	nodes := witness.Apart(v.witnesses.Nodes())
+	if len(open) == 0 || witness.Hosts(nodes) < 2 {
 		return
 	}
 	showing, others := make([]map[string]bool, len(open)), make([]bool, len(open))
@@ -123,7 +124,7 @@ func (v *Verifier) byHosts(ctx context.Context, blocks []node.Sealed, stored map
 		hashes[i], showing[i] = blocks[place].Hash, map[string]bool{}
 	}
 	for _, n := range nodes[:min(len(nodes), heard)] {
-		if v.spend(ctx, (len(open)+receiptsAtOnce-1)/receiptsAtOnce) != nil {
+		if v.witnesses.Spend(ctx, (len(open)+receiptsAtOnce-1)/receiptsAtOnce) != nil {
 			return
 		}
 		answers, err := n.LogsOf(ctx, hashes, v.decoder.Addresses)

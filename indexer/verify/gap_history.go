@@ -59,10 +59,10 @@ func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at verifydb.S
 
 // readPart stores what one range holds and the store does not.
 func (v *Verifier) readPart(ctx context.Context, l store.Lease, at verifydb.Standing, s search, r repute.BlockRange) error {
-	if err := v.spend(ctx, 1); err != nil {
+	if err := v.witnesses.Spend(ctx, 1); err != nil {
 		return err
 	}
-	return v.withWitness(func(n *node.Node) error {
+	return v.witnesses.First(func(n *node.Node) error {
 		logs, err := n.Matching(ctx, r, s.addresses, s.topics)
 		if err != nil {
 			return err

@@ -55,7 +55,7 @@ func (v *Verifier) locate(ctx context.Context, at verifydb.Standing, h gap) ([]j
 func (v *Verifier) query(ctx context.Context, h gap, r repute.BlockRange) ([]judgement, error) {
 	var last error
 	looked := map[uint64]bool{}
-	for _, n := range v.witnesses() {
+	for _, n := range v.witnesses.Nodes() {
 		for _, s := range searches(v.chain, h) {
 			for _, most := range []uint64{r.To - r.From + 1, (r.To-r.From)/16 + 1} {
 				found, err := v.match(ctx, n, s, r, most, effort(searchCalls, leastQueries, h.Tries))
@@ -85,7 +85,7 @@ func (v *Verifier) match(ctx context.Context, n *node.Node, s search, r repute.B
 	var found []types.Log
 	from := r.From
 	for range calls {
-		if err := v.spend(ctx, 1); err != nil {
+		if err := v.witnesses.Spend(ctx, 1); err != nil {
 			return found, err
 		}
 		part := repute.BlockRange{From: from, To: min(r.To, from+most-1)}
@@ -116,7 +116,7 @@ func (v *Verifier) match(ctx context.Context, n *node.Node, s search, r repute.B
 // states below it and different ones from it on, it holds a log that is missing.
 // False where no witness keeps such old states.
 func (v *Verifier) bisect(ctx context.Context, h gap, r repute.BlockRange) (repute.BlockRange, bool) {
-	for _, n := range v.witnesses() {
+	for _, n := range v.witnesses.Nodes() {
 		low, high := r.From, r.To // equal below low, different at high
 		ok := true
 		for low < high && ok {
@@ -160,7 +160,7 @@ func (v *Verifier) scan(ctx context.Context, h gap, r repute.BlockRange) ([]judg
 	low := r.From
 	for to := r.To; ; to -= v.opts.Window {
 		from := max(low, to-min(to, v.opts.Window-1))
-		headers, _, err := v.sealed(ctx, upTo(from, to))
+		headers, _, err := v.witnesses.Headers(ctx, upTo(from, to))
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/indexer/node/jsonrpc"
+	"repute/indexer/verify/witness"
 	"repute/store/verifydb"
 )
 
@@ -52,7 +53,7 @@ func (v *Verifier) judge(ctx context.Context, number uint64) (judgement, error) 
 	if err != nil {
 		return judgement{}, err
 	}
-	h := inquiry{v: v, nodes: v.witnesses(), number: number, block: known[number], stored: stored}
+	h := inquiry{v: v, nodes: v.witnesses.Nodes(), number: number, block: known[number], stored: stored}
 	return h.judge(ctx)
 }
 
@@ -78,7 +79,7 @@ func (h *inquiry) judge(ctx context.Context) (judgement, error) {
 	}
 	var words []answer
 	agreeing := map[string]bool{} // hosts that show what is stored
-	last := error(ErrNothingNew)  // no witness
+	last := witness.ErrNone
 	for _, n := range h.nodes {
 		e, why, err := h.v.evidence(ctx, n, block)
 		if why != nil {
@@ -135,7 +136,7 @@ func (h *inquiry) agrees(ctx context.Context, e *node.Evidence) error {
 		return err
 	case c.Hash != e.Hash:
 		return fmt.Errorf("block %d: %w", h.number, node.ErrMoved)
-	case e.Txs != nil && hosts(h.nodes) > 1 && !slices.Equal(e.Txs, c.Txs):
+	case e.Txs != nil && witness.Hosts(h.nodes) > 1 && !slices.Equal(e.Txs, c.Txs):
 		return &jsonrpc.AnswerError{What: fmt.Sprintf("other transactions in block %d than the others have", h.number)}
 	}
 	if !e.Proven {
@@ -153,8 +154,8 @@ func (h *inquiry) canonical(ctx context.Context) (*node.Sealed, error) {
 	}
 	var shown []node.Sealed
 	var by []string // hosts
-	last := error(ErrNothingNew)
-	for _, n := range apart(h.nodes)[:min(len(h.nodes), heard)] {
+	last := witness.ErrNone
+	for _, n := range witness.Apart(h.nodes)[:min(len(h.nodes), heard)] {
 		s, err := h.v.headerOf(ctx, n, h.number)
 		if err != nil {
 			if last = err; ctx.Err() != nil {
@@ -162,7 +163,7 @@ func (h *inquiry) canonical(ctx context.Context) (*node.Sealed, error) {
 			}
 			continue
 		}
-		switch same := slices.IndexFunc(shown, func(o node.Sealed) bool { return sameHeader(&o, &s) }); {
+		switch same := slices.IndexFunc(shown, func(o node.Sealed) bool { return witness.SameHeader(&o, &s) }); {
 		case same < 0:
 			shown, by = append(shown, s), append(by, n.Host())
 		case by[same] != n.Host():
@@ -176,8 +177,8 @@ func (h *inquiry) canonical(ctx context.Context) (*node.Sealed, error) {
 	case len(shown) == 0:
 		return nil, last
 	case len(shown) > 1:
-		return nil, fmt.Errorf("block %d: %w", h.number, errDisagree)
-	case h.block.Hash == (common.Hash{}) && hosts(h.nodes) > 1:
+		return nil, fmt.Errorf("block %d: %w", h.number, witness.ErrDisagree)
+	case h.block.Hash == (common.Hash{}) && witness.Hosts(h.nodes) > 1:
 		// Nothing stored names the block, so that one liar could make it up.
 		return nil, fmt.Errorf("only one host shows block %d: %w", h.number, last)
 	}
@@ -189,15 +190,8 @@ func (h *inquiry) canonical(ctx context.Context) (*node.Sealed, error) {
 // a block that no receipts prove.
 const heard = 3
 
-// errDisagree: the witnesses have different blocks at the same height.
-var errDisagree = errors.New("the nodes disagree about the block")
-
-func sameHeader(a, b *node.Sealed) bool {
-	return a.Hash == b.Hash && a.Parent == b.Parent && a.Time.Equal(b.Time) && slices.Equal(a.Txs, b.Txs)
-}
-
 func (v *Verifier) headerOf(ctx context.Context, n *node.Node, number uint64) (node.Sealed, error) {
-	if err := v.spend(ctx, 1); err != nil {
+	if err := v.witnesses.Spend(ctx, 1); err != nil {
 		return node.Sealed{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
@@ -214,11 +208,11 @@ func (v *Verifier) headerOf(ctx context.Context, n *node.Node, number uint64) (n
 func (v *Verifier) evidence(ctx context.Context, n *node.Node, block repute.Block) (e node.Evidence, why, err error) {
 	ctx, cancel := context.WithTimeout(ctx, receiptsTimeout)
 	defer cancel()
-	e, err = n.Receipts(ctx, block, v.spend)
+	e, err = n.Receipts(ctx, block, v.witnesses.Spend)
 	if err == nil || errors.Is(err, node.ErrMoved) {
 		return e, nil, err
 	}
-	if err := v.spend(ctx, 1); err != nil {
+	if err := v.witnesses.Spend(ctx, 1); err != nil {
 		return node.Evidence{}, nil, err
 	}
 	logs, failed := n.LogsOf(ctx, []common.Hash{block.Hash}, v.decoder.Addresses)
@@ -253,7 +247,7 @@ func (h *inquiry) unproven(words []answer) judgement {
 		}
 	}
 	j := h.v.weigh(anyone, h.stored)
-	if hosts(h.nodes) == 1 {
+	if witness.Hosts(h.nodes) == 1 {
 		return j
 	}
 	j.claimed, j.absent = j.absent, h.v.weigh(shared, h.stored).absent

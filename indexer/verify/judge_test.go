@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/indexer/node"
+	"repute/indexer/verify/witness"
 	"repute/internal/rpctest"
 	"repute/store"
 )
@@ -181,7 +182,7 @@ func TestDisagreementAboutABlockIsAnError(t *testing.T) {
 	honest := newNode(t, c, node.Options{})
 	indexFrom(t, db, chainOf(c), honest)
 	v := verifierOf(db, chainOf(c), nodeAt(t, other.URL), honest)
-	if _, err := v.judge(t.Context(), 3); !errors.Is(err, errDisagree) {
+	if _, err := v.judge(t.Context(), 3); !errors.Is(err, witness.ErrDisagree) {
 		t.Errorf("an empty block that two witnesses name differently: %v", err)
 	}
 	v = verifierOf(db, chainOf(c), nodeAt(t, other.URL), honest, nodeAt(t, rpctest.NewProxyAt(t, "127.0.0.3", c.URL()).URL))
@@ -236,8 +237,8 @@ func TestPortsOfOneHostAreOneWitness(t *testing.T) {
 	indexFrom(t, db, chainOf(c), nodeAt(t, honest.URL))
 	want := dump(t, db)
 	v := verifierOf(db, chainOf(c), nodeAt(t, one.URL), nodeAt(t, port.URL), nodeAt(t, honest.URL))
-	if nodes := apart(v.witnesses()); nodes[1].Host() != "127.0.0.1" || len(nodes) != 3 || hosts(nodes) != 2 {
-		t.Errorf("%s is the second of %d witnesses of %d hosts", nodes[1].Host(), len(nodes), hosts(nodes))
+	if nodes := witness.Apart(v.witnesses.Nodes()); nodes[1].Host() != "127.0.0.1" || len(nodes) != 3 || witness.Hosts(nodes) != 2 {
+		t.Errorf("%s is the second of %d witnesses of %d hosts", nodes[1].Host(), len(nodes), witness.Hosts(nodes))
 	}
 	calmDown(t, v)
 	wantSame(t, dump(t, db), want)
@@ -250,7 +251,7 @@ func TestPortsOfOneHostAreOneWitness(t *testing.T) {
 		}
 	}
 	one.Lie, port.Lie, honest.Lie = lie, lie, nil
-	if _, err := v.judge(t.Context(), 3); !errors.Is(err, errDisagree) {
+	if _, err := v.judge(t.Context(), 3); !errors.Is(err, witness.ErrDisagree) {
 		t.Errorf("a block that two hosts name differently: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/indexer/node"
+	"repute/indexer/verify/witness"
 	"repute/store"
 	"repute/store/verifydb"
 )
@@ -28,16 +29,16 @@ type proving struct {
 // proveWindow compares a window of blocks, of which the newest has the given hash, from the
 // newest down, and saves the blocks that it has compared.
 func (v *Verifier) proveWindow(ctx context.Context, l store.Lease, at verifydb.Standing, r repute.BlockRange, hash common.Hash) error {
-	headers, by, err := v.connectedHeaders(ctx, r, hash)
+	headers, by, err := v.witnesses.Connected(ctx, upTo(r.From, r.To), hash)
 	if err != nil {
 		return err
 	}
 	if r.To == at.Pin.Number {
-		if err := v.confirmNewest(ctx, headers[len(headers)-1], by); err != nil {
+		if err := v.witnesses.ConfirmNewest(ctx, headers[len(headers)-1], by); err != nil {
 			return err
 		}
 	}
-	odd, err := v.confirmedTwice(ctx, headers, by)
+	odd, err := v.witnesses.ConfirmedTwice(ctx, headers, by)
 	if err != nil {
 		return err
 	}
@@ -191,7 +192,7 @@ func (p *proving) save(ctx context.Context, from uint64) error {
 // index, or of an endpoint that may answer later.
 func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at verifydb.Standing, j blockResult) (proven bool, why, err error) {
 	if j.err != nil {
-		if !ofEndpoints(ctx, j.err) || node.WaitingHelps(j.err) || errors.Is(j.err, ErrNothingNew) {
+		if !ofEndpoints(ctx, j.err) || node.WaitingHelps(j.err) || errors.Is(j.err, witness.ErrNone) {
 			return false, nil, j.err
 		}
 		v.log.Warn("block not proven", "block", j.number, "error", j.err)

@@ -133,7 +133,7 @@ func TestBusyBlocksAreCheap(t *testing.T) {
 	if s := status(t, db).Completeness; s.Status != repute.Complete || s.VerifiedTo != c.Head().Number()-2 {
 		t.Fatalf("%+v", s)
 	}
-	const most = 2_000/receiptsAtOnce + 2_000/headersAtOnce + 40
+	const most = 2_000/receiptsAtOnce + 2_000/50 + 40
 	if requests, receipts := d.Requests()-before, d.Count("eth_getBlockReceipts"); requests > most || receipts > 2_001 {
 		t.Errorf("%d requests, %d receipts, want at most %d and one for each block", requests, receipts, most)
 	}
@@ -354,19 +354,19 @@ func TestRateFollowsRefusals(t *testing.T) {
 	t.Parallel()
 	c := rpctest.New(t, rpctest.Options{})
 	v := New(nil, chainOf(c), func() []*node.Node { return nil }, Options{Rate: 20})
-	v.adapt(&jsonrpc.AnswerError{What: "nothing to do with rates"})
-	if v.limiter.Limit() != 20 {
-		t.Errorf("%v after another failure", v.limiter.Limit())
+	v.witnesses.Adapt(&jsonrpc.AnswerError{What: "nothing to do with rates"})
+	if v.witnesses.Rate() != 20 {
+		t.Errorf("%v after another failure", v.witnesses.Rate())
 	}
 	c.Inject(rpctest.On("eth_getBlockByNumber", rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32005, Message: "rate limit exceeded"}})))
 	_, err := newNode(t, c, node.Options{}).SealedBlocks(t.Context(), []uint64{0})
-	if v.adapt(err); v.limiter.Limit() != 10 {
-		t.Errorf("%v after %v", v.limiter.Limit(), err)
+	if v.witnesses.Adapt(err); v.witnesses.Rate() != 10 {
+		t.Errorf("%v after %v", v.witnesses.Rate(), err)
 	}
 	for range 10 {
-		v.adapt(nil)
+		v.witnesses.Adapt(nil)
 	}
-	if v.limiter.Limit() != 20 {
-		t.Errorf("%v after it answers again", v.limiter.Limit())
+	if v.witnesses.Rate() != 20 {
+		t.Errorf("%v after it answers again", v.witnesses.Rate())
 	}
 }

@@ -60,11 +60,11 @@ func (v *Verifier) deployedEarlier(ctx context.Context) (early bool, err error) 
 	if knownEarlier(v.chain) {
 		return true, nil
 	}
-	if err := v.spend(ctx, 1); err != nil {
+	if err := v.witnesses.Spend(ctx, 1); err != nil {
 		return false, err
 	}
 	before := repute.Block{Number: v.chain.StartBlock - 1}
-	err = v.withWitness(func(n *node.Node) error {
+	err = v.witnesses.First(func(n *node.Node) error {
 		code, err := n.Code(ctx, before, v.chain.Identity)
 		early = len(code) > 0
 		return err

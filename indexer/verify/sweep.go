@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/indexer/verify/witness"
 	"repute/store"
 	"repute/store/verifydb"
 )
@@ -38,7 +39,7 @@ func (v *Verifier) sweepBlocks(ctx context.Context, l store.Lease, at verifydb.S
 	first := v.sweeps
 	v.sweeps++
 	for i := range work {
-		if err := work[(first+i)%len(work)](ctx); !errors.Is(err, ErrNothingNew) {
+		if err := work[(first+i)%len(work)](ctx); !nothingNew(err) {
 			return err
 		}
 	}
@@ -123,7 +124,7 @@ func (s *blockSweep) compare(ctx context.Context, t connectedRange) error {
 		r.From = max(r.From, r.To-most+1)
 	}
 	err := s.v.proveWindow(ctx, s.lease, s.at, r, t.hash)
-	if errors.Is(err, errNotConnected) && r.To == s.at.Pin.Number { // it is stored with a hash that no endpoint has
+	if errors.Is(err, witness.ErrNotConnected) && r.To == s.at.Pin.Number { // it is stored with a hash that no endpoint has
 		_, err = s.v.correctHash(ctx, s.lease, r.To)
 	}
 	if err != nil {

@@ -81,7 +81,7 @@ func (s *blockSweep) judgeAgain(ctx context.Context, numbers []uint64) (out outc
 	var refused error
 	defer func() {
 		if refused != nil {
-			s.v.adapt(refused)
+			s.v.witnesses.Adapt(refused)
 		}
 	}()
 	for _, j := range s.v.judgeSome(ctx, numbers) {
@@ -140,11 +140,11 @@ func newestUnproven(proofs []verifydb.BlockProof, below uint64, most int) (out [
 func (v *Verifier) reconnect(ctx context.Context, l store.Lease, j judgement) (bool, error) {
 	header := j.block
 	if !j.proven {
-		shown, by, err := v.sealed(ctx, []uint64{j.block.Number})
+		shown, by, err := v.witnesses.Headers(ctx, []uint64{j.block.Number})
 		if err != nil {
 			return false, err
 		}
-		twice, err := v.confirmedTwice(ctx, shown, by)
+		twice, err := v.witnesses.ConfirmedTwice(ctx, shown, by)
 		if err != nil || shown[0].Hash != j.block.Hash || !shown[0].Recomputed && !twice[j.block.Number] {
 			return false, err
 		}

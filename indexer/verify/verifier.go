@@ -3,26 +3,28 @@ package verify
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/time/rate"
 
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node"
-	"repute/indexer/node/jsonrpc"
+	"repute/indexer/verify/witness"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/verifydb"
 )
 
-// ErrNothingNew: there is nothing to verify now. It is no failure.
+// ErrNothingNew is returned when there is nothing to verify now. It is no failure.
 var ErrNothingNew = errors.New("nothing new to verify")
+
+// nothingNew reports whether an error means that there is nothing to do, or nobody to ask.
+func nothingNew(err error) bool {
+	return errors.Is(err, ErrNothingNew) || errors.Is(err, witness.ErrNone)
+}
 
 // Options of a Verifier. Zero values are replaced by the defaults named.
 type Options struct {
@@ -73,11 +75,10 @@ func (o Options) withDefaults() Options {
 type Verifier struct {
 	db        *store.DB
 	chain     repute.Chain
-	witnesses func() []*node.Node
+	witnesses *witness.Set
 	opts      Options
 	views     *contracts.Views
 	decoder   contracts.Decoder
-	limiter   *rate.Limiter
 	label     string
 	log       *slog.Logger
 
@@ -105,8 +106,8 @@ type Verifier struct {
 func New(db *store.DB, c repute.Chain, witnesses func() []*node.Node, o Options) *Verifier {
 	o = o.withDefaults()
 	c.StartBlock = max(c.StartBlock, 1)
-	v := &Verifier{db: db, chain: c, witnesses: witnesses, opts: o, views: contracts.NewViews(), decoder: contracts.NewDecoder(c),
-		limiter: rate.NewLimiter(rate.Limit(o.Rate), int(min(max(o.Rate, 1), comparedAtOnce))), label: strconv.FormatUint(c.ID, 10), log: o.Log.With("chain", c.ID),
+	v := &Verifier{db: db, chain: c, witnesses: witness.New(witnesses, o.Rate, int(min(max(o.Rate, 1), comparedAtOnce))), opts: o, views: contracts.NewViews(), decoder: contracts.NewDecoder(c),
+		label: strconv.FormatUint(c.ID, 10), log: o.Log.With("chain", c.ID),
 		widened: map[uint64]bool{}, wrongBlooms: map[uint64]bool{}, unanswered: map[uint64]int{}, dense: o.NoBloom, bloomless: o.NoBloom}
 	v.unprovenRetry.retry = node.Backoff{Min: o.RetryMin, Max: o.RetryMax}
 	retry := node.Backoff{Min: time.Second, Max: time.Minute}
@@ -163,7 +164,7 @@ func (v *Verifier) Step(ctx context.Context, l store.Lease) error {
 	if err != nil {
 		return err
 	}
-	if at.Cursor+nearEnough < at.Head || at.Newest.Number < v.chain.StartBlock || len(v.witnesses()) == 0 {
+	if at.Cursor+nearEnough < at.Head || at.Newest.Number < v.chain.StartBlock || len(v.witnesses.Nodes()) == 0 {
 		return ErrNothingNew
 	}
 	v.first++
@@ -177,14 +178,14 @@ func (v *Verifier) Step(ctx context.Context, l store.Lease) error {
 			continue
 		}
 		err := t.run(ctx, l, at)
-		v.adapt(err)
+		v.witnesses.Adapt(err)
 		switch {
 		case err == nil:
 			t.retry.Reset()
 			return nil
 		case errors.Is(err, repute.ErrFenced), ctx.Err() != nil:
 			return err
-		case !errors.Is(err, ErrNothingNew):
+		case !nothingNew(err):
 			t.next = time.Now().Add(t.retry.Next())
 			failed = err
 		}
@@ -196,59 +197,11 @@ func (v *Verifier) Step(ctx context.Context, l store.Lease) error {
 // there are any to compare. A large chain has many more agents than new blocks.
 const blocksShare = 5
 
-// adapt halves the rate when an endpoint refuses it, and gives a tenth of what is allowed
-// back with each unit of work that succeeds.
-func (v *Verifier) adapt(err error) {
-	allowed, now := rate.Limit(v.opts.Rate), v.limiter.Limit()
-	switch {
-	case err == nil:
-		v.limiter.SetLimit(min(allowed, now+allowed/10))
-	case errors.Is(err, ErrNothingNew):
-	case jsonrpc.Judge(err).Fault == jsonrpc.FaultRate:
-		v.limiter.SetLimit(max(allowed/32, now/2))
-	}
-}
-
 // task is one kind of work of a verifier. One that fails waits, and does not hold up the others.
 type task struct {
 	run   func(context.Context, store.Lease, verifydb.Standing) error
 	retry node.Backoff
 	next  time.Time
-}
-
-// withWitness runs f on one node after the other until one can answer.
-func (v *Verifier) withWitness(f func(*node.Node) error) error {
-	err := error(ErrNothingNew)
-	for _, n := range v.witnesses() {
-		if err = f(n); err == nil {
-			return nil
-		}
-	}
-	return err
-}
-
-// withOther asks the last witness first: another one than withWitness, where there
-// are several.
-func (v *Verifier) withOther(f func(*node.Node) error) error {
-	err := error(ErrNothingNew)
-	for _, n := range slices.Backward(v.witnesses()) {
-		if err = f(n); err == nil {
-			return nil
-		}
-	}
-	return err
-}
-
-// spend waits until that many calls may be made.
-func (v *Verifier) spend(ctx context.Context, calls int) error {
-	for calls > 0 {
-		n := min(calls, v.limiter.Burst())
-		calls -= n
-		if err := v.limiter.WaitN(ctx, n); err != nil {
-			return fmt.Errorf("wait for the rate limit: %w", err)
-		}
-	}
-	return nil
 }
 
 // open makes confirmed gaps known. chaindb.ErrGapsFull when not all could be: what
