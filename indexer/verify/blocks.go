@@ -15,6 +15,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node"
+	"repute/indexer/verify/missing"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/verifydb"
@@ -145,8 +146,8 @@ func (w *window) add(h *node.Sealed, stored []types.Log, admits bool) {
 
 // admits reports whether a bloom admits any event of the registries.
 func (v *Verifier) admits(b types.Bloom) bool {
-	s := search{v.decoder.Addresses, [][]common.Hash{append(contracts.Topics(), contracts.LegacyTopics()...)}}
-	return s.may(b)
+	s := missing.Search{Addresses: v.decoder.Addresses, Topics: [][]common.Hash{append(contracts.Topics(), contracts.LegacyTopics()...)}}
+	return s.May(b)
 }
 
 // judgedAtOnce is how many blocks' receipts are asked for at the same time.
@@ -216,12 +217,12 @@ func (v *Verifier) blockGaps(j judgement) []gap {
 		if !ours {
 			return
 		}
-		h := newGap(event.Kind(), blockSubject+strconv.FormatUint(j.block.Number, 10),
+		h := missing.New(event.Kind(), missing.BlockSubject+strconv.FormatUint(j.block.Number, 10),
 			repute.BlockRange{From: j.block.Number, To: j.block.Number}, fmt.Sprintf("log %d %s", l.Index, what))
 		if id, ok := repute.AgentOf(event); ok {
 			h.Agent = &id
 		}
-		if !slices.ContainsFunc(gaps, func(x gap) bool { return sameGap(x, h) }) {
+		if !missing.Contains(gaps, h) {
 			gaps = append(gaps, h)
 		}
 	}
@@ -267,7 +268,7 @@ func (v *Verifier) askAgain(ctx context.Context, logs []types.Log) ([]uint64, er
 	var suspects []uint64
 	for i, n := range asked {
 		j := v.weigh(node.Evidence{Logs: answers[i]}, stored[n])
-		if answers[i] == nil || !j.settled() || !fits(v.chain, stored[n]) {
+		if answers[i] == nil || !j.settled() || !missing.Fits(v.chain, stored[n]) {
 			suspects = append(suspects, n)
 		}
 	}
@@ -322,7 +323,7 @@ func (v *Verifier) reread(ctx context.Context, r repute.BlockRange) ([]judgement
 // allLogs asks for all logs of a range, in pieces of other lengths than the indexer's.
 func (v *Verifier) allLogs(ctx context.Context, r repute.BlockRange) ([]types.Log, error) {
 	const piece = 97
-	s := search{addresses: v.decoder.Addresses}
+	s := missing.Search{Addresses: v.decoder.Addresses}
 	var found []types.Log
 	err := v.witnesses.First(func(n *node.Node) (err error) {
 		found, err = v.match(ctx, n, s, r, piece, searchCalls)

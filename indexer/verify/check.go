@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/indexer/node"
+	"repute/indexer/verify/state"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/importdb"
@@ -222,7 +223,7 @@ func (c *check) state(ctx context.Context) error {
 		return nil
 	}
 	end := repute.Block{Number: c.result.Blocks.To}
-	for p := (part{first: true}); ; p = (part{from: p.next}) {
+	for p := (part{Part: state.Part{First: true}}); ; p = (part{Part: state.Part{From: p.Next}}) {
 		err := c.v.witnesses.First(func(n *node.Node) error { return c.v.compareAt(ctx, n, end, &p) })
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -231,12 +232,12 @@ func (c *check) state(ctx context.Context) error {
 			c.left.add(fmt.Sprintf("state at block %d", end.Number), err)
 			return nil
 		}
-		c.result.Agents += p.compared
-		c.left.views(p.skipped)
-		if err := c.settle(ctx, p.gaps); err != nil {
+		c.result.Agents += p.Compared
+		c.left.views(p.Skipped)
+		if err := c.settle(ctx, p.Gaps); err != nil {
 			return err
 		}
-		if p.next == 0 {
+		if p.Next == 0 {
 			return nil
 		}
 	}

@@ -1,13 +1,10 @@
 package verify
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"repute"
-	"repute/internal/rpctest"
-	"repute/store/verifydb"
 )
 
 // Searching for what stays lost gets cheaper, and yet goes through the whole range
@@ -46,31 +43,5 @@ func TestPauseAfterAComparison(t *testing.T) {
 		if got := v.pauseAfter(took); got != want {
 			t.Errorf("after %s: %s, want %s", took, got, want)
 		}
-	}
-}
-
-// The questions about an agent with very many clients are not all in memory at once,
-// and all are asked.
-func TestClientsAreAskedInPortions(t *testing.T) {
-	t.Parallel()
-	dn := rpctest.LivedIn(t)
-	head := dn.Head()
-	v := New(nil, dn.Chain(), nil, Options{Rate: 1e6})
-	c := v.comparer(nodeAt(t, dn.RPCURL()), head)
-	clients := make([]verifydb.ClientThen, 3*clientsAtOnce)
-	for i := range clients {
-		clients[i].Client = rpctest.Account(uint64(i + 1_000_000)) // none of them gave any
-	}
-	most := 0
-	c.spend = func(context.Context, int) error {
-		most = max(most, len(c.calls))
-		return nil
-	}
-	c.ratings(&verifydb.AgentThen{}, clients)
-	if err := c.ask(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if want := 2 * len(clients); c.asked != want || most > 3*clientsAtOnce || len(c.gaps) > 0 || len(c.unanswered) > 0 {
-		t.Errorf("%d of %d questions were asked, %d held at once; %d holes, %v", c.asked, want, most, len(c.gaps), c.unanswered)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"repute/devnet"
 	"repute/indexer"
 	"repute/indexer/node"
+	"repute/indexer/verify/missing"
 	"repute/internal/rpctest"
 	"repute/store"
 	"repute/store/chaindb"
@@ -290,7 +291,7 @@ func TestOverfullGapsAreNotVerified(t *testing.T) {
 	indexFrom(t, db, c, lossy)
 	full := make([]chaindb.Gap, 1_001)
 	for i := range full {
-		full[i] = newGap(repute.KindNewFeedback, fmt.Sprint("lost/", i), repute.BlockRange{From: 1, To: 2}, "test")
+		full[i] = missing.New(repute.KindNewFeedback, fmt.Sprint("lost/", i), repute.BlockRange{From: 1, To: 2}, "test")
 	}
 	if err := chaindb.OpenGaps(t.Context(), db, c.ID, store.Lease{}, full); !errors.Is(err, chaindb.ErrGapsFull) {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node"
+	"repute/indexer/verify/missing"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/importdb"
@@ -60,8 +61,8 @@ func (v *Verifier) waiting(ctx context.Context) ([]gap, error) {
 		if err != nil {
 			continue // stored by a version that could read it
 		}
-		h, ok := waitingGap(w, event, v.chain.StartBlock)
-		if ok && !slices.ContainsFunc(gaps, func(x gap) bool { return sameGap(x, h) }) {
+		h, ok := missing.Waiting(w, event, v.chain.StartBlock)
+		if ok && !missing.Contains(gaps, h) {
 			gaps = append(gaps, h)
 		}
 	}
@@ -119,11 +120,11 @@ func (v *Verifier) postpone(ctx context.Context, l store.Lease, h gap, cause err
 // stillMissing looks whether a gap is one.
 func (v *Verifier) stillMissing(ctx context.Context, at verifydb.Standing, h gap) (still bool, err error) {
 	switch {
-	case strings.HasPrefix(h.Subject, waitSubject):
+	case strings.HasPrefix(h.Subject, missing.WaitSubject):
 		waiting, err := v.waiting(ctx)
-		return slices.ContainsFunc(waiting, func(x gap) bool { return sameGap(x, h) }), err
-	case strings.HasPrefix(h.Subject, blockSubject):
-		number, err := strconv.ParseUint(strings.TrimPrefix(h.Subject, blockSubject), 10, 64)
+		return missing.Contains(waiting, h), err
+	case strings.HasPrefix(h.Subject, missing.BlockSubject):
+		number, err := strconv.ParseUint(strings.TrimPrefix(h.Subject, missing.BlockSubject), 10, 64)
 		if err != nil {
 			return false, nil
 		}

@@ -9,6 +9,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node"
+	"repute/indexer/verify/missing"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/verifydb"
@@ -31,7 +32,7 @@ func (v *Verifier) checkStart(ctx context.Context, l store.Lease, _ verifydb.Sta
 	case err != nil:
 		return fmt.Errorf("look for the registry below the start block: %w", err)
 	case early:
-		h := newGap(repute.KindRegistered, startSubject, repute.BlockRange{From: 1, To: v.chain.StartBlock - 1}, fmt.Sprintf(
+		h := missing.New(repute.KindRegistered, startSubject, repute.BlockRange{From: 1, To: v.chain.StartBlock - 1}, fmt.Sprintf(
 			"the identity registry is older than start_block %d, its events before it are not indexed; index the chain anew from its deployment on", v.chain.StartBlock))
 		if err := v.open(ctx, l, []gap{h}); err != nil {
 			return err

@@ -12,11 +12,18 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node"
+	"repute/indexer/verify/state"
 	"repute/indexer/verify/witness"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/verifydb"
 )
+
+// gap is an event that seems to be missing. It is stored once a second comparison shows it too.
+type gap = chaindb.Gap
+
+// callsAtOnce is how many calls may be made at once.
+const callsAtOnce = 500
 
 // ErrNothingNew is returned when there is nothing to verify now. It is no failure.
 var ErrNothingNew = errors.New("nothing new to verify")
@@ -77,7 +84,7 @@ type Verifier struct {
 	chain     repute.Chain
 	witnesses *witness.Set
 	opts      Options
-	views     *contracts.Views
+	states    *state.Comparer
 	decoder   contracts.Decoder
 	label     string
 	log       *slog.Logger
@@ -106,9 +113,10 @@ type Verifier struct {
 func New(db *store.DB, c repute.Chain, witnesses func() []*node.Node, o Options) *Verifier {
 	o = o.withDefaults()
 	c.StartBlock = max(c.StartBlock, 1)
-	v := &Verifier{db: db, chain: c, witnesses: witness.New(witnesses, o.Rate, int(min(max(o.Rate, 1), comparedAtOnce))), opts: o, views: contracts.NewViews(), decoder: contracts.NewDecoder(c),
+	v := &Verifier{db: db, chain: c, witnesses: witness.New(witnesses, o.Rate, int(min(max(o.Rate, 1), callsAtOnce))), opts: o, decoder: contracts.NewDecoder(c),
 		label: strconv.FormatUint(c.ID, 10), log: o.Log.With("chain", c.ID),
 		widened: map[uint64]bool{}, wrongBlooms: map[uint64]bool{}, unanswered: map[uint64]int{}, dense: o.NoBloom, bloomless: o.NoBloom}
+	v.states = state.New(db, c, v.witnesses.Spend, v.log)
 	v.unprovenRetry.retry = node.Backoff{Min: o.RetryMin, Max: o.RetryMax}
 	retry := node.Backoff{Min: time.Second, Max: time.Minute}
 	v.tasks = [4]task{{run: v.checkStart, retry: retry}, {run: v.settleNext, retry: retry}, {run: v.sweepAgents, retry: retry}, {run: v.sweepBlocks, retry: retry}}

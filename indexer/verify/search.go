@@ -8,6 +8,7 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/indexer/node/jsonrpc"
+	"repute/indexer/verify/missing"
 	"repute/store/verifydb"
 )
 
@@ -40,7 +41,7 @@ func (v *Verifier) locate(ctx context.Context, at verifydb.Standing, h gap) ([]j
 	if err != nil || len(found) > 0 {
 		return found, err
 	}
-	if r.To-r.From >= bisectAbove && ofState(h) {
+	if r.To-r.From >= bisectAbove && missing.OfState(h) {
 		if narrow, ok := v.bisect(ctx, h, r); ok {
 			if found, err := v.scan(ctx, h, narrow); err != nil || len(found) > 0 {
 				return found, err
@@ -56,7 +57,7 @@ func (v *Verifier) query(ctx context.Context, h gap, r repute.BlockRange) ([]jud
 	var last error
 	looked := map[uint64]bool{}
 	for _, n := range v.witnesses.Nodes() {
-		for _, s := range searches(v.chain, h) {
+		for _, s := range missing.Searches(v.chain, h) {
 			for _, most := range []uint64{r.To - r.From + 1, (r.To-r.From)/16 + 1} {
 				found, err := v.match(ctx, n, s, r, most, effort(searchCalls, leastQueries, h.Tries))
 				if err != nil {
@@ -81,7 +82,7 @@ func (v *Verifier) query(ctx context.Context, h gap, r repute.BlockRange) ([]jud
 
 // match asks for the logs of a range in pieces of at most that many blocks, halved
 // when the node refuses, with so many calls. What it found before it gave up counts.
-func (v *Verifier) match(ctx context.Context, n *node.Node, s search, r repute.BlockRange, most uint64, calls int) ([]types.Log, error) {
+func (v *Verifier) match(ctx context.Context, n *node.Node, s missing.Search, r repute.BlockRange, most uint64, calls int) ([]types.Log, error) {
 	var found []types.Log
 	from := r.From
 	for range calls {
@@ -89,11 +90,11 @@ func (v *Verifier) match(ctx context.Context, n *node.Node, s search, r repute.B
 			return found, err
 		}
 		part := repute.BlockRange{From: from, To: min(r.To, from+most-1)}
-		logs, err := n.Matching(ctx, part, s.addresses, s.topics)
+		logs, err := n.Matching(ctx, part, s.Addresses, s.Topics)
 		switch {
 		case err == nil:
 			for i := range logs {
-				if s.matches(&logs[i]) {
+				if s.Matches(&logs[i]) {
 					found = append(found, logs[i])
 				}
 			}
@@ -121,7 +122,7 @@ func (v *Verifier) bisect(ctx context.Context, h gap, r repute.BlockRange) (repu
 		ok := true
 		for low < high && ok {
 			mid := low + (high-low)/2
-			differs, err := v.differsAt(ctx, n, repute.Block{Number: mid}, h)
+			differs, err := v.states.Shows(ctx, n, repute.Block{Number: mid}, h)
 			switch {
 			case err != nil:
 				v.log.Debug("no bisection", "block", mid, "error", err)
@@ -154,7 +155,7 @@ func scanned(r repute.BlockRange, tries int) repute.BlockRange {
 // scan looks through the headers of a range from its end, as far as the gap is worth,
 // and judges the blocks whose bloom admits a log of it.
 func (v *Verifier) scan(ctx context.Context, h gap, r repute.BlockRange) ([]judgement, error) {
-	filters := searches(v.chain, h)
+	filters := missing.Searches(v.chain, h)
 	judged, most := 0, effort(judgedBlocks, leastJudged, h.Tries)
 	r = scanned(r, h.Tries)
 	low := r.From
@@ -183,9 +184,9 @@ func (v *Verifier) scan(ctx context.Context, h gap, r repute.BlockRange) ([]judg
 	}
 }
 
-func admits(filters []search, b types.Bloom) bool {
+func admits(filters []missing.Search, b types.Bloom) bool {
 	for _, s := range filters {
-		if s.may(b) {
+		if s.May(b) {
 			return true
 		}
 	}

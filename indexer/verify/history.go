@@ -12,6 +12,7 @@ import (
 	"repute/contracts"
 	"repute/indexer/node"
 	"repute/indexer/node/jsonrpc"
+	"repute/indexer/verify/missing"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/verifydb"
@@ -31,7 +32,7 @@ func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at verifydb.S
 	if !slices.Contains(v.chain.Validations, contract) {
 		return chaindb.CloseGap(ctx, v.db, v.chain.ID, l, h) // not listed any more
 	}
-	s := search{[]common.Address{contract}, [][]common.Hash{{contracts.Topic(h.Kind)}}}
+	s := missing.Search{Addresses: []common.Address{contract}, Topics: [][]common.Hash{{contracts.Topic(h.Kind)}}}
 	most := uint64(historyRange)
 	for range historyCalls {
 		if h.Blocks.From > min(h.Blocks.To, at.Cursor) {
@@ -58,12 +59,12 @@ func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at verifydb.S
 }
 
 // readPart stores what one range holds and the store does not.
-func (v *Verifier) readPart(ctx context.Context, l store.Lease, at verifydb.Standing, s search, r repute.BlockRange) error {
+func (v *Verifier) readPart(ctx context.Context, l store.Lease, at verifydb.Standing, s missing.Search, r repute.BlockRange) error {
 	if err := v.witnesses.Spend(ctx, 1); err != nil {
 		return err
 	}
 	return v.witnesses.First(func(n *node.Node) error {
-		logs, err := n.Matching(ctx, r, s.addresses, s.topics)
+		logs, err := n.Matching(ctx, r, s.Addresses, s.Topics)
 		if err != nil {
 			return err
 		}

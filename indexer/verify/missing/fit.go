@@ -1,4 +1,4 @@
-package verify
+package missing
 
 import (
 	"github.com/ethereum/go-ethereum/common"
@@ -8,12 +8,12 @@ import (
 	"repute/contracts"
 )
 
-// fits reports whether the stored logs of one block are whole as far as the identity
+// Fits reports whether the stored logs of one block are whole as far as the identity
 // registry's habits show: a new URI is announced by a MetadataUpdate right before
 // it, a transfer by clearing the wallet, a mint is followed by Registered in its
 // transaction and that by the wallet. Where they do not fit, the block's receipts
 // must tell: another version of the registry may have other habits.
-func fits(c repute.Chain, logs []types.Log) bool {
+func Fits(c repute.Chain, logs []types.Log) bool {
 	var ours []placed
 	for _, l := range logs {
 		if l.Address != c.Identity {

@@ -1,0 +1,107 @@
+package state
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/contracts"
+	"repute/indexer/node"
+	"repute/store/chaindb"
+)
+
+// comparison asks one endpoint about one block and collects what differs.
+type comparison struct {
+	*Comparer
+	node  *node.Node
+	at    repute.Block
+	gaps  []chaindb.Gap
+	calls []node.Call
+	then  []func(node.CallResult)
+	// planned plan further questions once the ones before are answered: an agent may
+	// have hundreds of thousands of clients.
+	planned []func()
+	// details are clients whose ratings must be compared one by one.
+	details []detail
+	index   uint64 // the only one of their ratings, 0 for all
+	asked   int    // calls made
+	// unanswered counts questions that this node cannot answer, by function: what
+	// they would have shown is not verified.
+	unanswered map[string]error
+}
+
+// want plans a question. Its answer is given to f; a revert is, too.
+func want[T any](c *comparison, name string, to common.Address, q contracts.Question[T], f func(v T, reverted bool)) {
+	c.calls = append(c.calls, node.Call{To: to, Data: q.Data})
+	c.then = append(c.then, func(r node.CallResult) {
+		var v T
+		switch {
+		case r.Err == node.ErrReverted:
+			f(v, true)
+			return
+		case r.Err == nil && len(r.Data) > 0:
+			var err error
+			if v, err = q.Read(r.Data); err == nil {
+				f(v, false)
+				return
+			}
+			r.Err = err
+		case r.Err == nil && to != c.chain.Identity && to != c.chain.Reputation:
+			return // a listed contract that is not deployed emits nothing
+		case r.Err == nil:
+			r.Err = errNoCode
+		}
+		c.unanswered[name] = r.Err
+	})
+}
+
+// errNoCode: a call came back empty, as where no contract is.
+var errNoCode = errors.New("no answer: is there a contract?")
+
+// ask sends what was planned, in rounds: an answer may plan another question.
+func (c *comparison) ask(ctx context.Context) error {
+	for len(c.calls)+len(c.planned) > 0 {
+		if len(c.calls) == 0 {
+			next := c.planned[0]
+			c.planned = c.planned[1:]
+			next()
+			continue
+		}
+		n := min(len(c.calls), comparedAtOnce)
+		calls, then := c.calls[:n], c.then[:n]
+		c.calls, c.then = c.calls[n:], c.then[n:]
+		if err := c.spend(ctx, n); err != nil {
+			return err
+		}
+		results, err := c.node.Calls(ctx, c.at, calls)
+		if err != nil {
+			return err
+		}
+		c.asked += n
+		for i, r := range results {
+			then[i](r)
+		}
+	}
+	return nil
+}
+
+// comparedAtOnce bounds the answers held in memory.
+const comparedAtOnce = 500
+
+func (c *comparison) differs(h chaindb.Gap) { c.gaps = append(c.gaps, h) }
+
+// askAll asks the planned questions, and then those about single ratings.
+func (c *comparison) askAll(ctx context.Context) error {
+	if err := c.ask(ctx); err != nil {
+		return err
+	}
+	for _, d := range c.details {
+		if err := c.askRatings(ctx, d); err != nil {
+			return err
+		}
+	}
+	c.details = nil
+	return nil
+}
