@@ -32,14 +32,14 @@ type visibleChanges struct {
 // or serves again, has changed too, because scores depend on it.
 func (n *visibleChanges) add(id int64, before, after shown) error {
 	same := before.equal(after)
-	if !same || before.stands != after.stands {
+	if !same || before.served != after.served {
 		b, err := json.Marshal(after)
 		if err != nil {
 			return err
 		}
 		n.documents, n.data = append(n.documents, id), append(n.data, string(store.EscapeNUL(b)))
 	}
-	if !same || before.standing != after.standing {
+	if !same || before.proofState != after.proofState {
 		n.proofs = append(n.proofs, id)
 		n.was, n.is = append(n.was, before.sum), append(n.is, after.sum)
 	}

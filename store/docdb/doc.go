@@ -13,7 +13,7 @@
 // whether they prove anything is computed when it is read (ProofsOfAgents).
 //
 // Other packages join documents into their statements with functions that return SQL, such as
-// DeniedDocument and Standing.
+// DeniedDocument and StillServed.
 //
 // Tables: tags, uris, hosts, fetches, documents, parses, links, domains, ipfs_blocks,
 // document_blocks, payment_files.

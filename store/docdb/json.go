@@ -115,6 +115,7 @@ func DecodeFeedback(b []byte) (*repute.FeedbackFile, error) {
 	return &in.FeedbackFile, nil
 }
 
+// extraText returns unknown members as texts; nil for none.
 func extraText(in map[string]json.RawMessage) map[string]string {
 	if in == nil {
 		return nil
@@ -126,6 +127,7 @@ func extraText(in map[string]json.RawMessage) map[string]string {
 	return out
 }
 
+// extraRaw returns unknown members as JSON again; nil for none.
 func extraRaw(in map[string]string) map[string]json.RawMessage {
 	if in == nil {
 		return nil

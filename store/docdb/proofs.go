@@ -25,19 +25,19 @@ func provenBy(sum string) string {
 // lapsed MUST NOT prove an agent for ever.
 const proofPatience = "interval '7 days'"
 
-// Standing returns the SQL of whether the bytes read from URI u still count as what its host
+// StillServed returns the SQL of whether the bytes read from URI u still count as what its host
 // serves.
-func Standing(u string) string { return standingAt(u, "now()") }
+func StillServed(u string) string { return stillServedAt(u, "now()") }
 
-// standingAt is Standing at a time.
-func standingAt(u, at string) string {
+// stillServedAt is StillServed at a time.
+func stillServedAt(u, at string) string {
 	return `(` + u + `.sha256 is not null and not ` + u + `.gone and (` + u + `.reason = '' or ` + u + `.fetched_at > ` + at + ` - ` + proofPatience + `))`
 }
 
-// standingText returns the SQL of everything but bytes that decides what URI u proves, as of its
+// proofState returns the SQL of everything but bytes that decides what URI u proves, as of its
 // last fetch. When it changes, so may the result for a domain.
-func standingText(u string) string {
-	return `concat(` + standingAt(u, u+".tried_at") + `, ' ', ` + u + `.gone, ' ', ` + u + `.served_by)`
+func proofState(u string) string {
+	return `concat(` + stillServedAt(u, u+".tried_at") + `, ' ', ` + u + `.gone, ' ', ` + u + `.served_by)`
 }
 
 // servedBy returns the SQL of whether domain, or www. before it, answered itself for URI u. A
@@ -52,7 +52,7 @@ func servedBy(u, domain string) string {
 func ProofsOfAgents() string {
 	return `
 	select a.chain_id, c.identity, a.token_id, w.domain,
-		coalesce(p.uri, ''), p.sha256, coalesce(p.gone, false), ` + Standing("p") + `, ` + servedBy("p", "w.domain") + ` and ` + provenBy("p.sha256") + `, p.tried_at, p.next_due,
+		coalesce(p.uri, ''), p.sha256, coalesce(p.gone, false), ` + StillServed("p") + `, ` + servedBy("p", "w.domain") + ` and ` + provenBy("p.sha256") + `, p.tried_at, p.next_due,
 		coalesce(p.reason, ''), coalesce(p.detail, '')
 	from a
 	join chains c on c.chain_id = a.chain_id
@@ -71,8 +71,8 @@ type ProofRow struct {
 	domain   string
 	// gone says that the host answered that there is no such file, and it was not read since.
 	gone bool
-	// standing says that what the proof said still counts: see Standing.
-	standing bool
+	// served says that what the proof said still counts: see StillServed.
+	served bool
 	// named says that the proof names the agent and the domain itself served it.
 	named          bool
 	uri, sum       []byte
@@ -82,7 +82,7 @@ type ProofRow struct {
 
 // Into returns where to scan the columns of ProofsOfAgents.
 func (p *ProofRow) Into() []any {
-	return []any{&p.Chain, &p.Registry, &p.Token, &p.domain, &p.uri, &p.sum, &p.gone, &p.standing, &p.named, &p.tried, &p.due, &p.reason, &p.detail}
+	return []any{&p.Chain, &p.Registry, &p.Token, &p.domain, &p.uri, &p.sum, &p.gone, &p.served, &p.named, &p.tried, &p.due, &p.reason, &p.detail}
 }
 
 // Proof returns the result for the domain. A proof that was read once counts until other bytes are
@@ -95,9 +95,9 @@ func (p *ProofRow) Proof(shared []string) repute.DomainProof {
 	switch {
 	case slices.Contains(shared, p.domain):
 		out.Verdict, out.Detail = repute.DomainRefused, "the host serves files of many agents, so it proves none"
-	case p.standing && p.named:
+	case p.served && p.named:
 		out.Verdict = repute.DomainProven
-	case p.gone || p.standing && p.sum != nil:
+	case p.gone || p.served && p.sum != nil:
 		out.Verdict = repute.DomainRefused
 	}
 	return out

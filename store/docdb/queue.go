@@ -18,10 +18,14 @@ type Rank int
 
 // Ranks of URIs.
 const (
-	RankNew   Rank = iota // an agent's, never read
-	RankAgent             // an agent's
-	RankProof             // a domain's proof
-	RankFile              // of feedback, a response or a validation
+	// RankNew is an agent's file that was never read.
+	RankNew Rank = iota
+	// RankAgent is an agent's file that was read before.
+	RankAgent
+	// RankProof is the proof of a domain.
+	RankProof
+	// RankFile is a file of feedback, of a response, or of a validation.
+	RankFile
 )
 
 // claimTime is how long a claim of a URI lasts. It doubles with every claim without a

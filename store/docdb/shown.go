@@ -92,10 +92,10 @@ type shown struct {
 	parse []byte
 	// sum is the hash of the bytes read last, also when they are not shown.
 	sum []byte
-	// stands says that these bytes count as what the URI's host serves: see Standing.
-	stands bool
-	// standing is stands with everything else that decides what the bytes prove.
-	standing string
+	// served says that these bytes count as what the URI's host serves: see StillServed.
+	served bool
+	// proofState is served with everything else that decides what the bytes prove.
+	proofState string
 }
 
 // equal compares what readers see. The reason of a failed fetch does not count while bytes are
@@ -110,7 +110,7 @@ func (s shown) equal(o shown) bool {
 func readShown(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]shown, error) {
 	rows, err := tx.Query(ctx, `
 		select u.id, u.uri = '', u.source, u.sha256, null::bigint, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, `+DeniedFile("u")+`,
-			p.content, p.problems, p.problem_count, p.errors, coalesce(`+standingAt("u", "u.tried_at")+`, false), `+standingText("u")+`
+			p.content, p.problems, p.problem_count, p.errors, coalesce(`+stillServedAt("u", "u.tried_at")+`, false), `+proofState("u")+`
 		from unnest($1::bigint[]) as k(id)
 		join uris u on u.id = k.id
 		left join lateral (
@@ -124,11 +124,11 @@ func readShown(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]shown, er
 	var id int64
 	var empty bool
 	var d DocumentRow
-	var stands bool
-	var standing string
-	_, err = pgx.ForEachRow(rows, slices.Concat([]any{&id, &empty}, d.Into(), []any{&stands, &standing}), func() error {
+	var served bool
+	var state string
+	_, err = pgx.ForEachRow(rows, slices.Concat([]any{&id, &empty}, d.Into(), []any{&served, &state}), func() error {
 		s, err := d.shown(empty)
-		s.sum, s.stands, s.standing = d.sha256, stands, standing
+		s.sum, s.served, s.proofState = d.sha256, served, state
 		out[id] = s
 		return err
 	})

@@ -9,10 +9,14 @@ import (
 
 // Orders of the agent list. Agents with equal keys follow by chain and token.
 const (
-	SortID       = "id"       // chain, token; the default
-	SortFeedback = "feedback" // live feedback
-	SortUpdated  = "updated"  // time of the last event
-	SortScore    = "score"    // of agents that have one, rated or not
+	// SortID orders by chain and token. It is the default.
+	SortID = "id"
+	// SortFeedback orders by the number of live ratings.
+	SortFeedback = "feedback"
+	// SortUpdated orders by the time of the last event.
+	SortUpdated = "updated"
+	// SortScore lists agents that have a score, rated or not, ordered by it.
+	SortScore = "score"
 	// SortRelevance is how well a text matches, then live feedback; without a text live
 	// feedback alone.
 	SortRelevance = "relevance"

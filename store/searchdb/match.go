@@ -17,9 +17,12 @@ type Match string
 
 // A search returns the agents of the first mode that finds any.
 const (
-	MatchAll  Match = "all"  // all words, or all that the text's operators ask for
-	MatchMost Match = "most" // more than half of the words; of two either
-	MatchNear Match = "near" // a name with words that are nearly the same, for misspelled ones
+	// MatchAll: all words, or all that the text's operators ask for.
+	MatchAll Match = "all"
+	// MatchMost: more than half of the words, or one of two.
+	MatchMost Match = "most"
+	// MatchNear: a name with similar words, for misspelled ones.
+	MatchNear Match = "near"
 )
 
 // matches returns the modes in which a text is searched, in order. A text with operators and an

@@ -40,7 +40,7 @@ func ReadIdentities(ctx context.Context, db *store.DB, chainID uint64, tokens []
 			return fmt.Errorf("proofs of domains: %w", err)
 		}
 		rows, err := tx.Query(ctx, urisThen+`
-			select a.token_id, octet_length(u.uri) = 0, u.sha256 is not null and not `+docdb.Standing("u")+`, coalesce(p.parser_version, 0),
+			select a.token_id, octet_length(u.uri) = 0, u.sha256 is not null and not `+docdb.StillServed("u")+`, coalesce(p.parser_version, 0),
 				u.source, u.sha256, null::bigint, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, `+docdb.DeniedDocument("u", "a")+`,
 				p.content, '[]'::jsonb, 0::bigint, p.errors
 			from a
