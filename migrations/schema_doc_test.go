@@ -20,6 +20,9 @@ var update = flag.Bool("update", false, "write docs/reference/schema.md anew")
 // schemaDoc is the page that this test keeps in step with the database.
 const schemaDoc = "../docs/reference/schema.md"
 
+// maxTables is how many tables a reader of the schema is asked to know, River's aside.
+const maxTables = 60
+
 // column is one row of information_schema, with its comment.
 type column struct{ Name, Type, Null, Default, Comment string }
 
@@ -68,6 +71,9 @@ func page(t *testing.T, conn *pgx.Conn) string {
 	one(t, conn, &all, "select count(*) from pg_tables where schemaname = 'public' and tablename !~ '^(goose|river)_'")
 	if all != seen {
 		t.Errorf("%d tables, the migration creates %d", all, seen)
+	}
+	if all > maxTables {
+		t.Errorf("%d tables, want at most %d: merge what has one key and one owner", all, maxTables)
 	}
 	return b.String()
 }
