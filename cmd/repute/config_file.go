@@ -82,7 +82,7 @@ func kindOf(tag string) string {
 // wanted names a Go type.
 func wanted(name string) string {
 	switch {
-	case strings.HasPrefix(name, "[]main."):
+	case strings.HasPrefix(name, "[]config."):
 		return "a list of entries, each a group of keys"
 	case strings.HasPrefix(name, "[]"):
 		return "a list"
@@ -92,7 +92,7 @@ func wanted(name string) string {
 		return "a number"
 	case name == "time.Duration":
 		return "a duration such as 10s"
-	case strings.HasPrefix(name, "main."):
+	case strings.HasPrefix(name, "config."):
 		return "a group of keys"
 	}
 	return "text"

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -140,7 +137,7 @@ func TestConfigMistakes(t *testing.T) {
 		"chains:\n  - validations: some": "any, listed nor a list",
 	} {
 		_, err := loadWith(t, file)
-		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "main.") || strings.Contains(err.Error(), "!!") {
+		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "config.") || strings.Contains(err.Error(), "!!") {
 			t.Errorf("%q: got %v, want %s", file, err, want)
 		}
 	}
@@ -173,17 +170,29 @@ func TestChainsThatOthersKnow(t *testing.T) {
 	}
 }
 
-func TestWrongUsageExitsTwo(t *testing.T) {
-	for _, args := range [][]string{
-		{"serve"},
-		{"serve", "--chain", "base"},
-		{"import", "nofile.json", "--chain", "ethereum"},
-		{"import", "nofile.json"},
-		{"dump"},
+func TestWalletsRefused(t *testing.T) {
+	for field, entry := range map[string]string{
+		"orchestrator.wallets[0].chain":               `{treasury: "0x00000000000000000000000000000000000000aa"}`,
+		"orchestrator.wallets[0].treasury":            `{chain: base, treasury: "0x1"}`,
+		"orchestrator.wallets[0].max_fee_per_gas":     `{chain: base, max_fee_per_gas: "5 finney"}`,
+		"orchestrator.wallets[0].max_transaction_fee": `{chain: base, max_transaction_fee: "-1"}`,
+		"orchestrator.wallets[0].owner":               `{chain: base, owner: "http://127.0.0.1#none"}`,
+		"orchestrator.wallets[0].operator":            `{chain: base, operator: 0123456789abcdef}`,
+		"orchestrator.wallets[0].identities.payer":    `{chain: base, identities: {payer: "env:A#none"}}`,
+		"orchestrator.wallets[0].identities.safe":     `{chain: base, identities: {safe: "keystore:key.json"}}`,
+		"config": `{chain: base, operator: {key: abc}}`,
 	} {
-		var stderr bytes.Buffer
-		if code := run(context.Background(), args, io.Discard, &stderr); code != 2 {
-			t.Errorf("%v: exit code %d, says %s", args, code, &stderr)
+		var wrong *repute.InputError
+		if _, err := loadWith(t, "orchestrator:\n  wallets:\n    - "+entry+"\n"); !errors.As(err, &wrong) || wrong.Field != field {
+			t.Errorf("%s: %v", field, err)
 		}
+	}
+	c := config{Orchestrator: orchestratorConfig{Wallets: []walletConfig{{Chain: "nowhere"}}}}
+	if _, err := c.wallets(); err == nil || !strings.Contains(err.Error(), "orchestrator.wallets[0].chain") {
+		t.Errorf("an unknown chain: %v", err)
+	}
+	c.Orchestrator.Wallets[0].Chain = "424242"
+	if list, err := c.wallets(); err != nil || list[0].ChainID != 424242 {
+		t.Errorf("a chain by its id: %v, %v", list, err)
 	}
 }

@@ -1,18 +1,13 @@
 package main
 
 import (
-	"context"
-	"io"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	"repute"
-	"repute/mcp"
 	"repute/store"
 )
 
@@ -28,11 +23,6 @@ func (c *config) origins() []string {
 		return append(slices.Clone(c.MCP.Origins), own)
 	}
 	return c.MCP.Origins
-}
-
-// tools makes a server without tools yet.
-func (s *service) tools() *mcp.Server {
-	return mcp.New(mcp.Options{Version: version, Logger: s.log})
 }
 
 func (p *program) mcpCommand() *cobra.Command {
@@ -51,7 +41,7 @@ change something need one of orchestrator.tokens, in REPUTE_TOKEN or --token-fil
 				return err
 			}
 			return p.withStore(cmd.Context(), func(c config, db *store.DB) error {
-				return p.speak(cmd.Context(), newService(c, db, c.logger(p.stderr)), token)
+				return newService(c, db, c.logger(p.stderr)).speak(cmd.Context(), p.stdin, p.stdout, token)
 			})
 		},
 	}
@@ -71,40 +61,3 @@ func tokenFrom(file string) (string, error) {
 	}
 	return strings.TrimSpace(string(raw)), nil
 }
-
-// speak serves all tools to one caller until it goes away.
-func (p *program) speak(ctx context.Context, s *service, token string) error {
-	tools := s.tools()
-	if _, err := s.api(nil, tools); err != nil {
-		return err
-	}
-	h, err := s.openHands(ctx)
-	if err != nil {
-		return err
-	}
-	defer h.close()
-	if _, err := s.control(ctx, h, http.NotFoundHandler(), nil, tools); err != nil {
-		return err
-	}
-	var beside sync.WaitGroup
-	defer beside.Wait()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	beside.Go(func() { s.config.Orchestrator.file.Watch(ctx, policyEvery, s.log) })
-	beside.Go(func() {
-		if err := h.run(ctx); err != nil {
-			s.log.Error("what was begun on a chain is not looked after", "error", err)
-		}
-	})
-	in, ok := p.stdin.(io.ReadCloser)
-	if !ok {
-		in = io.NopCloser(p.stdin)
-	}
-	return tools.Stdio(ctx, in, unclosed{p.stdout}, token)
-}
-
-// unclosed is a writer that others may not close.
-type unclosed struct{ io.Writer }
-
-// Close does nothing.
-func (unclosed) Close() error { return nil }

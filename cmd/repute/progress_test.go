@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"repute"
-	"repute/internal/pgtest"
 )
 
 // safeBuffer may be written while it is read.
@@ -159,17 +158,12 @@ func TestSampleOfMetrics(t *testing.T) {
 	}
 }
 
-// serve and import tell of their progress in plain lines where nobody watches.
-func TestServeTellsItsProgress(t *testing.T) {
-	c := busyChain(t)
-	database := pgtest.New(t)
-	_, _, says := tool(t, "serve", "--once", "--config", configure(t, c, database))
-	if !strings.Contains(says, `msg="caught up" chain=busy`) {
-		t.Errorf("serve says %s", says)
-	}
-	file := t.TempDir() + "/events.jsonl"
-	mustRun(t, "export", "events", "--database-url", database, "--to", "1990", "-o", file)
-	if _, _, says := tool(t, "import", file, "--database-url", pgtest.New(t)); !strings.Contains(says, `msg=progress chain=busy percent=100 block=1990`) || strings.Contains(says, "caught up") {
-		t.Errorf("import says %s", says)
+// A file ends: its import is never said to follow the chain.
+func TestImportsDoNotFollow(t *testing.T) {
+	t.Parallel()
+	tr := &tracker{}
+	tr.add(time.Now(), sample{from: 1, block: 100, head: 100, file: true})
+	if tr.last().followed() || strings.Contains(tr.text(), "following") {
+		t.Errorf("an import shows %q", tr.text())
 	}
 }

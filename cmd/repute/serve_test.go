@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -246,5 +247,37 @@ func TestTools(t *testing.T) {
 	}
 	if after := dump(t, db); !bytes.Equal(before, after) {
 		t.Errorf("reindex changed the dump: %d bytes, before %d", len(after), len(before))
+	}
+}
+
+// serve and import tell of their progress in plain lines where nobody watches.
+func TestServeTellsItsProgress(t *testing.T) {
+	c := busyChain(t)
+	database := pgtest.New(t)
+	_, _, says := tool(t, "serve", "--once", "--config", configure(t, c, database))
+	if !strings.Contains(says, `msg="caught up" chain=busy`) {
+		t.Errorf("serve says %s", says)
+	}
+	file := t.TempDir() + "/events.jsonl"
+	mustRun(t, "export", "events", "--database-url", database, "--to", "1990", "-o", file)
+	if _, _, says := tool(t, "import", file, "--database-url", pgtest.New(t)); !strings.Contains(says, `msg=progress chain=busy percent=100 block=1990`) || strings.Contains(says, "caught up") {
+		t.Errorf("import says %s", says)
+	}
+}
+
+// Wrong settings are refused before a database is made.
+func TestServeChecksBeforeItMakes(t *testing.T) {
+	for says, file := range map[string]string{
+		"orchestrator.tokens.ann":               "orchestrator: {tokens: {ann: short}}",
+		"orchestrator.wallets[0].identities.me": "orchestrator: {wallets: [{chain: base, rpc: \"http://127.0.0.1:1\", identities: {me: \"file:/nonexistent\"}}]}",
+	} {
+		path, dir := filepath.Join(t.TempDir(), "repute.yaml"), filepath.Join(t.TempDir(), "data")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, stderr := tool(t, "serve", "--config", path, "--data-dir", dir, "--roles", "orchestrator,api", "--listen", freeAddress(t))
+		if _, err := os.Stat(dir); code != 2 || !strings.Contains(stderr, says) || !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: exit code %d, %s; the data directory: %v", says, code, stderr, err)
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/pflag"
 
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
@@ -35,7 +36,7 @@ func TestTakeover(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	lease := 2 * time.Second
 	if !until.IsZero() {
-		lease = defaults().Lease
+		lease = defaultLease(t)
 	}
 	w := newTakeoverWorld(t, lease)
 	go w.live(rand.New(rand.NewPCG(seed, 2)))
@@ -55,7 +56,7 @@ func TestTakeover(t *testing.T) {
 // from a killed one in a fifth of it, also the killed one's successor, and from one that
 // is frozen in the middle of a transaction in one and a half.
 func TestTakeoverTimes(t *testing.T) {
-	lease := defaults().Lease
+	lease := defaultLease(t)
 	w := newTakeoverWorld(t, lease)
 	go w.live(rand.New(rand.NewPCG(1, 2)))
 	within := func(what string, took, most time.Duration) {
@@ -417,4 +418,15 @@ func (l *link) pass(to, from net.Conn) {
 			return
 		}
 	}
+}
+
+// defaultLease is the lease of processes that are not told another one.
+func defaultLease(t *testing.T) time.Duration {
+	var f flags
+	f.logging(pflag.NewFlagSet("test", pflag.ContinueOnError))
+	c, err := f.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Lease
 }

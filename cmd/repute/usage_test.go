@@ -128,3 +128,18 @@ func TestWriteFileKeepsDevices(t *testing.T) {
 		t.Errorf("%q, %v in the link's file", b, err)
 	}
 }
+
+func TestWrongUsageExitsTwo(t *testing.T) {
+	for _, args := range [][]string{
+		{"serve"},
+		{"serve", "--chain", "base"},
+		{"import", "nofile.json", "--chain", "ethereum"},
+		{"import", "nofile.json"},
+		{"dump"},
+	} {
+		var stderr bytes.Buffer
+		if code := run(context.Background(), args, io.Discard, &stderr); code != 2 {
+			t.Errorf("%v: exit code %d, says %s", args, code, &stderr)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/spf13/pflag"
 
 	"repute"
 	"repute/internal/pgtest"
@@ -30,6 +31,26 @@ orchestrator:
         payer: file:PAYER
     - {chain: base, rpc: ["http://127.0.0.1:1/other"], max_fee_per_gas: 0.5 gwei, max_transaction_fee: "0.001 ether"}
 `
+
+// loaded is the configuration that a YAML file gives, on a database.
+func loaded(t *testing.T, text, database string) config {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "repute.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var f flags
+	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f.database(set)
+	if err := set.Parse([]string{"--config", path, "--database-url", database}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := f.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
 
 // keyed is the file with two new keys in it.
 func keyed(t *testing.T) string {
@@ -50,10 +71,7 @@ func keyed(t *testing.T) string {
 }
 
 func TestWalletsConfigured(t *testing.T) {
-	c, err := loadWith(t, keyed(t), "--database-url", pgtest.New(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := loaded(t, keyed(t), pgtest.New(t))
 	list, err := c.wallets()
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%d wallets, %v", len(list), err)
@@ -95,10 +113,7 @@ func TestWalletsConfigured(t *testing.T) {
 // known of its network.
 func TestApprovalsNameTokens(t *testing.T) {
 	text := strings.Replace(keyed(t), "start_block: 7,", `start_block: 7, stablecoins: ["0x00000000000000000000000000000000000000cc USDX 2"],`, 1)
-	c, err := loadWith(t, text, "--database-url", pgtest.New(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := loaded(t, text, pgtest.New(t))
 	db, err := store.Open(t.Context(), c.Database, store.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -121,50 +136,6 @@ func TestApprovalsNameTokens(t *testing.T) {
 	for name, coin := range want {
 		if !slices.Contains(o.Tokens, coin) {
 			t.Errorf("%s: the engine does not know %+v of %+v", name, coin, o.Tokens)
-		}
-	}
-}
-
-func TestWalletsRefused(t *testing.T) {
-	for field, entry := range map[string]string{
-		"orchestrator.wallets[0].chain":               `{treasury: "0x00000000000000000000000000000000000000aa"}`,
-		"orchestrator.wallets[0].treasury":            `{chain: base, treasury: "0x1"}`,
-		"orchestrator.wallets[0].max_fee_per_gas":     `{chain: base, max_fee_per_gas: "5 finney"}`,
-		"orchestrator.wallets[0].max_transaction_fee": `{chain: base, max_transaction_fee: "-1"}`,
-		"orchestrator.wallets[0].owner":               `{chain: base, owner: "http://127.0.0.1#none"}`,
-		"orchestrator.wallets[0].operator":            `{chain: base, operator: 0123456789abcdef}`,
-		"orchestrator.wallets[0].identities.payer":    `{chain: base, identities: {payer: "env:A#none"}}`,
-		"orchestrator.wallets[0].identities.safe":     `{chain: base, identities: {safe: "keystore:key.json"}}`,
-		"config": `{chain: base, operator: {key: abc}}`,
-	} {
-		var wrong *repute.InputError
-		if _, err := loadWith(t, "orchestrator:\n  wallets:\n    - "+entry+"\n"); !errors.As(err, &wrong) || wrong.Field != field {
-			t.Errorf("%s: %v", field, err)
-		}
-	}
-	c := config{Orchestrator: orchestratorConfig{Wallets: []walletConfig{{Chain: "nowhere"}}}}
-	if _, err := c.wallets(); err == nil || !strings.Contains(err.Error(), "orchestrator.wallets[0].chain") {
-		t.Errorf("an unknown chain: %v", err)
-	}
-	c.Orchestrator.Wallets[0].Chain = "424242"
-	if list, err := c.wallets(); err != nil || list[0].ChainID != 424242 {
-		t.Errorf("a chain by its id: %v, %v", list, err)
-	}
-}
-
-// Wrong settings are refused before a database is made.
-func TestServeChecksBeforeItMakes(t *testing.T) {
-	for says, file := range map[string]string{
-		"orchestrator.tokens.ann":               "orchestrator: {tokens: {ann: short}}",
-		"orchestrator.wallets[0].identities.me": "orchestrator: {wallets: [{chain: base, rpc: \"http://127.0.0.1:1\", identities: {me: \"file:/nonexistent\"}}]}",
-	} {
-		path, dir := filepath.Join(t.TempDir(), "repute.yaml"), filepath.Join(t.TempDir(), "data")
-		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		code, _, stderr := tool(t, "serve", "--config", path, "--data-dir", dir, "--roles", "orchestrator,api", "--listen", freeAddress(t))
-		if _, err := os.Stat(dir); code != 2 || !strings.Contains(stderr, says) || !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s: exit code %d, %s; the data directory: %v", says, code, stderr, err)
 		}
 	}
 }

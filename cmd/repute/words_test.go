@@ -19,25 +19,6 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-func TestCount(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[int]string{0: "0 differences", 1: "1 difference", 2: "2 differences"} {
-		if got := count(n, "difference"); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-	}
-}
-
-// A file ends: its import is never said to follow the chain.
-func TestImportsDoNotFollow(t *testing.T) {
-	t.Parallel()
-	tr := &tracker{}
-	tr.add(time.Now(), sample{from: 1, block: 100, head: 100, file: true})
-	if tr.last().followed() || strings.Contains(tr.text(), "following") {
-		t.Errorf("an import shows %q", tr.text())
-	}
-}
-
 // What cannot be reached is said on one line, without the password.
 func TestDatabaseAwayIsOneLine(t *testing.T) {
 	t.Parallel()
