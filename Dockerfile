@@ -5,7 +5,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=dev
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /repute ./cmd/repute
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X repute/cmd/repute/internal/config.Version=${VERSION}" -o /repute ./cmd/repute
 
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /repute /repute

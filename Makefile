@@ -1,7 +1,7 @@
 # make demo and make test do all set-up they need; the rest is for developers.
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-BUILD = $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
+BUILD = $(GO) build -trimpath -ldflags "-s -w -X repute/cmd/repute/internal/config.Version=$(VERSION)"
 # Packages that carry an in-process Ethereum node; too slow to build with -race.
 NODE_PACKAGES = devnet|contracts|cmd/repute|cmd/demo|cmd/bench|internal/bench
 TEST_TIMEOUT ?= 20m

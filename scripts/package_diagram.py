@@ -22,7 +22,8 @@ def imports():
         text = text.lstrip()[end:]
         graph[package["ImportPath"]] = set(package.get("Imports") or [])
     kept = {name for name in graph
-            if name not in LEFT_OUT and not any(part in name for part in ("/internal", "/fixtures"))}
+            if name not in LEFT_OUT and not name.startswith(("repute/internal", "repute/contracts/internal"))
+            and "/fixtures" not in name}
     return {name: graph[name] & kept for name in kept}
 
 

@@ -18,7 +18,7 @@ var updateCommands = flag.Bool("update", false, "write the reference page instea
 
 const commandsHead = `# Commands
 
-Made from the program by ` + "`go test ./cmd/repute/... -run Reference -update`" + `. What they are for, with examples:
+Made from the program by ` + "`go test ./cmd/repute -run Reference -update`" + `. What they are for, with examples:
 [operations](../how-to/operations.md). Exit codes: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted.
 `
 
@@ -86,6 +86,6 @@ func compareCommands(t *testing.T, want string) {
 		return
 	}
 	if is, err := os.ReadFile(path); err != nil || string(is) != want {
-		t.Errorf("%s is not what the program has (%v): run go test ./cmd/repute/... -run Reference -update", path, err)
+		t.Errorf("%s is not what the program has (%v): run go test ./cmd/repute -run Reference -update", path, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"repute/cmd/repute/internal/files"
 	"repute/internal/pgtest"
 )
 
@@ -44,7 +45,7 @@ func TestDocumentsCommands(t *testing.T) {
 	}
 	var out, said bytes.Buffer
 	code := run(t.Context(), []string{"documents", "status", "--json", "--database-url", url}, &out, &said)
-	var s documentsStatus
+	var s files.DocumentsStatus
 	if err := json.Unmarshal(out.Bytes(), &s); code != 0 || err != nil || len(s.Queue) != 4 || s.Queue[0].Rank != "new" {
 		t.Errorf("exit %d, %v, %s%s", code, err, &out, &said)
 	}

@@ -8,12 +8,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
 	"repute/store"
 	"repute/store/trustdb"
 	"repute/trust/rootfile"
 )
 
-func (p *program) evidenceCommand() *cobra.Command {
+func evidenceCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evidence",
 		Short: "tell what is known from outside the chain about who is one party",
@@ -21,15 +23,15 @@ func (p *program) evidenceCommand() *cobra.Command {
 a common funder, for one, is not, and comes in by import. A change counts from the next
 epoch on. docs/how-to/roots.md describes the file.`,
 	}
-	cmd.AddCommand(p.evidenceImportCommand(), p.evidenceListCommand(), p.evidenceRemoveCommand())
+	cmd.AddCommand(evidenceImportCommand(p), evidenceListCommand(p), evidenceRemoveCommand(p))
 	for _, sub := range cmd.Commands() {
-		p.flags.database(sub.Flags())
-		p.flags.chain(sub.Flags())
+		p.Flags.Database(sub.Flags())
+		p.Flags.Chain(sub.Flags())
 	}
 	return cmd
 }
 
-func (p *program) evidenceImportCommand() *cobra.Command {
+func evidenceImportCommand(p *cli.Program) *cobra.Command {
 	return importCommand(p, fileImport[rootfile.Link]{
 		list: "links", one: "evidence remove takes one away", read: rootfile.ReadLinks,
 		chain: func(l rootfile.Link) uint64 { return l.ChainID },
@@ -43,7 +45,7 @@ func (p *program) evidenceImportCommand() *cobra.Command {
 	})
 }
 
-func (p *program) evidenceRemoveCommand() *cobra.Command {
+func evidenceRemoveCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove A B [--chain NAME]",
 		Short: "forget that two addresses are one party",
@@ -57,29 +59,29 @@ func (p *program) evidenceRemoveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.withStore(cmd.Context(), func(c config, db *store.DB) error {
-				chain, err := p.theChain(cmd.Context(), c, db)
+			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
+				chain, err := theChain(cmd.Context(), p, c, db)
 				if err != nil {
 					return err
 				}
 				if err := trustdb.RemoveLink(cmd.Context(), db, chain, a, b); err != nil {
 					return err
 				}
-				fmt.Fprintf(p.stdout, "removed the link of %s and %s on chain %d, from the next epoch on\n", a.Hex(), b.Hex(), chain)
+				fmt.Fprintf(p.Stdout, "removed the link of %s and %s on chain %d, from the next epoch on\n", a.Hex(), b.Hex(), chain)
 				return nil
 			})
 		},
 	}
 }
 
-func (p *program) evidenceListCommand() *cobra.Command {
+func evidenceListCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list [--chain NAME]",
 		Short: "show the links of a chain",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withStore(cmd.Context(), func(c config, db *store.DB) error {
-				chain, err := p.theChain(cmd.Context(), c, db)
+			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
+				chain, err := theChain(cmd.Context(), p, c, db)
 				if err != nil {
 					return err
 				}
@@ -87,7 +89,7 @@ func (p *program) evidenceListCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+				t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 				fmt.Fprintln(t, "A\tB\tREASON\tSOURCE")
 				for _, l := range links {
 					fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", l.A.Hex(), l.B.Hex(), l.Reason, l.Source)

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
 	"repute/contracts"
 	"repute/store"
 	"repute/store/query"
@@ -27,7 +29,7 @@ type fileImport[T any] struct {
 	add   func(ctx context.Context, db *store.DB, chain uint64, of []T, replace bool) error
 }
 
-func importCommand[T any](p *program, f fileImport[T]) *cobra.Command {
+func importCommand[T any](p *cli.Program, f fileImport[T]) *cobra.Command {
 	var replace bool
 	cmd := &cobra.Command{
 		Use:   "import FILE|- [--chain NAME] [--replace]",
@@ -40,8 +42,8 @@ func importCommand[T any](p *program, f fileImport[T]) *cobra.Command {
 					return err
 				}
 			}
-			return p.importList(cmd.Context(), args[0], func(db *store.DB, in io.Reader, o rootfile.Options) error {
-				return f.run(cmd.Context(), p.stdout, db, in, o, replace)
+			return importList(cmd.Context(), p, args[0], func(db *store.DB, in io.Reader, o rootfile.Options) error {
+				return f.run(cmd.Context(), p.Stdout, db, in, o, replace)
 			})
 		},
 	}
@@ -73,20 +75,20 @@ func (f fileImport[T]) run(ctx context.Context, w io.Writer, db *store.DB, in io
 }
 
 // importList opens a file of entries and finds out which chain those that name none are of.
-func (p *program) importList(ctx context.Context, name string, read func(*store.DB, io.Reader, rootfile.Options) error) error {
-	in, err := p.openInput(name)
+func importList(ctx context.Context, p *cli.Program, name string, read func(*store.DB, io.Reader, rootfile.Options) error) error {
+	in, err := p.OpenInput(name)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	return p.withAnyStore(ctx, func(c config, db *store.DB) error {
+	return p.WithAnyStore(ctx, func(c config.Config, db *store.DB) error {
 		stored, err := query.Chains(ctx, db)
 		if err != nil {
 			return err
 		}
-		o := rootfile.Options{Now: time.Now(), Only: len(p.flags.chains) > 0, Chain: chainNamed(c, plain(stored))}
-		if len(p.flags.chains) > 0 || len(c.Chains) == 1 || len(c.Chains) == 0 && len(stored) == 1 {
-			if o.ChainID, err = p.theChain(ctx, c, db); err != nil {
+		o := rootfile.Options{Now: time.Now(), Only: len(p.Flags.Chains) > 0, Chain: chainNamed(c, cli.Plain(stored))}
+		if len(p.Flags.Chains) > 0 || len(c.Chains) == 1 || len(c.Chains) == 0 && len(stored) == 1 {
+			if o.ChainID, err = theChain(ctx, p, c, db); err != nil {
 				return err
 			}
 		}
@@ -99,7 +101,7 @@ func (p *program) importList(ctx context.Context, name string, read func(*store.
 
 // chainNamed finds a chain by the name that the configuration, the database or the list
 // of known networks has for it.
-func chainNamed(c config, stored []repute.Chain) func(string) (uint64, bool) {
+func chainNamed(c config.Config, stored []repute.Chain) func(string) (uint64, bool) {
 	names := map[string]uint64{}
 	for _, d := range contracts.Deployments() {
 		names[d.Name] = d.ChainID

@@ -12,14 +12,14 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
+	"repute/cmd/repute/internal/files"
+	"repute/cmd/repute/internal/tasks"
 )
-
-// version is set by the linker.
-var version = "dev"
 
 func main() {
 	ctx, stop := interruptible()
@@ -64,7 +64,7 @@ func knownCommand(root *cobra.Command, args []string) error {
 
 // exitCode says what went wrong and which code stands for it.
 func exitCode(ctx context.Context, err error, stderr io.Writer) int {
-	var chosen outcome
+	var chosen cli.ExitError
 	switch {
 	case err == nil:
 		return 0
@@ -75,35 +75,20 @@ func exitCode(ctx context.Context, err error, stderr io.Writer) int {
 	fmt.Fprintln(stderr, "repute:", err)
 	switch {
 	case errors.As(err, &chosen):
-		return chosen.code
+		return chosen.Code
 	case errors.Is(err, repute.ErrInvalid), errors.Is(err, repute.ErrConflict):
 		return 2
 	}
 	return 1
 }
 
-// program is what every subcommand shares.
-type program struct {
-	flags    flags
-	stdin    io.Reader
-	stdout   io.Writer
-	stderr   io.Writer
-	terminal bool // a person sits at stdin and stderr
-}
-
 func newRoot(stdout, stderr io.Writer) *cobra.Command {
-	p := &program{stdin: os.Stdin, stdout: stdout, stderr: stderr, terminal: isTerminal(os.Stdin) && isTerminal(stderr)}
-	return p.root()
-}
-
-// isTerminal tells whether a person watches w or types into it.
-func isTerminal(w any) bool {
-	f, ok := w.(*os.File)
-	return ok && isatty.IsTerminal(f.Fd())
+	p := &cli.Program{Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Terminal: cli.IsTerminal(os.Stdin) && cli.IsTerminal(stderr)}
+	return root(p)
 }
 
 // root is the command with all subcommands.
-func (p *program) root() *cobra.Command {
+func root(p *cli.Program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "repute",
 		Short: "ERC-8004 index and reputation service",
@@ -112,17 +97,17 @@ be trusted.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted before it was
 done. verify says more with its own: see its help.`,
-		Version:          build(),
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) { p.flags.set = cmd.Flags() },
+		Version:          config.Build(),
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) { p.Flags.Set = cmd.Flags() },
 		SilenceUsage:     true,
 		SilenceErrors:    true,
 	}
-	root.SetOut(p.stdout)
-	root.SetErr(p.stderr)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(p.serveCommand(), p.importCommand(), p.exportCommand(), p.reindexCommand(),
-		p.dumpCommand(), p.verifyCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.documentsCommand(), p.scoreCommand(), p.manifestCommand(),
-		p.rootsCommand(), p.evidenceCommand(), p.keysCommand(), p.verifySnapshotCommand(), p.taskCommand(), p.runCommand(), p.agentCommand(), p.mcpCommand(), movedCommand("bench", "make bench, or go run ./cmd/bench NAME"), movedCommand("demo", "make demo, or go run ./cmd/demo"), p.versionCommand())
+	root.AddCommand(serveCommand(p), importEventsCommand(p), exportCommand(p), reindexCommand(p),
+		dumpCommand(p), verifyCommand(p), migrateCommand(p), statusCommand(p), chainsCommand(p), files.DocumentsCommand(p), scoreCommand(p), files.ManifestCommand(p),
+		rootsCommand(p), evidenceCommand(p), keysCommand(p), verifySnapshotCommand(p), tasks.TaskCommand(p), tasks.RunCommand(p), tasks.AgentCommand(p), mcpCommand(p), movedCommand("bench", "make bench, or go run ./cmd/bench NAME"), movedCommand("demo", "make demo, or go run ./cmd/demo"), versionCommand(p))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })
 	strict(root)
 	return root

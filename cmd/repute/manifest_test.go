@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/files"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 	"repute/manifest"
@@ -24,8 +26,8 @@ const goodRegistration = `{"type":"` + manifest.TypeRegistration + `","name":"An
 func check(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, said bytes.Buffer
-	p := &program{stdin: strings.NewReader(stdin), stdout: &out, stderr: &said}
-	root := p.root()
+	p := &cli.Program{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &said}
+	root := root(p)
 	root.SetArgs(append([]string{"manifest", "check", "--data-dir", filepath.Join(t.TempDir(), "none")}, args...))
 	return exitCode(t.Context(), root.ExecuteContext(t.Context()), &said), out.String(), said.String()
 }
@@ -91,7 +93,7 @@ func TestManifestCheck(t *testing.T) {
 func TestManifestCheckJSON(t *testing.T) {
 	t.Parallel()
 	code, out, _ := check(t, `{"name":"<script>","services":[]}`, "-", "--json")
-	var r manifestReport
+	var r files.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 {
 		t.Fatalf("%v, exit code %d: %s", err, code, out)
 	}
@@ -109,7 +111,7 @@ func TestManifestCheckJSON(t *testing.T) {
 func TestManifestCheckJSONOfNothing(t *testing.T) {
 	t.Parallel()
 	code, out, said := check(t, "", "missing.json", "--json")
-	var r unreadReport
+	var r files.UnreadReport
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 2 || r.Source != "missing.json" || !strings.Contains(r.Error, "there is no file") {
 		t.Errorf("%v, exit code %d, %q\n%s", err, code, out, said)
 	}

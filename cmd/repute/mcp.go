@@ -2,30 +2,18 @@ package main
 
 import (
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
+	"repute/cmd/repute/internal/service"
 	"repute/store"
 )
 
-// mcpConfig says which sites' pages may use this service, beside programs.
-type mcpConfig struct {
-	// Sites, scheme://host[:port], whose pages may call tools, change things and read runs.
-	Origins []string `yaml:"origins"`
-}
-
-// origins are the sites whose pages may call tools: those of the operator and our own.
-func (c *config) origins() []string {
-	if own := c.Orchestrator.PublicURL; own != "" {
-		return append(slices.Clone(c.MCP.Origins), own)
-	}
-	return c.MCP.Origins
-}
-
-func (p *program) mcpCommand() *cobra.Command {
+func mcpCommand(p *cli.Program) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "mcp",
@@ -40,12 +28,12 @@ change something need one of orchestrator.tokens, in REPUTE_TOKEN or --token-fil
 			if err != nil {
 				return err
 			}
-			return p.withStore(cmd.Context(), func(c config, db *store.DB) error {
-				return newService(c, db, c.logger(p.stderr)).speak(cmd.Context(), p.stdin, p.stdout, token)
+			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
+				return service.New(c, db, c.Logger(p.Stderr)).Speak(cmd.Context(), p.Stdin, p.Stdout, token)
 			})
 		},
 	}
-	p.flags.database(cmd.Flags())
+	p.Flags.Database(cmd.Flags())
 	cmd.Flags().StringVar(&file, "token-file", "", "file with the token of whoever uses the tools (REPUTE_TOKEN)")
 	return cmd
 }

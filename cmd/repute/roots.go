@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
 	"repute/store"
 	"repute/store/query"
 	"repute/store/trustdb"
@@ -20,7 +22,7 @@ import (
 	"repute/trust/rootfile"
 )
 
-func (p *program) rootsCommand() *cobra.Command {
+func rootsCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "roots",
 		Short: "say who is trusted without anybody's word: where scores begin",
@@ -28,10 +30,10 @@ func (p *program) rootsCommand() *cobra.Command {
 agents. Named sets beside the default one are for callers who ask for them. A change
 of the default one counts from the next epoch on. docs/how-to/roots.md describes method and file.`,
 	}
-	cmd.AddCommand(p.rootsAddCommand(), p.rootsRemoveCommand(), p.rootsListCommand(), p.rootsImportCommand())
+	cmd.AddCommand(rootsAddCommand(p), rootsRemoveCommand(p), rootsListCommand(p), rootsImportCommand(p))
 	for _, sub := range cmd.Commands() {
-		p.flags.database(sub.Flags())
-		p.flags.chain(sub.Flags())
+		p.Flags.Database(sub.Flags())
+		p.Flags.Chain(sub.Flags())
 	}
 	return cmd
 }
@@ -40,7 +42,7 @@ func setFlag(cmd *cobra.Command, set *string) {
 	cmd.Flags().StringVar(set, "set", repute.DefaultRoots, "name of the set")
 }
 
-func (p *program) rootsAddCommand() *cobra.Command {
+func rootsAddCommand(p *cli.Program) *cobra.Command {
 	var set, weight, expires, reason string
 	cmd := &cobra.Command{
 		Use:     "add ADDRESS --reason TEXT [--chain NAME]",
@@ -61,13 +63,13 @@ func (p *program) rootsAddCommand() *cobra.Command {
 			if err := trustdb.CheckRoot(root); err != nil {
 				return err
 			}
-			return p.withAnyStore(cmd.Context(), func(c config, db *store.DB) error {
-				chain, err := p.theChain(cmd.Context(), c, db)
+			return p.WithAnyStore(cmd.Context(), func(c config.Config, db *store.DB) error {
+				chain, err := theChain(cmd.Context(), p, c, db)
 				if err != nil {
 					return err
 				}
 				flags := cmd.Flags()
-				return p.addRoot(cmd.Context(), db, chain, set, root, flags.Changed("weight"), flags.Changed("expires"))
+				return addRoot(cmd.Context(), p, db, chain, set, root, flags.Changed("weight"), flags.Changed("expires"))
 			})
 		},
 	}
@@ -79,7 +81,7 @@ func (p *program) rootsAddCommand() *cobra.Command {
 }
 
 // addRoot adds a root, or changes the one with its address: what was not given stays.
-func (p *program) addRoot(ctx context.Context, db *store.DB, chain uint64, set string, root repute.TrustRoot, weighs, expires bool) error {
+func addRoot(ctx context.Context, p *cli.Program, db *store.DB, chain uint64, set string, root repute.TrustRoot, weighs, expires bool) error {
 	if err := trustdb.CheckRootSet(set); err != nil {
 		return err
 	}
@@ -103,9 +105,9 @@ func (p *program) addRoot(ctx context.Context, db *store.DB, chain uint64, set s
 	if err := trustdb.AddRoots(ctx, db, chain, set, []repute.TrustRoot{root}, false); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "%s %s in set %s of chain %d, weight %s, counts %s\n", done, root.Address.Hex(), set, chain,
+	fmt.Fprintf(p.Stdout, "%s %s in set %s of chain %d, weight %s, counts %s\n", done, root.Address.Hex(), set, chain,
 		rootfile.FormatWeight(root.Weight), countsFrom(set))
-	return p.warnUnindexed(ctx, db, chain)
+	return warnUnindexed(ctx, p, db, chain)
 }
 
 // countsFrom says when a change of a set counts.
@@ -117,15 +119,15 @@ func countsFrom(set string) string {
 }
 
 // warnUnindexed says so where nothing of a chain is stored: its name may be a slip.
-func (p *program) warnUnindexed(ctx context.Context, db *store.DB, chain uint64) error {
+func warnUnindexed(ctx context.Context, p *cli.Program, db *store.DB, chain uint64) error {
 	stored, err := query.Chains(ctx, db)
 	if err == nil && !slices.ContainsFunc(stored, func(c repute.ChainStatus) bool { return c.Chain.ID == chain }) {
-		fmt.Fprintf(p.stderr, "chain %d is not indexed here yet\n", chain)
+		fmt.Fprintf(p.Stderr, "chain %d is not indexed here yet\n", chain)
 	}
 	return err
 }
 
-func (p *program) rootsRemoveCommand() *cobra.Command {
+func rootsRemoveCommand(p *cli.Program) *cobra.Command {
 	var set string
 	cmd := &cobra.Command{
 		Use:   "remove ADDRESS [--chain NAME]",
@@ -136,15 +138,15 @@ func (p *program) rootsRemoveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.withStore(cmd.Context(), func(c config, db *store.DB) error {
-				chain, err := p.theChain(cmd.Context(), c, db)
+			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
+				chain, err := theChain(cmd.Context(), p, c, db)
 				if err != nil {
 					return err
 				}
 				if err := trustdb.RemoveRoot(cmd.Context(), db, chain, set, address); err != nil {
 					return err
 				}
-				fmt.Fprintf(p.stdout, "removed %s from set %s of chain %d, which counts %s\n", address.Hex(), set, chain, countsFrom(set))
+				fmt.Fprintf(p.Stdout, "removed %s from set %s of chain %d, which counts %s\n", address.Hex(), set, chain, countsFrom(set))
 				return nil
 			})
 		},
@@ -155,7 +157,7 @@ func (p *program) rootsRemoveCommand() *cobra.Command {
 
 // theChain is the id of the one chain that --chain names or the configuration has, or of
 // the only one that is stored.
-func (p *program) theChain(ctx context.Context, c config, db *store.DB) (uint64, error) {
+func theChain(ctx context.Context, p *cli.Program, c config.Config, db *store.DB) (uint64, error) {
 	stored, err := query.Chains(ctx, db)
 	if err != nil {
 		return 0, err
@@ -163,11 +165,11 @@ func (p *program) theChain(ctx context.Context, c config, db *store.DB) (uint64,
 	if len(c.Chains) == 0 && len(stored) == 1 {
 		return stored[0].Chain.ID, nil
 	}
-	chain, err := p.oneChain(c, plain(stored)...)
+	chain, err := p.OneChain(c, cli.Plain(stored)...)
 	return chain.ID, err
 }
 
-func (p *program) rootsImportCommand() *cobra.Command {
+func rootsImportCommand(p *cli.Program) *cobra.Command {
 	set := ""
 	cmd := importCommand(p, fileImport[rootfile.Root]{
 		list: "roots", one: "roots remove takes one away", read: rootfile.ReadRoots,
@@ -201,7 +203,7 @@ type rootView struct {
 	Expired bool       `json:"expired"`
 }
 
-func (p *program) rootsListCommand() *cobra.Command {
+func rootsListCommand(p *cli.Program) *cobra.Command {
 	var set string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -209,15 +211,15 @@ func (p *program) rootsListCommand() *cobra.Command {
 		Short: "show the roots of all chains and sets, or of one",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withStore(cmd.Context(), func(c config, db *store.DB) error {
-				lists, err := p.rootLists(cmd.Context(), c, db, set)
+			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
+				lists, err := rootLists(cmd.Context(), p, c, db, set)
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					return p.printJSON(lists)
+					return p.PrintJSON(lists)
 				}
-				return printRoots(p.stdout, lists)
+				return printRoots(p.Stdout, lists)
 			})
 		},
 	}
@@ -226,10 +228,10 @@ func (p *program) rootsListCommand() *cobra.Command {
 	return cmd
 }
 
-func (p *program) rootLists(ctx context.Context, c config, db *store.DB, set string) ([]rootList, error) {
+func rootLists(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, set string) ([]rootList, error) {
 	only := uint64(0)
-	if len(p.flags.chains) > 0 {
-		chain, err := p.theChain(ctx, c, db)
+	if len(p.Flags.Chains) > 0 {
+		chain, err := theChain(ctx, p, c, db)
 		if err != nil {
 			return nil, err
 		}

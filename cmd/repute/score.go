@@ -13,6 +13,8 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/trustdb"
@@ -20,30 +22,30 @@ import (
 	"repute/trust/engine"
 )
 
-func (p *program) scoreCommand() *cobra.Command {
+func scoreCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "score", Short: "tell what scores are made of, and make them again"}
-	cmd.AddCommand(p.scoreExplainCommand(), p.scoreReplayCommand())
+	cmd.AddCommand(scoreExplainCommand(p), scoreReplayCommand(p))
 	for _, sub := range cmd.Commands() {
-		p.flags.database(sub.Flags())
+		p.Flags.Database(sub.Flags())
 	}
 	params, tags := trust.DefaultFiles()
-	cmd.AddCommand(p.printCommand("params", "parameters of scores", params), p.printCommand("tags", "table of tags", tags))
+	cmd.AddCommand(printCommand(p, "params", "parameters of scores", params), printCommand(p, "tags", "table of tags", tags))
 	return cmd
 }
 
 // printCommand prints a file that repute comes with, as a start for one's own.
-func (p *program) printCommand(name, what string, body []byte) *cobra.Command {
+func printCommand(p *cli.Program, name, what string, body []byte) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: "print the " + what + " that repute comes with, as a start for a file of your own (trust." + name + ")",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := p.stdout.Write(body)
+			_, err := p.Stdout.Write(body)
 			return err
 		},
 	}
 }
 
-func (p *program) scoreExplainCommand() *cobra.Command {
+func scoreExplainCommand(p *cli.Program) *cobra.Command {
 	var at, set string
 	var without, roots []string
 	var limit int
@@ -58,15 +60,15 @@ func (p *program) scoreExplainCommand() *cobra.Command {
 				return err
 			}
 			q := api.ExplainQuery{AtQuery: api.AtQuery{At: at}, Without: strings.Join(without, ","), Roots: by, Limit: api.Number(fmt.Sprint(limit))}
-			return p.withReader(cmd.Context(), args[0], func(r *engine.Reader, id repute.AgentID) error {
+			return withReader(cmd.Context(), p, args[0], func(r *engine.Reader, id repute.AgentID) error {
 				answer, err := api.Explain(cmd.Context(), r, id, q)
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					return json.NewEncoder(p.stdout).Encode(answer)
+					return json.NewEncoder(p.Stdout).Encode(answer)
 				}
-				return printExplanation(p.stdout, answer)
+				return printExplanation(p.Stdout, answer)
 			})
 		},
 	}
@@ -95,7 +97,7 @@ func rootsAsked(roots []string, set string) (string, error) {
 	return list, err
 }
 
-func (p *program) scoreReplayCommand() *cobra.Command {
+func scoreReplayCommand(p *cli.Program) *cobra.Command {
 	var at uint64
 	cmd := &cobra.Command{
 		Use:   "replay AGENT --at BLOCK",
@@ -109,12 +111,12 @@ stored bytes, and where a number stored beside these is another.`,
 			if !cmd.Flags().Changed("at") {
 				return repute.Invalid("at", "is missing", "--at and a block number")
 			}
-			return p.withReader(cmd.Context(), args[0], func(r *engine.Reader, id repute.AgentID) error {
+			return withReader(cmd.Context(), p, args[0], func(r *engine.Reader, id repute.AgentID) error {
 				s, err := r.Replay(cmd.Context(), id, at)
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(p.stdout, "agent %s: score %s of epoch %d (block %d) follows from its stored inputs, byte by byte\n",
+				fmt.Fprintf(p.Stdout, "agent %s: score %s of epoch %d (block %d) follows from its stored inputs, byte by byte\n",
 					id.Short(), s.Score, s.Epoch, s.Block.Number)
 				return nil
 			})
@@ -125,17 +127,17 @@ stored bytes, and where a number stored beside these is another.`,
 }
 
 // withReader finds an agent and what explains its scores.
-func (p *program) withReader(ctx context.Context, agent string, f func(*engine.Reader, repute.AgentID) error) error {
+func withReader(ctx context.Context, p *cli.Program, agent string, f func(*engine.Reader, repute.AgentID) error) error {
 	ref, err := repute.ParseAgentRef(agent)
 	if err != nil {
 		return err
 	}
-	return p.withStore(ctx, func(c config, db *store.DB) error {
+	return p.WithStore(ctx, func(c config.Config, db *store.DB) error {
 		id, err := chaindb.ResolveAgent(ctx, db, ref, c.DefaultChain)
 		if err != nil {
 			return err
 		}
-		options, err := c.Trust.reader()
+		options, err := c.Trust.Reader()
 		if err != nil {
 			return err
 		}

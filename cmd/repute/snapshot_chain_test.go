@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
 )
 
 // An import is compared with the endpoints of the entry that means its chain: by the id where
@@ -12,17 +14,17 @@ func TestImportIsComparedWithItsChain(t *testing.T) {
 	t.Parallel()
 	of := repute.Chain{ID: 8453, Name: "base"}
 	for _, tt := range []struct {
-		entry chainConfig
+		entry config.ChainConfig
 		want  bool
 	}{
-		{chainConfig{ID: 8453, Name: "other"}, true},
-		{chainConfig{ID: 5, Name: "base"}, false},
-		{chainConfig{Name: "Base"}, true},
-		{chainConfig{Name: "8453"}, true},
-		{chainConfig{Name: "other"}, false},
+		{config.ChainConfig{ID: 8453, Name: "other"}, true},
+		{config.ChainConfig{ID: 5, Name: "base"}, false},
+		{config.ChainConfig{Name: "Base"}, true},
+		{config.ChainConfig{Name: "8453"}, true},
+		{config.ChainConfig{Name: "other"}, false},
 	} {
-		tt.entry.RPC = urls{"http://127.0.0.1:1"}
-		compare, stop, err := (&program{}).comparing(config{Chains: []chainConfig{tt.entry}}, nil, of)
+		tt.entry.RPC = config.URLs{"http://127.0.0.1:1"}
+		compare, stop, err := comparing((&cli.Program{}), config.Config{Chains: []config.ChainConfig{tt.entry}}, nil, of)
 		if err != nil {
 			t.Fatal(err)
 		}

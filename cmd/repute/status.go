@@ -12,6 +12,8 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
 	"repute/store"
 	"repute/store/docdb"
 	"repute/store/query"
@@ -20,22 +22,22 @@ import (
 // watchPause is between two looks of status --watch.
 const watchPause = 2 * time.Second
 
-func (p *program) statusCommand() *cobra.Command {
+func statusCommand(p *cli.Program) *cobra.Command {
 	var asJSON, watch bool
 	cmd := &cobra.Command{
 		Use:   "status [--json] [--watch]",
 		Short: "what is indexed, how fresh and how complete it is",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
+			return p.WithStore(cmd.Context(), func(_ config.Config, db *store.DB) error {
 				if !watch {
-					return p.status(cmd.Context(), db, asJSON)
+					return status(cmd.Context(), p, db, asJSON)
 				}
-				return p.watchStatus(cmd.Context(), db, asJSON)
+				return watchStatus(cmd.Context(), p, db, asJSON)
 			})
 		},
 	}
-	p.flags.database(cmd.Flags())
+	p.Flags.Database(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print what /status answers")
 	cmd.Flags().BoolVar(&watch, "watch", false, "look again every two seconds until Ctrl-C")
 	return cmd
@@ -43,7 +45,7 @@ func (p *program) statusCommand() *cobra.Command {
 
 // status prints one look at the database: a table, or what /status answers but for what
 // only a running API knows.
-func (p *program) status(ctx context.Context, db *store.DB, asJSON bool) error {
+func status(ctx context.Context, p *cli.Program, db *store.DB, asJSON bool) error {
 	chains, err := query.Chains(ctx, db)
 	if err != nil {
 		return err
@@ -53,14 +55,14 @@ func (p *program) status(ctx context.Context, db *store.DB, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		s := api.NewStatus(version, chains)
+		s := api.NewStatus(config.Version, chains)
 		s.Documents = api.FetchState(fetching, time.Now())
-		return p.printJSON(s)
+		return p.PrintJSON(s)
 	}
-	if err := p.printStatus(chains); err != nil {
+	if err := printStatus(p, chains); err != nil {
 		return err
 	}
-	printFetching(p.stdout, fetching, time.Now())
+	printFetching(p.Stdout, fetching, time.Now())
 	return nil
 }
 
@@ -76,12 +78,12 @@ func printFetching(w io.Writer, f docdb.Fetching, now time.Time) {
 }
 
 // watchStatus shows each look on a cleared terminal, elsewhere below the one before.
-func (p *program) watchStatus(ctx context.Context, db *store.DB, asJSON bool) error {
+func watchStatus(ctx context.Context, p *cli.Program, db *store.DB, asJSON bool) error {
 	for {
-		if isTerminal(p.stdout) && !asJSON {
-			fmt.Fprint(p.stdout, "\x1b[H\x1b[2J")
+		if cli.IsTerminal(p.Stdout) && !asJSON {
+			fmt.Fprint(p.Stdout, "\x1b[H\x1b[2J")
 		}
-		if err := p.status(ctx, db, asJSON); err != nil {
+		if err := status(ctx, p, db, asJSON); err != nil {
 			return err
 		}
 		select {
@@ -94,8 +96,8 @@ func (p *program) watchStatus(ctx context.Context, db *store.DB, asJSON bool) er
 
 // printStatus prints a line for each chain, and tables of endpoints, of kinds of events and
 // of gaps where there are any. Lag is now minus the time of the newest indexed block.
-func (p *program) printStatus(chains []repute.ChainStatus) error {
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+func printStatus(p *cli.Program, chains []repute.ChainStatus) error {
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "CHAIN\tID\tBLOCK\tHEAD\tFINALIZED\tLAG\tAGENTS\tFEEDBACK\tURIS DUE\tWAITING\tUNREAD\tREORGS\tUPGRADES\tCOMPLETENESS\tPROBLEM")
 	for _, c := range chains {
 		started := c.Block.Hash != (common.Hash{}) || c.Imported

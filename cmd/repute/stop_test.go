@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/cmd/repute/internal/cli"
 	"repute/internal/pgtest"
 	"repute/store/query"
 )
@@ -57,8 +58,8 @@ func TestMigrateDownAsks(t *testing.T) {
 	database := pgtest.New(t)
 	try := func(terminal bool, answer string, args ...string) error {
 		var out bytes.Buffer
-		p := &program{stdin: strings.NewReader(answer), stdout: &out, stderr: &out, terminal: terminal}
-		root := p.root()
+		p := &cli.Program{Stdin: strings.NewReader(answer), Stdout: &out, Stderr: &out, Terminal: terminal}
+		root := root(p)
 		root.SetArgs(append([]string{"migrate", "down", "--database-url", database}, args...))
 		return root.ExecuteContext(t.Context())
 	}

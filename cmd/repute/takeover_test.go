@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/pflag"
 
+	"repute/cmd/repute/internal/config"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 	"repute/store"
@@ -422,9 +423,9 @@ func (l *link) pass(to, from net.Conn) {
 
 // defaultLease is the lease of processes that are not told another one.
 func defaultLease(t *testing.T) time.Duration {
-	var f flags
-	f.logging(pflag.NewFlagSet("test", pflag.ContinueOnError))
-	c, err := f.load()
+	var f config.Flags
+	f.Logging(pflag.NewFlagSet("test", pflag.ContinueOnError))
+	c, err := f.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"repute/cmd/repute/internal/cli"
 	"repute/internal/pgtest"
 )
 
@@ -94,7 +95,7 @@ func TestCutFiles(t *testing.T) {
 func TestWriteFileKeepsDevices(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := &program{stdout: io.Discard}
+	p := &cli.Program{Stdout: io.Discard}
 	pipe := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -105,7 +106,7 @@ func TestWriteFileKeepsDevices(t *testing.T) {
 		read <- string(b)
 	}()
 	hello := func(w io.Writer) error { _, err := io.WriteString(w, "hello"); return err }
-	if err := p.writeFile(pipe, hello); err != nil {
+	if err := p.WriteFile(pipe, hello); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-read; got != "hello" {
@@ -121,7 +122,7 @@ func TestWriteFileKeepsDevices(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.writeFile(link, hello); err != nil {
+	if err := p.WriteFile(link, hello); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(file); err != nil || string(b) != "hello" {

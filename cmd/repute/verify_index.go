@@ -11,21 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
 	"repute/indexer/node"
 	"repute/indexer/verify"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/query"
 )
-
-// outcome is an exit code with what it means.
-type outcome struct {
-	code int
-	text string
-}
-
-// Error says what the code stands for.
-func (o outcome) Error() string { return o.text }
 
 // Exit codes of verify.
 const (
@@ -40,7 +33,7 @@ type verifyOptions struct {
 	rate float64
 }
 
-func (p *program) verifyCommand() *cobra.Command {
+func verifyCommand(p *cli.Program) *cobra.Command {
 	var o verifyOptions
 	cmd := &cobra.Command{
 		Use:   "verify --chain NAME --rpc URL",
@@ -56,16 +49,16 @@ Prints each difference. Exit codes: 0 nothing differs; 1 something does, or did 
   repute verify --chain base --rpc https://your-node.example --from 41663783 --to 42000000`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := p.verify(cmd.Context(), o)
-			var chosen outcome
+			err := verifyStored(cmd.Context(), p, o)
+			var chosen cli.ExitError
 			if err == nil || errors.As(err, &chosen) || errors.Is(err, repute.ErrInvalid) {
 				return err
 			}
-			return fmt.Errorf("%w: %w", outcome{codeUnchecked, "not checked"}, err)
+			return fmt.Errorf("%w: %w", cli.ExitError{Code: codeUnchecked, Text: "not checked"}, err)
 		},
 	}
-	p.flags.database(cmd.Flags())
-	p.flags.endpoints(cmd.Flags())
+	p.Flags.Database(cmd.Flags())
+	p.Flags.Endpoints(cmd.Flags())
 	cmd.Flags().Uint64Var(&o.From, "from", 0, "first block; the chain's start block when 0")
 	cmd.Flags().Uint64Var(&o.To, "to", 0, "last block; the newest final one when 0")
 	cmd.Flags().BoolVar(&o.AllBlocks, "all-blocks", false, "read the receipts of every block, not only where events are or may be")
@@ -75,24 +68,24 @@ Prints each difference. Exit codes: 0 nothing differs; 1 something does, or did 
 	return cmd
 }
 
-func (p *program) verify(ctx context.Context, o verifyOptions) error {
-	c, err := p.flags.load()
+func verifyStored(ctx context.Context, p *cli.Program, o verifyOptions) error {
+	c, err := p.Flags.Load()
 	if err != nil {
 		return err
 	}
 	if len(c.Chains) != 1 {
 		return repute.Invalid("chain", "exactly one is needed", "e.g. --chain ethereum --rpc URL")
 	}
-	return p.withStore(ctx, func(c config, db *store.DB) error {
+	return p.WithStore(ctx, func(c config.Config, db *store.DB) error {
 		all, err := query.Chains(ctx, db)
 		if err != nil {
 			return err
 		}
-		configured, err := p.oneChain(c, plain(all)...)
+		configured, err := p.OneChain(c, cli.Plain(all)...)
 		if err != nil {
 			return err
 		}
-		stored, err := indexed(all, configured.ID)
+		stored, err := cli.Indexed(all, configured.ID)
 		if err != nil {
 			return err
 		}
@@ -105,18 +98,18 @@ func (p *program) verify(ctx context.Context, o verifyOptions) error {
 			return err
 		}
 		defer stop()
-		proven, err := p.ofChain(ctx, nodes, configured.ID)
+		proven, err := ofChain(ctx, p, nodes, configured.ID)
 		if err != nil {
 			return err
 		}
 		v := verify.New(db, stored[0].Chain, func() []*node.Node { return proven },
-			verify.Options{Rate: o.rate, Log: c.logger(p.stderr)})
-		return p.check(ctx, db, v, stored[0].Chain.ID, o)
+			verify.Options{Rate: o.rate, Log: c.Logger(p.Stderr)})
+		return checkChain(ctx, p, db, v, stored[0].Chain.ID, o)
 	})
 }
 
 // witnesses connects to the endpoints given.
-func witnesses(rpc urls) (nodes []*node.Node, stop func(), err error) {
+func witnesses(rpc config.URLs) (nodes []*node.Node, stop func(), err error) {
 	stop = func() {
 		for _, n := range nodes {
 			n.Close()
@@ -138,7 +131,7 @@ func witnesses(rpc urls) (nodes []*node.Node, stop func(), err error) {
 
 // ofChain leaves out endpoints that do not tell which chain they serve: one of another
 // chain has logs of the same addresses.
-func (p *program) ofChain(ctx context.Context, nodes []*node.Node, chainID uint64) (proven []*node.Node, err error) {
+func ofChain(ctx context.Context, p *cli.Program, nodes []*node.Node, chainID uint64) (proven []*node.Node, err error) {
 	var last error
 	for _, n := range nodes {
 		heads, err := n.Heads(ctx)
@@ -147,7 +140,7 @@ func (p *program) ofChain(ctx context.Context, nodes []*node.Node, chainID uint6
 			return nil, ctx.Err()
 		case err != nil:
 			last = err
-			fmt.Fprintln(p.stderr, "an endpoint is not asked, it does not tell its chain:", err)
+			fmt.Fprintln(p.Stderr, "an endpoint is not asked, it does not tell its chain:", err)
 		case heads.ChainID != chainID:
 			return nil, repute.Invalid("rpc", fmt.Sprintf("an endpoint serves chain %d, not %d", heads.ChainID, chainID),
 				fmt.Sprintf("give endpoints of chain %d, or name the chain that this one serves", chainID))
@@ -193,9 +186,9 @@ func hold(ctx context.Context, db *store.DB, chainID uint64) (lease store.Lease,
 	}, nil
 }
 
-// check runs the comparison. What is to be repaired while another process leads the
+// checkChain runs the comparison. What is to be repaired while another process leads the
 // chain is left to that one.
-func (p *program) check(ctx context.Context, db *store.DB, v *verify.Verifier, chainID uint64, o verifyOptions) error {
+func checkChain(ctx context.Context, p *cli.Program, db *store.DB, v *verify.Verifier, chainID uint64, o verifyOptions) error {
 	var theirs bool
 	if o.Repair {
 		lease, stop, err := hold(ctx, db, chainID)
@@ -215,7 +208,7 @@ func (p *program) check(ctx context.Context, db *store.DB, v *verify.Verifier, c
 		all = append(all, d)
 		report.Differences = append(report.Differences, encodeDifference(d))
 		if !o.json {
-			fmt.Fprintln(p.stdout, report.Differences[len(report.Differences)-1])
+			fmt.Fprintln(p.Stdout, report.Differences[len(report.Differences)-1])
 		}
 	})
 	if err != nil {
@@ -225,29 +218,29 @@ func (p *program) check(ctx context.Context, db *store.DB, v *verify.Verifier, c
 		if err := v.Report(ctx, all); err != nil {
 			return err
 		}
-		fmt.Fprintln(p.stderr, "another process leads the chain: it was told and will repair what it can")
+		fmt.Fprintln(p.Stderr, "another process leads the chain: it was told and will repair what it can")
 	}
 	report.sum(result)
-	return p.conclude(report, result, o.json)
+	return conclude(p, report, result, o.json)
 }
 
 // conclude prints the sum and chooses the exit code.
-func (p *program) conclude(report verifyReport, r verify.CheckResult, asJSON bool) error {
+func conclude(p *cli.Program, report verifyReport, r verify.CheckResult, asJSON bool) error {
 	if asJSON {
-		if err := p.printJSON(report); err != nil {
+		if err := p.PrintJSON(report); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintln(p.stdout, summary(r))
+		fmt.Fprintln(p.Stdout, summary(r))
 		for _, what := range r.Unchecked {
-			fmt.Fprintln(p.stdout, "not checked:", what)
+			fmt.Fprintln(p.Stdout, "not checked:", what)
 		}
 	}
 	switch {
 	case r.Differences > 0:
-		return outcome{codeDiffers, "the index differs from the chain in " + count(r.Differences, "place")}
+		return cli.ExitError{Code: codeDiffers, Text: "the index differs from the chain in " + cli.Count(r.Differences, "place")}
 	case r.Unproven > 0 || len(r.Unchecked) > 0:
-		return outcome{codeUnchecked, "not everything could be checked"}
+		return cli.ExitError{Code: codeUnchecked, Text: "not everything could be checked"}
 	}
 	return nil
 }
@@ -255,19 +248,11 @@ func (p *program) conclude(report verifyReport, r verify.CheckResult, asJSON boo
 // summary is the line a person reads last.
 func summary(r verify.CheckResult) string {
 	text := fmt.Sprintf("blocks %d to %d: %d compared with their receipts, %d of them unproven; %s compared; %s, %s repaired",
-		r.Blocks.From, r.Blocks.To, r.Checked, r.Unproven, count(r.Agents, "agent"), count(r.Differences, "difference"), count(r.Repaired, "event"))
+		r.Blocks.From, r.Blocks.To, r.Checked, r.Unproven, cli.Count(r.Agents, "agent"), cli.Count(r.Differences, "difference"), cli.Count(r.Repaired, "event"))
 	if r.Retimed > 0 {
-		text += ", the time of " + count(r.Retimed, "block") + " put right"
+		text += ", the time of " + cli.Count(r.Retimed, "block") + " put right"
 	}
 	return text
-}
-
-// count is a number with its noun.
-func count[T ~int | ~int64 | ~uint64](n T, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // verifyReport is what verify --json prints.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
 	"repute/devnet"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
@@ -118,19 +120,19 @@ func TestWitnessesTellTheirChain(t *testing.T) {
 	t.Parallel()
 	good, silent := rpctest.New(t, rpctest.Options{}), rpctest.New(t, rpctest.Options{})
 	silent.Inject(rpctest.On("eth_chainId", rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32601, Message: "Method not found"}})))
-	nodes, stop, err := witnesses(urls{silent.URL(), good.URL()})
+	nodes, stop, err := witnesses(config.URLs{silent.URL(), good.URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stop()
-	p := &program{stdout: io.Discard, stderr: io.Discard}
-	if proven, err := p.ofChain(t.Context(), nodes, 31337); err != nil || len(proven) != 1 || proven[0] != nodes[1] {
+	p := &cli.Program{Stdout: io.Discard, Stderr: io.Discard}
+	if proven, err := ofChain(t.Context(), p, nodes, 31337); err != nil || len(proven) != 1 || proven[0] != nodes[1] {
 		t.Errorf("%d witnesses, %v", len(proven), err)
 	}
-	if proven, err := p.ofChain(t.Context(), nodes[:1], 31337); err == nil {
+	if proven, err := ofChain(t.Context(), p, nodes[:1], 31337); err == nil {
 		t.Errorf("%d witnesses where none tells its chain", len(proven))
 	}
-	if _, err := p.ofChain(t.Context(), nodes, 1); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := ofChain(t.Context(), p, nodes, 1); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("another chain: %v", err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -16,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
 	"repute/trust/statement"
 )
 
@@ -29,7 +30,7 @@ const (
 	keysTimeout = 10 * time.Second
 )
 
-func (p *program) verifySnapshotCommand() *cobra.Command {
+func verifySnapshotCommand(p *cli.Program) *cobra.Command {
 	var key, keys, agent string
 	var maxAge time.Duration
 	cmd := &cobra.Command{
@@ -44,11 +45,11 @@ Exit codes: 0 the statement is valid now, 1 it is not, 2 wrong usage or input,
 or the keys cannot be read.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			trusted, err := p.trustedKeys(cmd.Context(), key, keys)
+			trusted, err := trustedKeys(cmd.Context(), p, key, keys)
 			if err != nil {
 				return err
 			}
-			in, err := p.openInput(args[0])
+			in, err := p.OpenInput(args[0])
 			if err != nil {
 				return err
 			}
@@ -67,7 +68,7 @@ or the keys cannot be read.`,
 			if err := statement.VerifyFor(signed, about, maxAge, trusted, time.Now()); err != nil {
 				return fmt.Errorf("not valid: %w", err)
 			}
-			return p.printStatement(signed)
+			return printStatement(p, signed)
 		},
 	}
 	cmd.Flags().StringVar(&key, "key", "", "address that must have signed")
@@ -98,7 +99,7 @@ func expectedAgent(asked string, stated repute.AgentID) (repute.AgentID, error) 
 }
 
 // trustedKeys are those of the flags; one of the two must be given.
-func (p *program) trustedKeys(ctx context.Context, key, keys string) ([]statement.Key, error) {
+func trustedKeys(ctx context.Context, p *cli.Program, key, keys string) ([]statement.Key, error) {
 	switch {
 	case key != "" && keys != "":
 		return nil, repute.Invalid("keys", "stands beside --key", "give one of them")
@@ -108,7 +109,7 @@ func (p *program) trustedKeys(ctx context.Context, key, keys string) ([]statemen
 	case keys == "":
 		return nil, repute.Invalid("key", "whose signature is trusted is not said", "give --key ADDRESS, or --keys URL|FILE")
 	}
-	in, err := p.openKeys(ctx, keys)
+	in, err := openKeys(ctx, p, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -121,12 +122,12 @@ func (p *program) trustedKeys(ctx context.Context, key, keys string) ([]statemen
 	return list.Keys, err
 }
 
-func (p *program) openKeys(ctx context.Context, from string) (io.ReadCloser, error) {
+func openKeys(ctx context.Context, p *cli.Program, from string) (io.ReadCloser, error) {
 	if !strings.Contains(from, "://") {
-		return p.openInput(from)
+		return p.OpenInput(from)
 	}
 	u, err := url.Parse(from)
-	if err != nil || u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())) {
+	if err != nil || u.Scheme != "https" && !(u.Scheme == "http" && config.Loopback(u.Hostname())) {
 		return nil, repute.Invalid("keys", "is no https URL", "https://…/.well-known/repute-keys.json")
 	}
 	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
@@ -165,11 +166,6 @@ type cancelling struct {
 func (c *cancelling) Close() error {
 	defer c.cancel()
 	return c.ReadCloser.Close()
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func bounded(in io.Reader) ([]byte, error) {
@@ -271,8 +267,8 @@ type verdict struct {
 	ExpiresAt  time.Time     `json:"expiresAt"`
 }
 
-func (p *program) printStatement(s statement.Signed) error {
-	return p.printJSON(verdict{Valid: true, Agent: s.Agent.String(), Status: ratedStatus(s), Score: s.Score, Low: s.Low, High: s.High,
+func printStatement(p *cli.Program, s statement.Signed) error {
+	return p.PrintJSON(verdict{Valid: true, Agent: s.Agent.String(), Status: ratedStatus(s), Score: s.Score, Low: s.Low, High: s.High,
 		Confidence: float64(s.Confidence) / 1e6, Tier: s.Tier, Guarded: s.Guarded, Block: s.Block.Number, BlockHash: s.Block.Hash.Hex(), BlockTime: s.Block.Time, HoldsBlock: s.Holds.Number, HoldsTime: s.Holds.Time,
 		Signer: s.Signer.Hex(), IssuedAt: s.IssuedAt, ExpiresAt: s.ExpiresAt})
 }

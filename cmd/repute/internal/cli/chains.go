@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"repute"
+	"repute/cmd/repute/internal/config"
+	"repute/store"
+	"repute/store/query"
+)
+
+// OneChain resolves the only --chain of a command; others know of chains that the
+// configuration only names.
+func (p *Program) OneChain(c config.Config, others ...repute.Chain) (repute.Chain, error) {
+	if len(c.Chains) != 1 {
+		return repute.Chain{}, repute.Invalid("chain", "exactly one is needed", "e.g. --chain ethereum or --chain 1")
+	}
+	c.Complete(others...)
+	return c.Chains[0].Resolve()
+}
+
+// Chosen is the stored chain that --chain names, or all of them where it is not given.
+func (p *Program) Chosen(ctx context.Context, c config.Config, db *store.DB) ([]repute.ChainStatus, error) {
+	stored, err := query.Chains(ctx, db)
+	if err != nil || len(p.Flags.Chains) == 0 {
+		return stored, err
+	}
+	chain, err := p.OneChain(c, Plain(stored)...)
+	if err != nil {
+		return nil, err
+	}
+	return Indexed(stored, chain.ID)
+}
+
+// Plain is the chains without what is known of them.
+func Plain(stored []repute.ChainStatus) []repute.Chain {
+	chains := make([]repute.Chain, len(stored))
+	for i, s := range stored {
+		chains[i] = s.Chain
+	}
+	return chains
+}
+
+// Indexed picks a chain, or says which ones there are instead.
+func Indexed(stored []repute.ChainStatus, id uint64) ([]repute.ChainStatus, error) {
+	names := []string{}
+	for _, c := range stored {
+		if c.Chain.ID == id {
+			return []repute.ChainStatus{c}, nil
+		}
+		names = append(names, fmt.Sprintf("%s (%d)", c.Name, c.Chain.ID))
+	}
+	hint := "nothing is stored yet: repute serve or repute import stores a chain"
+	if len(names) > 0 {
+		hint = "indexed: " + strings.Join(names, ", ")
+	}
+	return nil, repute.Invalid("chain", fmt.Sprintf("%d is not indexed", id), hint)
+}

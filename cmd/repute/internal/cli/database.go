@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/cmd/repute/internal/config"
+	"repute/contracts"
+	"repute/indexer/documents"
+	"repute/internal/pg"
+	"repute/store"
+	"repute/store/searchdb"
+)
+
+// Database is the Postgres of this run: a given one, a private one started
+// here, or the private one of another process.
+type Database struct {
+	URL  string
+	Stop func()
+	// Restarts says how often the private one of this run was started again, and when last;
+	// nil for another one.
+	Restarts func() (n int, last time.Time)
+}
+
+// FindDatabase starts a private server only when no URL is configured and none
+// runs in the data directory.
+func FindDatabase(ctx context.Context, c config.Config, log *slog.Logger) (Database, error) {
+	if c.Database != "" {
+		return Database{URL: c.Database, Stop: func() {}}, nil
+	}
+	dir := c.Postgres()
+	if url, ok := pg.Running(dir); ok && answers(ctx, url) {
+		log.Debug("using the private Postgres of another process", "dir", dir)
+		return Database{URL: url, Stop: func() {}}, nil
+	}
+	return startPrivate(ctx, dir, log)
+}
+
+// startPrivate runs a server in dir, in a temporary directory when dir is empty. When it
+// ends by itself it is started again under the same URL.
+func startPrivate(ctx context.Context, dir string, log *slog.Logger) (Database, error) {
+	server, err := pg.Start(ctx, pg.Options{Dir: dir, Log: log})
+	if err != nil {
+		return Database{}, err
+	}
+	stop := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := server.Stop(ctx); err != nil {
+			log.Warn("private Postgres did not stop cleanly", "error", err)
+		}
+	}
+	server.Keep()
+	return Database{URL: server.URL(), Stop: stop, Restarts: server.Restarts}, nil
+}
+
+// answers tells whether a server is behind a URL that may be an ended process's. It waits
+// for three seconds at most.
+func answers(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return false
+	}
+	return conn.Close(ctx) == nil
+}
+
+// AwaitStore is openStore for services: while Postgres does not answer it keeps
+// trying, so that processes may start in any order.
+func AwaitStore(ctx context.Context, url string, c config.Config, log *slog.Logger) (*store.DB, error) {
+	for wait := time.Second; ; wait = min(2*wait, 15*time.Second) {
+		db, err := openStore(ctx, url, c)
+		silent := errors.Is(err, repute.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+		if err == nil || !silent || ctx.Err() != nil {
+			return db, err
+		}
+		log.Warn("the database does not answer yet", "error", err, "retry", wait)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// openStore migrates and opens, or says at once why that cannot be.
+func openStore(ctx context.Context, url string, c config.Config) (*store.DB, error) {
+	if err := store.Migrate(ctx, url); err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	db, err := openMigrated(ctx, url, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := searchdb.FillSearch(ctx, db); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	return db, nil
+}
+
+func openMigrated(ctx context.Context, url string, c config.Config) (*store.DB, error) {
+	return store.Open(ctx, url, store.Options{Classify: documents.Classify, Decode: contracts.Read,
+		NoFiles: !c.Documents.Feedback, SharedHosts: c.Orchestrator.SharedHosts(), Seal: c.Signing.Seal()})
+}
+
+// WithStore runs f on the configured database, for commands that do one thing
+// with what is stored. They leave the schema alone: a glance from a newer program must
+// not change what a running one works with. repute.ErrInvalid where no database is,
+// repute.ErrConflict where its schema is another one.
+func (p *Program) WithStore(ctx context.Context, f func(config.Config, *store.DB) error) error {
+	c, err := p.Flags.Load()
+	if err != nil {
+		return err
+	}
+	if !c.HasDatabase() {
+		return repute.Invalid("data-dir", "no database is in "+c.DataDir, "give --data-dir or --database-url of one; serve, import and demo make one")
+	}
+	return p.opened(ctx, c, f, func(ctx context.Context, url string, c config.Config) (*store.DB, error) {
+		if err := store.CheckSchema(ctx, url); err != nil {
+			return nil, err
+		}
+		return openMigrated(ctx, url, c)
+	})
+}
+
+// WithAnyStore is withStore that makes a private database where none is, and migrates.
+func (p *Program) WithAnyStore(ctx context.Context, f func(config.Config, *store.DB) error) error {
+	c, err := p.Flags.Load()
+	if err != nil {
+		return err
+	}
+	return p.opened(ctx, c, f, openStore)
+}
+
+// opened runs f on the configured database as open opens it.
+func (p *Program) opened(ctx context.Context, c config.Config, f func(config.Config, *store.DB) error,
+	open func(context.Context, string, config.Config) (*store.DB, error)) error {
+	database, err := FindDatabase(ctx, c, c.Logger(p.Stderr))
+	if err != nil {
+		return err
+	}
+	defer database.Stop()
+	db, err := open(ctx, database.URL, c)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return f(c, db)
+}

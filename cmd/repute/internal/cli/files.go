@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"repute"
+)
+
+// WriteFile gives write a file that appears under its name only when it is whole.
+// What is no regular file, a device or a pipe, is written to and never replaced.
+func (p *Program) WriteFile(name string, write func(io.Writer) error) (err error) {
+	if name == "-" {
+		return write(p.Stdout)
+	}
+	if at, err := filepath.EvalSymlinks(name); err == nil {
+		name = at
+	}
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return writeInto(name, write)
+	}
+	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return repute.Invalid("output", err.Error(), "a file in a directory that can be written")
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, file.Close(), os.Remove(file.Name()))
+		}
+	}()
+	if err := file.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := compressed(name, file, write); err != nil {
+		return err
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), name)
+}
+
+// writeInto writes to what is there and stays: a device, a pipe.
+func writeInto(name string, write func(io.Writer) error) error {
+	file, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return repute.Invalid("output", err.Error(), "a file in a directory that can be written")
+	}
+	return errors.Join(compressed(name, file, write), file.Close())
+}
+
+// compressed writes through gzip where the name says so.
+func compressed(name string, w io.Writer, write func(io.Writer) error) error {
+	if !strings.HasSuffix(name, ".gz") {
+		return write(w)
+	}
+	zip := gzip.NewWriter(w)
+	if err := write(zip); err != nil {
+		return err
+	}
+	return zip.Close()
+}
+
+// OpenInput opens a file, or takes standard input for "-". repute.ErrInvalid where it
+// cannot be read.
+func (p *Program) OpenInput(name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(p.Stdin), nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, repute.Invalid("file", err.Error(), "give a readable file, or - for standard input")
+	}
+	return file, nil
+}
+
+// Decompressed reads r, through gzip where it begins like that.
+func Decompressed(r io.Reader) (*bufio.Reader, error) {
+	in := bufio.NewReaderSize(r, 1<<16)
+	if head, _ := in.Peek(2); !bytes.Equal(head, []byte{0x1f, 0x8b}) {
+		return in, nil
+	}
+	zip, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, err
+	}
+	return bufio.NewReaderSize(zip, 1<<16), nil
+}

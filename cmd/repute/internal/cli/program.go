@@ -1,0 +1,65 @@
+// Package cli has what the subcommands of repute share: their streams and flags, the
+// database that they work on, exit codes, and text that is safe on a terminal.
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"repute"
+	"strings"
+
+	"github.com/mattn/go-isatty"
+
+	"repute/cmd/repute/internal/config"
+)
+
+// Program is what every subcommand shares.
+type Program struct {
+	Flags    config.Flags
+	Stdin    io.Reader
+	Stdout   io.Writer
+	Stderr   io.Writer
+	Terminal bool // a person sits at stdin and stderr
+}
+
+// IsTerminal tells whether a person watches w or types into it.
+func IsTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
+// Confirm asks a person for a yes; where none sits there, --yes must have been given.
+func (p *Program) Confirm(what string) error {
+	refused := repute.Invalid("yes", "not confirmed", "add --yes to do it without being asked")
+	if !p.Terminal {
+		return refused
+	}
+	fmt.Fprintf(p.Stderr, "%s Type yes to go on: ", what)
+	answer, err := bufio.NewReader(p.Stdin).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if strings.TrimSpace(answer) != "yes" {
+		return refused
+	}
+	return nil
+}
+
+// PrintJSON writes one value to standard output, indented.
+func (p *Program) PrintJSON(v any) error {
+	enc := json.NewEncoder(p.Stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// ExitError is an exit code with what it means.
+type ExitError struct {
+	Code int
+	Text string
+}
+
+// Error says what the code stands for.
+func (o ExitError) Error() string { return o.Text }

@@ -1,0 +1,169 @@
+// Package config reads what an operator can set: defaults, a YAML file, the environment and
+// flags, each over the one before it. Load checks everything that can be checked before
+// anything is opened; methods of Config make from it what the parts of the program need.
+package config
+
+import (
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"repute"
+	"repute/internal/pg"
+)
+
+// Config is everything that can be set. Flags win over the environment, the
+// environment over the file, the file over defaults. docs/reference/configuration.md is made
+// from the comments below.
+type Config struct {
+	// Postgres URL. Empty: a private Postgres in data_dir. ?pool_max_conns=N bounds the
+	// connections that read, 16 otherwise; 8 more write.
+	Database string `yaml:"database"`
+	// Redis URL, so that limits count over several processes. Empty: limits and caches in process.
+	Redis string `yaml:"redis"`
+	// Directory of the private Postgres.
+	DataDir string `yaml:"data_dir"`
+	// Address of the API.
+	Listen string `yaml:"listen"`
+	// What this process does: indexer, documents, trust, api, orchestrator.
+	Roles []string `yaml:"roles"`
+	// Chain of token ids that callers give without a chain, and of agents' identities. 0: the
+	// only chain there is.
+	DefaultChain uint64 `yaml:"default_chain"`
+	// Requests per second of one caller. Negative: no limit.
+	Rate float64 `yaml:"rate"`
+	// CIDR ranges of proxies whose X-Forwarded-For names the caller.
+	Proxies []string `yaml:"trusted_proxies"`
+	// Trustless gateways, asked in this order. One with http is your own ipfs node: it may be
+	// private and is asked first.
+	Gateways []string `yaml:"ipfs_gateways"`
+	// Names under which callers may call this process, in addition to loopback names and the
+	// host of orchestrator.public_url.
+	AllowedHosts []string `yaml:"allowed_hosts"`
+	// Private hosts, host:port, that documents may come from and agents may call; for
+	// development.
+	AllowHosts   []string           `yaml:"allow_hosts"`
+	Documents    documentConfig     `yaml:"documents"`
+	Signing      signingConfig      `yaml:"signing"`
+	Trust        trustConfig        `yaml:"trust"`
+	Orchestrator orchestratorConfig `yaml:"orchestrator"`
+	MCP          mcpConfig          `yaml:"mcp"`
+	// Form of the log: text or json.
+	LogFormat string `yaml:"log_format"`
+	// Least level that is logged: debug (a line for each request), info, warn or error.
+	LogLevel string `yaml:"log_level"`
+	// How long a frozen process keeps its chains from others. One that ended keeps them for 2 s
+	// at most.
+	Lease       time.Duration  `yaml:"lease"`
+	Chains      []ChainConfig  `yaml:"chains"`
+	ProxyRanges []netip.Prefix // Proxies, parsed by check
+}
+
+// trustConfig names the files that scores follow from, in addition to the roots.
+type trustConfig struct {
+	// File of the parameters of scores. Empty: those that repute comes with.
+	Params string `yaml:"params"`
+	// File that says what the values of tags mean. Empty: the table that repute comes with.
+	Tags string `yaml:"tags"`
+}
+
+const (
+	// Drain is how long running work may finish after SIGTERM. It is below the 30 s after
+	// which Kubernetes and systemd kill a process.
+	Drain = 10 * time.Second
+	// keepFinals is how long a final score is kept that another one replaced: auditors ask
+	// for half a year.
+	keepFinals = 180 * 24 * time.Hour
+	// signedLifetime is how long a signed score is valid: longer than callers cache it,
+	// shorter than an epoch of most chains.
+	signedLifetime = time.Hour
+)
+
+// documentConfig says which documents are read and kept.
+type documentConfig struct {
+	// Whether the files of feedback, responses and validations are read too.
+	Feedback bool `yaml:"feedback"`
+	// Bytes kept of documents that no agent shows any more; the oldest are dropped, their hashes
+	// and parsed forms stay. 0: no limit.
+	MaxBytes int64 `yaml:"max_bytes"`
+}
+
+// knownRoles are all; defaultRoles those of a process that is told nothing.
+var (
+	defaultRoles = []string{"indexer", "documents", "trust", "api"}
+	knownRoles   = append(slices.Clone(defaultRoles), "orchestrator")
+)
+
+// dataDir is where the private Postgres lives by default. Root runs it as
+// another user, who may not enter root's home.
+func dataDir() string {
+	dir, err := os.UserCacheDir()
+	switch {
+	case os.Geteuid() == 0:
+		dir = "/var/lib"
+	case err != nil:
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "repute")
+}
+
+func defaults() Config {
+	return Config{
+		DataDir:   dataDir(),
+		Listen:    "127.0.0.1:8080",
+		Roles:     defaultRoles,
+		Rate:      50,
+		Gateways:  []string{"https://trustless-gateway.link", "https://ipfs.io", "https://dweb.link"},
+		Documents: documentConfig{Feedback: true, MaxBytes: 20 << 30},
+		LogFormat: "text",
+		LogLevel:  "info",
+		Lease:     10 * time.Second,
+	}
+}
+
+func fromEnvironment(c *Config) error {
+	for name, dst := range map[string]*string{
+		"DATABASE_URL": &c.Database, "REDIS_URL": &c.Redis, "REPUTE_DATA_DIR": &c.DataDir, "REPUTE_LISTEN": &c.Listen,
+		"REPUTE_LOG_FORMAT": &c.LogFormat, "REPUTE_LOG_LEVEL": &c.LogLevel,
+		"REPUTE_SIGNING_KEY": (*string)(&c.Signing.Key),
+	} {
+		if v := os.Getenv(name); v != "" {
+			*dst = v
+		}
+	}
+	if v := os.Getenv("REPUTE_ROLES"); v != "" {
+		c.Roles = strings.Split(v, ",")
+	}
+	if v := os.Getenv("REPUTE_DEFAULT_CHAIN"); v != "" {
+		id, err := repute.ParseChainID(v)
+		if err != nil {
+			return repute.Invalid("REPUTE_DEFAULT_CHAIN", "not a decimal chain id", "e.g. 8453")
+		}
+		c.DefaultChain = id
+	}
+	return nil
+}
+
+func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
+
+func (c *Config) Logger(w io.Writer) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.LogLevel)) // checked by check
+	options := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(newCountRepeats(slog.NewJSONHandler(w, options)))
+	}
+	return slog.New(newCountRepeats(slog.NewTextHandler(w, options)))
+}
+
+// Postgres is the directory of the private server.
+func (c *Config) Postgres() string { return filepath.Join(c.DataDir, "postgres") }
+
+// HasDatabase tells whether there is one that may hold something: a given one, or the
+// files of a private one.
+func (c *Config) HasDatabase() bool { return c.Database != "" || pg.Exists(c.Postgres()) }

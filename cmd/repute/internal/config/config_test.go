@@ -1,0 +1,198 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/spf13/pflag"
+
+	"repute"
+)
+
+// loadWith parses args and merges; file, when not empty, becomes the YAML file.
+func loadWith(t *testing.T, file string, args ...string) (Config, error) {
+	t.Helper()
+	if file != "" {
+		path := filepath.Join(t.TempDir(), "repute.yaml")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--config", path)
+	}
+	var f Flags
+	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f.Serving(set)
+	if err := set.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return f.Load()
+}
+
+func TestConfigPrecedence(t *testing.T) {
+	const file = "listen: file:1\nlog_format: json\ndefault_chain: 10\n"
+	t.Setenv("REPUTE_LISTEN", "env:1")
+	t.Setenv("REPUTE_DEFAULT_CHAIN", "137")
+	c, err := loadWith(t, file, "--listen", "flag:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Listen != "flag:1" || c.DefaultChain != 137 || c.LogFormat != "json" || c.LogLevel != "info" {
+		t.Errorf("got listen %s, default chain %d, log format %s, log level %s", c.Listen, c.DefaultChain, c.LogFormat, c.LogLevel)
+	}
+}
+
+func TestConfigChains(t *testing.T) {
+	const file = `chains:
+  - name: mine
+    id: 31337
+    identity: "0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"
+    reputation: "0x8004baa17c55a88189ae136b182e5fda19de9b63"
+    start_block: 7
+    rpc: http://127.0.0.1:8545
+`
+	c, err := loadWith(t, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chains, err := c.Followed()
+	if err != nil || len(chains) != 1 || chains[0].ID != 31337 || chains[0].StartBlock != 7 {
+		t.Fatalf("got %+v, %v", chains, err)
+	}
+	c, err = loadWith(t, file, "--chain", "base", "--rpc", "https://base.example", "--chain", "mine", "--rpc", "http://other.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	chains, err = c.Followed()
+	if err != nil || len(chains) != 2 || chains[0].ID != 8453 || chains[0].StartBlock == 0 || !slices.Equal(chains[1].RPC, []string{"http://other.example"}) || chains[1].StartBlock != 7 {
+		t.Errorf("got %+v, %v", chains, err)
+	}
+}
+
+func TestConfigRefuses(t *testing.T) {
+	const custom = "chains: [{name: x, id: 5, identity: \"0x8004a169fb4a3325136eb29fa0ceb6d2e539a432\", reputation: \"0x12\", rpc: \"http://h\"}]"
+	cases := []struct{ name, file, field, args string }{
+		{"unknown key", "lisen: x", "config", ""},
+		{"not YAML", "a: [", "config", ""},
+		{"unknown role", "roles: [indexer, cook]", "roles", ""},
+		{"unknown log level", "log_level: loud", "log_level", ""},
+		{"lease out of range", "lease: 1ms", "lease", ""},
+		{"unknown chain", "", "chain", "--chain nowhere --rpc http://h"},
+		{"rpc without chain", "", "rpc", "--rpc http://h"},
+		{"chain without rpc", "", "rpc", "--chain base"},
+		{"chain twice", "", "chains", "--chain base --rpc http://a --chain 8453 --rpc http://b"},
+		{"bad address", custom, "reputation", ""},
+		{"wrong id of a known chain", "chains: [{name: base, id: 1, rpc: \"http://h\"}]", "id", ""},
+		{"missing file", "", "config", "--config /nonexistent.yaml"},
+		{"another database", "database: mysql://u:secret@h/x", "database", ""},
+		{"a broken database URL", "database: postgres://u:secret@h:port/x", "database", ""},
+		{"an allowed host with scheme", "allow_hosts: [http://127.0.0.1:9000]", "allow_hosts", ""},
+		{"a host of agents with scheme", "orchestrator: {agent_hosts: [http://127.0.0.1:9000]}", "orchestrator.agent_hosts", ""},
+		{"who may do more than read", "orchestrator: {roles: {\"*\": [ask]}}", "orchestrator.roles.*", ""},
+		{"a short token of a person", "orchestrator: {tokens: {ann: secret}}", "orchestrator.tokens.ann", ""},
+		{"a role of nobody", "orchestrator: {roles: {bob: [ask]}}", "orchestrator.roles.bob", ""},
+		{"a public URL without host", "orchestrator: {public_url: repute}", "orchestrator.public_url", ""},
+		{"an allowed host with path", "", "allow_hosts", "--allow-host 127.0.0.1:9000/x"},
+		{"a gateway that is no URL", "ipfs_gateways: [foo]", "ipfs_gateways", ""},
+		{"a gateway with a password", "ipfs_gateways: [https://u:secret@gw.example]", "ipfs_gateways", ""},
+		{"a gateway with a token", "ipfs_gateways: [https://gw.example/?token=secret]", "ipfs_gateways", ""},
+		{"two own nodes", "ipfs_gateways: [http://a:8080, http://b:8080]", "ipfs_gateways", ""},
+		{"a key in place of a reference", "signing: {key: secret0123}", "signing.key", ""},
+		{"one contract for two", strings.Replace(custom, "0x12", identityHex, 1), "reputation", ""},
+		{"a chain without registries", "chains: [{name: x, id: 5, rpc: \"http://h\"}]", "chain", ""},
+		{"a chain without reputation", "chains: [{name: x, id: 5, identity: \"" + identityHex + "\", rpc: \"http://h\"}]", "reputation", ""},
+		{"an example for a URL", "", "rpc", "--chain base --rpc https://…"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := loadWith(t, c.file, strings.Fields(c.args)...)
+			if err == nil {
+				_, err = got.Followed()
+			}
+			var input *repute.InputError
+			if !errors.As(err, &input) || input.Field != c.field || input.Hint == "" || strings.Contains(err.Error(), "secret") {
+				t.Errorf("got %v, want an error naming %s with a hint", err, c.field)
+			}
+		})
+	}
+}
+
+// What is wrong in the file is told by line and key, in no words of the program's own.
+func TestConfigMistakes(t *testing.T) {
+	for file, want := range map[string]string{
+		"lisen: x":                       "line 1: there is no key lisen",
+		"\nrate: often":                  "line 2: rate is text, wanted is a number",
+		"roles: {a: 1}":                  "line 1: roles is a group of keys, wanted is a list",
+		"lease: soon":                    "line 1: lease is text, wanted is a duration such as 10s",
+		"chains: base":                   "line 1: chains is text, wanted is a list of entries, each a group of keys",
+		"chains:\n  - id: -3":            "line 2: chains[0].id is a number, wanted is a whole number, 0 or more",
+		"chains:\n  - id: 3\n  - 4":      "line 3: chains[1] is a number, wanted is a group of keys",
+		"chains:\n  - rpc: {a: b}":       "line 2: chains[0].rpc is a group of keys, wanted is a list",
+		"rate: x\nlease: y":              "line 1: rate is text, wanted is a number; line 2: lease is text, wanted is a duration such as 10s",
+		"chains:\n  - validations: some": "any, listed nor a list",
+	} {
+		_, err := loadWith(t, file)
+		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "config.") || strings.Contains(err.Error(), "!!") {
+			t.Errorf("%q: got %v, want %s", file, err, want)
+		}
+	}
+}
+
+// A chain that another source knows goes by its name or id alone.
+func TestChainsThatOthersKnow(t *testing.T) {
+	known := repute.Chain{ID: 31337, Name: "mine", Identity: common.HexToAddress(identityHex), Reputation: common.HexToAddress(reputationHex),
+		Validations: []common.Address{{7}}, StartBlock: 9}
+	for _, name := range []string{"mine", "31337"} {
+		c, err := loadWith(t, "", "--chain", name, "--rpc", "http://h")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Followed(); err == nil {
+			t.Fatalf("%s is known without being told", name)
+		}
+		c.Complete(repute.Chain{ID: 5, Name: "other"}, known)
+		if chains, err := c.Followed(); err != nil || !reflect.DeepEqual(chains[0].Chain, known) {
+			t.Errorf("%s: got %+v, %v", name, chains, err)
+		}
+		c.DefaultChain = 5
+		var input *repute.InputError
+		if err := c.CheckDefault(nil); !errors.As(err, &input) || input.Field != "default_chain" {
+			t.Errorf("an unknown default chain: %v", err)
+		}
+		if err := c.CheckDefault([]repute.ChainStatus{{Chain: repute.Chain{ID: 5}}}); err != nil {
+			t.Errorf("a stored default chain: %v", err)
+		}
+	}
+}
+
+func TestWalletsRefused(t *testing.T) {
+	for field, entry := range map[string]string{
+		"orchestrator.wallets[0].chain":               `{treasury: "0x00000000000000000000000000000000000000aa"}`,
+		"orchestrator.wallets[0].treasury":            `{chain: base, treasury: "0x1"}`,
+		"orchestrator.wallets[0].max_fee_per_gas":     `{chain: base, max_fee_per_gas: "5 finney"}`,
+		"orchestrator.wallets[0].max_transaction_fee": `{chain: base, max_transaction_fee: "-1"}`,
+		"orchestrator.wallets[0].owner":               `{chain: base, owner: "http://127.0.0.1#none"}`,
+		"orchestrator.wallets[0].operator":            `{chain: base, operator: 0123456789abcdef}`,
+		"orchestrator.wallets[0].identities.payer":    `{chain: base, identities: {payer: "env:A#none"}}`,
+		"orchestrator.wallets[0].identities.safe":     `{chain: base, identities: {safe: "keystore:key.json"}}`,
+		"config": `{chain: base, operator: {key: abc}}`,
+	} {
+		var wrong *repute.InputError
+		if _, err := loadWith(t, "orchestrator:\n  wallets:\n    - "+entry+"\n"); !errors.As(err, &wrong) || wrong.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	c := Config{Orchestrator: orchestratorConfig{Wallets: []walletConfig{{Chain: "nowhere"}}}}
+	if _, err := c.Wallets(); err == nil || !strings.Contains(err.Error(), "orchestrator.wallets[0].chain") {
+		t.Errorf("an unknown chain: %v", err)
+	}
+	c.Orchestrator.Wallets[0].Chain = "424242"
+	if list, err := c.Wallets(); err != nil || list[0].ChainID != 424242 {
+		t.Errorf("a chain by its id: %v, %v", list, err)
+	}
+}

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/orchestrator/control"
+	"repute/policy"
+)
+
+// orchestratorConfig says how tasks are run.
+type orchestratorConfig struct {
+	// File of limits, thresholds and rules, read again when it changes. Empty: OpenFi's default
+	// limits.
+	Policy string `yaml:"policy"`
+	// Whether agents without an onchain identity may work.
+	Development bool `yaml:"development"`
+	// Who may change things under /v1: name to token of 16 bytes or more.
+	Tokens map[string]string `yaml:"tokens"`
+	// What a token is for: name to a list of ask, approve, operate, own, read; a token without
+	// an entry has all roles. operate also opens the job queue at /admin/jobs. The name "*"
+	// stands for callers without a token: [read], or [] for nothing; without it they may read
+	// where listen is a loopback address. Behind a proxy on the same machine set it to [].
+	Roles map[string][]string `yaml:"roles"`
+	// Slug of the agent whose agent.json and other files are served under /.well-known/.
+	Coordinator string `yaml:"coordinator"`
+	// URL at which callers reach this process, for links in those files and for the User-Agent
+	// of fetches. Its host is one of allowed_hosts, its pages are of mcp.origins.
+	PublicURL string `yaml:"public_url"`
+	// Keys and endpoints for transactions, one entry for each chain. Agents spend from the
+	// first treasury.
+	Wallets []walletConfig `yaml:"wallets"`
+	// Agents that repute comes with and that work here: name to chain:id, or to "" for none.
+	Agents map[string]string `yaml:"agents"`
+	// Private hosts, host:port, that registered agents may be at; agents cannot call them.
+	AgentHosts []string `yaml:"agent_hosts"`
+	// URLs below which the validator fetches what a validation request claims; requests with
+	// any other URL are refused.
+	Sources []string `yaml:"validation_sources"`
+	File    *orchestrator.PolicyFile
+}
+
+// SharedHosts returns the host of public_url, which serves files of many agents.
+func (c orchestratorConfig) SharedHosts() []string {
+	u, err := url.Parse(c.PublicURL)
+	if err != nil || u.Hostname() == "" {
+		return nil
+	}
+	return []string{strings.ToLower(u.Hostname())}
+}
+
+// checkOrchestrator reads the policy, and refuses what the parts would refuse that are made
+// later.
+func (c *Config) checkOrchestrator() (err error) {
+	if all, given := c.Orchestrator.Roles[anybody]; given && len(all) > 0 && !slices.Equal(all, []string{readRole}) {
+		return repute.Invalid("orchestrator.roles."+anybody, "gives callers without a token more than read", "[read], or [] for nothing")
+	}
+	access := control.Options{Tokens: c.Orchestrator.Tokens, Roles: c.Orchestrator.TokenRoles(), PublicURL: c.Orchestrator.PublicURL}
+	if err := access.Check(); err != nil {
+		return err
+	}
+	scores, err := c.Trust.Reader()
+	if err != nil {
+		return err
+	}
+	if c.Orchestrator.File, err = orchestrator.OpenPolicy(c.Orchestrator.Policy, scores.Params.Passable()); err != nil {
+		return err
+	}
+	if err := c.checkWallets(); err != nil {
+		return err
+	}
+	return c.checkAgents()
+}
+
+// Names in orchestrator.roles that have a meaning here.
+const (
+	anybody     = "*" // callers without a token
+	readRole    = "read"
+	operateRole = "operate"
+)
+
+// TokenRoles are the roles of tokens, without those of callers who have none.
+func (c *orchestratorConfig) TokenRoles() map[string][]string {
+	out := maps.Clone(c.Roles)
+	delete(out, anybody)
+	return out
+}
+
+// OperatorTokens are the tokens that open the pages of the job queue.
+func (c *Config) OperatorTokens() (out []string) {
+	for name, token := range c.Orchestrator.Tokens {
+		if roles, given := c.Orchestrator.Roles[name]; !given || slices.Contains(roles, operateRole) {
+			out = append(out, token)
+		}
+	}
+	return out
+}
+
+// PrivateReads reports whether readers of tasks need a token: as roles say, or else unless
+// the API listens on loopback alone.
+func (c *Config) PrivateReads() bool {
+	if all, given := c.Orchestrator.Roles[anybody]; given {
+		return len(all) == 0
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	return err != nil || !Loopback(host)
+}
+
+// PolicyNow is the policy that counts now.
+func (c *orchestratorConfig) PolicyNow() *policy.Policy { return c.File.Current() }
+
+func Loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,160 @@
+package files
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
+	"repute/store"
+	"repute/store/denydb"
+	"repute/store/docdb"
+)
+
+func DocumentsCommand(p *cli.Program) *cobra.Command {
+	cmd := &cobra.Command{Use: "documents", Short: "look after the files that agents and feedback point to"}
+	cmd.AddCommand(documentsStatusCommand(p), documentsRetryCommand(p), documentsDenyCommand(p), documentsAllowCommand(p),
+		documentsDeniedCommand(p))
+	for _, sub := range cmd.Commands() {
+		p.Flags.Database(sub.Flags())
+	}
+	return cmd
+}
+
+// DocumentsStatus is what documents status shows; its JSON is for programs.
+type DocumentsStatus struct {
+	Total    int64                           `json:"total"`
+	Due      int64                           `json:"due"`
+	Planned  int64                           `json:"planned"`
+	Statuses map[repute.DocumentStatus]int64 `json:"statuses"`
+	Reasons  map[string]int64                `json:"reasons"`
+	Queue    []queueStatus                   `json:"queue"`
+	Hosts    []hostStatus                    `json:"hosts"`
+}
+
+type queueStatus struct {
+	Rank      string     `json:"rank"`
+	Planned   int64      `json:"planned"`
+	Due       int64      `json:"due"`
+	Dead      int64      `json:"dead"`
+	OldestDue *time.Time `json:"oldestDue"`
+}
+
+type hostStatus struct {
+	Host   string `json:"host"`
+	Due    int64  `json:"due"`
+	Failed int64  `json:"failed"`
+	Dead   int64  `json:"dead"`
+	Silent int64  `json:"silentTurns"`
+}
+
+func documentsStatusCommand(p *cli.Program) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "count documents by state, reason, place in the queue and host",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.WithStore(cmd.Context(), func(_ config.Config, db *store.DB) error {
+				s, err := readDocumentsStatus(cmd.Context(), db)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return json.NewEncoder(p.Stdout).Encode(s)
+				}
+				return s.print(p.Stdout, time.Now())
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	return cmd
+}
+
+func readDocumentsStatus(ctx context.Context, db *store.DB) (s DocumentsStatus, err error) {
+	stats, err := docdb.ReadURIStats(ctx, db)
+	if err != nil {
+		return s, err
+	}
+	s = DocumentsStatus{Total: stats.Total, Due: stats.Due, Planned: stats.Planned, Statuses: stats.ByStatus, Reasons: stats.ByReason,
+		Queue: []queueStatus{}, Hosts: []hostStatus{}}
+	queue, err := docdb.ReadQueue(ctx, db)
+	if err != nil {
+		return s, err
+	}
+	for _, q := range queue {
+		row := queueStatus{Rank: q.Rank.String(), Planned: q.Planned, Due: q.Due, Dead: q.Dead}
+		if !q.Oldest.IsZero() {
+			row.OldestDue = &q.Oldest
+		}
+		s.Queue = append(s.Queue, row)
+	}
+	hosts, err := docdb.WorstHosts(ctx, db)
+	for _, h := range hosts {
+		s.Hosts = append(s.Hosts, hostStatus{h.Host, h.Due, h.Failed, h.Dead, h.Silent})
+	}
+	return s, err
+}
+
+func (s DocumentsStatus) print(w io.Writer, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "URIs\t%d\tdue %d\tplanned %d\tof agents, proofs and files of feedback\n", s.Total, s.Due, s.Planned)
+	for _, status := range slices.Sorted(maps.Keys(s.Statuses)) {
+		fmt.Fprintf(t, "  %s\t%d\n", status, s.Statuses[status])
+	}
+	fmt.Fprintln(t, "\nqueue\tdue\tplanned\tdead\toldest due")
+	for _, q := range s.Queue {
+		oldest := "-"
+		if q.OldestDue != nil {
+			oldest = now.Sub(*q.OldestDue).Round(time.Second).String()
+		}
+		fmt.Fprintf(t, "  %s\t%d\t%d\t%d\t%s\n", q.Rank, q.Due, q.Planned, q.Dead, oldest)
+	}
+	if len(s.Reasons) > 0 {
+		fmt.Fprintln(t, "\nfailures")
+		for _, reason := range slices.Sorted(maps.Keys(s.Reasons)) {
+			fmt.Fprintf(t, "  %s\t%d\n", reason, s.Reasons[reason])
+		}
+	}
+	if len(s.Hosts) > 0 {
+		fmt.Fprintln(t, "\nhosts\tdue\tfailed\tdead\tturns without an answer")
+		for _, h := range s.Hosts {
+			fmt.Fprintf(t, "  %s\t%d\t%d\t%d\t%d\n", cmp.Or(h.Host, "(none)"), h.Due, h.Failed, h.Dead, h.Silent)
+		}
+	}
+	return t.Flush()
+}
+
+func documentsDeniedCommand(p *cli.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "denied",
+		Short: "list what is denied, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.WithStore(cmd.Context(), func(_ config.Config, db *store.DB) error {
+				list, err := denydb.ListDenied(cmd.Context(), db)
+				if err != nil {
+					return err
+				}
+				t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+				for _, d := range list {
+					fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", d.Kind, d.Value, d.Created.UTC().Format(time.RFC3339), oneLine(d.Reason))
+				}
+				return t.Flush()
+			})
+		},
+	}
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

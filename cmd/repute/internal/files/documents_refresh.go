@@ -1,0 +1,208 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
+	"repute/indexer/documents"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/denydb"
+	"repute/store/docdb"
+	"repute/store/query"
+)
+
+func documentsRetryCommand(p *cli.Program) *cobra.Command {
+	var f docdb.RetryFilter
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "retry [--host HOST] [--reason REASON] [AGENT…] | --all",
+		Short: "fetch again now what could not be fetched, the dead included",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkRetry(f, args, all); err != nil {
+				return err
+			}
+			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) (err error) {
+				if f.Agents, err = agentsNamed(cmd.Context(), db, c, args); err != nil {
+					return err
+				}
+				return retry(cmd.Context(), p, db, f)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&f.Host, "host", "", "of this host")
+	cmd.Flags().StringVar(&f.Reason, "reason", "", "with this reason: see documents status")
+	cmd.Flags().BoolVar(&all, "all", false, "all of them")
+	return cmd
+}
+
+// checkRetry refuses what selects nothing, or twice.
+func checkRetry(f docdb.RetryFilter, agents []string, all bool) error {
+	selects := f.Host != "" || f.Reason != "" || len(agents) > 0
+	switch {
+	case !all && !selects:
+		return repute.Invalid("retry", "selects nothing", "give --host, --reason, agents, or --all")
+	case all && selects:
+		return repute.Invalid("all", "is everything, and something is selected beside it", "give --all alone, or leave it out")
+	case f.Reason != "" && !slices.Contains(documents.Reasons(), f.Reason):
+		return repute.Invalid("reason", fmt.Sprintf("%.40q is no reason", f.Reason), "one of "+strings.Join(documents.Reasons(), ", "))
+	}
+	return nil
+}
+
+// retry makes due what failed, and says why where nothing did.
+func retry(ctx context.Context, p *cli.Program, db *store.DB, f docdb.RetryFilter) error {
+	n, err := docdb.RetryDocuments(ctx, db, f)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		fmt.Fprintf(p.Stdout, "%s due now\n", areOf(n, "document"))
+		return nil
+	}
+	selected, err := docdb.CountSelected(ctx, db, f)
+	switch {
+	case err != nil:
+		return err
+	case f.Host != "" && selected.URIs == 0:
+		return &repute.MissingError{What: "host " + f.Host, Why: "has no document"}
+	}
+	fmt.Fprintf(p.Stdout, "nothing to fetch again: none of %s failed", cli.Count(int(selected.URIs), "document"))
+	if f.Reason != "" {
+		fmt.Fprintf(p.Stdout, " with %s", f.Reason)
+	}
+	fmt.Fprintf(p.Stdout, "; %s due anyway\n", areOf(selected.Due, "document"))
+	return nil
+}
+
+// areOf is "1 document is" or "2 documents are".
+func areOf(n int64, what string) string {
+	if n == 1 {
+		return cli.Count(int(n), what) + " is"
+	}
+	return cli.Count(int(n), what) + " are"
+}
+
+// agentsNamed reads ids as the API does and looks them up.
+func agentsNamed(ctx context.Context, db *store.DB, c config.Config, args []string) (ids []repute.AgentID, err error) {
+	for _, arg := range args {
+		id, err := agentNamed(ctx, db, c, arg)
+		if err != nil {
+			return nil, err
+		}
+		if _, _, err := query.Agent(ctx, db, id, repute.At{Finality: repute.Latest}); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// agentNamed reads an id; a bare one is of the one chain there is or of the default
+// chain.
+func agentNamed(ctx context.Context, db *store.DB, c config.Config, arg string) (repute.AgentID, error) {
+	ref, err := repute.ParseAgentRef(arg)
+	if err == nil {
+		var id repute.AgentID
+		if id, err = chaindb.ResolveAgent(ctx, db, ref, c.DefaultChain); err == nil {
+			return id, nil
+		}
+	}
+	var input *repute.InputError
+	if errors.As(err, &input) {
+		err = repute.Invalid("agent", fmt.Sprintf("%.80q: %s", arg, input.Reason), "{chainId}:{tokenId}, or {tokenId} where one chain is indexed")
+	}
+	return repute.AgentID{}, err
+}
+
+const denyKinds = "KIND is sha256, cid, host or agent."
+
+func documentsDenyCommand(p *cli.Program) *cobra.Command {
+	var reason string
+	var drop bool
+	cmd := &cobra.Command{
+		Use:   "deny KIND VALUE --reason TEXT",
+		Short: "no longer fetch, show or serve a document, a host's or an agent's",
+		Long:  denyKinds + " Callers are told the reason.",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
+				d, err := denialNamed(cmd.Context(), db, c, args)
+				if err != nil {
+					return err
+				}
+				d.Reason = reason
+				return deny(cmd.Context(), p, db, d, drop)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for callers to read")
+	cmd.Flags().BoolVar(&drop, "drop", false, "drop the bytes too, but those that also come from what is not denied")
+	return cmd
+}
+
+// denialNamed is a denial as it is written, with an agent's id in full.
+func denialNamed(ctx context.Context, db *store.DB, c config.Config, args []string) (repute.Denial, error) {
+	d := repute.Denial{Kind: repute.DenyKind(args[0]), Value: args[1]}
+	if d.Kind != repute.DenyAgent {
+		return d, nil
+	}
+	id, err := agentNamed(ctx, db, c, d.Value)
+	if errors.Is(err, repute.ErrNotFound) {
+		return d, nil // of a chain that may be indexed one day
+	}
+	d.Value = id.Short()
+	return d, err
+}
+
+// deny says how much is denied: who mistypes a value sees it.
+func deny(ctx context.Context, p *cli.Program, db *store.DB, d repute.Denial, drop bool) error {
+	reach, err := denydb.DenialReach(ctx, db, d)
+	if err != nil {
+		return err
+	}
+	if err := denydb.Deny(ctx, db, d, drop); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.Stdout, "denied %s %s: %s of %s\n", d.Kind, d.Value, cli.Count(int(reach.Documents), "document"), cli.Count(int(reach.Agents), "agent"))
+	switch {
+	case reach == denydb.Reach{}:
+		fmt.Fprintf(p.Stderr, "nothing that is indexed has this %s: the denial waits for it\n", d.Kind)
+	case drop:
+		fmt.Fprintln(p.Stdout, "their bytes are dropped, but those that also come from what is not denied")
+	}
+	return nil
+}
+
+func documentsAllowCommand(p *cli.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "allow KIND VALUE",
+		Short: "take back a denial",
+		Long:  denyKinds + " What was not read or was dropped because of it is due again.",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
+				d, err := denialNamed(cmd.Context(), db, c, args)
+				if err != nil {
+					return err
+				}
+				if err := denydb.Undeny(cmd.Context(), db, d.Kind, d.Value); err != nil {
+					return err
+				}
+				reach, err := denydb.DenialReach(cmd.Context(), db, d)
+				if err == nil {
+					fmt.Fprintf(p.Stdout, "allowed %s %s again: %s of %s\n", d.Kind, d.Value, cli.Count(int(reach.Documents), "document"), cli.Count(int(reach.Agents), "agent"))
+				}
+				return err
+			})
+		},
+	}
+}

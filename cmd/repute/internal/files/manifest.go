@@ -1,0 +1,322 @@
+// Package files has the commands for files that agents and their clients publish: manifest
+// check for one file, documents for those that the index has read or is about to read.
+package files
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
+	"repute/manifest"
+	"repute/manifest/schemas"
+	"repute/resolver"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/query"
+)
+
+// Exit codes of manifest check.
+const (
+	codeDefective  = 1
+	codeUnreadable = 2
+)
+
+// checkTimeout bounds reading one document with everything it takes.
+const checkTimeout = time.Minute
+
+func ManifestCommand(p *cli.Program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "manifest",
+		Short: "check the files that agents and their clients publish",
+	}
+	cmd.AddCommand(manifestCheckCommand(p))
+	return cmd
+}
+
+func manifestCheckCommand(p *cli.Program) *cobra.Command {
+	var kind string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check FILE|URL|CID|AGENT|-",
+		Short: "list what is wrong with a registration file, a feedback file, an agent card, agent.json or agent_log.json",
+		Long: `List what is wrong with a registration file, a feedback file, an A2A agent card, or
+the capability manifest (agent.json) or log (agent_log.json) of an orchestrator's
+agent: a local file, a URL (https, ipfs, data), an ipfs CID, standard input (-), or the
+file of an indexed agent. Only an agent needs a database.
+
+Exits with 0 when there are no errors, 1 when there are, 2 when the document could
+not be read.`,
+		Example: "  repute manifest check agent.json\n  repute manifest check https://agent.example/agent.json --json\n  repute manifest check 8453:22",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(checkKinds, kind) {
+				return repute.Invalid("kind", fmt.Sprintf("%q is none", kind), "one of "+strings.Join(checkKinds, ", "))
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), checkTimeout)
+			defer cancel()
+			report, err := checkDocument(ctx, p, args[0], repute.DocumentKind(kind))
+			if err != nil {
+				return unreadable(p, err, args[0], asJSON)
+			}
+			if err := showReport(p, report, asJSON); err != nil {
+				return err
+			}
+			if report.Errors > 0 {
+				return cli.ExitError{Code: codeDefective, Text: cli.Count(report.Errors, "error") + " in " + report.Source}
+			}
+			return nil
+		},
+	}
+	p.Flags.Database(cmd.Flags())
+	p.Flags.Reading(cmd.Flags())
+	cmd.Flags().StringVar(&kind, "kind", kindAuto, "what it is meant to be: "+strings.Join(checkKinds, ", "))
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+const kindAuto = "auto"
+
+var checkKinds = []string{kindAuto, string(repute.RegistrationDocument), string(repute.FeedbackDocument), string(repute.CardDocument),
+	string(schemas.CapabilityDocument), string(schemas.LogDocument)}
+
+// unreadable makes every failure to get at the document the same exit code, and tells
+// a program that reads standard output as well.
+func unreadable(p *cli.Program, err error, what string, asJSON bool) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	text := cli.Visible(err.Error())
+	if asJSON {
+		if err := p.PrintJSON(UnreadReport{Source: shortened(what), Error: text}); err != nil {
+			return err
+		}
+	}
+	return cli.ExitError{Code: codeUnreadable, Text: text}
+}
+
+// checkDocument finds the document and judges it. A file of that name wins over everything
+// that is no URL.
+func checkDocument(ctx context.Context, p *cli.Program, what string, kind repute.DocumentKind) (Report, error) {
+	if what == "-" {
+		b, err := readDocument(p.Stdin, "standard input")
+		return judge("standard input", b, kind), err
+	}
+	ref := resolver.Classify(what)
+	if remote := ref.Kind != resolver.KindUnsupported && ref.Kind != resolver.KindEmpty; remote && !isFile(what) {
+		return checkRemote(ctx, p, what, kind)
+	}
+	if isFile(what) {
+		b, err := readFileDocument(what)
+		return judge(what, b, kind), err
+	}
+	if agent, err := repute.ParseAgentRef(what); err == nil {
+		return checkAgent(ctx, p, agent, kind)
+	}
+	switch {
+	case isDirectory(what):
+		return Report{}, repute.Invalid("document", fmt.Sprintf("%.200q is a directory", what), "give the file in it")
+	case ref.Reason != resolver.ReasonNotURI && ref.Kind != resolver.KindEmpty:
+		return checkRemote(ctx, p, what, kind)
+	case strings.ContainsAny(what, `./\`):
+		return Report{}, repute.Invalid("document", fmt.Sprintf("there is no file %.200q", what), "give a file, a URL with its scheme, an ipfs CID or an agent id")
+	}
+	return Report{}, repute.Invalid("document", fmt.Sprintf("%.80q is no file, URL, CID or agent", what), "agents: "+repute.AgentIDForms)
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && !info.IsDir()
+}
+
+func isDirectory(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+func readFileDocument(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readDocument(f, name)
+}
+
+// readDocument refuses what every reader of a published document would refuse.
+func readDocument(from io.Reader, name string) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(from, resolver.DefaultMaxBytes+1))
+	if err == nil && len(b) > resolver.DefaultMaxBytes {
+		return nil, repute.Invalid("document", fmt.Sprintf("%.200s has more than %d bytes", name, resolver.DefaultMaxBytes), "readers take no more than that: shorten it")
+	}
+	return b, err
+}
+
+// checkRemote reads a URI as the index would, through the same guard.
+func checkRemote(ctx context.Context, p *cli.Program, uri string, kind repute.DocumentKind) (Report, error) {
+	c, err := p.Flags.Load()
+	if err != nil {
+		return Report{}, err
+	}
+	client, err := c.Resolver(nil)
+	if err != nil {
+		return Report{}, err
+	}
+	defer client.Close()
+	doc, err := client.Fetch(ctx, uri)
+	if err != nil {
+		return Report{}, unfetched(uri, err)
+	}
+	return judge(shortened(uri), doc.Bytes, kind), nil
+}
+
+// unfetched is a failed fetch in words: the reason, what it was, and what to do about it.
+func unfetched(uri string, err error) error {
+	var failure *resolver.Error
+	if !errors.As(err, &failure) || failure.Reason == resolver.ReasonCanceled {
+		return fmt.Errorf("read %.120s: %w", uri, err)
+	}
+	reason := string(failure.Reason) + ": " // which causes begin with as well
+	text := strings.ReplaceAll(failure.Error(), reason+reason, reason)
+	if hint := fetchHint(failure.Reason); hint != "" {
+		text += " (" + hint + ")"
+	}
+	return fmt.Errorf("read %.120s: %s", uri, text)
+}
+
+// fetchHint is what an author can do about a document that cannot be fetched.
+func fetchHint(reason resolver.Reason) string {
+	switch reason {
+	case resolver.ReasonHTTPDisabled:
+		return "plain http is not read: serve the file over https"
+	case resolver.ReasonUnsupportedScheme, resolver.ReasonNotURI:
+		return "what is read: https, ipfs and data: URLs"
+	case resolver.ReasonBlockedHost, resolver.ReasonBlockedAddress, resolver.ReasonBlockedPort:
+		return "indexers read public hosts at the usual ports only; to try a server of your own: --allow-host host:port"
+	case resolver.ReasonBadCID:
+		return "write ipfs://{cid}/{path}"
+	case resolver.ReasonTLS:
+		return "the certificate must be valid for the host and signed by a public authority"
+	case resolver.ReasonDirectory:
+		return "name the file in the directory: ipfs://{cid}/{file}"
+	case resolver.ReasonTooLarge:
+		return "readers take no more than 1 MiB: shorten it"
+	}
+	return ""
+}
+
+// shortened is a URI for people: a data: URI is the document itself.
+func shortened(uri string) string {
+	const most = 120
+	if len(uri) <= most {
+		return uri
+	}
+	return uri[:most] + "…"
+}
+
+// checkAgent reports what the index knows of an agent's registration file, and whether
+// the file knows the agent.
+func checkAgent(ctx context.Context, p *cli.Program, ref repute.AgentRef, kind repute.DocumentKind) (Report, error) {
+	if kind != kindAuto && kind != repute.RegistrationDocument {
+		return Report{}, repute.Invalid("kind", "an agent has a registration file", "leave --kind out, or give the URL of the document")
+	}
+	var report Report
+	err := p.WithStore(ctx, func(c config.Config, db *store.DB) error {
+		id, err := chaindb.ResolveAgent(ctx, db, ref, c.DefaultChain)
+		if err != nil {
+			return err
+		}
+		agent, _, err := query.Agent(ctx, db, id, repute.At{Finality: repute.Latest})
+		if err != nil {
+			return err
+		}
+		report, err = judgeAgent(agent)
+		return err
+	})
+	return report, err
+}
+
+// judgeAgent is the report on an agent whose file was read.
+func judgeAgent(agent repute.Agent) (Report, error) {
+	doc := agent.Document
+	if doc.Registration == nil && len(doc.Problems) == 0 {
+		reason := cmp.Or(doc.Detail, doc.Reason, "not read yet")
+		if doc.Status == repute.DocumentNone {
+			reason = "the agent has no URI"
+		}
+		return Report{}, fmt.Errorf("no document of agent %s: %s: %s", agent.ID, doc.Status, reason)
+	}
+	problems := slices.Clone(doc.Problems)
+	if doc.Registration != nil {
+		problems = append(problems, manifest.MatchRegistration(*doc.Registration, agent.ID)...)
+	}
+	report := newReport(agent.ID.String(), repute.RegistrationDocument, problems)
+	report.Bytes, report.SHA256 = doc.Size, fmt.Sprintf("0x%x", doc.SHA256)
+	report.URI = shortened(agent.URI)
+	if doc.Registration != nil { // bytes that are no JSON object say nothing
+		report.Name = doc.Registration.Name
+		report.Link = manifest.Links(*doc.Registration, agent.ID)
+	}
+	return report, nil
+}
+
+// judge parses bytes as what they are meant to be, or as what they look like.
+func judge(source string, b []byte, kind repute.DocumentKind) Report {
+	if kind == kindAuto {
+		kind = detect(b)
+	}
+	var name string
+	var problems []repute.Problem
+	switch kind {
+	case repute.FeedbackDocument:
+		_, problems = manifest.ParseFeedback(b)
+	case repute.CardDocument:
+		var card repute.AgentCard
+		card, problems = manifest.ParseCard(b)
+		name = card.Name
+	case schemas.CapabilityDocument, schemas.LogDocument:
+		name, problems = judgeOwn(b, kind)
+	case repute.ValidationDocument: // has no standard form
+	default:
+		var reg repute.Registration
+		reg, problems = manifest.Parse(b)
+		name = reg.Name
+	}
+	report := newReport(source, kind, problems)
+	report.Name, report.Bytes, report.SHA256 = name, int64(len(b)), fmt.Sprintf("0x%x", sha256.Sum256(b))
+	return report
+}
+
+// detect tells what a document looks like: those of orchestrators name their schema.
+func detect(b []byte) repute.DocumentKind {
+	if kind, ok := schemas.Detect(b); ok {
+		return kind
+	}
+	return manifest.Detect(b)
+}
+
+// judgeOwn holds a document of an orchestrator's agent against its schema.
+func judgeOwn(b []byte, kind repute.DocumentKind) (name string, problems []repute.Problem) {
+	problems, err := schemas.Check(kind, b)
+	if err != nil {
+		problems = []repute.Problem{{Code: schemas.CodeSchema, Severity: repute.SeverityError, Message: err.Error()}}
+	}
+	var doc struct {
+		Name  string
+		Agent struct{ Name string }
+	}
+	_ = json.Unmarshal(b, &doc) // what cannot be read is a problem already
+	return cmp.Or(doc.Name, doc.Agent.Name), problems
+}

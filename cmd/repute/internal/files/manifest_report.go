@@ -1,0 +1,120 @@
+package files
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/manifest"
+	"repute/manifest/schemas"
+)
+
+// Report is what manifest check found, and what --json prints.
+type Report struct {
+	Source   string              `json:"source"`
+	Kind     repute.DocumentKind `json:"kind"`
+	Name     string              `json:"name,omitempty"`
+	URI      string              `json:"uri,omitempty"` // of an agent
+	Bytes    int64               `json:"bytes"`
+	SHA256   string              `json:"sha256"`
+	Link     repute.LinkVerdict  `json:"link,omitempty"` // of an agent
+	Errors   int                 `json:"errors"`
+	Warnings int                 `json:"warnings"`
+	Infos    int                 `json:"infos"`
+	Problems []manifestProblem   `json:"problems"`
+}
+
+// UnreadReport is what --json prints of a document that could not be read.
+type UnreadReport struct {
+	Source string `json:"source"`
+	Error  string `json:"error"`
+}
+
+// manifestProblem is a problem with what to do about it.
+type manifestProblem struct {
+	Code     string          `json:"code"`
+	Severity repute.Severity `json:"severity"`
+	Path     string          `json:"path"`
+	Message  string          `json:"message"`
+	Hint     string          `json:"hint"`
+}
+
+func newReport(source string, kind repute.DocumentKind, problems []repute.Problem) Report {
+	r := Report{Source: source, Kind: kind, Problems: []manifestProblem{}}
+	for _, p := range problems {
+		switch p.Severity {
+		case repute.SeverityError:
+			r.Errors++
+		case repute.SeverityWarning:
+			r.Warnings++
+		case repute.SeverityInfo:
+			r.Infos++
+		}
+		hint := manifest.Hint(p.Code)
+		if p.Code == schemas.CodeSchema || p.Code == schemas.CodeNoJSON {
+			hint = schemas.Hint
+		}
+		r.Problems = append(r.Problems, manifestProblem{p.Code, p.Severity, p.Path, p.Message, hint})
+	}
+	return r
+}
+
+func showReport(p *cli.Program, r Report, asJSON bool) error {
+	if asJSON {
+		return p.PrintJSON(r)
+	}
+	_, err := io.WriteString(p.Stdout, r.text())
+	return err
+}
+
+// text is the report for people: what was read, the problems worst first, a count.
+func (r Report) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", cli.Visible(r.Source))
+	fmt.Fprintf(&b, "  kind    %s, %d bytes, sha256 %s\n", r.Kind, r.Bytes, r.SHA256)
+	for _, line := range []struct{ label, text string }{{"name", r.Name}, {"uri", r.URI}, {"link", r.linkText()}} {
+		if line.text != "" {
+			fmt.Fprintf(&b, "  %-7s %s\n", line.label, cli.Visible(line.text))
+		}
+	}
+	if r.Kind == repute.ValidationDocument {
+		b.WriteString("  Validation files have no standard form: there is nothing to check.\n")
+	}
+	for _, s := range []repute.Severity{repute.SeverityError, repute.SeverityWarning, repute.SeverityInfo} {
+		r.writeProblems(&b, s)
+	}
+	fmt.Fprintf(&b, "\n%s, %s, %s\n", cli.Count(r.Errors, "error"), cli.Count(r.Warnings, "warning"), cli.Count(r.Infos, "info"))
+	return b.String()
+}
+
+func (r Report) linkText() string {
+	switch r.Link {
+	case repute.LinkLinked:
+		return "linked: the file names this agent"
+	case repute.LinkUnlinked:
+		return "unlinked: the file names no agent"
+	case repute.LinkOther:
+		return "other: the file names other agents"
+	}
+	return ""
+}
+
+func (r Report) writeProblems(b *strings.Builder, s repute.Severity) {
+	first := true
+	for _, p := range r.Problems {
+		if p.Severity != s {
+			continue
+		}
+		if first {
+			fmt.Fprintf(b, "\n%s\n", s)
+			first = false
+		}
+		path := p.Path
+		if path == "" {
+			path = "(document)"
+		}
+		fmt.Fprintf(b, "  %s %s  %s\n        %s\n", p.Code, cli.Visible(path), cli.Visible(p.Message), p.Hint)
+	}
+}

@@ -1,0 +1,33 @@
+package service
+
+import (
+	"fmt"
+
+	"repute"
+	"repute/cmd/repute/internal/config"
+)
+
+// Ending is when a service ends by itself; the zero value is never.
+type Ending struct {
+	Until uint64
+	Once  bool
+	Never bool // until was set to 0
+}
+
+func (e Ending) Comes() bool { return e != Ending{} }
+
+// Check refuses endings that would never come.
+func (e Ending) Check(c config.Config) error {
+	switch {
+	case e.Never:
+		return repute.Invalid("until-block", "0 is before every block", "a block above the chain's start")
+	case !e.Comes():
+	case !c.Has("indexer"):
+		return repute.Invalid("roles", "--once and --until-block need the role indexer", "e.g. --roles indexer")
+	case e.Until > 0 && e.Once:
+		return repute.Invalid("until-block", "given with --once", "one of the two")
+	case e.Until > 0 && len(c.Chains) != 1:
+		return repute.Invalid("until-block", fmt.Sprintf("%d chains are followed", len(c.Chains)), "use it with one --chain")
+	}
+	return nil
+}

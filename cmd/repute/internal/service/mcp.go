@@ -1,0 +1,53 @@
+package service
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+
+	"repute/cmd/repute/internal/config"
+	"repute/mcp"
+)
+
+// tools makes a server without tools yet.
+func (s *Service) tools() *mcp.Server {
+	return mcp.New(mcp.Options{Version: config.Version, Logger: s.log})
+}
+
+// Speak serves all tools to one caller until it goes away.
+func (s *Service) Speak(ctx context.Context, in io.Reader, out io.Writer, token string) error {
+	tools := s.tools()
+	if _, err := s.api(nil, tools); err != nil {
+		return err
+	}
+	h, err := s.OpenSender(ctx)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	if _, err := s.control(ctx, h, http.NotFoundHandler(), nil, tools); err != nil {
+		return err
+	}
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	beside.Go(func() { s.Config.Orchestrator.File.Watch(ctx, policyEvery, s.log) })
+	beside.Go(func() {
+		if err := h.run(ctx); err != nil {
+			s.log.Error("what was begun on a chain is not looked after", "error", err)
+		}
+	})
+	closer, ok := in.(io.ReadCloser)
+	if !ok {
+		closer = io.NopCloser(in)
+	}
+	return tools.Stdio(ctx, closer, unclosed{out}, token)
+}
+
+// unclosed is a writer that others may not close.
+type unclosed struct{ io.Writer }
+
+// Close does nothing.
+func (unclosed) Close() error { return nil }

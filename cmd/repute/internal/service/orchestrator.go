@@ -1,0 +1,115 @@
+package service
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"repute"
+	"repute/cmd/repute/internal/config"
+	"repute/internal/tracing"
+	"repute/mcp"
+	"repute/orchestrator"
+	"repute/orchestrator/control"
+	"repute/orchestrator/remote"
+	"repute/resolver"
+	"repute/trust/engine"
+)
+
+// agentTimeout bounds one request to an agent elsewhere, or of one to the world.
+const agentTimeout = 60 * time.Second
+
+// policyEvery is how often the policy's file is looked at.
+const policyEvery = 2 * time.Second
+
+// Outside is the way to public addresses, and to the hosts. Agents elsewhere and the requests
+// of agents have lists of their own: no agent reaches another past its trust check.
+func Outside(c *config.Config, hosts []string) *http.Client {
+	return resolver.NewGuard(resolver.GuardOptions{AllowHosts: hosts, HeaderTimeout: agentTimeout}).Client(agentTimeout)
+}
+
+// orchestrate runs tasks until ctx ends.
+func (s *Service) orchestrate(ctx context.Context, h Sender) error {
+	traces, err := tracing.Open(ctx, config.Version, orchestrator.TraceIDs{}, s.log)
+	if err != nil {
+		return err
+	}
+	defer endTraces(traces)
+	o, err := s.engineOptions(h)
+	if err != nil {
+		return err
+	}
+	o.Metrics, o.Trace = orchestrator.NewMetrics(s.registry), tracesOf(traces)
+	e, err := orchestrator.New(s.db, o)
+	if err != nil {
+		return err
+	}
+	return e.Run(ctx)
+}
+
+// engineOptions are those of the engine that follow from the configuration.
+func (s *Service) engineOptions(h Sender) (o orchestrator.Options, err error) {
+	client := Outside(&s.Config, s.Config.Orchestrator.AgentHosts)
+	modules, err := builtins(&s.Config, h)
+	if err != nil {
+		return o, err
+	}
+	return orchestrator.Options{Modules: modules, Tools: h.tools(), Policy: s.Config.Orchestrator.PolicyNow, HTTP: Outside(&s.Config, s.Config.AllowHosts), Lenient: s.Config.Orchestrator.Development,
+		Remote: func(known repute.Module) (orchestrator.Module, error) {
+			return remote.Stored(known, remote.Options{Client: client})
+		},
+		Names: h.names, Tokens: h.tokens, Keys: h.keys(), Chain: h.chain(), Registries: h.registries, TrustChain: h.trust, ExecutionChain: h.execution,
+		Drain: config.Drain, Log: s.log}, nil
+}
+
+// tracesOf is nil where nobody collects traces.
+func tracesOf(p *sdk.TracerProvider) *orchestrator.Trace {
+	if p == nil {
+		return nil
+	}
+	return orchestrator.NewTrace(p)
+}
+
+// endTraces sends what was not sent yet; a collector that does not answer holds up nobody.
+func endTraces(p *sdk.TracerProvider) {
+	if p == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	_ = p.Shutdown(ctx) // the failure is logged by the provider
+}
+
+// control makes the routes under /v1 beside those of the API, and gives tools those of
+// the orchestrator.
+func (s *Service) control(ctx context.Context, h Sender, beside http.Handler, shared *redis.Client, tools *mcp.Server) (http.Handler, error) {
+	desk, err := orchestrator.NewDesk(s.db)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.Config.Trust.Reader()
+	if err != nil {
+		return nil, err
+	}
+	replay, err := engine.NewReader(s.db, o)
+	if err != nil {
+		return nil, err
+	}
+	modules, err := builtins(&s.Config, h)
+	if err != nil {
+		return nil, err
+	}
+	c := &s.Config.Orchestrator
+	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.PolicyNow, Lenient: c.Development, Replay: replay, Gates: o.Params.Passable(), Modules: modules, Agents: Outside(&s.Config, c.AgentHosts),
+		Operator: h.operator, Keys: s.Config.Signing.Published(),
+		Tokens: c.Tokens, Roles: c.TokenRoles(), PrivateReads: s.Config.PrivateReads(), Coordinator: c.Coordinator, PublicURL: c.PublicURL, Origins: s.Config.Origins(), DefaultChain: s.Config.DefaultChain, Tools: tools,
+		Done: ctx.Done(), Redis: shared, Logger: s.log,
+		Limits: control.Limits{Rate: s.Config.Rate, Burst: int(4 * s.Config.Rate), TrustedProxies: s.Config.ProxyRanges}})
+	if err != nil {
+		return nil, err
+	}
+	return plane.Over(beside), nil
+}

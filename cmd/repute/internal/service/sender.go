@@ -1,0 +1,158 @@
+package service
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/cmd/repute/internal/config"
+	"repute/indexer/node"
+	"repute/indexer/treasury"
+	"repute/orchestrator"
+	"repute/orchestrator/operate"
+	"repute/orchestrator/wallet"
+)
+
+// CheckSender refuses keys that cannot be read and agents that cannot be made of them. Where
+// a chain is known to the database alone, the service does so when it has that.
+func CheckSender(ctx context.Context, c *config.Config) error {
+	if !c.Has("orchestrator") || c.HasDatabase() && slices.ContainsFunc(c.Chains, config.ChainConfig.Open) {
+		return nil
+	}
+	list, err := c.Wallets()
+	if err != nil {
+		return err
+	}
+	w, err := wallet.Open(nil, wallet.Config{Chains: list})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	_, err = builtins(c, Sender{registries: c.Registries(list)})
+	return err
+}
+
+// treasuries are those whose events are indexed.
+func treasuries(c *config.Config, wallets []wallet.ChainConfig) (out []followedTreasury) {
+	for i, w := range wallets {
+		conf := &c.Orchestrator.Wallets[i]
+		chain, _, err := c.ChainOf("", conf.Chain)
+		if err != nil || (w.Treasury == common.Address{}) {
+			continue
+		}
+		out = append(out, followedTreasury{chain, w.RPC, w.Treasury, max(chain.StartBlock, 1)})
+	}
+	return out
+}
+
+// followTreasury keeps a treasury's events up to date until ctx ends.
+func (s *Service) followTreasury(ctx context.Context, t followedTreasury) error {
+	var nodes []*node.Node
+	for _, url := range t.rpc {
+		n, err := node.New(url, node.Options{Count: s.rpc.CountRPC(t.chain.ID)})
+		if err != nil {
+			return err
+		}
+		nodes = append(nodes, n)
+	}
+	pool := node.NewPool(nodes, node.PoolOptions{ChainID: t.chain.ID, Log: s.log})
+	defer pool.Close()
+	return treasury.New(s.db, t.chain.ID, t.at, t.from, pool, treasury.Options{Log: s.log}).Run(ctx)
+}
+
+// Sender are what the orchestrator sends transactions with.
+type Sender struct {
+	wallet           *wallet.Wallet // nil: none is configured
+	operator         *operate.Operator
+	trust, execution uint64
+	registries       []orchestrator.Registries
+	treasuries       []followedTreasury
+	tokens           []repute.Stablecoin // that approvals name amounts of
+}
+
+// followedTreasury is a treasury whose events are indexed.
+type followedTreasury struct {
+	chain repute.Chain
+	rpc   []string
+	at    common.Address
+	from  uint64
+}
+
+// OpenSender reads the keys.
+func (s *Service) OpenSender(ctx context.Context) (h Sender, err error) {
+	list, err := s.Config.Wallets()
+	if err != nil {
+		return h, err
+	}
+	h.trust, h.execution = s.Config.TwoChains(list)
+	h.registries = s.Config.Registries(list)
+	h.treasuries = treasuries(&s.Config, list)
+	if h.tokens, err = s.Config.Tokens(list); err != nil || len(list) == 0 {
+		return h, err
+	}
+	if h.wallet, err = wallet.Open(s.db, wallet.Config{Chains: list, Registrar: s.Config.Registrar(), Log: s.log}); err != nil {
+		return h, err
+	}
+	c := &s.Config.Orchestrator
+	h.operator = operate.New(s.db, h.wallet, operate.Options{Policy: c.PolicyNow, Lenient: c.Development, TrustChain: h.trust, ExecutionChain: h.execution,
+		PublicURL: c.PublicURL, Log: s.log})
+	return h, nil
+}
+
+// run looks after what was begun, until ctx ends.
+func (h *Sender) run(ctx context.Context) error {
+	if h.wallet == nil {
+		return nil
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- h.operator.Run(ctx) }()
+	err := h.wallet.Run(ctx)
+	<-ended
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// keys says which address agents of the program sign with; nil where there is no wallet.
+func (h *Sender) keys() func(uint64, string) (common.Address, error) {
+	if h.wallet == nil {
+		return nil
+	}
+	return h.wallet.Identity
+}
+
+// close ends the connections.
+func (h *Sender) close() {
+	if h.wallet != nil {
+		h.wallet.Close()
+	}
+}
+
+// chain is the wallet as runs see it; nil where there is none.
+func (h *Sender) chain() orchestrator.Chain {
+	if h.wallet == nil {
+		return nil
+	}
+	return h.wallet
+}
+
+// names are who an address of a chain is by the configuration: treasury, operator, and the
+// wallets that agents sign with.
+func (h Sender) names(chainID uint64, a common.Address) (out []string) {
+	if h.wallet == nil {
+		return nil
+	}
+	if _, treasury, err := h.wallet.Contracts(chainID); err == nil && a == treasury && a != (common.Address{}) {
+		out = append(out, "treasury")
+	}
+	if operator, err := h.wallet.Operator(chainID); err == nil && a == operator {
+		out = append(out, "operator of the treasury")
+	}
+	if slug, err := h.wallet.IdentityOf(chainID, a); err == nil && slug != "" {
+		out = append(out, "wallet of agent "+slug)
+	}
+	return out
+}

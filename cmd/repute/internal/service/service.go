@@ -1,0 +1,339 @@
+// Package service runs the configured roles in one process: it makes followers of chains,
+// the document loop, the trust engine, the orchestrator with its keys, and the API, and keeps
+// them going until its context ends.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"repute"
+	"repute/api"
+	"repute/cmd/repute/internal/config"
+	"repute/cmd/repute/internal/progress"
+	"repute/indexer"
+	"repute/indexer/documents"
+	"repute/indexer/node"
+	"repute/indexer/payments"
+	"repute/indexer/verify"
+	"repute/internal/httpapi"
+	"repute/mcp"
+	"repute/store"
+	"repute/trust/engine"
+)
+
+// Service is the product: loops and API around one store.
+type Service struct {
+	Config   config.Config
+	log      *slog.Logger
+	db       *store.DB
+	registry *prometheus.Registry
+	loops    *prometheus.Registry // of metrics alone, which is part of registry
+	metrics  *indexer.Metrics
+	rpc      *node.Metrics
+	verified *verify.Metrics
+	Ending   Ending
+	Screen   *progress.Screen // where progress is shown; nil: nowhere
+	// restarts says how often the Postgres of this process was started again; nil where it
+	// keeps none.
+	Restarts func() (n int, last time.Time)
+
+	mu        sync.Mutex
+	followers []*indexer.Follower
+}
+
+func New(c config.Config, db *store.DB, log *slog.Logger) *Service {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	loops := prometheus.NewRegistry()
+	metrics := indexer.NewMetrics(loops)
+	s := &Service{Config: c, log: log, db: db, registry: registry, loops: loops,
+		metrics: metrics, rpc: node.NewMetrics(loops), verified: verify.NewMetrics(loops)}
+	registry.MustRegister(loops)
+	return s
+}
+
+// Run starts the configured roles on listener l (used by role api alone) and
+// returns when ctx ends, or when a role failed for good.
+func (s *Service) Run(ctx context.Context, l net.Listener) error {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	g, ctx := errgroup.WithContext(ctx)
+	if s.Config.Has("indexer") {
+		chains, err := s.Config.Followed()
+		if err != nil {
+			return err
+		}
+		g.Go(func() error {
+			if s.Ending.Comes() {
+				defer done() // the chains' end is the service's
+			}
+			return s.followAll(ctx, chains)
+		})
+		g.Go(func() error { s.forgetChanges(ctx); return nil })
+	}
+	if s.Config.Has("documents") {
+		loop, err := s.documents()
+		if err != nil {
+			return err
+		}
+		g.Go(func() error { return loop.Run(ctx) })
+	}
+	if s.Config.Has("trust") {
+		engine, err := s.trustEngine()
+		if err != nil {
+			return err
+		}
+		g.Go(func() error { return engine.Run(ctx) })
+	}
+	var h Sender
+	if s.Config.Has("orchestrator") {
+		var err error
+		if h, err = s.OpenSender(ctx); err != nil {
+			return err
+		}
+		defer h.close()
+		s.work(ctx, g, h)
+	}
+	if s.Config.Has("api") {
+		if err := s.answer(ctx, g, l, h); err != nil {
+			return err
+		}
+	}
+	if s.Config.Has("orchestrator") || s.Config.Has("api") {
+		g.Go(func() error { s.Config.Orchestrator.File.Watch(ctx, policyEvery, s.log); return nil })
+	}
+	return g.Wait()
+}
+
+// work starts what the role orchestrator does.
+func (s *Service) work(ctx context.Context, g *errgroup.Group, h Sender) {
+	g.Go(func() error { return s.orchestrate(ctx, h) })
+	g.Go(func() error { return h.run(ctx) })
+	for _, t := range h.treasuries {
+		g.Go(func() error { return s.followTreasury(ctx, t) })
+	}
+}
+
+// answer starts the API on listener l. The routes of the orchestrator are there without the
+// role too: they read and write rows and jobs. Only what needs keys is not, without hands.
+func (s *Service) answer(ctx context.Context, g *errgroup.Group, l net.Listener, h Sender) error {
+	shared, err := shared(&s.Config)
+	if err != nil {
+		return err
+	}
+	guard, err := s.Config.Guard()
+	if err != nil {
+		return err
+	}
+	tools := s.tools()
+	a, err := s.api(shared, tools)
+	if err != nil {
+		return err
+	}
+	handler, err := s.control(ctx, h, a.Handler(), shared, tools)
+	if err != nil {
+		return err
+	}
+	g.Go(func() error { a.CheckRedis(ctx); return nil })
+	g.Go(func() error { return s.listen(ctx, l, guard.Over(handler)) })
+	return nil
+}
+
+// changesKept is how far the change feed goes back: a reader who stayed away for longer
+// reads the state afresh.
+const changesKept = 30 * 24 * time.Hour
+
+// forgetChanges keeps the change feed within its bound until ctx ends.
+func (s *Service) forgetChanges(ctx context.Context) {
+	for ctx.Err() == nil {
+		if _, err := s.db.PruneChanges(ctx, changesKept); err != nil && ctx.Err() == nil {
+			s.log.Warn("old changes could not be forgotten", "error", err)
+		}
+		node.Pause(ctx, time.Hour)
+	}
+}
+
+// followAll runs one loop per chain. A chain that must stop does not stop the
+// others, nor the other roles of the process; only where indexing is all there is
+// to do and every chain has stopped is that the service's failure.
+func (s *Service) followAll(ctx context.Context, chains []config.Followed) error {
+	errs := make([]error, len(chains))
+	var running sync.WaitGroup
+	for i, chain := range chains {
+		running.Go(func() { errs[i] = s.follow(ctx, chain) })
+	}
+	s.show(ctx, chains, &running)
+	err := errors.Join(errs...)
+	if s.Ending.Comes() {
+		return err
+	}
+	for _, err := range errs {
+		if err == nil {
+			return nil
+		}
+	}
+	if err != nil && (s.Config.Has("api") || s.Config.Has("documents")) {
+		s.log.Error("no chain is followed any more", "error", err)
+		<-ctx.Done()
+		return nil
+	}
+	return err
+}
+
+// show tells of the chains' progress until all of them have stopped.
+func (s *Service) show(ctx context.Context, chains []config.Followed, running *sync.WaitGroup) {
+	var showing sync.WaitGroup
+	defer showing.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, c := range chains {
+		if s.Screen != nil {
+			showing.Go(func() {
+				progress.NewReporter(s.Screen, s.log).Follow(ctx, c.Name, func() progress.Sample { return progress.SampleOf(s.loops, c.Chain) })
+			})
+		}
+	}
+	running.Wait()
+}
+
+// endpoints makes the pool of a chain's endpoints.
+func (s *Service) endpoints(c config.Followed) (*node.Pool, error) {
+	var nodes []*node.Node
+	for _, url := range c.RPC {
+		n, err := node.New(url, node.Options{Count: s.rpc.CountRPC(c.ID)})
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	return node.NewPool(nodes, node.PoolOptions{ChainID: c.ID, DB: s.db, Metrics: s.rpc, Log: s.log}), nil
+}
+
+// follow keeps one chain up to date until ctx or its end comes. An error is one that needs
+// an operator: see indexer.Follower.Run.
+func (s *Service) follow(ctx context.Context, c config.Followed) error {
+	pool, err := s.endpoints(c)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watched, stop := context.WithCancel(ctx)
+	defer stop()
+	watching.Go(func() { _ = pool.Run(watched) }) // ends with watched, without an error
+	if len(c.Coins) > 0 && !s.Ending.Comes() {
+		loop := payments.New(s.db, pool, c.ID, payments.Options{Coins: c.Coins, Log: s.log})
+		watching.Go(func() { _ = loop.Run(watched) }) // ends with watched, without an error
+	}
+	options := indexer.Options{TTL: s.Config.Lease, Wake: pool.Announced(),
+		Until: s.Ending.Until, Once: s.Ending.Once, Depth: c.Depth, AnyValidation: !c.Listed, Bloom: c.Bloom, Metrics: s.metrics, Log: s.log}
+	if c.VerifyRate >= 0 {
+		options.Verifier = verify.New(s.db, c.Chain, pool.Nodes,
+			verify.Options{Rate: c.VerifyRate, NoBloom: c.Bloom == indexer.BloomOff, Metrics: s.verified, Log: s.log})
+	}
+	f := indexer.NewFollower(s.db, c.Chain, pool, options)
+	s.mu.Lock()
+	s.followers = append(s.followers, f)
+	s.mu.Unlock()
+	return f.Run(ctx)
+}
+
+// ready says why this process cannot follow a chain of its own, if so. What passes by
+// itself, a node that is away, is repute.ErrUnavailable: the others and what is indexed
+// are served all the same.
+func (s *Service) ready(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var wrong, away []error
+	for _, f := range s.followers {
+		switch err := f.Ready(); {
+		case err == nil:
+		case errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrInvalid), errors.Is(err, repute.ErrFinalized):
+			wrong = append(wrong, err)
+		default:
+			away = append(away, err)
+		}
+	}
+	if len(wrong) == 0 && len(away) > 0 {
+		return fmt.Errorf("%w: %w", repute.ErrUnavailable, errors.Join(away...))
+	}
+	return errors.Join(wrong...)
+}
+
+func (s *Service) documents() (*documents.Loop, error) {
+	client, err := s.Config.Resolver(s.log)
+	if err != nil {
+		return nil, err
+	}
+	return documents.New(s.db, client, documents.Options{MaxBytes: s.Config.Documents.MaxBytes,
+		Metrics: documents.NewMetrics(s.registry), Log: s.log}), nil
+}
+
+// shared is what processes count their callers in together; nil where none is configured.
+func shared(c *config.Config) (*redis.Client, error) {
+	if c.Redis == "" {
+		return nil, nil
+	}
+	redis.SetLogger(silent{}) // it would write past the log
+	return httpapi.OpenRedis(c.Redis)
+}
+
+// api makes the handler with the process's own limits.
+func (s *Service) api(shared *redis.Client, tools *mcp.Server) (*api.API, error) {
+	reader, err := s.Config.Trust.Reader()
+	if err != nil {
+		return nil, err
+	}
+	return api.New(api.Options{DB: s.db, Trust: reader, DefaultChain: s.Config.DefaultChain, Version: config.Version, Registry: s.registry,
+		Redis: shared, Tools: tools, Ready: s.ready, Logger: s.log, AdminTokens: s.Config.OperatorTokens(), Signer: s.Config.Signing.Signer, Restarts: s.Restarts,
+		Limits: api.Limits{Rate: s.Config.Rate, Burst: int(4 * s.Config.Rate), TrustedProxies: s.Config.ProxyRanges}})
+}
+
+// silent is a log that nobody reads: what it is told comes back as an error too.
+type silent struct{}
+
+// Printf does nothing.
+func (silent) Printf(context.Context, string, ...any) {}
+
+// listen serves until ctx ends; running requests then get the drain time.
+func (s *Service) listen(ctx context.Context, l net.Listener, h http.Handler) error {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: 60 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	s.log.Info("listening", "address", l.Addr())
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), config.Drain)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		s.log.Warn("requests were cut off", "error", err)
+	}
+	return nil
+}
+
+// trustEngine makes the engine that keeps scores.
+func (s *Service) trustEngine() (*engine.Engine, error) {
+	o, err := s.Config.Trust.Options()
+	if err != nil {
+		return nil, err
+	}
+	o.Metrics, o.Log = engine.NewMetrics(s.registry), s.log
+	return engine.New(s.db, o)
+}

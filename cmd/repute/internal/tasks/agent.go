@@ -1,0 +1,95 @@
+package tasks
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"repute/cmd/repute/internal/cli"
+	"repute/orchestrator/control"
+	"repute/store"
+)
+
+func AgentCommand(p *cli.Program) *cobra.Command {
+	cmd := &cobra.Command{Use: "agent", Short: "the agents that the orchestrator can give work to"}
+	p.Flags.Database(cmd.PersistentFlags())
+	cmd.AddCommand(agentListCommand(p), agentRegisterCommand(p), agentNewCommand(p), agentRunCommand(p))
+	return cmd
+}
+
+func agentListCommand(p *cli.Program) *cobra.Command {
+	var asJSON bool
+	var e remoteClient
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the agents",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if e.url != "" {
+				var list control.AgentList
+				if err := e.call(cmd.Context(), http.MethodGet, "/v1/agents", nil, &list); err != nil {
+					return err
+				}
+				return showAgents(p, list.Agents, asJSON)
+			}
+			return withControl(cmd.Context(), p, func(c *control.Control, _ *store.DB) error {
+				list, err := c.Agents(cmd.Context())
+				return firstOf(err, func() error { return showAgents(p, list, asJSON) })
+			})
+		},
+	}
+	e.flags(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func showAgents(p *cli.Program, list []control.Agent, asJSON bool) error {
+	if asJSON {
+		return p.PrintJSON(list)
+	}
+	for _, a := range list {
+		fmt.Fprintf(p.Stdout, "%-24s %-6s %-10s %s %s\n", cli.Visible(a.Slug), a.Kind, cli.Visible(a.Version), cli.Visible(a.AgentID), cli.Visible(a.URL))
+	}
+	return nil
+}
+
+// firstOf is err, or what f says where there is none.
+func firstOf(err error, f func() error) error {
+	if err != nil {
+		return err
+	}
+	return f()
+}
+
+func agentRegisterCommand(p *cli.Program) *cobra.Command {
+	var keyFile string
+	cmd := &cobra.Command{
+		Use:   "register SLUG URL [AGENT]",
+		Short: "register an agent that lives elsewhere, with its onchain identity",
+		Long: `Register an agent that lives elsewhere, with its onchain identity. The agent is asked
+who it is, through a guard that keeps it from private addresses
+(orchestrator.agent_hosts). Only with orchestrator.development an agent needs no identity, and none is
+proven; else the URL is of a domain that proves the identity, or --key-file signs for it.`,
+		Example: "  repute agent register my-agent https://agent.example 8453:22",
+		Args:    cobra.RangeArgs(2, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := control.Registration{Slug: args[0], URL: args[1]}
+			if len(args) == 3 {
+				r.AgentID = args[2]
+			}
+			if err := prove(&r, keyFile); err != nil {
+				return err
+			}
+			return withControl(cmd.Context(), p, func(c *control.Control, _ *store.DB) error {
+				a, isNew, err := c.Register(cmd.Context(), r)
+				if err == nil {
+					fmt.Fprintf(p.Stdout, "%s %s\n", map[bool]string{true: "registered", false: "asked again:"}[isNew], a.Slug)
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&keyFile, "key-file", "", "private key of the identity's wallet or owner: signs that the agent works as it")
+	return cmd
+}

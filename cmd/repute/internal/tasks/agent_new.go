@@ -1,0 +1,89 @@
+package tasks
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/orchestrator"
+)
+
+// scaffolds are the agents that agent new writes. They need nothing but the standard
+// library of their language.
+//
+//go:embed scaffold
+var scaffolds embed.FS
+
+func agentNewCommand(p *cli.Program) *cobra.Command {
+	var python bool
+	cmd := &cobra.Command{
+		Use:   "new DIRECTORY",
+		Short: "write an agent that compiles, has a test and can be run",
+		Long: `Write an agent into a new directory, whose name is the agent's slug. It is a Go
+program of its own that needs nothing but the standard library and serves the
+protocol of docs/reference/agents.md; with --remote it is a Python program.`,
+		Example: "  repute agent new my-agent && repute agent run ./my-agent",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			from := "scaffold/go"
+			if python {
+				from = "scaffold/python"
+			}
+			if err := writeAgent(from, args[0]); err != nil {
+				return err
+			}
+			fmt.Fprintf(p.Stdout, "%s is written; its README.md says how to go on:\n\n  repute agent run %s\n", args[0], runnable(args[0]))
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&python, "remote", false, "an agent in Python instead of Go")
+	return cmd
+}
+
+// runnable is a directory as agent run tells it from a name.
+func runnable(dir string) string {
+	if filepath.IsAbs(dir) || strings.HasPrefix(dir, ".") {
+		return dir
+	}
+	return "./" + dir
+}
+
+// writeAgent writes a scaffold into a directory that is not there yet.
+func writeAgent(from, dir string) error {
+	slug := filepath.Base(filepath.Clean(dir))
+	info := orchestrator.Info{Slug: slug, IdentityMode: orchestrator.IdentityMode, Manifest: orchestrator.Manifest{Slug: slug}}
+	if err := orchestrator.CheckInfo(info, false); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return repute.Invalid("directory", err.Error(), "one that can be made")
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return repute.Invalid("directory", err.Error(), "one that is not there yet")
+	}
+	fill := strings.NewReplacer("__SLUG__", slug, "__NAME__", titled(slug))
+	return fs.WalkDir(scaffolds, from, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := scaffolds.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, strings.TrimSuffix(path.Base(name), ".tmpl")), []byte(fill.Replace(string(text))), 0o644)
+	})
+}
+
+// titled is a slug for people: My agent.
+func titled(slug string) string {
+	words := strings.ReplaceAll(slug, "-", " ")
+	return strings.ToUpper(words[:1]) + words[1:]
+}

@@ -1,0 +1,77 @@
+package tasks
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/orchestrator/control"
+)
+
+// maxResultText bounds what is printed of one step's result, in bytes; --json prints it whole.
+const maxResultText = 4 << 10
+
+// runResult is what a run came to, the last line of watch with --json.
+type runResult struct {
+	Kind    string           `json:"kind"` // always result: tells it from events
+	Run     string           `json:"runId"`
+	Status  repute.RunStatus `json:"status"`
+	Error   string           `json:"error,omitempty"`
+	Summary *control.Summary `json:"summary,omitempty"`
+	Steps   []control.Step   `json:"steps"`
+}
+
+// result adds the lines about what a run came to: its summary, and the result of each step.
+func (r shownRun) result(line func(name, format string, args ...any)) {
+	if r.Summary != nil && r.Summary.Text != "" {
+		line("summary", "%s", strings.ToValidUTF8(shortText(r.Summary.Text), ""))
+	}
+	for _, s := range r.Steps {
+		if len(s.Result) > 0 && string(s.Result) != "null" {
+			line("result", "%s %s", s.ID, shortText(compact(s.Result)))
+		}
+	}
+}
+
+// shortText is a text without its end where it is too long to print.
+func shortText(text string) string {
+	if len(text) <= maxResultText {
+		return text
+	}
+	return fmt.Sprintf("%s… (%d bytes, whole with run show --json)", strings.ToValidUTF8(text[:maxResultText], ""), len(text))
+}
+
+// compact is JSON on one line.
+func compact(text json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, text) != nil {
+		return string(text)
+	}
+	return b.String()
+}
+
+// ended prints what a run that has ended came to; the error says that it did not complete.
+func ended(p *cli.Program, run control.Run, asJSON bool) error {
+	var err error
+	if asJSON {
+		err = json.NewEncoder(p.Stdout).Encode(runResult{"result", run.ID, run.Status, run.Error, run.Summary, run.Steps})
+	} else {
+		var b strings.Builder
+		shownRun{Run: run}.result(liner(&b))
+		_, err = fmt.Fprint(p.Stdout, b.String())
+	}
+	if err == nil && run.Status != repute.RunCompleted {
+		return cli.ExitError{Code: 1, Text: cli.Visible(fmt.Sprintf("the run is %s: %s", run.Status, run.Error))}
+	}
+	return err
+}
+
+// liner writes lines of a name and a text.
+func liner(b *strings.Builder) func(name, format string, args ...any) {
+	return func(name, format string, args ...any) {
+		fmt.Fprintf(b, "%-9s%s\n", name, cli.Visible(fmt.Sprintf(format, args...)))
+	}
+}

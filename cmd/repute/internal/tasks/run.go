@@ -1,0 +1,231 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
+	"repute/cmd/repute/internal/service"
+	"repute/orchestrator"
+	"repute/orchestrator/control"
+	"repute/store"
+	"repute/store/rundb"
+	"repute/trust/engine"
+)
+
+func RunCommand(p *cli.Program) *cobra.Command {
+	cmd := &cobra.Command{Use: "run", Short: "look at runs of tasks"}
+	p.Flags.Database(cmd.PersistentFlags())
+	cmd.AddCommand(runShowCommand(p))
+	return cmd
+}
+
+// withControl runs f on the configured database, with what the routes under /v1 know.
+func withControl(ctx context.Context, p *cli.Program, f func(*control.Control, *store.DB) error) error {
+	return p.WithStore(ctx, func(c config.Config, db *store.DB) error {
+		plane, err := newControl(p, c, db)
+		if err != nil {
+			return err
+		}
+		return f(plane, db)
+	})
+}
+
+// newControl is the control plane over a database, without the routes.
+func newControl(p *cli.Program, c config.Config, db *store.DB) (*control.Control, error) {
+	desk, err := orchestrator.NewDesk(db)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.Trust.Reader()
+	if err != nil {
+		return nil, err
+	}
+	replay, err := engine.NewReader(db, o)
+	if err != nil {
+		return nil, err
+	}
+	return control.New(control.Options{DB: db, Desk: desk, Policy: c.Orchestrator.PolicyNow, Lenient: c.Orchestrator.Development, Replay: replay, Keys: c.Signing.Published(), Gates: o.Params.Passable(),
+		Agents: service.Outside(&c, c.Orchestrator.AgentHosts), DefaultChain: c.DefaultChain, Logger: c.Logger(p.Stderr)})
+}
+
+// shownRun is what --json prints.
+type shownRun struct {
+	control.Run
+	Gate *control.GateCheck `json:"gate,omitempty"`
+}
+
+func runShowCommand(p *cli.Program) *cobra.Command {
+	var verify, asJSON bool
+	var e remoteClient
+	cmd := &cobra.Command{
+		Use:   "show TASK|RUN",
+		Short: "print a run's phases, steps, result, use of its budget, and why it was refused",
+		Long: `Print a run's phases, steps, result, use of its budget, and why it was refused. With
+--verify-gate the chain of decisions of the run's task is checked (hashes, policies,
+answers, signature), and each trust decision is made again from the stored evidence; the
+command exits with 1 when something is not as it was stored, or comes out another way.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if e.url != "" {
+				return showRemote(cmd.Context(), p, &e, args[0], verify, asJSON)
+			}
+			return withControl(cmd.Context(), p, func(c *control.Control, db *store.DB) error {
+				shown, err := readRun(cmd.Context(), c, db, args[0], verify)
+				if err != nil {
+					return err
+				}
+				return showRun(p, shown, asJSON)
+			})
+		},
+	}
+	e.flags(cmd.Flags())
+	cmd.Flags().BoolVar(&verify, "verify-gate", false, "check the chain of decisions, and make the trust decisions again from the stored evidence")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// readRun reads a run by its id or its task's.
+func readRun(ctx context.Context, c *control.Control, db *store.DB, id string, verify bool) (shown shownRun, err error) {
+	t, err := rundb.Task(ctx, db, id)
+	switch {
+	case err == nil:
+		id = t.Run
+	case !errors.Is(err, repute.ErrNotFound):
+		return shown, err
+	}
+	if shown.Run, err = c.Run(ctx, id); err != nil || !verify {
+		return shown, err
+	}
+	check, err := c.VerifyGate(ctx, id, 0, math.MaxInt)
+	shown.Gate = &check
+	return shown, err
+}
+
+func showRemote(ctx context.Context, p *cli.Program, e *remoteClient, id string, verify, asJSON bool) error {
+	var shown shownRun
+	id, err := e.rootRun(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := e.call(ctx, http.MethodGet, runPath(id, ""), nil, &shown.Run); err != nil {
+		return err
+	}
+	if verify {
+		if shown.Gate, err = e.verifyGate(ctx, id); err != nil {
+			return err
+		}
+	}
+	return showRun(p, shown, asJSON)
+}
+
+// mostVerdicts bounds what a server may have verifyGate collect.
+const mostVerdicts = 100_000
+
+// verifyGate joins the pages of a check of a run's decisions.
+func (e *remoteClient) verifyGate(ctx context.Context, id string) (*control.GateCheck, error) {
+	var all control.GateCheck
+	for cursor := ""; ; {
+		var page control.GateCheck
+		if err := e.call(ctx, http.MethodGet, runPath(id, "/gate:verify?limit=50"+cursor), nil, &page); err != nil {
+			return nil, err
+		}
+		page.Verdicts = append(all.Verdicts, page.Verdicts...)
+		page.Verified = page.Verified && (cursor == "" || all.Verified)
+		all = page
+		switch next := "&cursor=" + url.QueryEscape(page.Next); {
+		case page.Next == "":
+			return &all, nil
+		case next == cursor || len(all.Verdicts) > mostVerdicts:
+			return nil, fmt.Errorf("the server's pages of decisions do not end: %w", repute.ErrLimited)
+		}
+		cursor = "&cursor=" + url.QueryEscape(page.Next)
+	}
+}
+
+func showRun(p *cli.Program, r shownRun, asJSON bool) error {
+	var err error
+	if asJSON {
+		err = p.PrintJSON(r)
+	} else {
+		_, err = fmt.Fprint(p.Stdout, r.text())
+	}
+	if err == nil && r.Gate != nil && !r.Gate.Verified {
+		return cli.ExitError{Code: 1, Text: "the decisions are not as they were stored, or do not follow from what is stored"}
+	}
+	return err
+}
+
+// awaited says why a person must decide, and how.
+func (r shownRun) awaited(line func(name, format string, args ...any)) {
+	for _, a := range r.Awaited {
+		line("asks", "%s", a.Subject)
+		for _, reason := range a.Reasons {
+			line("reason", "%s: %s", reason.ID, reason.Text)
+		}
+		line("answer", "repute task approve %s --subject %q [--deny] [--reason …]", r.ID, a.Subject)
+	}
+}
+
+// gateLines are what a check of decisions found.
+func gateLines(g *control.GateCheck, line func(name, format string, args ...any)) {
+	for _, v := range g.Verdicts {
+		line("gate", "decision %d of run %s, phase %s: verified %v %s", v.Number, v.RunID, v.Phase, v.Verified, v.Differs)
+	}
+	for _, f := range g.Faults {
+		line("fault", "decision %d of run %s %s: %s", f.Number, f.Run, f.Kind, f.Why)
+	}
+	if g.Note != "" {
+		line("note", "%s", g.Note)
+	}
+}
+
+// text is the run for people.
+func (r shownRun) text() string {
+	var b strings.Builder
+	line := liner(&b)
+	line("run", "%s of task %s, attempt %d", r.ID, r.TaskID, r.Attempt)
+	line("agent", "%s", r.Agent)
+	line("goal", "%.200s", r.Goal)
+	line("status", "%s %s", r.Status, r.Awaiting)
+	if r.Awaiting != "" {
+		r.awaited(line)
+	}
+	if r.Error != "" {
+		line("error", "%s", r.Error)
+	}
+	if u := r.Used; u != nil {
+		line("used", "%d of %d steps, %d of %d tool calls, %d of %d writes, %d of %d ms", u.Steps, r.Limits.Steps, u.ToolCalls, r.Limits.ToolCalls,
+			u.Writes, r.Limits.Writes, u.RuntimeMS, r.Limits.RuntimeMS)
+	}
+	for _, ph := range r.Phases {
+		line("phase", "%d %-9s %-8s %d ms  %s", ph.Attempt, ph.Phase, ph.Status, ph.Ended.Sub(ph.Started).Milliseconds(), ph.Error)
+	}
+	for _, s := range r.Steps {
+		line("step", "%s %s %s", s.ID, s.Status, s.Error)
+	}
+	r.result(line)
+	if v := r.Verdict; v != nil {
+		line("trust", "%s: %s, score %g (%g to %g), tier %d, at block %d", v.Effect, v.Status, v.Score, v.Low, v.High, v.Tier, v.Pin.Block)
+		for _, reason := range v.Reasons {
+			line("reason", "%s: %s (has %s, needs %s)", reason.ID, reason.Text, reason.Have, reason.Need)
+		}
+	}
+	line("head", "decision %d %s", r.Head.Count, r.Head.Hash)
+	if r.Head.Signer != nil {
+		line("signed", "by %s", r.Head.Signer)
+	}
+	if r.Gate != nil {
+		gateLines(r.Gate, line)
+	}
+	return b.String()
+}

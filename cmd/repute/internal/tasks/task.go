@@ -1,0 +1,364 @@
+// Package tasks has the commands for tasks, runs and agents of the orchestrator. They work on
+// the configured database, or on a running server over HTTP with --orchestrator.
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
+	"repute/orchestrator"
+	"repute/orchestrator/control"
+	"repute/policy"
+	"repute/store"
+	"repute/store/rundb"
+)
+
+func TaskCommand(p *cli.Program) *cobra.Command {
+	cmd := &cobra.Command{Use: "task", Short: "ask for tasks, follow and decide on them"}
+	p.Flags.Database(cmd.PersistentFlags())
+	by := cmd.PersistentFlags().String("by", "operator", "who does it, as it is kept with the task")
+	e := &remoteClient{}
+	e.flags(cmd.PersistentFlags())
+	cmd.AddCommand(taskSubmitCommand(p, by, e), taskWatchCommand(p, e), taskCancelCommand(p, by, e), taskApproveCommand(p, by, e), taskRetryCommand(p, by, e))
+	return cmd
+}
+
+// withDesk runs f on the configured database. Whoever runs tasks there finds what f asks.
+func withDesk(ctx context.Context, p *cli.Program, f func(*store.DB, *orchestrator.Desk) error) error {
+	return p.WithStore(ctx, func(_ config.Config, db *store.DB) error {
+		desk, err := orchestrator.NewDesk(db)
+		if err != nil {
+			return err
+		}
+		return f(db, desk)
+	})
+}
+
+func taskSubmitCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Command {
+	var r orchestrator.Request
+	var input string
+	var reputation float64
+	var watch, asJSON bool
+	cmd := &cobra.Command{
+		Use:     "submit GOAL",
+		Short:   "ask for a task; prints its id and that of its run",
+		Example: "  repute task submit 'rate agent 8453:22' --coordinator coordinator --watch",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Goal, r.Input, r.By = args[0], json.RawMessage(input), *by
+			if cmd.Flags().Changed("min-reputation") {
+				r.Threshold.MinReputation = &reputation
+			}
+			if e.url != "" {
+				return submitRemote(cmd.Context(), p, e, r, watch, asJSON)
+			}
+			return withDesk(cmd.Context(), p, func(db *store.DB, desk *orchestrator.Desk) error {
+				t, _, err := desk.Submit(cmd.Context(), r)
+				if err != nil {
+					return err
+				}
+				if err := submitted(p, t.ID, t.Run, asJSON); err != nil || !watch {
+					return err
+				}
+				return watchTask(cmd.Context(), p, db, t, asJSON)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.Coordinator, "coordinator", "coordinator", "slug of the agent that plans it")
+	f.StringVar(&input, "input", "", "JSON for the coordinator")
+	f.StringVar(&r.Key, "key", "", "makes asking twice one task")
+	f.StringVar(&r.ValueAtRisk, "value-at-risk", "", "in wei")
+	f.StringSliceVar(&r.Tags, "tag", nil, "tags of the task, for policies")
+	f.Float64Var(&reputation, "min-reputation", 0, "lower bound of the score that agents need, -100 to 100")
+	thresholdFlags(f, &r.Threshold)
+	budgetFlags(f, &r.Budget)
+	f.BoolVar(&watch, "watch", false, "follow it until it ends, and print its result")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object per line: the task, and with --watch its events and its result")
+	return cmd
+}
+
+func thresholdFlags(f *pflag.FlagSet, t *policy.Threshold) {
+	f.Float64Var(&t.MinTrustScore, "min-trust-score", 0, "of OpenFi's scale, 0 to 1")
+	f.Int64Var(&t.MinTier, "min-tier", 0, "that agents need, 1 to 4")
+	f.StringSliceVar(&t.Gates, "gate", nil, "that agents must pass")
+	f.BoolVar(&t.RequireIdentity, "require-identity", false, "agents need an onchain identity")
+	f.BoolVar(&t.RequireRegistration, "require-registration", false, "agents need a registration file that names them")
+	f.BoolVar(&t.RequireValidation, "require-validation", false, "agents need a validation that counts")
+}
+
+// budgetFlags are of the run and all below it together. What is not given is the default.
+func budgetFlags(f *pflag.FlagSet, b *policy.Bounds) {
+	f.Var(countFlag{&b.Steps}, "max-steps", "steps of the run and all below it; 0 allows none, as with the next ones; not given: the default")
+	f.Var(countFlag{&b.ToolCalls}, "max-tool-calls", "tools, HTTP, reads and simulations")
+	f.Var(countFlag{&b.RuntimeMS}, "max-runtime-ms", "milliseconds")
+	f.Var(countFlag{&b.OnchainWrites}, "max-writes", "transactions")
+	f.StringVar(&b.GasWei, "max-gas", "", "what their gas may cost, in wei")
+}
+
+// countFlag is the flag of a number that may be absent.
+type countFlag struct{ to **int64 }
+
+// Set implements pflag.Value.
+func (c countFlag) Set(text string) error {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err == nil {
+		*c.to = &n
+	}
+	return err
+}
+
+// String implements pflag.Value; the zero countFlag and an absent number are empty.
+func (c countFlag) String() string {
+	if c.to == nil || *c.to == nil {
+		return ""
+	}
+	return strconv.FormatInt(**c.to, 10)
+}
+
+// Type implements pflag.Value.
+func (countFlag) Type() string { return "int" }
+
+func submitRemote(ctx context.Context, p *cli.Program, e *remoteClient, r orchestrator.Request, watch, asJSON bool) error {
+	asked := control.TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: control.Terms(r.Terms), Key: r.Key}
+	var t control.Task
+	if err := e.call(ctx, http.MethodPost, "/v1/tasks", asked, &t); err != nil {
+		return err
+	}
+	if err := submitted(p, t.ID, t.RunID, asJSON); err != nil || !watch {
+		return err
+	}
+	return watchRemote(ctx, p, e, t.ID, asJSON)
+}
+
+// submitted prints the ids of a task and of its run.
+func submitted(p *cli.Program, task, run string, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(p.Stdout).Encode(struct {
+			Kind string `json:"kind"`
+			Task string `json:"taskId"`
+			Run  string `json:"runId"`
+		}{"task", task, run})
+	}
+	_, err := fmt.Fprintf(p.Stdout, "task %s\nrun  %s\n", task, run)
+	return err
+}
+
+func taskWatchCommand(p *cli.Program, e *remoteClient) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "watch TASK",
+		Short: "print a task's events until it ends, then its result; exits with 1 when it did not complete",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if e.url != "" {
+				return watchRemote(cmd.Context(), p, e, args[0], asJSON)
+			}
+			return withDesk(cmd.Context(), p, func(db *store.DB, _ *orchestrator.Desk) error {
+				t, err := rundb.Task(cmd.Context(), db, args[0])
+				if err != nil {
+					return err
+				}
+				return watchTask(cmd.Context(), p, db, t, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	return cmd
+}
+
+// watchEvery is how often events are looked for.
+const watchEvery = 250 * time.Millisecond
+
+// watchTask prints events until the root run has ended, then its result.
+func watchTask(ctx context.Context, p *cli.Program, db *store.DB, t repute.Task, asJSON bool) error {
+	for after := int64(0); ; {
+		run, err := rundb.Run(ctx, db, t.Run) // before its events: those of one that ended are all there
+		if err != nil {
+			return err
+		}
+		list, err := rundb.Events(ctx, db, t.Run, after, 200)
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			after = e.Number
+			if err := showEvent(p, t.Run, e, asJSON); err != nil {
+				return err
+			}
+		}
+		if len(list) > 0 {
+			continue
+		}
+		if run.Status.Ended() {
+			done, err := control.ReadResult(ctx, db, run)
+			if err != nil {
+				return err
+			}
+			return ended(p, done, asJSON)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(watchEvery):
+		}
+	}
+}
+
+// showEvent prints an event of the run root, or of one below it, which is named.
+func showEvent(p *cli.Program, root string, e repute.RunEvent, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(p.Stdout).Encode(map[string]any{"number": e.Number, "runId": e.Run, "kind": e.Kind, "data": e.Data, "at": e.Time})
+	}
+	of := ""
+	if e.Run != root {
+		of = "  " + cli.Visible(e.Run)
+	}
+	_, err := fmt.Fprintf(p.Stdout, "%s  %-18s %s%s\n", e.Time.Format("15:04:05.000"), e.Kind, cli.Visible(string(e.Data)), of)
+	return err
+}
+
+// done says what was done, unless it was not.
+func done(p *cli.Program, err error, what string) error {
+	if err == nil {
+		fmt.Fprintln(p.Stdout, what)
+	}
+	return err
+}
+
+func taskCancelCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "cancel TASK",
+		Short: "ask that a task end",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if e.url != "" {
+				return done(p, e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/cancel"), control.Cancellation{Reason: reason}, nil), "told to end")
+			}
+			return withDesk(cmd.Context(), p, func(_ *store.DB, desk *orchestrator.Desk) error {
+				return done(p, desk.Cancel(cmd.Context(), args[0], *by, reason), "told to end")
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	return cmd
+}
+
+func taskApproveCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Command {
+	var reason, subject string
+	var deny bool
+	cmd := &cobra.Command{
+		Use:   "approve TASK|RUN",
+		Short: "show what a run waits for, or answer it with --subject: yes, or with --deny no",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			yes, said := !deny, map[bool]string{true: "denied", false: "approved"}[deny]
+			if e.url != "" {
+				if subject == "" {
+					return askRemote(cmd.Context(), p, e, args[0])
+				}
+				return done(p, e.approve(cmd.Context(), args[0], control.ApprovalAnswer{Subject: subject, Approved: &yes, Reason: reason}), said)
+			}
+			return withDesk(cmd.Context(), p, func(db *store.DB, desk *orchestrator.Desk) error {
+				run := args[0]
+				if runs, err := rundb.TaskRuns(cmd.Context(), db, args[0]); err != nil {
+					return err
+				} else if len(runs) > 0 {
+					run = waitingOf(runs)
+				}
+				if subject == "" {
+					open, err := rundb.Awaited(cmd.Context(), db, run)
+					if err != nil {
+						return err
+					}
+					list, err := control.AwaitedOf(open)
+					if err != nil {
+						return err
+					}
+					return ask(p, run, list)
+				}
+				return done(p, desk.Approve(cmd.Context(), run, subject, yes, *by, reason), said)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	cmd.Flags().BoolVar(&deny, "deny", false, "no instead of yes")
+	cmd.Flags().StringVar(&subject, "subject", "", "what the answer is about; without it what the run waits for is shown")
+	return cmd
+}
+
+// ask prints what a run waits for, and says how to answer: nobody approves unseen.
+func ask(p *cli.Program, run string, open []control.Awaited) error {
+	if len(open) == 0 {
+		return repute.Conflict("no approval of run %s is pending", run)
+	}
+	subjects := make([]string, len(open))
+	for i, a := range open {
+		subjects[i] = a.Subject
+		text, err := json.MarshalIndent(a, "", "  ")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(p.Stdout, visibleLines(string(text)))
+	}
+	return repute.Invalid("subject", "is missing", "look at what is shown, then --subject with one of: "+strings.Join(subjects, ", "))
+}
+
+// visibleLines is a text whose lines are safe to print.
+func visibleLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = cli.Visible(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// waitingOf is the run of a task that waits itself: those above it wait with it.
+func waitingOf(runs []repute.Run) string {
+	id := runs[0].ID
+	for _, r := range runs {
+		if r.Awaiting != "" {
+			id = r.ID
+		}
+	}
+	return id
+}
+
+func taskRetryCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "retry TASK",
+		Short: "begin another attempt of a task that failed",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			from, ok := repute.ParsePhase(cmp.Or(name, repute.PhaseDiscover.String()))
+			if !ok {
+				return repute.Invalid("from", fmt.Sprintf("%.40q is no phase", name), fmt.Sprintf("one of %v", repute.Phases()))
+			}
+			if name == "" {
+				from = 0
+			}
+			if e.url != "" {
+				return done(p, e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/retry"), control.RetryFrom{From: name}, nil), "begun again")
+			}
+			return withDesk(cmd.Context(), p, func(_ *store.DB, desk *orchestrator.Desk) error {
+				return done(p, desk.Retry(cmd.Context(), args[0], from, *by), "begun again")
+			})
+		},
+	}
+	cmd.Flags().StringVar(&name, "from", "", "phase to begin with; the one that failed when absent")
+	return cmd
+}
