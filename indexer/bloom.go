@@ -16,20 +16,21 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// A header's bloom says which addresses and topics may be in its block. It may
-// name some that are not there; an honest one never omits any. Not every chain has
-// honest ones: some are empty, full, or of another block. What a bloom omits is
-// therefore refused only where the bloom is part of the block's hash (see seals), and
-// what it names in vain is asked for again only after the endpoint's blooms named all
-// logs of several blocks, and never after they missed one.
+// The bloom of a header admits the addresses and topics that may be in its block. It may admit some
+// that are not there, and a correct one admits all that are. Some chains have blooms that are empty,
+// full, or of another block. A log that the bloom excludes is therefore refused only where the bloom is
+// part of the hash of the block (see headerTrust). Logs that the bloom admits and that did not come are
+// asked for again only after the blooms of the endpoint admitted all logs of several blocks, and
+// never after one of them excluded a log.
 
 const (
-	// bloomProof is in how many blocks with logs a bloom must name them all.
+	// bloomProof is the number of blocks whose blooms must admit all logs before the blooms of an endpoint
+	// are believed.
 	bloomProof = 4
-	// bloomBits is how full a bloom may be: one that names every other address by
-	// chance is not worth a question.
+	// bloomBits is how many bits of a bloom may be set: a fuller one admits so many addresses by
+	// chance that another request is not worth it.
 	bloomBits = 2048 * 2 / 5
-	// bloomAsks bounds the second questions about one range.
+	// bloomAsks is how many blocks of one range are asked for again at most.
 	bloomAsks = 8
 	// maxFails bounds how many blocks without receipts are remembered.
 	maxFails = 1_000
@@ -43,14 +44,14 @@ type Bloom string
 const (
 	// BloomOff: nothing.
 	BloomOff Bloom = "off"
-	// BloomHint: a block whose bloom names a followed contract and one of its events
-	// although no log of it came is asked for again, and the verifier is told.
+	// BloomHint: a block whose bloom admits a followed contract and one of its events, although no
+	// such log came, is asked for again, and the verifier compares it.
 	BloomHint Bloom = "hint"
 	// BloomStrict: such a block is stored only once its receipts show what it holds.
 	BloomStrict Bloom = "strict"
 )
 
-// Check refuses words that mean nothing; the empty one is the default.
+// Check returns repute.ErrInvalid unless b is a known value or empty, which is the default.
 func (b Bloom) Check() error {
 	switch b {
 	case "", BloomOff, BloomHint, BloomStrict:
@@ -59,15 +60,15 @@ func (b Bloom) Check() error {
 	return repute.Invalid("bloom", fmt.Sprintf("%.40q is no use of blooms", string(b)), "off, hint or strict")
 }
 
-// bloomTrust is what is known of the blooms of each endpoint.
+// bloomTrust records how far the blooms of each endpoint were right.
 type bloomTrust struct {
 	mu    sync.Mutex
-	right map[string]int      // blocks that agreed, by endpoint; -1 once one did not
-	fails map[common.Hash]int // how often a suspect block's receipts did not come
+	right map[string]int      // blocks whose bloom admitted all logs, by endpoint; -1 after one did not
+	fails map[common.Hash]int // failed requests for the receipts of a block
 }
 
-// failed counts one more failure of a block's receipts.
-func (b *bloomTrust) failed(block common.Hash) int {
+// countFailure counts one more failure of a block's receipts.
+func (b *bloomTrust) countFailure(block common.Hash) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fails == nil || len(b.fails) > maxFails {
@@ -77,16 +78,16 @@ func (b *bloomTrust) failed(block common.Hash) int {
 	return b.fails[block]
 }
 
-// settled forgets a block.
-func (b *bloomTrust) settled(block common.Hash) {
+// forget forgets a block.
+func (b *bloomTrust) forget(block common.Hash) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.fails, block)
 }
 
-// probe compares the blooms of a span with its logs and tells whether this
-// endpoint's blooms may be believed.
-func (b *bloomTrust) probe(s *node.Span) bool {
+// believed compares the blooms of a span with its logs, and reports whether the blooms of this endpoint
+// can be believed.
+func (b *bloomTrust) believed(s *node.Span) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.right == nil {
@@ -95,7 +96,7 @@ func (b *bloomTrust) probe(s *node.Span) bool {
 	n := b.right[s.From]
 	for i := 0; i < len(s.Logs) && n >= 0; i++ {
 		l := &s.Logs[i]
-		if h, ok := s.Sealed[l.BlockNumber]; ok && !named(&h.Bloom, l.Address, l.Topics[:1]) {
+		if h, ok := s.Sealed[l.BlockNumber]; ok && !admits(&h.Bloom, l.Address, l.Topics[:1]) {
 			n = -1
 		} else if ok && (i == 0 || s.Logs[i-1].BlockNumber != l.BlockNumber) {
 			n++
@@ -105,12 +106,13 @@ func (b *bloomTrust) probe(s *node.Span) bool {
 	return n >= bloomProof
 }
 
-// named tells whether a bloom has the address and one of the topics.
-func named(bloom *types.Bloom, a common.Address, topics []common.Hash) bool {
+// admits reports whether a bloom admits the address and one of the topics.
+func admits(bloom *types.Bloom, a common.Address, topics []common.Hash) bool {
 	return bloom.Test(a[:]) && slices.ContainsFunc(topics, func(t common.Hash) bool { return bloom.Test(t[:]) })
 }
 
-func telling(bloom *types.Bloom) bool {
+// selective reports whether a bloom excludes enough to be worth another request.
+func selective(bloom *types.Bloom) bool {
 	set := 0
 	for _, b := range bloom {
 		set += bits.OnesCount8(b)
@@ -131,8 +133,8 @@ func suspects(d *contracts.Decoder, s *node.Span) (blocks []uint64) {
 	}
 	for _, h := range s.Headers {
 		sealed, ok := s.Sealed[h.Number]
-		if bloom := sealed.Bloom; ok && telling(&bloom) && slices.ContainsFunc(d.Addresses, func(a common.Address) bool {
-			return !came[place{h.Number, a}] && named(&bloom, a, d.Emits[a])
+		if bloom := sealed.Bloom; ok && selective(&bloom) && slices.ContainsFunc(d.Addresses, func(a common.Address) bool {
+			return !came[place{h.Number, a}] && admits(&bloom, a, d.Emits[a])
 		}) {
 			blocks = append(blocks, h.Number)
 		}
@@ -140,12 +142,12 @@ func suspects(d *contracts.Decoder, s *node.Span) (blocks []uint64) {
 	return blocks
 }
 
-// again asks a second time for blocks near the head that seem to lack logs, each
-// by itself, and adds what comes. It tells whether a suspicion stays: a bloom may
-// err, so the range is accepted, but the verifier should look. Where blooms are
-// strict the blocks' receipts must end the suspicion before.
-func (f *Follower) again(ctx context.Context, q node.Query, s *node.Span) (doubt bool, err error) {
-	if f.opts.Bloom == BloomOff || !q.Linked || !f.blooms.probe(s) {
+// recheck asks again for the blocks near the head that seem to lack logs, one by one, and adds the logs
+// that come. doubt reports whether a block still seems to lack logs: the range is accepted, because a
+// bloom may admit what is not there, but the verifier should compare it. With BloomStrict the receipts of
+// such a block must be read first.
+func (f *Follower) recheck(ctx context.Context, q node.Query, s *node.Span) (doubt bool, err error) {
+	if f.opts.Bloom == BloomOff || !q.Linked || !f.blooms.believed(s) {
 		return false, nil
 	}
 	suspects, most := suspects(&f.decoder, s), bloomAsks
@@ -155,7 +157,7 @@ func (f *Follower) again(ctx context.Context, q node.Query, s *node.Span) (doubt
 	doubt = len(suspects) > most
 	var late []types.Log
 	for _, n := range suspects[:min(len(suspects), most)] {
-		logs, sure, err := f.second(ctx, q, s, n)
+		logs, sure, err := f.recheckBlock(ctx, q, s, n)
 		if err != nil {
 			return false, err
 		}
@@ -169,10 +171,10 @@ func (f *Follower) again(ctx context.Context, q node.Query, s *node.Span) (doubt
 	return doubt, s.Check(q) // the blocks must still be the same ones
 }
 
-// second looks at one block again, and tells whether that ends the suspicion.
-func (f *Follower) second(ctx context.Context, q node.Query, s *node.Span, number uint64) (logs []types.Log, sure bool, err error) {
+// recheckBlock asks for one block again, and reports whether the answer proves what the block holds.
+func (f *Follower) recheckBlock(ctx context.Context, q node.Query, s *node.Span, number uint64) (logs []types.Log, sure bool, err error) {
 	found := "logs"
-	logs, err = f.lookAgain(ctx, q, number)
+	logs, err = f.askAgain(ctx, q, number)
 	if err != nil {
 		f.log.Debug("second look failed", "block", number, "error", err)
 	}
@@ -180,7 +182,7 @@ func (f *Follower) second(ctx context.Context, q node.Query, s *node.Span, numbe
 	case len(logs) > 0:
 		sure = true
 	case f.opts.Bloom == BloomStrict:
-		if logs, sure, err = f.settleBlock(ctx, blockIn(s, number)); err != nil {
+		if logs, sure, err = f.readReceipts(ctx, blockIn(s, number)); err != nil {
 			return nil, false, err
 		}
 	}
@@ -196,32 +198,32 @@ func (f *Follower) second(ctx context.Context, q node.Query, s *node.Span, numbe
 	return logs, sure, nil
 }
 
-// proving is a Source that shows all that happened in a block. *node.Node and *node.Pool
+// receiptSource is a Source that shows all that happened in a block. *node.Node and *node.Pool
 // implement it.
-type proving interface {
+type receiptSource interface {
 	Receipts(ctx context.Context, block repute.Block, spend node.Spend) (node.Evidence, error)
 }
 
-// strictTries is how often a block's receipts must fail to come before the range is
-// stored without them, in doubt: a node that cannot give them must not hold up a chain.
+// strictTries is how often the request for the receipts of a block must fail before the range is stored
+// without them: a node that cannot return them MUST NOT stop the chain. The verifier compares it later.
 const strictTries = 5
 
-// settleBlock reads the receipts of a block whose bloom names what did not come. It is
-// an error when they cannot be had now, and without one unsure when never.
-func (f *Follower) settleBlock(ctx context.Context, block repute.Block) (logs []types.Log, sure bool, err error) {
-	source, ok := f.source.(proving)
+// readReceipts reads the receipts of a block whose bloom admits logs that did not come. sure reports
+// whether they prove what the block holds. It is an error when the receipts may come later.
+func (f *Follower) readReceipts(ctx context.Context, block repute.Block) (logs []types.Log, sure bool, err error) {
+	source, ok := f.source.(receiptSource)
 	if !ok {
 		return nil, false, nil
 	}
 	e, err := source.Receipts(ctx, block, nil)
 	switch {
-	case err != nil && (node.Unsupported(err) || f.blooms.failed(block.Hash) >= strictTries):
+	case err != nil && (node.Unsupported(err) || f.blooms.countFailure(block.Hash) >= strictTries):
 		f.log.Warn("nothing proves what a suspect block holds: stored in doubt", "block", block.Number, "error", err)
 		return nil, false, nil
 	case err != nil:
 		return nil, false, fmt.Errorf("receipts of block %d, whose bloom names a registry: %w", block.Number, err)
 	}
-	f.blooms.settled(block.Hash)
+	f.blooms.forget(block.Hash)
 	for _, l := range e.Logs {
 		if _, ours := f.decoder.Decode(l); ours {
 			logs = append(logs, l)
@@ -230,6 +232,7 @@ func (f *Follower) settleBlock(ctx context.Context, block repute.Block) (logs []
 	return logs, e.Proven, nil
 }
 
+// blockIn returns the header of a block in a span.
 func blockIn(s *node.Span, number uint64) repute.Block {
 	for _, h := range s.Headers {
 		if h.Number == number {
@@ -239,7 +242,8 @@ func blockIn(s *node.Span, number uint64) repute.Block {
 	return repute.Block{Number: number}
 }
 
-func (f *Follower) lookAgain(ctx context.Context, q node.Query, block uint64) ([]types.Log, error) {
+// askAgain asks for the logs of one block.
+func (f *Follower) askAgain(ctx context.Context, q node.Query, block uint64) ([]types.Log, error) {
 	q.From, q.To = block, block
 	s, err := f.source.Span(ctx, q)
 	if err != nil {

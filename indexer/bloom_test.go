@@ -184,7 +184,7 @@ func TestBloomProbe(t *testing.T) {
 	}{"honest": {&honest, true, 6}, "empty": {&types.Bloom{}, false, 0}, "full": {&full, true, 0}, "missing": {nil, false, 0}} {
 		var b bloomTrust
 		s := span(tt.bloom)
-		if got := b.probe(s); got != tt.believed {
+		if got := b.believed(s); got != tt.believed {
 			t.Errorf("%s: believed %t", name, got)
 		}
 		d := contracts.Decoder{Addresses: []common.Address{registry}, Emits: map[common.Address][]common.Hash{registry: {topic}}}
@@ -197,11 +197,11 @@ func TestBloomProbe(t *testing.T) {
 		}
 	}
 	var b bloomTrust
-	if !b.probe(span(&honest)) || b.probe(span(&types.Bloom{})) || b.probe(span(&honest)) {
+	if !b.believed(span(&honest)) || b.believed(span(&types.Bloom{})) || b.believed(span(&honest)) {
 		t.Error("blooms that missed a log are believed again")
 	}
 	other := span(&honest)
-	if other.From = "other"; !b.probe(other) {
+	if other.From = "other"; !b.believed(other) {
 		t.Error("another endpoint's blooms are not judged by themselves")
 	}
 }

@@ -18,41 +18,41 @@ import (
 	"repute/store/eventdb"
 )
 
-// piece is a range as a source gave it, proven to hold together and decoded. Only
-// its place is open: whether it continues the stored chain.
+// piece is a fetched and decoded range whose logs and headers are consistent with each other. Whether it
+// continues the stored chain is not known yet; see continues.
 type piece struct {
 	q       node.Query
 	first   repute.Block // header of q.From
 	to      repute.Block // header of q.To
 	blocks  []repute.Block
 	records []repute.Record
-	asked   time.Time // before the question
+	asked   time.Time // when it was asked for
 	held    load
 	bytes   int
-	passed  int  // logs of unlisted contracts that say nothing
-	doubt   bool // a bloom names logs that did not come
-	listed  bool // the source refused to be asked for logs of any address
+	passed  int  // logs of other contracts that are no events of a registry
+	doubt   bool // a bloom admits logs that did not come
+	listed  bool // the source refused a query without addresses
 
-	prepared *eventdb.Prepared   // nil when that failed: storing will tell
-	stored   *eventdb.Prefetched // nil when nothing of it was stored ahead of its turn
+	prepared *eventdb.Prepared   // nil when preparing failed; storing then returns the error
+	stored   *eventdb.Prefetched // nil when nothing of it was prefetched into the store
 }
 
-// refusal is a failure that a shorter range may cure.
+// refusal is a failed request that may succeed for a shorter range.
 type refusal struct {
 	asked uint64 // blocks
 	err   error
 }
 
-// Error is the cause's.
+// Error returns the text of the cause.
 func (e *refusal) Error() string { return e.err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *refusal) Unwrap() error { return e.err }
 
-// errForked: the range asked for does not continue the indexed chain.
+// errForked is returned when a range does not continue the stored chain.
 var errForked = errors.New("the node's chain does not contain the indexed block")
 
-// continues proves that the piece's first block is the child of the cursor.
+// continues returns errForked unless the first block of the piece is the child of the cursor.
 func (p *piece) continues(cursor repute.Block) error {
 	if cursor.Hash != (common.Hash{}) && p.first.Parent != cursor.Hash {
 		return fmt.Errorf("block %d has parent %s, indexed is %s: %w", p.first.Number, p.first.Parent, cursor.Hash, errForked)
@@ -60,22 +60,22 @@ func (p *piece) continues(cursor repute.Block) error {
 	return nil
 }
 
-// obtain waits for the range at next, and has the ones after it fetched meanwhile.
-// A failed range leaves a gap, which the next call asks for again, in smaller
-// portions where they may do better; the ranges behind it stay.
-func (f *Follower) obtain(ctx context.Context, next uint64) (*piece, error) {
-	f.ahead.trim(next)
-	f.launch(ctx, next)
-	first := f.ahead.flights[0]
+// waitForRange waits until the range at block next is fetched, and starts the fetches of the ranges after
+// it. A failed range is removed: the next call asks for its blocks again, in a shorter range if that may
+// help. The ranges behind it stay.
+func (f *Follower) waitForRange(ctx context.Context, next uint64) (*piece, error) {
+	f.prefetch.dropBelow(next)
+	f.startFetches(ctx, next)
+	first := f.prefetch.ranges[0]
 	began := time.Now()
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-first.done:
 	}
-	f.ahead.widen(time.Since(began), f.opts.Ahead)
-	for _, fl := range f.ahead.failed() {
-		f.refused(fl)
+	f.prefetch.widen(time.Since(began), f.opts.Ahead)
+	for _, pr := range f.prefetch.takeFailed() {
+		f.noteRefusal(pr)
 	}
 	if first.err != nil {
 		return nil, first.err
@@ -83,50 +83,50 @@ func (f *Follower) obtain(ctx context.Context, next uint64) (*piece, error) {
 	return first.piece, nil
 }
 
-// refused learns from a failed range.
-func (f *Follower) refused(fl *flight) {
+// noteRefusal adjusts the range size or the number of fetches after a range failed.
+func (f *Follower) noteRefusal(pr *pendingRange) {
 	var r *refusal
 	switch {
-	case errors.Is(fl.err, context.Canceled):
-	case errors.As(fl.err, &r):
-		f.pace.shrink(r.asked, jsonrpc.RangeHint(r.err))
+	case errors.Is(pr.err, context.Canceled):
+	case errors.As(pr.err, &r):
+		f.sizer.shrink(r.asked, jsonrpc.RangeHint(r.err))
 	default:
-		f.ahead.narrow()
+		f.prefetch.narrow()
 	}
 }
 
-// launch fills the gaps after the cursor as far as width and memory go. The range
-// at the cursor is always asked for. Open blocks are not fetched before all final
-// ones are stored: they may change until then.
-func (f *Follower) launch(ctx context.Context, next uint64) {
-	end := f.goal(f.heads.Latest.Number)
-	if settled := f.settled(); next <= settled {
+// startFetches starts fetches of the blocks after the cursor that no range covers, as far as the number of
+// fetches and the memory allow. The range at the cursor is always fetched. Blocks that are not final are
+// fetched only after all final ones are stored, because they may change until then.
+func (f *Follower) startFetches(ctx context.Context, next uint64) {
+	end := f.lastWanted(f.heads.Latest.Number)
+	if settled := f.finalBlock(); next <= settled {
 		end = min(end, settled)
 	}
 	for {
-		from, gapEnd := f.ahead.after(next)
+		from, gapEnd := f.prefetch.firstGap(next)
 		if from > end {
 			return
 		}
-		q := f.choose(from, min(end, gapEnd))
-		flying, bytes := f.ahead.weight(&f.pace)
-		full := flying >= f.ahead.width || len(f.ahead.flights) >= 2*f.opts.Ahead ||
-			bytes+f.pace.expect(q.To-q.From+1) > f.opts.MaxBytes
+		q := f.chooseRange(from, min(end, gapEnd))
+		flying, bytes := f.prefetch.held(&f.sizer)
+		full := flying >= f.prefetch.width || len(f.prefetch.ranges) >= 2*f.opts.Ahead ||
+			bytes+f.sizer.expectedBytes(q.To-q.From+1) > f.opts.MaxBytes
 		if full && from != next {
 			return
 		}
-		f.ahead.start(ctx, q, f.fetch)
+		f.prefetch.start(ctx, q, f.fetch)
 	}
 }
 
-// choose picks the range from a block on. No range crosses from final to open
-// blocks: the last final block is then always kept, and above it every block
-// is, so that a common ancestor can be found at any open height.
-func (f *Follower) choose(from, end uint64) node.Query {
-	q := node.Query{From: from, To: min(from+f.pace.size-1, end), Addresses: f.decoder.With(f.anywhere.known),
-		Topics: f.topics, Anywhere: f.anywhere.now()}
-	f.seals.apply(&q)
-	if settled := f.settled(); from <= settled {
+// chooseRange returns the query for the range that begins at a block. A range holds either final blocks or
+// others, so that the last final block is always stored. Above it every header is stored, so that a common
+// ancestor can be found at any height that is not final.
+func (f *Follower) chooseRange(from, end uint64) node.Query {
+	q := node.Query{From: from, To: min(from+f.sizer.size-1, end), Addresses: f.decoder.With(f.unlisted.known),
+		Topics: f.topics, Anywhere: f.unlisted.topicsNow()}
+	f.headerTrust.addTo(&q)
+	if settled := f.finalBlock(); from <= settled {
 		q.To = min(q.To, settled)
 	} else {
 		q.Linked = true
@@ -135,14 +135,14 @@ func (f *Follower) choose(from, end uint64) node.Query {
 	return q
 }
 
-// fetch asks for a range and proves that the answer holds together. It may run
-// several times at once. Failures that a shorter range may cure are refusals.
+// fetch asks for a range and checks that the answer is consistent. It is safe for concurrent use. An
+// error that a shorter range may cure is a refusal.
 func (f *Follower) fetch(ctx context.Context, q node.Query) (*piece, error) {
 	p, err := f.tryFetch(ctx, q)
 	if err == nil {
 		return p, nil
 	}
-	if p, ok := f.listed(ctx, q, err); ok {
+	if p, ok := f.retryListed(ctx, q, err); ok {
 		return p, nil
 	}
 	err = fmt.Errorf("blocks %d..%d: %w", q.From, q.To, err)
@@ -152,13 +152,14 @@ func (f *Follower) fetch(ctx context.Context, q node.Query) (*piece, error) {
 	return nil, err
 }
 
+// tryFetch asks once for a range, checks the answer and decodes it.
 func (f *Follower) tryFetch(ctx context.Context, q node.Query) (*piece, error) {
 	asked := time.Now()
-	span, held, err := f.span(ctx, &q)
+	span, held, err := f.fetchSpan(ctx, &q)
 	if err != nil {
 		return nil, err
 	}
-	doubt, err := f.again(ctx, q, &span)
+	doubt, err := f.recheck(ctx, q, &span)
 	if err != nil {
 		return nil, err
 	}
@@ -172,10 +173,9 @@ func (f *Follower) tryFetch(ctx context.Context, q node.Query) (*piece, error) {
 	return p, nil
 }
 
-// span asks for a range and proves that the answer holds together. A log that the bloom
-// of its block does not name is refused, unless the block's receipts show that it is the
-// bloom that is wrong.
-func (f *Follower) span(ctx context.Context, q *node.Query) (node.Span, load, error) {
+// fetchSpan asks for a range and checks that the answer is consistent. A log that the bloom of its block
+// excludes is refused, unless the receipts of the block show that the bloom is wrong.
+func (f *Follower) fetchSpan(ctx context.Context, q *node.Query) (node.Span, load, error) {
 	for {
 		span, err := f.source.Span(ctx, *q)
 		if err == nil && q.To > q.From && (len(span.Logs) > f.opts.MaxLogs || span.Bytes > f.opts.MaxBytes) {
@@ -187,19 +187,19 @@ func (f *Follower) span(ctx context.Context, q *node.Query) (node.Span, load, er
 		}
 		var unnamed *node.BloomError
 		if !errors.As(err, &unnamed) {
-			f.seals.learn(span.Sealed)
+			f.headerTrust.learn(span.Sealed)
 			return span, held, err
 		}
-		if wrong := f.bloomLacks(ctx, unnamed.Block); wrong != nil {
+		if wrong := f.checkBloom(ctx, unnamed.Block); wrong != nil {
 			return span, held, fmt.Errorf("%w: %w", err, wrong)
 		}
-		f.seals.unnamed(unnamed.Block.Hash)
-		f.seals.apply(q)
+		f.headerTrust.addWrongBloom(unnamed.Block.Hash)
+		f.headerTrust.addTo(q)
 	}
 }
 
-// withTimes gives every header of the span and one of every block with logs. The
-// time comes with the log where the node gives it, else from the block.
+// withTimes returns every header of the span and one of every block with logs. The time is that of the
+// log where the node returns one, or else that of the header.
 func (f *Follower) withTimes(ctx context.Context, s node.Span) (map[uint64]repute.Block, error) {
 	blocks := make(map[uint64]repute.Block, len(s.Headers))
 	for _, h := range s.Headers {
@@ -244,7 +244,7 @@ func (f *Follower) withTimes(ctx context.Context, s node.Span) (map[uint64]reput
 	return blocks, nil
 }
 
-// decoded is the piece of a span that was checked.
+// decoded returns the piece of a span that was checked.
 func decoded(d *contracts.Decoder, q node.Query, s node.Span, blocks map[uint64]repute.Block) *piece {
 	p := &piece{q: q, first: blocks[q.From], to: blocks[q.To], bytes: s.Bytes,
 		records: make([]repute.Record, 0, len(s.Logs))}
@@ -260,7 +260,7 @@ func decoded(d *contracts.Decoder, q node.Query, s node.Span, blocks map[uint64]
 		}
 	}
 	for _, block := range blocks {
-		// The first header of a backfilled range only proves that the chain goes on.
+		// The first header of a backfilled range only shows that the chain continues.
 		if q.Linked || block.Number == q.To || holds(p.records, block.Number) {
 			p.blocks = append(p.blocks, block)
 		}
@@ -269,7 +269,7 @@ func decoded(d *contracts.Decoder, q node.Query, s node.Span, blocks map[uint64]
 	return p
 }
 
-// holds tells whether records, in block order, have one of that block.
+// holds reports whether records, in block order, have one of the block.
 func holds(records []repute.Record, number uint64) bool {
 	_, found := slices.BinarySearchFunc(records, number, func(r repute.Record, n uint64) int {
 		return cmp.Compare(r.Log.BlockNumber, n)
@@ -277,7 +277,7 @@ func holds(records []repute.Record, number uint64) bool {
 	return found
 }
 
-// batch puts a piece behind its parent.
+// batch returns the batch that stores a piece after its parent.
 func (f *Follower) batch(l store.Lease, parent repute.Block, p *piece) eventdb.Batch {
 	return eventdb.Batch{ChainID: f.chain.ID, Lease: l, Parent: parent, To: p.to, Blocks: p.blocks, Records: p.records,
 		Prepared: p.prepared, Prefetched: p.stored, Waiting: new(int), Backfill: f.heads.Latest.Number > p.q.To+nearHead}

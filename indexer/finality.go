@@ -8,25 +8,25 @@ import (
 	"repute/indexer/node"
 )
 
-// headFinalLooks is how many heads in a row the node must call final before the depth
-// counts in place of its finalized tag. One alone may be a chain that stands still.
+// headFinalLooks is how many heads in a row the node must call final before the depth counts instead of
+// its finalized tag. A single one may be the head of a chain that has stopped.
 const headFinalLooks = 3
 
 // finality decides which block of a chain is the newest final one.
 type finality struct {
 	configured uint64 // Options.Depth
-	told       bool   // the node names finalized blocks below its head
-	depth      uint64 // counts in place of the tag, 0 while the tag does
+	told       bool   // the node named a finalized block below its head
+	depth      uint64 // counts instead of the tag, 0 while the tag counts
 	looks      int    // heads in a row that the node called final
 	head       common.Hash
 	warned     bool
 }
 
-// of gives the newest final block, given what the node says and what was final before.
-// Finality does not advance while the node calls its newest block final, until that is
-// its habit or a depth is configured.
-func (f *finality) of(h node.Heads, before uint64) uint64 {
-	f.look(h)
+// update returns the newest final block, given the heads of the node and the block that was final before.
+// While the node calls its newest block final, the final block does not advance until headFinalLooks heads
+// were called final or a depth is configured.
+func (f *finality) update(h node.Heads, before uint64) uint64 {
+	f.observe(h)
 	before = min(before, h.Latest.Number)
 	switch {
 	case h.Finalized > 0:
@@ -37,9 +37,9 @@ func (f *finality) of(h node.Heads, before uint64) uint64 {
 	return before
 }
 
-// look decides whether the node's tag or a depth counts. A node that once told finality
-// and now fails to has not lost it.
-func (f *finality) look(h node.Heads) {
+// observe decides whether the tag of the node or a depth counts. A node that named finalized blocks before
+// and names none now is still believed to finalize blocks.
+func (f *finality) observe(h node.Heads) {
 	switch {
 	case h.Finalized > 0:
 		f.told, f.looks, f.depth = true, 0, 0
@@ -54,7 +54,7 @@ func (f *finality) look(h node.Heads) {
 	}
 }
 
-// refuted reports, once, that a depth counts because the node calls its newest block final.
+// refuted reports, once only, that a depth counts because the node calls its newest block final.
 func (f *finality) refuted() bool {
 	if f.warned || f.looks < headFinalLooks {
 		return false

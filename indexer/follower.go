@@ -23,29 +23,30 @@ import (
 	"repute/store/trustdb"
 )
 
-// Source is a node as the Follower needs it. *Node implements it. Errors that
-// satisfy IsTransient leave the range alone, all others shrink it.
+// Source is a node as the Follower needs it. *node.Node and *node.Pool implement it. After an error
+// that satisfies jsonrpc.IsTransient the same range is asked for again, after others a shorter one.
 type Source interface {
-	// Heads says which chain this is and how far it goes.
+	// Heads returns the id of the chain and its newest, safe and finalized blocks.
 	Heads(ctx context.Context) (node.Heads, error)
-	// Span answers a query from one consistent view, as far as the node can.
+	// Span returns the logs and headers that a query asks for, from one consistent view as far as
+	// the node can give one.
 	Span(ctx context.Context, q node.Query) (node.Span, error)
-	// Blocks gives the headers of canonical blocks, in the order asked. A block
-	// the node does not have is an error.
+	// Blocks returns the headers of canonical blocks, in the order of the numbers. It is an error
+	// when the node does not have one of them.
 	Blocks(ctx context.Context, numbers []uint64) ([]repute.Block, error)
-	// Header gives a canonical header that is what its hash says, where the chain's
-	// headers can be recomputed.
+	// Header returns a canonical header. Where the hashes of the chain's headers can be recomputed,
+	// the header has the hash that follows from its fields.
 	Header(ctx context.Context, number uint64) (node.Sealed, error)
 }
 
-// Outcomes of Step besides repute.ErrReorged. They are not failures.
+// Errors that Step returns besides repute.ErrReorged when there is nothing to store. They are not failures.
 var (
-	// ErrNothingNew: everything the node has is stored.
+	// ErrNothingNew is returned when everything that the node has is stored.
 	ErrNothingNew = errors.New("nothing new")
-	// ErrBehind: the node's head is below what is stored and does not
-	// contradict it. A lower head is not a reorganisation.
+	// ErrBehind is returned when the head of the node is below the newest stored block and does
+	// not contradict it. A lower head is not a reorganization.
 	ErrBehind = errors.New("the node is behind the index")
-	// ErrDone: the last block wanted is stored.
+	// ErrDone is returned when the last wanted block is stored.
 	ErrDone = errors.New("the last block wanted is stored")
 )
 
@@ -62,11 +63,11 @@ type Options struct {
 	Ahead      int           // ranges fetched at once, 4
 	RetryMin   time.Duration // first pause after a failure, 500 ms
 	RetryMax   time.Duration // longest pause, 15 s
-	// Wake, when not nil, says that the head may have moved; polling goes on.
+	// Wake, when not nil, receives a signal when the head may have moved. Polling continues.
 	Wake <-chan struct{}
-	// Until ends Run once that block is stored; 0 never.
+	// Until is the block after which Run ends; 0: Run does not end.
 	Until uint64
-	// Once ends Run once the head is stored that the node has at the start.
+	// Once ends Run after the block that is the head when Run begins.
 	Once bool
 	// Depth is how many blocks below the head count as final where the node names
 	// no finalized block, or its head as one. 0: none does, or 256 blocks below a head
@@ -76,15 +77,15 @@ type Options struct {
 	// too; they do not count.
 	AnyValidation bool
 	Bloom         Bloom // what headers' blooms are used for, BloomHint
-	// Verifier, when not nil, runs beside the loop while this process leads.
+	// Verifier, when not nil, runs concurrently while this process holds the lease.
 	Verifier Verifying
 	Stall    time.Duration // without progress below the head until the alarm, 2 min
 	Metrics  *Metrics      // nil: not exposed
 	Log      *slog.Logger  // nil: discarded
 }
 
-// Verifying compares what is stored with the chain, under the chain's lease, until
-// ctx ends. nudge says that events were just stored which wait for missing ones.
+// Verifying compares what is stored with the chain, under the lease of the chain, until ctx ends.
+// It receives a signal on nudge when events were stored that wait for missing ones.
 type Verifying interface {
 	Run(ctx context.Context, l store.Lease, nudge <-chan struct{}) error
 }
@@ -130,8 +131,8 @@ const (
 	headsAge = 5 * time.Second
 )
 
-// Follower keeps one chain in the store up to date. What it holds in memory are
-// only guesses that make it faster. Run and Step are for one goroutine.
+// Follower keeps one chain in the store up to date. What it holds in memory only makes it faster:
+// the store has all that it needs to continue. Run and Step MUST be called by one goroutine.
 type Follower struct {
 	db      *store.DB
 	chain   repute.Chain
@@ -142,41 +143,42 @@ type Follower struct {
 	decoder contracts.Decoder
 	topics  []common.Hash
 
-	until    uint64 // the last block to be stored, 0 when there is none
-	anywhere anywhere
-	pace     pace
-	ahead    ahead
+	until    uint64 // the last block to be stored, 0 when Run does not end
+	unlisted unlisted
+	sizer    rangeSizer
+	prefetch prefetcher
 	blooms   bloomTrust
-	seals    seals
-	heads    node.Heads
-	// proven is one above the newest stored block that was seen on the node's
+	// headerTrust is what is known of the headers of the chain.
+	headerTrust headerTrust
+	heads       node.Heads
+	// proven is 1 above the newest stored block that was seen on the node's
 	// chain after heads was answered; finality is claimed only below it.
-	proven   uint64
-	claimed  chaindb.Head // what was published last
-	finality finality
-	poll     poller
-	progress progress
-	nudge    chan struct{} // for the verifier
-	hurry    int           // early looks at the head left: see rest
-	atHead   bool          // the last step stored the head that it saw
-	notes    notes
+	proven     uint64
+	claimed    chaindb.Head // what was published last
+	finality   finality
+	poll       poller
+	progress   progress
+	nudge      chan struct{} // for the verifier
+	earlyLooks int           // early looks at the head that are left; see waitForHead
+	atHead     bool          // the last step stored the head that it saw
+	status     statusText
 }
 
-// NewFollower makes a Follower of chain c over source.
+// NewFollower returns a Follower of chain c that reads from source.
 func NewFollower(db *store.DB, c repute.Chain, source Source, o Options) *Follower {
 	o = o.withDefaults()
 	c.StartBlock = max(c.StartBlock, 1) // as the store has it: a genesis block has no logs
 	f := &Follower{db: db, chain: c, source: source, opts: o, label: chainLabel(c.ID),
 		log: o.Log.With("chain", c.ID), decoder: contracts.NewDecoder(c), topics: append(contracts.Topics(), contracts.LegacyTopics()...),
-		anywhere: newAnywhere(o.AnyValidation), ahead: ahead{width: min(2, o.Ahead)}, until: o.Until, nudge: make(chan struct{}, 1)}
-	f.seals.off = o.Bloom == BloomOff
-	f.pace, f.finality, f.poll = f.newPace(), finality{configured: o.Depth}, poller{fixed: o.Poll}
-	f.notes.feel(errors.New("not started"))
+		unlisted: newUnlisted(o.AnyValidation), prefetch: prefetcher{width: min(2, o.Ahead)}, until: o.Until, nudge: make(chan struct{}, 1)}
+	f.headerTrust.off = o.Bloom == BloomOff
+	f.sizer, f.finality, f.poll = f.newSizer(), finality{configured: o.Depth}, poller{fixed: o.Poll}
+	f.status.setError(errors.New("not started"))
 	return f
 }
 
-func (f *Follower) newPace() pace {
-	return newPace(f.opts.StartRange, f.opts.MaxRange, load{float64(f.opts.RangeLogs), float64(f.opts.MaxBytes) / 3})
+func (f *Follower) newSizer() rangeSizer {
+	return newRangeSizer(f.opts.StartRange, f.opts.MaxRange, load{float64(f.opts.RangeLogs), float64(f.opts.MaxBytes) / 3})
 }
 
 // Step does one unit of work under a lease (the zero Lease is not fenced): it
@@ -194,9 +196,9 @@ func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 	if f.until > 0 && cursor.Number >= f.until {
 		return ErrDone
 	}
-	f.progress.at(cursor.Number)
+	f.progress.setCursor(cursor.Number)
 	f.atHead = false
-	if err := f.look(ctx, l, cursor); err != nil {
+	if err := f.readHead(ctx, l, cursor); err != nil {
 		return err
 	}
 	next := cursor.Number + 1
@@ -204,9 +206,9 @@ func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 	case head.Number+1 == next && head.Hash == cursor.Hash:
 		return ErrNothingNew
 	case head.Number < next:
-		return f.below(ctx, l, cursor)
+		return f.headBelow(ctx, l, cursor)
 	}
-	p, err := f.following(ctx, cursor)
+	p, err := f.nextRange(ctx, cursor)
 	if errors.Is(err, errForked) {
 		return f.reorg(ctx, l, cursor)
 	}
@@ -217,35 +219,34 @@ func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 		return err
 	}
 	b := f.batch(l, cursor, p)
-	if err := f.apply(ctx, b, p); err != nil {
+	if err := f.storeRange(ctx, b, p); err != nil {
 		return err
 	}
 	f.atHead = b.To.Hash == f.heads.Latest.Hash
-	return f.stored(ctx, b, p, started)
+	return f.committed(ctx, b, p, started)
 }
 
-// following gives the range that continues the cursor. One fetched ahead may be of
-// a fork that is gone, or of the chain that replaced ours: only a fresh answer
-// tells.
-func (f *Follower) following(ctx context.Context, cursor repute.Block) (*piece, error) {
-	p, err := f.obtain(ctx, cursor.Number+1)
+// nextRange returns the range that continues the chain at the cursor. A prefetched range may be of a
+// fork that the node has left, or of the chain that replaced the stored one, so that a range which does
+// not continue the stored chain is fetched again before it counts as a reorganization.
+func (f *Follower) nextRange(ctx context.Context, cursor repute.Block) (*piece, error) {
+	p, err := f.waitForRange(ctx, cursor.Number+1)
 	if err != nil {
 		return nil, err
 	}
 	if p.continues(cursor) == nil {
 		return p, nil
 	}
-	f.ahead.drop()
-	if p, err = f.obtain(ctx, cursor.Number+1); err != nil {
+	f.prefetch.dropAll()
+	if p, err = f.waitForRange(ctx, cursor.Number+1); err != nil {
 		return nil, err
 	}
 	return p, p.continues(cursor)
 }
 
-// look refreshes the head unless the next block is known to be final, and
-// publishes it.
-func (f *Follower) look(ctx context.Context, l store.Lease, cursor repute.Block) error {
-	if time.Since(f.heads.SeenAt) < headsAge && cursor.Number < f.settled() {
+// readHead asks for the head, unless the next block is known to be final, and publishes it.
+func (f *Follower) readHead(ctx context.Context, l store.Lease, cursor repute.Block) error {
+	if time.Since(f.heads.SeenAt) < headsAge && cursor.Number < f.finalBlock() {
 		return nil
 	}
 	heads, err := f.source.Heads(ctx)
@@ -256,25 +257,25 @@ func (f *Follower) look(ctx context.Context, l store.Lease, cursor repute.Block)
 		return err
 	}
 	if heads.Sealed {
-		f.seals.proven.Store(true)
+		f.headerTrust.proven.Store(true)
 	}
 	heads = heads.Limited()
-	f.poll.sees(heads.Latest.Number, heads.Latest.Time, time.Now())
-	heads.Finalized = f.finality.of(heads, f.heads.Finalized)
+	f.poll.observe(heads.Latest.Number, heads.Latest.Time, time.Now())
+	heads.Finalized = f.finality.update(heads, f.heads.Finalized)
 	if f.finality.refuted() {
 		f.log.Warn("the endpoint calls its newest block final, which is not finality", "finality_depth", f.finality.depth)
-		f.notes.unfinal(fmt.Sprintf("%sfinality: the endpoint calls its newest block final, which is not finality: %d blocks below it count as final",
+		f.status.setFinality(fmt.Sprintf("%sfinality: the endpoint calls its newest block final, which is not finality: %d blocks below it count as final",
 			repute.Warning, f.finality.depth))
 	}
 	f.heads, f.proven = heads, 0
-	f.progress.sees(f.goal(heads.Latest.Number))
+	f.progress.setHead(f.lastWanted(heads.Latest.Number))
 	if head := heads.Latest; head.Hash == cursor.Hash || head.Parent == cursor.Hash {
 		f.proven = cursor.Number + 1
 	}
 	return f.publish(ctx, l)
 }
 
-// publish stores what the node said. Safe and finalized are claimed only for
+// publish stores the head that the node named. Safe and finalized are claimed only for
 // blocks that are stored and known to be on its chain: a stored block that left
 // the chain while nobody looked must stay replaceable.
 func (f *Follower) publish(ctx context.Context, l store.Lease) error {
@@ -283,7 +284,7 @@ func (f *Follower) publish(ctx context.Context, l store.Lease) error {
 	if f.proven > 0 {
 		h.Safe, h.Finalized = min(f.heads.Safe, f.proven-1), min(f.heads.Finalized, f.proven-1)
 	}
-	f.keepBoundary(ctx, l, h.Finalized)
+	f.keepEpochHeader(ctx, l, h.Finalized)
 	if err := chaindb.SetHead(ctx, f.db, f.chain.ID, l, h); err != nil {
 		return err
 	}
@@ -293,10 +294,10 @@ func (f *Follower) publish(ctx context.Context, l store.Lease) error {
 	return nil
 }
 
-// keepBoundary stores the header of the block that ends the last epoch of scores, where it
+// keepEpochHeader stores the header of the block that ends the last epoch of scores, where it
 // was indexed in a range, before scores can be made of it. Without it they are aged to an
 // earlier block: indexing goes on, and the next look at the head tries again.
-func (f *Follower) keepBoundary(ctx context.Context, l store.Lease, finalized uint64) {
+func (f *Follower) keepEpochHeader(ctx context.Context, l store.Lease, finalized uint64) {
 	number, err := trustdb.WantedHeader(ctx, f.db, f.chain.ID, finalized)
 	if number == 0 && err == nil {
 		return
@@ -313,17 +314,17 @@ func (f *Follower) keepBoundary(ctx context.Context, l store.Lease, finalized ui
 	}
 }
 
-// settled is the newest block taken for final.
-func (f *Follower) settled() uint64 {
+// finalBlock returns the newest block that counts as final.
+func (f *Follower) finalBlock() uint64 {
 	if f.heads.Finalized > 0 || f.heads.Latest.Number < nearHead {
 		return f.heads.Finalized
 	}
 	return f.heads.Latest.Number - nearHead
 }
 
-// below handles a head under the cursor, or another block at the cursor's height:
-// a reorganisation only where the node names another block at a height we hold.
-func (f *Follower) below(ctx context.Context, l store.Lease, cursor repute.Block) error {
+// headBelow handles a head that is below the cursor, or another block at the height of the cursor.
+// It is a reorganization only if the node names another block than is stored at that height.
+func (f *Follower) headBelow(ctx context.Context, l store.Lease, cursor repute.Block) error {
 	if cursor.Hash == (common.Hash{}) {
 		return ErrNothingNew // nothing is stored yet and the chain starts later
 	}
@@ -340,24 +341,23 @@ func (f *Follower) below(ctx context.Context, l store.Lease, cursor repute.Block
 	return f.reorg(ctx, l, cursor)
 }
 
-// goal is the last block to be stored, given the head.
-func (f *Follower) goal(head uint64) uint64 {
+// lastWanted returns the last block to be stored, given the head.
+func (f *Follower) lastWanted(head uint64) uint64 {
 	if f.until > 0 {
 		return min(head, f.until)
 	}
 	return head
 }
 
-// stored counts a committed piece. The first one asked for after a look at the
-// head proves that the blocks below it are on the node's chain, which look could
-// not know.
-func (f *Follower) stored(ctx context.Context, b eventdb.Batch, p *piece, started time.Time) error {
-	f.ahead.trim(p.q.To + 1)
-	f.progress.at(p.q.To)
-	f.pace.grow(p.q.To-p.q.From+1, p.held)
+// committed updates metrics, the range size and the head after a piece was stored. The first piece that
+// was asked for after readHead proves that the blocks below it are on the chain of the node.
+func (f *Follower) committed(ctx context.Context, b eventdb.Batch, p *piece, started time.Time) error {
+	f.prefetch.dropBelow(p.q.To + 1)
+	f.progress.setCursor(p.q.To)
+	f.sizer.grow(p.q.To-p.q.From+1, p.held)
 	f.opts.Metrics.stored(f.label, p.to, p.records)
-	f.report(ctx, p)
-	f.learn(p)
+	f.reportEvents(ctx, p)
+	f.noteListed(p)
 	if *b.Waiting > 0 || p.doubt {
 		f.opts.Metrics.waiting.WithLabelValues(f.label).Add(float64(*b.Waiting))
 		signal(f.nudge)
@@ -375,7 +375,7 @@ func (f *Follower) stored(ctx context.Context, b eventdb.Batch, p *piece, starte
 	return f.publish(ctx, b.Lease)
 }
 
-// signal leaves a word in a channel of one place, unless there is one.
+// signal sends without blocking: a channel that already holds a signal needs no second one.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

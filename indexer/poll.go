@@ -2,9 +2,9 @@ package indexer
 
 import "time"
 
-// poller decides when to look at the head next: when the next block is due, and soon
-// again while it is late. It learns the interval of the blocks and how long after their
-// own time they arrive. It is for one goroutine.
+// poller decides when to ask for the head next: when the next block is due, and after short pauses while
+// it is late. It learns the interval between blocks, and how long after its own time a block arrives. Its
+// methods MUST be called by one goroutine.
 type poller struct {
 	fixed    time.Duration // between looks, as configured; 0: as learned
 	blocks   []arrival     // the last ones seen one by one, oldest first
@@ -14,7 +14,7 @@ type poller struct {
 	tries    int           // looks in a row that found nothing new
 }
 
-// arrival is a block and about when the node had it.
+// arrival is a block, and the estimated time at which the node received it.
 type arrival struct {
 	number   uint64
 	time, at time.Time
@@ -27,8 +27,8 @@ const (
 	pollEnough  = 4                     // blocks from which on it is believed
 )
 
-// sees takes in what a look at the head found.
-func (p *poller) sees(number uint64, blockTime, now time.Time) {
+// observe records the head that was found.
+func (p *poller) observe(number uint64, blockTime, now time.Time) {
 	last := len(p.blocks) - 1
 	switch {
 	case last >= 0 && number == p.blocks[last].number:
@@ -46,7 +46,7 @@ func (p *poller) sees(number uint64, blockTime, now time.Time) {
 	p.tries = 0
 }
 
-// learn takes in a new block.
+// learn updates the interval and the delay after a new block.
 func (p *poller) learn(a arrival, now time.Time) {
 	known := p.interval > 0
 	if p.blocks = append(p.blocks, a); len(p.blocks) > pollWindow {
@@ -68,15 +68,15 @@ func (p *poller) learn(a arrival, now time.Time) {
 	switch step := p.interval / 64; {
 	case !known:
 		p.delay = a.at.Sub(p.base(a))
-	case p.tries == 0: // it was there at the first look: maybe for long
+	case p.tries == 0: // the first look found it, so that it may have arrived long before
 		p.delay -= step
-	default: // every second first look shall find a block
+	default: // the delay is such that half of the first looks find a block
 		p.delay += step
 	}
 	p.delay = min(max(p.delay, a.at.Sub(p.base(a))-p.interval/2), now.Sub(p.base(a))+p.interval/2)
 }
 
-// base is what delay counts from: the block's own time, or its arrival where the
+// base returns the time from which delay counts: the block's own time, or its arrival where the
 // interval is no whole seconds, which times are given in.
 func (p *poller) base(a arrival) time.Time {
 	if odd := (p.interval - p.interval.Round(time.Second)).Abs(); odd > p.interval/16 {
@@ -85,7 +85,7 @@ func (p *poller) base(a arrival) time.Time {
 	return a.time
 }
 
-// wait is how long to wait before the next look at the head.
+// wait returns how long to wait before the next look at the head.
 func (p *poller) wait(now time.Time) time.Duration {
 	switch {
 	case p.fixed > 0:

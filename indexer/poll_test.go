@@ -111,7 +111,7 @@ func (w *pollWorld) run(blocks int) (late []time.Duration, looksPerBlock float64
 	for len(w.blocks) < blocks {
 		w.now = w.now.Add(20 * time.Millisecond) // the question takes time
 		head := w.head()
-		p.sees(head.number, head.time, w.now)
+		p.observe(head.number, head.time, w.now)
 		if head.number > learning {
 			looks++
 			for n := max(seen+1, learning); n <= head.number; n++ {
@@ -132,8 +132,8 @@ func TestPollerWithoutRhythm(t *testing.T) {
 	fixed := poller{fixed: 10 * time.Millisecond}
 	for i := range uint64(100) { // blocks of one time that come one by one
 		now = now.Add(3 * time.Second)
-		p.sees(i, now.Add(-time.Hour).Truncate(time.Hour), now)
-		fixed.sees(i, now, now)
+		p.observe(i, now.Add(-time.Hour).Truncate(time.Hour), now)
+		fixed.observe(i, now, now)
 		if p.wait(now) != pollUnknown || fixed.wait(now) != 10*time.Millisecond {
 			t.Fatalf("block %d: %s and %s", i, p.wait(now), fixed.wait(now))
 		}

@@ -32,8 +32,8 @@ func (f *Follower) reorg(ctx context.Context, l store.Lease, cursor repute.Block
 		return ErrBehind // the answers came from two views; the next step sees one
 	}
 	started := time.Now()
-	f.ahead.drop()
-	p, err := f.obtain(ctx, ancestor.Number+1)
+	f.prefetch.dropAll()
+	p, err := f.waitForRange(ctx, ancestor.Number+1)
 	if err == nil {
 		err = p.continues(ancestor)
 	}
@@ -42,14 +42,14 @@ func (f *Follower) reorg(ctx context.Context, l store.Lease, cursor repute.Block
 	}
 	b := f.batch(l, ancestor, p)
 	if err := eventdb.Rewind(ctx, f.db, ancestor, b); err != nil {
-		f.ahead.drop()
+		f.prefetch.dropAll()
 		return fmt.Errorf("rewind from block %d to %d: %w", cursor.Number, ancestor.Number, err)
 	}
-	if err := f.stored(ctx, b, p, started); err != nil {
+	if err := f.committed(ctx, b, p, started); err != nil {
 		return err
 	}
 	f.opts.Metrics.reorgs.WithLabelValues(f.label).Inc()
-	f.log.Info("reorganised", "was", cursor.Number, "ancestor", ancestor.Number, "to", p.to.Number)
+	f.log.Info("reorganized", "was", cursor.Number, "ancestor", ancestor.Number, "to", p.to.Number)
 	return fmt.Errorf("rewound from block %d to %d: %w", cursor.Number, ancestor.Number, repute.ErrReorged)
 }
 

@@ -15,7 +15,7 @@ import (
 
 // Run follows the chain until ctx ends, which is no error, or until the block is
 // stored that Options.Until or Options.Once name, also by another process. While another process
-// holds the chain's lease it waits for its turn; failures of node or database
+// holds the chain's lease it stands by; failures of node or database
 // are retried with growing pauses and shown in the chain's status. It returns
 // repute.ErrConflict when the chain is stored with other registries or another
 // chain is behind the endpoint, and repute.ErrFinalized when a reorganisation
@@ -24,22 +24,22 @@ func (f *Follower) Run(ctx context.Context) error {
 	retry := node.Backoff{Min: f.opts.RetryMin, Max: f.opts.RetryMax}
 	added := false
 	for ctx.Err() == nil {
-		err := f.turn(ctx, &added, &retry)
+		err := f.leadOnce(ctx, &added, &retry)
 		switch {
 		case ctx.Err() != nil:
 		case errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFinalized):
 			return f.halt(err)
 		case errors.Is(err, ErrDone):
-			f.notes.feel(nil)
+			f.status.setError(nil)
 			return nil
 		case errors.Is(err, repute.ErrHeld):
-			f.notes.feel(nil) // standing by is fine
+			f.status.setError(nil) // standing by is fine
 			node.Pause(ctx, min(f.opts.TTL/4, standByMost))
 		case errors.Is(err, repute.ErrFenced):
 			f.log.Warn("lease lost")
 		default:
-			f.log.Warn("turn failed", "error", err)
-			f.notes.feel(err)
+			f.log.Warn("cannot follow the chain", "error", err)
+			f.status.setError(err)
 			node.Pause(ctx, retry.Next())
 		}
 	}
@@ -50,11 +50,11 @@ func (f *Follower) Run(ctx context.Context) error {
 // the lease: a leader that was killed is replaced within it, not within the lease.
 const standByMost = 500 * time.Millisecond
 
-// turn acquires the lease and follows the chain for as long as it lasts. The
+// leadOnce acquires the lease and follows the chain until the lease ends. The
 // lease comes first: taking it ends the transaction of a dead leader, for whose
 // lock on the chain AddChain would wait.
-func (f *Follower) turn(ctx context.Context, added *bool, retry *node.Backoff) error {
-	if err := f.aim(ctx); err != nil {
+func (f *Follower) leadOnce(ctx context.Context, added *bool, retry *node.Backoff) error {
+	if err := f.setGoal(ctx); err != nil {
 		return err
 	}
 	lease, err := f.db.Acquire(ctx, fmt.Sprintf("chain:%d", f.chain.ID), f.opts.Owner, f.opts.TTL)
@@ -66,20 +66,20 @@ func (f *Follower) turn(ctx context.Context, added *bool, retry *node.Backoff) e
 	}
 	defer f.release(ctx, lease)
 	if !*added {
-		err = f.join(ctx, lease)
+		err = f.addOrResume(ctx, lease)
 	}
 	if err == nil {
 		*added = true
 		err = f.lead(ctx, lease, retry)
 	}
 	if errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrFinalized) {
-		f.tell(ctx, lease, err)
+		f.publishHalt(ctx, lease, err)
 	}
 	return err
 }
 
-// aim finds out which block ends Run, where that is the head.
-func (f *Follower) aim(ctx context.Context) error {
+// setGoal sets the block after which Run ends to the head, with Options.Once.
+func (f *Follower) setGoal(ctx context.Context) error {
 	if !f.opts.Once || f.until > 0 {
 		return nil
 	}
@@ -93,8 +93,8 @@ func (f *Follower) aim(ctx context.Context) error {
 	return err
 }
 
-// standBy looks after the lease was found held: whether the leader has another
-// chain in mind, or has done what this process is to do.
+// standBy runs while another process holds the lease. It returns repute.ErrConflict when that process
+// follows other registries, and ErrDone when it has stored the last wanted block.
 func (f *Follower) standBy(ctx context.Context, added bool, held error) error {
 	if !added {
 		held = errors.Join(chaindb.CheckChain(ctx, f.db, f.chain), held)
@@ -108,8 +108,8 @@ func (f *Follower) standBy(ctx context.Context, added bool, held error) error {
 	return held
 }
 
-// tell publishes why the chain stands still, while the lease is held.
-func (f *Follower) tell(ctx context.Context, l store.Lease, err error) {
+// publishHalt stores in the status of the chain why it halted, while the lease is held.
+func (f *Follower) publishHalt(ctx context.Context, l store.Lease, err error) {
 	if e := chaindb.SetError(ctx, f.db, f.chain.ID, l, err.Error(), errors.Is(err, repute.ErrFinalized)); e != nil {
 		f.log.Warn("status not stored", "error", e)
 	}
@@ -123,26 +123,26 @@ func (f *Follower) release(ctx context.Context, l store.Lease) {
 	}
 }
 
-// finalDoubts is how often a reorganisation below finality is looked at again, over
-// whichever endpoint answers then, before it is believed.
+// finalDoubts is how often a reorganization of final blocks is checked again, by any endpoint that answers,
+// before it halts the chain.
 const finalDoubts = 4
 
-// lead steps until ctx or the lease ends, or an error that Run must decide.
+// lead calls Step until ctx or the lease ends, or Step returns an error that Run handles.
 func (f *Follower) lead(ctx context.Context, l store.Lease, retry *node.Backoff) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	var beside sync.WaitGroup
-	beside.Go(func() { cancel(f.renew(ctx, l)) })
-	defer beside.Wait()
+	var background sync.WaitGroup
+	background.Go(func() { cancel(f.renew(ctx, l)) })
+	defer background.Wait()
 	defer cancel(nil)
-	defer f.ahead.close()
-	f.ahead.drop()
-	f.heads, f.claimed = node.Heads{}, chaindb.Head{} // others may have led in between
-	f.notes.unpublished()
+	defer f.prefetch.close()
+	f.prefetch.dropAll()
+	f.heads, f.claimed = node.Heads{}, chaindb.Head{} // another process may have held the lease meanwhile
+	f.status.forgetPublished()
 	doubts := 0
 	f.progress.begin()
-	beside.Go(func() { f.watch(ctx, l) })
+	background.Go(func() { f.watchProgress(ctx, l) })
 	if f.opts.Verifier != nil {
-		beside.Go(func() { f.verify(ctx, l) })
+		background.Go(func() { f.verify(ctx, l) })
 	}
 	for {
 		err := f.Step(ctx, l)
@@ -151,29 +151,29 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *node.Backoff)
 		}
 		switch {
 		case err == nil, errors.Is(err, repute.ErrReorged):
-			f.note(ctx, l, nil)
+			f.publishOutcome(ctx, l, nil)
 			retry.Reset()
-			f.hurry, doubts = 0, 0
+			f.earlyLooks, doubts = 0, 0
 			if f.atHead && f.until == 0 { // the next block is not due: another look would find nothing
-				f.rest(ctx, false)
+				f.waitForHead(ctx, false)
 			}
 		case errors.Is(err, ErrNothingNew), errors.Is(err, ErrBehind):
-			f.note(ctx, l, nil)
+			f.publishOutcome(ctx, l, nil)
 			retry.Reset()
 			doubts = 0
-			f.rest(ctx, errors.Is(err, ErrNothingNew))
+			f.waitForHead(ctx, errors.Is(err, ErrNothingNew))
 		case errors.Is(err, repute.ErrFinalized) && doubts < finalDoubts: // one stale endpoint must not halt a chain
 			doubts++
-			f.note(ctx, l, err)
+			f.publishOutcome(ctx, l, err)
 			node.Pause(ctx, retry.Next())
 		case errors.Is(err, repute.ErrFenced), errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFinalized),
 			errors.Is(err, ErrDone):
 			return err
-		case f.shorter(err): // is another question: ask at once
-			f.log.Debug("range refused", "next", f.pace.size, "error", err)
+		case f.shorter(err): // the next request is shorter, so that it needs no pause
+			f.log.Debug("range refused", "next", f.sizer.size, "error", err)
 		default:
 			f.opts.Metrics.stepErrors.WithLabelValues(f.label).Inc()
-			f.note(ctx, l, err)
+			f.publishOutcome(ctx, l, err)
 			node.Pause(ctx, retry.Next())
 		}
 	}
@@ -186,10 +186,10 @@ func (f *Follower) verify(ctx context.Context, l store.Lease) {
 	}
 }
 
-// shorter tells whether the next range is shorter than the one that was refused.
+// shorter reports whether the next range is shorter than the one that was refused.
 func (f *Follower) shorter(err error) bool {
 	var r *refusal
-	return errors.As(err, &r) && f.pace.size < r.asked
+	return errors.As(err, &r) && f.sizer.size < r.asked
 }
 
 // renew extends the lease until ctx ends or the lease is lost: taken by another
@@ -216,31 +216,31 @@ func (f *Follower) tryRenew(ctx context.Context, l store.Lease) error {
 	return f.db.Renew(ctx, l, f.opts.TTL)
 }
 
-// halt makes known why the chain stands still.
+// halt logs why the chain halted, and returns the error for Run.
 func (f *Follower) halt(err error) error {
 	f.log.Error("chain halted", "error", err)
-	f.notes.feel(err)
+	f.status.setError(err)
 	return fmt.Errorf("chain %d: %w", f.chain.ID, err)
 }
 
 // Ready is nil while the follower works or stands by, else the last failure.
-func (f *Follower) Ready() error { return f.notes.ready() }
+func (f *Follower) Ready() error { return f.status.ready() }
 
-// After a wake-up that found nothing new the head is looked at again soon, a few
-// times: the node that is asked may learn of a block later than the one that told.
+// After a signal on Wake that brought no new block, the head is asked for again a few times after short
+// pauses: the node that is asked may receive a block later than the node that sent the signal.
 const (
-	hurries = 5
-	hurry   = 20 * time.Millisecond
+	maxEarlyLooks = 5
+	earlyLook     = 20 * time.Millisecond
 )
 
-// rest waits for the next look at the head.
-func (f *Follower) rest(ctx context.Context, nothing bool) {
+// waitForHead waits until the head should be asked for again.
+func (f *Follower) waitForHead(ctx context.Context, nothing bool) {
 	d := f.poll.wait(time.Now())
-	if nothing && f.hurry > 0 {
-		d = min(d, hurry<<(hurries-f.hurry))
-		f.hurry--
+	if nothing && f.earlyLooks > 0 {
+		d = min(d, earlyLook<<(maxEarlyLooks-f.earlyLooks))
+		f.earlyLooks--
 	} else {
-		f.hurry = 0
+		f.earlyLooks = 0
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -248,6 +248,6 @@ func (f *Follower) rest(ctx context.Context, nothing bool) {
 	case <-ctx.Done():
 	case <-t.C:
 	case <-f.opts.Wake:
-		f.hurry = hurries
+		f.earlyLooks = maxEarlyLooks
 	}
 }

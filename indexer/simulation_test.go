@@ -93,7 +93,7 @@ type simulation struct {
 
 func (s *simulation) restart(t *testing.T) {
 	if s.follower != nil && s.rnd.IntN(2) == 0 { // as a process that ends, not one that is killed
-		s.follower.ahead.drop()
+		s.follower.prefetch.dropAll()
 	}
 	s.follower = s.followOver(t, Options{StartRange: 1 + s.rnd.Uint64N(60), Ahead: 1 + s.rnd.IntN(4),
 		MaxBytes: 32_000 << s.rnd.IntN(8), AnyValidation: s.seed%3 > 0})

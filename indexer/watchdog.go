@@ -10,12 +10,12 @@ import (
 	"repute/store"
 )
 
-// progress is how far a chain has come, for the watchdog: a step that hangs cannot
-// tell of itself.
+// progress is the head and the cursor of a chain for the watchdog, which runs concurrently with the steps because
+// a step that hangs cannot report itself.
 type progress struct {
 	mu           sync.Mutex
 	head, cursor uint64
-	moved        time.Time // when the cursor was last moved, or the lead began
+	moved        time.Time // when the cursor last moved, or the lease was taken
 }
 
 func (p *progress) begin() {
@@ -24,13 +24,13 @@ func (p *progress) begin() {
 	p.head, p.cursor, p.moved = 0, 0, time.Now()
 }
 
-func (p *progress) sees(head uint64) {
+func (p *progress) setHead(head uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.head = head
 }
 
-func (p *progress) at(cursor uint64) {
+func (p *progress) setCursor(cursor uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if cursor != p.cursor {
@@ -38,9 +38,9 @@ func (p *progress) at(cursor uint64) {
 	}
 }
 
-// still is how long nothing was stored although the head is above the cursor, 0
-// when nothing is to be stored.
-func (p *progress) still() (d time.Duration, head, cursor uint64) {
+// stalledFor returns how long nothing was stored although the head is above the cursor, 0 when there is
+// nothing to store.
+func (p *progress) stalledFor() (d time.Duration, head, cursor uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.head <= p.cursor {
@@ -49,31 +49,31 @@ func (p *progress) still() (d time.Duration, head, cursor uint64) {
 	return time.Since(p.moved), p.head, p.cursor
 }
 
-// watch raises the alarm when the head is above the cursor and the cursor has not
+// watchProgress raises the alarm when the head is above the cursor and the cursor has not
 // moved for as long as Options.Stall, and ends it when it moves again.
-func (f *Follower) watch(ctx context.Context, l store.Lease) {
-	barking := false
+func (f *Follower) watchProgress(ctx context.Context, l store.Lease) {
+	alarmed := false
 	defer f.opts.Metrics.stalled.WithLabelValues(f.label).Set(0)
 	for {
-		d, head, cursor := f.progress.still()
+		d, head, cursor := f.progress.stalledFor()
 		switch stalled := d > f.opts.Stall; {
-		case stalled == barking:
+		case stalled == alarmed:
 		case stalled:
 			f.log.Error("chain stalled", "cursor", cursor, "head", head, "for", d.Round(time.Second))
 			f.opts.Metrics.stalled.WithLabelValues(f.label).Set(1)
-			f.notes.stall(fmt.Sprintf("stalled: block %d is not stored since %s, the head is %d", cursor+1,
+			f.status.setStalled(fmt.Sprintf("stalled: block %d is not stored since %s, the head is %d", cursor+1,
 				time.Now().Add(-d).UTC().Format(time.RFC3339), head))
-			f.post(ctx, l)
-			barking = true
+			f.publishStatus(ctx, l)
+			alarmed = true
 		default:
 			f.log.Info("chain goes on", "cursor", cursor, "head", head)
 			f.opts.Metrics.stalled.WithLabelValues(f.label).Set(0)
-			f.notes.stall("")
-			f.post(ctx, l)
-			barking = false
+			f.status.setStalled("")
+			f.publishStatus(ctx, l)
+			alarmed = false
 		}
 		if node.Pause(ctx, f.opts.Stall/8); ctx.Err() != nil {
-			f.notes.stall("")
+			f.status.setStalled("")
 			return
 		}
 	}

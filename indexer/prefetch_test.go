@@ -120,9 +120,9 @@ func TestMemoryBoundsFetching(t *testing.T) {
 			t.Fatal(err)
 		}
 		held := 0
-		for _, fl := range f.ahead.flights {
-			if <-fl.done; fl.piece != nil {
-				held += fl.piece.bytes
+		for _, pr := range f.prefetch.ranges {
+			if <-pr.done; pr.piece != nil {
+				held += pr.piece.bytes
 			}
 		}
 		if held > bound+bound/2 {
@@ -155,7 +155,7 @@ func TestForkWithRangesInFlight(t *testing.T) {
 			return nil
 		}))
 		f := follow(t, db, c, Options{StartRange: 30})
-		f.ahead.width = 4
+		f.prefetch.width = 4
 		for range 3 { // answers of two forks at once may be refused
 			stepUntilDone(t, f)
 		}

@@ -13,13 +13,13 @@ import (
 	"repute/store/importdb"
 )
 
-// comparedBlocks is how many blocks of an imported chain the node must know too
-// before the chain is followed on.
+// comparedBlocks is how many of the newest imported blocks the node must have too before an import is
+// resumed.
 const comparedBlocks = 16
 
-// join makes the chain known to the store. One that was imported whole is followed
-// on from where the import ends, when the node has its blocks.
-func (f *Follower) join(ctx context.Context, l store.Lease) error {
+// addOrResume adds the chain to the store. A chain that was imported without gaps is resumed at the end
+// of the import, if the node has the same blocks.
+func (f *Follower) addOrResume(ctx context.Context, l store.Lease) error {
 	end, imported, err := importdb.CanResume(ctx, f.db, f.chain)
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func (f *Follower) join(ctx context.Context, l store.Lease) error {
 	if !imported {
 		return chaindb.AddChain(ctx, f.db, f.chain)
 	}
-	if end, err = f.compare(ctx, end); err != nil {
+	if end, err = f.checkImport(ctx, end); err != nil {
 		return err
 	}
 	if err := importdb.Resume(ctx, f.db, f.chain, l, end); err != nil {
@@ -37,9 +37,9 @@ func (f *Follower) join(ctx context.Context, l store.Lease) error {
 	return nil
 }
 
-// compare looks for the newest imported blocks on the node's chain and gives the
-// last one as the node knows it.
-func (f *Follower) compare(ctx context.Context, end repute.Block) (repute.Block, error) {
+// checkImport compares the newest imported blocks with those of the node, and returns the last one as the
+// node has it.
+func (f *Follower) checkImport(ctx context.Context, end repute.Block) (repute.Block, error) {
 	heads, err := f.source.Heads(ctx)
 	if err != nil {
 		return end, err
@@ -80,7 +80,7 @@ func (f *Follower) compare(ctx context.Context, end repute.Block) (repute.Block,
 	return theirs[0], nil
 }
 
-// sameChain refuses a node of another chain.
+// sameChain returns repute.ErrConflict when the node is of another chain.
 func (f *Follower) sameChain(heads node.Heads) error {
 	if heads.ChainID == f.chain.ID {
 		return nil

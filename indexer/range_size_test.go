@@ -6,11 +6,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-func newTestPace() pace { return newPace(2_000, 5_000, load{1_000, 1e6}) }
+func newTestSizer() rangeSizer { return newRangeSizer(2_000, 5_000, load{1_000, 1e6}) }
 
 func TestPace(t *testing.T) {
 	t.Parallel()
-	p := newTestPace()
+	p := newTestSizer()
 	p.shrink(2_000, 0)
 	p.shrink(1_000, 0)
 	if p.size != 500 {
@@ -46,7 +46,7 @@ func TestPaceFindsTheCap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.Uint64Range(1, 6_000).Draw(t, "limit")
 		told := rapid.Bool().Draw(t, "told")
-		p, refused := newTestPace(), 0
+		p, refused := newTestSizer(), 0
 		for range probeAfter / 2 {
 			if p.size <= limit {
 				p.grow(p.size, load{})
@@ -70,7 +70,7 @@ func TestPaceFindsTheCap(t *testing.T) {
 
 func TestPaceFollowsDensity(t *testing.T) {
 	t.Parallel()
-	p := newTestPace()
+	p := newTestSizer()
 	p.grow(p.size, load{logs: float64(p.size) * 10})
 	if p.size != 100 {
 		t.Errorf("10 logs per block: %d blocks, want 100", p.size)
@@ -94,7 +94,7 @@ func TestPaceFollowsDensity(t *testing.T) {
 // An old, longer range that is refused late does not make the next one longer.
 func TestPaceLateRefusal(t *testing.T) {
 	t.Parallel()
-	p := newTestPace()
+	p := newTestSizer()
 	p.shrink(100, 0)
 	p.shrink(2_000, 0)
 	if p.size != 50 || p.ceiling != 100 {

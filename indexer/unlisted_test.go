@@ -137,7 +137,7 @@ func TestKnownContractsStay(t *testing.T) {
 		}
 	}
 	undo()
-	if !f.anywhere.off {
+	if !f.unlisted.off {
 		t.Error("the refusal was not noticed")
 	}
 }
@@ -149,16 +149,16 @@ func TestAnyValidationIsTriedAgain(t *testing.T) {
 	db := openStore(t)
 	f := follow(t, db, c, Options{AnyValidation: true})
 	catchUp(t, f)
-	f.anywhere.off, f.anywhere.again = true, time.Now().Add(time.Hour)
+	f.unlisted.off, f.unlisted.again = true, time.Now().Add(time.Hour)
 	c.Mine(elsewhere(judged(c, 1, 1)))
 	catchUp(t, f)
 	if found := validations(t, db, c); found[stranger] != 0 {
 		t.Errorf("asked too early: %v", found)
 	}
-	f.anywhere.again = time.Now()
+	f.unlisted.again = time.Now()
 	c.Mine(elsewhere(judged(c, 2, 1)))
 	catchUp(t, f)
-	if found := validations(t, db, c); found[stranger] != 1 || f.anywhere.off {
+	if found := validations(t, db, c); found[stranger] != 1 || f.unlisted.off {
 		t.Errorf("not tried again: %v", found)
 	}
 }
@@ -177,8 +177,8 @@ func TestAnyValidationSurvivesFailures(t *testing.T) {
 		fails := rpctest.Always(rpctest.Answer{Status: 500, Raw: []byte("internal error")})
 		c.Inject(rpctest.Times(failures, rpctest.On("eth_getLogs", fails)))
 		stepUntilDone(t, f)
-		if found := validations(t, db, c); found[stranger] != 1 || f.anywhere.off {
-			t.Errorf("%v after %d failed requests, switched off: %t", found, failures, f.anywhere.off)
+		if found := validations(t, db, c); found[stranger] != 1 || f.unlisted.off {
+			t.Errorf("%v after %d failed requests, switched off: %t", found, failures, f.unlisted.off)
 		}
 	}
 }
@@ -199,7 +199,7 @@ func TestAnyValidationRefusedTwice(t *testing.T) {
 		return &rpctest.Answer{Error: &rpctest.Error{Code: -32000, Message: "we would rather not"}}
 	}))
 	stepUntilDone(t, f)
-	if found := validations(t, db, c); found[stranger] != 1 || f.anywhere.off {
-		t.Errorf("%v, switched off: %t", found, f.anywhere.off)
+	if found := validations(t, db, c); found[stranger] != 1 || f.unlisted.off {
+		t.Errorf("%v, switched off: %t", found, f.unlisted.off)
 	}
 }
