@@ -424,7 +424,7 @@ func (l *link) pass(to, from net.Conn) {
 // defaultLease is the lease of processes that are not told another one.
 func defaultLease(t *testing.T) time.Duration {
 	var f config.Flags
-	f.Logging(pflag.NewFlagSet("test", pflag.ContinueOnError))
+	f.Serving(pflag.NewFlagSet("test", pflag.ContinueOnError))
 	c, err := f.Load()
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"repute/store/query"
 )
 
-// OneChain resolves the only --chain of a command; others know of chains that the
-// configuration only names.
+// OneChain returns the only --chain of a command. An entry that the configuration only names
+// is completed from others.
 func (p *Program) OneChain(c config.Config, others ...repute.Chain) (repute.Chain, error) {
 	if len(c.Chains) != 1 {
 		return repute.Chain{}, repute.Invalid("chain", "exactly one is needed", "e.g. --chain ethereum or --chain 1")
@@ -21,7 +21,7 @@ func (p *Program) OneChain(c config.Config, others ...repute.Chain) (repute.Chai
 	return c.Chains[0].Resolve()
 }
 
-// Chosen is the stored chain that --chain names, or all of them where it is not given.
+// Chosen returns the stored chain that --chain names, or all stored chains without the flag.
 func (p *Program) Chosen(ctx context.Context, c config.Config, db *store.DB) ([]repute.ChainStatus, error) {
 	stored, err := query.Chains(ctx, db)
 	if err != nil || len(p.Flags.Chains) == 0 {
@@ -34,7 +34,7 @@ func (p *Program) Chosen(ctx context.Context, c config.Config, db *store.DB) ([]
 	return Indexed(stored, chain.ID)
 }
 
-// Plain is the chains without what is known of them.
+// Plain returns the chains without their status.
 func Plain(stored []repute.ChainStatus) []repute.Chain {
 	chains := make([]repute.Chain, len(stored))
 	for i, s := range stored {
@@ -43,7 +43,8 @@ func Plain(stored []repute.ChainStatus) []repute.Chain {
 	return chains
 }
 
-// Indexed picks a chain, or says which ones there are instead.
+// Indexed returns the stored chain with an id, in a list of one. repute.ErrInvalid with the
+// stored chains as hint where it is not stored.
 func Indexed(stored []repute.ChainStatus, id uint64) ([]repute.ChainStatus, error) {
 	names := []string{}
 	for _, c := range stored {

@@ -60,8 +60,8 @@ func startPrivate(ctx context.Context, dir string, log *slog.Logger) (Database, 
 	return Database{URL: server.URL(), Stop: stop, Restarts: server.Restarts}, nil
 }
 
-// answers tells whether a server is behind a URL that may be an ended process's. It waits
-// for three seconds at most.
+// answers reports whether a server accepts connections at a URL within three seconds. The
+// process that wrote the URL may have ended.
 func answers(ctx context.Context, url string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

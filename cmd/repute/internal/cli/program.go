@@ -25,13 +25,14 @@ type Program struct {
 	Terminal bool // a person sits at stdin and stderr
 }
 
-// IsTerminal tells whether a person watches w or types into it.
+// IsTerminal reports whether a person watches w or types into it.
 func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// Confirm asks a person for a yes; where none sits there, --yes must have been given.
+// Confirm asks the person at the terminal to type yes. repute.ErrInvalid without a terminal,
+// where --yes must be given, and after another answer.
 func (p *Program) Confirm(what string) error {
 	refused := repute.Invalid("yes", "not confirmed", "add --yes to do it without being asked")
 	if !p.Terminal {
@@ -55,11 +56,11 @@ func (p *Program) PrintJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// ExitError is an exit code with what it means.
+// ExitError is an error with an exit code of its own.
 type ExitError struct {
 	Code int
 	Text string
 }
 
-// Error says what the code stands for.
+// Error returns the text without the code.
 func (o ExitError) Error() string { return o.Text }

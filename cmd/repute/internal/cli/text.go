@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Visible keeps strangers' text from acting on a terminal: control characters and
-// what turns the writing direction become visible marks.
+// Visible returns text that cannot act on a terminal: control characters and marks that turn
+// the writing direction become U+FFFD.
 func Visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsGraphic(r) {
@@ -17,7 +17,7 @@ func Visible(s string) string {
 	}, s)
 }
 
-// Count is a number with its noun.
+// Count returns a number with its noun, in the plural unless it is one.
 func Count[T ~int | ~int64 | ~uint64](n T, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -326,8 +326,8 @@ func preset(name string) (repute.Chain, bool) {
 	return d.Chain(), true
 }
 
-// CheckChains refuses chains that cannot be followed as they are configured. What only
-// the database may know is left to settle, where there is a database.
+// CheckChains refuses chains that cannot be followed as they are configured. An entry that
+// only the database can complete is left to Complete, where there is a database.
 func (c *Config) CheckChains() error {
 	sure := *c
 	if c.HasDatabase() {

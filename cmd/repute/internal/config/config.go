@@ -149,8 +149,11 @@ func fromEnvironment(c *Config) error {
 	return nil
 }
 
+// Has reports whether this process has a role.
 func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
+// Logger returns a log to w in the configured form and level. Warnings and errors that repeat
+// are counted rather than written.
 func (c *Config) Logger(w io.Writer) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // checked by check
@@ -164,6 +167,6 @@ func (c *Config) Logger(w io.Writer) *slog.Logger {
 // Postgres is the directory of the private server.
 func (c *Config) Postgres() string { return filepath.Join(c.DataDir, "postgres") }
 
-// HasDatabase tells whether there is one that may hold something: a given one, or the
-// files of a private one.
+// HasDatabase reports whether there is a database that may hold something: a configured
+// one, or the files of a private one.
 func (c *Config) HasDatabase() bool { return c.Database != "" || pg.Exists(c.Postgres()) }

@@ -20,8 +20,8 @@ type Flags struct {
 	c      Config
 }
 
-// Logging binds how messages are written.
-func (f *Flags) Logging(set *pflag.FlagSet) {
+// logging binds how messages are written.
+func (f *Flags) logging(set *pflag.FlagSet) {
 	f.Set = set
 	set.StringVar(&f.c.LogFormat, "log-format", "", "text or json (REPUTE_LOG_FORMAT)")
 	set.StringVar(&f.c.LogLevel, "log-level", "", "debug, info, warn or error (REPUTE_LOG_LEVEL)")
@@ -29,7 +29,7 @@ func (f *Flags) Logging(set *pflag.FlagSet) {
 
 // Database binds where the index is, and logging.
 func (f *Flags) Database(set *pflag.FlagSet) {
-	f.Logging(set)
+	f.logging(set)
 	set.StringVar(&f.file, "config", "", "YAML file (REPUTE_CONFIG)")
 	set.StringVar(&f.c.Database, "database-url", "", "Postgres URL (DATABASE_URL); a private Postgres when empty")
 	set.StringVar(&f.c.DataDir, "data-dir", "", "where the private Postgres lives (REPUTE_DATA_DIR)")

@@ -114,6 +114,7 @@ func (c *Config) PrivateReads() bool {
 // PolicyNow is the policy that counts now.
 func (c *orchestratorConfig) PolicyNow() *policy.Policy { return c.File.Current() }
 
+// Loopback reports whether a host names this machine: localhost or a loopback address.
 func Loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

@@ -5,7 +5,7 @@ import (
 	"runtime"
 )
 
-// Version is set by the linker.
+// Version is the version of this build, set by the linker; "dev" without it.
 var Version = "dev"
 
 // Build names this build.

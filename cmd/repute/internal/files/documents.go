@@ -22,6 +22,8 @@ import (
 	"repute/store/docdb"
 )
 
+// DocumentsCommand returns the command that shows the queue of documents and has some read
+// again.
 func DocumentsCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "documents", Short: "look after the files that agents and feedback point to"}
 	cmd.AddCommand(documentsStatusCommand(p), documentsRetryCommand(p), documentsDenyCommand(p), documentsAllowCommand(p),

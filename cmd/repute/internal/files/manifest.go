@@ -37,6 +37,7 @@ const (
 // checkTimeout bounds reading one document with everything it takes.
 const checkTimeout = time.Minute
 
+// ManifestCommand returns the command that checks one published file.
 func ManifestCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "manifest",

@@ -20,7 +20,7 @@ import (
 )
 
 // builtins are the agents that repute comes with, as configured.
-func builtins(c *config.Config, h Sender) (out []orchestrator.Module, err error) {
+func builtins(c *config.Config, h sender) (out []orchestrator.Module, err error) {
 	o, err := c.AgentOptions(h.registries)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func builtins(c *config.Config, h Sender) (out []orchestrator.Module, err error)
 }
 
 // tools are what agents may use by name.
-func (h *Sender) tools() map[string]orchestrator.Tool {
+func (h *sender) tools() map[string]orchestrator.Tool {
 	if h.wallet == nil {
 		return nil
 	}

@@ -14,6 +14,7 @@ type Ending struct {
 	Never bool // until was set to 0
 }
 
+// Comes reports whether the service ends by itself.
 func (e Ending) Comes() bool { return e != Ending{} }
 
 // Check refuses endings that would never come.

@@ -32,7 +32,7 @@ func Outside(c *config.Config, hosts []string) *http.Client {
 }
 
 // orchestrate runs tasks until ctx ends.
-func (s *Service) orchestrate(ctx context.Context, h Sender) error {
+func (s *Service) orchestrate(ctx context.Context, h sender) error {
 	traces, err := tracing.Open(ctx, config.Version, orchestrator.TraceIDs{}, s.log)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (s *Service) orchestrate(ctx context.Context, h Sender) error {
 }
 
 // engineOptions are those of the engine that follow from the configuration.
-func (s *Service) engineOptions(h Sender) (o orchestrator.Options, err error) {
+func (s *Service) engineOptions(h sender) (o orchestrator.Options, err error) {
 	client := Outside(&s.Config, s.Config.Orchestrator.AgentHosts)
 	modules, err := builtins(&s.Config, h)
 	if err != nil {
@@ -85,7 +85,7 @@ func endTraces(p *sdk.TracerProvider) {
 
 // control makes the routes under /v1 beside those of the API, and gives tools those of
 // the orchestrator.
-func (s *Service) control(ctx context.Context, h Sender, beside http.Handler, shared *redis.Client, tools *mcp.Server) (http.Handler, error) {
+func (s *Service) control(ctx context.Context, h sender, beside http.Handler, shared *redis.Client, tools *mcp.Server) (http.Handler, error) {
 	desk, err := orchestrator.NewDesk(s.db)
 	if err != nil {
 		return nil, err

@@ -30,11 +30,11 @@ func CheckSender(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	defer w.Close()
-	_, err = builtins(c, Sender{registries: c.Registries(list)})
+	_, err = builtins(c, sender{registries: c.Registries(list)})
 	return err
 }
 
-// treasuries are those whose events are indexed.
+// treasuries returns the configured treasuries, whose events are indexed.
 func treasuries(c *config.Config, wallets []wallet.ChainConfig) (out []followedTreasury) {
 	for i, w := range wallets {
 		conf := &c.Orchestrator.Wallets[i]
@@ -49,21 +49,17 @@ func treasuries(c *config.Config, wallets []wallet.ChainConfig) (out []followedT
 
 // followTreasury keeps a treasury's events up to date until ctx ends.
 func (s *Service) followTreasury(ctx context.Context, t followedTreasury) error {
-	var nodes []*node.Node
-	for _, url := range t.rpc {
-		n, err := node.New(url, node.Options{Count: s.rpc.CountRPC(t.chain.ID)})
-		if err != nil {
-			return err
-		}
-		nodes = append(nodes, n)
+	nodes, err := s.nodes(t.chain.ID, t.rpc)
+	if err != nil {
+		return err
 	}
 	pool := node.NewPool(nodes, node.PoolOptions{ChainID: t.chain.ID, Log: s.log})
 	defer pool.Close()
 	return treasury.New(s.db, t.chain.ID, t.at, t.from, pool, treasury.Options{Log: s.log}).Run(ctx)
 }
 
-// Sender are what the orchestrator sends transactions with.
-type Sender struct {
+// sender is what the orchestrator sends transactions with: keys, chains and addresses.
+type sender struct {
 	wallet           *wallet.Wallet // nil: none is configured
 	operator         *operate.Operator
 	trust, execution uint64
@@ -80,8 +76,9 @@ type followedTreasury struct {
 	from  uint64
 }
 
-// OpenSender reads the keys.
-func (s *Service) OpenSender(ctx context.Context) (h Sender, err error) {
+// openSender reads the keys of the configured wallets and makes what sends with them. Without
+// wallets it sends nothing.
+func (s *Service) openSender(ctx context.Context) (h sender, err error) {
 	list, err := s.Config.Wallets()
 	if err != nil {
 		return h, err
@@ -101,8 +98,8 @@ func (s *Service) OpenSender(ctx context.Context) (h Sender, err error) {
 	return h, nil
 }
 
-// run looks after what was begun, until ctx ends.
-func (h *Sender) run(ctx context.Context) error {
+// run follows transactions and operator actions that were begun, until ctx ends.
+func (h *sender) run(ctx context.Context) error {
 	if h.wallet == nil {
 		return nil
 	}
@@ -116,32 +113,33 @@ func (h *Sender) run(ctx context.Context) error {
 	return err
 }
 
-// keys says which address agents of the program sign with; nil where there is no wallet.
-func (h *Sender) keys() func(uint64, string) (common.Address, error) {
+// keys returns the function that names the address with which a built-in agent signs on a
+// chain; nil without a wallet.
+func (h *sender) keys() func(uint64, string) (common.Address, error) {
 	if h.wallet == nil {
 		return nil
 	}
 	return h.wallet.Identity
 }
 
-// close ends the connections.
-func (h *Sender) close() {
+// close closes the connections of the wallet.
+func (h *sender) close() {
 	if h.wallet != nil {
 		h.wallet.Close()
 	}
 }
 
-// chain is the wallet as runs see it; nil where there is none.
-func (h *Sender) chain() orchestrator.Chain {
+// chain returns the wallet as runs see it; nil without one.
+func (h *sender) chain() orchestrator.Chain {
 	if h.wallet == nil {
 		return nil
 	}
 	return h.wallet
 }
 
-// names are who an address of a chain is by the configuration: treasury, operator, and the
-// wallets that agents sign with.
-func (h Sender) names(chainID uint64, a common.Address) (out []string) {
+// names returns what an address of a chain is called by the configuration: treasury, operator
+// of the treasury, wallet of an agent. An address may have several names.
+func (h sender) names(chainID uint64, a common.Address) (out []string) {
 	if h.wallet == nil {
 		return nil
 	}

@@ -95,15 +95,15 @@ func TestWalletsConfigured(t *testing.T) {
 	defer db.Close()
 	s := New(c, db, slog.New(slog.DiscardHandler))
 	var wrong *repute.InputError
-	if _, err := s.OpenSender(t.Context()); !errors.As(err, &wrong) || wrong.Field != "orchestrator.wallets[0].operator" {
+	if _, err := s.openSender(t.Context()); !errors.As(err, &wrong) || wrong.Field != "orchestrator.wallets[0].operator" {
 		t.Fatalf("without the variable: %v", err)
 	}
 	t.Setenv("TEST_OPERATOR_KEY", "0123 no key")
-	if _, err := s.OpenSender(t.Context()); err == nil || strings.Contains(err.Error(), "0123") || strings.Contains(err.Error(), "secret-key") {
+	if _, err := s.openSender(t.Context()); err == nil || strings.Contains(err.Error(), "0123") || strings.Contains(err.Error(), "secret-key") {
 		t.Fatalf("with what is no key: %v", err)
 	}
 	t.Setenv("TEST_OPERATOR_KEY", strings.Repeat("01", 32))
-	h, err := s.OpenSender(t.Context())
+	h, err := s.openSender(t.Context())
 	if err != nil || h.chain() == nil || h.operator == nil || len(h.registries) != 2 {
 		t.Fatalf("%+v, %v", h, err)
 	}
@@ -122,7 +122,7 @@ func TestApprovalsNameTokens(t *testing.T) {
 	defer db.Close()
 	t.Setenv("TEST_OPERATOR_KEY", strings.Repeat("01", 32))
 	s := New(c, db, slog.New(slog.DiscardHandler))
-	h, err := s.OpenSender(t.Context())
+	h, err := s.openSender(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,9 +43,11 @@ type Service struct {
 	metrics  *indexer.Metrics
 	rpc      *node.Metrics
 	verified *verify.Metrics
-	Ending   Ending
-	Screen   *progress.Screen // where progress is shown; nil: nowhere
-	// restarts says how often the Postgres of this process was started again; nil where it
+	// Ending is when Run returns by itself. The caller sets it before Run.
+	Ending Ending
+	// Screen is where progress is shown, nil for nowhere. The caller sets it before Run.
+	Screen *progress.Screen
+	// Restarts says how often the Postgres of this process was started again; nil where it
 	// keeps none.
 	Restarts func() (n int, last time.Time)
 
@@ -53,6 +55,7 @@ type Service struct {
 	followers []*indexer.Follower
 }
 
+// New returns a service that does nothing until Run.
 func New(c config.Config, db *store.DB, log *slog.Logger) *Service {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -97,10 +100,10 @@ func (s *Service) Run(ctx context.Context, l net.Listener) error {
 		}
 		g.Go(func() error { return engine.Run(ctx) })
 	}
-	var h Sender
+	var h sender
 	if s.Config.Has("orchestrator") {
 		var err error
-		if h, err = s.OpenSender(ctx); err != nil {
+		if h, err = s.openSender(ctx); err != nil {
 			return err
 		}
 		defer h.close()
@@ -118,7 +121,7 @@ func (s *Service) Run(ctx context.Context, l net.Listener) error {
 }
 
 // work starts what the role orchestrator does.
-func (s *Service) work(ctx context.Context, g *errgroup.Group, h Sender) {
+func (s *Service) work(ctx context.Context, g *errgroup.Group, h sender) {
 	g.Go(func() error { return s.orchestrate(ctx, h) })
 	g.Go(func() error { return h.run(ctx) })
 	for _, t := range h.treasuries {
@@ -127,8 +130,8 @@ func (s *Service) work(ctx context.Context, g *errgroup.Group, h Sender) {
 }
 
 // answer starts the API on listener l. The routes of the orchestrator are there without the
-// role too: they read and write rows and jobs. Only what needs keys is not, without hands.
-func (s *Service) answer(ctx context.Context, g *errgroup.Group, l net.Listener, h Sender) error {
+// role too: they read and write rows and jobs. Routes that need keys are there only with a wallet.
+func (s *Service) answer(ctx context.Context, g *errgroup.Group, l net.Listener, h sender) error {
 	shared, err := shared(&s.Config)
 	if err != nil {
 		return err
@@ -208,15 +211,23 @@ func (s *Service) show(ctx context.Context, chains []config.Followed, running *s
 	running.Wait()
 }
 
-// endpoints makes the pool of a chain's endpoints.
-func (s *Service) endpoints(c config.Followed) (*node.Pool, error) {
-	var nodes []*node.Node
-	for _, url := range c.RPC {
-		n, err := node.New(url, node.Options{Count: s.rpc.CountRPC(c.ID)})
+// nodes makes the endpoints of a chain, whose requests are counted under its id.
+func (s *Service) nodes(chainID uint64, urls []string) (nodes []*node.Node, err error) {
+	for _, url := range urls {
+		n, err := node.New(url, node.Options{Count: s.rpc.CountRPC(chainID)})
 		if err != nil {
 			return nil, err
 		}
 		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// endpoints makes the pool of a chain's endpoints.
+func (s *Service) endpoints(c config.Followed) (*node.Pool, error) {
+	nodes, err := s.nodes(c.ID, c.RPC)
+	if err != nil {
+		return nil, err
 	}
 	return node.NewPool(nodes, node.PoolOptions{ChainID: c.ID, DB: s.db, Metrics: s.rpc, Log: s.log}), nil
 }

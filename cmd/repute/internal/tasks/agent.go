@@ -11,6 +11,7 @@ import (
 	"repute/store"
 )
 
+// AgentCommand returns the command that lists, writes, runs and registers agents.
 func AgentCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "agent", Short: "the agents that the orchestrator can give work to"}
 	p.Flags.Database(cmd.PersistentFlags())

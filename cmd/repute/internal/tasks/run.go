@@ -22,6 +22,7 @@ import (
 	"repute/trust/engine"
 )
 
+// RunCommand returns the command that shows runs and checks their decisions.
 func RunCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "run", Short: "look at runs of tasks"}
 	p.Flags.Database(cmd.PersistentFlags())

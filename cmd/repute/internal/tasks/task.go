@@ -25,6 +25,7 @@ import (
 	"repute/store/rundb"
 )
 
+// TaskCommand returns the command that submits, watches, cancels, approves and retries tasks.
 func TaskCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "task", Short: "ask for tasks, follow and decide on them"}
 	p.Flags.Database(cmd.PersistentFlags())
