@@ -1,6 +1,11 @@
-// Package documents reads the files that the chain points to: agents' registrations,
-// the proofs of their domains, and the files of feedback, responses and validations.
-// It fetches what is due, parses it, and hands it to the store.
+// Package documents fetches the files that URIs on the chain name: registration files of agents, proofs
+// of their domains, and the files of feedback, responses and validations.
+//
+// A Loop takes due URIs from the table uris, which is the queue: a job claims a host, fetches the due URIs
+// of the host through package resolver, parses each document and saves bytes, problems and the parsed form.
+// River only starts jobs. A host that does not answer is left until its backoff ends, so that it delays no
+// other host. Maintenance passes run concurrently: they schedule new files, parse stored bytes again
+// after the parser changed, and delete what exceeds the bounds of the store.
 package documents
 
 import (

@@ -32,7 +32,7 @@ func Reasons() []string {
 // resolve fetches and parses one document, has it saved, or why there is none, and
 // notes how its host behaves. The outcome of saving comes on the channel, which is nil
 // where nothing was learnt.
-func (t *turn) resolve(ctx context.Context, u docdb.URI) (saved <-chan error, err error) {
+func (t *hostClaim) resolve(ctx context.Context, u docdb.URI) (saved <-chan error, err error) {
 	r, err := t.loop.outcome(ctx, u)
 	t.note(err)
 	if r == nil {
@@ -44,7 +44,7 @@ func (t *turn) resolve(ctx context.Context, u docdb.URI) (saved <-chan error, er
 // note counts fetches without an answer, and takes a request to stay away. What
 // another host did, that this one redirects to, is not held against it: anybody can
 // write a URI that leads there.
-func (t *turn) note(err error) {
+func (t *hostClaim) note(err error) {
 	var failure *resolver.Error
 	if !errors.As(err, &failure) || failure.Elsewhere {
 		t.silent.Store(0)

@@ -92,7 +92,7 @@ func TestSilentHostIsPostponed(t *testing.T) {
 		return err == nil && len(hosts) == 1 && hosts[0].Silent == 1
 	})
 	hosts, err := docdb.WorstHosts(t.Context(), db)
-	if err != nil || hosts[0].Failed < silentMost || hosts[0].Failed > silentMost+1 || hosts[0].Due < 17 {
+	if err != nil || hosts[0].Failed < maxSilent || hosts[0].Failed > maxSilent+1 || hosts[0].Due < 17 {
 		t.Errorf("hosts %+v, %v", hosts, err)
 	}
 }
@@ -193,9 +193,9 @@ func TestTurnsGoOnWhileNobodyWaits(t *testing.T) {
 	} {
 		place := &slots{most: 2}
 		place.taken.Store(c.taken)
-		turn := turn{place: place, host: c.host, begun: time.Now().Add(-c.since)}
-		turn.short.Store(c.short)
-		if got := turn.goesOn(); got != c.want {
+		claim := hostClaim{place: place, host: c.host, begun: time.Now().Add(-c.since)}
+		claim.short.Store(c.short)
+		if got := claim.mayFetch(); got != c.want {
 			t.Errorf("%s: goes on = %t", c.name, got)
 		}
 	}

@@ -20,18 +20,17 @@ import (
 )
 
 const (
-	// strangersQueue holds the hosts of agents, filesQueue those where only files are
-	// due, ownQueue what we wait for nobody with: the first two can be full of hosts
-	// that hang, the second at little cost for whoever wants it.
-	strangersQueue = "documents"
-	filesQueue     = "documents_files"
-	ownQueue       = "documents_own"
-	// jobBudget is how long one job goes on starting fetches while other hosts may
-	// wait, freeBudget while there is room for them. What it starts can end before
-	// jobTimeout ends the job: within fetchLimit, and saveLimit for what is stored already
-	// and once more for its own. Then it waits no more than returnLimit for each of what is
-	// stored, its claims and its host. rescueAfter frees the host when the process died
-	// with it.
+	// agentsQueue holds hosts at which documents of agents are due, filesQueue hosts at which only
+	// other files are due, ownQueue the hosts in ownHosts. Hosts that do not answer can fill the first
+	// two, and filling filesQueue costs an attacker little, so that it MUST NOT delay the others.
+	agentsQueue = "documents"
+	filesQueue  = "documents_files"
+	ownQueue    = "documents_own"
+	// jobBudget is how long one job starts fetches while other hosts may wait, freeBudget while
+	// no other host waits. The last fetch ends before jobTimeout: it takes at most fetchLimit, and
+	// saveLimit twice, for the document saved before and its own. Afterwards the job waits at most
+	// returnLimit for each of the last document, its claims and its host. After rescueAfter the
+	// job of a process that died is started again.
 	jobBudget   = 15 * time.Second
 	freeBudget  = 60 * time.Second
 	fetchLimit  = 22 * time.Second // more than the client's own
@@ -41,14 +40,13 @@ const (
 	returnLimit = 5 * time.Second
 	// stopAfter is what running fetches get at shutdown.
 	stopAfter = 3 * time.Second
-	// sweepMost is how many hosts one sweep queues of each rank beyond those there is
-	// room for. What is queued goes in the order it came: a new agent's host waits behind
-	// no more of the other ranks.
+	// sweepMost is how many hosts of each rank one sweep queues beyond the free workers. The queue is
+	// first in, first out: the host of a new agent waits behind no more hosts of the other ranks.
 	sweepMost = 100
 )
 
-// ownHosts are the queues that no stranger's server slows down: documents written
-// on chain, and the gateways that are ours to choose.
+// ownHosts are the hosts that need no server of an agent: "" for documents that the URI itself contains,
+// and the gateways that the operator chose.
 var ownHosts = [...]string{"", "ipfs", docdb.RetryHost}
 
 func isOwn(host string) bool { return slices.Contains(ownHosts[:], host) }
@@ -67,7 +65,7 @@ func (hostJob) Kind() string { return "documents" }
 // InsertOpts allows one unfinished job per host. It is not retried: the next
 // sweep finds what is still due.
 func (j hostJob) InsertOpts() river.InsertOpts {
-	queue := strangersQueue
+	queue := agentsQueue
 	if isOwn(j.Host) {
 		queue = ownQueue
 	}
@@ -86,7 +84,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		client, err := l.start(ctx)
 		if err == nil {
 			var group errgroup.Group
-			group.Go(func() error { l.keepUp(ctx); return nil })
+			group.Go(func() error { l.maintain(ctx); return nil })
 			l.sweepUntil(ctx, client)
 			<-client.Stopped()
 			return group.Wait()
@@ -128,11 +126,11 @@ type slots struct {
 	taken atomic.Int32
 }
 
-// free is how many hosts could begin a turn now.
+// free returns how many more hosts could be worked on now.
 func (s *slots) free() int { return max(0, s.most-int(s.taken.Load())) }
 
 func newSlots(hosts int) map[string]*slots {
-	return map[string]*slots{strangersQueue: {most: hosts}, filesQueue: {most: (hosts + 3) / 4}, ownQueue: {most: len(ownHosts)}}
+	return map[string]*slots{agentsQueue: {most: hosts}, filesQueue: {most: (hosts + 3) / 4}, ownQueue: {most: len(ownHosts)}}
 }
 
 func (l *Loop) queues() map[string]river.QueueConfig {
@@ -158,7 +156,7 @@ func (l *Loop) sweepUntil(ctx context.Context, client *river.Client[pgx.Tx]) {
 }
 
 func (l *Loop) sweep(ctx context.Context, client *river.Client[pgx.Tx]) error {
-	hosts, err := docdb.DueHosts(ctx, l.db, sweepMost+l.slots[strangersQueue].free(), ownHosts[:]...)
+	hosts, err := docdb.DueHosts(ctx, l.db, sweepMost+l.slots[agentsQueue].free(), ownHosts[:]...)
 	if err != nil {
 		return err
 	}
@@ -189,51 +187,50 @@ func (l *Loop) jobOf(host string) hostJob {
 	return hostJob{Host: host}
 }
 
-// work drains one host for as long as the job may last, then gives its turn away. A
-// turn that nobody waits for goes on for longer.
+// work fetches the due URIs of one host until the budget of the job ends, which is longer while no other
+// host waits. Then it releases the host.
 func (l *Loop) work(ctx context.Context, job *river.Job[hostJob]) error {
 	place := l.slots[job.Queue]
 	place.taken.Add(1)
 	defer place.taken.Add(-1)
-	t := &turn{loop: l, place: place, host: job.Args.Host, begun: time.Now()}
-	begun, err := t.begin(ctx)
+	t := &hostClaim{loop: l, place: place, host: job.Args.Host, begun: time.Now()}
+	begun, err := t.claimHost(ctx)
 	if begun {
 		err = t.run(ctx)
 	}
 	if err != nil {
-		err = errors.Join(err, l.giveBack(ctx, t.host))
+		err = errors.Join(err, l.releaseHost(ctx, t.host))
 		l.opts.Log.Warn("documents: host not finished", "host", t.host, "error", err)
 	}
 	return err
 }
 
-// giveBack leaves a host to whoever comes next, also at the end of ctx.
-func (l *Loop) giveBack(ctx context.Context, host string) error {
+// releaseHost ends the claim to a host, also after ctx has ended.
+func (l *Loop) releaseHost(ctx context.Context, host string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnLimit)
 	defer cancel()
 	return docdb.ReleaseHost(ctx, l.db, host)
 }
 
-// turn is one job's work on one host.
-type turn struct {
+// hostClaim is the claim of one job to one host, and what the job has seen of it.
+type hostClaim struct {
 	loop   *Loop
 	place  *slots
 	host   string
 	begun  time.Time
-	short  atomic.Bool  // a worker found nothing to do
+	short  atomic.Bool  // a worker found no due URI
 	silent atomic.Int32 // fetches in a row that the host did not answer
-	rest   atomic.Int64 // how long the host asked us to stay away, in ns
+	rest   atomic.Int64 // for how long the host asked for no requests, in ns
 }
 
-// silentMost is after how many unanswered fetches a host's turn ends: what else is
-// due there would only wait as long, and hold a worker.
-const silentMost = 2
+// maxSilent is the number of consecutive fetches without an answer after which the job leaves the host:
+// further fetches would time out as well, and occupy a worker.
+const maxSilent = 2
 
-// portions is how many URIs of a host are claimed at a time, and by how many at
-// once: documents written on chain cost no network, gateways are ours to ask, and
-// to anybody else's server we stay polite with two requests at a time, which follow
-// each other without a pause. On the network the first is claimed alone: a host that
-// hangs holds no more than it was asked for.
+// portions returns how many URIs of a host are claimed at a time, and how many workers fetch them.
+// Documents that the URI contains need no network, and gateways are the operator's own. Any other server
+// gets HostParallel requests at a time. The first URI on the network is claimed alone, so that a host
+// that does not answer delays no others.
 func portions(host string) (portion, parallel int) {
 	switch host {
 	case "":
@@ -244,16 +241,16 @@ func portions(host string) (portion, parallel int) {
 	return 8, HostParallel
 }
 
-// begin tells whether the turn is this one's: who was queued for long may come when another
-// has worked on the host. The own hosts stay due while they are worked on.
-func (t *turn) begin(ctx context.Context) (bool, error) {
+// claimHost reports whether this job owns the host: another job may have worked on it while this one was
+// queued. Several jobs may work on one of ownHosts.
+func (t *hostClaim) claimHost(ctx context.Context) (bool, error) {
 	if isOwn(t.host) {
 		return true, nil
 	}
 	return docdb.ClaimHost(ctx, t.loop.db, t.host)
 }
 
-func (t *turn) run(ctx context.Context) error {
+func (t *hostClaim) run(ctx context.Context) error {
 	portion, parallel := portions(t.host)
 	var group errgroup.Group
 	for range parallel {
@@ -262,7 +259,7 @@ func (t *turn) run(ctx context.Context) error {
 	err := group.Wait()
 	switch {
 	case err != nil:
-	case t.given():
+	case t.backsOff():
 		err = docdb.BackOffHost(ctx, t.loop.db, t.host, time.Duration(t.rest.Load()),
 			t.loop.opts.RetryMin, min(t.loop.opts.RetryMax, time.Hour))
 	default:
@@ -271,23 +268,22 @@ func (t *turn) run(ctx context.Context) error {
 	return err
 }
 
-// given tells whether the host is given up for this turn.
-func (t *turn) given() bool {
-	return !isOwn(t.host) && (t.silent.Load() >= silentMost || t.rest.Load() > 0)
+// backsOff reports whether the job leaves the host until its backoff ends.
+func (t *hostClaim) backsOff() bool {
+	return !isOwn(t.host) && (t.silent.Load() >= maxSilent || t.rest.Load() > 0)
 }
 
-// drain works off portions of a host. While one document is saved the next is fetched,
-// and no more than that one. A document that cannot be saved does not concern the
-// others: its claim runs out.
-func (t *turn) drain(ctx context.Context, portion int) error {
+// drain fetches due URIs in portions. The next document is fetched while one document is saved. A document
+// that cannot be saved does not stop the others: its claim expires.
+func (t *hostClaim) drain(ctx context.Context, portion int) error {
 	var last unsaved
 	defer func() { t.await(ctx, last) }()
-	claim := portion
+	most := portion
 	if t.host != "" {
-		claim = 1
+		most = 1
 	}
-	for ; t.goesOn(); claim = portion {
-		due, err := docdb.DueURIs(ctx, t.loop.db, t.host, claim)
+	for ; t.mayFetch(); most = portion {
+		due, err := docdb.DueURIs(ctx, t.loop.db, t.host, most)
 		if err != nil || len(due) == 0 {
 			t.short.Store(true)
 			return err
@@ -297,7 +293,7 @@ func (t *turn) drain(ctx context.Context, portion int) error {
 			continue
 		}
 		for i, u := range due {
-			if ctx.Err() != nil || !t.goesOn() {
+			if ctx.Err() != nil || !t.mayFetch() {
 				t.warn(u.ID, t.loop.release(ctx, due[i:]...))
 				break
 			}
@@ -310,24 +306,24 @@ func (t *turn) drain(ctx context.Context, portion int) error {
 	return ctx.Err()
 }
 
-// goesOn tells whether fetches may still be started. The next turn has all its workers
-// again: one where some found nothing to do is not made longer.
-func (t *turn) goesOn() bool {
+// mayFetch reports whether another fetch may begin. A job of which a worker found no due URI gets no longer
+// budget, because the next job has all its workers again.
+func (t *hostClaim) mayFetch() bool {
 	budget := jobBudget
 	if t.place.free() > 0 && !t.short.Load() && !isOwn(t.host) {
 		budget = freeBudget
 	}
-	return time.Since(t.begun) < budget && !t.given()
+	return time.Since(t.begun) < budget && !t.backsOff()
 }
 
-// unsaved is a document that is being saved, or none when told is nil.
+// unsaved is a document that is being saved. told receives the error of saving; it is nil for none.
 type unsaved struct {
 	uri  int64
 	told <-chan error
 }
 
-// await waits for the outcome, and not for long at the end of ctx.
-func (t *turn) await(ctx context.Context, u unsaved) {
+// await waits for the error of saving, after the end of ctx at most for returnLimit.
+func (t *hostClaim) await(ctx context.Context, u unsaved) {
 	if u.told == nil {
 		return
 	}
@@ -347,7 +343,7 @@ func (t *turn) await(ctx context.Context, u unsaved) {
 	}
 }
 
-func (t *turn) warn(uri int64, err error) {
+func (t *hostClaim) warn(uri int64, err error) {
 	if err != nil {
 		t.loop.opts.Log.Warn("documents: not saved", "host", t.host, "uri", uri, "error", err)
 	}

@@ -16,24 +16,23 @@ const (
 	savesTogether = 2  // transactions at a time
 )
 
-// saver stores what all hosts' turns learn, in few transactions: whatever comes while
-// one is under way goes into the next. Most of what a transaction costs it costs once.
+// saver stores the results of all hosts in few transactions: results that arrive during a transaction go
+// into the next one, because most of the cost of a transaction does not depend on its size.
 type saver struct {
 	save    func(context.Context, []docdb.FetchResult) error
-	broken  func(docdb.FetchResult) docdb.FetchResult // the outcome of one that breaks us
+	broken  func(docdb.FetchResult) docdb.FetchResult // the result that is stored when saving panicked
 	mu      sync.Mutex
 	waiting []saving
 	running int
 }
 
-// saving is a result on its way, and where its outcome is told.
+// saving is a result to be saved. told receives the error of saving.
 type saving struct {
 	result docdb.FetchResult
 	told   chan error
 }
 
-// add has the result stored, also at the end of ctx, and gives the channel on which
-// the outcome comes.
+// add saves a result, also after ctx has ended, and returns the channel that receives the error.
 func (s *saver) add(ctx context.Context, r docdb.FetchResult) <-chan error {
 	told := make(chan error, 1)
 	s.mu.Lock()
@@ -84,13 +83,12 @@ func (s *saver) next() (batch []saving) {
 	return batch
 }
 
-// errBroken tells that our own code broke on what it was to store.
+// errBroken is returned when saving a result panicked.
 var errBroken = errors.New("a fault of this program")
 
-// saveAll stores results together, or where that fails each by itself, and gives the
-// outcome of each: one that breaks us is stored as such, in place of what was read. All
-// of it takes no longer than saveLimit, also at the end of ctx; while the database is
-// away nothing is tried again.
+// saveAll saves results in one transaction or, if that fails, each in its own, and returns the error of
+// each. A result that makes saving panic is replaced by one that says so. saveAll takes at most saveLimit,
+// also after ctx has ended, and retries nothing while the database is unavailable.
 func (s *saver) saveAll(ctx context.Context, results []docdb.FetchResult) []error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveLimit)
 	defer cancel()
@@ -100,8 +98,8 @@ func (s *saver) saveAll(ctx context.Context, results []docdb.FetchResult) []erro
 		return errs
 	}
 	for i := range results {
-		if errs[i] = err; len(results) > 1 && !away(err) {
-			if errs[i] = s.try(ctx, results[i:i+1]); away(errs[i]) {
+		if errs[i] = err; len(results) > 1 && !unavailable(err) {
+			if errs[i] = s.try(ctx, results[i:i+1]); unavailable(errs[i]) {
 				err = errs[i]
 			}
 		}
@@ -112,7 +110,7 @@ func (s *saver) saveAll(ctx context.Context, results []docdb.FetchResult) []erro
 	return errs
 }
 
-// try saves, and never panics: strangers chose what is saved.
+// try saves results and recovers from panics, because the documents are untrusted input.
 func (s *saver) try(ctx context.Context, results []docdb.FetchResult) (err error) {
 	defer func() {
 		if broken := recover(); broken != nil {
@@ -122,13 +120,13 @@ func (s *saver) try(ctx context.Context, results []docdb.FetchResult) (err error
 	return s.save(ctx, results)
 }
 
-// away tells whether whatever else is tried would fail, too: the database is not there, or
+// unavailable reports whether other results would fail as well, because the database cannot be reached or
 // does not answer.
-func away(err error) bool {
+func unavailable(err error) bool {
 	return errors.Is(err, repute.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// save is the loop's saver.save.
+// save stores results and counts them; it is the save function of the saver.
 func (l *Loop) save(ctx context.Context, results []docdb.FetchResult) error {
 	if err := docdb.SaveDocuments(ctx, l.db, results...); err != nil {
 		return fmt.Errorf("%d documents: %w", len(results), err)

@@ -97,7 +97,7 @@ func TestSaveAllUntilAway(t *testing.T) {
 		return context.DeadlineExceeded
 	}}
 	errs := s.saveAll(t.Context(), make([]docdb.FetchResult, 50))
-	if calls != 2 || !away(errs[49]) {
+	if calls != 2 || !unavailable(errs[49]) {
 		t.Errorf("%d calls, %v", calls, errs)
 	}
 }

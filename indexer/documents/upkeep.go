@@ -18,9 +18,9 @@ const (
 	tellMost    = 5000 // agents told by one step of a document that many share
 )
 
-// keepUp does until ctx ends what is nobody's turn: it plans files that indexing
-// found, parses kept bytes again for a newer parser, and keeps within bounds.
-func (l *Loop) keepUp(ctx context.Context) {
+// maintain runs the maintenance passes until ctx ends: it schedules files that indexing found, parses
+// stored bytes again with a newer parser, and removes what exceeds the bounds.
+func (l *Loop) maintain(ctx context.Context) {
 	jobs := []struct {
 		name  string
 		every time.Duration

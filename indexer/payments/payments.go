@@ -1,6 +1,9 @@
-// Package payments looks up what files of feedback claim to have been paid: it asks a
-// chain's nodes for the transactions, proves what they moved, and hands the rest to the
-// rules of repute.PaymentCase. Only final blocks count.
+// Package payments verifies the payments that feedback files claim.
+//
+// A Loop works on the claims of one chain. For each due claim it asks a node for the transaction, proves
+// by the receipts of its block which tokens moved, and has repute.PaymentCase decide whether the rater
+// paid the agent and whether the money came back within a window of time. Only final blocks count. A claim
+// that no endpoint can answer for stays open and is retried with growing pauses.
 package payments
 
 import (
@@ -58,25 +61,24 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Loop settles the claims of payments on one chain. Of several processes one works at a
-// time.
+// Loop verifies the claimed payments of one chain. Of several processes one works at a time, under a lease.
 type Loop struct {
 	db    *store.DB
 	pool  *node.Pool
 	chain uint64
 	opts  Options
 	log   *slog.Logger
-	found map[question]landed // lately; final, so it stays true
-	turn  common.Address      // the client who had it last: anybody may begin anew
+	found map[question]landed // cache of final transactions, which do not change
+	turn  common.Address      // the client of the last claim: claims are taken round-robin by client
 }
 
-// New makes the loop over a pool's endpoints.
+// New returns a Loop that asks the endpoints of a pool.
 func New(db *store.DB, pool *node.Pool, chainID uint64, o Options) *Loop {
 	o = o.withDefaults()
 	return &Loop{db: db, pool: pool, chain: chainID, opts: o, log: o.Log.With("chain", chainID), found: map[question]landed{}}
 }
 
-// ErrNothingNew: no claim is due.
+// ErrNothingNew is returned when no claim is due.
 var ErrNothingNew = errors.New("no payment to look up")
 
 const (
@@ -109,7 +111,7 @@ func (l *Loop) Run(ctx context.Context) error {
 }
 
 // Step brings new claims together with their ratings and settles some that are due.
-// ErrNothingNew when there was nothing to do, repute.ErrHeld while another process is at it.
+// It returns ErrNothingNew when there was nothing to do, and repute.ErrHeld while another process holds the lease.
 func (l *Loop) Step(ctx context.Context) error {
 	lease, err := l.db.Acquire(ctx, fmt.Sprintf("payments:%d", l.chain), l.opts.Owner, leaseTTL)
 	if err != nil {

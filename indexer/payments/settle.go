@@ -36,11 +36,11 @@ const (
 	absentAfter = 12
 )
 
-// later is when a claim is looked at again that came to nothing so often.
+// later returns the pause before the next try of a claim, given the tries so far.
 func later(attempts int) time.Duration { return min(retryMax, retryMin<<min(attempts, 20)) }
 
-// settle looks one claim up and stores what became of it. What concerns this claim alone,
-// an endpoint that does not answer too, is no error.
+// settle verifies one claim and stores the outcome. A failure that concerns this claim alone is no error,
+// and neither is an endpoint that does not answer.
 func (l *Loop) settle(ctx context.Context, c paydb.Claim) error {
 	limited, cancel := context.WithTimeout(ctx, lookUpTime)
 	defer cancel()
@@ -59,16 +59,16 @@ func (l *Loop) settle(ctx context.Context, c paydb.Claim) error {
 	return paydb.SettlePayment(ctx, l.db, c, judge)
 }
 
-// openError is why a claim cannot be decided now.
+// openError is returned when a claim cannot be decided now. It holds the reason.
 type openError struct {
 	reason repute.PaymentReason
 	err    error // of an endpoint, if any
 }
 
-// Error gives the reason and what an endpoint said.
+// Error returns the reason and the error of the endpoint.
 func (e *openError) Error() string { return fmt.Sprintf("%s: %v", e.reason, e.err) }
 
-// Unwrap gives what an endpoint said.
+// Unwrap returns the error of the endpoint.
 func (e *openError) Unwrap() error { return e.err }
 
 func noAnswer(err error) error { return &openError{repute.PaymentNoAnswer, err} }
@@ -85,7 +85,7 @@ func (e *openError) verdict(c paydb.Claim) paydb.Outcome {
 	return paydb.Outcome{State: repute.PaymentUnavailable, Reason: e.reason, Next: later(c.Attempts)}
 }
 
-// judge finds out all that a claim is judged by.
+// judge collects what decides a claim, and returns the function that decides it.
 func (l *Loop) judge(ctx context.Context, c paydb.Claim) (func(func(uint64) bool) paydb.Outcome, error) {
 	final, err := paydb.FinalBlock(ctx, l.db, l.chain)
 	if err != nil {
@@ -127,7 +127,7 @@ func verdictOf(k repute.PaymentCase, t landed, next time.Duration) paydb.Outcome
 	return paydb.Outcome{State: repute.PaymentVerified, Next: next, Transfer: transfer, Coin: coin, Paid: paid, Time: t.block.Time}
 }
 
-// merge puts transfers together, each once.
+// merge returns the transfers of both lists, each once.
 func merge(a, b []repute.TokenTransfer) []repute.TokenTransfer {
 	out := slices.Clone(a)
 	for _, t := range b {

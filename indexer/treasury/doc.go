@@ -1,4 +1,5 @@
-// Package treasury follows the events of an OpenFiTreasury: what agents moved, and what
-// its owner set. Each treasury has a cursor of its own, so that it may be on any chain and
-// be named at any time. Blocks that are replaced are rewound.
+// Package treasury follows the events of OpenFiTreasury contracts: the transfers that agents made, and the
+// limits that the owner set. Each treasury has its own cursor, because it may be on a chain that is not
+// indexed, and may be configured long after its deployment. A Follower stores final blocks in ranges,
+// newer ones with all headers, and rewinds blocks that a reorganization replaced.
 package treasury

@@ -18,7 +18,7 @@ import (
 	"repute/store/walletdb"
 )
 
-// Source is a chain, as node.Pool has it.
+// Source reads a chain. *node.Pool implements it.
 type Source interface {
 	Heads(ctx context.Context) (node.Heads, error)
 	Span(ctx context.Context, q node.Query) (node.Span, error)
@@ -46,11 +46,11 @@ type Follower struct {
 	size    uint64
 }
 
-// Outcomes of Step that are no failures.
+// Errors that Step returns when there is nothing to store. They are not failures.
 var (
-	// ErrNothingNew: everything that the node has is stored.
+	// ErrNothingNew is returned when everything that the node has is stored.
 	ErrNothingNew = errors.New("nothing new")
-	// ErrBehind: the node's head is below what is stored.
+	// ErrBehind is returned when the head of the node is below the newest stored block.
 	ErrBehind = errors.New("the node is behind the index")
 )
 
@@ -60,7 +60,7 @@ const linkedRange = 32
 // ancestorMost is how far back a common ancestor is looked for, in stored blocks.
 const ancestorMost = 4096
 
-// New makes a Follower of a treasury from a block on, which is at or before its
+// New returns a Follower of a treasury from a block on, which is at or before its
 // deployment.
 func New(db *store.DB, chainID uint64, address common.Address, start uint64, source Source, o Options) *Follower {
 	o.Poll, o.Depth, o.Range = cmp.Or(o.Poll, 2*time.Second), cmp.Or(o.Depth, 64), cmp.Or(o.Range, 2000)
@@ -87,8 +87,8 @@ func (f *Follower) Run(ctx context.Context) error {
 }
 
 // Step stores the next range of blocks. ErrNothingNew and ErrBehind are no failures,
-// repute.ErrReorged tells that blocks were replaced, repute.ErrFenced that another process
-// was faster, repute.ErrFinalized that final blocks left the chain: an operator must look.
+// repute.ErrReorged means that blocks were replaced, repute.ErrFenced that another process stored them
+// first, repute.ErrFinalized that final blocks were replaced, which needs an operator.
 func (f *Follower) Step(ctx context.Context) error {
 	t, err := walletdb.ReadTreasury(ctx, f.db, f.chainID, f.address)
 	if errors.Is(err, repute.ErrNotFound) || err == nil && t.Start > f.start {
@@ -126,7 +126,8 @@ func (f *Follower) Step(ctx context.Context) error {
 	return walletdb.SaveTreasury(ctx, f.db, b)
 }
 
-// heads are the chain's, with a finality of our own where it tells none.
+// heads returns the heads of the chain, with a finalized block Depth blocks below the head where the node
+// names none.
 func (f *Follower) heads(ctx context.Context) (node.Heads, error) {
 	h, err := f.source.Heads(ctx)
 	if err != nil {
@@ -154,8 +155,8 @@ func (f *Follower) batch(parent, to repute.Block, h node.Heads) walletdb.Treasur
 	return walletdb.TreasuryBatch{ChainID: f.chainID, Address: f.address, Parent: parent, To: to, Finalized: h.Finalized}
 }
 
-// next fetches what follows a block. No range crosses from final to open blocks: the
-// last final one is always kept, and above it every block is.
+// next fetches the range that follows a block. A range holds either final blocks or others, so that the
+// last final block is always stored, and above it every block is.
 func (f *Follower) next(ctx context.Context, parent repute.Block, h node.Heads) (b walletdb.TreasuryBatch, err error) {
 	q := node.Query{From: parent.Number + 1, Addresses: []common.Address{f.address}, Topics: f.decoder.topics}
 	if q.From <= h.Finalized {
@@ -236,7 +237,7 @@ func (f *Follower) reorg(ctx context.Context, t *walletdb.Treasury, h node.Heads
 	if err := walletdb.RewindTreasury(ctx, f.db, t.Cursor, ancestor, b); err != nil {
 		return err
 	}
-	f.o.Log.Info("treasury: reorganised", "chain", f.chainID, "treasury", f.address, "was", t.Cursor.Number, "ancestor", ancestor.Number)
+	f.o.Log.Info("treasury: reorganized", "chain", f.chainID, "treasury", f.address, "was", t.Cursor.Number, "ancestor", ancestor.Number)
 	return fmt.Errorf("rewound from block %d to %d: %w", t.Cursor.Number, ancestor.Number, repute.ErrReorged)
 }
 

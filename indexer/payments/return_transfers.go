@@ -13,8 +13,8 @@ import (
 	"repute/indexer/node/jsonrpc"
 )
 
-// around finds what the agent's side sent to the rater's within the window, and tells how
-// long it takes until the window is over; 0 when it is.
+// around returns what the side of the agent sent to the side of the rater within the window, and the time
+// until the window ends, 0 when it has ended.
 func (l *Loop) around(ctx context.Context, k repute.PaymentCase, paid repute.Block, final uint64) ([]repute.TokenTransfer, time.Duration, error) {
 	before := paid.Number - min(paid.Number, blocksToMeasure)
 	seen, err := l.pool.Blocks(ctx, []uint64{before, final})
@@ -40,10 +40,10 @@ func (l *Loop) around(ctx context.Context, k repute.PaymentCase, paid repute.Blo
 	return out, max(0, rest), nil
 }
 
-// blocksToMeasure is over how many blocks at least a chain's pace is measured.
+// blocksToMeasure is the least number of blocks over which the mean block time is measured.
 const blocksToMeasure = 1000
 
-// blocksIn is about how many blocks a chain has in a time.
+// blocksIn estimates how many blocks a chain has in a duration.
 func blocksIn(d time.Duration, from, to repute.Block) uint64 {
 	took := to.Time.Sub(from.Time)
 	if took <= 0 || to.Number <= from.Number {
@@ -52,7 +52,8 @@ func blocksIn(d time.Duration, from, to repute.Block) uint64 {
 	return uint64(float64(d)/float64(took)*float64(to.Number-from.Number)) + 1
 }
 
-// moved lists the transfers of listed coins from some to others, range by range.
+// moved returns the transfers of listed coins from some addresses to others, asking for one range of
+// blocks after the other.
 func (l *Loop) moved(ctx context.Context, r repute.BlockRange, from, to []common.Address) (out []types.Log, err error) {
 	var coins []common.Address
 	for _, s := range l.opts.Coins {
