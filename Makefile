@@ -23,7 +23,7 @@ help:
 	@echo "make soak      ten minutes of random faults and reorganisations (SOAK=10m), and sixty histories of scores"
 	@echo "make check     lint and the tests of packages without an Ethereum node"
 	@echo "make examples  compiles the example agent in TypeScript"
-	@echo "make lint      gofmt, vet, staticcheck, unparam, links and line lengths of the documentation"
+	@echo "make lint      golangci-lint (.golangci.yml), links and line lengths of the documentation"
 	@echo "make generate  contracts, bindings and golden files; must leave no diff"
 	@echo "make fuzz      every fuzz target for 10 s"
 
@@ -77,10 +77,7 @@ soak:
 	REPUTE_TEST_HISTORIES=60 $(GO) test -count=1 -timeout 1h -v -run TestEnginesConverge ./trust/engine
 
 lint:
-	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-clean:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
-	$(GO) tool unparam ./...
+	$(GO) tool -modfile=scripts/golangci.mod golangci-lint run ./...
 	@$(MAKE) --no-print-directory links
 
 # Relative links, anchors and line lengths of the documentation.

@@ -161,13 +161,13 @@ type ValidationResponse struct {
 	Tag          string
 }
 
-// Upgraded: a proxy changed its implementation.
+// Upgraded says that a proxy changed its implementation.
 type Upgraded struct{ Implementation common.Address }
 
-// Initialized: a proxy ran an initializer of that version.
+// Initialized says that a proxy ran an initializer of that version.
 type Initialized struct{ Version uint64 }
 
-// OwnershipTransferred: a registry's administrator changed.
+// OwnershipTransferred says that a registry's administrator changed.
 type OwnershipTransferred struct{ Previous, New common.Address }
 
 // EIP712DomainChanged is ERC-5267's hint.

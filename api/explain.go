@@ -68,7 +68,7 @@ type (
 	}
 )
 
-func (b ExplainAnswer) steady() any { b.AsOf = b.AsOf.steady(); return b }
+func (w ExplainAnswer) steady() any { w.AsOf = w.AsOf.steady(); return w }
 
 // ExplainQuery are the parameters of an explanation.
 type ExplainQuery struct {

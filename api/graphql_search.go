@@ -133,7 +133,7 @@ func (in *agentFilter) query() (q AgentsFilter, chains []uint64) {
 			chains = append(chains, uint64(max(id, 0)))
 		}
 	}
-	q.Owner, q.Wallet = string(orEmpty(in.Owner)), string(orEmpty(in.Wallet))
+	q.Owner, q.Wallet = orEmpty(in.Owner), orEmpty(in.Wallet)
 	q.Service, q.Skill, q.Domain = orEmpty(in.Service), orEmpty(in.Skill), orEmpty(in.Domain)
 	q.Trust, q.Tag, q.Status = orEmpty(in.SupportedTrust), orEmpty(in.Tag), orEmpty(in.Status)
 	q.X402, q.Active, q.MinFeedback = Flag(textOf(in.X402)), Flag(textOf(in.Active)), Number(textOf(in.MinFeedback))

@@ -14,7 +14,7 @@ import (
 	"repute"
 )
 
-// ErrReverted: a transaction was mined and reverted.
+// ErrReverted is returned when a transaction was mined and reverted.
 var ErrReverted = errors.New("transaction reverted")
 
 // Batch collects transactions for one block, in order. It belongs to one

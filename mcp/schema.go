@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -157,7 +158,8 @@ func (s *shape) check(v any) error {
 	huma.Validate(s.registry, s.root, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, v, &found)
 	var wrong []*huma.ErrorDetail
 	for _, err := range found.Errors {
-		if d, ok := err.(*huma.ErrorDetail); ok {
+		var d *huma.ErrorDetail
+		if errors.As(err, &d) {
 			wrong = append(wrong, d)
 		}
 	}

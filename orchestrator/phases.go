@@ -232,7 +232,7 @@ func (w *work) simulateAll(ctx context.Context, calls []Tx, r *dryRunResult) (ou
 		}
 		s, reason, err := w.simulated(ctx, calls[i])
 		if errors.Is(err, repute.ErrUnavailable) { // says nothing of the task
-			return nil, fmt.Errorf("%w: %v", errEndpoints, err)
+			return nil, fmt.Errorf("%w: %v", errEndpoints, err) //nolint:errorlint // the kind of err must not decide
 		}
 		if err != nil {
 			return nil, err

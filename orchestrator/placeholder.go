@@ -171,7 +171,8 @@ func (d *declared) decode(e *Engine) (err error) {
 // its own sample.
 func (d *declared) checkBounds(p *Placeholder) error {
 	at := fmt.Sprintf("placeholders[%.40q]", p.Path)
-	sample, typeName := "", "uint256"
+	var sample string
+	typeName := "uint256"
 	switch p.Path {
 	case placeValue:
 		sample = orZero(d.Value)

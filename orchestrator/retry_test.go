@@ -40,7 +40,7 @@ func (l *ledger) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.
 	if !first {
 		state = walletdb.IntentConfirmed
 	}
-	in, err := walletdb.AddIntent(ctx, l.db, walletdb.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent, ChainID: 7, To: i.Target, Value: new(big.Int)}, func(_ context.Context, next walletdb.Nonces) (walletdb.IntentAttempt, error) {
+	_, err := walletdb.AddIntent(ctx, l.db, walletdb.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent, ChainID: 7, To: i.Target, Value: new(big.Int)}, func(_ context.Context, next walletdb.Nonces) (walletdb.IntentAttempt, error) {
 		return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next, FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
 	})
 	if err != nil {
@@ -49,7 +49,8 @@ func (l *ledger) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.
 	if err := walletdb.MarkIntent(ctx, l.db, i.ID, state, walletdb.Mining{Fee: new(big.Int)}, ""); err != nil {
 		return orchestrator.Sent{}, err
 	}
-	if in, err = walletdb.ReadIntent(ctx, l.db, i.ID); err != nil {
+	in, err := walletdb.ReadIntent(ctx, l.db, i.ID)
+	if err != nil {
 		return orchestrator.Sent{}, err
 	}
 	switch in.State {

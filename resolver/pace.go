@@ -2,6 +2,7 @@ package resolver
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync/atomic"
 	"time"
@@ -46,7 +47,7 @@ func (p *pacedBody) look() {
 func (p *pacedBody) Read(b []byte) (int, error) {
 	n, err := p.ReadCloser.Read(b)
 	p.got.Add(int64(n))
-	if err != nil && err != io.EOF && p.slow.Load() {
+	if err != nil && !errors.Is(err, io.EOF) && p.slow.Load() {
 		err = passing(ReasonTooSlow, "fewer than %d bytes in %s", minProgress, p.window)
 	}
 	return n, err

@@ -14,7 +14,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -277,7 +276,7 @@ func migrate(ctx context.Context, url string, run migration) error {
 
 // withMigrators calls run with the migrators of a database.
 func withMigrators(pool *pgxpool.Pool, run migration) error {
-	var std *sql.DB = stdlib.OpenDBFromPool(pool)
+	std := stdlib.OpenDBFromPool(pool)
 	defer std.Close()
 	quiet := slog.New(slog.DiscardHandler)
 	ours, err := goose.NewProvider(goose.DialectPostgres, std, migrations.FS, goose.WithSlog(quiet))

@@ -212,7 +212,7 @@ func (s *Scorer) contribution(v *opinion, points Points) Contribution {
 // AllRaters are the addresses behind a contribution, also those that Raters leaves out.
 func (c *Contribution) AllRaters() []common.Address { return c.all }
 
-// listedOf are those of raters who speak as one that are listed.
+// ListedRaters returns the raters of one identity that an explanation lists, ten at most.
 func ListedRaters(raters []common.Address) []common.Address {
 	return slices.Clip(raters[:min(len(raters), 10)])
 }

@@ -20,7 +20,7 @@ const One Fixed = 1 << 32
 // Int makes a whole number, |n| < 2^31.
 func Int(n int) Fixed { return Fixed(n) << 32 }
 
-// ratio is a/b, b > 0.
+// Ratio is a/b, b > 0.
 func Ratio(a, b int64) Fixed { return Fixed(a).scaled(int64(One), b) }
 
 // mul is a*b toward zero, held at the largest number where it does not fit.
@@ -208,7 +208,7 @@ func (a Fixed) Decimal(digits int) string {
 	return fmt.Sprintf("%s%d.%0*d", sign, m/uint64(scale), digits, m%uint64(scale))
 }
 
-// round is a*scale to the nearest whole number, halves away from zero.
+// Round is a*scale to the nearest whole number, halves away from zero.
 func (a Fixed) Round(scale int64) int64 {
 	hi, lo := bits.Mul64(magnitude(int64(a)), uint64(scale))
 	lo, carry := bits.Add64(lo, 1<<31, 0)

@@ -57,7 +57,7 @@ func lacksIdentity(checks []string, i *Identity, lack func(what string, have, ne
 	}
 }
 
-// checksIdentity reports whether a gate asks who an agent is.
+// ChecksIdentity reports whether a gate asks who an agent is.
 func (p *Params) ChecksIdentity() bool {
 	return slices.ContainsFunc(p.Gates, func(g Gate) bool { return len(g.Checks) > 0 })
 }

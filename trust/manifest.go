@@ -90,7 +90,7 @@ func (p *ManifestPaid) is(e *Evidence) bool {
 	return now != nil && *now == *p
 }
 
-// again is the manifest of evidence in the form that m has.
+// Rebuild returns the manifest of evidence in the form that m has.
 func (m Manifest) Rebuild(e *Evidence) Manifest {
 	n := ManifestOf(e)
 	if m.Paid == nil {

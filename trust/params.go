@@ -61,7 +61,7 @@ type EvidenceParams struct {
 	FullPayment  int   `json:"fullPayment"`  // US dollars that reach MaxPayment
 }
 
-// NegativeParams: vouched evidence against an agent is multiplied by the factor for the
+// NegativeParams weigh bad ratings: vouched evidence against an agent is multiplied by the factor for the
 // number of independent paths it comes by: Factors[0] for one path, the last for as many
 // as there are factors or more. One opinion alone should not cost an agent much; several
 // that are independent should cost it more than as much praise brings.
@@ -72,7 +72,7 @@ type NegativeParams struct {
 // of is the factor for so many paths.
 func (n NegativeParams) of(paths int) Fixed { return n.Factors[min(max(paths, 1), len(n.Factors))-1] }
 
-// PriorParams: an agent that is itself vouched for starts above zero, the more paths
+// PriorParams are for agents that others vouch for: an agent that is itself vouched for starts above zero, the more paths
 // its good evidence comes by.
 type PriorParams struct {
 	Most    Fixed `json:"most"`
@@ -86,12 +86,12 @@ type PathParams struct {
 	MinWeight Fixed `json:"minWeight"` // raters below it need no path and have none
 }
 
-// RatedParams: below this confidence an agent is unrated.
+// RatedParams say below which confidence an agent is unrated.
 type RatedParams struct {
 	Confidence Fixed `json:"confidence"`
 }
 
-// GuardParams: a new agent of somebody who answers for an agent that is surely below Below
+// GuardParams are of the whitewash guard: a new agent of somebody who answers for an agent that is surely below Below
 // points has neither a better score nor a better tier than that one for Days. A former
 // owner answers for ratings up to TailDays later.
 type GuardParams struct {

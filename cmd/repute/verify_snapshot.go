@@ -139,7 +139,7 @@ func openKeys(ctx context.Context, p *cli.Program, from string) (io.ReadCloser, 
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 		return errors.New("the list of keys is somewhere else: give that URL")
 	}}
-	response, err := client.Do(request)
+	response, err := client.Do(request) //nolint:bodyclose // the caller closes it
 	if err != nil {
 		cancel()
 		var failed *url.Error

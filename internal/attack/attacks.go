@@ -57,13 +57,13 @@ func (b *Bench) outcome(attack string, size, target int, more ...Rating) Outcome
 	return o
 }
 
-// FreshSybils: T1. A new agent praised by new identities who praise each other.
+// FreshSybils is T1: a new agent praised by new identities who praise each other.
 func (b *Bench) FreshSybils(n int) Outcome {
 	target := b.World.Next()
 	return b.outcome("T1 sybils praise a new agent", n, target, b.sybils(n, target)...)
 }
 
-// Camouflage: T2. The same, and each sybil also praises five popular parties and is
+// Camouflage is T2: the same, and each sybil also praises five popular parties and is
 // praised by five sybils.
 func (b *Bench) Camouflage(n int) Outcome {
 	target := b.World.Next()
@@ -79,12 +79,12 @@ func (b *Bench) Camouflage(n int) Outcome {
 	return b.outcome("T2 the same with camouflage", n, target, more...)
 }
 
-// CompromisedRoots: T3. Some roots praise the agent and a hundred sybils, who praise it too.
+// CompromisedRoots is T3: some roots praise the agent and a hundred sybils, who praise it too.
 func (b *Bench) CompromisedRoots(n int) Outcome {
 	return b.compromised("T3 compromised roots and 100 sybils", b.World.Roots[:n])
 }
 
-// CompromisedRaters: T3. The same with raters of full weight who are no roots.
+// CompromisedRaters is T3: the same with raters of full weight who are no roots.
 func (b *Bench) CompromisedRaters(n int) Outcome {
 	return b.compromised("T3 compromised raters and 100 sybils", b.fullRaters(n))
 }
@@ -102,7 +102,7 @@ func (b *Bench) compromised(attack string, who []int) Outcome {
 	return b.outcome(attack, len(who), target, more...)
 }
 
-// LowEdges: T4. Twenty honest raters are led to give one sybil a weak positive rating;
+// LowEdges is T4: twenty honest raters are led to give one sybil a weak positive rating;
 // it praises a hundred others.
 func (b *Bench) LowEdges() Outcome {
 	const edges, sybils = 20, 100
@@ -117,7 +117,7 @@ func (b *Bench) LowEdges() Outcome {
 	return b.outcome("T4 twenty weak edges to one of 100 sybils", edges, target, more...)
 }
 
-// Bribed: T5. Raters of full weight praise a new agent.
+// Bribed is T5: raters of full weight praise a new agent.
 func (b *Bench) Bribed(n int) Outcome {
 	target := b.World.Next()
 	var more []Rating
@@ -127,7 +127,7 @@ func (b *Bench) Bribed(n int) Outcome {
 	return b.outcome("T5 bribed raters of full weight", n, target, more...)
 }
 
-// WeakInChannels: T5. Raters with a fifth of full weight praise a new agent, in one channel
+// WeakInChannels is T5: raters with a fifth of full weight praise a new agent, in one channel
 // or in all of them and for a hundred dollars each.
 func (b *Bench) WeakInChannels(n int, all bool) Outcome {
 	target := b.World.Next()
@@ -176,7 +176,7 @@ type Drop struct {
 	Baselines map[string]float64 `json:"baselines,omitempty"` // worst drop
 }
 
-// SlanderBySybils: T6. New identities say the worst of victims with evidence of five units.
+// SlanderBySybils is T6: new identities say the worst of victims with evidence of five units.
 func (b *Bench) SlanderBySybils(n int) Drop {
 	engine := NewEngine(b.World, b.Params)
 	victims := b.victims(engine, func(r trust.Result) bool { return r.Evidence >= trust.Int(5) })
@@ -190,7 +190,7 @@ func (b *Bench) SlanderBySybils(n int) Drop {
 	return b.slander("T6 slander by sybils", n, engine, victims, slander)
 }
 
-// SlanderByRaters: T7. Raters of full weight say the worst of victims with ten ratings.
+// SlanderByRaters is T7: raters of full weight say the worst of victims with ten ratings.
 func (b *Bench) SlanderByRaters(n int) Drop {
 	engine := NewEngine(b.World, b.Params)
 	victims := b.victims(engine, func(r trust.Result) bool { return r.Rows >= 10 && r.Status == trust.Rated })

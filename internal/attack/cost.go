@@ -140,7 +140,7 @@ func MeasureCost(ctx context.Context, edges int, p *trust.Params) (Cost, error) 
 	ledger, some := all.ledger(g, p)
 	c := Cost{Edges: edges, Agents: all.parties, Build: time.Since(start).Seconds()}
 	roots := all.roots()
-	all = nil
+	all = nil //nolint:wastedassign // so that its memory is freed before it is measured
 	debug.FreeOSMemory()
 	var peak float64
 	stop := watchMemory(&peak)

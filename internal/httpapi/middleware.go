@@ -93,7 +93,7 @@ func Catch(next echo.HandlerFunc) echo.HandlerFunc {
 			if r == nil {
 				return
 			}
-			if r == http.ErrAbortHandler {
+			if r == http.ErrAbortHandler { //nolint:errorlint // a recovered value is compared, as net/http does
 				panic(r) // the server's own signal to cut the connection
 			}
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())

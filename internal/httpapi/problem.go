@@ -71,10 +71,10 @@ func (b *ErrorBody) ContentType(string) string { return ProblemType }
 // ProblemType is the media type of problems.
 const ProblemType = "application/problem+json"
 
-// ErrUnauthorized: the route wants to know who asks, and the caller did not show it.
+// ErrUnauthorized is returned when a route needs a token and the caller gave none that is known.
 var ErrUnauthorized = errors.New("a bearer token is needed: Authorization: Bearer …")
 
-// ErrForbidden: it is known who asks, and that is not for them.
+// ErrForbidden is returned when the token of the caller has not the role that a route needs.
 var ErrForbidden = errors.New("not for this caller")
 
 // kind is one row of the table from error kinds to the wire.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -110,7 +111,7 @@ func (q *filter) copy(w io.Writer, lines io.Reader) (n int64, err error) {
 	in, out := bufio.NewReaderSize(lines, 1<<16), bufio.NewWriterSize(w, 1<<16)
 	for {
 		line, err := in.ReadBytes('\n')
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return n, out.Flush()
 		}
 		if err != nil {

@@ -340,7 +340,8 @@ func (h *History) Logs(number uint64) ([]*types.Log, error) {
 		return nil, fmt.Errorf("logs of block %d: %w", number, err)
 	}
 	logs := []*types.Log{}
-	for line := []byte(nil); len(raw) > 0; {
+	var line []byte
+	for len(raw) > 0 {
 		line, raw = cutLine(raw)
 		l, err := parseLine(line)
 		if err != nil {
@@ -363,7 +364,8 @@ func (h *History) transactionHashes(number uint64) ([]common.Hash, error) {
 		return nil, fmt.Errorf("transactions of block %d: %w", number, err)
 	}
 	hashes := []common.Hash{}
-	for line := []byte(nil); len(raw) > 0; {
+	var line []byte
+	for len(raw) > 0 {
 		line, raw = cutLine(raw)
 		hash, err := lineTransaction(line)
 		if err != nil {

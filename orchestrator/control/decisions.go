@@ -154,7 +154,7 @@ func (c *Control) VerifyGate(ctx context.Context, id string, after int64, most i
 	if len(t.Decisions) == 0 && t.Head.Count == 0 && len(out.Faults) == 0 {
 		return out, &repute.MissingError{What: "trust decision of run " + id, Why: "is not there", Hint: "the run did not get to phase trust"}
 	}
-	fault := ""
+	var fault string
 	if out.Signed, out.Note, fault = c.signed(&t, time.Now()); fault != "" {
 		out.Faults = append(out.Faults, orchestrator.DecisionFault{Run: t.Head.Root, Why: fault})
 	}

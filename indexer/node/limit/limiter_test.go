@@ -22,9 +22,9 @@ func gateOf() *Limiter {
 }
 
 // ask sends one request through the limiter that ends as given.
-func (g *Limiter) ask(t *testing.T, o Outcome) error {
+func (l *Limiter) ask(t *testing.T, o Outcome) error {
 	t.Helper()
-	probe, err := g.Enter(t.Context())
+	probe, err := l.Enter(t.Context())
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (g *Limiter) ask(t *testing.T, o Outcome) error {
 	if o.Err != nil {
 		o.Text = o.Err.Error()
 	}
-	g.Leave(o)
+	l.Leave(o)
 	return nil
 }
 

@@ -38,7 +38,7 @@ func want[T any](c *comparison, name string, to common.Address, q contracts.Ques
 	c.then = append(c.then, func(r node.CallResult) {
 		var v T
 		switch {
-		case r.Err == node.ErrReverted:
+		case errors.Is(r.Err, node.ErrReverted):
 			f(v, true)
 			return
 		case r.Err == nil && len(r.Data) > 0:

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -115,7 +116,7 @@ func (c *comparison) summary(a *verifydb.AgentThen, clients []verifydb.ClientThe
 	})
 	then := c.then[len(c.then)-1]
 	c.then[len(c.then)-1] = func(r node.CallResult) {
-		if r.Err != nil && r.Err != node.ErrReverted {
+		if r.Err != nil && !errors.Is(r.Err, node.ErrReverted) {
 			look()
 			return
 		}

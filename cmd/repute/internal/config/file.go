@@ -34,7 +34,7 @@ func readFile(path string, c *Config) error {
 	}
 	dec := yaml.NewDecoder(strings.NewReader(string(text)))
 	dec.KnownFields(true)
-	if err := dec.Decode(c); err != nil && err != io.EOF {
+	if err := dec.Decode(c); err != nil && !errors.Is(err, io.EOF) {
 		return repute.Invalid("config", fmt.Sprintf("%s: %s", path, mistakes(err, string(text))), "docs/how-to/operations.md lists the keys and their values")
 	}
 	return nil
