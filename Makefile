@@ -20,7 +20,7 @@ help:
 	@echo "make test-arm64  the digest of all scores on an emulated arm64"
 	@echo "make bench     every benchmark; writes docs/bench/*.json, takes up to 25 minutes"
 	@echo "make race      tests under the race detector, without the packages that embed a node"
-	@echo "make soak      ten minutes of random faults and reorganisations (SOAK=10m), and sixty histories of scores"
+	@echo "make soak      ten minutes of random faults and reorganizations (SOAK=10m), and sixty histories of scores"
 	@echo "make check     lint and the tests of packages without an Ethereum node"
 	@echo "make examples  compiles the example agent in TypeScript"
 	@echo "make lint      golangci-lint (.golangci.yml), links and line lengths of the documentation"

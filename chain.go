@@ -104,7 +104,7 @@ type ChainStatus struct {
 	Feedback   int64
 	Reorgs     int64      // rewinds since the chain was added
 	LastError  string     // of the indexing loop, "" when it runs well; see Failing
-	Halted     bool       // stopped by a reorganisation below finality
+	Halted     bool       // stopped by a reorganization below finality
 	Stalled    bool       // the head moves and nothing is stored
 	Upgrades   int64      // times that a followed proxy got another implementation
 	UpgradedAt uint64     // block of the last such upgrade, 0 when none

@@ -43,10 +43,10 @@ func (e *BusyError) Unwrap() error { return ErrUnavailable }
 // Outcomes of an indexing step. They steer the loop and are not failures.
 var (
 	// ErrReorged: the node's chain no longer contains the indexed block.
-	ErrReorged = errors.New("chain reorganised")
-	// ErrFinalized: a reorganisation reaches below a finalized block. The chain
+	ErrReorged = errors.New("chain reorganized")
+	// ErrFinalized: a reorganization reaches below a finalized block. The chain
 	// stops until an operator has looked.
-	ErrFinalized = errors.New("reorganisation below finality")
+	ErrFinalized = errors.New("reorganization below finality")
 	// ErrFenced: another process holds the lease; nothing was committed.
 	ErrFenced = errors.New("lease lost")
 	// ErrHeld: the lease is held by somebody else and has not expired.

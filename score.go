@@ -45,7 +45,7 @@ type Score struct {
 	// score it is the newest block with an event up to the end of the epoch.
 	Block Block
 	// Final: of a closed epoch, kept and replayable. Otherwise of the newest block, and
-	// gone with it if the chain is reorganised.
+	// gone with it if the chain is reorganized.
 	Final bool
 	// Run numbers the walk over the chain's graph whose weights count, from 1, and Epoch
 	// is its epoch. An epoch has several runs where roots or parameters changed in it. Run is

@@ -48,7 +48,7 @@ func parsePair(chain, token string) (ref repute.AgentRef, err error) {
 	return ref, nil
 }
 
-// isWord tells the name of a part of an agent, misspelt perhaps, from a token id.
+// isWord tells the name of a part of an agent, misspelled perhaps, from a token id.
 func isWord(s string) bool {
 	return len(s) > 2 && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz-_") == ""
 }

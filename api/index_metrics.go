@@ -100,7 +100,7 @@ func (c *indexCollector) troubles() {
 	c.flag("unproven", "1 when final blocks were compared and nothing proves what they hold.",
 		func(s repute.ChainStatus) bool { return s.Completeness.Status == repute.Unproven })
 	c.block("proven_block", "Block up to which every block from the start on is proven; 0 for none.", func(s repute.ChainStatus) uint64 { return s.Completeness.VerifiedTo })
-	c.flag("halted", "1 when stopped by a reorganisation below finality.", func(s repute.ChainStatus) bool { return s.Halted })
+	c.flag("halted", "1 when stopped by a reorganization below finality.", func(s repute.ChainStatus) bool { return s.Halted })
 	c.flag("stalled", "1 when the head moves and nothing is stored.", func(s repute.ChainStatus) bool { return s.Stalled })
 	c.flag("failing", "1 when the indexing loop complains (lastError).", repute.ChainStatus.Failing)
 	c.count("waiting_events", "Stored events that wait for a missing one.", func(s repute.ChainStatus) int64 { return s.Completeness.Pending })

@@ -78,7 +78,7 @@ func TestTrustedProxy(t *testing.T) {
 		}
 	}
 	if n := passes(t, s, 1, "X-Forwarded-For", "2001:db8:1::2"); n != 0 {
-		t.Error("a neighbour address starts afresh")
+		t.Error("a neighbor address starts afresh")
 	}
 }
 

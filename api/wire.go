@@ -347,7 +347,7 @@ type Chain struct {
 	Reorgs          Long           `json:"reorgs"`
 	Upgrades        Long           `json:"upgrades" doc:"times that a registry got another implementation"`
 	UpgradedAtBlock *Long          `json:"upgradedAtBlock" doc:"the last such upgrade, null when there was none"`
-	Halted          bool           `json:"halted" doc:"stopped by a reorganisation below finality"`
+	Halted          bool           `json:"halted" doc:"stopped by a reorganization below finality"`
 	Stalled         bool           `json:"stalled" doc:"the head moves and nothing is stored"`
 	LastError       *string        `json:"lastError"`
 	// Endpoints and Kinds are for operators.

@@ -109,7 +109,7 @@ func TestABIsContainTheDeployedOnes(t *testing.T) {
 	}
 }
 
-// deployedABI reads a bare ABI or one inside an artefact.
+// deployedABI reads a bare ABI or one inside an artifact.
 func deployedABI(t *testing.T, file string) *abi.ABI {
 	t.Helper()
 	raw := dataFile(t, "erc8004/official-abis/"+file)

@@ -190,9 +190,9 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// The bindings carry the artefacts' code: one was not regenerated without the
+// The bindings carry the artifacts' code: one was not regenerated without the
 // other.
-func TestBindingsCarryTheArtefacts(t *testing.T) {
+func TestBindingsCarryTheArtifacts(t *testing.T) {
 	for _, meta := range []*bind.MetaData{&bindings.IdentityRegistryMetaData, &bindings.ReputationRegistryMetaData,
 		&bindings.ValidationRegistryMetaData, &bindings.MinimalUUPSMetaData, &bindings.ERC1967ProxyMetaData} {
 		raw, err := os.ReadFile(filepath.Join("artifacts", meta.ID+".json"))
@@ -204,7 +204,7 @@ func TestBindingsCarryTheArtefacts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if artifact.Bytecode != meta.Bin || len(artifact.DeployedBytecode) < 2*130 {
-			t.Errorf("%s differs from its artefact", meta.ID)
+			t.Errorf("%s differs from its artifact", meta.ID)
 		}
 	}
 }

@@ -142,7 +142,7 @@ func (d *Devnet) insert(ctx context.Context, block *types.Block) (repute.Block, 
 	return blockOf(d.tip), nil
 }
 
-// publish makes block the head, which reorganises the chain unless it follows
+// publish makes block the head, which reorganizes the chain unless it follows
 // the present head.
 func (d *Devnet) publish(block *types.Block) error {
 	if _, err := d.eth.BlockChain().SetCanonical(block); err != nil {
@@ -255,7 +255,7 @@ func (d *Devnet) Reorg(ctx context.Context, depth, n int) error {
 }
 
 // DropPool forgets transactions that wait for a block, those that a
-// reorganisation returned included.
+// reorganization returned included.
 func (d *Devnet) DropPool() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -155,7 +155,7 @@ func (m Mined) Registered() (agents []uint64) {
 	return agents
 }
 
-// mint recognises an ERC-721 Transfer from nobody.
+// mint recognizes an ERC-721 Transfer from nobody.
 func mint(l *types.Log) bool {
 	return len(l.Topics) == 4 && l.Topics[0] == transferTopic && l.Topics[1] == (common.Hash{})
 }

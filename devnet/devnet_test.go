@@ -280,10 +280,10 @@ func TestForkBelowFinality(t *testing.T) {
 		if unsafe {
 			h := ok(dn.Client().HeaderByNumber(t.Context(), new(big.Int).SetUint64(before.Number)))(t)
 			if err != nil || h.Hash() == before.Hash {
-				t.Errorf("unsafe reorganisation: %v, finalized block stayed", err)
+				t.Errorf("unsafe reorganization: %v, finalized block stayed", err)
 			}
 		} else if !errors.Is(err, repute.ErrFinalized) {
-			t.Errorf("reorganisation below finality: %v", err)
+			t.Errorf("reorganization below finality: %v", err)
 		}
 	}
 }

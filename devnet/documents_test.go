@@ -91,7 +91,7 @@ func TestGatewayServesVerifiableBlocks(t *testing.T) {
 		t.Errorf("raw leaf: %d %q %q", code, kind, block)
 	}
 	if code, _, _ := get(t, docs, docs.URL()+"/ipfs/"+c.String()); code == 200 {
-		t.Error("the gateway deserialises: a reader could skip verification")
+		t.Error("the gateway deserializes: a reader could skip verification")
 	}
 	large := bytes.Repeat([]byte("0123456789abcdef"), 256)
 	c = pin(t, docs, large, devnet.PinOptions{ChunkSize: 1024})

@@ -31,7 +31,7 @@ type PopulationOptions struct {
 }
 
 // Population is who lives on a populated chain and what they meant to do. What
-// the chain holds is said by View: reorganisations may undo intentions. Its
+// the chain holds is said by View: reorganizations may undo intentions. Its
 // methods belong to one goroutine.
 type Population struct {
 	Agents      []PopulatedAgent

@@ -206,7 +206,7 @@ func TestPopulationSpreadsOverTime(t *testing.T) {
 	}
 }
 
-func TestTickSurvivesReorganisations(t *testing.T) {
+func TestTickSurvivesReorganizations(t *testing.T) {
 	t.Parallel()
 	dn, docs := start(t, devnet.Options{}), documents(t)
 	p := populate(t, dn, docs, devnet.PopulationOptions{Seed: 7})

@@ -8,7 +8,7 @@ import (
 
 // Tick makes one block of a little random activity: one to three of a rating, a
 // response, a revocation, a validation request or answer, a URI update, a
-// transfer, a registration. A reorganisation may have undone what an action
+// transfer, a registration. A reorganization may have undone what an action
 // builds on; such an action reverts and stays without effect, as on a public
 // chain.
 func (p *Population) Tick(ctx context.Context) error {
@@ -81,7 +81,7 @@ func (p *Population) actAsOwner(ctx context.Context, b *Batch, n int) error {
 	a := &p.Agents[p.rng.IntN(len(p.Agents))]
 	owner, err := p.dn.View().OwnerOf(ctx, a.ID)
 	if err != nil {
-		return nil // registered in this very block, or undone by a reorganisation
+		return nil // registered in this very block, or undone by a reorganization
 	}
 	if a.Owner, err = p.dn.account(owner); err != nil {
 		return nil // somebody else's by now

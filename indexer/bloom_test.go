@@ -57,7 +57,7 @@ func TestBloomFindsLostLogs(t *testing.T) {
 			c.MineEmpty(1)
 			catchUp(t, f)
 			wantCursor(t, db, c.Head())
-			if n := labelled(t, reg, "repute_bloom_suspects_total", tt.found); n != 1 {
+			if n := labeled(t, reg, "repute_bloom_suspects_total", tt.found); n != 1 {
 				t.Errorf("%v blocks %s, want 1", n, tt.found)
 			}
 			undo()
@@ -136,8 +136,8 @@ func TestStrictBloomSettlesBeforeTheCommit(t *testing.T) {
 	}
 }
 
-// labelled reads a counter's value with a label value.
-func labelled(t *testing.T, reg *prometheus.Registry, name, label string) (sum float64) {
+// labeled reads a counter's value with a label value.
+func labeled(t *testing.T, reg *prometheus.Registry, name, label string) (sum float64) {
 	t.Helper()
 	families, err := reg.Gather()
 	if err != nil {

@@ -35,7 +35,7 @@ func followDevnet(t *testing.T, db *store.DB, d *devnet.Devnet, wake <-chan stru
 	return NewFollower(db, d.Chain(), node, Options{Poll: time.Hour, Wake: wake, StartRange: 7, AnyValidation: true})
 }
 
-// A real go-ethereum node that reorganises: the index follows, and equals one made
+// A real go-ethereum node that reorganizes: the index follows, and equals one made
 // from the final chain.
 func TestDevnetForks(t *testing.T) {
 	t.Parallel()
@@ -103,6 +103,6 @@ func TestDevnetForks(t *testing.T) {
 	}
 	list, err := query.Chains(t.Context(), db)
 	if err != nil || list[0].Reorgs != 3 {
-		t.Errorf("%+v reorganisations, %v, want 3", list, err)
+		t.Errorf("%+v reorganizations, %v, want 3", list, err)
 	}
 }

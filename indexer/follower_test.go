@@ -65,7 +65,7 @@ func newNode(t *testing.T, c *rpctest.Chain, o node.Options) *node.Node {
 	return n
 }
 
-// catchUp steps until there is nothing new and counts the reorganisations.
+// catchUp steps until there is nothing new and counts the reorganizations.
 func catchUp(t *testing.T, f *Follower) (reorgs int) {
 	t.Helper()
 	for range 10_000 {
@@ -241,7 +241,7 @@ func TestReorgs(t *testing.T) {
 			catchUp(t, f)
 			w.fork(100-uint64(tt.depth), tt.grow)
 			if n := catchUp(t, f); n != 1 {
-				t.Errorf("%d reorganisations, want 1", n)
+				t.Errorf("%d reorganizations, want 1", n)
 			}
 			wantCursor(t, db, c.Head())
 			wantFresh(t, db, c)
@@ -260,7 +260,7 @@ func TestReorgWhileDown(t *testing.T) {
 	w.fork(55, 400) // and finality has passed the fork since
 	c.Finalize(450, 440)
 	if n := catchUp(t, follow(t, db, c, Options{})); n != 1 {
-		t.Errorf("%d reorganisations, want 1", n)
+		t.Errorf("%d reorganizations, want 1", n)
 	}
 	wantCursor(t, db, c.Head())
 	wantFresh(t, db, c)

@@ -37,7 +37,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		indexed:   gauge("repute_chain_indexed_block", "Newest block stored."),
 		finalized: gauge("repute_chain_finalized_block", "Newest block that is stored and finalized."),
 		events:    counter("repute_events_total", "Registry events stored.", "chain", "kind"),
-		reorgs:    counter("repute_reorgs_total", "Reorganisations handled.", "chain"),
+		reorgs:    counter("repute_reorgs_total", "Reorganizations handled.", "chain"),
 		undecoded: counter("repute_undecoded_logs_total", "Logs of a registry that cannot be read, by reason; they are stored.", "chain", "reason"),
 		passed: counter("repute_foreign_logs_total",
 			"Logs that were answered and are no registry's events: passed over.", "chain"),

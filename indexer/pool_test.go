@@ -62,7 +62,7 @@ func twoEndpoints(t *testing.T, n int) (a, b *rpctest.Chain) {
 }
 
 // An endpoint that calls its head final is not believed against another one: an
-// ordinary reorganisation must not stop the chain.
+// ordinary reorganization must not stop the chain.
 func TestPoolFinalityOfTwo(t *testing.T) {
 	t.Parallel()
 	for name, delay := range map[string]time.Duration{"slower": 3 * time.Millisecond, "too slow to be waited for": 200 * time.Millisecond} {

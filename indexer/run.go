@@ -18,7 +18,7 @@ import (
 // holds the chain's lease it stands by; failures of node or database
 // are retried with growing pauses and shown in the chain's status. It returns
 // repute.ErrConflict when the chain is stored with other registries or another
-// chain is behind the endpoint, and repute.ErrFinalized when a reorganisation
+// chain is behind the endpoint, and repute.ErrFinalized when a reorganization
 // reaches below finality: both need an operator.
 func (f *Follower) Run(ctx context.Context) error {
 	retry := node.Backoff{Min: f.opts.RetryMin, Max: f.opts.RetryMax}

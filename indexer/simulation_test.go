@@ -24,7 +24,7 @@ import (
 // lostSeeds are runs that once ended wrong.
 var lostSeeds = []uint64{1154972546485447687, 2677991627846995575, 2344783749985458589}
 
-// TestSimulation runs a follower through random growth, reorganisations, faults
+// TestSimulation runs a follower through random growth, reorganizations, faults
 // and restarts, and compares with a fresh index again and again. The seed is
 // printed; REPUTE_SEED repeats a run.
 func TestSimulation(t *testing.T) {
@@ -73,7 +73,7 @@ func simulate(t *testing.T, seed uint64) {
 		wantCursor(t, s.db, s.Head())
 		wantFresh(t, s.db, s.Chain)
 	}
-	t.Logf("%d blocks, %d reorganisations, %d failed steps", s.Head().Number(), s.reorgs, s.failures)
+	t.Logf("%d blocks, %d reorganizations, %d failed steps", s.Head().Number(), s.reorgs, s.failures)
 }
 
 type simulation struct {

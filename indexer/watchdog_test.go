@@ -181,7 +181,7 @@ func TestFinalityDepth(t *testing.T) {
 	}
 	w.fork(50, 15) // head 65
 	if n := catchUp(t, f); n != 1 {
-		t.Errorf("%d reorganisations, want 1", n)
+		t.Errorf("%d reorganizations, want 1", n)
 	}
 	catchUp(t, f)
 	wantFresh(t, db, c)
@@ -202,7 +202,7 @@ func TestFinalityDepth(t *testing.T) {
 }
 
 // A node that calls each of its heads final, as development nodes do, has no finality: a
-// reorganisation of one block is followed, and the depth is all that is final. That is said once.
+// reorganization of one block is followed, and the depth is all that is final. That is said once.
 func TestFinalHeadIsNoFinality(t *testing.T) {
 	t.Parallel()
 	for configured, want := range map[uint64]uint64{0: 44, 10: 290} {

@@ -48,7 +48,7 @@ const (
 	CodeNoImage      = "IA527"
 	CodeImageNotURL  = "WA528"
 	CodeTrustUnknown = "IA547"
-	CodeMisspelt     = "WA548"
+	CodeMisspelled   = "WA548"
 	CodeTemplate     = "WA549"
 	CodeCredentials  = "WA592"
 	CodeChecksum     = "WA593"

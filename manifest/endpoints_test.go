@@ -94,7 +94,7 @@ func TestTrustModels(t *testing.T) {
 	}
 }
 
-func TestMisspeltMembers(t *testing.T) {
+func TestMisspelledMembers(t *testing.T) {
 	for member, near := range map[string]bool{
 		"servicess": true, "serivces": true, "suportedTrust": true, "supported_trust": true, "X402SUPPORT": true, "registration": true, "descripton": true,
 		"nam": false, "types": false, "tags1": false, "version": false, "external_url": false, "updatedAt": false, "owner": false, "": false,

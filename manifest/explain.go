@@ -80,7 +80,7 @@ func aboutRegistrations() []explanation {
 		{CodeNoImage, "A", "no image", "add \"image\": an https, ipfs or data URL"},
 		{CodeImageNotURL, "A", "image is not a URL of an image", "use an https, ipfs or data:image/… URL, not a path"},
 		{CodeTrustUnknown, "A", "a trust model the standard does not name", "the standard's are reputation, crypto-economic and tee-attestation; readers may not know others"},
-		{CodeMisspelt, "A", "a member nobody knows, whose name looks like a known one", "use the standard's spelling, or another name if it is meant to be something else"},
+		{CodeMisspelled, "A", "a member nobody knows, whose name looks like a known one", "use the standard's spelling, or another name if it is meant to be something else"},
 		{CodeTemplate, "A", "a value of a template or an example that was not replaced", "write the agent's own value, or leave the member out"},
 		{CodeCredentials, "A", "a password or a key in an endpoint's URL", "revoke it: everybody has read it; give keys to clients in private"},
 		{CodeChecksum, "AF", "an address whose capitals are no EIP-55 checksum", "check for a typo; write it in lower case or with the right checksum"},

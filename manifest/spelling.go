@@ -6,15 +6,15 @@ import "strings"
 // so like it is a mistake, even beside the right one.
 const longName = 8
 
-// misspelt reports members nobody knows whose names look like known ones. Short names
+// misspelled reports members nobody knows whose names look like known ones. Short names
 // resemble others by chance, so they count only where the right one is missing.
-func (o *object) misspelt(known []string, others ...string) {
+func (o *object) misspelled(known []string, others ...string) {
 	for _, m := range o.members {
 		if m.used || o.r.full() {
 			continue
 		}
 		if right := nearest(m.name, known, others); right != "" && (len(right) >= longName || !o.has(right)) {
-			o.r.add(CodeMisspelt, o.at(m.name), "looks like %q, which it is not", right)
+			o.r.add(CodeMisspelled, o.at(m.name), "looks like %q, which it is not", right)
 		}
 	}
 }
@@ -48,7 +48,7 @@ func plainName(s string) string {
 }
 
 // isNear tells whether at most this many letters were left out, added, changed or
-// swapped with their neighbour.
+// swapped with their neighbor.
 func isNear(a, b string, most int) bool {
 	if len(a) > len(b)+most || len(b) > len(a)+most {
 		return false

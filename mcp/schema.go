@@ -174,7 +174,7 @@ func (s *shape) check(v any) error {
 // unexpected is what the library says of a field that nobody knows.
 const unexpected = "unexpected property"
 
-// rank puts unknown fields first: a name that is misspelt explains one that is missing.
+// rank puts unknown fields first: a name that is misspelled explains one that is missing.
 func rank(d *huma.ErrorDetail) int {
 	if d.Message == unexpected {
 		return 0

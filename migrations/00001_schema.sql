@@ -43,7 +43,7 @@ comment on column chains.head_block is 'Newest block that an endpoint reported.'
 comment on column chains.safe_block is 'Newest block with the tag safe; 0 when unknown.';
 comment on column chains.finalized_block is
     'Newest block that counts as final: by the tag, or by depth where the tag means nothing.';
-comment on column chains.reorgs is 'Reorganisations followed so far.';
+comment on column chains.reorgs is 'Reorganizations followed so far.';
 comment on column chains.halted is
     'Indexing stopped because a final block was replaced; an operator must look.';
 comment on column chains.last_error is 'Why the last step failed; empty when it succeeded.';
@@ -409,7 +409,7 @@ comment on column changes.xid is 'The transaction that wrote it.';
 comment on column changes.kind is 'What changed.';
 comment on column changes.token_id is 'The agent concerned; null when none.';
 comment on column changes.retracts is
-    'seq of the change that this one takes back after a reorganisation; null for all others.';
+    'seq of the change that this one takes back after a reorganization; null for all others.';
 
 -- Documents.
 

@@ -86,7 +86,7 @@ func checkStrong(id cid.Cid) error {
 	return nil
 }
 
-// gatewayRef recognises {gateway}/ipfs/{cid}/… and {cid}.ipfs.{gateway}/….
+// gatewayRef recognizes {gateway}/ipfs/{cid}/… and {cid}.ipfs.{gateway}/….
 func gatewayRef(u *url.URL) (Ref, bool) {
 	host := strings.ToLower(u.Hostname())
 	label, suffix, _ := strings.Cut(host, ".ipfs.")

@@ -30,7 +30,7 @@ type Ref struct {
 	// CID and Path locate an ipfs document. Path has no leading slash.
 	CID  string
 	Path string
-	// Gateway is the origin of a gateway URL that was recognised as its CID, ""
+	// Gateway is the origin of a gateway URL that was recognized as its CID, ""
 	// otherwise. It is asked when the configured gateways fail.
 	Gateway string
 	// Reason is set for KindEmpty and KindUnsupported.

@@ -121,7 +121,7 @@ func unhex(c byte) (byte, bool) {
 	return 0, false
 }
 
-// inflateData undoes enc=. Gzip is recognised by its magic number too, because no
+// inflateData undoes enc=. Gzip is recognized by its magic number too, because no
 // JSON document can start with it.
 func inflateData(h dataHeader, raw []byte, limit int64) ([]byte, error) {
 	switch {

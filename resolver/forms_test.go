@@ -11,14 +11,14 @@ import (
 // form is one of the spellings in which agents' documents are found on chain.
 type form struct {
 	name   string
-	is     func(uri string) bool // recognises real ones
+	is     func(uri string) bool // recognizes real ones
 	mine   string                // one of our own
 	kind   Kind
 	reason Reason // of Fetch, "" where the bytes are read without a network
 	absent bool   // not in the real sample
 }
 
-// forms are all of them. mine must be recognised by is, and by no other form's before it.
+// forms are all of them. mine must be recognized by is, and by no other form's before it.
 func forms(t *testing.T) []form {
 	std := base64.StdEncoding.EncodeToString([]byte(sample))
 	zipped := base64.StdEncoding.EncodeToString(gz(t, []byte(sample)))

@@ -67,7 +67,7 @@ func (f *follower) step(ctx context.Context, t *rapid.T) {
 	case action < 6:
 		f.grow(ctx, t)
 	case action < 9:
-		f.reorganise(ctx, t)
+		f.reorganize(ctx, t)
 	default:
 		f.finalize(ctx, t)
 	}
@@ -93,7 +93,7 @@ func (f *follower) grow(ctx context.Context, t *rapid.T) {
 	}
 }
 
-func (f *follower) reorganise(ctx context.Context, t *rapid.T) {
+func (f *follower) reorganize(ctx context.Context, t *rapid.T) {
 	head := f.ledger.head().Number
 	lowest := max(f.finalized, f.ledger.genesis.Number)
 	if head == lowest {

@@ -111,7 +111,7 @@ func TestSearchText(t *testing.T) {
 		{"natural language", "7:2"},                                 //
 		{"banking", "7:2"},                                          //
 		{"mcp", "7:0"},                                              //
-		{"wether", "7:6 7:0"},                                       // misspelt
+		{"wether", "7:6 7:0"},                                       // misspelled
 		{"100%", "7:4"},                                             // no pattern
 		{"discount_finder", "7:4"},                                  //
 		{"dis_ount", ""},                                            //

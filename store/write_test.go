@@ -212,7 +212,7 @@ func TestWalletValueOfAnotherLengthIsNoWallet(t *testing.T) {
 }
 
 // Headers of empty blocks go once finality has passed them, those that events or
-// a reorganisation may need stay.
+// a reorganization may need stay.
 func TestHeadersAreForgottenBelowFinality(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)

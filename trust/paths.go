@@ -247,7 +247,7 @@ func (f *finder) leave(n Node, h *hop, used bool) bool {
 }
 
 // store changes the paths along the search that ended at a root's exit. What leaves
-// a path is taken out first: a state may lose one neighbour and win another.
+// a path is taken out first: a state may lose one neighbor and win another.
 func (f *finder) store(end uint32) {
 	f.steps = append(f.steps[:0], end)
 	for at := end; f.came[at] != origin; at = f.came[at] {

@@ -101,7 +101,7 @@ func (c *crew) publish(chain repute.Chain, docs *devnet.Documents) {
 		services := []map[string]any{{"name": "openfi-api", "endpoint": docs.URL() + crewPath(m.slug, "agent.json")}}
 		if m.slug == weather {
 			services = []map[string]any{{"name": "web", "endpoint": docs.URL() + crewPath(weather, "forecast")}}
-			docs.Serve(crewPath(weather, "forecast"), "application/json", []byte(`{"place":"harbour","wind":"4 Bft","rain":false}`))
+			docs.Serve(crewPath(weather, "forecast"), "application/json", []byte(`{"place":"harbor","wind":"4 Bft","rain":false}`))
 		} else if a, err := agents.New(m.slug, agents.Self{ID: m.identity(chain), Wallet: m.wallet.Address, Owner: m.owner.Address}, agents.Options{}); err == nil {
 			docs.Serve(crewPath(m.slug, "agent.json"), "application/json", encoded(a.Info().Manifest))
 		}

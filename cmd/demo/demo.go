@@ -190,7 +190,7 @@ func (d *demo) act(ctx context.Context, population *devnet.Population, others bo
 	return population.Tick(ctx)
 }
 
-// verify lets the population live through a few blocks and a reorganisation,
+// verify lets the population live through a few blocks and a reorganization,
 // waits for the index and compares.
 func (d *demo) verify(ctx context.Context, population *devnet.Population) error {
 	started := time.Now()
@@ -199,7 +199,7 @@ func (d *demo) verify(ctx context.Context, population *devnet.Population) error 
 			return err
 		}
 	}
-	d.progress("reorganising the last three blocks")
+	d.progress("reorganizing the last three blocks")
 	if err := d.chain.Reorg(ctx, 3, 5); err != nil {
 		return err
 	}

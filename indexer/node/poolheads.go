@@ -114,7 +114,7 @@ func (p *Pool) best() (head uint64) {
 	return head
 }
 
-// Announced is signalled at each new head that a ws endpoint announces while Run
+// Announced is signaled at each new head that a ws endpoint announces while Run
 // runs.
 func (p *Pool) Announced() <-chan struct{} { return p.announced }
 

@@ -117,7 +117,7 @@ func TestEarlierRatingTakesItsPayment(t *testing.T) {
 	}
 }
 
-// A transaction that a reorganisation took away is no payment, nor one that is not final.
+// A transaction that a reorganization took away is no payment, nor one that is not final.
 func TestReorgedPayment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{})

@@ -138,7 +138,7 @@ func TestFollow(t *testing.T) {
 	_, err := w.d.Mine(t.Context())
 	ok(t, err)
 	if reorgs := w.settle(); reorgs != 0 {
-		t.Errorf("%d reorganisations, wanted none", reorgs)
+		t.Errorf("%d reorganizations, wanted none", reorgs)
 	}
 	w.compare()
 	events, err := walletdb.TreasuryEventsOfRun(t.Context(), w.db, key("run_2"))
@@ -162,7 +162,7 @@ func TestFollow(t *testing.T) {
 	w.compare()
 }
 
-// After any reorganisation the stored events are those of the chain that is left.
+// After any reorganization the stored events are those of the chain that is left.
 func TestRewind(t *testing.T) {
 	w := newWorld(t)
 	for i := range 4 {
@@ -171,7 +171,7 @@ func TestRewind(t *testing.T) {
 	}
 	ok(t, w.d.Reorg(t.Context(), 2, 3))
 	if reorgs := w.settle(); reorgs != 1 {
-		t.Errorf("%d reorganisations, wanted 1", reorgs)
+		t.Errorf("%d reorganizations, wanted 1", reorgs)
 	}
 	w.compare()
 	w.pay("run_9", 9)
@@ -179,7 +179,7 @@ func TestRewind(t *testing.T) {
 	events := w.compare()
 	again, err := walletdb.TreasuryEventsOfRun(t.Context(), w.db, key("run_9"))
 	if err != nil || len(again) != 2 || len(events) == 0 {
-		t.Errorf("after the reorganisation: %+v, %v", again, err)
+		t.Errorf("after the reorganization: %+v, %v", again, err)
 	}
 	s, err := walletdb.ReadTreasury(t.Context(), w.db, w.d.Chain().ID, w.treasury)
 	if err != nil || s.Reorgs != 1 || s.Cursor.Number != w.d.Head().Number {

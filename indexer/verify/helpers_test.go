@@ -51,7 +51,7 @@ func newNode(t *testing.T, c *rpctest.Chain, o node.Options) *node.Node {
 	return n
 }
 
-// catchUp steps until there is nothing new and counts the reorganisations.
+// catchUp steps until there is nothing new and counts the reorganizations.
 func catchUp(t *testing.T, f *indexer.Follower) (reorgs int) {
 	t.Helper()
 	for range 10_000 {

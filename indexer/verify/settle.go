@@ -148,7 +148,7 @@ func (v *Verifier) repair(ctx context.Context, l store.Lease, at verifydb.Standi
 		}
 		v.widened[window] = true
 		if err := v.widen(ctx, l, at, window*widenBlocks); err != nil {
-			v.log.Warn("neighbours of a missing event not looked at", "block", j.block.Number, "error", err)
+			v.log.Warn("neighbors of a missing event not looked at", "block", j.block.Number, "error", err)
 		}
 	}
 	return nil

@@ -291,7 +291,7 @@ chains:
 `, d.url, address, c.Name, c.ID, c.Identity, c.Reputation, c.Validations[0], c.StartBlock, endpoint))
 }
 
-// delaysOf summarises milliseconds.
+// delaysOf summarizes milliseconds.
 func delaysOf(all []float64) Delays {
 	sorted := slices.Sorted(slices.Values(all))
 	if len(sorted) == 0 {

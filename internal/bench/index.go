@@ -189,7 +189,7 @@ func (b *indexBench) indexing(h *synth.History, mode string) *indexing {
 		timeout: time.Minute + time.Duration(h.Events())*time.Millisecond, say: b.say}
 }
 
-// mode measures one behaviour of the node, the first one several times with the
+// mode measures one behavior of the node, the first one several times with the
 // yardsticks in between.
 func (b *indexBench) mode(ctx context.Context, name string, first bool) error {
 	events := b.o.Events
@@ -240,7 +240,7 @@ func (b *indexBench) runs(ctx context.Context, name string, x *indexing, n int, 
 			}
 		}
 	}
-	m.summarise()
+	m.summarize()
 	b.m.Modes[name] = m
 	return nil
 }
@@ -255,7 +255,7 @@ func verdict(compared bool, r Run) string {
 	return ", dump differs: " + r.Difference
 }
 
-func (m *Measured) summarise() {
+func (m *Measured) summarize() {
 	var seconds []float64
 	for _, r := range m.Runs {
 		seconds = append(seconds, r.Seconds)

@@ -31,8 +31,8 @@ const (
 	plotGrid, plotInk, plotBG = "#d8d8d8", "#222222", "#ffffff"
 )
 
-// plotColours tell lines apart, for the colour-blind too.
-var plotColours = [...]string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666"}
+// plotColors tell lines apart, for the color-blind too.
+var plotColors = [...]string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666"}
 
 // svg draws the plot.
 func (p *plot) svg() string {
@@ -121,7 +121,7 @@ func (p *plot) place(x, y float64) (px, py float64) {
 }
 
 func (p *plot) draw(b *strings.Builder, i int, l line) {
-	colour := plotColours[i%len(plotColours)]
+	color := plotColors[i%len(plotColors)]
 	var path []string
 	for _, at := range l.points {
 		x, y := p.place(at[0], at[1])
@@ -131,9 +131,9 @@ func (p *plot) draw(b *strings.Builder, i int, l line) {
 	if i == 0 {
 		width = 4
 	}
-	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%d"/>`+"\n", strings.Join(path, " "), colour, width)
+	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%d"/>`+"\n", strings.Join(path, " "), color, width)
 	y := float64(plotTop + 12 + i*22)
-	fmt.Fprintf(b, `<path d="M%d %.1fh24" stroke="%s" stroke-width="%d"/>`+"\n", plotRight+20, y-4, colour, width)
+	fmt.Fprintf(b, `<path d="M%d %.1fh24" stroke="%s" stroke-width="%d"/>`+"\n", plotRight+20, y-4, color, width)
 	text(b, plotRight+52, y, "start", l.name, "")
 }
 

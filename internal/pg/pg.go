@@ -55,7 +55,7 @@ type Server struct {
 // of a killed predecessor still hold its shared memory.
 const startTries = 20
 
-// Start initialises the cluster in o.Dir when it is new and starts the server.
+// Start initializes the cluster in o.Dir when it is new and starts the server.
 // It returns when the server answers; recovery after a crash may take a while,
 // so only ctx bounds the wait. A server that a dead process left behind in
 // o.Dir is stopped first; one whose owner lives is an error.

@@ -21,7 +21,7 @@ type Call struct {
 // Answer replaces the true one. Raw, Status and Hang concern the whole HTTP
 // response, also of a batch; Result and Error the one call.
 type Answer struct {
-	Result any               // marshalled as it is; nil gives null
+	Result any               // marshaled as it is; nil gives null
 	Error  *Error            // wins over Result
 	Raw    []byte            // the HTTP body, instead of JSON
 	Status int               // HTTP status, 200 when zero

@@ -108,7 +108,7 @@ func (s *Server) block(c call) (any, error) {
 }
 
 func (s *Server) blockJSON(number uint64, full bool) (any, error) {
-	b, parent, _, err := s.h.neighbours(number)
+	b, parent, _, err := s.h.neighbors(number)
 	if err != nil {
 		return nil, err
 	}

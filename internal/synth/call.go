@@ -313,7 +313,7 @@ func (h *History) validationView(hash common.Hash) ([]any, error) {
 	if err != nil || q.Hash.hash() != hash {
 		return nil, cmp.Or(err, require("unknown"))
 	}
-	// The answers of a request are neighbours, the newest last.
+	// The answers of a request are neighbors, the newest last.
 	newest, changed := answer{}, q.At.Block
 	err = each(h.answers, func(a *answer) {
 		if a.Request == q.Hash {

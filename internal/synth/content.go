@@ -16,7 +16,7 @@ import (
 // What a history holds is derived from small numbers, so that the state of
 // millions of events fits in memory and can be written out again at any time.
 
-// mix is the finaliser of splitmix64: a bijection that scatters.
+// mix is the finalizer of splitmix64: a bijection that scatters.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

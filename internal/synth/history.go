@@ -251,14 +251,14 @@ func (h *History) Head() uint64 { return h.meta.Blocks - 1 }
 // Safe and Finalized are what the tags of the same names stand for.
 func (h *History) Safe() uint64 { return h.meta.LastEvent + safeAbove }
 
-// Finalized is the newest block that cannot be reorganised.
+// Finalized is the newest block that cannot be reorganized.
 func (h *History) Finalized() uint64 { return h.meta.LastEvent + finalizedAbove }
 
 // LastEvent is the newest block that holds logs.
 func (h *History) LastEvent() uint64 { return h.meta.LastEvent }
 
-// neighbours reads a block with its parent's hash and the end of its lines.
-func (h *History) neighbours(number uint64) (b block, parent common.Hash, end uint64, err error) {
+// neighbors reads a block with its parent's hash and the end of its lines.
+func (h *History) neighbors(number uint64) (b block, parent common.Hash, end uint64, err error) {
 	first, count := number, uint64(1)
 	if number > 0 {
 		first, count = number-1, 2
@@ -290,7 +290,7 @@ func (h *History) Header(number uint64) (*types.Header, common.Hash, error) {
 	if number > h.Head() {
 		return nil, common.Hash{}, fmt.Errorf("block %d: %w", number, repute.ErrNotFound)
 	}
-	b, parent, _, err := h.neighbours(number)
+	b, parent, _, err := h.neighbors(number)
 	if err != nil {
 		return nil, common.Hash{}, err
 	}
@@ -303,7 +303,7 @@ func (h *History) numberOf(hash common.Hash) (uint64, bool) {
 	i, _ := slices.BinarySearchFunc(h.byHash, prefix, func(e hashEntry, p uint64) int { return cmp.Compare(e.prefix, p) })
 	for ; i < len(h.byHash) && h.byHash[i].prefix == prefix; i++ {
 		number := uint64(h.byHash[i].number)
-		if b, _, _, err := h.neighbours(number); err == nil && b.hash == hash {
+		if b, _, _, err := h.neighbors(number); err == nil && b.hash == hash {
 			return number, true
 		}
 	}
@@ -312,11 +312,11 @@ func (h *History) numberOf(hash common.Hash) (uint64, bool) {
 
 // lineSpan is where the lines of a range of blocks are in the file.
 func (h *History) lineSpan(from, to uint64) (start, end uint64, err error) {
-	first, _, _, err := h.neighbours(from)
+	first, _, _, err := h.neighbors(from)
 	if err != nil {
 		return 0, 0, err
 	}
-	_, _, end, err = h.neighbours(to)
+	_, _, end, err = h.neighbors(to)
 	return first.offset, end, err
 }
 

@@ -87,7 +87,7 @@ func (h *History) loseOne(lost map[Position]bool, number uint64, choose func(n u
 // none.
 func (h *History) blockWith(least, most uint32, from uint64) (uint64, error) {
 	for number := from; number < h.meta.LastEvent; number++ {
-		b, _, _, err := h.neighbours(number)
+		b, _, _, err := h.neighbors(number)
 		if err != nil || b.logs >= least && b.logs <= most {
 			return number, err
 		}
@@ -95,7 +95,7 @@ func (h *History) blockWith(least, most uint32, from uint64) (uint64, error) {
 	return h.meta.LastEvent, nil
 }
 
-// cuts finds the bytes of the lost logs, neighbouring ones joined.
+// cuts finds the bytes of the lost logs, neighboring ones joined.
 func (h *History) cuts() ([]cut, error) {
 	lost, err := h.Lost()
 	if err != nil {

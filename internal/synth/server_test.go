@@ -326,7 +326,7 @@ func TestLossyWholeBlock(t *testing.T) {
 	}
 	whole := 0
 	for number, n := range perBlock {
-		if b, _, _, err := h.neighbours(number); err != nil || int(b.logs) == n {
+		if b, _, _, err := h.neighbors(number); err != nil || int(b.logs) == n {
 			whole++
 		}
 	}

@@ -96,7 +96,7 @@ func TestBlocks(t *testing.T) {
 func checkReceipts(t *testing.T, h *History, header *types.Header, receipts types.Receipts) (logs int) {
 	t.Helper()
 	n := header.Number.Uint64()
-	b, _, _, err := h.neighbours(n)
+	b, _, _, err := h.neighbors(n)
 	if err != nil {
 		t.Fatal(err)
 	}

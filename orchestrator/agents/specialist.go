@@ -55,7 +55,7 @@ func (s *specialist[I, R]) order(t orchestrator.Task) (o order[I], err error) {
 	return o, s.accept(o)
 }
 
-// strictly reads JSON and refuses fields that nobody knows: a misspelt cap is none.
+// strictly reads JSON and refuses fields that nobody knows: a misspelled cap is none.
 func strictly(text json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

@@ -215,7 +215,7 @@ func TestSendFeeLimit(t *testing.T) {
 func cost(a walletdb.IntentAttempt) int64 { return a.FeeCap.Int64() * int64(a.Gas) }
 
 // TestSendReorg confirms nothing before it is deep enough, and sends again what a
-// reorganisation threw out.
+// reorganization threw out.
 func TestSendReorg(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -242,7 +242,7 @@ func TestSendReorg(t *testing.T) {
 		return err == nil && pending == 1
 	})
 	if w.paid() != 0 {
-		t.Error("the reorganisation left the payment")
+		t.Error("the reorganization left the payment")
 	}
 	mine(w, 1)
 	until(t, "mined again", state(walletdb.IntentMined))
@@ -254,7 +254,7 @@ func TestSendReorg(t *testing.T) {
 	}
 }
 
-// TestConfirmedReorg sends again what a reorganisation threw out after it was confirmed, and
+// TestConfirmedReorg sends again what a reorganization threw out after it was confirmed, and
 // leaves what is still there alone.
 func TestConfirmedReorg(t *testing.T) {
 	t.Parallel()
@@ -276,7 +276,7 @@ func TestConfirmedReorg(t *testing.T) {
 	ok(t, w.d.Reorg(t.Context(), 2, 3))
 	ok(t, w.d.DropPool())
 	if before.State != walletdb.IntentConfirmed || w.paid() != 0 {
-		t.Fatalf("%s, %d wei after the reorganisation", before.State, w.paid())
+		t.Fatalf("%s, %d wei after the reorganization", before.State, w.paid())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

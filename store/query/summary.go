@@ -172,7 +172,7 @@ func Summary(ctx context.Context, db *store.DB, id repute.AgentID, clients []com
 	if err := checkClients(clients); err != nil {
 		return sum, asOf, err
 	}
-	err = chaindb.ViewAgent(ctx, db, "summarise feedback", id, at, func(ctx context.Context, s chaindb.Subject) error {
+	err = chaindb.ViewAgent(ctx, db, "summarize feedback", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		asOf = s.AsOf
 		sum, err = summary(ctx, s, clients, tag1, tag2)
 		return err
@@ -183,7 +183,7 @@ func Summary(ctx context.Context, db *store.DB, id repute.AgentID, clients []com
 // Tags summarizes an agent's feedback per tag1, the empty one included, ordered by number of
 // ratings and then by tag: the first hundred. Unit is left empty.
 func Tags(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (tags []repute.TagSummary, asOf repute.AsOf, err error) {
-	err = chaindb.ViewAgent(ctx, db, "summarise tags", id, at, func(ctx context.Context, s chaindb.Subject) error {
+	err = chaindb.ViewAgent(ctx, db, "summarize tags", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		asOf = s.AsOf
 		all, err := tagsOf(ctx, s.Tx, []repute.AgentID{s.ID}, s.Block)
 		tags = all[store.KeyOf(s.ID)].Tags

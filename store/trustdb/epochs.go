@@ -87,7 +87,7 @@ func betweenNeighbors(ctx context.Context, tx pgx.Tx, chainID uint64, b repute.B
 		return err
 	}
 	if b.Time.IsZero() || before != nil && b.Time.Before(*before) || after != nil && b.Time.After(*after) {
-		return repute.Conflict("block %d is of %s by its header, which is not between its stored neighbours", b.Number, b.Time.UTC().Format(time.RFC3339))
+		return repute.Conflict("block %d is of %s by its header, which is not between its stored neighbors", b.Number, b.Time.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

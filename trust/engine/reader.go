@@ -153,7 +153,7 @@ func (r *Reader) account(ctx context.Context, score repute.Score, asOf repute.As
 	return out, nil
 }
 
-// steady reads again where a reorganisation replaced, between two reads, what was read
+// steady reads again where a reorganization replaced, between two reads, what was read
 // first.
 func steady(read func() error) (err error) {
 	for range 3 {

@@ -101,7 +101,7 @@ type world struct {
 	identity, reputation, validation common.Address
 }
 
-// newWorld puts three fresh proxies on the chain and initialises them the way
+// newWorld puts three fresh proxies on the chain and initializes them the way
 // the public ones were: through the bootstrap implementation.
 func newWorld(t *testing.T) *world {
 	w := &world{chain: &shared, t: t}

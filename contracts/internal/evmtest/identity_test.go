@@ -148,7 +148,7 @@ func TestAuthorized(t *testing.T) {
 		return get(w, w.identity, identityABI.PackIsAuthorizedOrOwner(p.addr, id), identityABI.UnpackIsAuthorizedOrOwner)
 	}
 	if !allowed(owner) || allowed(stranger) || allowed(client) {
-		t.Error("authorised before any approval")
+		t.Error("authorized before any approval")
 	}
 	w.wantEvents(w.send(owner, w.identity, identityABI.PackApprove(stranger.addr, id)),
 		repute.Approval{Owner: owner.addr, Approved: stranger.addr, TokenID: token(id)})
@@ -156,7 +156,7 @@ func TestAuthorized(t *testing.T) {
 		repute.ApprovalForAll{Owner: owner.addr, Operator: client.addr, Approved: true})
 	for _, p := range []party{stranger, client} {
 		if !allowed(p) {
-			t.Errorf("%s is not authorised", p.addr)
+			t.Errorf("%s is not authorized", p.addr)
 		}
 		w.send(p, w.identity, write)
 		w.send(p, w.identity, identityABI.PackSetAgentURI(id, "x"))

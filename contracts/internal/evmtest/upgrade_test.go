@@ -101,7 +101,7 @@ func TestInitialize(t *testing.T) {
 }
 
 // A proxy created on the real implementation has no owner, and so nobody can
-// initialise it.
+// initialize it.
 func TestDirectProxyIsStillborn(t *testing.T) {
 	w := newWorld(t)
 	at := w.deploy(bindings.ERC1967ProxyMetaData.Bin, proxyABI.PackConstructor(w.identityImpl, nil))

@@ -1,6 +1,6 @@
 // Command gen builds the contracts and their Go bindings. It is run by go
 // generate in the contracts folder: it installs the locked compiler when it is
-// missing, compiles src, and writes one binding per artefact.
+// missing, compiles src, and writes one binding per artifact.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 // target is one Go package of bindings.
 type target struct {
-	artifacts string // folder of artefacts, one binding per file in it
+	artifacts string // folder of artifacts, one binding per file in it
 	dir       string // folder of the package
 	pkg       string
 }
