@@ -48,9 +48,12 @@ func TestSummarizeEqualsTheContract(t *testing.T) {
 		{"mode 0 loses the fraction", []item{{"9977", 2}, {"87", 0}, {"88", 0}}, "91", 0},
 		{"mixed signs", []item{{"-32", 1}, {"15", 1}}, "-8", 1},
 		{"smallest units", []item{{"1", 18}, {"2", 18}}, "1", 18},
-		{"wraps to positive", []item{{e38, 0}, {"1", 18}, {"1", 18}, {"1", 18}}, "84405691410724684722613637093456347136", 18},
-		{"wraps to negative", []item{{"-" + e38, 0}, {"1", 18}, {"1", 18}, {"1", 18}}, "-84405691410724684722613637093456347135", 18},
-		{"positive input, negative result", []item{{e38, 0}, {"5", 1}, {"5", 1}}, "-6949033587605130130041274098434878120", 1},
+		{"wraps to positive", []item{{e38, 0}, {"1", 18}, {"1", 18}, {"1", 18}}, "84405691410724684722613637093456347136",
+			18},
+		{"wraps to negative", []item{{"-" + e38, 0}, {"1", 18}, {"1", 18}, {"1", 18}},
+			"-84405691410724684722613637093456347135", 18},
+		{"positive input, negative result", []item{{e38, 0}, {"5", 1}, {"5", 1}}, "-6949033587605130130041274098434878120",
+			1},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -64,7 +67,8 @@ func TestSummarizeEqualsTheContract(t *testing.T) {
 			}
 			twice := repute.Summarize(tallies(append(items, items...)))
 			if twice.Count != 2*got.Count || twice.Value.Cmp(got.Value) != 0 || twice.Decimals != got.Decimals {
-				t.Errorf("every client listed twice must only double the count, got %d × %s@%d", twice.Count, twice.Value, twice.Decimals)
+				t.Errorf("every client listed twice must only double the count, got %d × %s@%d", twice.Count, twice.Value,
+					twice.Decimals)
 			}
 		})
 	}
@@ -144,8 +148,10 @@ func b2i(b bool) int {
 func TestDerivedAmountsAreShort(t *testing.T) {
 	var s repute.TagSummary
 	s.SummarizeVotes([]repute.Amount{amount(t, "10", 0), amount(t, "205", 1)})
-	if s.Mean.Value.String() != "1525" || s.Mean.Decimals != 2 || s.Median.Value.String() != "1525" || s.Median.Decimals != 2 {
-		t.Errorf("got mean %s@%d, median %s@%d, want 1525@2", s.Mean.Value, s.Mean.Decimals, s.Median.Value, s.Median.Decimals)
+	if s.Mean.Value.String() != "1525" || s.Mean.Decimals != 2 || s.Median.Value.String() != "1525" ||
+		s.Median.Decimals != 2 {
+		t.Errorf("got mean %s@%d, median %s@%d, want 1525@2", s.Mean.Value, s.Mean.Decimals, s.Median.Value,
+			s.Median.Decimals)
 	}
 	s.SummarizeVotes([]repute.Amount{amount(t, "0", 18)})
 	if s.Mean.Decimals != 0 || s.Mean.Value.Sign() != 0 {

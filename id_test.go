@@ -33,10 +33,12 @@ func TestParseAgentRef(t *testing.T) {
 			t.Errorf("%s: got %+v", c.in, ref)
 		}
 	}
-	bad := []string{"", "-1", "+1", "01", "1:", ":1", "0:1", "1:2:3", "0x1", "1e3", "eip155:1:0x12:7", "eip155::" + registry + ":7",
+	bad := []string{"", "-1", "+1", "01", "1:", ":1", "0:1", "1:2:3", "0x1", "1e3", "eip155:1:0x12:7",
+		"eip155::" + registry + ":7",
 		"solana:1:" + registry + ":7", "115792089237316195423570985008687907853269984665640564039457584007913129639936",
 		"9223372036854775808:1", "eip155:1:0x8004a169FB4a3325136EB29fA0ceB6D2e539a432:7", "1 ", "١",
-		"eip155:1/erc721:" + registry, "solana:1/erc721:" + registry + "/7", "1/erc721:" + registry + "/7", "eip155:1/erc721:" + registry + "/7/8"}
+		"eip155:1/erc721:" + registry, "solana:1/erc721:" + registry + "/7", "1/erc721:" + registry + "/7",
+		"eip155:1/erc721:" + registry + "/7/8"}
 	for _, in := range bad {
 		if ref, err := repute.ParseAgentRef(in); !errors.Is(err, repute.ErrInvalid) {
 			t.Errorf("%q: got %+v, %v, want ErrInvalid", in, ref, err)

@@ -124,7 +124,8 @@ func (c PaymentCase) Judge() (TokenTransfer, Micros, PaymentReason) {
 	switch {
 	case !slices.Contains(c.Client, c.From):
 		return TokenTransfer{}, 0, PaymentNotPayer
-	case c.From == c.To || slices.ContainsFunc(c.Client, func(a common.Address) bool { return slices.Contains(c.Party, a) }):
+	case c.From == c.To ||
+		slices.ContainsFunc(c.Client, func(a common.Address) bool { return slices.Contains(c.Party, a) }):
 		return TokenTransfer{}, 0, PaymentSelf
 	case !slices.Contains(c.Payees, c.To):
 		return TokenTransfer{}, 0, PaymentNotPayee

@@ -27,7 +27,8 @@ const (
 // paying is a case that counts: 100 dollars from the client to the agent's wallet.
 func paying() repute.PaymentCase {
 	return repute.PaymentCase{From: who(client), To: who(payee),
-		Client: []common.Address{who(client), who(own)}, Payees: []common.Address{who(payee)}, Party: []common.Address{who(owner), who(payee)},
+		Client: []common.Address{who(client), who(own)}, Payees: []common.Address{who(payee)},
+		Party:     []common.Address{who(owner), who(payee)},
 		Coins:     []repute.Stablecoin{{Address: who(usd), Symbol: "USDC", Decimals: 6}},
 		Transfers: []repute.TokenTransfer{moved(5, usd, client, payee, 100e6)},
 	}
@@ -55,10 +56,13 @@ func TestJudgePayment(t *testing.T) {
 		{"by the owner", func(c *repute.PaymentCase) { c.Client = append(c.Client, who(owner)) }, 0, 0, repute.PaymentSelf},
 		{"to itself", func(c *repute.PaymentCase) { c.To, c.Payees = c.From, c.Client }, 0, 0, repute.PaymentSelf},
 		{"nothing moved", func(c *repute.PaymentCase) { c.Transfers = nil }, 0, 0, repute.PaymentNone},
-		{"of others in the transaction", func(c *repute.PaymentCase) { c.Transfers[0].From = who(other) }, 0, 0, repute.PaymentNone},
+		{"of others in the transaction", func(c *repute.PaymentCase) { c.Transfers[0].From = who(other) }, 0, 0,
+			repute.PaymentNone},
 		{"nothing", func(c *repute.PaymentCase) { c.Transfers[0].Amount = new(big.Int) }, 0, 0, repute.PaymentNone},
-		{"in a token of no list", func(c *repute.PaymentCase) { c.Transfers[0].Token = who(euro) }, 0, 0, repute.PaymentUnlisted},
-		{"counted before", func(c *repute.PaymentCase) { c.Taken = func(uint64) bool { return true } }, 0, 0, repute.PaymentUsed},
+		{"in a token of no list", func(c *repute.PaymentCase) { c.Transfers[0].Token = who(euro) }, 0, 0,
+			repute.PaymentUnlisted},
+		{"counted before", func(c *repute.PaymentCase) { c.Taken = func(uint64) bool { return true } }, 0, 0,
+			repute.PaymentUsed},
 		{"the second of two", func(c *repute.PaymentCase) {
 			c.Taken = func(log uint64) bool { return log == 5 }
 			c.Transfers = append(c.Transfers, moved(6, usd, client, payee, 3e6))
@@ -75,15 +79,23 @@ func TestJudgePayment(t *testing.T) {
 			c.Coins[0].Decimals = 18
 			c.Transfers[0].Amount = big.NewInt(1e11)
 		}, 0, 5, repute.PaymentDust},
-		{"given back", func(c *repute.PaymentCase) { c.Around = []repute.TokenTransfer{moved(1, usd, payee, client, 100e6)} }, 0, 5, repute.PaymentCircular},
-		{"given by the owner before", func(c *repute.PaymentCase) { c.Around = []repute.TokenTransfer{moved(1, usd, owner, own, 50e6)} }, 0, 5, repute.PaymentCircular},
+		{"given back", func(c *repute.PaymentCase) {
+			c.Around = []repute.TokenTransfer{moved(1, usd, payee, client,
+				100e6)}
+		}, 0, 5, repute.PaymentCircular},
+		{"given by the owner before",
+			func(c *repute.PaymentCase) { c.Around = []repute.TokenTransfer{moved(1, usd, owner, own, 50e6)} }, 0, 5,
+			repute.PaymentCircular},
 		{"given back through another", func(c *repute.PaymentCase) {
 			c.Around = []repute.TokenTransfer{moved(1, usd, payee, other, 60e6), moved(2, usd, other, client, 90e6)}
 		}, 0, 5, repute.PaymentCircular},
 		{"partly given back", func(c *repute.PaymentCase) {
-			c.Around = []repute.TokenTransfer{moved(1, usd, payee, other, 10e6), moved(2, usd, other, client, 90e6), moved(3, usd, payee, client, 5e6)}
+			c.Around = []repute.TokenTransfer{moved(1, usd, payee, other, 10e6), moved(2, usd, other, client, 90e6),
+				moved(3, usd, payee, client, 5e6)}
 		}, 85e6, 5, ""},
-		{"given back in something else", func(c *repute.PaymentCase) { c.Around = []repute.TokenTransfer{moved(1, euro, payee, client, 100e6)} }, 100e6, 5, ""},
+		{"given back in something else",
+			func(c *repute.PaymentCase) { c.Around = []repute.TokenTransfer{moved(1, euro, payee, client, 100e6)} }, 100e6, 5,
+			""},
 		{"10^30 back", func(c *repute.PaymentCase) {
 			back := moved(1, usd, payee, client, 1)
 			back.Amount = huge

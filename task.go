@@ -79,7 +79,8 @@ const (
 
 // Phases are all of them in order.
 func Phases() []Phase {
-	return []Phase{PhaseDiscover, PhasePlan, PhaseTrust, PhasePolicy, PhaseDryRun, PhaseExecute, PhaseVerify, PhaseSummarize, PhaseRecord}
+	return []Phase{PhaseDiscover, PhasePlan, PhaseTrust, PhasePolicy, PhaseDryRun, PhaseExecute, PhaseVerify,
+		PhaseSummarize, PhaseRecord}
 }
 
 // String is the phase's name. Stored checkpoints name phases by it.

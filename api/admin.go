@@ -62,7 +62,8 @@ func (a *API) mountAdmin(tokens []string) error {
 		h := c.Response().Header()
 		h.Set("Content-Security-Policy", adminPolicy)
 		h.Set("Cache-Control", "no-store")
-		if strings.HasSuffix(c.Request().URL.Path, ".svg") { // which not every machine knows the type of: the page adds text/plain
+		// which not every machine knows the type of: the page adds text/plain
+		if strings.HasSuffix(c.Request().URL.Path, ".svg") {
 			c.Response().Before(func() { h.Set("Content-Type", "image/svg+xml") })
 		}
 		pages.ServeHTTP(c.Response(), c.Request())

@@ -130,7 +130,8 @@ type API struct {
 func New(o Options) (*API, error) {
 	a := &API{
 		db: o.DB, defaultChain: o.DefaultChain, version: o.Version, ready: o.Ready,
-		log: o.Logger, signer: o.Signer, restarts: o.Restarts, limits: o.Limits.withDefaults(), registry: o.Registry, echo: echo.New(),
+		log: o.Logger, signer: o.Signer, restarts: o.Restarts, limits: o.Limits.withDefaults(), registry: o.Registry,
+		echo: echo.New(),
 	}
 	if a.log == nil {
 		a.log = slog.Default()

@@ -155,15 +155,19 @@ func TestNotFound(t *testing.T) {
 	t.Parallel()
 	s, _ := populated(t, api.Options{})
 	for _, path := range []string{
-		"/agents/8453:60", "/agents/5:1", "/agents/5/1", "/chains/5/agents/1", "/agents/1:7/reputation", "/agents/1:7/feedback",
-		"/agents/1:7/validations", "/agents/eip155:8453:0x0000000000000000000000000000000000000001:7", "/agents/5:1/reputation?at=safe",
+		"/agents/8453:60", "/agents/5:1", "/agents/5/1", "/chains/5/agents/1", "/agents/1:7/reputation",
+		"/agents/1:7/feedback",
+		"/agents/1:7/validations", "/agents/eip155:8453:0x0000000000000000000000000000000000000001:7",
+		"/agents/5:1/reputation?at=safe",
 	} {
 		b := problemOf(t, get(t, s, path))
-		if b.Status != http.StatusNotFound || b.Code != "not_found" || !strings.Contains(b.Hint, "eip155:{chainId}") && !strings.Contains(b.Hint, "GET /agents and the tool repute_search_agents list") {
+		if b.Status != http.StatusNotFound || b.Code != "not_found" || !strings.Contains(b.Hint, "eip155:{chainId}") &&
+			!strings.Contains(b.Hint, "GET /agents and the tool repute_search_agents list") {
 			t.Errorf("%s: %+v", path, b)
 		}
 	}
-	for _, path := range []string{"/nope", "/agents/", "/agents/8453:7/", "/assets/nope.js", "/assets/../web.go", "/chains/5", "/chains/5/status"} {
+	for _, path := range []string{"/nope", "/agents/", "/agents/8453:7/", "/assets/nope.js", "/assets/../web.go",
+		"/chains/5", "/chains/5/status"} {
 		if b := problemOf(t, get(t, s, path)); b.Status != http.StatusNotFound {
 			t.Errorf("%s: %+v", path, b)
 		}
@@ -179,7 +183,8 @@ func FuzzCursor(f *testing.F) {
 	db := open(f, pgtest.New(f))
 	populate(f, db)
 	s := serve(f, api.Options{DB: db, Limits: api.Limits{Rate: -1}})
-	lists := []string{"/agents?limit=1", "/agents?limit=1&minFeedback=0", "/agents?limit=1&status=pending", "/agents/8453:7/feedback?limit=1", "/agents/8453:7/validations?limit=1"}
+	lists := []string{"/agents?limit=1", "/agents?limit=1&minFeedback=0", "/agents?limit=1&status=pending",
+		"/agents/8453:7/feedback?limit=1", "/agents/8453:7/validations?limit=1"}
 	for _, list := range lists {
 		next := *as[struct{ Next *string }](f, get(f, s, list)).Next
 		inside, err := base64.RawURLEncoding.DecodeString(next)

@@ -40,7 +40,8 @@ func TestOneAgentIsBounded(t *testing.T) {
 	}
 	value, key, short := a.Metadata[0], a.Metadata[1], a.Metadata[2]
 	if !value.Partial || value.Size != 100_000 || len(value.Value) != 2+2*2048 || value.Text == nil {
-		t.Errorf("long value: %d digits of %d bytes, partial %v, text %v", len(value.Value), value.Size, value.Partial, value.Text != nil)
+		t.Errorf("long value: %d digits of %d bytes, partial %v, text %v", len(value.Value), value.Size, value.Partial,
+			value.Text != nil)
 	}
 	if !key.Partial || len(key.Key) != 2048 || key.Size != 1 || short.Partial || short.Size != 1 || *short.Text != "v" {
 		t.Errorf("long key of %d bytes: %v; short: %+v", len(key.Key), key.Partial, short)
@@ -53,7 +54,8 @@ func TestOneAgentIsBounded(t *testing.T) {
 	if len(rep.Tags) != 100 || rep.TagsTotal != 120 || rep.Summary.Count != 151 {
 		t.Fatalf("%d of %d tags, %d ratings", len(rep.Tags), rep.TagsTotal, rep.Summary.Count)
 	}
-	if first := rep.Tags[0]; first.Count != 3 || len(first.Tag) != 2048 || !first.Partial || !strings.HasPrefix(first.Tag, "tag001t") || rep.Tags[1].Count != 2 {
+	if first := rep.Tags[0]; first.Count != 3 || len(first.Tag) != 2048 || !first.Partial ||
+		!strings.HasPrefix(first.Tag, "tag001t") || rep.Tags[1].Count != 2 {
 		t.Errorf("first tag of %d bytes: %d ratings, partial %v", len(first.Tag), first.Count, first.Partial)
 	}
 
@@ -100,15 +102,19 @@ func TestIndexMetrics(t *testing.T) {
 	l.finalize()
 	answer := get(t, s, "/metrics")
 	page := string(answer.body)
-	for _, want := range []string{"repute_index_readable 1", `repute_index_block{chain="8453"}`, `repute_index_complete{chain="8453"} 1`, `repute_index_unproven{chain="8453"} 0`, `repute_index_proven_block{chain="8453"}`,
-		`repute_index_halted{chain="8453"} 0`, `repute_index_agents{chain="8453"}`, `repute_index_open_gaps{chain="8453",kind="NewFeedback"} 0`,
+	for _, want := range []string{"repute_index_readable 1", `repute_index_block{chain="8453"}`,
+		`repute_index_complete{chain="8453"} 1`, `repute_index_unproven{chain="8453"} 0`,
+		`repute_index_proven_block{chain="8453"}`,
+		`repute_index_halted{chain="8453"} 0`, `repute_index_agents{chain="8453"}`,
+		`repute_index_open_gaps{chain="8453",kind="NewFeedback"} 0`,
 		`repute_index_lag_seconds{chain="8453"}`, `repute_index_uris_due{chain="8453"}`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s: %d %.600s", want, answer.status, page)
 		}
 	}
 	away := serve(t, api.Options{DB: open(t, nowhere)})
-	if page := string(get(t, away, "/metrics").body); !strings.Contains(page, "repute_index_readable 0") || strings.Contains(page, "repute_index_block{") {
+	if page := string(get(t, away, "/metrics").body); !strings.Contains(page, "repute_index_readable 0") ||
+		strings.Contains(page, "repute_index_block{") {
 		t.Errorf("a database that is away is not told: %.400s", page)
 	}
 }

@@ -17,11 +17,15 @@ func TestFiltersTogether(t *testing.T) {
 	s, _ := documented(t, api.Options{Tools: newTools(t), Limits: api.Limits{Rate: -1}})
 	b := connect(t, s)
 	for _, filter := range []map[string]any{
-		{}, {"q": "weather"}, {"service": "MCP"}, {"skill": "chat"}, {"domain": "weather"}, {"supportedTrust": "reputation"}, {"tag": "quality"},
-		{"x402": true}, {"active": true}, {"status": "ok"}, {"minFeedback": 1}, {"owner": addr(3).Hex()}, {"wallet": addr(77).Hex()},
-		{"registeredSince": "2001-01-31"}, {"q": "weather", "service": "mcp", "status": "ok", "registeredSince": "2001-01-31T00:00:00Z"},
+		{}, {"q": "weather"}, {"service": "MCP"}, {"skill": "chat"}, {"domain": "weather"},
+		{"supportedTrust": "reputation"}, {"tag": "quality"},
+		{"x402": true}, {"active": true}, {"status": "ok"}, {"minFeedback": 1}, {"owner": addr(3).Hex()},
+		{"wallet": addr(77).Hex()},
+		{"registeredSince": "2001-01-31"}, {"q": "weather", "service": "mcp", "status": "ok",
+			"registeredSince": "2001-01-31T00:00:00Z"},
 	} {
-		for _, more := range []map[string]any{{}, {"rating": "unrated"}, {"minScore": -100.0}, {"maxScore": 50.5, "tier": 1}} {
+		for _, more := range []map[string]any{{}, {"rating": "unrated"}, {"minScore": -100.0},
+			{"maxScore": 50.5, "tier": 1}} {
 			for _, sort := range []string{"", "id", "feedback", "updated", "score", "relevance"} {
 				all := map[string]any{}
 				for _, part := range []map[string]any{filter, more} {
@@ -81,7 +85,8 @@ func compareLists(t *testing.T, s *httptest.Server, b toolbox, all map[string]an
 				Relation string
 			}
 		}
-	}](t, ask(t, s, "{ list: "+field+"("+args+", filter: {"+filter+"}) { nodes { shortId } total { value relation } } }", nil)).List
+	}](t, ask(t, s, "{ list: "+field+"("+args+", filter: {"+filter+"}) { nodes { shortId } total { value relation } } }",
+		nil)).List
 	var nodes []string
 	for _, n := range graph.Nodes {
 		nodes = append(nodes, n.ShortID)
@@ -90,14 +95,16 @@ func compareLists(t *testing.T, s *httptest.Server, b toolbox, all map[string]an
 	if ids(tool.Items) != want || strings.Join(nodes, " ") != want {
 		t.Errorf("%v: REST %s, tool %s, GraphQL %v", all, want, ids(tool.Items), nodes)
 	}
-	if n := len(rest.Items); int(rest.Total.Value) != n && n < 50 || rest.Total != tool.Total || graph.Total.Value != int(rest.Total.Value) || graph.Total.Relation != rest.Total.Relation {
+	if n := len(rest.Items); int(rest.Total.Value) != n && n < 50 || rest.Total != tool.Total ||
+		graph.Total.Value != int(rest.Total.Value) || graph.Total.Relation != rest.Total.Relation {
 		t.Errorf("%v: %d agents, totals %+v, %+v, %+v", all, n, rest.Total, tool.Total, graph.Total)
 	}
 }
 
 // isPlainList reports whether a list is in order of ids by default.
 func isPlainList(all map[string]any) bool {
-	for _, name := range []string{"q", "service", "skill", "domain", "supportedTrust", "tag", "x402", "active", "status", "minFeedback"} {
+	for _, name := range []string{"q", "service", "skill", "domain", "supportedTrust", "tag", "x402", "active", "status",
+		"minFeedback"} {
 		if all[name] != nil {
 			return false
 		}

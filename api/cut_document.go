@@ -80,8 +80,9 @@ func (c *documentCutter) registration(r repute.Registration) repute.Registration
 			break
 		}
 		out.Services = append(out.Services, repute.Service{
-			Name: c.text(s.Name), Endpoint: c.text(s.Endpoint), Version: c.text(s.Version), Skills: c.texts(s.Skills), Domains: c.texts(s.Domains),
-			Tools: c.texts(s.Tools), Prompts: c.texts(s.Prompts), Resources: c.texts(s.Resources), Extra: c.members(s.Extra),
+			Name: c.text(s.Name), Endpoint: c.text(s.Endpoint), Version: c.text(s.Version), Skills: c.texts(s.Skills),
+			Domains: c.texts(s.Domains),
+			Tools:   c.texts(s.Tools), Prompts: c.texts(s.Prompts), Resources: c.texts(s.Resources), Extra: c.members(s.Extra),
 		})
 	}
 	for _, l := range head(c, r.Registrations) {
@@ -101,7 +102,8 @@ func (c *documentCutter) problems(list []repute.Problem) []Problem {
 			c.any = true
 			break
 		}
-		out = append(out, Problem{Code: p.Code, Severity: string(p.Severity), Path: c.text(p.Path), Message: c.text(p.Message)})
+		out = append(out, Problem{Code: p.Code, Severity: string(p.Severity), Path: c.text(p.Path),
+			Message: c.text(p.Message)})
 	}
 	return out
 }
@@ -109,8 +111,9 @@ func (c *documentCutter) problems(list []repute.Problem) []Problem {
 // feedback is a feedback file within the bounds of an answer.
 func (c *documentCutter) feedback(f repute.FeedbackFile) *FeedbackFile {
 	w := &FeedbackFile{
-		Registry: c.text(f.Registry), Client: c.text(f.Client), CreatedAt: c.text(f.CreatedAt), Value: c.text(f.Value), Rating: c.text(f.Rating),
-		Tag1: c.text(f.Tag1), Tag2: c.text(f.Tag2), Endpoint: c.text(f.Endpoint), Text: c.text(f.Text),
+		Registry: c.text(f.Registry), Client: c.text(f.Client), CreatedAt: c.text(f.CreatedAt), Value: c.text(f.Value),
+		Rating: c.text(f.Rating),
+		Tag1:   c.text(f.Tag1), Tag2: c.text(f.Tag2), Endpoint: c.text(f.Endpoint), Text: c.text(f.Text),
 		MCP:  FeedbackMCP{c.text(f.MCP.Tool), c.text(f.MCP.Prompt), c.text(f.MCP.Resource)},
 		A2A:  FeedbackA2A{orNone(c.texts(f.A2A.Skills)), c.text(f.A2A.ContextID), c.text(f.A2A.TaskID)},
 		OASF: FeedbackOASF{orNone(c.texts(f.OASF.Skills)), orNone(c.texts(f.OASF.Domains))},

@@ -34,9 +34,11 @@ func newLongTexts() longTexts {
 		panic(err)
 	}
 	return longTexts{
-		uri: "data:application/json," + string(registration), document: string(registration), value: long("value ", "v\x01"), key: long("key ", "é"), tag1: long("one ", "1"), tag2: long("two ", "\xff"),
-		endpoint: long("https://rated.example/", "<"), feedbackURI: long("https://f.example/", "f"), responseURI: long("https://r.example/", "r"),
-		requestURI: long("https://q.example/", "q"), answerURI: long("https://a.example/", "a"), tag: long("done ", "t"),
+		uri: "data:application/json," + string(registration), document: string(registration),
+		value: long("value ", "v\x01"), key: long("key ", "é"), tag1: long("one ", "1"), tag2: long("two ", "\xff"),
+		endpoint: long("https://rated.example/", "<"), feedbackURI: long("https://f.example/", "f"),
+		responseURI: long("https://r.example/", "r"),
+		requestURI:  long("https://q.example/", "q"), answerURI: long("https://a.example/", "a"), tag: long("done ", "t"),
 	}
 }
 
@@ -46,21 +48,27 @@ func lengthy(t *testing.T, o api.Options, w longTexts) *httptest.Server {
 	o.DB = open(t, pgtest.New(t))
 	l := newLedger(t, o.DB, 1)
 	l.add(mint(0, addr(1), w.uri)...)
-	l.add(repute.MetadataSet{TokenID: token(0), Key: "long", Value: []byte(w.value)}, repute.MetadataSet{TokenID: token(0), Key: w.key, Value: []byte("v")})
+	l.add(repute.MetadataSet{TokenID: token(0), Key: "long", Value: []byte(w.value)},
+		repute.MetadataSet{TokenID: token(0), Key: w.key, Value: []byte("v")})
 	l.add(
-		repute.NewFeedback{TokenID: token(0), Client: addr(2), Index: 1, Value: big.NewInt(5), Tag1: w.tag1, Tag2: w.tag2, Endpoint: w.endpoint, URI: w.feedbackURI},
+		repute.NewFeedback{TokenID: token(0), Client: addr(2), Index: 1, Value: big.NewInt(5), Tag1: w.tag1, Tag2: w.tag2,
+			Endpoint: w.endpoint, URI: w.feedbackURI},
 		repute.ResponseAppended{TokenID: token(0), Client: addr(2), Index: 1, Responder: addr(3), URI: w.responseURI},
 		repute.ValidationRequest{Validator: addr(4), TokenID: token(0), URI: w.requestURI, RequestHash: [32]byte{1}},
-		repute.ValidationResponse{Validator: addr(4), TokenID: token(0), RequestHash: [32]byte{1}, Response: 90, URI: w.answerURI, Tag: w.tag})
+		repute.ValidationResponse{Validator: addr(4), TokenID: token(0), RequestHash: [32]byte{1}, Response: 90,
+			URI: w.answerURI, Tag: w.tag})
 	var r repute.Registration
 	if err := json.Unmarshal([]byte(w.document), &r); err != nil {
 		t.Fatal(err)
 	}
-	problems := []repute.Problem{{Code: "WA515", Severity: "warning", Path: "/" + strings.Repeat("p", 1<<20), Message: strings.Repeat("m", 1<<20)}}
+	problems := []repute.Problem{{Code: "WA515", Severity: "warning", Path: "/" + strings.Repeat("p", 1<<20),
+		Message: strings.Repeat("m", 1<<20)}}
 	for range 300 {
-		problems = append(problems, repute.Problem{Code: "WA516", Severity: "warning", Path: "/services/0", Message: strings.Repeat("<", 100)})
+		problems = append(problems, repute.Problem{Code: "WA516", Severity: "warning", Path: "/services/0",
+			Message: strings.Repeat("<", 100)})
 	}
-	saveFiles(t, o.DB, map[string]docdb.FetchResult{w.uri: {Body: []byte(w.document), MediaType: "application/json", Source: "data", Registration: &r, Problems: problems}})
+	saveFiles(t, o.DB, map[string]docdb.FetchResult{w.uri: {Body: []byte(w.document), MediaType: "application/json",
+		Source: "data", Registration: &r, Problems: problems}})
 	return serve(t, o)
 }
 
@@ -94,8 +102,9 @@ func TestTextsAreCut(t *testing.T) {
 		checkWholes(t, s, w, path, cuts)
 	}
 	b := connect(t, s)
-	for name, in := range map[string]string{"repute_get_agent": `{"agentId":"1:0"}`, "repute_search_agents": `{}`, "repute_get_reputation": `{"agentId":"1:0"}`,
-		"repute_explain_score": `{"agentId":"1:0"}`, "repute_decide": `{"agentId":"1:0"}`} {
+	for name, in := range map[string]string{"repute_get_agent": `{"agentId":"1:0"}`, "repute_search_agents": `{}`,
+		"repute_get_reputation": `{"agentId":"1:0"}`,
+		"repute_explain_score":  `{"agentId":"1:0"}`, "repute_decide": `{"agentId":"1:0"}`} {
 		if r := b.call(name, in); r.IsError || len(said(r)) > boundOfAgent {
 			t.Errorf("%s: error %v, %d bytes", name, r.IsError, len(said(r)))
 		}
@@ -103,7 +112,8 @@ func TestTextsAreCut(t *testing.T) {
 	const everything = `{ uri uriHex cut { field whole } metadata { key keyHex value text } name description services { name endpoint } document { registration { name description image services { name endpoint } }
 		problems { path message } } feedback { nodes { tag1 tag2 endpoint uri cut { field whole } responses { uri } } } validations { nodes { requestUri cut { field whole } answer { uri tag } } }
 		reputation { tags { tag cut { field whole } } } documents { nodes { uri cut { field whole } } } }`
-	for _, q := range []string{`{ agent(id: "1:0") ` + everything + ` }`, `{ agents { nodes ` + everything + ` } }`, `{ search(query: "long") { nodes ` + everything + ` } }`} {
+	for _, q := range []string{`{ agent(id: "1:0") ` + everything + ` }`, `{ agents { nodes ` + everything + ` } }`,
+		`{ search(query: "long") { nodes ` + everything + ` } }`} {
 		r := get(t, s, "/graphql"+query("query", q))
 		if cuts := cutsIn(t, r.body); len(r.body) > 2*boundOfAgent || len(cuts) < 10 {
 			t.Errorf("%.30s: %d bytes, cut %v", q, len(r.body), cuts)
@@ -144,8 +154,10 @@ func checkWholes(t *testing.T, s *httptest.Server, w longTexts, path string, cut
 	t.Helper()
 	feedback := map[string]string{"uri": w.feedbackURI}
 	for field, whole := range cuts {
-		want := map[string]string{"uri": w.uri, "document": w.document, "metadata/0/key": w.key, "metadata/1/value": w.value, "tag1": w.tag1, "tag2": w.tag2,
-			"endpoint": w.endpoint, "responses/0/uri": w.responseURI, "requestUri": w.requestURI, "answer/uri": w.answerURI, "answer/tag": w.tag, "tag": w.tag1}[field]
+		want := map[string]string{"uri": w.uri, "document": w.document, "metadata/0/key": w.key,
+			"metadata/1/value": w.value, "tag1": w.tag1, "tag2": w.tag2,
+			"endpoint": w.endpoint, "responses/0/uri": w.responseURI, "requestUri": w.requestURI, "answer/uri": w.answerURI,
+			"answer/tag": w.tag, "tag": w.tag1}[field]
 		if strings.Contains(path, "/feedback") && feedback[field] != "" {
 			want = feedback[field]
 		}
@@ -153,7 +165,8 @@ func checkWholes(t *testing.T, s *httptest.Server, w longTexts, path string, cut
 		if r.status != 200 || want == "" || string(r.body) != want {
 			t.Errorf("%s: %s at %s: %d, %d bytes, want %d", path, field, whole, r.status, len(r.body), len(want))
 		}
-		if r.header.Get("X-Content-Type-Options") != "nosniff" || strings.Contains(r.header.Get("Content-Type"), "html") || !strings.HasPrefix(r.header.Get("Content-Disposition"), "attachment") {
+		if r.header.Get("X-Content-Type-Options") != "nosniff" || strings.Contains(r.header.Get("Content-Type"), "html") ||
+			!strings.HasPrefix(r.header.Get("Content-Disposition"), "attachment") {
 			t.Errorf("%s: %v", whole, r.header)
 		}
 	}
@@ -168,18 +181,22 @@ func TestCutTextsEndVisibly(t *testing.T) {
 	f := as[api.FeedbackList](t, get(t, s, "/agents/1:0/feedback")).Items[0]
 	v := as[api.ValidationList](t, get(t, s, "/agents/1:0/validations")).Items[0]
 	r := a.Document.Registration
-	for whole, shown := range map[string]string{w.uri: a.URI, w.key: a.Metadata[0].Key, w.tag1: f.Tag1, w.endpoint: f.Endpoint, w.feedbackURI: f.URI,
+	for whole, shown := range map[string]string{w.uri: a.URI, w.key: a.Metadata[0].Key, w.tag1: f.Tag1,
+		w.endpoint: f.Endpoint, w.feedbackURI: f.URI,
 		w.responseURI: f.Responses[0].URI, w.requestURI: v.RequestURI, w.answerURI: v.Answer.URI, w.tag: v.Answer.Tag} {
 		head, cut := strings.CutSuffix(shown, "…")
 		if !cut || !strings.HasPrefix(whole, head) || len(shown) > 2048 || len(head) < 300 {
 			t.Errorf("%.30q… is shown in %d bytes: …%q", whole, len(shown), shown[max(0, len(shown)-10):])
 		}
 	}
-	if !r.Partial || !strings.HasSuffix(*a.Name, "…") || !strings.HasSuffix(r.Services[0].Endpoint, "…") || len(a.Document.Problems) > 100 || a.Document.ProblemCount != 301 ||
+	if !r.Partial || !strings.HasSuffix(*a.Name, "…") || !strings.HasSuffix(r.Services[0].Endpoint, "…") ||
+		len(a.Document.Problems) > 100 || a.Document.ProblemCount != 301 ||
 		!strings.HasSuffix(a.Document.Problems[0].Message, "…") {
 		t.Errorf("document: partial %v, %d problems of %d", r.Partial, len(a.Document.Problems), a.Document.ProblemCount)
 	}
-	for _, path := range []string{"/agents/1:0/texts/1/1/uri", "/agents/1:0/texts/999/1/tag1", "/agents/1:0/texts/x/1/tag1", "/agents/1:0/texts/1/9223372036854775806/tag1", "/agents/1:0/texts/9223372036854775806/1/tag1", "/agents/1:9/uri", "/tags/0x12", "/agents/1:0/uri?at=soon"} {
+	for _, path := range []string{"/agents/1:0/texts/1/1/uri", "/agents/1:0/texts/999/1/tag1",
+		"/agents/1:0/texts/x/1/tag1", "/agents/1:0/texts/1/9223372036854775806/tag1",
+		"/agents/1:0/texts/9223372036854775806/1/tag1", "/agents/1:9/uri", "/tags/0x12", "/agents/1:0/uri?at=soon"} {
 		if r := get(t, s, path); r.status != 400 && r.status != 404 {
 			t.Errorf("%s: %d", path, r.status)
 		}
@@ -207,7 +224,8 @@ func TestErrorsAreCut(t *testing.T) {
 		}
 	}
 	b := connect(t, s)
-	for name, in := range map[string]string{"repute_get_agent": `{"agentId":"` + long + `"}`, "repute_search_agents": `{"sort":"` + long + `"}`, "repute_decide": `{"` + long + `":1}`} {
+	for name, in := range map[string]string{"repute_get_agent": `{"agentId":"` + long + `"}`,
+		"repute_search_agents": `{"sort":"` + long + `"}`, "repute_decide": `{"` + long + `":1}`} {
 		if r := b.call(name, in); !r.IsError || len(said(r)) > 16<<10 {
 			t.Errorf("%s: error %v, %d bytes", name, r.IsError, len(said(r)))
 		}
@@ -218,18 +236,22 @@ func TestErrorsAreCut(t *testing.T) {
 // and a rating take no more than is promised.
 func TestBoundsHold(t *testing.T) {
 	t.Parallel()
-	for name, of := range map[string]string{"invalid": "\xff\xfea", "escaped": "<>&\"", "control": "\x00\x01", "short": ""} {
+	for name, of := range map[string]string{"invalid": "\xff\xfea", "escaped": "<>&\"", "control": "\x00\x01",
+		"short": ""} {
 		db := open(t, pgtest.New(t))
 		l := newLedger(t, db, 1)
 		long := func(head string) string { return head + strings.Repeat(of, 3000) }
 		l.add(mint(0, addr(1), long("u"))...)
 		var events []repute.Event
 		for i := range 210 {
-			events = append(events, repute.MetadataSet{TokenID: token(0), Key: long(fmt.Sprintf("%03d", i)), Value: []byte(long("v"))})
+			events = append(events, repute.MetadataSet{TokenID: token(0), Key: long(fmt.Sprintf("%03d", i)),
+				Value: []byte(long("v"))})
 		}
-		events = append(events, repute.NewFeedback{TokenID: token(0), Client: addr(2), Index: 1, Value: big.NewInt(5), Tag1: long("1"), Tag2: long("2"), Endpoint: long("e"), URI: long("f")})
+		events = append(events, repute.NewFeedback{TokenID: token(0), Client: addr(2), Index: 1, Value: big.NewInt(5),
+			Tag1: long("1"), Tag2: long("2"), Endpoint: long("e"), URI: long("f")})
 		for i := range 12 {
-			events = append(events, repute.ResponseAppended{TokenID: token(0), Client: addr(2), Index: 1, Responder: addr(3 + i), URI: long(fmt.Sprint("r", i))})
+			events = append(events, repute.ResponseAppended{TokenID: token(0), Client: addr(2), Index: 1,
+				Responder: addr(3 + i), URI: long(fmt.Sprint("r", i))})
 		}
 		l.add(events...)
 		s := serve(t, api.Options{DB: db, Limits: api.Limits{Rate: -1}})
@@ -247,7 +269,8 @@ func TestDroppedWholeHasNoLink(t *testing.T) {
 	db := open(t, pgtest.New(t))
 	populate(t, db)
 	saveFiles(t, db, map[string]docdb.FetchResult{
-		"https://agent.example/1.json": file(&repute.Registration{Name: "Weather", Description: strings.Repeat("rain ", 1000)}, `{"name":"Weather"}`),
+		"https://agent.example/1.json": file(&repute.Registration{Name: "Weather",
+			Description: strings.Repeat("rain ", 1000)}, `{"name":"Weather"}`),
 	})
 	s := serve(t, api.Options{DB: db})
 	cutOf := func() *string {
@@ -266,7 +289,8 @@ func TestDroppedWholeHasNoLink(t *testing.T) {
 	if whole := cutOf(); whole != nil {
 		t.Errorf("of dropped bytes: %s, which answers %d", *whole, get(t, s, *whole).status)
 	}
-	if a := ask(t, s, `{ agent(id: "8453:1") { cut { field whole } } }`, nil); string(a.Data) != `{"agent":{"cut":[{"field":"document","whole":null}]}}` {
+	if a := ask(t, s, `{ agent(id: "8453:1") { cut { field whole } } }`,
+		nil); string(a.Data) != `{"agent":{"cut":[{"field":"document","whole":null}]}}` {
 		t.Errorf("graphql: %s", a.Data)
 	}
 }

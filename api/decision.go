@@ -110,7 +110,8 @@ func (a *API) decision(ctx context.Context, ref repute.AgentRef, q *DecisionQuer
 	}
 	score, asOf, err := query.ScoreOf(ctx, a.db, id, at)
 	var missing *repute.MissingError
-	if none := errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing); err != nil && !none && !errors.Is(err, repute.ErrGone) {
+	if none := errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing); err != nil && !none &&
+		!errors.Is(err, repute.ErrGone) {
 		return nil, unknownAgent(err)
 	} // else the score says that there is none
 	w, err := a.decide(score, d)
@@ -141,14 +142,17 @@ func (a *API) decide(score repute.Score, d demand) (w Decision, err error) {
 		return w, repute.Invalid("valueAtRisk", "not an amount", "wei, as a decimal number of at most 78 digits")
 	}
 	judged := rules.Gate(task, d.own, agentOf(scored))
-	w = Decision{Decision: string(policy.Allow), Reasons: []DecisionReason{}, Standing: scored.Standing, Finality: scored.Finality, ScoredAt: scored.ScoredAt,
-		Demanded: Demanded{all.MinReputation, int32(all.MinTier), each(all.Gates, func(g string) string { return g }), orNull(BigInt(d.value))}}
+	w = Decision{Decision: string(policy.Allow), Reasons: []DecisionReason{}, Standing: scored.Standing,
+		Finality: scored.Finality, ScoredAt: scored.ScoredAt,
+		Demanded: Demanded{all.MinReputation, int32(all.MinTier), each(all.Gates, func(g string) string { return g }),
+			orNull(BigInt(d.value))}}
 	for _, r := range judged.Reasons {
 		w.Reasons = append(w.Reasons, DecisionReason{r.ID, r.Text, r.Have, r.Need})
 	}
 	for _, g := range scored.Gates {
 		if g.Direction == string(trust.KeepsOut) && g.Passed {
-			w.Reasons = append(w.Reasons, DecisionReason{"keptOut." + g.ID, fmt.Sprintf("the gate %q keeps the agent out", g.ID), "true", "false"})
+			w.Reasons = append(w.Reasons,
+				DecisionReason{"keptOut." + g.ID, fmt.Sprintf("the gate %q keeps the agent out", g.ID), "true", "false"})
 		}
 	}
 	w.Missing = []Missing{}
@@ -160,7 +164,8 @@ func (a *API) decide(score repute.Score, d demand) (w Decision, err error) {
 
 // agentOf is what a policy sees of a score.
 func agentOf(s Scored) policy.Agent {
-	a := policy.Agent{Status: s.Status, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence, Tier: int64(s.Tier),
+	a := policy.Agent{Status: s.Status, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence,
+		Tier:  int64(s.Tier),
 		Gates: map[string]bool{}, IdentityExists: true}
 	if s.Reason != nil {
 		a.WhyUnrated = *s.Reason
@@ -222,7 +227,8 @@ func (a *API) decisionTool(ctx context.Context, in decisionTool) (w DecisionAnsw
 
 // Decision says whether the agent may be paid or delegated to.
 func (n *agentNode) Decision(ctx context.Context, args decisionArgs) (*Decision, error) {
-	q := DecisionQuery{MinScore: Real(textOf(args.MinScore)), Tier: Number(textOf(args.Tier)), ValueAtRisk: orEmpty(args.ValueAtRisk)}
+	q := DecisionQuery{MinScore: Real(textOf(args.MinScore)), Tier: Number(textOf(args.Tier)),
+		ValueAtRisk: orEmpty(args.ValueAtRisk)}
 	if args.Gates != nil {
 		q.Gates = strings.Join(*args.Gates, ",")
 	}

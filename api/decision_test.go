@@ -47,8 +47,10 @@ func TestDecision(t *testing.T) {
 			"?valueAtRisk=99999999999999999999999999&gates=service,identity&tier=4&minScore=99": false,
 		} {
 			d := as[api.DecisionAnswer](t, get(t, s, fmt.Sprintf("/agents/%d:%d/decision%s", scoredChain, agent, query)))
-			if d.Decision.Decision != map[bool]string{true: "allow", false: "deny"}[want] || d.Standing != r.Standing || d.AsOf.Block != r.AsOf.Block ||
-				want != (len(d.Reasons) == 0) || want && len(d.Missing) > 0 || !want && len(d.Missing) == 0 && !keptOut && d.Status == "rated" {
+			if d.Decision.Decision != map[bool]string{true: "allow", false: "deny"}[want] || d.Standing != r.Standing ||
+				d.AsOf.Block != r.AsOf.Block ||
+				want != (len(d.Reasons) == 0) || want && len(d.Missing) > 0 || !want && len(d.Missing) == 0 && !keptOut &&
+				d.Status == "rated" {
 				t.Errorf("agent %d %s: %+v, want %v of %+v", agent, query, d, want, r.Standing)
 			}
 			if want {
@@ -60,7 +62,8 @@ func TestDecision(t *testing.T) {
 		t.Errorf("only %d decisions allow", allowed)
 	}
 	for query, field := range map[string]string{
-		"?minScore=101": "minScore", "?minScore=x": "minScore", "?tier=5": "tier", "?gates=reject": "gates", "?gates=servic": "gates",
+		"?minScore=101": "minScore", "?minScore=x": "minScore", "?tier=5": "tier", "?gates=reject": "gates",
+		"?gates=servic":   "gates",
 		"?valueAtRisk=-1": "valueAtRisk", "?valueAtRisk=1.5": "valueAtRisk", "?value=1": "value",
 	} {
 		b := problemOf(t, get(t, s, fmt.Sprintf("/agents/%d:0/decision%s", scoredChain, query)))
@@ -80,10 +83,13 @@ func TestDecisionEverywhere(t *testing.T) {
 		Agents struct{ Nodes []struct{ Decision any } }
 	}](t, ask(t, s, `{ agents(first: 50) { nodes { `+fields+` } } }`, nil)).Agents.Nodes
 	for agent := range scoredAgents {
-		rest := as[map[string]any](t, get(t, s, fmt.Sprintf("/agents/%d:%d/decision?minScore=10&tier=2&gates=service&valueAtRisk=10000000000000000", scoredChain, agent)))
+		rest := as[map[string]any](t,
+			get(t, s, fmt.Sprintf("/agents/%d:%d/decision?minScore=10&tier=2&gates=service&valueAtRisk=10000000000000000",
+				scoredChain, agent)))
 		delete(rest, "agent")
 		delete(rest, "asOf")
-		alone := data[struct{ Agent struct{ Decision any } }](t, ask(t, s, fmt.Sprintf(`{ agent(id: "%d:%d") { %s } }`, scoredChain, agent, fields), nil)).Agent.Decision
+		alone := data[struct{ Agent struct{ Decision any } }](t,
+			ask(t, s, fmt.Sprintf(`{ agent(id: "%d:%d") { %s } }`, scoredChain, agent, fields), nil)).Agent.Decision
 		if !reflect.DeepEqual(alone, any(rest)) || !reflect.DeepEqual(list[agent].Decision, any(rest)) {
 			t.Errorf("agent %d: REST %v, GraphQL %v, in a list %v", agent, rest, alone, list[agent].Decision)
 		}
@@ -102,7 +108,8 @@ func TestOneScore(t *testing.T) {
 	for l.tip.Number < 28 {
 		l.add(rate(rng, given)...)
 	}
-	if err := chaindb.SetHead(t.Context(), db, scoredChain, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: 25, Finalized: 21, SeenAt: time.Now()}); err != nil {
+	if err := chaindb.SetHead(t.Context(), db, scoredChain, store.Lease{},
+		chaindb.Head{Head: l.tip.Number, Safe: 25, Finalized: 21, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	runEngine(t, db, 20)
@@ -139,7 +146,8 @@ func compareScores(t *testing.T, s *httptest.Server, agent int, moved map[float6
 			Decision struct{ Score json.Number }
 		}
 	}](t, ask(t, s, fmt.Sprintf(`{ agent(id: "%d:%d") { score reputation { score scored { score } } explain { score } decision { score } } }`, scoredChain, agent), nil)).Agent
-	if one.Score != one.Reputation.Score || one.Score != one.Reputation.Scored.Score || one.Score != one.Explain.Score || one.Score != one.Decision.Score {
+	if one.Score != one.Reputation.Score || one.Score != one.Reputation.Scored.Score || one.Score != one.Explain.Score ||
+		one.Score != one.Decision.Score {
 		t.Errorf("agent %d: one query shows %+v", agent, one)
 	}
 	before := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, "")))

@@ -110,14 +110,16 @@ type RefreshAnswer struct {
 
 // mountDocuments adds the operations on documents.
 func (a *API) mountDocuments() {
-	onAgent[documentsInput, documentsPairInput, documentsChainInput](a, "/documents", "list", "documents", "Lists the documents that were read from an agent's URIs, failures too, newest first", a.documents)
+	onAgent[documentsInput, documentsPairInput, documentsChainInput](a, "/documents", "list", "documents",
+		"Lists the documents that were read from an agent's URIs, failures too, newest first", a.documents)
 	onAgent[refreshInput, refreshPairInput, refreshChainInput](a, "/documents"+refreshVerb, "refresh", "document",
 		"Schedules another read of an agent's document; at most once a minute per document", a.refresh, asRefresh)
 	a.echo.GET(`/agents/:id/documents\:refresh`, httpapi.PostOnly) // not the token "documents:refresh" of a chain
 
 	op := describeOperation(a, "/documents/{sha256}", "get-document", "Returns the bytes of a document by their sha256")
 	op.Responses["200"] = &huma.Response{Description: "The bytes as they were read. What is no JSON comes as plain text or octets, never as a page.", Content: map[string]*huma.MediaType{
-		jsonType: {Schema: &huma.Schema{}, Example: map[string]any{"name": "Atlas Translator", "services": []any{}}}, plainType: {Schema: &huma.Schema{Type: huma.TypeString}}, octetType: {}}}
+		jsonType:  {Schema: &huma.Schema{}, Example: map[string]any{"name": "Atlas Translator", "services": []any{}}},
+		plainType: {Schema: &huma.Schema{Type: huma.TypeString}}, octetType: {}}}
 	op.Responses["304"].Description = "The caller has the bytes."
 	register(a, op, a.body)
 }
@@ -141,7 +143,8 @@ func (a *API) documents(ctx context.Context, ref repute.AgentRef, q *DocumentsQu
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
-	return ok(DocumentList{Items: encodeVersions(id, page.Items), Next: orNull(page.Next), AsOf: each(page.AsOf, encodeAsOf)}), nil
+	return ok(DocumentList{Items: encodeVersions(id, page.Items), Next: orNull(page.Next),
+		AsOf: each(page.AsOf, encodeAsOf)}), nil
 }
 
 func encodeVersions(id repute.AgentID, list []repute.DocumentVersion) []DocumentVersion {
@@ -150,8 +153,10 @@ func encodeVersions(id repute.AgentID, list []repute.DocumentVersion) []Document
 
 func encodeVersion(id repute.AgentID, v repute.DocumentVersion) DocumentVersion {
 	w := DocumentVersion{
-		URISize: Long(v.URISize), FromBlock: Long(v.FromBlock), ToBlock: orNull(Long(v.ToBlock)), FetchedAt: encodeTime(v.FetchedAt),
-		Source: orNull(v.Source), SHA256: encodeHash(v.SHA256), Size: Long(v.Size), Kept: v.Kept, Reason: orNull(httpapi.Clean(v.Reason)),
+		URISize: Long(v.URISize), FromBlock: Long(v.FromBlock), ToBlock: orNull(Long(v.ToBlock)),
+		FetchedAt: encodeTime(v.FetchedAt),
+		Source:    orNull(v.Source), SHA256: encodeHash(v.SHA256), Size: Long(v.Size), Kept: v.Kept,
+		Reason: orNull(httpapi.Clean(v.Reason)),
 	}
 	c := unboundedCutter()
 	goesOn := v.URISize > int64(len(v.URI)) && len(v.URI) > maxShown-utf8.UTFMax
@@ -252,7 +257,8 @@ func safeType(body []byte) (contentType, extension string) {
 	switch {
 	case json.Valid(body):
 		return jsonType, "json"
-	case utf8.Valid(body) && !strings.ContainsFunc(string(body), func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }):
+	case utf8.Valid(body) &&
+		!strings.ContainsFunc(string(body), func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }):
 		return plainType, "txt"
 	}
 	return octetType, "bin"

@@ -18,9 +18,11 @@ import (
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	s, _ := documented(t, api.Options{})
-	for _, path := range []string{"/agents/8453:7/documents", "/agents/8453/7/documents", "/chains/8453/agents/7/documents"} {
+	for _, path := range []string{"/agents/8453:7/documents", "/agents/8453/7/documents",
+		"/chains/8453/agents/7/documents"} {
 		list := as[api.DocumentList](t, get(t, s, path))
-		if len(list.Items) != 2 || len(list.AsOf) != 1 || list.Items[0].ToBlock != nil || list.Items[1].ToBlock == nil || list.Items[0].URIHex == nil {
+		if len(list.Items) != 2 || len(list.AsOf) != 1 || list.Items[0].ToBlock != nil || list.Items[1].ToBlock == nil ||
+			list.Items[0].URIHex == nil {
 			t.Errorf("%s: %+v", path, list)
 		}
 	}
@@ -30,7 +32,8 @@ func TestDocuments(t *testing.T) {
 		t.Errorf("%+v", second)
 	}
 	read := as[api.DocumentList](t, get(t, s, "/agents/8453:1/documents")).Items[0]
-	if sum := fmt.Sprintf("0x%x", sha256.Sum256([]byte(`{"name":"Weather Oracle"}`))); string(*read.SHA256) != sum || !read.Kept || *read.Source != "https" || read.Reason != nil {
+	if sum := fmt.Sprintf("0x%x", sha256.Sum256([]byte(`{"name":"Weather Oracle"}`))); string(*read.SHA256) != sum ||
+		!read.Kept || *read.Source != "https" || read.Reason != nil {
 		t.Errorf("%+v", read)
 	}
 	if b := problemOf(t, get(t, s, "/agents/8453:99/documents")); b.Status != http.StatusNotFound {
@@ -68,7 +71,8 @@ func TestDocumentBytes(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"abc", strings.Repeat("z", 64), strings.Repeat("a", 66), "0x"} {
-		if b := problemOf(t, get(t, s, "/documents/"+bad)); b.Status != http.StatusBadRequest || b.Errors[0].Field != "sha256" {
+		if b := problemOf(t, get(t, s, "/documents/"+bad)); b.Status != http.StatusBadRequest ||
+			b.Errors[0].Field != "sha256" {
 			t.Errorf("%s: %+v", bad, b)
 		}
 	}
@@ -77,7 +81,8 @@ func TestDocumentBytes(t *testing.T) {
 	}
 	sum := sha256.Sum256([]byte(`{"name":"Weather Oracle"}`))
 	deny(t, db, repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "malware"})
-	if b := problemOf(t, get(t, s, fmt.Sprintf("/documents/%x", sum))); b.Status != http.StatusGone || !strings.Contains(b.Detail, "malware") {
+	if b := problemOf(t, get(t, s, fmt.Sprintf("/documents/%x", sum))); b.Status != http.StatusGone ||
+		!strings.Contains(b.Detail, "malware") {
 		t.Errorf("denied: %+v", b)
 	}
 	if d := as[api.AgentAnswer](t, get(t, s, "/agents/8453:1")).Document; d.Status != "denied" || d.Registration != nil {
@@ -98,7 +103,8 @@ func TestBinaryDocument(t *testing.T) {
 	l := newLedger(t, db, 99)
 	l.add(mint(0, addr(1), "https://agent.example/blob")...)
 	blob := "\x00\xffGIF89a<script>"
-	saveFiles(t, db, map[string]docdb.FetchResult{"https://agent.example/blob": {Body: []byte(blob), MediaType: "text/html"}})
+	saveFiles(t, db, map[string]docdb.FetchResult{"https://agent.example/blob": {Body: []byte(blob),
+		MediaType: "text/html"}})
 	r := get(t, s, fmt.Sprintf("/documents/%x", sha256.Sum256([]byte(blob))))
 	if r.header.Get("Content-Type") != "application/octet-stream" || string(r.body) != blob {
 		t.Errorf("%d %v", r.status, r.header)
@@ -109,22 +115,27 @@ func TestRefresh(t *testing.T) {
 	t.Parallel()
 	s, _ := documented(t, api.Options{})
 	post := func(path string) reply { return do(t, s, http.MethodPost, path, nil) }
-	for _, path := range []string{"/agents/8453:4/documents:refresh", "/agents/8453/5/documents:refresh", "/chains/8453/agents/6/documents:refresh"} {
+	for _, path := range []string{"/agents/8453:4/documents:refresh", "/agents/8453/5/documents:refresh",
+		"/chains/8453/agents/6/documents:refresh"} {
 		r := post(path)
-		if r.status != http.StatusAccepted || !strings.Contains(string(r.body), `"queued":true`) || !strings.Contains(string(r.body), `"nextAllowedAt":"`) {
+		if r.status != http.StatusAccepted || !strings.Contains(string(r.body), `"queued":true`) ||
+			!strings.Contains(string(r.body), `"nextAllowedAt":"`) {
 			t.Errorf("%s: %d %s", path, r.status, r.body)
 		}
 	}
 	again := post("/agents/8453:4/documents:refresh")
-	if b := problemOf(t, again); b.Status != http.StatusTooManyRequests || again.header.Get("Retry-After") == "" || b.Hint == "" {
+	if b := problemOf(t, again); b.Status != http.StatusTooManyRequests || again.header.Get("Retry-After") == "" ||
+		b.Hint == "" {
 		t.Errorf("too soon: %+v %v", b, again.header)
 	}
 	if d := as[api.AgentAnswer](t, get(t, s, "/agents/8453:4")).Document; d.NextTry == nil {
 		t.Errorf("not queued: %+v", d)
 	}
 	for path, status := range map[string]int{
-		"/agents/8453:99/documents:refresh": http.StatusNotFound, "/agents/8453:4/documents:burn": http.StatusMethodNotAllowed,
-		"/agents/x/documents:refresh": http.StatusBadRequest, "/agents/8453:8/documents:refresh?force=1": http.StatusBadRequest,
+		"/agents/8453:99/documents:refresh":        http.StatusNotFound,
+		"/agents/8453:4/documents:burn":            http.StatusMethodNotAllowed,
+		"/agents/x/documents:refresh":              http.StatusBadRequest,
+		"/agents/8453:8/documents:refresh?force=1": http.StatusBadRequest,
 	} {
 		if b := problemOf(t, post(path)); b.Status != status {
 			t.Errorf("%s: %+v", path, b)
@@ -138,7 +149,8 @@ func TestRefreshIsLimitedPerCaller(t *testing.T) {
 	s, _ := documented(t, api.Options{})
 	start, granted := time.Now(), 0
 	for n := range 30 {
-		if do(t, s, http.MethodPost, fmt.Sprintf("/agents/8453:%d/documents:refresh", 10+n), nil).status == http.StatusAccepted {
+		if do(t, s, http.MethodPost, fmt.Sprintf("/agents/8453:%d/documents:refresh", 10+n),
+			nil).status == http.StatusAccepted {
 			granted++
 		}
 	}
@@ -153,7 +165,8 @@ func TestTypedFields(t *testing.T) {
 	s, _ := documented(t, api.Options{})
 	want := "Weather Oracle [{MCP https://weather.example/mcp 1} {A2A  }] [forecast chat] [weather] true true [reputation] linked absent"
 	show := func(a api.Agent) string {
-		return fmt.Sprint(*a.Name, " ", a.Services, " ", a.Skills, " ", a.Domains, " ", *a.X402Support, " ", *a.Active, " ", a.SupportedTrust, " ", *a.Link, " ", a.Document.Proof.Verdict)
+		return fmt.Sprint(*a.Name, " ", a.Services, " ", a.Skills, " ", a.Domains, " ", *a.X402Support, " ", *a.Active, " ",
+			a.SupportedTrust, " ", *a.Link, " ", a.Document.Proof.Verdict)
 	}
 	if got := show(as[api.AgentAnswer](t, get(t, s, "/agents/8453:1")).Agent); got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -165,7 +178,8 @@ func TestTypedFields(t *testing.T) {
 		t.Errorf("a document of another agent: %s", *a.Link)
 	}
 	empty := as[api.AgentAnswer](t, get(t, s, "/agents/1:0"))
-	if empty.Link == nil || *empty.Link != "unlinked" || empty.Document.Proof.Verdict != "verified" || *empty.Document.Proof.By != "uri" || empty.X402Support != nil {
+	if empty.Link == nil || *empty.Link != "unlinked" || empty.Document.Proof.Verdict != "verified" ||
+		*empty.Document.Proof.By != "uri" || empty.X402Support != nil {
 		t.Errorf("%+v", empty)
 	}
 	if a := as[api.AgentAnswer](t, get(t, s, "/agents/8453:9")); a.Name != nil || a.Link != nil || a.Services == nil {
@@ -182,8 +196,10 @@ func TestBeside(t *testing.T) {
 	l.add(append(mint(0, addr(1), "https://twin.example/0"), mint(1, addr(1), "https://twin.example/1")...)...)
 	other := func(n uint64) *repute.Registration {
 		id := token(n)
-		return &repute.Registration{Name: "<b>twin", Services: []repute.Service{{Name: "web", Endpoint: "https://twin.example"}},
-			Registrations: []repute.RegistrationLink{{TokenID: &id, Registry: "eip155:99:0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"}}}
+		return &repute.Registration{Name: "<b>twin",
+			Services: []repute.Service{{Name: "web", Endpoint: "https://twin.example"}},
+			Registrations: []repute.RegistrationLink{{TokenID: &id,
+				Registry: "eip155:99:0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"}}}
 	}
 	files := map[string]docdb.FetchResult{}
 	for n := range uint64(2) {
@@ -193,7 +209,8 @@ func TestBeside(t *testing.T) {
 	}
 	saveFiles(t, db, files)
 	a := as[api.AgentAnswer](t, get(t, s, "/agents/99:0"))
-	if len(a.LinkedAgents) != 1 || a.LinkedAgents[0].ShortID != "99:1" || a.LinkedAgents[0].Name != "<b>twin" || a.LinkedAgents[0].SameFile {
+	if len(a.LinkedAgents) != 1 || a.LinkedAgents[0].ShortID != "99:1" || a.LinkedAgents[0].Name != "<b>twin" ||
+		a.LinkedAgents[0].SameFile {
 		t.Errorf("linked: %+v", a.LinkedAgents)
 	}
 	if len(a.DomainProofs) != 1 || a.DomainProofs[0].Domain != "twin.example" || a.DomainProofs[0].URL == nil {
@@ -208,14 +225,17 @@ func TestBeside(t *testing.T) {
 			DomainProofs []struct{ Domain, Verdict string }
 		}
 	}
-	got := data[twins](t, ask(t, s, `{ agent(id: "99:0") { linkedAgents { id shortId name sameFile } domainProofs { domain verdict } } }`, nil)).Agent
+	got := data[twins](t,
+		ask(t, s, `{ agent(id: "99:0") { linkedAgents { id shortId name sameFile } domainProofs { domain verdict } } }`,
+			nil)).Agent
 	if len(got.LinkedAgents) != 1 || got.LinkedAgents[0] != a.LinkedAgents[0] || len(got.DomainProofs) != 1 {
 		t.Errorf("GraphQL: %+v", got)
 	}
 	type listed struct {
 		AgentsByID []struct{ LinkedAgents []api.LinkedAgent }
 	}
-	list := data[listed](t, ask(t, s, `{ agentsById(ids: ["99:0"]) { linkedAgents { id shortId name sameFile } } }`, nil)).AgentsByID
+	list := data[listed](t, ask(t, s, `{ agentsById(ids: ["99:0"]) { linkedAgents { id shortId name sameFile } } }`,
+		nil)).AgentsByID
 	if len(list) != 1 || len(list[0].LinkedAgents) != 1 || list[0].LinkedAgents[0] != a.LinkedAgents[0] {
 		t.Errorf("in a list: %+v", list)
 	}
@@ -232,17 +252,20 @@ func TestFiles(t *testing.T) {
 	body := `{"value": 12, "text": "<script>"}`
 	said := &repute.FeedbackFile{Value: "12", Tag1: "slow", Text: "<script>", Payment: &repute.PaymentClaim{TxHash: "0x1"}}
 	saveFiles(t, db, map[string]docdb.FetchResult{
-		"ipfs://feedback": {Body: []byte(body), Source: "ipfs", FileOnly: true, Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: said}}},
+		"ipfs://feedback": {Body: []byte(body), Source: "ipfs", FileOnly: true,
+			Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: said}}},
 	})
 	list := as[api.FeedbackList](t, get(t, s, "/agents/8453:7/feedback?client="+addr(201).Hex()))
 	f := list.Items[0].File
-	if f == nil || f.Status != "ok" || f.Proof.Verdict != "mismatch" || f.Feedback == nil || f.Feedback.Text != "<script>" || f.Feedback.Payment.TxHash != "0x1" || len(f.Contradictions) != 2 {
+	if f == nil || f.Status != "ok" || f.Proof.Verdict != "mismatch" || f.Feedback == nil ||
+		f.Feedback.Text != "<script>" || f.Feedback.Payment.TxHash != "0x1" || len(f.Contradictions) != 2 {
 		t.Fatalf("%+v", f)
 	}
 	if r := get(t, s, "/documents/"+string(*f.SHA256)); string(r.body) != body {
 		t.Errorf("%d %s", r.status, r.body)
 	}
-	if answer := list.Items[0].Responses[0].File; answer == nil || answer.Status != "failed" || *answer.Reason != "timeout" || answer.Proof.Verdict != "unavailable" {
+	if answer := list.Items[0].Responses[0].File; answer == nil || answer.Status != "failed" ||
+		*answer.Reason != "timeout" || answer.Proof.Verdict != "unavailable" {
 		t.Errorf("%+v", answer)
 	}
 	for _, v := range as[api.ValidationList](t, get(t, s, "/agents/8453:7/validations")).Items {

@@ -87,7 +87,8 @@ func encodeAgentAt(a repute.Agent, at repute.At) Agent {
 		Wallet: encodeAddress(a.Wallet), Approved: encodeAddress(a.Approved),
 		URISize: Long(a.URISize), Metadata: encodeMetadata(a, texts), MetadataCount: Long(a.MetadataCount),
 		Registered: encodePoint(a.Registered), Updated: encodePoint(a.Updated),
-		Counts: encodeCounts(a.Counts), Document: encodeDocument(a.Document, document), Standing: encodeStanding(a.Score), Said: encodeSaid(a),
+		Counts: encodeCounts(a.Counts), Document: encodeDocument(a.Document, document), Standing: encodeStanding(a.Score),
+		Said: encodeSaid(a),
 	}
 	// A list has the head already. What is denied is shorter for another reason.
 	goesOn := a.URISize > int64(len(a.URI)) && len(a.URI) > maxShown-utf8.UTFMax
@@ -160,7 +161,8 @@ func encodeDocument(d repute.Document, c *documentCutter) Document {
 
 func encodeRegistration(r repute.Registration) *Registration {
 	return &Registration{
-		Type: httpapi.Clean(r.Type), Name: httpapi.Clean(r.Name), Description: httpapi.Clean(r.Description), Image: httpapi.Clean(r.Image),
+		Type: httpapi.Clean(r.Type), Name: httpapi.Clean(r.Name), Description: httpapi.Clean(r.Description),
+		Image:  httpapi.Clean(r.Image),
 		Active: r.Active, X402: r.X402, Services: each(r.Services, encodeService),
 		Registrations: each(r.Registrations, encodeLink), SupportedTrust: each(r.SupportedTrust, httpapi.Clean),
 		Extra: r.Extra, Partial: r.Partial,
@@ -171,7 +173,8 @@ func encodeService(s repute.Service) Service {
 	return Service{
 		Name: httpapi.Clean(s.Name), Endpoint: httpapi.Clean(s.Endpoint), Version: httpapi.Clean(s.Version),
 		Skills: each(s.Skills, httpapi.Clean), Domains: each(s.Domains, httpapi.Clean),
-		Tools: each(s.Tools, httpapi.Clean), Prompts: each(s.Prompts, httpapi.Clean), Resources: each(s.Resources, httpapi.Clean), Extra: s.Extra,
+		Tools: each(s.Tools, httpapi.Clean), Prompts: each(s.Prompts, httpapi.Clean),
+		Resources: each(s.Resources, httpapi.Clean), Extra: s.Extra,
 	}
 }
 
@@ -187,7 +190,8 @@ func encodeFeedback(f repute.Feedback) Feedback {
 	w := Feedback{
 		Agent: ID(f.Agent.String()), Client: address(f.Client), Index: Long(f.Index),
 		Amount: encodeAmount(repute.Amount{Value: f.Value, Decimals: f.Decimals}),
-		Hash:   encodeHash(f.Hash), Given: encodePoint(f.Given), IsRevoked: f.Revoked != nil, Payment: encodePayment(f.Payment),
+		Hash:   encodeHash(f.Hash), Given: encodePoint(f.Given), IsRevoked: f.Revoked != nil,
+		Payment:       encodePayment(f.Payment),
 		ResponseCount: Long(f.ResponseCount), Responses: []Response{},
 	}
 	c := unboundedCutter()
@@ -199,7 +203,8 @@ func encodeFeedback(f repute.Feedback) Feedback {
 	w.Endpoint, w.EndpointHex = chain(f.Endpoint, "endpoint", "endpoint")
 	w.URI, w.URIHex = chain(f.URI, "uri", "feedbackURI")
 	for i, r := range f.Responses {
-		w.Responses = append(w.Responses, encodeResponse(r, c, fmt.Sprintf("responses/%d/uri", i), textPath(f.Agent, r.At, "responseURI")))
+		w.Responses = append(w.Responses, encodeResponse(r, c, fmt.Sprintf("responses/%d/uri", i),
+			textPath(f.Agent, r.At, "responseURI")))
 	}
 	w.File = encodeRatingFile(f, c)
 	w.Cut, w.Partial = c.cuts, len(c.cuts) > 0
@@ -230,19 +235,23 @@ func encodePayment(p *repute.Payment) *Payment {
 }
 
 func encodeResponse(r repute.Response, c *cutter, field, whole string) Response {
-	w := Response{Responder: address(r.Responder), Hash: encodeHash(r.Hash), File: encodeFile(r.File), At: encodePoint(r.At)}
+	w := Response{Responder: address(r.Responder), Hash: encodeHash(r.Hash), File: encodeFile(r.File),
+		At: encodePoint(r.At)}
 	w.URI, w.URIHex = c.chain(r.URI, field, whole, r.Cut != nil)
 	return w
 }
 
 func encodeValidation(v repute.Validation) Validation {
 	w := Validation{
-		Agent: ID(v.Agent.String()), ChainID: Long(v.ChainID), Contract: address(v.Contract), ContractTrusted: v.ContractTrusted,
-		RequestHash: Hash(v.RequestHash.Hex()), Validator: address(v.Validator), Requested: encodePoint(v.Requested), RequestFile: encodeFile(v.RequestFile),
-		Status: "pending", Answers: Long(v.Answers),
+		Agent: ID(v.Agent.String()), ChainID: Long(v.ChainID), Contract: address(v.Contract),
+		ContractTrusted: v.ContractTrusted,
+		RequestHash:     Hash(v.RequestHash.Hex()), Validator: address(v.Validator), Requested: encodePoint(v.Requested),
+		RequestFile: encodeFile(v.RequestFile),
+		Status:      "pending", Answers: Long(v.Answers),
 	}
 	c := unboundedCutter()
-	w.RequestURI, w.RequestURIHex = c.chain(v.RequestURI, "requestUri", textPath(v.Agent, v.Requested, "requestURI"), v.Cut != nil)
+	w.RequestURI, w.RequestURIHex = c.chain(v.RequestURI, "requestUri", textPath(v.Agent, v.Requested, "requestURI"),
+		v.Cut != nil)
 	if v.Answered != nil {
 		w.Status, w.Answer = "answered", encodeAnswer(v.Agent, *v.Answered, c)
 	}
@@ -251,7 +260,8 @@ func encodeValidation(v repute.Validation) Validation {
 }
 
 func encodeAnswer(agent repute.AgentID, a repute.ValidationAnswer, c *cutter) *ValidationAnswer {
-	w := &ValidationAnswer{Response: int32(a.Response), Hash: encodeHash(a.Hash), File: encodeFile(a.File), At: encodePoint(a.At)}
+	w := &ValidationAnswer{Response: int32(a.Response), Hash: encodeHash(a.Hash), File: encodeFile(a.File),
+		At: encodePoint(a.At)}
 	w.URI, w.URIHex = c.chain(a.URI, "answer/uri", textPath(agent, a.At, "responseURI"), slices.Contains(a.Cut, "uri"))
 	w.Tag, w.TagHex = c.chain(a.Tag, "answer/tag", textPath(agent, a.At, "tag"), slices.Contains(a.Cut, "tag"))
 	return w
@@ -275,7 +285,8 @@ func (a *API) encodeTag(t repute.TagSummary) TagSummary {
 func encodeAsOf(a repute.AsOf) AsOf {
 	w := AsOf{
 		ChainID: Long(a.ChainID), Block: Long(a.Block.Number), Hash: encodeHash(a.Block.Hash), Time: encodeTime(a.Block.Time),
-		Finality: string(a.Finality), Safe: orNull(Long(a.Safe)), Finalized: orNull(Long(a.Finalized)), Head: orNull(Long(a.Head)),
+		Finality: string(a.Finality), Safe: orNull(Long(a.Safe)), Finalized: orNull(Long(a.Finalized)),
+		Head:       orNull(Long(a.Head)),
 		HeadSeenAt: encodeTime(a.HeadSeenAt), Completeness: encodeCompleteness(a.Completeness),
 	}
 	if w.Finality == "" {
@@ -293,8 +304,9 @@ func encodeAsOf(a repute.AsOf) AsOf {
 }
 
 func encodeCompleteness(c repute.Completeness) Completeness {
-	w := Completeness{Status: string(c.Status), Reason: httpapi.Clean(c.Reason), VerifiedToBlock: orNull(Long(c.VerifiedTo)),
-		Ranges: each(c.Ranges, encodeRange), Pending: Long(c.Pending), Undecoded: Long(c.Undecoded)}
+	w := Completeness{Status: string(c.Status), Reason: httpapi.Clean(c.Reason),
+		VerifiedToBlock: orNull(Long(c.VerifiedTo)),
+		Ranges:          each(c.Ranges, encodeRange), Pending: Long(c.Pending), Undecoded: Long(c.Undecoded)}
 	for _, k := range c.Kinds {
 		w.OpenGaps += Long(k.Open)
 	}
@@ -306,14 +318,17 @@ func encodeRange(r repute.BlockRange) BlockRange { return BlockRange{Long(r.From
 func encodeKinds(c repute.ChainStatus) []KindCompleteness {
 	return each(c.Completeness.Kinds, func(k repute.KindCompleteness) KindCompleteness {
 		return KindCompleteness{
-			Kind: k.Kind.String(), Status: string(k.Status), Reason: httpapi.Clean(k.Reason), VerifiedToBlock: orNull(Long(k.VerifiedTo)),
-			Pending: Long(k.Pending), OpenGaps: Long(k.Open), Gaps: each(k.Gaps, func(g repute.Gap) Gap { return encodeGap(c.Chain.ID, g) }),
+			Kind: k.Kind.String(), Status: string(k.Status), Reason: httpapi.Clean(k.Reason),
+			VerifiedToBlock: orNull(Long(k.VerifiedTo)),
+			Pending:         Long(k.Pending), OpenGaps: Long(k.Open),
+			Gaps: each(k.Gaps, func(g repute.Gap) Gap { return encodeGap(c.Chain.ID, g) }),
 		}
 	})
 }
 
 func encodeGap(chain uint64, g repute.Gap) Gap {
-	w := Gap{Blocks: encodeRange(g.Blocks), Reason: httpapi.Clean(g.Reason), Since: encodeTime(g.Since), Tries: Long(g.Tries), NextTry: encodeTime(g.Next)}
+	w := Gap{Blocks: encodeRange(g.Blocks), Reason: httpapi.Clean(g.Reason), Since: encodeTime(g.Since),
+		Tries: Long(g.Tries), NextTry: encodeTime(g.Next)}
 	if g.Agent != nil {
 		w.Agent = orNull(ID(repute.AgentID{ChainID: chain, TokenID: *g.Agent}.Short()))
 	}
@@ -330,9 +345,12 @@ func encodeChain(c repute.ChainStatus) Chain {
 			Identity: address(c.Identity), Reputation: address(c.Reputation), Validations: each(c.Validations, address),
 		},
 		Scores: encodeScoring(c.Scoring),
-		Agents: Long(c.Agents), Feedback: Long(c.Feedback), Documents: ChainDocuments{Known: Long(c.URIs), Due: Long(c.URIsDue)},
-		Reorgs: Long(c.Reorgs), Upgrades: Long(c.Upgrades), UpgradedAtBlock: orNull(Long(c.UpgradedAt)), Halted: c.Halted, Stalled: c.Stalled,
-		Endpoints: each(c.Endpoints, encodeEndpoint), Kinds: encodeKinds(c), LastError: orNull(withoutSecrets(c.LastError)), AsOf: encodeAsOf(c.AsOf),
+		Agents: Long(c.Agents), Feedback: Long(c.Feedback),
+		Documents: ChainDocuments{Known: Long(c.URIs), Due: Long(c.URIsDue)},
+		Reorgs:    Long(c.Reorgs), Upgrades: Long(c.Upgrades), UpgradedAtBlock: orNull(Long(c.UpgradedAt)), Halted: c.Halted,
+		Stalled:   c.Stalled,
+		Endpoints: each(c.Endpoints, encodeEndpoint), Kinds: encodeKinds(c), LastError: orNull(withoutSecrets(c.LastError)),
+		AsOf: encodeAsOf(c.AsOf),
 	}
 }
 
@@ -350,9 +368,11 @@ func encodeEndpoint(e repute.Endpoint) Endpoint {
 	process := sha256.Sum256([]byte(e.Owner)) // the owner names the machine
 	return Endpoint{
 		Name: httpapi.Clean(e.Name), Process: hex.EncodeToString(process[:4]), Kind: e.Kind, State: string(e.State),
-		LatencyMs: float64(e.Latency.Microseconds()) / 1000, ErrorRate: e.ErrorRate, Requests: Long(e.Requests), Failures: Long(e.Failures),
-		RateLimit: e.RateLimit, Concurrency: Long(e.Concurrency), Head: orNull(Long(e.Head)), LastError: orNull(withoutSecrets(e.LastError)),
-		LastOKAt: encodeTime(e.LastOKAt), UpdatedAt: encodeTime(e.UpdatedAt),
+		LatencyMs: float64(e.Latency.Microseconds()) / 1000, ErrorRate: e.ErrorRate, Requests: Long(e.Requests),
+		Failures:  Long(e.Failures),
+		RateLimit: e.RateLimit, Concurrency: Long(e.Concurrency), Head: orNull(Long(e.Head)),
+		LastError: orNull(withoutSecrets(e.LastError)),
+		LastOKAt:  encodeTime(e.LastOKAt), UpdatedAt: encodeTime(e.UpdatedAt),
 	}
 }
 

@@ -57,5 +57,6 @@ func matches(header, etag string) bool {
 // steady keeps what says which state of the chain was read.
 func (a AsOf) steady() AsOf {
 	a.Completeness.Reason = "" // it tells progress, which is not in the data
-	return AsOf{ChainID: a.ChainID, Block: a.Block, Hash: a.Hash, Time: a.Time, Finality: a.Finality, Completeness: a.Completeness}
+	return AsOf{ChainID: a.ChainID, Block: a.Block, Hash: a.Hash, Time: a.Time, Finality: a.Finality,
+		Completeness: a.Completeness}
 }

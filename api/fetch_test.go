@@ -16,7 +16,8 @@ func TestFetchState(t *testing.T) {
 		workers bool
 		want    string
 	}{
-		{0, false, ""}, {time.Second, false, ""}, {2 * time.Minute, false, "unfetched"}, {2 * time.Minute, true, ""}, {time.Hour, true, "late"}, {time.Hour, false, "unfetched"},
+		{0, false, ""}, {time.Second, false, ""}, {2 * time.Minute, false, "unfetched"}, {2 * time.Minute, true, ""},
+		{time.Hour, true, "late"}, {time.Hour, false, "unfetched"},
 	} {
 		f := docdb.Fetching{Workers: c.workers}
 		if c.waits > 0 {

@@ -94,8 +94,10 @@ func encodeFile(f *repute.File) *File {
 
 func encodeFileBy(f repute.File, c *documentCutter) *File {
 	w := &File{
-		Status: string(f.Status), Source: orNull(f.Source), SHA256: encodeHash(f.SHA256), Keccak256: encodeHash(f.Keccak), Size: Long(f.Size),
-		FetchedAt: encodeTime(f.FetchedAt), Reason: orNull(f.Reason), Detail: orNull(briefText(f.Detail)), Proof: encodeProof(f.Proof),
+		Status: string(f.Status), Source: orNull(f.Source), SHA256: encodeHash(f.SHA256), Keccak256: encodeHash(f.Keccak),
+		Size:      Long(f.Size),
+		FetchedAt: encodeTime(f.FetchedAt), Reason: orNull(f.Reason), Detail: orNull(briefText(f.Detail)),
+		Proof:    encodeProof(f.Proof),
 		Problems: c.problems(f.Problems), ProblemCount: Long(f.ProblemCount), Contradictions: []Problem{},
 	}
 	if f.Feedback != nil {

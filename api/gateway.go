@@ -37,7 +37,8 @@ type ipfsGateway struct {
 	fail func(context.Context, error) *httpapi.ErrorBody
 }
 
-func newIPFSGateway(blocks blockSource, l Limits, fail func(context.Context, error) *httpapi.ErrorBody) (*ipfsGateway, error) {
+func newIPFSGateway(blocks blockSource, l Limits, fail func(context.Context, error) *httpapi.ErrorBody) (*ipfsGateway,
+	error) {
 	kept := &keptBlocks{from: blocks}
 	// Nothing is fetched for a caller: what is not kept is not there.
 	backend, err := gateway.NewBlocksBackend(blockservice.New(kept, offline.Exchange(kept)))
@@ -80,7 +81,8 @@ func (g *ipfsGateway) check(r *http.Request) error {
 	text, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, gatewayPath), "/")
 	id, err := cid.Decode(text)
 	if err != nil || len(text) > maxCIDText {
-		return repute.Invalid("cid", "not a CID", "e.g. /ipfs/bafkrei…?format=raw; the sha256 of a document is part of its raw CIDv1")
+		return repute.Invalid("cid", "not a CID",
+			"e.g. /ipfs/bafkrei…?format=raw; the sha256 of a document is part of its raw CIDv1")
 	}
 	_, err = g.kept.Get(r.Context(), id)
 	if format.IsNotFound(err) {
@@ -133,7 +135,8 @@ func (a *gatewayAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // dropHeaders takes back what described the answer that did not come.
 func (a *gatewayAnswer) dropHeaders() {
-	for _, name := range []string{"Content-Disposition", "Content-Location", "Cache-Control", "Etag", "Last-Modified", "Accept-Ranges"} {
+	for _, name := range []string{"Content-Disposition", "Content-Location", "Cache-Control", "Etag", "Last-Modified",
+		"Accept-Ranges"} {
 		a.Header().Del(name)
 	}
 }
@@ -142,7 +145,8 @@ func (a *gatewayAnswer) problem() *httpapi.ErrorBody {
 	words := httpapi.Clean(strings.TrimSpace(a.words.String()))
 	switch a.refused {
 	case http.StatusNotAcceptable:
-		b := httpapi.NewError(a.refused, "not_acceptable", "Not acceptable", "this is a trustless gateway: it serves raw blocks and CARs only")
+		b := httpapi.NewError(a.refused, "not_acceptable", "Not acceptable",
+			"this is a trustless gateway: it serves raw blocks and CARs only")
 		b.Hint = "add ?format=raw or ?format=car, or the header Accept: application/vnd.ipld.raw or application/vnd.ipld.car"
 		return b
 	case http.StatusNotFound:

@@ -23,8 +23,9 @@ func TestCountLinks(t *testing.T) {
 			t.Errorf("%s: counted %d, decoded %d", name, got, len(nd.Links()))
 		}
 	}
-	for name, node := range map[string][]byte{"empty": nil, "tag alone": {0x12}, "endless tag": bytes.Repeat([]byte{0x80}, 20),
-		"too short": {0x12, 5, 1}, "huge": {0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}} {
+	for name, node := range map[string][]byte{"empty": nil, "tag alone": {0x12},
+		"endless tag": bytes.Repeat([]byte{0x80}, 20),
+		"too short":   {0x12, 5, 1}, "huge": {0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}} {
 		if got := countLinks(node); got != 0 {
 			t.Errorf("%s: counted %d", name, got)
 		}

@@ -57,7 +57,8 @@ func FuzzGateway(f *testing.F) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		u := &url.URL{Path: gatewayPath + id.String() + "/" + path, RawQuery: url.Values{"format": {"car"}, "dag-scope": {scope}}.Encode()}
+		u := &url.URL{Path: gatewayPath + id.String() + "/" + path,
+			RawQuery: url.Values{"format": {"car"}, "dag-scope": {scope}}.Encode()}
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 		r.URL = u
 		g.ServeHTTP(httptest.NewRecorder(), r)

@@ -116,7 +116,8 @@ func reader(t *testing.T, base string) *resolver.Client {
 }
 
 // keep makes an agent of each URI and stores its document as the indexer would.
-func keep(t *testing.T, db *store.DB, fetch func(context.Context, string) (resolver.Document, error), uris ...string) map[string][]byte {
+func keep(t *testing.T, db *store.DB, fetch func(context.Context, string) (resolver.Document, error),
+	uris ...string) map[string][]byte {
 	t.Helper()
 	l := newLedger(t, db, 8453)
 	for i, uri := range uris {
@@ -127,8 +128,9 @@ func keep(t *testing.T, db *store.DB, fetch func(context.Context, string) (resol
 		for _, u := range mustValue(docdb.DueURIs(t.Context(), db, host, 100))(t) {
 			doc, err := fetch(t.Context(), u.URI)
 			must(t, err)
-			r := docdb.FetchResult{URIID: u.ID, Body: doc.Bytes, Source: string(doc.Source), FetchedAt: time.Now(), ParserVersion: 1,
-				Registration: &repute.Registration{}}
+			r := docdb.FetchResult{URIID: u.ID, Body: doc.Bytes, Source: string(doc.Source), FetchedAt: time.Now(),
+				ParserVersion: 1,
+				Registration:  &repute.Registration{}}
 			for _, b := range doc.Blocks {
 				r.Blocks = append(r.Blocks, docdb.Block{Multihash: b.Multihash, Data: b.Data, Node: b.Node})
 			}
@@ -203,14 +205,17 @@ func TestGatewayAnswers(t *testing.T) {
 
 	r := get(t, s, "/ipfs/"+id, "Accept", "application/vnd.ipld.raw")
 	if r.status != 200 || !bytes.Equal(r.body, page) || r.header.Get("Content-Type") != "application/vnd.ipld.raw" ||
-		r.header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(r.header.Get("Content-Disposition"), "attachment") ||
+		r.header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(r.header.Get("Content-Disposition"),
+		"attachment") ||
 		r.header.Get("Cache-Control") != "public, max-age=86400, immutable" || r.header.Get("Content-Security-Policy") == "" {
 		t.Errorf("%d %v %s", r.status, r.header, r.body)
 	}
-	if again := get(t, s, "/ipfs/"+id+"?format=raw", "If-None-Match", r.header.Get("Etag")); again.status != 304 || len(again.body) > 0 {
+	if again := get(t, s, "/ipfs/"+id+"?format=raw", "If-None-Match", r.header.Get("Etag")); again.status != 304 ||
+		len(again.body) > 0 {
 		t.Errorf("with its tag: %d %s", again.status, again.body)
 	}
-	if head := do(t, s, http.MethodHead, "/ipfs/"+id+"?format=raw", nil); head.status != 200 || head.header.Get("Content-Length") != fmt.Sprint(len(page)) {
+	if head := do(t, s, http.MethodHead, "/ipfs/"+id+"?format=raw", nil); head.status != 200 ||
+		head.header.Get("Content-Length") != fmt.Sprint(len(page)) {
 		t.Errorf("HEAD: %d %v", head.status, head.header)
 	}
 	for path, want := range map[string]int{
@@ -261,7 +266,8 @@ func TestGatewayAnswersAreBounded(t *testing.T) {
 			}
 		}
 		slices.SortFunc(doc.Blocks, func(a, b resolver.Block) int { return bytes.Compare(a.Multihash, b.Multihash) })
-		doc.Blocks = slices.CompactFunc(doc.Blocks, func(a, b resolver.Block) bool { return bytes.Equal(a.Multihash, b.Multihash) })
+		doc.Blocks = slices.CompactFunc(doc.Blocks,
+			func(a, b resolver.Block) bool { return bytes.Equal(a.Multihash, b.Multihash) })
 		return doc, nil
 	}, "ipfs://"+wide.Cid().String())
 	s := serve(t, api.Options{DB: db, Limits: api.Limits{Timeout: time.Minute}})
@@ -360,7 +366,8 @@ func TestGatewayDenied(t *testing.T) {
 		}
 	}
 	sum := sha256.Sum256(kept[root+"/bad.json"])
-	must(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "stolen"}, false))
+	must(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum),
+		Reason: "stolen"}, false))
 	for path, want := range map[string]int{
 		badBytes: 410, bad.Cid().String(): 410, leaf: 410, // its parts go with it
 		shared.Cid().String(): 200, file.Cid().String(): 200, rawCID([]byte("two")): 200,
@@ -375,13 +382,16 @@ func TestGatewayDenied(t *testing.T) {
 	if got := status(bad.Cid().String() + "?format=car"); got != 410 {
 		t.Errorf("as a CAR: %d", got)
 	}
-	must(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenyCID, Value: file.Cid().String(), Reason: "withdrawn"}, false))
+	must(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenyCID, Value: file.Cid().String(),
+		Reason: "withdrawn"}, false))
 	if got := status(file.Cid().String() + "?format=raw"); got != 410 {
 		t.Errorf("denied by its CID: %d", got)
 	}
 	must(t, denydb.Undeny(t.Context(), db, repute.DenyCID, file.Cid().String()))
-	must(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "stolen"}, true))
-	for path, want := range map[string]int{bad.Cid().String(): 404, leaf: 404, shared.Cid().String(): 200, file.Cid().String(): 200} {
+	must(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum),
+		Reason: "stolen"}, true))
+	for path, want := range map[string]int{bad.Cid().String(): 404, leaf: 404, shared.Cid().String(): 200,
+		file.Cid().String(): 200} {
 		if got := status(path + "?format=raw"); got != want {
 			t.Errorf("%s, dropped: %d, want %d", path, got, want)
 		}

@@ -80,7 +80,8 @@ func (a *API) graphqlPost(c echo.Context) error {
 	}
 	var r GraphQLRequest
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return repute.Invalid("body", "not a GraphQL request", `a JSON object with query, and variables and operationName where needed`)
+		return repute.Invalid("body", "not a GraphQL request",
+			`a JSON object with query, and variables and operationName where needed`)
 	}
 	c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), postKey{}, true)))
 	return a.answer(c, r)
@@ -135,7 +136,8 @@ func (a *API) settleError(ctx context.Context, e *gqlerrors.QueryError) *httpapi
 			e.Extensions = map[string]any{"code": "BAD_QUERY"}
 		}
 		if plain, found := wrongType(e.Message); found {
-			e.Message, e.Extensions["hint"] = plain, "/schema.graphql has the types; roots is one text, addresses divided by commas"
+			e.Message, e.Extensions["hint"] = plain,
+				"/schema.graphql has the types; roots is one text, addresses divided by commas"
 		}
 		e.Message = briefText(e.Message)
 		return nil

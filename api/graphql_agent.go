@@ -172,7 +172,8 @@ func (n *agentNode) Validations(ctx context.Context, args validationArgs) (*vali
 		return nil, renameCursor(err)
 	}
 	return &validationConnection{
-		Nodes: n.validationNodes(page.Items), PageInfo: pageInfo{page.Next != "", orNull(page.Next)}, AsOf: onlyAsOf(page.AsOf),
+		Nodes: n.validationNodes(page.Items), PageInfo: pageInfo{page.Next != "", orNull(page.Next)},
+		AsOf: onlyAsOf(page.AsOf),
 	}, nil
 }
 

@@ -90,7 +90,8 @@ func (c *cohort) reputationOf(ctx context.Context, id repute.AgentID) (query.Rep
 	asks := func(fields ...string) bool {
 		return slices.ContainsFunc(fields, func(f string) bool { return graphql.HasSelectedField(ctx, f) })
 	}
-	parts := query.ReputationParts{Summary: asks("summary"), Tags: asks("tags", "tagsTotal"), Results: asks("scored"), Independence: asks("independence")}
+	parts := query.ReputationParts{Summary: asks("summary"), Tags: asks("tags", "tagsTotal"), Results: asks("scored"),
+		Independence: asks("independence")}
 	return c.reputationBy(ctx, id, parts)
 }
 
@@ -100,7 +101,8 @@ func (c *cohort) scoreOf(ctx context.Context, id repute.AgentID) (repute.Score, 
 	return r.Score, err
 }
 
-func (c *cohort) reputationBy(ctx context.Context, id repute.AgentID, parts query.ReputationParts) (query.Reputation, error) {
+func (c *cohort) reputationBy(ctx context.Context, id repute.AgentID, parts query.ReputationParts) (query.Reputation,
+	error) {
 	all, err := c.reputations.get(parts, func() (map[repute.AgentID]query.Reputation, error) {
 		if err := charge(ctx, readCost+len(c.ids)*costOf(parts)); err != nil {
 			return nil, err

@@ -31,7 +31,8 @@ func (n *agentNode) Documents(ctx context.Context, args struct {
 	if err != nil {
 		return nil, renameCursor(err)
 	}
-	return &documentConnection{encodeVersions(n.key, page.Items), pageInfo{page.Next != "", orNull(page.Next)}, onlyAsOf(page.AsOf)}, nil
+	return &documentConnection{encodeVersions(n.key, page.Items), pageInfo{page.Next != "", orNull(page.Next)},
+		onlyAsOf(page.AsOf)}, nil
 }
 
 // postKey marks the context of a query that was posted.

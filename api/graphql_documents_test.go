@@ -20,7 +20,8 @@ func TestGraphQLDocuments(t *testing.T) {
 		Agent struct {
 			Documents struct{ Nodes []api.DocumentVersion }
 		}
-	}](t, ask(t, s, `{ agent(id: "`+id+`") { documents { nodes { uri uriHex uriSize cut { field whole } fromBlock toBlock fetchedAt source sha256 size kept reason } pageInfo { hasNextPage } asOf { block } } } }`, nil))
+	}](t, ask(t, s, `{ agent(id: "`+id+
+		`") { documents { nodes { uri uriHex uriSize cut { field whole } fromBlock toBlock fetchedAt source sha256 size kept reason } pageInfo { hasNextPage } asOf { block } } } }`, nil))
 	a, _ := json.Marshal(list.Items)
 	b, _ := json.Marshal(got.Agent.Documents.Nodes)
 	if len(list.Items) == 0 || string(a) != string(b) {
@@ -40,7 +41,8 @@ func TestGraphQLDocuments(t *testing.T) {
 	if len(again.Errors) != 1 || again.Errors[0].Extensions["code"] != "LIMITED" {
 		t.Fatalf("at once again: %+v", again.Errors)
 	}
-	if wait, _ := strconv.Atoi(r.header.Get("Retry-After")); wait < 1 || again.Errors[0].Extensions["retryAfter"] != float64(wait) {
+	if wait, _ := strconv.Atoi(r.header.Get("Retry-After")); wait < 1 ||
+		again.Errors[0].Extensions["retryAfter"] != float64(wait) {
 		t.Errorf("when to come back: %q, %v", r.header.Get("Retry-After"), again.Errors[0].Extensions)
 	}
 }

@@ -56,7 +56,8 @@ func schemaTypes(t *testing.T, s *httptest.Server) map[string]gqlType {
 	arg := "name defaultValue type { " + ref + " }"
 	a := data[struct {
 		Schema struct{ Types []gqlType } `json:"__schema"`
-	}](t, ask(t, s, "{ __schema { types { kind name inputFields { "+arg+" } fields { name args { "+arg+" } type { "+ref+" } } } } }", nil))
+	}](t, ask(t, s, "{ __schema { types { kind name inputFields { "+arg+" } fields { name args { "+arg+" } type { "+ref+
+		" } } } } }", nil))
 	types := map[string]gqlType{}
 	for _, typ := range a.Schema.Types {
 		if !strings.HasPrefix(typ.Name, "__") {

@@ -85,7 +85,8 @@ func (q *queryResolver) agents(ctx context.Context, args agentsArgs, search bool
 	}
 	return &agentConnection{
 		Nodes: nodes, PageInfo: pageInfo{found.Next != "", orNull(found.Next)},
-		Total: encodeTotal(found.Total), Match: orNull(string(found.Match)), AsOf: each(found.AsOf, encodeAsOf), api: q.api, filter: f,
+		Total: encodeTotal(found.Total), Match: orNull(string(found.Match)), AsOf: each(found.AsOf, encodeAsOf), api: q.api,
+		filter: f,
 	}, nil
 }
 
@@ -137,7 +138,8 @@ func (in *agentFilter) query() (q AgentsFilter, chains []uint64) {
 	q.Service, q.Skill, q.Domain = orEmpty(in.Service), orEmpty(in.Skill), orEmpty(in.Domain)
 	q.Trust, q.Tag, q.Status = orEmpty(in.SupportedTrust), orEmpty(in.Tag), orEmpty(in.Status)
 	q.X402, q.Active, q.MinFeedback = Flag(textOf(in.X402)), Flag(textOf(in.Active)), Number(textOf(in.MinFeedback))
-	q.Since, q.MinScore, q.MaxScore = Moment(orEmpty(in.RegisteredSince)), Real(textOf(in.MinScore)), Real(textOf(in.MaxScore))
+	q.Since, q.MinScore, q.MaxScore = Moment(orEmpty(in.RegisteredSince)), Real(textOf(in.MinScore)),
+		Real(textOf(in.MaxScore))
 	q.Tier, q.RatedStatus = Number(textOf(in.Tier)), orEmpty(in.Rating)
 	return q, chains
 }

@@ -123,11 +123,13 @@ func TestGraphQL(t *testing.T) {
 		t.Errorf("asOf %+v", d.Agent.AsOf)
 	}
 	f := d.Agent.Feedback
-	if len(f.Nodes) != 5 || !f.PageInfo.HasNextPage || f.PageInfo.EndCursor == nil || f.Nodes[0].Agent.ShortID != "8453:7" ||
+	if len(f.Nodes) != 5 || !f.PageInfo.HasNextPage || f.PageInfo.EndCursor == nil ||
+		f.Nodes[0].Agent.ShortID != "8453:7" ||
 		!strings.HasPrefix(f.Nodes[0].ID, agent7+":0x") {
 		t.Errorf("feedback %+v", f)
 	}
-	if len(d.Agent.Validations.Nodes) != 3 || len(d.Agent.Reputation.Tags) != 4 || d.Agent.Reputation.Summary.Value != "15" {
+	if len(d.Agent.Validations.Nodes) != 3 || len(d.Agent.Reputation.Tags) != 4 ||
+		d.Agent.Reputation.Summary.Value != "15" {
 		t.Errorf("%+v %+v", d.Agent.Validations, d.Agent.Reputation)
 	}
 	if len(d.Chains) != 2 || d.Status.Version != "test" {
@@ -158,7 +160,8 @@ func TestGraphQLWalk(t *testing.T) {
 	seen := map[string]bool{}
 	var after *string
 	for {
-		p := data[page](t, ask(t, s, `query($after: String, $chains: [Long!]) { agents(first: 25, sort: feedback, after: $after, filter: {chainIds: $chains}) {
+		p := data[page](t, ask(t, s,
+			`query($after: String, $chains: [Long!]) { agents(first: 25, sort: feedback, after: $after, filter: {chainIds: $chains}) {
 			nodes { shortId } pageInfo { hasNextPage endCursor } asOf { chainId } } }`, map[string]any{"after": after, "chains": []any{8453}}))
 		for _, n := range p.Agents.Nodes {
 			if seen[n.ShortID] {
@@ -182,7 +185,8 @@ func TestGraphQLWalk(t *testing.T) {
 			Feedback struct{ Nodes []struct{ Value string } }
 		}
 	}](t, ask(t, s, `{ agentsById(ids: ["8453:7", "1:5", "1:0", "8453:7"]) { shortId feedback(first: 2) { nodes { value } } } }`, nil)).AgentsByID
-	if len(byID) != 4 || byID[0].ShortID != "8453:7" || byID[1] != nil || byID[2].ShortID != "1:0" || len(byID[3].Feedback.Nodes) != 2 {
+	if len(byID) != 4 || byID[0].ShortID != "8453:7" || byID[1] != nil || byID[2].ShortID != "1:0" ||
+		len(byID[3].Feedback.Nodes) != 2 {
 		t.Errorf("%+v", byID)
 	}
 }
@@ -190,7 +194,8 @@ func TestGraphQLWalk(t *testing.T) {
 func TestGraphQLErrors(t *testing.T) {
 	t.Parallel()
 	s, _ := populated(t, api.Options{})
-	deep := "{ agent(id: \"8453:7\") { feedback { nodes " + strings.Repeat("{ agent { feedback { nodes ", 6) + "{ id }" + strings.Repeat(" } } }", 6) + " } } }"
+	deep := "{ agent(id: \"8453:7\") { feedback { nodes " + strings.Repeat("{ agent { feedback { nodes ",
+		6) + "{ id }" + strings.Repeat(" } } }", 6) + " } } }"
 	cases := []struct{ query, code, field string }{
 		{`{ agent(id: "x") { id } }`, "INVALID", "id"},
 		{`{ agent(id: "8453:7", chainId: 1) { id } }`, "INVALID", "chainId"},
@@ -248,7 +253,8 @@ func aliases(n int) string {
 func TestGraphQLTransport(t *testing.T) {
 	t.Parallel()
 	s := serve(t, api.Options{DB: open(t, nowhere), Limits: api.Limits{Body: 4096}})
-	introspection := get(t, s, "/graphql"+query("query", `query Q($n: String!) { __type(name: $n) { name } }`, "variables", `{"n":"Agent"}`, "operationName", "Q"))
+	introspection := get(t, s, "/graphql"+query("query", `query Q($n: String!) { __type(name: $n) { name } }`,
+		"variables", `{"n":"Agent"}`, "operationName", "Q"))
 	if !strings.Contains(string(introspection.body), `"name":"Agent"`) {
 		t.Errorf("GET: %s", introspection.body)
 	}
@@ -261,8 +267,10 @@ func TestGraphQLTransport(t *testing.T) {
 		{get(t, s, "/graphql?query={chains{name}}&variables=x"), 400, "variables"},
 		{do(t, s, "POST", "/graphql", strings.NewReader("{"), "Content-Type", "application/json"), 400, "body"},
 		{do(t, s, "POST", "/graphql", strings.NewReader("[]"), "Content-Type", "application/json"), 400, "body"},
-		{do(t, s, "POST", "/graphql", strings.NewReader("{}"), "Content-Type", "application/json; charset=utf-8"), 400, "query"},
-		{do(t, s, "POST", "/graphql", strings.NewReader("query=x"), "Content-Type", "application/x-www-form-urlencoded"), 400, "body"},
+		{do(t, s, "POST", "/graphql", strings.NewReader("{}"), "Content-Type", "application/json; charset=utf-8"), 400,
+			"query"},
+		{do(t, s, "POST", "/graphql", strings.NewReader("query=x"), "Content-Type", "application/x-www-form-urlencoded"),
+			400, "body"},
 		{do(t, s, "POST", "/graphql", strings.NewReader(`{"query":"`+strings.Repeat("x", 5000)+`"}`)), 413, ""},
 	} {
 		b := problemOf(t, c.r)
@@ -270,12 +278,14 @@ func TestGraphQLTransport(t *testing.T) {
 			t.Errorf("want %d %s, got %+v", c.status, c.field, b)
 		}
 	}
-	plain := do(t, s, "POST", "/graphql", strings.NewReader(`{"query":"{ __typename }"}`), "Content-Type", "application/x-www-form-urlencoded")
+	plain := do(t, s, "POST", "/graphql", strings.NewReader(`{"query":"{ __typename }"}`), "Content-Type",
+		"application/x-www-form-urlencoded")
 	if !strings.Contains(string(plain.body), `"Query"`) {
 		t.Errorf("curl -d: %s", plain.body)
 	}
 	down := ask(t, s, `{ chains { name } }`, nil)
-	if len(down.Errors) != 1 || down.Errors[0].Extensions["code"] != "UNAVAILABLE" || strings.Contains(down.Errors[0].Message, "127.0.0.1") {
+	if len(down.Errors) != 1 || down.Errors[0].Extensions["code"] != "UNAVAILABLE" ||
+		strings.Contains(down.Errors[0].Message, "127.0.0.1") {
 		t.Errorf("database away: %+v", down)
 	}
 }
@@ -306,13 +316,16 @@ func TestListsBelowLists(t *testing.T) {
 		validations(first: 3) { nodes { id } pageInfo { hasNextPage endCursor } }
 		reputation { summary { count value decimals decimal } } } } }`, nil))
 	top := d.Agents.Nodes[0]
-	if len(top.Few.Nodes) != 5 || !top.Few.PageInfo.HasNextPage || top.Few.PageInfo.EndCursor != nil || top.Few.AsOf != nil {
+	if len(top.Few.Nodes) != 5 || !top.Few.PageInfo.HasNextPage || top.Few.PageInfo.EndCursor != nil ||
+		top.Few.AsOf != nil {
 		t.Errorf("cut off: %+v", top.Few)
 	}
-	if len(top.Many.Nodes) != 17 || top.Many.PageInfo.HasNextPage || len(top.Validations.Nodes) != 3 || top.Validations.PageInfo.HasNextPage {
+	if len(top.Many.Nodes) != 17 || top.Many.PageInfo.HasNextPage || len(top.Validations.Nodes) != 3 ||
+		top.Validations.PageInfo.HasNextPage {
 		t.Errorf("whole: %+v %+v", top.Many, top.Validations)
 	}
-	if alone := as[api.ReputationAnswer](t, get(t, s, "/agents/8453:7/reputation")).Summary; top.Reputation.Summary != alone {
+	if alone := as[api.ReputationAnswer](t,
+		get(t, s, "/agents/8453:7/reputation")).Summary; top.Reputation.Summary != alone {
 		t.Errorf("summary %+v, alone %+v", top.Reputation.Summary, alone)
 	}
 }
@@ -349,11 +362,13 @@ func TestPagesBelowLists(t *testing.T) {
 	t.Parallel()
 	s, _ := documented(t, api.Options{})
 	for _, below := range []string{"feedback(first: 200)", "validations(first: 200)"} {
-		if a := ask(t, s, "{ agents(first: 2) { nodes { "+below+" { nodes { id: __typename } } } } }", nil); len(a.Errors) > 0 {
+		if a := ask(t, s, "{ agents(first: 2) { nodes { "+below+" { nodes { id: __typename } } } } }",
+			nil); len(a.Errors) > 0 {
 			t.Errorf("%s: %+v", below, a.Errors)
 		}
 	}
-	if a := ask(t, s, "{ agents(first: 2) { nodes { feedback(first: 201) { nodes { id } } } } }", nil); len(a.Errors) == 0 || a.Errors[0].Extensions["hint"] != "a number from 1 to 200" {
+	if a := ask(t, s, "{ agents(first: 2) { nodes { feedback(first: 201) { nodes { id } } } } }",
+		nil); len(a.Errors) == 0 || a.Errors[0].Extensions["hint"] != "a number from 1 to 200" {
 		t.Errorf("too many: %+v", a.Errors)
 	}
 }
@@ -368,12 +383,14 @@ func TestReputationsInLists(t *testing.T) {
 		filtered: reputation(tag1: "starred") { summary { count value } }
 		rated: feedback(first: 3, tag1: "starred", includeRevoked: true) { nodes { id } } documents { nodes { uri } } linkedAgents { id } explain(limit: 1) { score }`
 	type agent map[string]any
-	list := data[struct{ Agents struct{ Nodes []agent } }](t, ask(t, s, `{ agents(first: 50) { nodes {`+reputation+`} } }`, nil)).Agents.Nodes
+	list := data[struct{ Agents struct{ Nodes []agent } }](t,
+		ask(t, s, `{ agents(first: 50) { nodes {`+reputation+`} } }`, nil)).Agents.Nodes
 	if len(list) != scoredAgents {
 		t.Fatalf("%d agents", len(list))
 	}
 	for _, a := range list {
-		alone := data[struct{ Agent agent }](t, ask(t, s, `query($id: ID!) { agent(id: $id) {`+reputation+`} }`, map[string]any{"id": a["id"]})).Agent
+		alone := data[struct{ Agent agent }](t, ask(t, s, `query($id: ID!) { agent(id: $id) {`+reputation+`} }`,
+			map[string]any{"id": a["id"]})).Agent
 		if !reflect.DeepEqual(a, alone) {
 			t.Errorf("in a list %v, alone %v", a, alone)
 		}

@@ -35,18 +35,21 @@ func guardedWorld(t *testing.T) *ledgerAPI {
 	}
 	l.add(births...)
 	for i := range chainRoots {
-		l.add(rating(0, firstRoot+i, 1, 0, 0, "starred", ""), rating(1, firstRoot+i, 1, 95, 0, "starred", ""), rating(2, firstRoot+i, 1, 95, 0, "starred", ""))
+		l.add(rating(0, firstRoot+i, 1, 0, 0, "starred", ""), rating(1, firstRoot+i, 1, 95, 0, "starred", ""),
+			rating(2, firstRoot+i, 1, 95, 0, "starred", ""))
 	}
 	for l.tip.Number < 25 {
 		l.add()
 	}
-	if err := chaindb.SetHead(t.Context(), db, scoredChain, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: 22, Finalized: 21, SeenAt: time.Now()}); err != nil {
+	if err := chaindb.SetHead(t.Context(), db, scoredChain, store.Lease{},
+		chaindb.Head{Head: l.tip.Number, Safe: 22, Finalized: 21, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	runEngineBy(t, db, surely(), 20)
-	return &ledgerAPI{t, func(path string) reply { return get(t, serve(t, api.Options{DB: db}), path) }, func(query string) answer {
-		return ask(t, serve(t, api.Options{DB: db}), query, nil)
-	}, db}
+	return &ledgerAPI{t, func(path string) reply { return get(t, serve(t, api.Options{DB: db}), path) },
+		func(query string) answer {
+			return ask(t, serve(t, api.Options{DB: db}), query, nil)
+		}, db}
 }
 
 type ledgerAPI struct {
@@ -65,10 +68,12 @@ func (l *ledgerAPI) views(agent int) map[string]api.Scored {
 			Reputation struct{ Scored api.Scored }
 			Explain    api.Scored
 		}
-	}](l.t, l.ask(fmt.Sprintf(`{ agent(id: "%d:%d") { reputation { scored { %s } } explain { %s } } }`, scoredChain, agent, fields, fields))).Agent
+	}](l.t, l.ask(fmt.Sprintf(`{ agent(id: "%d:%d") { reputation { scored { %s } } explain { %s } } }`, scoredChain,
+		agent, fields, fields))).Agent
 	return map[string]api.Scored{
 		"REST": as[api.ReputationAnswer](l.t, l.get(scoredPath(agent, ""))).Scored, "GraphQL": graph.Reputation.Scored,
-		"explain": as[api.ExplainAnswer](l.t, l.get(scoredPath(agent, "/explain"))).Scored, "GraphQL's explain": graph.Explain,
+		"explain":           as[api.ExplainAnswer](l.t, l.get(scoredPath(agent, "/explain"))).Scored,
+		"GraphQL's explain": graph.Explain,
 	}
 }
 
@@ -81,7 +86,9 @@ func TestGuardAndUnjudgedEverywhere(t *testing.T) {
 		t.Fatalf("agent 0: %+v", bad.Scored)
 	}
 	for how, s := range w.views(1) {
-		if s.Guard == nil || s.Guard.Agent != bad.Agent || s.Guard.Score > bad.Score || s.Guard.Score <= bad.Score-0.5 /* in steps of half a point */ || s.Reason == nil || !strings.Contains(*s.Reason, string(bad.Agent)) ||
+		if s.Guard == nil || s.Guard.Agent != bad.Agent || s.Guard.Score > bad.Score ||
+			s.Guard.Score <= bad.Score-0.5 /* in steps of half a point */ || s.Reason == nil ||
+			!strings.Contains(*s.Reason, string(bad.Agent)) ||
 			s.High > bad.Score || s.Score > bad.Score {
 			t.Errorf("%s of the bad agent's kin: %+v", how, s)
 		}
@@ -92,7 +99,8 @@ func TestGuardAndUnjudgedEverywhere(t *testing.T) {
 		}
 	}
 	for how, s := range w.views(3) {
-		if s.Status != "unrated" || s.Score != 0 || s.Tier != 0 || s.Low != -17.889 || s.High != 17.889 || s.Guard != nil || s.Reason == nil || len(s.Gates) != 5 {
+		if s.Status != "unrated" || s.Score != 0 || s.Tier != 0 || s.Low != -17.889 || s.High != 17.889 || s.Guard != nil ||
+			s.Reason == nil || len(s.Gates) != 5 {
 			t.Errorf("%s of one that nobody judged: %+v", how, s)
 		}
 	}
@@ -107,17 +115,22 @@ func TestUnjudgedIsExplainedByTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	account, err := r.Explain(t.Context(), repute.AgentID{ChainID: scoredChain, TokenID: token(3)}, repute.At{Finality: repute.Latest}, nil)
+	account, err := r.Explain(t.Context(), repute.AgentID{ChainID: scoredChain, TokenID: token(3)},
+		repute.At{Finality: repute.Latest}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if account.Result.Low != account.Score.Low || account.Result.Params != account.Score.Params || account.Score.Low != -17_889 {
-		t.Errorf("explained %s by %s, stored %s by %s", account.Result.Low, account.Result.Params, account.Score.Low, account.Score.Params)
+	if account.Result.Low != account.Score.Low || account.Result.Params != account.Score.Params ||
+		account.Score.Low != -17_889 {
+		t.Errorf("explained %s by %s, stored %s by %s", account.Result.Low, account.Result.Params, account.Score.Low,
+			account.Score.Params)
 	}
-	if _, err := w.db.Pool().Exec(t.Context(), "delete from trust_inputs where hash = $1", account.Score.Params[:]); err != nil {
+	if _, err := w.db.Pool().Exec(t.Context(), "delete from trust_inputs where hash = $1",
+		account.Score.Params[:]); err != nil {
 		t.Fatal(err)
 	}
-	if p := problemOf(t, w.get(scoredPath(3, "/explain"))); p.Status != 410 || !strings.Contains(p.Detail, "input pruned") {
+	if p := problemOf(t, w.get(scoredPath(3, "/explain"))); p.Status != 410 ||
+		!strings.Contains(p.Detail, "input pruned") {
 		t.Errorf("%+v", p)
 	}
 }

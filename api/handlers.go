@@ -123,7 +123,8 @@ func (a *API) agent(ctx context.Context, ref repute.AgentRef, q *AgentQuery) (*o
 }
 
 // agentAt is an agent in the view that a caller wrote.
-func (a *API) agentAt(ctx context.Context, ref repute.AgentRef, view string) (agent repute.Agent, asOf repute.AsOf, at repute.At, err error) {
+func (a *API) agentAt(ctx context.Context, ref repute.AgentRef, view string) (agent repute.Agent, asOf repute.AsOf,
+	at repute.At, err error) {
 	if at, err = parseAt(view); err != nil {
 		return agent, asOf, at, err
 	}
@@ -135,7 +136,8 @@ func (a *API) agentAt(ctx context.Context, ref repute.AgentRef, view string) (ag
 	return agent, asOf, at, unknownAgent(err)
 }
 
-func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *ReputationQuery) (*output[ReputationAnswer], error) {
+func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *ReputationQuery) (*output[ReputationAnswer],
+	error) {
 	sign, view, err := signedAt(q.Signed, q.At)
 	if err != nil {
 		return nil, err
@@ -159,7 +161,8 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 	if err != nil {
 		return nil, err
 	}
-	r, err := query.ReadReputation(ctx, a.db, id, query.ReputationQuery{Clients: clients, Tag1: q.Tag1, Tag2: q.Tag2, At: at, Run: sign})
+	r, err := query.ReadReputation(ctx, a.db, id, query.ReputationQuery{Clients: clients, Tag1: q.Tag1, Tag2: q.Tag2,
+		At: at, Run: sign})
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
@@ -180,8 +183,9 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 		}
 	}
 	out := ok(ReputationAnswer{
-		Agent: ID(id.String()), Scored: scored, Signed: signed, OpenFi: checks, Independence: encodeIndependence(r.Independence),
-		Summary: encodeSummary(r.Summary), Tags: each(r.Tags, a.encodeTag), TagsTotal: Long(r.Total),
+		Agent: ID(id.String()), Scored: scored, Signed: signed, OpenFi: checks,
+		Independence: encodeIndependence(r.Independence),
+		Summary:      encodeSummary(r.Summary), Tags: each(r.Tags, a.encodeTag), TagsTotal: Long(r.Total),
 		Counts: encodeCounts(r.Counts), AsOf: encodeAsOf(r.AsOf),
 	})
 	if sign {
@@ -203,7 +207,8 @@ func (a *API) feedback(ctx context.Context, ref repute.AgentRef, q *FeedbackQuer
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
-	return ok(FeedbackList{Items: each(page.Items, encodeFeedback), Next: orNull(page.Next), AsOf: each(page.AsOf, encodeAsOf)}), nil
+	return ok(FeedbackList{Items: each(page.Items, encodeFeedback), Next: orNull(page.Next),
+		AsOf: each(page.AsOf, encodeAsOf)}), nil
 }
 
 func (q *FeedbackQuery) filter() (f query.FeedbackFilter, err error) {
@@ -221,7 +226,8 @@ func (q *FeedbackQuery) filter() (f query.FeedbackFilter, err error) {
 	return f, err
 }
 
-func (a *API) validations(ctx context.Context, ref repute.AgentRef, q *ValidationQuery) (*output[ValidationList], error) {
+func (a *API) validations(ctx context.Context, ref repute.AgentRef, q *ValidationQuery) (*output[ValidationList],
+	error) {
 	f, err := q.filter()
 	if err != nil {
 		return nil, err
@@ -234,7 +240,8 @@ func (a *API) validations(ctx context.Context, ref repute.AgentRef, q *Validatio
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
-	return ok(ValidationList{Items: each(page.Items, encodeValidation), Next: orNull(page.Next), AsOf: each(page.AsOf, encodeAsOf)}), nil
+	return ok(ValidationList{Items: each(page.Items, encodeValidation), Next: orNull(page.Next),
+		AsOf: each(page.AsOf, encodeAsOf)}), nil
 }
 
 func (q *ValidationQuery) filter() (f query.ValidationFilter, err error) {
@@ -360,7 +367,8 @@ func NewStatus(version string, chains []repute.ChainStatus) StatusAnswer {
 	s := StatusAnswer{Version: version, Status: "ok", Chains: each(chains, encodeChain)}
 	for _, c := range chains {
 		notStarted := c.Block.Hash == (common.Hash{}) && !c.Imported
-		if notStarted || c.Halted || c.Stalled || c.Failing() || c.Scoring.Late && c.Scoring.Run > 0 || c.Completeness.Status == repute.Incomplete {
+		if notStarted || c.Halted || c.Stalled || c.Failing() || c.Scoring.Late && c.Scoring.Run > 0 ||
+			c.Completeness.Status == repute.Incomplete {
 			s.Status = "degraded"
 		}
 	}

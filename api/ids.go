@@ -28,7 +28,8 @@ func parseAgent(id, chain string) (repute.AgentRef, error) {
 		return repute.AgentRef{}, err
 	}
 	if ref.ChainID != 0 && ref.ChainID != chainID {
-		return repute.AgentRef{}, repute.Invalid("chainId", "the id names another chain", "give the chain once, or twice the same")
+		return repute.AgentRef{}, repute.Invalid("chainId", "the id names another chain",
+			"give the chain once, or twice the same")
 	}
 	ref.ChainID = chainID
 	return ref, nil

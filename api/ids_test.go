@@ -42,7 +42,8 @@ func TestParseAgent(t *testing.T) {
 		{"eip155:8453:0x8004:22", "", "", "registry"},
 		{"eip155:8453:" + strings.Replace(registry, "4A169FB", "4a169FB", 1) + ":22", "", "", "registry"},
 		{strings.Repeat("9", 78), "", "", "id"},
-		{"115792089237316195423570985008687907853269984665640564039457584007913129639935", "", "0:115792089237316195423570985008687907853269984665640564039457584007913129639935", ""},
+		{"115792089237316195423570985008687907853269984665640564039457584007913129639935", "",
+			"0:115792089237316195423570985008687907853269984665640564039457584007913129639935", ""},
 		{"115792089237316195423570985008687907853269984665640564039457584007913129639936", "", "", "id"},
 		{"22\x00", "", "", "id"},
 	}
@@ -105,7 +106,8 @@ func TestParseParameters(t *testing.T) {
 		_, err := parseBool("includeRevoked", in)
 		checkField(t, in, err, "includeRevoked")
 	}
-	for _, in := range []string{"x", registry + ",", "," + registry, registry + ",0x12", strings.Repeat(registry+",", maxClients) + registry} {
+	for _, in := range []string{"x", registry + ",", "," + registry, registry + ",0x12",
+		strings.Repeat(registry+",", maxClients) + registry} {
 		_, err := parseAddresses("clients", in)
 		checkField(t, in, err, "clients")
 	}
@@ -129,7 +131,8 @@ func TestParseParameters(t *testing.T) {
 // FuzzParseAgent: whatever parses is written back as an id that parses to the
 // same, and whatever does not names its field.
 func FuzzParseAgent(f *testing.F) {
-	for _, s := range []string{"22", "8453:22", "eip155:8453:" + registry + ":22", ":", "::::", "eip155:::", "0", "1:\x00"} {
+	for _, s := range []string{"22", "8453:22", "eip155:8453:" + registry + ":22", ":", "::::", "eip155:::", "0",
+		"1:\x00"} {
 		f.Add(s, "")
 		f.Add(s, "8453")
 	}

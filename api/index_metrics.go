@@ -51,7 +51,8 @@ type kindGauge struct {
 
 func newIndexCollector(db *store.DB, log *slog.Logger) *indexCollector {
 	c := &indexCollector{db: db, log: log,
-		readable: prometheus.NewDesc("repute_index_readable", "1 when the database answered the question about the chains.", nil, nil)}
+		readable: prometheus.NewDesc("repute_index_readable", "1 when the database answered the question about the chains.",
+			nil, nil)}
 	c.freshness()
 	c.troubles()
 	c.amounts()
@@ -99,13 +100,18 @@ func (c *indexCollector) troubles() {
 		func(s repute.ChainStatus) bool { return s.Completeness.Status == repute.Complete })
 	c.flag("unproven", "1 when final blocks were compared and nothing proves what they hold.",
 		func(s repute.ChainStatus) bool { return s.Completeness.Status == repute.Unproven })
-	c.block("proven_block", "Block up to which every block from the start on is proven; 0 for none.", func(s repute.ChainStatus) uint64 { return s.Completeness.VerifiedTo })
-	c.flag("halted", "1 when stopped by a reorganization below finality.", func(s repute.ChainStatus) bool { return s.Halted })
+	c.block("proven_block", "Block up to which every block from the start on is proven; 0 for none.",
+		func(s repute.ChainStatus) uint64 { return s.Completeness.VerifiedTo })
+	c.flag("halted", "1 when stopped by a reorganization below finality.",
+		func(s repute.ChainStatus) bool { return s.Halted })
 	c.flag("stalled", "1 when the head moves and nothing is stored.", func(s repute.ChainStatus) bool { return s.Stalled })
 	c.flag("failing", "1 when the indexing loop complains (lastError).", repute.ChainStatus.Failing)
-	c.count("waiting_events", "Stored events that wait for a missing one.", func(s repute.ChainStatus) int64 { return s.Completeness.Pending })
-	c.count("undecoded_logs", "Stored logs that nobody can read.", func(s repute.ChainStatus) int64 { return s.Completeness.Undecoded })
-	c.count("endpoints", "JSON-RPC endpoints asked, counted per process.", func(s repute.ChainStatus) int64 { return int64(len(s.Endpoints)) })
+	c.count("waiting_events", "Stored events that wait for a missing one.",
+		func(s repute.ChainStatus) int64 { return s.Completeness.Pending })
+	c.count("undecoded_logs", "Stored logs that nobody can read.",
+		func(s repute.ChainStatus) int64 { return s.Completeness.Undecoded })
+	c.count("endpoints", "JSON-RPC endpoints asked, counted per process.",
+		func(s repute.ChainStatus) int64 { return int64(len(s.Endpoints)) })
 	c.count("endpoints_working", "Those of them that answer: circuit closed.", func(s repute.ChainStatus) (n int64) {
 		for _, e := range s.Endpoints {
 			if e.State == repute.EndpointClosed {
@@ -114,9 +120,12 @@ func (c *indexCollector) troubles() {
 		}
 		return n
 	})
-	c.block("scores_epoch", "Epoch of the newest weights of raters.", func(s repute.ChainStatus) uint64 { return s.Scoring.Epoch })
-	c.count("scores_stale", "Agents whose scores must be looked at.", func(s repute.ChainStatus) int64 { return s.Scoring.Stale })
-	c.flag("scores_late", "1 when nobody keeps scores up with events, or nobody keeps any.", func(s repute.ChainStatus) bool { return s.Scoring.Late })
+	c.block("scores_epoch", "Epoch of the newest weights of raters.",
+		func(s repute.ChainStatus) uint64 { return s.Scoring.Epoch })
+	c.count("scores_stale", "Agents whose scores must be looked at.",
+		func(s repute.ChainStatus) int64 { return s.Scoring.Stale })
+	c.flag("scores_late", "1 when nobody keeps scores up with events, or nobody keeps any.",
+		func(s repute.ChainStatus) bool { return s.Scoring.Late })
 	c.count("reorgs", "Rewinds since the chain was added.", func(s repute.ChainStatus) int64 { return s.Reorgs })
 	c.count("upgrades", "Upgrades of the registries seen.", func(s repute.ChainStatus) int64 { return s.Upgrades })
 }
@@ -127,7 +136,8 @@ func (c *indexCollector) amounts() {
 	c.count("uris", "Distinct document URIs.", func(s repute.ChainStatus) int64 { return s.URIs })
 	c.count("uris_due", "Document URIs waiting to be fetched.", func(s repute.ChainStatus) int64 { return s.URIsDue })
 	kind := func(name, help string, value func(repute.KindCompleteness) float64) {
-		c.kinds = append(c.kinds, kindGauge{prometheus.NewDesc("repute_index_"+name, help, []string{"chain", "kind"}, nil), value})
+		c.kinds = append(c.kinds, kindGauge{prometheus.NewDesc("repute_index_"+name, help, []string{"chain", "kind"}, nil),
+			value})
 	}
 	kind("open_gaps", "Events known to be missing.", func(k repute.KindCompleteness) float64 { return float64(k.Open) })
 	kind("verified_block", "Newest block at which state was compared with the chain's own; 0 for never.",

@@ -33,7 +33,8 @@ type Moment string
 
 // Schema says either.
 func (Moment) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeString, Format: "date"}, {Type: huma.TypeString, Format: "date-time"}}, Examples: []any{"2026-01-31"}}
+	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeString, Format: "date"},
+		{Type: huma.TypeString, Format: "date-time"}}, Examples: []any{"2026-01-31"}}
 }
 
 // Flag is a parameter documented as a boolean.

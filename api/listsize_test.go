@@ -28,7 +28,8 @@ func TestListsAreBounded(t *testing.T) {
 			}
 			for _, sql := range []string{
 				`insert into documents values (sha256('d'), 'x', 'application/json', now())`,
-				`insert into parses values (sha256('d'), 'registration', 1, ` + registration + `, (select jsonb_agg('{"Code": "WA515"}'::jsonb) from generate_series(1, 40)), 0)`,
+				`insert into parses values (sha256('d'), 'registration', 1, ` + registration +
+					`, (select jsonb_agg('{"Code": "WA515"}'::jsonb) from generate_series(1, 40)), 0)`,
 				`update uris set sha256 = sha256('d')`,
 			} {
 				if _, err := db.Pool().Exec(t.Context(), sql); err != nil {
@@ -42,15 +43,18 @@ func TestListsAreBounded(t *testing.T) {
 				t.Errorf("%d bytes, %d agents", len(r.body), len(list.Items))
 			}
 			a := list.Items[0]
-			if d := a.Document; d.Registration == nil || d.Registration.Name != "n" || !d.Registration.Partial || len(d.Problems) != 10 || d.ProblemCount != 40 {
+			if d := a.Document; d.Registration == nil || d.Registration.Name != "n" || !d.Registration.Partial ||
+				len(d.Problems) != 10 || d.ProblemCount != 40 {
 				t.Errorf("document %+v", d)
 			}
-			if len(a.URI) > 2048 || len(a.URI) < 2040 || a.URIHex != nil || int(a.URISize) != len(uri) || !strings.HasPrefix(uri, strings.TrimSuffix(a.URI, "…")) {
+			if len(a.URI) > 2048 || len(a.URI) < 2040 || a.URIHex != nil || int(a.URISize) != len(uri) ||
+				!strings.HasPrefix(uri, strings.TrimSuffix(a.URI, "…")) {
 				t.Errorf("uri of %d bytes, %d on chain, hex %v", len(a.URI), a.URISize, a.URIHex)
 			}
 			one := get(t, s, "/agents/1:0")
 			whole := as[api.AgentAnswer](t, one)
-			if len(one.body) > 64<<10 || !whole.Document.Registration.Partial || len(whole.Cut) != 2 || string(get(t, s, *whole.Cut[0].Whole).body) != uri ||
+			if len(one.body) > 64<<10 || !whole.Document.Registration.Partial || len(whole.Cut) != 2 ||
+				string(get(t, s, *whole.Cut[0].Whole).body) != uri ||
 				string(get(t, s, *whole.Cut[1].Whole).body) != "x" {
 				t.Errorf("the agent itself has %d bytes, cut %+v", len(one.body), whole.Cut)
 			}

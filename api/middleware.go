@@ -32,9 +32,12 @@ func (a *API) use() {
 			MaxAge:        3600,
 		}),
 		httpapi.Routed,
-		a.limiter.Limit(func(c echo.Context) bool { return a.limits.Rate < 0 || quiet(httpapi.RouteOf(c)) }, a.metrics.limited.Inc,
+		a.limiter.Limit(func(c echo.Context) bool { return a.limits.Rate < 0 || quiet(httpapi.RouteOf(c)) },
+			a.metrics.limited.Inc,
 			"lists and GraphQL answer many questions in one request"),
-		middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: fmt.Sprintf("%dB", a.limits.Body), Skipper: isTools}), // tools have their own
+		// tools have their own
+		middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: fmt.Sprintf("%dB", a.limits.Body),
+			Skipper: isTools}),
 		httpapi.Deadline(a.limits.Timeout, nil),
 		middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024, Skipper: isGateway}),
 	)
@@ -56,7 +59,8 @@ func (a *API) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		a.log.DebugContext(c.Request().Context(), "request",
 			"method", c.Request().Method, "path", c.Request().URL.Path, "route", route, "status", status,
-			"bytes", c.Response().Size, "ms", took.Milliseconds(), "ip", c.RealIP(), "requestId", httpapi.RequestID(c.Request().Context()))
+			"bytes", c.Response().Size, "ms", took.Milliseconds(), "ip", c.RealIP(), "requestId",
+			httpapi.RequestID(c.Request().Context()))
 		return nil
 	}
 }

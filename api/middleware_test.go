@@ -41,7 +41,8 @@ func (s *safeBuffer) String() string {
 func TestAccessLog(t *testing.T) {
 	t.Parallel()
 	var log safeBuffer
-	s := serve(t, api.Options{DB: open(t, nowhere), Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	s := serve(t, api.Options{DB: open(t, nowhere),
+		Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	get(t, s, "/agents/8453:7?at=SECRETQUERY", "Authorization", "Bearer SECRETHEADER", "X-Request-Id", "abc-1")
 	get(t, s, "/healthz")
 	waitFor(t, "the access log", func() bool { return strings.Contains(log.String(), `"msg":"request"`) })
@@ -53,7 +54,8 @@ func TestAccessLog(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &line); err != nil {
 		t.Fatalf("%v in %s", err, text)
 	}
-	if line["route"] != "/agents/{id}" || line["status"] != 400.0 || line["requestId"] != "abc-1" || line["ip"] != "127.0.0.1" {
+	if line["route"] != "/agents/{id}" || line["status"] != 400.0 || line["requestId"] != "abc-1" ||
+		line["ip"] != "127.0.0.1" {
 		t.Errorf("%v", line)
 	}
 }
@@ -61,7 +63,8 @@ func TestAccessLog(t *testing.T) {
 func TestRequestID(t *testing.T) {
 	t.Parallel()
 	s := serve(t, api.Options{DB: open(t, nowhere)})
-	for given, kept := range map[string]bool{"abc-1.X_2": true, "": false, "a b": false, "a\"b": false, strings.Repeat("x", 65): false} {
+	for given, kept := range map[string]bool{"abc-1.X_2": true, "": false, "a b": false, "a\"b": false,
+		strings.Repeat("x", 65): false} {
 		got := get(t, s, "/healthz", "X-Request-Id", given).header.Get("X-Request-Id")
 		if (got == given) != kept || got == "" {
 			t.Errorf("%q became %q", given, got)
@@ -116,7 +119,8 @@ func TestCORSAndGzip(t *testing.T) {
 	}
 	preflight := do(t, s, http.MethodOptions, "/graphql", nil, "Origin", "https://dash.example",
 		"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type")
-	if preflight.status != http.StatusNoContent || !strings.Contains(preflight.header.Get("Access-Control-Allow-Methods"), "POST") ||
+	if preflight.status != http.StatusNoContent ||
+		!strings.Contains(preflight.header.Get("Access-Control-Allow-Methods"), "POST") ||
 		!strings.EqualFold(preflight.header.Get("Access-Control-Allow-Headers"), "content-type") {
 		t.Errorf("%d %v", preflight.status, preflight.header)
 	}
@@ -145,7 +149,8 @@ func TestPages(t *testing.T) {
 	for _, page := range []string{"/", "/docs", "/graphiql"} {
 		r := get(t, s, page)
 		policy := r.header.Get("Content-Security-Policy")
-		if r.status != 200 || !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") || strings.Contains(policy, "unsafe") ||
+		if r.status != 200 || !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") ||
+			strings.Contains(policy, "unsafe") ||
 			!strings.Contains(policy, "script-src 'self'") || r.header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d %v", page, r.status, r.header)
 		}
@@ -153,7 +158,9 @@ func TestPages(t *testing.T) {
 			if strings.Contains(ref[1], "//") {
 				t.Errorf("%s refers to %s", page, ref[1])
 			}
-			if target := get(t, s, "/"+strings.TrimPrefix(ref[1], ".")); target.status != 200 && ref[1] != "status" && !strings.HasPrefix(ref[1], "v1/") { // TestDocsShowWhatIsServed of the orchestrator's routes
+			// TestDocsShowWhatIsServed of the orchestrator's routes
+			if target := get(t, s, "/"+strings.TrimPrefix(ref[1], ".")); target.status != 200 && ref[1] != "status" &&
+				!strings.HasPrefix(ref[1], "v1/") {
 				t.Errorf("%s refers to %s, which answers %d", page, ref[1], target.status)
 			}
 		}
@@ -172,9 +179,11 @@ func TestPages(t *testing.T) {
 func TestJSONIsNotAPage(t *testing.T) {
 	t.Parallel()
 	s := serve(t, api.Options{DB: open(t, nowhere)})
-	for _, path := range []string{"/agents?%3Cscript%3E=1", "/agents?owner=%3Cscript%3E", "/%3Cscript%3E", "/graphql?query=%7B%3Cscript%3E%7D"} {
+	for _, path := range []string{"/agents?%3Cscript%3E=1", "/agents?owner=%3Cscript%3E", "/%3Cscript%3E",
+		"/graphql?query=%7B%3Cscript%3E%7D"} {
 		r := get(t, s, path, "Accept", "text/html")
-		if ct := r.header.Get("Content-Type"); !strings.Contains(ct, "json") || r.header.Get("X-Content-Type-Options") != "nosniff" ||
+		if ct := r.header.Get("Content-Type"); !strings.Contains(ct, "json") ||
+			r.header.Get("X-Content-Type-Options") != "nosniff" ||
 			!strings.Contains(r.header.Get("Content-Security-Policy"), "default-src 'none'") {
 			t.Errorf("%s: %v", path, r.header)
 		}

@@ -49,11 +49,15 @@ func (a *API) openFi(ctx context.Context, id repute.AgentID, at repute.At) (*Ope
 		return nil, err
 	}
 	return &OpenFi{
-		IdentityExists: s.IdentityExists, RegistrationResolves: s.RegistrationResolves, AgentJSONResolves: s.AgentJSONResolves,
-		OperatorMatches: s.OperatorMatches, ValidationStatus: string(s.ValidationStatus),
+		IdentityExists: s.IdentityExists, RegistrationResolves: s.RegistrationResolves,
+		AgentJSONResolves: s.AgentJSONResolves,
+		OperatorMatches:   s.OperatorMatches, ValidationStatus: string(s.ValidationStatus),
 		Overall: fixed(s.Overall), OverallGranted: fixed(s.OverallGranted),
 		Lacks: each(s.Lacks, func(l engine.OpenFiLack) OpenFiLack { return OpenFiLack(l) }),
 		Block: Long(s.Block), SnapshotAt: encodeTime(s.SnapshotAt),
-		Read: each(s.Read, func(r trust.ReadDocument) ReadFile { return ReadFile{Hash(r.SHA256.Hex()), int32(r.ParserVersion)} }),
+		Read: each(s.Read, func(r trust.ReadDocument) ReadFile {
+			return ReadFile{Hash(r.SHA256.Hex()),
+				int32(r.ParserVersion)}
+		}),
 	}, nil
 }

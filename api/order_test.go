@@ -28,11 +28,13 @@ func TestMethodsBeforeParameters(t *testing.T) {
 		for method := range operations {
 			methods = append(methods, strings.ToUpper(method))
 		}
-		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch,
+			http.MethodDelete} {
 			if slices.Contains(methods, method) {
 				continue
 			}
-			req, err := http.NewRequestWithContext(t.Context(), method, s.URL+parameter.ReplaceAllString(path, "7")+"?nonsense=1&nonsense=", strings.NewReader("{"))
+			req, err := http.NewRequestWithContext(t.Context(), method,
+				s.URL+parameter.ReplaceAllString(path, "7")+"?nonsense=1&nonsense=", strings.NewReader("{"))
 			if err != nil {
 				t.Fatal(err)
 			}

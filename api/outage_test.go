@@ -22,7 +22,8 @@ func TestOutage(t *testing.T) {
 	populate(t, open(t, dbURL))
 	proxy := newProxy(t, dbURL)
 	s := serve(t, api.Options{DB: open(t, proxy.url)})
-	paths := []string{"/agents", "/agents/8453:7", "/agents/8453:7/reputation", "/agents/8453:7/feedback", "/agents/8453:7/validations", "/chains", "/status"}
+	paths := []string{"/agents", "/agents/8453:7", "/agents/8453:7/reputation", "/agents/8453:7/feedback",
+		"/agents/8453:7/validations", "/chains", "/status"}
 	for _, path := range paths {
 		if r := get(t, s, path); r.status != http.StatusOK {
 			t.Fatalf("%s: %d %s", path, r.status, r.body)
@@ -32,12 +33,14 @@ func TestOutage(t *testing.T) {
 	for _, path := range paths {
 		r := get(t, s, path)
 		b := problemOf(t, r)
-		if b.Status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" || strings.Contains(string(r.body), "127.0.0.1") {
+		if b.Status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" ||
+			strings.Contains(string(r.body), "127.0.0.1") {
 			t.Errorf("%s: %v %s", path, r.header, r.body)
 		}
 	}
 	ready := get(t, s, "/readyz")
-	if ready.status != http.StatusServiceUnavailable || !strings.Contains(string(ready.body), "database") || strings.Contains(string(ready.body), "127.0.0.1") {
+	if ready.status != http.StatusServiceUnavailable || !strings.Contains(string(ready.body), "database") ||
+		strings.Contains(string(ready.body), "127.0.0.1") {
 		t.Errorf("readyz: %d %s", ready.status, ready.body)
 	}
 	if r := get(t, s, "/healthz"); r.status != http.StatusOK {
@@ -109,12 +112,14 @@ func TestReadyFunc(t *testing.T) {
 func TestDegraded(t *testing.T) {
 	t.Parallel()
 	s, l := populated(t, api.Options{})
-	if err := chaindb.SetError(context.Background(), l.db, 8453, store.Lease{}, `Post "https://rpc.example/v3/KEY": refused`, true); err != nil {
+	if err := chaindb.SetError(context.Background(), l.db, 8453, store.Lease{},
+		`Post "https://rpc.example/v3/KEY": refused`, true); err != nil {
 		t.Fatal(err)
 	}
 	r := get(t, s, "/status")
 	status := as[api.StatusAnswer](t, r)
-	if status.Status != "degraded" || strings.Contains(string(r.body), "KEY") || !strings.Contains(string(r.body), "rpc.example") {
+	if status.Status != "degraded" || strings.Contains(string(r.body), "KEY") ||
+		!strings.Contains(string(r.body), "rpc.example") {
 		t.Errorf("%s", r.body)
 	}
 	if one := as[api.StatusAnswer](t, get(t, s, "/chains/1/status")); one.Status != "ok" {

@@ -19,7 +19,8 @@ func (a *API) mountPlain() {
 	e := a.echo
 	e.GET("/healthz", a.healthz)
 	e.GET("/readyz", a.readyz)
-	e.GET("/metrics", echo.WrapHandler(promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry, DisableCompression: true})))
+	e.GET("/metrics", echo.WrapHandler(promhttp.HandlerFor(a.registry,
+		promhttp.HandlerOpts{Registry: a.registry, DisableCompression: true})))
 	e.GET("/graphql", a.graphqlGet)
 	e.POST("/graphql", a.graphqlPost)
 	e.GET("/schema.graphql", a.graphqlSchema)

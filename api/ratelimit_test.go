@@ -155,7 +155,8 @@ type redisServer struct {
 // tested.
 func (r redisServer) patient(t *testing.T) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: r.addr, ContextTimeoutEnabled: true, ReadTimeout: 10 * time.Second, MaxRetries: -1})
+	client := redis.NewClient(&redis.Options{Addr: r.addr, ContextTimeoutEnabled: true, ReadTimeout: 10 * time.Second,
+		MaxRetries: -1})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }

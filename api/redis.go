@@ -16,7 +16,8 @@ func (a *API) watchRedis() error {
 	if !a.limiter.Shared() {
 		return nil
 	}
-	up := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "repute_redis_up", Help: "1 while Redis answers; while it does not, every process counts its callers alone."},
+	up := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "repute_redis_up",
+		Help: "1 while Redis answers; while it does not, every process counts its callers alone."},
 		func() float64 {
 			if a.limiter.Redis(context.Background()) == "ok" {
 				return 1

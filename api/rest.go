@@ -110,22 +110,31 @@ type (
 func (a *API) mount() {
 	get(a, "/agents", "list-agents", "Lists agents, or searches them where a search parameter is given", a.listAgents)
 	get(a, "/chains/{chainId}/agents", "list-chain-agents", "Lists or searches the agents of one chain", a.listChainAgents)
-	get(a, "/agents/facets", "get-facets", "Counts what the agents that a search finds offer: services, skills, domains and more", a.listFacets)
-	get(a, "/chains/{chainId}/agents/facets", "get-chain-facets", "Counts what the agents of one chain that a search finds offer", a.listChainFacets)
+	get(a, "/agents/facets", "get-facets",
+		"Counts what the agents that a search finds offer: services, skills, domains and more", a.listFacets)
+	get(a, "/chains/{chainId}/agents/facets", "get-chain-facets",
+		"Counts what the agents of one chain that a search finds offer", a.listChainFacets)
 
-	onAgent[agentInput, agentPairInput, agentChainInput](a, "", "get", "agent", "Returns an agent: owner, wallet, registration file, problems of that file and score", a.agent)
-	onAgent[reputationInput, reputationPairInput, reputationChainInput](a, "/reputation", "get", "reputation", "Returns an agent's trust score and summaries of its ratings", a.reputation)
-	onAgent[explainInput, explainPairInput, explainChainInput](a, "/reputation/explain", "explain", "reputation", "Explains an agent's score: which ratings count, by how much, and which do not", a.explain)
-	onAgent[decisionInput, decisionPairInput, decisionChainInput](a, "/decision", "get", "decision", "Decides whether an agent may be paid or given work: allow or deny, with reasons", a.decision)
-	onAgent[feedbackInput, feedbackPairInput, feedbackChainInput](a, "/feedback", "list", "feedback", "Lists an agent's ratings, newest first", a.feedback)
-	onAgent[validationsInput, validationsPairInput, validationsChainInput](a, "/validations", "list", "validations", "Lists requests to validate an agent's work and their answers, newest first", a.validations)
+	onAgent[agentInput, agentPairInput, agentChainInput](a, "", "get", "agent",
+		"Returns an agent: owner, wallet, registration file, problems of that file and score", a.agent)
+	onAgent[reputationInput, reputationPairInput, reputationChainInput](a, "/reputation", "get", "reputation",
+		"Returns an agent's trust score and summaries of its ratings", a.reputation)
+	onAgent[explainInput, explainPairInput, explainChainInput](a, "/reputation/explain", "explain", "reputation",
+		"Explains an agent's score: which ratings count, by how much, and which do not", a.explain)
+	onAgent[decisionInput, decisionPairInput, decisionChainInput](a, "/decision", "get", "decision",
+		"Decides whether an agent may be paid or given work: allow or deny, with reasons", a.decision)
+	onAgent[feedbackInput, feedbackPairInput, feedbackChainInput](a, "/feedback", "list", "feedback",
+		"Lists an agent's ratings, newest first", a.feedback)
+	onAgent[validationsInput, validationsPairInput, validationsChainInput](a, "/validations", "list", "validations",
+		"Lists requests to validate an agent's work and their answers, newest first", a.validations)
 
 	a.mountDocuments()
 	a.mountTexts()
 
 	get(a, "/chains", "list-chains", "Lists the chains that are indexed, with their progress", a.listChains)
 	get(a, "/chains/{chainId}", "get-chain", "Returns one chain with the progress of its index", a.getChain)
-	get(a, "/chains/{chainId}/status", "get-chain-status", "Returns the state of one chain's index: ok or degraded", a.chainStatus)
+	get(a, "/chains/{chainId}/status", "get-chain-status", "Returns the state of one chain's index: ok or degraded",
+		a.chainStatus)
 	get(a, "/status", "get-status", "Returns the state of the whole index: ok or degraded, with every chain", a.status)
 }
 
@@ -155,7 +164,8 @@ type settled[O any] interface {
 // path and query are parsed here, the agent is looked up in answer. The ids are as
 // get-agent, get-agent-by-token and get-chain-agent. change completes the description.
 func onAgent[I, J, K, Q, O any, PI agentInputOf[I, Q], PJ agentInputOf[J, Q], PK agentInputOf[K, Q], PO settled[O]](
-	a *API, path, verb, noun, summary string, answer func(context.Context, repute.AgentRef, *Q) (*O, error), change ...func(*huma.Operation),
+	a *API, path, verb, noun, summary string, answer func(context.Context, repute.AgentRef, *Q) (*O, error),
+	change ...func(*huma.Operation),
 ) {
 	describe := func(under, id string) huma.Operation {
 		op := describeOperation(a, under+path, id, summary)
@@ -170,7 +180,8 @@ func onAgent[I, J, K, Q, O any, PI agentInputOf[I, Q], PJ agentInputOf[J, Q], PK
 }
 
 // onPath mounts an operation on one agent under one path.
-func onPath[I, Q, O any, PI agentInputOf[I, Q], PO settled[O]](a *API, op huma.Operation, answer func(context.Context, repute.AgentRef, *Q) (*O, error)) {
+func onPath[I, Q, O any, PI agentInputOf[I, Q], PO settled[O]](a *API, op huma.Operation,
+	answer func(context.Context, repute.AgentRef, *Q) (*O, error)) {
 	register[I, O, PI, PO](a, op, func(ctx context.Context, in *I) (*O, error) {
 		ref, err := PI(in).Ref()
 		if err != nil {
@@ -181,7 +192,8 @@ func onPath[I, Q, O any, PI agentInputOf[I, Q], PO settled[O]](a *API, op huma.O
 }
 
 // get mounts one operation that reads.
-func get[I, O any, PI requestOf[I], PO settled[O]](a *API, path, id, summary string, handle func(context.Context, *I) (*O, error)) {
+func get[I, O any, PI requestOf[I], PO settled[O]](a *API, path, id, summary string,
+	handle func(context.Context, *I) (*O, error)) {
 	register[I, O, PI, PO](a, describeOperation(a, path, id, summary), handle)
 }
 
@@ -206,7 +218,8 @@ type requestOf[I any] interface {
 
 // register puts an operation on the router: mistakes in the query first, then the handler,
 // then every error through the one table.
-func register[I, O any, PI requestOf[I], PO settled[O]](a *API, op huma.Operation, handle func(context.Context, *I) (*O, error)) {
+func register[I, O any, PI requestOf[I], PO settled[O]](a *API, op huma.Operation,
+	handle func(context.Context, *I) (*O, error)) {
 	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		r := PI(in).request()
 		if r.err != nil {

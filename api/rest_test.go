@@ -28,7 +28,8 @@ func TestREST(t *testing.T) {
 	l.finalize()
 	t.Run("ids", func(t *testing.T) {
 		for _, path := range []string{
-			"/agents/" + agent7, "/agents/" + strings.ToLower(agent7), "/agents/8453:7", "/agents/7?chainId=8453", "/agents/8453/7",
+			"/agents/" + agent7, "/agents/" + strings.ToLower(agent7), "/agents/8453:7", "/agents/7?chainId=8453",
+			"/agents/8453/7",
 			"/chains/8453/agents/7", "/chains/8453/agents/8453:7", "/agents/8453:7?at=latest",
 			"/agents/8453%3A7", "/agents/" + url.PathEscape(agent7), "/agents/" + strings.ReplaceAll(agent7, ":", "%3A"),
 		} {
@@ -51,7 +52,8 @@ func TestREST(t *testing.T) {
 	})
 	t.Run("views of the past", func(t *testing.T) {
 		born := as[api.AgentAnswer](t, get(t, s, "/agents/8453:7?at=1"))
-		if born.URI != "https://agent.example/7.json" || born.Wallet != nil || len(born.Metadata) != 0 || born.AsOf.Block != 1 {
+		if born.URI != "https://agent.example/7.json" || born.Wallet != nil || len(born.Metadata) != 0 ||
+			born.AsOf.Block != 1 {
 			t.Errorf("at birth: %+v", born)
 		}
 		before := as[api.ReputationAnswer](t, get(t, s, "/agents/8453:7/reputation?at=2"))
@@ -64,7 +66,8 @@ func TestREST(t *testing.T) {
 
 func checkAgent(t *testing.T, a api.AgentAnswer, l *ledger) {
 	t.Helper()
-	if a.Score != 0 || a.Status != "unrated" || a.Owner != api.Address(addr(2).Hex()) || a.OwnerClaimed || a.Approved != nil {
+	if a.Score != 0 || a.Status != "unrated" || a.Owner != api.Address(addr(2).Hex()) || a.OwnerClaimed ||
+		a.Approved != nil {
 		t.Errorf("%+v", a)
 	}
 	if a.Wallet == nil || *a.Wallet != api.Address(addr(77).Hex()) {
@@ -95,7 +98,8 @@ func checkAgent(t *testing.T, a api.AgentAnswer, l *ledger) {
 		t.Errorf("document %+v", a.Document)
 	}
 	o := a.AsOf
-	if o.ChainID != 8453 || o.Block != api.Long(l.tip.Number) || *o.Hash != api.Hash(l.tip.Hash.Hex()) || o.Finality != "latest" {
+	if o.ChainID != 8453 || o.Block != api.Long(l.tip.Number) || *o.Hash != api.Hash(l.tip.Hash.Hex()) ||
+		o.Finality != "latest" {
 		t.Errorf("asOf %+v", o)
 	}
 	if o.LagSeconds == nil || *o.LagSeconds <= 0 || o.LagBlocks != nil || o.Completeness.Status != "complete" {
@@ -135,17 +139,20 @@ func TestReputation(t *testing.T) {
 		t.Errorf("score is missing: %s", all.body)
 	}
 	// 3×7, 1..12 without 3, 99.50, -5 and 80: 270.5 / 17, shown in decimals 0.
-	if r.Agent != agent7 || r.Summary.Count != 17 || r.Summary.Value != "15" || r.Summary.Decimals != 0 || r.Summary.Decimal != "15" {
+	if r.Agent != agent7 || r.Summary.Count != 17 || r.Summary.Value != "15" || r.Summary.Decimals != 0 ||
+		r.Summary.Decimal != "15" {
 		t.Errorf("summary %+v", r.Summary)
 	}
 	if len(r.Tags) != 4 || r.Counts.Revoked != 1 || r.AsOf.ChainID != 8453 {
 		t.Fatalf("%+v", r)
 	}
-	if top := r.Tags[0]; top.Tag != "speed" || top.Count != 11 || top.Reviewers != 1 || top.Median.Decimal != "12" || top.Unit != nil {
+	if top := r.Tags[0]; top.Tag != "speed" || top.Count != 11 || top.Reviewers != 1 || top.Median.Decimal != "12" ||
+		top.Unit != nil {
 		t.Errorf("speed: %+v", top)
 	}
 	quality := r.Tags[1]
-	if quality.Tag != "quality" || quality.Reviewers != 4 || quality.Median.Decimal != "7" || quality.Max.Decimal != "99.5" ||
+	if quality.Tag != "quality" || quality.Reviewers != 4 || quality.Median.Decimal != "7" ||
+		quality.Max.Decimal != "99.5" ||
 		quality.Max.Value != "9950" || quality.Max.Decimals != 2 || quality.Mean.Decimal != "30.125" {
 		t.Errorf("quality: %+v", quality)
 	}
@@ -196,7 +203,8 @@ func TestFeedback(t *testing.T) {
 		t.Errorf("%d items, %d revoked", len(withRevoked.Items), revoked)
 	}
 	answered := as[api.FeedbackList](t, get(t, s, path+"?client="+addr(201).Hex())).Items[0]
-	if answered.ResponseCount != 1 || len(answered.Responses) != 1 || answered.Responses[0].URI != "https://answer.example" ||
+	if answered.ResponseCount != 1 || len(answered.Responses) != 1 ||
+		answered.Responses[0].URI != "https://answer.example" ||
 		answered.Value != "9950" || answered.Decimal != "99.5" || answered.Hash == nil {
 		t.Errorf("%+v", answered)
 	}
@@ -222,7 +230,8 @@ func TestValidations(t *testing.T) {
 		byHash[v.RequestHash] = v
 	}
 	zero := byHash[api.Hash(common.Hash{0xaa}.Hex())]
-	if zero.Status != "answered" || zero.Answer == nil || zero.Answer.Response != 0 || zero.Answer.Tag != "tee" || !zero.ContractTrusted {
+	if zero.Status != "answered" || zero.Answer == nil || zero.Answer.Response != 0 || zero.Answer.Tag != "tee" ||
+		!zero.ContractTrusted {
 		t.Errorf("answered with 0: %+v", zero)
 	}
 	pending := byHash[api.Hash(common.Hash{0xbb}.Hex())]
@@ -233,7 +242,8 @@ func TestValidations(t *testing.T) {
 	if foreign.ContractTrusted || foreign.Answer == nil || foreign.Answer.Response != 100 {
 		t.Errorf("foreign contract: %+v", foreign)
 	}
-	if trusted := as[api.ValidationList](t, get(t, s, "/agents/8453:7/validations?trustedOnly=true")).Items; len(trusted) != 2 {
+	if trusted := as[api.ValidationList](t,
+		get(t, s, "/agents/8453:7/validations?trustedOnly=true")).Items; len(trusted) != 2 {
 		t.Errorf("trusted only: %+v", trusted)
 	}
 }
@@ -266,7 +276,8 @@ func TestPagination(t *testing.T) {
 	t.Parallel()
 	s, _ := populated(t, api.Options{})
 	for _, list := range []string{
-		"/agents?limit=7", "/agents?limit=7&sort=feedback", "/agents?limit=13&sort=updated&order=asc", "/agents?limit=9&order=desc",
+		"/agents?limit=7", "/agents?limit=7&sort=feedback", "/agents?limit=13&sort=updated&order=asc",
+		"/agents?limit=9&order=desc",
 		"/chains/8453/agents?limit=60", "/agents?limit=1&owner=" + addr(1).Hex(),
 	} {
 		seen := map[api.ID]bool{}
@@ -302,7 +313,8 @@ func TestPagination(t *testing.T) {
 	if top.ShortID != "8453:7" {
 		t.Errorf("most rated is %s", top.ShortID)
 	}
-	if wallet := as[api.AgentList](t, get(t, s, "/agents?wallet="+addr(77).Hex())).Items; len(wallet) != 1 || wallet[0].ShortID != "8453:7" {
+	if wallet := as[api.AgentList](t, get(t, s, "/agents?wallet="+addr(77).Hex())).Items; len(wallet) != 1 ||
+		wallet[0].ShortID != "8453:7" {
 		t.Errorf("by wallet: %+v", wallet)
 	}
 	if lists := as[api.AgentList](t, get(t, s, "/agents")); len(lists.AsOf) != 2 {
@@ -337,7 +349,8 @@ func TestFinality(t *testing.T) {
 	}
 	for at, block := range map[string]uint64{"latest": tip, "safe": tip - 1, "finalized": 2, "2": 2} {
 		r := as[api.ReputationAnswer](t, get(t, s, "/agents/8453:7/reputation?at="+at))
-		if r.AsOf.Block != api.Long(block) || r.AsOf.Safe == nil || *r.AsOf.Finalized != 2 || *r.AsOf.Head != api.Long(tip+3) || r.AsOf.HeadSeenAt == nil {
+		if r.AsOf.Block != api.Long(block) || r.AsOf.Safe == nil || *r.AsOf.Finalized != 2 ||
+			*r.AsOf.Head != api.Long(tip+3) || r.AsOf.HeadSeenAt == nil {
 			t.Errorf("%s: %+v", at, r.AsOf)
 		}
 		if at == "latest" && (r.AsOf.LagBlocks == nil || *r.AsOf.LagBlocks != 3) {
@@ -360,7 +373,8 @@ func TestDocument(t *testing.T) {
 	active := true
 	file := repute.Registration{
 		Type: "agent", Name: "</script><b>", Description: "d", Active: &active, SupportedTrust: []string{"reputation"},
-		Services:      []repute.Service{{Name: "MCP", Endpoint: "https://agent.example/mcp", Skills: []string{"a"}, Tools: []string{"t"}}},
+		Services: []repute.Service{{Name: "MCP", Endpoint: "https://agent.example/mcp", Skills: []string{"a"},
+			Tools: []string{"t"}}},
 		Registrations: []repute.RegistrationLink{{Registry: "eip155:8453:0x1"}},
 		Extra:         map[string]json.RawMessage{"more": json.RawMessage(`{"deep":[1,2]}`)},
 	}
@@ -370,8 +384,9 @@ func TestDocument(t *testing.T) {
 				continue
 			}
 			err := docdb.SaveDocuments(ctx, l.db, docdb.FetchResult{
-				URIID: u.ID, Body: []byte("{}"), MediaType: "application/json", Source: "https", FetchedAt: time.Now(), ParserVersion: 1,
-				Registration: &file, Problems: []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Message: "odd"}},
+				URIID: u.ID, Body: []byte("{}"), MediaType: "application/json", Source: "https", FetchedAt: time.Now(),
+				ParserVersion: 1,
+				Registration:  &file, Problems: []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Message: "odd"}},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -380,10 +395,12 @@ func TestDocument(t *testing.T) {
 	}
 	d := as[api.AgentAnswer](t, get(t, s, "/agents/8453:9")).Document
 	r := d.Registration
-	if d.Status != "ok" || d.SHA256 == nil || d.Size != 2 || *d.Source != "https" || d.FetchedAt == nil || len(d.Problems) != 1 || r == nil {
+	if d.Status != "ok" || d.SHA256 == nil || d.Size != 2 || *d.Source != "https" || d.FetchedAt == nil ||
+		len(d.Problems) != 1 || r == nil {
 		t.Fatalf("%+v", d)
 	}
-	if r.Name != "</script><b>" || !*r.Active || r.X402 != nil || r.Services[0].Endpoint != "https://agent.example/mcp" || r.Services[0].Tools[0] != "t" ||
+	if r.Name != "</script><b>" || !*r.Active || r.X402 != nil ||
+		r.Services[0].Endpoint != "https://agent.example/mcp" || r.Services[0].Tools[0] != "t" ||
 		r.Registrations[0].TokenID != nil || len(r.Extra) != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -423,7 +440,8 @@ func TestETag(t *testing.T) {
 	t.Parallel()
 	s, l := populated(t, api.Options{})
 	for _, path := range []string{
-		"/agents/8453:7", "/agents/8453:7/reputation", "/agents/8453:7/feedback", "/agents/8453:7/validations", "/agents?chainId=8453",
+		"/agents/8453:7", "/agents/8453:7/reputation", "/agents/8453:7/feedback", "/agents/8453:7/validations",
+		"/agents?chainId=8453",
 	} {
 		first := get(t, s, path)
 		tag := first.header.Get("ETag")
@@ -441,7 +459,8 @@ func TestETag(t *testing.T) {
 			t.Errorf("%s after a block: %d", path, r.status)
 		}
 	}
-	if a, b := get(t, s, "/agents/8453:7/reputation?tag1=a"), get(t, s, "/agents/8453:8/reputation?tag1=a"); a.header.Get("ETag") == b.header.Get("ETag") {
+	if a, b := get(t, s, "/agents/8453:7/reputation?tag1=a"),
+		get(t, s, "/agents/8453:8/reputation?tag1=a"); a.header.Get("ETag") == b.header.Get("ETag") {
 		t.Error("two questions share an ETag")
 	}
 	if h := get(t, s, "/status").header; h.Get("Cache-Control") != "no-store" || h.Get("ETag") != "" {

@@ -129,7 +129,8 @@ func namesOthers(r repute.Registration, id repute.AgentID) bool {
 func encodeDomainProof(p repute.DomainProof) DomainProof {
 	return DomainProof{
 		Domain: briefText(p.Domain), Verdict: string(p.Verdict), URL: orNull(briefText(p.URL)), SHA256: encodeHash(p.SHA256),
-		CheckedAt: encodeTime(p.CheckedAt), NextCheck: encodeTime(p.NextCheck), Reason: orNull(p.Reason), Detail: orNull(briefText(p.Detail)),
+		CheckedAt: encodeTime(p.CheckedAt), NextCheck: encodeTime(p.NextCheck), Reason: orNull(p.Reason),
+		Detail: orNull(briefText(p.Detail)),
 	}
 }
 

@@ -203,7 +203,8 @@ func (v resultView) tooLittle(by string, confidence float64) string {
 
 // encodeResult gives the parts of a result that was computed for this answer.
 func encodeResult(r trust.Result) (Standing, resultView, error) {
-	s := Standing{Score: points(r.Score), Low: points(r.Low), High: points(r.High), Status: string(r.Status), Tier: int32(r.Tier)}
+	s := Standing{Score: points(r.Score), Low: points(r.Low), High: points(r.High), Status: string(r.Status),
+		Tier: int32(r.Tier)}
 	var view struct {
 		resultView
 		Confidence float64 `json:"confidence"`
@@ -235,7 +236,8 @@ func encodePersonal(p engine.Personal, set string) (w Scored, err error) {
 	epoch := Long(p.Run.Epoch)
 	w.Scorer, w.Finality, w.Epoch, w.Roots = orNull(p.Run.Scorer), orNull("provisional"), &epoch, &set
 	w.ScoredAt = encodeScoredAt(p.Block)
-	w.Hashes = &ScoreHashes{Params: Hash(p.Params.Hash.Hex()), Tags: Hash(p.Params.TagsHash.Hex()), Roots: Hash(p.Roots.Hex()), Links: encodeHash(p.Run.Links)}
+	w.Hashes = &ScoreHashes{Params: Hash(p.Params.Hash.Hex()), Tags: Hash(p.Params.TagsHash.Hex()),
+		Roots: Hash(p.Roots.Hex()), Links: encodeHash(p.Run.Links)}
 	return w, nil
 }
 
@@ -265,7 +267,8 @@ func (a *API) scored(ctx context.Context, id repute.AgentID, stored repute.Score
 }
 
 // rootsOf reads addresses or the name of a set, and says which it was.
-func rootsOf(ctx context.Context, r *engine.Reader, chainID uint64, roots string) (set []repute.TrustRoot, name string, err error) {
+func rootsOf(ctx context.Context, r *engine.Reader, chainID uint64, roots string) (set []repute.TrustRoot,
+	name string, err error) {
 	if strings.HasPrefix(roots, "0x") || strings.HasPrefix(roots, "0X") || strings.ContainsAny(roots, ", ") {
 		set, err = engine.PersonalRoots(roots)
 		return set, "given", err
@@ -290,7 +293,8 @@ func checkRoots(roots string, sign bool, at repute.At) error {
 // noRoots refuses an empty list: whoever meant to give roots must not get a score by
 // those of the chain.
 func noRoots() error {
-	return repute.Invalid("roots", "is empty", "addresses divided by commas or the name of a set; leave roots out for the chain's own")
+	return repute.Invalid("roots", "is empty",
+		"addresses divided by commas or the name of a set; leave roots out for the chain's own")
 }
 
 // parseScore reads a score in points; nil for "".

@@ -106,7 +106,8 @@ func TestGraphQLExplains(t *testing.T) {
 					Explain map[string]any
 				}
 			}](t, ask(t, s, explained, map[string]any{"id": id, "at": at, "without": []string{root}})).Agent
-			rest := as[map[string]any](t, get(t, s, scoredPath(agent, "/explain"+query("at", at, "limit", "7", "without", root))))
+			rest := as[map[string]any](t,
+				get(t, s, scoredPath(agent, "/explain"+query("at", at, "limit", "7", "without", root))))
 			delete(a.Explain, "agent")
 			delete(rest, "agent")
 			for _, e := range []map[string]any{a.Explain, rest} { // the clock ran on
@@ -130,13 +131,14 @@ func TestGraphQLExplains(t *testing.T) {
 		}
 	}
 	for q, field := range map[string]string{
-		`{ agent(id: "31337:0") { explain(limit: 0) { score } } }`:                                                       "limit",
-		`{ agent(id: "31337:0") { explain(limit: 101) { score } } }`:                                                     "limit",
-		`{ agent(id: "31337:0") { explain(without: ["0x1"]) { score } } }`:                                               "without",
-		`{ agents(filter: {minScore: 101}) { nodes { id } } }`:                                                           "minScore",
-		`{ agents(filter: {tier: 9}) { nodes { id } } }`:                                                                 "tier",
-		`{ agent(id: "31337:0", at: "20") { reputation(roots: "friends") { score } } }`:                                  "roots",
-		`{ agent(id: "31337:0") { explain(without: [` + strings.Repeat(`"`+addr(1).Hex()+`",`, 101) + `]) { score } } }`: "without",
+		`{ agent(id: "31337:0") { explain(limit: 0) { score } } }`:                      "limit",
+		`{ agent(id: "31337:0") { explain(limit: 101) { score } } }`:                    "limit",
+		`{ agent(id: "31337:0") { explain(without: ["0x1"]) { score } } }`:              "without",
+		`{ agents(filter: {minScore: 101}) { nodes { id } } }`:                          "minScore",
+		`{ agents(filter: {tier: 9}) { nodes { id } } }`:                                "tier",
+		`{ agent(id: "31337:0", at: "20") { reputation(roots: "friends") { score } } }`: "roots",
+		`{ agent(id: "31337:0") { explain(without: [` + strings.Repeat(`"`+addr(1).Hex()+`",`,
+			101) + `]) { score } } }`: "without",
 	} {
 		a := ask(t, s, q, nil)
 		if len(a.Errors) == 0 || a.Errors[0].Extensions["field"] != field {
@@ -160,15 +162,18 @@ func TestHostileExplanations(t *testing.T) {
 	s, l := scoredWorld(t, api.Limits{Rate: -1})
 	many := strings.TrimSuffix(strings.Repeat(addr(1).Hex()+",", 101), ",")
 	for q, field := range map[string]string{
-		"?limit=0": "limit", "?limit=101": "limit", "?limit=x": "limit", "?without=0x1": "without", "?without=" + many: "without",
-		"?at=yesterday": "at", fmt.Sprintf("?at=%d", l.tip.Number+1): "at", "?roots=foes": "roots", "?without=,": "without",
+		"?limit=0": "limit", "?limit=101": "limit", "?limit=x": "limit", "?without=0x1": "without",
+		"?without=" + many: "without",
+		"?at=yesterday":    "at", fmt.Sprintf("?at=%d", l.tip.Number+1): "at", "?roots=foes": "roots",
+		"?without=,": "without",
 	} {
 		r := get(t, s, scoredPath(0, "/explain"+q))
 		if p := problemOf(t, r); r.status != 400 || len(p.Errors) != 1 || p.Errors[0].Field != field {
 			t.Errorf("%.60s: %d %s", q, r.status, r.body)
 		}
 	}
-	for _, path := range []string{"/agents/31337:99/reputation/explain", "/agents/8453:1/reputation/explain", "/agents/31337:0/reputation/explain/more"} {
+	for _, path := range []string{"/agents/31337:99/reputation/explain", "/agents/8453:1/reputation/explain",
+		"/agents/31337:0/reputation/explain/more"} {
 		if r := get(t, s, path); r.status != 404 {
 			t.Errorf("%s: %d %s", path, r.status, r.body)
 		}
@@ -184,7 +189,8 @@ func TestOpenFi(t *testing.T) {
 		t.Errorf("not asked for: %s", plain.body)
 	}
 	r := as[api.ReputationAnswer](t, get(t, s, scoredPath(0, "?openfi=1"))).OpenFi
-	if r == nil || !r.IdentityExists || r.RegistrationResolves || r.ValidationStatus != "failed" || r.Overall != 0.25 || r.OverallGranted != 0.25 ||
+	if r == nil || !r.IdentityExists || r.RegistrationResolves || r.ValidationStatus != "failed" || r.Overall != 0.25 ||
+		r.OverallGranted != 0.25 ||
 		len(r.Lacks) != 4 || r.Block != Long(l.tip.Number) || r.SnapshotAt == nil {
 		t.Errorf("%+v", r)
 	}

@@ -48,7 +48,8 @@ func scoredWorld(t *testing.T, limits api.Limits) (*httptest.Server, *ledger) {
 		for l.tip.Number < epoch+8 {
 			l.add(rate(rng, given)...)
 		}
-		if err := chaindb.SetHead(t.Context(), db, scoredChain, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: epoch + 5, Finalized: epoch + 1, SeenAt: time.Now()}); err != nil {
+		if err := chaindb.SetHead(t.Context(), db, scoredChain, store.Lease{},
+			chaindb.Head{Head: l.tip.Number, Safe: epoch + 5, Finalized: epoch + 1, SeenAt: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		runEngine(t, db, epoch)
@@ -81,7 +82,8 @@ func (l *ledger) crowd() {
 func rate(rng *rand.Rand, given map[string]uint64) (events []repute.Event) {
 	for range 1 + rng.IntN(4) {
 		agent := rng.IntN(scoredAgents - 1)
-		client := []int{firstRoot + rng.IntN(chainRoots), firstRoot + rng.IntN(chainRoots), 600 + rng.IntN(scoredAgents), 400 + rng.IntN(30), 500 + agent}[rng.IntN(5)]
+		client := []int{firstRoot + rng.IntN(chainRoots), firstRoot + rng.IntN(chainRoots), 600 + rng.IntN(scoredAgents),
+			400 + rng.IntN(30), 500 + agent}[rng.IntN(5)]
 		value, tag := int64(70+rng.IntN(31)), "starred"
 		switch rng.IntN(12) {
 		case 0:
@@ -172,7 +174,8 @@ func TestExplanationsAddUp(t *testing.T) {
 		reputation := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, query("at", at))))
 		stored := as[exact](t, get(t, s, scoredPath(agent, query("at", at))))
 		if sum != thousandths(t, e.Score) || e.Score != stored.Score {
-			r.Errorf("agent %d%s: parts add up to %d, the score is %s, stored %s\n%s", agent, q, sum, e.Score, stored.Score, answer.body)
+			r.Errorf("agent %d%s: parts add up to %d, the score is %s, stored %s\n%s", agent, q, sum, e.Score, stored.Score,
+				answer.body)
 		}
 		full := as[api.ExplainAnswer](t, answer)
 		if full.Standing != reputation.Standing || full.AsOf.Block != reputation.AsOf.Block {
@@ -198,7 +201,8 @@ func TestExplanation(t *testing.T) {
 	paths := 0
 	for agent := range scoredAgents - 1 {
 		e := as[api.ExplainAnswer](t, get(t, s, scoredPath(agent, "/explain?limit=100")))
-		if e.Finality == nil || *e.Finality != "provisional" || *e.Scorer != engine.EngineVersion || *e.Epoch != 2 || len(e.Gates) == 0 {
+		if e.Finality == nil || *e.Finality != "provisional" || *e.Scorer != engine.EngineVersion || *e.Epoch != 2 ||
+			len(e.Gates) == 0 {
 			t.Errorf("agent %d: %+v", agent, e.Scored)
 		}
 		for _, g := range e.Gates {
@@ -231,7 +235,8 @@ func TestExplanation(t *testing.T) {
 		t.Errorf("%d paths, reasons %v", paths, reasons)
 	}
 	alone := as[api.ExplainAnswer](t, get(t, s, scoredPath(scoredAgents-1, "/explain")))
-	if alone.Status != "unrated" || alone.Score != 0 || alone.Reason == nil || len(alone.Counterfactuals) != 0 || alone.AsOf.Block != Long(l.tip.Number) {
+	if alone.Status != "unrated" || alone.Score != 0 || alone.Reason == nil || len(alone.Counterfactuals) != 0 ||
+		alone.AsOf.Block != Long(l.tip.Number) {
 		t.Errorf("%+v", alone)
 	}
 	past := as[api.ExplainAnswer](t, get(t, s, scoredPath(0, "/explain?at=39")))
@@ -263,7 +268,8 @@ func checkPath(t *testing.T, l *ledger, c api.Contribution) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(roots, func(r repute.TrustRoot) bool { return r.Address.Hex() == string(c.Path[0]) }) || c.Weight <= 0 {
+	if !slices.ContainsFunc(roots, func(r repute.TrustRoot) bool { return r.Address.Hex() == string(c.Path[0]) }) ||
+		c.Weight <= 0 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -281,14 +287,16 @@ func TestCounterfactuals(t *testing.T) {
 	}
 	without := as[api.ExplainAnswer](t, get(t, s, scoredPath(3, "/explain"+query("without", strings.Join(raters, ",")))))
 	nothing := without.Counterfactuals[0]
-	if len(nothing.Without) != len(raters) || nothing.Status != "unrated" || nothing.Score != 0 || nothing.Confidence != 0 {
+	if len(nothing.Without) != len(raters) || nothing.Status != "unrated" || nothing.Score != 0 ||
+		nothing.Confidence != 0 {
 		t.Errorf("%+v", nothing)
 	}
 	if len(without.Counterfactuals) != 5 || without.Standing != whole.Standing {
 		t.Errorf("%+v", without.Counterfactuals)
 	}
 	for _, c := range whole.Counterfactuals {
-		asked := as[api.ExplainAnswer](t, get(t, s, scoredPath(3, "/explain"+query("without", joined(c.Without))))).Counterfactuals[0]
+		asked := as[api.ExplainAnswer](t,
+			get(t, s, scoredPath(3, "/explain"+query("without", joined(c.Without))))).Counterfactuals[0]
 		if asked.Standing != c.Standing || c.Standing == whole.Standing {
 			t.Errorf("%+v, asked for %+v", c, asked)
 		}
@@ -320,7 +328,8 @@ func TestScoresByRootsOfTheCaller(t *testing.T) {
 	for agent := range scoredAgents {
 		stored := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, "")))
 		given := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, rootsQuery(7, 6, 5, 4, 3, 2, 1, 0))))
-		if stored.Scorer != nil && given.Standing != stored.Standing || *given.Roots != "given" || given.Summary.Count != stored.Summary.Count {
+		if stored.Scorer != nil && given.Standing != stored.Standing || *given.Roots != "given" ||
+			given.Summary.Count != stored.Summary.Count {
 			t.Errorf("agent %d: %+v, by the same roots %+v", agent, stored.Scored, given.Scored)
 		}
 		named := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, "?roots=friends")))
@@ -338,7 +347,8 @@ func TestScoresByRootsOfTheCaller(t *testing.T) {
 		if r := byGraphQL(t, s, agent, "friends"); r.Standing != named.Standing || *r.Scored.Roots != "friends" {
 			t.Errorf("agent %d: GraphQL %+v, REST %+v", agent, r, named.Scored)
 		}
-		if stored.OwnRoots != nil || *given.OwnRoots != (api.OwnRoots{Given: chainRoots, Known: chainRoots}) || *nobody.OwnRoots != (api.OwnRoots{Given: 1}) {
+		if stored.OwnRoots != nil || *given.OwnRoots != (api.OwnRoots{Given: chainRoots, Known: chainRoots}) ||
+			*nobody.OwnRoots != (api.OwnRoots{Given: 1}) {
 			t.Errorf("agent %d: roots counted %v, %v, %v", agent, stored.OwnRoots, given.OwnRoots, nobody.OwnRoots)
 		}
 		if agent < scoredAgents-1 && !strings.Contains(*nobody.Reason, "none of these roots ever rated anybody") {
@@ -366,13 +376,16 @@ func TestExplanationsByRootsOfTheCaller(t *testing.T) {
 				ends[string(c.Path[0])] = true
 			}
 		}
-		if e.Standing != said.Standing || sum != thousandths(t, numbers.Score) || *e.Roots != "friends" || *e.OwnRoots != *said.OwnRoots ||
-			e.Hashes.Roots != said.Hashes.Roots || e.Hashes.Evidence != nil || len(e.Counterfactuals) == 0 && agent < scoredAgents-1 || e.AsOf.Block != said.AsOf.Block {
+		if e.Standing != said.Standing || sum != thousandths(t, numbers.Score) || *e.Roots != "friends" ||
+			*e.OwnRoots != *said.OwnRoots ||
+			e.Hashes.Roots != said.Hashes.Roots || e.Hashes.Evidence != nil || len(e.Counterfactuals) == 0 &&
+			agent < scoredAgents-1 || e.AsOf.Block != said.AsOf.Block {
 			t.Errorf("agent %d: %+v, parts %d, explained %.300s", agent, said.Standing, sum, answer.body)
 		}
 		a := ask(t, s, `query($id: ID!) { agent(id: $id) { explain(roots: "friends") { score low high confidence status tier roots ownRoots { given known } } } }`,
 			map[string]any{"id": fmt.Sprintf("%d:%d", scoredChain, agent)})
-		if g := data[struct{ Agent struct{ Explain api.Scored } }](t, a).Agent.Explain; g.Standing != e.Standing || *g.Roots != "friends" || *g.OwnRoots != *e.OwnRoots {
+		if g := data[struct{ Agent struct{ Explain api.Scored } }](t, a).Agent.Explain; g.Standing != e.Standing ||
+			*g.Roots != "friends" || *g.OwnRoots != *e.OwnRoots {
 			t.Errorf("agent %d: GraphQL %+v, REST %+v", agent, g, e.Scored)
 		}
 	}
@@ -413,12 +426,16 @@ func TestHostileRoots(t *testing.T) {
 	}
 	mixed := "0x8004A169FB4a3325136EB29fA0ceB6D2e539A432" // the last letter should be small
 	for name, roots := range map[string]string{
-		"twice": root + "," + root, "twice in other capitals": root + "," + strings.ToLower(root), "too many": strings.Join(many, ","),
-		"empty": "", "comma": ",", "open end": root + ",", "zero": common.Address{}.Hex(), "short": root[:41], "long": root + "00",
-		"no hex": "0x" + strings.Repeat("g", 40), "bad checksum": mixed, "unknown set": "enemies", "set and address": "friends," + root,
-		"no name": "'; drop table agents; --", "NUL": "a\x00b", "long name": strings.Repeat("a", 5000),
+		"twice": root + "," + root, "twice in other capitals": root + "," + strings.ToLower(root),
+		"too many": strings.Join(many, ","),
+		"empty":    "", "comma": ",", "open end": root + ",", "zero": common.Address{}.Hex(), "short": root[:41],
+		"long":   root + "00",
+		"no hex": "0x" + strings.Repeat("g", 40), "bad checksum": mixed, "unknown set": "enemies",
+		"set and address": "friends," + root,
+		"no name":         "'; drop table agents; --", "NUL": "a\x00b", "long name": strings.Repeat("a", 5000),
 	} {
-		for path, field := range map[string]string{"": "reputation(roots: $r) { score }", "/explain": "explain(roots: $r) { score }"} {
+		for path, field := range map[string]string{"": "reputation(roots: $r) { score }",
+			"/explain": "explain(roots: $r) { score }"} {
 			r := get(t, s, scoredPath(0, path+query("roots", roots)))
 			p := problemOf(t, r)
 			if r.status != 400 || len(p.Errors) != 1 || p.Errors[0].Field != "roots" || len(r.body) > 2000 {
@@ -435,12 +452,14 @@ func TestHostileRoots(t *testing.T) {
 			t.Errorf("%s: %d %s", rest, r.status, r.body)
 		}
 	}
-	if a := ask(t, s, `query { agent(id: "31337:0", at: "20") { explain(roots: "friends") { score } } }`, nil); len(a.Errors) != 1 || a.Errors[0].Extensions["field"] != "roots" {
+	if a := ask(t, s, `query { agent(id: "31337:0", at: "20") { explain(roots: "friends") { score } } }`,
+		nil); len(a.Errors) != 1 || a.Errors[0].Extensions["field"] != "roots" {
 		t.Errorf("GraphQL at a block: %+v", a)
 	}
 	for how, variable := range map[string]string{`query { agent(id: "31337:0") { explain(roots: ["0x12"]) { score } } }`: "", `query($r: String) { agent(id: "31337:0") { reputation(roots: $r) { score } } }`: "r"} {
 		a := ask(t, s, how, map[string]any{variable: []string{"0x12"}})
-		if len(a.Errors) == 0 || strings.Contains(a.Errors[0].Message, "interface") || variable != "" && a.Errors[0].Message != "a variable is a list where a text belongs" {
+		if len(a.Errors) == 0 || strings.Contains(a.Errors[0].Message, "interface") || variable != "" &&
+			a.Errors[0].Message != "a variable is a list where a text belongs" {
 			t.Errorf("a list: %+v", a)
 		}
 	}
@@ -484,7 +503,8 @@ func TestWithoutRoots(t *testing.T) {
 	for l.tip.Number < 28 {
 		l.add(rate(rng, given)...)
 	}
-	if err := chaindb.SetHead(t.Context(), db, scoredChain, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: 25, Finalized: 21, SeenAt: time.Now()}); err != nil {
+	if err := chaindb.SetHead(t.Context(), db, scoredChain, store.Lease{},
+		chaindb.Head{Head: l.tip.Number, Safe: 25, Finalized: 21, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	runEngine(t, db, 20)

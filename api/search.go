@@ -96,7 +96,8 @@ func (q *AgentsFilter) filter(chains []uint64) (f searchdb.AgentFilter, err erro
 	if f.RegisteredSince, err = parseSince(string(q.Since)); err != nil {
 		return f, err
 	}
-	if f.Score, err = parseScoreFilter(string(q.MinScore), string(q.MaxScore), string(q.Tier), q.RatedStatus); err != nil || q.MinFeedback == "" {
+	if f.Score, err = parseScoreFilter(string(q.MinScore), string(q.MaxScore), string(q.Tier),
+		q.RatedStatus); err != nil || q.MinFeedback == "" {
 		return f, err
 	}
 	f.MinFeedback, err = strconv.ParseInt(string(q.MinFeedback), 10, 64)
@@ -146,8 +147,9 @@ func (a *API) agents(ctx context.Context, q *AgentsQuery, chains []uint64) (*out
 		similar := Long(n)
 		items[i].Similar = &similar
 	}
-	return ok(AgentList{Items: items, Next: orNull(found.Next), Total: encodeTotal(found.Total), Match: orNull(string(found.Match)),
-		AsOf: each(found.AsOf, encodeAsOf)}), nil
+	return ok(AgentList{Items: items, Next: orNull(found.Next), Total: encodeTotal(found.Total),
+		Match: orNull(string(found.Match)),
+		AsOf:  each(found.AsOf, encodeAsOf)}), nil
 }
 
 // filter reads what selects agents and how they are listed.

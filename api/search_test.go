@@ -53,7 +53,8 @@ func saveFiles(t testing.TB, db *store.DB, files map[string]docdb.FetchResult) {
 func links(tokens ...uint64) (out []repute.RegistrationLink) {
 	for _, n := range tokens {
 		id := token(n)
-		out = append(out, repute.RegistrationLink{TokenID: &id, Registry: "eip155:8453:0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"})
+		out = append(out, repute.RegistrationLink{TokenID: &id,
+			Registry: "eip155:8453:0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"})
 	}
 	return out
 }
@@ -68,13 +69,18 @@ func documented(t testing.TB, o api.Options) (*httptest.Server, *store.DB) {
 	o.DB = open(t, pgtest.New(t))
 	populate(t, o.DB)
 	yes := true
-	service := repute.Service{Name: "MCP", Endpoint: "https://weather.example/mcp", Version: "1", Skills: []string{"forecast"}, Domains: []string{"weather"}}
+	service := repute.Service{Name: "MCP", Endpoint: "https://weather.example/mcp", Version: "1",
+		Skills: []string{"forecast"}, Domains: []string{"weather"}}
 	files := map[string]docdb.FetchResult{
 		"data:application/json,{}": file(&repute.Registration{Name: "Empty"}, "{}"),
-		"https://agent.example/1.json": file(&repute.Registration{Name: "Weather Oracle", Description: "tells of rain", X402: &yes, Active: &yes,
-			Services: []repute.Service{service, {Name: "A2A", Skills: []string{"forecast", "chat"}}}, SupportedTrust: []string{"reputation"}, Registrations: links(1, 3)}, `{"name":"Weather Oracle"}`),
-		"https://agent.example/2.json": file(&repute.Registration{Name: `<script>alert("weather")</script>`, Image: svg}, `<html><script>alert(1)</script></html>`),
-		"https://agent.example/3.json": file(&repute.Registration{Name: "Bot of weather", Services: []repute.Service{service}, Registrations: links(1)}, `{"name":"Bot of weather"}`),
+		"https://agent.example/1.json": file(&repute.Registration{Name: "Weather Oracle", Description: "tells of rain",
+			X402: &yes, Active: &yes,
+			Services:       []repute.Service{service, {Name: "A2A", Skills: []string{"forecast", "chat"}}},
+			SupportedTrust: []string{"reputation"}, Registrations: links(1, 3)}, `{"name":"Weather Oracle"}`),
+		"https://agent.example/2.json": file(&repute.Registration{Name: `<script>alert("weather")</script>`, Image: svg},
+			`<html><script>alert(1)</script></html>`),
+		"https://agent.example/3.json": file(&repute.Registration{Name: "Bot of weather",
+			Services: []repute.Service{service}, Registrations: links(1)}, `{"name":"Bot of weather"}`),
 	}
 	saveFiles(t, o.DB, files)
 	return serve(t, o), o.DB
@@ -109,14 +115,17 @@ func TestSearch(t *testing.T) {
 		"/agents?q=weather&tag=quality&status=ok&service=A2A": "8453:1",
 	} {
 		list := as[api.AgentList](t, get(t, s, path))
-		if got := ids(list.Items); got != want || list.Total != (api.Total{Value: api.Long(len(strings.Fields(want))), Relation: "eq"}) {
+		if got := ids(list.Items); got != want ||
+			list.Total != (api.Total{Value: api.Long(len(strings.Fields(want))), Relation: "eq"}) {
 			t.Errorf("%s: %q, total %+v, want %q", path, got, list.Total, want)
 		}
 	}
-	if list := as[api.AgentList](t, get(t, s, "/agents?limit=1")); list.Total != (api.Total{Value: crowd + 1, Relation: "eq"}) || list.Match != nil {
+	if list := as[api.AgentList](t, get(t, s, "/agents?limit=1")); list.Total != (api.Total{Value: crowd + 1,
+		Relation: "eq"}) || list.Match != nil {
 		t.Errorf("a plain list: %+v, match %v", list.Total, list.Match)
 	}
-	if first := get(t, s, "/agents?q=weather"); get(t, s, "/agents?q=weather", "If-None-Match", first.header.Get("ETag")).status != 304 {
+	if first := get(t, s, "/agents?q=weather"); get(t, s, "/agents?q=weather", "If-None-Match",
+		first.header.Get("ETag")).status != 304 {
 		t.Error("a search that finds the same has another ETag")
 	}
 }
@@ -126,8 +135,10 @@ func TestSearch(t *testing.T) {
 func TestSearchSaysOnlyWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	s, _ := documented(t, api.Options{})
-	for path, want := range map[string]bool{"/agents?q=weather": true, "/agents?q=weather&fold=false": false, "/agents?service=mcp": false, "/agents": false} {
-		if list := as[api.AgentList](t, get(t, s, path)); (list.Items[0].Similar != nil) != want || want && *list.Items[0].Similar != 0 {
+	for path, want := range map[string]bool{"/agents?q=weather": true, "/agents?q=weather&fold=false": false,
+		"/agents?service=mcp": false, "/agents": false} {
+		if list := as[api.AgentList](t, get(t, s, path)); (list.Items[0].Similar != nil) != want || want &&
+			*list.Items[0].Similar != 0 {
 			t.Errorf("%s: similar %v", path, list.Items[0].Similar)
 		}
 	}
@@ -140,7 +151,8 @@ func TestSearchSaysOnlyWhatIsKnown(t *testing.T) {
 		}
 	}
 	a := ask(t, s, `{ none: search(query: "qqqqqq") { match facets { match } } some: search(query: "weather") { nodes { similar } } all: agents(first: 1) { nodes { similar } } }`, nil)
-	if got := string(a.Data); !strings.Contains(got, `"none":{"match":null,"facets":{"match":null}}`) || !strings.Contains(got, `"similar":0`) || !strings.Contains(got, `"all":{"nodes":[{"similar":null}]}`) {
+	if got := string(a.Data); !strings.Contains(got, `"none":{"match":null,"facets":{"match":null}}`) ||
+		!strings.Contains(got, `"similar":0`) || !strings.Contains(got, `"all":{"nodes":[{"similar":null}]}`) {
 		t.Errorf("graphql: %s, %v", got, a.Errors)
 	}
 }
@@ -187,11 +199,14 @@ func TestHostileNamesStayText(t *testing.T) {
 		if r.status != 200 || bytes.Contains(r.body, []byte("<script")) || bytes.Contains(r.body, []byte("<svg")) {
 			t.Errorf("%s: %d %s", path, r.status, r.body)
 		}
-		if ct := r.header.Get("Content-Type"); ct != "application/json" || r.header.Get("X-Content-Type-Options") != "nosniff" {
+		if ct := r.header.Get("Content-Type"); ct != "application/json" ||
+			r.header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %v", path, r.header)
 		}
 	}
-	if r := get(t, s, "/graphql"+query("query", `{ search(query: "script") { nodes { document { registration { name image } } } } }`)); bytes.Contains(r.body, []byte("<script")) {
+	if r := get(t, s, "/graphql"+query("query",
+		`{ search(query: "script") { nodes { document { registration { name image } } } } }`)); bytes.Contains(r.body,
+		[]byte("<script")) {
 		t.Errorf("%s", r.body)
 	}
 }
@@ -218,16 +233,19 @@ func TestGraphQLSearch(t *testing.T) {
 		nodes { shortId reputation { summary { count } } } pageInfo { hasNextPage endCursor } total { value relation }
 		facets { services { value count } } asOf { chainId } } }`
 	first := data[found](t, ask(t, s, q, nil)).Search
-	if got := fmt.Sprint(first.Nodes, first.PageInfo.HasNextPage, first.Total, first.Facets, len(first.AsOf)); got != "[{8453:3 {{3}}}] true {2 eq} {[{mcp 2} {a2a 1}]} 2" {
+	if got := fmt.Sprint(first.Nodes, first.PageInfo.HasNextPage, first.Total, first.Facets,
+		len(first.AsOf)); got != "[{8453:3 {{3}}}] true {2 eq} {[{mcp 2} {a2a 1}]} 2" {
 		t.Errorf("first page: %s", got)
 	}
 	second := data[found](t, ask(t, s, q, map[string]any{"after": first.PageInfo.EndCursor})).Search
 	if len(second.Nodes) != 1 || second.Nodes[0].ShortID != "8453:1" || second.PageInfo.HasNextPage {
 		t.Errorf("second page: %+v", second)
 	}
-	for _, bad := range []string{`search(query: "a") { asOf { block } }`, `search(query: "") { asOf { block } }`, `search(filter: {minFeedback: -1}) { asOf { block } }`,
+	for _, bad := range []string{`search(query: "a") { asOf { block } }`, `search(query: "") { asOf { block } }`,
+		`search(filter: {minFeedback: -1}) { asOf { block } }`,
 		`search(first: 201) { asOf { block } }`, `search(after: "x") { asOf { block } }`} {
-		if a := ask(t, s, "{"+bad+"}", nil); len(a.Errors) != 1 || a.Errors[0].Extensions["code"] != "INVALID" || a.Errors[0].Extensions["hint"] == nil {
+		if a := ask(t, s, "{"+bad+"}", nil); len(a.Errors) != 1 || a.Errors[0].Extensions["code"] != "INVALID" ||
+			a.Errors[0].Extensions["hint"] == nil {
 			t.Errorf("%s: %+v", bad, a.Errors)
 		}
 	}

@@ -160,8 +160,10 @@ func (l *ledger) verified() {
 	for k := repute.KindTransfer; k < repute.KindUndecoded; k++ {
 		kinds = append(kinds, k)
 	}
-	ctx, proof := context.Background(), verifydb.BlockProof{Blocks: repute.BlockRange{From: l.chain.StartBlock, To: l.tip.Number}, Hash: l.tip.Hash}
-	err := errors.Join(verifydb.SetVerified(ctx, l.db, l.chain.ID, store.Lease{}, kinds, l.tip.Number), verifydb.SaveBlockProof(ctx, l.db, l.chain.ID, store.Lease{}, proof))
+	ctx, proof := context.Background(),
+		verifydb.BlockProof{Blocks: repute.BlockRange{From: l.chain.StartBlock, To: l.tip.Number}, Hash: l.tip.Hash}
+	err := errors.Join(verifydb.SetVerified(ctx, l.db, l.chain.ID, store.Lease{}, kinds, l.tip.Number),
+		verifydb.SaveBlockProof(ctx, l.db, l.chain.ID, store.Lease{}, proof))
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -170,7 +172,8 @@ func (l *ledger) verified() {
 // finalize says that the first block is final.
 func (l *ledger) finalize() {
 	l.t.Helper()
-	if _, err := l.db.Pool().Exec(context.Background(), "update chains set finalized_block = start_block where chain_id = $1", l.chain.ID); err != nil {
+	if _, err := l.db.Pool().Exec(context.Background(),
+		"update chains set finalized_block = start_block where chain_id = $1", l.chain.ID); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -271,18 +274,23 @@ func populate(t testing.TB, db *store.DB) *ledger {
 	for i := uint64(1); i <= 12; i++ {
 		l.add(rating(7, 200, i, int64(i), 0, "speed", ""))
 	}
-	l.add(rating(7, 201, 1, 9950, 2, "quality", "web"), rating(7, 202, 1, -5, 0, "", ""), rating(7, 203, 1, 80, 0, hostileTag, "x"))
+	l.add(rating(7, 201, 1, 9950, 2, "quality", "web"), rating(7, 202, 1, -5, 0, "", ""),
+		rating(7, 203, 1, 80, 0, hostileTag, "x"))
 	l.add(repute.FeedbackRevoked{TokenID: token(7), Client: addr(200), Index: 3})
-	l.add(repute.ResponseAppended{TokenID: token(7), Client: addr(201), Index: 1, Responder: addr(2), URI: "https://answer.example", ResponseHash: common.Hash{2}})
+	l.add(repute.ResponseAppended{TokenID: token(7), Client: addr(201), Index: 1, Responder: addr(2),
+		URI: "https://answer.example", ResponseHash: common.Hash{2}})
 	untrusted := addr(901)
 	l.add(
 		repute.ValidationRequest{Validator: addr(50), TokenID: token(7), URI: "ipfs://work", RequestHash: common.Hash{0xaa}},
 		repute.ValidationRequest{Validator: addr(50), TokenID: token(7), URI: "ipfs://work", RequestHash: common.Hash{0xbb}},
-		from{repute.ValidationRequest{Validator: addr(51), TokenID: token(7), URI: "", RequestHash: common.Hash{0xcc}}, untrusted},
+		from{repute.ValidationRequest{Validator: addr(51), TokenID: token(7), URI: "", RequestHash: common.Hash{0xcc}},
+			untrusted},
 	)
 	l.add(
-		repute.ValidationResponse{Validator: addr(50), TokenID: token(7), RequestHash: common.Hash{0xaa}, Response: 0, Tag: "tee"},
-		from{repute.ValidationResponse{Validator: addr(51), TokenID: token(7), RequestHash: common.Hash{0xcc}, Response: 100, Tag: "sure"}, untrusted},
+		repute.ValidationResponse{Validator: addr(50), TokenID: token(7), RequestHash: common.Hash{0xaa}, Response: 0,
+			Tag: "tee"},
+		from{repute.ValidationResponse{Validator: addr(51), TokenID: token(7), RequestHash: common.Hash{0xcc},
+			Response: 100, Tag: "sure"}, untrusted},
 	)
 	newLedger(t, db, 1).add(mint(0, addr(1), "data:application/json,{}")...)
 	l.verified()

@@ -56,13 +56,16 @@ func TestSigned(t *testing.T) {
 	db := open(t, url)
 	l := populate(t, db)
 	s := serve(t, api.Options{DB: db, Signer: signs(t, time.Hour)})
-	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 400 || !strings.Contains(p.Detail, "finalized") {
+	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 400 ||
+		!strings.Contains(p.Detail, "finalized") {
 		t.Errorf("nothing is final: %+v", p)
 	}
-	if err := chaindb.SetHead(t.Context(), db, 8453, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
+	if err := chaindb.SetHead(t.Context(), db, 8453, store.Lease{},
+		chaindb.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]int{"signed=1": 409, "signed=2": 400, "signed=1&at=latest": 400, "signed=1&at=safe": 400, "signed=1&at=2": 400, "signed=1&at=3": 400} {
+	for path, want := range map[string]int{"signed=1": 409, "signed=2": 400, "signed=1&at=latest": 400,
+		"signed=1&at=safe": 400, "signed=1&at=2": 400, "signed=1&at=3": 400} {
 		if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?"+path)); p.Status != want {
 			t.Errorf("%s: %+v", path, p)
 		}
@@ -90,10 +93,12 @@ func TestSigned(t *testing.T) {
 	if err := statement.Verify(signed, keys.Keys, time.Now()); err != nil {
 		t.Error(err)
 	}
-	if signed.Score != 49_400 || signed.Block.Number != 2 || signed.Agent.String() != string(answer.Agent) || signed.Tier != 2 {
+	if signed.Score != 49_400 || signed.Block.Number != 2 || signed.Agent.String() != string(answer.Agent) ||
+		signed.Tier != 2 {
 		t.Errorf("%+v", signed.Statement)
 	}
-	if again := as[api.ReputationAnswer](t, get(t, s, "/agents/8453:0/reputation?signed=true&at=finalized")); again.Signed.Score != 49_400 {
+	if again := as[api.ReputationAnswer](t,
+		get(t, s, "/agents/8453:0/reputation?signed=true&at=finalized")); again.Signed.Score != 49_400 {
 		t.Errorf("asked by name: %+v", again.Signed)
 	}
 	if plain := get(t, s, "/agents/8453:0/reputation?signed=0"); strings.Contains(string(plain.body), "signature") {
@@ -102,12 +107,14 @@ func TestSigned(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), url)
 	if err == nil { // the engine stands still while the chain goes on
 		defer conn.Close(t.Context())
-		_, err = conn.Exec(t.Context(), "update chains set cursor_block = 20, head_block = 20, finalized_block = 10 where chain_id = 8453")
+		_, err = conn.Exec(t.Context(),
+			"update chains set cursor_block = 20, head_block = 20, finalized_block = 10 where chain_id = 8453")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 409 || !strings.Contains(p.Detail, "scores are behind") {
+	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 409 ||
+		!strings.Contains(p.Detail, "scores are behind") {
 		t.Errorf("an old run: %+v", p)
 	}
 }
@@ -132,17 +139,20 @@ func TestStaleScoresAreNotSigned(t *testing.T) {
 		{"the head was seen a while ago", "update trust_runs set epoch = 1", 14 * time.Minute, 200, ""},
 		{"the head was not seen for long", "update trust_runs set epoch = 1", 16 * time.Minute, 409, "head was last seen at"},
 		{"no epoch has ended", "update trust_runs set epoch = 0", 0, 409, "no epoch of the chain has ended"},
-		{"no epoch has ended since the start", "update trust_runs set epoch = 1, boundary = 0", 0, 409, "no epoch of the chain has ended"},
+		{"no epoch has ended since the start", "update trust_runs set epoch = 1, boundary = 0", 0, 409,
+			"no epoch of the chain has ended"},
 		{"no run is closed", "update trust_runs set closed_at = null", 0, 409, "no final score"},
 	} {
 		if _, err := db.Pool().Exec(t.Context(), c.sql); err != nil {
 			t.Fatal(err)
 		}
-		if err := chaindb.SetHead(t.Context(), db, 8453, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now().Add(-c.seen)}); err != nil {
+		if err := chaindb.SetHead(t.Context(), db, 8453, store.Lease{},
+			chaindb.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now().Add(-c.seen)}); err != nil {
 			t.Fatal(err)
 		}
 		r := get(t, s, "/agents/8453:0/reputation?signed=1")
-		if r.status != c.status || !strings.Contains(string(r.body), c.want) || (r.status == 200) != strings.Contains(string(r.body), "signature") {
+		if r.status != c.status || !strings.Contains(string(r.body), c.want) ||
+			(r.status == 200) != strings.Contains(string(r.body), "signature") {
 			t.Errorf("%s: %d %.400s", c.name, r.status, r.body)
 		}
 	}
@@ -154,7 +164,8 @@ func TestSignedAnewIsNotTheSame(t *testing.T) {
 	url := pgtest.New(t)
 	db := open(t, url)
 	l := populate(t, db)
-	if err := chaindb.SetHead(t.Context(), db, 8453, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
+	if err := chaindb.SetHead(t.Context(), db, 8453, store.Lease{},
+		chaindb.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	finalScore(t, url, 8453, 2)
@@ -166,7 +177,8 @@ func TestSignedAnewIsNotTheSame(t *testing.T) {
 		if r.status == 304 {
 			continue
 		}
-		if again := as[api.ReputationAnswer](t, r).Signed; !again.IssuedAt.After(issued) || !again.ExpiresAt.After(time.Now()) {
+		if again := as[api.ReputationAnswer](t, r).Signed; !again.IssuedAt.After(issued) ||
+			!again.ExpiresAt.After(time.Now()) {
 			t.Errorf("issued at %s, then at %s until %s", issued, again.IssuedAt, again.ExpiresAt)
 		}
 		return
@@ -178,10 +190,12 @@ func TestSignedAnewIsNotTheSame(t *testing.T) {
 func TestUnsigned(t *testing.T) {
 	t.Parallel()
 	s, l := populated(t, api.Options{})
-	if err := chaindb.SetHead(t.Context(), l.db, 8453, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
+	if err := chaindb.SetHead(t.Context(), l.db, 8453, store.Lease{},
+		chaindb.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 409 || !strings.Contains(p.Detail, "signing.key") {
+	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 409 ||
+		!strings.Contains(p.Detail, "signing.key") {
 		t.Errorf("%+v", p)
 	}
 	if r := get(t, s, "/.well-known/repute-keys.json"); r.status != 200 || string(r.body) != `{"keys":[]}` {

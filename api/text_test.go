@@ -32,7 +32,8 @@ func TestText(t *testing.T) {
 }
 
 func TestPlainText(t *testing.T) {
-	for raw, want := range map[string]bool{"": true, "gpt-4": true, "two\nlines": true, "\x00": false, "\xff": false, "\x1b[2J": false} {
+	for raw, want := range map[string]bool{"": true, "gpt-4": true, "two\nlines": true, "\x00": false, "\xff": false,
+		"\x1b[2J": false} {
 		if got := plainText([]byte(raw)) != nil; got != want {
 			t.Errorf("%q: %v", raw, got)
 		}

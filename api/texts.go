@@ -58,17 +58,20 @@ func (q *TextQuery) Query() *TextQuery { return q }
 
 // mountTexts adds the routes that answers name where they cut a text.
 func (a *API) mountTexts() {
-	onAgent[uriInput, uriPairInput, uriChainInput](a, "/uri", "get", "uri", "Returns the whole URI of an agent, which other answers cut when it is long", a.wholeURI, asText)
+	onAgent[uriInput, uriPairInput, uriChainInput](a, "/uri", "get", "uri",
+		"Returns the whole URI of an agent, which other answers cut when it is long", a.wholeURI, asText)
 	onAgent[textInput, textPairInput, textChainInput](a, "/texts/{block}/{logIndex}/{field}", "get", "text",
 		"Returns the whole of a text of one event, which other answers cut when it is long", a.wholeText, asText)
-	op := describeOperation(a, "/tags/{hash}", "get-tag", "Returns a whole tag by its keccak256, which other answers cut when it is long")
+	op := describeOperation(a, "/tags/{hash}", "get-tag",
+		"Returns a whole tag by its keccak256, which other answers cut when it is long")
 	asText(&op)
 	register(a, op, a.wholeTag)
 }
 
 // asText describes an operation that gives a text of the chain.
 func asText(op *huma.Operation) {
-	op.Responses["200"] = &huma.Response{Description: "The bytes as they are on the chain.", Content: map[string]*huma.MediaType{plainType: {Example: "https://agent.example/agent.json"}, octetType: {}}}
+	op.Responses["200"] = &huma.Response{Description: "The bytes as they are on the chain.",
+		Content: map[string]*huma.MediaType{plainType: {Example: "https://agent.example/agent.json"}, octetType: {}}}
 }
 
 // textOutput gives bytes of strangers, never as a page and never as anything that a
@@ -81,7 +84,8 @@ func textOutput(body []byte) *rawOutput {
 	sum := sha256.Sum256(body)
 	return &rawOutput{
 		Status: http.StatusOK, ContentType: kind, ETag: fmt.Sprintf(`"%x"`, sum[:18]), CacheControl: asked,
-		Policy: "default-src 'none'; frame-ancestors 'none'; sandbox", Disposition: `attachment; filename="text.txt"`, Body: body,
+		Policy: "default-src 'none'; frame-ancestors 'none'; sandbox", Disposition: `attachment; filename="text.txt"`,
+		Body: body,
 	}
 }
 

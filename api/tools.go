@@ -142,7 +142,8 @@ func (a *API) reputationTool(ctx context.Context, in reputationTool) (w Reputati
 	if err != nil {
 		return w, err
 	}
-	q := ReputationQuery{AtQuery: AtQuery{string(in.At)}, Clients: strings.Join(in.Clients, ","), Tag1: in.Tag1, Tag2: in.Tag2, Roots: in.Roots}
+	q := ReputationQuery{AtQuery: AtQuery{string(in.At)}, Clients: strings.Join(in.Clients, ","), Tag1: in.Tag1,
+		Tag2: in.Tag2, Roots: in.Roots}
 	if in.OpenFi {
 		q.OpenFi = "1"
 	}
@@ -169,7 +170,8 @@ func (a *API) searchTool(ctx context.Context, in searchTool) (w AgentList, err e
 // query is the input as the list's route takes it: text, and which of it was given.
 func (in *searchTool) query() (q AgentsQuery) {
 	q.Q, q.Service, q.Skill, q.Domain, q.Trust, q.Tag = in.Q, in.Service, in.Skill, in.Domain, in.Trust, in.Tag
-	q.Owner, q.Wallet, q.RatedStatus, q.Sort, q.Order, q.Cursor = in.Owner, in.Wallet, in.Rating, in.Sort, in.Order, in.Cursor
+	q.Owner, q.Wallet, q.RatedStatus, q.Sort, q.Order, q.Cursor = in.Owner, in.Wallet, in.Rating, in.Sort, in.Order,
+		in.Cursor
 	q.X402, q.Active = Flag(textOf(in.X402)), Flag(textOf(in.Active))
 	q.MinScore, q.MaxScore, q.Tier = Real(textOf(in.MinScore)), Real(textOf(in.MaxScore)), Number(textOf(in.Tier))
 	q.Status, q.Since, q.Fold = in.Status, Moment(in.Since), Flag(textOf(in.Fold))
@@ -180,7 +182,8 @@ func (in *searchTool) query() (q AgentsQuery) {
 		q.Limit = Number(strconv.Itoa(in.Limit))
 	}
 	q.values = url.Values{}
-	for name, given := range map[string]string{"q": q.Q, "service": q.Service, "skill": q.Skill, "domain": q.Domain, "supportedTrust": q.Trust, "tag": q.Tag,
+	for name, given := range map[string]string{"q": q.Q, "service": q.Service, "skill": q.Skill, "domain": q.Domain,
+		"supportedTrust": q.Trust, "tag": q.Tag,
 		"x402": string(q.X402), "active": string(q.Active), "status": q.Status, "minFeedback": string(q.MinFeedback)} {
 		if given != "" {
 			q.values.Set(name, given)

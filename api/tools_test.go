@@ -33,7 +33,8 @@ type toolbox struct {
 func connect(t *testing.T, s *httptest.Server) toolbox {
 	t.Helper()
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-	session, err := c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: s.URL + "/mcp", DisableStandaloneSSE: true}, nil)
+	session, err := c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: s.URL + "/mcp",
+		DisableStandaloneSSE: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,15 +88,19 @@ func TestToolsAnswerAsRoutes(t *testing.T) {
 	}
 	for _, c := range []struct{ tool, arguments, path string }{
 		{"repute_get_agent", `{"agentId":"31337:3"}`, "/agents/31337:3"},
-		{"repute_decide", `{"agentId":"31337:3","minScore":-5,"tier":1,"gates":["service"],"valueAtRisk":"7"}`, "/agents/31337:3/decision?minScore=-5&tier=1&gates=service&valueAtRisk=7"},
+		{"repute_decide", `{"agentId":"31337:3","minScore":-5,"tier":1,"gates":["service"],"valueAtRisk":"7"}`,
+			"/agents/31337:3/decision?minScore=-5&tier=1&gates=service&valueAtRisk=7"},
 		{"repute_get_agent", `{"agentId":3,"chainId":31337,"at":"finalized"}`, "/agents/3?chainId=31337&at=finalized"},
 		{"repute_get_reputation", `{"agentId":"31337:3","openfi":true}`, "/agents/31337:3/reputation?openfi=1"},
 		{"repute_get_reputation", `{"agentId":3,"at":41,"tag1":"starred"}`, "/agents/3/reputation?at=41&tag1=starred"},
 		{"repute_get_reputation", `{"agentId":3,"roots":"friends"}`, "/agents/3/reputation?roots=friends"},
-		{"repute_explain_score", `{"agentId":"31337:3","limit":2,"without":["` + addr(firstRoot).Hex() + `"]}`, "/agents/31337:3/reputation/explain?limit=2&without=" + addr(firstRoot).Hex()},
-		{"repute_explain_score", `{"agentId":"31337:3","roots":"friends"}`, "/agents/31337:3/reputation/explain?roots=friends"},
+		{"repute_explain_score", `{"agentId":"31337:3","limit":2,"without":["` + addr(firstRoot).Hex() + `"]}`,
+			"/agents/31337:3/reputation/explain?limit=2&without=" + addr(firstRoot).Hex()},
+		{"repute_explain_score", `{"agentId":"31337:3","roots":"friends"}`,
+			"/agents/31337:3/reputation/explain?roots=friends"},
 		{"repute_search_agents", `{"limit":3,"sort":"score"}`, "/agents?limit=3&sort=score"},
-		{"repute_search_agents", `{"chainIds":[31337],"rating":"rated","minScore":-3.5}`, "/agents?limit=10&chainId=31337&rating=rated&minScore=-3.5"},
+		{"repute_search_agents", `{"chainIds":[31337],"rating":"rated","minScore":-3.5}`,
+			"/agents?limit=10&chainId=31337&rating=rated&minScore=-3.5"},
 		{"repute_search_agents", `{"q":"anything"}`, "/agents?limit=10&q=anything"},
 	} {
 		r := b.call(c.tool, c.arguments)
@@ -143,7 +148,8 @@ func TestToolsRefuse(t *testing.T) {
 	b := connect(t, s)
 	for _, c := range []struct{ tool, arguments, says string }{
 		{"repute_get_agent", `{}`, "agentId: is missing"},
-		{"repute_get_agent", `{"agentId":"31337:3","agent":1}`, "agent: is no field of this tool. Fix: known are agentId, at, chainId"},
+		{"repute_get_agent", `{"agentId":"31337:3","agent":1}`,
+			"agent: is no field of this tool. Fix: known are agentId, at, chainId"},
 		{"repute_get_agent", `{"agentId":["a"]}`, "agentId: must be text or a whole number"},
 		{"repute_get_agent", `{"agentId":"x y"}`, "agentId: not a decimal token id"},
 		{"repute_get_agent", `{"agentId":"31337:99"}`, "not_found: "},
@@ -159,7 +165,8 @@ func TestToolsRefuse(t *testing.T) {
 		if !r.IsError || !strings.Contains(said(r), c.says) {
 			t.Errorf("%s %s: %s", c.tool, c.arguments, said(r))
 		}
-		if body, ok := r.Meta["repute/problem"].(map[string]any); !ok || body["code"] == "" || body["requestId"] == "" || r.StructuredContent != nil {
+		if body, ok := r.Meta["repute/problem"].(map[string]any); !ok || body["code"] == "" || body["requestId"] == "" ||
+			r.StructuredContent != nil {
 			t.Errorf("%s %s: meta %v", c.tool, c.arguments, r.Meta)
 		}
 	}
@@ -199,7 +206,8 @@ func TestToolsArePosted(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if resp.StatusCode != 405 || resp.Header.Get("Content-Type") != "application/problem+json" || resp.Header.Get("Allow") != "OPTIONS, POST" {
+		if resp.StatusCode != 405 || resp.Header.Get("Content-Type") != "application/problem+json" ||
+			resp.Header.Get("Allow") != "OPTIONS, POST" {
 			t.Errorf("%s: %d %v", method, resp.StatusCode, resp.Header)
 		}
 	}

@@ -42,8 +42,10 @@ func TestParseFunction(t *testing.T) {
 			t.Errorf("%q is %s", text, f.Signature)
 		}
 	}
-	for _, text := range []string{"", "()", "a", "a(", "a(uint256", "a(uint7)", "a(uint264)", "a(bytes33)", "a(uint08)", "a(address,)", "a(address) b", "a(uint256[0])", "a(uint256[01])",
-		"a(()[])", "a(fixed)", "a(uint256[5000][5000])", "a(" + strings.Repeat("(", 20) + strings.Repeat(")", 20) + ")", "a(" + strings.Repeat("uint256,", 1000) + "uint256)"} {
+	for _, text := range []string{"", "()", "a", "a(", "a(uint256", "a(uint7)", "a(uint264)", "a(bytes33)", "a(uint08)",
+		"a(address,)", "a(address) b", "a(uint256[0])", "a(uint256[01])",
+		"a(()[])", "a(fixed)", "a(uint256[5000][5000])", "a(" + strings.Repeat("(", 20) + strings.Repeat(")", 20) + ")",
+		"a(" + strings.Repeat("uint256,", 1000) + "uint256)"} {
 		if _, err := ParseFunction(text); !errors.Is(err, repute.ErrInvalid) {
 			t.Errorf("%.40q: %v", text, err)
 		}
@@ -68,11 +70,13 @@ func TestDecodeNamesArguments(t *testing.T) {
 	for _, a := range got.List() {
 		lines = append(lines, fmt.Sprintf("%s %s %s=%s", a.Path, a.Type, a.Name, a.Value))
 	}
-	want := []string{"0 (address,int24)[] orders=1", "0.0.0 address orders[0].token=" + one, "0.0.1 int24 orders[0].tick=-5", "1 bool =true", "2 bytes data=0x0102", "3 bytes4 id=0x09000000"}
+	want := []string{"0 (address,int24)[] orders=1", "0.0.0 address orders[0].token=" + one,
+		"0.0.1 int24 orders[0].tick=-5", "1 bool =true", "2 bytes data=0x0102", "3 bytes4 id=0x09000000"}
 	if !slices.Equal(lines, want) {
 		t.Errorf("listed %q", lines)
 	}
-	values := map[string]any{"orders": []any{map[string]any{"token": one, "tick": "-5"}}, "1": true, "data": "0x0102", "id": "0x09000000"}
+	values := map[string]any{"orders": []any{map[string]any{"token": one, "tick": "-5"}}, "1": true, "data": "0x0102",
+		"id": "0x09000000"}
 	if !reflect.DeepEqual(got.Values(), values) {
 		t.Errorf("values %v", got.Values())
 	}
@@ -139,7 +143,8 @@ func TestDecodeIsExact(t *testing.T) {
 		}
 		v := got.Values()
 		g := v["g"].([]any)
-		if v["a"] != fmt.Sprint(a) || v["c"] != text || len(v["b"].([]any)) != len(b) || g[1].(map[string]any)["d"] != hexutil.Encode(ds[1]) || g[0].(map[string]any)["e"] != true {
+		if v["a"] != fmt.Sprint(a) || v["c"] != text || len(v["b"].([]any)) != len(b) ||
+			g[1].(map[string]any)["d"] != hexutil.Encode(ds[1]) || g[0].(map[string]any)["e"] != true {
 			r.Fatalf("decoded %v", v)
 		}
 		changed := bytes.Clone(data)
@@ -147,7 +152,8 @@ func TestDecodeIsExact(t *testing.T) {
 		if other, err := f.Decode(changed); err == nil && reflect.DeepEqual(other.List(), got.List()) {
 			r.Fatalf("%x and %x have the same arguments", data, changed)
 		}
-		for _, cut := range [][]byte{data[:len(data)-1], append(slices.Clone(data), 0), data[:rapid.IntRange(0, len(data)-1).Draw(r, "cut")]} {
+		for _, cut := range [][]byte{data[:len(data)-1], append(slices.Clone(data), 0),
+			data[:rapid.IntRange(0, len(data)-1).Draw(r, "cut")]} {
 			if _, err := f.Decode(cut); !errors.Is(err, ErrEncoding) {
 				r.Fatalf("%d of %d bytes: %v", len(cut), len(data), err)
 			}
@@ -187,25 +193,31 @@ func TestCallDecoder(t *testing.T) {
 	}
 	token, to := common.Address{19: 7}, common.Address{19: 8}
 	pay := fixtures.NewTestToken().PackTransfer(to, big.NewInt(250))
-	data := bindings.NewOpenFiTreasury().PackExecuteCall([32]byte{1}, token, big.NewInt(3), pay, [32]byte{2}, [32]byte{3}, "rent")
+	data := bindings.NewOpenFiTreasury().PackExecuteCall([32]byte{1}, token, big.NewInt(3), pay, [32]byte{2},
+		[32]byte{3}, "rent")
 	calls := d.Decode(common.Address{19: 6}, data, nil)
-	if len(calls) != 2 || calls[0].Source != SourceKnown || calls[1].Within != "3" || calls[1].Target != token.Hex() || calls[1].Decoded.Values()["amount"] != "250" {
+	if len(calls) != 2 || calls[0].Source != SourceKnown || calls[1].Within != "3" || calls[1].Target != token.Hex() ||
+		calls[1].Decoded.Values()["amount"] != "250" {
 		t.Fatalf("calls %+v", calls)
 	}
-	for _, text := range []string{"transfer(address amount, uint256 to)", "many_msg_babbage(bytes1)"} { // of the same selector
-		if c := d.Decode(token, pay, mustFunction(t, text))[0]; c.Source != SourceKnown || c.Decoded.Values()["to"] != to.Hex() {
+	// of the same selector
+	for _, text := range []string{"transfer(address amount, uint256 to)", "many_msg_babbage(bytes1)"} {
+		if c := d.Decode(token, pay, mustFunction(t, text))[0]; c.Source != SourceKnown ||
+			c.Decoded.Values()["to"] != to.Hex() {
 			t.Errorf("named %s: %+v", text, c)
 		}
 	}
 	set := mustFunction(t, "set(address who)")
-	if c := d.Decode(token, append(set.Selector[:], common.LeftPadBytes(to[:], 32)...), set)[0]; c.Source != SourceListed || c.Decoded.Values()["who"] != to.Hex() {
+	if c := d.Decode(token, append(set.Selector[:], common.LeftPadBytes(to[:], 32)...),
+		set)[0]; c.Source != SourceListed || c.Decoded.Values()["who"] != to.Hex() {
 		t.Errorf("with the entry of an allow-list %+v", c)
 	}
 	strange := []byte{1, 2, 3, 4, 5}
 	if c := d.Decode(token, strange, nil)[0]; c.Undecoded == "" || c.Data != "0x0102030405" || c.Decoded != nil {
 		t.Errorf("unknown %+v", c)
 	}
-	if c := d.Decode(token, append(slices.Clone(pay), 0), nil)[0]; !strings.Contains(c.Undecoded, "follow the arguments") || c.Decoded != nil {
+	if c := d.Decode(token, append(slices.Clone(pay), 0), nil)[0]; !strings.Contains(c.Undecoded,
+		"follow the arguments") || c.Decoded != nil {
 		t.Errorf("with a byte more %+v", c)
 	}
 	if c := d.Decode(token, nil, nil)[0]; c.Undecoded != "" || c.Selector != "" {

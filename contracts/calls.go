@@ -87,7 +87,8 @@ multicall(bytes[] data)`
 // NewCallDecoder reads the functions, which takes some milliseconds: keep it.
 func NewCallDecoder() (*CallDecoder, error) {
 	texts := strings.Split(tokenFunctions, "\n")
-	for _, m := range []func() (*abi.ABI, error){bindings.IdentityRegistryMetaData.ParseABI, bindings.ReputationRegistryMetaData.ParseABI,
+	for _, m := range []func() (*abi.ABI, error){bindings.IdentityRegistryMetaData.ParseABI,
+		bindings.ReputationRegistryMetaData.ParseABI,
 		bindings.ValidationRegistryMetaData.ParseABI, bindings.OpenFiTreasuryMetaData.ParseABI} {
 		contract, err := m()
 		if err != nil {
@@ -152,7 +153,8 @@ func DecodeCall(of abi.ABI, data []byte) (Call, error) {
 	if err != nil {
 		return Call{}, fmt.Errorf("calldata of %s: %w", f.Signature, err)
 	}
-	return Call{Selector: hexutil.Encode(data[:4]), Function: f.Signature, Source: SourceKnown, Arguments: a.List(), Data: hexutil.Encode(data), Decoded: a}, nil
+	return Call{Selector: hexutil.Encode(data[:4]), Function: f.Signature, Source: SourceKnown, Arguments: a.List(),
+		Data: hexutil.Encode(data), Decoded: a}, nil
 }
 
 // Values are the arguments by name as rules see them: see Arguments.Values. They are empty

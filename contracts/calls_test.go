@@ -28,7 +28,8 @@ func TestDecodeCall(t *testing.T) {
 		Selector [4]byte
 		Small    uint8
 	}{[4]byte{1, 2, 3, 4}, 7}
-	data, err := of.Pack("set", common.HexToHash("0xaa"), common.HexToAddress("0xbb"), []*big.Int{big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), 200)}, pair, []byte{5, 6}, true)
+	data, err := of.Pack("set", common.HexToHash("0xaa"), common.HexToAddress("0xbb"),
+		[]*big.Int{big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), 200)}, pair, []byte{5, 6}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,14 +43,17 @@ func TestDecodeCall(t *testing.T) {
 	if string(got) != want || call.Function != "set(bytes32,address,uint256[],(bytes4,uint8),bytes,bool)" {
 		t.Errorf("%s %s", call.Function, got)
 	}
-	for name, bad := range map[string][]byte{"longer": append(data[:len(data):len(data)], 0), "cut": data[:len(data)-32], "unknown": {1, 2, 3, 4}, "short": {1}, "none": nil} {
+	for name, bad := range map[string][]byte{"longer": append(data[:len(data):len(data)], 0), "cut": data[:len(data)-32],
+		"unknown": {1, 2, 3, 4}, "short": {1}, "none": nil} {
 		if call, err := contracts.DecodeCall(of, bad); err == nil {
 			t.Errorf("%s: %+v", name, call)
 		}
 	}
-	l := types.Log{Topics: []common.Hash{of.Events["Set"].ID, common.HexToHash("0xaa")}, Data: common.LeftPadBytes([]byte{9}, 32)}
+	l := types.Log{Topics: []common.Hash{of.Events["Set"].ID, common.HexToHash("0xaa")},
+		Data: common.LeftPadBytes([]byte{9}, 32)}
 	name, fields, err := contracts.DecodeEvent(of, &l)
-	if err != nil || name != "Set" || contracts.Plain(fields["amount"]) != "9" || contracts.Plain(fields["key"]) != call.Values()["key"] {
+	if err != nil || name != "Set" || contracts.Plain(fields["amount"]) != "9" ||
+		contracts.Plain(fields["key"]) != call.Values()["key"] {
 		t.Errorf("%s %v, %v", name, fields, err)
 	}
 	l.Topics = l.Topics[:1]

@@ -137,7 +137,8 @@ func TestDecodeLimits(t *testing.T) {
 	for _, v := range []*big.Int{max128, min128, big.NewInt(0), big.NewInt(-1), big.NewInt(1 << 62),
 		new(big.Int).Lsh(big.NewInt(1), 63), new(big.Int).Lsh(big.NewInt(-1), 63), new(big.Int).Lsh(big.NewInt(-1), 64),
 		new(big.Int).SetUint64(1<<64 - 1), new(big.Int).Neg(new(big.Int).SetUint64(1<<64 - 1))} {
-		l := encode(t, repute.KindNewFeedback, big.NewInt(0), bob, uint64(1<<64-1), v, uint8(255), "", "", "", "", "", [32]byte{})
+		l := encode(t, repute.KindNewFeedback, big.NewInt(0), bob, uint64(1<<64-1), v, uint8(255), "", "", "", "", "",
+			[32]byte{})
 		got, err := Decode(l)
 		if err != nil {
 			t.Fatalf("%s: %v", v, err)

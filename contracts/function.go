@@ -71,9 +71,11 @@ func ParseFunction(text string) (*Function, error) {
 		err = fmt.Errorf("starts without a name or goes on after the arguments")
 	}
 	if err != nil {
-		return nil, repute.Invalid("function", fmt.Sprintf("%.80q cannot be read: %v", text, err), "a name with types, e.g. transfer(address to, uint256 amount)")
+		return nil, repute.Invalid("function", fmt.Sprintf("%.80q cannot be read: %v", text, err),
+			"a name with types, e.g. transfer(address to, uint256 amount)")
 	}
-	f := &Function{inputs: inputs, Signature: name + typesOf(inputs), Text: name + "(" + strings.Join(described(inputs), ", ") + ")"}
+	f := &Function{inputs: inputs, Signature: name + typesOf(inputs), Text: name + "(" + strings.Join(described(inputs),
+		", ") + ")"}
 	copy(f.Selector[:], crypto.Keccak256([]byte(f.Signature)))
 	return f, nil
 }

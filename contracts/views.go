@@ -79,10 +79,12 @@ func (v *Views) LastIndex(id repute.TokenID, client common.Address) Question[uin
 // Summary asks for getSummary of clients over all tags. The registry reads every
 // rating of theirs: thousands exceed what nodes let a call cost.
 func (v *Views) Summary(id repute.TokenID, clients []common.Address) Question[repute.Summary] {
-	return Question[repute.Summary]{v.reputation.PackGetSummary(id.ToBig(), clients, "", ""), func(raw []byte) (repute.Summary, error) {
-		out, err := v.reputation.UnpackGetSummary(raw)
-		return repute.Summary{Count: out.Count, Amount: repute.Amount{Value: out.SummaryValue, Decimals: out.SummaryValueDecimals}}, err
-	}}
+	return Question[repute.Summary]{v.reputation.PackGetSummary(id.ToBig(), clients, "", ""),
+		func(raw []byte) (repute.Summary, error) {
+			out, err := v.reputation.UnpackGetSummary(raw)
+			return repute.Summary{Count: out.Count,
+				Amount: repute.Amount{Value: out.SummaryValue, Decimals: out.SummaryValueDecimals}}, err
+		}}
 }
 
 // Rating is what the reputation registry keeps of one feedback.
@@ -104,7 +106,8 @@ func (v *Views) Feedback(id repute.TokenID, client common.Address, index uint64)
 // Responses asks how many responses there are: to one rating of a client, to all
 // of the client's for index 0, to all of the agent's for the zero client.
 func (v *Views) Responses(id repute.TokenID, client common.Address, index uint64) Question[uint64] {
-	return Question[uint64]{v.reputation.PackGetResponseCount(id.ToBig(), client, index, nil), v.reputation.UnpackGetResponseCount}
+	return Question[uint64]{v.reputation.PackGetResponseCount(id.ToBig(), client, index, nil),
+		v.reputation.UnpackGetResponseCount}
 }
 
 // Requests asks a validation registry for the hashes of an agent's requests.
@@ -130,6 +133,7 @@ func (v *Views) Validation(hash common.Hash) Question[Validation] {
 		if err != nil {
 			return Validation{}, err
 		}
-		return Validation{out.ValidatorAddress, out.AgentId, out.Response, out.ResponseHash, out.Tag, out.LastUpdate.Uint64()}, nil
+		return Validation{out.ValidatorAddress, out.AgentId, out.Response, out.ResponseHash, out.Tag,
+			out.LastUpdate.Uint64()}, nil
 	}}
 }

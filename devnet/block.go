@@ -219,7 +219,8 @@ func (d *Devnet) publishBranch(ctx context.Context) error {
 	case !d.aside:
 		return errors.New("no branch to publish")
 	case d.tip.Number.Cmp(chain.CurrentBlock().Number) <= 0:
-		return fmt.Errorf("branch ends at block %d and the chain at %d: a longer one wins", d.tip.Number, chain.CurrentBlock().Number)
+		return fmt.Errorf("branch ends at block %d and the chain at %d: a longer one wins", d.tip.Number,
+			chain.CurrentBlock().Number)
 	}
 	if err := d.publish(chain.GetBlockByHash(d.tip.Hash())); err != nil {
 		return err

@@ -105,7 +105,8 @@ type Rating struct {
 
 // GiveFeedback adds a rating by client.
 func (b *Batch) GiveFeedback(client Account, r Rating) {
-	data, err := b.dn.reputation.TryPackGiveFeedback(token(r.Agent), r.Value, r.Decimals, r.Tag1, r.Tag2, r.Endpoint, r.URI, r.Hash)
+	data, err := b.dn.reputation.TryPackGiveFeedback(token(r.Agent), r.Value, r.Decimals, r.Tag1, r.Tag2, r.Endpoint,
+		r.URI, r.Hash)
 	b.packed(client, b.dn.chain.Reputation, data, err)
 }
 
@@ -116,7 +117,8 @@ func (b *Batch) RevokeFeedback(client Account, agent, index uint64) {
 }
 
 // AppendResponse answers a rating.
-func (b *Batch) AppendResponse(from Account, agent uint64, client common.Address, index uint64, uri string, hash common.Hash) {
+func (b *Batch) AppendResponse(from Account, agent uint64, client common.Address, index uint64, uri string,
+	hash common.Hash) {
 	data, err := b.dn.reputation.TryPackAppendResponse(token(agent), client, index, uri, hash)
 	b.packed(from, b.dn.chain.Reputation, data, err)
 }

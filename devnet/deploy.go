@@ -24,8 +24,10 @@ func (d *Devnet) deploy(ctx context.Context) error {
 	}
 	identity, reputation, validation := proxy(), proxy(), proxy()
 	dep.upgrade(identity, &bindings.IdentityRegistryMetaData, bindings.NewIdentityRegistry().PackInitialize())
-	dep.upgrade(reputation, &bindings.ReputationRegistryMetaData, bindings.NewReputationRegistry().PackInitialize(identity))
-	dep.upgrade(validation, &bindings.ValidationRegistryMetaData, bindings.NewValidationRegistry().PackInitialize(identity))
+	dep.upgrade(reputation, &bindings.ReputationRegistryMetaData,
+		bindings.NewReputationRegistry().PackInitialize(identity))
+	dep.upgrade(validation, &bindings.ValidationRegistryMetaData,
+		bindings.NewValidationRegistry().PackInitialize(identity))
 	mined, err := dep.batch.Mine(ctx)
 	if err != nil {
 		return err

@@ -112,7 +112,8 @@ func Start(ctx context.Context, opt Options) (*Devnet, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Devnet{opt: opt, keys: keys, period: make(chan time.Duration), quit: make(chan struct{}), done: make(chan struct{}),
+	d := &Devnet{opt: opt, keys: keys, period: make(chan time.Duration), quit: make(chan struct{}),
+		done:       make(chan struct{}),
 		registries: newRegistries()}
 	if err := d.startNode(); err != nil {
 		return nil, fmt.Errorf("start node: %w", err)

@@ -74,7 +74,8 @@ func StartDocuments(addr string) (*Documents, error) {
 	d.roots.AddCert(identity.Leaf)
 	d.certificate = identity.Leaf.Raw
 	d.url = "https://" + listener.Addr().String()
-	d.server = &http.Server{Handler: d.routes(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
+	d.server = &http.Server{Handler: d.routes(), ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:  slog.NewLogLogger(slog.DiscardHandler, 0),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{identity}, MinVersion: tls.VersionTLS12}}
 	go func() { d.served <- d.server.ServeTLS(listener, "", "") }()
 	return d, nil
@@ -127,7 +128,8 @@ func selfSigned(a net.Addr) (tls.Certificate, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "repute devnet documents"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true, IsCA: true, IPAddresses: []net.IP{net.ParseIP(host)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)

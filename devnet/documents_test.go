@@ -37,7 +37,8 @@ func get(t *testing.T, docs *devnet.Documents, url string) (int, string, []byte)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: docs.Roots()}}}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{RootCAs: docs.Roots()}}}
 	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +128,8 @@ func TestGatewayVariants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, _, block := get(t, docs, docs.URL()+"/ipfs/"+dir+"/agent.json?format=car"); code != 200 || !bytes.Contains(block, []byte("{}")) {
+	if code, _, block := get(t, docs, docs.URL()+"/ipfs/"+dir+"/agent.json?format=car"); code != 200 ||
+		!bytes.Contains(block, []byte("{}")) {
 		t.Errorf("file in directory: %d %q", code, block)
 	}
 }

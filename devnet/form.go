@@ -117,7 +117,8 @@ func (p *Population) publishWeb(form Form, slug string, body []byte) string {
 	path := fmt.Sprintf("/%s/%d.json", slug, p.pages)
 	switch form {
 	case FormHTML:
-		return p.docs.Serve("/"+slug+"/", "text/html; charset=utf-8", []byte("<!doctype html><title>"+slug+"</title><h1>Welcome</h1>"))
+		return p.docs.Serve("/"+slug+"/", "text/html; charset=utf-8",
+			[]byte("<!doctype html><title>"+slug+"</title><h1>Welcome</h1>"))
 	case FormMalformed:
 		body = body[:len(body)/2]
 	case FormMissing:

@@ -16,7 +16,8 @@ import (
 	"repute/devnet"
 )
 
-func populate(t *testing.T, dn *devnet.Devnet, docs devnet.DocumentHost, o devnet.PopulationOptions) *devnet.Population {
+func populate(t *testing.T, dn *devnet.Devnet, docs devnet.DocumentHost,
+	o devnet.PopulationOptions) *devnet.Population {
 	t.Helper()
 	o.Documents = docs
 	return ok(devnet.Populate(t.Context(), dn, o))(t)
@@ -76,7 +77,8 @@ func TestPopulationMeansWhatTheChainSays(t *testing.T) {
 		wallet := ok(view.AgentWallet(t.Context(), a.ID))(t)
 		uri := ok(view.TokenURI(t.Context(), a.ID))(t)
 		if owner != a.Owner.Address || wallet != a.Wallet || uri != a.URI {
-			t.Errorf("agent %d: owner %s wallet %s uri %.60q, meant %s %s %.60q", a.ID, owner, wallet, uri, a.Owner.Address, a.Wallet, a.URI)
+			t.Errorf("agent %d: owner %s wallet %s uri %.60q, meant %s %s %.60q", a.ID, owner, wallet, uri, a.Owner.Address,
+				a.Wallet, a.URI)
 		}
 	}
 	clients := ok(view.Clients(t.Context(), p.Praised))(t)
@@ -244,7 +246,8 @@ func TestPopulationDocumentsAreServed(t *testing.T) {
 		case strings.HasPrefix(a.URI, "ipfs://"):
 			url := docs.URL() + "/ipfs/" + strings.TrimPrefix(a.URI, "ipfs://") + "?format=car"
 			code, _, body := get(t, docs, url)
-			if good := code == 200 && bytes.Contains(body, []byte(`"name"`)); good == a.Form.Broken() && a.Form != devnet.FormTampered {
+			if good := code == 200 && bytes.Contains(body, []byte(`"name"`)); good == a.Form.Broken() &&
+				a.Form != devnet.FormTampered {
 				t.Errorf("agent %d, %s: %d, %d bytes", a.ID, a.Form, code, len(body))
 			}
 		}

@@ -82,13 +82,15 @@ func (v View) LastIndex(ctx context.Context, agent uint64, client common.Address
 }
 
 // Summary is getSummary over the clients; an empty tag does not filter.
-func (v View) Summary(ctx context.Context, agent uint64, clients []common.Address, tag1, tag2 string) (repute.Summary, error) {
+func (v View) Summary(ctx context.Context, agent uint64, clients []common.Address, tag1, tag2 string) (repute.Summary,
+	error) {
 	r := v.dn.reputation
 	out, err := ask(ctx, v, v.dn.chain.Reputation, r.PackGetSummary(token(agent), clients, tag1, tag2), r.UnpackGetSummary)
 	if err != nil {
 		return repute.Summary{}, err
 	}
-	return repute.Summary{Count: out.Count, Amount: repute.Amount{Value: out.SummaryValue, Decimals: out.SummaryValueDecimals}}, nil
+	return repute.Summary{Count: out.Count,
+		Amount: repute.Amount{Value: out.SummaryValue, Decimals: out.SummaryValueDecimals}}, nil
 }
 
 // FeedbackView is one rating as the registry keeps it.
@@ -105,7 +107,8 @@ type FeedbackView struct {
 // in order of their first rating, then by index.
 func (v View) AllFeedback(ctx context.Context, agent uint64) ([]FeedbackView, error) {
 	r := v.dn.reputation
-	out, err := ask(ctx, v, v.dn.chain.Reputation, r.PackReadAllFeedback(token(agent), nil, "", "", true), r.UnpackReadAllFeedback)
+	out, err := ask(ctx, v, v.dn.chain.Reputation, r.PackReadAllFeedback(token(agent), nil, "", "", true),
+		r.UnpackReadAllFeedback)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +123,8 @@ func (v View) AllFeedback(ctx context.Context, agent uint64) ([]FeedbackView, er
 // ResponseCount counts the responses to a rating, of everybody.
 func (v View) ResponseCount(ctx context.Context, agent uint64, client common.Address, index uint64) (uint64, error) {
 	r := v.dn.reputation
-	return ask(ctx, v, v.dn.chain.Reputation, r.PackGetResponseCount(token(agent), client, index, nil), r.UnpackGetResponseCount)
+	return ask(ctx, v, v.dn.chain.Reputation, r.PackGetResponseCount(token(agent), client, index, nil),
+		r.UnpackGetResponseCount)
 }
 
 // ValidationView is a request's latest state. The registry cannot tell a pending
@@ -141,13 +145,15 @@ func (v View) ValidationStatus(ctx context.Context, request common.Hash) (Valida
 	if err != nil {
 		return ValidationView{}, err
 	}
-	return ValidationView{out.ValidatorAddress, out.AgentId.Uint64(), out.Response, out.ResponseHash, out.Tag, out.LastUpdate.Uint64()}, nil
+	return ValidationView{out.ValidatorAddress, out.AgentId.Uint64(), out.Response, out.ResponseHash, out.Tag,
+		out.LastUpdate.Uint64()}, nil
 }
 
 // Validations lists the agent's requests by hash.
 func (v View) Validations(ctx context.Context, agent uint64) ([]common.Hash, error) {
 	r := v.dn.validation
-	out, err := ask(ctx, v, v.dn.chain.Validations[0], r.PackGetAgentValidations(token(agent)), r.UnpackGetAgentValidations)
+	out, err := ask(ctx, v, v.dn.chain.Validations[0], r.PackGetAgentValidations(token(agent)),
+		r.UnpackGetAgentValidations)
 	hashes := make([]common.Hash, len(out))
 	for i := range out {
 		hashes[i] = out[i]
@@ -157,9 +163,11 @@ func (v View) Validations(ctx context.Context, agent uint64) ([]common.Hash, err
 
 // ValidationSummary counts the agent's answered requests and averages the latest
 // answers, rounded down; no validators and an empty tag do not filter.
-func (v View) ValidationSummary(ctx context.Context, agent uint64, validators []common.Address, tag string) (count uint64, average uint8, err error) {
+func (v View) ValidationSummary(ctx context.Context, agent uint64, validators []common.Address,
+	tag string) (count uint64, average uint8, err error) {
 	r := v.dn.validation
-	out, err := ask(ctx, v, v.dn.chain.Validations[0], r.PackGetValidationSummary(token(agent), validators, tag), r.UnpackGetValidationSummary)
+	out, err := ask(ctx, v, v.dn.chain.Validations[0], r.PackGetValidationSummary(token(agent), validators, tag),
+		r.UnpackGetValidationSummary)
 	return out.Count, out.AvgResponse, err
 }
 
@@ -175,7 +183,8 @@ func newRegistries() registries {
 }
 
 // ask calls a view function of the contract.
-func ask[T any](ctx context.Context, v View, contract common.Address, data []byte, unpack func([]byte) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, v View, contract common.Address, data []byte, unpack func([]byte) (T, error)) (T,
+	error) {
 	bound := v.dn.identity.Instance(v.dn.client, contract) // only the address matters to a call
 	out, err := bind.Call(bound, &bind.CallOpts{Context: ctx, BlockNumber: v.at}, data, unpack)
 	if err != nil {

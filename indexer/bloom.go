@@ -172,7 +172,8 @@ func (f *Follower) recheck(ctx context.Context, q node.Query, s *node.Span) (dou
 }
 
 // recheckBlock asks for one block again, and reports whether the answer proves what the block holds.
-func (f *Follower) recheckBlock(ctx context.Context, q node.Query, s *node.Span, number uint64) (logs []types.Log, sure bool, err error) {
+func (f *Follower) recheckBlock(ctx context.Context, q node.Query, s *node.Span, number uint64) (logs []types.Log,
+	sure bool, err error) {
 	found := "logs"
 	logs, err = f.askAgain(ctx, q, number)
 	if err != nil {

@@ -181,13 +181,15 @@ func TestBloomProbe(t *testing.T) {
 		bloom    *types.Bloom
 		believed bool
 		suspects int
-	}{"honest": {&honest, true, 6}, "empty": {&types.Bloom{}, false, 0}, "full": {&full, true, 0}, "missing": {nil, false, 0}} {
+	}{"honest": {&honest, true, 6}, "empty": {&types.Bloom{}, false, 0}, "full": {&full, true, 0},
+		"missing": {nil, false, 0}} {
 		var b bloomTrust
 		s := span(tt.bloom)
 		if got := b.believed(s); got != tt.believed {
 			t.Errorf("%s: believed %t", name, got)
 		}
-		d := contracts.Decoder{Addresses: []common.Address{registry}, Emits: map[common.Address][]common.Hash{registry: {topic}}}
+		d := contracts.Decoder{Addresses: []common.Address{registry},
+			Emits: map[common.Address][]common.Hash{registry: {topic}}}
 		if n := len(suspects(&d, s)); n != 0 {
 			t.Errorf("%s: %d suspects though all logs are there", name, n)
 		}

@@ -75,7 +75,8 @@ func catchUp(t *testing.T, f *Follower) (reorgs int) {
 			return reorgs
 		case errors.Is(err, repute.ErrReorged):
 			reorgs++
-		case err != nil && strings.Contains(err.Error(), "may be cut off"): // as many logs as some cap: the next range is shorter
+		// as many logs as some cap: the next range is shorter
+		case err != nil && strings.Contains(err.Error(), "may be cut off"):
 		case err != nil:
 			t.Fatalf("step: %v", err)
 		}
@@ -385,7 +386,8 @@ func status(t *testing.T, db *store.DB) repute.ChainStatus {
 // gap that is known.
 func unbroken(s repute.ChainStatus) bool {
 	c := s.Completeness
-	return c.Status == repute.Verifying && c.Pending+c.Undecoded == 0 && slices.Equal(c.Ranges, []repute.BlockRange{{From: s.StartBlock, To: s.Block.Number}})
+	return c.Status == repute.Verifying && c.Pending+c.Undecoded == 0 &&
+		slices.Equal(c.Ranges, []repute.BlockRange{{From: s.StartBlock, To: s.Block.Number}})
 }
 
 // A node left the newest event out and nothing was compared yet.
@@ -412,7 +414,8 @@ func TestWrongChain(t *testing.T) {
 	f := follow(t, db, c, Options{})
 	c.SetChainID(1)
 	err := f.Run(t.Context())
-	if !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "serves chain 1,") || !strings.Contains(err.Error(), "31337") {
+	if !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "serves chain 1,") ||
+		!strings.Contains(err.Error(), "31337") {
 		t.Errorf("Run: %v, want a conflict that names both chains", err)
 	}
 	if got := cursorOf(t, db); got.Number != 0 {
@@ -601,7 +604,10 @@ func TestRunSurvivesDarkness(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
-	eventually(t, "the status shows the dead node", func() bool { return status(t, db).LastError != "" && f.Ready() != nil })
+	eventually(t, "the status shows the dead node", func() bool {
+		return status(t, db).LastError != "" &&
+			f.Ready() != nil
+	})
 	c.GoDark(false)
 	eventually(t, "indexed", func() bool { return cursorOf(t, db).Hash == c.Head().Hash() })
 	eventually(t, "the status is clean", func() bool { return status(t, db).LastError == "" && f.Ready() == nil })

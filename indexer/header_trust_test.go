@@ -46,7 +46,8 @@ func tryFor(t *testing.T, f *Follower, steps int) (last error) {
 func TestForgedLogsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ live, second bool }{
-		"backfill": {}, "at the head": {live: true}, "backfill, two endpoints": {second: true}, "at the head, two endpoints": {true, true},
+		"backfill": {}, "at the head": {live: true}, "backfill, two endpoints": {second: true},
+		"at the head, two endpoints": {true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +76,8 @@ func TestForgedLogsAreRefused(t *testing.T) {
 			}
 			a.MapLogs(forging(a, 3, a.Feedback(0, rpctest.Account(99), 1, 100, "forged")))
 			last := tryFor(t, f, 20)
-			page, err := query.Feedback(t.Context(), db, repute.AgentID{ChainID: 31337, Registry: a.Identity}, query.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
+			page, err := query.Feedback(t.Context(), db, repute.AgentID{ChainID: 31337, Registry: a.Identity},
+				query.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
 			if err == nil && len(page.Items) > 0 {
 				t.Errorf("a forged rating is stored: %+v", page.Items)
 			}

@@ -31,7 +31,8 @@ func incompressible(seed string, n int) string {
 // hostile are strings as anybody may write into the registries.
 func hostile() map[string]string {
 	return map[string]string{
-		"empty": "", "NUL": "a\x00b", "invalid UTF-8": "\xff\xfe\xed\xa0\x80", "displays alike 1": "x\xff", "displays alike 2": "x\xfe",
+		"empty": "", "NUL": "a\x00b", "invalid UTF-8": "\xff\xfe\xed\xa0\x80", "displays alike 1": "x\xff",
+		"displays alike 2":    "x\xfe",
 		"3 KB incompressible": incompressible("3 KB", 3_072), "1 MB": incompressible("1 MB", 1<<20),
 		"control": "\x1b[2J\r\n\u202e",
 	}
@@ -43,7 +44,8 @@ func hostileTxs(c *rpctest.Chain, s string, i uint64) [][]types.Log {
 	return [][]types.Log{
 		c.Register(i, rpctest.Account(i), s),
 		c.Tx(repute.MetadataSet{TokenID: id, Key: s, Value: []byte(s)}),
-		c.Tx(repute.NewFeedback{TokenID: id, Client: client, Index: 1, Value: big.NewInt(1), Tag1: s, Tag2: s, Endpoint: s, URI: s}),
+		c.Tx(repute.NewFeedback{TokenID: id, Client: client, Index: 1, Value: big.NewInt(1), Tag1: s, Tag2: s, Endpoint: s,
+			URI: s}),
 		c.Tx(repute.ResponseAppended{TokenID: id, Client: client, Index: 1, Responder: client, URI: s}),
 		c.Tx(repute.ValidationRequest{Validator: client, TokenID: id, URI: s, RequestHash: request},
 			repute.ValidationResponse{Validator: client, TokenID: id, RequestHash: request, Response: 1, URI: s, Tag: s}),
@@ -65,21 +67,25 @@ func TestHostileStrings(t *testing.T) {
 	catchUp(t, f)
 	before := dump(t, db) // lists show the beginning of long strings only
 	for name, s := range hostile() {
-		for _, want := range []string{`"key" : "%x"`, `"value" : "%x"`, `"tag1" : "%x", "tag2" : "%[1]x", "uri" : "%[1]x", "endpoint" : "%[1]x"`, `"tag" : "%x"`} {
+		for _, want := range []string{`"key" : "%x"`, `"value" : "%x"`,
+			`"tag1" : "%x", "tag2" : "%[1]x", "uri" : "%[1]x", "endpoint" : "%[1]x"`, `"tag" : "%x"`} {
 			if !strings.Contains(before, fmt.Sprintf(want, s)) {
 				t.Errorf("%s is not stored as %s", name, want)
 			}
 		}
 		id := repute.AgentID{ChainID: 31337, Registry: c.Identity, TokenID: rpctest.Token(ids[name])}
-		page, err := query.Feedback(t.Context(), db, id, query.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
+		page, err := query.Feedback(t.Context(), db, id,
+			query.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
 		if err != nil || len(page.Items) != 1 {
 			t.Fatalf("%s: %d ratings, %v", name, len(page.Items), err)
 		}
-		if got := page.Items[0]; !strings.HasPrefix(s, got.Tag1) || !strings.HasPrefix(s, got.URI) || len(got.Tag1) < min(len(s), 100) {
+		if got := page.Items[0]; !strings.HasPrefix(s, got.Tag1) || !strings.HasPrefix(s, got.URI) ||
+			len(got.Tag1) < min(len(s), 100) {
 			t.Errorf("%s: the rating came back as %.40q %.40q", name, got.Tag1, got.URI)
 		}
 		agent, _, err := query.Agent(t.Context(), db, id, repute.At{Finality: repute.Latest})
-		if err != nil || len(agent.Metadata) != 1 || agent.Counts.Feedback != 1 || agent.Counts.Responses != 1 || agent.Counts.Validations != 1 {
+		if err != nil || len(agent.Metadata) != 1 || agent.Counts.Feedback != 1 || agent.Counts.Responses != 1 ||
+			agent.Counts.Validations != 1 {
 			t.Errorf("%s: %+v, %v", name, agent.Counts, err)
 		}
 	}
@@ -104,12 +110,14 @@ func TestExtremeValues(t *testing.T) {
 	c.Mine(c.Tx(repute.Transfer{To: rpctest.Account(1), TokenID: id},
 		repute.Registered{TokenID: id, URI: "u", Owner: rpctest.Account(1)}))
 	for i, v := range values {
-		c.Mine(c.Tx(repute.NewFeedback{TokenID: id, Client: rpctest.Account(2), Index: uint64(i + 1), Value: v, Decimals: 18, Tag1: "t"}))
+		c.Mine(c.Tx(repute.NewFeedback{TokenID: id, Client: rpctest.Account(2), Index: uint64(i + 1), Value: v,
+			Decimals: 18, Tag1: "t"}))
 	}
 	db := openStore(t)
 	catchUp(t, follow(t, db, c, Options{}))
 	agent := repute.AgentID{ChainID: 31337, Registry: c.Identity, TokenID: id}
-	page, err := query.Feedback(t.Context(), db, agent, query.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
+	page, err := query.Feedback(t.Context(), db, agent,
+		query.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
 	if err != nil || len(page.Items) != len(values) {
 		t.Fatalf("%d ratings, %v", len(page.Items), err)
 	}
@@ -157,7 +165,8 @@ func TestRunSurvivesNonsense(t *testing.T) {
 	db := openStore(t)
 	started(t, follow(t, db, c, Options{}))
 	for name, raw := range map[string]string{
-		"HTML": "<!doctype html><title>502</title>", "empty": "", "null": "null", "a string": `"ok"`, "truncated": `[{"jsonrpc":"2.0","id":1,"resu`,
+		"HTML": "<!doctype html><title>502</title>", "empty": "", "null": "null", "a string": `"ok"`,
+		"truncated":   `[{"jsonrpc":"2.0","id":1,"resu`,
 		"empty batch": "[]", "one error": `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}`,
 		"wrong ids": `[{"jsonrpc":"2.0","id":900001,"result":"0x7a69"},{"jsonrpc":"2.0","id":"x","result":null}]`,
 		"no ids":    `[{"result":"0x7a69"},{"result":null},{"result":null},{"result":null}]`,

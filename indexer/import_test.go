@@ -61,14 +61,16 @@ func TestImportMainnetRecording(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.Events != 158 || res.Agents != 109 || res.Applied["Registered"] != 109 || res.Applied["URIUpdated"] != 31 || res.Pending != 18 {
+	if res.Events != 158 || res.Agents != 109 || res.Applied["Registered"] != 109 || res.Applied["URIUpdated"] != 31 ||
+		res.Pending != 18 {
 		t.Errorf("import: %+v", res)
 	}
 	s := status(t, db)
 	if s.Agents != 109 || s.Completeness.Status != repute.Partial || s.Completeness.Pending != 18 {
 		t.Errorf("status: %d agents, %+v", s.Agents, s.Completeness)
 	}
-	if want := (repute.BlockRange{From: 24339925, To: 24359788}); len(s.Completeness.Ranges) != 1 || s.Completeness.Ranges[0] != want {
+	if want := (repute.BlockRange{From: 24339925, To: 24359788}); len(s.Completeness.Ranges) != 1 ||
+		s.Completeness.Ranges[0] != want {
 		t.Errorf("ranges %v, want %v", s.Completeness.Ranges, want)
 	}
 	page, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{ChainIDs: []uint64{1}, Limit: 1})
@@ -101,10 +103,12 @@ func TestImportRealReceipts(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, _, err := query.Agent(t.Context(), db, agent, repute.At{Finality: repute.Latest})
-	if err != nil || a.OwnerClaimed || a.Owner != common.HexToAddress("0x44896a716f7b5ed343c6962b3d56faa5377cd052") || a.Registered.Time.Unix() != 0x698b1c94 {
+	if err != nil || a.OwnerClaimed || a.Owner != common.HexToAddress("0x44896a716f7b5ed343c6962b3d56faa5377cd052") ||
+		a.Registered.Time.Unix() != 0x698b1c94 {
 		t.Errorf("agent %+v, %v", a, err)
 	}
-	if _, err := archive.Import(t.Context(), db, network(t, "8453"), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := archive.Import(t.Context(), db, network(t, "8453"), bytes.NewReader(raw), nil); !errors.Is(err,
+		repute.ErrInvalid) {
 		t.Errorf("logs of another chain: %v", err)
 	}
 }
@@ -167,15 +171,19 @@ func TestImportRefuses(t *testing.T) {
 		"out of range": {change(func(l []types.Log) any {
 			return map[string]any{"blockRange": map[string]int{"from": 5, "to": 9}, "logs": l}
 		}), "outside"},
-		"other contracts": {change(func(l []types.Log) any { return []types.Log{{Address: common.Address{1}, Topics: l[0].Topics}} }), "none of the 1 logs"},
-		"nothing":         {"[]", "no logs"},
-		"cut":             {change(func(l []types.Log) any { return l })[:900], "line 1"},
+		"other contracts": {change(func(l []types.Log) any {
+			return []types.Log{{Address: common.Address{1},
+				Topics: l[0].Topics}}
+		}), "none of the 1 logs"},
+		"nothing": {"[]", "no logs"},
+		"cut":     {change(func(l []types.Log) any { return l })[:900], "line 1"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := openStore(t)
-			if _, err := archive.Import(t.Context(), db, chainOf(c), strings.NewReader(tt.in), nil); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
+			if _, err := archive.Import(t.Context(), db, chainOf(c), strings.NewReader(tt.in), nil); !errors.Is(err,
+				repute.ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want an input error with %q", err, tt.want)
 			}
 			if got := dump(t, db); got != "" {
@@ -202,14 +210,16 @@ func TestImportRefusesOtherTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "another time") {
+	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), nil); !errors.Is(err,
+		repute.ErrConflict) || !strings.Contains(err.Error(), "another time") {
 		t.Errorf("got %v", err)
 	}
 	logs[0].BlockTimestamp++
 	if raw, err = json.Marshal(logs); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "has time") {
+	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), nil); !errors.Is(err,
+		repute.ErrInvalid) || !strings.Contains(err.Error(), "has time") {
 		t.Errorf("two times in one file: got %v", err)
 	}
 	if dump(t, db) != before {
@@ -227,7 +237,8 @@ func TestImportIntoFollowedChain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrConflict) {
+	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), nil); !errors.Is(err,
+		repute.ErrConflict) {
 		t.Errorf("%v, want ErrConflict", err)
 	}
 }
@@ -246,12 +257,14 @@ func TestImportBeforeDeployment(t *testing.T) {
 	}
 	db, base, ethereum := openStore(t), network(t, "base"), network(t, "ethereum")
 	_, err = archive.Import(t.Context(), db, base, bytes.NewReader(raw), nil)
-	if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "ethereum (mainnet, chain 1)") || !strings.Contains(err.Error(), "before block") {
+	if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "ethereum (mainnet, chain 1)") ||
+		!strings.Contains(err.Error(), "before block") {
 		t.Errorf("logs of Ethereum into Base: %v", err)
 	}
 	lines := []string{fmt.Sprintf(`{"format":%q,"chainId":%d,"name":"base","identity":%q,"reputation":%q,"validations":[],"startBlock":1,"blockRange":{"from":1,"to":24350001},"covered":[],"last":{"hash":"0x%064x","time":0}}`,
 		"repute-events/1", base.ID, base.Identity, base.Reputation, 0), string(raw[1 : len(raw)-1]), `{"end":{"events":1}}`}
-	_, err = archive.ImportSnapshot(t.Context(), db, strings.NewReader(strings.Join(lines, "\n")), archive.SnapshotOptions{})
+	_, err = archive.ImportSnapshot(t.Context(), db, strings.NewReader(strings.Join(lines, "\n")),
+		archive.SnapshotOptions{})
 	if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "ethereum (mainnet, chain 1)") {
 		t.Errorf("a snapshot of them: %v", err)
 	}
@@ -292,7 +305,8 @@ func TestImportComparesWithTheChain(t *testing.T) {
 			return archive.CompareWith(n)(ctx, blocks)
 		}
 	}
-	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), with(c)); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "on the chain it is") {
+	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), with(c)); !errors.Is(err,
+		repute.ErrInvalid) || !strings.Contains(err.Error(), "on the chain it is") {
 		t.Errorf("blocks of another chain: %v", err)
 	}
 	if list, err := query.Chains(t.Context(), db); err != nil || len(list) != 0 || asked != 50 {
@@ -300,7 +314,8 @@ func TestImportComparesWithTheChain(t *testing.T) {
 	}
 	short := rpctest.New(t, rpctest.Options{})
 	short.Mine()
-	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), with(short)); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "above the chain's newest block 1") {
+	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), with(short)); !errors.Is(err,
+		repute.ErrInvalid) || !strings.Contains(err.Error(), "above the chain's newest block 1") {
 		t.Errorf("blocks above the head: %v", err)
 	}
 	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), with(other)); err != nil {
@@ -308,7 +323,8 @@ func TestImportComparesWithTheChain(t *testing.T) {
 	}
 	snapshot, _ := export(t, db, repute.BlockRange{})
 	again := openStore(t)
-	if _, err := archive.ImportSnapshot(t.Context(), again, strings.NewReader(snapshot), archive.SnapshotOptions{Compare: with(c), Chunk: 7}); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := archive.ImportSnapshot(t.Context(), again, strings.NewReader(snapshot),
+		archive.SnapshotOptions{Compare: with(c), Chunk: 7}); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("a snapshot of another chain: %v", err)
 	}
 	if list, err := query.Chains(t.Context(), again); err != nil || len(list) != 0 {

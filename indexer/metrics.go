@@ -38,7 +38,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		finalized: gauge("repute_chain_finalized_block", "Newest block that is stored and finalized."),
 		events:    counter("repute_events_total", "Registry events stored.", "chain", "kind"),
 		reorgs:    counter("repute_reorgs_total", "Reorganizations handled.", "chain"),
-		undecoded: counter("repute_undecoded_logs_total", "Logs of a registry that cannot be read, by reason; they are stored.", "chain", "reason"),
+		undecoded: counter("repute_undecoded_logs_total",
+			"Logs of a registry that cannot be read, by reason; they are stored.", "chain", "reason"),
 		passed: counter("repute_foreign_logs_total",
 			"Logs that were answered and are no registry's events: passed over.", "chain"),
 		upgrades: counter("repute_upgrades_total", "Upgrades of followed contracts seen.", "chain"),
@@ -48,7 +49,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		stalled:    gauge("repute_chain_stalled", "1 while the head is above the cursor and nothing is stored."),
 		stepErrors: counter("repute_step_errors_total", "Indexing steps that failed.", "chain"),
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "repute_step_seconds",
-			Help: "Duration of steps that stored a range.", Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 10)}, []string{"chain"}),
+			Help: "Duration of steps that stored a range.", Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 10)},
+			[]string{"chain"}),
 		lag: &lagCollector{at: map[string]time.Time{}},
 	}
 	r.MustRegister(m.head, m.indexed, m.finalized, m.events, m.reorgs, m.undecoded, m.stepErrors, m.steps,
@@ -74,7 +76,8 @@ type lagCollector struct {
 	at map[string]time.Time // time of the indexed block by chain
 }
 
-var lagDesc = prometheus.NewDesc("repute_chain_lag_seconds", "Now minus the time of the indexed block.", []string{"chain"}, nil)
+var lagDesc = prometheus.NewDesc("repute_chain_lag_seconds", "Now minus the time of the indexed block.",
+	[]string{"chain"}, nil)
 
 func (c *lagCollector) set(chain string, t time.Time) {
 	c.mu.Lock()

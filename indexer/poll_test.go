@@ -85,10 +85,12 @@ func TestOneLookPerBlock(t *testing.T) {
 // no more than two looks a block, whatever their interval.
 func TestPollerLooksWhenBlocksAreDue(t *testing.T) {
 	t.Parallel()
-	for _, interval := range []time.Duration{250 * time.Millisecond, 400 * time.Millisecond, time.Second, 1500 * time.Millisecond, 2 * time.Second, 5 * time.Second, 12 * time.Second} {
+	for _, interval := range []time.Duration{250 * time.Millisecond, 400 * time.Millisecond, time.Second,
+		1500 * time.Millisecond, 2 * time.Second, 5 * time.Second, 12 * time.Second} {
 		for seed := range uint64(20) {
 			start := time.Date(2026, 1, 1, 0, 0, 0, int(seed*37e6), time.UTC)
-			w := &pollWorld{rnd: rand.New(rand.NewPCG(seed, 8004)), interval: interval, slot: start, now: start.Add(10 * interval)}
+			w := &pollWorld{rnd: rand.New(rand.NewPCG(seed, 8004)), interval: interval, slot: start,
+				now: start.Add(10 * interval)}
 			late, looks := w.run(3000)
 			slices.Sort(late)
 			median, p99 := late[len(late)/2], late[len(late)*99/100]

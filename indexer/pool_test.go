@@ -65,7 +65,8 @@ func twoEndpoints(t *testing.T, n int) (a, b *rpctest.Chain) {
 // ordinary reorganization must not stop the chain.
 func TestPoolFinalityOfTwo(t *testing.T) {
 	t.Parallel()
-	for name, delay := range map[string]time.Duration{"slower": 3 * time.Millisecond, "too slow to be waited for": 200 * time.Millisecond} {
+	for name, delay := range map[string]time.Duration{"slower": 3 * time.Millisecond,
+		"too slow to be waited for": 200 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, b := twoEndpoints(t, 20)
@@ -108,7 +109,8 @@ func TestPoolHeadNotShown(t *testing.T) {
 	a, b := twoEndpoints(t, 20)
 	a.Finalize(10, 10)
 	b.Inject(tagging(func() map[string]any {
-		return map[string]any{"number": "0xf4240", "hash": common.Hash{1}, "parentHash": common.Hash{2}, "timestamp": "0x6553f100"}
+		return map[string]any{"number": "0xf4240", "hash": common.Hash{1}, "parentHash": common.Hash{2},
+			"timestamp": "0x6553f100"}
 	}, "latest", "finalized"))
 	db := openStore(t)
 	f := overPool(t, db, a, a.URL(), b.URL())
@@ -130,7 +132,8 @@ func TestHeadThatVanishes(t *testing.T) {
 	t.Parallel()
 	a, _ := twoEndpoints(t, 20)
 	undo := a.Inject(tagging(func() map[string]any {
-		return map[string]any{"number": "0xf4240", "hash": common.Hash{1}, "parentHash": common.Hash{2}, "timestamp": "0x6553f100"}
+		return map[string]any{"number": "0xf4240", "hash": common.Hash{1}, "parentHash": common.Hash{2},
+			"timestamp": "0x6553f100"}
 	}, "latest"))
 	db := openStore(t)
 	f := follow(t, db, a, Options{})
@@ -176,7 +179,8 @@ func TestFollowPool(t *testing.T) {
 	follows := func() {
 		t.Helper()
 		eventually(t, "end", func() bool {
-			if err := f.Step(t.Context(), store.Lease{}); errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrFinalized) {
+			if err := f.Step(t.Context(), store.Lease{}); errors.Is(err, repute.ErrConflict) ||
+				errors.Is(err, repute.ErrFinalized) {
 				t.Fatal(err)
 			}
 			cursor, err := chaindb.Cursor(t.Context(), db, 31337)

@@ -173,7 +173,8 @@ func TestCursorMovedByAnother(t *testing.T) {
 	t.Parallel()
 	c, _ := final(t, 23, 500)
 	db := openStore(t)
-	a, b := follow(t, db, c, Options{StartRange: 40, MaxRange: 40}), follow(t, db, c, Options{StartRange: 25, MaxRange: 25})
+	a, b := follow(t, db, c, Options{StartRange: 40, MaxRange: 40}),
+		follow(t, db, c, Options{StartRange: 25, MaxRange: 25})
 	for i := range 1_000 {
 		f := a
 		if i%3 == 0 {
@@ -245,7 +246,8 @@ func TestDensityLimitsTheRange(t *testing.T) {
 	c := rpctest.New(t, rpctest.Options{})
 	c.Mine(c.Register(0, rpctest.Account(1), ""))
 	for i := range 500 {
-		c.Mine(c.Feedback(0, rpctest.Account(2), uint64(2*i+1), 1, ""), c.Feedback(0, rpctest.Account(2), uint64(2*i+2), 1, ""))
+		c.Mine(c.Feedback(0, rpctest.Account(2), uint64(2*i+1), 1, ""), c.Feedback(0, rpctest.Account(2), uint64(2*i+2), 1,
+			""))
 	}
 	c.Finalize(500, 500)
 	top := 0

@@ -70,7 +70,8 @@ func (f *Follower) ancestor(ctx context.Context) (repute.Block, error) {
 			return repute.Block{Number: f.chain.StartBlock - 1}, nil
 		}
 		if limit >= ancestorMost {
-			return repute.Block{}, fmt.Errorf("none of the newest %d stored blocks is on the node's chain: %w", limit, repute.ErrFinalized)
+			return repute.Block{}, fmt.Errorf("none of the newest %d stored blocks is on the node's chain: %w", limit,
+				repute.ErrFinalized)
 		}
 		checked = len(stored)
 	}

@@ -59,7 +59,8 @@ func soak(t *testing.T) {
 }
 
 func simulate(t *testing.T, seed uint64) {
-	s := &simulation{seed: seed, world: newWorld(rpctest.New(t, rpctest.Options{NoBlockTime: seed%2 == 0}), seed), db: openStore(t)}
+	s := &simulation{seed: seed, world: newWorld(rpctest.New(t, rpctest.Options{NoBlockTime: seed%2 == 0}), seed),
+		db: openStore(t)}
 	s.second = s.Second(t)
 	s.restart(t)
 	for range 4 {
@@ -107,7 +108,9 @@ func (s *simulation) followOver(t *testing.T, o Options) *Follower {
 	}
 	var nodes []*node.Node
 	for _, c := range []*rpctest.Chain{s.Chain, s.second} {
-		nodes = append(nodes, newNode(t, c, node.Options{Timeout: 20 * time.Second, OpenMin: 5 * time.Millisecond, OpenMax: 50 * time.Millisecond}))
+		nodes = append(nodes,
+			newNode(t, c, node.Options{Timeout: 20 * time.Second, OpenMin: 5 * time.Millisecond,
+				OpenMax: 50 * time.Millisecond}))
 	}
 	return NewFollower(s.db, chainOf(s.Chain), node.NewPool(nodes, node.PoolOptions{ChainID: 31337}), f.opts)
 }
@@ -122,7 +125,8 @@ func (s *simulation) trouble() {
 		s.second.ServeHead(s.rnd.Uint64N(s.Head().Number() + 1))
 		s.undo = append(s.undo, s.second.ServeAll)
 	case 2:
-		s.undo = append(s.undo, s.second.Inject(rpctest.LimitRange(1+s.rnd.Uint64N(30), rpctest.Error{Code: -32005, Message: "too wide"})))
+		s.undo = append(s.undo,
+			s.second.Inject(rpctest.LimitRange(1+s.rnd.Uint64N(30), rpctest.Error{Code: -32005, Message: "too wide"})))
 	case 3:
 		s.undo = append(s.undo, s.second.Inject(rpctest.Times(3, rpctest.Always(rpctest.Answer{Status: 503}))))
 	}
@@ -215,7 +219,8 @@ func (s *simulation) sabotage() {
 	case 11:
 		now(rpctest.Always(rpctest.Answer{Status: 429, Raw: []byte("slow down")}))
 	case 12:
-		now(rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32005, Message: "rate limit exceeded"}})))
+		now(rpctest.On("eth_getLogs",
+			rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32005, Message: "rate limit exceeded"}})))
 	case 0:
 		now(rpctest.Always(rpctest.Answer{Raw: []byte("<html>")}))
 	case 1:
@@ -223,7 +228,8 @@ func (s *simulation) sabotage() {
 	case 2:
 		now(rpctest.On("eth_getBlockByNumber", rpctest.Always(rpctest.Answer{})))
 	case 3:
-		now(rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32000, Message: "internal"}})))
+		now(rpctest.On("eth_getLogs",
+			rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32000, Message: "internal"}})))
 	case 4:
 		every(rpctest.Duplicate(odd))
 	case 5:
@@ -235,7 +241,8 @@ func (s *simulation) sabotage() {
 		s.ServeHead(s.rnd.Uint64N(s.Head().Number() + 1))
 		s.undo = append(s.undo, s.ServeAll)
 	case 8:
-		s.undo = append(s.undo, s.Inject(rpctest.LimitRange(1+s.rnd.Uint64N(30), rpctest.Error{Code: -32005, Message: "too wide"})))
+		s.undo = append(s.undo,
+			s.Inject(rpctest.LimitRange(1+s.rnd.Uint64N(30), rpctest.Error{Code: -32005, Message: "too wide"})))
 	case 9:
 		healed := s.healed
 		now(rpctest.On("eth_getLogs", func(rpctest.Call) *rpctest.Answer {

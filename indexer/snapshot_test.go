@@ -78,7 +78,8 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 	copied := openStore(t)
 	var seen []archive.SnapshotProgress
-	got := importSnapshot(t, copied, snapshot, archive.SnapshotOptions{Chunk: 50, Progress: func(p archive.SnapshotProgress) { seen = append(seen, p) }})
+	got := importSnapshot(t, copied, snapshot,
+		archive.SnapshotOptions{Chunk: 50, Progress: func(p archive.SnapshotProgress) { seen = append(seen, p) }})
 	if got.Events != result.Events || got.Duplicates != 0 || got.Pending != 0 {
 		t.Errorf("import: %+v", got)
 	}
@@ -88,7 +89,8 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	if again, _ := export(t, copied, repute.BlockRange{}); again != snapshot {
 		t.Errorf("the second export differs:\n%.600s\n%.600s", again, snapshot)
 	}
-	if again := importSnapshot(t, copied, snapshot, archive.SnapshotOptions{Chunk: 33}); again.Events != 0 || again.Duplicates != result.Events {
+	if again := importSnapshot(t, copied, snapshot, archive.SnapshotOptions{Chunk: 33}); again.Events != 0 ||
+		again.Duplicates != result.Events {
 		t.Errorf("import again: %+v", again)
 	}
 	part := openStore(t)
@@ -126,7 +128,8 @@ func TestSnapshotInParts(t *testing.T) {
 	cut := strings.Join(lines[:len(lines)/2], "") + lines[len(lines)/2][:40]
 	for _, broken := range []string{cut, strings.Join(lines[:len(lines)/2], "")} {
 		_, err := archive.ImportSnapshot(t.Context(), copied, strings.NewReader(broken), archive.SnapshotOptions{Chunk: 10})
-		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "line ") || !strings.Contains(err.Error(), "cut short") {
+		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "line ") ||
+			!strings.Contains(err.Error(), "cut short") {
 			t.Fatalf("a snapshot cut short: %v", err)
 		}
 	}
@@ -213,26 +216,32 @@ func TestSnapshotRefuses(t *testing.T) {
 		chain    *repute.Chain
 		says     string
 	}{
-		"another chain":   {snapshot, &other, "not of chain 5"},
-		"another format":  {strings.Replace(snapshot, "events/1", "events/9", 1), nil, "format"},
-		"no header":       {strings.Join(lines[1:], ""), nil, "line 1"},
-		"empty":           {"", nil, "cut short"},
-		"a log missing":   {strings.Join(append(append([]string{}, lines[:3]...), lines[4:]...), ""), nil, "announced"},
-		"out of order":    {swap(2, n-2), nil, "out of order"},
-		"not a log":       {strings.Replace(snapshot, lines[3], "{\"topics\":7}\n", 1), nil, "line 4: not a log"},
-		"HTML":            {strings.Replace(snapshot, lines[3], "<html>\n", 1), nil, "line 4"},
-		"outside":         {strings.Replace(snapshot, `"blockRange":{"from":1,"to":50}`, `"blockRange":{"from":1,"to":9}`, 1), nil, "within blockRange"},
-		"two hashes":      {strings.Replace(snapshot, lines[twin], changed(t, lines[twin], func(l *types.Log) { l.BlockHash[0]++ }), 1), nil, fmt.Sprintf("line %d: block", twin+1)},
-		"two times":       {strings.Replace(snapshot, lines[twin], changed(t, lines[twin], func(l *types.Log) { l.BlockTimestamp++ }), 1), nil, "has time"},
-		"foreign address": {strings.Replace(snapshot, lines[3], replaceAddress(lines[3]), 1), nil, "no event of these registries"},
+		"another chain":  {snapshot, &other, "not of chain 5"},
+		"another format": {strings.Replace(snapshot, "events/1", "events/9", 1), nil, "format"},
+		"no header":      {strings.Join(lines[1:], ""), nil, "line 1"},
+		"empty":          {"", nil, "cut short"},
+		"a log missing":  {strings.Join(append(append([]string{}, lines[:3]...), lines[4:]...), ""), nil, "announced"},
+		"out of order":   {swap(2, n-2), nil, "out of order"},
+		"not a log":      {strings.Replace(snapshot, lines[3], "{\"topics\":7}\n", 1), nil, "line 4: not a log"},
+		"HTML":           {strings.Replace(snapshot, lines[3], "<html>\n", 1), nil, "line 4"},
+		"outside": {strings.Replace(snapshot, `"blockRange":{"from":1,"to":50}`, `"blockRange":{"from":1,"to":9}`,
+			1), nil, "within blockRange"},
+		"two hashes": {strings.Replace(snapshot, lines[twin],
+			changed(t, lines[twin], func(l *types.Log) { l.BlockHash[0]++ }), 1), nil, fmt.Sprintf("line %d: block", twin+1)},
+		"two times": {strings.Replace(snapshot, lines[twin],
+			changed(t, lines[twin], func(l *types.Log) { l.BlockTimestamp++ }), 1), nil, "has time"},
+		"foreign address": {strings.Replace(snapshot, lines[3], replaceAddress(lines[3]), 1), nil,
+			"no event of these registries"},
 	} {
 		fresh := openStore(t)
-		_, err := archive.ImportSnapshot(t.Context(), fresh, strings.NewReader(c.snapshot), archive.SnapshotOptions{Chain: c.chain})
+		_, err := archive.ImportSnapshot(t.Context(), fresh, strings.NewReader(c.snapshot),
+			archive.SnapshotOptions{Chain: c.chain})
 		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, want it to say %q", name, err, c.says)
 		}
 	}
-	if _, err := archive.ImportSnapshot(t.Context(), db, strings.NewReader(snapshot), archive.SnapshotOptions{}); !errors.Is(err, repute.ErrConflict) {
+	if _, err := archive.ImportSnapshot(t.Context(), db, strings.NewReader(snapshot),
+		archive.SnapshotOptions{}); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("into a followed chain: %v", err)
 	}
 }
@@ -248,7 +257,8 @@ func TestAdoptionIsChecked(t *testing.T) {
 	partly := openStore(t)
 	importSnapshot(t, partly, part, archive.SnapshotOptions{})
 	f := NewFollower(partly, chainOf(c), newNode(t, c, node.Options{}), Options{})
-	if err := f.Run(t.Context()); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "without blocks 1 to 39,") || strings.HasSuffix(err.Error(), "conflict") {
+	if err := f.Run(t.Context()); !errors.Is(err, repute.ErrConflict) ||
+		!strings.Contains(err.Error(), "without blocks 1 to 39,") || strings.HasSuffix(err.Error(), "conflict") {
 		t.Errorf("a part: %v", err)
 	}
 
@@ -272,7 +282,8 @@ func TestAdoptionWaitsForTheNode(t *testing.T) {
 	copied := openStore(t)
 	importSnapshot(t, copied, snapshot, archive.SnapshotOptions{})
 	w.ServeHead(60)
-	f := NewFollower(copied, chainOf(w.Chain), newNode(t, w.Chain, node.Options{}), Options{Poll: 1, RetryMin: 1, RetryMax: 10 * time.Millisecond})
+	f := NewFollower(copied, chainOf(w.Chain), newNode(t, w.Chain, node.Options{}),
+		Options{Poll: 1, RetryMin: 1, RetryMax: 10 * time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
@@ -295,8 +306,10 @@ func TestSnapshotCarriesGaps(t *testing.T) {
 	_, db := snapshotOf(t, 60, 50)
 	token, client := rpctest.Token(0), rpctest.Account(9)
 	gaps := []chaindb.Gap{
-		{Subject: "0/0xabc", Gap: repute.Gap{Kind: repute.KindNewFeedback, Blocks: repute.BlockRange{From: 20, To: 30}, Reason: "missing"}},
-		{Subject: "later", Gap: repute.Gap{Kind: repute.KindNewFeedback, Blocks: repute.BlockRange{From: 55, To: 60}, Reason: "above the last block"}}}
+		{Subject: "0/0xabc", Gap: repute.Gap{Kind: repute.KindNewFeedback, Blocks: repute.BlockRange{From: 20, To: 30},
+			Reason: "missing"}},
+		{Subject: "later", Gap: repute.Gap{Kind: repute.KindNewFeedback, Blocks: repute.BlockRange{From: 55, To: 60},
+			Reason: "above the last block"}}}
 	gaps[0].Agent, gaps[0].Client = &token, &client
 	if err := chaindb.OpenGaps(t.Context(), db, 31337, store.Lease{}, gaps); err != nil {
 		t.Fatal(err)
@@ -311,7 +324,8 @@ func TestSnapshotCarriesGaps(t *testing.T) {
 		t.Errorf("an import of what is incomplete is %s", c.Status)
 	}
 	due, err := chaindb.DueGaps(t.Context(), other, 31337, 10)
-	if err != nil || len(due) != 1 || due[0].Subject != gaps[0].Subject || *due[0].Agent != token || *due[0].Client != client || due[0].Blocks != gaps[0].Blocks {
+	if err != nil || len(due) != 1 || due[0].Subject != gaps[0].Subject || *due[0].Agent != token ||
+		*due[0].Client != client || due[0].Blocks != gaps[0].Blocks {
 		t.Errorf("%+v, %v", due, err)
 	}
 	if again, _ := export(t, other, repute.BlockRange{}); again != snapshot {
@@ -346,7 +360,8 @@ func TestSnapshotOwesHistory(t *testing.T) {
 		importSnapshot(t, other, snapshot, archive.SnapshotOptions{Chain: as})
 		runTo(t, other, c)
 		due, err := chaindb.DueGaps(t.Context(), other, 31337, 10)
-		if err != nil || len(due) != 2 || !strings.HasPrefix(due[0].Subject, chaindb.HistorySubject) || due[0].Blocks.From != 1 || due[0].Blocks.To < 5 {
+		if err != nil || len(due) != 2 || !strings.HasPrefix(due[0].Subject, chaindb.HistorySubject) ||
+			due[0].Blocks.From != 1 || due[0].Blocks.To < 5 {
 			t.Errorf("%s: %+v, %v", name, due, err)
 		}
 		settleAll(t, other, listed, newNode(t, c, node.Options{}))

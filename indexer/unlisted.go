@@ -100,12 +100,14 @@ func (f *Follower) noteListed(p *piece) {
 	switch {
 	case p.listed:
 		if !f.unlisted.off {
-			f.log.Warn("the endpoint answers for listed contracts only: validations of others are not indexed", "again", listedFor)
+			f.log.Warn("the endpoint answers for listed contracts only: validations of others are not indexed", "again",
+				listedFor)
 			f.sizer = f.newSizer() // what was refused was not the size
 		}
 		f.unlisted.off, f.unlisted.again = true, time.Now().Add(listedFor)
 		f.unlisted.known = p.q.Addresses[len(f.decoder.Addresses):]
-		f.status.setLimited(repute.Warning + "validations: listed: the endpoint refuses questions for contracts of any address")
+		f.status.setLimited(repute.Warning +
+			"validations: listed: the endpoint refuses questions for contracts of any address")
 	case f.unlisted.off && len(p.q.Anywhere) > 0:
 		f.log.Info("validations of any contract are indexed again")
 		f.unlisted.off, f.unlisted.known = false, nil

@@ -28,13 +28,16 @@ func elsewhere(logs []types.Log) []types.Log {
 
 // judged gives the logs of a request and its answer.
 func judged(c *rpctest.Chain, hash byte, response uint8) []types.Log {
-	return c.Tx(repute.ValidationRequest{Validator: rpctest.Account(3), TokenID: rpctest.Token(0), RequestHash: common.Hash{hash}},
-		repute.ValidationResponse{Validator: rpctest.Account(3), TokenID: rpctest.Token(0), RequestHash: common.Hash{hash}, Response: response})
+	return c.Tx(repute.ValidationRequest{Validator: rpctest.Account(3), TokenID: rpctest.Token(0),
+		RequestHash: common.Hash{hash}},
+		repute.ValidationResponse{Validator: rpctest.Account(3), TokenID: rpctest.Token(0), RequestHash: common.Hash{hash},
+			Response: response})
 }
 
 func validations(t *testing.T, db *store.DB, c *rpctest.Chain) map[common.Address]int {
 	t.Helper()
-	page, err := query.Validations(t.Context(), db, repute.AgentID{ChainID: 31337, Registry: c.Identity, TokenID: rpctest.Token(0)}, query.ValidationFilter{Limit: 100, At: repute.At{Finality: repute.Latest}})
+	page, err := query.Validations(t.Context(), db, repute.AgentID{ChainID: 31337, Registry: c.Identity,
+		TokenID: rpctest.Token(0)}, query.ValidationFilter{Limit: 100, At: repute.At{Finality: repute.Latest}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +86,8 @@ func namesAddress(call rpctest.Call) bool {
 func TestAnyValidationRefused(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]rpctest.Error{
-		"known words":   {Code: -32701, Message: "Please specify an address in your request or, to remove restrictions, order a dedicated full node here: https://x"},
+		"known words": {Code: -32701,
+			Message: "Please specify an address in your request or, to remove restrictions, order a dedicated full node here: https://x"},
 		"unknown words": {Code: -32000, Message: "we would rather not"},
 	} {
 		t.Run(name, func(t *testing.T) {

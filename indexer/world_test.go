@@ -100,7 +100,8 @@ func (w *world) tx() []types.Log {
 	case 1:
 		return w.SetURI(id, owner, fmt.Sprintf("https://example.org/%d", w.rnd.IntN(20)))
 	case 2:
-		return w.Tx(repute.MetadataSet{TokenID: rpctest.Token(id), Key: fmt.Sprintf("k%d", w.rnd.IntN(3)), Value: []byte{byte(w.rnd.IntN(250)), 0}})
+		return w.Tx(repute.MetadataSet{TokenID: rpctest.Token(id), Key: fmt.Sprintf("k%d", w.rnd.IntN(3)),
+			Value: []byte{byte(w.rnd.IntN(250)), 0}})
 	case 3:
 		return w.Tx(repute.Approval{Owner: owner, Approved: w.account(), TokenID: rpctest.Token(id)})
 	case 4:
@@ -135,7 +136,8 @@ func (w *world) revokeOrAnswer(id uint64) []types.Log {
 		return w.rate(id)
 	case w.now.revoked[k] < given && w.rnd.IntN(2) == 0:
 		w.now.revoked[k]++
-		return w.Tx(repute.FeedbackRevoked{TokenID: rpctest.Token(id), Client: rpctest.Account(k.client), Index: w.now.revoked[k]})
+		return w.Tx(repute.FeedbackRevoked{TokenID: rpctest.Token(id), Client: rpctest.Account(k.client),
+			Index: w.now.revoked[k]})
 	default:
 		return w.Tx(repute.ResponseAppended{TokenID: rpctest.Token(id), Client: rpctest.Account(k.client),
 			Index: 1 + w.rnd.Uint64N(given), Responder: w.account(), URI: "ipfs://r", ResponseHash: common.Hash{1}})
@@ -151,5 +153,6 @@ func (w *world) validate(id uint64) []types.Log {
 	w.now.salt++
 	r := request{id, w.account(), common.BigToHash(new(big.Int).SetUint64(w.now.salt))}
 	w.now.requests = append(w.now.requests, r)
-	return w.Tx(repute.ValidationRequest{Validator: r.validator, TokenID: rpctest.Token(id), URI: "https://job", RequestHash: r.hash})
+	return w.Tx(repute.ValidationRequest{Validator: r.validator, TokenID: rpctest.Token(id), URI: "https://job",
+		RequestHash: r.hash})
 }

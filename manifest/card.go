@@ -70,7 +70,8 @@ func (o *object) interfaces() []repute.CardInterface {
 	}
 	for _, i := range append(listed, o.interfaceList("additionalInterfaces", "additional_interfaces")...) {
 		same := func(other repute.CardInterface) bool {
-			return other.URL == i.URL && (other.Binding == i.Binding || other.Binding == "") && other.ProtocolVersion == i.ProtocolVersion
+			return other.URL == i.URL && (other.Binding == i.Binding || other.Binding == "") &&
+				other.ProtocolVersion == i.ProtocolVersion
 		}
 		if !slices.ContainsFunc(out, same) && len(out) < maxInterfaces {
 			out = append(out, i)

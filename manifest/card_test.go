@@ -37,15 +37,18 @@ const card10 = `{
 }`
 
 func TestParseCard(t *testing.T) {
-	skills := []repute.CardSkill{{ID: "plan", Name: "Plan", Description: "Plans.", Tags: []string{"map"}, Extra: raw("examples", `["to Rome"]`)}}
+	skills := []repute.CardSkill{{ID: "plan", Name: "Plan", Description: "Plans.", Tags: []string{"map"},
+		Extra: raw("examples", `["to Rome"]`)}}
 	want := repute.AgentCard{
-		Name: "Routes", Description: "Plans routes.", Version: "1.2.0", ProtocolVersions: []string{"0.3.0"}, Provider: "Routes Ltd",
+		Name: "Routes", Description: "Plans routes.", Version: "1.2.0", ProtocolVersions: []string{"0.3.0"},
+		Provider:         "Routes Ltd",
 		DocumentationURL: "https://routes.example/docs", IconURL: "https://routes.example/i.png",
 		Interfaces: []repute.CardInterface{
 			{URL: "https://routes.example/a2a", Binding: "JSONRPC"}, {URL: "https://routes.example/grpc", Binding: "GRPC"},
 		},
-		Skills: skills, Capabilities: []string{"streaming"}, Extensions: []string{"https://ext.example/v1"}, SecuritySchemes: []string{"key"},
-		InputModes: []string{"application/json"}, OutputModes: []string{"text/plain"},
+		Skills: skills, Capabilities: []string{"streaming"}, Extensions: []string{"https://ext.example/v1"},
+		SecuritySchemes: []string{"key"},
+		InputModes:      []string{"application/json"}, OutputModes: []string{"text/plain"},
 	}
 	got, problems := ParseCard([]byte(card03))
 	for _, name := range []string{"provider", "securitySchemes", "security"} {
@@ -64,7 +67,8 @@ func TestParseCardOfVersion1(t *testing.T) {
 		{URL: "https://routes.example/a2a", Binding: "JSONRPC", ProtocolVersion: "1.0", Tenant: "t"},
 		{URL: "https://routes.example/a2a", Binding: "JSONRPC", ProtocolVersion: "0.3"},
 	}
-	if !slices.Equal(codesOf(problems), []string{"IC588/signatures"}) || got.Signatures != 1 || got.Extra["signatures"] == nil {
+	if !slices.Equal(codesOf(problems), []string{"IC588/signatures"}) || got.Signatures != 1 ||
+		got.Extra["signatures"] == nil {
 		t.Errorf("problems %v, card %+v", codesOf(problems), got)
 	}
 	if !reflect.DeepEqual(got.Interfaces, want) || !slices.Equal(got.ProtocolVersions, []string{"1.0", "0.3"}) {
@@ -81,7 +85,8 @@ func TestParseCardProblems(t *testing.T) {
 		{`"description": "Plans routes.", `, ``, []string{"WC526/description"}},
 		{`"version": "1.2.0",`, ``, []string{"WC580/version"}},
 		{`"protocolVersion": "0.3.0", `, ``, []string{"IC587/protocolVersion"}},
-		{`"url": "https://routes.example/a2a", "preferred`, `"url": "http://routes.example/a2a", "preferred`, []string{"WC582/url"}},
+		{`"url": "https://routes.example/a2a", "preferred`, `"url": "http://routes.example/a2a", "preferred`,
+			[]string{"WC582/url"}},
 		{`"url": "https://routes.example/grpc"`, `"url": "/grpc"`, []string{"WC582/additionalInterfaces/1/url"}},
 		{`{"id": "plan"`, `{"id": "plan", "name": "a"}, {"id": "plan"`, []string{"WC589/skills/1/id"}},
 		{`"id": "plan", `, ``, []string{"WC584/skills/0/id"}},
@@ -110,7 +115,8 @@ func TestDetect(t *testing.T) {
 		nestedFeedback: {repute.FeedbackDocument, "EA518", "", "EC518"},
 		card03:         {repute.CardDocument, "EA505", "EF505", ""},
 		card10:         {repute.CardDocument, "EA505", "EF505", ""},
-		`{"requestHash":"0x1","validatorAddress":"0x2","response":100}`: {repute.ValidationDocument, "EA519", "EF519", "EC519"},
+		`{"requestHash":"0x1","validatorAddress":"0x2","response":100}`: {repute.ValidationDocument, "EA519", "EF519",
+			"EC519"},
 		`{"name":"x"}`:                      {repute.RegistrationDocument, "", "EF509", "EC509"},
 		`{"name":"x","url":"https://x"}`:    {repute.RegistrationDocument, "", "EF509", ""},
 		`{"score":5,"text":"good"}`:         {repute.FeedbackDocument, "EA518", "", "EC518"},
@@ -128,7 +134,8 @@ func TestDetect(t *testing.T) {
 		_, a := Parse([]byte(doc))
 		_, f := ParseFeedback([]byte(doc))
 		_, c := ParseCard([]byte(doc))
-		if got := firstError(a) + "," + firstError(f) + "," + firstError(c); got != want.registration+","+want.feedback+","+want.card {
+		if got := firstError(a) + "," + firstError(f) + "," + firstError(c); got != want.registration+","+want.feedback+","+
+			want.card {
 			t.Errorf("%.40s: errors %s, want %+v", doc, got, want)
 		}
 	}

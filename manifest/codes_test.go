@@ -52,7 +52,8 @@ func TestEveryCodeIsExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range files {
-		if b, err := os.ReadFile(name); err == nil && name != "codes.go" && name != "explain.go" && !strings.HasSuffix(name, "_test.go") {
+		if b, err := os.ReadFile(name); err == nil && name != "codes.go" && name != "explain.go" &&
+			!strings.HasSuffix(name, "_test.go") {
 			source += string(b)
 		}
 	}
@@ -71,7 +72,8 @@ func TestEveryCodeIsExplained(t *testing.T) {
 
 func TestHint(t *testing.T) {
 	for code, want := range map[string]bool{
-		"WA031": true, "EA500": true, "EF500": true, "EC500": true, "WF031": false, "EX500": false, "": false, "E": false, "EA": false,
+		"WA031": true, "EA500": true, "EF500": true, "EC500": true, "WF031": false, "EX500": false, "": false, "E": false,
+		"EA": false,
 	} {
 		if got := Hint(code) != ""; got != want {
 			t.Errorf("hint of %q: %v, want %v", code, got, want)

@@ -141,7 +141,8 @@ func TestRealDocuments(t *testing.T) {
 			_, _ = ParseFeedback(doc)
 			_, _ = ParseCard(doc)
 		}
-		golden(t, set+".txt", fmt.Sprintf("%s\n\n%s\n\n%d services, %d links, %d wallets, %d domains\n", counts, kinds, services, links, wallets, domains))
+		golden(t, set+".txt", fmt.Sprintf("%s\n\n%s\n\n%d services, %d links, %d wallets, %d domains\n", counts, kinds,
+			services, links, wallets, domains))
 	}
 }
 
@@ -165,8 +166,10 @@ func TestRealExample(t *testing.T) {
 	reg, problems := Parse(testData(t, "erc8004/agent0-subgraph-config/example_registration_file.json"))
 	want := []string{CodeLegacyEndpoints + "/endpoints", CodeAlias + "/supportedTrusts",
 		CodeTemplate + "/endpoints/0/endpoint", CodeTemplate + "/endpoints/1/endpoint", CodeTemplate + "/image",
-		CodeChecksum + "/endpoints/5/endpoint", CodeOASFUnknown + "/endpoints/2/domains", CodeOASFUnknown + "/endpoints/2/domains",
-		CodeOASFUnknown + "/endpoints/2/skills", CodeOASFUnknown + "/endpoints/2/skills", CodeOASFUnknown + "/endpoints/2/skills"}
+		CodeChecksum + "/endpoints/5/endpoint", CodeOASFUnknown + "/endpoints/2/domains",
+		CodeOASFUnknown + "/endpoints/2/domains",
+		CodeOASFUnknown + "/endpoints/2/skills", CodeOASFUnknown + "/endpoints/2/skills",
+		CodeOASFUnknown + "/endpoints/2/skills"}
 	if got := codesOf(problems); !slices.Equal(got, want) || len(reg.Services) != 6 || len(reg.Services[1].Skills) != 3 {
 		t.Errorf("problems %v, services %+v", got, reg.Services)
 	}

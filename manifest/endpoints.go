@@ -133,7 +133,8 @@ func schemeOf(s string) string {
 		}
 		return c
 	}, before))
-	if before == "" || before[0] < 'a' || before[0] > 'z' || strings.Trim(before, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != "" {
+	if before == "" || before[0] < 'a' || before[0] > 'z' ||
+		strings.Trim(before, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != "" {
 		return ""
 	}
 	return before

@@ -96,8 +96,10 @@ func TestTrustModels(t *testing.T) {
 
 func TestMisspelledMembers(t *testing.T) {
 	for member, near := range map[string]bool{
-		"servicess": true, "serivces": true, "suportedTrust": true, "supported_trust": true, "X402SUPPORT": true, "registration": true, "descripton": true,
-		"nam": false, "types": false, "tags1": false, "version": false, "external_url": false, "updatedAt": false, "owner": false, "": false,
+		"servicess": true, "serivces": true, "suportedTrust": true, "supported_trust": true, "X402SUPPORT": true,
+		"registration": true, "descripton": true,
+		"nam": false, "types": false, "tags1": false, "version": false, "external_url": false, "updatedAt": false,
+		"owner": false, "": false,
 	} {
 		doc := strings.Replace(standard, `"tags"`, fmt.Sprintf(`%q: []`+"\n,"+`"tags"`, member), 1)
 		var want []string
@@ -126,8 +128,9 @@ func TestWideText(t *testing.T) {
 		big = append(big, byte(u>>8), byte(u))
 	}
 	for name, doc := range map[string][]byte{
-		"little": little, "big": big, "little marked": append([]byte("\xff\xfe"), little...), "big marked": append([]byte("\xfe\xff"), big...),
-		"UTF-32": []byte("{\x00\x00\x00\"\x00\x00\x00"),
+		"little": little, "big": big, "little marked": append([]byte("\xff\xfe"), little...),
+		"big marked": append([]byte("\xfe\xff"), big...),
+		"UTF-32":     []byte("{\x00\x00\x00\"\x00\x00\x00"),
 	} {
 		if _, problems := Parse(doc); !slices.Equal(codesOf(problems), []string{"EA591"}) {
 			t.Errorf("%s: %v", name, codesOf(problems))

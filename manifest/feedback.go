@@ -293,7 +293,8 @@ func isHash(s string) bool {
 }
 
 func isTime(s string) bool {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", time.DateTime, time.DateOnly} {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", time.DateTime,
+		time.DateOnly} {
 		if _, err := time.Parse(layout, s); err == nil {
 			return true
 		}

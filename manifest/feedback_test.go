@@ -144,7 +144,8 @@ func TestParseFeedbackProblems(t *testing.T) {
 
 func TestMatchFeedback(t *testing.T) {
 	rating := repute.Feedback{
-		Agent:  repute.AgentID{ChainID: 1, Registry: common.HexToAddress("0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"), TokenID: *new(repute.TokenID).SetUint64(22)},
+		Agent: repute.AgentID{ChainID: 1, Registry: common.HexToAddress("0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"),
+			TokenID: *new(repute.TokenID).SetUint64(22)},
 		Client: common.HexToAddress("0x742d35cc6634c0532925a3b844bc9e7595f0beb7"),
 		Value:  big.NewInt(100), Tag1: "starred", Tag2: "x", Endpoint: "https://agent.example/GetPrice",
 	}

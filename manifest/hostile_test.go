@@ -43,11 +43,13 @@ func TestHostileDocuments(t *testing.T) {
 		"long number":      {strings.Repeat("9", 1<<20), "E503"},
 		"a million values": {`[` + strings.Repeat("0,", 1_000_000) + `0]`, "E503"},
 		"many names":       {`{"name":"x","value":1` + strings.Repeat(`,"a":0`, 100_000) + `}`, "W510"},
-		"10 MB name":       {`{"name":"` + strings.Repeat("n", 10<<20) + `","value":1,"url":"https://x.example"}`, "W515,W520"},
-		"10 MB member":     {`{"name":"n","value":1,"url":"https://x.example","` + strings.Repeat("n", 10<<20) + `":1}`, "W515"},
-		"half a pair":      {`{"name":"\ud800x","text":"\udc00","value":1,"url":"https://x.example"}`, "W511"},
-		"NUL":              {`{"name":"\u0000","text":"\u0000","value":1,"url":"https://x.example"}`, "W512"},
-		"bad UTF-8":        {"{\"name\":\"\xc3\x28\",\"value\":1,\"url\":\"https://x.example\"}", "W513"},
+		"10 MB name": {`{"name":"` + strings.Repeat("n", 10<<20) + `","value":1,"url":"https://x.example"}`,
+			"W515,W520"},
+		"10 MB member": {`{"name":"n","value":1,"url":"https://x.example","` + strings.Repeat("n", 10<<20) + `":1}`,
+			"W515"},
+		"half a pair": {`{"name":"\ud800x","text":"\udc00","value":1,"url":"https://x.example"}`, "W511"},
+		"NUL":         {`{"name":"\u0000","text":"\u0000","value":1,"url":"https://x.example"}`, "W512"},
+		"bad UTF-8":   {"{\"name\":\"\xc3\x28\",\"value\":1,\"url\":\"https://x.example\"}", "W513"},
 	} {
 		for area, parse := range parsers() {
 			doc, problems := parse([]byte(c.doc))
@@ -75,7 +77,8 @@ func TestHostileText(t *testing.T) {
 	const script = `</script><img src=x onerror=alert(1)>`
 	const svg = `data:image/svg+xml,<svg onload=alert(1)>`
 	const bidi = "a\u202eb\u0007"
-	reg, problems := Parse([]byte(`{"name":"` + script + `","description":"a\u202eb\u0007","image":"` + svg + `","services":[]}`))
+	reg, problems := Parse([]byte(`{"name":"` + script + `","description":"a\u202eb\u0007","image":"` + svg +
+		`","services":[]}`))
 	if reg.Name != script || reg.Image != svg || reg.Description != bidi || HasErrors(problems) {
 		t.Errorf("%+v %v", reg, problems)
 	}

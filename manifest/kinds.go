@@ -105,9 +105,11 @@ func (o *object) hasAny(names ...string) bool {
 func (o *object) resembles(want repute.DocumentKind) bool {
 	switch want {
 	case repute.FeedbackDocument:
-		return o.hasAny("value", "score", "rating", "stars", "text", "comment", "review", "feedback", "tag1", "tag2", "agentId")
+		return o.hasAny("value", "score", "rating", "stars", "text", "comment", "review", "feedback", "tag1", "tag2",
+			"agentId")
 	case repute.CardDocument:
-		return o.has("name") && o.hasAny("url", "skills", "capabilities", "protocolVersion", "supportedInterfaces", "defaultInputModes")
+		return o.has("name") && o.hasAny("url", "skills", "capabilities", "protocolVersion", "supportedInterfaces",
+			"defaultInputModes")
 	}
 	return false
 }
@@ -132,7 +134,8 @@ func isFeedback(o *object) bool {
 		return false
 	}
 	return o.hasAny("clientAddress", "feedbackAuth", "valueDecimals", "proofOfPayment", "proof_of_payment") ||
-		o.hasAny("value", "score", "rating") && o.hasAny("agentId", "agentRegistry", "tag1", "tag2", "text", "comment", "review")
+		o.hasAny("value", "score", "rating") && o.hasAny("agentId", "agentRegistry", "tag1", "tag2", "text", "comment",
+			"review")
 }
 
 // isCard: the card's skills are objects, and it says how to talk to the agent.

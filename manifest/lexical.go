@@ -54,7 +54,8 @@ func (r *reader) isObject(b []byte) bool {
 // isWide tells of text with two or four bytes a character, by its byte order mark or by
 // the zero bytes among its first two characters.
 func isWide(b []byte) bool {
-	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) || bytes.HasPrefix(b, []byte("\x00\x00\xfe\xff")) {
+	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) ||
+		bytes.HasPrefix(b, []byte("\x00\x00\xfe\xff")) {
 		return true
 	}
 	first := bytes.Trim(b[:min(len(b), 4)], "\x00")

@@ -67,7 +67,8 @@ func (r *reader) registration(o *object) repute.Registration {
 	r.templateWallets(reg.Registrations)
 	reg.SupportedTrust = r.trust(o)
 	reg.Extra = o.rest()
-	o.misspelled([]string{"type", "name", "description", "image", "services", "x402Support", "active", "registrations", "supportedTrust"},
+	o.misspelled([]string{"type", "name", "description", "image", "services", "x402Support", "active", "registrations",
+		"supportedTrust"},
 		"endpoints", "x402support", "x402Enabled", "x402", "supportedTrusts")
 	r.missing(reg)
 	return reg

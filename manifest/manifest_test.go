@@ -54,7 +54,8 @@ func TestParseStandard(t *testing.T) {
 			{Name: "agentWallet", Endpoint: "eip155:1:0x742D35Cc6634C0532925A3B844bC9e7595f0bEB7"},
 		},
 		X402: &no, Active: &yes,
-		Registrations:  []repute.RegistrationLink{{TokenID: &id, Registry: "eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"}},
+		Registrations: []repute.RegistrationLink{{TokenID: &id,
+			Registry: "eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"}},
 		SupportedTrust: []string{"reputation", "tee-attestation"},
 		Extra:          raw("tags", `["x", 1]`),
 	}
@@ -83,8 +84,10 @@ func TestParseProblems(t *testing.T) {
 		{`"x402Support": false`, `"x402Support": {"enabled": true}`, []string{"WA520/x402Support"}},
 		{`"supportedTrust"`, `"supportedTrusts"`, []string{"WA521/supportedTrusts"}},
 		{`"tee-attestation"`, `{"id": "tee-attestation"}`, []string{"WA520/supportedTrust/1"}},
-		{`{"name": "agentWallet", "endpoint":`, `{"kind": "agentWallet", "url":`, []string{"WA521/services/2/kind", "WA521/services/2/url"}},
-		{`{"name": "agentWallet", "endpoint":`, `{"id": "agentWallet", "serviceEndpoint":`, []string{"WA521/services/2/id", "WA521/services/2/serviceEndpoint"}},
+		{`{"name": "agentWallet", "endpoint":`, `{"kind": "agentWallet", "url":`,
+			[]string{"WA521/services/2/kind", "WA521/services/2/url"}},
+		{`{"name": "agentWallet", "endpoint":`, `{"id": "agentWallet", "serviceEndpoint":`,
+			[]string{"WA521/services/2/id", "WA521/services/2/serviceEndpoint"}},
 		{`"name": "agentWallet", `, ``, []string{"WA532/services/2"}},
 		{`"endpoint": "ipfs://x", `, ``, []string{"WA533/services/1"}},
 		{`"version": "0.8"`, `"version": 8`, []string{"WA520/services/1/version"}},
@@ -94,8 +97,10 @@ func TestParseProblems(t *testing.T) {
 		{`"agentId": 22`, `"agentId": null`, []string{"WA541/registrations/0/agentId"}},
 		{`"agentId": 22`, `"agentId": 1e3`, []string{"WA541/registrations/0/agentId"}},
 		{`"agentId": 22`, `"agentId": -1`, []string{"WA541/registrations/0/agentId"}},
-		{`"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, `"eip155:1"`, []string{"WA542/registrations/0/agentRegistry"}},
-		{`"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, `"erc8004:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, []string{"WA544/registrations/0/agentRegistry"}},
+		{`"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, `"eip155:1"`,
+			[]string{"WA542/registrations/0/agentRegistry"}},
+		{`"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, `"erc8004:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`,
+			[]string{"WA544/registrations/0/agentRegistry"}},
 		{`"agentRegistry": "eip155:1:`, `"chainId": 1, "contract": "`, []string{"WA521/registrations/0/contract"}},
 		{`"agentId": 22, "agentRegistry": "eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`,
 			`"agentId": "7vfCXTUXx5WJV5JADk17DUJ4ksgau7utNKj4b963voxs",` +
@@ -103,7 +108,8 @@ func TestParseProblems(t *testing.T) {
 		{`"agentId": 22, "agentRegistry": "eip155:1:`, `"agentId": "0x1f", "agentRegistry": "starknet:SN_MAIN:`, nil},
 		{`"agentId": 22, "agentRegistry": "eip155:1:`, `"agentId": "a b", "agentRegistry": "starknet:SN_MAIN:`,
 			[]string{"WA541/registrations/0/agentId"}},
-		{`"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, `"so:x:y"`, []string{"WA542/registrations/0/agentRegistry"}},
+		{`"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, `"so:x:y"`,
+			[]string{"WA542/registrations/0/agentRegistry"}},
 		{`eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432`, `eip155:1:0x8004a169FB4a3325136EB29fA0ceB6D2e539a432`,
 			[]string{"WA593/registrations/0/agentRegistry"}},
 		{`0x742D35Cc6634C0532925A3B844bC9e7595f0bEB7`, `0x742d35cC6634C0532925A3B844bC9e7595f0bEB7`,
@@ -118,7 +124,8 @@ func TestParseProblems(t *testing.T) {
 		{`https://agents.example/mcp`, `https://api.example.com/mcp`, []string{"WA549/services/0/endpoint"}},
 		{`https://agents.example/mcp`, `https://your-domain.io/mcp`, []string{"WA549/services/0/endpoint"}},
 		{`https://agents.example/mcp`, `https://me:hunter2@agents.example/mcp`, []string{"WA592/services/0/endpoint"}},
-		{`https://agents.example/mcp`, `https://agents.example/mcp?api_key=sk-12345678`, []string{"WA592/services/0/endpoint"}},
+		{`https://agents.example/mcp`, `https://agents.example/mcp?api_key=sk-12345678`,
+			[]string{"WA592/services/0/endpoint"}},
 		{`https://agents.example/mcp`, `https://agents.example/mcp?key=en`, nil},
 		{`["natural_language_processing/summarization"]`, `"summarization, Text Completion"`,
 			[]string{"WA520/services/1/skills"}},
@@ -213,9 +220,10 @@ func TestParseServiceShapes(t *testing.T) {
 		`{"services":{"MCP":"https://m","A2A":{"endpoint":"https://a","version":"1"}}}`: {
 			{Name: "MCP", Endpoint: "https://m"}, {Name: "A2A", Endpoint: "https://a", Version: "1"},
 		},
-		`{"services":["https://w","twitter"]}`:                       {{Endpoint: "https://w"}, {Name: "twitter"}},
-		`{"services":"https://w"}`:                                   nil,
-		`{"services":[{"type":"web","name":"n","uri":"https://w"}]}`: {{Name: "n", Endpoint: "https://w", Extra: raw("type", `"web"`)}},
+		`{"services":["https://w","twitter"]}`: {{Endpoint: "https://w"}, {Name: "twitter"}},
+		`{"services":"https://w"}`:             nil,
+		`{"services":[{"type":"web","name":"n","uri":"https://w"}]}`: {{Name: "n", Endpoint: "https://w",
+			Extra: raw("type", `"web"`)}},
 		`{"services":[{"name":"A2A","endpoint":{"a":1},"a2aSkills":["s",{"id":"t"}]}]}`: {
 			{Name: "A2A", Skills: []string{"s", "t"}, Extra: map[string]json.RawMessage{
 				"endpoint": json.RawMessage(`{"a":1}`), "a2aSkills": json.RawMessage(`["s",{"id":"t"}]`),
@@ -276,8 +284,10 @@ func TestParseReplacesHostileText(t *testing.T) {
 // Unknown members are kept up to a bound of all together; what goes is reported.
 func TestExtraIsBounded(t *testing.T) {
 	big := `"` + strings.Repeat("x", 40<<10) + `"`
-	reg, problems := Parse([]byte(`{"name":"n","a":` + big + `,"b":` + big + `,"c":1,"services":[{"name":"s","endpoint":"https://e.example","d":2}]}`))
-	if len(reg.Extra["a"]) == 0 || reg.Extra["b"] != nil || string(reg.Extra["c"]) != "1" || string(reg.Services[0].Extra["d"]) != "2" {
+	reg, problems := Parse([]byte(`{"name":"n","a":` + big + `,"b":` + big +
+		`,"c":1,"services":[{"name":"s","endpoint":"https://e.example","d":2}]}`))
+	if len(reg.Extra["a"]) == 0 || reg.Extra["b"] != nil || string(reg.Extra["c"]) != "1" ||
+		string(reg.Services[0].Extra["d"]) != "2" {
 		t.Errorf("kept %d members", len(reg.Extra))
 	}
 	found := 0

@@ -55,7 +55,8 @@ func MatchFeedback(file repute.FeedbackFile, rating repute.Feedback) []repute.Pr
 	r.matchClient(file, rating)
 	r.matchAgent(file, rating)
 	if claimed := file.Value; claimed != "" && !sameValue(file, rating) {
-		r.add(CodeOtherValue, "/value", "%.80q, on chain %s", claimed, repute.Amount{Value: rating.Value, Decimals: rating.Decimals}.Decimal())
+		r.add(CodeOtherValue, "/value", "%.80q, on chain %s", claimed,
+			repute.Amount{Value: rating.Value, Decimals: rating.Decimals}.Decimal())
 	}
 	// A cut text cannot be compared.
 	if !rating.Partial {

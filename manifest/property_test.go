@@ -30,7 +30,8 @@ func quote(s string) string {
 
 // service writes one service in any shape.
 func (w written) service(s repute.Service) string {
-	names := strings.Split(w.pick("service", "name endpoint", "name url", "name uri", "type url", "kind url", "id serviceEndpoint"), " ")
+	names := strings.Split(w.pick("service", "name endpoint", "name url", "name uri", "type url", "kind url",
+		"id serviceEndpoint"), " ")
 	endpoint := quote(s.Endpoint)
 	if rapid.Bool().Draw(w.t, "wrapped") {
 		endpoint = `[` + endpoint + `]`
@@ -81,10 +82,12 @@ func TestSpellingsMeanTheSame(t *testing.T) {
 			w.pick("x402", "x402Support", "x402support", "x402Enabled", "x402"),
 			strings.ReplaceAll(w.pick("flag", "B", `{"enabled": B}`, `{"supported": B}`, `"B"`), "B", fmt.Sprint(x402)),
 			w.pick("trust", "supportedTrust", "supportedTrusts"),
-			w.pick("trust value", `["reputation"]`, `"reputation"`, `[{"type": "reputation"}]`, `[{"protocol": "reputation", "version": "1.0"}]`))
+			w.pick("trust value", `["reputation"]`, `"reputation"`, `[{"type": "reputation"}]`,
+				`[{"protocol": "reputation", "version": "1.0"}]`))
 
 		reg, problems := Parse([]byte(doc))
-		if HasErrors(problems) || reg.X402 == nil || *reg.X402 != x402 || !reflect.DeepEqual(reg.SupportedTrust, []string{"reputation"}) {
+		if HasErrors(problems) || reg.X402 == nil || *reg.X402 != x402 ||
+			!reflect.DeepEqual(reg.SupportedTrust, []string{"reputation"}) {
 			t.Fatalf("%s\nread as %+v", doc, reg)
 		}
 		if Links(reg, agent) != repute.LinkLinked {
@@ -111,7 +114,8 @@ func TestWrittenValuesMatch(t *testing.T) {
 		amount := repute.Amount{Value: rating.Value, Decimals: decimals}
 		raw := fmt.Sprintf(`{"agentId":0,"value":%d,"valueDecimals":%d}`, value, decimals)
 		for _, doc := range []string{raw, strings.Replace(raw, fmt.Sprintf(`:%d,`, value), fmt.Sprintf(`:"%d",`, value), 1),
-			fmt.Sprintf(`{"agentId":0,"value":%s}`, amount.Decimal()), fmt.Sprintf(`{"agentId":0,"value":%s,"valueDecimals":%d}`, amount.Decimal(), decimals)} {
+			fmt.Sprintf(`{"agentId":0,"value":%s}`, amount.Decimal()),
+			fmt.Sprintf(`{"agentId":0,"value":%s,"valueDecimals":%d}`, amount.Decimal(), decimals)} {
 			file, _ := ParseFeedback([]byte(doc))
 			if problems := MatchFeedback(file, rating); len(problems) != 0 {
 				t.Fatalf("%s against %s: %v", doc, amount.Decimal(), problems)

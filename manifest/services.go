@@ -100,7 +100,8 @@ func (r *reader) serviceObject(o *object, name string) repute.Service {
 		r.oasf(s.Skills, o.at("skills"), s.Domains, o.at("domains"))
 	}
 	s.Extra = o.rest()
-	o.misspelled([]string{"name", "endpoint", "version", "skills", "domains", "mcpTools", "mcpPrompts", "mcpResources", "a2aSkills"},
+	o.misspelled([]string{"name", "endpoint", "version", "skills", "domains", "mcpTools", "mcpPrompts", "mcpResources",
+		"a2aSkills"},
 		"type", "kind", "id", "url", "uri", "serviceEndpoint", "tools", "prompts", "resources")
 	if s.Name == "" {
 		r.add(CodeServiceNoName, o.path, "no name")

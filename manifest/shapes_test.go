@@ -61,7 +61,8 @@ func TestParseManyNamedServices(t *testing.T) {
 		fmt.Fprintf(&doc, `,"s%d":"https://a.example/%d"`, i, i)
 	}
 	reg, problems := Parse([]byte(`{"services":{` + doc.String()[1:] + `}}`))
-	if len(reg.Services) != maxServices || reg.Services[9].Name != "s9" || reg.Services[9].Endpoint != "https://a.example/9" {
+	if len(reg.Services) != maxServices || reg.Services[9].Name != "s9" ||
+		reg.Services[9].Endpoint != "https://a.example/9" {
 		t.Errorf("%d services, the tenth %+v", len(reg.Services), reg.Services[min(9, len(reg.Services)-1)])
 	}
 	if !slices.Contains(codesOf(problems), CodeTooMany+"/services") {

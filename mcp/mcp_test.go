@@ -48,24 +48,25 @@ func newServer(t *testing.T, o mcp.Options) (*mcp.Server, *waits) {
 	o.Logger = slog.New(slog.DiscardHandler)
 	s := mcp.New(o)
 	w := &waits{make(chan struct{}, 1), make(chan struct{}, 1)}
-	err := mcp.Add(s, mcp.Tool[question, reply]{Name: "ask", Description: "answers", Do: func(ctx context.Context, q question) (reply, error) {
-		switch q.What {
-		case "panic":
-			panic("a secret")
-		case "wait":
-			w.begun <- struct{}{}
-			<-ctx.Done()
-			w.ended <- struct{}{}
-			return reply{}, ctx.Err()
-		case "error":
-			return reply{}, repute.Invalid("what", "is wrong", "another")
-		case "secret":
-			return reply{}, errors.New("a secret")
-		case "id":
-			return reply{Text: string(q.Whose)}, nil
-		}
-		return reply{Text: strings.Repeat("<", q.Size)}, nil
-	}})
+	err := mcp.Add(s, mcp.Tool[question, reply]{Name: "ask", Description: "answers",
+		Do: func(ctx context.Context, q question) (reply, error) {
+			switch q.What {
+			case "panic":
+				panic("a secret")
+			case "wait":
+				w.begun <- struct{}{}
+				<-ctx.Done()
+				w.ended <- struct{}{}
+				return reply{}, ctx.Err()
+			case "error":
+				return reply{}, repute.Invalid("what", "is wrong", "another")
+			case "secret":
+				return reply{}, errors.New("a secret")
+			case "id":
+				return reply{Text: string(q.Whose)}, nil
+			}
+			return reply{Text: strings.Repeat("<", q.Size)}, nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,8 @@ func TestOutcomes(t *testing.T) {
 		failed          bool
 	}{
 		{`{"what":"size","size":3}`, `{"text":"\u003c\u003c\u003c","part":null,"kind":null}`, false},
-		{`{"what":"id","whose":115792089237316195423570985008687907853269984665640564039457584007913129639935}`, `"text":"115792089237316195423570985008687907853269984665640564039457584007913129639935"`, false},
+		{`{"what":"id","whose":115792089237316195423570985008687907853269984665640564039457584007913129639935}`,
+			`"text":"115792089237316195423570985008687907853269984665640564039457584007913129639935"`, false},
 		{`{"what":"id","whose":"8453:22"}`, `"text":"8453:22"`, false},
 		{`{"what":"size","size":900}`, "limited: the answer would have 5", true},
 		{`{"what":"panic"}`, "internal: something broke on our side; it has been logged", true},
@@ -125,11 +127,13 @@ func TestOutcomes(t *testing.T) {
 		{`{"what":"size","deep":{"words":["a",1]}}`, "invalid: deep.words[1]: must be string", true},
 		{`{"what":"size","deep":{"wrods":[]}}`, "invalid: deep.wrods: is no field", true},
 		{`{"what":"size","deep":{"words":["a","b","c","d"]}}`, "invalid: deep.words: must be array length <= 3", true},
-		{`{"what":"size","deep":` + strings.Repeat("[", 500) + strings.Repeat("]", 500) + `}`, "invalid: arguments.deep: nests too deep", true},
+		{`{"what":"size","deep":` + strings.Repeat("[", 500) + strings.Repeat("]", 500) + `}`,
+			"invalid: arguments.deep: nests too deep", true},
 		{`{"what":"id","whose":"\ud800"}`, "invalid: arguments.whose: has half a surrogate pair", true},
 		{`{"what":"id","whose":"\u0000"}`, "invalid: arguments.whose: has NUL", true},
 	} {
-		if text, failed := ask(t, c, q.arguments); failed != q.failed || !strings.Contains(text, q.says) || strings.Contains(text, "a secret") {
+		if text, failed := ask(t, c, q.arguments); failed != q.failed || !strings.Contains(text, q.says) ||
+			strings.Contains(text, "a secret") {
 			t.Errorf("%.200s: %t %s", q.arguments, failed, text)
 		}
 	}
@@ -145,7 +149,9 @@ func TestSchemasAdmitNull(t *testing.T) {
 		t.Fatal(list, err)
 	}
 	raw, err := json.Marshal(list.Tools[0].OutputSchema)
-	if err != nil || !strings.Contains(string(raw), `"part":{"properties":{"more":{"items":{"type":"string"},"type":"array"}},"type":["object","null"]}`) || !strings.Contains(string(raw), `["a","b",null]`) || strings.Contains(string(raw), "additionalProperties") {
+	if err != nil || !strings.Contains(string(raw),
+		`"part":{"properties":{"more":{"items":{"type":"string"},"type":"array"}},"type":["object","null"]}`) ||
+		!strings.Contains(string(raw), `["a","b",null]`) || strings.Contains(string(raw), "additionalProperties") {
 		t.Errorf("%s %v", raw, err)
 	}
 }
@@ -185,7 +191,8 @@ func await(t *testing.T, c <-chan struct{}) {
 func call(version, arguments string) string {
 	meta := ""
 	if version >= "2026" {
-		meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"` + version + `","io.modelcontextprotocol/clientCapabilities":{}}`
+		meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"` + version +
+			`","io.modelcontextprotocol/clientCapabilities":{}}`
 	}
 	return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":` + arguments + meta + `}}`
 }
@@ -254,10 +261,11 @@ func TestStdio(t *testing.T) {
 	in, asking := io.Pipe()
 	answers, out := io.Pipe()
 	var token atomic.Value
-	if err := mcp.Add(s, mcp.Tool[struct{}, reply]{Name: "who", Description: "asks", Do: func(ctx context.Context, _ struct{}) (reply, error) {
-		token.Store(mcp.Token(ctx))
-		return reply{}, nil
-	}}); err != nil {
+	if err := mcp.Add(s, mcp.Tool[struct{}, reply]{Name: "who", Description: "asks",
+		Do: func(ctx context.Context, _ struct{}) (reply, error) {
+			token.Store(mcp.Token(ctx))
+			return reply{}, nil
+		}}); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
@@ -266,7 +274,8 @@ func TestStdio(t *testing.T) {
 	if text, failed := ask(t, c, `{"what":"size","size":1}`); failed || !strings.Contains(text, "u003c") {
 		t.Error(text)
 	}
-	if r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "who"}); err != nil || r.IsError || token.Load() != "a token" {
+	if r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "who"}); err != nil || r.IsError ||
+		token.Load() != "a token" {
 		t.Errorf("%+v %v: token %v", r, err, token.Load())
 	}
 	if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "nothing"}); err == nil {
@@ -317,7 +326,8 @@ func TestFramesThatAreNone(t *testing.T) {
 		if err := errors.Join(err, res.Body.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if res.StatusCode != c.status || !strings.Contains(string(text), c.want) || !strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
+		if res.StatusCode != c.status || !strings.Contains(string(text), c.want) ||
+			!strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
 			t.Errorf("%.60s: %d %s %s", c.body, res.StatusCode, res.Header.Get("Content-Type"), text)
 		}
 	}

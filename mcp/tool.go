@@ -65,7 +65,8 @@ func Add[In, Out any](s *Server, t Tool[In, Out]) error {
 				err = tooLarge(len(raw), s.o.Output)
 			}
 			result, code := s.told(ctx, raw, err)
-			s.log.InfoContext(ctx, "tool", "name", t.Name, "outcome", code, "bytes", len(raw), "ms", time.Since(start).Milliseconds())
+			s.log.InfoContext(ctx, "tool", "name", t.Name, "outcome", code, "bytes", len(raw), "ms",
+				time.Since(start).Milliseconds())
 			return result, nil
 		})
 	return nil
@@ -86,7 +87,8 @@ func (e Effect) annotations() *sdk.ToolAnnotations {
 
 // call reads the arguments and asks. A panic is an error of the call, not the end of the
 // process.
-func call[In, Out any](ctx context.Context, do func(context.Context, In) (Out, error), in *shape, arguments json.RawMessage) (raw json.RawMessage, err error) {
+func call[In, Out any](ctx context.Context, do func(context.Context, In) (Out, error), in *shape,
+	arguments json.RawMessage) (raw json.RawMessage, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%w: %v\n%s", errPanic, r, debug.Stack())
@@ -109,7 +111,8 @@ func (s *Server) told(ctx context.Context, raw json.RawMessage, err error) (*sdk
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(raw)}}, StructuredContent: raw}, "ok"
 	}
 	b := httpapi.Report(ctx, s.log, err)
-	return &sdk.CallToolResult{IsError: true, Meta: sdk.Meta{problemKey: b}, Content: []sdk.Content{&sdk.TextContent{Text: text(b)}}}, b.Code
+	return &sdk.CallToolResult{IsError: true, Meta: sdk.Meta{problemKey: b},
+		Content: []sdk.Content{&sdk.TextContent{Text: text(b)}}}, b.Code
 }
 
 // bounded gives a call its time, the caller's token, and the end of the HTTP request that

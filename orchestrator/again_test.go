@@ -21,9 +21,11 @@ func TestRetryFromPlanPaysOnce(t *testing.T) {
 	head.plan = func(orchestrator.Task) orchestrator.Plan {
 		n := plans.Add(1)
 		pay := fmt.Sprintf("pay-%d", n)
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: pay, Agent: "head"}, {ID: "then", Agent: "head", DependsOn: []string{pay}}}}
+		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: pay, Agent: "head"},
+			{ID: "then", Agent: "head", DependsOn: []string{pay}}}}
 	}
-	head.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+	head.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
 		if s.ID == "then" {
 			if plans.Load() == 1 {
 				return nil, fmt.Errorf("not today")

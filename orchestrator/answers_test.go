@@ -24,7 +24,8 @@ func TestApprovalIsOfOneTransaction(t *testing.T) {
 	h, _ := newHouse(t)
 	chain, agent := &outside{}, newWorker("payer")
 	var asked atomic.Int32
-	agent.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+	agent.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
 		tx := pays(1, "1")
 		if asked.Add(1) > 1 {
 			tx = pays(66, "1000000000000000000")
@@ -32,7 +33,8 @@ func TestApprovalIsOfOneTransaction(t *testing.T) {
 		_, err := c.Send(ctx, tx)
 		return nil, err
 	}
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls), Modules: []orchestrator.Module{agent}})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls),
+		Modules: []orchestrator.Module{agent}})
 	task := h.submit(orchestrator.Request{Coordinator: "payer"})
 	h.awaits(task.Run)
 	h.approve(task.Run, true, "1 wei is fine")
@@ -60,7 +62,8 @@ func TestApprovalOfTheNamedSubject(t *testing.T) {
 	}
 	var smallAsked = make(chan struct{})
 	var once atomic.Bool
-	agent.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+	agent.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
 		tx := pays(1, "1")
 		if s.ID == "large" {
 			<-smallAsked
@@ -72,7 +75,8 @@ func TestApprovalOfTheNamedSubject(t *testing.T) {
 		}
 		return nil, err
 	}
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls), Modules: []orchestrator.Module{agent}})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls),
+		Modules: []orchestrator.Module{agent}})
 	task := h.submit(orchestrator.Request{Coordinator: "payer"})
 	h.awaits(task.Run)
 	var named []string
@@ -117,7 +121,8 @@ func TestTwoSubRunsWait(t *testing.T) {
 		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "hand-a"}, {ID: "b", Agent: "hand-b"}}}
 	}
 	a.do, b.do = sends(pays(1, "1")), sends(pays(2, "2"))
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls), Modules: []orchestrator.Module{head, a, b}})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls),
+		Modules: []orchestrator.Module{head, a, b}})
 	task := h.submit(orchestrator.Request{Coordinator: "head"})
 	var subs []repute.Run
 	h.until("both wait, and nobody works", func() bool {
@@ -168,7 +173,8 @@ func TestJournaledIsNotAllowedForEver(t *testing.T) {
 	agent.do = sends(pays(1, "5"))
 	now := &changing{t: t}
 	now.set(anything)
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: func() *policy.Policy { return now.now.Load() }, Modules: []orchestrator.Module{agent}})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
+		Policy: func() *policy.Policy { return now.now.Load() }, Modules: []orchestrator.Module{agent}})
 	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
 	now.set("version: \"1\"\nrules:\n  - {id: no, when: 'phase == \"call\"', effect: deny, reason: nothing is paid any more}\n")
 	chain.down.Store(false)

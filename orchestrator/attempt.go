@@ -41,7 +41,8 @@ func (w *work) attemptKeys(key string) (out []string) {
 // that ended badly in an earlier attempt, and that the wallet never signed or says cannot
 // have an effect any more, counts as unknown: this attempt may send it. What the wallet may
 // still bring to the chain is followed to its end.
-func (w *work) earlier(ctx context.Context, r repute.Receipt, key string) (before repute.Receipt, known bool, err error) {
+func (w *work) earlier(ctx context.Context, r repute.Receipt, key string) (before repute.Receipt, known bool,
+	err error) {
 	before, known, err = rundb.LastCall(ctx, w.e.db, r.Run, r.Step, w.attemptKeys(key))
 	if err != nil || !known || !before.Done || before.Error == "" || ofAttempt(w.Run.Attempt, before.Key) {
 		return before, known, err

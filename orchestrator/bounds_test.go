@@ -31,10 +31,12 @@ func TestRetryMakesFailedCallsAgain(t *testing.T) {
 		return json.RawMessage("1"), nil
 	})
 	head := newWorker("head")
-	head.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+	head.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
 		return c.Tool(ctx, "flaky", json.RawMessage("{}"))
 	}
-	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head}, Tools: map[string]orchestrator.Tool{"flaky": flaky}})
+	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head},
+		Tools: map[string]orchestrator.Tool{"flaky": flaky}})
 	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
 	ok(t, h.desk.Retry(t.Context(), task.ID, 0, "ann"))
 	task, run := h.ended(task)
@@ -56,7 +58,8 @@ func TestRetryFromPlan(t *testing.T) {
 		}
 		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "s", Agent: by}}}
 	}
-	bad.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+	bad.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+		*orchestrator.Context) (json.RawMessage, error) {
 		return nil, fmt.Errorf("cannot")
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head, bad, good}})
@@ -91,7 +94,8 @@ func TestNoToolBeforeTrust(t *testing.T) {
 		calls.Add(1)
 		return nil, nil
 	})
-	h.start(orchestrator.Options{Lenient: true, Policy: rules(t, unrated("deny")), Modules: []orchestrator.Module{planner{newWorker("stranger")}}, Tools: map[string]orchestrator.Tool{"acts": acts}})
+	h.start(orchestrator.Options{Lenient: true, Policy: rules(t, unrated("deny")),
+		Modules: []orchestrator.Module{planner{newWorker("stranger")}}, Tools: map[string]orchestrator.Tool{"acts": acts}})
 	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "stranger"}))
 	if task.Status != repute.TaskRejected && task.Status != repute.TaskFailed || calls.Load() != 0 {
 		t.Errorf("task %s, but the refused agent used tools %d times", task.Status, calls.Load())
@@ -109,7 +113,8 @@ func TestManifestBounds(t *testing.T) {
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}})
 	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
 	if len(chain.sent) != 1 {
-		t.Errorf("the manifest allows one transaction per run, %d were sent; task %s %s", len(chain.sent), task.Status, run.Error)
+		t.Errorf("the manifest allows one transaction per run, %d were sent; task %s %s", len(chain.sent), task.Status,
+			run.Error)
 	}
 }
 
@@ -133,25 +138,29 @@ trust:
 		declared string
 		sent     int
 	}{
-		"coin":                      {[]orchestrator.Tx{pays(1, "1000")}, "", 0},
-		"less coin":                 {[]orchestrator.Tx{pays(1, "999")}, "", 1},
-		"coin in two parts":         {[]orchestrator.Tx{pays(1, "500"), pays(1, "500")}, "", 1},
-		"tokens":                    {[]orchestrator.Tx{tokens(&known, "500")}, "", 0},
-		"fewer tokens":              {[]orchestrator.Tx{tokens(&known, "499")}, "", 1},
-		"coin and tokens":           {[]orchestrator.Tx{pays(1, "500"), tokens(&known, "250")}, "", 1},
-		"an allowance":              {[]orchestrator.Tx{allowance}, "", 0},
-		"tokens without a price":    {[]orchestrator.Tx{tokens(&unknown, "1")}, "", 0},
-		"nothing after such tokens": {[]orchestrator.Tx{{ChainID: 7, Target: common.Address{1}, Purpose: "call"}, tokens(&unknown, "1")}, "999", 1},
+		"coin":                   {[]orchestrator.Tx{pays(1, "1000")}, "", 0},
+		"less coin":              {[]orchestrator.Tx{pays(1, "999")}, "", 1},
+		"coin in two parts":      {[]orchestrator.Tx{pays(1, "500"), pays(1, "500")}, "", 1},
+		"tokens":                 {[]orchestrator.Tx{tokens(&known, "500")}, "", 0},
+		"fewer tokens":           {[]orchestrator.Tx{tokens(&known, "499")}, "", 1},
+		"coin and tokens":        {[]orchestrator.Tx{pays(1, "500"), tokens(&known, "250")}, "", 1},
+		"an allowance":           {[]orchestrator.Tx{allowance}, "", 0},
+		"tokens without a price": {[]orchestrator.Tx{tokens(&unknown, "1")}, "", 0},
+		"nothing after such tokens": {[]orchestrator.Tx{{ChainID: 7, Target: common.Address{1}, Purpose: "call"},
+			tokens(&unknown, "1")}, "999", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, _ := newHouse(t)
 			chain, agent := &outside{}, newWorker("payer")
 			agent.do = sends(c.does...)
-			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text), Modules: []orchestrator.Module{agent}})
-			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer", Terms: orchestrator.Terms{ValueAtRisk: c.declared}}))
+			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text),
+				Modules: []orchestrator.Module{agent}})
+			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer",
+				Terms: orchestrator.Terms{ValueAtRisk: c.declared}}))
 			if len(chain.sent) != c.sent || (c.sent == len(c.does)) != (task.Status == repute.TaskCompleted) {
-				t.Errorf("an unrated agent sent %d transactions, want %d; task %s %s", len(chain.sent), c.sent, task.Status, run.Error)
+				t.Errorf("an unrated agent sent %d transactions, want %d; task %s %s", len(chain.sent), c.sent, task.Status,
+					run.Error)
 			}
 		})
 	}
@@ -165,7 +174,8 @@ func TestApprovalIsOfTheDeclaredValue(t *testing.T) {
 	chain, agent := &outside{}, newWorker("payer")
 	agent.do = sends(pays(1, "10"), pays(2, "5000"))
 	text := "version: \"1\"\ntrust:\n  unrated: require_approval\n  threshold: {minReputation: 20}\n"
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text), Modules: []orchestrator.Module{agent}})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text),
+		Modules: []orchestrator.Module{agent}})
 	task := h.submit(orchestrator.Request{Coordinator: "payer", Terms: orchestrator.Terms{ValueAtRisk: "10"}})
 	waits := func(about string) {
 		h.until("run waits for "+about, func() bool {
@@ -190,11 +200,13 @@ func TestApprovalIsOfTheDeclaredValue(t *testing.T) {
 // each call.
 type telling struct{ outside }
 
-func (c *telling) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation, error) {
+func (c *telling) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation,
+	error) {
 	s, err := c.outside.Simulate(ctx, o, tx)
 	s.Treasury = common.Address{9}
 	s.Logs = []types.Log{{Address: common.HexToAddress("0x0a"), Data: common.LeftPadBytes(big.NewInt(1000).Bytes(), 32),
-		Topics: []common.Hash{crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)")), common.BytesToHash(s.Treasury[:]), {1}}}}
+		Topics: []common.Hash{crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)")),
+			common.BytesToHash(s.Treasury[:]), {1}}}}
 	return s, err
 }
 
@@ -210,7 +222,8 @@ trust:
 	h, _ := newHouse(t)
 	chain, agent := &telling{}, newWorker("payer")
 	agent.do = sends(pays(1, "0"), pays(2, "0"), pays(3, "0"))
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text), Modules: []orchestrator.Module{agent}})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text),
+		Modules: []orchestrator.Module{agent}})
 	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
 	if len(chain.sent) != 2 || task.Status == repute.TaskCompleted {
 		t.Errorf("an unrated agent moved %d times 1000, want 2; task %s %s", len(chain.sent), task.Status, run.Error)

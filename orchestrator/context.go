@@ -69,14 +69,17 @@ func (c *Context) leaves(id int64) {
 }
 
 func (w *work) context(phase repute.Phase, step string) *Context {
-	return &Context{RunID: w.Run.ID, TaskID: w.Run.Task, ParentRunID: w.Run.Parent, OperatorWallet: w.info.Manifest.OperatorWallet, Services: w.e.services(),
-		Budget: budgetOf(w.root().Run.Limits), Threshold: w.terms.Threshold, Log: w.log.With("phase", phase.String(), "step", step),
-		w: w, phase: phase, step: step, calls: map[string]int{}}
+	return &Context{RunID: w.Run.ID, TaskID: w.Run.Task, ParentRunID: w.Run.Parent,
+		OperatorWallet: w.info.Manifest.OperatorWallet, Services: w.e.services(),
+		Budget: budgetOf(w.root().Run.Limits), Threshold: w.terms.Threshold,
+		Log: w.log.With("phase", phase.String(), "step", step),
+		w:   w, phase: phase, step: step, calls: map[string]int{}}
 }
 
 // services are what agents can use.
 func (e *Engine) services() map[string]any {
-	return map[string]any{"tools": slices.Sorted(maps.Keys(e.o.Tools)), "chains": map[string]uint64{"trust": e.o.TrustChain, "execution": e.o.ExecutionChain}}
+	return map[string]any{"tools": slices.Sorted(maps.Keys(e.o.Tools)),
+		"chains": map[string]uint64{"trust": e.o.TrustChain, "execution": e.o.ExecutionChain}}
 }
 
 // close ends the use of a Context.
@@ -168,7 +171,8 @@ func (c *Context) HTTP(ctx context.Context, q HTTPRequest) (out HTTPResponse, er
 	}
 	shown := *u
 	shown.User, shown.RawQuery = nil, ""
-	r := repute.Receipt{Kind: repute.CallHTTP, Ref: shown.String(), Summary: fmt.Sprintf("%s %s", q.method(), shown.Redacted()), Domain: u.Hostname(),
+	r := repute.Receipt{Kind: repute.CallHTTP, Ref: shown.String(),
+		Summary: fmt.Sprintf("%s %s", q.method(), shown.Redacted()), Domain: u.Hostname(),
 		Request: mustJSON(map[string]any{"method": q.method(), "sha256": digest([]byte(q.URL), q.Body)})}
 	body, err := c.call(ctx, r, func(ctx context.Context, key string) (json.RawMessage, error) {
 		answer, err := c.w.e.send(ctx, key, q)
@@ -225,7 +229,8 @@ func (e *Engine) send(ctx context.Context, key string, q HTTPRequest) (out HTTPR
 // harmless are the headers that an agent gets and the receipt keeps.
 func harmless(from http.Header) http.Header {
 	out := http.Header{}
-	for _, name := range []string{"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length", "Content-Type", "Date", "Etag", "Expires",
+	for _, name := range []string{"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language",
+		"Content-Length", "Content-Type", "Date", "Etag", "Expires",
 		"Last-Modified", "Link", "Location", "Retry-After", "Payment-Required", "Payment-Response", "X-Payment-Response"} {
 		if values := from.Values(name); len(values) > 0 {
 			out[name] = values
@@ -248,7 +253,8 @@ func (c *Context) Read(ctx context.Context, chainID uint64, to common.Address, d
 	if c.w.e.o.Chain == nil {
 		return nil, fmt.Errorf("no chain is configured: %w", repute.ErrUnavailable)
 	}
-	r := repute.Receipt{Kind: repute.CallChain, Ref: to.Hex(), Summary: "read of " + to.Hex(), Chain: chainID, Domain: c.w.e.domain(chainID),
+	r := repute.Receipt{Kind: repute.CallChain, Ref: to.Hex(), Summary: "read of " + to.Hex(), Chain: chainID,
+		Domain:  c.w.e.domain(chainID),
 		Request: mustJSON(map[string]any{"to": to, "data": data})}
 	body, err := c.call(ctx, r, func(ctx context.Context, _ string) (json.RawMessage, error) {
 		b, err := c.w.e.o.Chain.Read(ctx, chainID, to, data)
@@ -261,9 +267,12 @@ func (c *Context) Read(ctx context.Context, chainID uint64, to common.Address, d
 }
 
 // call journals a call, makes it, and journals its end.
-func (c *Context) call(ctx context.Context, r repute.Receipt, do func(context.Context, string) (json.RawMessage, error)) (json.RawMessage, error) {
+func (c *Context) call(ctx context.Context, r repute.Receipt,
+	do func(context.Context, string) (json.RawMessage, error)) (json.RawMessage, error) {
 	if c.phase < repute.PhaseDryRun && r.Kind != repute.CallChain {
-		return nil, refuse("phase", "what may have an effect (%s) is called from the dry run on, once trust and policy allow the agent: not in %s", r.Kind, c.phase)
+		return nil, refuse("phase",
+			"what may have an effect (%s) is called from the dry run on, once trust and policy allow the agent: not in %s",
+			r.Kind, c.phase)
 	}
 	key, err := c.next(r.Kind, "")
 	if err != nil {
@@ -275,7 +284,8 @@ func (c *Context) call(ctx context.Context, r repute.Receipt, do func(context.Co
 	if c.w.databaseFailed() != nil { // nothing that happens after is stored
 		return nil, ErrAway
 	}
-	journaled, known, err := rundb.BeginCall(ctx, c.w.e.db, c.w.lease, r, rundb.Charge{ToolCalls: 1, MostOfRun: int(c.w.info.Manifest.Budget().ToolCalls)})
+	journaled, known, err := rundb.BeginCall(ctx, c.w.e.db, c.w.lease, r,
+		rundb.Charge{ToolCalls: 1, MostOfRun: int(c.w.info.Manifest.Budget().ToolCalls)})
 	if err != nil {
 		return nil, c.w.lost(err)
 	}
@@ -283,7 +293,8 @@ func (c *Context) call(ctx context.Context, r repute.Receipt, do func(context.Co
 	if known && journaled.Done {
 		return journaled.Result, replayed(journaled.Error)
 	}
-	ctx, end := c.w.e.trace.start(ctx, string(r.Kind), attribute.String("ref", r.Ref), attribute.String("step", c.step), attribute.String("key", r.Key))
+	ctx, end := c.w.e.trace.start(ctx, string(r.Kind), attribute.String("ref", r.Ref), attribute.String("step", c.step),
+		attribute.String("key", r.Key))
 	answer, callErr := do(ctx, c.RunID+"/"+c.step+"/"+r.Key)
 	if errors.Is(callErr, store.ErrDatabase) || errors.Is(callErr, ErrAway) { // it may be made again
 		end(callErr)

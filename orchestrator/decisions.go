@@ -47,7 +47,8 @@ func (c *checker) fault(d *repute.RunDecision, format string, args ...any) {
 // CheckLinks says which decisions of a page do not follow from their predecessor, nor from
 // their own content. before is the decision before the page, nil for the first page; the last
 // one is compared with the head when there is no later page.
-func CheckLinks(head *repute.SealedHead, before *repute.RunDecision, page []repute.RunDecision, more bool) []DecisionFault {
+func CheckLinks(head *repute.SealedHead, before *repute.RunDecision, page []repute.RunDecision,
+	more bool) []DecisionFault {
 	c := checker{t: &rundb.DecidedTask{Head: *head}}
 	var last common.Hash
 	var number int64
@@ -165,7 +166,8 @@ func (c *checker) phase(key phaseKey, p *repute.RunPhase, last map[phaseKey]*rep
 	}
 	judged := key.phase == repute.PhaseTrust || key.phase == repute.PhasePolicy || key.phase == repute.PhaseExecute
 	// A phase that waited for a person may fail before it is judged again, and Execute at any time.
-	failed := p.Status == repute.PhaseFailed && (own == nil || own.Effect == string(policy.RequireApproval) || key.phase == repute.PhaseExecute)
+	failed := p.Status == repute.PhaseFailed && (own == nil || own.Effect == string(policy.RequireApproval) ||
+		key.phase == repute.PhaseExecute)
 	switch {
 	case err != nil:
 		c.runFault(key.run, "the result of phase %s, attempt %d, cannot be read", key.phase, key.attempt)
@@ -200,7 +202,8 @@ func decidedIn(p *repute.RunPhase) (*decided, error) {
 		Regate json.RawMessage
 	}
 	switch {
-	case p.Phase != repute.PhaseTrust && p.Phase != repute.PhasePolicy && p.Phase != repute.PhaseExecute, string(p.Result) == "null":
+	case p.Phase != repute.PhaseTrust && p.Phase != repute.PhasePolicy && p.Phase != repute.PhaseExecute,
+		string(p.Result) == "null":
 		return nil, nil
 	case p.Phase == repute.PhaseTrust:
 		return &decided{verdict: p.Result}, nil
@@ -242,7 +245,8 @@ func (c *checker) terms(d *repute.RunDecision) {
 	asked := terms.Threshold
 	asked.RequireIdentity = v.Threshold.RequireIdentity // outside of development it is always asked for
 	switch {
-	case terms.Threshold.RequireIdentity && !v.Threshold.RequireIdentity, !sameJSON(mustJSON(asked), mustJSON(v.Threshold)):
+	case terms.Threshold.RequireIdentity && !v.Threshold.RequireIdentity,
+		!sameJSON(mustJSON(asked), mustJSON(v.Threshold)):
 		c.fault(d, "the task asks for another threshold than the verdict was made for")
 	case v.Task.ID != c.t.Head.Task || v.Task.Value != orZero(terms.ValueAtRisk):
 		c.fault(d, "the verdict was made for another task or another value at risk")
@@ -276,7 +280,8 @@ func (c *checker) approvals() {
 		}
 	}
 	for k := range given {
-		c.faults = append(c.faults, DecisionFault{Run: k.run, Subject: k.subject, Why: "an answer is stored that nobody gave"})
+		c.faults = append(c.faults,
+			DecisionFault{Run: k.run, Subject: k.subject, Why: "an answer is stored that nobody gave"})
 	}
 }
 
@@ -291,7 +296,8 @@ func VerdictOf(d *repute.RunDecision) (v Verdict, gate bool, err error) {
 		return v, true, repute.Conflict("the verdict cannot be read: %v", err)
 	}
 	var reasons []policy.Reason
-	if json.Unmarshal(d.Reasons, &reasons) != nil || string(v.Decision.Effect) != d.Effect || v.Policy != d.Policy || !sameJSON(mustJSON(reasons), mustJSON(v.Decision.Reasons)) {
+	if json.Unmarshal(d.Reasons, &reasons) != nil || string(v.Decision.Effect) != d.Effect || v.Policy != d.Policy ||
+		!sameJSON(mustJSON(reasons), mustJSON(v.Decision.Reasons)) {
 		return v, true, repute.Conflict("the decision says something else than its verdict")
 	}
 	return v, true, nil

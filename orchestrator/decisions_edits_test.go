@@ -39,10 +39,12 @@ func editsOfVerdicts() map[string]edit {
 			where run_id = $rootA and phase = 3;
 			update run_decisions d set input = b.input from run_decisions b
 			where d.root_id = $rootA and b.root_id = $rootB and d.kind = 'trust' and b.number = d.number`, says: "not that of its content"},
-		"threshold erased, in the phase": {sql: `update run_phases set result = ` + without("result") + ` where run_id = $rootA and phase = 3`, says: "says something else"},
+		"threshold erased, in the phase": {sql: `update run_phases set result = ` + without("result") +
+			` where run_id = $rootA and phase = 3`, says: "says something else"},
 		"threshold erased, in the chain": {sql: `update run_decisions set input = ` + without("input") + `
 			where root_id = $rootA and kind = 'trust'`, says: "not that of its content"},
-		"threshold erased, in the task": {sql: `update tasks set terms = ` + without("terms") + ` where id = $taskA`, says: "another threshold"},
+		"threshold erased, in the task": {sql: `update tasks set terms = ` + without("terms") + ` where id = $taskA`,
+			says: "another threshold"},
 		"policy replaced under its hash": {sql: `update trust_inputs set body = 'version: "1"' where hash = (select policy from run_decisions
 			where root_id = $rootA and number = 1)`, says: "has another sha256"},
 		"policy removed": {sql: `delete from trust_inputs where hash = (select policy from run_decisions
@@ -57,7 +59,8 @@ func editsOfVerdicts() map[string]edit {
 // editsOfTheChain change decisions as they are linked.
 func editsOfTheChain() map[string]edit {
 	return map[string]edit{
-		"decision removed in the middle": {sql: `delete from run_decisions where root_id = $rootA and number = 3`, says: "a decision was removed"},
+		"decision removed in the middle": {sql: `delete from run_decisions where root_id = $rootA and number = 3`,
+			says: "a decision was removed"},
 		"removed and the rest moved up": {sql: `delete from run_decisions where root_id = $rootA and number = 3;
 			update run_decisions set number = -number where root_id = $rootA and number > 3;
 			update run_decisions set number = -number - 1 where root_id = $rootA and number < 0;
@@ -78,26 +81,33 @@ func editsOfTheChain() map[string]edit {
 		"evidence changed": {sql: `update run_decisions set input = replace(input::text, '"block":0', '"block":7')::json
 			where root_id = $rootA and kind = 'trust'`, says: "not that of its content"},
 		"manifest changed": {sql: `update run_decisions set input = regexp_replace(input::text, '"manifestSha256":"..', '"manifestSha256":"zz')::json where root_id = $rootA and kind = 'trust'`, says: "not that of its content"},
-		"phase changed":    {sql: `update run_decisions set phase = 6 where root_id = $rootA and number = 1`, says: "not that of its content"},
+		"phase changed": {sql: `update run_decisions set phase = 6 where root_id = $rootA and number = 1`,
+			says: "not that of its content"},
 		"kind changed": {sql: `update run_decisions set kind = 'refused'
 			where root_id = $rootA and kind = 'trust'`, says: "not that of its content"},
 		"effect changed": {sql: `update run_decisions set effect = 'allow'
 			where root_id = $rootA and effect = 'require_approval'`, says: "not that of its content"},
-		"reasons changed": {sql: `update run_decisions set reasons = '[]' where root_id = $rootA`, says: "not that of its content"},
+		"reasons changed": {sql: `update run_decisions set reasons = '[]' where root_id = $rootA`,
+			says: "not that of its content"},
 		"subject changed": {sql: `update run_decisions set subject = subject || '!'
 			where root_id = $rootA and number = 4`, says: "not that of its content"},
 		"time changed": {sql: `update run_decisions set at = at - interval '1 microsecond'
 			where root_id = $rootA and number = 4`, says: "not that of its content"},
-		"attempt changed":       {sql: `update run_decisions set attempt = 2 where root_id = $rootA`, says: "not that of its content"},
-		"policy's hash changed": {sql: `update run_decisions set policy = sha256('') where root_id = $rootA`, says: "not that of its content"},
-		"run changed":           {sql: `update run_decisions set run_id = $subA where root_id = $rootA and run_id = $rootA`, says: "not that of its content"},
+		"attempt changed": {sql: `update run_decisions set attempt = 2 where root_id = $rootA`,
+			says: "not that of its content"},
+		"policy's hash changed": {sql: `update run_decisions set policy = sha256('') where root_id = $rootA`,
+			says: "not that of its content"},
+		"run changed": {sql: `update run_decisions set run_id = $subA where root_id = $rootA and run_id = $rootA`,
+			says: "not that of its content"},
 		"moved to another chain": {sql: `update run_decisions set root_id = $rootB, number = number + 1000
 			where root_id = $rootA and number = 2`, says: "it is of run"},
-		"task changed":        {sql: `update runs set task_id = $taskB where id = $subA`, says: "it is of run"},
-		"task of all changed": {sql: `update runs set task_id = $taskB where root_id = $rootA`, says: "not that of its content"},
+		"task changed": {sql: `update runs set task_id = $taskB where id = $subA`, says: "it is of run"},
+		"task of all changed": {sql: `update runs set task_id = $taskB where root_id = $rootA`,
+			says: "not that of its content"},
 		"link changed": {sql: `update run_decisions set previous = sha256('')
 			where root_id = $rootA and number = 3`, says: "not that of its content"},
-		"hash changed": {sql: `update run_decisions set hash = sha256('') where root_id = $rootA and number = 3`, says: "follows another decision"},
+		"hash changed": {sql: `update run_decisions set hash = sha256('') where root_id = $rootA and number = 3`,
+			says: "follows another decision"},
 	}
 }
 
@@ -111,33 +121,43 @@ func editsOfRecords() map[string]edit {
 		"sub-run's verdict edited": {sql: `update run_phases set result = ` + without("result") + `
 			where run_id = $subA and phase = 3`, says: "says something else"},
 		"sub-run's verdict removed, in the phase": {sql: `update run_phases set result = 'null' where run_id = $subA and phase = 3`, says: "says something else"},
-		"sub-run's phase removed":                 {sql: `delete from run_phases where run_id = $subA and phase = 3`, says: "is gone"},
+		"sub-run's phase removed": {sql: `delete from run_phases where run_id = $subA and phase = 3`,
+			says: "is gone"},
 		"sub-run's decision edited": {sql: `update run_decisions set input = ` + without("input") + `
 			where run_id = $subA and kind = 'trust'`, says: "not that of its content"},
-		"sub-run's decision removed": {sql: `delete from run_decisions where run_id = $subA and kind = 'trust'`, says: "a decision was removed"},
+		"sub-run's decision removed": {sql: `delete from run_decisions where run_id = $subA and kind = 'trust'`,
+			says: "a decision was removed"},
 		"value verdict edited": {sql: `update run_decisions set input = replace(input::text, '"5000"', '"5"')::json
 			where root_id = $rootA and kind = 'value'`, says: "not that of its content"},
-		"value verdict removed":              {sql: `delete from run_decisions where root_id = $rootA and kind = 'value'`, says: "a decision was removed"},
+		"value verdict removed": {sql: `delete from run_decisions where root_id = $rootA and kind = 'value'`,
+			says: "a decision was removed"},
 		"phase's status changed to failed":   {sql: `update run_phases set status = 'failed' where run_id = $rootA and phase = 3`, says: "phase trust, attempt 1, is failed"},
 		"phase's status changed to rejected": {sql: `update run_phases set status = 'rejected' where run_id = $rootA and phase = 4`, says: "phase policy, attempt 1, is rejected"},
 		"phase's status changed to waiting":  {sql: `update run_phases set status = 'waiting' where run_id = $rootA and phase = 3`, says: "phase trust, attempt 1, is waiting"},
 		"status of execute changed":          {sql: `update run_phases set status = 'rejected' where run_id = $rootA and phase = 6`, says: "phase execute, attempt 1, is rejected"},
 		"phase failed without a result":      {sql: `update run_phases set status = 'failed', error = 'x', result = 'null' where run_id = $rootA and phase = 4`, says: "phase policy, attempt 1, says something else"},
-		"run's status changed to failed":     {sql: `update runs set status = 'failed' where id = $rootA`, says: "none of its phases failed"},
-		"run's status changed to cancelled":  {sql: `update runs set status = 'cancelled' where id = $rootA`, says: "none of its phases failed"},
-		"run's status changed to running":    {sql: `update runs set status = 'running' where id = $subA`, says: "its phases say otherwise"},
-		"approval denied, in the phase":      {sql: `update run_phases set status = 'rejected' where run_id = $subA and phase = 3`, says: "phase trust, attempt 1, is rejected"},
-		"dry run's status changed":           {sql: `update run_phases set status = 'rejected' where run_id = $rootA and phase = 5`, says: "one of its phases was not"},
-		"answer changed":                     {sql: `update run_approvals set by = 'eve' where run_id = $rootA`, says: "stored answer is gone or says something else"},
-		"answer removed":                     {sql: `delete from run_approvals where run_id = $rootA`, says: "stored answer is gone"},
-		"answer added":                       {sql: `insert into run_approvals (run_id, attempt, subject, approved, by, reason) values ($rootA, 1, 'policy', true, 'eve', '')`, says: "nobody gave"},
+		"run's status changed to failed": {sql: `update runs set status = 'failed' where id = $rootA`,
+			says: "none of its phases failed"},
+		"run's status changed to cancelled": {sql: `update runs set status = 'cancelled' where id = $rootA`,
+			says: "none of its phases failed"},
+		"run's status changed to running": {sql: `update runs set status = 'running' where id = $subA`,
+			says: "its phases say otherwise"},
+		"approval denied, in the phase": {sql: `update run_phases set status = 'rejected' where run_id = $subA and phase = 3`, says: "phase trust, attempt 1, is rejected"},
+		"dry run's status changed":      {sql: `update run_phases set status = 'rejected' where run_id = $rootA and phase = 5`, says: "one of its phases was not"},
+		"answer changed": {sql: `update run_approvals set by = 'eve' where run_id = $rootA`,
+			says: "stored answer is gone or says something else"},
+		"answer removed": {sql: `delete from run_approvals where run_id = $rootA`,
+			says: "stored answer is gone"},
+		"answer added": {sql: `insert into run_approvals (run_id, attempt, subject, approved, by, reason) values ($rootA, 1, 'policy', true, 'eve', '')`, says: "nobody gave"},
 		"head replaced": {sql: `update runs set decisions_head = (select decisions_head from runs where id = $rootB)
 			where id = $rootA`, says: "the head of the run"},
-		"number of decisions changed": {sql: `update runs set decisions = decisions - 1 where id = $rootA`, says: "decisions, and"},
+		"number of decisions changed": {sql: `update runs set decisions = decisions - 1 where id = $rootA`,
+			says: "decisions, and"},
 		"signature dropped": {sql: `update runs set decisions_signature = null, decisions_signer = null
 			where id = $rootA`, says: "not signed although", key: true},
-		"signature of another run":               {sql: `update runs r set decisions_signature = b.decisions_signature, decisions_signer = b.decisions_signer from runs b where r.id = $rootA and b.id = $rootB`, says: "signature of the head", key: true},
-		"all of it rewritten":                    {does: (*decided).rewrite, says: "signature of the head", key: true},
-		"all of it rewritten, signed by another": {does: func(d *decided) { d.rewrite(); d.sealAs(9) }, says: "not trusted", key: true},
+		"signature of another run": {sql: `update runs r set decisions_signature = b.decisions_signature, decisions_signer = b.decisions_signer from runs b where r.id = $rootA and b.id = $rootB`, says: "signature of the head", key: true},
+		"all of it rewritten":      {does: (*decided).rewrite, says: "signature of the head", key: true},
+		"all of it rewritten, signed by another": {does: func(d *decided) { d.rewrite(); d.sealAs(9) }, says: "not trusted",
+			key: true},
 	}
 }

@@ -22,7 +22,8 @@ func TestRunsOfADroppedPlanAreVerified(t *testing.T) {
 		return plan
 	}
 	a.do = sends(pays(1, "1"))
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls), Modules: []orchestrator.Module{head, a, b}})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls),
+		Modules: []orchestrator.Module{head, a, b}})
 	task := h.submit(orchestrator.Request{Coordinator: "head"})
 	h.until("the run below waits", func() bool {
 		runs, err := rundb.TaskRuns(t.Context(), h.db, task.ID)
@@ -51,7 +52,8 @@ type switching struct {
 }
 
 // DryRun declares the call that the worker sends.
-func (s switching) DryRun(context.Context, orchestrator.Task, orchestrator.Plan, *orchestrator.Context) (orchestrator.DryRun, error) {
+func (s switching) DryRun(context.Context, orchestrator.Task, orchestrator.Plan,
+	*orchestrator.Context) (orchestrator.DryRun, error) {
 	s.change()
 	return orchestrator.DryRun{Calls: []orchestrator.Tx{pays(1, "1")}}, nil
 }
@@ -65,12 +67,14 @@ func TestExecuteThatFailsWhileItWaitsIsVerified(t *testing.T) {
 	p.set(askCalls)
 	chain, agent := &outside{}, switching{newWorker("payer"), func() { p.set(askCalls + "# another\n") }}
 	agent.do = sends(pays(1, "1"))
-	stop := h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: p.now.Load, Modules: []orchestrator.Module{agent}})
+	stop := h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: p.now.Load,
+		Modules: []orchestrator.Module{agent}})
 	task := h.submit(orchestrator.Request{Coordinator: "payer"})
 	h.awaits(task.Run)
 	h.checked(task.Run)
 	stop()
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: p.now.Load, Modules: []orchestrator.Module{newWorker("other")}})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: p.now.Load,
+		Modules: []orchestrator.Module{newWorker("other")}})
 	h.approve(task.Run, true, "fine")
 	h.until("the run ended", func() bool {
 		r, err := rundb.Run(t.Context(), h.db, task.Run)

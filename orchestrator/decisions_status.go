@@ -37,11 +37,13 @@ func (c *checker) follows(s repute.PhaseStatus, d *repute.RunDecision) string {
 		return fmt.Sprintf("decision %d denied it", d.Number)
 	case d.Effect == string(policy.RequireApproval) && !answered && s != repute.PhaseWaiting:
 		return fmt.Sprintf("decision %d left it to a person, who has not answered", d.Number)
-	case d.Effect == string(policy.RequireApproval) && answered && !approved && s != repute.PhaseRejected && s != repute.PhaseWaiting:
+	case d.Effect == string(policy.RequireApproval) && answered && !approved && s != repute.PhaseRejected &&
+		s != repute.PhaseWaiting:
 		return fmt.Sprintf("a person denied what decision %d asked for", d.Number)
 	case s == repute.PhaseRejected && (d.Effect == string(policy.Allow) || approved):
 		return fmt.Sprintf("decision %d does not reject it", d.Number)
-	case d.Phase != repute.PhaseExecute && (s == repute.PhaseFailed || s == repute.PhaseWaiting && d.Effect == string(policy.Allow)):
+	case d.Phase != repute.PhaseExecute && (s == repute.PhaseFailed || s == repute.PhaseWaiting &&
+		d.Effect == string(policy.Allow)):
 		return fmt.Sprintf("decision %d let it pass", d.Number)
 	}
 	return ""
@@ -84,7 +86,8 @@ func (c *checker) runs() {
 			c.runFault(id, "its status is completed, and one of its phases was not")
 		case recorded && !completed && !bad:
 			c.runFault(id, "its status is %s, and none of its phases failed or was rejected", r.Status)
-		case r.Status == repute.RunCancelled && !r.Dropped && c.t.Runs[c.t.Head.Root].Cancel == "": // a retry forgets the cancellation
+		// a retry forgets the cancellation
+		case r.Status == repute.RunCancelled && !r.Dropped && c.t.Runs[c.t.Head.Root].Cancel == "":
 			c.runFault(id, "its status is cancelled, and nobody cancelled the task")
 		}
 	}

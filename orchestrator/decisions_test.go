@@ -75,12 +75,14 @@ func newDecided(t *testing.T, signer *statement.Signer) *decided {
 	}
 	hand.do = sends(pays(1, "5000"))
 	current := rules(t, decidedByPeople)
-	d.start(orchestrator.Options{Lenient: true, Policy: current, Chain: &outside{}, ExecutionChain: 7, Modules: []orchestrator.Module{head, hand}})
+	d.start(orchestrator.Options{Lenient: true, Policy: current, Chain: &outside{}, ExecutionChain: 7,
+		Modules: []orchestrator.Module{head, hand}})
 	d.a, d.subA = d.decide()
 	d.b, d.subB = d.decide()
 	replay, err := engine.NewReader(db, engine.ReaderOptions{})
 	ok(t, err)
-	d.plane, err = control.New(control.Options{DB: db, Desk: desk, Policy: current, Lenient: true, Replay: replay, Keys: keys, Logger: slog.New(slog.DiscardHandler)})
+	d.plane, err = control.New(control.Options{DB: db, Desk: desk, Policy: current, Lenient: true, Replay: replay,
+		Keys: keys, Logger: slog.New(slog.DiscardHandler)})
 	ok(t, err)
 	return d
 }
@@ -89,7 +91,8 @@ func newDecided(t *testing.T, signer *statement.Signer) *decided {
 func (d *decided) decide() (task repute.Task, sub string) {
 	d.t.Helper()
 	least := 10.0
-	task = d.submit(orchestrator.Request{Coordinator: "head", Terms: orchestrator.Terms{Threshold: policy.Threshold{MinReputation: &least}}})
+	task = d.submit(orchestrator.Request{Coordinator: "head",
+		Terms: orchestrator.Terms{Threshold: policy.Threshold{MinReputation: &least}}})
 	d.until("task ends", func() bool {
 		runs, err := rundb.TaskRuns(d.t.Context(), d.db, task.ID)
 		ok(d.t, err)
@@ -113,7 +116,8 @@ func (d *decided) decide() (task repute.Task, sub string) {
 
 func (d *decided) exec(sql string) {
 	d.t.Helper()
-	sql = strings.NewReplacer("$rootA", "'"+d.a.Run+"'", "$rootB", "'"+d.b.Run+"'", "$subA", "'"+d.subA+"'", "$subB", "'"+d.subB+"'", "$taskA", "'"+d.a.ID+"'", "$taskB", "'"+d.b.ID+"'").Replace(sql)
+	sql = strings.NewReplacer("$rootA", "'"+d.a.Run+"'", "$rootB", "'"+d.b.Run+"'", "$subA", "'"+d.subA+"'", "$subB",
+		"'"+d.subB+"'", "$taskA", "'"+d.a.ID+"'", "$taskB", "'"+d.b.ID+"'").Replace(sql)
 	if _, err := d.db.Pool().Exec(d.t.Context(), sql); err != nil {
 		d.t.Fatalf("%s: %v", sql, err)
 	}
@@ -157,7 +161,9 @@ func (d *decided) rewrite() {
 		link.Previous = last
 		last, err = link.Sum()
 		ok(d.t, err)
-		_, err = d.db.Pool().Exec(ctx, `update run_decisions set previous = $3, hash = $4 where root_id = $1 and number = $2`, link.Root, link.Number, link.Previous.Bytes(), last.Bytes())
+		_, err = d.db.Pool().Exec(ctx,
+			`update run_decisions set previous = $3, hash = $4 where root_id = $1 and number = $2`, link.Root, link.Number,
+			link.Previous.Bytes(), last.Bytes())
 		ok(d.t, err)
 	}
 	_, err = d.db.Pool().Exec(ctx, `update runs set decisions_head = $2 where id = $1`, d.a.Run, last.Bytes())
@@ -169,9 +175,12 @@ func (d *decided) sealAs(n byte) {
 	d.t.Helper()
 	head, err := rundb.DecisionsHead(d.t.Context(), d.db, d.a.Run)
 	ok(d.t, err)
-	sealed, err := statement.NewSigner(statementKey(d.t, n), time.Hour, time.Time{}, nil).SealHead(head.DecisionsHead, time.Now())
+	sealed, err := statement.NewSigner(statementKey(d.t, n), time.Hour, time.Time{}, nil).SealHead(head.DecisionsHead,
+		time.Now())
 	ok(d.t, err)
-	_, err = d.db.Pool().Exec(d.t.Context(), `update runs set decisions_signer = $2, decisions_signature = $3 where id = $1`, d.a.Run, sealed.Signer.Bytes(), sealed.Signature)
+	_, err = d.db.Pool().Exec(d.t.Context(),
+		`update runs set decisions_signer = $2, decisions_signature = $3 where id = $1`, d.a.Run, sealed.Signer.Bytes(),
+		sealed.Signature)
 	ok(d.t, err)
 }
 
@@ -195,7 +204,8 @@ func (d *decided) untouched(run string) {
 // who rewrites all of it can, and the answer says so.
 func TestEditedDecisionsAreFound(t *testing.T) {
 	t.Parallel()
-	for name, signer := range map[string]*statement.Signer{"signed": statement.NewSigner(statementKey(t, 1), time.Hour, time.Time{}, nil), "unsigned": nil} {
+	for name, signer := range map[string]*statement.Signer{"signed": statement.NewSigner(statementKey(t, 1), time.Hour,
+		time.Time{}, nil), "unsigned": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDecided(t, signer)
@@ -270,10 +280,13 @@ func verifyOutside(a chainAnswer, signer string) error {
 	if last != a.Head || int64(len(a.Chain)) != a.Decisions {
 		return fmt.Errorf("the head is of another chain")
 	}
-	typed := apitypes.TypedData{Types: apitypes.Types{"EIP712Domain": {{Name: "name", Type: "string"}, {Name: "version", Type: "string"}},
-		"DecisionsHead": {{Name: "taskId", Type: "string"}, {Name: "runId", Type: "string"}, {Name: "decisions", Type: "uint256"}, {Name: "head", Type: "bytes32"}}},
+	typed := apitypes.TypedData{Types: apitypes.Types{"EIP712Domain": {{Name: "name", Type: "string"},
+		{Name: "version", Type: "string"}},
+		"DecisionsHead": {{Name: "taskId", Type: "string"}, {Name: "runId", Type: "string"},
+			{Name: "decisions", Type: "uint256"}, {Name: "head", Type: "bytes32"}}},
 		PrimaryType: "DecisionsHead", Domain: apitypes.TypedDataDomain{Name: "repute decisions", Version: "1"},
-		Message: apitypes.TypedDataMessage{"taskId": a.TaskID, "runId": a.Root, "decisions": fmt.Sprint(a.Decisions), "head": a.Head}}
+		Message: apitypes.TypedDataMessage{"taskId": a.TaskID, "runId": a.Root, "decisions": fmt.Sprint(a.Decisions),
+			"head": a.Head}}
 	hash, _, err := apitypes.TypedDataAndHash(typed)
 	if err != nil {
 		return err
@@ -301,7 +314,8 @@ func TestDecisionsAreVerifiedOutside(t *testing.T) {
 	read := func() (all chainAnswer) {
 		for cursor := ""; ; {
 			w := httptest.NewRecorder()
-			d.plane.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/runs/"+d.subA+"/decisions?limit=3"+cursor, nil))
+			d.plane.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet,
+				"/v1/runs/"+d.subA+"/decisions?limit=3"+cursor, nil))
 			var page chainAnswer
 			if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || w.Code != http.StatusOK {
 				t.Fatalf("%d %s: %v", w.Code, w.Body, err)
@@ -336,7 +350,8 @@ func TestDecisionsOfAnotherAttempt(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	agent, fails := newWorker("plain"), true
-	agent.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+	agent.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+		*orchestrator.Context) (json.RawMessage, error) {
 		if fails {
 			return nil, fmt.Errorf("not today")
 		}
@@ -346,7 +361,8 @@ func TestDecisionsOfAnotherAttempt(t *testing.T) {
 	rule.set(unrated("allow"))
 	h.start(orchestrator.Options{Lenient: true, Policy: rule.now.Load, Modules: []orchestrator.Module{agent}})
 	least := 1.0
-	task := h.submit(orchestrator.Request{Coordinator: "plain", Terms: orchestrator.Terms{Threshold: policy.Threshold{MinReputation: &least}}})
+	task := h.submit(orchestrator.Request{Coordinator: "plain",
+		Terms: orchestrator.Terms{Threshold: policy.Threshold{MinReputation: &least}}})
 	if task, _ = h.ended(task); task.Status != repute.TaskFailed {
 		t.Fatalf("task %s", task.Status)
 	}

@@ -39,7 +39,8 @@ func (d *Desk) Submit(ctx context.Context, r Request) (t repute.Task, added bool
 	if _, err := rundb.Module(ctx, d.db, r.Coordinator); err != nil {
 		return t, false, fmt.Errorf("coordinatorSlug: %w", err)
 	}
-	t = repute.Task{ID: newID("task"), Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: mustJSON(r.Terms), Key: r.Key, By: r.By}
+	t = repute.Task{ID: newID("task"), Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
+		Terms: mustJSON(r.Terms), Key: r.Key, By: r.By}
 	root := repute.Run{ID: newID("run"), Agent: r.Coordinator, Limits: r.Terms.limits()}
 	return rundb.AddTask(ctx, d.db, t, root, func(tx pgx.Tx) error { return queue(ctx, d.client, tx, root.ID) })
 }
@@ -55,13 +56,15 @@ func (d *Desk) Approve(ctx context.Context, run, subject string, approved bool, 
 	if subject == "" {
 		return repute.Invalid("subject", "is missing", "what the answer is about: the run and its events name it")
 	}
-	return rundb.Approve(ctx, d.db, run, rundb.Approval{Subject: subject, Approved: approved, By: by, Reason: reason}, func(tx pgx.Tx, root string) error {
-		return queue(ctx, d.client, tx, root)
-	})
+	return rundb.Approve(ctx, d.db, run, rundb.Approval{Subject: subject, Approved: approved, By: by, Reason: reason},
+		func(tx pgx.Tx, root string) error {
+			return queue(ctx, d.client, tx, root)
+		})
 }
 
 // Retry begins another attempt of a task that failed, from a phase on; the zero phase is
 // the one that failed. repute.ErrConflict when it did not fail.
 func (d *Desk) Retry(ctx context.Context, task string, from repute.Phase, by string) error {
-	return rundb.RetryTask(ctx, d.db, task, from, by, func(tx pgx.Tx, root string) error { return queue(ctx, d.client, tx, root) })
+	return rundb.RetryTask(ctx, d.db, task, from, by,
+		func(tx pgx.Tx, root string) error { return queue(ctx, d.client, tx, root) })
 }

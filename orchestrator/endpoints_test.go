@@ -18,9 +18,11 @@ type absent struct {
 }
 
 // Simulate answers once it was asked often enough.
-func (c *absent) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation, error) {
+func (c *absent) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation,
+	error) {
 	if c.left.Add(-1) >= 0 {
-		return orchestrator.Simulation{}, fmt.Errorf("1 of 2 endpoints of chain 7 answer, and 2 must agree: %w", repute.ErrUnavailable)
+		return orchestrator.Simulation{}, fmt.Errorf("1 of 2 endpoints of chain 7 answer, and 2 must agree: %w",
+			repute.ErrUnavailable)
 	}
 	return c.outside.Simulate(ctx, o, tx)
 }

@@ -144,7 +144,8 @@ func (e *Engine) session(ctx context.Context) error {
 	river.AddWorker(workers, river.WorkFunc(e.work))
 	client, err := river.NewClient(riverpgxv5.New(e.db.Pool()), &river.Config{
 		Queues: map[string]river.QueueConfig{runsQueue: {MaxWorkers: e.o.Workers}}, Workers: workers,
-		FetchCooldown: 20 * time.Millisecond, FetchPollInterval: time.Second, JobTimeout: jobTimeout, RescueStuckJobsAfter: jobTimeout + time.Minute,
+		FetchCooldown: 20 * time.Millisecond, FetchPollInterval: time.Second, JobTimeout: jobTimeout,
+		RescueStuckJobsAfter:        jobTimeout + time.Minute,
 		CompletedJobRetentionPeriod: 10 * time.Minute, SoftStopTimeout: e.o.Drain, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -231,7 +232,8 @@ func (e *Engine) watch(ctx, working context.Context, client *river.Client[pgx.Tx
 		if err := e.holdAll(ctx); err != nil && ctx.Err() == nil {
 			e.log.Warn("runs could not be held", "error", err)
 		}
-		if _, err := rundb.RequeueLost(ctx, e.db, 100, func(tx pgx.Tx, roots []string) error { return queue(ctx, client, tx, roots...) }); err != nil && ctx.Err() == nil {
+		if _, err := rundb.RequeueLost(ctx, e.db, 100,
+			func(tx pgx.Tx, roots []string) error { return queue(ctx, client, tx, roots...) }); err != nil && ctx.Err() == nil {
 			e.log.Warn("lost runs could not be queued", "error", err)
 		}
 		if err := e.settle(ctx); err != nil && ctx.Err() == nil {
@@ -361,7 +363,8 @@ func (w *work) steps(ctx context.Context, job *river.Job[runJob]) (err error) {
 
 // workOn makes ready what a run needs here.
 func (e *Engine) workOn(ctx context.Context, found rundb.Work, lease rundb.Lease, parent *work) (*work, error) {
-	w := &work{e: e, lease: lease, Work: found, parent: parent, log: e.log.With("run", found.Run.ID, "task", found.Run.Task, "agent", found.Run.Agent)}
+	w := &work{e: e, lease: lease, Work: found, parent: parent,
+		log: e.log.With("run", found.Run.ID, "task", found.Run.Task, "agent", found.Run.Agent)}
 	if parent != nil {
 		w.depth = parent.depth + 1
 	}

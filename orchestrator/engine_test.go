@@ -31,8 +31,9 @@ type worker struct {
 }
 
 func newWorker(slug string) *worker {
-	return &worker{info: orchestrator.Info{Slug: slug, DisplayName: slug, Version: "1.0.0", IdentityMode: orchestrator.IdentityMode,
-		Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: slug, Slug: slug, Version: "1.0.0"}}}
+	return &worker{info: orchestrator.Info{Slug: slug, DisplayName: slug, Version: "1.0.0",
+		IdentityMode: orchestrator.IdentityMode,
+		Manifest:     orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: slug, Slug: slug, Version: "1.0.0"}}}
 }
 
 func (w *worker) Info() orchestrator.Info { return w.info }
@@ -51,27 +52,31 @@ func (w *worker) Plan(_ context.Context, t orchestrator.Task, _ *orchestrator.Co
 	return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "only", Description: t.Goal, Agent: w.info.Slug}}}, nil
 }
 
-func (w *worker) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution, error) {
+func (w *worker) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan,
+	c *orchestrator.Context) (orchestrator.Execution, error) {
 	if w.execute != nil {
 		return w.execute(ctx, p, c)
 	}
 	do := w.do
 	if do == nil {
-		do = func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+		do = func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage,
+			error) {
 			return json.RawMessage(`{"done":true}`), nil
 		}
 	}
 	return c.RunPlan(ctx, p, do)
 }
 
-func (w *worker) Verify(context.Context, orchestrator.Task, orchestrator.Execution, *orchestrator.Context) (orchestrator.Verification, error) {
+func (w *worker) Verify(context.Context, orchestrator.Task, orchestrator.Execution,
+	*orchestrator.Context) (orchestrator.Verification, error) {
 	if w.verify != nil {
 		return w.verify(), nil
 	}
 	return orchestrator.Verification{Checks: []orchestrator.Check{{Name: "done", Passed: true}}, Score: 1}, nil
 }
 
-func (w *worker) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification, *orchestrator.Context) (orchestrator.Summary, error) {
+func (w *worker) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification,
+	*orchestrator.Context) (orchestrator.Summary, error) {
 	if s := w.summary; s.Text != "" || len(s.Receipts)+len(s.KeyActions)+len(s.Warnings) > 0 {
 		return s, nil
 	}
@@ -128,7 +133,8 @@ func (h *house) start(o orchestrator.Options) (stop func()) {
 	stop = func() { cancel(); <-done }
 	h.t.Cleanup(stop)
 	for _, m := range o.Modules { // installed once the engine runs
-		h.until("agent is installed", func() bool { _, err := rundb.Module(h.t.Context(), h.db, m.Info().Slug); return err == nil })
+		h.until("agent is installed",
+			func() bool { _, err := rundb.Module(h.t.Context(), h.db, m.Info().Slug); return err == nil })
 	}
 	return stop
 }
@@ -191,7 +197,8 @@ func TestRunGoesThroughNinePhases(t *testing.T) {
 	if task.Status != repute.TaskCompleted || run.Status != repute.RunCompleted {
 		t.Fatalf("task %s, run %s: %s", task.Status, run.Status, run.Error)
 	}
-	want := []string{"discover:ok", "plan:ok", "trust:ok", "policy:ok", "dry_run:ok", "execute:ok", "verify:ok", "summarize:ok", "record:ok"}
+	want := []string{"discover:ok", "plan:ok", "trust:ok", "policy:ok", "dry_run:ok", "execute:ok", "verify:ok",
+		"summarize:ok", "record:ok"}
 	if got := h.phases(run.ID); !slices.Equal(got, want) {
 		t.Errorf("phases %v", got)
 	}
@@ -215,7 +222,8 @@ func TestTaskOfAgentWithoutIdentityIsRejected(t *testing.T) {
 	h, _ := newHouse(t)
 	h.start(orchestrator.Options{Modules: []orchestrator.Module{newWorker("nobody")}})
 	reputation := 50.0
-	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "nobody", Terms: orchestrator.Terms{Threshold: policy.Threshold{MinReputation: &reputation}}}))
+	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "nobody",
+		Terms: orchestrator.Terms{Threshold: policy.Threshold{MinReputation: &reputation}}}))
 	if task.Status != repute.TaskRejected || run.Status != repute.RunFailed {
 		t.Fatalf("task %s, run %s", task.Status, run.Status)
 	}
@@ -239,15 +247,18 @@ func TestAgentsThatMisbehave(t *testing.T) {
 		terms orchestrator.Terms
 		want  string
 	}{
-		"panics": {worker{do: func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+		"panics": {worker{do: func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+			*orchestrator.Context) (json.RawMessage, error) {
 			panic("boom")
 		}}, orchestrator.Terms{}, "boom"},
 		"panics-early": {worker{can: func() (bool, error) { panic("early") }}, orchestrator.Terms{}, "early"},
 		"refuses":      {worker{can: func() (bool, error) { return false, nil }}, orchestrator.Terms{}, "cannot handle"},
-		"hangs": {worker{execute: func(ctx context.Context, _ orchestrator.Plan, _ *orchestrator.Context) (orchestrator.Execution, error) {
+		"hangs": {worker{execute: func(ctx context.Context, _ orchestrator.Plan,
+			_ *orchestrator.Context) (orchestrator.Execution, error) {
 			select {}
 		}}, orchestrator.Terms{Budget: policy.Bounds{RuntimeMS: new(int64(500))}}, "ignored its cancellation"},
-		"slow": {worker{execute: func(ctx context.Context, _ orchestrator.Plan, _ *orchestrator.Context) (orchestrator.Execution, error) {
+		"slow": {worker{execute: func(ctx context.Context, _ orchestrator.Plan,
+			_ *orchestrator.Context) (orchestrator.Execution, error) {
 			<-ctx.Done()
 			return orchestrator.Execution{}, ctx.Err()
 		}}, orchestrator.Terms{Budget: policy.Bounds{RuntimeMS: new(int64(500))}}, "maxRuntimeMs"},
@@ -258,29 +269,38 @@ func TestAgentsThatMisbehave(t *testing.T) {
 			return p
 		}}, orchestrator.Terms{}, "has 10000 steps"},
 		"plans-circles": {worker{plan: func(orchestrator.Task) orchestrator.Plan {
-			return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "plans-circles", DependsOn: []string{"b"}}, {ID: "b", Agent: "plans-circles", DependsOn: []string{"a"}}}}
+			return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "plans-circles", DependsOn: []string{"b"}},
+				{ID: "b", Agent: "plans-circles", DependsOn: []string{"a"}}}}
 		}}, orchestrator.Terms{}, "wait for each other"},
 		"plans-strangers": {worker{plan: func(orchestrator.Task) orchestrator.Plan {
 			return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "stranger"}}}
 		}}, orchestrator.Terms{}, "not registered"},
-		"claims": {worker{execute: func(context.Context, orchestrator.Plan, *orchestrator.Context) (orchestrator.Execution, error) {
+		"claims": {worker{execute: func(context.Context, orchestrator.Plan, *orchestrator.Context) (orchestrator.Execution,
+			error) {
 			return orchestrator.Execution{Success: true, ReceiptIDs: []string{"77"}}, nil
 		}}, orchestrator.Terms{}, "there is no receipt"},
-		"claims-score": {worker{verify: func() orchestrator.Verification { return orchestrator.Verification{Score: 7} }}, orchestrator.Terms{}, "out of range"},
+		"claims-score": {worker{verify: func() orchestrator.Verification { return orchestrator.Verification{Score: 7} }},
+			orchestrator.Terms{}, "out of range"},
 		"says-nothing-holds": {worker{verify: func() orchestrator.Verification {
 			return orchestrator.Verification{Checks: []orchestrator.Check{{Name: "done", Passed: true}}}
 		}}, orchestrator.Terms{}, "verification score is 0"},
-		"claims-in-a-step": {worker{do: func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+		"claims-in-a-step": {worker{do: func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+			*orchestrator.Context) (json.RawMessage, error) {
 			return json.RawMessage(`{"receiptIds":["78"]}`), nil
 		}}, orchestrator.Terms{}, "there is no receipt"},
-		"claims-deep-in-a-step": {worker{do: func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+		"claims-deep-in-a-step": {worker{do: func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+			*orchestrator.Context) (json.RawMessage, error) {
 			return json.RawMessage(`[{"parts":[{"of":{"receiptIds":[80]}}]}]`), nil
 		}}, orchestrator.Terms{}, `there is no receipt "80"`},
-		"claims-in-a-text":   {worker{summary: orchestrator.Summary{Text: "Paid, see receipts #81 and 82."}}, orchestrator.Terms{}, "there is no receipt"},
-		"claims-in-a-remark": {worker{summary: orchestrator.Summary{Warnings: []string{"receipt id: 83"}}}, orchestrator.Terms{}, `there is no receipt "83"`},
-		"claims-a-transaction": {worker{summary: orchestrator.Summary{KeyActions: []string{"paid in transaction 0x" + strings.Repeat("Ab", 32)}}}, orchestrator.Terms{},
+		"claims-in-a-text": {worker{summary: orchestrator.Summary{Text: "Paid, see receipts #81 and 82."}},
+			orchestrator.Terms{}, "there is no receipt"},
+		"claims-in-a-remark": {worker{summary: orchestrator.Summary{Warnings: []string{"receipt id: 83"}}},
+			orchestrator.Terms{}, `there is no receipt "83"`},
+		"claims-a-transaction": {worker{summary: orchestrator.Summary{KeyActions: []string{"paid in transaction 0x" +
+			strings.Repeat("Ab", 32)}}}, orchestrator.Terms{},
 			"there is no receipt \"0x" + strings.Repeat("ab", 32)},
-		"claims-in-a-summary": {worker{summary: orchestrator.Summary{Receipts: []string{"79"}}}, orchestrator.Terms{}, "there is no receipt"},
+		"claims-in-a-summary": {worker{summary: orchestrator.Summary{Receipts: []string{"79"}}}, orchestrator.Terms{},
+			"there is no receipt"},
 	}
 	var modules []orchestrator.Module
 	for slug, c := range cases {
@@ -303,7 +323,8 @@ func TestAgentsThatMisbehave(t *testing.T) {
 
 type toolFunc func(ctx context.Context, key string, input json.RawMessage) (json.RawMessage, error)
 
-func (f toolFunc) Call(ctx context.Context, _ orchestrator.Origin, key string, input json.RawMessage) (json.RawMessage, error) {
+func (f toolFunc) Call(ctx context.Context, _ orchestrator.Origin, key string,
+	input json.RawMessage) (json.RawMessage, error) {
 	return f(ctx, key, input)
 }
 
@@ -316,7 +337,8 @@ func TestBudgetIsShared(t *testing.T) {
 		calls.Add(1)
 		return in, nil
 	})
-	greedy := func(_ context.Context, s orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+	greedy := func(_ context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
 		for i := range 100 {
 			if _, err := c.Tool(context.Background(), "echo", json.RawMessage(fmt.Sprint(i))); err != nil {
 				return nil, err
@@ -329,8 +351,10 @@ func TestBudgetIsShared(t *testing.T) {
 	head.plan = func(orchestrator.Task) orchestrator.Plan {
 		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "head"}, {ID: "b", Agent: "hand"}}}
 	}
-	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head, hand}, Tools: map[string]orchestrator.Tool{"echo": echo}})
-	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head", Terms: orchestrator.Terms{Budget: policy.Bounds{ToolCalls: new(int64(7))}}}))
+	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head, hand},
+		Tools: map[string]orchestrator.Tool{"echo": echo}})
+	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head",
+		Terms: orchestrator.Terms{Budget: policy.Bounds{ToolCalls: new(int64(7))}}}))
 	if calls.Load() != 7 || run.Used.ToolCalls != 7 || !strings.Contains(run.Error, "maxToolCalls") {
 		t.Errorf("%d calls were made, %d counted: %s", calls.Load(), run.Used.ToolCalls, run.Error)
 	}
@@ -351,7 +375,8 @@ func TestPlanIsADAG(t *testing.T) {
 			{ID: "sum", Agent: "head", DependsOn: []string{"left", "right"}},
 			{ID: "left", Agent: "head"}, {ID: "right", Agent: "head"}}}
 	}
-	head.do = func(ctx context.Context, s orchestrator.Step, inputs map[string]json.RawMessage, _ *orchestrator.Context) (json.RawMessage, error) {
+	head.do = func(ctx context.Context, s orchestrator.Step, inputs map[string]json.RawMessage,
+		_ *orchestrator.Context) (json.RawMessage, error) {
 		if s.ID == "sum" {
 			return json.RawMessage(fmt.Sprintf(`"%s%s"`, inputs["left"], inputs["right"])), nil
 		}

@@ -70,7 +70,8 @@ type gate struct {
 
 // judge says whether an agent may do a task, and keeps what the verdict is made again
 // from. repute.ErrUnavailable and the like are errors, never verdicts.
-func (g *gate) judge(ctx context.Context, m repute.Module, task policy.Task, own policy.Threshold) (v Verdict, err error) {
+func (g *gate) judge(ctx context.Context, m repute.Module, task policy.Task, own policy.Threshold) (v Verdict,
+	err error) {
 	p := g.policy()
 	if v, err = Judge(ctx, g.db, p, g.lenient, m, task, own); err != nil {
 		return v, err
@@ -88,7 +89,8 @@ func (w *work) judge(ctx context.Context, m repute.Module, task policy.Task) (Ve
 
 // Judge says what the trust gate would say of an agent and a task now, and stores
 // nothing. lenient lets agents without identity pass where no threshold asks for one.
-func Judge(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m repute.Module, task policy.Task, own policy.Threshold) (v Verdict, err error) {
+func Judge(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m repute.Module, task policy.Task,
+	own policy.Threshold) (v Verdict, err error) {
 	v = Verdict{Agent: unknownAgent(m.Slug), Task: task, Threshold: own, Proof: proofOf(m, !lenient && m.Agent != nil),
 		Policy: p.Hash(), Gates: []trust.GateView{}, At: time.Now().UTC()}
 	if !lenient {
@@ -133,7 +135,8 @@ func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) err
 		return nil // nobody judged it up to the last epoch
 	}
 	if errors.Is(err, repute.ErrInvalid) { // the view of final blocks: there is none
-		v.Agent.WhyUnrated = fmt.Sprintf("no block of chain %d is known to be final yet, and only final scores count", id.ChainID)
+		v.Agent.WhyUnrated = fmt.Sprintf("no block of chain %d is known to be final yet, and only final scores count",
+			id.ChainID)
 		return nil
 	}
 	if err != nil {
@@ -151,8 +154,9 @@ func (v *Verdict) addSnapshot(s *engine.OpenFiSnapshot) {
 }
 
 func (v *Verdict) addScore(s *repute.Score) error {
-	v.Pin = Pin{Agent: v.Pin.Agent, Block: s.Block.Number, BlockHash: s.Block.Hash, Epoch: s.Epoch, Scorer: s.Scorer, Params: s.Params,
-		Tags: s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence, Result: trust.HashInput(s.Result)}
+	v.Pin = Pin{Agent: v.Pin.Agent, Block: s.Block.Number, BlockHash: s.Block.Hash, Epoch: s.Epoch, Scorer: s.Scorer,
+		Params: s.Params,
+		Tags:   s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence, Result: trust.HashInput(s.Result)}
 	var r struct {
 		Gates []trust.GateView `json:"gates"`
 	}
@@ -237,7 +241,8 @@ func (v *Verdict) remake(ctx context.Context, replay *engine.Reader, pin Pin) er
 		return err
 	}
 	if v.Pin != pin {
-		return repute.Conflict("the replayed score of agent %s at block %d is another than the pinned one", pin.Agent, pin.Block)
+		return repute.Conflict("the replayed score of agent %s at block %d is another than the pinned one", pin.Agent,
+			pin.Block)
 	}
 	return nil
 }
@@ -245,7 +250,8 @@ func (v *Verdict) remake(ctx context.Context, replay *engine.Reader, pin Pin) er
 // same tells whether two verdicts of one task come from the same evidence and policy to the
 // same decision.
 func (v *Verdict) same(w *Verdict) bool {
-	return v.Pin == w.Pin && string(mustJSON(v.Proof)) == string(mustJSON(w.Proof)) && v.Policy == w.Policy && sameDecision(v.Decision, w.Decision) && string(mustJSON(v.Agent)) == string(mustJSON(w.Agent))
+	return v.Pin == w.Pin && string(mustJSON(v.Proof)) == string(mustJSON(w.Proof)) && v.Policy == w.Policy &&
+		sameDecision(v.Decision, w.Decision) && string(mustJSON(v.Agent)) == string(mustJSON(w.Agent))
 }
 
 // subject is what a person decides about when a later verdict asks for one: the same as
@@ -253,7 +259,10 @@ func (v *Verdict) same(w *Verdict) bool {
 func (v *Verdict) subject(later *Verdict) string {
 	var ids []string
 	for _, r := range later.Decision.Reasons {
-		if !slices.ContainsFunc(v.Decision.Reasons, func(known policy.Reason) bool { return known.ID == r.ID && known.Effect == r.Effect }) {
+		if !slices.ContainsFunc(v.Decision.Reasons, func(known policy.Reason) bool {
+			return known.ID == r.ID &&
+				known.Effect == r.Effect
+		}) {
 			ids = append(ids, r.ID)
 		}
 	}

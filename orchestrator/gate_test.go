@@ -22,7 +22,8 @@ func TestVerdictFollowsFromItsPin(t *testing.T) {
 	ok(t, err)
 	task := policy.Task{Coordinator: "plain", Value: "0", Budget: policy.DefaultBudget()}
 	least := 10.0
-	v, err := orchestrator.Judge(t.Context(), h.db, p, true, repute.Module{Slug: "plain"}, task, policy.Threshold{MinReputation: &least})
+	v, err := orchestrator.Judge(t.Context(), h.db, p, true, repute.Module{Slug: "plain"}, task,
+		policy.Threshold{MinReputation: &least})
 	ok(t, err)
 	if v.Decision.Effect != policy.Deny {
 		t.Fatalf("an unknown agent: %+v", v.Decision)
@@ -36,7 +37,10 @@ func TestVerdictFollowsFromItsPin(t *testing.T) {
 	older.Decision.Reasons[0].Text = "nobody vouches for whoever rated the agent"
 	ok(t, orchestrator.VerifyVerdict(t.Context(), h.db, nil, older))
 	for name, forge := range map[string]func(*orchestrator.Verdict){
-		"another status":   func(v *orchestrator.Verdict) { v.Agent.Status, v.Agent.Score, v.Agent.Low = policy.StatusRated, 80, 70 },
+		"another status": func(v *orchestrator.Verdict) {
+			v.Agent.Status, v.Agent.Score, v.Agent.Low = policy.StatusRated,
+				80, 70
+		},
 		"another identity": func(v *orchestrator.Verdict) { v.Agent.IdentityExists, v.Agent.Trust01 = true, 1 },
 		"another decision": func(v *orchestrator.Verdict) { v.Decision.Effect = policy.Allow },
 		"another reason": func(v *orchestrator.Verdict) {

@@ -28,7 +28,8 @@ func TestGivingUpIsOfOneRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		w    *work
 		lost bool
-	}{"the run itself": {one, false}, "the one beside it": {other, true}, "the one below that": {below, true}, "the one above": {root, true}} {
+	}{"the run itself": {one, false}, "the one beside it": {other, true}, "the one below that": {below, true},
+		"the one above": {root, true}} {
 		if err := c.w.failure(said); (err != nil) != c.lost {
 			t.Errorf("%s: %v", name, err)
 		}

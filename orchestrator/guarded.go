@@ -66,7 +66,8 @@ func guard[T any](ctx context.Context, f func(context.Context) (T, error)) (T, e
 
 // with calls one of the agent's methods with a Context that ends with it. An answer that cannot
 // be stored and shown counts as none, also beside an error.
-func with[T any](ctx context.Context, w *work, p repute.Phase, f func(context.Context, *Context) (T, error)) (T, error) {
+func with[T any](ctx context.Context, w *work, p repute.Phase, f func(context.Context, *Context) (T, error)) (T,
+	error) {
 	c := w.context(p, "")
 	defer c.close(errOver)
 	answer, err := guard(ctx, func(ctx context.Context) (T, error) { return f(ctx, c) })

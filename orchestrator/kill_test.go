@@ -75,9 +75,11 @@ func runWorker(url string) error {
 		if t.Goal == "hang" {
 			return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "hang", Agent: "steady"}}}
 		}
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "steady"}, {ID: "b", Agent: "steady", DependsOn: []string{"a"}}, {ID: "c", Agent: "steady"}}}
+		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "steady"},
+			{ID: "b", Agent: "steady", DependsOn: []string{"a"}}, {ID: "c", Agent: "steady"}}}
 	}
-	agent.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+	agent.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
 		if s.ID == "hang" {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -89,7 +91,8 @@ func runWorker(url string) error {
 		return in, nil
 	})
 	log := slog.New(suicide{slog.DiscardHandler, os.Getenv(workerDies)})
-	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Log: log, Hold: time.Second, Workers: 4, Policy: func() *policy.Policy { return p },
+	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Log: log, Hold: time.Second, Workers: 4,
+		Policy:  func() *policy.Policy { return p },
 		Modules: []orchestrator.Module{agent}, Tools: map[string]orchestrator.Tool{"wait": wait}})
 	if err != nil {
 		return err
@@ -135,7 +138,10 @@ func TestKilledAtEveryPhase(t *testing.T) {
 			h.undoubled(task, run)
 			again, err := rundb.Phases(t.Context(), h.db, task.Run)
 			ok(t, err)
-			if !slices.EqualFunc(done, again[:len(done)], func(a, b repute.RunPhase) bool { return a.Phase == b.Phase && a.Ended.Equal(b.Ended) }) {
+			if !slices.EqualFunc(done, again[:len(done)], func(a, b repute.RunPhase) bool {
+				return a.Phase == b.Phase &&
+					a.Ended.Equal(b.Ended)
+			}) {
 				t.Errorf("phases before %s were done again", p)
 			}
 			h.finished(task, 1)

@@ -13,7 +13,8 @@ import (
 
 // ListedFunction is the function that an entry of a treasury's allow-list names for calldata of
 // a target; nil where none does.
-func ListedFunction(ctx context.Context, db *store.DB, chainID uint64, target common.Address, data []byte) (*contracts.Function, error) {
+func ListedFunction(ctx context.Context, db *store.DB, chainID uint64, target common.Address,
+	data []byte) (*contracts.Function, error) {
 	if len(data) < 4 {
 		return nil, nil
 	}

@@ -54,13 +54,15 @@ type shower struct {
 	shows []orchestrator.Tx
 }
 
-func (s shower) DryRun(context.Context, orchestrator.Task, orchestrator.Plan, *orchestrator.Context) (orchestrator.DryRun, error) {
+func (s shower) DryRun(context.Context, orchestrator.Task, orchestrator.Plan,
+	*orchestrator.Context) (orchestrator.DryRun, error) {
 	return orchestrator.DryRun{Calls: s.shows}, nil
 }
 
 // sends is a step that sends transactions until one is refused.
 func sends(list ...orchestrator.Tx) orchestrator.StepFunc {
-	return func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+	return func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
 		for _, tx := range list {
 			if _, err := c.Send(ctx, tx); err != nil {
 				return nil, err
@@ -86,14 +88,15 @@ func TestNothingIsSentBeyondWhatIsAllowed(t *testing.T) {
 		says   string // empty: it completes
 		sent   int
 	}{
-		"as-shown":         {[]orchestrator.Tx{shown}, 1, policy.Bounds{}, "", 1},
-		"twice, as shown":  {[]orchestrator.Tx{shown, shown}, 2, policy.Bounds{}, "", 2},
-		"twice":            {[]orchestrator.Tx{shown, shown}, 1, policy.Bounds{}, "showed this transaction 1 times", 1},
-		"other-argument":   {[]orchestrator.Tx{argument}, 1, policy.Bounds{}, "showed no such transaction", 0},
-		"other-target":     {[]orchestrator.Tx{shown, pays(2, "5")}, 1, policy.Bounds{}, "showed no such transaction", 1},
-		"other-value":      {[]orchestrator.Tx{pays(1, "6")}, 1, policy.Bounds{}, "showed no such transaction", 0},
-		"other-function":   {[]orchestrator.Tx{other}, 1, policy.Bounds{}, "showed no such transaction", 0},
-		"one-write-more":   {[]orchestrator.Tx{shown, shown, shown}, 0, policy.Bounds{OnchainWrites: new(int64(2))}, "maxOnchainWrites", 2},
+		"as-shown":        {[]orchestrator.Tx{shown}, 1, policy.Bounds{}, "", 1},
+		"twice, as shown": {[]orchestrator.Tx{shown, shown}, 2, policy.Bounds{}, "", 2},
+		"twice":           {[]orchestrator.Tx{shown, shown}, 1, policy.Bounds{}, "showed this transaction 1 times", 1},
+		"other-argument":  {[]orchestrator.Tx{argument}, 1, policy.Bounds{}, "showed no such transaction", 0},
+		"other-target":    {[]orchestrator.Tx{shown, pays(2, "5")}, 1, policy.Bounds{}, "showed no such transaction", 1},
+		"other-value":     {[]orchestrator.Tx{pays(1, "6")}, 1, policy.Bounds{}, "showed no such transaction", 0},
+		"other-function":  {[]orchestrator.Tx{other}, 1, policy.Bounds{}, "showed no such transaction", 0},
+		"one-write-more": {[]orchestrator.Tx{shown, shown, shown}, 0, policy.Bounds{OnchainWrites: new(int64(2))},
+			"maxOnchainWrites", 2},
 		"one-wei-too-many": {[]orchestrator.Tx{shown, shown, shown}, 3, policy.Bounds{GasWei: "29"}, "maxGasWei", 2},
 		"gas-just-enough":  {[]orchestrator.Tx{shown, shown}, 2, policy.Bounds{GasWei: "20"}, "", 2},
 	}
@@ -108,8 +111,10 @@ func TestNothingIsSentBeyondWhatIsAllowed(t *testing.T) {
 				module = shower{agent, slices.Repeat([]orchestrator.Tx{shown}, c.shows)}
 			}
 			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{module}})
-			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer", Terms: orchestrator.Terms{Budget: c.budget}}))
-			if (c.says == "") != (task.Status == repute.TaskCompleted) || !strings.Contains(run.Error, c.says) || len(chain.sent) != c.sent {
+			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer",
+				Terms: orchestrator.Terms{Budget: c.budget}}))
+			if (c.says == "") != (task.Status == repute.TaskCompleted) || !strings.Contains(run.Error, c.says) ||
+				len(chain.sent) != c.sent {
 				t.Errorf("task %s, %d transactions sent: %s", task.Status, len(chain.sent), run.Error)
 			}
 			if run.Used.Writes != c.sent || run.Used.GasWei != fmt.Sprint(10*c.sent) {
@@ -130,7 +135,8 @@ func TestWhatATaskLeavesOpenIsThePolicys(t *testing.T) {
 	three := []orchestrator.Tx{pays(1, "5"), pays(1, "5"), pays(1, "5")}
 	chain, agent := &outside{}, shower{newWorker("payer"), three}
 	agent.do = sends(three...)
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}, Policy: func() *policy.Policy { return p }})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent},
+		Policy: func() *policy.Policy { return p }})
 	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
 	if task.Status != repute.TaskFailed || !strings.Contains(run.Error, "maxGasWei is used up") || len(chain.sent) != 2 {
 		t.Errorf("task %s, %d transactions sent: %s", task.Status, len(chain.sent), run.Error)
@@ -138,7 +144,8 @@ func TestWhatATaskLeavesOpenIsThePolicys(t *testing.T) {
 	if run.Limits.GasWei != "29" || run.Limits.Steps != 4 || run.Limits.ToolCalls != 50 {
 		t.Errorf("the run was limited to %+v", run.Limits)
 	}
-	task, run = h.ended(h.submit(orchestrator.Request{Coordinator: "payer", Terms: orchestrator.Terms{Budget: policy.Bounds{GasWei: "30"}}}))
+	task, run = h.ended(h.submit(orchestrator.Request{Coordinator: "payer",
+		Terms: orchestrator.Terms{Budget: policy.Bounds{GasWei: "30"}}}))
 	if task.Status != repute.TaskRejected || !strings.Contains(run.Error, "give budget.maxGasWei of at most that") {
 		t.Errorf("task %s: %s", task.Status, run.Error)
 	}
@@ -162,7 +169,8 @@ func TestAgentsThatCheat(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	editor := &vain{worker: newWorker("editor")}
-	editor.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+	editor.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+		*orchestrator.Context) (json.RawMessage, error) {
 		editor.mu.Lock()
 		defer editor.mu.Unlock()
 		editor.info.Manifest.ComputeConstraints.MaxSteps = new(int64(1000))
@@ -181,7 +189,8 @@ func TestAgentsThatCheat(t *testing.T) {
 	}
 	early := newWorker("early") // sends before Execute
 	sender := &outside{}
-	h.start(orchestrator.Options{Lenient: true, Chain: sender, ExecutionChain: 7, Modules: []orchestrator.Module{editor, long, lazy, prompt{early}}})
+	h.start(orchestrator.Options{Lenient: true, Chain: sender, ExecutionChain: 7,
+		Modules: []orchestrator.Module{editor, long, lazy, prompt{early}}})
 	for slug, c := range map[string]struct {
 		budget policy.Bounds
 		says   string
@@ -218,7 +227,8 @@ func TestCancelOfAgentThatIgnoresIt(t *testing.T) {
 	h, _ := newHouse(t)
 	begun, over, after := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	deaf := newWorker("deaf")
-	deaf.do = func(_ context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+	deaf.do = func(_ context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
 		close(begun)
 		<-over
 		_, err := c.Tool(context.Background(), "echo", nil)
@@ -229,7 +239,8 @@ func TestCancelOfAgentThatIgnoresIt(t *testing.T) {
 		t.Error("a call was made after the end")
 		return in, nil
 	})
-	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{deaf}, Tools: map[string]orchestrator.Tool{"echo": called}})
+	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{deaf},
+		Tools: map[string]orchestrator.Tool{"echo": called}})
 	task := h.submit(orchestrator.Request{Coordinator: "deaf"})
 	<-begun
 	ok(t, h.desk.Cancel(t.Context(), task.ID, "ann", "enough"))
@@ -256,7 +267,8 @@ func TestPolicyFile(t *testing.T) {
 	}
 	const broken = "version: \"1\"\nrules:\n  - {id: a, when: 'agent.nothing > 1', effect: deny, reason: x}\n"
 	write(broken)
-	if _, err := orchestrator.OpenPolicy(path, nil); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "rules[0].when") {
+	if _, err := orchestrator.OpenPolicy(path, nil); !errors.Is(err, repute.ErrInvalid) ||
+		!strings.Contains(err.Error(), "rules[0].when") {
 		t.Fatalf("a policy that does not compile: %v", err)
 	}
 	if _, err := orchestrator.OpenPolicy(path+".none", nil); !errors.Is(err, repute.ErrInvalid) {

@@ -121,7 +121,8 @@ type Safety struct {
 // bounds are what the manifest states of its runs.
 func (m *Manifest) bounds() policy.Bounds {
 	c := m.ComputeConstraints
-	return policy.Bounds{Steps: c.MaxSteps, ToolCalls: c.MaxToolCalls, RuntimeMS: c.MaxRuntimeMS, OnchainWrites: c.MaxOnchainWrites}
+	return policy.Bounds{Steps: c.MaxSteps, ToolCalls: c.MaxToolCalls, RuntimeMS: c.MaxRuntimeMS,
+		OnchainWrites: c.MaxOnchainWrites}
 }
 
 // Budget is what the manifest allows each run of the agent.
@@ -287,7 +288,8 @@ func (t *Tx) digest() string {
 	}
 	value, _ := weiOf(t.Value) // checked before
 	amount, _ := weiOf(t.Amount)
-	return digest(fmt.Append(nil, t.ChainID), t.Target[:], fmt.Append(nil, value), t.Data, token[:], fmt.Append(nil, amount), []byte(t.Payee))
+	return digest(fmt.Append(nil, t.ChainID), t.Target[:], fmt.Append(nil, value), t.Data, token[:],
+		fmt.Append(nil, amount), []byte(t.Payee))
 }
 
 // same reports whether two transactions are equal in all that is sent, and to whom.
@@ -316,13 +318,15 @@ var slugForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 func CheckInfo(i Info, canDryRun bool) error {
 	switch {
 	case len(i.Slug) > 64 || !slugForm.MatchString(i.Slug):
-		return repute.Invalid("slug", fmt.Sprintf("%.80q is no slug", i.Slug), "lower-case words joined by hyphens, at most 64 bytes")
+		return repute.Invalid("slug", fmt.Sprintf("%.80q is no slug", i.Slug),
+			"lower-case words joined by hyphens, at most 64 bytes")
 	case i.IdentityMode != IdentityMode:
 		return repute.Invalid("identityMode", fmt.Sprintf("%.40q is no mode", i.IdentityMode), IdentityMode)
 	case i.Manifest.Slug != i.Slug:
 		return repute.Invalid("manifest.slug", fmt.Sprintf("%.80q is not the slug", i.Manifest.Slug), i.Slug)
 	case i.Manifest.Safety.RequiresDryRun && !canDryRun:
-		return repute.Invalid("manifest.safety.requiresDryRun", "is demanded, but the agent has no dry run", "give the agent one")
+		return repute.Invalid("manifest.safety.requiresDryRun", "is demanded, but the agent has no dry run",
+			"give the agent one")
 	}
 	return i.Manifest.check()
 }

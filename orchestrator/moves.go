@@ -61,12 +61,18 @@ var movers = selectors(map[string]int{
 	"permitTransferFrom(((address,uint256)[],uint256,uint256),(address,uint256)[],address,bytes)": unpriced,
 	"permitWitnessTransferFrom(((address,uint256)[],uint256,uint256),(address,uint256)[],address,bytes32,string,bytes)": unpriced,
 }, map[string]mover{
-	"transferERC20(bytes32,address,address,uint256,bytes32,bytes32,string)":                                         {1, 3},
-	"approve(address,address,uint160,uint48)":                                                                       {0, 2},
-	"transferFrom(address,address,uint160,address)":                                                                 {3, 2},
-	"permit(address,((address,uint160,uint48,uint48),address,uint256),bytes)":                                       {1, 2},
-	"permitTransferFrom(((address,uint256),uint256,uint256),(address,uint256),address,bytes)":                       {0, 1},
-	"permitWitnessTransferFrom(((address,uint256),uint256,uint256),(address,uint256),address,bytes32,string,bytes)": {0, 1},
+	"transferERC20(bytes32,address,address,uint256,bytes32,bytes32,string)": {1,
+		3},
+	"approve(address,address,uint160,uint48)": {0,
+		2},
+	"transferFrom(address,address,uint160,address)": {3,
+		2},
+	"permit(address,((address,uint160,uint48,uint48),address,uint256),bytes)": {1,
+		2},
+	"permitTransferFrom(((address,uint256),uint256,uint256),(address,uint256),address,bytes)": {0,
+		1},
+	"permitWitnessTransferFrom(((address,uint256),uint256,uint256),(address,uint256),address,bytes32,string,bytes)": {0,
+		1},
 })
 
 // selectors gives functions by their selectors: those that move the token that is called, with

@@ -27,14 +27,16 @@ func (m mumbler) Plan(ctx context.Context, t orchestrator.Task, c *orchestrator.
 	return p, err
 }
 
-func (m mumbler) DryRun(context.Context, orchestrator.Task, orchestrator.Plan, *orchestrator.Context) (d orchestrator.DryRun, err error) {
+func (m mumbler) DryRun(context.Context, orchestrator.Task, orchestrator.Plan,
+	*orchestrator.Context) (d orchestrator.DryRun, err error) {
 	if m.phase == repute.PhaseDryRun {
 		d.Warnings = []string{m.text}
 	}
 	return d, nil
 }
 
-func (m mumbler) Execute(ctx context.Context, t orchestrator.Task, p orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution, error) {
+func (m mumbler) Execute(ctx context.Context, t orchestrator.Task, p orchestrator.Plan,
+	c *orchestrator.Context) (orchestrator.Execution, error) {
 	e, err := m.worker.Execute(ctx, t, p, c)
 	if m.phase == repute.PhaseExecute {
 		e.Steps[0].Result = m.raw
@@ -42,7 +44,8 @@ func (m mumbler) Execute(ctx context.Context, t orchestrator.Task, p orchestrato
 	return e, err
 }
 
-func (m mumbler) Verify(ctx context.Context, t orchestrator.Task, e orchestrator.Execution, c *orchestrator.Context) (orchestrator.Verification, error) {
+func (m mumbler) Verify(ctx context.Context, t orchestrator.Task, e orchestrator.Execution,
+	c *orchestrator.Context) (orchestrator.Verification, error) {
 	v, err := m.worker.Verify(ctx, t, e, c)
 	if m.phase == repute.PhaseVerify {
 		v.Checks[0].Details = m.text
@@ -50,7 +53,8 @@ func (m mumbler) Verify(ctx context.Context, t orchestrator.Task, e orchestrator
 	return v, err
 }
 
-func (m mumbler) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification, *orchestrator.Context) (orchestrator.Summary, error) {
+func (m mumbler) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification,
+	*orchestrator.Context) (orchestrator.Summary, error) {
 	if m.phase == repute.PhaseSummarize {
 		return orchestrator.Summary{Text: m.text}, nil
 	}
@@ -87,7 +91,8 @@ func TestUnreadableAnswers(t *testing.T) {
 		phases, err := rundb.Phases(t.Context(), h.db, run.ID)
 		ok(t, err)
 		for _, p := range phases {
-			if p.Phase == m.phase && (p.Status != repute.PhaseFailed || strings.Contains(string(p.Result), `\u`) || strings.Contains(string(p.Result), "[[[")) {
+			if p.Phase == m.phase && (p.Status != repute.PhaseFailed || strings.Contains(string(p.Result), `\u`) ||
+				strings.Contains(string(p.Result), "[[[")) {
 				t.Errorf("%s: phase %s is %s with %.200s", slug, p.Phase, p.Status, p.Result)
 			}
 		}

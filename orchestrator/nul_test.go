@@ -19,7 +19,8 @@ func TestZeroByteInError(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	head := newWorker("head")
-	head.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+	head.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+		*orchestrator.Context) (json.RawMessage, error) {
 		return nil, errors.New("bad \x00 byte")
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head}})
@@ -48,16 +49,20 @@ func TestUnreadableJSON(t *testing.T) {
 		}
 		return p
 	}
-	head.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
-		if _, err := c.Tool(ctx, "says", bad[s.ID]); !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), "input") {
+	head.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
+		if _, err := c.Tool(ctx, "says", bad[s.ID]); !errors.Is(err, repute.ErrInvalid) ||
+			!strings.HasPrefix(err.Error(), "input") {
 			t.Errorf("%s as input: %v", s.ID, err)
 		}
-		if answer, err := c.Tool(ctx, "says", json.RawMessage(`"`+s.ID+`"`)); !errors.Is(err, repute.ErrInvalid) || answer != nil || !strings.HasPrefix(err.Error(), "answer") {
+		if answer, err := c.Tool(ctx, "says", json.RawMessage(`"`+s.ID+`"`)); !errors.Is(err, repute.ErrInvalid) ||
+			answer != nil || !strings.HasPrefix(err.Error(), "answer") {
 			t.Errorf("%s as answer: %v", s.ID, err)
 		}
 		return bad[s.ID], nil
 	}
-	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head}, Tools: map[string]orchestrator.Tool{"says": says}})
+	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head},
+		Tools: map[string]orchestrator.Tool{"says": says}})
 	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
 	steps, err := rundb.Steps(t.Context(), h.db, run.ID)
 	if ok(t, err); len(steps) != len(bad) || reached.Load() != int32(len(bad)) || run.Status != repute.RunFailed {
@@ -73,7 +78,8 @@ func TestUnreadableJSON(t *testing.T) {
 // Reasons that allow are kept with a decision, and are no part of why something was refused.
 func TestRefusalSaysWhatIsAgainstIt(t *testing.T) {
 	t.Parallel()
-	err := &orchestrator.DeniedError{Reasons: []policy.Reason{{ID: "identity", Effect: policy.Deny, Text: "no identity"}, {ID: "trust.unrated", Effect: policy.Allow, Text: "nobody can rate it"}}}
+	err := &orchestrator.DeniedError{Reasons: []policy.Reason{{ID: "identity", Effect: policy.Deny, Text: "no identity"},
+		{ID: "trust.unrated", Effect: policy.Allow, Text: "nobody can rate it"}}}
 	if err.Error() != "refused: no identity" {
 		t.Error(err)
 	}

@@ -17,9 +17,11 @@ type Metrics struct {
 // NewMetrics makes metrics and registers them; nil: not registered.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "repute_run_phase_seconds", Help: "Time of the phases of runs.",
+		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "repute_run_phase_seconds",
+			Help:    "Time of the phases of runs.",
 			Buckets: prometheus.ExponentialBuckets(.001, 4, 9)}, []string{"phase", "status"}),
-		runs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "repute_runs_total", Help: "Root runs that ended, or stopped to wait."}, []string{"status"}),
+		runs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "repute_runs_total",
+			Help: "Root runs that ended, or stopped to wait."}, []string{"status"}),
 	}
 	if r != nil {
 		r.MustRegister(m.phases, m.runs)

@@ -90,7 +90,8 @@ func (w *work) mayWrite(ctx context.Context, tx *Tx, signature string, argument 
 	}
 	for _, id := range mine {
 		if subject == nil || subject.String() == id.TokenID.String() {
-			return refuse("self", "an agent does not change its own identity or trust records, nor those of one that it works for (%s)", signature)
+			return refuse("self",
+				"an agent does not change its own identity or trust records, nor those of one that it works for (%s)", signature)
 		}
 	}
 	if !rates(signature) {
@@ -143,7 +144,8 @@ func (w *work) mayRate(ctx context.Context, mine []repute.AgentID, subject reput
 		}
 		for _, a := range own {
 			if slices.Contains(hands, a) {
-				return refuse("self", "agent %s is controlled by %s, as agent %s is: nobody rates an agent of its own", subject, a, id)
+				return refuse("self", "agent %s is controlled by %s, as agent %s is: nobody rates an agent of its own", subject,
+					a, id)
 			}
 		}
 	}
@@ -177,7 +179,8 @@ func (w *work) recordsKept(ctx context.Context, receipts []repute.Receipt) (Chec
 	for _, r := range receipts {
 		var sent Sent
 		var logs []types.Log
-		if r.Kind != repute.CallTransaction || !r.Done || json.Unmarshal(r.Result, &sent) != nil || len(sent.Result) == 0 && !w.hasLogs(r.Chain, &sent) {
+		if r.Kind != repute.CallTransaction || !r.Done || json.Unmarshal(r.Result, &sent) != nil || len(sent.Result) == 0 &&
+			!w.hasLogs(r.Chain, &sent) {
 			continue
 		}
 		if err := json.Unmarshal(sent.Result, &logs); err != nil {
@@ -206,7 +209,10 @@ func (w *work) mayLog(ctx context.Context, chainID uint64, logs []types.Log) err
 	mine := w.identities(chainID)
 	for i := range logs {
 		l := &logs[i]
-		registry := slices.ContainsFunc(w.e.o.Registries, func(r Registries) bool { return r.ChainID == chainID && r.has(l.Address) })
+		registry := slices.ContainsFunc(w.e.o.Registries, func(r Registries) bool {
+			return r.ChainID == chainID &&
+				r.has(l.Address)
+		})
 		if !registry || len(mine) == 0 {
 			continue
 		}
@@ -217,11 +223,13 @@ func (w *work) mayLog(ctx context.Context, chainID uint64, logs []types.Log) err
 		}
 		for _, id := range mine {
 			if one && subject.String() == id.TokenID.String() || err != nil && names(l, id.TokenID) {
-				return refuse("self", "an agent does not change its own identity or trust records, nor those of one that it works for, through others (registry %s)", l.Address)
+				return refuse("self",
+					"an agent does not change its own identity or trust records, nor those of one that it works for, through others (registry %s)", l.Address)
 			}
 		}
 		if one && judges(event) {
-			if err := w.mayRate(ctx, mine, repute.AgentID{ChainID: chainID, Registry: mine[0].Registry, TokenID: subject}); err != nil {
+			if err := w.mayRate(ctx, mine, repute.AgentID{ChainID: chainID, Registry: mine[0].Registry,
+				TokenID: subject}); err != nil {
 				return err
 			}
 		}
@@ -236,5 +244,6 @@ func judges(e repute.Event) bool {
 
 // names tells whether a log that nobody can read has an agent's number among its topics.
 func names(l *types.Log, token repute.TokenID) bool {
-	return len(l.Topics) > 1 && slices.ContainsFunc(l.Topics[1:], func(t common.Hash) bool { return t.Big().String() == token.String() })
+	return len(l.Topics) > 1 &&
+		slices.ContainsFunc(l.Topics[1:], func(t common.Hash) bool { return t.Big().String() == token.String() })
 }

@@ -24,8 +24,9 @@ import (
 
 // The registries of the tests, and the agent that runs: number 22.
 var (
-	identityAt, reputationAt, validationAt = common.HexToAddress("0x02"), common.HexToAddress("0x03"), common.HexToAddress("0x04")
-	own, another                           = big.NewInt(22), big.NewInt(23)
+	identityAt, reputationAt, validationAt = common.HexToAddress("0x02"), common.HexToAddress("0x03"),
+		common.HexToAddress("0x04")
+	own, another = big.NewInt(22), big.NewInt(23)
 )
 
 // Who owns the agents of the tests: two are in the same hands.
@@ -54,7 +55,8 @@ func runner(t *testing.T) *work {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	if err := chaindb.AddChain(t.Context(), db, repute.Chain{ID: 7, Name: "seven", Identity: identityAt, Reputation: reputationAt, Validations: []common.Address{validationAt}, StartBlock: 1}); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, repute.Chain{ID: 7, Name: "seven", Identity: identityAt,
+		Reputation: reputationAt, Validations: []common.Address{validationAt}, StartBlock: 1}); err != nil {
 		t.Fatal(err)
 	}
 	parent, err := chaindb.Cursor(t.Context(), db, 7)
@@ -64,7 +66,8 @@ func runner(t *testing.T) *work {
 	block := repute.Block{Number: 1, Parent: parent.Hash, Hash: common.Hash{1}, Time: time.Unix(1_750_000_000, 0).UTC()}
 	batch := eventdb.Batch{ChainID: 7, Parent: parent, To: block, Blocks: []repute.Block{block}}
 	add := func(at common.Address, e repute.Event) {
-		log := types.Log{Address: at, Topics: []common.Hash{{1}}, BlockNumber: 1, BlockHash: block.Hash, Index: uint(len(batch.Records))}
+		log := types.Log{Address: at, Topics: []common.Hash{{1}}, BlockNumber: 1, BlockHash: block.Hash,
+			Index: uint(len(batch.Records))}
 		batch.Records = append(batch.Records, repute.Record{Log: log, Time: block.Time, Event: e})
 	}
 	for n, by := range owners {
@@ -77,7 +80,9 @@ func runner(t *testing.T) *work {
 	if err := eventdb.Apply(t.Context(), db, batch); err != nil {
 		t.Fatal(err)
 	}
-	w := &work{e: &Engine{db: db, o: Options{Registries: []Registries{{ChainID: 7, Identity: identityAt, Reputation: reputationAt, Validations: []common.Address{validationAt}}}}}}
+	w := &work{e: &Engine{db: db,
+		o: Options{Registries: []Registries{{ChainID: 7, Identity: identityAt, Reputation: reputationAt,
+			Validations: []common.Address{validationAt}}}}}}
 	w.module.Agent = idOf(22)
 	return w
 }
@@ -91,13 +96,17 @@ func TestNobodyRatesItsOwn(t *testing.T) {
 	nobody := &work{e: mine.e, parent: mine}
 	free := &work{e: mine.e}
 	feedback := func(n uint64) Tx {
-		return Tx{ChainID: 7, Target: reputationAt, Data: bindings.NewReputationRegistry().PackGiveFeedback(new(big.Int).SetUint64(n), big.NewInt(100), 0, "", "", "", "", [32]byte{})}
+		return Tx{ChainID: 7, Target: reputationAt,
+			Data: bindings.NewReputationRegistry().PackGiveFeedback(new(big.Int).SetUint64(n), big.NewInt(100), 0, "", "", "",
+				"", [32]byte{})}
 	}
 	response := func(hash common.Hash) Tx {
-		return Tx{ChainID: 7, Target: validationAt, Data: bindings.NewValidationRegistry().PackValidationResponse(hash, 100, "", [32]byte{}, "")}
+		return Tx{ChainID: 7, Target: validationAt, Data: bindings.NewValidationRegistry().PackValidationResponse(hash, 100,
+			"", [32]byte{}, "")}
 	}
 	uri := func(n uint64) Tx {
-		return Tx{ChainID: 7, Target: identityAt, Data: bindings.NewIdentityRegistry().PackSetAgentURI(new(big.Int).SetUint64(n), "")}
+		return Tx{ChainID: 7, Target: identityAt,
+			Data: bindings.NewIdentityRegistry().PackSetAgentURI(new(big.Int).SetUint64(n), "")}
 	}
 	for name, c := range map[string]struct {
 		by   *work
@@ -122,7 +131,8 @@ func TestNobodyRatesItsOwn(t *testing.T) {
 		"file of its principal":                   {below, uri(22), "works for"},
 	} {
 		err := c.by.mayTouch(t.Context(), &c.tx)
-		if c.says == "" && err != nil || c.says != "" && (!errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), c.says)) {
+		if c.says == "" && err != nil || c.says != "" &&
+			(!errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
 	}
@@ -133,8 +143,10 @@ func TestRecordsKept(t *testing.T) {
 	t.Parallel()
 	w := runner(t)
 	revoked := func(agent *big.Int, index int64) types.Log {
-		return types.Log{Address: reputationAt, Topics: []common.Hash{crypto.Keccak256Hash([]byte("FeedbackRevoked(uint256,address,uint64)")), common.BigToHash(agent),
-			common.BytesToHash(stranger[:]), common.BigToHash(big.NewInt(index))}}
+		return types.Log{Address: reputationAt,
+			Topics: []common.Hash{crypto.Keccak256Hash([]byte("FeedbackRevoked(uint256,address,uint64)")),
+				common.BigToHash(agent),
+				common.BytesToHash(stranger[:]), common.BigToHash(big.NewInt(index))}}
 	}
 	answered := func(agent int64) types.Log {
 		e := bindings.NewValidationRegistry().GetABI().Events["ValidationResponse"]
@@ -142,7 +154,8 @@ func TestRecordsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return types.Log{Address: validationAt, Topics: []common.Hash{e.ID, common.BytesToHash(stranger[:]), common.BigToHash(big.NewInt(agent)), {2}}, Data: data}
+		return types.Log{Address: validationAt, Topics: []common.Hash{e.ID, common.BytesToHash(stranger[:]),
+			common.BigToHash(big.NewInt(agent)), {2}}, Data: data}
 	}
 	for name, c := range map[string]struct {
 		log  types.Log
@@ -154,13 +167,17 @@ func TestRecordsKept(t *testing.T) {
 		"an answer about another":  {answered(23), true},
 		"an answer about a sister": {answered(24), false},
 		"an answer about nobody's": {answered(99), false},
-		"feedback on itself":       {types.Log{Address: reputationAt, Topics: []common.Hash{{1}, common.BigToHash(own)}}, false},
-		"its own transfer":         {types.Log{Address: identityAt, Topics: []common.Hash{{1}, {2}, {3}, common.BigToHash(own)}}, false},
-		"feedback on others":       {types.Log{Address: reputationAt, Topics: []common.Hash{{1}, common.BigToHash(another)}}, true},
-		"another contract":         {types.Log{Address: stranger, Topics: []common.Hash{{1}, common.BigToHash(own)}}, true},
+		"feedback on itself": {types.Log{Address: reputationAt, Topics: []common.Hash{{1}, common.BigToHash(own)}},
+			false},
+		"its own transfer": {types.Log{Address: identityAt,
+			Topics: []common.Hash{{1}, {2}, {3}, common.BigToHash(own)}}, false},
+		"feedback on others": {types.Log{Address: reputationAt,
+			Topics: []common.Hash{{1}, common.BigToHash(another)}}, true},
+		"another contract": {types.Log{Address: stranger, Topics: []common.Hash{{1}, common.BigToHash(own)}}, true},
 	} {
 		logs := mustJSON([]types.Log{c.log})
-		receipts := []repute.Receipt{{Kind: repute.CallTransaction, Chain: 7, Done: true, Result: mustJSON(Sent{OK: true, Result: logs})}}
+		receipts := []repute.Receipt{{Kind: repute.CallTransaction, Chain: 7, Done: true,
+			Result: mustJSON(Sent{OK: true, Result: logs})}}
 		if got, err := w.recordsKept(t.Context(), receipts); err != nil || got.Passed != c.kept {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
@@ -228,8 +245,10 @@ func TestMayTouch(t *testing.T) {
 
 // TestRecordsWithoutLogs lets a transaction prove nothing whose logs were too many to keep.
 func TestRecordsWithoutLogs(t *testing.T) {
-	w := &work{e: &Engine{o: Options{Registries: []Registries{{ChainID: 7, Identity: identityAt, Reputation: reputationAt}}}}, module: repute.Module{Agent: idOf(22)}}
-	receipts := []repute.Receipt{{Kind: repute.CallTransaction, Chain: 7, Done: true, Result: mustJSON(Sent{OK: true})}} // wallet drops logs over 256 KiB
+	w := &work{e: &Engine{o: Options{Registries: []Registries{{ChainID: 7, Identity: identityAt,
+		Reputation: reputationAt}}}}, module: repute.Module{Agent: idOf(22)}}
+	// wallet drops logs over 256 KiB
+	receipts := []repute.Receipt{{Kind: repute.CallTransaction, Chain: 7, Done: true, Result: mustJSON(Sent{OK: true})}}
 	if got, err := w.recordsKept(t.Context(), receipts); err != nil || got.Passed {
 		t.Errorf("nobody saw the logs, and the check says %+v", got)
 	}

@@ -22,7 +22,8 @@ func (t *Tx) checkPayee() error {
 		return err
 	}
 	if len(t.Data) > 0 {
-		return repute.Invalid("tx.payee", "comes with data", "a payment of native coin or of tx.token, whose target is the agent's wallet")
+		return repute.Invalid("tx.payee", "comes with data",
+			"a payment of native coin or of tx.token, whose target is the agent's wallet")
 	}
 	return nil
 }
@@ -31,7 +32,8 @@ func (t *Tx) checkPayee() error {
 func payeeID(text string) (repute.AgentID, error) {
 	ref, err := repute.ParseAgentRef(text)
 	if err != nil || ref.ChainID == 0 {
-		return repute.AgentID{}, repute.Invalid("tx.payee", fmt.Sprintf("%.120q is no id of an agent", text), "eip155:chain:registry:id or chain:id")
+		return repute.AgentID{}, repute.Invalid("tx.payee", fmt.Sprintf("%.120q is no id of an agent", text),
+			"eip155:chain:registry:id or chain:id")
 	}
 	id := repute.AgentID{ChainID: ref.ChainID, TokenID: ref.TokenID}
 	if ref.Registry != nil {
@@ -63,7 +65,8 @@ func (w *work) paysPayee(ctx context.Context, tx *Tx) error {
 		case err != nil:
 			return fmt.Errorf("%w: %w", errRuntime, err)
 		case agent.Wallet != tx.Target:
-			return refuse("payee", "the payment to agent %s goes to %s, and the agent's wallet is %s in block %d, the %s that is indexed: pay again once a change of the wallet is final; if there is none, an endpoint or the index is wrong",
+			return refuse("payee",
+				"the payment to agent %s goes to %s, and the agent's wallet is %s in block %d, the %s that is indexed: pay again once a change of the wallet is final; if there is none, an endpoint or the index is wrong",
 				tx.Payee, tx.Target, agent.Wallet, asOf.Block.Number, newest.which)
 		}
 		id = agent.ID
@@ -77,12 +80,14 @@ func (w *work) paysPayee(ctx context.Context, tx *Tx) error {
 // paysOnChain compares a payment's target with the agent's wallet on the chain.
 func (w *work) paysOnChain(ctx context.Context, id repute.AgentID, tx *Tx) error {
 	token := id.TokenID.Bytes32()
-	answer, err := w.e.o.Chain.Read(ctx, id.ChainID, id.Registry, append(crypto.Keccak256([]byte("getAgentWallet(uint256)"))[:4], token[:]...))
+	answer, err := w.e.o.Chain.Read(ctx, id.ChainID, id.Registry,
+		append(crypto.Keccak256([]byte("getAgentWallet(uint256)"))[:4], token[:]...))
 	if err != nil {
 		return err
 	}
 	if len(answer) != 32 || common.BytesToAddress(answer) != tx.Target {
-		return refuse("payee", "the payment to agent %s goes to %s, and the agent's wallet on the chain is 0x%x: pay again once a change of the wallet is final",
+		return refuse("payee",
+			"the payment to agent %s goes to %s, and the agent's wallet on the chain is 0x%x: pay again once a change of the wallet is final",
 			tx.Payee, tx.Target, answer[max(0, len(answer)-20):])
 	}
 	return nil

@@ -63,38 +63,47 @@ func TestPayeeHasTheIndexedWallet(t *testing.T) {
 		tx                      orchestrator.Tx
 		says                    string
 	}{
-		"the wallet":         {nothing, nothing, nothing, pay(seller, sold.String()), ""},
-		"a newer one, open":  {nothing, func(h *house) { h.wallet(buyer, false) }, nothing, pay(seller, "7:0"), "the newest one that is indexed"},
-		"not yet indexed":    {nothing, nothing, nothing, pay(seller, "7:0"), "the agent's wallet on the chain is"},
-		"another account":    {nothing, nothing, nothing, pay(buyer, "7:0"), "the agent's wallet is " + seller.Hex()},
-		"not final yet":      {func(h *house) { h.wallet(buyer, false) }, nothing, nothing, pay(buyer, "7:0"), "pay again once a change of the wallet is final"},
-		"changed in execute": {nothing, func(h *house) { h.wallet(buyer, true) }, nothing, pay(seller, "7:0"), "the agent's wallet is " + buyer.Hex()},
-		"changed in signing": {nothing, nothing, func(h *house) { h.wallet(buyer, true) }, pay(seller, "7:0"), "the agent's wallet is " + buyer.Hex()},
-		"unknown agent":      {nothing, nothing, nothing, pay(seller, "7:1"), "cannot be compared with the index"},
-		"unknown chain":      {nothing, nothing, nothing, pay(seller, "8:0"), "cannot be compared with the index"},
-		"no agent":           {nothing, nothing, nothing, pay(seller, "nobody"), "is no id of an agent"},
-		"a call": {nothing, nothing, nothing, orchestrator.Tx{ChainID: 7, Target: seller, Data: []byte{1, 2, 3, 4}, Purpose: "call", Payee: "7:0"},
+		"the wallet": {nothing, nothing, nothing, pay(seller, sold.String()), ""},
+		"a newer one, open": {nothing, func(h *house) { h.wallet(buyer, false) }, nothing, pay(seller, "7:0"),
+			"the newest one that is indexed"},
+		"not yet indexed": {nothing, nothing, nothing, pay(seller, "7:0"), "the agent's wallet on the chain is"},
+		"another account": {nothing, nothing, nothing, pay(buyer, "7:0"), "the agent's wallet is " + seller.Hex()},
+		"not final yet": {func(h *house) { h.wallet(buyer, false) }, nothing, nothing, pay(buyer, "7:0"),
+			"pay again once a change of the wallet is final"},
+		"changed in execute": {nothing, func(h *house) { h.wallet(buyer, true) }, nothing, pay(seller, "7:0"),
+			"the agent's wallet is " + buyer.Hex()},
+		"changed in signing": {nothing, nothing, func(h *house) { h.wallet(buyer, true) }, pay(seller, "7:0"),
+			"the agent's wallet is " + buyer.Hex()},
+		"unknown agent": {nothing, nothing, nothing, pay(seller, "7:1"), "cannot be compared with the index"},
+		"unknown chain": {nothing, nothing, nothing, pay(seller, "8:0"), "cannot be compared with the index"},
+		"no agent":      {nothing, nothing, nothing, pay(seller, "nobody"), "is no id of an agent"},
+		"a call": {nothing, nothing, nothing, orchestrator.Tx{ChainID: 7, Target: seller, Data: []byte{1, 2, 3, 4},
+			Purpose: "call", Payee: "7:0"},
 			"comes with data"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, _ := newHouse(t)
-			h.block(repute.Transfer{To: seller}, repute.Registered{Owner: seller}, repute.MetadataSet{Key: "agentWallet", Value: seller[:]})
+			h.block(repute.Transfer{To: seller}, repute.Registered{Owner: seller},
+				repute.MetadataSet{Key: "agentWallet", Value: seller[:]})
 			h.finalize()
 			c.before(h)
 			chain, agent := &pausing{before: func() { c.signing(h) }, wallet: seller}, newWorker("payer")
 			if name == "not yet indexed" {
 				chain.wallet = buyer
 			}
-			agent.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, k *orchestrator.Context) (json.RawMessage, error) {
+			agent.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+				k *orchestrator.Context) (json.RawMessage, error) {
 				c.during(h)
 				_, err := k.Send(ctx, c.tx)
 				return nil, err
 			}
-			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{c.tx}}}})
+			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
+				Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{c.tx}}}})
 			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
 			why := run.Error + string(run.Reasons)
-			if c.says == "" && (task.Status != repute.TaskCompleted || len(chain.sent) != 1) || c.says != "" && (len(chain.sent) != 0 || !strings.Contains(why, c.says)) {
+			if c.says == "" && (task.Status != repute.TaskCompleted || len(chain.sent) != 1) || c.says != "" &&
+				(len(chain.sent) != 0 || !strings.Contains(why, c.says)) {
 				t.Errorf("task %s, %d sent: %s", task.Status, len(chain.sent), why)
 			}
 		})
@@ -106,15 +115,18 @@ func TestPayeeHasTheIndexedWallet(t *testing.T) {
 func TestPayeeIsPartOfWhatIsShown(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
-	h.block(repute.Transfer{To: seller}, repute.Registered{Owner: seller}, repute.MetadataSet{Key: "agentWallet", Value: seller[:]})
+	h.block(repute.Transfer{To: seller}, repute.Registered{Owner: seller},
+		repute.MetadataSet{Key: "agentWallet", Value: seller[:]})
 	h.finalize()
 	shown := orchestrator.Tx{ChainID: 7, Target: seller, Value: "1", Purpose: "pay", Payee: "7:0"}
 	without := shown
 	without.Payee = ""
 	chain, agent := &pausing{before: func() {}, wallet: seller}, newWorker("payer")
 	agent.do = sends(without)
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}}})
-	if task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"})); len(chain.sent) != 0 || !strings.Contains(run.Error, "the dry run showed no such transaction") {
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
+		Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}}})
+	if task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"})); len(chain.sent) != 0 ||
+		!strings.Contains(run.Error, "the dry run showed no such transaction") {
 		t.Errorf("task %s, %d sent: %s", task.Status, len(chain.sent), run.Error)
 	}
 }

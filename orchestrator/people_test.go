@@ -39,7 +39,8 @@ func (h *house) approve(run string, yes bool, why string) {
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
-	h.start(orchestrator.Options{Lenient: true, Workers: 1, Policy: rules(t, askFirst), Modules: []orchestrator.Module{newWorker("plain")}})
+	h.start(orchestrator.Options{Lenient: true, Workers: 1, Policy: rules(t, askFirst),
+		Modules: []orchestrator.Module{newWorker("plain")}})
 	dear := h.submit(orchestrator.Request{Coordinator: "plain", Goal: "dear 1"})
 	refused := h.submit(orchestrator.Request{Coordinator: "plain", Goal: "dear 2"})
 	for _, task := range []repute.Task{dear, refused} {
@@ -49,7 +50,8 @@ func TestApproval(t *testing.T) {
 			return r.Awaiting == repute.AwaitingApproval
 		})
 	}
-	if task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "plain", Goal: "cheap"})); task.Status != repute.TaskCompleted {
+	if task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "plain",
+		Goal: "cheap"})); task.Status != repute.TaskCompleted {
 		t.Errorf("with one worker and two waiting runs a task is %s", task.Status)
 	}
 	ok(t, h.desk.Approve(t.Context(), dear.Run, "policy", true, "ann", "fine"))
@@ -60,12 +62,16 @@ func TestApproval(t *testing.T) {
 	if task, run := h.ended(dear); task.Status != repute.TaskCompleted {
 		t.Errorf("approved task is %s: %s", task.Status, run.Error)
 	}
-	if task, run := h.ended(refused); task.Status != repute.TaskRejected || !strings.Contains(string(run.Reasons), "too dear") {
+	if task, run := h.ended(refused); task.Status != repute.TaskRejected ||
+		!strings.Contains(string(run.Reasons), "too dear") {
 		t.Errorf("refused task is %s: %s", task.Status, run.Reasons)
 	}
 	decisions, err := rundb.Decisions(t.Context(), h.db, dear.Run, 1000)
 	ok(t, err)
-	if !slices.ContainsFunc(decisions, func(d repute.RunDecision) bool { return d.Subject == "policy" && d.Effect == "require_approval" }) {
+	if !slices.ContainsFunc(decisions, func(d repute.RunDecision) bool {
+		return d.Subject == "policy" &&
+			d.Effect == "require_approval"
+	}) {
 		t.Errorf("decisions %+v", decisions)
 	}
 }
@@ -75,12 +81,14 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	endless := newWorker("endless")
-	endless.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, _ *orchestrator.Context) (json.RawMessage, error) {
+	endless.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+		_ *orchestrator.Context) (json.RawMessage, error) {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
 	h.start(orchestrator.Options{Lenient: true, Policy: rules(t, askFirst), Modules: []orchestrator.Module{endless}})
-	running, waiting := h.submit(orchestrator.Request{Coordinator: "endless"}), h.submit(orchestrator.Request{Coordinator: "endless", Goal: "dear"})
+	running, waiting := h.submit(orchestrator.Request{Coordinator: "endless"}),
+		h.submit(orchestrator.Request{Coordinator: "endless", Goal: "dear"})
 	h.until("one runs and one waits", func() bool {
 		a, err := rundb.Run(t.Context(), h.db, running.Run)
 		ok(t, err)
@@ -91,7 +99,8 @@ func TestCancel(t *testing.T) {
 	for _, task := range []repute.Task{running, waiting} {
 		ok(t, h.desk.Cancel(t.Context(), task.ID, "ann", "no longer wanted"))
 		task, run := h.ended(task)
-		if task.Status != repute.TaskCancelled || run.Status != repute.RunCancelled || !strings.Contains(run.Error, "no longer wanted") {
+		if task.Status != repute.TaskCancelled || run.Status != repute.RunCancelled ||
+			!strings.Contains(run.Error, "no longer wanted") {
 			t.Errorf("task %s, run %s: %s", task.Status, run.Status, run.Error)
 		}
 		if err := h.desk.Cancel(t.Context(), task.ID, "ann", "again"); !errors.Is(err, repute.ErrConflict) {
@@ -107,9 +116,11 @@ func TestRetryFromFailedPhase(t *testing.T) {
 	var first, second atomic.Int32
 	head := newWorker("head")
 	head.plan = func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "first", Agent: "head"}, {ID: "second", Agent: "head", DependsOn: []string{"first"}}}}
+		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "first", Agent: "head"},
+			{ID: "second", Agent: "head", DependsOn: []string{"first"}}}}
 	}
-	head.do = func(_ context.Context, s orchestrator.Step, _ map[string]json.RawMessage, _ *orchestrator.Context) (json.RawMessage, error) {
+	head.do = func(_ context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+		_ *orchestrator.Context) (json.RawMessage, error) {
 		if s.ID == "first" {
 			first.Add(1)
 			return json.RawMessage("1"), nil
@@ -130,7 +141,8 @@ func TestRetryFromFailedPhase(t *testing.T) {
 	ok(t, h.desk.Retry(t.Context(), task.ID, 0, "ann"))
 	task, run = h.ended(task)
 	if task.Status != repute.TaskCompleted || run.Attempt != 2 || first.Load() != 1 || second.Load() != 2 {
-		t.Errorf("task %s, attempt %d, steps ran %d and %d times: %s", task.Status, run.Attempt, first.Load(), second.Load(), run.Error)
+		t.Errorf("task %s, attempt %d, steps ran %d and %d times: %s", task.Status, run.Attempt, first.Load(),
+			second.Load(), run.Error)
 	}
 	if err := h.desk.Retry(t.Context(), task.ID, 0, "ann"); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("a completed task was retried: %v", err)
@@ -147,9 +159,11 @@ func TestAnotherEngineGoesOn(t *testing.T) {
 	agent := func(blocks bool) *worker {
 		w := newWorker("head")
 		w.plan = func(orchestrator.Task) orchestrator.Plan {
-			return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "first", Agent: "head"}, {ID: "second", Agent: "head", DependsOn: []string{"first"}}}}
+			return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "first", Agent: "head"},
+				{ID: "second", Agent: "head", DependsOn: []string{"first"}}}}
 		}
-		w.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage, _ *orchestrator.Context) (json.RawMessage, error) {
+		w.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+			_ *orchestrator.Context) (json.RawMessage, error) {
 			if s.ID == "first" {
 				first.Add(1)
 				return json.RawMessage("1"), nil
@@ -167,7 +181,8 @@ func TestAnotherEngineGoesOn(t *testing.T) {
 		}
 		return w
 	}
-	stop := h.start(orchestrator.Options{Lenient: true, Drain: 200 * time.Millisecond, Modules: []orchestrator.Module{agent(true)}})
+	stop := h.start(orchestrator.Options{Lenient: true, Drain: 200 * time.Millisecond,
+		Modules: []orchestrator.Module{agent(true)}})
 	task := h.submit(orchestrator.Request{Coordinator: "head"})
 	<-begun
 	stop()

@@ -32,18 +32,21 @@ func (w *work) discover(ctx context.Context) (o outcome) {
 	o.result = discovered{w.info.Slug, w.info.Version, w.manifest}
 	can, err := guard(ctx, func(ctx context.Context) (bool, error) { return w.agent.CanHandle(ctx, w.asked()) })
 	if o.err = err; err == nil && !can {
-		o.err = fmt.Errorf("agent %q cannot handle the task and gives no reason: its manifest says what it is for", w.Run.Agent)
+		o.err = fmt.Errorf("agent %q cannot handle the task and gives no reason: its manifest says what it is for",
+			w.Run.Agent)
 	}
 	return o
 }
 
 // asked is the task as the agent sees it: the root run's own, or a step of a plan.
 func (w *work) asked() Task {
-	return Task{ID: w.Run.Task, Goal: w.Run.Goal, Input: w.Run.Input, Tags: w.terms.Tags, ValueAtRisk: orZero(w.terms.ValueAtRisk), Created: w.Run.Created}
+	return Task{ID: w.Run.Task, Goal: w.Run.Goal, Input: w.Run.Input, Tags: w.terms.Tags,
+		ValueAtRisk: orZero(w.terms.ValueAtRisk), Created: w.Run.Created}
 }
 
 func (w *work) makePlan(ctx context.Context) (o outcome) {
-	plan, err := with(ctx, w, repute.PhasePlan, func(ctx context.Context, c *Context) (Plan, error) { return w.agent.Plan(ctx, w.asked(), c) })
+	plan, err := with(ctx, w, repute.PhasePlan,
+		func(ctx context.Context, c *Context) (Plan, error) { return w.agent.Plan(ctx, w.asked(), c) })
 	if err != nil {
 		return outcome{err: err}
 	}
@@ -67,7 +70,8 @@ func (w *work) checkTrust(ctx context.Context) outcome {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
 	w.verdict = v
-	return w.ruled(ctx, v.stored(repute.PhaseTrust, repute.DecisionTrust, "trust"+w.whom(v.Decision.Effect)), v.Decision, v)
+	return w.ruled(ctx, v.stored(repute.PhaseTrust, repute.DecisionTrust, "trust"+w.whom(v.Decision.Effect)),
+		v.Decision, v)
 }
 
 // whom names the agent that a person is asked about, so that the answer holds for no other
@@ -86,7 +90,8 @@ func (w *work) whom(e policy.Effect) string {
 
 // stored is a verdict as a decision is kept.
 func (v *Verdict) stored(p repute.Phase, kind repute.DecisionKind, subject string) rundb.Decision {
-	return rundb.Decision{Phase: p, Kind: kind, Subject: subject, Effect: string(v.Decision.Effect), Reasons: mustJSON(v.Decision.Reasons), Policy: v.Policy, Input: mustJSON(v)}
+	return rundb.Decision{Phase: p, Kind: kind, Subject: subject, Effect: string(v.Decision.Effect),
+		Reasons: mustJSON(v.Decision.Reasons), Policy: v.Policy, Input: mustJSON(v)}
 }
 
 // ruled is the outcome of a decision by a policy: rejected, waiting for a person, or neither.
@@ -113,8 +118,9 @@ func (w *work) ruled(ctx context.Context, stored rundb.Decision, d policy.Decisi
 }
 
 func (w *work) policyTask(p *policy.Policy) policy.Task {
-	return policy.Task{ID: w.Run.Task, Goal: w.Task.Goal, Coordinator: w.Task.Coordinator, Value: orZero(w.terms.ValueAtRisk),
-		Tags: w.terms.Tags, Budget: p.Budget(w.terms.Budget)}
+	return policy.Task{ID: w.Run.Task, Goal: w.Task.Goal, Coordinator: w.Task.Coordinator,
+		Value: orZero(w.terms.ValueAtRisk),
+		Tags:  w.terms.Tags, Budget: p.Budget(w.terms.Budget)}
 }
 
 func (w *work) policyInput(p *policy.Policy) policy.Input {
@@ -139,7 +145,8 @@ func (w *work) checkPolicy(ctx context.Context) outcome {
 	if _, err := trustdb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
-	stored := rundb.Decision{Phase: repute.PhasePolicy, Kind: repute.DecisionPolicy, Subject: w.policySubject(d.Effect), Effect: string(d.Effect),
+	stored := rundb.Decision{Phase: repute.PhasePolicy, Kind: repute.DecisionPolicy, Subject: w.policySubject(d.Effect),
+		Effect:  string(d.Effect),
 		Reasons: mustJSON(d.Reasons), Policy: p.Hash(), Input: mustJSON(in)}
 	return w.ruled(ctx, stored, d, policyResult{fmt.Sprintf("%x", p.Hash()), d, in.Task.Budget})
 }
@@ -196,7 +203,8 @@ func (w *work) dryRun(ctx context.Context) (o outcome) {
 		o.reasons = append(o.reasons, policy.Reason{ID: "dry_run.violation", Effect: policy.Deny, Text: shorten(text)})
 	}
 	if most := w.root().Run.Limits.Writes; len(said.Calls) > most {
-		o.reasons = append(o.reasons, policy.Reason{ID: "limit.maxOnchainWrites", Effect: policy.Deny, Text: "the dry run shows more transactions than are allowed",
+		o.reasons = append(o.reasons, policy.Reason{ID: "limit.maxOnchainWrites", Effect: policy.Deny,
+			Text: "the dry run shows more transactions than are allowed",
 			Have: fmt.Sprint(len(said.Calls)), Need: fmt.Sprint(most)})
 		said.Calls = nil
 	}
@@ -210,8 +218,10 @@ func (w *work) dryRun(ctx context.Context) (o outcome) {
 		return outcome{err: err}
 	}
 	o.result = r
-	o.receipts = []repute.Receipt{{Run: w.Run.ID, Kind: repute.CallDryRun, Key: fmt.Sprintf("dry_run/%d", w.Run.Attempt), Ref: "dry_run",
-		Summary: fmt.Sprintf("dry run of %d transactions, %d refused", len(r.Simulations), len(o.reasons)), Chain: w.e.o.ExecutionChain, Domain: "execution", Result: mustJSON(r)}}
+	o.receipts = []repute.Receipt{{Run: w.Run.ID, Kind: repute.CallDryRun, Key: fmt.Sprintf("dry_run/%d", w.Run.Attempt),
+		Ref:     "dry_run",
+		Summary: fmt.Sprintf("dry run of %d transactions, %d refused", len(r.Simulations), len(o.reasons)),
+		Chain:   w.e.o.ExecutionChain, Domain: "execution", Result: mustJSON(r)}}
 	return o
 }
 
@@ -363,8 +373,10 @@ func (w *work) verify(ctx context.Context) (o outcome) {
 		o.err = errors.New("the agent's own verification score is 0: it says that nothing is verified")
 	}
 	o.result = r
-	o.receipts = []repute.Receipt{{Run: w.Run.ID, Kind: repute.CallVerification, Key: fmt.Sprintf("verification/%d", w.Run.Attempt), Ref: "verification",
-		Summary: fmt.Sprintf("%d checks, %d failed", len(said.Checks)+len(r.Runtime), len(failures)), Domain: "runtime", Result: mustJSON(r)}}
+	o.receipts = []repute.Receipt{{Run: w.Run.ID, Kind: repute.CallVerification,
+		Key: fmt.Sprintf("verification/%d", w.Run.Attempt), Ref: "verification",
+		Summary: fmt.Sprintf("%d checks, %d failed", len(said.Checks)+len(r.Runtime), len(failures)), Domain: "runtime",
+		Result: mustJSON(r)}}
 	return o
 }
 
@@ -435,7 +447,8 @@ func (w *work) callsEnded(receipts []repute.Receipt) Check {
 
 func (w *work) manifestKept() Check {
 	now := digest(mustJSON(w.agent.Info().Manifest))
-	return Check{Name: "runtime.manifest", Passed: now == w.manifest, Details: map[bool]string{false: "the agent changed its manifest"}[now == w.manifest]}
+	return Check{Name: "runtime.manifest", Passed: now == w.manifest,
+		Details: map[bool]string{false: "the agent changed its manifest"}[now == w.manifest]}
 }
 
 func (w *work) summarize(ctx context.Context) outcome {

@@ -123,9 +123,13 @@ func (w *work) declare(ctx context.Context, tx Tx) (d *declared, err error) {
 		return nil, err
 	}
 	if len(tx.Placeholders) > maxPlaceholders {
-		return nil, repute.Invalid("placeholders", fmt.Sprintf("are %d", len(tx.Placeholders)), fmt.Sprintf("at most %d", maxPlaceholders))
+		return nil, repute.Invalid("placeholders", fmt.Sprintf("are %d", len(tx.Placeholders)),
+			fmt.Sprintf("at most %d", maxPlaceholders))
 	}
-	d.registry = slices.ContainsFunc(w.e.o.Registries, func(r Registries) bool { return r.ChainID == tx.ChainID && r.has(tx.Target) })
+	d.registry = slices.ContainsFunc(w.e.o.Registries, func(r Registries) bool {
+		return r.ChainID == tx.ChainID &&
+			r.has(tx.Target)
+	})
 	ofArguments := false
 	for i := range tx.Placeholders {
 		p := &tx.Placeholders[i]
@@ -208,7 +212,8 @@ func (p *Placeholder) bounded(at string) error {
 			return repute.Invalid(at, "is an integer without bounds of its type", "min and max, decimal")
 		}
 	case p.Type == "address" && (len(p.OneOf) == 0 || len(p.OneOf) > maxPlaceholders):
-		return repute.Invalid(at, fmt.Sprintf("has %d addresses in oneOf", len(p.OneOf)), fmt.Sprintf("1 to %d", maxPlaceholders))
+		return repute.Invalid(at, fmt.Sprintf("has %d addresses in oneOf", len(p.OneOf)),
+			fmt.Sprintf("1 to %d", maxPlaceholders))
 	case (p.Type == "bytes" || p.Type == "string") && (p.MaxLength < 1 || p.MaxLength > maxData):
 		return repute.Invalid(at, "has no bound of its length", fmt.Sprintf("maxLength of 1 to %d bytes", maxData))
 	}
@@ -300,7 +305,8 @@ func (d *declared) extremes() ([]Tx, error) {
 			continue
 		}
 		if len(out)*len(choices) > maxCombinations {
-			return nil, repute.Invalid("placeholders", fmt.Sprintf("have more than %d combinations", maxCombinations), "fewer integers and addresses that are open")
+			return nil, repute.Invalid("placeholders", fmt.Sprintf("have more than %d combinations", maxCombinations),
+				"fewer integers and addresses that are open")
 		}
 		var next []Tx
 		for _, tx := range out {
@@ -352,7 +358,8 @@ func (d *declared) with(tx Tx, path string, word *big.Int) Tx {
 // opaque reports whether a placeholder may hold calldata of which nothing is known. The
 // registries call nothing with the bytes that they are given.
 func (d *declared) opaque() bool {
-	return !d.registry && slices.ContainsFunc(d.Placeholders, func(p Placeholder) bool { return p.Type == "bytes" && p.MaxLength >= 4 })
+	return !d.registry &&
+		slices.ContainsFunc(d.Placeholders, func(p Placeholder) bool { return p.Type == "bytes" && p.MaxLength >= 4 })
 }
 
 // cases are a transaction, and the extremes of the call of the dry run that it is.

@@ -52,17 +52,24 @@ func TestSentIsWhatWasDeclared(t *testing.T) {
 		"another address":            {all, []orchestrator.Tx{set(t, 7, 9, "xyz")}, "showed no such transaction"},
 		"too many bytes":             {all, []orchestrator.Tx{set(t, 6, 9, "four")}, "showed no such transaction"},
 		"too much coin":              {all, []orchestrator.Tx{paid}, "showed no such transaction"},
-		"what is no placeholder":     {[]orchestrator.Placeholder{one}, []orchestrator.Tx{set(t, 6, 4, "ab")}, "showed no such transaction"},
-		"twice":                      {all, []orchestrator.Tx{set(t, 6, 9, "xyz"), set(t, 5, 2, "")}, "showed this transaction 1 times"},
-		"a placeholder that is sent": {all, []orchestrator.Tx{{ChainID: 7, Target: common.Address{1}, Placeholders: all}}, "has no placeholders"},
-		"no bounds":                  {[]orchestrator.Placeholder{{Path: "1", Type: "uint64"}}, nil, "min and max"},
-		"a sample beyond the bounds": {[]orchestrator.Placeholder{{Path: "1", Type: "uint64", Min: "4", Max: "9"}}, nil, "does not allow the value"},
-		"another type":               {[]orchestrator.Placeholder{{Path: "1", Type: "uint256", Min: "1", Max: "9"}}, nil, "uint64"},
-		"no such argument":           {[]orchestrator.Placeholder{{Path: "3", Type: "uint64", Min: "1", Max: "9"}}, nil, "no argument"},
-		"any address":                {[]orchestrator.Placeholder{{Path: "0", Type: "address"}}, nil, "oneOf"},
-		"bytes of any length":        {[]orchestrator.Placeholder{{Path: "2", Type: "bytes"}}, nil, "maxLength"},
-		"bounds beyond the type":     {[]orchestrator.Placeholder{{Path: "1", Type: "uint64", Min: "0", Max: "18446744073709551616"}}, nil, "bounds of its type"},
-		"the same argument twice":    {[]orchestrator.Placeholder{number, number}, nil, "twice"},
+		"what is no placeholder": {[]orchestrator.Placeholder{one}, []orchestrator.Tx{set(t, 6, 4, "ab")},
+			"showed no such transaction"},
+		"twice": {all, []orchestrator.Tx{set(t, 6, 9, "xyz"), set(t, 5, 2, "")},
+			"showed this transaction 1 times"},
+		"a placeholder that is sent": {all, []orchestrator.Tx{{ChainID: 7, Target: common.Address{1}, Placeholders: all}},
+			"has no placeholders"},
+		"no bounds": {[]orchestrator.Placeholder{{Path: "1", Type: "uint64"}}, nil, "min and max"},
+		"a sample beyond the bounds": {[]orchestrator.Placeholder{{Path: "1", Type: "uint64", Min: "4", Max: "9"}}, nil,
+			"does not allow the value"},
+		"another type": {[]orchestrator.Placeholder{{Path: "1", Type: "uint256", Min: "1", Max: "9"}}, nil,
+			"uint64"},
+		"no such argument": {[]orchestrator.Placeholder{{Path: "3", Type: "uint64", Min: "1", Max: "9"}}, nil,
+			"no argument"},
+		"any address":         {[]orchestrator.Placeholder{{Path: "0", Type: "address"}}, nil, "oneOf"},
+		"bytes of any length": {[]orchestrator.Placeholder{{Path: "2", Type: "bytes"}}, nil, "maxLength"},
+		"bounds beyond the type": {[]orchestrator.Placeholder{{Path: "1", Type: "uint64", Min: "0",
+			Max: "18446744073709551616"}}, nil, "bounds of its type"},
+		"the same argument twice": {[]orchestrator.Placeholder{number, number}, nil, "twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,9 +78,11 @@ func TestSentIsWhatWasDeclared(t *testing.T) {
 			agent.do = sends(c.does...)
 			shown := set(t, 5, 3, "ab")
 			shown.Placeholders = c.open
-			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}}})
+			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
+				Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}}})
 			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "setter"}))
-			if (c.says == "") != (task.Status == repute.TaskCompleted) || !strings.Contains(run.Error, c.says) || c.does == nil && task.Status != repute.TaskRejected {
+			if (c.says == "") != (task.Status == repute.TaskCompleted) || !strings.Contains(run.Error, c.says) ||
+				c.does == nil && task.Status != repute.TaskRejected {
 				t.Errorf("task %s, sent %d: %s", task.Status, len(chain.sent), run.Error)
 			}
 		})
@@ -88,7 +97,8 @@ func TestPlaceholdersAreMatchedTogether(t *testing.T) {
 	wide.Placeholders = []orchestrator.Placeholder{{Path: "1", Type: "uint64", Min: "1", Max: "9"}}
 	chain, agent := &outside{}, newWorker("setter")
 	agent.do = sends(set(t, 5, 4, ""), set(t, 5, 7, "")) // the first fits both, the second the wide one alone
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{wide, exact}}}})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
+		Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{wide, exact}}}})
 	if task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "setter"})); task.Status != repute.TaskCompleted || len(chain.sent) != 2 {
 		t.Errorf("task %s, sent %d: %s", task.Status, len(chain.sent), run.Error)
 	}
@@ -105,7 +115,8 @@ trust:
 `
 	token := fixtures.NewTestToken()
 	pays := func(amount int64) orchestrator.Tx {
-		return orchestrator.Tx{ChainID: 7, Target: common.Address{1}, Data: token.PackTransfer(common.Address{9}, big.NewInt(amount)), Purpose: "pay"}
+		return orchestrator.Tx{ChainID: 7, Target: common.Address{1},
+			Data: token.PackTransfer(common.Address{9}, big.NewInt(amount)), Purpose: "pay"}
 	}
 	coin := orchestrator.Tx{ChainID: 7, Target: common.Address{1}, Value: "5", Purpose: "pay"}
 	open := func(tx orchestrator.Tx, p orchestrator.Placeholder) orchestrator.Tx {
@@ -118,21 +129,32 @@ trust:
 		does   orchestrator.Tx
 		says   string
 	}{
-		"a rule":                  {strings.ReplaceAll(limit, "%EFFECT", "deny"), open(coin, orchestrator.Placeholder{Path: "value", Type: "uint256", Min: "0", Max: "101"}), coin, "too much"},
-		"a rule that is kept":     {strings.ReplaceAll(limit, "%EFFECT", "deny"), open(coin, orchestrator.Placeholder{Path: "value", Type: "uint256", Min: "0", Max: "100"}), coin, ""},
-		"value at risk":           {value, open(pays(1), orchestrator.Placeholder{Path: "1", Type: "uint256", Min: "0", Max: "1000"}), pays(1), "nobody can rate it"},
-		"less value at risk":      {value, open(pays(1), orchestrator.Placeholder{Path: "1", Type: "uint256", Min: "0", Max: "999"}), pays(1), ""},
-		"bytes may be any call":   {value, open(set(t, 1, 1, "abcd"), orchestrator.Placeholder{Path: "2", Type: "bytes", MaxLength: 4}), set(t, 1, 1, "abcd"), "nobody can rate it"},
-		"fewer bytes are no call": {value, open(set(t, 1, 1, "abc"), orchestrator.Placeholder{Path: "2", Type: "bytes", MaxLength: 3}), set(t, 1, 1, "abc"), ""},
+		"a rule": {strings.ReplaceAll(limit, "%EFFECT", "deny"),
+			open(coin, orchestrator.Placeholder{Path: "value", Type: "uint256", Min: "0", Max: "101"}), coin, "too much"},
+		"a rule that is kept": {strings.ReplaceAll(limit, "%EFFECT", "deny"),
+			open(coin, orchestrator.Placeholder{Path: "value", Type: "uint256", Min: "0", Max: "100"}), coin, ""},
+		"value at risk": {value,
+			open(pays(1), orchestrator.Placeholder{Path: "1", Type: "uint256", Min: "0", Max: "1000"}), pays(1),
+			"nobody can rate it"},
+		"less value at risk": {value,
+			open(pays(1), orchestrator.Placeholder{Path: "1", Type: "uint256", Min: "0", Max: "999"}), pays(1), ""},
+		"bytes may be any call": {value,
+			open(set(t, 1, 1, "abcd"), orchestrator.Placeholder{Path: "2", Type: "bytes", MaxLength: 4}), set(t, 1, 1, "abcd"),
+			"nobody can rate it"},
+		"fewer bytes are no call": {value,
+			open(set(t, 1, 1, "abc"), orchestrator.Placeholder{Path: "2", Type: "bytes", MaxLength: 3}), set(t, 1, 1, "abc"),
+			""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, _ := newHouse(t)
 			chain, agent := &outside{}, newWorker("payer")
 			agent.do = sends(c.does)
-			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, c.policy), Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{c.shown}}}})
+			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, c.policy),
+				Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{c.shown}}}})
 			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
-			if (c.says == "") != (task.Status == repute.TaskCompleted) || !strings.Contains(run.Error, c.says) || c.says != "" && len(chain.sent) > 0 {
+			if (c.says == "") != (task.Status == repute.TaskCompleted) || !strings.Contains(run.Error, c.says) ||
+				c.says != "" && len(chain.sent) > 0 {
 				t.Errorf("task %s, %d sent: %s", task.Status, len(chain.sent), run.Error)
 			}
 		})
@@ -141,7 +163,9 @@ trust:
 	chain, agent := &outside{}, newWorker("payer")
 	agent.do = sends(coin)
 	shown := open(coin, orchestrator.Placeholder{Path: "value", Type: "uint256", Min: "0", Max: "101"})
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, strings.ReplaceAll(limit, "%EFFECT", string(policy.RequireApproval))), Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}}})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
+		Policy:  rules(t, strings.ReplaceAll(limit, "%EFFECT", string(policy.RequireApproval))),
+		Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}}})
 	task := h.submit(orchestrator.Request{Coordinator: "payer"})
 	h.awaits(task.Run)
 	h.approve(task.Run, true, "up to 101 wei")
@@ -158,14 +182,16 @@ func TestDryRunRecordsWholeCalls(t *testing.T) {
 	shown.Placeholders = []orchestrator.Placeholder{{Path: "1", Type: "uint64", Min: "1", Max: "9"}}
 	agent := newWorker("setter")
 	agent.do = sends(set(t, 5, 8, "ab"))
-	h.start(orchestrator.Options{Lenient: true, Chain: &outside{}, ExecutionChain: 7, Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}}})
+	h.start(orchestrator.Options{Lenient: true, Chain: &outside{}, ExecutionChain: 7,
+		Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}}})
 	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "setter"}))
 	phases, err := rundb.Phases(t.Context(), h.db, run.ID)
 	ok(t, err)
 	i := slices.IndexFunc(phases, func(p repute.RunPhase) bool { return p.Phase == repute.PhaseDryRun })
 	var stored orchestrator.DryRun
 	ok(t, json.Unmarshal(phases[i].Result, &stored))
-	if len(stored.Calls) != 1 || string(stored.Calls[0].Data) != string(shown.Data) || len(stored.Calls[0].Placeholders) != 1 || stored.Calls[0].Placeholders[0].Max != "9" {
+	if len(stored.Calls) != 1 || string(stored.Calls[0].Data) != string(shown.Data) ||
+		len(stored.Calls[0].Placeholders) != 1 || stored.Calls[0].Placeholders[0].Max != "9" {
 		t.Errorf("stored %+v", stored.Calls)
 	}
 }

@@ -20,18 +20,21 @@ func checkPlan(p Plan, most int, known func(slug string) bool) error {
 		return repute.Invalid("plan.steps", "is empty", "at least one step")
 	}
 	if len(p.Steps) > most {
-		return repute.Invalid("plan.steps", fmt.Sprintf("has %d steps", len(p.Steps)), fmt.Sprintf("at most %d are left of the budget", most))
+		return repute.Invalid("plan.steps", fmt.Sprintf("has %d steps", len(p.Steps)),
+			fmt.Sprintf("at most %d are left of the budget", most))
 	}
 	seen := make(map[string]bool, len(p.Steps))
 	for i, s := range p.Steps {
 		at := fmt.Sprintf("plan.steps[%d]", i)
 		switch {
 		case s.ID == "" || len(s.ID) > maxStepID || strings.Contains(s.ID, "/"): // names of transactions are joined by it
-			return repute.Invalid(at+".stepId", fmt.Sprintf("%.80q is no id", s.ID), fmt.Sprintf("1 to %d bytes without a slash", maxStepID))
+			return repute.Invalid(at+".stepId", fmt.Sprintf("%.80q is no id", s.ID),
+				fmt.Sprintf("1 to %d bytes without a slash", maxStepID))
 		case seen[s.ID]:
 			return repute.Invalid(at+".stepId", fmt.Sprintf("%q is another step's", s.ID), "an id of its own")
 		case len(s.Description) > maxStepText || len(s.Input) > maxInput:
-			return repute.Invalid(at, "is too long", fmt.Sprintf("descriptions of %d bytes, inputs of %d", maxStepText, maxInput))
+			return repute.Invalid(at, "is too long", fmt.Sprintf("descriptions of %d bytes, inputs of %d", maxStepText,
+				maxInput))
 		case !known(s.Agent):
 			return repute.Invalid(at+".agentSlug", fmt.Sprintf("%.80q is not registered here", s.Agent), "the slug of an agent")
 		}
@@ -40,7 +43,8 @@ func checkPlan(p Plan, most int, known func(slug string) bool) error {
 	for i, s := range p.Steps {
 		for _, d := range s.DependsOn {
 			if !seen[d] {
-				return repute.Invalid(fmt.Sprintf("plan.steps[%d].dependsOn", i), fmt.Sprintf("%.80q is no step", d), "steps of this plan")
+				return repute.Invalid(fmt.Sprintf("plan.steps[%d].dependsOn", i), fmt.Sprintf("%.80q is no step", d),
+					"steps of this plan")
 			}
 		}
 	}

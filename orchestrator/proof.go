@@ -32,7 +32,8 @@ type Proof struct {
 
 // proofOf is the proof of a module as it was registered.
 func proofOf(m repute.Module, needed bool) *Proof {
-	return &Proof{Needed: needed, URL: m.URL, Kind: m.Proof.Kind, Host: m.Proof.Host, Signer: known(m.Proof.Signer), At: m.Proof.At}
+	return &Proof{Needed: needed, URL: m.URL, Kind: m.Proof.Kind, Host: m.Proof.Host, Signer: known(m.Proof.Signer),
+		At: m.Proof.At}
 }
 
 func known(a common.Address) *common.Address {
@@ -66,7 +67,11 @@ func (p *Proof) look(ctx context.Context, db *store.DB, id repute.AgentID) error
 
 // ProvenAt tells whether one of an agent's domains is host and names the agent too.
 func ProvenAt(proofs []repute.DomainProof, host string) bool {
-	return host != "" && slices.ContainsFunc(proofs, func(p repute.DomainProof) bool { return p.Verdict == repute.DomainProven && p.Domain == host })
+	return host != "" &&
+		slices.ContainsFunc(proofs, func(p repute.DomainProof) bool {
+			return p.Verdict == repute.DomainProven &&
+				p.Domain == host
+		})
 }
 
 // fault says why the proof does not hold, with what to do; empty where it holds or none is
@@ -77,7 +82,8 @@ func (p *Proof) fault() string {
 	case !p.Needed || speaks || p.Kind == repute.ProofDomain && p.Proven:
 		return ""
 	case p.Kind == repute.ProofKey:
-		return fmt.Sprintf("the configured key %s is neither wallet nor owner of the agent: configure the right one", p.Signer)
+		return fmt.Sprintf("the configured key %s is neither wallet nor owner of the agent: configure the right one",
+			p.Signer)
 	case p.Kind == repute.ProofSignature:
 		return fmt.Sprintf("%s, who signed for the program, is neither wallet nor owner of the agent any more: register the program again", p.Signer)
 	case p.Kind == repute.ProofDomain:

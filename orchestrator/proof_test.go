@@ -22,14 +22,18 @@ import (
 func (h *house) block(events ...repute.Event) {
 	h.t.Helper()
 	at := common.HexToAddress("0x8004")
-	ok(h.t, chaindb.AddChain(h.t.Context(), h.db, repute.Chain{ID: 7, Name: "seven", Identity: at, Reputation: common.HexToAddress("0x8005"), StartBlock: 1}))
+	ok(h.t, chaindb.AddChain(h.t.Context(), h.db,
+		repute.Chain{ID: 7, Name: "seven", Identity: at, Reputation: common.HexToAddress("0x8005"), StartBlock: 1}))
 	parent, err := chaindb.Cursor(h.t.Context(), h.db, 7)
 	ok(h.t, err)
 	n := parent.Number + 1
-	block := repute.Block{Number: n, Parent: parent.Hash, Hash: common.Hash{byte(n)}, Time: time.Unix(1_750_000_000+int64(n), 0).UTC()}
+	block := repute.Block{Number: n, Parent: parent.Hash, Hash: common.Hash{byte(n)},
+		Time: time.Unix(1_750_000_000+int64(n), 0).UTC()}
 	batch := eventdb.Batch{ChainID: 7, Parent: parent, To: block, Blocks: []repute.Block{block}}
 	for i, e := range events {
-		batch.Records = append(batch.Records, repute.Record{Log: types.Log{Address: at, Topics: []common.Hash{{1}}, BlockNumber: n, BlockHash: block.Hash, Index: uint(i)}, Time: block.Time, Event: e})
+		batch.Records = append(batch.Records,
+			repute.Record{Log: types.Log{Address: at, Topics: []common.Hash{{1}}, BlockNumber: n, BlockHash: block.Hash,
+				Index: uint(i)}, Time: block.Time, Event: e})
 	}
 	ok(h.t, eventdb.Apply(h.t.Context(), h.db, batch))
 }
@@ -42,13 +46,15 @@ var (
 
 // sells gives the agent another owner.
 func (h *house) sells() {
-	h.block(repute.MetadataSet{TokenID: sold.TokenID, Key: "agentWallet"}, repute.Transfer{From: seller, To: buyer, TokenID: sold.TokenID})
+	h.block(repute.MetadataSet{TokenID: sold.TokenID, Key: "agentWallet"},
+		repute.Transfer{From: seller, To: buyer, TokenID: sold.TokenID})
 }
 
 // judged is the verdict on a module now, made again from what is pinned.
 func (h *house) judged(m repute.Module, p *policy.Policy, lenient bool) orchestrator.Verdict {
 	h.t.Helper()
-	v, err := orchestrator.Judge(h.t.Context(), h.db, p, lenient, m, policy.Task{Coordinator: m.Slug, Value: "0", Budget: policy.DefaultBudget()}, policy.Threshold{})
+	v, err := orchestrator.Judge(h.t.Context(), h.db, p, lenient, m,
+		policy.Task{Coordinator: m.Slug, Value: "0", Budget: policy.DefaultBudget()}, policy.Threshold{})
 	ok(h.t, err)
 	_, err = trustdb.KeepInput(h.t.Context(), h.db, p.Text())
 	ok(h.t, err)
@@ -72,8 +78,10 @@ func TestProofIsLookedAtAgain(t *testing.T) {
 		return stored
 	}
 	now := time.Now().UTC()
-	signed, key := repute.ModuleProof{Kind: repute.ProofSignature, Signer: seller, At: now}, repute.ModuleProof{Kind: repute.ProofKey, Signer: seller, At: now}
-	deny, ask, allow := rules(t, anything)(), rules(t, "version: \"1\"\ntrust: {unproven: require_approval}\n")(), rules(t, "version: \"1\"\ntrust: {unproven: allow}\n")()
+	signed, key := repute.ModuleProof{Kind: repute.ProofSignature, Signer: seller, At: now},
+		repute.ModuleProof{Kind: repute.ProofKey, Signer: seller, At: now}
+	deny, ask, allow := rules(t, anything)(), rules(t, "version: \"1\"\ntrust: {unproven: require_approval}\n")(),
+		rules(t, "version: \"1\"\ntrust: {unproven: allow}\n")()
 	check := func(name string, v orchestrator.Verdict, effect policy.Effect, says string) {
 		t.Helper()
 		reason := policy.Reason{}
@@ -91,7 +99,9 @@ func TestProofIsLookedAtAgain(t *testing.T) {
 	}
 	check("none", h.judged(module(repute.ModuleProof{}), deny, false), policy.Deny, "register it again, with a proof")
 	check("none in development", h.judged(module(repute.ModuleProof{}), deny, true), policy.Allow, "")
-	check("a domain that is not proven", h.judged(module(repute.ModuleProof{Kind: repute.ProofDomain, Host: "one.example", At: now}), deny, false), policy.Deny, "do not name each other")
+	check("a domain that is not proven",
+		h.judged(module(repute.ModuleProof{Kind: repute.ProofDomain, Host: "one.example", At: now}), deny, false),
+		policy.Deny, "do not name each other")
 	h.sells()
 	check("sold", h.judged(module(signed), deny, false), policy.Deny, "neither wallet nor owner")
 	check("sold, of the program", h.judged(module(key), deny, false), policy.Deny, "configured key")
@@ -112,12 +122,14 @@ func TestSoldAgentDoesNotExecute(t *testing.T) {
 	h, _ := newHouse(t)
 	h.block(repute.Transfer{To: seller}, repute.Registered{Owner: seller})
 	agent := careful{newWorker("plain"), h.sells}
-	agent.info.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: sold.Registry.Hex(), AgentID: "0", ChainID: 7}
+	agent.info.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: sold.Registry.Hex(), AgentID: "0",
+		ChainID: 7}
 	agent.execute = func(context.Context, orchestrator.Plan, *orchestrator.Context) (orchestrator.Execution, error) {
 		t.Error("it was executed")
 		return orchestrator.Execution{}, nil
 	}
-	h.start(orchestrator.Options{Keys: func(uint64, string) (common.Address, error) { return seller, nil }, Modules: []orchestrator.Module{agent}})
+	h.start(orchestrator.Options{Keys: func(uint64, string) (common.Address, error) { return seller, nil },
+		Modules: []orchestrator.Module{agent}})
 	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "plain"}))
 	if task.Status != repute.TaskRejected || !strings.Contains(string(run.Reasons), "identity.proof") {
 		t.Errorf("task %s: %s %s", task.Status, run.Error, run.Reasons)
@@ -132,10 +144,12 @@ func TestNothingIsFinalYet(t *testing.T) {
 	h.block(repute.Transfer{To: seller}, repute.Registered{Owner: seller})
 	m := repute.Module{Slug: "plain", Agent: &sold, Proof: repute.ModuleProof{Kind: repute.ProofKey, Signer: seller}}
 	v := h.judged(m, rules(t, unrated("require_approval"))(), false)
-	if v.Decision.Effect != policy.RequireApproval || len(v.Decision.Reasons) != 1 || !strings.Contains(v.Decision.Reasons[0].Text, "known to be final") {
+	if v.Decision.Effect != policy.RequireApproval || len(v.Decision.Reasons) != 1 ||
+		!strings.Contains(v.Decision.Reasons[0].Text, "known to be final") {
 		t.Errorf("%+v", v.Decision)
 	}
-	if v.Agent.Low != -100 || v.Agent.High != 100 || v.Demanded == nil || v.Demanded.MinReputation == nil || !v.Demanded.RequireIdentity {
+	if v.Agent.Low != -100 || v.Agent.High != 100 || v.Demanded == nil || v.Demanded.MinReputation == nil ||
+		!v.Demanded.RequireIdentity {
 		t.Errorf("%+v, demanded %+v", v.Agent, v.Demanded)
 	}
 }
@@ -143,11 +157,13 @@ func TestNothingIsFinalYet(t *testing.T) {
 // What a person said of a program at one URL does not hold for the next that takes its slug.
 func TestApprovalIsOfOneProgram(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ policy, goal string }{"trust": {unrated("require_approval"), "do it"}, "policy": {askFirst, "dear one"}} {
+	for name, c := range map[string]struct{ policy, goal string }{"trust": {unrated("require_approval"), "do it"},
+		"policy": {askFirst, "dear one"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, _ := newHouse(t)
-			h.start(orchestrator.Options{Lenient: true, Policy: rules(t, c.policy), Remote: func(repute.Module) (orchestrator.Module, error) { return newWorker("faraway"), nil }})
+			h.start(orchestrator.Options{Lenient: true, Policy: rules(t, c.policy),
+				Remote: func(repute.Module) (orchestrator.Module, error) { return newWorker("faraway"), nil }})
 			at := func(url string) {
 				ok(t, rundb.SaveModule(t.Context(), h.db, repute.Module{Slug: "faraway", URL: url, Manifest: []byte("{}")}))
 			}
@@ -181,7 +197,8 @@ func TestDelayedPhaseFailsInTheEnd(t *testing.T) {
 	h, _ := newHouse(t)
 	h.block(repute.Transfer{To: seller}, repute.Registered{Owner: seller})
 	agent := newWorker("plain")
-	agent.info.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: sold.Registry.Hex(), AgentID: "0", ChainID: 7}
+	agent.info.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: sold.Registry.Hex(), AgentID: "0",
+		ChainID: 7}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{agent}})
 	_, err := h.db.Pool().Exec(t.Context(), "alter table agents rename to agents_elsewhere")
 	ok(t, err)

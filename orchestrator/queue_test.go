@@ -25,14 +25,16 @@ func TestOperatorSeesTheRunsQueue(t *testing.T) {
 		a.Handler().ServeHTTP(w, r)
 		return w.Code, w.Body.String()
 	}
-	if code, body := ask("/admin/jobs/api/queues?limit=20", token); code != http.StatusOK || !strings.Contains(body, `"runs"`) {
+	if code, body := ask("/admin/jobs/api/queues?limit=20", token); code != http.StatusOK ||
+		!strings.Contains(body, `"runs"`) {
 		t.Errorf("queues: %d %s", code, body)
 	}
 	h.until("the job shows as completed", func() bool {
 		code, body := ask("/admin/jobs/api/jobs?limit=20&state=completed", token)
 		return code == http.StatusOK && strings.Contains(body, `"runs"`)
 	})
-	if code, body := ask("/admin/jobs/api/jobs?limit=20&state=completed", "no-token-of-the-operator"); code != http.StatusUnauthorized || strings.Contains(body, run.ID) {
+	if code, body := ask("/admin/jobs/api/jobs?limit=20&state=completed",
+		"no-token-of-the-operator"); code != http.StatusUnauthorized || strings.Contains(body, run.ID) {
 		t.Errorf("without the token: %d %s", code, body)
 	}
 }

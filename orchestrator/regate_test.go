@@ -21,7 +21,8 @@ type careful struct {
 	between func()
 }
 
-func (c careful) DryRun(context.Context, orchestrator.Task, orchestrator.Plan, *orchestrator.Context) (orchestrator.DryRun, error) {
+func (c careful) DryRun(context.Context, orchestrator.Task, orchestrator.Plan,
+	*orchestrator.Context) (orchestrator.DryRun, error) {
 	c.between()
 	return orchestrator.DryRun{}, nil
 }
@@ -69,7 +70,8 @@ func TestTrustIsCheckedAgainBeforeExecute(t *testing.T) {
 			p, ran := &changing{t: t}, atomic.Int32{}
 			p.set(unrated(c.first))
 			agent := careful{newWorker("plain"), func() { p.set(unrated(c.then)) }}
-			agent.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+			agent.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+				*orchestrator.Context) (json.RawMessage, error) {
 				ran.Add(1)
 				return nil, nil
 			}
@@ -139,7 +141,8 @@ func TestTrustOfSubAgents(t *testing.T) {
 			head.plan = func(orchestrator.Task) orchestrator.Plan {
 				return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: slug}}}
 			}
-			hand.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+			hand.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+				*orchestrator.Context) (json.RawMessage, error) {
 				ran.Add(1)
 				return nil, nil
 			}
@@ -202,12 +205,14 @@ func TestEveryRunEndsOnce(t *testing.T) {
 		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "endless"}}}
 	}
 	begun, endless := make(chan struct{}, 1), newWorker("endless")
-	endless.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, _ *orchestrator.Context) (json.RawMessage, error) {
+	endless.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+		_ *orchestrator.Context) (json.RawMessage, error) {
 		begun <- struct{}{}
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
-	deserter.execute = func(ctx context.Context, p orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution, error) {
+	deserter.execute = func(ctx context.Context, p orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution,
+		error) {
 		go func() { _, _ = c.RunPlan(context.WithoutCancel(ctx), p, nil) }()
 		<-begun
 		return orchestrator.Execution{Success: true}, nil

@@ -64,7 +64,8 @@ func TestRunsOutliveTheDatabase(t *testing.T) {
 		return in, nil
 	})
 	head, hand := newWorker("head"), newWorker("hand")
-	does := func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+	does := func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
 		for range 5 {
 			if _, err := c.Tool(ctx, "slow", json.RawMessage(fmt.Sprintf("%q", s.ID))); err != nil {
 				told.add(err)
@@ -75,9 +76,11 @@ func TestRunsOutliveTheDatabase(t *testing.T) {
 	}
 	head.do, hand.do = does, does
 	head.plan = func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "head"}, {ID: "b", Agent: "hand", DependsOn: []string{"a"}}, {ID: "c", Agent: "head", DependsOn: []string{"a"}}}}
+		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "head"},
+			{ID: "b", Agent: "hand", DependsOn: []string{"a"}}, {ID: "c", Agent: "head", DependsOn: []string{"a"}}}}
 	}
-	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head, hand}, Tools: map[string]orchestrator.Tool{"slow": slow}})
+	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head, hand},
+		Tools: map[string]orchestrator.Tool{"slow": slow}})
 	var tasks []repute.Task
 	for range 40 {
 		tasks = append(tasks, h.submit(orchestrator.Request{Coordinator: "head"}))

@@ -40,9 +40,12 @@ func (l *ledger) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.
 	if !first {
 		state = walletdb.IntentConfirmed
 	}
-	_, err := walletdb.AddIntent(ctx, l.db, walletdb.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent, ChainID: 7, To: i.Target, Value: new(big.Int)}, func(_ context.Context, next walletdb.Nonces) (walletdb.IntentAttempt, error) {
-		return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next, FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
-	})
+	_, err := walletdb.AddIntent(ctx, l.db, walletdb.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent,
+		ChainID: 7, To: i.Target, Value: new(big.Int)},
+		func(_ context.Context, next walletdb.Nonces) (walletdb.IntentAttempt, error) {
+			return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next,
+				FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
+		})
 	if err != nil {
 		return orchestrator.Sent{}, err
 	}
@@ -80,7 +83,8 @@ func TestRetrySendsWhatFailed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, _ := newHouse(t)
-			chain := &ledger{db: h.db, end: map[common.Address]walletdb.IntentState{{1}: walletdb.IntentConfirmed, {2}: c.state}, tried: map[common.Address]int{}}
+			chain := &ledger{db: h.db, end: map[common.Address]walletdb.IntentState{{1}: walletdb.IntentConfirmed,
+				{2}: c.state}, tried: map[common.Address]int{}}
 			agent := newWorker("payer")
 			agent.info.Manifest.Safety.MaxOnchainWritesPerRun = new(int64(2))
 			agent.info.Manifest.ComputeConstraints.MaxOnchainWrites = new(int64(2))
@@ -128,7 +132,9 @@ func (h *house) failedAs(run string, target common.Address, state walletdb.Inten
 			h.t.Errorf("the call is done: %t, error %q", r.Done, r.Error)
 		}
 		if state == "" {
-			_, err := walletdb.AddIntent(h.t.Context(), h.db, walletdb.Intent{ID: fmt.Sprintf("%s/%s/%s", r.Run, r.Step, r.Key), ChainID: 7, To: target, Value: new(big.Int)}, nil)
+			_, err := walletdb.AddIntent(h.t.Context(), h.db,
+				walletdb.Intent{ID: fmt.Sprintf("%s/%s/%s", r.Run, r.Step, r.Key), ChainID: 7, To: target, Value: new(big.Int)},
+				nil)
 			if !errors.Is(err, repute.ErrConflict) {
 				h.t.Errorf("signed after the end: %v", err)
 			}
@@ -158,7 +164,8 @@ func TestStepsHaveNoSlash(t *testing.T) {
 	h, _ := newHouse(t)
 	head := newWorker("head")
 	head.plan = func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "head"}, {ID: "a/execute/transaction/b", Agent: "head"}}}
+		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "head"},
+			{ID: "a/execute/transaction/b", Agent: "head"}}}
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head}})
 	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))

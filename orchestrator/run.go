@@ -78,7 +78,8 @@ func (w *work) lost(err error) error {
 		return err
 	case !errors.Is(err, store.ErrDatabase):
 		return err
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, repute.ErrUnavailable):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) &&
+		!errors.Is(err, repute.ErrUnavailable):
 		return ErrAway // the call was cut off: why is known to whoever cut it
 	}
 	for x := w; x != nil; x = x.parent { // what the runs above make of it does not count either
@@ -285,14 +286,16 @@ func (w *work) delayed(ctx context.Context, p repute.Phase, err error) error {
 	if errors.Is(err, repute.ErrUnavailable) || now.Sub(since) < root.Run.Limits.Runtime {
 		return err
 	}
-	w.log.Warn("a phase fails that was tried for as long as the budget allows", "phase", p.String(), "since", since, "error", err)
+	w.log.Warn("a phase fails that was tried for as long as the budget allows", "phase", p.String(), "since", since,
+		"error", err)
 	return nil
 }
 
 // lasting tells whether an error comes back however often the phase is done again: it
 // fails the phase.
 func lasting(err error) bool {
-	return !errors.Is(err, repute.ErrUnavailable) && !errors.Is(err, repute.ErrFenced) && (errors.Is(err, repute.ErrInvalid) || errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrConflict))
+	return !errors.Is(err, repute.ErrUnavailable) && !errors.Is(err, repute.ErrFenced) &&
+		(errors.Is(err, repute.ErrInvalid) || errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrConflict))
 }
 
 // cutOff tells whether a context ended by what is no fault of the run: neither its budget
@@ -393,10 +396,12 @@ func (w *work) record(ctx context.Context, p repute.Phase, o outcome, started ti
 	if o.waits != nil {
 		o.status = repute.PhaseWaiting
 	}
-	row := repute.RunPhase{Phase: p, Attempt: w.Run.Attempt, Status: o.status, Result: mustJSON(o.result), Started: started.UTC()}
+	row := repute.RunPhase{Phase: p, Attempt: w.Run.Attempt, Status: o.status, Result: mustJSON(o.result),
+		Started: started.UTC()}
 	row.Ended = row.Started.Add(time.Since(started)) // what it took, whatever became of the clock meanwhile
 	if o.err != nil {
-		row.Error = shorten(orWord(o.err.Error(), "failed without a reason")) // a failed phase MUST have an error (CheckDecisions)
+		// a failed phase MUST have an error (CheckDecisions)
+		row.Error = shorten(orWord(o.err.Error(), "failed without a reason"))
 	}
 	out := w.outcomeOf(row, o)
 	// What is done is stored also when the run was cancelled meanwhile.
@@ -415,7 +420,8 @@ func (w *work) record(ctx context.Context, p repute.Phase, o outcome, started ti
 	w.e.metrics.phase(p, row.Status, row.Ended.Sub(row.Started))
 	var panicked *panicError
 	if errors.As(o.err, &panicked) {
-		w.log.Error("the agent panicked", "phase", p.String(), "panic", fmt.Sprint(panicked.value), "stack", string(panicked.stack))
+		w.log.Error("the agent panicked", "phase", p.String(), "panic", fmt.Sprint(panicked.value), "stack",
+			string(panicked.stack))
 	}
 	w.log.Debug("phase recorded", "phase", p.String(), "status", row.Status, "error", row.Error)
 	return nil
@@ -435,7 +441,8 @@ func (w *work) taken(row repute.RunPhase, out rundb.PhaseOutcome) {
 
 // outcomeOf says what a phase's outcome means for run and task.
 func (w *work) outcomeOf(row repute.RunPhase, o outcome) rundb.PhaseOutcome {
-	out := rundb.PhaseOutcome{Run: w.Run.ID, RunPhase: row, Status: w.Run.Status, Receipts: o.receipts, Decisions: o.decisions}
+	out := rundb.PhaseOutcome{Run: w.Run.ID, RunPhase: row, Status: w.Run.Status, Receipts: o.receipts,
+		Decisions: o.decisions}
 	event := map[string]any{"phase": row.Phase.String(), "status": row.Status}
 	if row.Error != "" {
 		event["error"] = row.Error
@@ -465,7 +472,9 @@ func (w *work) outcomeOf(row repute.RunPhase, o outcome) rundb.PhaseOutcome {
 		out.Events = append(out.Events, w.asks()...)
 	}
 	if out.Ended {
-		out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "run.finished", Data: mustJSON(map[string]any{"status": out.Status, "task": out.Task, "attempt": w.Run.Attempt, "error": w.Run.Error})})
+		out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "run.finished",
+			Data: mustJSON(map[string]any{"status": out.Status, "task": out.Task, "attempt": w.Run.Attempt,
+				"error": w.Run.Error})})
 	}
 	return out
 }
@@ -486,11 +495,4 @@ func (w *work) end() (repute.RunStatus, repute.TaskStatus) {
 		return repute.RunCancelled, repute.TaskCancelled
 	}
 	return run, task
-}
-
-func shorten(s string) string {
-	if len(s) > 4000 {
-		return s[:4000] + "…"
-	}
-	return s
 }

@@ -65,7 +65,8 @@ func (c *Context) Simulate(ctx context.Context, tx Tx) (out Simulation, err erro
 	if err := c.w.mayTouch(ctx, &tx); err != nil {
 		return out, c.w.lost(err)
 	}
-	r := repute.Receipt{Kind: repute.CallChain, Ref: tx.Target.Hex(), Summary: "simulation: " + tx.Purpose, Chain: tx.ChainID, Domain: c.w.e.domain(tx.ChainID), Request: mustJSON(tx)}
+	r := repute.Receipt{Kind: repute.CallChain, Ref: tx.Target.Hex(), Summary: "simulation: " + tx.Purpose,
+		Chain: tx.ChainID, Domain: c.w.e.domain(tx.ChainID), Request: mustJSON(tx)}
 	body, err := c.call(ctx, r, func(ctx context.Context, _ string) (json.RawMessage, error) {
 		s, err := c.w.simulate(ctx, tx)
 		return mustJSON(s), err
@@ -109,7 +110,8 @@ func (c *Context) Send(ctx context.Context, tx Tx) (Sent, error) {
 
 func (c *Context) send(ctx context.Context, tx Tx) (Sent, error) {
 	if c.phase != repute.PhaseExecute {
-		return Sent{}, c.refused(ctx, tx.Key, &tx, refuse("phase", "transactions are sent in Execute alone, not in %s", c.phase))
+		return Sent{}, c.refused(ctx, tx.Key, &tx, refuse("phase", "transactions are sent in Execute alone, not in %s",
+			c.phase))
 	}
 	key, err := c.next(repute.CallTransaction, tx.Key)
 	if err != nil {
@@ -130,7 +132,8 @@ func (w *work) transact(ctx context.Context, c *Context, key string, tx Tx) (Sen
 	if err := w.wasSimulated(&tx); err != nil {
 		return Sent{}, c.refused(ctx, key, &tx, err)
 	}
-	r := repute.Receipt{Run: w.Run.ID, Step: c.step, Key: attemptKey(w.Run.Attempt, key), Kind: repute.CallTransaction, Ref: tx.Target.Hex(), Summary: tx.Purpose,
+	r := repute.Receipt{Run: w.Run.ID, Step: c.step, Key: attemptKey(w.Run.Attempt, key), Kind: repute.CallTransaction,
+		Ref: tx.Target.Hex(), Summary: tx.Purpose,
 		Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID)}
 	if before, known, err := w.earlier(ctx, r, key); err != nil || known {
 		c.leaves(before.ID)
@@ -149,7 +152,8 @@ func (w *work) transact(ctx context.Context, c *Context, key string, tx Tx) (Sen
 
 // journal judges a transaction and journals it with its charge, one of a task after the
 // other, since each is judged by all that is sent with it.
-func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled repute.Receipt, known bool, fee string, err error) {
+func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled repute.Receipt, known bool,
+	fee string, err error) {
 	root := w.root()
 	root.moving.Lock()
 	defer root.moving.Unlock()
@@ -169,7 +173,8 @@ func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled 
 
 // judged simulates a transaction and asks the policy, and whoever must approve it. Where the
 // dry run declared it with placeholders, in shown, it is judged by the worst that they allow.
-func (w *work) judged(ctx context.Context, step, key string, tx *Tx, shown *declared) (s Simulation, d rundb.Decision, err error) {
+func (w *work) judged(ctx context.Context, step, key string, tx *Tx, shown *declared) (s Simulation, d rundb.Decision,
+	err error) {
 	if err = w.standing(ctx); err != nil {
 		return s, d, err
 	}
@@ -262,7 +267,8 @@ type charged struct {
 // broadcast sends an intent and journals what came of it. What is left open stays open:
 // whoever runs the step again finds out.
 func (w *work) broadcast(ctx context.Context, call int64, intent Intent, chargedWei string) (Sent, error) {
-	ctx, end := w.e.trace.start(ctx, "transaction", attribute.String("ref", intent.Target.Hex()), attribute.String("key", intent.ID))
+	ctx, end := w.e.trace.start(ctx, "transaction", attribute.String("ref", intent.Target.Hex()),
+		attribute.String("key", intent.ID))
 	sent, err := w.e.o.Chain.Send(ctx, intent)
 	end(err)
 	if leftOpen(ctx, err) {
@@ -315,7 +321,8 @@ func (e *Engine) settleCall(ctx context.Context, c *rundb.OpenCall) error {
 	if err := json.Unmarshal(c.Request, &before); err != nil {
 		return fmt.Errorf("journaled transaction %d: %w", c.ID, err)
 	}
-	sent, err := e.o.Chain.Send(ctx, Intent{ID: intentID(&c.Receipt), Origin: Origin{c.Agent, c.Run, c.Task}, Tx: before.Tx, MaxGasWei: before.ChargedWei})
+	sent, err := e.o.Chain.Send(ctx, Intent{ID: intentID(&c.Receipt), Origin: Origin{c.Agent, c.Run, c.Task},
+		Tx: before.Tx, MaxGasWei: before.ChargedWei})
 	if leftOpen(ctx, err) {
 		return err
 	}
@@ -340,9 +347,11 @@ func (w *work) wasSimulated(tx *Tx) error {
 	case len(tx.Placeholders) > 0:
 		return refuse("placeholder", "a transaction that is sent has no placeholders: the dry run declares them")
 	case !w.dryRan && w.module.URL != "" && !w.e.o.Policy().SendWithoutDryRun():
-		return refuse("no_dry_run", "the agent has no dry run, and the policy does not let such agents send (sendWithoutDryRun)")
+		return refuse("no_dry_run",
+			"the agent has no dry run, and the policy does not let such agents send (sendWithoutDryRun)")
 	case w.dryRan && !slices.ContainsFunc(w.intended, func(d *declared) bool { return d.fits(tx) }):
-		return refuse("unsimulated", "the dry run showed no such transaction (target %s, selector %s, value %s, data sha256 %.16s): each byte must be as shown, or of a declared placeholder",
+		return refuse("unsimulated",
+			"the dry run showed no such transaction (target %s, selector %s, value %s, data sha256 %.16s): each byte must be as shown, or of a declared placeholder",
 			tx.Target, tx.selector(), orZero(tx.Value), digest(tx.Data))
 	}
 	return nil
@@ -362,7 +371,8 @@ func (w *work) leftOfDryRun(ctx context.Context, call string, tx *Tx) (*declared
 	sent := []*Tx{tx}
 	for _, journaled := range list {
 		var before charged
-		if journaled.Run == w.Run.ID && journaled.Call != call && json.Unmarshal(journaled.Request, &before) == nil && slices.ContainsFunc(w.intended, func(d *declared) bool { return d.fits(&before.Tx) }) {
+		if journaled.Run == w.Run.ID && journaled.Call != call && json.Unmarshal(journaled.Request, &before) == nil &&
+			slices.ContainsFunc(w.intended, func(d *declared) bool { return d.fits(&before.Tx) }) {
 			sent = append(sent, &before.Tx)
 		}
 	}
@@ -383,7 +393,8 @@ func (w *work) leftOfDryRun(ctx context.Context, call string, tx *Tx) (*declared
 func (w *work) callInput(p *policy.Policy, tx *Tx, listed *contracts.Function) policy.Input {
 	in := w.policyInput(p)
 	in.Phase = "call"
-	in.Call = policy.Call{ChainID: tx.ChainID, Target: tx.Target.Hex(), Selector: tx.selector(), Value: orZero(tx.Value), Amount: orZero(tx.Amount), Purpose: tx.Purpose, Payee: tx.Payee}
+	in.Call = policy.Call{ChainID: tx.ChainID, Target: tx.Target.Hex(), Selector: tx.selector(), Value: orZero(tx.Value),
+		Amount: orZero(tx.Amount), Purpose: tx.Purpose, Payee: tx.Payee}
 	if tx.Token != nil {
 		in.Call.Token = tx.Token.Hex()
 	}
@@ -396,7 +407,8 @@ func (w *work) callInput(p *policy.Policy, tx *Tx, listed *contracts.Function) p
 // allows asks the policy about a transaction, and whoever must approve it. cases are the
 // transaction, and the worst that it may be where it has placeholders: the strongest of the
 // decisions about them counts.
-func (w *work) allows(ctx context.Context, call string, tx *Tx, cases []Tx, declared *declared, s *Simulation) (rundb.Decision, error) {
+func (w *work) allows(ctx context.Context, call string, tx *Tx, cases []Tx, declared *declared,
+	s *Simulation) (rundb.Decision, error) {
 	p := w.e.o.Policy()
 	listed, err := w.listed(ctx, tx)
 	if err != nil {
@@ -408,7 +420,8 @@ func (w *work) allows(ctx context.Context, call string, tx *Tx, cases []Tx, decl
 		worse := w.callInput(p, &cases[i+1], listed)
 		d.Merge(p.Decide(ctx, &worse))
 	}
-	if err := rundb.BoundRun(ctx, w.e.db, w.lease, limitsOf(in.Task.Budget)); err != nil { // the policy may be another than when the run began
+	// the policy may be another than when the run began
+	if err := rundb.BoundRun(ctx, w.e.db, w.lease, limitsOf(in.Task.Budget)); err != nil {
 		return rundb.Decision{}, w.lost(err)
 	}
 	shown, err := w.show(ctx, tx, declared, s, against(d.Reasons))
@@ -418,7 +431,8 @@ func (w *work) allows(ctx context.Context, call string, tx *Tx, cases []Tx, decl
 	if _, err := trustdb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
 		return rundb.Decision{}, w.lost(err)
 	}
-	stored := rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall, Subject: call + " " + shown.hash(), Effect: string(d.Effect), Reasons: mustJSON(d.Reasons), Policy: p.Hash(),
+	stored := rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall, Subject: call + " " + shown.hash(),
+		Effect: string(d.Effect), Reasons: mustJSON(d.Reasons), Policy: p.Hash(),
 		Input: mustJSON(asked{Input: &in, Shown: shown})}
 	switch d.Effect {
 	case policy.Allow:
@@ -463,7 +477,8 @@ func (w *work) answered(ctx context.Context, subject string, d policy.Decision, 
 	case known && a.Approved:
 		return nil, nil
 	case known:
-		return nil, &DeniedError{[]policy.Reason{{ID: "approval", Effect: policy.Deny, Text: strings.TrimSuffix(a.By+" refused: "+a.Reason, ": ")}}}
+		return nil, &DeniedError{[]policy.Reason{{ID: "approval", Effect: policy.Deny,
+			Text: strings.TrimSuffix(a.By+" refused: "+a.Reason, ": ")}}}
 	}
 	return &ApprovalError{w.Run.ID, subject, d.Reasons, shown}, nil
 }

@@ -71,9 +71,12 @@ type ShownName struct {
 }
 
 // show collects what a person sees of a transaction.
-func (w *work) show(ctx context.Context, tx *Tx, declared *declared, s *Simulation, reasons []policy.Reason) (*Shown, error) {
-	out := &Shown{Agent: shownAgent(w.Run.Agent, &w.verdict), ValueAtRisk: orZero(w.terms.ValueAtRisk), ChainID: tx.ChainID, Target: tx.Target.Hex(), Payee: tx.Payee, Value: orZero(tx.Value), Purpose: tx.Purpose,
-		Calls: []ShownCall{}, Declared: []Placeholder{}, Amounts: []ShownAmount{}, Effects: []ShownAmount{}, Names: []ShownName{}, Reasons: reasons}
+func (w *work) show(ctx context.Context, tx *Tx, declared *declared, s *Simulation, reasons []policy.Reason) (*Shown,
+	error) {
+	out := &Shown{Agent: shownAgent(w.Run.Agent, &w.verdict), ValueAtRisk: orZero(w.terms.ValueAtRisk),
+		ChainID: tx.ChainID, Target: tx.Target.Hex(), Payee: tx.Payee, Value: orZero(tx.Value), Purpose: tx.Purpose,
+		Calls: []ShownCall{}, Declared: []Placeholder{}, Amounts: []ShownAmount{}, Effects: []ShownAmount{},
+		Names: []ShownName{}, Reasons: reasons}
 	if declared != nil {
 		out.Declared = append(out.Declared, declared.Placeholders...)
 	}
@@ -98,7 +101,8 @@ func (w *work) show(ctx context.Context, tx *Tx, declared *declared, s *Simulati
 // shownAgent is an agent as a verdict saw it.
 func shownAgent(slug string, v *Verdict) ShownAgent {
 	a, pin := v.Agent, v.Pin
-	out := ShownAgent{Slug: slug, ID: a.ID, Status: a.Status, Score: a.Score, Low: a.Low, High: a.High, Confidence: a.Confidence, Tier: a.Tier, Block: pin.Block}
+	out := ShownAgent{Slug: slug, ID: a.ID, Status: a.Status, Score: a.Score, Low: a.Low, High: a.High,
+		Confidence: a.Confidence, Tier: a.Tier, Block: pin.Block}
 	if pin.Block != 0 {
 		out.Snapshot = pin.Result.Hex()
 	}

@@ -27,11 +27,13 @@ type shifting struct {
 	amount atomic.Int64
 }
 
-func (c *shifting) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation, error) {
+func (c *shifting) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation,
+	error) {
 	s, err := c.outside.Simulate(ctx, o, tx)
 	s.Treasury = common.Address{9}
 	s.Logs = []types.Log{{Address: common.Address{10}, Data: common.LeftPadBytes(big.NewInt(c.amount.Load()).Bytes(), 32),
-		Topics: []common.Hash{crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)")), common.BytesToHash(s.Treasury[:]), {1}}}}
+		Topics: []common.Hash{crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)")),
+			common.BytesToHash(s.Treasury[:]), {1}}}}
 	return s, err
 }
 
@@ -56,14 +58,16 @@ func (h *house) shown(run string) (subject string, s orchestrator.Shown) {
 func TestApprovalIsOfWhatIsShown(t *testing.T) {
 	t.Parallel()
 	token, payee := common.Address{10}, common.Address{5}
-	pay := orchestrator.Tx{ChainID: 7, Target: token, Data: fixtures.NewTestToken().PackTransfer(payee, big.NewInt(1_250_000)), Purpose: "rent"}
+	pay := orchestrator.Tx{ChainID: 7, Target: token,
+		Data: fixtures.NewTestToken().PackTransfer(payee, big.NewInt(1_250_000)), Purpose: "rent"}
 	open := pay
 	open.Placeholders = []orchestrator.Placeholder{{Path: "1", Type: "uint256", Min: "1", Max: "2000000"}}
 	h, _ := newHouse(t)
 	chain, agent := &shifting{}, newWorker("payer")
 	chain.amount.Store(1_250_000)
 	agent.do = sends(pay)
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls), Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{open}}},
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls),
+		Modules:    []orchestrator.Module{shower{agent, []orchestrator.Tx{open}}},
 		Tokens:     []repute.Stablecoin{{ChainID: 7, Address: token, Symbol: "USDX", Decimals: 6}},
 		Registries: []orchestrator.Registries{{ChainID: 7, Identity: common.Address{77}}},
 		Names: func(_ uint64, a common.Address) []string {
@@ -75,13 +79,16 @@ func TestApprovalIsOfWhatIsShown(t *testing.T) {
 	task := h.submit(orchestrator.Request{Coordinator: "payer"})
 	h.awaits(task.Run)
 	first, s := h.shown(task.Run)
-	if len(s.Calls) != 1 || s.Calls[0].Function != "transfer(address,uint256)" || len(s.Calls[0].Arguments) != 2 || s.Calls[0].Arguments[0].Value != payee.Hex() {
+	if len(s.Calls) != 1 || s.Calls[0].Function != "transfer(address,uint256)" || len(s.Calls[0].Arguments) != 2 ||
+		s.Calls[0].Arguments[0].Value != payee.Hex() {
 		t.Errorf("calls %+v", s.Calls)
 	}
-	if len(s.Amounts) != 1 || s.Amounts[0].Text != "1.25 USDX" || len(s.Effects) != 1 || s.Effects[0].Text != "1.25 USDX" || len(s.Declared) != 1 || s.Declared[0].Max != "2000000" {
+	if len(s.Amounts) != 1 || s.Amounts[0].Text != "1.25 USDX" || len(s.Effects) != 1 ||
+		s.Effects[0].Text != "1.25 USDX" || len(s.Declared) != 1 || s.Declared[0].Max != "2000000" {
 		t.Errorf("amounts %+v, effects %+v, placeholders %+v", s.Amounts, s.Effects, s.Declared)
 	}
-	if names, _ := json.Marshal(s.Names); !strings.Contains(string(names), "wallet of landlord") || !strings.Contains(string(names), "token USDX") {
+	if names, _ := json.Marshal(s.Names); !strings.Contains(string(names), "wallet of landlord") ||
+		!strings.Contains(string(names), "token USDX") {
 		t.Errorf("names %s", names)
 	}
 	if s.Agent.Slug != "payer" || s.Agent.Status != "unrated" || s.Agent.Low != -100 || s.Agent.High != 100 {
@@ -106,7 +113,8 @@ type emitting struct {
 	logs atomic.Pointer[[]types.Log]
 }
 
-func (c *emitting) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation, error) {
+func (c *emitting) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation,
+	error) {
 	s, err := c.outside.Simulate(ctx, o, tx)
 	s.Treasury, s.Logs = common.Address{9}, *c.logs.Load()
 	return s, err
@@ -115,7 +123,8 @@ func (c *emitting) Simulate(ctx context.Context, o orchestrator.Origin, tx orche
 // tokenLog is an event of a token with two addresses and a word.
 func tokenLog(event string, token, from, to byte, word int64) types.Log {
 	return types.Log{Address: common.Address{token}, Data: common.LeftPadBytes(big.NewInt(word).Bytes(), 32),
-		Topics: []common.Hash{crypto.Keccak256Hash([]byte(event)), common.BytesToHash(common.Address{from}.Bytes()), common.BytesToHash(common.Address{to}.Bytes())}}
+		Topics: []common.Hash{crypto.Keccak256Hash([]byte(event)), common.BytesToHash(common.Address{from}.Bytes()),
+			common.BytesToHash(common.Address{to}.Bytes())}}
 }
 
 const (
@@ -132,13 +141,16 @@ func TestApprovalShowsEffects(t *testing.T) {
 	h, _ := newHouse(t)
 	chain, agent := &emitting{}, newWorker("payer")
 	out := func(in, allowance int64) *[]types.Log {
-		logs := []types.Log{tokenLog(moved, 10, 9, 5, 1_000_000), tokenLog(moved, 11, 5, 9, in), tokenLog(approves, 10, 9, 6, allowance), tokenLog(forAll, 12, 9, 6, 1), numbered(13, 9, 5, 42), severalOf(14, 9, 5, 43, 3)}
+		logs := []types.Log{tokenLog(moved, 10, 9, 5, 1_000_000), tokenLog(moved, 11, 5, 9, in),
+			tokenLog(approves, 10, 9, 6, allowance), tokenLog(forAll, 12, 9, 6, 1), numbered(13, 9, 5, 42),
+			severalOf(14, 9, 5, 43, 3)}
 		return &logs
 	}
 	chain.logs.Store(out(7, 3))
 	agent.do = sends(pays(5, "1"))
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls), Modules: []orchestrator.Module{agent},
-		Tokens: []repute.Stablecoin{{ChainID: 7, Address: common.Address{10}, Symbol: "USDX", Decimals: 6}}})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls),
+		Modules: []orchestrator.Module{agent},
+		Tokens:  []repute.Stablecoin{{ChainID: 7, Address: common.Address{10}, Symbol: "USDX", Decimals: 6}}})
 	task := h.submit(orchestrator.Request{Coordinator: "payer"})
 	h.awaits(task.Run)
 	subject, s := h.shown(task.Run)
@@ -150,8 +162,10 @@ func TestApprovalShowsEffects(t *testing.T) {
 		}
 		got = append(got, e.Kind+" "+e.Text+" to "+e.To[:6]+bound)
 	}
-	want := []string{"approval 0.000003 USDX to 0x0600", "approval_for_all everything of " + common.Address{12}.Hex() + " to 0x0600", "transfer 1 USDX to 0x0500",
-		"transfer 1 of number 42 of " + common.Address{13}.Hex() + " to 0x0500", "transfer 3 of number 43 of " + common.Address{14}.Hex() + " to 0x0500",
+	want := []string{"approval 0.000003 USDX to 0x0600",
+		"approval_for_all everything of " + common.Address{12}.Hex() + " to 0x0600", "transfer 1 USDX to 0x0500",
+		"transfer 1 of number 42 of " + common.Address{13}.Hex() + " to 0x0500",
+		"transfer 3 of number 43 of " + common.Address{14}.Hex() + " to 0x0500",
 		"transfer 7 units of " + common.Address{11}.Hex() + " to 0x0900, or another amount"}
 	if !slices.Equal(got, want) {
 		t.Errorf("shown %q, wanted %q", got, want)
@@ -180,7 +194,8 @@ func numbered(token, from, to byte, id int64) types.Log {
 // severalOf is the transfer of some of one kind of an ERC-1155 token.
 func severalOf(token, from, to byte, id, count int64) types.Log {
 	l := tokenLog(moved, token, from, to, 0)
-	l.Topics = []common.Hash{crypto.Keccak256Hash([]byte("TransferSingle(address,address,address,uint256,uint256)")), {}, l.Topics[1], l.Topics[2]}
+	l.Topics = []common.Hash{crypto.Keccak256Hash([]byte("TransferSingle(address,address,address,uint256,uint256)")), {},
+		l.Topics[1], l.Topics[2]}
 	l.Data = append(common.BigToHash(big.NewInt(id)).Bytes(), common.BigToHash(big.NewInt(count)).Bytes()...)
 	return l
 }
@@ -197,7 +212,8 @@ func TestManyEventsHideNothing(t *testing.T) {
 	logs = append(logs, tokenLog(moved, 10, 9, 5, 2), tokenLog(approves, 10, 9, 6, 3))
 	chain.logs.Store(&logs)
 	agent.do = sends(pays(5, "1"))
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls), Modules: []orchestrator.Module{agent}})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls),
+		Modules: []orchestrator.Module{agent}})
 	task := h.submit(orchestrator.Request{Coordinator: "payer"})
 	h.awaits(task.Run)
 	_, s := h.shown(task.Run)
@@ -214,24 +230,29 @@ func TestApprovalShowsListedFunctions(t *testing.T) {
 	tx := set(t, 5, 3, "ab")
 	tx.Function = ""
 	// The text of a function counts once its act succeeded: one that failed changes no name.
-	for id, text := range map[string]string{"act_1": "setPair(address beneficiary, uint64 count, bytes note)", "act_0": "setPair(address wrong, uint64 wrong, bytes wrong)"} {
-		_, _, err := walletdb.AddAct(t.Context(), h.db, walletdb.Act{ID: id, Kind: "policy", By: "ops", ChainID: 7, Agent: "setter"})
+	for id, text := range map[string]string{"act_1": "setPair(address beneficiary, uint64 count, bytes note)",
+		"act_0": "setPair(address wrong, uint64 wrong, bytes wrong)"} {
+		_, _, err := walletdb.AddAct(t.Context(), h.db, walletdb.Act{ID: id, Kind: "policy", By: "ops", ChainID: 7,
+			Agent: "setter"})
 		ok(t, err)
 		if id == "act_0" {
 			ok(t, walletdb.FailAct(t.Context(), h.db, id, "", "no"))
 		}
-		ok(t, walletdb.EndAct(t.Context(), h.db, id, nil, []walletdb.CallFunction{{Target: tx.Target, Selector: [4]byte(tx.Data), Text: text}}))
+		ok(t, walletdb.EndAct(t.Context(), h.db, id, nil,
+			[]walletdb.CallFunction{{Target: tx.Target, Selector: [4]byte(tx.Data), Text: text}}))
 	}
 	shown := tx
 	shown.Placeholders = []orchestrator.Placeholder{{Path: "1", Type: "uint64", Min: "1", Max: "9"}}
 	chain, agent := &outside{}, newWorker("setter")
 	agent.do = sends(tx)
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}},
-		Policy: rules(t, "version: \"1\"\nrules:\n  - {id: ask, when: 'phase == \"call\" && call.args.count == \"3\"', effect: require_approval, reason: look}\n")})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
+		Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}},
+		Policy:  rules(t, "version: \"1\"\nrules:\n  - {id: ask, when: 'phase == \"call\" && call.args.count == \"3\"', effect: require_approval, reason: look}\n")})
 	task := h.submit(orchestrator.Request{Coordinator: "setter"})
 	h.awaits(task.Run)
 	_, s := h.shown(task.Run)
-	if c := s.Calls[0]; c.Source != "allow-list" || len(c.Arguments) != 3 || c.Arguments[0].Name != "beneficiary" || c.Arguments[0].Value != (common.Address{5}).Hex() {
+	if c := s.Calls[0]; c.Source != "allow-list" || len(c.Arguments) != 3 || c.Arguments[0].Name != "beneficiary" ||
+		c.Arguments[0].Value != (common.Address{5}).Hex() {
 		t.Errorf("shown as %+v", c)
 	}
 }
@@ -243,13 +264,16 @@ func TestRulesSeeArguments(t *testing.T) {
 		"  - {id: who, when: 'phase == \"call\" && call.args.to != \"0x0500000000000000000000000000000000000000\"', effect: deny, reason: somebody else}\n"
 	token := fixtures.NewTestToken()
 	to := func(who byte, amount int64) orchestrator.Tx {
-		return orchestrator.Tx{ChainID: 7, Target: common.Address{10}, Data: token.PackTransfer(common.Address{who}, big.NewInt(amount)), Purpose: "pay"}
+		return orchestrator.Tx{ChainID: 7, Target: common.Address{10},
+			Data: token.PackTransfer(common.Address{who}, big.NewInt(amount)), Purpose: "pay"}
 	}
-	for says, tx := range map[string]orchestrator.Tx{"": to(5, 100), "too much": to(5, 101), "somebody else": to(6, 1), "could not be evaluated": pays(1, "1")} {
+	for says, tx := range map[string]orchestrator.Tx{"": to(5, 100), "too much": to(5, 101), "somebody else": to(6, 1),
+		"could not be evaluated": pays(1, "1")} {
 		h, _ := newHouse(t)
 		chain, agent := &outside{}, newWorker("payer")
 		agent.do = sends(tx)
-		h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text), Modules: []orchestrator.Module{agent}})
+		h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text),
+			Modules: []orchestrator.Module{agent}})
 		task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
 		if (says == "") != (task.Status == repute.TaskCompleted) || !strings.Contains(run.Error, says) {
 			t.Errorf("%q: task %s: %s", says, task.Status, run.Error)

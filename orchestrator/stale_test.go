@@ -22,7 +22,8 @@ type becoming struct {
 	between func()
 }
 
-func (b becoming) DryRun(ctx context.Context, t orchestrator.Task, p orchestrator.Plan, c *orchestrator.Context) (orchestrator.DryRun, error) {
+func (b becoming) DryRun(ctx context.Context, t orchestrator.Task, p orchestrator.Plan,
+	c *orchestrator.Context) (orchestrator.DryRun, error) {
 	b.between()
 	return b.shower.DryRun(ctx, t, p, c)
 }
@@ -34,7 +35,8 @@ func TestRulesSeeTheAgentOfNow(t *testing.T) {
 	at := common.HexToAddress("0x8004")
 	var token repute.TokenID
 	token.SetUint64(22)
-	ok(t, chaindb.AddChain(t.Context(), h.db, repute.Chain{ID: 7, Name: "seven", Identity: at, Reputation: common.HexToAddress("0x8005"), StartBlock: 1}))
+	ok(t, chaindb.AddChain(t.Context(), h.db,
+		repute.Chain{ID: 7, Name: "seven", Identity: at, Reputation: common.HexToAddress("0x8005"), StartBlock: 1}))
 	chain, agent := &outside{}, becoming{shower: shower{newWorker("payer"), []orchestrator.Tx{pays(1, "1")}}}
 	agent.info.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: at.Hex(), AgentID: "22", ChainID: 7}
 	agent.do = sends(pays(1, "1"))
@@ -46,18 +48,23 @@ func TestRulesSeeTheAgentOfNow(t *testing.T) {
 		block := repute.Block{Number: 1, Parent: parent.Hash, Hash: common.Hash{1}, Time: time.Unix(1_750_000_000, 0).UTC()}
 		batch := eventdb.Batch{ChainID: 7, Parent: parent, To: block, Blocks: []repute.Block{block}}
 		owner := common.HexToAddress("0xa1")
-		for i, e := range []repute.Event{repute.Transfer{To: owner, TokenID: token}, repute.Registered{TokenID: token, Owner: owner}} {
-			batch.Records = append(batch.Records, repute.Record{Log: types.Log{Address: at, Topics: []common.Hash{{1}}, BlockNumber: 1, BlockHash: block.Hash, Index: uint(i)}, Time: block.Time, Event: e})
+		for i, e := range []repute.Event{repute.Transfer{To: owner, TokenID: token},
+			repute.Registered{TokenID: token, Owner: owner}} {
+			batch.Records = append(batch.Records,
+				repute.Record{Log: types.Log{Address: at, Topics: []common.Hash{{1}}, BlockNumber: 1, BlockHash: block.Hash,
+					Index: uint(i)}, Time: block.Time, Event: e})
 		}
 		if err := eventdb.Apply(context.Background(), h.db, batch); err != nil {
 			t.Error(err)
 		}
-		if err := chaindb.SetHead(context.Background(), h.db, 7, store.Lease{}, chaindb.Head{Head: 1, Safe: 1, Finalized: 1}); err != nil {
+		if err := chaindb.SetHead(context.Background(), h.db, 7, store.Lease{},
+			chaindb.Head{Head: 1, Safe: 1, Finalized: 1}); err != nil {
 			t.Error(err)
 		}
 	}
 	text := "version: \"1\"\nrules:\n  - {id: now, when: 'phase == \"call\" && agent.identityExists', effect: deny, reason: what is known now counts}\n"
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text), Modules: []orchestrator.Module{agent}})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text),
+		Modules: []orchestrator.Module{agent}})
 	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
 	phases, err := rundb.Phases(t.Context(), h.db, run.ID)
 	ok(t, err)

@@ -33,7 +33,8 @@ func (w *work) standingOf(ctx context.Context, x *work) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errRuntime, err)
 	case now.URL != x.module.URL || !sameAgent(now.Agent, x.module.Agent):
-		return refuse("replaced", "agent %s is registered at another address or with another identity than when the run began", x.Run.Agent)
+		return refuse("replaced",
+			"agent %s is registered at another address or with another identity than when the run began", x.Run.Agent)
 	}
 	v, err := x.judge(ctx, now, x.policyTask(w.e.o.Policy()))
 	if err != nil {
@@ -73,7 +74,8 @@ func (c *Context) refused(ctx context.Context, key string, tx *Tx, err error) er
 	case errors.As(err, &denied):
 		reasons = denied.Reasons
 	case errors.As(err, &over):
-		reasons = append(reasons, policy.Reason{ID: "limit." + over.Limit, Effect: policy.Deny, Text: over.Error(), Have: over.Used, Need: over.Most})
+		reasons = append(reasons, policy.Reason{ID: "limit." + over.Limit, Effect: policy.Deny, Text: over.Error(),
+			Have: over.Used, Need: over.Most})
 	default:
 		return err
 	}
@@ -84,12 +86,16 @@ func (c *Context) refused(ctx context.Context, key string, tx *Tx, err error) er
 	}
 	in := w.callInput(p, tx, listed)
 	subject := step + "/" + attemptKey(w.Run.Attempt, key) + " " + tx.digest()
-	r := repute.Receipt{Run: w.Run.ID, Step: step, Key: attemptKey(w.Run.Attempt, "refused/"+digest([]byte(subject), []byte(err.Error()))[:16]), Kind: repute.CallRefused,
-		Ref: tx.Target.Hex(), Summary: tx.Purpose, Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID), Request: bounded(mustJSON(tx)), Error: shorten(err.Error())}
+	r := repute.Receipt{Run: w.Run.ID, Step: step,
+		Key:  attemptKey(w.Run.Attempt, "refused/"+digest([]byte(subject), []byte(err.Error()))[:16]),
+		Kind: repute.CallRefused,
+		Ref:  tx.Target.Hex(), Summary: tx.Purpose, Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID),
+		Request: bounded(mustJSON(tx)), Error: shorten(err.Error())}
 	if _, failed := trustdb.KeepInput(ctx, w.e.db, p.Text()); failed != nil {
 		return errors.Join(err, w.lost(failed))
 	}
-	d := rundb.Decision{Phase: c.phase, Kind: repute.DecisionRefused, Subject: subject, Effect: string(policy.Deny), Reasons: mustJSON(reasons), Policy: p.Hash(), Input: mustJSON(in)}
+	d := rundb.Decision{Phase: c.phase, Kind: repute.DecisionRefused, Subject: subject, Effect: string(policy.Deny),
+		Reasons: mustJSON(reasons), Policy: p.Hash(), Input: mustJSON(in)}
 	id, failed := rundb.RefuseCall(ctx, w.e.db, w.lease, r, d)
 	if failed != nil {
 		return errors.Join(err, w.lost(failed))

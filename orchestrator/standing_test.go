@@ -32,8 +32,9 @@ func TestNothingIsSentAfterStandingIsLost(t *testing.T) {
 		change func(*house, *changing)
 		says   string
 	}{
-		"identity sold":       {func(h *house, _ *changing) { h.sells() }, "neither wallet nor owner"},
-		"agent removed":       {func(h *house, _ *changing) { ok(h.t, rundb.RemoveModule(h.t.Context(), h.db, "payer")) }, "is not registered any more"},
+		"identity sold": {func(h *house, _ *changing) { h.sells() }, "neither wallet nor owner"},
+		"agent removed": {func(h *house, _ *changing) { ok(h.t, rundb.RemoveModule(h.t.Context(), h.db, "payer")) },
+			"is not registered any more"},
 		"gate turned to deny": {func(_ *house, p *changing) { p.set(never) }, "identity checks do not reach the threshold"},
 	} {
 		for _, below := range []bool{false, true} {
@@ -45,13 +46,15 @@ func TestNothingIsSentAfterStandingIsLost(t *testing.T) {
 				p.set(anything)
 				agent, head := newWorker("payer"), newWorker("head")
 				for _, m := range []*worker{agent, head} {
-					m.info.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: sold.Registry.Hex(), AgentID: "0", ChainID: 7}
+					m.info.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: sold.Registry.Hex(), AgentID: "0",
+						ChainID: 7}
 				}
 				head.plan = func(orchestrator.Task) orchestrator.Plan {
 					return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "payer"}}}
 				}
 				var refused []string
-				agent.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, k *orchestrator.Context) (json.RawMessage, error) {
+				agent.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+					k *orchestrator.Context) (json.RawMessage, error) {
 					if _, err := k.Send(ctx, pays(1, "1")); err != nil {
 						return nil, err
 					}
@@ -62,8 +65,9 @@ func TestNothingIsSentAfterStandingIsLost(t *testing.T) {
 					}
 					return nil, nil
 				}
-				h.start(orchestrator.Options{Policy: p.now.Load, Chain: chain, ExecutionChain: 7, TrustChain: 7, Modules: []orchestrator.Module{agent, head},
-					Keys: func(uint64, string) (common.Address, error) { return seller, nil }})
+				h.start(orchestrator.Options{Policy: p.now.Load, Chain: chain, ExecutionChain: 7, TrustChain: 7,
+					Modules: []orchestrator.Module{agent, head},
+					Keys:    func(uint64, string) (common.Address, error) { return seller, nil }})
 				coordinator := "payer"
 				if below {
 					coordinator = "head"
@@ -133,8 +137,10 @@ func TestRefusedAttemptsAreKept(t *testing.T) {
 			h, _ := newHouse(t)
 			chain, agent := &outside{}, newWorker("payer")
 			agent.do = sends(c.does)
-			h.start(orchestrator.Options{Lenient: true, Policy: rules(t, anything+c.policy), Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}}})
-			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer", Terms: orchestrator.Terms{Budget: c.budget}}))
+			h.start(orchestrator.Options{Lenient: true, Policy: rules(t, anything+c.policy), Chain: chain, ExecutionChain: 7,
+				Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}}})
+			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer",
+				Terms: orchestrator.Terms{Budget: c.budget}}))
 			if len(chain.sent) != 0 || task.Status == repute.TaskCompleted {
 				t.Fatalf("task %s %s, %d sent", task.Status, run.Error, len(chain.sent))
 			}
@@ -153,9 +159,12 @@ type mining struct {
 func (m *mining) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
 	in, err := walletdb.ReadIntent(ctx, m.db, i.ID)
 	if errors.Is(err, repute.ErrNotFound) {
-		in, err = walletdb.AddIntent(ctx, m.db, walletdb.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent, ChainID: 7, To: i.Target, Value: new(big.Int)}, func(_ context.Context, next walletdb.Nonces) (walletdb.IntentAttempt, error) {
-			return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next, FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
-		})
+		in, err = walletdb.AddIntent(ctx, m.db, walletdb.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent,
+			ChainID: 7, To: i.Target, Value: new(big.Int)},
+			func(_ context.Context, next walletdb.Nonces) (walletdb.IntentAttempt, error) {
+				return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next,
+					FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
+			})
 		m.sent <- i.ID
 	}
 	if err != nil || in.State == walletdb.IntentConfirmed {
@@ -172,7 +181,8 @@ func TestReceiptOfACancelledRun(t *testing.T) {
 	h, _ := newHouse(t)
 	chain, agent := &mining{db: h.db, sent: make(chan string, 1)}, newWorker("payer")
 	agent.do = sends(pays(1, "1"))
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}, Hold: time.Second})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent},
+		Hold: time.Second})
 	task := h.submit(orchestrator.Request{Coordinator: "payer"})
 	intent := <-chain.sent
 	ok(t, h.desk.Cancel(t.Context(), task.ID, "ann", "no longer wanted"))
@@ -217,9 +227,12 @@ type losing struct {
 
 func (l *losing) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
 	if _, err := walletdb.ReadIntent(ctx, l.db, i.ID); errors.Is(err, repute.ErrNotFound) {
-		if _, err = walletdb.AddIntent(ctx, l.db, walletdb.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent, ChainID: 7, To: i.Target, Value: new(big.Int)}, func(_ context.Context, next walletdb.Nonces) (walletdb.IntentAttempt, error) {
-			return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next, FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
-		}); err != nil {
+		if _, err = walletdb.AddIntent(ctx, l.db, walletdb.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent,
+			ChainID: 7, To: i.Target, Value: new(big.Int)},
+			func(_ context.Context, next walletdb.Nonces) (walletdb.IntentAttempt, error) {
+				return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next,
+					FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
+			}); err != nil {
 			return orchestrator.Sent{}, err
 		}
 	}
@@ -237,7 +250,8 @@ func TestTransactionStaysOpenWhileTheDatabaseFails(t *testing.T) {
 	h, _ := newHouse(t)
 	chain, agent := &losing{db: h.db}, newWorker("payer")
 	agent.do = sends(pays(1, "1"))
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}, Hold: time.Second})
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent},
+		Hold: time.Second})
 	r := orchestrator.Request{Coordinator: "payer"}
 	r.Budget.RuntimeMS = new(int64(2000))
 	task, run := h.ended(h.submit(r))
@@ -258,7 +272,8 @@ func TestTransactionStaysOpenWhileTheDatabaseFails(t *testing.T) {
 	if read(); receipt.ID == 0 || receipt.Done {
 		t.Fatalf("when the phase was given up: receipt %+v", receipt)
 	}
-	ok(t, walletdb.MarkIntent(t.Context(), h.db, fmt.Sprintf("%s/%s/%s", run.ID, receipt.Step, receipt.Key), walletdb.IntentReverted, walletdb.Mining{Fee: new(big.Int)}, "reverted"))
+	ok(t, walletdb.MarkIntent(t.Context(), h.db, fmt.Sprintf("%s/%s/%s", run.ID, receipt.Step, receipt.Key),
+		walletdb.IntentReverted, walletdb.Mining{Fee: new(big.Int)}, "reverted"))
 	before := chain.lost.Load()
 	h.until("the receipt was looked at in vain", func() bool { return chain.lost.Load() > before+1 || read().Done })
 	if read(); receipt.Done {

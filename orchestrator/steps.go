@@ -21,7 +21,8 @@ const parallelSteps = 8
 
 // StepFunc does a step of the agent's own. inputs are the results of the steps that it
 // depends on. What it returns is the step's result, at most 256 KiB.
-type StepFunc func(ctx context.Context, step Step, inputs map[string]json.RawMessage, c *Context) (json.RawMessage, error)
+type StepFunc func(ctx context.Context, step Step, inputs map[string]json.RawMessage, c *Context) (json.RawMessage,
+	error)
 
 // RunPlan does a plan: each step once all it depends on are completed, independent ones
 // at the same time, those of other agents as runs of their own that share the budget. A
@@ -34,7 +35,8 @@ func (c *Context) RunPlan(ctx context.Context, plan Plan, own StepFunc) (Executi
 	if digest(mustJSON(plan)) != digest(mustJSON(c.w.plan)) {
 		return Execution{}, refuse("plan", "the plan is another than the one that was checked")
 	}
-	r := &planRun{c: c, own: own, done: map[string]chan struct{}{}, results: map[string]StepResult{}, places: make(chan struct{}, parallelSteps)}
+	r := &planRun{c: c, own: own, done: map[string]chan struct{}{}, results: map[string]StepResult{},
+		places: make(chan struct{}, parallelSteps)}
 	e := Execution{Started: time.Now().UTC(), Success: true, ReceiptIDs: []string{}}
 	for _, s := range plan.Steps {
 		r.done[s.ID] = make(chan struct{})
@@ -131,12 +133,14 @@ func (c *Context) endStep(ctx context.Context, s Step, result json.RawMessage, e
 	if err != nil {
 		out.Status, out.Error = rundb.StepFailed, shorten(err.Error())
 	}
-	if err != nil && (c.w.waits() != nil || cutOff(ctx) || errors.Is(err, repute.ErrFenced) || c.w.databaseFailed() != nil) {
+	if err != nil && (c.w.waits() != nil || cutOff(ctx) || errors.Is(err, repute.ErrFenced) ||
+		c.w.databaseFailed() != nil) {
 		return out
 	}
 	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
-	if stored := rundb.EndStep(saving, c.w.e.db, c.w.lease, c.w.Run.ID, rundb.Step{ID: s.ID, Status: out.Status, Result: result, Error: out.Error}); stored != nil {
+	if stored := rundb.EndStep(saving, c.w.e.db, c.w.lease, c.w.Run.ID,
+		rundb.Step{ID: s.ID, Status: out.Status, Result: result, Error: out.Error}); stored != nil {
 		return StepResult{StepID: s.ID, Status: rundb.StepFailed, Error: c.w.lost(stored).Error()}
 	}
 	return out
@@ -152,7 +156,8 @@ func (w *work) delegate(ctx context.Context, s Step, inputs map[string]json.RawM
 	if len(inputs) > 0 {
 		input = mustJSON(map[string]any{"input": orNull(s.Input), "inputs": inputs})
 	}
-	stored, err := rundb.SubRun(ctx, w.e.db, w.lease, repute.Run{ID: newID("run"), Task: w.Run.Task, Parent: w.Run.ID, ParentStep: s.ID, Agent: s.Agent,
+	stored, err := rundb.SubRun(ctx, w.e.db, w.lease, repute.Run{ID: newID("run"), Task: w.Run.Task, Parent: w.Run.ID,
+		ParentStep: s.ID, Agent: s.Agent,
 		Goal: s.Description, Input: input, Limits: w.root().Run.Limits})
 	if err != nil {
 		return nil, w.lost(err)
@@ -193,4 +198,12 @@ func orNull(v json.RawMessage) json.RawMessage {
 		return json.RawMessage("null")
 	}
 	return v
+}
+
+// shorten bounds a text that is stored with a phase, in bytes.
+func shorten(s string) string {
+	if len(s) > 4000 {
+		return s[:4000] + "…"
+	}
+	return s
 }

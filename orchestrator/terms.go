@@ -47,15 +47,18 @@ func (r *Request) Check() error {
 	case strings.TrimSpace(r.Goal) == "":
 		return repute.Invalid("goal", "is empty", "say what to do")
 	case utf8.RuneCountInString(r.Goal) > maxGoal:
-		return repute.Invalid("goal", fmt.Sprintf("has %d characters", utf8.RuneCountInString(r.Goal)), fmt.Sprintf("at most %d", maxGoal))
+		return repute.Invalid("goal", fmt.Sprintf("has %d characters", utf8.RuneCountInString(r.Goal)),
+			fmt.Sprintf("at most %d", maxGoal))
 	case len(r.Input) > maxInput:
 		return repute.Invalid("input", fmt.Sprintf("has %d bytes", len(r.Input)), fmt.Sprintf("at most %d", maxInput))
 	case r.Coordinator == "":
 		return repute.Invalid("coordinatorSlug", "is missing", "the slug of an agent")
 	case !slugForm.MatchString(r.Coordinator) || len(r.Coordinator) > 64:
-		return repute.Invalid("coordinatorSlug", fmt.Sprintf("%.80q is no slug", r.Coordinator), "lower-case words joined by hyphens")
+		return repute.Invalid("coordinatorSlug", fmt.Sprintf("%.80q is no slug", r.Coordinator),
+			"lower-case words joined by hyphens")
 	case utf8.RuneCountInString(r.Key) > 128:
-		return repute.Invalid("idempotencyKey", fmt.Sprintf("has %d characters", utf8.RuneCountInString(r.Key)), "at most 128")
+		return repute.Invalid("idempotencyKey", fmt.Sprintf("has %d characters", utf8.RuneCountInString(r.Key)),
+			"at most 128")
 	case len(r.Tags) > maxTags || len(strings.Join(r.Tags, "")) > 1024:
 		return repute.Invalid("tags", "are too many or too long", fmt.Sprintf("at most %d with 1024 bytes", maxTags))
 	}
@@ -84,7 +87,8 @@ func limitsOf(b policy.Budget) repute.Limits {
 }
 
 func budgetOf(l repute.Limits) policy.Budget {
-	return policy.Budget{Steps: int64(l.Steps), ToolCalls: int64(l.ToolCalls), RuntimeMS: l.Runtime.Milliseconds(), OnchainWrites: int64(l.Writes), GasWei: l.GasWei}
+	return policy.Budget{Steps: int64(l.Steps), ToolCalls: int64(l.ToolCalls), RuntimeMS: l.Runtime.Milliseconds(),
+		OnchainWrites: int64(l.Writes), GasWei: l.GasWei}
 }
 
 // newID makes a name that sorts by time and that nobody guesses.

@@ -18,7 +18,8 @@ func TestKilledPhaseCounts(t *testing.T) {
 	first := spawn(t, url, "")
 	h.until("agent is installed", func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
 	const most, before = 8 * time.Second, 4 * time.Second
-	task := h.submit(orchestrator.Request{Coordinator: "steady", Goal: "hang", Terms: orchestrator.Terms{Budget: policy.Bounds{RuntimeMS: new(most.Milliseconds())}}})
+	task := h.submit(orchestrator.Request{Coordinator: "steady", Goal: "hang",
+		Terms: orchestrator.Terms{Budget: policy.Bounds{RuntimeMS: new(most.Milliseconds())}}})
 	h.until("some time is counted in the middle of a phase", func() bool {
 		run, err := rundb.Run(t.Context(), h.db, task.Run)
 		ok(t, err)

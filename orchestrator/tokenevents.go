@@ -112,14 +112,18 @@ func (e *Engine) events(chainID uint64, treasury common.Address, logs []types.Lo
 		if said.amount != nil {
 			units = said.amount.String()
 		}
-		shown := ShownEvent{Kind: said.kind, From: said.from.Hex(), To: said.to.Hex(), ShownAmount: e.amount(chainID, logs[i].Address, units), outflow: said.from == treasury && (treasury != common.Address{})}
+		shown := ShownEvent{Kind: said.kind, From: said.from.Hex(), To: said.to.Hex(),
+			ShownAmount: e.amount(chainID, logs[i].Address, units), outflow: said.from == treasury &&
+				(treasury != common.Address{})}
 		shown.Bound = shown.rank() > 0
 		if said.id != nil {
 			shown.TokenID = said.id.String()
 			shown.Text = countOf(said.count) + " of number " + shown.TokenID + " of " + shown.Token
 		}
 		if said.kind == eventApprovalForAll {
-			shown.Decimals, shown.Text = nil, map[bool]string{true: "everything of ", false: "nothing any more of "}[units != "0"]+cmp.Or(shown.Symbol, shown.Token)
+			shown.Decimals, shown.Text = nil,
+				map[bool]string{true: "everything of ", false: "nothing any more of "}[units != "0"]+cmp.Or(shown.Symbol,
+					shown.Token)
 		}
 		out = append(out, shown)
 	}

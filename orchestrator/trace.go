@@ -41,7 +41,8 @@ func (t *Trace) start(ctx context.Context, name string, about ...attribute.KeyVa
 func spanOf(r *repute.Run) trace.SpanContext {
 	id := sha256.Sum256([]byte("run " + r.Root))
 	span := sha256.Sum256(fmt.Appendf(nil, "run %s attempt %d", r.Root, r.Attempt))
-	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID(id[:16]), SpanID: trace.SpanID(span[:8]), TraceFlags: trace.FlagsSampled, Remote: true})
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID(id[:16]), SpanID: trace.SpanID(span[:8]),
+		TraceFlags: trace.FlagsSampled, Remote: true})
 }
 
 // join puts what follows below a root run's span, whoever sends that one.
@@ -62,7 +63,8 @@ func (t *Trace) ended(r *repute.Run) {
 	if began.IsZero() {
 		began = time.Now()
 	}
-	_, span := t.tracer.Start(ctx, "run", trace.WithNewRoot(), trace.WithTimestamp(began), trace.WithAttributes(append(aboutRun(r), attribute.String("status", string(r.Status)))...))
+	_, span := t.tracer.Start(ctx, "run", trace.WithNewRoot(), trace.WithTimestamp(began),
+		trace.WithAttributes(append(aboutRun(r), attribute.String("status", string(r.Status)))...))
 	if r.Error != "" {
 		span.SetStatus(codes.Error, shorten(r.Error))
 	}
@@ -70,7 +72,8 @@ func (t *Trace) ended(r *repute.Run) {
 }
 
 func aboutRun(r *repute.Run) []attribute.KeyValue {
-	return []attribute.KeyValue{attribute.String("run", r.ID), attribute.String("task", r.Task), attribute.String("agent", r.Agent), attribute.Int("attempt", r.Attempt)}
+	return []attribute.KeyValue{attribute.String("run", r.ID), attribute.String("task", r.Task),
+		attribute.String("agent", r.Agent), attribute.Int("attempt", r.Attempt)}
 }
 
 // spanKey is the context key of the span that TraceIDs gives its name.

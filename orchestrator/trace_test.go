@@ -57,12 +57,14 @@ func TestRunIsOneTrace(t *testing.T) { // not parallel: the environment
 	head.plan = func(orchestrator.Task) orchestrator.Plan {
 		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "head"}, {ID: "b", Agent: "hand"}}}
 	}
-	head.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+	head.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
 		return c.Tool(ctx, "echo", json.RawMessage("1"))
 	}
 	echo := toolFunc(func(_ context.Context, _ string, in json.RawMessage) (json.RawMessage, error) { return in, nil })
 	h, _ := newHouse(t)
-	stop := h.start(orchestrator.Options{Lenient: true, Trace: orchestrator.NewTrace(provider), Modules: []orchestrator.Module{head, hand}, Tools: map[string]orchestrator.Tool{"echo": echo}})
+	stop := h.start(orchestrator.Options{Lenient: true, Trace: orchestrator.NewTrace(provider),
+		Modules: []orchestrator.Module{head, hand}, Tools: map[string]orchestrator.Tool{"echo": echo}})
 	for range 2 {
 		h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
 	}
@@ -114,7 +116,8 @@ func pathOf(spans map[string]*traces.Span, s *traces.Span) string {
 func TestNoCollector(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
-	if provider, err := tracing.Open(t.Context(), "test", nil, slog.New(slog.DiscardHandler)); provider != nil || err != nil {
+	if provider, err := tracing.Open(t.Context(), "test", nil, slog.New(slog.DiscardHandler)); provider != nil ||
+		err != nil {
 		t.Errorf("%v, %v", provider, err)
 	}
 }

@@ -16,7 +16,8 @@ type nameless struct{}
 
 // RoundTrip fails as a lookup does.
 func (nameless) RoundTrip(r *http.Request) (*http.Response, error) {
-	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: r.URL.Hostname(), Server: "10.9.8.7:53", IsNotFound: true}}
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: r.URL.Hostname(),
+		Server: "10.9.8.7:53", IsNotFound: true}}
 }
 
 // TestResolverIsNotNamed keeps the address of this machine's resolver from agents.
@@ -25,13 +26,16 @@ func TestResolverIsNotNamed(t *testing.T) {
 	h, _ := newHouse(t)
 	agent := newWorker("reader")
 	var told error
-	agent.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+	agent.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
 		_, told = c.HTTP(ctx, orchestrator.HTTPRequest{Method: http.MethodGet, URL: "https://page.example/a"})
 		return json.RawMessage(`1`), nil
 	}
-	h.start(orchestrator.Options{Lenient: true, HTTP: &http.Client{Transport: nameless{}}, Modules: []orchestrator.Module{agent}})
+	h.start(orchestrator.Options{Lenient: true, HTTP: &http.Client{Transport: nameless{}},
+		Modules: []orchestrator.Module{agent}})
 	h.ended(h.submit(orchestrator.Request{Coordinator: "reader"}))
-	if told == nil || strings.Contains(told.Error(), "10.9.8.7") || !strings.Contains(told.Error(), "page.example: the name cannot be resolved") {
+	if told == nil || strings.Contains(told.Error(), "10.9.8.7") ||
+		!strings.Contains(told.Error(), "page.example: the name cannot be resolved") {
 		t.Errorf("the agent is told %v", told)
 	}
 }

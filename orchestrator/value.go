@@ -73,7 +73,8 @@ func (w *work) moved(ctx context.Context, p *policy.Policy, but string, sum *mov
 
 // trustedWith judges the agent of x for a value. A person who approved of it at its own trust
 // check did so for the declared value alone.
-func (w *work) trustedWith(ctx context.Context, x *work, subject, value string, show func(*Verdict) (*Shown, error)) error {
+func (w *work) trustedWith(ctx context.Context, x *work, subject, value string,
+	show func(*Verdict) (*Shown, error)) error {
 	task := x.policyTask(x.e.o.Policy())
 	task.Value = value
 	v, err := x.judge(ctx, x.module, task)

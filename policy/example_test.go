@@ -18,7 +18,8 @@ trust: {threshold: {minReputation: 20}}
 	if err != nil {
 		log.Fatal(err)
 	}
-	agent := policy.Agent{Slug: "translator", IdentityExists: true, Status: policy.StatusRated, Score: 28, Low: 17.5, High: 38}
+	agent := policy.Agent{Slug: "translator", IdentityExists: true, Status: policy.StatusRated, Score: 28, Low: 17.5,
+		High: 38}
 	d := p.Gate(policy.Task{Value: "0"}, policy.Threshold{}, agent)
 	fmt.Println(d.Effect)
 	for _, r := range d.Reasons {

@@ -49,7 +49,8 @@ type ValueThreshold struct {
 }
 
 func (t *Trust) complete() error {
-	for field, effect := range map[string]*Effect{"unrated": &t.Unrated, "unproven": &t.Unproven, "negative": &t.Negative} {
+	for field, effect := range map[string]*Effect{"unrated": &t.Unrated, "unproven": &t.Unproven,
+		"negative": &t.Negative} {
 		if *effect == "" {
 			*effect = Deny
 		}
@@ -91,7 +92,8 @@ func (t Threshold) Check(at string) error {
 func (t Threshold) CheckGates(at string, known []string) error {
 	for i, g := range t.Gates {
 		if !slices.Contains(known, g) {
-			return repute.Invalid(fmt.Sprintf("%s.gates[%d]", at, i), fmt.Sprintf("%.60q is no gate that an agent can be asked to pass", g), "one of "+strings.Join(known, ", "))
+			return repute.Invalid(fmt.Sprintf("%s.gates[%d]", at, i),
+				fmt.Sprintf("%.60q is no gate that an agent can be asked to pass", g), "one of "+strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -125,7 +127,8 @@ func (p *Policy) Gate(task Task, own Threshold, a Agent) Decision {
 		d.add(Reason{ID: "identity.proof", Effect: p.file.Trust.Unproven, Text: a.Unproven, Have: "unproven", Need: "proven"})
 	}
 	if a.Status == StatusRated && a.Score < 0 {
-		d.add(Reason{ID: "trust.negative", Effect: p.file.Trust.Negative, Text: "the agent's score is negative", Have: number(a.Score), Need: "0"})
+		d.add(Reason{ID: "trust.negative", Effect: p.file.Trust.Negative, Text: "the agent's score is negative",
+			Have: number(a.Score), Need: "0"})
 	}
 	for _, t := range p.file.Trust.of(value, own) {
 		for _, r := range t.lacks(a, p.file.Trust.Unrated) {
@@ -195,9 +198,12 @@ func (t Threshold) lacks(a Agent, unrated Effect) (out []Reason) {
 		}
 	}
 	need(t.RequireIdentity && !a.IdentityExists, "requireIdentity", "the agent has no identity", "false", "true")
-	need(t.RequireRegistration && !a.RegistrationResolves, "requireRegistration", "the agent's registration file cannot be read", "false", "true")
-	need(t.RequireValidation && a.Validation != ValidationPassed, "requireValidation", "the agent is not validated", a.Validation, ValidationPassed)
-	need(a.Trust01 < t.MinTrustScore, "minTrustScore", "the agent's identity checks do not reach the threshold", number(a.Trust01), number(t.MinTrustScore))
+	need(t.RequireRegistration && !a.RegistrationResolves, "requireRegistration",
+		"the agent's registration file cannot be read", "false", "true")
+	need(t.RequireValidation && a.Validation != ValidationPassed, "requireValidation", "the agent is not validated",
+		a.Validation, ValidationPassed)
+	need(a.Trust01 < t.MinTrustScore, "minTrustScore", "the agent's identity checks do not reach the threshold",
+		number(a.Trust01), number(t.MinTrustScore))
 	return append(out, t.lacksReputation(a, unrated)...)
 }
 
@@ -214,10 +220,13 @@ func (t Threshold) lacksReputation(a Agent, unrated Effect) (out []Reason) {
 		return []Reason{{ID: "trust.unrated", Effect: unrated, Text: text, Have: a.Status, Need: StatusRated}}
 	}
 	if t.MinReputation != nil && a.Low < *t.MinReputation {
-		out = append(out, Reason{ID: "trust.minReputation", Effect: Deny, Text: "the lower bound of the agent's score is below the threshold", Have: number(a.Low), Need: number(*t.MinReputation)})
+		out = append(out, Reason{ID: "trust.minReputation", Effect: Deny,
+			Text: "the lower bound of the agent's score is below the threshold", Have: number(a.Low),
+			Need: number(*t.MinReputation)})
 	}
 	if a.Tier < t.MinTier {
-		out = append(out, Reason{ID: "trust.minTier", Effect: Deny, Text: "the agent's tier is below the threshold", Have: strconv.FormatInt(a.Tier, 10), Need: strconv.FormatInt(t.MinTier, 10)})
+		out = append(out, Reason{ID: "trust.minTier", Effect: Deny, Text: "the agent's tier is below the threshold",
+			Have: strconv.FormatInt(a.Tier, 10), Need: strconv.FormatInt(t.MinTier, 10)})
 	}
 	for _, g := range t.Gates {
 		if !a.Gates[g] {

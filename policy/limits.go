@@ -28,7 +28,8 @@ func (b Bounds) Or(other Budget) Budget {
 	for _, f := range []struct {
 		to   *int64
 		from *int64
-	}{{&other.Steps, b.Steps}, {&other.ToolCalls, b.ToolCalls}, {&other.RuntimeMS, b.RuntimeMS}, {&other.OnchainWrites, b.OnchainWrites}} {
+	}{{&other.Steps, b.Steps}, {&other.ToolCalls, b.ToolCalls}, {&other.RuntimeMS, b.RuntimeMS},
+		{&other.OnchainWrites, b.OnchainWrites}} {
 		if f.from != nil {
 			*f.to = *f.from
 		}
@@ -51,7 +52,8 @@ func (b Budget) check() error {
 		return nil
 	}
 	if v, err := amountOf(b.GasWei); err != nil || v.BitLen() > 256 {
-		return repute.Invalid("maxGasWei", fmt.Sprintf("%.40q is no amount", b.GasWei), "decimal digits alone, in wei, below 2^256, e.g. 1000000000000000")
+		return repute.Invalid("maxGasWei", fmt.Sprintf("%.40q is no amount", b.GasWei),
+			"decimal digits alone, in wei, below 2^256, e.g. 1000000000000000")
 	}
 	return nil
 }
@@ -65,7 +67,8 @@ type count struct {
 }
 
 func (b Budget) counts() []count {
-	return []count{{"maxSteps", b.Steps}, {"maxToolCalls", b.ToolCalls}, {"maxRuntimeMs", b.RuntimeMS}, {"maxOnchainWrites", b.OnchainWrites}}
+	return []count{{"maxSteps", b.Steps}, {"maxToolCalls", b.ToolCalls}, {"maxRuntimeMs", b.RuntimeMS},
+		{"maxOnchainWrites", b.OnchainWrites}}
 }
 
 // Budget is what a task gets that asked for bounds: what is absent is OpenFi's default, or
@@ -74,7 +77,8 @@ func (b Budget) counts() []count {
 func (p *Policy) Budget(asked Bounds) Budget {
 	most, usual := p.limits, DefaultBudget()
 	return asked.Or(Budget{Steps: min(usual.Steps, most.Steps), ToolCalls: min(usual.ToolCalls, most.ToolCalls),
-		RuntimeMS: min(usual.RuntimeMS, most.RuntimeMS), OnchainWrites: min(usual.OnchainWrites, most.OnchainWrites), GasWei: most.GasWei})
+		RuntimeMS: min(usual.RuntimeMS, most.RuntimeMS), OnchainWrites: min(usual.OnchainWrites, most.OnchainWrites),
+		GasWei: most.GasWei})
 }
 
 // exceeded lists what of a budget, or of a plan, is beyond the limits.
@@ -115,5 +119,6 @@ func over(field, have, need string) Reason {
 	if field == "planSteps" {
 		fix = "plan fewer, or give a larger budget.maxSteps"
 	}
-	return Reason{ID: "limit." + field, Effect: Deny, Text: fmt.Sprintf("%s is %s, at most %s is allowed: %s", field, have, need, fix), Have: have, Need: need}
+	return Reason{ID: "limit." + field, Effect: Deny, Text: fmt.Sprintf("%s is %s, at most %s is allowed: %s", field,
+		have, need, fix), Have: have, Need: need}
 }

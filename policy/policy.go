@@ -159,7 +159,8 @@ func (p *Policy) Decide(ctx context.Context, in *Input) Decision {
 		}
 	}
 	if !applied && p.file.Default != Allow {
-		d.add(Reason{ID: "default", Effect: p.file.Default, Text: "no rule applies, and default of the policy is " + string(p.file.Default)})
+		d.add(Reason{ID: "default", Effect: p.file.Default,
+			Text: "no rule applies, and default of the policy is " + string(p.file.Default)})
 	}
 	return d
 }

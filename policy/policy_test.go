@@ -25,8 +25,10 @@ func parse(t *testing.T, text string) *policy.Policy {
 
 // input is one that nothing of the standard refuses.
 func input() *policy.Input {
-	return &policy.Input{Phase: "policy", Task: policy.Task{ID: "t", Value: "0", Budget: policy.DefaultBudget()}, Plan: policy.Plan{Steps: 2},
-		Agent: policy.Agent{Slug: "payer", Status: policy.StatusRated, Score: 60, Low: 52, High: 70, Tier: 3, Gates: map[string]bool{"service": true},
+	return &policy.Input{Phase: "policy", Task: policy.Task{ID: "t", Value: "0", Budget: policy.DefaultBudget()},
+		Plan: policy.Plan{Steps: 2},
+		Agent: policy.Agent{Slug: "payer", Status: policy.StatusRated, Score: 60, Low: 52, High: 70, Tier: 3,
+			Gates:   map[string]bool{"service": true},
 			Trust01: .85, IdentityExists: true, RegistrationResolves: true, Validation: policy.ValidationDisabled},
 		Call: policy.Call{Value: "0"}}
 }
@@ -78,7 +80,8 @@ func TestBrokenRuleDenies(t *testing.T) {
 		p := parse(t, "rules:\n  - {id: r, when: '"+when+"', effect: allow, reason: x}\n")
 		in := input()
 		in.Task.Tags = slices.Repeat([]string{"y"}, 60)
-		if d := p.Decide(t.Context(), in); d.Effect != policy.Deny || !strings.Contains(d.Reasons[0].Text, "could not be evaluated") {
+		if d := p.Decide(t.Context(), in); d.Effect != policy.Deny ||
+			!strings.Contains(d.Reasons[0].Text, "could not be evaluated") {
 			t.Errorf("%s: decided %+v", name, d)
 		}
 	}
@@ -132,15 +135,17 @@ func TestParseRefuses(t *testing.T) {
 		priced(`chainId: 0, token: "` + token + `", units: "1", wei: "1"`):              "trust.tokens[0].chainId",
 		priced(`chainId: 1, token: "` + token + `", units: "0", wei: "1"`):              "trust.tokens[0].units",
 		priced(`chainId: 1, token: "` + token + `", units: "1", wei: "-1"`):             "trust.tokens[0].wei",
-		priced(`chainId: 1, token: "` + token + `", units: "1", wei: "1"}, {chainId: 1, token: "` + token + `", units: "2", wei: "1"`): "trust.tokens[1].token",
-		"version: \"1\"\nrule: []":                                                                                           "policy",
-		rule(`{when: "true", effect: deny, reason: x}`):                                                                      "rules[0].id",
-		rule(`{id: a, when: "true", effect: deny}`):                                                                          "rules[0].reason",
-		rule(`{id: a, when: "true", effect: no, reason: x}`):                                                                 "rules[0].effect",
-		rule(`{id: a, when: "agent.scores < 1.0", effect: deny, reason: x}`):                                                 "rules[0].when",
-		rule(`{id: a, when: "agent.score", effect: deny, reason: x}`):                                                        "rules[0].when",
-		rule(`{id: a, when: "agent.score < ", effect: deny, reason: x}`):                                                     "rules[0].when",
-		rule(`{id: a, when: "true", effect: deny, reason: x}` + "\n  - " + `{id: a, when: "true", effect: deny, reason: x}`): "rules[1].id",
+		priced(`chainId: 1, token: "` + token + `", units: "1", wei: "1"}, {chainId: 1, token: "` + token +
+			`", units: "2", wei: "1"`): "trust.tokens[1].token",
+		"version: \"1\"\nrule: []":                                           "policy",
+		rule(`{when: "true", effect: deny, reason: x}`):                      "rules[0].id",
+		rule(`{id: a, when: "true", effect: deny}`):                          "rules[0].reason",
+		rule(`{id: a, when: "true", effect: no, reason: x}`):                 "rules[0].effect",
+		rule(`{id: a, when: "agent.scores < 1.0", effect: deny, reason: x}`): "rules[0].when",
+		rule(`{id: a, when: "agent.score", effect: deny, reason: x}`):        "rules[0].when",
+		rule(`{id: a, when: "agent.score < ", effect: deny, reason: x}`):     "rules[0].when",
+		rule(`{id: a, when: "true", effect: deny, reason: x}` + "\n  - " +
+			`{id: a, when: "true", effect: deny, reason: x}`): "rules[1].id",
 	} {
 		_, err := policy.Parse([]byte(text))
 		var input *repute.InputError
@@ -155,17 +160,20 @@ func TestLimits(t *testing.T) {
 	in := input()
 	in.Task.Budget = policy.Budget{Steps: 4, ToolCalls: 51, RuntimeMS: 300_001, OnchainWrites: 6, GasWei: "1001"}
 	in.Plan.Steps = 5
-	want(t, p.Decide(t.Context(), in), policy.Deny, "limit.maxSteps", "limit.maxToolCalls", "limit.maxRuntimeMs", "limit.maxOnchainWrites", "limit.planSteps", "limit.maxGasWei")
+	want(t, p.Decide(t.Context(), in), policy.Deny, "limit.maxSteps", "limit.maxToolCalls", "limit.maxRuntimeMs",
+		"limit.maxOnchainWrites", "limit.planSteps", "limit.maxGasWei")
 	in.Task.Budget = policy.Budget{Steps: 3, GasWei: "1000"}
 	in.Plan.Steps = 3
 	want(t, p.Decide(t.Context(), in), policy.Allow)
 	in.Task.Budget.GasWei = ""
 	want(t, p.Decide(t.Context(), in), policy.Deny, "limit.maxGasWei")
-	if in.Task.Budget = p.Budget(policy.Bounds{}); in.Task.Budget.Steps != 3 || in.Task.Budget.ToolCalls != 50 || in.Task.Budget.GasWei != "1000" {
+	if in.Task.Budget = p.Budget(policy.Bounds{}); in.Task.Budget.Steps != 3 || in.Task.Budget.ToolCalls != 50 ||
+		in.Task.Budget.GasWei != "1000" {
 		t.Errorf("a task that asks for nothing gets %+v", in.Task.Budget)
 	}
 	want(t, p.Decide(t.Context(), in), policy.Allow)
-	want(t, p.Decide(t.Context(), &policy.Input{Task: policy.Task{Budget: p.Budget(policy.Bounds{GasWei: "1001"})}}), policy.Deny, "limit.maxGasWei")
+	want(t, p.Decide(t.Context(), &policy.Input{Task: policy.Task{Budget: p.Budget(policy.Bounds{GasWei: "1001"})}}),
+		policy.Deny, "limit.maxGasWei")
 	in.Task.Budget = policy.Budget{Steps: -1}
 	want(t, p.Decide(t.Context(), in), policy.Deny, "limit.budget")
 }
@@ -188,11 +196,14 @@ trust:
 	}
 	want(t, gate("0", policy.Threshold{}, nil), policy.Allow)
 	want(t, gate("1000", policy.Threshold{}, nil), policy.Allow)
-	want(t, gate("1000000", policy.Threshold{}, nil), policy.Deny, "trust.requireValidation", "trust.minReputation", "trust.gates.validator")
-	want(t, gate("0", policy.Threshold{MinTier: 4, RequireIdentity: true}, func(a *policy.Agent) { a.IdentityExists, a.Trust01 = false, .4 }),
+	want(t, gate("1000000", policy.Threshold{}, nil), policy.Deny, "trust.requireValidation", "trust.minReputation",
+		"trust.gates.validator")
+	want(t, gate("0", policy.Threshold{MinTier: 4, RequireIdentity: true},
+		func(a *policy.Agent) { a.IdentityExists, a.Trust01 = false, .4 }),
 		policy.Deny, "trust.requireIdentity", "trust.minTrustScore", "trust.minTier")
 	slip := gate("0", policy.Threshold{Gates: []string{"servcie"}}, nil)
-	if want(t, slip, policy.Deny, "trust.gates.servcie"); !strings.Contains(slip.Reasons[0].Text, "there is no gate \"servcie\": scores have service") {
+	if want(t, slip, policy.Deny, "trust.gates.servcie"); !strings.Contains(slip.Reasons[0].Text,
+		"there is no gate \"servcie\": scores have service") {
 		t.Errorf("a gate that there is none of: %s", slip.Reasons[0].Text)
 	}
 	unrated := func(a *policy.Agent) { *a = policy.Agent{IdentityExists: true, Trust01: 1, Status: "unrated"} }
@@ -200,7 +211,8 @@ trust:
 	want(t, gate("1000", policy.Threshold{}, unrated), policy.Deny, "trust.unrated")
 	want(t, gate("1 ether", policy.Threshold{}, nil), policy.Deny, "trust.value")
 	// The score itself is not enough: the lower bound decides.
-	want(t, gate("1000", policy.Threshold{}, func(a *policy.Agent) { a.Score, a.Low = 90, 49.999 }), policy.Deny, "trust.minReputation")
+	want(t, gate("1000", policy.Threshold{}, func(a *policy.Agent) { a.Score, a.Low = 90, 49.999 }), policy.Deny,
+		"trust.minReputation")
 }
 
 func TestUnratedByPolicy(t *testing.T) {
@@ -224,7 +236,8 @@ trust:
 				Tier: rapid.Int64Range(0, 4).Draw(t, "tier"), Trust01: rapid.Float64Range(0, 1).Draw(t, "trust")}
 		}
 		a, b := draw(), draw()
-		best := policy.Agent{Status: policy.StatusRated, Low: max(a.Low, b.Low), Tier: max(a.Tier, b.Tier), Trust01: max(a.Trust01, b.Trust01)}
+		best := policy.Agent{Status: policy.StatusRated, Low: max(a.Low, b.Low), Tier: max(a.Tier, b.Tier),
+			Trust01: max(a.Trust01, b.Trust01)}
 		values := []string{"0", "10", "99", "100", "100000000000000000000000"}
 		i := rapid.IntRange(0, len(values)-2).Draw(t, "value")
 		of := func(value string, a policy.Agent) int {
@@ -257,7 +270,8 @@ func TestNegativeScore(t *testing.T) {
 	task, lowest := policy.Task{Value: "0"}, -100.0
 	want(t, parse(t, "").Gate(task, policy.Threshold{}, a), policy.Deny, "trust.negative")
 	want(t, parse(t, "").Gate(task, policy.Threshold{MinReputation: &lowest}, a), policy.Deny, "trust.negative")
-	want(t, parse(t, "trust: {negative: require_approval}\n").Gate(task, policy.Threshold{}, a), policy.RequireApproval, "trust.negative")
+	want(t, parse(t, "trust: {negative: require_approval}\n").Gate(task, policy.Threshold{}, a), policy.RequireApproval,
+		"trust.negative")
 	want(t, parse(t, "trust: {negative: allow}\n").Gate(task, policy.Threshold{}, a), policy.Allow, "trust.negative")
 	a.Score = 0
 	want(t, parse(t, "").Gate(task, policy.Threshold{}, a), policy.Allow)

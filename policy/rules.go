@@ -71,7 +71,8 @@ func compileRule(env *cel.Env, at string, r Rule) (program, error) {
 	}
 	ast, issues := env.Compile(r.When)
 	if issues.Err() != nil {
-		return program{}, repute.Invalid(at+".when", issues.Err().Error(), "a CEL expression over task, plan, agent, call and phase")
+		return program{}, repute.Invalid(at+".when", issues.Err().Error(),
+			"a CEL expression over task, plan, agent, call and phase")
 	}
 	if !ast.OutputType().IsExactType(cel.BoolType) {
 		return program{}, repute.Invalid(at+".when", "is of type "+ast.OutputType().String(), "a condition: bool")
@@ -86,15 +87,18 @@ func compileRule(env *cel.Env, at string, r Rule) (program, error) {
 // environment declares what rules can name.
 func environment() (*cel.Env, error) {
 	options := []cel.EnvOption{
-		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[Task](), reflect.TypeFor[Plan](), reflect.TypeFor[Agent](), reflect.TypeFor[Call]()),
-		cel.Variable("phase", cel.StringType), cel.Variable("task", cel.ObjectType("policy.Task")), cel.Variable("plan", cel.ObjectType("policy.Plan")),
+		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[Task](), reflect.TypeFor[Plan](),
+			reflect.TypeFor[Agent](), reflect.TypeFor[Call]()),
+		cel.Variable("phase", cel.StringType), cel.Variable("task", cel.ObjectType("policy.Task")),
+		cel.Variable("plan", cel.ObjectType("policy.Plan")),
 		cel.Variable("agent", cel.ObjectType("policy.Agent")), cel.Variable("call", cel.ObjectType("policy.Call")),
 	}
 	for name, holds := range map[string]func(int) bool{
 		"lt": func(c int) bool { return c < 0 }, "lte": func(c int) bool { return c <= 0 },
 		"gt": func(c int) bool { return c > 0 }, "gte": func(c int) bool { return c >= 0 },
 	} {
-		options = append(options, onAmounts(name, cel.BoolType, func(a, b *big.Int) (ref.Val, error) { return types.Bool(holds(a.Cmp(b))), nil }))
+		options = append(options,
+			onAmounts(name, cel.BoolType, func(a, b *big.Int) (ref.Val, error) { return types.Bool(holds(a.Cmp(b))), nil }))
 	}
 	for name, result := range map[string]func(a, b *big.Int) (*big.Int, error){
 		"add": add, "mul": multiply, "sub": subtract, "div": divide,
@@ -155,9 +159,11 @@ func text(v ref.Val) string {
 func (p program) evaluate(ctx context.Context, in *Input) (Reason, bool) {
 	ctx, cancel := context.WithTimeout(ctx, ruleTime)
 	defer cancel()
-	out, _, err := p.run.ContextEval(ctx, map[string]any{"phase": in.Phase, "task": in.Task, "plan": in.Plan, "agent": in.Agent, "call": in.Call})
+	out, _, err := p.run.ContextEval(ctx, map[string]any{"phase": in.Phase, "task": in.Task, "plan": in.Plan,
+		"agent": in.Agent, "call": in.Call})
 	if err != nil {
-		return Reason{ID: p.rule.ID, Effect: Deny, Text: "the rule could not be evaluated: " + strings.TrimSpace(err.Error())}, true
+		return Reason{ID: p.rule.ID, Effect: Deny,
+			Text: "the rule could not be evaluated: " + strings.TrimSpace(err.Error())}, true
 	}
 	if applies, ok := out.Value().(bool); !ok || !applies {
 		return Reason{}, false

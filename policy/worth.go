@@ -38,7 +38,8 @@ func (t *Trust) prices() (map[asset]price, error) {
 		}
 		units, err := amountOf(p.Units)
 		if err != nil || units.Sign() == 0 {
-			return nil, repute.Invalid(at+".units", fmt.Sprintf("%.40q is no number of units", p.Units), "decimal digits, more than 0, in the token's smallest unit")
+			return nil, repute.Invalid(at+".units", fmt.Sprintf("%.40q is no number of units", p.Units),
+				"decimal digits, more than 0, in the token's smallest unit")
 		}
 		wei, err := amountOf(p.Wei)
 		if err != nil {
@@ -46,7 +47,8 @@ func (t *Trust) prices() (map[asset]price, error) {
 		}
 		of := asset{p.ChainID, token}
 		if _, twice := out[of]; twice {
-			return nil, repute.Invalid(at+".token", fmt.Sprintf("%s is listed already for chain %d", token, p.ChainID), "each token once")
+			return nil, repute.Invalid(at+".token", fmt.Sprintf("%s is listed already for chain %d", token, p.ChainID),
+				"each token once")
 		}
 		if p.ChainID == 0 {
 			return nil, repute.Invalid(at+".chainId", "is missing", "the id of the token's chain")

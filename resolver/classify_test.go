@@ -76,7 +76,8 @@ func TestClassifyURLIsTrimmed(t *testing.T) {
 }
 
 func FuzzClassify(f *testing.F) {
-	for _, s := range []string{"", "data:,x", "ipfs://" + cidV0 + "/x", "https://ipfs.io/ipfs/" + cidV1, "a:", "{", "http://[::1", cidRaw} {
+	for _, s := range []string{"", "data:,x", "ipfs://" + cidV0 + "/x", "https://ipfs.io/ipfs/" + cidV1, "a:", "{",
+		"http://[::1", cidRaw} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, uri string) {

@@ -113,7 +113,8 @@ func FuzzData(f *testing.F) {
 }
 
 func TestInline(t *testing.T) {
-	for uri, want := range map[string]string{`data:application/json;base64,eyJhIjoxfQ==`: `{"a":1}`, ` {"a":1}`: `{"a":1}`, `https://example.com/a`: "", "ipfs://x": "", "": ""} {
+	for uri, want := range map[string]string{`data:application/json;base64,eyJhIjoxfQ==`: `{"a":1}`,
+		` {"a":1}`: `{"a":1}`, `https://example.com/a`: "", "ipfs://x": "", "": ""} {
 		got, err := Inline(uri, 7)
 		if string(got) != want || (err == nil) != (want != "") {
 			t.Errorf("%q is %q, %v", uri, got, err)

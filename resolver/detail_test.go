@@ -17,12 +17,14 @@ func TestDetailHidesTheNetwork(t *testing.T) {
 	inside := &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 51234}
 	server := "10.9.9.9:53"
 	for name, err := range map[string]error{
-		"dns": &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "agent.example", Server: server, IsNotFound: true}},
+		"dns": &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "agent.example",
+			Server: server, IsNotFound: true}},
 		"refused": &net.OpError{Op: "dial", Net: "tcp", Addr: inside,
 			Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)},
-		"reset": &net.OpError{Op: "read", Net: "tcp", Source: inside, Addr: inside, Err: os.NewSyscallError("read", syscall.ECONNRESET)},
-		"tls":   &net.OpError{Op: "remote error", Source: inside, Err: errors.New("tls: handshake failure")},
-		"slow":  fmt.Errorf("dial %s: %w", inside, context.DeadlineExceeded),
+		"reset": &net.OpError{Op: "read", Net: "tcp", Source: inside, Addr: inside,
+			Err: os.NewSyscallError("read", syscall.ECONNRESET)},
+		"tls":  &net.OpError{Op: "remote error", Source: inside, Err: errors.New("tls: handshake failure")},
+		"slow": fmt.Errorf("dial %s: %w", inside, context.DeadlineExceeded),
 		"gateways": &Error{Reason: ReasonGateway, Retry: true,
 			Err: fmt.Errorf("https://ipfs.internal.example: %w", passing(ReasonNetwork, "dial tcp %s: refused", inside))},
 	} {

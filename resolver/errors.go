@@ -56,9 +56,12 @@ const (
 
 // Reasons are all of them that a fetch can end with and that are stored.
 func Reasons() []Reason {
-	return []Reason{ReasonEmpty, ReasonUnsupportedScheme, ReasonNotURI, ReasonBadURL, ReasonHTTPDisabled, ReasonBlockedHost, ReasonBlockedPort,
-		ReasonBadDataURI, ReasonBadBase64, ReasonBadCID, ReasonBadGzip, ReasonUnsupportedEncoding, ReasonTooLarge, ReasonRatio, ReasonBlockedAddress,
-		ReasonDNS, ReasonNetwork, ReasonTimeout, ReasonTooSlow, ReasonTLS, ReasonRedirects, ReasonNotFound, ReasonHTTPStatus, ReasonNoGateway,
+	return []Reason{ReasonEmpty, ReasonUnsupportedScheme, ReasonNotURI, ReasonBadURL, ReasonHTTPDisabled,
+		ReasonBlockedHost, ReasonBlockedPort,
+		ReasonBadDataURI, ReasonBadBase64, ReasonBadCID, ReasonBadGzip, ReasonUnsupportedEncoding, ReasonTooLarge,
+		ReasonRatio, ReasonBlockedAddress,
+		ReasonDNS, ReasonNetwork, ReasonTimeout, ReasonTooSlow, ReasonTLS, ReasonRedirects, ReasonNotFound,
+		ReasonHTTPStatus, ReasonNoGateway,
 		ReasonGateway, ReasonCIDMismatch, ReasonBadDAG, ReasonDirectory}
 }
 

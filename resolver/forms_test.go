@@ -42,9 +42,11 @@ func forms(t *testing.T) []form {
 			"data:application/json;base64," + base64.RawStdEncoding.EncodeToString([]byte(sample+" ")), KindData, "", true},
 		{"base64", is64, "data:application/json;base64," + std, KindData, "", false},
 		{"utf8", prefix("data:application/json;utf8,"), "data:application/json;utf8," + sample, KindData, "", true},
-		{"percent", func(s string) bool { return strings.HasPrefix(s, "data:") }, "data:application/json," + url.PathEscape(sample), KindData, "", true},
+		{"percent", func(s string) bool { return strings.HasPrefix(s, "data:") },
+			"data:application/json," + url.PathEscape(sample), KindData, "", true},
 		{"bare JSON", prefix("{"), sample, KindJSON, "", false},
-		{"ipfs, no CID", prefix("ipfs://0x"), "ipfs://0x0000000000000000000000000000000000000001", KindUnsupported, ReasonBadCID, true},
+		{"ipfs, no CID", prefix("ipfs://0x"), "ipfs://0x0000000000000000000000000000000000000001", KindUnsupported,
+			ReasonBadCID, true},
 		{"ipfs twice", prefix("ipfs://ipfs/"), "ipfs://ipfs/" + cidV0, KindIPFS, ReasonNoGateway, true},
 		{"ipfs with path", func(s string) bool { return strings.HasPrefix(s, "ipfs://") && strings.Count(s, "/") > 2 },
 			"ipfs://" + cidV1 + "/agent.json", KindIPFS, ReasonNoGateway, true},
@@ -53,9 +55,13 @@ func forms(t *testing.T) []form {
 		{"ipfs, words", prefix("ipfs://"), "ipfs://placeholder", KindUnsupported, ReasonBadCID, true},
 		{"bare CIDv0", prefix("Qm"), cidV0, KindIPFS, ReasonNoGateway, true},
 		{"bare CIDv1", prefix("baf"), cidRaw, KindIPFS, ReasonNoGateway, true},
-		{"gateway with path", func(s string) bool { return strings.HasPrefix(s, "https://") && strings.Contains(s, "/ipfs/") }, "https://ipfs.io/ipfs/" + cidV0,
+		{"gateway with path", func(s string) bool {
+			return strings.HasPrefix(s, "https://") &&
+				strings.Contains(s, "/ipfs/")
+		}, "https://ipfs.io/ipfs/" + cidV0,
 			KindIPFS, ReasonTimeout, false},
-		{"gateway with subdomain", func(s string) bool { return strings.Contains(s, ".ipfs.") }, "https://" + cidV1 + ".ipfs.dweb.link/a.json",
+		{"gateway with subdomain", func(s string) bool { return strings.Contains(s, ".ipfs.") },
+			"https://" + cidV1 + ".ipfs.dweb.link/a.json",
 			KindIPFS, ReasonTimeout, false},
 		{"http", prefix("http://"), "http://agents.example/a.json", KindHTTP, ReasonHTTPDisabled, true},
 		{"home page", func(s string) bool {
@@ -66,7 +72,8 @@ func forms(t *testing.T) []form {
 		{"https", prefix("https://"), "https://agents.example/agent.json", KindHTTPS, ReasonTimeout, false},
 		{"arweave", prefix("ar://"), "ar://abc", KindUnsupported, ReasonUnsupportedScheme, true},
 		{"hex address", prefix("0x"), "0x8004000000000000000000000000000000000001", KindUnsupported, ReasonNotURI, true},
-		{"windows path", func(s string) bool { return len(s) > 2 && s[1:3] == `:\` }, `c:\agents\one.json`, KindUnsupported, ReasonNotURI, true},
+		{"windows path", func(s string) bool { return len(s) > 2 && s[1:3] == `:\` }, `c:\agents\one.json`, KindUnsupported,
+			ReasonNotURI, true},
 		{"words", func(string) bool { return true }, "tinyapple", KindUnsupported, ReasonNotURI, false},
 	}
 }

@@ -33,12 +33,12 @@ type GuardOptions struct {
 	// be spoken to over plain http: for development and for one's own services.
 	// Every document may then lead there, also by a redirect.
 	AllowHosts []string
-	// AllowPrefixes are address ranges that may be dialled although they are
+	// AllowPrefixes are address ranges that may be dialed although they are
 	// private, on any port; IP literals inside them may use plain http.
 	AllowPrefixes []netip.Prefix
 	// AllowHTTP permits plain http to public hosts on port 80.
 	AllowHTTP bool
-	// Ports that public hosts are dialled on; 443 when empty.
+	// Ports that public hosts are dialed on; 443 when empty.
 	Ports []uint16
 	// RootCAs replaces the system's certificate roots.
 	RootCAs *x509.CertPool
@@ -48,7 +48,7 @@ type GuardOptions struct {
 	HeaderTimeout time.Duration
 }
 
-// Guard decides which URLs may be requested and which addresses may be dialled.
+// Guard decides which URLs may be requested and which addresses may be dialed.
 // Every outgoing request to a host that a stranger named goes through one.
 type Guard struct {
 	hosts     map[string]bool
@@ -125,7 +125,7 @@ func (g *Guard) Control(network, address string, conn syscall.RawConn) error {
 }
 
 // Check decides from the text of a URL whether it may be requested at all. The
-// addresses behind its host are checked again when they are dialled.
+// addresses behind its host are checked again when they are dialed.
 func (g *Guard) Check(u *url.URL) error {
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	addr, ipErr := netip.ParseAddr(host)

@@ -73,7 +73,8 @@ func TestIPFSMillionLinks(t *testing.T) {
 	n := newNode(t)
 	empty := n.raw(nil).Cid()
 	const fit = 45_000 // about 2 MB
-	file, dir := n.put(linked(t, unixfs.FilePBData(nil, 0), "", empty, fit)), n.put(linked(t, unixfs.FolderPBData(), "a", empty, fit-5000))
+	file, dir := n.put(linked(t, unixfs.FilePBData(nil, 0), "", empty, fit)),
+		n.put(linked(t, unixfs.FolderPBData(), "a", empty, fit-5000))
 	huge := linked(t, unixfs.FilePBData(nil, 0), "", empty, 1_000_000)
 	n.put(huge)
 	c, _ := gatewayClient(t, Options{}, n.handler())
@@ -129,15 +130,16 @@ func TestIPFSMalformedBlocks(t *testing.T) {
 	n := newNode(t)
 	to := n.raw(nil).Cid()
 	for name, nd := range map[string]*merkledag.ProtoNode{
-		"no unixfs":        linked(t, []byte{0xff}, "a", to, 1),
-		"huge fanout":      linked(t, shard, "a", to, 3),
-		"nameless shard":   linked(t, shard, "", to, 3),
-		"unknown type":     linked(t, []byte{0x08, 0x7f}, "a", to, 1),
-		"no type":          linked(t, []byte{0x18, 0x05}, "a", to, 1),
-		"endless varint":   linked(t, bytes.Repeat([]byte{0xff}, 64), "a", to, 1),
-		"symlink":          linked(t, []byte{0x08, 0x04, 0x12, 0x01, '/'}, "a", to, 1),
-		"metadata":         linked(t, []byte{0x08, 0x03}, "a", to, 1),
-		"sizes that lie":   linked(t, []byte{0x08, 0x02, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0x20, 0x01}, "a", to, 1),
+		"no unixfs":      linked(t, []byte{0xff}, "a", to, 1),
+		"huge fanout":    linked(t, shard, "a", to, 3),
+		"nameless shard": linked(t, shard, "", to, 3),
+		"unknown type":   linked(t, []byte{0x08, 0x7f}, "a", to, 1),
+		"no type":        linked(t, []byte{0x18, 0x05}, "a", to, 1),
+		"endless varint": linked(t, bytes.Repeat([]byte{0xff}, 64), "a", to, 1),
+		"symlink":        linked(t, []byte{0x08, 0x04, 0x12, 0x01, '/'}, "a", to, 1),
+		"metadata":       linked(t, []byte{0x08, 0x03}, "a", to, 1),
+		"sizes that lie": linked(t, []byte{0x08, 0x02, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0x20, 0x01},
+			"a", to, 1),
 		"data that is not": linked(t, []byte{0x08, 0x02, 0x12, 0x7f}, "a", to, 1),
 	} {
 		id, err := nd.Cid().Prefix().Sum(nd.RawData())
@@ -157,9 +159,13 @@ func TestIPFSMalformedBlocks(t *testing.T) {
 // With plain http allowed a redirect still cannot reach the inside.
 func TestRedirectsOverHTTP(t *testing.T) {
 	var to string
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to, http.StatusFound) }))
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		http.Redirect(w, r, to, http.StatusFound)
+	}))
 	defer front.Close()
-	c := client(t, Options{GuardOptions: GuardOptions{AllowHTTP: true, AllowHosts: []string{strings.TrimPrefix(front.URL, "http://")}}})
+	c := client(t, Options{GuardOptions: GuardOptions{AllowHTTP: true,
+		AllowHosts: []string{strings.TrimPrefix(front.URL, "http://")}}})
 	for target, want := range map[string]Reason{
 		"http://169.254.169.254/latest/meta-data/": ReasonBlockedAddress,
 		"http://[::1]/":                    ReasonBlockedAddress,
@@ -187,10 +193,12 @@ func TestRedirectToRebindingName(t *testing.T) {
 	inside := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
 	defer inside.Close()
 	port := netip.MustParseAddrPort(inside.Listener.Addr().String()).Port()
-	front := httptest.NewTLSServer(http.RedirectHandler(fmt.Sprintf("https://flip.example.com:%d/", port), http.StatusFound))
+	front := httptest.NewTLSServer(http.RedirectHandler(fmt.Sprintf("https://flip.example.com:%d/", port),
+		http.StatusFound))
 	defer front.Close()
 	frontURL, _ := url.Parse(front.URL)
-	c := client(t, Options{GuardOptions: GuardOptions{AllowHosts: []string{frontURL.Host}, Ports: []uint16{port}, RootCAs: roots(front),
+	c := client(t, Options{GuardOptions: GuardOptions{AllowHosts: []string{frontURL.Host}, Ports: []uint16{port},
+		RootCAs:  roots(front),
 		Resolver: dnsServer(t, "127.0.0.1")}})
 	if _, err := c.Fetch(t.Context(), front.URL); reasonOf(err) != ReasonBlockedAddress || hits.Load() != 0 {
 		t.Errorf("%v, %d hits", err, hits.Load())

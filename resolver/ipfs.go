@@ -142,7 +142,8 @@ func allFailed(failures []error) *Error {
 // go-codec-dagpb): boxo's own remote backends give the bytes but not the blocks that
 // prove them, try another gateway without saying which one lied, and bound neither
 // the number of blocks nor the depth. Its allow-list of hashes is used (strongHashes).
-func (c *Client) fromGateway(ctx context.Context, g *peer, root cid.Cid, path string, proven *blockSet) (doc Document, err error) {
+func (c *Client) fromGateway(ctx context.Context, g *peer, root cid.Cid, path string, proven *blockSet) (doc Document,
+	err error) {
 	defer survive(&err)
 	sent := &blockSet{}
 	// One CAR carries the whole proof; a lone raw block needs none. A gateway
@@ -258,7 +259,8 @@ func (c *Client) rawBlock(ctx context.Context, g *peer, id cid.Cid) ([]byte, err
 	}
 	defer resp.Body.Close()
 	b, err := readBody(resp, maxBlockBytes)
-	if isReason(err, ReasonTooLarge) || isReason(err, ReasonRatio) || isReason(err, ReasonUnsupportedEncoding) || isReason(err, ReasonBadGzip) {
+	if isReason(err, ReasonTooLarge) || isReason(err, ReasonRatio) || isReason(err, ReasonUnsupportedEncoding) ||
+		isReason(err, ReasonBadGzip) {
 		// It is the gateway's body that cannot be read, not the document.
 		return nil, passing(ReasonGateway, "block %s: %v", id, err)
 	}

@@ -319,7 +319,8 @@ func TestIPFSFloodOfBlocks(t *testing.T) {
 		h.ServeHTTP(w, r)
 	})
 	c, _ := gatewayClient(t, Options{}, swap)
-	if doc, err := c.Fetch(t.Context(), "ipfs://"+file.Cid().String()); err != nil || !bytes.Equal(doc.Bytes, slices.Concat(leaves...)) {
+	if doc, err := c.Fetch(t.Context(), "ipfs://"+file.Cid().String()); err != nil ||
+		!bytes.Equal(doc.Bytes, slices.Concat(leaves...)) {
 		t.Errorf("%v", err)
 	}
 }
@@ -427,7 +428,8 @@ func TestIPFSGatewaysShareTheTime(t *testing.T) {
 	silent := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done })
 	c, _ := gatewayClient(t, Options{Timeout: 3 * time.Second}, silent, silent, n.handler())
 	t.Cleanup(func() { close(done) }) // before the servers close
-	if doc, err := c.Fetch(t.Context(), "ipfs://"+file.Cid().String()); err != nil || !bytes.Equal(doc.Bytes, slices.Concat(leaves...)) {
+	if doc, err := c.Fetch(t.Context(), "ipfs://"+file.Cid().String()); err != nil ||
+		!bytes.Equal(doc.Bytes, slices.Concat(leaves...)) {
 		t.Errorf("%v", err)
 	}
 }

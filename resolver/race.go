@@ -95,7 +95,8 @@ func (r *race) lost(caller context.Context, a answer) error {
 		return named
 	}
 	if named.Reason == ReasonCIDMismatch {
-		r.client.opts.Log.Warn("ipfs gateway gave wrong bytes", "gateway", a.from.name, "cid", r.root.String(), "error", named)
+		r.client.opts.Log.Warn("ipfs gateway gave wrong bytes", "gateway", a.from.name, "cid", r.root.String(), "error",
+			named)
 	}
 	r.client.peers.failed(a.from, named, time.Now())
 	r.failures = append(r.failures, fmt.Errorf("%s: %w", a.from.name, named))

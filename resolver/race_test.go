@@ -124,7 +124,10 @@ func TestIPFSNode(t *testing.T) {
 	var asked atomic.Int64
 	srv := httptest.NewServer(counted(&asked, n.handler()))
 	defer srv.Close()
-	secret := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the private server was reached") }))
+	secret := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter,
+		*http.Request) {
+		t.Error("the private server was reached")
+	}))
 	defer secret.Close()
 	away := httptest.NewServer(http.RedirectHandler(secret.URL, http.StatusFound))
 	defer away.Close()
@@ -135,7 +138,8 @@ func TestIPFSNode(t *testing.T) {
 	if err != nil || doc.Gateway != srv.URL || asked.Load() != 1 {
 		t.Errorf("%+v, %v, asked %d times", doc.Gateway, err, asked.Load())
 	}
-	if _, err := c.Fetch(t.Context(), "https"+strings.TrimPrefix(srv.URL, "http")+"/x"); reasonOf(err) != ReasonBlockedAddress {
+	if _, err := c.Fetch(t.Context(),
+		"https"+strings.TrimPrefix(srv.URL, "http")+"/x"); reasonOf(err) != ReasonBlockedAddress {
 		t.Errorf("a document at the node's address: %v", err)
 	}
 	c = client(t, Options{Node: away.URL})
@@ -147,12 +151,14 @@ func TestIPFSNode(t *testing.T) {
 func TestIPFSWrongBytesAreLogged(t *testing.T) {
 	n := newNode(t)
 	var log bytes.Buffer
-	c, gateways := gatewayClient(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, tamper("{", n.handler()), n.handler())
+	c, gateways := gatewayClient(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, tamper("{", n.handler()),
+		n.handler())
 	id := n.raw([]byte(sample)).Cid().String()
 	if doc, err := c.Fetch(t.Context(), "ipfs://"+id); err != nil || doc.Gateway != gateways[1] {
 		t.Errorf("%+v, %v", doc, err)
 	}
-	if line := log.String(); !strings.Contains(line, gateways[0]) || !strings.Contains(line, id) || strings.Contains(line, gateways[1]) {
+	if line := log.String(); !strings.Contains(line, gateways[0]) || !strings.Contains(line, id) ||
+		strings.Contains(line, gateways[1]) {
 		t.Errorf("logged %q", line)
 	}
 }
@@ -175,7 +181,8 @@ func TestIPFSGatewayKeyIsSecret(t *testing.T) {
 	if err == nil || strings.Contains(err.Error()+log.String(), key) || !strings.Contains(err.Error(), srv.URL) {
 		t.Errorf("%v, logged %s", err, log.String())
 	}
-	for _, bad := range []string{"https://user:" + key + "@gw.example", "https://gw.example/?token=" + key, key, "ftp://" + key, "https://a b/" + key} {
+	for _, bad := range []string{"https://user:" + key + "@gw.example", "https://gw.example/?token=" + key, key,
+		"ftp://" + key, "https://a b/" + key} {
 		for _, o := range []Options{{Gateways: []string{bad}}, {Node: bad}} {
 			if _, err := New(o); err == nil || strings.Contains(err.Error(), key) {
 				t.Errorf("%s: %v", bad, err)

@@ -84,7 +84,8 @@ func redirected(target string, err error) bool {
 
 // get sends a guarded GET and returns only answers with status 200, or 304 to a
 // conditional request. The body must make progress within pace.
-func (c *Client) get(ctx context.Context, guard *Guard, pace time.Duration, target string, header map[string]string) (*http.Response, error) {
+func (c *Client) get(ctx context.Context, guard *Guard, pace time.Duration, target string,
+	header map[string]string) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {

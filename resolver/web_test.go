@@ -57,18 +57,19 @@ func site(t *testing.T, o Options, h http.HandlerFunc) (*Client, string) {
 
 func TestFetchHTTPS(t *testing.T) {
 	var got http.Header
-	c, base := site(t, Options{UserAgent: "repute/test (+https://operator.example)"}, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/moved" {
-			http.SetCookie(w, &http.Cookie{Name: "a", Value: "b"})
-			http.Redirect(w, r, "/a.json", http.StatusFound)
-			return
-		}
-		got = r.Header.Clone()
-		w.Header().Set("Content-Type", "Application/JSON; charset=utf-8")
-		w.Header().Set("ETag", `"v1"`)
-		w.Header().Set("Last-Modified", "Wed, 21 Oct 2015 07:28:00 GMT")
-		fmt.Fprint(w, sample)
-	})
+	c, base := site(t, Options{UserAgent: "repute/test (+https://operator.example)"},
+		func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/moved" {
+				http.SetCookie(w, &http.Cookie{Name: "a", Value: "b"})
+				http.Redirect(w, r, "/a.json", http.StatusFound)
+				return
+			}
+			got = r.Header.Clone()
+			w.Header().Set("Content-Type", "Application/JSON; charset=utf-8")
+			w.Header().Set("ETag", `"v1"`)
+			w.Header().Set("Last-Modified", "Wed, 21 Oct 2015 07:28:00 GMT")
+			fmt.Fprint(w, sample)
+		})
 	doc, err := c.Fetch(t.Context(), base+"/moved")
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +85,8 @@ func TestFetchHTTPS(t *testing.T) {
 	if fmt.Sprint(doc) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", doc, want)
 	}
-	if got.Get("User-Agent") != "repute/test (+https://operator.example)" || got.Get("Referer") != "" || got.Get("Cookie") != "" {
+	if got.Get("User-Agent") != "repute/test (+https://operator.example)" || got.Get("Referer") != "" ||
+		got.Get("Cookie") != "" {
 		t.Errorf("request headers %v", got)
 	}
 }
@@ -393,7 +395,8 @@ func TestReadBodyNeverCutsGzip(t *testing.T) {
 		int64(len(whole) - 1): ReasonTooLarge,
 		int64(len(whole)):     "",
 	} {
-		b, err := readBody(&http.Response{Header: http.Header{"Content-Encoding": {"gzip"}}, Body: io.NopCloser(bytes.NewReader(whole))}, limit)
+		b, err := readBody(&http.Response{Header: http.Header{"Content-Encoding": {"gzip"}},
+			Body: io.NopCloser(bytes.NewReader(whole))}, limit)
 		if reasonOf(err) != want || (err == nil) != (want == "") {
 			t.Errorf("limit %d of %d: %q, %v", limit, len(whole), b, err)
 		}

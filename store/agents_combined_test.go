@@ -31,8 +31,10 @@ func scoredCatalogue(t *testing.T, db *store.DB, chain uint64, all map[string]st
 	var docs []*repute.Registration
 	for i := range 33 {
 		yes := i%2 == 0
-		doc := &repute.Registration{Name: []string{"red", "green", "blue"}[i%3] + " robot", SupportedTrust: []string{[]string{"reputation", "tee"}[i%2]},
-			Services: []repute.Service{{Name: []string{"MCP", "A2A"}[i%2], Skills: []string{[]string{"sing", "dance"}[i/2%2]}, Domains: []string{"law"}}}}
+		doc := &repute.Registration{Name: []string{"red", "green", "blue"}[i%3] + " robot",
+			SupportedTrust: []string{[]string{"reputation", "tee"}[i%2]},
+			Services: []repute.Service{{Name: []string{"MCP", "A2A"}[i%2], Skills: []string{[]string{"sing", "dance"}[i/2%2]},
+				Domains: []string{"law"}}}}
 		if i%4 == 1 {
 			doc.X402, doc.Active, doc.Services[0].Domains = &yes, &yes, nil
 		}
@@ -43,7 +45,8 @@ func scoredCatalogue(t *testing.T, db *store.DB, chain uint64, all map[string]st
 		events := []repute.Event{repute.Transfer{To: person(i % 5), TokenID: tokenID(i)},
 			repute.Registered{TokenID: tokenID(i), URI: fmt.Sprintf("https://a.example/%d/%d", chain, i), Owner: person(i % 5)}}
 		for n := range i % 6 {
-			events = append(events, repute.NewFeedback{TokenID: tokenID(i / 2), Client: person(50 + n), Index: uint64(i%2 + 1), Value: big.NewInt(1), Tag1: "starred"})
+			events = append(events, repute.NewFeedback{TokenID: tokenID(i / 2), Client: person(50 + n), Index: uint64(i%2 + 1),
+				Value: big.NewInt(1), Tag1: "starred"})
 		}
 		w.mine(events...)
 	}
@@ -76,20 +79,33 @@ func narrowings(since time.Time) []narrowing {
 	return []narrowing{
 		{"nothing", func(*searchdb.AgentFilter) {}, func(repute.Agent, standing) bool { return true }},
 		{"text", func(f *searchdb.AgentFilter) { f.Text = "robot" }, doc(func(*repute.Registration) bool { return true })},
-		{"color", func(f *searchdb.AgentFilter) { f.Text = "red robot" }, doc(func(d *repute.Registration) bool { return d.Name == "red robot" })},
-		{"chain", func(f *searchdb.AgentFilter) { f.ChainIDs = []uint64{8} }, func(a repute.Agent, _ standing) bool { return a.ID.ChainID == 8 }},
-		{"owner", func(f *searchdb.AgentFilter) { f.Owner = &owner }, func(a repute.Agent, _ standing) bool { return a.Owner == owner }},
+		{"color", func(f *searchdb.AgentFilter) { f.Text = "red robot" },
+			doc(func(d *repute.Registration) bool { return d.Name == "red robot" })},
+		{"chain", func(f *searchdb.AgentFilter) { f.ChainIDs = []uint64{8} },
+			func(a repute.Agent, _ standing) bool { return a.ID.ChainID == 8 }},
+		{"owner", func(f *searchdb.AgentFilter) { f.Owner = &owner },
+			func(a repute.Agent, _ standing) bool { return a.Owner == owner }},
 		{"wallet", func(f *searchdb.AgentFilter) { f.Wallet = &none }, func(repute.Agent, standing) bool { return false }},
-		{"service", func(f *searchdb.AgentFilter) { f.Service = "mcp" }, doc(func(d *repute.Registration) bool { return d.Services[0].Name == "MCP" })},
-		{"skill", func(f *searchdb.AgentFilter) { f.Skill = "sing" }, doc(func(d *repute.Registration) bool { return d.Services[0].Skills[0] == "sing" })},
-		{"domain", func(f *searchdb.AgentFilter) { f.Domain = "law" }, doc(func(d *repute.Registration) bool { return d.Services[0].Domains != nil })},
-		{"trust", func(f *searchdb.AgentFilter) { f.Trust = "tee" }, doc(func(d *repute.Registration) bool { return d.SupportedTrust[0] == "tee" })},
-		{"x402", func(f *searchdb.AgentFilter) { f.X402 = &yes }, doc(func(d *repute.Registration) bool { return d.X402 != nil && *d.X402 })},
-		{"active", func(f *searchdb.AgentFilter) { f.Active = &yes }, doc(func(d *repute.Registration) bool { return d.Active != nil && *d.Active })},
-		{"status", func(f *searchdb.AgentFilter) { f.Status = repute.DocumentPending }, func(_ repute.Agent, s standing) bool { return s.doc == nil }},
-		{"feedback", func(f *searchdb.AgentFilter) { f.MinFeedback = 3 }, func(a repute.Agent, _ standing) bool { return a.Counts.Feedback >= 3 }},
-		{"tag", func(f *searchdb.AgentFilter) { f.Tag = "starred" }, func(a repute.Agent, _ standing) bool { return a.Counts.Feedback > 0 }},
-		{"since", func(f *searchdb.AgentFilter) { f.RegisteredSince = since }, func(a repute.Agent, _ standing) bool { return !a.Registered.Time.Before(since) }},
+		{"service", func(f *searchdb.AgentFilter) { f.Service = "mcp" },
+			doc(func(d *repute.Registration) bool { return d.Services[0].Name == "MCP" })},
+		{"skill", func(f *searchdb.AgentFilter) { f.Skill = "sing" },
+			doc(func(d *repute.Registration) bool { return d.Services[0].Skills[0] == "sing" })},
+		{"domain", func(f *searchdb.AgentFilter) { f.Domain = "law" },
+			doc(func(d *repute.Registration) bool { return d.Services[0].Domains != nil })},
+		{"trust", func(f *searchdb.AgentFilter) { f.Trust = "tee" },
+			doc(func(d *repute.Registration) bool { return d.SupportedTrust[0] == "tee" })},
+		{"x402", func(f *searchdb.AgentFilter) { f.X402 = &yes },
+			doc(func(d *repute.Registration) bool { return d.X402 != nil && *d.X402 })},
+		{"active", func(f *searchdb.AgentFilter) { f.Active = &yes },
+			doc(func(d *repute.Registration) bool { return d.Active != nil && *d.Active })},
+		{"status", func(f *searchdb.AgentFilter) { f.Status = repute.DocumentPending },
+			func(_ repute.Agent, s standing) bool { return s.doc == nil }},
+		{"feedback", func(f *searchdb.AgentFilter) { f.MinFeedback = 3 },
+			func(a repute.Agent, _ standing) bool { return a.Counts.Feedback >= 3 }},
+		{"tag", func(f *searchdb.AgentFilter) { f.Tag = "starred" },
+			func(a repute.Agent, _ standing) bool { return a.Counts.Feedback > 0 }},
+		{"since", func(f *searchdb.AgentFilter) { f.RegisteredSince = since },
+			func(a repute.Agent, _ standing) bool { return !a.Registered.Time.Before(since) }},
 		{"all at once", func(f *searchdb.AgentFilter) {
 			f.Text, f.Service, f.MinFeedback, f.RegisteredSince, f.Status = "robot", "a2a", 1, worldStart, repute.DocumentOK
 		}, func(a repute.Agent, s standing) bool {
@@ -102,13 +118,18 @@ func scoreNarrowings() []narrowing {
 	least, most, tier, yes, no := repute.Points(-20_000), repute.Points(50_000), 1, true, false
 	return []narrowing{
 		{"any", func(*searchdb.AgentFilter) {}, func(repute.Agent, standing) bool { return true }},
-		{"minScore", func(f *searchdb.AgentFilter) { f.Score.MinScore = &least }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.score >= -20 }},
+		{"minScore", func(f *searchdb.AgentFilter) { f.Score.MinScore = &least },
+			func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.score >= -20 }},
 		{"minScore to maxScore", func(f *searchdb.AgentFilter) { f.Score.MinScore, f.Score.MaxScore = &least, &most },
 			func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.score >= -20 && s.score <= 50 }},
-		{"tier", func(f *searchdb.AgentFilter) { f.Score.Tier = &tier }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.tier == 1 }},
-		{"rated", func(f *searchdb.AgentFilter) { f.Score.Rated = &yes }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated }},
-		{"unrated", func(f *searchdb.AgentFilter) { f.Score.Rated = &no }, func(_ repute.Agent, s standing) bool { return !s.scored || !s.rated }},
-		{"unrated of a score", func(f *searchdb.AgentFilter) { f.Score.Rated, f.Score.MaxScore = &no, &most }, func(repute.Agent, standing) bool { return false }},
+		{"tier", func(f *searchdb.AgentFilter) { f.Score.Tier = &tier },
+			func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.tier == 1 }},
+		{"rated", func(f *searchdb.AgentFilter) { f.Score.Rated = &yes },
+			func(_ repute.Agent, s standing) bool { return s.scored && s.rated }},
+		{"unrated", func(f *searchdb.AgentFilter) { f.Score.Rated = &no },
+			func(_ repute.Agent, s standing) bool { return !s.scored || !s.rated }},
+		{"unrated of a score", func(f *searchdb.AgentFilter) { f.Score.Rated, f.Score.MaxScore = &no, &most },
+			func(repute.Agent, standing) bool { return false }},
 	}
 }
 
@@ -128,7 +149,8 @@ func TestFiltersTogether(t *testing.T) {
 	since := everyone.Items[len(everyone.Items)/4].Registered.Time
 	for _, filter := range narrowings(since) {
 		for _, scores := range scoreNarrowings() {
-			for _, sort := range []string{query.SortID, query.SortFeedback, query.SortUpdated, query.SortScore, query.SortRelevance} {
+			for _, sort := range []string{query.SortID, query.SortFeedback, query.SortUpdated, query.SortScore,
+				query.SortRelevance} {
 				for _, desc := range []bool{false, true} {
 					f := searchdb.AgentFilter{Sort: sort, Desc: desc, Limit: 9, Unfolded: true}
 					filter.set(&f)

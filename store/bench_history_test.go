@@ -58,7 +58,8 @@ func BenchmarkApplyHistory(b *testing.B) {
 func generated(b *testing.B, events int) *synth.History {
 	dir, err := os.UserCacheDir()
 	ok(b, err)
-	h, err := synth.Open(context.Background(), filepath.Join(dir, "repute", "bench"), synth.Spec{Shape: synth.Base, Seed: 8004, Events: events})
+	h, err := synth.Open(context.Background(), filepath.Join(dir, "repute", "bench"),
+		synth.Spec{Shape: synth.Base, Seed: 8004, Events: events})
 	ok(b, err)
 	b.Cleanup(func() { ok(b, h.Close()) })
 	return h
@@ -73,7 +74,8 @@ func historyBatches(b *testing.B, h *synth.History, size int) (out []eventdb.Bat
 		ok(b, err)
 		logs, err := h.Logs(number)
 		ok(b, err)
-		batch.To = repute.Block{Number: number, Hash: hash, Parent: header.ParentHash, Time: time.Unix(int64(header.Time), 0).UTC()}
+		batch.To = repute.Block{Number: number, Hash: hash, Parent: header.ParentHash,
+			Time: time.Unix(int64(header.Time), 0).UTC()}
 		if len(logs) > 0 {
 			batch.Blocks = append(batch.Blocks, batch.To)
 		}

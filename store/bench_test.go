@@ -21,7 +21,8 @@ import (
 )
 
 // The tables that a batch fills.
-var written = []string{"tags", "uris", "blocks", "events", "agent_states", "metadata", "feedback", "responses", "agents", "sums", "votes"}
+var written = []string{"tags", "uris", "blocks", "events", "agent_states", "metadata", "feedback", "responses",
+	"agents", "sums", "votes"}
 
 // BenchmarkApply writes recorded-like batches and reports the rate, and the rate
 // as a share of what a plain COPY of the same final rows into the same tables,
@@ -67,13 +68,15 @@ func traffic(size, batches int) (out []eventdb.Batch) {
 				if agents == 0 || rnd.Intn(20) == 0 {
 					owner := rpctest.Account(rnd.Uint64())
 					x.emit(repute.Transfer{To: owner, TokenID: token(agents)})
-					x.emit(repute.Registered{TokenID: token(agents), Owner: owner, URI: fmt.Sprintf("https://agents.example/%d", agents)})
+					x.emit(repute.Registered{TokenID: token(agents), Owner: owner,
+						URI: fmt.Sprintf("https://agents.example/%d", agents)})
 					x.emit(repute.MetadataSet{TokenID: token(agents), Key: "agentWallet", Value: owner.Bytes()})
 					agents++
 				} else {
 					key := mPair{uint64(rnd.Int63n(int64(agents))), rpctest.Account(uint64(rnd.Intn(2000)))}
 					given[key]++
-					x.emit(repute.NewFeedback{TokenID: token(key.token), Client: key.client, Index: given[key], Value: big.NewInt(rnd.Int63n(10000)),
+					x.emit(repute.NewFeedback{TokenID: token(key.token), Client: key.client, Index: given[key],
+						Value:    big.NewInt(rnd.Int63n(10000)),
 						Decimals: 2, Tag1: words[rnd.Intn(3)], Tag2: "task", Endpoint: "https://a.example", FeedbackHash: common.Hash{1}})
 					if rnd.Intn(100) == 0 {
 						x.emit(repute.FeedbackRevoked{TokenID: token(key.token), Client: key.client, Index: given[key]})

@@ -21,7 +21,8 @@ import (
 func hashOf(n uint64) common.Hash { return common.Hash{1, byte(n >> 8), byte(n)} }
 
 func proven(from, to uint64, unproven ...repute.BlockRange) verifydb.BlockProof {
-	p := verifydb.BlockProof{Blocks: repute.BlockRange{From: from, To: to}, Parent: hashOf(from - 1), Hash: hashOf(to), Unproven: unproven}
+	p := verifydb.BlockProof{Blocks: repute.BlockRange{From: from, To: to}, Parent: hashOf(from - 1), Hash: hashOf(to),
+		Unproven: unproven}
 	if len(unproven) > 0 {
 		p.Reason = fmt.Sprintf("of %d", from)
 	}
@@ -58,7 +59,8 @@ func TestBlockProofsJoin(t *testing.T) {
 	joined.Reason = "of 401"
 	check("joined", joined)
 
-	ok(t, verifydb.SettleBlocks(ctx, db, 7, l, []uint64{420, 350}, []verifydb.UnprovenBlock{{Block: 421, Reason: "older"}}))
+	ok(t, verifydb.SettleBlocks(ctx, db, 7, l, []uint64{420, 350},
+		[]verifydb.UnprovenBlock{{Block: 421, Reason: "older"}}))
 	joined.Unproven = []repute.BlockRange{{From: 421, To: 430}}
 	check("two are proven", joined)
 
@@ -88,7 +90,8 @@ func TestBlockProofsJoin(t *testing.T) {
 		odd = append(odd, repute.BlockRange{From: n, To: n})
 	}
 	ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, proven(1_000, 4_000, odd...)))
-	if got, err := verifydb.BlockProofs(ctx, db, 7); err != nil || len(got) != 1 || len(got[0].Unproven) != 1 || got[0].Unproven[0] != (repute.BlockRange{From: 1_000, To: 3_998}) {
+	if got, err := verifydb.BlockProofs(ctx, db, 7); err != nil || len(got) != 1 || len(got[0].Unproven) != 1 ||
+		got[0].Unproven[0] != (repute.BlockRange{From: 1_000, To: 3_998}) {
 		t.Errorf("1,500 ranges: %v, %v", got, err)
 	}
 }
@@ -124,13 +127,15 @@ func TestBlockProofsEndWithTheirBlocks(t *testing.T) {
 		if ok(t, err); fmt.Sprint(got) != fmt.Sprint([]verifydb.BlockProof{cut}) {
 			t.Errorf("after a rewind:\n%v, want\n%v", got, cut)
 		}
-		next := verifydb.BlockProof{Blocks: repute.BlockRange{From: 107, To: 110}, Parent: below.Hash, Hash: w.blocks[10].Hash}
+		next := verifydb.BlockProof{Blocks: repute.BlockRange{From: 107, To: 110}, Parent: below.Hash,
+			Hash: w.blocks[10].Hash}
 		ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, next))
 		from := uint64(100)
 		if unproven.To >= 106 {
 			from = 107
 		}
-		if got, err = verifydb.BlockProofs(ctx, db, 7); err != nil || len(got) != 1 || got[0].Blocks != (repute.BlockRange{From: from, To: 110}) {
+		if got, err = verifydb.BlockProofs(ctx, db, 7); err != nil || len(got) != 1 ||
+			got[0].Blocks != (repute.BlockRange{From: from, To: 110}) {
 			t.Errorf("after the next range: %+v, %v", got, err)
 		}
 		more := w.chain
@@ -149,7 +154,8 @@ func TestBlockProofOfAReplacedBlock(t *testing.T) {
 	w.grow(20)
 	w.store(t, db, w.tip().Number)
 	ctx, l := t.Context(), store.Lease{}
-	for name, p := range map[string]verifydb.BlockProof{"another hash": proven(105, 110), "above the newest stored block": proven(105, 200)} {
+	for name, p := range map[string]verifydb.BlockProof{"another hash": proven(105, 110),
+		"above the newest stored block": proven(105, 200)} {
 		if err := verifydb.SaveBlockProof(ctx, db, 7, l, p); !errors.Is(err, repute.ErrConflict) {
 			t.Errorf("%s: %v, want %v", name, err, repute.ErrConflict)
 		}
@@ -179,14 +185,17 @@ func TestRequestedBlocks(t *testing.T) {
 	_, err := verifydb.AskForBlocks(ctx, db, 7, []uint64{103, 105, 107, 5_000})
 	ok(t, err)
 	due("[{103 0} {105 0} {107 0} {5000 0}]")
-	ok(t, verifydb.SettleBlocks(ctx, db, 7, l, []uint64{103}, []verifydb.UnprovenBlock{{Block: 105, Reason: "no root"}, {Block: 5_000, Reason: "of no range"}}))
+	ok(t, verifydb.SettleBlocks(ctx, db, 7, l, []uint64{103}, []verifydb.UnprovenBlock{{Block: 105, Reason: "no root"},
+		{Block: 5_000, Reason: "of no range"}}))
 	due("[{107 0}]")
 	got, err := verifydb.BlockProofs(ctx, db, 7)
 	if ok(t, err); len(got) != 1 || fmt.Sprint(got[0].Unproven) != "[{105 105}]" || got[0].Reason != "no root" {
 		t.Errorf("%+v, want block 105 unproven", got)
 	}
-	ok(t, verifydb.SettleBlocks(ctx, db, 7, l, nil, []verifydb.UnprovenBlock{{Block: 110, Reason: "newer"}, {Block: 101, Reason: "older"}}))
-	if got, err = verifydb.BlockProofs(ctx, db, 7); err != nil || fmt.Sprint(got[0].Unproven) != "[{101 101} {105 105} {110 110}]" || got[0].Reason != "newer" {
+	ok(t, verifydb.SettleBlocks(ctx, db, 7, l, nil, []verifydb.UnprovenBlock{{Block: 110, Reason: "newer"},
+		{Block: 101, Reason: "older"}}))
+	if got, err = verifydb.BlockProofs(ctx, db, 7); err != nil ||
+		fmt.Sprint(got[0].Unproven) != "[{101 101} {105 105} {110 110}]" || got[0].Reason != "newer" {
 		t.Errorf("%+v, %v, want the reason of the newest", got, err)
 	}
 	ok(t, verifydb.SettleBlocks(ctx, db, 7, l, []uint64{105}, nil))
@@ -194,14 +203,16 @@ func TestRequestedBlocks(t *testing.T) {
 		t.Errorf("%+v, %v, want the reason of block 110", got, err)
 	}
 	ok(t, verifydb.SettleBlocks(ctx, db, 7, l, []uint64{110}, nil))
-	if got, err = verifydb.BlockProofs(ctx, db, 7); err != nil || fmt.Sprint(got[0].Unproven) != "[{101 101}]" || got[0].Reason != "" {
+	if got, err = verifydb.BlockProofs(ctx, db, 7); err != nil || fmt.Sprint(got[0].Unproven) != "[{101 101}]" ||
+		got[0].Reason != "" {
 		t.Errorf("%+v, %v, want no reason of a block that is proven", got, err)
 	}
 	for tries, want := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 3 * time.Minute} {
 		ok(t, verifydb.PostponeBlocks(ctx, db, 7, l, []uint64{107}, time.Minute, 3*time.Minute))
 		due("[]")
 		var wait float64
-		ok(t, db.Pool().QueryRow(ctx, "select extract(epoch from due - now())::float8 from cursors where job = 'requested block' and part = 107").Scan(&wait))
+		ok(t, db.Pool().QueryRow(ctx,
+			"select extract(epoch from due - now())::float8 from cursors where job = 'requested block' and part = 107").Scan(&wait))
 		if wait > want.Seconds() || wait < want.Seconds()-30 {
 			t.Errorf("after %d tries it is due in %.0f seconds, want %s", tries+1, wait, want)
 		}

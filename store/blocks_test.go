@@ -35,11 +35,13 @@ func TestBlocks(t *testing.T) {
 	due := claim(t, db, "")
 	dir, part, whole := blockOf("directory"), blockOf("part"), blockOf("whole")
 	dir.Node = true
-	save(t, db, docdb.FetchResult{URIID: due["ipfs://a/1"].ID, Body: []byte("part part"), Source: "ipfs", FetchedAt: fetched,
-		Blocks: []docdb.Block{dir, part}})
+	save(t, db, docdb.FetchResult{URIID: due["ipfs://a/1"].ID, Body: []byte("part part"), Source: "ipfs",
+		FetchedAt: fetched,
+		Blocks:    []docdb.Block{dir, part}})
 	save(t, db, docdb.FetchResult{URIID: due["ipfs://a/2"].ID, Body: whole.Data, Source: "ipfs", FetchedAt: fetched,
 		Blocks: []docdb.Block{whole, dir}})
-	save(t, db, docdb.FetchResult{URIID: due["https://b.example"].ID, Body: []byte("<html>"), Source: "https", FetchedAt: fetched})
+	save(t, db, docdb.FetchResult{URIID: due["https://b.example"].ID, Body: []byte("<html>"), Source: "https",
+		FetchedAt: fetched})
 	for _, want := range []docdb.Block{dir, part, whole, blockOf("part part"), blockOf("<html>")} {
 		got, err := docdb.ReadBlock(t.Context(), db, want.Multihash)
 		if err != nil || !bytes.Equal(got, want.Data) {
@@ -47,19 +49,22 @@ func TestBlocks(t *testing.T) {
 		}
 	}
 	for text, known := range map[string]bool{"directory": true, "part": false, "whole": false, "<html>": false} {
-		if _, err := docdb.ProofBlock(t.Context(), db, multihash([]byte(text))); (err == nil) != known || !known && !errors.Is(err, repute.ErrNotFound) {
+		if _, err := docdb.ProofBlock(t.Context(), db, multihash([]byte(text))); (err == nil) != known || !known &&
+			!errors.Is(err, repute.ErrNotFound) {
 			t.Errorf("proof %s: %v", text, err)
 		}
 	}
 	part.Node = true // of another document
-	save(t, db, docdb.FetchResult{URIID: due["ipfs://a/1"].ID, Body: []byte("another"), Source: "ipfs", FetchedAt: fetched, Blocks: []docdb.Block{part}})
+	save(t, db, docdb.FetchResult{URIID: due["ipfs://a/1"].ID, Body: []byte("another"), Source: "ipfs",
+		FetchedAt: fetched, Blocks: []docdb.Block{part}})
 	if _, err := docdb.ProofBlock(t.Context(), db, part.Multihash); err != nil {
 		t.Errorf("a part that is a node as well: %v", err)
 	}
 	if n := count(t, db, "ipfs_blocks"); n != 2 {
 		t.Errorf("%d blocks: a whole document is kept twice", n)
 	}
-	for _, unknown := range [][]byte{nil, {0x12, 0x20}, multihash([]byte("unknown")), dir.Multihash[2:], append([]byte{0x16, 0x20}, whole.Multihash[2:]...)} {
+	for _, unknown := range [][]byte{nil, {0x12, 0x20}, multihash([]byte("unknown")), dir.Multihash[2:],
+		append([]byte{0x16, 0x20}, whole.Multihash[2:]...)} {
 		if got, err := docdb.ReadBlock(t.Context(), db, unknown); !errors.Is(err, repute.ErrNotFound) {
 			t.Errorf("%x: %q, %v", unknown, got, err)
 		}
@@ -92,7 +97,8 @@ func TestBlocksSharedAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n, links := count(t, db, "ipfs_blocks"), count(t, db, "document_blocks"); n != len(shared) || links != documents*len(shared) {
+	if n, links := count(t, db, "ipfs_blocks"), count(t, db, "document_blocks"); n != len(shared) ||
+		links != documents*len(shared) {
 		t.Errorf("%d blocks, %d links", n, links)
 	}
 }
@@ -104,8 +110,9 @@ func TestDroppedBytesAreAskedForWithoutValidators(t *testing.T) {
 	const uri = "https://a.example/agent.json"
 	db, _ := queue(t, uri)
 	u := claim(t, db, "")[uri]
-	save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte("{}"), Source: "https", ETag: `"1"`, LastModified: "then", FetchedAt: fetched,
-		NextDue: fetched})
+	save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte("{}"), Source: "https", ETag: `"1"`, LastModified: "then",
+		FetchedAt: fetched,
+		NextDue:   fetched})
 	if u = claim(t, db, "")[uri]; u.ETag != `"1"` || u.LastModified != "then" {
 		t.Errorf("kept: %+v", u)
 	}

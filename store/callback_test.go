@@ -26,11 +26,12 @@ func TestCallbackOutlivesRegistration(t *testing.T) {
 		wallet  common.Address
 		uri     string
 	}{
-		"nothing":                {nil, owner, ""},
-		"wallet unset":           {[]repute.Event{wallet(nil)}, nobody, ""},
-		"wallet set":             {[]repute.Event{wallet(other[:])}, other, ""},
-		"wallet unset and set":   {[]repute.Event{wallet(nil), wallet(owner[:])}, owner, ""},
-		"transfer to itself":     {[]repute.Event{wallet(nil), repute.Transfer{From: owner, To: owner, TokenID: id}}, nobody, ""},
+		"nothing":              {nil, owner, ""},
+		"wallet unset":         {[]repute.Event{wallet(nil)}, nobody, ""},
+		"wallet set":           {[]repute.Event{wallet(other[:])}, other, ""},
+		"wallet unset and set": {[]repute.Event{wallet(nil), wallet(owner[:])}, owner, ""},
+		"transfer to itself": {[]repute.Event{wallet(nil), repute.Transfer{From: owner, To: owner, TokenID: id}},
+			nobody, ""},
 		"URI":                    {[]repute.Event{hint, uri}, owner, uri.URI},
 		"URI, empty parameter":   {[]repute.Event{hint, uri, hint}, owner, ""},
 		"wallet after the URI":   {[]repute.Event{hint, uri, wallet(other[:])}, other, uri.URI},

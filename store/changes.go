@@ -51,7 +51,8 @@ func parseChangeCursor(s string) (c ChangeCursor, err error) {
 		c.Seq, err = strconv.ParseInt(seq, 10, 64)
 	}
 	if !ok || err != nil || c.String() != s {
-		return ChangeCursor{}, repute.Invalid("since", "not a cursor of the change feed", "the cursor of a change you read, or none to start at the oldest kept")
+		return ChangeCursor{}, repute.Invalid("since", "not a cursor of the change feed",
+			"the cursor of a change you read, or none to start at the oldest kept")
 	}
 	return c, nil
 }
@@ -95,7 +96,8 @@ func scanChange(row pgx.CollectableRow) (c Change, err error) {
 	var xid string
 	var token, undoneXid *string
 	var undoneSeq *int64
-	if err := row.Scan(&xid, &at.Seq, &c.ChainID, &c.Kind, &c.Block, &c.LogIndex, &token, &c.Data, &c.At, &undoneXid, &undoneSeq); err != nil {
+	if err := row.Scan(&xid, &at.Seq, &c.ChainID, &c.Kind, &c.Block, &c.LogIndex, &token, &c.Data, &c.At, &undoneXid,
+		&undoneSeq); err != nil {
 		return c, err
 	}
 	c.At = c.At.UTC()

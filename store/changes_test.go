@@ -114,7 +114,8 @@ func TestBackfillIsOneChange(t *testing.T) {
 	for _, c := range readChanges(t, ctx, db, all[0].Cursor) {
 		kinds[c.Kind] = c
 	}
-	if len(kinds) != 3 || kinds["retracted"].Retracts != all[0].Cursor || string(kinds["backfilled"].Data) != `{"to": 10, "from": 10}` ||
+	if len(kinds) != 3 || kinds["retracted"].Retracts != all[0].Cursor ||
+		string(kinds["backfilled"].Data) != `{"to": 10, "from": 10}` ||
 		kinds["rewound"].Block != 10 {
 		t.Errorf("changes %+v", kinds)
 	}

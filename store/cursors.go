@@ -25,7 +25,8 @@ func (p Pass) Begun() time.Time { return TimeOf(p.Since) }
 // RunNext executes the next batch of a maintenance pass in one transaction. It reports whether
 // another batch may follow at once: not before a pause, nor while another process works on the
 // pass.
-func (db *DB) RunNext(ctx context.Context, name string, batch func(context.Context, pgx.Tx, *Pass) error) (more bool, err error) {
+func (db *DB) RunNext(ctx context.Context, name string, batch func(context.Context, pgx.Tx, *Pass) error) (more bool,
+	err error) {
 	ctx, cancel := context.WithTimeout(ctx, DocumentTimeout)
 	defer cancel()
 	if _, err := db.pool.Exec(ctx, `
@@ -46,7 +47,9 @@ func (db *DB) RunNext(ctx context.Context, name string, batch func(context.Conte
 			return err
 		}
 		more = p.Rest == 0
-		_, err = tx.Exec(ctx, "update cursors set state = $2, due = now() + $3::interval where job = $1 and chain_id = 0 and part = 0", name, p, p.Rest)
+		_, err = tx.Exec(ctx,
+			"update cursors set state = $2, due = now() + $3::interval where job = $1 and chain_id = 0 and part = 0", name, p,
+			p.Rest)
 		return err
 	})
 	return more && err == nil, err

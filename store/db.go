@@ -149,7 +149,8 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		o.Classify = classifyByScheme
 	}
 	closed := make(chan struct{})
-	return &DB{pool: pool, readers: readers, options: o, closed: closed, close: sync.OnceFunc(func() { close(closed) })}, nil
+	return &DB{pool: pool, readers: readers, options: o, closed: closed, close: sync.OnceFunc(func() { close(closed) })},
+		nil
 }
 
 // Close waits for connections in use and closes both pools.
@@ -320,7 +321,8 @@ func Failed(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, kind := range []error{ErrDatabase, repute.ErrNotFound, repute.ErrInvalid, repute.ErrConflict, repute.ErrFenced, repute.ErrHeld, repute.ErrLimited} {
+	for _, kind := range []error{ErrDatabase, repute.ErrNotFound, repute.ErrInvalid, repute.ErrConflict,
+		repute.ErrFenced, repute.ErrHeld, repute.ErrLimited} {
 		if errors.Is(err, kind) {
 			return fmt.Errorf("%s: %w", doing, brief(err))
 		}
@@ -329,7 +331,8 @@ func Failed(doing string, err error) error {
 	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError
 	var network net.Error
-	away := errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	away := errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) ||
 		pgconn.SafeToRetry(err) // a pooled connection that had died unnoticed
 	if errors.As(err, &pg) {
 		// 08: connection; 57P: shutdown and session kills; 53: out of resources; 57014,

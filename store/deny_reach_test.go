@@ -34,7 +34,8 @@ func TestDenialReach(t *testing.T) {
 		{repute.DenySHA256, sum, denydb.Reach{Agents: 1, Documents: 1}},
 		{repute.DenySHA256, strings.Repeat("0", 64), denydb.Reach{}},
 	} {
-		if got, err := denydb.DenialReach(t.Context(), db, repute.Denial{Kind: c.kind, Value: c.value}); err != nil || got != c.want {
+		if got, err := denydb.DenialReach(t.Context(), db, repute.Denial{Kind: c.kind, Value: c.value}); err != nil ||
+			got != c.want {
 			t.Errorf("%s %s: %+v, %v, want %+v", c.kind, c.value, got, err, c.want)
 		}
 	}
@@ -43,10 +44,12 @@ func TestDenialReach(t *testing.T) {
 	if d := documentOf(t, db, w.id(2)); d.NextTry.IsZero() {
 		t.Errorf("dropped and allowed again, but not due: %+v", d)
 	}
-	if s, err := docdb.CountSelected(t.Context(), db, docdb.RetryFilter{Agents: []repute.AgentID{w.id(2)}}); err != nil || s != (docdb.Selected{URIs: 1, Due: 1}) {
+	if s, err := docdb.CountSelected(t.Context(), db,
+		docdb.RetryFilter{Agents: []repute.AgentID{w.id(2)}}); err != nil || s != (docdb.Selected{URIs: 1, Due: 1}) {
 		t.Errorf("selected %+v, %v", s, err)
 	}
-	if s, err := docdb.CountSelected(t.Context(), db, docdb.RetryFilter{Host: "nosuch.example"}); err != nil || s != (docdb.Selected{}) {
+	if s, err := docdb.CountSelected(t.Context(), db, docdb.RetryFilter{Host: "nosuch.example"}); err != nil ||
+		s != (docdb.Selected{}) {
 		t.Errorf("selected of no host %+v, %v", s, err)
 	}
 }
@@ -63,13 +66,16 @@ func TestMissing(t *testing.T) {
 	a, _, err := query.Agent(t.Context(), db, w.id(1), repute.At{Finality: repute.Latest})
 	ok(t, err)
 	_, _, err = query.Agent(t.Context(), db, w.id(1), repute.At{Block: a.Registered.Block - 1})
-	if want := fmt.Sprintf("agent 7:1 did not exist at block %d", a.Registered.Block-1); !errors.As(err, &missing) || missing.Error() != want {
+	if want := fmt.Sprintf("agent 7:1 did not exist at block %d", a.Registered.Block-1); !errors.As(err, &missing) ||
+		missing.Error() != want {
 		t.Errorf("before it was registered: %v, want %s", err, want)
 	}
-	if _, err = query.RequestRefresh(t.Context(), db, w.id(0)); !errors.As(err, &missing) || missing.Error() != "agent 7:0 has no URI on chain" {
+	if _, err = query.RequestRefresh(t.Context(), db, w.id(0)); !errors.As(err, &missing) ||
+		missing.Error() != "agent 7:0 has no URI on chain" {
 		t.Errorf("refresh of no URI: %v", err)
 	}
-	save(t, db, docdb.FetchResult{URIID: claim(t, db, "")["https://x/1"].ID, FetchedAt: fetched, Reason: "http_disabled", Dead: true})
+	save(t, db, docdb.FetchResult{URIID: claim(t, db, "")["https://x/1"].ID, FetchedAt: fetched, Reason: "http_disabled",
+		Dead: true})
 	if _, err = query.RequestRefresh(t.Context(), db, w.id(1)); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("refresh of what cannot be read: %v", err)
 	}

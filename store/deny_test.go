@@ -32,7 +32,8 @@ func withheld(t *testing.T, db *store.DB, what, body string) {
 func TestDeniedVersions(t *testing.T) {
 	t.Parallel()
 	const url = "https://bad.example/0"
-	for _, d := range []repute.Denial{{Kind: repute.DenyHost, Value: "bad.example", Reason: "r"}, {Kind: repute.DenyAgent, Value: "7:0", Reason: "r"}} {
+	for _, d := range []repute.Denial{{Kind: repute.DenyHost, Value: "bad.example", Reason: "r"},
+		{Kind: repute.DenyAgent, Value: "7:0", Reason: "r"}} {
 		db, w := queue(t, url, "data:,x")
 		atHost(t, db, "bad.example")
 		u := claim(t, db, "bad.example")[url]
@@ -91,7 +92,8 @@ func TestDeniedBytesAreNotRead(t *testing.T) {
 		db, w := queue(t, "https://x/0", "https://x/1")
 		u := claim(t, db, "")
 		ok(t, denydb.Deny(ctxOf(t), db, d, true))
-		r := docdb.FetchResult{URIID: u["https://x/0"].ID, Body: []byte("secret"), Source: "ipfs", Root: file.Multihash, FetchedAt: time.Now(),
+		r := docdb.FetchResult{URIID: u["https://x/0"].ID, Body: []byte("secret"), Source: "ipfs", Root: file.Multihash,
+			FetchedAt:     time.Now(),
 			ParserVersion: 1, Registration: linked("Libellous", w.id(0)), Blocks: []docdb.Block{file},
 			Domains: []docdb.Domain{{Name: "b.example", Proof: "https://b.example/.well-known/agent-registration.json"}}}
 		save(t, db, r)
@@ -118,7 +120,8 @@ func TestDeniedBytesAreNotRead(t *testing.T) {
 			t.Errorf("%s: allowed again, due are %v", d.Kind, again)
 		}
 		save(t, db, r)
-		if got := documentOf(t, db, w.id(0)); got.Status != repute.DocumentOK || got.Registration.Name != "Libellous" || count(t, db, "ipfs_blocks") != 1 {
+		if got := documentOf(t, db, w.id(0)); got.Status != repute.DocumentOK || got.Registration.Name != "Libellous" ||
+			count(t, db, "ipfs_blocks") != 1 {
 			t.Errorf("%s: allowed again %+v", d.Kind, got)
 		}
 	}
@@ -140,7 +143,8 @@ func TestDeniedCIDElsewhere(t *testing.T) {
 	} {
 		db, w := queue(t, "https://x/0", "ipfs://d/f")
 		read(t, db, claim(t, db, "")["https://x/0"], "secret", linked("Mallory"))
-		save(t, db, docdb.FetchResult{URIID: claimID(t, db, "ipfs://d/f"), Body: []byte("secret"), Source: "ipfs", CID: dir.String(), Root: file.Hash(),
+		save(t, db, docdb.FetchResult{URIID: claimID(t, db, "ipfs://d/f"), Body: []byte("secret"), Source: "ipfs",
+			CID: dir.String(), Root: file.Hash(),
 			FetchedAt: fetched, ParserVersion: 1, Registration: linked("Mallory")})
 		ok(t, denydb.Deny(ctxOf(t), db, repute.Denial{Kind: repute.DenyCID, Value: c.deny, Reason: "r"}, false))
 		if c.all {
@@ -165,7 +169,8 @@ func claimID(t *testing.T, db *store.DB, uri string) (id int64) {
 func TestDeniedHostBehindRedirect(t *testing.T) {
 	t.Parallel()
 	db, w := queue(t, "https://x/0")
-	save(t, db, docdb.FetchResult{URIID: claim(t, db, "")["https://x/0"].ID, Body: []byte("secret"), Source: "https", ServedBy: "evil.example:8443",
+	save(t, db, docdb.FetchResult{URIID: claim(t, db, "")["https://x/0"].ID, Body: []byte("secret"), Source: "https",
+		ServedBy:  "evil.example:8443",
 		FetchedAt: fetched, ParserVersion: 1, Registration: linked("Mallory")})
 	ok(t, denydb.Deny(ctxOf(t), db, repute.Denial{Kind: repute.DenyHost, Value: "Evil.example.", Reason: "r"}, false))
 	withheld(t, db, "redirected", "secret")

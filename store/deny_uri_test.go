@@ -35,13 +35,16 @@ func TestDeniedURIWithoutContent(t *testing.T) {
 			w.mine(repute.NewFeedback{TokenID: tokenID(0), Client: person(9), Index: 1, Value: big.NewInt(1), URI: uri},
 				repute.ResponseAppended{TokenID: tokenID(0), Client: person(9), Index: 1, Responder: person(8), URI: uri},
 				repute.ValidationRequest{TokenID: tokenID(0), Validator: person(7), URI: uri, RequestHash: common.Hash{1}},
-				repute.ValidationResponse{TokenID: tokenID(0), Validator: person(7), URI: uri, RequestHash: common.Hash{1}, Response: 5})
+				repute.ValidationResponse{TokenID: tokenID(0), Validator: person(7), URI: uri, RequestHash: common.Hash{1},
+					Response: 5})
 			w.store(t, db, w.tip().Number)
-			save(t, db, docdb.FetchResult{URIID: claim(t, db, "")[uri].ID, Body: []byte(body), Source: "data", FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("Libellous")})
+			save(t, db, docdb.FetchResult{URIID: claim(t, db, "")[uri].ID, Body: []byte(body), Source: "data",
+				FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("Libellous")})
 			if got := shownURIs(t, db, w.id(0)); got != strings.Repeat(uri+"|", 6) {
 				t.Fatalf("before: %s", got)
 			}
-			d := repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sha256.Sum256([]byte(body))), Reason: "court order"}
+			d := repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sha256.Sum256([]byte(body))),
+				Reason: "court order"}
 			ok(t, denydb.Deny(ctxOf(t), db, d, false))
 			if got := shownURIs(t, db, w.id(0)); got != strings.Repeat(rest+"|", 6) {
 				t.Errorf("denied: %s", got)
@@ -82,6 +85,7 @@ func shownURIs(t *testing.T, db *store.DB, id repute.AgentID) string {
 	ok(t, err)
 	validations, err := query.Validations(ctxOf(t), db, id, query.ValidationFilter{Limit: 10, At: latest})
 	ok(t, err)
-	return strings.Join([]string{a.URI, list.Items[0].URI, versions.Items[0].URI, ratings.Items[0].URI, ratings.Items[0].Responses[0].URI,
+	return strings.Join([]string{a.URI, list.Items[0].URI, versions.Items[0].URI, ratings.Items[0].URI,
+		ratings.Items[0].Responses[0].URI,
 		validations.Items[0].RequestURI, ""}, "|")
 }

@@ -44,10 +44,13 @@ func TestProofsThatEndAreAnnounced(t *testing.T) {
 		news   bool
 	}{
 		{0, "", "b.example", true}, {1, "timeout", "", false}, {2, "same", "b.example", false}, {3, "not_found", "", true},
-		{4, "not_found", "", false}, {5, "same", "b.example", true}, {6, "same", "c.example", true}, {7, "same", "b.example", true},
-		{8, "dns", "", false}, {13, "timeout", "", false}, {15, "dns", "", true}, {16, "tls", "", false}, {17, "same", "b.example", true},
+		{4, "not_found", "", false}, {5, "same", "b.example", true}, {6, "same", "c.example", true},
+		{7, "same", "b.example", true},
+		{8, "dns", "", false}, {13, "timeout", "", false}, {15, "dns", "", true}, {16, "tls", "", false},
+		{17, "same", "b.example", true},
 	} {
-		r := docdb.FetchResult{URIID: p.ID, FetchedAt: start.Add(time.Duration(step.day) * 24 * time.Hour), Source: "https", ServedBy: step.served}
+		r := docdb.FetchResult{URIID: p.ID, FetchedAt: start.Add(time.Duration(step.day) * 24 * time.Hour), Source: "https",
+			ServedBy: step.served}
 		switch step.what {
 		case "":
 			r.Body, r.ParserVersion, r.Registration = []byte("p"), 1, linked("", w.id(0))

@@ -67,7 +67,8 @@ func TestRestOutlastsWishes(t *testing.T) {
 			ctx := ctxOf(t)
 			hostOf(t, db, host)
 			u := claim(t, db, host)[url]
-			save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "http_status", NextDue: time.Now().Add(24 * time.Hour)})
+			save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "http_status",
+				NextDue: time.Now().Add(24 * time.Hour)})
 			ok(t, docdb.BackOffHost(ctx, db, host, c.asked, time.Hour, time.Hour))
 			r, err := query.RequestRefresh(ctx, db, w.id(0))
 			if err != nil || !r.Queued {
@@ -80,7 +81,8 @@ func TestRestOutlastsWishes(t *testing.T) {
 				t.Errorf("due while it rests: %q, %v", hosts, err)
 			}
 			var within bool
-			ok(t, db.Pool().QueryRow(ctx, "select due_at between now() + $1::text::interval and now() + $2::text::interval from hosts",
+			ok(t, db.Pool().QueryRow(ctx,
+				"select due_at between now() + $1::text::interval and now() + $2::text::interval from hosts",
 				c.rests, c.until).Scan(&within))
 			if !within {
 				t.Errorf("the turn is not between %s and %s from now", c.rests, c.until)
@@ -95,9 +97,11 @@ func TestRefreshIsNoRevival(t *testing.T) {
 	const cid, url = "ipfs://cid", "https://x/dead"
 	db, w := queue(t, cid, url)
 	u := claim(t, db, "")
-	save(t, db, docdb.FetchResult{URIID: u[cid].ID, Body: []byte("{}"), Source: "ipfs", FetchedAt: fetched, ParserVersion: 1})
+	save(t, db, docdb.FetchResult{URIID: u[cid].ID, Body: []byte("{}"), Source: "ipfs", FetchedAt: fetched,
+		ParserVersion: 1})
 	for range 2 {
-		save(t, db, docdb.FetchResult{URIID: u[url].ID, FetchedAt: fetched, Reason: "timeout", Dead: true, NextDue: fetched.Add(1e6 * time.Hour)})
+		save(t, db, docdb.FetchResult{URIID: u[url].ID, FetchedAt: fetched, Reason: "timeout", Dead: true,
+			NextDue: fetched.Add(1e6 * time.Hour)})
 	}
 	for token := range 2 {
 		r, err := query.RequestRefresh(ctxOf(t), db, w.id(token))
@@ -127,7 +131,8 @@ func TestURISetAgainIsRead(t *testing.T) {
 	sqlExec(t, db, "update uris set kind = split_part(convert_from(uri, 'UTF8'), ':', 1) where uri <> ''")
 	u := claim(t, db, "")
 	now := time.Now()
-	save(t, db, docdb.FetchResult{URIID: u[uris[0]].ID, FetchedAt: now, Reason: "not_found", Dead: true, NextDue: now.Add(7 * 24 * time.Hour)})
+	save(t, db, docdb.FetchResult{URIID: u[uris[0]].ID, FetchedAt: now, Reason: "not_found", Dead: true,
+		NextDue: now.Add(7 * 24 * time.Hour)})
 	for i, at := range []time.Time{1: now.Add(-48 * time.Hour), 2: now, 3: now.Add(-48 * time.Hour)} {
 		if i > 0 {
 			source, _, _ := strings.Cut(uris[i], ":")
@@ -142,7 +147,8 @@ func TestURISetAgainIsRead(t *testing.T) {
 	}
 	w.store(t, openAgain(t, db), w.tip().Number)
 	due := claim(t, db, "")
-	if len(due) != 2 || due[uris[0]].Failures != 0 || due[uris[0]].Attempts != 1 || due[uris[1]].ETag != "e" || due[uris[1]].Rank != docdb.RankAgent {
+	if len(due) != 2 || due[uris[0]].Failures != 0 || due[uris[0]].Attempts != 1 || due[uris[1]].ETag != "e" ||
+		due[uris[1]].Rank != docdb.RankAgent {
 		t.Errorf("due %+v", due)
 	}
 	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentDead {
@@ -156,7 +162,8 @@ func TestBlocksCountAsBytes(t *testing.T) {
 	db, w := queue(t, "data:,a")
 	var u map[string]docdb.URI
 	for i, uri := range []string{"ipfs://1", "ipfs://2", "ipfs://3"} {
-		w.mine(repute.NewFeedback{TokenID: tokenID(0), Client: person(9), Index: uint64(i + 1), Value: big.NewInt(1), URI: uri})
+		w.mine(repute.NewFeedback{TokenID: tokenID(0), Client: person(9), Index: uint64(i + 1), Value: big.NewInt(1),
+			URI: uri})
 	}
 	w.store(t, db, w.tip().Number)
 	_, err := docdb.PlanFiles(ctxOf(t), db, 10)
@@ -169,11 +176,13 @@ func TestBlocksCountAsBytes(t *testing.T) {
 	}
 	shared := blockOf(0, 1000)
 	for i, uri := range []string{"ipfs://1", "ipfs://2", "ipfs://3"} {
-		save(t, db, docdb.FetchResult{URIID: u[uri].ID, Body: []byte("tiny" + uri), Source: "ipfs", FetchedAt: fetched.Add(time.Duration(i) * time.Hour),
+		save(t, db, docdb.FetchResult{URIID: u[uri].ID, Body: []byte("tiny" + uri), Source: "ipfs",
+			FetchedAt:     fetched.Add(time.Duration(i) * time.Hour),
 			ParserVersion: 1, FileOnly: true, Blocks: []docdb.Block{shared, blockOf(byte(i+1), 4000)}})
 	}
 	const tiny = 12 // bytes of a body
-	for _, step := range []struct{ most, freed int64 }{{13000 + 3*tiny, 0}, {10000, 4000 + tiny}, {2000, 9000 + 2*tiny}, {0, 0}} {
+	for _, step := range []struct{ most, freed int64 }{{13000 + 3*tiny, 0}, {10000, 4000 + tiny}, {2000, 9000 + 2*tiny},
+		{0, 0}} {
 		if freed := dropBodies(t, db, step.most); freed != step.freed {
 			t.Errorf("down to %d freed %d, want %d", step.most, freed, step.freed)
 		}
@@ -190,7 +199,8 @@ func TestDeadCIDsHaveTheirQueue(t *testing.T) {
 	sqlExec(t, db, "insert into hosts values ('ipfs', now())")
 	fail := func(u docdb.URI) {
 		t.Helper()
-		save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "gateway", NextDue: time.Now().Add(-time.Second)})
+		save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "gateway",
+			NextDue: time.Now().Add(-time.Second)})
 	}
 	fail(claim(t, db, "")[url])
 	fail(claim(t, db, "")[url])
@@ -227,7 +237,8 @@ func TestURIsAreOfInterestBeforeTheirAgents(t *testing.T) {
 	if u.ID == 0 || !u.Used {
 		t.Fatalf("never tried: %+v", u)
 	}
-	save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "timeout", NextDue: time.Now().Add(-time.Second)})
+	save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "timeout",
+		NextDue: time.Now().Add(-time.Second)})
 	if u := claim(t, db, "")[uri]; u.ID == 0 || u.Used {
 		t.Errorf("tried, and nobody has it: %+v", u)
 	}
@@ -244,7 +255,8 @@ func TestWishDuringFetch(t *testing.T) {
 		if err != nil || !r.Queued {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		out := docdb.FetchResult{URIID: u.ID, Claimed: u.Claimed, FetchedAt: time.Now(), Reason: reason, NextDue: time.Now().Add(time.Hour)}
+		out := docdb.FetchResult{URIID: u.ID, Claimed: u.Claimed, FetchedAt: time.Now(), Reason: reason,
+			NextDue: time.Now().Add(time.Hour)}
 		if reason == "" {
 			out.Body, out.Source, out.ParserVersion = []byte("{}"), "https", 1
 		}
@@ -273,9 +285,12 @@ func TestAllowedDuringClaim(t *testing.T) {
 	if u.Denied == nil || other.Denied != nil {
 		t.Fatalf("%+v, %+v", u, other)
 	}
-	refusal := docdb.FetchResult{URIID: u.ID, Claimed: u.Claimed, FetchedAt: time.Now(), Reason: docdb.ReasonDenied, Dead: true} // what the loop makes of it
+	// what the loop makes of it
+	refusal := docdb.FetchResult{URIID: u.ID, Claimed: u.Claimed, FetchedAt: time.Now(), Reason: docdb.ReasonDenied,
+		Dead: true}
 	ok(t, denydb.Undeny(ctxOf(t), db, repute.DenyAgent, "7:0"))
-	ok(t, docdb.SaveDocuments(ctxOf(t), db, refusal, docdb.FetchResult{URIID: other.ID, FetchedAt: time.Now(), Reason: "timeout"}))
+	ok(t, docdb.SaveDocuments(ctxOf(t), db, refusal, docdb.FetchResult{URIID: other.ID, FetchedAt: time.Now(),
+		Reason: "timeout"}))
 	if d := documentOf(t, db, w.id(1)); d.Reason != "timeout" {
 		t.Errorf("of the other %+v", d)
 	}
@@ -316,8 +331,9 @@ func TestBatchesShareBlocks(t *testing.T) {
 	db, _ := queue(t, "https://x/0", "https://x/1", "https://x/2", "https://x/3")
 	u := claim(t, db, "")
 	outcome := func(uri, body string, block byte) docdb.FetchResult {
-		return docdb.FetchResult{URIID: u[uri].ID, Body: []byte(body), Source: "ipfs", FetchedAt: time.Now(), ParserVersion: 1,
-			Blocks: []docdb.Block{{Multihash: []byte{block}, Data: []byte{block}}}}
+		return docdb.FetchResult{URIID: u[uri].ID, Body: []byte(body), Source: "ipfs", FetchedAt: time.Now(),
+			ParserVersion: 1,
+			Blocks:        []docdb.Block{{Multihash: []byte{block}, Data: []byte{block}}}}
 	}
 	for i := range 30 {
 		sqlExec(t, db, "delete from document_blocks; delete from ipfs_blocks")

@@ -40,7 +40,8 @@ func read(t *testing.T, db *store.DB, u docdb.URI, body string, r *repute.Regist
 	t.Helper()
 	at, err := url.Parse(u.URI)
 	ok(t, err)
-	save(t, db, docdb.FetchResult{URIID: u.ID, Claimed: u.Claimed, Body: []byte(body), Source: "https", ServedBy: at.Host, FetchedAt: time.Now(), ParserVersion: 1,
+	save(t, db, docdb.FetchResult{URIID: u.ID, Claimed: u.Claimed, Body: []byte(body), Source: "https",
+		ServedBy: at.Host, FetchedAt: time.Now(), ParserVersion: 1,
 		Registration: r, Domains: domains, NextDue: time.Now().Add(time.Hour)})
 }
 
@@ -116,19 +117,24 @@ func TestDenied(t *testing.T) {
 	t.Parallel()
 	const url = "https://bad.example/0"
 	body := sha256.Sum256([]byte("secret"))
-	for _, d := range []repute.Denial{{Kind: repute.DenySHA256, Value: fmt.Sprintf("0x%X", body)}, {Kind: repute.DenyHost, Value: "Bad.Example"},
-		{Kind: repute.DenyAgent, Value: "7:0"}, {Kind: repute.DenyCID, Value: "bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq"}} {
+	for _, d := range []repute.Denial{{Kind: repute.DenySHA256, Value: fmt.Sprintf("0x%X", body)},
+		{Kind: repute.DenyHost, Value: "Bad.Example"},
+		{Kind: repute.DenyAgent, Value: "7:0"},
+		{Kind: repute.DenyCID, Value: "bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq"}} {
 		t.Run(string(d.Kind), func(t *testing.T) {
 			t.Parallel()
 			db, w := queue(t, url)
 			sqlExec(t, db, "update uris set host = 'bad.example:8443' where kind = 'https'")
 			sqlExec(t, db, "insert into hosts values ('bad.example:8443', now())")
-			save(t, db, docdb.FetchResult{URIID: claim(t, db, "bad.example:8443")[url].ID, Body: []byte("secret"), Source: "ipfs", FetchedAt: fetched,
-				ParserVersion: 1, Registration: linked("Mallory"), CID: "bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq"})
+			save(t, db, docdb.FetchResult{URIID: claim(t, db, "bad.example:8443")[url].ID, Body: []byte("secret"),
+				Source: "ipfs", FetchedAt: fetched,
+				ParserVersion: 1, Registration: linked("Mallory"),
+				CID: "bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq"})
 			d.Reason = "court order"
 			ok(t, denydb.Deny(ctxOf(t), db, d, false))
 			got := documentOf(t, db, w.id(0))
-			if got.Status != repute.DocumentDenied || got.Detail != "court order" || got.Registration != nil || got.SHA256 != [32]byte{} {
+			if got.Status != repute.DocumentDenied || got.Detail != "court order" || got.Registration != nil ||
+				got.SHA256 != [32]byte{} {
 				t.Errorf("document %+v", got)
 			}
 			found, err := denydb.Denied(ctxOf(t), db, repute.Denial{Kind: repute.DenyHost, Value: "other"}, d)
@@ -136,7 +142,8 @@ func TestDenied(t *testing.T) {
 				t.Errorf("found %+v, %v", found, err)
 			}
 			var denied *repute.DeniedError
-			if _, err := docdb.Body(ctxOf(t), db, body); d.Kind != repute.DenyAgent && (!errors.As(err, &denied) || !errors.Is(err, repute.ErrGone)) {
+			if _, err := docdb.Body(ctxOf(t), db, body); d.Kind != repute.DenyAgent &&
+				(!errors.As(err, &denied) || !errors.Is(err, repute.ErrGone)) {
 				t.Errorf("its bytes: %v", err)
 			}
 			if _, err := query.RequestRefresh(ctxOf(t), db, w.id(0)); !errors.As(err, &denied) {
@@ -158,7 +165,8 @@ func TestDenied(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		t.Parallel()
 		db := open(t)
-		for _, d := range []repute.Denial{{Kind: "word", Value: "x", Reason: "r"}, {Kind: repute.DenySHA256, Value: "12", Reason: "r"},
+		for _, d := range []repute.Denial{{Kind: "word", Value: "x", Reason: "r"},
+			{Kind: repute.DenySHA256, Value: "12", Reason: "r"},
 			{Kind: repute.DenyHost, Value: "https://x", Reason: "r"}, {Kind: repute.DenyAgent, Value: "5", Reason: "r"},
 			{Kind: repute.DenyCID, Value: "Qm", Reason: "r"}, {Kind: repute.DenyHost, Value: "x", Reason: " "}} {
 			if err := denydb.Deny(ctxOf(t), db, d, false); !errors.Is(err, repute.ErrInvalid) {
@@ -178,7 +186,8 @@ func TestDenyDropsBytes(t *testing.T) {
 	if err != nil || string(c.Body) != "secret" || c.Keccak != crypto.Keccak256Hash([]byte("secret")) || c.Size != 6 {
 		t.Fatalf("content %+v, %v", c, err)
 	}
-	ok(t, denydb.Deny(ctxOf(t), db, repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "r"}, true))
+	ok(t, denydb.Deny(ctxOf(t), db, repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "r"},
+		true))
 	read(t, db, u, "secret", nil) // nor do they come back
 	ok(t, denydb.Undeny(ctxOf(t), db, repute.DenySHA256, fmt.Sprintf("%x", sum)))
 	if _, err := docdb.Body(ctxOf(t), db, sum); !errors.Is(err, repute.ErrGone) {
@@ -206,7 +215,8 @@ func TestDropBodies(t *testing.T) {
 	u := claim(t, db, "")
 	body := func(n int) string { return string(bytes.Repeat([]byte{byte('a' + n)}, 100)) }
 	for n := range 4 {
-		save(t, db, docdb.FetchResult{URIID: u["https://x/0"].ID, Body: []byte(body(n)), Source: "https", FetchedAt: fetched.Add(time.Duration(n) * time.Hour), ParserVersion: 1})
+		save(t, db, docdb.FetchResult{URIID: u["https://x/0"].ID, Body: []byte(body(n)), Source: "https",
+			FetchedAt: fetched.Add(time.Duration(n) * time.Hour), ParserVersion: 1})
 	}
 	for _, step := range []struct{ most, freed int64 }{{400, 0}, {250, 200}, {0, 100}} { // what an agent shows stays
 		if freed := dropBodies(t, db, step.most); freed != step.freed {
@@ -214,7 +224,8 @@ func TestDropBodies(t *testing.T) {
 		}
 	}
 	page, err := docdb.Versions(ctxOf(t), db, w.id(0), "", 3)
-	if err != nil || len(page.Items) != 3 || !page.Items[0].Kept || page.Items[1].Kept || page.Items[0].Size != 100 || page.Next == "" {
+	if err != nil || len(page.Items) != 3 || !page.Items[0].Kept || page.Items[1].Kept || page.Items[0].Size != 100 ||
+		page.Next == "" {
 		t.Fatalf("versions %+v, %v", page, err)
 	}
 	rest, err := docdb.Versions(ctxOf(t), db, w.id(0), page.Next, 3)
@@ -282,11 +293,13 @@ func TestVersionsFollowTheURI(t *testing.T) {
 		}
 		got = append(got, v.URI+" "+body)
 	}
-	want := []string{"https://x/0 fourth", "https://x/0 third", "https://x/2 ", "data:,x x", "https://x/1 other", "https://x/0 first"}
+	want := []string{"https://x/0 fourth", "https://x/0 third", "https://x/2 ", "data:,x x", "https://x/1 other",
+		"https://x/0 first"}
 	if !slices.Equal(got, want) {
 		t.Errorf("versions\n%q, want\n%q", got, want)
 	}
-	if old := page.Items[len(page.Items)-1]; old.ToBlock != page.Items[len(page.Items)-2].FromBlock || page.Items[0].ToBlock != 0 || !page.Items[2].FetchedAt.IsZero() {
+	if old := page.Items[len(page.Items)-1]; old.ToBlock != page.Items[len(page.Items)-2].FromBlock ||
+		page.Items[0].ToBlock != 0 || !page.Items[2].FetchedAt.IsZero() {
 		t.Errorf("versions %+v", page.Items)
 	}
 }
@@ -296,7 +309,8 @@ func TestRetryAndStats(t *testing.T) {
 	db, w := queue(t, "https://x/0", "https://x/1", "https://x/2")
 	u := claim(t, db, "")
 	for n, reason := range []string{"timeout", "not_found", "timeout"} {
-		save(t, db, docdb.FetchResult{URIID: u[fmt.Sprint("https://x/", n)].ID, FetchedAt: fetched, Reason: reason, Dead: n == 0})
+		save(t, db, docdb.FetchResult{URIID: u[fmt.Sprint("https://x/", n)].ID, FetchedAt: fetched, Reason: reason,
+			Dead: n == 0})
 	}
 	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentDead {
 		t.Errorf("dead: %+v", d)
@@ -312,7 +326,8 @@ func TestRetryAndStats(t *testing.T) {
 	for _, step := range []struct {
 		f    docdb.RetryFilter
 		want int64
-	}{{docdb.RetryFilter{Host: "other"}, 0}, {docdb.RetryFilter{Reason: "timeout", Agents: []repute.AgentID{w.id(0)}}, 1}, {docdb.RetryFilter{}, 3}} {
+	}{{docdb.RetryFilter{Host: "other"}, 0}, {docdb.RetryFilter{Reason: "timeout", Agents: []repute.AgentID{w.id(0)}},
+		1}, {docdb.RetryFilter{}, 3}} {
 		if n, err := docdb.RetryDocuments(ctxOf(t), db, step.f); err != nil || n != step.want {
 			t.Errorf("%+v: %d, %v", step.f, n, err)
 		}
@@ -349,8 +364,10 @@ func TestBatchIsWhole(t *testing.T) {
 	t.Parallel()
 	db, w := queue(t, "https://x/0", "https://x/1")
 	u := claim(t, db, "")
-	good := docdb.FetchResult{URIID: u["https://x/1"].ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched, ParserVersion: 1}
-	if err := docdb.SaveDocuments(context.Background(), db, good, docdb.FetchResult{URIID: 1 << 40, FetchedAt: fetched}); !errors.Is(err, repute.ErrNotFound) {
+	good := docdb.FetchResult{URIID: u["https://x/1"].ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched,
+		ParserVersion: 1}
+	if err := docdb.SaveDocuments(context.Background(), db, good,
+		docdb.FetchResult{URIID: 1 << 40, FetchedAt: fetched}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("an unknown uri gave %v", err)
 	}
 	if err := docdb.SaveDocuments(context.Background(), db, good, good); !errors.Is(err, repute.ErrInvalid) {
@@ -398,37 +415,47 @@ func TestFilesAreJudged(t *testing.T) {
 	body := []byte(`{"clientAddress":"0x"}`)
 	hash := crypto.Keccak256Hash(body)
 	db, w := queue(t, "https://x/agent")
-	w.mine(repute.NewFeedback{TokenID: tokenID(0), Client: person(9), Index: 1, Value: big.NewInt(1), URI: good, FeedbackHash: hash},
-		repute.ResponseAppended{TokenID: tokenID(0), Client: person(9), Index: 1, Responder: person(8), URI: wrong, ResponseHash: hash},
+	w.mine(repute.NewFeedback{TokenID: tokenID(0), Client: person(9), Index: 1, Value: big.NewInt(1), URI: good,
+		FeedbackHash: hash},
+		repute.ResponseAppended{TokenID: tokenID(0), Client: person(9), Index: 1, Responder: person(8), URI: wrong,
+			ResponseHash: hash},
 		repute.ValidationRequest{TokenID: tokenID(0), Validator: person(7), URI: gone, RequestHash: hash})
 	w.store(t, db, w.tip().Number)
 	_, err := docdb.PlanFiles(ctxOf(t), db, 10)
 	ok(t, err)
 	u := claim(t, db, "")
 	file := &repute.FeedbackFile{Text: "fine\x00", Extra: map[string]json.RawMessage{"n": json.RawMessage("1e1000000")}}
-	save(t, db, docdb.FetchResult{URIID: u[good].ID, Body: body, Source: "https", FetchedAt: fetched, ParserVersion: 1, FileOnly: true,
-		Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: file, Problems: []repute.Problem{{Code: "WF001", Severity: repute.SeverityWarning}}}}})
-	save(t, db, docdb.FetchResult{URIID: u[wrong].ID, Body: []byte("other"), Source: "ipfs", FetchedAt: fetched, ParserVersion: 1, FileOnly: true,
-		Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: file, Problems: []repute.Problem{{Code: "WF001", Severity: repute.SeverityWarning}}}}})
+	save(t, db, docdb.FetchResult{URIID: u[good].ID, Body: body, Source: "https", FetchedAt: fetched, ParserVersion: 1,
+		FileOnly: true,
+		Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: file,
+			Problems: []repute.Problem{{Code: "WF001", Severity: repute.SeverityWarning}}}}})
+	save(t, db, docdb.FetchResult{URIID: u[wrong].ID, Body: []byte("other"), Source: "ipfs", FetchedAt: fetched,
+		ParserVersion: 1, FileOnly: true,
+		Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: file,
+			Problems: []repute.Problem{{Code: "WF001", Severity: repute.SeverityWarning}}}}})
 	save(t, db, docdb.FetchResult{URIID: u[gone].ID, FetchedAt: fetched, Reason: "not_found"})
 	page, err := query.Feedback(ctxOf(t), db, w.id(0), query.FeedbackFilter{Limit: 1, At: latest})
 	if err != nil || len(page.Items) != 1 {
 		t.Fatalf("feedback %+v, %v", page, err)
 	}
 	rated, answered := page.Items[0].File, page.Items[0].Responses[0].File
-	if rated == nil || rated.Status != repute.DocumentOK || rated.Proof.Verdict != repute.HashVerified || rated.Keccak != hash ||
-		rated.Feedback == nil || rated.Feedback.Text != "fine\ufffd" || rated.ProblemCount != 1 || rated.Size != int64(len(body)) {
+	if rated == nil || rated.Status != repute.DocumentOK || rated.Proof.Verdict != repute.HashVerified ||
+		rated.Keccak != hash ||
+		rated.Feedback == nil || rated.Feedback.Text != "fine\ufffd" || rated.ProblemCount != 1 ||
+		rated.Size != int64(len(body)) {
 		t.Errorf("the rating's file: %+v", rated)
 	}
 	if answered == nil || answered.Proof.Verdict != repute.HashMismatch ||
-		answered.Feedback != nil || len(answered.Problems) > 0 || answered.Status != repute.DocumentOK { // anybody may append thousands of them
+		// anybody may append thousands of them
+		answered.Feedback != nil || len(answered.Problems) > 0 || answered.Status != repute.DocumentOK {
 		t.Errorf("the response's file: %+v", answered)
 	}
 	validations, err := query.Validations(ctxOf(t), db, w.id(0), query.ValidationFilter{Limit: 1, At: latest})
 	if err != nil || len(validations.Items) != 1 {
 		t.Fatalf("validations %+v, %v", validations, err)
 	}
-	if f := validations.Items[0].RequestFile; f == nil || f.Status != repute.DocumentFailed || f.Proof.Verdict != repute.HashUnavailable || f.Reason != "not_found" {
+	if f := validations.Items[0].RequestFile; f == nil || f.Status != repute.DocumentFailed ||
+		f.Proof.Verdict != repute.HashUnavailable || f.Reason != "not_found" {
 		t.Errorf("the request's file: %+v", f)
 	}
 }
@@ -443,7 +470,8 @@ func TestRatingsNeedFeedbackFiles(t *testing.T) {
 	w.store(t, db, w.tip().Number)
 	_, err := docdb.PlanFiles(ctxOf(t), db, 10)
 	ok(t, err)
-	r := docdb.FetchResult{URIID: claim(t, db, "")[junk].ID, Body: []byte("<html>not found</html>"), Source: "https", FetchedAt: fetched,
+	r := docdb.FetchResult{URIID: claim(t, db, "")[junk].ID, Body: []byte("<html>not found</html>"), Source: "https",
+		FetchedAt:     fetched,
 		ParserVersion: 1, FileOnly: true}
 	for _, files := range [][]docdb.FileParse{nil, {{Kind: repute.FeedbackDocument, Feedback: &repute.FeedbackFile{},
 		Problems: []repute.Problem{{Code: "EF501", Severity: repute.SeverityError}}}}} {
@@ -474,8 +502,10 @@ func TestBatchOfEqualBytes(t *testing.T) {
 		due := claim(t, db, "")
 		body := []byte("same bytes")
 		ok(t, docdb.SaveDocuments(ctxOf(t), db,
-			docdb.FetchResult{URIID: due[other].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1, FileOnly: true},
-			docdb.FetchResult{URIID: due[url].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("Weather Oracle", w.id(0))}))
+			docdb.FetchResult{URIID: due[other].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1,
+				FileOnly: true},
+			docdb.FetchResult{URIID: due[url].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1,
+				Registration: linked("Weather Oracle", w.id(0))}))
 		if _, got := search(t, db, searchdb.AgentFilter{Text: "weather"}); got != "7:0" {
 			t.Errorf("%s: found %q", name, got)
 		}

@@ -38,7 +38,8 @@ func TestVersionsHaveAnEnd(t *testing.T) {
 	start := time.Now().Add(-24 * time.Hour)
 	version := func(n int) {
 		t.Helper()
-		r := docdb.FetchResult{URIID: u[clock].ID, Body: fmt.Append(nil, n), Source: "https", FetchedAt: start.Add(time.Duration(n) * time.Minute),
+		r := docdb.FetchResult{URIID: u[clock].ID, Body: fmt.Append(nil, n), Source: "https",
+			FetchedAt:     start.Add(time.Duration(n) * time.Minute),
 			ParserVersion: 1, Registration: linked(fmt.Sprint("v", n), w.id(0)), Domains: []docdb.Domain{{Name: "x"}}}
 		if n == 3 {
 			r.Blocks = []docdb.Block{{Multihash: []byte{3}, Data: []byte("own")}, {Multihash: []byte{7}, Data: []byte("shared")}}
@@ -64,12 +65,14 @@ func TestVersionsHaveAnEnd(t *testing.T) {
 	if got := rowsIn(t, db, "fetches where uri_id = $1", u[clock].ID); got != kept {
 		t.Errorf("%d outcomes, want %d", got, kept)
 	}
-	for n, want := range map[int]error{0: repute.ErrNotFound, 5: nil, 6: repute.ErrGone, 100: repute.ErrNotFound, 101: nil, 300: nil} {
+	for n, want := range map[int]error{0: repute.ErrNotFound, 5: nil, 6: repute.ErrGone, 100: repute.ErrNotFound,
+		101: nil, 300: nil} {
 		if _, err := docdb.Body(ctxOf(t), db, sha256.Sum256(fmt.Append(nil, n))); !errors.Is(err, want) {
 			t.Errorf("version %d: %v, want %v", n, err, want)
 		}
 	}
-	for table, want := range map[string]int{"documents": kept + 2, "parses": kept + 2, "links": kept + 1, "domains": kept + 2, "searchable": kept + 2,
+	for table, want := range map[string]int{"documents": kept + 2, "parses": kept + 2, "links": kept + 1,
+		"domains": kept + 2, "searchable": kept + 2,
 		"ipfs_blocks": 1, "uris where overgrown": 0} {
 		if got := rowsIn(t, db, table); got != want {
 			t.Errorf("%d rows in %s, want %d", got, table, want)
@@ -77,13 +80,15 @@ func TestVersionsHaveAnEnd(t *testing.T) {
 	}
 	// What is shown stays, however often its host fails afterwards.
 	for n := range 2*kept + 3 {
-		save(t, db, docdb.FetchResult{URIID: u[clock].ID, FetchedAt: start.Add(10*time.Hour + time.Duration(n)*time.Minute), Reason: fmt.Sprint("reason ", n%2)})
+		save(t, db, docdb.FetchResult{URIID: u[clock].ID, FetchedAt: start.Add(10*time.Hour + time.Duration(n)*time.Minute),
+			Reason: fmt.Sprint("reason ", n%2)})
 	}
 	prune(t, db)
 	if got := rowsIn(t, db, "fetches where uri_id = $1", u[clock].ID); got != kept+1 {
 		t.Errorf("%d outcomes, want %d", got, kept+1)
 	}
-	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentOK || d.Registration == nil || d.Registration.Name != "v300" {
+	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentOK || d.Registration == nil ||
+		d.Registration.Name != "v300" {
 		t.Errorf("shown %+v", d)
 	}
 }

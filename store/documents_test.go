@@ -105,22 +105,28 @@ func TestDocumentLifecycle(t *testing.T) {
 		t.Fatalf("claimed %+v", u)
 	}
 	retry := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: fetched, Reason: "timeout", Detail: "took\x00 too long \xff", NextDue: retry})
-	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentFailed || d.Reason != "timeout" || d.Detail != "took� too long �" || !d.NextTry.Equal(retry) {
+	save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: fetched, Reason: "timeout", Detail: "took\x00 too long \xff",
+		NextDue: retry})
+	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentFailed || d.Reason != "timeout" ||
+		d.Detail != "took� too long �" || !d.NextTry.Equal(retry) {
 		t.Errorf("after a failure: %+v", d)
 	}
 
 	yes := true
-	reg := &repute.Registration{Name: "Anna", Active: &yes, Services: []repute.Service{{Name: "MCP", Endpoint: "https://a"}}}
+	reg := &repute.Registration{Name: "Anna", Active: &yes,
+		Services: []repute.Service{{Name: "MCP", Endpoint: "https://a"}}}
 	body := []byte(`{"name":"Anna"}`)
 	save(t, db, docdb.FetchResult{
-		URIID: u.ID, Body: body, MediaType: "application/json", Source: "https", ETag: `"1"`, FetchedAt: fetched.Add(time.Hour),
+		URIID: u.ID, Body: body, MediaType: "application/json", Source: "https", ETag: `"1"`,
+		FetchedAt:     fetched.Add(time.Hour),
 		ParserVersion: 1, Registration: reg, NextDue: retry,
 		Problems: []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Message: "m"}},
 	})
 	want := repute.Document{
-		Status: repute.DocumentOK, Source: "https", SHA256: sha256.Sum256(body), Size: int64(len(body)), FetchedAt: fetched.Add(time.Hour),
-		NextTry: retry, Registration: reg, Problems: []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Message: "m"}}, ProblemCount: 1,
+		Status: repute.DocumentOK, Source: "https", SHA256: sha256.Sum256(body), Size: int64(len(body)),
+		FetchedAt: fetched.Add(time.Hour),
+		NextTry:   retry, Registration: reg,
+		Problems: []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Message: "m"}}, ProblemCount: 1,
 	}
 	for token := range 2 {
 		if d := documentOf(t, db, w.id(token)); !reflect.DeepEqual(d, want) {
@@ -137,14 +143,17 @@ func TestDocumentLifecycle(t *testing.T) {
 	}
 
 	// Worse bytes.
-	save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte("<html>"), Source: "https", FetchedAt: fetched.Add(4 * time.Hour), ParserVersion: 1,
+	save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte("<html>"), Source: "https",
+		FetchedAt: fetched.Add(4 * time.Hour), ParserVersion: 1,
 		Problems: []repute.Problem{{Code: "WA000", Severity: repute.SeverityError}}})
-	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentInvalid || d.Registration != nil || d.Reason != "" || len(d.Problems) != 1 {
+	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentInvalid || d.Registration != nil || d.Reason != "" ||
+		len(d.Problems) != 1 {
 		t.Errorf("after bytes that are no document: %+v", d)
 	}
 	// The same bytes, better understood by a newer parser; an older one changes nothing.
 	for _, version := range []int{3, 2} {
-		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte("<html>"), Source: "https", FetchedAt: fetched.Add(5 * time.Hour),
+		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte("<html>"), Source: "https",
+			FetchedAt:     fetched.Add(5 * time.Hour),
 			ParserVersion: version, Registration: &repute.Registration{Name: fmt.Sprint("v", version)}})
 	}
 	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentOK || d.Registration.Name != "v3" {
@@ -161,7 +170,8 @@ func TestDocumentChangesAreWhatShows(t *testing.T) {
 	u := claim(t, db, "")[uri]
 	w.mine(repute.URIUpdated{TokenID: tokenID(1), URI: "https://elsewhere.example/", UpdatedBy: person(1)})
 	w.store(t, db, w.tip().Number)
-	result := docdb.FetchResult{URIID: u.ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: &repute.Registration{Name: "A\x00"}}
+	result := docdb.FetchResult{URIID: u.ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched, ParserVersion: 1,
+		Registration: &repute.Registration{Name: "A\x00"}}
 	steps := []struct {
 		change func(*docdb.FetchResult)
 		want   string // of the change, "" for none
@@ -193,7 +203,8 @@ func TestDocumentChangesAreWhatShows(t *testing.T) {
 			}
 			continue
 		}
-		if len(got) != 2 || !strings.HasPrefix(got[0], "0 ") || !strings.HasPrefix(got[1], "2 ") || !strings.Contains(got[0], step.want) {
+		if len(got) != 2 || !strings.HasPrefix(got[0], "0 ") || !strings.HasPrefix(got[1], "2 ") ||
+			!strings.Contains(got[0], step.want) {
 			t.Errorf("step %d announced %v, want %s for agents 0 and 2", i, got, step.want)
 		}
 	}
@@ -211,10 +222,12 @@ func TestHostileDocumentsAreKept(t *testing.T) {
 	}
 	reg := &repute.Registration{
 		Name: `back\slash \u0000 stays`, Description: "nul\x00 and \xff", Extra: extra,
-		Services:      []repute.Service{{Name: "x", Extra: map[string]json.RawMessage{"n": json.RawMessage("-0.0e-99999")}}},
-		Registrations: []repute.RegistrationLink{{TokenID: nil, Registry: "r"}, {TokenID: new(repute.TokenID).SetAllOne(), Registry: "s"}},
+		Services: []repute.Service{{Name: "x", Extra: map[string]json.RawMessage{"n": json.RawMessage("-0.0e-99999")}}},
+		Registrations: []repute.RegistrationLink{{TokenID: nil, Registry: "r"},
+			{TokenID: new(repute.TokenID).SetAllOne(), Registry: "s"}},
 	}
-	save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte{0, 255}, MediaType: "\x00\xff", Source: "data", FetchedAt: fetched, ParserVersion: 1,
+	save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte{0, 255}, MediaType: "\x00\xff", Source: "data",
+		FetchedAt: fetched, ParserVersion: 1,
 		ETag: "\x00", LastModified: "\xff", Registration: reg, Problems: []repute.Problem{{Message: "quotes \x00 \xff"}}})
 	d := documentOf(t, db, w.id(0))
 	if d.Status != repute.DocumentOK || d.Problems[0].Message != "quotes \ufffd \ufffd" {
@@ -237,7 +250,8 @@ func TestClaimsDoNotOverlap(t *testing.T) {
 	const n = 200
 	var events []repute.Event
 	for i := range n {
-		events = append(events, repute.Transfer{To: person(i), TokenID: tokenID(i)}, repute.Registered{TokenID: tokenID(i), URI: fmt.Sprint("https://x/", i)})
+		events = append(events, repute.Transfer{To: person(i), TokenID: tokenID(i)},
+			repute.Registered{TokenID: tokenID(i), URI: fmt.Sprint("https://x/", i)})
 	}
 	w.mine(events...)
 	w.store(t, db, w.tip().Number)
@@ -296,7 +310,8 @@ func TestDueOrder(t *testing.T) {
 	sqlExec(t, db, "insert into hosts select host, next_due from uris where host <> '' and next_due is not null")
 	ctx := context.Background()
 	hosts, err := docdb.DueHosts(ctx, db, 10)
-	if err != nil || !slices.Equal(hosts, []string{"c.example", "a.example", ""}) && !slices.Equal(hosts, []string{"c.example", "", "a.example"}) {
+	if err != nil || !slices.Equal(hosts, []string{"c.example", "a.example", ""}) &&
+		!slices.Equal(hosts, []string{"c.example", "", "a.example"}) {
 		t.Errorf("due hosts = %q, %v", hosts, err)
 	}
 	if hosts, err := docdb.DueHosts(ctx, db, 2); err != nil || len(hosts) != 2 {
@@ -323,7 +338,8 @@ func TestFetchesKeepOutcomesThatDiffer(t *testing.T) {
 		save(t, db, r)
 	}
 	var hours []int
-	rows, err := db.Pool().Query(context.Background(), "select extract(epoch from fetched_at - $1)::int / 3600 from fetches order by fetched_at", fetched)
+	rows, err := db.Pool().Query(context.Background(),
+		"select extract(epoch from fetched_at - $1)::int / 3600 from fetches order by fetched_at", fetched)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,20 +359,27 @@ func TestURIStats(t *testing.T) {
 	t.Parallel()
 	db, _ := queue(t, "https://x/1", "https://x/2", "https://x/3", "https://x/4", "https://x/5", "")
 	uris := claim(t, db, "")
-	save(t, db, docdb.FetchResult{URIID: uris["https://x/1"].ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched, ParserVersion: 1})
-	save(t, db, docdb.FetchResult{URIID: uris["https://x/2"].ID, Body: []byte("x"), Source: "https", FetchedAt: fetched, ParserVersion: 1,
-		Problems: []repute.Problem{{Severity: repute.SeverityError}}})
-	save(t, db, docdb.FetchResult{URIID: uris["https://x/3"].ID, FetchedAt: fetched, Reason: "timeout", NextDue: time.Now().Add(-time.Minute)})
-	save(t, db, docdb.FetchResult{URIID: uris["https://x/4"].ID, Body: []byte("feedback"), Source: "https", FetchedAt: fetched, ParserVersion: 1, FileOnly: true,
-		Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: &repute.FeedbackFile{}, Problems: []repute.Problem{{Severity: repute.SeverityError}}}}})
+	save(t, db, docdb.FetchResult{URIID: uris["https://x/1"].ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched,
+		ParserVersion: 1})
+	save(t, db, docdb.FetchResult{URIID: uris["https://x/2"].ID, Body: []byte("x"), Source: "https", FetchedAt: fetched,
+		ParserVersion: 1,
+		Problems:      []repute.Problem{{Severity: repute.SeverityError}}})
+	save(t, db, docdb.FetchResult{URIID: uris["https://x/3"].ID, FetchedAt: fetched, Reason: "timeout",
+		NextDue: time.Now().Add(-time.Minute)})
+	save(t, db, docdb.FetchResult{URIID: uris["https://x/4"].ID, Body: []byte("feedback"), Source: "https",
+		FetchedAt: fetched, ParserVersion: 1, FileOnly: true,
+		Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: &repute.FeedbackFile{},
+			Problems: []repute.Problem{{Severity: repute.SeverityError}}}}})
 	got, err := docdb.ReadURIStats(context.Background(), db)
 	want := docdb.URIStats{Total: 5, Due: 1, Planned: 2,
-		ByStatus: map[repute.DocumentStatus]int64{repute.DocumentOK: 1, repute.DocumentInvalid: 2, repute.DocumentFailed: 1, repute.DocumentPending: 1},
+		ByStatus: map[repute.DocumentStatus]int64{repute.DocumentOK: 1, repute.DocumentInvalid: 2, repute.DocumentFailed: 1,
+			repute.DocumentPending: 1},
 		ByReason: map[string]int64{"timeout": 1}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("stats = %+v, %v, want %+v", got, err, want)
 	}
-	if err := docdb.SaveDocuments(context.Background(), db, docdb.FetchResult{URIID: 1 << 40, FetchedAt: fetched}); !errors.Is(err, repute.ErrNotFound) {
+	if err := docdb.SaveDocuments(context.Background(), db,
+		docdb.FetchResult{URIID: 1 << 40, FetchedAt: fetched}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("an unknown uri gave %v", err)
 	}
 }
@@ -377,7 +400,8 @@ func TestNoHostStarves(t *testing.T) {
 	for range 2 {
 		due, err := docdb.DueHosts(ctx, db, limit, "", "ipfs")
 		ok(t, err)
-		if len(due) != limit+2 && !slices.Contains(due, "z.example") || !slices.Contains(due, "") || !slices.Contains(due, "ipfs") {
+		if len(due) != limit+2 && !slices.Contains(due, "z.example") || !slices.Contains(due, "") ||
+			!slices.Contains(due, "ipfs") {
 			t.Fatalf("%d hosts due", len(due))
 		}
 		for _, host := range due {
@@ -402,7 +426,8 @@ func TestFinishedHostComesBack(t *testing.T) {
 	for i := 1; i < 30; i++ {
 		claim(t, db, "")
 		id := tokenID(i)
-		w.mine(repute.Transfer{To: person(i), TokenID: id}, repute.Registered{TokenID: id, URI: fmt.Sprint("https://x/", i), Owner: person(i)})
+		w.mine(repute.Transfer{To: person(i), TokenID: id}, repute.Registered{TokenID: id, URI: fmt.Sprint("https://x/", i),
+			Owner: person(i)})
 		w.agents++
 		var wg sync.WaitGroup
 		wg.Go(func() {

@@ -13,9 +13,11 @@ func TestEndpoints(t *testing.T) {
 	db := open(t)
 	ok := time.Now().UTC().Truncate(time.Microsecond)
 	one := repute.Endpoint{ChainID: 7, Name: "a.example:8545", Kind: "http", Owner: "p1", State: repute.EndpointClosed,
-		Latency: 12500 * time.Microsecond, ErrorRate: 0.25, Requests: 9, Failures: 2, RateLimit: 7.5, Concurrency: 4, Head: 1 << 40,
+		Latency: 12500 * time.Microsecond, ErrorRate: 0.25, Requests: 9, Failures: 2, RateLimit: 7.5, Concurrency: 4,
+		Head:      1 << 40,
 		LastError: "down\x00 \xff", LastOKAt: ok}
-	two := repute.Endpoint{ChainID: 7, Name: "b.example", Kind: "ws", Owner: "p1", State: repute.EndpointExcluded, Concurrency: 1}
+	two := repute.Endpoint{ChainID: 7, Name: "b.example", Kind: "ws", Owner: "p1", State: repute.EndpointExcluded,
+		Concurrency: 1}
 	other := one
 	other.Owner = "p2"
 	save := func(list ...repute.Endpoint) {
@@ -60,7 +62,8 @@ func TestEndpoints(t *testing.T) {
 	}
 	age := func(interval string) (rows int) {
 		t.Helper()
-		if _, err := db.Pool().Exec(t.Context(), `update endpoints set updated_at = now() - $1::interval where owner = 'p2'`, interval); err != nil {
+		if _, err := db.Pool().Exec(t.Context(),
+			`update endpoints set updated_at = now() - $1::interval where owner = 'p2'`, interval); err != nil {
 			t.Fatal(err)
 		}
 		save()

@@ -59,8 +59,10 @@ func proveTo(t *testing.T, db *store.DB, chain, from, to uint64) {
 	t.Helper()
 	sqlExec(t, db, fmt.Sprintf("delete from block_proofs where chain_id = %d; update chains set finalized_block = greatest(finalized_block, %d) where chain_id = %d", chain, to, chain))
 	var hash []byte
-	ok(t, db.Pool().QueryRow(t.Context(), "select coalesce((select hash from blocks where chain_id = $1 and number = $2), '')", chain, to).Scan(&hash))
-	ok(t, verifydb.SaveBlockProof(t.Context(), db, chain, store.Lease{}, verifydb.BlockProof{Blocks: repute.BlockRange{From: from, To: to}, Hash: common.BytesToHash(hash)}))
+	ok(t, db.Pool().QueryRow(t.Context(),
+		"select coalesce((select hash from blocks where chain_id = $1 and number = $2), '')", chain, to).Scan(&hash))
+	ok(t, verifydb.SaveBlockProof(t.Context(), db, chain, store.Lease{},
+		verifydb.BlockProof{Blocks: repute.BlockRange{From: from, To: to}, Hash: common.BytesToHash(hash)}))
 }
 
 // A chain is complete while every final block is proven, but for those of ten minutes.
@@ -76,7 +78,8 @@ func TestCompleteMeansProven(t *testing.T) {
 	}
 	check := func(what string, want repute.CompletenessStatus, to uint64, reason string) {
 		t.Helper()
-		if c := chainsOf(t, db)[0].Completeness; c.Status != want || c.VerifiedTo != to || !strings.Contains(c.Reason, reason) || (c.Reason == "") != (want == repute.Complete) {
+		if c := chainsOf(t, db)[0].Completeness; c.Status != want || c.VerifiedTo != to ||
+			!strings.Contains(c.Reason, reason) || (c.Reason == "") != (want == repute.Complete) {
 			t.Errorf("%s: %s, proven to %d, %q; want %s and %d, %q", what, c.Status, c.VerifiedTo, c.Reason, want, to, reason)
 		}
 	}
@@ -85,14 +88,16 @@ func TestCompleteMeansProven(t *testing.T) {
 	check("not compared", repute.Verifying, 0, "0 of 1901 final blocks")
 	proveTo(t, db, 7, 100, 2_000)
 	check("compared", repute.Complete, 2_000, "")
-	for blockTime, lag := range map[string]uint64{"12 seconds": 50, "1 minute": 32, "1 second": 600, "10 milliseconds": 4_096} {
+	for blockTime, lag := range map[string]uint64{"12 seconds": 50, "1 minute": 32, "1 second": 600,
+		"10 milliseconds": 4_096} {
 		set(2_000+lag, blockTime)
 		check("within ten minutes of "+blockTime, repute.Complete, 2_000, "")
 		set(2_001+lag, blockTime)
 		check("not within ten minutes of "+blockTime, repute.Verifying, 2_000, "1901 of")
 	}
 	set(6_097, "12 seconds")
-	ok(t, verifydb.SaveBlockProof(t.Context(), db, 7, store.Lease{}, verifydb.BlockProof{Blocks: repute.BlockRange{From: 2_500, To: 6_097}}))
+	ok(t, verifydb.SaveBlockProof(t.Context(), db, 7, store.Lease{},
+		verifydb.BlockProof{Blocks: repute.BlockRange{From: 2_500, To: 6_097}}))
 	check("with a hole", repute.Verifying, 2_000, "of 5998 final blocks")
 	_, err := verifydb.AskForBlocks(t.Context(), db, 7, []uint64{1_500, 1_501})
 	ok(t, err)
@@ -119,7 +124,8 @@ func TestGapsAreKeptUntilClosed(t *testing.T) {
 		t.Fatalf("open: %+v, %s", k, status)
 	}
 	got := k.Gaps[0]
-	if *got.Agent != token || *got.Client != client || got.Blocks != g.Blocks || got.Reason != "getLastIndex is 5" || got.Since.IsZero() {
+	if *got.Agent != token || *got.Client != client || got.Blocks != g.Blocks || got.Reason != "getLastIndex is 5" ||
+		got.Since.IsZero() {
 		t.Errorf("listed: %+v", got)
 	}
 	due, err := chaindb.DueGaps(ctx, db, 7, 10)

@@ -34,7 +34,8 @@ const leaseFree = `(l.owner = $2 or l.expires_at <= clock_timestamp() or l.sessi
 func (db *DB) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (Lease, error) {
 	var former int64
 	var free bool
-	err := db.pool.QueryRow(ctx, "select l.epoch, "+leaseFree+" from leases l where name = $1", name, owner).Scan(&former, &free)
+	err := db.pool.QueryRow(ctx, "select l.epoch, "+leaseFree+" from leases l where name = $1", name,
+		owner).Scan(&former, &free)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 	case err != nil:

@@ -46,7 +46,8 @@ func TestLease(t *testing.T) {
 func takeOver(t *testing.T, db *store.DB, name string) store.Lease {
 	t.Helper()
 	ctx := ctxOf(t)
-	_, err := db.Pool().Exec(ctx, `update leases set expires_at = clock_timestamp() - interval '1 second' where name = $1`, name)
+	_, err := db.Pool().Exec(ctx,
+		`update leases set expires_at = clock_timestamp() - interval '1 second' where name = $1`, name)
 	ok(t, err)
 	l, err := db.Acquire(ctx, name, "b", time.Hour)
 	ok(t, err)
@@ -67,8 +68,9 @@ func TestFormerLeaderIsFenced(t *testing.T) {
 	before := dump(t, ctx, db, 1)
 	_, repairErr := importdb.Repair(ctx, db, 1, a, nil, nil)
 	for what, err := range map[string]error{
-		"apply": eventdb.Apply(ctx, db, rest), "rewind": eventdb.Rewind(ctx, db, rest.Parent, rest), "renew": db.Renew(ctx, a, time.Hour),
-		"head": chaindb.SetHead(ctx, db, 1, a, chaindb.Head{Head: 99}), "repair": repairErr,
+		"apply": eventdb.Apply(ctx, db, rest), "rewind": eventdb.Rewind(ctx, db, rest.Parent, rest),
+		"renew": db.Renew(ctx, a, time.Hour),
+		"head":  chaindb.SetHead(ctx, db, 1, a, chaindb.Head{Head: 99}), "repair": repairErr,
 		"error": chaindb.SetError(ctx, db, 1, a, "not the leader", false),
 	} {
 		if !errors.Is(err, repute.ErrFenced) {

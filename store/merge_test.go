@@ -133,11 +133,13 @@ func TestImportRefusesContradictions(t *testing.T) {
 func TestImportMergesCoveredRanges(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	_, err := importdb.Import(ctx, db, testChain(1), nil, nil, []repute.BlockRange{{From: 10, To: 19}, {From: 40, To: 49}, {From: 60, To: 69}})
+	_, err := importdb.Import(ctx, db, testChain(1), nil, nil,
+		[]repute.BlockRange{{From: 10, To: 19}, {From: 40, To: 49}, {From: 60, To: 69}})
 	ok(t, err)
 	_, err = importdb.Import(ctx, db, testChain(1), nil, nil, []repute.BlockRange{{From: 20, To: 29}, {From: 45, To: 61}})
 	ok(t, err)
-	rows, err := db.Pool().Query(ctx, `select lower(r), upper(r) - 1 from chains, unnest(covered) r where chain_id = 1 order by r`)
+	rows, err := db.Pool().Query(ctx,
+		`select lower(r), upper(r) - 1 from chains, unnest(covered) r where chain_id = 1 order by r`)
 	ok(t, err)
 	var got [][2]uint64
 	for rows.Next() {
@@ -270,7 +272,8 @@ func TestImportRecordedMainnetLogs(t *testing.T) {
 	chain.Identity, chain.StartBlock = records[0].Log.Address, 24339925
 	result, err := importdb.Import(ctx, db, chain, records, nil, nil)
 	ok(t, err)
-	if result.Agents != 109 || result.Pending != 18 || result.Applied["URIUpdated"] != 31 || result.Waiting["URIUpdated"] != 18 {
+	if result.Agents != 109 || result.Pending != 18 || result.Applied["URIUpdated"] != 31 ||
+		result.Waiting["URIUpdated"] != 18 {
 		t.Errorf("result %+v", result)
 	}
 	unknown := map[string]bool{}
@@ -309,8 +312,9 @@ func mainnetRecords(t *testing.T) (records []repute.Record) {
 	var file struct{ RegisteredLogs, URIUpdatedLogs []recorded }
 	ok(t, json.Unmarshal(raw, &file))
 	for _, l := range append(file.RegisteredLogs, file.URIUpdatedLogs...) {
-		log := types.Log{Address: l.Address, Topics: l.Topics, Data: l.Data, BlockNumber: l.BlockNumber, BlockHash: l.BlockHash,
-			TxHash: l.TransactionHash, TxIndex: uint(l.TransactionIndex), Index: uint(l.LogIndex)}
+		log := types.Log{Address: l.Address, Topics: l.Topics, Data: l.Data, BlockNumber: l.BlockNumber,
+			BlockHash: l.BlockHash,
+			TxHash:    l.TransactionHash, TxIndex: uint(l.TransactionIndex), Index: uint(l.LogIndex)}
 		e, err := contracts.Read(log)
 		ok(t, err)
 		records = append(records, repute.Record{Log: log, Event: e})
@@ -331,6 +335,7 @@ func smallChain() *ledger {
 			repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: []byte{}},
 			repute.Transfer{From: owner, To: buyer, TokenID: token(0)},
 		},
-		txOf{repute.NewFeedback{TokenID: token(0), Client: rpctest.Account(3), Index: 1, Value: values[7], Decimals: 2, Tag1: "quality"}},
+		txOf{repute.NewFeedback{TokenID: token(0), Client: rpctest.Account(3), Index: 1, Value: values[7], Decimals: 2,
+			Tag1: "quality"}},
 	)
 }

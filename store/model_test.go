@@ -38,11 +38,13 @@ var incompressible = func() string {
 }()
 
 var (
-	words  = []string{"", "quality", "a\x00b", "\xff\xfe", "🙂", incompressible}
-	uris   = []string{"", "https://a.example/1.json", "ipfs://bafy", "data:application/json,{}", "\x00\xff", incompressible}
+	words = []string{"", "quality", "a\x00b", "\xff\xfe", "🙂", incompressible}
+	uris  = []string{"", "https://a.example/1.json", "ipfs://bafy", "data:application/json,{}", "\x00\xff",
+		incompressible}
 	limit  = new(big.Int).Exp(big.NewInt(10), big.NewInt(38), nil)
 	values = []*big.Int{new(big.Int), big.NewInt(1), big.NewInt(-1), limit, new(big.Int).Neg(limit),
-		new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 127), big.NewInt(1)), new(big.Int).Neg(new(big.Int).Lsh(big.NewInt(1), 127)),
+		new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 127), big.NewInt(1)),
+		new(big.Int).Neg(new(big.Int).Lsh(big.NewInt(1), 127)),
 		big.NewInt(9999), big.NewInt(10000), big.NewInt(-100010000)}
 )
 
@@ -86,11 +88,13 @@ type state struct {
 }
 
 func newState() *state {
-	return &state{ratings: map[mPair][]mRating{}, operators: map[[2]common.Address]bool{}, requests: map[mRequest]mValidation{}}
+	return &state{ratings: map[mPair][]mRating{}, operators: map[[2]common.Address]bool{},
+		requests: map[mRequest]mValidation{}}
 }
 
 func (s *state) clone() *state {
-	c := &state{ratings: map[mPair][]mRating{}, operators: maps.Clone(s.operators), requests: maps.Clone(s.requests), serial: s.serial}
+	c := &state{ratings: map[mPair][]mRating{}, operators: maps.Clone(s.operators), requests: maps.Clone(s.requests),
+		serial: s.serial}
 	for _, a := range s.agents {
 		a.metadata = maps.Clone(a.metadata)
 		c.agents = append(c.agents, a)
@@ -226,8 +230,10 @@ func (x *tx) giveFeedback(id uint64) {
 		tag1: x.word(), tag2: x.word(),
 	}
 	x.ratings[key] = append(x.ratings[key], r)
-	x.emit(repute.NewFeedback{TokenID: token(id), Client: key.client, Index: uint64(len(x.ratings[key])), Value: r.value, Decimals: r.decimals,
-		Tag1: r.tag1, Tag2: r.tag2, Endpoint: x.word(), URI: x.uri(), FeedbackHash: common.Hash{byte(rapid.IntRange(0, 1).Draw(x.t, "hash"))}})
+	x.emit(repute.NewFeedback{TokenID: token(id), Client: key.client, Index: uint64(len(x.ratings[key])), Value: r.value,
+		Decimals: r.decimals,
+		Tag1:     r.tag1, Tag2: r.tag2, Endpoint: x.word(), URI: x.uri(),
+		FeedbackHash: common.Hash{byte(rapid.IntRange(0, 1).Draw(x.t, "hash"))}})
 }
 
 // rating picks a rating, preferring recent ones.
@@ -258,7 +264,8 @@ func (x *tx) respond() {
 		return
 	}
 	x.ratings[key][index-1].responses++
-	x.emit(repute.ResponseAppended{TokenID: token(key.token), Client: key.client, Index: index, Responder: x.account(), URI: "https://answer.example"})
+	x.emit(repute.ResponseAppended{TokenID: token(key.token), Client: key.client, Index: index, Responder: x.account(),
+		URI: "https://answer.example"})
 }
 
 // request asks for a validation: at the trusted contract as its rules allow, at
@@ -280,7 +287,9 @@ func (x *tx) request() {
 	if _, known := x.requests[q]; !known {
 		x.requests[q] = v
 	}
-	x.events = append(x.events, emitted{repute.ValidationRequest{Validator: v.validator, TokenID: token(v.token), URI: x.uri(), RequestHash: q.hash}, q.contract})
+	x.events = append(x.events,
+		emitted{repute.ValidationRequest{Validator: v.validator, TokenID: token(v.token), URI: x.uri(),
+			RequestHash: q.hash}, q.contract})
 }
 
 // answer answers a request; at the foreign contract also falsely.
@@ -305,7 +314,8 @@ func (x *tx) answer() {
 
 // act does one thing that the present state allows.
 func (x *tx) act() {
-	actions := []func(){x.register, x.operate, x.request, x.answer, func() { x.emit(repute.Upgraded{Implementation: x.account()}) }}
+	actions := []func(){x.register, x.operate, x.request, x.answer,
+		func() { x.emit(repute.Upgraded{Implementation: x.account()}) }}
 	if len(x.agents) > 0 {
 		on := func(f func(uint64)) func() { return func() { f(x.agent()) } }
 		give := on(x.giveFeedback)

@@ -58,7 +58,8 @@ func DecodeCursor[P any](question, cursor string) (pos P, ok bool, err error) {
 		return pos, false, BadCursor()
 	}
 	if form.For != question {
-		return pos, false, repute.Invalid("cursor", "belongs to a list with other filters or another order", "repeat the filters of the first page, or start again without a cursor")
+		return pos, false, repute.Invalid("cursor", "belongs to a list with other filters or another order",
+			"repeat the filters of the first page, or start again without a cursor")
 	}
 	return form.Pos, true, nil
 }

@@ -17,7 +17,8 @@ func TestDomainProofs(t *testing.T) {
 	u := claim(t, db, "")
 	sqlExec(t, db, "update uris set host = 'own.example' where kind = 'https'") // as the loop classifies
 	const proof = "https://b.example/.well-known/agent-registration.json"
-	read(t, db, u[own], "0", linked("zero", w.id(0)), docdb.Domain{Name: "own.example", Proof: own}, docdb.Domain{Name: "b.example", Proof: proof})
+	read(t, db, u[own], "0", linked("zero", w.id(0)), docdb.Domain{Name: "own.example", Proof: own},
+		docdb.Domain{Name: "b.example", Proof: proof})
 	verdicts := func() (out []repute.DomainVerdict) {
 		t.Helper()
 		proofs, err := query.DomainProofs(ctxOf(t), db, w.id(0), w.id(1))
@@ -95,7 +96,8 @@ func TestOnlyTheWellKnownFileProves(t *testing.T) {
 	} {
 		db, w := queueWith(t, store.Options{SharedHosts: c.shared}, c.uri, "data:,x")
 		atHost(t, db, "site.example")
-		save(t, db, docdb.FetchResult{URIID: claim(t, db, "site.example")[c.uri].ID, Body: []byte("0"), Source: "https", ServedBy: c.servedBy,
+		save(t, db, docdb.FetchResult{URIID: claim(t, db, "site.example")[c.uri].ID, Body: []byte("0"), Source: "https",
+			ServedBy:  c.servedBy,
 			FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("site", w.id(c.names)),
 			Domains: []docdb.Domain{{Name: "site.example", Proof: wellKnown}}})
 		if p := proofOf(t, db, w.id(0)); p.Verdict != c.want {
@@ -124,7 +126,8 @@ func TestProofsEnd(t *testing.T) {
 		db, w := queue(t, "data:,x")
 		read(t, db, claim(t, db, "")["data:,x"], "0", linked("zero"), docdb.Domain{Name: "b.example", Proof: proof})
 		p := claim(t, db, "")[proof]
-		save(t, db, docdb.FetchResult{URIID: p.ID, Body: []byte("p"), Source: "https", ServedBy: "b.example", FetchedAt: time.Now().Add(-c.readAgo),
+		save(t, db, docdb.FetchResult{URIID: p.ID, Body: []byte("p"), Source: "https", ServedBy: "b.example",
+			FetchedAt:     time.Now().Add(-c.readAgo),
 			ParserVersion: 1, Registration: linked("", w.id(0))})
 		if got := proofOf(t, db, w.id(0)); got.Verdict != repute.DomainProven {
 			t.Errorf("%s: at first %+v", name, got)
@@ -176,7 +179,8 @@ func TestProofTakenAwayStaysAway(t *testing.T) {
 	db, w := queue(t, "data:,x")
 	read(t, db, claim(t, db, "")["data:,x"], "0", linked("zero"), docdb.Domain{Name: "b.example", Proof: proof})
 	p := claim(t, db, "")[proof]
-	given := docdb.FetchResult{URIID: p.ID, Body: []byte("p"), Source: "https", ServedBy: "b.example", ParserVersion: 1, Registration: linked("", w.id(0))}
+	given := docdb.FetchResult{URIID: p.ID, Body: []byte("p"), Source: "https", ServedBy: "b.example", ParserVersion: 1,
+		Registration: linked("", w.id(0))}
 	for _, step := range []struct {
 		reason string
 		want   repute.DomainVerdict

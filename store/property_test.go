@@ -113,7 +113,8 @@ func (f *follower) finalize(ctx context.Context, t *rapid.T) {
 		return
 	}
 	f.finalized = uint64(rapid.IntRange(int(max(f.finalized, f.ledger.genesis.Number)), int(head)).Draw(t, "finalized"))
-	ok(t, chaindb.SetHead(ctx, f.db, f.chain, store.Lease{}, chaindb.Head{Head: head, Safe: f.finalized, Finalized: f.finalized, SeenAt: time.Now()}))
+	ok(t, chaindb.SetHead(ctx, f.db, f.chain, store.Lease{},
+		chaindb.Head{Head: head, Safe: f.finalized, Finalized: f.finalized, SeenAt: time.Now()}))
 }
 
 func equalDumps(t failer, what, a, b string) {
@@ -225,10 +226,12 @@ func checkTotals(t failer, dumped string, s *state) {
 		want[key] = fmt.Sprintf("%d %s", v.n, &v.sum)
 	}
 	for _, r := range rows(t, dumped, "sums") {
-		sums[fmt.Sprintf("%s %s %s %s %d", r.str("agent"), r.str("client"), r.str("tag1"), r.str("tag2"), r.num("decimals"))] = fmt.Sprintf("%d %s", r.num("n"), r.str("sum"))
+		sums[fmt.Sprintf("%s %s %s %s %d", r.str("agent"), r.str("client"), r.str("tag1"), r.str("tag2"),
+			r.num("decimals"))] = fmt.Sprintf("%d %s", r.num("n"), r.str("sum"))
 	}
 	for _, r := range rows(t, dumped, "votes") {
-		got[fmt.Sprintf("%s %s %s", r.str("agent"), r.str("client"), r.str("tag1"))] = fmt.Sprintf("%d %s %d", r.num("index"), r.str("value"), r.num("decimals"))
+		got[fmt.Sprintf("%s %s %s", r.str("agent"), r.str("client"), r.str("tag1"))] = fmt.Sprintf("%d %s %d",
+			r.num("index"), r.str("value"), r.num("decimals"))
 	}
 	equal(t, "sums", sums, want)
 	equal(t, "votes", got, votes)
@@ -278,7 +281,8 @@ func statesAt(states []row, n uint64) map[string]string {
 	out := map[string]string{}
 	for _, r := range states {
 		if r.holds(n) {
-			out[r.str("agent")] = strings.Join([]string{r.str("owner"), r.str("wallet"), r.str("approved"), unhex(r.str("uri"))}, "|")
+			out[r.str("agent")] = strings.Join([]string{r.str("owner"), r.str("wallet"), r.str("approved"),
+				unhex(r.str("uri"))}, "|")
 		}
 	}
 	return out
@@ -321,7 +325,10 @@ func checkReplay(t failer, dumped string, changes []store.Change, chainID uint64
 	for _, c := range changes {
 		gone[c.Retracts] = true
 	}
-	changes = slices.DeleteFunc(changes, func(c store.Change) bool { return gone[c.Cursor] || c.Retracts != "" || c.ChainID != chainID })
+	changes = slices.DeleteFunc(changes, func(c store.Change) bool {
+		return gone[c.Cursor] || c.Retracts != "" ||
+			c.ChainID != chainID
+	})
 	slices.SortStableFunc(changes, func(a, b store.Change) int {
 		if a.Block != b.Block {
 			return int(a.Block) - int(b.Block)
@@ -337,14 +344,16 @@ func checkReplay(t failer, dumped string, changes []store.Change, chainID uint64
 		got[id] = strings.Join([]string{a.owner, a.wallet, a.approved, a.uri}, "|")
 	}
 	for _, a := range rows(t, dumped, "agents") {
-		want[a.str("agent")] = strings.Join([]string{a.str("owner"), a.str("wallet"), a.str("approved"), unhex(a.str("uri"))}, "|")
+		want[a.str("agent")] = strings.Join([]string{a.str("owner"), a.str("wallet"), a.str("approved"),
+			unhex(a.str("uri"))}, "|")
 	}
 	equal(t, "replayed agents", got, want)
 	want = map[string]string{}
 	for _, f := range rows(t, dumped, "feedback") {
 		if f["revoked_block"] == nil {
 			want[fmt.Sprintf("%s %s %d", f.str("agent"), f.str("client"), f.num("index"))] =
-				fmt.Sprintf("%s %d %s %s %s", f.str("value"), f.num("decimals"), unhex(f.str("tag1")), unhex(f.str("tag2")), unhex(f.str("uri")))
+				fmt.Sprintf("%s %d %s %s %s", f.str("value"), f.num("decimals"), unhex(f.str("tag1")), unhex(f.str("tag2")),
+					unhex(f.str("uri")))
 		}
 	}
 	equal(t, "replayed feedback", r.feedback, want)

@@ -35,7 +35,8 @@ func TestAsOfTellsTheLag(t *testing.T) {
 	if err := chaindb.AddChain(ctx, db, w.chain); err != nil {
 		t.Fatal(err)
 	}
-	if c := chainsOf(t, db)[0]; c.Block.Number != 99 || c.LagSeconds != nil || c.LagBlocks != nil || c.Completeness.Status != repute.Partial {
+	if c := chainsOf(t, db)[0]; c.Block.Number != 99 || c.LagSeconds != nil || c.LagBlocks != nil ||
+		c.Completeness.Status != repute.Partial {
 		t.Errorf("before the first block: %+v", c.AsOf)
 	}
 	w.store(t, db, w.tip().Number)
@@ -48,7 +49,8 @@ func TestAsOfTellsTheLag(t *testing.T) {
 	if seconds(c.LagSeconds) != 90 || c.LagBlocks == nil || *c.LagBlocks != 5 {
 		t.Errorf("lag = %d s, %v blocks", seconds(c.LagSeconds), c.LagBlocks)
 	}
-	if want := []repute.BlockRange{{From: 100, To: w.tip().Number}}; c.Completeness.Status != repute.Complete || c.Completeness.Ranges[0] != want[0] {
+	if want := []repute.BlockRange{{From: 100, To: w.tip().Number}}; c.Completeness.Status != repute.Complete ||
+		c.Completeness.Ranges[0] != want[0] {
 		t.Errorf("completeness = %+v", c.Completeness)
 	}
 	sqlExec(t, db, "update chains set head_seen_at = now() - interval '2 minutes'")
@@ -134,10 +136,12 @@ func TestViewsOfTheChain(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := w.blocks[c.block-100]
-		if asOf.Block.Number != c.block || asOf.Block.Hash != b.Hash || !asOf.Block.Time.Equal(b.Time) || asOf.Finality != c.finality {
+		if asOf.Block.Number != c.block || asOf.Block.Hash != b.Hash || !asOf.Block.Time.Equal(b.Time) ||
+			asOf.Finality != c.finality {
 			t.Errorf("%+v: as of %+v %s, want block %d %s", c.at, asOf.Block, asOf.Finality, c.block, c.finality)
 		}
-		if want := int64(time.Since(b.Time) / time.Second); seconds(asOf.LagSeconds) < want-60 || seconds(asOf.LagSeconds) > want+60 {
+		if want := int64(time.Since(b.Time) / time.Second); seconds(asOf.LagSeconds) < want-60 ||
+			seconds(asOf.LagSeconds) > want+60 {
 			t.Errorf("%+v: lag %d s, want about %d", c.at, seconds(asOf.LagSeconds), want)
 		}
 	}
@@ -148,7 +152,8 @@ func TestViewsOfTheChain(t *testing.T) {
 	}
 	// A header that is not kept is not made up; the lag counts from the one below.
 	sqlExec(t, db, "delete from blocks where number = 105")
-	if asOf, err := ask(at(105)); err != nil || asOf.Block != (repute.Block{Number: 105}) || seconds(asOf.LagSeconds) == 0 {
+	if asOf, err := ask(at(105)); err != nil || asOf.Block != (repute.Block{Number: 105}) ||
+		seconds(asOf.LagSeconds) == 0 {
 		t.Errorf("without header: %+v, %v", asOf, err)
 	}
 	sqlExec(t, db, "update chains set imported = true")
@@ -176,7 +181,8 @@ func TestChainsCount(t *testing.T) {
 				}
 			}
 		}
-		if c.ID != w.chain.ID || c.Name != w.chain.Name || c.Identity != w.chain.Identity || c.Agents != int64(w.agents) || c.Feedback != int64(live) {
+		if c.ID != w.chain.ID || c.Name != w.chain.Name || c.Identity != w.chain.Identity || c.Agents != int64(w.agents) ||
+			c.Feedback != int64(live) {
 			t.Errorf("chain %d = %+v, want %d agents, %d ratings", c.ID, c, w.agents, live)
 		}
 		if c.URIs == 0 || c.URIs != c.URIsDue {
@@ -256,7 +262,8 @@ func TestAnswersAreOfOneMoment(t *testing.T) {
 					t.Errorf("at block %d: %d summed, %d counted, %v", r.AsOf.Block.Number, r.Summary.Count, r.Counts.Feedback, err)
 					return
 				}
-				page, err := query.Feedback(context.Background(), db, w.id(0), query.FeedbackFilter{Limit: store.MaxPage, At: latest})
+				page, err := query.Feedback(context.Background(), db, w.id(0),
+					query.FeedbackFilter{Limit: store.MaxPage, At: latest})
 				if given := page.AsOf[0].Block.Number - w.chain.StartBlock; err != nil || len(page.Items) != int(given) {
 					t.Errorf("at block %d: %d listed, %v", page.AsOf[0].Block.Number, len(page.Items), err)
 					return
@@ -280,7 +287,8 @@ func TestScoresAndTheirRunAreOfOneMoment(t *testing.T) {
 	w.mine()
 	w.store(t, db, w.tip().Number)
 	block := w.tip()
-	if err := chaindb.SetHead(t.Context(), db, w.chain.ID, store.Lease{}, chaindb.Head{Head: block.Number, Safe: block.Number, Finalized: block.Number, SeenAt: time.Now()}); err != nil {
+	if err := chaindb.SetHead(t.Context(), db, w.chain.ID, store.Lease{},
+		chaindb.Head{Head: block.Number, Safe: block.Number, Finalized: block.Number, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	done, enough := make(chan struct{}), make(chan struct{})
@@ -308,7 +316,8 @@ func TestScoresAndTheirRunAreOfOneMoment(t *testing.T) {
 			t.Fatal("no more runs are closed")
 		default:
 		}
-		r, err := query.ReadReputation(t.Context(), db, w.id(0), query.ReputationQuery{At: repute.At{Finality: repute.Finalized}, Run: true})
+		r, err := query.ReadReputation(t.Context(), db, w.id(0),
+			query.ReputationQuery{At: repute.At{Finality: repute.Finalized}, Run: true})
 		if err != nil || r.Score.Run != r.Run.Run {
 			t.Fatalf("the score is of run %d, the newest closed one is %d: %v", r.Score.Run, r.Run.Run, err)
 		}

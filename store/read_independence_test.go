@@ -14,7 +14,8 @@ import (
 
 // praise is a rating of the agent; ratings of one value in one block are a burst.
 func praise(agent, client int, index uint64, value int64) repute.NewFeedback {
-	return repute.NewFeedback{TokenID: tokenID(agent), Client: person(client), Index: index, Value: big.NewInt(value), Tag1: "starred"}
+	return repute.NewFeedback{TokenID: tokenID(agent), Client: person(client), Index: index, Value: big.NewInt(value),
+		Tag1: "starred"}
 }
 
 // Raters are one party by their agents and by bursts; withdrawn ratings, own further

@@ -116,7 +116,8 @@ func TestAgentPagesAreTheWholeList(t *testing.T) {
 func TestTokenIDsOfAnySize(t *testing.T) {
 	t.Parallel()
 	db, w := open(t), newWorld(7, 100, 1)
-	ids := []string{"0", "9", "10", "18446744073709551615", "18446744073709551616", "100000000000000000000", "1000000000000000000000000000000",
+	ids := []string{"0", "9", "10", "18446744073709551615", "18446744073709551616", "100000000000000000000",
+		"1000000000000000000000000000000",
 		"115792089237316195423570985008687907853269984665640564039457584007913129639935"}
 	for _, s := range ids {
 		token, err := repute.ParseTokenID(s)
@@ -130,7 +131,8 @@ func TestTokenIDsOfAnySize(t *testing.T) {
 		for _, desc := range []bool{false, true} {
 			var got []string
 			for _, a := range collect(t, func(after string) (store.Page[repute.Agent], error) {
-				return pageOf(searchdb.Agents(context.Background(), db, searchdb.AgentFilter{Limit: limit, Desc: desc, After: after}))
+				return pageOf(searchdb.Agents(context.Background(), db,
+					searchdb.AgentFilter{Limit: limit, Desc: desc, After: after}))
 			}) {
 				got = append(got, a.ID.TokenID.Dec())
 			}
@@ -183,7 +185,8 @@ func TestAgentFilters(t *testing.T) {
 			}
 		}
 	}
-	if _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{ChainIDs: []uint64{1, 2}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{ChainIDs: []uint64{1, 2}, Limit: 1}); !errors.Is(err,
+		repute.ErrNotFound) {
 		t.Errorf("an unknown chain gave %v", err)
 	}
 }
@@ -246,7 +249,8 @@ func TestFeedbackMatchesRecords(t *testing.T) {
 						f.After = after
 						return query.Feedback(ctx, db, id, f)
 					})
-					compareFeedback(t, fmt.Sprintf("%s of %d at %d by %d", name, token, n, limit), got, naiveFeedback(w.ratings(id.TokenID, n), f))
+					compareFeedback(t, fmt.Sprintf("%s of %d at %d by %d", name, token, n, limit), got,
+						naiveFeedback(w.ratings(id.TokenID, n), f))
 				}
 			}
 		}
@@ -321,7 +325,8 @@ func compareFeedback(t *testing.T, what string, got []repute.Feedback, want []*r
 			t.Errorf("%s: rating %d = %+v, want %+v", what, i, g, w)
 		}
 		for j := range g.Responses[:max(0, len(g.Responses)-1)] {
-			if a, b := g.Responses[j].At, g.Responses[j+1].At; a.Block > b.Block || a.Block == b.Block && a.LogIndex >= b.LogIndex {
+			if a, b := g.Responses[j].At, g.Responses[j+1].At; a.Block > b.Block || a.Block == b.Block &&
+				a.LogIndex >= b.LogIndex {
 				t.Errorf("%s: responses of rating %d are out of order", what, i)
 			}
 		}
@@ -359,7 +364,8 @@ func TestLoadersAgreeWithLists(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.Metadata, a.MetadataCount = nil, 0 // not in lists
-		if !reflect.DeepEqual(agents[id], a) || !sameItems(feedback[id].Items, f.Items) || !sameItems(validations[id].Items, v.Items) ||
+		if !reflect.DeepEqual(agents[id], a) || !sameItems(feedback[id].Items, f.Items) ||
+			!sameItems(validations[id].Items, v.Items) ||
 			feedback[id].More != (f.Next != "") || validations[id].More != (v.Next != "") {
 			t.Errorf("%s: loaded is not what is listed", id.Short())
 		}
@@ -433,7 +439,8 @@ func (w *world) naiveValidations(id repute.AgentID, n uint64, trustedOnly bool) 
 			for i := range out {
 				if out[i].RequestHash == e.RequestHash {
 					out[i].Answers++
-					out[i].Answered = &repute.ValidationAnswer{Response: e.Response, URI: e.URI, Hash: e.ResponseHash, Tag: e.Tag, At: pointOf(r)}
+					out[i].Answered = &repute.ValidationAnswer{Response: e.Response, URI: e.URI, Hash: e.ResponseHash, Tag: e.Tag,
+						At: pointOf(r)}
 				}
 			}
 		}
@@ -544,7 +551,8 @@ func TestCursorsAndLimitsAreChecked(t *testing.T) {
 	if _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: 1, Sort: "name"}); wantField(err) != "sort" {
 		t.Errorf("an unknown sort gave %v", err)
 	}
-	if _, err := query.Feedback(ctx, db, id, query.FeedbackFilter{Limit: 1, Order: "best", At: latest}); wantField(err) != "order" {
+	if _, err := query.Feedback(ctx, db, id,
+		query.FeedbackFilter{Limit: 1, Order: "best", At: latest}); wantField(err) != "order" {
 		t.Errorf("an unknown order gave %v", err)
 	}
 	if strings.ContainsAny(page.Next, "+/=&") {

@@ -31,7 +31,8 @@ func TestAddressAgents(t *testing.T) {
 	w.store(t, db, w.tip().Number)
 	other := newWorld(w.chain.ID+1, 1, 1)
 	ok(t, chaindb.AddChain(ctxOf(t), db, other.chain))
-	other.mine(repute.Transfer{To: person(5), TokenID: tokenID(0)}, repute.Registered{TokenID: tokenID(0), Owner: person(5)})
+	other.mine(repute.Transfer{To: person(5), TokenID: tokenID(0)},
+		repute.Registered{TokenID: tokenID(0), Owner: person(5)})
 	other.store(t, db, other.tip().Number)
 
 	name := func(role string, token int) string { return fmt.Sprintf("%s of agent %d:%d", role, w.chain.ID, token) }

@@ -36,11 +36,13 @@ func TestScoringSaysWhoWaits(t *testing.T) {
 		t.Errorf("nobody scores: %+v", s)
 	}
 	ok(t, trustdb.AddRoots(t.Context(), db, 7, repute.DefaultRoots, []repute.TrustRoot{
-		{Address: common.Address{1}, Weight: 1, Reason: "lives"}, {Address: common.Address{2}, Weight: 1, Reason: "gone", Expires: w.tip().Time}}, false))
+		{Address: common.Address{1}, Weight: 1, Reason: "lives"}, {Address: common.Address{2}, Weight: 1, Reason: "gone",
+			Expires: w.tip().Time}}, false))
 	exec("update trust_roots set expires_at = now() - interval '1 day' where expires_at is not null")
 	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 7, Run: 1, Epoch: 4, Boundary: 110, Scorer: "test"}))
 	s := look()
-	if s.Run != 1 || s.Epoch != 4 || s.Block != 110 || s.Roots != 1 || s.Stale == 0 || s.StaleSince.IsZero() || s.LookedAt.IsZero() || s.WalkedAt.IsZero() || s.Final || s.Late {
+	if s.Run != 1 || s.Epoch != 4 || s.Block != 110 || s.Roots != 1 || s.Stale == 0 || s.StaleSince.IsZero() ||
+		s.LookedAt.IsZero() || s.WalkedAt.IsZero() || s.Final || s.Late {
 		t.Errorf("after a walk: %+v", s)
 	}
 	exec("update trust_stale set since = now() - interval '1 hour'")

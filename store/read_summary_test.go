@@ -86,7 +86,8 @@ func TestRevocationsCountFromTheirBlockOn(t *testing.T) {
 			}
 			ratings := w.ratings(e.TokenID, n)
 			want := naiveSummary(ratings, nil, "", "")
-			if got.Summary.Count != want.Count || got.Summary.Value.Cmp(want.Value) != 0 || got.Counts.Feedback != int64(want.Count) ||
+			if got.Summary.Count != want.Count || got.Summary.Value.Cmp(want.Value) != 0 ||
+				got.Counts.Feedback != int64(want.Count) ||
 				got.Counts.Revoked != int64(len(ratings))-int64(want.Count) || len(got.Tags) != len(naiveTags(ratings)) {
 				t.Errorf("agent %s at %d: %+v, want %+v of %d", e.TokenID.Dec(), n, got, want, len(ratings))
 			}
@@ -180,10 +181,12 @@ func compareTags(t *rapid.T, got []repute.TagSummary, want []*naiveTag) {
 	for i, w := range want {
 		g := got[i]
 		if g.Tag != w.tag || g.Count != w.count || g.Reviewers != int64(len(w.votes)) {
-			t.Fatalf("tag %d = %q: %d ratings of %d, want %q: %d of %d", i, g.Tag, g.Count, g.Reviewers, w.tag, w.count, len(w.votes))
+			t.Fatalf("tag %d = %q: %d ratings of %d, want %q: %d of %d", i, g.Tag, g.Count, g.Reviewers, w.tag, w.count,
+				len(w.votes))
 		}
 		for name, pair := range map[string][2]*big.Rat{
-			"median": {rat(g.Median), w.median}, "mean": {rat(g.Mean), w.mean}, "min": {rat(g.Min), w.min}, "max": {rat(g.Max), w.max},
+			"median": {rat(g.Median), w.median}, "mean": {rat(g.Mean), w.mean}, "min": {rat(g.Min), w.min},
+			"max": {rat(g.Max), w.max},
 		} {
 			if pair[0].Cmp(pair[1]) != 0 {
 				t.Fatalf("%s of %q = %s, want %s", name, w.tag, pair[0].RatString(), pair[1].RatString())
@@ -204,7 +207,8 @@ func TestReputationIsItsParts(t *testing.T) {
 	for token := range w.agents {
 		ids = append(ids, w.id(token))
 	}
-	loaded, err := query.Reputations(ctx, db, ids, query.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
+	loaded, err := query.Reputations(ctx, db, ids, query.ReputationParts{Summary: true, Tags: true, Results: true,
+		Independence: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +223,8 @@ func TestReputationIsItsParts(t *testing.T) {
 			t.Errorf("reputation of %d = %+v, want %+v", token, r.Summary, want)
 		}
 		if l := loaded[id]; !reflect.DeepEqual(
-			[]any{l.Agent, l.Summary, l.Tagged, l.Score, l.Independence}, []any{r.Agent, r.Summary, r.Tagged, r.Score, r.Independence}) {
+			[]any{l.Agent, l.Summary, l.Tagged, l.Score, l.Independence},
+			[]any{r.Agent, r.Summary, r.Tagged, r.Score, r.Independence}) {
 			t.Errorf("loaded reputation of %d = %+v, alone %+v", token, l, r)
 		}
 		a, _, err := query.Agent(ctx, db, id, latest)
@@ -241,7 +246,8 @@ func TestSummaryRefusesWhatTheContractRefuses(t *testing.T) {
 	if wantField(err) != "clients" {
 		t.Errorf("no clients gave %v", err)
 	}
-	if _, _, err := query.Summary(context.Background(), db, w.id(1), nil, "", "", latest); !errors.Is(err, repute.ErrNotFound) {
+	if _, _, err := query.Summary(context.Background(), db, w.id(1), nil, "", "", latest); !errors.Is(err,
+		repute.ErrNotFound) {
 		t.Errorf("an unknown agent gave %v", err)
 	}
 	s, _, err := query.Summary(context.Background(), db, w.id(0), nil, "", "", latest)

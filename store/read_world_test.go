@@ -142,7 +142,8 @@ func (w *world) event() []repute.Event {
 	case 1:
 		return []repute.Event{repute.URIUpdated{TokenID: token, URI: w.uri(), UpdatedBy: w.someone()}}
 	case 2:
-		return []repute.Event{repute.MetadataSet{TokenID: token, Key: fmt.Sprint("k", w.rng.IntN(3)), Value: []byte{byte(w.rng.IntN(3)), 0}}}
+		return []repute.Event{repute.MetadataSet{TokenID: token, Key: fmt.Sprint("k", w.rng.IntN(3)),
+			Value: []byte{byte(w.rng.IntN(3)), 0}}}
 	case 3:
 		return []repute.Event{repute.MetadataSet{TokenID: token, Key: "agentWallet", Value: w.someone().Bytes()}}
 	case 4:

@@ -68,7 +68,8 @@ func TestReindexCatchesUpWithTheIndexer(t *testing.T) {
 	db, l := indexed(t)
 	ctx := ctxOf(t)
 	parent := l.head()
-	rest := batchOf(1, parent, l.extend(txOf{repute.NewFeedback{TokenID: token(0), Client: rpctest.Account(4), Index: 1, Value: values[1]}}))
+	rest := batchOf(1, parent,
+		l.extend(txOf{repute.NewFeedback{TokenID: token(0), Client: rpctest.Account(4), Index: 1, Value: values[1]}}))
 	live := ""
 	ok(t, importdb.Reindex(ctx, db, 1, during(func() {
 		ok(t, eventdb.Apply(ctx, db, rest))

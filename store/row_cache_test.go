@@ -19,7 +19,8 @@ func TestOthersWritesAreSeen(t *testing.T) {
 	b, ctx := openDB(t, url), ctxOf(t)
 	client := rpctest.Account(3)
 	rating := func(index uint64) txOf {
-		return txOf{repute.NewFeedback{TokenID: token(0), Client: client, Index: index, Value: values[7], Decimals: 2, Tag1: "quality"}}
+		return txOf{repute.NewFeedback{TokenID: token(0), Client: client, Index: index, Value: values[7], Decimals: 2,
+			Tag1: "quality"}}
 	}
 	l := smallChain() // ends with the client's first rating
 	l.extend(rating(2), rating(3), txOf{repute.FeedbackRevoked{TokenID: token(0), Client: client, Index: 1}}, rating(4))

@@ -31,8 +31,10 @@ func TestCancelBeforeTheWait(t *testing.T) {
 	run, lease := heldRun(t, db)
 	ok(t, rundb.CancelTask(ctx, db, run.Task, "ann", "late"))
 	now := time.Now()
-	ok(t, rundb.SavePhase(ctx, db, lease, rundb.PhaseOutcome{Run: run.ID, Status: repute.RunPending, Awaiting: repute.AwaitingApproval,
-		RunPhase: repute.RunPhase{Attempt: 1, Phase: repute.PhasePolicy, Status: repute.PhaseWaiting, Started: now, Ended: now}}, nil))
+	ok(t, rundb.SavePhase(ctx, db, lease, rundb.PhaseOutcome{Run: run.ID, Status: repute.RunPending,
+		Awaiting: repute.AwaitingApproval,
+		RunPhase: repute.RunPhase{Attempt: 1, Phase: repute.PhasePolicy, Status: repute.PhaseWaiting, Started: now,
+			Ended: now}}, nil))
 	got, err := rundb.Run(ctx, db, run.ID)
 	ok(t, err)
 	task, err := rundb.Task(ctx, db, run.Task)

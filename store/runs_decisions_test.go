@@ -23,7 +23,8 @@ func heldRun(t *testing.T, db *store.DB) (repute.Run, rundb.Lease) {
 	ctx := ctxOf(t)
 	nothing := func(pgx.Tx) error { return nil }
 	limits := repute.Limits{Steps: 100, ToolCalls: 100, Writes: 100, Runtime: time.Hour}
-	_, _, err := rundb.AddTask(ctx, db, repute.Task{ID: "t", Goal: "g", Coordinator: "c", Terms: json.RawMessage(`{}`)}, repute.Run{ID: "r", Agent: "c", Limits: limits}, nothing)
+	_, _, err := rundb.AddTask(ctx, db, repute.Task{ID: "t", Goal: "g", Coordinator: "c", Terms: json.RawMessage(`{}`)},
+		repute.Run{ID: "r", Agent: "c", Limits: limits}, nothing)
 	ok(t, err)
 	w, lease, err := rundb.TakeRun(ctx, db, "r", time.Hour)
 	ok(t, err)
@@ -33,8 +34,10 @@ func heldRun(t *testing.T, db *store.DB) (repute.Run, rundb.Lease) {
 // decision is one with a subject of its own. Its input has all that Postgres might write
 // in another way than it was given.
 func decision(n int) rundb.Decision {
-	return rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall, Subject: fmt.Sprint("call ", n), Effect: "allow",
-		Reasons: json.RawMessage(`[]`), Policy: [32]byte{byte(n)}, Input: json.RawMessage(`{"b": 1e400, "a":"\u0000<é>","b":0.10}`)}
+	return rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall, Subject: fmt.Sprint("call ", n),
+		Effect:  "allow",
+		Reasons: json.RawMessage(`[]`), Policy: [32]byte{byte(n)},
+		Input: json.RawMessage(`{"b": 1e400, "a":"\u0000<é>","b":0.10}`)}
 }
 
 // chained fails where the stored decisions of a run are not one chain of so many.
@@ -73,7 +76,8 @@ func TestDecisionsDoNotFork(t *testing.T) {
 				if i%2 == 0 {
 					err = rundb.AddDecision(ctx, db, lease, run.ID, d)
 				} else {
-					_, _, err = rundb.BeginCall(ctx, db, lease, repute.Receipt{Run: run.ID, Key: d.Subject, Kind: repute.CallTool}, rundb.Charge{MostOfRun: 1000}, d)
+					_, _, err = rundb.BeginCall(ctx, db, lease, repute.Receipt{Run: run.ID, Key: d.Subject, Kind: repute.CallTool},
+						rundb.Charge{MostOfRun: 1000}, d)
 				}
 				if err != nil {
 					t.Error(err)
@@ -84,13 +88,15 @@ func TestDecisionsDoNotFork(t *testing.T) {
 	writers.Wait()
 	chained(t, db, run.ID, each*many)
 	failed := errors.New("after the decision")
-	out := rundb.PhaseOutcome{Run: run.ID, RunPhase: repute.RunPhase{Phase: repute.PhaseExecute, Attempt: 1, Status: repute.PhaseOK, Started: time.Now(), Ended: time.Now()},
+	out := rundb.PhaseOutcome{Run: run.ID, RunPhase: repute.RunPhase{Phase: repute.PhaseExecute, Attempt: 1,
+		Status: repute.PhaseOK, Started: time.Now(), Ended: time.Now()},
 		Status: repute.RunRunning, Decisions: []rundb.Decision{decision(100)}}
 	if err := rundb.SavePhase(ctx, db, lease, out, func(pgx.Tx) error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("a phase that cannot be stored: %v", err)
 	}
 	chained(t, db, run.ID, each*many)
-	if err := rundb.AddDecision(ctx, db, rundb.Lease{Root: run.ID, Fence: lease.Fence - 1}, run.ID, decision(101)); !errors.Is(err, repute.ErrFenced) {
+	if err := rundb.AddDecision(ctx, db, rundb.Lease{Root: run.ID, Fence: lease.Fence - 1}, run.ID,
+		decision(101)); !errors.Is(err, repute.ErrFenced) {
 		t.Errorf("a former holder: %v", err)
 	}
 	ok(t, rundb.SavePhase(ctx, db, lease, out, nil))
@@ -103,7 +109,8 @@ func TestHeadIsSignedByTheWriterAlone(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
 	seals := func(h repute.DecisionsHead) (repute.SealedHead, error) {
-		return repute.SealedHead{DecisionsHead: h, Signer: common.Address{1}, Signature: append(h.Hash.Bytes(), make([]byte, 33)...)}, nil
+		return repute.SealedHead{DecisionsHead: h, Signer: common.Address{1},
+			Signature: append(h.Hash.Bytes(), make([]byte, 33)...)}, nil
 	}
 	var dbs [2]*store.DB
 	for i, o := range []store.Options{{Seal: seals}, {}} {
@@ -117,7 +124,8 @@ func TestHeadIsSignedByTheWriterAlone(t *testing.T) {
 		ok(t, rundb.AddDecision(ctxOf(t), db, lease, run.ID, decision(i)))
 		head, err := rundb.DecisionsHead(ctxOf(t), db, run.ID)
 		ok(t, err)
-		if signed := len(head.Signature) > 0 && common.BytesToHash(head.Signature[:32]) == head.Hash; signed != (i == 0) || (head.Signer != common.Address{}) != signed {
+		if signed := len(head.Signature) > 0 && common.BytesToHash(head.Signature[:32]) == head.Hash; signed != (i == 0) ||
+			(head.Signer != common.Address{}) != signed {
 			t.Errorf("decision %d: signed %v by %s", i+1, signed, head.Signer)
 		}
 	}

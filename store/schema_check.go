@@ -84,8 +84,9 @@ func explainOrder(err error) error {
 	if err == nil || !strings.Contains(err.Error(), "out-of-order") {
 		return err
 	}
-	return fmt.Errorf("%w (%w)", repute.Conflict("the schema comes from a program between two versions and cannot be brought up to date: "+
-		"begin with a fresh database, or repute migrate down takes everything out of this one"), err)
+	return fmt.Errorf("%w (%w)",
+		repute.Conflict("the schema comes from a program between two versions and cannot be brought up to date: "+
+			"begin with a fresh database, or repute migrate down takes everything out of this one"), err)
 }
 
 // explainExtension adds what to do when the extension pg_trgm cannot be created.

@@ -30,13 +30,16 @@ func TestCheckSchema(t *testing.T) {
 	ok(t, store.Migrate(t.Context(), url))
 	ok(t, store.CheckSchema(t.Context(), url))
 	for _, c := range []struct{ change, want, back string }{
-		{"update goose_db_version set version_id = 90000 where version_id = 1", "migration 1 is missing", "update goose_db_version set version_id = 1 where version_id = 90000"},
-		{"insert into goose_db_version (version_id, is_applied) values (90000, true)", "newer", "delete from goose_db_version where version_id = 90000"},
+		{"update goose_db_version set version_id = 90000 where version_id = 1", "migration 1 is missing",
+			"update goose_db_version set version_id = 1 where version_id = 90000"},
+		{"insert into goose_db_version (version_id, is_applied) values (90000, true)", "newer",
+			"delete from goose_db_version where version_id = 90000"},
 	} {
 		_, err = conn.Exec(t.Context(), c.change)
 		ok(t, err)
 		refusedSchema(t, url, c.want)
-		if err := store.Migrate(t.Context(), url); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "fresh database") {
+		if err := store.Migrate(t.Context(), url); !errors.Is(err, repute.ErrConflict) ||
+			!strings.Contains(err.Error(), "fresh database") {
 			t.Errorf("migrated a database of another program: %v", err)
 		}
 		_, err = conn.Exec(t.Context(), c.back)
@@ -47,7 +50,8 @@ func TestCheckSchema(t *testing.T) {
 func refusedSchema(t *testing.T, url, want string) {
 	t.Helper()
 	err := store.CheckSchema(t.Context(), url)
-	if !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "of 127.0.0.1:") {
+	if !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), want) ||
+		!strings.Contains(err.Error(), "of 127.0.0.1:") {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

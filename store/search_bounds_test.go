@@ -26,7 +26,8 @@ func TestSearchOfFrequentWords(t *testing.T) {
 	haveAgents(t, db, 7)
 	w := newWorld(8, 100, 1)
 	id := tokenID(0)
-	w.mine(repute.Transfer{To: person(0), TokenID: id}, repute.Registered{TokenID: id, URI: "https://last", Owner: person(0)})
+	w.mine(repute.Transfer{To: person(0), TokenID: id}, repute.Registered{TokenID: id, URI: "https://last",
+		Owner: person(0)})
 	w.store(t, db, w.tip().Number)
 	read(t, db, claim(t, db, "")["https://last"], "last", agentDoc("Bargain hunter", ""))
 	for range 2 {
@@ -64,7 +65,8 @@ func TestSearchesLeaveReaders(t *testing.T) {
 	}
 	for {
 		var waiting int
-		ok(t, tx.QueryRow(t.Context(), "select count(*) from pg_locks where not granted and relation = 'searchable'::regclass").Scan(&waiting))
+		ok(t, tx.QueryRow(t.Context(),
+			"select count(*) from pg_locks where not granted and relation = 'searchable'::regclass").Scan(&waiting))
 		if waiting > 0 {
 			break
 		}

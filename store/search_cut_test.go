@@ -41,7 +41,8 @@ func TestFrequentWordsOfFewAgents(t *testing.T) {
 	tool.Services = append(tool.Services, agentDoc("x", "").Services...)
 	catalogue(t, db, 7, []int{0, 2, 1}, agentDoc("stripes", "a zebra"), agentDoc("plain", "a cheap bargain"), tool)
 	catalogue(t, db, 8, []int{0}, agentDoc("other", "a cheap bargain"))
-	for _, f := range []searchdb.AgentFilter{{Text: "cheap", ChainIDs: []uint64{7}}, {Text: "cheap bargain", ChainIDs: []uint64{7}}, {Text: "cheap", ChainIDs: []uint64{7}, MinFeedback: 1}} {
+	for _, f := range []searchdb.AgentFilter{{Text: "cheap", ChainIDs: []uint64{7}},
+		{Text: "cheap bargain", ChainIDs: []uint64{7}}, {Text: "cheap", ChainIDs: []uint64{7}, MinFeedback: 1}} {
 		found, got := search(t, db, f)
 		facets, err := searchdb.SearchFacets(t.Context(), db, f)
 		ok(t, err)

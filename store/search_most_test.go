@@ -21,12 +21,14 @@ func TestSearchNarrowsByRareWords(t *testing.T) {
 		from generate_series(1, 2 * $1::int) i`, many)
 	catalogue(t, db, 7, []int{0, 2}, agentDoc("stripes", "a zebra"), agentDoc("plain", "bargain"))
 	haveAgents(t, db, 7)
-	for text, want := range map[string]string{"bargain zebra": "7:0", "zebra cheap bargain": "", "cheap bargain": "7:1", "absent bargain": "7:1"} {
+	for text, want := range map[string]string{"bargain zebra": "7:0", "zebra cheap bargain": "", "cheap bargain": "7:1",
+		"absent bargain": "7:1"} {
 		found, got := search(t, db, searchdb.AgentFilter{Text: text})
 		facets, err := searchdb.SearchFacets(t.Context(), db, searchdb.AgentFilter{Text: text})
 		ok(t, err)
 		got, _, _ = strings.Cut(got, " ")
-		if got != want || want != "" && (found.Match != searchdb.MatchMost || !found.Total.AtLeast || !facets.Total.AtLeast) { // a slow count says less
+		// a slow count says less
+		if got != want || want != "" && (found.Match != searchdb.MatchMost || !found.Total.AtLeast || !facets.Total.AtLeast) {
 			t.Errorf("%s: found %q by %q, %+v and %+v, want %q", text, got, found.Match, found.Total, facets.Total, want)
 		}
 	}
@@ -40,13 +42,15 @@ func TestSearchNarrowsByRareWords(t *testing.T) {
 func TestSearchByID(t *testing.T) {
 	t.Parallel()
 	db := open(t)
-	w := catalogue(t, db, 1, []int{0}, agentDoc("agent 1 1", "1 1"), agentDoc("one", ""), agentDoc("eip155 1 7", "words of an id"))
+	w := catalogue(t, db, 1, []int{0}, agentDoc("agent 1 1", "1 1"), agentDoc("one", ""),
+		agentDoc("eip155 1 7", "words of an id"))
 	catalogue(t, db, 8453, []int{0}, agentDoc("8453 1 and more", ""), agentDoc("other", ""))
 	id := w.id(1)
 	registry := id.Registry.Hex()
 	for text, want := range map[string]string{
-		"1:1": "1:1", "8453:1": "8453:1", id.String(): "1:1", "eip155:1/erc721:" + registry + "/1": "1:1", " EIP155:1:" + registry + ":1 ": "1:1",
-		"1:9": "", "eip155:1:" + person(3).Hex() + ":1": "",
+		"1:1": "1:1", "8453:1": "8453:1", id.String(): "1:1", "eip155:1/erc721:" + registry + "/1": "1:1",
+		" EIP155:1:" + registry + ":1 ": "1:1",
+		"1:9":                           "", "eip155:1:" + person(3).Hex() + ":1": "",
 	} {
 		found, got := search(t, db, searchdb.AgentFilter{Text: text})
 		if len(got) < len(want) || got[:len(want)] != want || want == "" && len(found.Items) > 0 {
@@ -65,10 +69,12 @@ func TestSearchByIP(t *testing.T) {
 	at := func(endpoint string) *repute.Registration {
 		return agentDoc("at "+endpoint[8:9], "", repute.Service{Name: "A2A", Endpoint: endpoint})
 	}
-	catalogue(t, db, 7, []int{0}, at("http://203.0.113.7:8080/a2a"), at("https://203.0.113.7/a2a"), at("https://[2001:DB8:0::1]:8443/mcp"),
+	catalogue(t, db, 7, []int{0}, at("http://203.0.113.7:8080/a2a"), at("https://203.0.113.7/a2a"),
+		at("https://[2001:DB8:0::1]:8443/mcp"),
 		at("https://1.1.1.1"), at("https://api.zyf.ai:8080/a2a"))
 	for text, want := range map[string]string{
-		"203.0.113.7": "7:1 7:0", "203.0.113.7:8080": "7:0 7:1", "http://203.0.113.7:8080/a2a": "7:0 7:1", "[2001:db8::1]": "7:2", "2001:db8::1": "7:2",
+		"203.0.113.7": "7:1 7:0", "203.0.113.7:8080": "7:0 7:1", "http://203.0.113.7:8080/a2a": "7:0 7:1",
+		"[2001:db8::1]": "7:2", "2001:db8::1": "7:2",
 		"[2001:db8:0:0::1]:8443": "7:2", "1.1.1.1": "7:3", "203.0.113.8": "", "api.zyf.ai:8080": "7:4", "0.113.7": "",
 	} {
 		if _, got := search(t, db, searchdb.AgentFilter{Text: text}); got != want {

@@ -52,7 +52,7 @@ func plantedDocs() []*repute.Registration {
 		agentDoc("Zyfai", "yield for stablecoins", at("https://api.zyf.ai/a2a")),                                                                // 4
 		agentDoc("Yield Keeper", "of another house", at("https://www.zyf.ai/agents/keeper?x=1")),                                                // 5
 		agentDoc("Color Optimizer", "analyzes behavior of catalogs"),                                                                            // 6
-		agentDoc("Color Organiser", "modelling for theatres and travellers"),                                                                    // 7
+		agentDoc("Colour Organiser", "modelling for theatres and travellers"),                                                                   // 7
 		agentDoc("Gold Price Alerts", "sends a message when the market moves"),                                                                  // 8
 		agentDoc("Weather Oracle", "rain and wind"),                                                                                             // 9
 		agentDoc("Code Reviewer", "reads pull requests", repute.Service{Name: "OASF", Skills: []string{"software_engineering/code_review"}}),    // 10
@@ -98,9 +98,9 @@ func TestSearchTable(t *testing.T) {
 		{"eip155:1:0x00000000000000000000000000000000000000EE", searchdb.MatchAll, "13", true},
 		{person(17).Hex(), searchdb.MatchAll, "17", true},
 		{"letters.example", searchdb.MatchAll, "15", true},
-		{"color optimizer", searchdb.MatchAll, "6", true},
-		{"color organizer", searchdb.MatchAll, "7", true},
-		{"analyse behavior", searchdb.MatchAll, "6", true},
+		{"color optimiser", searchdb.MatchAll, "6", true},
+		{"colour organizer", searchdb.MatchAll, "7", true},
+		{"analyse behaviour", searchdb.MatchAll, "6", true},
 		{"modeling theater traveler", searchdb.MatchAll, "7", true},
 		{"defense analyst", searchdb.MatchAll, "16", true},
 		{"gold price oracle", searchdb.MatchMost, "1 8 0", false},

@@ -32,7 +32,8 @@ func catalogue(t *testing.T, db *store.DB, chain uint64, ratings []int, docs ...
 		events = append(events, repute.Transfer{To: person(i), TokenID: tokenID(i)},
 			repute.Registered{TokenID: tokenID(i), URI: fmt.Sprintf("https://a.example/%d/%d", chain, i), Owner: person(i)})
 		for n := range ratings[i%len(ratings)] {
-			events = append(events, repute.NewFeedback{TokenID: tokenID(i), Client: person(50 + n), Index: 1, Value: big.NewInt(1), Tag1: "starred"})
+			events = append(events, repute.NewFeedback{TokenID: tokenID(i), Client: person(50 + n), Index: 1,
+				Value: big.NewInt(1), Tag1: "starred"})
 		}
 	}
 	w.mine(events...)
@@ -50,7 +51,8 @@ func readCatalogue(t *testing.T, db *store.DB, docs []*repute.Registration) {
 			_, err := fmt.Sscanf(uri, "https://a.example/%d/%d", &c, &i)
 			ok(t, err)
 			if docs[i] != nil {
-				save(t, db, docdb.FetchResult{URIID: u.ID, Body: fmt.Appendf(nil, "%d %d", c, i), Source: "https", FetchedAt: fetched,
+				save(t, db, docdb.FetchResult{URIID: u.ID, Body: fmt.Appendf(nil, "%d %d", c, i), Source: "https",
+					FetchedAt:     fetched,
 					ParserVersion: 1, Registration: docs[i]})
 			}
 		}
@@ -85,7 +87,8 @@ func agentDoc(name, description string, services ...repute.Service) *repute.Regi
 func TestSearchText(t *testing.T) {
 	t.Parallel()
 	db := open(t)
-	skilled := repute.Service{Name: "OASF", Skills: []string{"natural_language_processing/summarization"}, Domains: []string{"Finance/Banking"}}
+	skilled := repute.Service{Name: "OASF", Skills: []string{"natural_language_processing/summarization"},
+		Domains: []string{"Finance/Banking"}}
 	catalogue(t, db, 7, []int{0, 3, 1},
 		agentDoc("Weather Oracle", "tells of rain", repute.Service{Name: "MCP"}),      // 0
 		agentDoc("Rain man", "answers about the weather everywhere"),                  // 1
@@ -125,7 +128,8 @@ func TestSearchText(t *testing.T) {
 		{`weather & | ! ( ) : *`, "7:6 7:0 7:3 7:1"},
 		{`\weather\`, "7:6 7:0 7:3 7:1"},
 	} {
-		if found, got := search(t, db, searchdb.AgentFilter{Text: c.text}); got != c.want || found.Total.Value != int64(len(strings.Fields(c.want))) {
+		if found, got := search(t, db, searchdb.AgentFilter{Text: c.text}); got != c.want ||
+			found.Total.Value != int64(len(strings.Fields(c.want))) {
 			t.Errorf("%s: found %q of %+v, want %q", c.text, got, found.Total, c.want)
 		}
 	}
@@ -135,15 +139,20 @@ func TestSearchText(t *testing.T) {
 func TestSearchLists(t *testing.T) {
 	t.Parallel()
 	db := open(t)
-	both := repute.Service{Name: "MCP", Skills: []string{"sing", "dance", "sing, dance and act"}, Domains: []string{"finance/markets"}}
-	catalogue(t, db, 7, []int{0}, agentDoc("a", "", both, repute.Service{Name: "A2A"}), agentDoc("b", "", both), agentDoc("c", "", repute.Service{Name: "A2A", Skills: []string{"dance"}}))
+	both := repute.Service{Name: "MCP", Skills: []string{"sing", "dance", "sing, dance and act"},
+		Domains: []string{"finance/markets"}}
+	catalogue(t, db, 7, []int{0}, agentDoc("a", "", both, repute.Service{Name: "A2A"}), agentDoc("b", "", both),
+		agentDoc("c", "", repute.Service{Name: "A2A", Skills: []string{"dance"}}))
 	for _, c := range []struct {
 		f    searchdb.AgentFilter
 		want string
 	}{
-		{searchdb.AgentFilter{Service: "mcp"}, "7:1 7:0"}, {searchdb.AgentFilter{Service: "mcp,A2A"}, "7:0"}, {searchdb.AgentFilter{Service: "a2a, MCP"}, "7:0"},
-		{searchdb.AgentFilter{Service: "mcp,web"}, ""}, {searchdb.AgentFilter{Skill: "sing,dance"}, "7:1 7:0"}, {searchdb.AgentFilter{Skill: "Sing, dance and act"}, "7:1 7:0"},
-		{searchdb.AgentFilter{Skill: "dance", Service: "a2a,a2a"}, "7:2 7:0"}, {searchdb.AgentFilter{Domain: "finance"}, ""}, {searchdb.AgentFilter{Domain: "Finance/Markets"}, "7:1 7:0"},
+		{searchdb.AgentFilter{Service: "mcp"}, "7:1 7:0"}, {searchdb.AgentFilter{Service: "mcp,A2A"}, "7:0"},
+		{searchdb.AgentFilter{Service: "a2a, MCP"}, "7:0"},
+		{searchdb.AgentFilter{Service: "mcp,web"}, ""}, {searchdb.AgentFilter{Skill: "sing,dance"}, "7:1 7:0"},
+		{searchdb.AgentFilter{Skill: "Sing, dance and act"}, "7:1 7:0"},
+		{searchdb.AgentFilter{Skill: "dance", Service: "a2a,a2a"}, "7:2 7:0"},
+		{searchdb.AgentFilter{Domain: "finance"}, ""}, {searchdb.AgentFilter{Domain: "Finance/Markets"}, "7:1 7:0"},
 	} {
 		found, got := search(t, db, c.f)
 		facets, err := searchdb.SearchFacets(t.Context(), db, c.f)
@@ -180,10 +189,12 @@ func TestSearchRefuses(t *testing.T) {
 		}
 		refused(t, db, field, f)
 	}
-	for _, text := range []string{"a b c", "%%%%", "\x00\x01abc", "\xff\xfeabc", strings.Repeat("weather ", 2048), "  ", "-- \" \"", "a b c d e f g h word"} {
+	for _, text := range []string{"a b c", "%%%%", "\x00\x01abc", "\xff\xfeabc", strings.Repeat("weather ", 2048), "  ",
+		"-- \" \"", "a b c d e f g h word"} {
 		refused(t, db, "q", searchdb.AgentFilter{Text: text, Limit: 10})
 	}
-	if _, err := searchdb.Agents(context.Background(), db, searchdb.AgentFilter{ChainIDs: []uint64{5}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := searchdb.Agents(context.Background(), db,
+		searchdb.AgentFilter{ChainIDs: []uint64{5}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("of a chain that is not there: %v", err)
 	}
 }
@@ -191,7 +202,8 @@ func TestSearchRefuses(t *testing.T) {
 func refused(t *testing.T, db *store.DB, field string, f searchdb.AgentFilter) {
 	t.Helper()
 	var input *repute.InputError
-	if _, err := searchdb.Agents(context.Background(), db, f); !errors.As(err, &input) || input.Field != field || input.Hint == "" {
+	if _, err := searchdb.Agents(context.Background(), db, f); !errors.As(err, &input) || input.Field != field ||
+		input.Hint == "" {
 		t.Errorf("%+v: %v, want an error of %s", f, err, field)
 	}
 }
@@ -209,7 +221,8 @@ func TestSearchFollowsDocuments(t *testing.T) {
 	}
 	u := claim(t, db, "")[uri]
 	for _, name := range []string{"gamma", "delta"} {
-		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(name), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: agentDoc(name, "")})
+		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(name), Source: "https", FetchedAt: fetched,
+			ParserVersion: 1, Registration: agentDoc(name, "")})
 		if _, got := search(t, db, searchdb.AgentFilter{Text: name}); got != "7:0" {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -217,7 +230,8 @@ func TestSearchFollowsDocuments(t *testing.T) {
 	if _, got := search(t, db, searchdb.AgentFilter{Text: "gamma"}); got != "" {
 		t.Errorf("found by an earlier version: %s", got)
 	}
-	save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte("delta"), Source: "https", FetchedAt: fetched, ParserVersion: 2, Registration: agentDoc("epsilon", "")})
+	save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte("delta"), Source: "https", FetchedAt: fetched,
+		ParserVersion: 2, Registration: agentDoc("epsilon", "")})
 	if _, got := search(t, db, searchdb.AgentFilter{Text: "epsilon"}); got != "7:0" {
 		t.Errorf("after a better parser: %s", got)
 	}
@@ -261,8 +275,10 @@ func TestSearchFilters(t *testing.T) {
 		ratings := []int{0, 2, 0, 1, 5}
 		for i := range 40 {
 			yes := i%2 == 0
-			doc := &repute.Registration{Name: pick("red", "green") + " robot", SupportedTrust: []string{pick("reputation", "tee")},
-				Services: []repute.Service{{Name: pick("MCP", "A2A", "web"), Skills: []string{pick("Sing", "dance")}, Domains: []string{pick("law", "art")}}}}
+			doc := &repute.Registration{Name: pick("red", "green") + " robot",
+				SupportedTrust: []string{pick("reputation", "tee")},
+				Services: []repute.Service{{Name: pick("MCP", "A2A", "web"), Skills: []string{pick("Sing", "dance")},
+					Domains: []string{pick("law", "art")}}}}
 			if i%3 == 0 {
 				doc.X402, doc.Active = &yes, &yes
 			}
@@ -290,9 +306,11 @@ func checkSearch(t *testing.T, db *store.DB, rng *rand.Rand, all []member, pick 
 	t.Helper()
 	yes := rng.IntN(2) == 0
 	f := searchdb.AgentFilter{
-		Text: pick("", "", "red", "robot"), Service: pick("", "", "mcp", "MCP"), Skill: pick("", "", "sing"), Domain: pick("", "", "", "Law"),
-		Trust: pick("", "", "", "tee"), MinFeedback: int64(rng.IntN(3)), Status: repute.DocumentStatus(pick("", "", "ok", "pending")),
-		Tag: pick("", "", "", "starred"), Limit: 1 + rng.IntN(9), Unfolded: true,
+		Text: pick("", "", "red", "robot"), Service: pick("", "", "mcp", "MCP"), Skill: pick("", "", "sing"),
+		Domain: pick("", "", "", "Law"),
+		Trust:  pick("", "", "", "tee"), MinFeedback: int64(rng.IntN(3)),
+		Status: repute.DocumentStatus(pick("", "", "ok", "pending")),
+		Tag:    pick("", "", "", "starred"), Limit: 1 + rng.IntN(9), Unfolded: true,
 	}
 	if rng.IntN(4) == 0 {
 		f.X402 = &yes
@@ -307,7 +325,8 @@ func checkSearch(t *testing.T, db *store.DB, rng *rand.Rand, all []member, pick 
 		}
 	}
 	slices.SortFunc(want, func(a, b member) int {
-		return cmp.Or(cmp.Compare(b.ratings, a.ratings), cmp.Compare(b.id.ChainID, a.id.ChainID), b.id.TokenID.Cmp(&a.id.TokenID))
+		return cmp.Or(cmp.Compare(b.ratings, a.ratings), cmp.Compare(b.id.ChainID, a.id.ChainID),
+			b.id.TokenID.Cmp(&a.id.TokenID))
 	})
 	var got, expected []string
 	for _, m := range want {
@@ -346,7 +365,8 @@ func (m member) matches(f searchdb.AgentFilter) bool {
 	}
 	s := m.doc.Services[0]
 	same := func(want, value string) bool { return want == "" || strings.EqualFold(want, value) }
-	return strings.Contains(m.doc.Name, f.Text) && same(f.Service, s.Name) && same(f.Skill, s.Skills[0]) && same(f.Domain, s.Domains[0]) &&
+	return strings.Contains(m.doc.Name, f.Text) && same(f.Service, s.Name) && same(f.Skill, s.Skills[0]) &&
+		same(f.Domain, s.Domains[0]) &&
 		same(f.Trust, m.doc.SupportedTrust[0]) && (f.X402 == nil || m.doc.X402 != nil && *m.doc.X402 == *f.X402)
 }
 
@@ -379,9 +399,11 @@ func TestSearchFacets(t *testing.T) {
 	got, err := searchdb.SearchFacets(context.Background(), db, searchdb.AgentFilter{})
 	ok(t, err)
 	want := searchdb.Facets{
-		Total: searchdb.Count{Value: 4}, Services: []searchdb.Facet{{Value: "mcp", Count: 2}, {Value: "a2a", Count: 1}}, Skills: []searchdb.Facet{{Value: "sing", Count: 2}, {Value: "dance", Count: 1}},
-		X402: []searchdb.Facet{{Value: "true", Count: 1}}, Active: []searchdb.Facet{{Value: "false", Count: 1}},
-		Chains: []searchdb.Facet{{Value: "7", Count: 4}}, Status: []searchdb.Facet{{Value: "ok", Count: 3}, {Value: "pending", Count: 1}}, AsOf: got.AsOf,
+		Total: searchdb.Count{Value: 4}, Services: []searchdb.Facet{{Value: "mcp", Count: 2}, {Value: "a2a", Count: 1}},
+		Skills: []searchdb.Facet{{Value: "sing", Count: 2}, {Value: "dance", Count: 1}},
+		X402:   []searchdb.Facet{{Value: "true", Count: 1}}, Active: []searchdb.Facet{{Value: "false", Count: 1}},
+		Chains: []searchdb.Facet{{Value: "7", Count: 4}},
+		Status: []searchdb.Facet{{Value: "ok", Count: 3}, {Value: "pending", Count: 1}}, AsOf: got.AsOf,
 	}
 	if !reflect.DeepEqual(got, want) || len(got.AsOf) != 1 {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -398,7 +420,8 @@ func TestSearchBounds(t *testing.T) {
 		many[i] = fmt.Sprint("skill", i, long[:i%200])
 	}
 	catalogue(t, db, 7, []int{0},
-		agentDoc("head "+long, strings.Repeat("filler ", 2000)+"needle "+strings.Repeat("filler ", 500)+" lost", repute.Service{Name: long, Skills: many, Domains: many}),
+		agentDoc("head "+long, strings.Repeat("filler ", 2000)+"needle "+strings.Repeat("filler ", 500)+" lost",
+			repute.Service{Name: long, Skills: many, Domains: many}),
 		agentDoc(strings.Repeat("é\x00", 5000), "\xf0\x28 \u0000 broken"))
 	for text, want := range map[string]string{"head": "7:0", "skill3": "7:0", "needle": "", "broken": "7:1"} {
 		if _, got := search(t, db, searchdb.AgentFilter{Text: text}); got != want {
@@ -406,7 +429,8 @@ func TestSearchBounds(t *testing.T) {
 		}
 	}
 	var bytes int
-	ok(t, db.Pool().QueryRow(t.Context(), "select max(octet_length(name) + octet_length(words)) from searchable").Scan(&bytes))
+	ok(t, db.Pool().QueryRow(t.Context(),
+		"select max(octet_length(name) + octet_length(words)) from searchable").Scan(&bytes))
 	if bytes > 200+512 {
 		t.Errorf("%d bytes are indexed for parts of words", bytes)
 	}
@@ -433,14 +457,16 @@ func TestSearchTimeout(t *testing.T) {
 func TestSearchHidesDenied(t *testing.T) {
 	t.Parallel()
 	db := open(t)
-	catalogue(t, db, 7, []int{0}, agentDoc("robot one", "", repute.Service{Name: "MCP"}), agentDoc("robot two", "", repute.Service{Name: "A2A"}))
+	catalogue(t, db, 7, []int{0}, agentDoc("robot one", "", repute.Service{Name: "MCP"}),
+		agentDoc("robot two", "", repute.Service{Name: "A2A"}))
 	ok(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenyAgent, Value: "7:0", Reason: "malware"}, false))
 	for _, c := range []struct {
 		f    searchdb.AgentFilter
 		want string
 	}{
 		{searchdb.AgentFilter{Text: "robot"}, "7:1"}, {searchdb.AgentFilter{Service: "mcp"}, ""},
-		{searchdb.AgentFilter{Status: repute.DocumentDenied}, "7:0"}, {searchdb.AgentFilter{Status: repute.DocumentOK}, "7:1"}, {searchdb.AgentFilter{}, "7:1 7:0"},
+		{searchdb.AgentFilter{Status: repute.DocumentDenied}, "7:0"},
+		{searchdb.AgentFilter{Status: repute.DocumentOK}, "7:1"}, {searchdb.AgentFilter{}, "7:1 7:0"},
 	} {
 		if _, got := search(t, db, c.f); got != c.want {
 			t.Errorf("%+v: found %q, want %q", c.f, got, c.want)
@@ -448,7 +474,8 @@ func TestSearchHidesDenied(t *testing.T) {
 	}
 	facets, err := searchdb.SearchFacets(t.Context(), db, searchdb.AgentFilter{})
 	ok(t, err)
-	if !slices.Equal(facets.Services, []searchdb.Facet{{Value: "a2a", Count: 1}}) || !slices.Equal(facets.Status, []searchdb.Facet{{Value: "denied", Count: 1}, {Value: "ok", Count: 1}}) {
+	if !slices.Equal(facets.Services, []searchdb.Facet{{Value: "a2a", Count: 1}}) ||
+		!slices.Equal(facets.Status, []searchdb.Facet{{Value: "denied", Count: 1}, {Value: "ok", Count: 1}}) {
 		t.Errorf("%+v", facets)
 	}
 }

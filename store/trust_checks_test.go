@@ -23,7 +23,8 @@ func TestTrustChecks(t *testing.T) {
 			ok(t, err)
 			agent, asOf, err := query.Agent(ctx, db, id, at(n))
 			ok(t, err)
-			if c.Agent.Owner != agent.Owner || c.Agent.Wallet != agent.Wallet || c.AsOf.Block != asOf.Block || !c.Validating || c.File != nil {
+			if c.Agent.Owner != agent.Owner || c.Agent.Wallet != agent.Wallet || c.AsOf.Block != asOf.Block || !c.Validating ||
+				c.File != nil {
 				t.Fatalf("agent %d at %d: %+v", i, n, c)
 			}
 			evidence, err := trustdb.ReadEvidence(ctx, db, id, at(n), w.chain.Validations)
@@ -31,7 +32,8 @@ func TestTrustChecks(t *testing.T) {
 			var want *uint8
 			newest := [2]uint64{}
 			for _, r := range evidence.Rows {
-				if p := [2]uint64{r.Block, uint64(r.LogIndex)}; r.Validation && (p[0] > newest[0] || p[0] == newest[0] && p[1] >= newest[1]) {
+				if p := [2]uint64{r.Block, uint64(r.LogIndex)}; r.Validation &&
+					(p[0] > newest[0] || p[0] == newest[0] && p[1] >= newest[1]) {
 					v := uint8(r.Amount.Value.Uint64())
 					want, newest = &v, p
 				}
@@ -47,7 +49,8 @@ func TestTrustChecks(t *testing.T) {
 	if answered == 0 {
 		t.Error("no answer was met")
 	}
-	if _, err := query.ReadTrustChecks(ctx, db, w.id(9999), at(w.tip().Number), func(repute.Agent) []string { return nil }); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := query.ReadTrustChecks(ctx, db, w.id(9999), at(w.tip().Number),
+		func(repute.Agent) []string { return nil }); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("no such agent: %v", err)
 	}
 }

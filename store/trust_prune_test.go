@@ -38,7 +38,8 @@ func TestPruneTrustInputs(t *testing.T) {
 		hash[body] = sum[:]
 		ok(t, trustdb.KeepInputs(t.Context(), db, []byte(body)))
 	}
-	sqlExec(t, db, `insert into trust_inputs (hash, body) select sha256(i::text::bytea), i::text::bytea from generate_series(1, 2000) i`) // more than a page
+	// more than a page
+	sqlExec(t, db, `insert into trust_inputs (hash, body) select sha256(i::text::bytea), i::text::bytea from generate_series(1, 2000) i`)
 	exec := func(sql string, args ...any) {
 		t.Helper()
 		_, err := db.Pool().Exec(t.Context(), sql, args...)
@@ -68,7 +69,8 @@ func TestPruneTrustInputs(t *testing.T) {
 	ok(t, err)
 	pruneInputs(t, db)
 	for body, sum := range hash {
-		if _, err := trustdb.ReadInput(t.Context(), db, common.BytesToHash(sum)); (body == "loose") != errors.Is(err, repute.ErrNotFound) {
+		if _, err := trustdb.ReadInput(t.Context(), db, common.BytesToHash(sum)); (body == "loose") != errors.Is(err,
+			repute.ErrNotFound) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
@@ -119,12 +121,15 @@ func TestSaverRacesThePruner(t *testing.T) {
 		body := fmt.Append(nil, "manifest ", i)
 		for {
 			ok(t, trustdb.KeepInputs(t.Context(), db, body))
-			_, err := db.Pool().Exec(t.Context(), "update trust_inputs set kept_at = now() - interval '2 days'") // it is as if it had been there for long
+			// it is as if it had been there for long
+			_, err := db.Pool().Exec(t.Context(), "update trust_inputs set kept_at = now() - interval '2 days'")
 			ok(t, err)
-			_, err = db.Pool().Exec(t.Context(), "insert into trust_stale (chain_id, token_id, cause, final) values (1, $1, 0, false) on conflict do nothing", i)
+			_, err = db.Pool().Exec(t.Context(),
+				"insert into trust_stale (chain_id, token_id, cause, final) values (1, $1, 0, false) on conflict do nothing", i)
 			ok(t, err)
 			s := trustdb.AgentScore{Score: repute.Score{Evidence: sha256.Sum256(body), Result: []byte("{}")}}
-			err = trustdb.SaveScores(t.Context(), db, 1, 1, []trustdb.ScoredAgent{{StaleAgent: trustdb.StaleAgent{TokenID: tokenID(i)}, Current: &s}}, trustdb.Identities{})
+			err = trustdb.SaveScores(t.Context(), db, 1, 1,
+				[]trustdb.ScoredAgent{{StaleAgent: trustdb.StaleAgent{TokenID: tokenID(i)}, Current: &s}}, trustdb.Identities{})
 			if err == nil {
 				break
 			}
@@ -137,7 +142,9 @@ func TestSaverRacesThePruner(t *testing.T) {
 	pruners.Wait()
 	pruneInputs(t, db)
 	var named, stored int
-	ok(t, db.Pool().QueryRow(t.Context(), "select count(*), count(i.hash) from trust_scores left join trust_inputs i on i.hash = evidence").Scan(&named, &stored))
+	ok(t, db.Pool().QueryRow(t.Context(),
+		"select count(*), count(i.hash) from trust_scores left join trust_inputs i on i.hash = evidence").Scan(&named,
+		&stored))
 	if t.Logf("%d savers came too late", gone); named != agents || stored != named {
 		t.Errorf("%d scores of %d, %d have their manifests", named, agents, stored)
 	}

@@ -40,7 +40,8 @@ func TestTrustEvidenceIsTheGraph(t *testing.T) {
 			for _, r := range w.ratings(id.TokenID, n) {
 				if r.revoked == nil {
 					a := repute.Amount{Value: r.Value, Decimals: r.Decimals}
-					want = append(want, fmt.Sprintf("%d/%d %s %s %q false", r.point.Block, r.point.LogIndex, r.Client.Hex(), a.Decimal(), r.Tag1))
+					want = append(want, fmt.Sprintf("%d/%d %s %s %q false", r.point.Block, r.point.LogIndex, r.Client.Hex(),
+						a.Decimal(), r.Tag1))
 				}
 			}
 			var all []string

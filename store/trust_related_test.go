@@ -24,7 +24,9 @@ func TestFollowGuiltInParts(t *testing.T) {
 	}
 	var owners [][]byte
 	var want int // of the party, without the bad one
-	ok(t, db.Pool().QueryRow(ctx, "select array_agg(distinct owner), count(distinct token_id) from agent_states where chain_id = 7").Scan(&owners, &want))
+	ok(t, db.Pool().QueryRow(ctx,
+		"select array_agg(distinct owner), count(distinct token_id) from agent_states where chain_id = 7").Scan(&owners,
+		&want))
 	if want--; want < 4 {
 		t.Fatalf("%d agents: the test shows nothing", want)
 	}
@@ -35,10 +37,12 @@ func TestFollowGuiltInParts(t *testing.T) {
 		return list
 	}
 	bad := claimed[0]
-	score := &trustdb.AgentScore{Score: repute.Score{Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: bad.TokenID, Score: -50000, High: -30000}}}
+	score := &trustdb.AgentScore{Score: repute.Score{Result: []byte("{}")},
+		Penalties: []repute.Penalty{{TokenID: bad.TokenID, Score: -50000, High: -30000}}}
 	_, err = db.Pool().Exec(ctx, "delete from trust_stale where token_id <> $1::text::numeric", bad.TokenID.Dec())
 	ok(t, err)
-	ok(t, trustdb.SaveScores(ctx, db, 7, 2, []trustdb.ScoredAgent{{StaleAgent: bad, Current: score, Last: score}}, trustdb.Identities{Members: party}))
+	ok(t, trustdb.SaveScores(ctx, db, 7, 2, []trustdb.ScoredAgent{{StaleAgent: bad, Current: score, Last: score}},
+		trustdb.Identities{Members: party}))
 	if n := stale(t, db); n != 0 {
 		t.Errorf("%d agents were made stale with the score", n)
 	}
@@ -80,9 +84,12 @@ func TestFollowGuiltThatStays(t *testing.T) {
 		ok(t, trustdb.AddRun(ctx, db, trustdb.Run{ChainID: 7, Run: run, Boundary: run * 10, Scorer: "test"}))
 		claimed, err := trustdb.ClaimStale(ctx, db, 7, run, false, 1, 0)
 		ok(t, err)
-		bad := &trustdb.AgentScore{Score: repute.Score{Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: claimed[0].TokenID, Score: score, High: score}}}
-		ok(t, trustdb.SaveScores(ctx, db, 7, run, []trustdb.ScoredAgent{{StaleAgent: claimed[0], Current: bad, Last: bad}}, who))
-		ok(t, db.Pool().QueryRow(ctx, "select count(*), count(*) filter (where updated = -1) from trust_related").Scan(&rows, &changed))
+		bad := &trustdb.AgentScore{Score: repute.Score{Result: []byte("{}")},
+			Penalties: []repute.Penalty{{TokenID: claimed[0].TokenID, Score: score, High: score}}}
+		ok(t, trustdb.SaveScores(ctx, db, 7, run, []trustdb.ScoredAgent{{StaleAgent: claimed[0], Current: bad, Last: bad}},
+			who))
+		ok(t, db.Pool().QueryRow(ctx,
+			"select count(*), count(*) filter (where updated = -1) from trust_related").Scan(&rows, &changed))
 		for more := true; more; {
 			more, err = trustdb.MarkRelated(ctx, db, 7, 100)
 			ok(t, err)

@@ -26,7 +26,8 @@ func TestRootsAreKept(t *testing.T) {
 	sameRoots(t, db, 8, repute.DefaultRoots)
 
 	one.Weight, one.Reason = 3*repute.RootUnit, "two auditors"
-	ok(t, trustdb.AddRoots(ctx, db, 7, repute.DefaultRoots, []repute.TrustRoot{{Address: one.Address, Weight: 1, Reason: "earlier"}, one}, false))
+	ok(t, trustdb.AddRoots(ctx, db, 7, repute.DefaultRoots,
+		[]repute.TrustRoot{{Address: one.Address, Weight: 1, Reason: "earlier"}, one}, false))
 	sameRoots(t, db, 7, repute.DefaultRoots, one, two)
 	ok(t, trustdb.AddRoots(ctx, db, 7, repute.DefaultRoots, []repute.TrustRoot{one}, true))
 	sameRoots(t, db, 7, repute.DefaultRoots, one)
@@ -34,7 +35,8 @@ func TestRootsAreKept(t *testing.T) {
 
 	sets, err := trustdb.RootSets(ctx, db)
 	ok(t, err)
-	if !slices.Equal(sets, []trustdb.RootSet{{ChainID: 7, Name: repute.DefaultRoots, Roots: 1}, {ChainID: 7, Name: "mine", Roots: 1}}) {
+	if !slices.Equal(sets, []trustdb.RootSet{{ChainID: 7, Name: repute.DefaultRoots, Roots: 1},
+		{ChainID: 7, Name: "mine", Roots: 1}}) {
 		t.Errorf("sets: %v", sets)
 	}
 	ok(t, trustdb.RemoveRoot(ctx, db, 7, "mine", two.Address))
@@ -92,7 +94,8 @@ func TestLinksAreKept(t *testing.T) {
 	db, ctx := testDB(t), ctxOf(t)
 	low, high := common.Address{1}, common.Address{2}
 	link := repute.TrustLink{A: low, B: high, Reason: "one funder", Source: "https://example.com/1"}
-	ok(t, trustdb.AddLinks(ctx, db, 7, []repute.TrustLink{{A: high, B: low, Reason: "one funder", Source: "https://example.com/1"}}, false))
+	ok(t, trustdb.AddLinks(ctx, db, 7,
+		[]repute.TrustLink{{A: high, B: low, Reason: "one funder", Source: "https://example.com/1"}}, false))
 	sameLinks(t, db, link)
 	link.Reason = "one key"
 	ok(t, trustdb.AddLinks(ctx, db, 7, []repute.TrustLink{link}, false))

@@ -19,7 +19,8 @@ func followed(t *testing.T, chain uint64) (*store.DB, *world) {
 	until(t, "all changes are read", func() bool {
 		var unread bool
 		marked(t, db, chain)
-		ok(t, db.Pool().QueryRow(t.Context(), "select exists (select from changes c join trust_feed f using (chain_id) where (c.xid, c.seq) > (f.xid, f.seq))").Scan(&unread))
+		ok(t, db.Pool().QueryRow(t.Context(),
+			"select exists (select from changes c join trust_feed f using (chain_id) where (c.xid, c.seq) > (f.xid, f.seq))").Scan(&unread))
 		return !unread
 	})
 	clear(t, db)
@@ -79,7 +80,8 @@ func TestStaleOfAQuietChain(t *testing.T) {
 	_, err := db.Pool().Exec(t.Context(), "update trust_feed set read_at = read_at - interval '1 hour'")
 	ok(t, err)
 	behind := func() (n int) {
-		ok(t, db.Pool().QueryRow(t.Context(), "select count(*) from changes c, trust_feed f where f.chain_id = 7 and (c.xid, c.seq) > (f.xid, f.seq)").Scan(&n))
+		ok(t, db.Pool().QueryRow(t.Context(),
+			"select count(*) from changes c, trust_feed f where f.chain_id = 7 and (c.xid, c.seq) > (f.xid, f.seq)").Scan(&n))
 		return n
 	}
 	if behind() == 0 {

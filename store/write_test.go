@@ -23,7 +23,8 @@ func holdTable(t *testing.T, db *store.DB, table string) (release func()) {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(ctxOf(t), db.Pool().Config().ConnConfig)
 	ok(t, err)
-	_, err = conn.Exec(ctxOf(t), "set idle_in_transaction_session_timeout = 0; begin; lock table "+table+" in exclusive mode")
+	_, err = conn.Exec(ctxOf(t),
+		"set idle_in_transaction_session_timeout = 0; begin; lock table "+table+" in exclusive mode")
 	ok(t, err)
 	release = sync.OnceFunc(func() { conn.Close(context.Background()) })
 	t.Cleanup(release)
@@ -193,7 +194,8 @@ func TestWalletValueOfAnotherLengthIsNoWallet(t *testing.T) {
 	l := chainOf(txOf{repute.Transfer{To: rpctest.Account(1), TokenID: token(0)}})
 	set := func(value []byte) string {
 		parent := l.head()
-		ok(t, eventdb.Apply(ctx, db, batchOf(1, parent, l.extend(txOf{repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: value}}))))
+		ok(t, eventdb.Apply(ctx, db,
+			batchOf(1, parent, l.extend(txOf{repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: value}}))))
 		return rows(t, dump(t, ctx, db, 1), "agents")[0].str("wallet")
 	}
 	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)))
@@ -273,8 +275,9 @@ func TestChainsShareTheDictionary(t *testing.T) {
 			l := smallChain()
 			for i := range 20 {
 				parent := l.head()
-				b := batchOf(id, parent, l.extend(txOf{repute.NewFeedback{TokenID: token(0), Client: rpctest.Account(5), Index: uint64(i + 1),
-					Value: values[1], Tag1: string(rune('a' + i)), URI: "https://" + string(rune('a'+i))}}))
+				b := batchOf(id, parent,
+					l.extend(txOf{repute.NewFeedback{TokenID: token(0), Client: rpctest.Account(5), Index: uint64(i + 1),
+						Value: values[1], Tag1: string(rune('a' + i)), URI: "https://" + string(rune('a'+i))}}))
 				if i == 0 {
 					b = batchOf(id, l.genesis, l.blocks)
 				}
@@ -320,7 +323,8 @@ func TestMigrationsGoUpAndDown(t *testing.T) {
 	ok(t, store.MigrateDown(ctx, url))
 	db := openDB(t, url)
 	var left int
-	ok(t, db.Pool().QueryRow(ctx, `select count(*) from pg_tables where schemaname = 'public' and tablename !~ '^goose_'`).Scan(&left))
+	ok(t, db.Pool().QueryRow(ctx,
+		`select count(*) from pg_tables where schemaname = 'public' and tablename !~ '^goose_'`).Scan(&left))
 	if left != 0 {
 		t.Errorf("%d tables left", left)
 	}

@@ -39,7 +39,8 @@ func TestCopiesOfARootAddNothing(t *testing.T) {
 		"the copy is the first said": {copied(alone, 1000), alone},
 	} {
 		if got := w.score(in...); got.Evidence > want.Evidence+One/1000 || got.Mean > want.Mean {
-			t.Errorf("%s: %s of evidence and %s, alone %s and %s", what, got.Evidence.Decimal(3), got.Mean, want.Evidence.Decimal(3), want.Mean)
+			t.Errorf("%s: %s of evidence and %s, alone %s and %s", what, got.Evidence.Decimal(3), got.Mean,
+				want.Evidence.Decimal(3), want.Mean)
 		}
 	}
 	if r := w.score(row(1000, 100, 0)); r.Pool == 0 {

@@ -186,7 +186,8 @@ func floorPoints(f Fixed) Points { return Points(int64(f) * (100_000 >> 5) >> 27
 func remainder(f Fixed, p Points) int64 { return int64(f)*(100_000>>5) - int64(p)<<27 }
 
 func (s *Scorer) contribution(v *opinion, points Points) Contribution {
-	c := Contribution{Kind: KindOpinion, Points: points, Channel: s.p.Tags.Channels[v.channel].Name, Weight: v.weight, Opinion: v.value,
+	c := Contribution{Kind: KindOpinion, Points: points, Channel: s.p.Tags.Channels[v.channel].Name, Weight: v.weight,
+		Opinion:  v.value,
 		Evidence: v.vouched + v.pooled, Unvouched: v.pooled, Count: v.last - v.first}
 	if v.vouched == 0 {
 		c.Opinion = v.poolValue

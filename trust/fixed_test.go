@@ -47,7 +47,8 @@ func near(t *rapid.T, what string, got Fixed, want, tolerance float64) {
 }
 
 func TestFixedText(t *testing.T) {
-	for text, want := range map[string]string{"0.05": "0.050000", "-12.5": "-12.500000", "0": "0.000000", "99.9": "99.900000", "0.000001": "0.000001"} {
+	for text, want := range map[string]string{"0.05": "0.050000", "-12.5": "-12.500000", "0": "0.000000",
+		"99.9": "99.900000", "0.000001": "0.000001"} {
 		f, err := ParseFixed(text)
 		if err != nil {
 			t.Fatal(err)

@@ -12,7 +12,8 @@ func bigGraph(nodes, edges int) *Graph {
 	var list []edge
 	for range edges {
 		x := rng.Float64()
-		list = append(list, edge{uint32(rng.IntN(nodes)), uint32(float64(nodes) * x * x * x * x), 1 + uint32(rng.IntN(1<<16))})
+		list = append(list, edge{uint32(rng.IntN(nodes)), uint32(float64(nodes) * x * x * x * x),
+			1 + uint32(rng.IntN(1<<16))})
 	}
 	return graphOf(nodes, list)
 }
@@ -31,8 +32,10 @@ func graphOf(nodes int, list []edge) *Graph {
 
 // The walk's order of edges gives each node what the plain sum over its givers gives.
 func TestFlowIsThePlainSum(t *testing.T) {
-	far := []edge{{0, 1, 1 << 16}, {0, 299_999, 1 << 16}, {299_999, 0, 1 << 16}, {150_000, 299_998, 7}} // steps that are too long
-	for _, g := range []*Graph{bigGraph(100_000, 400_000), bigGraph(50, 400), graphOf(300_000, far), graphOf(1, nil), graphOf(0, nil)} {
+	// steps that are too long
+	far := []edge{{0, 1, 1 << 16}, {0, 299_999, 1 << 16}, {299_999, 0, 1 << 16}, {150_000, 299_998, 7}}
+	for _, g := range []*Graph{bigGraph(100_000, 400_000), bigGraph(50, 400), graphOf(300_000, far), graphOf(1, nil),
+		graphOf(0, nil)} {
 		rng := rand.New(rand.NewPCG(3, 4))
 		given, got, want := g.flow.givers(g.Len()), make([]uint64, g.Len()), make([]uint64, g.Len())
 		var sum uint64
@@ -92,7 +95,8 @@ func TestBuilderBuildsAgain(t *testing.T) {
 	}
 	b.Vouch(b.Add(address(3)), b.Add(address(1)), One)
 	second := b.Build()
-	if first.Len() != 2 || first.Edges() != 1 || first.Node(address(2)) == NoNode || second.Len() != 2 || second.Node(address(2)) != NoNode {
+	if first.Len() != 2 || first.Edges() != 1 || first.Node(address(2)) == NoNode || second.Len() != 2 ||
+		second.Node(address(2)) != NoNode {
 		t.Errorf("%d nodes at first, then %d", first.Len(), second.Len())
 	}
 }

@@ -123,7 +123,8 @@ func (b *GraphBuilder) Build() *Graph {
 		b.edges[i].from, b.edges[i].to = nodes[e.from], nodes[e.to]
 	}
 	tops := b.tops()
-	g := &Graph{nodes: make(map[common.Address]Node, len(b.ids)), aliases: map[Node][]common.Address{}, spoke: make([]bool, len(tops))}
+	g := &Graph{nodes: make(map[common.Address]Node, len(b.ids)), aliases: map[Node][]common.Address{},
+		spoke: make([]bool, len(tops))}
 	for a, id := range b.ids {
 		n := Node(nodes[id])
 		g.nodes[a], g.spoke[n] = n, g.spoke[n] || b.spoke[id]

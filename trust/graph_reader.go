@@ -26,7 +26,8 @@ type agentOwner struct {
 
 // NewGraphReader returns a reader of the state at a block.
 func NewGraphReader(at repute.Block, roots []Root, links []Link, p *Params) *GraphReader {
-	r := &GraphReader{b: NewGraphBuilder(), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]agentOwner{}, means: map[[2]uint32]*decayedMean{}}
+	r := &GraphReader{b: NewGraphBuilder(), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]agentOwner{},
+		means: map[[2]uint32]*decayedMean{}}
 	for _, root := range roots {
 		r.b.Add(root.Address)
 	}

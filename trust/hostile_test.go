@@ -46,7 +46,8 @@ func TestExtremeValues(t *testing.T) {
 // Amounts that fit a word are read as those that do not.
 func TestAmountsAreReadAlike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := repute.Amount{Value: big.NewInt(rapid.Int64().Draw(t, "value")), Decimals: uint8(rapid.IntRange(0, 18).Draw(t, "decimals"))}
+		a := repute.Amount{Value: big.NewInt(rapid.Int64().Draw(t, "value")),
+			Decimals: uint8(rapid.IntRange(0, 18).Draw(t, "decimals"))}
 		got, ok := wordAmount(a)
 		if !ok {
 			return
@@ -84,7 +85,8 @@ func TestOneRaterOfMany(t *testing.T) {
 	}
 	once, often := w.score(row(20, 100, 0)), w.score(many...)
 	if often.Rows != count || often.Mean != once.Mean || often.Evidence != once.Evidence || often.PathsFor != 1 {
-		t.Errorf("%d rows: %s by %s units, one row: %s by %s", often.Rows, often.Mean, often.Evidence.Decimal(3), once.Mean, once.Evidence.Decimal(3))
+		t.Errorf("%d rows: %s by %s units, one row: %s by %s", often.Rows, often.Mean, often.Evidence.Decimal(3), once.Mean,
+			once.Evidence.Decimal(3))
 	}
 }
 
@@ -167,9 +169,11 @@ func TestClocksThatAreWrong(t *testing.T) {
 func TestNoDataIsUnrated(t *testing.T) {
 	w := newWorld()
 	nobody := NewGraphBuilder().Build().Walk(nil, w.params)
-	for _, e := range []Evidence{w.evidence(), {Weights: nobody}, {Weights: w.walk(), Owner: address(0)}, {Weights: nobody, Block: w.evidence().Block, Rows: rows(20, 40, 100)}} {
+	for _, e := range []Evidence{w.evidence(), {Weights: nobody}, {Weights: w.walk(), Owner: address(0)},
+		{Weights: nobody, Block: w.evidence().Block, Rows: rows(20, 40, 100)}} {
 		r := Score(e, w.params)
-		if r.Status != Unrated || r.Score != 0 || r.Tier != 0 || slices.ContainsFunc(r.Gates, func(g GateView) bool { return g.Passed }) {
+		if r.Status != Unrated || r.Score != 0 || r.Tier != 0 ||
+			slices.ContainsFunc(r.Gates, func(g GateView) bool { return g.Passed }) {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -210,7 +214,8 @@ func FuzzParseParams(f *testing.F) {
 		}
 		w := newWorld()
 		w.params = p
-		if r := w.score(append(rows(20, 30, 100), rows(1000, 1010, 0)...)...); r.Score < -100_000 || r.Score > 100_000 || r.Low > r.High {
+		if r := w.score(append(rows(20, 30, 100), rows(1000, 1010, 0)...)...); r.Score < -100_000 || r.Score > 100_000 ||
+			r.Low > r.High {
 			t.Fatalf("%+v", r)
 		}
 	})

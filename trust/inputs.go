@@ -55,7 +55,8 @@ func EncodeRoots(roots []repute.TrustRoot) []byte {
 		}
 	}
 	slices.SortFunc(set.Roots, func(a, b rootEntry) int {
-		return cmp.Or(a.Address.Cmp(b.Address), cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Expires, b.Expires), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(a.Address.Cmp(b.Address), cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Expires, b.Expires),
+			cmp.Compare(a.Reason, b.Reason))
 	})
 	set.Roots = slices.CompactFunc(set.Roots, func(a, b rootEntry) bool { return a.Address == b.Address })
 	return canonical(set)

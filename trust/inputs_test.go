@@ -46,7 +46,8 @@ func TestRootsAreCanonical(t *testing.T) {
 func TestLinksAreCanonical(t *testing.T) {
 	a, b, c := common.Address{1}, common.Address{2}, common.Address{3}
 	one := EncodeLinks([]repute.TrustLink{{A: a, B: b, Reason: "r", Source: "s"}, {A: c, B: b, Reason: "r", Source: "s"}})
-	two := EncodeLinks([]repute.TrustLink{{A: b, B: c, Reason: "r", Source: "s"}, {A: b, B: a, Reason: "r", Source: "s"}, {A: a, B: b, Reason: "r", Source: "s"}})
+	two := EncodeLinks([]repute.TrustLink{{A: b, B: c, Reason: "r", Source: "s"}, {A: b, B: a, Reason: "r", Source: "s"},
+		{A: a, B: b, Reason: "r", Source: "s"}})
 	if !bytes.Equal(one, two) {
 		t.Errorf("%s\n%s", one, two)
 	}

@@ -51,7 +51,8 @@ func (l *Ledger) Add(e Evidence) {
 	}
 	first := len(l.records[last])
 	l.records[last] = append(l.records[last], a.records...)
-	l.agents = append(l.agents, page{e.Agent, a.held, a.owner, uint32(a.excluded), uint32(last), uint32(first), uint32(len(l.records[last]))})
+	l.agents = append(l.agents, page{e.Agent, a.held, a.owner, uint32(a.excluded), uint32(last), uint32(first),
+		uint32(len(l.records[last]))})
 }
 
 // Len is the number of agents.

@@ -57,7 +57,8 @@ func ManifestOf(e *Evidence) Manifest {
 		m.Validations = &e.Validations
 	}
 	for _, k := range e.Related {
-		m.Related = append(m.Related, ManifestRelated{k.Agent.TokenID.Dec(), int64(k.Score), int64(k.High), k.Tier, k.Holder, k.Role})
+		m.Related = append(m.Related, ManifestRelated{k.Agent.TokenID.Dec(), int64(k.Score), int64(k.High), k.Tier,
+			k.Holder, k.Role})
 	}
 	m.Paid = paidOf(e)
 	return m
@@ -114,7 +115,8 @@ func (m Manifest) Apply(e *Evidence, ledger func() ([]repute.RatingPayment, erro
 		e.Validations = *m.Validations
 	}
 	for _, k := range m.Related {
-		related := RelatedAgent{Agent: e.Agent, Score: Points(k.Score), High: Points(k.High), Tier: k.Tier, Holder: k.Holder, Role: k.Role}
+		related := RelatedAgent{Agent: e.Agent, Score: Points(k.Score), High: Points(k.High), Tier: k.Tier,
+			Holder: k.Holder, Role: k.Role}
 		var err error
 		if related.Agent.TokenID, err = repute.ParseTokenID(k.Token); err != nil {
 			return err

@@ -17,8 +17,9 @@ func TestManifestRestoresPayments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raters := rapid.IntRange(1, 6).Draw(t, "raters")
 		entry := rapid.Custom(func(t *rapid.T) repute.RatingPayment {
-			return repute.RatingPayment{Client: address(rapid.IntRange(0, raters).Draw(t, "client")), Index: uint64(rapid.IntRange(1, 2).Draw(t, "index")),
-				Paid: repute.Micros(rapid.IntRange(0, 3).Draw(t, "paid") * 1e6)}
+			return repute.RatingPayment{Client: address(rapid.IntRange(0, raters).Draw(t, "client")),
+				Index: uint64(rapid.IntRange(1, 2).Draw(t, "index")),
+				Paid:  repute.Micros(rapid.IntRange(0, 3).Draw(t, "paid") * 1e6)}
 		})
 		ledger := rapid.SliceOfN(entry, 0, 30).Draw(t, "ledger")
 		e := Evidence{}
@@ -57,7 +58,8 @@ func TestManifestFindsOtherPayments(t *testing.T) {
 	e := Evidence{Rows: []Row{{Rater: address(1), Index: 1, Paid: One}}}
 	m := ManifestOf(&e)
 	e.Rows[0].Paid = 0
-	for _, ledger := range [][]repute.RatingPayment{nil, {{Client: address(1), Index: 1, Paid: 2e6}}, {{Client: address(1), Index: 2, Paid: 1e6}}} {
+	for _, ledger := range [][]repute.RatingPayment{nil, {{Client: address(1), Index: 1, Paid: 2e6}},
+		{{Client: address(1), Index: 2, Paid: 1e6}}} {
 		var pruned *PrunedError
 		if err := m.Apply(&e, func() ([]repute.RatingPayment, error) { return ledger, nil }); !errors.As(err, &pruned) {
 			t.Errorf("%v: %v", ledger, err)

@@ -35,7 +35,8 @@ func (s *scoring) readAccount() {
 // the others say.
 func (s *scoring) readOpinion(at int) int {
 	e := &s.a.records[at]
-	s.opinions = append(s.opinions, opinion{first: at, from: len(s.members), channel: s.p.rules[e.rule].channel, opensBurst: e.opens&opensBurst != 0})
+	s.opinions = append(s.opinions, opinion{first: at, from: len(s.members), channel: s.p.rules[e.rule].channel,
+		opensBurst: e.opens&opensBurst != 0})
 	v := &s.opinions[len(s.opinions)-1]
 	if s.opens(at+1, opensOpinion) {
 		s.single(v, at)

@@ -209,7 +209,8 @@ func (p *Params) check(at places) error {
 		{"evidence.halfLifeDays", p.Evidence.HalfLifeDays > 0 && p.Evidence.HalfLifeDays <= maxDays, "1 to 36500"},
 		{"evidence.maxPayment", p.Evidence.MaxPayment >= One && p.Evidence.MaxPayment <= Int(10), "1 to 10"},
 		{"evidence.fullPayment", p.Evidence.FullPayment > 0, "above 0"},
-		{"negative.factors", len(p.Negative.Factors) > 0 && slices.IsSorted(p.Negative.Factors) && p.Negative.Factors[0] > 0, "one or more above 0, ascending"},
+		{"negative.factors", len(p.Negative.Factors) > 0 && slices.IsSorted(p.Negative.Factors) &&
+			p.Negative.Factors[0] > 0, "one or more above 0, ascending"},
 		{"prior.most", p.Prior.Most >= 0 && p.Prior.Most < One, "0 to below 1"},
 		{"prior.decades", p.Prior.Decades > 0 && p.Prior.Decades <= 18, "1 to 18"},
 		{"prior.paths", p.Prior.Paths > 0, "above 0"},

@@ -93,7 +93,8 @@ func (w *walker) value(path string) error {
 		return w.members(path, v)
 	case json.Number:
 		if _, err := ParseFixed(v.String()); err != nil {
-			return w.refuse(path, fmt.Sprintf("%s is not a number that can be used", v), "a decimal number with at most nine digits after the point, without an exponent")
+			return w.refuse(path, fmt.Sprintf("%s is not a number that can be used", v),
+				"a decimal number with at most nine digits after the point, without an exponent")
 		}
 	}
 	return nil
@@ -149,7 +150,8 @@ func (w *walker) explain(err error) error {
 	}
 	for path, line := range w.at {
 		if path == name || strings.HasSuffix(path, "."+name) {
-			return repute.Invalid(w.file+": "+name, fmt.Sprintf("line %d: no such field", line), "remove it, or write it as the file that repute comes with does")
+			return repute.Invalid(w.file+": "+name, fmt.Sprintf("line %d: no such field", line),
+				"remove it, or write it as the file that repute comes with does")
 		}
 	}
 	return repute.Invalid(w.file+": "+name, "no such field", "remove it")
@@ -192,8 +194,10 @@ func areScore(points Fixed) bool { return points >= -Int(100) && points <= Int(1
 
 func (p *Params) checkGate(at places, field string, g *Gate) error {
 	for i, name := range g.Checks {
-		if !slices.Contains([]string{CheckRegistration, CheckWallet, CheckDomains}, name) || slices.Contains(g.Checks[:i], name) {
-			return at.check(fmt.Sprintf("%s.checks[%d]", field, i), false, "registrationResolves, walletDeclared and domainsProven, each once")
+		if !slices.Contains([]string{CheckRegistration, CheckWallet, CheckDomains}, name) ||
+			slices.Contains(g.Checks[:i], name) {
+			return at.check(fmt.Sprintf("%s.checks[%d]", field, i), false,
+				"registrationResolves, walletDeclared and domainsProven, each once")
 		}
 	}
 	for i, name := range g.Channels {

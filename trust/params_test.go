@@ -38,7 +38,8 @@ func TestParamsAreRefused(t *testing.T) {
 		}
 		_, err := ParseParams([]byte(strings.Replace(string(params), c.old, c.with, 1)), tags)
 		var wrong *repute.InputError
-		if !errors.As(err, &wrong) || !strings.HasPrefix(wrong.Field, c.field) || !strings.Contains(wrong.Reason, c.line) || wrong.Hint == "" ||
+		if !errors.As(err, &wrong) || !strings.HasPrefix(wrong.Field, c.field) || !strings.Contains(wrong.Reason, c.line) ||
+			wrong.Hint == "" ||
 			strings.Contains(err.Error(), "trust.") || strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%s: %v, want %s and %s", c.with, err, c.field, c.line)
 		}
@@ -59,7 +60,8 @@ func TestUnjudgedIsUncertain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := Unjudged(p, repute.Block{Number: 7})
-	if r.Status != Unrated || r.Score != 0 || r.Low != -22_361 || r.High != 22_361 || len(r.Gates) != len(p.Gates) || r.Block != 7 {
+	if r.Status != Unrated || r.Score != 0 || r.Low != -22_361 || r.High != 22_361 || len(r.Gates) != len(p.Gates) ||
+		r.Block != 7 {
 		t.Errorf("%+v", r)
 	}
 	for _, g := range r.Gates {

@@ -87,7 +87,8 @@ func (s *Scorer) Penalties(e Evidence, own *Result) (out []repute.Penalty) {
 			}
 		}
 		if r != nil && r.High < s.p.guardBelow() {
-			out = append(out, repute.Penalty{TokenID: e.Agent.TokenID, Identity: h.identity, Holder: h.holder, Score: r.Score, High: r.High, Tier: r.Tier})
+			out = append(out, repute.Penalty{TokenID: e.Agent.TokenID, Identity: h.identity, Holder: h.holder, Score: r.Score,
+				High: r.High, Tier: r.Tier})
 		}
 	}
 	return out

@@ -73,23 +73,32 @@ func TestGuiltIsOfWhoHadTheAgent(t *testing.T) {
 		rows    []Row
 		guilty  []int
 	}{
-		"before the sale":                        {sold, nil, blame(11, 12, 13, 14, 15, 16), []int{900}},
-		"in the block of the sale":               {sold, nil, blame(20, 20, 20, 20, 20, 20), []int{900}},
-		"soon after the sale":                    {sold, nil, blame(21, 22, 23, 24, 25, 26), []int{900}},
-		"soon after, of who acts":                {sold, []Action{{22, address(901)}}, blame(21, 22, 23, 24, 25, 26, 27, 27, 27), []int{900, 901}},
-		"long after the sale":                    {sold, nil, blame(28, 29, 30, 31, 32, 33), nil},
-		"long after, of who acted":               {sold, []Action{{25, address(901)}}, blame(28, 29, 30, 31, 32, 33), []int{901}},
-		"before the sale, of who acts":           {sold, []Action{{30, address(901)}}, blame(11, 12, 13, 14, 15, 16), []int{900, 901}},
-		"of a wallet that signs":                 {signed, nil, blame(28, 29, 30, 31, 32, 33), []int{901, 904}},
-		"praised since":                          {sold, nil, append(blame(11, 12, 13, 14, 15, 16), praise(40)...), []int{900}},
-		"of two, of each a little":               {sold, nil, blame(18, 19, 29), nil},
-		"split, and back":                        {split, nil, blame(11, 12, 13, 14, 15, 16, 17, 18), []int{900}},
-		"handed on at once, bad since":           {[]Tenure{held(10, 10, 900), soon}, nil, blame(11, 12, 13, 14, 15, 16), nil},
-		"handed on at once, of who acted":        {[]Tenure{held(10, 10, 900), soon}, []Action{{9, address(900)}, {11, address(901)}}, blame(12, 13, 14, 15, 16, 17), []int{901}},
-		"handed on at once, and back":            {[]Tenure{held(10, 10, 900), {From: 11, To: 20, Began: soon.Began, Ended: dayOf(20), Owner: address(901)}, held(21, last, 900)}, nil, blame(28, 29, 30, 31, 32, 33), []int{900}},
-		"of a wallet as of an owner":             {wallets, nil, blame(11, 12, 13, 14, 15, 16), []int{900, 902}},
-		"a gift before the words, and passed on": {[]Tenure{sold[0], held(21, 22, 901), held(23, last, 902)}, nil, blame(21, 22, 22, 22, 23, 24), []int{900}},
-		"good":                                   {sold, nil, praise(11), nil},
+		"before the sale":          {sold, nil, blame(11, 12, 13, 14, 15, 16), []int{900}},
+		"in the block of the sale": {sold, nil, blame(20, 20, 20, 20, 20, 20), []int{900}},
+		"soon after the sale":      {sold, nil, blame(21, 22, 23, 24, 25, 26), []int{900}},
+		"soon after, of who acts": {sold, []Action{{22, address(901)}},
+			blame(21, 22, 23, 24, 25, 26, 27, 27, 27), []int{900, 901}},
+		"long after the sale": {sold, nil, blame(28, 29, 30, 31, 32, 33), nil},
+		"long after, of who acted": {sold, []Action{{25, address(901)}}, blame(28, 29, 30, 31, 32, 33),
+			[]int{901}},
+		"before the sale, of who acts": {sold, []Action{{30, address(901)}}, blame(11, 12, 13, 14, 15, 16),
+			[]int{900, 901}},
+		"of a wallet that signs": {signed, nil, blame(28, 29, 30, 31, 32, 33), []int{901, 904}},
+		"praised since": {sold, nil, append(blame(11, 12, 13, 14, 15, 16), praise(40)...),
+			[]int{900}},
+		"of two, of each a little": {sold, nil, blame(18, 19, 29), nil},
+		"split, and back":          {split, nil, blame(11, 12, 13, 14, 15, 16, 17, 18), []int{900}},
+		"handed on at once, bad since": {[]Tenure{held(10, 10, 900), soon}, nil, blame(11, 12, 13, 14, 15, 16),
+			nil},
+		"handed on at once, of who acted": {[]Tenure{held(10, 10, 900), soon},
+			[]Action{{9, address(900)}, {11, address(901)}}, blame(12, 13, 14, 15, 16, 17), []int{901}},
+		"handed on at once, and back": {[]Tenure{held(10, 10, 900),
+			{From: 11, To: 20, Began: soon.Began, Ended: dayOf(20), Owner: address(901)}, held(21, last, 900)}, nil,
+			blame(28, 29, 30, 31, 32, 33), []int{900}},
+		"of a wallet as of an owner": {wallets, nil, blame(11, 12, 13, 14, 15, 16), []int{900, 902}},
+		"a gift before the words, and passed on": {[]Tenure{sold[0], held(21, 22, 901), held(23, last, 902)}, nil,
+			blame(21, 22, 22, 22, 23, 24), []int{900}},
+		"good": {sold, nil, praise(11), nil},
 	} {
 		w := newWorld()
 		e := w.evidence(c.rows...)
@@ -112,13 +121,15 @@ func TestKinIsTheWorst(t *testing.T) {
 		g.Identity, g.Holder, g.Score, g.High = address(holder), address(holder), score, score+1000
 		return g
 	}
-	list := []repute.Penalty{guilt(7, 900, -90_000), guilt(8, 900, -20_000), guilt(9, 904, -30_000), guilt(6, 904, -30_000), guilt(5, 905, -80_000)}
+	list := []repute.Penalty{guilt(7, 900, -90_000), guilt(8, 900, -20_000), guilt(9, 904, -30_000),
+		guilt(6, 904, -30_000), guilt(5, 905, -80_000)}
 	for range 2 {
 		slices.Reverse(list)
 		g := Penalties{}
 		g.Add(list...)
 		kin := g.Related(&e)
-		if got := fmt.Sprintf("%d: agent %s, %s, %s", len(kin), kin[0].Agent.TokenID.Dec(), kin[0].Role, kin[0].Score); got != "1: agent 6, registrar, -30.000" {
+		if got := fmt.Sprintf("%d: agent %s, %s, %s", len(kin), kin[0].Agent.TokenID.Dec(), kin[0].Role,
+			kin[0].Score); got != "1: agent 6, registrar, -30.000" {
 			t.Errorf("got %s", got)
 		}
 	}

@@ -111,7 +111,8 @@ func (l *accountBuilder) build(e *Evidence) account {
 	slices.SortStableFunc(l.statements, func(a, b statement) int {
 		return cmp.Or(cmp.Compare(a.burst, b.burst), cmp.Compare(a.channel, b.channel), cmp.Compare(a.rater, b.rater))
 	})
-	out := account{owner: l.g.Node(e.Owner), held: e.Held, excluded: len(l.excluded), records: make([]record, len(l.statements))}
+	out := account{owner: l.g.Node(e.Owner), held: e.Held, excluded: len(l.excluded),
+		records: make([]record, len(l.statements))}
 	for i := range l.statements {
 		s := &l.statements[i]
 		if i == 0 {
@@ -189,7 +190,8 @@ func (l *accountBuilder) addRow(e *Evidence, i int) Reason {
 		spoke = raterBurst{uint32(len(l.raters)), l.burst(i)}
 		l.raters[who] = spoke
 	}
-	l.statements = append(l.statements, statement{record: rec, row: i, channel: l.p.rules[rec.rule].channel, raterBurst: spoke})
+	l.statements = append(l.statements, statement{record: rec, row: i, channel: l.p.rules[rec.rule].channel,
+		raterBurst: spoke})
 	return ""
 }
 

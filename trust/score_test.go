@@ -76,8 +76,10 @@ func (w *world) score(rows ...Row) Result { return Score(w.evidence(rows...), w.
 
 // row is a rating by address n with value 0 to 100, in a block of its own.
 func row(n int, value int64, age int64) Row {
-	return Row{Tx: common.BigToHash(bigInt(int64(n))), Block: uint64(1e6 - age/12 - 1), LogIndex: uint32(n), Time: testTime - age,
-		Rater: address(n), Index: 1, Amount: repute.Amount{Value: bigInt(value)}, Tag1: "starred", Content: common.BigToHash(bigInt(int64(n)))}
+	return Row{Tx: common.BigToHash(bigInt(int64(n))), Block: uint64(1e6 - age/12 - 1), LogIndex: uint32(n),
+		Time:  testTime - age,
+		Rater: address(n), Index: 1, Amount: repute.Amount{Value: bigInt(value)}, Tag1: "starred",
+		Content: common.BigToHash(bigInt(int64(n)))}
 }
 
 func rows(from, to int, value int64) (out []Row) {
@@ -157,14 +159,16 @@ func TestStrangersMoveNoFurtherThanThePool(t *testing.T) {
 			t.Fatalf("moved by %s with %s units of evidence, most is %s", moved, vouched.Decimal(2), most)
 		}
 		if after.PathsFor != before.PathsFor || after.PathsAgainst != before.PathsAgainst {
-			t.Fatalf("paths changed from %d/%d to %d/%d", before.PathsFor, before.PathsAgainst, after.PathsFor, after.PathsAgainst)
+			t.Fatalf("paths changed from %d/%d to %d/%d", before.PathsFor, before.PathsAgainst, after.PathsFor,
+				after.PathsAgainst)
 		}
 	})
 }
 
 func drawRows(t *rapid.T, what string, low, high int) (out []Row) {
 	for range rapid.IntRange(0, 60).Draw(t, what) {
-		r := row(rapid.IntRange(low, high).Draw(t, "rater"), rapid.Int64Range(0, 100).Draw(t, "value"), rapid.Int64Range(0, 300*testDay).Draw(t, "age"))
+		r := row(rapid.IntRange(low, high).Draw(t, "rater"), rapid.Int64Range(0, 100).Draw(t, "value"),
+			rapid.Int64Range(0, 300*testDay).Draw(t, "age"))
 		r.LogIndex = uint32(len(out))
 		if low > 0 {
 			r.LogIndex += 10_000
@@ -179,7 +183,8 @@ func TestPraiseNeverLowers(t *testing.T) {
 	w := newWorld()
 	rapid.Check(t, func(t *rapid.T) {
 		before := drawRows(t, "rows", 0, 119)
-		more := row(rapid.OneOf(rapid.IntRange(0, 119), rapid.IntRange(1000, 2000)).Draw(t, "rater"), 100, rapid.Int64Range(0, 300*testDay).Draw(t, "age"))
+		more := row(rapid.OneOf(rapid.IntRange(0, 119), rapid.IntRange(1000, 2000)).Draw(t, "rater"), 100,
+			rapid.Int64Range(0, 300*testDay).Draw(t, "age"))
 		more.LogIndex = 20_000
 		before = slices.DeleteFunc(before, func(r Row) bool { return r.Rater == more.Rater })
 		if len(before) > 0 && rapid.Bool().Draw(t, "same block") {
@@ -203,7 +208,8 @@ func TestScoreIsExact(t *testing.T) {
 		in := append(drawRows(t, "rows", 0, 119), drawRows(t, "others", 1000, 1100)...)
 		shuffled := rapid.Permutation(in).Draw(t, "order")
 		scorer := NewScorer(w.walk(), w.params)
-		a, b := must(json.Marshal(scorer.Explain(w.evidence(in...)))), must(json.Marshal(scorer.Explain(w.evidence(shuffled...))))
+		a, b := must(json.Marshal(scorer.Explain(w.evidence(in...)))),
+			must(json.Marshal(scorer.Explain(w.evidence(shuffled...))))
 		if string(a) != string(b) {
 			t.Fatalf("two orders, two results:\n%s\n%s", a, b)
 		}

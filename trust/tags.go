@@ -90,7 +90,8 @@ func (t *TagTable) check() error {
 	}
 	for i, c := range t.Channels {
 		if c.Name == "" || !slices.Contains([]Use{UseScore, UseGate, UseShown}, c.Use) {
-			return repute.Invalid(fmt.Sprintf("tags: channels[%d]", i), "no name, or an unknown use", "use is score, gate or shown")
+			return repute.Invalid(fmt.Sprintf("tags: channels[%d]", i), "no name, or an unknown use",
+				"use is score, gate or shown")
 		}
 		t.use[c.Name] = c.Use
 	}
@@ -120,7 +121,8 @@ func (t *TagTable) checkRule(field, channel string, weight Fixed, curve []Corner
 	}
 	for i, c := range curve {
 		if c.Y < -One || c.Y > One || i > 0 && c.X <= curve[i-1].X {
-			return repute.Invalid(fmt.Sprintf("%s.curve[%d]", field, i), "out of order or range", "values ascend, opinions are -1 to 1")
+			return repute.Invalid(fmt.Sprintf("%s.curve[%d]", field, i), "out of order or range",
+				"values ascend, opinions are -1 to 1")
 		}
 	}
 	return nil

@@ -17,7 +17,8 @@ func (w *Weights) Sum() (out common.Hash) {
 	g := w.graph
 	sumOf(h, len(g.names), func(i int) []byte { return g.names[i][:] })
 	others := g.others()
-	sumOf(h, len(others), func(i int) []byte { return binary.BigEndian.AppendUint32(others[i][:], uint32(g.nodes[others[i]])) })
+	sumOf(h, len(others),
+		func(i int) []byte { return binary.BigEndian.AppendUint32(others[i][:], uint32(g.nodes[others[i]])) })
 	sum32(h, g.start)
 	sum32(h, g.from)
 	sum32(h, g.share)

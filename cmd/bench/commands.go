@@ -40,11 +40,13 @@ func (b *benches) indexCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.Bool("json", true, "print the report as JSON, the only form there is")
-	f.StringVar(&o.Dir, "dir", "", "where generated histories are kept, about 1.3 GB per million events; default "+bench.HistoryDir())
+	f.StringVar(&o.Dir, "dir", "",
+		"where generated histories are kept, about 1.3 GB per million events; default "+bench.HistoryDir())
 	f.IntVar(&o.Events, "events", 1_000_000, "of the history of every mode")
 	f.StringSliceVar(&o.Modes, "modes", bench.ModeNames(), "how the node behaves")
 	f.IntVar(&o.Runs, "runs", 3, "of the first mode, with the yardsticks in between")
-	f.StringVar(&curve, "curve", "100000,300000,1000000,3000000", "sizes of history to compare the cost of an event at, empty for none; by default only up to --events where that is given")
+	f.StringVar(&curve, "curve", "100000,300000,1000000,3000000",
+		"sizes of history to compare the cost of an event at, empty for none; by default only up to --events where that is given")
 	f.IntVar(&o.Busy, "busy", 20_000, "feedback in blocks of ten, 0 for none of that")
 	return cmd
 }

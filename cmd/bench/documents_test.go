@@ -15,7 +15,8 @@ func TestBenchDocuments(t *testing.T) {
 		t.Skip("reads documents from slow hosts")
 	}
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"documents", "--json", "--program", product(t), "--documents", "200", "--hosts", "40"}, &stdout, &stderr)
+	code := run(t.Context(), []string{"documents", "--json", "--program", product(t), "--documents", "200", "--hosts",
+		"40"}, &stdout, &stderr)
 	if code > 1 {
 		t.Fatalf("exit code %d:\n%s", code, &stderr)
 	}
@@ -30,7 +31,8 @@ func TestBenchDocuments(t *testing.T) {
 		t.Fatalf("standard output is not one JSON value: %v\n%s", err, &stderr)
 	}
 	m := report.Measurements
-	if report.Name != "documents" || report.Machine.Postgres == "" || m.Data.Documents != 200 || m.Data.CPUs != 1 || m.Data.PgCPU <= 0 {
+	if report.Name != "documents" || report.Machine.Postgres == "" || m.Data.Documents != 200 || m.Data.CPUs != 1 ||
+		m.Data.PgCPU <= 0 {
 		t.Errorf("got %+v", report)
 	}
 	if m.Live.Documents != 190 || m.Live.Dead != 0 || m.Web.Documents != 190 || m.Web.Dead != 10 {

@@ -16,7 +16,8 @@ func TestBenchIndex(t *testing.T) {
 		t.Skip("indexes twenty thousand events several times")
 	}
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"index", "--json", "--program", product(t), "--events", "20000", "--modes", "clean", "--runs", "1", "--curve", "",
+	code := run(t.Context(), []string{"index", "--json", "--program", product(t), "--events", "20000", "--modes",
+		"clean", "--runs", "1", "--curve", "",
 		"--busy", "2000", "--dir", t.TempDir()}, &stdout, &stderr)
 	if code > 1 {
 		t.Fatalf("exit code %d:\n%s", code, &stderr)
@@ -35,7 +36,8 @@ func TestBenchIndex(t *testing.T) {
 		t.Error("something follows the report on standard output")
 	}
 	checkIndexReport(t, report.Measurements, report.Targets, code)
-	if report.Name != "index" || report.Machine.CPUs == 0 || report.Machine.Postgres == "" || report.Machine.Settings["fsync"] != "on" {
+	if report.Name != "index" || report.Machine.CPUs == 0 || report.Machine.Postgres == "" ||
+		report.Machine.Settings["fsync"] != "on" {
 		t.Errorf("got name %q, machine %+v", report.Name, report.Machine)
 	}
 }

@@ -74,7 +74,8 @@ there is no report because something failed; 2 wrong usage; 130 interrupted.`,
 	root.SetOut(b.stdout)
 	root.SetErr(b.stderr)
 	root.SetFlagErrorFunc(misused)
-	root.PersistentFlags().StringVar(&b.program, "program", filepath.Join("bin", "repute"), "the binary to measure, which make build makes")
+	root.PersistentFlags().StringVar(&b.program, "program", filepath.Join("bin", "repute"),
+		"the binary to measure, which make build makes")
 	root.AddCommand(b.indexCommand(), b.followCommand(), b.documentsCommand(), b.trustCommand(), b.runsCommand(),
 		b.runsWorkerCommand(), b.nodeCommand())
 	for _, cmd := range root.Commands() {
@@ -102,7 +103,8 @@ func (b *benches) product() (bench.Program, error) {
 		_, err = os.Stat(path)
 	}
 	if err != nil {
-		return bench.Program{}, repute.Invalid("program", "there is no "+b.program, "make build, or the path of a repute binary")
+		return bench.Program{}, repute.Invalid("program", "there is no "+b.program,
+			"make build, or the path of a repute binary")
 	}
 	return bench.Program{Path: path}, nil
 }

@@ -23,7 +23,8 @@ func product(t *testing.T) string {
 	t.Helper()
 	t.Setenv("REPUTE_RUN_PROGRAM", "1")
 	path := filepath.Join(t.TempDir(), "repute")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "repute/cmd/repute").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path,
+		"repute/cmd/repute").CombinedOutput(); err != nil {
 		t.Fatalf("build the product: %v\n%s", err, out)
 	}
 	return path
@@ -43,7 +44,8 @@ func TestRefusals(t *testing.T) {
 		{[]string{"trust", "--curve", "1,x"}, "curve: x is no number of events"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), c.args, &stdout, &stderr); code != 2 || stdout.Len() > 0 || !strings.Contains(stderr.String(), c.want) {
+		if code := run(t.Context(), c.args, &stdout, &stderr); code != 2 || stdout.Len() > 0 ||
+			!strings.Contains(stderr.String(), c.want) {
 			t.Errorf("%v: exit code %d, says %s%s", c.args, code, &stdout, &stderr)
 		}
 	}

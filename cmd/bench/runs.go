@@ -17,7 +17,8 @@ func (b *benches) runsCommand() *cobra.Command {
 			if o.Worker, err = self(); err != nil {
 				return err
 			}
-			if err := errors.Join(positive("runs", o.Runs), positive("single", o.Single), positive("workers", o.Workers)); err != nil {
+			if err := errors.Join(positive("runs", o.Runs), positive("single", o.Single),
+				positive("workers", o.Workers)); err != nil {
 				return err
 			}
 			return b.report(bench.Runs(cmd.Context(), o))

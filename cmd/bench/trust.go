@@ -55,8 +55,10 @@ It needs neither Postgres nor a network.`,
 	}
 	f := cmd.Flags()
 	f.Bool("json", true, "print the report as JSON, the only form there is")
-	f.StringVar(&o.Data, "data", os.Getenv("REPUTE_TEST_DATA"), "directory with trust/soc-sign-bitcoinalpha.csv and trust/alpha_gt.csv; without it detection is not measured")
-	f.StringVar(&curve, "curve", "10000,100000,1000000,10000000", "numbers of ratings to recompute all scores of, empty for none; the last takes a minute to load")
+	f.StringVar(&o.Data, "data", os.Getenv("REPUTE_TEST_DATA"),
+		"directory with trust/soc-sign-bitcoinalpha.csv and trust/alpha_gt.csv; without it detection is not measured")
+	f.StringVar(&curve, "curve", "10000,100000,1000000,10000000",
+		"numbers of ratings to recompute all scores of, empty for none; the last takes a minute to load")
 	f.StringVar(&plots, "plots", "", "directory to write charts of the report to, as SVG")
 	f.IntVar(&o.Trials, "trials", 2000, "of what must hold for any agent")
 	return cmd

@@ -24,7 +24,8 @@ func TestBenchTrust(t *testing.T) {
 		data = ""
 	}
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"trust", "--json", "--curve", "10000", "--trials", "200", "--data", data}, &stdout, &stderr)
+	code := run(t.Context(), []string{"trust", "--json", "--curve", "10000", "--trials", "200", "--data", data}, &stdout,
+		&stderr)
 	var report struct {
 		Name         string
 		Measurements bench.TrustMeasurements
@@ -35,7 +36,8 @@ func TestBenchTrust(t *testing.T) {
 		t.Fatalf("exit code %d, standard output is not one JSON value: %v\n%s", code, err, &stderr)
 	}
 	m := report.Measurements
-	if report.Name != "trust" || len(m.Worlds) == 0 || len(m.Digests) != 1 || len(m.Cost) != 1 || len(m.Negatives) != 4 || len(m.OnOff.Timeline) < 100 {
+	if report.Name != "trust" || len(m.Worlds) == 0 || len(m.Digests) != 1 || len(m.Cost) != 1 ||
+		len(m.Negatives) != 4 || len(m.OnOff.Timeline) < 100 {
 		t.Errorf("got %+v", report)
 	}
 	for _, target := range report.Targets {

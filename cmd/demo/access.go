@@ -20,7 +20,8 @@ const (
 
 // demoRoles lists them with what they are for.
 func demoRoles() [][2]string {
-	return [][2]string{{demoAsk, "gives tasks"}, {demoApprove, "answers what runs wait for"}, {demoOperate, "registers agents, spends from the treasury within its caps"},
+	return [][2]string{{demoAsk, "gives tasks"}, {demoApprove, "answers what runs wait for"},
+		{demoOperate, "registers agents, spends from the treasury within its caps"},
 		{demoOwn, "sets what the treasury allows"}}
 }
 
@@ -49,7 +50,8 @@ func (d *demo) tokenLines() string {
 // simulated, so nothing changes.
 func (d *demo) caps(ctx context.Context, v *verification) {
 	for _, r := range demoRoles() {
-		err := d.call(ctx, r[0], http.MethodPut, "/v1/treasury/policies/"+agents.Payer+"?dry_run=true", operate.PolicyChange{NativePerTxCapWei: "1"}, nil)
+		err := d.call(ctx, r[0], http.MethodPut, "/v1/treasury/policies/"+agents.Payer+"?dry_run=true",
+			operate.PolicyChange{NativePerTxCapWei: "1"}, nil)
 		v.compare("roles that set caps", fmt.Sprintf("%s (%v)", r[0], err), err == nil, r[0] == demoOwn)
 	}
 }

@@ -60,7 +60,8 @@ rules:
 func settleCrew(ctx context.Context, chain *devnet.Devnet, docs *devnet.Documents) (*crew, error) {
 	c := &crew{owner: chain.Account(crewAccounts), operator: chain.Account(crewAccounts + 1)}
 	for i, slug := range append(agents.Names(), weather) {
-		c.members = append(c.members, &member{slug: slug, owner: chain.Account(crewAccounts + 2 + 2*i), wallet: chain.Account(crewAccounts + 3 + 2*i)})
+		c.members = append(c.members, &member{slug: slug, owner: chain.Account(crewAccounts + 2 + 2*i),
+			wallet: chain.Account(crewAccounts + 3 + 2*i)})
 	}
 	steps := []func(*devnet.Devnet, *devnet.Batch){
 		func(chain *devnet.Devnet, b *devnet.Batch) { c.register(docs, b) },
@@ -101,15 +102,20 @@ func (c *crew) publish(chain repute.Chain, docs *devnet.Documents) {
 		services := []map[string]any{{"name": "openfi-api", "endpoint": docs.URL() + crewPath(m.slug, "agent.json")}}
 		if m.slug == weather {
 			services = []map[string]any{{"name": "web", "endpoint": docs.URL() + crewPath(weather, "forecast")}}
-			docs.Serve(crewPath(weather, "forecast"), "application/json", []byte(`{"place":"harbor","wind":"4 Bft","rain":false}`))
-		} else if a, err := agents.New(m.slug, agents.Self{ID: m.identity(chain), Wallet: m.wallet.Address, Owner: m.owner.Address}, agents.Options{}); err == nil {
+			docs.Serve(crewPath(weather, "forecast"), "application/json",
+				[]byte(`{"place":"harbor","wind":"4 Bft","rain":false}`))
+		} else if a, err := agents.New(m.slug, agents.Self{ID: m.identity(chain), Wallet: m.wallet.Address,
+			Owner: m.owner.Address}, agents.Options{}); err == nil {
 			docs.Serve(crewPath(m.slug, "agent.json"), "application/json", encoded(a.Info().Manifest))
 		}
-		services = append(services, map[string]any{"name": "agentWallet", "endpoint": fmt.Sprintf("eip155:%d:%s", chain.ID, m.wallet.Address.Hex())})
+		services = append(services,
+			map[string]any{"name": "agentWallet", "endpoint": fmt.Sprintf("eip155:%d:%s", chain.ID, m.wallet.Address.Hex())})
 		docs.Serve(crewPath(m.slug, "registration.json"), "application/json", encoded(map[string]any{
-			"type": manifest.TypeRegistration, "name": m.title(), "description": "One of the demo's own agents.", "image": docs.URL() + "/logo.png",
+			"type": manifest.TypeRegistration, "name": m.title(), "description": "One of the demo's own agents.",
+			"image":    docs.URL() + "/logo.png",
 			"services": services, "active": true, "supportedTrust": []string{"reputation"},
-			"registrations": []any{map[string]any{"agentId": m.id, "agentRegistry": fmt.Sprintf("eip155:%d:%s", chain.ID, chain.Identity)}}}))
+			"registrations": []any{map[string]any{"agentId": m.id, "agentRegistry": fmt.Sprintf("eip155:%d:%s", chain.ID,
+				chain.Identity)}}}))
 	}
 }
 
@@ -137,7 +143,8 @@ func (c *crew) setWallets(b *devnet.Batch) {
 // found deploys the treasury.
 func (c *crew) found(b *devnet.Batch) {
 	t := bindings.NewOpenFiTreasury()
-	b.Send(c.owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin), t.PackConstructor(c.owner.Address)...))
+	b.Send(c.owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin),
+		t.PackConstructor(c.owner.Address)...))
 }
 
 // fund gives the treasury coins and the payer a policy: it may pay the agent that is measured, and
@@ -146,7 +153,8 @@ func (c *crew) fund(ctx context.Context, chain *devnet.Devnet) error {
 	b := chain.Batch()
 	b.Pay(c.owner, c.treasury, big.NewInt(params.Ether))
 	treasury, payer := bindings.NewOpenFiTreasury(), crypto.Keccak256Hash([]byte(agents.Payer))
-	b.Send(c.owner, &c.treasury, treasury.PackSetPolicy(payer, true, c.operator.Address, big.NewInt(crewPerPayment), big.NewInt(crewPerDay), new(big.Int)))
+	b.Send(c.owner, &c.treasury, treasury.PackSetPolicy(payer, true, c.operator.Address, big.NewInt(crewPerPayment),
+		big.NewInt(crewPerDay), new(big.Int)))
 	b.Send(c.owner, &c.treasury, treasury.PackSetCall(payer, c.member(weather).wallet.Address, [4]byte{}, true))
 	if _, err := b.Mine(ctx); err != nil {
 		return fmt.Errorf("fund the demo's treasury: %w", err)
@@ -203,7 +211,9 @@ func (c *crew) equip(dir string, chain repute.Chain) (map[string]any, error) {
 			working[m.slug], identities[m.slug] = m.ref(chain.ID), key(m.slug, m.wallet)
 		}
 	}
-	wallet := map[string]any{"chain": fmt.Sprint(chain.ID), "treasury": c.treasury.Hex(), "operator": key("operator", c.operator), "owner": key("owner", c.owner),
+	wallet := map[string]any{"chain": fmt.Sprint(chain.ID), "treasury": c.treasury.Hex(),
+		"operator": key("operator", c.operator), "owner": key("owner", c.owner),
 		"identities": identities}
-	return map[string]any{"agents": working, "wallets": []any{wallet}, "coordinator": agents.Coordinator, "policy": write("policy.yaml", demoPolicy)}, failed
+	return map[string]any{"agents": working, "wallets": []any{wallet}, "coordinator": agents.Coordinator,
+		"policy": write("policy.yaml", demoPolicy)}, failed
 }

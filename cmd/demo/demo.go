@@ -52,7 +52,8 @@ func newDemo(o options) (*demo, error) {
 func freeAddress(address string) (string, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return "", repute.Invalid("listen", err.Error(), "give --listen a free host:port, such as 127.0.0.1:0; with make: ARGS='--listen 127.0.0.1:0'")
+		return "", repute.Invalid("listen", err.Error(),
+			"give --listen a free host:port, such as 127.0.0.1:0; with make: ARGS='--listen 127.0.0.1:0'")
 	}
 	return l.Addr().String(), l.Close()
 }
@@ -124,7 +125,8 @@ func (d *demo) serve(ctx context.Context, config string) error {
 	g.Go(func() error {
 		defer cancel() // the life's end is the demo's
 		d.progress("populating the chain")
-		population, err := devnet.Populate(ctx, d.chain, devnet.PopulationOptions{Documents: d.docs, Seed: 1, Until: time.Now()})
+		population, err := devnet.Populate(ctx, d.chain, devnet.PopulationOptions{Documents: d.docs, Seed: 1,
+			Until: time.Now()})
 		if err != nil {
 			return err
 		}

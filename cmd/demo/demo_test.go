@@ -17,7 +17,8 @@ import (
 func product(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "repute")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "repute/cmd/repute").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path,
+		"repute/cmd/repute").CombinedOutput(); err != nil {
 		t.Fatalf("build the product: %v\n%s", err, out)
 	}
 	return path
@@ -46,7 +47,8 @@ func TestRefusals(t *testing.T) {
 		{[]string{"--chain", "base"}, "unknown flag: --chain"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), c.args, &stdout, &stderr); code != 2 || !strings.Contains(stderr.String(), c.want) || stdout.Len() > 0 {
+		if code := run(t.Context(), c.args, &stdout, &stderr); code != 2 || !strings.Contains(stderr.String(), c.want) ||
+			stdout.Len() > 0 {
 			t.Errorf("%v: exit code %d: %s", c.args, code, &stderr)
 		}
 	}
@@ -69,13 +71,16 @@ func TestDemoOnce(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &summary); err != nil {
 		t.Fatal(err)
 	}
-	for kind, atLeast := range map[string]int{"owner": 40, "feedback": 350, "summary": 100, "validation": 10, "rated agents": wantRated, "score that a ring bought": 1,
-		"task for an agent that is rated well": 1, "task for an agent that a ring praises": 1, "posted ratings in the index": 1, "payment": 1, "roles that set caps": 4, "score that a report lifted": 1} {
+	for kind, atLeast := range map[string]int{"owner": 40, "feedback": 350, "summary": 100, "validation": 10,
+		"rated agents": wantRated, "score that a ring bought": 1,
+		"task for an agent that is rated well": 1, "task for an agent that a ring praises": 1,
+		"posted ratings in the index": 1, "payment": 1, "roles that set caps": 4, "score that a report lifted": 1} {
 		if summary.Checked[kind] < atLeast {
 			t.Errorf("only %d comparisons of %s", summary.Checked[kind], kind)
 		}
 	}
-	if !summary.OK || summary.Documents["ok"] < 30 || summary.Documents["failed"] == 0 || summary.Documents["pending"] > 0 {
+	if !summary.OK || summary.Documents["ok"] < 30 || summary.Documents["failed"] == 0 ||
+		summary.Documents["pending"] > 0 {
 		t.Errorf("got %s", fmt.Sprint(summary))
 	}
 }
@@ -107,11 +112,14 @@ func TestDemoCanBeFollowed(t *testing.T) {
 		}
 	}
 	database := pgtest.New(t)
-	mustRun(t, program, "roots", "import", filepath.Join(filepath.Dir(file), followerRoots), "--config", file, "--database-url", database)
-	if says := mustRun(t, program, "roots", "list", "--database-url", database); !strings.Contains(says, dn.Faucet().Address.Hex()) {
+	mustRun(t, program, "roots", "import", filepath.Join(filepath.Dir(file), followerRoots), "--config", file,
+		"--database-url", database)
+	if says := mustRun(t, program, "roots", "list", "--database-url", database); !strings.Contains(says,
+		dn.Faucet().Address.Hex()) {
 		t.Errorf("the roots: %s", says)
 	}
-	if says := mustRun(t, program, "serve", "--once", "--roles", "indexer", "--config", file, "--database-url", database); !strings.Contains(says, "is indexed to block ") {
+	if says := mustRun(t, program, "serve", "--once", "--roles", "indexer", "--config", file, "--database-url",
+		database); !strings.Contains(says, "is indexed to block ") {
 		t.Errorf("says %q", says)
 	}
 	remove()
@@ -119,7 +127,8 @@ func TestDemoCanBeFollowed(t *testing.T) {
 		t.Errorf("%s stays: %v", file, err)
 	}
 	// What is stored goes by its id alone from then on.
-	if says := mustRun(t, program, "serve", "--once", "--roles", "indexer", "--chain", "31337", "--rpc", dn.RPCURL(), "--database-url", database); !strings.Contains(says, "is indexed to block ") {
+	if says := mustRun(t, program, "serve", "--once", "--roles", "indexer", "--chain", "31337", "--rpc", dn.RPCURL(),
+		"--database-url", database); !strings.Contains(says, "is indexed to block ") {
 		t.Errorf("by its id: %q", says)
 	}
 	mustRun(t, program, "verify", "--chain", "31337", "--rpc", dn.RPCURL(), "--database-url", database)

@@ -84,7 +84,8 @@ functions, prints a JSON summary and exits; the exit code tells.`,
 	cmd.SetFlagErrorFunc(misused)
 	f := cmd.Flags()
 	f.BoolVar(&o.once, "once", false, "verify the index against the chain, print a summary, exit")
-	f.BoolVar(&o.allRoles, "all-roles", false, "give the token of role own all roles, for programs that try every operation")
+	f.BoolVar(&o.allRoles, "all-roles", false,
+		"give the token of role own all roles, for programs that try every operation")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "host:port of the API; port 0 for any")
 	f.StringVar(&o.logLevel, "log-level", "warn", "of repute: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "text", "of repute: text or json")

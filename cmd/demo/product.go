@@ -56,12 +56,14 @@ func (d *demo) configure() (string, error) {
 		validations[i] = v.Hex()
 	}
 	text, err := yaml.Marshal(map[string]any{
-		"listen": d.listen, "roles": []string{"indexer", "documents", "trust", "api", "orchestrator"}, "rate": -1, "default_chain": chain.ID,
-		"log_level": d.logLevel, "log_format": d.logFormat,
+		"listen": d.listen, "roles": []string{"indexer", "documents", "trust", "api", "orchestrator"}, "rate": -1,
+		"default_chain": chain.ID,
+		"log_level":     d.logLevel, "log_format": d.logFormat,
 		"allow_hosts": []string{d.docs.Host()}, "ipfs_gateways": []string{d.docs.URL()},
 		"signing":      map[string]any{"key": "file:" + signing},
 		"orchestrator": orchestrator,
-		"chains": []any{map[string]any{"name": chain.Name, "id": chain.ID, "identity": chain.Identity.Hex(), "reputation": chain.Reputation.Hex(),
+		"chains": []any{map[string]any{"name": chain.Name, "id": chain.ID, "identity": chain.Identity.Hex(),
+			"reputation":  chain.Reputation.Hex(),
 			"validations": validations, "start_block": chain.StartBlock, "rpc": d.chain.RPCURL()}},
 	})
 	if err != nil {
@@ -70,6 +72,7 @@ func (d *demo) configure() (string, error) {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // it does not fail
 	config := filepath.Join(d.dir, "repute.yaml")
-	return config, errors.Join(os.WriteFile(d.authority(), d.docs.Certificate(), 0o600), os.WriteFile(signing, []byte(hex.EncodeToString(key)), 0o600),
+	return config, errors.Join(os.WriteFile(d.authority(), d.docs.Certificate(), 0o600),
+		os.WriteFile(signing, []byte(hex.EncodeToString(key)), 0o600),
 		os.WriteFile(config, text, 0o600))
 }

@@ -71,9 +71,11 @@ func (d *demo) showTasks(ctx context.Context, population *devnet.Population) (s 
 	if s.Before, err = d.score(ctx, seen.id); err != nil {
 		return s, err
 	}
-	request := control.TaskRequest{Goal: "Measure the weather agent and pay it if it answers", Coordinator: agents.Coordinator,
-		Input: encoded(map[string]any{"report": agents.Report{Agent: seen.ref(chain)}, "pay": agents.Payment{Agent: seen.ref(chain), Amount: "2000000000000000",
-			Purpose: "forecasts", MinSuccessRate: 90}})}
+	request := control.TaskRequest{Goal: "Measure the weather agent and pay it if it answers",
+		Coordinator: agents.Coordinator,
+		Input: encoded(map[string]any{"report": agents.Report{Agent: seen.ref(chain)},
+			"pay": agents.Payment{Agent: seen.ref(chain), Amount: "2000000000000000",
+				Purpose: "forecasts", MinSuccessRate: 90}})}
 	least := float64(demoLeast)
 	request.Threshold = policy.Threshold{RequireIdentity: true, RequireRegistration: true, MinReputation: &least}
 	if s.Accepted, err = d.task(ctx, request); err != nil {
@@ -116,7 +118,8 @@ const agentAddress = "127.0.0.1:8099"
 // what the index makes of it.
 func (d *demo) follow(ctx context.Context, s *shown) error {
 	var refused, done control.Run
-	if err := errors.Join(d.call(ctx, demoAsk, "GET", "/v1/runs/"+s.Rejected.Run, nil, &refused), d.call(ctx, demoAsk, "GET", "/v1/runs/"+s.Accepted.Run, nil, &done)); err != nil {
+	if err := errors.Join(d.call(ctx, demoAsk, "GET", "/v1/runs/"+s.Rejected.Run, nil, &refused),
+		d.call(ctx, demoAsk, "GET", "/v1/runs/"+s.Accepted.Run, nil, &done)); err != nil {
 		return err
 	}
 	s.Rejected.Reasons = refused.Reasons // none: nothing was refused, which is seen
@@ -146,7 +149,8 @@ func (d *demo) awaitMoved(ctx context.Context, s *shown) error {
 	return d.await(ctx, "the reporter's ratings move the score", func() (bool, error) {
 		var list api.FeedbackList
 		query := url.Values{"client": {d.crew.member(agents.Reporter).wallet.Address.Hex()}}
-		err := getJSON(ctx, fmt.Sprintf("%s/agents/%d:%d/feedback?%s", d.base, d.chain.Chain().ID, seen, query.Encode()), &list)
+		err := getJSON(ctx, fmt.Sprintf("%s/agents/%d:%d/feedback?%s", d.base, d.chain.Chain().ID, seen, query.Encode()),
+			&list)
 		if err != nil {
 			return false, err
 		}
@@ -198,7 +202,8 @@ func (d *demo) task(ctx context.Context, r control.TaskRequest) (taskShown, erro
 		err := d.call(ctx, demoAsk, "GET", path, nil, &t)
 		return t.Status == repute.TaskCompleted || t.Status == repute.TaskFailed || t.Status == repute.TaskRejected, err
 	})
-	return taskShown{Agent: r.Coordinator, ID: t.ID, Run: t.RunID, Status: t.Status, Seconds: time.Since(began).Round(time.Millisecond).Seconds()}, err
+	return taskShown{Agent: r.Coordinator, ID: t.ID, Run: t.RunID, Status: t.Status,
+		Seconds: time.Since(began).Round(time.Millisecond).Seconds()}, err
 }
 
 // serveRival serves a coordinator under the identity of the agent that the ring praises, as
@@ -239,7 +244,8 @@ func (v *verification) tasks(s shown) {
 
 // tell says it to a person.
 func (s shown) tell(w io.Writer, base string) {
-	fmt.Fprintf(w, "A task for the demo's coordinator, which is rated well: %s in %.0f s.\n", s.Accepted.Status, s.Accepted.Seconds)
+	fmt.Fprintf(w, "A task for the demo's coordinator, which is rated well: %s in %.0f s.\n", s.Accepted.Status,
+		s.Accepted.Seconds)
 	for _, r := range s.Reported.Ratings {
 		fmt.Fprintf(w, "  posted %s %s of agent %s\n", r.Tag1, decimal(r.Value, r.Decimals), s.Reported.Agent)
 	}

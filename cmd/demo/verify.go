@@ -86,7 +86,8 @@ func (v *verification) get(ctx context.Context, path string, query url.Values, i
 }
 
 // pages walks a list to its end.
-func pages[T any](ctx context.Context, v *verification, path string, query url.Values, unpack func([]byte) ([]T, *string, error)) ([]T, error) {
+func pages[T any](ctx context.Context, v *verification, path string, query url.Values,
+	unpack func([]byte) ([]T, *string, error)) ([]T, error) {
 	var all []T
 	query.Set("limit", "37") // no divisor of anything, so that pages break at odd places
 	for {
@@ -208,8 +209,10 @@ func (v *verification) feedback(ctx context.Context, token uint64) error {
 	for _, w := range want {
 		g := indexed[fmt.Sprint(w.Client.Hex(), " ", w.Index)]
 		tag1, tag2 := raw(g.Tag1, g.Tag1Hex), raw(g.Tag2, g.Tag2Hex)
-		v.compare("feedback", subject, rating(string(g.Client), uint64(g.Index), string(g.Value), uint8(g.Decimals), tag1, tag2, g.IsRevoked),
-			rating(w.Client.Hex(), w.Index, w.Value.String(), w.Decimals, shownAs(w.Tag1, tag1, g.Partial), shownAs(w.Tag2, tag2, g.Partial), w.Revoked))
+		v.compare("feedback", subject, rating(string(g.Client), uint64(g.Index), string(g.Value), uint8(g.Decimals), tag1,
+			tag2, g.IsRevoked),
+			rating(w.Client.Hex(), w.Index, w.Value.String(), w.Decimals, shownAs(w.Tag1, tag1, g.Partial),
+				shownAs(w.Tag2, tag2, g.Partial), w.Revoked))
 		responses, err := v.view.ResponseCount(ctx, token, w.Client, w.Index)
 		if err != nil {
 			return err
@@ -249,7 +252,8 @@ func (v *verification) summaries(ctx context.Context, token uint64) error {
 	return v.tags(ctx, token, all)
 }
 
-func (v *verification) summary(ctx context.Context, token uint64, asked, counted []common.Address, tag1, tag2 string) error {
+func (v *verification) summary(ctx context.Context, token uint64, asked, counted []common.Address, tag1,
+	tag2 string) error {
 	query := url.Values{}
 	for _, c := range asked {
 		query.Add("clients", c.Hex())
@@ -306,7 +310,8 @@ func (v *verification) tags(ctx context.Context, token uint64, all []devnet.Feed
 		if len(list) > 0 {
 			want.SummarizeVotes(list)
 		}
-		v.compare("tag", fmt.Sprintf("%d %q", token, g.Tag), fmt.Sprint(g.Reviewers, g.Median.Decimal, g.Min.Decimal, g.Max.Decimal),
+		v.compare("tag", fmt.Sprintf("%d %q", token, g.Tag), fmt.Sprint(g.Reviewers, g.Median.Decimal, g.Min.Decimal,
+			g.Max.Decimal),
 			fmt.Sprint(want.Reviewers, want.Median.Decimal(), want.Min.Decimal(), want.Max.Decimal()))
 	}
 	return nil
@@ -337,7 +342,8 @@ func (v *verification) validations(ctx context.Context, token uint64) error {
 		if g.Answer != nil {
 			response, tag = g.Answer.Response, g.Answer.Tag
 		}
-		v.compare("validation", subject, fmt.Sprint(g.Validator, response, tag), fmt.Sprint(want.Validator.Hex(), want.Response, want.Tag))
+		v.compare("validation", subject, fmt.Sprint(g.Validator, response, tag),
+			fmt.Sprint(want.Validator.Hex(), want.Response, want.Tag))
 	}
 	return nil
 }

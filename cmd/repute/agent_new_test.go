@@ -65,40 +65,51 @@ func TestAgentNew(t *testing.T) {
 			if out, err := own.CombinedOutput(); err != nil {
 				t.Fatalf("its own test: %v\n%s", err, out)
 			}
-			serveAgent(t, "agent", "run", dir, "--address", c.address, "--orchestrator", "http://"+listen, "--token", strings.Repeat("t", 32))
+			serveAgent(t, "agent", "run", dir, "--address", c.address, "--orchestrator", "http://"+listen, "--token",
+				strings.Repeat("t", 32))
 			eventually(t, "http://"+listen+"/v1/agents", 200, `"`+name+`"`, says)
 			there := []string{"--orchestrator", "http://" + listen, "--token", strings.Repeat("t", 32)}
-			out := mustRun(t, append([]string{"task", "submit", "count", "--coordinator", name, "--input", `{"text":"how many words"}`, "--watch"}, there...)...)
-			if !strings.Contains(out, "completed") || !strings.Contains(out, "summary  There are 3 words.\nresult   count {\"words\":3}\n") {
+			out := mustRun(t, append([]string{"task", "submit", "count", "--coordinator", name, "--input",
+				`{"text":"how many words"}`, "--watch"}, there...)...)
+			if !strings.Contains(out, "completed") ||
+				!strings.Contains(out, "summary  There are 3 words.\nresult   count {\"words\":3}\n") {
 				t.Errorf("the task: %s", out)
 			}
 			here := []string{"--database-url", database}
 			for _, where := range [][]string{there, here} {
-				if out := mustRun(t, append([]string{"run", "show", strings.Fields(out)[1]}, where...)...); !strings.Contains(out, "result   count {\"words\":3}\n") {
+				if out := mustRun(t, append([]string{"run", "show", strings.Fields(out)[1]}, where...)...); !strings.Contains(out,
+					"result   count {\"words\":3}\n") {
 					t.Errorf("the run: %s", out)
 				}
-				lines := strings.Split(strings.TrimSpace(mustRun(t, append([]string{"task", "watch", strings.Fields(out)[1], "--json"}, where...)...)), "\n")
+				lines := strings.Split(strings.TrimSpace(mustRun(t,
+					append([]string{"task", "watch", strings.Fields(out)[1], "--json"}, where...)...)), "\n")
 				var last struct {
 					Kind    string
 					Status  string
 					Summary struct{ Text string }
 					Steps   []struct{ Result struct{ Words int } }
 				}
-				if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last.Kind != "result" || last.Status != "completed" || last.Summary.Text != "There are 3 words." || len(last.Steps) != 1 || last.Steps[0].Result.Words != 3 {
+				if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last.Kind != "result" ||
+					last.Status != "completed" || last.Summary.Text != "There are 3 words." || len(last.Steps) != 1 ||
+					last.Steps[0].Result.Words != 3 {
 					t.Errorf("watched last: %s, %v", lines[len(lines)-1], err)
 				}
 				var shown struct {
 					Steps []struct{ Result struct{ Words int } }
 				}
-				if out := mustRun(t, append([]string{"run", "show", strings.Fields(out)[1], "--json"}, where...)...); json.Unmarshal([]byte(out), &shown) != nil || len(shown.Steps) != 1 || shown.Steps[0].Result.Words != 3 {
+				if out := mustRun(t, append([]string{"run", "show", strings.Fields(out)[1], "--json"},
+					where...)...); json.Unmarshal([]byte(out), &shown) != nil || len(shown.Steps) != 1 ||
+					shown.Steps[0].Result.Words != 3 {
 					t.Errorf("the run in JSON: %s", out)
 				}
 			}
-			out = mustRun(t, append([]string{"task", "submit", "count", "--coordinator", name, "--input", `{"text":"two words"}`, "--watch"}, here...)...)
+			out = mustRun(t, append([]string{"task", "submit", "count", "--coordinator", name, "--input",
+				`{"text":"two words"}`, "--watch"}, here...)...)
 			if !strings.Contains(out, "result   count {\"words\":2}\n") {
 				t.Errorf("the task by the database: %s", out)
 			}
-			out = mustRun(t, append([]string{"task", "submit", "ask", "--coordinator", name, "--input", `{"text":"how many words"}`}, there...)...)
+			out = mustRun(t, append([]string{"task", "submit", "ask", "--coordinator", name, "--input",
+				`{"text":"how many words"}`}, there...)...)
 			task := strings.Fields(out)[1]
 			eventually(t, "http://"+listen+"/v1/tasks?awaiting=approval", 200, task, says)
 			approve := append([]string{"task", "approve", task}, there...)
@@ -111,7 +122,8 @@ func TestAgentNew(t *testing.T) {
 			if out := mustRun(t, append([]string{"task", "watch", task}, there...)...); !strings.Contains(out, "completed") {
 				t.Errorf("the task that was approved: %s", out)
 			}
-			if code, _, _ := tool(t, "task", "submit", "count", "--coordinator", name, "--input", `{}`, "--watch", "--database-url", database); code == 0 {
+			if code, _, _ := tool(t, "task", "submit", "count", "--coordinator", name, "--input", `{}`, "--watch",
+				"--database-url", database); code == 0 {
 				t.Error("a task without input is completed")
 			}
 		})
@@ -162,7 +174,8 @@ func TestScaffoldsDeclarePlaceholders(t *testing.T) {
 		if flags != nil {
 			continue
 		}
-		for name, typ := range map[string]reflect.Type{"transaction": reflect.TypeFor[orchestrator.Tx](), "placeholder": reflect.TypeFor[orchestrator.Placeholder](), "simulated": reflect.TypeFor[orchestrator.DryRun]()} {
+		for name, typ := range map[string]reflect.Type{"transaction": reflect.TypeFor[orchestrator.Tx](),
+			"placeholder": reflect.TypeFor[orchestrator.Placeholder](), "simulated": reflect.TypeFor[orchestrator.DryRun]()} {
 			if got, want := membersIn(t, filepath.Join(dir, "protocol.go"), name), membersOf(typ); !slices.Equal(got, want) {
 				t.Errorf("%s has %q, the protocol %q", name, got, want)
 			}
@@ -236,7 +249,8 @@ func jsonName(tag reflect.StructTag) string {
 func TestAgentNewRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for _, args := range [][]string{{"agent", "new", filepath.Join(dir, "My Agent")}, {"agent", "new", dir}, {"agent", "run", "nobody"}, {"agent", "run", "./nowhere"},
+	for _, args := range [][]string{{"agent", "new", filepath.Join(dir, "My Agent")}, {"agent", "new", dir},
+		{"agent", "run", "nobody"}, {"agent", "run", "./nowhere"},
 		{"agent", "run", "payer", "--address", "8099"}, {"agent", "run", "payer", "--agent-id", "x"}} {
 		if code, out, says := tool(t, args...); code != 2 {
 			t.Errorf("%v: exit code %d: %s %s", args, code, out, says)
@@ -259,7 +273,8 @@ func TestAgentRunOnATakenPort(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "snake")
 	mustRun(t, "agent", "new", dir, "--remote")
 	for _, what := range []string{dir, "payer"} {
-		code, _, says := tool(t, "agent", "run", what, "--address", other.Listener.Addr().String(), "--orchestrator", other.URL)
+		code, _, says := tool(t, "agent", "run", what, "--address", other.Listener.Addr().String(), "--orchestrator",
+			other.URL)
 		if code != 2 || !strings.Contains(says, "is in use") || !strings.Contains(says, "--address") || asked.Load() > 0 {
 			t.Errorf("%s: exit code %d, %d requests: %s", what, code, asked.Load(), says)
 		}

@@ -59,7 +59,8 @@ func writeFlags(out *strings.Builder, c *cobra.Command) {
 		if f.Hidden || f.Name == "help" {
 			return
 		}
-		rows = append(rows, fmt.Sprintf("| `--%s` %s | %s | %s |\n", f.Name, f.Value.Type(), strings.ReplaceAll(f.Usage, "|", "\\|"), defaultFlag(f)))
+		rows = append(rows, fmt.Sprintf("| `--%s` %s | %s | %s |\n", f.Name, f.Value.Type(),
+			strings.ReplaceAll(f.Usage, "|", "\\|"), defaultFlag(f)))
 	})
 	if len(rows) == 0 {
 		return

@@ -38,7 +38,8 @@ func TestDocumentsCommands(t *testing.T) {
 		{"allow host bad.example", 1, "host bad.example is not denied"},
 	} {
 		var out, said bytes.Buffer
-		code := run(t.Context(), append([]string{"documents"}, append(strings.Fields(step.args), "--database-url", url)...), &out, &said)
+		code := run(t.Context(), append([]string{"documents"}, append(strings.Fields(step.args), "--database-url", url)...),
+			&out, &said)
 		if code != step.code || !strings.Contains(out.String()+said.String(), step.want) {
 			t.Errorf("documents %s: exit %d, %s%s", step.args, code, &out, &said)
 		}

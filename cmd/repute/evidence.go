@@ -67,7 +67,8 @@ func evidenceRemoveCommand(p *cli.Program) *cobra.Command {
 				if err := trustdb.RemoveLink(cmd.Context(), db, chain, a, b); err != nil {
 					return err
 				}
-				fmt.Fprintf(p.Stdout, "removed the link of %s and %s on chain %d, from the next epoch on\n", a.Hex(), b.Hex(), chain)
+				fmt.Fprintf(p.Stdout, "removed the link of %s and %s on chain %d, from the next epoch on\n", a.Hex(), b.Hex(),
+					chain)
 				return nil
 			})
 		},

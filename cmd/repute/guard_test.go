@@ -21,7 +21,8 @@ func TestGuardInFrontOfEveryRoute(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = io.WriteString(f, "\nallowed_hosts: [name.example]\norchestrator: {tokens: {ann: 0123456789abcdef}, public_url: \"https://own.example\"}\nmcp: {origins: [\"https://app.example\"]}\n")
+	_, err = io.WriteString(f,
+		"\nallowed_hosts: [name.example]\norchestrator: {tokens: {ann: 0123456789abcdef}, public_url: \"https://own.example\"}\nmcp: {origins: [\"https://app.example\"]}\n")
 	if err != nil || f.Close() != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +51,10 @@ func TestGuardInFrontOfEveryRoute(t *testing.T) {
 		}
 		return res.StatusCode, string(b)
 	}
-	for _, route := range []string{"GET /agents", "GET /healthz", "GET /metrics", "POST /graphql", "POST /mcp", "GET /admin/jobs", "POST /admin/jobs/api/jobs/cancel",
-		"GET /v1/agents", "GET /v1/tasks", "POST /v1/tasks", "GET /v1/runs/a/events", "GET /.well-known/agent.json", "GET /nothing"} {
+	for _, route := range []string{"GET /agents", "GET /healthz", "GET /metrics", "POST /graphql", "POST /mcp",
+		"GET /admin/jobs", "POST /admin/jobs/api/jobs/cancel",
+		"GET /v1/agents", "GET /v1/tasks", "POST /v1/tasks", "GET /v1/runs/a/events", "GET /.well-known/agent.json",
+		"GET /nothing"} {
 		method, path, _ := strings.Cut(route, " ")
 		if code, body := send(method, path, "evil.example"); code != 403 || !strings.Contains(body, "allowed_hosts") {
 			t.Errorf("%s by another name: %d %s", route, code, body)
@@ -61,11 +64,14 @@ func TestGuardInFrontOfEveryRoute(t *testing.T) {
 				t.Errorf("%s by %s: %d %s", route, host, code, body)
 			}
 		}
-		refused := strings.Contains(route, "/v1/") && !strings.HasSuffix(route, "GET /v1/agents") || method == http.MethodPost && path != "/graphql" || strings.Contains(path, "/admin")
-		if code, body := send(method, path, address, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"); (code == 403 && strings.Contains(body, "mcp.origins")) != refused {
+		refused := strings.Contains(route, "/v1/") && !strings.HasSuffix(route, "GET /v1/agents") ||
+			method == http.MethodPost && path != "/graphql" || strings.Contains(path, "/admin")
+		if code, body := send(method, path, address, "Origin", "https://evil.example", "Sec-Fetch-Site",
+			"cross-site"); (code == 403 && strings.Contains(body, "mcp.origins")) != refused {
 			t.Errorf("%s by a stranger's page: %d %s", route, code, body)
 		}
-		if code, body := send(method, path, address, "Origin", "https://app.example", "Sec-Fetch-Site", "cross-site"); strings.Contains(body, "mcp.origins") {
+		if code, body := send(method, path, address, "Origin", "https://app.example", "Sec-Fetch-Site",
+			"cross-site"); strings.Contains(body, "mcp.origins") {
 			t.Errorf("%s by a page that is listed: %d %s", route, code, body)
 		}
 	}
@@ -95,7 +101,8 @@ func TestGuardInFrontOfAgents(t *testing.T) {
 				for _, s := range []struct {
 					host, name, value string
 					want              int
-				}{{address, "Accept", "*/*", 200}, {"localhost", "Accept", "*/*", 200}, {"evil.example", "Accept", "*/*", 403}, {"evil.example:80", "Accept", "*/*", 403},
+				}{{address, "Accept", "*/*", 200}, {"localhost", "Accept", "*/*", 200}, {"evil.example", "Accept", "*/*", 403},
+					{"evil.example:80", "Accept", "*/*", 403},
 					{address, "Sec-Fetch-Site", "cross-site", 403}} {
 					method, body := http.MethodPost, question
 					if path == "/info" {

@@ -53,7 +53,8 @@ func importCommand[T any](p *cli.Program, f fileImport[T]) *cobra.Command {
 
 // run stores what is of each chain and tells how much it was. A file without entries is
 // refused: one that was cut short would take all away.
-func (f fileImport[T]) run(ctx context.Context, w io.Writer, db *store.DB, in io.Reader, o rootfile.Options, replace bool) error {
+func (f fileImport[T]) run(ctx context.Context, w io.Writer, db *store.DB, in io.Reader, o rootfile.Options,
+	replace bool) error {
 	entries, err := f.read(in, o)
 	if err != nil {
 		return err
@@ -75,7 +76,8 @@ func (f fileImport[T]) run(ctx context.Context, w io.Writer, db *store.DB, in io
 }
 
 // importList opens a file of entries and finds out which chain those that name none are of.
-func importList(ctx context.Context, p *cli.Program, name string, read func(*store.DB, io.Reader, rootfile.Options) error) error {
+func importList(ctx context.Context, p *cli.Program, name string,
+	read func(*store.DB, io.Reader, rootfile.Options) error) error {
 	in, err := p.OpenInput(name)
 	if err != nil {
 		return err

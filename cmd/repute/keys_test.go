@@ -34,7 +34,8 @@ func TestSigningKeys(t *testing.T) {
 	file := filepath.Join(dir, "key")
 	code, address := command(t, "keys", "new", file)
 	address = strings.TrimSpace(address)
-	if info, err := os.Stat(file); code != 0 || err != nil || info.Mode().Perm() != 0o600 || !common.IsHexAddress(address) {
+	if info, err := os.Stat(file); code != 0 || err != nil || info.Mode().Perm() != 0o600 ||
+		!common.IsHexAddress(address) {
 		t.Fatalf("exit %d, %s, %v", code, address, err)
 	}
 	if code, said := command(t, "keys", "new", file); code != 2 {
@@ -92,7 +93,8 @@ func TestVerifySnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	signer := statement.NewSigner(key, time.Hour, time.Time{}, nil)
-	score := repute.Score{Agent: repute.AgentID{ChainID: 8453}, Final: true, Rated: true, Score: -12_500, Block: repute.Block{Number: 9, Time: time.Unix(1, 0)},
+	score := repute.Score{Agent: repute.AgentID{ChainID: 8453}, Final: true, Rated: true, Score: -12_500,
+		Block:  repute.Block{Number: 9, Time: time.Unix(1, 0)},
 		Result: []byte(`{"guard":{}}`)}
 	signed, err := signer.Sign(score, statement.HoldsAsOf{Number: 10, Time: time.Unix(2, 0)}, time.Now())
 	if err != nil {
@@ -113,7 +115,8 @@ func TestVerifySnapshot(t *testing.T) {
 		}
 		return filepath.Join(dir, name)
 	}
-	good, answer, expired := write("good", signed), write("answer", map[string]any{"signed": signed, "score": -12.5, "status": "rated", "low": 0}), write("old", old)
+	good, answer, expired := write("good", signed),
+		write("answer", map[string]any{"signed": signed, "score": -12.5, "status": "rated", "low": 0}), write("old", old)
 	forged := signed
 	forged.Score = 90_000
 	forgery, keys, none := write("forged", forged), write("keys", signer.Keys()), write("none", statement.KeyList{})
@@ -137,11 +140,16 @@ func TestVerifySnapshot(t *testing.T) {
 		{good + " --keys " + server.URL + "/gone", 2, "keys: cannot be read: the server answers 404"},
 		{good + " --keys http://127.0.0.1:1/keys", 2, "keys: cannot be read: dial tcp"},
 		{good + " --keys http://keys.example/", 2, "is no https URL"},
-		{write("other", map[string]any{"signed": signed, "score": 12.5}) + " --key " + own, 1, "not valid: score of the answer"},
-		{write("status", map[string]any{"signed": signed, "status": "unrated"}) + " --key " + own, 1, "not valid: status of the answer"},
-		{write("guarded", map[string]any{"signed": signed, "guard": map[string]any{"agent": "eip155:1:0x1:1"}}) + " --key " + own, 0, `"guarded": true`},
-		{write("unguarded", map[string]any{"signed": signed, "guard": nil}) + " --key " + own, 1, "not valid: guard of the answer"},
-		{write("unsigned", map[string]any{"agent": "eip155:1:0x1:1", "score": 12.5}) + " --key " + own, 2, "ask with signed=1"},
+		{write("other", map[string]any{"signed": signed, "score": 12.5}) + " --key " + own, 1,
+			"not valid: score of the answer"},
+		{write("status", map[string]any{"signed": signed, "status": "unrated"}) + " --key " + own, 1,
+			"not valid: status of the answer"},
+		{write("guarded", map[string]any{"signed": signed, "guard": map[string]any{"agent": "eip155:1:0x1:1"}}) +
+			" --key " + own, 0, `"guarded": true`},
+		{write("unguarded", map[string]any{"signed": signed, "guard": nil}) + " --key " + own, 1,
+			"not valid: guard of the answer"},
+		{write("unsigned", map[string]any{"agent": "eip155:1:0x1:1", "score": 12.5}) + " --key " + own, 2,
+			"ask with signed=1"},
 		{good + " --keys " + good, 2, "no list of keys"},
 		{good + " --keys " + none, 1, "not trusted"},
 		{good + " --key 0x1111111111111111111111111111111111111111", 1, "not trusted"},

@@ -131,7 +131,8 @@ func TestKillDuringDocuments(t *testing.T) {
 		t.Fatalf("the last kill found %d of %d documents read: not in the middle", read, len(uris))
 	}
 	_, out := child(t, "serve", "--config", config)
-	wait("all read", out, func() bool { return count("select count(*) from uris where sha256 is not null") == int64(len(uris)) })
+	wait("all read", out,
+		func() bool { return count("select count(*) from uris where sha256 is not null") == int64(len(uris)) })
 	if got := asked.Load(); got > killHosts*(killEach+kills*killWorkers) {
 		t.Errorf("%d requests for %d documents and %d kills", got, killHosts*killEach, kills)
 	}

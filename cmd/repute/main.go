@@ -56,7 +56,8 @@ func knownCommand(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
 	cmd, rest, err := root.Find(args)
-	if err == nil && cmd == root && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") && !strings.HasPrefix(rest[0], cobra.ShellCompRequestCmd) {
+	if err == nil && cmd == root && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") &&
+		!strings.HasPrefix(rest[0], cobra.ShellCompRequestCmd) {
 		return misused(cmd, fmt.Errorf("unknown command %q", rest[0]))
 	}
 	return nil
@@ -83,7 +84,8 @@ func exitCode(ctx context.Context, err error, stderr io.Writer) int {
 }
 
 func newRoot(stdout, stderr io.Writer) *cobra.Command {
-	p := &cli.Program{Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Terminal: cli.IsTerminal(os.Stdin) && cli.IsTerminal(stderr)}
+	p := &cli.Program{Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Terminal: cli.IsTerminal(os.Stdin) &&
+		cli.IsTerminal(stderr)}
 	return root(p)
 }
 
@@ -106,8 +108,12 @@ done. verify says more with its own: see its help.`,
 	root.SetErr(p.Stderr)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(serveCommand(p), importEventsCommand(p), exportCommand(p), reindexCommand(p),
-		dumpCommand(p), verifyCommand(p), migrateCommand(p), statusCommand(p), chainsCommand(p), files.DocumentsCommand(p), scoreCommand(p), files.ManifestCommand(p),
-		rootsCommand(p), evidenceCommand(p), keysCommand(p), verifySnapshotCommand(p), tasks.TaskCommand(p), tasks.RunCommand(p), tasks.AgentCommand(p), mcpCommand(p), movedCommand("bench", "make bench, or go run ./cmd/bench NAME"), movedCommand("demo", "make demo, or go run ./cmd/demo"), versionCommand(p))
+		dumpCommand(p), verifyCommand(p), migrateCommand(p), statusCommand(p), chainsCommand(p), files.DocumentsCommand(p),
+		scoreCommand(p), files.ManifestCommand(p),
+		rootsCommand(p), evidenceCommand(p), keysCommand(p), verifySnapshotCommand(p), tasks.TaskCommand(p),
+		tasks.RunCommand(p), tasks.AgentCommand(p), mcpCommand(p),
+		movedCommand("bench", "make bench, or go run ./cmd/bench NAME"),
+		movedCommand("demo", "make demo, or go run ./cmd/demo"), versionCommand(p))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })
 	strict(root)
 	return root

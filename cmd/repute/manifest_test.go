@@ -19,7 +19,8 @@ import (
 	"repute/manifest"
 )
 
-const goodRegistration = `{"type":"` + manifest.TypeRegistration + `","name":"Ann","description":"d","image":"https://a.example/i.png",
+const goodRegistration = `{"type":"` + manifest.TypeRegistration +
+	`","name":"Ann","description":"d","image":"https://a.example/i.png",
 	"services":[{"name":"MCP","endpoint":"https://a.example/mcp"}],"registrations":[{"agentId":1,"agentRegistry":"%s"}]}`
 
 // check runs manifest check with a text on standard input.
@@ -49,24 +50,29 @@ func TestManifestCheck(t *testing.T) {
 		code  int
 		want  string
 	}{
-		"good file":        {"", []string{file("good.json", good)}, 0, "0 errors, 0 warnings, 0 infos"},
-		"standard input":   {good, []string{"-"}, 0, "kind    registration"},
-		"data URI":         {"", []string{"data:application/json," + good}, 0, "name    Ann"},
-		"inline":           {"", []string{good}, 0, "name    Ann"},
-		"warnings":         {`{"name":"x","services":[{"kind":"a","url":"https://a.example"}]}`, []string{"-"}, 0, "WA521 /services/0/kind  read as \"name\"\n        use the standard's spelling"},
-		"HTML":             {"<html>", []string{"-"}, 1, "EA501 (document)"},
-		"empty":            {"", []string{"-"}, 1, "EA001"},
-		"card":             {`{"name":"x","url":"https://x.example","capabilities":{},"skills":[]}`, []string{"-"}, 0, "kind    card"},
-		"card as agent":    {`{"name":"x","capabilities":{},"skills":[]}`, []string{"-", "--kind", "registration"}, 1, "EA505"},
-		"capability":       {`{"schema":"https://openfi.dev/schemas/agent/v1","name":"Kim"}`, []string{"-"}, 1, "name    Kim"},
-		"log":              {`{"schema":"https://openfi.dev/schemas/agent-log/v1","agent":{"slug":"a","name":"A","version":"1"},"runs":[]}`, []string{"-"}, 0, "kind    log"},
-		"log with a run":   {`{"schema":"https://openfi.dev/schemas/agent-log/v1","agent":{"slug":"a","name":"A","version":"1"},"runs":[{}]}`, []string{"-"}, 1, "SC002 /runs/0"},
-		"log as kind":      {`<html>`, []string{"-", "--kind", "log"}, 1, "SC001"},
-		"feedback":         {`{"clientAddress":"x","value":"y"}`, []string{"-"}, 0, "WF556 /value"},
-		"agent as rating":  {good, []string{"-", "--kind", "feedback"}, 1, "EF529"},
-		"validation":       {`{"requestHash":"0x"}`, []string{"-"}, 0, "nothing to check"},
-		"wrong kind":       {good, []string{"-", "--kind", "vcard"}, 2, "kind: "},
-		"too large":        {strings.Repeat(" ", 1<<20) + good, []string{"-"}, 2, "standard input has more than 1048576 bytes"},
+		"good file":      {"", []string{file("good.json", good)}, 0, "0 errors, 0 warnings, 0 infos"},
+		"standard input": {good, []string{"-"}, 0, "kind    registration"},
+		"data URI":       {"", []string{"data:application/json," + good}, 0, "name    Ann"},
+		"inline":         {"", []string{good}, 0, "name    Ann"},
+		"warnings": {`{"name":"x","services":[{"kind":"a","url":"https://a.example"}]}`, []string{"-"}, 0,
+			"WA521 /services/0/kind  read as \"name\"\n        use the standard's spelling"},
+		"HTML":  {"<html>", []string{"-"}, 1, "EA501 (document)"},
+		"empty": {"", []string{"-"}, 1, "EA001"},
+		"card": {`{"name":"x","url":"https://x.example","capabilities":{},"skills":[]}`, []string{"-"}, 0,
+			"kind    card"},
+		"card as agent": {`{"name":"x","capabilities":{},"skills":[]}`, []string{"-", "--kind", "registration"}, 1,
+			"EA505"},
+		"capability": {`{"schema":"https://openfi.dev/schemas/agent/v1","name":"Kim"}`, []string{"-"}, 1,
+			"name    Kim"},
+		"log":             {`{"schema":"https://openfi.dev/schemas/agent-log/v1","agent":{"slug":"a","name":"A","version":"1"},"runs":[]}`, []string{"-"}, 0, "kind    log"},
+		"log with a run":  {`{"schema":"https://openfi.dev/schemas/agent-log/v1","agent":{"slug":"a","name":"A","version":"1"},"runs":[{}]}`, []string{"-"}, 1, "SC002 /runs/0"},
+		"log as kind":     {`<html>`, []string{"-", "--kind", "log"}, 1, "SC001"},
+		"feedback":        {`{"clientAddress":"x","value":"y"}`, []string{"-"}, 0, "WF556 /value"},
+		"agent as rating": {good, []string{"-", "--kind", "feedback"}, 1, "EF529"},
+		"validation":      {`{"requestHash":"0x"}`, []string{"-"}, 0, "nothing to check"},
+		"wrong kind":      {good, []string{"-", "--kind", "vcard"}, 2, "kind: "},
+		"too large": {strings.Repeat(" ", 1<<20) + good, []string{"-"}, 2,
+			"standard input has more than 1048576 bytes"},
 		"no such file":     {"", []string{"missing.json"}, 2, "there is no file"},
 		"directory":        {"", []string{dir}, 2, "is a directory"},
 		"plain http":       {"", []string{"http://a.example/a.json"}, 2, "serve the file over https"},
@@ -97,7 +103,8 @@ func TestManifestCheckJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 {
 		t.Fatalf("%v, exit code %d: %s", err, code, out)
 	}
-	if r.Kind != repute.RegistrationDocument || r.Name != "<script>" || r.Errors != 0 || r.Warnings+r.Infos != len(r.Problems) || len(r.Problems) == 0 {
+	if r.Kind != repute.RegistrationDocument || r.Name != "<script>" || r.Errors != 0 ||
+		r.Warnings+r.Infos != len(r.Problems) || len(r.Problems) == 0 {
 		t.Errorf("%+v", r)
 	}
 	for _, p := range r.Problems {
@@ -112,7 +119,8 @@ func TestManifestCheckJSONOfNothing(t *testing.T) {
 	t.Parallel()
 	code, out, said := check(t, "", "missing.json", "--json")
 	var r files.UnreadReport
-	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 2 || r.Source != "missing.json" || !strings.Contains(r.Error, "there is no file") {
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 2 || r.Source != "missing.json" ||
+		!strings.Contains(r.Error, "there is no file") {
 		t.Errorf("%v, exit code %d, %q\n%s", err, code, out, said)
 	}
 }
@@ -132,10 +140,12 @@ func TestManifestCheckURL(t *testing.T) {
 	if code, out, said := check(t, "", server.URL+"/agent.json"); code != 2 {
 		t.Errorf("exit code %d\n%s%s", code, out, said)
 	}
-	if code, out, said := check(t, "", server.URL+"/agent.json", "--allow-host", host); code != 0 || !strings.Contains(out, "name    Ann") {
+	if code, out, said := check(t, "", server.URL+"/agent.json", "--allow-host", host); code != 0 ||
+		!strings.Contains(out, "name    Ann") {
 		t.Errorf("exit code %d\n%s%s", code, out, said)
 	}
-	if code, _, said := check(t, "", server.URL+"/other.json", "--allow-host", host); code != 2 || !strings.Contains(said, "404") {
+	if code, _, said := check(t, "", server.URL+"/other.json", "--allow-host", host); code != 2 ||
+		!strings.Contains(said, "404") {
 		t.Errorf("exit code %d\n%s", code, said)
 	}
 }

@@ -29,9 +29,11 @@ func TestHugeAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	many := []byte(`[{"jsonrpc":"2.0","id":2,"result":[` + strings.Repeat(string(log)+",", size/len(log)) + string(log) + `]}]`)
+	many := []byte(`[{"jsonrpc":"2.0","id":2,"result":[` + strings.Repeat(string(log)+",",
+		size/len(log)) + string(log) + `]}]`)
 	long := []byte(`[{"jsonrpc":"2.0","id":2,"result":[{"data":"0x` + strings.Repeat("00", size/2) + `"}]}]`)
-	early := []byte(`[{"jsonrpc":"2.0","result":[` + strings.Repeat(string(log)+",", size/len(log)) + string(log) + `],"id":2}]`)
+	early := []byte(`[{"jsonrpc":"2.0","result":[` + strings.Repeat(string(log)+",",
+		size/len(log)) + string(log) + `],"id":2}]`)
 	logs := func(size int) any {
 		return json.RawMessage("[" + strings.Repeat(string(log)+",", size/len(log)) + string(log) + "]")
 	}

@@ -24,7 +24,8 @@ func TestTaskCommandsElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	manifest, err := json.Marshal(orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Gone", Slug: "gone", Version: "1.0.0"})
+	manifest, err := json.Marshal(orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Gone", Slug: "gone",
+		Version: "1.0.0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,8 @@ func TestTaskCommandsElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plane, err := control.New(control.Options{DB: db, Desk: desk, Policy: func() *policy.Policy { return p }, Tokens: map[string]string{"ann": "a-token-that-is-long-enough"}})
+	plane, err := control.New(control.Options{DB: db, Desk: desk, Policy: func() *policy.Policy { return p },
+		Tokens: map[string]string{"ann": "a-token-that-is-long-enough"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +73,8 @@ func TestTaskCommandsElsewhere(t *testing.T) {
 	}
 	run(2, "task", "approve", task, token)
 	work(t, db)
-	if out, says := run(1, "task", "watch", task); !strings.Contains(out, "run.finished") || !strings.Contains(says, "gone") {
+	if out, says := run(1, "task", "watch", task); !strings.Contains(out, "run.finished") ||
+		!strings.Contains(says, "gone") {
 		t.Errorf("watch: %s %s", out, says)
 	}
 	run(0, "task", "retry", task, token)

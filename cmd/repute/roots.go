@@ -76,12 +76,14 @@ func rootsAddCommand(p *cli.Program) *cobra.Command {
 	setFlag(cmd, &set)
 	cmd.Flags().StringVar(&reason, "reason", "", "why it is trusted, so that others can check it")
 	cmd.Flags().StringVar(&weight, "weight", "", "above 0, at most 1000; only the ratio between roots counts (default 1)")
-	cmd.Flags().StringVar(&expires, "expires", "", "day or time from which on it does not count, by the chain's time (default never)")
+	cmd.Flags().StringVar(&expires, "expires", "",
+		"day or time from which on it does not count, by the chain's time (default never)")
 	return cmd
 }
 
 // addRoot adds a root, or changes the one with its address: what was not given stays.
-func addRoot(ctx context.Context, p *cli.Program, db *store.DB, chain uint64, set string, root repute.TrustRoot, weighs, expires bool) error {
+func addRoot(ctx context.Context, p *cli.Program, db *store.DB, chain uint64, set string, root repute.TrustRoot,
+	weighs, expires bool) error {
 	if err := trustdb.CheckRootSet(set); err != nil {
 		return err
 	}
@@ -146,7 +148,8 @@ func rootsRemoveCommand(p *cli.Program) *cobra.Command {
 				if err := trustdb.RemoveRoot(cmd.Context(), db, chain, set, address); err != nil {
 					return err
 				}
-				fmt.Fprintf(p.Stdout, "removed %s from set %s of chain %d, which counts %s\n", address.Hex(), set, chain, countsFrom(set))
+				fmt.Fprintf(p.Stdout, "removed %s from set %s of chain %d, which counts %s\n", address.Hex(), set, chain,
+					countsFrom(set))
 				return nil
 			})
 		},
@@ -241,7 +244,10 @@ func rootLists(ctx context.Context, p *cli.Program, c config.Config, db *store.D
 	if err != nil {
 		return nil, err
 	}
-	if set != "" && !slices.ContainsFunc(sets, func(s trustdb.RootSet) bool { return s.Name == set && (only == 0 || s.ChainID == only) }) {
+	if set != "" && !slices.ContainsFunc(sets, func(s trustdb.RootSet) bool {
+		return s.Name == set &&
+			(only == 0 || s.ChainID == only)
+	}) {
 		return nil, fmt.Errorf("a set %q with roots: %w; %s", set, repute.ErrNotFound, setNames(sets, only))
 	}
 	lists := []rootList{}
@@ -278,7 +284,8 @@ func setNames(sets []trustdb.RootSet, chain uint64) string {
 }
 
 func encodeRoots(s trustdb.RootSet, roots []repute.TrustRoot, now time.Time) rootList {
-	list := rootList{ChainID: s.ChainID, Set: s.Name, Hash: trust.HashInput(trust.EncodeRoots(roots)), Roots: make([]rootView, len(roots))}
+	list := rootList{ChainID: s.ChainID, Set: s.Name, Hash: trust.HashInput(trust.EncodeRoots(roots)),
+		Roots: make([]rootView, len(roots))}
 	for i, r := range roots {
 		list.Roots[i] = rootView{Address: r.Address.Hex(), Weight: rootfile.FormatWeight(r.Weight), Reason: r.Reason}
 		if !r.Expires.IsZero() {

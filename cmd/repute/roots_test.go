@@ -23,7 +23,8 @@ func TestRootsCommands(t *testing.T) {
 		}
 		return path
 	}
-	good := file("roots.yaml", "roots:\n- {chain: base, address: "+b+", reason: market, weight: 2}\n- {address: "+a+", reason: audits}\n")
+	good := file("roots.yaml",
+		"roots:\n- {chain: base, address: "+b+", reason: market, weight: 2}\n- {address: "+a+", reason: audits}\n")
 	bad := file("bad.yaml", "roots:\n- {chain: base, address: "+b+", reason: market, expires: 2001-01-01}\n")
 	none := file("none.yaml", "# cut short\n")
 	links := file("links.jsonl", `{"a":"`+b+`","b":"`+a+`","reason":"one funder","source":"https://example.com"}`)
@@ -33,7 +34,8 @@ func TestRootsCommands(t *testing.T) {
 		want string // part of what is said
 	}{
 		{"roots list", 0, "no roots"},
-		{"roots add " + a + " --chain base --reason audits --weight 3 --expires 2099-01-01", 0, "added " + a + " in set default of chain 8453, weight 3, counts from the next epoch"},
+		{"roots add " + a + " --chain base --reason audits --weight 3 --expires 2099-01-01", 0,
+			"added " + a + " in set default of chain 8453, weight 3, counts from the next epoch"},
 		{"roots add " + a + " --chain base --reason audits", 0, "chain 8453 is not indexed here yet"},
 		{"roots add " + a + " --chain base --reason audits", 0, "changed " + a + " in set default of chain 8453, weight 3"},
 		{"roots list", 0, "2099-01-01T00:00:00Z"},
@@ -47,13 +49,15 @@ func TestRootsCommands(t *testing.T) {
 		{"roots add 0x12 --chain base --reason r", 2, "address"},
 		{"roots import " + bad, 2, "line 2, expires: 2001-01-01 is past"},
 		{"roots import " + good, 2, "line 3, chain: is missing"},
-		{"roots import " + good + " --chain ethereum --set mine", 2, "line 2, chain: is 8453, and the command is for chain 1 "},
+		{"roots import " + good + " --chain ethereum --set mine", 2,
+			"line 2, chain: is 8453, and the command is for chain 1 "},
 		{"roots import " + good + " --chain base --set mine", 0, "2 roots of chain 8453"},
 		{"roots list --set mine --chain ethereum", 1, "chain 1 has only: none"},
 		{"roots list --set nope", 1, "there are: default, mine"},
 		{"roots add " + b + " --chain base --reason audits --set mine", 0, "counts at once for whoever asks by the set"},
 		{"roots list --set mine", 0, a},
-		{"roots import " + none + " --chain base --replace", 2, "roots: the file lists none (give at least one entry; roots remove"},
+		{"roots import " + none + " --chain base --replace", 2,
+			"roots: the file lists none (give at least one entry; roots remove"},
 		{"roots list --chain base", 0, "audits"},
 		{"roots list --chain base", 0, "audits"},
 		{"roots remove " + a + " --chain base", 0, "removed " + a},
@@ -75,7 +79,8 @@ func TestRootsCommands(t *testing.T) {
 	var out, said bytes.Buffer
 	code := run(t.Context(), []string{"roots", "list", "--json", "--database-url", url}, &out, &said)
 	var lists []rootList
-	if err := json.Unmarshal(out.Bytes(), &lists); code != 0 || err != nil || len(lists) != 1 || lists[0].Roots[1].Weight != "2" {
+	if err := json.Unmarshal(out.Bytes(), &lists); code != 0 || err != nil || len(lists) != 1 ||
+		lists[0].Roots[1].Weight != "2" {
 		t.Errorf("exit %d, %v, %s%s", code, err, &out, &said)
 	}
 }

@@ -29,14 +29,16 @@ func scoreCommand(p *cli.Program) *cobra.Command {
 		p.Flags.Database(sub.Flags())
 	}
 	params, tags := trust.DefaultFiles()
-	cmd.AddCommand(printCommand(p, "params", "parameters of scores", params), printCommand(p, "tags", "table of tags", tags))
+	cmd.AddCommand(printCommand(p, "params", "parameters of scores", params),
+		printCommand(p, "tags", "table of tags", tags))
 	return cmd
 }
 
 // printCommand prints a file that repute comes with, as a start for one's own.
 func printCommand(p *cli.Program, name, what string, body []byte) *cobra.Command {
 	return &cobra.Command{
-		Use: name, Short: "print the " + what + " that repute comes with, as a start for a file of your own (trust." + name + ")",
+		Use: name, Short: "print the " + what + " that repute comes with, as a start for a file of your own (trust." +
+			name + ")",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := p.Stdout.Write(body)
@@ -59,7 +61,8 @@ func scoreExplainCommand(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			q := api.ExplainQuery{AtQuery: api.AtQuery{At: at}, Without: strings.Join(without, ","), Roots: by, Limit: api.Number(fmt.Sprint(limit))}
+			q := api.ExplainQuery{AtQuery: api.AtQuery{At: at}, Without: strings.Join(without, ","), Roots: by,
+				Limit: api.Number(fmt.Sprint(limit))}
 			return withReader(cmd.Context(), p, args[0], func(r *engine.Reader, id repute.AgentID) error {
 				answer, err := api.Explain(cmd.Context(), r, id, q)
 				if err != nil {
@@ -74,8 +77,10 @@ func scoreExplainCommand(p *cli.Program) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&at, "at", "", "latest, safe, finalized or a block number")
 	cmd.Flags().StringSliceVar(&without, "without", nil, "also tell the score without what this client says")
-	cmd.Flags().StringSliceVar(&roots, "roots", nil, "explain the score by these roots instead of the chain's: addresses divided by commas, no more than 100; at latest only")
-	cmd.Flags().StringVar(&set, "root-set", "", "explain the score by this set of the chain's roots; roots list shows them")
+	cmd.Flags().StringSliceVar(&roots, "roots", nil,
+		"explain the score by these roots instead of the chain's: addresses divided by commas, no more than 100; at latest only")
+	cmd.Flags().StringVar(&set, "root-set", "",
+		"explain the score by this set of the chain's roots; roots list shows them")
 	cmd.Flags().IntVar(&limit, "limit", 20, "contributions and rows that do not count to list, 1 to 100")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
@@ -152,7 +157,8 @@ func withReader(ctx context.Context, p *cli.Program, agent string, f func(*engin
 func printExplanation(w io.Writer, e api.ExplainAnswer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "agent\t%s\n", e.Agent)
-	fmt.Fprintf(t, "score\t%.3f\t%s, %.3f to %.3f, confidence %.3f, tier %d\n", e.Score, e.Status, e.Low, e.High, e.Confidence, e.Tier)
+	fmt.Fprintf(t, "score\t%.3f\t%s, %.3f to %.3f, confidence %.3f, tier %d\n", e.Score, e.Status, e.Low, e.High,
+		e.Confidence, e.Tier)
 	if e.Reason != nil {
 		fmt.Fprintf(t, "\t\t%s\n", *e.Reason)
 	}

@@ -41,8 +41,10 @@ func scoredDatabase(t *testing.T) string {
 	var roots []repute.TrustRoot
 	b := eventdb.Batch{ChainID: chain.ID}
 	for n := uint64(1); n <= 30; n++ {
-		block := repute.Block{Number: n, Parent: b.To.Hash, Hash: common.BigToHash(big.NewInt(int64(n))), Time: time.Unix(1_750_000_000+int64(n), 0).UTC()}
-		events := []repute.Event{repute.NewFeedback{Client: client(10 + int(n)%4), Index: (n + 2) / 4, Value: big.NewInt(90), Tag1: "starred"}}
+		block := repute.Block{Number: n, Parent: b.To.Hash, Hash: common.BigToHash(big.NewInt(int64(n))),
+			Time: time.Unix(1_750_000_000+int64(n), 0).UTC()}
+		events := []repute.Event{repute.NewFeedback{Client: client(10 + int(n)%4), Index: (n + 2) / 4,
+			Value: big.NewInt(90), Tag1: "starred"}}
 		if n == 1 {
 			events = []repute.Event{repute.Transfer{To: client(3)}, repute.Registered{Owner: client(3)}}
 		}
@@ -51,8 +53,10 @@ func scoredDatabase(t *testing.T) string {
 			if n == 1 {
 				from = chain.Identity
 			}
-			b.Records = append(b.Records, repute.Record{Event: e, Time: block.Time, Log: types.Log{Address: from, Topics: []common.Hash{{1}}, BlockNumber: n, BlockHash: block.Hash,
-				Index: uint(i), TxHash: common.BigToHash(big.NewInt(int64(1000 + n)))}})
+			b.Records = append(b.Records,
+				repute.Record{Event: e, Time: block.Time, Log: types.Log{Address: from, Topics: []common.Hash{{1}},
+					BlockNumber: n, BlockHash: block.Hash,
+					Index: uint(i), TxHash: common.BigToHash(big.NewInt(int64(1000 + n)))}})
 		}
 		b.Blocks, b.To = append(b.Blocks, block), block
 	}
@@ -112,17 +116,20 @@ func TestScoreCommands(t *testing.T) {
 	for _, c := range e.Contributions {
 		sum += thousandths(c.Points)
 	}
-	if e.Status != "rated" || sum != thousandths(e.Score) || *e.Finality != "provisional" || len(e.Counterfactuals) != 5 || e.Contributions[0].Rows[0].Tx == nil {
+	if e.Status != "rated" || sum != thousandths(e.Score) || *e.Finality != "provisional" ||
+		len(e.Counterfactuals) != 5 || e.Contributions[0].Rows[0].Tx == nil {
 		t.Errorf("parts add up to %d: %s", sum, said)
 	}
 	code, said = command(t, args("explain", "31337:0", "--at", "finalized")...)
-	for _, want := range []string{"agent", fmt.Sprintf("block %d", 20), "final, epoch 1", "service", "must be below", "without", client(11).Hex(), "0 steps from root"} {
+	for _, want := range []string{"agent", fmt.Sprintf("block %d", 20), "final, epoch 1", "service", "must be below",
+		"without", client(11).Hex(), "0 steps from root"} {
 		if code != 0 || !strings.Contains(said, want) {
 			t.Errorf("exit %d, %q is not in %s", code, want, said)
 		}
 	}
 	explainedByRoots(t, url)
-	if code, said := command(t, args("replay", "31337:0", "--at", "24")...); code != 0 || !strings.Contains(said, "byte by byte") {
+	if code, said := command(t, args("replay", "31337:0", "--at", "24")...); code != 0 ||
+		!strings.Contains(said, "byte by byte") {
 		t.Errorf("exit %d: %s", code, said)
 	}
 	for want, line := range map[string][]string{
@@ -151,7 +158,8 @@ func explainedByRoots(t *testing.T, url string) {
 	}
 	code, said := command(t, explain("--roots", client(10).Hex()+","+client(99).Hex(), "--json")...)
 	var e api.ExplainAnswer
-	if err := json.Unmarshal([]byte(said), &e); err != nil || code != 0 || *e.Roots != "given" || *e.OwnRoots != (api.OwnRoots{Given: 2, Known: 1}) {
+	if err := json.Unmarshal([]byte(said), &e); err != nil || code != 0 || *e.Roots != "given" ||
+		*e.OwnRoots != (api.OwnRoots{Given: 2, Known: 1}) {
 		t.Errorf("exit %d, %v: %.300s", code, err, said)
 	}
 	for _, c := range []struct {
@@ -189,7 +197,8 @@ func pruned(t *testing.T, url string, replay []string) {
 		if _, err := db.Pool().Exec(t.Context(), step.sql); err != nil {
 			t.Fatal(err)
 		}
-		if code, said := command(t, replay...); code == 0 || !strings.Contains(said, "input pruned") || !strings.Contains(said, step.want) {
+		if code, said := command(t, replay...); code == 0 || !strings.Contains(said, "input pruned") ||
+			!strings.Contains(said, step.want) {
 			t.Errorf("%s: exit %d, %q is not in %s", step.sql, code, step.want, said)
 		}
 	}

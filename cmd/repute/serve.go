@@ -53,7 +53,8 @@ func serve(ctx context.Context, p *cli.Program, end service.Ending) error {
 		return err
 	}
 	if c.Has("indexer") && len(c.Chains) == 0 {
-		return repute.Invalid("chains", "role indexer has no chain to follow", "e.g. --chain base --rpc URL, or --roles api,documents")
+		return repute.Invalid("chains", "role indexer has no chain to follow",
+			"e.g. --chain base --rpc URL, or --roles api,documents")
 	}
 	if err := end.Check(c); err != nil {
 		return err

@@ -72,7 +72,8 @@ func TestWrongChainBehindTheURL(t *testing.T) {
 	c.SetChainID(5)
 	cmd, out := child(t, "serve", "--config", configure(t, c, pgtest.New(t)))
 	err := cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(out.String(), "31337") || !strings.Contains(out.String(), "chain 5") {
+	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(out.String(), "31337") ||
+		!strings.Contains(out.String(), "chain 5") {
 		t.Errorf("exit code %d (%v), says %s; want 2 naming both ids", code, err, out)
 	}
 	address := freeAddress(t)
@@ -85,7 +86,8 @@ func TestNodeAwayAtStart(t *testing.T) {
 	c := small(t)
 	c.GoDark(true)
 	address := freeAddress(t)
-	cmd, out := child(t, "serve", "--config", configure(t, c, pgtest.New(t)), "--roles", "indexer,documents,api", "--listen", address)
+	cmd, out := child(t, "serve", "--config", configure(t, c, pgtest.New(t)), "--roles", "indexer,documents,api",
+		"--listen", address)
 	eventually(t, "http://"+address+"/healthz", 200, "", out)
 	eventually(t, "http://"+address+"/readyz", 503, strings.TrimPrefix(c.URL(), "http://"), out)
 	c.GoDark(false)
@@ -158,7 +160,8 @@ func TestImportInReverse(t *testing.T) {
 		t.Fatal(err)
 	}
 	dumps := [2][]byte{}
-	for i, parts := range [2][2][]json.RawMessage{{logs[:len(logs)-1], logs[len(logs)-1:]}, {logs[len(logs)-1:], logs[:len(logs)-1]}} {
+	for i, parts := range [2][2][]json.RawMessage{{logs[:len(logs)-1], logs[len(logs)-1:]},
+		{logs[len(logs)-1:], logs[:len(logs)-1]}} {
 		database := pgtest.New(t)
 		for _, part := range parts {
 			content, err := json.Marshal(part)
@@ -170,7 +173,8 @@ func TestImportInReverse(t *testing.T) {
 				t.Fatal(err)
 			}
 			var errs bytes.Buffer
-			if code := run(t.Context(), []string{"import", path, "--chain", "ethereum", "--database-url", database}, io.Discard, &errs); code != 0 {
+			if code := run(t.Context(), []string{"import", path, "--chain", "ethereum", "--database-url", database},
+				io.Discard, &errs); code != 0 {
 				t.Fatalf("exit code %d, says %s", code, &errs)
 			}
 		}
@@ -230,7 +234,8 @@ func TestTools(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	before := dump(t, db)
-	for _, args := range [][]string{{"reindex"}, {"status"}, {"status", "--json"}, {"dump", "--canonical"}, {"migrate", "up"}, {"version"}, {"chains"}} {
+	for _, args := range [][]string{{"reindex"}, {"status"}, {"status", "--json"}, {"dump", "--canonical"},
+		{"migrate", "up"}, {"version"}, {"chains"}} {
 		var stdout, stderr bytes.Buffer
 		if args[0] != "version" && args[0] != "chains" { // these need no configuration
 			args = append(args, "--config", config)
@@ -260,7 +265,8 @@ func TestServeTellsItsProgress(t *testing.T) {
 	}
 	file := t.TempDir() + "/events.jsonl"
 	mustRun(t, "export", "events", "--database-url", database, "--to", "1990", "-o", file)
-	if _, _, says := tool(t, "import", file, "--database-url", pgtest.New(t)); !strings.Contains(says, `msg=progress chain=busy percent=100 block=1990`) || strings.Contains(says, "caught up") {
+	if _, _, says := tool(t, "import", file, "--database-url", pgtest.New(t)); !strings.Contains(says,
+		`msg=progress chain=busy percent=100 block=1990`) || strings.Contains(says, "caught up") {
 		t.Errorf("import says %s", says)
 	}
 }
@@ -275,7 +281,8 @@ func TestServeChecksBeforeItMakes(t *testing.T) {
 		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		code, _, stderr := tool(t, "serve", "--config", path, "--data-dir", dir, "--roles", "orchestrator,api", "--listen", freeAddress(t))
+		code, _, stderr := tool(t, "serve", "--config", path, "--data-dir", dir, "--roles", "orchestrator,api", "--listen",
+			freeAddress(t))
 		if _, err := os.Stat(dir); code != 2 || !strings.Contains(stderr, says) || !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: exit code %d, %s; the data directory: %v", says, code, stderr, err)
 		}

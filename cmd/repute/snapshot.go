@@ -59,7 +59,8 @@ final one when nothing else is said. A name that ends in .gz is compressed.
 
 // exportEvents writes the file and tells on stderr what is in it and what an import of it
 // cannot be used for, so that standard output may be the file.
-func exportEvents(ctx context.Context, p *cli.Program, db *store.DB, chain uint64, blocks repute.BlockRange, file string) error {
+func exportEvents(ctx context.Context, p *cli.Program, db *store.DB, chain uint64, blocks repute.BlockRange,
+	file string) error {
 	var result archive.ExportResult
 	err := p.WriteFile(file, func(w io.Writer) (err error) {
 		result, err = archive.Export(ctx, db, chain, blocks, w)
@@ -71,13 +72,15 @@ func exportEvents(ctx context.Context, p *cli.Program, db *store.DB, chain uint6
 	whole := ""
 	switch {
 	case result.Missing > 0:
-		whole = fmt.Sprintf("; %d events are known to be missing or wait for a missing one, and are of an import of it too", result.Missing)
+		whole = fmt.Sprintf("; %d events are known to be missing or wait for a missing one, and are of an import of it too",
+			result.Missing)
 	case !result.Named:
 		whole = fmt.Sprintf("; serve cannot follow on from it, since the hash of block %d is not known: end it at a block with events by --to, or export after serve followed the chain", result.Blocks.To)
 	case !result.Whole:
 		whole = "; this alone is not enough to follow on from, since it is not all blocks from the chain's start on"
 	}
-	fmt.Fprintf(p.Stderr, "exported %d events of blocks %d to %d of chain %d%s\n", result.Events, result.Blocks.From, result.Blocks.To, chain, whole)
+	fmt.Fprintf(p.Stderr, "exported %d events of blocks %d to %d of chain %d%s\n", result.Events, result.Blocks.From,
+		result.Blocks.To, chain, whole)
 	return nil
 }
 
@@ -170,7 +173,8 @@ func encodeImport(r importdb.ImportResult) importReport { return importReport(r)
 
 // importFrom stores a snapshot in parts, with progress, or recorded logs at once, for which
 // chain must be given.
-func importFrom(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, chain *repute.Chain, in *bufio.Reader, compare archive.Compare) (importdb.ImportResult, error) {
+func importFrom(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, chain *repute.Chain,
+	in *bufio.Reader, compare archive.Compare) (importdb.ImportResult, error) {
 	if !archive.IsSnapshot(in) {
 		return archive.Import(ctx, db, *chain, in, compare)
 	}

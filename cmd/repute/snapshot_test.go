@@ -45,22 +45,26 @@ func TestStartFromSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	plain, zipped := filepath.Join(dir, "events.jsonl"), filepath.Join(dir, "events.jsonl.gz")
 	for _, file := range []string{plain, zipped} {
-		if _, _, says := tool(t, "export", "events", "--database-url", first, "-o", file); !strings.Contains(says, "blocks 1 to 4") || strings.Contains(says, "not enough") {
+		if _, _, says := tool(t, "export", "events", "--database-url", first, "-o", file); !strings.Contains(says,
+			"blocks 1 to 4") || strings.Contains(says, "not enough") {
 			t.Errorf("export says %s", says)
 		}
 	}
 	mustRun(t, "import", zipped, "--database-url", second)
-	if again := mustRun(t, "export", "events", "--chain", "31337", "--config", configure(t, c, second)); again != read(t, plain) {
+	if again := mustRun(t, "export", "events", "--chain", "31337", "--config", configure(t, c, second)); again != read(t,
+		plain) {
 		t.Errorf("the second export differs:\n%s\n%s", again, read(t, plain))
 	}
-	if a, b := mustRun(t, "dump", "--canonical", "--database-url", first), mustRun(t, "dump", "--canonical", "--database-url", second); a != b || a == "" {
+	if a, b := mustRun(t, "dump", "--canonical", "--database-url", first),
+		mustRun(t, "dump", "--canonical", "--database-url", second); a != b || a == "" {
 		t.Errorf("the dumps differ:\n%s\n%s", a, b)
 	}
 	c.Mine(c.Feedback(0, rpctest.Account(3), 2, 70, "starred"))
 	for _, database := range []string{first, second} {
 		mustRun(t, "serve", "--once", "--config", configure(t, c, database))
 	}
-	if a, b := dump(t, openTest(t, first)), dump(t, openTest(t, second)); !bytes.Equal(a, b) || !bytes.Contains(a, []byte(`"index" : 2`)) {
+	if a, b := dump(t, openTest(t, first)), dump(t, openTest(t, second)); !bytes.Equal(a, b) ||
+		!bytes.Contains(a, []byte(`"index" : 2`)) {
 		t.Errorf("after following on the dumps differ:\n%s\n%s", a, b)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
@@ -89,7 +93,8 @@ func TestExportRefuses(t *testing.T) {
 		{"--from", "2", "--to", "1"},
 		{"-o", "/nonexistent/file"},
 	} {
-		if code, _, says := tool(t, append([]string{"export", "events", "--config", config, "-o", file}, args...)...); code != 2 || !strings.Contains(says, "(") {
+		if code, _, says := tool(t, append([]string{"export", "events", "--config", config, "-o", file},
+			args...)...); code != 2 || !strings.Contains(says, "(") {
 			t.Errorf("%v: exit code %d, says %s", args, code, says)
 		}
 	}
@@ -99,7 +104,8 @@ func TestExportRefuses(t *testing.T) {
 	if err := os.WriteFile(file, []byte("\x1f\x8bnonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, says := tool(t, "import", file, "--chain", "base", "--database-url", database); code != 2 || !strings.Contains(says, "file") {
+	if code, _, says := tool(t, "import", file, "--chain", "base", "--database-url", database); code != 2 ||
+		!strings.Contains(says, "file") {
 		t.Errorf("broken gzip: exit code %d, says %s", code, says)
 	}
 }
@@ -114,7 +120,8 @@ func TestServeUntilBlock(t *testing.T) {
 		t.Errorf("stopped at block %d, want 4", at)
 	}
 	mustRun(t, "serve", "--until-block", "2", "--config", configure(t, c, database)) // reached long ago
-	mustRun(t, "serve", "--once", "--roles", "indexer,documents,api", "--listen", freeAddress(t), "--config", configure(t, c, database))
+	mustRun(t, "serve", "--once", "--roles", "indexer,documents,api", "--listen", freeAddress(t), "--config",
+		configure(t, c, database))
 	if at := cursor(t, db); at != c.Head().Number() {
 		t.Errorf("stopped at block %d, the head is %d", at, c.Head().Number())
 	}
@@ -128,7 +135,8 @@ func TestServeUntilBlock(t *testing.T) {
 		}
 	}
 	c.SetChainID(5)
-	if code, _, says := tool(t, "serve", "--once", "--config", configure(t, c, database)); code != 2 || !strings.Contains(says, "chain 5") {
+	if code, _, says := tool(t, "serve", "--once", "--config", configure(t, c, database)); code != 2 ||
+		!strings.Contains(says, "chain 5") {
 		t.Errorf("wrong chain: exit code %d, says %s", code, says)
 	}
 }

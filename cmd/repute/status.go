@@ -102,7 +102,8 @@ func printStatus(p *cli.Program, chains []repute.ChainStatus) error {
 	for _, c := range chains {
 		started := c.Block.Hash != (common.Hash{}) || c.Imported
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", c.Name, c.Chain.ID,
-			known(started, c.Block.Number), known(c.LagBlocks != nil, c.Head), known(c.Finalized > 0, c.Finalized), lag(c.LagSeconds),
+			known(started, c.Block.Number), known(c.LagBlocks != nil, c.Head), known(c.Finalized > 0, c.Finalized),
+			lag(c.LagSeconds),
 			c.Agents, c.Feedback, c.URIsDue, c.Completeness.Pending, c.Completeness.Undecoded, c.Reorgs, c.Upgrades,
 			known(started, c.Completeness.Status), trouble(c))
 	}
@@ -176,7 +177,8 @@ func printEndpoints(w io.Writer, chains []repute.ChainStatus) {
 			}
 			first = false
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.0f%%\t%d\t%d\t%s\t%s\t%s\n", c.Name, e.Name, e.Kind, condition(e.State),
-				e.Latency.Round(100*time.Microsecond), 100*e.ErrorRate, e.Requests, e.Concurrency, known(e.Head > 0, e.Head), e.Owner, e.LastError)
+				e.Latency.Round(100*time.Microsecond), 100*e.ErrorRate, e.Requests, e.Concurrency, known(e.Head > 0, e.Head),
+				e.Owner, e.LastError)
 		}
 	}
 }
@@ -197,7 +199,8 @@ func printScores(w io.Writer, chains []repute.ChainStatus) {
 		if s.Final {
 			final = "stored"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", c.Name, s.Epoch, s.Block, since(s.WalkedAt), final, rootCount(s.Roots), s.Stale,
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", c.Name, s.Epoch, s.Block, since(s.WalkedAt), final,
+			rootCount(s.Roots), s.Stale,
 			since(s.StaleSince), since(s.LookedAt))
 	}
 }
@@ -227,7 +230,8 @@ func printReasons(w io.Writer, chains []repute.ChainStatus) {
 			fmt.Fprintln(w, "\nCHAIN\tPROVEN TO\tNOT COMPLETE BECAUSE")
 		}
 		first = false
-		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, known(c.Completeness.VerifiedTo > 0, c.Completeness.VerifiedTo), c.Completeness.Reason)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, known(c.Completeness.VerifiedTo > 0, c.Completeness.VerifiedTo),
+			c.Completeness.Reason)
 	}
 }
 
@@ -243,7 +247,8 @@ func printKinds(w io.Writer, chains []repute.ChainStatus) {
 				fmt.Fprintln(w, "\nCHAIN\tEVENT\tCOMPLETENESS\tSTATE VERIFIED TO\tWAITING\tGAPS")
 			}
 			first = false
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\n", c.Name, k.Kind, k.Status, known(k.VerifiedTo > 0, k.VerifiedTo), k.Pending, k.Open)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\n", c.Name, k.Kind, k.Status, known(k.VerifiedTo > 0, k.VerifiedTo),
+				k.Pending, k.Open)
 		}
 	}
 }

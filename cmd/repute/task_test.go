@@ -27,7 +27,8 @@ func TestTaskCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	manifest, err := json.Marshal(orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Gone", Slug: "gone", Version: "1.0.0"})
+	manifest, err := json.Marshal(orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Gone", Slug: "gone",
+		Version: "1.0.0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,8 @@ func TestTaskCommands(t *testing.T) {
 	}
 	ids := strings.Fields(out)
 	task, root := ids[1], ids[3]
-	if out, _ := run(0, "task", "submit", "do it", "--coordinator", "gone", "--key", "once", "--min-reputation", "10", "--json"); out != `{"kind":"task","taskId":"`+task+`","runId":"`+root+"\"}\n" {
+	if out, _ := run(0, "task", "submit", "do it", "--coordinator", "gone", "--key", "once", "--min-reputation", "10",
+		"--json"); out != `{"kind":"task","taskId":"`+task+`","runId":"`+root+"\"}\n" {
 		t.Errorf("as JSON: %s", out)
 	}
 	if out, _ := run(0, "run", "show", root); !strings.Contains(out, "pending") {
@@ -63,7 +65,8 @@ func TestTaskCommands(t *testing.T) {
 	}
 	run(2, "task", "approve", task)
 	work(t, db)
-	if out, says := run(1, "task", "watch", task); !strings.Contains(out, "run.finished") || !strings.Contains(says, "gone") {
+	if out, says := run(1, "task", "watch", task); !strings.Contains(out, "run.finished") ||
+		!strings.Contains(says, "gone") {
 		t.Errorf("watch: %s %s", out, says)
 	}
 	if out, _ := run(0, "task", "retry", task); out == "" {
@@ -97,10 +100,13 @@ func TestTaskFlags(t *testing.T) {
 		_, _ = w.Write([]byte("{}"))
 	}))
 	t.Cleanup(server.Close)
-	mustRun(t, "task", "submit", "x", "--orchestrator", server.URL, "--min-reputation", "-5", "--min-trust-score", "0.5", "--min-tier", "2", "--gate", "service,identity",
-		"--require-identity", "--require-registration", "--require-validation", "--max-steps", "1", "--max-tool-calls", "2", "--max-runtime-ms", "3", "--max-writes", "4",
+	mustRun(t, "task", "submit", "x", "--orchestrator", server.URL, "--min-reputation", "-5", "--min-trust-score", "0.5",
+		"--min-tier", "2", "--gate", "service,identity",
+		"--require-identity", "--require-registration", "--require-validation", "--max-steps", "1", "--max-tool-calls", "2",
+		"--max-runtime-ms", "3", "--max-writes", "4",
 		"--max-gas", "5", "--value-at-risk", "6", "--tag", "a", "--key", "k", "--input", "7")
-	for _, v := range []reflect.Value{reflect.ValueOf(asked.Threshold), reflect.ValueOf(asked.Budget), reflect.ValueOf(asked.Terms)} {
+	for _, v := range []reflect.Value{reflect.ValueOf(asked.Threshold), reflect.ValueOf(asked.Budget),
+		reflect.ValueOf(asked.Terms)} {
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() {
 				t.Errorf("%s.%s has no flag", v.Type(), v.Type().Field(i).Name)

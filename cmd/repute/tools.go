@@ -31,7 +31,8 @@ func reindexCommand(p *cli.Program) *cobra.Command {
 					if err := importdb.Reindex(cmd.Context(), db, chain.Chain.ID, contracts.Read); err != nil {
 						return fmt.Errorf("reindex chain %d: %w", chain.Chain.ID, err)
 					}
-					fmt.Fprintf(p.Stderr, "reindexed %s (%d) in %s\n", chain.Name, chain.Chain.ID, time.Since(start).Round(time.Millisecond))
+					fmt.Fprintf(p.Stderr, "reindexed %s (%d) in %s\n", chain.Name, chain.Chain.ID,
+						time.Since(start).Round(time.Millisecond))
 				}
 				return nil
 			})
@@ -67,7 +68,8 @@ func dumpCommand(p *cli.Program) *cobra.Command {
 	}
 	p.Flags.Database(cmd.Flags())
 	p.Flags.Chain(cmd.Flags())
-	cmd.Flags().BoolVar(&canonical, "canonical", false, "events, histories and current rows in key order, without ids and clocks")
+	cmd.Flags().BoolVar(&canonical, "canonical", false,
+		"events, histories and current rows in key order, without ids and clocks")
 	return cmd
 }
 
@@ -113,7 +115,8 @@ func chainsCommand(p *cli.Program) *cobra.Command {
 			w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "NAME\tID\tSTART BLOCK\tVERIFIED\tIDENTITY\tREPUTATION")
 			for _, d := range contracts.Deployments() {
-				fmt.Fprintf(w, "%s\t%d\t%d\t%t\t%s\t%s\n", d.Name, d.ChainID, d.StartBlock, d.StartVerified, d.Identity, d.Reputation)
+				fmt.Fprintf(w, "%s\t%d\t%d\t%t\t%s\t%s\n", d.Name, d.ChainID, d.StartBlock, d.StartVerified, d.Identity,
+					d.Reputation)
 			}
 			return w.Flush()
 		},

@@ -18,8 +18,10 @@ import (
 // A command line that cannot be meant exits with 2, whatever is wrong with it.
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"nope", "nope --help", "verify --jsn", "verify --from -1", "export event", "bench foo", "import", "dump extra", "serve --until-block 0 --chain base --rpc http://127.0.0.1:1",
-		"demo --chain base", "status --rpc http://h", "bench index --events 0", "bench follow --blocks 0", "bench index --curve 0"} {
+	for _, line := range []string{"nope", "nope --help", "verify --jsn", "verify --from -1", "export event", "bench foo",
+		"import", "dump extra", "serve --until-block 0 --chain base --rpc http://127.0.0.1:1",
+		"demo --chain base", "status --rpc http://h", "bench index --events 0", "bench follow --blocks 0",
+		"bench index --curve 0"} {
 		var out, said bytes.Buffer
 		if code := run(t.Context(), strings.Fields(line), &out, &said); code != 2 || said.Len() == 0 {
 			t.Errorf("%s: exit code %d, says %q, want 2", line, code, said.String())
@@ -43,7 +45,8 @@ func TestInterruptedIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, line := range []string{"serve --once --roles indexer --chain base --rpc http://127.0.0.1:1", "bench index --events 2000 --json"} {
+	for _, line := range []string{"serve --once --roles indexer --chain base --rpc http://127.0.0.1:1",
+		"bench index --events 2000 --json"} {
 		if code := run(ctx, append(strings.Fields(line), "--data-dir", t.TempDir()), io.Discard, io.Discard); code == 0 {
 			t.Errorf("%s: exit code 0", line)
 		}
@@ -53,10 +56,12 @@ func TestInterruptedIsNoSuccess(t *testing.T) {
 // Commands that read make no database, so that a mistyped directory is noticed.
 func TestReadersMakeNoDatabase(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"status", "dump --canonical", "export events", "verify --chain base --rpc http://127.0.0.1:1"} {
+	for _, line := range []string{"status", "dump --canonical", "export events",
+		"verify --chain base --rpc http://127.0.0.1:1"} {
 		dir := filepath.Join(t.TempDir(), "typo")
 		var said bytes.Buffer
-		if code := run(t.Context(), append(strings.Fields(line), "--data-dir", dir), io.Discard, &said); code != 2 || !strings.Contains(said.String(), dir) {
+		if code := run(t.Context(), append(strings.Fields(line), "--data-dir", dir), io.Discard, &said); code != 2 ||
+			!strings.Contains(said.String(), dir) {
 			t.Errorf("%s: exit code %d, says %q", line, code, said.String())
 		}
 		if _, err := os.Stat(dir); !os.IsNotExist(err) {
@@ -84,7 +89,8 @@ func TestCutFiles(t *testing.T) {
 		if err := os.WriteFile(file, zipped.Bytes()[:n], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if code, _, says := tool(t, "import", file, "--chain", "base", "--database-url", database); code != 2 || !strings.Contains(says, "cut short") {
+		if code, _, says := tool(t, "import", file, "--chain", "base", "--database-url", database); code != 2 ||
+			!strings.Contains(says, "cut short") {
 			t.Errorf("%d bytes: exit code %d, says %s", n, code, says)
 		}
 	}

@@ -36,7 +36,8 @@ func TestVerdictOfAScoredAgentHolds(t *testing.T) {
 	check(err)
 	_, err = trustdb.KeepInput(t.Context(), db, p.Text())
 	check(err)
-	v, err := orchestrator.Judge(t.Context(), db, p, true, repute.Module{Slug: "plain", Agent: &agent}, policy.Task{Coordinator: "plain", Value: "0", Budget: policy.DefaultBudget()}, policy.Threshold{})
+	v, err := orchestrator.Judge(t.Context(), db, p, true, repute.Module{Slug: "plain", Agent: &agent},
+		policy.Task{Coordinator: "plain", Value: "0", Budget: policy.DefaultBudget()}, policy.Threshold{})
 	check(err)
 	replay, err := engine.NewReader(db, engine.ReaderOptions{})
 	check(err)
@@ -44,7 +45,8 @@ func TestVerdictOfAScoredAgentHolds(t *testing.T) {
 		t.Fatalf("no score is pinned: %+v", v.Pin)
 	}
 	check(orchestrator.VerifyVerdict(t.Context(), db, replay, v))
-	check(trustdb.AddRoots(t.Context(), db, 31337, repute.DefaultRoots, []repute.TrustRoot{{Address: client(40), Weight: repute.RootUnit, Reason: "test"}}, false))
+	check(trustdb.AddRoots(t.Context(), db, 31337, repute.DefaultRoots,
+		[]repute.TrustRoot{{Address: client(40), Weight: repute.RootUnit, Reason: "test"}}, false))
 	e, err := engine.New(db, engine.EngineOptions{Poll: 10 * time.Millisecond})
 	check(err)
 	ctx, stop := context.WithCancel(t.Context())

@@ -61,8 +61,10 @@ Prints each difference. Exit codes: 0 nothing differs; 1 something does, or did 
 	p.Flags.Endpoints(cmd.Flags())
 	cmd.Flags().Uint64Var(&o.From, "from", 0, "first block; the chain's start block when 0")
 	cmd.Flags().Uint64Var(&o.To, "to", 0, "last block; the newest final one when 0")
-	cmd.Flags().BoolVar(&o.AllBlocks, "all-blocks", false, "read the receipts of every block, not only where events are or may be")
-	cmd.Flags().BoolVar(&o.Repair, "repair", false, "put what is missing in its place, or have it done by the process that follows the chain")
+	cmd.Flags().BoolVar(&o.AllBlocks, "all-blocks", false,
+		"read the receipts of every block, not only where events are or may be")
+	cmd.Flags().BoolVar(&o.Repair, "repair", false,
+		"put what is missing in its place, or have it done by the process that follows the chain")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	cmd.Flags().Float64Var(&o.rate, "rate", 500, "JSON-RPC calls per second")
 	return cmd
@@ -188,7 +190,8 @@ func hold(ctx context.Context, db *store.DB, chainID uint64) (lease store.Lease,
 
 // checkChain runs the comparison. What is to be repaired while another process leads the
 // chain is left to that one.
-func checkChain(ctx context.Context, p *cli.Program, db *store.DB, v *verify.Verifier, chainID uint64, o verifyOptions) error {
+func checkChain(ctx context.Context, p *cli.Program, db *store.DB, v *verify.Verifier, chainID uint64,
+	o verifyOptions) error {
 	var theirs bool
 	if o.Repair {
 		lease, stop, err := hold(ctx, db, chainID)
@@ -238,7 +241,8 @@ func conclude(p *cli.Program, report verifyReport, r verify.CheckResult, asJSON 
 	}
 	switch {
 	case r.Differences > 0:
-		return cli.ExitError{Code: codeDiffers, Text: "the index differs from the chain in " + cli.Count(r.Differences, "place")}
+		return cli.ExitError{Code: codeDiffers, Text: "the index differs from the chain in " + cli.Count(r.Differences,
+			"place")}
 	case r.Unproven > 0 || len(r.Unchecked) > 0:
 		return cli.ExitError{Code: codeUnchecked, Text: "not everything could be checked"}
 	}
@@ -248,7 +252,8 @@ func conclude(p *cli.Program, report verifyReport, r verify.CheckResult, asJSON 
 // summary is the line a person reads last.
 func summary(r verify.CheckResult) string {
 	text := fmt.Sprintf("blocks %d to %d: %d compared with their receipts, %d of them unproven; %s compared; %s, %s repaired",
-		r.Blocks.From, r.Blocks.To, r.Checked, r.Unproven, cli.Count(r.Agents, "agent"), cli.Count(r.Differences, "difference"), cli.Count(r.Repaired, "event"))
+		r.Blocks.From, r.Blocks.To, r.Checked, r.Unproven, cli.Count(r.Agents, "agent"),
+		cli.Count(r.Differences, "difference"), cli.Count(r.Repaired, "event"))
 	if r.Retimed > 0 {
 		text += ", the time of " + cli.Count(r.Retimed, "block") + " put right"
 	}

@@ -49,10 +49,12 @@ func TestVerifyTellsWhatDiffers(t *testing.T) {
 		t.Errorf("equal: %s", out)
 	}
 	db := openTest(t, url)
-	if _, err := db.Pool().Exec(t.Context(), "delete from events where kind = 5 and block = (select max(block) from events where kind = 5)"); err != nil {
+	if _, err := db.Pool().Exec(t.Context(),
+		"delete from events where kind = 5 and block = (select max(block) from events where kind = 5)"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Pool().Exec(t.Context(), "update agent_states set approved = sha256('x') where token_id = 1"); err != nil {
+	if _, err := db.Pool().Exec(t.Context(),
+		"update agent_states set approved = sha256('x') where token_id = 1"); err != nil {
 		t.Fatal(err)
 	}
 	code, out, _ := tool(t, "verify", "--config", file, "--json")
@@ -65,7 +67,8 @@ func TestVerifyTellsWhatDiffers(t *testing.T) {
 			t.Errorf("difference %d: %+v, want %s", i, report.Differences[i], kind)
 		}
 	}
-	if code, out, _ = tool(t, "verify", "--config", file, "--repair"); code != 1 || !strings.Contains(out, "1 event repaired") {
+	if code, out, _ = tool(t, "verify", "--config", file, "--repair"); code != 1 ||
+		!strings.Contains(out, "1 event repaired") {
 		t.Errorf("repair: code %d, %s", code, out)
 	}
 	if code, out, _ = tool(t, "verify", "--config", file, "--to", "1"); code != 0 {
@@ -76,7 +79,8 @@ func TestVerifyTellsWhatDiffers(t *testing.T) {
 	if code != 2 || !strings.Contains(says, "not checked") || strings.Contains(out+says, "key-that-is-secret") {
 		t.Errorf("no node: code %d, %s, %s", code, out, says)
 	}
-	if code, _, says = tool(t, "verify", "--config", file, "--to", "999"); code != 2 || !strings.Contains(says, "not stored") {
+	if code, _, says = tool(t, "verify", "--config", file, "--to", "999"); code != 2 ||
+		!strings.Contains(says, "not stored") {
 		t.Errorf("beyond what is stored: code %d, %s", code, says)
 	}
 }
@@ -105,7 +109,8 @@ func TestVerifyRepairBesideServe(t *testing.T) {
 		where p.from_block <= c.start_block and p.to_block = c.finalized_block)`)
 	mustExec(t, db, "update blocks set time = time + interval '1 year' where number = (select min(block) from events where kind = 9)")
 	code, said, errs := tool(t, "verify", "--config", config, "--repair")
-	if code != 1 || !strings.Contains(said, "the block's time is") || !strings.Contains(errs, "another process leads the chain") {
+	if code != 1 || !strings.Contains(said, "the block's time is") ||
+		!strings.Contains(errs, "another process leads the chain") {
 		t.Fatalf("code %d, %s, %s", code, said, errs)
 	}
 	holds("the time is right", "not exists (select from blocks where time > now() + interval '300 days')")
@@ -119,7 +124,8 @@ func TestVerifyRepairBesideServe(t *testing.T) {
 func TestWitnessesTellTheirChain(t *testing.T) {
 	t.Parallel()
 	good, silent := rpctest.New(t, rpctest.Options{}), rpctest.New(t, rpctest.Options{})
-	silent.Inject(rpctest.On("eth_chainId", rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32601, Message: "Method not found"}})))
+	silent.Inject(rpctest.On("eth_chainId",
+		rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32601, Message: "Method not found"}})))
 	nodes, stop, err := witnesses(config.URLs{silent.URL(), good.URL()})
 	if err != nil {
 		t.Fatal(err)

@@ -73,8 +73,10 @@ or the keys cannot be read.`,
 	}
 	cmd.Flags().StringVar(&key, "key", "", "address that must have signed")
 	cmd.Flags().StringVar(&keys, "keys", "", "URL (https, or http of this machine) or file of the operator's list of keys")
-	cmd.Flags().StringVar(&agent, "agent", "", "agent that the statement must be about: CHAIN:TOKEN, or with its registry eip155:CHAIN:REGISTRY:TOKEN")
-	cmd.Flags().DurationVar(&maxAge, "max-age", 0, "how old the block may be as of which the score holds, such as 24h; 0 for any age")
+	cmd.Flags().StringVar(&agent, "agent", "",
+		"agent that the statement must be about: CHAIN:TOKEN, or with its registry eip155:CHAIN:REGISTRY:TOKEN")
+	cmd.Flags().DurationVar(&maxAge, "max-age", 0,
+		"how old the block may be as of which the score holds, such as 24h; 0 for any age")
 	return cmd
 }
 
@@ -184,7 +186,8 @@ func readStatement(in io.Reader) (signed statement.Signed, err error) {
 	}
 	var answer outerAnswer
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return signed, repute.Invalid("file", "is no JSON object: "+err.Error(), "give an answer asked with ?signed=1, or the object signed of one")
+		return signed, repute.Invalid("file", "is no JSON object: "+err.Error(),
+			"give an answer asked with ?signed=1, or the object signed of one")
 	}
 	switch {
 	case answer.Signed != nil:
@@ -268,7 +271,9 @@ type verdict struct {
 }
 
 func printStatement(p *cli.Program, s statement.Signed) error {
-	return p.PrintJSON(verdict{Valid: true, Agent: s.Agent.String(), Status: ratedStatus(s), Score: s.Score, Low: s.Low, High: s.High,
-		Confidence: float64(s.Confidence) / 1e6, Tier: s.Tier, Guarded: s.Guarded, Block: s.Block.Number, BlockHash: s.Block.Hash.Hex(), BlockTime: s.Block.Time, HoldsBlock: s.Holds.Number, HoldsTime: s.Holds.Time,
+	return p.PrintJSON(verdict{Valid: true, Agent: s.Agent.String(), Status: ratedStatus(s), Score: s.Score, Low: s.Low,
+		High:       s.High,
+		Confidence: float64(s.Confidence) / 1e6, Tier: s.Tier, Guarded: s.Guarded, Block: s.Block.Number,
+		BlockHash: s.Block.Hash.Hex(), BlockTime: s.Block.Time, HoldsBlock: s.Holds.Number, HoldsTime: s.Holds.Time,
 		Signer: s.Signer.Hex(), IssuedAt: s.IssuedAt, ExpiresAt: s.ExpiresAt})
 }

@@ -11,7 +11,8 @@ import (
 
 func TestSpan(t *testing.T) {
 	t.Parallel()
-	for d, want := range map[time.Duration]string{0: "0s", 59 * time.Second: "59s", 61 * time.Second: "1m1s", time.Hour: "1h0m",
+	for d, want := range map[time.Duration]string{0: "0s", 59 * time.Second: "59s", 61 * time.Second: "1m1s",
+		time.Hour:                    "1h0m",
 		26*time.Hour + 5*time.Minute: "1d2h", 400 * 24 * time.Hour: "400d0h"} {
 		if got := span(d); got != want {
 			t.Errorf("%s: %s, want %s", d, got, want)
@@ -23,7 +24,8 @@ func TestSpan(t *testing.T) {
 func TestDatabaseAwayIsOneLine(t *testing.T) {
 	t.Parallel()
 	code, _, says := tool(t, "status", "--database-url", "postgres://u:secretword@127.0.0.1:1/x")
-	if code != 1 || strings.Count(says, "\n") != 1 || strings.Count(says, "connection refused") != 1 || strings.Contains(says, "secretword") {
+	if code != 1 || strings.Count(says, "\n") != 1 || strings.Count(says, "connection refused") != 1 ||
+		strings.Contains(says, "secretword") {
 		t.Errorf("exit code %d, says %q", code, says)
 	}
 }
@@ -32,7 +34,8 @@ func TestDatabaseAwayIsOneLine(t *testing.T) {
 // do too.
 func TestRedisAway(t *testing.T) {
 	address := freeAddress(t)
-	cmd, out := child(t, "serve", "--roles", "api", "--database-url", pgtest.New(t), "--redis-url", "redis://127.0.0.1:1/0", "--listen", address)
+	cmd, out := child(t, "serve", "--roles", "api", "--database-url", pgtest.New(t), "--redis-url",
+		"redis://127.0.0.1:1/0", "--listen", address)
 	eventually(t, "http://"+address+"/status", 200, `"redis":"away"`, out)
 	eventually(t, "http://"+address+"/metrics", 200, "repute_redis_up 0", out)
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {

@@ -41,7 +41,8 @@ func CompareWith(source BlockSource) Compare {
 		numbers := make([]uint64, len(blocks))
 		for i := range blocks {
 			if numbers[i] = blocks[i].Number; numbers[i] > heads.Latest.Number {
-				return repute.Invalid("logs", fmt.Sprintf("block %d is above the chain's newest block %d", numbers[i], heads.Latest.Number),
+				return repute.Invalid("logs", fmt.Sprintf("block %d is above the chain's newest block %d", numbers[i],
+					heads.Latest.Number),
 					"name the chain that the logs were recorded on")
 			}
 		}
@@ -51,7 +52,8 @@ func CompareWith(source BlockSource) Compare {
 		}
 		for i, b := range canonical {
 			if b.Hash != blocks[i].Hash {
-				return repute.Invalid("logs", fmt.Sprintf("block %d has hash %s, on the chain it is %s", b.Number, blocks[i].Hash, b.Hash),
+				return repute.Invalid("logs", fmt.Sprintf("block %d has hash %s, on the chain it is %s", b.Number, blocks[i].Hash,
+					b.Hash),
 					"name the chain that the logs were recorded on")
 			}
 		}
@@ -85,11 +87,15 @@ func (c Compare) compare(ctx context.Context, blocks []repute.Block) error {
 // chain's registry, and which known networks have such a block; "" for nothing.
 func beforeDeployment(c repute.Chain, block uint64) string {
 	all := contracts.Deployments()
-	own := slices.IndexFunc(all, func(d contracts.Deployment) bool { return d.ChainID == c.ID && d.Identity == c.Identity })
+	own := slices.IndexFunc(all, func(d contracts.Deployment) bool {
+		return d.ChainID == c.ID &&
+			d.Identity == c.Identity
+	})
 	if own < 0 || block >= all[own].StartBlock {
 		return ""
 	}
-	text := fmt.Sprintf("block %d is before block %d, in which the identity registry was deployed on %s", block, all[own].StartBlock, all[own].Name)
+	text := fmt.Sprintf("block %d is before block %d, in which the identity registry was deployed on %s", block,
+		all[own].StartBlock, all[own].Name)
 	if fits := fitting(c, all, block); fits != "" {
 		return text + "; the block fits " + fits
 	}
@@ -102,7 +108,10 @@ const mostFitting = 3
 // fitting names the networks that have the same registry at a block, those first that
 // deployed it most recently before the block.
 func fitting(c repute.Chain, all []contracts.Deployment, block uint64) string {
-	all = slices.DeleteFunc(all, func(d contracts.Deployment) bool { return d.Identity != c.Identity || d.StartBlock > block })
+	all = slices.DeleteFunc(all, func(d contracts.Deployment) bool {
+		return d.Identity != c.Identity ||
+			d.StartBlock > block
+	})
 	slices.SortStableFunc(all, func(a, b contracts.Deployment) int { return cmp.Compare(b.StartBlock, a.StartBlock) })
 	var names []string
 	for _, d := range all[:min(len(all), mostFitting)] {

@@ -76,7 +76,8 @@ type snapshotEnd struct {
 
 func headerOf(s importdb.Snapshot) snapshotHeader {
 	h := snapshotHeader{Format: snapshotFormat, ChainID: s.Chain.ID, Name: s.Chain.Name, Identity: s.Chain.Identity,
-		Reputation: s.Chain.Reputation, Validations: append([]common.Address{}, s.Chain.Validations...), StartBlock: s.Chain.StartBlock,
+		Reputation: s.Chain.Reputation, Validations: append([]common.Address{}, s.Chain.Validations...),
+		StartBlock: s.Chain.StartBlock,
 		BlockRange: snapshotRange(s.Range), Covered: []snapshotRange{}, Last: snapshotLastBlock{Hash: s.Last.Hash}}
 	if !s.Last.Time.IsZero() {
 		h.Last.Time = s.Last.Time.Unix()
@@ -151,7 +152,8 @@ type ExportResult struct {
 
 // Export writes a snapshot of a chain's stored events. Blocks and errors are those
 // of eventdb.ReadSnapshot.
-func Export(ctx context.Context, db *store.DB, chainID uint64, blocks repute.BlockRange, w io.Writer) (ExportResult, error) {
+func Export(ctx context.Context, db *store.DB, chainID uint64, blocks repute.BlockRange, w io.Writer) (ExportResult,
+	error) {
 	result := ExportResult{ChainID: chainID}
 	out := bufio.NewWriterSize(w, 1<<16)
 	enc := json.NewEncoder(out)

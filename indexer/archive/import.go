@@ -24,14 +24,16 @@ import (
 // gap (see repute.Undecoded). Logs from before the known deployment of the chain's registry
 // are refused, and so are those of which compare, when it is not nil, refuses the blocks.
 // Errors of the input are ErrInvalid, a chain that is followed is ErrConflict.
-func Import(ctx context.Context, db *store.DB, c repute.Chain, r io.Reader, compare Compare) (importdb.ImportResult, error) {
+func Import(ctx context.Context, db *store.DB, c repute.Chain, r io.Reader, compare Compare) (importdb.ImportResult,
+	error) {
 	rec, err := ReadLogs(r, ReadOptions{})
 	if err != nil {
 		return importdb.ImportResult{}, err
 	}
 	if rec.ChainID != 0 && rec.ChainID != c.ID {
-		return importdb.ImportResult{}, repute.Invalid("chain", fmt.Sprintf("the logs are of chain %d, not %d", rec.ChainID, c.ID),
-			"name the chain the logs were recorded on")
+		return importdb.ImportResult{},
+			repute.Invalid("chain", fmt.Sprintf("the logs are of chain %d, not %d", rec.ChainID, c.ID),
+				"name the chain the logs were recorded on")
 	}
 	records, err := rec.decode(contracts.NewDecoder(c))
 	if err != nil {
@@ -47,7 +49,8 @@ func Import(ctx context.Context, db *store.DB, c repute.Chain, r io.Reader, comp
 	}
 	if len(records) > 0 {
 		if wrong := beforeDeployment(c, records[0].Log.BlockNumber); wrong != "" {
-			return importdb.ImportResult{}, repute.Invalid("logs", wrong, "name the chain that the logs were recorded on; nothing was stored")
+			return importdb.ImportResult{},
+				repute.Invalid("logs", wrong, "name the chain that the logs were recorded on; nothing was stored")
 		}
 	}
 	if err := compare.compare(ctx, blocks); err != nil {
@@ -70,7 +73,8 @@ func (rec Recording) decode(d contracts.Decoder) ([]repute.Record, error) {
 	for i, l := range rec.Logs {
 		if i > 0 && l.BlockNumber == rec.Logs[i-1].BlockNumber && l.Index == rec.Logs[i-1].Index {
 			if !node.SameLog(rec.Logs[i-1].Log, l.Log) {
-				return nil, badInput(l.Line, "another log than line %d at block %d, index %d", rec.Logs[i-1].Line, l.BlockNumber, l.Index)
+				return nil, badInput(l.Line, "another log than line %d at block %d, index %d", rec.Logs[i-1].Line, l.BlockNumber,
+					l.Index)
 			}
 			continue
 		}
@@ -79,7 +83,8 @@ func (rec Recording) decode(d contracts.Decoder) ([]repute.Record, error) {
 		}
 	}
 	if len(records) == 0 && len(rec.Logs) > 0 {
-		return nil, badInput(rec.Logs[0].Line, "none of the %d logs is of this chain's registries: %s", len(rec.Logs), hexes(d.Addresses))
+		return nil, badInput(rec.Logs[0].Line, "none of the %d logs is of this chain's registries: %s", len(rec.Logs),
+			hexes(d.Addresses))
 	}
 	return records, nil
 }
@@ -118,7 +123,8 @@ func agree(known *repute.Block, b repute.Block, line int) error {
 		known.Time = b.Time
 	}
 	if !b.Time.IsZero() && !known.Time.Equal(b.Time) {
-		return badInput(line, "block %d has time %s here and %s before", b.Number, b.Time.Format(time.RFC3339), known.Time.Format(time.RFC3339))
+		return badInput(line, "block %d has time %s here and %s before", b.Number, b.Time.Format(time.RFC3339),
+			known.Time.Format(time.RFC3339))
 	}
 	return nil
 }
@@ -127,7 +133,8 @@ func agree(known *repute.Block, b repute.Block, line int) error {
 func (rec Recording) covered() ([]repute.BlockRange, error) {
 	if len(rec.Logs) == 0 {
 		if rec.Range == nil {
-			return nil, repute.Invalid("logs", "no logs in the input", "a JSON array of logs, one log per line, JSON-RPC answers or receipts")
+			return nil, repute.Invalid("logs", "no logs in the input",
+				"a JSON array of logs, one log per line, JSON-RPC answers or receipts")
 		}
 		return []repute.BlockRange{*rec.Range}, nil
 	}
@@ -137,7 +144,8 @@ func (rec Recording) covered() ([]repute.BlockRange, error) {
 	}
 	for _, l := range []RecordedLog{first, last} {
 		if l.BlockNumber < rec.Range.From || l.BlockNumber > rec.Range.To {
-			return nil, badInput(l.Line, "block %d is outside the input's blockRange %d..%d", l.BlockNumber, rec.Range.From, rec.Range.To)
+			return nil, badInput(l.Line, "block %d is outside the input's blockRange %d..%d", l.BlockNumber, rec.Range.From,
+				rec.Range.To)
 		}
 	}
 	return []repute.BlockRange{*rec.Range}, nil

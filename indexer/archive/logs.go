@@ -73,7 +73,8 @@ const maxDepth = 32
 // fail says where reading stopped.
 func (lr *logReader) fail(err error) error {
 	if errors.Is(lr.in.err, io.ErrUnexpectedEOF) {
-		return repute.Invalid("logs", fmt.Sprintf("line %d: the compressed input is cut short", lr.in.line(lr.dec.InputOffset())), "nothing was stored; give a whole file")
+		return repute.Invalid("logs", fmt.Sprintf("line %d: the compressed input is cut short",
+			lr.in.line(lr.dec.InputOffset())), "nothing was stored; give a whole file")
 	}
 	if lr.in.err != nil {
 		return fmt.Errorf("read logs: %w", lr.in.err)

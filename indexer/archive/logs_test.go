@@ -18,23 +18,28 @@ const oneLog = `{"address":"0x8004A169FB4a3325136EB29fA0ceB6D2e539a432","topics"
 	`"0x0000000000000000000000000000000000000000000000000000000000000007"],"data":"0x","transactionHash":` +
 	`"0x132c8ea538e8210a3058dbbcff6f901e2ff7a8204d5c30db19d15cceeb4db791",`
 
-const hexLog = oneLog + `"blockNumber":"0x10","logIndex":"0x2","transactionIndex":"0x1","blockTimestamp":"0x65","removed":false,` +
+const hexLog = oneLog +
+	`"blockNumber":"0x10","logIndex":"0x2","transactionIndex":"0x1","blockTimestamp":"0x65","removed":false,` +
 	`"blockHash":"0x199187c05300ee04a963782f4612f17bdd0519ffc05a905ede0524db16e331c8"}`
 
 func TestReadLogsForms(t *testing.T) {
 	t.Parallel()
 	decimal := oneLog + `"blockNumber":16,"logIndex":"2"}`
-	snake := strings.NewReplacer("transactionHash", "transaction_hash", "blockNumber", "block_number", "logIndex", "log_index").Replace(decimal)
-	explorer := oneLog + `"blockNumber":"0x10","logIndex":"0x2","timeStamp":"0x65","transactionIndex":"0x","gasPrice":"0x1"}`
+	snake := strings.NewReplacer("transactionHash", "transaction_hash", "blockNumber", "block_number", "logIndex",
+		"log_index").Replace(decimal)
+	explorer := oneLog +
+		`"blockNumber":"0x10","logIndex":"0x2","timeStamp":"0x65","transactionIndex":"0x","gasPrice":"0x1"}`
 	tests := map[string]struct {
 		in   string
 		logs int
 	}{
-		"array":            {"[" + hexLog + "," + decimal + "]", 2},
-		"lines":            {hexLog + "\n" + decimal + "\n\n" + snake + "\n", 3},
-		"envelope":         {`{"jsonrpc":"2.0","id":1,"result":[` + hexLog + `]}`, 1},
-		"batch":            {`[{"id":1,"result":[` + hexLog + `]},{"id":2,"result":[]},{"id":3,"error":null,"result":[` + hexLog + `]}]`, 2},
-		"receipts":         {`{"result":[{"blockNumber":"0x10","transactionHash":"0x1","logs":[` + hexLog + `],"logsBloom":"0x00"}]}`, 1},
+		"array":    {"[" + hexLog + "," + decimal + "]", 2},
+		"lines":    {hexLog + "\n" + decimal + "\n\n" + snake + "\n", 3},
+		"envelope": {`{"jsonrpc":"2.0","id":1,"result":[` + hexLog + `]}`, 1},
+		"batch": {`[{"id":1,"result":[` + hexLog + `]},{"id":2,"result":[]},{"id":3,"error":null,"result":[` +
+			hexLog + `]}]`, 2},
+		"receipts": {`{"result":[{"blockNumber":"0x10","transactionHash":"0x1","logs":[` + hexLog +
+			`],"logsBloom":"0x00"}]}`, 1},
 		"object of arrays": {`{"source":"x","registeredLogs":[` + hexLog + `],"deep":{"data":[` + decimal + `]}}`, 2},
 		"explorer":         {`{"status":"1","message":"OK","result":[` + explorer + `]}`, 1},
 		"nothing":          {`[]`, 0},
@@ -61,25 +66,27 @@ func TestReadLogsRefuses(t *testing.T) {
 	t.Parallel()
 	swap := func(old, with string) string { return "[" + strings.Replace(hexLog, old, with, 1) + "]" }
 	tests := map[string]struct{ in, want string }{
-		"cut":               {"[" + hexLog[:200], "line 1, "},
-		"cut after a log":   {"[\n" + hexLog + ",\n", "line 2, "},
-		"no JSON":           {hexLog + "\n<html>", "line 2, "},
-		"stray bracket":     {hexLog + "\n]", "line 2, "},
-		"removed":           {swap(`"removed":false`, `"removed":true`), "removed"},
-		"no block":          {swap(`"blockNumber"`, `"number"`), "blockNumber: missing"},
-		"no index":          {swap(`"logIndex"`, `"i"`), "logIndex: missing"},
-		"bad quantity":      {swap(`"0x10"`, `"0xzz"`), "blockNumber"},
-		"negative":          {swap(`"0x10"`, `-1`), "blockNumber"},
-		"fraction":          {swap(`"0x10"`, `1.5`), "blockNumber"},
-		"missing":           {swap(`"transactionHash"`, `"tx"`), "transactionHash: missing"},
-		"own spelling":      {swap(`"blockNumber":"0x10"`, `"block_number":"x"`), "block_number: "},
-		"last int64":        {swap(`"0x10"`, `"0x7fffffffffffffff"`), "line 1, byte "},
-		"2^53":              {swap(`"0x10"`, `9007199254740992`), "blockNumber: 9007199254740992 is out of range"},
-		"huge log index":    {swap(`"0x2"`, `"0x80000000"`), "logIndex: 2147483648 is out of range"},
-		"endless time":      {swap(`"0x65"`, `"0xffffffffffffffff"`), "blockTimestamp: 18446744073709551615 is out"},
-		"milliseconds":      {swap(`"blockTimestamp":"0x65"`, `"timestamp":1763700000000`), "timestamp: 1763700000000 is out"},
-		"range to 2^63":     {"\n" + `{"blockRange":{"from":5,"to":9223372036854775807}}`, "line 2, "},
-		"range to 2^64":     {`{"block_range":{"from":0,"to":18446744073709551615}}`, "block_range: 18446744073709551615 is beyond"},
+		"cut":             {"[" + hexLog[:200], "line 1, "},
+		"cut after a log": {"[\n" + hexLog + ",\n", "line 2, "},
+		"no JSON":         {hexLog + "\n<html>", "line 2, "},
+		"stray bracket":   {hexLog + "\n]", "line 2, "},
+		"removed":         {swap(`"removed":false`, `"removed":true`), "removed"},
+		"no block":        {swap(`"blockNumber"`, `"number"`), "blockNumber: missing"},
+		"no index":        {swap(`"logIndex"`, `"i"`), "logIndex: missing"},
+		"bad quantity":    {swap(`"0x10"`, `"0xzz"`), "blockNumber"},
+		"negative":        {swap(`"0x10"`, `-1`), "blockNumber"},
+		"fraction":        {swap(`"0x10"`, `1.5`), "blockNumber"},
+		"missing":         {swap(`"transactionHash"`, `"tx"`), "transactionHash: missing"},
+		"own spelling":    {swap(`"blockNumber":"0x10"`, `"block_number":"x"`), "block_number: "},
+		"last int64":      {swap(`"0x10"`, `"0x7fffffffffffffff"`), "line 1, byte "},
+		"2^53":            {swap(`"0x10"`, `9007199254740992`), "blockNumber: 9007199254740992 is out of range"},
+		"huge log index":  {swap(`"0x2"`, `"0x80000000"`), "logIndex: 2147483648 is out of range"},
+		"endless time":    {swap(`"0x65"`, `"0xffffffffffffffff"`), "blockTimestamp: 18446744073709551615 is out"},
+		"milliseconds": {swap(`"blockTimestamp":"0x65"`, `"timestamp":1763700000000`),
+			"timestamp: 1763700000000 is out"},
+		"range to 2^63": {"\n" + `{"blockRange":{"from":5,"to":9223372036854775807}}`, "line 2, "},
+		"range to 2^64": {`{"block_range":{"from":0,"to":18446744073709551615}}`,
+			"block_range: 18446744073709551615 is beyond"},
 		"range beyond that": {`{"blockRange":{"from":0,"to":18446744073709551616}}`, "is no range"},
 		"huge":              {swap(`"0x10"`, `"0xffffffffffffffff"`), "out of range"},
 		"short address":     {swap("0x8004A169", "0x"), "address: 16 bytes"},
@@ -87,7 +94,8 @@ func TestReadLogsRefuses(t *testing.T) {
 		"no data":           {swap(`"data":"0x"`, `"data":null`), "data: missing"},
 		"short topic":       {swap("0x0000", "0x"), "topics"},
 		"topics no list":    {`{"topics":"0x"}`, "topics"},
-		"answer is error":   {`{"error":{"code":-32005,"message":"query returned more than 10000 results"}}`, "more than 10000"},
+		"answer is error": {`{"error":{"code":-32005,"message":"query returned more than 10000 results"}}`,
+			"more than 10000"},
 		"result is null":    {"[\n" + `{"id":1,"result":null}]`, "line 2, "},
 		"too deep":          {strings.Repeat("[", 100), "deep"},
 		"other chain after": {`[{"chainId":1,"logs":[]},{"chainId":2,"logs":[]}]`, "chainId 2 after 1"},
@@ -163,7 +171,8 @@ func TestReadLogsDamaged(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	whole := []string{"[" + hexLog + "," + hexLog + "]", `{"id":1,"result":[` + hexLog + `]}`, `{"blockRange":{"from":1,"to":"0x2"},"logs":[]}`}
+	whole := []string{"[" + hexLog + "," + hexLog + "]", `{"id":1,"result":[` + hexLog + `]}`,
+		`{"blockRange":{"from":1,"to":"0x2"},"logs":[]}`}
 	for range 20_000 {
 		b := []byte(whole[rnd.IntN(len(whole))])
 		for range 1 + rnd.IntN(5) {

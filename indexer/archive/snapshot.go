@@ -189,7 +189,8 @@ func (in *snapshotReader) begin() error {
 	for _, g := range in.header.Gaps {
 		in.gaps = append(in.gaps, g.gap())
 	}
-	unlisted := slices.DeleteFunc(slices.Clone(in.chain.Validations), func(v common.Address) bool { return slices.Contains(in.header.Validations, v) })
+	unlisted := slices.DeleteFunc(slices.Clone(in.chain.Validations),
+		func(v common.Address) bool { return slices.Contains(in.header.Validations, v) })
 	in.gaps = append(in.gaps, chaindb.HistoryGaps(unlisted, repute.BlockRange(in.header.BlockRange))...)
 	in.decoder, in.foreign = contracts.NewDecoder(in.chain), contracts.ValidationTopics()
 	return nil
@@ -270,7 +271,8 @@ func (in *snapshotReader) sameBlock(l *types.Log) error {
 		case o.Hash != (common.Hash{}) && b.Hash != (common.Hash{}) && o.Hash != b.Hash:
 			return in.bad("block %d has hash %s here and %s elsewhere", b.Number, b.Hash, o.Hash)
 		case !o.Time.IsZero() && !b.Time.IsZero() && !o.Time.Equal(b.Time):
-			return in.bad("block %d has time %s here and %s elsewhere", b.Number, b.Time.Format(time.RFC3339), o.Time.Format(time.RFC3339))
+			return in.bad("block %d has time %s here and %s elsewhere", b.Number, b.Time.Format(time.RFC3339),
+				o.Time.Format(time.RFC3339))
 		}
 	}
 	return nil
@@ -310,7 +312,8 @@ func (in *snapshotReader) commit(ctx context.Context, db *store.DB, to uint64, h
 		return err
 	}
 	storing, records, gaps := make(chan stored, 1), in.held, in.gaps
-	s := stored{progress: SnapshotProgress{Chain: in.chain, Blocks: repute.BlockRange(in.header.BlockRange), Block: to, Events: in.read}}
+	s := stored{progress: SnapshotProgress{Chain: in.chain, Blocks: repute.BlockRange(in.header.BlockRange), Block: to,
+		Events: in.read}}
 	go func() {
 		s.ImportResult, s.err = importdb.Import(ctx, db, in.chain, records, headers, covered, gaps...)
 		storing <- s

@@ -23,16 +23,19 @@ func (w web) FetchIfChanged(_ context.Context, uri string, _ resolver.Validators
 	if final == "" {
 		final = uri
 	}
-	return resolver.Document{Bytes: []byte(goodFile), Source: resolver.SourceHTTPS, FinalURL: final, FetchedAt: time.Now()}, nil
+	return resolver.Document{Bytes: []byte(goodFile), Source: resolver.SourceHTTPS, FinalURL: final,
+		FetchedAt: time.Now()}, nil
 }
 
 // A denied host is denied in every spelling, also at the end of a redirect.
 func TestDeniedHostSpellings(t *testing.T) {
 	t.Parallel()
-	spellings := []string{"https://evil.example/0", "https://EVIL.example./1", "https://\uff45vil.example/2", "https://evil.example:443/3", "https://evil.example:8443/4"}
+	spellings := []string{"https://evil.example/0", "https://EVIL.example./1", "https://\uff45vil.example/2",
+		"https://evil.example:443/3", "https://evil.example:8443/4"}
 	const around, honest = "https://honest.example/redirect", "https://honest.example/agent"
 	db := openStore(t)
-	if err := denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenyHost, Value: "\uff25vil.example.", Reason: "court order"}, false); err != nil {
+	if err := denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenyHost, Value: "\uff25vil.example.",
+		Reason: "court order"}, false); err != nil {
 		t.Fatal(err)
 	}
 	c := register(t, db, append(spellings, around, honest)...)

@@ -93,7 +93,8 @@ func register(t *testing.T, db *store.DB, uris ...string) *rpctest.Chain {
 
 func document(t *testing.T, db *store.DB, c *rpctest.Chain, id uint64) repute.Document {
 	t.Helper()
-	a, _, err := query.Agent(t.Context(), db, repute.AgentID{ChainID: 31337, Registry: c.Identity, TokenID: rpctest.Token(id)},
+	a, _, err := query.Agent(t.Context(), db, repute.AgentID{ChainID: 31337, Registry: c.Identity,
+		TokenID: rpctest.Token(id)},
 		repute.At{Finality: repute.Latest})
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +133,8 @@ func TestDocuments(t *testing.T) {
 			d = document(t, db, c, uint64(i))
 			return d.Status == w.status
 		})
-		if d.Source != w.source || d.NextTry.IsZero() == w.again || (d.Status == repute.DocumentFailed || d.Status == repute.DocumentDead) != (d.Reason != "") {
+		if d.Source != w.source || d.NextTry.IsZero() == w.again ||
+			(d.Status == repute.DocumentFailed || d.Status == repute.DocumentDead) != (d.Reason != "") {
 			t.Errorf("agent %d: %+v", i, d)
 		}
 		if d.Status == repute.DocumentInvalid && (d.Registration != nil || len(d.Problems) == 0) {
@@ -159,7 +161,8 @@ func TestDocumentsRetry(t *testing.T) {
 	db := openStore(t)
 	c := register(t, db, s.URL+"/flaky")
 	defer running(t, newLoop(t, db, Options{RetryMin: 10 * time.Millisecond}))()
-	eventually(t, "the document is read at the fourth try", func() bool { return document(t, db, c, 0).Status == repute.DocumentOK })
+	eventually(t, "the document is read at the fourth try",
+		func() bool { return document(t, db, c, 0).Status == repute.DocumentOK })
 	if n := s.count("/flaky"); n != 4 {
 		t.Errorf("%d tries, want 4", n)
 	}
@@ -281,7 +284,8 @@ type breaking struct {
 	on string
 }
 
-func (b breaking) FetchIfChanged(ctx context.Context, uri string, known resolver.Validators) (resolver.Document, error) {
+func (b breaking) FetchIfChanged(ctx context.Context, uri string, known resolver.Validators) (resolver.Document,
+	error) {
 	if uri == b.on {
 		panic("hostile bytes")
 	}
@@ -335,7 +339,8 @@ func TestDocumentsHangingGateways(t *testing.T) {
 	c := register(t, db, someCID)
 	d, _ := hanging(t, db, 600*time.Millisecond)
 	defer running(t, d)()
-	eventually(t, "the silence is recorded", func() bool { return document(t, db, c, 0).Reason == string(resolver.ReasonTimeout) })
+	eventually(t, "the silence is recorded",
+		func() bool { return document(t, db, c, 0).Reason == string(resolver.ReasonTimeout) })
 }
 
 func TestDocumentsStopReleases(t *testing.T) {

@@ -154,7 +154,8 @@ func refusal(u docdb.URI, d *repute.Denial) *docdb.FetchResult {
 	if d == nil {
 		return nil
 	}
-	return &docdb.FetchResult{URIID: u.ID, FetchedAt: time.Now().UTC(), Reason: docdb.ReasonDenied, Detail: plain(d.Reason), Dead: true, Denial: *d}
+	return &docdb.FetchResult{URIID: u.ID, FetchedAt: time.Now().UTC(), Reason: docdb.ReasonDenied,
+		Detail: plain(d.Reason), Dead: true, Denial: *d}
 }
 
 func (l *Loop) success(u docdb.URI, doc resolver.Document) *docdb.FetchResult {

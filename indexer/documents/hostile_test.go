@@ -93,13 +93,17 @@ func TestHostileDocumentsAreRecorded(t *testing.T) {
 	if _, err := zw.Write(make([]byte, 1<<20)); err != nil || zw.Close() != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hostileSite(zeros.Bytes(), w, r) }))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		hostileSite(zeros.Bytes(), w, r)
+	}))
 	t.Cleanup(s.Close)
 	many, more := links(t, 45_000), links(t, 200_000)
 	cyclic := links(t, 1) // served for the CID of another, which it could name
 	id := merkledag.NodeWithData([]byte("a")).Cid()
 	nothing := merkledag.NodeWithData(unixfs.FilePBData(nil, 0))
-	gateway := blockServer(t, map[cid.Cid][]byte{nothing.Cid(): nothing.RawData(), many.Cid(): many.RawData(), more.Cid(): more.RawData(), id: cyclic.RawData()})
+	gateway := blockServer(t, map[cid.Cid][]byte{nothing.Cid(): nothing.RawData(), many.Cid(): many.RawData(),
+		more.Cid(): more.RawData(), id: cyclic.RawData()})
 	const data = "data:application/json,"
 	const rest = `,"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1","description":"d","services":[]}`
 	const script = `<script>alert(1)</script>`
@@ -139,8 +143,10 @@ func TestHostileDocumentsAreRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := resolver.New(resolver.Options{Timeout: 30 * time.Second, Gateways: []string{gateway}, GuardOptions: resolver.GuardOptions{
-		AllowHosts: []string{host.Host}, AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Resolver: names(t)}})
+	client, err := resolver.New(resolver.Options{Timeout: 30 * time.Second, Gateways: []string{gateway},
+		GuardOptions: resolver.GuardOptions{
+			AllowHosts: []string{host.Host}, AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
+			Resolver: names(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}

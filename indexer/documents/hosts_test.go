@@ -107,13 +107,15 @@ func TestFilesAreRead(t *testing.T) {
 			db := openFiles(t, off)
 			c := rpctest.New(t, rpctest.Options{})
 			c.Mine(c.Register(0, rpctest.Account(1), "data:application/json,"+goodFile))
-			c.Mine(c.Tx(repute.NewFeedback{TokenID: rpctest.Token(0), Client: rpctest.Account(2), Index: 1, Value: big.NewInt(1), URI: file}))
+			c.Mine(c.Tx(repute.NewFeedback{TokenID: rpctest.Token(0), Client: rpctest.Account(2), Index: 1,
+				Value: big.NewInt(1), URI: file}))
 			index(t, db, c)
 			defer running(t, newLoop(t, db, Options{}))()
 			eventually(t, "the agent is read", func() bool { return document(t, db, c, 0).Status == repute.DocumentOK })
 			rated := func() *repute.File {
 				id := repute.AgentID{ChainID: 31337, Registry: c.Identity}
-				page, err := query.Feedback(t.Context(), db, id, query.FeedbackFilter{Limit: 1, At: repute.At{Finality: repute.Latest}})
+				page, err := query.Feedback(t.Context(), db, id,
+					query.FeedbackFilter{Limit: 1, At: repute.At{Finality: repute.Latest}})
 				if err != nil || len(page.Items) != 1 || page.Items[0].File == nil {
 					t.Fatalf("feedback %+v, %v", page.Items, err)
 				}
@@ -129,7 +131,8 @@ func TestFilesAreRead(t *testing.T) {
 			if f := rated(); f.Feedback == nil || f.Feedback.Text != "fine" {
 				t.Errorf("file %+v", f)
 			}
-			c.Mine(c.Tx(repute.NewFeedback{TokenID: rpctest.Token(0), Client: rpctest.Account(2), Index: 2, Value: big.NewInt(1), URI: "data:,<html>"}))
+			c.Mine(c.Tx(repute.NewFeedback{TokenID: rpctest.Token(0), Client: rpctest.Account(2), Index: 2,
+				Value: big.NewInt(1), URI: "data:,<html>"}))
 			index(t, db, c)
 			eventually(t, "junk is read", func() bool { return rated().Status == repute.DocumentInvalid })
 			if f := rated(); len(f.Problems) == 0 {

@@ -168,7 +168,8 @@ func TestDomainProofsAreRead(t *testing.T) {
 		default:
 			http.NotFound(w, r)
 		}
-	}, "proven.example.com", "other.example.com", "none.example.com", "moved.example.com", "own.example.com", "friend.example.com", "page.example.com")
+	}, "proven.example.com", "other.example.com", "none.example.com", "moved.example.com", "own.example.com",
+		"friend.example.com", "page.example.com")
 	var txs [][]types.Log
 	for i, a := range agents {
 		uri := "data:application/json," + named(i, a.domain)
@@ -180,7 +181,8 @@ func TestDomainProofsAreRead(t *testing.T) {
 	c.Mine(txs...)
 	db := openStore(t)
 	index(t, db, c)
-	defer running(t, New(db, client, Options{Sweep: 20 * time.Millisecond, Upkeep: 20 * time.Millisecond, Refetch: 50 * time.Millisecond}))()
+	defer running(t, New(db, client, Options{Sweep: 20 * time.Millisecond, Upkeep: 20 * time.Millisecond,
+		Refetch: 50 * time.Millisecond}))()
 	proof := func(i int) repute.DomainProof {
 		t.Helper()
 		id := repute.AgentID{ChainID: 31337, Registry: c.Identity, TokenID: rpctest.Token(uint64(i))}
@@ -213,6 +215,9 @@ func TestDomainProofsAreRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.ContainsFunc(changes, func(c store.Change) bool { return c.Kind == "proof.updated" && c.TokenID.Dec() == "0" })
+		return slices.ContainsFunc(changes, func(c store.Change) bool {
+			return c.Kind == "proof.updated" &&
+				c.TokenID.Dec() == "0"
+		})
 	})
 }

@@ -130,7 +130,8 @@ type slots struct {
 func (s *slots) free() int { return max(0, s.most-int(s.taken.Load())) }
 
 func newSlots(hosts int) map[string]*slots {
-	return map[string]*slots{agentsQueue: {most: hosts}, filesQueue: {most: (hosts + 3) / 4}, ownQueue: {most: len(ownHosts)}}
+	return map[string]*slots{agentsQueue: {most: hosts}, filesQueue: {most: (hosts + 3) / 4},
+		ownQueue: {most: len(ownHosts)}}
 }
 
 func (l *Loop) queues() map[string]river.QueueConfig {

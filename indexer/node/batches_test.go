@@ -18,7 +18,8 @@ func TestBatchesComeBack(t *testing.T) {
 	n := nodeOf(t, c, Options{})
 	undo := c.Inject(rpctest.On("eth_getBlockByNumber",
 		rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32005, Message: "batch exceeds compute limit"}})))
-	if _, err := n.Blocks(t.Context(), Query{From: 1, To: 50, Linked: true}.numbers()); err == nil || n.batches.size() != 1 {
+	if _, err := n.Blocks(t.Context(), Query{From: 1, To: 50, Linked: true}.numbers()); err == nil ||
+		n.batches.size() != 1 {
 		t.Fatalf("%d calls in a request after refusals, %v", n.batches.size(), err)
 	}
 	undo()
@@ -64,7 +65,8 @@ func TestRevertIsNoRefusal(t *testing.T) {
 	var health repute.Endpoint
 	n.limiter.Report(&health)
 	if n.batches.size() != 50 || health.RateLimit != 0 {
-		t.Errorf("%d calls in a request and %g requests a second after a contract's words", n.batches.size(), health.RateLimit)
+		t.Errorf("%d calls in a request and %g requests a second after a contract's words", n.batches.size(),
+			health.RateLimit)
 	}
 	if o := outcomeOf(context.Background(), batch, nil); o.Err != nil {
 		t.Errorf("counts as %v", o.Err)

@@ -89,7 +89,8 @@ type BloomError struct {
 
 // Error says what contradicts what.
 func (e *BloomError) Error() string {
-	return fmt.Sprintf("answer does not hold together: log %d of block %d is not in the bloom of the block's header", e.Index, e.Block.Number)
+	return fmt.Sprintf("answer does not hold together: log %d of block %d is not in the bloom of the block's header",
+		e.Index, e.Block.Number)
 }
 
 // Verdict implements jsonrpc.Judged.

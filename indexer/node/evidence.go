@@ -105,9 +105,11 @@ func (n *Node) callAt(ctx context.Context, at repute.Block, batch []rpc.BatchEle
 }
 
 // Storage reads one word of a contract's storage at a block.
-func (n *Node) Storage(ctx context.Context, at repute.Block, contract common.Address, slot common.Hash) (common.Hash, error) {
+func (n *Node) Storage(ctx context.Context, at repute.Block, contract common.Address, slot common.Hash) (common.Hash,
+	error) {
 	var word hexutil.Bytes
-	batch := []rpc.BatchElem{{Method: "eth_getStorageAt", Args: []any{contract, slot, hexutil.EncodeUint64(at.Number)}, Result: &word}}
+	batch := []rpc.BatchElem{{Method: "eth_getStorageAt", Args: []any{contract, slot, hexutil.EncodeUint64(at.Number)},
+		Result: &word}}
 	if err := n.callAt(ctx, at, batch); err != nil {
 		return common.Hash{}, err
 	}
@@ -123,7 +125,8 @@ func (n *Node) Storage(ctx context.Context, at repute.Block, contract common.Add
 // Code reads the code of a contract at a block, empty where there is none.
 func (n *Node) Code(ctx context.Context, at repute.Block, contract common.Address) ([]byte, error) {
 	var code hexutil.Bytes
-	batch := []rpc.BatchElem{{Method: "eth_getCode", Args: []any{contract, hexutil.EncodeUint64(at.Number)}, Result: &code}}
+	batch := []rpc.BatchElem{{Method: "eth_getCode", Args: []any{contract, hexutil.EncodeUint64(at.Number)},
+		Result: &code}}
 	if err := n.callAt(ctx, at, batch); err != nil {
 		return nil, err
 	}
@@ -155,7 +158,8 @@ func WaitingHelps(err error) bool {
 func reverted(err error) bool {
 	const code = 3
 	var coded rpc.Error
-	return errors.As(err, &coded) && coded.ErrorCode() == code || strings.Contains(strings.ToLower(err.Error()), "execution reverted")
+	return errors.As(err, &coded) && coded.ErrorCode() == code ||
+		strings.Contains(strings.ToLower(err.Error()), "execution reverted")
 }
 
 // stateless knows the words of nodes that have dropped a block's state.
@@ -164,7 +168,8 @@ func stateless(err error) bool {
 		return true
 	}
 	s := strings.ToLower(err.Error())
-	for _, words := range []string{"missing trie node", "header not found", "state is pruned", "pruned", "state not available",
+	for _, words := range []string{"missing trie node", "header not found", "state is pruned", "pruned",
+		"state not available",
 		"state is not available", "historical state", "state histories", "no state available", "proof window", "archive",
 		"block is out of range", "old data not available", "state recreation", "unknown block", "block not found"} {
 		if strings.Contains(s, words) {
@@ -182,7 +187,8 @@ func Unsupported(err error) bool {
 		return true
 	}
 	s := strings.ToLower(err.Error())
-	for _, words := range []string{"does not exist", "not available", "not supported", "unsupported", "method not found", "not whitelisted",
+	for _, words := range []string{"does not exist", "not available", "not supported", "unsupported", "method not found",
+		"not whitelisted",
 		"not implemented", "method not allowed"} {
 		if strings.Contains(s, words) {
 			return true
@@ -233,7 +239,8 @@ func (n *Node) SealedBlocks(ctx context.Context, numbers []uint64) ([]Sealed, er
 		headers := make([]*jsonrpc.Header, len(part))
 		batch := make([]rpc.BatchElem, len(part))
 		for i, number := range part {
-			batch[i] = rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{hexutil.EncodeUint64(number), false}, Result: &headers[i]}
+			batch[i] = rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{hexutil.EncodeUint64(number), false},
+				Result: &headers[i]}
 		}
 		if err := n.BatchCallContext(ctx, batch); err != nil {
 			return nil, err
@@ -315,10 +322,12 @@ func allOf(logs []types.Log, hash common.Hash) bool {
 
 // Matching asks for the logs of a range that match topics by position, as a node's
 // log filter does: an empty position is any.
-func (n *Node) Matching(ctx context.Context, r repute.BlockRange, addresses []common.Address, topics [][]common.Hash) ([]types.Log, error) {
+func (n *Node) Matching(ctx context.Context, r repute.BlockRange, addresses []common.Address,
+	topics [][]common.Hash) ([]types.Log, error) {
 	var logs []types.Log
 	batch := []rpc.BatchElem{{Method: "eth_getLogs", Result: &logs, Args: []any{map[string]any{
-		"fromBlock": hexutil.EncodeUint64(r.From), "toBlock": hexutil.EncodeUint64(r.To), "address": addresses, "topics": topics}}}}
+		"fromBlock": hexutil.EncodeUint64(r.From), "toBlock": hexutil.EncodeUint64(r.To), "address": addresses,
+		"topics": topics}}}}
 	if err := n.BatchCallContext(ctx, batch); err != nil {
 		return nil, err
 	}
@@ -326,7 +335,8 @@ func (n *Node) Matching(ctx context.Context, r repute.BlockRange, addresses []co
 		return nil, n.wrap("eth_getLogs", err)
 	}
 	for i := range logs {
-		if l := &logs[i]; l.Removed || !inBlock(l) || l.BlockNumber < r.From || l.BlockNumber > r.To || !slices.Contains(addresses, l.Address) {
+		if l := &logs[i]; l.Removed || !inBlock(l) || l.BlockNumber < r.From || l.BlockNumber > r.To ||
+			!slices.Contains(addresses, l.Address) {
 			return nil, n.wrap("eth_getLogs", BadLog(l, "not asked for"))
 		}
 	}

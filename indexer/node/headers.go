@@ -84,7 +84,8 @@ func (n *Node) Blocks(ctx context.Context, numbers []uint64) ([]repute.Block, er
 
 // read gives the headers of canonical blocks, as we need them and as they came,
 // and the size of the answers.
-func (n *Node) read(ctx context.Context, numbers []uint64) (blocks []repute.Block, headers []*jsonrpc.Header, size int, err error) {
+func (n *Node) read(ctx context.Context, numbers []uint64) (blocks []repute.Block, headers []*jsonrpc.Header,
+	size int, err error) {
 	for part := range slices.Chunk(numbers, n.opts.MaxBatch) {
 		came := make([]*jsonrpc.Header, len(part))
 		batch := make([]rpc.BatchElem, len(part))

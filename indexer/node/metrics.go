@@ -30,8 +30,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &Metrics{
-		requests: counter("repute_endpoint_requests_total", "Requests sent to an endpoint; one may hold several calls.", labels...),
-		faults:   counter("repute_endpoint_errors_total", "Requests to an endpoint that failed, by class of failure.", "chain", "host", "class"),
+		requests: counter("repute_endpoint_requests_total", "Requests sent to an endpoint; one may hold several calls.",
+			labels...),
+		faults: counter("repute_endpoint_errors_total", "Requests to an endpoint that failed, by class of failure.",
+			"chain", "host", "class"),
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "repute_endpoint_seconds",
 			Help: "Duration of requests to an endpoint.", Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 10)}, labels),
 		flying: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "repute_endpoint_in_flight",
@@ -87,7 +89,8 @@ func (m *meter) is(now repute.EndpointState) {
 	if m == nil {
 		return
 	}
-	for _, s := range []repute.EndpointState{repute.EndpointClosed, repute.EndpointOpen, repute.EndpointHalfOpen, repute.EndpointExcluded} {
+	for _, s := range []repute.EndpointState{repute.EndpointClosed, repute.EndpointOpen, repute.EndpointHalfOpen,
+		repute.EndpointExcluded} {
 		value := 0.0
 		if s == now {
 			value = 1

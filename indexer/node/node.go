@@ -80,7 +80,8 @@ func New(rawURL string, o Options) (*Node, error) {
 	setDefault(&o.Concurrency, 8)
 	setDefault(&o.OpenMin, 500*time.Millisecond)
 	setDefault(&o.OpenMax, 15*time.Second)
-	n := &Node{url: rawURL, host: u.Host, witness: witnessOf(u), name: u.Host, kind: "ws", secrets: secretsOf(u), opts: o, limiter: limit.New(o.Concurrency, o.OpenMin, o.OpenMax),
+	n := &Node{url: rawURL, host: u.Host, witness: witnessOf(u), name: u.Host, kind: "ws", secrets: secretsOf(u),
+		opts: o, limiter: limit.New(o.Concurrency, o.OpenMin, o.OpenMax),
 		batches: batches{now: o.MaxBatch, most: o.MaxBatch}}
 	if strings.HasPrefix(u.Scheme, "http") {
 		n.kind, n.http = "http", jsonrpc.NewClient(rawURL, o.Header, o.MaxBytes)

@@ -55,7 +55,8 @@ func TestNodeHeads(t *testing.T) {
 		t.Fatalf("without finality: %+v, %v", h, err)
 	}
 	head := c.Head()
-	if h.Latest.Hash != head.Hash() || h.Latest.Parent != head.Header.ParentHash || h.Latest.Time.Unix() != int64(head.Header.Time) {
+	if h.Latest.Hash != head.Hash() || h.Latest.Parent != head.Header.ParentHash ||
+		h.Latest.Time.Unix() != int64(head.Header.Time) {
 		t.Errorf("head %+v is not block %d", h.Latest, head.Number())
 	}
 	c.Finalize(7, 4)
@@ -109,7 +110,8 @@ func TestNodeRefusals(t *testing.T) {
 		{"413", rpctest.Always(rpctest.Answer{Status: 413, Raw: []byte("too large")}), false},
 		{"502", rpctest.Always(rpctest.Answer{Status: 502, Raw: []byte("<html>")}), true},
 		{"hangs", rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{Hang: true})), false},
-		{"log without topics", rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{Result: []map[string]any{{"address": "0x"}}})), false},
+		{"log without topics",
+			rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{Result: []map[string]any{{"address": "0x"}}})), false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -181,7 +183,8 @@ func TestNodeHidesKeyInAnswers(t *testing.T) {
 				answer(w, fmt.Sprint(r.RequestURI, " ", r.URL.Path, " ", r.URL.Query(), " ", user, ":", password))
 			}))
 			t.Cleanup(s.Close)
-			n, err := New(strings.Replace(s.URL, "://", "://alice:pa55word@", 1)+"/v3/SECRETKEY123/s%2Fecret?key=QUERYKEY", Options{})
+			n, err := New(strings.Replace(s.URL, "://", "://alice:pa55word@", 1)+"/v3/SECRETKEY123/s%2Fecret?key=QUERYKEY",
+				Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

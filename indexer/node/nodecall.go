@@ -128,7 +128,8 @@ func (n *Node) tooMany(batch []rpc.BatchElem, err error) bool {
 
 // refusesBatch tells whether a batch or one of its calls was refused for their number.
 func refusesBatch(batch []rpc.BatchElem, err error) bool {
-	return isBatchRefusal(err) || slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return isBatchRefusal(e.Error) && !isRevert(e) })
+	return isBatchRefusal(err) ||
+		slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return isBatchRefusal(e.Error) && !isRevert(e) })
 }
 
 // isRevert tells calls that a contract ended: its words are not the endpoint's.
@@ -175,7 +176,8 @@ func (n *Node) doubt(batch []rpc.BatchElem, err error) error {
 		var said rpc.Error
 		return errors.As(err, &said) && jsonrpc.IsDoubtful(said.Error())
 	}
-	now := doubtful(err) || slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return doubtful(e.Error) && !isRevert(e) })
+	now := doubtful(err) ||
+		slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return doubtful(e.Error) && !isRevert(e) })
 	if before := n.doubted.Swap(now); !before || !now {
 		return err
 	}

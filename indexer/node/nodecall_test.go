@@ -25,7 +25,8 @@ func TestStatusWithAnswer(t *testing.T) {
 		body   string
 		want   string
 	}{
-		{413, `[{"id":1,"error":{"code":-32614,"message":"eth_getLogs is limited to a 10,000 range"}}]`, "limited to a 10,000 range"},
+		{413, `[{"id":1,"error":{"code":-32614,"message":"eth_getLogs is limited to a 10,000 range"}}]`,
+			"limited to a 10,000 range"},
 		{429, `{"id":null,"error":{"code":-32005,"message":"slow"}}`, "slow"},
 		{503, `<html>down</html>`, "HTTP status 503 Service Unavailable: <html>down"},
 		{301, ``, "HTTP status 301 Moved Permanently"},
@@ -64,8 +65,10 @@ func TestNodeSpanByHash(t *testing.T) {
 	q := queryOf(c, 1, hashedRange, true)
 	q.Anywhere = q.Topics[:1]
 	span, err := n.Span(t.Context(), q)
-	if err != nil || len(span.Logs) == 0 || len(span.Headers) != hashedRange || len(span.Sealed) != hashedRange || span.Bytes == 0 || span.From != strings.TrimPrefix(c.URL(), "http://") {
-		t.Fatalf("%d logs, %d headers, %d blooms, %d bytes from %s: %v", len(span.Logs), len(span.Headers), len(span.Sealed), span.Bytes, span.From, err)
+	if err != nil || len(span.Logs) == 0 || len(span.Headers) != hashedRange || len(span.Sealed) != hashedRange ||
+		span.Bytes == 0 || span.From != strings.TrimPrefix(c.URL(), "http://") {
+		t.Fatalf("%d logs, %d headers, %d blooms, %d bytes from %s: %v", len(span.Logs), len(span.Headers),
+			len(span.Sealed), span.Bytes, span.From, err)
 	}
 	if calls := c.Calls("eth_getLogs"); calls != 2*hashedRange {
 		t.Errorf("%d calls of eth_getLogs, want one per block and filter", calls)
@@ -182,7 +185,8 @@ func TestSuspiciousCount(t *testing.T) {
 func TestNodeSmallBatches(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]rpctest.Answer{
-		"status":   {Status: 400, Raw: []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Batch of more than 2 requests are not allowed on free tier"}}`)},
+		"status": {Status: 400,
+			Raw: []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Batch of more than 2 requests are not allowed on free tier"}}`)},
 		"each one": {Error: &rpctest.Error{Code: -32003, Message: "batch too large"}},
 	} {
 		t.Run(name, func(t *testing.T) {

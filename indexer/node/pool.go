@@ -144,7 +144,8 @@ func (p *Pool) ranked(fits func(*peer) bool) []*peer {
 			}
 		}
 	}
-	slices.SortStableFunc(ranks, func(a, b rank) int { return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.score, b.score)) })
+	slices.SortStableFunc(ranks,
+		func(a, b rank) int { return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.score, b.score)) })
 	out := make([]*peer, len(ranks))
 	for i, r := range ranks {
 		out[i] = r.peer
@@ -157,7 +158,8 @@ func (p *Pool) ranked(fits func(*peer) bool) []*peer {
 func (p *Pool) Span(ctx context.Context, q Query) (span Span, err error) {
 	now := time.Now()
 	list := p.ranked(func(m *peer) bool { return m.fits(q, now) })
-	if other := rand.IntN(exploring * max(1, len(list)-1)); other+1 < len(list) && !q.Linked && list[other+1].fits(q, now) && list[other+1].limiter.Usable(now) {
+	if other := rand.IntN(exploring * max(1, len(list)-1)); other+1 < len(list) && !q.Linked &&
+		list[other+1].fits(q, now) && list[other+1].limiter.Usable(now) {
 		list[0], list[other+1] = list[other+1], list[0]
 	}
 	err = p.first(ctx, list, func(m *peer) error {
@@ -292,7 +294,8 @@ func (p *Pool) conflict(err error) error {
 	}
 	switch {
 	case len(wrong) == len(p.members) && !errors.Is(err, repute.ErrConflict):
-		return repute.Conflict("no endpoint serves the chain: %s: give an endpoint of chain %d in rpc", strings.Join(wrong, ", "), p.opts.ChainID)
+		return repute.Conflict("no endpoint serves the chain: %s: give an endpoint of chain %d in rpc",
+			strings.Join(wrong, ", "), p.opts.ChainID)
 	case len(wrong) < len(p.members) && errors.Is(err, repute.ErrConflict):
 		return limit.Excluded(err.Error())
 	}
@@ -338,7 +341,8 @@ func (p *Pool) Agreed(ctx context.Context, numbers []uint64) ([]repute.Block, er
 			continue
 		}
 		if v.votes == most.votes && most.head <= v.head+aheadBy {
-			return nil, fmt.Errorf("endpoints %s and %s disagree about blocks up to %d: %w", most.name, v.name, slices.Max(numbers), jsonrpc.ErrNoBlock)
+			return nil, fmt.Errorf("endpoints %s and %s disagree about blocks up to %d: %w", most.name, v.name,
+				slices.Max(numbers), jsonrpc.ErrNoBlock)
 		}
 		v.peer.doubt()
 		p.log.Warn("endpoint contradicts the others about the chain", "endpoint", v.name)

@@ -234,7 +234,8 @@ func TestPoolRangeRefused(t *testing.T) {
 	b.Inject(rpctest.LimitRange(4, rpctest.Error{Code: -32602, Message: "block range exceeds 4"}))
 	p := poolOf(t, PoolOptions{}, a.URL(), b.URL())
 	for range 3 {
-		if _, err := p.Span(t.Context(), queryOf(a, 1, 8, false)); err == nil || jsonrpc.IsTransient(err) || jsonrpc.RangeHint(err) != 4 {
+		if _, err := p.Span(t.Context(), queryOf(a, 1, 8, false)); err == nil || jsonrpc.IsTransient(err) ||
+			jsonrpc.RangeHint(err) != 4 {
 			t.Errorf("hint %d of %v", jsonrpc.RangeHint(err), err)
 		}
 	}
@@ -312,8 +313,10 @@ func TestPoolNames(t *testing.T) {
 	a, _ := twoOf(t, 5)
 	db := openDB(t)
 	registry := prometheus.NewRegistry()
-	p := poolOf(t, PoolOptions{DB: db, Owner: "me", Metrics: NewMetrics(registry)}, a.URL()+"/v3/FIRSTKEY", a.URL()+"/v3/OTHERKEY?k=QUERY")
-	a.Inject(rpctest.Times(4, rpctest.Always(rpctest.Answer{Status: 500, Raw: []byte("no /v3/FIRSTKEY or /v3/OTHERKEY?k=QUERY here")})))
+	p := poolOf(t, PoolOptions{DB: db, Owner: "me", Metrics: NewMetrics(registry)}, a.URL()+"/v3/FIRSTKEY",
+		a.URL()+"/v3/OTHERKEY?k=QUERY")
+	a.Inject(rpctest.Times(4,
+		rpctest.Always(rpctest.Answer{Status: 500, Raw: []byte("no /v3/FIRSTKEY or /v3/OTHERKEY?k=QUERY here")})))
 	for _, m := range p.members {
 		_, _ = m.Heads(t.Context())
 	}

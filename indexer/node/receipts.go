@@ -114,7 +114,8 @@ func (n *Node) receiptsByTx(ctx context.Context, s Sealed, spend Spend) ([]*json
 		to := min(len(s.Txs), from+n.opts.MaxBatch)
 		batch := make([]rpc.BatchElem, 0, to-from)
 		for i := from; i < to; i++ {
-			batch = append(batch, rpc.BatchElem{Method: "eth_getTransactionReceipt", Args: []any{s.Txs[i]}, Result: &receipts[i]})
+			batch = append(batch, rpc.BatchElem{Method: "eth_getTransactionReceipt", Args: []any{s.Txs[i]},
+				Result: &receipts[i]})
 		}
 		if err := spend.wait(ctx, len(batch)); err != nil {
 			return nil, err

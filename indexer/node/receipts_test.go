@@ -82,15 +82,17 @@ func TestReceiptsThatLieAreUnproven(t *testing.T) {
 func TestReceiptsAreCharged(t *testing.T) {
 	t.Parallel()
 	c := rpctest.New(t, rpctest.Options{})
-	b := c.Mine(c.Register(0, rpctest.Account(1), "https://a"), c.Feedback(0, rpctest.Account(2), 1, 5, "x"), c.Feedback(0, rpctest.Account(3), 1, 5, "x"))
+	b := c.Mine(c.Register(0, rpctest.Account(1), "https://a"), c.Feedback(0, rpctest.Account(2), 1, 5, "x"),
+		c.Feedback(0, rpctest.Account(3), 1, 5, "x"))
 	for _, refused := range []string{"", "eth_getBlockReceipts"} {
 		d := rpctest.NewProxy(t, c.URL())
 		d.Refuse(refused)
 		spent := 0
-		_, err := nodeOn(t, d.URL).Receipts(t.Context(), repute.Block{Number: b.Number(), Hash: b.Hash()}, func(_ context.Context, calls int) error {
-			spent += calls
-			return nil
-		})
+		_, err := nodeOn(t, d.URL).Receipts(t.Context(), repute.Block{Number: b.Number(), Hash: b.Hash()},
+			func(_ context.Context, calls int) error {
+				spent += calls
+				return nil
+			})
 		made := d.Count("eth_getBlockByNumber") + d.Count("eth_getBlockReceipts") + d.Count("eth_getTransactionReceipt")
 		if err != nil || spent != made || made < 2 {
 			t.Errorf("without %q: %d calls made, %d accounted for, %v", refused, made, spent, err)
@@ -157,7 +159,8 @@ func TestDepositReceipts(t *testing.T) {
 	t.Parallel()
 	block := common.Hash{7}
 	receipts := func(deposit string) []*jsonrpc.ReceiptJSON {
-		return readReceipts(t, fmt.Sprintf(`[{"type":"0x7e","status":"0x1","cumulativeGasUsed":"0xb41c","logs":[],"blockHash":"%[1]s","transactionHash":"%[2]s"%[3]s},
+		return readReceipts(t,
+			fmt.Sprintf(`[{"type":"0x7e","status":"0x1","cumulativeGasUsed":"0xb41c","logs":[],"blockHash":"%[1]s","transactionHash":"%[2]s"%[3]s},
 			{"type":"0x2","status":"0x1","cumulativeGasUsed":"0x10994","logs":[],"blockHash":"%[1]s","transactionHash":"%[2]s"}]`, block, common.Hash{}, deposit))
 	}
 	published := common.HexToHash("0x91d8ad10740ccfc1bd848fba0e02668d95769c08eeea30f10698692ba86c6159")

@@ -32,7 +32,8 @@ func (n *Node) Transaction(ctx context.Context, tx common.Hash) (*Landed, error)
 		return nil, nil
 	}
 	if receipt.TxHash != tx {
-		return nil, n.wrap("eth_getTransactionReceipt", &jsonrpc.AnswerError{What: fmt.Sprintf("the receipt of %s instead", receipt.TxHash)})
+		return nil, n.wrap("eth_getTransactionReceipt",
+			&jsonrpc.AnswerError{What: fmt.Sprintf("the receipt of %s instead", receipt.TxHash)})
 	}
 	at := repute.Block{Number: receipt.Number, Hash: receipt.BlockHash}
 	return &Landed{Block: at, Succeeded: receipt.Status == nil || *receipt.Status == types.ReceiptStatusSuccessful}, nil
@@ -60,7 +61,8 @@ func (p *Pool) Transaction(ctx context.Context, tx common.Hash) (found *Landed, 
 }
 
 // Matching asks one endpoint after the other as Node.Matching does.
-func (p *Pool) Matching(ctx context.Context, r repute.BlockRange, addresses []common.Address, topics [][]common.Hash) (logs []types.Log, err error) {
+func (p *Pool) Matching(ctx context.Context, r repute.BlockRange, addresses []common.Address,
+	topics [][]common.Hash) (logs []types.Log, err error) {
 	err = p.first(ctx, p.having(r.To), func(m *peer) error {
 		logs, err = m.Matching(ctx, r, addresses, topics)
 		return err

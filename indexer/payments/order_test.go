@@ -24,7 +24,8 @@ func (w *world) sql(text string) {
 // told counts the changes that tell of payments.
 func (w *world) told() (n int) {
 	w.Helper()
-	if err := w.db.Pool().QueryRow(w.Context(), "select count(*) from changes where kind = 'payment.checked'").Scan(&n); err != nil {
+	if err := w.db.Pool().QueryRow(w.Context(),
+		"select count(*) from changes where kind = 'payment.checked'").Scan(&n); err != nil {
 		w.Fatal(err)
 	}
 	return n
@@ -72,7 +73,8 @@ func TestRetimedBlockReordersPayments(t *testing.T) {
 	w.sql(fmt.Sprintf("update blocks set time = time + interval '1 hour' where number = %d", block))
 	w.settle()
 	w.sees(2, "refused used", "verified 7 of 7 USDX")
-	if err := importdb.Amend(t.Context(), w.db, w.dn.Chain().ID, store.Lease{}, importdb.Amendment{Block: headers[block]}); err != nil {
+	if err := importdb.Amend(t.Context(), w.db, w.dn.Chain().ID, store.Lease{},
+		importdb.Amendment{Block: headers[block]}); err != nil {
 		t.Fatal(err)
 	}
 	w.sees(2, "pending", "pending")
@@ -141,7 +143,8 @@ func TestDeclaredPayee(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{})
 	b := w.dn.Batch()
-	b.SetAgentURI(w.dn.Account(0), 0, `data:application/json,{"name":"a","services":[{"name":"agentWallet","endpoint":"eip155:31337:`+w.who(4).Hex()+`"}]}`)
+	b.SetAgentURI(w.dn.Account(0), 0,
+		`data:application/json,{"name":"a","services":[{"name":"agentWallet","endpoint":"eip155:31337:`+w.who(4).Hex()+`"}]}`)
 	w.mine(b)
 	txs := w.pay(transfer{w.coin, 2, 4, usd(7)}, transfer{w.coin, 2, 5, usd(7)})
 	w.rate(2, w.file(2, w.proof(2, 4, txs[0])), w.file(2, w.proof(2, 5, txs[1])))

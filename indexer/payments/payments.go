@@ -75,7 +75,8 @@ type Loop struct {
 // New returns a Loop that asks the endpoints of a pool.
 func New(db *store.DB, pool *node.Pool, chainID uint64, o Options) *Loop {
 	o = o.withDefaults()
-	return &Loop{db: db, pool: pool, chain: chainID, opts: o, log: o.Log.With("chain", chainID), found: map[question]landed{}}
+	return &Loop{db: db, pool: pool, chain: chainID, opts: o, log: o.Log.With("chain", chainID),
+		found: map[question]landed{}}
 }
 
 // ErrNothingNew is returned when no claim is due.

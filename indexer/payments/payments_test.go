@@ -26,7 +26,8 @@ import (
 
 // coinCode creates a contract that logs Transfer(from, to, amount) as it is called with.
 var coinCode = common.FromHex("603160" + "0a5f3960315ff3" +
-	"602060405f37602035" + "5f35" + "7f" + "ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef" + "60205fa300")
+	"602060405f37602035" + "5f35" + "7f" + "ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef" +
+	"60205fa300")
 
 // world is a real chain with an agent, 0, of account 0, two coins of which one is listed,
 // and an index of it.
@@ -46,7 +47,8 @@ func newWorld(t *testing.T, o Options) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = dn.Close() })
-	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{Classify: documents.Classify, Decode: contracts.Read, MaxConns: 8})
+	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{Classify: documents.Classify, Decode: contracts.Read,
+		MaxConns: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +117,8 @@ func (w *world) file(client int, payment string) string {
 }
 
 func (w *world) proof(from, to int, tx common.Hash) string {
-	return fmt.Sprintf(`{"fromAddress":"%s","toAddress":"%s","chainId":"%d","txHash":"%s"}`, w.who(from), w.who(to), w.dn.Chain().ID, tx)
+	return fmt.Sprintf(`{"fromAddress":"%s","toAddress":"%s","chainId":"%d","txHash":"%s"}`, w.who(from), w.who(to),
+		w.dn.Chain().ID, tx)
 }
 
 // rate makes each file the next rating of a client, of one block.
@@ -143,7 +146,8 @@ func (w *world) settle() {
 
 func (w *world) index() {
 	w.Helper()
-	if err := indexer.NewFollower(w.db, w.dn.Chain(), w.pool, indexer.Options{Once: true, Poll: 10 * time.Millisecond}).Run(w.Context()); err != nil {
+	if err := indexer.NewFollower(w.db, w.dn.Chain(), w.pool,
+		indexer.Options{Once: true, Poll: 10 * time.Millisecond}).Run(w.Context()); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -158,11 +162,13 @@ func (w *world) read() {
 	ctx, cancel := context.WithCancel(w.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- documents.New(w.db, client, documents.Options{Sweep: 10 * time.Millisecond, Upkeep: 10 * time.Millisecond}).Run(ctx)
+		done <- documents.New(w.db, client,
+			documents.Options{Sweep: 10 * time.Millisecond, Upkeep: 10 * time.Millisecond}).Run(ctx)
 	}()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		var left int
-		err := w.db.Pool().QueryRow(w.Context(), "select count(*) from uris where kind <> 'empty' and tried_at is null").Scan(&left)
+		err := w.db.Pool().QueryRow(w.Context(),
+			"select count(*) from uris where kind <> 'empty' and tried_at is null").Scan(&left)
 		if err != nil || time.Now().After(end) {
 			w.Fatalf("%d files unread: %v", left, err)
 		}
@@ -193,8 +199,10 @@ func (w *world) look() {
 // sees checks what became of a client's ratings, in order: "verified 12.5" or state and reason.
 func (w *world) sees(client int, want ...string) {
 	w.Helper()
-	page, err := query.Feedback(w.Context(), w.db, repute.AgentID{ChainID: w.dn.Chain().ID, Registry: w.dn.Chain().Identity},
-		query.FeedbackFilter{Clients: []common.Address{w.who(client)}, Order: query.OldestFirst, Limit: 100, At: repute.At{Finality: repute.Latest}})
+	page, err := query.Feedback(w.Context(), w.db,
+		repute.AgentID{ChainID: w.dn.Chain().ID, Registry: w.dn.Chain().Identity},
+		query.FeedbackFilter{Clients: []common.Address{w.who(client)}, Order: query.OldestFirst, Limit: 100,
+			At: repute.At{Finality: repute.Latest}})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -235,26 +243,31 @@ func TestClaimsAreSettled(t *testing.T) {
 		transfer{w.coin, 0, 6, usd(70)},
 	)
 	w.rate(2, w.file(2, w.proof(2, 0, txs[0])), // fits
-		w.file(2, w.proof(2, 0, txs[0])),                                                     // claimed before
-		w.file(2, w.proof(3, 0, txs[1])),                                                     // somebody else's
-		w.file(2, w.proof(2, 0, txs[2])),                                                     // in no listed coin
-		w.file(2, w.proof(2, 4, txs[3])),                                                     // to somebody else
-		w.file(2, w.proof(2, 0, txs[4])),                                                     // nothing
-		w.file(2, w.proof(2, 0, txs[1])),                                                     // of somebody else, said to be its own
-		w.file(2, w.proof(2, 0, common.Hash{1})),                                             // no such transaction
-		w.file(2, `{"fromAddress":5,"txHash":["0x"]}`),                                       // nonsense
-		w.file(2, strings.Replace(w.proof(2, 0, txs[0]), `"chainId":"`, `"chainId":"99`, 1)), // of a chain that nobody follows
+		w.file(2, w.proof(2, 0, txs[0])), // claimed before
+		w.file(2, w.proof(3, 0, txs[1])), // somebody else's
+		w.file(2, w.proof(2, 0, txs[2])), // in no listed coin
+		w.file(2, w.proof(2, 4, txs[3])), // to somebody else
+		w.file(2, w.proof(2, 0, txs[4])), // nothing
+		// of somebody else, said to be its own
+		w.file(2, w.proof(2, 0, txs[1])),
+		w.file(2, w.proof(2, 0, common.Hash{1})),       // no such transaction
+		w.file(2, `{"fromAddress":5,"txHash":["0x"]}`), // nonsense
+		// of a chain that nobody follows
+		w.file(2, strings.Replace(w.proof(2, 0, txs[0]), `"chainId":"`, `"chainId":"99`, 1)),
 	)
 	w.rate(5, w.file(5, w.proof(5, 0, txs[5])))
 	w.rate(6, w.file(6, w.proof(6, 0, txs[6])))
 	w.rate(7, "data:application/json,{}")
 	w.settle()
-	w.sees(2, "verified 12 of 12 USDX", "refused used", "refused not-the-client", "refused unlisted-token", "refused not-the-payee",
-		"refused no-transfer", "refused no-transfer", "unavailable not-found", "refused malformed", "unavailable chain-not-followed")
+	w.sees(2, "verified 12 of 12 USDX", "refused used", "refused not-the-client", "refused unlisted-token",
+		"refused not-the-payee",
+		"refused no-transfer", "refused no-transfer", "unavailable not-found", "refused malformed",
+		"unavailable chain-not-followed")
 	w.sees(5, "verified 1000000000 of 1000000000000000000000000 USDX")
 	w.sees(6, "refused circular")
 	w.sees(7, "none")
-	s, err := trustdb.ReadEvidence(t.Context(), w.db, repute.AgentID{ChainID: w.dn.Chain().ID, Registry: w.dn.Chain().Identity}, repute.At{Finality: repute.Latest}, nil)
+	s, err := trustdb.ReadEvidence(t.Context(), w.db,
+		repute.AgentID{ChainID: w.dn.Chain().ID, Registry: w.dn.Chain().Identity}, repute.At{Finality: repute.Latest}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,8 @@ import (
 
 // around returns what the side of the agent sent to the side of the rater within the window, and the time
 // until the window ends, 0 when it has ended.
-func (l *Loop) around(ctx context.Context, k repute.PaymentCase, paid repute.Block, final uint64) ([]repute.TokenTransfer, time.Duration, error) {
+func (l *Loop) around(ctx context.Context, k repute.PaymentCase, paid repute.Block,
+	final uint64) ([]repute.TokenTransfer, time.Duration, error) {
 	before := paid.Number - min(paid.Number, blocksToMeasure)
 	seen, err := l.pool.Blocks(ctx, []uint64{before, final})
 	if err != nil {

@@ -124,7 +124,8 @@ func verdictOf(k repute.PaymentCase, t landed, next time.Duration) paydb.Outcome
 		return paydb.Outcome{State: repute.PaymentRefused, Reason: reason}
 	}
 	coin, _ := repute.CoinOf(k.Coins, transfer.Token)
-	return paydb.Outcome{State: repute.PaymentVerified, Next: next, Transfer: transfer, Coin: coin, Paid: paid, Time: t.block.Time}
+	return paydb.Outcome{State: repute.PaymentVerified, Next: next, Transfer: transfer, Coin: coin, Paid: paid,
+		Time: t.block.Time}
 }
 
 // merge returns the transfers of both lists, each once.
@@ -199,5 +200,6 @@ func transferOf(g *types.Log) (t repute.TokenTransfer, ok bool) {
 		return t, false
 	}
 	return repute.TokenTransfer{Tx: g.TxHash, Block: g.BlockNumber, LogIndex: uint64(g.Index), Token: g.Address,
-		From: common.BytesToAddress(g.Topics[1][:]), To: common.BytesToAddress(g.Topics[2][:]), Amount: new(big.Int).SetBytes(g.Data)}, true
+		From: common.BytesToAddress(g.Topics[1][:]), To: common.BytesToAddress(g.Topics[2][:]),
+		Amount: new(big.Int).SetBytes(g.Data)}, true
 }

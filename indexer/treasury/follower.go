@@ -67,7 +67,8 @@ func New(db *store.DB, chainID uint64, address common.Address, start uint64, sou
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Follower{db: db, chainID: chainID, address: address, start: max(start, 1), source: source, o: o, decoder: newDecoder(), size: o.Range}
+	return &Follower{db: db, chainID: chainID, address: address, start: max(start, 1), source: source, o: o,
+		decoder: newDecoder(), size: o.Range}
 }
 
 // Run follows until ctx ends, which is no error.
@@ -237,7 +238,8 @@ func (f *Follower) reorg(ctx context.Context, t *walletdb.Treasury, h node.Heads
 	if err := walletdb.RewindTreasury(ctx, f.db, t.Cursor, ancestor, b); err != nil {
 		return err
 	}
-	f.o.Log.Info("treasury: reorganized", "chain", f.chainID, "treasury", f.address, "was", t.Cursor.Number, "ancestor", ancestor.Number)
+	f.o.Log.Info("treasury: reorganized", "chain", f.chainID, "treasury", f.address, "was", t.Cursor.Number, "ancestor",
+		ancestor.Number)
 	return fmt.Errorf("rewound from block %d to %d: %w", t.Cursor.Number, ancestor.Number, repute.ErrReorged)
 }
 
@@ -266,7 +268,8 @@ func (f *Follower) ancestor(ctx context.Context, t *walletdb.Treasury, head uint
 		stored = stored[len(some):]
 	}
 	if t.Finalized >= f.start {
-		return repute.Block{}, fmt.Errorf("no stored block of treasury %s is on the chain: %w", f.address, repute.ErrFinalized)
+		return repute.Block{}, fmt.Errorf("no stored block of treasury %s is on the chain: %w", f.address,
+			repute.ErrFinalized)
 	}
 	return repute.Block{Number: f.start - 1}, nil
 }

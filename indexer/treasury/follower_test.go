@@ -76,8 +76,10 @@ func newWorld(t *testing.T) *world {
 func (w *world) pay(run string, wei int64) {
 	w.t.Helper()
 	b := w.d.Batch()
-	b.Send(w.d.Account(1), &w.treasury, abi.PackExecuteCall(key("payer"), common.HexToAddress("0xaa"), n(wei), nil, key(run), key("task"), "fee \x00 <b>"))
-	b.Send(w.d.Account(1), &w.treasury, abi.PackTransferERC20(key("payer"), w.token, common.HexToAddress("0xbb"), n(wei), key(run), key("task"), "tokens"))
+	b.Send(w.d.Account(1), &w.treasury, abi.PackExecuteCall(key("payer"), common.HexToAddress("0xaa"), n(wei), nil,
+		key(run), key("task"), "fee \x00 <b>"))
+	b.Send(w.d.Account(1), &w.treasury, abi.PackTransferERC20(key("payer"), w.token, common.HexToAddress("0xbb"), n(wei),
+		key(run), key("task"), "tokens"))
 	_, err := b.Mine(w.t.Context())
 	ok(w.t, err)
 }
@@ -124,7 +126,8 @@ func (w *world) compare() []walletdb.TreasuryEvent {
 	}
 	for i, l := range chain {
 		e := stored[len(stored)-1-i]
-		if e.Tx != l.TxHash || e.Block.Number != l.BlockNumber || e.Block.Hash != l.BlockHash || uint(e.LogIndex) != l.Index || e.Kind == "Unreadable" || e.Block.Time.IsZero() {
+		if e.Tx != l.TxHash || e.Block.Number != l.BlockNumber || e.Block.Hash != l.BlockHash ||
+			uint(e.LogIndex) != l.Index || e.Kind == "Unreadable" || e.Block.Time.IsZero() {
 			w.t.Fatalf("event %d is %+v, the chain has %+v", i, e, l)
 		}
 	}
@@ -143,12 +146,15 @@ func TestFollow(t *testing.T) {
 	w.compare()
 	events, err := walletdb.TreasuryEventsOfRun(t.Context(), w.db, key("run_2"))
 	ok(t, err)
-	if len(events) != 2 || events[0].Kind != "NativeExecuted" || events[1].Kind != "ERC20Transferred" || events[0].Agent != key("payer") || events[0].Task != key("task") || events[0].Final {
+	if len(events) != 2 || events[0].Kind != "NativeExecuted" || events[1].Kind != "ERC20Transferred" ||
+		events[0].Agent != key("payer") || events[0].Task != key("task") || events[0].Final {
 		t.Fatalf("events of the run %+v", events)
 	}
 	var native, token map[string]any
 	ok(t, errors.Join(json.Unmarshal(events[0].Fields, &native), json.Unmarshal(events[1].Fields, &token)))
-	if native["value"] != "20" || native["operator"] != w.d.Account(1).Address.Hex() || native["selector"] != "0x00000000" || native["caller"] != w.d.Account(1).Address.Hex() || token["amount"] != "20" || token["token"] != w.token.Hex() {
+	if native["value"] != "20" || native["operator"] != w.d.Account(1).Address.Hex() ||
+		native["selector"] != "0x00000000" || native["caller"] != w.d.Account(1).Address.Hex() || token["amount"] != "20" ||
+		token["token"] != w.token.Hex() {
 		t.Errorf("fields %v, %v", native, token)
 	}
 	for w.d.Finalized().Number < 4 {
@@ -193,7 +199,8 @@ func TestTwoFollowers(t *testing.T) {
 	w := newWorld(t)
 	w.pay("run_1", 10)
 	w.settle()
-	err := walletdb.SaveTreasury(t.Context(), w.db, walletdb.TreasuryBatch{ChainID: w.d.Chain().ID, Address: w.treasury, To: repute.Block{Number: 3, Hash: key("x")}})
+	err := walletdb.SaveTreasury(t.Context(), w.db, walletdb.TreasuryBatch{ChainID: w.d.Chain().ID, Address: w.treasury,
+		To: repute.Block{Number: 3, Hash: key("x")}})
 	if !errors.Is(err, repute.ErrFenced) {
 		t.Errorf("a slower process stored: %v", err)
 	}
@@ -202,8 +209,10 @@ func TestTwoFollowers(t *testing.T) {
 	if err != nil || s.Cursor.Number != 8 {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	ok(t, walletdb.SaveTreasury(t.Context(), w.db, walletdb.TreasuryBatch{ChainID: id, Address: other, Parent: s.Cursor, To: repute.Block{Number: 20, Hash: key("x")}, Blocks: []repute.Block{{Number: 20, Hash: key("x")}}}))
-	if s, err = walletdb.AddTreasury(t.Context(), w.db, id, other, 5); err != nil || s.Start != 5 || s.Cursor.Number != 4 || (s.Cursor.Hash != common.Hash{}) {
+	ok(t, walletdb.SaveTreasury(t.Context(), w.db, walletdb.TreasuryBatch{ChainID: id, Address: other, Parent: s.Cursor,
+		To: repute.Block{Number: 20, Hash: key("x")}, Blocks: []repute.Block{{Number: 20, Hash: key("x")}}}))
+	if s, err = walletdb.AddTreasury(t.Context(), w.db, id, other, 5); err != nil || s.Start != 5 ||
+		s.Cursor.Number != 4 || (s.Cursor.Hash != common.Hash{}) {
 		t.Errorf("begun anew %+v, %v", s, err)
 	}
 	if blocks, err := walletdb.TreasuryBlocks(t.Context(), w.db, id, other, 9); err != nil || len(blocks) != 0 {

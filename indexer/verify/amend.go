@@ -25,7 +25,8 @@ func (v *Verifier) amend(ctx context.Context, l store.Lease, j judgement) error 
 	if err := importdb.Amend(ctx, v.db, v.chain.ID, l, a); err != nil {
 		return fmt.Errorf("amend block %d: %w", j.block.Number, err)
 	}
-	v.log.Warn("block amended", "block", j.block.Number, "hash", j.block.Hash, "removed", len(a.Remove), "events", len(a.Records))
+	v.log.Warn("block amended", "block", j.block.Number, "hash", j.block.Hash, "removed", len(a.Remove), "events",
+		len(a.Records))
 	return nil
 }
 

@@ -146,7 +146,8 @@ func (w *window) add(h *node.Sealed, stored []types.Log, admits bool) {
 
 // admits reports whether a bloom admits any event of the registries.
 func (v *Verifier) admits(b types.Bloom) bool {
-	s := missing.Search{Addresses: v.decoder.Addresses, Topics: [][]common.Hash{append(contracts.Topics(), contracts.LegacyTopics()...)}}
+	s := missing.Search{Addresses: v.decoder.Addresses,
+		Topics: [][]common.Hash{append(contracts.Topics(), contracts.LegacyTopics()...)}}
 	return s.May(b)
 }
 

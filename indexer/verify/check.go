@@ -96,7 +96,8 @@ func (c *check) choose() error {
 	}
 	switch {
 	case r.To > c.at.Cursor:
-		return repute.Invalid("to", fmt.Sprintf("block %d is not stored", r.To), fmt.Sprintf("the newest stored block is %d", c.at.Cursor))
+		return repute.Invalid("to", fmt.Sprintf("block %d is not stored", r.To),
+			fmt.Sprintf("the newest stored block is %d", c.at.Cursor))
 	case r.From > r.To:
 		return repute.Invalid("from", fmt.Sprintf("block %d is above block %d", r.From, r.To), "a range of stored blocks")
 	}
@@ -204,8 +205,9 @@ func (c *check) time(ctx context.Context, j judgement) error {
 		return err
 	}
 	c.result.Differences++
-	c.found(Difference{Blocks: repute.BlockRange{From: j.block.Number, To: j.block.Number}, What: fmt.Sprintf("the block's time is %s, stored %s",
-		j.block.Time.UTC().Format(time.RFC3339), stored.Time.Format(time.RFC3339))})
+	c.found(Difference{Blocks: repute.BlockRange{From: j.block.Number, To: j.block.Number},
+		What: fmt.Sprintf("the block's time is %s, stored %s",
+			j.block.Time.UTC().Format(time.RFC3339), stored.Time.Format(time.RFC3339))})
 	if !c.o.Repair {
 		return nil
 	}

@@ -43,7 +43,8 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 	// The newest blocks are not final: what they lack is found once they are named.
 	check(CheckOptions{Repair: true, AllBlocks: true, To: cursorOf(t, db).Number})
 	wantSame(t, dump(t, db), dump(t, honest))
-	if result, found = check(CheckOptions{AllBlocks: true, To: cursorOf(t, db).Number}); result.Differences != 0 || result.Checked != int(cursorOf(t, db).Number) {
+	if result, found = check(CheckOptions{AllBlocks: true, To: cursorOf(t, db).Number}); result.Differences != 0 ||
+		result.Checked != int(cursorOf(t, db).Number) {
 		t.Errorf("after the repair: %+v, %+v", result, found)
 	}
 	if result, _ = check(CheckOptions{From: 5, To: 9, AllBlocks: true}); result.Checked != 5 || result.Agents == 0 {
@@ -65,7 +66,8 @@ func TestReportedDifferencesAreRepairedByTheLeader(t *testing.T) {
 	indexFrom(t, db, c, n)
 	v := verifierOf(db, c, n)
 	var found []Difference
-	if _, err := v.Check(t.Context(), CheckOptions{}, func(d Difference) { found = append(found, d) }); err != nil || len(found) == 0 {
+	if _, err := v.Check(t.Context(), CheckOptions{}, func(d Difference) { found = append(found, d) }); err != nil ||
+		len(found) == 0 {
 		t.Fatalf("%d differences, %v", len(found), err)
 	}
 	if err := v.Report(t.Context(), found); err != nil {
@@ -99,7 +101,8 @@ func TestCheckOfAPartSaysWhatItLeavesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := verifierOf(db, c, n).Check(t.Context(), CheckOptions{From: 5}, func(Difference) {})
-	if err != nil || r.Differences != 0 || r.Agents != 0 || !strings.Contains(strings.Join(r.Unchecked, ";"), "only parts") {
+	if err != nil || r.Differences != 0 || r.Agents != 0 ||
+		!strings.Contains(strings.Join(r.Unchecked, ";"), "only parts") {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if _, err := verifierOf(db, c, n).Check(t.Context(), CheckOptions{From: 50, To: 9}, func(Difference) {}); err == nil {

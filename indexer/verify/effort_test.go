@@ -30,7 +30,8 @@ func TestSearchesGetCheaperAndGoOn(t *testing.T) {
 	if before > leastScanned || len(seen) != int(all.To-all.From+1) {
 		t.Errorf("after 1,000 searches one costs %d headers, and %d blocks were looked at", before, len(seen))
 	}
-	if judged, least := effort(judgedBlocks, leastJudged, 0), effort(judgedBlocks, leastJudged, 1<<40); judged != judgedBlocks || least != leastJudged {
+	if judged, least := effort(judgedBlocks, leastJudged, 0),
+		effort(judgedBlocks, leastJudged, 1<<40); judged != judgedBlocks || least != leastJudged {
 		t.Errorf("%d receipts at first and %d at last", judged, least)
 	}
 }
@@ -39,7 +40,8 @@ func TestSearchesGetCheaperAndGoOn(t *testing.T) {
 func TestPauseAfterAComparison(t *testing.T) {
 	t.Parallel()
 	v := New(nil, repute.Chain{}, nil, Options{Every: 10 * time.Minute})
-	for took, want := range map[time.Duration]time.Duration{0: 10 * time.Minute, time.Hour: 20 * time.Hour, 40 * time.Hour: 3 * 24 * time.Hour} {
+	for took, want := range map[time.Duration]time.Duration{0: 10 * time.Minute, time.Hour: 20 * time.Hour,
+		40 * time.Hour: 3 * 24 * time.Hour} {
 		if got := v.pauseAfter(took); got != want {
 			t.Errorf("after %s: %s, want %s", took, got, want)
 		}

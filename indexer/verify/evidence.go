@@ -34,7 +34,8 @@ var (
 // judgeConnected compares what is stored of a portion of blocks, whose headers are connected
 // with the final block, with their receipts. A block that these do not prove is compared with
 // the logs that two hosts show, and after that with what any witness shows.
-func (v *Verifier) judgeConnected(ctx context.Context, blocks []node.Sealed, stored map[uint64][]types.Log) []blockResult {
+func (v *Verifier) judgeConnected(ctx context.Context, blocks []node.Sealed,
+	stored map[uint64][]types.Log) []blockResult {
 	out := v.byReceipts(ctx, blocks, stored)
 	open := unsettled(out)
 	v.byHosts(ctx, blocks, stored, out, open)
@@ -45,7 +46,8 @@ func (v *Verifier) judgeConnected(ctx context.Context, blocks []node.Sealed, sto
 			continue // no other host can show more
 		}
 		work.Go(func() error {
-			h := inquiry{v: v, nodes: v.witnesses.Nodes(), number: blocks[i].Number, block: blocks[i].Block, stored: stored[blocks[i].Number]}
+			h := inquiry{v: v, nodes: v.witnesses.Nodes(), number: blocks[i].Number, block: blocks[i].Block,
+				stored: stored[blocks[i].Number]}
 			if blocks[i].Recomputed {
 				h.agreed = &blocks[i]
 			}
@@ -93,8 +95,10 @@ func (v *Verifier) byReceipts(ctx context.Context, blocks []node.Sealed, stored 
 }
 
 // receipts asks one witness after the other for the receipts of some blocks.
-func (v *Verifier) receipts(ctx context.Context, blocks []node.Sealed) (evidence []node.Evidence, errs []error, err error) {
-	if witness.Hosts(v.witnesses.Nodes()) > 1 && !slices.ContainsFunc(blocks, func(s node.Sealed) bool { return s.Recomputed }) {
+func (v *Verifier) receipts(ctx context.Context, blocks []node.Sealed) (evidence []node.Evidence, errs []error,
+	err error) {
+	if witness.Hosts(v.witnesses.Nodes()) > 1 &&
+		!slices.ContainsFunc(blocks, func(s node.Sealed) bool { return s.Recomputed }) {
 		return nil, nil, errForeign // they would prove nothing, and the logs of two hosts do
 	}
 	err = v.witnesses.First(func(n *node.Node) (err error) {
@@ -102,7 +106,8 @@ func (v *Verifier) receipts(ctx context.Context, blocks []node.Sealed) (evidence
 			return err
 		}
 		evidence, errs, err = n.ReceiptsOf(ctx, blocks)
-		if failed := slices.IndexFunc(errs, func(err error) bool { return err != nil && node.WaitingHelps(err) }); failed >= 0 {
+		if failed := slices.IndexFunc(errs,
+			func(err error) bool { return err != nil && node.WaitingHelps(err) }); failed >= 0 {
 			err = errs[failed]
 		}
 		return err
@@ -113,7 +118,8 @@ func (v *Verifier) receipts(ctx context.Context, blocks []node.Sealed) (evidence
 // byHosts asks for the logs of blocks by their hashes, and settles those of which witnesses of
 // two hosts show what is stored and no other witness shows anything else. It settles no block
 // that needs receipts.
-func (v *Verifier) byHosts(ctx context.Context, blocks []node.Sealed, stored map[uint64][]types.Log, out []blockResult, open []int) {
+func (v *Verifier) byHosts(ctx context.Context, blocks []node.Sealed, stored map[uint64][]types.Log,
+	out []blockResult, open []int) {
 	nodes := witness.Apart(v.witnesses.Nodes())
 	if len(open) == 0 || witness.Hosts(nodes) < 2 {
 		return

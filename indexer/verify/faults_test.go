@@ -268,7 +268,8 @@ func TestOneWordIsNoProof(t *testing.T) {
 	for name, second := range map[string]*node.Node{"honest": direct, "without state": nodeAt(t, stateless.URL)} {
 		db, liar := openStore(t), nodeAt(t, d.URL)
 		indexFrom(t, db, c, liar)
-		v := New(db, c, func() []*node.Node { return []*node.Node{liar, second} }, Options{Rate: 1e6, NoBloom: true, RetryMin: time.Hour, RetryMax: time.Hour})
+		v := New(db, c, func() []*node.Node { return []*node.Node{liar, second} },
+			Options{Rate: 1e6, NoBloom: true, RetryMin: time.Hour, RetryMax: time.Hour})
 		stepOn(t, v)
 		for _, k := range status(t, db).Completeness.Kinds {
 			if k.Kind == repute.KindApprovalForAll && k.VerifiedTo > 0 && k.Open == 0 {
@@ -317,6 +318,7 @@ func TestOverfullGapsAreNotVerified(t *testing.T) {
 		}
 	}
 	if verified == 0 || s.Completeness.Status != repute.Incomplete {
-		t.Errorf("%d kinds are verified and the chain is %s, want the others verified, and incomplete", verified, s.Completeness.Status)
+		t.Errorf("%d kinds are verified and the chain is %s, want the others verified, and incomplete", verified,
+			s.Completeness.Status)
 	}
 }

@@ -61,7 +61,9 @@ func TestHeadersOfOneAreNoProof(t *testing.T) {
 	}
 	other := rpctest.New(t, rpctest.Options{Start: 1_700_000_500})
 	other.MineEmpty(8)
-	if _, err := verifierOf(db, chainOf(c), honest, nodeAt(t, rpctest.NewProxyAt(t, "127.0.0.2", other.URL()).URL)).readWindow(t.Context(), all); !errors.Is(err, witness.ErrDisagree) {
+	if _, err := verifierOf(db, chainOf(c), honest,
+		nodeAt(t, rpctest.NewProxyAt(t, "127.0.0.2", other.URL()).URL)).readWindow(t.Context(), all); !errors.Is(err,
+		witness.ErrDisagree) {
 		t.Errorf("headers of another chain: %v", err)
 	}
 }

@@ -28,7 +28,8 @@ func openStore(t *testing.T) *store.DB {
 
 func openStoreAt(t *testing.T, url string) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), url, store.Options{Classify: documents.Classify, Decode: contracts.Read, MaxConns: 8})
+	db, err := store.Open(t.Context(), url, store.Options{Classify: documents.Classify, Decode: contracts.Read,
+		MaxConns: 8})
 	if err != nil {
 		t.Fatal(err)
 	}

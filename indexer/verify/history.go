@@ -59,7 +59,8 @@ func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at verifydb.S
 }
 
 // readPart stores what one range holds and the store does not.
-func (v *Verifier) readPart(ctx context.Context, l store.Lease, at verifydb.Standing, s missing.Search, r repute.BlockRange) error {
+func (v *Verifier) readPart(ctx context.Context, l store.Lease, at verifydb.Standing, s missing.Search,
+	r repute.BlockRange) error {
 	if err := v.witnesses.Spend(ctx, 1); err != nil {
 		return err
 	}

@@ -20,8 +20,10 @@ func TestLateListedContract(t *testing.T) {
 	c := rpctest.New(t, rpctest.Options{})
 	other := common.HexToAddress("0x0badc0de00000000000000000000000000000001")
 	said := func(hash byte, response uint8) []types.Log {
-		request := repute.ValidationRequest{Validator: rpctest.Account(2), TokenID: rpctest.Token(0), RequestHash: common.Hash{hash}}
-		answer := repute.ValidationResponse{Validator: rpctest.Account(2), TokenID: rpctest.Token(0), RequestHash: common.Hash{hash}, Response: response}
+		request := repute.ValidationRequest{Validator: rpctest.Account(2), TokenID: rpctest.Token(0),
+			RequestHash: common.Hash{hash}}
+		answer := repute.ValidationResponse{Validator: rpctest.Account(2), TokenID: rpctest.Token(0),
+			RequestHash: common.Hash{hash}, Response: response}
 		logs := c.Tx(request, answer)
 		for i := range logs {
 			logs[i].Address = other
@@ -49,7 +51,8 @@ func TestLateListedContract(t *testing.T) {
 		t.Errorf("%+v, want an incomplete chain", s)
 	}
 	liar := c.Second(t) // its logs only say where to look
-	liar.MapLogs(rpctest.Corrupt(func(l types.Log) bool { return l.Address == other }, func(l *types.Log) { l.TxHash = common.Hash{1} }))
+	liar.MapLogs(rpctest.Corrupt(func(l types.Log) bool { return l.Address == other },
+		func(l *types.Log) { l.TxHash = common.Hash{1} }))
 	settleDown(t, verifierOf(db, after, newNode(t, liar, node.Options{}), newNode(t, c, node.Options{})))
 	wantSame(t, dump(t, db), dump(t, honest))
 	if s := status(t, db).Completeness; s.Status != repute.Complete {

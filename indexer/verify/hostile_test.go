@@ -99,7 +99,8 @@ func TestHistoryGoesOnWhereItStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range status(t, db).Completeness.Kinds {
-		if k.Kind == due[0].Kind && (len(k.Gaps) != 1 || k.Gaps[0].Blocks.From <= due[0].Blocks.From || k.Gaps[0].Tries != 1) {
+		if k.Kind == due[0].Kind && (len(k.Gaps) != 1 || k.Gaps[0].Blocks.From <= due[0].Blocks.From ||
+			k.Gaps[0].Tries != 1) {
 			t.Errorf("%+v, want a gap that begins above block %d", k.Gaps, due[0].Blocks.From)
 		}
 	}
@@ -184,7 +185,8 @@ func TestInventedLogsGo(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Where blooms are off, nothing refuses the logs when they come.
-			catchUp(t, indexer.NewFollower(db, chainOf(c), newNode(t, c, node.Options{}), indexer.Options{Bloom: indexer.BloomOff}))
+			catchUp(t, indexer.NewFollower(db, chainOf(c), newNode(t, c, node.Options{}),
+				indexer.Options{Bloom: indexer.BloomOff}))
 			undo()
 			if dump(t, db) == dump(t, honest) {
 				t.Fatal("nothing was made up")

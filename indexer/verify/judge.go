@@ -266,7 +266,10 @@ func (h *inquiry) unproven(words []answer) judgement {
 // showing returns the hosts that show a log.
 func showing(words []answer, l *types.Log) (by []string) {
 	for i := range words {
-		shows := slices.ContainsFunc(words[i].Logs, func(o types.Log) bool { return o.Index == l.Index && sameContent(&o, l) })
+		shows := slices.ContainsFunc(words[i].Logs, func(o types.Log) bool {
+			return o.Index == l.Index &&
+				sameContent(&o, l)
+		})
 		if shows && !slices.Contains(by, words[i].host) {
 			by = append(by, words[i].host)
 		}
@@ -304,7 +307,8 @@ func (v *Verifier) weigh(e node.Evidence, stored []types.Log) judgement {
 
 // judgePlaces judges the blocks of logs that are not stored, at most so many that were not
 // looked at before, and returns those in which logs are missing or claimed to be. The error is that of a block that could not be judged.
-func (v *Verifier) judgePlaces(ctx context.Context, logs []types.Log, most int, looked map[uint64]bool) (out []judgement, err error) {
+func (v *Verifier) judgePlaces(ctx context.Context, logs []types.Log, most int,
+	looked map[uint64]bool) (out []judgement, err error) {
 	unknown, err := verifydb.UnknownLogs(ctx, v.db, v.chain.ID, logs)
 	if err != nil {
 		return nil, err

@@ -82,7 +82,8 @@ func ownRoots(call rpctest.ProxyCall, a map[string]json.RawMessage) {
 func TestUnprovenEventsNeedTwoWitnesses(t *testing.T) {
 	t.Parallel()
 	c, b := ratedOnce(t)
-	one, two, three := rpctest.NewProxy(t, c.URL()), rpctest.NewProxyAt(t, "127.0.0.2", c.URL()), rpctest.NewProxyAt(t, "127.0.0.3", c.URL())
+	one, two, three := rpctest.NewProxy(t, c.URL()), rpctest.NewProxyAt(t, "127.0.0.2", c.URL()),
+		rpctest.NewProxyAt(t, "127.0.0.3", c.URL())
 	one.Lie, two.Lie = ownRoots, ownRoots
 	db, short := openStore(t), openStore(t)
 	indexFrom(t, db, chainOf(c), nodeAt(t, one.URL))
@@ -117,7 +118,8 @@ func TestForeignHeadersNeedTwoWitnesses(t *testing.T) {
 			a["result"] = rpctest.Edited(a["result"], map[string]string{"extraData": "0x07"})
 		}
 	}
-	one, port, two := rpctest.NewProxy(t, c.URL()), rpctest.NewProxy(t, c.URL()), rpctest.NewProxyAt(t, "127.0.0.2", c.URL())
+	one, port, two := rpctest.NewProxy(t, c.URL()), rpctest.NewProxy(t, c.URL()),
+		rpctest.NewProxyAt(t, "127.0.0.2", c.URL())
 	one.Lie, port.Lie, two.Lie = foreign, foreign, foreign
 	db := openStore(t)
 	first, second := nodeAt(t, one.URL), nodeAt(t, two.URL)
@@ -125,7 +127,8 @@ func TestForeignHeadersNeedTwoWitnesses(t *testing.T) {
 	for _, tt := range []struct {
 		nodes []*node.Node
 		want  bool
-	}{{[]*node.Node{first}, false}, {[]*node.Node{first, nodeAt(t, one.URL), nodeAt(t, port.URL)}, false}, {[]*node.Node{first, second}, true}} {
+	}{{[]*node.Node{first}, false}, {[]*node.Node{first, nodeAt(t, one.URL), nodeAt(t, port.URL)}, false},
+		{[]*node.Node{first, second}, true}} {
 		j, err := verifierOf(db, chainOf(c), tt.nodes...).judge(t.Context(), b.Number())
 		if err != nil || j.proven || j.sure() != tt.want || !j.settled() {
 			t.Errorf("%d witnesses: proven %t, sure %t, %v", len(tt.nodes), j.proven, j.sure(), err)
@@ -185,7 +188,8 @@ func TestDisagreementAboutABlockIsAnError(t *testing.T) {
 	if _, err := v.judge(t.Context(), 3); !errors.Is(err, witness.ErrDisagree) {
 		t.Errorf("an empty block that two witnesses name differently: %v", err)
 	}
-	v = verifierOf(db, chainOf(c), nodeAt(t, other.URL), honest, nodeAt(t, rpctest.NewProxyAt(t, "127.0.0.3", c.URL()).URL))
+	v = verifierOf(db, chainOf(c), nodeAt(t, other.URL), honest,
+		nodeAt(t, rpctest.NewProxyAt(t, "127.0.0.3", c.URL()).URL))
 	if j, err := v.judge(t.Context(), 3); err != nil || !j.proven {
 		t.Errorf("one against two: proven %t, %v", j.proven, err)
 	}
@@ -224,7 +228,8 @@ func TestPortsOfOneHostAreOneWitness(t *testing.T) {
 	t.Parallel()
 	c, b := ratedOnce(t)
 	invent := rpctest.Inventing(t, b, invented(c))
-	one, port, honest := rpctest.NewProxyAt(t, "127.0.0.2", c.URL()), rpctest.NewProxyAt(t, "127.0.0.2", c.URL()), rpctest.NewProxy(t, c.URL())
+	one, port, honest := rpctest.NewProxyAt(t, "127.0.0.2", c.URL()), rpctest.NewProxyAt(t, "127.0.0.2", c.URL()),
+		rpctest.NewProxy(t, c.URL())
 	lie := func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
 		invent(call, a)
 		ownRoots(call, a)
@@ -237,7 +242,8 @@ func TestPortsOfOneHostAreOneWitness(t *testing.T) {
 	indexFrom(t, db, chainOf(c), nodeAt(t, honest.URL))
 	want := dump(t, db)
 	v := verifierOf(db, chainOf(c), nodeAt(t, one.URL), nodeAt(t, port.URL), nodeAt(t, honest.URL))
-	if nodes := witness.Apart(v.witnesses.Nodes()); nodes[1].Host() != "127.0.0.1" || len(nodes) != 3 || witness.Hosts(nodes) != 2 {
+	if nodes := witness.Apart(v.witnesses.Nodes()); nodes[1].Host() != "127.0.0.1" || len(nodes) != 3 ||
+		witness.Hosts(nodes) != 2 {
 		t.Errorf("%s is the second of %d witnesses of %d hosts", nodes[1].Host(), len(nodes), witness.Hosts(nodes))
 	}
 	calmDown(t, v)

@@ -104,7 +104,8 @@ func TestEveryKindComesBack(t *testing.T) {
 func wantComplete(t *testing.T, db *store.DB) {
 	t.Helper()
 	s := status(t, db)
-	if s.Completeness.Status != repute.Complete || s.Completeness.Pending != 0 || s.Completeness.VerifiedTo != s.Finalized {
+	if s.Completeness.Status != repute.Complete || s.Completeness.Pending != 0 ||
+		s.Completeness.VerifiedTo != s.Finalized {
 		t.Errorf("%+v", s.Completeness)
 	}
 	for _, k := range s.Completeness.Kinds {
@@ -120,8 +121,10 @@ func TestStateShowsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	everywhere, last := []string{"first", "middle", "last"}, []string{"last"}
 	testLost(t, withoutBlocks, map[repute.EventKind][]string{
-		repute.KindTransfer: everywhere, repute.KindRegistered: everywhere, repute.KindURIUpdated: last, repute.KindNewFeedback: everywhere,
-		repute.KindFeedbackRevoked: everywhere, repute.KindResponseAppended: everywhere, repute.KindValidationRequest: everywhere,
+		repute.KindTransfer: everywhere, repute.KindRegistered: everywhere, repute.KindURIUpdated: last,
+		repute.KindNewFeedback:     everywhere,
+		repute.KindFeedbackRevoked: everywhere, repute.KindResponseAppended: everywhere,
+		repute.KindValidationRequest:  everywhere,
 		repute.KindValidationResponse: last, repute.KindApproval: last, repute.KindApprovalForAll: last,
 	})
 }
@@ -134,7 +137,8 @@ func TestReceiptsShowWhatIsMissing(t *testing.T) {
 		v.opts.NoBloom = true
 		v.tasks[2].next = time.Now().Add(time.Hour)
 	}, map[repute.EventKind][]string{
-		repute.KindURIUpdated: {"first", "middle"}, repute.KindMetadataUpdate: {"first", "middle", "last"}, repute.KindMetadataSet: {"last"},
+		repute.KindURIUpdated: {"first", "middle"}, repute.KindMetadataUpdate: {"first", "middle", "last"},
+		repute.KindMetadataSet:        {"last"},
 		repute.KindValidationResponse: middle, repute.KindApproval: middle, repute.KindApprovalForAll: middle,
 	})
 }
@@ -216,9 +220,10 @@ func TestEventsWithoutStateComeBack(t *testing.T) {
 	c := rpctest.New(t, rpctest.Options{})
 	lost := []types.Log{}
 	for i := range uint64(9) {
-		c.Mine(c.Register(i, rpctest.Account(i), ""), c.Tx(repute.BatchMetadataUpdate{From: rpctest.Token(0), To: rpctest.Token(i)},
-			repute.OwnershipTransferred{New: rpctest.Account(i)}, repute.Upgraded{Implementation: rpctest.Account(i)},
-			repute.Initialized{Version: i}, repute.EIP712DomainChanged{}))
+		c.Mine(c.Register(i, rpctest.Account(i), ""),
+			c.Tx(repute.BatchMetadataUpdate{From: rpctest.Token(0), To: rpctest.Token(i)},
+				repute.OwnershipTransferred{New: rpctest.Account(i)}, repute.Upgraded{Implementation: rpctest.Account(i)},
+				repute.Initialized{Version: i}, repute.EIP712DomainChanged{}))
 	}
 	c.MineEmpty(3)
 	c.Finalize(11, 11)
@@ -239,7 +244,8 @@ func TestEventsWithoutStateComeBack(t *testing.T) {
 	}
 	settleDown(t, verifierOf(db, chainOf(c), nodeAt(t, d.URL)))
 	wantSame(t, dump(t, db), dump(t, honest))
-	if got := status(t, db).Completeness; got.Status != repute.Complete || strings.Contains(fmt.Sprint(got.Kinds), "incomplete") {
+	if got := status(t, db).Completeness; got.Status != repute.Complete ||
+		strings.Contains(fmt.Sprint(got.Kinds), "incomplete") {
 		t.Errorf("%+v", got)
 	}
 }

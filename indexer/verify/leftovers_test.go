@@ -21,13 +21,15 @@ func TestCheckComparesBlockTimes(t *testing.T) {
 	n := nodeAt(t, dn.RPCURL())
 	indexFrom(t, db, c, n)
 	before := dump(t, db)
-	tag, err := db.Pool().Exec(t.Context(), "update blocks set time = time - interval '1 hour' where number = (select max(block) from events where block < 20)")
+	tag, err := db.Pool().Exec(t.Context(),
+		"update blocks set time = time - interval '1 hour' where number = (select max(block) from events where block < 20)")
 	if err != nil || tag.RowsAffected() != 1 {
 		t.Fatal(tag, err)
 	}
 	check := func(repair bool) (r CheckResult, found []Difference) {
 		t.Helper()
-		r, err := verifierOf(db, c, n).Check(t.Context(), CheckOptions{Repair: repair}, func(d Difference) { found = append(found, d) })
+		r, err := verifierOf(db, c, n).Check(t.Context(), CheckOptions{Repair: repair},
+			func(d Difference) { found = append(found, d) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +83,8 @@ func TestLeaderMendsReportedTimes(t *testing.T) {
 	settleDown(t, leader)
 	number := backdate(t, db)
 	var found []Difference
-	if _, err := beside.Check(t.Context(), CheckOptions{}, func(d Difference) { found = append(found, d) }); err != nil || len(found) != 1 {
+	if _, err := beside.Check(t.Context(), CheckOptions{},
+		func(d Difference) { found = append(found, d) }); err != nil || len(found) != 1 {
 		t.Fatalf("%+v, %v", found, err)
 	}
 	if err := beside.Report(t.Context(), found); err != nil {

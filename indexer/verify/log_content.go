@@ -30,5 +30,6 @@ func within(part, whole types.Bloom) bool {
 
 // sameContent compares what a stored log keeps.
 func sameContent(a, b *types.Log) bool {
-	return a.Address == b.Address && a.TxHash == b.TxHash && slices.Equal(a.Topics, b.Topics) && bytes.Equal(a.Data, b.Data)
+	return a.Address == b.Address && a.TxHash == b.TxHash && slices.Equal(a.Topics, b.Topics) &&
+		bytes.Equal(a.Data, b.Data)
 }

@@ -28,7 +28,8 @@ type proving struct {
 
 // proveWindow compares a window of blocks, of which the newest has the given hash, from the
 // newest down, and saves the blocks that it has compared.
-func (v *Verifier) proveWindow(ctx context.Context, l store.Lease, at verifydb.Standing, r repute.BlockRange, hash common.Hash) error {
+func (v *Verifier) proveWindow(ctx context.Context, l store.Lease, at verifydb.Standing, r repute.BlockRange,
+	hash common.Hash) error {
 	headers, by, err := v.witnesses.Connected(ctx, upTo(r.From, r.To), hash)
 	if err != nil {
 		return err
@@ -46,8 +47,9 @@ func (v *Verifier) proveWindow(ctx context.Context, l store.Lease, at verifydb.S
 	if err != nil || to != r.To {
 		return err
 	}
-	p := &proving{v: v, lease: l, at: at, headers: map[uint64]node.Sealed{}, stored: byBlock(logs), otherHash: map[uint64]bool{},
-		proof: verifydb.BlockProof{Blocks: repute.BlockRange{From: r.To + 1, To: r.To}, Hash: hash}}
+	p := &proving{v: v, lease: l, at: at, headers: map[uint64]node.Sealed{}, stored: byBlock(logs),
+		otherHash: map[uint64]bool{},
+		proof:     verifydb.BlockProof{Blocks: repute.BlockRange{From: r.To + 1, To: r.To}, Hash: hash}}
 	suspects, err := p.suspects(ctx, headers, odd)
 	if err != nil {
 		return err
@@ -57,7 +59,8 @@ func (v *Verifier) proveWindow(ctx context.Context, l store.Lease, at verifydb.S
 
 // suspects are the headers, newest first, of the blocks that their bloom does not settle.
 // Where no bloom can, these are all. The times of stored blocks are corrected.
-func (p *proving) suspects(ctx context.Context, headers []node.Sealed, confirmedTwice map[uint64]bool) (out []node.Sealed, err error) {
+func (p *proving) suspects(ctx context.Context, headers []node.Sealed,
+	confirmedTwice map[uint64]bool) (out []node.Sealed, err error) {
 	var w window
 	var numbers []uint64
 	for i := range headers {
@@ -190,7 +193,8 @@ func (p *proving) save(ctx context.Context, from uint64) error {
 // settleBlock acts on the result of a final block: missing events are stored, what stays wrong is
 // published. It reports whether the block is proven, and why it is not. The error is one of the
 // index, or of an endpoint that may answer later.
-func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at verifydb.Standing, j blockResult) (proven bool, why, err error) {
+func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at verifydb.Standing, j blockResult) (proven bool,
+	why, err error) {
 	if j.err != nil {
 		if !ofEndpoints(ctx, j.err) || node.WaitingHelps(j.err) || errors.Is(j.err, witness.ErrNone) {
 			return false, nil, j.err

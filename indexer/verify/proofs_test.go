@@ -58,7 +58,8 @@ func TestLogLostEverywhereIsUnproven(t *testing.T) {
 		}
 	}
 	s := status(t, db).Completeness
-	if number := fmt.Sprint(set[len(set)-1].BlockNumber); s.Status != repute.Unproven || !strings.Contains(s.Reason, "receipts") || !strings.Contains(s.Reason, number) {
+	if number := fmt.Sprint(set[len(set)-1].BlockNumber); s.Status != repute.Unproven ||
+		!strings.Contains(s.Reason, "receipts") || !strings.Contains(s.Reason, number) {
 		t.Fatalf("%+v, want unproven for the receipts of block %s", s, number)
 	}
 	for _, k := range s.Kinds {
@@ -275,7 +276,8 @@ func TestAlteredHeaderProvesNothingBelow(t *testing.T) {
 			a["result"] = rpctest.Edited(a["result"], map[string]string{"extraData": "0x07"})
 		}
 	}
-	v := New(db, chainOf(c), func() []*node.Node { return []*node.Node{n} }, Options{Rate: 1e6, Window: 20, RetryMin: time.Hour})
+	v := New(db, chainOf(c), func() []*node.Node { return []*node.Node{n} },
+		Options{Rate: 1e6, Window: 20, RetryMin: time.Hour})
 	settleDown(t, v)
 	s := status(t, db).Completeness
 	if s.Status != repute.Unproven || !strings.Contains(s.Reason, "50") || s.VerifiedTo != 49 {
@@ -327,10 +329,12 @@ func TestTwoHostsProve(t *testing.T) {
 	rated(c, 30)
 	foreign := func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
 		if strings.HasPrefix(call.Method, "eth_getBlockBy") && len(a["result"]) > len("null") {
-			a["result"] = rpctest.Edited(a["result"], map[string]string{"extraData": "0x07", "receiptsRoot": common.Hash{7}.Hex()})
+			a["result"] = rpctest.Edited(a["result"],
+				map[string]string{"extraData": "0x07", "receiptsRoot": common.Hash{7}.Hex()})
 		}
 	}
-	one, port, two := rpctest.NewProxy(t, c.URL()), rpctest.NewProxy(t, c.URL()), rpctest.NewProxyAt(t, "127.0.0.2", c.URL())
+	one, port, two := rpctest.NewProxy(t, c.URL()), rpctest.NewProxy(t, c.URL()),
+		rpctest.NewProxyAt(t, "127.0.0.2", c.URL())
 	one.Lie, port.Lie, two.Lie = foreign, foreign, foreign
 	db, first := openStore(t), nodeAt(t, one.URL)
 	indexFrom(t, db, chainOf(c), first)
@@ -358,7 +362,8 @@ func TestRateFollowsRefusals(t *testing.T) {
 	if v.witnesses.Rate() != 20 {
 		t.Errorf("%v after another failure", v.witnesses.Rate())
 	}
-	c.Inject(rpctest.On("eth_getBlockByNumber", rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32005, Message: "rate limit exceeded"}})))
+	c.Inject(rpctest.On("eth_getBlockByNumber",
+		rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32005, Message: "rate limit exceeded"}})))
 	_, err := newNode(t, c, node.Options{}).SealedBlocks(t.Context(), []uint64{0})
 	if v.witnesses.Adapt(err); v.witnesses.Rate() != 10 {
 		t.Errorf("%v after %v", v.witnesses.Rate(), err)

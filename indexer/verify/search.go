@@ -82,7 +82,8 @@ func (v *Verifier) query(ctx context.Context, h gap, r repute.BlockRange) ([]jud
 
 // match asks for the logs of a range in pieces of at most that many blocks, halved
 // when the node refuses, with so many calls. What it found before it gave up counts.
-func (v *Verifier) match(ctx context.Context, n *node.Node, s missing.Search, r repute.BlockRange, most uint64, calls int) ([]types.Log, error) {
+func (v *Verifier) match(ctx context.Context, n *node.Node, s missing.Search, r repute.BlockRange, most uint64,
+	calls int) ([]types.Log, error) {
 	var found []types.Log
 	from := r.From
 	for range calls {

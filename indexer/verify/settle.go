@@ -168,7 +168,8 @@ func (v *Verifier) widen(ctx context.Context, l store.Lease, at verifydb.Standin
 }
 
 // storeMissing stores the missing events of judged blocks, and returns how many there were.
-func (v *Verifier) storeMissing(ctx context.Context, l store.Lease, at verifydb.Standing, lacking []judgement) (int, error) {
+func (v *Verifier) storeMissing(ctx context.Context, l store.Lease, at verifydb.Standing, lacking []judgement) (int,
+	error) {
 	records, blocks, err := v.records(at, lacking)
 	if err != nil || len(records) == 0 {
 		return 0, err
@@ -186,9 +187,11 @@ func (v *Verifier) storeMissing(ctx context.Context, l store.Lease, at verifydb.
 }
 
 // records decodes the missing logs of judged blocks.
-func (v *Verifier) records(at verifydb.Standing, lacking []judgement) (records []repute.Record, blocks []repute.Block, err error) {
+func (v *Verifier) records(at verifydb.Standing, lacking []judgement) (records []repute.Record, blocks []repute.Block,
+	err error) {
 	for _, j := range lacking {
-		if j.block.Number > at.Cursor || slices.ContainsFunc(blocks, func(b repute.Block) bool { return b.Number == j.block.Number }) {
+		if j.block.Number > at.Cursor ||
+			slices.ContainsFunc(blocks, func(b repute.Block) bool { return b.Number == j.block.Number }) {
 			continue
 		}
 		if err := node.CheckTime(j.block.Block); err != nil {

@@ -28,12 +28,14 @@ func (v *Verifier) checkStart(ctx context.Context, l store.Lease, _ verifydb.Sta
 	early, err := v.deployedEarlier(ctx)
 	switch {
 	case errors.Is(err, node.ErrNoState), err != nil && node.Unsupported(err):
-		v.log.Info("nothing tells whether the identity registry is older than the first indexed block", "start_block", v.chain.StartBlock, "error", err)
+		v.log.Info("nothing tells whether the identity registry is older than the first indexed block", "start_block",
+			v.chain.StartBlock, "error", err)
 	case err != nil:
 		return fmt.Errorf("look for the registry below the start block: %w", err)
 	case early:
-		h := missing.New(repute.KindRegistered, startSubject, repute.BlockRange{From: 1, To: v.chain.StartBlock - 1}, fmt.Sprintf(
-			"the identity registry is older than start_block %d, its events before it are not indexed; index the chain anew from its deployment on", v.chain.StartBlock))
+		h := missing.New(repute.KindRegistered, startSubject, repute.BlockRange{From: 1, To: v.chain.StartBlock - 1},
+			fmt.Sprintf(
+				"the identity registry is older than start_block %d, its events before it are not indexed; index the chain anew from its deployment on", v.chain.StartBlock))
 		if err := v.open(ctx, l, []gap{h}); err != nil {
 			return err
 		}

@@ -21,10 +21,11 @@ func TestStartAboveDeployment(t *testing.T) {
 		answer rpctest.Answer
 		open   int
 	}{
-		"older":           {rpctest.Answer{Result: "0x6080"}, 1},
-		"not older":       {rpctest.Answer{Result: "0x"}, 0},
-		"state is gone":   {rpctest.Answer{Error: &rpctest.Error{Code: -32000, Message: "missing trie node 0x12"}}, 0},
-		"cannot be asked": {rpctest.Answer{Error: &rpctest.Error{Code: -32601, Message: "the method eth_getCode does not exist"}}, 0},
+		"older":         {rpctest.Answer{Result: "0x6080"}, 1},
+		"not older":     {rpctest.Answer{Result: "0x"}, 0},
+		"state is gone": {rpctest.Answer{Error: &rpctest.Error{Code: -32000, Message: "missing trie node 0x12"}}, 0},
+		"cannot be asked": {rpctest.Answer{Error: &rpctest.Error{Code: -32601,
+			Message: "the method eth_getCode does not exist"}}, 0},
 	} {
 		c := rpctest.New(t, rpctest.Options{})
 		c.MineEmpty(5)
@@ -45,13 +46,15 @@ func TestStartAboveDeployment(t *testing.T) {
 		if x.open == 0 {
 			continue
 		}
-		if s := status(t, db); s.Completeness.Status != repute.Incomplete || gaps[0].Blocks != (repute.BlockRange{From: 1, To: 5}) || !strings.Contains(gaps[0].Reason, "start_block 6") {
+		if s := status(t, db); s.Completeness.Status != repute.Incomplete ||
+			gaps[0].Blocks != (repute.BlockRange{From: 1, To: 5}) || !strings.Contains(gaps[0].Reason, "start_block 6") {
 			t.Errorf("%s: %s, %+v", name, s.Completeness.Status, gaps[0])
 		}
 		// A node that was wrong, or a chain that begins earlier now.
 		answer.Store(&rpctest.Answer{Result: "0x"})
 		v := verifierOf(db, late, newNode(t, c, node.Options{}))
-		if err := v.settle(t.Context(), store.Lease{}, verifydb.Standing{}, gap{Gap: gaps[0], Subject: startSubject}); err != nil {
+		if err := v.settle(t.Context(), store.Lease{}, verifydb.Standing{},
+			gap{Gap: gaps[0], Subject: startSubject}); err != nil {
 			t.Fatal(err)
 		}
 		if left := startGaps(t, db); len(left) != 0 {
@@ -71,7 +74,8 @@ func TestStartAboveKnownDeployment(t *testing.T) {
 	for start, want := range map[uint64]bool{d.StartBlock - 1: false, d.StartBlock: false, d.StartBlock + 1: true} {
 		c := d.Chain()
 		c.StartBlock = start
-		if early, err := New(nil, c, func() []*node.Node { return nil }, Options{}).deployedEarlier(t.Context()); early != want || err == nil != want {
+		if early, err := New(nil, c, func() []*node.Node { return nil },
+			Options{}).deployedEarlier(t.Context()); early != want || err == nil != want {
 			t.Errorf("start_block %d: too late %t, %v", start, early, err)
 		}
 	}

@@ -124,7 +124,8 @@ func (s *blockSweep) compare(ctx context.Context, t connectedRange) error {
 		r.From = max(r.From, r.To-most+1)
 	}
 	err := s.v.proveWindow(ctx, s.lease, s.at, r, t.hash)
-	if errors.Is(err, witness.ErrNotConnected) && r.To == s.at.Pin.Number { // it is stored with a hash that no endpoint has
+	// it is stored with a hash that no endpoint has
+	if errors.Is(err, witness.ErrNotConnected) && r.To == s.at.Pin.Number {
 		_, err = s.v.correctHash(ctx, s.lease, r.To)
 	}
 	if err != nil {

@@ -52,7 +52,8 @@ func TestNewBlocksDoNotStarveOldOnes(t *testing.T) {
 			}
 		}
 		got := proofs(t, db)
-		if final := c.Head().Number() - 2; len(got) == 0 || got[0].From > 1 || got[0].To < 150 || got[len(got)-1].To+6 < final {
+		if final := c.Head().Number() - 2; len(got) == 0 || got[0].From > 1 || got[0].To < 150 ||
+			got[len(got)-1].To+6 < final {
 			t.Errorf("seed %d: after %d sweeps %v are compared of blocks up to %d", seed, sweeps, got, final)
 		}
 	}
@@ -68,7 +69,8 @@ func TestUncompared(t *testing.T) {
 		covered, parents := map[uint64]bool{}, map[uint64]common.Hash{all.To: {99}}
 		var list []verifydb.BlockProof
 		for from := 1 + rng.Uint64N(8); from <= all.To; {
-			p := verifydb.BlockProof{Blocks: repute.BlockRange{From: from, To: min(all.To, from+rng.Uint64N(6))}, Parent: common.Hash{byte(from)}}
+			p := verifydb.BlockProof{Blocks: repute.BlockRange{From: from, To: min(all.To, from+rng.Uint64N(6))},
+				Parent: common.Hash{byte(from)}}
 			list, parents[from-1] = append(list, p), p.Parent
 			for n := p.Blocks.From; n <= p.Blocks.To; n++ {
 				covered[n] = true
@@ -117,7 +119,8 @@ func TestRequestedBlockWithoutProofIsUnproven(t *testing.T) {
 	}
 	settleDown(t, v)
 	s := status(t, db).Completeness
-	if s.Status != repute.Unproven || s.VerifiedTo != 11 || !strings.Contains(s.Reason, "newest is 12") || !strings.Contains(s.Reason, "pruned") {
+	if s.Status != repute.Unproven || s.VerifiedTo != 11 || !strings.Contains(s.Reason, "newest is 12") ||
+		!strings.Contains(s.Reason, "pruned") {
 		t.Errorf("%+v, want block 12 unproven", s)
 	}
 	d.Lie, v.unprovenRetry.next = nil, time.Time{}
@@ -132,7 +135,8 @@ func TestRequestedBlockWithoutProofIsUnproven(t *testing.T) {
 func refusing(numbers map[uint64]common.Hash) func(rpctest.ProxyCall, map[string]json.RawMessage) {
 	return func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
 		for _, hash := range numbers {
-			if (call.Method == "eth_getBlockReceipts" || call.Method == "eth_getLogs") && strings.Contains(string(call.Params[0]), hash.Hex()) {
+			if (call.Method == "eth_getBlockReceipts" || call.Method == "eth_getLogs") &&
+				strings.Contains(string(call.Params[0]), hash.Hex()) {
 				delete(a, "result")
 				a["error"] = json.RawMessage(`{"code":-32000,"message":"access denied: upgrade your plan"}`)
 			}
@@ -156,7 +160,8 @@ func TestRefusedBlockDoesNotStopTheOthers(t *testing.T) {
 	db, n := openStore(t), nodeAt(t, d.URL)
 	indexFrom(t, db, chainOf(c), n)
 	d.Lie = refusing(refused)
-	v := New(db, chainOf(c), func() []*node.Node { return []*node.Node{n} }, Options{Rate: 1e6, Window: 20, RetryMin: time.Millisecond, RetryMax: time.Hour})
+	v := New(db, chainOf(c), func() []*node.Node { return []*node.Node{n} },
+		Options{Rate: 1e6, Window: 20, RetryMin: time.Millisecond, RetryMax: time.Hour})
 	sweeps := func(most int) {
 		t.Helper()
 		for range most {
@@ -166,7 +171,8 @@ func TestRefusedBlockDoesNotStopTheOthers(t *testing.T) {
 		}
 	}
 	sweeps(60)
-	if s := status(t, db).Completeness; s.Status != repute.Unproven || s.VerifiedTo != 19 || !strings.Contains(s.Reason, "2 final blocks") || !strings.Contains(s.Reason, "access denied") {
+	if s := status(t, db).Completeness; s.Status != repute.Unproven || s.VerifiedTo != 19 ||
+		!strings.Contains(s.Reason, "2 final blocks") || !strings.Contains(s.Reason, "access denied") {
 		t.Fatalf("%+v, want blocks 20 and 47 unproven", s)
 	}
 	if got := fmt.Sprint(proofs(t, db)); got != "[{1 59}]" {
@@ -186,7 +192,9 @@ func TestRefusedBlockDoesNotStopTheOthers(t *testing.T) {
 	if asked, err := verifydb.AskedBlocks(t.Context(), db, 31337, 10); err != nil || len(asked) > 0 {
 		t.Errorf("still requested: %v, %v", asked, err)
 	}
-	if s.Status != repute.Unproven || !strings.Contains(s.Reason, "1 final blocks could not be proven, the newest is 20") || !strings.Contains(s.Reason, "access denied") {
+	if s.Status != repute.Unproven ||
+		!strings.Contains(s.Reason, "1 final blocks could not be proven, the newest is 20") ||
+		!strings.Contains(s.Reason, "access denied") {
 		t.Errorf("%+v, want block 20 alone unproven", s)
 	}
 }
@@ -222,8 +230,10 @@ func TestRefusedBlocksAreTriedTogether(t *testing.T) {
 func TestUnprovenBlocksAreBounded(t *testing.T) {
 	t.Parallel()
 	all := repute.BlockRange{From: 1, To: 50_000}
-	s := &blockSweep{v: &Verifier{chain: repute.Chain{StartBlock: 1}}, at: verifydb.Standing{Pin: repute.Block{Number: all.To}}}
-	s.proofs = []verifydb.BlockProof{{Blocks: repute.BlockRange{From: 30_000, To: 49_000}, Unproven: []repute.BlockRange{{From: 30_000, To: 30_000 + mostUnproven - 2}}}}
+	s := &blockSweep{v: &Verifier{chain: repute.Chain{StartBlock: 1}},
+		at: verifydb.Standing{Pin: repute.Block{Number: all.To}}}
+	s.proofs = []verifydb.BlockProof{{Blocks: repute.BlockRange{From: 30_000, To: 49_000},
+		Unproven: []repute.BlockRange{{From: 30_000, To: 30_000 + mostUnproven - 2}}}}
 	s.v.bloomless = true
 	if got := s.uncompared(); len(got) != 2 {
 		t.Errorf("below the bound: %v", got)
@@ -299,7 +309,8 @@ func agreementIsNoProof(t *testing.T, altered bool) {
 		calmDown(t, v)
 	}
 	s := status(t, db).Completeness
-	if s.Status != repute.Unproven || s.VerifiedTo != 24 || !strings.Contains(s.Reason, "1 final blocks") || !strings.Contains(s.Reason, "newest is 25") || !strings.Contains(s.Reason, "bloom") {
+	if s.Status != repute.Unproven || s.VerifiedTo != 24 || !strings.Contains(s.Reason, "1 final blocks") ||
+		!strings.Contains(s.Reason, "newest is 25") || !strings.Contains(s.Reason, "bloom") {
 		t.Fatalf("%+v, want block 25 alone unproven", s)
 	}
 	two.Lie = nil // it has receipts

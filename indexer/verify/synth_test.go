@@ -45,7 +45,8 @@ func TestLossyHistoryIsWhole(t *testing.T) {
 	before, start := server.Stats(), time.Now()
 	settleDown(t, verifierOf(db, synth.Chain(), n))
 	after := server.Stats()
-	t.Logf("%d events verified in %s with %d requests, calls %v", events, time.Since(start), after.Requests-before.Requests, after.Calls)
+	t.Logf("%d events verified in %s with %d requests, calls %v", events, time.Since(start),
+		after.Requests-before.Requests, after.Calls)
 	wantSame(t, dump(t, db), want.String())
 	s, err := query.Chains(t.Context(), db)
 	if err != nil {

@@ -113,13 +113,16 @@ type Verifier struct {
 func New(db *store.DB, c repute.Chain, witnesses func() []*node.Node, o Options) *Verifier {
 	o = o.withDefaults()
 	c.StartBlock = max(c.StartBlock, 1)
-	v := &Verifier{db: db, chain: c, witnesses: witness.New(witnesses, o.Rate, int(min(max(o.Rate, 1), callsAtOnce))), opts: o, decoder: contracts.NewDecoder(c),
+	v := &Verifier{db: db, chain: c, witnesses: witness.New(witnesses, o.Rate, int(min(max(o.Rate, 1), callsAtOnce))),
+		opts: o, decoder: contracts.NewDecoder(c),
 		label: strconv.FormatUint(c.ID, 10), log: o.Log.With("chain", c.ID),
-		widened: map[uint64]bool{}, wrongBlooms: map[uint64]bool{}, unanswered: map[uint64]int{}, dense: o.NoBloom, bloomless: o.NoBloom}
+		widened: map[uint64]bool{}, wrongBlooms: map[uint64]bool{}, unanswered: map[uint64]int{}, dense: o.NoBloom,
+		bloomless: o.NoBloom}
 	v.states = state.New(db, c, v.witnesses.Spend, v.log)
 	v.unprovenRetry.retry = node.Backoff{Min: o.RetryMin, Max: o.RetryMax}
 	retry := node.Backoff{Min: time.Second, Max: time.Minute}
-	v.tasks = [4]task{{run: v.checkStart, retry: retry}, {run: v.settleNext, retry: retry}, {run: v.sweepAgents, retry: retry}, {run: v.sweepBlocks, retry: retry}}
+	v.tasks = [4]task{{run: v.checkStart, retry: retry}, {run: v.settleNext, retry: retry},
+		{run: v.sweepAgents, retry: retry}, {run: v.sweepBlocks, retry: retry}}
 	return v
 }
 
@@ -176,7 +179,7 @@ func (v *Verifier) Step(ctx context.Context, l store.Lease) error {
 		return ErrNothingNew
 	}
 	v.first++
-	failed := error(ErrNothingNew)
+	failed := ErrNothingNew
 	for i := range len(v.tasks) + 1 {
 		t := &v.tasks[(v.first+i)%len(v.tasks)]
 		if i == 0 && v.first%blocksShare > 0 {
@@ -219,7 +222,8 @@ func (v *Verifier) open(ctx context.Context, l store.Lease, gaps []gap) error {
 		return nil
 	}
 	for _, h := range gaps {
-		v.log.Warn("event missing", "kind", h.Kind, "subject", h.Subject, "from", h.Blocks.From, "to", h.Blocks.To, "reason", h.Reason)
+		v.log.Warn("event missing", "kind", h.Kind, "subject", h.Subject, "from", h.Blocks.From, "to", h.Blocks.To,
+			"reason", h.Reason)
 		v.opts.Metrics.missing.WithLabelValues(v.label, h.Kind.String()).Inc()
 	}
 	return chaindb.OpenGaps(ctx, v.db, v.chain.ID, l, gaps)

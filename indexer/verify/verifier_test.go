@@ -30,7 +30,8 @@ func nodeAt(t *testing.T, url string) *node.Node {
 }
 
 func verifierOf(db *store.DB, c repute.Chain, nodes ...*node.Node) *Verifier {
-	return New(db, c, func() []*node.Node { return nodes }, Options{Rate: 1e6, RetryMin: time.Millisecond, RetryMax: time.Hour})
+	return New(db, c, func() []*node.Node { return nodes },
+		Options{Rate: 1e6, RetryMin: time.Millisecond, RetryMax: time.Hour})
 }
 
 // withoutBlocks leaves the comparison of blocks out: what is missing must show in the state.
@@ -93,7 +94,8 @@ func TestLostLogsComeBack(t *testing.T) {
 		for i := range uint64(10) {
 			client := (n*7 + i*3) % 40
 			given[client]++
-			txs = append(txs, c.Tx(repute.NewFeedback{TokenID: rpctest.Token(0), Client: rpctest.Account(client), Index: given[client],
+			txs = append(txs, c.Tx(repute.NewFeedback{TokenID: rpctest.Token(0), Client: rpctest.Account(client),
+				Index: given[client],
 				Value: big.NewInt(int64(n)), Tag1: fmt.Sprint(i)}))
 		}
 		c.Mine(txs...)
@@ -128,5 +130,6 @@ func TestLostLogsComeBack(t *testing.T) {
 	if s.Completeness.VerifiedTo != 303 {
 		t.Errorf("%+v, want every block proven to block 303", s.Completeness)
 	}
-	t.Logf("%d headers, %d receipts, %d log queries", d.Count("eth_getBlockByNumber"), d.Count("eth_getBlockReceipts"), d.Count("eth_getLogs"))
+	t.Logf("%d headers, %d receipts, %d log queries", d.Count("eth_getBlockByNumber"), d.Count("eth_getBlockReceipts"),
+		d.Count("eth_getLogs"))
 }

@@ -111,7 +111,8 @@ func TestDetection(t *testing.T) {
 // What always holds, on random agents.
 func TestBounds(t *testing.T) {
 	for w, p := range worlds(t) {
-		if got := NewBench(w, p, 1).Bounds(500); got.Strangers > 1 || got.Lowered > 0 || got.Unrestored > 0 || got.MostMoved == 0 {
+		if got := NewBench(w, p, 1).Bounds(500); got.Strangers > 1 || got.Lowered > 0 || got.Unrestored > 0 ||
+			got.MostMoved == 0 {
 			t.Errorf("%s: %+v", w.Name, got)
 		}
 	}
@@ -129,7 +130,8 @@ func TestWhitewash(t *testing.T) {
 	for w, p := range worlds(t) {
 		got := NewBench(w, p, 1).Whitewash()
 		t.Logf("%s: %+v", w.Name, got)
-		if got.Old >= -10 || got.Worst() > got.Old || got.BestTier != 0 || got.Unlinked != 0 || got.Service || got.Praised >= 50 {
+		if got.Old >= -10 || got.Worst() > got.Old || got.BestTier != 0 || got.Unlinked != 0 || got.Service ||
+			got.Praised >= 50 {
 			t.Errorf("%s: %+v", w.Name, got)
 		}
 		if min(got.Gifted, got.GiftedFirst, got.Customer) < got.Praised || got.AfterGuard < got.Praised-1 {
@@ -142,7 +144,8 @@ func TestPrice(t *testing.T) {
 	for w, p := range worlds(t) {
 		got := NewBench(w, p, 1).Price()
 		t.Logf("%s: %+v", w.Name, got)
-		if got.Strangers > got.Unpaid || got.To50 < 4 || got.Paying50 < 3 || got.Low50 < got.To50 || got.Formula50 != 5 || got.Formula80 != 20 {
+		if got.Strangers > got.Unpaid || got.To50 < 4 || got.Paying50 < 3 || got.Low50 < got.To50 || got.Formula50 != 5 ||
+			got.Formula80 != 20 {
 			t.Errorf("%s: %+v", w.Name, got)
 		}
 	}
@@ -167,7 +170,8 @@ func hundredths(parties int) *World {
 	rng := rand.New(rand.NewPCG(5, 15))
 	w := &World{Name: "hundredths", Now: 1_800_000_000}
 	for range parties * 20 {
-		w.Ratings = append(w.Ratings, Rating{rng.IntN(parties), rng.IntN(parties), float64(rng.IntN(130)-30) / 100, w.Now - rng.Int64N(2e7)})
+		w.Ratings = append(w.Ratings, Rating{rng.IntN(parties), rng.IntN(parties), float64(rng.IntN(130)-30) / 100,
+			w.Now - rng.Int64N(2e7)})
 	}
 	for root := range 40 {
 		w.Roots = append(w.Roots, root*parties/40)

@@ -151,7 +151,8 @@ func (b *Bench) WeakInChannels(n int, all bool) Outcome {
 	if all {
 		name = "T5 the same in three channels, each with a payment of 100 dollars"
 	}
-	return Outcome{Attack: name, Size: n, World: b.World.Name, Mean: float64(r.Mean) / 1000, Score: float64(r.Score) / 1000, Paths: r.PathsFor}
+	return Outcome{Attack: name, Size: n, World: b.World.Name, Mean: float64(r.Mean) / 1000,
+		Score: float64(r.Score) / 1000, Paths: r.PathsFor}
 }
 
 // weakRaters are n parties with a seventh to a third of full weight.
@@ -217,7 +218,8 @@ func (b *Bench) slander(attack string, n int, engine *Engine, victims []int, sla
 		ev := engine.Evidence(v)
 		said := opinions
 		for i, r := range slander(v) {
-			row := trust.Row{Block: uint64(len(b.World.Ratings) + i), Time: r.Time, Rater: Address(r.From), Index: 1, Tag1: "quality"}
+			row := trust.Row{Block: uint64(len(b.World.Ratings) + i), Time: r.Time, Rater: Address(r.From), Index: 1,
+				Tag1: "quality"}
 			row.Amount.Value = zero()
 			ev.Rows = append(ev.Rows, row)
 			said = append(said, r.Value)

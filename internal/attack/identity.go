@@ -4,14 +4,15 @@ import "repute/trust"
 
 // Price is T11: what payments buy, and how many independent identities it takes.
 type Price struct {
-	Strangers float64 `json:"strangers_paying_mean"`  // 100 strangers praise, each after a payment of a million dollars
-	Unpaid    float64 `json:"strangers_mean"`         // the same without payments
-	To50      int     `json:"raters_to_50"`           // raters of full weight until the mean is 50
-	To80      int     `json:"raters_to_80"`           // and 80, 0 when all there are do not get there
-	Paying50  int     `json:"paying_raters_to_50"`    // the same where each paid a hundred dollars
-	Formula50 float64 `json:"stake_units_to_50"`      // by arithmetic, for an agent nobody vouches for: units of stake
-	Formula80 float64 `json:"stake_units_to_80"`      //
-	Low50     int     `json:"raters_to_full_service"` // until the gate of full service is passed, which reads the lower bound
+	Strangers float64 `json:"strangers_paying_mean"` // 100 strangers praise, each after a payment of a million dollars
+	Unpaid    float64 `json:"strangers_mean"`        // the same without payments
+	To50      int     `json:"raters_to_50"`          // raters of full weight until the mean is 50
+	To80      int     `json:"raters_to_80"`          // and 80, 0 when all there are do not get there
+	Paying50  int     `json:"paying_raters_to_50"`   // the same where each paid a hundred dollars
+	Formula50 float64 `json:"stake_units_to_50"`     // by arithmetic, for an agent nobody vouches for: units of stake
+	Formula80 float64 `json:"stake_units_to_80"`     //
+	// until the gate of full service is passed, which reads the lower bound
+	Low50 int `json:"raters_to_full_service"`
 }
 
 // Price measures T11.

@@ -98,7 +98,8 @@ func (x *onOff) rows(bad, good int) (rows []trust.Row, values []float64) {
 
 func (x *onOff) mean(bad, good int) float64 {
 	rows, _ := x.rows(bad, good)
-	r := x.scorer.Score(trust.Evidence{Agent: repute.AgentID{ChainID: 1}, Owner: Address(onOffRaters), Rows: rows, Weights: x.weights,
-		Block: repute.Block{Number: 1 << 40, Time: time.Unix(1_800_000_000, 0)}})
+	r := x.scorer.Score(trust.Evidence{Agent: repute.AgentID{ChainID: 1}, Owner: Address(onOffRaters), Rows: rows,
+		Weights: x.weights,
+		Block:   repute.Block{Number: 1 << 40, Time: time.Unix(1_800_000_000, 0)}})
 	return float64(r.Mean) / 1000
 }

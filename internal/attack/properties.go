@@ -63,7 +63,8 @@ func (t *trial) evidence() trust.Evidence {
 func (t *trial) strangers(e trust.Evidence, before trust.Result, out *Bounds) {
 	rows := slices.Clone(e.Rows)
 	for i := range 1 + t.rng.IntN(60) {
-		row := rowOf(len(t.b.World.Ratings)+t.rng.IntN(20), Rating{0, 0, 2*t.rng.Float64() - 1, t.b.World.Now - t.rng.Int64N(200*secondsDay)})
+		row := rowOf(len(t.b.World.Ratings)+t.rng.IntN(20),
+			Rating{0, 0, 2*t.rng.Float64() - 1, t.b.World.Now - t.rng.Int64N(200*secondsDay)})
 		if len(e.Rows) > 0 && t.rng.IntN(2) == 0 {
 			row = e.Rows[t.rng.IntN(len(e.Rows))]
 		}

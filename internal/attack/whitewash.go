@@ -13,16 +13,19 @@ import (
 // Whitewash is T10: what a new agent gets when somebody behind it had one that is surely
 // bad. All but those that say otherwise are praised by three raters of full weight.
 type Whitewash struct {
-	Old         float64 `json:"old_score"`          // of the bad agent
-	SameOwner   float64 `json:"same_owner_score"`   // of a new one of its owner
-	SameWallet  float64 `json:"same_wallet_score"`  // of another's whose verified wallet is the owner of the bad one
-	Registered  float64 `json:"registered_score"`   // of another's that the owner of the bad one registered
-	SameParty   float64 `json:"same_party_score"`   // of a new one whose owner is linked to the bad one's by an imported link
-	GivenAway   float64 `json:"given_away_score"`   // of a new one of its owner, who gave the bad one away before
-	Dropped     float64 `json:"dropped_score"`      // of a new one of its owner, who gave it away a day before the words
-	Split       float64 `json:"split_score"`        // of a new one of its owner, who spread the words over four hands and took it back
-	Unjudged    float64 `json:"unjudged_high"`      // upper bound of a new one of its owner that nobody rated
-	Sleeper     float64 `json:"sleeper_score"`      // of one that its owner registered ahead of the guard's days and never used
+	Old        float64 `json:"old_score"`         // of the bad agent
+	SameOwner  float64 `json:"same_owner_score"`  // of a new one of its owner
+	SameWallet float64 `json:"same_wallet_score"` // of another's whose verified wallet is the owner of the bad one
+	Registered float64 `json:"registered_score"`  // of another's that the owner of the bad one registered
+	// of a new one whose owner is linked to the bad one's by an imported link
+	SameParty float64 `json:"same_party_score"`
+	GivenAway float64 `json:"given_away_score"` // of a new one of its owner, who gave the bad one away before
+	Dropped   float64 `json:"dropped_score"`    // of a new one of its owner, who gave it away a day before the words
+	// of a new one of its owner, who spread the words over four hands and took it back
+	Split    float64 `json:"split_score"`
+	Unjudged float64 `json:"unjudged_high"` // upper bound of a new one of its owner that nobody rated
+	// of one that its owner registered ahead of the guard's days and never used
+	Sleeper     float64 `json:"sleeper_score"`
 	BestTier    int     `json:"best_tier"`          // of all these
 	Gifted      float64 `json:"gifted_score"`       // of a new one of somebody who was given the bad one
 	GiftedFirst float64 `json:"gifted_first_score"` // of a new one of somebody who was given it before the words
@@ -30,12 +33,14 @@ type Whitewash struct {
 	Unlinked    float64 `json:"unlinked_score"`     // of a new one without any link and without praise
 	Service     bool    `json:"unlinked_served"`    // whether the unlinked one passes the gate of full service
 	Praised     float64 `json:"unlinked_praised"`   // of one without any link
-	AfterGuard  float64 `json:"after_guard_score"`  // of one of the same owner that was first rated before the guard's days
+	// of one of the same owner that was first rated before the guard's days
+	AfterGuard float64 `json:"after_guard_score"`
 }
 
 // Worst is the best that a new agent of the bad one's party got.
 func (w Whitewash) Worst() float64 {
-	return max(w.SameOwner, w.SameWallet, w.Registered, w.SameParty, w.GivenAway, w.Dropped, w.Split, w.Unjudged, w.Sleeper)
+	return max(w.SameOwner, w.SameWallet, w.Registered, w.SameParty, w.GivenAway, w.Dropped, w.Split, w.Unjudged,
+		w.Sleeper)
 }
 
 // washing is a bad agent with all who may be behind new ones.
@@ -44,8 +49,9 @@ type washing struct {
 	engine                         *Engine
 	old, fresh, alias, other, next int
 	praise                         []int
-	kept, given, dropped, split    trust.Penalties // who is guilty when the bad agent stays, is given to next after the words or before, and goes through hands and back
-	bad                            trust.Result
+	// who is guilty when the bad agent stays, is given to next after the words or before, and goes through hands and back
+	kept, given, dropped, split trust.Penalties
+	bad                         trust.Result
 }
 
 // Whitewash measures T10 by the functions that the engine goes by.
@@ -80,7 +86,8 @@ func (b *Bench) Whitewash() (w Whitewash) {
 	}
 	w.Praised = held(ask(s.kept, true, trust.Evidence{Owner: other}))
 	long := b.World.Now - int64(b.Params.Guard.Days)*secondsDay
-	w.AfterGuard = held(s.ask(s.kept, true, trust.Evidence{Owner: owner, Held: long, Rows: []trust.Row{rowOf(0, Rating{s.praise[0], s.fresh, 1, long})}}))
+	w.AfterGuard = held(s.ask(s.kept, true,
+		trust.Evidence{Owner: owner, Held: long, Rows: []trust.Row{rowOf(0, Rating{s.praise[0], s.fresh, 1, long})}}))
 	w.Sleeper = held(ask(s.kept, true, trust.Evidence{Owner: owner, Held: long}))
 	return w
 }
@@ -122,7 +129,8 @@ func (s *washing) guilty(hands ...hand) trust.Penalties {
 			last.Ended = now - secondsDay
 		}
 		e.Owner = Address(h.to)
-		e.Tenures = append(e.Tenures, trust.Tenure{From: last.To + 1, To: math.MaxUint64, Began: now - secondsDay, Owner: e.Owner})
+		e.Tenures = append(e.Tenures, trust.Tenure{From: last.To + 1, To: math.MaxUint64, Began: now - secondsDay,
+			Owner: e.Owner})
 	}
 	own, out := s.engine.scorer.Score(e), trust.Penalties{}
 	out.Add(s.engine.scorer.Penalties(e, &own)...)

@@ -36,7 +36,8 @@ func startPostgres(ctx context.Context, log *slog.Logger) (*postgres, error) {
 // startCounting is startPostgres with a count of statements, where the server has the
 // library for it.
 func startCounting(ctx context.Context, log *slog.Logger) (*postgres, error) {
-	p, err := startWith(ctx, pg.Options{Log: log, Settings: map[string]string{"shared_preload_libraries": "pg_stat_statements"}})
+	p, err := startWith(ctx,
+		pg.Options{Log: log, Settings: map[string]string{"shared_preload_libraries": "pg_stat_statements"}})
 	if err != nil && ctx.Err() == nil {
 		return startPostgres(ctx, log)
 	}

@@ -33,7 +33,8 @@ func TestTrustPageTellsTheReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Config.Params != p.Hash.Hex() || r.Config.Tags != p.TagsHash.Hex() {
-		t.Errorf("the report is of parameters %s and tags %s, not of %s and %s: make it again", r.Config.Params, r.Config.Tags, p.Hash, p.TagsHash)
+		t.Errorf("the report is of parameters %s and tags %s, not of %s and %s: make it again", r.Config.Params,
+			r.Config.Tags, p.Hash, p.TagsHash)
 	}
 	m := told{&r.Measurements}
 	text := string(page(t, "explanation/trust.md"))
@@ -67,11 +68,14 @@ func (m told) attacks() (rows []string) {
 		row, attack string
 		size        int
 	}{
-		{"T1 1 fresh wallet praises a new agent | ≤ 10", "T1 sybils", 1}, {"T1 3 fresh wallets | ≤ 10", "T1 sybils", 3}, {"T1 10 fresh wallets | ≤ 10", "T1 sybils", 10},
+		{"T1 1 fresh wallet praises a new agent | ≤ 10", "T1 sybils", 1}, {"T1 3 fresh wallets | ≤ 10", "T1 sybils", 3},
+		{"T1 10 fresh wallets | ≤ 10", "T1 sybils", 10},
 		{"T1 10,000 fresh wallets | ≤ 10", "T1 sybils", 10_000}, {"T2 1,000 with camouflage | ≤ 10", "T2", 1000},
-		{"T3 one compromised identity and 100 wallets | ≤ 30", "T3", 1}, {"T3 two | < 50", "T3", 2}, {"T4 twenty weak ratings for one of 100 wallets | ≤ 30", "T4", 20},
+		{"T3 one compromised identity and 100 wallets | ≤ 30", "T3", 1}, {"T3 two | < 50", "T3", 2},
+		{"T4 twenty weak ratings for one of 100 wallets | ≤ 30", "T4", 20},
 		{"T5 three bribed raters of full weight | < 50", "T5 bribed", 3},
-		{"T6 slander by 10,000 wallets, worst drop | ≤ 10", "T6", 10_000}, {"T7 slander by one rater of full weight, worst drop | ≤ 10", "T7", 1}, {"T7 slander by three | ≤ 27", "T7", 3},
+		{"T6 slander by 10,000 wallets, worst drop | ≤ 10", "T6", 10_000},
+		{"T7 slander by one rater of full weight, worst drop | ≤ 10", "T7", 1}, {"T7 slander by three | ≤ 27", "T7", 3},
 	} {
 		rows = append(rows, "| "+a.row+" | "+m.worst(a.attack, a.size)+" |")
 	}
@@ -118,24 +122,33 @@ func short(v float64, digits int) string {
 func (m told) others() []string {
 	d, n := m.m.Detection, m.m.Negatives
 	rows := []string{
-		fmt.Sprintf("share of the bound that was reached | ≤ 1 | %.2f |", m.over(func(w *TrustWorld) float64 { return w.Bounds.Strangers }, math.Max)),
+		fmt.Sprintf("share of the bound that was reached | ≤ 1 | %.2f |",
+			m.over(func(w *TrustWorld) float64 { return w.Bounds.Strangers }, math.Max)),
 		fmt.Sprintf("| ≤ 3, ≤ 12, ≥ 60 | %d, %d, %d |", m.m.OnOff.Below50, m.m.OnOff.Below10, m.m.OnOff.Recovery),
-		fmt.Sprintf("| %s, as the bad one, tier %.0f |", m.span(func(w *TrustWorld) float64 { return w.Whitewash.Old }), m.over(func(w *TrustWorld) float64 { return float64(w.Whitewash.BestTier) }, math.Max)),
+		fmt.Sprintf("| %s, as the bad one, tier %.0f |", m.span(func(w *TrustWorld) float64 { return w.Whitewash.Old }),
+			m.over(func(w *TrustWorld) float64 { return float64(w.Whitewash.BestTier) }, math.Max)),
 		fmt.Sprintf("| as without it | %s, as without |", m.span(func(w *TrustWorld) float64 { return w.Whitewash.Gifted })),
-		fmt.Sprintf("| 0, no full service | %.0f, none; %s |", m.over(func(w *TrustWorld) float64 { return w.Whitewash.Unlinked }, math.Max), m.span(func(w *TrustWorld) float64 { return w.Whitewash.Praised })),
-		fmt.Sprintf("| no effect | %s and %s |", m.span(func(w *TrustWorld) float64 { return w.Price.Strangers }), m.span(func(w *TrustWorld) float64 { return w.Price.Unpaid })),
+		fmt.Sprintf("| 0, no full service | %.0f, none; %s |",
+			m.over(func(w *TrustWorld) float64 { return w.Whitewash.Unlinked }, math.Max),
+			m.span(func(w *TrustWorld) float64 { return w.Whitewash.Praised })),
+		fmt.Sprintf("| no effect | %s and %s |", m.span(func(w *TrustWorld) float64 { return w.Price.Strangers }),
+			m.span(func(w *TrustWorld) float64 { return w.Price.Unpaid })),
 		fmt.Sprintf("to full service | | %s, %s, %s |", m.span(func(w *TrustWorld) float64 { return float64(w.Price.To50) }),
-			m.span(func(w *TrustWorld) float64 { return float64(w.Price.To80) }), m.span(func(w *TrustWorld) float64 { return float64(w.Price.Low50) })),
+			m.span(func(w *TrustWorld) float64 { return float64(w.Price.To80) }),
+			m.span(func(w *TrustWorld) float64 { return float64(w.Price.Low50) })),
 		fmt.Sprintf("| ≥ .90, ≥ .82 | %s, %s |", part(d.AUC), part(d.First3)),
 		fmt.Sprintf("| above 0 | %s, 95 %% between %s and %s |", part(d.Better), part(d.Low), part(d.High)),
 		fmt.Sprintf("| ≤ .27, ≥ .41 | %s, %s |", part(d.Error), part(d.Pearson)),
-		fmt.Sprintf("that are rated | ≥ 90 %% | %.0f %% |", 100*m.over(func(w *TrustWorld) float64 { return float64(w.Rated) / float64(w.Honest) }, math.Min)),
+		fmt.Sprintf("that are rated | ≥ 90 %% | %.0f %% |",
+			100*m.over(func(w *TrustWorld) float64 { return float64(w.Rated) / float64(w.Honest) }, math.Min)),
 	}
 	for i, rule := range []string{
-		"| once | %s | %s | %d | **%d** | **%d** |", "| twice | **%s** | **%s** | %d | %d | %d |", "| twice from four paths on | **%s** | **%s** | %d | %d | %d |",
+		"| once | %s | %s | %d | **%d** | **%d** |", "| twice | **%s** | **%s** | %d | %d | %d |",
+		"| twice from four paths on | **%s** | **%s** | %d | %d | %d |",
 		"| **by paths: 0.8 for one and two, rising to 2 for eleven** | %s | %s | %d | %d | %d |",
 	} {
-		rows = append(rows, fmt.Sprintf(rule, strconv.FormatFloat(n[i].One, 'f', 1, 64), strconv.FormatFloat(n[i].Three, 'f', 1, 64), n[i].Below50, n[i].Below10, n[i].Recovery))
+		rows = append(rows, fmt.Sprintf(rule, strconv.FormatFloat(n[i].One, 'f', 1, 64),
+			strconv.FormatFloat(n[i].Three, 'f', 1, 64), n[i].Below50, n[i].Below10, n[i].Recovery))
 	}
 	last := m.m.Cost[len(m.m.Cost)-1]
 	return append(rows, fmt.Sprintf("take about %.0f MB", math.Round(last.Memory/50)*50))

@@ -79,7 +79,8 @@ func Documents(ctx context.Context, o DocumentsOptions) (r Report, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	r = Report{Name: "documents", Config: map[string]any{"documents": o.Documents, "hosts": o.Hosts, "dead_hosts": o.Hosts / deadOneIn, "dead_hosts_of_crowd": crowd,
+	r = Report{Name: "documents", Config: map[string]any{"documents": o.Documents, "hosts": o.Hosts,
+		"dead_hosts": o.Hosts / deadOneIn, "dead_hosts_of_crowd": crowd,
 		"hosts_at_once": documents.DefaultHosts, "requests_per_host": documents.HostParallel, "seed": seed}}
 	if r.Machine, err = machine(ctx, server.admin); err != nil {
 		return r, err
@@ -101,10 +102,12 @@ func (o DocumentsOptions) withDefaults() (DocumentsOptions, error) {
 		o.Progress = io.Discard
 	}
 	if o.Hosts < deadOneIn {
-		return o, repute.Invalid("hosts", fmt.Sprintf("of %d hosts none can be dead", o.Hosts), fmt.Sprintf("%d or more", deadOneIn))
+		return o, repute.Invalid("hosts", fmt.Sprintf("of %d hosts none can be dead", o.Hosts),
+			fmt.Sprintf("%d or more", deadOneIn))
 	}
 	if o.Documents < o.Hosts {
-		return o, repute.Invalid("documents", fmt.Sprintf("%d are not one for each of %d hosts", o.Documents, o.Hosts), "more documents, or fewer --hosts")
+		return o, repute.Invalid("documents", fmt.Sprintf("%d are not one for each of %d hosts", o.Documents, o.Hosts),
+			"more documents, or fewer --hosts")
 	}
 	return o, nil
 }
@@ -170,7 +173,8 @@ func (m DocumentsMeasurements) targets() []Target {
 		AtLeast("data: URIs read and stored, product on one processor", m.Data.PerSecond, dataPerSecond, "/s"),
 		AtLeast("http with dead hosts: ideal time / time", m.Web.Ideal/m.Web.Seconds, shareOfBound, ""),
 		AtMost("http: time with dead hosts / time without", m.Web.Seconds/m.Live.Seconds, delayByDead, ""),
-		AtMost("http: time with as many dead hosts as places / time without", m.Crowd.Seconds/m.Live.Seconds, delayByCrowd, ""),
+		AtMost("http: time with as many dead hosts as places / time without", m.Crowd.Seconds/m.Live.Seconds, delayByCrowd,
+			""),
 		AtMost("data: URIs: RSS at 100 % / at 20 %", m.Data.growth(), memoryGrowth, ""),
 		AtMost("http: RSS at 100 % / at 20 %", m.Web.growth(), memoryGrowth, ""),
 	}

@@ -31,12 +31,15 @@ func registration(n int) []byte {
 			"Reads on-chain data, explains what it found step by step, and says how sure it is. Paid per call; the first ten are free.", n, 2+n%30),
 		"image": fmt.Sprintf("https://%s/images/%d.png", domain, n),
 		"services": []map[string]any{
-			{"name": "A2A", "endpoint": fmt.Sprintf("https://%s/agents/%d/.well-known/agent-card.json", domain, n), "version": "0.3.0",
-				"skills": []string{"analytical_skills/data_analysis", fmt.Sprintf("finance/market_%d", n%50)}},
-			{"name": "MCP", "endpoint": fmt.Sprintf("https://%s/mcp/%d", domain, n), "version": "2025-06-18", "tools": []string{"quote", "explain"}},
+			{"name": "A2A", "endpoint": fmt.Sprintf("https://%s/agents/%d/.well-known/agent-card.json", domain, n),
+				"version": "0.3.0",
+				"skills":  []string{"analytical_skills/data_analysis", fmt.Sprintf("finance/market_%d", n%50)}},
+			{"name": "MCP", "endpoint": fmt.Sprintf("https://%s/mcp/%d", domain, n), "version": "2025-06-18",
+				"tools": []string{"quote", "explain"}},
 			{"name": "agentWallet", "endpoint": fmt.Sprintf("eip155:1:0x%040x", n)},
 		},
-		"registrations":  []map[string]any{{"agentId": n, "agentRegistry": fmt.Sprintf("eip155:%d:%s", benchChain().ID, benchChain().Identity.Hex())}},
+		"registrations": []map[string]any{{"agentId": n, "agentRegistry": fmt.Sprintf("eip155:%d:%s", benchChain().ID,
+			benchChain().Identity.Hex())}},
 		"supportedTrust": []string{"reputation", "crypto-economic"},
 		"x402Support":    n%2 == 0,
 		"active":         true,
@@ -53,7 +56,8 @@ func dataURI(n int) string {
 }
 
 func benchChain() repute.Chain {
-	return repute.Chain{ID: 31337, Name: "bench", Identity: common.HexToAddress("0x8004"), Reputation: common.HexToAddress("0x8005"), StartBlock: 1}
+	return repute.Chain{ID: 31337, Name: "bench", Identity: common.HexToAddress("0x8004"),
+		Reputation: common.HexToAddress("0x8005"), StartBlock: 1}
 }
 
 // perBlock is how many agents register in one block.
@@ -84,13 +88,15 @@ func makeDue(ctx context.Context, url string, uris []string) error {
 // registrations is the block behind parent in which the agents from number first on
 // register with their URIs.
 func registrations(parent repute.Block, first int, uris []string) eventdb.Batch {
-	to := repute.Block{Number: parent.Number + 1, Parent: parent.Hash, Time: time.Unix(1_700_000_000+int64(parent.Number), 0).UTC()}
+	to := repute.Block{Number: parent.Number + 1, Parent: parent.Hash,
+		Time: time.Unix(1_700_000_000+int64(parent.Number), 0).UTC()}
 	to.Hash = crypto.Keccak256Hash(fmt.Append(nil, to.Number))
 	b := eventdb.Batch{ChainID: benchChain().ID, Parent: parent, To: to, Blocks: []repute.Block{to}}
 	for i, uri := range uris {
 		id := *uint256.NewInt(uint64(first + i))
 		owner := common.BigToAddress(uint256.NewInt(uint64(first + i + 1)).ToBig())
-		for _, e := range []repute.Event{repute.Transfer{To: owner, TokenID: id}, repute.Registered{TokenID: id, URI: uri, Owner: owner}} {
+		for _, e := range []repute.Event{repute.Transfer{To: owner, TokenID: id},
+			repute.Registered{TokenID: id, URI: uri, Owner: owner}} {
 			b.Records = append(b.Records, repute.Record{Time: to.Time, Event: e, Log: types.Log{Address: benchChain().Identity,
 				Topics: []common.Hash{crypto.Keccak256Hash(fmt.Append(nil, e.Kind()))}, BlockNumber: to.Number, BlockHash: to.Hash,
 				TxHash: crypto.Keccak256Hash(id.Bytes()), TxIndex: uint(i), Index: uint(len(b.Records))}})

@@ -83,7 +83,8 @@ func delays(hosts, each int) [][]time.Duration {
 }
 
 func (f *farm) serve(l net.Listener, host int) {
-	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.answer(w, r, host) })}
+	s := &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.answer(w, r, host) })}
 	f.servers = append(f.servers, s)
 	f.serving.Go(func() { _ = s.Serve(l) }) // until stop closes it
 }

@@ -50,7 +50,8 @@ func (x *reading) run(ctx context.Context) (r DocumentsRun, err error) {
 // configure writes the product's configuration: nothing but the role is set, and that
 // documents may come from this machine.
 func (x *reading) configure(d *database) (path string, err error) {
-	return writeConfig(fmt.Sprintf("database: %q\nroles: [documents]\nlog_level: error\nallow_hosts: [%q]\n", d.url, farmAddress))
+	return writeConfig(fmt.Sprintf("database: %q\nroles: [documents]\nlog_level: error\nallow_hosts: [%q]\n", d.url,
+		farmAddress))
 }
 
 // read runs the product until all documents are stored that can be read.

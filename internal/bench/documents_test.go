@@ -15,7 +15,8 @@ func TestIdeal(t *testing.T) {
 		atOnce, perHost int
 		want            time.Duration
 	}{
-		"even":             {[][]time.Duration{{second, second}, {second, second}, {second, second}, {second, second}}, 2, 2, 2 * second},
+		"even": {[][]time.Duration{{second, second}, {second, second}, {second, second}, {second, second}}, 2,
+			2, 2 * second},
 		"one slow":         {[][]time.Duration{{8 * second}, {second}, {second}, {second}}, 2, 1, 8 * second},
 		"fewer than slots": {[][]time.Duration{{second, second}, {second, second}}, 64, 2, second},
 	} {

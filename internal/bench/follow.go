@@ -113,7 +113,8 @@ func Follow(ctx context.Context, o FollowOptions) (r Report, err error) {
 
 func (m *FollowMeasurements) targets() []Target {
 	return []Target{AtMost("announced to visible, median", m.Visible.Median, medianMillis, "ms"),
-		AtMost("announced to visible, p99", m.Visible.P99, p99Millis, "ms"), AtMost("announced to scored, p99", m.Scored.P99, scoredMillis, "ms"),
+		AtMost("announced to visible, p99", m.Visible.P99, p99Millis, "ms"),
+		AtMost("announced to scored, p99", m.Scored.P99, scoredMillis, "ms"),
 		AtMost("over HTTP: announced to visible, median", m.HTTP.Visible.Median, pollingMillis, "ms"),
 		AtMost("over HTTP: polls per block", m.HTTP.PerBlock, pollsPerBlock, "")}
 }
@@ -199,7 +200,8 @@ func (f *follow) prepare(ctx context.Context) error {
 func (f *follow) addRoots(ctx context.Context, config string) error {
 	const roots = 20
 	for i := range roots {
-		p, err := f.o.Program.start("roots", "add", f.chain.Account(agents+i).Address.Hex(), "--reason", "rates well", "--config", config, "--chain", f.chain.Chain().Name)
+		p, err := f.o.Program.start("roots", "add", f.chain.Account(agents+i).Address.Hex(), "--reason", "rates well",
+			"--config", config, "--chain", f.chain.Chain().Name)
 		if err != nil {
 			return err
 		}
@@ -220,8 +222,9 @@ func (f *follow) rate(ctx context.Context, n int) (devnet.Mined, error) {
 	const clients = 200
 	b := f.chain.Batch()
 	for i := range f.o.PerSecond {
-		b.GiveFeedback(f.chain.Account(agents+i%clients), devnet.Rating{Agent: uint64(i % agents), Value: big.NewInt(int64((n + i) % 101)),
-			Tag1: "quality", Tag2: "bench", Endpoint: "https://agent.example/a2a"})
+		b.GiveFeedback(f.chain.Account(agents+i%clients),
+			devnet.Rating{Agent: uint64(i % agents), Value: big.NewInt(int64((n + i) % 101)),
+				Tag1: "quality", Tag2: "bench", Endpoint: "https://agent.example/a2a"})
 	}
 	time.Sleep(time.Until(f.chain.Head().Time.Add(time.Second)))
 	mined, err := b.MineAt(ctx, time.Now())

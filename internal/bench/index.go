@@ -138,7 +138,8 @@ func Index(ctx context.Context, o IndexOptions) (r Report, err error) {
 	defer func() { err = errors.Join(err, server.stop()) }()
 	b := &indexBench{progress: progress{o.Progress}, o: o, server: server}
 	b.m.Modes = map[string]Measured{}
-	r = Report{Name: "index", Config: map[string]any{"events": o.Events, "modes": o.Modes, "runs": o.Runs, "curve": o.Curve, "busy": o.Busy,
+	r = Report{Name: "index", Config: map[string]any{"events": o.Events, "modes": o.Modes, "runs": o.Runs,
+		"curve": o.Curve, "busy": o.Busy,
 		"seed": seed}}
 	if r.Machine, err = machine(ctx, server.admin); err != nil {
 		return r, err
@@ -185,7 +186,8 @@ func (b *indexBench) history(ctx context.Context, shape synth.Shape, events int)
 }
 
 func (b *indexBench) indexing(h *synth.History, mode string) *indexing {
-	return &indexing{program: b.o.Program, node: b.o.Node, server: b.server, history: h, dir: b.o.Dir, mode: modes[mode], compare: true,
+	return &indexing{program: b.o.Program, node: b.o.Node, server: b.server, history: h, dir: b.o.Dir, mode: modes[mode],
+		compare: true,
 		timeout: time.Minute + time.Duration(h.Events())*time.Millisecond, say: b.say}
 }
 
@@ -213,7 +215,8 @@ func (b *indexBench) mode(ctx context.Context, name string, first bool) error {
 }
 
 // runs indexes n times; after is called after each with the rows of the first.
-func (b *indexBench) runs(ctx context.Context, name string, x *indexing, n int, after func(context.Context, *rows, int) error) error {
+func (b *indexBench) runs(ctx context.Context, name string, x *indexing, n int,
+	after func(context.Context, *rows, int) error) error {
 	m := Measured{Node: x.mode, Events: x.history.Events()}
 	var kept *rows
 	defer func() {
@@ -228,7 +231,8 @@ func (b *indexBench) runs(ctx context.Context, name string, x *indexing, n int, 
 		}
 		m.Runs = append(m.Runs, run)
 		b.say("%s %d: %.2f s (indexer %.2f s, Postgres %.2f s), %.0f events/s, %d requests, %.2f calls per 2,000 events, %.0f MB%s", name,
-			x.history.Events(), run.Seconds, run.CPUSeconds, run.PostgresCPU, run.EventsPerS, run.Requests, run.CallsPer2000, run.PeakMB,
+			x.history.Events(), run.Seconds, run.CPUSeconds, run.PostgresCPU, run.EventsPerS, run.Requests, run.CallsPer2000,
+			run.PeakMB,
 			verdict(x.compare, run))
 		if captured != nil {
 			kept, x.keepRows = captured, false
@@ -268,15 +272,18 @@ func (m *Measured) summarize() {
 func (b *indexBench) yardsticks(ctx context.Context, all *rows, transactions int) error {
 	y := &b.m.Yardsticks
 	y.Transactions, y.FinalRows = max(1, transactions), all.count()
-	final, finalCPU, err := b.timed(ctx, func(d *database) (time.Duration, error) { return all.storeAll(ctx, d, y.Transactions) })
+	final, finalCPU, err := b.timed(ctx,
+		func(d *database) (time.Duration, error) { return all.storeAll(ctx, d, y.Transactions) })
 	if err != nil {
 		return err
 	}
-	raw, rawCPU, err := b.timed(ctx, func(d *database) (time.Duration, error) { return all.storeRaw(ctx, d, y.Transactions) })
+	raw, rawCPU, err := b.timed(ctx,
+		func(d *database) (time.Duration, error) { return all.storeRaw(ctx, d, y.Transactions) })
 	if err != nil {
 		return err
 	}
-	b.say("yardsticks: %d final rows %.2f s (Postgres %.2f s), raw events %.2f s (%.2f s), %d transactions", y.FinalRows, final, finalCPU,
+	b.say("yardsticks: %d final rows %.2f s (Postgres %.2f s), raw events %.2f s (%.2f s), %d transactions", y.FinalRows,
+		final, finalCPU,
 		raw, rawCPU, y.Transactions)
 	y.FinalSeconds, y.FinalCPU = append(y.FinalSeconds, final), append(y.FinalCPU, finalCPU)
 	y.RawSeconds, y.RawCPU = append(y.RawSeconds, raw), append(y.RawCPU, rawCPU)
@@ -286,7 +293,8 @@ func (b *indexBench) yardsticks(ctx context.Context, all *rows, transactions int
 
 // timed runs fn on a fresh database and gives the seconds it took, by the clock
 // and of the server's processor.
-func (b *indexBench) timed(ctx context.Context, fn func(*database) (time.Duration, error)) (clock, cpu float64, err error) {
+func (b *indexBench) timed(ctx context.Context, fn func(*database) (time.Duration, error)) (clock, cpu float64,
+	err error) {
 	d, err := b.server.fresh(ctx)
 	if err != nil {
 		return 0, 0, err
@@ -326,8 +334,9 @@ func (b *indexBench) curve(ctx context.Context) error {
 				return fmt.Errorf("%d events: %w", events, err)
 			}
 		}
-		b.m.Curve = append(b.m.Curve, CurvePoint{Events: events, MicrosPerEvent: m.Seconds * 1e6 / float64(m.Events), PeakMB: m.PeakMB,
-			Exact: m.Runs[0].Exact})
+		b.m.Curve = append(b.m.Curve, CurvePoint{Events: events, MicrosPerEvent: m.Seconds * 1e6 / float64(m.Events),
+			PeakMB: m.PeakMB,
+			Exact:  m.Runs[0].Exact})
 	}
 	return nil
 }
@@ -351,8 +360,10 @@ func (b *indexBench) size(ctx context.Context, events int) (Measured, error) {
 func (b *indexBench) targets() (list []Target) {
 	first := b.m.Modes[b.o.Modes[0]]
 	list = append(list,
-		AtLeast("time of COPY of the final rows / time of indexing", b.m.Yardsticks.FinalMedian/first.Seconds, shareOfFinalRows, ""),
-		AtLeast("time of COPY of the raw events / time of indexing", b.m.Yardsticks.RawMedian/first.Seconds, shareOfRawEvents, ""))
+		AtLeast("time of COPY of the final rows / time of indexing", b.m.Yardsticks.FinalMedian/first.Seconds,
+			shareOfFinalRows, ""),
+		AtLeast("time of COPY of the raw events / time of indexing", b.m.Yardsticks.RawMedian/first.Seconds,
+			shareOfRawEvents, ""))
 	if clean, ok := b.m.Modes["clean"]; ok {
 		list = append(list, AtMost("RPC calls per 2,000 events, clean", clean.Runs[0].CallsPer2000, callsPer2000, "calls"))
 	}

@@ -64,7 +64,8 @@ type node struct {
 
 func startNode(p Program, dir string, h *synth.History, mode string) (*node, error) {
 	spec := h.Spec()
-	r, err := p.start("node", "--dir", dir, "--shape", string(spec.Shape), "--events", strconv.Itoa(spec.Events), "--mode", mode)
+	r, err := p.start("node", "--dir", dir, "--shape", string(spec.Shape), "--events", strconv.Itoa(spec.Events),
+		"--mode", mode)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,8 @@ var plotColors = [...]string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f0
 // svg draws the plot.
 func (p *plot) svg() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="%s">`+"\n", plotWidth, plotHeight, escape(p.title))
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="%s">`+"\n",
+		plotWidth, plotHeight, escape(p.title))
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="%s"/>`+"\n", plotWidth, plotHeight, plotBG)
 	text(&b, plotLeft, 28, "start", p.title, ` font-weight="bold"`)
 	text(&b, (plotLeft+plotRight)/2, plotBottom+44, "middle", p.x, "")
@@ -57,7 +58,8 @@ func escape(s string) string {
 }
 
 func text(b *strings.Builder, x, y float64, anchor, s, more string) {
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" %s%s>%s</text>`+"\n", x, y, anchor, plotInk, plotFont, more, escape(s))
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" %s%s>%s</text>`+"\n", x, y, anchor, plotInk,
+		plotFont, more, escape(s))
 }
 
 // grid draws a line at each power of ten of a logarithmic axis, and at even steps of others.
@@ -117,7 +119,8 @@ func (p *plot) place(x, y float64) (px, py float64) {
 		}
 		return max(0, min(1, (v-low)/(high-low)))
 	}
-	return plotLeft + (plotRight-plotLeft)*part(x, low, high, p.logX), plotBottom - (plotBottom-plotTop)*part(y, p.low, p.high, p.logY)
+	return plotLeft + (plotRight-plotLeft)*part(x, low, high, p.logX),
+		plotBottom - (plotBottom-plotTop)*part(y, p.low, p.high, p.logY)
 }
 
 func (p *plot) draw(b *strings.Builder, i int, l line) {
@@ -131,7 +134,8 @@ func (p *plot) draw(b *strings.Builder, i int, l line) {
 	if i == 0 {
 		width = 4
 	}
-	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%d"/>`+"\n", strings.Join(path, " "), color, width)
+	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%d"/>`+"\n", strings.Join(path, " "),
+		color, width)
 	y := float64(plotTop + 12 + i*22)
 	fmt.Fprintf(b, `<path d="M%d %.1fh24" stroke="%s" stroke-width="%d"/>`+"\n", plotRight+20, y-4, color, width)
 	text(b, plotRight+52, y, "start", l.name, "")
@@ -154,7 +158,8 @@ func (m *TrustMeasurements) Plots() map[string]string {
 
 // wallets is what new wallets buy with each formula.
 func (w *TrustWorld) wallets() *plot {
-	p := &plot{title: "A new agent praised by fresh wallets", x: "fresh wallets", y: "score", logX: true, high: 100, lines: []line{{name: "repute, raw mean"}}}
+	p := &plot{title: "A new agent praised by fresh wallets", x: "fresh wallets", y: "score", logX: true, high: 100,
+		lines: []line{{name: "repute, raw mean"}}}
 	var names []string
 	for _, o := range w.Outcomes {
 		for name := range o.Baselines {
@@ -191,7 +196,8 @@ func (m *TrustMeasurements) onOff() *plot {
 }
 
 func (m *TrustMeasurements) cost() *plot {
-	p := &plot{title: "Recomputing every score of a chain", x: "ratings", y: "seconds", logX: true, logY: true, low: 0.001, high: 10,
+	p := &plot{title: "Recomputing every score of a chain", x: "ratings", y: "seconds", logX: true, logY: true,
+		low: 0.001, high: 10,
 		lines: []line{{name: "walk and scores"}, {name: "walk"}, {name: "scores"}}}
 	for _, c := range m.Cost {
 		for i, v := range []float64{c.Total(), c.Walk, c.Scores} {

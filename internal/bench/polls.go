@@ -34,18 +34,19 @@ func countPolls(node string) (*pollCounter, error) {
 	}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 	c := &pollCounter{URL: "http://" + l.Addr().String(), ended: make(chan error, 1)}
-	c.server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			http.Error(w, "the request was cut short", http.StatusBadRequest)
-			return
-		}
-		if bytes.Contains(body, []byte(`"latest"`)) {
-			c.polls.Add(1)
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		proxy.ServeHTTP(w, r)
-	})}
+	c.server = &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				http.Error(w, "the request was cut short", http.StatusBadRequest)
+				return
+			}
+			if bytes.Contains(body, []byte(`"latest"`)) {
+				c.polls.Add(1)
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			proxy.ServeHTTP(w, r)
+		})}
 	go func() { c.ended <- c.server.Serve(l) }()
 	return c, nil
 }

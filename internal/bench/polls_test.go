@@ -20,7 +20,8 @@ func TestPollsAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, body := range []string{`[{"params":["latest",false]},{"params":["safe",false]}]`, `{"params":["0x1",false]}`, `{"params":["latest",false]}`} {
+	for _, body := range []string{`[{"params":["latest",false]},{"params":["safe",false]}]`, `{"params":["0x1",false]}`,
+		`{"params":["latest",false]}`} {
 		res, err := http.Post(c.URL, "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
@@ -46,13 +47,15 @@ func TestPollingTargets(t *testing.T) {
 		missed           int
 	}{{250, 2, 0}, {251, 2, 1}, {250, 2.1, 1}, {500, 20, 2}} {
 		missed := 0
-		for _, target := range (&FollowMeasurements{HTTP: Polling{Visible: Delays{Median: tt.median}, PerBlock: tt.perBlock}}).targets() {
+		for _, target := range (&FollowMeasurements{HTTP: Polling{Visible: Delays{Median: tt.median},
+			PerBlock: tt.perBlock}}).targets() {
 			if !target.OK {
 				missed++
 			}
 		}
 		if missed != tt.missed {
-			t.Errorf("a median of %v ms at %v polls per block misses %d targets, want %d", tt.median, tt.perBlock, missed, tt.missed)
+			t.Errorf("a median of %v ms at %v polls per block misses %d targets, want %d", tt.median, tt.perBlock, missed,
+				tt.missed)
 		}
 	}
 }

@@ -102,7 +102,8 @@ func host() Machine {
 // machine looks at this one and at the server behind conn.
 func machine(ctx context.Context, conn *pgx.Conn) (Machine, error) {
 	m := host()
-	rows, err := conn.Query(ctx, `select name, current_setting(name) from pg_settings where name in ('server_version', 'fsync',
+	rows, err := conn.Query(ctx,
+		`select name, current_setting(name) from pg_settings where name in ('server_version', 'fsync',
 		'synchronous_commit', 'full_page_writes', 'shared_buffers', 'wal_level', 'max_wal_size', 'autovacuum')`)
 	if err != nil {
 		return m, fmt.Errorf("settings: %w", err)

@@ -172,7 +172,8 @@ func (r *rows) storeAll(ctx context.Context, d *database, transactions int) (tim
 // primary key as its only index.
 func (r *rows) storeRaw(ctx context.Context, d *database, transactions int) (time.Duration, error) {
 	const raw = "raw_events"
-	_, err := d.Exec(ctx, "create table "+raw+" (like events); alter table "+raw+" add primary key (chain_id, block, log_index)")
+	_, err := d.Exec(ctx,
+		"create table "+raw+" (like events); alter table "+raw+" add primary key (chain_id, block, log_index)")
 	if err != nil {
 		return 0, fmt.Errorf("raw table: %w", err)
 	}
@@ -180,7 +181,8 @@ func (r *rows) storeRaw(ctx context.Context, d *database, transactions int) (tim
 	return r.store(ctx, d, transactions, r.tables[i:i+1], func(*tableRows) string { return raw })
 }
 
-func (r *rows) store(ctx context.Context, d *database, transactions int, tables []tableRows, name func(*tableRows) string) (time.Duration, error) {
+func (r *rows) store(ctx context.Context, d *database, transactions int, tables []tableRows,
+	name func(*tableRows) string) (time.Duration, error) {
 	files := make([]*os.File, len(tables))
 	for i := range tables {
 		f, err := os.Open(r.file(&tables[i]))

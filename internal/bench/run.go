@@ -170,7 +170,8 @@ func (x *indexing) settled(ctx context.Context, d *database, p *process) (float6
 	limited, cancel := context.WithTimeout(ctx, x.settle)
 	defer cancel()
 	err := p.await(limited, time.Second, func(ctx context.Context) (bool, error) {
-		return value[bool](ctx, d, "select (select count(*) from events) >= $1 and not exists (select from pending)", x.history.Events())
+		return value[bool](ctx, d, "select (select count(*) from events) >= $1 and not exists (select from pending)",
+			x.history.Events())
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		x.say("events are still missing after %s", x.settle)

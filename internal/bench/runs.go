@@ -78,7 +78,8 @@ func Runs(ctx context.Context, o RunsOptions) (r Report, err error) {
 	if err := x.killed(ctx); err != nil {
 		return r, err
 	}
-	r.Name, r.Config, r.Measurements = "runs", map[string]any{"runs": o.Runs, "single": o.Single, "kills": o.Kills, "workers": o.Workers}, x.m
+	r.Name, r.Config, r.Measurements = "runs", map[string]any{"runs": o.Runs, "single": o.Single, "kills": o.Kills,
+		"workers": o.Workers}, x.m
 	if r.Machine, err = machine(ctx, p.admin); err != nil {
 		return r, err
 	}
@@ -167,7 +168,8 @@ func (x *running) single(ctx context.Context, d *database) error {
 	}
 	slices.Sort(took)
 	x.m.Single.Runs, x.m.Single.Median, x.m.Single.P95 = len(took), took[len(took)/2], took[len(took)*95/100]
-	x.say.say("%d runs one after the other: median %.1f ms, 95 %% within %.1f ms", len(took), x.m.Single.Median*1000, x.m.Single.P95*1000)
+	x.say.say("%d runs one after the other: median %.1f ms, 95 %% within %.1f ms", len(took), x.m.Single.Median*1000,
+		x.m.Single.P95*1000)
 	return nil
 }
 
@@ -194,9 +196,11 @@ func (x *running) load(ctx context.Context, d *database, db *store.DB, w *proces
 	}
 	n := float64(x.o.Single + x.o.Runs - already)
 	l := &x.m.Load
-	l.Runs, l.Seconds, l.PerSecond, l.Commits, l.ServerCPU = int(n), took, n/took, (after.commits-before.commits)/n, after.cpu-before.cpu
+	l.Runs, l.Seconds, l.PerSecond, l.Commits, l.ServerCPU = int(n), took, n/took, (after.commits-before.commits)/n,
+		after.cpu-before.cpu
 	l.Statements = (after.statements - before.statements) / n
-	x.say.say("%d runs at once: %.1f/s, %.0f statements and %.0f commits each", l.Runs, l.PerSecond, l.Statements, l.Commits)
+	x.say.say("%d runs at once: %.1f/s, %.0f statements and %.0f commits each", l.Runs, l.PerSecond, l.Statements,
+		l.Commits)
 	return nil
 }
 
@@ -204,10 +208,12 @@ func (x *running) load(ctx context.Context, d *database, db *store.DB, w *proces
 type serverWork struct{ commits, statements, cpu float64 }
 
 func (x *running) work(ctx context.Context, d *database) (w serverWork, err error) {
-	if w.commits, err = value[float64](ctx, d, `select xact_commit::float8 from pg_stat_database where datname = current_database()`); err != nil {
+	if w.commits, err = value[float64](ctx, d,
+		`select xact_commit::float8 from pg_stat_database where datname = current_database()`); err != nil {
 		return w, err
 	}
-	if w.statements, err = value[float64](ctx, d, `select coalesce(sum(calls), 0)::float8 from pg_stat_statements where dbid = (select oid from pg_database where datname = current_database())`); err != nil {
+	if w.statements, err = value[float64](ctx, d,
+		`select coalesce(sum(calls), 0)::float8 from pg_stat_statements where dbid = (select oid from pg_database where datname = current_database())`); err != nil {
 		w.statements = 0 // not loaded
 	}
 	used, err := d.cpu(ctx)
@@ -276,7 +282,8 @@ func (x *running) judge(ctx context.Context, d *database) (err error) {
 			return err
 		}
 	}
-	x.say.say("%d runs with %d kills in %.0f s: %d lost, %d doubled", k.Runs, k.Kills, k.Seconds, k.Lost+k.Undecided, k.Doubled)
+	x.say.say("%d runs with %d kills in %.0f s: %d lost, %d doubled", k.Runs, k.Kills, k.Seconds, k.Lost+k.Undecided,
+		k.Doubled)
 	return nil
 }
 
@@ -321,7 +328,8 @@ func WorkRuns(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Hold: 3 * time.Second, Policy: func() *policy.Policy { return p }, Modules: []orchestrator.Module{noop{}}})
+	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Hold: 3 * time.Second,
+		Policy: func() *policy.Policy { return p }, Modules: []orchestrator.Module{noop{}}})
 	if err != nil {
 		return err
 	}
@@ -333,8 +341,10 @@ type noop struct{}
 
 // Info implements orchestrator.Module.
 func (noop) Info() orchestrator.Info {
-	return orchestrator.Info{Slug: NoopAgent, DisplayName: "Does nothing", Version: "1.0.0", IdentityMode: orchestrator.IdentityMode,
-		Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Does nothing", Slug: NoopAgent, Version: "1.0.0"}}
+	return orchestrator.Info{Slug: NoopAgent, DisplayName: "Does nothing", Version: "1.0.0",
+		IdentityMode: orchestrator.IdentityMode,
+		Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Does nothing", Slug: NoopAgent,
+			Version: "1.0.0"}}
 }
 
 // CanHandle implements orchestrator.Module.
@@ -346,18 +356,22 @@ func (noop) Plan(_ context.Context, t orchestrator.Task, _ *orchestrator.Context
 }
 
 // Execute implements orchestrator.Module.
-func (noop) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution, error) {
-	return c.RunPlan(ctx, p, func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+func (noop) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan,
+	c *orchestrator.Context) (orchestrator.Execution, error) {
+	return c.RunPlan(ctx, p, func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+		*orchestrator.Context) (json.RawMessage, error) {
 		return json.RawMessage("null"), nil
 	})
 }
 
 // Verify implements orchestrator.Module.
-func (noop) Verify(_ context.Context, _ orchestrator.Task, done orchestrator.Execution, _ *orchestrator.Context) (orchestrator.Verification, error) {
+func (noop) Verify(_ context.Context, _ orchestrator.Task, done orchestrator.Execution,
+	_ *orchestrator.Context) (orchestrator.Verification, error) {
 	return orchestrator.Verification{Checks: []orchestrator.Check{{Name: "done", Passed: done.Success}}, Score: 1}, nil
 }
 
 // Summarize implements orchestrator.Module.
-func (noop) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification, *orchestrator.Context) (orchestrator.Summary, error) {
+func (noop) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification,
+	*orchestrator.Context) (orchestrator.Summary, error) {
 	return orchestrator.Summary{Text: "nothing was done"}, nil
 }

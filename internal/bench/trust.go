@@ -81,7 +81,8 @@ func Trust(ctx context.Context, o TrustOptions) (r Report, err error) {
 		return r, err
 	}
 	r = Report{Name: "trust", Machine: host(), Measurements: b.m, Targets: b.targets,
-		Config: map[string]any{"params": p.Version, "params_hash": p.Hash, "tags_hash": p.TagsHash, "trials": o.Trials, "curve": o.Curve, "seed": seed}}
+		Config: map[string]any{"params": p.Version, "params_hash": p.Hash, "tags_hash": p.TagsHash, "trials": o.Trials,
+			"curve": o.Curve, "seed": seed}}
 	for _, t := range r.Targets {
 		b.say("%s", t)
 	}
@@ -216,7 +217,8 @@ func (b *trustBench) slander(a *attack.Bench, out *TrustWorld) {
 		b.judge(AtMost(in(a.World, fmt.Sprintf("%s, %d: worst drop", worst.Attack, worst.Size)), worst.Worst, most, "points"),
 			AtMost(in(a.World, worst.Attack+": victims rejected or shut down"), float64(rejected), 0, ""))
 	}
-	try(10, a.SlanderBySybils(1), a.SlanderBySybils(10), a.SlanderBySybils(100), a.SlanderBySybils(1000), a.SlanderBySybils(10_000))
+	try(10, a.SlanderBySybils(1), a.SlanderBySybils(10), a.SlanderBySybils(100), a.SlanderBySybils(1000),
+		a.SlanderBySybils(10_000))
 	try(10, a.SlanderByRaters(1))
 	try(27, a.SlanderByRaters(3))
 }
@@ -224,7 +226,8 @@ func (b *trustBench) slander(a *attack.Bench, out *TrustWorld) {
 // always tries what holds for any agent.
 func (b *trustBench) always(a *attack.Bench, out *TrustWorld) {
 	out.Bounds = a.Bounds(b.o.Trials)
-	b.judge(AtMost(in(a.World, "T8 most that strangers moved a score / what the pool allows"), out.Bounds.Strangers, 1, ""),
+	b.judge(AtMost(in(a.World, "T8 most that strangers moved a score / what the pool allows"), out.Bounds.Strangers, 1,
+		""),
 		AtMost(in(a.World, "T14 times that praise lowered a score"), float64(out.Bounds.Lowered), 0, ""),
 		AtMost(in(a.World, "T14 times that revoking did not restore it exactly"), float64(out.Bounds.Unrestored), 0, ""))
 }
@@ -232,12 +235,15 @@ func (b *trustBench) always(a *attack.Bench, out *TrustWorld) {
 // identity judges what has rules, T10 and T11; prices are measured.
 func (b *trustBench) identity(w *attack.World, out TrustWorld) {
 	x := out.Whitewash
-	b.judge(AtMost(in(w, "T10 new agent of a bad agent's party, in every way: score above the bad one's"), x.Worst()-x.Old, 0, "points"),
+	b.judge(AtMost(in(w, "T10 new agent of a bad agent's party, in every way: score above the bad one's"),
+		x.Worst()-x.Old, 0, "points"),
 		AtMost(in(w, "T10 new agent of a bad agent's party: tier"), float64(x.BestTier), 0, ""),
-		AtMost(in(w, "T10 loss of who was given a bad agent, and of his customer"), x.Praised-min(x.Gifted, x.GiftedFirst, x.Customer), 0, "points"),
+		AtMost(in(w, "T10 loss of who was given a bad agent, and of his customer"),
+			x.Praised-min(x.Gifted, x.GiftedFirst, x.Customer), 0, "points"),
 		AtMost(in(w, "T10 new agent without a link: score"), x.Unlinked, 0, "points"),
 		Holds(in(w, "T10 new agent without a link is not served in full"), !x.Service),
-		AtMost(in(w, "T11 strangers with payments above strangers without"), out.Price.Strangers-out.Price.Unpaid, 0, "points"))
+		AtMost(in(w, "T11 strangers with payments above strangers without"), out.Price.Strangers-out.Price.Unpaid, 0,
+			"points"))
 }
 
 func (b *trustBench) detect(w *attack.World) {
@@ -247,13 +253,15 @@ func (b *trustBench) detect(w *attack.World) {
 	b.judge(AtLeast(in(w, "T12 AUC of bad against good parties, label edges removed"), d.AUC, 0.90, ""),
 		AtLeast(in(w, "T12 the same with the first three ratings"), d.First3, 0.82, ""),
 		AtLeast(in(w, "T12 lower end of the 95 % interval above the plain mean"), d.Low, 0.000001, ""),
-		AtMost(in(w, "T13 leave-one-out error"), d.Error, 0.27, ""), AtLeast(in(w, "T13 leave-one-out correlation"), d.Pearson, 0.41, ""))
+		AtMost(in(w, "T13 leave-one-out error"), d.Error, 0.27, ""),
+		AtLeast(in(w, "T13 leave-one-out correlation"), d.Pearson, 0.41, ""))
 }
 
 func (b *trustBench) onOff() {
 	o := attack.MeasureOnOff(b.p)
 	b.m.OnOff = o
-	b.judge(AtMost("T9 bad days until below 50", float64(o.Below50), 3, "days"), AtMost("T9 bad days until below -10", float64(o.Below10), 12, "days"),
+	b.judge(AtMost("T9 bad days until below 50", float64(o.Below50), 3, "days"),
+		AtMost("T9 bad days until below -10", float64(o.Below10), 12, "days"),
 		AtLeast("T9 good days until 50 again", float64(o.Recovery), 60, "days"))
 }
 
@@ -271,8 +279,10 @@ func (b *trustBench) rules(w *attack.World) {
 		p := *b.p
 		p.Negative.Factors = rule.factors
 		a, o := attack.NewBench(w, &p, seed), attack.MeasureOnOff(&p)
-		b.m.Negatives = append(b.m.Negatives, NegativeRule{Rule: rule.name, Chosen: slices.Equal(rule.factors, b.p.Negative.Factors),
-			One: a.SlanderByRaters(1).Worst, Three: a.SlanderByRaters(3).Worst, Below50: o.Below50, Below10: o.Below10, Recovery: o.Recovery})
+		b.m.Negatives = append(b.m.Negatives,
+			NegativeRule{Rule: rule.name, Chosen: slices.Equal(rule.factors, b.p.Negative.Factors),
+				One: a.SlanderByRaters(1).Worst, Three: a.SlanderByRaters(3).Worst, Below50: o.Below50, Below10: o.Below10,
+				Recovery: o.Recovery})
 	}
 }
 
@@ -291,7 +301,8 @@ func (b *trustBench) digests(ctx context.Context, w *attack.World) error {
 		b.m.Digests = append(b.m.Digests, digest)
 	}
 	slices.Sort(b.m.Digests)
-	b.judge(AtMost("T15 different results of six orders, on one and two processors, one by one and in one pass", float64(len(seen)), 1, ""))
+	b.judge(AtMost("T15 different results of six orders, on one and two processors, one by one and in one pass",
+		float64(len(seen)), 1, ""))
 	return nil
 }
 
@@ -327,7 +338,8 @@ func (b *trustBench) cost(ctx context.Context) error {
 	name := fmt.Sprintf(" of %d ratings", c.Edges)
 	part := float64(min(c.Edges, costEdges)) / costEdges // a shorter curve is held to its part, not below a tenth
 	b.judge(AtMost("T16 full recomputation"+name, c.Total(), costSeconds*max(part, 0.1), "s"),
-		AtMost("T16 memory while recomputing"+name, c.Memory, costMB, "MB"), AtMost("T16 one event", c.Event, costEventMS, "ms"),
+		AtMost("T16 memory while recomputing"+name, c.Memory, costMB, "MB"),
+		AtMost("T16 one event", c.Event, costEventMS, "ms"),
 		AtMost(fmt.Sprintf("score by a caller's hundred roots, %d ratings", edges), b.m.Personal, personalMS, "ms"))
 	return nil
 }

@@ -53,7 +53,8 @@ type view struct {
 }
 
 func newWatch(base string, dn *devnet.Devnet) *watch {
-	return &watch{chain: dn, heard: map[uint64]time.Time{}, url: fmt.Sprintf("%s/chains/%d/agents/0/reputation", base, dn.Chain().ID)}
+	return &watch{chain: dn, heard: map[uint64]time.Time{}, url: fmt.Sprintf("%s/chains/%d/agents/0/reputation", base,
+		dn.Chain().ID)}
 }
 
 // ready waits until the product answers and has the block.
@@ -185,8 +186,10 @@ func (w *watch) see(v view) {
 
 // settle marks what the newest answers show. w.mu is held.
 func (w *watch) settle() {
-	w.visible.settle(w.blocks, func(b *watched, v view) bool { return v.block >= b.number && v.rated >= b.rated }, func(b *watched) *time.Time { return &b.visible })
-	w.scored.settle(w.blocks, func(b *watched, v view) bool { return v.scored >= b.number }, func(b *watched) *time.Time { return &b.scored })
+	w.visible.settle(w.blocks, func(b *watched, v view) bool { return v.block >= b.number && v.rated >= b.rated },
+		func(b *watched) *time.Time { return &b.visible })
+	w.scored.settle(w.blocks, func(b *watched, v view) bool { return v.scored >= b.number },
+		func(b *watched) *time.Time { return &b.scored })
 }
 
 // settle marks the blocks that the newest answer shows.

@@ -103,7 +103,8 @@ func (e sampler) object(s *huma.Schema) any {
 
 // isFailure reports whether a field says what went wrong: in an example nothing did.
 func isFailure(field string) bool {
-	return slices.Contains([]string{"reason", "error", "lastError", "undecoded", "notCompared", "differs", "why", "awaiting", "cancel"}, field)
+	return slices.Contains([]string{"reason", "error", "lastError", "undecoded", "notCompared", "differs", "why",
+		"awaiting", "cancel"}, field)
 }
 
 // singular is the name of one entry of a list.
@@ -152,7 +153,8 @@ func sampleText(field string, s *huma.Schema) string {
 		return "2026-01-31T12:00:00Z"
 	}
 	for _, known := range samples() {
-		if strings.Contains(known.fields, " "+field+" ") || strings.HasPrefix(s.Pattern, known.pattern) && known.pattern != "" {
+		if strings.Contains(known.fields, " "+field+" ") || strings.HasPrefix(s.Pattern, known.pattern) &&
+			known.pattern != "" {
 			return known.text
 		}
 	}
@@ -173,7 +175,8 @@ type sample struct{ text, fields, pattern string }
 func samples() []sample {
 	return []sample{
 		{sampleAddress, " owner wallet approved registry address rater raters client responder validator contract token target from to operator ownerWallet " +
-			"operatorWallet pendingOwner treasury fromAddress identity reputation validations holder root signer ", "^0x[0-9a-fA-F]{40}$"},
+			"operatorWallet pendingOwner treasury fromAddress identity reputation validations holder root signer ",
+			"^0x[0-9a-fA-F]{40}$"},
 		{sampleHash, " hash txHash tx transaction blockHash sha256 keccak256 requestHash feedbackHash scorer params tags evidence links result agentKey runKey " +
 			"taskKey manifestSha256 snapshot head previous policy subject record ", "^0x[0-9a-fA-F]{64}$"},
 		{"eip155:8453:" + sampleAddress + ":22", " agent agentId payee ", ""},

@@ -70,7 +70,8 @@ func TestExamplesFitTheirSchemas(t *testing.T) {
 							continue
 						}
 						at := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D", " ", "%20")
-						schema, err := c.Compile("https://test.invalid/openapi.json#/paths/" + at.Replace(route) + "/" + method + "/responses/" + status +
+						schema, err := c.Compile("https://test.invalid/openapi.json#/paths/" + at.Replace(route) + "/" + method +
+							"/responses/" + status +
 							"/content/" + at.Replace(kind) + "/schema")
 						if err != nil {
 							t.Fatal(err)
@@ -80,7 +81,8 @@ func TestExamplesFitTheirSchemas(t *testing.T) {
 						}
 					}
 					if shown == 0 && len(response.Content) > 0 {
-						t.Errorf("%s %s: no example of %s, which is %v", method, route, status, slices.Collect(maps.Keys(response.Content)))
+						t.Errorf("%s %s: no example of %s, which is %v", method, route, status,
+							slices.Collect(maps.Keys(response.Content)))
 					}
 				}
 			}

@@ -41,12 +41,14 @@ func NewGuard(o GuardOptions) (*Guard, error) {
 	g := &Guard{cross: http.NewCrossOriginProtection(), public: o.Public}
 	for _, h := range o.Hosts {
 		if h == "" || strings.ContainsAny(h, "/@ ") || hostName(h) != strings.ToLower(strings.Trim(h, "[].")) {
-			return nil, repute.Invalid("allowed_hosts", fmt.Sprintf("%.200q is no host", h), "a name or address without scheme and port, e.g. repute.example")
+			return nil, repute.Invalid("allowed_hosts", fmt.Sprintf("%.200q is no host", h),
+				"a name or address without scheme and port, e.g. repute.example")
 		}
 		g.hosts = append(g.hosts, hostName(h))
 	}
 	for _, o := range o.Origins {
-		wrong := repute.Invalid("mcp.origins", fmt.Sprintf("%.200q is no origin", o), "scheme://host[:port], e.g. https://app.example")
+		wrong := repute.Invalid("mcp.origins", fmt.Sprintf("%.200q is no origin", o),
+			"scheme://host[:port], e.g. https://app.example")
 		u, err := url.Parse(o)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return nil, wrong
@@ -77,11 +79,13 @@ func (g *Guard) refusal(r *http.Request) *ErrorBody {
 	public := g.public != nil && g.public(r)
 	switch {
 	case !g.knowsHost(r, public):
-		b := NewError(http.StatusForbidden, "forbidden", "Forbidden", fmt.Sprintf("Host: %.100q is no name of this server", Clean(r.Host)))
+		b := NewError(http.StatusForbidden, "forbidden", "Forbidden", fmt.Sprintf("Host: %.100q is no name of this server",
+			Clean(r.Host)))
 		b.Hint = "call it by its address, or add the name to allowed_hosts of the configuration; orchestrator.public_url is included"
 		return b
 	case !public && !g.knowsPage(r):
-		b := NewError(http.StatusForbidden, "forbidden", "Forbidden", "Origin: pages of other sites may not send this request")
+		b := NewError(http.StatusForbidden, "forbidden", "Forbidden",
+			"Origin: pages of other sites may not send this request")
 		b.Hint = "add the page's origin to mcp.origins of the configuration"
 		return b
 	}
@@ -115,7 +119,8 @@ func (g *Guard) knowsPage(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return true
 	}
-	return r.Header.Get("Sec-Fetch-Mode") == "navigate" || slices.Contains(g.origins, strings.ToLower(r.Header.Get("Origin")))
+	return r.Header.Get("Sec-Fetch-Mode") == "navigate" ||
+		slices.Contains(g.origins, strings.ToLower(r.Header.Get("Origin")))
 }
 
 // isSafe reports whether requests of a method change nothing, as RFC 9110 has it.

@@ -17,8 +17,9 @@ import (
 // guarded answers 200 behind a guard, at a connection's local address.
 func guarded(t *testing.T, local string) func(*http.Request) *httptest.ResponseRecorder {
 	t.Helper()
-	g, err := httpapi.NewGuard(httpapi.GuardOptions{Hosts: []string{"Repute.example", "fd00::1"}, Origins: []string{"https://app.example:8443/"},
-		Public: func(r *http.Request) bool { return r.URL.Path == "/public" }})
+	g, err := httpapi.NewGuard(httpapi.GuardOptions{Hosts: []string{"Repute.example", "fd00::1"},
+		Origins: []string{"https://app.example:8443/"},
+		Public:  func(r *http.Request) bool { return r.URL.Path == "/public" }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,13 +48,18 @@ func TestGuardKnowsHosts(t *testing.T) {
 		local, host, path string
 		status            int
 	}{
-		{onLoopback, "127.0.0.1:8080", "/v1", 200}, {onLoopback, "LOCALHOST.:1", "/v1", 200}, {onLoopback, "[::1]:8080", "/v1", 200}, {onLoopback, "127.9.9.9", "/v1", 200},
+		{onLoopback, "127.0.0.1:8080", "/v1", 200}, {onLoopback, "LOCALHOST.:1", "/v1", 200},
+		{onLoopback, "[::1]:8080", "/v1", 200}, {onLoopback, "127.9.9.9", "/v1", 200},
 		{onLoopback, "repute.EXAMPLE:443", "/v1", 200}, {onLoopback, "[fd00::1]", "/v1", 200}, {onLoopback, "", "/v1", 200},
-		{onLoopback, "evil.example", "/v1", 403}, {onLoopback, "evil.example:8080", "/public", 403}, {onLoopback, "localhost.evil.example", "/v1", 403},
-		{onLoopback, "127.0.0.1.evil.example", "/v1", 403}, {onLoopback, "10.0.0.5", "/v1", 403}, {onLoopback, "repute", "/v1", 403},
+		{onLoopback, "evil.example", "/v1", 403}, {onLoopback, "evil.example:8080", "/public", 403},
+		{onLoopback, "localhost.evil.example", "/v1", 403},
+		{onLoopback, "127.0.0.1.evil.example", "/v1", 403}, {onLoopback, "10.0.0.5", "/v1", 403},
+		{onLoopback, "repute", "/v1", 403},
 		{"[::1]:80", "evil.example", "/v1", 403},
-		{onNetwork, "evil.example", "/public", 200}, {onNetwork, "evil.example", "/v1", 403}, {onNetwork, "10.0.0.5:8080", "/v1", 200},
-		{onNetwork, "repute:8080", "/v1", 200}, {onNetwork, "repute.example", "/v1", 200}, {onNetwork, "localhost:8080", "/v1", 200},
+		{onNetwork, "evil.example", "/public", 200}, {onNetwork, "evil.example", "/v1", 403},
+		{onNetwork, "10.0.0.5:8080", "/v1", 200},
+		{onNetwork, "repute:8080", "/v1", 200}, {onNetwork, "repute.example", "/v1", 200},
+		{onNetwork, "localhost:8080", "/v1", 200},
 	} {
 		r := httptest.NewRequest(http.MethodGet, c.path, nil)
 		r.Host = c.host
@@ -62,7 +68,8 @@ func TestGuardKnowsHosts(t *testing.T) {
 			t.Errorf("%q at %s for %s: status %d, want %d", c.host, c.local, c.path, w.Code, c.status)
 		}
 		var p httpapi.ErrorBody
-		if c.status == 403 && (json.Unmarshal(w.Body.Bytes(), &p) != nil || p.Code != "forbidden" || !strings.Contains(p.Hint, "allowed_hosts")) {
+		if c.status == 403 && (json.Unmarshal(w.Body.Bytes(), &p) != nil || p.Code != "forbidden" ||
+			!strings.Contains(p.Hint, "allowed_hosts")) {
 			t.Errorf("%q: %s", c.host, w.Body)
 		}
 	}
@@ -99,7 +106,8 @@ func TestGuardKnowsPages(t *testing.T) {
 		if c.mode != "" {
 			r.Header.Set("Sec-Fetch-Mode", c.mode)
 		}
-		if w := guarded(t, onLoopback)(r); w.Code != c.status || c.status == 403 && !strings.Contains(w.Body.String(), "mcp.origins") {
+		if w := guarded(t, onLoopback)(r); w.Code != c.status || c.status == 403 &&
+			!strings.Contains(w.Body.String(), "mcp.origins") {
 			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
 		}
 	}
@@ -109,7 +117,8 @@ func TestGuardKnowsPages(t *testing.T) {
 func TestGuardChecksConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, h := range []string{"", "https://a.example", "a.example:443", "a b", "user@a.example"} {
-		if _, err := httpapi.NewGuard(httpapi.GuardOptions{Hosts: []string{h}}); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "allowed_hosts") {
+		if _, err := httpapi.NewGuard(httpapi.GuardOptions{Hosts: []string{h}}); !errors.Is(err, repute.ErrInvalid) ||
+			!strings.Contains(err.Error(), "allowed_hosts") {
 			t.Errorf("host %q: %v", h, err)
 		}
 	}

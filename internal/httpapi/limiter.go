@@ -26,7 +26,8 @@ type Limiter struct {
 func NewLimiter(name string, perSecond float64, burst int, client *redis.Client, log *slog.Logger) *Limiter {
 	l := &Limiter{local: newBuckets(rate.Limit(perSecond), burst), rate: perSecond}
 	if client != nil {
-		l.shared = &sharedBuckets{client: client, take: takeScript(), local: l.local, log: log, name: name, rate: perSecond, burst: burst,
+		l.shared = &sharedBuckets{client: client, take: takeScript(), local: l.local, log: log, name: name, rate: perSecond,
+			burst:   burst,
 			breaker: newBreaker()}
 	}
 	return l

@@ -30,7 +30,8 @@ func Config(title, version, description string) huma.Config {
 // escapedJSON writes <, > and & as escapes: an answer holds no markup, wherever it
 // is put.
 func escapedJSON() huma.Format {
-	return huma.Format{Marshal: func(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }, Unmarshal: json.Unmarshal}
+	return huma.Format{Marshal: func(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) },
+		Unmarshal: json.Unmarshal}
 }
 
 // Describe writes the OpenAPI document. Arrays are never null on our wire and
@@ -61,7 +62,8 @@ func Describe(o *huma.OpenAPI) ([]byte, error) {
 // empty, and bodies have no other members than those described.
 func bound(o *huma.OpenAPI, op *huma.Operation) {
 	for _, p := range op.Parameters {
-		if one := 1; p.In == "query" && p.Schema.Type == huma.TypeString && len(p.Schema.Enum) == 0 && p.Schema.MinLength == nil && !mayBeEmpty(p.Description) {
+		if one := 1; p.In == "query" && p.Schema.Type == huma.TypeString && len(p.Schema.Enum) == 0 &&
+			p.Schema.MinLength == nil && !mayBeEmpty(p.Description) {
 			schema := *p.Schema
 			schema.MinLength = &one
 			p.Schema = &schema

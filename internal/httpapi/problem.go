@@ -97,9 +97,11 @@ func kinds() []kind {
 		{repute.ErrConflict, 409, "conflict", "Conflict", "", 0},
 		{repute.ErrGone, 410, "gone", "Gone", "", 0},
 		{repute.ErrLimited, 429, "limited", "Too many requests", "", time.Second},
-		{context.DeadlineExceeded, 503, "timeout", "Timed out", "the answer took longer than the server allows", 5 * time.Second},
+		{context.DeadlineExceeded, 503, "timeout", "Timed out", "the answer took longer than the server allows",
+			5 * time.Second},
 		{context.Canceled, 499, "canceled", "Canceled", "the caller went away", 0},
-		{repute.ErrUnavailable, 503, "unavailable", "Unavailable", "a dependency of this service does not answer; try again", 2 * time.Second},
+		{repute.ErrUnavailable, 503, "unavailable", "Unavailable",
+			"a dependency of this service does not answer; try again", 2 * time.Second},
 	}
 }
 

@@ -59,7 +59,8 @@ func TestProblemNamesField(t *testing.T) {
 }
 
 func TestRetryAfterRoundsUp(t *testing.T) {
-	for wait, want := range map[time.Duration]string{time.Millisecond: "1", time.Second: "1", 1001 * time.Millisecond: "2"} {
+	for wait, want := range map[time.Duration]string{time.Millisecond: "1", time.Second: "1",
+		1001 * time.Millisecond: "2"} {
 		b := ErrorBody{Status: 429, Retry: wait}
 		w := httptest.NewRecorder()
 		b.Write(w)
@@ -74,10 +75,13 @@ func TestRetryAfterRoundsUp(t *testing.T) {
 
 // A service that is busy says with what, when to come back, and what it would answer now.
 func TestBusySaysWhatToDo(t *testing.T) {
-	b := ErrorOf(fmt.Errorf("score: %w", &repute.BusyError{What: "a walk by other roots: 8 others are made or wait", Hint: "ask without roots", Retry: 5 * time.Second}))
+	b := ErrorOf(fmt.Errorf("score: %w", &repute.BusyError{What: "a walk by other roots: 8 others are made or wait",
+		Hint: "ask without roots", Retry: 5 * time.Second}))
 	w := httptest.NewRecorder()
 	b.Write(w)
-	if w.Code != 503 || w.Header().Get(RetryAfter) != "5" || b.Detail != "a walk by other roots: 8 others are made or wait" || b.Hint != "wait as long as Retry-After says, then ask again; or ask without roots" {
+	if w.Code != 503 || w.Header().Get(RetryAfter) != "5" ||
+		b.Detail != "a walk by other roots: 8 others are made or wait" ||
+		b.Hint != "wait as long as Retry-After says, then ask again; or ask without roots" {
 		t.Errorf("%d %v: %s", w.Code, w.Header(), w.Body)
 	}
 }

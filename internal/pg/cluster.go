@@ -270,7 +270,8 @@ func ensureDatabase(ctx context.Context, url string) error {
 	}
 	defer conn.Close(ctx)
 	var exists bool
-	if err := conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", database).Scan(&exists); err != nil || exists {
+	if err := conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)",
+		database).Scan(&exists); err != nil || exists {
 		return err
 	}
 	_, err = conn.Exec(ctx, "create database "+database)

@@ -78,7 +78,8 @@ func archiveURL(host, platform string, version embeddedpostgres.PostgresVersion)
 
 // download puts the binaries' archive where the library looks for it before it would
 // download by itself. Nothing is written unless the archive has the pinned hash.
-func download(ctx context.Context, host, platform string, version embeddedpostgres.PostgresVersion, cache string) error {
+func download(ctx context.Context, host, platform string, version embeddedpostgres.PostgresVersion,
+	cache string) error {
 	want, known := archiveHashes()[platform+" "+string(version)]
 	if !known {
 		return fmt.Errorf("no hash of Postgres %s for %s is known, so it is not fetched", version, platform)
@@ -90,7 +91,8 @@ func download(ctx context.Context, host, platform string, version embeddedpostgr
 		return fmt.Errorf("download Postgres %s: %w", version, err)
 	}
 	if got := fmt.Sprintf("%x", sha256.Sum256(archive)); got != want {
-		return fmt.Errorf("the archive of Postgres %s for %s has the hash %s, not %s: it is not run", version, platform, got, want)
+		return fmt.Errorf("the archive of Postgres %s for %s has the hash %s, not %s: it is not run", version, platform,
+			got, want)
 	}
 	binaries, err := inside(archive)
 	if err != nil {

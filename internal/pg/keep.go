@@ -69,7 +69,8 @@ func (s *Server) keep(ctx context.Context) {
 		if time.Since(since) > keepCalm {
 			pause = keepLeast
 		}
-		s.cluster.log.Error("private Postgres ended, it is started again", "pause", pause, "result", s.proc.err, "log", s.cluster.logTail())
+		s.cluster.log.Error("private Postgres ended, it is started again", "pause", pause, "result", s.proc.err, "log",
+			s.cluster.logTail())
 		for err := s.again(ctx, pause); err != nil; err = s.again(ctx, pause) {
 			if ctx.Err() != nil {
 				return

@@ -87,7 +87,8 @@ func mustExec(t *testing.T, url, sql string) {
 func TestTemporaryServerIsRemovedByStop(t *testing.T) {
 	t.Parallel()
 	s := start(t, pg.Options{Settings: map[string]string{"max_connections": "17"}})
-	if got := mustQuery(t, s.URL(), "select current_database() || ' ' || current_setting('max_connections') || ' ' || current_setting('listen_addresses')"); got != "repute 17 127.0.0.1" {
+	if got := mustQuery(t, s.URL(),
+		"select current_database() || ' ' || current_setting('max_connections') || ' ' || current_setting('listen_addresses')"); got != "repute 17 127.0.0.1" {
 		t.Errorf("database, max_connections, address = %q", got)
 	}
 	dir := mustQuery(t, s.URL(), "select current_setting('data_directory')")
@@ -147,7 +148,8 @@ func TestDirectoryKeepsDataAndIsExclusive(t *testing.T) {
 	dir := publicDir(t)
 	s := start(t, pg.Options{Dir: dir})
 	mustExec(t, s.URL(), "create table kept as select 7 as n")
-	if _, err := pg.Start(timeout(t), pg.Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+	if _, err := pg.Start(timeout(t), pg.Options{Dir: dir}); err == nil ||
+		!strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("second start in the same directory: %v", err)
 	}
 	if err := s.Stop(timeout(t)); err != nil {
@@ -280,7 +282,8 @@ func TestKeptServerIsStartedAgain(t *testing.T) {
 		if postmaster(t, dir) == pid {
 			t.Fatal("the server was not killed")
 		}
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) { // it may answer before that is counted
+		// it may answer before that is counted
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 			n, last := s.Restarts()
 			if n == killed+1 && last.After(before) {
 				break

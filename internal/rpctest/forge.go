@@ -27,7 +27,8 @@ func changeLogs(raw json.RawMessage, change func(tx int, logs []json.RawMessage)
 }
 
 // InReceipts is a lie about the logs of all blocks' receipts.
-func InReceipts(change func(tx int, logs []json.RawMessage) []json.RawMessage) func(ProxyCall, map[string]json.RawMessage) {
+func InReceipts(change func(tx int, logs []json.RawMessage) []json.RawMessage) func(ProxyCall,
+	map[string]json.RawMessage) {
 	return func(c ProxyCall, a map[string]json.RawMessage) {
 		if c.Method == "eth_getBlockReceipts" {
 			a["result"] = changeLogs(a["result"], change)

@@ -27,9 +27,11 @@ func LivedIn(t *testing.T) *devnet.Devnet {
 			t.Fatal(err)
 		}
 	}
-	owner, client := func(i int) devnet.Account { return dn.Account(i) }, func(i int) devnet.Account { return dn.Account(20 + i) }
+	owner, client := func(i int) devnet.Account { return dn.Account(i) },
+		func(i int) devnet.Account { return dn.Account(20 + i) }
 	rate := func(b *devnet.Batch, c int, agent uint64, value int64) {
-		b.GiveFeedback(client(c), devnet.Rating{Agent: agent, Value: big.NewInt(value), Decimals: uint8(value % 3), Tag1: "t", Tag2: "u"})
+		b.GiveFeedback(client(c), devnet.Rating{Agent: agent, Value: big.NewInt(value), Decimals: uint8(value % 3),
+			Tag1: "t", Tag2: "u"})
 	}
 	for i := range 4 {
 		mine(func(b *devnet.Batch) {

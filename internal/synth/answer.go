@@ -243,7 +243,8 @@ func (s *Server) blockRange(q *filter) (from, to uint64, err error) {
 	case from > to:
 		return 0, 0, &rpcError{Code: -32602, Message: "invalid block range params"}
 	case s.mode.RangeLimit > 0 && to-from+1 > s.mode.RangeLimit:
-		return 0, 0, &rpcError{Code: -32614, Message: "eth_getLogs is limited to a " + thousands(s.mode.RangeLimit) + " range"}
+		return 0, 0, &rpcError{Code: -32614,
+			Message: "eth_getLogs is limited to a " + thousands(s.mode.RangeLimit) + " range"}
 	}
 	return from, to, nil
 }

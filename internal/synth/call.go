@@ -278,7 +278,8 @@ func (h *History) feedbackView(token *big.Int, client common.Address, index uint
 
 // responseCount counts as the contract does: no client means all, index 0 all
 // ratings of the client, no responders all; a responder named twice counts twice.
-func (h *History) responseCount(token *big.Int, client common.Address, index uint64, responders []common.Address) (n uint64, err error) {
+func (h *History) responseCount(token *big.Int, client common.Address, index uint64,
+	responders []common.Address) (n uint64, err error) {
 	if !h.known(token) {
 		return 0, nil
 	}
@@ -320,6 +321,7 @@ func (h *History) validationView(hash common.Hash) ([]any, error) {
 			newest, changed = *a, a.At.Block
 		}
 	})
-	return []any{q.Validator.address(), new(big.Int).SetUint64(uint64(q.Token)), newest.Response, [32]byte(newest.Hash.hash()),
+	return []any{q.Validator.address(), new(big.Int).SetUint64(uint64(q.Token)), newest.Response,
+		[32]byte(newest.Hash.hash()),
 		h.enc.tags[newest.Tag], new(big.Int).SetUint64(blockTime(uint64(changed)))}, err
 }

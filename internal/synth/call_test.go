@@ -23,7 +23,8 @@ type asker struct {
 }
 
 func ask(t *testing.T, h *History) asker {
-	return asker{serve(t, h, Mode{}), t, bindings.NewIdentityRegistry(), bindings.NewReputationRegistry(), bindings.NewValidationRegistry()}
+	return asker{serve(t, h, Mode{}), t, bindings.NewIdentityRegistry(), bindings.NewReputationRegistry(),
+		bindings.NewValidationRegistry()}
 }
 
 func (a asker) view(to common.Address, data []byte) []byte {
@@ -60,8 +61,10 @@ func TestAgentViews(t *testing.T) {
 	for n := uint64(0); n < uint64(len(l.owner)); n += 3 {
 		id := new(big.Int).SetUint64(n)
 		owner := value[common.Address](t)(a.identity.UnpackOwnerOf(a.view(identityAddress, a.identity.PackOwnerOf(id))))
-		wallet := value[common.Address](t)(a.identity.UnpackGetAgentWallet(a.view(identityAddress, a.identity.PackGetAgentWallet(id))))
-		approved := value[common.Address](t)(a.identity.UnpackGetApproved(a.view(identityAddress, a.identity.PackGetApproved(id))))
+		wallet := value[common.Address](t)(a.identity.UnpackGetAgentWallet(a.view(identityAddress,
+			a.identity.PackGetAgentWallet(id))))
+		approved := value[common.Address](t)(a.identity.UnpackGetApproved(a.view(identityAddress,
+			a.identity.PackGetApproved(id))))
 		uri := value[string](t)(a.identity.UnpackTokenURI(a.view(identityAddress, a.identity.PackTokenURI(id))))
 		if owner != l.owner[n] || wallet != l.wallet[n] || approved != l.approved[n] || uri != l.uri[n] {
 			t.Fatalf("agent %d: %s %s %s %q, want %s %s %s %q", n, owner, wallet, approved, uri,
@@ -92,7 +95,8 @@ func TestRatingViews(t *testing.T) {
 	asked := 0
 	for of, last := range l.last {
 		id := new(big.Int).SetUint64(of.token)
-		got := value[uint64](t)(a.reputation.UnpackGetLastIndex(a.view(reputationAddress, a.reputation.PackGetLastIndex(id, of.client))))
+		got := value[uint64](t)(a.reputation.UnpackGetLastIndex(a.view(reputationAddress,
+			a.reputation.PackGetLastIndex(id, of.client))))
 		if got != last {
 			t.Fatalf("%+v: last index %d, want %d", of, got, last)
 		}
@@ -156,8 +160,10 @@ func TestReverts(t *testing.T) {
 	}{
 		{identityAddress, a.identity.PackOwnerOf(none), "execution reverted", "0x7e273289"},
 		{identityAddress, a.identity.PackTokenURI(none), "execution reverted", "0x7e273289"},
-		{reputationAddress, a.reputation.PackReadFeedback(big.NewInt(0), common.Address{9}, 1), "index out of bounds", "0x08c379a0"},
-		{reputationAddress, a.reputation.PackReadFeedback(big.NewInt(0), common.Address{9}, 0), "index must be > 0", "0x08c379a0"},
+		{reputationAddress, a.reputation.PackReadFeedback(big.NewInt(0), common.Address{9}, 1), "index out of bounds",
+			"0x08c379a0"},
+		{reputationAddress, a.reputation.PackReadFeedback(big.NewInt(0), common.Address{9}, 0), "index must be > 0",
+			"0x08c379a0"},
 		{validationAddress, a.validation.PackGetValidationStatus([32]byte{1}), "unknown", "0x08c379a0"},
 		{identityAddress, []byte{1, 2, 3, 4}, "execution reverted", "0x"},
 	} {

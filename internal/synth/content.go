@@ -183,7 +183,8 @@ func newTags() tagTable {
 
 // metadataKeys are what agents store on chain. Empty and look-alike keys are
 // legal.
-var metadataKeys = []string{"category", "version", "agentName", "x402.payTo", "oasf.skills", "homepage", "", "AgentWallet"}
+var metadataKeys = []string{"category", "version", "agentName", "x402.payTo", "oasf.skills", "homepage", "",
+	"AgentWallet"}
 
 // metadataValue is the value number n of a key; every 16th is empty.
 func metadataValue(n uint32) []byte {

@@ -44,7 +44,8 @@ func ParseMode(s string) (m Mode, err error) {
 			err = fmt.Errorf("%q is unknown", name)
 		}
 		if err != nil || m.PerSecond < 0 || m.Latency < 0 {
-			return Mode{}, repute.Invalid("mode", fmt.Sprintf("%q is no mode", part), "clean, or range=10000,rate=50,latency=20ms,lossy")
+			return Mode{}, repute.Invalid("mode", fmt.Sprintf("%q is no mode", part),
+				"clean, or range=10000,rate=50,latency=20ms,lossy")
 		}
 	}
 	return m, nil

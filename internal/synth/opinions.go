@@ -184,7 +184,8 @@ func (g *generator) respond() {
 }
 
 func (g *generator) requestValidation() {
-	r := request{Token: g.anyAgent(), Validator: validators + party(g.rng.IntN(9)), URI: formRequest | g.number(), At: g.here()}
+	r := request{Token: g.anyAgent(), Validator: validators + party(g.rng.IntN(9)), URI: formRequest | g.number(),
+		At: g.here()}
 	r.Hash = digest(r.URI)
 	g.st.request(r)
 	g.begin(validationAddress)

@@ -83,7 +83,8 @@ func eventRows(h *History, yield yieldRow) error {
 		for _, t := range l.Topics {
 			topics = append(topics, t[:]...)
 		}
-		return yield(chain, l.BlockNumber, uint64(l.Index), uint64(l.TxIndex), uint64(r.Event.Kind()), l.Address[:], l.TxHash[:],
+		return yield(chain, l.BlockNumber, uint64(l.Index), uint64(l.TxIndex), uint64(r.Event.Kind()), l.Address[:],
+			l.TxHash[:],
 			token, topics, l.Data, l.BlockHash[:], l.BlockTimestamp)
 	})
 }
@@ -106,7 +107,8 @@ func versionRows(h *History, yield yieldRow) error {
 			return err
 		}
 		s := v.State
-		if err := yield(chain, id(v.Token), uint64(v.From), until(v.To), s.Owner.raw(), false, s.Wallet.raw(), s.Approved.raw(), s.URI.uri()); err != nil {
+		if err := yield(chain, id(v.Token), uint64(v.From), until(v.To), s.Owner.raw(), false, s.Wallet.raw(),
+			s.Approved.raw(), s.URI.uri()); err != nil {
 			return err
 		}
 	}
@@ -149,8 +151,10 @@ func ratingRows(h *History, yield yieldRow) error {
 		if r.Revoked != (point{}) {
 			block, log = uint64(r.Revoked.Block), uint64(r.Revoked.Log)
 		}
-		if err := yield(chain, id(r.Token), r.Client.raw(), uint64(r.Index), uint64(r.At.Block), uint64(r.At.Log), numeric(r.Value.big()),
-			uint64(r.Decimals), h.tag(r.Tag1), h.tag(r.Tag2), r.URI.uri(), []byte(r.Endpoint.String()), r.Hash.raw(), block, log); err != nil {
+		if err := yield(chain, id(r.Token), r.Client.raw(), uint64(r.Index), uint64(r.At.Block), uint64(r.At.Log),
+			numeric(r.Value.big()),
+			uint64(r.Decimals), h.tag(r.Tag1), h.tag(r.Tag2), r.URI.uri(), []byte(r.Endpoint.String()), r.Hash.raw(), block,
+			log); err != nil {
 			return err
 		}
 	}
@@ -190,7 +194,8 @@ func answerRows(h *History, yield yieldRow) error {
 		if err != nil {
 			return err
 		}
-		if err := yield(chain, validationAddress[:], a.Request.raw(), uint64(a.At.Block), uint64(a.At.Log), uint64(a.Response),
+		if err := yield(chain, validationAddress[:], a.Request.raw(), uint64(a.At.Block), uint64(a.At.Log),
+			uint64(a.Response),
 			a.URI.uri(), a.Hash.raw(), h.tag(a.Tag)); err != nil {
 			return err
 		}

@@ -51,7 +51,8 @@ func serve(t testing.TB, h *History, m Mode) served {
 // query asks for everything the registries emit, as an indexer does.
 func query(from, to uint64) ethereum.FilterQuery {
 	return ethereum.FilterQuery{FromBlock: new(big.Int).SetUint64(from), ToBlock: new(big.Int).SetUint64(to),
-		Addresses: []common.Address{identityAddress, reputationAddress, validationAddress}, Topics: [][]common.Hash{contracts.Topics()}}
+		Addresses: []common.Address{identityAddress, reputationAddress, validationAddress},
+		Topics:    [][]common.Hash{contracts.Topics()}}
 }
 
 func (s served) logs(t testing.TB, q ethereum.FilterQuery) []types.Log {
@@ -96,7 +97,8 @@ func same(t *testing.T, what string, got, want []types.Log) {
 func TestRangeIsItsBlocks(t *testing.T) {
 	h := get(t)
 	s := serve(t, h, Mode{})
-	for _, span := range [][2]uint64{{0, h.Head()}, {deployBlock, deployBlock}, {0, 99}, {200, 350}, {h.LastEvent(), h.Head()}} {
+	for _, span := range [][2]uint64{{0, h.Head()}, {deployBlock, deployBlock}, {0, 99}, {200, 350},
+		{h.LastEvent(), h.Head()}} {
 		whole := s.logs(t, query(span[0], span[1]))
 		same(t, fmt.Sprint(span), whole, stored(t, h, span[0], span[1]))
 		var parts []types.Log
@@ -255,7 +257,8 @@ func TestBatch(t *testing.T) {
 	var head *types.Header
 	var everything, some []types.Log
 	filter := func(from, to uint64, topics ...common.Hash) map[string]any {
-		return map[string]any{"fromBlock": fmt.Sprintf("%#x", from), "toBlock": fmt.Sprintf("%#x", to), "topics": [][]common.Hash{topics}}
+		return map[string]any{"fromBlock": fmt.Sprintf("%#x", from), "toBlock": fmt.Sprintf("%#x", to),
+			"topics": [][]common.Hash{topics}}
 	}
 	batch := []rpc.BatchElem{
 		{Method: "eth_getBlockByNumber", Args: []any{"latest", false}, Result: &head},
@@ -274,7 +277,8 @@ func TestBatch(t *testing.T) {
 		t.Errorf("head %v, %d of %d logs", head.Number, len(some), len(everything))
 	}
 	stats := s.Stats()
-	if stats.Calls["eth_getLogs"] != 3 || stats.Calls["eth_getBlockByNumber"] != 1 || stats.Requests != 1 || stats.Bytes == 0 {
+	if stats.Calls["eth_getLogs"] != 3 || stats.Calls["eth_getBlockByNumber"] != 1 || stats.Requests != 1 ||
+		stats.Bytes == 0 {
 		t.Errorf("%+v", stats)
 	}
 }

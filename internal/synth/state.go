@@ -266,7 +266,8 @@ func (s *state) sort() {
 		keys[i] = sha256.Sum256([]byte(k))
 	}
 	slices.SortFunc(s.entries, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.Token, b.Token), bytes.Compare(keys[a.Key][:], keys[b.Key][:]), cmp.Compare(a.From, b.From))
+		return cmp.Or(cmp.Compare(a.Token, b.Token), bytes.Compare(keys[a.Key][:], keys[b.Key][:]),
+			cmp.Compare(a.From, b.From))
 	})
 	slices.SortFunc(s.spans, func(a, b span) int {
 		return cmp.Or(compareParties(a.Owner, b.Owner), compareParties(a.Operator, b.Operator), cmp.Compare(a.From, b.From))
@@ -275,7 +276,8 @@ func (s *state) sort() {
 		return cmp.Or(cmp.Compare(a.Token, b.Token), compareParties(a.Client, b.Client), cmp.Compare(a.Index, b.Index))
 	})
 	slices.SortFunc(s.responses, func(a, b response) int {
-		return cmp.Or(cmp.Compare(a.Token, b.Token), compareParties(a.Client, b.Client), cmp.Compare(a.Index, b.Index), comparePoints(a.At, b.At))
+		return cmp.Or(cmp.Compare(a.Token, b.Token), compareParties(a.Client, b.Client), cmp.Compare(a.Index, b.Index),
+			comparePoints(a.At, b.At))
 	})
 	slices.SortFunc(s.requests, func(a, b request) int { return compareDigests(a.Hash, b.Hash) })
 	slices.SortFunc(s.answers, func(a, b answer) int {

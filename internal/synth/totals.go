@@ -87,7 +87,8 @@ func (h *History) clientSums(live []*rating, rank []int, yield yieldRow) error {
 		s.total.Add(s.total, r.Value.big())
 	}
 	keys := slices.SortedFunc(maps.Keys(sums), func(a, b sumKey) int {
-		return cmp.Or(cmp.Compare(rank[a.tag1], rank[b.tag1]), cmp.Compare(rank[a.tag2], rank[b.tag2]), cmp.Compare(a.decimals, b.decimals))
+		return cmp.Or(cmp.Compare(rank[a.tag1], rank[b.tag1]), cmp.Compare(rank[a.tag2], rank[b.tag2]),
+			cmp.Compare(a.decimals, b.decimals))
 	})
 	for _, k := range keys {
 		if err := yield(chain, id(live[0].Token), live[0].Client.raw(), h.tag(k.tag1), h.tag(k.tag2), uint64(k.decimals),
@@ -114,7 +115,8 @@ func voteRows(h *History, yield yieldRow) error {
 			return cmp.Or(cmp.Compare(rank[a.Tag1], rank[b.Tag1]), compareParties(a.Client, b.Client))
 		})
 		for _, r := range votes {
-			if err := yield(chain, id(token), h.tag(r.Tag1), r.Client.raw(), uint64(r.Index), numeric(r.Value.big()), uint64(r.Decimals)); err != nil {
+			if err := yield(chain, id(token), h.tag(r.Tag1), r.Client.raw(), uint64(r.Index), numeric(r.Value.big()),
+				uint64(r.Decimals)); err != nil {
 				return err
 			}
 		}

@@ -58,7 +58,8 @@ type writer struct {
 }
 
 func newWriter(dir string, spec Spec, e *encoder) (*writer, error) {
-	w := &writer{dir: dir, meta: meta{Spec: spec, Counts: map[string]int{}, Marks: map[repute.EventKind]Position{}}, enc: e}
+	w := &writer{dir: dir, meta: meta{Spec: spec, Counts: map[string]int{}, Marks: map[repute.EventKind]Position{}},
+		enc: e}
 	var err error
 	if w.lines, err = os.Create(filepath.Join(dir, logsFile)); err != nil {
 		return nil, fmt.Errorf("build history: %w", err)

@@ -25,7 +25,8 @@ import (
 // yet: while it is away spans are lost, which is logged once a minute at most and holds
 // nothing up. The caller shuts the provider down, which sends what is left.
 func Open(ctx context.Context, version string, ids trace.IDGenerator, log *slog.Logger) (*trace.TracerProvider, error) {
-	if cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) == "" || os.Getenv("OTEL_SDK_DISABLED") == "true" {
+	if cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) == "" ||
+		os.Getenv("OTEL_SDK_DISABLED") == "true" {
 		return nil, nil
 	}
 	otel.SetErrorHandler(&complaints{log: log}) // it would write past the log
@@ -33,7 +34,8 @@ func Open(ctx context.Context, version string, ids trace.IDGenerator, log *slog.
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
-	about, err := resource.Merge(resource.NewSchemaless(attribute.String("service.name", "repute"), attribute.String("service.version", version)), resource.Environment())
+	about, err := resource.Merge(resource.NewSchemaless(attribute.String("service.name", "repute"),
+		attribute.String("service.version", version)), resource.Environment())
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}

@@ -72,7 +72,8 @@ func Check(kind repute.DocumentKind, b []byte) ([]repute.Problem, error) {
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
 	if err != nil {
-		return []repute.Problem{{Code: CodeNoJSON, Severity: repute.SeverityError, Message: "the document is no JSON: " + err.Error()}}, nil
+		return []repute.Problem{{Code: CodeNoJSON, Severity: repute.SeverityError,
+			Message: "the document is no JSON: " + err.Error()}}, nil
 	}
 	var failed *jsonschema.ValidationError
 	if err := schema.Validate(doc); !errors.As(err, &failed) {
@@ -88,7 +89,8 @@ func leaves(out []repute.Problem, e *jsonschema.ValidationError, p *message.Prin
 		for _, part := range e.InstanceLocation {
 			path += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part)
 		}
-		out = append(out, repute.Problem{Code: CodeSchema, Severity: repute.SeverityError, Path: path, Message: fmt.Sprintf("%.300s", e.ErrorKind.LocalizedString(p))})
+		out = append(out, repute.Problem{Code: CodeSchema, Severity: repute.SeverityError, Path: path,
+			Message: fmt.Sprintf("%.300s", e.ErrorKind.LocalizedString(p))})
 	}
 	for _, c := range e.Causes {
 		out = leaves(out, c, p)
@@ -97,9 +99,11 @@ func leaves(out []repute.Problem, e *jsonschema.ValidationError, p *message.Prin
 }
 
 func compiled(kind repute.DocumentKind) (*jsonschema.Schema, error) {
-	name := map[repute.DocumentKind]string{CapabilityDocument: "agent.json", LogDocument: "agent_log.json", repute.RegistrationDocument: "agent-registration.json"}[kind]
+	name := map[repute.DocumentKind]string{CapabilityDocument: "agent.json", LogDocument: "agent_log.json",
+		repute.RegistrationDocument: "agent-registration.json"}[kind]
 	if name == "" {
-		return nil, repute.Invalid("kind", fmt.Sprintf("there is no schema of %.40q", kind), "capability, log or registration")
+		return nil, repute.Invalid("kind", fmt.Sprintf("there is no schema of %.40q", kind),
+			"capability, log or registration")
 	}
 	raw, err := files.ReadFile(name)
 	if err != nil {

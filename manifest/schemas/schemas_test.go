@@ -58,7 +58,8 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte(capability))
 	f.Add([]byte(`{"schema":"https://openfi.dev/schemas/agent-log/v1","agent":{},"runs":[{"plan":[null]}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, kind := range []repute.DocumentKind{schemas.CapabilityDocument, schemas.LogDocument, repute.RegistrationDocument} {
+		for _, kind := range []repute.DocumentKind{schemas.CapabilityDocument, schemas.LogDocument,
+			repute.RegistrationDocument} {
 			if _, err := schemas.Check(kind, b); err != nil {
 				t.Errorf("%s: %v", kind, err)
 			}

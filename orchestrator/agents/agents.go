@@ -79,18 +79,21 @@ func New(name string, self Self, o Options) (Agent, error) {
 		return newCoordinator(self, o.Team), nil
 	case Registrar:
 		a := &registrar{self, chains}
-		return &specialist[Identity, Registered]{self.info(registrarSheet()), a.accept, a.dryRun, a.do, a.verify, a.summary}, nil
+		return &specialist[Identity, Registered]{self.info(registrarSheet()), a.accept, a.dryRun, a.do, a.verify,
+			a.summary}, nil
 	case Reporter:
 		a := &reporter{self, chains}
 		return &specialist[Report, Reported]{self.info(reporterSheet()), a.accept, a.dryRun, a.do, a.verify, a.summary}, nil
 	case Validator:
 		a := &validator{self, chains, from}
-		return &specialist[Validation, Validated]{self.info(validatorSheet()), a.accept, a.dryRun, a.do, a.verify, a.summary}, nil
+		return &specialist[Validation, Validated]{self.info(validatorSheet()), a.accept, a.dryRun, a.do, a.verify,
+			a.summary}, nil
 	case Payer:
 		a := &payer{self, chains}
 		return &specialist[Payment, Paid]{self.info(payerSheet()), a.accept, a.dryRun, a.do, a.verify, a.summary}, nil
 	}
-	return nil, repute.Invalid("agent", fmt.Sprintf("%.80q is none that repute comes with", name), strings.Join(Names(), ", "))
+	return nil, repute.Invalid("agent", fmt.Sprintf("%.80q is none that repute comes with", name),
+		strings.Join(Names(), ", "))
 }
 
 // sheet is what the manifest of an agent says beside who it is.
@@ -107,13 +110,16 @@ const version = "1.0.0"
 
 // info makes an agent's fields of its sheet.
 func (s Self) info(of sheet) orchestrator.Info {
-	m := orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: of.name, Slug: s.Slug, Version: version, Description: of.does,
-		Capabilities: of.capabilities, Tools: slices.Concat([]orchestrator.ManifestTool{}, of.tools), TaskCategories: of.categories,
+	m := orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: of.name, Slug: s.Slug, Version: version,
+		Description:  of.does,
+		Capabilities: of.capabilities, Tools: slices.Concat([]orchestrator.ManifestTool{}, of.tools),
+		TaskCategories: of.categories,
 		ComputeConstraints: orchestrator.ComputeConstraints{MaxSteps: new(int64(10)), MaxToolCalls: new(max(of.calls, 50)),
 			MaxRuntimeMS: new(int64(300_000)), MaxOnchainWrites: &of.writes},
 		Safety: orchestrator.Safety{RequiresDryRun: true, RequiresVerification: true, MaxOnchainWritesPerRun: &of.writes}}
 	if s.ID != nil {
-		m.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: s.ID.Registry.Hex(), AgentID: json.Number(s.ID.TokenID.Dec()), ChainID: s.ID.ChainID}
+		m.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: s.ID.Registry.Hex(),
+			AgentID: json.Number(s.ID.TokenID.Dec()), ChainID: s.ID.ChainID}
 	}
 	for _, w := range []struct {
 		to *string
@@ -123,7 +129,8 @@ func (s Self) info(of sheet) orchestrator.Info {
 			*w.to = w.of.Hex()
 		}
 	}
-	return orchestrator.Info{Slug: s.Slug, DisplayName: of.name, Version: version, IdentityMode: orchestrator.IdentityMode, Manifest: m}
+	return orchestrator.Info{Slug: s.Slug, DisplayName: of.name, Version: version,
+		IdentityMode: orchestrator.IdentityMode, Manifest: m}
 }
 
 // owns tells whether an identity is the agent's own.
@@ -141,7 +148,8 @@ func (p places) at(id uint64) (Chain, error) {
 	}
 	c, ok := p[id]
 	if !ok {
-		return c, repute.Invalid("chainId", fmt.Sprintf("%d is not known to the agent", id), "a chain that the orchestrator has a wallet on")
+		return c, repute.Invalid("chainId", fmt.Sprintf("%d is not known to the agent", id),
+			"a chain that the orchestrator has a wallet on")
 	}
 	return c, nil
 }
@@ -150,7 +158,8 @@ func (p places) at(id uint64) (Chain, error) {
 func (p places) agent(field, text string) (id repute.AgentID, c Chain, err error) {
 	ref, err := repute.ParseAgentRef(text)
 	if err != nil {
-		return id, c, repute.Invalid(field, fmt.Sprintf("%.80q is no id of an agent", text), "chain:id or eip155:chain:registry:id")
+		return id, c, repute.Invalid(field, fmt.Sprintf("%.80q is no id of an agent", text),
+			"chain:id or eip155:chain:registry:id")
 	}
 	if c, err = p.at(ref.ChainID); err != nil {
 		return id, c, err

@@ -23,7 +23,8 @@ func TestReporter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.broken.Store(4) // the dry run's request is the first: of the next four one fails
-	got := into[agents.Reported](t, w.completed(agents.Reporter, `{"agent":"31337:0","requests":4,"tag2":"treasury-ops"}`)["work"])
+	got := into[agents.Reported](t,
+		w.completed(agents.Reporter, `{"agent":"31337:0","requests":4,"tag2":"treasury-ops"}`)["work"])
 	if got.Client != w.d.Account(reporterAccount).Address.Hex() || len(got.Requests) != 4 || len(got.Ratings) != 2 {
 		t.Fatalf("reported %+v", got)
 	}
@@ -33,7 +34,8 @@ func TestReporter(t *testing.T) {
 		t.Fatalf("the chain has %+v", list)
 	}
 	stored := list[0]
-	if stored.Value.Int64() != 7500 || stored.Decimals != 2 || stored.Client != w.d.Account(reporterAccount).Address || stored.Tag1 != "successRate" || stored.Tag2 != "treasury-ops" {
+	if stored.Value.Int64() != 7500 || stored.Decimals != 2 || stored.Client != w.d.Account(reporterAccount).Address ||
+		stored.Tag1 != "successRate" || stored.Tag2 != "treasury-ops" {
 		t.Errorf("the chain has %+v", stored)
 	}
 	for _, r := range got.Ratings {
@@ -42,11 +44,13 @@ func TestReporter(t *testing.T) {
 		if crypto.Keccak256Hash(body) != r.Hash {
 			t.Errorf("%s: the file is another than the one of the hash", r.Tag1)
 		}
-		if file, problems := manifest.ParseFeedback(body); manifest.HasErrors(problems) || file.Value != fmt.Sprint(r.Value) || file.Endpoint != w.server.URL+"/work" {
+		if file, problems := manifest.ParseFeedback(body); manifest.HasErrors(problems) ||
+			file.Value != fmt.Sprint(r.Value) || file.Endpoint != w.server.URL+"/work" {
 			t.Errorf("%s: file %s has problems %+v", r.Tag1, body, problems)
 		}
 	}
-	w.fails(agents.Reporter, `{"agent":"31337:0","endpoint":"https://elsewhere.example"}`, "none that the agent's registration file names")
+	w.fails(agents.Reporter, `{"agent":"31337:0","endpoint":"https://elsewhere.example"}`,
+		"none that the agent's registration file names")
 	w.fails(agents.Reporter, `{"agent":"31337:1"}`, "registration file")
 	w.fails(agents.Reporter, `{"agent":"1:1"}`, "not known to the agent")
 	w.fails(agents.Reporter, `{"agent":"31337:0","requets":3}`, "unknown field")
@@ -72,7 +76,8 @@ func TestValidator(t *testing.T) {
 	others := request(subjectAccount, 0, payeeAccount, `1`)
 	own := request(validatorAccount, 1, validatorAccount, `2`)
 	var chosen []string
-	for _, at = range []string{w.server.URL, w.server.URL + "/provenance", w.server.URL + "/proven/../work", w.server.URL + "/proven/%2e%2e/work", "http://user@" + strings.TrimPrefix(w.server.URL, "http://") + "/proven/work"} {
+	for _, at = range []string{w.server.URL, w.server.URL + "/provenance", w.server.URL + "/proven/../work",
+		w.server.URL + "/proven/%2e%2e/work", "http://user@" + strings.TrimPrefix(w.server.URL, "http://") + "/proven/work"} {
 		chosen = append(chosen, request(subjectAccount, 0, validatorAccount, `{"of":[40,2],"sum":42}`))
 	}
 	_, err := b.Mine(t.Context())
@@ -110,8 +115,10 @@ func TestPayer(t *testing.T) {
 		return v
 	}
 	before := balance()
-	got := into[agents.Paid](t, w.completed(agents.Payer, fmt.Sprintf(`{"to":%q,"amount":"90","purpose":"work"}`, to))["work"])
-	if paid := new(big.Int).Sub(balance(), before); paid.Int64() != 90 || got.Event.Amount != "90" || got.SpentBefore != "0" {
+	got := into[agents.Paid](t,
+		w.completed(agents.Payer, fmt.Sprintf(`{"to":%q,"amount":"90","purpose":"work"}`, to))["work"])
+	if paid := new(big.Int).Sub(balance(), before); paid.Int64() != 90 || got.Event.Amount != "90" ||
+		got.SpentBefore != "0" {
 		t.Errorf("paid %s: %+v", paid, got)
 	}
 	w.fails(agents.Payer, fmt.Sprintf(`{"to":%q,"amount":"101"}`, to), "cap of 100 per transaction")
@@ -151,12 +158,14 @@ func testCoordinator(t *testing.T, w *world) {
 	body, err := resolver.Inline(uri, 1<<20)
 	ok(t, err)
 	file, _ := manifest.Parse(body)
-	if verdict := manifest.Links(file, *w.identity(2)); has != fresh || file.Name != "New" || verdict != repute.LinkLinked {
+	if verdict := manifest.Links(file, *w.identity(2)); has != fresh || file.Name != "New" ||
+		verdict != repute.LinkLinked {
 		t.Errorf("wallet %s, file %s: %v", has, body, verdict)
 	}
 	w.fails(agents.Payer, `{"agent": "31337:0", "amount": "1"}`, "cannot be compared with the index")
 	w.index()
-	steps = w.completed(agents.Coordinator, `{"report": {"agent": "31337:0", "requests": 2}, "pay": {"agent": "31337:0", "amount": "50", "minSuccessRate": 99}}`)
+	steps = w.completed(agents.Coordinator,
+		`{"report": {"agent": "31337:0", "requests": 2}, "pay": {"agent": "31337:0", "amount": "50", "minSuccessRate": 99}}`)
 	if paid := delegated[agents.Paid](t, steps["pay"]); paid.To != w.d.Account(subjectAccount).Address.Hex() {
 		t.Errorf("paid %+v", paid)
 	}
@@ -164,14 +173,19 @@ func testCoordinator(t *testing.T, w *world) {
 	b.SetAgentWallet(w.d.Account(subjectAccount), 0, other) // the index does not have it
 	_, err = b.Mine(t.Context())
 	ok(t, err)
-	w.fails(agents.Payer, `{"agent": "31337:0", "amount": "1"}`, fmt.Sprintf("goes to %s, and the agent's wallet is %s", other.Address, w.d.Account(subjectAccount).Address))
+	w.fails(agents.Payer, `{"agent": "31337:0", "amount": "1"}`, fmt.Sprintf("goes to %s, and the agent's wallet is %s",
+		other.Address, w.d.Account(subjectAccount).Address))
 	said := into[agents.Conclusion](t, steps["conclude"])
 	if len(said.Jobs) != 2 || said.Jobs["report"].Run == said.Jobs["pay"].Run {
 		t.Errorf("concluded %+v", said)
 	}
-	w.fails(agents.Coordinator, `{"report": {"agent": "31337:0"}, "pay": {"agent": "31337:1", "amount": "1", "minSuccessRate": 1}}`, "of another agent than the one to be paid")
+	w.fails(agents.Coordinator,
+		`{"report": {"agent": "31337:0"}, "pay": {"agent": "31337:1", "amount": "1", "minSuccessRate": 1}}`,
+		"of another agent than the one to be paid")
 	w.broken.Store(1)
-	w.fails(agents.Coordinator, `{"report": {"agent": "31337:0"}, "pay": {"agent": "31337:0", "amount": "1", "minSuccessRate": 99}}`, "success rate of 0 %")
+	w.fails(agents.Coordinator,
+		`{"report": {"agent": "31337:0"}, "pay": {"agent": "31337:0", "amount": "1", "minSuccessRate": 99}}`,
+		"success rate of 0 %")
 	w.fails(agents.Coordinator, `{"sing": {}}`, "is no job")
 	w.fails(agents.Coordinator, `[]`, "names no job")
 }
@@ -191,14 +205,20 @@ func TestConsents(t *testing.T) {
 	if made.Agent != w.identity(3).String() {
 		t.Fatalf("registered %+v", made)
 	}
-	w.fails(agents.Registrar, fmt.Sprintf(`{"action":"wallet","agent":%q,"wallet":%q}`, w.identity(2), fresh), "was not registered by a run of the registrar")
-	w.fails(agents.Registrar, fmt.Sprintf(`{"action":"wallet","agent":%q,"wallet":%q}`, w.identity(0), fresh), "is not the registrar's key")
+	w.fails(agents.Registrar, fmt.Sprintf(`{"action":"wallet","agent":%q,"wallet":%q}`, w.identity(2), fresh),
+		"was not registered by a run of the registrar")
+	w.fails(agents.Registrar, fmt.Sprintf(`{"action":"wallet","agent":%q,"wallet":%q}`, w.identity(0), fresh),
+		"is not the registrar's key")
 	for _, other := range []common.Address{closed, registrar.Address, w.d.Account(operatorAccount).Address} {
-		w.fails(agents.Registrar, fmt.Sprintf(`{"action":"wallet","agent":%q,"wallet":%q}`, made.Agent, other), "is of no slug that orchestrator.wallets[].consents lists")
+		w.fails(agents.Registrar, fmt.Sprintf(`{"action":"wallet","agent":%q,"wallet":%q}`, made.Agent, other),
+			"is of no slug that orchestrator.wallets[].consents lists")
 	}
-	of := wallet.Consent{ChainID: w.d.Chain().ID, Agent: big.NewInt(3), Wallet: fresh, Owner: registrar.Address, Deadline: uint64(w.d.Head().Time.Unix() + 200)}
-	for agent, want := range map[string]bool{agents.Registrar: true, agents.Reporter: false, agents.Coordinator: false, "stranger": false, "": false} {
-		if _, err := w.purse.ConsentOfRun(t.Context(), orchestrator.Origin{Agent: agent, Run: "r", Task: "t"}, of); (err == nil) != want {
+	of := wallet.Consent{ChainID: w.d.Chain().ID, Agent: big.NewInt(3), Wallet: fresh, Owner: registrar.Address,
+		Deadline: uint64(w.d.Head().Time.Unix() + 200)}
+	for agent, want := range map[string]bool{agents.Registrar: true, agents.Reporter: false, agents.Coordinator: false,
+		"stranger": false, "": false} {
+		if _, err := w.purse.ConsentOfRun(t.Context(), orchestrator.Origin{Agent: agent, Run: "r", Task: "t"},
+			of); (err == nil) != want {
 			t.Errorf("a run of %q got a consent: %v", agent, err)
 		}
 	}

@@ -61,8 +61,10 @@ type coordinator struct {
 }
 
 func newCoordinator(self Self, team map[string]string) *coordinator {
-	return &coordinator{self.info(sheet{name: "Coordinator", does: "Splits a task into jobs for specialists and says what they came to.",
-		capabilities: []string{"task-coordination"}, categories: []string{"general", jobRegister, jobReport, jobValidate, jobPay}}), team}
+	return &coordinator{self.info(sheet{name: "Coordinator",
+		does:         "Splits a task into jobs for specialists and says what they came to.",
+		capabilities: []string{"task-coordination"}, categories: []string{"general", jobRegister, jobReport, jobValidate,
+			jobPay}}), team}
 }
 
 // Info implements orchestrator.Module.
@@ -123,7 +125,8 @@ func (c *coordinator) plan(t orchestrator.Task) (p orchestrator.Plan, err error)
 		if !ok {
 			continue
 		}
-		s := orchestrator.Step{ID: j.Name, Description: j.Does + ": " + t.Goal, Agent: c.does(j), Input: input, DependsOn: []string{}}
+		s := orchestrator.Step{ID: j.Name, Description: j.Does + ": " + t.Goal, Agent: c.does(j), Input: input,
+			DependsOn: []string{}}
 		for _, before := range j.After {
 			if asked[before] != nil {
 				s.DependsOn = append(s.DependsOn, before)
@@ -136,7 +139,8 @@ func (c *coordinator) plan(t orchestrator.Task) (p orchestrator.Plan, err error)
 		}
 		p.Steps, done = append(p.Steps, s), append(done, j.Name)
 	}
-	p.Steps = append(p.Steps, orchestrator.Step{ID: stepConclude, Description: "say what the jobs came to", Agent: c.info.Slug, DependsOn: done})
+	p.Steps = append(p.Steps, orchestrator.Step{ID: stepConclude, Description: "say what the jobs came to",
+		Agent: c.info.Slug, DependsOn: done})
 	return p, nil
 }
 
@@ -171,7 +175,8 @@ func withAction(job string, input json.RawMessage) (json.RawMessage, error) {
 }
 
 // DryRun implements orchestrator.DryRunner: the coordinator itself sends nothing.
-func (c *coordinator) DryRun(context.Context, orchestrator.Task, orchestrator.Plan, *orchestrator.Context) (orchestrator.DryRun, error) {
+func (c *coordinator) DryRun(context.Context, orchestrator.Task, orchestrator.Plan,
+	*orchestrator.Context) (orchestrator.DryRun, error) {
 	return noCalls(), nil
 }
 
@@ -180,8 +185,10 @@ func noCalls() orchestrator.DryRun {
 }
 
 // Execute implements orchestrator.Module.
-func (c *coordinator) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan, w *orchestrator.Context) (orchestrator.Execution, error) {
-	return w.RunPlan(ctx, p, func(_ context.Context, _ orchestrator.Step, inputs map[string]json.RawMessage, _ *orchestrator.Context) (json.RawMessage, error) {
+func (c *coordinator) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan,
+	w *orchestrator.Context) (orchestrator.Execution, error) {
+	return w.RunPlan(ctx, p, func(_ context.Context, _ orchestrator.Step, inputs map[string]json.RawMessage,
+		_ *orchestrator.Context) (json.RawMessage, error) {
 		return c.conclude(inputs)
 	})
 }
@@ -192,7 +199,8 @@ func (c *coordinator) conclude(inputs map[string]json.RawMessage) (json.RawMessa
 	for job, raw := range inputs {
 		var d delegated
 		if err := json.Unmarshal(raw, &d); err != nil || d.Run == "" {
-			return nil, repute.Invalid("inputs."+job, "is no result of another agent's run", "a specialist of its own for each job")
+			return nil, repute.Invalid("inputs."+job, "is no result of another agent's run",
+				"a specialist of its own for each job")
 		}
 		out.Jobs[job] = Concluded{d.Run, d.Summary}
 	}
@@ -200,19 +208,22 @@ func (c *coordinator) conclude(inputs map[string]json.RawMessage) (json.RawMessa
 }
 
 // Verify implements orchestrator.Module.
-func (c *coordinator) Verify(_ context.Context, t orchestrator.Task, done orchestrator.Execution, _ *orchestrator.Context) (orchestrator.Verification, error) {
+func (c *coordinator) Verify(_ context.Context, t orchestrator.Task, done orchestrator.Execution,
+	_ *orchestrator.Context) (orchestrator.Verification, error) {
 	return c.verify(t, done)
 }
 
 // verify compares what was done with the plan: each job completed by a run of its own, and
 // named in the conclusion with that run.
-func (c *coordinator) verify(t orchestrator.Task, done orchestrator.Execution) (v orchestrator.Verification, err error) {
+func (c *coordinator) verify(t orchestrator.Task, done orchestrator.Execution) (v orchestrator.Verification,
+	err error) {
 	p, err := c.plan(t)
 	if err != nil {
 		return v, err
 	}
 	said, runs := conclusion(done), map[string]string{}
-	checks := []orchestrator.Check{check("steps", len(done.Steps), len(p.Steps)), check("jobs concluded", len(said.Jobs), len(p.Steps)-1)}
+	checks := []orchestrator.Check{check("steps", len(done.Steps), len(p.Steps)),
+		check("jobs concluded", len(said.Jobs), len(p.Steps)-1)}
 	for _, s := range done.Steps {
 		var d delegated
 		if s.StepID == stepConclude || json.Unmarshal(s.Result, &d) != nil {
@@ -239,7 +250,8 @@ func conclusion(done orchestrator.Execution) (out Conclusion) {
 }
 
 // Summarize implements orchestrator.Module.
-func (c *coordinator) Summarize(_ context.Context, _ orchestrator.Task, done orchestrator.Execution, _ orchestrator.Verification, _ *orchestrator.Context) (orchestrator.Summary, error) {
+func (c *coordinator) Summarize(_ context.Context, _ orchestrator.Task, done orchestrator.Execution,
+	_ orchestrator.Verification, _ *orchestrator.Context) (orchestrator.Summary, error) {
 	return summarized(done), nil
 }
 

@@ -41,7 +41,8 @@ func fetch(ctx context.Context, w World, uri string) ([]byte, error) {
 		case answer.Status != 200:
 			return nil, fmt.Errorf("%.200s answered status %d: %w", ref.URL, answer.Status, repute.ErrUnavailable)
 		case len(answer.Body) > maxFile:
-			return nil, repute.Invalid("uri", fmt.Sprintf("leads to %d bytes", len(answer.Body)), fmt.Sprintf("at most %d", maxFile))
+			return nil, repute.Invalid("uri", fmt.Sprintf("leads to %d bytes", len(answer.Body)),
+				fmt.Sprintf("at most %d", maxFile))
 		}
 		return answer.Body, nil
 	default:

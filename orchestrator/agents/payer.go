@@ -67,7 +67,8 @@ func (p *payer) accept(o order[Payment]) error {
 	case c.Treasury == common.Address{}:
 		return repute.Invalid("input.chainId", fmt.Sprintf("chain %d has no treasury", c.ID), "a chain with one")
 	case !ok || amount.Sign() <= 0 || amount.BitLen() > 256:
-		return repute.Invalid("input.amount", fmt.Sprintf("%.80q is no amount", o.In.Amount), "decimal digits, in the smallest unit, more than 0")
+		return repute.Invalid("input.amount", fmt.Sprintf("%.80q is no amount", o.In.Amount),
+			"decimal digits, in the smallest unit, more than 0")
 	case (o.In.To == "") == (o.In.Agent == ""):
 		return repute.Invalid("input.to", "is missing, or stands beside an agent", "one of to and agent")
 	case o.In.MinSuccessRate < 0 || o.In.MinSuccessRate > 100:
@@ -98,9 +99,11 @@ func (p *payer) payee(ctx context.Context, w World, in Payment) (common.Address,
 	if err != nil {
 		return common.Address{}, "", err
 	}
-	wallet, err := view(ctx, w, c.ID, c.Identity, identities.PackGetAgentWallet(id.TokenID.ToBig()), identities.UnpackGetAgentWallet)
+	wallet, err := view(ctx, w, c.ID, c.Identity, identities.PackGetAgentWallet(id.TokenID.ToBig()),
+		identities.UnpackGetAgentWallet)
 	if err == nil && wallet == (common.Address{}) {
-		err = repute.Invalid("input.agent", fmt.Sprintf("%s has no wallet on the chain", id.Short()), "an agent with one, or an account")
+		err = repute.Invalid("input.agent", fmt.Sprintf("%s has no wallet on the chain", id.Short()),
+			"an agent with one, or an account")
 	}
 	return wallet, id.String(), err
 }
@@ -203,7 +206,8 @@ func (p *payer) limits(ctx context.Context, w World, c Chain, tx *orchestrator.T
 	}
 	l.active, l.payee, l.perTx = policy.Active, true, policy.NativePerTxCapWei
 	if token == nil {
-		if l.payee, err = view(ctx, w, c.ID, c.Treasury, treasuries.PackAllowedCalls(key, tx.Target, [4]byte{}), treasuries.UnpackAllowedCalls); err != nil {
+		if l.payee, err = view(ctx, w, c.ID, c.Treasury, treasuries.PackAllowedCalls(key, tx.Target, [4]byte{}),
+			treasuries.UnpackAllowedCalls); err != nil {
 			return l, err
 		}
 		window, err := view(ctx, w, c.ID, c.Treasury, treasuries.PackNativeWindow(key), treasuries.UnpackNativeWindow)
@@ -214,7 +218,8 @@ func (p *payer) limits(ctx context.Context, w World, c Chain, tx *orchestrator.T
 		l.left, err = view(ctx, w, c.ID, c.Treasury, treasuries.PackNativeLeft(key), treasuries.UnpackNativeLeft)
 		return l, err
 	}
-	if l.perTx, err = view(ctx, w, c.ID, c.Treasury, treasuries.PackErc20PerTxCaps(key, *token), treasuries.UnpackErc20PerTxCaps); err != nil {
+	if l.perTx, err = view(ctx, w, c.ID, c.Treasury, treasuries.PackErc20PerTxCaps(key, *token),
+		treasuries.UnpackErc20PerTxCaps); err != nil {
 		return l, err
 	}
 	window, err := view(ctx, w, c.ID, c.Treasury, treasuries.PackErc20Window(key, *token), treasuries.UnpackErc20Window)
@@ -249,7 +254,8 @@ func (p *payer) do(ctx context.Context, w World, o order[Payment]) (done Paid, e
 	if err != nil {
 		return done, err
 	}
-	done = Paid{To: tx.Target.Hex(), Token: o.In.Token, Amount: o.In.Amount, Tx: sent.Hash, Block: sent.Block, SpentBefore: now.spent.String(), StartBefore: now.start.String()}
+	done = Paid{To: tx.Target.Hex(), Token: o.In.Token, Amount: o.In.Amount, Tx: sent.Hash, Block: sent.Block,
+		SpentBefore: now.spent.String(), StartBefore: now.start.String()}
 	done.Event, err = paidEvent(sent, c.Treasury, tx.Token)
 	return done, err
 }
@@ -270,12 +276,14 @@ func paidEvent(sent orchestrator.Sent, treasury common.Address, token *common.Ad
 }
 
 // verify compares the treasury's event and its books with what was asked for.
-func (p *payer) verify(ctx context.Context, w World, o order[Payment], done Paid) (out []orchestrator.Check, err error) {
+func (p *payer) verify(ctx context.Context, w World, o order[Payment], done Paid) (out []orchestrator.Check,
+	err error) {
 	tx, c, err := p.tx(ctx, w, o)
 	if err != nil {
 		return nil, err
 	}
-	out = append(out, check("payee", done.Event.To, tx.Target.Hex()), check("amount", done.Event.Amount, o.In.Amount), check("agent", done.Event.AgentKey, p.key()))
+	out = append(out, check("payee", done.Event.To, tx.Target.Hex()), check("amount", done.Event.Amount, o.In.Amount),
+		check("agent", done.Event.AgentKey, p.key()))
 	now, err := p.limits(ctx, w, c, &tx)
 	if err != nil {
 		return nil, err
@@ -285,7 +293,8 @@ func (p *payer) verify(ctx context.Context, w World, o order[Payment], done Paid
 	// Where the oldest payment that counted has ceased to, this one may have too.
 	moved := done.StartBefore != "0" && done.StartBefore != now.start.String()
 	books := ok && (moved || now.spent.Cmp(new(big.Int).Add(spent, amount)) >= 0)
-	return append(out, orchestrator.Check{Name: "treasury's books", Passed: books, Details: fmt.Sprintf("spent %s before and %s now", done.SpentBefore, now.spent)}), nil
+	return append(out, orchestrator.Check{Name: "treasury's books", Passed: books,
+		Details: fmt.Sprintf("spent %s before and %s now", done.SpentBefore, now.spent)}), nil
 }
 
 func (p *payer) summary(_ order[Payment], done Paid) orchestrator.Summary {

@@ -66,8 +66,11 @@ type Consent struct {
 }
 
 func registrarSheet() sheet {
-	return sheet{name: "Registrar", does: "Registers agents, publishes their registration files, and sets their wallets with the wallet's consent.",
-		capabilities: []string{"identity"}, tools: []orchestrator.ManifestTool{{Name: ConsentTool, Description: "signs for wallets whose keys the orchestrator has"}},
+	return sheet{name: "Registrar",
+		does:         "Registers agents, publishes their registration files, and sets their wallets with the wallet's consent.",
+		capabilities: []string{"identity"},
+		tools: []orchestrator.ManifestTool{{Name: ConsentTool,
+			Description: "signs for wallets whose keys the orchestrator has"}},
 		categories: []string{"register"}, writes: 1}
 }
 
@@ -102,7 +105,8 @@ func (r *registrar) accept(o order[Identity]) error {
 	}
 	if len(in.Registration) > 0 {
 		if _, problems := manifest.Parse(in.Registration); manifest.HasErrors(problems) {
-			return repute.Invalid("input.registration", "is no registration file: "+problems[0].Code, "repute manifest check tells what is wrong")
+			return repute.Invalid("input.registration", "is no registration file: "+problems[0].Code,
+				"repute manifest check tells what is wrong")
 		}
 	}
 	if in.Agent == "" && in.Action != jobRegister && o.Before[jobRegister] == nil {
@@ -137,7 +141,8 @@ func (in *Identity) file(id *repute.AgentID) (string, error) {
 		return "", repute.Invalid("input.registration", "is no object", "a registration file")
 	}
 	if id != nil {
-		own, err := json.Marshal([]map[string]any{{"agentId": json.RawMessage(id.TokenID.Dec()), "agentRegistry": fmt.Sprintf("eip155:%d:%s", id.ChainID, id.Registry)}})
+		own, err := json.Marshal([]map[string]any{{"agentId": json.RawMessage(id.TokenID.Dec()),
+			"agentRegistry": fmt.Sprintf("eip155:%d:%s", id.ChainID, id.Registry)}})
 		if err != nil {
 			return "", err
 		}
@@ -148,20 +153,23 @@ func (in *Identity) file(id *repute.AgentID) (string, error) {
 }
 
 // tx makes the transaction of an order. uri is what it publishes, empty for none.
-func (r *registrar) tx(ctx context.Context, w World, o order[Identity]) (tx orchestrator.Tx, id repute.AgentID, uri string, err error) {
+func (r *registrar) tx(ctx context.Context, w World, o order[Identity]) (tx orchestrator.Tx, id repute.AgentID,
+	uri string, err error) {
 	if o.In.Action == jobRegister {
 		c, err := r.chains.at(o.In.ChainID)
 		if err != nil {
 			return tx, id, "", err
 		}
 		uri, err = o.In.file(nil)
-		return orchestrator.Tx{Key: jobRegister, ChainID: c.ID, Target: c.Identity, Data: identities.PackRegisterURI(uri), Purpose: "register an agent"}, id, uri, err
+		return orchestrator.Tx{Key: jobRegister, ChainID: c.ID, Target: c.Identity, Data: identities.PackRegisterURI(uri),
+			Purpose: "register an agent"}, id, uri, err
 	}
 	id, c, err := r.subject(o)
 	if err != nil {
 		return tx, id, "", err
 	}
-	tx = orchestrator.Tx{Key: o.In.Action, ChainID: c.ID, Target: c.Identity, Purpose: o.In.Action + " of agent " + id.Short()}
+	tx = orchestrator.Tx{Key: o.In.Action, ChainID: c.ID, Target: c.Identity,
+		Purpose: o.In.Action + " of agent " + id.Short()}
 	if o.In.Action == jobDescribe {
 		if uri, err = o.In.file(&id); err == nil {
 			tx.Data = identities.PackSetAgentURI(id.TokenID.ToBig(), uri)
@@ -173,7 +181,8 @@ func (r *registrar) tx(ctx context.Context, w World, o order[Identity]) (tx orch
 }
 
 // walletData is the call that sets a wallet, with the wallet's consent.
-func (r *registrar) walletData(ctx context.Context, w World, o order[Identity], c Chain, id repute.AgentID) ([]byte, error) {
+func (r *registrar) walletData(ctx context.Context, w World, o order[Identity], c Chain, id repute.AgentID) ([]byte,
+	error) {
 	wallet, err := repute.ParseAddress("input.wallet", o.In.Wallet)
 	if err != nil {
 		return nil, err
@@ -185,14 +194,16 @@ func (r *registrar) walletData(ctx context.Context, w World, o order[Identity], 
 			return nil, err
 		}
 		var consent Consent
-		if consent, err = ask(ctx, w, ConsentRequest{ChainID: c.ID, AgentID: id.TokenID.Dec(), Wallet: wallet.Hex(), Owner: owner.Hex(), Deadline: deadline}); err != nil {
+		if consent, err = ask(ctx, w, ConsentRequest{ChainID: c.ID, AgentID: id.TokenID.Dec(), Wallet: wallet.Hex(),
+			Owner: owner.Hex(), Deadline: deadline}); err != nil {
 			return nil, err
 		}
 		text, deadline = consent.Signature, consent.Deadline
 	}
 	signature, err := hex.DecodeString(strings.TrimPrefix(text, "0x"))
 	if err != nil || len(signature) == 0 || len(signature) > maxSignature {
-		return nil, repute.Invalid("input.signature", "is no signature", "0x and hex digits, as the wallet signed AgentWalletSet")
+		return nil, repute.Invalid("input.signature", "is no signature",
+			"0x and hex digits, as the wallet signed AgentWalletSet")
 	}
 	return identities.PackSetAgentWallet(id.TokenID.ToBig(), wallet, big.NewInt(deadline), signature), nil
 }
@@ -248,7 +259,8 @@ func (r *registrar) do(ctx context.Context, w World, o order[Identity]) (done Re
 }
 
 // verify reads from the registry what the order should have changed.
-func (r *registrar) verify(ctx context.Context, w World, o order[Identity], done Registered) (out []orchestrator.Check, err error) {
+func (r *registrar) verify(ctx context.Context, w World, o order[Identity],
+	done Registered) (out []orchestrator.Check, err error) {
 	id, c, err := r.chains.agent("result.agent", done.Agent)
 	if err != nil {
 		return nil, err
@@ -285,6 +297,8 @@ func (r *registrar) verify(ctx context.Context, w World, o order[Identity], done
 }
 
 func (r *registrar) summary(o order[Identity], done Registered) orchestrator.Summary {
-	what := map[string]string{jobRegister: "was registered", jobDescribe: "has a registration file", jobWallet: "has the wallet " + done.Wallet}[o.In.Action]
-	return orchestrator.Summary{Text: fmt.Sprintf("Agent %s %s.", done.Agent, what), KeyActions: []string{o.In.Action}, Receipts: []string{done.Tx.Hex()}}
+	what := map[string]string{jobRegister: "was registered", jobDescribe: "has a registration file",
+		jobWallet: "has the wallet " + done.Wallet}[o.In.Action]
+	return orchestrator.Summary{Text: fmt.Sprintf("Agent %s %s.", done.Agent, what), KeyActions: []string{o.In.Action},
+		Receipts: []string{done.Tx.Hex()}}
 }

@@ -56,7 +56,8 @@ type Rating struct {
 }
 
 func reporterSheet() sheet {
-	return sheet{name: "Reporter", does: "Calls an endpoint of an agent, measures success and response time, and posts both as feedback with a file and its hash.",
+	return sheet{name: "Reporter",
+		does:         "Calls an endpoint of an agent, measures success and response time, and posts both as feedback with a file and its hash.",
 		capabilities: []string{"measurement", "feedback"}, categories: []string{"report"}, calls: 50, writes: 2}
 }
 
@@ -92,7 +93,8 @@ func (r *reporter) endpoint(ctx context.Context, w World, c Chain, id repute.Age
 	case err != nil:
 		return "", err
 	case want != "" && !slices.Contains(list, want):
-		return "", repute.Invalid("input.endpoint", "is none that the agent's registration file names", fmt.Sprintf("one of %.500q", list))
+		return "", repute.Invalid("input.endpoint", "is none that the agent's registration file names",
+			fmt.Sprintf("one of %.500q", list))
 	case want != "":
 		return want, nil
 	case len(list) == 0:
@@ -104,7 +106,8 @@ func (r *reporter) endpoint(ctx context.Context, w World, c Chain, id repute.Age
 // measure calls an endpoint. at is when the last answer was asked for.
 func measure(ctx context.Context, w World, endpoint string, times int) (out []Request, at time.Time, err error) {
 	for range times {
-		answer, err := w.HTTP(ctx, orchestrator.HTTPRequest{URL: endpoint, Header: map[string][]string{"Accept": {"application/json, */*;q=0.5"}}})
+		answer, err := w.HTTP(ctx,
+			orchestrator.HTTPRequest{URL: endpoint, Header: map[string][]string{"Accept": {"application/json, */*;q=0.5"}}})
 		switch {
 		case err != nil && ends(ctx, err):
 			return nil, at, err
@@ -150,13 +153,16 @@ type feedbackFile struct {
 
 // file writes the file of a rating. Nothing in it differs when it is written again.
 func (r *reporter) file(id repute.AgentID, endpoint string, at time.Time, requests []Request, of Rating) feedbackFile {
-	return feedbackFile{AgentRegistry: fmt.Sprintf("eip155:%d:%s", id.ChainID, id.Registry), AgentID: json.RawMessage(id.TokenID.Dec()),
-		ClientAddress: fmt.Sprintf("eip155:%d:%s", id.ChainID, r.self.Wallet), CreatedAt: stamp(at), Value: of.Value, Decimals: of.Decimals,
-		Tag1: of.Tag1, Tag2: of.Tag2, Endpoint: endpoint, Measurement: requests}
+	return feedbackFile{AgentRegistry: fmt.Sprintf("eip155:%d:%s", id.ChainID, id.Registry),
+		AgentID:       json.RawMessage(id.TokenID.Dec()),
+		ClientAddress: fmt.Sprintf("eip155:%d:%s", id.ChainID, r.self.Wallet), CreatedAt: stamp(at), Value: of.Value,
+		Decimals: of.Decimals,
+		Tag1:     of.Tag1, Tag2: of.Tag2, Endpoint: endpoint, Measurement: requests}
 }
 
 // prepare measures and makes the transactions of the ratings.
-func (r *reporter) prepare(ctx context.Context, w World, o order[Report], times int) (done Reported, c Chain, txs []orchestrator.Tx, err error) {
+func (r *reporter) prepare(ctx context.Context, w World, o order[Report], times int) (done Reported, c Chain,
+	txs []orchestrator.Tx, err error) {
 	id, c, err := r.chains.agent("input.agent", o.In.Agent)
 	if err != nil {
 		return done, c, nil, err
@@ -179,8 +185,10 @@ func (r *reporter) prepare(ctx context.Context, w World, o order[Report], times 
 		if f.URI, f.Hash, err = publish(r.file(id, done.Endpoint, at, requests, *f)); err != nil {
 			return done, c, nil, err
 		}
-		data := reputations.PackGiveFeedback(id.TokenID.ToBig(), big.NewInt(f.Value), f.Decimals, f.Tag1, f.Tag2, done.Endpoint, f.URI, f.Hash)
-		txs = append(txs, orchestrator.Tx{Key: f.Tag1, ChainID: c.ID, Target: c.Reputation, Data: data, Purpose: fmt.Sprintf("%s of agent %s", f.Tag1, id.Short())})
+		data := reputations.PackGiveFeedback(id.TokenID.ToBig(), big.NewInt(f.Value), f.Decimals, f.Tag1, f.Tag2,
+			done.Endpoint, f.URI, f.Hash)
+		txs = append(txs, orchestrator.Tx{Key: f.Tag1, ChainID: c.ID, Target: c.Reputation, Data: data,
+			Purpose: fmt.Sprintf("%s of agent %s", f.Tag1, id.Short())})
 	}
 	return done, c, txs, nil
 }
@@ -239,7 +247,8 @@ func (r *reporter) do(ctx context.Context, w World, o order[Report]) (Reported, 
 
 // verify reads the ratings back from the registry, and makes them again of the measurement
 // that their files hold.
-func (r *reporter) verify(ctx context.Context, w World, o order[Report], done Reported) (out []orchestrator.Check, err error) {
+func (r *reporter) verify(ctx context.Context, w World, o order[Report], done Reported) (out []orchestrator.Check,
+	err error) {
 	id, c, err := r.chains.agent("input.agent", o.In.Agent)
 	if err != nil {
 		return nil, err
@@ -248,13 +257,16 @@ func (r *reporter) verify(ctx context.Context, w World, o order[Report], done Re
 	want := ratings(append(done.Requests, Request{Error: "none"})[:max(len(done.Requests), 1)], o.In.Tag2)
 	out = append(out, check("ratings", len(done.Ratings), len(want)))
 	for i, f := range done.Ratings[:min(len(done.Ratings), len(want))] {
-		stored, err := view(ctx, w, c.ID, c.Reputation, reputations.PackReadFeedback(id.TokenID.ToBig(), common.HexToAddress(done.Client), f.Index), reputations.UnpackReadFeedback)
+		stored, err := view(ctx, w, c.ID, c.Reputation,
+			reputations.PackReadFeedback(id.TokenID.ToBig(), common.HexToAddress(done.Client), f.Index),
+			reputations.UnpackReadFeedback)
 		if err != nil {
 			out = append(out, orchestrator.Check{Name: f.Tag1 + " on the chain", Details: err.Error()})
 			continue
 		}
 		onChain := Rating{Tag1: stored.Tag1, Tag2: stored.Tag2, Value: stored.Value.Int64(), Decimals: stored.ValueDecimals}
-		out = append(out, check(f.Tag1+" on the chain", onChain, want[i]), check(f.Tag1+" counts", stored.IsRevoked, false), fileIs(f, done.Requests))
+		out = append(out, check(f.Tag1+" on the chain", onChain, want[i]), check(f.Tag1+" counts", stored.IsRevoked, false),
+			fileIs(f, done.Requests))
 	}
 	return out, nil
 }
@@ -269,7 +281,8 @@ func fileIs(f Rating, requests []Request) orchestrator.Check {
 		c.Details = err.Error()
 	case crypto.Keccak256Hash(body) != f.Hash:
 		c.Details = "is not the one of the hash"
-	case json.Unmarshal(body, &file) != nil || file.Value != f.Value || file.Tag1 != f.Tag1 || !slices.Equal(file.Measurement, requests):
+	case json.Unmarshal(body, &file) != nil || file.Value != f.Value || file.Tag1 != f.Tag1 ||
+		!slices.Equal(file.Measurement, requests):
 		c.Details = "says something else than was measured"
 	default:
 		c.Passed = true
@@ -284,9 +297,11 @@ func (r *reporter) summary(_ order[Report], done Reported) (s orchestrator.Summa
 			answered++
 		}
 	}
-	s.Text = fmt.Sprintf("%s answered %d of %d requests; agent %s is rated by that.", done.Endpoint, answered, len(done.Requests), done.Agent)
+	s.Text = fmt.Sprintf("%s answered %d of %d requests; agent %s is rated by that.", done.Endpoint, answered,
+		len(done.Requests), done.Agent)
 	for _, f := range done.Ratings {
-		s.KeyActions = append(s.KeyActions, fmt.Sprintf("posted %s %d (%d decimals) as feedback %d", f.Tag1, f.Value, f.Decimals, f.Index))
+		s.KeyActions = append(s.KeyActions, fmt.Sprintf("posted %s %d (%d decimals) as feedback %d", f.Tag1, f.Value,
+			f.Decimals, f.Index))
 		s.Receipts = append(s.Receipts, f.Tx.Hex())
 	}
 	return s

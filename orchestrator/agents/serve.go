@@ -28,7 +28,8 @@ func Handler(a Agent) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /info", func(w http.ResponseWriter, _ *http.Request) {
 		i := a.Info()
-		reply(w, http.StatusOK, remote.Info{Protocol: remote.Protocol, Slug: i.Slug, DisplayName: i.DisplayName, Version: i.Version,
+		reply(w, http.StatusOK, remote.Info{Protocol: remote.Protocol, Slug: i.Slug, DisplayName: i.DisplayName,
+			Version:      i.Version,
 			IdentityMode: i.IdentityMode, DryRun: true, Manifest: i.Manifest})
 	})
 	mux.HandleFunc("POST /{method}", func(w http.ResponseWriter, r *http.Request) {
@@ -121,7 +122,8 @@ func (a *asking) HTTP(_ context.Context, q orchestrator.HTTPRequest) (out orches
 // Read implements World.
 func (a *asking) Read(_ context.Context, chainID uint64, to common.Address, data []byte) ([]byte, error) {
 	var out hexutil.Bytes
-	err := a.next(remote.Call{Kind: "read", Read: &remote.Read{ChainID: chainID, To: to.Hex(), Data: hexutil.Encode(data)}}, &out)
+	err := a.next(remote.Call{Kind: "read", Read: &remote.Read{ChainID: chainID, To: to.Hex(),
+		Data: hexutil.Encode(data)}}, &out)
 	return out, err
 }
 

@@ -33,8 +33,9 @@ func asked(t *testing.T, url string, q any) (status int, a remote.Answer) {
 // byte: a crash between journal and chain changes nothing.
 func TestSameCallsAgain(t *testing.T) {
 	t.Parallel()
-	a, err := agents.New(agents.Reporter, agents.Self{Wallet: common.HexToAddress("0x07")}, agents.Options{Chains: []agents.Chain{
-		{ID: 7, Identity: common.HexToAddress("0x08"), Reputation: common.HexToAddress("0x09")}}})
+	a, err := agents.New(agents.Reporter, agents.Self{Wallet: common.HexToAddress("0x07")},
+		agents.Options{Chains: []agents.Chain{
+			{ID: 7, Identity: common.HexToAddress("0x08"), Reputation: common.HexToAddress("0x09")}}})
 	ok(t, err)
 	server := httptest.NewServer(agents.Handler(a))
 	defer server.Close()
@@ -46,8 +47,10 @@ func TestSameCallsAgain(t *testing.T) {
 		ok(t, err)
 		return remote.Outcome{Result: raw}
 	}
-	q := remote.Question{Protocol: remote.Protocol, Task: orchestrator.Task{ID: "t", Input: json.RawMessage(`{"agent":"7:3","requests":2}`)}}
-	for i, next := range []remote.Outcome{outcome(hexutil.Bytes(packed)), outcome(orchestrator.HTTPResponse{Status: 200, ElapsedMS: 12}), {Error: "no route"}} {
+	q := remote.Question{Protocol: remote.Protocol,
+		Task: orchestrator.Task{ID: "t", Input: json.RawMessage(`{"agent":"7:3","requests":2}`)}}
+	for i, next := range []remote.Outcome{outcome(hexutil.Bytes(packed)),
+		outcome(orchestrator.HTTPResponse{Status: 200, ElapsedMS: 12}), {Error: "no route"}} {
 		_, got := asked(t, server.URL+"/execute", q)
 		if want := []string{"read", "http", "http"}[i]; len(got.Calls) != 1 || got.Calls[0].Kind != want {
 			t.Fatalf("call %d: %+v, want a %s", i, got, want)
@@ -81,12 +84,14 @@ func TestHandlerRefuses(t *testing.T) {
 		if status, a := asked(t, server.URL+"/plan", map[string]string{"protocol": "other"}); status != 400 || a.Error == "" {
 			t.Errorf("another protocol: %d %+v", status, a)
 		}
-		if status, a := asked(t, server.URL+"/sing", remote.Question{Protocol: remote.Protocol}); status != 404 || a.Error == "" {
+		if status, a := asked(t, server.URL+"/sing", remote.Question{Protocol: remote.Protocol}); status != 404 ||
+			a.Error == "" {
 			t.Errorf("another method: %d %+v", status, a)
 		}
 		for _, method := range []string{"can-handle", "dry-run", "execute", "verify", "summarize"} {
 			for _, input := range []string{`null`, `[]`, `{"agent":7}`, `{"input":null,"inputs":{}}`, `"x"`} {
-				status, a := asked(t, server.URL+"/"+method, remote.Question{Protocol: remote.Protocol, Task: orchestrator.Task{Input: json.RawMessage(input)}})
+				status, a := asked(t, server.URL+"/"+method,
+					remote.Question{Protocol: remote.Protocol, Task: orchestrator.Task{Input: json.RawMessage(input)}})
 				if status != 200 || a.Error == "" && len(a.Result) == 0 || bytes.Contains([]byte(a.Error), []byte("panicked")) {
 					t.Errorf("%s of %s with %s: %d %+v", method, name, input, status, a)
 				}

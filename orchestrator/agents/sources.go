@@ -17,8 +17,10 @@ type sources []*url.URL
 func readSources(list []string) (out sources, err error) {
 	for _, text := range list {
 		u, err := url.Parse(text)
-		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return nil, repute.Invalid("orchestrator.validation_sources", fmt.Sprintf("%.200q is no source", text), "http(s)://host[:port][/path] without query and password")
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" ||
+			u.Fragment != "" {
+			return nil, repute.Invalid("orchestrator.validation_sources", fmt.Sprintf("%.200q is no source", text),
+				"http(s)://host[:port][/path] without query and password")
 		}
 		out = append(out, u)
 	}
@@ -28,7 +30,8 @@ func readSources(list []string) (out sources, err error) {
 // has reports whether a URL is below one of the sources.
 func (s sources) has(text string) bool {
 	u, err := url.Parse(text)
-	if err != nil || u.User != nil || u.Path != "" && path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") && u.Path != "/" {
+	if err != nil || u.User != nil || u.Path != "" && path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") &&
+		u.Path != "/" {
 		return false
 	}
 	for _, source := range s {

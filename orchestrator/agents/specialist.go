@@ -71,20 +71,24 @@ func (s *specialist[I, R]) CanHandle(_ context.Context, t orchestrator.Task) (bo
 }
 
 // Plan implements orchestrator.Module.
-func (s *specialist[I, R]) Plan(_ context.Context, t orchestrator.Task, _ *orchestrator.Context) (orchestrator.Plan, error) {
+func (s *specialist[I, R]) Plan(_ context.Context, t orchestrator.Task, _ *orchestrator.Context) (orchestrator.Plan,
+	error) {
 	return s.plan(t), nil
 }
 
 func (s *specialist[I, R]) plan(t orchestrator.Task) orchestrator.Plan {
-	return orchestrator.Plan{Steps: []orchestrator.Step{{ID: onlyStep, Description: t.Goal, Agent: s.info.Slug, DependsOn: []string{}, Input: t.Input}}}
+	return orchestrator.Plan{Steps: []orchestrator.Step{{ID: onlyStep, Description: t.Goal, Agent: s.info.Slug,
+		DependsOn: []string{}, Input: t.Input}}}
 }
 
 // DryRun implements orchestrator.DryRunner.
-func (s *specialist[I, R]) DryRun(ctx context.Context, t orchestrator.Task, _ orchestrator.Plan, c *orchestrator.Context) (orchestrator.DryRun, error) {
+func (s *specialist[I, R]) DryRun(ctx context.Context, t orchestrator.Task, _ orchestrator.Plan,
+	c *orchestrator.Context) (orchestrator.DryRun, error) {
 	return s.tryOut(ctx, t, c)
 }
 
-func (s *specialist[I, R]) tryOut(ctx context.Context, t orchestrator.Task, w World) (d orchestrator.DryRun, err error) {
+func (s *specialist[I, R]) tryOut(ctx context.Context, t orchestrator.Task, w World) (d orchestrator.DryRun,
+	err error) {
 	o, err := s.order(t)
 	if err == nil {
 		d, err = s.dryRun(ctx, w, o)
@@ -102,8 +106,10 @@ func listed[T any](list []T) []T {
 }
 
 // Execute implements orchestrator.Module.
-func (s *specialist[I, R]) Execute(ctx context.Context, t orchestrator.Task, p orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution, error) {
-	return c.RunPlan(ctx, p, func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+func (s *specialist[I, R]) Execute(ctx context.Context, t orchestrator.Task, p orchestrator.Plan,
+	c *orchestrator.Context) (orchestrator.Execution, error) {
+	return c.RunPlan(ctx, p, func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
 		return s.work(ctx, t, c)
 	})
 }
@@ -121,11 +127,13 @@ func (s *specialist[I, R]) work(ctx context.Context, t orchestrator.Task, w Worl
 }
 
 // Verify implements orchestrator.Module.
-func (s *specialist[I, R]) Verify(ctx context.Context, t orchestrator.Task, done orchestrator.Execution, c *orchestrator.Context) (orchestrator.Verification, error) {
+func (s *specialist[I, R]) Verify(ctx context.Context, t orchestrator.Task, done orchestrator.Execution,
+	c *orchestrator.Context) (orchestrator.Verification, error) {
 	return s.compare(ctx, t, done, c)
 }
 
-func (s *specialist[I, R]) compare(ctx context.Context, t orchestrator.Task, done orchestrator.Execution, w World) (v orchestrator.Verification, err error) {
+func (s *specialist[I, R]) compare(ctx context.Context, t orchestrator.Task, done orchestrator.Execution,
+	w World) (v orchestrator.Verification, err error) {
 	o, err := s.order(t)
 	if err != nil {
 		return v, err
@@ -158,11 +166,13 @@ func scored(checks []orchestrator.Check) orchestrator.Verification {
 }
 
 // Summarize implements orchestrator.Module.
-func (s *specialist[I, R]) Summarize(_ context.Context, t orchestrator.Task, done orchestrator.Execution, v orchestrator.Verification, _ *orchestrator.Context) (orchestrator.Summary, error) {
+func (s *specialist[I, R]) Summarize(_ context.Context, t orchestrator.Task, done orchestrator.Execution,
+	v orchestrator.Verification, _ *orchestrator.Context) (orchestrator.Summary, error) {
 	return s.summarize(t, done, v), nil
 }
 
-func (s *specialist[I, R]) summarize(t orchestrator.Task, done orchestrator.Execution, v orchestrator.Verification) orchestrator.Summary {
+func (s *specialist[I, R]) summarize(t orchestrator.Task, done orchestrator.Execution,
+	v orchestrator.Verification) orchestrator.Summary {
 	var out orchestrator.Summary
 	o, err := s.order(t)
 	result, also := resultOf[R](done)

@@ -62,7 +62,8 @@ type report struct {
 }
 
 func validatorSheet() sheet {
-	return sheet{name: "Validator", does: "Does the work of a validation request again and answers 100 where it comes to what was claimed, else 0.",
+	return sheet{name: "Validator",
+		does:         "Does the work of a validation request again and answers 100 where it comes to what was claimed, else 0.",
 		capabilities: []string{"validation"}, categories: []string{"validate"}, writes: 1}
 }
 
@@ -80,7 +81,8 @@ func (v *validator) registry(in Validation) (c Chain, at common.Address, err err
 		return c, c.Validations[0], nil
 	}
 	if at, err = repute.ParseAddress("input.registry", in.Registry); err == nil && !slices.Contains(c.Validations, at) {
-		err = repute.Invalid("input.registry", "is no validation contract that the agent knows", fmt.Sprintf("one of %v", c.Validations))
+		err = repute.Invalid("input.registry", "is no validation contract that the agent knows",
+			fmt.Sprintf("one of %v", c.Validations))
 	}
 	return c, at, err
 }
@@ -100,7 +102,8 @@ func (v *validator) accept(o order[Validation]) error {
 
 // asked reads a request and its file, and refuses those that are not the validator's to
 // answer: another's, its own, and files of another hash.
-func (v *validator) asked(ctx context.Context, w World, in Validation) (c Chain, at common.Address, id repute.AgentID, work Work, err error) {
+func (v *validator) asked(ctx context.Context, w World, in Validation) (c Chain, at common.Address, id repute.AgentID,
+	work Work, err error) {
 	if c, at, err = v.registry(in); err != nil {
 		return c, at, id, work, err
 	}
@@ -112,24 +115,32 @@ func (v *validator) asked(ctx context.Context, w World, in Validation) (c Chain,
 	id = repute.AgentID{ChainID: c.ID, Registry: c.Identity}
 	id.TokenID.SetFromBig(status.AgentId)
 	if v.self.owns(id) {
-		return c, at, id, work, repute.Invalid("input.request", "is about the validator itself", "another agent's: nobody validates himself")
+		return c, at, id, work, repute.Invalid("input.request", "is about the validator itself",
+			"another agent's: nobody validates himself")
 	}
 	if v.self.Wallet != (common.Address{}) && status.ValidatorAddress != v.self.Wallet {
-		return c, at, id, work, repute.Invalid("input.request", fmt.Sprintf("names validator %s", status.ValidatorAddress), v.self.Wallet.Hex())
+		return c, at, id, work, repute.Invalid("input.request", fmt.Sprintf("names validator %s", status.ValidatorAddress),
+			v.self.Wallet.Hex())
 	}
 	body, err := fetch(ctx, w, in.URI)
 	if err != nil {
 		return c, at, id, work, fmt.Errorf("file of the request: %w", err)
 	}
 	if crypto.Keccak256Hash(body) != hash {
-		return c, at, id, work, repute.Invalid("input.uri", "leads to another file than the one of the hash", "the request's own")
+		return c, at, id, work, repute.Invalid("input.uri", "leads to another file than the one of the hash",
+			"the request's own")
 	}
-	if err := json.Unmarshal(body, &work); err != nil || (work.Work.Tool == "") == (work.Work.HTTP == nil) || len(work.Claimed) == 0 {
-		return c, at, id, work, repute.Invalid("input.uri", "leads to a file without work that can be done again", `{"work": {"http": {"url"}} or {"tool", "input"}, "claimed": …}`)
+	if err := json.Unmarshal(body, &work); err != nil || (work.Work.Tool == "") == (work.Work.HTTP == nil) ||
+		len(work.Claimed) == 0 {
+		return c, at, id, work, repute.Invalid("input.uri", "leads to a file without work that can be done again",
+			`{"work": {"http": {"url"}} or {"tool", "input"}, "claimed": …}`)
 	}
 	if q := work.Work.HTTP; q != nil && !v.from.has(q.URL) {
-		return c, at, id, work, repute.Invalid("input.uri", fmt.Sprintf("leads to work at %.200q: its requester chose that URL and the claim, so the answer proves nothing", q.URL),
-			"a URL below one of orchestrator.validation_sources, or a tool")
+		return c, at, id, work,
+			repute.Invalid("input.uri",
+				fmt.Sprintf("leads to work at %.200q: its requester chose that URL and the claim, so the answer proves nothing",
+					q.URL),
+				"a URL below one of orchestrator.validation_sources, or a tool")
 	}
 	return c, at, id, work, nil
 }
@@ -191,7 +202,8 @@ func judge(ctx context.Context, w World, hash common.Hash, id repute.AgentID, wo
 	return r, nil
 }
 
-func (v *validator) prepare(ctx context.Context, w World, in Validation) (done Validated, tx orchestrator.Tx, err error) {
+func (v *validator) prepare(ctx context.Context, w World, in Validation) (done Validated, tx orchestrator.Tx,
+	err error) {
 	c, at, id, work, err := v.asked(ctx, w, in)
 	if err != nil {
 		return done, tx, err
@@ -204,8 +216,9 @@ func (v *validator) prepare(ctx context.Context, w World, in Validation) (done V
 	if done.URI, done.Hash, err = publish(r); err != nil {
 		return done, tx, err
 	}
-	return done, orchestrator.Tx{Key: "answer", ChainID: c.ID, Target: at, Purpose: "answer to validation request " + r.Request.Hex(),
-		Data: validations.PackValidationResponse(r.Request, r.Response, done.URI, done.Hash, validationTag)}, nil
+	return done, orchestrator.Tx{Key: "answer", ChainID: c.ID, Target: at,
+		Purpose: "answer to validation request " + r.Request.Hex(),
+		Data:    validations.PackValidationResponse(r.Request, r.Response, done.URI, done.Hash, validationTag)}, nil
 }
 
 func (v *validator) dryRun(ctx context.Context, w World, o order[Validation]) (d orchestrator.DryRun, err error) {
@@ -225,12 +238,14 @@ func (v *validator) do(ctx context.Context, w World, o order[Validation]) (Valid
 }
 
 // verify reads the answer back from the registry, and compares the report with it.
-func (v *validator) verify(ctx context.Context, w World, o order[Validation], done Validated) ([]orchestrator.Check, error) {
+func (v *validator) verify(ctx context.Context, w World, o order[Validation], done Validated) ([]orchestrator.Check,
+	error) {
 	c, at, err := v.registry(o.In)
 	if err != nil {
 		return nil, err
 	}
-	status, err := view(ctx, w, c.ID, at, validations.PackGetValidationStatus(common.HexToHash(o.In.Request)), validations.UnpackGetValidationStatus)
+	status, err := view(ctx, w, c.ID, at, validations.PackGetValidationStatus(common.HexToHash(o.In.Request)),
+		validations.UnpackGetValidationStatus)
 	if err != nil {
 		return nil, err
 	}
@@ -242,11 +257,13 @@ func (v *validator) verify(ctx context.Context, w World, o order[Validation], do
 		check("answer on the chain", status.Response, done.Response),
 		check("report's hash on the chain", common.Hash(status.ResponseHash), done.Hash),
 		check("tag", status.Tag, validationTag),
-		{Name: "report", Passed: said && r.Response == status.Response && r.Same == (r.Found == r.Claimed && r.Problem == "")},
+		{Name: "report", Passed: said && r.Response == status.Response &&
+			r.Same == (r.Found == r.Claimed && r.Problem == "")},
 	}, nil
 }
 
 func (v *validator) summary(_ order[Validation], done Validated) orchestrator.Summary {
-	return orchestrator.Summary{Text: fmt.Sprintf("Request %s about agent %s was answered with %d.", done.Request, done.Agent, done.Response),
+	return orchestrator.Summary{Text: fmt.Sprintf("Request %s about agent %s was answered with %d.", done.Request,
+		done.Agent, done.Response),
 		KeyActions: []string{"did the work again"}, Receipts: []string{done.Tx.Hex()}}
 }

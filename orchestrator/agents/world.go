@@ -22,7 +22,8 @@ type World interface {
 }
 
 // view reads a contract's view function.
-func view[T any](ctx context.Context, w World, chainID uint64, to common.Address, data []byte, unpack func([]byte) (T, error)) (v T, err error) {
+func view[T any](ctx context.Context, w World, chainID uint64, to common.Address, data []byte,
+	unpack func([]byte) (T, error)) (v T, err error) {
 	out, err := w.Read(ctx, chainID, to, data)
 	if err != nil {
 		return v, err
@@ -56,5 +57,6 @@ func logOf[E any](sent orchestrator.Sent, from common.Address, unpack func(*type
 // waits, is over, has used up its budget, or cannot make such calls.
 func ends(ctx context.Context, err error) bool {
 	var waits *orchestrator.ApprovalError
-	return ctx.Err() != nil || errors.Is(err, repute.ErrLimited) || errors.Is(err, repute.ErrFenced) || errors.Is(err, repute.ErrNotFound) || errors.As(err, &waits)
+	return ctx.Err() != nil || errors.Is(err, repute.ErrLimited) || errors.Is(err, repute.ErrFenced) ||
+		errors.Is(err, repute.ErrNotFound) || errors.As(err, &waits)
 }

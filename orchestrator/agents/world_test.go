@@ -125,15 +125,18 @@ func (w *world) serve(rw http.ResponseWriter, _ *http.Request) {
 // found deploys the treasury and registers the subject, agent 0, and the validator, agent 1.
 func (w *world) found() {
 	owner, b := w.d.Account(ownerAccount), w.d.Batch()
-	b.Send(owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin), treasuryABI.PackConstructor(owner.Address)...))
+	b.Send(owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin),
+		treasuryABI.PackConstructor(owner.Address)...))
 	w.treasury = crypto.CreateAddress(owner.Address, 0)
 	b.Pay(owner, w.treasury, big.NewInt(1000))
 	key := crypto.Keccak256Hash([]byte(agents.Payer))
-	b.Send(owner, &w.treasury, treasuryABI.PackSetPolicy(key, true, w.d.Account(operatorAccount).Address, big.NewInt(100), big.NewInt(150), new(big.Int)))
+	b.Send(owner, &w.treasury, treasuryABI.PackSetPolicy(key, true, w.d.Account(operatorAccount).Address,
+		big.NewInt(100), big.NewInt(150), new(big.Int)))
 	for _, payee := range []int{payeeAccount, subjectAccount} {
 		b.Send(owner, &w.treasury, treasuryABI.PackSetCall(key, w.d.Account(payee).Address, [4]byte{}, true))
 	}
-	b.Register(w.d.Account(subjectAccount), fmt.Sprintf(`{"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1","name":"Subject","services":[{"name":"web","endpoint":%q}]}`, w.server.URL+"/work"))
+	b.Register(w.d.Account(subjectAccount),
+		fmt.Sprintf(`{"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1","name":"Subject","services":[{"name":"web","endpoint":%q}]}`, w.server.URL+"/work"))
 	b.Register(w.d.Account(validatorAccount), "")
 	_, err := b.Mine(w.t.Context())
 	ok(w.t, err)
@@ -155,25 +158,34 @@ func (w *world) identity(n uint64) *repute.AgentID {
 
 func (w *world) options() agents.Options {
 	c := w.d.Chain()
-	return agents.Options{Chains: []agents.Chain{{ID: c.ID, Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations, Treasury: w.treasury}}, Sources: []string{w.server.URL + "/proven"}}
+	return agents.Options{Chains: []agents.Chain{{ID: c.ID, Identity: c.Identity, Reputation: c.Reputation,
+		Validations: c.Validations, Treasury: w.treasury}}, Sources: []string{w.server.URL + "/proven"}}
 }
 
 // start runs an engine with a wallet until the test ends.
 func (w *world) start(served []string) {
 	c := w.d.Chain()
-	registries := orchestrator.Registries{ChainID: c.ID, Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations}
-	purse, err := wallet.Open(w.db, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{w.d.RPCURL()}, Treasury: w.treasury, Registries: registries,
-		Operator: w.key(operatorAccount), Confirmations: 1, Poll: 10 * time.Millisecond,
-		Identities: map[string]keys.Config{agents.Reporter: w.key(reporterAccount), agents.Validator: w.key(validatorAccount), agents.Registrar: w.key(registrarAccount), "fresh": w.key(newWalletAccount)},
-		Consents:   []string{"fresh"}}}, Registrar: agents.Registrar})
+	registries := orchestrator.Registries{ChainID: c.ID, Identity: c.Identity, Reputation: c.Reputation,
+		Validations: c.Validations}
+	purse, err := wallet.Open(w.db,
+		wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{w.d.RPCURL()}, Treasury: w.treasury,
+			Registries: registries,
+			Operator:   w.key(operatorAccount), Confirmations: 1, Poll: 10 * time.Millisecond,
+			Identities: map[string]keys.Config{agents.Reporter: w.key(reporterAccount),
+				agents.Validator: w.key(validatorAccount), agents.Registrar: w.key(registrarAccount),
+				"fresh": w.key(newWalletAccount)},
+			Consents: []string{"fresh"}}}, Registrar: agents.Registrar})
 	ok(w.t, err)
 	w.t.Cleanup(purse.Close)
 	w.purse = purse
-	selves := map[string]agents.Self{agents.Coordinator: {}, agents.Payer: {}, agents.Registrar: {Wallet: w.d.Account(registrarAccount).Address},
-		agents.Reporter: {Wallet: w.d.Account(reporterAccount).Address}, agents.Validator: {Wallet: w.d.Account(validatorAccount).Address, ID: w.identity(1)}}
+	selves := map[string]agents.Self{agents.Coordinator: {}, agents.Payer: {},
+		agents.Registrar: {Wallet: w.d.Account(registrarAccount).Address},
+		agents.Reporter:  {Wallet: w.d.Account(reporterAccount).Address},
+		agents.Validator: {Wallet: w.d.Account(validatorAccount).Address, ID: w.identity(1)}}
 	p, err := policy.Parse([]byte("version: \"1\"\n"))
 	ok(w.t, err)
-	o := orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p }, Chain: purse, HTTP: http.DefaultClient, Registries: []orchestrator.Registries{registries},
+	o := orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p }, Chain: purse,
+		HTTP: http.DefaultClient, Registries: []orchestrator.Registries{registries},
 		TrustChain: c.ID, ExecutionChain: c.ID, Hold: 5 * time.Second,
 		Tools: map[string]orchestrator.Tool{agents.ConsentTool: consents{w, purse}},
 		Remote: func(known repute.Module) (orchestrator.Module, error) {
@@ -187,7 +199,8 @@ func (w *world) start(served []string) {
 			w.t.Cleanup(s.Close)
 			manifest, err := json.Marshal(a.Info().Manifest)
 			ok(w.t, err)
-			ok(w.t, rundb.SaveModule(w.t.Context(), w.db, repute.Module{Slug: name, URL: s.URL, Manifest: manifest, DryRun: true}))
+			ok(w.t, rundb.SaveModule(w.t.Context(), w.db, repute.Module{Slug: name, URL: s.URL, Manifest: manifest,
+				DryRun: true}))
 			continue
 		}
 		o.Modules = append(o.Modules, a)
@@ -211,14 +224,17 @@ type consents struct {
 }
 
 // Call implements orchestrator.Tool.
-func (c consents) Call(ctx context.Context, by orchestrator.Origin, _ string, input json.RawMessage) (json.RawMessage, error) {
+func (c consents) Call(ctx context.Context, by orchestrator.Origin, _ string, input json.RawMessage) (json.RawMessage,
+	error) {
 	var q agents.ConsentRequest
 	if err := json.Unmarshal(input, &q); err != nil {
 		return nil, err
 	}
 	id, _ := new(big.Int).SetString(q.AgentID, 10)
 	deadline := c.w.d.Head().Time.Unix() + 200
-	signature, err := c.purse.ConsentOfRun(ctx, by, wallet.Consent{ChainID: q.ChainID, Agent: id, Wallet: common.HexToAddress(q.Wallet), Owner: common.HexToAddress(q.Owner), Deadline: uint64(deadline)})
+	signature, err := c.purse.ConsentOfRun(ctx, by,
+		wallet.Consent{ChainID: q.ChainID, Agent: id, Wallet: common.HexToAddress(q.Wallet),
+			Owner: common.HexToAddress(q.Owner), Deadline: uint64(deadline)})
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +253,8 @@ func (w *world) until(what string, f func() bool) {
 // task submits a task and waits for its end.
 func (w *world) task(agent, input string, tags ...string) (repute.Task, []repute.Run) {
 	w.t.Helper()
-	task, _, err := w.desk.Submit(w.t.Context(), orchestrator.Request{Coordinator: agent, Goal: "test", Input: json.RawMessage(input), Terms: orchestrator.Terms{Tags: tags}, By: "test"})
+	task, _, err := w.desk.Submit(w.t.Context(), orchestrator.Request{Coordinator: agent, Goal: "test",
+		Input: json.RawMessage(input), Terms: orchestrator.Terms{Tags: tags}, By: "test"})
 	ok(w.t, err)
 	w.until("task ended", func() bool {
 		task, err = rundb.Task(w.t.Context(), w.db, task.ID)

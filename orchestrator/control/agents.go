@@ -99,7 +99,8 @@ func manifestOf(m repute.Module) (out orchestrator.Manifest, err error) {
 
 func agentOnWire(m repute.Module) (Agent, error) {
 	f, err := manifestOf(m)
-	a := Agent{Slug: m.Slug, Name: f.Name, Version: f.Version, Description: f.Description, Kind: "local", URL: m.URL, DryRun: m.DryRun,
+	a := Agent{Slug: m.Slug, Name: f.Name, Version: f.Version, Description: f.Description, Kind: "local", URL: m.URL,
+		DryRun:       m.DryRun,
 		Capabilities: orEmpty(f.Capabilities), Categories: orEmpty(f.TaskCategories), Added: m.Added}
 	if m.URL != "" {
 		a.Kind = "remote"
@@ -173,7 +174,8 @@ func (c *Control) ask(ctx context.Context, r Registration) (m repute.Module, err
 	}
 	if m.Agent != nil {
 		// In development nothing must be shown, but what is shown is kept.
-		if m.Proof, err = c.proven(ctx, r, *m.Agent, time.Now().UTC()); err != nil && !(c.o.Lenient && r.Proof == nil && errors.Is(err, repute.ErrInvalid)) {
+		if m.Proof, err = c.proven(ctx, r, *m.Agent, time.Now().UTC()); err != nil &&
+			!(c.o.Lenient && r.Proof == nil && errors.Is(err, repute.ErrInvalid)) {
 			return m, err
 		}
 	}
@@ -184,7 +186,8 @@ func (c *Control) ask(ctx context.Context, r Registration) (m repute.Module, err
 	if errors.Is(err, repute.ErrUnavailable) {
 		// What was unreachable, and why, is for the operator: it may tell of a network.
 		c.log.WarnContext(ctx, "an agent to be registered does not answer", "slug", r.Slug, "error", err)
-		return m, repute.Invalid("url", "the agent does not answer there", "an address at which GET {url}/info answers JSON; orchestrator.agent_hosts must list one that is not public")
+		return m, repute.Invalid("url", "the agent does not answer there",
+			"an address at which GET {url}/info answers JSON; orchestrator.agent_hosts must list one that is not public")
 	}
 	if err != nil {
 		return m, err
@@ -208,11 +211,13 @@ func (c *Control) identity(ctx context.Context, text string) (*repute.AgentID, e
 		if c.o.Lenient {
 			return nil, nil
 		}
-		return nil, repute.Invalid("agentId", "is missing", "agents work under their onchain identity: eip155:chain:registry:id or chain:id")
+		return nil, repute.Invalid("agentId", "is missing",
+			"agents work under their onchain identity: eip155:chain:registry:id or chain:id")
 	}
 	ref, err := repute.ParseAgentRef(text)
 	if err != nil {
-		return nil, repute.Invalid("agentId", fmt.Sprintf("%.80q is no id of an agent", text), "eip155:chain:registry:id or chain:id")
+		return nil, repute.Invalid("agentId", fmt.Sprintf("%.80q is no id of an agent", text),
+			"eip155:chain:registry:id or chain:id")
 	}
 	id, err := chaindb.ResolveAgent(ctx, c.db, ref, c.o.DefaultChain)
 	if err != nil {
@@ -230,7 +235,8 @@ func sameIdentity(id *repute.AgentID, said *orchestrator.ManifestIdentity) error
 		return nil
 	}
 	if said.AgentID.String() != id.TokenID.String() || said.ChainID != 0 && said.ChainID != id.ChainID {
-		return repute.Invalid("agentId", fmt.Sprintf("the agent's manifest says %d:%.80s", said.ChainID, said.AgentID), "the identity that it has")
+		return repute.Invalid("agentId", fmt.Sprintf("the agent's manifest says %d:%.80s", said.ChainID, said.AgentID),
+			"the identity that it has")
 	}
 	return nil
 }

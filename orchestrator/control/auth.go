@@ -32,11 +32,14 @@ type token struct {
 // readTokens refuses tokens that can be guessed.
 func readTokens(tokens map[string]string) (out []token, err error) {
 	for name, text := range tokens {
-		if name == "" || len(name) > maxTokenName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
-			return nil, repute.Invalid("orchestrator.tokens", fmt.Sprintf("%.60q is no name", name), fmt.Sprintf("1 to %d printable characters without blanks and slashes", maxTokenName))
+		if name == "" || len(name) > maxTokenName ||
+			strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
+			return nil, repute.Invalid("orchestrator.tokens", fmt.Sprintf("%.60q is no name", name),
+				fmt.Sprintf("1 to %d printable characters without blanks and slashes", maxTokenName))
 		}
 		if len(text) < minToken {
-			return nil, repute.Invalid("orchestrator.tokens."+name, "is too short", fmt.Sprintf("at least %d characters that nobody guesses", minToken))
+			return nil, repute.Invalid("orchestrator.tokens."+name, "is too short",
+				fmt.Sprintf("at least %d characters that nobody guesses", minToken))
 		}
 		out = append(out, token{name: name, hash: sha256.Sum256([]byte(text))})
 	}

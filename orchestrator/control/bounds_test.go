@@ -37,8 +37,10 @@ func (h hoarder) Plan(context.Context, orchestrator.Task, *orchestrator.Context)
 	return p, nil
 }
 
-func (h hoarder) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution, error) {
-	return c.RunPlan(ctx, p, func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+func (h hoarder) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan,
+	c *orchestrator.Context) (orchestrator.Execution, error) {
+	return c.RunPlan(ctx, p, func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
 		for i := range dumps {
 			if _, err := c.Tool(ctx, "dump", json.RawMessage(fmt.Sprint(i))); err != nil {
 				return nil, err
@@ -80,7 +82,8 @@ func TestLargeResults(t *testing.T) {
 	}
 	for _, c := range calls {
 		var one control.Receipt
-		if h.into(h.call(http.MethodGet, fmt.Sprintf("/v1/runs/%s/receipts/%d", last.ID, c.ID), ""), 200, &one); c.Result != nil || len(one.Result) != dumpSize+2 || one.Request == nil {
+		if h.into(h.call(http.MethodGet, fmt.Sprintf("/v1/runs/%s/receipts/%d", last.ID, c.ID), ""), 200,
+			&one); c.Result != nil || len(one.Result) != dumpSize+2 || one.Request == nil {
 			t.Errorf("receipt %d has %d bytes, %d in the list", c.ID, len(one.Result), len(c.Result))
 		}
 	}

@@ -137,7 +137,8 @@ func (o *Options) Check() error {
 
 // access is who may do what.
 func (o *Options) access() ([]token, error) {
-	if u, err := url.Parse(o.PublicURL); o.PublicURL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+	if u, err := url.Parse(o.PublicURL); o.PublicURL != "" && (err != nil || u.Host == "" || u.Scheme != "https" &&
+		u.Scheme != "http") {
 		return nil, repute.Invalid("orchestrator.public_url", fmt.Sprintf("%.200q is no URL", o.PublicURL), "http(s)://host")
 	}
 	tokens, err := readTokens(o.Tokens)
@@ -150,7 +151,8 @@ func (o *Options) access() ([]token, error) {
 // New builds the handler. It talks to nobody yet. repute.ErrInvalid: a token or the
 // public URL cannot be used.
 func New(o Options) (*Control, error) {
-	c := &Control{o: o, db: o.DB, desk: o.Desk, log: o.Logger, limits: o.Limits.withDefaults(), echo: echo.New(), replays: make(chan struct{}, 2)}
+	c := &Control{o: o, db: o.DB, desk: o.Desk, log: o.Logger, limits: o.Limits.withDefaults(), echo: echo.New(),
+		replays: make(chan struct{}, 2)}
 	if c.log == nil {
 		c.log = slog.Default()
 	}

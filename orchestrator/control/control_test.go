@@ -89,17 +89,21 @@ func TestTaskThroughTheRoutes(t *testing.T) {
 	if got := first.header.Get("Location"); got != "/v1/tasks/"+task.ID {
 		t.Errorf("location %s", got)
 	}
-	if h.into(h.ann(http.MethodPost, "/v1/tasks", body, "Idempotency-Key", "once"), http.StatusOK, &again); again.ID != task.ID {
+	if h.into(h.ann(http.MethodPost, "/v1/tasks", body, "Idempotency-Key", "once"), http.StatusOK,
+		&again); again.ID != task.ID {
 		t.Errorf("the same key made %s beside %s", again.ID, task.ID)
 	}
-	if r := h.ann(http.MethodPost, "/v1/tasks", `{"goal":"other"}`, "Idempotency-Key", "once"); r.status != http.StatusConflict {
+	if r := h.ann(http.MethodPost, "/v1/tasks", `{"goal":"other"}`, "Idempotency-Key",
+		"once"); r.status != http.StatusConflict {
 		t.Errorf("the same key for another task: %d %s", r.status, r.body)
 	}
 	run := h.ended(task)
-	if run.Status != repute.RunCompleted || len(run.Phases) != 9 || run.Used.Steps != 1 || run.Limits.Steps != 3 || run.Verdict == nil || run.Verdict.Effect != "allow" {
+	if run.Status != repute.RunCompleted || len(run.Phases) != 9 || run.Used.Steps != 1 || run.Limits.Steps != 3 ||
+		run.Verdict == nil || run.Verdict.Effect != "allow" {
 		t.Errorf("run %+v", run)
 	}
-	if len(run.Steps) != 1 || run.Steps[0].Status != "completed" || run.Summary == nil || run.Summary.Text != "did it" || len(run.Decisions) != 2 {
+	if len(run.Steps) != 1 || run.Steps[0].Status != "completed" || run.Summary == nil || run.Summary.Text != "did it" ||
+		len(run.Decisions) != 2 {
 		t.Errorf("steps %+v, summary %+v, decisions %+v", run.Steps, run.Summary, run.Decisions)
 	}
 	raw := h.call(http.MethodGet, "/v1/runs/"+run.ID, "")
@@ -108,7 +112,8 @@ func TestTaskThroughTheRoutes(t *testing.T) {
 	}
 	var receipts control.ReceiptList
 	h.into(h.call(http.MethodGet, "/v1/runs/"+run.ID+"/receipts?limit=1", ""), http.StatusOK, &receipts)
-	if len(receipts.Receipts) != 1 || receipts.Receipts[0].Kind != repute.CallDryRun && receipts.Receipts[0].Kind != repute.CallVerification {
+	if len(receipts.Receipts) != 1 || receipts.Receipts[0].Kind != repute.CallDryRun &&
+		receipts.Receipts[0].Kind != repute.CallVerification {
 		t.Errorf("receipts %+v", receipts)
 	}
 	var check control.GateCheck
@@ -126,7 +131,8 @@ func TestRunShowsTheNewestDecisions(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil, worker{slug: "plain"})
 	run := h.ended(h.submit(`{"goal":"g","coordinatorSlug":"plain"}`))
-	_, err := h.db.Pool().Exec(t.Context(), `insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, at, previous, hash)
+	_, err := h.db.Pool().Exec(t.Context(),
+		`insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, at, previous, hash)
 		select root_id, run_id, number + n, attempt, phase, kind, 'copy ' || n, effect, reasons, policy, input, at, previous, hash
 		from run_decisions, generate_series(10, 309) n where run_id = $1 and number = 1`, run.ID)
 	if err != nil {
@@ -134,7 +140,8 @@ func TestRunShowsTheNewestDecisions(t *testing.T) {
 	}
 	var got control.Run
 	h.into(h.call(http.MethodGet, "/v1/runs/"+run.ID, ""), http.StatusOK, &got)
-	if n := len(got.Decisions); n != 200 || got.Decisions[n-1].Subject != "copy 309" || got.Decisions[0].Subject != "copy 110" {
+	if n := len(got.Decisions); n != 200 || got.Decisions[n-1].Subject != "copy 309" ||
+		got.Decisions[0].Subject != "copy 110" {
 		t.Errorf("%d decisions, from %q to %q", n, got.Decisions[0].Subject, got.Decisions[n-1].Subject)
 	}
 }
@@ -174,33 +181,40 @@ func TestPeopleDecide(t *testing.T) {
 	dear := h.submit(`{"goal":"dear one"}`)
 	h.waits(dear.RunID, "run waits", awaits)
 	var waiting control.TaskList
-	if h.into(h.call(http.MethodGet, "/v1/tasks?awaiting=approval", ""), http.StatusOK, &waiting); len(waiting.Tasks) != 1 || waiting.Tasks[0].Awaiting != repute.AwaitingApproval {
+	if h.into(h.call(http.MethodGet, "/v1/tasks?awaiting=approval", ""), http.StatusOK,
+		&waiting); len(waiting.Tasks) != 1 || waiting.Tasks[0].Awaiting != repute.AwaitingApproval {
 		t.Errorf("tasks that wait: %+v", waiting.Tasks)
 	}
 	if r := h.call(http.MethodGet, "/v1/tasks?awaiting=rain", ""); r.status != http.StatusBadRequest {
 		t.Errorf("tasks that wait for rain: %d", r.status)
 	}
-	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"subject":"policy","reason":"?"}`); r.status != http.StatusBadRequest {
+	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval",
+		`{"subject":"policy","reason":"?"}`); r.status != http.StatusBadRequest {
 		t.Errorf("neither yes nor no: %d", r.status)
 	}
-	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"subject":"policy","approved":true,"reason":"fine"}`); r.status != http.StatusOK {
+	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval",
+		`{"subject":"policy","approved":true,"reason":"fine"}`); r.status != http.StatusOK {
 		t.Fatalf("approval: %d %s", r.status, r.body)
 	}
 	run := h.ended(dear)
-	if h.into(h.call(http.MethodGet, "/v1/tasks?awaiting=approval", ""), http.StatusOK, &waiting); len(waiting.Tasks) != 0 {
+	if h.into(h.call(http.MethodGet, "/v1/tasks?awaiting=approval", ""), http.StatusOK,
+		&waiting); len(waiting.Tasks) != 0 {
 		t.Errorf("tasks that still wait: %+v", waiting.Tasks)
 	}
-	if len(run.Approvals) != 1 || run.Approvals[0].By != "ann" || run.Approvals[0].Reason != "fine" || run.Status != repute.RunCompleted {
+	if len(run.Approvals) != 1 || run.Approvals[0].By != "ann" || run.Approvals[0].Reason != "fine" ||
+		run.Status != repute.RunCompleted {
 		t.Errorf("run %s, approvals %+v", run.Status, run.Approvals)
 	}
-	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"subject":"policy","approved":true}`); r.status != http.StatusConflict {
+	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval",
+		`{"subject":"policy","approved":true}`); r.status != http.StatusConflict {
 		t.Errorf("a second answer: %d", r.status)
 	}
 	other := h.submit(`{"goal":"dear two"}`)
 	h.waits(other.RunID, "run waits", awaits)
 	var task control.Task
 	h.into(h.ann(http.MethodPost, "/v1/tasks/"+other.ID+"/cancel", `{"reason":"changed my mind"}`), http.StatusOK, &task)
-	if task.Status != repute.TaskCancelled || len(task.Runs) != 1 || !strings.Contains(task.Runs[0].Error, "by ann: changed my mind") || task.Error != task.Runs[0].Error {
+	if task.Status != repute.TaskCancelled || len(task.Runs) != 1 ||
+		!strings.Contains(task.Runs[0].Error, "by ann: changed my mind") || task.Error != task.Runs[0].Error {
 		t.Errorf("cancelled task %+v", task)
 	}
 	h.into(h.ann(http.MethodPost, "/v1/tasks/"+other.ID+"/retry", `{"from":"discover"}`), http.StatusOK, &task)
@@ -214,12 +228,15 @@ func TestPeopleDecide(t *testing.T) {
 func TestWritesNeedAToken(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil, worker{slug: "plain"})
-	for _, route := range []string{"POST /v1/tasks", "POST /v1/agents", "DELETE /v1/agents/plain", "POST /v1/agents/plain/trust",
+	for _, route := range []string{"POST /v1/tasks", "POST /v1/agents", "DELETE /v1/agents/plain",
+		"POST /v1/agents/plain/trust",
 		"POST /v1/tasks/t/cancel", "POST /v1/tasks/t/retry", "POST /v1/runs/r/approval"} {
 		method, path, _ := strings.Cut(route, " ")
-		for _, proof := range []string{"", "Bearer", "Bearer wrong-but-quite-long", "Basic " + annsToken, "Bearer " + annsToken[:20]} {
+		for _, proof := range []string{"", "Bearer", "Bearer wrong-but-quite-long", "Basic " + annsToken,
+			"Bearer " + annsToken[:20]} {
 			r := h.call(method, path, `{"goal":"x"}`, "Authorization", proof)
-			if r.status != http.StatusUnauthorized || r.header.Get("WWW-Authenticate") != "Bearer" || strings.Contains(string(r.body), annsToken) {
+			if r.status != http.StatusUnauthorized || r.header.Get("WWW-Authenticate") != "Bearer" ||
+				strings.Contains(string(r.body), annsToken) {
 				t.Errorf("%s with %q: %d %s", route, proof, r.status, r.body)
 			}
 		}
@@ -297,7 +314,8 @@ func TestHostileInput(t *testing.T) {
 	} {
 		method, path, _ := strings.Cut(c.route, " ")
 		r := h.ann(method, path, c.body)
-		if r.status != c.status || !strings.Contains(string(r.body), c.says) || r.header.Get("Content-Type") != "application/problem+json" {
+		if r.status != c.status || !strings.Contains(string(r.body), c.says) ||
+			r.header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%.80s %.80s: %d %.300s", c.route, c.body, r.status, r.body)
 		}
 	}
@@ -316,7 +334,8 @@ func TestTaskWithoutCoordinator(t *testing.T) {
 // A caller that asks too much is told when to come back.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
-	c, err := control.New(control.Options{Limits: control.Limits{Rate: 1.0 / 60, Burst: 2}, Logger: slog.New(slog.DiscardHandler)})
+	c, err := control.New(control.Options{Limits: control.Limits{Rate: 1.0 / 60, Burst: 2},
+		Logger: slog.New(slog.DiscardHandler)})
 	ok(t, err)
 	var last *httptest.ResponseRecorder
 	for range 3 {
@@ -324,7 +343,8 @@ func TestRateLimit(t *testing.T) {
 		c.Handler().ServeHTTP(last, httptest.NewRequest(http.MethodGet, "/v1/openapi.json", nil))
 	}
 	wait, err := strconv.Atoi(last.Header().Get("Retry-After"))
-	if last.Code != http.StatusTooManyRequests || err != nil || wait < 1 || wait > 61 || !strings.Contains(last.Body.String(), `"limited"`) {
+	if last.Code != http.StatusTooManyRequests || err != nil || wait < 1 || wait > 61 ||
+		!strings.Contains(last.Body.String(), `"limited"`) {
 		t.Errorf("%d %v %s", last.Code, last.Header(), last.Body)
 	}
 	other := httptest.NewRequest(http.MethodGet, "/v1/openapi.json", nil)

@@ -37,7 +37,8 @@ func headOnWire(h *repute.SealedHead) DecisionsHead {
 
 func decisionOnWire(d *repute.RunDecision) (PolicyDecision, error) {
 	reasons, err := reasonsOf(d.Reasons)
-	return PolicyDecision{Number: d.Number, Phase: d.Phase.String(), Kind: d.Kind, Subject: d.Subject, Attempt: d.Attempt, Effect: d.Effect, Reasons: reasons,
+	return PolicyDecision{Number: d.Number, Phase: d.Phase.String(), Kind: d.Kind, Subject: d.Subject,
+		Attempt: d.Attempt, Effect: d.Effect, Reasons: reasons,
 		Policy: d.Policy, At: d.At, Previous: d.Previous, Hash: d.Hash}, err
 }
 
@@ -152,7 +153,8 @@ func (c *Control) VerifyGate(ctx context.Context, id string, after int64, most i
 	}
 	out = GateCheck{RunID: id, Head: headOnWire(&t.Head), Faults: orchestrator.CheckDecisions(&t), Verdicts: []Checked{}}
 	if len(t.Decisions) == 0 && t.Head.Count == 0 && len(out.Faults) == 0 {
-		return out, &repute.MissingError{What: "trust decision of run " + id, Why: "is not there", Hint: "the run did not get to phase trust"}
+		return out, &repute.MissingError{What: "trust decision of run " + id, Why: "is not there",
+			Hint: "the run did not get to phase trust"}
 	}
 	var fault string
 	if out.Signed, out.Note, fault = c.signed(&t, time.Now()); fault != "" {
@@ -192,7 +194,8 @@ func (c *Control) again(ctx context.Context, d *repute.RunDecision) (out Checked
 	if !gate {
 		return out, false, nil
 	}
-	out = Checked{Number: d.Number, RunID: d.Run, Kind: d.Kind, Phase: d.Phase.String(), Attempt: d.Attempt, Verdict: verdictOnWire(v)}
+	out = Checked{Number: d.Number, RunID: d.Run, Kind: d.Kind, Phase: d.Phase.String(), Attempt: d.Attempt,
+		Verdict: verdictOnWire(v)}
 	if err != nil {
 		out.Differs = err.Error()
 		return out, true, nil
@@ -212,7 +215,8 @@ func (c *Control) signed(t *rundb.DecidedTask, now time.Time) (signed bool, note
 	unsigned := "the chain is not signed: whoever can write the database can rewrite all of it"
 	if len(t.Head.Signature) == 0 {
 		if inUse {
-			return false, unsigned, "the head is not signed although a key is configured: it is from before the key, a process without the key stored the last decision, or the signature was removed"
+			return false, unsigned,
+				"the head is not signed although a key is configured: it is from before the key, a process without the key stored the last decision, or the signature was removed"
 		}
 		return false, unsigned, ""
 	}

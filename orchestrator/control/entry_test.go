@@ -31,7 +31,8 @@ func TestTasksThatCannotBeStored(t *testing.T) {
 		{`"budget":{"maxGasWei":"` + nines + `"}`, "maxGasWei"},
 	} {
 		body := `{"goal":"x","coordinatorSlug":"plain",` + c.member + `}`
-		if r := h.ann(http.MethodPost, "/v1/tasks", body); r.status != http.StatusBadRequest || !strings.Contains(string(r.body), c.field) {
+		if r := h.ann(http.MethodPost, "/v1/tasks", body); r.status != http.StatusBadRequest ||
+			!strings.Contains(string(r.body), c.field) {
 			t.Errorf("%.60s: %d %s", c.member, r.status, r.body)
 		}
 		b.refuses("openfi_submit_task", body, c.field)
@@ -39,5 +40,6 @@ func TestTasksThatCannotBeStored(t *testing.T) {
 	if list, err := rundb.Tasks(t.Context(), h.db, rundb.TaskFilter{}, 1); err != nil || len(list) > 0 {
 		t.Errorf("%d tasks, %v", len(list), err)
 	}
-	h.ended(h.submit(`{"goal":"x","coordinatorSlug":"plain","input":` + strings.Repeat("[", 60) + `"\ud83d\ude00"` + strings.Repeat("]", 60) + `,"budget":{"maxSteps":2147483647}}`))
+	h.ended(h.submit(`{"goal":"x","coordinatorSlug":"plain","input":` + strings.Repeat("[",
+		60) + `"\ud83d\ude00"` + strings.Repeat("]", 60) + `,"budget":{"maxSteps":2147483647}}`))
 }

@@ -89,7 +89,8 @@ func (c *Control) follow(e echo.Context) error {
 		return err
 	}
 	defer c.streams.leave(caller)
-	s := stream{c: c, run: run, after: after, over: run.Status.Ended(), out: e.Response(), control: http.NewResponseController(e.Response())}
+	s := stream{c: c, run: run, after: after, over: run.Status.Ended(), out: e.Response(),
+		control: http.NewResponseController(e.Response())}
 	if err := s.follow(ctx); err != nil && !s.begun {
 		return err
 	} else if err != nil && ctx.Err() == nil {
@@ -198,7 +199,8 @@ func (s *stream) write(text string) error {
 		s.out.WriteHeader(http.StatusOK)
 	}
 	// The server's own deadline is for answers that end.
-	if err := s.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := s.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil &&
+		!errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	if _, err := s.out.Write([]byte(text)); err != nil {

@@ -50,7 +50,8 @@ type identityLine struct {
 
 // registrationOf makes the file; own is where callers reach this service, or empty.
 func registrationOf(m repute.Module, f orchestrator.Manifest, own string) registrationDoc {
-	d := registrationDoc{Type: erc8004Type, Name: cmp.Or(f.Name, m.Slug), Description: f.Description, Services: []serviceDoc{}, Active: true,
+	d := registrationDoc{Type: erc8004Type, Name: cmp.Or(f.Name, m.Slug), Description: f.Description,
+		Services: []serviceDoc{}, Active: true,
 		Registrations: []identityLine{}, Trust: []string{"reputation", "validation"}}
 	for _, kind := range sortedKeys(f.Endpoints) {
 		s := serviceDoc{Name: kind, Endpoint: f.Endpoints[kind], URL: f.Endpoints[kind]}
@@ -68,10 +69,12 @@ func registrationOf(m repute.Module, f orchestrator.Manifest, own string) regist
 	}
 	if own != "" && f.Endpoints["api"] == "" {
 		at := own + prefix + "/agents/" + m.Slug
-		d.Services = append(d.Services, serviceDoc{Name: "openfi-api", Endpoint: at, Kind: "openfi-api", URL: at, Description: "where the agent is given work"})
+		d.Services = append(d.Services, serviceDoc{Name: "openfi-api", Endpoint: at, Kind: "openfi-api", URL: at,
+			Description: "where the agent is given work"})
 	}
 	if m.Agent != nil {
-		d.Registrations = append(d.Registrations, identityLine{json.Number(m.Agent.TokenID.String()), registryOf(*m.Agent), m.Agent.ChainID})
+		d.Registrations = append(d.Registrations, identityLine{json.Number(m.Agent.TokenID.String()), registryOf(*m.Agent),
+			m.Agent.ChainID})
 		if common.IsHexAddress(f.OperatorWallet) { // the one that the chain must have as agentWallet
 			at := fmt.Sprintf("eip155:%d:%s", m.Agent.ChainID, common.HexToAddress(f.OperatorWallet))
 			d.Services = append(d.Services, serviceDoc{Name: "agentWallet", Endpoint: at, URL: at})
@@ -97,7 +100,8 @@ func sortedKeys(m map[string]string) (out []string) {
 // where it named none and the identity that it is registered under.
 func capabilityOf(m repute.Module, f orchestrator.Manifest) orchestrator.Manifest {
 	most := f.Budget()
-	f.ComputeConstraints = orchestrator.ComputeConstraints{MaxSteps: &most.Steps, MaxToolCalls: &most.ToolCalls, MaxRuntimeMS: &most.RuntimeMS, MaxOnchainWrites: &most.OnchainWrites}
+	f.ComputeConstraints = orchestrator.ComputeConstraints{MaxSteps: &most.Steps, MaxToolCalls: &most.ToolCalls,
+		MaxRuntimeMS: &most.RuntimeMS, MaxOnchainWrites: &most.OnchainWrites}
 	f.Safety.MaxOnchainWritesPerRun = &most.OnchainWrites
 	f.Schema, f.Name, f.Slug = orchestrator.ManifestSchema, cmp.Or(f.Name, m.Slug), m.Slug
 	f.Version = cmp.Or(f.Version, "0.0.0")
@@ -110,7 +114,8 @@ func capabilityOf(m repute.Module, f orchestrator.Manifest) orchestrator.Manifes
 		if f.ERC8004 != nil {
 			tx = f.ERC8004.RegistrationTxHash
 		}
-		f.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: m.Agent.Registry.Hex(), AgentID: json.Number(m.Agent.TokenID.String()), ChainID: m.Agent.ChainID, RegistrationTxHash: tx}
+		f.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: m.Agent.Registry.Hex(),
+			AgentID: json.Number(m.Agent.TokenID.String()), ChainID: m.Agent.ChainID, RegistrationTxHash: tx}
 	}
 	return f
 }
@@ -126,9 +131,13 @@ func (c *Control) mountFiles() {
 		make              func(context.Context, echo.Context, repute.Module) (any, error)
 		example           any
 	}{
-		{registrationFile, "registration", "Returns an agent's registration file as ERC-8004 defines it, with the names that OpenFi uses added", c.registrationFileOf, registrationOf(sampleModule(), orchestrator.Manifest{}, "https://repute.example")},
-		{manifestFile, "manifest", "Returns an agent's capability manifest", manifestFileOf, capabilityOf(sampleModule(), orchestrator.Manifest{})},
-		{logFile, "log", "Returns an agent's log: its runs, oldest first; entries are added and never changed", c.logFileOf, logDoc{Schema: logSchema, Agent: logAgent{Slug: "my-agent", Name: "My agent", Version: "1.0.0"}, Runs: []logRun{}}},
+		{registrationFile, "registration",
+			"Returns an agent's registration file as ERC-8004 defines it, with the names that OpenFi uses added",
+			c.registrationFileOf, registrationOf(sampleModule(), orchestrator.Manifest{}, "https://repute.example")},
+		{manifestFile, "manifest", "Returns an agent's capability manifest", manifestFileOf,
+			capabilityOf(sampleModule(), orchestrator.Manifest{})},
+		{logFile, "log", "Returns an agent's log: its runs, oldest first; entries are added and never changed", c.logFileOf,
+			logDoc{Schema: logSchema, Agent: logAgent{Slug: "my-agent", Name: "My agent", Version: "1.0.0"}, Runs: []logRun{}}},
 	} {
 		serve := func(e echo.Context, slug string) error {
 			ctx := e.Request().Context()
@@ -149,14 +158,18 @@ func (c *Control) mountFiles() {
 		}
 		params := []*huma.Param{textParam("slug", "path", "of the agent")}
 		if f.name == logFile {
-			params = append(params, countParam("limit", "query", 1, maxLogPage, "1 to 50, 20 when absent"), textParam("cursor", "query", "nextCursor of the page before"))
+			params = append(params, countParam("limit", "query", 1, maxLogPage, "1 to 50, 20 when absent"),
+				textParam("cursor", "query", "nextCursor of the page before"))
 		}
 		for _, path := range paths {
-			c.echo.GET(prefix+"/agents/:slug/"+path, withQuery(params, func(e echo.Context) error { return serve(e, e.Param("slug")) }))
-			c.describeFile(prefix+"/agents/{slug}/"+path, "get-agent-"+strings.Replace(path, ".", "-", 1), f.summary, "application/json", f.example, params...)
+			c.echo.GET(prefix+"/agents/:slug/"+path,
+				withQuery(params, func(e echo.Context) error { return serve(e, e.Param("slug")) }))
+			c.describeFile(prefix+"/agents/{slug}/"+path, "get-agent-"+strings.Replace(path, ".", "-", 1), f.summary,
+				"application/json", f.example, params...)
 		}
 		if c.o.Coordinator != "" {
-			c.echo.GET("/.well-known/"+f.name, withQuery(params, func(e echo.Context) error { return serve(e, c.o.Coordinator) }))
+			c.echo.GET("/.well-known/"+f.name,
+				withQuery(params, func(e echo.Context) error { return serve(e, c.o.Coordinator) }))
 		}
 	}
 }

@@ -52,7 +52,8 @@ func TestRegistrationNamesThisService(t *testing.T) {
 func TestFilesFollowTheirSchemas(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil, worker{slug: "plain"})
-	if r := registrationOf(h); !strings.Contains(r, `"endpoint":"https://worker.example/api"`) || strings.Contains(r, "repute.example") {
+	if r := registrationOf(h); !strings.Contains(r, `"endpoint":"https://worker.example/api"`) ||
+		strings.Contains(r, "repute.example") {
 		t.Errorf("an agent with an API of its own: %s", r)
 	}
 	id := repute.AgentID{ChainID: 31337, Registry: common.HexToAddress("0x8004A169FB4a3325136EB29fA0ceB6D2e539a432")}
@@ -81,7 +82,8 @@ func TestFilesFollowTheirSchemas(t *testing.T) {
 			t.Errorf("log %s", log)
 		}
 	}
-	for _, path := range []string{"/v1/agents/nobody/agent.json", "/v1/agents/nobody/log", "/v1/agents/plain/agent_log.txt"} {
+	for _, path := range []string{"/v1/agents/nobody/agent.json", "/v1/agents/nobody/log",
+		"/v1/agents/plain/agent_log.txt"} {
 		if r := h.call(http.MethodGet, path, ""); r.status != http.StatusNotFound {
 			t.Errorf("%s: %d", path, r.status)
 		}
@@ -108,7 +110,8 @@ func TestLogOnlyGrows(t *testing.T) {
 	h := newHouse(t, nil, worker{slug: "plain"})
 	task := h.submit(`{"goal":"dear one"}`)
 	h.waits(task.RunID, "run waits", awaits)
-	if r := h.ann(http.MethodPost, "/v1/runs/"+task.RunID+"/approval", `{"subject":"policy","approved":false,"reason":"no"}`); r.status != http.StatusOK {
+	if r := h.ann(http.MethodPost, "/v1/runs/"+task.RunID+"/approval",
+		`{"subject":"policy","approved":false,"reason":"no"}`); r.status != http.StatusOK {
 		t.Fatalf("refusal: %d", r.status)
 	}
 	h.ended(task)
@@ -117,7 +120,8 @@ func TestLogOnlyGrows(t *testing.T) {
 		t.Fatalf("retry: %d %s", r.status, r.body)
 	}
 	h.waits(task.RunID, "second attempt waits", func(r control.Run) bool { return awaits(r) && r.Attempt == 2 })
-	if r := h.ann(http.MethodPost, "/v1/runs/"+task.RunID+"/approval", `{"subject":"policy","approved":true}`); r.status != http.StatusOK {
+	if r := h.ann(http.MethodPost, "/v1/runs/"+task.RunID+"/approval",
+		`{"subject":"policy","approved":true}`); r.status != http.StatusOK {
 		t.Fatalf("approval: %d", r.status)
 	}
 	h.ended(task)
@@ -128,7 +132,8 @@ func TestLogOnlyGrows(t *testing.T) {
 	var first, second logEntry
 	ok(t, json.Unmarshal([]byte(after[0]), &first))
 	ok(t, json.Unmarshal([]byte(after[1]), &second))
-	if first.Attempt != 1 || first.Status != "failed" || len(first.Failures) != 1 || second.Attempt != 2 || second.Status != "completed" || len(second.Retries) != 1 || len(second.Failures) != 0 {
+	if first.Attempt != 1 || first.Status != "failed" || len(first.Failures) != 1 || second.Attempt != 2 ||
+		second.Status != "completed" || len(second.Retries) != 1 || len(second.Failures) != 0 {
 		t.Errorf("entries %+v and %+v", first, second)
 	}
 }
@@ -158,8 +163,10 @@ func entries(h *house, cursor string) (out []string) {
 // An agent elsewhere is taken when it is who it is said to be, and only then.
 func TestRegisterAgent(t *testing.T) {
 	t.Parallel()
-	info := remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway", Version: "1.2.3", IdentityMode: orchestrator.IdentityMode,
-		Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Faraway", Slug: "faraway", Version: "1.2.3"}}
+	info := remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway", Version: "1.2.3",
+		IdentityMode: orchestrator.IdentityMode,
+		Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Faraway", Slug: "faraway",
+			Version: "1.2.3"}}
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Path == "/html/info" {
@@ -191,7 +198,8 @@ func TestRegisterAgent(t *testing.T) {
 			t.Errorf("%s: %d %s", name, r.status, r.body)
 		}
 	}
-	if r := register("faraway", agent.URL, ""); r.status != http.StatusCreated || r.header.Get("Location") != "/v1/agents/faraway" {
+	if r := register("faraway", agent.URL, ""); r.status != http.StatusCreated ||
+		r.header.Get("Location") != "/v1/agents/faraway" {
 		t.Fatalf("registration: %d %s", r.status, r.body)
 	}
 	if r := register("faraway", agent.URL, ""); r.status != http.StatusOK {
@@ -201,7 +209,8 @@ func TestRegisterAgent(t *testing.T) {
 		t.Errorf("elsewhere: %d %s", r.status, r.body)
 	}
 	var list control.AgentList
-	if h.into(h.call(http.MethodGet, "/v1/agents", ""), http.StatusOK, &list); len(list.Agents) != 2 || list.Agents[0].Kind != "remote" {
+	if h.into(h.call(http.MethodGet, "/v1/agents", ""), http.StatusOK, &list); len(list.Agents) != 2 ||
+		list.Agents[0].Kind != "remote" {
 		t.Errorf("agents %+v", list)
 	}
 	if r := h.ann(http.MethodDelete, "/v1/agents/faraway", ""); r.status != http.StatusOK {
@@ -212,7 +221,8 @@ func TestRegisterAgent(t *testing.T) {
 	}
 	var trust control.TrustAnswer
 	h.into(h.ann(http.MethodPost, "/v1/agents/plain/trust", `{"threshold":{"minReputation":10}}`), http.StatusOK, &trust)
-	if trust.Verdict.Effect != "deny" || trust.Verified == nil || !*trust.Verified || trust.Verdict.Reasons[0].ID != "trust.unrated" {
+	if trust.Verdict.Effect != "deny" || trust.Verified == nil || !*trust.Verified ||
+		trust.Verdict.Reasons[0].ID != "trust.unrated" {
 		t.Errorf("trust %+v", trust)
 	}
 }

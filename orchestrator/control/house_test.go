@@ -40,8 +40,10 @@ type worker struct {
 
 func (w worker) Info() orchestrator.Info {
 	return orchestrator.Info{Slug: w.slug, DisplayName: w.slug, Version: "1.0.0", IdentityMode: orchestrator.IdentityMode,
-		Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: w.slug, Slug: w.slug, Version: "1.0.0", Description: "does <b>nothing</b>",
-			OperatorWallet: "0x00000000000000000000000000000000000000aB", Endpoints: map[string]string{"api": "https://worker.example/api"}}}
+		Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: w.slug, Slug: w.slug, Version: "1.0.0",
+			Description:    "does <b>nothing</b>",
+			OperatorWallet: "0x00000000000000000000000000000000000000aB",
+			Endpoints:      map[string]string{"api": "https://worker.example/api"}}}
 }
 
 func (worker) CanHandle(context.Context, orchestrator.Task) (bool, error) { return true, nil }
@@ -50,8 +52,10 @@ func (w worker) Plan(_ context.Context, t orchestrator.Task, _ *orchestrator.Con
 	return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "only", Description: t.Goal, Agent: w.slug}}}, nil
 }
 
-func (w worker) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution, error) {
-	return c.RunPlan(ctx, p, func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, _ *orchestrator.Context) (json.RawMessage, error) {
+func (w worker) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan,
+	c *orchestrator.Context) (orchestrator.Execution, error) {
+	return c.RunPlan(ctx, p, func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+		_ *orchestrator.Context) (json.RawMessage, error) {
 		if w.gate != nil {
 			select {
 			case <-w.gate:
@@ -63,11 +67,13 @@ func (w worker) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator
 	})
 }
 
-func (worker) Verify(context.Context, orchestrator.Task, orchestrator.Execution, *orchestrator.Context) (orchestrator.Verification, error) {
+func (worker) Verify(context.Context, orchestrator.Task, orchestrator.Execution,
+	*orchestrator.Context) (orchestrator.Verification, error) {
 	return orchestrator.Verification{Checks: []orchestrator.Check{{Name: "done", Passed: true}}, Score: 1}, nil
 }
 
-func (worker) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification, *orchestrator.Context) (orchestrator.Summary, error) {
+func (worker) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification,
+	*orchestrator.Context) (orchestrator.Summary, error) {
 	return orchestrator.Summary{Text: "did it"}, nil
 }
 
@@ -100,8 +106,10 @@ func newHouse(t *testing.T, change func(*control.Options), agents ...orchestrato
 	replay, err := engine.NewReader(db, engine.ReaderOptions{})
 	ok(t, err)
 	current := func() *policy.Policy { return p }
-	h := &house{t: t, db: db, o: control.Options{DB: db, Desk: desk, Policy: current, Lenient: true, Replay: replay, Coordinator: "plain",
-		PublicURL: "https://repute.example", Tokens: map[string]string{"ann": annsToken}, Logger: slog.New(slog.DiscardHandler)}}
+	h := &house{t: t, db: db, o: control.Options{DB: db, Desk: desk, Policy: current, Lenient: true, Replay: replay,
+		Coordinator: "plain",
+		PublicURL:   "https://repute.example", Tokens: map[string]string{"ann": annsToken},
+		Logger: slog.New(slog.DiscardHandler)}}
 	h.o.Tools = mcp.New(mcp.Options{Logger: h.o.Logger})
 	if change != nil {
 		change(&h.o)
@@ -120,14 +128,16 @@ func (h *house) engine(current func() *policy.Policy, agents []orchestrator.Modu
 	if len(agents) == 0 {
 		return
 	}
-	e, err := orchestrator.New(h.db, orchestrator.Options{Lenient: true, Policy: current, Modules: agents, Hold: 2 * time.Second, Tools: map[string]orchestrator.Tool{"dump": dump{}}})
+	e, err := orchestrator.New(h.db, orchestrator.Options{Lenient: true, Policy: current, Modules: agents,
+		Hold: 2 * time.Second, Tools: map[string]orchestrator.Tool{"dump": dump{}}})
 	ok(h.t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = e.Run(ctx) }()
 	h.t.Cleanup(func() { stop(); <-done })
 	for _, m := range agents {
-		h.until("agent is installed", func() bool { _, err := rundb.Module(h.t.Context(), h.db, m.Info().Slug); return err == nil })
+		h.until("agent is installed",
+			func() bool { _, err := rundb.Module(h.t.Context(), h.db, m.Info().Slug); return err == nil })
 	}
 }
 

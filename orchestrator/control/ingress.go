@@ -40,7 +40,8 @@ type Ingress struct {
 // mountIngress serves the route by which OpenClaw's plugin hands tasks in. What else it
 // asks for it finds under the routes of agents and runs.
 func (c *Control) mountIngress() {
-	write[IngressTask](c, http.MethodPost, "/ingress/openclaw/task", "submit-openclaw-task", "Submits a task from a chat program; the token may also be in the header X-API-Key", c.ingress)
+	write[IngressTask](c, http.MethodPost, "/ingress/openclaw/task", "submit-openclaw-task",
+		"Submits a task from a chat program; the token may also be in the header X-API-Key", c.ingress)
 	read(c, "/runs/{id}/receipts/{receipt}", "get-receipt", "Returns one receipt of a run", c.getReceipt)
 }
 
@@ -62,7 +63,8 @@ func (c *Control) ingress(ctx context.Context, by string, in *submitInput, r Ing
 		return nil, err
 	}
 	t := submitted.Body
-	out := say(&Ingress{TaskID: t.ID, RunID: t.RunID, Status: t.Status, Task: prefix + "/tasks/" + t.ID, Run: prefix + "/runs/" + t.RunID,
+	out := say(&Ingress{TaskID: t.ID, RunID: t.RunID, Status: t.Status, Task: prefix + "/tasks/" + t.ID,
+		Run:      prefix + "/runs/" + t.RunID,
 		Receipts: prefix + "/runs/" + t.RunID + "/receipts", Events: prefix + "/runs/" + t.RunID + "/events"})
 	out.Status, out.Location = submitted.Status, submitted.Location
 	return out, nil

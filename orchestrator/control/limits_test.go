@@ -76,7 +76,8 @@ const spent = `{"chainId":7,"target":"0x0100000000000000000000000000000000000000
 // absent, and allows nothing where it is 0.
 func TestZeroAllowsNone(t *testing.T) {
 	t.Parallel()
-	counts := map[string]string{"maxSteps": "teps", "maxToolCalls": "maxToolCalls", "maxRuntimeMs": "maxRuntimeMs", "maxOnchainWrites": "maxOnchainWrites"}
+	counts := map[string]string{"maxSteps": "teps", "maxToolCalls": "maxToolCalls", "maxRuntimeMs": "maxRuntimeMs",
+		"maxOnchainWrites": "maxOnchainWrites"}
 	type limited struct{ policy, manifest, task, want string }
 	cases := map[string]limited{
 		"nothing is bounded":              {},
@@ -85,13 +86,16 @@ func TestZeroAllowsNone(t *testing.T) {
 		"manifest maxOnchainWritesPerRun": {manifest: `,"safety":{"maxOnchainWritesPerRun":0}`, want: "maxOnchainWrites"},
 		"task minReputation":              {task: `"threshold":{"minReputation":0}`, want: "trust.unrated"},
 		"policy minReputation":            {policy: `trust: {threshold: {minReputation: 0}}`, want: "trust.unrated"},
-		"policy fromWei":                  {policy: `trust: {byValue: [{fromWei: "0", threshold: {minReputation: 0}}]}`, want: "trust.unrated"},
-		"task minTier":                    {task: `"threshold":{"minTier":0}`}, // every agent has tier 0
-		"policy minTier":                  {policy: `trust: {threshold: {minTier: 0}}`},
-		"task minTrustScore":              {task: `"threshold":{"minTrustScore":0}`},
-		"policy minTrustScore":            {policy: `trust: {threshold: {minTrustScore: 0}}`},
-		"task valueAtRisk":                {task: `"valueAtRisk":"0"`, policy: `trust: {byValue: [{fromWei: "1", threshold: {minReputation: 0}}]}`, want: "nobody can rate it"},
-		"task valueAtRisk of 1":           {task: `"valueAtRisk":"1"`, policy: `trust: {byValue: [{fromWei: "2", threshold: {minReputation: 0}}]}`},
+		"policy fromWei": {policy: `trust: {byValue: [{fromWei: "0", threshold: {minReputation: 0}}]}`,
+			want: "trust.unrated"},
+		"task minTier":         {task: `"threshold":{"minTier":0}`}, // every agent has tier 0
+		"policy minTier":       {policy: `trust: {threshold: {minTier: 0}}`},
+		"task minTrustScore":   {task: `"threshold":{"minTrustScore":0}`},
+		"policy minTrustScore": {policy: `trust: {threshold: {minTrustScore: 0}}`},
+		"task valueAtRisk": {task: `"valueAtRisk":"0"`,
+			policy: `trust: {byValue: [{fromWei: "1", threshold: {minReputation: 0}}]}`, want: "nobody can rate it"},
+		"task valueAtRisk of 1": {task: `"valueAtRisk":"1"`,
+			policy: `trust: {byValue: [{fromWei: "2", threshold: {minReputation: 0}}]}`},
 	}
 	for name, want := range counts {
 		cases["task "+name] = limited{task: fmt.Sprintf(`"budget":{%q:0}`, name), want: want}
@@ -113,10 +117,12 @@ func TestZeroAllowsNone(t *testing.T) {
 				task += "," + c.task
 			}
 			run := h.ended(h.submit(task + "}"))
-			if fine := run.Status == "completed"; fine != (c.want == "") || !strings.Contains(fmt.Sprint(run.Error, run.Reasons), c.want) {
+			if fine := run.Status == "completed"; fine != (c.want == "") ||
+				!strings.Contains(fmt.Sprint(run.Error, run.Reasons), c.want) {
 				t.Errorf("run %s: %s %v", run.Status, run.Error, run.Reasons)
 			}
-			if c.want == "" && (run.Used.Writes != 1 || run.Used.ToolCalls != 1 || run.Limits.Steps != 10 || run.Limits.ToolCalls != 50 || run.Limits.RuntimeMS != 300_000 || run.Limits.Writes != 5) {
+			if c.want == "" && (run.Used.Writes != 1 || run.Used.ToolCalls != 1 || run.Limits.Steps != 10 ||
+				run.Limits.ToolCalls != 50 || run.Limits.RuntimeMS != 300_000 || run.Limits.Writes != 5) {
 				t.Errorf("the run used %+v of %+v", run.Used, run.Limits)
 			}
 			if c.want == "maxOnchainWrites" && run.Used.Writes != 0 {
@@ -129,7 +135,8 @@ func TestZeroAllowsNone(t *testing.T) {
 // spends runs an engine whose agents are elsewhere and reach a chain.
 func (h *house) spends(current func() *policy.Policy) {
 	h.t.Helper()
-	e, err := orchestrator.New(h.db, orchestrator.Options{Lenient: true, Policy: current, Chain: free{}, ExecutionChain: 7, Hold: 2 * time.Second,
+	e, err := orchestrator.New(h.db, orchestrator.Options{Lenient: true, Policy: current, Chain: free{},
+		ExecutionChain: 7, Hold: 2 * time.Second,
 		Tools: map[string]orchestrator.Tool{"free": free{}}, Remote: func(m repute.Module) (orchestrator.Module, error) {
 			return remote.Stored(m, remote.Options{Client: http.DefaultClient})
 		}})

@@ -174,9 +174,12 @@ func (c *Control) logged(ctx context.Context, l rundb.LoggedRun) (logRun, error)
 	if err != nil {
 		return logRun{}, err
 	}
-	w := logRun{RunID: l.Run, Attempt: l.Attempt, Parent: run.Parent, Status: l.Status, Started: run.Created.Format(stamp), Ended: l.At.Format(stamp), Goal: run.Goal,
-		Budget: Amounts{run.Limits.Steps, run.Limits.ToolCalls, run.Limits.Writes, run.Limits.Runtime.Milliseconds(), run.Limits.GasWei},
-		Plan:   []logStep{}, Steps: []logResult{}, Retries: []logFailure{}, Failures: []logFailure{}, Receipts: []logReceipt{}}
+	w := logRun{RunID: l.Run, Attempt: l.Attempt, Parent: run.Parent, Status: l.Status,
+		Started: run.Created.Format(stamp), Ended: l.At.Format(stamp), Goal: run.Goal,
+		Budget: Amounts{run.Limits.Steps, run.Limits.ToolCalls, run.Limits.Writes, run.Limits.Runtime.Milliseconds(),
+			run.Limits.GasWei},
+		Plan: []logStep{}, Steps: []logResult{}, Retries: []logFailure{}, Failures: []logFailure{},
+		Receipts: []logReceipt{}}
 	w.addPhases(phases)
 	for _, r := range receipts {
 		w.Receipts = append(w.Receipts, logReceipt{r.Kind, r.Ref, r.Summary})

@@ -22,8 +22,10 @@ func (c *Control) use() {
 	e.HTTPErrorHandler = httpapi.WriteErrors(c.log, prefix+"/openapi.json")
 	e.IPExtractor = httpapi.CallerAddress(c.limits.TrustedProxies)
 	e.Use(httpapi.Identify, c.observe, httpapi.Catch, httpapi.Secure,
-		c.share(), httpapi.Routed, c.limiter.Limit(func(echo.Context) bool { return c.limits.Rate < 0 }, nil, "the events of a run tell more than asking for it again and again"),
-		c.authenticate, c.permit, c.readBody, httpapi.Deadline(c.limits.Timeout, func(e echo.Context) bool { return e.Path() == eventsRoute }))
+		c.share(), httpapi.Routed, c.limiter.Limit(func(echo.Context) bool { return c.limits.Rate < 0 }, nil,
+			"the events of a run tell more than asking for it again and again"),
+		c.authenticate, c.permit, c.readBody,
+		httpapi.Deadline(c.limits.Timeout, func(e echo.Context) bool { return e.Path() == eventsRoute }))
 }
 
 // share lets pages of other sites read what is open to all, and what tasks did only those
@@ -36,7 +38,8 @@ func (c *Control) share() echo.MiddlewareFunc {
 		MaxAge:        3600,
 	}
 	all, listed := config, config
-	all.AllowOrigins, listed.AllowOrigins = []string{"*"}, c.o.Origins // no cookies: a page has no token of its own to send
+	// no cookies: a page has no token of its own to send
+	all.AllowOrigins, listed.AllowOrigins = []string{"*"}, c.o.Origins
 	everybody, some := middleware.CORSWithConfig(all), middleware.CORSWithConfig(listed)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		open, closed := everybody(next), next
@@ -79,8 +82,10 @@ func (c *Control) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			e.Error(err)
 		}
 		ctx := e.Request().Context()
-		c.log.DebugContext(ctx, "request", "method", e.Request().Method, "path", e.Request().URL.Path, "status", e.Response().Status,
-			"bytes", e.Response().Size, "ms", time.Since(start).Milliseconds(), "ip", e.RealIP(), "by", aboutOf(ctx).by, "requestId", httpapi.RequestID(ctx))
+		c.log.DebugContext(ctx, "request", "method", e.Request().Method, "path", e.Request().URL.Path, "status",
+			e.Response().Status,
+			"bytes", e.Response().Size, "ms", time.Since(start).Milliseconds(), "ip", e.RealIP(), "by", aboutOf(ctx).by,
+			"requestId", httpapi.RequestID(ctx))
 		return nil
 	}
 }
@@ -95,7 +100,8 @@ func (c *Control) readBody(next echo.HandlerFunc) echo.HandlerFunc {
 		body, err := io.ReadAll(http.MaxBytesReader(e.Response(), r.Body, c.limits.Body))
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
-			p := httpapi.NewError(http.StatusRequestEntityTooLarge, "too_large", "Request too large", "the request body is larger than the server allows")
+			p := httpapi.NewError(http.StatusRequestEntityTooLarge, "too_large", "Request too large",
+				"the request body is larger than the server allows")
 			p.Hint = fmt.Sprintf("at most %d bytes", large.Limit)
 			return p
 		}

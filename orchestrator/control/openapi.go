@@ -29,7 +29,8 @@ func humaConfig() huma.Config {
 // describeFile adds to the document what is no typed operation.
 func (c *Control) describeFile(path, id, summary, contentType string, example any, params ...*huma.Param) {
 	o := c.huma.OpenAPI()
-	o.AddOperation(&huma.Operation{Method: http.MethodGet, Path: path, OperationID: id, Summary: summary, Parameters: params,
+	o.AddOperation(&huma.Operation{Method: http.MethodGet, Path: path, OperationID: id, Summary: summary,
+		Parameters: params,
 		Responses: map[string]*huma.Response{
 			"200":     {Description: "OK", Content: map[string]*huma.MediaType{contentType: {Example: example}}},
 			"default": problemResponse(c.huma),
@@ -37,14 +38,18 @@ func (c *Control) describeFile(path, id, summary, contentType string, example an
 }
 
 func textParam(name, in, doc string) *huma.Param {
-	return &huma.Param{Name: name, In: in, Required: in == "path", Description: doc, Schema: &huma.Schema{Type: huma.TypeString}}
+	return &huma.Param{Name: name, In: in, Required: in == "path", Description: doc,
+		Schema: &huma.Schema{Type: huma.TypeString}}
 }
 
 // describeStatuses adds what some operations answer beside 200: something new, or something
 // that goes on by itself.
 func (c *Control) describeStatuses() {
-	for path, status := range map[string]string{"/tasks": "201", "/agents": "201", "/ingress/openclaw/task": "201", "/treasury/policies/{slug}": "202",
-		"/treasury/calls": "202", "/treasury/transfers": "202", "/identities": "202", "/agents/{slug}/wallet": "202", "/feedback": "202"} {
+	for path, status := range map[string]string{"/tasks": "201", "/agents": "201", "/ingress/openclaw/task": "201",
+		"/treasury/policies/{slug}": "202",
+		"/treasury/calls":           "202", "/treasury/transfers": "202", "/identities": "202",
+		"/agents/{slug}/wallet": "202",
+		"/feedback":             "202"} {
 		item := c.huma.OpenAPI().Paths[prefix+path]
 		for _, op := range []*huma.Operation{item.Post, item.Put} {
 			if op != nil {
@@ -54,7 +59,8 @@ func (c *Control) describeStatuses() {
 			}
 		}
 	}
-	c.huma.OpenAPI().Paths[prefix+"/runs/{id}/events"].Get.Responses["204"] = &huma.Response{Description: "The run is over and nothing follows."}
+	c.huma.OpenAPI().Paths[prefix+
+		"/runs/{id}/events"].Get.Responses["204"] = &huma.Response{Description: "The run is over and nothing follows."}
 }
 
 // countParam is a parameter that is a number within bounds.

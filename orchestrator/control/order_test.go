@@ -39,11 +39,13 @@ func TestMethodsBeforeParameters(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, func(o *control.Options) { o.PrivateReads = true })
 	for path, methods := range h.described() {
-		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch,
+			http.MethodDelete} {
 			if slices.Contains(methods, method) {
 				continue
 			}
-			r := h.call(method, pathParameter.ReplaceAllString(path, "x")+"?nonsense=1&nonsense=", "{", "Content-Type", "application/json", "Authorization", "Bearer wrong-and-long-enough")
+			r := h.call(method, pathParameter.ReplaceAllString(path, "x")+"?nonsense=1&nonsense=", "{", "Content-Type",
+				"application/json", "Authorization", "Bearer wrong-and-long-enough")
 			if r.status != http.StatusMethodNotAllowed || !strings.Contains(r.header.Get("Allow"), methods[0]) {
 				t.Errorf("%s %s: %d, allowed %q: %.100s", method, path, r.status, r.header.Get("Allow"), r.body)
 			}
@@ -71,7 +73,8 @@ func TestTokensBeforeParameters(t *testing.T) {
 			}
 			guarded++
 			for _, header := range [][]string{nil, {"Authorization", "Bearer wrong-and-long-enough"}} {
-				if r := h.call(method, at, "{", header...); r.status != http.StatusUnauthorized || r.header.Get("WWW-Authenticate") == "" {
+				if r := h.call(method, at, "{", header...); r.status != http.StatusUnauthorized ||
+					r.header.Get("WWW-Authenticate") == "" {
 					t.Errorf("%s %s %v: %d %.100s", method, path, header, r.status, r.body)
 				}
 			}

@@ -26,11 +26,13 @@ func (c *Control) mountPlain() {
 	}))
 	params := []*huma.Param{
 		textParam("id", "path", "of the run; of a root run the events of all runs below it come too"),
-		countParam("Last-Event-ID", "header", 0, maxNumber, "number of the last event that was seen: what follows it is sent"),
+		countParam("Last-Event-ID", "header", 0, maxNumber,
+			"number of the last event that was seen: what follows it is sent"),
 		countParam("after", "query", 0, maxNumber, "the same for those who cannot set headers"),
 	}
 	c.echo.GET(eventsRoute, withQuery(params, c.follow))
-	c.describeFile(prefix+"/runs/{id}/events", "follow-run", "Streams a run's events as server-sent events; the stream ends after run.finished", "text/event-stream",
+	c.describeFile(prefix+"/runs/{id}/events", "follow-run",
+		"Streams a run's events as server-sent events; the stream ends after run.finished", "text/event-stream",
 		"id: 7\nevent: phase.started\ndata: {\"runId\":\"run_06h0dtnoafk9oolgfc60k5q484\",\"phase\":\"plan\"}\n\n", params...)
 }
 

@@ -31,7 +31,8 @@ const maxConsent = time.Hour
 // ClaimText is what the agent's wallet or owner signs, with the expiry in seconds since
 // 1970. The registry is the one that is indexed of the chain.
 func ClaimText(slug, url string, id repute.AgentID, expires int64) string {
-	return fmt.Sprintf("repute: agent %s at %s works as %d:%s\nexpires: %d", slug, url, id.ChainID, id.TokenID.String(), expires)
+	return fmt.Sprintf("repute: agent %s at %s works as %d:%s\nexpires: %d", slug, url, id.ChainID, id.TokenID.String(),
+		expires)
 }
 
 // proofFix says how an identity is proven.
@@ -39,7 +40,8 @@ const proofFix = "serve it over https at a domain that the agent's registration 
 
 // proven makes sure that whoever registers a program speaks for the identity that it is to
 // work under, and says by what. repute.ErrInvalid says what is missing.
-func (c *Control) proven(ctx context.Context, r Registration, id repute.AgentID, now time.Time) (p repute.ModuleProof, err error) {
+func (c *Control) proven(ctx context.Context, r Registration, id repute.AgentID, now time.Time) (p repute.ModuleProof,
+	err error) {
 	if r.Proof != nil {
 		a, _, err := query.Agent(ctx, c.db, id, repute.At{Finality: repute.Latest})
 		if err != nil {
@@ -55,7 +57,8 @@ func (c *Control) proven(ctx context.Context, r Registration, id repute.AgentID,
 	if host := secureHost(r.URL); orchestrator.ProvenAt(proofs[id], host) {
 		return repute.ModuleProof{Kind: repute.ProofDomain, Host: host, At: now}, nil
 	}
-	return p, repute.Invalid("proof", fmt.Sprintf("is missing: nothing shows that this program speaks for agent %s", id), proofFix)
+	return p, repute.Invalid("proof", fmt.Sprintf("is missing: nothing shows that this program speaks for agent %s", id),
+		proofFix)
 }
 
 // secureHost is the domain of an https URL with the usual port, else empty.
@@ -82,14 +85,16 @@ func Prove(key *ecdsa.PrivateKey, slug, url string, id repute.AgentID, now time.
 func (p *IdentityProof) check(text string, a repute.Agent, now time.Time) (by common.Address, err error) {
 	until := time.Unix(p.Expires, 0)
 	if until.Before(now) || until.After(now.Add(maxConsent)) {
-		return by, repute.Invalid("proof.expires", fmt.Sprintf("%d is past or more than an hour ahead", p.Expires), "seconds since 1970, at most an hour ahead, as signed")
+		return by, repute.Invalid("proof.expires", fmt.Sprintf("%d is past or more than an hour ahead", p.Expires),
+			"seconds since 1970, at most an hour ahead, as signed")
 	}
 	by, err = signerOf(text, p.Signature)
 	if err != nil {
 		return by, repute.Invalid("proof.signature", err.Error(), "65 bytes in hex")
 	}
 	if by == (common.Address{}) || by != a.Wallet && (by != a.Owner || a.OwnerClaimed) {
-		return by, repute.Invalid("proof.signature", fmt.Sprintf("is of %s, which is neither wallet nor owner of agent %s", by, a.ID), fmt.Sprintf("sign exactly %q", text))
+		return by, repute.Invalid("proof.signature", fmt.Sprintf("is of %s, which is neither wallet nor owner of agent %s",
+			by, a.ID), fmt.Sprintf("sign exactly %q", text))
 	}
 	return by, nil
 }

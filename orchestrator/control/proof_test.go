@@ -27,7 +27,8 @@ import (
 func (h *house) own(owner common.Address) repute.AgentID {
 	h.t.Helper()
 	registry := common.HexToAddress("0x8004")
-	ok(h.t, chaindb.AddChain(h.t.Context(), h.db, repute.Chain{ID: 7, Name: "seven", Identity: registry, Reputation: common.HexToAddress("0x8005"), StartBlock: 1}))
+	ok(h.t, chaindb.AddChain(h.t.Context(), h.db, repute.Chain{ID: 7, Name: "seven", Identity: registry,
+		Reputation: common.HexToAddress("0x8005"), StartBlock: 1}))
 	parent, err := chaindb.Cursor(h.t.Context(), h.db, 7)
 	ok(h.t, err)
 	block := repute.Block{Number: 1, Parent: parent.Hash, Hash: common.Hash{1}, Time: time.Unix(1_750_000_000, 0).UTC()}
@@ -45,8 +46,10 @@ func TestIdentityMustBeProven(t *testing.T) {
 	t.Parallel()
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway", Version: "1.2.3", IdentityMode: orchestrator.IdentityMode,
-			Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Faraway", Slug: "faraway", Version: "1.2.3"}})
+		_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway",
+			Version: "1.2.3", IdentityMode: orchestrator.IdentityMode,
+			Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Faraway", Slug: "faraway",
+				Version: "1.2.3"}})
 	}))
 	t.Cleanup(agent.Close)
 	h := newHouse(t, func(o *control.Options) { o.Agents, o.Lenient = agent.Client(), false })
@@ -82,12 +85,15 @@ func TestIdentityMustBeProven(t *testing.T) {
 		if c.signature == "" {
 			proof = ""
 		}
-		r := h.ann(http.MethodPost, "/v1/agents", fmt.Sprintf(`{"slug":"faraway","url":%q,"agentId":"7:0"%s}`, agent.URL, proof))
+		r := h.ann(http.MethodPost, "/v1/agents", fmt.Sprintf(`{"slug":"faraway","url":%q,"agentId":"7:0"%s}`, agent.URL,
+			proof))
 		if r.status != http.StatusBadRequest || !strings.Contains(string(r.body), c.says) {
 			t.Errorf("proof %s: %d %s", name, r.status, r.body)
 		}
 	}
-	r := h.ann(http.MethodPost, "/v1/agents", fmt.Sprintf(`{"slug":"faraway","url":%q,"agentId":"7:0","proof":{"expires":%d,"signature":%q}}`, agent.URL, soon, good))
+	r := h.ann(http.MethodPost, "/v1/agents",
+		fmt.Sprintf(`{"slug":"faraway","url":%q,"agentId":"7:0","proof":{"expires":%d,"signature":%q}}`, agent.URL, soon,
+			good))
 	if r.status != http.StatusCreated {
 		t.Errorf("the owner's: %d %s", r.status, r.body)
 	}

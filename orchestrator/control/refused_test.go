@@ -36,11 +36,13 @@ func TestRefusedAtOnce(t *testing.T) {
 		`{"goal":"g","input":1,"threshold":{"gates":["service","nogate"]}}`: "threshold.gates[1]",
 		`{"goal":"g","input":1,"threshold":{"gates":["reject"]}}`:           "one of service, identity",
 	} {
-		if r := h.ann(http.MethodPost, "/v1/tasks", body); r.status != http.StatusBadRequest || !strings.Contains(string(r.body), says) {
+		if r := h.ann(http.MethodPost, "/v1/tasks", body); r.status != http.StatusBadRequest ||
+			!strings.Contains(string(r.body), says) {
 			t.Errorf("%s: %d %s", body, r.status, r.body)
 		}
 	}
-	if r := h.ann(http.MethodPost, "/v1/agents/plain/trust", `{"threshold":{"gates":["nogate"]}}`); r.status != http.StatusBadRequest {
+	if r := h.ann(http.MethodPost, "/v1/agents/plain/trust",
+		`{"threshold":{"gates":["nogate"]}}`); r.status != http.StatusBadRequest {
 		t.Errorf("a question: %d %s", r.status, r.body)
 	}
 	h.submit(`{"goal":"g","input":1,"threshold":{"gates":["service"]}}`)
@@ -56,7 +58,8 @@ func TestLengthsAreCharacters(t *testing.T) {
 	}
 	h.submit(body(8192, 80))
 	for field, b := range map[string]string{"goal": body(8193, 1), "idempotencyKey": body(1, 81)} {
-		if r := h.ann(http.MethodPost, "/v1/tasks", b); r.status != http.StatusBadRequest || !strings.Contains(string(r.body), `"field":"`+field+`"`) {
+		if r := h.ann(http.MethodPost, "/v1/tasks", b); r.status != http.StatusBadRequest ||
+			!strings.Contains(string(r.body), `"field":"`+field+`"`) {
 			t.Errorf("%s: %d %.200s", field, r.status, r.body)
 		}
 	}

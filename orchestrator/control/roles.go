@@ -38,12 +38,14 @@ func readRoles(tokens []token, roles map[string][]string) error {
 		tokens[at].roles = []role{}
 		for _, r := range list {
 			if !slices.Contains(roleNames(), r) {
-				return repute.Invalid("orchestrator.roles."+name, fmt.Sprintf("%.40q is no role", r), "a list of "+strings.Join(roleNames(), ", "))
+				return repute.Invalid("orchestrator.roles."+name, fmt.Sprintf("%.40q is no role", r),
+					"a list of "+strings.Join(roleNames(), ", "))
 			}
 			tokens[at].roles = append(tokens[at].roles, role(r))
 		}
 		if len(list) == 0 {
-			return repute.Invalid("orchestrator.roles."+name, "is empty", "a list of "+strings.Join(roleNames(), ", ")+", or no entry: the token has all")
+			return repute.Invalid("orchestrator.roles."+name, "is empty",
+				"a list of "+strings.Join(roleNames(), ", ")+", or no entry: the token has all")
 		}
 	}
 	return nil
@@ -53,7 +55,8 @@ func readRoles(tokens []token, roles map[string][]string) error {
 func (t *token) may(needed ...role) error {
 	for _, r := range needed {
 		if t.roles != nil && r != roleRead && !slices.Contains(t.roles, r) {
-			return fmt.Errorf("the token of %s has not the role %q, which orchestrator.roles gives: %w", t.name, r, httpapi.ErrForbidden)
+			return fmt.Errorf("the token of %s has not the role %q, which orchestrator.roles gives: %w", t.name, r,
+				httpapi.ErrForbidden)
 		}
 	}
 	return nil
@@ -94,7 +97,8 @@ func under(path, head string) bool { return path == head || strings.HasPrefix(pa
 // tasks and the operator did.
 func IsPrivate(path string) bool {
 	below, v1 := strings.CutPrefix(path, prefix)
-	return v1 && (under(below, "/tasks") || under(below, "/runs") || under(below, "/acts") || under(below, "/treasury") || under(below, "/agents") && strings.HasSuffix(below, "/log")) ||
+	return v1 && (under(below, "/tasks") || under(below, "/runs") || under(below, "/acts") ||
+		under(below, "/treasury") || under(below, "/agents") && strings.HasSuffix(below, "/log")) ||
 		strings.HasSuffix(path, "/"+logFile)
 }
 

@@ -14,7 +14,8 @@ func tokenOf(name string) string { return name + "-and-something-long" }
 
 func newRoles(t *testing.T, private bool) *house {
 	return newHouse(t, func(o *control.Options) {
-		o.PrivateReads, o.Roles = private, map[string][]string{"asks": {"ask"}, "decides": {"approve"}, "runs": {"operate"}, "owns": {"own"}, "looks": {"read"}}
+		o.PrivateReads, o.Roles = private, map[string][]string{"asks": {"ask"}, "decides": {"approve"}, "runs": {"operate"},
+			"owns": {"own"}, "looks": {"read"}}
 		o.Tokens = map[string]string{"ann": annsToken}
 		for name := range o.Roles {
 			o.Tokens[name] = tokenOf(name)
@@ -59,12 +60,14 @@ func TestRoles(t *testing.T) {
 	for _, name := range []string{"decides", "asks", "looks", "runs"} {
 		refused(name, http.MethodPut, "/v1/treasury/policies/plain", `{"nativePerTxCapWei":"1"}`, `\"own\"`)
 		refused(name, http.MethodPut, "/v1/treasury/policies/plain?dry_run=true", `{"nativePerTxCapWei":"1"}`, `\"own\"`)
-		h.tools(tokenOf(name)).refuses("openfi_configure_treasury_policy", `{"agentSlug":"plain","nativePerTxCapWei":"1"}`, `role "own"`)
+		h.tools(tokenOf(name)).refuses("openfi_configure_treasury_policy", `{"agentSlug":"plain","nativePerTxCapWei":"1"}`,
+			`role "own"`)
 	}
 	refused("owns", http.MethodPost, "/v1/treasury/calls", `{}`, "operate")
 	refused("owns", http.MethodPost, "/v1/treasury/transfers", `{}`, "operate")
 	refused("owns", http.MethodPut, "/v1/treasury/policies/plain?approve=true", `{}`, "approve")
-	if r := h.as("owns", http.MethodPut, "/v1/treasury/policies/plain", `{"nativePerTxCapWei":"1"}`); r.status == http.StatusForbidden || r.status == http.StatusUnauthorized {
+	if r := h.as("owns", http.MethodPut, "/v1/treasury/policies/plain",
+		`{"nativePerTxCapWei":"1"}`); r.status == http.StatusForbidden || r.status == http.StatusUnauthorized {
 		t.Errorf("owns: %d %s", r.status, r.body)
 	}
 	if r := h.as("looks", http.MethodPost, "/v1/agents/plain/trust", `{}`); r.status != http.StatusOK {
@@ -90,24 +93,30 @@ func TestPrivateReads(t *testing.T) {
 	h := newRoles(t, true)
 	var task control.Task
 	h.into(h.ann(http.MethodPost, "/v1/tasks", `{"goal":"g","coordinatorSlug":"plain"}`), http.StatusCreated, &task)
-	for _, path := range []string{"/v1/tasks", "/v1/tasks/" + task.ID, "/v1/runs/" + task.RunID, "/v1/runs/" + task.RunID + "/receipts", "/v1/runs/" + task.RunID + "/receipts/1",
-		"/v1/runs/" + task.RunID + "/events", "/v1/runs/" + task.RunID + "/gate:verify", "/v1/acts", "/v1/treasury/events", "/v1/agents/plain/log", "/v1/agents/plain/agent_log.json",
+	for _, path := range []string{"/v1/tasks", "/v1/tasks/" + task.ID, "/v1/runs/" + task.RunID,
+		"/v1/runs/" + task.RunID + "/receipts", "/v1/runs/" + task.RunID + "/receipts/1",
+		"/v1/runs/" + task.RunID + "/events", "/v1/runs/" + task.RunID + "/gate:verify", "/v1/acts", "/v1/treasury/events",
+		"/v1/agents/plain/log", "/v1/agents/plain/agent_log.json",
 		"/.well-known/agent_log.json"} {
 		if r := h.call(http.MethodGet, path, ""); r.status != http.StatusUnauthorized {
 			t.Errorf("%s without a token: %d %.100s", path, r.status, r.body)
 		}
-		if r := h.call(http.MethodGet, path, "", "Authorization", "Bearer wrong-and-long-enough"); r.status != http.StatusUnauthorized {
+		if r := h.call(http.MethodGet, path, "", "Authorization",
+			"Bearer wrong-and-long-enough"); r.status != http.StatusUnauthorized {
 			t.Errorf("%s with a wrong token: %d %.100s", path, r.status, r.body)
 		}
-		if r := h.as("looks", http.MethodGet, path, ""); r.status == http.StatusUnauthorized || r.status == http.StatusForbidden {
+		if r := h.as("looks", http.MethodGet, path, ""); r.status == http.StatusUnauthorized ||
+			r.status == http.StatusForbidden {
 			t.Errorf("%s with a token: %d %.100s", path, r.status, r.body)
 		}
 	}
-	for tool, arguments := range map[string]string{"openfi_get_run": `{"runId":"` + task.RunID + `"}`, "openfi_get_run_receipts": `{"runId":"` + task.RunID + `"}`,
-		"openfi_get_agent_log": `{"slug":"plain"}`, "openfi_get_treasury_status": `{}`} {
+	for tool, arguments := range map[string]string{"openfi_get_run": `{"runId":"` + task.RunID + `"}`,
+		"openfi_get_run_receipts": `{"runId":"` + task.RunID + `"}`,
+		"openfi_get_agent_log":    `{"slug":"plain"}`, "openfi_get_treasury_status": `{}`} {
 		h.tools("").refuses(tool, arguments, "nobody says who asks")
 	}
-	for _, path := range []string{"/v1/agents", "/v1/agents/plain", "/v1/agents/plain/trust", "/v1/openapi.json", "/.well-known/agent.json"} {
+	for _, path := range []string{"/v1/agents", "/v1/agents/plain", "/v1/agents/plain/trust", "/v1/openapi.json",
+		"/.well-known/agent.json"} {
 		if r := h.call(http.MethodGet, path, ""); r.status != http.StatusOK {
 			t.Errorf("%s without a token: %d %.100s", path, r.status, r.body)
 		}
@@ -118,7 +127,8 @@ func TestPrivateReads(t *testing.T) {
 func TestRolesAreChecked(t *testing.T) {
 	t.Parallel()
 	for name, roles := range map[string][]string{"ann": {"aprove"}, "bob": {"ask"}, "eve": {}} {
-		_, err := control.New(control.Options{Tokens: map[string]string{"ann": annsToken, "eve": annsToken + "2"}, Roles: map[string][]string{name: roles}})
+		_, err := control.New(control.Options{Tokens: map[string]string{"ann": annsToken, "eve": annsToken + "2"},
+			Roles: map[string][]string{name: roles}})
 		if err == nil || !strings.Contains(err.Error(), "roles."+name) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -26,22 +26,33 @@ import (
 func (c *Control) mount() {
 	read(c, "/agents", "list-agents", "Lists the agents that can be given tasks", c.listAgents)
 	read(c, "/agents/{slug}", "get-agent", "Returns an agent that can be given tasks", c.getAgent)
-	read(c, "/agents/{slug}/trust", "get-agent-trust", "Returns what the trust gate would decide about an agent now", c.getTrust)
-	write[TrustQuestion](c, http.MethodPost, "/agents/{slug}/trust", "recompute-agent-trust", "Evaluates the trust gate for an agent again, and recomputes its final score from the stored evidence", c.recomputeTrust)
-	write[Registration](c, http.MethodPost, "/agents", "register-agent", "Registers an agent that runs on a server of its own", c.registerAgent)
-	write[none](c, http.MethodDelete, "/agents/{slug}", "remove-agent", "Removes an agent that runs on a server of its own; its past runs stay", c.removeAgent)
+	read(c, "/agents/{slug}/trust", "get-agent-trust", "Returns what the trust gate would decide about an agent now",
+		c.getTrust)
+	write[TrustQuestion](c, http.MethodPost, "/agents/{slug}/trust", "recompute-agent-trust",
+		"Evaluates the trust gate for an agent again, and recomputes its final score from the stored evidence",
+		c.recomputeTrust)
+	write[Registration](c, http.MethodPost, "/agents", "register-agent",
+		"Registers an agent that runs on a server of its own", c.registerAgent)
+	write[none](c, http.MethodDelete, "/agents/{slug}", "remove-agent",
+		"Removes an agent that runs on a server of its own; its past runs stay", c.removeAgent)
 
 	read(c, "/tasks", "list-tasks", "Lists tasks, newest first", c.listTasks)
 	read(c, "/tasks/{id}", "get-task", "Returns a task with its runs", c.getTask)
 	write[TaskRequest](c, http.MethodPost, "/tasks", "submit-task", "Submits a task", c.submitTask)
-	write[Cancellation](c, http.MethodPost, "/tasks/{id}/cancel", "cancel-task", "Requests that a task be cancelled", c.cancelTask)
-	write[RetryFrom](c, http.MethodPost, "/tasks/{id}/retry", "retry-task", "Starts another attempt of a task that failed", c.retryTask)
+	write[Cancellation](c, http.MethodPost, "/tasks/{id}/cancel", "cancel-task", "Requests that a task be cancelled",
+		c.cancelTask)
+	write[RetryFrom](c, http.MethodPost, "/tasks/{id}/retry", "retry-task",
+		"Starts another attempt of a task that failed", c.retryTask)
 
 	read(c, "/runs/{id}", "get-run", "Returns a run: phases, steps, budget used, and why it was refused", c.getRun)
-	read(c, "/runs/{id}/receipts", "list-receipts", "Lists receipts of a run: its recorded calls of tools, addresses and chains", c.listReceipts)
-	read(c, "/runs/{id}/decisions", "list-decisions", "Lists the decisions about a run's task, each linked to the one before by its hash", c.listDecisions)
-	read(c, "/runs/{id}/gate:verify", "verify-gate", "Verifies the hashes of the decisions about a run's task, and recomputes its trust decisions from the stored evidence", c.verifyGate)
-	write[ApprovalAnswer](c, http.MethodPost, "/runs/{id}/approval", "approve-run", "Approves or rejects what a run waits for", c.approveRun)
+	read(c, "/runs/{id}/receipts", "list-receipts",
+		"Lists receipts of a run: its recorded calls of tools, addresses and chains", c.listReceipts)
+	read(c, "/runs/{id}/decisions", "list-decisions",
+		"Lists the decisions about a run's task, each linked to the one before by its hash", c.listDecisions)
+	read(c, "/runs/{id}/gate:verify", "verify-gate",
+		"Verifies the hashes of the decisions about a run's task, and recomputes its trust decisions from the stored evidence", c.verifyGate)
+	write[ApprovalAnswer](c, http.MethodPost, "/runs/{id}/approval", "approve-run",
+		"Approves or rejects what a run waits for", c.approveRun)
 }
 
 // answer is what an operation says.
@@ -86,17 +97,19 @@ func checkQuery(u *url.URL, params []*huma.Param) error {
 
 // read mounts an operation that is open to all.
 func read[I, B any](c *Control, path, id, summary string, handle func(context.Context, *I) (*answer[B], error)) {
-	huma.Register(c.huma, c.operation(http.MethodGet, path, id, summary), func(ctx context.Context, in *I) (*answer[B], error) {
-		out, err := handle(ctx, in)
-		if err != nil {
-			return nil, c.fail(ctx, err)
-		}
-		return out, nil
-	})
+	huma.Register(c.huma, c.operation(http.MethodGet, path, id, summary),
+		func(ctx context.Context, in *I) (*answer[B], error) {
+			out, err := handle(ctx, in)
+			if err != nil {
+				return nil, c.fail(ctx, err)
+			}
+			return out, nil
+		})
 }
 
 // write mounts an operation that changes something: R is what its body holds.
-func write[R, I, B any](c *Control, method, path, id, summary string, handle func(ctx context.Context, by string, in *I, body R) (*answer[B], error)) {
+func write[R, I, B any](c *Control, method, path, id, summary string,
+	handle func(ctx context.Context, by string, in *I, body R) (*answer[B], error)) {
 	op := c.operation(method, path, id, summary)
 	op.Security = []map[string][]string{{bearer: {}}}
 	huma.Register(c.huma, op, func(ctx context.Context, in *I) (*answer[B], error) {
@@ -127,11 +140,13 @@ func describeBody[R any](c *Control, op *huma.Operation) {
 	described := **at
 	schemas := c.huma.OpenAPI().Components.Schemas
 	schema := schemas.Schema(t, true, "")
-	described.RequestBody = &huma.RequestBody{Required: len(schemas.SchemaFromRef(schema.Ref).Required) > 0, Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}
+	described.RequestBody = &huma.RequestBody{Required: len(schemas.SchemaFromRef(schema.Ref).Required) > 0,
+		Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}
 	*at = &described
 }
 
-func written[R, I, B any](ctx context.Context, in *I, handle func(context.Context, string, *I, R) (*answer[B], error)) (*answer[B], error) {
+func written[R, I, B any](ctx context.Context, in *I, handle func(context.Context, string, *I, R) (*answer[B],
+	error)) (*answer[B], error) {
 	name, err := by(ctx)
 	if err != nil {
 		return nil, err
@@ -164,9 +179,11 @@ func decode(body []byte, into any) error {
 	case errors.As(err, &wrong):
 		return repute.Invalid("body", "is a "+wrong.Value, "a JSON object")
 	case err != nil && strings.HasPrefix(err.Error(), unknownField):
-		return repute.Invalid(fmt.Sprintf("%.64s", strings.Trim(strings.TrimPrefix(err.Error(), unknownField), `"`)), "is no field of this request", "the fields of /v1/openapi.json")
+		return repute.Invalid(fmt.Sprintf("%.64s", strings.Trim(strings.TrimPrefix(err.Error(), unknownField), `"`)),
+			"is no field of this request", "the fields of /v1/openapi.json")
 	case err != nil:
-		return repute.Invalid("body", fmt.Sprintf("cannot be read: %.200s", err), "one JSON object with the fields of /v1/openapi.json")
+		return repute.Invalid("body", fmt.Sprintf("cannot be read: %.200s", err),
+			"one JSON object with the fields of /v1/openapi.json")
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return repute.Invalid("body", "goes on after the object", "one JSON object")
@@ -245,5 +262,6 @@ func known(what, id string) error {
 // memberOf is a path of JSON members, of one that names the structs that embed them too.
 func memberOf(path string) string {
 	parts := strings.Split(path, ".")
-	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p != "" && unicode.IsUpper(rune(p[0])) }), ".")
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p != "" && unicode.IsUpper(rune(p[0])) }),
+		".")
 }

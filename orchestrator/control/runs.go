@@ -194,10 +194,14 @@ func AwaitedOf(open []rundb.Decision) ([]Awaited, error) {
 
 func runOnWire(r repute.Run) (Run, error) {
 	reasons, err := reasonsOf(r.Reasons)
-	w := Run{RunLine: RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status, Awaiting: r.Awaiting, Attempt: r.Attempt, Error: r.Error},
-		TaskID: r.Task, Root: r.Root, Goal: r.Goal, Input: r.Input, Phase: r.Phase.String(), Reasons: reasons, Cancel: r.Cancel,
-		Limits:    Amounts{r.Limits.Steps, r.Limits.ToolCalls, r.Limits.Writes, r.Limits.Runtime.Milliseconds(), r.Limits.GasWei},
-		CreatedAt: r.Created, StartedAt: maybe(r.Started), EndedAt: maybe(r.Ended), EventsPath: prefix + "/runs/" + r.ID + "/events"}
+	w := Run{RunLine: RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status,
+		Awaiting: r.Awaiting, Attempt: r.Attempt, Error: r.Error},
+		TaskID: r.Task, Root: r.Root, Goal: r.Goal, Input: r.Input, Phase: r.Phase.String(), Reasons: reasons,
+		Cancel: r.Cancel,
+		Limits: Amounts{r.Limits.Steps, r.Limits.ToolCalls, r.Limits.Writes, r.Limits.Runtime.Milliseconds(),
+			r.Limits.GasWei},
+		CreatedAt: r.Created, StartedAt: maybe(r.Started), EndedAt: maybe(r.Ended),
+		EventsPath: prefix + "/runs/" + r.ID + "/events"}
 	if r.Parent == "" {
 		w.Used = &Amounts{r.Used.Steps, r.Used.ToolCalls, r.Used.Writes, r.Used.Runtime.Milliseconds(), r.Used.GasWei}
 	}
@@ -229,7 +233,8 @@ func addPhases(ctx context.Context, db *store.DB, w *Run) error {
 	}
 	w.Phases = []Phase{}
 	for _, p := range phases {
-		wire := Phase{Phase: p.Phase.String(), Attempt: p.Attempt, Status: p.Status, Error: p.Error, Started: p.Started, Ended: p.Ended}
+		wire := Phase{Phase: p.Phase.String(), Attempt: p.Attempt, Status: p.Status, Error: p.Error, Started: p.Started,
+			Ended: p.Ended}
 		switch {
 		case p.Phase == repute.PhaseTrust: // has a form of its own
 		case p.Attempt != w.Attempt:
@@ -363,7 +368,8 @@ func number(field, text string) (int64, error) {
 }
 
 func receiptOnWire(r repute.Receipt) Receipt {
-	return Receipt{ID: r.ID, Step: r.Step, Kind: r.Kind, Ref: r.Ref, Summary: r.Summary, Chain: r.Chain, Domain: r.Domain, Done: r.Done, Error: r.Error,
+	return Receipt{ID: r.ID, Step: r.Step, Kind: r.Kind, Ref: r.Ref, Summary: r.Summary, Chain: r.Chain,
+		Domain: r.Domain, Done: r.Done, Error: r.Error,
 		Request: r.Request, Result: r.Result, Started: r.Started, Ended: maybe(r.Ended)}
 }
 

@@ -115,7 +115,8 @@ func (c *Control) takes(ctx context.Context, r *orchestrator.Request) error {
 		if m.Info().Slug != r.Coordinator {
 			continue
 		}
-		can, err := m.CanHandle(ctx, orchestrator.Task{Goal: r.Goal, Input: r.Input, Tags: r.Tags, ValueAtRisk: cmp.Or(r.ValueAtRisk, "0")})
+		can, err := m.CanHandle(ctx, orchestrator.Task{Goal: r.Goal, Input: r.Input, Tags: r.Tags,
+			ValueAtRisk: cmp.Or(r.ValueAtRisk, "0")})
 		switch {
 		case errors.Is(err, repute.ErrInvalid):
 			return err
@@ -134,7 +135,8 @@ func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r 
 	if r.Coordinator == "" {
 		r.Coordinator = c.o.Coordinator
 	}
-	request := orchestrator.Request{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: orchestrator.Terms(r.Terms), Key: key, By: by}
+	request := orchestrator.Request{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
+		Terms: orchestrator.Terms(r.Terms), Key: key, By: by}
 	if err := cmp.Or(c.check(&request), c.takes(ctx, &request)); err != nil {
 		return nil, err
 	}
@@ -181,7 +183,8 @@ func same(t repute.Task, r orchestrator.Request) bool {
 	if json.Unmarshal(t.Terms, &terms) != nil {
 		return false
 	}
-	return t.Goal == r.Goal && t.Coordinator == r.Coordinator && bytes.Equal(encoded(terms), encoded(r.Terms)) && bytes.Equal(compact(t.Input), compact(r.Input))
+	return t.Goal == r.Goal && t.Coordinator == r.Coordinator && bytes.Equal(encoded(terms), encoded(r.Terms)) &&
+		bytes.Equal(compact(t.Input), compact(r.Input))
 }
 
 func compact(raw json.RawMessage) []byte {
@@ -208,7 +211,8 @@ func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*answer[TaskLi
 	}
 	f := rundb.TaskFilter{Status: repute.TaskStatus(in.Status), Coordinator: in.Coordinator}
 	if in.Status != "" && !slices.Contains(taskStatuses(), f.Status) {
-		return nil, repute.Invalid("status", fmt.Sprintf("%.40q is none", in.Status), fmt.Sprintf("one of %v", taskStatuses()))
+		return nil, repute.Invalid("status", fmt.Sprintf("%.40q is none", in.Status),
+			fmt.Sprintf("one of %v", taskStatuses()))
 	}
 	if f.Awaiting = in.Awaiting == "approval"; in.Awaiting != "" && !f.Awaiting {
 		return nil, repute.Invalid("awaiting", fmt.Sprintf("%.40q is nothing that tasks wait for", in.Awaiting), "approval")
@@ -235,7 +239,8 @@ func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*answer[TaskLi
 }
 
 func taskStatuses() []repute.TaskStatus {
-	return []repute.TaskStatus{repute.TaskPending, repute.TaskAssigned, repute.TaskRunning, repute.TaskCompleted, repute.TaskFailed,
+	return []repute.TaskStatus{repute.TaskPending, repute.TaskAssigned, repute.TaskRunning, repute.TaskCompleted,
+		repute.TaskFailed,
 		repute.TaskCancelled, repute.TaskRejected}
 }
 
@@ -271,7 +276,8 @@ func (c *Control) getTask(ctx context.Context, in *idInput) (*answer[Task], erro
 	}
 	w := taskOnWire(t)
 	for _, r := range runs {
-		w.Runs = append(w.Runs, RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status, Awaiting: r.Awaiting, Attempt: r.Attempt, Error: r.Error})
+		w.Runs = append(w.Runs, RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status,
+			Awaiting: r.Awaiting, Attempt: r.Attempt, Error: r.Error})
 	}
 	return say(&w), nil
 }
@@ -305,7 +311,8 @@ func (c *Control) retryTask(ctx context.Context, by string, in *idInput, r Retry
 	}
 	from, ok := repute.ParsePhase(r.From)
 	if r.From != "" && (!ok || from == repute.PhaseRecord) {
-		return nil, repute.Invalid("from", fmt.Sprintf("%.40q is no phase to retry from", r.From), fmt.Sprintf("one of %v", repute.Phases()[:repute.PhaseSummarize]))
+		return nil, repute.Invalid("from", fmt.Sprintf("%.40q is no phase to retry from", r.From),
+			fmt.Sprintf("one of %v", repute.Phases()[:repute.PhaseSummarize]))
 	}
 	if err := c.desk.Retry(ctx, in.ID, from, by); err != nil {
 		return nil, err
@@ -314,7 +321,8 @@ func (c *Control) retryTask(ctx context.Context, by string, in *idInput, r Retry
 }
 
 func taskOnWire(t repute.Task) Task {
-	w := Task{ID: t.ID, Goal: t.Goal, Input: t.Input, Coordinator: t.Coordinator, Status: t.Status, RunID: t.Run, Awaiting: t.Awaiting, Error: t.Error, AskedBy: t.By, Created: t.Created, Updated: t.Updated}
+	w := Task{ID: t.ID, Goal: t.Goal, Input: t.Input, Coordinator: t.Coordinator, Status: t.Status, RunID: t.Run,
+		Awaiting: t.Awaiting, Error: t.Error, AskedBy: t.By, Created: t.Created, Updated: t.Updated}
 	var terms orchestrator.Terms
 	_ = json.Unmarshal(t.Terms, &terms) // as stored by Submit
 	w.Terms = Terms(terms)

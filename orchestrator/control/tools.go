@@ -78,7 +78,8 @@ func (c *Control) addTools(s *mcp.Server) error {
 	if s == nil {
 		return nil
 	}
-	for _, add := range []func(*mcp.Server) error{c.addAgentTools, c.addTaskTools, c.addRunTools, c.addTrustTools, c.addTreasuryTools, c.addCallTools, c.addIdentityTools} {
+	for _, add := range []func(*mcp.Server) error{c.addAgentTools, c.addTaskTools, c.addRunTools, c.addTrustTools,
+		c.addTreasuryTools, c.addCallTools, c.addIdentityTools} {
 		if err := add(s); err != nil {
 			return err
 		}
@@ -159,12 +160,14 @@ func (c *Control) who(ctx context.Context, needed ...role) (string, error) {
 // unknownCaller refuses a tool to whoever cannot say who asks; they see no headers.
 func unknownCaller(detail string) error {
 	b := *httpapi.ErrorOf(httpapi.ErrUnauthorized)
-	b.Detail, b.Hint = detail, "configure the client with a bearer token of this service (one of its orchestrator.tokens): header Authorization, or REPUTE_TOKEN on stdio"
+	b.Detail, b.Hint = detail,
+		"configure the client with a bearer token of this service (one of its orchestrator.tokens): header Authorization, or REPUTE_TOKEN on stdio"
 	return &b
 }
 
 // private guards a tool that reads what not everybody may see.
-func private[In, Out any](c *Control, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+func private[In, Out any](c *Control, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out,
+	error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
 		if c.o.PrivateReads {
 			if _, err := c.who(ctx, roleRead); err != nil {
@@ -197,7 +200,8 @@ func (c *Control) listAgentsTool(ctx context.Context, in listTool) (w agentPage,
 	if err != nil {
 		return w, err
 	}
-	from, found := slices.BinarySearchFunc(list, in.After, func(a Agent, slug string) int { return cmp.Compare(a.Slug, slug) })
+	from, found := slices.BinarySearchFunc(list, in.After,
+		func(a Agent, slug string) int { return cmp.Compare(a.Slug, slug) })
 	if found {
 		from++
 	}
@@ -249,7 +253,8 @@ func (c *Control) foresee(ctx context.Context, by string, r TaskRequest) (w subm
 		return w, err
 	}
 	r.Coordinator = cmp.Or(r.Coordinator, c.o.Coordinator)
-	asked := orchestrator.Request{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: orchestrator.Terms(r.Terms), Key: r.Key, By: by}
+	asked := orchestrator.Request{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
+		Terms: orchestrator.Terms(r.Terms), Key: r.Key, By: by}
 	if err := cmp.Or(c.check(&asked), c.takes(ctx, &asked)); err != nil {
 		return w, err
 	}
@@ -258,13 +263,16 @@ func (c *Control) foresee(ctx context.Context, by string, r TaskRequest) (w subm
 		return w, err
 	}
 	p := c.o.Policy()
-	task := policy.Task{Goal: r.Goal, Coordinator: r.Coordinator, Value: cmp.Or(r.ValueAtRisk, "0"), Tags: r.Tags, Budget: p.Budget(r.Budget)}
+	task := policy.Task{Goal: r.Goal, Coordinator: r.Coordinator, Value: cmp.Or(r.ValueAtRisk, "0"), Tags: r.Tags,
+		Budget: p.Budget(r.Budget)}
 	v, err := orchestrator.Judge(ctx, c.db, p, c.o.Lenient, m, task, r.Threshold)
 	if err != nil {
 		return w, err
 	}
-	d := p.Decide(ctx, &policy.Input{Phase: repute.PhasePolicy.String(), Task: task, Agent: v.Agent, Plan: policy.Plan{Agents: []string{r.Coordinator}}})
-	w = submitted{DryRun: true, Verdict: verdictOnWire(v), Policy: &policyForecast{d.Effect, d.Reasons}, Budget: &task.Budget}
+	d := p.Decide(ctx, &policy.Input{Phase: repute.PhasePolicy.String(), Task: task, Agent: v.Agent,
+		Plan: policy.Plan{Agents: []string{r.Coordinator}}})
+	w = submitted{DryRun: true, Verdict: verdictOnWire(v), Policy: &policyForecast{d.Effect, d.Reasons},
+		Budget: &task.Budget}
 	if w.Policy.Reasons == nil {
 		w.Policy.Reasons = []policy.Reason{}
 	}

@@ -63,7 +63,8 @@ type (
 )
 
 // operatorTool reads what the operator sees of a chain.
-func operatorTool[In, Out any](c *Control, do func(*operate.Operator, context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+func operatorTool[In, Out any](c *Control, do func(*operate.Operator, context.Context, In) (Out,
+	error)) func(context.Context, In) (Out, error) {
 	return private(c, func(ctx context.Context, in In) (out Out, err error) {
 		o, err := c.operator()
 		if err != nil {
@@ -74,7 +75,8 @@ func operatorTool[In, Out any](c *Control, do func(*operate.Operator, context.Co
 }
 
 // actTool does an act as the routes do: the same name of the caller, the same words.
-func actTool[R any](ctx context.Context, c *Control, asked role, r R, dry DryRunTool, how HowTool, do func(*operate.Operator, context.Context, R, operate.How) (operate.Act, error)) (act operate.Act, err error) {
+func actTool[R any](ctx context.Context, c *Control, asked role, r R, dry DryRunTool, how HowTool,
+	do func(*operate.Operator, context.Context, R, operate.How) (operate.Act, error)) (act operate.Act, err error) {
 	needed := []role{asked}
 	if how.Approve {
 		needed = append(needed, roleApprove)
@@ -83,8 +85,12 @@ func actTool[R any](ctx context.Context, c *Control, asked role, r R, dry DryRun
 	if err != nil {
 		return act, err
 	}
-	in := ActInput{DryRun: flag(strconv.FormatBool(dry.DryRun)), Approve: flag(strconv.FormatBool(how.Approve)), Key: how.Key}
-	return bodyOf(c.acts(by, &in, func(o *operate.Operator, h operate.How) (operate.Act, error) { return do(o, ctx, r, h) }))
+	in := ActInput{DryRun: flag(strconv.FormatBool(dry.DryRun)), Approve: flag(strconv.FormatBool(how.Approve)),
+		Key: how.Key}
+	return bodyOf(c.acts(by, &in, func(o *operate.Operator, h operate.How) (operate.Act,
+		error) {
+		return do(o, ctx, r, h)
+	}))
 }
 
 // simulated does nothing but a dry run.
@@ -97,14 +103,17 @@ func onchain(repeats bool) mcp.Effect {
 
 func (c *Control) addTreasuryTools(s *mcp.Server) error {
 	return first(
-		mcp.Add(s, mcp.Tool[struct{}, operate.TreasuryStatus]{Name: "openfi_get_treasury_status", Effect: mcp.Effect{World: true},
+		mcp.Add(s, mcp.Tool[struct{}, operate.TreasuryStatus]{Name: "openfi_get_treasury_status",
+			Effect:      mcp.Effect{World: true},
 			Description: "The treasury at the newest block: balance in wei, owner, whether it is paused.",
 			Do: operatorTool(c, func(o *operate.Operator, ctx context.Context, _ struct{}) (operate.TreasuryStatus, error) {
 				return o.TreasuryStatus(ctx)
 			})}),
-		mcp.Add(s, mcp.Tool[treasuryPolicyTool, operate.TreasuryPolicy]{Name: "openfi_get_treasury_policy", Effect: mcp.Effect{World: true},
+		mcp.Add(s, mcp.Tool[treasuryPolicyTool, operate.TreasuryPolicy]{Name: "openfi_get_treasury_policy",
+			Effect:      mcp.Effect{World: true},
 			Description: "An agent's policy in the treasury: caps in wei per transaction and window, and what of them is left now.",
-			Do: operatorTool(c, func(o *operate.Operator, ctx context.Context, in treasuryPolicyTool) (operate.TreasuryPolicy, error) {
+			Do: operatorTool(c, func(o *operate.Operator, ctx context.Context, in treasuryPolicyTool) (operate.TreasuryPolicy,
+				error) {
 				return o.TreasuryPolicy(ctx, in.Slug)
 			})}),
 		mcp.Add(s, mcp.Tool[configureTool, operate.Act]{Name: "openfi_configure_treasury_policy", Effect: onchain(true),
@@ -121,16 +130,19 @@ func (c *Control) addCallTools(s *mcp.Server) error {
 	const transfer = "a transfer of tokens out of the treasury for an agent"
 	return first(
 		mcp.Add(s, mcp.Tool[operate.TreasuryCall, operate.Act]{Name: "openfi_dry_run_call", Effect: mcp.Effect{World: true},
-			Description: "Simulates " + call + ": whether it would succeed, its gas, what the policy decides. Next: openfi_execute_call.",
+			Description: "Simulates " + call +
+				": whether it would succeed, its gas, what the policy decides. Next: openfi_execute_call.",
 			Do: func(ctx context.Context, in operate.TreasuryCall) (operate.Act, error) {
 				return actTool(ctx, c, roleOperate, in, simulated(), HowTool{}, (*operate.Operator).ExecuteCall)
 			}}),
 		mcp.Add(s, mcp.Tool[callTool, operate.Act]{Name: "openfi_execute_call", Effect: onchain(false),
-			Description: "Simulates, decides and sends " + call + ". A pending act goes on by itself; ask again with its idempotencyKey.",
+			Description: "Simulates, decides and sends " + call +
+				". A pending act goes on by itself; ask again with its idempotencyKey.",
 			Do: func(ctx context.Context, in callTool) (operate.Act, error) {
 				return actTool(ctx, c, roleOperate, in.TreasuryCall, in.DryRunTool, in.HowTool, (*operate.Operator).ExecuteCall)
 			}}),
-		mcp.Add(s, mcp.Tool[operate.Transfer, operate.Act]{Name: "openfi_dry_run_transfer_erc20", Effect: mcp.Effect{World: true},
+		mcp.Add(s, mcp.Tool[operate.Transfer, operate.Act]{Name: "openfi_dry_run_transfer_erc20",
+			Effect:      mcp.Effect{World: true},
 			Description: "Simulates " + transfer + ". Next: openfi_transfer_erc20.",
 			Do: func(ctx context.Context, in operate.Transfer) (operate.Act, error) {
 				return actTool(ctx, c, roleOperate, in, simulated(), HowTool{}, (*operate.Operator).TransferERC20)
@@ -153,14 +165,17 @@ func (c *Control) addIdentityTools(s *mcp.Server) error {
 		mcp.Add(s, mcp.Tool[walletTool, operate.Act]{Name: "openfi_set_agent_wallet", Effect: onchain(true),
 			Description: "Sets an agent's wallet in the Identity Registry, which takes a signature of the new wallet.",
 			Do: func(ctx context.Context, in walletTool) (operate.Act, error) {
-				r := operate.AgentWallet{Slug: in.Slug, OperatorWallet: in.OperatorWallet, Deadline: in.Deadline, Signature: in.Signature}
+				r := operate.AgentWallet{Slug: in.Slug, OperatorWallet: in.OperatorWallet, Deadline: in.Deadline,
+					Signature: in.Signature}
 				return actTool(ctx, c, roleOperate, r, in.DryRunTool, in.HowTool, (*operate.Operator).SetAgentWallet)
 			}}),
 		mcp.Add(s, mcp.Tool[feedbackTool, operate.Act]{Name: "openfi_post_feedback", Effect: onchain(false),
 			Description: "Gives feedback about an agent in the Reputation Registry by a configured key.",
 			Do: func(ctx context.Context, in feedbackTool) (operate.Act, error) {
-				r := operate.Feedback{AgentID: string(in.AgentID), FromAddress: in.FromAddress, Value: string(in.Value), ValueDecimals: in.ValueDecimals,
-					Tag1: in.Tag1, Tag2: in.Tag2, Endpoint: in.Endpoint, FeedbackURI: in.FeedbackURI, FeedbackHash: in.FeedbackHash}
+				r := operate.Feedback{AgentID: string(in.AgentID), FromAddress: in.FromAddress, Value: string(in.Value),
+					ValueDecimals: in.ValueDecimals,
+					Tag1:          in.Tag1, Tag2: in.Tag2, Endpoint: in.Endpoint, FeedbackURI: in.FeedbackURI,
+					FeedbackHash: in.FeedbackHash}
 				return actTool(ctx, c, roleOperate, r, in.DryRunTool, in.HowTool, (*operate.Operator).PostFeedback)
 			}}),
 	)

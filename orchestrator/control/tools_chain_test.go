@@ -29,7 +29,8 @@ func (h *house) tokens() (token common.Address) {
 	token = crypto.CreateAddress(maker.Address, 0)
 	b.Send(maker, nil, common.FromHex(fixtures.TestTokenMetaData.Bin))
 	b.Send(maker, &token, fixtures.NewTestToken().PackMint(h.treasury, big.NewInt(1000)))
-	b.Send(owner, &h.treasury, bindings.NewOpenFiTreasury().PackSetToken(crypto.Keccak256Hash([]byte("plain")), token, true, big.NewInt(100), big.NewInt(250)))
+	b.Send(owner, &h.treasury, bindings.NewOpenFiTreasury().PackSetToken(crypto.Keccak256Hash([]byte("plain")), token,
+		true, big.NewInt(100), big.NewInt(250)))
 	b.Register(h.d.Account(4), "https://stranger.example/agent.json")
 	_, err := b.Mine(h.t.Context())
 	ok(h.t, err)
@@ -56,13 +57,15 @@ func (b toolbox) really(name, arguments string) (act operate.Act) {
 	rows, before := b.h.rows(), b.h.signed()
 	b.into(name, strings.Replace(arguments, "{", `{"dry_run":true,`, 1), &dry)
 	if !dry.DryRun || dry.Status != operate.Simulated || dry.ID != "" || b.h.rows() != rows || b.h.signed() != before {
-		t.Errorf("%s dry left %s and transactions %v where %s and %v were: %+v", name, b.h.rows(), b.h.signed(), rows, before, dry)
+		t.Errorf("%s dry left %s and transactions %v where %s and %v were: %+v", name, b.h.rows(), b.h.signed(), rows,
+			before, dry)
 	}
 	keyed := strings.Replace(arguments, "{", `{"idempotencyKey":"`+name+`",`, 1)
 	b.into(name, keyed, &act)
 	once := b.h.signed()
 	b.into(name, keyed, &again)
-	if act.Status != operate.Confirmed || act.AskedBy != "ann" || len(act.Transactions) != 1 || again.ID != act.ID || again.Transactions[0].Hash != act.Transactions[0].Hash || b.h.signed() != once {
+	if act.Status != operate.Confirmed || act.AskedBy != "ann" || len(act.Transactions) != 1 || again.ID != act.ID ||
+		again.Transactions[0].Hash != act.Transactions[0].Hash || b.h.signed() != once {
 		t.Fatalf("%s: %+v, then %+v", name, act, again)
 	}
 	sent := uint64(0)
@@ -74,7 +77,8 @@ func (b toolbox) really(name, arguments string) (act operate.Act) {
 	}
 	row, err := walletdb.ReadAct(t.Context(), b.h.db, act.ID)
 	ok(t, err)
-	if row.Kind != act.Kind || row.By != "ann" || row.Ended.IsZero() || row.Refused != "" || row.Error != "" || len(row.Result) == 0 {
+	if row.Kind != act.Kind || row.By != "ann" || row.Ended.IsZero() || row.Refused != "" || row.Error != "" ||
+		len(row.Result) == 0 {
 		t.Errorf("%s is stored as %+v", name, row)
 	}
 	return act
@@ -104,17 +108,23 @@ func TestToolsActOnTheChain(t *testing.T) {
 	ok(t, err)
 	plain := repute.AgentID{ChainID: h.d.Chain().ID, Registry: h.d.Chain().Identity, TokenID: ref.TokenID}
 
-	moved := b.really("openfi_transfer_erc20", fmt.Sprintf(`{"agentSlug":"plain","token":%q,"to":%q,"amount":"60","purpose":"fee"}`, token, payee))
-	served := b.really("openfi_set_agent_wallet", fmt.Sprintf(`{"slug":"plain","operatorWallet":%q}`, h.d.Account(3).Address))
-	rated := b.really("openfi_post_feedback", fmt.Sprintf(`{"agentId":0,"fromAddress":%q,"value":850,"valueDecimals":2,"tag1":"uptime","tag2":"treasury-ops"}`, h.d.Account(2).Address))
+	moved := b.really("openfi_transfer_erc20",
+		fmt.Sprintf(`{"agentSlug":"plain","token":%q,"to":%q,"amount":"60","purpose":"fee"}`, token, payee))
+	served := b.really("openfi_set_agent_wallet", fmt.Sprintf(`{"slug":"plain","operatorWallet":%q}`,
+		h.d.Account(3).Address))
+	rated := b.really("openfi_post_feedback",
+		fmt.Sprintf(`{"agentId":0,"fromAddress":%q,"value":850,"valueDecimals":2,"tag1":"uptime","tag2":"treasury-ops"}`,
+			h.d.Account(2).Address))
 
 	if has := h.tokensOf(token, payee); has != 60 {
 		t.Errorf("the payee has %d units", has)
 	}
 	h.follow(follower)
-	events, err := walletdb.TreasuryEvents(t.Context(), h.db, h.d.Chain().ID, h.treasury, crypto.Keccak256Hash([]byte("plain")), 1<<62, 0, 10)
+	events, err := walletdb.TreasuryEvents(t.Context(), h.db, h.d.Chain().ID, h.treasury,
+		crypto.Keccak256Hash([]byte("plain")), 1<<62, 0, 10)
 	ok(t, err)
-	if e := events[0]; e.Kind != "ERC20Transferred" || e.Tx.Hex() != moved.Transactions[0].Hash || e.Run != crypto.Keccak256Hash([]byte(moved.ID)) {
+	if e := events[0]; e.Kind != "ERC20Transferred" || e.Tx.Hex() != moved.Transactions[0].Hash ||
+		e.Run != crypto.Keccak256Hash([]byte(moved.ID)) {
 		t.Errorf("newest event of the treasury: %+v", e)
 	}
 	h.index()
@@ -138,19 +148,20 @@ func (b toolbox) everyAnswer(token common.Address) {
 	run := b.h.ended(*asked.Task)
 	b.decided()
 	for name, arguments := range map[string]string{
-		"openfi_list_tasks":                `{"limit":5}`,
-		"openfi_list_runs":                 `{"taskId":"` + run.TaskID + `"}`,
-		"openfi_list_agents":               `{}`,
-		"openfi_get_agent":                 `{"slug":"plain"}`,
-		"openfi_get_trust_summary":         `{"slug":"plain"}`,
-		"openfi_recompute_trust_summary":   `{"slug":"plain"}`,
-		"openfi_get_run":                   `{"runId":"` + run.ID + `"}`,
-		"openfi_get_run_receipts":          `{"runId":"` + run.ID + `"}`,
-		"openfi_get_treasury_status":       `{}`,
-		"openfi_get_treasury_policy":       `{"agentSlug":"plain"}`,
-		"openfi_dry_run_call":              payment(1),
-		"openfi_execute_call":              payment(1),
-		"openfi_dry_run_transfer_erc20":    fmt.Sprintf(`{"agentSlug":"plain","token":%q,"to":%q,"amount":"1"}`, token, common.HexToAddress("0xaa")),
+		"openfi_list_tasks":              `{"limit":5}`,
+		"openfi_list_runs":               `{"taskId":"` + run.TaskID + `"}`,
+		"openfi_list_agents":             `{}`,
+		"openfi_get_agent":               `{"slug":"plain"}`,
+		"openfi_get_trust_summary":       `{"slug":"plain"}`,
+		"openfi_recompute_trust_summary": `{"slug":"plain"}`,
+		"openfi_get_run":                 `{"runId":"` + run.ID + `"}`,
+		"openfi_get_run_receipts":        `{"runId":"` + run.ID + `"}`,
+		"openfi_get_treasury_status":     `{}`,
+		"openfi_get_treasury_policy":     `{"agentSlug":"plain"}`,
+		"openfi_dry_run_call":            payment(1),
+		"openfi_execute_call":            payment(1),
+		"openfi_dry_run_transfer_erc20": fmt.Sprintf(`{"agentSlug":"plain","token":%q,"to":%q,"amount":"1"}`, token,
+			common.HexToAddress("0xaa")),
 		"openfi_configure_treasury_policy": `{"agentSlug":"plain","nativePerTxCapWei":"120"}`,
 	} {
 		b.into(name, arguments, &map[string]any{})
@@ -177,14 +188,16 @@ func (b toolbox) everyAnswer(token common.Address) {
 func (h *house) ratedOnce(act operate.Act) {
 	h.t.Helper()
 	stranger := repute.AgentID{ChainID: h.d.Chain().ID, Registry: h.d.Chain().Identity}
-	page, err := query.Feedback(h.t.Context(), h.db, stranger, query.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
+	page, err := query.Feedback(h.t.Context(), h.db, stranger,
+		query.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
 	ok(h.t, err)
 	onChain, err := h.d.View().AllFeedback(h.t.Context(), 0)
 	ok(h.t, err)
 	if len(onChain) != 1 || len(page.Items) != 1 {
 		h.t.Fatalf("on the chain %+v, indexed %+v", onChain, page.Items)
 	}
-	if f := page.Items[0]; f.Client != h.d.Account(2).Address || f.Value.Int64() != 850 || f.Decimals != 2 || f.Tag1 != "uptime" || f.Given.TxHash.Hex() != act.Transactions[0].Hash {
+	if f := page.Items[0]; f.Client != h.d.Account(2).Address || f.Value.Int64() != 850 || f.Decimals != 2 ||
+		f.Tag1 != "uptime" || f.Given.TxHash.Hex() != act.Transactions[0].Hash {
 		h.t.Errorf("indexed %+v", f)
 	}
 }

@@ -23,7 +23,8 @@ func TestToolListIsSmall(t *testing.T) {
 	ok(t, err)
 	server := httptest.NewServer(a.Handler())
 	t.Cleanup(server.Close)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/mcp", bytes.NewBufferString(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/mcp",
+		bytes.NewBufferString(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`))
 	ok(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")

@@ -57,7 +57,8 @@ func (c *Control) addTaskTools(s *mcp.Server) error {
 		mcp.Add(s, mcp.Tool[tasksTool, TaskList]{Name: "openfi_list_tasks",
 			Description: "Lists tasks, newest first. Next: openfi_list_runs; where awaiting is set, openfi_get_run of its runId.",
 			Do: private(c, func(ctx context.Context, in tasksTool) (TaskList, error) {
-				return bodyOf(c.listTasks(ctx, &tasksInput{in.Status, in.Coordinator, in.Awaiting, count(textOf(in.Limit)), in.Cursor}))
+				return bodyOf(c.listTasks(ctx, &tasksInput{in.Status, in.Coordinator, in.Awaiting, count(textOf(in.Limit)),
+					in.Cursor}))
 			})}),
 		mcp.Add(s, mcp.Tool[TaskTool, Task]{Name: "openfi_list_runs",
 			Description: "One task with all its runs, that of the whole task first. Next: openfi_get_run.",
@@ -91,7 +92,10 @@ func (c *Control) retryTool(ctx context.Context, in retryTool) (w changedTask, e
 		return w, err
 	}
 	do := func() (*answer[Task], error) { return c.retryTask(ctx, by, &idInput{in.TaskID}, in.RetryFrom) }
-	return c.changed(ctx, in.TaskID, in.DryRun, func(s repute.TaskStatus) bool { return s == repute.TaskCompleted || !taskEnded(s) }, "did not fail", do)
+	return c.changed(ctx, in.TaskID, in.DryRun, func(s repute.TaskStatus) bool {
+		return s == repute.TaskCompleted ||
+			!taskEnded(s)
+	}, "did not fail", do)
 }
 
 // taskEnded reports whether nothing more happens to a task by itself.
@@ -100,7 +104,8 @@ func taskEnded(s repute.TaskStatus) bool {
 }
 
 // changed does something with a task. Of a dry run only the task's status is looked at.
-func (c *Control) changed(ctx context.Context, id string, dry bool, not func(repute.TaskStatus) bool, why string, do func() (*answer[Task], error)) (w changedTask, err error) {
+func (c *Control) changed(ctx context.Context, id string, dry bool, not func(repute.TaskStatus) bool, why string,
+	do func() (*answer[Task], error)) (w changedTask, err error) {
 	if !dry {
 		w.Task, err = bodyOf(do())
 		return w, err
@@ -123,7 +128,8 @@ func (c *Control) approveTool(ctx context.Context, in approveTool) (w answered, 
 	}
 	at := slices.IndexFunc(run.Awaited, func(a Awaited) bool { return a.Subject == in.Subject })
 	if at < 0 {
-		return w, repute.Conflict("run %s does not wait for an answer about %.80q: openfi_get_run lists its awaited", run.ID, in.Subject)
+		return w, repute.Conflict("run %s does not wait for an answer about %.80q: openfi_get_run lists its awaited",
+			run.ID, in.Subject)
 	}
 	w = answered{DryRun: in.DryRun, RunID: run.ID, Subject: run.Awaited[at]}
 	if in.DryRun {

@@ -32,7 +32,8 @@ func (b toolbox) decided() {
 	t.Helper()
 	asked, subject := b.asks("one")
 	var list control.TaskList
-	if b.into("openfi_list_tasks", `{"awaiting":"approval"}`, &list); len(list.Tasks) != 1 || list.Tasks[0].ID != asked.ID {
+	if b.into("openfi_list_tasks", `{"awaiting":"approval"}`, &list); len(list.Tasks) != 1 ||
+		list.Tasks[0].ID != asked.ID {
 		t.Errorf("waiting tasks %+v", list.Tasks)
 	}
 	var said struct {
@@ -53,11 +54,13 @@ func (b toolbox) decided() {
 	if said.DryRun || said.Run == nil || said.About.Subject != subject {
 		t.Errorf("answer %+v", said)
 	}
-	if run := b.h.ended(asked); run.Status != repute.RunFailed || len(run.Approvals) != 1 || run.Approvals[0].By != "ann" || run.Approvals[0].Reason != "no" {
+	if run := b.h.ended(asked); run.Status != repute.RunFailed || len(run.Approvals) != 1 ||
+		run.Approvals[0].By != "ann" || run.Approvals[0].Reason != "no" {
 		t.Errorf("denied run is %s with %+v", run.Status, run.Approvals)
 	}
 	var did changed
-	if b.into("openfi_retry_task", `{"taskId":"`+asked.ID+`","dry_run":true}`, &did); !did.DryRun || b.h.ended(asked).Attempt != 1 {
+	if b.into("openfi_retry_task", `{"taskId":"`+asked.ID+`","dry_run":true}`, &did); !did.DryRun ||
+		b.h.ended(asked).Attempt != 1 {
 		t.Errorf("dry retry %+v", did)
 	}
 	b.into("openfi_retry_task", `{"taskId":"`+asked.ID+`"}`, &did)
@@ -69,7 +72,8 @@ func (b toolbox) decided() {
 	}
 	b.into("openfi_cancel_task", `{"taskId":"`+asked.ID+`","reason":"enough"}`, &did)
 	var now control.Task
-	if b.into("openfi_list_runs", `{"taskId":"`+asked.ID+`"}`, &now); now.Status != repute.TaskCancelled || len(now.Runs) != 1 {
+	if b.into("openfi_list_runs", `{"taskId":"`+asked.ID+`"}`, &now); now.Status != repute.TaskCancelled ||
+		len(now.Runs) != 1 {
 		t.Errorf("cancelled task %+v", now)
 	}
 	b.refuses("openfi_cancel_task", `{"taskId":"`+asked.ID+`","dry_run":true}`, "conflict: ")
@@ -89,7 +93,8 @@ func TestTaskToolsFollowRoles(t *testing.T) {
 		return awaits(run)
 	})
 	answer := `{"runId":"` + run.ID + `","subject":"` + run.Awaited[0].Subject + `","approved":true}`
-	for tool, arguments := range map[string]string{"openfi_list_tasks": `{}`, "openfi_list_runs": `{"taskId":"` + submitted.Task.ID + `"}`} {
+	for tool, arguments := range map[string]string{"openfi_list_tasks": `{}`,
+		"openfi_list_runs": `{"taskId":"` + submitted.Task.ID + `"}`} {
 		h.tools("").refuses(tool, arguments, "unauthorized: ")
 		looks.into(tool, arguments, &map[string]any{})
 	}

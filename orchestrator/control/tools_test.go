@@ -44,7 +44,8 @@ func (h *house) tools(token string) toolbox {
 	h.t.Helper()
 	s := httptest.NewServer(h.o.Tools.Handler())
 	h.t.Cleanup(s.Close)
-	return h.over(&sdk.StreamableClientTransport{Endpoint: s.URL, DisableStandaloneSSE: true, HTTPClient: &http.Client{Transport: bearing(token)}})
+	return h.over(&sdk.StreamableClientTransport{Endpoint: s.URL, DisableStandaloneSSE: true,
+		HTTPClient: &http.Client{Transport: bearing(token)}})
 }
 
 // piped are the same tools on a pair of streams.
@@ -159,7 +160,8 @@ func (h *house) task(b toolbox) {
 	}
 	run := h.ended(*submitted.Task)
 	var shown control.Run
-	if b.into("openfi_get_run", `{"runId":"`+run.ID+`"}`, &shown); shown.Status != run.Status || len(shown.Phases) != 9 || shown.Used.Steps != 1 {
+	if b.into("openfi_get_run", `{"runId":"`+run.ID+`"}`, &shown); shown.Status != run.Status ||
+		len(shown.Phases) != 9 || shown.Used.Steps != 1 {
 		t.Errorf("run %+v", shown)
 	}
 	var receipts control.ReceiptList
@@ -167,14 +169,17 @@ func (h *house) task(b toolbox) {
 		t.Errorf("receipts %+v", receipts)
 	}
 	var log struct{ Runs []struct{ RunID string } }
-	if b.into("openfi_get_agent_log", `{"slug":"plain","limit":5}`, &log); len(log.Runs) != 1 || log.Runs[0].RunID != run.ID {
+	if b.into("openfi_get_agent_log", `{"slug":"plain","limit":5}`, &log); len(log.Runs) != 1 ||
+		log.Runs[0].RunID != run.ID {
 		t.Errorf("log %+v", log)
 	}
 	var trust control.TrustAnswer
-	if b.into("openfi_get_trust_summary", `{"slug":"plain","valueAtRisk":"7"}`, &trust); trust.Verdict.Effect != "allow" || trust.Verdict.Value != "7" {
+	if b.into("openfi_get_trust_summary", `{"slug":"plain","valueAtRisk":"7"}`,
+		&trust); trust.Verdict.Effect != "allow" || trust.Verdict.Value != "7" {
 		t.Errorf("trust %+v", trust)
 	}
-	if b.into("openfi_recompute_trust_summary", `{"slug":"plain","threshold":{"requireIdentity":true}}`, &trust); trust.Verdict.Effect != "deny" || trust.Verified == nil {
+	if b.into("openfi_recompute_trust_summary", `{"slug":"plain","threshold":{"requireIdentity":true}}`,
+		&trust); trust.Verdict.Effect != "deny" || trust.Verified == nil {
 		t.Errorf("recomputed %+v", trust)
 	}
 }
@@ -185,7 +190,8 @@ func (h *house) rows() string {
 	tasks, err := rundb.Tasks(h.t.Context(), h.db, rundb.TaskFilter{}, 100)
 	ok(h.t, err)
 	var inputs, acts, jobs int
-	for query, into := range map[string]*int{"SELECT count(*) FROM trust_inputs": &inputs, "SELECT count(*) FROM acts": &acts, "SELECT count(*) FROM river_job": &jobs} {
+	for query, into := range map[string]*int{"SELECT count(*) FROM trust_inputs": &inputs,
+		"SELECT count(*) FROM acts": &acts, "SELECT count(*) FROM river_job": &jobs} {
 		ok(h.t, h.db.Pool().QueryRow(h.t.Context(), query).Scan(into))
 	}
 	return fmt.Sprintf("%d tasks, %d inputs, %d acts, %d jobs", len(tasks), inputs, acts, jobs)
@@ -198,12 +204,15 @@ func TestToolsThatChange(t *testing.T) {
 	h := newHouse(t, nil, worker{slug: "plain", gate: make(chan struct{})})
 	before, ann := h.rows(), h.tools(annsToken)
 	var dry task
-	ann.into("openfi_submit_task", `{"goal":"dear me","coordinatorSlug":"plain","budget":{"maxSteps":4},"dry_run":true}`, &dry)
-	if !dry.DryRun || dry.Task != nil || dry.Verdict.Effect != "allow" || dry.Policy.Effect != "require_approval" || dry.Budget.MaxSteps != 4 {
+	ann.into("openfi_submit_task", `{"goal":"dear me","coordinatorSlug":"plain","budget":{"maxSteps":4},"dry_run":true}`,
+		&dry)
+	if !dry.DryRun || dry.Task != nil || dry.Verdict.Effect != "allow" || dry.Policy.Effect != "require_approval" ||
+		dry.Budget.MaxSteps != 4 {
 		t.Errorf("dry run %+v", dry)
 	}
 	var trust control.TrustAnswer
-	if ann.into("openfi_recompute_trust_summary", `{"slug":"plain","dry_run":true}`, &trust); trust.Verdict == nil || trust.Verified != nil {
+	if ann.into("openfi_recompute_trust_summary", `{"slug":"plain","dry_run":true}`, &trust); trust.Verdict == nil ||
+		trust.Verified != nil {
 		t.Errorf("dry recomputation %+v", trust)
 	}
 	ann.refuses("openfi_submit_task", `{"goal":"x","coordinatorSlug":"nobody","dry_run":true}`, "not_found: ")
@@ -215,7 +224,8 @@ func TestToolsThatChange(t *testing.T) {
 			}
 		}
 	}
-	ann.refuses("openfi_execute_call", changing()["openfi_execute_call"], "not_found: wallet is not configured here. Fix: ")
+	ann.refuses("openfi_execute_call", changing()["openfi_execute_call"],
+		"not_found: wallet is not configured here. Fix: ")
 	ann.refuses("openfi_get_treasury_status", `{}`, "not_found: wallet is not configured here")
 	if after := h.rows(); after != before {
 		t.Errorf("%s became %s", before, after)
@@ -260,7 +270,8 @@ func TestToolsAreDescribed(t *testing.T) {
 		}
 		schema := tool.InputSchema.(map[string]any)
 		fields, _ := schema["properties"].(map[string]any)
-		if _, has := fields["dry_run"]; has != changes || schema["additionalProperties"] != false || schema["type"] != "object" {
+		if _, has := fields["dry_run"]; has != changes || schema["additionalProperties"] != false ||
+			schema["type"] != "object" {
 			t.Errorf("%s: dry_run is %t in %v", name, has, schema)
 		}
 		for field, of := range fields {
@@ -302,7 +313,8 @@ func TestToolsRefuse(t *testing.T) {
 		{"openfi_submit_task", `{"goal":"x","input":"` + strings.Repeat("x", 300<<10) + `"}`, "input: has"},
 		{"openfi_submit_task", `{"goal":"x","dry_run":"yes"}`, "dry_run: must be boolean"},
 		{"openfi_configure_treasury_policy", `{"active":false}`, "agentSlug: is missing"},
-		{"openfi_post_feedback", `{"agentId":1,"fromAddress":"0x00000000000000000000000000000000000000aa","value":1.5}`, "value: must be text or a whole number"},
+		{"openfi_post_feedback", `{"agentId":1,"fromAddress":"0x00000000000000000000000000000000000000aa","value":1.5}`,
+			"value: must be text or a whole number"},
 		{"openfi_recompute_trust_summary", `{"slug":"plain","threshold":{"minReputation":900}}`, "minReputation"},
 	} {
 		b.refuses(c.tool, c.arguments, c.says)
@@ -329,7 +341,8 @@ func (h *house) dryThenDone(b toolbox) {
 	var status operate.TreasuryStatus
 	var lets operate.TreasuryPolicy
 	b.into("openfi_get_treasury_status", `{}`, &status)
-	if b.into("openfi_get_treasury_policy", `{"agentSlug":"plain"}`, &lets); status.Balance != "1000" || lets.NativePerTxCapWei != "100" {
+	if b.into("openfi_get_treasury_policy", `{"agentSlug":"plain"}`, &lets); status.Balance != "1000" ||
+		lets.NativePerTxCapWei != "100" {
 		t.Errorf("status %+v, policy %+v", status, lets)
 	}
 	before := h.rows()
@@ -344,7 +357,8 @@ func (h *house) dryThenDone(b toolbox) {
 	if b.into("openfi_dry_run_call", payment(40), &act); act.Status != operate.Simulated {
 		t.Errorf("simulated call %+v", act)
 	}
-	if b.into("openfi_dry_run_transfer_erc20", changing()["openfi_dry_run_transfer_erc20"], &act); act.Status != operate.Refused || len(act.Policy.Reasons) == 0 {
+	if b.into("openfi_dry_run_transfer_erc20", changing()["openfi_dry_run_transfer_erc20"],
+		&act); act.Status != operate.Refused || len(act.Policy.Reasons) == 0 {
 		t.Errorf("simulated transfer of a token that is not allowed %+v", act)
 	}
 	if after := h.rows(); after != before {
@@ -374,7 +388,8 @@ func (h *house) acts(b toolbox) {
 	b.refuses("openfi_set_agent_wallet", changing()["openfi_set_agent_wallet"], "signature")
 	b.refuses("openfi_post_feedback", changing()["openfi_post_feedback"], "fromAddress")
 	var agent control.Agent
-	if b.into("openfi_get_agent", `{"slug":"plain"}`, &agent); agent.AgentID == "" || agent.AgentID != done["openfi_register_identity"].AgentID {
+	if b.into("openfi_get_agent", `{"slug":"plain"}`, &agent); agent.AgentID == "" ||
+		agent.AgentID != done["openfi_register_identity"].AgentID {
 		h.t.Errorf("agent %+v after %+v", agent, done)
 	}
 }

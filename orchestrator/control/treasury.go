@@ -14,16 +14,26 @@ import (
 
 // mountActs serves what the operator does on a chain by itself.
 func (c *Control) mountActs() {
-	read(c, "/treasury/status", "get-treasury-status", "Returns the treasury's balance, owner and whether it is paused", c.treasuryStatus)
-	read(c, "/treasury/policies/{slug}", "get-treasury-policy", "Returns the limits that the treasury sets for an agent", c.treasuryPolicy)
-	write[operate.PolicyChange](c, http.MethodPut, "/treasury/policies/{slug}", "configure-treasury-policy", "Changes the limits that the treasury sets for an agent; members that are absent keep their value; needs the role own", c.configurePolicy)
-	write[operate.TreasuryCall](c, http.MethodPost, "/treasury/calls", "execute-call", "Calls a contract or sends native coin from the treasury, for an agent", acting(c, (*operate.Operator).ExecuteCall))
-	write[operate.Transfer](c, http.MethodPost, "/treasury/transfers", "transfer-erc20", "Transfers ERC-20 tokens from the treasury, for an agent", acting(c, (*operate.Operator).TransferERC20))
-	write[operate.Identity](c, http.MethodPost, "/identities", "register-identity", "Registers an agent onchain, or updates its registration", acting(c, (*operate.Operator).RegisterIdentity))
-	write[operate.AgentWallet](c, http.MethodPost, "/agents/{slug}/wallet", "set-agent-wallet", "Sets an agent's wallet onchain", c.setWallet)
-	write[operate.Feedback](c, http.MethodPost, "/feedback", "post-feedback", "Rates an agent onchain, signed by a configured key", acting(c, (*operate.Operator).PostFeedback))
-	read(c, "/treasury/events", "list-treasury-events", "Lists the events that the treasury emitted, newest first", c.treasuryEvents)
-	read(c, "/acts", "list-acts", "Lists operator actions, which are transactions outside any run, newest first", c.listActs)
+	read(c, "/treasury/status", "get-treasury-status", "Returns the treasury's balance, owner and whether it is paused",
+		c.treasuryStatus)
+	read(c, "/treasury/policies/{slug}", "get-treasury-policy", "Returns the limits that the treasury sets for an agent",
+		c.treasuryPolicy)
+	write[operate.PolicyChange](c, http.MethodPut, "/treasury/policies/{slug}", "configure-treasury-policy",
+		"Changes the limits that the treasury sets for an agent; members that are absent keep their value; needs the role own", c.configurePolicy)
+	write[operate.TreasuryCall](c, http.MethodPost, "/treasury/calls", "execute-call",
+		"Calls a contract or sends native coin from the treasury, for an agent", acting(c, (*operate.Operator).ExecuteCall))
+	write[operate.Transfer](c, http.MethodPost, "/treasury/transfers", "transfer-erc20",
+		"Transfers ERC-20 tokens from the treasury, for an agent", acting(c, (*operate.Operator).TransferERC20))
+	write[operate.Identity](c, http.MethodPost, "/identities", "register-identity",
+		"Registers an agent onchain, or updates its registration", acting(c, (*operate.Operator).RegisterIdentity))
+	write[operate.AgentWallet](c, http.MethodPost, "/agents/{slug}/wallet", "set-agent-wallet",
+		"Sets an agent's wallet onchain", c.setWallet)
+	write[operate.Feedback](c, http.MethodPost, "/feedback", "post-feedback",
+		"Rates an agent onchain, signed by a configured key", acting(c, (*operate.Operator).PostFeedback))
+	read(c, "/treasury/events", "list-treasury-events", "Lists the events that the treasury emitted, newest first",
+		c.treasuryEvents)
+	read(c, "/acts", "list-acts", "Lists operator actions, which are transactions outside any run, newest first",
+		c.listActs)
 	read(c, "/acts/{id}", "get-act", "Returns an operator action with the state of its transactions", c.getAct)
 }
 
@@ -66,19 +76,22 @@ func truth(field string, text flag) (bool, error) {
 // operator is who acts; repute.ErrNotFound where no wallet is configured.
 func (c *Control) operator() (*operate.Operator, error) {
 	if c.o.Operator == nil {
-		return nil, &repute.MissingError{What: "wallet", Why: "is not configured here", Hint: "orchestrator.wallets in the configuration of a process with the role orchestrator"}
+		return nil, &repute.MissingError{What: "wallet", Why: "is not configured here",
+			Hint: "orchestrator.wallets in the configuration of a process with the role orchestrator"}
 	}
 	return c.o.Operator, nil
 }
 
 // acting mounts an act whose body says all.
-func acting[R any](c *Control, do func(*operate.Operator, context.Context, R, operate.How) (operate.Act, error)) func(context.Context, string, *ActInput, R) (*answer[operate.Act], error) {
+func acting[R any](c *Control, do func(*operate.Operator, context.Context, R, operate.How) (operate.Act,
+	error)) func(context.Context, string, *ActInput, R) (*answer[operate.Act], error) {
 	return func(ctx context.Context, by string, in *ActInput, r R) (*answer[operate.Act], error) {
 		return c.acts(by, in, func(o *operate.Operator, h operate.How) (operate.Act, error) { return do(o, ctx, r, h) })
 	}
 }
 
-func (c *Control) acts(by string, in *ActInput, do func(*operate.Operator, operate.How) (operate.Act, error)) (*answer[operate.Act], error) {
+func (c *Control) acts(by string, in *ActInput, do func(*operate.Operator, operate.How) (operate.Act,
+	error)) (*answer[operate.Act], error) {
 	o, err := c.operator()
 	if err != nil {
 		return nil, err
@@ -116,20 +129,28 @@ func (c *Control) treasuryPolicy(ctx context.Context, in *slugInput) (*answer[op
 	return say(&p), err
 }
 
-func (c *Control) configurePolicy(ctx context.Context, by string, in *slugActInput, r operate.PolicyChange) (*answer[operate.Act], error) {
+func (c *Control) configurePolicy(ctx context.Context, by string, in *slugActInput,
+	r operate.PolicyChange) (*answer[operate.Act], error) {
 	if r.AgentSlug != "" && r.AgentSlug != in.Slug {
 		return nil, repute.Invalid("agentSlug", "is another than that of the path", "one of both")
 	}
 	r.AgentSlug = in.Slug
-	return c.acts(by, &in.ActInput, func(o *operate.Operator, h operate.How) (operate.Act, error) { return o.ConfigurePolicy(ctx, r, h) })
+	return c.acts(by, &in.ActInput, func(o *operate.Operator, h operate.How) (operate.Act,
+		error) {
+		return o.ConfigurePolicy(ctx, r, h)
+	})
 }
 
-func (c *Control) setWallet(ctx context.Context, by string, in *slugActInput, r operate.AgentWallet) (*answer[operate.Act], error) {
+func (c *Control) setWallet(ctx context.Context, by string, in *slugActInput,
+	r operate.AgentWallet) (*answer[operate.Act], error) {
 	if r.Slug != "" && r.Slug != in.Slug {
 		return nil, repute.Invalid("slug", "is another than that of the path", "one of both")
 	}
 	r.Slug = in.Slug
-	return c.acts(by, &in.ActInput, func(o *operate.Operator, h operate.How) (operate.Act, error) { return o.SetAgentWallet(ctx, r, h) })
+	return c.acts(by, &in.ActInput, func(o *operate.Operator, h operate.How) (operate.Act,
+		error) {
+		return o.SetAgentWallet(ctx, r, h)
+	})
 }
 
 // ActList is a page of acts.

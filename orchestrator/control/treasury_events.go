@@ -35,7 +35,8 @@ type TreasuryEvent struct {
 }
 
 func eventOnWire(e *walletdb.TreasuryEvent) TreasuryEvent {
-	w := TreasuryEvent{ChainID: e.ChainID, Treasury: e.Treasury.Hex(), Kind: e.Kind, Transaction: e.Tx.Hex(), Block: e.Block.Number, BlockHash: e.Block.Hash.Hex(),
+	w := TreasuryEvent{ChainID: e.ChainID, Treasury: e.Treasury.Hex(), Kind: e.Kind, Transaction: e.Tx.Hex(),
+		Block: e.Block.Number, BlockHash: e.Block.Hash.Hex(),
 		BlockTime: maybe(e.Block.Time), LogIndex: e.LogIndex, Finality: string(repute.Latest), Fields: objectOf(e.Fields)}
 	if e.Final {
 		w.Finality = string(repute.Finalized)
@@ -163,7 +164,8 @@ func (c *Control) treasuryStatus(ctx context.Context, _ *struct{}) (*answer[Trea
 		return nil, err
 	}
 	missing, err := walletdb.TreasuryMissing(ctx, c.db, t.ChainID, t.Address)
-	out.Index = &TreasuryIndex{From: t.Start, To: t.Cursor.Number, Finalized: t.Finalized, Reorgs: t.Reorgs, Missing: missing}
+	out.Index = &TreasuryIndex{From: t.Start, To: t.Cursor.Number, Finalized: t.Finalized, Reorgs: t.Reorgs,
+		Missing: missing}
 	if err != nil {
 		return nil, err
 	}

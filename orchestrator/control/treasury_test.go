@@ -71,12 +71,16 @@ func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasu
 		pool := node.NewPool([]*node.Node{one}, node.PoolOptions{ChainID: c.ID})
 		t.Cleanup(pool.Close)
 		follower = treasury.New(o.DB, c.ID, at, 1, pool, treasury.Options{})
-		w, err := wallet.Open(o.DB, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{d.RPCURL()}, Treasury: at,
-			Registries: orchestrator.Registries{Identity: c.Identity, Reputation: c.Reputation}, Operator: key(operator), Owner: key(owner),
-			Identities: map[string]keys.Config{"plain": key(d.Account(2)), "second": key(d.Account(3))}, Confirmations: 1, Poll: 10 * time.Millisecond}}})
+		w, err := wallet.Open(o.DB,
+			wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{d.RPCURL()}, Treasury: at,
+				Registries: orchestrator.Registries{Identity: c.Identity, Reputation: c.Reputation}, Operator: key(operator),
+				Owner:      key(owner),
+				Identities: map[string]keys.Config{"plain": key(d.Account(2)), "second": key(d.Account(3))}, Confirmations: 1,
+				Poll: 10 * time.Millisecond}}})
 		ok(t, err)
 		t.Cleanup(w.Close)
-		o.Operator = operate.New(o.DB, w, operate.Options{Policy: o.Policy, Lenient: true, TrustChain: c.ID, ExecutionChain: c.ID, PublicURL: o.PublicURL, Wait: 30 * time.Second})
+		o.Operator = operate.New(o.DB, w, operate.Options{Policy: o.Policy, Lenient: true, TrustChain: c.ID,
+			ExecutionChain: c.ID, PublicURL: o.PublicURL, Wait: 30 * time.Second})
 		o.Limits.Timeout = time.Minute
 	}, agents...)
 	h.d, h.treasury = d, at
@@ -103,16 +107,20 @@ func TestPolicyRoute(t *testing.T) {
 	rows, signed := h.rows(), h.signed()
 	var dry, done, again operate.Act
 	h.into(h.ann(http.MethodPut, path+"?dry_run=true", lower), 200, &dry)
-	if len(dry.Transactions) != 1 || len(dry.Transactions[0].Calls) != 1 || dry.Status != operate.Simulated || !dry.DryRun || dry.ID != "" {
+	if len(dry.Transactions) != 1 || len(dry.Transactions[0].Calls) != 1 || dry.Status != operate.Simulated ||
+		!dry.DryRun || dry.ID != "" {
 		t.Fatalf("dry run %+v", dry)
 	}
-	if c := dry.Transactions[0].Calls[0]; !slices.ContainsFunc(c.Arguments, func(a contracts.Argument) bool { return a.Name == "nativePerTxCapWei" && a.Value == "90" }) {
+	if c := dry.Transactions[0].Calls[0]; !slices.ContainsFunc(c.Arguments,
+		func(a contracts.Argument) bool { return a.Name == "nativePerTxCapWei" && a.Value == "90" }) {
 		t.Errorf("the dry run shows %+v", c)
 	}
-	if r := h.ann(http.MethodPut, path, `{"windowDurationSeconds":0}`); r.status != 400 || !strings.Contains(string(r.body), `"field":"windowDurationSeconds"`) {
+	if r := h.ann(http.MethodPut, path, `{"windowDurationSeconds":0}`); r.status != 400 ||
+		!strings.Contains(string(r.body), `"field":"windowDurationSeconds"`) {
 		t.Errorf("a window of 0: %d %s", r.status, r.body)
 	}
-	if r := h.ann(http.MethodPut, "/v1/treasury/policies/plane", lower); r.status != 404 || !strings.Contains(string(r.body), "plane") || !strings.Contains(string(r.body), "one of plain;") {
+	if r := h.ann(http.MethodPut, "/v1/treasury/policies/plane", lower); r.status != 404 ||
+		!strings.Contains(string(r.body), "plane") || !strings.Contains(string(r.body), "one of plain;") {
 		t.Errorf("a slug of nobody: %d %s", r.status, r.body)
 	}
 	if h.rows() != rows || h.signed() != signed {
@@ -142,15 +150,18 @@ func TestTreasuryRoutes(t *testing.T) {
 	h.into(h.ann(http.MethodPost, "/v1/treasury/calls?dry_run=true", fmt.Sprintf(pay, "40")), 200, &dry)
 	h.into(h.ann(http.MethodPost, "/v1/treasury/calls", fmt.Sprintf(pay, "40"), "Idempotency-Key", "k"), 200, &done)
 	h.into(h.ann(http.MethodPost, "/v1/treasury/calls", fmt.Sprintf(pay, "40"), "Idempotency-Key", "k"), 200, &again)
-	if dry.Status != operate.Simulated || dry.ID != "" || done.Status != operate.Confirmed || done.AskedBy != "ann" || again.ID != done.ID || done.Transactions[0].Hash == "" {
+	if dry.Status != operate.Simulated || dry.ID != "" || done.Status != operate.Confirmed || done.AskedBy != "ann" ||
+		again.ID != done.ID || done.Transactions[0].Hash == "" {
 		t.Fatalf("dry %+v, done %+v, again %+v", dry, done, again)
 	}
-	if r := h.ann(http.MethodPost, "/v1/treasury/calls", fmt.Sprintf(pay, "101")); r.status != 400 || !strings.Contains(string(r.body), "over the cap of 100") || !strings.Contains(string(r.body), "/v1/acts/act_") {
+	if r := h.ann(http.MethodPost, "/v1/treasury/calls", fmt.Sprintf(pay, "101")); r.status != 400 ||
+		!strings.Contains(string(r.body), "over the cap of 100") || !strings.Contains(string(r.body), "/v1/acts/act_") {
 		t.Errorf("over the cap: %d %s", r.status, r.body)
 	}
 	h.into(h.ann(http.MethodPut, "/v1/treasury/policies/plain", `{"nativePerTxCapWei":"120"}`), 200, &put)
 	h.into(h.call(http.MethodGet, "/v1/treasury/policies/plain", ""), 200, &p)
-	if put.Status != operate.Confirmed || p.NativePerTxCapWei != "120" || p.NativeWindowCapWei != "250" || p.NativeWindowSpentWei != "40" {
+	if put.Status != operate.Confirmed || p.NativePerTxCapWei != "120" || p.NativeWindowCapWei != "250" ||
+		p.NativeWindowSpentWei != "40" {
 		t.Errorf("put %+v, policy %+v", put, p)
 	}
 	var list control.ActList
@@ -163,8 +174,10 @@ func TestTreasuryRoutes(t *testing.T) {
 		t.Errorf("second page %+v", list)
 	}
 	h.into(h.call(http.MethodGet, "/v1/acts/"+done.ID, ""), 200, &again)
-	for path, body := range map[string]string{"/v1/treasury/calls?dry_run=maybe": fmt.Sprintf(pay, "1"), "/v1/treasury/calls": `{"agentSlug":"plain","amount":"1"}`, "/v1/treasury/transfers": `{"agentSlug":"plain"}`,
-		"/v1/feedback": `{"agentId":"1","fromAddress":"0x00000000000000000000000000000000000000aa"}`, "/v1/agents/plain/wallet": `{"operatorWallet":"x"}`, "/v1/identities": `{"slug":"No"}`} {
+	for path, body := range map[string]string{"/v1/treasury/calls?dry_run=maybe": fmt.Sprintf(pay, "1"),
+		"/v1/treasury/calls": `{"agentSlug":"plain","amount":"1"}`, "/v1/treasury/transfers": `{"agentSlug":"plain"}`,
+		"/v1/feedback":            `{"agentId":"1","fromAddress":"0x00000000000000000000000000000000000000aa"}`,
+		"/v1/agents/plain/wallet": `{"operatorWallet":"x"}`, "/v1/identities": `{"slug":"No"}`} {
 		if r := h.ann(http.MethodPost, path, body); r.status != 400 && r.status != 409 {
 			t.Errorf("%s: %d %s", path, r.status, r.body)
 		}
@@ -190,12 +203,15 @@ func TestTreasuryEvents(t *testing.T) {
 	h.follow(follower)
 	var run control.Run
 	h.into(h.call(http.MethodGet, "/v1/runs/"+task.RunID, ""), 200, &run)
-	if len(run.Treasury) != 1 || run.Treasury[0].Kind != "NativeExecuted" || run.Treasury[0].Transaction != ofRun.Transactions[0].Hash || run.Treasury[0].Finality == "" || run.Treasury[0].Block != ofRun.Transactions[0].Block {
+	if len(run.Treasury) != 1 || run.Treasury[0].Kind != "NativeExecuted" ||
+		run.Treasury[0].Transaction != ofRun.Transactions[0].Hash || run.Treasury[0].Finality == "" ||
+		run.Treasury[0].Block != ofRun.Transactions[0].Block {
 		t.Errorf("of the run: %+v", run.Treasury)
 	}
 	var act control.ActWithEvents
 	h.into(h.call(http.MethodGet, "/v1/acts/"+ofNone.ID, ""), 200, &act)
-	if len(act.Treasury) != 1 || act.Treasury[0].RunKey == "" || act.Treasury[0].RunKey != act.Treasury[0].TaskKey || act.Status != operate.Confirmed {
+	if len(act.Treasury) != 1 || act.Treasury[0].RunKey == "" || act.Treasury[0].RunKey != act.Treasury[0].TaskKey ||
+		act.Status != operate.Confirmed {
 		t.Errorf("of the act: %+v", act)
 	}
 	var list control.TreasuryEventList
@@ -212,7 +228,8 @@ func TestTreasuryEvents(t *testing.T) {
 	if now.Index == nil || now.Index.Missing != 0 || now.Index.To == 0 || now.Balance != "920" {
 		t.Errorf("status %+v", now)
 	}
-	if c := now.Index.Compared; c == nil || c.Block != now.Index.To || c.Policies != 1 || c.Windows != 1 || len(c.Differ) > 0 {
+	if c := now.Index.Compared; c == nil || c.Block != now.Index.To || c.Policies != 1 || c.Windows != 1 ||
+		len(c.Differ) > 0 {
 		t.Fatalf("compared %+v %s", c, now.Index.NotCompared)
 	}
 	for kind, says := range map[string]string{"NativeExecuted": "payments of plain in native coin: the treasury counts 80", "PolicySet": "policy of plain"} {
@@ -232,18 +249,24 @@ func TestApprovalByTheWrongKey(t *testing.T) {
 	h := newHouse(t, nil, worker{slug: "plain"})
 	dear := h.submit(`{"goal":"dear one"}`)
 	h.waits(dear.RunID, "run waits", awaits)
-	for what, header := range map[string][]string{"none": nil, "another": {"Authorization", "Bearer another-token-that-is-long"},
+	for what, header := range map[string][]string{"none": nil,
+		"another":      {"Authorization", "Bearer another-token-that-is-long"},
 		"in X-API-Key": {"X-API-Key", "another-token-that-is-long"}, "as basic": {"Authorization", "Basic " + annsToken}} {
-		if r := h.call(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"subject":"policy","approved":true}`, header...); r.status != http.StatusUnauthorized {
+		if r := h.call(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"subject":"policy","approved":true}`,
+			header...); r.status != http.StatusUnauthorized {
 			t.Errorf("%s: %d %s", what, r.status, r.body)
 		}
 	}
-	h.waits(dear.RunID, "run still waits", func(r control.Run) bool { return awaits(r) && len(r.Approvals) == 0 && len(r.Treasury) == 0 })
+	h.waits(dear.RunID, "run still waits", func(r control.Run) bool {
+		return awaits(r) && len(r.Approvals) == 0 &&
+			len(r.Treasury) == 0
+	})
 }
 
 func TestNoWallet(t *testing.T) {
 	h := newHouse(t, nil)
-	for _, path := range []string{"/v1/treasury/status", "/v1/treasury/policies/plain", "/v1/treasury/events", "/v1/acts", "/v1/acts/act_1"} {
+	for _, path := range []string{"/v1/treasury/status", "/v1/treasury/policies/plain", "/v1/treasury/events",
+		"/v1/acts", "/v1/acts/act_1"} {
 		if r := h.call(http.MethodGet, path, ""); r.status != 404 || !strings.Contains(string(r.body), "not configured") {
 			t.Errorf("%s: %d %s", path, r.status, r.body)
 		}
@@ -254,11 +277,13 @@ func TestNoWallet(t *testing.T) {
 func TestIngress(t *testing.T) {
 	h := newHouse(t, nil, worker{slug: "plain"})
 	const message = `{"goal":"do it","channel":"telegram","sender":"ann","messageId":"17"}`
-	if r := h.call(http.MethodPost, "/v1/ingress/openclaw/task", message, "X-API-Key", "another-token-that-is-wrong"); r.status != 401 {
+	if r := h.call(http.MethodPost, "/v1/ingress/openclaw/task", message, "X-API-Key",
+		"another-token-that-is-wrong"); r.status != 401 {
 		t.Fatalf("with a wrong key: %d", r.status)
 	}
 	var first, again control.Ingress
-	h.into(h.call(http.MethodPost, "/v1/ingress/openclaw/task", message, "X-API-Key", annsToken), http.StatusCreated, &first)
+	h.into(h.call(http.MethodPost, "/v1/ingress/openclaw/task", message, "X-API-Key", annsToken), http.StatusCreated,
+		&first)
 	h.into(h.call(http.MethodPost, "/v1/ingress/openclaw/task", message, "X-API-Key", annsToken), http.StatusOK, &again)
 	if first.TaskID == "" || first.RunID == "" || again.TaskID != first.TaskID || first.Run != "/v1/runs/"+first.RunID {
 		t.Fatalf("first %+v, again %+v", first, again)

@@ -41,9 +41,12 @@ type Verdict struct {
 }
 
 func verdictOnWire(v orchestrator.Verdict) *Verdict {
-	w := &Verdict{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons, Status: v.Agent.Status, Score: v.Agent.Score, Low: v.Agent.Low,
-		High: v.Agent.High, Confidence: v.Agent.Confidence, Tier: v.Agent.Tier, Trust01: v.Agent.Trust01, OpenFi: objectOf(v.OpenFi), Gates: gatesOnWire(v.Gates),
-		Threshold: v.Threshold, Value: v.Task.Value, Policy: v.Policy.Hex(), Pin: v.Pin, Proof: v.Proof, Manifest: v.Manifest, At: v.At}
+	w := &Verdict{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons, Status: v.Agent.Status,
+		Score: v.Agent.Score, Low: v.Agent.Low,
+		High: v.Agent.High, Confidence: v.Agent.Confidence, Tier: v.Agent.Tier, Trust01: v.Agent.Trust01,
+		OpenFi: objectOf(v.OpenFi), Gates: gatesOnWire(v.Gates),
+		Threshold: v.Threshold, Value: v.Task.Value, Policy: v.Policy.Hex(), Pin: v.Pin, Proof: v.Proof,
+		Manifest: v.Manifest, At: v.At}
 	if w.Reasons == nil {
 		w.Reasons = []policy.Reason{}
 	}
@@ -100,7 +103,8 @@ func (c *Control) judged(ctx context.Context, slug string, q TrustQuestion) (v o
 		return v, err
 	}
 	// What a task with these terms would be refused for is refused here.
-	r := orchestrator.Request{Goal: "judge", Coordinator: slug, Terms: orchestrator.Terms{Threshold: q.Threshold, ValueAtRisk: q.ValueAtRisk, Tags: q.Tags}}
+	r := orchestrator.Request{Goal: "judge", Coordinator: slug,
+		Terms: orchestrator.Terms{Threshold: q.Threshold, ValueAtRisk: q.ValueAtRisk, Tags: q.Tags}}
 	if err := c.check(&r); err != nil {
 		return v, err
 	}
@@ -111,7 +115,8 @@ func (c *Control) judged(ctx context.Context, slug string, q TrustQuestion) (v o
 	return orchestrator.Judge(ctx, c.db, c.o.Policy(), c.o.Lenient, m, task, q.Threshold)
 }
 
-func (c *Control) recomputeTrust(ctx context.Context, _ string, in *slugInput, q TrustQuestion) (*answer[TrustAnswer], error) {
+func (c *Control) recomputeTrust(ctx context.Context, _ string, in *slugInput, q TrustQuestion) (*answer[TrustAnswer],
+	error) {
 	v, err := c.judged(ctx, in.Slug, q)
 	if err != nil {
 		return nil, err
@@ -141,7 +146,8 @@ func (c *Control) verify(ctx context.Context, v orchestrator.Verdict) (good bool
 		return false, "", ctx.Err()
 	}
 	err = orchestrator.VerifyVerdict(ctx, c.db, c.o.Replay, v)
-	if errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrGone) || errors.Is(err, repute.ErrInvalid) {
+	if errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrGone) ||
+		errors.Is(err, repute.ErrInvalid) {
 		return false, httpapi.Clean(err.Error()), nil
 	}
 	return err == nil, "", err

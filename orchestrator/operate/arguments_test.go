@@ -25,14 +25,17 @@ rules:
   - {id: payee, when: 'call.function.startsWith("transfer(") && call.args.to == "` + somebody.Hex() + `"', effect: deny, reason: not to them}
 `
 	o := w.operator(rules)
-	if act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "61"}, by("")); err == nil || !strings.Contains(err.Error(), "caps end at 60") || act.Status != operate.Refused {
+	if act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "61"},
+		by("")); err == nil || !strings.Contains(err.Error(), "caps end at 60") || act.Status != operate.Refused {
 		t.Errorf("a cap of 61: %+v, %v", act, err)
 	}
-	if act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "60"}, by("")); err != nil || act.Status != operate.Confirmed {
+	if act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "60"},
+		by("")); err != nil || act.Status != operate.Confirmed {
 		t.Errorf("a cap of 60: %+v, %v", act, err)
 	}
 	data := hexutil.Encode(fixtures.NewTestToken().PackTransfer(somebody, n(1)))
-	if act, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: w.token.Hex(), Data: data}, by("")); err == nil || !strings.Contains(err.Error(), "not to them") {
+	if act, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: w.token.Hex(),
+		Data: data}, by("")); err == nil || !strings.Contains(err.Error(), "not to them") {
 		t.Errorf("a transfer to them: %+v, %v", act, err)
 	}
 }
@@ -52,7 +55,8 @@ func TestAllowListNamesFunctions(t *testing.T) {
 	}
 	data, err := of.Pack("settle", []part{{somebody, n(7)}}, [32]byte{1})
 	ok(t, err)
-	o := w.operator(open + "rules:\n  - {id: memo, when: 'call.function.startsWith(\"settle(\") && call.args.parts[0].share == \"7\"', effect: require_approval, reason: shares of 7 are looked at}\n")
+	o := w.operator(open +
+		"rules:\n  - {id: memo, when: 'call.function.startsWith(\"settle(\") && call.args.parts[0].share == \"7\"', effect: require_approval, reason: shares of 7 are looked at}\n")
 	call := operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Data: hexutil.Encode(data)}
 	shown := func() contracts.Call {
 		act, err := o.ExecuteCall(t.Context(), call, operate.How{By: "ops", DryRun: true})
@@ -60,10 +64,14 @@ func TestAllowListNamesFunctions(t *testing.T) {
 		return act.Transactions[0].Calls[0]
 	}
 	pair := func(function string, selector []byte) operate.PolicyChange {
-		return operate.PolicyChange{AgentSlug: "payer", Calls: []operate.CallAllowed{{Target: somebody.Hex(), Selector: hexutil.Encode(selector), Allowed: true, Function: function}}}
+		return operate.PolicyChange{AgentSlug: "payer",
+			Calls: []operate.CallAllowed{{Target: somebody.Hex(), Selector: hexutil.Encode(selector), Allowed: true,
+				Function: function}}}
 	}
-	for function, says := range map[string]string{"settle(uint256 n)": "not " + hexutil.Encode(f.Selector[:]), "settle(": "cannot be read", "function " + text: "cannot be read"} {
-		if _, err := o.ConfigurePolicy(t.Context(), pair(function, f.Selector[:]), by("")); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), says) {
+	for function, says := range map[string]string{"settle(uint256 n)": "not " + hexutil.Encode(f.Selector[:]),
+		"settle(": "cannot be read", "function " + text: "cannot be read"} {
+		if _, err := o.ConfigurePolicy(t.Context(), pair(function, f.Selector[:]), by("")); !errors.Is(err,
+			repute.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", function, err)
 		}
 	}
@@ -82,7 +90,8 @@ func TestAllowListNamesFunctions(t *testing.T) {
 		t.Fatalf("%+v, %v", act, err)
 	}
 	c := shown()
-	if c.Source != contracts.SourceListed || len(c.Arguments) != 4 || c.Arguments[1].Name != "parts[0].payee" || c.Arguments[1].Value != somebody.Hex() || c.Arguments[2].Value != "7" {
+	if c.Source != contracts.SourceListed || len(c.Arguments) != 4 || c.Arguments[1].Name != "parts[0].payee" ||
+		c.Arguments[1].Value != somebody.Hex() || c.Arguments[2].Value != "7" {
 		t.Errorf("shown as %+v", c)
 	}
 	if act, err := o.ExecuteCall(t.Context(), call, by("")); err == nil || !strings.Contains(err.Error(), "shares of 7") {

@@ -19,7 +19,8 @@ import (
 
 // attackers is an endpoint that shows another operator in the treasury's policies.
 func (w *world) attackers() string {
-	operator, attacker := strings.ToLower(w.d.Account(operatorAccount).Address.Hex()[2:]), strings.ToLower(somebody.Hex()[2:])
+	operator, attacker := strings.ToLower(w.d.Account(operatorAccount).Address.Hex()[2:]),
+		strings.ToLower(somebody.Hex()[2:])
 	return w.liar(func(method string, answer []byte) []byte {
 		if method != "eth_call" {
 			return answer
@@ -53,13 +54,16 @@ func TestLiarsPolicyIsNotSigned(t *testing.T) {
 		}
 	}
 	act, err := w.withRPC(w.attackers()).ConfigurePolicy(t.Context(), lower, by(""))
-	if err == nil || !strings.Contains(err.Error(), "operator is "+somebody.Hex()+" on the chain and "+w.d.Account(operatorAccount).Address.Hex()+" in the index") {
+	if err == nil || !strings.Contains(err.Error(),
+		"operator is "+somebody.Hex()+" on the chain and "+w.d.Account(operatorAccount).Address.Hex()+" in the index") {
 		t.Errorf("the liar alone: %+v, %v", act, err)
 	}
-	if p, err := w.operator(open).TreasuryPolicy(t.Context(), "payer"); err != nil || p.Operator != w.d.Account(operatorAccount).Address.Hex() || p.NativePerTxCapWei != "100" {
+	if p, err := w.operator(open).TreasuryPolicy(t.Context(), "payer"); err != nil ||
+		p.Operator != w.d.Account(operatorAccount).Address.Hex() || p.NativePerTxCapWei != "100" {
 		t.Errorf("the policy is %+v, %v", p, err)
 	}
-	if act, err = w.withRPC(w.liar(plain), w.d.RPCURL()).ConfigurePolicy(t.Context(), lower, by("")); err != nil || act.Status != operate.Confirmed {
+	if act, err = w.withRPC(w.liar(plain), w.d.RPCURL()).ConfigurePolicy(t.Context(), lower, by("")); err != nil ||
+		act.Status != operate.Confirmed {
 		t.Errorf("two honest ones: %+v, %v", act, err)
 	}
 }
@@ -73,7 +77,8 @@ func TestNoBaseWithoutIndex(t *testing.T) {
 	ok(t, err)
 	second := crypto.CreateAddress(owner.Address, nonce)
 	b.Send(owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin), abi.PackConstructor(owner.Address)...))
-	b.Send(owner, &second, abi.PackSetPolicy(crypto.Keccak256Hash([]byte("payer")), true, w.d.Account(operatorAccount).Address, n(100), n(250), n(0)))
+	b.Send(owner, &second, abi.PackSetPolicy(crypto.Keccak256Hash([]byte("payer")), true,
+		w.d.Account(operatorAccount).Address, n(100), n(250), n(0)))
 	_, err = b.Mine(t.Context())
 	ok(t, err)
 	c := w.config()
@@ -102,7 +107,8 @@ func TestPolicyIsWhatWasAsked(t *testing.T) {
 	ok(t, err)
 	shown, err := json.Marshal(dry.Transactions[0].Calls)
 	ok(t, err)
-	for _, part := range []string{`"setPolicy(`, `"name":"nativePerTxCapWei","type":"uint256","value":"50"`, fmt.Sprintf(`"name":"operator","type":"address","value":%q`, w.d.Account(operatorAccount).Address.Hex())} {
+	for _, part := range []string{`"setPolicy(`, `"name":"nativePerTxCapWei","type":"uint256","value":"50"`,
+		fmt.Sprintf(`"name":"operator","type":"address","value":%q`, w.d.Account(operatorAccount).Address.Hex())} {
 		if !strings.Contains(string(shown), part) {
 			t.Errorf("the dry run lacks %s: %s", part, shown)
 		}
@@ -115,11 +121,13 @@ func TestPolicyIsWhatWasAsked(t *testing.T) {
 		return bytes.ReplaceAll(answer, word("32"), word("33")) // 50 and 51
 	}))
 	act, err := o.ConfigurePolicy(t.Context(), lower, by("lower"))
-	if err != nil || act.Status != operate.Failed || !strings.Contains(act.Error, "does not say what was asked") || !strings.Contains(act.Error, `"nativePerTxCapWei":"51"`) {
+	if err != nil || act.Status != operate.Failed || !strings.Contains(act.Error, "does not say what was asked") ||
+		!strings.Contains(act.Error, `"nativePerTxCapWei":"51"`) {
 		t.Errorf("set otherwise: %+v, %v", act, err)
 	}
 	known, err := w.operator(open).Act(t.Context(), act.ID)
-	if err != nil || len(known.Transactions) != 1 || len(known.Transactions[0].Calls) != 1 || len(known.Transactions[0].Calls[0].Arguments) < 6 {
+	if err != nil || len(known.Transactions) != 1 || len(known.Transactions[0].Calls) != 1 ||
+		len(known.Transactions[0].Calls[0].Arguments) < 6 {
 		t.Errorf("recorded %+v, %v", known, err)
 	}
 }

@@ -210,7 +210,8 @@ func (o *Operator) readAgain(ctx context.Context, row *walletdb.Act, steps []ste
 	return true, nil
 }
 
-func (o *Operator) sendStep(ctx context.Context, id string, origin orchestrator.Origin, s *step, before []orchestrator.Sent) (orchestrator.Sent, error) {
+func (o *Operator) sendStep(ctx context.Context, id string, origin orchestrator.Origin, s *step,
+	before []orchestrator.Sent) (orchestrator.Sent, error) {
 	intent := orchestrator.Intent{ID: id, Origin: origin, Tx: s.Tx}
 	if s.Simulation != nil {
 		intent.MaxGasWei = s.Simulation.FeeWei
@@ -226,7 +227,8 @@ func (o *Operator) sendStep(ctx context.Context, id string, origin orchestrator.
 	}
 	sent, err := send(ctx, intent)
 	if errors.Is(err, repute.ErrConflict) { // perhaps another process signed a consent or change of its own meanwhile
-		if stored, unknown := walletdb.ReadIntent(ctx, o.db, id); unknown == nil && string(stored.Data) != string(intent.Data) && (s.Owner || s.Consent != nil) {
+		if stored, unknown := walletdb.ReadIntent(ctx, o.db, id); unknown == nil &&
+			string(stored.Data) != string(intent.Data) && (s.Owner || s.Consent != nil) {
 			intent.Data = stored.Data
 			return send(ctx, intent)
 		}
@@ -283,7 +285,8 @@ func (o *Operator) view(ctx context.Context, row *walletdb.Act) (Act, error) {
 
 // shown is an act as it is stored.
 func (o *Operator) shown(row *walletdb.Act) (Act, error) {
-	act := Act{ID: row.ID, Kind: row.Kind, Status: Pending, ChainID: row.ChainID, Domain: o.domain(row.Kind), AgentSlug: row.Agent, AskedBy: row.By,
+	act := Act{ID: row.ID, Kind: row.Kind, Status: Pending, ChainID: row.ChainID, Domain: o.domain(row.Kind),
+		AgentSlug: row.Agent, AskedBy: row.By,
 		Transactions: []Transaction{}, Error: row.Error, Created: &row.Created}
 	var steps []step
 	var d recorded
@@ -298,7 +301,8 @@ func (o *Operator) shown(row *walletdb.Act) (Act, error) {
 	}
 	act.Policy, act.AgentID = d.Decision, result.AgentID
 	for _, s := range steps {
-		act.Transactions = append(act.Transactions, Transaction{Purpose: s.Purpose, To: s.Tx.Target.Hex(), Calls: s.Calls, Simulation: s.Simulation})
+		act.Transactions = append(act.Transactions, Transaction{Purpose: s.Purpose, To: s.Tx.Target.Hex(), Calls: s.Calls,
+			Simulation: s.Simulation})
 	}
 	switch {
 	case row.Refused != "":
@@ -337,7 +341,8 @@ func (t *Transaction) take(in *walletdb.Intent) {
 	if in.Mined.Block == 0 {
 		return
 	}
-	t.Hash, t.Block, t.BlockHash, t.GasUsed = in.Mined.Hash.Hex(), in.Mined.Block, in.Mined.BlockHash.Hex(), in.Mined.GasUsed
+	t.Hash, t.Block, t.BlockHash, t.GasUsed = in.Mined.Hash.Hex(), in.Mined.Block, in.Mined.BlockHash.Hex(),
+		in.Mined.GasUsed
 	if in.Mined.Fee != nil {
 		t.FeeWei = in.Mined.Fee.String()
 	}

@@ -46,7 +46,8 @@ func (o *Operator) CompareTreasury(ctx context.Context, t walletdb.Treasury) (Tr
 	if last := o.compared.Load(); last != nil && last.BlockHash == t.Cursor.Hash.Hex() {
 		return *last, nil
 	}
-	c := &comparison{treasury: t, out: TreasuryCompared{Block: t.Cursor.Number, BlockHash: t.Cursor.Hash.Hex(), Differ: []string{}},
+	c := &comparison{treasury: t, out: TreasuryCompared{Block: t.Cursor.Number, BlockHash: t.Cursor.Hash.Hex(),
+		Differ: []string{}},
 		names: map[common.Hash]string{}, said: map[common.Hash]json.RawMessage{}}
 	if err := c.list(ctx, o.db); err != nil {
 		return c.out, err
@@ -92,7 +93,8 @@ func (c *comparison) list(ctx context.Context, db *store.DB) error {
 		c.names[key] = m.Slug
 		c.add(book{agent: key})
 	}
-	events, err := walletdb.TreasuryEventsOf(ctx, db, c.treasury, []string{"PolicySet", "TokenPolicySet"}, time.Time{}, maxPayments)
+	events, err := walletdb.TreasuryEventsOf(ctx, db, c.treasury, []string{"PolicySet", "TokenPolicySet"}, time.Time{},
+		maxPayments)
 	if err != nil {
 		return err
 	}
@@ -173,7 +175,9 @@ func (c *comparison) read(seen wallet.Seen) error {
 			return err
 		}
 		if differ != "" {
-			c.out.Differ = append(c.out.Differ, fmt.Sprintf("policy of %s: the treasury's is not that of the last PolicySet that is indexed: %s", c.name(k.agent), differ))
+			c.out.Differ = append(c.out.Differ,
+				fmt.Sprintf("policy of %s: the treasury's is not that of the last PolicySet that is indexed: %s", c.name(k.agent),
+					differ))
 		}
 	}
 	return nil
@@ -192,12 +196,15 @@ func (c *comparison) sum(ctx context.Context, db *store.DB) error {
 	if since.IsZero() {
 		return nil
 	}
-	events, err := walletdb.TreasuryEventsOf(ctx, db, c.treasury, []string{"NativeExecuted", "ERC20Transferred"}, since, maxPayments+1)
+	events, err := walletdb.TreasuryEventsOf(ctx, db, c.treasury, []string{"NativeExecuted", "ERC20Transferred"}, since,
+		maxPayments+1)
 	if err != nil {
 		return err
 	}
-	if now, err := walletdb.ReadTreasury(ctx, db, c.treasury.ChainID, c.treasury.Address); err != nil || now.Reorgs != c.treasury.Reorgs || len(events) > maxPayments {
-		return fmt.Errorf("blocks were replaced meanwhile, or there are more than %d payments since %s: %w", maxPayments, since.UTC().Format(time.RFC3339), repute.ErrUnavailable)
+	if now, err := walletdb.ReadTreasury(ctx, db, c.treasury.ChainID, c.treasury.Address); err != nil ||
+		now.Reorgs != c.treasury.Reorgs || len(events) > maxPayments {
+		return fmt.Errorf("blocks were replaced meanwhile, or there are more than %d payments since %s: %w", maxPayments,
+			since.UTC().Format(time.RFC3339), repute.ErrUnavailable)
 	}
 	paid, err := c.paid(events)
 	if err != nil {
@@ -209,7 +216,9 @@ func (c *comparison) sum(ctx context.Context, db *store.DB) error {
 			if (k.token != common.Address{}) {
 				coin = "token " + k.token.Hex()
 			}
-			c.out.Differ = append(c.out.Differ, fmt.Sprintf("payments of %s in %s: the treasury counts %s since %s, the indexed ones are %s", c.name(k.agent), coin, w.spent, w.start.UTC().Format(time.RFC3339), paid[k]))
+			c.out.Differ = append(c.out.Differ,
+				fmt.Sprintf("payments of %s in %s: the treasury counts %s since %s, the indexed ones are %s", c.name(k.agent),
+					coin, w.spent, w.start.UTC().Format(time.RFC3339), paid[k]))
 		}
 	}
 	return nil

@@ -32,7 +32,8 @@ const defaultWindow = 86400
 // is must be known.
 func (o *Operator) ConfigurePolicy(ctx context.Context, c PolicyChange, h How) (Act, error) {
 	if n := len(c.Calls) + len(c.Relayers) + len(c.Tokens); n > maxListed {
-		return Act{}, repute.Invalid("calls, relayers, tokens", fmt.Sprintf("have %d entries", n), fmt.Sprintf("at most %d at once", maxListed))
+		return Act{}, repute.Invalid("calls, relayers, tokens", fmt.Sprintf("have %d entries", n),
+			fmt.Sprintf("at most %d at once", maxListed))
 	}
 	if act, known, err := o.asked(ctx, kindPolicy, c, h); known || err != nil {
 		return act, err
@@ -47,7 +48,8 @@ func (o *Operator) ConfigurePolicy(ctx context.Context, c PolicyChange, h How) (
 	if _, err := c.functions(); err != nil {
 		return Act{}, err
 	}
-	return o.perform(ctx, &job{kind: kindPolicy, chain: o.o.ExecutionChain, agent: c.AgentSlug, request: c, steps: steps}, h)
+	return o.perform(ctx, &job{kind: kindPolicy, chain: o.o.ExecutionChain, agent: c.AgentSlug, request: c,
+		steps: steps}, h)
 }
 
 // maxNamed bounds how many agents an error names.
@@ -74,7 +76,8 @@ func (o *Operator) knows(ctx context.Context, slug string) error {
 	for _, m := range list[:min(len(list), maxNamed)] {
 		names = append(names, m.Slug)
 	}
-	return &repute.MissingError{What: fmt.Sprintf("agent %q", slug), Why: "is not registered, and the treasury has no policy of it",
+	return &repute.MissingError{What: fmt.Sprintf("agent %q", slug),
+		Why:  "is not registered, and the treasury has no policy of it",
 		Hint: "one of " + strings.Join(names, ", ") + "; GET /v1/agents lists them"}
 }
 
@@ -85,7 +88,9 @@ func (o *Operator) changes(ctx context.Context, c *PolicyChange) (steps []step, 
 		return nil, err
 	}
 	add := func(purpose string, data []byte) {
-		steps = append(steps, step{Purpose: purpose, Owner: true, Tx: orchestrator.Tx{ChainID: o.o.ExecutionChain, Target: at, Data: data, Purpose: purpose}})
+		steps = append(steps,
+			step{Purpose: purpose, Owner: true, Tx: orchestrator.Tx{ChainID: o.o.ExecutionChain, Target: at, Data: data,
+				Purpose: purpose}})
 	}
 	key := crypto.Keccak256Hash([]byte(c.AgentSlug))
 	if c.setsPolicy() {
@@ -109,7 +114,8 @@ func (o *Operator) changes(ctx context.Context, c *PolicyChange) (steps []step, 
 // setsPolicy reports whether operator, caps, window or switch are named, of which the others
 // stay.
 func (c *PolicyChange) setsPolicy() bool {
-	return c.Active != nil || c.Operator != "" || c.NativePerTxCapWei != "" || c.NativeWindowCapWei != "" || c.WindowDurationSeconds != nil
+	return c.Active != nil || c.Operator != "" || c.NativePerTxCapWei != "" || c.NativeWindowCapWei != "" ||
+		c.WindowDurationSeconds != nil
 }
 
 // policy adds the transaction that sets operator, caps and window.
@@ -124,7 +130,8 @@ func (c *PolicyChange) policy(key common.Hash, now *bindings.AgentPoliciesOutput
 	for _, cap := range []struct {
 		name, text string
 		into       **big.Int
-	}{{"nativePerTxCapWei", c.NativePerTxCapWei, &next.NativePerTxCapWei}, {"nativeWindowCapWei", c.NativeWindowCapWei, &next.NativeWindowCapWei}} {
+	}{{"nativePerTxCapWei", c.NativePerTxCapWei, &next.NativePerTxCapWei},
+		{"nativeWindowCapWei", c.NativeWindowCapWei, &next.NativeWindowCapWei}} {
 		if cap.text == "" {
 			continue
 		}
@@ -144,7 +151,8 @@ func (c *PolicyChange) policy(key common.Hash, now *bindings.AgentPoliciesOutput
 	if c.Active != nil {
 		next.Active = *c.Active
 	}
-	add("policy of "+c.AgentSlug, bindings.NewOpenFiTreasury().PackSetPolicy(key, next.Active, next.Operator, next.NativePerTxCapWei, next.NativeWindowCapWei,
+	add("policy of "+c.AgentSlug, bindings.NewOpenFiTreasury().PackSetPolicy(key, next.Active, next.Operator,
+		next.NativePerTxCapWei, next.NativeWindowCapWei,
 		next.WindowDurationSeconds))
 	return nil
 }
@@ -180,12 +188,15 @@ func (c *PolicyChange) functions() (out []walletdb.CallFunction, err error) {
 		}
 		f, err := contracts.ParseFunction(e.Function)
 		if err != nil {
-			return nil, repute.Invalid("calls.function", err.Error(), "name and arguments, with types and names: swap(uint256 amountIn, address to)")
+			return nil, repute.Invalid("calls.function", err.Error(),
+				"name and arguments, with types and names: swap(uint256 amountIn, address to)")
 		}
 		if selector := hexutil.Encode(f.Selector[:]); !strings.EqualFold(selector, e.Selector) {
-			return nil, repute.Invalid("calls.function", fmt.Sprintf("%.200s has the selector %s, not %.40s", f.Signature, selector, e.Selector), "the function of the selector")
+			return nil, repute.Invalid("calls.function", fmt.Sprintf("%.200s has the selector %s, not %.40s", f.Signature,
+				selector, e.Selector), "the function of the selector")
 		}
-		out = append(out, walletdb.CallFunction{Target: common.HexToAddress(e.Target), Selector: f.Selector, Text: e.Function})
+		out = append(out, walletdb.CallFunction{Target: common.HexToAddress(e.Target), Selector: f.Selector,
+			Text: e.Function})
 	}
 	return out, nil
 }
@@ -209,13 +220,15 @@ func (e *CallAllowed) add(key common.Hash, add func(string, []byte)) error {
 	}
 	selector, err := dataOf("calls.selector", e.Selector)
 	if err != nil || len(selector) != 4 {
-		return repute.Invalid("calls.selector", fmt.Sprintf("%.40q is no selector", e.Selector), "0x and eight hex digits; 0x00000000 is a payment without data")
+		return repute.Invalid("calls.selector", fmt.Sprintf("%.40q is no selector", e.Selector),
+			"0x and eight hex digits; 0x00000000 is a payment without data")
 	}
 	called := ""
 	if e.Function != "" {
 		called = fmt.Sprintf(" (%.120s)", e.Function)
 	}
-	add(fmt.Sprintf("%scall 0x%x%s of %s", verb(e.Allowed), selector, called, target), bindings.NewOpenFiTreasury().PackSetCall(key, target, [4]byte(selector), e.Allowed))
+	add(fmt.Sprintf("%scall 0x%x%s of %s", verb(e.Allowed), selector, called, target),
+		bindings.NewOpenFiTreasury().PackSetCall(key, target, [4]byte(selector), e.Allowed))
 	return nil
 }
 

@@ -32,7 +32,8 @@ func (o *Operator) PostFeedback(ctx context.Context, f Feedback, h How) (Act, er
 	}
 	slug, err := o.wallet.IdentityOf(o.o.TrustChain, from)
 	if errors.Is(err, repute.ErrNotFound) {
-		return Act{}, repute.Invalid("fromAddress", fmt.Sprintf("no key of %s is configured on chain %d", from, o.o.TrustChain), "the address of a key in orchestrator.wallets[].identities")
+		return Act{}, repute.Invalid("fromAddress", fmt.Sprintf("no key of %s is configured on chain %d", from,
+			o.o.TrustChain), "the address of a key in orchestrator.wallets[].identities")
 	}
 	if err != nil {
 		return Act{}, err
@@ -52,7 +53,8 @@ func (o *Operator) PostFeedback(ctx context.Context, f Feedback, h How) (Act, er
 	if err := o.mayRate(ctx, slug, from, token); err != nil {
 		return Act{}, err
 	}
-	data := bindings.NewReputationRegistry().PackGiveFeedback(token, value, f.ValueDecimals, f.Tag1, f.Tag2, f.Endpoint, f.FeedbackURI, hash)
+	data := bindings.NewReputationRegistry().PackGiveFeedback(token, value, f.ValueDecimals, f.Tag1, f.Tag2, f.Endpoint,
+		f.FeedbackURI, hash)
 	j := &job{kind: kindFeedback, chain: o.o.TrustChain, agent: slug, request: f,
 		steps: []step{o.write("feedback for agent "+token.String(), registries.Reputation, data)}}
 	return o.perform(ctx, j, h)
@@ -80,7 +82,9 @@ func (o *Operator) mayRate(ctx context.Context, slug string, from common.Address
 	}
 	for _, a := range own {
 		if slices.Contains(subject, a) {
-			return repute.Invalid("fromAddress", fmt.Sprintf("agent %s is controlled by %s, as the rater is: nobody rates an agent of its own", token, a), "a rater in other hands")
+			return repute.Invalid("fromAddress",
+				fmt.Sprintf("agent %s is controlled by %s, as the rater is: nobody rates an agent of its own", token, a),
+				"a rater in other hands")
 		}
 	}
 	return nil
@@ -90,7 +94,8 @@ func (o *Operator) mayRate(ctx context.Context, slug string, from common.Address
 // is no such agent.
 func (o *Operator) hands(ctx context.Context, token *big.Int) (out []common.Address, err error) {
 	at, b := o.identityRegistry(), bindings.NewIdentityRegistry()
-	seen, err := o.wallet.Look(ctx, o.o.TrustChain, at, wallet.View{To: at, Data: b.PackOwnerOf(token)}, wallet.View{To: at, Data: b.PackGetAgentWallet(token)}, wallet.View{To: at, Data: b.PackGetApproved(token)})
+	seen, err := o.wallet.Look(ctx, o.o.TrustChain, at, wallet.View{To: at, Data: b.PackOwnerOf(token)},
+		wallet.View{To: at, Data: b.PackGetAgentWallet(token)}, wallet.View{To: at, Data: b.PackGetApproved(token)})
 	if err != nil {
 		return nil, err
 	}
@@ -106,10 +111,12 @@ func (o *Operator) hands(ctx context.Context, token *big.Int) (out []common.Addr
 func (f *Feedback) agent(chain uint64, registry common.Address) (*big.Int, error) {
 	ref, err := repute.ParseAgentRef(f.AgentID)
 	if err != nil {
-		return nil, repute.Invalid("agentId", fmt.Sprintf("%.80q is no id of an agent", f.AgentID), "token id, chain:id or eip155:chain:registry:id")
+		return nil, repute.Invalid("agentId", fmt.Sprintf("%.80q is no id of an agent", f.AgentID),
+			"token id, chain:id or eip155:chain:registry:id")
 	}
 	if ref.ChainID != 0 && ref.ChainID != chain || ref.Registry != nil && *ref.Registry != registry {
-		return nil, repute.Invalid("agentId", fmt.Sprintf("%.80q is not in the registry of chain %d", f.AgentID, chain), "an agent of the trust chain")
+		return nil, repute.Invalid("agentId", fmt.Sprintf("%.80q is not in the registry of chain %d", f.AgentID, chain),
+			"an agent of the trust chain")
 	}
 	token, _ := new(big.Int).SetString(ref.TokenID.String(), 10)
 	return token, nil
@@ -121,13 +128,16 @@ func (f *Feedback) check() (value *big.Int, hash common.Hash, err error) {
 	limit := new(big.Int).Lsh(big.NewInt(1), 127)
 	switch {
 	case !ok || len(f.Value) > 40 || new(big.Int).Abs(value).Cmp(limit) >= 0:
-		return nil, hash, repute.Invalid("value", fmt.Sprintf("%.40q is no signed 128-bit number", f.Value), "decimal digits, with valueDecimals for the point")
+		return nil, hash, repute.Invalid("value", fmt.Sprintf("%.40q is no signed 128-bit number", f.Value),
+			"decimal digits, with valueDecimals for the point")
 	case f.ValueDecimals > maxDecimals:
 		return nil, hash, repute.Invalid("valueDecimals", fmt.Sprintf("is %d", f.ValueDecimals), "0 to 18")
 	}
-	for _, t := range []struct{ name, text string }{{"tag1", f.Tag1}, {"tag2", f.Tag2}, {"endpoint", f.Endpoint}, {"feedbackURI", f.FeedbackURI}} {
+	for _, t := range []struct{ name, text string }{{"tag1", f.Tag1}, {"tag2", f.Tag2}, {"endpoint", f.Endpoint},
+		{"feedbackURI", f.FeedbackURI}} {
 		if len(t.text) > maxText {
-			return nil, hash, repute.Invalid(t.name, fmt.Sprintf("has %d bytes", len(t.text)), fmt.Sprintf("at most %d", maxText))
+			return nil, hash, repute.Invalid(t.name, fmt.Sprintf("has %d bytes", len(t.text)),
+				fmt.Sprintf("at most %d", maxText))
 		}
 	}
 	raw, err := dataOf("feedbackHash", f.FeedbackHash)

@@ -45,7 +45,8 @@ func (o *Operator) RegisterIdentity(ctx context.Context, r Identity, h How) (Act
 			return Act{}, err
 		}
 		if wanted != owner {
-			return Act{}, repute.Invalid("ownerWallet", fmt.Sprintf("is %s, but the key of agent %s is that of %s", wanted, r.Slug, owner), "the address of the configured key")
+			return Act{}, repute.Invalid("ownerWallet", fmt.Sprintf("is %s, but the key of agent %s is that of %s", wanted,
+				r.Slug, owner), "the address of the configured key")
 		}
 	}
 	uri := r.AgentURI
@@ -64,7 +65,8 @@ func (o *Operator) RegisterIdentity(ctx context.Context, r Identity, h How) (Act
 	j := &job{kind: kindIdentity, chain: o.o.TrustChain, agent: r.Slug, request: r}
 	if m.Agent == nil || m.Agent.ChainID != o.o.TrustChain {
 		if uri == "" {
-			return Act{}, repute.Invalid("agentURI", "is missing", "the address of the registration file, or orchestrator.public_url")
+			return Act{}, repute.Invalid("agentURI", "is missing",
+				"the address of the registration file, or orchestrator.public_url")
 		}
 		o.register(j, uri, owner, serves)
 		return o.perform(ctx, j, h)
@@ -85,7 +87,8 @@ func (o *Operator) keyed(ctx context.Context, field, slug string) (m repute.Modu
 	}
 	key, err = o.wallet.Identity(o.o.TrustChain, slug)
 	if errors.Is(err, repute.ErrNotFound) {
-		err = repute.Invalid(field, fmt.Sprintf("agent %s has no key on chain %d", slug, o.o.TrustChain), "configure orchestrator.wallets[].identities."+slug)
+		err = repute.Invalid(field, fmt.Sprintf("agent %s has no key on chain %d", slug, o.o.TrustChain),
+			"configure orchestrator.wallets[].identities."+slug)
 	}
 	return m, key, err
 }
@@ -114,10 +117,12 @@ func (o *Operator) register(j *job, uri string, owner, serves common.Address) {
 }
 
 // update adds what differs from the chain.
-func (o *Operator) update(ctx context.Context, j *job, id repute.AgentID, uri string, walletNamed bool, serves common.Address) error {
+func (o *Operator) update(ctx context.Context, j *job, id repute.AgentID, uri string, walletNamed bool,
+	serves common.Address) error {
 	at, b := o.identityRegistry(), bindings.NewIdentityRegistry()
 	token := tokenOf(id)
-	seen, err := o.wallet.Look(ctx, o.o.TrustChain, at, wallet.View{To: at, Data: b.PackTokenURI(token)}, wallet.View{To: at, Data: b.PackGetAgentWallet(token)}, wallet.View{To: at, Data: b.PackOwnerOf(token)})
+	seen, err := o.wallet.Look(ctx, o.o.TrustChain, at, wallet.View{To: at, Data: b.PackTokenURI(token)},
+		wallet.View{To: at, Data: b.PackGetAgentWallet(token)}, wallet.View{To: at, Data: b.PackOwnerOf(token)})
 	if err != nil {
 		return err
 	}
@@ -172,7 +177,8 @@ func (o *Operator) SetAgentWallet(ctx context.Context, r AgentWallet, h How) (Ac
 		return Act{}, err
 	}
 	if (len(signature) == 0) != (r.Deadline == 0) {
-		return Act{}, repute.Invalid("signature and deadline", "belong together", "both, or neither where the wallet's key is configured")
+		return Act{}, repute.Invalid("signature and deadline", "belong together",
+			"both, or neither where the wallet's key is configured")
 	}
 	at, b, token := o.identityRegistry(), bindings.NewIdentityRegistry(), tokenOf(*m.Agent)
 	if len(signature) == 0 {
@@ -181,12 +187,14 @@ func (o *Operator) SetAgentWallet(ctx context.Context, r AgentWallet, h How) (Ac
 		}
 	}
 	j := &job{kind: kindWallet, chain: o.o.TrustChain, agent: r.Slug, request: request,
-		steps: []step{o.write("wallet of "+r.Slug, at, b.PackSetAgentWallet(token, to, new(big.Int).SetUint64(r.Deadline), signature))}}
+		steps: []step{o.write("wallet of "+r.Slug, at, b.PackSetAgentWallet(token, to, new(big.Int).SetUint64(r.Deadline),
+			signature))}}
 	return o.perform(ctx, j, h)
 }
 
 // signed has a key of ours consent to serve an agent.
-func (o *Operator) signed(ctx context.Context, to common.Address, token *big.Int) (signature []byte, deadline uint64, err error) {
+func (o *Operator) signed(ctx context.Context, to common.Address, token *big.Int) (signature []byte, deadline uint64,
+	err error) {
 	at, b := o.identityRegistry(), bindings.NewIdentityRegistry()
 	seen, err := o.wallet.Look(ctx, o.o.TrustChain, at, wallet.View{To: at, Data: b.PackOwnerOf(token)})
 	if err != nil {
@@ -197,7 +205,8 @@ func (o *Operator) signed(ctx context.Context, to common.Address, token *big.Int
 		return nil, 0, fmt.Errorf("owner of agent %s: %w: %w", token, err, repute.ErrUnavailable)
 	}
 	deadline = seen.Time + consentSeconds
-	signature, err = o.wallet.SignConsent(ctx, wallet.Consent{ChainID: o.o.TrustChain, Agent: token, Wallet: to, Owner: owner, Deadline: deadline})
+	signature, err = o.wallet.SignConsent(ctx, wallet.Consent{ChainID: o.o.TrustChain, Agent: token, Wallet: to,
+		Owner: owner, Deadline: deadline})
 	if errors.Is(err, repute.ErrNotFound) {
 		err = repute.Invalid("operatorWallet", "its key is not configured", "give deadline and signature of that wallet")
 	}
@@ -206,7 +215,8 @@ func (o *Operator) signed(ctx context.Context, to common.Address, token *big.Int
 
 // consented completes a step by the wallet's signature: the one that is stored, or one
 // that is made now.
-func (o *Operator) consented(ctx context.Context, intent *orchestrator.Intent, c *consent, before []orchestrator.Sent) error {
+func (o *Operator) consented(ctx context.Context, intent *orchestrator.Intent, c *consent,
+	before []orchestrator.Sent) error {
 	stored, err := walletdb.ReadIntent(ctx, o.db, intent.ID)
 	if err == nil {
 		intent.Data = stored.Data
@@ -228,7 +238,8 @@ func (o *Operator) consented(ctx context.Context, intent *orchestrator.Intent, c
 	if err != nil {
 		return err
 	}
-	intent.Data = bindings.NewIdentityRegistry().PackSetAgentWallet(token, c.Wallet, new(big.Int).SetUint64(deadline), signature)
+	intent.Data = bindings.NewIdentityRegistry().PackSetAgentWallet(token, c.Wallet, new(big.Int).SetUint64(deadline),
+		signature)
 	simulated, err := o.wallet.Simulate(ctx, intent.Origin, intent.Tx)
 	if err != nil {
 		return err

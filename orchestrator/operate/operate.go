@@ -175,7 +175,8 @@ func (h How) key() string {
 // perform does a job that was not asked for before, or says what it would come to. A
 // refusal is an *orchestrator.DeniedError; it is recorded too.
 func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
-	row := walletdb.Act{ID: newID(), Key: h.key(), Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent, Alone: j.kind == kindPolicy, Request: encoded(j.request)}
+	row := walletdb.Act{ID: newID(), Key: h.key(), Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent,
+		Alone: j.kind == kindPolicy, Request: encoded(j.request)}
 	denied, err := o.judge(ctx, j, h, &row)
 	if err != nil {
 		return Act{}, err
@@ -225,7 +226,8 @@ func (o *Operator) dryRun(row *walletdb.Act) (Act, error) {
 
 // judge simulates an act's transactions and asks the policy about each. denied is nil
 // where nothing stands against the act.
-func (o *Operator) judge(ctx context.Context, j *job, h How, row *walletdb.Act) (denied *orchestrator.DeniedError, err error) {
+func (o *Operator) judge(ctx context.Context, j *job, h How, row *walletdb.Act) (denied *orchestrator.DeniedError,
+	err error) {
 	p := o.o.Policy()
 	agent, err := o.facts(ctx, p, j)
 	if err != nil {
@@ -254,7 +256,8 @@ func (d *Decision) denied() *orchestrator.DeniedError {
 
 // judgeStep simulates a transaction, unless what comes before it must be done first, and
 // adds what the policy says of it.
-func (o *Operator) judgeStep(ctx context.Context, p *policy.Policy, j *job, s *step, agent policy.Agent, d *recorded) error {
+func (o *Operator) judgeStep(ctx context.Context, p *policy.Policy, j *job, s *step, agent policy.Agent,
+	d *recorded) error {
 	if err := o.decode(ctx, s); err != nil {
 		return err
 	}
@@ -265,7 +268,8 @@ func (o *Operator) judgeStep(ctx context.Context, p *policy.Policy, j *job, s *s
 		}
 		s.Simulation = &simulated
 		if !simulated.OK {
-			d.add(policy.Reason{ID: "runtime.simulation", Effect: policy.Deny, Text: s.Purpose + ": the transaction would fail: " + simulated.Reason})
+			d.add(policy.Reason{ID: "runtime.simulation", Effect: policy.Deny,
+				Text: s.Purpose + ": the transaction would fail: " + simulated.Reason})
 		}
 	}
 	hash := p.Hash()
@@ -308,7 +312,8 @@ func (o *Operator) facts(ctx context.Context, p *policy.Policy, j *job) (policy.
 	if err != nil {
 		return unknown, err
 	}
-	v, err := orchestrator.Judge(ctx, o.db, p, o.o.Lenient, m, policy.Task{Coordinator: j.agent, Value: "0"}, policy.Threshold{})
+	v, err := orchestrator.Judge(ctx, o.db, p, o.o.Lenient, m, policy.Task{Coordinator: j.agent, Value: "0"},
+		policy.Threshold{})
 	return v.Agent, err
 }
 
@@ -318,8 +323,11 @@ func input(j *job, s *step, origin orchestrator.Origin, agent policy.Agent, p *p
 	if s.Simulation != nil && budget.GasWei != "" {
 		budget.GasWei = s.Simulation.FeeWei
 	}
-	in := policy.Input{Phase: "call", Agent: agent, Task: policy.Task{ID: origin.Task, Goal: j.kind, Coordinator: j.agent, Value: cmp.Or(s.Tx.Value, "0"), Tags: []string{"operator"}, Budget: budget},
-		Call: policy.Call{ChainID: s.Tx.ChainID, Target: s.Tx.Target.Hex(), Value: cmp.Or(s.Tx.Value, "0"), Amount: cmp.Or(s.Tx.Amount, "0"), Purpose: s.Purpose}}
+	in := policy.Input{Phase: "call", Agent: agent,
+		Task: policy.Task{ID: origin.Task, Goal: j.kind, Coordinator: j.agent, Value: cmp.Or(s.Tx.Value, "0"),
+			Tags: []string{"operator"}, Budget: budget},
+		Call: policy.Call{ChainID: s.Tx.ChainID, Target: s.Tx.Target.Hex(), Value: cmp.Or(s.Tx.Value, "0"),
+			Amount: cmp.Or(s.Tx.Amount, "0"), Purpose: s.Purpose}}
 	if len(s.Tx.Data) >= 4 {
 		in.Call.Selector = hexutil.Encode(s.Tx.Data[:4])
 	}
@@ -354,9 +362,14 @@ func encoded(v any) json.RawMessage {
 
 // slugOf refuses what is no slug.
 func slugOf(field, s string) error {
-	plain := !strings.ContainsFunc(s, func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9') })
-	if s == "" || len(s) > maxID || !plain || strings.HasPrefix(s, "-") || strings.HasSuffix(s, "-") || strings.Contains(s, "--") {
-		return repute.Invalid(field, fmt.Sprintf("%.80q is no slug", s), "lower-case words joined by hyphens, at most 64 bytes")
+	plain := !strings.ContainsFunc(s, func(r rune) bool {
+		return r != '-' && (r < 'a' || r > 'z') &&
+			(r < '0' || r > '9')
+	})
+	if s == "" || len(s) > maxID || !plain || strings.HasPrefix(s, "-") || strings.HasSuffix(s, "-") ||
+		strings.Contains(s, "--") {
+		return repute.Invalid(field, fmt.Sprintf("%.80q is no slug", s),
+			"lower-case words joined by hyphens, at most 64 bytes")
 	}
 	return nil
 }

@@ -29,12 +29,14 @@ func TestTreasuryReads(t *testing.T) {
 	o := w.operator(open)
 	s, err := o.TreasuryStatus(t.Context())
 	ok(t, err)
-	if s.Balance != "1000" || s.Paused || s.Owner != w.d.Account(ownerAccount).Address.Hex() || s.Operator != w.d.Account(operatorAccount).Address.Hex() || s.Block == 0 {
+	if s.Balance != "1000" || s.Paused || s.Owner != w.d.Account(ownerAccount).Address.Hex() ||
+		s.Operator != w.d.Account(operatorAccount).Address.Hex() || s.Block == 0 {
 		t.Errorf("status %+v", s)
 	}
 	p, err := o.TreasuryPolicy(t.Context(), "payer")
 	ok(t, err)
-	if !p.Active || p.NativePerTxCapWei != "100" || p.NativeWindowCapWei != "250" || p.NativeLeftWei != "100" || p.WindowDurationSeconds != 86400 {
+	if !p.Active || p.NativePerTxCapWei != "100" || p.NativeWindowCapWei != "250" || p.NativeLeftWei != "100" ||
+		p.WindowDurationSeconds != 86400 {
 		t.Errorf("policy %+v", p)
 	}
 	if p, err = o.TreasuryPolicy(t.Context(), "nobody"); err != nil || p.Active {
@@ -49,10 +51,12 @@ func TestTreasuryReads(t *testing.T) {
 func TestCallOnce(t *testing.T) {
 	w := newWorld(t)
 	o := w.operator(open)
-	call := operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "40", RunID: "run_1", TaskID: "task_1", Purpose: "test"}
+	call := operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "40", RunID: "run_1",
+		TaskID: "task_1", Purpose: "test"}
 	dry, err := o.ExecuteCall(t.Context(), call, operate.How{DryRun: true, By: "ops", Key: "k"})
 	ok(t, err)
-	if s := dry.Transactions[0].Simulation; dry.Status != operate.Simulated || dry.ID != "" || dry.Policy.Effect != policy.Allow || !s.OK || s.Gas == 0 || !s.WithinCaps || w.balance(somebody) != 0 {
+	if s := dry.Transactions[0].Simulation; dry.Status != operate.Simulated || dry.ID != "" ||
+		dry.Policy.Effect != policy.Allow || !s.OK || s.Gas == 0 || !s.WithinCaps || w.balance(somebody) != 0 {
 		t.Fatalf("dry run %+v", dry)
 	}
 	if acts, err := o.Acts(t.Context(), time.Time{}, "", 10); err != nil || len(acts) != 0 {
@@ -62,7 +66,8 @@ func TestCallOnce(t *testing.T) {
 	ok(t, err)
 	again, err := o.ExecuteCall(t.Context(), call, by("k"))
 	ok(t, err)
-	if tx := first.Transactions[0]; first.Status != operate.Confirmed || again.ID != first.ID || tx.Status != "confirmed" || tx.Hash == "" || tx.Hash != again.Transactions[0].Hash || tx.GasUsed == 0 {
+	if tx := first.Transactions[0]; first.Status != operate.Confirmed || again.ID != first.ID ||
+		tx.Status != "confirmed" || tx.Hash == "" || tx.Hash != again.Transactions[0].Hash || tx.GasUsed == 0 {
 		t.Fatalf("first %+v, again %+v", first, again)
 	}
 	if got := w.balance(somebody); got != 40 {
@@ -84,13 +89,15 @@ func TestPolicyOfKnownAgents(t *testing.T) {
 	w := newWorld(t)
 	o := w.operator(open)
 	var missing *repute.MissingError
-	act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payee", NativePerTxCapWei: "1", Operator: somebody.Hex()}, by(""))
+	act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payee", NativePerTxCapWei: "1",
+		Operator: somebody.Hex()}, by(""))
 	if !errors.As(err, &missing) || !strings.Contains(missing.Hint, "payer, rater") {
 		t.Errorf("a policy of nobody: %+v, %v", act, err)
 	}
 	ok(t, rundb.RemoveModule(t.Context(), w.db, "payer"))
 	off := false
-	if act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", Active: &off}, by("")); err != nil || act.Status != operate.Confirmed {
+	if act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", Active: &off},
+		by("")); err != nil || act.Status != operate.Confirmed {
 		t.Errorf("the policy of an agent that was removed: %+v, %v", act, err)
 	}
 	if p, err := o.TreasuryPolicy(t.Context(), "payer"); err != nil || p.Active {
@@ -114,10 +121,11 @@ rules:
 	}{
 		"over the cap":        {operate.TreasuryCall{Target: somebody.Hex(), Value: "101"}, "over the cap of 100"},
 		"the treasury itself": {operate.TreasuryCall{Target: w.treasury.Hex()}, "through itself"},
-		"a token":             {operate.TreasuryCall{Target: w.token.Hex(), Data: "0xa9059cbb" + strings.Repeat("00", 64)}, "tokens leave by transfers"},
-		"a registry":          {operate.TreasuryCall{Target: w.d.Chain().Identity.Hex(), Data: "0x01020304"}, "registry"},
-		"denied by policy":    {operate.TreasuryCall{Target: somebody.Hex(), Value: "1"}, "not there"},
-		"without approval":    {operate.TreasuryCall{Target: somebody.Hex(), Value: "61"}, "looked at"},
+		"a token": {operate.TreasuryCall{Target: w.token.Hex(), Data: "0xa9059cbb" + strings.Repeat("00", 64)},
+			"tokens leave by transfers"},
+		"a registry":       {operate.TreasuryCall{Target: w.d.Chain().Identity.Hex(), Data: "0x01020304"}, "registry"},
+		"denied by policy": {operate.TreasuryCall{Target: somebody.Hex(), Value: "1"}, "not there"},
+		"without approval": {operate.TreasuryCall{Target: somebody.Hex(), Value: "61"}, "looked at"},
 	} {
 		c.call.AgentSlug = "payer"
 		act, err := o.ExecuteCall(t.Context(), c.call, by(""))
@@ -126,7 +134,8 @@ rules:
 			t.Errorf("%s: %+v, %v", name, act, err)
 			continue
 		}
-		if known, err := o.Act(t.Context(), act.ID); err != nil || known.Status != operate.Refused || !strings.Contains(known.Error, c.want) {
+		if known, err := o.Act(t.Context(), act.ID); err != nil || known.Status != operate.Refused ||
+			!strings.Contains(known.Error, c.want) {
 			t.Errorf("%s: recorded %+v, %v", name, known, err)
 		}
 	}
@@ -135,11 +144,13 @@ rules:
 	}
 	how := by("")
 	how.Approve = true
-	act, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "61"}, how)
+	act, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "61"},
+		how)
 	if err != nil || act.Status != operate.Confirmed || act.Policy.Approved != "ops" {
 		t.Errorf("approved: %+v, %v", act, err)
 	}
-	for field, c := range map[string]operate.TreasuryCall{"agentSlug": {Target: somebody.Hex()}, "target": {AgentSlug: "payer", Target: "0x1"}, "value": {AgentSlug: "payer", Target: somebody.Hex(), Value: "-1"},
+	for field, c := range map[string]operate.TreasuryCall{"agentSlug": {Target: somebody.Hex()},
+		"target": {AgentSlug: "payer", Target: "0x1"}, "value": {AgentSlug: "payer", Target: somebody.Hex(), Value: "-1"},
 		"data": {AgentSlug: "payer", Target: somebody.Hex(), Data: "0x123"}} {
 		var wrong *repute.InputError
 		if _, err := o.ExecuteCall(t.Context(), c, by("")); !errors.As(err, &wrong) || wrong.Field != field {
@@ -151,11 +162,13 @@ rules:
 func TestTransfer(t *testing.T) {
 	w := newWorld(t)
 	o := w.operator(open)
-	act, err := o.TransferERC20(t.Context(), operate.Transfer{AgentSlug: "payer", Token: w.token.Hex(), To: somebody.Hex(), Amount: "70"}, by(""))
+	act, err := o.TransferERC20(t.Context(), operate.Transfer{AgentSlug: "payer", Token: w.token.Hex(),
+		To: somebody.Hex(), Amount: "70"}, by(""))
 	if err != nil || act.Status != operate.Confirmed {
 		t.Fatalf("transfer %+v, %v", act, err)
 	}
-	if _, err := o.TransferERC20(t.Context(), operate.Transfer{AgentSlug: "payer", Token: w.token.Hex(), To: somebody.Hex(), Amount: "101"}, by("")); err == nil || !strings.Contains(err.Error(), "over the cap") {
+	if _, err := o.TransferERC20(t.Context(), operate.Transfer{AgentSlug: "payer", Token: w.token.Hex(),
+		To: somebody.Hex(), Amount: "101"}, by("")); err == nil || !strings.Contains(err.Error(), "over the cap") {
 		t.Errorf("over the cap: %v", err)
 	}
 }
@@ -164,8 +177,10 @@ func TestConfigurePolicy(t *testing.T) {
 	w := newWorld(t)
 	o := w.operator(open)
 	yes, no, other := true, false, "0x00000000000000000000000000000000000000cc"
-	act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "120", Active: &yes,
-		Calls:  []operate.CallAllowed{{Target: other, Selector: "0x00000000", Allowed: true}, {Target: somebody.Hex(), Selector: "0x00000000"}},
+	act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "120",
+		Active: &yes,
+		Calls: []operate.CallAllowed{{Target: other, Selector: "0x00000000", Allowed: true},
+			{Target: somebody.Hex(), Selector: "0x00000000"}},
 		Tokens: []operate.TokenAllowed{{Token: w.token.Hex(), Allowed: false}}}, by("p"))
 	if err != nil || act.Status != operate.Confirmed || len(act.Transactions) != 4 {
 		t.Fatalf("configure %+v, %v", act, err)
@@ -174,16 +189,20 @@ func TestConfigurePolicy(t *testing.T) {
 	if err != nil || p.NativePerTxCapWei != "120" || p.NativeWindowCapWei != "250" || !p.Active {
 		t.Errorf("policy %+v, %v", p, err)
 	}
-	if a, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: other, Value: "110"}, by("")); err != nil || a.Status != operate.Confirmed {
+	if a, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: other, Value: "110"},
+		by("")); err != nil || a.Status != operate.Confirmed {
 		t.Errorf("allowed target: %+v, %v", a, err)
 	}
-	if _, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "1"}, by("")); err == nil || !strings.Contains(err.Error(), "does not allow") {
+	if _, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "1"},
+		by("")); err == nil || !strings.Contains(err.Error(), "does not allow") {
 		t.Errorf("a target that was allowed: %v", err)
 	}
-	if _, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", Active: &no}, by("")); err != nil {
+	if _, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", Active: &no},
+		by("")); err != nil {
 		t.Errorf("deactivate: %v", err)
 	}
-	if _, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer"}, by("")); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer"}, by("")); !errors.Is(err,
+		repute.ErrInvalid) {
 		t.Errorf("nothing: %v", err)
 	}
 }
@@ -192,7 +211,9 @@ func TestIdentityWalletFeedback(t *testing.T) {
 	w := newWorld(t)
 	o := w.operator(open)
 	operator := w.d.Account(operatorAccount).Address
-	act, err := o.RegisterIdentity(t.Context(), operate.Identity{Slug: "payer", OwnerWallet: w.d.Account(payerAccount).Address.Hex(), OperatorWallet: operator.Hex()}, by("r"))
+	act, err := o.RegisterIdentity(t.Context(),
+		operate.Identity{Slug: "payer", OwnerWallet: w.d.Account(payerAccount).Address.Hex(),
+			OperatorWallet: operator.Hex()}, by("r"))
 	if err != nil || act.Status != operate.Confirmed || len(act.Transactions) != 2 || act.AgentID == "" {
 		t.Fatalf("register %+v, %v", act, err)
 	}
@@ -205,31 +226,40 @@ func TestIdentityWalletFeedback(t *testing.T) {
 	if got, err := view.AgentWallet(t.Context(), m.Agent.TokenID.Uint64()); err != nil || got != operator {
 		t.Errorf("wallet %s, %v", got, err)
 	}
-	if _, err := o.RegisterIdentity(t.Context(), operate.Identity{Slug: "payer"}, by("")); !errors.Is(err, repute.ErrConflict) {
+	if _, err := o.RegisterIdentity(t.Context(), operate.Identity{Slug: "payer"}, by("")); !errors.Is(err,
+		repute.ErrConflict) {
 		t.Errorf("nothing to update: %v", err)
 	}
-	act, err = o.SetAgentWallet(t.Context(), operate.AgentWallet{Slug: "payer", OperatorWallet: w.d.Account(raterAccount).Address.Hex()}, by(""))
+	act, err = o.SetAgentWallet(t.Context(),
+		operate.AgentWallet{Slug: "payer", OperatorWallet: w.d.Account(raterAccount).Address.Hex()}, by(""))
 	if err != nil || act.Status != operate.Confirmed {
 		t.Fatalf("wallet %+v, %v", act, err)
 	}
-	if _, err := o.SetAgentWallet(t.Context(), operate.AgentWallet{Slug: "payer", OperatorWallet: somebody.Hex()}, by("")); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := o.SetAgentWallet(t.Context(), operate.AgentWallet{Slug: "payer", OperatorWallet: somebody.Hex()},
+		by("")); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("a wallet without a key: %v", err)
 	}
-	f := operate.Feedback{AgentID: m.Agent.TokenID.String(), FromAddress: w.d.Account(raterAccount).Address.Hex(), Value: "850", ValueDecimals: 2, Tag1: "reliability"}
+	f := operate.Feedback{AgentID: m.Agent.TokenID.String(), FromAddress: w.d.Account(raterAccount).Address.Hex(),
+		Value: "850", ValueDecimals: 2, Tag1: "reliability"}
 	if _, err := o.PostFeedback(t.Context(), f, by("")); err == nil || !strings.Contains(err.Error(), "agent of its own") {
 		t.Errorf("feedback by the agent's wallet: %v", err)
 	}
-	if act, err = o.SetAgentWallet(t.Context(), operate.AgentWallet{Slug: "payer", OperatorWallet: operator.Hex()}, by("back")); err != nil || act.Status != operate.Confirmed {
+	if act, err = o.SetAgentWallet(t.Context(), operate.AgentWallet{Slug: "payer", OperatorWallet: operator.Hex()},
+		by("back")); err != nil || act.Status != operate.Confirmed {
 		t.Fatalf("wallet %+v, %v", act, err)
 	}
-	again, err := o.SetAgentWallet(t.Context(), operate.AgentWallet{Slug: "payer", OperatorWallet: operator.Hex()}, by("back"))
+	again, err := o.SetAgentWallet(t.Context(), operate.AgentWallet{Slug: "payer", OperatorWallet: operator.Hex()},
+		by("back"))
 	if err != nil || again.ID != act.ID {
 		t.Errorf("asked again %+v, %v", again, err)
 	}
-	if again, err = o.RegisterIdentity(t.Context(), operate.Identity{Slug: "payer", OwnerWallet: w.d.Account(payerAccount).Address.Hex(), OperatorWallet: operator.Hex()}, by("r")); err != nil || again.AgentID == "" {
+	if again, err = o.RegisterIdentity(t.Context(),
+		operate.Identity{Slug: "payer", OwnerWallet: w.d.Account(payerAccount).Address.Hex(),
+			OperatorWallet: operator.Hex()}, by("r")); err != nil || again.AgentID == "" {
 		t.Errorf("registered again %+v, %v", again, err)
 	}
-	if act, err = o.PostFeedback(t.Context(), f, by("")); err != nil || act.Status != operate.Confirmed || act.Domain != "trust" {
+	if act, err = o.PostFeedback(t.Context(), f, by("")); err != nil || act.Status != operate.Confirmed ||
+		act.Domain != "trust" {
 		t.Fatalf("feedback %+v, %v", act, err)
 	}
 	f.FromAddress = w.d.Account(payerAccount).Address.Hex()
@@ -242,23 +272,27 @@ func TestIdentityWalletFeedback(t *testing.T) {
 func TestOldActsAreJudgedAgain(t *testing.T) {
 	w := newWorld(t)
 	begun := func(key string) {
-		act, err := w.with(open, operate.Options{Wait: 1}).ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "40"}, by(key))
+		act, err := w.with(open, operate.Options{Wait: 1}).ExecuteCall(t.Context(),
+			operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "40"}, by(key))
 		if err != nil || act.Status != operate.Pending {
 			t.Fatalf("begun %+v, %v", act, err)
 		}
 	}
 	ended := func(o *operate.Operator, key string, want operate.Status, says string) {
 		t.Helper()
-		act, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "40"}, by(key))
+		act, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(),
+			Value: "40"}, by(key))
 		if err != nil || act.Status != want || !strings.Contains(act.Error, says) {
 			t.Errorf("%s: %+v, %v; want %s %q", key, act, err, want, says)
 		}
 	}
 	now := operate.Options{Wait: 30 * time.Second, Fresh: 1}
 	begun("denied")
-	ended(w.with("version: \"1\"\nrules:\n  - {id: no, when: 'true', effect: deny, reason: no longer}\n", now), "denied", operate.Failed, "no longer")
+	ended(w.with("version: \"1\"\nrules:\n  - {id: no, when: 'true', effect: deny, reason: no longer}\n", now), "denied",
+		operate.Failed, "no longer")
 	begun("left to a person")
-	ended(w.with("version: \"1\"\ndefault: require_approval\n", now), "left to a person", operate.Failed, "no rule applies")
+	ended(w.with("version: \"1\"\ndefault: require_approval\n", now), "left to a person", operate.Failed,
+		"no rule applies")
 	begun("old")
 	ended(w.with(open, operate.Options{Wait: 30 * time.Second, Fresh: 1, Expire: 1}), "old", operate.Failed, "ask again")
 	if got := w.balance(somebody); got != 0 {
@@ -276,19 +310,23 @@ func TestApprovalIsOfOneRule(t *testing.T) {
 	call := operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "40"}
 	const small, listed = "  - {id: small, when: 'gt(call.value, \"30\")', effect: require_approval, reason: small}\n",
 		"  - {id: listed, when: 'true', effect: require_approval, reason: the target is listed}\n"
-	if act, err := w.with("version: \"1\"\nrules:\n"+small, operate.Options{Wait: 1}).ExecuteCall(t.Context(), call, how); err != nil || act.Status != operate.Pending {
+	if act, err := w.with("version: \"1\"\nrules:\n"+small, operate.Options{Wait: 1}).ExecuteCall(t.Context(), call,
+		how); err != nil || act.Status != operate.Pending {
 		t.Fatalf("begun %+v, %v", act, err)
 	}
 	later := operate.Options{Wait: 30 * time.Second, Fresh: 1}
 	act, err := w.with("version: \"1\"\nrules:\n"+small+listed, later).ExecuteCall(t.Context(), call, how)
-	if err != nil || act.Status != operate.Failed || act.Policy.Approved != "" || !strings.Contains(act.Error, "listed") || w.balance(somebody) != 0 {
+	if err != nil || act.Status != operate.Failed || act.Policy.Approved != "" ||
+		!strings.Contains(act.Error, "listed") || w.balance(somebody) != 0 {
 		t.Errorf("%+v, %v, %d wei arrived", act, err, w.balance(somebody))
 	}
 	how.Key = "same"
-	if act, err := w.with("version: \"1\"\nrules:\n"+small, operate.Options{Wait: 1}).ExecuteCall(t.Context(), call, how); err != nil || act.Status != operate.Pending {
+	if act, err := w.with("version: \"1\"\nrules:\n"+small, operate.Options{Wait: 1}).ExecuteCall(t.Context(), call,
+		how); err != nil || act.Status != operate.Pending {
 		t.Fatalf("begun %+v, %v", act, err)
 	}
-	if act, err := w.with("version: \"1\"\nrules:\n"+small, later).ExecuteCall(t.Context(), call, how); err != nil || act.Status != operate.Confirmed || act.Policy.Approved != how.By {
+	if act, err := w.with("version: \"1\"\nrules:\n"+small, later).ExecuteCall(t.Context(), call, how); err != nil ||
+		act.Status != operate.Confirmed || act.Policy.Approved != how.By {
 		t.Errorf("by the same rule: %+v, %v", act, err)
 	}
 }
@@ -301,15 +339,17 @@ func TestApprovalIsOfOneTransaction(t *testing.T) {
 	ok(t, err)
 	var between sync.Once
 	id := w.d.Chain().ID
-	o := operate.New(w.db, w.w, operate.Options{Wait: 30 * time.Second, Lenient: true, TrustChain: id, ExecutionChain: id, Policy: func() *policy.Policy {
-		between.Do(func() {
-			act, err := w.operator(open).ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativeWindowCapWei: "900000"}, by("meanwhile"))
-			if err != nil || act.Status != operate.Confirmed {
-				t.Errorf("meanwhile %+v, %v", act, err)
-			}
-		})
-		return p
-	}})
+	o := operate.New(w.db, w.w, operate.Options{Wait: 30 * time.Second, Lenient: true, TrustChain: id,
+		ExecutionChain: id, Policy: func() *policy.Policy {
+			between.Do(func() {
+				act, err := w.operator(open).ConfigurePolicy(t.Context(),
+					operate.PolicyChange{AgentSlug: "payer", NativeWindowCapWei: "900000"}, by("meanwhile"))
+				if err != nil || act.Status != operate.Confirmed {
+					t.Errorf("meanwhile %+v, %v", act, err)
+				}
+			})
+			return p
+		}})
 	how := by("caps")
 	how.Approve = true
 	act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "60"}, how)
@@ -321,18 +361,21 @@ func TestApprovalIsOfOneTransaction(t *testing.T) {
 // Two changes of a policy leave what each of them says: one waits for the other's end.
 func TestOneChangeOfAPolicyAtATime(t *testing.T) {
 	w := newWorld(t)
-	first, second := operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "60"}, operate.PolicyChange{AgentSlug: "payer", NativeWindowCapWei: "70"}
+	first, second := operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "60"},
+		operate.PolicyChange{AgentSlug: "payer", NativeWindowCapWei: "70"}
 	o, hasty := w.operator(open), w.with(open, operate.Options{Wait: 1})
 	begun, err := hasty.ConfigurePolicy(t.Context(), first, by("first"))
 	if err != nil || begun.Status != operate.Pending {
 		t.Fatalf("begun %+v, %v", begun, err)
 	}
 	for _, key := range []string{"second", ""} {
-		if act, err := o.ConfigurePolicy(t.Context(), second, by(key)); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), begun.ID) {
+		if act, err := o.ConfigurePolicy(t.Context(), second, by(key)); !errors.Is(err, repute.ErrConflict) ||
+			!strings.Contains(err.Error(), begun.ID) {
 			t.Fatalf("a second change beside the first, with key %q: %+v, %v", key, act, err)
 		}
 	}
-	if act, err := hasty.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "rater", NativePerTxCapWei: "1", Operator: somebody.Hex()}, by("other")); err != nil || act.Status != operate.Pending {
+	if act, err := hasty.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "rater", NativePerTxCapWei: "1",
+		Operator: somebody.Hex()}, by("other")); err != nil || act.Status != operate.Pending {
 		t.Errorf("another agent's: %+v, %v", act, err)
 	}
 	for _, c := range []struct {
@@ -354,16 +397,19 @@ func TestChangeOfAPolicyThatChanged(t *testing.T) {
 	ok(t, err)
 	var between sync.Once
 	id := w.d.Chain().ID
-	o := operate.New(w.db, w.w, operate.Options{Wait: 30 * time.Second, Lenient: true, TrustChain: id, ExecutionChain: id, Policy: func() *policy.Policy {
-		between.Do(func() { // it is judged: the treasury was read before
-			act, err := w.operator(open).ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativeWindowCapWei: "70"}, by("meanwhile"))
-			if err != nil || act.Status != operate.Confirmed {
-				t.Errorf("meanwhile %+v, %v", act, err)
-			}
-		})
-		return p
-	}})
-	act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "60"}, by("caps"))
+	o := operate.New(w.db, w.w, operate.Options{Wait: 30 * time.Second, Lenient: true, TrustChain: id,
+		ExecutionChain: id, Policy: func() *policy.Policy {
+			between.Do(func() { // it is judged: the treasury was read before
+				act, err := w.operator(open).ConfigurePolicy(t.Context(),
+					operate.PolicyChange{AgentSlug: "payer", NativeWindowCapWei: "70"}, by("meanwhile"))
+				if err != nil || act.Status != operate.Confirmed {
+					t.Errorf("meanwhile %+v, %v", act, err)
+				}
+			})
+			return p
+		}})
+	act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "60"},
+		by("caps"))
 	if err != nil || act.Status != operate.Confirmed {
 		t.Fatalf("%+v, %v", act, err)
 	}
@@ -373,7 +419,8 @@ func TestChangeOfAPolicyThatChanged(t *testing.T) {
 // caps checks what the payer may move at once and in a window.
 func (w *world) caps(once, window string) {
 	w.t.Helper()
-	if p, err := w.operator(open).TreasuryPolicy(w.t.Context(), "payer"); err != nil || p.NativePerTxCapWei != once || p.NativeWindowCapWei != window {
+	if p, err := w.operator(open).TreasuryPolicy(w.t.Context(), "payer"); err != nil || p.NativePerTxCapWei != once ||
+		p.NativeWindowCapWei != window {
 		w.t.Errorf("the policy is %+v, %v", p, err)
 	}
 }
@@ -408,13 +455,15 @@ func TestActsOfTwoProcesses(t *testing.T) {
 	}
 	begun("ended")
 	carried(judging(open, func() {
-		carried(w.with(open, operate.Options{Wait: 30 * time.Second, Fresh: 1, Expire: 1}), "ended", operate.Failed, "ask again", 0)
+		carried(w.with(open, operate.Options{Wait: 30 * time.Second, Fresh: 1, Expire: 1}), "ended", operate.Failed,
+			"ask again", 0)
 	}), "ended", operate.Failed, "ask again", 0)
 
 	id := begun("signed").ID
 	carried(judging("version: \"1\"\nrules:\n  - {id: no, when: 'true', effect: deny, reason: no longer}\n", func() {
-		_, err := w.w.Send(t.Context(), orchestrator.Intent{ID: id + "/1", Origin: orchestrator.Origin{Agent: "payer", Run: id, Task: id},
-			Tx: orchestrator.Tx{ChainID: w.d.Chain().ID, Target: somebody, Value: "40"}})
+		_, err := w.w.Send(t.Context(),
+			orchestrator.Intent{ID: id + "/1", Origin: orchestrator.Origin{Agent: "payer", Run: id, Task: id},
+				Tx: orchestrator.Tx{ChainID: w.d.Chain().ID, Target: somebody, Value: "40"}})
 		ok(t, err)
 	}), "signed", operate.Pending, "", 40)
 	row, err := walletdb.ReadAct(t.Context(), w.db, id)
@@ -440,7 +489,8 @@ func TestForeignRuns(t *testing.T) {
 		"its own":               {"rater", task.Run, task.ID, ""},
 		"one that nobody knows": {"payer", "run_other", "task_other", ""},
 	} {
-		_, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: c.agent, Target: somebody.Hex(), Value: "1", RunID: c.run, TaskID: c.task}, operate.How{DryRun: true, By: "ops"})
+		_, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: c.agent, Target: somebody.Hex(), Value: "1",
+			RunID: c.run, TaskID: c.task}, operate.How{DryRun: true, By: "ops"})
 		var wrong *repute.InputError
 		if got := errors.As(err, &wrong); got != (c.field != "") || got && wrong.Field != c.field {
 			t.Errorf("%s: %v", name, err)
@@ -454,7 +504,8 @@ func TestEachActGetsItsTurn(t *testing.T) {
 	hasty := w.with(open, operate.Options{Wait: 1})
 	var last operate.Act
 	for range 3 {
-		act, err := hasty.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "1"}, by(""))
+		act, err := hasty.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(),
+			Value: "1"}, by(""))
 		ok(t, err)
 		last = act
 	}
@@ -476,16 +527,20 @@ func TestRunEndsActs(t *testing.T) {
 	p, err := policy.Parse([]byte(open))
 	ok(t, err)
 	id := w.d.Chain().ID
-	hasty := operate.New(w.db, w.w, operate.Options{Policy: func() *policy.Policy { return p }, Lenient: true, TrustChain: id, ExecutionChain: id, PublicURL: "https://repute.example", Wait: 50 * time.Millisecond})
-	act, err := hasty.RegisterIdentity(t.Context(), operate.Identity{Slug: "payer", OperatorWallet: w.d.Account(operatorAccount).Address.Hex()}, by("r"))
+	hasty := operate.New(w.db, w.w, operate.Options{Policy: func() *policy.Policy { return p }, Lenient: true,
+		TrustChain: id, ExecutionChain: id, PublicURL: "https://repute.example", Wait: 50 * time.Millisecond})
+	act, err := hasty.RegisterIdentity(t.Context(),
+		operate.Identity{Slug: "payer", OperatorWallet: w.d.Account(operatorAccount).Address.Hex()}, by("r"))
 	if err != nil || act.Status != operate.Pending {
 		t.Fatalf("begun %+v, %v", act, err)
 	}
-	if _, err := hasty.RegisterIdentity(t.Context(), operate.Identity{Slug: "payer", AgentURI: "https://other.example"}, by("")); !errors.Is(err, repute.ErrConflict) {
+	if _, err := hasty.RegisterIdentity(t.Context(), operate.Identity{Slug: "payer", AgentURI: "https://other.example"},
+		by("")); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("a second registration meanwhile: %v", err)
 	}
 	w.d.SetPeriod(20 * time.Millisecond)
-	again, err := w.operator(open).RegisterIdentity(t.Context(), operate.Identity{Slug: "payer", OperatorWallet: w.d.Account(operatorAccount).Address.Hex()}, by("r"))
+	again, err := w.operator(open).RegisterIdentity(t.Context(),
+		operate.Identity{Slug: "payer", OperatorWallet: w.d.Account(operatorAccount).Address.Hex()}, by("r"))
 	if err != nil || again.ID != act.ID || again.Status != operate.Confirmed || again.AgentID == "" {
 		t.Fatalf("ended %+v, %v", again, err)
 	}
@@ -502,13 +557,17 @@ func TestOwnerKey(t *testing.T) {
 	if _, err := wallet.Open(w.db, wallet.Config{Chains: []wallet.ChainConfig{c}}); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("owner and operator with one key: %v", err)
 	}
-	for name, data := range map[string][]byte{"withdraw": common.FromHex("0xf3fef3a3" + strings.Repeat("00", 64)), "transferOwnership": common.FromHex("0xf2fde38b" + strings.Repeat("00", 32)), "nothing": nil} {
-		if _, err := w.w.SendOwner(t.Context(), orchestrator.Intent{ID: name, Tx: orchestrator.Tx{ChainID: c.ChainID, Data: data}}); !errors.Is(err, repute.ErrInvalid) {
+	for name, data := range map[string][]byte{"withdraw": common.FromHex("0xf3fef3a3" + strings.Repeat("00", 64)),
+		"transferOwnership": common.FromHex("0xf2fde38b" + strings.Repeat("00", 32)), "nothing": nil} {
+		if _, err := w.w.SendOwner(t.Context(),
+			orchestrator.Intent{ID: name, Tx: orchestrator.Tx{ChainID: c.ChainID, Data: data}}); !errors.Is(err,
+			repute.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	tx := orchestrator.Tx{ChainID: c.ChainID, Target: w.treasury, Data: common.FromHex("0x8456cb59")} // pause()
-	if _, err := w.w.Send(t.Context(), orchestrator.Intent{ID: "pause", Origin: orchestrator.Origin{Agent: "payer"}, Tx: tx}); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := w.w.Send(t.Context(), orchestrator.Intent{ID: "pause", Origin: orchestrator.Origin{Agent: "payer"},
+		Tx: tx}); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("an agent paused the treasury: %v", err)
 	}
 }

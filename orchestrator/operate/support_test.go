@@ -68,12 +68,14 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, d: d}
 	key, owner, b := crypto.Keccak256Hash([]byte("payer")), d.Account(ownerAccount), d.Batch()
 	treasuryABI, tokenABI := bindings.NewOpenFiTreasury(), fixtures.NewTestToken()
-	b.Send(owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin), treasuryABI.PackConstructor(owner.Address)...))
+	b.Send(owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin),
+		treasuryABI.PackConstructor(owner.Address)...))
 	b.Send(owner, nil, common.FromHex(fixtures.TestTokenMetaData.Bin))
 	w.treasury, w.token = crypto.CreateAddress(owner.Address, 0), crypto.CreateAddress(owner.Address, 1)
 	b.Pay(owner, w.treasury, n(1000))
 	b.Send(owner, &w.token, tokenABI.PackMint(w.treasury, n(1000)))
-	b.Send(owner, &w.treasury, treasuryABI.PackSetPolicy(key, true, d.Account(operatorAccount).Address, n(100), n(250), n(0)))
+	b.Send(owner, &w.treasury, treasuryABI.PackSetPolicy(key, true, d.Account(operatorAccount).Address, n(100), n(250),
+		n(0)))
 	b.Send(owner, &w.treasury, treasuryABI.PackSetCall(key, somebody, [4]byte{}, true))
 	b.Send(owner, &w.treasury, treasuryABI.PackSetToken(key, w.token, true, n(100), n(250)))
 	_, err = b.Mine(t.Context())
@@ -86,7 +88,8 @@ func newWorld(t *testing.T) *world {
 	w.w = w.open(w.config())
 	w.followOf(w.treasury)
 	for _, slug := range []string{"payer", "rater"} {
-		ok(t, rundb.SaveModule(t.Context(), w.db, repute.Module{Slug: slug, Manifest: json.RawMessage(`{"slug":"` + slug + `"}`)}))
+		ok(t, rundb.SaveModule(t.Context(), w.db,
+			repute.Module{Slug: slug, Manifest: json.RawMessage(`{"slug":"` + slug + `"}`)}))
 	}
 	return w
 }
@@ -157,7 +160,8 @@ func (w *world) config() wallet.ChainConfig {
 	}
 	return wallet.ChainConfig{ChainID: c.ID, RPC: []string{w.d.RPCURL()}, Treasury: w.treasury,
 		Registries: orchestrator.Registries{Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations},
-		Operator:   key(operatorAccount), Owner: key(ownerAccount), Identities: map[string]keys.Config{"payer": key(payerAccount), "rater": key(raterAccount)},
+		Operator:   key(operatorAccount), Owner: key(ownerAccount),
+		Identities:    map[string]keys.Config{"payer": key(payerAccount), "rater": key(raterAccount)},
 		Confirmations: 1, StuckAfter: time.Hour, Poll: 10 * time.Millisecond, Patience: 10 * time.Second}
 }
 

@@ -43,7 +43,8 @@ func (o *Operator) TreasuryStatus(ctx context.Context) (out TreasuryStatus, err 
 		return out, err
 	}
 	b := bindings.NewOpenFiTreasury()
-	seen, err := o.wallet.Look(ctx, o.o.ExecutionChain, at, wallet.View{To: at, Data: b.PackOwner()}, wallet.View{To: at, Data: b.PackPendingOwner()}, wallet.View{To: at, Data: b.PackPaused()})
+	seen, err := o.wallet.Look(ctx, o.o.ExecutionChain, at, wallet.View{To: at, Data: b.PackOwner()},
+		wallet.View{To: at, Data: b.PackPendingOwner()}, wallet.View{To: at, Data: b.PackPaused()})
 	if err != nil {
 		return out, err
 	}
@@ -59,7 +60,8 @@ func (o *Operator) TreasuryStatus(ctx context.Context) (out TreasuryStatus, err 
 	if err != nil {
 		return out, noTreasury(at)
 	}
-	out = TreasuryStatus{ChainID: o.o.ExecutionChain, Address: at.Hex(), Balance: seen.Balance.String(), Owner: owner.Hex(), Paused: paused,
+	out = TreasuryStatus{ChainID: o.o.ExecutionChain, Address: at.Hex(), Balance: seen.Balance.String(),
+		Owner: owner.Hex(), Paused: paused,
 		Block: seen.Block, BlockHash: seen.BlockHash.Hex(), BlockTime: time.Unix(int64(seen.Time), 0).UTC()}
 	if (next != common.Address{}) {
 		out.PendingOwner = next.Hex()
@@ -80,7 +82,8 @@ func (o *Operator) TreasuryPolicy(ctx context.Context, slug string) (TreasuryPol
 	return out, err
 }
 
-func (o *Operator) policyNow(ctx context.Context, slug string) (out TreasuryPolicy, p bindings.AgentPoliciesOutput, err error) {
+func (o *Operator) policyNow(ctx context.Context, slug string) (out TreasuryPolicy, p bindings.AgentPoliciesOutput,
+	err error) {
 	if err := slugOf("agentSlug", slug); err != nil {
 		return out, p, err
 	}
@@ -89,7 +92,8 @@ func (o *Operator) policyNow(ctx context.Context, slug string) (out TreasuryPoli
 		return out, p, err
 	}
 	b, key := bindings.NewOpenFiTreasury(), crypto.Keccak256Hash([]byte(slug))
-	seen, err := o.wallet.Look(ctx, o.o.ExecutionChain, at, wallet.View{To: at, Data: b.PackAgentPolicies(key)}, wallet.View{To: at, Data: b.PackNativeWindow(key)}, wallet.View{To: at, Data: b.PackNativeLeft(key)})
+	seen, err := o.wallet.Look(ctx, o.o.ExecutionChain, at, wallet.View{To: at, Data: b.PackAgentPolicies(key)},
+		wallet.View{To: at, Data: b.PackNativeWindow(key)}, wallet.View{To: at, Data: b.PackNativeLeft(key)})
 	if err != nil {
 		return out, p, err
 	}
@@ -104,9 +108,13 @@ func (o *Operator) policyNow(ctx context.Context, slug string) (out TreasuryPoli
 	if err != nil {
 		return out, p, noTreasury(at)
 	}
-	return TreasuryPolicy{ChainID: o.o.ExecutionChain, Address: at.Hex(), AgentSlug: slug, AgentKey: key.Hex(), Active: p.Active, Operator: p.Operator.Hex(),
-		NativePerTxCapWei: p.NativePerTxCapWei.String(), NativeWindowCapWei: p.NativeWindowCapWei.String(), WindowDurationSeconds: p.WindowDurationSeconds.Uint64(),
-		NativeWindowStart: window.Start.Uint64(), NativeWindowSpentWei: window.Spent.String(), NativeLeftWei: left.String(), Block: seen.Block, BlockHash: seen.BlockHash.Hex()}, p, nil
+	return TreasuryPolicy{ChainID: o.o.ExecutionChain, Address: at.Hex(), AgentSlug: slug, AgentKey: key.Hex(),
+		Active: p.Active, Operator: p.Operator.Hex(),
+		NativePerTxCapWei: p.NativePerTxCapWei.String(), NativeWindowCapWei: p.NativeWindowCapWei.String(),
+		WindowDurationSeconds: p.WindowDurationSeconds.Uint64(),
+		NativeWindowStart:     window.Start.Uint64(), NativeWindowSpentWei: window.Spent.String(),
+		NativeLeftWei: left.String(),
+		Block:         seen.Block, BlockHash: seen.BlockHash.Hex()}, p, nil
 }
 
 // ExecuteCall calls a target by the treasury, for an agent.
@@ -188,7 +196,8 @@ func (o *Operator) works(ctx context.Context, slug, run, task string) error {
 		case err != nil:
 			return err
 		case r.Agent != slug || task != "" && r.Task != task:
-			return repute.Invalid("runId", fmt.Sprintf("is a run of agent %s in task %s", r.Agent, r.Task), "a run of agent "+slug+" in the task that is named")
+			return repute.Invalid("runId", fmt.Sprintf("is a run of agent %s in task %s", r.Agent, r.Task),
+				"a run of agent "+slug+" in the task that is named")
 		}
 	}
 	if task == "" {
@@ -209,7 +218,8 @@ func (o *Operator) spending(kind, slug, run, task string, request any, tx orches
 	if purpose == "" {
 		purpose = kind
 	}
-	return &job{kind: kind, chain: o.o.ExecutionChain, agent: slug, run: run, task: task, request: request, steps: []step{{Purpose: purpose, Tx: tx}}}
+	return &job{kind: kind, chain: o.o.ExecutionChain, agent: slug, run: run, task: task, request: request,
+		steps: []step{{Purpose: purpose, Tx: tx}}}
 }
 
 // dataOf reads hex digits after 0x; empty is none.
@@ -219,7 +229,8 @@ func dataOf(field, text string) ([]byte, error) {
 	}
 	data, err := hexutil.Decode(text)
 	if err != nil || len(data) > 128<<10 {
-		return nil, repute.Invalid(field, "is no hex text, or longer than 131072 bytes", "0x and an even number of hex digits")
+		return nil, repute.Invalid(field, "is no hex text, or longer than 131072 bytes",
+			"0x and an even number of hex digits")
 	}
 	return data, nil
 }

@@ -29,13 +29,15 @@ func (r ready) Send(_ context.Context, i orchestrator.Intent) (orchestrator.Sent
 // An agent that says it has no dry run sends nothing, unless the policy lets it.
 func TestNoDryRunSendsNothing(t *testing.T) {
 	t.Parallel()
-	for text, most := range map[string]int{"version: \"1\"\n": 0, "version: \"1\"\nsendWithoutDryRun: true\nlimits: {maxOnchainWrites: 1}\n": 1} {
+	for text, most := range map[string]int{"version: \"1\"\n": 0,
+		"version: \"1\"\nsendWithoutDryRun: true\nlimits: {maxOnchainWrites: 1}\n": 1} {
 		agent := server(t, func(method string, w http.ResponseWriter) bool {
 			if method != "info" {
 				return false
 			}
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway", Version: "1.2.3",
+			_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway",
+				Version:      "1.2.3",
 				IdentityMode: orchestrator.IdentityMode, Manifest: manifestOf("faraway")})
 			return true
 		})
@@ -48,7 +50,8 @@ func TestNoDryRunSendsNothing(t *testing.T) {
 		p, err := policy.Parse([]byte(text))
 		ok(t, err)
 		chain := ready{patient{sent: make(chan string, 100)}}
-		e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p }, Chain: chain, ExecutionChain: 7,
+		e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p },
+			Chain: chain, ExecutionChain: 7,
 			Remote: func(known repute.Module) (orchestrator.Module, error) {
 				return remote.Stored(known, remote.Options{Client: agent.Client()})
 			}})

@@ -60,7 +60,8 @@ func testExample(t *testing.T, slug, program, source string) {
 	task := orchestrator.Task{ID: "t", Goal: "count", Input: json.RawMessage(`{"url": "https://example.com"}`)}
 	for input, want := range map[string]bool{`{"url": "https://example.com"}`: true, `{}`: false, `"page"`: false} {
 		can, err := m.CanHandle(t.Context(), orchestrator.Task{ID: "t", Goal: "count", Input: json.RawMessage(input)})
-		if why := fmt.Sprint(err); can != want || can == strings.Contains(why, `cannot handle the task: the input is no {"url"`) {
+		if why := fmt.Sprint(err); can != want ||
+			can == strings.Contains(why, `cannot handle the task: the input is no {"url"`) {
 			t.Errorf("with %s the example says %t, %s", input, can, why)
 		}
 	}
@@ -72,7 +73,8 @@ func testExample(t *testing.T, slug, program, source string) {
 	if ok(t, err); len(plan.Steps) != 1 {
 		t.Errorf("the example plans %+v", plan)
 	}
-	q := remote.Question{Protocol: remote.Protocol, RunID: "r", TaskID: "t", Budget: &policy.Budget{}, Threshold: &policy.Threshold{}, Task: task,
+	q := remote.Question{Protocol: remote.Protocol, RunID: "r", TaskID: "t", Budget: &policy.Budget{},
+		Threshold: &policy.Threshold{}, Task: task,
 		Plan: &plan, Step: &plan.Steps[0], Outcomes: []remote.Outcome{}}
 	if a := asked(t, client, base+"/execute", q); len(a.Calls) != 1 || a.Calls[0].HTTP.URL != "https://example.com" {
 		t.Errorf("the example wants %+v", a)
@@ -83,7 +85,9 @@ func testExample(t *testing.T, slug, program, source string) {
 	if a := asked(t, client, base+"/execute", q); wordsOf(t, a.Result) != 2 {
 		t.Errorf("the example counts %s", a.Result)
 	}
-	done := orchestrator.Execution{Success: true, Steps: []orchestrator.StepResult{{StepID: plan.Steps[0].ID, Status: "completed", Result: json.RawMessage(`{"words": 7}`)}}}
+	done := orchestrator.Execution{Success: true,
+		Steps: []orchestrator.StepResult{{StepID: plan.Steps[0].ID, Status: "completed",
+			Result: json.RawMessage(`{"words": 7}`)}}}
 	checked, err := m.Verify(t.Context(), task, done, c)
 	if ok(t, err); len(checked.Checks) != 1 || !checked.Checks[0].Passed {
 		t.Errorf("the example checks %+v", checked)

@@ -63,7 +63,8 @@ type simulating struct{ *module }
 func Open(ctx context.Context, base string, o Options) (orchestrator.Module, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" {
-		return nil, repute.Invalid("url", fmt.Sprintf("%.200q is no address of an agent", base), "http(s)://host/path without query and password")
+		return nil, repute.Invalid("url", fmt.Sprintf("%.200q is no address of an agent", base),
+			"http(s)://host/path without query and password")
 	}
 	m := newModule(u.String(), o)
 	ctx, cancel := context.WithTimeout(ctx, infoTimeout)
@@ -75,7 +76,8 @@ func Open(ctx context.Context, base string, o Options) (orchestrator.Module, err
 	if info.Protocol != Protocol {
 		return nil, repute.Invalid("protocol", fmt.Sprintf("%.40q is not known", info.Protocol), Protocol)
 	}
-	m.info = orchestrator.Info{Slug: info.Slug, DisplayName: info.DisplayName, Version: info.Version, IdentityMode: info.IdentityMode, Manifest: info.Manifest}
+	m.info = orchestrator.Info{Slug: info.Slug, DisplayName: info.DisplayName, Version: info.Version,
+		IdentityMode: info.IdentityMode, Manifest: info.Manifest}
 	return m.withDryRun(info.DryRun)
 }
 
@@ -85,7 +87,8 @@ func Stored(known repute.Module, o Options) (orchestrator.Module, error) {
 	if err := json.Unmarshal(known.Manifest, &m.info.Manifest); err != nil {
 		return nil, fmt.Errorf("stored manifest of agent %s: %w", known.Slug, err)
 	}
-	m.info.Slug, m.info.DisplayName, m.info.Version, m.info.IdentityMode = known.Slug, m.info.Manifest.Name, m.info.Manifest.Version, orchestrator.IdentityMode
+	m.info.Slug, m.info.DisplayName, m.info.Version, m.info.IdentityMode = known.Slug, m.info.Manifest.Name,
+		m.info.Manifest.Version, orchestrator.IdentityMode
 	return m.withDryRun(known.DryRun)
 }
 
@@ -122,30 +125,36 @@ func (m *module) CanHandle(ctx context.Context, t orchestrator.Task) (bool, erro
 }
 
 // Plan implements orchestrator.Module.
-func (m *module) Plan(ctx context.Context, t orchestrator.Task, c *orchestrator.Context) (p orchestrator.Plan, err error) {
+func (m *module) Plan(ctx context.Context, t orchestrator.Task, c *orchestrator.Context) (p orchestrator.Plan,
+	err error) {
 	return p, m.ask(ctx, methodPlan, Question{Task: t}, c, &p)
 }
 
 // DryRun implements orchestrator.DryRunner.
-func (m simulating) DryRun(ctx context.Context, t orchestrator.Task, p orchestrator.Plan, c *orchestrator.Context) (d orchestrator.DryRun, err error) {
+func (m simulating) DryRun(ctx context.Context, t orchestrator.Task, p orchestrator.Plan,
+	c *orchestrator.Context) (d orchestrator.DryRun, err error) {
 	return d, m.ask(ctx, methodDryRun, Question{Task: t, Plan: &p}, c, &d)
 }
 
 // Execute implements orchestrator.Module: the runtime does the plan, the agent its steps.
-func (m *module) Execute(ctx context.Context, t orchestrator.Task, p orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution, error) {
-	return c.RunPlan(ctx, p, func(ctx context.Context, s orchestrator.Step, inputs map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+func (m *module) Execute(ctx context.Context, t orchestrator.Task, p orchestrator.Plan,
+	c *orchestrator.Context) (orchestrator.Execution, error) {
+	return c.RunPlan(ctx, p, func(ctx context.Context, s orchestrator.Step, inputs map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
 		var result json.RawMessage
 		return result, m.ask(ctx, methodExecute, Question{Task: t, Plan: &p, Step: &s, Inputs: inputs}, c, &result)
 	})
 }
 
 // Verify implements orchestrator.Module.
-func (m *module) Verify(ctx context.Context, t orchestrator.Task, done orchestrator.Execution, c *orchestrator.Context) (v orchestrator.Verification, err error) {
+func (m *module) Verify(ctx context.Context, t orchestrator.Task, done orchestrator.Execution,
+	c *orchestrator.Context) (v orchestrator.Verification, err error) {
 	return v, m.ask(ctx, methodVerify, Question{Task: t, Execution: &done}, c, &v)
 }
 
 // Summarize implements orchestrator.Module.
-func (m *module) Summarize(ctx context.Context, t orchestrator.Task, done orchestrator.Execution, v orchestrator.Verification, c *orchestrator.Context) (s orchestrator.Summary, err error) {
+func (m *module) Summarize(ctx context.Context, t orchestrator.Task, done orchestrator.Execution,
+	v orchestrator.Verification, c *orchestrator.Context) (s orchestrator.Summary, err error) {
 	return s, m.ask(ctx, methodSummarize, Question{Task: t, Execution: &done, Verification: &v}, c, &s)
 }
 
@@ -169,7 +178,8 @@ func (m *module) ask(ctx context.Context, method string, q Question, c *orchestr
 		case len(a.Calls) == 0:
 			return decode(method, &a, into)
 		case c == nil || len(a.Calls) > maxCalls:
-			return repute.Invalid(method+".calls", fmt.Sprintf("has %d calls", len(a.Calls)), fmt.Sprintf("none in can-handle, else at most %d", maxCalls))
+			return repute.Invalid(method+".calls", fmt.Sprintf("has %d calls", len(a.Calls)),
+				fmt.Sprintf("none in can-handle, else at most %d", maxCalls))
 		}
 		outcomes, err := makeCalls(ctx, c, a.Calls)
 		if err != nil {
@@ -213,7 +223,8 @@ func makeCalls(ctx context.Context, c *orchestrator.Context, calls []Call) (out 
 		result, err := makeCall(ctx, c, call)
 		var waits *orchestrator.ApprovalError
 		open := call.Kind == "send" && errors.Is(err, repute.ErrUnavailable)
-		if open || errors.As(err, &waits) || errors.Is(err, repute.ErrLimited) || errors.Is(err, repute.ErrFenced) || errors.Is(err, orchestrator.ErrAway) || ctx.Err() != nil {
+		if open || errors.As(err, &waits) || errors.Is(err, repute.ErrLimited) || errors.Is(err, repute.ErrFenced) ||
+			errors.Is(err, orchestrator.ErrAway) || ctx.Err() != nil {
 			return nil, err
 		}
 		o := Outcome{Result: result}
@@ -288,7 +299,8 @@ func (m *module) exchange(ctx context.Context, verb, method string, question, in
 	case len(text) > maxAnswer:
 		return repute.Invalid(method, fmt.Sprintf("answered more than %d bytes", maxAnswer), "a shorter answer")
 	case resp.StatusCode/100 == 3:
-		return repute.Invalid(method, fmt.Sprintf("redirects with status %d, which is not followed", resp.StatusCode), "register the address that answers 200")
+		return repute.Invalid(method, fmt.Sprintf("redirects with status %d, which is not followed", resp.StatusCode),
+			"register the address that answers 200")
 	case resp.StatusCode != http.StatusOK:
 		return repute.Invalid(method, fmt.Sprintf("answered status %d", resp.StatusCode), "200")
 	case kind != "application/json":
@@ -298,7 +310,8 @@ func (m *module) exchange(ctx context.Context, verb, method string, question, in
 		return err
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return repute.Invalid(method, fmt.Sprintf("answered what is no JSON of the protocol: %v", err), "docs/reference/agents.md")
+		return repute.Invalid(method, fmt.Sprintf("answered what is no JSON of the protocol: %v", err),
+			"docs/reference/agents.md")
 	}
 	return nil
 }

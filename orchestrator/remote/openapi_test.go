@@ -115,7 +115,8 @@ func TestDocumentHasTheMembersOfTheTypes(t *testing.T) {
 	t.Parallel()
 	d := openAPI(t)
 	named := map[string]bool{}
-	for _, v := range []any{remote.Info{}, remote.Question{}, remote.Answer{}, orchestrator.DryRun{}, orchestrator.Summary{}, orchestrator.HTTPResponse{},
+	for _, v := range []any{remote.Info{}, remote.Question{}, remote.Answer{}, orchestrator.DryRun{},
+		orchestrator.Summary{}, orchestrator.HTTPResponse{},
 		orchestrator.Simulation{}, orchestrator.Sent{}} {
 		d.compare(t, reflect.TypeOf(v), named)
 	}
@@ -178,7 +179,8 @@ func (d described) compareMember(t *testing.T, name string, typ reflect.Type, p 
 	ok(t, err)
 	_, constant := p["const"]
 	_, closed := p["enum"]
-	if open := p["type"] == nil && typ == reflect.TypeFor[json.RawMessage](); open || constant || closed && typ.Kind() == reflect.String {
+	if open := p["type"] == nil && typ == reflect.TypeFor[json.RawMessage](); open || constant || closed &&
+		typ.Kind() == reflect.String {
 		return
 	}
 	kind := map[string]any{"type": p["type"]}
@@ -198,13 +200,18 @@ func TestDocumentOfCalls(t *testing.T) {
 	t.Parallel()
 	d := openAPI(t)
 	token := common.HexToAddress("0x3")
-	tx := orchestrator.Tx{ChainID: 1, Target: common.HexToAddress("0x2"), Value: "1", Data: []byte{1}, Token: &token, Amount: "2", Purpose: "p"}
+	tx := orchestrator.Tx{ChainID: 1, Target: common.HexToAddress("0x2"), Value: "1", Data: []byte{1}, Token: &token,
+		Amount: "2", Purpose: "p"}
 	for name, v := range map[string]any{
-		"Call":         remote.Answer{Calls: []remote.Call{{Kind: "tool", Tool: "a", Input: json.RawMessage(`[1]`)}}},
-		"HTTP":         remote.Answer{Calls: []remote.Call{{Kind: "http", HTTP: &orchestrator.HTTPRequest{URL: "https://example.com", Header: http.Header{"A": {"b"}}, Body: []byte("x")}}}},
-		"Read":         remote.Answer{Calls: []remote.Call{{Kind: "read", Read: &remote.Read{ChainID: 1, To: tx.Target.Hex(), Data: "0x"}}}},
-		"Tx":           remote.Answer{Calls: []remote.Call{{Kind: "simulate", Tx: &tx}, {Kind: "send", Tx: &orchestrator.Tx{ChainID: 1}}}},
-		"HTTPResponse": orchestrator.HTTPResponse{Status: 200}, "Simulation": orchestrator.Simulation{}, "Sent": orchestrator.Sent{}, "DryRun": orchestrator.DryRun{Calls: []orchestrator.Tx{tx}},
+		"Call": remote.Answer{Calls: []remote.Call{{Kind: "tool", Tool: "a", Input: json.RawMessage(`[1]`)}}},
+		"HTTP": remote.Answer{Calls: []remote.Call{{Kind: "http",
+			HTTP: &orchestrator.HTTPRequest{URL: "https://example.com", Header: http.Header{"A": {"b"}}, Body: []byte("x")}}}},
+		"Read": remote.Answer{Calls: []remote.Call{{Kind: "read",
+			Read: &remote.Read{ChainID: 1, To: tx.Target.Hex(), Data: "0x"}}}},
+		"Tx": remote.Answer{Calls: []remote.Call{{Kind: "simulate", Tx: &tx},
+			{Kind: "send", Tx: &orchestrator.Tx{ChainID: 1}}}},
+		"HTTPResponse": orchestrator.HTTPResponse{Status: 200}, "Simulation": orchestrator.Simulation{},
+		"Sent": orchestrator.Sent{}, "DryRun": orchestrator.DryRun{Calls: []orchestrator.Tx{tx}},
 		"Budget": policy.DefaultBudget(),
 	} {
 		schema := name

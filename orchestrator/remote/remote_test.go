@@ -31,7 +31,8 @@ func ok(t testing.TB, err error) {
 }
 
 func manifestOf(slug string) orchestrator.Manifest {
-	return orchestrator.Manifest{OperatorWallet: "0x0000000000000000000000000000000000000005", Schema: orchestrator.ManifestSchema, Name: "Faraway", Slug: slug, Version: "1.2.3"}
+	return orchestrator.Manifest{OperatorWallet: "0x0000000000000000000000000000000000000005",
+		Schema: orchestrator.ManifestSchema, Name: "Faraway", Slug: slug, Version: "1.2.3"}
 }
 
 // server is an agent that looks a word up with a tool before it answers.
@@ -43,7 +44,8 @@ func server(t *testing.T, change func(method string, w http.ResponseWriter) bool
 		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		if method == "info" {
-			_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway", Version: "1.2.3",
+			_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway",
+				Version:      "1.2.3",
 				IdentityMode: orchestrator.IdentityMode, DryRun: true, Manifest: manifestOf("faraway")})
 			return
 		}
@@ -67,7 +69,8 @@ func reply(method string, q remote.Question) remote.Answer {
 	case "can-handle":
 		return result(q.Task.Goal != "impossible")
 	case "plan":
-		return result(orchestrator.Plan{Steps: []orchestrator.Step{{ID: "look", Agent: "faraway", Description: "look it up"}}})
+		return result(orchestrator.Plan{Steps: []orchestrator.Step{{ID: "look", Agent: "faraway",
+			Description: "look it up"}}})
 	case "dry-run":
 		if q.Task.Goal == "pay" {
 			return result(orchestrator.DryRun{Calls: []orchestrator.Tx{payment, payment}})
@@ -88,12 +91,15 @@ func reply(method string, q remote.Question) remote.Answer {
 			return remote.Answer{Calls: slices.Repeat([]remote.Call{{Kind: "tool", Tool: "tome"}}, 16)}
 		}
 		if len(q.Outcomes) == 0 {
-			return remote.Answer{Calls: []remote.Call{{Kind: "tool", Tool: "dictionary", Input: json.RawMessage(`"word"`)}, {Kind: "tool", Tool: "nothing"}}}
+			return remote.Answer{Calls: []remote.Call{{Kind: "tool", Tool: "dictionary", Input: json.RawMessage(`"word"`)},
+				{Kind: "tool", Tool: "nothing"}}}
 		}
-		return result(map[string]any{"found": q.Outcomes[0].Result, "lacking": q.Outcomes[1].Error, "receiptIds": []string{q.Outcomes[0].ReceiptID},
-			"has": fmt.Sprint(q.OperatorWallet, q.Services["tools"], q.Budget.ToolCalls, q.Outcomes[1].ReceiptID == "")})
+		return result(map[string]any{"found": q.Outcomes[0].Result, "lacking": q.Outcomes[1].Error,
+			"receiptIds": []string{q.Outcomes[0].ReceiptID},
+			"has":        fmt.Sprint(q.OperatorWallet, q.Services["tools"], q.Budget.ToolCalls, q.Outcomes[1].ReceiptID == "")})
 	case "verify":
-		return result(orchestrator.Verification{Checks: []orchestrator.Check{{Name: "found", Passed: strings.Contains(string(q.Execution.Steps[0].Result), "meaning")}}, Score: 1})
+		return result(orchestrator.Verification{Checks: []orchestrator.Check{{Name: "found",
+			Passed: strings.Contains(string(q.Execution.Steps[0].Result), "meaning")}}, Score: 1})
 	}
 	return result(orchestrator.Summary{Text: "looked it up"})
 }
@@ -141,11 +147,13 @@ func TestRemoteAgentRuns(t *testing.T) {
 	t.Cleanup(db.Close)
 	b, err := json.Marshal(m.Info().Manifest)
 	ok(t, err)
-	ok(t, rundb.SaveModule(t.Context(), db, repute.Module{Slug: "faraway", URL: agent.URL + "/agent", DryRun: true, Manifest: b}))
+	ok(t, rundb.SaveModule(t.Context(), db, repute.Module{Slug: "faraway", URL: agent.URL + "/agent", DryRun: true,
+		Manifest: b}))
 	p, err := policy.Parse([]byte("version: \"1\"\n"))
 	ok(t, err)
 	chain := patient{sent: make(chan string, 100)}
-	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p }, Chain: chain, ExecutionChain: 7,
+	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p },
+		Chain: chain, ExecutionChain: 7,
 		Tools:  map[string]orchestrator.Tool{"dictionary": dictionary{}, "tome": tome{}},
 		Remote: func(known repute.Module) (orchestrator.Module, error) { return remote.Stored(known, o) }})
 	ok(t, err)
@@ -162,8 +170,10 @@ func TestRemoteAgentRuns(t *testing.T) {
 		t.Fatalf("run %s, %d tool calls: %s", run.Status, run.Used.ToolCalls, run.Error)
 	}
 	steps, err := rundb.Steps(t.Context(), db, run.ID)
-	if ok(t, err); !strings.Contains(string(steps[0].Result), `"found":"meaning"`) || !strings.Contains(string(steps[0].Result), "does not exist") ||
-		!strings.Contains(string(steps[0].Result), `"has":"0x0000000000000000000000000000000000000005[dictionary tome] 50 true"`) {
+	if ok(t, err); !strings.Contains(string(steps[0].Result), `"found":"meaning"`) ||
+		!strings.Contains(string(steps[0].Result), "does not exist") ||
+		!strings.Contains(string(steps[0].Result),
+			`"has":"0x0000000000000000000000000000000000000005[dictionary tome] 50 true"`) {
 		t.Errorf("step %s", steps[0].Result)
 	}
 	task, _, err = desk.Submit(t.Context(), orchestrator.Request{Goal: "impossible", Coordinator: "faraway"})
@@ -271,7 +281,8 @@ func TestRemoteAnswersAreBounded(t *testing.T) {
 				}
 				return method == "can-handle"
 			})
-			m, err := remote.Open(t.Context(), agent.URL+"/agent", remote.Options{Client: agent.Client(), Timeout: 500 * time.Millisecond})
+			m, err := remote.Open(t.Context(), agent.URL+"/agent",
+				remote.Options{Client: agent.Client(), Timeout: 500 * time.Millisecond})
 			ok(t, err)
 			_, err = m.CanHandle(t.Context(), orchestrator.Task{ID: "t", Goal: "g"})
 			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {

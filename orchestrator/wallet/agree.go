@@ -50,7 +50,8 @@ func (e *fewError) Unwrap() error { return repute.ErrUnavailable }
 // and none contradicts: differ says how two contradict each other, empty where they do not.
 // Every read that decides about money MUST be made by it. repute.ErrUnavailable where too few
 // endpoints answer or two disagree; repute.ErrInvalid where all say that the contract refuses.
-func agree[T any](ctx context.Context, c *chain, at *common.Hash, ask func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
+func agree[T any](ctx context.Context, c *chain, at *common.Hash,
+	ask func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
 	if err := c.ours(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -68,7 +69,8 @@ func agree[T any](ctx context.Context, c *chain, at *common.Hash, ask func(conte
 	}
 }
 
-func agreeOnce[T any](ctx context.Context, c *chain, at *common.Hash, ask func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
+func agreeOnce[T any](ctx context.Context, c *chain, at *common.Hash,
+	ask func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
 	asked := c.talking()
 	newest := make([]*head, len(asked))
 	if at == nil {
@@ -94,11 +96,13 @@ func agreeOnce[T any](ctx context.Context, c *chain, at *common.Hash, ask func(c
 		}
 		answers[i] = answer[T]{e, block, value, err}
 	})
-	return judged(ctx, c, slices.DeleteFunc(answers, func(a answer[T]) bool { return a.by == nil }), errors.Join(errs...), differ)
+	return judged(ctx, c, slices.DeleteFunc(answers, func(a answer[T]) bool { return a.by == nil }),
+		errors.Join(errs...), differ)
 }
 
 // judged compares answers.
-func judged[T any](ctx context.Context, c *chain, answers []answer[T], failed error, differ func(a, b *T) string) (values []T, at *head, err error) {
+func judged[T any](ctx context.Context, c *chain, answers []answer[T], failed error,
+	differ func(a, b *T) string) (values []T, at *head, err error) {
 	if len(answers) < c.quorum() || ctx.Err() != nil {
 		return nil, nil, few(c, len(answers), errors.Join(failed, ctx.Err()))
 	}
@@ -134,7 +138,8 @@ func few(c *chain, answered int, failed error) error {
 	if len(c.nodes) == 1 && failed != nil {
 		return failed
 	}
-	text := fmt.Errorf("%d of %d endpoints of chain %d answer, and %d must agree: %w", answered, len(c.nodes), c.ChainID, c.quorum(), repute.ErrUnavailable)
+	text := fmt.Errorf("%d of %d endpoints of chain %d answer, and %d must agree: %w", answered, len(c.nodes), c.ChainID,
+		c.quorum(), repute.ErrUnavailable)
 	if failed != nil {
 		text = fmt.Errorf("%w: %w", text, failed)
 	}
@@ -186,7 +191,8 @@ func (h *head) differs(o *head) string {
 	if h.Hash == o.Hash && h.Number == o.Number && h.Time == o.Time && h.base().Cmp(o.base()) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("block %d, time %d, base fee %s and block %d, time %d, base fee %s", h.Number, h.Time, h.base(), o.Number, o.Time, o.base())
+	return fmt.Sprintf("block %d, time %d, base fee %s and block %d, time %d, base fee %s", h.Number, h.Time, h.base(),
+		o.Number, o.Time, o.base())
 }
 
 // differs says how answers to the same views differ; empty: they do not.

@@ -82,11 +82,13 @@ func TestOneLiarAmongThree(t *testing.T) {
 	never("base fee", dear, send("base fee"))
 	never("simulated base fee", dear, simulate)
 	never("owner's fee", dear, func(a *wallet.Wallet) error {
-		return second(a.SendOwner(t.Context(), orchestrator.Intent{ID: "owner's fee", Origin: origin, Tx: orchestrator.Tx{ChainID: chain, Data: treasuryABI.PackPause()}}))
+		return second(a.SendOwner(t.Context(), orchestrator.Intent{ID: "owner's fee", Origin: origin,
+			Tx: orchestrator.Tx{ChainID: chain, Data: treasuryABI.PackPause()}}))
 	})
 	never("time", w.header("timestamp", "0x7fffffff"), simulate)
 	word := func(json.RawMessage) any { return "0x" + strings.Repeat("0", 63) + "6" }
-	never("decimals", w.liar("eth_call", word), func(a *wallet.Wallet) error { return second(a.Read(t.Context(), chain, w.token, decimals)) })
+	never("decimals", w.liar("eth_call", word),
+		func(a *wallet.Wallet) error { return second(a.Read(t.Context(), chain, w.token, decimals)) })
 	never("view", w.liar("eth_call", word), func(a *wallet.Wallet) error {
 		return second(a.Look(t.Context(), chain, w.treasury, wallet.View{To: w.treasury, Data: treasuryABI.PackOwner()}))
 	})
@@ -103,7 +105,8 @@ func TestOneLiarAmongThree(t *testing.T) {
 		}
 		return nil
 	}), send("fee for data"))
-	never("logs", w.liar("eth_simulateV1", func(json.RawMessage) any { return []any{map[string]any{"calls": []any{}}} }), simulate)
+	never("logs", w.liar("eth_simulateV1", func(json.RawMessage) any { return []any{map[string]any{"calls": []any{}}} }),
+		simulate)
 }
 
 // What endpoints estimate is the honest ones' of three: the tip, gas and the nonce.
@@ -112,7 +115,8 @@ func TestOutvoted(t *testing.T) {
 	w := newWorld(t)
 	w.mining()
 	for name, liar := range map[string]string{
-		"tip":   w.liar("eth_maxPriorityFeePerGas", func(json.RawMessage) any { return "0x12a05f200" }), // 5 gwei, the ceiling
+		// 5 gwei, the ceiling
+		"tip":   w.liar("eth_maxPriorityFeePerGas", func(json.RawMessage) any { return "0x12a05f200" }),
 		"gas":   w.liar("eth_estimateGas", func(json.RawMessage) any { return "0xf42400" }),
 		"nonce": w.liar("eth_getTransactionCount", func(json.RawMessage) any { return "0x3b9aca00" }),
 	} {
@@ -129,8 +133,10 @@ func TestOutvoted(t *testing.T) {
 			in, err := walletdb.ReadIntent(t.Context(), db, id)
 			ok(t, err)
 			first := in.Attempts[0]
-			if most := new(big.Int).Mul(first.FeeCap, new(big.Int).SetUint64(first.Gas)); most.Cmp(amount(usual.FeeWei)) > 0 || first.TipCap.Cmp(big.NewInt(2e9)) > 0 || in.Nonce > 100 {
-				t.Errorf("%s: %d gas for %s each, tip %s, nonce %d; usual are %s wei", id, first.Gas, first.FeeCap, first.TipCap, in.Nonce, usual.FeeWei)
+			if most := new(big.Int).Mul(first.FeeCap, new(big.Int).SetUint64(first.Gas)); most.Cmp(amount(usual.FeeWei)) > 0 ||
+				first.TipCap.Cmp(big.NewInt(2e9)) > 0 || in.Nonce > 100 {
+				t.Errorf("%s: %d gas for %s each, tip %s, nonce %d; usual are %s wei", id, first.Gas, first.FeeCap, first.TipCap,
+					in.Nonce, usual.FeeWei)
 			}
 		}
 	}
@@ -161,15 +167,20 @@ func TestCeilings(t *testing.T) {
 		c.StuckAfter = 20 * time.Millisecond
 		return c
 	}
-	pause := orchestrator.Intent{ID: "pause", Origin: origin, Tx: orchestrator.Tx{ChainID: w.d.Chain().ID, Data: treasuryABI.PackPause()}}
+	pause := orchestrator.Intent{ID: "pause", Origin: origin,
+		Tx: orchestrator.Tx{ChainID: w.d.Chain().ID, Data: treasuryABI.PackPause()}}
 	const thousands = "0x3635c9adc5dea00000" // 1,000 coins per gas
 	dear, db := w.open(config(thousands, "0x1"))
-	for what, err := range map[string]error{"pause": second(dear.SendOwner(t.Context(), pause)), "send": second(dear.Send(t.Context(), w.pay("send", "1")))} {
-		if !errors.Is(err, repute.ErrLimited) || !strings.Contains(err.Error(), "orchestrator.wallets[0].max_fee_per_gas") || !strings.Contains(err.Error(), "raise it") {
+	for what, err := range map[string]error{"pause": second(dear.SendOwner(t.Context(), pause)),
+		"send": second(dear.Send(t.Context(), w.pay("send", "1")))} {
+		if !errors.Is(err, repute.ErrLimited) ||
+			!strings.Contains(err.Error(), "orchestrator.wallets[0].max_fee_per_gas") ||
+			!strings.Contains(err.Error(), "raise it") {
 			t.Errorf("%s at a base fee of 1,000 coins: %v", what, err)
 		}
 	}
-	if s, err := dear.SimulateOwner(t.Context(), origin, pause.ChainID, pause.Data); err != nil || s.OK || !strings.Contains(s.Reason, "max_fee_per_gas") || amount(s.FeeWei).Cmp(big.NewInt(2e16)) > 0 {
+	if s, err := dear.SimulateOwner(t.Context(), origin, pause.ChainID, pause.Data); err != nil || s.OK ||
+		!strings.Contains(s.Reason, "max_fee_per_gas") || amount(s.FeeWei).Cmp(big.NewInt(2e16)) > 0 {
 		t.Errorf("simulated %+v, %v", s, err)
 	}
 	if _, err := walletdb.ReadIntent(t.Context(), db, "pause"); !errors.Is(err, repute.ErrNotFound) {
@@ -178,7 +189,8 @@ func TestCeilings(t *testing.T) {
 	poor := config("", "0x1")
 	poor.MaxTransactionFee = big.NewInt(1000)
 	bound, _ := w.open(poor)
-	if _, err := bound.SendOwner(t.Context(), pause); !errors.Is(err, repute.ErrLimited) || !strings.Contains(err.Error(), "max_transaction_fee") {
+	if _, err := bound.SendOwner(t.Context(), pause); !errors.Is(err, repute.ErrLimited) ||
+		!strings.Contains(err.Error(), "max_transaction_fee") {
 		t.Errorf("over a ceiling in all: %v", err)
 	}
 	tipped := config("", thousands)
@@ -206,8 +218,10 @@ func TestCeilings(t *testing.T) {
 // A ceiling of 0, or below, is a mistake of the configuration.
 func TestCeilingsConfig(t *testing.T) {
 	t.Parallel()
-	for field, c := range map[string]wallet.Ceilings{"max_fee_per_gas": {MaxFeePerGas: new(big.Int)}, "max_tip": {MaxTip: big.NewInt(-1)}, "max_transaction_fee": {MaxTransactionFee: new(big.Int)}} {
-		_, err := wallet.Open(nil, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: 1, RPC: []string{"http://127.0.0.1:1"}, Ceilings: c}}})
+	for field, c := range map[string]wallet.Ceilings{"max_fee_per_gas": {MaxFeePerGas: new(big.Int)},
+		"max_tip": {MaxTip: big.NewInt(-1)}, "max_transaction_fee": {MaxTransactionFee: new(big.Int)}} {
+		_, err := wallet.Open(nil,
+			wallet.Config{Chains: []wallet.ChainConfig{{ChainID: 1, RPC: []string{"http://127.0.0.1:1"}, Ceilings: c}}})
 		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "orchestrator.wallets[0]."+field) {
 			t.Errorf("%s: %v", field, err)
 		}

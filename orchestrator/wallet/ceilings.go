@@ -46,12 +46,14 @@ func DefaultCeilings(chainID uint64) Ceilings {
 // ceilings are of gwei per gas and thousandths of a coin.
 func ceilings(feePerGas, tip, fee int64) Ceilings {
 	gwei, milli := big.NewInt(1e9), big.NewInt(1e15)
-	return Ceilings{new(big.Int).Mul(big.NewInt(feePerGas), gwei), new(big.Int).Mul(big.NewInt(tip), gwei), new(big.Int).Mul(big.NewInt(fee), milli)}
+	return Ceilings{new(big.Int).Mul(big.NewInt(feePerGas), gwei), new(big.Int).Mul(big.NewInt(tip), gwei),
+		new(big.Int).Mul(big.NewInt(fee), milli)}
 }
 
 // or fills in what is not set.
 func (c Ceilings) or(d Ceilings) Ceilings {
-	for _, f := range []struct{ into, from **big.Int }{{&c.MaxFeePerGas, &d.MaxFeePerGas}, {&c.MaxTip, &d.MaxTip}, {&c.MaxTransactionFee, &d.MaxTransactionFee}} {
+	for _, f := range []struct{ into, from **big.Int }{{&c.MaxFeePerGas, &d.MaxFeePerGas}, {&c.MaxTip, &d.MaxTip},
+		{&c.MaxTransactionFee, &d.MaxTransactionFee}} {
 		if *f.into == nil {
 			*f.into = *f.from
 		}
@@ -61,13 +63,16 @@ func (c Ceilings) or(d Ceilings) Ceilings {
 
 // check refuses ceilings that no transaction could pass.
 func (c Ceilings) check(field string) error {
-	for name, v := range map[string]*big.Int{"max_fee_per_gas": c.MaxFeePerGas, "max_transaction_fee": c.MaxTransactionFee} {
+	for name, v := range map[string]*big.Int{"max_fee_per_gas": c.MaxFeePerGas,
+		"max_transaction_fee": c.MaxTransactionFee} {
 		if v != nil && v.Sign() <= 0 {
-			return repute.Invalid(field+"."+name, fmt.Sprintf("is %s", v), "an amount over 0, or leave it out for the chain's default")
+			return repute.Invalid(field+"."+name, fmt.Sprintf("is %s", v),
+				"an amount over 0, or leave it out for the chain's default")
 		}
 	}
 	if c.MaxTip != nil && c.MaxTip.Sign() < 0 {
-		return repute.Invalid(field+".max_tip", fmt.Sprintf("is %s", c.MaxTip), "0 or more, or leave it out for the chain's default")
+		return repute.Invalid(field+".max_tip", fmt.Sprintf("is %s", c.MaxTip),
+			"0 or more, or leave it out for the chain's default")
 	}
 	return nil
 }
@@ -77,10 +82,12 @@ func (c Ceilings) permit(tx *types.Transaction) error {
 	for _, f := range []struct {
 		what, name string
 		is, most   *big.Int
-	}{{"offers", "max_fee_per_gas", tx.GasFeeCap(), c.MaxFeePerGas}, {"gives a tip of", "max_tip", tx.GasTipCap(), c.MaxTip},
+	}{{"offers", "max_fee_per_gas", tx.GasFeeCap(), c.MaxFeePerGas},
+		{"gives a tip of", "max_tip", tx.GasTipCap(), c.MaxTip},
 		{"may cost", "max_transaction_fee", cost(tx.Gas(), tx.GasFeeCap()), c.MaxTransactionFee}} {
 		if f.is.Cmp(f.most) > 0 {
-			return fmt.Errorf("the transaction %s %s wei, over orchestrator.wallets[].%s of %s: it is not signed: %w", f.what, f.is, f.name, f.most, repute.ErrLimited)
+			return fmt.Errorf("the transaction %s %s wei, over orchestrator.wallets[].%s of %s: it is not signed: %w", f.what,
+				f.is, f.name, f.most, repute.ErrLimited)
 		}
 	}
 	return nil

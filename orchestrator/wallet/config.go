@@ -74,9 +74,11 @@ func (c *ChainConfig) check(field string) error {
 	case len(c.RPC) == 0:
 		return repute.Invalid(field+".rpc", "is missing", "at least one URL")
 	case c.Treasury == common.Address{} && !(c.Operator.None() && c.Owner.None()):
-		return repute.Invalid(field+".treasury", "is missing", "the address of the OpenFiTreasury that the operator spends from")
+		return repute.Invalid(field+".treasury", "is missing",
+			"the address of the OpenFiTreasury that the operator spends from")
 	case c.StuckAfter < 0 || c.Poll < 0 || c.Patience < 0 || c.Headroom < 0 || c.Headroom > 10_000:
-		return repute.Invalid(field, "has a negative duration or a headroom outside 0 to 10000", "leave them out for the defaults")
+		return repute.Invalid(field, "has a negative duration or a headroom outside 0 to 10000",
+			"leave them out for the defaults")
 	}
 	return c.Ceilings.check(field)
 }
@@ -138,10 +140,12 @@ func Open(db *store.DB, c Config) (*Wallet, error) {
 
 // openChain gives back what is open already also beside an error.
 func openChain(log *slog.Logger, field string, conf ChainConfig) (*chain, error) {
-	c := &chain{ChainConfig: conf, field: field, id: new(big.Int).SetUint64(conf.ChainID), identities: map[string]keys.Signer{}, signing: make(chan struct{}, 1)}
+	c := &chain{ChainConfig: conf, field: field, id: new(big.Int).SetUint64(conf.ChainID),
+		identities: map[string]keys.Signer{}, signing: make(chan struct{}, 1)}
 	c.rules = rules{chainID: c.id, treasury: conf.Treasury, registries: conf.Registries, ceilings: conf.Ceilings}
 	for i, url := range conf.RPC {
-		e, err := dial(fmt.Sprintf("%s.rpc[%d]", field, i), fmt.Sprintf("endpoint %d of chain %d", i+1, conf.ChainID), url, log)
+		e, err := dial(fmt.Sprintf("%s.rpc[%d]", field, i), fmt.Sprintf("endpoint %d of chain %d", i+1, conf.ChainID), url,
+			log)
 		if err != nil {
 			return c, err
 		}
@@ -156,7 +160,8 @@ func openChain(log *slog.Logger, field string, conf ChainConfig) (*chain, error)
 		return c, err
 	}
 	if c.owner != nil && c.operator != nil && c.owner.Address() == c.operator.Address() {
-		return c, repute.Invalid(field+".owner", "is the operator's key", "a key of its own: who spends must not set the caps")
+		return c, repute.Invalid(field+".owner", "is the operator's key",
+			"a key of its own: who spends must not set the caps")
 	}
 	for slug, sc := range conf.Identities {
 		s, err := sc.Open(log, field+".identities."+slug)
@@ -164,13 +169,16 @@ func openChain(log *slog.Logger, field string, conf ChainConfig) (*chain, error)
 			return c, err
 		}
 		if s == nil {
-			return c, repute.Invalid(field+".identities."+slug, "names no key", "a variable, a file, a keystore or a remote signer")
+			return c, repute.Invalid(field+".identities."+slug, "names no key",
+				"a variable, a file, a keystore or a remote signer")
 		}
 		if c.operator != nil && s.Address() == c.operator.Address() {
-			return c, repute.Invalid(field+".identities."+slug, "is the operator's key", "a key of its own: the operator signs treasury calls alone")
+			return c, repute.Invalid(field+".identities."+slug, "is the operator's key",
+				"a key of its own: the operator signs treasury calls alone")
 		}
 		if c.owner != nil && s.Address() == c.owner.Address() {
-			return c, repute.Invalid(field+".identities."+slug, "is the key of the treasury's owner", "a key of its own: no agent has the owner's")
+			return c, repute.Invalid(field+".identities."+slug, "is the key of the treasury's owner",
+				"a key of its own: no agent has the owner's")
 		}
 		c.identities[slug] = s
 	}
@@ -181,7 +189,8 @@ func openChain(log *slog.Logger, field string, conf ChainConfig) (*chain, error)
 func (c *chain) checkConsents(field string) error {
 	for i, slug := range c.Consents {
 		if c.identities[slug] == nil {
-			return repute.Invalid(fmt.Sprintf("%s.consents[%d]", field, i), fmt.Sprintf("%.80q has no key here", slug), "a slug of identities")
+			return repute.Invalid(fmt.Sprintf("%s.consents[%d]", field, i), fmt.Sprintf("%.80q has no key here", slug),
+				"a slug of identities")
 		}
 	}
 	return nil
@@ -210,7 +219,8 @@ func (w *Wallet) Operator(chainID uint64) (common.Address, error) {
 		return common.Address{}, err
 	}
 	if c.operator == nil {
-		return common.Address{}, &repute.MissingError{What: fmt.Sprintf("operator key of chain %d", chainID), Why: "is not configured"}
+		return common.Address{}, &repute.MissingError{What: fmt.Sprintf("operator key of chain %d", chainID),
+			Why: "is not configured"}
 	}
 	return c.operator.Address(), nil
 }
@@ -224,7 +234,9 @@ func (w *Wallet) Identity(chainID uint64, slug string) (common.Address, error) {
 	}
 	s := c.identities[slug]
 	if s == nil {
-		return common.Address{}, &repute.MissingError{What: fmt.Sprintf("identity key of agent %q on chain %d", slug, chainID), Why: "is not configured"}
+		return common.Address{},
+			&repute.MissingError{What: fmt.Sprintf("identity key of agent %q on chain %d", slug, chainID),
+				Why: "is not configured"}
 	}
 	return s.Address(), nil
 }

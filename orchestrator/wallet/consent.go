@@ -38,7 +38,8 @@ func (w *Wallet) SignConsent(ctx context.Context, consent Consent) ([]byte, erro
 	}
 	s := c.signerOf(consent.Wallet)
 	if s == nil {
-		return nil, &repute.MissingError{What: fmt.Sprintf("key of %s on chain %d", consent.Wallet, consent.ChainID), Why: "is not configured",
+		return nil, &repute.MissingError{What: fmt.Sprintf("key of %s on chain %d", consent.Wallet, consent.ChainID),
+			Why:  "is not configured",
 			Hint: "let the wallet sign, and give deadline and signature"}
 	}
 	return s.SignTyped(ctx, consent.typed(c.Registries.Identity))
@@ -55,22 +56,27 @@ func (w *Wallet) ConsentOfRun(ctx context.Context, by orchestrator.Origin, conse
 		return nil, err
 	}
 	if w.registrar == "" || by.Agent != w.registrar {
-		return nil, repute.Invalid("agent", fmt.Sprintf("%q is not the registrar of this service", by.Agent), "a task of the registrar, or a signature of the wallet")
+		return nil, repute.Invalid("agent", fmt.Sprintf("%q is not the registrar of this service", by.Agent),
+			"a task of the registrar, or a signature of the wallet")
 	}
 	registrar := c.identities[w.registrar]
 	if registrar == nil || registrar.Address() != consent.Owner {
-		return nil, repute.Invalid("owner", fmt.Sprintf("%s is not the registrar's key", consent.Owner), "an agent that the registrar registered, or a signature of the wallet")
+		return nil, repute.Invalid("owner", fmt.Sprintf("%s is not the registrar's key", consent.Owner),
+			"an agent that the registrar registered, or a signature of the wallet")
 	}
-	open := slices.ContainsFunc(c.Consents, func(slug string) bool { return c.identities[slug].Address() == consent.Wallet })
+	open := slices.ContainsFunc(c.Consents,
+		func(slug string) bool { return c.identities[slug].Address() == consent.Wallet })
 	if !open {
-		return nil, repute.Invalid("wallet", fmt.Sprintf("%s is of no slug that orchestrator.wallets[].consents lists", consent.Wallet), "such a slug's wallet, or a signature of the wallet")
+		return nil, repute.Invalid("wallet", fmt.Sprintf("%s is of no slug that orchestrator.wallets[].consents lists",
+			consent.Wallet), "such a slug's wallet, or a signature of the wallet")
 	}
 	registered, err := w.registered(ctx, c, consent.Agent)
 	if err != nil {
 		return nil, err
 	}
 	if !registered {
-		return nil, repute.Invalid("agent", fmt.Sprintf("%s was not registered by a run of the registrar", consent.Agent), "an agent that was, or a signature of the wallet")
+		return nil, repute.Invalid("agent", fmt.Sprintf("%s was not registered by a run of the registrar", consent.Agent),
+			"an agent that was, or a signature of the wallet")
 	}
 	return w.SignConsent(ctx, consent)
 }
@@ -116,12 +122,15 @@ func (c Consent) typed(registry common.Address) apitypes.TypedData {
 	field := func(name, kind string) apitypes.Type { return apitypes.Type{Name: name, Type: kind} }
 	return apitypes.TypedData{
 		Types: apitypes.Types{
-			"EIP712Domain":   {field("name", "string"), field("version", "string"), field("chainId", "uint256"), field("verifyingContract", "address")},
-			"AgentWalletSet": {field("agentId", "uint256"), field("newWallet", "address"), field("owner", "address"), field("deadline", "uint256")},
+			"EIP712Domain": {field("name", "string"), field("version", "string"), field("chainId", "uint256"),
+				field("verifyingContract", "address")},
+			"AgentWalletSet": {field("agentId", "uint256"), field("newWallet", "address"), field("owner", "address"),
+				field("deadline", "uint256")},
 		},
 		PrimaryType: "AgentWalletSet",
 		Domain: apitypes.TypedDataDomain{Name: "ERC8004IdentityRegistry", Version: "1",
 			ChainId: (*math.HexOrDecimal256)(new(big.Int).SetUint64(c.ChainID)), VerifyingContract: registry.Hex()},
-		Message: apitypes.TypedDataMessage{"agentId": c.Agent.String(), "newWallet": c.Wallet.Hex(), "owner": c.Owner.Hex(), "deadline": fmt.Sprint(c.Deadline)},
+		Message: apitypes.TypedDataMessage{"agentId": c.Agent.String(), "newWallet": c.Wallet.Hex(), "owner": c.Owner.Hex(),
+			"deadline": fmt.Sprint(c.Deadline)},
 	}
 }

@@ -59,7 +59,8 @@ func (c *chain) dataFee(ctx context.Context, e *endpoint, k *call, at *head) (fe
 	}
 	// Its gas and fees are not known yet: these take as much room as any.
 	room := new(big.Int).SetUint64(1<<48 - 1)
-	raw, err := types.NewTx(&types.DynamicFeeTx{ChainID: c.id, Nonce: 1<<32 - 1, To: &k.to, Data: k.data, Gas: maxTxGas, GasFeeCap: room, GasTipCap: room}).MarshalBinary()
+	raw, err := types.NewTx(&types.DynamicFeeTx{ChainID: c.id, Nonce: 1<<32 - 1, To: &k.to, Data: k.data, Gas: maxTxGas,
+		GasFeeCap: room, GasTipCap: room}).MarshalBinary()
 	if err != nil {
 		return nil, there, fmt.Errorf("transaction: %w", err)
 	}
@@ -86,7 +87,8 @@ func (c *chain) dataFee(ctx context.Context, e *endpoint, k *call, at *head) (fe
 func (c *chain) gasLimit(most budget, dataFee *big.Int) (budget, error) {
 	left := new(big.Int).Sub(most.wei, withHeadroom(dataFee, c.Headroom))
 	if left.Sign() < 0 {
-		return most, fmt.Errorf("the fee for the transaction's data is %s wei, and it may cost %s with its gas, by %s: %w", dataFee, most.wei, most.of, repute.ErrLimited)
+		return most, fmt.Errorf("the fee for the transaction's data is %s wei, and it may cost %s with its gas, by %s: %w",
+			dataFee, most.wei, most.of, repute.ErrLimited)
 	}
 	return budget{left, most.of}, nil
 }

@@ -47,7 +47,8 @@ func TestDataFee(t *testing.T) {
 	}
 	in, err := walletdb.ReadIntent(t.Context(), db, "paid")
 	ok(t, err)
-	if all, _ := new(big.Int).SetString(intent.MaxGasWei, 10); in.State != walletdb.IntentConfirmed || in.MaxFee.Cmp(all.Sub(all, new(big.Int).Lsh(fee, 1))) != 0 {
+	if all, _ := new(big.Int).SetString(intent.MaxGasWei, 10); in.State != walletdb.IntentConfirmed ||
+		in.MaxFee.Cmp(all.Sub(all, new(big.Int).Lsh(fee, 1))) != 0 {
 		t.Errorf("%s: %s wei are left for gas", in.State, in.MaxFee)
 	}
 	intent = w.pay("too dear", "10")

@@ -80,7 +80,8 @@ func plain(text string) string {
 // the endpoint's own words.
 func (e *endpoint) failed(doing string, err error) error {
 	if !errors.Is(err, context.Canceled) {
-		e.log.Warn("transactions: an endpoint did not answer", "endpoint", e.name, "host", e.rpc.Host(), "asked", doing, "error", plain(err.Error()))
+		e.log.Warn("transactions: an endpoint did not answer", "endpoint", e.name, "host", e.rpc.Host(), "asked", doing,
+			"error", plain(err.Error()))
 	}
 	return &downError{fmt.Sprintf("%s of %s: no answer", doing, e.name)}
 }
@@ -219,7 +220,8 @@ func (e *endpoint) send(ctx context.Context, raw []byte) (note string, err error
 	case err == nil:
 		return "", nil
 	case errors.As(err, &answer):
-		if text := strings.ToLower(answer.Error()); strings.Contains(text, "already known") || strings.Contains(text, "known transaction") {
+		if text := strings.ToLower(answer.Error()); strings.Contains(text, "already known") ||
+			strings.Contains(text, "known transaction") {
 			return "", nil
 		}
 		return plain(node.Reason(err)), nil
@@ -233,7 +235,9 @@ func (e *endpoint) viewsAt(ctx context.Context, at *head, balanceOf common.Addre
 	balance, answers := new(hexutil.Big), make([]hexutil.Bytes, len(views))
 	batch := []rpc.BatchElem{{Method: "eth_getBalance", Args: []any{balanceOf, pinned(at.Hash)}, Result: balance}}
 	for i, v := range views {
-		batch = append(batch, rpc.BatchElem{Method: "eth_call", Args: []any{message(common.Address{}, v.To, v.Data), pinned(at.Hash)}, Result: &answers[i]})
+		batch = append(batch,
+			rpc.BatchElem{Method: "eth_call", Args: []any{message(common.Address{}, v.To, v.Data), pinned(at.Hash)},
+				Result: &answers[i]})
 	}
 	if err := e.batch(ctx, batch); err != nil {
 		return Seen{}, e.failed("views", err)

@@ -31,8 +31,10 @@ func (payer) Plan(context.Context, orchestrator.Task, *orchestrator.Context) (or
 	return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "pay", Agent: "payer"}}}, nil
 }
 
-func (p payer) Execute(ctx context.Context, _ orchestrator.Task, plan orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution, error) {
-	return c.RunPlan(ctx, plan, func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+func (p payer) Execute(ctx context.Context, _ orchestrator.Task, plan orchestrator.Plan,
+	c *orchestrator.Context) (orchestrator.Execution, error) {
+	return c.RunPlan(ctx, plan, func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+		c *orchestrator.Context) (json.RawMessage, error) {
 		for _, tx := range p.does {
 			if _, err := c.Send(ctx, tx); err != nil {
 				return nil, err
@@ -42,11 +44,13 @@ func (p payer) Execute(ctx context.Context, _ orchestrator.Task, plan orchestrat
 	})
 }
 
-func (payer) Verify(context.Context, orchestrator.Task, orchestrator.Execution, *orchestrator.Context) (orchestrator.Verification, error) {
+func (payer) Verify(context.Context, orchestrator.Task, orchestrator.Execution,
+	*orchestrator.Context) (orchestrator.Verification, error) {
 	return orchestrator.Verification{Checks: []orchestrator.Check{{Name: "done", Passed: true}}, Score: 1}, nil
 }
 
-func (payer) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification, *orchestrator.Context) (orchestrator.Summary, error) {
+func (payer) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification,
+	*orchestrator.Context) (orchestrator.Summary, error) {
 	return orchestrator.Summary{Text: "paid"}, nil
 }
 
@@ -60,13 +64,16 @@ func (w *world) run(text string, does ...orchestrator.Tx) (repute.Task, repute.R
 	}
 	purse, db := w.open(w.config(w.rpcs...))
 	if w.agent != nil {
-		ok(w.t, rundb.SaveModule(w.t.Context(), db, repute.Module{Slug: "payer", Agent: w.agent, Manifest: json.RawMessage("{}")}))
+		ok(w.t, rundb.SaveModule(w.t.Context(), db,
+			repute.Module{Slug: "payer", Agent: w.agent, Manifest: json.RawMessage("{}")}))
 	}
 	p, err := policy.Parse([]byte("version: \"1\"\n" + text))
 	ok(w.t, err)
-	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p }, Chain: purse, TrustChain: chain.ID, ExecutionChain: chain.ID,
-		Registries: []orchestrator.Registries{{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation, Validations: chain.Validations}},
-		Modules:    []orchestrator.Module{payer{does}}})
+	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p },
+		Chain: purse, TrustChain: chain.ID, ExecutionChain: chain.ID,
+		Registries: []orchestrator.Registries{{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation,
+			Validations: chain.Validations}},
+		Modules: []orchestrator.Module{payer{does}}})
 	ok(w.t, err)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
@@ -120,14 +127,17 @@ func TestTokensAreAtRisk(t *testing.T) {
 		{step, []orchestrator.Tx{pay("1")}, "0"},
 		{step + price, []orchestrator.Tx{pay("50")}, "0"},
 		{step + price, []orchestrator.Tx{pay("40"), {Target: w.payee, Value: "20"}}, "40"},
-		{step + price, []orchestrator.Tx{{Target: w.payee, Data: payeeABI.PackCallback(w.token, tokenABI.PackTransfer(w.payee, n(1)))}}, "40"},
+		{step + price, []orchestrator.Tx{{Target: w.payee,
+			Data: payeeABI.PackCallback(w.token, tokenABI.PackTransfer(w.payee, n(1)))}}, "40"},
 		{"", []orchestrator.Tx{pay("60")}, "100"},
 	} {
 		task, run := w.run(c.text, c.does...)
 		if w.tokens() != c.has || w.paid() != 0 {
-			t.Errorf("policy %q: the payee has %s units and %d wei, want %s and 0; task %s: %s", c.text, w.tokens(), w.paid(), c.has, task.Status, run.Error)
+			t.Errorf("policy %q: the payee has %s units and %d wei, want %s and 0; task %s: %s", c.text, w.tokens(), w.paid(),
+				c.has, task.Status, run.Error)
 		}
-		if wants := c.text == ""; wants != (task.Status == repute.TaskCompleted) || !wants && !strings.Contains(run.Error, "nobody") {
+		if wants := c.text == ""; wants != (task.Status == repute.TaskCompleted) || !wants &&
+			!strings.Contains(run.Error, "nobody") {
 			t.Errorf("policy %q: task %s: %s", c.text, task.Status, run.Error)
 		}
 	}
@@ -167,7 +177,8 @@ func TestNobodyRatesItselfThroughOthers(t *testing.T) {
 		task, run := w.run("", orchestrator.Tx{Target: w.payee, Value: "5", Data: payeeABI.PackPay(n(7))})
 		all, err := w.d.View().AllFeedback(t.Context(), number)
 		ok(t, err)
-		if task.Status != repute.TaskFailed || !strings.Contains(run.Error, c.says) || !strings.Contains(run.Error, "its own identity or trust records") || len(all) != c.ratings {
+		if task.Status != repute.TaskFailed || !strings.Contains(run.Error, c.says) ||
+			!strings.Contains(run.Error, "its own identity or trust records") || len(all) != c.ratings {
 			t.Errorf("task %s: %s; %d ratings, want %d", task.Status, run.Error, len(all), c.ratings)
 		}
 	}

@@ -27,7 +27,10 @@ func (c *chain) capped(f fees) fees {
 // feesNow are the fees of a transaction that is signed now: of the base fee that endpoints
 // agree on, and the lower median of their tips.
 func (c *chain) feesNow(ctx context.Context) (fees, error) {
-	tips, at, err := agree(ctx, c, nil, func(ctx context.Context, e *endpoint, _ *head) (*big.Int, error) { return e.tip(ctx) }, func(_, _ **big.Int) string { return "" })
+	tips, at, err := agree(ctx, c, nil, func(ctx context.Context, e *endpoint, _ *head) (*big.Int,
+		error) {
+		return e.tip(ctx)
+	}, func(_, _ **big.Int) string { return "" })
 	if err != nil {
 		return fees{}, err
 	}

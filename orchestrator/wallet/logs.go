@@ -25,7 +25,8 @@ type simulatedBlock struct {
 // logs are what a call would emit at a block. told is false where the endpoint cannot tell:
 // not every one knows eth_simulateV1.
 func (e *endpoint) logs(ctx context.Context, k *call, at common.Hash) (out []types.Log, told bool) {
-	asked := map[string]any{"blockStateCalls": []any{map[string]any{"calls": []any{message(k.signer.Address(), k.to, k.data)}}}}
+	asked := map[string]any{"blockStateCalls": []any{map[string]any{"calls": []any{message(k.signer.Address(), k.to,
+		k.data)}}}}
 	var blocks []simulatedBlock
 	if err := e.call(ctx, &blocks, "eth_simulateV1", asked, pinned(at)); err != nil {
 		return nil, false

@@ -37,7 +37,8 @@ func TestHiddenReceipt(t *testing.T) {
 		got := <-r
 		in, err := walletdb.ReadIntent(t.Context(), db, id)
 		ok(t, err)
-		if in.State.Final() || !errors.Is(got.err, repute.ErrUnavailable) || !strings.Contains(got.err.Error(), "without a receipt") {
+		if in.State.Final() || !errors.Is(got.err, repute.ErrUnavailable) ||
+			!strings.Contains(got.err.Error(), "without a receipt") {
 			t.Errorf("%s: %s %q, %v", id, in.State, in.Reason, got.err)
 		}
 		honest, _ := w.open(w.config())
@@ -115,7 +116,8 @@ func TestPoisonedNonce(t *testing.T) {
 			t.Errorf("%s: %+v", id, got)
 		}
 	}
-	if got := <-sending(t.Context(), a, w.pay("far", "10")); !errors.Is(got.err, repute.ErrConflict) || !strings.Contains(got.err.Error(), "out of reach") {
+	if got := <-sending(t.Context(), a, w.pay("far", "10")); !errors.Is(got.err, repute.ErrConflict) ||
+		!strings.Contains(got.err.Error(), "out of reach") {
 		t.Errorf("far: %+v", got)
 	}
 	for _, id := range []string{"near", "three"} {

@@ -19,7 +19,8 @@ const reach = 1 << 20
 // where transactions were sent that the journal does not know, or less where nothing can
 // be mined because of a gap. Of several endpoints two must count what the journal does not
 // know: one lie would block the account.
-func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n walletdb.Nonces, note func(string, ...any)) (uint64, error) {
+func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n walletdb.Nonces,
+	note func(string, ...any)) (uint64, error) {
 	pending, err := e.nonce(ctx, of, "pending")
 	if err != nil {
 		return 0, err
@@ -45,10 +46,12 @@ func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n
 		}
 	}
 	if !answered {
-		return 0, fmt.Errorf("%s counts %d transactions of %s, the journal %d, and no other endpoint answers: %w", e.name, pending, of, n.Next, repute.ErrUnavailable)
+		return 0, fmt.Errorf("%s counts %d transactions of %s, the journal %d, and no other endpoint answers: %w", e.name,
+			pending, of, n.Next, repute.ErrUnavailable)
 	}
 	if others < pending {
-		note("transaction: nonce that nobody else confirms", "chain", c.ChainID, "from", of, "said", pending, "by", e.rpc.Host(), "others", others, "journal", n.Next)
+		note("transaction: nonce that nobody else confirms", "chain", c.ChainID, "from", of, "said", pending, "by",
+			e.rpc.Host(), "others", others, "journal", n.Next)
 	}
 	return max(n.Next, min(pending, others)), nil
 }
@@ -56,7 +59,8 @@ func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n
 // gap is the nonce that nothing behind it is mined without: an endpoint once counted more
 // transactions than there were, or some of those that others sent were dropped. The next
 // one where there is none. Every endpoint must tell how far the account is.
-func (c *chain) gap(ctx context.Context, of common.Address, pending uint64, n walletdb.Nonces, note func(string, ...any)) (uint64, error) {
+func (c *chain) gap(ctx context.Context, of common.Address, pending uint64, n walletdb.Nonces,
+	note func(string, ...any)) (uint64, error) {
 	free, err := n.Free(ctx, pending, c.StuckAfter)
 	if err != nil || free == n.Next {
 		return free, err
@@ -90,7 +94,8 @@ func (f *follower) stranded(ctx context.Context, in *walletdb.Intent) error {
 		return err
 	}
 	reason := fmt.Sprintf("nonce %d of %s is out of reach, the account is at %d: an endpoint had counted transactions that are not there", in.Nonce, in.From, count)
-	f.w.log.Error("transaction: nonce out of reach", "intent", in.ID, "chain", in.ChainID, "from", in.From, "nonce", in.Nonce, "count", count)
+	f.w.log.Error("transaction: nonce out of reach", "intent", in.ID, "chain", in.ChainID, "from", in.From, "nonce",
+		in.Nonce, "count", count)
 	if err := walletdb.MarkIntent(ctx, f.w.db, in.ID, walletdb.IntentFailed, walletdb.Mining{}, reason); err != nil {
 		return err
 	}

@@ -13,7 +13,8 @@ import (
 
 // SimulateOwner is Simulate for a call of the treasury by its owner, which agents cannot
 // ask for.
-func (w *Wallet) SimulateOwner(ctx context.Context, o orchestrator.Origin, chainID uint64, data []byte) (orchestrator.Simulation, error) {
+func (w *Wallet) SimulateOwner(ctx context.Context, o orchestrator.Origin, chainID uint64,
+	data []byte) (orchestrator.Simulation, error) {
 	return w.simulated(ctx, chainID, func(c *chain) (*call, error) { return c.ownerCall(o, data) })
 }
 
@@ -25,9 +26,11 @@ func (w *Wallet) SendOwner(ctx context.Context, intent orchestrator.Intent) (orc
 
 func (c *chain) ownerCall(o orchestrator.Origin, data []byte) (*call, error) {
 	if c.owner == nil {
-		return nil, repute.Invalid("chainId", fmt.Sprintf("chain %d has no key of the treasury's owner", c.ChainID), "configure it, or let the owner send the transaction")
+		return nil, repute.Invalid("chainId", fmt.Sprintf("chain %d has no key of the treasury's owner", c.ChainID),
+			"configure it, or let the owner send the transaction")
 	}
-	return &call{Origin: o, by: byOwner, signer: c.owner, to: c.Treasury, data: data}, c.rules.permitOwner(c.Treasury, data)
+	return &call{Origin: o, by: byOwner, signer: c.owner, to: c.Treasury, data: data},
+		c.rules.permitOwner(c.Treasury, data)
 }
 
 // Contracts are what a chain is configured with: its registries and its treasury, the
@@ -81,7 +84,8 @@ func (w *Wallet) Look(ctx context.Context, chainID uint64, balanceOf common.Addr
 
 // LookAt is Look at a block, which is on the chain still: repute.ErrUnavailable where too few
 // endpoints have, or still have, what the chain was like there.
-func (w *Wallet) LookAt(ctx context.Context, chainID uint64, balanceOf common.Address, at repute.Block, views ...View) (out Seen, err error) {
+func (w *Wallet) LookAt(ctx context.Context, chainID uint64, balanceOf common.Address, at repute.Block,
+	views ...View) (out Seen, err error) {
 	c, err := w.on(chainID)
 	if err != nil {
 		return out, err

@@ -31,8 +31,10 @@ func (c *chain) keptLogs(logs []*types.Log) (json.RawMessage, error) {
 	if len(all) <= maxLogs {
 		return all, nil
 	}
-	ours := append([]common.Address{c.Treasury, c.Registries.Identity, c.Registries.Reputation}, c.Registries.Validations...)
-	few, err := json.Marshal(slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return !slices.Contains(ours, l.Address) }))
+	ours := append([]common.Address{c.Treasury, c.Registries.Identity, c.Registries.Reputation},
+		c.Registries.Validations...)
+	few, err := json.Marshal(slices.DeleteFunc(slices.Clone(logs),
+		func(l *types.Log) bool { return !slices.Contains(ours, l.Address) }))
 	if err != nil || len(few) > maxLogs {
 		return nil, err
 	}
@@ -65,7 +67,8 @@ func (c *chain) mined(ctx context.Context, e *endpoint, in *walletdb.Intent) (m 
 
 // believable checks a receipt against the chain and against what was signed. What does
 // not fit is repute.ErrUnavailable: the endpoint is not to be trusted, now or at all.
-func (e *endpoint) believable(ctx context.Context, in *walletdb.Intent, a *walletdb.IntentAttempt, r *types.Receipt) error {
+func (e *endpoint) believable(ctx context.Context, in *walletdb.Intent, a *walletdb.IntentAttempt,
+	r *types.Receipt) error {
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("receipt of %s at %s: %s: %w", a.Hash, e.name, fmt.Sprintf(format, args...), repute.ErrUnavailable)
 	}
@@ -125,17 +128,20 @@ func (s *spending) emitted(l *types.Log) bool {
 	t := bindings.NewOpenFiTreasury()
 	if (s.Token != common.Address{}) {
 		e, err := t.UnpackERC20TransferredEvent(l)
-		return err == nil && e.AgentKey == s.Agent && e.RunId == s.Run && e.TaskId == s.Task && e.Token == s.Token && e.To == s.Target && same(e.Amount, s.Value)
+		return err == nil && e.AgentKey == s.Agent && e.RunId == s.Run && e.TaskId == s.Task && e.Token == s.Token &&
+			e.To == s.Target && same(e.Amount, s.Value)
 	}
 	e, err := t.UnpackNativeExecutedEvent(l)
-	return err == nil && e.AgentKey == s.Agent && e.RunId == s.Run && e.TaskId == s.Task && e.Target == s.Target && e.Selector == s.selector() && same(e.Value, s.Value)
+	return err == nil && e.AgentKey == s.Agent && e.RunId == s.Run && e.TaskId == s.Task && e.Target == s.Target &&
+		e.Selector == s.selector() && same(e.Value, s.Value)
 }
 
 func same(a, b *big.Int) bool { return a != nil && b != nil && a.Cmp(b) == 0 }
 
 // agreed tells whether the other endpoints show the same as first; false: one does not
 // show it yet, or too few answer. What contradicts is repute.ErrUnavailable.
-func (c *chain) agreed(ctx context.Context, first *endpoint, in *walletdb.Intent, m walletdb.Mining, good bool) (bool, error) {
+func (c *chain) agreed(ctx context.Context, first *endpoint, in *walletdb.Intent, m walletdb.Mining, good bool) (bool,
+	error) {
 	i := slices.IndexFunc(in.Attempts, func(a walletdb.IntentAttempt) bool { return a.Hash == m.Hash })
 	if i < 0 {
 		return false, errors.New("mined form of intent " + in.ID + " is not stored")
@@ -160,8 +166,10 @@ func (c *chain) agreed(ctx context.Context, first *endpoint, in *walletdb.Intent
 		if err != nil {
 			return false, err
 		}
-		if r.BlockHash != m.BlockHash || good != (r.Status == types.ReceiptStatusSuccessful) || r.GasUsed != m.GasUsed || string(logs) != string(m.Logs) {
-			return false, fmt.Errorf("endpoints disagree about transaction %s (%s and %s): %w", m.Hash, first.name, e.name, repute.ErrUnavailable)
+		if r.BlockHash != m.BlockHash || good != (r.Status == types.ReceiptStatusSuccessful) || r.GasUsed != m.GasUsed ||
+			string(logs) != string(m.Logs) {
+			return false, fmt.Errorf("endpoints disagree about transaction %s (%s and %s): %w", m.Hash, first.name, e.name,
+				repute.ErrUnavailable)
 		}
 		agree++
 	}

@@ -92,7 +92,8 @@ func TestSecondEndpoint(t *testing.T) {
 	a, db := w.open(conf)
 	in := w.pay("one", "60")
 	_, err := a.Send(t.Context(), in)
-	if !errors.Is(err, repute.ErrUnavailable) || !strings.Contains(err.Error(), "endpoints disagree") || strings.Contains(err.Error(), "secret") {
+	if !errors.Is(err, repute.ErrUnavailable) || !strings.Contains(err.Error(), "endpoints disagree") ||
+		strings.Contains(err.Error(), "secret") {
 		t.Errorf("one lies: %v", err)
 	}
 	asked := make(chan struct{}, 1000)
@@ -110,7 +111,8 @@ func TestSecondEndpoint(t *testing.T) {
 		<-asked
 	}
 	cancel()
-	if got := <-r; !errors.Is(got.err, repute.ErrUnavailable) || !strings.Contains(got.err.Error(), "does not show it yet") {
+	if got := <-r; !errors.Is(got.err, repute.ErrUnavailable) ||
+		!strings.Contains(got.err.Error(), "does not show it yet") {
 		t.Errorf("one is behind: %v", got.err)
 	}
 	if stored, err := walletdb.ReadIntent(t.Context(), db, "one"); err != nil || stored.State != walletdb.IntentMined {
@@ -132,11 +134,13 @@ func TestEndpointDown(t *testing.T) {
 	down.Patience = 50 * time.Millisecond
 	var lines bytes.Buffer
 	_, db := w.open(w.config())
-	a, err := wallet.Open(db, wallet.Config{Chains: []wallet.ChainConfig{down}, Log: slog.New(slog.NewTextHandler(&lines, nil))})
+	a, err := wallet.Open(db,
+		wallet.Config{Chains: []wallet.ChainConfig{down}, Log: slog.New(slog.NewTextHandler(&lines, nil))})
 	ok(t, err)
 	t.Cleanup(a.Close)
 	unsigned := w.config()
-	unsigned.Operator = keys.Config{URL: "http://127.0.0.1:1/v2/verysecretkey", Address: w.d.Account(operatorAccount).Address}
+	unsigned.Operator = keys.Config{URL: "http://127.0.0.1:1/v2/verysecretkey",
+		Address: w.d.Account(operatorAccount).Address}
 	s, _ := w.open(unsigned)
 	refusing, _ := w.open(w.config(w.proxy(nil, func(method string, a *message) {
 		if method == "eth_call" {
@@ -150,11 +154,13 @@ func TestEndpointDown(t *testing.T) {
 		"sign":     second(s.Send(t.Context(), w.pay("x", "1"))),
 		"answer":   second(refusing.Read(t.Context(), w.d.Chain().ID, w.token, nil)),
 	} {
-		if !errors.Is(err, repute.ErrUnavailable) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "passw0rd") || strings.Contains(err.Error(), "127.0.0.1") {
+		if !errors.Is(err, repute.ErrUnavailable) || strings.Contains(err.Error(), "secret") ||
+			strings.Contains(err.Error(), "passw0rd") || strings.Contains(err.Error(), "127.0.0.1") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if text := lines.String(); !strings.Contains(text, "127.0.0.1:1") || strings.Contains(text, "secret") || strings.Contains(text, "passw0rd") {
+	if text := lines.String(); !strings.Contains(text, "127.0.0.1:1") || strings.Contains(text, "secret") ||
+		strings.Contains(text, "passw0rd") {
 		t.Errorf("log: %s", text)
 	}
 	c := w.config()
@@ -162,7 +168,8 @@ func TestEndpointDown(t *testing.T) {
 	b, _ := w.open(c)
 	in := w.pay("x", "1")
 	in.ChainID = 5
-	if _, err := b.Send(t.Context(), in); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "of chain 31337") {
+	if _, err := b.Send(t.Context(), in); !errors.Is(err, repute.ErrConflict) ||
+		!strings.Contains(err.Error(), "of chain 31337") {
 		t.Errorf("another chain: %v", err)
 	}
 	in.ChainID = 6
@@ -184,7 +191,8 @@ func TestFailover(t *testing.T) {
 		"read":     second(two.Read(t.Context(), w.d.Chain().ID, w.token, tokenABI.PackBalanceOf(w.treasury))),
 		"send":     second(two.Send(t.Context(), w.pay("x", "1"))),
 	} {
-		if !errors.Is(err, repute.ErrUnavailable) || !strings.Contains(err.Error(), "1 of 2 endpoints") || strings.Contains(err.Error(), "secret") {
+		if !errors.Is(err, repute.ErrUnavailable) || !strings.Contains(err.Error(), "1 of 2 endpoints") ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s by one of two: %v", what, err)
 		}
 	}
@@ -209,7 +217,8 @@ func TestFailover(t *testing.T) {
 	conf := w.config(down, w.d.RPCURL(), w.lying(func(r map[string]any) { r["status"], r["logs"] = "0x0", []any{} }))
 	conf.Patience = 50 * time.Millisecond
 	liar, _ := w.open(conf)
-	if _, err := liar.Send(t.Context(), in); !errors.Is(err, repute.ErrUnavailable) || !strings.Contains(err.Error(), "endpoints disagree") {
+	if _, err := liar.Send(t.Context(), in); !errors.Is(err, repute.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "endpoints disagree") {
 		t.Errorf("one lies: %v", err)
 	}
 	three, _ := w.open(w.config(down, w.d.RPCURL(), w.proxy(nil, nil)))
@@ -232,7 +241,8 @@ func TestRead(t *testing.T) {
 	if err != nil || n(0).SetBytes(out).Int64() != 1000 {
 		t.Errorf("%x, %v", out, err)
 	}
-	if _, err := a.Read(t.Context(), w.d.Chain().ID, w.payee, payeeABI.PackFail()); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "payee fails") {
+	if _, err := a.Read(t.Context(), w.d.Chain().ID, w.payee, payeeABI.PackFail()); !errors.Is(err, repute.ErrInvalid) ||
+		!strings.Contains(err.Error(), "payee fails") {
 		t.Errorf("%v", err)
 	}
 	if op, err := a.Operator(w.d.Chain().ID); err != nil || op != w.d.Account(operatorAccount).Address {

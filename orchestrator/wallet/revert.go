@@ -16,7 +16,8 @@ import (
 
 // refusals are words by which nodes say that a transaction cannot be executed, as opposed
 // to their having no answer.
-var refusals = []string{"revert", "insufficient funds", "gas required exceeds", "out of gas", "invalid opcode", "invalid jump", "stack underflow", "stack overflow", "exceeds block gas limit", "intrinsic gas"}
+var refusals = []string{"revert", "insufficient funds", "gas required exceeds", "out of gas", "invalid opcode",
+	"invalid jump", "stack underflow", "stack overflow", "exceeds block gas limit", "intrinsic gas"}
 
 // refusal tells why the chain would refuse a call; refused is false where the endpoint
 // failed instead.
@@ -51,7 +52,8 @@ func revertReason(data []byte) string {
 	if len(data) < 4 {
 		return fmt.Sprintf("reverted with 0x%x", data)
 	}
-	for _, of := range []abi.ABI{treasuryABI, bindings.NewIdentityRegistry().GetABI(), bindings.NewReputationRegistry().GetABI(), bindings.NewValidationRegistry().GetABI()} {
+	for _, of := range []abi.ABI{treasuryABI, bindings.NewIdentityRegistry().GetABI(),
+		bindings.NewReputationRegistry().GetABI(), bindings.NewValidationRegistry().GetABI()} {
 		e, err := of.ErrorByID([4]byte(data[:4]))
 		if err != nil {
 			continue

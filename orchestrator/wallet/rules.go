@@ -98,7 +98,8 @@ func (r *rules) permit(by role, o orchestrator.Origin, tx *types.Transaction) er
 		return r.permitOwner(*tx.To(), tx.Data())
 	}
 	if list, known := r.writes(*tx.To()); !known || !oneOf(list, tx.Data()) {
-		return refused("is no registry write that agents sign (target %s, selector 0x%x)", tx.To(), tx.Data()[:min(4, len(tx.Data()))])
+		return refused("is no registry write that agents sign (target %s, selector 0x%x)", tx.To(),
+			tx.Data()[:min(4, len(tx.Data()))])
 	}
 	return nil
 }
@@ -180,9 +181,11 @@ func parseSpending(data []byte) (*spending, error) {
 	var s spending
 	switch m.Name {
 	case "executeCall":
-		s = spending{Agent: a[0].([32]byte), Target: a[1].(common.Address), Value: a[2].(*big.Int), Data: a[3].([]byte), Run: a[4].([32]byte), Task: a[5].([32]byte), Purpose: a[6].(string)}
+		s = spending{Agent: a[0].([32]byte), Target: a[1].(common.Address), Value: a[2].(*big.Int), Data: a[3].([]byte),
+			Run: a[4].([32]byte), Task: a[5].([32]byte), Purpose: a[6].(string)}
 	case "transferERC20":
-		s = spending{Agent: a[0].([32]byte), Token: a[1].(common.Address), Target: a[2].(common.Address), Value: a[3].(*big.Int), Run: a[4].([32]byte), Task: a[5].([32]byte), Purpose: a[6].(string)}
+		s = spending{Agent: a[0].([32]byte), Token: a[1].(common.Address), Target: a[2].(common.Address),
+			Value: a[3].(*big.Int), Run: a[4].([32]byte), Task: a[5].([32]byte), Purpose: a[6].(string)}
 	default:
 		return nil, fmt.Errorf("%s is not for agents", m.Name)
 	}
@@ -194,7 +197,8 @@ func parseSpending(data []byte) (*spending, error) {
 
 // sign signs a transaction that the rules permit, and checks what comes back: another
 // transaction or another sender is refused.
-func (r *rules) sign(ctx context.Context, by role, s keys.Signer, o orchestrator.Origin, tx *types.Transaction) (walletdb.IntentAttempt, error) {
+func (r *rules) sign(ctx context.Context, by role, s keys.Signer, o orchestrator.Origin,
+	tx *types.Transaction) (walletdb.IntentAttempt, error) {
 	if err := r.permit(by, o, tx); err != nil {
 		return walletdb.IntentAttempt{}, err
 	}
@@ -205,13 +209,15 @@ func (r *rules) sign(ctx context.Context, by role, s keys.Signer, o orchestrator
 	form := types.LatestSignerForChainID(r.chainID)
 	from, err := types.Sender(form, signed)
 	if err != nil || from != s.Address() || form.Hash(signed) != form.Hash(tx) {
-		return walletdb.IntentAttempt{}, fmt.Errorf("the signer of %s signed another transaction than it was given: %w", s.Address(), repute.ErrConflict)
+		return walletdb.IntentAttempt{}, fmt.Errorf("the signer of %s signed another transaction than it was given: %w",
+			s.Address(), repute.ErrConflict)
 	}
 	raw, err := signed.MarshalBinary()
 	if err != nil {
 		return walletdb.IntentAttempt{}, fmt.Errorf("encode transaction: %w", err)
 	}
-	return walletdb.IntentAttempt{Hash: signed.Hash(), Raw: raw, Nonce: tx.Nonce(), Gas: tx.Gas(), FeeCap: tx.GasFeeCap(), TipCap: tx.GasTipCap()}, nil
+	return walletdb.IntentAttempt{Hash: signed.Hash(), Raw: raw, Nonce: tx.Nonce(), Gas: tx.Gas(),
+		FeeCap: tx.GasFeeCap(), TipCap: tx.GasTipCap()}, nil
 }
 
 // call is the transaction that a chain is to see.
@@ -237,14 +243,17 @@ func (c *chain) callOf(o orchestrator.Origin, tx *orchestrator.Tx) (*call, error
 		k.by, k.signer = byIdentity, c.identities[o.Agent]
 		switch {
 		case value.Sign() != 0 || !oneOf(list, tx.Data):
-			return nil, refused("is no registry write that agents sign (selector 0x%x, value %s)", tx.Data[:min(4, len(tx.Data))], value)
+			return nil, refused("is no registry write that agents sign (selector 0x%x, value %s)",
+				tx.Data[:min(4, len(tx.Data))], value)
 		case k.signer == nil:
-			return nil, repute.Invalid("tx.target", fmt.Sprintf("is a registry, and agent %q has no key on chain %d", o.Agent, c.ChainID), "configure the agent's identity key")
+			return nil, repute.Invalid("tx.target", fmt.Sprintf("is a registry, and agent %q has no key on chain %d", o.Agent,
+				c.ChainID), "configure the agent's identity key")
 		}
 		return k, nil
 	}
 	if c.operator == nil {
-		return nil, repute.Invalid("tx.chainId", fmt.Sprintf("chain %d has no treasury and operator key", c.ChainID), "configure both")
+		return nil, repute.Invalid("tx.chainId", fmt.Sprintf("chain %d has no treasury and operator key", c.ChainID),
+			"configure both")
 	}
 	k.by, k.signer, k.to = byOperator, c.operator, c.Treasury
 	if k.spends, err = spendingOf(o, tx); err != nil {
@@ -260,7 +269,8 @@ func spendingOf(o orchestrator.Origin, tx *orchestrator.Tx) (*spending, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &spending{Agent: idOf(o.Agent), Run: idOf(o.Run), Task: idOf(o.Task), Target: tx.Target, Value: value, Data: tx.Data, Purpose: tx.Purpose}
+	s := &spending{Agent: idOf(o.Agent), Run: idOf(o.Run), Task: idOf(o.Task), Target: tx.Target, Value: value,
+		Data: tx.Data, Purpose: tx.Purpose}
 	if tx.Token == nil {
 		return s, nil
 	}
@@ -268,7 +278,8 @@ func spendingOf(o orchestrator.Origin, tx *orchestrator.Tx) (*spending, error) {
 		return nil, err
 	}
 	if len(tx.Data) > 0 || value.Sign() != 0 || (*tx.Token == common.Address{}) {
-		return nil, repute.Invalid("tx.token", "comes with value or data, or is the zero address", "a token, an amount and who gets it")
+		return nil, repute.Invalid("tx.token", "comes with value or data, or is the zero address",
+			"a token, an amount and who gets it")
 	}
 	s.Token = *tx.Token
 	return s, nil
@@ -283,7 +294,8 @@ func Amount(field, text string) (*big.Int, error) {
 		v, ok = v.SetString(text[:min(len(text), 79)], 10)
 	}
 	if !ok || !digits || len(text) > 78 || v.BitLen() > 256 {
-		return nil, repute.Invalid(field, fmt.Sprintf("%.40q is no amount", text), "decimal digits of an unsigned 256-bit number")
+		return nil, repute.Invalid(field, fmt.Sprintf("%.40q is no amount", text),
+			"decimal digits of an unsigned 256-bit number")
 	}
 	return v, nil
 }

@@ -38,15 +38,19 @@ func newWitness(t testing.TB) *witness {
 
 // places are addresses that mean something, and one that does not.
 var (
-	treasury, identity, reputation, validation = common.HexToAddress("0x01"), common.HexToAddress("0x02"), common.HexToAddress("0x03"), common.HexToAddress("0x04")
-	places                                     = []common.Address{treasury, identity, reputation, validation, common.HexToAddress("0x05"), {}}
+	treasury, identity, reputation, validation = common.HexToAddress("0x01"), common.HexToAddress("0x02"),
+		common.HexToAddress("0x03"), common.HexToAddress("0x04")
+	places = []common.Address{treasury, identity, reputation, validation,
+		common.HexToAddress("0x05"), {}}
 )
 
 func testChain(operator, own keys.Signer) *chain {
 	id := big.NewInt(7)
-	registries := orchestrator.Registries{ChainID: 7, Identity: identity, Reputation: reputation, Validations: []common.Address{validation}}
+	registries := orchestrator.Registries{ChainID: 7, Identity: identity, Reputation: reputation,
+		Validations: []common.Address{validation}}
 	return &chain{ChainConfig: ChainConfig{ChainID: 7, Treasury: treasury, Registries: registries}, id: id,
-		rules: rules{id, treasury, registries, DefaultCeilings(7)}, operator: operator, identities: map[string]keys.Signer{"payer": own}}
+		rules: rules{id, treasury, registries, DefaultCeilings(7)}, operator: operator,
+		identities: map[string]keys.Signer{"payer": own}}
 }
 
 // calldata is anything, often the beginning of a real function.
@@ -63,14 +67,17 @@ func calldata() *rapid.Generator[[]byte] {
 	}
 	slices.SortFunc(all, bytes.Compare)
 	return rapid.Custom(func(t *rapid.T) []byte {
-		return append(slices.Clone(rapid.SampledFrom(append(all, nil)).Draw(t, "selector")), rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "arguments")...)
+		return append(slices.Clone(rapid.SampledFrom(append(all, nil)).Draw(t, "selector")),
+			rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "arguments")...)
 	})
 }
 
 func aTx() *rapid.Generator[orchestrator.Tx] {
 	return rapid.Custom(func(t *rapid.T) orchestrator.Tx {
-		tx := orchestrator.Tx{ChainID: 7, Target: rapid.SampledFrom(places).Draw(t, "target"), Data: calldata().Draw(t, "data"),
-			Value: rapid.SampledFrom([]string{"", "0", "1", "99999999999999999999", "-1", "x"}).Draw(t, "value"), Purpose: rapid.String().Draw(t, "purpose")}
+		tx := orchestrator.Tx{ChainID: 7, Target: rapid.SampledFrom(places).Draw(t, "target"),
+			Data:    calldata().Draw(t, "data"),
+			Value:   rapid.SampledFrom([]string{"", "0", "1", "99999999999999999999", "-1", "x"}).Draw(t, "value"),
+			Purpose: rapid.String().Draw(t, "purpose")}
 		switch rapid.IntRange(0, 3).Draw(t, "kind") {
 		case 0: // what agents may write, mostly
 			i := rapid.IntRange(0, 2).Draw(t, "registry")
@@ -104,7 +111,8 @@ func TestSignsNothingElse(t *testing.T) {
 			return
 		}
 		attempt, err := c.rules.sign(context.Background(), k.by, k.signer, k.Origin, types.NewTx(&types.DynamicFeeTx{
-			ChainID: c.id, To: &k.to, Value: new(big.Int), Data: k.data, Gas: 1, GasFeeCap: big.NewInt(1), GasTipCap: big.NewInt(1)}))
+			ChainID: c.id, To: &k.to, Value: new(big.Int), Data: k.data, Gas: 1, GasFeeCap: big.NewInt(1),
+			GasTipCap: big.NewInt(1)}))
 		if err != nil {
 			t.Fatalf("made, and then not signed: %v", err)
 		}
@@ -116,8 +124,10 @@ func TestSignsNothingElse(t *testing.T) {
 			t.Fatalf("signed %d and %d", len(operator.signed), len(own.signed))
 		}
 		for range own.signed {
-			list := map[common.Address][][]byte{identity: identityWrites, reputation: reputationWrites, validation: validationWrites}[*raw.To()]
-			if !slices.ContainsFunc(list, func(s []byte) bool { return bytes.Equal(s, raw.Data()[:4]) }) || !bytes.Equal(raw.Data(), tx.Data) {
+			list := map[common.Address][][]byte{identity: identityWrites, reputation: reputationWrites,
+				validation: validationWrites}[*raw.To()]
+			if !slices.ContainsFunc(list, func(s []byte) bool { return bytes.Equal(s, raw.Data()[:4]) }) ||
+				!bytes.Equal(raw.Data(), tx.Data) {
 				t.Fatalf("own key: %s %x", raw.To(), raw.Data())
 			}
 			signed["own"]++
@@ -128,7 +138,8 @@ func TestSignsNothingElse(t *testing.T) {
 				t.Fatalf("operator: %s %x", raw.To(), raw.Data())
 			}
 			a, err := m.Inputs.Unpack(raw.Data()[4:])
-			if err != nil || a[0].([32]byte) != idOf("payer") || a[4].([32]byte) != idOf("run_1") || a[5].([32]byte) != idOf("task_1") {
+			if err != nil || a[0].([32]byte) != idOf("payer") || a[4].([32]byte) != idOf("run_1") ||
+				a[5].([32]byte) != idOf("task_1") {
 				t.Fatalf("operator: %v, %v", a, err)
 			}
 			signed[m.Name]++
@@ -137,7 +148,8 @@ func TestSignsNothingElse(t *testing.T) {
 	t.Logf("signed %v", signed)
 	for name, tx := range map[string]orchestrator.Tx{
 		"call": {Target: places[4], Value: "1", Data: []byte{1, 2, 3, 4}}, "coin": {Target: places[4], Value: "1"},
-		"transfer": {Target: places[4], Token: &places[4], Amount: "5"}, "feedback": {Target: reputation, Data: reputationWrites[0]},
+		"transfer": {Target: places[4], Token: &places[4], Amount: "5"},
+		"feedback": {Target: reputation, Data: reputationWrites[0]},
 	} {
 		if _, err := c.callOf(o, &tx); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -155,12 +167,15 @@ func TestPermit(t *testing.T) {
 	spend := func(agent, run, task string, target common.Address) []byte {
 		return b.PackExecuteCall(idOf(agent), target, big.NewInt(1), nil, idOf(run), idOf(task), "x")
 	}
-	praise := bindings.NewReputationRegistry().PackGiveFeedback(big.NewInt(1), big.NewInt(1), 0, "", "", "", "", [32]byte{})
+	praise := bindings.NewReputationRegistry().PackGiveFeedback(big.NewInt(1), big.NewInt(1), 0, "", "", "", "",
+		[32]byte{})
 	form := func(to *common.Address, value int64, data []byte) *types.Transaction {
-		return types.NewTx(&types.DynamicFeeTx{ChainID: c.id, To: to, Value: big.NewInt(value), Data: data, Gas: 1, GasFeeCap: big.NewInt(1), GasTipCap: big.NewInt(1)})
+		return types.NewTx(&types.DynamicFeeTx{ChainID: c.id, To: to, Value: big.NewInt(value), Data: data, Gas: 1,
+			GasFeeCap: big.NewInt(1), GasTipCap: big.NewInt(1)})
 	}
 	dear := func(gas uint64, price, tip int64) *types.Transaction {
-		return types.NewTx(&types.DynamicFeeTx{ChainID: c.id, To: &treasury, Data: b.PackPause(), Gas: gas, GasFeeCap: big.NewInt(price), GasTipCap: big.NewInt(tip)})
+		return types.NewTx(&types.DynamicFeeTx{ChainID: c.id, To: &treasury, Data: b.PackPause(), Gas: gas,
+			GasFeeCap: big.NewInt(price), GasTipCap: big.NewInt(tip)})
 	}
 	for _, x := range []struct {
 		name string
@@ -187,13 +202,15 @@ func TestPermit(t *testing.T) {
 		{"withdraw", byOperator, form(&treasury, 0, b.PackWithdraw(places[4], big.NewInt(1))), false},
 		{"more bytes", byOperator, form(&treasury, 0, append(slices.Clone(good), 0)), false},
 		{"fewer bytes", byOperator, form(&treasury, 0, good[:len(good)-32]), false},
-		{"another chain", byOperator, types.NewTx(&types.DynamicFeeTx{ChainID: big.NewInt(8), To: &treasury, Data: good}), false},
+		{"another chain", byOperator, types.NewTx(&types.DynamicFeeTx{ChainID: big.NewInt(8), To: &treasury, Data: good}),
+			false},
 		{"an old form", byOperator, types.NewTx(&types.LegacyTx{To: &treasury, Data: good}), false},
 		{"over a fee per gas", byOperator, dear(1, 100e9+1, 1), false},
 		{"over a tip", byOwner, dear(1, 6e9, 5e9+1), false},
 		{"over a fee in all", byOwner, dear(1e6, 20e9+1, 1), false},
 		{"at every ceiling", byOwner, dear(2e5, 100e9, 5e9), true},
-		{"a list", byOperator, types.NewTx(&types.DynamicFeeTx{ChainID: c.id, To: &treasury, Data: good, AccessList: types.AccessList{{}}}), false},
+		{"a list", byOperator,
+			types.NewTx(&types.DynamicFeeTx{ChainID: c.id, To: &treasury, Data: good, AccessList: types.AccessList{{}}}), false},
 	} {
 		if err := c.rules.permit(x.by, o, x.tx); (err == nil) != x.ok {
 			t.Errorf("%s: %v", x.name, err)
@@ -215,11 +232,13 @@ func TestFees(t *testing.T) {
 		f := fees{big.NewInt(amount.Draw(t, "limit")), big.NewInt(amount.Draw(t, "tip"))}
 		now := fees{big.NewInt(amount.Draw(t, "now")), big.NewInt(amount.Draw(t, "now's tip"))}
 		up := f.bumped(now)
-		if 8*up.limit.Int64() < 9*f.limit.Int64() || up.limit.Cmp(f.limit) <= 0 || 8*up.tip.Int64() < 9*f.tip.Int64() || up.limit.Cmp(now.limit) < 0 {
+		if 8*up.limit.Int64() < 9*f.limit.Int64() || up.limit.Cmp(f.limit) <= 0 || 8*up.tip.Int64() < 9*f.tip.Int64() ||
+			up.limit.Cmp(now.limit) < 0 {
 			t.Fatalf("%v after %v, now %v", up, f, now)
 		}
 		gas, most := rapid.Uint64Range(1, 1<<24).Draw(t, "gas"), big.NewInt(amount.Draw(t, "most"))
-		if in := f.within(gas, most); cost(gas, in.limit).Cmp(most) > 0 || in.tip.Cmp(in.limit) > 0 && in.limit.Cmp(f.limit) < 0 {
+		if in := f.within(gas, most); cost(gas, in.limit).Cmp(most) > 0 || in.tip.Cmp(in.limit) > 0 &&
+			in.limit.Cmp(f.limit) < 0 {
 			t.Fatalf("%v for %d gas, at most %s", in, gas, most)
 		}
 	})

@@ -55,7 +55,8 @@ func (w *Wallet) tend(ctx context.Context, c *chain, before, after map[string]*f
 	}
 }
 
-func (w *Wallet) lookAfter(ctx context.Context, c *chain, in *walletdb.Intent, before, after map[string]*follower) error {
+func (w *Wallet) lookAfter(ctx context.Context, c *chain, in *walletdb.Intent, before,
+	after map[string]*follower) error {
 	f := before[in.ID]
 	if f == nil {
 		f = w.follower(c, in.ID)

@@ -27,7 +27,8 @@ func (w *Wallet) Send(ctx context.Context, intent orchestrator.Intent) (orchestr
 
 // once follows an intent, which it signs where nobody has. What is signed is followed
 // whatever the configuration has become: it may be mined yet.
-func (w *Wallet) once(ctx context.Context, intent *orchestrator.Intent, of func(*chain) (*call, error)) (orchestrator.Sent, error) {
+func (w *Wallet) once(ctx context.Context, intent *orchestrator.Intent,
+	of func(*chain) (*call, error)) (orchestrator.Sent, error) {
 	in, err := w.stored(ctx, intent)
 	if errors.Is(err, repute.ErrNotFound) {
 		in, err = w.begin(ctx, intent, of)
@@ -60,7 +61,8 @@ func askedAs(intent *orchestrator.Intent, in *walletdb.Intent) bool {
 	if in.ChainID != intent.ChainID || in.Run != intent.Run || in.Agent != intent.Agent {
 		return false
 	}
-	if intent.Token == nil && bytes.Equal(in.Data, intent.Data) && (in.To == intent.Target || oneOf(ownerFunctions, in.Data)) {
+	if intent.Token == nil && bytes.Equal(in.Data, intent.Data) &&
+		(in.To == intent.Target || oneOf(ownerFunctions, in.Data)) {
 		return true
 	}
 	s, err := spendingOf(intent.Origin, &intent.Tx)
@@ -69,7 +71,8 @@ func askedAs(intent *orchestrator.Intent, in *walletdb.Intent) bool {
 
 // begin gives the stored intent, signed. What is stored first is what is sent for ever: an
 // error counts only where another process has not signed it meanwhile, which may be why.
-func (w *Wallet) begin(ctx context.Context, intent *orchestrator.Intent, of func(*chain) (*call, error)) (walletdb.Intent, error) {
+func (w *Wallet) begin(ctx context.Context, intent *orchestrator.Intent,
+	of func(*chain) (*call, error)) (walletdb.Intent, error) {
 	in, err := w.sign(ctx, intent, of)
 	if err == nil {
 		return in, nil
@@ -80,7 +83,8 @@ func (w *Wallet) begin(ctx context.Context, intent *orchestrator.Intent, of func
 	return in, err
 }
 
-func (w *Wallet) sign(ctx context.Context, intent *orchestrator.Intent, of func(*chain) (*call, error)) (added walletdb.Intent, err error) {
+func (w *Wallet) sign(ctx context.Context, intent *orchestrator.Intent,
+	of func(*chain) (*call, error)) (added walletdb.Intent, err error) {
 	c, err := w.on(intent.ChainID)
 	if err != nil {
 		return added, err
@@ -90,7 +94,8 @@ func (w *Wallet) sign(ctx context.Context, intent *orchestrator.Intent, of func(
 		return added, err
 	}
 	k.still = intent.Still
-	in := walletdb.Intent{ID: intent.ID, Run: intent.Run, Task: intent.Task, Agent: intent.Agent, ChainID: c.ChainID, From: k.signer.Address(), To: k.to, Value: new(big.Int), Data: k.data}
+	in := walletdb.Intent{ID: intent.ID, Run: intent.Run, Task: intent.Task, Agent: intent.Agent, ChainID: c.ChainID,
+		From: k.signer.Address(), To: k.to, Value: new(big.Int), Data: k.data}
 	var most *big.Int
 	if intent.MaxGasWei != "" {
 		if most, err = Amount("maxGasWei", intent.MaxGasWei); err != nil {
@@ -145,10 +150,13 @@ func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent,
 }
 
 // form signs an intent at its nonce.
-func (c *chain) form(ctx context.Context, by role, s keys.Signer, in *walletdb.Intent, gas uint64, f fees) (walletdb.IntentAttempt, error) {
+func (c *chain) form(ctx context.Context, by role, s keys.Signer, in *walletdb.Intent, gas uint64,
+	f fees) (walletdb.IntentAttempt, error) {
 	to := in.To
-	return c.rules.sign(ctx, by, s, orchestrator.Origin{Agent: in.Agent, Run: in.Run, Task: in.Task}, types.NewTx(&types.DynamicFeeTx{
-		ChainID: c.id, Nonce: in.Nonce, To: &to, Value: in.Value, Data: in.Data, Gas: gas, GasFeeCap: f.limit, GasTipCap: f.tip}))
+	return c.rules.sign(ctx, by, s, orchestrator.Origin{Agent: in.Agent, Run: in.Run, Task: in.Task},
+		types.NewTx(&types.DynamicFeeTx{
+			ChainID: c.id, Nonce: in.Nonce, To: &to, Value: in.Value, Data: in.Data, Gas: gas, GasFeeCap: f.limit,
+			GasTipCap: f.tip}))
 }
 
 // keyOf finds the key that signed for an intent; nil where it is not configured any more.
@@ -172,7 +180,8 @@ func (w *Wallet) follow(ctx context.Context, in walletdb.Intent) (orchestrator.S
 	}
 	c, err := w.on(in.ChainID)
 	if err != nil {
-		return orchestrator.Sent{}, fmt.Errorf("transaction of intent %s is signed: %w: %w", in.ID, repute.ErrUnavailable, err)
+		return orchestrator.Sent{}, fmt.Errorf("transaction of intent %s is signed: %w: %w", in.ID, repute.ErrUnavailable,
+			err)
 	}
 	f := w.follower(c, in.ID)
 	healthy := time.Now()
@@ -194,7 +203,8 @@ func (w *Wallet) follow(ctx context.Context, in walletdb.Intent) (orchestrator.S
 		select {
 		case <-time.After(c.Poll):
 		case <-ctx.Done():
-			return orchestrator.Sent{}, fmt.Errorf("transaction of intent %s is not confirmed%s: %w: %w", f.id, f.note, repute.ErrUnavailable, ctx.Err())
+			return orchestrator.Sent{}, fmt.Errorf("transaction of intent %s is not confirmed%s: %w: %w", f.id, f.note,
+				repute.ErrUnavailable, ctx.Err())
 		}
 	}
 }
@@ -204,7 +214,8 @@ func outcome(in *walletdb.Intent) (orchestrator.Sent, error) {
 	if in.State == walletdb.IntentFailed {
 		return orchestrator.Sent{}, repute.Conflict("the transaction of intent %s was not sent: %s", in.ID, in.Reason)
 	}
-	return orchestrator.Sent{Hash: in.Mined.Hash, From: in.From, OK: in.State == walletdb.IntentConfirmed, Block: in.Mined.Block,
+	return orchestrator.Sent{Hash: in.Mined.Hash, From: in.From, OK: in.State == walletdb.IntentConfirmed,
+		Block:   in.Mined.Block,
 		GasUsed: in.Mined.GasUsed, FeeWei: in.Mined.Fee.String(), Result: in.Mined.Logs}, nil
 }
 
@@ -282,7 +293,8 @@ func (c *chain) nonceUsed(ctx context.Context, e *endpoint, in *walletdb.Intent,
 
 // settle stores where a transaction was mined, and the end of it once its block is deep
 // enough and every endpoint shows the same.
-func (f *follower) settle(ctx context.Context, e *endpoint, in walletdb.Intent, m walletdb.Mining, good bool, latest uint64) (walletdb.Intent, error) {
+func (f *follower) settle(ctx context.Context, e *endpoint, in walletdb.Intent, m walletdb.Mining, good bool,
+	latest uint64) (walletdb.Intent, error) {
 	state := walletdb.IntentMined
 	if latest+1 >= m.Block+f.c.Confirmations {
 		agreed, err := f.c.agreed(ctx, e, &in, m, good)
@@ -346,7 +358,8 @@ func (f *follower) push(ctx context.Context, e *endpoint, in *walletdb.Intent) e
 
 // offer sends the newest form of an intent, or a dearer one where that is due.
 func (f *follower) offer(ctx context.Context, e *endpoint, in *walletdb.Intent) error {
-	if in.Attempts[len(in.Attempts)-1].Age >= f.c.StuckAfter && time.Since(f.fresh) >= f.c.StuckAfter && !in.State.Final() {
+	if in.Attempts[len(in.Attempts)-1].Age >= f.c.StuckAfter && time.Since(f.fresh) >= f.c.StuckAfter &&
+		!in.State.Final() {
 		if err := f.bump(ctx, in); err != nil {
 			return err
 		}
@@ -357,7 +370,8 @@ func (f *follower) offer(ctx context.Context, e *endpoint, in *walletdb.Intent) 
 	}
 	if note != "" {
 		f.note = " (" + e.name + " said: " + note + ")"
-		f.w.log.Warn("transaction: not taken", "intent", in.ID, "chain", in.ChainID, "endpoint", e.name, "host", e.rpc.Host(), "said", note)
+		f.w.log.Warn("transaction: not taken", "intent", in.ID, "chain", in.ChainID, "endpoint", e.name, "host",
+			e.rpc.Host(), "said", note)
 		return nil
 	}
 	if in.State == walletdb.IntentSigned {
@@ -386,9 +400,10 @@ func (f *follower) bump(ctx context.Context, in *walletdb.Intent) error {
 		f.note = fmt.Sprintf(" (it waits at nonce %d, and its limit of %s wei, by %s, or max_fee_per_gas or the highest tip allow no higher fee)", in.Nonce, most.wei, most.of)
 		return nil
 	}
-	dearer, err := walletdb.AddAttempt(ctx, f.w.db, in.ID, len(in.Attempts), func(ctx context.Context, in walletdb.Intent) (walletdb.IntentAttempt, error) {
-		return f.c.form(ctx, by, key, &in, last.Gas, higher)
-	})
+	dearer, err := walletdb.AddAttempt(ctx, f.w.db, in.ID, len(in.Attempts),
+		func(ctx context.Context, in walletdb.Intent) (walletdb.IntentAttempt, error) {
+			return f.c.form(ctx, by, key, &in, last.Gas, higher)
+		})
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,8 @@ func TestSendOnce(t *testing.T) {
 	results = append(results, <-sending(t.Context(), a, w.pay("one", "60")))
 	for _, r := range results {
 		ok(t, r.err)
-		if r.sent.Hash != results[0].sent.Hash || !r.sent.OK || r.sent.From != w.d.Account(operatorAccount).Address || r.sent.Block == 0 || r.sent.GasUsed == 0 || len(r.sent.Result) == 0 {
+		if r.sent.Hash != results[0].sent.Hash || !r.sent.OK || r.sent.From != w.d.Account(operatorAccount).Address ||
+			r.sent.Block == 0 || r.sent.GasUsed == 0 || len(r.sent.Result) == 0 {
 			t.Errorf("%+v", r.sent)
 		}
 	}
@@ -42,7 +43,8 @@ func TestSendOnce(t *testing.T) {
 	}
 	in, err := walletdb.ReadIntent(t.Context(), db, "one")
 	ok(t, err)
-	if in.State != walletdb.IntentConfirmed || in.Mined.Hash != results[0].sent.Hash || len(in.Attempts) != 1 || in.Run != "run_1" || in.Agent != "payer" {
+	if in.State != walletdb.IntentConfirmed || in.Mined.Hash != results[0].sent.Hash || len(in.Attempts) != 1 ||
+		in.Run != "run_1" || in.Agent != "payer" {
 		t.Errorf("%+v", in)
 	}
 	if _, err := a.Send(t.Context(), w.pay("one", "61")); !errors.Is(err, repute.ErrConflict) {
@@ -296,7 +298,8 @@ func TestConfirmedReorg(t *testing.T) {
 	<-ended
 	after, err := walletdb.ReadIntent(t.Context(), db, "one")
 	ok(t, err)
-	if after.State != walletdb.IntentConfirmed || after.Mined.BlockHash == before.Mined.BlockHash || after.Nonce != before.Nonce || w.paid() != 60 || w.nonce() != 1 {
+	if after.State != walletdb.IntentConfirmed || after.Mined.BlockHash == before.Mined.BlockHash ||
+		after.Nonce != before.Nonce || w.paid() != 60 || w.nonce() != 1 {
 		t.Errorf("%+v after %+v, %d wei", after.Mined, before.Mined, w.paid())
 	}
 }
@@ -341,7 +344,8 @@ func TestSendForeign(t *testing.T) {
 	}
 	direct, _ := w.open(w.config())
 	w.mining()
-	if got := <-sending(t.Context(), direct, w.pay("two", "5")); got.err != nil || !got.sent.OK || w.paid() != 6 || w.nonce() != 2 {
+	if got := <-sending(t.Context(), direct, w.pay("two", "5")); got.err != nil || !got.sent.OK || w.paid() != 6 ||
+		w.nonce() != 2 {
 		t.Errorf("%+v, %d wei", got, w.paid())
 	}
 }

@@ -38,7 +38,8 @@ func written(t *testing.T, text string, mode os.FileMode) string {
 // sealed is an account's key in Ethereum's JSON form.
 func sealed(t *testing.T, a devnet.Account, password string) string {
 	t.Helper()
-	out, err := keystore.EncryptKey(&keystore.Key{Address: a.Address, PrivateKey: a.Key}, password, keystore.LightScryptN, keystore.LightScryptP)
+	out, err := keystore.EncryptKey(&keystore.Key{Address: a.Address, PrivateKey: a.Key}, password,
+		keystore.LightScryptN, keystore.LightScryptP)
 	ok(t, err)
 	return string(out)
 }
@@ -58,13 +59,15 @@ func remote(t *testing.T, a devnet.Account, edit func(*types.DynamicFeeTx)) stri
 				Input                              hexutil.Bytes
 			}
 		}
-		if json.NewDecoder(r.Body).Decode(&q) != nil || q.Method != "account_signTransaction" || len(q.Params) != 1 || q.Params[0].From != a.Address {
+		if json.NewDecoder(r.Body).Decode(&q) != nil || q.Method != "account_signTransaction" || len(q.Params) != 1 ||
+			q.Params[0].From != a.Address {
 			_, _ = fmt.Fprintf(rw, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"request denied"}}`, q.ID)
 			return
 		}
 		p := q.Params[0]
-		tx := &types.DynamicFeeTx{ChainID: p.ChainID.ToInt(), Nonce: uint64(p.Nonce), To: &p.To, Value: p.Value.ToInt(), Data: p.Input,
-			Gas: uint64(p.Gas), GasFeeCap: p.MaxFeePerGas.ToInt(), GasTipCap: p.MaxPriorityFeePerGas.ToInt()}
+		tx := &types.DynamicFeeTx{ChainID: p.ChainID.ToInt(), Nonce: uint64(p.Nonce), To: &p.To, Value: p.Value.ToInt(),
+			Data: p.Input,
+			Gas:  uint64(p.Gas), GasFeeCap: p.MaxFeePerGas.ToInt(), GasTipCap: p.MaxPriorityFeePerGas.ToInt()}
 		if edit != nil {
 			edit(tx)
 		}
@@ -89,8 +92,9 @@ func TestSigners(t *testing.T) {
 	for name, conf := range map[string]keys.Config{
 		"environment": {KeyEnv: "WALLET_TEST_KEY", Address: operator.Address},
 		"file":        {KeyFile: w.keyFile(operatorAccount)},
-		"keystore":    {Keystore: written(t, sealed(t, operator, "open sesame"), 0o600), PasswordFile: written(t, "open sesame\n", 0o400)},
-		"signer":      {URL: remote(t, operator, nil), Address: operator.Address},
+		"keystore": {Keystore: written(t, sealed(t, operator, "open sesame"), 0o600),
+			PasswordFile: written(t, "open sesame\n", 0o400)},
+		"signer": {URL: remote(t, operator, nil), Address: operator.Address},
 	} {
 		c := w.config()
 		c.Operator = conf
@@ -117,13 +121,17 @@ func TestSignerCheats(t *testing.T) {
 		account common.Address
 		kind    error
 	}{
-		"another value":  {remote(t, operator, func(tx *types.DynamicFeeTx) { tx.Value = big.NewInt(1) }), operator.Address, repute.ErrConflict},
-		"another target": {remote(t, operator, func(tx *types.DynamicFeeTx) { tx.To = &stranger.Address }), operator.Address, repute.ErrConflict},
-		"another nonce":  {remote(t, operator, func(tx *types.DynamicFeeTx) { tx.Nonce++ }), operator.Address, repute.ErrConflict},
-		"higher fees":    {remote(t, operator, func(tx *types.DynamicFeeTx) { tx.GasFeeCap = big.NewInt(1e15) }), operator.Address, repute.ErrConflict},
-		"another key":    {remote(t, liar, nil), operator.Address, repute.ErrConflict},
-		"denied":         {remote(t, stranger, nil), operator.Address, repute.ErrUnavailable},
-		"nobody":         {"http://127.0.0.1:1/secretpath", operator.Address, repute.ErrUnavailable},
+		"another value": {remote(t, operator, func(tx *types.DynamicFeeTx) { tx.Value = big.NewInt(1) }), operator.Address,
+			repute.ErrConflict},
+		"another target": {remote(t, operator, func(tx *types.DynamicFeeTx) { tx.To = &stranger.Address }),
+			operator.Address, repute.ErrConflict},
+		"another nonce": {remote(t, operator, func(tx *types.DynamicFeeTx) { tx.Nonce++ }), operator.Address,
+			repute.ErrConflict},
+		"higher fees": {remote(t, operator, func(tx *types.DynamicFeeTx) { tx.GasFeeCap = big.NewInt(1e15) }),
+			operator.Address, repute.ErrConflict},
+		"another key": {remote(t, liar, nil), operator.Address, repute.ErrConflict},
+		"denied":      {remote(t, stranger, nil), operator.Address, repute.ErrUnavailable},
+		"nobody":      {"http://127.0.0.1:1/secretpath", operator.Address, repute.ErrUnavailable},
 	} {
 		conf := w.config()
 		conf.Operator = keys.Config{URL: c.url, Address: c.account}
@@ -162,12 +170,14 @@ func TestSignerConfig(t *testing.T) {
 		"the password does not":           {Keystore: written(t, box, 0o600), PasswordFile: written(t, "wrong", 0o600)},
 		"may read":                        {Keystore: written(t, box, 0o600), PasswordFile: written(t, "open sesame", 0o640)},
 		"others may read":                 {Keystore: written(t, box, 0o604), PasswordFile: written(t, "open sesame", 0o600)},
-		"is no key in Ethereum":           {Keystore: written(t, `{"x":1}`, 0o600), PasswordFile: written(t, "open sesame", 0o600)},
+		"is no key in Ethereum": {Keystore: written(t, `{"x":1}`, 0o600),
+			PasswordFile: written(t, "open sesame", 0o600)},
 	} {
 		c := w.config()
 		c.Operator = conf
 		_, err := wallet.Open(nil, wallet.Config{Chains: []wallet.ChainConfig{c}})
-		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), field) || strings.Contains(err.Error(), secret[:16]) || strings.Contains(err.Error(), "sesame") {
+		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), field) ||
+			strings.Contains(err.Error(), secret[:16]) || strings.Contains(err.Error(), "sesame") {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
@@ -183,7 +193,8 @@ func TestSignerConfig(t *testing.T) {
 		"rpc[0]: is no address": {{ChainID: 1, RPC: []string{"127.0.0.1:8545"}}},
 		"chain: is missing":     {{}},
 	} {
-		if _, err := wallet.Open(nil, wallet.Config{Chains: chains}); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), field) {
+		if _, err := wallet.Open(nil, wallet.Config{Chains: chains}); !errors.Is(err, repute.ErrInvalid) ||
+			!strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

@@ -18,12 +18,14 @@ import (
 // endpoints have, which the result names, and compares it with the treasury's terms at that block. What the chain,
 // the treasury or the wallet's own rules refuse is a Simulation that is not OK, with the
 // reason.
-func (w *Wallet) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation, error) {
+func (w *Wallet) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation,
+	error) {
 	return w.simulated(ctx, tx.ChainID, func(c *chain) (*call, error) { return c.callOf(o, &tx) })
 }
 
 // simulated executes the call that is made for a chain.
-func (w *Wallet) simulated(ctx context.Context, chainID uint64, made func(*chain) (*call, error)) (orchestrator.Simulation, error) {
+func (w *Wallet) simulated(ctx context.Context, chainID uint64,
+	made func(*chain) (*call, error)) (orchestrator.Simulation, error) {
 	c, err := w.on(chainID)
 	if err != nil {
 		return orchestrator.Simulation{}, err
@@ -35,7 +37,8 @@ func (w *Wallet) simulated(ctx context.Context, chainID uint64, made func(*chain
 	if !errors.Is(refused, repute.ErrInvalid) {
 		return orchestrator.Simulation{}, refused
 	}
-	_, at, err := agree(ctx, c, nil, func(context.Context, *endpoint, *head) (bool, error) { return true, nil }, func(_, _ *bool) string { return "" })
+	_, at, err := agree(ctx, c, nil, func(context.Context, *endpoint, *head) (bool, error) { return true, nil },
+		func(_, _ *bool) string { return "" })
 	if err != nil {
 		return orchestrator.Simulation{}, err
 	}
@@ -47,8 +50,9 @@ func (c *chain) simulate(ctx context.Context, k *call) (out orchestrator.Simulat
 	if err != nil {
 		return out, err
 	}
-	out = orchestrator.Simulation{Block: uint64(a.at.Number), BlockHash: a.at.Hash, Gas: a.gas, ThroughCall: k.by == byOperator,
-		WithinCaps: a.verdict.caps, CallOK: a.verdict.call, Reason: cmp.Or(a.verdict.reason, a.reason)}
+	out = orchestrator.Simulation{Block: uint64(a.at.Number), BlockHash: a.at.Hash, Gas: a.gas,
+		ThroughCall: k.by == byOperator,
+		WithinCaps:  a.verdict.caps, CallOK: a.verdict.call, Reason: cmp.Or(a.verdict.reason, a.reason)}
 	if a.told {
 		out.Treasury, out.Logs = c.Treasury, a.logs
 	}
@@ -114,7 +118,9 @@ func (e *endpoint) look(ctx context.Context, t *terms, s *spending, at *head) er
 	answers := make([]hexutil.Bytes, len(qs)+1)
 	batch := []rpc.BatchElem{{Method: "eth_getCode", Args: []any{t.treasury, pinned(at.Hash)}, Result: &answers[0]}}
 	for i, q := range qs {
-		batch = append(batch, rpc.BatchElem{Method: "eth_call", Args: []any{message(common.Address{}, q.to, q.data), pinned(at.Hash)}, Result: &answers[i+1]})
+		batch = append(batch,
+			rpc.BatchElem{Method: "eth_call", Args: []any{message(common.Address{}, q.to, q.data), pinned(at.Hash)},
+				Result: &answers[i+1]})
 	}
 	if err := e.batch(ctx, batch); err != nil {
 		return e.failed("treasury's terms", err)

@@ -60,16 +60,26 @@ func TestSimulate(t *testing.T) {
 		{"call", orchestrator.Tx{Target: w.payee, Value: "100", Data: pay}, "", true, true},
 		{"coin", orchestrator.Tx{Target: w.payee, Value: "5"}, "", true, true},
 		{"token", orchestrator.Tx{Target: w.payee, Token: &w.token, Amount: "100"}, "", true, true},
-		{"over the cap by one", orchestrator.Tx{Target: w.payee, Value: "101"}, "101 wei is over the cap of 100", false, true},
-		{"tokens over the cap by one", orchestrator.Tx{Target: w.payee, Token: &w.token, Amount: "101"}, "is over the cap of 100", false, true},
-		{"itself", orchestrator.Tx{Target: w.treasury, Data: treasuryABI.PackPause()}, "the treasury through itself", false, false},
-		{"an allowed token", orchestrator.Tx{Target: w.token, Data: tokenABI.PackTransfer(w.payee, n(1))}, "is a token", true, false},
-		{"a pair of another target", orchestrator.Tx{Target: w.d.Account(strangerAccount).Address, Data: pay}, "does not allow the agent the function 0xc290d691 of ", true, false},
-		{"a pair of another selector", orchestrator.Tx{Target: w.payee, Data: tokenABI.PackTransfer(w.payee, n(1))}, "does not allow the agent the function 0xa9059cbb of " + w.payee.Hex(), true, false},
-		{"an account that is not listed", orchestrator.Tx{Target: w.d.Account(strangerAccount).Address, Value: "1"}, "does not allow the agent to pay", true, false},
-		{"the selector of payments", orchestrator.Tx{Target: w.payee, Data: make([]byte, 36)}, "function 0x00000000 cannot be called", true, false},
-		{"another token", orchestrator.Tx{Target: w.payee, Token: &w.payee, Amount: "0"}, "does not allow the agent the token", true, false},
-		{"tokens to themselves", orchestrator.Tx{Target: w.token, Token: &w.token, Amount: "1"}, "cannot be paid", true, false},
+		{"over the cap by one", orchestrator.Tx{Target: w.payee, Value: "101"}, "101 wei is over the cap of 100", false,
+			true},
+		{"tokens over the cap by one", orchestrator.Tx{Target: w.payee, Token: &w.token, Amount: "101"},
+			"is over the cap of 100", false, true},
+		{"itself", orchestrator.Tx{Target: w.treasury, Data: treasuryABI.PackPause()}, "the treasury through itself", false,
+			false},
+		{"an allowed token", orchestrator.Tx{Target: w.token, Data: tokenABI.PackTransfer(w.payee, n(1))}, "is a token",
+			true, false},
+		{"a pair of another target", orchestrator.Tx{Target: w.d.Account(strangerAccount).Address, Data: pay},
+			"does not allow the agent the function 0xc290d691 of ", true, false},
+		{"a pair of another selector", orchestrator.Tx{Target: w.payee, Data: tokenABI.PackTransfer(w.payee, n(1))},
+			"does not allow the agent the function 0xa9059cbb of " + w.payee.Hex(), true, false},
+		{"an account that is not listed", orchestrator.Tx{Target: w.d.Account(strangerAccount).Address, Value: "1"},
+			"does not allow the agent to pay", true, false},
+		{"the selector of payments", orchestrator.Tx{Target: w.payee, Data: make([]byte, 36)},
+			"function 0x00000000 cannot be called", true, false},
+		{"another token", orchestrator.Tx{Target: w.payee, Token: &w.payee, Amount: "0"},
+			"does not allow the agent the token", true, false},
+		{"tokens to themselves", orchestrator.Tx{Target: w.token, Token: &w.token, Amount: "1"}, "cannot be paid", true,
+			false},
 		{"half a selector", orchestrator.Tx{Target: w.payee, Data: []byte{1, 2}}, "data of 2 bytes", true, false},
 		{"a target that reverts", orchestrator.Tx{Target: w.payee, Data: payeeABI.PackFail()}, "payee fails", true, true},
 		{"a target without code", orchestrator.Tx{Target: codeless, Data: pay}, "AddressEmptyCode", true, true},
@@ -143,7 +153,8 @@ func TestSimulateNowhere(t *testing.T) {
 	ok(t, os.WriteFile(c.Operator.KeyFile, []byte(hex.EncodeToString(crypto.FromECDSA(key))), 0o600))
 	w.owner(treasuryABI.PackSetRelayer(agentKey, crypto.PubkeyToAddress(key.PublicKey), true))
 	poor, db := w.open(c)
-	if got, err = poor.Simulate(t.Context(), origin, pay); err != nil || got.OK || !strings.Contains(got.Reason, "has 0 wei, gas may cost") {
+	if got, err = poor.Simulate(t.Context(), origin, pay); err != nil || got.OK ||
+		!strings.Contains(got.Reason, "has 0 wei, gas may cost") {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err = poor.Send(t.Context(), w.pay("x", "60")); !errors.Is(err, repute.ErrInvalid) {
@@ -168,7 +179,8 @@ func TestRegistryWrites(t *testing.T) {
 	praise := reputationABI.PackGiveFeedback(agent, n(90), 0, "quality", "", "", "", [32]byte{})
 	a, db := w.open(w.config())
 	w.mining()
-	in := orchestrator.Intent{ID: "praise", Origin: origin, Tx: orchestrator.Tx{ChainID: chain.ID, Target: chain.Reputation, Data: praise, Purpose: "feedback"}}
+	in := orchestrator.Intent{ID: "praise", Origin: origin,
+		Tx: orchestrator.Tx{ChainID: chain.ID, Target: chain.Reputation, Data: praise, Purpose: "feedback"}}
 	s, err := a.Simulate(t.Context(), origin, in.Tx)
 	if err != nil || !s.OK || s.ThroughCall {
 		t.Errorf("%+v, %v", s, err)
@@ -182,7 +194,8 @@ func TestRegistryWrites(t *testing.T) {
 		t.Errorf("%+v, %+v, %v", r.sent, all, err)
 	}
 	in.ID, in.Target, in.Data = "register", chain.Identity, identityABI.PackRegister()
-	if r = <-sending(t.Context(), a, in); r.err != nil || !r.sent.OK || !strings.Contains(string(r.sent.Result), strings.ToLower(chain.Identity.Hex())) {
+	if r = <-sending(t.Context(), a, in); r.err != nil || !r.sent.OK ||
+		!strings.Contains(string(r.sent.Result), strings.ToLower(chain.Identity.Hex())) {
 		t.Errorf("%+v", r)
 	}
 	for name, tx := range map[string]orchestrator.Tx{
@@ -193,7 +206,8 @@ func TestRegistryWrites(t *testing.T) {
 		"a wrong place": {Target: chain.Identity, Data: praise},
 	} {
 		tx.ChainID = chain.ID
-		if s, err := a.Simulate(t.Context(), origin, tx); err != nil || s.OK || !strings.Contains(s.Reason, "no registry write") {
+		if s, err := a.Simulate(t.Context(), origin, tx); err != nil || s.OK ||
+			!strings.Contains(s.Reason, "no registry write") {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
 		if _, err := a.Send(t.Context(), orchestrator.Intent{ID: name, Origin: origin, Tx: tx}); err == nil {
@@ -202,7 +216,8 @@ func TestRegistryWrites(t *testing.T) {
 	}
 	other := origin
 	other.Agent = "keyless"
-	if s, err := a.Simulate(t.Context(), other, in.Tx); err != nil || s.OK || !strings.Contains(s.Reason, `"keyless" has no key`) {
+	if s, err := a.Simulate(t.Context(), other, in.Tx); err != nil || s.OK ||
+		!strings.Contains(s.Reason, `"keyless" has no key`) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	stored, err := walletdb.ReadIntent(t.Context(), db, "praise")

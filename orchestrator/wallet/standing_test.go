@@ -31,24 +31,28 @@ type known struct {
 
 func (k known) Info() orchestrator.Info {
 	i := k.payer.Info()
-	i.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: k.agent.Registry.Hex(), AgentID: json.Number(k.agent.TokenID.Dec()), ChainID: k.agent.ChainID}
+	i.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: k.agent.Registry.Hex(),
+		AgentID: json.Number(k.agent.TokenID.Dec()), ChainID: k.agent.ChainID}
 	return i
 }
 
 // index stores a block with events of the identity registry, as the indexer does.
 func (w *world) index(ctx context.Context, db *store.DB, events ...repute.Event) error {
 	chain := w.d.Chain()
-	if err := chaindb.AddChain(ctx, db, repute.Chain{ID: chain.ID, Name: "devnet", Identity: chain.Identity, Reputation: chain.Reputation, StartBlock: 1}); err != nil {
+	if err := chaindb.AddChain(ctx, db, repute.Chain{ID: chain.ID, Name: "devnet", Identity: chain.Identity,
+		Reputation: chain.Reputation, StartBlock: 1}); err != nil {
 		return err
 	}
 	parent, err := chaindb.Cursor(ctx, db, chain.ID)
 	if err != nil {
 		return err
 	}
-	at := repute.Block{Number: parent.Number + 1, Parent: parent.Hash, Hash: common.Hash{byte(parent.Number + 1)}, Time: time.Now().UTC().Truncate(time.Second)}
+	at := repute.Block{Number: parent.Number + 1, Parent: parent.Hash, Hash: common.Hash{byte(parent.Number + 1)},
+		Time: time.Now().UTC().Truncate(time.Second)}
 	batch := eventdb.Batch{ChainID: chain.ID, Parent: parent, To: at, Blocks: []repute.Block{at}}
 	for i, e := range events {
-		log := types.Log{Address: chain.Identity, Topics: []common.Hash{{1}}, BlockNumber: at.Number, BlockHash: at.Hash, Index: uint(i)}
+		log := types.Log{Address: chain.Identity, Topics: []common.Hash{{1}}, BlockNumber: at.Number, BlockHash: at.Hash,
+			Index: uint(i)}
 		batch.Records = append(batch.Records, repute.Record{Log: log, Time: at.Time, Event: e})
 	}
 	return eventdb.Apply(ctx, db, batch)
@@ -95,9 +99,12 @@ func (l *losing) run() (repute.Task, repute.Run) {
 	ok(l.t, l.index(ctx, l.db, repute.Transfer{To: owner}, repute.Registered{Owner: owner}))
 	purse, _ := l.open(l.config(l.proxy(l.lose, nil)))
 	does := []orchestrator.Tx{l.pay("", "10").Tx, l.pay("", "20").Tx}
-	e, err := orchestrator.New(l.db, orchestrator.Options{Policy: l.policy.Load, Chain: purse, TrustChain: chain.ID, ExecutionChain: chain.ID,
-		Registries: []orchestrator.Registries{{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation, Validations: chain.Validations}},
-		Modules:    []orchestrator.Module{known{payer{does}, l.agent}}, Keys: func(uint64, string) (common.Address, error) { return owner, nil }})
+	e, err := orchestrator.New(l.db, orchestrator.Options{Policy: l.policy.Load, Chain: purse, TrustChain: chain.ID,
+		ExecutionChain: chain.ID,
+		Registries: []orchestrator.Registries{{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation,
+			Validations: chain.Validations}},
+		Modules: []orchestrator.Module{known{payer{does}, l.agent}},
+		Keys:    func(uint64, string) (common.Address, error) { return owner, nil }})
 	ok(l.t, err)
 	working, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -136,15 +143,20 @@ func TestNothingIsSignedAfterStandingIsLost(t *testing.T) {
 			return l.index(ctx, l.db, repute.MetadataSet{Key: "agentWallet"},
 				repute.Transfer{From: l.d.Account(identityAccount).Address, To: l.d.Account(strangerAccount).Address})
 		}, "neither wallet nor owner"},
-		"agent removed":       {func(ctx context.Context, l *losing) error { return rundb.RemoveModule(ctx, l.db, "payer") }, "is not registered any more"},
-		"gate turned to deny": {func(_ context.Context, l *losing) error { l.policy.Store(never); return nil }, "identity checks do not reach the threshold"},
+		"agent removed": {func(ctx context.Context, l *losing) error {
+			return rundb.RemoveModule(ctx, l.db,
+				"payer")
+		}, "is not registered any more"},
+		"gate turned to deny": {func(_ context.Context, l *losing) error { l.policy.Store(never); return nil },
+			"identity checks do not reach the threshold"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.mining()
 			_, db := w.open(w.config())
-			l := &losing{world: w, db: db, agent: repute.AgentID{ChainID: w.d.Chain().ID, Registry: w.d.Chain().Identity}, change: c.change}
+			l := &losing{world: w, db: db, agent: repute.AgentID{ChainID: w.d.Chain().ID, Registry: w.d.Chain().Identity},
+				change: c.change}
 			l.policy.Store(parse(""))
 			_, run := l.run()
 			if failed := l.failed.Load(); failed == nil || *failed != nil {
@@ -163,10 +175,12 @@ func TestNothingIsSignedAfterStandingIsLost(t *testing.T) {
 					payments = append(payments, r)
 				}
 			}
-			if len(payments) != 2 || payments[0].Error != "" || !payments[1].Done || !strings.Contains(payments[1].Error, c.says) {
+			if len(payments) != 2 || payments[0].Error != "" || !payments[1].Done ||
+				!strings.Contains(payments[1].Error, c.says) {
 				t.Fatalf("receipts %+v, want a second one that says %q", payments, c.says)
 			}
-			if _, err := walletdb.ReadIntent(t.Context(), db, run.ID+"/"+payments[1].Step+"/"+payments[1].Key); !errors.Is(err, repute.ErrNotFound) {
+			if _, err := walletdb.ReadIntent(t.Context(), db, run.ID+"/"+payments[1].Step+"/"+payments[1].Key); !errors.Is(err,
+				repute.ErrNotFound) {
 				t.Errorf("the second payment is signed: %v", err)
 			}
 		})

@@ -77,7 +77,8 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { _ = d.Close() })
 	w := &world{t: t, d: d, url: pgtest.New(t)}
 	owner, b := d.Account(ownerAccount), d.Batch()
-	b.Send(owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin), treasuryABI.PackConstructor(owner.Address)...))
+	b.Send(owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin),
+		treasuryABI.PackConstructor(owner.Address)...))
 	b.Send(owner, nil, common.FromHex(fixtures.TestTokenMetaData.Bin))
 	b.Send(owner, nil, common.FromHex(fixtures.PayeeMetaData.Bin))
 	for i, at := range []*common.Address{&w.treasury, &w.token, &w.payee} {
@@ -85,8 +86,10 @@ func newWorld(t *testing.T) *world {
 	}
 	b.Pay(owner, w.treasury, n(1000))
 	b.Send(owner, &w.token, tokenABI.PackMint(w.treasury, n(1000)))
-	b.Send(owner, &w.treasury, treasuryABI.PackSetPolicy(agentKey, true, d.Account(operatorAccount).Address, n(100), n(250), n(0)))
-	for _, data := range [][]byte{make([]byte, 4), payeeABI.PackPay(n(0)), payeeABI.PackFail(), payeeABI.PackCallback(common.Address{}, nil), {1, 2, 3, 4}} {
+	b.Send(owner, &w.treasury, treasuryABI.PackSetPolicy(agentKey, true, d.Account(operatorAccount).Address, n(100),
+		n(250), n(0)))
+	for _, data := range [][]byte{make([]byte, 4), payeeABI.PackPay(n(0)), payeeABI.PackFail(),
+		payeeABI.PackCallback(common.Address{}, nil), {1, 2, 3, 4}} {
 		b.Send(owner, &w.treasury, treasuryABI.PackSetCall(agentKey, w.payee, [4]byte(data), true))
 	}
 	b.Send(owner, &w.treasury, treasuryABI.PackSetToken(agentKey, w.token, true, n(100), n(250)))
@@ -132,7 +135,8 @@ func (w *world) open(c wallet.ChainConfig) (*wallet.Wallet, *store.DB) {
 // pay is native coin to the payee.
 func (w *world) pay(id, wei string) orchestrator.Intent {
 	return orchestrator.Intent{ID: id, Origin: origin, MaxGasWei: "10000000000000000",
-		Tx: orchestrator.Tx{ChainID: w.d.Chain().ID, Target: w.payee, Value: wei, Data: payeeABI.PackPay(n(7)), Purpose: "test"}}
+		Tx: orchestrator.Tx{ChainID: w.d.Chain().ID, Target: w.payee, Value: wei, Data: payeeABI.PackPay(n(7)),
+			Purpose: "test"}}
 }
 
 // paid is what the payee got.

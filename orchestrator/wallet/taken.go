@@ -34,11 +34,13 @@ func (f *follower) taken(ctx context.Context, in walletdb.Intent) (walletdb.Inte
 	}
 	if other == (common.Hash{}) || hasForm(&now, other) {
 		f.note = fmt.Sprintf(" (nonce %d of %s is used, but %s)", in.Nonce, in.From, why)
-		f.w.log.Warn("transaction: nonce used, nobody shows by what", "intent", in.ID, "chain", in.ChainID, "from", in.From, "nonce", in.Nonce, "why", why)
+		f.w.log.Warn("transaction: nonce used, nobody shows by what", "intent", in.ID, "chain", in.ChainID, "from", in.From,
+			"nonce", in.Nonce, "why", why)
 		return now, nil
 	}
 	reason := fmt.Sprintf("transaction %s has nonce %d of %s: the key is in use elsewhere", other, in.Nonce, in.From)
-	f.w.log.Error("transaction: nonce taken", "intent", in.ID, "chain", in.ChainID, "from", in.From, "nonce", in.Nonce, "by", other)
+	f.w.log.Error("transaction: nonce taken", "intent", in.ID, "chain", in.ChainID, "from", in.From, "nonce", in.Nonce,
+		"by", other)
 	if err := walletdb.MarkIntent(ctx, f.w.db, in.ID, walletdb.IntentFailed, walletdb.Mining{}, reason); err != nil {
 		return in, err
 	}
@@ -102,7 +104,8 @@ func (c *chain) usedBy(ctx context.Context, e *endpoint, in *walletdb.Intent) (c
 
 // blockOfNonce is the block, at most last, whose transactions used a nonce. It looks back
 // in steps that double, as nodes keep recent state alone.
-func (e *endpoint) blockOfNonce(ctx context.Context, of common.Address, nonce, last uint64) (at uint64, found bool, err error) {
+func (e *endpoint) blockOfNonce(ctx context.Context, of common.Address, nonce, last uint64) (at uint64, found bool,
+	err error) {
 	used := func(block uint64) (bool, error) {
 		n, err := e.nonce(ctx, of, hexutil.EncodeUint64(block))
 		return n > nonce, err
@@ -143,7 +146,8 @@ const maxSeen = 100_000
 
 // transactionOf finds the transaction of a block that the account of an intent signed at
 // its nonce. The signature is checked: it is the endpoint's word only that it is mined.
-func (e *endpoint) transactionOf(ctx context.Context, chainID *big.Int, in *walletdb.Intent, block uint64) (common.Hash, error) {
+func (e *endpoint) transactionOf(ctx context.Context, chainID *big.Int, in *walletdb.Intent,
+	block uint64) (common.Hash, error) {
 	var b *struct {
 		Transactions []common.Hash `json:"transactions"`
 	}
@@ -167,7 +171,8 @@ func (e *endpoint) transactionOf(ctx context.Context, chainID *big.Int, in *wall
 const readAtOnce = 100
 
 // transactionAmong is transactionOf for a part of a block's transactions.
-func (e *endpoint) transactionAmong(ctx context.Context, chainID *big.Int, in *walletdb.Intent, hashes []common.Hash) (common.Hash, error) {
+func (e *endpoint) transactionAmong(ctx context.Context, chainID *big.Int, in *walletdb.Intent,
+	hashes []common.Hash) (common.Hash, error) {
 	texts, batch := make([]json.RawMessage, len(hashes)), make([]rpc.BatchElem, len(hashes))
 	for i, hash := range hashes {
 		batch[i] = rpc.BatchElem{Method: "eth_getTransactionByHash", Args: []any{hash}, Result: &texts[i]}
@@ -190,7 +195,8 @@ func (e *endpoint) transactionAmong(ctx context.Context, chainID *big.Int, in *w
 		if err := tx.UnmarshalJSON(raw); err != nil {
 			return common.Hash{}, e.failed("transaction of block", err)
 		}
-		if by, err := types.Sender(types.LatestSignerForChainID(chainID), tx); err != nil || by != in.From || tx.Nonce() != in.Nonce {
+		if by, err := types.Sender(types.LatestSignerForChainID(chainID), tx); err != nil || by != in.From ||
+			tx.Nonce() != in.Nonce {
 			return common.Hash{}, e.failed("transaction of block", errors.New("its signature is not that of "+in.From.Hex()))
 		}
 		return tx.Hash(), nil

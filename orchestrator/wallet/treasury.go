@@ -145,6 +145,7 @@ func judgeCaps(amount, perTx, window, spent *big.Int, unit string, say func(stri
 func (t *terms) unknown() {
 	zero := new(big.Int)
 	t.policy = bindings.AgentPoliciesOutput{NativePerTxCapWei: zero, NativeWindowCapWei: zero, WindowDurationSeconds: zero}
-	t.window, t.tokenWindow = bindings.NativeWindowOutput{Start: zero, Spent: zero}, bindings.Erc20WindowOutput{Start: zero, Spent: zero}
+	t.window, t.tokenWindow = bindings.NativeWindowOutput{Start: zero, Spent: zero},
+		bindings.Erc20WindowOutput{Start: zero, Spent: zero}
 	t.tokenCap, t.tokenWindowCap = zero, zero
 }

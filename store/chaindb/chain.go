@@ -39,7 +39,8 @@ type ChainRow struct {
 // and counts the write. Every transaction that changes rows which a batch depends on MUST call it,
 // because eventdb keeps such rows in memory between batches. Readers are not blocked.
 func LockChain(ctx context.Context, tx pgx.Tx, chainID uint64) (*ChainRow, error) {
-	return ScanChainRow(chainID, tx.QueryRow(ctx, "update chains set writes = writes + 1 where chain_id = $1 returning "+chainColumns, chainID))
+	return ScanChainRow(chainID,
+		tx.QueryRow(ctx, "update chains set writes = writes + 1 where chain_id = $1 returning "+chainColumns, chainID))
 }
 
 // HoldChain reads the row of a chain and keeps others from changing it. It is for transactions that
@@ -61,7 +62,8 @@ func ScanChainRow(chainID uint64, row pgx.Row) (*ChainRow, error) {
 	c := &ChainRow{ID: chainID, Trusted: map[common.Address]bool{}}
 	var identity, reputation, hash []byte
 	var validations [][]byte
-	err := row.Scan(&identity, &reputation, &validations, &c.Start, &c.Imported, &c.Cursor.Number, &hash, &c.Finalized, &c.Reorgs, &c.Writes)
+	err := row.Scan(&identity, &reputation, &validations, &c.Start, &c.Imported, &c.Cursor.Number, &hash, &c.Finalized,
+		&c.Reorgs, &c.Writes)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("chain %d: %w", chainID, repute.ErrNotFound)
 	}
@@ -113,7 +115,8 @@ func InsertChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 	if err := stored.Conflict(c); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `update chains set name = $2, validations = $3, start_block = least(start_block, $4) where chain_id = $1`,
+	_, err = tx.Exec(ctx,
+		`update chains set name = $2, validations = $3, start_block = least(start_block, $4) where chain_id = $1`,
 		c.ID, c.Name, validations, c.StartBlock)
 	if err != nil {
 		return err
@@ -316,7 +319,8 @@ func SetError(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, 
 		if err := store.HoldLease(ctx, tx, l); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `update chains set last_error = $2, halted = $3 where chain_id = $1`, chainID, store.PlainText(msg, 2000), halted)
+		tag, err := tx.Exec(ctx, `update chains set last_error = $2, halted = $3 where chain_id = $1`, chainID,
+			store.PlainText(msg, 2000), halted)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = repute.ErrNotFound
 		}

@@ -62,7 +62,8 @@ type ChainView struct {
 // Waiting is the SQL condition of pending events that wait for a missing one or cannot be read,
 // which makes a chain incomplete. Others contradict what is stored and are no gap. It MUST equal
 // the condition of index pending_waiting.
-const Waiting = `reason in ('` + WaitsForAgent + `', '` + WaitsForIndex + `', '` + WaitsForFeedback + `', '` + WaitsForRequest +
+const Waiting = `reason in ('` + WaitsForAgent + `', '` + WaitsForIndex + `', '` + WaitsForFeedback + `', '` +
+	WaitsForRequest +
 	`', '` + string(repute.LegacyEvent) + `', '` + string(repute.MalformedEvent) + `')`
 
 // Undecoded is the SQL condition of pending events that this version of the program cannot read.
@@ -174,15 +175,19 @@ func (c *ChainView) blockOf(at repute.At) (int64, repute.Finality, error) {
 		n = int64(min(at.Block, math.MaxInt64-1))
 		finality = c.finalityOf(n)
 	default:
-		return 0, "", repute.Invalid("at", fmt.Sprintf("%q is no view of a chain", finality), "latest, safe, finalized or a block number")
+		return 0, "", repute.Invalid("at", fmt.Sprintf("%q is no view of a chain", finality),
+			"latest, safe, finalized or a block number")
 	}
 	switch {
 	case at.Finality != "" && n <= 0:
-		return 0, "", repute.Invalid("at", fmt.Sprintf("no %s block is known of chain %d yet", finality, c.ID), "use latest or a block number")
+		return 0, "", repute.Invalid("at", fmt.Sprintf("no %s block is known of chain %d yet", finality, c.ID),
+			"use latest or a block number")
 	case n > c.Cursor:
-		return 0, "", repute.Invalid("at", fmt.Sprintf("block %d of chain %d is not indexed yet", n, c.ID), fmt.Sprintf("the newest indexed block is %d", c.Cursor))
+		return 0, "", repute.Invalid("at", fmt.Sprintf("block %d of chain %d is not indexed yet", n, c.ID),
+			fmt.Sprintf("the newest indexed block is %d", c.Cursor))
 	case n < int64(c.StartBlock):
-		return 0, "", repute.Invalid("at", fmt.Sprintf("block %d of chain %d is before the index begins", n, c.ID), fmt.Sprintf("the first block is %d", c.StartBlock))
+		return 0, "", repute.Invalid("at", fmt.Sprintf("block %d of chain %d is before the index begins", n, c.ID),
+			fmt.Sprintf("the first block is %d", c.StartBlock))
 	}
 	return n, finality, nil
 }
@@ -224,7 +229,8 @@ const Stalled = "stalled: "
 // The first one is a proxy's deployment and no change.
 func UpgradedBefore(ctx context.Context, db *store.DB, chainID uint64, l *types.Log) (before bool, err error) {
 	// The kind is written out: it is the condition of index events_upgrades.
-	err = db.Readers().QueryRow(ctx, `select exists (select from events where chain_id = $1 and kind = 14 and block < $2 and address = $3)`,
+	err = db.Readers().QueryRow(ctx,
+		`select exists (select from events where chain_id = $1 and kind = 14 and block < $2 and address = $3)`,
 		chainID, l.BlockNumber, l.Address[:]).Scan(&before)
 	return before, store.Failed("earlier upgrades", err)
 }
@@ -239,7 +245,8 @@ type upgrades struct {
 // ReadUpgrades returns per chain how often its registries were upgraded, and when last.
 func ReadUpgrades(ctx context.Context, tx pgx.Tx) (map[uint64]upgrades, error) {
 	// The kind is written out: it is the condition of index events_upgrades.
-	rows, err := tx.Query(ctx, fmt.Sprintf("select chain_id, count(*) - count(distinct address), max(block) from events where kind = %d group by chain_id", repute.KindUpgraded))
+	rows, err := tx.Query(ctx,
+		fmt.Sprintf("select chain_id, count(*) - count(distinct address), max(block) from events where kind = %d group by chain_id", repute.KindUpgraded))
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +266,8 @@ func ReadUpgrades(ctx context.Context, tx pgx.Tx) (map[uint64]upgrades, error) {
 // or because only one is indexed, the registry from the chain. It does not check that the agent
 // exists. repute.ErrNotFound when there is no such chain or the registry is another one;
 // repute.ErrInvalid when the chain is ambiguous.
-func ResolveAgent(ctx context.Context, db *store.DB, ref repute.AgentRef, defaultChain uint64) (id repute.AgentID, err error) {
+func ResolveAgent(ctx context.Context, db *store.DB, ref repute.AgentRef, defaultChain uint64) (id repute.AgentID,
+	err error) {
 	wanted := ref.ChainID
 	if wanted == 0 {
 		wanted = defaultChain
@@ -301,7 +309,8 @@ type Subject struct {
 
 // ViewAgent runs f for an agent as of a block, on one snapshot. repute.ErrNotFound when the chain,
 // the registry or the agent does not exist then.
-func ViewAgent(ctx context.Context, db *store.DB, doing string, id repute.AgentID, at repute.At, f func(context.Context, Subject) error) error {
+func ViewAgent(ctx context.Context, db *store.DB, doing string, id repute.AgentID, at repute.At,
+	f func(context.Context, Subject) error) error {
 	return View(ctx, db, doing, func(ctx context.Context, tx pgx.Tx) error {
 		chains, err := ReadChains(ctx, tx, []uint64{id.ChainID})
 		if err != nil {
@@ -335,7 +344,8 @@ func MissingChain(id uint64) error {
 // exists later.
 func (s Subject) missing(ctx context.Context) error {
 	var since int64
-	err := s.Tx.QueryRow(ctx, "select registered_block from agents where chain_id = $1 and token_id = $2", s.ID.ChainID, store.TokenNum(s.ID.TokenID)).Scan(&since)
+	err := s.Tx.QueryRow(ctx, "select registered_block from agents where chain_id = $1 and token_id = $2", s.ID.ChainID,
+		store.TokenNum(s.ID.TokenID)).Scan(&since)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return repute.Missing("agent %s", s.ID.Short())
 	} else if err != nil {

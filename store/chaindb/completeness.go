@@ -35,9 +35,12 @@ func (c *ChainView) completeness() repute.Completeness {
 	missing := c.Pending + c.Undecoded
 	switch {
 	case open > 0, missing > 0 && !c.Imported:
-		out.Status, out.Reason = repute.Incomplete, fmt.Sprintf("%d events are known to be missing, %d wait for a missing one, %d cannot be read", open, c.Pending, c.Undecoded)
+		out.Status, out.Reason = repute.Incomplete,
+			fmt.Sprintf("%d events are known to be missing, %d wait for a missing one, %d cannot be read", open, c.Pending,
+				c.Undecoded)
 	case missing > 0:
-		out.Status, out.Reason = repute.Partial, fmt.Sprintf("%d imported events wait for one that was not imported, %d cannot be read", c.Pending, c.Undecoded)
+		out.Status, out.Reason = repute.Partial,
+			fmt.Sprintf("%d imported events wait for one that was not imported, %d cannot be read", c.Pending, c.Undecoded)
 	}
 	out.Kinds = c.kinds(blocks, why)
 	return out
@@ -51,7 +54,8 @@ func (c *ChainView) kinds(blocks repute.CompletenessStatus, why string) []repute
 			Pending: c.proof.Pending[kind], Open: c.proof.Open[kind], Gaps: c.proof.Gaps[kind]}
 		switch {
 		case k.Open > 0, k.Pending > 0 && !c.Imported:
-			k.Status, k.Reason = repute.Incomplete, fmt.Sprintf("%d are known to be missing, %d events wait for one", k.Open, k.Pending)
+			k.Status, k.Reason = repute.Incomplete, fmt.Sprintf("%d are known to be missing, %d events wait for one", k.Open,
+				k.Pending)
 		case k.Pending > 0:
 			k.Status, k.Reason = repute.Partial, fmt.Sprintf("%d imported events wait for one that was not imported", k.Pending)
 		}
@@ -87,7 +91,8 @@ func (c *ChainView) blocks() (repute.CompletenessStatus, string) {
 	case final < c.StartBlock:
 		return repute.Verifying, "no final block is known yet"
 	case !c.lookedTo(final):
-		return repute.Verifying, fmt.Sprintf("%d of %d final blocks were compared with the chain", min(looked, final-c.StartBlock+1), final-c.StartBlock+1)
+		return repute.Verifying, fmt.Sprintf("%d of %d final blocks were compared with the chain",
+			min(looked, final-c.StartBlock+1), final-c.StartBlock+1)
 	}
 	return repute.Complete, ""
 }

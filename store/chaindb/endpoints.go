@@ -62,7 +62,8 @@ func saveEndpoint(ctx context.Context, tx pgx.Tx, chainID uint64, e repute.Endpo
 			head = excluded.head, last_error = excluded.last_error, last_ok_at = excluded.last_ok_at,
 			updated_at = excluded.updated_at`,
 		chainID, e.Name, e.Owner, e.Kind, string(e.State), float64(e.Latency)/float64(time.Millisecond), e.ErrorRate,
-		e.Requests, e.Failures, e.RateLimit, e.Concurrency, e.Head, store.PlainText(e.LastError, maxEndpointError), store.MaybeTime(e.LastOKAt))
+		e.Requests, e.Failures, e.RateLimit, e.Concurrency, e.Head, store.PlainText(e.LastError, maxEndpointError),
+		store.MaybeTime(e.LastOKAt))
 	return err
 }
 

@@ -51,7 +51,8 @@ const WalletKey = "agentWallet"
 
 // SameLog reports whether two logs have the same content: address, transaction, topics and data.
 func SameLog(a, b *types.Log) bool {
-	return a.Address == b.Address && a.TxHash == b.TxHash && slices.Equal(a.Topics, b.Topics) && bytes.Equal(a.Data, b.Data)
+	return a.Address == b.Address && a.TxHash == b.TxHash && slices.Equal(a.Topics, b.Topics) &&
+		bytes.Equal(a.Data, b.Data)
 }
 
 // BlockArrays returns the columns of blocks as array parameters.

@@ -112,7 +112,8 @@ func maybeClient(a *common.Address) []byte {
 // PostponeGap counts a failed attempt to find the missing event and schedules the next one.
 // repute.ErrFenced when the lease is lost.
 func PostponeGap(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, g Gap, pause time.Duration) error {
-	return changeGap(ctx, db, chainID, l, g, "update gaps set tries = tries + 1, next_try = now() + $4 where chain_id = $1 and kind = $2 and subject = $3", pause)
+	return changeGap(ctx, db, chainID, l, g,
+		"update gaps set tries = tries + 1, next_try = now() + $4 where chain_id = $1 and kind = $2 and subject = $3", pause)
 }
 
 // CloseGap deletes a gap whose event was found. repute.ErrFenced when the lease is lost.
@@ -148,7 +149,8 @@ func DueGaps(ctx context.Context, db *store.DB, chainID uint64, limit int) ([]Ga
 func ScanGap(row pgx.CollectableRow) (g Gap, err error) {
 	var token *string
 	var client []byte
-	err = row.Scan(&g.Kind, &g.Subject, &token, &client, &g.Blocks.From, &g.Blocks.To, &g.Reason, &g.Since, &g.Tries, &g.Next)
+	err = row.Scan(&g.Kind, &g.Subject, &token, &client, &g.Blocks.From, &g.Blocks.To, &g.Reason, &g.Since, &g.Tries,
+		&g.Next)
 	if err != nil {
 		return g, err
 	}

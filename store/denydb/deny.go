@@ -34,7 +34,8 @@ func denialOf(db *store.DB, d repute.Denial) (repute.Denial, error) {
 		d.Value = hex.EncodeToString(hash)
 	case repute.DenyHost:
 		if value == "" || len(value) > store.LongestHost || strings.ContainsFunc(value, notOfHost) {
-			return d, repute.Invalid("host", fmt.Sprintf("%.80q is no host", value), "a name without scheme, port and path, e.g. example.com")
+			return d, repute.Invalid("host", fmt.Sprintf("%.80q is no host", value),
+				"a name without scheme, port and path, e.g. example.com")
 		}
 		d.Value = hostOf(db, value)
 	case repute.DenyAgent:
@@ -218,7 +219,8 @@ const maxDenials = 10_000
 
 // ListDenied returns the deny-list, the newest entry first, at most maxDenials.
 func ListDenied(ctx context.Context, db *store.DB) ([]repute.Denial, error) {
-	rows, err := db.Readers().Query(ctx, "select kind, value, reason, created from denied order by created desc, kind, value limit $1", maxDenials)
+	rows, err := db.Readers().Query(ctx,
+		"select kind, value, reason, created from denied order by created desc, kind, value limit $1", maxDenials)
 	if err != nil {
 		return nil, store.Failed("list denied", err)
 	}

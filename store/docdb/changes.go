@@ -142,7 +142,9 @@ func AddSharedChanges(ctx context.Context, db *store.DB, limit int) (more bool, 
 			return err
 		}
 		if more = uri != 0; !more {
-			_, err = tx.Exec(ctx, "delete from cursors where job = 'shared document' and due is null and begun < now() - $1::interval", sharedChangesPause)
+			_, err = tx.Exec(ctx,
+				"delete from cursors where job = 'shared document' and due is null and begun < now() - $1::interval",
+				sharedChangesPause)
 			return err
 		}
 		return addSomeChanges(ctx, tx, uri, limit)

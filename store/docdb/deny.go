@@ -74,8 +74,9 @@ func (s saving) withoutAllowed(ctx context.Context, tx pgx.Tx) (saving, error) {
 		return s, err
 	}
 	return saving{
-		results: slices.DeleteFunc(slices.Clone(s.results), func(r FetchResult) bool { return slices.Contains(allowed, r.URIID) }),
-		ids:     slices.DeleteFunc(slices.Clone(s.ids), func(id int64) bool { return slices.Contains(allowed, id) }),
+		results: slices.DeleteFunc(slices.Clone(s.results),
+			func(r FetchResult) bool { return slices.Contains(allowed, r.URIID) }),
+		ids: slices.DeleteFunc(slices.Clone(s.ids), func(id int64) bool { return slices.Contains(allowed, id) }),
 	}, nil
 }
 
@@ -101,7 +102,8 @@ func deniedBytes(sum string) string {
 // deniedWay returns the SQL of why URI u is denied, whatever it returns: by its host, the host it
 // redirects to, or the CID it begins with.
 func deniedWay(u string) string {
-	return orNothing(`(select max(x.reason) from denied x where (x.kind, x.value) in (('cid', encode(` + u + `.cid, 'hex')),
+	return orNothing(`(select max(x.reason) from denied x where (x.kind, x.value) in (('cid', encode(` + u +
+		`.cid, 'hex')),
 		('host', split_part(` + u + `.host, ':', 1)), ('host', split_part(` + u + `.served_by, ':', 1))))`)
 }
 
@@ -110,7 +112,8 @@ func deniedAgent(a string) string { return deniedToken(a+".chain_id", a+".token_
 
 // deniedToken returns the SQL of why the agent of a chain and a token is denied.
 func deniedToken(chain, token string) string {
-	return orNothing(`(select x.reason from denied x where x.kind = 'agent' and x.value = ` + chain + ` || ':' || ` + token + `)`)
+	return orNothing(`(select x.reason from denied x where x.kind = 'agent' and x.value = ` + chain + ` || ':' || ` +
+		token + `)`)
 }
 
 // DeniedFile returns the SQL of why the file of URI u must not be shown; null when it may be.

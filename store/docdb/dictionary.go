@@ -112,8 +112,10 @@ func (ids Interned) collect(e repute.Event) {
 
 // resolve sets ids from the cache, then from the table, and inserts strings that are new. They are
 // inserted in the order of their hashes, so that two writers of the same strings cannot deadlock.
-func (d *dictionary) resolve(ctx context.Context, db *store.DB, cache map[[32]byte]int64, ids map[string]int64, hash func(string) [32]byte,
-	find func(context.Context, *store.DB, []word) (map[[32]byte]int64, error), insert func(context.Context, *store.DB, []word) error) error {
+func (d *dictionary) resolve(ctx context.Context, db *store.DB, cache map[[32]byte]int64, ids map[string]int64,
+	hash func(string) [32]byte,
+	find func(context.Context, *store.DB, []word) (map[[32]byte]int64, error),
+	insert func(context.Context, *store.DB, []word) error) error {
 	missing := d.cached(cache, ids, hash)
 	if len(missing) == 0 {
 		return nil
@@ -154,7 +156,8 @@ func (d *dictionary) cached(cache map[[32]byte]int64, ids map[string]int64, hash
 }
 
 // settle sets and caches the ids that were found, and returns the other strings.
-func (d *dictionary) settle(cache map[[32]byte]int64, ids map[string]int64, words []word, found map[[32]byte]int64) []word {
+func (d *dictionary) settle(cache map[[32]byte]int64, ids map[string]int64, words []word,
+	found map[[32]byte]int64) []word {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(cache)+len(found) > dictionaryLimit {
@@ -174,12 +177,14 @@ func (d *dictionary) settle(cache map[[32]byte]int64, ids map[string]int64, word
 
 // findTags returns the ids of stored tags by hash.
 func findTags(ctx context.Context, db *store.DB, words []word) (map[[32]byte]int64, error) {
-	return findWords(ctx, db, `select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from tags where hash = u.h offset 0) t`, words)
+	return findWords(ctx, db,
+		`select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from tags where hash = u.h offset 0) t`, words)
 }
 
 // findURIs returns the ids of stored URIs by hash.
 func findURIs(ctx context.Context, db *store.DB, words []word) (map[[32]byte]int64, error) {
-	return findWords(ctx, db, `select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from uris where hash = u.h offset 0) t`, words)
+	return findWords(ctx, db,
+		`select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from uris where hash = u.h offset 0) t`, words)
 }
 
 // stale is the SQL of whether an agent's URI was read long ago, or is dead, so that another fetch

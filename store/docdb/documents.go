@@ -207,7 +207,8 @@ func (s saving) saveBodies(ctx context.Context, tx pgx.Tx) error {
 	for _, r := range s.results {
 		if r.sum != nil {
 			sums, bodies, keccaks = append(sums, r.sum), append(bodies, r.Body), append(keccaks, r.keccak)
-			types, seen, versions = append(types, store.CleanText(r.MediaType)), append(seen, r.FetchedAt), append(versions, r.ParserVersion)
+			types, seen, versions = append(types, store.CleanText(r.MediaType)), append(seen, r.FetchedAt),
+				append(versions, r.ParserVersion)
 			denied = append(denied, r.denied)
 		}
 	}
@@ -289,7 +290,8 @@ func queueRead(b *pgx.Batch, results []FetchResult) {
 	sources, etags, modified, servers := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	for i, r := range results {
 		sums[i], cids[i], sources[i] = r.sum, MultihashOf(r.CID), r.Source
-		etags[i], modified[i], servers[i] = store.CleanText(r.ETag), store.CleanText(r.LastModified), store.PlainText(r.ServedBy, store.LongestHost)
+		etags[i], modified[i], servers[i] = store.CleanText(r.ETag), store.CleanText(r.LastModified),
+			store.PlainText(r.ServedBy, store.LongestHost)
 	}
 	b.Queue(`
 		update uris u set sha256 = coalesce(k.sum, u.sha256), source = case when k.source = '' then u.source else k.source end,

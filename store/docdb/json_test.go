@@ -40,8 +40,9 @@ func TestFilesSurviveJSONB(t *testing.T) {
 	}
 	d := uint8(2)
 	file := repute.FeedbackFile{
-		Registry: "eip155:1:0x1", TokenID: new(repute.TokenID).SetAllOne(), Client: "c", Value: "-1.5", Decimals: &d, Text: "<b>\\u0000",
-		A2A: repute.FeedbackA2A{Skills: []string{"s"}}, Payment: &repute.PaymentClaim{TxHash: "0x"}, Extra: hostileExtra(),
+		Registry: "eip155:1:0x1", TokenID: new(repute.TokenID).SetAllOne(), Client: "c", Value: "-1.5", Decimals: &d,
+		Text: "<b>\\u0000",
+		A2A:  repute.FeedbackA2A{Skills: []string{"s"}}, Payment: &repute.PaymentClaim{TxHash: "0x"}, Extra: hostileExtra(),
 	}
 	got, err := DecodeFeedback(stored(FileParse{Feedback: &file}))
 	if file.Extra = storable(file.Extra); err != nil || !reflect.DeepEqual(*got, file) {

@@ -41,7 +41,8 @@ func saveParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody, proofs map[
 			if at.replaces {
 				queueForget(b, body)
 			}
-			found = append(found, searchtext.SearchableOf(body.sum, body.ParserVersion, errorsOf(body.Problems), body.Registration))
+			found = append(found, searchtext.SearchableOf(body.sum, body.ParserVersion, errorsOf(body.Problems),
+				body.Registration))
 			links.add(body)
 			written = body.sum
 		}
@@ -78,7 +79,8 @@ func (r *parseRows) add(i int, body parsedBody, kind string, content []byte, pro
 	if err != nil {
 		return err
 	}
-	r.bodies, r.versions, r.errors = append(r.bodies, i), append(r.versions, body.ParserVersion), append(r.errors, errorsOf(problems))
+	r.bodies, r.versions, r.errors = append(r.bodies, i), append(r.versions, body.ParserVersion),
+		append(r.errors, errorsOf(problems))
 	r.sums, r.kinds = append(r.sums, body.sum), append(r.kinds, kind)
 	r.contents, r.problems = append(r.contents, string(content)), append(r.problems, string(p))
 	return nil
@@ -134,7 +136,8 @@ func insertParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody) ([]parseP
 	}
 	var i int
 	var p parsePlace
-	_, err = pgx.ForEachRow(rows, []any{&i, &p.fresh, &p.replaces, &p.outdated}, func() error { places[i] = p; return nil })
+	_, err = pgx.ForEachRow(rows, []any{&i, &p.fresh, &p.replaces, &p.outdated},
+		func() error { places[i] = p; return nil })
 	return places, err
 }
 

@@ -18,7 +18,8 @@ const maxLinked = 100
 
 // provenBy returns the SQL of whether the document with hash sum names agent a, whose chain is c.
 func provenBy(sum string) string {
-	return `exists (select from links l where l.sha256 = ` + sum + ` and (l.chain_id, l.token_id, l.registry) = (a.chain_id, a.token_id, c.identity))`
+	return `exists (select from links l where l.sha256 = ` + sum +
+		` and (l.chain_id, l.token_id, l.registry) = (a.chain_id, a.token_id, c.identity))`
 }
 
 // proofPatience is how long a proof counts after it could last be read. A domain whose registration
@@ -31,7 +32,8 @@ func StillServed(u string) string { return stillServedAt(u, "now()") }
 
 // stillServedAt is StillServed at a time.
 func stillServedAt(u, at string) string {
-	return `(` + u + `.sha256 is not null and not ` + u + `.gone and (` + u + `.reason = '' or ` + u + `.fetched_at > ` + at + ` - ` + proofPatience + `))`
+	return `(` + u + `.sha256 is not null and not ` + u + `.gone and (` + u + `.reason = '' or ` + u + `.fetched_at > ` +
+		at + ` - ` + proofPatience + `))`
 }
 
 // proofState returns the SQL of everything but bytes that decides what URI u proves, as of its
@@ -82,15 +84,17 @@ type ProofRow struct {
 
 // Into returns where to scan the columns of ProofsOfAgents.
 func (p *ProofRow) Into() []any {
-	return []any{&p.Chain, &p.Registry, &p.Token, &p.domain, &p.uri, &p.sum, &p.gone, &p.served, &p.named, &p.tried, &p.due, &p.reason, &p.detail}
+	return []any{&p.Chain, &p.Registry, &p.Token, &p.domain, &p.uri, &p.sum, &p.gone, &p.served, &p.named, &p.tried,
+		&p.due, &p.reason, &p.detail}
 }
 
 // Proof returns the result for the domain. A proof that was read once counts until other bytes are
 // read, the host answers that it is gone, or the host failed for proofPatience. A host in shared
 // proves no agent.
 func (p *ProofRow) Proof(shared []string) repute.DomainProof {
-	out := repute.DomainProof{Domain: p.domain, URL: string(p.uri), CheckedAt: store.TimeOf(p.tried), NextCheck: store.TimeOf(p.due),
-		Reason: p.reason, Detail: p.detail, Verdict: repute.DomainUnavailable}
+	out := repute.DomainProof{Domain: p.domain, URL: string(p.uri), CheckedAt: store.TimeOf(p.tried),
+		NextCheck: store.TimeOf(p.due),
+		Reason:    p.reason, Detail: p.detail, Verdict: repute.DomainUnavailable}
 	copy(out.SHA256[:], p.sum)
 	switch {
 	case slices.Contains(shared, p.domain):
@@ -109,8 +113,9 @@ const reasonNotFound = "not_found"
 // LinkedAgents returns the agents whose current file names this one and which its own current file
 // names, ordered by id, at most maxLinked. repute.ErrNotFound when there is no such agent.
 func LinkedAgents(ctx context.Context, db *store.DB, id repute.AgentID) (out []repute.LinkedAgent, err error) {
-	err = chaindb.ViewAgent(ctx, db, "read linked agents", id, repute.At{Finality: repute.Latest}, func(ctx context.Context, s chaindb.Subject) error {
-		rows, err := s.Tx.Query(ctx, `
+	err = chaindb.ViewAgent(ctx, db, "read linked agents", id, repute.At{Finality: repute.Latest},
+		func(ctx context.Context, s chaindb.Subject) error {
+			rows, err := s.Tx.Query(ctx, `
 			select b.chain_id, cb.identity, b.token_id, coalesce((
 				select left(content->>'name', 500) from parses where sha256 = ub.sha256 and kind = 'registration' order by parser_version desc limit 1), ''),
 				ub.sha256 = u.sha256
@@ -125,17 +130,17 @@ func LinkedAgents(ctx context.Context, db *store.DB, id repute.AgentID) (out []r
 				and `+provenBy("ub.sha256")+`
 				and `+DeniedDocument("u", "a")+` is null and `+DeniedDocument("ub", "b")+` is null
 			order by b.chain_id, b.token_id limit $3`, id.ChainID, store.TokenNum(id.TokenID), maxLinked)
-		if err != nil {
+			if err != nil {
+				return err
+			}
+			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (l repute.LinkedAgent, err error) {
+				var registry []byte
+				var token store.TokenNum
+				err = row.Scan(&l.ID.ChainID, &registry, &token, &l.Name, &l.SameFile)
+				l.ID.Registry, l.ID.TokenID = common.BytesToAddress(registry), repute.TokenID(token)
+				return l, err
+			})
 			return err
-		}
-		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (l repute.LinkedAgent, err error) {
-			var registry []byte
-			var token store.TokenNum
-			err = row.Scan(&l.ID.ChainID, &registry, &token, &l.Name, &l.SameFile)
-			l.ID.Registry, l.ID.TokenID = common.BytesToAddress(registry), repute.TokenID(token)
-			return l, err
 		})
-		return err
-	})
 	return out, err
 }

@@ -66,7 +66,8 @@ func deleteFetches(ctx context.Context, tx pgx.Tx, uri int64) (sums [][]byte, al
 // them. Denied ones stay, so that they are recognized when they come again.
 func deleteUnused(ctx context.Context, tx pgx.Tx, sums [][]byte) error {
 	// The lock keeps others from relying on stored bytes that are about to be deleted.
-	if _, err := tx.Exec(ctx, "select from documents where sha256 = any($1) order by sha256 for update", sums); err != nil {
+	if _, err := tx.Exec(ctx, "select from documents where sha256 = any($1) order by sha256 for update",
+		sums); err != nil {
 		return err
 	}
 	var blocks [][]byte
@@ -81,7 +82,8 @@ func deleteUnused(ctx context.Context, tx pgx.Tx, sums [][]byte) error {
 	if err != nil || len(blocks) == 0 {
 		return err
 	}
-	if _, err := tx.Exec(ctx, "select from ipfs_blocks where multihash = any($1) order by multihash for update", blocks); err != nil {
+	if _, err := tx.Exec(ctx, "select from ipfs_blocks where multihash = any($1) order by multihash for update",
+		blocks); err != nil {
 		return err
 	}
 	_, err = tx.Exec(ctx, `

@@ -97,13 +97,15 @@ const hostClaimTime = 135 * time.Second
 // ClaimHost claims a host and reports whether it was still due. A claimed host is not due for
 // two minutes, unless new documents of it are, so that DueHosts does not return it again.
 func ClaimHost(ctx context.Context, db *store.DB, host string) (bool, error) {
-	done, err := db.Pool().Exec(ctx, "update hosts set due_at = now() + $2::interval where host = $1 and due_at <= now()", host, hostClaimTime)
+	done, err := db.Pool().Exec(ctx,
+		"update hosts set due_at = now() + $2::interval where host = $1 and due_at <= now()", host, hostClaimTime)
 	return done.RowsAffected() == 1, store.Failed("begin host", err)
 }
 
 // ReleaseHost ends a claim with due documents left: the host is due again at once.
 func ReleaseHost(ctx context.Context, db *store.DB, host string) error {
-	_, err := db.Pool().Exec(ctx, "update hosts set due_at = least(due_at, greatest(now(), rest_until)) where host = $1", host)
+	_, err := db.Pool().Exec(ctx, "update hosts set due_at = least(due_at, greatest(now(), rest_until)) where host = $1",
+		host)
 	return store.Failed("return host", err)
 }
 
@@ -170,7 +172,8 @@ func DueURIs(ctx context.Context, db *store.DB, host string, limit int) ([]URI, 
 	deny := false
 	uris, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u URI, err error) {
 		var raw []byte
-		err = row.Scan(&u.ID, &raw, &u.Kind, &u.Host, &u.Rank, &u.Attempts, &u.Failures, &u.ETag, &u.LastModified, &u.Used, &u.Claimed, &deny)
+		err = row.Scan(&u.ID, &raw, &u.Kind, &u.Host, &u.Rank, &u.Attempts, &u.Failures, &u.ETag, &u.LastModified, &u.Used,
+			&u.Claimed, &deny)
 		u.URI = string(raw)
 		return u, err
 	})
@@ -227,7 +230,9 @@ func judgeURIs(ctx context.Context, db *store.DB, uris []URI) error {
 // ifKept returns the SQL of a URI's HTTP validator, empty when the bytes it stands for were
 // dropped: a server that answered "not modified" would keep them away for ever.
 func ifKept(column string) string {
-	return `case when ` + column + ` <> '' and exists (select from documents d where d.sha256 = claimed.sha256 and d.body is not null) then ` + column + ` else '' end`
+	return `case when ` + column +
+		` <> '' and exists (select from documents d where d.sha256 = claimed.sha256 and d.body is not null) then ` +
+		column + ` else '' end`
 }
 
 // usedURI returns the SQL of whether a URI is in use: it is an agent's current URI, or the

@@ -14,7 +14,8 @@ import (
 // idleProof returns the SQL of whether proof u was not needed for some time, so that its next read
 // may be a month away. An agent that names its domain now should not wait so long.
 func idleProof(u string) string {
-	return `(` + u + `.rank = 2 and not ` + u + `.dead and ` + u + `.tried_at < now() - interval '1 day' and ` + u + `.next_due > now() + interval '2 days')`
+	return `(` + u + `.rank = 2 and not ` + u + `.dead and ` + u + `.tried_at < now() - interval '1 day' and ` + u +
+		`.next_due > now() + interval '2 days')`
 }
 
 // internProofs returns the ids of the URIs that prove domains, by URI. URIs that were never read as

@@ -29,7 +29,8 @@ type DocumentRow struct {
 
 // Into returns where to scan the columns of a document.
 func (d *DocumentRow) Into() []any {
-	return []any{&d.source, &d.sha256, &d.size, &d.fetched, &d.reason, &d.detail, &d.due, &d.dead, &d.denied, &d.registration, &d.problems, &d.problemCount, &d.errors}
+	return []any{&d.source, &d.sha256, &d.size, &d.fetched, &d.reason, &d.detail, &d.due, &d.dead, &d.denied,
+		&d.registration, &d.problems, &d.problemCount, &d.errors}
 }
 
 // status returns the status that the API shows. Bytes that were read once stay while later fetches
@@ -101,7 +102,8 @@ type shown struct {
 // equal compares what readers see. The reason of a failed fetch does not count while bytes are
 // shown: a host that fails now and then is no visible change for every agent that shares a file.
 func (s shown) equal(o shown) bool {
-	return s.Status == o.Status && s.Source == o.Source && s.SHA256 == o.SHA256 && (s.Reason == o.Reason || s.SHA256 != "") &&
+	return s.Status == o.Status && s.Source == o.Source && s.SHA256 == o.SHA256 &&
+		(s.Reason == o.Reason || s.SHA256 != "") &&
 		bytes.Equal(s.parse, o.parse)
 }
 

@@ -56,7 +56,8 @@ type versionPos struct {
 // Versions returns what an agent's URIs returned while the agent had them: the newest URI first and
 // of each the newest outcome first. A URI that was not read in that time has one entry without
 // FetchedAt. after is Next of the page before, limit 1 to MaxPage.
-func Versions(ctx context.Context, db *store.DB, id repute.AgentID, after string, limit int) (page store.Page[repute.DocumentVersion], err error) {
+func Versions(ctx context.Context, db *store.DB, id repute.AgentID, after string,
+	limit int) (page store.Page[repute.DocumentVersion], err error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return page, err
 	}
@@ -71,21 +72,22 @@ func Versions(ctx context.Context, db *store.DB, id repute.AgentID, after string
 	if !ok {
 		from = versionPos{chaindb.Everything, time.Now().Add(time.Hour)}
 	}
-	err = chaindb.ViewAgent(ctx, db, "list documents", id, repute.At{Finality: repute.Latest}, func(ctx context.Context, s chaindb.Subject) error {
-		page.AsOf = []repute.AsOf{s.AsOf}
-		rows, err := s.Tx.Query(ctx, versionsSQL(), id.ChainID, store.TokenNum(id.TokenID), from.Block, from.At, limit+1)
-		if err != nil {
+	err = chaindb.ViewAgent(ctx, db, "list documents", id, repute.At{Finality: repute.Latest},
+		func(ctx context.Context, s chaindb.Subject) error {
+			page.AsOf = []repute.AsOf{s.AsOf}
+			rows, err := s.Tx.Query(ctx, versionsSQL(), id.ChainID, store.TokenNum(id.TokenID), from.Block, from.At, limit+1)
+			if err != nil {
+				return err
+			}
+			items, err := pgx.CollectRows(rows, scanVersion)
+			if err != nil {
+				return err
+			}
+			page.Items, page.Next, err = store.Cut(items, limit, question, func(v repute.DocumentVersion) versionPos {
+				return versionPos{int64(v.FromBlock), v.FetchedAt}
+			})
 			return err
-		}
-		items, err := pgx.CollectRows(rows, scanVersion)
-		if err != nil {
-			return err
-		}
-		page.Items, page.Next, err = store.Cut(items, limit, question, func(v repute.DocumentVersion) versionPos {
-			return versionPos{int64(v.FromBlock), v.FetchedAt}
 		})
-		return err
-	})
 	return page, err
 }
 
@@ -126,7 +128,8 @@ func scanVersion(row pgx.CollectableRow) (v repute.DocumentVersion, err error) {
 	var uri, sum []byte
 	var fetched *time.Time
 	var partial, denied bool
-	err = row.Scan(&uri, &v.URISize, &v.FromBlock, &v.ToBlock, &fetched, &v.Source, &sum, &v.Size, &v.Kept, &v.Reason, &denied)
+	err = row.Scan(&uri, &v.URISize, &v.FromBlock, &v.ToBlock, &fetched, &v.Source, &sum, &v.Size, &v.Kept, &v.Reason,
+		&denied)
 	copy(v.SHA256[:], sum)
 	v.URI, v.FetchedAt = store.HeadText(uri, &partial), store.TimeOf(fetched)
 	if denied {

@@ -146,7 +146,8 @@ type answerData struct {
 
 // answerDataOf returns the data of a change for a validator's response.
 func answerDataOf(contract common.Address, trusted bool, e *repute.ValidationResponse) answerData {
-	return answerData{store.Eip55(contract), trusted, e.RequestHash, store.Eip55(e.Validator), e.Response, chainText(e.URI), e.ResponseHash, chainText(e.Tag)}
+	return answerData{store.Eip55(contract), trusted, e.RequestHash, store.Eip55(e.Validator), e.Response,
+		chainText(e.URI), e.ResponseHash, chainText(e.Tag)}
 }
 
 // backfilledData is the data of a change of kind store.KindBackfilled.
@@ -214,5 +215,6 @@ func (b chainBytes) MarshalJSON() ([]byte, error) {
 	if len(b) <= longestText {
 		return fmt.Appendf(nil, `{"hex":"0x%x"}`, []byte(b)), nil
 	}
-	return fmt.Appendf(nil, `{"hex":"0x%x","size":%d,"sha256":"0x%x"}`, []byte(b[:longestText]), len(b), sha256.Sum256(b)), nil
+	return fmt.Appendf(nil, `{"hex":"0x%x","size":%d,"sha256":"0x%x"}`, []byte(b[:longestText]), len(b),
+		sha256.Sum256(b)), nil
 }

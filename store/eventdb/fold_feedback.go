@@ -107,7 +107,8 @@ func (f *fold) responseAppended(e repute.ResponseAppended, a *foldAgent, at chai
 
 // validationRequest adds a request to any contract. The agent need not exist, because anybody can
 // deploy a contract that names any number.
-func (f *fold) validationRequest(contract common.Address, e repute.ValidationRequest, a *foldAgent, at chaindb.Point) string {
+func (f *fold) validationRequest(contract common.Address, e repute.ValidationRequest, a *foldAgent,
+	at chaindb.Point) string {
 	q := f.requests[requestKey{contract, e.RequestHash}]
 	if q.knownAt(at) {
 		return ignoredDuplicate
@@ -123,7 +124,8 @@ func (q *foldRequest) knownAt(at chaindb.Point) bool { return q.known && before(
 
 // validationResponse adds a validator's response to a request, of which it MUST name the agent and
 // the validator. Only responses to contracts on the allow-list count and can be missing a request.
-func (f *fold) validationResponse(contract common.Address, e repute.ValidationResponse, a *foldAgent, at chaindb.Point) string {
+func (f *fold) validationResponse(contract common.Address, e repute.ValidationResponse, a *foldAgent,
+	at chaindb.Point) string {
 	const maxResponse = 100
 	q := f.requests[requestKey{contract, e.RequestHash}]
 	switch {

@@ -28,7 +28,8 @@ func (f *fold) transfer(e repute.Transfer, a *foldAgent, at chaindb.Point) strin
 	if !mint {
 		a.wallet, a.approved = common.Address{}, common.Address{}
 	}
-	f.change(store.KindTransferred, at, &a.id, transferredData{store.Eip55(e.From), store.Eip55(a.owner), store.Maybe(a.wallet), store.Maybe(a.approved)})
+	f.change(store.KindTransferred, at, &a.id, transferredData{store.Eip55(e.From), store.Eip55(a.owner),
+		store.Maybe(a.wallet), store.Maybe(a.approved)})
 	return ""
 }
 

@@ -211,13 +211,16 @@ func recomputeAgents(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, agents
 }
 
 // retractable are the kinds of changes that an event of the chain caused.
-var retractable = []string{store.KindTransferred, store.KindRegistered, store.KindURI, store.KindWallet, store.KindMetadata, store.KindApproval, store.KindOperator,
-	store.KindFeedback, store.KindRevoked, store.KindResponse, store.KindRequested, store.KindResponded, store.KindBackfilled}
+var retractable = []string{store.KindTransferred, store.KindRegistered, store.KindURI, store.KindWallet,
+	store.KindMetadata, store.KindApproval, store.KindOperator,
+	store.KindFeedback, store.KindRevoked, store.KindResponse, store.KindRequested, store.KindResponded,
+	store.KindBackfilled}
 
 // retractChanges adds a change for the rewind and one for each change that it undoes, newest first.
 // A backfilled range that is cut is announced again for the part that stays.
 func retractChanges(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repute.Block) error {
-	rewound := ChangeRow{Kind: store.KindRewound, At: chaindb.Point{Block: to.Number}, Data: store.Marshal(rewoundData{to.Number, to.Hash, c.Cursor.Number})}
+	rewound := ChangeRow{Kind: store.KindRewound, At: chaindb.Point{Block: to.Number},
+		Data: store.Marshal(rewoundData{to.Number, to.Hash, c.Cursor.Number})}
 	if err := StoreChanges(ctx, tx, c.ID, []ChangeRow{rewound}); err != nil {
 		return err
 	}

@@ -65,7 +65,8 @@ func Apply(ctx context.Context, db *store.DB, b Batch) error {
 // one transaction. The first attempt takes a client's feedback number 1 for its first one without
 // looking, because the registry counts so. When a stored row contradicts that, the second attempt
 // looks.
-func storeBatch(ctx context.Context, db *store.DB, doing string, b *Batch, ids docdb.Interned, begin func(pgx.Tx, *chaindb.ChainRow) error) error {
+func storeBatch(ctx context.Context, db *store.DB, doing string, b *Batch, ids docdb.Interned,
+	begin func(pgx.Tx, *chaindb.ChainRow) error) error {
 	attempt := func(j *job) func(pgx.Tx) error {
 		return func(tx pgx.Tx) error {
 			c, err := BeginWrite(ctx, tx, b.ChainID, b.Lease)
@@ -161,10 +162,12 @@ func (b *Batch) check() error {
 			return err
 		}
 		if !before(last, at) || l.BlockNumber > b.To.Number || l.Removed {
-			return repute.Invalid("records", fmt.Sprintf("log %d of block %d is out of order, out of range or removed", at.Log, at.Block), "records in order")
+			return repute.Invalid("records", fmt.Sprintf("log %d of block %d is out of order, out of range or removed", at.Log,
+				at.Block), "records in order")
 		}
 		if h, ok := hashes[l.BlockNumber]; !ok || h != l.BlockHash {
-			return repute.Invalid("blocks", fmt.Sprintf("no header with the hash that log %d of block %d names", at.Log, at.Block), "a header per block with records")
+			return repute.Invalid("blocks", fmt.Sprintf("no header with the hash that log %d of block %d names", at.Log,
+				at.Block), "a header per block with records")
 		}
 		last = at
 	}
@@ -176,7 +179,8 @@ func Placed(l *types.Log) error {
 	if l.Index <= math.MaxInt32 && l.TxIndex <= math.MaxInt32 {
 		return nil
 	}
-	return repute.Invalid("records", fmt.Sprintf("log %d of transaction %d of block %d is at no place of a block", l.Index, l.TxIndex, l.BlockNumber),
+	return repute.Invalid("records", fmt.Sprintf("log %d of transaction %d of block %d is at no place of a block",
+		l.Index, l.TxIndex, l.BlockNumber),
 		"indexes below 2^31")
 }
 
@@ -311,11 +315,13 @@ func (d *Delta) waiting() (n int) {
 
 // Backfilled returns the one change that stands for all changes of a range of blocks.
 func Backfilled(from, to uint64) ChangeRow {
-	return ChangeRow{Kind: store.KindBackfilled, At: chaindb.Point{Block: to}, Data: store.Marshal(backfilledData{from, to})}
+	return ChangeRow{Kind: store.KindBackfilled, At: chaindb.Point{Block: to},
+		Data: store.Marshal(backfilledData{from, to})}
 }
 
 // FoldRecords loads the state that records name and folds them, without changes for the feed.
-func FoldRecords(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []repute.Record, ids docdb.Interned) (*Delta, error) {
+func FoldRecords(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []repute.Record,
+	ids docdb.Interned) (*Delta, error) {
 	f := newFold(ids, records)
 	f.chain, f.quiet, f.careful = c, true, true
 	if err := f.load(ctx, tx); err != nil {
@@ -329,7 +335,9 @@ func Cover(ctx context.Context, tx pgx.Tx, chainID uint64, r repute.BlockRange) 
 	if r.To < r.From {
 		return nil
 	}
-	_, err := tx.Exec(ctx, "update chains set covered = covered + int8multirange(int8range($2, $3, '[]')) where chain_id = $1", chainID, r.From, r.To)
+	_, err := tx.Exec(ctx,
+		"update chains set covered = covered + int8multirange(int8range($2, $3, '[]')) where chain_id = $1", chainID,
+		r.From, r.To)
 	return store.Failed("cover", err)
 }
 
@@ -340,7 +348,8 @@ func advance(ctx context.Context, tx pgx.Tx, b *Batch) error {
 		update chains set cursor_block = $4, cursor_hash = $5, cursor_time = $6
 		where chain_id = $1 and cursor_block = $2 and cursor_hash = $3 and ($7 = '' or exists (
 			select from leases where name = $7 and owner = $8 and epoch = $9 and expires_at > clock_timestamp()))`,
-		b.ChainID, b.Parent.Number, store.HashBytes(b.Parent.Hash), b.To.Number, store.HashBytes(b.To.Hash), store.MaybeTime(b.To.Time),
+		b.ChainID, b.Parent.Number, store.HashBytes(b.Parent.Hash), b.To.Number, store.HashBytes(b.To.Hash),
+		store.MaybeTime(b.To.Time),
 		b.Lease.Name, b.Lease.Owner, b.Lease.Epoch)
 	if err == nil && tag.RowsAffected() == 0 {
 		return repute.ErrFenced

@@ -29,7 +29,8 @@ func (d *Delta) takeCurrent(f *fold) {
 // encodeAgents encodes the rows of all agents that were named. Stored ones are replaced: their
 // indexed columns change with every event, so an update would write as much.
 func (d *Delta) encodeAgents(chainID uint64) *CopyBuffer {
-	c := NewCopy("agents", "chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log, feedback, revoked, clients, responses, validations")
+	c := NewCopy("agents",
+		"chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log, feedback, revoked, clients, responses, validations")
 	for _, a := range d.agents {
 		c.Row()
 		c.Int64(int64(chainID))
@@ -97,7 +98,8 @@ func (d *Delta) addSums(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 		insert into sums as s (chain_id, token_id, client, tag1, tag2, decimals, n, sum)
 		select $1, * from unnest($2::numeric[], $3::bytea[], $4::bigint[], $5::bigint[], $6::smallint[], $7::bigint[], $8::numeric[])
 		on conflict (chain_id, token_id, client, tag1, tag2, decimals) do update set n = s.n + excluded.n, sum = s.sum + excluded.sum`,
-		chainID, ids, clients, tag1, tag2, decimals, n, store.NumericArray(known, func(s **sumRow) string { return (*s).sum.String() }))
+		chainID, ids, clients, tag1, tag2, decimals, n,
+		store.NumericArray(known, func(s **sumRow) string { return (*s).sum.String() }))
 	return store.Failed("add to sums", err)
 }
 
@@ -135,7 +137,8 @@ func (d *Delta) replaceVotes(ctx context.Context, tx pgx.Tx, chainID uint64) err
 		insert into votes (chain_id, token_id, tag1, client, idx, value, decimals)
 		select $1, * from unnest($2::numeric[], $3::bigint[], $4::bytea[], $5::bigint[], $6::numeric[], $7::smallint[])
 		on conflict (chain_id, token_id, tag1, client) do update set idx = excluded.idx, value = excluded.value, decimals = excluded.decimals`,
-		chainID, ids, tag1, clients, index, store.NumericArray(known, func(v **voteRow) string { return (*v).value.String() }), decimals)
+		chainID, ids, tag1, clients, index,
+		store.NumericArray(known, func(v **voteRow) string { return (*v).value.String() }), decimals)
 	return store.Failed("replace votes", err)
 }
 
@@ -194,7 +197,8 @@ func fillTotals(ctx context.Context, tx pgx.Tx, chainID uint64, pairs []pairKey)
 }
 
 // eachPair executes statements whose parameters are the chain, the arrays of the pairs, and args.
-func eachPair(ctx context.Context, tx pgx.Tx, chainID uint64, pairs []pairKey, doing string, args []any, statements ...string) error {
+func eachPair(ctx context.Context, tx pgx.Tx, chainID uint64, pairs []pairKey, doing string, args []any,
+	statements ...string) error {
 	if len(pairs) == 0 {
 		return nil
 	}

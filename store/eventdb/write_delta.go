@@ -202,7 +202,8 @@ func (d *Delta) encodeOperators(chainID uint64) *CopyBuffer {
 
 // encodeFeedback encodes the rows of feedback.
 func (d *Delta) encodeFeedback(chainID uint64) *CopyBuffer {
-	c := NewCopy("feedback", "chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id, endpoint, hash, revoked_block, revoked_log")
+	c := NewCopy("feedback",
+		"chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id, endpoint, hash, revoked_block, revoked_log")
 	for _, f := range d.feedback {
 		c.Row()
 		c.Int64(int64(chainID))

@@ -113,14 +113,16 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 		var i int
 		var l foldAgent
 		var owner, wallet, approved []byte
-		_, err := pgx.ForEachRow(rows, []any{&i, &l.stored, &owner, &l.claimed, &wallet, &approved, &l.uri, &l.registered.Block, &l.registered.Log, &l.updated.Block, &l.updated.Log,
+		_, err := pgx.ForEachRow(rows, []any{&i, &l.stored, &owner, &l.claimed, &wallet, &approved, &l.uri,
+			&l.registered.Block, &l.registered.Log, &l.updated.Block, &l.updated.Log,
 			&l.counts.Feedback, &l.counts.Revoked, &l.counts.Clients, &l.counts.Responses, &l.counts.Validations}, func() error {
 			a := agents[i-1]
 			if !l.stored {
 				a.counts = l.counts
 				return nil
 			}
-			s := agentState{common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved), l.claimed, l.uri}
+			s := agentState{common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved),
+				l.claimed, l.uri}
 			a.load(cachedAgent{s, l.registered, l.updated, l.counts})
 			return nil
 		})
@@ -130,7 +132,8 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 
 // queuePairs loads the newest feedback index and the live ratings of pairs that are not cached.
 func (f *fold) queuePairs(b *pgx.Batch) {
-	pairs := slices.DeleteFunc(slices.Collect(maps.Values(f.pairs)), func(p *foldPair) bool { return p.cached || p.first && !f.careful })
+	pairs := slices.DeleteFunc(slices.Collect(maps.Values(f.pairs)),
+		func(p *foldPair) bool { return p.cached || p.first && !f.careful })
 	if len(pairs) == 0 {
 		return
 	}

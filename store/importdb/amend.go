@@ -46,26 +46,27 @@ func Amend(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, a A
 	if err != nil {
 		return err
 	}
-	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("amend block %d of chain %d", a.Block.Number, chainID), func(tx pgx.Tx) error {
-		m, err := beginMerge(ctx, db, tx, chainID, l, ids)
-		if err != nil {
-			return err
-		}
-		if a.Block.Number > m.chain.Cursor.Number {
-			return repute.Invalid("block", "lies above the cursor", "what is newer belongs to Apply")
-		}
-		stale, err := m.retimed(ctx, a.Block)
-		if err != nil {
-			return err
-		}
-		if err := m.header(ctx, a.Block); err != nil {
-			return err
-		}
-		if err := m.remove(ctx, a.Remove); err != nil {
-			return err
-		}
-		return m.replace(ctx, append(removed, stale...), records)
-	})
+	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("amend block %d of chain %d", a.Block.Number, chainID),
+		func(tx pgx.Tx) error {
+			m, err := beginMerge(ctx, db, tx, chainID, l, ids)
+			if err != nil {
+				return err
+			}
+			if a.Block.Number > m.chain.Cursor.Number {
+				return repute.Invalid("block", "lies above the cursor", "what is newer belongs to Apply")
+			}
+			stale, err := m.retimed(ctx, a.Block)
+			if err != nil {
+				return err
+			}
+			if err := m.header(ctx, a.Block); err != nil {
+				return err
+			}
+			if err := m.remove(ctx, a.Remove); err != nil {
+				return err
+			}
+			return m.replace(ctx, append(removed, stale...), records)
+		})
 }
 
 // retimed returns the stored events of a block whose time changes, because everything derived from
@@ -77,7 +78,8 @@ func (m *merge) retimed(ctx context.Context, b repute.Block) ([]repute.Record, e
 	if err != nil || !changed {
 		return nil, store.Failed("compare times", err)
 	}
-	rows, err := m.tx.Query(ctx, chaindb.SelectEvents+"where chain_id = $1 and block = $2 order by log_index", m.chain.ID, b.Number)
+	rows, err := m.tx.Query(ctx, chaindb.SelectEvents+"where chain_id = $1 and block = $2 order by log_index",
+		m.chain.ID, b.Number)
 	if err != nil {
 		return nil, store.Failed("read events", err)
 	}
@@ -111,7 +113,8 @@ func (m *merge) remove(ctx context.Context, logs []types.Log) error {
 			m.chain.ID, l.BlockNumber, l.Index); err != nil {
 			return store.Failed("remove log", err)
 		}
-		tag, err := m.tx.Exec(ctx, `delete from events where chain_id = $1 and block = $2 and log_index = $3 and tx_hash = $4 and address = $5`,
+		tag, err := m.tx.Exec(ctx,
+			`delete from events where chain_id = $1 and block = $2 and log_index = $3 and tx_hash = $4 and address = $5`,
 			m.chain.ID, l.BlockNumber, l.Index, l.TxHash.Bytes(), l.Address.Bytes())
 		if err != nil {
 			return store.Failed("remove log", err)

@@ -39,7 +39,8 @@ type ImportResult struct {
 // blocks are headers with times where they are known; the block of a record without header is
 // stored without time. covered are the ranges whose logs are complete but for the gaps; it may be
 // empty. chaindb.ErrGapsFull when there are more gaps than a chain may have.
-func Import(ctx context.Context, db *store.DB, c repute.Chain, records []repute.Record, blocks []repute.Block, covered []repute.BlockRange, gaps ...chaindb.Gap) (ImportResult, error) {
+func Import(ctx context.Context, db *store.DB, c repute.Chain, records []repute.Record, blocks []repute.Block,
+	covered []repute.BlockRange, gaps ...chaindb.Gap) (ImportResult, error) {
 	c.Imported = true
 	records, err := sortRecords(records)
 	if err != nil {
@@ -87,7 +88,8 @@ func Import(ctx context.Context, db *store.DB, c repute.Chain, records []repute.
 // Repair inserts late logs of a followed chain at or below its cursor, as Import does for imported
 // chains. Their blocks must be given unless they are stored. repute.ErrFenced when the lease is
 // lost.
-func Repair(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, records []repute.Record, blocks []repute.Block) (ImportResult, error) {
+func Repair(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, records []repute.Record,
+	blocks []repute.Block) (ImportResult, error) {
 	records, err := sortRecords(records)
 	if err != nil {
 		return ImportResult{}, err
@@ -160,7 +162,8 @@ type merge struct {
 }
 
 // beginMerge locks the chain and returns a merge into it.
-func beginMerge(ctx context.Context, db *store.DB, tx pgx.Tx, chainID uint64, l store.Lease, ids docdb.Interned) (*merge, error) {
+func beginMerge(ctx context.Context, db *store.DB, tx pgx.Tx, chainID uint64, l store.Lease,
+	ids docdb.Interned) (*merge, error) {
 	c, err := eventdb.BeginWrite(ctx, tx, chainID, l)
 	if err != nil {
 		return nil, err
@@ -283,7 +286,8 @@ func (m *merge) sameTimes(ctx context.Context, records []repute.Record, blocks [
 
 // newestEvent returns the block of the newest stored event; any is false when there is none.
 func (m *merge) newestEvent(ctx context.Context) (block uint64, any bool, err error) {
-	err = m.tx.QueryRow(ctx, `select block from events where chain_id = $1 order by block desc, log_index desc limit 1`, m.chain.ID).Scan(&block)
+	err = m.tx.QueryRow(ctx, `select block from events where chain_id = $1 order by block desc, log_index desc limit 1`,
+		m.chain.ID).Scan(&block)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, false, nil
 	}

@@ -17,7 +17,8 @@ const refoldChunk = 5000
 
 // foldChunks folds ordered records in chunks of whole blocks into the histories and current rows
 // that tx sees, without changes for the feed.
-func foldChunks(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []repute.Record, ids docdb.Interned, each func(*eventdb.Delta)) error {
+func foldChunks(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []repute.Record, ids docdb.Interned,
+	each func(*eventdb.Delta)) error {
 	for len(records) > 0 {
 		n := wholeBlocks(records, refoldChunk)
 		d, err := eventdb.FoldRecords(ctx, tx, c, records[:n], ids)
@@ -51,7 +52,8 @@ func forget(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute.Toke
 	var b pgx.Batch
 	ids := store.TokenArray(agents)
 	b.Queue(`delete from validation_responses `+eventdb.WhereAnswerOfAgent("true"), chainID, ids)
-	for _, table := range []string{"validation_requests", "agent_states", "metadata", "feedback", "responses", "agents", "sums", "votes"} {
+	for _, table := range []string{"validation_requests", "agent_states", "metadata", "feedback", "responses", "agents",
+		"sums", "votes"} {
 		b.Queue("delete from "+table+" "+eventdb.WhereAgent(table, "true"), chainID, ids)
 	}
 	b.Queue("delete from pending where chain_id = $1 and token_id = any($2::numeric[])", chainID, ids)

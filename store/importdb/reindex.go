@@ -77,7 +77,8 @@ func (r *reindexer) run(ctx context.Context, chainID uint64) error {
 // begin takes the lock and creates the temporary tables.
 func (r *reindexer) begin(ctx context.Context, chainID uint64) error {
 	var alone bool
-	err := r.conn.QueryRow(ctx, "select current_schema(), pg_try_advisory_lock($1, $2)", rebuildLockClass, rebuildLock(chainID)).Scan(&r.schema, &alone)
+	err := r.conn.QueryRow(ctx, "select current_schema(), pg_try_advisory_lock($1, $2)", rebuildLockClass,
+		rebuildLock(chainID)).Scan(&r.schema, &alone)
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,8 @@ func (r *reindexer) swap(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	repaired := eventdb.ChangeRow{Kind: store.KindRepaired, At: chaindb.Point{Block: now.Cursor.Number}, Data: store.Marshal(eventdb.RepairedData{Reason: "reindex"})}
+	repaired := eventdb.ChangeRow{Kind: store.KindRepaired, At: chaindb.Point{Block: now.Cursor.Number},
+		Data: store.Marshal(eventdb.RepairedData{Reason: "reindex"})}
 	return eventdb.StoreChanges(ctx, tx, r.chain.ID, []eventdb.ChangeRow{repaired})
 }
 

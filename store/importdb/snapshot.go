@@ -37,11 +37,13 @@ type Snapshot struct {
 // From is the chain's start, a zero To the newest final block, or the newest one of an imported
 // chain. repute.ErrNotFound for an unknown chain, repute.ErrInvalid for blocks that are not
 // indexed.
-func ReadSnapshot(ctx context.Context, db *store.DB, chainID uint64, want repute.BlockRange, begin func(Snapshot) error, each func(*types.Log) error) error {
+func ReadSnapshot(ctx context.Context, db *store.DB, chainID uint64, want repute.BlockRange,
+	begin func(Snapshot) error, each func(*types.Log) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return db.InTx(ctx, options, fmt.Sprintf("snapshot of chain %d", chainID), func(tx pgx.Tx) error {
 		// Rows must come in order from the indexes: a sort would hold them all.
-		_, err := tx.Exec(ctx, `select set_config(name, 'off', true) from (values ('enable_hashjoin'), ('enable_sort'), ('enable_seqscan'), ('jit')) v(name)
+		_, err := tx.Exec(ctx,
+			`select set_config(name, 'off', true) from (values ('enable_hashjoin'), ('enable_sort'), ('enable_seqscan'), ('jit')) v(name)
 			union all select set_config('statement_timeout', '0', true)`)
 		if err != nil {
 			return err
@@ -78,9 +80,11 @@ func snapshotOf(ctx context.Context, tx pgx.Tx, c *chaindb.ChainView, want reput
 	}
 	switch cursor := uint64(max(c.Cursor, 0)); {
 	case s.Range.To > cursor:
-		return s, repute.Invalid("to", fmt.Sprintf("block %d is not indexed", s.Range.To), fmt.Sprintf("at most %d, the newest indexed block", cursor))
+		return s, repute.Invalid("to", fmt.Sprintf("block %d is not indexed", s.Range.To),
+			fmt.Sprintf("at most %d, the newest indexed block", cursor))
 	case s.Range.From > s.Range.To:
-		return s, repute.Invalid("from", fmt.Sprintf("no block lies between %d and %d", s.Range.From, s.Range.To), "a first block that is not above the last")
+		return s, repute.Invalid("from", fmt.Sprintf("no block lies between %d and %d", s.Range.From, s.Range.To),
+			"a first block that is not above the last")
 	}
 	for _, r := range c.Ranges {
 		r.From, r.To = max(r.From, s.Range.From), min(r.To, s.Range.To)
@@ -123,7 +127,8 @@ func newestFinal(ctx context.Context, c *chaindb.ChainView, tx pgx.Tx) (uint64, 
 		select number from blocks where chain_id = $1 and number <= $2 and number >= $3 order by number desc limit 1`,
 		c.ID, min(c.Finalized, c.Cursor), c.StartBlock).Scan(&n)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, repute.Invalid("to", "no indexed block is known to be final yet", "name the last block with --to, or export later")
+		return 0, repute.Invalid("to", "no indexed block is known to be final yet",
+			"name the last block with --to, or export later")
 	}
 	return n, err
 }
@@ -208,7 +213,8 @@ func Resume(ctx context.Context, db *store.DB, c repute.Chain, l store.Lease, en
 			return err
 		}
 		if end.Number != stored.Cursor.Number || stored.Cursor.Hash != (common.Hash{}) && stored.Cursor.Hash != end.Hash {
-			return repute.Conflict("the imported chain ends at block %d %s, not %d %s", stored.Cursor.Number, stored.Cursor.Hash, end.Number, end.Hash)
+			return repute.Conflict("the imported chain ends at block %d %s, not %d %s", stored.Cursor.Number,
+				stored.Cursor.Hash, end.Number, end.Hash)
 		}
 		numbers, hashes, parents, times := chaindb.BlockArrays([]repute.Block{end})
 		_, err = tx.Exec(ctx, `

@@ -38,7 +38,9 @@ func counts(ctx context.Context, tx pgx.Tx, r RatingID, paid int64) error {
 	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", ledgerLock); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, "insert into payment_ledger (chain_id, token_id, client, idx, paid) values ($1, $2, $3, $4, $5)", append(r.key(), paid)...)
+	_, err := tx.Exec(ctx,
+		"insert into payment_ledger (chain_id, token_id, client, idx, paid) values ($1, $2, $3, $4, $5)",
+		append(r.key(), paid)...)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,8 @@ const putClaims = `
 // name neither the agent nor the client.
 func MatchPayments(ctx context.Context, db *store.DB, limit int) (n int, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "match payments", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `select uri_id from payment_files where unseen order by uri_id limit $1 for update skip locked`, limit)
+		rows, err := tx.Query(ctx,
+			`select uri_id from payment_files where unseen order by uri_id limit $1 for update skip locked`, limit)
 		if err != nil {
 			return err
 		}
@@ -92,7 +93,8 @@ func ScanPayments(ctx context.Context, db *store.DB, chainID uint64, limit int) 
 				where e.chain_id = $1 and (e.block, e.log_index) > ($2, $3) and (e.block, e.log_index) <= ($4, $5) and e.kind = $6)`+putClaims,
 			chainID, from.block, from.log, to.block, to.log, repute.KindNewFeedback)
 		if err == nil {
-			_, err = tx.Exec(ctx, "update cursors set block = $2, position = $3 where job = 'payments' and chain_id = $1", chainID, to.block, to.log)
+			_, err = tx.Exec(ctx, "update cursors set block = $2, position = $3 where job = 'payments' and chain_id = $1",
+				chainID, to.block, to.log)
 		}
 		return err
 	})

@@ -83,7 +83,8 @@ func (p *Parties) agent(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Blo
 		left join blocks b on (b.chain_id, b.number) = (s.chain_id, s.from_block)
 		where s.chain_id = $1 and token_id = $2 and case when $3 then from_block <= $4 else b.time <= $5 end
 		order by from_block desc limit 1`,
-		rating.ChainID, store.TokenNum(rating.TokenID), rating.ChainID == c.ChainID, paid.Number, paid.Time).Scan(&owner, &wallet, &approved, &uri)
+		rating.ChainID, store.TokenNum(rating.TokenID), rating.ChainID == c.ChainID, paid.Number, paid.Time).Scan(&owner,
+		&wallet, &approved, &uri)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil // paid before there was an agent
 	}
@@ -142,7 +143,8 @@ func (p *Parties) around(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Bl
 		where pay_chain = $1 and state = 'verified' and (payer = any($2) or payee = any($3))
 			and pay_time between $4::timestamptz - $5::interval and $4::timestamptz + $5::interval
 		order by abs(extract(epoch from pay_time - $4::timestamptz)), tx, pay_log limit $6`,
-		c.ChainID, store.AddressColumn(append(slices.Clone(p.Party), c.To)), store.AddressColumn(p.Client), paid.Time, paymentWindow, maxAround)
+		c.ChainID, store.AddressColumn(append(slices.Clone(p.Party), c.To)), store.AddressColumn(p.Client), paid.Time,
+		paymentWindow, maxAround)
 	if err != nil {
 		return err
 	}
@@ -150,7 +152,8 @@ func (p *Parties) around(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Bl
 		var hash, token, from, to []byte
 		var amount store.BigNum
 		err = row.Scan(&hash, &t.Block, &t.LogIndex, &token, &from, &to, &amount)
-		t.Tx, t.Token, t.From, t.To = common.BytesToHash(hash), common.BytesToAddress(token), common.BytesToAddress(from), common.BytesToAddress(to)
+		t.Tx, t.Token, t.From, t.To = common.BytesToHash(hash), common.BytesToAddress(token), common.BytesToAddress(from),
+			common.BytesToAddress(to)
 		t.Amount = amount.Int
 		return t, err
 	})

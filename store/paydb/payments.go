@@ -40,7 +40,8 @@ type Claim struct {
 // Half of them are one claim per client, round-robin by address beginning after after, so that no
 // client waits for all claims of another. next is the client to continue after. The other half are
 // those that have been due longest. Claims of ratings that no longer exist are deleted.
-func DuePayments(ctx context.Context, db *store.DB, payChain uint64, after common.Address, limit int) (list []Claim, next common.Address, err error) {
+func DuePayments(ctx context.Context, db *store.DB, payChain uint64, after common.Address, limit int) (list []Claim,
+	next common.Address, err error) {
 	_, err = db.Pool().Exec(ctx, `
 		delete from payments p using (
 			select chain_id, token_id, client, idx from payments where pay_chain = $1 and next_due <= now() order by next_due limit 1000) old
@@ -110,9 +111,11 @@ const duePayments = `
 func scanClaim(row pgx.CollectableRow, asked *[]byte) (c Claim, taken bool, err error) {
 	var identity, client, payer, payee, tx []byte
 	var given *time.Time
-	err = row.Scan(&c.Rating.Agent.ChainID, &identity, (*store.TokenNum)(&c.Rating.Agent.TokenID), &client, &c.Rating.Index, &given, &c.Block, &c.LogIndex,
+	err = row.Scan(&c.Rating.Agent.ChainID, &identity, (*store.TokenNum)(&c.Rating.Agent.TokenID), &client,
+		&c.Rating.Index, &given, &c.Block, &c.LogIndex,
 		&payer, &payee, &c.ChainID, &tx, &c.State, &c.Attempts, &taken, asked)
-	c.Rating.Agent.Registry, c.Rating.Client, c.Given = common.BytesToAddress(identity), common.BytesToAddress(client), store.TimeOf(given)
+	c.Rating.Agent.Registry, c.Rating.Client, c.Given = common.BytesToAddress(identity), common.BytesToAddress(client),
+		store.TimeOf(given)
 	c.From, c.To, c.Tx = common.BytesToAddress(payer), common.BytesToAddress(payee), common.BytesToHash(tx)
 	return c, taken, err
 }
@@ -133,7 +136,8 @@ type Outcome struct {
 // transaction count for earlier ratings, and may take one that counts for a later rating, which is
 // looked up again. A claim that changed meanwhile, because its file changed, stays as it is. Agents
 // whose ratings count differently get a change.
-func SettlePayment(ctx context.Context, db *store.DB, c Claim, judge func(taken func(logIndex uint64) bool) Outcome) error {
+func SettlePayment(ctx context.Context, db *store.DB, c Claim,
+	judge func(taken func(logIndex uint64) bool) Outcome) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "settle payment", func(tx pgx.Tx) error {
 		// Claims of one transaction are settled one after the other.
 		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", paymentLock(c.Payment)); err != nil {
@@ -291,7 +295,8 @@ func saveOutcome(ctx context.Context, tx pgx.Tx, c Claim, v Outcome) error {
 			token = case when $13 then $17::bytea end, symbol = case when $13 then $18::text end, decimals = case when $13 then $19::smallint end,
 			amount = case when $13 then $20::numeric end, paid = case when $13 then $21::bigint end
 		where (chain_id, token_id, client, idx) = ($1, $2, $3, $4) and pay_chain = $8 and tx = $9 and payer = $22 and payee = $23`,
-		append(c.orderArgs(), v.State, v.Reason, next, verified, v.Transfer.Block, v.Transfer.LogIndex, store.MaybeTime(v.Time), v.Coin.Address.Bytes(),
+		append(c.orderArgs(), v.State, v.Reason, next, verified, v.Transfer.Block, v.Transfer.LogIndex,
+			store.MaybeTime(v.Time), v.Coin.Address.Bytes(),
 			v.Coin.Symbol, int16(v.Coin.Decimals), amount, int64(v.Paid), c.From.Bytes(), c.To.Bytes())...)
 	return err
 }
@@ -328,13 +333,16 @@ func announcePayment(ctx context.Context, tx pgx.Tx, r RatingID) error {
 		return err
 	}
 	said.Tx, said.Paid = common.BytesToHash(hash), repute.Micros(paid).String()
-	_, err = tx.Exec(ctx, "insert into changes (chain_id, kind, block, log_index, token_id, data) values ($1, $2, 0, 0, $3, $4)",
-		r.Agent.ChainID, kindPayment, store.TokenNum(r.Agent.TokenID), store.Marshal(paymentData{store.Eip55(r.Client), r.Index, said}))
+	_, err = tx.Exec(ctx,
+		"insert into changes (chain_id, kind, block, log_index, token_id, data) values ($1, $2, 0, 0, $3, $4)",
+		r.Agent.ChainID, kindPayment, store.TokenNum(r.Agent.TokenID),
+		store.Marshal(paymentData{store.Eip55(r.Client), r.Index, said}))
 	return err
 }
 
 // FinalBlock returns the newest stored block of a chain that is final, 0 when there is none.
 func FinalBlock(ctx context.Context, db *store.DB, chainID uint64) (final uint64, err error) {
-	err = db.Pool().QueryRow(ctx, "select coalesce(max(least(finalized_block, cursor_block)), 0) from chains where chain_id = $1", chainID).Scan(&final)
+	err = db.Pool().QueryRow(ctx,
+		"select coalesce(max(least(finalized_block, cursor_block)), 0) from chains where chain_id = $1", chainID).Scan(&final)
 	return final, store.Failed("read finality", err)
 }

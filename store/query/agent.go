@@ -54,7 +54,8 @@ func metadataAt() string {
 
 // Agent returns one agent with its metadata and document as of a block. The document is the newest
 // one read from the URI of that block.
-func Agent(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (agent repute.Agent, asOf repute.AsOf, err error) {
+func Agent(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (agent repute.Agent, asOf repute.AsOf,
+	err error) {
 	err = chaindb.ViewAgent(ctx, db, "read agent", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		asOf = s.AsOf
 		if s.Block != chaindb.Everything {

@@ -110,7 +110,8 @@ func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
 		return a, err
 	}
 	a.ID.Registry, a.ID.TokenID = common.BytesToAddress(identity), repute.TokenID(token)
-	a.Owner, a.Wallet, a.Approved = common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved)
+	a.Owner, a.Wallet, a.Approved = common.BytesToAddress(owner), common.BytesToAddress(wallet),
+		common.BytesToAddress(approved)
 	if a.URI = string(uri); int64(len(uri)) < a.URISize {
 		a.URI = wholeRunes(a.URI)
 	}
@@ -161,7 +162,8 @@ func metadataColumns() string {
 
 // ReadAgents reads agents with one statement, however many there are, and their scores with another
 // one. whole says whether texts are complete or shortened as in lists.
-func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool) (map[store.AgentKey]*repute.Agent, error) {
+func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool) (map[store.AgentKey]*repute.Agent,
+	error) {
 	columns := listedAgents()
 	if whole {
 		columns = wholeAgents()
@@ -183,7 +185,8 @@ func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool
 }
 
 // readMetadata sets the metadata of agents from the rows of a statement.
-func readMetadata(ctx context.Context, tx pgx.Tx, agents map[store.AgentKey]*repute.Agent, sql string, args ...any) error {
+func readMetadata(ctx context.Context, tx pgx.Tx, agents map[store.AgentKey]*repute.Agent, sql string,
+	args ...any) error {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err
@@ -223,7 +226,8 @@ func AgentsByID(ctx context.Context, db *store.DB, ids []repute.AgentID) (map[re
 
 // AddressAgents returns the agents of a chain that addresses own or that have them as wallet, by
 // address: at most most for each address and role.
-func AddressAgents(ctx context.Context, db *store.DB, chainID uint64, of []common.Address, most int) (map[common.Address][]string, error) {
+func AddressAgents(ctx context.Context, db *store.DB, chainID uint64, of []common.Address,
+	most int) (map[common.Address][]string, error) {
 	list := make([][]byte, len(of))
 	for i := range of {
 		list[i] = of[i][:]

@@ -51,7 +51,8 @@ const maxChecked = 16
 
 // ReadTrustChecks reads the input of identity checks. files returns the URIs of an agent's other
 // files, of which maxChecked are considered. Errors are those of Agent.
-func ReadTrustChecks(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At, files func(repute.Agent) []string) (out TrustChecks, err error) {
+func ReadTrustChecks(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At,
+	files func(repute.Agent) []string) (out TrustChecks, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read checks", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		out = TrustChecks{AsOf: s.AsOf, Validating: len(s.Chain.Validations) > 0}
 		if s.Block == chaindb.Everything {
@@ -64,7 +65,9 @@ func ReadTrustChecks(ctx context.Context, db *store.DB, id repute.AgentID, at re
 			return err
 		}
 		if sum := out.Agent.Document.SHA256; sum != [32]byte{} {
-			err := s.Tx.QueryRow(ctx, "select coalesce(max(parser_version), 0) from parses where sha256 = $1 and kind = 'registration'", sum[:]).Scan(&out.ParserVersion)
+			err := s.Tx.QueryRow(ctx,
+				"select coalesce(max(parser_version), 0) from parses where sha256 = $1 and kind = 'registration'",
+				sum[:]).Scan(&out.ParserVersion)
 			if err != nil {
 				return fmt.Errorf("parser: %w", err)
 			}
@@ -127,6 +130,7 @@ func newestAnswer(ctx context.Context, s chaindb.Subject) (*TrustAnswer, error) 
 	} else if err != nil {
 		return nil, fmt.Errorf("answer: %w", err)
 	}
-	a.Contract, a.Validator, a.Request = common.BytesToAddress(contract), common.BytesToAddress(validator), common.BytesToHash(request)
+	a.Contract, a.Validator, a.Request = common.BytesToAddress(contract), common.BytesToAddress(validator),
+		common.BytesToHash(request)
 	return &a, nil
 }

@@ -69,7 +69,8 @@ type logPos struct {
 }
 
 // Feedback returns one agent's ratings with up to ten responses each.
-func Feedback(ctx context.Context, db *store.DB, id repute.AgentID, f FeedbackFilter) (page store.Page[repute.Feedback], err error) {
+func Feedback(ctx context.Context, db *store.DB, id repute.AgentID,
+	f FeedbackFilter) (page store.Page[repute.Feedback], err error) {
 	desc := f.Order != OldestFirst
 	if f.Order != "" && f.Order != OldestFirst && f.Order != NewestFirst {
 		return page, repute.Invalid("order", fmt.Sprintf("%q is no order", f.Order), "newest or oldest")
@@ -77,7 +78,8 @@ func Feedback(ctx context.Context, db *store.DB, id repute.AgentID, f FeedbackFi
 	if err := store.CheckLimit(f.Limit); err != nil {
 		return page, err
 	}
-	question, err := store.CursorFor("feedback", id.ChainID, id.TokenID, f.Clients, tagHash(f.Tag1), tagHash(f.Tag2), f.IncludeRevoked, desc, f.At)
+	question, err := store.CursorFor("feedback", id.ChainID, id.TokenID, f.Clients, tagHash(f.Tag1), tagHash(f.Tag2),
+		f.IncludeRevoked, desc, f.At)
 	if err != nil {
 		return page, err
 	}
@@ -91,11 +93,13 @@ func Feedback(ctx context.Context, db *store.DB, id repute.AgentID, f FeedbackFi
 	err = chaindb.ViewAgent(ctx, db, "list feedback", id, f.At, func(ctx context.Context, s chaindb.Subject) error {
 		page.AsOf = []repute.AsOf{s.AsOf}
 		sql, args := f.statement(desc)
-		items, err := readFeedback(ctx, s.Tx, s.Block, sql, append(s.Key(), append([]any{from.Block, from.Log, f.Limit + 1}, args...)...)...)
+		items, err := readFeedback(ctx, s.Tx, s.Block, sql,
+			append(s.Key(), append([]any{from.Block, from.Log, f.Limit + 1}, args...)...)...)
 		if err != nil {
 			return err
 		}
-		page.Items, page.Next, err = store.Cut(items, f.Limit, question, func(f repute.Feedback) logPos { return posOf(f.Given) })
+		page.Items, page.Next,
+			err = store.Cut(items, f.Limit, question, func(f repute.Feedback) logPos { return posOf(f.Given) })
 		return err
 	})
 	return page, err
@@ -221,13 +225,15 @@ func collectResponses(rows pgx.Rows, byID map[ratingID]*repute.Feedback) error {
 	var count int64
 	var at pointRow
 	var row fileRow
-	into := slices.Concat([]any{&id.Chain, (*store.TokenNum)(&id.Token), &client, &id.index, &count, &responder, &uri, &hash}, at.into(), row.into())
+	into := slices.Concat([]any{&id.Chain, (*store.TokenNum)(&id.Token), &client, &id.index, &count, &responder, &uri,
+		&hash}, at.into(), row.into())
 	_, err := pgx.ForEachRow(rows, into, func() error {
 		id.client = common.BytesToAddress(client)
 		f := byID[id]
 		f.ResponseCount = count
 		file, err := row.file(common.BytesToHash(hash))
-		r := repute.Response{Responder: common.BytesToAddress(responder), Hash: common.BytesToHash(hash), File: file, At: *at.point()}
+		r := repute.Response{Responder: common.BytesToAddress(responder), Hash: common.BytesToHash(hash), File: file,
+			At: *at.point()}
 		r.URI = cutURI(uri, file, &r.Cut, &f.Partial)
 		f.Responses = append(f.Responses, r)
 		return err
@@ -237,7 +243,8 @@ func collectResponses(rows pgx.Rows, byID map[ratingID]*repute.Feedback) error {
 
 // FeedbackByAgents returns up to limit of the newest live ratings of each agent. Agents without any
 // are absent.
-func FeedbackByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID, limit int) (out map[repute.AgentID]FirstRows[repute.Feedback], err error) {
+func FeedbackByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID,
+	limit int) (out map[repute.AgentID]FirstRows[repute.Feedback], err error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return nil, err
 	}

@@ -68,7 +68,8 @@ type fileRow struct {
 
 // into returns where to scan the columns.
 func (f *fileRow) into() []any {
-	return []any{&f.named, &f.source, &f.sha256, &f.keccak, &f.size, &f.fetched, &f.reason, &f.detail, &f.dead, &f.denied, &f.dropped,
+	return []any{&f.named, &f.source, &f.sha256, &f.keccak, &f.size, &f.fetched, &f.reason, &f.detail, &f.dead,
+		&f.denied, &f.dropped,
 		&f.feedback, &f.content, &f.problems, &f.problemCount, &f.errors}
 }
 
@@ -84,8 +85,9 @@ func (f *fileRow) file(given common.Hash) (*repute.File, error) {
 		return &repute.File{Status: repute.DocumentDenied, Reason: docdb.ReasonDenied, Detail: *f.denied,
 			Proof: repute.JudgeHash(given, common.Hash{}, "")}, nil
 	}
-	out := &repute.File{Status: f.status(), Source: *f.source, Keccak: common.BytesToHash(f.keccak), FetchedAt: store.TimeOf(f.fetched),
-		Reason: *f.reason, Detail: *f.detail, Dropped: f.dropped}
+	out := &repute.File{Status: f.status(), Source: *f.source, Keccak: common.BytesToHash(f.keccak),
+		FetchedAt: store.TimeOf(f.fetched),
+		Reason:    *f.reason, Detail: *f.detail, Dropped: f.dropped}
 	copy(out.SHA256[:], f.sha256)
 	if f.size != nil {
 		out.Size = *f.size
@@ -97,7 +99,8 @@ func (f *fileRow) file(given common.Hash) (*repute.File, error) {
 // status returns the status that the API shows.
 func (f *fileRow) status() repute.DocumentStatus {
 	switch {
-	case f.errors != nil && *f.errors > 0, f.feedback && f.sha256 != nil && f.errors == nil: // nor did anything in it look like one
+	// nor did anything in it look like one
+	case f.errors != nil && *f.errors > 0, f.feedback && f.sha256 != nil && f.errors == nil:
 		return repute.DocumentInvalid
 	case f.sha256 != nil:
 		return repute.DocumentOK

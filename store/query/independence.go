@@ -23,7 +23,8 @@ const newestRatings = `(
 
 // Independence returns how far the raters of an agent look like different people. Who owns what is
 // as of the newest block, whatever the view. repute.ErrNotFound as in Agent.
-func Independence(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (i repute.Independence, asOf repute.AsOf, err error) {
+func Independence(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (i repute.Independence,
+	asOf repute.AsOf, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read independence", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		asOf = s.AsOf
 		apart, err := independenceOf(ctx, s.Tx, []repute.AgentID{s.ID}, s.Block)
@@ -34,7 +35,8 @@ func Independence(ctx context.Context, db *store.DB, id repute.AgentID, at reput
 }
 
 // independenceOf judges the raters of each agent with two statements.
-func independenceOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[store.AgentKey]repute.Independence, error) {
+func independenceOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID,
+	block int64) (map[store.AgentKey]repute.Independence, error) {
 	ratings, err := glances(ctx, tx, ids, block)
 	if err != nil || len(ratings) == 0 {
 		return nil, err
@@ -98,7 +100,8 @@ func glances(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) 
 	var client []byte
 	var at *time.Time
 	var b burst
-	into := []any{&k.Chain, (*store.TokenNum)(&k.Token), &client, &at, &b.block, &b.value, &b.decimals, &b.tag1, &b.tag2, &b.uri}
+	into := []any{&k.Chain, (*store.TokenNum)(&k.Token), &client, &at, &b.block, &b.value, &b.decimals, &b.tag1, &b.tag2,
+		&b.uri}
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		out[k] = append(out[k], glance{common.BytesToAddress(client), store.TimeOf(at), b})
 		return nil

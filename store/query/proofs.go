@@ -15,7 +15,8 @@ import (
 // DomainProofs returns the domains that agents' current files name, by agent and ordered by name.
 // Results follow from what was read last and are not stored. Agents without a domain are absent,
 // and so are those whose document is denied.
-func DomainProofs(ctx context.Context, db *store.DB, ids ...repute.AgentID) (map[repute.AgentID][]repute.DomainProof, error) {
+func DomainProofs(ctx context.Context, db *store.DB, ids ...repute.AgentID) (map[repute.AgentID][]repute.DomainProof,
+	error) {
 	chains, tokens := store.KeyColumns(ids)
 	out := map[repute.AgentID][]repute.DomainProof{}
 	err := chaindb.View(ctx, db, "read domain proofs", func(ctx context.Context, tx pgx.Tx) error {

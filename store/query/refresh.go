@@ -23,7 +23,8 @@ func RequestRefresh(ctx context.Context, db *store.DB, id repute.AgentID) (r rep
 	}
 	switch a.Document.Status {
 	case repute.DocumentNone:
-		return r, &repute.MissingError{What: "agent " + id.Short(), Why: "has no URI on chain", Hint: "its owner can set one: there is nothing to read until then"}
+		return r, &repute.MissingError{What: "agent " + id.Short(), Why: "has no URI on chain",
+			Hint: "its owner can set one: there is nothing to read until then"}
 	case repute.DocumentDenied:
 		return r, &repute.DeniedError{Reason: a.Document.Detail}
 	case repute.DocumentDead:

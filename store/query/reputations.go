@@ -18,7 +18,8 @@ type ReputationParts struct {
 // Reputations reads the newest reputation of many agents on one snapshot, with one statement for
 // each part (two for Independence). Summaries are of all clients and tags. For an agent that is not
 // indexed only Agent and an unknown score are set.
-func Reputations(ctx context.Context, db *store.DB, ids []repute.AgentID, parts ReputationParts) (map[repute.AgentID]Reputation, error) {
+func Reputations(ctx context.Context, db *store.DB, ids []repute.AgentID,
+	parts ReputationParts) (map[repute.AgentID]Reputation, error) {
 	out := make(map[repute.AgentID]Reputation, len(ids))
 	err := chaindb.View(ctx, db, "read reputations", func(ctx context.Context, tx pgx.Tx) error {
 		scores, err := scoresOf(ctx, tx, ids, parts.Results)

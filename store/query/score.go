@@ -29,10 +29,12 @@ func scanScore(c repute.Chain, more ...any) func(pgx.CollectableRow) (repute.Sco
 		s.Agent.ChainID, s.Agent.Registry = c.ID, c.Identity
 		var params, tags, roots, links, evidence, hash []byte
 		var at *time.Time
-		err = row.Scan(append([]any{(*store.TokenNum)(&s.Agent.TokenID), &s.Run, &s.Epoch, &s.Scorer, &params, &tags, &roots, &links, &evidence,
+		err = row.Scan(append([]any{(*store.TokenNum)(&s.Agent.TokenID), &s.Run, &s.Epoch, &s.Scorer, &params, &tags,
+			&roots, &links, &evidence,
 			&s.Rated, &s.Score, &s.Low, &s.High, &s.Mean, &s.Confidence, &s.Tier, &s.Result,
 			&s.Final, &s.Block.Number, &hash, &at}, more...)...)
-		s.Params, s.Tags, s.Roots, s.Links = common.BytesToHash(params), common.BytesToHash(tags), common.BytesToHash(roots), common.BytesToHash(links)
+		s.Params, s.Tags, s.Roots, s.Links = common.BytesToHash(params), common.BytesToHash(tags),
+			common.BytesToHash(roots), common.BytesToHash(links)
 		s.Evidence, s.Block.Hash, s.Block.Time = common.BytesToHash(evidence), common.BytesToHash(hash), store.TimeOf(at)
 		return s, err
 	}
@@ -43,7 +45,8 @@ func scanScore(c repute.Chain, more ...any) func(pgx.CollectableRow) (repute.Sco
 // such agent (a *repute.MissingError) or no score: nobody rated it, or none was computed yet. Then
 // asOf is set, and out is the score of an agent without ratings, of no run. repute.ErrGone when the
 // final score may have been pruned.
-func ScoreOf(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (out repute.Score, asOf repute.AsOf, err error) {
+func ScoreOf(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (out repute.Score, asOf repute.AsOf,
+	err error) {
 	err = chaindb.ViewAgent(ctx, db, "read score", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		asOf = s.AsOf
 		if out, err = score(ctx, s); err != nil {
@@ -74,7 +77,8 @@ func finalScore(ctx context.Context, s chaindb.Subject) (repute.Score, error) {
 		return score, err
 	}
 	if pruned, e := prunedSince(ctx, s, score.Run); e != nil || pruned {
-		return repute.Score{}, cmp.Or(e, fmt.Errorf("the final score of agent %s as of block %d: %w", s.ID.Short(), s.Block, repute.ErrGone))
+		return repute.Score{},
+			cmp.Or(e, fmt.Errorf("the final score of agent %s as of block %d: %w", s.ID.Short(), s.Block, repute.ErrGone))
 	}
 	return score, err
 }
@@ -114,16 +118,17 @@ type ScorePin struct {
 
 // PinnedScore returns the final score of a pin. repute.ErrNotFound when there is none.
 func PinnedScore(ctx context.Context, db *store.DB, pin ScorePin) (out repute.Score, err error) {
-	err = chaindb.ViewAgent(ctx, db, "read pinned score", pin.Agent, repute.At{Finality: repute.Latest}, func(ctx context.Context, s chaindb.Subject) error {
-		rows, err := s.Tx.Query(ctx, `
+	err = chaindb.ViewAgent(ctx, db, "read pinned score", pin.Agent, repute.At{Finality: repute.Latest},
+		func(ctx context.Context, s chaindb.Subject) error {
+			rows, err := s.Tx.Query(ctx, `
 			select `+scoreColumns+`, true, r.block, r.block_hash, r.block_time
 			from trust_finals s join trust_runs r using (chain_id, run)
 			where s.chain_id = $1 and s.token_id = $2 and s.evidence = $3 and sha256(s.result) = $4
 				and (r.block, r.params, r.tags, r.roots, r.links) = ($5, $6, $7, $8, $9) and r.closed_at is not null
 			order by s.run desc limit 1`, s.ID.ChainID, store.TokenNum(s.ID.TokenID), pin.Evidence[:], pin.Outcome[:],
-			pin.Block, pin.Params[:], pin.Tags[:], pin.Roots[:], pin.Links[:])
-		out, err = oneScore(rows, err, s.Chain.Chain)
-		return err
-	})
+				pin.Block, pin.Params[:], pin.Tags[:], pin.Roots[:], pin.Links[:])
+			out, err = oneScore(rows, err, s.Chain.Chain)
+			return err
+		})
 	return out, err
 }

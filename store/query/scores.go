@@ -57,7 +57,8 @@ func newestScores(results bool) string {
 }
 
 // scoresOf returns the newest score per agent, the unknown score where there is none.
-func scoresOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, results bool) (map[store.AgentKey]repute.Score, error) {
+func scoresOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, results bool) (map[store.AgentKey]repute.Score,
+	error) {
 	out := make(map[store.AgentKey]repute.Score, len(ids))
 	for _, id := range ids {
 		s := trustdb.Unknown()

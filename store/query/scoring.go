@@ -34,7 +34,8 @@ func readScoring(ctx context.Context, tx pgx.Tx) (map[uint64]repute.Scoring, err
 	var chain uint64
 	var s repute.Scoring
 	var walked, since, looked *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&chain, &s.Run, &s.Epoch, &s.Block, &walked, &s.Final, &s.Roots, &s.Stale, &since, &looked, &s.Late}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&chain, &s.Run, &s.Epoch, &s.Block, &walked, &s.Final, &s.Roots, &s.Stale,
+		&since, &looked, &s.Late}, func() error {
 		s.WalkedAt, s.StaleSince, s.LookedAt = store.TimeOf(walked), store.TimeOf(since), store.TimeOf(looked)
 		out[chain] = s
 		return nil

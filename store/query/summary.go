@@ -46,7 +46,8 @@ func askedAt(ids []repute.AgentID, block int64) []any {
 }
 
 // summary adds up what getSummary would, with the same filters.
-func summary(ctx context.Context, s chaindb.Subject, clients []common.Address, tag1, tag2 string) (repute.Summary, error) {
+func summary(ctx context.Context, s chaindb.Subject, clients []common.Address, tag1, tag2 string) (repute.Summary,
+	error) {
 	args := asked(s)
 	arg := func(v any) int {
 		args = append(args, v)
@@ -55,7 +56,8 @@ func summary(ctx context.Context, s chaindb.Subject, clients []common.Address, t
 	from := "lateral " + sumsAt(s.Block) + " s"
 	if clients != nil {
 		// A join, not any(): a client listed twice counts twice, as on chain.
-		from = fmt.Sprintf("unnest($%d::bytea[]) as c(client) join %s using (client)", arg(store.AddressColumn(clients)), from)
+		from = fmt.Sprintf("unnest($%d::bytea[]) as c(client) join %s using (client)", arg(store.AddressColumn(clients)),
+			from)
 	}
 	where := "true"
 	if tag1 != "" {
@@ -64,7 +66,9 @@ func summary(ctx context.Context, s chaindb.Subject, clients []common.Address, t
 	if tag2 != "" {
 		where += fmt.Sprintf(" and tag2 = (select id from tags where hash = $%d)", arg(tagHash(&tag2)))
 	}
-	rows, err := s.Tx.Query(ctx, "select decimals, sum(n)::bigint, sum(sum) from "+agentsAsked+" cross join "+from+" where "+where+" group by decimals", args...)
+	rows, err := s.Tx.Query(ctx,
+		"select decimals, sum(n)::bigint, sum(sum) from "+agentsAsked+" cross join "+from+" where "+where+
+			" group by decimals", args...)
 	if err != nil {
 		return repute.Summary{}, err
 	}
@@ -91,7 +95,8 @@ type Tagged struct {
 func tagsOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[store.AgentKey]Tagged, error) {
 	votes := "(select tag1, value, decimals from votes where chain_id = k.chain_id and token_id = k.token_id)"
 	if block != chaindb.Everything {
-		votes = "(select distinct on (tag1, client) tag1, value, decimals from " + liveFeedback + " l order by tag1, client, idx desc)"
+		votes = "(select distinct on (tag1, client) tag1, value, decimals from " + liveFeedback +
+			" l order by tag1, client, idx desc)"
 	}
 	rows, err := tx.Query(ctx, `
 		select k.chain_id, k.token_id, v.* from `+agentsAsked+`
@@ -168,7 +173,8 @@ func checkClients(clients []common.Address) error {
 // Summary returns what the contract's getSummary returns for the clients (nil for all; duplicates
 // count again) and tags ("" for any) at a block. Unlike the contract it returns repute.ErrNotFound
 // for an agent that does not exist.
-func Summary(ctx context.Context, db *store.DB, id repute.AgentID, clients []common.Address, tag1, tag2 string, at repute.At) (sum repute.Summary, asOf repute.AsOf, err error) {
+func Summary(ctx context.Context, db *store.DB, id repute.AgentID, clients []common.Address, tag1, tag2 string,
+	at repute.At) (sum repute.Summary, asOf repute.AsOf, err error) {
 	if err := checkClients(clients); err != nil {
 		return sum, asOf, err
 	}
@@ -182,7 +188,8 @@ func Summary(ctx context.Context, db *store.DB, id repute.AgentID, clients []com
 
 // Tags summarizes an agent's feedback per tag1, the empty one included, ordered by number of
 // ratings and then by tag: the first hundred. Unit is left empty.
-func Tags(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (tags []repute.TagSummary, asOf repute.AsOf, err error) {
+func Tags(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (tags []repute.TagSummary,
+	asOf repute.AsOf, err error) {
 	err = chaindb.ViewAgent(ctx, db, "summarize tags", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		asOf = s.AsOf
 		all, err := tagsOf(ctx, s.Tx, []repute.AgentID{s.ID}, s.Block)
@@ -214,7 +221,8 @@ func ReadReputation(ctx context.Context, db *store.DB, id repute.AgentID, q Repu
 			return err
 		}
 		if q.Run {
-			if r.Run, err = trustdb.ClosedRun(ctx, s.Tx, s.ID.ChainID, s.Block); err != nil && !errors.Is(err, repute.ErrNotFound) {
+			if r.Run, err = trustdb.ClosedRun(ctx, s.Tx, s.ID.ChainID, s.Block); err != nil &&
+				!errors.Is(err, repute.ErrNotFound) {
 				return err
 			}
 		}

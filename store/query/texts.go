@@ -38,18 +38,21 @@ func textQuery(field string) (sql string, ok bool) {
 
 // TextFields returns the names, as in Solidity, of the texts that Text reads.
 func TextFields() []string {
-	return []string{"tag1", "tag2", "endpoint", "feedbackURI", "responseURI", "requestURI", "tag", "metadataKey", "metadataValue"}
+	return []string{"tag1", "tag2", "endpoint", "feedbackURI", "responseURI", "requestURI", "tag", "metadataKey",
+		"metadataValue"}
 }
 
 // Text returns the whole text that an agent got by the log at a block, however long it is.
 // repute.ErrNotFound when the agent has no such log.
-func Text(ctx context.Context, db *store.DB, id repute.AgentID, block, log uint64, field string) (text []byte, err error) {
+func Text(ctx context.Context, db *store.DB, id repute.AgentID, block, log uint64, field string) (text []byte,
+	err error) {
 	sql, ok := textQuery(field)
 	if !ok {
 		return nil, repute.Invalid("field", "no text of a log", "one of "+strings.Join(TextFields(), ", "))
 	}
 	var denied *string
-	err = db.Readers().QueryRow(ctx, sql, int64(id.ChainID), store.TokenNum(id.TokenID), int64(block), int64(log)).Scan(&text, &denied)
+	err = db.Readers().QueryRow(ctx, sql, int64(id.ChainID), store.TokenNum(id.TokenID), int64(block),
+		int64(log)).Scan(&text, &denied)
 	return servable("read text", text, denied, err)
 }
 

@@ -46,7 +46,8 @@ func scanValidation(row pgx.CollectableRow) (v repute.Validation, err error) {
 	var requested, answered pointRow
 	var asked, said fileRow
 	into := slices.Concat(
-		[]any{&v.ChainID, &identity, (*store.TokenNum)(&v.Agent.TokenID), &contract, &v.ContractTrusted, &request, &validator, &requestURI},
+		[]any{&v.ChainID, &identity, (*store.TokenNum)(&v.Agent.TokenID), &contract, &v.ContractTrusted, &request,
+			&validator, &requestURI},
 		requested.into(),
 		[]any{&v.Answers, &response, &uri, &hash, &tag}, answered.into(), asked.into(), said.into())
 	if err := row.Scan(into...); err != nil {
@@ -73,7 +74,8 @@ func scanValidation(row pgx.CollectableRow) (v repute.Validation, err error) {
 
 // Validations returns one agent's validations, the newest request first, each with its latest
 // answer.
-func Validations(ctx context.Context, db *store.DB, id repute.AgentID, f ValidationFilter) (page store.Page[repute.Validation], err error) {
+func Validations(ctx context.Context, db *store.DB, id repute.AgentID,
+	f ValidationFilter) (page store.Page[repute.Validation], err error) {
 	if err := store.CheckLimit(f.Limit); err != nil {
 		return page, err
 	}
@@ -94,7 +96,8 @@ func Validations(ctx context.Context, db *store.DB, id repute.AgentID, f Validat
 		if err != nil {
 			return err
 		}
-		page.Items, page.Next, err = store.Cut(items, f.Limit, question, func(v repute.Validation) logPos { return posOf(v.Requested) })
+		page.Items, page.Next,
+			err = store.Cut(items, f.Limit, question, func(v repute.Validation) logPos { return posOf(v.Requested) })
 		return err
 	})
 	return page, err
@@ -118,8 +121,10 @@ func validations(ctx context.Context, s chaindb.Subject, from logPos, f Validati
 
 // ValidationSubject returns the agent of a validation request. repute.ErrNotFound when no such
 // request is indexed.
-func ValidationSubject(ctx context.Context, db *store.DB, chainID uint64, contract common.Address, request common.Hash) (token repute.TokenID, err error) {
-	err = db.Readers().QueryRow(ctx, `select token_id from validation_requests where (chain_id, contract, request_hash) = ($1, $2, $3)`,
+func ValidationSubject(ctx context.Context, db *store.DB, chainID uint64, contract common.Address,
+	request common.Hash) (token repute.TokenID, err error) {
+	err = db.Readers().QueryRow(ctx,
+		`select token_id from validation_requests where (chain_id, contract, request_hash) = ($1, $2, $3)`,
 		int64(chainID), contract[:], request[:]).Scan((*store.TokenNum)(&token))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return token, repute.Missing("validation request %s of contract %s", request, contract)
@@ -129,7 +134,8 @@ func ValidationSubject(ctx context.Context, db *store.DB, chainID uint64, contra
 
 // ValidationsByAgents returns up to limit of the newest validations of each agent, of any contract.
 // Agents without any are absent.
-func ValidationsByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID, limit int) (out map[repute.AgentID]FirstRows[repute.Validation], err error) {
+func ValidationsByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID,
+	limit int) (out map[repute.AgentID]FirstRows[repute.Validation], err error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return nil, err
 	}

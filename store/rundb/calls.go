@@ -40,7 +40,8 @@ func (e *BudgetError) Unwrap() error { return repute.ErrLimited }
 // call (run, step, key) is stored already, it returns that one with known set and charges nothing;
 // a call with Done MUST NOT be made again. *BudgetError when a limit would be exceeded,
 // repute.ErrFenced when another worker has the run.
-func BeginCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, c Charge, decisions ...Decision) (out repute.Receipt, known bool, err error) {
+func BeginCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, c Charge,
+	decisions ...Decision) (out repute.Receipt, known bool, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "begin call", func(tx pgx.Tx) error {
 		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
@@ -66,7 +67,8 @@ func BeginCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, c C
 			insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, request)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, false, $9)
 			returning id, run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, result, started_at, ended_at`,
-			r.Run, r.Step, r.Key, string(r.Kind), store.CleanText(r.Ref), store.CleanText(r.Summary), int64(r.Chain), store.CleanText(r.Domain), store.OrNull(r.Request))
+			r.Run, r.Step, r.Key, string(r.Kind), store.CleanText(r.Ref), store.CleanText(r.Summary), int64(r.Chain),
+			store.CleanText(r.Domain), store.OrNull(r.Request))
 		if err != nil {
 			return err
 		}
@@ -85,7 +87,8 @@ func withinRun(ctx context.Context, tx pgx.Tx, r repute.Receipt, most int) error
 	if err := tx.QueryRow(ctx, `
 		select count(*) from run_calls where run_id = $1 and (kind = $2) = $3 and kind <> all($4)
 		and not (kind = $2 and done and error <> '' and split_part(key, '/', 1) <> split_part($5, '/', 1))`, r.Run, string(repute.CallTransaction), writes,
-		[]string{string(repute.CallSubRun), string(repute.CallDryRun), string(repute.CallVerification), string(repute.CallRefused)}, r.Key).Scan(&used); err != nil || used < most {
+		[]string{string(repute.CallSubRun), string(repute.CallDryRun), string(repute.CallVerification),
+			string(repute.CallRefused)}, r.Key).Scan(&used); err != nil || used < most {
 		return err
 	}
 	limit := "the manifest's maxToolCalls"
@@ -203,7 +206,8 @@ func mayFail(ctx context.Context, tx pgx.Tx, id int64, o CallOutcome) error {
 		return nil
 	}
 	var intent string
-	err := tx.QueryRow(ctx, `select run_id || '/' || step_id || '/' || key from run_calls where id = $1 for update`, id).Scan(&intent)
+	err := tx.QueryRow(ctx, `select run_id || '/' || step_id || '/' || key from run_calls where id = $1 for update`,
+		id).Scan(&intent)
 	if err != nil {
 		return err
 	}
@@ -235,19 +239,22 @@ func BeginStep(ctx context.Context, db *store.DB, l Lease, run, step string) (ou
 		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `insert into run_steps (run_id, step_id, status) values ($1, $2, $3) on conflict do nothing`, run, step, StepRunning)
+		tag, err := tx.Exec(ctx,
+			`insert into run_steps (run_id, step_id, status) values ($1, $2, $3) on conflict do nothing`, run, step, StepRunning)
 		if err != nil {
 			return err
 		}
 		if tag.RowsAffected() == 0 {
 			out.ID = step
-			return tx.QueryRow(ctx, `select status, result, error from run_steps where run_id = $1 and step_id = $2`, run, step).Scan(&out.Status, &out.Result, &out.Error)
+			return tx.QueryRow(ctx, `select status, result, error from run_steps where run_id = $1 and step_id = $2`, run,
+				step).Scan(&out.Status, &out.Result, &out.Error)
 		}
 		if err := charge(ctx, tx, l, Charge{Steps: 1}); err != nil {
 			return err
 		}
 		out = Step{ID: step, Status: StepRunning}
-		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "step.started", Data: mustJSON(map[string]any{"step": step})}})
+		return addEvents(ctx, tx, l,
+			[]repute.RunEvent{{Run: run, Kind: "step.started", Data: mustJSON(map[string]any{"step": step})}})
 	})
 	return out, err
 }
@@ -258,17 +265,22 @@ func EndStep(ctx context.Context, db *store.DB, l Lease, run string, s Step) err
 		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `update run_steps set status = $3, result = $4, error = $5, ended_at = now() where run_id = $1 and step_id = $2`,
+		if _, err := tx.Exec(ctx,
+			`update run_steps set status = $3, result = $4, error = $5, ended_at = now() where run_id = $1 and step_id = $2`,
 			run, s.ID, s.Status, store.OrNull(s.Result), store.CleanText(s.Error)); err != nil {
 			return err
 		}
-		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "step.finished", Data: mustJSON(map[string]any{"step": s.ID, "status": s.Status, "error": s.Error})}})
+		return addEvents(ctx, tx, l,
+			[]repute.RunEvent{{Run: run, Kind: "step.finished",
+				Data: mustJSON(map[string]any{"step": s.ID, "status": s.Status, "error": s.Error})}})
 	})
 }
 
 // Steps returns the steps of a run that have begun.
 func Steps(ctx context.Context, db *store.DB, run string) ([]Step, error) {
-	rows, err := db.Readers().Query(ctx, `select step_id, status, result, error from run_steps where run_id = $1 order by started_at, step_id`, store.CleanText(run))
+	rows, err := db.Readers().Query(ctx,
+		`select step_id, status, result, error from run_steps where run_id = $1 order by started_at, step_id`,
+		store.CleanText(run))
 	if err != nil {
 		return nil, store.Failed("read steps", err)
 	}
@@ -287,7 +299,8 @@ func SubRun(ctx context.Context, db *store.DB, l Lease, r repute.Run) (w Work, e
 			return err
 		}
 		var id string
-		if err := tx.QueryRow(ctx, `select id from runs where parent_id = $1 and parent_step = $2`, r.Parent, r.ParentStep).Scan(&id); err != nil {
+		if err := tx.QueryRow(ctx, `select id from runs where parent_id = $1 and parent_step = $2`, r.Parent,
+			r.ParentStep).Scan(&id); err != nil {
 			return err
 		}
 		w, err = readWork(ctx, tx, id)
@@ -298,8 +311,10 @@ func SubRun(ctx context.Context, db *store.DB, l Lease, r repute.Run) (w Work, e
 
 // LastCall returns the newest call of a run's step by one of several keys; known is false when
 // there is none.
-func LastCall(ctx context.Context, db *store.DB, run, step string, keys []string) (out repute.Receipt, known bool, err error) {
-	rows, err := db.Pool().Query(ctx, selectCalls+`where run_id = $1 and step_id = $2 and key = any($3) order by id desc limit 1`, run, step, keys)
+func LastCall(ctx context.Context, db *store.DB, run, step string, keys []string) (out repute.Receipt, known bool,
+	err error) {
+	rows, err := db.Pool().Query(ctx,
+		selectCalls+`where run_id = $1 and step_id = $2 and key = any($3) order by id desc limit 1`, run, step, keys)
 	if err != nil {
 		return out, false, store.Failed("read call", err)
 	}
@@ -323,7 +338,8 @@ type JournaledTransaction struct {
 // TaskTransactions returns the transactions that the runs of a task have stored, without failed
 // ones.
 func TaskTransactions(ctx context.Context, db *store.DB, task string) ([]JournaledTransaction, error) {
-	rows, err := db.Pool().Query(ctx, `select c.run_id, c.step_id || '/' || c.key, c.request from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not c.done or c.error = '')`,
+	rows, err := db.Pool().Query(ctx,
+		`select c.run_id, c.step_id || '/' || c.key, c.request from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not c.done or c.error = '')`,
 		task, string(repute.CallTransaction))
 	if err != nil {
 		return nil, store.Failed("read transactions", err)
@@ -347,9 +363,12 @@ func RefuseCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, d 
 			select $1, $2, $3, $4, $5, $6, $7, $8, true, $9, $10, now()
 			where (select count(*) from run_calls where run_id = $1 and kind = $4) < $11
 			on conflict (run_id, step_id, key) where key <> '' do nothing returning id`,
-			r.Run, r.Step, r.Key, string(r.Kind), store.CleanText(r.Ref), store.CleanText(r.Summary), int64(r.Chain), store.CleanText(r.Domain), store.CleanText(r.Error), store.OrNull(r.Request), maxRefused).Scan(&id)
+			r.Run, r.Step, r.Key, string(r.Kind), store.CleanText(r.Ref), store.CleanText(r.Summary), int64(r.Chain),
+			store.CleanText(r.Domain), store.CleanText(r.Error), store.OrNull(r.Request), maxRefused).Scan(&id)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return tx.QueryRow(ctx, `select coalesce(max(id), 0) from run_calls where run_id = $1 and step_id = $2 and key = $3`, r.Run, r.Step, r.Key).Scan(&id)
+			return tx.QueryRow(ctx,
+				`select coalesce(max(id), 0) from run_calls where run_id = $1 and step_id = $2 and key = $3`, r.Run, r.Step,
+				r.Key).Scan(&id)
 		}
 		if err != nil {
 			return err
@@ -370,7 +389,8 @@ func callEvent(id int64, r *repute.Receipt) repute.RunEvent {
 
 // SentWithTopic returns the results of transactions that runs of an agent sent on a chain and whose
 // stored logs hold a topic.
-func SentWithTopic(ctx context.Context, db *store.DB, slug string, chainID uint64, topic common.Hash) ([]json.RawMessage, error) {
+func SentWithTopic(ctx context.Context, db *store.DB, slug string, chainID uint64,
+	topic common.Hash) ([]json.RawMessage, error) {
 	rows, err := db.Pool().Query(ctx, `
 		select c.result from run_calls c join runs r on r.id = c.run_id
 		where r.slug = $1 and c.kind = $2 and c.chain_id = $3 and c.done and c.error = ''

@@ -24,10 +24,13 @@ func CancelTask(ctx context.Context, db *store.DB, id, by, reason string) error 
 		}
 		wish := store.CleanText(strings.TrimSuffix(fmt.Sprintf("by %s: %s", by, reason), ": "))
 		var idle bool
-		if err := tx.QueryRow(ctx, `update runs set cancel = $2 where id = $1 returning awaiting <> '' or held_until <= clock_timestamp()`, root, wish).Scan(&idle); err != nil {
+		if err := tx.QueryRow(ctx,
+			`update runs set cancel = $2 where id = $1 returning awaiting <> '' or held_until <= clock_timestamp()`, root,
+			wish).Scan(&idle); err != nil {
 			return err
 		}
-		requested := repute.RunEvent{Run: root, Kind: "cancel.requested", Data: mustJSON(map[string]string{"by": by, "reason": reason})}
+		requested := repute.RunEvent{Run: root, Kind: "cancel.requested",
+			Data: mustJSON(map[string]string{"by": by, "reason": reason})}
 		if err := addEvents(ctx, tx, Lease{Root: root}, []repute.RunEvent{requested}); err != nil || !idle {
 			return err
 		}
@@ -39,17 +42,20 @@ func CancelTask(ctx context.Context, db *store.DB, id, by, reason string) error 
 func endCanceled(ctx context.Context, tx pgx.Tx, root string) error {
 	var task, wish string
 	var attempt int
-	if err := tx.QueryRow(ctx, `select task_id, cancel, attempt from runs where id = $1`, root).Scan(&task, &wish, &attempt); err != nil || wish == "" {
+	if err := tx.QueryRow(ctx, `select task_id, cancel, attempt from runs where id = $1`, root).Scan(&task, &wish,
+		&attempt); err != nil || wish == "" {
 		return err
 	}
 	ended, err := endIdle(ctx, tx, root, wish)
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `update tasks set status = $2, updated_at = now() where id = $1`, task, string(repute.TaskCancelled)); err != nil {
+	if _, err := tx.Exec(ctx, `update tasks set status = $2, updated_at = now() where id = $1`, task,
+		string(repute.TaskCancelled)); err != nil {
 		return err
 	}
-	finished := repute.RunEvent{Run: root, Kind: runFinished, Data: mustJSON(map[string]any{"status": repute.RunCancelled, "attempt": attempt})}
+	finished := repute.RunEvent{Run: root, Kind: runFinished,
+		Data: mustJSON(map[string]any{"status": repute.RunCancelled, "attempt": attempt})}
 	return addEvents(ctx, tx, Lease{Root: root}, append(ended, finished))
 }
 
@@ -86,7 +92,8 @@ const runFinished = "run.finished"
 // lockTask locks and returns the root run of a task that has not ended.
 func lockTask(ctx context.Context, tx pgx.Tx, id string) (root string, err error) {
 	var status repute.RunStatus
-	err = tx.QueryRow(ctx, `select id, status from runs where task_id = $1 and parent_id is null for update`, store.CleanText(id)).Scan(&root, &status)
+	err = tx.QueryRow(ctx, `select id, status from runs where task_id = $1 and parent_id is null for update`,
+		store.CleanText(id)).Scan(&root, &status)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", repute.Unknown("task %q", id)
 	}
@@ -112,7 +119,8 @@ type Approval struct {
 
 // Approve answers subject a of what a run waits for and queues its task with queue, in one
 // transaction. repute.ErrConflict when the run waits for nothing, or not for that subject.
-func Approve(ctx context.Context, db *store.DB, run string, a Approval, queue func(tx pgx.Tx, root string) error) error {
+func Approve(ctx context.Context, db *store.DB, run string, a Approval,
+	queue func(tx pgx.Tx, root string) error) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "approve run", func(tx pgx.Tx) error {
 		var root, awaiting string
 		var attempt int
@@ -146,7 +154,8 @@ func Approve(ctx context.Context, db *store.DB, run string, a Approval, queue fu
 			return err
 		}
 		if err := addEvents(ctx, tx, Lease{Root: root}, []repute.RunEvent{{Run: run, Kind: "approval.given",
-			Data: mustJSON(map[string]any{"subject": subject, "approved": a.Approved, "by": a.By, "reason": a.Reason})}}); err != nil {
+			Data: mustJSON(map[string]any{"subject": subject, "approved": a.Approved, "by": a.By,
+				"reason": a.Reason})}}); err != nil {
 			return err
 		}
 		return queue(tx, root)
@@ -155,7 +164,8 @@ func Approve(ctx context.Context, db *store.DB, run string, a Approval, queue fu
 
 // awaitedDecision returns the last decision that left a subject to a person. repute.ErrConflict
 // when there is none, or a person has answered.
-func awaitedDecision(ctx context.Context, tx pgx.Tx, run, subject string, attempt int) (d repute.RunDecision, err error) {
+func awaitedDecision(ctx context.Context, tx pgx.Tx, run, subject string, attempt int) (d repute.RunDecision,
+	err error) {
 	rows, err := tx.Query(ctx, selectDecisions+`
 		where d.run_id = $1 and d.attempt = $2 and d.subject = $3 and d.effect = 'require_approval'
 		and not exists (select from run_approvals where run_id = $1 and attempt = $2 and subject = $3) order by d.id desc limit 1`, run, attempt, subject)
@@ -174,8 +184,10 @@ func answerTo(asked *repute.RunDecision, a *Approval) Decision {
 	if a.Approved {
 		effect = "allow"
 	}
-	return Decision{Phase: asked.Phase, Kind: repute.DecisionApproval, Subject: asked.Subject, Effect: effect, Reasons: asked.Reasons, Policy: asked.Policy,
-		Input: mustJSON(AnswerInput{Answers: asked.Number, Approved: a.Approved, By: store.CleanText(a.By), Reason: store.CleanText(a.Reason)})}
+	return Decision{Phase: asked.Phase, Kind: repute.DecisionApproval, Subject: asked.Subject, Effect: effect,
+		Reasons: asked.Reasons, Policy: asked.Policy,
+		Input: mustJSON(AnswerInput{Answers: asked.Number, Approved: a.Approved, By: store.CleanText(a.By),
+			Reason: store.CleanText(a.Reason)})}
 }
 
 // AnswerInput is the input of a decision of kind approval.
@@ -208,7 +220,8 @@ func Awaited(ctx context.Context, db *store.DB, run string) ([]Decision, error) 
 
 // Approvals returns the answers of people about a run's attempt, by subject.
 func Approvals(ctx context.Context, db *store.DB, run string, attempt int) (map[string]Approval, error) {
-	rows, err := db.Pool().Query(ctx, `select subject, approved, by, reason, at from run_approvals where run_id = $1 and attempt = $2`, run, attempt)
+	rows, err := db.Pool().Query(ctx,
+		`select subject, approved, by, reason, at from run_approvals where run_id = $1 and attempt = $2`, run, attempt)
 	if err != nil {
 		return nil, store.Failed("read approvals", err)
 	}
@@ -222,12 +235,14 @@ func Approvals(ctx context.Context, db *store.DB, run string, attempt int) (map[
 
 // RetryTask begins another attempt of a failed task from a phase on; the results of earlier phases
 // stay. repute.ErrConflict when the task did not fail, or failed before that phase.
-func RetryTask(ctx context.Context, db *store.DB, id string, from repute.Phase, by string, queue func(tx pgx.Tx, root string) error) error {
+func RetryTask(ctx context.Context, db *store.DB, id string, from repute.Phase, by string,
+	queue func(tx pgx.Tx, root string) error) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "retry task", func(tx pgx.Tx) error {
 		var root string
 		var status repute.RunStatus
 		var attempt int
-		err := tx.QueryRow(ctx, `select id, status, attempt from runs where task_id = $1 and parent_id is null for update`, store.CleanText(id)).Scan(&root, &status, &attempt)
+		err := tx.QueryRow(ctx, `select id, status, attempt from runs where task_id = $1 and parent_id is null for update`,
+			store.CleanText(id)).Scan(&root, &status, &attempt)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return repute.Unknown("task %q", id)
@@ -242,7 +257,9 @@ func RetryTask(ctx context.Context, db *store.DB, id string, from repute.Phase, 
 			}
 		}
 		var done int
-		if err := tx.QueryRow(ctx, `select count(*) from run_phases where run_id = $1 and attempt = $2 and phase < $3 and status = 'ok'`, root, attempt, int(from)).Scan(&done); err != nil {
+		if err := tx.QueryRow(ctx,
+			`select count(*) from run_phases where run_id = $1 and attempt = $2 and phase < $3 and status = 'ok'`, root,
+			attempt, int(from)).Scan(&done); err != nil {
 			return err
 		}
 		if done != int(from)-1 {
@@ -256,10 +273,13 @@ func RetryTask(ctx context.Context, db *store.DB, id string, from repute.Phase, 
 		if err := nextAttempt(ctx, tx, id, root, from); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `update tasks set status = $2, updated_at = now() where id = $1`, id, string(repute.TaskPending)); err != nil {
+		if _, err := tx.Exec(ctx, `update tasks set status = $2, updated_at = now() where id = $1`, id,
+			string(repute.TaskPending)); err != nil {
 			return err
 		}
-		if err := addEvents(ctx, tx, Lease{Root: root}, []repute.RunEvent{{Run: root, Kind: "run.retried", Data: mustJSON(map[string]any{"from": from.String(), "by": by})}}); err != nil {
+		if err := addEvents(ctx, tx, Lease{Root: root},
+			[]repute.RunEvent{{Run: root, Kind: "run.retried",
+				Data: mustJSON(map[string]any{"from": from.String(), "by": by})}}); err != nil {
 			return err
 		}
 		return queue(tx, root)
@@ -282,7 +302,8 @@ func dropPlan(ctx context.Context, tx pgx.Tx, task, root string, attempt int) er
 	}
 	b := &pgx.Batch{}
 	b.Queue(`delete from run_steps where run_id = $1`, root)
-	b.Queue(`update runs set parent_step = 'attempt ' || $2::int || ': ' || parent_step where parent_id = $1`, root, attempt)
+	b.Queue(`update runs set parent_step = 'attempt ' || $2::int || ': ' || parent_step where parent_id = $1`, root,
+		attempt)
 	return tx.SendBatch(ctx, b).Close()
 }
 
@@ -303,7 +324,8 @@ func nextAttempt(ctx context.Context, tx pgx.Tx, task, root string, from repute.
 		insert into run_phases (run_id, attempt, phase, status, result, error, started_at, ended_at)
 		select p.run_id, p.attempt + 1, p.phase, p.status, p.result, p.error, p.started_at, p.ended_at from run_phases p join runs r on r.id = p.run_id and r.attempt = p.attempt
 		where r.task_id = $4 and ((r.id = $1 and p.phase < $2) or (r.id <> $1 and $2::int > $5::int and r.status <> 'completed' and p.phase < $3 and p.status = 'ok'))`, root, int(from), int(repute.PhaseTrust), task, int(repute.PhasePlan))
-	b.Queue(`delete from run_steps where status <> 'completed' and run_id in (select id from runs where task_id = $1)`, task)
+	b.Queue(`delete from run_steps where status <> 'completed' and run_id in (select id from runs where task_id = $1)`,
+		task)
 	b.Queue(`delete from run_calls where (not done or error <> '') and kind = any($2) and run_id in (select id from runs where task_id = $1)`, task,
 		[]string{string(repute.CallTool), string(repute.CallHTTP), string(repute.CallChain), string(repute.CallSubRun)})
 	b.Queue(`

@@ -50,8 +50,10 @@ func addDecisions(ctx context.Context, db *store.DB, tx pgx.Tx, root, run string
 	head.Hash = common.BytesToHash(last)
 	b := &pgx.Batch{}
 	for _, d := range list {
-		linked := repute.RunDecision{Task: head.Task, Root: root, Run: run, Number: head.Count + 1, Attempt: attempt, Phase: d.Phase, Kind: d.Kind, Subject: store.CleanText(d.Subject),
-			Effect: d.Effect, Reasons: store.OrNull(d.Reasons), Policy: d.Policy, Input: store.OrNull(d.Input), At: at, Previous: head.Hash}
+		linked := repute.RunDecision{Task: head.Task, Root: root, Run: run, Number: head.Count + 1, Attempt: attempt,
+			Phase: d.Phase, Kind: d.Kind, Subject: store.CleanText(d.Subject),
+			Effect: d.Effect, Reasons: store.OrNull(d.Reasons), Policy: d.Policy, Input: store.OrNull(d.Input), At: at,
+			Previous: head.Hash}
 		var err error
 		if linked.Hash, err = linked.Sum(); err != nil {
 			return err
@@ -121,14 +123,17 @@ const selectDecisions = `
 // scanDecision reads a row of selectDecisions.
 func scanDecision(row pgx.CollectableRow) (d repute.RunDecision, err error) {
 	var policy, previous, hash []byte
-	err = row.Scan(&d.Run, &d.Root, &d.Number, &d.Attempt, &d.Phase, &d.Kind, &d.Subject, &d.Effect, &d.Reasons, &policy, &d.Input, &d.At, &previous, &hash, &d.Task)
-	d.At, d.Policy, d.Previous, d.Hash = d.At.UTC(), common.BytesToHash(policy), common.BytesToHash(previous), common.BytesToHash(hash)
+	err = row.Scan(&d.Run, &d.Root, &d.Number, &d.Attempt, &d.Phase, &d.Kind, &d.Subject, &d.Effect, &d.Reasons, &policy,
+		&d.Input, &d.At, &previous, &hash, &d.Task)
+	d.At, d.Policy, d.Previous, d.Hash = d.At.UTC(), common.BytesToHash(policy), common.BytesToHash(previous),
+		common.BytesToHash(hash)
 	return d, err
 }
 
 // Decisions returns the newest decisions about a run, up to most, in order.
 func Decisions(ctx context.Context, db *store.DB, run string, most int) ([]repute.RunDecision, error) {
-	rows, err := db.Readers().Query(ctx, selectDecisions+`where d.run_id = $1 order by d.number desc, d.id desc limit $2`, store.CleanText(run), most)
+	rows, err := db.Readers().Query(ctx,
+		selectDecisions+`where d.run_id = $1 order by d.number desc, d.id desc limit $2`, store.CleanText(run), most)
 	if err != nil {
 		return nil, store.Failed("read decisions", err)
 	}
@@ -185,7 +190,8 @@ func ReadDecidedTask(ctx context.Context, db *store.DB, run string) (out Decided
 			return err
 		}
 		// Also decisions whose run or root was changed belong to the task.
-		if out.Decisions, err = queryDecisions(ctx, tx, `where d.root_id = $1 or r.task_id = $2 order by d.number, d.id`, out.Head.Root, out.Head.Task); err != nil {
+		if out.Decisions, err = queryDecisions(ctx, tx, `where d.root_id = $1 or r.task_id = $2 order by d.number, d.id`,
+			out.Head.Root, out.Head.Task); err != nil {
 			return err
 		}
 		if out.Runs, err = readRuns(ctx, tx, out.Head.Task); err != nil {
@@ -214,20 +220,23 @@ type DecisionPage struct {
 
 // ReadDecisionPage reads up to most decisions about a run's task with numbers above after.
 // repute.ErrNotFound when there is no such run.
-func ReadDecisionPage(ctx context.Context, db *store.DB, run string, after int64, most int) (out DecisionPage, err error) {
+func ReadDecisionPage(ctx context.Context, db *store.DB, run string, after int64, most int) (out DecisionPage,
+	err error) {
 	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, o, "read decisions", func(tx pgx.Tx) error {
 		if out.Head, err = readHead(ctx, tx, run); err != nil {
 			return err
 		}
-		before, err := queryDecisions(ctx, tx, `where d.root_id = $1 and d.number <= $2 order by d.number desc limit 1`, out.Head.Root, after)
+		before, err := queryDecisions(ctx, tx, `where d.root_id = $1 and d.number <= $2 order by d.number desc limit 1`,
+			out.Head.Root, after)
 		if err != nil {
 			return err
 		}
 		if len(before) > 0 {
 			out.Before = &before[0]
 		}
-		if out.List, err = queryDecisions(ctx, tx, `where d.root_id = $1 and d.number > $2 order by d.number limit $3`, out.Head.Root, after, most); err != nil {
+		if out.List, err = queryDecisions(ctx, tx, `where d.root_id = $1 and d.number > $2 order by d.number limit $3`,
+			out.Head.Root, after, most); err != nil {
 			return err
 		}
 		out.Policies, err = readPolicies(ctx, tx, out.List)
@@ -289,7 +298,8 @@ func readRuns(ctx context.Context, tx pgx.Tx, task string) (map[string]DecidedRu
 }
 
 // readDecided returns the phases and approvals of a task's runs by run.
-func readDecided(ctx context.Context, tx pgx.Tx, task string) (map[string][]repute.RunPhase, map[string][]GivenApproval, error) {
+func readDecided(ctx context.Context, tx pgx.Tx, task string) (map[string][]repute.RunPhase,
+	map[string][]GivenApproval, error) {
 	phases, approvals := map[string][]repute.RunPhase{}, map[string][]GivenApproval{}
 	rows, err := tx.Query(ctx, `
 		select run_id, phase, attempt, status, result, error from run_phases where run_id in (select id from runs where task_id = $1) order by run_id, attempt, phase`, task)

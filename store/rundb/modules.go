@@ -33,7 +33,8 @@ func SaveModule(ctx context.Context, db *store.DB, m repute.Module) error {
 		on conflict (slug) do update set url = excluded.url, chain_id = excluded.chain_id, registry = excluded.registry,
 			token_id = excluded.token_id, manifest = excluded.manifest, dry_run = excluded.dry_run,
 			proof_kind = excluded.proof_kind, proof_host = excluded.proof_host, proof_signer = excluded.proof_signer, proof_at = excluded.proof_at`,
-		m.Slug, m.URL, chain, registry, token, m.Manifest, m.DryRun, string(m.Proof.Kind), store.CleanText(m.Proof.Host), signer, store.MaybeTime(m.Proof.At))
+		m.Slug, m.URL, chain, registry, token, m.Manifest, m.DryRun, string(m.Proof.Kind), store.CleanText(m.Proof.Host),
+		signer, store.MaybeTime(m.Proof.At))
 	return store.Failed("save agent "+m.Slug, err)
 }
 
@@ -64,7 +65,8 @@ func Module(ctx context.Context, db *store.DB, slug string) (repute.Module, erro
 	}
 	m, err := pgx.CollectExactlyOneRow(rows, scanModule)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return m, &repute.MissingError{What: fmt.Sprintf("agent %q", slug), Why: "is not registered here", Hint: "GET /v1/agents, openfi_list_agents and repute agent list name those that are"}
+		return m, &repute.MissingError{What: fmt.Sprintf("agent %q", slug), Why: "is not registered here",
+			Hint: "GET /v1/agents, openfi_list_agents and repute agent list name those that are"}
 	}
 	return m, store.Failed("read agent", err)
 }
@@ -78,12 +80,14 @@ func scanModule(row pgx.CollectableRow) (m repute.Module, err error) {
 	var registry, signer, manifest []byte
 	var token *store.TokenNum
 	var proven *time.Time
-	err = row.Scan(&m.Slug, &m.URL, &chain, &registry, &token, &manifest, &m.DryRun, &m.Added, &m.Proof.Kind, &m.Proof.Host, &signer, &proven)
+	err = row.Scan(&m.Slug, &m.URL, &chain, &registry, &token, &manifest, &m.DryRun, &m.Added, &m.Proof.Kind,
+		&m.Proof.Host, &signer, &proven)
 	m.Manifest, m.Added = json.RawMessage(manifest), m.Added.UTC()
 	m.Proof.Signer, m.Proof.At = common.BytesToAddress(signer), store.TimeOf(proven)
 	if err != nil || chain == nil {
 		return m, err
 	}
-	m.Agent = &repute.AgentID{ChainID: uint64(*chain), Registry: common.BytesToAddress(registry), TokenID: repute.TokenID(*token)}
+	m.Agent = &repute.AgentID{ChainID: uint64(*chain), Registry: common.BytesToAddress(registry),
+		TokenID: repute.TokenID(*token)}
 	return m, nil
 }

@@ -17,7 +17,8 @@ const selectCalls = `select id, run_id, step_id, key, kind, ref, summary, chain_
 // scanCall reads a row of selectCalls.
 func scanCall(row pgx.CollectableRow) (r repute.Receipt, err error) {
 	var ended *time.Time
-	err = row.Scan(&r.ID, &r.Run, &r.Step, &r.Key, &r.Kind, &r.Ref, &r.Summary, &r.Chain, &r.Domain, &r.Done, &r.Error, &r.Request, &r.Result, &r.Started, &ended)
+	err = row.Scan(&r.ID, &r.Run, &r.Step, &r.Key, &r.Kind, &r.Ref, &r.Summary, &r.Chain, &r.Domain, &r.Done, &r.Error,
+		&r.Request, &r.Result, &r.Started, &ended)
 	r.Started, r.Ended = r.Started.UTC(), store.TimeOf(ended)
 	return r, err
 }
@@ -25,25 +26,31 @@ func scanCall(row pgx.CollectableRow) (r repute.Receipt, err error) {
 // shortCalls returns the columns of calls without requests, and with the given SQL instead of
 // results: a run may have received megabytes from each of its calls.
 func shortCalls(result string) string {
-	return `select id, run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, null::json, ` + result + `, started_at, ended_at from run_calls `
+	return `select id, run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, null::json, ` + result +
+		`, started_at, ended_at from run_calls `
 }
 
 // Receipts returns the calls of a run in order, without requests, and with the results of
 // transactions only.
 func Receipts(ctx context.Context, db *store.DB, run string) ([]repute.Receipt, error) {
-	return receipts(ctx, db, shortCalls(`case when kind = '`+string(repute.CallTransaction)+`' then result end`)+`where run_id = $1 order by id`, store.CleanText(run))
+	return receipts(ctx, db,
+		shortCalls(`case when kind = '`+string(repute.CallTransaction)+`' then result end`)+`where run_id = $1 order by id`,
+		store.CleanText(run))
 }
 
 // ReceiptPage returns the first calls of a run after one, without requests and results.
 func ReceiptPage(ctx context.Context, db *store.DB, run string, after int64, most int) ([]repute.Receipt, error) {
-	return receipts(ctx, db, shortCalls(`null::json`)+`where run_id = $1 and id > $2 order by id limit $3`, store.CleanText(run), after, most)
+	return receipts(ctx, db, shortCalls(`null::json`)+`where run_id = $1 and id > $2 order by id limit $3`,
+		store.CleanText(run), after, most)
 }
 
 // ReceiptsUntil returns the first calls that had ended at a time, without requests and results, and
 // how many there are in all.
-func ReceiptsUntil(ctx context.Context, db *store.DB, run string, at time.Time, most int) (list []repute.Receipt, all int, err error) {
+func ReceiptsUntil(ctx context.Context, db *store.DB, run string, at time.Time, most int) (list []repute.Receipt,
+	all int, err error) {
 	const ended = `where run_id = $1 and done and ended_at <= $2`
-	if list, err = receipts(ctx, db, shortCalls(`null::json`)+ended+` order by id limit $3`, store.CleanText(run), at, most); err != nil || len(list) < most {
+	if list, err = receipts(ctx, db, shortCalls(`null::json`)+ended+` order by id limit $3`, store.CleanText(run), at,
+		most); err != nil || len(list) < most {
 		return list, len(list), err
 	}
 	err = db.Readers().QueryRow(ctx, `select count(*) from run_calls `+ended, store.CleanText(run), at).Scan(&all)

@@ -15,12 +15,14 @@ import (
 
 // AddTask stores a task with its root run and queues it with queue, in one transaction. When a task
 // with the same key exists, it is returned and added is false.
-func AddTask(ctx context.Context, db *store.DB, t repute.Task, root repute.Run, queue func(pgx.Tx) error) (out repute.Task, added bool, err error) {
+func AddTask(ctx context.Context, db *store.DB, t repute.Task, root repute.Run,
+	queue func(pgx.Tx) error) (out repute.Task, added bool, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "add task", func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
 			insert into tasks (id, goal, input, coordinator, terms, key, asked_by, status)
 			values ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8) on conflict (key) do nothing`,
-			t.ID, store.CleanText(t.Goal), store.OrNull(t.Input), t.Coordinator, t.Terms, store.CleanText(t.Key), store.CleanText(t.By), repute.TaskPending)
+			t.ID, store.CleanText(t.Goal), store.OrNull(t.Input), t.Coordinator, t.Terms, store.CleanText(t.Key),
+			store.CleanText(t.By), repute.TaskPending)
 		if added = tag.RowsAffected() > 0; err != nil || !added {
 			return err
 		}
@@ -28,7 +30,8 @@ func AddTask(ctx context.Context, db *store.DB, t repute.Task, root repute.Run, 
 		if err := insertRun(ctx, tx, root); err != nil {
 			return err
 		}
-		if err := addEvents(ctx, tx, Lease{Root: root.ID}, []repute.RunEvent{{Run: root.ID, Kind: "task.added", Data: mustJSON(map[string]any{"task": t.ID})}}); err != nil {
+		if err := addEvents(ctx, tx, Lease{Root: root.ID},
+			[]repute.RunEvent{{Run: root.ID, Kind: "task.added", Data: mustJSON(map[string]any{"task": t.ID})}}); err != nil {
 			return err
 		}
 		return queue(tx)
@@ -63,7 +66,8 @@ const selectTask = `select t.id, t.goal, t.input, t.coordinator, t.terms, coales
 
 // scanTask reads a row of selectTask.
 func scanTask(row pgx.CollectableRow) (t repute.Task, err error) {
-	err = row.Scan(&t.ID, &t.Goal, &t.Input, &t.Coordinator, &t.Terms, &t.Key, &t.By, &t.Status, &t.Run, &t.Awaiting, &t.Error, &t.Created, &t.Updated)
+	err = row.Scan(&t.ID, &t.Goal, &t.Input, &t.Coordinator, &t.Terms, &t.Key, &t.By, &t.Status, &t.Run, &t.Awaiting,
+		&t.Error, &t.Created, &t.Updated)
 	t.Created, t.Updated = t.Created.UTC(), t.Updated.UTC()
 	return t, err
 }
@@ -124,7 +128,8 @@ func scanRunRow(row pgx.CollectableRow) (r repute.Run, err error) {
 	var started, ended *time.Time
 	err = row.Scan(&r.ID, &r.Task, &r.Root, &r.Parent, &r.ParentStep, &r.Agent, &r.Goal, &r.Input, &r.Status, &r.Awaiting,
 		&r.Attempt, &r.Phase, &r.Limits.Steps, &r.Limits.ToolCalls, &r.Limits.Writes, &most, &r.Limits.GasWei,
-		&r.Used.Steps, &r.Used.ToolCalls, &r.Used.Writes, &took, &r.Used.GasWei, &r.Reasons, &r.Error, &r.Cancel, &r.Created, &started, &ended)
+		&r.Used.Steps, &r.Used.ToolCalls, &r.Used.Writes, &took, &r.Used.GasWei, &r.Reasons, &r.Error, &r.Cancel,
+		&r.Created, &started, &ended)
 	r.Limits.Runtime, r.Used.Runtime = time.Duration(most)*time.Millisecond, time.Duration(took)*time.Millisecond
 	r.Created, r.Started, r.Ended = r.Created.UTC(), store.TimeOf(started), store.TimeOf(ended)
 	return r, err
@@ -144,7 +149,8 @@ func Run(ctx context.Context, db *store.DB, id string) (repute.Run, error) {
 
 // TaskRuns returns all runs of a task, the root run first, then by creation.
 func TaskRuns(ctx context.Context, db *store.DB, task string) ([]repute.Run, error) {
-	return runs(ctx, db, `where r.task_id = $1 order by r.parent_id is not null, r.created_at, r.id`, store.CleanText(task))
+	return runs(ctx, db, `where r.task_id = $1 order by r.parent_id is not null, r.created_at, r.id`,
+		store.CleanText(task))
 }
 
 // runs returns the runs that meet a condition.

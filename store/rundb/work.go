@@ -135,7 +135,8 @@ const jobWait = "15 seconds"
 
 // RequeueLost queues up to most runs whose worker or whose job is lost, and returns how many. A job
 // is lost when its worker dies after fetching it and before claiming the run.
-func RequeueLost(ctx context.Context, db *store.DB, most int, queue func(tx pgx.Tx, roots []string) error) (n int, err error) {
+func RequeueLost(ctx context.Context, db *store.DB, most int, queue func(tx pgx.Tx, roots []string) error) (n int,
+	err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "requeue lost runs", func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
 			with lost as (
@@ -219,7 +220,8 @@ func SavePhase(ctx context.Context, db *store.DB, l Lease, o PhaseOutcome, also 
 // DelayPhase stores that a phase failed and is retried, as one event phase.delayed per attempt. It
 // returns the time of the first such failure and the current time, by the database's clock.
 // repute.ErrFenced as in SavePhase.
-func DelayPhase(ctx context.Context, db *store.DB, l Lease, run string, p repute.Phase, attempt int, reason string) (since, now time.Time, err error) {
+func DelayPhase(ctx context.Context, db *store.DB, l Lease, run string, p repute.Phase, attempt int,
+	reason string) (since, now time.Time, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("note the delay of run %s", run), func(tx pgx.Tx) error {
 		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
@@ -254,7 +256,8 @@ func below(root repute.RunStatus) repute.RunStatus {
 // lockRoot locks a root run, updates its time, and returns repute.ErrFenced when another worker has
 // it.
 func lockRoot(ctx context.Context, tx pgx.Tx, l Lease) error {
-	tag, err := tx.Exec(ctx, `update runs set `+countTime+` where id = $1 and fence = $2 and ended_at is null`, l.Root, l.Fence)
+	tag, err := tx.Exec(ctx, `update runs set `+countTime+` where id = $1 and fence = $2 and ended_at is null`, l.Root,
+		l.Fence)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = fmt.Errorf("run %s: %w", l.Root, repute.ErrFenced)
 	}
@@ -269,7 +272,8 @@ func queuePhase(b *pgx.Batch, l Lease, o *PhaseOutcome) {
 		values ($1, $2, $3, $4, $5, $6, $7, $8)
 		on conflict (run_id, attempt, phase) do update set status = excluded.status, result = excluded.result, error = excluded.error,
 			started_at = excluded.started_at, ended_at = excluded.ended_at`,
-		o.Run, p.Attempt, int(p.Phase), string(p.Status), store.OrNull(p.Result), store.CleanText(p.Error), p.Started, p.Ended)
+		o.Run, p.Attempt, int(p.Phase), string(p.Status), store.OrNull(p.Result), store.CleanText(p.Error), p.Started,
+		p.Ended)
 	b.Queue(`
 		update runs set phase = $2, status = $3, awaiting = $4, reasons = coalesce($5::json, reasons),
 			error = case when $6 = '' then error else $6 end, ended_at = case when $7 then clock_timestamp() end,
@@ -277,7 +281,8 @@ func queuePhase(b *pgx.Batch, l Lease, o *PhaseOutcome) {
 			lost_after = case when $7 or $4 <> '' then 'infinity' else lost_after end
 		where id = $1`, o.Run, int(p.Phase), string(o.Status), o.Awaiting, o.Reasons, store.CleanText(o.Failure), o.Ended)
 	if o.Awaiting != "" && o.Run != l.Root { // the whole task waits with it
-		b.Queue(`update runs set awaiting = $2, held_until = '-infinity', lost_after = 'infinity' where id = $1`, l.Root, o.Awaiting)
+		b.Queue(`update runs set awaiting = $2, held_until = '-infinity', lost_after = 'infinity' where id = $1`, l.Root,
+			o.Awaiting)
 	}
 	if o.Task != "" && o.Run == l.Root {
 		b.Queue(`update tasks set status = $2, updated_at = now() where id = (select task_id from runs where id = $1) and status <> $2`, o.Run, string(o.Task))
@@ -287,6 +292,7 @@ func queuePhase(b *pgx.Batch, l Lease, o *PhaseOutcome) {
 			insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, result, ended_at)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, true, $9, $10, $11, now())
 			on conflict (run_id, step_id, key) where key <> '' do nothing`,
-			o.Run, r.Step, r.Key, string(r.Kind), store.CleanText(r.Ref), store.CleanText(r.Summary), int64(r.Chain), store.CleanText(r.Domain), store.CleanText(r.Error), store.OrNull(r.Request), store.OrNull(r.Result))
+			o.Run, r.Step, r.Key, string(r.Kind), store.CleanText(r.Ref), store.CleanText(r.Summary), int64(r.Chain),
+			store.CleanText(r.Domain), store.CleanText(r.Error), store.OrNull(r.Request), store.OrNull(r.Result))
 	}
 }

@@ -41,7 +41,9 @@ func checkValue(field, s string) (string, error) {
 	}
 	v := searchtext.Lowered(s, len(s)+utf8.UTFMax)
 	if v == "" || len(v) > searchtext.MaxSearchValue || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
-		return "", repute.Invalid(field, "not a value that is searched", fmt.Sprintf("1 to %d bytes of text, e.g. one of /agents/facets; values of a list are divided by commas", searchtext.MaxSearchValue))
+		return "", repute.Invalid(field, "not a value that is searched",
+			fmt.Sprintf("1 to %d bytes of text, e.g. one of /agents/facets; values of a list are divided by commas",
+				searchtext.MaxSearchValue))
 	}
 	return v, nil
 }

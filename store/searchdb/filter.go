@@ -58,7 +58,8 @@ func (f AgentFilter) question() (string, error) {
 // IsPlain reports whether indexes find the matching agents directly, so that a page and its total
 // are cheap.
 func (f AgentFilter) IsPlain() bool {
-	return f.sameAs(AgentFilter{ChainIDs: f.ChainIDs, Owner: f.Owner, Wallet: f.Wallet, Sort: f.Sort, Desc: f.Desc, Unfolded: f.Unfolded})
+	return f.sameAs(AgentFilter{ChainIDs: f.ChainIDs, Owner: f.Owner, Wallet: f.Wallet, Sort: f.Sort, Desc: f.Desc,
+		Unfolded: f.Unfolded})
 }
 
 // sameAs reports whether two filters select the same, whatever page they ask for.
@@ -145,7 +146,8 @@ func (f AgentFilter) check() error {
 // onDocument adds the conditions on documents.
 func (f AgentFilter) onDocument(q *agentQuery) error {
 	for _, l := range []struct{ field, column, value string }{
-		{"service", "services", f.Service}, {"skill", "skills", f.Skill}, {"domain", "domains", f.Domain}, {"trust", "trust", f.Trust},
+		{"service", "services", f.Service}, {"skill", "skills", f.Skill}, {"domain", "domains", f.Domain},
+		{"trust", "trust", f.Trust},
 	} {
 		values, err := checkList(l.field, l.value)
 		if err != nil {
@@ -180,7 +182,8 @@ func (f AgentFilter) onDocument(q *agentQuery) error {
 func (q *agentQuery) having(column, text string, values []string) {
 	condition := column + " @> " + q.arg(values) + "::text[]"
 	if len(values) > 1 {
-		condition = fmt.Sprintf("(%s or %s @> array[%s::text])", condition, column, q.arg(searchtext.Lowered(text, len(text)+utf8.UTFMax)))
+		condition = fmt.Sprintf("(%s or %s @> array[%s::text])", condition, column,
+			q.arg(searchtext.Lowered(text, len(text)+utf8.UTFMax)))
 	}
 	q.document(condition)
 }
@@ -228,7 +231,8 @@ const documentStatus = `case when u.uri = '' then 'none' when x.denied is not nu
 
 // documentStates returns the states that an agent's document can have.
 func documentStates() []repute.DocumentStatus {
-	return []repute.DocumentStatus{repute.DocumentNone, repute.DocumentPending, repute.DocumentOK, repute.DocumentInvalid, repute.DocumentFailed,
+	return []repute.DocumentStatus{repute.DocumentNone, repute.DocumentPending, repute.DocumentOK,
+		repute.DocumentInvalid, repute.DocumentFailed,
 		repute.DocumentDead, repute.DocumentDenied}
 }
 

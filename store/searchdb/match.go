@@ -80,7 +80,8 @@ func (m *textMatch) widen() bool {
 // conditions. Unless ranked, the class is not computed, because that reads long texts.
 func (m *textMatch) with(ranked bool, onDocument, onAgent string) string {
 	agents := "a.chain_id = any($1::bigint[])" + onAgent
-	onDocument += " and exists (select from uris u join agents a on a.uri_id = u.id where u.sha256 = s.sha256 and " + agents + ")"
+	onDocument += " and exists (select from uris u join agents a on a.uri_id = u.id where u.sha256 = s.sha256 and " +
+		agents + ")"
 	class := m.class
 	if !ranked {
 		class = "case when false then " + m.class + " else 0 end" // its parameters need types
@@ -88,13 +89,15 @@ func (m *textMatch) with(ranked bool, onDocument, onAgent string) string {
 	var docs []string
 	without := ""
 	for _, part := range m.parts {
-		docs = append(docs, fmt.Sprintf("(select s.sha256, %s as class from searchable s where %s%s%s limit %d)", class, part, without, onDocument, maxHits))
+		docs = append(docs, fmt.Sprintf("(select s.sha256, %s as class from searchable s where %s%s%s limit %d)", class,
+			part, without, onDocument, maxHits))
 		without += " and not (" + part + ")"
 	}
 	rows := fmt.Sprintf(`select a.*, doc.class from doc join uris u on u.sha256 = doc.sha256 join agents a on a.uri_id = u.id
 		where %s limit %d`, agents, maxHits)
 	if m.agents != nil {
-		rows = "select distinct on (chain_id, token_id) * from ((" + strings.Join(append(slices.Clone(m.agents), rows), ")\nunion all (") + ")" +
+		rows = "select distinct on (chain_id, token_id) * from ((" + strings.Join(append(slices.Clone(m.agents), rows),
+			")\nunion all (") + ")" +
 			") a order by chain_id, token_id, class desc"
 	}
 	return "with doc as materialized (" + strings.Join(docs, "\nunion all ") + "),\na as materialized (" + rows + ")"

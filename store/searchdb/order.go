@@ -59,14 +59,16 @@ func (f AgentFilter) order() (agentOrder, error) {
 		return agentOrder{key: "ts.score", token: "ts.token_id", join: scoreJoin(), desc: f.Desc}, nil
 	case "", query.SortRelevance:
 		if f.Text != "" { // class before ratings, of which nobody has a trillion
-			return agentOrder{key: "((a.class::bigint << 40) + least(a.feedback, (1::bigint << 40) - 1))", token: "a.token_id", desc: f.Desc || f.Sort == ""}, nil
+			return agentOrder{key: "((a.class::bigint << 40) + least(a.feedback, (1::bigint << 40) - 1))", token: "a.token_id",
+				desc: f.Desc || f.Sort == ""}, nil
 		}
 		if f.Sort == "" {
 			return byToken, nil
 		}
 		return byFeedback, nil
 	}
-	return byToken, repute.Invalid("sort", fmt.Sprintf("%q is no order", f.Sort), "id, feedback, updated, score or relevance")
+	return byToken, repute.Invalid("sort", fmt.Sprintf("%q is no order", f.Sort),
+		"id, feedback, updated, score or relevance")
 }
 
 // direction returns the comparison and the direction in SQL.
@@ -107,7 +109,8 @@ func (o agentOrder) column() string {
 // or the times of the blocks that the keys are.
 func (o agentOrder) rank(rows, key string) (rank, join string) {
 	if o.time {
-		return "coalesce(extract(epoch from b.time)::bigint, 0)", fmt.Sprintf(" left join blocks b on (b.chain_id, b.number) = (%s.chain_id, %s)", rows, key)
+		return "coalesce(extract(epoch from b.time)::bigint, 0)",
+			fmt.Sprintf(" left join blocks b on (b.chain_id, b.number) = (%s.chain_id, %s)", rows, key)
 	}
 	return key, ""
 }
@@ -122,7 +125,8 @@ func startPos(desc bool) (int64, *big.Int) {
 
 // page reads the next agents of every chain: as many as the page may need of one chain, and one
 // more that shows whether there is another page.
-func (q *agentQuery) page(ctx context.Context, tx pgx.Tx, o agentOrder, chains []*chaindb.ChainView, from map[uint64]agentPos, limit int) (map[uint64][]agentEntry, error) {
+func (q *agentQuery) page(ctx context.Context, tx pgx.Tx, o agentOrder, chains []*chaindb.ChainView,
+	from map[uint64]agentPos, limit int) (map[uint64][]agentEntry, error) {
 	keys, tokens := make([]int64, len(chains)), make([]store.BigNum, len(chains))
 	for i, c := range chains {
 		key, token := startPos(o.desc)
@@ -145,11 +149,12 @@ func (q *agentQuery) page(ctx context.Context, tx pgx.Tx, o agentOrder, chains [
 	}
 	out := map[uint64][]agentEntry{}
 	var e agentEntry
-	_, err = pgx.ForEachRow(rows, []any{&e.id.ChainID, (*store.TokenNum)(&e.id.TokenID), &e.pos.Key, &e.folded, &e.key}, func() error {
-		e.pos.Token = e.id.TokenID.Dec()
-		out[e.id.ChainID] = append(out[e.id.ChainID], e)
-		return nil
-	})
+	_, err = pgx.ForEachRow(rows, []any{&e.id.ChainID, (*store.TokenNum)(&e.id.TokenID), &e.pos.Key, &e.folded, &e.key},
+		func() error {
+			e.pos.Token = e.id.TokenID.Dec()
+			out[e.id.ChainID] = append(out[e.id.ChainID], e)
+			return nil
+		})
 	return out, err
 }
 
@@ -203,7 +208,8 @@ func (q *agentQuery) ranked(o agentOrder) string {
 
 // mergeStreams merges the streams of the chains into a page. It returns the page, the position
 // after it, and whether there are more agents.
-func mergeStreams(streams map[uint64][]agentEntry, limit int, desc bool, from map[uint64]agentPos) (page []agentEntry, after map[uint64]agentPos, more bool) {
+func mergeStreams(streams map[uint64][]agentEntry, limit int, desc bool, from map[uint64]agentPos) (page []agentEntry,
+	after map[uint64]agentPos, more bool) {
 	after = maps.Clone(from)
 	if after == nil {
 		after = map[uint64]agentPos{}
@@ -249,5 +255,6 @@ func before(a, b int64, desc bool) bool {
 
 // scoreJoin returns the join with the newest scores ts of agents that have one.
 func scoreJoin() string {
-	return " join (trust_scores ts join trust_runs tr on (tr.chain_id, tr.run) = (ts.chain_id, ts.run)) on " + query.Scored()
+	return " join (trust_scores ts join trust_runs tr on (tr.chain_id, tr.run) = (ts.chain_id, ts.run)) on " +
+		query.Scored()
 }

@@ -26,7 +26,8 @@ func (q *agentQuery) matchID(text string) {
 	sql := fmt.Sprintf("select a.*, %d as class from agents a where a.chain_id = any($1::bigint[]) and (a.chain_id, a.token_id) = (%s::bigint, %s::numeric)",
 		classChain, q.arg(ref.ChainID), q.arg(store.BigNum{Int: ref.TokenID.ToBig()}))
 	if ref.Registry != nil {
-		sql += " and exists (select from chains c where c.chain_id = a.chain_id and c.identity = " + q.arg(ref.Registry.Bytes()) + ")"
+		sql += " and exists (select from chains c where c.chain_id = a.chain_id and c.identity = " +
+			q.arg(ref.Registry.Bytes()) + ")"
 	}
 	q.match.agents = append(q.match.agents, sql)
 }
@@ -55,7 +56,8 @@ func (q *agentQuery) matchPlace(text, typed string) {
 		address := q.arg(common.HexToAddress(whole).Bytes())
 		m.agents = append(m.agents, own+"a.owner = "+address+limit, own+"a.wallet = "+address+" and a.wallet <> ''"+limit)
 	} else if strings.Contains(text, "://") {
-		m.agents = append(m.agents, own+"a.uri_id in (select id from uris where hash = any("+q.arg(urisLike(typed))+"))"+limit)
+		m.agents = append(m.agents,
+			own+"a.uri_id in (select id from uris where hash = any("+q.arg(urisLike(typed))+"))"+limit)
 	}
 }
 

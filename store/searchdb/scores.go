@@ -32,7 +32,8 @@ func (s ScoreFilter) where(q *agentQuery) {
 	if s.Tier != nil {
 		rated += " and ts.tier = " + q.arg(*s.Tier)
 	}
-	exists := "exists (select from trust_scores ts join trust_runs tr on true where " + query.Scored() + " and " + rated + ")"
+	exists := "exists (select from trust_scores ts join trust_runs tr on true where " + query.Scored() + " and " +
+		rated + ")"
 	switch {
 	case s.Rated != nil && !*s.Rated && (s.MinScore != nil || s.MaxScore != nil || s.Tier != nil):
 		q.where += " and false and " + exists

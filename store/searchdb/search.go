@@ -152,7 +152,8 @@ func (l *listing) read(ctx context.Context, tx pgx.Tx, chains []*chaindb.ChainVi
 // readMatch reads the page by one way to match, and reports whether any agent matches, on
 // whichever page. An empty page does not exclude it: documents that were not looked into may have
 // the words, and the order leaves out agents without a value to order by.
-func (l *listing) readMatch(ctx context.Context, tx pgx.Tx, q *agentQuery, chains []*chaindb.ChainView, found *Found) (bool, error) {
+func (l *listing) readMatch(ctx context.Context, tx pgx.Tx, q *agentQuery, chains []*chaindb.ChainView,
+	found *Found) (bool, error) {
 	entries, err := found.page(ctx, tx, q, l, chains)
 	if err == nil && entries == 0 && q.match.widen() {
 		entries, err = found.page(ctx, tx, q, l, chains)
@@ -173,7 +174,8 @@ func (l *listing) readMatch(ctx context.Context, tx pgx.Tx, q *agentQuery, chain
 }
 
 // page reads the page of a listing and returns how many agents it has.
-func (f *Found) page(ctx context.Context, tx pgx.Tx, q *agentQuery, l *listing, chains []*chaindb.ChainView) (int, error) {
+func (f *Found) page(ctx context.Context, tx pgx.Tx, q *agentQuery, l *listing, chains []*chaindb.ChainView) (int,
+	error) {
 	limit := l.filter.Limit
 	streams, err := q.page(ctx, tx, l.order, chains, l.from.Chains, limit)
 	if err != nil {
@@ -226,7 +228,8 @@ func boundStatements(ctx context.Context, tx pgx.Tx, left time.Duration) error {
 // any reports whether an agent matches, in whatever order.
 func (q *agentQuery) any(ctx context.Context, tx pgx.Tx, chains []*chaindb.ChainView) (found bool, err error) {
 	with, from := q.source(false)
-	err = tx.QueryRow(ctx, fmt.Sprintf("%s select exists (select from %s where true%s)", with, from, q.where), q.withArgs(chains)...).Scan(&found)
+	err = tx.QueryRow(ctx, fmt.Sprintf("%s select exists (select from %s where true%s)", with, from, q.where),
+		q.withArgs(chains)...).Scan(&found)
 	return found, err
 }
 
@@ -237,7 +240,8 @@ func isCanceled(err error) bool {
 }
 
 // count counts up to one more than maxCounted.
-func (q *agentQuery) count(ctx context.Context, tx pgx.Tx, o agentOrder, chains []*chaindb.ChainView) (c Count, err error) {
+func (q *agentQuery) count(ctx context.Context, tx pgx.Tx, o agentOrder, chains []*chaindb.ChainView) (c Count,
+	err error) {
 	with, from := q.source(false)
 	matching := fmt.Sprintf(`select from unnest($1::bigint[]) as k(chain_id) cross join lateral (
 		select from %s%s where a.chain_id = k.chain_id%s limit %d) a`, from, o.join, q.where, maxCounted+1)
@@ -249,7 +253,8 @@ func (q *agentQuery) count(ctx context.Context, tx pgx.Tx, o agentOrder, chains 
 		matching = fmt.Sprintf("select %s from %s%s where true%s", what, from, o.join, q.where)
 	}
 	var hits int
-	err = tx.QueryRow(ctx, fmt.Sprintf("%s select count(*), %s from (%s limit %d) m", with, q.hitCount(), matching, maxCounted+1),
+	err = tx.QueryRow(ctx, fmt.Sprintf("%s select count(*), %s from (%s limit %d) m", with, q.hitCount(), matching,
+		maxCounted+1),
 		q.withArgs(chains)...).Scan(&c.Value, &hits)
 	return c.bounded(hits), err
 }
@@ -270,7 +275,8 @@ func newSearchSlots(db *store.DB) *searchSlots {
 
 // searching runs list on one snapshot with bounded statements. Searches use only a part of the
 // readers, so that requests for something by its id do not wait behind them.
-func searching(ctx context.Context, db *store.DB, f AgentFilter, list func(context.Context, pgx.Tx, []*chaindb.ChainView) error) error {
+func searching(ctx context.Context, db *store.DB, f AgentFilter,
+	list func(context.Context, pgx.Tx, []*chaindb.ChainView) error) error {
 	if !f.IsPlain() {
 		slots := *store.Kept(db, func() *searchSlots { return newSearchSlots(db) })
 		waited := time.NewTimer(searchTimeout)
@@ -292,7 +298,8 @@ func searching(ctx context.Context, db *store.DB, f AgentFilter, list func(conte
 		if err := boundStatements(ctx, tx, searchTimeout); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, fmt.Sprintf("set local jit = off; set local pg_trgm.strict_word_similarity_threshold = %g", nearWord))
+		_, err = tx.Exec(ctx, fmt.Sprintf("set local jit = off; set local pg_trgm.strict_word_similarity_threshold = %g",
+			nearWord))
 		if err != nil {
 			return err
 		}

@@ -55,7 +55,8 @@ func searchTextOf(r *repute.Registration) searchText {
 	return searchText{
 		name: Folded(r.Name, maxSearchName), description: Folded(r.Description, maxSearchText),
 		services: loweredList(services), skills: loweredList(skills), domains: loweredList(domains),
-		trust: loweredList(r.SupportedTrust), tags: loweredList(tags), places: placesOf(r.Services), x402: r.X402, active: r.Active,
+		trust: loweredList(r.SupportedTrust), tags: loweredList(tags), places: placesOf(r.Services), x402: r.X402,
+		active: r.Active,
 	}
 }
 
@@ -128,11 +129,13 @@ func SearchableOf(sum []byte, version, worst int, r *repute.Registration) Search
 	labels := s.labels()
 	words := wholeHead(s.name+"\n"+labels+"\n"+s.description, maxTrigramText)
 	description := wholeHead(s.description, max(0, maxSearchText-len(s.name)-len(labels)))
-	return Searchable{Sum: hex.EncodeToString(sum), Form: SearchForm, Version: version, Errors: worst, Name: s.name, Words: words,
+	return Searchable{Sum: hex.EncodeToString(sum), Form: SearchForm, Version: version, Errors: worst, Name: s.name,
+		Words: words,
 		Names: AsWords(s.name), Labels: AsWords(labels), Description: AsWords(description), Hosts: s.hosts(),
 		Title: AsWords(s.name), Places: orEmptyList(s.places), Alike: s.alike(),
-		Services: orEmptyList(s.services), Skills: orEmptyList(s.skills), Domains: orEmptyList(s.domains), Trust: orEmptyList(s.trust),
-		X402: s.x402, Active: s.active}
+		Services: orEmptyList(s.services), Skills: orEmptyList(s.skills), Domains: orEmptyList(s.domains),
+		Trust: orEmptyList(s.trust),
+		X402:  s.x402, Active: s.active}
 }
 
 // hosts returns the words of the hosts of endpoints without public suffixes: zyf finds zyf.ai, and

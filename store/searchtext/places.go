@@ -43,7 +43,8 @@ func PlaceOf(text string) (whole, host string) {
 // label consists of letters.
 func isHost(s string) bool {
 	i := strings.LastIndexByte(s, '.')
-	return i > 0 && !strings.ContainsAny(s, "/:") && len(s)-i > MinSearchText && !strings.ContainsFunc(s[i+1:], func(r rune) bool { return !unicode.IsLetter(r) })
+	return i > 0 && !strings.ContainsAny(s, "/:") && len(s)-i > MinSearchText &&
+		!strings.ContainsFunc(s[i+1:], func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
 // endpointOf returns an endpoint in lower case without scheme, user, query and final slash, and its

@@ -8,7 +8,7 @@ import (
 const spelledWords = " grey:gray greys:grays defence:defense defences:defenses offence:offense offences:offenses licence:license licences:licenses" +
 	" licenced:licensed pretence:pretense practise:practice practised:practiced practises:practices practising:practicing" +
 	" programme:program programmes:programs cheque:check cheques:checks judgement:judgment judgements:judgments ageing:aging" +
-	" artifact:artifact artifacts:artifacts sceptic:skeptic sceptical:skeptical tyre:tire tyres:tires enrol:enroll enrols:enrolls" +
+	" artefact:artifact artefacts:artifacts sceptic:skeptic sceptical:skeptical tyre:tire tyres:tires enrol:enroll enrols:enrolls" +
 	" enrolment:enrollment fulfil:fulfill fulfils:fulfills fulfilment:fulfillment instalment:installment instalments:installments" +
 	" skilful:skillful jewellery:jewelry aeroplane:airplane aeroplanes:airplanes aluminium:aluminum manoeuvre:maneuver" +
 	" manoeuvres:maneuvers paediatric:pediatric paediatrics:pediatrics orthopaedic:orthopedic encyclopaedia:encyclopedia" +

@@ -67,7 +67,8 @@ func pieces(word string) (out []string) {
 // IsDense reports whether r belongs to a script that puts no space between words or joins particles
 // to them.
 func IsDense(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo) || r == 'ー' || r == '々'
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo) ||
+		r == 'ー' || r == '々'
 }
 
 // IsNoLetter reports whether r separates words.

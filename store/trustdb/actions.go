@@ -36,7 +36,8 @@ func (q evidence) actions(ctx context.Context, tokens []repute.TokenID, at map[r
 			and not exists (select from pending p where (p.chain_id, p.block, p.log_index) = (e.chain_id, e.block, e.log_index))
 			offset 0) e
 		order by u.t, e.block, e.log_index`, q.chain.ID, store.TokenArray(tokens), q.block,
-		[]int16{int16(repute.KindTransfer), int16(repute.KindRegistered), int16(repute.KindURIUpdated), int16(repute.KindMetadataSet), int16(repute.KindApproval)},
+		[]int16{int16(repute.KindTransfer), int16(repute.KindRegistered), int16(repute.KindURIUpdated),
+			int16(repute.KindMetadataSet), int16(repute.KindApproval)},
 		int16(repute.KindMetadataSet), wallet[:])
 	if err != nil {
 		return err

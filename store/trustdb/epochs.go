@@ -33,7 +33,8 @@ func EpochEnd(ctx context.Context, db *store.DB, chainID, boundary uint64) (repu
 // SetEpoch stores the length of an epoch in blocks. Headers of blocks that end one are kept from
 // then on.
 func SetEpoch(ctx context.Context, db *store.DB, chainID, blocks uint64) error {
-	_, err := db.Pool().Exec(ctx, "update chains set epoch_blocks = $2 where chain_id = $1 and epoch_blocks <> $2", chainID, blocks)
+	_, err := db.Pool().Exec(ctx, "update chains set epoch_blocks = $2 where chain_id = $1 and epoch_blocks <> $2",
+		chainID, blocks)
 	return store.Failed(fmt.Sprintf("set epoch of chain %d", chainID), err)
 }
 
@@ -87,7 +88,8 @@ func betweenNeighbors(ctx context.Context, tx pgx.Tx, chainID uint64, b repute.B
 		return err
 	}
 	if b.Time.IsZero() || before != nil && b.Time.Before(*before) || after != nil && b.Time.After(*after) {
-		return repute.Conflict("block %d is of %s by its header, which is not between its stored neighbors", b.Number, b.Time.UTC().Format(time.RFC3339))
+		return repute.Conflict("block %d is of %s by its header, which is not between its stored neighbors", b.Number,
+			b.Time.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ import (
 
 // ReadEvidence reads everything that a score of an agent follows from, with the answers of these
 // validation contracts. repute.ErrNotFound as in query.Agent.
-func ReadEvidence(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At, validations []common.Address) (out Subject, err error) {
+func ReadEvidence(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At,
+	validations []common.Address) (out Subject, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read evidence", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		q := evidence{s.Tx, s.Chain.Chain, s.Block, validations}
 		found, err := q.subjects(ctx, []repute.TokenID{s.ID.TokenID})
@@ -36,7 +37,8 @@ func ReadEvidence(ctx context.Context, db *store.DB, id repute.AgentID, at reput
 // ReadSubjects reads the same for many agents of a chain on one snapshot: as of block, or of the
 // newest state for nil. Agents that do not exist are left out; the others are in order. Block is
 // not set.
-func ReadSubjects(ctx context.Context, db *store.DB, chainID uint64, tokens []repute.TokenID, block *uint64, validations []common.Address) (out []Subject, err error) {
+func ReadSubjects(ctx context.Context, db *store.DB, chainID uint64, tokens []repute.TokenID, block *uint64,
+	validations []common.Address) (out []Subject, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, options, "read evidence", func(tx pgx.Tx) error {
 		// A long timeout: one agent may have as many rows as all others, and a retry would take as long.
@@ -138,9 +140,12 @@ func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func
 	var registered, held, at *time.Time
 	var number *uint64
 	var judged bool
-	_, err = pgx.ForEachRow(rows, []any{&token, &owner, &wallet, &approved, &operators, &registered, &held, &number, &hash, &at, &judged}, func() error {
-		s := Subject{Judged: judged, Agent: repute.AgentID{ChainID: q.chain.ID, Registry: q.chain.Identity, TokenID: repute.TokenID(token)},
-			Owner: common.BytesToAddress(owner), Wallet: common.BytesToAddress(wallet), Approved: common.BytesToAddress(approved),
+	_, err = pgx.ForEachRow(rows, []any{&token, &owner, &wallet, &approved, &operators, &registered, &held, &number,
+		&hash, &at, &judged}, func() error {
+		s := Subject{Judged: judged, Agent: repute.AgentID{ChainID: q.chain.ID, Registry: q.chain.Identity,
+			TokenID: repute.TokenID(token)},
+			Owner: common.BytesToAddress(owner), Wallet: common.BytesToAddress(wallet),
+			Approved:   common.BytesToAddress(approved),
 			Registered: store.TimeOf(registered), Held: store.TimeOf(held)}
 		for _, o := range operators {
 			s.Operators = append(s.Operators, common.BytesToAddress(o))
@@ -173,7 +178,8 @@ func (q evidence) tenures(ctx context.Context, tokens []repute.TokenID, at map[r
 	var began *time.Time
 	_, err = pgx.ForEachRow(rows, []any{&token, &from, &owner, &wallet, &began}, func() error {
 		if s := at[repute.TokenID(token)]; s != nil {
-			s.Holders = append(s.Holders, Holder{from, store.TimeOf(began), common.BytesToAddress(owner), common.BytesToAddress(wallet)})
+			s.Holders = append(s.Holders, Holder{from, store.TimeOf(began), common.BytesToAddress(owner),
+				common.BytesToAddress(wallet)})
 		}
 		return nil
 	})
@@ -206,7 +212,8 @@ func (q evidence) ratings(ctx context.Context, tokens []repute.TokenID, use func
 	var at *time.Time
 	into := []any{&token, &client, &r.Index, &value, &r.Amount.Decimals, &tag1, &tag2, &uri, &r.Block, &r.LogIndex, &at}
 	_, err = pgx.ForEachRow(rows, into, func() error {
-		r.Rater, r.Amount.Value, r.Content, r.Time = common.BytesToAddress(client), value.Int, common.BytesToHash(uri), store.TimeOf(at)
+		r.Rater, r.Amount.Value, r.Content, r.Time = common.BytesToAddress(client), value.Int, common.BytesToHash(uri),
+			store.TimeOf(at)
 		r.Tag1, r.Tag2, r.Other = string(tag1), string(tag2), tag1 == nil
 		use(repute.TokenID(token), r)
 		return nil
@@ -236,12 +243,13 @@ func (q evidence) answers(ctx context.Context, tokens []repute.TokenID, use func
 	var response int64
 	var at *time.Time
 	r := Row{Validation: true}
-	_, err = pgx.ForEachRow(rows, []any{&token, &validator, &response, &tag, &uri, &r.Block, &r.LogIndex, &at}, func() error {
-		r.Rater, r.Tag1, r.Other = common.BytesToAddress(validator), string(tag), tag == nil
-		r.Amount = repute.Amount{Value: big.NewInt(response)}
-		r.Content, r.Time = common.BytesToHash(uri), store.TimeOf(at)
-		use(repute.TokenID(token), r)
-		return nil
-	})
+	_, err = pgx.ForEachRow(rows, []any{&token, &validator, &response, &tag, &uri, &r.Block, &r.LogIndex, &at},
+		func() error {
+			r.Rater, r.Tag1, r.Other = common.BytesToAddress(validator), string(tag), tag == nil
+			r.Amount = repute.Amount{Value: big.NewInt(response)}
+			r.Content, r.Time = common.BytesToHash(uri), store.TimeOf(at)
+			use(repute.TokenID(token), r)
+			return nil
+		})
 	return err
 }

@@ -88,7 +88,8 @@ type Party struct {
 // ReadGraph reads a chain as of a block, on one snapshot: every agent's addresses, then every
 // rating and answer of these validation contracts, each in no particular order. It may take as long
 // as ctx allows.
-func ReadGraph(ctx context.Context, db *store.DB, chainID, block uint64, validations []common.Address, party func(Party), edge func(Edge)) error {
+func ReadGraph(ctx context.Context, db *store.DB, chainID, block uint64, validations []common.Address,
+	party func(Party), edge func(Edge)) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return db.InTx(ctx, options, "read trust graph", func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "set local statement_timeout = 0"); err != nil {
@@ -145,7 +146,8 @@ func trustEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, use func(
 	var client, tag []byte
 	var value store.BigNum
 	var at *time.Time
-	_, err = pgx.ForEachRow(rows, []any{(*store.TokenNum)(&e.TokenID), &client, &value, &e.Amount.Decimals, &tag, &e.Block, &e.LogIndex, &at}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{(*store.TokenNum)(&e.TokenID), &client, &value, &e.Amount.Decimals, &tag,
+		&e.Block, &e.LogIndex, &at}, func() error {
 		e.Rater, e.Amount.Value, e.Time = common.BytesToAddress(client), value.Int, store.TimeOf(at)
 		e.Tag1, e.Other = string(tag), tag == nil
 		use(e)
@@ -155,7 +157,8 @@ func trustEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, use func(
 }
 
 // trustAnswerEdges reads the latest answers of the validation contracts.
-func trustAnswerEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, validations []common.Address, use func(Edge)) error {
+func trustAnswerEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, validations []common.Address,
+	use func(Edge)) error {
 	rows, err := tx.Query(ctx, `
 		select distinct on (x.contract, x.request_hash) q.token_id, q.validator, x.response, `+tagHead("t.value")+`, x.block, x.log_index, b.time
 		from validation_responses x
@@ -171,9 +174,11 @@ func trustAnswerEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, val
 	var validator, tag []byte
 	var response int64
 	var at *time.Time
-	_, err = pgx.ForEachRow(rows, []any{(*store.TokenNum)(&e.TokenID), &validator, &response, &tag, &e.Block, &e.LogIndex, &at}, func() error {
-		e.Row = Row{Rater: common.BytesToAddress(validator), Validation: true, Amount: repute.Amount{Value: big.NewInt(response)},
-			Tag1: string(tag), Other: tag == nil, Block: e.Block, LogIndex: e.LogIndex, Time: store.TimeOf(at)}
+	_, err = pgx.ForEachRow(rows, []any{(*store.TokenNum)(&e.TokenID), &validator, &response, &tag, &e.Block,
+		&e.LogIndex, &at}, func() error {
+		e.Row = Row{Rater: common.BytesToAddress(validator), Validation: true,
+			Amount: repute.Amount{Value: big.NewInt(response)},
+			Tag1:   string(tag), Other: tag == nil, Block: e.Block, LogIndex: e.LogIndex, Time: store.TimeOf(at)}
 		use(e)
 		return nil
 	})

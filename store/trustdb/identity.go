@@ -28,7 +28,8 @@ type Identity struct {
 // ReadIdentities calls use with the identity of each agent: from the URIs that the agents had at
 // block, or have now for nil, as they were read last. Agents that do not exist are left out. The
 // identities are not kept in memory.
-func ReadIdentities(ctx context.Context, db *store.DB, chainID uint64, tokens []repute.TokenID, block *uint64, use func(repute.TokenID, Identity)) error {
+func ReadIdentities(ctx context.Context, db *store.DB, chainID uint64, tokens []repute.TokenID, block *uint64,
+	use func(repute.TokenID, Identity)) error {
 	args := []any{chainID, store.TokenArray(tokens), int64(chaindb.Everything)}
 	if block != nil {
 		args[2] = int64(*block)
@@ -74,7 +75,8 @@ const urisThen = `
 			where chain_id = $1 and token_id = k.token_id and from_block <= $3 order by from_block desc limit 1) s)`
 
 // proofsThen returns the proofs of the domains that the agents' files name.
-func proofsThen(ctx context.Context, db *store.DB, tx pgx.Tx, args []any) (map[repute.TokenID][]repute.DomainProof, error) {
+func proofsThen(ctx context.Context, db *store.DB, tx pgx.Tx, args []any) (map[repute.TokenID][]repute.DomainProof,
+	error) {
 	rows, err := tx.Query(ctx, urisThen+docdb.ProofsOfAgents(), args...)
 	if err != nil {
 		return nil, err
@@ -93,7 +95,8 @@ func proofsThen(ctx context.Context, db *store.DB, tx pgx.Tx, args []any) (map[r
 // RegistrationParse returns what a version of the parser read in a registration file, and whether
 // the file had no errors. repute.ErrNotFound when that version did not read it, or the result is no
 // longer stored.
-func RegistrationParse(ctx context.Context, db *store.DB, sum common.Hash, version int) (r *repute.Registration, sound bool, err error) {
+func RegistrationParse(ctx context.Context, db *store.DB, sum common.Hash, version int) (r *repute.Registration,
+	sound bool, err error) {
 	var body []byte
 	err = db.Readers().QueryRow(ctx, `
 		select content, errors = 0 from parses where sha256 = $1 and kind = 'registration' and parser_version = $2`, sum[:], version).Scan(&body, &sound)

@@ -16,7 +16,8 @@ const PaymentColumns = `pm.state, pm.reason, pm.pay_chain, pm.tx, pm.payer, pm.p
 
 // JoinPayment returns the join of a rating, whose alias is f, with its payment.
 func JoinPayment(f string) string {
-	return "\n\tleft join payments pm on (pm.chain_id, pm.token_id, pm.client, pm.idx) = (" + f + ".chain_id, " + f + ".token_id, " + f + ".client, " + f + ".idx)"
+	return "\n\tleft join payments pm on (pm.chain_id, pm.token_id, pm.client, pm.idx) = (" + f + ".chain_id, " + f +
+		".token_id, " + f + ".client, " + f + ".idx)"
 }
 
 // PaymentRow receives PaymentColumns.
@@ -31,7 +32,8 @@ type PaymentRow struct {
 
 // Into returns where to scan the columns of a payment.
 func (p *PaymentRow) Into() []any {
-	return []any{&p.state, &p.reason, &p.chain, &p.tx, &p.payer, &p.payee, &p.token, &p.symbol, &p.decimals, &p.amount, &p.paid, &p.block, &p.log, &p.at}
+	return []any{&p.state, &p.reason, &p.chain, &p.tx, &p.payer, &p.payee, &p.token, &p.symbol, &p.decimals, &p.amount,
+		&p.paid, &p.block, &p.log, &p.at}
 }
 
 // Payment returns the payment; nil when the rating's file claims none.
@@ -39,13 +41,15 @@ func (p *PaymentRow) Payment() *repute.Payment {
 	if p.state == nil {
 		return nil
 	}
-	out := &repute.Payment{State: repute.PaymentState(*p.state), Reason: repute.PaymentReason(deref(p.reason)), ChainID: uint64(deref(p.chain)),
-		Tx: common.BytesToHash(p.tx), From: common.BytesToAddress(p.payer), To: common.BytesToAddress(p.payee)}
+	out := &repute.Payment{State: repute.PaymentState(*p.state), Reason: repute.PaymentReason(deref(p.reason)),
+		ChainID: uint64(deref(p.chain)),
+		Tx:      common.BytesToHash(p.tx), From: common.BytesToAddress(p.payer), To: common.BytesToAddress(p.payee)}
 	if out.State != repute.PaymentVerified || p.amount == nil {
 		return out
 	}
 	decimals := uint8(deref(p.decimals))
-	out.Coin = repute.Stablecoin{ChainID: out.ChainID, Address: common.BytesToAddress(p.token), Symbol: deref(p.symbol), Decimals: decimals}
+	out.Coin = repute.Stablecoin{ChainID: out.ChainID, Address: common.BytesToAddress(p.token), Symbol: deref(p.symbol),
+		Decimals: decimals}
 	out.Amount, out.Paid = repute.Amount{Value: p.amount.Int, Decimals: decimals}, repute.Micros(deref(p.paid))
 	out.Block, out.LogIndex, out.Time = uint64(deref(p.block)), uint64(deref(p.log)), store.TimeOf(p.at)
 	return out

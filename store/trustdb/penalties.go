@@ -39,7 +39,8 @@ func (who Identities) known(identity common.Address) []byte {
 // WorstPenalties returns for each affiliation the worst penalty of its identity by another
 // agent: in the newest state, or as of the newest run. It takes no locks; a penalty written
 // at the same time makes the agent stale again.
-func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Affiliation, final bool) (out []repute.Penalty, err error) {
+func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Affiliation,
+	final bool) (out []repute.Penalty, err error) {
 	tokens, identities := make([]repute.TokenID, len(list)), make([]common.Address, len(list))
 	for i, a := range list {
 		tokens[i], identities[i] = a.TokenID, a.Identity
@@ -148,7 +149,8 @@ func scanAffiliation(row pgx.CollectableRow) (a Affiliation, err error) {
 }
 
 // replacePenalties replaces the penalties by those tokens with list and returns the changed ones.
-func replacePenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, final bool, tokens []repute.TokenID, list []repute.Penalty, who Identities) (changed []Affiliation, err error) {
+func replacePenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, final bool, tokens []repute.TokenID,
+	list []repute.Penalty, who Identities) (changed []Affiliation, err error) {
 	var of []repute.TokenID
 	var identities, holders []common.Address
 	var scores, highs, tiers []int32
@@ -173,7 +175,8 @@ func replacePenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, final
 			where (g.owner, g.score, g.high, g.tier, g.known) is distinct from (excluded.owner, excluded.score, excluded.high, excluded.tier, excluded.known)
 			returning token_id, identity)
 		select token_id, identity from gone union select token_id, identity from put`,
-		chainID, final, store.TokenArray(tokens), store.TokenArray(of), store.AddressColumn(identities), store.AddressColumn(holders), scores, highs, tiers, run, known)
+		chainID, final, store.TokenArray(tokens), store.TokenArray(of), store.AddressColumn(identities),
+		store.AddressColumn(holders), scores, highs, tiers, run, known)
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,8 @@ func pruneInputs(ctx context.Context, tx pgx.Tx, after, last []byte) error {
 	if err != nil || len(loose) == 0 {
 		return err
 	}
-	if rows, err = tx.Query(ctx, `select distinct unnest(array[params, tags, roots, links, validations]) from trust_runs`); err != nil {
+	if rows, err = tx.Query(ctx,
+		`select distinct unnest(array[params, tags, roots, links, validations]) from trust_runs`); err != nil {
 		return err
 	}
 	ofRuns, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
@@ -124,7 +125,8 @@ func pruneInputs(ctx context.Context, tx pgx.Tx, after, last []byte) error {
 	}
 	// A transaction that held one of them before may have named it since. Only a new statement sees
 	// that.
-	_, err = tx.Exec(ctx, `delete from trust_inputs i where hash = any($1) and hash <> all($2) and `+unnamed, loose, ofRuns)
+	_, err = tx.Exec(ctx, `delete from trust_inputs i where hash = any($1) and hash <> all($2) and `+unnamed, loose,
+		ofRuns)
 	return err
 }
 

@@ -15,7 +15,8 @@ import (
 // queueRelated queues identities whose agents must be scored again. run is 0, or a run in
 // which the penalty did not change: then only agents with events since the run before are
 // marked, unless a log was found late.
-func queueRelated(ctx context.Context, tx pgx.Tx, chainID uint64, final bool, list []Affiliation, who Identities, run uint64) error {
+func queueRelated(ctx context.Context, tx pgx.Tx, chainID uint64, final bool, list []Affiliation, who Identities,
+	run uint64) error {
 	of := map[common.Address][]repute.TokenID{}
 	for _, a := range list {
 		of[a.Identity] = append(of[a.Identity], a.TokenID)

@@ -58,7 +58,8 @@ type RootSet struct {
 
 // RootSets returns all sets that have roots, ordered by chain and name.
 func RootSets(ctx context.Context, db *store.DB) ([]RootSet, error) {
-	rows, err := db.Readers().Query(ctx, "select chain_id, set_name, count(*) from trust_roots group by 1, 2 order by 1, 2")
+	rows, err := db.Readers().Query(ctx,
+		"select chain_id, set_name, count(*) from trust_roots group by 1, 2 order by 1, 2")
 	if err != nil {
 		return nil, store.Failed("list sets of roots", err)
 	}
@@ -88,7 +89,8 @@ func CheckRoot(r repute.TrustRoot) error {
 // checkReason returns repute.ErrInvalid for a reason or source that is empty or too long.
 func checkReason(field, text string) error {
 	if strings.TrimSpace(text) == "" || len(text) > MaxReason || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-		return repute.Invalid(field, fmt.Sprintf("is missing or longer than %d bytes", MaxReason), "a sentence that others can check")
+		return repute.Invalid(field, fmt.Sprintf("is missing or longer than %d bytes", MaxReason),
+			"a sentence that others can check")
 	}
 	return nil
 }
@@ -110,7 +112,8 @@ func CheckLink(l repute.TrustLink) error {
 // AddRoots adds roots to a chain's set or changes those in it; with replace it removes all others.
 // All changes are stored or none. Scores use them from the next epoch on. repute.ErrInvalid when a
 // root is invalid or the set would be too large.
-func AddRoots(ctx context.Context, db *store.DB, chainID uint64, set string, roots []repute.TrustRoot, replace bool) error {
+func AddRoots(ctx context.Context, db *store.DB, chainID uint64, set string, roots []repute.TrustRoot,
+	replace bool) error {
 	if err := CheckRootSet(set); err != nil {
 		return err
 	}
@@ -124,14 +127,16 @@ func AddRoots(ctx context.Context, db *store.DB, chainID uint64, set string, roo
 			return err
 		}
 		if replace {
-			if _, err := tx.Exec(ctx, "delete from trust_roots where chain_id = $1 and set_name = $2", chainID, set); err != nil {
+			if _, err := tx.Exec(ctx, "delete from trust_roots where chain_id = $1 and set_name = $2", chainID,
+				set); err != nil {
 				return err
 			}
 		}
 		if err := putRoots(ctx, tx, chainID, set, roots); err != nil {
 			return err
 		}
-		return atMost(ctx, tx, MaxRoots, "set", "select count(*) from trust_roots where chain_id = $1 and set_name = $2", chainID, set)
+		return atMost(ctx, tx, MaxRoots, "set", "select count(*) from trust_roots where chain_id = $1 and set_name = $2",
+			chainID, set)
 	})
 }
 
@@ -160,7 +165,8 @@ func putRoots(ctx context.Context, tx pgx.Tx, chainID uint64, set string, roots 
 	var reasons []string
 	var expires []*time.Time
 	for _, r := range roots {
-		addresses, weights, reasons = append(addresses, r.Address.Bytes()), append(weights, int64(r.Weight)), append(reasons, r.Reason)
+		addresses, weights, reasons = append(addresses, r.Address.Bytes()), append(weights, int64(r.Weight)),
+			append(reasons, r.Reason)
 		var end *time.Time
 		if !r.Expires.IsZero() {
 			whole := r.Expires.UTC().Truncate(time.Second)
@@ -180,7 +186,8 @@ func putRoots(ctx context.Context, tx pgx.Tx, chainID uint64, set string, roots 
 
 // RemoveRoot removes a root from a chain's set. repute.ErrNotFound when it is not in it.
 func RemoveRoot(ctx context.Context, db *store.DB, chainID uint64, set string, address common.Address) error {
-	tag, err := db.Pool().Exec(ctx, "delete from trust_roots where chain_id = $1 and set_name = $2 and address = $3", chainID, set, address.Bytes())
+	tag, err := db.Pool().Exec(ctx, "delete from trust_roots where chain_id = $1 and set_name = $2 and address = $3",
+		chainID, set, address.Bytes())
 	if err == nil && tag.RowsAffected() == 0 {
 		return fmt.Errorf("root %s of set %s: %w", address.Hex(), set, repute.ErrNotFound)
 	}
@@ -190,7 +197,8 @@ func RemoveRoot(ctx context.Context, db *store.DB, chainID uint64, set string, a
 // Links returns the pairs of addresses of a chain that are known to be one identity, ordered by
 // address.
 func Links(ctx context.Context, db *store.DB, chainID uint64) ([]repute.TrustLink, error) {
-	rows, err := db.Readers().Query(ctx, "select a, b, reason, source from trust_links where chain_id = $1 order by a, b", chainID)
+	rows, err := db.Readers().Query(ctx,
+		"select a, b, reason, source from trust_links where chain_id = $1 order by a, b", chainID)
 	if err != nil {
 		return nil, store.Failed("list links", err)
 	}
@@ -233,7 +241,8 @@ func RemoveLink(ctx context.Context, db *store.DB, chainID uint64, a, b common.A
 	if a.Cmp(b) > 0 {
 		a, b = b, a
 	}
-	tag, err := db.Pool().Exec(ctx, "delete from trust_links where (chain_id, a, b) = ($1, $2, $3)", chainID, a.Bytes(), b.Bytes())
+	tag, err := db.Pool().Exec(ctx, "delete from trust_links where (chain_id, a, b) = ($1, $2, $3)", chainID, a.Bytes(),
+		b.Bytes())
 	if err == nil && tag.RowsAffected() == 0 {
 		return fmt.Errorf("link of %s and %s: %w", a.Hex(), b.Hex(), repute.ErrNotFound)
 	}

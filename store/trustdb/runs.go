@@ -49,13 +49,15 @@ const selectRun = `select chain_id, run, epoch, boundary, block, block_hash, blo
 func scanRun(row pgx.Row) (r Run, err error) {
 	var hash, params, tags, roots, links, validations, weights []byte
 	var at, closed *time.Time
-	err = row.Scan(&r.ChainID, &r.Run, &r.Epoch, &r.Boundary, &r.Block.Number, &hash, &at, &r.Scorer, &params, &tags, &roots, &links,
+	err = row.Scan(&r.ChainID, &r.Run, &r.Epoch, &r.Boundary, &r.Block.Number, &hash, &at, &r.Scorer, &params, &tags,
+		&roots, &links,
 		&validations, &weights, &r.Identities, &r.Edges, &r.Started, &closed)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, repute.ErrNotFound
 	}
 	r.Block.Hash, r.Block.Time = common.BytesToHash(hash), store.TimeOf(at)
-	r.Params, r.Tags, r.Roots, r.Links = common.BytesToHash(params), common.BytesToHash(tags), common.BytesToHash(roots), common.BytesToHash(links)
+	r.Params, r.Tags, r.Roots, r.Links = common.BytesToHash(params), common.BytesToHash(tags), common.BytesToHash(roots),
+		common.BytesToHash(links)
 	r.Validations = common.BytesToHash(validations)
 	r.Weights, r.Started, r.Closed = common.BytesToHash(weights), r.Started.UTC(), store.TimeOf(closed)
 	return r, err
@@ -119,7 +121,8 @@ func Chains(ctx context.Context, db *store.DB) ([]Chain, error) {
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Chain, err error) {
 		var validations [][]byte
-		err = row.Scan(&c.ChainID, &c.Imported, &c.Cursor, &c.Finalized, &c.Run, &c.Repaired, &validations, &c.Epoch, &c.Lists)
+		err = row.Scan(&c.ChainID, &c.Imported, &c.Cursor, &c.Finalized, &c.Run, &c.Repaired, &validations, &c.Epoch,
+			&c.Lists)
 		c.Validations = addressesOf(validations)
 		return c, err
 	})
@@ -155,7 +158,8 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 			insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links, weights, identities, edges, repaired,
 				unjudged_low, unjudged_high, unjudged, validations)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, nullif($19, ''), $20) on conflict do nothing`,
-			r.ChainID, r.Run, r.Epoch, r.Boundary, r.Block.Number, store.HashBytes(r.Block.Hash), store.MaybeTime(r.Block.Time), r.Scorer,
+			r.ChainID, r.Run, r.Epoch, r.Boundary, r.Block.Number, store.HashBytes(r.Block.Hash),
+			store.MaybeTime(r.Block.Time), r.Scorer,
 			r.Params[:], r.Tags[:], r.Roots[:], r.Links[:], r.Weights[:], r.Identities, r.Edges, r.Repaired,
 			r.Unjudged.Low, r.Unjudged.High, r.Unjudged.Result, store.HashBytes(r.Validations))
 		if err != nil {
@@ -175,11 +179,14 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `update trust_feed set repaired = 0 where chain_id = $1 and repaired = $2`, r.ChainID, r.Repaired); err != nil {
+		if _, err := tx.Exec(ctx, `update trust_feed set repaired = 0 where chain_id = $1 and repaired = $2`, r.ChainID,
+			r.Repaired); err != nil {
 			return err
 		}
 		// Claims for an older run end, because their results would be refused.
-		if _, err := tx.Exec(ctx, `update trust_stale set claimed = '-infinity' where chain_id = $1 and claimed > '-infinity'`, r.ChainID); err != nil {
+		if _, err := tx.Exec(ctx,
+			`update trust_stale set claimed = '-infinity' where chain_id = $1 and claimed > '-infinity'`,
+			r.ChainID); err != nil {
 			return err
 		}
 		return MarkAll(ctx, tx, r.ChainID)
@@ -191,7 +198,9 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 func CloseRun(ctx context.Context, db *store.DB, chainID uint64) (closed bool, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("close trust run of chain %d", chainID), func(tx pgx.Tx) error {
 		// MarkAgents locks the run's row. Only a statement after this one sees what it marked.
-		if _, err := tx.Exec(ctx, `select from trust_runs where chain_id = $1 and closed_at is null order by run desc limit 1 for update`, chainID); err != nil {
+		if _, err := tx.Exec(ctx,
+			`select from trust_runs where chain_id = $1 and closed_at is null order by run desc limit 1 for update`,
+			chainID); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, `
@@ -215,7 +224,8 @@ type State struct {
 // ReadStates returns the chains that have scores or wait for them, ordered by id.
 func ReadStates(ctx context.Context, db *store.DB) (out []State, err error) {
 	err = chaindb.View(ctx, db, "state of scores", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, selectRun+`where (chain_id, run) in (select chain_id, max(run) from trust_runs group by chain_id) order by chain_id`)
+		rows, err := tx.Query(ctx,
+			selectRun+`where (chain_id, run) in (select chain_id, max(run) from trust_runs group by chain_id) order by chain_id`)
 		if err != nil {
 			return err
 		}

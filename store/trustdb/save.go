@@ -144,8 +144,10 @@ func queueScore(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 			low = excluded.low, high = excluded.high, mean = excluded.mean, confidence = excluded.confidence, tier = excluded.tier,
 			result = excluded.result, facts = excluded.facts
 		where not (`+sameScore+`)`,
-		chainID, token, int64(run), int64(s.Block.Number), store.HashBytes(s.Block.Hash), store.MaybeTime(s.Block.Time), s.Evidence[:],
-		s.Rated, int32(s.Score.Score), int32(s.Low), int32(s.High), int32(s.Mean), s.Confidence, s.Tier, s.Result, s.Plain, a.Shown[:], toleranceOf(a))
+		chainID, token, int64(run), int64(s.Block.Number), store.HashBytes(s.Block.Hash), store.MaybeTime(s.Block.Time),
+		s.Evidence[:],
+		s.Rated, int32(s.Score.Score), int32(s.Low), int32(s.High), int32(s.Mean), s.Confidence, s.Tier, s.Result, s.Plain,
+		a.Shown[:], toleranceOf(a))
 }
 
 // sameScore is the SQL of whether row s of trust_scores stays where excluded would be stored. It
@@ -190,6 +192,7 @@ func queueFinal(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 			join trust_runs is_ on (is_.chain_id, is_.run) = ($1, $3)
 			where p.facts = $12 and abs(p.score - $6) < $14 and abs(p.low - $7) < $14 and abs(p.high - $8) < $14
 			and (was.scorer, was.params, was.tags, was.roots, was.links, was.validations) = (is_.scorer, is_.params, is_.tags, is_.roots, is_.links, is_.validations) and is_.repaired = 0)`,
-		chainID, token, run, s.Evidence[:], s.Rated, int32(s.Score.Score), int32(s.Low), int32(s.High), int32(s.Mean), s.Confidence, s.Tier, a.Facts[:], s.Result,
+		chainID, token, run, s.Evidence[:], s.Rated, int32(s.Score.Score), int32(s.Low), int32(s.High), int32(s.Mean),
+		s.Confidence, s.Tier, a.Facts[:], s.Result,
 		int32(Tolerance), s.Guarded, s.Plain)
 }

@@ -168,7 +168,8 @@ func lockFeed(ctx context.Context, tx pgx.Tx, chainID uint64) (p feedPosition, e
 
 // moveFeed stores the cursor in a chain's changes.
 func moveFeed(ctx context.Context, tx pgx.Tx, chainID uint64, at store.ChangeCursor) error {
-	_, err := tx.Exec(ctx, `update trust_feed set xid = $2::text::xid8, seq = $3, read_at = clock_timestamp() where chain_id = $1`,
+	_, err := tx.Exec(ctx,
+		`update trust_feed set xid = $2::text::xid8, seq = $3, read_at = clock_timestamp() where chain_id = $1`,
 		chainID, fmt.Sprint(at.XID), at.Seq)
 	return err
 }
@@ -255,7 +256,8 @@ type StaleAgent struct {
 // ClaimStale claims up to limit stale agents of a chain for ttl, the longest waiting first:
 // with urgent only those with events, otherwise only those of a run. It claims none when run
 // is not the chain's newest, because the caller would score by old weights.
-func ClaimStale(ctx context.Context, db *store.DB, chainID, run uint64, urgent bool, limit int, ttl time.Duration) ([]StaleAgent, error) {
+func ClaimStale(ctx context.Context, db *store.DB, chainID, run uint64, urgent bool, limit int,
+	ttl time.Duration) ([]StaleAgent, error) {
 	cause := causeRun
 	if urgent {
 		cause = CauseEvent

@@ -21,7 +21,8 @@ type LogAt struct {
 
 // ReadTransactions returns the transactions of stored logs of a chain whose newest block was view.
 // repute.ErrReorged when view is no longer part of the chain; a view without hash is not checked.
-func ReadTransactions(ctx context.Context, db *store.DB, chainID uint64, view repute.Block, logs []LogAt) (map[LogAt]common.Hash, error) {
+func ReadTransactions(ctx context.Context, db *store.DB, chainID uint64, view repute.Block,
+	logs []LogAt) (map[LogAt]common.Hash, error) {
 	blocks, indexes := make([]int64, len(logs)), make([]int64, len(logs))
 	for i, l := range logs {
 		blocks[i], indexes[i] = int64(l.Block), int64(l.LogIndex)
@@ -60,7 +61,8 @@ func inChain(ctx context.Context, tx pgx.Tx, chainID uint64, view repute.Block, 
 		return nil
 	}
 	var final bool
-	err := tx.QueryRow(ctx, "select finalized_block >= $2 from chains where chain_id = $1", chainID, view.Number).Scan(&final)
+	err := tx.QueryRow(ctx, "select finalized_block >= $2 from chains where chain_id = $1", chainID,
+		view.Number).Scan(&final)
 	if err == nil && (!final || stored != (common.Hash{})) {
 		err = fmt.Errorf("block %d: %w", view.Number, repute.ErrReorged)
 	}
@@ -85,7 +87,8 @@ func EpochBlock(ctx context.Context, db *store.DB, chainID, length uint64) (b re
 		}
 		boundary := max(final, 0) / int64(length) * int64(length)
 		var hash []byte
-		err = tx.QueryRow(ctx, `select number, hash, time from blocks where chain_id = $1 and number <= $2 and time is not null
+		err = tx.QueryRow(ctx,
+			`select number, hash, time from blocks where chain_id = $1 and number <= $2 and time is not null
 			order by number desc limit 1`, chainID, boundary).Scan(&b.Number, &hash, &b.Time)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil

@@ -37,12 +37,14 @@ func ReadUnjudged(ctx context.Context, s chaindb.Subject) (repute.Score, error) 
 		select epoch, scorer, params, tags, roots, links, unjudged_low, unjudged_high, unjudged, block, block_hash, block_time, true
 		from trust_runs where chain_id = $1 and unjudged is not null and closed_at is not null and boundary <= $2
 		order by run desc limit 1`, s.ID.ChainID, s.Block).Scan(
-		&out.Epoch, &out.Scorer, &params, &tags, &roots, &links, &out.Low, &out.High, &out.Result, &out.Block.Number, &hash, &at, &out.Final)
+		&out.Epoch, &out.Scorer, &params, &tags, &roots, &links, &out.Low, &out.High, &out.Result, &out.Block.Number, &hash,
+		&at, &out.Final)
 	out.Agent = s.ID
 	if errors.Is(err, pgx.ErrNoRows) {
 		return out, nil
 	}
-	out.Params, out.Tags, out.Roots, out.Links = common.BytesToHash(params), common.BytesToHash(tags), common.BytesToHash(roots), common.BytesToHash(links)
+	out.Params, out.Tags, out.Roots, out.Links = common.BytesToHash(params), common.BytesToHash(tags),
+		common.BytesToHash(roots), common.BytesToHash(links)
 	out.Block.Hash, out.Block.Time = common.BytesToHash(hash), store.TimeOf(at)
 	if err != nil {
 		err = fmt.Errorf("score of agents that nobody judged: %w", err)

@@ -50,7 +50,8 @@ func BlockProofs(ctx context.Context, db *store.DB, chainID uint64) ([]BlockProo
 }
 
 // readBlockProofs reads the rows that have a block in common with a range.
-func readBlockProofs(ctx context.Context, q chaindb.Querier, chainID uint64, r repute.BlockRange) ([]BlockProof, error) {
+func readBlockProofs(ctx context.Context, q chaindb.Querier, chainID uint64, r repute.BlockRange) ([]BlockProof,
+	error) {
 	rows, err := q.Query(ctx, `
 		select from_block, to_block, parent, hash, reason, loose,
 			array(select lower(u) from unnest(unproven) u), array(select upper(u) - 1 from unnest(unproven) u)
@@ -75,37 +76,40 @@ func readBlockProofs(ctx context.Context, q chaindb.Querier, chainID uint64, r r
 // is deleted. repute.ErrFenced when the lease is lost, and when the range after it or the
 // stored block shows that Hash is no longer the hash of the newest block.
 func SaveBlockProof(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, p BlockProof) error {
-	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save proof of blocks %d to %d", p.Blocks.From, p.Blocks.To), func(tx pgx.Tx) error {
-		if err := store.HoldLease(ctx, tx, l); err != nil {
-			return err
-		}
-		chain, err := chaindb.HoldChain(ctx, tx, chainID)
-		if err != nil {
-			return err
-		}
-		near, err := readBlockProofs(ctx, tx, chainID, repute.BlockRange{From: p.Blocks.From - min(1, p.Blocks.From), To: p.Blocks.To + 1})
-		if err != nil {
-			return err
-		}
-		if err := p.checkNewest(ctx, tx, chain, near); err != nil {
-			return err
-		}
-		for _, n := range near {
-			p = p.join(n)
-		}
-		_, err = tx.Exec(ctx, "delete from block_proofs where chain_id = $1 and from_block = any($2)", chainID, startsOf(near))
-		if err != nil {
-			return err
-		}
-		if err := p.insert(ctx, tx, chainID); err != nil {
-			return err
-		}
-		numbers, hashes, parents, times := chaindb.BlockArrays(p.Headers)
-		_, err = tx.Exec(ctx, `insert into blocks (chain_id, number, hash, parent, time)
+	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save proof of blocks %d to %d", p.Blocks.From, p.Blocks.To),
+		func(tx pgx.Tx) error {
+			if err := store.HoldLease(ctx, tx, l); err != nil {
+				return err
+			}
+			chain, err := chaindb.HoldChain(ctx, tx, chainID)
+			if err != nil {
+				return err
+			}
+			near, err := readBlockProofs(ctx, tx, chainID, repute.BlockRange{From: p.Blocks.From - min(1, p.Blocks.From),
+				To: p.Blocks.To + 1})
+			if err != nil {
+				return err
+			}
+			if err := p.checkNewest(ctx, tx, chain, near); err != nil {
+				return err
+			}
+			for _, n := range near {
+				p = p.join(n)
+			}
+			_, err = tx.Exec(ctx, "delete from block_proofs where chain_id = $1 and from_block = any($2)", chainID,
+				startsOf(near))
+			if err != nil {
+				return err
+			}
+			if err := p.insert(ctx, tx, chainID); err != nil {
+				return err
+			}
+			numbers, hashes, parents, times := chaindb.BlockArrays(p.Headers)
+			_, err = tx.Exec(ctx, `insert into blocks (chain_id, number, hash, parent, time)
 			select $1, * from unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::timestamptz[]) on conflict do nothing`,
-			chainID, numbers, hashes, parents, times)
-		return err
-	})
+				chainID, numbers, hashes, parents, times)
+			return err
+		})
 }
 
 // checkNewest returns repute.ErrConflict when a rewind or an amendment has replaced the newest
@@ -169,7 +173,8 @@ func (p BlockProof) insert(ctx context.Context, tx pgx.Tx, chainID uint64) error
 		insert into block_proofs (chain_id, from_block, to_block, parent, hash, reason, loose, unproven)
 		select $1, $3, $4, $5, $6, $7, $8, `+boundedRanges+`
 		from (select coalesce(range_agg(int8range(f, t, '[]')), '{}') u from unnest($9::bigint[], $10::bigint[]) x(f, t)) x`,
-		chainID, maxUnproven, p.Blocks.From, p.Blocks.To, store.HashBytes(p.Parent), store.HashBytes(p.Hash), store.PlainText(p.Reason, chaindb.MaxReason), p.Loose,
+		chainID, maxUnproven, p.Blocks.From, p.Blocks.To, store.HashBytes(p.Parent), store.HashBytes(p.Hash),
+		store.PlainText(p.Reason, chaindb.MaxReason), p.Loose,
 		from, to)
 	return err
 }
@@ -183,7 +188,8 @@ type UnprovenBlock struct {
 // SettleBlocks stores the outcome for blocks that were compared again, because they were
 // unproven or requested, and deletes their requests. A block of no range is left to the
 // comparison of its range. repute.ErrFenced when the lease is lost.
-func SettleBlocks(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, proven []uint64, unproven []UnprovenBlock) error {
+func SettleBlocks(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, proven []uint64,
+	unproven []UnprovenBlock) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("settle blocks of chain %d", chainID), func(tx pgx.Tx) error {
 		if err := store.HoldLease(ctx, tx, l); err != nil {
 			return err
@@ -196,13 +202,15 @@ func SettleBlocks(ctx context.Context, db *store.DB, chainID uint64, l store.Lea
 			blocks, reasons = append(blocks, u.Block), append(reasons, store.PlainText(u.Reason, chaindb.MaxReason))
 		}
 		var b pgx.Batch
-		b.Queue("delete from cursors where job = 'requested block' and chain_id = $1 and part = any($2)", chainID, slices.Concat(proven, blocks))
+		b.Queue("delete from cursors where job = 'requested block' and chain_id = $1 and part = any($2)", chainID,
+			slices.Concat(proven, blocks))
 		// The reason is that of the newest unproven block: of the next one it is not known.
 		b.Queue(`update block_proofs p set unproven = unproven - u,
 				reason = case when upper(unproven - u) is distinct from upper(unproven) then '' else reason end
 			from (select range_agg(int8range(n, n, '[]')) u from unnest($2::bigint[]) n) x where chain_id = $1 and unproven && u`,
 			chainID, proven)
-		b.Queue(`update block_proofs p set unproven = `+boundedRanges+`, reason = case when newest < upper(unproven) - 1 then p.reason else x.reason end
+		b.Queue(`update block_proofs p set unproven = `+boundedRanges+
+			`, reason = case when newest < upper(unproven) - 1 then p.reason else x.reason end
 			from (select from_block, unproven + range_agg(int8range(n, n, '[]')) u, max(n) newest, (array_agg(why order by n desc))[1] reason
 				from block_proofs join unnest($3::bigint[], $4::text[]) u(n, why) on n between from_block and to_block
 				where chain_id = $1 group by chain_id, from_block) x
@@ -281,7 +289,8 @@ func AskedBlocks(ctx context.Context, db *store.DB, chainID uint64, limit int) (
 // PostponeBlocks counts a try of requested blocks that no endpoint could answer about. The next
 // one is due after first, which doubles with each try up to most. repute.ErrFenced when the
 // lease is lost.
-func PostponeBlocks(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, blocks []uint64, first, most time.Duration) error {
+func PostponeBlocks(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, blocks []uint64, first,
+	most time.Duration) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("postpone blocks of chain %d", chainID), func(tx pgx.Tx) error {
 		if err := store.HoldLease(ctx, tx, l); err != nil {
 			return err

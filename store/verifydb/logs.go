@@ -16,9 +16,11 @@ import (
 // AbsentAgents returns up to limit ids below count that were not registered at a block as far as
 // events are stored, with the blocks between which they must have been registered. Its cost depends
 // on the stored rows, not on count.
-func AbsentAgents(ctx context.Context, db *store.DB, chainID, block, count uint64, limit int) (ids []uint64, where []repute.BlockRange, stored uint64, err error) {
+func AbsentAgents(ctx context.Context, db *store.DB, chainID, block, count uint64, limit int) (ids []uint64,
+	where []repute.BlockRange, stored uint64, err error) {
 	err = chaindb.View(ctx, db, "count agents", func(ctx context.Context, tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, `select count(*) from agents where chain_id = $1 and registered_block <= $2`, chainID, block).Scan(&stored)
+		err := tx.QueryRow(ctx, `select count(*) from agents where chain_id = $1 and registered_block <= $2`, chainID,
+			block).Scan(&stored)
 		if err != nil || stored == count {
 			return err
 		}
@@ -54,11 +56,13 @@ func AbsentAgents(ctx context.Context, db *store.DB, chainID, block, count uint6
 
 // Logs returns the stored logs of a range of blocks in order. It stops at the end of the block in
 // which limit is reached and returns that block.
-func Logs(ctx context.Context, db *store.DB, chainID uint64, r repute.BlockRange, limit int) (logs []types.Log, to uint64, err error) {
+func Logs(ctx context.Context, db *store.DB, chainID uint64, r repute.BlockRange, limit int) (logs []types.Log,
+	to uint64, err error) {
 	to = r.To
 	err = chaindb.View(ctx, db, "read logs to verify", func(ctx context.Context, tx pgx.Tx) error {
 		var last *uint64
-		err := tx.QueryRow(ctx, `select max(block) from (select block from events where chain_id = $1 and block between $2 and $3
+		err := tx.QueryRow(ctx,
+			`select max(block) from (select block from events where chain_id = $1 and block between $2 and $3
 			order by block, log_index limit $4) e having count(*) = $4`, chainID, r.From, r.To, limit).Scan(&last)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return err
@@ -66,7 +70,9 @@ func Logs(ctx context.Context, db *store.DB, chainID uint64, r repute.BlockRange
 		if last != nil {
 			to = *last
 		}
-		rows, err := tx.Query(ctx, chaindb.SelectEvents+`where chain_id = $1 and block between $2 and $3 order by block, log_index`, chainID, r.From, to)
+		rows, err := tx.Query(ctx,
+			chaindb.SelectEvents+`where chain_id = $1 and block between $2 and $3 order by block, log_index`, chainID, r.From,
+			to)
 		if err != nil {
 			return err
 		}
@@ -80,11 +86,14 @@ func Logs(ctx context.Context, db *store.DB, chainID uint64, r repute.BlockRange
 // parent are zero where they are unknown. repute.ErrUnavailable when Postgres does not answer.
 func Headers(ctx context.Context, db *store.DB, chainID uint64, numbers []uint64) (map[uint64]repute.Block, error) {
 	out := make(map[uint64]repute.Block, len(numbers))
-	rows, err := db.Readers().Query(ctx, `select number, hash, parent, time from blocks where chain_id = $1 and number = any($2) and hash <> ''`, chainID, numbers)
+	rows, err := db.Readers().Query(ctx,
+		`select number, hash, parent, time from blocks where chain_id = $1 and number = any($2) and hash <> ''`, chainID,
+		numbers)
 	if err != nil {
 		return nil, store.Failed("read headers", err)
 	}
-	blocks, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (repute.Block, error) { return chaindb.ScanBlock(row) })
+	blocks, err := pgx.CollectRows(rows,
+		func(row pgx.CollectableRow) (repute.Block, error) { return chaindb.ScanBlock(row) })
 	for _, b := range blocks {
 		out[b.Number] = b
 	}

@@ -95,7 +95,8 @@ func SaveSweep(ctx context.Context, db *store.DB, chainID uint64, l store.Lease,
 
 // SetVerified stores the result of a finished comparison of states: the block at which kinds of
 // events were compared. repute.ErrFenced when the lease is lost.
-func SetVerified(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, kinds []repute.EventKind, block uint64) error {
+func SetVerified(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, kinds []repute.EventKind,
+	block uint64) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "set verified", func(tx pgx.Tx) error {
 		if err := store.HoldLease(ctx, tx, l); err != nil {
 			return err

@@ -65,7 +65,8 @@ type Move struct {
 
 // AgentsThen returns agents registered at or before a block, as they were then, on one snapshot and
 // ordered by id: those named, or for nil up to limit from a token id on.
-func AgentsThen(ctx context.Context, db *store.DB, chainID, block uint64, named []repute.TokenID, from repute.TokenID, limit int) (out []AgentThen, err error) {
+func AgentsThen(ctx context.Context, db *store.DB, chainID, block uint64, named []repute.TokenID, from repute.TokenID,
+	limit int) (out []AgentThen, err error) {
 	err = chaindb.View(ctx, db, "read agents to verify", func(ctx context.Context, tx pgx.Tx) error {
 		r := &verifyReader{tx: tx, chain: chainID, block: block, byID: map[string]*AgentThen{}}
 		// Two statements: one plan for both would read every agent.
@@ -115,7 +116,8 @@ func (r *verifyReader) readAll(ctx context.Context) error {
 	if len(r.ids) == 0 {
 		return nil
 	}
-	for _, read := range []func(context.Context) error{r.states, r.metadata, r.clients, r.responses, r.requests, r.answers, r.moves} {
+	for _, read := range []func(context.Context) error{r.states, r.metadata, r.clients, r.responses, r.requests,
+		r.answers, r.moves} {
 		if err := read(ctx); err != nil {
 			return err
 		}
@@ -145,7 +147,8 @@ func (r *verifyReader) states(ctx context.Context) error {
 			and from_block <= $3 and (to_block is null or to_block > $3) offset 0) s
 		cross join lateral (select exists (select from events where chain_id = $1 and token_id = u.t and kind = 2) named) n
 		join uris x on x.id = s.uri_id`, []any{&owner, &claimed, &wallet, &approved, &uri, &named}, func(a *AgentThen) error {
-		a.Owner, a.Wallet, a.Approved = common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved)
+		a.Owner, a.Wallet, a.Approved = common.BytesToAddress(owner), common.BytesToAddress(wallet),
+			common.BytesToAddress(approved)
 		a.Claimed, a.Named = claimed, named
 		copy(a.URI[:], uri)
 		return nil
@@ -252,7 +255,8 @@ func (r *verifyReader) answers(ctx context.Context) error {
 			for i := range a.Requests {
 				q := &a.Requests[i]
 				if q.Contract == common.BytesToAddress(contract) && q.Hash == common.BytesToHash(hash) {
-					q.Answered, q.Response, q.Answer, q.Tag, q.Updated = true, response, common.BytesToHash(answer), string(tag), store.TimeOf(at)
+					q.Answered, q.Response, q.Answer, q.Tag, q.Updated = true, response, common.BytesToHash(answer), string(tag),
+						store.TimeOf(at)
 				}
 			}
 			return nil
@@ -285,7 +289,8 @@ type RatingThen struct {
 
 // RatingsThen returns a client's ratings of an agent as they were at a block, ordered by index,
 // after an index.
-func RatingsThen(ctx context.Context, db *store.DB, chainID, block uint64, id repute.TokenID, client common.Address, after uint64, limit int) (out []RatingThen, err error) {
+func RatingsThen(ctx context.Context, db *store.DB, chainID, block uint64, id repute.TokenID, client common.Address,
+	after uint64, limit int) (out []RatingThen, err error) {
 	err = chaindb.View(ctx, db, "read feedback to verify", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
 			select f.idx, f.block, f.value::text, f.decimals, t1.value, t2.value, f.revoked_block is not null and f.revoked_block <= $5,
@@ -326,7 +331,8 @@ type OperatorThen struct {
 
 // OperatorsThen returns pairs of owner and operator in order as they were at a block, after one
 // (nil for the first ones).
-func OperatorsThen(ctx context.Context, db *store.DB, chainID, block uint64, after *OperatorThen, limit int) (out []OperatorThen, err error) {
+func OperatorsThen(ctx context.Context, db *store.DB, chainID, block uint64, after *OperatorThen,
+	limit int) (out []OperatorThen, err error) {
 	var owner, operator []byte
 	if after != nil {
 		owner, operator = after.Owner.Bytes(), after.Operator.Bytes()

@@ -58,7 +58,8 @@ func AddAct(ctx context.Context, db *store.DB, a Act) (out Act, added bool, err 
 		tag, err := tx.Exec(ctx, `
 			insert into acts (id, key, kind, asked_by, chain_id, agent, request, decision, transactions, refused, ended_at)
 			values ($1, nullif($2, ''), $3, $4, $5, $6, $7, $8, $9, $10, case when $10 <> '' then now() end) on conflict (key) do nothing`,
-			a.ID, store.CleanText(a.Key), a.Kind, store.CleanText(a.By), int64(a.ChainID), a.Agent, store.OrNull(a.Request), store.OrNull(a.Decision), store.OrNull(a.Transactions), store.CleanText(a.Refused))
+			a.ID, store.CleanText(a.Key), a.Kind, store.CleanText(a.By), int64(a.ChainID), a.Agent, store.OrNull(a.Request),
+			store.OrNull(a.Decision), store.OrNull(a.Transactions), store.CleanText(a.Refused))
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.ConstraintName == "acts_one_identity" {
 			return repute.Conflict("an identity of agent %s is being registered: wait for its end", a.Agent)
@@ -77,7 +78,8 @@ func AddAct(ctx context.Context, db *store.DB, a Act) (out Act, added bool, err 
 // transaction ends no other one is added. The same act, asked for again with its key, does not
 // conflict.
 func alone(ctx context.Context, tx pgx.Tx, a *Act) error {
-	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, fmt.Sprintf("act %s %d %s", a.Kind, a.ChainID, a.Agent)); err != nil {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`,
+		fmt.Sprintf("act %s %d %s", a.Kind, a.ChainID, a.Agent)); err != nil {
 		return err
 	}
 	var other string
@@ -100,7 +102,8 @@ func EndAct(ctx context.Context, db *store.DB, id string, result json.RawMessage
 	for i, f := range functions {
 		rows[i] = callFunctionJSON{hexutil.Encode(f.Target[:]), hexutil.Encode(f.Selector[:]), f.Text}
 	}
-	_, err := db.Pool().Exec(ctx, `update acts set result = $2, functions = $3, ended_at = now() where id = $1 and ended_at is null`,
+	_, err := db.Pool().Exec(ctx,
+		`update acts set result = $2, functions = $3, ended_at = now() where id = $1 and ended_at is null`,
 		id, store.OrNull(result), rows)
 	return store.Failed("end act", err)
 }
@@ -116,7 +119,8 @@ func FailAct(ctx context.Context, db *store.DB, id, intent, why string) error {
 		if err := WithoutEffect(ctx, tx, intent); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `update acts set error = $2, ended_at = now() where id = $1 and ended_at is null`, id, store.CleanText(why))
+		_, err := tx.Exec(ctx, `update acts set error = $2, ended_at = now() where id = $1 and ended_at is null`, id,
+			store.CleanText(why))
 		return err
 	})
 }
@@ -124,7 +128,8 @@ func FailAct(ctx context.Context, db *store.DB, id, intent, why string) error {
 // RejudgeAct stores a new decision about an act that has not ended, with its transactions as they
 // were simulated again.
 func RejudgeAct(ctx context.Context, db *store.DB, id string, decision, transactions json.RawMessage) error {
-	_, err := db.Pool().Exec(ctx, `update acts set decision = $2, transactions = $3 where id = $1 and ended_at is null`, id, store.OrNull(decision), store.OrNull(transactions))
+	_, err := db.Pool().Exec(ctx, `update acts set decision = $2, transactions = $3 where id = $1 and ended_at is null`,
+		id, store.OrNull(decision), store.OrNull(transactions))
 	return store.Failed("judge act", err)
 }
 
@@ -158,7 +163,8 @@ func ActOfKey(ctx context.Context, db *store.DB, key string) (out Act, err error
 
 // Acts returns acts before a time and id, the newest first; a zero time is the beginning.
 func Acts(ctx context.Context, db *store.DB, before time.Time, beforeID string, most int) ([]Act, error) {
-	rows, err := db.Readers().Query(ctx, selectActs+`where $1::timestamptz is null or (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3`,
+	rows, err := db.Readers().Query(ctx,
+		selectActs+`where $1::timestamptz is null or (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3`,
 		store.MaybeTime(before), store.CleanText(beforeID), most)
 	if err != nil {
 		return nil, store.Failed("read acts", err)
@@ -169,7 +175,8 @@ func Acts(ctx context.Context, db *store.DB, before time.Time, beforeID string, 
 
 // OpenActs returns acts that have not ended and whose caller no longer waits, the oldest first,
 // after a time and id; a zero time is the beginning.
-func OpenActs(ctx context.Context, db *store.DB, older time.Duration, after time.Time, afterID string, most int) ([]Act, error) {
+func OpenActs(ctx context.Context, db *store.DB, older time.Duration, after time.Time, afterID string,
+	most int) ([]Act, error) {
 	rows, err := db.Pool().Query(ctx, selectActs+`
 		where ended_at is null and created_at < now() - make_interval(secs => $1) and ($2::timestamptz is null or (created_at, id) > ($2, $3))
 		order by created_at, id limit $4`, older.Seconds(), store.MaybeTime(after), store.CleanText(afterID), most)
@@ -194,7 +201,8 @@ func scanAct(row pgx.CollectableRow) (a Act, err error) {
 	var ended *time.Time
 	var age float64
 	var request, decision, transactions, result []byte
-	err = row.Scan(&a.ID, &a.Key, &a.Kind, &a.By, &a.ChainID, &a.Agent, &request, &decision, &transactions, &result, &a.Refused, &a.Error, &a.Created, &ended, &age)
+	err = row.Scan(&a.ID, &a.Key, &a.Kind, &a.By, &a.ChainID, &a.Agent, &request, &decision, &transactions, &result,
+		&a.Refused, &a.Error, &a.Created, &ended, &age)
 	a.Age = time.Duration(age * float64(time.Second))
 	a.Request, a.Decision, a.Transactions, a.Result, a.Created = request, decision, transactions, result, a.Created.UTC()
 	if ended != nil {

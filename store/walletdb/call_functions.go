@@ -27,7 +27,8 @@ type callFunctionJSON struct {
 
 // ReadCallFunction returns the text of the function that an allow-list names for a target and a
 // selector, as the act wrote it that ended last; empty where none does.
-func ReadCallFunction(ctx context.Context, db *store.DB, chainID uint64, target common.Address, selector [4]byte) (text string, err error) {
+func ReadCallFunction(ctx context.Context, db *store.DB, chainID uint64, target common.Address,
+	selector [4]byte) (text string, err error) {
 	pair := callFunctionJSON{Target: hexutil.Encode(target[:]), Selector: hexutil.Encode(selector[:])}
 	err = db.Pool().QueryRow(ctx, `
 		select f->>'text' from acts cross join jsonb_array_elements(functions) with ordinality as e(f, n)

@@ -84,7 +84,8 @@ const signWait = "45s"
 // meanwhile. When the intent is stored already, it is returned without calling sign.
 // repute.ErrConflict when the stored one is another transaction, or when the call or act that it
 // belongs to has ended.
-func AddIntent(ctx context.Context, db *store.DB, in Intent, sign func(context.Context, Nonces) (IntentAttempt, error)) (out Intent, err error) {
+func AddIntent(ctx context.Context, db *store.DB, in Intent, sign func(context.Context, Nonces) (IntentAttempt,
+	error)) (out Intent, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "add intent", func(tx pgx.Tx) error {
 		next, err := lockAccount(ctx, tx, in.ChainID, in.From)
 		if err != nil {
@@ -140,7 +141,8 @@ func stillOpen(ctx context.Context, tx pgx.Tx, id string) error {
 // effect. The call or act that it belongs to MUST be locked, so that it is not signed meanwhile.
 func WithoutEffect(ctx context.Context, tx pgx.Tx, id string) error {
 	var signed bool
-	err := tx.QueryRow(ctx, `select exists (select from intents where id = $1 and state not in ('reverted', 'failed'))`, id).Scan(&signed)
+	err := tx.QueryRow(ctx, `select exists (select from intents where id = $1 and state not in ('reverted', 'failed'))`,
+		id).Scan(&signed)
 	if err == nil && signed {
 		err = fmt.Errorf("intent %s is signed, and did not fail: %w", id, repute.ErrUnavailable)
 	}
@@ -153,10 +155,12 @@ func lockAccount(ctx context.Context, tx pgx.Tx, chainID uint64, address common.
 	if _, err := tx.Exec(ctx, "set local idle_in_transaction_session_timeout = '"+signWait+"'"); err != nil {
 		return 0, err
 	}
-	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, fmt.Sprintf("account %d %s", chainID, address)); err != nil {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`,
+		fmt.Sprintf("account %d %s", chainID, address)); err != nil {
 		return 0, err
 	}
-	err = tx.QueryRow(ctx, `select coalesce(max(nonce) + 1, 0) from intents where chain_id = $1 and sender = $2`, int64(chainID), address[:]).Scan(&next)
+	err = tx.QueryRow(ctx, `select coalesce(max(nonce) + 1, 0) from intents where chain_id = $1 and sender = $2`,
+		int64(chainID), address[:]).Scan(&next)
 	return next, err
 }
 
@@ -166,7 +170,8 @@ func insertIntent(ctx context.Context, tx pgx.Tx, in *Intent, signed *IntentAtte
 	b.Queue(`
 		insert into intents (id, run_id, task_id, chain_id, sender, nonce, target, value, data, max_fee, agent)
 		values ($1, $2, $3, $4, $5, $6, $7, $8::text::numeric, $9, $10::text::numeric, $11)`,
-		in.ID, in.Run, in.Task, int64(in.ChainID), in.From[:], int64(signed.Nonce), in.To[:], in.Value.String(), store.OrEmpty(in.Data), weiText(in.MaxFee), in.Agent)
+		in.ID, in.Run, in.Task, int64(in.ChainID), in.From[:], int64(signed.Nonce), in.To[:], in.Value.String(),
+		store.OrEmpty(in.Data), weiText(in.MaxFee), in.Agent)
 	queueAttempt(b, in.ID, 1, signed)
 	return tx.SendBatch(ctx, b).Close()
 }
@@ -189,7 +194,8 @@ func weiText(v *big.Int) *string {
 // Same returns repute.ErrConflict when the stored intent is another transaction. Limits, state and,
 // where keys were changed, the sender may differ.
 func (i *Intent) Same(stored *Intent) error {
-	if i.ChainID != stored.ChainID || i.To != stored.To || i.Value.Cmp(stored.Value) != 0 || string(i.Data) != string(stored.Data) {
+	if i.ChainID != stored.ChainID || i.To != stored.To || i.Value.Cmp(stored.Value) != 0 ||
+		string(i.Data) != string(stored.Data) {
 		return fmt.Errorf("intent %s is another transaction: %w", i.ID, repute.ErrConflict)
 	}
 	return nil
@@ -198,7 +204,8 @@ func (i *Intent) Same(stored *Intent) error {
 // AddAttempt adds a signed form to an intent that has known forms and is not final; sign makes it
 // from the stored intent. When another process was faster, or the intent became final, the intent
 // is returned without calling sign.
-func AddAttempt(ctx context.Context, db *store.DB, id string, known int, sign func(context.Context, Intent) (IntentAttempt, error)) (out Intent, err error) {
+func AddAttempt(ctx context.Context, db *store.DB, id string, known int,
+	sign func(context.Context, Intent) (IntentAttempt, error)) (out Intent, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "add attempt", func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "set local idle_in_transaction_session_timeout = '"+signWait+"'"); err != nil {
 			return err
@@ -238,7 +245,8 @@ func MarkIntent(ctx context.Context, db *store.DB, id string, state IntentState,
 				block_hash = case when $4 then $7::bytea end, gas_used = case when $4 then $8::bigint end,
 				fee = case when $4 then $9::text::numeric end, logs = case when $4 then $10::text::json end, updated_at = now()
 			where id = $1 and state not in ('confirmed', 'reverted', 'failed')`,
-			id, string(state), store.CleanText(reason), mined, m.Hash[:], int64(m.Block), m.BlockHash[:], int64(m.GasUsed), weiText(m.Fee), jsonText(m.Logs))
+			id, string(state), store.CleanText(reason), mined, m.Hash[:], int64(m.Block), m.BlockHash[:], int64(m.GasUsed),
+			weiText(m.Fee), jsonText(m.Logs))
 		return err
 	})
 }
@@ -273,7 +281,8 @@ func readIntent(ctx context.Context, tx pgx.Tx, id string) (Intent, error) {
 
 // IntentsBetween returns the intents of an account with from ≤ nonce ≤ to that did not fail,
 // ordered by nonce, at most 64.
-func IntentsBetween(ctx context.Context, db *store.DB, chainID uint64, sender common.Address, from, to uint64) (out []Intent, err error) {
+func IntentsBetween(ctx context.Context, db *store.DB, chainID uint64, sender common.Address, from,
+	to uint64) (out []Intent, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "intents", func(tx pgx.Tx) error {
 		out, err = collectIntents(ctx, tx, selectIntents+`
 			where i.id in (select id from intents where chain_id = $1 and sender = $2 and nonce between $3 and $4 and state <> 'failed' order by nonce limit 64)
@@ -319,12 +328,15 @@ func scanIntent(row pgx.CollectableRow) (i Intent, err error) {
 	var value, feeCap, tipCap string
 	var maxFee, fee *string
 	var age float64
-	if err := row.Scan(&i.ID, &i.Run, &i.Task, &i.Agent, &i.ChainID, &from, &i.Nonce, &to, &value, &i.Data, &maxFee, &i.State, &i.Reason,
-		&hash, &i.Mined.Block, &blockHash, &i.Mined.GasUsed, &fee, &i.Mined.Logs, &attempt, &a.Raw, &a.Gas, &feeCap, &tipCap, &age); err != nil {
+	if err := row.Scan(&i.ID, &i.Run, &i.Task, &i.Agent, &i.ChainID, &from, &i.Nonce, &to, &value, &i.Data, &maxFee,
+		&i.State, &i.Reason,
+		&hash, &i.Mined.Block, &blockHash, &i.Mined.GasUsed, &fee, &i.Mined.Logs, &attempt, &a.Raw, &a.Gas, &feeCap,
+		&tipCap, &age); err != nil {
 		return i, err
 	}
 	i.From, i.To = common.BytesToAddress(from), common.BytesToAddress(to)
-	i.Mined.Hash, i.Mined.BlockHash, a.Hash = common.BytesToHash(hash), common.BytesToHash(blockHash), common.BytesToHash(attempt)
+	i.Mined.Hash, i.Mined.BlockHash, a.Hash = common.BytesToHash(hash), common.BytesToHash(blockHash),
+		common.BytesToHash(attempt)
 	a.Nonce, a.Age = i.Nonce, time.Duration(age*float64(time.Second))
 	for _, amount := range []struct {
 		text *string

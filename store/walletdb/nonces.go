@@ -37,6 +37,8 @@ func (n Nonces) Free(ctx context.Context, from uint64, quiet time.Duration) (fre
 
 // taken reports whether an intent that did not fail has the nonce.
 func (n Nonces) taken(ctx context.Context, nonce uint64) (taken bool, err error) {
-	err = n.tx.QueryRow(ctx, `select exists (select from intents where chain_id = $1 and sender = $2 and nonce = $3 and state <> 'failed')`, int64(n.chainID), n.address[:], int64(nonce)).Scan(&taken)
+	err = n.tx.QueryRow(ctx,
+		`select exists (select from intents where chain_id = $1 and sender = $2 and nonce = $3 and state <> 'failed')`,
+		int64(n.chainID), n.address[:], int64(nonce)).Scan(&taken)
 	return taken, err
 }

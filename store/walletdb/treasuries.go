@@ -53,7 +53,8 @@ type TreasuryBatch struct {
 
 // AddTreasury adds a treasury that is followed from a block on. One that is followed from a later
 // block begins again.
-func AddTreasury(ctx context.Context, db *store.DB, chainID uint64, address common.Address, start uint64) (Treasury, error) {
+func AddTreasury(ctx context.Context, db *store.DB, chainID uint64, address common.Address, start uint64) (Treasury,
+	error) {
 	err := db.InTx(ctx, pgx.TxOptions{}, "add treasury", func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		b.Queue(`delete from treasury_events e using treasuries t where (e.chain_id, e.address) = (t.chain_id, t.address) and t.chain_id = $1 and t.address = $2 and t.start_block > $3`, int64(chainID), address[:], int64(start))
@@ -76,7 +77,8 @@ const selectTreasuries = `
 
 // ReadTreasury returns how far a treasury is followed. repute.ErrNotFound when it is not.
 func ReadTreasury(ctx context.Context, db *store.DB, chainID uint64, address common.Address) (t Treasury, err error) {
-	rows, err := db.Pool().Query(ctx, selectTreasuries+`where t.chain_id = $1 and t.address = $2`, int64(chainID), address[:])
+	rows, err := db.Pool().Query(ctx, selectTreasuries+`where t.chain_id = $1 and t.address = $2`, int64(chainID),
+		address[:])
 	if err != nil {
 		return t, store.Failed("read treasury", err)
 	}
@@ -126,16 +128,20 @@ func RewindTreasury(ctx context.Context, db *store.DB, was, ancestor repute.Bloc
 			return err
 		}
 		var finalized uint64
-		if err := tx.QueryRow(ctx, `select finalized from treasuries where chain_id = $1 and address = $2`, int64(b.ChainID), b.Address[:]).Scan(&finalized); err != nil {
+		if err := tx.QueryRow(ctx, `select finalized from treasuries where chain_id = $1 and address = $2`,
+			int64(b.ChainID), b.Address[:]).Scan(&finalized); err != nil {
 			return err
 		}
 		if ancestor.Number < finalized {
 			return fmt.Errorf("block %d is below finalized block %d: %w", ancestor.Number, finalized, repute.ErrFinalized)
 		}
 		q := &pgx.Batch{}
-		q.Queue(`delete from treasury_events where chain_id = $1 and address = $2 and block > $3`, int64(b.ChainID), b.Address[:], int64(ancestor.Number))
-		q.Queue(`delete from treasury_blocks where chain_id = $1 and address = $2 and number > $3`, int64(b.ChainID), b.Address[:], int64(ancestor.Number))
-		q.Queue(`update treasuries set reorgs = reorgs + 1 where chain_id = $1 and address = $2`, int64(b.ChainID), b.Address[:])
+		q.Queue(`delete from treasury_events where chain_id = $1 and address = $2 and block > $3`, int64(b.ChainID),
+			b.Address[:], int64(ancestor.Number))
+		q.Queue(`delete from treasury_blocks where chain_id = $1 and address = $2 and number > $3`, int64(b.ChainID),
+			b.Address[:], int64(ancestor.Number))
+		q.Queue(`update treasuries set reorgs = reorgs + 1 where chain_id = $1 and address = $2`, int64(b.ChainID),
+			b.Address[:])
 		if err := tx.SendBatch(ctx, q).Close(); err != nil {
 			return err
 		}
@@ -147,7 +153,9 @@ func RewindTreasury(ctx context.Context, db *store.DB, was, ancestor repute.Bloc
 func holdTreasury(ctx context.Context, tx pgx.Tx, chainID uint64, address common.Address, cursor repute.Block) error {
 	var number uint64
 	var hash []byte
-	err := tx.QueryRow(ctx, `select cursor_block, cursor_hash from treasuries where chain_id = $1 and address = $2 for update`, int64(chainID), address[:]).Scan(&number, &hash)
+	err := tx.QueryRow(ctx,
+		`select cursor_block, cursor_hash from treasuries where chain_id = $1 and address = $2 for update`, int64(chainID),
+		address[:]).Scan(&number, &hash)
 	if err == nil && (number != cursor.Number || common.BytesToHash(hash) != cursor.Hash) {
 		err = fmt.Errorf("cursor is block %d: %w", number, repute.ErrFenced)
 	}
@@ -164,7 +172,8 @@ func saveTreasury(ctx context.Context, tx pgx.Tx, b *TreasuryBatch) error {
 	for i := range b.Events {
 		e := &b.Events[i]
 		q.Queue(`insert into treasury_events (chain_id, address, block, log_index, tx_hash, kind, agent_key, run_key, task_key, fields) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-			int64(b.ChainID), b.Address[:], int64(e.Block.Number), int32(e.LogIndex), e.Tx[:], e.Kind, maybeHash(e.Agent), maybeHash(e.Run), maybeHash(e.Task), store.OrNull(e.Fields))
+			int64(b.ChainID), b.Address[:], int64(e.Block.Number), int32(e.LogIndex), e.Tx[:], e.Kind, maybeHash(e.Agent),
+			maybeHash(e.Run), maybeHash(e.Task), store.OrNull(e.Fields))
 	}
 	q.Queue(`update treasuries set cursor_block = $3::bigint, cursor_hash = $4, cursor_time = $5, finalized = greatest(finalized, least($6::bigint, $3::bigint)) where chain_id = $1 and address = $2`,
 		int64(b.ChainID), b.Address[:], int64(b.To.Number), b.To.Hash[:], store.MaybeTime(b.To.Time), int64(b.Finalized))
@@ -183,12 +192,15 @@ func maybeHash(h common.Hash) []byte {
 }
 
 // TreasuryBlocks returns the stored blocks of a treasury, the newest first.
-func TreasuryBlocks(ctx context.Context, db *store.DB, chainID uint64, address common.Address, most int) ([]repute.Block, error) {
-	rows, err := db.Pool().Query(ctx, `select number, hash, ''::bytea, time from treasury_blocks where chain_id = $1 and address = $2 order by number desc limit $3`, int64(chainID), address[:], most)
+func TreasuryBlocks(ctx context.Context, db *store.DB, chainID uint64, address common.Address,
+	most int) ([]repute.Block, error) {
+	rows, err := db.Pool().Query(ctx,
+		`select number, hash, ''::bytea, time from treasury_blocks where chain_id = $1 and address = $2 order by number desc limit $3`, int64(chainID), address[:], most)
 	if err != nil {
 		return nil, store.Failed("read treasury's blocks", err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (repute.Block, error) { return chaindb.ScanBlock(row) })
+	list, err := pgx.CollectRows(rows,
+		func(row pgx.CollectableRow) (repute.Block, error) { return chaindb.ScanBlock(row) })
 	return list, store.Failed("read treasury's blocks", err)
 }
 
@@ -203,27 +215,38 @@ const maxTreasuryEvents = 1000
 // TreasuryEventsOfRun returns the events of treasuries that name a run, by keccak256 of its id, the
 // oldest first.
 func TreasuryEventsOfRun(ctx context.Context, db *store.DB, run common.Hash) ([]TreasuryEvent, error) {
-	return treasuryEvents(ctx, db, selectTreasuryEvents+`where e.run_key = $1 order by e.chain_id, e.block, e.log_index limit $2`, run[:], maxTreasuryEvents)
+	return treasuryEvents(ctx, db,
+		selectTreasuryEvents+`where e.run_key = $1 order by e.chain_id, e.block, e.log_index limit $2`, run[:],
+		maxTreasuryEvents)
 }
 
 // TreasuryEvents returns a treasury's events before a block and log index, the newest first; of one
 // agent where agent is not zero.
-func TreasuryEvents(ctx context.Context, db *store.DB, chainID uint64, address common.Address, agent common.Hash, block uint64, logIndex uint32, most int) ([]TreasuryEvent, error) {
-	return treasuryEvents(ctx, db, selectTreasuryEvents+`where e.chain_id = $1 and e.address = $2 and ($3::bytea is null or e.agent_key = $3) and (e.block, e.log_index) < ($4, $5)
+func TreasuryEvents(ctx context.Context, db *store.DB, chainID uint64, address common.Address, agent common.Hash,
+	block uint64, logIndex uint32, most int) ([]TreasuryEvent, error) {
+	return treasuryEvents(ctx, db,
+		selectTreasuryEvents+
+			`where e.chain_id = $1 and e.address = $2 and ($3::bytea is null or e.agent_key = $3) and (e.block, e.log_index) < ($4, $5)
 		order by e.block desc, e.log_index desc limit $6`, int64(chainID), address[:], maybeHash(agent), int64(block), int64(logIndex), most)
 }
 
 // TreasuryEventsOf returns the events of some kinds from a time up to the treasury's cursor, the
 // newest first.
-func TreasuryEventsOf(ctx context.Context, db *store.DB, t Treasury, kinds []string, since time.Time, most int) ([]TreasuryEvent, error) {
-	return treasuryEvents(ctx, db, selectTreasuryEvents+`where e.chain_id = $1 and e.address = $2 and e.kind = any($3) and ($4::timestamptz is null or b.time >= $4) and e.block <= $5
+func TreasuryEventsOf(ctx context.Context, db *store.DB, t Treasury, kinds []string, since time.Time,
+	most int) ([]TreasuryEvent, error) {
+	return treasuryEvents(ctx, db,
+		selectTreasuryEvents+
+			`where e.chain_id = $1 and e.address = $2 and e.kind = any($3) and ($4::timestamptz is null or b.time >= $4) and e.block <= $5
 		order by e.block desc, e.log_index desc limit $6`, int64(t.ChainID), t.Address[:], kinds, store.MaybeTime(since), int64(t.Cursor.Number), most)
 }
 
 // LastPolicySet returns the last PolicySet of an agent, by keccak256 of its slug, at or below a
 // block; the zero event when none is stored.
-func LastPolicySet(ctx context.Context, db *store.DB, t Treasury, agent common.Hash, block uint64) (TreasuryEvent, error) {
-	list, err := treasuryEvents(ctx, db, selectTreasuryEvents+`where e.chain_id = $1 and e.address = $2 and e.agent_key = $3 and e.kind = 'PolicySet' and e.block <= $4
+func LastPolicySet(ctx context.Context, db *store.DB, t Treasury, agent common.Hash, block uint64) (TreasuryEvent,
+	error) {
+	list, err := treasuryEvents(ctx, db,
+		selectTreasuryEvents+
+			`where e.chain_id = $1 and e.address = $2 and e.agent_key = $3 and e.kind = 'PolicySet' and e.block <= $4
 		order by e.block desc, e.log_index desc limit 1`, int64(t.ChainID), t.Address[:], agent[:], int64(block))
 	if err != nil || len(list) == 0 {
 		return TreasuryEvent{}, err
@@ -241,8 +264,10 @@ func treasuryEvents(ctx context.Context, db *store.DB, sql string, args ...any) 
 		var at, hash, tx, agent, run, task, fields []byte
 		var seen *time.Time
 		var index int64
-		err = row.Scan(&e.ChainID, &at, &e.Block.Number, &hash, &seen, &index, &tx, &e.Kind, &agent, &run, &task, &fields, &e.Final)
-		e.Treasury, e.Block.Hash, e.Tx, e.LogIndex, e.Fields = common.BytesToAddress(at), common.BytesToHash(hash), common.BytesToHash(tx), uint32(index), fields
+		err = row.Scan(&e.ChainID, &at, &e.Block.Number, &hash, &seen, &index, &tx, &e.Kind, &agent, &run, &task, &fields,
+			&e.Final)
+		e.Treasury, e.Block.Hash, e.Tx, e.LogIndex, e.Fields = common.BytesToAddress(at), common.BytesToHash(hash),
+			common.BytesToHash(tx), uint32(index), fields
 		e.Agent, e.Run, e.Task = common.BytesToHash(agent), common.BytesToHash(run), common.BytesToHash(task)
 		if seen != nil {
 			e.Block.Time = seen.UTC()

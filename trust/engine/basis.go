@@ -29,7 +29,8 @@ func basisOf(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error)
 	for i, in := range []struct {
 		what string
 		hash common.Hash
-	}{{"parameters", run.Params}, {"table of tags", run.Tags}, {"roots", run.Roots}, {"links", run.Links}, {"list of validation contracts", run.Validations}} {
+	}{{"parameters", run.Params}, {"table of tags", run.Tags}, {"roots", run.Roots}, {"links", run.Links},
+		{"list of validation contracts", run.Validations}} {
 		if in.hash == (common.Hash{}) && i == inValidations { // the run is from before it was kept
 			now, err := trustdb.AllowedValidations(ctx, db, run.ChainID)
 			if err != nil {
@@ -77,7 +78,8 @@ func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run) (*basi
 }
 
 // walkRun builds the graph of a run and walks it.
-func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.Params, set []repute.TrustRoot, of GraphOf) (*basis, error) {
+func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.Params, set []repute.TrustRoot,
+	of GraphOf) (*basis, error) {
 	roots := trust.RootsAt(set, run.Block.Time)
 	of.ChainID, of.Block, of.Roots = run.ChainID, run.Block, roots
 	graph, err := ReadGraph(ctx, db, of, params)

@@ -42,7 +42,8 @@ type bounds struct {
 const busyRetry = 5 * time.Second
 
 func newCache[K comparable, V any](b bounds, size func(V) int64, name func(K) string) *cache[K, V] {
-	h := &cache[K, V]{bounds: b, size: size, name: name, turn: make(chan struct{}, 1), kept: lru.NewBasicLRU[K, V](1 << 20)}
+	h := &cache[K, V]{bounds: b, size: size, name: name, turn: make(chan struct{}, 1),
+		kept: lru.NewBasicLRU[K, V](1 << 20)}
 	if b.asked > 0 {
 		h.places = make(chan struct{}, b.asked)
 	}
@@ -83,7 +84,8 @@ func (h *cache[K, V]) make(ctx context.Context, key K, produce func(context.Cont
 		case h.places <- struct{}{}:
 			defer func() { <-h.places }()
 		default:
-			return v, &repute.BusyError{What: fmt.Sprintf("%s: %d others are made or wait", h.what, h.asked), Hint: h.instead, Retry: busyRetry}
+			return v, &repute.BusyError{What: fmt.Sprintf("%s: %d others are made or wait", h.what, h.asked), Hint: h.instead,
+				Retry: busyRetry}
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.limit)

@@ -97,16 +97,19 @@ func TestOldGraphsHaveTheirOwnTurn(t *testing.T) {
 	end, begun := make(chan struct{}), make(chan struct{})
 	defer close(end)
 	go func() {
-		_, _ = r.older.get(t.Context(), worldKey{run: 1}, func(context.Context) (*basis, error) { close(begun); <-end; return nil, errors.New("ended") })
+		_, _ = r.older.get(t.Context(), worldKey{run: 1},
+			func(context.Context) (*basis, error) { close(begun); <-end; return nil, errors.New("ended") })
 	}()
 	<-begun
 	none := trust.NewGraphBuilder().Build().Walk(nil, r.params)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if _, err := r.worlds.get(ctx, worldKey{run: 9}, func(context.Context) (*basis, error) { return &basis{weights: none}, nil }); err != nil {
+	if _, err := r.worlds.get(ctx, worldKey{run: 9},
+		func(context.Context) (*basis, error) { return &basis{weights: none}, nil }); err != nil {
 		t.Errorf("the newest graph: %v", err)
 	}
-	if _, err := r.walks.get(ctx, walkKey{}, func(context.Context) (*personalWalk, error) { return &personalWalk{weights: none}, nil }); err != nil {
+	if _, err := r.walks.get(ctx, walkKey{},
+		func(context.Context) (*personalWalk, error) { return &personalWalk{weights: none}, nil }); err != nil {
 		t.Errorf("a walk: %v", err)
 	}
 }
@@ -123,7 +126,8 @@ func TestWalksWaitInABoundedQueue(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	walk := func(n byte) error {
-		_, err := r.walks.get(ctx, walkKey{roots: common.Hash{n}}, func(context.Context) (*personalWalk, error) { <-end; return nil, errors.New("ended") })
+		_, err := r.walks.get(ctx, walkKey{roots: common.Hash{n}},
+			func(context.Context) (*personalWalk, error) { <-end; return nil, errors.New("ended") })
 		return err
 	}
 	waiting := make(chan error, 100)
@@ -132,7 +136,8 @@ func TestWalksWaitInABoundedQueue(t *testing.T) {
 	}
 	for range 100 - maxWalks {
 		var busy *repute.BusyError
-		if err := <-waiting; !errors.As(err, &busy) || busy.Retry < time.Second || !strings.Contains(busy.Hint, "without roots") {
+		if err := <-waiting; !errors.As(err, &busy) || busy.Retry < time.Second ||
+			!strings.Contains(busy.Hint, "without roots") {
 			t.Fatalf("a walk too many: %v", err)
 		}
 	}

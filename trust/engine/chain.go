@@ -117,7 +117,8 @@ func (k *keeper) state(ctx context.Context) (trustdb.Chain, error) {
 // another epoch is final, when the header or logs of its last block were found late, and when
 // roots, links, the list of validation contracts or this engine's parameters changed. A chain
 // that is still far behind gets no run, because its scores would be out of date.
-func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (run trustdb.Run, bodies inputs, due bool, err error) {
+func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (run trustdb.Run, bodies inputs,
+	due bool, err error) {
 	final := c.Finalized
 	if c.Imported {
 		final = c.Cursor
@@ -143,8 +144,10 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 			return run, bodies, false, err
 		}
 	}
-	run = trustdb.Run{ChainID: k.chain, Run: last.Run + 1, Epoch: final / length, Boundary: final / length * length, Scorer: EngineVersion,
-		Params: trust.HashInput(bodies[0]), Tags: trust.HashInput(bodies[1]), Roots: k.lists.roots, Links: k.lists.links, Validations: trust.HashInput(bodies[inValidations]), Repaired: c.Repaired}
+	run = trustdb.Run{ChainID: k.chain, Run: last.Run + 1, Epoch: final / length, Boundary: final / length * length,
+		Scorer: EngineVersion,
+		Params: trust.HashInput(bodies[0]), Tags: trust.HashInput(bodies[1]), Roots: k.lists.roots, Links: k.lists.links,
+		Validations: trust.HashInput(bodies[inValidations]), Repaired: c.Repaired}
 	if last.Run > 0 && run.Boundary < last.Boundary { // an epoch was longer once
 		run.Epoch, run.Boundary = last.Epoch, last.Boundary
 	}
@@ -153,7 +156,8 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 	}
 	if due = last.Run == 0 || run.Boundary > last.Boundary; !due {
 		dated := run.Block.Number == run.Boundary && last.Block.Number < last.Boundary // the header came later
-		due = dated || c.Repaired > 0 || run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots || run.Links != last.Links ||
+		due = dated || c.Repaired > 0 || run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots ||
+			run.Links != last.Links ||
 			run.Validations != last.Validations || run.Scorer != last.Scorer && !k.settled
 	}
 	return run, bodies, due, nil
@@ -237,7 +241,8 @@ func (k *keeper) begin(ctx context.Context, run trustdb.Run, bodies inputs) erro
 	k.log.Info("walked the graph", "chain", k.chain, "epoch", run.Epoch, "run", run.Run, "block", run.Block.Number,
 		"identities", run.Identities, "edges", run.Edges, "seconds", took.Seconds())
 	if run.Roots == trust.NoRoots() {
-		k.log.Warn("the chain has no roots: nobody is rated; repute roots add names one", "chain", k.chain, "epoch", run.Epoch)
+		k.log.Warn("the chain has no roots: nobody is rated; repute roots add names one", "chain", k.chain, "epoch",
+			run.Epoch)
 	}
 	return nil
 }

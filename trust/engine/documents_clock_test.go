@@ -17,13 +17,15 @@ import (
 func TestDocumentClocksMoveNothing(t *testing.T) {
 	t.Parallel()
 	read := func(when time.Time, updated string) *trust.Identity {
-		return identityOf(repute.AgentID{ChainID: 9}, common.Address{7}, trustdb.Identity{ParserVersion: 3, Document: repute.Document{
-			Status: repute.DocumentOK, SHA256: [32]byte{1}, FetchedAt: when, NextTry: when,
-			Registration: &repute.Registration{Extra: map[string]json.RawMessage{"updatedAt": json.RawMessage(updated),
-				"operatorWallet": json.RawMessage(`"` + common.Address{7}.Hex() + `"`)}}}})
+		return identityOf(repute.AgentID{ChainID: 9}, common.Address{7},
+			trustdb.Identity{ParserVersion: 3, Document: repute.Document{
+				Status: repute.DocumentOK, SHA256: [32]byte{1}, FetchedAt: when, NextTry: when,
+				Registration: &repute.Registration{Extra: map[string]json.RawMessage{"updatedAt": json.RawMessage(updated),
+					"operatorWallet": json.RawMessage(`"` + common.Address{7}.Hex() + `"`)}}}})
 	}
 	now := read(time.Unix(1_800_000_000, 0), "1800000000")
-	for _, other := range []*trust.Identity{read(time.Unix(1<<40, 0), "99999999999999"), read(time.Time{}, "-1"), read(time.Unix(-1, 0), `"tomorrow"`)} {
+	for _, other := range []*trust.Identity{read(time.Unix(1<<40, 0), "99999999999999"), read(time.Time{}, "-1"),
+		read(time.Unix(-1, 0), `"tomorrow"`)} {
 		if !reflect.DeepEqual(now, other) || !other.Resolves || !other.Declares {
 			t.Errorf("%+v, by another clock %+v", now, other)
 		}
@@ -33,7 +35,8 @@ func TestDocumentClocksMoveNothing(t *testing.T) {
 // A file that its host took away resolves no more, whatever was read of it.
 func TestFileTakenAway(t *testing.T) {
 	t.Parallel()
-	read := trustdb.Identity{ParserVersion: 3, Document: repute.Document{Status: repute.DocumentOK, SHA256: [32]byte{1}, Registration: &repute.Registration{}}}
+	read := trustdb.Identity{ParserVersion: 3, Document: repute.Document{Status: repute.DocumentOK, SHA256: [32]byte{1},
+		Registration: &repute.Registration{}}}
 	if i := identityOf(repute.AgentID{ChainID: 9}, common.Address{7}, read); !i.Resolves || i.Gone {
 		t.Errorf("there: %+v", i)
 	}

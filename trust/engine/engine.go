@@ -167,7 +167,8 @@ func (e *Engine) forget() {
 const maxKept = 100_000
 
 // loop calls step until ctx ends: again at once while there is work, else after every.
-func (e *Engine) loop(ctx context.Context, what string, chain uint64, every time.Duration, step func(context.Context) (bool, error)) {
+func (e *Engine) loop(ctx context.Context, what string, chain uint64, every time.Duration,
+	step func(context.Context) (bool, error)) {
 	for ctx.Err() == nil {
 		more, err := step(ctx)
 		wait := every

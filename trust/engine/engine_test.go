@@ -70,7 +70,8 @@ type state struct {
 }
 
 func (s state) clone() state {
-	c := state{append([]common.Address(nil), s.owners...), map[string]uint64{}, append([]common.Hash(nil), s.asked...), append([]uint64(nil), s.byAsk...), maps.Clone(s.gone)}
+	c := state{append([]common.Address(nil), s.owners...), map[string]uint64{}, append([]common.Hash(nil), s.asked...),
+		append([]uint64(nil), s.byAsk...), maps.Clone(s.gone)}
 	for k, v := range s.given {
 		c.given[k] = v
 	}
@@ -78,7 +79,8 @@ func (s state) clone() state {
 }
 
 func newLedger(seed uint64) *ledger {
-	return &ledger{rng: rand.New(rand.NewPCG(seed, 1)), chain: repute.Chain{ID: 9, Name: "nine", Identity: identity, Reputation: reputation,
+	return &ledger{rng: rand.New(rand.NewPCG(seed, 1)), chain: repute.Chain{ID: 9, Name: "nine", Identity: identity,
+		Reputation:  reputation,
 		Validations: []common.Address{validation}, StartBlock: 1}}
 }
 
@@ -116,8 +118,11 @@ func (l *ledger) mine(s state, events ...repute.Event) {
 		case repute.ValidationRequest, repute.ValidationResponse:
 			address = validation
 		}
-		b.records = append(b.records, repute.Record{Event: e, Time: b.Time, Log: types.Log{Address: address, Topics: topics(e), BlockNumber: b.Number, BlockHash: b.Hash,
-			Index: uint(i), TxIndex: uint(i), TxHash: common.BytesToHash(fmt.Appendf(nil, "tx %d/%d/%d", b.Number, i, l.forks))}})
+		b.records = append(b.records,
+			repute.Record{Event: e, Time: b.Time, Log: types.Log{Address: address, Topics: topics(e), BlockNumber: b.Number,
+				BlockHash: b.Hash,
+				Index:     uint(i), TxIndex: uint(i),
+				TxHash: common.BytesToHash(fmt.Appendf(nil, "tx %d/%d/%d", b.Number, i, l.forks))}})
 	}
 	l.blocks = append(l.blocks, b)
 }
@@ -162,11 +167,13 @@ func (l *ledger) event(s *state) []repute.Event {
 	case 0:
 		to := person(l.rng.IntN(people))
 		s.owners[agent] = to
-		return []repute.Event{repute.MetadataSet{TokenID: id, Key: "agentWallet"}, repute.Transfer{From: owner, To: to, TokenID: id}}
+		return []repute.Event{repute.MetadataSet{TokenID: id, Key: "agentWallet"},
+			repute.Transfer{From: owner, To: to, TokenID: id}}
 	case 1:
 		return []repute.Event{repute.MetadataSet{TokenID: id, Key: "agentWallet", Value: person(l.rng.IntN(people)).Bytes()}}
 	case 2:
-		return []repute.Event{repute.ApprovalForAll{Owner: owner, Operator: person(l.rng.IntN(people)), Approved: l.rng.IntN(2) == 0}}
+		return []repute.Event{repute.ApprovalForAll{Owner: owner, Operator: person(l.rng.IntN(people)),
+			Approved: l.rng.IntN(2) == 0}}
 	case 3:
 		hash := common.BytesToHash(fmt.Appendf(nil, "ask %d/%d", len(s.asked), l.forks))
 		s.asked, s.byAsk = append(s.asked, hash), append(s.byAsk, uint64(agent))
@@ -176,7 +183,8 @@ func (l *ledger) event(s *state) []repute.Event {
 			return nil
 		}
 		i := l.rng.IntN(len(s.asked))
-		return []repute.Event{repute.ValidationResponse{Validator: person(1), TokenID: token(s.byAsk[i]), RequestHash: s.asked[i], Response: uint8(l.rng.IntN(101)), Tag: "hard_finality"}}
+		return []repute.Event{repute.ValidationResponse{Validator: person(1), TokenID: token(s.byAsk[i]),
+			RequestHash: s.asked[i], Response: uint8(l.rng.IntN(101)), Tag: "hard_finality"}}
 	case 5:
 		client := person(l.rng.IntN(people))
 		if n := s.given[key(uint64(agent), client)]; n > 0 {
@@ -205,7 +213,8 @@ func (s *state) mint(owner common.Address) []repute.Event {
 
 func (s *state) rate(agent uint64, client common.Address, value int64) repute.Event {
 	s.given[key(agent, client)]++
-	return repute.NewFeedback{TokenID: token(agent), Client: client, Index: s.given[key(agent, client)], Value: big.NewInt(value), Tag1: "starred"}
+	return repute.NewFeedback{TokenID: token(agent), Client: client, Index: s.given[key(agent, client)],
+		Value: big.NewInt(value), Tag1: "starred"}
 }
 
 // store brings a database to the ledger's tip, by a rewind where it was forked.
@@ -233,7 +242,8 @@ func (l *ledger) store(t testing.TB, db *store.DB, finalized uint64) {
 	} else if b.To.Number > b.Parent.Number {
 		ok(t, eventdb.Apply(ctx, db, b))
 	}
-	ok(t, chaindb.SetHead(ctx, db, l.chain.ID, store.Lease{}, chaindb.Head{Head: l.tip().Number, Finalized: finalized, SeenAt: time.Now()}))
+	ok(t, chaindb.SetHead(ctx, db, l.chain.ID, store.Lease{}, chaindb.Head{Head: l.tip().Number, Finalized: finalized,
+		SeenAt: time.Now()}))
 }
 
 func ok(t testing.TB, err error) {
@@ -404,7 +414,8 @@ func replayAll(t *testing.T, db *store.DB) {
 	t.Helper()
 	reader, err := engine.NewReader(db, engine.ReaderOptions{})
 	ok(t, err)
-	rows, err := db.Pool().Query(t.Context(), "select distinct token_id::text, boundary from trust_finals join trust_runs using (chain_id, run) where closed_at is not null")
+	rows, err := db.Pool().Query(t.Context(),
+		"select distinct token_id::text, boundary from trust_finals join trust_runs using (chain_id, run) where closed_at is not null")
 	ok(t, err)
 	type final struct {
 		Token    string

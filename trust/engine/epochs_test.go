@@ -26,7 +26,8 @@ func TestQuietChainAges(t *testing.T) {
 	}
 	after := newest(t, db, 2)
 	if after.Mean > before.Mean*4/5 || after.Confidence >= before.Confidence || !after.Block.Time.Equal(run.Block.Time) {
-		t.Errorf("mean %s with confidence %d at %v, three months before %s with %d", after.Mean, after.Confidence, after.Block.Time, before.Mean, before.Confidence)
+		t.Errorf("mean %s with confidence %d at %v, three months before %s with %d", after.Mean, after.Confidence,
+			after.Block.Time, before.Mean, before.Confidence)
 	}
 	replayAll(t, db)
 }

@@ -48,7 +48,8 @@ func await(t *testing.T, what string, is func() bool) time.Duration {
 
 func newest(t *testing.T, db *store.DB, agent uint64) repute.Score {
 	t.Helper()
-	s, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(agent)}, repute.At{Finality: repute.Latest})
+	s, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(agent)},
+		repute.At{Finality: repute.Latest})
 	ok(t, err)
 	return s
 }
@@ -62,7 +63,8 @@ func TestRatingIsSeenWithoutARun(t *testing.T) {
 	s := l.state()
 	l.mine(s, s.rate(1, person(0), 0), s.rate(1, person(2), 0), s.rate(1, person(3), 0))
 	l.store(t, db, 60)
-	took := await(t, "the score follows the rating", func() bool { return newest(t, db, 1).Block.Number == l.tip().Number })
+	took := await(t, "the score follows the rating",
+		func() bool { return newest(t, db, 1).Block.Number == l.tip().Number })
 	t.Logf("seen after %v", took)
 	score := newest(t, db, 1)
 	if score.Final || score.Run != run.Run {
@@ -83,7 +85,8 @@ func TestRootsMakeARun(t *testing.T) {
 	before, err := trustdb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	expiry := l.tip().Time.Add(5 * time.Minute) // of block 65
-	ok(t, trustdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots, []repute.TrustRoot{{Address: person(0), Weight: repute.RootUnit, Reason: "test", Expires: expiry}}, true))
+	ok(t, trustdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots,
+		[]repute.TrustRoot{{Address: person(0), Weight: repute.RootUnit, Reason: "test", Expires: expiry}}, true))
 	next := func(run uint64) (r trustdb.Run) {
 		await(t, "another run", func() bool {
 			r, err = trustdb.ReadRun(t.Context(), db, 9, 0)
@@ -287,7 +290,8 @@ func TestLateScoresOfAnOlderRun(t *testing.T) {
 		late[i].StaleAgent = a // as if nobody had rated them
 	}
 	before := dump(t, db, " now ")
-	if err := trustdb.SaveScores(t.Context(), db, 9, run.Run-1, late, trustdb.Identities{}); len(late) == 0 || !errors.Is(err, repute.ErrFenced) {
+	if err := trustdb.SaveScores(t.Context(), db, 9, run.Run-1, late, trustdb.Identities{}); len(late) == 0 ||
+		!errors.Is(err, repute.ErrFenced) {
 		t.Errorf("%d scores: %v", len(late), err)
 	}
 	if after := dump(t, db, " now "); strings.Join(after, "\n") != strings.Join(before, "\n") {
@@ -301,7 +305,8 @@ func TestEventsWithoutEffectMoveNothing(t *testing.T) {
 	t.Parallel()
 	l, db := praised(t)
 	before := newest(t, db, 1)
-	l.mine(l.state(), repute.ValidationResponse{Validator: person(1), TokenID: token(1), RequestHash: common.Hash{9}, Response: 100}, repute.MetadataUpdate{TokenID: token(1)})
+	l.mine(l.state(), repute.ValidationResponse{Validator: person(1), TokenID: token(1), RequestHash: common.Hash{9},
+		Response: 100}, repute.MetadataUpdate{TokenID: token(1)})
 	l.store(t, db, 60)
 	settle(t, db, 9, 60)
 	again, _ := l.fresh(t)
@@ -309,6 +314,7 @@ func TestEventsWithoutEffectMoveNothing(t *testing.T) {
 	start(t, again)
 	settle(t, again, 9, 60)
 	if after := newest(t, again, 1); after.Block != before.Block || newest(t, db, 1).Block != before.Block {
-		t.Errorf("scored at %v, and at %v by who comes later; before at %v", newest(t, db, 1).Block, after.Block, before.Block)
+		t.Errorf("scored at %v, and at %v by who comes later; before at %v", newest(t, db, 1).Block, after.Block,
+			before.Block)
 	}
 }

@@ -48,12 +48,14 @@ func TestInnocenceIsNotLost(t *testing.T) {
 	}()
 	await(t, "the other waits", func() bool {
 		var n int
-		ok(t, db.Pool().QueryRow(ctx, "select count(*) from pg_stat_activity where datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0").Scan(&n))
+		ok(t, db.Pool().QueryRow(ctx,
+			"select count(*) from pg_stat_activity where datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0").Scan(&n))
 		return n > 0
 	})
 	ok(t, other.Commit(ctx))
 	ok(t, <-done)
-	rows, err := db.Pool().Query(ctx, "select score from trust_penalties where chain_id = 9 and token_id = 0 and not final")
+	rows, err := db.Pool().Query(ctx,
+		"select score from trust_penalties where chain_id = 9 and token_id = 0 and not final")
 	ok(t, err)
 	left, err := pgx.CollectRows(rows, pgx.RowTo[int])
 	ok(t, err)
@@ -71,7 +73,8 @@ func TestClosedFinalsStay(t *testing.T) {
 	stop := start(t, db)
 	run := settle(t, db, 9, 20)
 	final := func() (line string) {
-		ok(t, db.Pool().QueryRow(t.Context(), "select trust_finals::text from trust_finals where token_id = 0 and run = $1", run.Run).Scan(&line))
+		ok(t, db.Pool().QueryRow(t.Context(), "select trust_finals::text from trust_finals where token_id = 0 and run = $1",
+			run.Run).Scan(&line))
 		return line
 	}
 	before := final()
@@ -112,7 +115,8 @@ func TestFinalsAreOfTheirBlock(t *testing.T) {
 	l.store(t, one, 60)
 	settle(t, one, 9, 60)
 	for what, db := range map[string]*store.DB{"before": one, "after": two} {
-		if s, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(3)}, repute.At{Block: 60}); s.Run != 0 {
+		if s, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(3)},
+			repute.At{Block: 60}); s.Run != 0 {
 			t.Errorf("an agent that nobody judged up to block 60 has a final score there of a run %s block 61 was seen: %+v, %v", what, s, err)
 		}
 	}
@@ -148,6 +152,7 @@ func TestGuardedAgentsAreWrittenOnce(t *testing.T) {
 		settle(t, db, 9, uint64(to))
 	}
 	if has := finals(); had != 30 || has != had || changed(before, written(t, db)) > 0 {
-		t.Errorf("three quiet epochs: %d final rows became %d, %d of %d newest rows were written", had, has, changed(before, written(t, db)), len(before))
+		t.Errorf("three quiet epochs: %d final rows became %d, %d of %d newest rows were written", had, has,
+			changed(before, written(t, db)), len(before))
 	}
 }

@@ -17,7 +17,8 @@ func TestSleepersAreNew(t *testing.T) {
 	l := newLedger(99)
 	db, _ := l.fresh(t)
 	s := l.state()
-	l.mine(s, append(append(append(s.mint(person(8)), s.mint(person(8))...), s.mint(person(20))...), s.mint(person(8))...)...)
+	l.mine(s, append(append(append(s.mint(person(8)), s.mint(person(8))...), s.mint(person(20))...),
+		s.mint(person(8))...)...)
 	s = l.state()
 	l.mine(s, s.rate(3, person(0), 99), s.rate(1, person(500), 99)) // the other is of a fresh wallet
 	l.later = 91 * 24 * time.Hour
@@ -39,7 +40,8 @@ func TestSleepersAreNew(t *testing.T) {
 	if bad := newest(t, db, 0); bad.High >= -10_000 {
 		t.Fatalf("the bad agent: %+v", bad)
 	}
-	for agent, what := range map[uint64]string{1: "never used since it was registered 91 days ago", 2: "registered 91 days ago by another, bought today"} {
+	for agent, what := range map[uint64]string{1: "never used since it was registered 91 days ago",
+		2: "registered 91 days ago by another, bought today"} {
 		if a := newest(t, db, agent); guardOf(t, a).Holder != person(8) || a.Tier != 0 || a.High >= -10_000 {
 			t.Errorf("agent %d of the guilty owner, %s: %+v, limited by %+v", agent, what, a, guardOf(t, a))
 		}
@@ -68,12 +70,14 @@ func TestDroppingAnAgentDoesNotFree(t *testing.T) {
 			l := newLedger(99)
 			db, _ := l.fresh(t)
 			s := l.state()
-			l.mine(s, slices.Concat(s.mint(person(8)), s.mint(person(8)), s.mint(person(9)), s.mint(person(9)), s.mint(person(9)))...)
+			l.mine(s, slices.Concat(s.mint(person(8)), s.mint(person(8)), s.mint(person(9)), s.mint(person(9)),
+				s.mint(person(9)))...)
 			l.give(3, person(14)) // customers of person(9), who registers for others
 			l.give(4, person(15))
 			l.later = 20 * time.Minute
 			s = l.state()
-			l.mine(s, slices.Concat(s.words(1, 90, 0, rooted), s.words(2, 90, 0, rooted), s.words(3, 90, 0, rooted), s.words(0, 0, 0, first))...)
+			l.mine(s, slices.Concat(s.words(1, 90, 0, rooted), s.words(2, 90, 0, rooted), s.words(3, 90, 0, rooted),
+				s.words(0, 0, 0, first))...)
 			l.give(0, person(9))
 			l.later += 5 * 24 * time.Hour
 			s = l.state()
@@ -88,7 +92,8 @@ func TestDroppingAnAgentDoesNotFree(t *testing.T) {
 			}
 			for _, of := range []uint64{2, 3} {
 				if a := newest(t, db, of); guardOf(t, a) != (limit{}) || a.Score < 50_000 {
-					t.Errorf("agent %d, of who merely got the bad one or of his customer: %d, limited by %+v", of, a.Score, guardOf(t, a))
+					t.Errorf("agent %d, of who merely got the bad one or of his customer: %d, limited by %+v", of, a.Score,
+						guardOf(t, a))
 				}
 			}
 			if limited(t, db, 4) {
@@ -97,7 +102,8 @@ func TestDroppingAnAgentDoesNotFree(t *testing.T) {
 			s = l.state()
 			l.mine(s, repute.URIUpdated{TokenID: token(0), URI: "https://x/1", UpdatedBy: person(9)})
 			l.store(t, db, 60)
-			await(t, "who uses a bad agent is guilty of it", func() bool { return guardOf(t, newest(t, db, 2)).Holder == person(9) })
+			await(t, "who uses a bad agent is guilty of it",
+				func() bool { return guardOf(t, newest(t, db, 2)).Holder == person(9) })
 			replayAll(t, db)
 		})
 	}
@@ -143,7 +149,8 @@ func TestHandedOnAtOnce(t *testing.T) {
 	s := l.state()
 	events := s.mint(person(8)) // 3
 	s.owners[3] = person(13)
-	l.mine(s, append(events, repute.MetadataSet{TokenID: token(3), Key: "agentWallet"}, repute.Transfer{From: person(8), To: person(13), TokenID: token(3)})...)
+	l.mine(s, append(events, repute.MetadataSet{TokenID: token(3), Key: "agentWallet"},
+		repute.Transfer{From: person(8), To: person(13), TokenID: token(3)})...)
 	l.pad(60)
 	l.run(t, db)
 	if !limited(t, db, 1) || limited(t, db, 3) {

@@ -20,7 +20,8 @@ func TestPraiseInTheBlockOfATransfer(t *testing.T) {
 	db, _ := l.fresh(t)
 	s := l.state()
 	l.mine(s, s.mint(person(8))...)
-	transfer := []repute.Event{repute.MetadataSet{TokenID: token(0), Key: "agentWallet"}, repute.Transfer{From: person(8), To: person(9), TokenID: token(0)}}
+	transfer := []repute.Event{repute.MetadataSet{TokenID: token(0), Key: "agentWallet"},
+		repute.Transfer{From: person(8), To: person(9), TokenID: token(0)}}
 	s = l.state()
 	s.owners[0] = person(9)
 	var events []repute.Event
@@ -62,9 +63,12 @@ func TestHostileRowsMoveNothing(t *testing.T) {
 		return e
 	}
 	l.mine(s, write(2, most, 0, "starred"), write(3, new(big.Int).Neg(most), 18, "starred"), write(4, most, 18, "starred"),
-		write(5, big.NewInt(90), 0, ""), write(6, big.NewInt(90), 0, strings.Repeat("starred", 150_000)), write(7, big.NewInt(90), 0, "starred\x00"),
-		s.rate(1, person(8), 100), s.rate(1, person(12), 100), s.rate(2, person(9), 100), s.rate(77, person(2), 100)) // 8 and 9 own them, nobody has 77
-	l.mine(s, repute.MetadataSet{TokenID: token(1), Key: "agentWallet", Value: person(12).Bytes()}) // a client becomes the wallet
+		write(5, big.NewInt(90), 0, ""), write(6, big.NewInt(90), 0, strings.Repeat("starred", 150_000)),
+		write(7, big.NewInt(90), 0, "starred\x00"),
+		// 8 and 9 own them, nobody has 77
+		s.rate(1, person(8), 100), s.rate(1, person(12), 100), s.rate(2, person(9), 100), s.rate(77, person(2), 100))
+	// a client becomes the wallet
+	l.mine(s, repute.MetadataSet{TokenID: token(1), Key: "agentWallet", Value: person(12).Bytes()})
 	ask := common.Hash{9}
 	l.mine(s, repute.ValidationRequest{Validator: person(2), TokenID: token(0), RequestHash: ask}) // without an answer
 	l.pad(20)
@@ -75,15 +79,18 @@ func TestHostileRowsMoveNothing(t *testing.T) {
 	ok(t, err)
 	explain := func(agent uint64) engine.Account {
 		t.Helper()
-		a, err := r.Explain(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(agent)}, repute.At{Finality: repute.Latest}, nil)
+		a, err := r.Explain(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(agent)},
+			repute.At{Finality: repute.Latest}, nil)
 		ok(t, err)
 		return a
 	}
 	alone, attacked := explain(0), explain(1)
-	if want := (map[trust.Reason]int{trust.ReasonRange: 3, trust.ReasonUnknownTag: 3, trust.ReasonSelf: 2}); !maps.Equal(attacked.ByReason, want) {
+	if want := (map[trust.Reason]int{trust.ReasonRange: 3, trust.ReasonUnknownTag: 3,
+		trust.ReasonSelf: 2}); !maps.Equal(attacked.ByReason, want) {
 		t.Errorf("excluded %v, want %v", attacked.ByReason, want)
 	}
-	if alone.Score.Score != attacked.Score.Score || alone.Score.Mean != attacked.Score.Mean || alone.Result.Pool != attacked.Result.Pool {
+	if alone.Score.Score != attacked.Score.Score || alone.Score.Mean != attacked.Score.Mean ||
+		alone.Result.Pool != attacked.Result.Pool {
 		t.Errorf("attacked %+v, left alone %+v", attacked.Score, alone.Score)
 	}
 	if own := explain(2); own.Score.Rated || own.Score.Score != 0 || own.ByReason[trust.ReasonSelf] != 1 {
@@ -91,7 +98,8 @@ func TestHostileRowsMoveNothing(t *testing.T) {
 	}
 	// The client that became the wallet gets the agent too: what it said stays out.
 	s.owners[1] = person(12)
-	l.mine(s, repute.MetadataSet{TokenID: token(1), Key: "agentWallet"}, repute.Transfer{From: person(8), To: person(12), TokenID: token(1)})
+	l.mine(s, repute.MetadataSet{TokenID: token(1), Key: "agentWallet"},
+		repute.Transfer{From: person(8), To: person(12), TokenID: token(1)})
 	l.pad(30)
 	l.store(t, db, 30)
 	settle(t, db, 9, 30)

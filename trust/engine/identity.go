@@ -77,7 +77,8 @@ func declares(id repute.AgentID, wallet common.Address, r *repute.Registration) 
 
 // identities are what the checks found of agents that have scores: of final ones by the URIs
 // of the run's block. None where no gate asks.
-func (s *scoreRun) identities(ctx context.Context, subjects []trustdb.Subject, final bool) (map[repute.TokenID]*trust.Identity, error) {
+func (s *scoreRun) identities(ctx context.Context, subjects []trustdb.Subject,
+	final bool) (map[repute.TokenID]*trust.Identity, error) {
 	if !s.basis.params.ChecksIdentity() {
 		return nil, nil
 	}
@@ -92,9 +93,10 @@ func (s *scoreRun) identities(ctx context.Context, subjects []trustdb.Subject, f
 		at = &s.basis.run.Block.Number
 	}
 	out := make(map[repute.TokenID]*trust.Identity, len(subjects))
-	err := trustdb.ReadIdentities(ctx, s.db, s.basis.run.ChainID, tokens, at, func(token repute.TokenID, t trustdb.Identity) {
-		out[token] = identityOf(of[token].Agent, of[token].Wallet, t)
-	})
+	err := trustdb.ReadIdentities(ctx, s.db, s.basis.run.ChainID, tokens, at,
+		func(token repute.TokenID, t trustdb.Identity) {
+			out[token] = identityOf(of[token].Agent, of[token].Wallet, t)
+		})
 	return out, err
 }
 
@@ -106,7 +108,8 @@ func (c *judged) sameIdentity(ctx context.Context, db *store.DB) error {
 	if i == nil || i.File == nil || i.File.ParserVersion == 0 {
 		return nil
 	}
-	what := fmt.Sprintf("what version %d of the parser read in the file with sha256 %s", i.File.ParserVersion, i.File.SHA256)
+	what := fmt.Sprintf("what version %d of the parser read in the file with sha256 %s", i.File.ParserVersion,
+		i.File.SHA256)
 	registration, sound, err := trustdb.RegistrationParse(ctx, db, i.File.SHA256, i.File.ParserVersion)
 	if errors.Is(err, repute.ErrNotFound) {
 		return &trust.PrunedError{What: what}
@@ -116,7 +119,8 @@ func (c *judged) sameIdentity(ctx context.Context, db *store.DB) error {
 	}
 	known := i.Wallet == common.Address{} || slices.Contains(c.evidence.Self, i.Wallet)
 	resolves := sound && !i.Gone
-	if !known || resolves != i.Resolves || len(hostsOf(registration)) > i.Domains || declares(c.evidence.Agent, i.Wallet, registration) != i.Declares {
+	if !known || resolves != i.Resolves || len(hostsOf(registration)) > i.Domains ||
+		declares(c.evidence.Agent, i.Wallet, registration) != i.Declares {
 		return &trust.PrunedError{What: what + " as it was then"}
 	}
 	return nil

@@ -26,14 +26,18 @@ const cardURI = "https://a.example/.well-known/agent-registration.json"
 // agents that it belongs to.
 func publish(t *testing.T, db *store.DB, body string, wallet common.Address, agents ...uint64) {
 	t.Helper()
-	r := &repute.Registration{Name: body, Services: []repute.Service{{Name: "web", Endpoint: "https://a.example/"}, {Name: "agentWallet", Endpoint: fmt.Sprintf("eip155:9:%s", wallet.Hex())}}}
+	r := &repute.Registration{Name: body, Services: []repute.Service{{Name: "web", Endpoint: "https://a.example/"},
+		{Name: "agentWallet", Endpoint: fmt.Sprintf("eip155:9:%s", wallet.Hex())}}}
 	for _, a := range agents {
 		id := token(a)
-		r.Registrations = append(r.Registrations, repute.RegistrationLink{TokenID: &id, Registry: "eip155:9:" + identity.Hex()})
+		r.Registrations = append(r.Registrations,
+			repute.RegistrationLink{TokenID: &id, Registry: "eip155:9:" + identity.Hex()})
 	}
 	var uri int64
-	ok(t, db.Pool().QueryRow(t.Context(), "update uris set host = 'a.example' where uri = $1 returning id", []byte(cardURI)).Scan(&uri))
-	ok(t, docdb.SaveDocuments(t.Context(), db, docdb.FetchResult{URIID: uri, Body: []byte(body), Source: "https", ServedBy: "a.example", FetchedAt: time.Now(), ParserVersion: 1,
+	ok(t, db.Pool().QueryRow(t.Context(), "update uris set host = 'a.example' where uri = $1 returning id",
+		[]byte(cardURI)).Scan(&uri))
+	ok(t, docdb.SaveDocuments(t.Context(), db, docdb.FetchResult{URIID: uri, Body: []byte(body), Source: "https",
+		ServedBy: "a.example", FetchedAt: time.Now(), ParserVersion: 1,
 		Registration: r, Domains: []docdb.Domain{{Name: "a.example", Proof: cardURI}}, NextDue: time.Now().Add(time.Hour)}))
 }
 
@@ -77,7 +81,8 @@ func TestIdentityGate(t *testing.T) {
 	s := l.state()
 	mint := s.mint(person(8))
 	mint[1] = repute.Registered{TokenID: token(0), URI: cardURI, Owner: person(8)}
-	l.mine(s, append(mint, repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: person(9).Bytes()}, s.rate(0, person(0), 90))...)
+	l.mine(s, append(mint, repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: person(9).Bytes()},
+		s.rate(0, person(0), 90))...)
 	advance := func(to int) {
 		l.pad(to)
 		l.store(t, db, uint64(to))
@@ -121,10 +126,12 @@ func TestIdentityGate(t *testing.T) {
 	ok(t, err)
 	m, err := trust.DecodeManifest(body)
 	sum := common.Hash(sha256.Sum256([]byte("own")))
-	if err != nil || m.Identity == nil || m.Identity.File == nil || *m.Identity.File != (trust.ReadDocument{SHA256: sum, ParserVersion: 1}) || m.Identity.Proven != 1 {
+	if err != nil || m.Identity == nil || m.Identity.File == nil ||
+		*m.Identity.File != (trust.ReadDocument{SHA256: sum, ParserVersion: 1}) || m.Identity.Proven != 1 {
 		t.Errorf("manifest %s: %v", body, err)
 	}
-	for _, change := range []string{"update parses set errors = 1 where sha256 = $1", "delete from parses where sha256 = $1"} {
+	for _, change := range []string{"update parses set errors = 1 where sha256 = $1",
+		"delete from parses where sha256 = $1"} {
 		_, err := db.Pool().Exec(t.Context(), change, sum[:])
 		ok(t, err)
 		var pruned *trust.PrunedError
@@ -143,7 +150,8 @@ func withCard(t *testing.T, seed uint64) (*ledger, *store.DB) {
 	s := l.state()
 	mint := s.mint(person(8))
 	mint[1] = repute.Registered{TokenID: token(0), URI: cardURI, Owner: person(8)}
-	l.mine(s, append(mint, repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: person(9).Bytes()}, s.rate(0, person(0), 90))...)
+	l.mine(s, append(mint, repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: person(9).Bytes()},
+		s.rate(0, person(0), 90))...)
 	l.pad(20)
 	l.store(t, db, 20)
 	return l, db
@@ -183,7 +191,8 @@ func TestIdentityGateFollowsTheStandingOfAFile(t *testing.T) {
 	denial := repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "a test"}
 	step("taken away", fetched(took), away)
 	step("back", fetched(back), there)
-	step("denied", func() error { return denydb.Deny(t.Context(), db, denial, false) }, "registrationResolves 0/1, walletDeclared 0/1")
+	step("denied", func() error { return denydb.Deny(t.Context(), db, denial, false) },
+		"registrationResolves 0/1, walletDeclared 0/1")
 	step("allowed", func() error { return denydb.Undeny(t.Context(), db, denial.Kind, denial.Value) }, there)
 	_, err := db.Pool().Exec(t.Context(), `
 		insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log)
@@ -195,7 +204,8 @@ func TestIdentityGateFollowsTheStandingOfAFile(t *testing.T) {
 			if err := fetched(r)(); err != nil {
 				return err
 			}
-			_, err := db.Pool().Exec(t.Context(), "update cursors set due = now() where job = 'shared document'") // an hour later
+			// an hour later
+			_, err := db.Pool().Exec(t.Context(), "update cursors set due = now() where job = 'shared document'")
 			for more := true; more && err == nil; {
 				more, err = docdb.AddSharedChanges(t.Context(), db, 500)
 			}
@@ -204,7 +214,8 @@ func TestIdentityGateFollowsTheStandingOfAFile(t *testing.T) {
 	}
 	step("taken away from many", told(took), away)
 	step("back for many", told(back), there)
-	step("denied for many", func() error { return denydb.Deny(t.Context(), db, denial, false) }, "registrationResolves 0/1, walletDeclared 0/1")
+	step("denied for many", func() error { return denydb.Deny(t.Context(), db, denial, false) },
+		"registrationResolves 0/1, walletDeclared 0/1")
 }
 
 // An approval of all is the owner's word alone: it makes nobody one party with him, and
@@ -239,7 +250,8 @@ func TestIdentityGateWithoutRatings(t *testing.T) {
 	t.Parallel()
 	p, err := trust.DefaultParams()
 	ok(t, err)
-	e := trust.Evidence{Block: repute.Block{Time: time.Unix(1_750_000_000, 0)}, Weights: trust.NewGraphBuilder().Build().Walk(nil, p)}
+	e := trust.Evidence{Block: repute.Block{Time: time.Unix(1_750_000_000, 0)},
+		Weights: trust.NewGraphBuilder().Build().Walk(nil, p)}
 	for _, c := range []struct {
 		who  *trust.Identity
 		want string

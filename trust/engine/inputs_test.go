@@ -25,7 +25,8 @@ func TestAllowListMakesARun(t *testing.T) {
 	}
 	asked := common.Hash{7}
 	l.mine(s, append(events, repute.ValidationRequest{Validator: person(1), TokenID: token(0), RequestHash: asked})...)
-	l.mine(s, repute.ValidationResponse{Validator: person(1), TokenID: token(0), RequestHash: asked, Response: 100, Tag: "hard_finality"})
+	l.mine(s, repute.ValidationResponse{Validator: person(1), TokenID: token(0), RequestHash: asked, Response: 100,
+		Tag: "hard_finality"})
 	l.pad(60)
 	l.store(t, db, 60)
 	start(t, db)
@@ -47,7 +48,8 @@ func TestAllowListMakesARun(t *testing.T) {
 		})
 		now := newest(t, db, 0)
 		if back := i == 1; now.Run != r.Run || (now.Score == with.Score) != back || (now.Evidence == with.Evidence) != back {
-			t.Errorf("list %v: %s of run %d with evidence %s, at first %s with %s", list, now.Score, now.Run, now.Evidence, with.Score, with.Evidence)
+			t.Errorf("list %v: %s of run %d with evidence %s, at first %s with %s", list, now.Score, now.Run, now.Evidence,
+				with.Score, with.Evidence)
 		}
 		replayAll(t, db)
 	}
@@ -60,8 +62,10 @@ func TestExplainGoesByTheRunsList(t *testing.T) {
 	db, _ := l.fresh(t)
 	s := l.state()
 	asked := common.Hash{7}
-	l.mine(s, append(s.mint(person(8)), s.rate(0, person(2), 90), repute.ValidationRequest{Validator: person(1), TokenID: token(0), RequestHash: asked})...)
-	l.mine(s, repute.ValidationResponse{Validator: person(1), TokenID: token(0), RequestHash: asked, Response: 100, Tag: "hard_finality"})
+	l.mine(s, append(s.mint(person(8)), s.rate(0, person(2), 90),
+		repute.ValidationRequest{Validator: person(1), TokenID: token(0), RequestHash: asked})...)
+	l.mine(s, repute.ValidationResponse{Validator: person(1), TokenID: token(0), RequestHash: asked, Response: 100,
+		Tag: "hard_finality"})
 	l.pad(60)
 	l.store(t, db, 60)
 	stop := start(t, db)

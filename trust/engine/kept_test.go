@@ -74,7 +74,8 @@ func TestQuietEpochWritesNoScore(t *testing.T) {
 	settle(t, db, 9, 70)
 	after := written(t, db)
 	t.Logf("%d of %d scores were written in a quiet epoch", changed(before, after), len(after))
-	if n := changed(before, after); n > len(after)/20 || len(after) < agents*6/7 { // agent 1 is surely bad: what others are held to is exact
+	// agent 1 is surely bad: what others are held to is exact
+	if n := changed(before, after); n > len(after)/20 || len(after) < agents*6/7 {
 		t.Errorf("%d of %d scores were written", n, len(after))
 	}
 	kept := newest(t, db, 6)
@@ -86,14 +87,17 @@ func TestQuietEpochWritesNoScore(t *testing.T) {
 	a, err := r.Explain(t.Context(), kept.Agent, repute.At{Finality: repute.Latest}, nil)
 	ok(t, err)
 	far := a.Score.Score - a.Result.Score
-	if !reflect.DeepEqual(a.Score, kept) || sumOf(a.Contributions) != kept.Score || far == 0 || far >= trustdb.Tolerance || -far >= trustdb.Tolerance {
-		t.Errorf("explained %+v (%s by the newest epoch, contributions of %s), stored %+v", a.Score, a.Result.Score, sumOf(a.Contributions), kept)
+	if !reflect.DeepEqual(a.Score, kept) || sumOf(a.Contributions) != kept.Score || far == 0 ||
+		far >= trustdb.Tolerance || -far >= trustdb.Tolerance {
+		t.Errorf("explained %+v (%s by the newest epoch, contributions of %s), stored %+v", a.Score, a.Result.Score,
+			sumOf(a.Contributions), kept)
 	}
 	f, err := r.Explain(t.Context(), kept.Agent, repute.At{Finality: repute.Finalized}, nil)
 	ok(t, err)
 	final, _, err := query.ScoreOf(t.Context(), db, kept.Agent, repute.At{Finality: repute.Finalized})
 	ok(t, err)
-	if !reflect.DeepEqual(f.Score, final) || !final.Final || f.Result.Block != 70 || sumOf(f.Contributions) != final.Score {
+	if !reflect.DeepEqual(f.Score, final) || !final.Final || f.Result.Block != 70 ||
+		sumOf(f.Contributions) != final.Score {
 		t.Errorf("explained final %+v, stored %+v", f.Score, final)
 	}
 	l.later += 10 * 24 * time.Hour
@@ -136,9 +140,12 @@ func TestKeptScoresAreNear(t *testing.T) {
 	far := func(x, y repute.Points) bool { return x-y >= trustdb.Tolerance || y-x >= trustdb.Tolerance }
 	older := 0
 	for i := range l.state().owners {
-		got, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(uint64(i))}, repute.At{Finality: repute.Latest})
-		want, _, none := query.ScoreOf(t.Context(), again, repute.AgentID{ChainID: 9, TokenID: token(uint64(i))}, repute.At{Finality: repute.Latest})
-		if (err == nil) != (none == nil) || got.Rated != want.Rated || got.Tier != want.Tier || got.Evidence != want.Evidence ||
+		got, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(uint64(i))},
+			repute.At{Finality: repute.Latest})
+		want, _, none := query.ScoreOf(t.Context(), again, repute.AgentID{ChainID: 9, TokenID: token(uint64(i))},
+			repute.At{Finality: repute.Latest})
+		if (err == nil) != (none == nil) || got.Rated != want.Rated || got.Tier != want.Tier ||
+			got.Evidence != want.Evidence ||
 			far(got.Score, want.Score) || far(got.Low, want.Low) || far(got.High, want.High) || far(got.Mean, want.Mean) {
 			t.Errorf("agent %d: %s, %v, want %s, %v", i, got.Result, err, want.Result, none)
 		}

@@ -41,7 +41,8 @@ func pair(t *testing.T) (l *ledger, db *store.DB, good, bad uint64) {
 func limited(t *testing.T, db *store.DB, agent uint64) bool {
 	t.Helper()
 	var result []byte
-	ok(t, db.Pool().QueryRow(t.Context(), `select coalesce((select result from trust_scores where token_id = $1), '')`, agent).Scan(&result))
+	ok(t, db.Pool().QueryRow(t.Context(), `select coalesce((select result from trust_scores where token_id = $1), '')`,
+		agent).Scan(&result))
 	return bytes.Contains(result, []byte(`"guard"`))
 }
 
@@ -72,7 +73,8 @@ func (l *ledger) give(agent uint64, to common.Address) {
 	s := l.state()
 	from := s.owners[agent]
 	s.owners[agent] = to
-	l.mine(s, repute.MetadataSet{TokenID: token(agent), Key: "agentWallet"}, repute.Transfer{From: from, To: to, TokenID: token(agent)})
+	l.mine(s, repute.MetadataSet{TokenID: token(agent), Key: "agentWallet"},
+		repute.Transfer{From: from, To: to, TokenID: token(agent)})
 }
 
 // caught is a ledger on which agent 0 of person(8) is bad and agents 1 of the same owner and 2
@@ -86,7 +88,8 @@ func caught(t *testing.T) (*ledger, *store.DB) {
 	s = l.state()
 	var words []repute.Event
 	for i := range rooted { // equal words in one block were one opinion
-		words = append(words, s.rate(0, person(i), int64(i)), s.rate(1, person(i), int64(90+i)), s.rate(2, person(i), int64(90+i)))
+		words = append(words, s.rate(0, person(i), int64(i)), s.rate(1, person(i), int64(90+i)),
+			s.rate(2, person(i), int64(90+i)))
 	}
 	l.mine(s, words...)
 	return l, db
@@ -121,7 +124,8 @@ func TestGuiltStaysWithTheGiver(t *testing.T) {
 	l.pad(70)
 	l.store(t, db, 70)
 	settle(t, db, 9, 70)
-	want := limit{Agent: newest(t, db, 0).Agent.String(), Score: float64(newest(t, db, 1).Score) / 1000, Holder: person(8), Role: trust.RoleOwner}
+	want := limit{Agent: newest(t, db, 0).Agent.String(), Score: float64(newest(t, db, 1).Score) / 1000,
+		Holder: person(8), Role: trust.RoleOwner}
 	if got := guardOf(t, newest(t, db, 1)); got != want || got.Score > -10 {
 		t.Errorf("the giver's other agent is limited by %+v, want %+v", got, want)
 	}
@@ -146,7 +150,8 @@ func same(t *testing.T, what string, got, want []string) {
 func finalScores(t *testing.T, l *ledger, db *store.DB, block uint64) (out []repute.Score) {
 	t.Helper()
 	for agent := range l.state().owners {
-		s, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(uint64(agent))}, repute.At{Block: block})
+		s, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(uint64(agent))},
+			repute.At{Block: block})
 		var missing *repute.MissingError
 		if errors.As(err, &missing) {
 			continue // registered since
@@ -163,7 +168,8 @@ func finalScores(t *testing.T, l *ledger, db *store.DB, block uint64) (out []rep
 func finals(t *testing.T, l *ledger, db *store.DB, block uint64) (out []string) {
 	t.Helper()
 	for _, s := range finalScores(t, l, db, block) {
-		out = append(out, fmt.Sprintf("%s rated %v tier %d score %d %d %d guard %+v", s.Agent.TokenID.Dec(), s.Rated, s.Tier, s.Score, s.Low, s.High, guardOf(t, s)))
+		out = append(out, fmt.Sprintf("%s rated %v tier %d score %d %d %d guard %+v", s.Agent.TokenID.Dec(), s.Rated,
+			s.Tier, s.Score, s.Low, s.High, guardOf(t, s)))
 	}
 	return out
 }
@@ -181,8 +187,10 @@ func sameFinals(t *testing.T, l *ledger, one, other *store.DB, block uint64) {
 	for i, w := range want {
 		g := got[i]
 		far := max(g.Score-w.Score, w.Score-g.Score, g.Low-w.Low, w.Low-g.Low, g.High-w.High, w.High-g.High)
-		if (g.Run == 0) != (w.Run == 0) && (g.Rated || w.Rated || far > 0) || g.Run != 0 && w.Run != 0 && g.Block == w.Block && g.Evidence != w.Evidence {
-			t.Errorf("final score at block %d: run %d, evidence %s; want run %d, %s\n%s\n%s", block, g.Run, g.Evidence, w.Run, w.Evidence, g.Result, w.Result)
+		if (g.Run == 0) != (w.Run == 0) && (g.Rated || w.Rated || far > 0) || g.Run != 0 && w.Run != 0 &&
+			g.Block == w.Block && g.Evidence != w.Evidence {
+			t.Errorf("final score at block %d: run %d, evidence %s; want run %d, %s\n%s\n%s", block, g.Run, g.Evidence, w.Run,
+				w.Evidence, g.Result, w.Result)
 		}
 		if far >= trustdb.Tolerance || g.Rated != w.Rated || g.Tier != w.Tier || guardOf(t, g) != guardOf(t, w) {
 			t.Errorf("final score at block %d: got\n%+v %s\nwant\n%+v %s", block, g, g.Result, w, w.Result)
@@ -195,7 +203,8 @@ func sameFinals(t *testing.T, l *ledger, one, other *store.DB, block uint64) {
 func TestGuiltReachesNewAgents(t *testing.T) {
 	t.Parallel()
 	l, db := caught(t)
-	ok(t, trustdb.AddLinks(t.Context(), db, 9, []repute.TrustLink{{A: person(8), B: person(12), Reason: "one funder", Source: "test"}}, false))
+	ok(t, trustdb.AddLinks(t.Context(), db, 9,
+		[]repute.TrustLink{{A: person(8), B: person(12), Reason: "one funder", Source: "test"}}, false))
 	s := l.state()
 	l.mine(s, append(append(s.mint(person(8)), s.mint(person(12))...), s.mint(person(8))...)...) // 3, 4, 5
 	s = l.state()
@@ -207,16 +216,20 @@ func TestGuiltReachesNewAgents(t *testing.T) {
 	l.pad(70)
 	l.store(t, db, 70)
 	settle(t, db, 9, 70)
-	for agent, role := range map[uint64]trust.Role{1: trust.RoleOwner, 3: trust.RoleOwner, 4: trust.RoleOwner, 5: trust.RoleRegistrar} {
+	for agent, role := range map[uint64]trust.Role{1: trust.RoleOwner, 3: trust.RoleOwner, 4: trust.RoleOwner,
+		5: trust.RoleRegistrar} {
 		for what, at := range map[string]repute.At{"newest": {Finality: repute.Latest}, "final": {Block: 60}} {
 			got, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(agent)}, at)
 			ok(t, err)
-			if g := guardOf(t, got); g.Role != role || g.Holder != person(8) || float64(got.High) != math.Round(g.Score*1000) || got.Tier != 0 {
-				t.Errorf("%s score of agent %d: high %d, tier %d, limited by %+v, want as the %s", what, agent, got.High, got.Tier, g, role)
+			if g := guardOf(t, got); g.Role != role || g.Holder != person(8) ||
+				float64(got.High) != math.Round(g.Score*1000) || got.Tier != 0 {
+				t.Errorf("%s score of agent %d: high %d, tier %d, limited by %+v, want as the %s", what, agent, got.High,
+					got.Tier, g, role)
 			}
 		}
 	}
-	if _, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(6)}, repute.At{Finality: repute.Latest}); !errors.Is(err, repute.ErrNotFound) {
+	if _, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(6)},
+		repute.At{Finality: repute.Latest}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("agent 6, of nobody guilty and not rated: %v", err)
 	}
 	s = l.state()

@@ -82,7 +82,8 @@ func TestAgentOfVeryManyRatings(t *testing.T) {
 	began = time.Now()
 	a, err := r.Explain(t.Context(), newest(t, db, 0).Agent, repute.At{Finality: repute.Latest}, nil)
 	ok(t, err)
-	t.Logf("%d ratings: engine %v, explanation %v, heap at most %d MiB", a.Result.Rows, scored, time.Since(began), peak()>>20)
+	t.Logf("%d ratings: engine %v, explanation %v, heap at most %d MiB", a.Result.Rows, scored, time.Since(began),
+		peak()>>20)
 	if a.Result.Rows != 2*half+3 || a.Result.Status != trust.Rated {
 		t.Errorf("%d rows, %s", a.Result.Rows, a.Result.Status)
 	}

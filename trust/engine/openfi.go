@@ -94,7 +94,8 @@ func CapabilityFiles(a repute.Agent) (uris []string) {
 		if err != nil || len(uris) == maxCapabilityFiles {
 			continue
 		}
-		if base := path.Base(u.Path); (base == "agent.json" || base == "agent-card.json") && !slices.Contains(uris, s.Endpoint) {
+		if base := path.Base(u.Path); (base == "agent.json" || base == "agent-card.json") &&
+			!slices.Contains(uris, s.Endpoint) {
 			uris = append(uris, s.Endpoint)
 		}
 	}
@@ -102,7 +103,8 @@ func CapabilityFiles(a repute.Agent) (uris []string) {
 }
 
 func openFi(c query.TrustChecks) OpenFiSnapshot {
-	s := OpenFiSnapshot{Block: c.AsOf.Block.Number, SnapshotAt: c.AsOf.Block.Time, Lacks: []OpenFiLack{}, Read: []trust.ReadDocument{}}
+	s := OpenFiSnapshot{Block: c.AsOf.Block.Number, SnapshotAt: c.AsOf.Block.Time, Lacks: []OpenFiLack{},
+		Read: []trust.ReadDocument{}}
 	points := 0
 	check := func(passed *bool, part string, weight int, reason string) {
 		if *passed = reason == ""; *passed {
@@ -203,7 +205,8 @@ func lacksOperator(a repute.Agent, manifest *operatorMembers) string {
 		}
 		return ""
 	}
-	if r := a.Document.Registration; r != nil && slices.Contains(r.Wallets(), repute.Account{ChainID: a.ID.ChainID, Address: a.Wallet}) {
+	if r := a.Document.Registration; r != nil &&
+		slices.Contains(r.Wallets(), repute.Account{ChainID: a.ID.ChainID, Address: a.Wallet}) {
 		return ""
 	}
 	return "no file declares the agentWallet"
@@ -216,7 +219,8 @@ func validation(c query.TrustChecks) (ValidationStatus, string) {
 	case c.Answer == nil:
 		return ValidationFailed, "no allow-listed validation contract has an answer about the agent"
 	case c.Answer.Response < passingAnswer:
-		return ValidationFailed, fmt.Sprintf("the newest answer is %d of 100, by %s in block %d", c.Answer.Response, c.Answer.Validator.Hex(), c.Answer.Block)
+		return ValidationFailed, fmt.Sprintf("the newest answer is %d of 100, by %s in block %d", c.Answer.Response,
+			c.Answer.Validator.Hex(), c.Answer.Block)
 	}
 	return ValidationPassed, ""
 }

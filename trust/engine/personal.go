@@ -55,7 +55,8 @@ func (r *Reader) NamedRoots(ctx context.Context, chainID uint64, set string) ([]
 func PersonalRoots(list string) ([]repute.TrustRoot, error) {
 	parts := strings.Split(list, ",")
 	if len(parts) > MaxPersonalRoots {
-		return nil, repute.Invalid("roots", fmt.Sprintf("%d addresses", len(parts)), fmt.Sprintf("no more than %d, or a named set", MaxPersonalRoots))
+		return nil, repute.Invalid("roots", fmt.Sprintf("%d addresses", len(parts)),
+			fmt.Sprintf("no more than %d, or a named set", MaxPersonalRoots))
 	}
 	seen := map[common.Address]bool{}
 	roots := make([]repute.TrustRoot, 0, len(parts))
@@ -72,7 +73,8 @@ func PersonalRoots(list string) ([]repute.TrustRoot, error) {
 		case a == common.Address{}:
 			return nil, repute.Invalid("roots", fmt.Sprintf("entry %d is the zero address", i+1), "an address that somebody has")
 		case seen[a]:
-			return nil, repute.Invalid("roots", fmt.Sprintf("entry %d, %s, stands twice", i+1, a.Hex()), "each address once, in whatever capitals")
+			return nil, repute.Invalid("roots", fmt.Sprintf("entry %d, %s, stands twice", i+1, a.Hex()),
+				"each address once, in whatever capitals")
 		}
 		seen[a] = true
 		roots = append(roots, repute.TrustRoot{Address: a, Weight: repute.RootUnit})
@@ -85,7 +87,8 @@ func PersonalRoots(list string) ([]repute.TrustRoot, error) {
 // expensive, unless the walk by the same roots is cached. A limit by a related agent applies
 // here too; the related agent was judged by the chain's own roots. Errors
 // are those of Explain and admit.
-func (r *Reader) Personal(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot, admit func() error) (p Personal, err error) {
+func (r *Reader) Personal(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot,
+	admit func() error) (p Personal, err error) {
 	c, err := r.personalCase(ctx, id, roots, admit)
 	if err != nil {
 		return p, err
@@ -95,7 +98,8 @@ func (r *Reader) Personal(ctx context.Context, id repute.AgentID, roots []repute
 
 // ExplainPersonal tells what the score is made of that Personal gives, as Explain does of
 // the stored one. Errors are those of Personal.
-func (r *Reader) ExplainPersonal(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot, without []common.Address, admit func() error) (out PersonalAccount, err error) {
+func (r *Reader) ExplainPersonal(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot,
+	without []common.Address, admit func() error) (out PersonalAccount, err error) {
 	err = steady(func() error {
 		c, err := r.personalCase(ctx, id, roots, admit)
 		if err != nil {
@@ -120,7 +124,8 @@ func (c *personalCase) personal(result trust.Result) Personal {
 	return Personal{c.world.run, c.world.params, c.roots, c.given, c.walk.known, c.evidence.Block, result}
 }
 
-func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot, admit func() error) (c personalCase, err error) {
+func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot,
+	admit func() error) (c personalCase, err error) {
 	if c.world, err = r.graphOf(ctx, id.ChainID, admit); err != nil {
 		return c, err
 	}
@@ -202,7 +207,8 @@ type personalWalk struct {
 
 func (w *personalWalk) size() int64 { return w.weights.Size() }
 
-func (r *Reader) walk(ctx context.Context, w *basis, hash common.Hash, roots []trust.Root, admit func() error) (*personalWalk, error) {
+func (r *Reader) walk(ctx context.Context, w *basis, hash common.Hash, roots []trust.Root,
+	admit func() error) (*personalWalk, error) {
 	key := walkKey{worldKey{w.run.ChainID, w.run.Run, w.run.Block.Number}, hash}
 	if kept, ok := r.walks.peek(key); ok {
 		return kept, nil

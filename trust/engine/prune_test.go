@@ -16,7 +16,8 @@ import (
 // prune does a whole pass over final scores and inputs, as if all inputs were old.
 func prune(t *testing.T, db *store.DB, finals time.Duration) {
 	t.Helper()
-	for _, sql := range []string{"update cursors set due = now()", "update trust_inputs set kept_at = kept_at - interval '2 days'"} {
+	for _, sql := range []string{"update cursors set due = now()",
+		"update trust_inputs set kept_at = kept_at - interval '2 days'"} {
 		_, err := db.Pool().Exec(t.Context(), sql)
 		ok(t, err)
 	}
@@ -51,7 +52,8 @@ func TestOldFinalsArePruned(t *testing.T) {
 		l.store(t, db, block)
 		settle(t, db, 9, block)
 	}
-	_, err := db.Pool().Exec(t.Context(), "update trust_runs set closed_at = closed_at - interval '300 days' where boundary <= 70")
+	_, err := db.Pool().Exec(t.Context(),
+		"update trust_runs set closed_at = closed_at - interval '300 days' where boundary <= 70")
 	ok(t, err)
 	before := inputs(t, db)
 	prune(t, db, 0)
@@ -71,7 +73,8 @@ func TestOldFinalsArePruned(t *testing.T) {
 	if _, err := r.Explain(t.Context(), newest(t, db, 1).Agent, repute.At{Block: 60}, nil); !errors.As(err, &pruned) {
 		t.Errorf("explained what is pruned: %v", err)
 	}
-	view, err := query.ReadReputation(t.Context(), db, newest(t, db, 1).Agent, query.ReputationQuery{At: repute.At{Block: 60}})
+	view, err := query.ReadReputation(t.Context(), db, newest(t, db, 1).Agent,
+		query.ReputationQuery{At: repute.At{Block: 60}})
 	if ok(t, err); !view.Score.Pruned || view.Score.Rated || view.Score.Low != -100_000 || view.Counts.Feedback == 0 {
 		t.Errorf("the rest is not told with what is pruned: %+v", view)
 	}

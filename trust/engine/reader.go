@@ -75,10 +75,13 @@ func NewReader(db *store.DB, o ReaderOptions) (*Reader, error) {
 	name := func(k worldKey) string { return fmt.Sprint(k) }
 	// The caches compute independently: a request for an old graph does not delay the newest
 	// one, which is read once for all callers and may take as long as an engine's.
-	r.worlds = newCache(bounds{what: "the graph of the newest epoch", limit: maxGraphRead, memory: o.Memory / 2}, (*basis).size, name)
-	r.older = newCache(bounds{what: "the graph of an earlier epoch", limit: 2 * time.Minute, asked: 4, memory: o.Memory / 4}, (*basis).size, name)
+	r.worlds = newCache(bounds{what: "the graph of the newest epoch", limit: maxGraphRead, memory: o.Memory / 2},
+		(*basis).size, name)
+	r.older = newCache(bounds{what: "the graph of an earlier epoch", limit: 2 * time.Minute, asked: 4,
+		memory: o.Memory / 4}, (*basis).size, name)
 	r.walks = newCache(bounds{what: "a walk by other roots", limit: 2 * time.Minute, asked: maxWalks, memory: o.Memory / 4,
-		instead: "ask without roots: the chain's own are scored already"}, (*personalWalk).size, func(k walkKey) string { return fmt.Sprint(k.world, k.roots) })
+		instead: "ask without roots: the chain's own are scored already"}, (*personalWalk).size,
+		func(k walkKey) string { return fmt.Sprint(k.world, k.roots) })
 	return r, nil
 }
 
@@ -117,7 +120,8 @@ const strongest = 3
 // ratings to leave out in a counterfactual. repute.ErrNotFound as in query.Agent, a
 // *PrunedError where the inputs of the score are gone, repute.ErrUnavailable where too
 // many ask for graphs of earlier epochs or one takes too long.
-func (r *Reader) Explain(ctx context.Context, id repute.AgentID, at repute.At, without []common.Address) (out Account, err error) {
+func (r *Reader) Explain(ctx context.Context, id repute.AgentID, at repute.At, without []common.Address) (out Account,
+	err error) {
 	err = steady(func() error {
 		score, asOf, err := r.storedScore(ctx, id, at)
 		if err == nil {
@@ -130,7 +134,8 @@ func (r *Reader) Explain(ctx context.Context, id repute.AgentID, at repute.At, w
 
 // ExplainScore is Explain of a score that was read before, in the view asOf. A caller that
 // shows both shows one number, even if a newer score was stored in between.
-func (r *Reader) ExplainScore(ctx context.Context, score repute.Score, asOf repute.AsOf, at repute.At, without []common.Address) (out Account, err error) {
+func (r *Reader) ExplainScore(ctx context.Context, score repute.Score, asOf repute.AsOf, at repute.At,
+	without []common.Address) (out Account, err error) {
 	err = steady(func() error {
 		out, err = r.account(ctx, score, asOf, at, without)
 		return err
@@ -138,7 +143,8 @@ func (r *Reader) ExplainScore(ctx context.Context, score repute.Score, asOf repu
 	return out, err
 }
 
-func (r *Reader) account(ctx context.Context, score repute.Score, asOf repute.AsOf, at repute.At, without []common.Address) (out Account, err error) {
+func (r *Reader) account(ctx context.Context, score repute.Score, asOf repute.AsOf, at repute.At,
+	without []common.Address) (out Account, err error) {
 	c, err := r.caseOf(ctx, score, asOf, at)
 	if err != nil {
 		return out, err
@@ -213,7 +219,8 @@ type judged struct {
 }
 
 // storedScore is what ScoreOf gives, also where that is what an agent without a score has.
-func (r *Reader) storedScore(ctx context.Context, id repute.AgentID, at repute.At) (score repute.Score, asOf repute.AsOf, err error) {
+func (r *Reader) storedScore(ctx context.Context, id repute.AgentID, at repute.At) (score repute.Score,
+	asOf repute.AsOf, err error) {
 	var missing *repute.MissingError
 	score, asOf, err = query.ScoreOf(ctx, r.db, id, at)
 	if errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing) || errors.Is(err, repute.ErrGone) {
@@ -252,7 +259,8 @@ func (r *Reader) follow(ctx context.Context, c *judged) (err error) {
 	if c.world, err = r.world(ctx, id.ChainID, c.score.Run); err != nil {
 		return err
 	}
-	if c.evidence, err = r.evidence(ctx, id, repute.At{Block: c.score.Block.Number}, c.world, c.world.weights); err != nil {
+	if c.evidence, err = r.evidence(ctx, id, repute.At{Block: c.score.Block.Number}, c.world,
+		c.world.weights); err != nil {
 		return err
 	}
 	c.evidence.Block = c.score.Block
@@ -274,7 +282,8 @@ func (r *Reader) addManifest(ctx context.Context, c *judged) error {
 		return err
 	}
 	if c.manifest, err = trust.DecodeManifest(body); err == nil {
-		err = c.manifest.Apply(&c.evidence, func() ([]repute.RatingPayment, error) { return paydb.ReadLedger(ctx, r.db, c.score.Agent) })
+		err = c.manifest.Apply(&c.evidence,
+			func() ([]repute.RatingPayment, error) { return paydb.ReadLedger(ctx, r.db, c.score.Agent) })
 	}
 	var pruned *trust.PrunedError
 	if err != nil && !errors.As(err, &pruned) {
@@ -283,7 +292,8 @@ func (r *Reader) addManifest(ctx context.Context, c *judged) error {
 	return err
 }
 
-func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, world *basis, w *trust.Weights) (trust.Evidence, error) {
+func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, world *basis,
+	w *trust.Weights) (trust.Evidence, error) {
 	subject, err := trustdb.ReadEvidence(ctx, r.db, id, at, world.validations)
 	if err != nil {
 		return trust.Evidence{}, err

@@ -26,7 +26,8 @@ func (r *Reader) Replay(ctx context.Context, id repute.AgentID, block uint64) (r
 		return c.score, err
 	}
 	if c.score.Run == 0 {
-		return c.score, fmt.Errorf("no epoch that ended by block %d has a final score of agent %s: %w", block, id.Short(), repute.ErrNotFound)
+		return c.score, fmt.Errorf("no epoch that ended by block %d has a final score of agent %s: %w", block, id.Short(),
+			repute.ErrNotFound)
 	}
 	return c.score, r.made(ctx, &c)
 }
@@ -62,7 +63,8 @@ type DiffersError struct {
 
 // Error says which number of which score is wrong.
 func (e *DiffersError) Error() string {
-	return fmt.Sprintf("the %s stored beside the score of agent %s at block %d is not the one of its result", e.What, e.Agent, e.Block)
+	return fmt.Sprintf("the %s stored beside the score of agent %s at block %d is not the one of its result", e.What,
+		e.Agent, e.Block)
 }
 
 // same reports whether the evidence makes the stored score.
@@ -74,12 +76,14 @@ func (c *judged) same() error {
 	}
 	s := &c.score
 	if !bytes.Equal(again.Result, s.Result) || trust.HashInput(c.manifest.Rebuild(&c.evidence).Encode()) != s.Evidence {
-		return &trust.PrunedError{What: fmt.Sprintf("the stored evidence of agent %s up to block %d makes another result", s.Agent.Short(), s.Block.Number)}
+		return &trust.PrunedError{What: fmt.Sprintf("the stored evidence of agent %s up to block %d makes another result",
+			s.Agent.Short(), s.Block.Number)}
 	}
 	for _, column := range []struct {
 		what string
 		same bool
-	}{{"status", again.Rated == s.Rated}, {"score", again.Score == s.Score}, {"low", again.Low == s.Low}, {"high", again.High == s.High},
+	}{{"status", again.Rated == s.Rated}, {"score", again.Score == s.Score}, {"low", again.Low == s.Low},
+		{"high", again.High == s.High},
 		{"mean", again.Mean == s.Mean}, {"confidence", again.Confidence == s.Confidence}, {"tier", again.Tier == s.Tier}} {
 		if !column.same {
 			return &DiffersError{s.Agent.Short(), s.Block.Number, column.what}

@@ -21,7 +21,8 @@ func TestReplayPinnedAfterRootsChanged(t *testing.T) {
 	id := repute.AgentID{ChainID: 9, TokenID: token(1)}
 	pin, _, err := query.ScoreOf(t.Context(), db, id, repute.At{Finality: repute.Finalized})
 	ok(t, err)
-	ok(t, trustdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots, []repute.TrustRoot{{Address: person(77), Weight: repute.RootUnit, Reason: "test"}}, false))
+	ok(t, trustdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots,
+		[]repute.TrustRoot{{Address: person(77), Weight: repute.RootUnit, Reason: "test"}}, false))
 	await(t, "a run by other roots", func() bool {
 		run, err := trustdb.ReadClosedRun(t.Context(), db, 9)
 		ok(t, err)
@@ -29,10 +30,12 @@ func TestReplayPinnedAfterRootsChanged(t *testing.T) {
 	})
 	r, err := engine.NewReader(db, engine.ReaderOptions{})
 	ok(t, err)
-	by := query.ScorePin{Agent: id, Block: pin.Block.Number, Params: pin.Params, Tags: pin.Tags, Roots: pin.Roots, Links: pin.Links,
+	by := query.ScorePin{Agent: id, Block: pin.Block.Number, Params: pin.Params, Tags: pin.Tags, Roots: pin.Roots,
+		Links:    pin.Links,
 		Evidence: pin.Evidence, Outcome: trust.HashInput(pin.Result)}
 	again, err := r.ReplayPinned(t.Context(), by)
-	if err != nil || again.Run != pin.Run || again.Roots != pin.Roots || again.Score != pin.Score || again.Block != pin.Block {
+	if err != nil || again.Run != pin.Run || again.Roots != pin.Roots || again.Score != pin.Score ||
+		again.Block != pin.Block {
 		t.Errorf("pinned %+v, replayed %+v, %v", pin, again, err)
 	}
 	by.Outcome = common.Hash{1}

@@ -29,7 +29,8 @@ func played(t *testing.T, n int) (l *ledger, db *store.DB, stop func()) {
 	s := l.state()
 	events := append(append(s.mint(person(8)), s.mint(person(8))...), s.mint(person(9))...)
 	for i := range rooted {
-		events = append(events, s.rate(0, person(i), int64(i%3)), s.rate(1, person(i), int64(90+i%3)), s.rate(2, person(i), int64(90+i%3)))
+		events = append(events, s.rate(0, person(i), int64(i%3)), s.rate(1, person(i), int64(90+i%3)),
+			s.rate(2, person(i), int64(90+i%3)))
 	}
 	l.mine(s, events...)
 	l.pad(n)
@@ -99,7 +100,8 @@ func TestLaterPaymentLeavesFinal(t *testing.T) {
 		now, err := r.Explain(t.Context(), final.Agent, repute.At{Finality: repute.Latest}, nil)
 		ok(t, err)
 		if final.Block.Number != block || then.Result.Mean != final.Mean || now.Result.Mean != newest(t, db, 1).Mean {
-			t.Errorf("explained means %s and %s, stored %s and %s", then.Result.Mean, now.Result.Mean, final.Mean, newest(t, db, 1).Mean)
+			t.Errorf("explained means %s and %s, stored %s and %s", then.Result.Mean, now.Result.Mean, final.Mean,
+				newest(t, db, 1).Mean)
 		}
 	}
 	before := newest(t, db, 1)
@@ -130,7 +132,8 @@ func TestReplayFindsForgery(t *testing.T) {
 		}
 	}
 	exec("create table honest as select * from trust_finals where token_id = 1")
-	for _, set := range []string{"score = score + 1", "low = low - 1", "high = high + 1", "mean = mean + 1", "confidence = confidence + 1", "tier = tier + 1", "rated = not rated"} {
+	for _, set := range []string{"score = score + 1", "low = low - 1", "high = high + 1", "mean = mean + 1",
+		"confidence = confidence + 1", "tier = tier + 1", "rated = not rated"} {
 		exec("update trust_finals set " + set + " where token_id = 1")
 		var differs *engine.DiffersError
 		if _, err := replay(t, db, 1, 60); !errors.As(err, &differs) {

@@ -51,7 +51,8 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 		rest = rest[len(group):]
 		started := time.Now()
 		err := s.score(ctx, group)
-		if errors.Is(err, repute.ErrGone) { // a manifest that was kept before was pruned: nobody waits for the end of the claim
+		// a manifest that was kept before was pruned: nobody waits for the end of the claim
+		if errors.Is(err, repute.ErrGone) {
 			k.forget()
 			err = s.score(ctx, group)
 		}
@@ -119,7 +120,8 @@ func (s *scoreRun) score(ctx context.Context, stale []trustdb.StaleAgent) error 
 
 // finals are the scores as of the run's block, of those agents that one is due of. Where
 // nothing happened since, the evidence is the newest one.
-func (s *scoreRun) finals(ctx context.Context, stale []trustdb.StaleAgent, now []trustdb.Subject, scored map[repute.TokenID]bool) (map[repute.TokenID]*evaluated, error) {
+func (s *scoreRun) finals(ctx context.Context, stale []trustdb.StaleAgent, now []trustdb.Subject,
+	scored map[repute.TokenID]bool) (map[repute.TokenID]*evaluated, error) {
 	due := map[repute.TokenID]bool{}
 	for _, a := range stale {
 		due[a.TokenID] = a.Final
@@ -136,7 +138,8 @@ func (s *scoreRun) finals(ctx context.Context, stale []trustdb.StaleAgent, now [
 		}
 	}
 	if len(moved) > 0 {
-		then, err := trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, moved, &s.basis.run.Block.Number, s.basis.validations)
+		then, err := trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, moved, &s.basis.run.Block.Number,
+			s.basis.validations)
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +158,8 @@ type evaluated struct {
 // evaluate scores agents: final ones as of the run's block, others as of the newest block
 // in which something happened to them, if that is newer. Those that nobody judged have a
 // score when another agent limits them, or when they are scored already.
-func (s *scoreRun) evaluate(ctx context.Context, subjects []trustdb.Subject, final bool, scored map[repute.TokenID]bool) (map[repute.TokenID]*evaluated, error) {
+func (s *scoreRun) evaluate(ctx context.Context, subjects []trustdb.Subject, final bool,
+	scored map[repute.TokenID]bool) (map[repute.TokenID]*evaluated, error) {
 	who, err := s.identities(ctx, subjects, final)
 	if err != nil {
 		return nil, err
@@ -258,7 +262,8 @@ func stepped(p trust.Points) trust.Points {
 // hash, run, scorer and evidence are left to the caller.
 func StoredScore(r *trust.Result) (repute.Score, error) {
 	body, err := json.Marshal(r)
-	return repute.Score{Agent: r.Agent, Block: repute.Block{Number: r.Block, Hash: r.BlockHash}, Params: r.Params, Tags: r.TagTable,
+	return repute.Score{Agent: r.Agent, Block: repute.Block{Number: r.Block, Hash: r.BlockHash}, Params: r.Params,
+		Tags:  r.TagTable,
 		Rated: r.Status == trust.Rated, Score: r.Score, Low: r.Low, High: r.High, Mean: r.Mean,
 		Confidence: r.Confidence.Round(1_000_000), Tier: r.Tier, Result: body}, err
 }

@@ -23,9 +23,11 @@ func scoreOf(t *testing.T, l *ledger, db *store.DB, id repute.TokenID) (trust.Re
 		roots = append(roots, trust.Root{Address: person(i), Weight: trust.One})
 	}
 	listed := l.chain.Validations
-	g, err := engine.ReadGraph(t.Context(), db, engine.GraphOf{ChainID: l.chain.ID, Block: l.tip(), Roots: roots, Validations: listed}, p)
+	g, err := engine.ReadGraph(t.Context(), db, engine.GraphOf{ChainID: l.chain.ID, Block: l.tip(), Roots: roots,
+		Validations: listed}, p)
 	ok(t, err)
-	said, err := trustdb.ReadEvidence(t.Context(), db, repute.AgentID{ChainID: l.chain.ID, Registry: identity, TokenID: id}, repute.At{Block: l.tip().Number}, listed)
+	said, err := trustdb.ReadEvidence(t.Context(), db, repute.AgentID{ChainID: l.chain.ID, Registry: identity,
+		TokenID: id}, repute.At{Block: l.tip().Number}, listed)
 	ok(t, err)
 	e := engine.EvidenceOf(said, g.Walk(roots, p))
 	e.Block = l.tip()
@@ -49,13 +51,15 @@ func TestOnlyWhatTheRegistriesKnowCounts(t *testing.T) {
 	}
 	ask := common.Hash{1}
 	l.mine(s, repute.ValidationRequest{Validator: person(2), TokenID: token(0), RequestHash: ask})
-	l.mine(s, repute.ValidationResponse{Validator: person(2), TokenID: token(0), RequestHash: ask, Response: 100, Tag: "hard_finality"})
+	l.mine(s, repute.ValidationResponse{Validator: person(2), TokenID: token(0), RequestHash: ask, Response: 100,
+		Tag: "hard_finality"})
 	l.store(t, db, l.tip().Number)
 	if listed, edges := scoreOf(t, l, db, token(0)); edges != 2 || listed.PathsFor != 2 || listed.Rows != 2 {
 		t.Fatalf("of a listed contract: %d edges, %+v", edges, listed)
 	}
 	l.chain.Validations = []common.Address{{0x77}} // what a run goes by
-	if forged, edges := scoreOf(t, l, db, token(0)); edges != 1 || forged.PathsFor != 1 || forged.Rows != 1 || forged.Positive > before.Positive {
+	if forged, edges := scoreOf(t, l, db, token(0)); edges != 1 || forged.PathsFor != 1 || forged.Rows != 1 ||
+		forged.Positive > before.Positive {
 		t.Errorf("of a contract that is not listed: %d edges, %+v", edges, forged)
 	}
 }

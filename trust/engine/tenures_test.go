@@ -18,7 +18,8 @@ func TestTenuresFollowEachOther(t *testing.T) {
 		block := uint64(0)
 		for range rapid.IntRange(1, 8).Draw(t, "holders") {
 			block += rapid.Uint64Range(1, 9).Draw(t, "blocks")
-			holders = append(holders, trustdb.Holder{From: block, Owner: common.Address{byte(1 + rapid.IntRange(0, 2).Draw(t, "owner"))}})
+			holders = append(holders,
+				trustdb.Holder{From: block, Owner: common.Address{byte(1 + rapid.IntRange(0, 2).Draw(t, "owner"))}})
 		}
 		list := tenuresOf(holders)
 		next := holders[0].From

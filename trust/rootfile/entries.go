@@ -82,7 +82,8 @@ func members(line []byte, fields []string) (map[string]string, error) {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("is cut short")
 		}
-		return repute.Invalid("entry", err.Error(), `one JSON object per line, e.g. {"chain":8453,"address":"0x…","reason":"…"}`)
+		return repute.Invalid("entry", err.Error(),
+			`one JSON object per line, e.g. {"chain":8453,"address":"0x…","reason":"…"}`)
 	}
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.UseNumber()
@@ -171,7 +172,8 @@ func listOf(n *yaml.Node, list string) (*yaml.Node, error) {
 			found = value
 		case key.Value == "version" || key.Value == "method":
 		default:
-			return nil, repute.Invalid(fmt.Sprintf("line %d, %.50q", key.Line, key.Value), "is unknown here, or no list", "version, method and a list "+list)
+			return nil, repute.Invalid(fmt.Sprintf("line %d, %.50q", key.Line, key.Value), "is unknown here, or no list",
+				"version, method and a list "+list)
 		}
 	}
 	if found == nil {

@@ -46,24 +46,26 @@ type Link struct {
 // ReadRoots reads a file of roots. The error is repute.ErrInvalid; it holds one error per
 // bad line, ten at most.
 func ReadRoots(r io.Reader, o Options) ([]Root, error) {
-	return read(r, "roots", o, []string{"chain", "address", "weight", "reason", "expires"}, func(e entry, o Options) (Root, string, error) {
-		root := Root{Line: e.line}
-		err := e.root(&root, o)
-		return root, fmt.Sprintf("root %s of chain %d", root.Address.Hex(), root.ChainID), err
-	})
+	return read(r, "roots", o, []string{"chain", "address", "weight", "reason", "expires"},
+		func(e entry, o Options) (Root, string, error) {
+			root := Root{Line: e.line}
+			err := e.root(&root, o)
+			return root, fmt.Sprintf("root %s of chain %d", root.Address.Hex(), root.ChainID), err
+		})
 }
 
 // ReadLinks is ReadRoots for files of links.
 func ReadLinks(r io.Reader, o Options) ([]Link, error) {
-	return read(r, "links", o, []string{"chain", "a", "b", "reason", "source"}, func(e entry, o Options) (Link, string, error) {
-		link := Link{Line: e.line}
-		err := e.link(&link, o)
-		a, b := link.A, link.B
-		if a.Cmp(b) > 0 {
-			a, b = b, a
-		}
-		return link, fmt.Sprintf("link of %s and %s of chain %d", a.Hex(), b.Hex(), link.ChainID), err
-	})
+	return read(r, "links", o, []string{"chain", "a", "b", "reason", "source"},
+		func(e entry, o Options) (Link, string, error) {
+			link := Link{Line: e.line}
+			err := e.link(&link, o)
+			a, b := link.A, link.B
+			if a.Cmp(b) > 0 {
+				a, b = b, a
+			}
+			return link, fmt.Sprintf("link of %s and %s of chain %d", a.Hex(), b.Hex(), link.ChainID), err
+		})
 }
 
 //go:embed roots.yaml
@@ -76,7 +78,8 @@ func Shipped() ([]Root, error) { return ReadRoots(bytes.NewReader(shipped), Opti
 const mostErrors = 10
 
 // read makes something of each entry; key tells which are the same.
-func read[T any](r io.Reader, list string, o Options, fields []string, of func(entry, Options) (made T, key string, err error)) ([]T, error) {
+func read[T any](r io.Reader, list string, o Options, fields []string,
+	of func(entry, Options) (made T, key string, err error)) ([]T, error) {
 	var out []T
 	var wrong []error
 	lines := map[string]int{}
@@ -152,7 +155,8 @@ func (e entry) link(l *Link, o Options) (err error) {
 func (e entry) chain(o Options) (uint64, error) {
 	id, err := e.ownChain(o)
 	if err == nil && o.Only && id != o.ChainID {
-		err = repute.Invalid("chain", fmt.Sprintf("is %d, and the command is for chain %d", id, o.ChainID), "take the entry out of the file, or leave out --chain")
+		err = repute.Invalid("chain", fmt.Sprintf("is %d, and the command is for chain %d", id, o.ChainID),
+			"take the entry out of the file, or leave out --chain")
 	}
 	return id, err
 }
@@ -175,7 +179,8 @@ func (e entry) ownChain(o Options) (uint64, error) {
 			return id, nil
 		}
 	}
-	return 0, repute.Invalid("chain", fmt.Sprintf("%.50q is no chain", name), "a name that repute chains lists, or an id such as 8453")
+	return 0, repute.Invalid("chain", fmt.Sprintf("%.50q is no chain", name),
+		"a name that repute chains lists, or an id such as 8453")
 }
 
 // weightDigits is how many digits after the point a weight may have.
@@ -220,7 +225,8 @@ func ParseExpiry(s string, now time.Time) (time.Time, error) {
 	t, err := time.Parse(time.DateOnly, s)
 	if err != nil {
 		if t, err = time.Parse(time.RFC3339, s); err != nil || t.Nanosecond() != 0 {
-			return t, repute.Invalid("expires", fmt.Sprintf("%.50q is no time", s), "a day such as 2030-01-31, or a time such as 2030-01-31T12:00:00Z")
+			return t, repute.Invalid("expires", fmt.Sprintf("%.50q is no time", s),
+				"a day such as 2030-01-31, or a time such as 2030-01-31T12:00:00Z")
 		}
 	}
 	if t.Year() < 1970 || t.Year() > 9999 {

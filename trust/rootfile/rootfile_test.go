@@ -45,7 +45,8 @@ func TestForms(t *testing.T) {
 			continue
 		}
 		want := []repute.TrustRoot{{Address: common.HexToAddress(alice), Weight: repute.RootUnit, Reason: "an auditor"},
-			{Address: common.HexToAddress(bob), Weight: repute.RootUnit / 4, Reason: "a market", Expires: time.Date(2030, 1, 31, 0, 0, 0, 0, time.UTC)}}
+			{Address: common.HexToAddress(bob), Weight: repute.RootUnit / 4, Reason: "a market",
+				Expires: time.Date(2030, 1, 31, 0, 0, 0, 0, time.UTC)}}
 		for i, chain := range []uint64{8453, 1} {
 			if roots[i].TrustRoot != want[i] || roots[i].ChainID != chain {
 				t.Errorf("%s: %+v", name, roots[i])
@@ -79,12 +80,14 @@ func TestMistakes(t *testing.T) {
 		"line 2, entry: is no JSON object":                    good + "\n[]",
 		"line 2, entry: is cut short":                         good + "\n" + `{"chain":1`,
 		"line 2, entry: has something behind the object":      good + "\n" + good + "{}",
-		"line 4, weight: \"no\" is no weight":                 "roots:\n  - {chain: 1, address: " + alice + ", reason: r}\n\n  - {chain: 1, address: " + bob + ", reason: r, weight: no}\n",
-		"line 2, entry: is no group of members":               "roots:\n  - " + alice + "\n",
-		"line 1, \"rots\": is unknown here":                   "rots: []\n",
-		"file: has no list roots":                             "version: x\n",
-		"file: is no list of entries":                         "hello",
-		"line 2: is longer than 64 KiB":                       good + "\n" + `{"reason":"` + strings.Repeat("x", 70_000) + `"}`,
+		"line 4, weight: \"no\" is no weight": "roots:\n  - {chain: 1, address: " + alice +
+			", reason: r}\n\n  - {chain: 1, address: " + bob + ", reason: r, weight: no}\n",
+		"line 2, entry: is no group of members": "roots:\n  - " + alice + "\n",
+		"line 1, \"rots\": is unknown here":     "rots: []\n",
+		"file: has no list roots":               "version: x\n",
+		"file: is no list of entries":           "hello",
+		"line 2: is longer than 64 KiB": good + "\n" + `{"reason":"` + strings.Repeat("x",
+			70_000) + `"}`,
 	} {
 		_, err := rootfile.ReadRoots(strings.NewReader(text), options())
 		if !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(fmt.Sprint(err), want) {
@@ -92,7 +95,8 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 	many := strings.Repeat("{}\n", 50)
-	if _, err := rootfile.ReadRoots(strings.NewReader(many), options()); err == nil || strings.Count(err.Error(), "line") != 10 {
+	if _, err := rootfile.ReadRoots(strings.NewReader(many), options()); err == nil ||
+		strings.Count(err.Error(), "line") != 10 {
 		t.Errorf("of many mistakes: %v", err)
 	}
 }
@@ -102,15 +106,19 @@ func TestLinks(t *testing.T) {
 	o.ChainID = 8453
 	text := "links:\n- {a: " + bob + ", b: " + alice + ", reason: one funder, source: 'https://example.com/tx/1'}\n"
 	links, err := rootfile.ReadLinks(strings.NewReader(text), o)
-	if err != nil || len(links) != 1 || links[0].ChainID != 8453 || links[0].Line != 2 || links[0].Source != "https://example.com/tx/1" {
+	if err != nil || len(links) != 1 || links[0].ChainID != 8453 || links[0].Line != 2 ||
+		links[0].Source != "https://example.com/tx/1" {
 		t.Errorf("%+v, %v", links, err)
 	}
 	for want, more := range map[string]string{
-		"line 3, entry: link of":               "- {a: " + alice + ", b: " + bob + ", reason: r, source: s}\n", // the other way round
-		"line 3, link: is of an address with":  "- {a: " + alice + ", b: " + alice + ", reason: r, source: s}\n",
-		"line 3, source: is missing or longer": "- {a: " + alice + ", b: 0x3333333333333333333333333333333333333333, reason: r}\n",
+		// the other way round
+		"line 3, entry: link of":              "- {a: " + alice + ", b: " + bob + ", reason: r, source: s}\n",
+		"line 3, link: is of an address with": "- {a: " + alice + ", b: " + alice + ", reason: r, source: s}\n",
+		"line 3, source: is missing or longer": "- {a: " + alice +
+			", b: 0x3333333333333333333333333333333333333333, reason: r}\n",
 	} {
-		if _, err := rootfile.ReadLinks(strings.NewReader(text+more), o); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := rootfile.ReadLinks(strings.NewReader(text+more), o); err == nil ||
+			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("want %s, got %v", want, err)
 		}
 	}

@@ -19,7 +19,8 @@ const (
 
 // headHash is the EIP-712 hash of a head: what is signed. docs/reference/orchestrator.md defines it.
 func headHash(h repute.DecisionsHead) common.Hash {
-	separator := hashStruct("EIP712Domain", []value{{member{"name", "string"}, headDomainName}, {member{"version", "string"}, headDomainVersion}})
+	separator := hashStruct("EIP712Domain", []value{{member{"name", "string"}, headDomainName},
+		{member{"version", "string"}, headDomainVersion}})
 	message := hashStruct(headType, []value{{member{"taskId", "string"}, h.Task}, {member{"runId", "string"}, h.Root},
 		{member{"decisions", "uint256"}, uint64(h.Count)}, {member{"head", "bytes32"}, h.Hash}})
 	return crypto.Keccak256Hash([]byte{0x19, 0x01}, separator.Bytes(), message.Bytes())
@@ -57,7 +58,8 @@ func VerifyHead(h repute.SealedHead, at, now time.Time, keys []Key) error {
 		return fmt.Errorf("%w: it is by %s, not by %s", ErrSignature, signer.Hex(), h.Signer.Hex())
 	}
 	if ahead := at.Sub(now); ahead > skew {
-		return fmt.Errorf("%w: its last decision is from %s, %s in the future", ErrEarly, at.UTC().Format(time.RFC3339), ahead.Round(time.Second))
+		return fmt.Errorf("%w: its last decision is from %s, %s in the future", ErrEarly, at.UTC().Format(time.RFC3339),
+			ahead.Round(time.Second))
 	}
 	err = trusted(signer, at, keys)
 	if err != nil && trusted(signer, at.Add(skew), keys) == nil { // the signer's clock was ahead of the database's

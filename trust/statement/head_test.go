@@ -16,7 +16,8 @@ import (
 func TestHeadsOfTheFuture(t *testing.T) {
 	t.Parallel()
 	now := issued()
-	head, err := statement.NewSigner(key(1), time.Hour, time.Time{}, nil).SealHead(repute.DecisionsHead{Task: "t", Root: "r", Count: 1, Hash: common.Hash{1}}, now)
+	head, err := statement.NewSigner(key(1), time.Hour, time.Time{},
+		nil).SealHead(repute.DecisionsHead{Task: "t", Root: "r", Count: 1, Hash: common.Hash{1}}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,9 +27,10 @@ func TestHeadsOfTheFuture(t *testing.T) {
 		err  error
 		says string
 	}{
-		"stored now":                         {0, -time.Hour, nil, ""},
-		"stored a little ahead":              {time.Minute, -time.Hour, nil, ""},
-		"stored too far ahead":               {time.Minute + time.Second, -time.Hour, statement.ErrEarly, "1m1s in the future"},
+		"stored now":            {0, -time.Hour, nil, ""},
+		"stored a little ahead": {time.Minute, -time.Hour, nil, ""},
+		"stored too far ahead": {time.Minute + time.Second, -time.Hour, statement.ErrEarly,
+			"1m1s in the future"},
 		"signed by a clock ahead":            {-2 * time.Minute, -time.Minute, nil, ""},
 		"signed by a clock too far ahead":    {-2*time.Minute - time.Second, -time.Minute, statement.ErrSigner, "valid from"},
 		"stored after now, before the key's": {0, time.Minute + time.Second, statement.ErrSigner, "valid from"},

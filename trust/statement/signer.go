@@ -55,7 +55,8 @@ func (s *Signer) GoString() string { return s.String() }
 // of Of, and repute.ErrConflict before the key's time.
 func (s *Signer) Sign(score repute.Score, holds HoldsAsOf, now time.Time) (Signed, error) {
 	if now.Before(s.since) {
-		return Signed{}, repute.Conflict("nothing is signed yet: the key signs from %s on", s.since.UTC().Format(time.RFC3339))
+		return Signed{}, repute.Conflict("nothing is signed yet: the key signs from %s on",
+			s.since.UTC().Format(time.RFC3339))
 	}
 	issued := now
 	if begin := now.Truncate(s.life / 4); s.since.Before(begin) {

@@ -41,12 +41,13 @@ const skew = time.Minute
 
 // Statement says what an agent's score was at a final block. Times have whole seconds.
 type Statement struct {
-	Agent                                repute.AgentID
-	Rated                                bool // false: Score, Low and High say nothing
-	Score, Low, High                     repute.Points
-	Confidence                           int64 // millionths
-	Tier                                 int
-	Guarded                              bool         // another agent limits this one: see docs/explanation/trust.md, Guard
+	Agent            repute.AgentID
+	Rated            bool // false: Score, Low and High say nothing
+	Score, Low, High repute.Points
+	Confidence       int64 // millionths
+	Tier             int
+	// another agent limits this one: see docs/explanation/trust.md, Guard
+	Guarded                              bool
 	Block                                repute.Block // Parent is not part of it
 	Holds                                HoldsAsOf
 	Epoch                                uint64
@@ -76,13 +77,15 @@ type Signed struct {
 func Of(s repute.Score, holds HoldsAsOf, issued time.Time, life time.Duration) (Statement, error) {
 	switch {
 	case !s.Final:
-		return Statement{}, repute.Conflict("the score of agent %s is provisional: only final ones are signed", s.Agent.Short())
+		return Statement{}, repute.Conflict("the score of agent %s is provisional: only final ones are signed",
+			s.Agent.Short())
 	case s.Block.Time.IsZero():
 		return Statement{}, repute.Conflict("the time of block %d is unknown: its scores are not signed", s.Block.Number)
 	case holds.Time.IsZero() || holds.Number < s.Block.Number || holds.Time.Before(s.Block.Time):
 		return Statement{}, repute.Conflict("the score of agent %s is of block %d, and it is unknown when it held as of block %d", s.Agent.Short(), s.Block.Number, holds.Number)
 	case holds.Time.After(issued.Add(skew)):
-		return Statement{}, repute.Conflict("the time of block %d is in the future: scores as of it are not signed", holds.Number)
+		return Statement{}, repute.Conflict("the time of block %d is in the future: scores as of it are not signed",
+			holds.Number)
 	case life < time.Second || life > MaxLife:
 		return Statement{}, repute.Invalid("lifetime", life.String()+" is out of range", "1s to 168h")
 	}
@@ -93,8 +96,10 @@ func Of(s repute.Score, holds HoldsAsOf, issued time.Time, life time.Duration) (
 		return Statement{}, fmt.Errorf("stored result of agent %s: %w", s.Agent.Short(), err)
 	}
 	issued = issued.UTC().Truncate(time.Second)
-	return Statement{Agent: s.Agent, Rated: s.Rated, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence, Tier: s.Tier, Guarded: result.Guard != nil,
-		Block: repute.Block{Number: s.Block.Number, Hash: s.Block.Hash, Time: s.Block.Time.UTC()}, Holds: HoldsAsOf{holds.Number, holds.Time.UTC()}, Epoch: s.Epoch, Scorer: s.Scorer,
+	return Statement{Agent: s.Agent, Rated: s.Rated, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence,
+		Tier: s.Tier, Guarded: result.Guard != nil,
+		Block: repute.Block{Number: s.Block.Number, Hash: s.Block.Hash, Time: s.Block.Time.UTC()},
+		Holds: HoldsAsOf{holds.Number, holds.Time.UTC()}, Epoch: s.Epoch, Scorer: s.Scorer,
 		Params: s.Params, Tags: s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence,
 		IssuedAt: issued, ExpiresAt: issued.Add(life)}, nil
 }
@@ -161,8 +166,10 @@ func Verify(s Signed, keys []Key, now time.Time) error {
 	case s.IssuedAt.After(now.Add(skew)):
 		return fmt.Errorf("%w: issued at %s", ErrEarly, s.IssuedAt.Format(time.RFC3339))
 	case s.Holds.Time.After(s.IssuedAt.Add(skew)) || s.Block.Time.After(s.Holds.Time) || s.Block.Number > s.Holds.Number:
-		return fmt.Errorf("%w: block %d is of %s, it holds as of block %d of %s, and was issued at %s", ErrEarly, s.Block.Number,
-			s.Block.Time.Format(time.RFC3339), s.Holds.Number, s.Holds.Time.Format(time.RFC3339), s.IssuedAt.Format(time.RFC3339))
+		return fmt.Errorf("%w: block %d is of %s, it holds as of block %d of %s, and was issued at %s", ErrEarly,
+			s.Block.Number,
+			s.Block.Time.Format(time.RFC3339), s.Holds.Number, s.Holds.Time.Format(time.RFC3339),
+			s.IssuedAt.Format(time.RFC3339))
 	case !now.Before(s.ExpiresAt):
 		return fmt.Errorf("%w at %s", ErrExpired, s.ExpiresAt.Format(time.RFC3339))
 	}
@@ -179,7 +186,8 @@ func VerifyFor(s Signed, agent repute.AgentID, maxAge time.Duration, keys []Key,
 		return fmt.Errorf("%w: %s, not %s", ErrAgent, s.Agent, agent)
 	}
 	if age := now.Sub(s.Holds.Time); maxAge > 0 && age > maxAge {
-		return fmt.Errorf("%w: it holds as of block %d of %s", ErrOld, s.Holds.Number, s.Holds.Time.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%w: it holds as of block %d of %s", ErrOld, s.Holds.Number,
+			s.Holds.Time.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

@@ -25,10 +25,14 @@ import (
 func issued() time.Time { return time.Unix(1_800_000_000, 0).UTC() }
 
 func score() repute.Score {
-	return repute.Score{Agent: repute.AgentID{ChainID: 8453, Registry: common.HexToAddress("0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"), TokenID: *uint256.NewInt(22)},
-		Block: repute.Block{Number: 36_000_000, Hash: common.Hash{1}, Time: time.Unix(1_799_999_000, 0).UTC()}, Final: true, Run: 5, Epoch: 20_000,
-		Scorer: "repute/1", Params: common.Hash{2}, Tags: common.Hash{3}, Roots: common.Hash{4}, Links: common.Hash{5}, Evidence: common.Hash{6},
-		Rated: true, Score: 49_400, Low: -31_250, High: 66_000, Mean: 49_400, Confidence: 640_000, Tier: 2, Result: []byte(`{"guard":{"agent":"a"}}`)}
+	return repute.Score{Agent: repute.AgentID{ChainID: 8453,
+		Registry: common.HexToAddress("0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"), TokenID: *uint256.NewInt(22)},
+		Block: repute.Block{Number: 36_000_000, Hash: common.Hash{1}, Time: time.Unix(1_799_999_000, 0).UTC()}, Final: true,
+		Run: 5, Epoch: 20_000,
+		Scorer: "repute/1", Params: common.Hash{2}, Tags: common.Hash{3}, Roots: common.Hash{4}, Links: common.Hash{5},
+		Evidence: common.Hash{6},
+		Rated:    true, Score: 49_400, Low: -31_250, High: 66_000, Mean: 49_400, Confidence: 640_000, Tier: 2,
+		Result: []byte(`{"guard":{"agent":"a"}}`)}
 }
 
 func holds() statement.HoldsAsOf {
@@ -90,7 +94,8 @@ func TestTampering(t *testing.T) {
 				continue
 			}
 			if statement.Verify(got, keys, issued()) == nil {
-				t.Errorf("byte %d: %s is taken for %s", i, changed[max(0, i-20):min(len(body), i+20)], body[max(0, i-20):min(len(body), i+20)])
+				t.Errorf("byte %d: %s is taken for %s", i, changed[max(0, i-20):min(len(body), i+20)],
+					body[max(0, i-20):min(len(body), i+20)])
 			}
 		}
 	}
@@ -169,7 +174,8 @@ func TestVerify(t *testing.T) {
 	}
 	claimed := s
 	claimed.Signer = common.Address{9}
-	if err := statement.Verify(claimed, append(keys, statement.Key{Address: claimed.Signer}), issued()); !errors.Is(err, statement.ErrSignature) {
+	if err := statement.Verify(claimed, append(keys, statement.Key{Address: claimed.Signer}), issued()); !errors.Is(err,
+		statement.ErrSignature) {
 		t.Errorf("another signer: %v", err)
 	}
 	second := s // the same signature in its other form
@@ -208,7 +214,8 @@ func TestVerifyFor(t *testing.T) {
 	}
 	moved := s
 	moved.Agent = token
-	if err := statement.VerifyFor(moved, token, 0, keys, issued()); !errors.Is(err, statement.ErrSignature) && !errors.Is(err, statement.ErrSigner) {
+	if err := statement.VerifyFor(moved, token, 0, keys, issued()); !errors.Is(err, statement.ErrSignature) &&
+		!errors.Is(err, statement.ErrSigner) {
 		t.Errorf("made to be about another agent: %v", err)
 	}
 }
@@ -260,7 +267,8 @@ func TestNoBlockOfTheFuture(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := statement.VerifyFor(made, made.Agent, 0, []statement.Key{{Address: made.Signer}}, issued()); !errors.Is(err, statement.ErrEarly) {
+		if err := statement.VerifyFor(made, made.Agent, 0, []statement.Key{{Address: made.Signer}},
+			issued()); !errors.Is(err, statement.ErrEarly) {
 			t.Errorf("%s: %v", name, err)
 		}
 		of := score()
@@ -274,7 +282,8 @@ func TestNoBlockOfTheFuture(t *testing.T) {
 	late := statement.HoldsAsOf{Number: 36_000_500, Time: now.Add(-time.Minute)}
 	of := score()
 	of.Block.Time = late.Time
-	if s, err := signer.Sign(of, late, now); err != nil || !s.IssuedAt.Equal(late.Time) || statement.Verify(s, signer.Keys().Keys, now) != nil {
+	if s, err := signer.Sign(of, late, now); err != nil || !s.IssuedAt.Equal(late.Time) ||
+		statement.Verify(s, signer.Keys().Keys, now) != nil {
 		t.Errorf("issued at %v: %v", s.IssuedAt, err)
 	}
 }
@@ -292,13 +301,17 @@ func TestRoundTrip(t *testing.T) {
 		points := rapid.Int64Range(-100_000, 100_000)
 		s := statement.Statement{Rated: rapid.Bool().Draw(t, "rated"), Score: repute.Points(points.Draw(t, "score")),
 			Low: repute.Points(points.Draw(t, "low")), High: repute.Points(points.Draw(t, "high")),
-			Confidence: rapid.Int64Range(0, 1_000_000).Draw(t, "confidence"), Tier: rapid.IntRange(0, 4).Draw(t, "tier"), Guarded: rapid.Bool().Draw(t, "guarded"),
-			Block: repute.Block{Number: rapid.Uint64().Draw(t, "block"), Hash: hash("blockHash"), Time: when("blockTime")},
-			Epoch: rapid.Uint64().Draw(t, "epoch"), Scorer: rapid.String().Draw(t, "scorer"), Params: hash("params"), Tags: hash("tags"),
+			Confidence: rapid.Int64Range(0, 1_000_000).Draw(t, "confidence"), Tier: rapid.IntRange(0, 4).Draw(t, "tier"),
+			Guarded: rapid.Bool().Draw(t, "guarded"),
+			Block:   repute.Block{Number: rapid.Uint64().Draw(t, "block"), Hash: hash("blockHash"), Time: when("blockTime")},
+			Epoch:   rapid.Uint64().Draw(t, "epoch"), Scorer: rapid.String().Draw(t, "scorer"), Params: hash("params"),
+			Tags:  hash("tags"),
 			Roots: hash("roots"), Links: hash("links"), Evidence: hash("evidence")}
-		s.Holds = statement.HoldsAsOf{Number: s.Block.Number, Time: s.Block.Time.Add(time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "holds")) * time.Second)}
+		s.Holds = statement.HoldsAsOf{Number: s.Block.Number,
+			Time: s.Block.Time.Add(time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "holds")) * time.Second)}
 		s.IssuedAt = s.Holds.Time.Add(time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "issued")) * time.Second)
-		s.ExpiresAt = s.IssuedAt.Add(time.Duration(rapid.Int64Range(1, int64(statement.MaxLife/time.Second)).Draw(t, "life")) * time.Second)
+		s.ExpiresAt = s.IssuedAt.Add(time.Duration(rapid.Int64Range(1, int64(statement.MaxLife/time.Second)).Draw(t,
+			"life")) * time.Second)
 		s.Agent.ChainID = rapid.Uint64().Draw(t, "chain")
 		token := hash("token")
 		s.Agent.TokenID.SetBytes(token[:])
@@ -337,7 +350,8 @@ func FuzzSigned(f *testing.F) {
 	f.Add([]byte(`{"signature":"0x"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var back statement.Signed
-		if json.Unmarshal(body, &back) == nil && statement.Verify(back, keys, issued()) == nil && !reflect.DeepEqual(back, good) {
+		if json.Unmarshal(body, &back) == nil && statement.Verify(back, keys, issued()) == nil &&
+			!reflect.DeepEqual(back, good) {
 			t.Fatalf("%+v verifies", back)
 		}
 	})
@@ -346,18 +360,22 @@ func FuzzSigned(f *testing.F) {
 // A key signs nothing before its time, and who verifies with it is told the time.
 func TestKeyBeforeItsTime(t *testing.T) {
 	signer := statement.NewSigner(key(1), time.Hour, issued().Add(time.Minute), nil)
-	if _, err := signer.Sign(score(), holds(), issued()); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "2027-01-15T08:01:00Z") {
+	if _, err := signer.Sign(score(), holds(), issued()); !errors.Is(err, repute.ErrConflict) ||
+		!strings.Contains(err.Error(), "2027-01-15T08:01:00Z") {
 		t.Errorf("signs: %v", err)
 	}
-	if s, err := signer.Sign(score(), holds(), issued().Add(time.Minute)); err != nil || statement.Verify(s, signer.Keys().Keys, issued().Add(time.Minute)) != nil {
+	if s, err := signer.Sign(score(), holds(), issued().Add(time.Minute)); err != nil ||
+		statement.Verify(s, signer.Keys().Keys, issued().Add(time.Minute)) != nil {
 		t.Errorf("in time: %v", err)
 	}
 	early, _ := signed(t)
-	if err := statement.Verify(early, signer.Keys().Keys, issued()); !errors.Is(err, statement.ErrSigner) || !strings.Contains(err.Error(), "valid from 2027-01-15T08:01:00Z") {
+	if err := statement.Verify(early, signer.Keys().Keys, issued()); !errors.Is(err, statement.ErrSigner) ||
+		!strings.Contains(err.Error(), "valid from 2027-01-15T08:01:00Z") {
 		t.Errorf("verified: %v", err)
 	}
 	retired := []statement.Key{{Address: signer.Address(), To: issued()}}
-	if err := statement.Verify(early, retired, issued()); !errors.Is(err, statement.ErrSigner) || !strings.Contains(err.Error(), "valid until 2027-01-15T08:00:00Z") {
+	if err := statement.Verify(early, retired, issued()); !errors.Is(err, statement.ErrSigner) ||
+		!strings.Contains(err.Error(), "valid until 2027-01-15T08:00:00Z") {
 		t.Errorf("retired: %v", err)
 	}
 }
@@ -371,10 +389,12 @@ func TestKeysAreSecret(t *testing.T) {
 			t.Errorf("%s: %s", verb, out)
 		}
 	}
-	if k, err := statement.ParseKey("key", " 0x"+secret+"\n"); err != nil || crypto.PubkeyToAddress(k.PublicKey) != signer.Address() {
+	if k, err := statement.ParseKey("key", " 0x"+secret+"\n"); err != nil ||
+		crypto.PubkeyToAddress(k.PublicKey) != signer.Address() {
 		t.Errorf("read: %v", err)
 	}
-	if _, err := statement.ParseKey("key", secret+"zz"); !errors.Is(err, repute.ErrInvalid) || strings.Contains(err.Error(), secret) {
+	if _, err := statement.ParseKey("key", secret+"zz"); !errors.Is(err, repute.ErrInvalid) ||
+		strings.Contains(err.Error(), secret) {
 		t.Errorf("a bad key: %v", err)
 	}
 	body, err := json.Marshal(signer.Keys())
@@ -402,7 +422,8 @@ func TestGuardedIsSigned(t *testing.T) {
 	}
 	forged := s
 	forged.Guarded = false
-	if err := statement.Verify(forged, keys, issued()); !errors.Is(err, statement.ErrSignature) && !errors.Is(err, statement.ErrSigner) {
+	if err := statement.Verify(forged, keys, issued()); !errors.Is(err, statement.ErrSignature) &&
+		!errors.Is(err, statement.ErrSigner) {
 		t.Errorf("a statement whose guard was taken out: %v", err)
 	}
 	body, err := json.Marshal(s)
@@ -411,7 +432,8 @@ func TestGuardedIsSigned(t *testing.T) {
 	}
 	old := strings.Replace(string(body), `"version":"3"`, `"version":"2"`, 1)
 	var back statement.Signed
-	if err := json.Unmarshal([]byte(old), &back); err == nil || !strings.Contains(err.Error(), `version "2", not "repute trust score", version "3"`) {
+	if err := json.Unmarshal([]byte(old), &back); err == nil ||
+		!strings.Contains(err.Error(), `version "2", not "repute trust score", version "3"`) {
 		t.Errorf("a statement of the version before: %v", err)
 	}
 }

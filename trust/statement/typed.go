@@ -124,7 +124,8 @@ func word(of any) []byte {
 // domain is the EIP-712 domain separator of an agent's registry.
 func domain(id repute.AgentID) common.Hash {
 	m := domainMembers()
-	return hashStruct("EIP712Domain", []value{{m[0], domainName}, {m[1], domainVersion}, {m[2], id.ChainID}, {m[3], id.Registry}})
+	return hashStruct("EIP712Domain", []value{{m[0], domainName}, {m[1], domainVersion}, {m[2], id.ChainID},
+		{m[3], id.Registry}})
 }
 
 // Hash is what is signed.

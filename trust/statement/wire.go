@@ -72,9 +72,12 @@ func types() map[string][]member {
 func (s Signed) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire{Types: types(), PrimaryType: primaryType, Signer: s.Signer, Signature: s.Signature[:],
 		Domain: wireDomain{domainName, domainVersion, s.Agent.ChainID, s.Agent.Registry},
-		Message: message{AgentID: s.Agent.TokenID.Dec(), Rated: s.Rated, Score: int64(s.Score), Low: int64(s.Low), High: int64(s.High),
-			Confidence: uint64(s.Confidence), Tier: uint64(s.Tier), Guarded: s.Guarded, Block: s.Block.Number, BlockHash: s.Block.Hash, BlockTime: unix(s.Block.Time),
-			HoldsBlock: s.Holds.Number, HoldsTime: unix(s.Holds.Time), Epoch: s.Epoch, Scorer: s.Scorer, Params: s.Params, Tags: s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence,
+		Message: message{AgentID: s.Agent.TokenID.Dec(), Rated: s.Rated, Score: int64(s.Score), Low: int64(s.Low),
+			High:       int64(s.High),
+			Confidence: uint64(s.Confidence), Tier: uint64(s.Tier), Guarded: s.Guarded, Block: s.Block.Number,
+			BlockHash: s.Block.Hash, BlockTime: unix(s.Block.Time),
+			HoldsBlock: s.Holds.Number, HoldsTime: unix(s.Holds.Time), Epoch: s.Epoch, Scorer: s.Scorer, Params: s.Params,
+			Tags: s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence,
 			Issued: unix(s.IssuedAt), Expires: unix(s.ExpiresAt)}})
 }
 
@@ -85,7 +88,8 @@ func (s *Signed) UnmarshalJSON(b []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&w); err != nil {
-		return repute.Invalid("statement", err.Error(), "the object signed of a reputation answer, as docs/reference/statements.md has it")
+		return repute.Invalid("statement", err.Error(),
+			"the object signed of a reputation answer, as docs/reference/statements.md has it")
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return repute.Invalid("statement", "something follows it", "give one statement")
@@ -101,8 +105,10 @@ func (s *Signed) UnmarshalJSON(b []byte) error {
 	*s = Signed{Signer: w.Signer, Statement: Statement{
 		Agent: repute.AgentID{ChainID: w.Domain.ChainID, Registry: w.Domain.Contract, TokenID: token},
 		Rated: m.Rated, Score: repute.Points(m.Score), Low: repute.Points(m.Low), High: repute.Points(m.High),
-		Confidence: int64(m.Confidence), Tier: int(m.Tier), Guarded: m.Guarded, Block: repute.Block{Number: m.Block, Hash: m.BlockHash, Time: timeOf(m.BlockTime)},
-		Holds: HoldsAsOf{m.HoldsBlock, timeOf(m.HoldsTime)}, Epoch: m.Epoch, Scorer: m.Scorer, Params: m.Params, Tags: m.Tags, Roots: m.Roots, Links: m.Links, Evidence: m.Evidence,
+		Confidence: int64(m.Confidence), Tier: int(m.Tier), Guarded: m.Guarded,
+		Block: repute.Block{Number: m.Block, Hash: m.BlockHash, Time: timeOf(m.BlockTime)},
+		Holds: HoldsAsOf{m.HoldsBlock, timeOf(m.HoldsTime)}, Epoch: m.Epoch, Scorer: m.Scorer, Params: m.Params,
+		Tags: m.Tags, Roots: m.Roots, Links: m.Links, Evidence: m.Evidence,
 		IssuedAt: timeOf(m.Issued), ExpiresAt: timeOf(m.Expires)}}
 	copy(s.Signature[:], w.Signature)
 	return nil
@@ -123,8 +129,10 @@ func (w *wire) check() error {
 	case w.PrimaryType != primaryType:
 		return bad("primaryType", "is not "+primaryType)
 	case w.Domain.Name != domainName || w.Domain.Version != domainVersion:
-		return bad("domain", fmt.Sprintf("is %.50q, version %.20q, not %q, version %q", w.Domain.Name, w.Domain.Version, domainName, domainVersion))
-	case len(w.Types) != len(own) || !slices.Equal(w.Types[primaryType], own[primaryType]) || !slices.Equal(w.Types["EIP712Domain"], own["EIP712Domain"]):
+		return bad("domain", fmt.Sprintf("is %.50q, version %.20q, not %q, version %q", w.Domain.Name, w.Domain.Version,
+			domainName, domainVersion))
+	case len(w.Types) != len(own) || !slices.Equal(w.Types[primaryType], own[primaryType]) ||
+		!slices.Equal(w.Types["EIP712Domain"], own["EIP712Domain"]):
 		return bad("types", "are not those of a score")
 	case len(w.Signature) != 65:
 		return bad("signature", "has not 65 bytes")

@@ -115,12 +115,13 @@ func reputationCalls() map[string][]byte {
 		return reputationABI.PackGiveFeedback(n(2), value, decimals, tag1, tag2, "https://e.example/x", "ipfs://fb", one)
 	}
 	return map[string][]byte{
-		"giveFeedback uptime 99.77":                give(n(9977), 2, "uptime", "week"),
-		"giveFeedback negative":                    give(n(-32), 1, "tradingYield", "day"),
-		"giveFeedback max 1e38 empty tags":         give(most, 0, "", ""),
-		"giveFeedback min -1e38 dec18":             give(new(big.Int).Neg(most), 18, "x", ""),
-		"revokeFeedback":                           reputationABI.PackRevokeFeedback(n(2), 1),
-		"appendResponse by third party on revoked": reputationABI.PackAppendResponse(n(2), client.addr, 1, "ipfs://resp", [32]byte{}),
+		"giveFeedback uptime 99.77":        give(n(9977), 2, "uptime", "week"),
+		"giveFeedback negative":            give(n(-32), 1, "tradingYield", "day"),
+		"giveFeedback max 1e38 empty tags": give(most, 0, "", ""),
+		"giveFeedback min -1e38 dec18":     give(new(big.Int).Neg(most), 18, "x", ""),
+		"revokeFeedback":                   reputationABI.PackRevokeFeedback(n(2), 1),
+		"appendResponse by third party on revoked": reputationABI.PackAppendResponse(n(2), client.addr, 1, "ipfs://resp",
+			[32]byte{}),
 	}
 }
 

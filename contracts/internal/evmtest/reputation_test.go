@@ -225,7 +225,8 @@ func TestReadAllFeedback(t *testing.T) {
 			t.Errorf("%q %q %v: %v, want %v", c.tag1, c.tag2, c.revoked, got, c.want)
 		}
 	}
-	all := get(w, w.reputation, reputationABI.PackReadAllFeedback(id, nil, "", "", true), reputationABI.UnpackReadAllFeedback)
+	all := get(w, w.reputation, reputationABI.PackReadAllFeedback(id, nil, "", "", true),
+		reputationABI.UnpackReadAllFeedback)
 	want := bindings.ReadAllFeedbackOutput{
 		Clients:         []common.Address{client.addr, client.addr, client.addr, stranger.addr},
 		FeedbackIndexes: []uint64{1, 2, 3, 1},

@@ -50,7 +50,8 @@ func (v *vault) escapes() []escape {
 		{"transferShares", wide, wide, wideABI.PackTransferShares(thief, all)},
 		{"withdrawTo", wide, wide, wideABI.PackWithdrawTo(thief, all)},
 		{"multicall", wide, wide, wideABI.PackMulticall([][]byte{wideABI.PackTransfer(thief, all)})},
-		{"OFT send", wide, wide, wideABI.PackSend(send, fixtures.WideTokenMessagingFee{NativeFee: new(big.Int), LzTokenFee: new(big.Int)}, thief)},
+		{"OFT send", wide, wide,
+			wideABI.PackSend(send, fixtures.WideTokenMessagingFee{NativeFee: new(big.Int), LzTokenFee: new(big.Int)}, thief)},
 		{"ERC-777 burn", wide, wide, wideABI.PackBurn(all, nil)},
 		{"ERC-4626 redeem", shares, shares, vaultABI.PackRedeem(all, thief, v.at)},
 		{"Aave withdraw", receipt, pool, poolABI.PackWithdraw(v.token, all, thief)},
@@ -64,7 +65,8 @@ func TestTreasuryTokensStay(t *testing.T) {
 	list := v.escapes()
 	try := func(e escape) {
 		t.Helper()
-		if got := v.revert(client, v.at, call(e.target, 0, e.data)); !strings.HasPrefix(got, "CallNotAllowed(") && !strings.HasPrefix(got, "TokenCall(") {
+		if got := v.revert(client, v.at, call(e.target, 0, e.data)); !strings.HasPrefix(got, "CallNotAllowed(") &&
+			!strings.HasPrefix(got, "TokenCall(") {
 			t.Errorf("%s reverted with %q", e.name, got)
 		}
 	}
@@ -77,7 +79,8 @@ func TestTreasuryTokensStay(t *testing.T) {
 		if e.target != e.token {
 			continue // a pair that names the pool would be the owner's decision
 		}
-		if got := v.revert(owner, v.at, treasuryABI.PackSetCall(agentKey, e.target, [4]byte(e.data), true)); !strings.HasPrefix(got, "TokenCall(") {
+		if got := v.revert(owner, v.at, treasuryABI.PackSetCall(agentKey, e.target, [4]byte(e.data),
+			true)); !strings.HasPrefix(got, "TokenCall(") {
 			t.Errorf("%s was put on the list: %q", e.name, got)
 		}
 	}
@@ -116,7 +119,8 @@ func TestTreasuryAllowanceBeforeListing(t *testing.T) {
 	v.send(client, v.at, call(token, 0, approve))
 	v.send(owner, v.at, treasuryABI.PackSetCall(agentKey, token, [4]byte(approve), false))
 	for _, key := range []common.Hash{agentKey, otherKey} {
-		v.wantRevert("TokenWasCalled("+token.Hex()+")", owner, v.at, treasuryABI.PackSetToken(key, token, true, n(100), n(250)))
+		v.wantRevert("TokenWasCalled("+token.Hex()+")", owner, v.at, treasuryABI.PackSetToken(key, token, true, n(100),
+			n(250)))
 	}
 	v.send(owner, v.at, treasuryABI.PackSetToken(agentKey, token, false, n(0), n(0)))
 }

@@ -84,13 +84,15 @@ func TestTreasuryWindowGas(t *testing.T) {
 // what would not be over it although movements counted for longer is not refused.
 func TestTreasuryCapsHold(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &treasuryModel{vault: newVault(t), rt: rt, native: &allowance{perTx: 100, window: 250}, token: &allowance{perTx: 100, window: 250},
+		m := &treasuryModel{vault: newVault(t), rt: rt, native: &allowance{perTx: 100, window: 250},
+			token:   &allowance{perTx: 100, window: 250},
 			lengths: []length{{0, 86400}}}
 		m.fund(m.at, 10_000)
 		m.send(admin, m.vault.token, tokenABI.PackMint(m.at, n(10_000)))
 		m.send(owner, m.at, treasuryABI.PackSetRelayer(agentKey, validator.addr, true))
 		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			rapid.SampledFrom([]func(){m.move, m.move, m.move, m.move, m.wait, m.wait, m.change, m.resize, m.pause}).Draw(rt, "step")()
+			rapid.SampledFrom([]func(){m.move, m.move, m.move, m.move, m.wait, m.wait, m.change, m.resize, m.pause}).Draw(rt,
+				"step")()
 		}
 	})
 }

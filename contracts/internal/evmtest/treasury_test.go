@@ -55,7 +55,8 @@ func newVault(t *testing.T) *vault {
 // fund sends native coin.
 func (w *world) fund(to common.Address, wei int64) {
 	w.t.Helper()
-	w.mine(admin, &types.DynamicFeeTx{To: &to, Value: n(wei), Gas: 100_000, Nonce: w.nonce(admin), GasFeeCap: n(5e10), GasTipCap: n(1e9)})
+	w.mine(admin, &types.DynamicFeeTx{To: &to, Value: n(wei), Gas: 100_000, Nonce: w.nonce(admin), GasFeeCap: n(5e10),
+		GasTipCap: n(1e9)})
 }
 
 func (v *vault) policy(key common.Hash, operator common.Address, perTx, window int64) {
@@ -110,8 +111,10 @@ func TestTreasuryCalls(t *testing.T) {
 	r := v.send(client, v.at, call(v.payee, 60, payeeABI.PackPay(n(7))))
 	e, err := treasuryABI.UnpackNativeExecutedEvent(r.Logs[0])
 	v.check(err)
-	if e.AgentKey != agentKey || e.Operator != client.addr || e.Caller != client.addr || e.Target != v.payee || e.Value.Int64() != 60 ||
-		[4]byte(e.Selector[:]) != [4]byte(payeeABI.PackPay(n(7))[:4]) || e.RunId != runID || e.TaskId != taskID || e.Purpose != "test" {
+	if e.AgentKey != agentKey || e.Operator != client.addr || e.Caller != client.addr || e.Target != v.payee ||
+		e.Value.Int64() != 60 ||
+		[4]byte(e.Selector[:]) != [4]byte(payeeABI.PackPay(n(7))[:4]) || e.RunId != runID || e.TaskId != taskID ||
+		e.Purpose != "test" {
 		t.Errorf("event %+v", e)
 	}
 	v.send(client, v.at, call(stranger.addr, 100, nil))
@@ -130,14 +133,16 @@ func TestTreasuryTransfers(t *testing.T) {
 	r := v.send(client, v.at, v.pay(stranger.addr, 70))
 	e, err := treasuryABI.UnpackERC20TransferredEvent(r.Logs[0])
 	v.check(err)
-	if e.AgentKey != agentKey || e.Operator != client.addr || e.Caller != client.addr || e.Token != v.token || e.To != stranger.addr || e.Amount.Int64() != 70 ||
+	if e.AgentKey != agentKey || e.Operator != client.addr || e.Caller != client.addr || e.Token != v.token ||
+		e.To != stranger.addr || e.Amount.Int64() != 70 ||
 		e.RunId != runID || e.TaskId != taskID || e.Purpose != "test" {
 		t.Errorf("event %+v", e)
 	}
 	if got := v.tokens(stranger.addr); got != 70 {
 		t.Errorf("%d units arrived, want 70", got)
 	}
-	if got := get(v.world, v.at, treasuryABI.PackErc20Left(agentKey, v.token), treasuryABI.UnpackErc20Left).Int64(); got != 100 {
+	if got := get(v.world, v.at, treasuryABI.PackErc20Left(agentKey, v.token),
+		treasuryABI.UnpackErc20Left).Int64(); got != 100 {
 		t.Errorf("%d units may still move, want 100", got)
 	}
 }
@@ -194,10 +199,12 @@ func TestTreasuryPairs(t *testing.T) {
 	r := v.send(owner, v.at, treasuryABI.PackSetCall(agentKey, other, [4]byte(payeeABI.PackFail()), true))
 	e, err := treasuryABI.UnpackCallAllowedEvent(r.Logs[0])
 	v.check(err)
-	if e.AgentKey != agentKey || e.Target != other || [4]byte(e.Selector[:4]) != [4]byte(payeeABI.PackFail()) || !e.Allowed {
+	if e.AgentKey != agentKey || e.Target != other || [4]byte(e.Selector[:4]) != [4]byte(payeeABI.PackFail()) ||
+		!e.Allowed {
 		t.Errorf("event %+v", e)
 	}
-	v.wantRevert("CallNotAllowed(?,"+other.Hex()+",?)", client, v.at, call(other, 1, pay)) // the selector is another target's
+	// the selector is another target's
+	v.wantRevert("CallNotAllowed(?,"+other.Hex()+",?)", client, v.at, call(other, 1, pay))
 	v.wantRevert("CallNotAllowed(?,"+other.Hex()+",?)", client, v.at, call(other, 1, nil))
 	v.allow(agentKey, other, nil)
 	v.send(client, v.at, call(other, 1, nil))
@@ -221,7 +228,8 @@ func TestTreasuryToken(t *testing.T) {
 	v.policy(otherKey, stranger.addr, 100, 100)
 	data := treasuryABI.PackExecuteCall(otherKey, v.token, n(0), tokenABI.PackName(), runID, taskID, "")
 	v.wantRevert("TokenCall("+v.token.Hex()+",?)", stranger, v.at, data)
-	v.wantRevert("TokenCall("+v.token.Hex()+",?)", owner, v.at, treasuryABI.PackSetCall(otherKey, v.token, [4]byte(tokenABI.PackName()), true))
+	v.wantRevert("TokenCall("+v.token.Hex()+",?)", owner, v.at,
+		treasuryABI.PackSetCall(otherKey, v.token, [4]byte(tokenABI.PackName()), true))
 }
 
 func TestTreasuryPause(t *testing.T) {
@@ -242,11 +250,13 @@ func TestTreasuryRelayer(t *testing.T) {
 	v.policy(otherKey, wallet.addr, 100, 100)
 	v.send(owner, v.at, treasuryABI.PackSetRelayer(agentKey, stranger.addr, true))
 	r := v.send(stranger, v.at, call(v.payee, 5, nil))
-	if e, err := treasuryABI.UnpackNativeExecutedEvent(r.Logs[0]); err != nil || e.Operator != client.addr || e.Caller != stranger.addr {
+	if e, err := treasuryABI.UnpackNativeExecutedEvent(r.Logs[0]); err != nil || e.Operator != client.addr ||
+		e.Caller != stranger.addr {
 		t.Errorf("event %+v, error %v: want the policy's operator and the relayer", e, err)
 	}
 	r = v.send(stranger, v.at, v.pay(wallet.addr, 5))
-	if e, err := treasuryABI.UnpackERC20TransferredEvent(r.Logs[0]); err != nil || e.Operator != client.addr || e.Caller != stranger.addr {
+	if e, err := treasuryABI.UnpackERC20TransferredEvent(r.Logs[0]); err != nil || e.Operator != client.addr ||
+		e.Caller != stranger.addr {
 		t.Errorf("event %+v, error %v: want the policy's operator and the relayer", e, err)
 	}
 	other := treasuryABI.PackExecuteCall(otherKey, v.payee, n(1), nil, runID, taskID, "")
@@ -258,7 +268,8 @@ func TestTreasuryRelayer(t *testing.T) {
 // TestTreasuryRelayerEnds drops the relayers of an operator with it, also where it comes back.
 func TestTreasuryRelayerEnds(t *testing.T) {
 	v := newVault(t)
-	v.wantRevert("BadOperator()", owner, v.at, treasuryABI.PackSetRelayer(otherKey, stranger.addr, true)) // nobody's relayer
+	// nobody's relayer
+	v.wantRevert("BadOperator()", owner, v.at, treasuryABI.PackSetRelayer(otherKey, stranger.addr, true))
 	v.send(owner, v.at, treasuryABI.PackSetRelayer(agentKey, stranger.addr, true))
 	v.policy(agentKey, client.addr, 90, 240)
 	v.send(stranger, v.at, call(v.payee, 5, nil)) // the operator is the same
@@ -272,7 +283,8 @@ func TestTreasuryRelayerEnds(t *testing.T) {
 		v.send(operator, v.at, call(v.payee, 5, nil))
 	}
 	r := v.send(owner, v.at, treasuryABI.PackSetRelayer(agentKey, stranger.addr, true))
-	if e, err := treasuryABI.UnpackRelayerApprovedEvent(r.Logs[0]); err != nil || e.Operator != client.addr || e.Relayer != stranger.addr {
+	if e, err := treasuryABI.UnpackRelayerApprovedEvent(r.Logs[0]); err != nil || e.Operator != client.addr ||
+		e.Relayer != stranger.addr {
 		t.Errorf("event %+v, %v", e, err)
 	}
 	v.send(stranger, v.at, call(v.payee, 5, nil))
@@ -298,8 +310,10 @@ func TestTreasuryOwner(t *testing.T) {
 		}
 	}
 	v.wantRevert("OwnerNeeded()", owner, v.at, treasuryABI.PackRenounceOwnership())
-	v.wantRevert("BadOperator()", owner, v.at, treasuryABI.PackSetPolicy(agentKey, true, common.Address{}, n(1), n(1), n(1)))
-	v.wantRevert("BadWindow(400000000)", owner, v.at, treasuryABI.PackSetPolicy(agentKey, true, client.addr, n(1), n(1), n(400000000)))
+	v.wantRevert("BadOperator()", owner, v.at, treasuryABI.PackSetPolicy(agentKey, true, common.Address{}, n(1), n(1),
+		n(1)))
+	v.wantRevert("BadWindow(400000000)", owner, v.at, treasuryABI.PackSetPolicy(agentKey, true, client.addr, n(1), n(1),
+		n(400000000)))
 }
 
 // TestTreasuryReentry has payee and token call back in the middle of a transaction.
@@ -349,7 +363,8 @@ func TestTreasuryFactory(t *testing.T) {
 	w := &world{chain: &shared, t: t}
 	factory := w.deploy(bindings.OpenFiTreasuryFactoryMetaData.Bin, nil)
 	salt := crypto.Keccak256Hash([]byte(t.Name()))
-	want := get(w, factory, factoryABI.PackTreasuryAddress(client.addr, owner.addr, salt), factoryABI.UnpackTreasuryAddress)
+	want := get(w, factory, factoryABI.PackTreasuryAddress(client.addr, owner.addr, salt),
+		factoryABI.UnpackTreasuryAddress)
 	r := w.send(client, factory, factoryABI.PackCreateTreasury(owner.addr, salt))
 	at := slices.IndexFunc(r.Logs, func(l *types.Log) bool { return l.Address == factory })
 	e, err := factoryABI.UnpackTreasuryCreatedEvent(r.Logs[at])

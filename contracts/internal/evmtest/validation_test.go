@@ -69,11 +69,13 @@ func TestValidationRequestAuthorized(t *testing.T) {
 	if !reflect.DeepEqual(of, [][32]byte{one, two}) {
 		t.Errorf("of the agent: %x", of)
 	}
-	to := get(w, w.validation, validationABI.PackGetValidatorRequests(client.addr), validationABI.UnpackGetValidatorRequests)
+	to := get(w, w.validation, validationABI.PackGetValidatorRequests(client.addr),
+		validationABI.UnpackGetValidatorRequests)
 	if !reflect.DeepEqual(to, [][32]byte{two}) {
 		t.Errorf("to the validator: %x", to)
 	}
-	if got := get(w, w.validation, validationABI.PackGetIdentityRegistry(), validationABI.UnpackGetIdentityRegistry); got != w.identity {
+	if got := get(w, w.validation, validationABI.PackGetIdentityRegistry(),
+		validationABI.UnpackGetIdentityRegistry); got != w.identity {
 		t.Errorf("identity registry %s", got)
 	}
 }

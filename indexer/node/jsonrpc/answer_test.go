@@ -37,11 +37,14 @@ func readLogs(raw []byte) ([]types.Log, error) {
 // accepts too, with the same logs, and what it refuses that refuses too, unless
 // the log is of no mined block or of more topics than a log can have.
 func FuzzLogs(f *testing.F) {
-	for _, seed := range []string{`[]`, `null`, `[null]`, `{}`, `"0x"`, `[` + plainLog + `]`, `[` + plainLog + `,` + plainLog + `]`,
+	for _, seed := range []string{`[]`, `null`, `[null]`, `{}`, `"0x"`, `[` + plainLog + `]`,
+		`[` + plainLog + `,` + plainLog + `]`,
 		`[` + strings.Replace(plainLog, `"0x64"`, `null`, 1) + `]`, `[` + strings.Replace(plainLog, `0x00ff`, ``, 1) + `]`,
 		`[` + strings.Replace(plainLog, `0x00ff`, `0X00fF`, 1) + `]`, `[` + strings.Replace(plainLog, `0x7`, `0x07`, 1) + `]`,
-		`[` + strings.Replace(plainLog, `false`, `null`, 1) + `]`, `[` + strings.Replace(plainLog, `"data"`, `"dat\u0061"`, 1) + `]`,
-		`[` + strings.Replace(plainLog, `"data"`, `"data":"0x","data"`, 1) + `]`, `[` + strings.Replace(plainLog, `"0x00ff"`, `7`, 1) + `]`,
+		`[` + strings.Replace(plainLog, `false`, `null`, 1) + `]`, `[` + strings.Replace(plainLog, `"data"`, `"dat\u0061"`,
+			1) + `]`,
+		`[` + strings.Replace(plainLog, `"data"`, `"data":"0x","data"`, 1) + `]`,
+		`[` + strings.Replace(plainLog, `"0x00ff"`, `7`, 1) + `]`,
 		`[` + strings.Replace(plainLog, `{`, `{"extra":[{"a":[1,2]}],`, 1) + `]`, `[` + plainLog[:100]} {
 		f.Add([]byte(seed))
 	}
@@ -52,7 +55,8 @@ func FuzzLogs(f *testing.F) {
 		switch {
 		case err == nil && err2 != nil:
 			t.Fatalf("accepted %q, encoding/json: %v", raw, err2)
-		case err == nil && !slices.EqualFunc(ours, theirs, func(a, b types.Log) bool { return fmt.Sprint(a) == fmt.Sprint(b) }):
+		case err == nil && !slices.EqualFunc(ours, theirs,
+			func(a, b types.Log) bool { return fmt.Sprint(a) == fmt.Sprint(b) }):
 			t.Fatalf("read %+v from %q, encoding/json %+v", ours, raw, theirs)
 		case err != nil && err2 == nil && whole(raw, theirs):
 			t.Fatalf("refused %q: %v", raw, err)
@@ -68,7 +72,8 @@ func whole(raw []byte, logs []types.Log) bool {
 		return false
 	}
 	for i, l := range logs {
-		for _, name := range []string{"address", "topics", "data", "blockNumber", "transactionHash", "blockHash", "logIndex"} {
+		for _, name := range []string{"address", "topics", "data", "blockNumber", "transactionHash", "blockHash",
+			"logIndex"} {
 			if value, ok := members[i][name]; !ok || string(value) == "null" {
 				return false
 			}
@@ -107,8 +112,9 @@ func TestReadLogs(t *testing.T) {
 		"empty number":   strings.Replace(plainLog, `"0x7"`, `"0x"`, 1),
 		"huge number":    strings.Replace(plainLog, `"0x7"`, `"0x10000000000000000"`, 1),
 		"topic null":     strings.Replace(plainLog, `["0xc7`, `[null,"0xc7`, 1),
-		"topics null":    strings.Replace(plainLog, `["0xc7f505b2f371ae2175ee4913f4499e1f2633a7b5936321eed1cdaeb6115181d2"]`, `null`, 1),
-		"removed text":   strings.Replace(plainLog, `false`, `"no"`, 1),
+		"topics null": strings.Replace(plainLog,
+			`["0xc7f505b2f371ae2175ee4913f4499e1f2633a7b5936321eed1cdaeb6115181d2"]`, `null`, 1),
+		"removed text": strings.Replace(plainLog, `false`, `"no"`, 1),
 	}
 	for name, raw := range refused {
 		if logs, err := readLogs([]byte("[" + raw + "]")); err == nil {
@@ -116,7 +122,8 @@ func TestReadLogs(t *testing.T) {
 		}
 	}
 	logs, err := readLogs([]byte(`[` + plainLog + `]`))
-	if err != nil || len(logs) != 1 || logs[0].Index != 7 || len(logs[0].Topics) != 1 || !bytes.Equal(logs[0].Data, []byte{0, 255}) {
+	if err != nil || len(logs) != 1 || logs[0].Index != 7 || len(logs[0].Topics) != 1 ||
+		!bytes.Equal(logs[0].Data, []byte{0, 255}) {
 		t.Errorf("read %+v, %v", logs, err)
 	}
 	if logs, err = readLogs([]byte("null")); err != nil || logs != nil {
@@ -151,7 +158,8 @@ func TestLogsDoNotShare(t *testing.T) {
 // of the call concerned, and the other calls are answered.
 func TestReadAnswers(t *testing.T) {
 	t.Parallel()
-	const one, two, three = `{"jsonrpc":"2.0","id":1,"result":[` + plainLog + `]}`, `{"jsonrpc":"2.0","id":2,"result":"0x5"}`, `{"jsonrpc":"2.0","id":3,"result":null}`
+	const one, two, three = `{"jsonrpc":"2.0","id":1,"result":[` + plainLog + `]}`,
+		`{"jsonrpc":"2.0","id":2,"result":"0x5"}`, `{"jsonrpc":"2.0","id":3,"result":null}`
 	tests := []struct {
 		name, body string
 		whole      string // part of the batch's error
@@ -159,26 +167,39 @@ func TestReadAnswers(t *testing.T) {
 	}{
 		{name: "in order", body: "[" + one + "," + two + "," + three + "]\n"},
 		{name: "shuffled", body: "[" + three + "," + one + "," + two + "]"},
-		{name: "id last", body: `[{"result":[` + plainLog + `],"id":1},{"result":"0x5","id":2,"jsonrpc":"2.0"},{"result":null,"id":3}]`},
+		{name: "id last", body: `[{"result":[` + plainLog +
+			`],"id":1},{"result":"0x5","id":2,"jsonrpc":"2.0"},{"result":null,"id":3}]`},
 		{name: "id as text", body: strings.ReplaceAll("["+one+","+two+","+three+"]", `"id":2`, `"id":"2"`)},
-		{name: "error null", body: "[" + strings.Replace(one, `"result"`, `"error":null,"result"`, 1) + "," + two + "," + three + "]"},
+		{name: "error null", body: "[" + strings.Replace(one, `"result"`, `"error":null,"result"`,
+			1) + "," + two + "," + three + "]"},
 		{name: "missing", body: "[" + one + "," + three + "]", calls: [3]string{1: "no answer"}},
 		{name: "empty", body: "[]", calls: [3]string{"no answer", "no answer", "no answer"}},
-		{name: "refused", body: "[" + one + `,{"id":2,"error":{"code":-32005,"message":"slow down"}},` + three + "]", calls: [3]string{1: "slow down"}},
-		{name: "refused as text", body: "[" + one + `,{"id":2,"error":"slow down"},` + three + "]", calls: [3]string{1: "slow down"}},
-		{name: "code as text", body: "[" + one + `,{"id":2,"error":{"code":"-1","message":"slow down"}},` + three + "]", calls: [3]string{1: "slow down"}},
+		{name: "refused", body: "[" + one + `,{"id":2,"error":{"code":-32005,"message":"slow down"}},` + three + "]",
+			calls: [3]string{1: "slow down"}},
+		{name: "refused as text", body: "[" + one + `,{"id":2,"error":"slow down"},` + three + "]",
+			calls: [3]string{1: "slow down"}},
+		{name: "code as text", body: "[" + one + `,{"id":2,"error":{"code":"-1","message":"slow down"}},` + three + "]",
+			calls: [3]string{1: "slow down"}},
 		{name: "neither", body: "[" + one + `,{"id":2},` + three + "]", calls: [3]string{1: "neither result nor error"}},
-		{name: "bad log", body: "[" + strings.Replace(one, `"0x64"`, `[{"a":"b"}]`, 1) + "," + two + "," + three + "]", calls: [3]string{"string"}},
-		{name: "bad log, id last", body: `[{"result":[{}],"id":1},` + two + "," + three + "]", calls: [3]string{"without address"}},
-		{name: "logs are a text", body: `[{"id":1,"result":"0x"},` + two + "," + three + "]", calls: [3]string{"list of logs"}},
-		{name: "logs are an object", body: `[{"id":1,"result":{"logs":[]}},` + two + "," + three + "]", calls: [3]string{"list of logs"}},
+		{name: "bad log", body: "[" + strings.Replace(one, `"0x64"`, `[{"a":"b"}]`, 1) + "," + two + "," + three + "]",
+			calls: [3]string{"string"}},
+		{name: "bad log, id last", body: `[{"result":[{}],"id":1},` + two + "," + three + "]",
+			calls: [3]string{"without address"}},
+		{name: "logs are a text", body: `[{"id":1,"result":"0x"},` + two + "," + three + "]",
+			calls: [3]string{"list of logs"}},
+		{name: "logs are an object", body: `[{"id":1,"result":{"logs":[]}},` + two + "," + three + "]",
+			calls: [3]string{"list of logs"}},
 		{name: "twice", body: "[" + one + "," + two + "," + two + "]", whole: "twice"},
 		{name: "two ids", body: `[{"id":1,"id":2,"result":[]}]`, whole: "two ids"},
 		{name: "two results", body: `[{"id":1,"result":[],"result":[]}]`, whole: "two results"},
-		{name: "other id", body: "[" + strings.Replace(one, `"id":1`, `"id":4`, 1) + "," + two + "," + three + "]", whole: "another call: id 4"},
-		{name: "odd id", body: "[" + strings.Replace(one, `"id":1`, `"id":{}`, 1) + "," + two + "," + three + "]", whole: "another call"},
-		{name: "null id", body: `[{"id":null,"error":{"code":-32600,"message":"batch too large"}}]`, whole: "batch too large"},
-		{name: "single error", body: `{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"rate limit"}}`, whole: "rate limit"},
+		{name: "other id", body: "[" + strings.Replace(one, `"id":1`, `"id":4`, 1) + "," + two + "," + three + "]",
+			whole: "another call: id 4"},
+		{name: "odd id", body: "[" + strings.Replace(one, `"id":1`, `"id":{}`, 1) + "," + two + "," + three + "]",
+			whole: "another call"},
+		{name: "null id", body: `[{"id":null,"error":{"code":-32600,"message":"batch too large"}}]`,
+			whole: "batch too large"},
+		{name: "single error", body: `{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"rate limit"}}`,
+			whole: "rate limit"},
 		{name: "no JSON-RPC", body: `{"message":"Too many requests"}`, whole: "Too many requests"},
 		{name: "no id", body: `[{"result":[]}]`, whole: "without id"},
 		{name: "null", body: `null`, whole: "null instead of answers"},

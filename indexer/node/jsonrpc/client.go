@@ -57,7 +57,8 @@ func NewClient(url string, headers http.Header, maxBytes int64) *Client {
 	header.Set("Content-Type", "application/json")
 	header.Set("Accept", "application/json")
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{&http.Client{Transport: t, CheckRedirect: stay}, url, header, maxBytes, turns{make(chan struct{}, largeAtOnce), make(chan struct{}, 1)}}
+	return &Client{&http.Client{Transport: t, CheckRedirect: stay}, url, header, maxBytes,
+		turns{make(chan struct{}, largeAtOnce), make(chan struct{}, 1)}}
 }
 
 // Close closes idle connections.

@@ -82,7 +82,8 @@ func Judge(err error) Verdict {
 		return judgeRefusal(said)
 	case errors.As(err, &status):
 		return judgeStatus(status.StatusCode, string(status.Body), 0)
-	case errors.As(err, &network) && !network.Timeout(), errors.Is(err, context.Canceled), errors.Is(err, rpc.ErrClientQuit):
+	case errors.As(err, &network) && !network.Timeout(), errors.Is(err, context.Canceled),
+		errors.Is(err, rpc.ErrClientQuit):
 		return Verdict{Fault: FaultTransient}
 	case errors.Is(err, ErrNoBlock):
 		return Verdict{Fault: FaultBehind}

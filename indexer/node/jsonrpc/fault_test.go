@@ -33,7 +33,9 @@ func TestJudgeWordings(t *testing.T) {
 		{-32000, "eth_getLogs is limited to a 1000 blocks range", "", FaultRange, 1000},
 		{-32602, "eth_getLogs is limited to 0 - 50 blocks range", "", FaultRange, 50},
 		{-32602, "eth_getLogs is limited to 1024 block range. Please check the parameter requirements at https://docs.example/2/3", "", FaultRange, 1024},
-		{-32602, "Invalid params", `{"range":"the range 55074203 - 55124202 exceeds the range allowed for your plan (49999 > 2000)."}`, FaultRange, 2000},
+		{-32602, "Invalid params",
+			`{"range":"the range 55074203 - 55124202 exceeds the range allowed for your plan (49999 > 2000)."}`, FaultRange,
+			2000},
 		{-32602, "Block range limit exceeded.", "", FaultRange, 0},
 		{-32005, "please limit the query to at most 1000 blocks", "", FaultRange, 1000},
 		{-32701, "exceed maximum block range: 50000", "", FaultRange, 50000},
@@ -62,20 +64,25 @@ func TestJudgeWordings(t *testing.T) {
 		{0, "eth_getLogs block range too large, range: 99991, max: 3500", "", FaultRange, 3500},
 		{-32602, "query block range exceeds server limit, narrow your filter: 1000", "", FaultRange, 1000},
 		{-32005, "Requested range exceeds maximum RPC range limit", "", FaultRange, 0},
-		{-32000, "block range is larger than max block range, block range = 5120, max block range = 5000", "", FaultRange, 5000},
+		{-32000, "block range is larger than max block range, block range = 5120, max block range = 5000", "", FaultRange,
+			5000},
 		{-32000, "block range is bigger than maxBlockRange", "", FaultRange, 0},
 		{-32602, "query exceeds range, retry smaller (max block range 5000, got 16777216)", "", FaultRange, 5000},
 		{-32000, "too wide blocks range, the limit is 100", "", FaultRange, 100},
 		{-32602, "invalid params", `{"payload":"range 9009594 is bigger than range limit 2000"}`, FaultRange, 2000},
-		{-32602, "Invalid params", `"requested block range 16777217 exceeds the limit of 200; narrow your fromBlock/toBlock"`, FaultRange, 200},
+		{-32602, "Invalid params",
+			`"requested block range 16777217 exceeds the limit of 200; narrow your fromBlock/toBlock"`, FaultRange, 200},
 		{-32012, "", `{"details":{"maxAllowedRange":16384}}`, FaultRange, 16384},
 		{-32600, "block range too high", "", FaultRange, 0},
 		// Caps of results, bytes and time: numbers are no blocks.
-		{-32005, "query returned more than 10000 results. Try with this block range [0xBDE5F8, 0x102DBCC].", "", FaultRange, 0x102dbcc - 0xbde5f8 + 1},
+		{-32005, "query returned more than 10000 results. Try with this block range [0xBDE5F8, 0x102DBCC].", "", FaultRange,
+			0x102dbcc - 0xbde5f8 + 1},
 		{-32005, "query returned more than 10000 results", `{"from":"0x10","to":"0x1f","limit":10000}`, FaultRange, 16},
 		{-32005, "query returned more than 10000 results", "", FaultRange, 0},
-		{-32602, "Query returned more than 10000 results. Try with this block range [0x118dc91, 0x1198cc3].", "", FaultRange, 0x1198cc3 - 0x118dc91 + 1},
-		{-32602, "invalid params", `"Query returned more than 50000 results. Try with this block range [0x1000000, 0x1080000]."`, FaultRange, 0x80001},
+		{-32602, "Query returned more than 10000 results. Try with this block range [0x118dc91, 0x1198cc3].", "",
+			FaultRange, 0x1198cc3 - 0x118dc91 + 1},
+		{-32602, "invalid params",
+			`"Query returned more than 50000 results. Try with this block range [0x1000000, 0x1080000]."`, FaultRange, 0x80001},
 		{-32602, "query exceeds max results 20000, retry with the range 6000000-6000509", "", FaultRange, 510},
 		{-32000, "logs matched by query exceeds limit of 10000", "", FaultRange, 0},
 		{-32602, "query returns too many logs, narrow your filter: 20000", "", FaultRange, 0},
@@ -83,7 +90,8 @@ func TestJudgeWordings(t *testing.T) {
 		{-32000, "query returned more than allowed number of logs, try with smaller block range", "", FaultRange, 0},
 		{-32000, "response size should not greater than 2097152 bytes", "", FaultRange, 0},
 		{-32602, "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit on the response size, or you can request any block range with a cap of 10K logs in the response. " +
-			"Based on your parameters and the response size limit, this block range should work: [0x148aa7a, 0x148aa86]", "", FaultRange, 13},
+			"Based on your parameters and the response size limit, this block range should work: [0x148aa7a, 0x148aa86]", "",
+			FaultRange, 13},
 		{0, "backend response too large", "", FaultRange, 0},
 		{-32003, "response too large", "", FaultRange, 0},
 		{0, "response is too big", "", FaultRange, 0},
@@ -127,7 +135,8 @@ func TestJudgeWordings(t *testing.T) {
 		r := &Refusal{Code: tt.code, Message: tt.message, Data: json.RawMessage(tt.data)}
 		got := Judge(fmt.Errorf("blocks 1..9: %w", r))
 		if got.Fault != tt.want || got.Blocks != tt.blocks {
-			t.Errorf("%d %q %s: %s, %d blocks; want %s, %d", tt.code, tt.message, tt.data, got.Fault, got.Blocks, tt.want, tt.blocks)
+			t.Errorf("%d %q %s: %s, %d blocks; want %s, %d", tt.code, tt.message, tt.data, got.Fault, got.Blocks, tt.want,
+				tt.blocks)
 		}
 		if halves := tt.want == FaultRange || tt.want == FaultMalformed; IsTransient(r) == halves {
 			t.Errorf("%q: transient %t", tt.message, !halves)
@@ -145,7 +154,8 @@ func TestJudgeFailures(t *testing.T) {
 	}{
 		{"timeout", context.DeadlineExceeded, Verdict{Fault: FaultRange}},
 		{"no answer in time", &ConnError{context.DeadlineExceeded, true}, Verdict{Fault: FaultRange}},
-		{"no connection in time", &ConnError{&net.OpError{Op: "dial", Err: context.DeadlineExceeded}, true}, Verdict{Fault: FaultTransient}},
+		{"no connection in time", &ConnError{&net.OpError{Op: "dial", Err: context.DeadlineExceeded}, true},
+			Verdict{Fault: FaultTransient}},
 		{"refused", &ConnError{dial, false}, Verdict{Fault: FaultTransient}},
 		{"canceled", context.Canceled, Verdict{Fault: FaultTransient}},
 		{"no block", ErrNoBlock, Verdict{Fault: FaultBehind}},
@@ -153,8 +163,10 @@ func TestJudgeFailures(t *testing.T) {
 		{"odd answer", &AnswerError{"null"}, Verdict{Fault: FaultMalformed}},
 		{"page about a rate", &AnswerError{"not JSON, in: <h1>Too many requests</h1>"}, Verdict{Fault: FaultRate}},
 		{"429", &StatusError{429, 3 * time.Second, "no"}, Verdict{Fault: FaultRate, RetryAfter: 3 * time.Second}},
-		{"429 with JSON-RPC", &Refusal{Code: -32000, Message: "no", Status: 429, Retry: time.Second}, Verdict{Fault: FaultRate, RetryAfter: time.Second}},
-		{"backoff in data", &Refusal{Message: "project ID request rate exceeded", Data: []byte(`{"rate":{"allowed_rps":1,"backoff_seconds":30}}`)},
+		{"429 with JSON-RPC", &Refusal{Code: -32000, Message: "no", Status: 429, Retry: time.Second},
+			Verdict{Fault: FaultRate, RetryAfter: time.Second}},
+		{"backoff in data", &Refusal{Message: "project ID request rate exceeded",
+			Data: []byte(`{"rate":{"allowed_rps":1,"backoff_seconds":30}}`)},
 			Verdict{Fault: FaultRate, RetryAfter: 30 * time.Second}},
 		{"413", &StatusError{413, 0, "too large"}, Verdict{Fault: FaultRange}},
 		{"500", &StatusError{500, 0, ""}, Verdict{Fault: FaultRange}},

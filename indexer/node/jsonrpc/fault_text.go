@@ -73,15 +73,19 @@ func signs(s string) (Fault, bool) {
 		fault Fault
 		words []string
 	}{
-		{FaultBehind, []string{"beyond current head", "after last accepted block", "block is out of range", "could not be found",
+		{FaultBehind, []string{"beyond current head", "after last accepted block", "block is out of range",
+			"could not be found",
 			"header not found", "unknown block", "block not found", "unfinalized data", "not currently canonical"}},
-		{FaultNoMethod, []string{"method not found", "does not exist/is not available", "method not supported", "unsupported method",
-			"method is not supported", "not whitelisted", "specify an address in your request", "exceed max addresses or topics", "exceed max topics"}},
+		{FaultNoMethod, []string{"method not found", "does not exist/is not available", "method not supported",
+			"unsupported method",
+			"method is not supported", "not whitelisted", "specify an address in your request",
+			"exceed max addresses or topics", "exceed max topics"}},
 		{FaultPruned, []string{"pruned", "pruning", "archive", "missing trie node", "history unavailable", "historical state",
 			"not available (requested height", "data before txnum"}},
 		{FaultRate, []string{"rate limit", "rate-limit", "ratelimit", "too many requests", "compute unit", "credits limited",
 			"request rate", "request count", "throttl", "quota", "per second", "slow down"}},
-		{FaultAuth, []string{"unauthorized", "unauthorised", "forbidden", "access denied", "invalid api key", "missing api key",
+		{FaultAuth, []string{"unauthorized", "unauthorised", "forbidden", "access denied", "invalid api key",
+			"missing api key",
 			"api key required", "invalid project id", "must be authenticated", "authentication"}},
 	} {
 		if slices.ContainsFunc(class.words, func(word string) bool { return strings.Contains(s, word) }) {

@@ -16,8 +16,9 @@ import (
 func TestHeadersOfEveryFork(t *testing.T) {
 	t.Parallel()
 	hash, number := common.Hash{7}, uint64(5)
-	h := types.Header{Number: big.NewInt(9), Difficulty: big.NewInt(3), Time: 77, Extra: []byte("x"), GasLimit: 1, GasUsed: 1,
-		Nonce: types.BlockNonce{1}, MixDigest: hash, Coinbase: common.Address{2}}
+	h := types.Header{Number: big.NewInt(9), Difficulty: big.NewInt(3), Time: 77, Extra: []byte("x"), GasLimit: 1,
+		GasUsed: 1,
+		Nonce:   types.BlockNonce{1}, MixDigest: hash, Coinbase: common.Address{2}}
 	forks := []func(){
 		func() {},
 		func() { h.BaseFee = big.NewInt(7) },
@@ -28,7 +29,8 @@ func TestHeadersOfEveryFork(t *testing.T) {
 	}
 	for i, add := range forks {
 		add()
-		said := headerJSON(t, &h, map[string]any{"totalDifficulty": "0x1", "size": "0x200", "uncles": []string{}, "withdrawals": []any{map[string]string{"index": "0x1"}}})
+		said := headerJSON(t, &h, map[string]any{"totalDifficulty": "0x1", "size": "0x200", "uncles": []string{},
+			"withdrawals": []any{map[string]string{"index": "0x1"}}})
 		if s := readHeader(t, said); !recomputed(s) || s.Unknown || *s.Timestamp != 77 || *s.Number != 9 {
 			t.Errorf("fork %d: %+v", i, s)
 		}
@@ -36,15 +38,18 @@ func TestHeadersOfEveryFork(t *testing.T) {
 	if s := readHeader(t, headerJSON(t, &h, map[string]any{"nextForkField": "0x1"})); !recomputed(s) || !s.Unknown {
 		t.Errorf("with a field nobody knows that is no part of the hash: %+v", s)
 	}
-	if s := readHeader(t, headerJSON(t, &h, map[string]any{"hash": common.Hash{1}, "nextForkField": "0x1"})); recomputed(s) || !s.Unknown {
+	if s := readHeader(t,
+		headerJSON(t, &h, map[string]any{"hash": common.Hash{1}, "nextForkField": "0x1"})); recomputed(s) || !s.Unknown {
 		t.Errorf("with a field nobody knows: %+v", s)
 	}
 	for _, field := range []string{"timestamp", "gasLimit", "number", "excessBlobGas", "slotNumber"} {
-		if s := readHeader(t, headerJSON(t, &h, map[string]any{field: "0x1234", "hash": h.Hash()})); recomputed(s) || s.Unknown {
+		if s := readHeader(t, headerJSON(t, &h, map[string]any{field: "0x1234", "hash": h.Hash()})); recomputed(s) ||
+			s.Unknown {
 			t.Errorf("with another %s: %+v", field, s)
 		}
 	}
-	if s := readHeader(t, headerJSON(t, &h, map[string]any{"logsBloom": types.Bloom{1}, "hash": h.Hash()})); recomputed(s) {
+	if s := readHeader(t,
+		headerJSON(t, &h, map[string]any{"logsBloom": types.Bloom{1}, "hash": h.Hash()})); recomputed(s) {
 		t.Errorf("with another bloom: %+v", s)
 	}
 }

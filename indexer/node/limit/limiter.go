@@ -149,7 +149,8 @@ func (l *Limiter) hold(now time.Time, others bool) (time.Duration, <-chan struct
 	}
 	switch wait := until.Sub(now); {
 	case wait > maxGateWait:
-		return 0, nil, &ClosedError{fmt.Sprintf("left alone for %s after: %s", wait.Round(time.Second), l.health.lastError), jsonrpc.FaultRate, wait}
+		return 0, nil, &ClosedError{fmt.Sprintf("left alone for %s after: %s", wait.Round(time.Second), l.health.lastError),
+			jsonrpc.FaultRate, wait}
 	case wait > 0:
 		return wait, nil, nil
 	case l.flying >= max(1, int(l.limit)):

@@ -172,7 +172,8 @@ func TestGateRetryAfter(t *testing.T) {
 		}
 		refuse(20 * time.Second)
 		var closed *ClosedError
-		if err := g.ask(t, Outcome{}); !errors.As(err, &closed) || jsonrpc.Judge(err).Fault != jsonrpc.FaultRate || jsonrpc.Judge(err).RetryAfter != 20*time.Second {
+		if err := g.ask(t, Outcome{}); !errors.As(err, &closed) || jsonrpc.Judge(err).Fault != jsonrpc.FaultRate ||
+			jsonrpc.Judge(err).RetryAfter != 20*time.Second {
 			t.Errorf("a long pause: %v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -258,7 +259,8 @@ func TestGateBreaker(t *testing.T) {
 		if err := g.ask(t, Outcome{}); err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"closed>open refused", "open>half_open ", "half_open>open refused", "open>half_open ", "half_open>closed "}
+		want := []string{"closed>open refused", "open>half_open ", "half_open>open refused", "open>half_open ",
+			"half_open>closed "}
 		if fmt.Sprint(seen) != fmt.Sprint(want) {
 			t.Errorf("changes %q, want %q", seen, want)
 		}
@@ -272,7 +274,8 @@ func TestGateSparesDense(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gateOf()
 		for range 3 * tripAfter {
-			for _, o := range []Outcome{{Err: context.DeadlineExceeded, Dense: true}, {Err: &jsonrpc.AnswerError{What: "cut"}, Dense: true}, {Err: errRate}} {
+			for _, o := range []Outcome{{Err: context.DeadlineExceeded, Dense: true},
+				{Err: &jsonrpc.AnswerError{What: "cut"}, Dense: true}, {Err: errRate}} {
 				if err := g.ask(t, o); err != nil {
 					t.Fatal(err)
 				}

@@ -16,7 +16,8 @@ func Example() {
 	client := common.HexToAddress("0xc1")
 	var agent repute.TokenID
 	agent.SetUint64(7)
-	gap := missing.OfClient(repute.KindNewFeedback, agent, client, repute.BlockRange{From: 100, To: 200}, "getLastIndex is 5, stored 4")
+	gap := missing.OfClient(repute.KindNewFeedback, agent, client, repute.BlockRange{From: 100, To: 200},
+		"getLastIndex is 5, stored 4")
 	fmt.Println(gap.Kind, gap.Subject, gap.Blocks)
 	for _, s := range missing.Searches(chain, gap) {
 		fmt.Println(len(s.Addresses), "address,", len(s.Topics), "places of topics")

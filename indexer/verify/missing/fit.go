@@ -42,7 +42,8 @@ func (p placed) fits(all []placed) bool {
 	case repute.URIUpdated:
 		return beside(all, p.index-1, repute.KindMetadataUpdate, e.TokenID)
 	case repute.MetadataUpdate:
-		return beside(all, p.index+1, repute.KindURIUpdated, e.TokenID) || beside(all, p.index+1, repute.KindRegistered, e.TokenID)
+		return beside(all, p.index+1, repute.KindURIUpdated, e.TokenID) ||
+			beside(all, p.index+1, repute.KindRegistered, e.TokenID)
 	case repute.Registered:
 		return beside(all, p.index+1, repute.KindMetadataSet, e.TokenID) && p.together(all, repute.KindTransfer, e.TokenID) &&
 			(e.URI == "" || beside(all, p.index-1, repute.KindMetadataUpdate, e.TokenID))

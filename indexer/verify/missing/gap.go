@@ -27,7 +27,8 @@ func OfAgent(kind repute.EventKind, id repute.TokenID, r repute.BlockRange, reas
 }
 
 // OfClient returns a gap of events about one client's ratings of one agent.
-func OfClient(kind repute.EventKind, id repute.TokenID, client common.Address, r repute.BlockRange, reason string) chaindb.Gap {
+func OfClient(kind repute.EventKind, id repute.TokenID, client common.Address, r repute.BlockRange,
+	reason string) chaindb.Gap {
 	h := OfAgent(kind, id, r, reason)
 	h.Client, h.Subject = &client, id.Dec()+"/"+client.Hex()
 	return h

@@ -26,7 +26,10 @@ func (c *comparison) agent(a *verifydb.AgentThen) {
 func (c *comparison) about(a verifydb.AgentThen, h chaindb.Gap) {
 	switch h.Kind {
 	case repute.KindNewFeedback, repute.KindFeedbackRevoked, repute.KindResponseAppended:
-		if i := slices.IndexFunc(a.Clients, func(x verifydb.ClientThen) bool { return h.Client != nil && x.Client == *h.Client }); i >= 0 {
+		if i := slices.IndexFunc(a.Clients, func(x verifydb.ClientThen) bool {
+			return h.Client != nil &&
+				x.Client == *h.Client
+		}); i >= 0 {
 			c.ratings(&a, a.Clients[i:i+1])
 			c.index = missing.Index(h)
 			return
@@ -44,15 +47,18 @@ func (c *comparison) identity(a *verifydb.AgentThen) {
 	id, identity := a.ID, c.chain.Identity
 	since := repute.BlockRange{From: a.Registered, To: c.at.Number}
 	if a.Claimed {
-		c.differs(missing.OfAgent(repute.KindTransfer, id, repute.BlockRange{From: a.Registered, To: a.Registered}, "no mint is stored of a registered agent"))
+		c.differs(missing.OfAgent(repute.KindTransfer, id, repute.BlockRange{From: a.Registered, To: a.Registered},
+			"no mint is stored of a registered agent"))
 	}
 	if !a.Named {
-		c.differs(missing.OfAgent(repute.KindRegistered, id, repute.BlockRange{From: a.Registered, To: a.Registered}, "no Registered is stored of a minted agent"))
+		c.differs(missing.OfAgent(repute.KindRegistered, id, repute.BlockRange{From: a.Registered, To: a.Registered},
+			"no Registered is stored of a minted agent"))
 	}
 	c.transfers(a)
 	want(c, "ownerOf", identity, c.views.OwnerOf(id), func(owner common.Address, gone bool) {
 		if gone || owner != a.Owner {
-			c.differs(missing.OfAgent(repute.KindTransfer, id, since, fmt.Sprintf("ownerOf is %s, stored %s", orNone(owner), a.Owner)))
+			c.differs(missing.OfAgent(repute.KindTransfer, id, since, fmt.Sprintf("ownerOf is %s, stored %s", orNone(owner),
+				a.Owner)))
 		}
 	})
 	want(c, "tokenURI", identity, c.views.TokenURI(id), func(uri string, gone bool) {
@@ -62,18 +68,21 @@ func (c *comparison) identity(a *verifydb.AgentThen) {
 	})
 	want(c, "getAgentWallet", identity, c.views.AgentWallet(id), func(wallet common.Address, gone bool) {
 		if !gone && wallet != a.Wallet {
-			c.differs(missing.OfAgent(repute.KindMetadataSet, id, since, fmt.Sprintf("getAgentWallet is %s, stored %s", orNone(wallet), orNone(a.Wallet))))
+			c.differs(missing.OfAgent(repute.KindMetadataSet, id, since,
+				fmt.Sprintf("getAgentWallet is %s, stored %s", orNone(wallet), orNone(a.Wallet))))
 		}
 	})
 	want(c, "getApproved", identity, c.views.Approved(id), func(approved common.Address, gone bool) {
 		if !gone && approved != a.Approved {
-			c.differs(missing.OfAgent(repute.KindApproval, id, since, fmt.Sprintf("getApproved is %s, stored %s", orNone(approved), orNone(a.Approved))))
+			c.differs(missing.OfAgent(repute.KindApproval, id, since,
+				fmt.Sprintf("getApproved is %s, stored %s", orNone(approved), orNone(a.Approved))))
 		}
 	})
 	for _, m := range a.Metadata {
 		want(c, "getMetadata", identity, c.views.Metadata(id, m.Key), func(value []byte, gone bool) {
 			if !gone && sha256.Sum256(value) != m.Value {
-				h := missing.OfAgent(repute.KindMetadataSet, id, repute.BlockRange{From: m.Block, To: c.at.Number}, fmt.Sprintf("getMetadata of %.40q is another value than stored", m.Key))
+				h := missing.OfAgent(repute.KindMetadataSet, id, repute.BlockRange{From: m.Block, To: c.at.Number},
+					fmt.Sprintf("getMetadata of %.40q is another value than stored", m.Key))
 				h.Subject += fmt.Sprintf("/%x", sha256.Sum256([]byte(m.Key)))
 				c.differs(h)
 			}
@@ -116,7 +125,10 @@ func (c *comparison) validations(a *verifydb.AgentThen) {
 	for _, contract := range c.chain.Validations {
 		want(c, "getAgentValidations", contract, c.views.Requests(a.ID), func(hashes [][32]byte, gone bool) {
 			for _, hash := range hashes {
-				known := slices.ContainsFunc(a.Requests, func(q verifydb.RequestThen) bool { return q.Contract == contract && q.Hash == hash })
+				known := slices.ContainsFunc(a.Requests, func(q verifydb.RequestThen) bool {
+					return q.Contract == contract &&
+						q.Hash == hash
+				})
 				if !gone && !known {
 					h := missing.OfAgent(repute.KindValidationRequest, a.ID, repute.BlockRange{From: a.Registered, To: c.at.Number},
 						fmt.Sprintf("getAgentValidations names request %x, which is not stored", hash))

@@ -123,7 +123,8 @@ func (x *Comparer) Shows(ctx context.Context, n *node.Node, at repute.Block, h c
 
 // operatorAt returns what is stored of a pair of owner and operator.
 func (c *comparison) operatorAt(ctx context.Context, o verifydb.OperatorThen) (verifydb.OperatorThen, error) {
-	before := verifydb.OperatorThen{Owner: o.Owner, Operator: common.BigToAddress(new(big.Int).Sub(o.Operator.Big(), common.Big1))}
+	before := verifydb.OperatorThen{Owner: o.Owner,
+		Operator: common.BigToAddress(new(big.Int).Sub(o.Operator.Big(), common.Big1))}
 	if o.Operator == (common.Address{}) {
 		before.Operator = o.Operator
 	}

@@ -35,7 +35,8 @@ func (c *comparison) raters(a *verifydb.AgentThen) {
 		}
 		for _, client := range clients {
 			if !gone && !known[client] {
-				c.differs(missing.OfClient(repute.KindNewFeedback, a.ID, client, repute.BlockRange{From: a.Registered, To: c.at.Number},
+				c.differs(missing.OfClient(repute.KindNewFeedback, a.ID, client,
+					repute.BlockRange{From: a.Registered, To: c.at.Number},
 					"getClients names a client of whom none is stored"))
 			}
 		}
@@ -59,7 +60,8 @@ func (c *comparison) someRatings(a *verifydb.AgentThen, clients []verifydb.Clien
 		client := clients[i]
 		want(c, "getLastIndex", c.chain.Reputation, c.views.LastIndex(a.ID, client.Client), func(last uint64, gone bool) {
 			if !gone && last != client.Last {
-				c.differs(missing.OfClient(repute.KindNewFeedback, a.ID, client.Client, repute.BlockRange{From: max(client.At, a.Registered), To: c.at.Number},
+				c.differs(missing.OfClient(repute.KindNewFeedback, a.ID, client.Client,
+					repute.BlockRange{From: max(client.At, a.Registered), To: c.at.Number},
 					fmt.Sprintf("getLastIndex is %d, stored %d", last, client.Last)))
 			}
 		})
@@ -84,7 +86,8 @@ func (c *comparison) responses(a *verifydb.AgentThen, client verifydb.ClientThen
 	}
 	want(c, "getResponseCount", c.chain.Reputation, c.views.Responses(a.ID, client.Client, 0), func(n uint64, gone bool) {
 		if !gone && n != client.Responses {
-			c.differs(missing.OfClient(repute.KindResponseAppended, a.ID, client.Client, repute.BlockRange{From: a.Registered, To: c.at.Number},
+			c.differs(missing.OfClient(repute.KindResponseAppended, a.ID, client.Client,
+				repute.BlockRange{From: a.Registered, To: c.at.Number},
 				fmt.Sprintf("getResponseCount is %d, stored %d", n, client.Responses)))
 		}
 	})
@@ -135,28 +138,31 @@ type detail struct {
 // rating plans the questions about one rating.
 func (c *comparison) rating(d detail, r *verifydb.RatingThen) {
 	since := repute.BlockRange{From: r.Block, To: c.at.Number}
-	want(c, "readFeedback", c.chain.Reputation, c.views.Feedback(d.id, d.client, r.Index), func(f contracts.Rating, gone bool) {
-		if gone {
-			return // getLastIndex shows it
-		}
-		if f.Value.Cmp(r.Value) != 0 || f.Decimals != r.Decimals || f.Tag1 != r.Tag1 || f.Tag2 != r.Tag2 {
-			h := missing.OfClient(repute.KindNewFeedback, d.id, d.client, repute.BlockRange{From: r.Block, To: r.Block},
-				fmt.Sprintf("readFeedback of index %d is another rating than stored", r.Index))
-			h.Subject += fmt.Sprintf("/%d", r.Index)
-			c.differs(h)
-		}
-		if f.Revoked != r.Revoked {
-			h := missing.OfClient(repute.KindFeedbackRevoked, d.id, d.client, since, fmt.Sprintf("readFeedback says revoked %t of index %d", f.Revoked, r.Index))
-			h.Subject += fmt.Sprintf("/%d", r.Index)
-			c.differs(h)
-		}
-	})
+	want(c, "readFeedback", c.chain.Reputation, c.views.Feedback(d.id, d.client, r.Index),
+		func(f contracts.Rating, gone bool) {
+			if gone {
+				return // getLastIndex shows it
+			}
+			if f.Value.Cmp(r.Value) != 0 || f.Decimals != r.Decimals || f.Tag1 != r.Tag1 || f.Tag2 != r.Tag2 {
+				h := missing.OfClient(repute.KindNewFeedback, d.id, d.client, repute.BlockRange{From: r.Block, To: r.Block},
+					fmt.Sprintf("readFeedback of index %d is another rating than stored", r.Index))
+				h.Subject += fmt.Sprintf("/%d", r.Index)
+				c.differs(h)
+			}
+			if f.Revoked != r.Revoked {
+				h := missing.OfClient(repute.KindFeedbackRevoked, d.id, d.client, since,
+					fmt.Sprintf("readFeedback says revoked %t of index %d", f.Revoked, r.Index))
+				h.Subject += fmt.Sprintf("/%d", r.Index)
+				c.differs(h)
+			}
+		})
 	if d.last <= summable {
 		return
 	}
 	want(c, "getResponseCount", c.chain.Reputation, c.views.Responses(d.id, d.client, r.Index), func(n uint64, gone bool) {
 		if !gone && n != r.Responses {
-			h := missing.OfClient(repute.KindResponseAppended, d.id, d.client, since, fmt.Sprintf("getResponseCount of index %d is %d, stored %d", r.Index, n, r.Responses))
+			h := missing.OfClient(repute.KindResponseAppended, d.id, d.client, since,
+				fmt.Sprintf("getResponseCount of index %d is %d, stored %d", r.Index, n, r.Responses))
 			h.Subject += fmt.Sprintf("/%d", r.Index)
 			c.differs(h)
 		}

@@ -36,6 +36,7 @@ func TestClientsAreAskedInPortions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := 2 * len(clients); c.asked != want || most > 3*clientsAtOnce || len(c.gaps) > 0 || len(c.unanswered) > 0 {
-		t.Errorf("%d of %d questions were asked, %d held at once; %d gaps, %v", c.asked, want, most, len(c.gaps), c.unanswered)
+		t.Errorf("%d of %d questions were asked, %d held at once; %d gaps, %v", c.asked, want, most, len(c.gaps),
+			c.unanswered)
 	}
 }

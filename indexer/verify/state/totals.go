@@ -36,7 +36,8 @@ func (c *comparison) count(ctx context.Context) error {
 		return err
 	}
 	if count.Uint64() > stored+plausibleAbsent {
-		c.unanswered["count"] = &jsonrpc.AnswerError{What: fmt.Sprintf("the registry's agent count is %s, stored are %d", count, stored)}
+		c.unanswered["count"] = &jsonrpc.AnswerError{What: fmt.Sprintf("the registry's agent count is %s, stored are %d",
+			count, stored)}
 		return nil
 	}
 	if stored > count.Uint64() {
@@ -47,7 +48,8 @@ func (c *comparison) count(ctx context.Context) error {
 		var id repute.TokenID
 		id.SetUint64(n)
 		r := repute.BlockRange{From: max(where[i].From, c.chain.StartBlock), To: where[i].To}
-		c.differs(missing.OfAgent(repute.KindTransfer, id, r, fmt.Sprintf("the registry counts %s agents, this one is not stored", count)))
+		c.differs(missing.OfAgent(repute.KindTransfer, id, r,
+			fmt.Sprintf("the registry counts %s agents, this one is not stored", count)))
 	}
 	return nil
 }

@@ -103,7 +103,8 @@ var ErrNotConnected = errors.New("the headers are not those of the final block's
 // Connected reads the headers of a range whose newest block has the given hash. Each is
 // the parent of the next one. A endpoint whose headers are all the hashes of their fields is
 // preferred: it cannot have altered them.
-func (s *Set) Connected(ctx context.Context, numbers []uint64, hash common.Hash) (headers []node.Sealed, by *node.Node, err error) {
+func (s *Set) Connected(ctx context.Context, numbers []uint64, hash common.Hash) (headers []node.Sealed,
+	by *node.Node, err error) {
 	err = ErrNone
 	for _, n := range s.nodes() {
 		got, e := s.HeadersOf(ctx, n, numbers)

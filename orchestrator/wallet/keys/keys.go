@@ -72,7 +72,8 @@ func (s *Config) Open(log *slog.Logger, field string) (Signer, error) {
 	}
 	out := Local{key}
 	if (s.Address != common.Address{}) && s.Address != out.Address() {
-		return nil, repute.Invalid(field, fmt.Sprintf("is to be of %s, but the key is of %s", s.Address, out.Address()), "the key's address after #, or none")
+		return nil, repute.Invalid(field, fmt.Sprintf("is to be of %s, but the key is of %s", s.Address, out.Address()),
+			"the key's address after #, or none")
 	}
 	return out, nil
 }
@@ -119,7 +120,8 @@ func decryptKey(field, path, passwordFile string) (*ecdsa.PrivateKey, error) {
 	line, _, _ := strings.Cut(string(password), "\n")
 	key, err := keystore.DecryptKey(sealed, strings.TrimSuffix(line, "\r"))
 	if errors.Is(err, keystore.ErrDecrypt) {
-		return nil, repute.Invalid(field, "the password does not open the keystore", "the password that the key was sealed with")
+		return nil, repute.Invalid(field, "the password does not open the keystore",
+			"the password that the key was sealed with")
 	}
 	if err != nil {
 		return nil, repute.Invalid(field, "is no key in Ethereum's JSON form", "a file as geth account new writes it")
@@ -140,11 +142,13 @@ func SecretFile(field, path string, most int64) ([]byte, error) {
 		return nil, repute.Invalid(field, path+" is no file", "give a readable file")
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, repute.Invalid(field, fmt.Sprintf("others may read %s (mode %04o)", path, info.Mode().Perm()), "chmod 600 "+path)
+		return nil, repute.Invalid(field, fmt.Sprintf("others may read %s (mode %04o)", path, info.Mode().Perm()),
+			"chmod 600 "+path)
 	}
 	raw, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err != nil || int64(len(raw)) > most {
-		return nil, repute.Invalid(field, fmt.Sprintf("cannot be read, or has more than %d bytes", most), "give a readable file")
+		return nil, repute.Invalid(field, fmt.Sprintf("cannot be read, or has more than %d bytes", most),
+			"give a readable file")
 	}
 	return raw, nil
 }
@@ -214,7 +218,8 @@ const maxAnswer = 1 << 20
 // repute.ErrUnavailable.
 func (s *remoteSigner) failed(asked string, err error) error {
 	if !errors.Is(err, context.Canceled) {
-		s.log.Warn("transactions: a signer did not answer", "signer", s.account, "host", s.rpc.Host(), "asked", asked, "error", err)
+		s.log.Warn("transactions: a signer did not answer", "signer", s.account, "host", s.rpc.Host(), "asked", asked,
+			"error", err)
 	}
 	return fmt.Errorf("%s of the signer of %s: no answer: %w", asked, s.account, repute.ErrUnavailable)
 }
@@ -226,9 +231,10 @@ func (s *remoteSigner) Sign(ctx context.Context, chainID *big.Int, tx *types.Tra
 	var answer struct {
 		Raw hexutil.Bytes `json:"raw"`
 	}
-	err := s.rpc.CallContext(ctx, &answer, "account_signTransaction", signRequest{From: s.account, To: tx.To(), Gas: hexutil.Uint64(tx.Gas()),
-		FeeCap: (*hexutil.Big)(tx.GasFeeCap()), TipCap: (*hexutil.Big)(tx.GasTipCap()), Value: (*hexutil.Big)(tx.Value()),
-		Nonce: hexutil.Uint64(tx.Nonce()), Input: tx.Data(), ChainID: (*hexutil.Big)(chainID)})
+	err := s.rpc.CallContext(ctx, &answer, "account_signTransaction",
+		signRequest{From: s.account, To: tx.To(), Gas: hexutil.Uint64(tx.Gas()),
+			FeeCap: (*hexutil.Big)(tx.GasFeeCap()), TipCap: (*hexutil.Big)(tx.GasTipCap()), Value: (*hexutil.Big)(tx.Value()),
+			Nonce: hexutil.Uint64(tx.Nonce()), Input: tx.Data(), ChainID: (*hexutil.Big)(chainID)})
 	if err != nil {
 		return nil, s.failed("signature", err)
 	}

@@ -121,7 +121,8 @@ func (p *Program) WithStore(ctx context.Context, f func(config.Config, *store.DB
 		return err
 	}
 	if !c.HasDatabase() {
-		return repute.Invalid("data-dir", "no database is in "+c.DataDir, "give --data-dir or --database-url of one; serve, import and demo make one")
+		return repute.Invalid("data-dir", "no database is in "+c.DataDir,
+			"give --data-dir or --database-url of one; serve, import and demo make one")
 	}
 	return p.opened(ctx, c, f, func(ctx context.Context, url string, c config.Config) (*store.DB, error) {
 		if err := store.CheckSchema(ctx, url); err != nil {

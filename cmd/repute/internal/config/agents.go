@@ -35,7 +35,8 @@ func (c *Config) Identity(field, text string) (*repute.AgentID, error) {
 	ref, err := repute.ParseAgentRef(text)
 	chain := cmp.Or(ref.ChainID, c.DefaultChain)
 	if err != nil || chain == 0 {
-		return nil, repute.Invalid(field, fmt.Sprintf("%.80q is no id of an agent", text), "chain:id, or empty for an agent without identity")
+		return nil, repute.Invalid(field, fmt.Sprintf("%.80q is no id of an agent", text),
+			"chain:id, or empty for an agent without identity")
 	}
 	id := repute.AgentID{ChainID: chain, TokenID: ref.TokenID}
 	if ref.Registry != nil {
@@ -51,7 +52,8 @@ func (c *Config) Identity(field, text string) (*repute.AgentID, error) {
 		id.Registry = known.Identity
 	}
 	if (id.Registry == common.Address{}) {
-		return nil, repute.Invalid(field, fmt.Sprintf("is on chain %d, which is not configured", chain), "eip155:chain:registry:id, or an entry of chains")
+		return nil, repute.Invalid(field, fmt.Sprintf("is on chain %d, which is not configured", chain),
+			"eip155:chain:registry:id, or an entry of chains")
 	}
 	return &id, nil
 }

@@ -79,7 +79,8 @@ func (u URLs) check(chain string) error {
 	}
 	for i, url := range u {
 		if slices.Contains(u[:i], url) {
-			return repute.Invalid("rpc", fmt.Sprintf("URL %d of chain %s is listed twice", i+1, chain), "list each endpoint once")
+			return repute.Invalid("rpc", fmt.Sprintf("URL %d of chain %s is listed twice", i+1, chain),
+				"list each endpoint once")
 		}
 		endpoint, err := node.New(url, node.Options{})
 		if err != nil {
@@ -87,7 +88,8 @@ func (u URLs) check(chain string) error {
 		}
 		endpoint.Close()
 		if strings.Contains(url, "…") {
-			return repute.Invalid("rpc", fmt.Sprintf("URL %d of chain %s holds …, which stands for something", i+1, chain), "give the whole URL of an endpoint")
+			return repute.Invalid("rpc", fmt.Sprintf("URL %d of chain %s holds …, which stands for something", i+1, chain),
+				"give the whole URL of an endpoint")
 		}
 	}
 	return nil
@@ -266,7 +268,8 @@ func (cc ChainConfig) Resolve() (repute.Chain, error) {
 		chain = repute.Chain{ID: cc.ID, Name: name}
 	}
 	if cc.ID != 0 && cc.ID != chain.ID {
-		return chain, repute.Invalid("id", fmt.Sprintf("%s is chain %d, not %d", name, chain.ID, cc.ID), "leave id out for a known chain")
+		return chain, repute.Invalid("id", fmt.Sprintf("%s is chain %d, not %d", name, chain.ID, cc.ID),
+			"leave id out for a known chain")
 	}
 	return chain, cc.overrideAddresses(&chain)
 }

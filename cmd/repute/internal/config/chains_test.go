@@ -16,7 +16,8 @@ const (
 
 // customChain is the entry of a chain nobody knows, with more lines.
 func customChain(lines ...string) string {
-	entry := []string{"chains:", "  - id: 31337", "    identity: \"" + identityHex + "\"", "    reputation: \"" + reputationHex + "\""}
+	entry := []string{"chains:", "  - id: 31337", "    identity: \"" + identityHex + "\"",
+		"    reputation: \"" + reputationHex + "\""}
 	for _, l := range lines {
 		entry = append(entry, "    "+l)
 	}
@@ -85,12 +86,14 @@ func TestValidationsOption(t *testing.T) {
 		"validations: [listed, \"" + one.Hex() + "\"]": {1, true},
 	} {
 		chains, err := followedOf(t, customChain("rpc: http://a.example", "finality_depth: 12", line))
-		if err != nil || len(chains[0].Validations) != want.trusted || chains[0].Listed != want.listed || chains[0].Depth != 12 {
+		if err != nil || len(chains[0].Validations) != want.trusted || chains[0].Listed != want.listed ||
+			chains[0].Depth != 12 {
 			t.Errorf("%s: got %+v, %v", line, chains, err)
 		}
 	}
 	for _, line := range []string{"validations: all", "validations: [any, listed]", "validations: [\"0x12\"]"} {
-		if chains, err := followedOf(t, customChain("rpc: http://a.example", line)); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "validations") {
+		if chains, err := followedOf(t, customChain("rpc: http://a.example", line)); !errors.Is(err, repute.ErrInvalid) ||
+			!strings.Contains(err.Error(), "validations") {
 			t.Errorf("%s: got %+v, %v", line, chains, err)
 		}
 	}

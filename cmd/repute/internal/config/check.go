@@ -20,7 +20,8 @@ import (
 // what later is needed in another form. Errors are repute.ErrInvalid and name the key
 // as the YAML file has it.
 func (c *Config) check() error {
-	for _, one := range []func() error{c.checkRoles, c.checkLog, c.checkLimits, c.checkDatabase, c.checkRedis, c.checkProxies, c.checkHosts,
+	for _, one := range []func() error{c.checkRoles, c.checkLog, c.checkLimits, c.checkDatabase, c.checkRedis,
+		c.checkProxies, c.checkHosts,
 		c.checkSigning, c.checkTrust, c.checkOrchestrator, c.checkGuard} {
 		if err := one(); err != nil {
 			return err
@@ -98,14 +99,16 @@ func (c *Config) checkProxies() error {
 
 // checkHosts refuses what would never match a host or never answer.
 func (c *Config) checkHosts() error {
-	for field, list := range map[string][]string{"allow_hosts": c.AllowHosts, "orchestrator.agent_hosts": c.Orchestrator.AgentHosts} {
+	for field, list := range map[string][]string{"allow_hosts": c.AllowHosts,
+		"orchestrator.agent_hosts": c.Orchestrator.AgentHosts} {
 		for _, s := range list {
 			host, _, err := net.SplitHostPort(s)
 			if err != nil {
 				host = s // without a port
 			}
 			if host == "" || strings.ContainsAny(s, "/@ ") {
-				return repute.Invalid(field, fmt.Sprintf("%q is no host", s), "host:port without scheme or path, e.g. 127.0.0.1:9000")
+				return repute.Invalid(field, fmt.Sprintf("%q is no host", s),
+					"host:port without scheme or path, e.g. 127.0.0.1:9000")
 			}
 		}
 	}
@@ -116,7 +119,8 @@ func (c *Config) checkHosts() error {
 		}
 	}
 	if len(c.ownGateways()) > 1 {
-		return repute.Invalid("ipfs_gateways", "two entries begin with http:", "one at most, your own node's; public gateways have https")
+		return repute.Invalid("ipfs_gateways", "two entries begin with http:",
+			"one at most, your own node's; public gateways have https")
 	}
 	return nil
 }

@@ -43,7 +43,8 @@ func TestConfigPrecedence(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Listen != "flag:1" || c.DefaultChain != 137 || c.LogFormat != "json" || c.LogLevel != "info" {
-		t.Errorf("got listen %s, default chain %d, log format %s, log level %s", c.Listen, c.DefaultChain, c.LogFormat, c.LogLevel)
+		t.Errorf("got listen %s, default chain %d, log format %s, log level %s", c.Listen, c.DefaultChain, c.LogFormat,
+			c.LogLevel)
 	}
 }
 
@@ -64,12 +65,14 @@ func TestConfigChains(t *testing.T) {
 	if err != nil || len(chains) != 1 || chains[0].ID != 31337 || chains[0].StartBlock != 7 {
 		t.Fatalf("got %+v, %v", chains, err)
 	}
-	c, err = loadWith(t, file, "--chain", "base", "--rpc", "https://base.example", "--chain", "mine", "--rpc", "http://other.example")
+	c, err = loadWith(t, file, "--chain", "base", "--rpc", "https://base.example", "--chain", "mine", "--rpc",
+		"http://other.example")
 	if err != nil {
 		t.Fatal(err)
 	}
 	chains, err = c.Followed()
-	if err != nil || len(chains) != 2 || chains[0].ID != 8453 || chains[0].StartBlock == 0 || !slices.Equal(chains[1].RPC, []string{"http://other.example"}) || chains[1].StartBlock != 7 {
+	if err != nil || len(chains) != 2 || chains[0].ID != 8453 || chains[0].StartBlock == 0 ||
+		!slices.Equal(chains[1].RPC, []string{"http://other.example"}) || chains[1].StartBlock != 7 {
 		t.Errorf("got %+v, %v", chains, err)
 	}
 }
@@ -92,7 +95,8 @@ func TestConfigRefuses(t *testing.T) {
 		{"another database", "database: mysql://u:secret@h/x", "database", ""},
 		{"a broken database URL", "database: postgres://u:secret@h:port/x", "database", ""},
 		{"an allowed host with scheme", "allow_hosts: [http://127.0.0.1:9000]", "allow_hosts", ""},
-		{"a host of agents with scheme", "orchestrator: {agent_hosts: [http://127.0.0.1:9000]}", "orchestrator.agent_hosts", ""},
+		{"a host of agents with scheme", "orchestrator: {agent_hosts: [http://127.0.0.1:9000]}", "orchestrator.agent_hosts",
+			""},
 		{"who may do more than read", "orchestrator: {roles: {\"*\": [ask]}}", "orchestrator.roles.*", ""},
 		{"a short token of a person", "orchestrator: {tokens: {ann: secret}}", "orchestrator.tokens.ann", ""},
 		{"a role of nobody", "orchestrator: {roles: {bob: [ask]}}", "orchestrator.roles.bob", ""},
@@ -105,7 +109,8 @@ func TestConfigRefuses(t *testing.T) {
 		{"a key in place of a reference", "signing: {key: secret0123}", "signing.key", ""},
 		{"one contract for two", strings.Replace(custom, "0x12", identityHex, 1), "reputation", ""},
 		{"a chain without registries", "chains: [{name: x, id: 5, rpc: \"http://h\"}]", "chain", ""},
-		{"a chain without reputation", "chains: [{name: x, id: 5, identity: \"" + identityHex + "\", rpc: \"http://h\"}]", "reputation", ""},
+		{"a chain without reputation", "chains: [{name: x, id: 5, identity: \"" + identityHex + "\", rpc: \"http://h\"}]",
+			"reputation", ""},
 		{"an example for a URL", "", "rpc", "--chain base --rpc https://…"},
 	}
 	for _, c := range cases {
@@ -137,7 +142,8 @@ func TestConfigMistakes(t *testing.T) {
 		"chains:\n  - validations: some": "any, listed nor a list",
 	} {
 		_, err := loadWith(t, file)
-		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "config.") || strings.Contains(err.Error(), "!!") {
+		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "config.") || strings.Contains(err.Error(), "!!") {
 			t.Errorf("%q: got %v, want %s", file, err, want)
 		}
 	}
@@ -145,7 +151,8 @@ func TestConfigMistakes(t *testing.T) {
 
 // A chain that another source knows goes by its name or id alone.
 func TestChainsThatOthersKnow(t *testing.T) {
-	known := repute.Chain{ID: 31337, Name: "mine", Identity: common.HexToAddress(identityHex), Reputation: common.HexToAddress(reputationHex),
+	known := repute.Chain{ID: 31337, Name: "mine", Identity: common.HexToAddress(identityHex),
+		Reputation:  common.HexToAddress(reputationHex),
 		Validations: []common.Address{{7}}, StartBlock: 9}
 	for _, name := range []string{"mine", "31337"} {
 		c, err := loadWith(t, "", "--chain", name, "--rpc", "http://h")
@@ -183,7 +190,8 @@ func TestWalletsRefused(t *testing.T) {
 		"config": `{chain: base, operator: {key: abc}}`,
 	} {
 		var wrong *repute.InputError
-		if _, err := loadWith(t, "orchestrator:\n  wallets:\n    - "+entry+"\n"); !errors.As(err, &wrong) || wrong.Field != field {
+		if _, err := loadWith(t, "orchestrator:\n  wallets:\n    - "+entry+"\n"); !errors.As(err, &wrong) ||
+			wrong.Field != field {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

@@ -173,6 +173,7 @@ func compareReference(t *testing.T, name, want string) {
 		return
 	}
 	if is, err := os.ReadFile(path); err != nil || string(is) != want {
-		t.Errorf("%s is not what the program has (%v): run go test ./cmd/repute/internal/config -run Reference -update", path, err)
+		t.Errorf("%s is not what the program has (%v): run go test ./cmd/repute/internal/config -run Reference -update",
+			path, err)
 	}
 }

@@ -30,12 +30,14 @@ func readFile(path string, c *Config) error {
 	case err != nil:
 		return repute.Invalid("config", err.Error(), "give a readable YAML file")
 	case len(text) > maxConfig:
-		return repute.Invalid("config", path+" is larger than 1 MiB", "give the YAML file that docs/how-to/operations.md describes")
+		return repute.Invalid("config", path+" is larger than 1 MiB",
+			"give the YAML file that docs/how-to/operations.md describes")
 	}
 	dec := yaml.NewDecoder(strings.NewReader(string(text)))
 	dec.KnownFields(true)
 	if err := dec.Decode(c); err != nil && !errors.Is(err, io.EOF) {
-		return repute.Invalid("config", fmt.Sprintf("%s: %s", path, mistakes(err, string(text))), "docs/how-to/operations.md lists the keys and their values")
+		return repute.Invalid("config", fmt.Sprintf("%s: %s", path, mistakes(err, string(text))),
+			"docs/how-to/operations.md lists the keys and their values")
 	}
 	return nil
 }
@@ -74,7 +76,8 @@ func inWords(message, key string) string {
 
 // kindOf names a YAML tag.
 func kindOf(tag string) string {
-	names := map[string]string{"str": "text", "int": "a number", "float": "a number", "bool": "true or false", "seq": "a list",
+	names := map[string]string{"str": "text", "int": "a number", "float": "a number", "bool": "true or false",
+		"seq": "a list",
 		"map": "a group of keys", "null": "empty", "timestamp": "a time"}
 	return cmp.Or(names[tag], "of another kind")
 }

@@ -37,7 +37,8 @@ func (f *Flags) Database(set *pflag.FlagSet) {
 
 // Chain binds which chains are meant.
 func (f *Flags) Chain(set *pflag.FlagSet) {
-	set.Var(pick{f}, "chain", "a chain by name or id: a known network (repute chains), one of the YAML file or of the database")
+	set.Var(pick{f}, "chain",
+		"a chain by name or id: a known network (repute chains), one of the YAML file or of the database")
 }
 
 // Endpoints binds which chains are meant and how they are reached.
@@ -57,15 +58,18 @@ func (f *Flags) Serving(set *pflag.FlagSet) {
 	f.Endpoints(set)
 	f.listening(set)
 	set.StringVar(&f.c.Redis, "redis-url", "", "Redis URL (REDIS_URL); in-process when empty")
-	set.StringSliceVar(&f.c.Roles, "roles", nil, "what this process does: "+strings.Join(knownRoles, ",")+" (REPUTE_ROLES)")
+	set.StringSliceVar(&f.c.Roles, "roles", nil, "what this process does: "+strings.Join(knownRoles,
+		",")+" (REPUTE_ROLES)")
 	f.Reading(set)
 }
 
 // Reading binds how documents are found.
 func (f *Flags) Reading(set *pflag.FlagSet) {
 	set.Uint64Var(&f.c.DefaultChain, "default-chain", 0, "chain of bare token ids (REPUTE_DEFAULT_CHAIN)")
-	set.StringSliceVar(&f.c.Gateways, "ipfs-gateway", nil, "URL of a trustless ipfs gateway, asked in this order; repeat it for several")
-	set.StringSliceVar(&f.c.AllowHosts, "allow-host", nil, "private host:port that documents may be fetched from, for development")
+	set.StringSliceVar(&f.c.Gateways, "ipfs-gateway", nil,
+		"URL of a trustless ipfs gateway, asked in this order; repeat it for several")
+	set.StringSliceVar(&f.c.AllowHosts, "allow-host", nil,
+		"private host:port that documents may be fetched from, for development")
 }
 
 // Load merges defaults, file, environment and flags.

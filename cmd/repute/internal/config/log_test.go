@@ -28,7 +28,8 @@ func TestRepeatedLinesAreCounted(t *testing.T) {
 		if len(lines) != repeatMost+100+1+1 {
 			t.Errorf("%d lines", len(lines))
 		}
-		if last := lines[len(lines)-1]; !strings.Contains(last, `"statement failed"`) || !strings.Contains(last, "repeated=19995") {
+		if last := lines[len(lines)-1]; !strings.Contains(last, `"statement failed"`) ||
+			!strings.Contains(last, "repeated=19995") {
 			t.Errorf("the last line is %s", last)
 		}
 		log.Error("statement failed")

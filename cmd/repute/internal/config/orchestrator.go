@@ -58,9 +58,11 @@ func (c orchestratorConfig) SharedHosts() []string {
 // later.
 func (c *Config) checkOrchestrator() (err error) {
 	if all, given := c.Orchestrator.Roles[anybody]; given && len(all) > 0 && !slices.Equal(all, []string{readRole}) {
-		return repute.Invalid("orchestrator.roles."+anybody, "gives callers without a token more than read", "[read], or [] for nothing")
+		return repute.Invalid("orchestrator.roles."+anybody, "gives callers without a token more than read",
+			"[read], or [] for nothing")
 	}
-	access := control.Options{Tokens: c.Orchestrator.Tokens, Roles: c.Orchestrator.TokenRoles(), PublicURL: c.Orchestrator.PublicURL}
+	access := control.Options{Tokens: c.Orchestrator.Tokens, Roles: c.Orchestrator.TokenRoles(),
+		PublicURL: c.Orchestrator.PublicURL}
 	if err := access.Check(); err != nil {
 		return err
 	}

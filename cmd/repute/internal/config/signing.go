@@ -56,7 +56,8 @@ func (c *Config) checkSigning() error {
 // Warn logs that nothing is signed yet: a date in the future may be a slip.
 func (s *signingConfig) Warn(log *slog.Logger, now time.Time) {
 	if s.Signer != nil && s.Signer.Since().After(now) {
-		log.Warn("nothing is signed before the end of the last retired key", "field", "signing.retired", "until", s.Signer.Since().UTC().Format(time.RFC3339))
+		log.Warn("nothing is signed before the end of the last retired key", "field", "signing.retired", "until",
+			s.Signer.Since().UTC().Format(time.RFC3339))
 	}
 }
 
@@ -92,7 +93,8 @@ func (s *signingConfig) retired() (keys []statement.Key, last time.Time, err err
 		k.From, errFrom = rootfile.ParseExpiry(from, time.Time{})
 		k.To, errTo = rootfile.ParseExpiry(to, time.Time{})
 		if !found || errFrom != nil || errTo != nil || k.To.IsZero() {
-			return nil, last, repute.Invalid(field, "has no period of signing", `"ADDRESS FROM/TO", e.g. "0x… 2029-01-31T12:00:00Z/2030-01-31T12:00:00Z"; without FROM since ever`)
+			return nil, last, repute.Invalid(field, "has no period of signing",
+				`"ADDRESS FROM/TO", e.g. "0x… 2029-01-31T12:00:00Z/2030-01-31T12:00:00Z"; without FROM since ever`)
 		}
 		if k.To.After(last) {
 			last = k.To

@@ -31,7 +31,8 @@ func (cc ChainConfig) coins(chain repute.Chain) ([]repute.Stablecoin, error) {
 		}
 	}
 	if len(list) > maxCoins {
-		return nil, repute.Invalid("chains: "+chain.Name+": stablecoins", strconv.Itoa(len(list))+" are too many", fmt.Sprintf("at most %d", maxCoins))
+		return nil, repute.Invalid("chains: "+chain.Name+": stablecoins", strconv.Itoa(len(list))+" are too many",
+			fmt.Sprintf("at most %d", maxCoins))
 	}
 	return list, nil
 }
@@ -54,9 +55,11 @@ func coinOf(field, text string, chainID uint64) (coin repute.Stablecoin, err err
 	}
 	decimals, err := strconv.ParseUint(parts[2], 10, 8)
 	if err != nil || decimals > 36 {
-		return coin, repute.Invalid(field, fmt.Sprintf("%.20q is no number of decimals", parts[2]), form+"; a wrong number counts payments a million times over")
+		return coin, repute.Invalid(field, fmt.Sprintf("%.20q is no number of decimals", parts[2]),
+			form+"; a wrong number counts payments a million times over")
 	}
-	if symbol := parts[1]; len(symbol) > 16 || strings.ContainsFunc(symbol, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if symbol := parts[1]; len(symbol) > 16 ||
+		strings.ContainsFunc(symbol, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return coin, repute.Invalid(field, fmt.Sprintf("%.40q is no symbol", symbol), form)
 	}
 	a, err := repute.ParseAddress(field, parts[0])

@@ -8,7 +8,8 @@ import (
 func TestStablecoins(t *testing.T) {
 	const custom = "stablecoins: [0x00000000000000000000000000000000000000aa USDX 18]"
 	chains, err := followedOf(t, customChain("rpc: http://a.example", custom))
-	if err != nil || len(chains[0].Coins) != 1 || chains[0].Coins[0].Decimals != 18 || chains[0].Coins[0].Symbol != "USDX" {
+	if err != nil || len(chains[0].Coins) != 1 || chains[0].Coins[0].Decimals != 18 ||
+		chains[0].Coins[0].Symbol != "USDX" {
 		t.Errorf("%+v, %v", chains, err)
 	}
 	for _, c := range []struct{ from, to, field string }{

@@ -56,7 +56,8 @@ func (c *Config) checkWallets() error {
 // on is the wallet's configuration for a chain.
 func (w *walletConfig) on(field string, chain repute.Chain, rpc URLs) (out wallet.ChainConfig, err error) {
 	out = wallet.ChainConfig{ChainID: chain.ID, RPC: w.RPC, Identities: map[string]keys.Config{}, Consents: w.Consents,
-		Registries: orchestrator.Registries{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation, Validations: chain.Validations}}
+		Registries: orchestrator.Registries{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation,
+			Validations: chain.Validations}}
 	if len(out.RPC) == 0 {
 		out.RPC = rpc
 	}
@@ -87,7 +88,8 @@ func (w *walletConfig) ceilings(field string) (out wallet.Ceilings, err error) {
 	for _, f := range []struct {
 		name, text string
 		into       **big.Int
-	}{{"max_fee_per_gas", w.MaxFeePerGas, &out.MaxFeePerGas}, {"max_transaction_fee", w.MaxTransactionFee, &out.MaxTransactionFee}} {
+	}{{"max_fee_per_gas", w.MaxFeePerGas, &out.MaxFeePerGas},
+		{"max_transaction_fee", w.MaxTransactionFee, &out.MaxTransactionFee}} {
 		if f.text == "" {
 			continue
 		}
@@ -108,7 +110,8 @@ func coins(field, text string) (*big.Int, error) {
 			return wei, nil
 		}
 	}
-	return nil, repute.Invalid(field, fmt.Sprintf("%.60q is no amount", text), `wei, or with a unit as "20 gwei" or "0.01 ether"`)
+	return nil, repute.Invalid(field, fmt.Sprintf("%.60q is no amount", text),
+		`wei, or with a unit as "20 gwei" or "0.01 ether"`)
 }
 
 // ChainOf finds the chain that a wallet means, and the endpoints of its entry.
@@ -124,7 +127,8 @@ func (c *Config) ChainOf(field, name string) (repute.Chain, URLs, error) {
 	}
 	id, err := repute.ParseChainID(name)
 	if err != nil {
-		return repute.Chain{}, nil, repute.Invalid(field+".chain", fmt.Sprintf("%.60q is no chain that is known", name), "an entry of chains, a network that repute chains lists, or an id")
+		return repute.Chain{}, nil, repute.Invalid(field+".chain", fmt.Sprintf("%.60q is no chain that is known", name),
+			"an entry of chains, a network that repute chains lists, or an id")
 	}
 	return repute.Chain{ID: id}, nil, nil
 }
@@ -178,7 +182,8 @@ func (c *Config) Registries(wallets []wallet.ChainConfig) (out []orchestrator.Re
 	}
 	for _, cc := range c.Chains {
 		if chain, err := cc.Resolve(); err == nil && !seen[chain.ID] {
-			out = append(out, orchestrator.Registries{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation, Validations: chain.Validations})
+			out = append(out, orchestrator.Registries{ChainID: chain.ID, Identity: chain.Identity,
+				Reputation: chain.Reputation, Validations: chain.Validations})
 		}
 	}
 	return out

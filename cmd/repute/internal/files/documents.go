@@ -89,8 +89,9 @@ func readDocumentsStatus(ctx context.Context, db *store.DB) (s DocumentsStatus, 
 	if err != nil {
 		return s, err
 	}
-	s = DocumentsStatus{Total: stats.Total, Due: stats.Due, Planned: stats.Planned, Statuses: stats.ByStatus, Reasons: stats.ByReason,
-		Queue: []queueStatus{}, Hosts: []hostStatus{}}
+	s = DocumentsStatus{Total: stats.Total, Due: stats.Due, Planned: stats.Planned, Statuses: stats.ByStatus,
+		Reasons: stats.ByReason,
+		Queue:   []queueStatus{}, Hosts: []hostStatus{}}
 	queue, err := docdb.ReadQueue(ctx, db)
 	if err != nil {
 		return s, err

@@ -51,9 +51,11 @@ func checkRetry(f docdb.RetryFilter, agents []string, all bool) error {
 	case !all && !selects:
 		return repute.Invalid("retry", "selects nothing", "give --host, --reason, agents, or --all")
 	case all && selects:
-		return repute.Invalid("all", "is everything, and something is selected beside it", "give --all alone, or leave it out")
+		return repute.Invalid("all", "is everything, and something is selected beside it",
+			"give --all alone, or leave it out")
 	case f.Reason != "" && !slices.Contains(documents.Reasons(), f.Reason):
-		return repute.Invalid("reason", fmt.Sprintf("%.40q is no reason", f.Reason), "one of "+strings.Join(documents.Reasons(), ", "))
+		return repute.Invalid("reason", fmt.Sprintf("%.40q is no reason", f.Reason),
+			"one of "+strings.Join(documents.Reasons(), ", "))
 	}
 	return nil
 }
@@ -118,7 +120,8 @@ func agentNamed(ctx context.Context, db *store.DB, c config.Config, arg string) 
 	}
 	var input *repute.InputError
 	if errors.As(err, &input) {
-		err = repute.Invalid("agent", fmt.Sprintf("%.80q: %s", arg, input.Reason), "{chainId}:{tokenId}, or {tokenId} where one chain is indexed")
+		err = repute.Invalid("agent", fmt.Sprintf("%.80q: %s", arg, input.Reason),
+			"{chainId}:{tokenId}, or {tokenId} where one chain is indexed")
 	}
 	return repute.AgentID{}, err
 }
@@ -172,7 +175,8 @@ func deny(ctx context.Context, p *cli.Program, db *store.DB, d repute.Denial, dr
 	if err := denydb.Deny(ctx, db, d, drop); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Stdout, "denied %s %s: %s of %s\n", d.Kind, d.Value, cli.Count(int(reach.Documents), "document"), cli.Count(int(reach.Agents), "agent"))
+	fmt.Fprintf(p.Stdout, "denied %s %s: %s of %s\n", d.Kind, d.Value, cli.Count(int(reach.Documents), "document"),
+		cli.Count(int(reach.Agents), "agent"))
 	switch {
 	case reach == denydb.Reach{}:
 		fmt.Fprintf(p.Stderr, "nothing that is indexed has this %s: the denial waits for it\n", d.Kind)
@@ -199,7 +203,8 @@ func documentsAllowCommand(p *cli.Program) *cobra.Command {
 				}
 				reach, err := denydb.DenialReach(cmd.Context(), db, d)
 				if err == nil {
-					fmt.Fprintf(p.Stdout, "allowed %s %s again: %s of %s\n", d.Kind, d.Value, cli.Count(int(reach.Documents), "document"), cli.Count(int(reach.Agents), "agent"))
+					fmt.Fprintf(p.Stdout, "allowed %s %s again: %s of %s\n", d.Kind, d.Value,
+						cli.Count(int(reach.Documents), "document"), cli.Count(int(reach.Agents), "agent"))
 				}
 				return err
 			})

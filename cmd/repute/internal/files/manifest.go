@@ -90,7 +90,8 @@ not be read.`,
 
 const kindAuto = "auto"
 
-var checkKinds = []string{kindAuto, string(repute.RegistrationDocument), string(repute.FeedbackDocument), string(repute.CardDocument),
+var checkKinds = []string{kindAuto, string(repute.RegistrationDocument), string(repute.FeedbackDocument),
+	string(repute.CardDocument),
 	string(schemas.CapabilityDocument), string(schemas.LogDocument)}
 
 // unreadable makes every failure to get at the document the same exit code, and tells
@@ -132,9 +133,11 @@ func checkDocument(ctx context.Context, p *cli.Program, what string, kind repute
 	case ref.Reason != resolver.ReasonNotURI && ref.Kind != resolver.KindEmpty:
 		return checkRemote(ctx, p, what, kind)
 	case strings.ContainsAny(what, `./\`):
-		return Report{}, repute.Invalid("document", fmt.Sprintf("there is no file %.200q", what), "give a file, a URL with its scheme, an ipfs CID or an agent id")
+		return Report{}, repute.Invalid("document", fmt.Sprintf("there is no file %.200q", what),
+			"give a file, a URL with its scheme, an ipfs CID or an agent id")
 	}
-	return Report{}, repute.Invalid("document", fmt.Sprintf("%.80q is no file, URL, CID or agent", what), "agents: "+repute.AgentIDForms)
+	return Report{}, repute.Invalid("document", fmt.Sprintf("%.80q is no file, URL, CID or agent", what),
+		"agents: "+repute.AgentIDForms)
 }
 
 func isFile(name string) bool {
@@ -160,7 +163,8 @@ func readFileDocument(name string) ([]byte, error) {
 func readDocument(from io.Reader, name string) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(from, resolver.DefaultMaxBytes+1))
 	if err == nil && len(b) > resolver.DefaultMaxBytes {
-		return nil, repute.Invalid("document", fmt.Sprintf("%.200s has more than %d bytes", name, resolver.DefaultMaxBytes), "readers take no more than that: shorten it")
+		return nil, repute.Invalid("document", fmt.Sprintf("%.200s has more than %d bytes", name, resolver.DefaultMaxBytes),
+			"readers take no more than that: shorten it")
 	}
 	return b, err
 }
@@ -231,7 +235,8 @@ func shortened(uri string) string {
 // the file knows the agent.
 func checkAgent(ctx context.Context, p *cli.Program, ref repute.AgentRef, kind repute.DocumentKind) (Report, error) {
 	if kind != kindAuto && kind != repute.RegistrationDocument {
-		return Report{}, repute.Invalid("kind", "an agent has a registration file", "leave --kind out, or give the URL of the document")
+		return Report{}, repute.Invalid("kind", "an agent has a registration file",
+			"leave --kind out, or give the URL of the document")
 	}
 	var report Report
 	err := p.WithStore(ctx, func(c config.Config, db *store.DB) error {

@@ -85,7 +85,8 @@ func (r Report) text() string {
 	for _, s := range []repute.Severity{repute.SeverityError, repute.SeverityWarning, repute.SeverityInfo} {
 		r.writeProblems(&b, s)
 	}
-	fmt.Fprintf(&b, "\n%s, %s, %s\n", cli.Count(r.Errors, "error"), cli.Count(r.Warnings, "warning"), cli.Count(r.Infos, "info"))
+	fmt.Fprintf(&b, "\n%s, %s, %s\n", cli.Count(r.Errors, "error"), cli.Count(r.Warnings, "warning"),
+		cli.Count(r.Infos, "info"))
 	return b.String()
 }
 

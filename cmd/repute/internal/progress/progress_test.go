@@ -37,7 +37,8 @@ func TestTrackerMeasures(t *testing.T) {
 	tr := &tracker{name: "x"}
 	start := time.Now()
 	for i := range 21 {
-		tr.add(start.Add(time.Duration(i)*time.Second), Sample{from: 1001, block: 2000 + 100*uint64(i), head: 9000, events: 500 * int64(i), endpoints: "1/2"})
+		tr.add(start.Add(time.Duration(i)*time.Second), Sample{from: 1001, block: 2000 + 100*uint64(i), head: 9000,
+			events: 500 * int64(i), endpoints: "1/2"})
 	}
 	events, blocks := tr.speed()
 	if events != 500 || blocks != 100 || tr.eta() != 50*time.Second {
@@ -116,7 +117,8 @@ func TestScreenKeepsLinesWhole(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(text, "chain1") || !strings.Contains(text, "block 300 of 1000") || !strings.HasSuffix(text, "afterwards\n") {
+	if !strings.Contains(text, "chain1") || !strings.Contains(text, "block 300 of 1000") ||
+		!strings.HasSuffix(text, "afterwards\n") {
 		t.Errorf("bars are missing: %q", text[max(0, len(text)-400):])
 	}
 }
@@ -129,7 +131,8 @@ func TestPlainScreenPassesThrough(t *testing.T) {
 	show(time.Now(), Sample{from: 1, block: 10, head: 1000, events: 5})
 	show(time.Now(), Sample{from: 1, block: 990, head: 1000, events: 50})
 	s.Close()
-	if got := out.String(); !strings.Contains(got, "msg=progress chain=base percent=1 block=10 head=1000") || !strings.Contains(got, `msg="caught up" chain=base block=990`) {
+	if got := out.String(); !strings.Contains(got, "msg=progress chain=base percent=1 block=10 head=1000") ||
+		!strings.Contains(got, `msg="caught up" chain=base block=990`) {
 		t.Errorf("got %s", got)
 	}
 }

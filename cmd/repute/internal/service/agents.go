@@ -61,7 +61,8 @@ type consentTool struct{ wallet *wallet.Wallet }
 const consentTime = 4 * time.Minute
 
 // Call implements orchestrator.Tool.
-func (t consentTool) Call(ctx context.Context, by orchestrator.Origin, _ string, input json.RawMessage) (json.RawMessage, error) {
+func (t consentTool) Call(ctx context.Context, by orchestrator.Origin, _ string,
+	input json.RawMessage) (json.RawMessage, error) {
 	var q agents.ConsentRequest
 	if err := json.Unmarshal(input, &q); err != nil {
 		return nil, repute.Invalid("input", err.Error(), "chainId, agentId, wallet, owner")
@@ -79,7 +80,8 @@ func (t consentTool) Call(ctx context.Context, by orchestrator.Origin, _ string,
 		return nil, repute.Invalid("agentId", fmt.Sprintf("%.80q is no id", q.AgentID), "decimal digits")
 	}
 	until := cmp.Or(q.Deadline, time.Now().Add(consentTime).Unix())
-	signature, err := t.wallet.ConsentOfRun(ctx, by, wallet.Consent{ChainID: q.ChainID, Agent: agent, Wallet: to, Owner: owner, Deadline: uint64(until)})
+	signature, err := t.wallet.ConsentOfRun(ctx, by, wallet.Consent{ChainID: q.ChainID, Agent: agent, Wallet: to,
+		Owner: owner, Deadline: uint64(until)})
 	if err != nil {
 		return nil, err
 	}

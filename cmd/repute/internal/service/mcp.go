@@ -21,7 +21,7 @@ func (s *Service) Speak(ctx context.Context, in io.Reader, out io.Writer, token 
 	if _, err := s.api(nil, tools); err != nil {
 		return err
 	}
-	h, err := s.openSender(ctx)
+	h, err := s.openSender()
 	if err != nil {
 		return err
 	}

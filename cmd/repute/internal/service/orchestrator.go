@@ -57,12 +57,14 @@ func (s *Service) engineOptions(h sender) (o orchestrator.Options, err error) {
 	if err != nil {
 		return o, err
 	}
-	return orchestrator.Options{Modules: modules, Tools: h.tools(), Policy: s.Config.Orchestrator.PolicyNow, HTTP: Outside(&s.Config, s.Config.AllowHosts), Lenient: s.Config.Orchestrator.Development,
+	return orchestrator.Options{Modules: modules, Tools: h.tools(), Policy: s.Config.Orchestrator.PolicyNow,
+		HTTP: Outside(&s.Config, s.Config.AllowHosts), Lenient: s.Config.Orchestrator.Development,
 		Remote: func(known repute.Module) (orchestrator.Module, error) {
 			return remote.Stored(known, remote.Options{Client: client})
 		},
-		Names: h.names, Tokens: h.tokens, Keys: h.keys(), Chain: h.chain(), Registries: h.registries, TrustChain: h.trust, ExecutionChain: h.execution,
-		Drain: config.Drain, Log: s.log}, nil
+		Names: h.names, Tokens: h.tokens, Keys: h.keys(), Chain: h.chain(), Registries: h.registries, TrustChain: h.trust,
+		ExecutionChain: h.execution,
+		Drain:          config.Drain, Log: s.log}, nil
 }
 
 // tracesOf is nil where nobody collects traces.
@@ -85,7 +87,8 @@ func endTraces(p *sdk.TracerProvider) {
 
 // control makes the routes under /v1 beside those of the API, and gives tools those of
 // the orchestrator.
-func (s *Service) control(ctx context.Context, h sender, beside http.Handler, shared *redis.Client, tools *mcp.Server) (http.Handler, error) {
+func (s *Service) control(ctx context.Context, h sender, beside http.Handler, shared *redis.Client,
+	tools *mcp.Server) (http.Handler, error) {
 	desk, err := orchestrator.NewDesk(s.db)
 	if err != nil {
 		return nil, err
@@ -103,9 +106,11 @@ func (s *Service) control(ctx context.Context, h sender, beside http.Handler, sh
 		return nil, err
 	}
 	c := &s.Config.Orchestrator
-	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.PolicyNow, Lenient: c.Development, Replay: replay, Gates: o.Params.Passable(), Modules: modules, Agents: Outside(&s.Config, c.AgentHosts),
+	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.PolicyNow, Lenient: c.Development,
+		Replay: replay, Gates: o.Params.Passable(), Modules: modules, Agents: Outside(&s.Config, c.AgentHosts),
 		Operator: h.operator, Keys: s.Config.Signing.Published(),
-		Tokens: c.Tokens, Roles: c.TokenRoles(), PrivateReads: s.Config.PrivateReads(), Coordinator: c.Coordinator, PublicURL: c.PublicURL, Origins: s.Config.Origins(), DefaultChain: s.Config.DefaultChain, Tools: tools,
+		Tokens: c.Tokens, Roles: c.TokenRoles(), PrivateReads: s.Config.PrivateReads(), Coordinator: c.Coordinator,
+		PublicURL: c.PublicURL, Origins: s.Config.Origins(), DefaultChain: s.Config.DefaultChain, Tools: tools,
 		Done: ctx.Done(), Redis: shared, Logger: s.log,
 		Limits: control.Limits{Rate: s.Config.Rate, Burst: int(4 * s.Config.Rate), TrustedProxies: s.Config.ProxyRanges}})
 	if err != nil {

@@ -78,7 +78,7 @@ type followedTreasury struct {
 
 // openSender reads the keys of the configured wallets and makes what sends with them. Without
 // wallets it sends nothing.
-func (s *Service) openSender(ctx context.Context) (h sender, err error) {
+func (s *Service) openSender() (h sender, err error) {
 	list, err := s.Config.Wallets()
 	if err != nil {
 		return h, err
@@ -89,11 +89,13 @@ func (s *Service) openSender(ctx context.Context) (h sender, err error) {
 	if h.tokens, err = s.Config.Tokens(list); err != nil || len(list) == 0 {
 		return h, err
 	}
-	if h.wallet, err = wallet.Open(s.db, wallet.Config{Chains: list, Registrar: s.Config.Registrar(), Log: s.log}); err != nil {
+	if h.wallet, err = wallet.Open(s.db, wallet.Config{Chains: list, Registrar: s.Config.Registrar(),
+		Log: s.log}); err != nil {
 		return h, err
 	}
 	c := &s.Config.Orchestrator
-	h.operator = operate.New(s.db, h.wallet, operate.Options{Policy: c.PolicyNow, Lenient: c.Development, TrustChain: h.trust, ExecutionChain: h.execution,
+	h.operator = operate.New(s.db, h.wallet, operate.Options{Policy: c.PolicyNow, Lenient: c.Development,
+		TrustChain: h.trust, ExecutionChain: h.execution,
 		PublicURL: c.PublicURL, Log: s.log})
 	return h, nil
 }

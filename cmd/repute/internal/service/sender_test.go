@@ -77,7 +77,8 @@ func TestWalletsConfigured(t *testing.T) {
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%d wallets, %v", len(list), err)
 	}
-	if w := list[0]; w.ChainID != 31337 || len(w.RPC) != 1 || w.Treasury != common.HexToAddress("0xaa") || w.Registries.Identity == (common.Address{}) {
+	if w := list[0]; w.ChainID != 31337 || len(w.RPC) != 1 || w.Treasury != common.HexToAddress("0xaa") ||
+		w.Registries.Identity == (common.Address{}) {
 		t.Errorf("wallet %+v", w)
 	}
 	if w := list[1]; w.ChainID != 8453 || w.Registries.Reputation == (common.Address{}) {
@@ -95,15 +96,16 @@ func TestWalletsConfigured(t *testing.T) {
 	defer db.Close()
 	s := New(c, db, slog.New(slog.DiscardHandler))
 	var wrong *repute.InputError
-	if _, err := s.openSender(t.Context()); !errors.As(err, &wrong) || wrong.Field != "orchestrator.wallets[0].operator" {
+	if _, err := s.openSender(); !errors.As(err, &wrong) || wrong.Field != "orchestrator.wallets[0].operator" {
 		t.Fatalf("without the variable: %v", err)
 	}
 	t.Setenv("TEST_OPERATOR_KEY", "0123 no key")
-	if _, err := s.openSender(t.Context()); err == nil || strings.Contains(err.Error(), "0123") || strings.Contains(err.Error(), "secret-key") {
+	if _, err := s.openSender(); err == nil || strings.Contains(err.Error(), "0123") ||
+		strings.Contains(err.Error(), "secret-key") {
 		t.Fatalf("with what is no key: %v", err)
 	}
 	t.Setenv("TEST_OPERATOR_KEY", strings.Repeat("01", 32))
-	h, err := s.openSender(t.Context())
+	h, err := s.openSender()
 	if err != nil || h.chain() == nil || h.operator == nil || len(h.registries) != 2 {
 		t.Fatalf("%+v, %v", h, err)
 	}
@@ -113,7 +115,8 @@ func TestWalletsConfigured(t *testing.T) {
 // Approvals name amounts of the tokens that the entry of a chain lists, and of those that are
 // known of its network.
 func TestApprovalsNameTokens(t *testing.T) {
-	text := strings.Replace(keyed(t), "start_block: 7,", `start_block: 7, stablecoins: ["0x00000000000000000000000000000000000000cc USDX 2"],`, 1)
+	text := strings.Replace(keyed(t), "start_block: 7,",
+		`start_block: 7, stablecoins: ["0x00000000000000000000000000000000000000cc USDX 2"],`, 1)
 	c := loaded(t, text, pgtest.New(t))
 	db, err := store.Open(t.Context(), c.Database, store.Options{})
 	if err != nil {
@@ -122,7 +125,7 @@ func TestApprovalsNameTokens(t *testing.T) {
 	defer db.Close()
 	t.Setenv("TEST_OPERATOR_KEY", strings.Repeat("01", 32))
 	s := New(c, db, slog.New(slog.DiscardHandler))
-	h, err := s.openSender(t.Context())
+	h, err := s.openSender()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +135,9 @@ func TestApprovalsNameTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]repute.Stablecoin{
-		"of the entry":   {ChainID: 31337, Address: common.HexToAddress("0xcc"), Symbol: "USDX", Decimals: 2},
-		"of the network": {ChainID: 8453, Address: common.HexToAddress("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"), Symbol: "USDC", Decimals: 6}}
+		"of the entry": {ChainID: 31337, Address: common.HexToAddress("0xcc"), Symbol: "USDX", Decimals: 2},
+		"of the network": {ChainID: 8453, Address: common.HexToAddress("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
+			Symbol: "USDC", Decimals: 6}}
 	for name, coin := range want {
 		if !slices.Contains(o.Tokens, coin) {
 			t.Errorf("%s: the engine does not know %+v of %+v", name, coin, o.Tokens)

@@ -103,7 +103,7 @@ func (s *Service) Run(ctx context.Context, l net.Listener) error {
 	var h sender
 	if s.Config.Has("orchestrator") {
 		var err error
-		if h, err = s.openSender(ctx); err != nil {
+		if h, err = s.openSender(); err != nil {
 			return err
 		}
 		defer h.close()
@@ -204,7 +204,8 @@ func (s *Service) show(ctx context.Context, chains []config.Followed, running *s
 	for _, c := range chains {
 		if s.Screen != nil {
 			showing.Go(func() {
-				progress.NewReporter(s.Screen, s.log).Follow(ctx, c.Name, func() progress.Sample { return progress.SampleOf(s.loops, c.Chain) })
+				progress.NewReporter(s.Screen, s.log).Follow(ctx, c.Name,
+					func() progress.Sample { return progress.SampleOf(s.loops, c.Chain) })
 			})
 		}
 	}
@@ -250,7 +251,8 @@ func (s *Service) follow(ctx context.Context, c config.Followed) error {
 		watching.Go(func() { _ = loop.Run(watched) }) // ends with watched, without an error
 	}
 	options := indexer.Options{TTL: s.Config.Lease, Wake: pool.Announced(),
-		Until: s.Ending.Until, Once: s.Ending.Once, Depth: c.Depth, AnyValidation: !c.Listed, Bloom: c.Bloom, Metrics: s.metrics, Log: s.log}
+		Until: s.Ending.Until, Once: s.Ending.Once, Depth: c.Depth, AnyValidation: !c.Listed, Bloom: c.Bloom,
+		Metrics: s.metrics, Log: s.log}
 	if c.VerifyRate >= 0 {
 		options.Verifier = verify.New(s.db, c.Chain, pool.Nodes,
 			verify.Options{Rate: c.VerifyRate, NoBloom: c.Bloom == indexer.BloomOff, Metrics: s.verified, Log: s.log})
@@ -308,8 +310,10 @@ func (s *Service) api(shared *redis.Client, tools *mcp.Server) (*api.API, error)
 	if err != nil {
 		return nil, err
 	}
-	return api.New(api.Options{DB: s.db, Trust: reader, DefaultChain: s.Config.DefaultChain, Version: config.Version, Registry: s.registry,
-		Redis: shared, Tools: tools, Ready: s.ready, Logger: s.log, AdminTokens: s.Config.OperatorTokens(), Signer: s.Config.Signing.Signer, Restarts: s.Restarts,
+	return api.New(api.Options{DB: s.db, Trust: reader, DefaultChain: s.Config.DefaultChain, Version: config.Version,
+		Registry: s.registry,
+		Redis:    shared, Tools: tools, Ready: s.ready, Logger: s.log, AdminTokens: s.Config.OperatorTokens(),
+		Signer: s.Config.Signing.Signer, Restarts: s.Restarts,
 		Limits: api.Limits{Rate: s.Config.Rate, Burst: int(4 * s.Config.Rate), TrustedProxies: s.Config.ProxyRanges}})
 }
 

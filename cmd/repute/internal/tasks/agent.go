@@ -50,7 +50,8 @@ func showAgents(p *cli.Program, list []control.Agent, asJSON bool) error {
 		return p.PrintJSON(list)
 	}
 	for _, a := range list {
-		fmt.Fprintf(p.Stdout, "%-24s %-6s %-10s %s %s\n", cli.Visible(a.Slug), a.Kind, cli.Visible(a.Version), cli.Visible(a.AgentID), cli.Visible(a.URL))
+		fmt.Fprintf(p.Stdout, "%-24s %-6s %-10s %s %s\n", cli.Visible(a.Slug), a.Kind, cli.Visible(a.Version),
+			cli.Visible(a.AgentID), cli.Visible(a.URL))
 	}
 	return nil
 }
@@ -91,6 +92,7 @@ proven; else the URL is of a domain that proves the identity, or --key-file sign
 			})
 		},
 	}
-	cmd.Flags().StringVar(&keyFile, "key-file", "", "private key of the identity's wallet or owner: signs that the agent works as it")
+	cmd.Flags().StringVar(&keyFile, "key-file", "",
+		"private key of the identity's wallet or owner: signs that the agent works as it")
 	return cmd
 }

@@ -40,7 +40,8 @@ protocol of docs/reference/agents.md; with --remote it is a Python program.`,
 			if err := writeAgent(from, args[0]); err != nil {
 				return err
 			}
-			fmt.Fprintf(p.Stdout, "%s is written; its README.md says how to go on:\n\n  repute agent run %s\n", args[0], runnable(args[0]))
+			fmt.Fprintf(p.Stdout, "%s is written; its README.md says how to go on:\n\n  repute agent run %s\n", args[0],
+				runnable(args[0]))
 			return nil
 		},
 	}
@@ -59,7 +60,8 @@ func runnable(dir string) string {
 // writeAgent writes a scaffold into a directory that is not there yet.
 func writeAgent(from, dir string) error {
 	slug := filepath.Base(filepath.Clean(dir))
-	info := orchestrator.Info{Slug: slug, IdentityMode: orchestrator.IdentityMode, Manifest: orchestrator.Manifest{Slug: slug}}
+	info := orchestrator.Info{Slug: slug, IdentityMode: orchestrator.IdentityMode,
+		Manifest: orchestrator.Manifest{Slug: slug}}
 	if err := orchestrator.CheckInfo(info, false); err != nil {
 		return err
 	}
@@ -78,7 +80,8 @@ func writeAgent(from, dir string) error {
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(filepath.Join(dir, strings.TrimSuffix(path.Base(name), ".tmpl")), []byte(fill.Replace(string(text))), 0o644)
+		return os.WriteFile(filepath.Join(dir, strings.TrimSuffix(path.Base(name), ".tmpl")),
+			[]byte(fill.Replace(string(text))), 0o644)
 	})
 }
 

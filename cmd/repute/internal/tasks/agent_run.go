@@ -62,8 +62,10 @@ database. The orchestrator itself must be allowed to reach the address
 	f.StringVar(&r.address, "address", agentAddress, "host:port to listen on")
 	f.StringVar(&r.slug, "slug", "", "of an agent that repute comes with, in place of its name")
 	f.StringVar(&r.id, "agent-id", "", "its onchain identity: chain:id")
-	f.StringVar(&r.keyFile, "key-file", "", "private key of the identity's wallet or owner: signs that this agent works as it")
-	f.StringVar(&r.wallet, "wallet", "", "of an agent that repute comes with: the account that the orchestrator sends its registry writes from")
+	f.StringVar(&r.keyFile, "key-file", "",
+		"private key of the identity's wallet or owner: signs that this agent works as it")
+	f.StringVar(&r.wallet, "wallet", "",
+		"of an agent that repute comes with: the account that the orchestrator sends its registry writes from")
 	f.StringVar(&r.orchestrator, "orchestrator", "", "URL of the orchestrator to register with")
 	f.StringVar(&r.token, "token", "", "that the orchestrator knows the caller by (REPUTE_TOKEN)")
 	f.BoolVar(&r.alone, "no-register", false, "serve it alone")
@@ -105,7 +107,8 @@ func serving(ctx context.Context, p *cli.Program, r running) (func(context.Conte
 		return nil, taken(r.address, err)
 	}
 	return func(ctx context.Context) error {
-		server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
+		server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute,
+			WriteTimeout: time.Minute}
 		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 		defer stop()
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -188,7 +191,8 @@ func taken(address string, err error) error {
 func build(ctx context.Context, p *cli.Program, dir string) (command []string, remove func(), err error) {
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
 		if _, err := os.Stat(filepath.Join(dir, "agent.py")); err != nil {
-			return nil, nil, repute.Invalid("directory", dir+" holds neither go.mod nor agent.py", "one that repute agent new wrote")
+			return nil, nil, repute.Invalid("directory", dir+" holds neither go.mod nor agent.py",
+				"one that repute agent new wrote")
 		}
 		return []string{"python3", "agent.py"}, func() {}, nil
 	}
@@ -257,7 +261,8 @@ func introduce(ctx context.Context, p *cli.Program, r running) error {
 	if err := register(ctx, p, r, what); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Stdout, "registered; Ctrl-C ends it. Give it a task:\n\n  repute task submit --coordinator %s --watch 'what to do' --input '{…}'%s\n", info.Slug, r.where())
+	fmt.Fprintf(p.Stdout,
+		"registered; Ctrl-C ends it. Give it a task:\n\n  repute task submit --coordinator %s --watch 'what to do' --input '{…}'%s\n", info.Slug, r.where())
 	return nil
 }
 
@@ -286,7 +291,8 @@ func prove(r *control.Registration, file string) error {
 	if err != nil {
 		return err
 	}
-	r.Proof, err = control.Prove(key, r.Slug, r.URL, repute.AgentID{ChainID: ref.ChainID, TokenID: ref.TokenID}, time.Now())
+	r.Proof, err = control.Prove(key, r.Slug, r.URL, repute.AgentID{ChainID: ref.ChainID, TokenID: ref.TokenID},
+		time.Now())
 	return err
 }
 

@@ -18,7 +18,8 @@ func TestEventsNameRunsBelow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if lines := strings.Split(out.String(), "\n"); strings.Contains(lines[0], "root") || !strings.HasSuffix(lines[1], "below") {
+	if lines := strings.Split(out.String(), "\n"); strings.Contains(lines[0], "root") ||
+		!strings.HasSuffix(lines[1], "below") {
 		t.Errorf("events %q", lines)
 	}
 }

@@ -66,7 +66,8 @@ func (e *remoteClient) call(ctx context.Context, method, path string, body, into
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("orchestrator: does not answer (the URL of repute serve in --orchestrator): %w: %w", repute.ErrUnavailable, err)
+		return fmt.Errorf("orchestrator: does not answer (the URL of repute serve in --orchestrator): %w: %w",
+			repute.ErrUnavailable, err)
 	}
 	defer res.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(res.Body, 16<<20))
@@ -79,7 +80,8 @@ func (e *remoteClient) call(ctx context.Context, method, path string, body, into
 		return nil
 	}
 	if err := json.Unmarshal(answer, into); err != nil {
-		return repute.Invalid("orchestrator", "answers something else than an orchestrator does", "the URL of repute serve, without a path")
+		return repute.Invalid("orchestrator", "answers something else than an orchestrator does",
+			"the URL of repute serve, without a path")
 	}
 	return nil
 }
@@ -89,7 +91,8 @@ func refusal(status int, answer []byte) error {
 	var said struct{ Detail, Hint string }
 	_ = json.Unmarshal(answer, &said) // where it is something else the status says enough
 	if status == http.StatusUnauthorized {
-		return repute.Invalid("token", "is missing or not known to the orchestrator", "--token, or REPUTE_TOKEN in the environment: one of its orchestrator.tokens")
+		return repute.Invalid("token", "is missing or not known to the orchestrator",
+			"--token, or REPUTE_TOKEN in the environment: one of its orchestrator.tokens")
 	}
 	reason := cli.Visible(cmp.Or(said.Detail, http.StatusText(status)))
 	switch {
@@ -102,7 +105,8 @@ func refusal(status int, answer []byte) error {
 	case status >= 500 || status == http.StatusTooManyRequests:
 		return fmt.Errorf("%s: %w", reason, repute.ErrUnavailable)
 	}
-	return repute.Invalid("orchestrator", "refuses: "+reason, cli.Visible(cmp.Or(said.Hint, fmt.Sprintf("it answered %d", status))))
+	return repute.Invalid("orchestrator", "refuses: "+reason,
+		cli.Visible(cmp.Or(said.Hint, fmt.Sprintf("it answered %d", status))))
 }
 
 func taskPath(id, act string) string { return "/v1/tasks/" + url.PathEscape(id) + act }
@@ -229,7 +233,8 @@ func readEvent(number int64, text string) (repute.RunEvent, error) {
 		At    time.Time       `json:"at"`
 	}
 	if err := json.Unmarshal([]byte(text), &said); err != nil {
-		return repute.RunEvent{}, repute.Invalid("orchestrator", "sends events that cannot be read", "an orchestrator of the same version")
+		return repute.RunEvent{}, repute.Invalid("orchestrator", "sends events that cannot be read",
+			"an orchestrator of the same version")
 	}
 	return repute.RunEvent{Number: number, Run: said.RunID, Kind: said.Kind, Data: said.Data, Time: said.At}, nil
 }

@@ -41,7 +41,8 @@ func shortText(text string) string {
 	if len(text) <= maxResultText {
 		return text
 	}
-	return fmt.Sprintf("%s… (%d bytes, whole with run show --json)", strings.ToValidUTF8(text[:maxResultText], ""), len(text))
+	return fmt.Sprintf("%s… (%d bytes, whole with run show --json)", strings.ToValidUTF8(text[:maxResultText], ""),
+		len(text))
 }
 
 // compact is JSON on one line.

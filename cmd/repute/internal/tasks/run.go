@@ -55,7 +55,8 @@ func newControl(p *cli.Program, c config.Config, db *store.DB) (*control.Control
 	if err != nil {
 		return nil, err
 	}
-	return control.New(control.Options{DB: db, Desk: desk, Policy: c.Orchestrator.PolicyNow, Lenient: c.Orchestrator.Development, Replay: replay, Keys: c.Signing.Published(), Gates: o.Params.Passable(),
+	return control.New(control.Options{DB: db, Desk: desk, Policy: c.Orchestrator.PolicyNow,
+		Lenient: c.Orchestrator.Development, Replay: replay, Keys: c.Signing.Published(), Gates: o.Params.Passable(),
 		Agents: service.Outside(&c, c.Orchestrator.AgentHosts), DefaultChain: c.DefaultChain, Logger: c.Logger(p.Stderr)})
 }
 
@@ -90,13 +91,15 @@ command exits with 1 when something is not as it was stored, or comes out anothe
 		},
 	}
 	e.flags(cmd.Flags())
-	cmd.Flags().BoolVar(&verify, "verify-gate", false, "check the chain of decisions, and make the trust decisions again from the stored evidence")
+	cmd.Flags().BoolVar(&verify, "verify-gate", false,
+		"check the chain of decisions, and make the trust decisions again from the stored evidence")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
 // readRun reads a run by its id or its task's.
-func readRun(ctx context.Context, c *control.Control, db *store.DB, id string, verify bool) (shown shownRun, err error) {
+func readRun(ctx context.Context, c *control.Control, db *store.DB, id string, verify bool) (shown shownRun,
+	err error) {
 	t, err := rundb.Task(ctx, db, id)
 	switch {
 	case err == nil:
@@ -205,18 +208,21 @@ func (r shownRun) text() string {
 		line("error", "%s", r.Error)
 	}
 	if u := r.Used; u != nil {
-		line("used", "%d of %d steps, %d of %d tool calls, %d of %d writes, %d of %d ms", u.Steps, r.Limits.Steps, u.ToolCalls, r.Limits.ToolCalls,
+		line("used", "%d of %d steps, %d of %d tool calls, %d of %d writes, %d of %d ms", u.Steps, r.Limits.Steps,
+			u.ToolCalls, r.Limits.ToolCalls,
 			u.Writes, r.Limits.Writes, u.RuntimeMS, r.Limits.RuntimeMS)
 	}
 	for _, ph := range r.Phases {
-		line("phase", "%d %-9s %-8s %d ms  %s", ph.Attempt, ph.Phase, ph.Status, ph.Ended.Sub(ph.Started).Milliseconds(), ph.Error)
+		line("phase", "%d %-9s %-8s %d ms  %s", ph.Attempt, ph.Phase, ph.Status, ph.Ended.Sub(ph.Started).Milliseconds(),
+			ph.Error)
 	}
 	for _, s := range r.Steps {
 		line("step", "%s %s %s", s.ID, s.Status, s.Error)
 	}
 	r.result(line)
 	if v := r.Verdict; v != nil {
-		line("trust", "%s: %s, score %g (%g to %g), tier %d, at block %d", v.Effect, v.Status, v.Score, v.Low, v.High, v.Tier, v.Pin.Block)
+		line("trust", "%s: %s, score %g (%g to %g), tier %d, at block %d", v.Effect, v.Status, v.Score, v.Low, v.High,
+			v.Tier, v.Pin.Block)
 		for _, reason := range v.Reasons {
 			line("reason", "%s: %s (has %s, needs %s)", reason.ID, reason.Text, reason.Have, reason.Need)
 		}

@@ -32,7 +32,8 @@ func TaskCommand(p *cli.Program) *cobra.Command {
 	by := cmd.PersistentFlags().String("by", "operator", "who does it, as it is kept with the task")
 	e := &remoteClient{}
 	e.flags(cmd.PersistentFlags())
-	cmd.AddCommand(taskSubmitCommand(p, by, e), taskWatchCommand(p, e), taskCancelCommand(p, by, e), taskApproveCommand(p, by, e), taskRetryCommand(p, by, e))
+	cmd.AddCommand(taskSubmitCommand(p, by, e), taskWatchCommand(p, e), taskCancelCommand(p, by, e),
+		taskApproveCommand(p, by, e), taskRetryCommand(p, by, e))
 	return cmd
 }
 
@@ -87,7 +88,8 @@ func taskSubmitCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 	thresholdFlags(f, &r.Threshold)
 	budgetFlags(f, &r.Budget)
 	f.BoolVar(&watch, "watch", false, "follow it until it ends, and print its result")
-	f.BoolVar(&asJSON, "json", false, "print one JSON object per line: the task, and with --watch its events and its result")
+	f.BoolVar(&asJSON, "json", false,
+		"print one JSON object per line: the task, and with --watch its events and its result")
 	return cmd
 }
 
@@ -102,7 +104,8 @@ func thresholdFlags(f *pflag.FlagSet, t *policy.Threshold) {
 
 // budgetFlags are of the run and all below it together. What is not given is the default.
 func budgetFlags(f *pflag.FlagSet, b *policy.Bounds) {
-	f.Var(countFlag{&b.Steps}, "max-steps", "steps of the run and all below it; 0 allows none, as with the next ones; not given: the default")
+	f.Var(countFlag{&b.Steps}, "max-steps",
+		"steps of the run and all below it; 0 allows none, as with the next ones; not given: the default")
 	f.Var(countFlag{&b.ToolCalls}, "max-tool-calls", "tools, HTTP, reads and simulations")
 	f.Var(countFlag{&b.RuntimeMS}, "max-runtime-ms", "milliseconds")
 	f.Var(countFlag{&b.OnchainWrites}, "max-writes", "transactions")
@@ -132,8 +135,10 @@ func (c countFlag) String() string {
 // Type implements pflag.Value.
 func (countFlag) Type() string { return "int" }
 
-func submitRemote(ctx context.Context, p *cli.Program, e *remoteClient, r orchestrator.Request, watch, asJSON bool) error {
-	asked := control.TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: control.Terms(r.Terms), Key: r.Key}
+func submitRemote(ctx context.Context, p *cli.Program, e *remoteClient, r orchestrator.Request, watch,
+	asJSON bool) error {
+	asked := control.TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: control.Terms(r.Terms),
+		Key: r.Key}
 	var t control.Task
 	if err := e.call(ctx, http.MethodPost, "/v1/tasks", asked, &t); err != nil {
 		return err
@@ -221,13 +226,15 @@ func watchTask(ctx context.Context, p *cli.Program, db *store.DB, t repute.Task,
 // showEvent prints an event of the run root, or of one below it, which is named.
 func showEvent(p *cli.Program, root string, e repute.RunEvent, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(p.Stdout).Encode(map[string]any{"number": e.Number, "runId": e.Run, "kind": e.Kind, "data": e.Data, "at": e.Time})
+		return json.NewEncoder(p.Stdout).Encode(map[string]any{"number": e.Number, "runId": e.Run, "kind": e.Kind,
+			"data": e.Data, "at": e.Time})
 	}
 	of := ""
 	if e.Run != root {
 		of = "  " + cli.Visible(e.Run)
 	}
-	_, err := fmt.Fprintf(p.Stdout, "%s  %-18s %s%s\n", e.Time.Format("15:04:05.000"), e.Kind, cli.Visible(string(e.Data)), of)
+	_, err := fmt.Fprintf(p.Stdout, "%s  %-18s %s%s\n", e.Time.Format("15:04:05.000"), e.Kind,
+		cli.Visible(string(e.Data)), of)
 	return err
 }
 
@@ -247,7 +254,8 @@ func taskCancelCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if e.url != "" {
-				return done(p, e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/cancel"), control.Cancellation{Reason: reason}, nil), "told to end")
+				return done(p, e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/cancel"),
+					control.Cancellation{Reason: reason}, nil), "told to end")
 			}
 			return withDesk(cmd.Context(), p, func(_ *store.DB, desk *orchestrator.Desk) error {
 				return done(p, desk.Cancel(cmd.Context(), args[0], *by, reason), "told to end")
@@ -271,7 +279,8 @@ func taskApproveCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comm
 				if subject == "" {
 					return askRemote(cmd.Context(), p, e, args[0])
 				}
-				return done(p, e.approve(cmd.Context(), args[0], control.ApprovalAnswer{Subject: subject, Approved: &yes, Reason: reason}), said)
+				return done(p, e.approve(cmd.Context(), args[0], control.ApprovalAnswer{Subject: subject, Approved: &yes,
+					Reason: reason}), said)
 			}
 			return withDesk(cmd.Context(), p, func(db *store.DB, desk *orchestrator.Desk) error {
 				run := args[0]
@@ -315,7 +324,8 @@ func ask(p *cli.Program, run string, open []control.Awaited) error {
 		}
 		fmt.Fprintln(p.Stdout, visibleLines(string(text)))
 	}
-	return repute.Invalid("subject", "is missing", "look at what is shown, then --subject with one of: "+strings.Join(subjects, ", "))
+	return repute.Invalid("subject", "is missing",
+		"look at what is shown, then --subject with one of: "+strings.Join(subjects, ", "))
 }
 
 // visibleLines is a text whose lines are safe to print.
@@ -353,7 +363,8 @@ func taskRetryCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comman
 				from = 0
 			}
 			if e.url != "" {
-				return done(p, e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/retry"), control.RetryFrom{From: name}, nil), "begun again")
+				return done(p, e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/retry"), control.RetryFrom{From: name},
+					nil), "begun again")
 			}
 			return withDesk(cmd.Context(), p, func(_ *store.DB, desk *orchestrator.Desk) error {
 				return done(p, desk.Retry(cmd.Context(), args[0], from, *by), "begun again")
