@@ -115,6 +115,7 @@ func tokenIn(r *http.Request) (token string, has bool) {
 	return strings.TrimSpace(token), found && strings.EqualFold(scheme, "Bearer")
 }
 
+// unauthorized answers 401 with both ways of giving a token, so that a browser asks for one.
 func unauthorized(c echo.Context, detail string) error {
 	c.Response().Header().Add("WWW-Authenticate", `Basic realm="repute", charset="UTF-8"`)
 	c.Response().Header().Add("WWW-Authenticate", `Bearer realm="repute"`)

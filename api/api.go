@@ -83,6 +83,7 @@ type Limits struct {
 	TrustedProxies []netip.Prefix
 }
 
+// withDefaults fills in what is not set.
 func (l Limits) withDefaults() Limits {
 	fill(&l.Timeout, 15*time.Second)
 	fill(&l.Body, 256<<10)

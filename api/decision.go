@@ -74,6 +74,7 @@ type demand struct {
 	value string // "" when not given
 }
 
+// demand reads the thresholds of a question. At least one MUST be given.
 func (q *DecisionQuery) demand() (d demand, err error) {
 	f, err := parseScoreFilter(string(q.MinScore), "", string(q.Tier), "")
 	if err != nil {
@@ -95,6 +96,8 @@ func (q *DecisionQuery) demand() (d demand, err error) {
 	return d, nil
 }
 
+// decision serves GET /agents/{id}/decision: whether the agent meets the caller's thresholds, and
+// what it lacks.
 func (a *API) decision(ctx context.Context, ref repute.AgentRef, q *DecisionQuery) (*output[DecisionAnswer], error) {
 	at, err := parseAt(q.At)
 	if err != nil {
@@ -216,6 +219,7 @@ type (
 	}
 )
 
+// decisionTool is the tool repute_decide, which answers as GET /agents/{id}/decision does.
 func (a *API) decisionTool(ctx context.Context, in decisionTool) (w DecisionAnswer, err error) {
 	ref, err := in.ref()
 	if err != nil {

@@ -130,6 +130,7 @@ func asRefresh(op *huma.Operation) {
 	delete(op.Responses, "304")
 }
 
+// documents serves GET /agents/{id}/documents: all documents that were read from an agent's URIs.
 func (a *API) documents(ctx context.Context, ref repute.AgentRef, q *DocumentsQuery) (*output[DocumentList], error) {
 	limit, err := parseLimit(string(q.Limit))
 	if err != nil {
@@ -171,6 +172,7 @@ const (
 	refreshPeriod = 6 * time.Second
 )
 
+// refresh serves POST /agents/{id}/refresh: the agent's document is read again soon.
 func (a *API) refresh(ctx context.Context, ref repute.AgentRef, q *RefreshQuery) (*output[RefreshAnswer], error) {
 	if wait := a.refreshes.Allow(ctx, q.caller); wait > 0 && a.limits.Rate >= 0 {
 		return nil, tooSoon("too many refreshes", wait)
@@ -190,6 +192,7 @@ func (a *API) refresh(ctx context.Context, ref repute.AgentRef, q *RefreshQuery)
 	return &output[RefreshAnswer]{Status: http.StatusAccepted, CacheControl: "no-store", Body: &answer}, nil
 }
 
+// tooSoon makes the answer 429 that says when to ask again.
 func tooSoon(detail string, wait time.Duration) error {
 	b := *httpapi.ErrorOf(fmt.Errorf("%s: %w", detail, repute.ErrLimited))
 	b.Retry = max(wait, time.Second)
@@ -227,6 +230,7 @@ func (o *rawOutput) settle(ifNoneMatch string) {
 	}
 }
 
+// body serves GET /documents/{sha256}: the bytes of a document as they were read.
 func (a *API) body(ctx context.Context, in *bodyInput) (*rawOutput, error) {
 	sum, err := parseSHA256(in.SHA256)
 	if err != nil {
@@ -244,6 +248,7 @@ func (a *API) body(ctx context.Context, in *bodyInput) (*rawOutput, error) {
 	}, nil
 }
 
+// parseSHA256 reads 64 hexadecimal digits, with or without 0x.
 func parseSHA256(s string) (sum [32]byte, err error) {
 	digits := strings.TrimPrefix(s, "0x")
 	if n, err := hex.Decode(sum[:], []byte(digits[:min(len(digits), 64)])); err != nil || n != 32 || len(digits) != 64 {

@@ -20,6 +20,7 @@ const asked = "public, no-cache"
 // clock, the node's head), so that its hash names its content.
 type steady interface{ steady() any }
 
+// ok makes an answer that caches may keep until its data changes.
 func ok[B any](body B) *output[B] {
 	return &output[B]{Status: http.StatusOK, CacheControl: lastly, Body: &body}
 }

@@ -99,6 +99,7 @@ const (
 	maxWithout    = 100
 )
 
+// plan reads the parameters of an explanation.
 func (q *ExplainQuery) plan() (p explainPlan, err error) {
 	if p.at, err = parseAt(q.At); err != nil {
 		return p, err
@@ -122,6 +123,7 @@ func (q *ExplainQuery) plan() (p explainPlan, err error) {
 	return p, err
 }
 
+// explain serves GET /agents/{id}/reputation/explain.
 func (a *API) explain(ctx context.Context, ref repute.AgentRef, q *ExplainQuery) (*output[ExplainAnswer], error) {
 	p, err := q.plan()
 	if err != nil {
@@ -138,6 +140,7 @@ func (a *API) explain(ctx context.Context, ref repute.AgentRef, q *ExplainQuery)
 	return ok(answer), nil
 }
 
+// explanation explains a score within the limit on walks of the graph that callers may cause.
 func (a *API) explanation(ctx context.Context, id repute.AgentID, p explainPlan) (w ExplainAnswer, err error) {
 	if err := a.admitWalk(ctx); err != nil {
 		return w, err
@@ -170,6 +173,7 @@ func (p *explainPlan) explain(ctx context.Context, r *engine.Reader, id repute.A
 	return w, w.tell(id, account.Breakdown, p.limit)
 }
 
+// account explains the stored score of a snapshot, or the one that is current.
 func (p *explainPlan) account(ctx context.Context, r *engine.Reader, id repute.AgentID) (engine.Account, error) {
 	if p.stored != nil {
 		return r.ExplainScore(ctx, *p.stored, p.asOf, p.at, p.without)
@@ -278,6 +282,7 @@ func encodeContributions(list []trust.Contribution, limit int) []Contribution {
 	return out
 }
 
+// addUp adds a contribution to the one that stands for all that are not listed.
 func addUp(rest *trust.Contribution, c trust.Contribution, count int) {
 	rest.Points += c.Points
 	rest.Evidence += c.Evidence

@@ -136,6 +136,8 @@ func (a *API) agentAt(ctx context.Context, ref repute.AgentRef, view string) (ag
 	return agent, asOf, at, unknownAgent(err)
 }
 
+// reputation serves GET /agents/{id}/reputation: score, gates and what clients say, of one
+// snapshot.
 func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *ReputationQuery) (*output[ReputationAnswer],
 	error) {
 	sign, view, err := signedAt(q.Signed, q.At)
@@ -194,6 +196,7 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 	return out, nil
 }
 
+// feedback serves GET /agents/{id}/feedback.
 func (a *API) feedback(ctx context.Context, ref repute.AgentRef, q *FeedbackQuery) (*output[FeedbackList], error) {
 	f, err := q.filter()
 	if err != nil {
@@ -211,6 +214,7 @@ func (a *API) feedback(ctx context.Context, ref repute.AgentRef, q *FeedbackQuer
 		AsOf: each(page.AsOf, encodeAsOf)}), nil
 }
 
+// filter reads the parameters of a list of feedback.
 func (q *FeedbackQuery) filter() (f query.FeedbackFilter, err error) {
 	f = query.FeedbackFilter{Tag1: q.optional("tag1"), Tag2: q.optional("tag2"), After: q.Cursor}
 	if f.At, err = parseAt(q.At); err != nil {
@@ -226,6 +230,7 @@ func (q *FeedbackQuery) filter() (f query.FeedbackFilter, err error) {
 	return f, err
 }
 
+// validations serves GET /agents/{id}/validations.
 func (a *API) validations(ctx context.Context, ref repute.AgentRef, q *ValidationQuery) (*output[ValidationList],
 	error) {
 	f, err := q.filter()
@@ -244,6 +249,7 @@ func (a *API) validations(ctx context.Context, ref repute.AgentRef, q *Validatio
 		AsOf: each(page.AsOf, encodeAsOf)}), nil
 }
 
+// filter reads the parameters of a list of validations.
 func (q *ValidationQuery) filter() (f query.ValidationFilter, err error) {
 	f.After = q.Cursor
 	if f.At, err = parseAt(q.At); err != nil {
@@ -256,6 +262,7 @@ func (q *ValidationQuery) filter() (f query.ValidationFilter, err error) {
 	return f, err
 }
 
+// listAgents serves GET /agents: lists, or searches where a search parameter is given.
 func (a *API) listAgents(ctx context.Context, in *agentsInput) (*output[AgentList], error) {
 	chains, err := parseChains(in.ChainIDs)
 	if err != nil {
@@ -264,6 +271,7 @@ func (a *API) listAgents(ctx context.Context, in *agentsInput) (*output[AgentLis
 	return a.agents(ctx, &in.AgentsQuery, chains)
 }
 
+// listChainAgents serves GET /chains/{chainId}/agents.
 func (a *API) listChainAgents(ctx context.Context, in *agentsChainInput) (*output[AgentList], error) {
 	chain, err := repute.ParseChainID(string(in.ChainID))
 	if err != nil {
@@ -272,6 +280,7 @@ func (a *API) listChainAgents(ctx context.Context, in *agentsChainInput) (*outpu
 	return a.agents(ctx, &in.AgentsQuery, []uint64{chain})
 }
 
+// listChains serves GET /chains.
 func (a *API) listChains(ctx context.Context, _ *plainInput) (*output[ChainList], error) {
 	chains, err := query.Chains(ctx, a.db)
 	if err != nil {
@@ -280,6 +289,7 @@ func (a *API) listChains(ctx context.Context, _ *plainInput) (*output[ChainList]
 	return ok(ChainList{Items: each(chains, encodeChain)}), nil
 }
 
+// getChain serves GET /chains/{chainId}.
 func (a *API) getChain(ctx context.Context, in *chainInput) (*output[Chain], error) {
 	chain, err := a.chain(ctx, string(in.ChainID))
 	if err != nil {
@@ -313,6 +323,7 @@ func (a *API) chainStatus(ctx context.Context, in *chainInput) (*output[StatusAn
 	return ok(a.statusOf([]repute.ChainStatus{chain})), nil
 }
 
+// status serves GET /status.
 func (a *API) status(ctx context.Context, _ *plainInput) (*output[StatusAnswer], error) {
 	chains, err := query.Chains(ctx, a.db)
 	if err != nil {

@@ -50,6 +50,7 @@ func (a *API) readyz(c echo.Context) error {
 	return c.JSON(status, h)
 }
 
+// checks answers for readiness. The database is asked once for all callers of a moment.
 func (a *API) checks(ctx context.Context) []check {
 	stored := a.readiness.get(func() []check { return a.checkStore(ctx) })
 	if !stored[0].OK {
@@ -105,6 +106,7 @@ func (a *API) checkStore(ctx context.Context) []check {
 	return []check{{Name: "database", OK: true}, chains}
 }
 
+// checkCaller asks the process around the API whether it can do its part.
 func (a *API) checkCaller(ctx context.Context) []check {
 	if a.ready == nil {
 		return nil

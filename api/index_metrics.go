@@ -49,6 +49,7 @@ type kindGauge struct {
 	value func(repute.KindCompleteness) float64
 }
 
+// newIndexCollector makes a collector that reads the index when it is scraped.
 func newIndexCollector(db *store.DB, log *slog.Logger) *indexCollector {
 	c := &indexCollector{db: db, log: log,
 		readable: prometheus.NewDesc("repute_index_readable", "1 when the database answered the question about the chains.",
@@ -59,6 +60,7 @@ func newIndexCollector(db *store.DB, log *slog.Logger) *indexCollector {
 	return c
 }
 
+// gauge declares a metric with a value for each chain, or none.
 func (c *indexCollector) gauge(name, help string, value func(repute.ChainStatus) (float64, bool)) {
 	c.gauges = append(c.gauges, chainGauge{prometheus.NewDesc("repute_index_"+name, help, []string{"chain"}, nil), value})
 }
@@ -73,6 +75,7 @@ func (c *indexCollector) block(name, help string, value func(repute.ChainStatus)
 	c.gauge(name, help, func(s repute.ChainStatus) (float64, bool) { return float64(value(s)), value(s) > 0 })
 }
 
+// flag declares a metric that is 1 or 0 for each chain.
 func (c *indexCollector) flag(name, help string, value func(repute.ChainStatus) bool) {
 	c.count(name, help, func(s repute.ChainStatus) int64 {
 		if value(s) {
@@ -82,6 +85,7 @@ func (c *indexCollector) flag(name, help string, value func(repute.ChainStatus) 
 	})
 }
 
+// freshness declares how far the index is behind.
 func (c *indexCollector) freshness() {
 	c.block("block", "Newest indexed block.", func(s repute.ChainStatus) uint64 { return s.Block.Number })
 	c.block("head_block", "The node's head when last asked.", func(s repute.ChainStatus) uint64 { return s.Head })
@@ -95,6 +99,7 @@ func (c *indexCollector) freshness() {
 	})
 }
 
+// troubles declares what an operator should be alerted of.
 func (c *indexCollector) troubles() {
 	c.flag("complete", "1 when every final block is indexed and proven, but for those of ten minutes.",
 		func(s repute.ChainStatus) bool { return s.Completeness.Status == repute.Complete })
@@ -130,6 +135,7 @@ func (c *indexCollector) troubles() {
 	c.count("upgrades", "Upgrades of the registries seen.", func(s repute.ChainStatus) int64 { return s.Upgrades })
 }
 
+// amounts declares how much is indexed.
 func (c *indexCollector) amounts() {
 	c.count("agents", "Agents.", func(s repute.ChainStatus) int64 { return s.Agents })
 	c.count("feedback", "Live ratings.", func(s repute.ChainStatus) int64 { return s.Feedback })

@@ -65,6 +65,7 @@ func (r *Request) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
+// request lets handlers reach what every input has.
 func (r *Request) request() *Request { return r }
 
 // optional is nil when the parameter is absent.

@@ -16,6 +16,7 @@ type metrics struct {
 	limited  prometheus.Counter
 }
 
+// newMetrics makes the metrics of requests and registers them.
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -43,6 +43,7 @@ func (o *OpenFi) OverallTrustScore() float64 { return o.Overall }
 // OverallTrustScoreValidationGranted names OverallGranted in GraphQL.
 func (o *OpenFi) OverallTrustScoreValidationGranted() float64 { return o.OverallGranted }
 
+// openFi is OpenFi's summary of trust in an agent, computed from the same snapshot as the score.
 func (a *API) openFi(ctx context.Context, id repute.AgentID, at repute.At) (*OpenFi, error) {
 	s, err := engine.OpenFi(ctx, a.db, id, at)
 	if err != nil {

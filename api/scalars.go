@@ -106,6 +106,7 @@ func (s *Hex) UnmarshalGraphQL(input any) error { return unmarshalText(s, input)
 // UnmarshalGraphQL takes any string; the resolver says what is wrong with it.
 func (s *Time) UnmarshalGraphQL(input any) error { return unmarshalText(s, input) }
 
+// unmarshalText reads a scalar that is a string in JSON.
 func unmarshalText[T ~string](out *T, input any) error {
 	s, isText := input.(string)
 	if !isText {

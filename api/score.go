@@ -93,6 +93,7 @@ type (
 	}
 )
 
+// points converts thousandths of a point.
 func points(p repute.Points) float64 { return float64(p) / 1000 }
 
 func encodeStanding(s repute.Score) Standing {
@@ -102,6 +103,7 @@ func encodeStanding(s repute.Score) Standing {
 	}
 }
 
+// statusOf is the word for rated or not.
 func statusOf(rated bool) string {
 	if rated {
 		return string(trust.Rated)
@@ -176,6 +178,7 @@ func settleGates(gates []Gate) []Gate {
 	})
 }
 
+// unratedReason says why an agent is unrated, and what would change that.
 func unratedReason(s repute.Score, view resultView) string {
 	switch {
 	case s.Pruned:

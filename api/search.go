@@ -133,6 +133,7 @@ func parseOptionalBool(field, s string) (*bool, error) {
 	return &b, err
 }
 
+// agents answers lists and searches of agents of all or some chains.
 func (a *API) agents(ctx context.Context, q *AgentsQuery, chains []uint64) (*output[AgentList], error) {
 	f, err := q.filter(chains)
 	if err != nil {
@@ -190,6 +191,7 @@ func parseSort(sort, order string, search bool) (by string, desc bool, err error
 	return "", false, repute.Invalid("order", "unknown direction", "asc or desc")
 }
 
+// listFacets serves GET /agents/facets.
 func (a *API) listFacets(ctx context.Context, in *facetsInput) (*output[Facets], error) {
 	chains, err := parseChains(in.ChainIDs)
 	if err != nil {
@@ -198,6 +200,7 @@ func (a *API) listFacets(ctx context.Context, in *facetsInput) (*output[Facets],
 	return a.facets(ctx, &in.FacetsQuery, chains)
 }
 
+// listChainFacets serves GET /chains/{chainId}/agents/facets.
 func (a *API) listChainFacets(ctx context.Context, in *facetsChainInput) (*output[Facets], error) {
 	chain, err := repute.ParseChainID(string(in.ChainID))
 	if err != nil {
@@ -206,6 +209,7 @@ func (a *API) listChainFacets(ctx context.Context, in *facetsChainInput) (*outpu
 	return a.facets(ctx, &in.FacetsQuery, []uint64{chain})
 }
 
+// facets counts what the agents that match have.
 func (a *API) facets(ctx context.Context, q *FacetsQuery, chains []uint64) (*output[Facets], error) {
 	f, err := q.AgentsFilter.filter(chains)
 	if err != nil {

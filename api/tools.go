@@ -63,6 +63,7 @@ type (
 	}
 )
 
+// ref reads the agent that a tool was asked about.
 func (in *AgentTool) ref() (repute.AgentRef, error) {
 	chain := ""
 	if in.ChainID != 0 {
@@ -79,6 +80,7 @@ func (in *AgentTool) ref() (repute.AgentRef, error) {
 // toolsRoute is where the tools are served.
 const toolsRoute = "/mcp"
 
+// isTools reports whether a request is to the tools.
 func isTools(c echo.Context) bool { return c.Path() == toolsRoute }
 
 // mountTools serves a server of tools, those of others in it too, under the same limits
@@ -129,6 +131,7 @@ func bodyOf[B any](out *output[B], err error) (B, error) {
 	return *out.Body, nil
 }
 
+// agentTool is the tool that answers as GET /agents/{id} does.
 func (a *API) agentTool(ctx context.Context, in AgentTool) (w AgentAnswer, err error) {
 	ref, err := in.ref()
 	if err != nil {
@@ -137,6 +140,7 @@ func (a *API) agentTool(ctx context.Context, in AgentTool) (w AgentAnswer, err e
 	return bodyOf(a.agent(ctx, ref, &AgentQuery{AtQuery: AtQuery{string(in.At)}}))
 }
 
+// reputationTool is the tool that answers as GET /agents/{id}/reputation does.
 func (a *API) reputationTool(ctx context.Context, in reputationTool) (w ReputationAnswer, err error) {
 	ref, err := in.ref()
 	if err != nil {
@@ -150,6 +154,7 @@ func (a *API) reputationTool(ctx context.Context, in reputationTool) (w Reputati
 	return bodyOf(a.reputation(ctx, ref, &q))
 }
 
+// explainTool is the tool that answers as GET /agents/{id}/reputation/explain does.
 func (a *API) explainTool(ctx context.Context, in explainTool) (w ExplainAnswer, err error) {
 	ref, err := in.ref()
 	if err != nil {
@@ -162,6 +167,7 @@ func (a *API) explainTool(ctx context.Context, in explainTool) (w ExplainAnswer,
 	return bodyOf(a.explain(ctx, ref, &q))
 }
 
+// searchTool is the tool that answers as GET /agents does.
 func (a *API) searchTool(ctx context.Context, in searchTool) (w AgentList, err error) {
 	q := in.query()
 	return bodyOf(a.agents(ctx, &q, in.ChainIDs))

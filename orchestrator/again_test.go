@@ -39,10 +39,10 @@ func TestRetryFromPlanPaysOnce(t *testing.T) {
 	}
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{head}})
 	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
-	if err := h.desk.Retry(t.Context(), task.ID, repute.PhasePlan, "ann"); !errors.Is(err, repute.ErrConflict) {
+	if err := h.client.Retry(t.Context(), task.ID, repute.PhasePlan, "ann"); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("another plan after a payment: %v", err)
 	}
-	ok(t, h.desk.Retry(t.Context(), task.ID, repute.PhaseExecute, "ann"))
+	ok(t, h.client.Retry(t.Context(), task.ID, repute.PhaseExecute, "ann"))
 	task, run := h.ended(task)
 	if len(chain.sent) != 1 {
 		t.Errorf("task %s %s: one payment was meant, %d were sent", task.Status, run.Error, len(chain.sent))

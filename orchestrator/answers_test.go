@@ -93,20 +93,20 @@ func TestApprovalOfTheNamedSubject(t *testing.T) {
 	if len(named) != 2 || !strings.HasPrefix(named[1], "small/") {
 		t.Fatalf("asked about %q", named)
 	}
-	if err := h.desk.Approve(t.Context(), task.Run, "", true, "ann", "fine"); !errors.Is(err, repute.ErrInvalid) {
+	if err := h.client.Approve(t.Context(), task.Run, "", true, "ann", "fine"); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("an answer about nothing: %v", err)
 	}
-	if err := h.desk.Approve(t.Context(), task.Run, "small", true, "ann", "fine"); !errors.Is(err, repute.ErrConflict) {
+	if err := h.client.Approve(t.Context(), task.Run, "small", true, "ann", "fine"); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("an answer about what nobody asked: %v", err)
 	}
-	ok(t, h.desk.Approve(t.Context(), task.Run, named[1], true, "ann", "fine"))
+	ok(t, h.client.Approve(t.Context(), task.Run, named[1], true, "ann", "fine"))
 	h.awaits(task.Run)
 	chain.mu.Lock()
 	if len(chain.sent) != 1 || chain.sent[0].Value != "1" {
 		t.Errorf("1 wei was approved, sent were %+v", chain.sent)
 	}
 	chain.mu.Unlock()
-	ok(t, h.desk.Approve(t.Context(), task.Run, named[0], true, "ann", "fine"))
+	ok(t, h.client.Approve(t.Context(), task.Run, named[0], true, "ann", "fine"))
 	if task, run := h.ended(task); task.Status != repute.TaskCompleted || len(chain.sent) != 2 {
 		t.Errorf("both approved; task %s, %d sent: %s", task.Status, len(chain.sent), run.Error)
 	}
@@ -178,7 +178,7 @@ func TestJournaledIsNotAllowedForEver(t *testing.T) {
 	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
 	now.set("version: \"1\"\nrules:\n  - {id: no, when: 'phase == \"call\"', effect: deny, reason: nothing is paid any more}\n")
 	chain.down.Store(false)
-	ok(t, h.desk.Retry(t.Context(), task.ID, repute.PhaseExecute, "ann"))
+	ok(t, h.client.Retry(t.Context(), task.ID, repute.PhaseExecute, "ann"))
 	task, run := h.ended(task)
 	if len(chain.sent) != 0 || !strings.Contains(run.Error, "nothing is paid") {
 		t.Errorf("task %s: the policy denies every transaction, %d were sent: %s", task.Status, len(chain.sent), run.Error)

@@ -38,7 +38,7 @@ func TestRetryMakesFailedCallsAgain(t *testing.T) {
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head},
 		Tools: map[string]orchestrator.Tool{"flaky": flaky}})
 	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
-	ok(t, h.desk.Retry(t.Context(), task.ID, 0, "ann"))
+	ok(t, h.client.Retry(t.Context(), task.ID, 0, "ann"))
 	task, run := h.ended(task)
 	if task.Status != repute.TaskCompleted || calls.Load() != 2 {
 		t.Errorf("task %s, attempt %d, the tool was called %d times: %s", task.Status, run.Attempt, calls.Load(), run.Error)
@@ -64,7 +64,7 @@ func TestRetryFromPlan(t *testing.T) {
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head, bad, good}})
 	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
-	ok(t, h.desk.Retry(t.Context(), task.ID, repute.PhasePlan, "ann"))
+	ok(t, h.client.Retry(t.Context(), task.ID, repute.PhasePlan, "ann"))
 	task, run := h.ended(task)
 	runs, err := rundb.TaskRuns(t.Context(), h.db, task.ID)
 	ok(t, err)

@@ -68,6 +68,8 @@ func (c *Context) leaves(id int64) {
 	c.last = id
 }
 
+// context returns the Context that the agent works in during one phase, and in one step of
+// Execute. Calls are counted per step.
 func (w *work) context(phase repute.Phase, step string) *Context {
 	return &Context{RunID: w.Run.ID, TaskID: w.Run.Task, ParentRunID: w.Run.Parent,
 		OperatorWallet: w.info.Manifest.OperatorWallet, Services: w.e.services(),
@@ -184,6 +186,7 @@ func (c *Context) HTTP(ctx context.Context, q HTTPRequest) (out HTTPResponse, er
 	return out, json.Unmarshal(body, &out)
 }
 
+// method is the request's method, GET when none is given.
 func (q *HTTPRequest) method() string {
 	if q.Method == "" {
 		return http.MethodGet
@@ -191,6 +194,8 @@ func (q *HTTPRequest) method() string {
 	return q.Method
 }
 
+// send makes one HTTP request. The idempotency key is the same whenever the same call is repeated
+// after a crash, so that the receiver can tell.
 func (e *Engine) send(ctx context.Context, key string, q HTTPRequest) (out HTTPResponse, err error) {
 	if e.o.HTTP == nil {
 		return out, &repute.MissingError{What: "HTTP", Why: "is not configured"}
@@ -239,6 +244,8 @@ func harmless(from http.Header) http.Header {
 	return out
 }
 
+// digest returns the sha256 of parts in hex. Each part is preceded by its length, so that other
+// parts never give the same bytes.
 func digest(parts ...[]byte) string {
 	h := sha256.New()
 	for _, p := range parts {

@@ -40,6 +40,7 @@ type checker struct {
 	faults []DecisionFault
 }
 
+// fault notes that a stored decision is not what its evidence gives.
 func (c *checker) fault(d *repute.RunDecision, format string, args ...any) {
 	c.faults = append(c.faults, DecisionFault{d.Number, d.Run, d.Kind, d.Subject, fmt.Sprintf(format, args...)})
 }

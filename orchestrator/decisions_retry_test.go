@@ -30,14 +30,14 @@ func TestRunsOfADroppedPlanAreVerified(t *testing.T) {
 		ok(t, err)
 		return len(runs) == 2 && runs[1].Awaiting != ""
 	})
-	ok(t, h.desk.Cancel(context.Background(), task.ID, "ann", "wrong plan"))
+	ok(t, h.client.Cancel(context.Background(), task.ID, "ann", "wrong plan"))
 	h.until("the task ended", func() bool {
 		r, err := rundb.Run(t.Context(), h.db, task.Run)
 		ok(t, err)
 		return r.Status.Ended()
 	})
 	h.checked(task.Run)
-	ok(t, h.desk.Retry(t.Context(), task.ID, repute.PhasePlan, "ann"))
+	ok(t, h.client.Retry(t.Context(), task.ID, repute.PhasePlan, "ann"))
 	task, run := h.ended(task)
 	if task.Status != repute.TaskCompleted {
 		t.Errorf("task %s: %s", task.Status, run.Error)

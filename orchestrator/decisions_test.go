@@ -66,9 +66,9 @@ func newDecided(t *testing.T, signer *statement.Signer) *decided {
 	db, err := store.Open(t.Context(), pgtest.New(t), o)
 	ok(t, err)
 	t.Cleanup(db.Close)
-	desk, err := orchestrator.NewDesk(db)
+	client, err := orchestrator.NewClient(db)
 	ok(t, err)
-	d := &decided{house: &house{t, db, desk}, signer: signer}
+	d := &decided{house: &house{t, db, client}, signer: signer}
 	head, hand := newWorker("head"), newWorker("hand")
 	head.plan = func(orchestrator.Task) orchestrator.Plan {
 		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "hand"}}}
@@ -81,7 +81,7 @@ func newDecided(t *testing.T, signer *statement.Signer) *decided {
 	d.b, d.subB = d.decide()
 	replay, err := engine.NewReader(db, engine.ReaderOptions{})
 	ok(t, err)
-	d.plane, err = control.New(control.Options{DB: db, Desk: desk, Policy: current, Lenient: true, Replay: replay,
+	d.plane, err = control.New(control.Options{DB: db, Client: client, Policy: current, Lenient: true, Replay: replay,
 		Keys: keys, Logger: slog.New(slog.DiscardHandler)})
 	ok(t, err)
 	return d
@@ -100,7 +100,7 @@ func (d *decided) decide() (task repute.Task, sub string) {
 			open, err := rundb.Awaited(d.t.Context(), d.db, r.ID)
 			ok(d.t, err)
 			for _, o := range open {
-				_ = d.desk.Approve(d.t.Context(), r.ID, o.Subject, true, "ann", "fine") // the run may be about to wait
+				_ = d.client.Approve(d.t.Context(), r.ID, o.Subject, true, "ann", "fine") // the run may be about to wait
 			}
 		}
 		return runs[0].Status.Ended()
@@ -368,7 +368,7 @@ func TestDecisionsOfAnotherAttempt(t *testing.T) {
 	}
 	fails = false
 	rule.set(unrated("require_approval")) // execute asks a person
-	ok(t, h.desk.Retry(t.Context(), task.ID, 0, "ann"))
+	ok(t, h.client.Retry(t.Context(), task.ID, 0, "ann"))
 	h.awaits(task.Run)
 	h.checked(task.Run)
 	h.approve(task.Run, true, "fine")

@@ -136,6 +136,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
+// session works on runs until the connection to the database is lost or ctx ends. Run begins
+// another session after a pause.
 func (e *Engine) session(ctx context.Context) error {
 	if err := e.install(ctx); err != nil {
 		return err
@@ -253,6 +255,7 @@ func queue(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, roots .
 	return err
 }
 
+// endAll ends the work on all runs. Another process continues them when their leases expire.
 func (e *Engine) endAll(why error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -261,6 +264,8 @@ func (e *Engine) endAll(why error) {
 	}
 }
 
+// holdAll renews the leases of all runs in one statement, and ends the work on those that were
+// lost or cancelled.
 func (e *Engine) holdAll(ctx context.Context) error {
 	e.mu.Lock()
 	leases := make([]rundb.Lease, 0, len(e.works))
@@ -329,12 +334,14 @@ func (e *Engine) work(ctx context.Context, job *river.Job[runJob]) error {
 	return errors.Join(err, rundb.ReleaseRun(releasing, e.db, lease))
 }
 
+// keep remembers how to end the work on a run.
 func (e *Engine) keep(l rundb.Lease, end context.CancelCauseFunc) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.works[l] = end
 }
 
+// drop forgets a run that is no longer worked on, and ends its context.
 func (e *Engine) drop(l rundb.Lease, end context.CancelCauseFunc) {
 	e.mu.Lock()
 	delete(e.works, l)

@@ -85,9 +85,9 @@ func (w *worker) Summarize(context.Context, orchestrator.Task, orchestrator.Exec
 
 // house is a database with an engine on it.
 type house struct {
-	t    *testing.T
-	db   *store.DB
-	desk *orchestrator.Desk
+	t      *testing.T
+	db     *store.DB
+	client *orchestrator.Client
 }
 
 func ok(t testing.TB, err error) {
@@ -109,9 +109,9 @@ func open(t *testing.T, url string) *store.DB {
 func newHouse(t *testing.T) (*house, string) {
 	url := pgtest.New(t)
 	db := open(t, url)
-	desk, err := orchestrator.NewDesk(db)
+	client, err := orchestrator.NewClient(db)
 	ok(t, err)
-	return &house{t, db, desk}, url
+	return &house{t, db, client}, url
 }
 
 // start runs an engine; the returned function ends it.
@@ -153,7 +153,7 @@ func (h *house) submit(r orchestrator.Request) repute.Task {
 	if r.Goal == "" {
 		r.Goal = "do it"
 	}
-	t, _, err := h.desk.Submit(h.t.Context(), r)
+	t, _, err := h.client.Submit(h.t.Context(), r)
 	ok(h.t, err)
 	return t
 }
@@ -189,7 +189,7 @@ func TestRunGoesThroughNinePhases(t *testing.T) {
 	h, _ := newHouse(t)
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{newWorker("plain")}})
 	task := h.submit(orchestrator.Request{Coordinator: "plain", Key: "once"})
-	again, added, err := h.desk.Submit(t.Context(), orchestrator.Request{Goal: "do it", Coordinator: "plain", Key: "once"})
+	again, added, err := h.client.Submit(t.Context(), orchestrator.Request{Goal: "do it", Coordinator: "plain", Key: "once"})
 	if ok(t, err); added || again.ID != task.ID {
 		t.Errorf("the same key made task %s beside %s", again.ID, task.ID)
 	}

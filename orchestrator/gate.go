@@ -145,6 +145,7 @@ func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) err
 	return v.addScore(&score)
 }
 
+// addSnapshot takes over what OpenFi's summary says of the agent's identity and validations.
 func (v *Verdict) addSnapshot(s *engine.OpenFiSnapshot) {
 	v.OpenFi = mustJSON(s)
 	v.Agent.IdentityExists, v.Agent.RegistrationResolves, v.Agent.AgentJSONResolves, v.Agent.OperatorMatches =
@@ -153,6 +154,8 @@ func (v *Verdict) addSnapshot(s *engine.OpenFiSnapshot) {
 	v.Agent.Trust01 = math.Round(float64(s.Overall)/float64(trust.One)*1e6) / 1e6 // as precise as the stored snapshot
 }
 
+// addScore takes over what a stored score says of the agent, and pins the inputs that it was
+// computed from, so that the verdict can be replayed.
 func (v *Verdict) addScore(s *repute.Score) error {
 	v.Pin = Pin{Agent: v.Pin.Agent, Block: s.Block.Number, BlockHash: s.Block.Hash, Epoch: s.Epoch, Scorer: s.Scorer,
 		Params: s.Params,
@@ -176,6 +179,7 @@ func (v *Verdict) addScore(s *repute.Score) error {
 	return nil
 }
 
+// points converts thousandths of a point into points.
 func points(p repute.Points) float64 { return float64(p) / 1000 }
 
 // VerifyVerdict makes a verdict again: the score from the stored evidence by replay, what
@@ -278,6 +282,8 @@ func sameDecision(a, b policy.Decision) bool {
 	return string(mustJSON(wordless(a))) == string(mustJSON(wordless(b)))
 }
 
+// wordless returns a decision without the texts of its reasons: texts may improve between
+// versions, and a replay compares everything else.
 func wordless(d policy.Decision) policy.Decision {
 	d.Reasons = slices.Clone(d.Reasons)
 	for i := range d.Reasons {

@@ -243,7 +243,7 @@ func TestCancelOfAgentThatIgnoresIt(t *testing.T) {
 		Tools: map[string]orchestrator.Tool{"echo": called}})
 	task := h.submit(orchestrator.Request{Coordinator: "deaf"})
 	<-begun
-	ok(t, h.desk.Cancel(t.Context(), task.ID, "ann", "enough"))
+	ok(t, h.client.Cancel(t.Context(), task.ID, "ann", "enough"))
 	task, run := h.ended(task)
 	close(over)
 	if err := <-after; err == nil {
@@ -259,11 +259,9 @@ func TestCancelOfAgentThatIgnoresIt(t *testing.T) {
 func TestPolicyFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
-	later := time.Now()
-	write := func(text string) {
-		ok(t, os.WriteFile(path, []byte(text), 0o600))
-		later = later.Add(time.Second) // file systems may be coarse
-		ok(t, os.Chtimes(path, later, later))
+	write := func(text string) { // at once: a slow machine must not see half a file twice
+		ok(t, os.WriteFile(path+".new", []byte(text), 0o600))
+		ok(t, os.Rename(path+".new", path))
 	}
 	const broken = "version: \"1\"\nrules:\n  - {id: a, when: 'agent.nothing > 1', effect: deny, reason: x}\n"
 	write(broken)

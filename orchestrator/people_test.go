@@ -32,7 +32,7 @@ func (h *house) approve(run string, yes bool, why string) {
 	if len(open) != 1 {
 		h.t.Fatalf("run %s waits for %v", run, open)
 	}
-	ok(h.t, h.desk.Approve(h.t.Context(), run, open[0].Subject, yes, "ann", why))
+	ok(h.t, h.client.Approve(h.t.Context(), run, open[0].Subject, yes, "ann", why))
 }
 
 // A run that needs a person waits without a worker, and goes on or ends by the answer.
@@ -54,11 +54,11 @@ func TestApproval(t *testing.T) {
 		Goal: "cheap"})); task.Status != repute.TaskCompleted {
 		t.Errorf("with one worker and two waiting runs a task is %s", task.Status)
 	}
-	ok(t, h.desk.Approve(t.Context(), dear.Run, "policy", true, "ann", "fine"))
-	if err := h.desk.Approve(t.Context(), dear.Run, "policy", true, "ann", "again"); !errors.Is(err, repute.ErrConflict) {
+	ok(t, h.client.Approve(t.Context(), dear.Run, "policy", true, "ann", "fine"))
+	if err := h.client.Approve(t.Context(), dear.Run, "policy", true, "ann", "again"); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("a second answer: %v", err)
 	}
-	ok(t, h.desk.Approve(t.Context(), refused.Run, "policy", false, "bob", "too dear"))
+	ok(t, h.client.Approve(t.Context(), refused.Run, "policy", false, "bob", "too dear"))
 	if task, run := h.ended(dear); task.Status != repute.TaskCompleted {
 		t.Errorf("approved task is %s: %s", task.Status, run.Error)
 	}
@@ -97,13 +97,13 @@ func TestCancel(t *testing.T) {
 		return a.Status == repute.RunRunning && b.Awaiting != ""
 	})
 	for _, task := range []repute.Task{running, waiting} {
-		ok(t, h.desk.Cancel(t.Context(), task.ID, "ann", "no longer wanted"))
+		ok(t, h.client.Cancel(t.Context(), task.ID, "ann", "no longer wanted"))
 		task, run := h.ended(task)
 		if task.Status != repute.TaskCancelled || run.Status != repute.RunCancelled ||
 			!strings.Contains(run.Error, "no longer wanted") {
 			t.Errorf("task %s, run %s: %s", task.Status, run.Status, run.Error)
 		}
-		if err := h.desk.Cancel(t.Context(), task.ID, "ann", "again"); !errors.Is(err, repute.ErrConflict) {
+		if err := h.client.Cancel(t.Context(), task.ID, "ann", "again"); !errors.Is(err, repute.ErrConflict) {
 			t.Errorf("cancelled again: %v", err)
 		}
 	}
@@ -135,16 +135,16 @@ func TestRetryFromFailedPhase(t *testing.T) {
 	if task.Status != repute.TaskFailed || !strings.Contains(run.Error, "not today") {
 		t.Fatalf("task %s: %s", task.Status, run.Error)
 	}
-	if err := h.desk.Retry(t.Context(), task.ID, repute.PhaseSummarize, "ann"); !errors.Is(err, repute.ErrConflict) {
+	if err := h.client.Retry(t.Context(), task.ID, repute.PhaseSummarize, "ann"); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("retried from behind the failure: %v", err)
 	}
-	ok(t, h.desk.Retry(t.Context(), task.ID, 0, "ann"))
+	ok(t, h.client.Retry(t.Context(), task.ID, 0, "ann"))
 	task, run = h.ended(task)
 	if task.Status != repute.TaskCompleted || run.Attempt != 2 || first.Load() != 1 || second.Load() != 2 {
 		t.Errorf("task %s, attempt %d, steps ran %d and %d times: %s", task.Status, run.Attempt, first.Load(),
 			second.Load(), run.Error)
 	}
-	if err := h.desk.Retry(t.Context(), task.ID, 0, "ann"); !errors.Is(err, repute.ErrConflict) {
+	if err := h.client.Retry(t.Context(), task.ID, 0, "ann"); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("a completed task was retried: %v", err)
 	}
 }
@@ -186,7 +186,7 @@ func TestAnotherEngineGoesOn(t *testing.T) {
 	task := h.submit(orchestrator.Request{Coordinator: "head"})
 	<-begun
 	stop()
-	other := &house{t, open(t, url), h.desk}
+	other := &house{t, open(t, url), h.client}
 	other.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{agent(false)}})
 	task, run := other.ended(task)
 	if task.Status != repute.TaskCompleted || first.Load() != 1 || run.Attempt != 1 {

@@ -44,6 +44,8 @@ func (w *work) asked() Task {
 		ValueAtRisk: orZero(w.terms.ValueAtRisk), Created: w.Run.Created}
 }
 
+// makePlan is phase 2: the agent plans, and the plan is checked against the budget and the agents
+// that are registered.
 func (w *work) makePlan(ctx context.Context) (o outcome) {
 	plan, err := with(ctx, w, repute.PhasePlan,
 		func(ctx context.Context, c *Context) (Plan, error) { return w.agent.Plan(ctx, w.asked(), c) })
@@ -117,12 +119,14 @@ func (w *work) ruled(ctx context.Context, stored rundb.Decision, d policy.Decisi
 	return o
 }
 
+// policyTask is what the policy sees of the task.
 func (w *work) policyTask(p *policy.Policy) policy.Task {
 	return policy.Task{ID: w.Run.Task, Goal: w.Task.Goal, Coordinator: w.Task.Coordinator,
 		Value: orZero(w.terms.ValueAtRisk),
 		Tags:  w.terms.Tags, Budget: p.Budget(w.terms.Budget)}
 }
 
+// policyInput is what the policy sees of the run in phase 4.
 func (w *work) policyInput(p *policy.Policy) policy.Input {
 	return policy.Input{Phase: "policy", Task: w.policyTask(p), Agent: w.verdict.Agent,
 		Plan: policy.Plan{Steps: int64(len(w.plan.Steps)), Agents: w.plan.agents()}}
@@ -135,6 +139,8 @@ type policyResult struct {
 	Budget   policy.Budget   `json:"budget"` // what the run has
 }
 
+// checkPolicy is phase 4: the policy decides about the task, the agent and the plan. The policy's
+// text is kept, so that the decision can be replayed.
 func (w *work) checkPolicy(ctx context.Context) outcome {
 	p := w.e.o.Policy()
 	in := w.policyInput(p)
@@ -333,6 +339,7 @@ func (w *work) execute(ctx context.Context) (o outcome) {
 	return outcome{result: r, err: err, decisions: o.decisions}
 }
 
+// firstError returns the error of the first step that has one, for the error of the phase.
 func firstError(steps []StepResult) string {
 	for _, s := range steps {
 		if s.Error != "" {
@@ -348,6 +355,8 @@ type verification struct {
 	Runtime []Check `json:"runtimeChecks"`
 }
 
+// verify is phase 7: the agent checks its work, and the orchestrator checks it against receipts
+// and the chain.
 func (w *work) verify(ctx context.Context) (o outcome) {
 	var r verification
 	said, err := with(ctx, w, repute.PhaseVerify, func(ctx context.Context, c *Context) (Verification, error) {
@@ -380,6 +389,7 @@ func (w *work) verify(ctx context.Context) (o outcome) {
 	return o
 }
 
+// failedChecks lists the checks that did not pass, with what they say.
 func failedChecks(checks []Check) (out []string) {
 	for _, c := range checks {
 		if !c.Passed {
@@ -423,6 +433,7 @@ func (w *work) stepsDone(steps []rundb.Step) Check {
 	return c
 }
 
+// orWord returns s, or other when s is empty.
 func orWord(s, other string) string {
 	if s == "" {
 		return other
@@ -445,12 +456,15 @@ func (w *work) callsEnded(receipts []repute.Receipt) Check {
 	return c
 }
 
+// manifestKept checks that the agent still declares what it declared when the run began.
 func (w *work) manifestKept() Check {
 	now := digest(mustJSON(w.agent.Info().Manifest))
 	return Check{Name: "runtime.manifest", Passed: now == w.manifest,
 		Details: map[bool]string{false: "the agent changed its manifest"}[now == w.manifest]}
 }
 
+// summarize is phase 8: the agent says what came of the task. A text that contradicts the receipts
+// fails the phase.
 func (w *work) summarize(ctx context.Context) outcome {
 	s, err := with(ctx, w, repute.PhaseSummarize, func(ctx context.Context, c *Context) (Summary, error) {
 		return w.agent.Summarize(ctx, w.asked(), w.done, w.checked, c)

@@ -274,6 +274,8 @@ func (d *declared) fits(tx *Tx) bool {
 	})
 }
 
+// fitsAmount reports whether an amount that is sent is the one of the dry run, or within the
+// bounds that the plan declared for its place.
 func (d *declared) fitsAmount(place, sent, shown string) bool {
 	a, err1 := weiOf(sent)
 	b, err2 := weiOf(shown)
@@ -286,6 +288,7 @@ func (d *declared) fitsAmount(place, sent, shown string) bool {
 	return a.Cmp(b) == 0
 }
 
+// tokenIn is the token of a transfer, the zero address for the chain's coin.
 func tokenIn(tx *Tx) common.Address {
 	if tx.Token == nil {
 		return common.Address{}

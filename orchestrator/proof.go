@@ -36,6 +36,7 @@ func proofOf(m repute.Module, needed bool) *Proof {
 		At: m.Proof.At}
 }
 
+// known returns nil for the zero address.
 func known(a common.Address) *common.Address {
 	if a == (common.Address{}) {
 		return nil

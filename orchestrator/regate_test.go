@@ -223,7 +223,7 @@ func TestEveryRunEndsOnce(t *testing.T) {
 
 	idle := h.submit(orchestrator.Request{Coordinator: "head"})
 	h.awaits(idle.Run)
-	ok(t, h.desk.Cancel(t.Context(), idle.ID, "ann", "no longer wanted"))
+	ok(t, h.client.Cancel(t.Context(), idle.ID, "ann", "no longer wanted"))
 	done, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "lone"}))
 	left, run := h.ended(h.submit(orchestrator.Request{Coordinator: "deserter"}))
 	if left.Status != repute.TaskFailed || !strings.Contains(run.Error, "step a is running") {

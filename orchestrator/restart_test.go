@@ -54,7 +54,7 @@ func TestRunsOutliveTheDatabase(t *testing.T) {
 	server.Keep()
 	ok(t, store.Migrate(t.Context(), server.URL()))
 	h := &house{t: t, db: open(t, server.URL())}
-	h.desk, err = orchestrator.NewDesk(h.db)
+	h.client, err = orchestrator.NewClient(h.db)
 	ok(t, err)
 
 	told, calls := &heard{}, atomic.Int32{}

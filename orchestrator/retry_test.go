@@ -99,7 +99,7 @@ func TestRetrySendsWhatFailed(t *testing.T) {
 				return
 			}
 			h.failedAs(run.ID, common.Address{2}, c.state)
-			ok(t, h.desk.Retry(t.Context(), task.ID, 0, "ann"))
+			ok(t, h.client.Retry(t.Context(), task.ID, 0, "ann"))
 			task, run = h.ended(task)
 			if task.Status != repute.TaskCompleted || run.Attempt != 2 {
 				t.Errorf("task %s, attempt %d: %s", task.Status, run.Attempt, run.Error)

@@ -104,14 +104,14 @@ func (w *work) giveUp() {
 	w.away = nil
 }
 
-// databaseFailed is the first error of the database that lost saw in this run or one below
-// it; nil for none.
+// databaseFailed is the first error of the database that lost saw in this run or one below it; nil for none.
 func (w *work) databaseFailed() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.away
 }
 
+// root is the run of the task itself, above all runs that it began.
 func (w *work) root() *work {
 	for w.parent != nil {
 		w = w.parent
@@ -126,6 +126,7 @@ func (w *work) wait(e *ApprovalError) {
 	w.waiting = append(w.waiting, e)
 }
 
+// waits returns what the run waits for, nil for nothing.
 func (w *work) waits() *ApprovalError {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,6 +174,7 @@ func (w *work) load(ctx context.Context) error {
 	return w.loadDryRun(ctx)
 }
 
+// loadDryRun restores what the dry run intended, when a run continues after a crash.
 func (w *work) loadDryRun(ctx context.Context) error {
 	p, ok := w.Phases[repute.PhaseDryRun]
 	if !ok || p.Status == repute.PhaseWaiting {

@@ -47,6 +47,7 @@ func against(reasons []policy.Reason) []policy.Reason {
 	return slices.DeleteFunc(slices.Clone(reasons), func(r policy.Reason) bool { return r.Effect == policy.Allow })
 }
 
+// texts joins the texts of reasons, for an error.
 func texts(reasons []policy.Reason) string {
 	var out []string
 	for _, r := range reasons {
@@ -77,6 +78,7 @@ func (c *Context) Simulate(ctx context.Context, tx Tx) (out Simulation, err erro
 	return out, json.Unmarshal(body, &out)
 }
 
+// simulate executes a transaction at the newest block without sending it.
 func (w *work) simulate(ctx context.Context, tx Tx) (Simulation, error) {
 	if err := tx.check(); err != nil {
 		return Simulation{}, err
@@ -94,6 +96,7 @@ func (w *work) simulate(ctx context.Context, tx Tx) (Simulation, error) {
 	return s, w.mayLog(ctx, tx.ChainID, s.Logs)
 }
 
+// origin names the agent, run and task that a transaction belongs to.
 func (w *work) origin() Origin { return Origin{Agent: w.Run.Agent, Run: w.Run.ID, Task: w.Run.Task} }
 
 // Send sends a transaction, once however often the step runs, and waits for its
@@ -108,6 +111,8 @@ func (c *Context) Send(ctx context.Context, tx Tx) (Sent, error) {
 	return sent, c.w.lost(err)
 }
 
+// send decides about a transaction, journals it and sends it. It is sent once, however often the
+// phase is repeated.
 func (c *Context) send(ctx context.Context, tx Tx) (Sent, error) {
 	if c.phase != repute.PhaseExecute {
 		return Sent{}, c.refused(ctx, tx.Key, &tx, refuse("phase", "transactions are sent in Execute alone, not in %s",
@@ -316,6 +321,8 @@ func (e *Engine) settle(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
+// settleCall brings a journaled transaction to its end after a crash: the wallet finds it by its
+// id, and its receipt is stored.
 func (e *Engine) settleCall(ctx context.Context, c *rundb.OpenCall) error {
 	var before charged
 	if err := json.Unmarshal(c.Request, &before); err != nil {
@@ -483,6 +490,7 @@ func (w *work) answered(ctx context.Context, subject string, d policy.Decision, 
 	return &ApprovalError{w.Run.ID, subject, d.Reasons, shown}, nil
 }
 
+// orZero returns an amount, "0" for none.
 func orZero(s string) string {
 	if s == "" {
 		return "0"

@@ -67,6 +67,7 @@ type planRun struct {
 	results map[string]StepResult
 }
 
+// step waits for the steps that it depends on and for a place, and runs.
 func (r *planRun) step(ctx context.Context, s Step) {
 	defer close(r.done[s.ID])
 	inputs, blocked := r.inputs(ctx, s)
@@ -101,6 +102,8 @@ func (r *planRun) inputs(ctx context.Context, s Step) (inputs map[string]json.Ra
 	return inputs, ""
 }
 
+// doStep runs one step of the plan, by the agent itself or as a run of another agent. A step that
+// has a stored result is not run again.
 func (c *Context) doStep(ctx context.Context, s Step, inputs map[string]json.RawMessage, own StepFunc) StepResult {
 	w := c.w
 	begun, err := rundb.BeginStep(ctx, w.e.db, w.lease, w.Run.ID, s.ID)
@@ -193,6 +196,7 @@ func (w *work) answer(parent *work) (json.RawMessage, error) {
 	return mustJSON(map[string]any{"run": w.Run.ID, "summary": w.summary.Text, "steps": w.done.Steps}), nil
 }
 
+// orNull returns a JSON value, null for none.
 func orNull(v json.RawMessage) json.RawMessage {
 	if len(v) == 0 {
 		return json.RawMessage("null")

@@ -81,11 +81,13 @@ func (t Terms) limits() repute.Limits {
 	return limitsOf(t.Budget.Or(policy.DefaultBudget()))
 }
 
+// limitsOf converts a budget into the form that is stored.
 func limitsOf(b policy.Budget) repute.Limits {
 	return repute.Limits{Steps: int(b.Steps), ToolCalls: int(b.ToolCalls), Writes: int(b.OnchainWrites),
 		Runtime: time.Duration(b.RuntimeMS) * time.Millisecond, GasWei: b.GasWei}
 }
 
+// budgetOf converts stored limits into the policy's form.
 func budgetOf(l repute.Limits) policy.Budget {
 	return policy.Budget{Steps: int64(l.Steps), ToolCalls: int64(l.ToolCalls), RuntimeMS: l.Runtime.Milliseconds(),
 		OnchainWrites: int64(l.Writes), GasWei: l.GasWei}

@@ -71,6 +71,7 @@ func (t *Trace) ended(r *repute.Run) {
 	span.End()
 }
 
+// aboutRun returns the attributes that every span of a run has.
 func aboutRun(r *repute.Run) []attribute.KeyValue {
 	return []attribute.KeyValue{attribute.String("run", r.ID), attribute.String("task", r.Task),
 		attribute.String("agent", r.Agent), attribute.Int("attempt", r.Attempt)}

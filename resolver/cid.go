@@ -68,6 +68,7 @@ func parseCIDPath(s string) (cid.Cid, string, error) {
 	return id, strings.TrimPrefix(path.Clean("/"+rest), "/"), nil
 }
 
+// parseCID decodes a CID of bounded length with a strong hash.
 func parseCID(text string) (cid.Cid, error) {
 	if len(text) > maxCIDText {
 		return cid.Undef, errNoCID
@@ -79,6 +80,7 @@ func parseCID(text string) (cid.Cid, error) {
 	return id, checkStrong(id)
 }
 
+// checkStrong refuses CIDs whose hash somebody could find a second preimage of.
 func checkStrong(id cid.Cid) error {
 	if err := verifcid.ValidateCid(strongHashes, id); err != nil {
 		return fmt.Errorf("cid %s: %w", id, err)
@@ -99,10 +101,13 @@ func gatewayRef(u *url.URL) (Ref, bool) {
 	return Ref{}, false
 }
 
+// isGateway reports whether a host is known to serve /ipfs/ paths.
 func isGateway(host string) bool {
 	return knownGateways[host] || strings.HasSuffix(host, ".mypinata.cloud")
 }
 
+// gatewayAt reads the rest of a gateway's URL as an ipfs path. The gateway is asked first when it
+// is reached by https.
 func gatewayAt(u *url.URL, host, rest string) (Ref, bool) {
 	id, sub, err := parseCIDPath(rest)
 	if err != nil {

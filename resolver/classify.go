@@ -61,6 +61,7 @@ func hasScheme(s, scheme string) bool {
 	return len(s) >= len(scheme) && strings.EqualFold(s[:len(scheme)], scheme)
 }
 
+// classifyWeb reads a URL with http or https. One of a known gateway is an ipfs document.
 func classifyWeb(s string) Ref {
 	u, err := url.Parse(s)
 	// The host becomes a key, so it must be storable: no DNS name is longer.
@@ -74,6 +75,7 @@ func classifyWeb(s string) Ref {
 	return Ref{Kind: Kind(u.Scheme), Host: canonicalHost(u), URL: s}
 }
 
+// classifyIPFS reads what follows ipfs:.
 func classifyIPFS(s, rest string) Ref {
 	rest = strings.TrimPrefix(rest, "ipfs/")
 	id, path, err := parseCIDPath(rest)
@@ -99,6 +101,7 @@ func classifyRest(s string) Ref {
 	return Ref{Kind: KindUnsupported, URL: s, Reason: ReasonNotURI}
 }
 
+// isScheme reports whether a text can be the scheme of a URI (RFC 3986).
 func isScheme(s string) bool {
 	for i := range len(s) {
 		c := s[i] | 0x20

@@ -152,6 +152,7 @@ func (c *Client) FetchIfChanged(ctx context.Context, uri string, known Validator
 	return doc, nil
 }
 
+// fetch reads a document by its kind, without retries.
 func (c *Client) fetch(ctx context.Context, ref Ref, known Validators) (Document, error) {
 	switch ref.Kind {
 	case KindData:

@@ -40,6 +40,8 @@ func decodeData(uri string, limit int64) ([]byte, string, error) {
 	return raw, h.mediaType, nil
 }
 
+// parseDataHeader reads what stands between data: and the comma: media type, base64 and ERC-8004's
+// enc.
 func parseDataHeader(head string) dataHeader {
 	var h dataHeader
 	for i, part := range strings.Split(head, ";") {
@@ -111,6 +113,7 @@ func unpercent(s string) []byte {
 	return out
 }
 
+// unhex is the value of a hexadecimal digit.
 func unhex(c byte) (byte, bool) {
 	switch {
 	case c >= '0' && c <= '9':
@@ -136,6 +139,7 @@ func inflateData(h dataHeader, raw []byte, limit int64) ([]byte, error) {
 	return nil, final(ReasonUnsupportedEncoding, "enc=%.32q", h.encoding)
 }
 
+// looksJSON reports whether bytes begin as a JSON object or array does.
 func looksJSON(b []byte) bool {
 	b = bytes.TrimLeft(b, " \t\r\n\ufeff")
 	return len(b) > 0 && (b[0] == '{' || b[0] == '[')

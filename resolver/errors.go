@@ -128,6 +128,7 @@ func networkError(parent context.Context, err error) *Error {
 	return passing(ReasonNetwork, "%w", err)
 }
 
+// isTimeout reports whether an error means that the time was up.
 func isTimeout(err error) bool {
 	var t interface{ Timeout() bool }
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &t) && t.Timeout()
@@ -141,6 +142,7 @@ func isLongHeader(err error) bool {
 		strings.Contains(text, "response header list larger than advertised limit")
 }
 
+// isTLS reports whether an error is about the certificate or the TLS connection.
 func isTLS(err error) bool {
 	var header tls.RecordHeaderError
 	var alert tls.AlertError

@@ -76,6 +76,8 @@ func NewGuard(o GuardOptions) *Guard {
 	return g
 }
 
+// newTransport makes a transport whose connections pass the guard after names are resolved, so
+// that DNS cannot change the address in between.
 func (g *Guard) newTransport(o GuardOptions) *http.Transport {
 	resolver := o.Resolver
 	if resolver == nil {
@@ -148,6 +150,7 @@ func (g *Guard) Check(u *url.URL) error {
 	return g.checkPort(u)
 }
 
+// allowsHost reports whether options open a host, with or without its port.
 func (g *Guard) allowsHost(hostport string) bool {
 	hostport = strings.ToLower(hostport)
 	if g.hosts[hostport] {
@@ -157,11 +160,14 @@ func (g *Guard) allowsHost(hostport string) bool {
 	return err == nil && g.hosts[host]
 }
 
+// allowsAddr reports whether an address is in one of the prefixes that options open.
 func (g *Guard) allowsAddr(addr netip.Addr) bool {
 	addr = addr.Unmap()
 	return slices.ContainsFunc(g.prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
+// checkLiteral refuses an IP address in place of a host name, and says whether it is an internal
+// one.
 func (g *Guard) checkLiteral(addr netip.Addr) error {
 	if err := g.guardian.SafeAddr(addr); err != nil {
 		return final(ReasonBlockedAddress, "%w", err)
@@ -185,6 +191,7 @@ func checkName(host string) error {
 	return nil
 }
 
+// defaultPort is the port of a URL, that of its scheme when it names none.
 func defaultPort(u *url.URL) string {
 	switch {
 	case u.Port() != "":
@@ -195,6 +202,7 @@ func defaultPort(u *url.URL) string {
 	return "443"
 }
 
+// checkPort refuses ports that documents are not served on.
 func (g *Guard) checkPort(u *url.URL) error {
 	port := defaultPort(u)
 	for _, p := range g.ports {
@@ -233,6 +241,7 @@ func (g *Guard) Client(timeout time.Duration) *http.Client {
 // CloseIdle closes pooled connections.
 func (g *Guard) CloseIdle() { g.transport.CloseIdleConnections() }
 
+// checkRedirect refuses too many redirects and those from https to http.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return final(ReasonRedirects, "more than %d redirects", maxRedirects)

@@ -16,6 +16,7 @@ const (
 	ratioFloor = 64 << 10
 )
 
+// isGzip reports whether bytes begin as gzip does.
 func isGzip(b []byte) bool { return len(b) > 2 && b[0] == 0x1f && b[1] == 0x8b }
 
 // countingReader counts what the decompressor really consumed, and remembers why
@@ -44,12 +45,14 @@ func (c *countingReader) ReadByte() (byte, error) {
 	return b, err
 }
 
+// note remembers an error of the connection.
 func (c *countingReader) note(err error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		c.err = err
 	}
 }
 
+// failure is why compressed bytes could not be read: the connection's error, or bad gzip.
 func (c *countingReader) failure(err error) error {
 	if c.err != nil {
 		return c.err
@@ -82,6 +85,7 @@ func inflate(r io.Reader, limit int64) ([]byte, error) {
 	return bounded(out, limit)
 }
 
+// bounded refuses more bytes than a limit.
 func bounded(b []byte, limit int64) ([]byte, error) {
 	if int64(len(b)) > limit {
 		return nil, final(ReasonTooLarge, "more than %d bytes", limit)

@@ -20,6 +20,8 @@ func HostOf(rawURL string) string {
 	return canonicalHost(u)
 }
 
+// canonicalHost is the host of a URL in one form, with the port where it is not that of the
+// scheme. Empty when it cannot be stored.
 func canonicalHost(u *url.URL) string {
 	name, port := canonicalName(u.Hostname()), u.Port()
 	if name == "" || storable(name, maxHostText) != name {

@@ -55,6 +55,7 @@ func (s *blockSet) put(id cid.Cid, b []byte) {
 	s.byHash[string(id.Hash())] = b
 }
 
+// get returns a block by the hash of its CID.
 func (s *blockSet) get(id cid.Cid) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,6 +63,7 @@ func (s *blockSet) get(id cid.Cid) ([]byte, bool) {
 	return b, ok
 }
 
+// size is how many blocks there are.
 func (s *blockSet) size() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,6 +89,7 @@ func (c *Client) fetchIPFS(ctx context.Context, ref Ref) (Document, error) {
 	return r.run(ctx)
 }
 
+// ipfsDocument is the answer to a walk, with the blocks that prove it.
 func ipfsDocument(root cid.Cid, path, gateway string, b []byte, w *walker) Document {
 	return Document{
 		Bytes:    b,
@@ -163,6 +166,7 @@ func (c *Client) fromGateway(ctx context.Context, g *peer, root cid.Cid, path st
 	return ipfsDocument(root, path, g.name, b, w), nil
 }
 
+// isReason reports whether an error has a reason.
 func isReason(err error, r Reason) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Reason == r
@@ -252,6 +256,7 @@ func (c *Client) block(ctx context.Context, g *peer, id cid.Cid, proven, sent *b
 	return b, proven.add(id, b)
 }
 
+// rawBlock asks a gateway for one block. The caller compares it with its CID.
 func (c *Client) rawBlock(ctx context.Context, g *peer, id cid.Cid) ([]byte, error) {
 	resp, err := c.ask(ctx, g, id.String()+"?format=raw", rawType)
 	if err != nil {
@@ -270,6 +275,7 @@ func (c *Client) rawBlock(ctx context.Context, g *peer, id cid.Cid) ([]byte, err
 	return b, nil
 }
 
+// escapePath writes a path below a CID as part of a URL.
 func escapePath(path string) string {
 	var out strings.Builder
 	for _, name := range splitPath(path) {
@@ -278,6 +284,7 @@ func escapePath(path string) string {
 	return out.String()
 }
 
+// splitPath divides a path into its names.
 func splitPath(path string) []string {
 	if path == "" {
 		return nil

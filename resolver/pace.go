@@ -34,6 +34,7 @@ func newPacedBody(body io.ReadCloser, window time.Duration, cancel context.Cance
 	return p
 }
 
+// look gives the body up when too few bytes came in the window.
 func (p *pacedBody) look() {
 	if p.got.Swap(0) >= minProgress {
 		p.timer.Reset(p.window)

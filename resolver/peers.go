@@ -115,6 +115,7 @@ func (p *peers) failed(g *peer, why *Error, now time.Time) {
 	g.rests = now.Add(max(rest, min(why.RetryAfter, maxRest)))
 }
 
+// closeIdle closes connections that are not in use.
 func (p *peers) closeIdle() {
 	if p.inner != nil {
 		p.inner.CloseIdle()

@@ -73,6 +73,7 @@ func (w *walker) file(ctx context.Context, root cid.Cid, path string) ([]byte, e
 	return w.read(ctx, id, nil, 0)
 }
 
+// block loads a block and counts it against the bounds of one document.
 func (w *walker) block(ctx context.Context, id cid.Cid) ([]byte, error) {
 	b, err := w.load(ctx, id)
 	if err != nil {
@@ -103,6 +104,7 @@ func (w *walker) keep(id cid.Cid, b []byte) {
 	w.proof = append(w.proof, Block{CID: id.String(), Multihash: id.Hash(), Data: b, Node: node})
 }
 
+// node loads and decodes a block.
 func (w *walker) node(ctx context.Context, id cid.Cid) (pbNode, error) {
 	b, err := w.block(ctx, id)
 	if err != nil {
@@ -111,6 +113,7 @@ func (w *walker) node(ctx context.Context, id cid.Cid) (pbNode, error) {
 	return decodeNode(id, b)
 }
 
+// decodeNode decodes a dag-pb block of UnixFS. A panic of the decoder is an error.
 func decodeNode(id cid.Cid, b []byte) (n pbNode, err error) {
 	defer survive(&err)
 	builder := dagpb.Type.PBNode.NewBuilder()
@@ -190,8 +193,10 @@ func (w *walker) shardChild(ctx context.Context, n pbNode, name string) (id cid.
 	return toCID(l)
 }
 
+// linkCID is the CID that a link points to.
 func linkCID(l dagpb.PBLink) (cid.Cid, error) { return toCID(l.FieldHash().Link()) }
 
+// toCID is the CID of a link of the data model.
 func toCID(l ipld.Link) (cid.Cid, error) {
 	link, ok := l.(cidlink.Link)
 	if !ok {
@@ -230,6 +235,7 @@ func (w *walker) read(ctx context.Context, id cid.Cid, out []byte, depth int) ([
 	return w.readFile(ctx, n, out, depth)
 }
 
+// readFile appends the bytes of a file and of the blocks below it to out, up to the limit.
 func (w *walker) readFile(ctx context.Context, n pbNode, out []byte, depth int) ([]byte, error) {
 	if n.fs.FieldData().Exists() {
 		out = append(out, n.fs.FieldData().Must().Bytes()...)

@@ -99,6 +99,7 @@ func (s *scoring) measureGates(gates []GateView) {
 	}
 }
 
+// ref names a rating by its transaction and place.
 func (l *accountBuilder) ref(i int) RowRef {
 	r := &l.rows[i]
 	return RowRef{r.Tx, r.Block, r.LogIndex, r.Rater, r.Index, r.Tag1, r.Amount.Decimal()}
@@ -140,6 +141,7 @@ func (s *Scorer) contributions(r *Result) []Contribution {
 	return append(out, adjustments(r)...)
 }
 
+// size is the absolute value.
 func size(p Points) Points { return max(p, -p) }
 
 // adjustments lead from the mean to the score.
@@ -183,8 +185,11 @@ func divide(parts []Fixed, sum Points) []Points {
 // is no larger than one.
 func floorPoints(f Fixed) Points { return Points(int64(f) * (100_000 >> 5) >> 27) }
 
+// remainder is what rounding to points leaves, so that the points of all contributions add up to
+// the score.
 func remainder(f Fixed, p Points) int64 { return int64(f)*(100_000>>5) - int64(p)<<27 }
 
+// contribution is what one opinion adds to the score, with at most ten of its ratings.
 func (s *Scorer) contribution(v *opinion, points Points) Contribution {
 	c := Contribution{Kind: KindOpinion, Points: points, Channel: s.p.Tags.Channels[v.channel].Name, Weight: v.weight,
 		Opinion:  v.value,
@@ -228,6 +233,7 @@ func (l *accountBuilder) newest(v *opinion) []int {
 	return rows
 }
 
+// strongest is the rater of greatest weight among those of one identity.
 func (s *scoring) strongest(v *opinion) Node {
 	best := NoNode
 	for _, n := range s.members[v.from:v.to] {

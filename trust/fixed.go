@@ -59,6 +59,7 @@ func (a Fixed) scaled(num, den int64) Fixed {
 	return Fixed(q)
 }
 
+// magnitude is the absolute value, also of the smallest number.
 func magnitude(n int64) uint64 {
 	sign := n >> 63
 	return uint64((n ^ sign) - sign)
@@ -123,6 +124,7 @@ var halves = [32]uint64{
 // powers holds 2^-a by the four bytes of a's fraction, in units of 2^-63: products of halves.
 type powers [4][256]uint64
 
+// newPowers prepares the table from which exp2Neg multiplies.
 func newPowers() *powers {
 	p := &powers{}
 	for at := range p {

@@ -26,6 +26,8 @@ const (
 	stepShift  = giverShift + giverBits
 )
 
+// newFlow orders the edges of a graph by blocks of their givers, so that a step reads memory in
+// order.
 func newFlow(g *Graph) *flow {
 	f := &flow{bounds: g.parts(flowParts)}
 	blocks := g.Len()>>giverBits + 1

@@ -91,6 +91,7 @@ func (s *scoring) judge(r *Result) {
 	}
 }
 
+// passes reports whether a gate was passed.
 func (r *Result) passes(gate string) bool {
 	return slices.ContainsFunc(r.Gates, func(g GateView) bool { return g.ID == gate && g.Passed })
 }
@@ -98,6 +99,7 @@ func (r *Result) passes(gate string) bool {
 // whole3 turns points into thousandths.
 func whole3(f Fixed) Points { return Points(f.Round(1000)) }
 
+// lacks lists what a result lacks to pass a gate; none when it passes.
 func (s *scoring) lacks(g *Gate, r *Result) []Lacking {
 	first := len(s.lacking)
 	lack := func(what string, have, need Fixed) {
@@ -136,8 +138,10 @@ func (s *scoring) lacks(g *Gate, r *Result) []Lacking {
 	return s.lacking[first:len(s.lacking):len(s.lacking)]
 }
 
+// fromPoints converts thousandths of a point.
 func fromPoints(p Points) Fixed { return Ratio(int64(p), 1000) }
 
+// evidenceIn is the evidence of a result in some channels.
 func (s *scoring) evidenceIn(r *Result, channels []string) (sum Fixed) {
 	for _, c := range r.Channels {
 		if slices.Contains(channels, c.Channel) {

@@ -54,6 +54,7 @@ func (g *Graph) Spoke(n Node) bool { return int(n) < len(g.spoke) && g.spoke[n] 
 // Name is the lowest address of an identity.
 func (g *Graph) Name(n Node) common.Address { return g.names[n] }
 
+// givers are the nodes with an edge to n.
 func (g *Graph) givers(n Node) []Node { return g.from[g.start[n]:g.start[n+1]] }
 
 // GraphBuilder collects identities and edges in any order; the graph does not depend
@@ -98,6 +99,7 @@ func (b *GraphBuilder) Link(x, y uint32) {
 	b.up[y] = x // the lowest address stays on top
 }
 
+// top is the representative of an identity in the union-find forest.
 func (b *GraphBuilder) top(x uint32) uint32 {
 	for b.up[x] != x {
 		b.up[x] = b.up[b.up[x]]

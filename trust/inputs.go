@@ -135,6 +135,7 @@ func canonical(set any) []byte {
 	return body
 }
 
+// readCanonical decodes a stored set and refuses unknown fields and anything behind it.
 func readCanonical(body []byte, set any) error {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()

@@ -58,6 +58,7 @@ func (l *Ledger) Add(e Evidence) {
 // Len is the number of agents.
 func (l *Ledger) Len() int { return len(l.agents) }
 
+// account is the evidence about the i-th agent.
 func (l *Ledger) account(i int) account {
 	p := &l.agents[i]
 	return account{owner: p.owner, held: p.held, records: l.records[p.list][p.first:p.end], excluded: int(p.excluded)}
@@ -80,6 +81,7 @@ func (l *Ledger) Score(ctx context.Context, w *Weights, use func(*Result)) error
 // share is how many agents a goroutine takes at a time.
 const share = 256
 
+// each scores all agents on all processors. use is called concurrently, each agent once.
 func (l *Ledger) each(ctx context.Context, w *Weights, use func(int, *Scorer, *Result)) error {
 	var next atomic.Int64
 	var group sync.WaitGroup

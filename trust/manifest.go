@@ -77,6 +77,7 @@ func paymentsOf(e *Evidence) (list []ManifestPayment) {
 	return list
 }
 
+// paidOf is the hash of the payments that evidence names, nil for none.
 func paidOf(e *Evidence) *ManifestPaid {
 	list := paymentsOf(e)
 	if len(list) == 0 {

@@ -97,6 +97,7 @@ type blend struct {
 	count         int
 }
 
+// add takes in a value with its weight.
 func (b *blend) add(value, weight Fixed) Fixed {
 	b.value, b.weight = b.value+weight.mul(value), b.weight+weight
 	b.only = value
@@ -104,6 +105,7 @@ func (b *blend) add(value, weight Fixed) Fixed {
 	return weight
 }
 
+// mean is the weighted mean, exactly the value when there was one.
 func (b *blend) mean() Fixed {
 	if b.count == 1 && b.weight > 0 {
 		return b.only // exactly
@@ -111,6 +113,7 @@ func (b *blend) mean() Fixed {
 	return meanOf(b.value, b.weight)
 }
 
+// meanOf divides a weighted sum by the weights, within -1 to 1.
 func meanOf(sum, weight Fixed) Fixed {
 	if weight == 0 {
 		return 0
@@ -136,6 +139,7 @@ type decayedMean struct {
 	opinion, rule                         Fixed // of the first
 }
 
+// add takes in a rating, decayed to the time of the score.
 func (m *decayedMean) add(p *Params, e *record, at int64) {
 	decay, opinion, rule := p.decay(at-int64(e.time)), e.fixedValue(), p.rules[e.rule].weight
 	switch m.count++; m.count {

@@ -67,10 +67,12 @@ type walker struct {
 	at   places
 }
 
+// line is the line of a byte in the file.
 func (w *walker) line(offset int64) int {
 	return 1 + bytes.Count(w.body[:min(offset, int64(len(w.body)))], []byte("\n"))
 }
 
+// refuse makes an error that names the file, the line and the field.
 func (w *walker) refuse(path, reason, hint string) error {
 	field := w.file
 	if path != "" {
@@ -124,6 +126,7 @@ func (w *walker) members(path string, open json.Delim) error {
 	return nil
 }
 
+// broken makes the error of JSON that cannot be read.
 func (w *walker) broken(path string, err error) error {
 	reason := "not JSON: " + err.Error()
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -190,8 +193,10 @@ func (p *Params) checkRules(at places) error {
 	return nil
 }
 
+// areScore reports whether a number can be a score.
 func areScore(points Fixed) bool { return points >= -Int(100) && points <= Int(100) }
 
+// checkGate refuses a gate that names unknown checks, channels or gates.
 func (p *Params) checkGate(at places, field string, g *Gate) error {
 	for i, name := range g.Checks {
 		if !slices.Contains([]string{CheckRegistration, CheckWallet, CheckDomains}, name) ||

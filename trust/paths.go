@@ -50,6 +50,7 @@ type hop struct {
 
 const origin = ^uint32(0)
 
+// newFinder makes a finder of vertex-disjoint paths.
 func newFinder(w *Weights) *finder {
 	return &finder{w: w, taken: make([]uint64, w.graph.Len()/64+1)}
 }
@@ -65,6 +66,7 @@ func (f *finder) begin(without Node) {
 	}
 }
 
+// take marks a node as used by paths that were found.
 func (f *finder) take(n Node) {
 	f.taken[n/64] |= 1 << (n % 64)
 	f.marked = append(f.marked, n)
@@ -148,6 +150,7 @@ func (f *finder) prepare(groups [][]Node) {
 	}
 }
 
+// place puts a node on a path, with the node after it.
 func (f *finder) place(n, next Node) {
 	h := &f.hops[n]
 	h.used, h.next, h.root = f.round, next, false
@@ -156,7 +159,10 @@ func (f *finder) place(n, next Node) {
 // States: the entry of a node, where its path towards the rater leaves it, and its
 // exit, from where those who vouch for it are asked.
 func entry(n Node) uint32 { return uint32(n) * 2 }
-func exit(n Node) uint32  { return uint32(n)*2 + 1 }
+
+// exit is the outgoing half of a node: each node is split in two, so that at most one path passes
+// it.
+func exit(n Node) uint32 { return uint32(n)*2 + 1 }
 
 // augment finds room for one more path.
 func (f *finder) augment(without Node) bool {
@@ -228,6 +234,7 @@ func (f *finder) expand(state uint32) bool {
 	return false
 }
 
+// leave continues the search from a node towards the roots and reports whether one is reached.
 func (f *finder) leave(n Node, h *hop, used bool) bool {
 	if f.w.ranks[n] == 0 && !(used && h.root) {
 		return true

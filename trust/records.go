@@ -37,8 +37,10 @@ const (
 	opensBurst
 )
 
+// fixedValue is the opinion as a Fixed.
 func (e *record) fixedValue() Fixed { return Fixed(e.value) << 2 }
 
+// paid is the payment behind the rating, in dollars.
 func (e *record) paid() Fixed { return Fixed(e.payment) << 20 }
 
 // account holds the records of one agent.
@@ -55,6 +57,7 @@ type rater struct {
 	address common.Address // zero when node is known
 }
 
+// rater is the identity of an address: its node in the graph, or itself when no node has it.
 func (g *Graph) rater(a common.Address) rater {
 	if n := g.Node(a); n != NoNode {
 		return rater{node: n}
@@ -94,6 +97,7 @@ type statement struct {
 // raterBurst numbers a rater in order of its first row, and the burst it belongs to.
 type raterBurst struct{ rater, burst uint32 }
 
+// newAccountBuilder makes a builder that is used for one agent after the other.
 func newAccountBuilder(g *Graph, p *Params) *accountBuilder { return &accountBuilder{p: p, g: g} }
 
 // build returns the account of an agent. The records are valid until the next call.
@@ -141,6 +145,7 @@ func (s *statement) until(next *statement) opens {
 // manyRows is above what agents usually have. Larger maps are not reused.
 const manyRows = 1000
 
+// reset begins the account of another agent. Memory is used again.
 func (l *accountBuilder) reset(e *Evidence) {
 	if l.self == nil || len(l.raters) > manyRows {
 		l.self, l.raters, l.bursts = map[rater]own{}, map[rater]raterBurst{}, map[burst]uint32{}

@@ -114,11 +114,13 @@ func (s *Scorer) Score(e Evidence) (r Result) {
 	return r
 }
 
+// load evaluates the evidence about an agent.
 func (s *Scorer) load(e *Evidence) {
 	s.evaluate(s.l.build(e), e.Block, e.Related)
 	s.identity = e.Identity
 }
 
+// evaluate computes the mean, deviation and evidence of an account.
 func (s *scoring) evaluate(a account, at repute.Block, related []RelatedAgent) {
 	s.a, s.block, s.related, s.identity = a, at, related, nil
 	s.readAccount()
@@ -143,6 +145,8 @@ func (s *scoring) boundRaters() {
 	}
 }
 
+// boundRater scales the opinions of one rater in several channels, so that they count for no more
+// than its weight in one.
 func boundRater(opinions []opinion) {
 	var vouched, pooled, most, strength Fixed
 	for i := range opinions {
@@ -177,7 +181,10 @@ func (s *scoring) boundPool() {
 	}
 }
 
-func isFor(v Fixed) bool     { return v >= 0 }
+// isFor reports whether an opinion speaks for the agent.
+func isFor(v Fixed) bool { return v >= 0 }
+
+// isAgainst reports whether an opinion speaks against the agent.
 func isAgainst(v Fixed) bool { return v < 0 }
 
 // boundPaths limits the vouched evidence of each side to the number of vertex-disjoint paths
@@ -234,6 +241,7 @@ func (s *scoring) weigh(side func(Fixed) bool) (sum Fixed) {
 // their squares.
 type moments struct{ weight, value, square Fixed }
 
+// add takes in a value with its weight, for mean and deviation.
 func (m *moments) add(weight, value Fixed) {
 	part := weight.mul(value)
 	m.weight += weight
@@ -249,6 +257,7 @@ func (m *moments) average(p EvidenceParams, prior Fixed) (mean, deviation Fixed)
 	return mean, max(0, spread).div(total).div(total).sqrt()
 }
 
+// average computes mean and deviation of all opinions.
 func (s *scoring) average() {
 	s.total = moments{}
 	for i := range s.opinions {
@@ -259,8 +268,10 @@ func (s *scoring) average() {
 	s.mean, s.deviation = s.total.average(s.p.Evidence, s.prior)
 }
 
+// evidence is the sum of all evidence after its bounds.
 func (s *scoring) evidence() Fixed { return s.positive + s.negative + s.pool }
 
+// confidence grows from 0 to 1 with the evidence.
 func (s *scoring) confidence() Fixed { return s.evidence().div(s.p.Evidence.Base + s.evidence()) }
 
 // points turns -1..1 into points.

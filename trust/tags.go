@@ -83,6 +83,7 @@ func (t *TagTable) Rule(tag string) *TagRule {
 // maxRules bounds rules, channels and finalities, which records number in a byte.
 const maxRules = 100
 
+// check refuses a table of tags that cannot be meant, and prepares its lookups.
 func (t *TagTable) check() error {
 	t.byTag, t.use = map[string]int{}, map[string]Use{}
 	if len(t.Tags) > maxRules || len(t.Channels) > maxRules || len(t.Validation.Finality) > maxRules {
@@ -112,6 +113,7 @@ func (t *TagTable) check() error {
 	return t.checkRule("tags: validation", v.Channel, v.Weight, v.Curve)
 }
 
+// checkRule refuses an unknown channel, a weight out of range or a curve that does not ascend.
 func (t *TagTable) checkRule(field, channel string, weight Fixed, curve []Corner) error {
 	if t.use[channel] == "" {
 		return repute.Invalid(field+".channel", fmt.Sprintf("unknown channel %q", channel), "name one of channels")

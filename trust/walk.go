@@ -77,6 +77,7 @@ func times(a, b uint64) uint64 {
 	return hi<<32 | lo>>32
 }
 
+// restart returns a part of the mass to the roots.
 func (w *Weights) restart(mass []uint64, rest uint64) {
 	for _, r := range w.roots {
 		mass[r.node] += times(rest, uint64(r.share))
@@ -110,6 +111,7 @@ func (g *Graph) parts(n int) []int {
 	return append(parts, g.Len())
 }
 
+// medianRoot is the mass of the middle root, by which weights are normalized.
 func (w *Weights) medianRoot() uint64 {
 	mass := make([]uint64, len(w.roots))
 	for i, r := range w.roots {
@@ -128,6 +130,7 @@ func (w *Weights) Rater(a common.Address) (Node, Fixed) {
 	return n, w.weight(n)
 }
 
+// weight is the weight of a node, 0 for none.
 func (w *Weights) weight(n Node) Fixed {
 	if n == NoNode {
 		return 0
@@ -199,6 +202,8 @@ func (w *Weights) ranked(nodes []Node, rank uint16) Node {
 	return NoNode
 }
 
+// rankFound gives the nodes that the last step reached their distance from the roots, and reports
+// whether there are any.
 func (w *Weights) rankFound(rank uint16) (found bool) {
 	for n := range w.ranks {
 		if w.ranks[n] == unranked && w.nodes[n].voucher != NoNode {

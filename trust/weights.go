@@ -50,6 +50,7 @@ func sumOf(h hash.Hash, n int, part func(int) []byte) {
 	}
 }
 
+// sum32 adds a list to a hash, each number in four bytes.
 func sum32[T ~uint32](h hash.Hash, list []T) {
 	var b [4]byte
 	sumOf(h, len(list), func(i int) []byte {
@@ -58,6 +59,7 @@ func sum32[T ~uint32](h hash.Hash, list []T) {
 	})
 }
 
+// sum64 adds a list to a hash, each number in eight bytes.
 func sum64(h hash.Hash, list []uint64) {
 	var b [8]byte
 	sumOf(h, len(list), func(i int) []byte {

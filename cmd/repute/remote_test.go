@@ -32,7 +32,7 @@ func TestTaskCommandsElsewhere(t *testing.T) {
 	if err := rundb.SaveModule(t.Context(), db, repute.Module{Slug: "gone", Manifest: manifest}); err != nil {
 		t.Fatal(err)
 	}
-	desk, err := orchestrator.NewDesk(db)
+	client, err := orchestrator.NewClient(db)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestTaskCommandsElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plane, err := control.New(control.Options{DB: db, Desk: desk, Policy: func() *policy.Policy { return p },
+	plane, err := control.New(control.Options{DB: db, Client: client, Policy: func() *policy.Policy { return p },
 		Tokens: map[string]string{"ann": "a-token-that-is-long-enough"}})
 	if err != nil {
 		t.Fatal(err)

@@ -108,7 +108,7 @@ const NoopAgent = "noop"
 
 // submit asks for n tasks of the agent that does nothing.
 func submit(ctx context.Context, db *store.DB, n int) error {
-	desk, err := orchestrator.NewDesk(db)
+	client, err := orchestrator.NewClient(db)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func submit(ctx context.Context, db *store.DB, n int) error {
 	g.SetLimit(8)
 	for range n {
 		g.Go(func() error {
-			_, _, err := desk.Submit(ctx, orchestrator.Request{Goal: "nothing", Coordinator: NoopAgent})
+			_, _, err := client.Submit(ctx, orchestrator.Request{Goal: "nothing", Coordinator: NoopAgent})
 			return err
 		})
 	}

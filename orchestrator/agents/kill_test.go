@@ -230,7 +230,7 @@ func (w *world) ask() (out []repute.Task) {
 	w.t.Helper()
 	for agent, input := range map[string]string{agents.Payer: fmt.Sprintf(`{"to":%q,"amount":"%d"}`, w.d.Account(payeeAccount).Address, eachPayment),
 		agents.Reporter: `{"agent":"31337:0","requests":2}`} {
-		task, _, err := w.desk.Submit(w.t.Context(), orchestrator.Request{Coordinator: agent, Goal: "test", Input: json.RawMessage(input), By: "test"})
+		task, _, err := w.client.Submit(w.t.Context(), orchestrator.Request{Coordinator: agent, Goal: "test", Input: json.RawMessage(input), By: "test"})
 		ok(w.t, err)
 		out = append(out, task)
 	}

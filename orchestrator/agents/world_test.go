@@ -56,7 +56,7 @@ type world struct {
 	d        *devnet.Devnet
 	url      string // of the database
 	db       *store.DB
-	desk     *orchestrator.Desk
+	client   *orchestrator.Client
 	treasury common.Address
 	server   *httptest.Server
 	asked    atomic.Int32
@@ -93,7 +93,7 @@ func newFounded(t *testing.T) *world {
 	w.db, err = store.Open(t.Context(), w.url, store.Options{})
 	ok(t, err)
 	t.Cleanup(w.db.Close)
-	w.desk, err = orchestrator.NewDesk(w.db)
+	w.client, err = orchestrator.NewClient(w.db)
 	ok(t, err)
 	return w
 }
@@ -253,7 +253,7 @@ func (w *world) until(what string, f func() bool) {
 // task submits a task and waits for its end.
 func (w *world) task(agent, input string, tags ...string) (repute.Task, []repute.Run) {
 	w.t.Helper()
-	task, _, err := w.desk.Submit(w.t.Context(), orchestrator.Request{Coordinator: agent, Goal: "test",
+	task, _, err := w.client.Submit(w.t.Context(), orchestrator.Request{Coordinator: agent, Goal: "test",
 		Input: json.RawMessage(input), Terms: orchestrator.Terms{Tags: tags}, By: "test"})
 	ok(w.t, err)
 	w.until("task ended", func() bool {

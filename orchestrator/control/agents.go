@@ -62,6 +62,7 @@ type Removed struct {
 	Slug string `json:"slug"`
 }
 
+// listAgents serves GET /v1/agents.
 func (c *Control) listAgents(ctx context.Context, _ *struct{}) (*answer[AgentList], error) {
 	list, err := c.Agents(ctx)
 	return say(&AgentList{list}), err
@@ -81,6 +82,7 @@ func (c *Control) Agents(ctx context.Context) ([]Agent, error) {
 	return out, err
 }
 
+// getAgent serves GET /v1/agents/{slug}.
 func (c *Control) getAgent(ctx context.Context, in *slugInput) (*answer[Agent], error) {
 	m, err := c.module(ctx, in.Slug)
 	if err != nil {
@@ -90,6 +92,7 @@ func (c *Control) getAgent(ctx context.Context, in *slugInput) (*answer[Agent], 
 	return say(&a), err
 }
 
+// manifestOf decodes the manifest that is stored with an agent.
 func manifestOf(m repute.Module) (out orchestrator.Manifest, err error) {
 	if err := json.Unmarshal(m.Manifest, &out); err != nil {
 		return out, fmt.Errorf("stored manifest of agent %s: %w", m.Slug, err)
@@ -97,6 +100,7 @@ func manifestOf(m repute.Module) (out orchestrator.Manifest, err error) {
 	return out, nil
 }
 
+// agentOnWire converts a stored agent into the form of the API.
 func agentOnWire(m repute.Module) (Agent, error) {
 	f, err := manifestOf(m)
 	a := Agent{Slug: m.Slug, Name: f.Name, Version: f.Version, Description: f.Description, Kind: "local", URL: m.URL,
@@ -117,6 +121,7 @@ func agentOnWire(m repute.Module) (Agent, error) {
 	return a, err
 }
 
+// orEmpty returns a list that is written as [], never as null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -124,6 +129,7 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
+// registerAgent serves POST /v1/agents: 201 for an agent that is new, 200 for one that was known.
 func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{}, r Registration) (*answer[Agent], error) {
 	a, isNew, err := c.Register(ctx, r)
 	out := say(&a)
@@ -241,6 +247,7 @@ func sameIdentity(id *repute.AgentID, said *orchestrator.ManifestIdentity) error
 	return nil
 }
 
+// removeAgent serves DELETE /v1/agents/{slug}. Agents that are parts of the program stay.
 func (c *Control) removeAgent(ctx context.Context, _ string, in *slugInput, _ none) (*answer[Removed], error) {
 	m, err := c.module(ctx, in.Slug)
 	if err != nil {

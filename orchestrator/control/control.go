@@ -25,10 +25,10 @@ import (
 	"repute/trust/statement"
 )
 
-// Options say what the handler serves. DB, Desk and Policy are needed.
+// Options say what the handler serves. DB, Client and Policy are needed.
 type Options struct {
-	DB   *store.DB
-	Desk *orchestrator.Desk
+	DB     *store.DB
+	Client *orchestrator.Client
 	// Policy is what agents are judged by now.
 	Policy func() *policy.Policy
 	// Lenient is that of the engines: agents without identity may work.
@@ -92,6 +92,7 @@ type Limits struct {
 	TrustedProxies []netip.Prefix
 }
 
+// withDefaults fills in what is not set.
 func (l Limits) withDefaults() Limits {
 	fill(&l.Timeout, 15*time.Second)
 	fill(&l.Body, 512<<10)
@@ -102,6 +103,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// fill sets a field that has its zero value.
 func fill[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -113,7 +115,7 @@ func fill[T comparable](field *T, value T) {
 type Control struct {
 	o       Options
 	db      *store.DB
-	desk    *orchestrator.Desk
+	client  *orchestrator.Client
 	tokens  []token
 	log     *slog.Logger
 	limits  Limits
@@ -151,7 +153,7 @@ func (o *Options) access() ([]token, error) {
 // New builds the handler. It talks to nobody yet. repute.ErrInvalid: a token or the
 // public URL cannot be used.
 func New(o Options) (*Control, error) {
-	c := &Control{o: o, db: o.DB, desk: o.Desk, log: o.Logger, limits: o.Limits.withDefaults(), echo: echo.New(),
+	c := &Control{o: o, db: o.DB, client: o.Client, log: o.Logger, limits: o.Limits.withDefaults(), echo: echo.New(),
 		replays: make(chan struct{}, 2)}
 	if c.log == nil {
 		c.log = slog.Default()
@@ -203,6 +205,7 @@ func (c *Control) Over(next http.Handler) http.Handler {
 	})
 }
 
+// wellKnown reports whether a path is one of the files that are served under /.well-known/.
 func wellKnown(path string) bool {
 	name, below := strings.CutPrefix(path, "/.well-known/")
 	return below && (name == registrationFile || name == manifestFile || name == logFile)

@@ -27,6 +27,7 @@ type DecisionsHead struct {
 	Signature hexutil.Bytes   `json:"signature,omitempty" doc:"65 bytes, EIP-712: docs/reference/orchestrator.md, Decisions"`
 }
 
+// headOnWire converts the head of a chain of decisions into the form of the API.
 func headOnWire(h *repute.SealedHead) DecisionsHead {
 	out := DecisionsHead{TaskID: h.Task, Root: h.Root, Count: h.Count, Hash: h.Hash, Signature: h.Signature}
 	if len(h.Signature) > 0 {
@@ -35,6 +36,7 @@ func headOnWire(h *repute.SealedHead) DecisionsHead {
 	return out
 }
 
+// decisionOnWire converts a stored decision into the form of the API.
 func decisionOnWire(d *repute.RunDecision) (PolicyDecision, error) {
 	reasons, err := reasonsOf(d.Reasons)
 	return PolicyDecision{Number: d.Number, Phase: d.Phase.String(), Kind: d.Kind, Subject: d.Subject,
@@ -67,6 +69,8 @@ type DecisionList struct {
 	Next   string                       `json:"nextCursor,omitempty"`
 }
 
+// listDecisions serves GET /v1/runs/{id}/decisions: the linked decisions of a run, with the
+// policies that they were made by.
 func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*answer[DecisionList], error) {
 	size, after, err := in.page()
 	if err != nil {
@@ -128,6 +132,7 @@ type Checked struct {
 	Verdict  *Verdict            `json:"verdict"`
 }
 
+// verifyGate serves GET /v1/runs/{id}/gate:verify: stored decisions are made again from their evidence.
 func (c *Control) verifyGate(ctx context.Context, in *runPageInput) (*answer[GateCheck], error) {
 	size, after, err := in.page()
 	if err != nil {

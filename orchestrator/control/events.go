@@ -50,6 +50,7 @@ func (s *streams) enter(caller string) error {
 	return nil
 }
 
+// leave gives back the place of a caller's stream.
 func (s *streams) leave(caller string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,6 +190,7 @@ func (s *stream) begin() error {
 	return s.write("retry: 1000\n\n")
 }
 
+// write sends text of the stream, the headers before the first one.
 func (s *stream) write(text string) error {
 	if !s.begun {
 		s.begun = true

@@ -83,11 +83,13 @@ func registrationOf(m repute.Module, f orchestrator.Manifest, own string) regist
 	return d
 }
 
+// registryOf is the registry part of an agent's id, without the token.
 func registryOf(id repute.AgentID) string {
 	full, token := id.String(), ":"+id.TokenID.String()
 	return full[:len(full)-len(token)]
 }
 
+// sortedKeys returns the keys of a map in order, so that files have the same bytes each time.
 func sortedKeys(m map[string]string) (out []string) {
 	for k := range m {
 		out = append(out, k)
@@ -174,11 +176,13 @@ func (c *Control) mountFiles() {
 	}
 }
 
+// registrationFileOf makes the registration file of an agent.
 func (c *Control) registrationFileOf(_ context.Context, _ echo.Context, m repute.Module) (any, error) {
 	f, err := manifestOf(m)
 	return registrationOf(m, f, c.o.PublicURL), err
 }
 
+// manifestFileOf makes the file agent.json of an agent.
 func manifestFileOf(_ context.Context, _ echo.Context, m repute.Module) (any, error) {
 	f, err := manifestOf(m)
 	return capabilityOf(m, f), err

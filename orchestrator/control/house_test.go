@@ -99,14 +99,14 @@ func newHouse(t *testing.T, change func(*control.Options), agents ...orchestrato
 	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
 	ok(t, err)
 	t.Cleanup(db.Close)
-	desk, err := orchestrator.NewDesk(db)
+	client, err := orchestrator.NewClient(db)
 	ok(t, err)
 	p, err := policy.Parse([]byte(rules))
 	ok(t, err)
 	replay, err := engine.NewReader(db, engine.ReaderOptions{})
 	ok(t, err)
 	current := func() *policy.Policy { return p }
-	h := &house{t: t, db: db, o: control.Options{DB: db, Desk: desk, Policy: current, Lenient: true, Replay: replay,
+	h := &house{t: t, db: db, o: control.Options{DB: db, Client: client, Policy: current, Lenient: true, Replay: replay,
 		Coordinator: "plain",
 		PublicURL:   "https://repute.example", Tokens: map[string]string{"ann": annsToken},
 		Logger: slog.New(slog.DiscardHandler)}}

@@ -45,6 +45,8 @@ func (c *Control) mountIngress() {
 	read(c, "/runs/{id}/receipts/{receipt}", "get-receipt", "Returns one receipt of a run", c.getReceipt)
 }
 
+// ingress serves POST /v1/ingress/openclaw/task: a message of a chat becomes a task, the same
+// message once.
 func (c *Control) ingress(ctx context.Context, by string, in *submitInput, r IngressTask) (*answer[Ingress], error) {
 	for name, text := range map[string]string{"channel": r.Channel, "sender": r.Sender, "messageId": r.MessageID} {
 		if utf8.RuneCountInString(text) > maxKey-8 || httpapi.Clean(text) != text {
@@ -81,6 +83,7 @@ type receiptInput struct {
 	Receipt count  `path:"receipt" minimum:"0" maximum:"9007199254740991"`
 }
 
+// getReceipt serves GET /v1/runs/{id}/receipts/{receipt}.
 func (c *Control) getReceipt(ctx context.Context, in *receiptInput) (*answer[Receipt], error) {
 	wanted, err := number("receipt", string(in.Receipt))
 	if err != nil {

@@ -96,6 +96,7 @@ func (c *Control) logFileOf(ctx context.Context, e echo.Context, m repute.Module
 	return c.agentLog(ctx, m, e.QueryParam("limit"), e.QueryParam("cursor"))
 }
 
+// agentLog makes a page of an agent's log: its runs and decisions, oldest first.
 func (c *Control) agentLog(ctx context.Context, m repute.Module, limit, cursor string) (doc logDoc, err error) {
 	size := logPage
 	if limit != "" {
@@ -143,10 +144,12 @@ func (c *Control) agentLog(ctx context.Context, m repute.Module, limit, cursor s
 	return doc, nil
 }
 
+// placeOf writes a place in an agent's log as a cursor.
 func placeOf(p rundb.LogPlace) string {
 	return cursorOf(p.At, p.Root+"/"+strconv.FormatInt(p.Number, 10))
 }
 
+// readPlace reads a cursor that placeOf wrote; empty for the beginning.
 func readPlace(text string) (p rundb.LogPlace, err error) {
 	at, id, err := readCursor(text)
 	if err != nil || text == "" {

@@ -66,6 +66,7 @@ type about struct {
 // aboutKey is the context key of a request's *about.
 type aboutKey struct{}
 
+// aboutOf returns what is known of the caller of a request.
 func aboutOf(ctx context.Context) *about {
 	if a, ok := ctx.Value(aboutKey{}).(*about); ok {
 		return a

@@ -20,6 +20,7 @@ and callers is theirs: never show it unescaped. Errors are RFC 9457 problem deta
 
 const bearer = "bearer"
 
+// humaConfig is the head of the OpenAPI document.
 func humaConfig() huma.Config {
 	c := httpapi.Config("repute orchestrator", apiVersion, apiDescription)
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{bearer: {Type: "http", Scheme: "bearer"}}
@@ -37,6 +38,7 @@ func (c *Control) describeFile(path, id, summary, contentType string, example an
 		}})
 }
 
+// textParam describes a parameter that is text.
 func textParam(name, in, doc string) *huma.Param {
 	return &huma.Param{Name: name, In: in, Required: in == "path", Description: doc,
 		Schema: &huma.Schema{Type: huma.TypeString}}

@@ -99,6 +99,7 @@ func (p *IdentityProof) check(text string, a repute.Agent, now time.Time) (by co
 	return by, nil
 }
 
+// signerOf recovers who signed a text as personal_sign does (ERC-191).
 func signerOf(text, signature string) (common.Address, error) {
 	b, err := hexutil.Decode(signature)
 	if err != nil || len(b) != crypto.SignatureLength {

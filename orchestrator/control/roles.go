@@ -24,6 +24,7 @@ const (
 	roleRead    role = "read"    // and nothing else
 )
 
+// roleNames lists the roles that a configuration may name.
 func roleNames() []string {
 	return []string{string(roleAsk), string(roleApprove), string(roleOperate), string(roleOwn), string(roleRead)}
 }

@@ -63,6 +63,7 @@ type answer[B any] struct {
 	Body         *B
 }
 
+// say makes an answer that is not cached.
 func say[B any](body *B) *answer[B] {
 	return &answer[B]{Status: http.StatusOK, CacheControl: "no-store", Body: body}
 }
@@ -70,6 +71,7 @@ func say[B any](body *B) *answer[B] {
 // none is the body of a request that needs no body.
 type none struct{}
 
+// operation describes a route for the OpenAPI document.
 func (c *Control) operation(method, path, id, summary string) huma.Operation {
 	return huma.Operation{OperationID: id, Method: method, Path: prefix + path, Summary: summary,
 		Middlewares:        huma.Middlewares{c.checkQuery},
@@ -87,6 +89,7 @@ func (c *Control) checkQuery(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
+// checkQuery refuses parameters that a route does not have.
 func checkQuery(u *url.URL, params []*huma.Param) error {
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -145,6 +148,8 @@ func describeBody[R any](c *Control, op *huma.Operation) {
 	*at = &described
 }
 
+// written decodes the body of a request that changes something and calls its handler with the name
+// of the caller.
 func written[R, I, B any](ctx context.Context, in *I, handle func(context.Context, string, *I, R) (*answer[B],
 	error)) (*answer[B], error) {
 	name, err := by(ctx)

@@ -139,6 +139,7 @@ type ReceiptList struct {
 	Next     string    `json:"nextCursor,omitempty"`
 }
 
+// run reads a run by the id that a caller gave.
 func (c *Control) run(ctx context.Context, id string) (repute.Run, error) {
 	if err := known("run", id); err != nil {
 		return repute.Run{}, err
@@ -146,6 +147,7 @@ func (c *Control) run(ctx context.Context, id string) (repute.Run, error) {
 	return rundb.Run(ctx, c.db, id)
 }
 
+// getRun serves GET /v1/runs/{id}.
 func (c *Control) getRun(ctx context.Context, in *idInput) (*answer[Run], error) {
 	w, err := c.Run(ctx, in.ID)
 	return say(&w), err
@@ -192,6 +194,7 @@ func AwaitedOf(open []rundb.Decision) ([]Awaited, error) {
 	return out, nil
 }
 
+// runOnWire converts a run into the form of the API, without its phases and decisions.
 func runOnWire(r repute.Run) (Run, error) {
 	reasons, err := reasonsOf(r.Reasons)
 	w := Run{RunLine: RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status,
@@ -226,6 +229,7 @@ func ReadResult(ctx context.Context, db *store.DB, r repute.Run) (Run, error) {
 	return w, addPhases(ctx, db, &w)
 }
 
+// addPhases adds the phases of a run, and what the newest attempt stored in them.
 func addPhases(ctx context.Context, db *store.DB, w *Run) error {
 	phases, err := rundb.Phases(ctx, db, w.ID)
 	if err != nil {
@@ -264,6 +268,7 @@ func addPhases(ctx context.Context, db *store.DB, w *Run) error {
 // maxDecisions is how many decisions an answer about a run has; the list of decisions has all.
 const maxDecisions = 200
 
+// addDecisions adds the newest decisions and the approvals of a run to its form on the wire.
 func (c *Control) addDecisions(ctx context.Context, w *Run) error {
 	head, err := rundb.DecisionsHead(ctx, c.db, w.ID)
 	if err != nil {
@@ -295,6 +300,7 @@ func (c *Control) addDecisions(ctx context.Context, w *Run) error {
 	return err
 }
 
+// approvalOnWire converts an answer of a person into the form of the API.
 func approvalOnWire(a rundb.Approval) Approval {
 	return Approval{a.Subject, a.Approved, a.By, a.Reason, a.At.UTC()}
 }
@@ -315,6 +321,7 @@ func (in *runPageInput) page() (size int, after int64, err error) {
 	return size, after, err
 }
 
+// listReceipts serves GET /v1/runs/{id}/receipts.
 func (c *Control) listReceipts(ctx context.Context, in *runPageInput) (*answer[ReceiptList], error) {
 	size, after, err := in.page()
 	if err != nil {
@@ -367,12 +374,14 @@ func number(field, text string) (int64, error) {
 	return n, nil
 }
 
+// receiptOnWire converts a receipt into the form of the API.
 func receiptOnWire(r repute.Receipt) Receipt {
 	return Receipt{ID: r.ID, Step: r.Step, Kind: r.Kind, Ref: r.Ref, Summary: r.Summary, Chain: r.Chain,
 		Domain: r.Domain, Done: r.Done, Error: r.Error,
 		Request: r.Request, Result: r.Result, Started: r.Started, Ended: maybe(r.Ended)}
 }
 
+// approveRun serves POST /v1/runs/{id}/approval: a person's answer to what the run waits for.
 func (c *Control) approveRun(ctx context.Context, by string, in *idInput, a ApprovalAnswer) (*answer[Run], error) {
 	switch err := checkReason(a.Reason); {
 	case err != nil:
@@ -385,7 +394,7 @@ func (c *Control) approveRun(ctx context.Context, by string, in *idInput, a Appr
 	if err := known("run", in.ID); err != nil {
 		return nil, err
 	}
-	if err := c.desk.Approve(ctx, in.ID, a.Subject, *a.Approved, by, a.Reason); err != nil {
+	if err := c.client.Approve(ctx, in.ID, a.Subject, *a.Approved, by, a.Reason); err != nil {
 		return nil, err
 	}
 	return c.getRun(ctx, in)

@@ -140,7 +140,7 @@ func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r 
 	if err := cmp.Or(c.check(&request), c.takes(ctx, &request)); err != nil {
 		return nil, err
 	}
-	t, added, err := c.desk.Submit(ctx, request)
+	t, added, err := c.client.Submit(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -285,6 +285,7 @@ func (c *Control) getTask(ctx context.Context, in *idInput) (*answer[Task], erro
 // maxReason bounds what people say, in characters.
 const maxReason = 2 << 10
 
+// checkReason bounds the reason that a caller gives.
 func checkReason(s string) error {
 	if n := utf8.RuneCountInString(s); n > maxReason {
 		return repute.Invalid("reason", fmt.Sprintf("has %d characters", n), fmt.Sprintf("at most %d", maxReason))
@@ -292,6 +293,7 @@ func checkReason(s string) error {
 	return nil
 }
 
+// cancelTask serves POST /v1/tasks/{id}/cancel.
 func (c *Control) cancelTask(ctx context.Context, by string, in *idInput, r Cancellation) (*answer[Task], error) {
 	if err := known("task", in.ID); err != nil {
 		return nil, err
@@ -299,7 +301,7 @@ func (c *Control) cancelTask(ctx context.Context, by string, in *idInput, r Canc
 	if err := checkReason(r.Reason); err != nil {
 		return nil, err
 	}
-	if err := c.desk.Cancel(ctx, in.ID, by, r.Reason); err != nil {
+	if err := c.client.Cancel(ctx, in.ID, by, r.Reason); err != nil {
 		return nil, err
 	}
 	return c.getTask(ctx, in)
@@ -314,7 +316,7 @@ func (c *Control) retryTask(ctx context.Context, by string, in *idInput, r Retry
 		return nil, repute.Invalid("from", fmt.Sprintf("%.40q is no phase to retry from", r.From),
 			fmt.Sprintf("one of %v", repute.Phases()[:repute.PhaseSummarize]))
 	}
-	if err := c.desk.Retry(ctx, in.ID, from, by); err != nil {
+	if err := c.client.Retry(ctx, in.ID, from, by); err != nil {
 		return nil, err
 	}
 	return c.getTask(ctx, in)

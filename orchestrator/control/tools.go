@@ -90,6 +90,7 @@ func (c *Control) addTools(s *mcp.Server) error {
 // first is the first error of those that are one.
 func first(errs ...error) error { return cmp.Or(errs...) }
 
+// addAgentTools adds the tools about agents.
 func (c *Control) addAgentTools(s *mcp.Server) error {
 	return first(
 		mcp.Add(s, mcp.Tool[listTool, agentPage]{Name: "openfi_list_agents",
@@ -115,6 +116,7 @@ func (c *Control) addAgentTools(s *mcp.Server) error {
 	)
 }
 
+// addRunTools adds the tools about runs.
 func (c *Control) addRunTools(s *mcp.Server) error {
 	return first(
 		mcp.Add(s, mcp.Tool[RunTool, Run]{Name: "openfi_get_run",
@@ -131,6 +133,7 @@ func (c *Control) addRunTools(s *mcp.Server) error {
 	)
 }
 
+// addTrustTools adds the tools about trust in agents.
 func (c *Control) addTrustTools(s *mcp.Server) error {
 	return first(
 		mcp.Add(s, mcp.Tool[trustTool, TrustAnswer]{Name: "openfi_get_trust_summary",
@@ -195,6 +198,7 @@ func textOf(n int) string {
 	return strconv.Itoa(n)
 }
 
+// listAgentsTool is the tool openfi_list_agents.
 func (c *Control) listAgentsTool(ctx context.Context, in listTool) (w agentPage, err error) {
 	list, err := c.Agents(ctx)
 	if err != nil {
@@ -213,6 +217,7 @@ func (c *Control) listAgentsTool(ctx context.Context, in listTool) (w agentPage,
 	return w, nil
 }
 
+// manifestTool is the tool openfi_get_agent_manifest.
 func (c *Control) manifestTool(ctx context.Context, in SlugTool) (w orchestrator.Manifest, err error) {
 	m, err := c.module(ctx, in.Slug)
 	if err != nil {
@@ -222,6 +227,7 @@ func (c *Control) manifestTool(ctx context.Context, in SlugTool) (w orchestrator
 	return capabilityOf(m, f), err
 }
 
+// recomputeTool is the tool openfi_recompute_trust_summary. A dry run judges without replaying.
 func (c *Control) recomputeTool(ctx context.Context, in recomputeTool) (w TrustAnswer, err error) {
 	by, err := c.who(ctx, roleRead)
 	if err != nil {
@@ -234,6 +240,7 @@ func (c *Control) recomputeTool(ctx context.Context, in recomputeTool) (w TrustA
 	return TrustAnswer{Agent: in.Slug, Verdict: verdictOnWire(v)}, err
 }
 
+// submitTool is the tool openfi_submit_task. A dry run says what would be decided.
 func (c *Control) submitTool(ctx context.Context, in submitTool) (w submitted, err error) {
 	by, err := c.who(ctx, roleAsk)
 	if err != nil {

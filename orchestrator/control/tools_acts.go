@@ -101,6 +101,7 @@ func onchain(repeats bool) mcp.Effect {
 	return mcp.Effect{Changes: true, Repeats: repeats, Destroy: true, World: true}
 }
 
+// addTreasuryTools adds the tools about the treasury and its policies.
 func (c *Control) addTreasuryTools(s *mcp.Server) error {
 	return first(
 		mcp.Add(s, mcp.Tool[struct{}, operate.TreasuryStatus]{Name: "openfi_get_treasury_status",
@@ -125,6 +126,7 @@ func (c *Control) addTreasuryTools(s *mcp.Server) error {
 	)
 }
 
+// addCallTools adds the tools by which the treasury calls and pays.
 func (c *Control) addCallTools(s *mcp.Server) error {
 	const call = "a call or a payment by the treasury for an agent"
 	const transfer = "a transfer of tokens out of the treasury for an agent"
@@ -155,6 +157,7 @@ func (c *Control) addCallTools(s *mcp.Server) error {
 	)
 }
 
+// addIdentityTools adds the tools about onchain identities and feedback.
 func (c *Control) addIdentityTools(s *mcp.Server) error {
 	return first(
 		mcp.Add(s, mcp.Tool[identityTool, operate.Act]{Name: "openfi_register_identity", Effect: onchain(true),

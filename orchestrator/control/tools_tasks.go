@@ -52,6 +52,7 @@ type (
 	}
 )
 
+// addTaskTools adds the tools about tasks.
 func (c *Control) addTaskTools(s *mcp.Server) error {
 	return first(
 		mcp.Add(s, mcp.Tool[tasksTool, TaskList]{Name: "openfi_list_tasks",
@@ -77,6 +78,7 @@ func (c *Control) addTaskTools(s *mcp.Server) error {
 	)
 }
 
+// cancelTool is the tool openfi_cancel_task.
 func (c *Control) cancelTool(ctx context.Context, in cancelTool) (w changedTask, err error) {
 	by, err := c.who(ctx, roleAsk)
 	if err != nil {
@@ -86,6 +88,7 @@ func (c *Control) cancelTool(ctx context.Context, in cancelTool) (w changedTask,
 	return c.changed(ctx, in.TaskID, in.DryRun, taskEnded, "has ended", do)
 }
 
+// retryTool is the tool openfi_retry_task.
 func (c *Control) retryTool(ctx context.Context, in retryTool) (w changedTask, err error) {
 	by, err := c.who(ctx, roleAsk)
 	if err != nil {
@@ -117,6 +120,8 @@ func (c *Control) changed(ctx context.Context, id string, dry bool, not func(rep
 	return w, err
 }
 
+// approveTool is the tool openfi_approve_run. A dry run says whether the run waits for that
+// answer.
 func (c *Control) approveTool(ctx context.Context, in approveTool) (w answered, err error) {
 	by, err := c.who(ctx, roleApprove)
 	if err != nil {

@@ -90,6 +90,7 @@ func acting[R any](c *Control, do func(*operate.Operator, context.Context, R, op
 	}
 }
 
+// acts carries out an operator action and answers with it, also where the policy refused it.
 func (c *Control) acts(by string, in *ActInput, do func(*operate.Operator, operate.How) (operate.Act,
 	error)) (*answer[operate.Act], error) {
 	o, err := c.operator()
@@ -120,6 +121,7 @@ func (c *Control) acts(by string, in *ActInput, do func(*operate.Operator, opera
 	return out, nil
 }
 
+// treasuryPolicy serves GET /v1/treasury/policies/{slug}.
 func (c *Control) treasuryPolicy(ctx context.Context, in *slugInput) (*answer[operate.TreasuryPolicy], error) {
 	o, err := c.operator()
 	if err != nil {
@@ -129,6 +131,7 @@ func (c *Control) treasuryPolicy(ctx context.Context, in *slugInput) (*answer[op
 	return say(&p), err
 }
 
+// configurePolicy serves PUT /v1/treasury/policies/{slug}.
 func (c *Control) configurePolicy(ctx context.Context, by string, in *slugActInput,
 	r operate.PolicyChange) (*answer[operate.Act], error) {
 	if r.AgentSlug != "" && r.AgentSlug != in.Slug {
@@ -141,6 +144,7 @@ func (c *Control) configurePolicy(ctx context.Context, by string, in *slugActInp
 	})
 }
 
+// setWallet serves POST /v1/agents/{slug}/wallet.
 func (c *Control) setWallet(ctx context.Context, by string, in *slugActInput,
 	r operate.AgentWallet) (*answer[operate.Act], error) {
 	if r.Slug != "" && r.Slug != in.Slug {
@@ -164,6 +168,7 @@ type actsInput struct {
 	Cursor string `query:"cursor" doc:"nextCursor of the page before"`
 }
 
+// listActs serves GET /v1/acts.
 func (c *Control) listActs(ctx context.Context, in *actsInput) (*answer[ActList], error) {
 	o, err := c.operator()
 	if err != nil {
@@ -195,6 +200,7 @@ type ActWithEvents struct {
 	Treasury []TreasuryEvent `json:"treasuryEvents"`
 }
 
+// getAct serves GET /v1/acts/{id}, with the treasury's events of the action.
 func (c *Control) getAct(ctx context.Context, in *idInput) (*answer[ActWithEvents], error) {
 	o, err := c.operator()
 	if err != nil {

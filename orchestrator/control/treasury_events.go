@@ -34,6 +34,7 @@ type TreasuryEvent struct {
 	Fields      Object     `json:"fields" doc:"as the event has them: amounts decimal, purpose as whoever asked wrote it"`
 }
 
+// eventOnWire converts an event of the treasury into the form of the API.
 func eventOnWire(e *walletdb.TreasuryEvent) TreasuryEvent {
 	w := TreasuryEvent{ChainID: e.ChainID, Treasury: e.Treasury.Hex(), Kind: e.Kind, Transaction: e.Tx.Hex(),
 		Block: e.Block.Number, BlockHash: e.Block.Hash.Hex(),
@@ -75,6 +76,7 @@ type treasuryEventsInput struct {
 	Cursor string `query:"cursor" doc:"nextCursor of the page before"`
 }
 
+// treasuryEvents serves GET /v1/treasury/events.
 func (c *Control) treasuryEvents(ctx context.Context, in *treasuryEventsInput) (*answer[TreasuryEventList], error) {
 	o, err := c.operator()
 	if err != nil {
@@ -146,6 +148,7 @@ type TreasuryIndex struct {
 	NotCompared string                    `json:"notCompared,omitempty" doc:"why they could not be compared now"`
 }
 
+// treasuryStatus serves GET /v1/treasury/status, with how far the events are indexed.
 func (c *Control) treasuryStatus(ctx context.Context, _ *struct{}) (*answer[TreasuryNow], error) {
 	o, err := c.operator()
 	if err != nil {

@@ -40,6 +40,7 @@ type Verdict struct {
 	At       time.Time `json:"at"`
 }
 
+// verdictOnWire converts a verdict of the trust gate into the form of the API.
 func verdictOnWire(v orchestrator.Verdict) *Verdict {
 	w := &Verdict{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons, Status: v.Agent.Status,
 		Score: v.Agent.Score, Low: v.Agent.Low,
@@ -82,6 +83,7 @@ type trustInput struct {
 	Value string `query:"valueAtRisk" pattern:"^[0-9]{1,78}$" doc:"of the task it is judged for, in wei, decimal"`
 }
 
+// module reads an agent by the slug that a caller gave.
 func (c *Control) module(ctx context.Context, slug string) (repute.Module, error) {
 	if err := known("agent", slug); err != nil {
 		return repute.Module{}, err
@@ -89,6 +91,7 @@ func (c *Control) module(ctx context.Context, slug string) (repute.Module, error
 	return rundb.Module(ctx, c.db, slug)
 }
 
+// getTrust serves GET /v1/agents/{slug}/trust.
 func (c *Control) getTrust(ctx context.Context, in *trustInput) (*answer[TrustAnswer], error) {
 	v, err := c.judged(ctx, in.Slug, TrustQuestion{ValueAtRisk: in.Value})
 	if err != nil {
@@ -97,6 +100,7 @@ func (c *Control) getTrust(ctx context.Context, in *trustInput) (*answer[TrustAn
 	return say(&TrustAnswer{Agent: in.Slug, Verdict: verdictOnWire(v)}), nil
 }
 
+// judged asks the trust gate about an agent as a task with these terms would.
 func (c *Control) judged(ctx context.Context, slug string, q TrustQuestion) (v orchestrator.Verdict, err error) {
 	m, err := c.module(ctx, slug)
 	if err != nil {
@@ -115,6 +119,8 @@ func (c *Control) judged(ctx context.Context, slug string, q TrustQuestion) (v o
 	return orchestrator.Judge(ctx, c.db, c.o.Policy(), c.o.Lenient, m, task, q.Threshold)
 }
 
+// recomputeTrust serves POST /v1/agents/{slug}/trust: the score is made again from the stored
+// evidence and compared.
 func (c *Control) recomputeTrust(ctx context.Context, _ string, in *slugInput, q TrustQuestion) (*answer[TrustAnswer],
 	error) {
 	v, err := c.judged(ctx, in.Slug, q)

@@ -478,9 +478,9 @@ func TestActsOfTwoProcesses(t *testing.T) {
 func TestForeignRuns(t *testing.T) {
 	w := newWorld(t)
 	o := w.operator(open)
-	desk, err := orchestrator.NewDesk(w.db)
+	client, err := orchestrator.NewClient(w.db)
 	ok(t, err)
-	task, _, err := desk.Submit(t.Context(), orchestrator.Request{Goal: "work", Coordinator: "rater"})
+	task, _, err := client.Submit(t.Context(), orchestrator.Request{Goal: "work", Coordinator: "rater"})
 	ok(t, err)
 	for name, c := range map[string]struct{ agent, run, task, field string }{
 		"run of another":        {"payer", task.Run, "", "runId"},

@@ -60,9 +60,9 @@ func TestNoDryRunSendsNothing(t *testing.T) {
 		done := make(chan struct{})
 		go func() { defer close(done); _ = e.Run(ctx) }()
 		t.Cleanup(func() { stop(); <-done })
-		desk, err := orchestrator.NewDesk(db)
+		client, err := orchestrator.NewClient(db)
 		ok(t, err)
-		task, _, err := desk.Submit(t.Context(), orchestrator.Request{Goal: "pay", Coordinator: "faraway"})
+		task, _, err := client.Submit(t.Context(), orchestrator.Request{Goal: "pay", Coordinator: "faraway"})
 		ok(t, err)
 		run := ended(t, db, task)
 		if len(chain.sent) != most || strings.Contains(run.Error, "without a receipt") {

@@ -161,9 +161,9 @@ func TestRemoteAgentRuns(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = e.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-done })
-	desk, err := orchestrator.NewDesk(db)
+	tasks, err := orchestrator.NewClient(db)
 	ok(t, err)
-	task, _, err := desk.Submit(t.Context(), orchestrator.Request{Goal: "find it", Coordinator: "faraway"})
+	task, _, err := tasks.Submit(t.Context(), orchestrator.Request{Goal: "find it", Coordinator: "faraway"})
 	ok(t, err)
 	run := ended(t, db, task)
 	if run.Status != repute.RunCompleted || run.Used.ToolCalls != 1 {
@@ -176,17 +176,17 @@ func TestRemoteAgentRuns(t *testing.T) {
 			`"has":"0x0000000000000000000000000000000000000005[dictionary tome] 50 true"`) {
 		t.Errorf("step %s", steps[0].Result)
 	}
-	task, _, err = desk.Submit(t.Context(), orchestrator.Request{Goal: "impossible", Coordinator: "faraway"})
+	task, _, err = tasks.Submit(t.Context(), orchestrator.Request{Goal: "impossible", Coordinator: "faraway"})
 	ok(t, err)
 	if run := ended(t, db, task); !strings.Contains(run.Error, "cannot handle") {
 		t.Errorf("run %s: %s", run.Status, run.Error)
 	}
-	task, _, err = desk.Submit(t.Context(), orchestrator.Request{Goal: "hoard", Coordinator: "faraway"})
+	task, _, err = tasks.Submit(t.Context(), orchestrator.Request{Goal: "hoard", Coordinator: "faraway"})
 	ok(t, err)
 	if run := ended(t, db, task); run.Used.ToolCalls != 16 || !strings.Contains(run.Error, "brought more than") {
 		t.Errorf("hoarding run %s with %d calls: %s", run.Status, run.Used.ToolCalls, run.Error)
 	}
-	task, _, err = desk.Submit(t.Context(), orchestrator.Request{Goal: "pay", Coordinator: "faraway"})
+	task, _, err = tasks.Submit(t.Context(), orchestrator.Request{Goal: "pay", Coordinator: "faraway"})
 	ok(t, err)
 	if run := ended(t, db, task); len(chain.sent) != 1 || !strings.Contains(run.Error, "not confirmed") {
 		t.Errorf("paying run %s sent %d transactions: %s", run.Status, len(chain.sent), run.Error)

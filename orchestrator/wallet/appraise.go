@@ -51,6 +51,8 @@ func (c *chain) appraise(ctx context.Context, k *call, withTerms bool) (*apprais
 	return out, nil
 }
 
+// opinion asks one endpoint everything that a call is judged by: the treasury's terms, the outcome
+// of executing it, gas, balance and fees.
 func (c *chain) opinion(ctx context.Context, e *endpoint, k *call, at *head, withTerms bool) (o opinion, err error) {
 	o.verdict = verdict{caps: true, call: true}
 	if withTerms && k.spends != nil {

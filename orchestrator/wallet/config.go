@@ -56,6 +56,7 @@ type ChainConfig struct {
 	Ceilings // of fees; the defaults of the chain where they are nil
 }
 
+// withDefaults fills in what is not set.
 func (c ChainConfig) withDefaults() ChainConfig {
 	c.Confirmations = cmp.Or(c.Confirmations, 2)
 	c.StuckAfter = cmp.Or(c.StuckAfter, time.Minute)
@@ -67,6 +68,7 @@ func (c ChainConfig) withDefaults() ChainConfig {
 	return c
 }
 
+// check refuses a configuration that cannot be meant. field names it in errors.
 func (c *ChainConfig) check(field string) error {
 	switch {
 	case c.ChainID == 0:
@@ -241,6 +243,7 @@ func (w *Wallet) Identity(chainID uint64, slug string) (common.Address, error) {
 	return s.Address(), nil
 }
 
+// on returns the chain of an id. repute.ErrNotFound when it is not configured.
 func (w *Wallet) on(chainID uint64) (*chain, error) {
 	c := w.chains[chainID]
 	if c == nil {

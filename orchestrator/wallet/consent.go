@@ -105,6 +105,7 @@ func (w *Wallet) registered(ctx context.Context, c *chain, agent *big.Int) (bool
 	return false, err
 }
 
+// signerOf returns the key of an address, nil when there is none.
 func (c *chain) signerOf(a common.Address) keys.Signer {
 	if c.operator != nil && c.operator.Address() == a {
 		return c.operator

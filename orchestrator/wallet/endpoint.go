@@ -43,6 +43,7 @@ type endpoint struct {
 	looked atomic.Int64 // when it last gave no chain id, seconds since 1970
 }
 
+// timeout bounds one call.
 func (e *endpoint) timeout() time.Duration {
 	if e.others {
 		return failoverTimeout
@@ -123,6 +124,7 @@ func message(from common.Address, to common.Address, data []byte) map[string]any
 	return m
 }
 
+// chainID asks which chain the endpoint serves.
 func (e *endpoint) chainID(ctx context.Context) (*big.Int, error) {
 	return e.amount(ctx, "chain id", "eth_chainId")
 }
@@ -145,6 +147,7 @@ type head struct {
 	BaseFee *hexutil.Big   `json:"baseFeePerGas"`
 }
 
+// base is the base fee in wei per gas, 0 on chains without one.
 func (h *head) base() *big.Int {
 	if h.BaseFee == nil {
 		return new(big.Int)

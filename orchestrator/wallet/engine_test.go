@@ -79,10 +79,10 @@ func (w *world) run(text string, does ...orchestrator.Tx) (repute.Task, repute.R
 	done := make(chan struct{})
 	go func() { defer close(done); _ = e.Run(ctx) }()
 	defer func() { cancel(); <-done }()
-	desk, err := orchestrator.NewDesk(db)
+	client, err := orchestrator.NewClient(db)
 	ok(w.t, err)
 	until(w.t, "the agent is installed", func() bool { _, err := rundb.Module(ctx, db, "payer"); return err == nil })
-	task, _, err := desk.Submit(w.t.Context(), orchestrator.Request{Goal: "pay", Coordinator: "payer"})
+	task, _, err := client.Submit(w.t.Context(), orchestrator.Request{Goal: "pay", Coordinator: "payer"})
 	ok(w.t, err)
 	var run repute.Run
 	until(w.t, "the task ends", func() bool {

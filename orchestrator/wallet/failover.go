@@ -45,6 +45,7 @@ func (c *chain) answered(at int, another bool) {
 	c.best.Store(int64(at))
 }
 
+// either joins two errors, either of which may be nil.
 func either(a, b error) error {
 	if a == nil {
 		return b

@@ -53,6 +53,7 @@ func (f fees) bumped(now fees) fees {
 	return fees{larger(raised(f.limit), now.limit), larger(raised(f.tip), now.tip)}
 }
 
+// larger returns the larger of two amounts.
 func larger(a, b *big.Int) *big.Int {
 	if a.Cmp(b) > 0 {
 		return a
@@ -60,6 +61,7 @@ func larger(a, b *big.Int) *big.Int {
 	return b
 }
 
+// smaller returns the smaller of two amounts.
 func smaller(a, b *big.Int) *big.Int {
 	if a.Cmp(b) < 0 {
 		return a

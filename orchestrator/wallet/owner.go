@@ -24,6 +24,8 @@ func (w *Wallet) SendOwner(ctx context.Context, intent orchestrator.Intent) (orc
 	return w.once(ctx, &intent, func(c *chain) (*call, error) { return c.ownerCall(intent.Origin, intent.Data) })
 }
 
+// ownerCall makes a call that the treasury's owner signs. The error says why the rules do not
+// permit it.
 func (c *chain) ownerCall(o orchestrator.Origin, data []byte) (*call, error) {
 	if c.owner == nil {
 		return nil, repute.Invalid("chainId", fmt.Sprintf("chain %d has no key of the treasury's owner", c.ChainID),

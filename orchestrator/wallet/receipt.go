@@ -136,6 +136,7 @@ func (s *spending) emitted(l *types.Log) bool {
 		e.Selector == s.selector() && same(e.Value, s.Value)
 }
 
+// same reports whether two amounts are given and equal.
 func same(a, b *big.Int) bool { return a != nil && b != nil && a.Cmp(b) == 0 }
 
 // agreed tells whether the other endpoints show the same as first; false: one does not

@@ -58,6 +58,7 @@ func selectors(of abi.ABI, names ...string) (out [][]byte) {
 	return out
 }
 
+// oneOf reports whether data begins with one of the selectors.
 func oneOf(list [][]byte, data []byte) bool {
 	return slices.ContainsFunc(list, func(s []byte) bool { return bytes.HasPrefix(data, s) })
 }
@@ -104,6 +105,8 @@ func (r *rules) permit(by role, o orchestrator.Origin, tx *types.Transaction) er
 	return nil
 }
 
+// permitTreasury permits what the operator's key may sign: spending by the agent, run and task
+// that ask, to targets that are neither the treasury nor a registry.
 func (r *rules) permitTreasury(o orchestrator.Origin, to common.Address, data []byte) error {
 	if to != r.treasury || (to == common.Address{}) || !oneOf(treasuryFunctions, data) {
 		return refused("is no call of the treasury %s", r.treasury)
@@ -136,6 +139,7 @@ func (r *rules) permitOwner(to common.Address, data []byte) error {
 	return nil
 }
 
+// refused makes the error of a transaction that no rule permits.
 func refused(format string, args ...any) error {
 	return repute.Invalid("tx", fmt.Sprintf(format, args...), "treasury calls, and registry writes that agents sign")
 }
@@ -153,6 +157,7 @@ type spending struct {
 	Purpose          string
 }
 
+// pack encodes the treasury call: a transfer of a token, or a call with value.
 func (s *spending) pack() []byte {
 	t := bindings.NewOpenFiTreasury()
 	if (s.Token != common.Address{}) {

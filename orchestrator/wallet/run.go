@@ -55,6 +55,8 @@ func (w *Wallet) tend(ctx context.Context, c *chain, before, after map[string]*f
 	}
 }
 
+// lookAfter takes one step in following an intent. What is known of its endpoints and times is
+// kept from round to round.
 func (w *Wallet) lookAfter(ctx context.Context, c *chain, in *walletdb.Intent, before,
 	after map[string]*follower) error {
 	f := before[in.ID]

@@ -83,6 +83,8 @@ func (w *Wallet) begin(ctx context.Context, intent *orchestrator.Intent,
 	return in, err
 }
 
+// sign stores an intent with its first signed form, before anything is sent. An intent that is
+// stored already is returned as it is.
 func (w *Wallet) sign(ctx context.Context, intent *orchestrator.Intent,
 	of func(*chain) (*call, error)) (added walletdb.Intent, err error) {
 	c, err := w.on(intent.ChainID)
@@ -230,6 +232,7 @@ type follower struct {
 	fresh   time.Time // since when the present form was offered: at first the stored one is, whatever its age
 }
 
+// follower makes what follows an intent to its end.
 func (w *Wallet) follower(c *chain, id string) *follower {
 	return &follower{w: w, c: c, id: id, fresh: time.Now()}
 }

@@ -45,6 +45,8 @@ func (w *Wallet) simulated(ctx context.Context, chainID uint64,
 	return orchestrator.Simulation{Block: uint64(at.Number), BlockHash: at.Hash, FeeWei: "0", Reason: refused.Error()}, nil
 }
 
+// simulate appraises a call and adds the wallet's own limits: ceilings of fees and the sender's
+// balance.
 func (c *chain) simulate(ctx context.Context, k *call) (out orchestrator.Simulation, err error) {
 	a, err := c.appraise(ctx, k, true)
 	if err != nil {
@@ -100,6 +102,8 @@ func (e *endpoint) execute(ctx context.Context, k *call, at common.Hash) (gas ui
 	return max(gas, min(gas+gas/5, maxTxGas)), "", nil
 }
 
+// refusedOr separates a refusal by the chain, which is a result, from an endpoint that failed,
+// which is an error.
 func (e *endpoint) refusedOr(doing string, err error) (uint64, string, error) {
 	if reason, refused := e.refusal(err); refused {
 		return 0, reason, nil

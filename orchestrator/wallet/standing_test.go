@@ -110,10 +110,10 @@ func (l *losing) run() (repute.Task, repute.Run) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = e.Run(working) }()
 	defer func() { cancel(); <-done }()
-	desk, err := orchestrator.NewDesk(l.db)
+	client, err := orchestrator.NewClient(l.db)
 	ok(l.t, err)
 	until(l.t, "the agent is installed", func() bool { _, err := rundb.Module(ctx, l.db, "payer"); return err == nil })
-	task, _, err := desk.Submit(ctx, orchestrator.Request{Goal: "pay", Coordinator: "payer"})
+	task, _, err := client.Submit(ctx, orchestrator.Request{Goal: "pay", Coordinator: "payer"})
 	ok(l.t, err)
 	var run repute.Run
 	until(l.t, "the task ends", func() bool {

@@ -30,6 +30,7 @@ type question struct {
 	answer func([]byte) error
 }
 
+// ask makes a question to a contract whose answer is stored in dst.
 func ask[T any](to common.Address, data []byte, dst *T, unpack func([]byte) (T, error)) question {
 	return question{to, data, func(out []byte) (err error) {
 		*dst, err = unpack(out)
@@ -93,6 +94,7 @@ func (t *terms) judge(s *spending) (v verdict) {
 	return v
 }
 
+// judgeCall reports whether the treasury lets the agent call a target, and says why not.
 func (t *terms) judgeCall(s *spending, say func(string, ...any)) bool {
 	switch n := len(s.Data); {
 	case s.Target == t.treasury:
@@ -113,6 +115,7 @@ func (t *terms) judgeCall(s *spending, say func(string, ...any)) bool {
 	return false
 }
 
+// judgeToken reports whether the treasury lets the agent transfer a token, and says why not.
 func (t *terms) judgeToken(s *spending, say func(string, ...any)) bool {
 	switch {
 	case !t.token:
@@ -125,6 +128,8 @@ func (t *terms) judgeToken(s *spending, say func(string, ...any)) bool {
 	return false
 }
 
+// judgeCaps reports whether an amount is within the cap per transaction and what is left of the
+// window.
 func judgeCaps(amount, perTx, window, spent *big.Int, unit string, say func(string, ...any)) bool {
 	left := new(big.Int).Sub(window, spent)
 	if left.Sign() < 0 {

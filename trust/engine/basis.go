@@ -57,6 +57,7 @@ type inputs [5][]byte
 // inValidations is where inputs have the validation contracts.
 const inValidations = 4
 
+// walk decodes the stored inputs of a run and walks its graph again.
 func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error) {
 	params, err := trust.ParseParams(in[0], in[1])
 	if err != nil {

@@ -41,6 +41,8 @@ type bounds struct {
 // long as a full queue of them takes on a large chain.
 const busyRetry = 5 * time.Second
 
+// newCache makes a cache of values that are expensive to compute, bounded by their size. name
+// appears in errors.
 func newCache[K comparable, V any](b bounds, size func(V) int64, name func(K) string) *cache[K, V] {
 	h := &cache[K, V]{bounds: b, size: size, name: name, turn: make(chan struct{}, 1),
 		kept: lru.NewBasicLRU[K, V](1 << 20)}
@@ -50,6 +52,7 @@ func newCache[K comparable, V any](b bounds, size func(V) int64, name func(K) st
 	return h
 }
 
+// peek returns a value that is cached, without computing it.
 func (h *cache[K, V]) peek(key K) (V, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -26,6 +26,8 @@ type keeper struct {
 	reads   int                   // how often they were read
 }
 
+// run keeps the scores of a chain until ctx ends: walks at the end of epochs, follows changes,
+// scores stale agents.
 func (k *keeper) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -100,6 +102,7 @@ func (k *keeper) walk(ctx context.Context) (more bool, err error) {
 	return false, nil
 }
 
+// state reads how far the chain and its scores are.
 func (k *keeper) state(ctx context.Context) (trustdb.Chain, error) {
 	chains, err := trustdb.Chains(ctx, k.db)
 	if err != nil {

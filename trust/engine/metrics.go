@@ -41,8 +41,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
+// label is the chain's label of metrics.
 func label(chain uint64) string { return strconv.FormatUint(chain, 10) }
 
+// set exposes the epoch, the stale agents and how long the oldest of them waits.
 func (m *Metrics) set(s trustdb.State) {
 	m.epoch.WithLabelValues(label(s.ChainID)).Set(float64(s.Epoch))
 	m.stale.WithLabelValues(label(s.ChainID)).Set(float64(s.Stale))
@@ -53,10 +55,12 @@ func (m *Metrics) set(s trustdb.State) {
 	m.oldest.WithLabelValues(label(s.ChainID)).Set(age)
 }
 
+// walked measures a walk of the graph.
 func (m *Metrics) walked(chain uint64, took time.Duration) {
 	m.walks.WithLabelValues(label(chain)).Observe(took.Seconds())
 }
 
+// scored counts a batch of agents that were scored.
 func (m *Metrics) scored(chain uint64, agents int, took time.Duration) {
 	m.agents.WithLabelValues(label(chain)).Add(float64(agents))
 	m.batches.WithLabelValues(label(chain)).Observe(took.Seconds())

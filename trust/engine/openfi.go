@@ -102,6 +102,8 @@ func CapabilityFiles(a repute.Agent) (uris []string) {
 	return uris
 }
 
+// openFi computes OpenFi's summary of trust: parts of identity with fixed weights, and
+// validations.
 func openFi(c query.TrustChecks) OpenFiSnapshot {
 	s := OpenFiSnapshot{Block: c.AsOf.Block.Number, SnapshotAt: c.AsOf.Block.Time, Lacks: []OpenFiLack{},
 		Read: []trust.ReadDocument{}}
@@ -134,6 +136,7 @@ func openFi(c query.TrustChecks) OpenFiSnapshot {
 	return s
 }
 
+// lacksRegistration says why a registration file does not count as resolved, empty when it does.
 func lacksRegistration(d repute.Document) string {
 	switch d.Status {
 	case repute.DocumentOK:

@@ -170,6 +170,7 @@ func steady(read func() error) (err error) {
 	return fmt.Errorf("explain score: %w (%w)", repute.ErrUnavailable, err)
 }
 
+// breakdown explains a score, and what it would be without some raters.
 func (r *Reader) breakdown(ctx context.Context, c *judged, without []common.Address) (out Breakdown, err error) {
 	s := trust.NewScorer(c.evidence.Weights, c.world.params)
 	out.Explanation = s.Explain(c.evidence)
@@ -292,6 +293,7 @@ func (r *Reader) addManifest(ctx context.Context, c *judged) error {
 	return err
 }
 
+// evidence reads what is stored about an agent at a block.
 func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, world *basis,
 	w *trust.Weights) (trust.Evidence, error) {
 	subject, err := trustdb.ReadEvidence(ctx, r.db, id, at, world.validations)
@@ -331,6 +333,8 @@ func (r *Reader) paramsOf(ctx context.Context, s repute.Score) (*trust.Params, e
 	return trust.ParseParams(bodies[0], bodies[1])
 }
 
+// world returns the parameters and weights of a run, from the cache when they are in it. A
+// *trust.PrunedError when the run is no longer stored.
 func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error) {
 	key := worldKey{chain: chainID, run: run}
 	if w, ok := r.worlds.peek(key); ok {
@@ -350,6 +354,7 @@ func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error)
 	return r.older.get(ctx, key, func(ctx context.Context) (*basis, error) { return basisOf(ctx, r.db, stored) })
 }
 
+// worldFor computes the parameters and weights of a run once for all callers that wait.
 func (r *Reader) worldFor(ctx context.Context, run trustdb.Run) (*basis, error) {
 	return r.worlds.get(ctx, worldKey{chain: run.ChainID, run: run.Run}, func(ctx context.Context) (*basis, error) {
 		return basisOf(ctx, r.db, run)

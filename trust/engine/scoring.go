@@ -83,6 +83,7 @@ type scoreRun struct {
 	scorer *trust.Scorer
 }
 
+// score computes and stores the scores of a batch of agents, provisional and final ones.
 func (s *scoreRun) score(ctx context.Context, stale []trustdb.StaleAgent) error {
 	ids, scored := make([]repute.TokenID, len(stale)), map[repute.TokenID]bool{}
 	for i, a := range stale {

@@ -39,6 +39,7 @@ func EvidenceOf(s trustdb.Subject, w *trust.Weights) trust.Evidence {
 	return e
 }
 
+// unix is a time in seconds since 1970, 0 for the zero time.
 func unix(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -78,6 +78,7 @@ func (s *Config) Open(log *slog.Logger, field string) (Signer, error) {
 	return out, nil
 }
 
+// local reads a key into memory.
 func (s *Config) local(field string) (*ecdsa.PrivateKey, error) {
 	switch {
 	case s.KeyEnv != "":
@@ -105,6 +106,7 @@ func parseKey(field, text string) (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
+// decryptKey reads a keystore with the password in the first line of a file.
 func decryptKey(field, path, passwordFile string) (*ecdsa.PrivateKey, error) {
 	if passwordFile == "" {
 		return nil, repute.Invalid(field, "the keystore has no password file", "the file with the keystore's password")
@@ -181,6 +183,7 @@ type remoteSigner struct {
 	account common.Address
 }
 
+// openRemote makes the client of a remote signer. It connects with the first signature.
 func openRemote(log *slog.Logger, field, raw string, account common.Address) (Signer, error) {
 	if !strings.HasPrefix(raw, "http://") && !strings.HasPrefix(raw, "https://") {
 		return nil, repute.Invalid(field, "is no address", "an http or https URL")

@@ -89,7 +89,7 @@ func endTraces(p *sdk.TracerProvider) {
 // the orchestrator.
 func (s *Service) control(ctx context.Context, h sender, beside http.Handler, shared *redis.Client,
 	tools *mcp.Server) (http.Handler, error) {
-	desk, err := orchestrator.NewDesk(s.db)
+	client, err := orchestrator.NewClient(s.db)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (s *Service) control(ctx context.Context, h sender, beside http.Handler, sh
 		return nil, err
 	}
 	c := &s.Config.Orchestrator
-	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.PolicyNow, Lenient: c.Development,
+	plane, err := control.New(control.Options{DB: s.db, Client: client, Policy: c.PolicyNow, Lenient: c.Development,
 		Replay: replay, Gates: o.Params.Passable(), Modules: modules, Agents: Outside(&s.Config, c.AgentHosts),
 		Operator: h.operator, Keys: s.Config.Signing.Published(),
 		Tokens: c.Tokens, Roles: c.TokenRoles(), PrivateReads: s.Config.PrivateReads(), Coordinator: c.Coordinator,

@@ -43,7 +43,7 @@ func withControl(ctx context.Context, p *cli.Program, f func(*control.Control, *
 
 // newControl is the control plane over a database, without the routes.
 func newControl(p *cli.Program, c config.Config, db *store.DB) (*control.Control, error) {
-	desk, err := orchestrator.NewDesk(db)
+	client, err := orchestrator.NewClient(db)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func newControl(p *cli.Program, c config.Config, db *store.DB) (*control.Control
 	if err != nil {
 		return nil, err
 	}
-	return control.New(control.Options{DB: db, Desk: desk, Policy: c.Orchestrator.PolicyNow,
+	return control.New(control.Options{DB: db, Client: client, Policy: c.Orchestrator.PolicyNow,
 		Lenient: c.Orchestrator.Development, Replay: replay, Keys: c.Signing.Published(), Gates: o.Params.Passable(),
 		Agents: service.Outside(&c, c.Orchestrator.AgentHosts), DefaultChain: c.DefaultChain, Logger: c.Logger(p.Stderr)})
 }

@@ -37,14 +37,14 @@ func TaskCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// withDesk runs f on the configured database. Whoever runs tasks there finds what f asks.
-func withDesk(ctx context.Context, p *cli.Program, f func(*store.DB, *orchestrator.Desk) error) error {
+// withClient runs f on the configured database. Whoever runs tasks there finds what f asks.
+func withClient(ctx context.Context, p *cli.Program, f func(*store.DB, *orchestrator.Client) error) error {
 	return p.WithStore(ctx, func(_ config.Config, db *store.DB) error {
-		desk, err := orchestrator.NewDesk(db)
+		client, err := orchestrator.NewClient(db)
 		if err != nil {
 			return err
 		}
-		return f(db, desk)
+		return f(db, client)
 	})
 }
 
@@ -66,8 +66,8 @@ func taskSubmitCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 			if e.url != "" {
 				return submitRemote(cmd.Context(), p, e, r, watch, asJSON)
 			}
-			return withDesk(cmd.Context(), p, func(db *store.DB, desk *orchestrator.Desk) error {
-				t, _, err := desk.Submit(cmd.Context(), r)
+			return withClient(cmd.Context(), p, func(db *store.DB, client *orchestrator.Client) error {
+				t, _, err := client.Submit(cmd.Context(), r)
 				if err != nil {
 					return err
 				}
@@ -172,7 +172,7 @@ func taskWatchCommand(p *cli.Program, e *remoteClient) *cobra.Command {
 			if e.url != "" {
 				return watchRemote(cmd.Context(), p, e, args[0], asJSON)
 			}
-			return withDesk(cmd.Context(), p, func(db *store.DB, _ *orchestrator.Desk) error {
+			return withClient(cmd.Context(), p, func(db *store.DB, _ *orchestrator.Client) error {
 				t, err := rundb.Task(cmd.Context(), db, args[0])
 				if err != nil {
 					return err
@@ -257,8 +257,8 @@ func taskCancelCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 				return done(p, e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/cancel"),
 					control.Cancellation{Reason: reason}, nil), "told to end")
 			}
-			return withDesk(cmd.Context(), p, func(_ *store.DB, desk *orchestrator.Desk) error {
-				return done(p, desk.Cancel(cmd.Context(), args[0], *by, reason), "told to end")
+			return withClient(cmd.Context(), p, func(_ *store.DB, client *orchestrator.Client) error {
+				return done(p, client.Cancel(cmd.Context(), args[0], *by, reason), "told to end")
 			})
 		},
 	}
@@ -282,7 +282,7 @@ func taskApproveCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comm
 				return done(p, e.approve(cmd.Context(), args[0], control.ApprovalAnswer{Subject: subject, Approved: &yes,
 					Reason: reason}), said)
 			}
-			return withDesk(cmd.Context(), p, func(db *store.DB, desk *orchestrator.Desk) error {
+			return withClient(cmd.Context(), p, func(db *store.DB, client *orchestrator.Client) error {
 				run := args[0]
 				if runs, err := rundb.TaskRuns(cmd.Context(), db, args[0]); err != nil {
 					return err
@@ -300,7 +300,7 @@ func taskApproveCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comm
 					}
 					return ask(p, run, list)
 				}
-				return done(p, desk.Approve(cmd.Context(), run, subject, yes, *by, reason), said)
+				return done(p, client.Approve(cmd.Context(), run, subject, yes, *by, reason), said)
 			})
 		},
 	}
@@ -366,8 +366,8 @@ func taskRetryCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comman
 				return done(p, e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/retry"), control.RetryFrom{From: name},
 					nil), "begun again")
 			}
-			return withDesk(cmd.Context(), p, func(_ *store.DB, desk *orchestrator.Desk) error {
-				return done(p, desk.Retry(cmd.Context(), args[0], from, *by), "begun again")
+			return withClient(cmd.Context(), p, func(_ *store.DB, client *orchestrator.Client) error {
+				return done(p, client.Retry(cmd.Context(), args[0], from, *by), "begun again")
 			})
 		},
 	}

@@ -89,6 +89,7 @@ func textOutput(body []byte) *rawOutput {
 	}
 }
 
+// wholeTag serves GET /tags/{hash}: a tag that answers show only the beginning of.
 func (a *API) wholeTag(ctx context.Context, in *tagInput) (*rawOutput, error) {
 	hash, err := parseSHA256(in.Hash)
 	if err != nil {
@@ -101,6 +102,7 @@ func (a *API) wholeTag(ctx context.Context, in *tagInput) (*rawOutput, error) {
 	return textOutput(tag), nil
 }
 
+// wholeURI serves the URI of an agent that answers show only the beginning of.
 func (a *API) wholeURI(ctx context.Context, ref repute.AgentRef, q *AgentQuery) (*rawOutput, error) {
 	agent, _, _, err := a.agentAt(ctx, ref, q.At)
 	if err != nil {
@@ -112,6 +114,7 @@ func (a *API) wholeURI(ctx context.Context, ref repute.AgentRef, q *AgentQuery) 
 	return textOutput([]byte(agent.URI)), nil
 }
 
+// wholeText serves a text of an event that answers show only the beginning of.
 func (a *API) wholeText(ctx context.Context, ref repute.AgentRef, q *TextQuery) (*rawOutput, error) {
 	block, err := parsePlace("block", string(q.Block))
 	if err != nil {

@@ -105,6 +105,7 @@ type Lacking struct {
 	Need float64 `json:"need"`
 }
 
+// gatesOnWire converts the gates of a score into the form of the API.
 func gatesOnWire(list []trust.GateView) []Gate {
 	out := []Gate{}
 	number := func(f trust.Fixed) float64 { return math.Round(float64(f)/float64(trust.One)*1e6) / 1e6 }

@@ -29,8 +29,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
+// phase measures how long a phase took.
 func (m *Metrics) phase(p repute.Phase, s repute.PhaseStatus, took time.Duration) {
 	m.phases.WithLabelValues(p.String(), string(s)).Observe(took.Seconds())
 }
 
+// ended counts a run that ended.
 func (m *Metrics) ended(s repute.RunStatus) { m.runs.WithLabelValues(string(s)).Inc() }

@@ -78,6 +78,7 @@ func (c *chain) otherOf(ctx context.Context, in *walletdb.Intent) (other common.
 	return other, "", nil
 }
 
+// hasForm reports whether a hash is that of one of an intent's signed forms.
 func hasForm(in *walletdb.Intent, hash common.Hash) bool {
 	return slices.ContainsFunc(in.Attempts, func(a walletdb.IntentAttempt) bool { return a.Hash == hash })
 }

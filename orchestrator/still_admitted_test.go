@@ -185,7 +185,7 @@ func TestReceiptOfACancelledRun(t *testing.T) {
 		Hold: time.Second})
 	task := h.submit(orchestrator.Request{Coordinator: "payer"})
 	intent := <-chain.sent
-	ok(t, h.desk.Cancel(t.Context(), task.ID, "ann", "no longer wanted"))
+	ok(t, h.client.Cancel(t.Context(), task.ID, "ann", "no longer wanted"))
 	if done, run := h.ended(task); done.Status != repute.TaskCancelled {
 		t.Fatalf("task %s: %s", done.Status, run.Error)
 	}

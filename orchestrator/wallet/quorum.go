@@ -19,6 +19,7 @@ import (
 // is configured its answer alone counts: that is the operator's choice, and Open warns of it.
 const quorum = 2
 
+// quorum is how many endpoints of this chain must agree.
 func (c *chain) quorum() int { return min(quorum, len(c.nodes)) }
 
 // A block may be too new for every endpoint but one: an agreed read is tried so often, with
@@ -69,6 +70,7 @@ func agree[T any](ctx context.Context, c *chain, at *common.Hash,
 	}
 }
 
+// agreeOnce is one try of agree.
 func agreeOnce[T any](ctx context.Context, c *chain, at *common.Hash,
 	ask func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
 	asked := c.talking()
@@ -126,6 +128,8 @@ func judged[T any](ctx context.Context, c *chain, answers []answer[T], failed er
 	return values, first.at, first.err
 }
 
+// refusalText says whether an endpoint gave an answer or a refusal, for the error about two that
+// differ.
 func refusalText(err error) string {
 	if err == nil {
 		return "that the contract answers"

@@ -15,10 +15,12 @@ type documentCutter struct {
 	any bool // something was cut or left out
 }
 
+// newDocumentCutter makes a cutter for what an answer shows of one document.
 func newDocumentCutter() *documentCutter {
 	return &documentCutter{cutter: cutter{left: maxShownDocument}}
 }
 
+// text shows as much of a text as is left of the document's share.
 func (c *documentCutter) text(s string) string {
 	shown, all := c.shown(s, false)
 	c.any = c.any || !all
@@ -37,6 +39,7 @@ func head[T any](c *documentCutter, list []T) []T {
 	return list
 }
 
+// texts shows the beginning of a list, as far as the document's share goes.
 func (c *documentCutter) texts(list []string) []string {
 	var out []string
 	for _, s := range head(c, list) {

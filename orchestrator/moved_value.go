@@ -101,6 +101,7 @@ func (m mover) read(target common.Address, args []byte) (token common.Address, a
 	return common.BigToAddress(at), amount, true
 }
 
+// selectorOf returns the first four bytes of the keccak256 of a function's signature.
 func selectorOf(signature string) [4]byte { return [4]byte(crypto.Keccak256([]byte(signature))) }
 
 // executeCall is the treasury's function that carries out a call for an agent.
@@ -164,6 +165,8 @@ func worstOf(p *policy.Policy, cases []Tx, shown *declared, left []outflow) (*mo
 	return worst, nil
 }
 
+// token adds the worth of an amount of a token to the value at risk. Without a price the value
+// counts as above every limit.
 func (m *moves) token(p *policy.Policy, chainID uint64, token common.Address, amount *big.Int) {
 	wei, priced := p.Worth(chainID, token, amount)
 	if !priced {

@@ -59,6 +59,7 @@ func (w *work) standingOf(ctx context.Context, x *work) error {
 	return w.approved(ctx, stored, v.Decision, nil)
 }
 
+// sameAgent reports whether two references name the same agent, or both none.
 func sameAgent(a, b *repute.AgentID) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }

@@ -119,6 +119,7 @@ func (a *API) beside(ctx context.Context, agent repute.Agent, at repute.At) (Bes
 	return w, err
 }
 
+// namesOthers reports whether a file is of other agents too.
 func namesOthers(r repute.Registration, id repute.AgentID) bool {
 	return slices.ContainsFunc(r.Registrations, func(l repute.RegistrationLink) bool {
 		other, ok := manifest.LinkedAgent(l)

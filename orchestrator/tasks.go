@@ -14,57 +14,57 @@ import (
 	"repute/store/rundb"
 )
 
-// Desk takes orders: tasks, and what people decide about them. It needs no engine in the
-// same process.
-type Desk struct {
+// Client submits, cancels and retries tasks, and answers what their runs wait for. It writes
+// rows and jobs; the work is done by an Engine, in this process or another.
+type Client struct {
 	db     *store.DB
 	client *river.Client[pgx.Tx] // inserts only
 }
 
-// NewDesk makes a desk.
-func NewDesk(db *store.DB) (*Desk, error) {
+// NewClient makes a client.
+func NewClient(db *store.DB) (*Client, error) {
 	client, err := river.NewClient(riverpgxv5.New(db.Pool()), &river.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, fmt.Errorf("river: %w", err)
 	}
-	return &Desk{db, client}, nil
+	return &Client{db, client}, nil
 }
 
 // Submit stores a task and queues it, in one transaction. Asking again with the same key
 // gives the same task; added tells the difference. repute.ErrInvalid names the field.
-func (d *Desk) Submit(ctx context.Context, r Request) (t repute.Task, added bool, err error) {
+func (c *Client) Submit(ctx context.Context, r Request) (t repute.Task, added bool, err error) {
 	if err := r.Check(); err != nil {
 		return t, false, err
 	}
-	if _, err := rundb.Module(ctx, d.db, r.Coordinator); err != nil {
+	if _, err := rundb.Module(ctx, c.db, r.Coordinator); err != nil {
 		return t, false, fmt.Errorf("coordinatorSlug: %w", err)
 	}
 	t = repute.Task{ID: newID("task"), Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
 		Terms: mustJSON(r.Terms), Key: r.Key, By: r.By}
 	root := repute.Run{ID: newID("run"), Agent: r.Coordinator, Limits: r.Terms.limits()}
-	return rundb.AddTask(ctx, d.db, t, root, func(tx pgx.Tx) error { return queue(ctx, d.client, tx, root.ID) })
+	return rundb.AddTask(ctx, c.db, t, root, func(tx pgx.Tx) error { return queue(ctx, c.client, tx, root.ID) })
 }
 
 // Cancel asks that a task end. repute.ErrConflict when it has.
-func (d *Desk) Cancel(ctx context.Context, task, by, reason string) error {
-	return rundb.CancelTask(ctx, d.db, task, by, reason)
+func (c *Client) Cancel(ctx context.Context, task, by, reason string) error {
+	return rundb.CancelTask(ctx, c.db, task, by, reason)
 }
 
 // Approve answers one of the things that a run waits for, by its subject.
 // repute.ErrConflict when it does not wait for that one.
-func (d *Desk) Approve(ctx context.Context, run, subject string, approved bool, by, reason string) error {
+func (c *Client) Approve(ctx context.Context, run, subject string, approved bool, by, reason string) error {
 	if subject == "" {
 		return repute.Invalid("subject", "is missing", "what the answer is about: the run and its events name it")
 	}
-	return rundb.Approve(ctx, d.db, run, rundb.Approval{Subject: subject, Approved: approved, By: by, Reason: reason},
+	return rundb.Approve(ctx, c.db, run, rundb.Approval{Subject: subject, Approved: approved, By: by, Reason: reason},
 		func(tx pgx.Tx, root string) error {
-			return queue(ctx, d.client, tx, root)
+			return queue(ctx, c.client, tx, root)
 		})
 }
 
 // Retry begins another attempt of a task that failed, from a phase on; the zero phase is
 // the one that failed. repute.ErrConflict when it did not fail.
-func (d *Desk) Retry(ctx context.Context, task string, from repute.Phase, by string) error {
-	return rundb.RetryTask(ctx, d.db, task, from, by,
-		func(tx pgx.Tx, root string) error { return queue(ctx, d.client, tx, root) })
+func (c *Client) Retry(ctx context.Context, task string, from repute.Phase, by string) error {
+	return rundb.RetryTask(ctx, c.db, task, from, by,
+		func(tx pgx.Tx, root string) error { return queue(ctx, c.client, tx, root) })
 }

@@ -95,13 +95,13 @@ func TestApprovalIsOfWhatIsShown(t *testing.T) {
 		t.Errorf("agent %+v", s.Agent)
 	}
 	chain.amount.Store(9_000_000) // the same call takes more by now
-	ok(t, h.desk.Approve(t.Context(), task.Run, first, true, "ann", "1.25 is fine"))
+	ok(t, h.client.Approve(t.Context(), task.Run, first, true, "ann", "1.25 is fine"))
 	h.awaits(task.Run)
 	again, s := h.shown(task.Run)
 	if again == first || len(chain.sent) != 0 || s.Effects[0].Text != "9 USDX" {
 		t.Errorf("asked again about %s, effects %+v, %d sent", again, s.Effects, len(chain.sent))
 	}
-	ok(t, h.desk.Approve(t.Context(), task.Run, again, true, "ann", "9 is fine too"))
+	ok(t, h.client.Approve(t.Context(), task.Run, again, true, "ann", "9 is fine too"))
 	if task, run := h.ended(task); task.Status != repute.TaskCompleted || len(chain.sent) != 1 {
 		t.Errorf("task %s, %d sent: %s", task.Status, len(chain.sent), run.Error)
 	}
@@ -171,14 +171,14 @@ func TestApprovalShowsEffects(t *testing.T) {
 		t.Errorf("shown %q, wanted %q", got, want)
 	}
 	chain.logs.Store(out(7, 4)) // more may be taken later
-	ok(t, h.desk.Approve(t.Context(), task.Run, subject, true, "ann", ""))
+	ok(t, h.client.Approve(t.Context(), task.Run, subject, true, "ann", ""))
 	h.awaits(task.Run)
 	again, _ := h.shown(task.Run)
 	if again == subject || len(chain.sent) != 0 {
 		t.Fatalf("another allowance was sent unseen: %d sent", len(chain.sent))
 	}
 	chain.logs.Store(out(8, 4)) // the exchange pays another amount out
-	ok(t, h.desk.Approve(t.Context(), task.Run, again, true, "ann", ""))
+	ok(t, h.client.Approve(t.Context(), task.Run, again, true, "ann", ""))
 	if task, run := h.ended(task); task.Status != repute.TaskCompleted || len(chain.sent) != 1 {
 		t.Errorf("task %s, %d sent: %s", task.Status, len(chain.sent), run.Error)
 	}

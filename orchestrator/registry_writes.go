@@ -163,6 +163,7 @@ func (w *work) hands(ctx context.Context, id repute.AgentID) (out []common.Addre
 	return out, err
 }
 
+// has reports whether an address is one of the registries.
 func (r *Registries) has(a common.Address) bool {
 	for _, v := range r.Validations {
 		if v == a {
