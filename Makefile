@@ -16,7 +16,7 @@ help:
 	@echo "make demo      chain, agents, index and API on http://127.0.0.1:8080"
 	@echo "make test      all tests, on real Postgres, Redis and go-ethereum"
 	@echo "make test-mcp  the MCP conformance suite and the official clients against the binary"
-	@echo "make test-openapi  generated requests against the binary, by its OpenAPI documents"
+	@echo "make test-openapi  generated requests against the binary, by its OpenAPI document"
 	@echo "make test-arm64  the digest of all scores on an emulated arm64"
 	@echo "make bench     every benchmark; writes docs/bench/*.json, takes up to 25 minutes"
 	@echo "make race      tests under the race detector, without the packages that embed a node"

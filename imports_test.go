@@ -74,7 +74,7 @@ var allowed = map[string][]string{
 		"store", "store/rundb", "store/walletdb", "orchestrator", "policy"},
 	"orchestrator/operate": {".", "contracts", "contracts/bindings", "store", "store/rundb", "store/walletdb",
 		"orchestrator", "orchestrator/wallet", "policy"},
-	"orchestrator/control": {".", "store", "store/chaindb", "store/query", "store/rundb", "store/trustdb",
+	"orchestrator/control": {".", "api", "store", "store/chaindb", "store/query", "store/rundb", "store/trustdb",
 		"store/walletdb", "orchestrator", "orchestrator/operate", "orchestrator/remote", "policy", "manifest", "mcp",
 		"trust", "trust/engine", "trust/statement", "internal/httpapi"},
 	"orchestrator/remote": {".", "orchestrator", "policy"},

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
 	"net/http"
 	"strings"
@@ -31,15 +29,15 @@ const (
 	wrongTokenPeriod = 10 * time.Second
 )
 
-// admin lets in callers with a token of an operator.
+// admin lets in callers whose token has the role operate.
 type admin struct {
-	hashes [][sha256.Size]byte // of the tokens, so that comparing tells nothing of their length
-	wrong  *httpapi.Limiter    // of callers that were wrong
+	tokenOf func(string) *httpapi.Token
+	wrong   *httpapi.Limiter // of callers that were wrong
 }
 
-// mountAdmin adds the operator's pages; without tokens there are none.
-func (a *API) mountAdmin(tokens []string) error {
-	if len(tokens) == 0 {
+// mountAdmin adds the operator's pages; where no token has the role operate there are none.
+func (a *API) mountAdmin() error {
+	if !a.server.HasTokens(httpapi.RoleOperate) {
 		return nil
 	}
 	client, err := river.NewClient(riverpgxv5.New(a.db.Pool()), &river.Config{Logger: a.log})
@@ -52,12 +50,8 @@ func (a *API) mountAdmin(tokens []string) error {
 	if err != nil {
 		return fmt.Errorf("pages of the job queue: %w", err)
 	}
-	guard := admin{
-		wrong: httpapi.NewLimiter("", 1/wrongTokenPeriod.Seconds(), wrongTokens, nil, a.log),
-	}
-	for _, token := range tokens {
-		guard.hashes = append(guard.hashes, sha256.Sum256([]byte(token)))
-	}
+	guard := admin{tokenOf: a.server.TokenOf,
+		wrong: httpapi.NewLimiter("", 1/wrongTokenPeriod.Seconds(), wrongTokens, nil, a.log)}
 	show := func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set("Content-Security-Policy", adminPolicy)
@@ -69,8 +63,8 @@ func (a *API) mountAdmin(tokens []string) error {
 		pages.ServeHTTP(c.Response(), c.Request())
 		return nil
 	}
-	a.echo.Any(adminPrefix, show, guard.check)
-	a.echo.Any(adminPrefix+"/*", show, guard.check)
+	a.server.Echo.Any(adminPrefix, show, guard.check)
+	a.server.Echo.Any(adminPrefix+"/*", show, guard.check)
 	return nil
 }
 
@@ -98,12 +92,8 @@ func (g admin) check(next echo.HandlerFunc) echo.HandlerFunc {
 // isRight never depends on who was wrong before: callers behind one address could
 // lock the operator out.
 func (g admin) isRight(given string) bool {
-	sum := sha256.Sum256([]byte(given))
-	right := 0
-	for i := range g.hashes {
-		right |= subtle.ConstantTimeCompare(sum[:], g.hashes[i][:])
-	}
-	return right == 1
+	t := g.tokenOf(given)
+	return t != nil && t.May(httpapi.RoleOperate) == nil
 }
 
 // tokenIn is the token that a request carries.

@@ -182,7 +182,7 @@ func TestNotFound(t *testing.T) {
 func FuzzCursor(f *testing.F) {
 	db := open(f, pgtest.New(f))
 	populate(f, db)
-	s := serve(f, api.Options{DB: db, Limits: api.Limits{Rate: -1}})
+	s := serve(f, api.Options{DB: db}, unlimited())
 	lists := []string{"/agents?limit=1", "/agents?limit=1&minFeedback=0", "/agents?limit=1&status=pending",
 		"/agents/8453:7/feedback?limit=1", "/agents/8453:7/validations?limit=1"}
 	for _, list := range lists {

@@ -14,7 +14,7 @@ import (
 // tool alike, and all three give the same agents and the same total.
 func TestFiltersTogether(t *testing.T) {
 	t.Parallel()
-	s, _ := documented(t, api.Options{Tools: newTools(t), Limits: api.Limits{Rate: -1}})
+	s, _ := documented(t, api.Options{Tools: newTools(t)}, unlimited())
 	b := connect(t, s)
 	for _, filter := range []map[string]any{
 		{}, {"q": "weather"}, {"service": "MCP"}, {"skill": "chat"}, {"domain": "weather"},

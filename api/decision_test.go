@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"repute/api"
+	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/chaindb"
@@ -21,7 +22,7 @@ import (
 // bound, and is the same by REST, GraphQL and the tool.
 func TestDecision(t *testing.T) {
 	t.Parallel()
-	s, _ := scoredWorld(t, api.Limits{Rate: -1})
+	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	allowed := 0
 	for agent := range scoredAgents {
 		r := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, "")))
@@ -76,7 +77,7 @@ func TestDecision(t *testing.T) {
 // TestDecisionEverywhere compares the three ways to ask.
 func TestDecisionEverywhere(t *testing.T) {
 	t.Parallel()
-	s, _ := scoredWorld(t, api.Limits{Rate: -1})
+	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	const fields = `decision(minScore: 10, tier: 2, gates: ["service"], valueAtRisk: "10000000000000000") { decision reasons { id text have need }
 		missing { gate what have must need } demanded { minScore tier gates valueAtRisk } score low high confidence status tier finality scoredAt { block hash time } }`
 	list := data[struct {
@@ -113,7 +114,7 @@ func TestOneScore(t *testing.T) {
 		t.Fatal(err)
 	}
 	runEngine(t, db, 20)
-	s := serve(t, api.Options{DB: db, Limits: api.Limits{Rate: -1}})
+	s := serve(t, api.Options{DB: db}, unlimited())
 	e, err := engine.New(db, engine.EngineOptions{Poll: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

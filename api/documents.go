@@ -114,7 +114,7 @@ func (a *API) mountDocuments() {
 		"Lists the documents that were read from an agent's URIs, failures too, newest first", a.documents)
 	onAgent[refreshInput, refreshPairInput, refreshChainInput](a, "/documents"+refreshVerb, "refresh", "document",
 		"Schedules another read of an agent's document; at most once a minute per document", a.refresh, asRefresh)
-	a.echo.GET(`/agents/:id/documents\:refresh`, httpapi.PostOnly) // not the token "documents:refresh" of a chain
+	a.server.Echo.GET(`/agents/:id/documents\:refresh`, httpapi.PostOnly) // not the token "documents:refresh" of a chain
 
 	op := describeOperation(a, "/documents/{sha256}", "get-document", "Returns the bytes of a document by their sha256")
 	op.Responses["200"] = &huma.Response{Description: "The bytes as they were read. What is no JSON comes as plain text or octets, never as a page.", Content: map[string]*huma.MediaType{
@@ -174,7 +174,7 @@ const (
 
 // refresh serves POST /agents/{id}/refresh: the agent's document is read again soon.
 func (a *API) refresh(ctx context.Context, ref repute.AgentRef, q *RefreshQuery) (*output[RefreshAnswer], error) {
-	if wait := a.refreshes.Allow(ctx, q.caller); wait > 0 && a.limits.Rate >= 0 {
+	if wait := a.refreshes.Allow(ctx, q.caller); wait > 0 && a.server.Limits.Rate >= 0 {
 		return nil, tooSoon("too many refreshes", wait)
 	}
 	id, err := a.resolve(ctx, ref)

@@ -189,7 +189,7 @@ const (
 
 // admitWalk counts what is dearer than a read against the caller's own bucket.
 func (a *API) admitWalk(ctx context.Context) error {
-	if wait := a.walks.Allow(ctx, httpapi.CallerOf(ctx)); wait > 0 && a.limits.Rate >= 0 {
+	if wait := a.walks.Allow(ctx, httpapi.CallerOf(ctx)); wait > 0 && a.server.Limits.Rate >= 0 {
 		return tooSoon("too many explanations and walks from roots of your own", wait)
 	}
 	return nil

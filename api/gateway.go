@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/ipfs/boxo/blockservice"
 	"github.com/ipfs/boxo/exchange/offline"
 	"github.com/ipfs/boxo/gateway"
@@ -37,7 +39,7 @@ type ipfsGateway struct {
 	fail func(context.Context, error) *httpapi.ErrorBody
 }
 
-func newIPFSGateway(blocks blockSource, l Limits, fail func(context.Context, error) *httpapi.ErrorBody) (*ipfsGateway,
+func newIPFSGateway(blocks blockSource, timeout time.Duration, fail func(context.Context, error) *httpapi.ErrorBody) (*ipfsGateway,
 	error) {
 	kept := &keptBlocks{from: blocks}
 	// Nothing is fetched for a caller: what is not kept is not there.
@@ -46,7 +48,7 @@ func newIPFSGateway(blocks blockSource, l Limits, fail func(context.Context, err
 		return nil, fmt.Errorf("ipfs gateway: %w", err)
 	}
 	handler := gateway.NewHandler(gateway.Config{
-		NoDNSLink: true, DisableHTMLErrors: true, MaxRequestDuration: l.Timeout,
+		NoDNSLink: true, DisableHTMLErrors: true, MaxRequestDuration: timeout,
 		// Requests are counted with all others; a registry of its own keeps it out of the
 		// process-wide one.
 		MetricsRegistry: prometheus.NewRegistry(),
@@ -159,14 +161,19 @@ func (a *gatewayAnswer) problem() *httpapi.ErrorBody {
 	return httpapi.NewError(a.refused, "invalid", "Invalid request", words)
 }
 
+// mountGateway serves what is kept to IPFS clients.
 func (a *API) mountGateway() error {
-	g, err := newIPFSGateway(storedBlocks{a.db}, a.limits, a.fail)
+	g, err := newIPFSGateway(storedBlocks{a.db}, a.server.Limits.Timeout, a.server.Fail)
 	if err != nil {
 		return err
 	}
-	a.echo.GET(gatewayPath+"*", echo.WrapHandler(g))
+	format := httpapi.TextParam("format", "query", "or the Accept header")
+	format.Schema.Enum = []any{"raw", "car"}
+	a.server.Describe(http.MethodGet, httpapi.Route{Path: gatewayPath + "{cid}", ID: "get-ipfs",
+		ContentType: "application/vnd.ipld.raw", Example: "the bytes of one block",
+		Summary: "Serves stored documents to IPFS clients as raw blocks or CAR files (trustless gateway)",
+		Params:  []*huma.Param{httpapi.TextParam("cid", "path", "any CID"), format}})
+	a.server.Raw(gatewayPath + "*") // answers are hashed and ranged as they are
+	a.server.Echo.GET(gatewayPath+"*", echo.WrapHandler(g))
 	return nil
 }
-
-// isGateway tells the gateway's answers, which are hashed and ranged as they are.
-func isGateway(c echo.Context) bool { return c.Path() == gatewayPath+"*" }

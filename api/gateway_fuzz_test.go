@@ -49,7 +49,7 @@ func FuzzGateway(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte, path, scope string) {
-		g, err := newIPFSGateway(hostileBlocks(b), Limits{}.withDefaults(), func(context.Context, error) *httpapi.ErrorBody {
+		g, err := newIPFSGateway(hostileBlocks(b), 15*time.Second, func(context.Context, error) *httpapi.ErrorBody {
 			return httpapi.NewError(http.StatusNotFound, "", "", "")
 		})
 		if err != nil {

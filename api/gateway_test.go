@@ -32,6 +32,7 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/resolver"
 	"repute/store"
@@ -270,7 +271,7 @@ func TestGatewayAnswersAreBounded(t *testing.T) {
 			func(a, b resolver.Block) bool { return bytes.Equal(a.Multihash, b.Multihash) })
 		return doc, nil
 	}, "ipfs://"+wide.Cid().String())
-	s := serve(t, api.Options{DB: db, Limits: api.Limits{Timeout: time.Minute}})
+	s := serve(t, api.Options{DB: db}, httpapi.ServerOptions{Limits: httpapi.Limits{Timeout: time.Minute}})
 	for _, nd := range []ipld.Node{wide, repeated} {
 		r := get(t, s, "/ipfs/"+nd.Cid().String()+"?format=car&dag-scope=all&car-dups=y")
 		got := 0
@@ -315,7 +316,7 @@ func TestGatewayLinksAreBounded(t *testing.T) {
 		}
 		return doc, nil
 	}, "ipfs://"+top.Cid().String())
-	s := serve(t, api.Options{DB: db, Limits: api.Limits{Timeout: time.Minute}})
+	s := serve(t, api.Options{DB: db}, httpapi.ServerOptions{Limits: httpapi.Limits{Timeout: time.Minute}})
 	count := func(nd ipld.Node) (got int) {
 		t.Helper()
 		r := get(t, s, "/ipfs/"+nd.Cid().String()+"?format=car&dag-scope=all")

@@ -37,7 +37,7 @@ func (a *API) parseSchema(sdl string) (*graphql.Schema, error) {
 	guard := panicGuard{a}
 	return graphql.ParseSchema(sdl, &queryResolver{a},
 		graphql.UseStringDescriptions(), graphql.UseFieldResolvers(),
-		graphql.MaxDepth(a.limits.QueryDepth), graphql.MaxQueryLength(maxQueryLength),
+		graphql.MaxDepth(a.queryDepth), graphql.MaxQueryLength(maxQueryLength),
 		graphql.MaxSelections(maxSelections), graphql.OverlapValidationLimit(maxOverlaps),
 		graphql.MaxParallelism(parallelism), graphql.PanicHandler(guard), graphql.Logger(guard))
 }
@@ -103,7 +103,7 @@ func (a *API) answer(c echo.Context, r GraphQLRequest) error {
 	if strings.TrimSpace(r.Query) == "" {
 		return repute.Invalid("query", "missing", "a GraphQL query; /graphiql is a page to try one")
 	}
-	ctx, spent := withBudget(c.Request().Context(), a.limits.QueryCost)
+	ctx, spent := withBudget(c.Request().Context(), a.queryCost)
 	response := a.schema.Exec(ctx, r.Query, r.OperationName, r.Variables)
 	for _, e := range response.Errors {
 		if b := a.settleError(ctx, e); b != nil && b.Retry > 0 {
@@ -142,7 +142,7 @@ func (a *API) settleError(ctx context.Context, e *gqlerrors.QueryError) *httpapi
 		e.Message = briefText(e.Message)
 		return nil
 	}
-	b := a.fail(ctx, cause)
+	b := a.server.Fail(ctx, cause)
 	e.Message = b.Detail
 	e.Extensions = map[string]any{"code": strings.ToUpper(b.Code), "requestId": b.RequestID}
 	if b.Hint != "" {
@@ -207,7 +207,7 @@ func (g panicGuard) MakePanicError(ctx context.Context, value any) *gqlerrors.Qu
 	if _, isNumber := value.(*strconv.NumError); isNumber {
 		return gqlerrors.Errorf("a number in the query is out of range")
 	}
-	b := g.api.fail(ctx, fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
+	b := g.api.server.Fail(ctx, fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
 	e := gqlerrors.Errorf("%s", b.Detail)
 	e.Extensions = map[string]any{"code": strings.ToUpper(b.Code), "requestId": b.RequestID}
 	return e

@@ -134,7 +134,7 @@ func places(types map[string]gqlType, of, query string, way []string) (out []pla
 // is as one that is not there, wherever a field takes arguments.
 func TestNullArguments(t *testing.T) {
 	t.Parallel()
-	s, _ := populated(t, api.Options{Limits: api.Limits{Rate: -1, QueryCost: 1 << 30}})
+	s, _ := populated(t, api.Options{QueryCost: 1 << 30}, unlimited())
 	types := schemaTypes(t, s)
 	all := append(places(types, "Query", "{ %s }", nil), places(types, "Mutation", "mutation { %s }", nil)...)
 	tried := 0

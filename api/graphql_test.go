@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"repute/api"
+	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 )
 
@@ -252,7 +253,7 @@ func aliases(n int) string {
 
 func TestGraphQLTransport(t *testing.T) {
 	t.Parallel()
-	s := serve(t, api.Options{DB: open(t, nowhere), Limits: api.Limits{Body: 4096}})
+	s := serve(t, api.Options{DB: open(t, nowhere)}, httpapi.ServerOptions{Limits: httpapi.Limits{Body: 4096}})
 	introspection := get(t, s, "/graphql"+query("query", `query Q($n: String!) { __type(name: $n) { name } }`,
 		"variables", `{"n":"Agent"}`, "operationName", "Q"))
 	if !strings.Contains(string(introspection.body), `"name":"Agent"`) {
@@ -376,7 +377,7 @@ func TestPagesBelowLists(t *testing.T) {
 // TestReputationsInLists: below a list stands what the agent alone has.
 func TestReputationsInLists(t *testing.T) {
 	t.Parallel()
-	s, _ := scoredWorld(t, api.Limits{Rate: -1, QueryCost: 1 << 20})
+	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1}, 1<<20)
 	const reputation = ` id reputation { score low high confidence status tier summary { count value } tagsTotal tags { tag count reviewers median { decimal } }
 		independence { ratings raters clusters oneAgentShare burstiness } openfi { overallTrustScore }
 		scored { score reason gates { id passed lacks { what have } } scorer finality epoch scoredAt { block hash } hashes { params evidence } } }

@@ -330,7 +330,7 @@ func (a *API) status(ctx context.Context, _ *plainInput) (*output[StatusAnswer],
 		return nil, err
 	}
 	s := a.statusOf(chains)
-	s.Redis = a.limiter.Redis(ctx)
+	s.Redis = a.server.Redis(ctx)
 	fetching, err := docdb.ReadFetching(ctx, a.db)
 	if err != nil {
 		return nil, err

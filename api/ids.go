@@ -38,7 +38,7 @@ func parseAgent(id, chain string) (repute.AgentRef, error) {
 // parsePair reads /{chainId}/{tokenId}.
 func parsePair(chain, token string) (ref repute.AgentRef, err error) {
 	if strings.ContainsRune(chain, ':') || isWord(token) {
-		return repute.AgentRef{}, httpapi.NoRoute(routesAt) // /agents/{id}/{nothing there is}
+		return repute.AgentRef{}, httpapi.NoRoute() // /agents/{id}/{nothing there is}
 	}
 	if ref.ChainID, err = repute.ParseChainID(chain); err != nil {
 		return repute.AgentRef{}, err

@@ -4,7 +4,6 @@ import (
 	"net/url"
 
 	"repute"
-	"repute/internal/httpapi"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -48,20 +47,12 @@ type Request struct {
 	IfNoneMatch string `header:"If-None-Match" doc:"ETag of an earlier answer; 304 when nothing changed"`
 
 	values url.Values
-	err    error
 }
 
 // Resolve keeps the query as it came: an empty parameter is not an absent one.
-// Unknown, repeated and empty parameters are refused, since ignoring a mistyped or
-// forgotten filter would answer another question.
 func (r *Request) Resolve(ctx huma.Context) []error {
 	u := ctx.URL()
-	values, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		r.err = repute.Invalid("query", "not a query string", "percent-encode it")
-		return nil
-	}
-	r.values, r.err = values, httpapi.CheckQuery(values, ctx.Operation().Parameters)
+	r.values = u.Query()
 	return nil
 }
 
@@ -149,8 +140,8 @@ type FeedbackQuery struct {
 	AtQuery
 	PageQuery
 	Client         string `query:"client" pattern:"^ *0x[0-9a-fA-F]{40} *(, *0x[0-9a-fA-F]{40} *)*$" doc:"addresses divided by commas: only their ratings"`
-	Tag1           string `query:"tag1" doc:"only ratings with exactly this tag1; the empty tag is one too"`
-	Tag2           string `query:"tag2" doc:"only ratings with exactly this tag2; the empty tag is one too"`
+	Tag1           string `query:"tag1" minLength:"0" doc:"only ratings with exactly this tag1; the empty tag is one too"`
+	Tag2           string `query:"tag2" minLength:"0" doc:"only ratings with exactly this tag2; the empty tag is one too"`
 	IncludeRevoked Flag   `query:"includeRevoked" doc:"also ratings that were withdrawn"`
 }
 

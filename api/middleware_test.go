@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"repute/api"
+	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,7 +42,7 @@ func (s *safeBuffer) String() string {
 func TestAccessLog(t *testing.T) {
 	t.Parallel()
 	var log safeBuffer
-	s := serve(t, api.Options{DB: open(t, nowhere),
+	s := serve(t, api.Options{DB: open(t, nowhere)}, httpapi.ServerOptions{
 		Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	get(t, s, "/agents/8453:7?at=SECRETQUERY", "Authorization", "Bearer SECRETHEADER", "X-Request-Id", "abc-1")
 	get(t, s, "/healthz")
@@ -75,7 +76,7 @@ func TestRequestID(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	s := serve(t, api.Options{DB: open(t, nowhere), Registry: registry})
+	s := serve(t, api.Options{DB: open(t, nowhere)}, httpapi.ServerOptions{Registry: registry})
 	get(t, s, "/agents/8453:7")
 	get(t, s, "/agents/1/2/feedback")
 	get(t, s, "/no/such/route")
@@ -95,8 +96,8 @@ func TestMetrics(t *testing.T) {
 	if strings.Contains(text, "BREW") || strings.Contains(text, "such") {
 		t.Errorf("callers can grow the metrics:\n%s", text)
 	}
-	if _, err := api.New(api.Options{DB: open(t, nowhere), Registry: registry}); err == nil {
-		t.Error("two handlers on one registry")
+	if _, err := httpapi.NewServer(httpapi.ServerOptions{Registry: registry}); err == nil {
+		t.Error("two servers on one registry")
 	}
 }
 
@@ -134,7 +135,7 @@ func TestTimeout(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.New(t))
 	populate(t, db)
-	s := serve(t, api.Options{DB: db, Limits: api.Limits{Timeout: time.Nanosecond}})
+	s := serve(t, api.Options{DB: db}, httpapi.ServerOptions{Limits: httpapi.Limits{Timeout: time.Nanosecond}})
 	r := get(t, s, "/agents")
 	if b := problemOf(t, r); b.Status != 503 || b.Code != "timeout" || r.header.Get("Retry-After") == "" {
 		t.Errorf("%+v", b)

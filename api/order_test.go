@@ -15,7 +15,7 @@ import (
 // methods that it has, whatever else is wrong with the request.
 func TestMethodsBeforeParameters(t *testing.T) {
 	t.Parallel()
-	s := serve(t, api.Options{DB: open(t, nowhere), Limits: api.Limits{Rate: -1}})
+	s := serve(t, api.Options{DB: open(t, nowhere)}, unlimited())
 	var doc struct {
 		Paths map[string]map[string]json.RawMessage
 	}

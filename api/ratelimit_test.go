@@ -22,7 +22,7 @@ import (
 )
 
 // tight lets three requests through and then one per minute.
-func tight() api.Limits { return api.Limits{Rate: 1.0 / 60, Burst: 3} }
+func tight() httpapi.Limits { return httpapi.Limits{Rate: 1.0 / 60, Burst: 3} }
 
 // passes asks n times and counts what was let through.
 func passes(t *testing.T, s *httptest.Server, n int, headers ...string) (passed int) {
@@ -44,7 +44,7 @@ func passes(t *testing.T, s *httptest.Server, n int, headers ...string) (passed 
 
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
-	s := serve(t, api.Options{DB: open(t, nowhere), Limits: tight()})
+	s := serve(t, api.Options{DB: open(t, nowhere)}, httpapi.ServerOptions{Limits: tight()})
 	if n := passes(t, s, 5); n != 3 {
 		t.Errorf("%d passed, want 3", n)
 	}
@@ -59,7 +59,7 @@ func TestRateLimit(t *testing.T) {
 	if r := get(t, s, "/readyz"); r.status == http.StatusTooManyRequests {
 		t.Error("/readyz is limited")
 	}
-	free := serve(t, api.Options{DB: open(t, nowhere), Limits: api.Limits{Rate: -1}})
+	free := serve(t, api.Options{DB: open(t, nowhere)}, unlimited())
 	if n := passes(t, free, 300); n != 300 {
 		t.Errorf("without a limit %d of 300 passed", n)
 	}
@@ -71,7 +71,7 @@ func TestTrustedProxy(t *testing.T) {
 	t.Parallel()
 	limits := tight()
 	limits.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	s := serve(t, api.Options{DB: open(t, nowhere), Limits: limits})
+	s := serve(t, api.Options{DB: open(t, nowhere)}, httpapi.ServerOptions{Limits: limits})
 	for _, caller := range []string{"203.0.113.1", "203.0.113.2", "spoofed, 203.0.113.3", "2001:db8:1::1"} {
 		if n := passes(t, s, 4, "X-Forwarded-For", caller); n != 3 {
 			t.Errorf("%s: %d passed, want 3", caller, n)
@@ -90,7 +90,7 @@ func TestSharedRateLimit(t *testing.T) {
 	client := server.patient(t)
 	var replicas []*httptest.Server
 	for range 3 {
-		replicas = append(replicas, serve(t, api.Options{DB: open(t, nowhere), Redis: client, Limits: tight()}))
+		replicas = append(replicas, serve(t, api.Options{DB: open(t, nowhere)}, httpapi.ServerOptions{Redis: client, Limits: tight()}))
 	}
 	passed := 0
 	for range 3 {
@@ -119,7 +119,7 @@ func TestSharedRefill(t *testing.T) {
 	t.Parallel()
 	server := startRedis(t)
 	client := server.patient(t)
-	s := serve(t, api.Options{DB: open(t, nowhere), Redis: client, Limits: api.Limits{Rate: 5, Burst: 1}})
+	s := serve(t, api.Options{DB: open(t, nowhere)}, httpapi.ServerOptions{Redis: client, Limits: httpapi.Limits{Rate: 5, Burst: 1}})
 	if n := passes(t, s, 1); n != 1 {
 		t.Fatal("the first request is refused")
 	}
@@ -131,7 +131,7 @@ func TestSharedRefill(t *testing.T) {
 func TestFrozenRedisStallsNobody(t *testing.T) {
 	t.Parallel()
 	server := startRedis(t)
-	s := serve(t, api.Options{DB: open(t, nowhere), Redis: server.client(t), Limits: tight()})
+	s := serve(t, api.Options{DB: open(t, nowhere)}, httpapi.ServerOptions{Redis: server.client(t), Limits: tight()})
 	if err := server.process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

@@ -205,7 +205,7 @@ func describeOperation(a *API, path, id, summary string) huma.Operation {
 		SkipValidateParams: true,
 		Responses: map[string]*huma.Response{
 			"304":     {Description: "Nothing changed since the answer with this ETag."},
-			"default": problemResponse(a.huma),
+			"default": a.server.Problems(),
 		},
 	}
 }
@@ -216,18 +216,14 @@ type requestOf[I any] interface {
 	request() *Request
 }
 
-// register puts an operation on the router: mistakes in the query first, then the handler,
-// then every error through the one table.
+// register puts an operation on the router; every error goes through the one table.
 func register[I, O any, PI requestOf[I], PO settled[O]](a *API, op huma.Operation,
 	handle func(context.Context, *I) (*O, error)) {
-	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
+	huma.Register(a.server.API, op, func(ctx context.Context, in *I) (*O, error) {
 		r := PI(in).request()
-		if r.err != nil {
-			return nil, a.fail(ctx, r.err)
-		}
 		out, err := handle(ctx, in)
 		if err != nil {
-			return nil, a.fail(ctx, err)
+			return nil, a.server.Fail(ctx, err)
 		}
 		if op.Method == http.MethodGet {
 			PO(out).settle(r.IfNoneMatch)

@@ -178,6 +178,16 @@ func settleGates(gates []Gate) []Gate {
 	})
 }
 
+// EncodeGates writes the gates of a score, with the numbers out of their fixed-point form.
+func EncodeGates(list []trust.GateView) []Gate {
+	number := func(f trust.Fixed) float64 { return math.Round(float64(f)/float64(trust.One)*1e6) / 1e6 }
+	return settleGates(each(list, func(g trust.GateView) Gate {
+		return Gate{ID: g.ID, Direction: string(g.Direction), Passed: g.Passed, Lacks: each(g.Lacks, func(l trust.Lacking) Lacking {
+			return Lacking{What: l.What, Have: number(l.Have), Need: number(l.Need)}
+		})}
+	}))
+}
+
 // unratedReason says why an agent is unrated, and what would change that.
 func unratedReason(s repute.Score, view resultView) string {
 	switch {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"repute/api"
+	"repute/internal/httpapi"
 )
 
 // scoredList reads a list to its end, a few agents at a time.
@@ -26,7 +27,7 @@ func scoredList(t *testing.T, s *httptest.Server, filter string) (out []api.Agen
 // Lists know the scores that agents have by themselves, and order and filter by them.
 func TestListsByScore(t *testing.T) {
 	t.Parallel()
-	s, _ := scoredWorld(t, api.Limits{Rate: -1})
+	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	byID := map[api.ID]api.Agent{}
 	for _, a := range scoredList(t, s, "") {
 		one := as[api.AgentAnswer](t, get(t, s, "/agents/"+string(a.ShortID)))
@@ -96,7 +97,7 @@ const explained = `query($id: ID!, $at: String, $without: [Address!]) { agent(id
 // GraphQL explains as REST does.
 func TestGraphQLExplains(t *testing.T) {
 	t.Parallel()
-	s, _ := scoredWorld(t, api.Limits{Rate: -1})
+	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	for _, at := range []string{"latest", "finalized", "25", "3"} {
 		for agent := range scoredAgents {
 			id, root := fmt.Sprintf("%d:%d", scoredChain, agent), addr(firstRoot).Hex()
@@ -159,7 +160,7 @@ func canonical(t *testing.T, v any) string {
 // Explanations refuse what cannot be meant.
 func TestHostileExplanations(t *testing.T) {
 	t.Parallel()
-	s, l := scoredWorld(t, api.Limits{Rate: -1})
+	s, l := scoredWorld(t, httpapi.Limits{Rate: -1})
 	many := strings.TrimSuffix(strings.Repeat(addr(1).Hex()+",", 101), ",")
 	for q, field := range map[string]string{
 		"?limit=0": "limit", "?limit=101": "limit", "?limit=x": "limit", "?without=0x1": "without",
@@ -183,7 +184,7 @@ func TestHostileExplanations(t *testing.T) {
 // OpenFi's snapshot is there where it is asked for.
 func TestOpenFi(t *testing.T) {
 	t.Parallel()
-	s, l := scoredWorld(t, api.Limits{Rate: -1})
+	s, l := scoredWorld(t, httpapi.Limits{Rate: -1})
 	plain := get(t, s, scoredPath(0, ""))
 	if strings.Contains(string(plain.body), "openfi") {
 		t.Errorf("not asked for: %s", plain.body)

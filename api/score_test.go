@@ -18,6 +18,7 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/chaindb"
@@ -36,7 +37,7 @@ const (
 
 // scoredWorld is a chain with roots whose agents were scored by an engine that has
 // stopped: epochs ended at blocks 20 and 40, the tip is beyond.
-func scoredWorld(t *testing.T, limits api.Limits) (*httptest.Server, *ledger) {
+func scoredWorld(t *testing.T, limits httpapi.Limits, queryCost ...int) (*httptest.Server, *ledger) {
 	t.Helper()
 	db := open(t, pgtest.New(t))
 	l := newLedger(t, db, scoredChain)
@@ -54,7 +55,11 @@ func scoredWorld(t *testing.T, limits api.Limits) (*httptest.Server, *ledger) {
 		}
 		runEngine(t, db, epoch)
 	}
-	return serve(t, api.Options{DB: db, Tools: newTools(t), Limits: limits}), l
+	o := api.Options{DB: db, Tools: newTools(t)}
+	for _, most := range queryCost {
+		o.QueryCost = most
+	}
+	return serve(t, o, httpapi.ServerOptions{Limits: limits}), l
 }
 
 func (l *ledger) addRoots(set string, n int) {
@@ -158,7 +163,7 @@ func scoredPath(agent int, rest string) string {
 // Whatever is asked, the points listed add up to the score that the reputation has.
 func TestExplanationsAddUp(t *testing.T) {
 	t.Parallel()
-	s, _ := scoredWorld(t, api.Limits{Rate: -1})
+	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	rated, final := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		agent := rapid.IntRange(0, scoredAgents-1).Draw(r, "agent")
@@ -196,7 +201,7 @@ func TestExplanationsAddUp(t *testing.T) {
 // TestExplanation looks at what is listed.
 func TestExplanation(t *testing.T) {
 	t.Parallel()
-	s, l := scoredWorld(t, api.Limits{Rate: -1})
+	s, l := scoredWorld(t, httpapi.Limits{Rate: -1})
 	reasons := map[string]bool{}
 	paths := 0
 	for agent := range scoredAgents - 1 {
@@ -277,7 +282,7 @@ func checkPath(t *testing.T, l *ledger, c api.Contribution) {
 // What would be without the raters is the score of an agent that they did not rate.
 func TestCounterfactuals(t *testing.T) {
 	t.Parallel()
-	s, _ := scoredWorld(t, api.Limits{Rate: -1})
+	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	whole := as[api.ExplainAnswer](t, get(t, s, scoredPath(3, "/explain?limit=100")))
 	var raters []string
 	for _, c := range whole.Contributions {
@@ -323,7 +328,7 @@ func rootsQuery(numbers ...int) string {
 // The caller's roots score as the chain's would if they were the chain's.
 func TestScoresByRootsOfTheCaller(t *testing.T) {
 	t.Parallel()
-	s, _ := scoredWorld(t, api.Limits{Rate: -1})
+	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	same := 0
 	for agent := range scoredAgents {
 		stored := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, "")))
@@ -363,7 +368,7 @@ func TestScoresByRootsOfTheCaller(t *testing.T) {
 // Whoever asks by roots of his own learns why, by the same roots and the same way.
 func TestExplanationsByRootsOfTheCaller(t *testing.T) {
 	t.Parallel()
-	s, _ := scoredWorld(t, api.Limits{Rate: -1})
+	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	ends := map[string]bool{}
 	for agent := range scoredAgents {
 		said := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, "?roots=friends")))
@@ -418,7 +423,7 @@ func byGraphQL(t *testing.T, s *httptest.Server, agent int, roots string) graphR
 // Roots that cannot be meant are refused, never replaced by the chain's.
 func TestHostileRoots(t *testing.T) {
 	t.Parallel()
-	s, _ := scoredWorld(t, api.Limits{Rate: -1})
+	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	root := addr(firstRoot).Hex()
 	many := make([]string, 101)
 	for i := range many {
@@ -471,7 +476,7 @@ func TestHostileRoots(t *testing.T) {
 // Walks have a limit of their own; what was asked before is free.
 func TestWalksAreLimited(t *testing.T) {
 	t.Parallel()
-	s, _ := scoredWorld(t, api.Limits{Rate: 1000, Burst: 1000})
+	s, _ := scoredWorld(t, httpapi.Limits{Rate: 1000, Burst: 1000})
 	limited := reply{}
 	for n := range 40 {
 		r := get(t, s, scoredPath(0, "?roots="+addr(n).Hex()))

@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/docdb"
@@ -64,7 +65,7 @@ func file(r *repute.Registration, body string) docdb.FetchResult {
 }
 
 // documented is populated with documents for some of its agents.
-func documented(t testing.TB, o api.Options) (*httptest.Server, *store.DB) {
+func documented(t testing.TB, o api.Options, with ...httpapi.ServerOptions) (*httptest.Server, *store.DB) {
 	t.Helper()
 	o.DB = open(t, pgtest.New(t))
 	populate(t, o.DB)
@@ -83,7 +84,7 @@ func documented(t testing.TB, o api.Options) (*httptest.Server, *store.DB) {
 			Services: []repute.Service{service}, Registrations: links(1)}, `{"name":"Bot of weather"}`),
 	}
 	saveFiles(t, o.DB, files)
-	return serve(t, o), o.DB
+	return serve(t, o, with...), o.DB
 }
 
 func ids(agents []api.Agent) string {

@@ -38,17 +38,34 @@ func open(t testing.TB, dbURL string) *store.DB {
 	return db
 }
 
-// serve runs the handler; quiet unless the test asks for its log.
-func serve(t testing.TB, o api.Options) *httptest.Server {
+// unlimited are the options of a server whose callers may ask as often as they like.
+func unlimited() httpapi.ServerOptions {
+	return httpapi.ServerOptions{Limits: httpapi.Limits{Rate: -1}}
+}
+
+// serve runs the routes of the index; quiet unless the test asks for its log.
+func serve(t testing.TB, o api.Options, with ...httpapi.ServerOptions) *httptest.Server {
 	t.Helper()
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+	var options httpapi.ServerOptions
+	if len(with) > 0 {
+		options = with[0]
 	}
-	a, err := api.New(o)
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	server, err := httpapi.NewServer(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(a.Handler())
+	o.Server = server
+	if _, err := api.New(o); err != nil {
+		t.Fatal(err)
+	}
+	h, err := server.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -298,9 +315,9 @@ func populate(t testing.TB, db *store.DB) *ledger {
 }
 
 // populated is a database with populate's content and its server.
-func populated(t testing.TB, o api.Options) (*httptest.Server, *ledger) {
+func populated(t testing.TB, o api.Options, with ...httpapi.ServerOptions) (*httptest.Server, *ledger) {
 	t.Helper()
 	o.DB = open(t, pgtest.New(t))
 	l := populate(t, o.DB)
-	return serve(t, o), l
+	return serve(t, o, with...), l
 }

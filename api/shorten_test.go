@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/store/docdb"
 )
@@ -43,7 +44,7 @@ func newLongTexts() longTexts {
 }
 
 // lengthy is agent 1:0 of these texts.
-func lengthy(t *testing.T, o api.Options, w longTexts) *httptest.Server {
+func lengthy(t *testing.T, o api.Options, w longTexts, with ...httpapi.ServerOptions) *httptest.Server {
 	t.Helper()
 	o.DB = open(t, pgtest.New(t))
 	l := newLedger(t, o.DB, 1)
@@ -69,7 +70,7 @@ func lengthy(t *testing.T, o api.Options, w longTexts) *httptest.Server {
 	}
 	saveFiles(t, o.DB, map[string]docdb.FetchResult{w.uri: {Body: []byte(w.document), MediaType: "application/json",
 		Source: "data", Registration: &r, Problems: problems}})
-	return serve(t, o)
+	return serve(t, o, with...)
 }
 
 // TestTextsAreCut: a text of a megabyte makes no answer long, whichever shows it. It ends
@@ -77,7 +78,7 @@ func lengthy(t *testing.T, o api.Options, w longTexts) *httptest.Server {
 func TestTextsAreCut(t *testing.T) {
 	t.Parallel()
 	w := newLongTexts()
-	s := lengthy(t, api.Options{Tools: newTools(t), Limits: api.Limits{Rate: -1}}, w)
+	s := lengthy(t, api.Options{Tools: newTools(t)}, w, unlimited())
 	for path, fields := range map[string][]string{
 		"/agents/1:0":             {"uri", "document", "metadata/0/key", "metadata/1/value"},
 		"/agents/1/0":             {"uri", "document"},
@@ -254,7 +255,7 @@ func TestBoundsHold(t *testing.T) {
 				Responder: addr(3 + i), URI: long(fmt.Sprint("r", i))})
 		}
 		l.add(events...)
-		s := serve(t, api.Options{DB: db, Limits: api.Limits{Rate: -1}})
+		s := serve(t, api.Options{DB: db}, unlimited())
 		for path, most := range map[string]int{"/agents/1:0": 128 << 10, "/agents/1:0/feedback": 96 << 10} {
 			if r := get(t, s, path); r.status != 200 || len(r.body) > most {
 				t.Errorf("%s, %s: %d, %d bytes, promised are %d", name, path, r.status, len(r.body), most)

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/store/query"
 	"repute/trust/statement"
 )
@@ -88,7 +89,11 @@ func (a *API) mountKeys() {
 	if a.signer != nil {
 		keys = a.signer.Keys()
 	}
-	a.echo.GET(keysPath, func(c echo.Context) error {
+	example := map[string]any{"keys": []any{map[string]any{"address": "0x8004A169FB4a3325136EB29fA0ceB6D2e539a432",
+		"from": nil, "to": nil}}}
+	a.server.Get(httpapi.Route{Path: keysPath, ID: "get-keys", ContentType: jsonType, Example: example,
+		Summary: "Lists the keys that sign final scores; repute verify-snapshot --keys reads them",
+	}, func(c echo.Context) error {
 		body, err := json.Marshal(keys)
 		if err != nil {
 			return err

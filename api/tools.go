@@ -80,16 +80,14 @@ func (in *AgentTool) ref() (repute.AgentRef, error) {
 // toolsRoute is where the tools are served.
 const toolsRoute = "/mcp"
 
-// isTools reports whether a request is to the tools.
-func isTools(c echo.Context) bool { return c.Path() == toolsRoute }
-
 // mountTools serves a server of tools, those of others in it too, under the same limits
 // as everything else.
 func (a *API) mountTools(s *mcp.Server) error {
 	if s == nil {
 		return nil
 	}
-	a.echo.POST(toolsRoute, echo.WrapHandler(s.Handler())) // without sessions there is nothing to get or delete
+	a.server.Raw(toolsRoute)                                      // tools bound their bodies themselves
+	a.server.Echo.POST(toolsRoute, echo.WrapHandler(s.Handler())) // without sessions there is nothing to get or delete
 	return a.addTools(s)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"repute/api"
+	"repute/internal/httpapi"
 	"repute/mcp"
 )
 
@@ -81,7 +82,7 @@ func (b toolbox) fits(name string, r *sdk.CallToolResult) {
 // Tools answer what the routes do, at the same block.
 func TestToolsAnswerAsRoutes(t *testing.T) {
 	t.Parallel()
-	s, _ := scoredWorld(t, api.Limits{Rate: -1})
+	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	b := connect(t, s)
 	if len(b.tools) != 5 {
 		t.Fatalf("%d tools", len(b.tools))
@@ -144,7 +145,7 @@ func settled(v any) any {
 // What is wrong is told with the field and what would be right.
 func TestToolsRefuse(t *testing.T) {
 	t.Parallel()
-	s, _ := scoredWorld(t, api.Limits{Rate: -1})
+	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	b := connect(t, s)
 	for _, c := range []struct{ tool, arguments, says string }{
 		{"repute_get_agent", `{}`, "agentId: is missing"},
@@ -175,7 +176,7 @@ func TestToolsRefuse(t *testing.T) {
 // Explanations by tools count against the caller as those by the route do.
 func TestToolsAreLimited(t *testing.T) {
 	t.Parallel()
-	s, _ := scoredWorld(t, api.Limits{})
+	s, _ := scoredWorld(t, httpapi.Limits{})
 	b := connect(t, s)
 	for n := 0; ; n++ {
 		r := b.call("repute_explain_score", `{"agentId":"31337:3"}`)

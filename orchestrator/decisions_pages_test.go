@@ -15,7 +15,7 @@ import (
 func (d *decided) page(path string, into any) {
 	d.t.Helper()
 	w := httptest.NewRecorder()
-	d.plane.Handler().ServeHTTP(w, httptest.NewRequestWithContext(d.t.Context(), http.MethodGet,
+	d.routes.ServeHTTP(w, httptest.NewRequestWithContext(d.t.Context(), http.MethodGet,
 		"/v1/runs/"+d.a.Run+path, nil))
 	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil || w.Code != http.StatusOK {
 		d.t.Fatalf("%s: %d %s: %v", path, w.Code, w.Body, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/ethereum/go-ethereum/signer/core/apitypes"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
@@ -43,6 +44,7 @@ type decided struct {
 	*house
 	signer *statement.Signer // nil: heads are not signed
 	plane  *control.Control
+	routes http.Handler
 	a, b   repute.Task
 	subA   string
 	subB   string
@@ -81,8 +83,12 @@ func newDecided(t *testing.T, signer *statement.Signer) *decided {
 	d.b, d.subB = d.decide()
 	replay, err := engine.NewReader(db, engine.ReaderOptions{})
 	ok(t, err)
-	d.plane, err = control.New(control.Options{DB: db, Client: client, Policy: current, Lenient: true, Replay: replay,
-		Keys: keys, Logger: slog.New(slog.DiscardHandler)})
+	server, err := httpapi.NewServer(httpapi.ServerOptions{Logger: slog.New(slog.DiscardHandler)})
+	ok(t, err)
+	d.plane, err = control.New(control.Options{Server: server, DB: db, Client: client, Policy: current, Lenient: true,
+		Replay: replay, Keys: keys})
+	ok(t, err)
+	d.routes, err = server.Handler()
 	ok(t, err)
 	return d
 }
@@ -314,7 +320,7 @@ func TestDecisionsAreVerifiedOutside(t *testing.T) {
 	read := func() (all chainAnswer) {
 		for cursor := ""; ; {
 			w := httptest.NewRecorder()
-			d.plane.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet,
+			d.routes.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet,
 				"/v1/runs/"+d.subA+"/decisions?limit=3"+cursor, nil))
 			var page chainAnswer
 			if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || w.Code != http.StatusOK {

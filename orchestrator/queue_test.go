@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"repute/api"
+	"repute/internal/httpapi"
 	"repute/orchestrator"
 )
 
@@ -17,12 +18,16 @@ func TestOperatorSeesTheRunsQueue(t *testing.T) {
 	h, _ := newHouse(t)
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{newWorker("plain")}})
 	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "plain"}))
-	a, err := api.New(api.Options{DB: h.db, AdminTokens: []string{token}})
+	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"operator": token}})
+	ok(t, err)
+	_, err = api.New(api.Options{Server: server, DB: h.db})
+	ok(t, err)
+	routes, err := server.Handler()
 	ok(t, err)
 	ask := func(path, token string) (int, string) {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
 		r.Header.Set("Authorization", "Bearer "+token)
-		a.Handler().ServeHTTP(w, r)
+		routes.ServeHTTP(w, r)
 		return w.Code, w.Body.String()
 	}
 	if code, body := ask("/admin/jobs/api/queues?limit=20", token); code != http.StatusOK ||

@@ -2,12 +2,12 @@ package main
 
 import (
 	"encoding/json"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
@@ -40,12 +40,19 @@ func TestTaskCommandsElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plane, err := control.New(control.Options{DB: db, Client: client, Policy: func() *policy.Policy { return p },
-		Tokens: map[string]string{"ann": "a-token-that-is-long-enough"}})
+	on, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"ann": "a-token-that-is-long-enough"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(plane.Over(http.NotFoundHandler()))
+	if _, err := control.New(control.Options{Server: on, DB: db, Client: client,
+		Policy: func() *policy.Policy { return p }}); err != nil {
+		t.Fatal(err)
+	}
+	routes, err := on.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(routes)
 	t.Cleanup(server.Close)
 	run := func(want int, args ...string) (stdout, stderr string) {
 		t.Helper()

@@ -1,4 +1,6 @@
-// Package httpapi is what the HTTP handlers of this service have in common, so that they
-// answer alike: problems, request ids, who the caller is, limits per caller, how a query is
-// checked and how OpenAPI documents are written.
+// Package httpapi is the HTTP server that every package adds its routes to. A Server has one router, one
+// OpenAPI document, one set of tokens and one chain of middleware, in this order: request id, access log
+// and metrics, panics, headers for browsers, CORS, unknown methods, rate per caller, token, role, body,
+// deadline, compression. Errors become RFC 9457 problems in one table (ErrorOf). Guard stands in front of
+// it all against pages that make a browser send requests.
 package httpapi

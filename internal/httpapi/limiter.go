@@ -56,9 +56,9 @@ func (l *Limiter) Redis(ctx context.Context) string {
 	return "away"
 }
 
-// Limit refuses callers that ask too much with 429 and Retry-After, but not requests that
+// limit refuses callers that ask too much with 429 and Retry-After, but not requests that
 // skip names. refused is called for each; nil: nobody counts them. hint adds to the answer.
-func (l *Limiter) Limit(skip func(echo.Context) bool, refused func(), hint string) echo.MiddlewareFunc {
+func (l *Limiter) limit(skip func(echo.Context) bool, refused func(), hint string) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if skip(c) {

@@ -5,13 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 )
@@ -37,9 +35,9 @@ func CallerOf(ctx context.Context) string {
 	return caller
 }
 
-// Identify gives the request an id, the caller's when it is harmless in a log, and remembers
+// identify gives the request an id, the caller's when it is harmless in a log, and remembers
 // who asks. It comes before all other middleware.
-func Identify(next echo.HandlerFunc) echo.HandlerFunc {
+func identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id := c.Request().Header.Get(RequestIDHeader)
 		if !harmlessID(id) {
@@ -70,9 +68,9 @@ func CallerKey(ip string) string {
 	return prefix.String()
 }
 
-// CallerAddress finds the caller's address: the connection's, or what a trusted
+// callerAddress finds the caller's address: the connection's, or what a trusted
 // proxy says.
-func CallerAddress(proxies []netip.Prefix) echo.IPExtractor {
+func callerAddress(proxies []netip.Prefix) echo.IPExtractor {
 	if len(proxies) == 0 {
 		return echo.ExtractIPDirect()
 	}
@@ -85,8 +83,8 @@ func CallerAddress(proxies []netip.Prefix) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
-// Catch answers a panic with a 500 and keeps the process alive.
-func Catch(next echo.HandlerFunc) echo.HandlerFunc {
+// catch answers a panic with a 500 and keeps the process alive.
+func catch(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
 			r := recover()
@@ -102,8 +100,8 @@ func Catch(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Secure keeps browsers from reading our JSON as anything else.
-func Secure(next echo.HandlerFunc) echo.HandlerFunc {
+// secure keeps browsers from reading our JSON as anything else.
+func secure(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -113,50 +111,38 @@ func Secure(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Deadline bounds requests, but not those that skip names; nil: all. Every outside call
-// below takes the request's context.
-func Deadline(timeout time.Duration, skip func(echo.Context) bool) echo.MiddlewareFunc {
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
-			if skip != nil && skip(c) {
-				return next(c)
-			}
-			ctx, cancel := context.WithTimeout(c.Request().Context(), timeout)
-			defer cancel()
-			c.SetRequest(c.Request().WithContext(ctx))
+// deadline bounds every request but streams. Every outside call below takes the request's context.
+func (s *Server) deadline(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if s.streams[c.Path()] {
 			return next(c)
 		}
+		ctx, cancel := context.WithTimeout(c.Request().Context(), s.Limits.Timeout)
+		defer cancel()
+		c.SetRequest(c.Request().WithContext(ctx))
+		return next(c)
 	}
 }
 
-// WriteErrors is the last stop of errors from routing and middleware. routes says where the
-// routes are listed.
-func WriteErrors(log *slog.Logger, routes string) echo.HTTPErrorHandler {
-	return func(err error, c echo.Context) {
-		if c.Response().Committed {
-			log.WarnContext(c.Request().Context(), "request failed after its answer began", "error", err)
-			return
-		}
-		var he *echo.HTTPError
-		if errors.As(err, &he) && he.Code < 500 {
-			err = routerProblem(he, c.Request().Method, routes)
-		}
-		Report(c.Request().Context(), log, err).Write(c.Response())
+// writeError is the last stop of errors from routing and middleware.
+func (s *Server) writeError(err error, c echo.Context) {
+	ctx := c.Request().Context()
+	if c.Response().Committed {
+		s.Log.WarnContext(ctx, "request failed after its answer began", "error", err)
+		return
 	}
-}
-
-// NoRoute is the answer where there is nothing; routes says where the routes are listed.
-func NoRoute(routes string) *ErrorBody {
-	b := NewError(http.StatusNotFound, "not_found", "Not found", "no such route")
-	b.Hint = "GET " + routes + " lists the routes"
-	return b
+	var he *echo.HTTPError
+	if errors.As(err, &he) && he.Code < 500 {
+		err = routerProblem(he, c.Request().Method)
+	}
+	s.Fail(ctx, err).Write(c.Response())
 }
 
 // routerProblem puts the router's own refusals into our words.
-func routerProblem(he *echo.HTTPError, method, routes string) *ErrorBody {
+func routerProblem(he *echo.HTTPError, method string) *ErrorBody {
 	switch he.Code {
 	case http.StatusNotFound:
-		return NoRoute(routes)
+		return NoRoute()
 	case http.StatusMethodNotAllowed:
 		return NewError(he.Code, "method_not_allowed", "Method not allowed", method+" is not offered here")
 	case http.StatusRequestEntityTooLarge:

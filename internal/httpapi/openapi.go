@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"reflect"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -15,12 +15,32 @@ import (
 	"repute"
 )
 
-// Config is that of a router whose documents the handler serves itself, without foreign
-// hosts. version is that of the contract.
-func Config(title, version, description string) huma.Config {
-	c := huma.DefaultConfig(title, version)
-	c.Info.Description = description
+// documentPath is where the document is served.
+const documentPath = "/openapi.json"
+
+// apiVersion is the version of the contract, not of the program: the golden file test demands a new
+// one whenever the contract changes.
+const apiVersion = "2.0.0"
+
+const apiDescription = `Agents of the ERC-8004 registries: identity, reputation and validation; and, under /v1, tasks that
+run only as far as indexed trust in their agents allows.
+
+Ids are written eip155:{chainId}:{registry}:{tokenId} or {chainId}:{tokenId}. Amounts are exact: a
+decimal integer value, its decimals, and the same number written out; those under /v1 are decimal strings in wei. Every
+answer of the index carries asOf: the block it is true at, how old that is, and how complete the index is. Reading is open;
+what changes something under /v1 needs a bearer token. Statuses of tasks are those of the OpenFi agent standard; a run that
+waits for a person says so in awaiting. Text from the chain, from documents, from agents and from callers was written by
+strangers; never show it unescaped. Errors are RFC 9457 problem details.`
+
+// Bearer is the name of the security scheme of operations that need a token.
+const Bearer = "bearer"
+
+// document is the head of the OpenAPI document. The server serves it itself, without foreign hosts.
+func document() huma.Config {
+	c := huma.DefaultConfig("repute", apiVersion)
+	c.Info.Description = apiDescription
 	c.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{Bearer: {Type: "http", Scheme: "bearer"}}
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
 	c.CreateHooks = nil
 	c.Formats = map[string]huma.Format{"application/json": escapedJSON(), "json": escapedJSON()}
@@ -34,9 +54,9 @@ func escapedJSON() huma.Format {
 		Unmarshal: json.Unmarshal}
 }
 
-// Describe writes the OpenAPI document. Arrays are never null on our wire and
+// describe writes the OpenAPI document. Arrays are never null on our wire and
 // objects of answers may gain fields, which the library's defaults deny.
-func Describe(o *huma.OpenAPI) ([]byte, error) {
+func describe(o *huma.OpenAPI) ([]byte, error) {
 	schemas := o.Components.Schemas.Map()
 	delete(schemas, "ErrorModel")
 	delete(schemas, "ErrorDetail")
@@ -63,7 +83,7 @@ func Describe(o *huma.OpenAPI) ([]byte, error) {
 func bound(o *huma.OpenAPI, op *huma.Operation) {
 	for _, p := range op.Parameters {
 		if one := 1; p.In == "query" && p.Schema.Type == huma.TypeString && len(p.Schema.Enum) == 0 &&
-			p.Schema.MinLength == nil && !mayBeEmpty(p.Description) {
+			p.Schema.MinLength == nil {
 			schema := *p.Schema
 			schema.MinLength = &one
 			p.Schema = &schema
@@ -158,25 +178,27 @@ func admitNull(s *huma.Schema, t reflect.Type) {
 	}
 }
 
-// CheckQuery refuses parameters that are unknown, repeated or empty: ignoring a mistyped or
+// checkQuery refuses parameters that are unknown, repeated or empty: ignoring a mistyped or
 // forgotten one would answer another question. repute.ErrInvalid names the parameter.
-func CheckQuery(values url.Values, params []*huma.Param) error {
-	var known []string
-	docs := map[string]string{}
+func checkQuery(u *url.URL, params []*huma.Param) error {
+	values, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return repute.Invalid("query", "not a query string", "percent-encode it")
+	}
+	known := map[string]*huma.Param{}
 	for _, p := range params {
 		if p.In == "query" {
-			known, docs[p.Name] = append(known, p.Name), p.Description
+			known[p.Name] = p
 		}
 	}
-	sort.Strings(known)
 	for name, given := range values {
-		if i := sort.SearchStrings(known, name); i == len(known) || known[i] != name {
-			return repute.Invalid(name, "unknown parameter", knownHint(name, known))
+		if known[name] == nil {
+			return repute.Invalid(name, "unknown parameter", knownHint(name, slices.Sorted(maps.Keys(known))))
 		}
 		if len(given) > 1 {
-			return repute.Invalid(name, "given more than once", onceHint(docs[name]))
+			return repute.Invalid(name, "given more than once", onceHint(known[name].Description))
 		}
-		if given[0] == "" && !mayBeEmpty(docs[name]) {
+		if given[0] == "" && !mayBeEmpty(known[name].Schema) {
 			return repute.Invalid(name, "is empty", "give a value, or leave it out")
 		}
 	}
@@ -191,8 +213,8 @@ func onceHint(doc string) string {
 	return "give it once: it takes one value"
 }
 
-// mayBeEmpty tells parameters whose empty value is one, as their documentation says.
-func mayBeEmpty(doc string) bool { return strings.Contains(doc, "the empty tag is one too") }
+// mayBeEmpty tells parameters whose empty value is one: their tag says minLength:"0".
+func mayBeEmpty(s *huma.Schema) bool { return s != nil && s.MinLength != nil && *s.MinLength == 0 }
 
 func knownHint(name string, known []string) string {
 	switch {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +13,6 @@ import (
 	"unicode/utf8"
 
 	"repute"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 // ErrorBody is an answer that is not 2xx: RFC 9457 problem details. Code is for
@@ -200,12 +197,6 @@ func (b *ErrorBody) Write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", ProblemType)
 	w.WriteHeader(b.Status)
 	_ = json.NewEncoder(w).Encode(b) // the caller may be gone; nobody is left to tell
-}
-
-// ErrorResponse documents the problem body once for every operation.
-func ErrorResponse(r huma.Registry, description string) *huma.Response {
-	return &huma.Response{Description: "What went wrong, as RFC 9457 problem details: " + description,
-		Content: map[string]*huma.MediaType{ProblemType: {Schema: r.Schema(reflect.TypeFor[ErrorBody](), true, "")}}}
 }
 
 // Clean makes text of anything: what is not UTF-8, and NUL, becomes U+FFFD.

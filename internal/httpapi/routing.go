@@ -8,11 +8,11 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Literal is a router for which a colon in a path is no parameter.
-type Literal struct{ huma.Adapter }
+// literal is a router for which a colon in a path is no parameter.
+type literal struct{ huma.Adapter }
 
 // Handle implements huma.Adapter.
-func (l Literal) Handle(op *huma.Operation, handle func(huma.Context)) {
+func (l literal) Handle(op *huma.Operation, handle func(huma.Context)) {
 	escaped := *op
 	escaped.Path = strings.ReplaceAll(op.Path, ":", escapedColon)
 	l.Adapter.Handle(&escaped, handle)
@@ -36,9 +36,9 @@ func RouteOf(c echo.Context) string {
 	return strings.ReplaceAll(strings.Join(segments, "/"), escapedColon, ":")
 }
 
-// Routed refuses a method that a path does not have before anything else about the request is
+// routed refuses a method that a path does not have before anything else about the request is
 // judged: who asks, its parameters, its body.
-func Routed(next echo.HandlerFunc) echo.HandlerFunc {
+func routed(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.Get(echo.ContextKeyHeaderAllow) != nil && c.Request().Method != http.MethodOptions {
 			return c.Handler()(c)

@@ -18,8 +18,8 @@ import (
 	"repute/store/rundb"
 )
 
-// Agent is an agent that can be given work.
-type Agent struct {
+// TaskAgent is an agent that can be given work.
+type TaskAgent struct {
 	Slug         string    `json:"slug"`
 	Name         string    `json:"name"`
 	Version      string    `json:"version"`
@@ -43,13 +43,13 @@ type Proven struct {
 	At     time.Time        `json:"at"`
 }
 
-// AgentList is all agents by slug.
-type AgentList struct {
-	Agents []Agent `json:"agents"`
+// TaskAgentList is all agents by slug.
+type TaskAgentList struct {
+	Agents []TaskAgent `json:"agents"`
 }
 
-// Registration asks for an agent that lives elsewhere.
-type Registration struct {
+// AgentRegistration asks for an agent that lives elsewhere.
+type AgentRegistration struct {
 	Slug    string `json:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64" doc:"as the agent itself says"`
 	URL     string `json:"url" pattern:"^https?://[^/?@#\\s]+(/[^?@#\\s]*)?$" maxLength:"2048" doc:"where it speaks the protocol of agents, without query and password"`
 	AgentID string `json:"agentId,omitempty" doc:"its onchain identity: eip155:chain:registry:id or chain:id"`
@@ -63,15 +63,15 @@ type Removed struct {
 }
 
 // listAgents serves GET /v1/agents.
-func (c *Control) listAgents(ctx context.Context, _ *struct{}) (*answer[AgentList], error) {
+func (c *Control) listAgents(ctx context.Context, _ *struct{}) (*answer[TaskAgentList], error) {
 	list, err := c.Agents(ctx)
-	return say(&AgentList{list}), err
+	return say(&TaskAgentList{list}), err
 }
 
 // Agents are all that can be given work, by slug.
-func (c *Control) Agents(ctx context.Context) ([]Agent, error) {
+func (c *Control) Agents(ctx context.Context) ([]TaskAgent, error) {
 	list, err := rundb.Modules(ctx, c.db)
-	out := []Agent{}
+	out := []TaskAgent{}
 	for _, m := range list {
 		a, err := agentOnWire(m)
 		if err != nil {
@@ -83,7 +83,7 @@ func (c *Control) Agents(ctx context.Context) ([]Agent, error) {
 }
 
 // getAgent serves GET /v1/agents/{slug}.
-func (c *Control) getAgent(ctx context.Context, in *slugInput) (*answer[Agent], error) {
+func (c *Control) getAgent(ctx context.Context, in *slugInput) (*answer[TaskAgent], error) {
 	m, err := c.module(ctx, in.Slug)
 	if err != nil {
 		return nil, err
@@ -101,9 +101,9 @@ func manifestOf(m repute.Module) (out orchestrator.Manifest, err error) {
 }
 
 // agentOnWire converts a stored agent into the form of the API.
-func agentOnWire(m repute.Module) (Agent, error) {
+func agentOnWire(m repute.Module) (TaskAgent, error) {
 	f, err := manifestOf(m)
-	a := Agent{Slug: m.Slug, Name: f.Name, Version: f.Version, Description: f.Description, Kind: "local", URL: m.URL,
+	a := TaskAgent{Slug: m.Slug, Name: f.Name, Version: f.Version, Description: f.Description, Kind: "local", URL: m.URL,
 		DryRun:       m.DryRun,
 		Capabilities: orEmpty(f.Capabilities), Categories: orEmpty(f.TaskCategories), Added: m.Added}
 	if m.URL != "" {
@@ -130,7 +130,7 @@ func orEmpty[T any](list []T) []T {
 }
 
 // registerAgent serves POST /v1/agents: 201 for an agent that is new, 200 for one that was known.
-func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{}, r Registration) (*answer[Agent], error) {
+func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{}, r AgentRegistration) (*answer[TaskAgent], error) {
 	a, isNew, err := c.Register(ctx, r)
 	out := say(&a)
 	if isNew {
@@ -142,7 +142,7 @@ func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{}, r Re
 // Register takes an agent that lives elsewhere, or asks one that is known again who it
 // is. repute.ErrInvalid names what does not fit, repute.ErrConflict that the slug is
 // another agent's.
-func (c *Control) Register(ctx context.Context, r Registration) (a Agent, isNew bool, err error) {
+func (c *Control) Register(ctx context.Context, r AgentRegistration) (a TaskAgent, isNew bool, err error) {
 	if r.Slug == "" || r.URL == "" {
 		return a, false, repute.Invalid("slug and url", "are missing", `{"slug": …, "url": …, "agentId": …}`)
 	}
@@ -174,7 +174,7 @@ func (c *Control) Register(ctx context.Context, r Registration) (a Agent, isNew 
 }
 
 // ask makes sure that the agent is who it is said to be.
-func (c *Control) ask(ctx context.Context, r Registration) (m repute.Module, err error) {
+func (c *Control) ask(ctx context.Context, r AgentRegistration) (m repute.Module, err error) {
 	if m.Agent, err = c.identity(ctx, r.AgentID); err != nil {
 		return m, err
 	}

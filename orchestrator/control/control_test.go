@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/remote"
@@ -22,58 +24,73 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file")
 
+// golden is the OpenAPI document of everything that is served.
+const golden = "../../docs/reference/openapi.json"
+
 // A change of the contract must be seen: raise its version, then run with -update.
 func TestContract(t *testing.T) {
 	t.Parallel()
-	c, err := control.New(control.Options{})
-	ok(t, err)
-	w := httptest.NewRecorder()
-	c.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/openapi.json", nil))
-	const golden = "testdata/openapi.json"
-	if *update {
-		ok(t, os.WriteFile(golden, w.Body.Bytes(), 0o644))
+	got := ask(new(options).handler(t), "/openapi.json", "192.0.2.1:1")
+	if kind := got.Header().Get("Content-Type"); kind != "application/openapi+json" {
+		t.Errorf("content type %s", kind)
 	}
 	want, err := os.ReadFile(golden)
-	ok(t, err)
-	if w.Body.String() != string(want) {
-		t.Error("the OpenAPI document changed: raise its version, then run with -update")
+	if got.Body.String() == string(want) {
+		return
 	}
+	was, is := versionOf(t, string(want)), versionOf(t, got.Body.String())
+	switch {
+	case err == nil && was == is:
+		t.Errorf("the OpenAPI document changed without a new version (still %s): raise apiVersion, then run with -update", is)
+	case *update:
+		ok(t, os.WriteFile(golden, got.Body.Bytes(), 0o644))
+	default:
+		t.Errorf("the OpenAPI document differs from %s (%v): run with -update", golden, err)
+	}
+}
+
+// versionOf is the version of a document, empty where there is none yet.
+func versionOf(t *testing.T, doc string) string {
+	t.Helper()
+	var d struct {
+		OpenAPI string
+		Info    struct{ Version string }
+	}
+	if doc == "" {
+		return ""
+	}
+	ok(t, json.Unmarshal([]byte(doc), &d))
+	if !strings.HasPrefix(d.OpenAPI, "3.1.") {
+		t.Errorf("OpenAPI %s", d.OpenAPI)
+	}
+	return d.Info.Version
 }
 
 // The protocol of agents elsewhere is served beside the contract.
 func TestProtocolOfAgentsIsServed(t *testing.T) {
 	t.Parallel()
-	c, err := control.New(control.Options{})
-	ok(t, err)
-	w := httptest.NewRecorder()
-	c.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/agents/openapi.json", nil))
+	w := ask(new(options).handler(t), "/v1/agents/openapi.json", "192.0.2.1:1")
 	if w.Code != http.StatusOK || w.Body.String() != string(remote.OpenAPI()) {
 		t.Errorf("%d %.200s", w.Code, w.Body)
 	}
 }
 
-// TestDocsShowWhatIsServed finds every OpenAPI document on the page /docs, and serves those
-// of the orchestrator that the page names.
+// TestDocsShowWhatIsServed finds every OpenAPI document on the page /docs, and serves it.
 func TestDocsShowWhatIsServed(t *testing.T) {
 	t.Parallel()
 	page, _, err := web.File("docs.html")
 	ok(t, err)
-	c, err := control.New(control.Options{})
-	ok(t, err)
+	h := new(options).handler(t)
 	shown := regexp.MustCompile(`href="([^"]+)" data-openapi`).FindAllStringSubmatch(string(page), -1)
 	var paths []string
 	for _, link := range shown {
 		paths = append(paths, link[1])
-		if !strings.HasPrefix(link[1], "v1/") {
-			continue
-		}
-		w := httptest.NewRecorder()
-		c.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/"+link[1], nil))
+		w := ask(h, "/"+link[1], "192.0.2.1:1")
 		if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/openapi+json" {
 			t.Errorf("%s: %d %v", link[1], w.Code, w.Header())
 		}
 	}
-	if want := []string{"openapi.json", "v1/openapi.json", "v1/agents/openapi.json"}; !slices.Equal(paths, want) {
+	if want := []string{"openapi.json", "v1/agents/openapi.json"}; !slices.Equal(paths, want) {
 		t.Errorf("/docs shows %v, want %v", paths, want)
 	}
 }
@@ -246,7 +263,7 @@ func TestWritesNeedAToken(t *testing.T) {
 		t.Errorf("tasks were made: %+v", list)
 	}
 	for name, text := range map[string]string{"ann": "short", "": annsToken, "a/b": annsToken, "a b": annsToken} {
-		if _, err := control.New(control.Options{Tokens: map[string]string{name: text}}); err == nil {
+		if _, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{name: text}}); err == nil {
 			t.Errorf("token %q of %q is taken", text, name)
 		}
 	}
@@ -255,7 +272,7 @@ func TestWritesNeedAToken(t *testing.T) {
 // Whatever is sent is refused with a field and a way out, and nothing breaks.
 func TestHostileInput(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(o *control.Options) { o.Limits.Body = 4 << 10 }, worker{slug: "plain"})
+	h := newHouse(t, func(o *options) { o.on.Limits.Body = 4 << 10 }, worker{slug: "plain"})
 	long := strings.Repeat("x", 3<<10)
 	for _, c := range []struct {
 		route, body string
@@ -284,7 +301,7 @@ func TestHostileInput(t *testing.T) {
 		{"POST /v1/tasks?dry=1", `{"goal":"x"}`, 400, "dry"},
 		{"GET /v1/agents/plain/log?limt=1", ``, 400, "limt"},
 		{"GET /v1/runs/none/events?since=1", ``, 400, "since"},
-		{"GET /v1/openapi.json?x=1", ``, 400, "unknown"},
+		{"GET /v1/agents/openapi.json?x=1", ``, 400, "unknown"},
 		{"GET /v1/tasks?status=asleep", ``, 400, "status"},
 		{"GET /v1/tasks?cursor=%00", ``, 400, "cursor"},
 		{"GET /v1/tasks?cursor=OTk5OTk5OTk5OTk5OTk5OTk5OS94", ``, 400, "cursor"},
@@ -324,7 +341,7 @@ func TestHostileInput(t *testing.T) {
 // Where no coordinator is configured, a task must name one.
 func TestTaskWithoutCoordinator(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(o *control.Options) { o.Coordinator = "" })
+	h := newHouse(t, func(o *options) { o.Coordinator = "" })
 	r := h.ann(http.MethodPost, "/v1/tasks", `{"goal":"x"}`)
 	if r.status != http.StatusBadRequest || !strings.Contains(string(r.body), `"coordinatorSlug"`) {
 		t.Errorf("%d %s", r.status, r.body)
@@ -334,24 +351,20 @@ func TestTaskWithoutCoordinator(t *testing.T) {
 // A caller that asks too much is told when to come back.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
-	c, err := control.New(control.Options{Limits: control.Limits{Rate: 1.0 / 60, Burst: 2},
-		Logger: slog.New(slog.DiscardHandler)})
-	ok(t, err)
+	o := options{on: httpapi.ServerOptions{Limits: httpapi.Limits{Rate: 1.0 / 60, Burst: 2},
+		Logger: slog.New(slog.DiscardHandler)}}
+	h := o.handler(t)
 	var last *httptest.ResponseRecorder
 	for range 3 {
-		last = httptest.NewRecorder()
-		c.Handler().ServeHTTP(last, httptest.NewRequest(http.MethodGet, "/v1/openapi.json", nil))
+		last = ask(h, "/v1/agents/openapi.json", "192.0.2.1:1")
 	}
 	wait, err := strconv.Atoi(last.Header().Get("Retry-After"))
 	if last.Code != http.StatusTooManyRequests || err != nil || wait < 1 || wait > 61 ||
 		!strings.Contains(last.Body.String(), `"limited"`) {
 		t.Errorf("%d %v %s", last.Code, last.Header(), last.Body)
 	}
-	other := httptest.NewRequest(http.MethodGet, "/v1/openapi.json", nil)
-	other.RemoteAddr = "198.51.100.7:1"
-	last = httptest.NewRecorder()
-	if c.Handler().ServeHTTP(last, other); last.Code != http.StatusOK {
-		t.Errorf("another caller: %d", last.Code)
+	if other := ask(h, "/v1/agents/openapi.json", "198.51.100.7:1"); other.Code != http.StatusOK {
+		t.Errorf("another caller: %d", other.Code)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 func TestDecodeNamesFields(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string][2]string{
-		`{"goal":"g","other":1}`: {"other", "the fields of /v1/openapi.json"},
-		`{"a\nb":1}`:             {`a\nb`, "the fields of /v1/openapi.json"},
+		`{"goal":"g","other":1}`: {"other", "the fields of /openapi.json"},
+		`{"a\nb":1}`:             {`a\nb`, "the fields of /openapi.json"},
 		`{"goal":7}`:             {"goal", "a string"},
 		`{"terms":7}`:            {"terms", "an object"},
 		`7`:                      {"body", "a JSON object"},

@@ -16,9 +16,6 @@ import (
 	"repute/store/rundb"
 )
 
-// eventsRoute is the one that streams, as the router writes it.
-const eventsRoute = prefix + "/runs/:id/events"
-
 // How streams are kept.
 const (
 	pollEvery    = 250 * time.Millisecond
@@ -146,7 +143,7 @@ func (s *stream) follow(ctx context.Context) error {
 
 // send writes the next events, if there are any.
 func (s *stream) send(ctx context.Context) (sent bool, err error) {
-	asking, cancel := context.WithTimeout(ctx, s.c.limits.Timeout)
+	asking, cancel := context.WithTimeout(ctx, s.c.server.Limits.Timeout)
 	defer cancel()
 	list, err := rundb.Events(asking, s.c.db, s.run.Root, s.after, eventPage)
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"repute/orchestrator/control"
 )
 
 // tail reads a stream's events until one of a kind, or its end.
@@ -82,7 +80,7 @@ func TestStreamsAreLimited(t *testing.T) {
 	t.Parallel()
 	slow := worker{slug: "plain", gate: make(chan struct{})}
 	done := make(chan struct{})
-	h := newHouse(t, func(o *control.Options) { o.Limits.Streams, o.Done = 2, done }, slow)
+	h := newHouse(t, func(o *options) { o.Streams, o.Done = 2, done }, slow)
 	t.Cleanup(func() { close(slow.gate) })
 	task := h.submit(`{"goal":"do it"}`)
 	first, lines := h.stream(task.RunID, "")

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/orchestrator"
 )
 
@@ -158,20 +159,19 @@ func (c *Control) mountFiles() {
 		if f.id != "registration" {
 			paths = append(paths, f.id) // the names of the tools that ask for them
 		}
-		params := []*huma.Param{textParam("slug", "path", "of the agent")}
+		params := []*huma.Param{httpapi.TextParam("slug", "path", "of the agent")}
 		if f.name == logFile {
-			params = append(params, countParam("limit", "query", 1, maxLogPage, "1 to 50, 20 when absent"),
-				textParam("cursor", "query", "nextCursor of the page before"))
+			params = append(params, httpapi.CountParam("limit", "query", 1, maxLogPage, "1 to 50, 20 when absent"),
+				httpapi.TextParam("cursor", "query", "nextCursor of the page before"))
 		}
 		for _, path := range paths {
-			c.echo.GET(prefix+"/agents/:slug/"+path,
-				withQuery(params, func(e echo.Context) error { return serve(e, e.Param("slug")) }))
-			c.describeFile(prefix+"/agents/{slug}/"+path, "get-agent-"+strings.Replace(path, ".", "-", 1), f.summary,
-				"application/json", f.example, params...)
+			c.server.Get(httpapi.Route{Path: prefix + "/agents/{slug}/" + path, Summary: f.summary, Params: params,
+				ID: "get-agent-" + strings.Replace(path, ".", "-", 1), ContentType: "application/json", Example: f.example,
+			}, httpapi.Strict(params, func(e echo.Context) error { return serve(e, e.Param("slug")) }))
 		}
 		if c.o.Coordinator != "" {
-			c.echo.GET("/.well-known/"+f.name,
-				withQuery(params, func(e echo.Context) error { return serve(e, c.o.Coordinator) }))
+			c.server.Echo.GET("/.well-known/"+f.name,
+				httpapi.Strict(params, func(e echo.Context) error { return serve(e, c.o.Coordinator) }))
 		}
 	}
 }

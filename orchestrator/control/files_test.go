@@ -175,7 +175,7 @@ func TestRegisterAgent(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(info)
 	}))
 	t.Cleanup(agent.Close)
-	h := newHouse(t, func(o *control.Options) { o.Agents = agent.Client() }, worker{slug: "plain"})
+	h := newHouse(t, func(o *options) { o.Agents = agent.Client() }, worker{slug: "plain"})
 	register := func(slug, url, id string) reply {
 		return h.ann(http.MethodPost, "/v1/agents", fmt.Sprintf(`{"slug":%q,"url":%q,"agentId":%q}`, slug, url, id))
 	}
@@ -208,7 +208,7 @@ func TestRegisterAgent(t *testing.T) {
 	if r := register("faraway", agent.URL+"/other", ""); r.status != http.StatusConflict {
 		t.Errorf("elsewhere: %d %s", r.status, r.body)
 	}
-	var list control.AgentList
+	var list control.TaskAgentList
 	if h.into(h.call(http.MethodGet, "/v1/agents", ""), http.StatusOK, &list); len(list.Agents) != 2 ||
 		list.Agents[0].Kind != "remote" {
 		t.Errorf("agents %+v", list)

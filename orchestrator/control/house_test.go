@@ -14,7 +14,9 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/api"
 	"repute/devnet"
+	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/mcp"
 	"repute/orchestrator"
@@ -82,19 +84,26 @@ const (
 	rules     = "version: \"1\"\nrules:\n  - {id: ask, when: 'task.goal.startsWith(\"dear\")', effect: require_approval, reason: dear tasks are looked at}\n"
 )
 
-// house is a control plane over a database with an engine.
+// options are those of the routes and of the server that they are on.
+type options struct {
+	control.Options
+	on httpapi.ServerOptions
+}
+
+// house is a server over a database with an engine.
 type house struct {
 	t   *testing.T
 	db  *store.DB
 	url string
-	o   control.Options
+	o   options
 
 	d        *devnet.Devnet // nil without a wallet
 	treasury common.Address
 }
 
-// newHouse runs an engine with the agents, and a server; change may alter its options.
-func newHouse(t *testing.T, change func(*control.Options), agents ...orchestrator.Module) *house {
+// newHouse runs an engine with the agents, and a server with the routes of the index too; change may
+// alter its options.
+func newHouse(t *testing.T, change func(*options), agents ...orchestrator.Module) *house {
 	t.Helper()
 	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
 	ok(t, err)
@@ -106,21 +115,42 @@ func newHouse(t *testing.T, change func(*control.Options), agents ...orchestrato
 	replay, err := engine.NewReader(db, engine.ReaderOptions{})
 	ok(t, err)
 	current := func() *policy.Policy { return p }
-	h := &house{t: t, db: db, o: control.Options{DB: db, Client: client, Policy: current, Lenient: true, Replay: replay,
-		Coordinator: "plain",
-		PublicURL:   "https://repute.example", Tokens: map[string]string{"ann": annsToken},
-		Logger: slog.New(slog.DiscardHandler)}}
-	h.o.Tools = mcp.New(mcp.Options{Logger: h.o.Logger})
+	quiet := slog.New(slog.DiscardHandler)
+	h := &house{t: t, db: db, o: options{
+		Options: control.Options{DB: db, Client: client, Policy: current, Lenient: true, Replay: replay,
+			Coordinator: "plain", PublicURL: "https://repute.example", Tools: mcp.New(mcp.Options{Logger: quiet})},
+		on: httpapi.ServerOptions{Tokens: map[string]string{"ann": annsToken}, Logger: quiet}}}
 	if change != nil {
 		change(&h.o)
 	}
-	c, err := control.New(h.o)
-	ok(t, err)
-	server := httptest.NewServer(c.Over(http.NotFoundHandler()))
+	server := httptest.NewServer(h.o.handler(t))
 	t.Cleanup(server.Close)
 	h.url = server.URL
 	h.engine(current, agents)
 	return h
+}
+
+// handler serves every route of the product.
+func (o *options) handler(t *testing.T) http.Handler {
+	t.Helper()
+	server, err := httpapi.NewServer(o.on)
+	ok(t, err)
+	o.Server = server
+	_, err = api.New(api.Options{Server: server, DB: o.DB})
+	ok(t, err)
+	_, err = control.New(o.Options)
+	ok(t, err)
+	h, err := server.Handler()
+	ok(t, err)
+	return h
+}
+
+// ask is the answer of a server that has no database, to a request from an address.
+func ask(h http.Handler, path, from string) *httptest.ResponseRecorder {
+	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
+	r.RemoteAddr = from
+	h.ServeHTTP(w, r)
+	return w
 }
 
 func (h *house) engine(current func() *policy.Policy, agents []orchestrator.Module) {

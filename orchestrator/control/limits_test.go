@@ -108,10 +108,10 @@ func TestZeroAllowsNone(t *testing.T) {
 			p, err := policy.Parse([]byte("version: \"1\"\n" + c.policy + "\n"))
 			ok(t, err)
 			current := func() *policy.Policy { return p }
-			h := newHouse(t, func(o *control.Options) { o.Agents, o.Policy = http.DefaultClient, current })
+			h := newHouse(t, func(o *options) { o.Agents, o.Policy = http.DefaultClient, current })
 			h.spends(current)
 			body := fmt.Sprintf(`{"slug":"spender","url":%q}`, spender(t, "spender", c.manifest))
-			h.into(h.ann(http.MethodPost, "/v1/agents", body), http.StatusCreated, &control.Agent{})
+			h.into(h.ann(http.MethodPost, "/v1/agents", body), http.StatusCreated, &control.TaskAgent{})
 			task := `{"goal":"spend","coordinatorSlug":"spender"`
 			if c.task != "" {
 				task += "," + c.task

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"repute/orchestrator"
 	"repute/policy"
-	"repute/trust"
 )
 
 // Object is a JSON object as it was stored.
@@ -72,49 +70,20 @@ func stored[T any](raw json.RawMessage) (out T, err error) {
 	return out, nil
 }
 
-// Summary is what happened, in the agent's words.
-type Summary orchestrator.Summary
+// RunSummary is what happened, in the agent's words.
+type RunSummary orchestrator.Summary
 
 // summaryOf reads a stored summary; nil where none is stored.
-func summaryOf(raw json.RawMessage) (*Summary, error) {
+func summaryOf(raw json.RawMessage) (*RunSummary, error) {
 	s, err := stored[*orchestrator.Summary](raw)
 	if s == nil || err != nil {
 		return nil, err
 	}
-	return &Summary{s.Text, orEmpty(s.KeyActions), orEmpty(s.Receipts), orEmpty(s.Warnings)}, nil
+	return &RunSummary{s.Text, orEmpty(s.KeyActions), orEmpty(s.Receipts), orEmpty(s.Warnings)}, nil
 }
 
 // reasonsOf reads stored reasons.
 func reasonsOf(raw json.RawMessage) ([]policy.Reason, error) {
 	out, err := stored[[]policy.Reason](raw)
 	return orEmpty(out), err
-}
-
-// Gate is a named bar, and whether the agent passes it.
-type Gate struct {
-	ID        string    `json:"id"`
-	Direction string    `json:"direction" enum:"admits,keepsOut" doc:"keepsOut: an agent that passes it is that bad"`
-	Passed    bool      `json:"passed"`
-	Lacks     []Lacking `json:"lacks" doc:"what is missing to pass; empty when passed"`
-}
-
-// Lacking is one number that is not reached.
-type Lacking struct {
-	What string  `json:"what"`
-	Have float64 `json:"have"`
-	Need float64 `json:"need"`
-}
-
-// gatesOnWire converts the gates of a score into the form of the API.
-func gatesOnWire(list []trust.GateView) []Gate {
-	out := []Gate{}
-	number := func(f trust.Fixed) float64 { return math.Round(float64(f)/float64(trust.One)*1e6) / 1e6 }
-	for _, g := range list {
-		w := Gate{ID: g.ID, Direction: string(g.Direction), Passed: g.Passed, Lacks: []Lacking{}}
-		for _, l := range g.Lacks {
-			w.Lacks = append(w.Lacks, Lacking{l.What, number(l.Have), number(l.Need)})
-		}
-		out = append(out, w)
-	}
-	return out
 }

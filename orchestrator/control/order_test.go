@@ -17,7 +17,7 @@ func (h *house) described() map[string][]string {
 	var doc struct {
 		Paths map[string]map[string]json.RawMessage
 	}
-	h.into(h.call(http.MethodGet, "/v1/openapi.json", ""), http.StatusOK, &doc)
+	h.into(h.call(http.MethodGet, "/openapi.json", ""), http.StatusOK, &doc)
 	out := map[string][]string{}
 	for path, methods := range doc.Paths {
 		for method := range methods {
@@ -37,7 +37,7 @@ var pathParameter = regexp.MustCompile(`\{\w+\}`)
 // methods that it has, whoever asks, and whatever else is wrong with the request.
 func TestMethodsBeforeParameters(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(o *control.Options) { o.PrivateReads = true })
+	h := newHouse(t, func(o *options) { o.PrivateReads = true })
 	for path, methods := range h.described() {
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch,
 			http.MethodDelete} {
@@ -60,9 +60,9 @@ func TestMethodsBeforeParameters(t *testing.T) {
 // is wrong with a request, and one without the role is refused before that too.
 func TestTokensBeforeParameters(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(o *control.Options) {
+	h := newHouse(t, func(o *options) {
 		o.PrivateReads = true
-		o.Tokens["looks"], o.Roles = tokenOf("looks"), map[string][]string{"looks": {"read"}}
+		o.on.Tokens["looks"], o.on.Roles = tokenOf("looks"), map[string][]string{"looks": {"read"}}
 	})
 	guarded := 0
 	for path, methods := range h.described() {

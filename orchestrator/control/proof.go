@@ -40,7 +40,7 @@ const proofFix = "serve it over https at a domain that the agent's registration 
 
 // proven makes sure that whoever registers a program speaks for the identity that it is to
 // work under, and says by what. repute.ErrInvalid says what is missing.
-func (c *Control) proven(ctx context.Context, r Registration, id repute.AgentID, now time.Time) (p repute.ModuleProof,
+func (c *Control) proven(ctx context.Context, r AgentRegistration, id repute.AgentID, now time.Time) (p repute.ModuleProof,
 	err error) {
 	if r.Proof != nil {
 		a, _, err := query.Agent(ctx, c.db, id, repute.At{Finality: repute.Latest})

@@ -52,7 +52,7 @@ func TestIdentityMustBeProven(t *testing.T) {
 				Version: "1.2.3"}})
 	}))
 	t.Cleanup(agent.Close)
-	h := newHouse(t, func(o *control.Options) { o.Agents, o.Lenient = agent.Client(), false })
+	h := newHouse(t, func(o *options) { o.Agents, o.Lenient = agent.Client(), false })
 	owner, err := crypto.GenerateKey()
 	ok(t, err)
 	stranger, err := crypto.GenerateKey()

@@ -8,7 +8,6 @@ import (
 
 	"repute"
 	"repute/orchestrator"
-	"repute/orchestrator/control"
 )
 
 // picky is an agent that takes tasks with an input alone.
@@ -26,7 +25,7 @@ func (picky) CanHandle(_ context.Context, t orchestrator.Task) (bool, error) {
 func TestRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	agent := picky{worker{slug: "plain"}}
-	h := newHouse(t, func(o *control.Options) {
+	h := newHouse(t, func(o *options) {
 		o.Gates, o.Modules = []string{"service", "identity"}, []orchestrator.Module{agent}
 	}, agent)
 	for body, says := range map[string]string{
@@ -52,7 +51,7 @@ func TestRefusedAtOnce(t *testing.T) {
 func TestLengthsAreCharacters(t *testing.T) {
 	t.Parallel()
 	agent := worker{slug: "plain"}
-	h := newHouse(t, func(o *control.Options) { o.Modules = []orchestrator.Module{agent} }, agent)
+	h := newHouse(t, func(o *options) { o.Modules = []orchestrator.Module{agent} }, agent)
 	body := func(goal, key int) string {
 		return `{"goal":"` + strings.Repeat("é", goal) + `","idempotencyKey":"` + strings.Repeat("é", key) + `"}`
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/orchestrator/control"
 )
 
@@ -13,12 +14,12 @@ import (
 func tokenOf(name string) string { return name + "-and-something-long" }
 
 func newRoles(t *testing.T, private bool) *house {
-	return newHouse(t, func(o *control.Options) {
-		o.PrivateReads, o.Roles = private, map[string][]string{"asks": {"ask"}, "decides": {"approve"}, "runs": {"operate"},
+	return newHouse(t, func(o *options) {
+		o.PrivateReads, o.on.Roles = private, map[string][]string{"asks": {"ask"}, "decides": {"approve"}, "runs": {"operate"},
 			"owns": {"own"}, "looks": {"read"}}
-		o.Tokens = map[string]string{"ann": annsToken}
-		for name := range o.Roles {
-			o.Tokens[name] = tokenOf(name)
+		o.on.Tokens = map[string]string{"ann": annsToken}
+		for name := range o.on.Roles {
+			o.on.Tokens[name] = tokenOf(name)
 		}
 	}, worker{slug: "plain"})
 }
@@ -115,7 +116,7 @@ func TestPrivateReads(t *testing.T) {
 		"openfi_get_agent_log":    `{"slug":"plain"}`, "openfi_get_treasury_status": `{}`} {
 		h.tools("").refuses(tool, arguments, "nobody says who asks")
 	}
-	for _, path := range []string{"/v1/agents", "/v1/agents/plain", "/v1/agents/plain/trust", "/v1/openapi.json",
+	for _, path := range []string{"/v1/agents", "/v1/agents/plain", "/v1/agents/plain/trust", "/openapi.json",
 		"/.well-known/agent.json"} {
 		if r := h.call(http.MethodGet, path, ""); r.status != http.StatusOK {
 			t.Errorf("%s without a token: %d %.100s", path, r.status, r.body)
@@ -127,7 +128,7 @@ func TestPrivateReads(t *testing.T) {
 func TestRolesAreChecked(t *testing.T) {
 	t.Parallel()
 	for name, roles := range map[string][]string{"ann": {"aprove"}, "bob": {"ask"}, "eve": {}} {
-		_, err := control.New(control.Options{Tokens: map[string]string{"ann": annsToken, "eve": annsToken + "2"},
+		_, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"ann": annsToken, "eve": annsToken + "2"},
 			Roles: map[string][]string{name: roles}})
 		if err == nil || !strings.Contains(err.Error(), "roles."+name) {
 			t.Errorf("%s: %v", name, err)
@@ -154,7 +155,7 @@ func TestPagesOfOtherSites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, func(o *control.Options) { o.Origins = c.sites }, worker{slug: "plain"})
+			h := newHouse(t, func(o *options) { o.on.Origins = c.sites }, worker{slug: "plain"})
 			r := h.call(http.MethodGet, c.path, "", "Origin", c.origin)
 			if got := r.header.Get("Access-Control-Allow-Origin"); r.status != http.StatusOK || got != c.want {
 				t.Errorf("%d, allowed %q, want %q", r.status, got, c.want)

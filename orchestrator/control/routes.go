@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -16,7 +15,6 @@ import (
 	"unicode"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
 	"repute"
 	"repute/internal/httpapi"
@@ -24,14 +22,14 @@ import (
 
 // mount is the table of contents.
 func (c *Control) mount() {
-	read(c, "/agents", "list-agents", "Lists the agents that can be given tasks", c.listAgents)
-	read(c, "/agents/{slug}", "get-agent", "Returns an agent that can be given tasks", c.getAgent)
+	read(c, "/agents", "list-task-agents", "Lists the agents that can be given tasks", c.listAgents)
+	read(c, "/agents/{slug}", "get-task-agent", "Returns an agent that can be given tasks", c.getAgent)
 	read(c, "/agents/{slug}/trust", "get-agent-trust", "Returns what the trust gate would decide about an agent now",
 		c.getTrust)
 	write[TrustQuestion](c, http.MethodPost, "/agents/{slug}/trust", "recompute-agent-trust",
 		"Evaluates the trust gate for an agent again, and recomputes its final score from the stored evidence",
 		c.recomputeTrust)
-	write[Registration](c, http.MethodPost, "/agents", "register-agent",
+	write[AgentRegistration](c, http.MethodPost, "/agents", "register-agent",
 		"Registers an agent that runs on a server of its own", c.registerAgent)
 	write[none](c, http.MethodDelete, "/agents/{slug}", "remove-agent",
 		"Removes an agent that runs on a server of its own; its past runs stay", c.removeAgent)
@@ -74,37 +72,17 @@ type none struct{}
 // operation describes a route for the OpenAPI document.
 func (c *Control) operation(method, path, id, summary string) huma.Operation {
 	return huma.Operation{OperationID: id, Method: method, Path: prefix + path, Summary: summary,
-		Middlewares:        huma.Middlewares{c.checkQuery},
 		SkipValidateParams: true, // they are text and parsed here, which gives better answers
-		Responses:          map[string]*huma.Response{"default": problemResponse(c.huma)}}
-}
-
-// checkQuery refuses parameters that an operation does not have.
-func (c *Control) checkQuery(ctx huma.Context, next func(huma.Context)) {
-	u := ctx.URL()
-	if err := checkQuery(&u, ctx.Operation().Parameters); err != nil {
-		c.fail(ctx.Context(), err).Write(humaecho.Unwrap(ctx).Response())
-		return
-	}
-	next(ctx)
-}
-
-// checkQuery refuses parameters that a route does not have.
-func checkQuery(u *url.URL, params []*huma.Param) error {
-	values, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return repute.Invalid("query", "not a query string", "percent-encode it")
-	}
-	return httpapi.CheckQuery(values, params)
+		Responses:          map[string]*huma.Response{"default": c.server.Problems()}}
 }
 
 // read mounts an operation that is open to all.
 func read[I, B any](c *Control, path, id, summary string, handle func(context.Context, *I) (*answer[B], error)) {
-	huma.Register(c.huma, c.operation(http.MethodGet, path, id, summary),
+	huma.Register(c.server.API, c.operation(http.MethodGet, path, id, summary),
 		func(ctx context.Context, in *I) (*answer[B], error) {
 			out, err := handle(ctx, in)
 			if err != nil {
-				return nil, c.fail(ctx, err)
+				return nil, c.server.Fail(ctx, err)
 			}
 			return out, nil
 		})
@@ -114,11 +92,11 @@ func read[I, B any](c *Control, path, id, summary string, handle func(context.Co
 func write[R, I, B any](c *Control, method, path, id, summary string,
 	handle func(ctx context.Context, by string, in *I, body R) (*answer[B], error)) {
 	op := c.operation(method, path, id, summary)
-	op.Security = []map[string][]string{{bearer: {}}}
-	huma.Register(c.huma, op, func(ctx context.Context, in *I) (*answer[B], error) {
+	op.Security = []map[string][]string{{httpapi.Bearer: {}}}
+	huma.Register(c.server.API, op, func(ctx context.Context, in *I) (*answer[B], error) {
 		out, err := written(ctx, in, handle)
 		if err != nil {
-			return nil, c.fail(ctx, err)
+			return nil, c.server.Fail(ctx, err)
 		}
 		return out, nil
 	})
@@ -129,7 +107,7 @@ func write[R, I, B any](c *Control, method, path, id, summary string,
 // router has stays without one, or it would read and judge the body in its own words.
 func describeBody[R any](c *Control, op *huma.Operation) {
 	t := reflect.TypeFor[R]()
-	item := c.huma.OpenAPI().Paths[op.Path]
+	item := c.server.API.OpenAPI().Paths[op.Path]
 	if t == reflect.TypeFor[none]() || item == nil {
 		return
 	}
@@ -141,7 +119,7 @@ func describeBody[R any](c *Control, op *huma.Operation) {
 		return
 	}
 	described := **at
-	schemas := c.huma.OpenAPI().Components.Schemas
+	schemas := c.server.API.OpenAPI().Components.Schemas
 	schema := schemas.Schema(t, true, "")
 	described.RequestBody = &huma.RequestBody{Required: len(schemas.SchemaFromRef(schema.Ref).Required) > 0,
 		Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}
@@ -152,12 +130,12 @@ func describeBody[R any](c *Control, op *huma.Operation) {
 // of the caller.
 func written[R, I, B any](ctx context.Context, in *I, handle func(context.Context, string, *I, R) (*answer[B],
 	error)) (*answer[B], error) {
-	name, err := by(ctx)
+	name, err := httpapi.By(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var body R
-	if err := decode(aboutOf(ctx).body, &body); err != nil {
+	if err := decode(httpapi.RequestBody(ctx), &body); err != nil {
 		return nil, err
 	}
 	return handle(ctx, name, in, body)
@@ -185,10 +163,10 @@ func decode(body []byte, into any) error {
 		return repute.Invalid("body", "is a "+wrong.Value, "a JSON object")
 	case err != nil && strings.HasPrefix(err.Error(), unknownField):
 		return repute.Invalid(fmt.Sprintf("%.64s", strings.Trim(strings.TrimPrefix(err.Error(), unknownField), `"`)),
-			"is no field of this request", "the fields of /v1/openapi.json")
+			"is no field of this request", "the fields of /openapi.json")
 	case err != nil:
 		return repute.Invalid("body", fmt.Sprintf("cannot be read: %.200s", err),
-			"one JSON object with the fields of /v1/openapi.json")
+			"one JSON object with the fields of /openapi.json")
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return repute.Invalid("body", "goes on after the object", "one JSON object")
@@ -219,7 +197,7 @@ func wanted(t reflect.Type) string {
 	case k == reflect.Struct || k == reflect.Map:
 		return "an object"
 	}
-	return "see the schema in /v1/openapi.json"
+	return "see the schema in /openapi.json"
 }
 
 // Bounds of pages.

@@ -31,7 +31,7 @@ type Run struct {
 	Reasons    []policy.Reason  `json:"reasons" doc:"why it was refused"`
 	Cancel     string           `json:"cancel,omitempty" doc:"why it shall be cancelled"`
 	Plan       *Plan            `json:"plan,omitempty"`
-	Summary    *Summary         `json:"summary,omitempty"`
+	Summary    *RunSummary      `json:"summary,omitempty"`
 	Verdict    *Verdict         `json:"verdict,omitempty" doc:"of the trust gate, in the present attempt"`
 	Phases     []Phase          `json:"phases"`
 	Steps      []Step           `json:"steps"`

@@ -25,7 +25,7 @@ type (
 		After string `json:"cursor,omitempty" doc:"nextCursor of the answer before"`
 	}
 	agentPage struct {
-		AgentList
+		TaskAgentList
 		Next string `json:"nextCursor,omitempty"`
 	}
 	logTool struct {
@@ -96,9 +96,9 @@ func (c *Control) addAgentTools(s *mcp.Server) error {
 		mcp.Add(s, mcp.Tool[listTool, agentPage]{Name: "openfi_list_agents",
 			Description: "Lists the agents that can be given tasks, by slug. Next: openfi_get_trust_summary, then openfi_submit_task.",
 			Do:          c.listAgentsTool}),
-		mcp.Add(s, mcp.Tool[SlugTool, Agent]{Name: "openfi_get_agent",
+		mcp.Add(s, mcp.Tool[SlugTool, TaskAgent]{Name: "openfi_get_agent",
 			Description: "One agent that can be given tasks. Next: openfi_get_agent_manifest says what it takes.",
-			Do: func(ctx context.Context, in SlugTool) (Agent, error) {
+			Do: func(ctx context.Context, in SlugTool) (TaskAgent, error) {
 				return bodyOf(c.getAgent(ctx, &slugInput{in.Slug}))
 			}}),
 		mcp.Add(s, mcp.Tool[SlugTool, orchestrator.Manifest]{Name: "openfi_get_agent_manifest",
@@ -148,16 +148,16 @@ func (c *Control) addTrustTools(s *mcp.Server) error {
 }
 
 // who is the name of the caller of a tool, or why it may not change anything.
-func (c *Control) who(ctx context.Context, needed ...role) (string, error) {
+func (c *Control) who(ctx context.Context, needed ...httpapi.Role) (string, error) {
 	text := mcp.Token(ctx)
 	if text == "" {
 		return "", unknownCaller("this tool is not for everybody, and nobody says who asks")
 	}
-	t := c.tokenOf(text)
+	t := c.server.TokenOf(text)
 	if t == nil {
 		return "", unknownCaller("the bearer token is not known")
 	}
-	return t.name, t.may(needed...)
+	return t.Name, t.May(needed...)
 }
 
 // unknownCaller refuses a tool to whoever cannot say who asks; they see no headers.
@@ -173,7 +173,7 @@ func private[In, Out any](c *Control, do func(context.Context, In) (Out, error))
 	error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
 		if c.o.PrivateReads {
-			if _, err := c.who(ctx, roleRead); err != nil {
+			if _, err := c.who(ctx, httpapi.RoleRead); err != nil {
 				return out, err
 			}
 		}
@@ -205,7 +205,7 @@ func (c *Control) listAgentsTool(ctx context.Context, in listTool) (w agentPage,
 		return w, err
 	}
 	from, found := slices.BinarySearchFunc(list, in.After,
-		func(a Agent, slug string) int { return cmp.Compare(a.Slug, slug) })
+		func(a TaskAgent, slug string) int { return cmp.Compare(a.Slug, slug) })
 	if found {
 		from++
 	}
@@ -229,7 +229,7 @@ func (c *Control) manifestTool(ctx context.Context, in SlugTool) (w orchestrator
 
 // recomputeTool is the tool openfi_recompute_trust_summary. A dry run judges without replaying.
 func (c *Control) recomputeTool(ctx context.Context, in recomputeTool) (w TrustAnswer, err error) {
-	by, err := c.who(ctx, roleRead)
+	by, err := c.who(ctx, httpapi.RoleRead)
 	if err != nil {
 		return w, err
 	}
@@ -242,7 +242,7 @@ func (c *Control) recomputeTool(ctx context.Context, in recomputeTool) (w TrustA
 
 // submitTool is the tool openfi_submit_task. A dry run says what would be decided.
 func (c *Control) submitTool(ctx context.Context, in submitTool) (w submitted, err error) {
-	by, err := c.who(ctx, roleAsk)
+	by, err := c.who(ctx, httpapi.RoleAsk)
 	if err != nil {
 		return w, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"repute/internal/httpapi"
 	"repute/mcp"
 	"repute/orchestrator/operate"
 )
@@ -75,11 +76,11 @@ func operatorTool[In, Out any](c *Control, do func(*operate.Operator, context.Co
 }
 
 // actTool does an act as the routes do: the same name of the caller, the same words.
-func actTool[R any](ctx context.Context, c *Control, asked role, r R, dry DryRunTool, how HowTool,
+func actTool[R any](ctx context.Context, c *Control, asked httpapi.Role, r R, dry DryRunTool, how HowTool,
 	do func(*operate.Operator, context.Context, R, operate.How) (operate.Act, error)) (act operate.Act, err error) {
-	needed := []role{asked}
+	needed := []httpapi.Role{asked}
 	if how.Approve {
-		needed = append(needed, roleApprove)
+		needed = append(needed, httpapi.RoleApprove)
 	}
 	by, err := c.who(ctx, needed...)
 	if err != nil {
@@ -121,7 +122,7 @@ func (c *Control) addTreasuryTools(s *mcp.Server) error {
 			Description: "Changes an agent's policy in the treasury by the treasury's owner; what is absent stays. Takes the role own. Next: openfi_get_treasury_policy.",
 			Do: func(ctx context.Context, in configureTool) (operate.Act, error) {
 				in.PolicyChange.AgentSlug = in.AgentSlug
-				return actTool(ctx, c, roleOwn, in.PolicyChange, in.DryRunTool, in.HowTool, (*operate.Operator).ConfigurePolicy)
+				return actTool(ctx, c, httpapi.RoleOwn, in.PolicyChange, in.DryRunTool, in.HowTool, (*operate.Operator).ConfigurePolicy)
 			}}),
 	)
 }
@@ -135,24 +136,24 @@ func (c *Control) addCallTools(s *mcp.Server) error {
 			Description: "Simulates " + call +
 				": whether it would succeed, its gas, what the policy decides. Next: openfi_execute_call.",
 			Do: func(ctx context.Context, in operate.TreasuryCall) (operate.Act, error) {
-				return actTool(ctx, c, roleOperate, in, simulated(), HowTool{}, (*operate.Operator).ExecuteCall)
+				return actTool(ctx, c, httpapi.RoleOperate, in, simulated(), HowTool{}, (*operate.Operator).ExecuteCall)
 			}}),
 		mcp.Add(s, mcp.Tool[callTool, operate.Act]{Name: "openfi_execute_call", Effect: onchain(false),
 			Description: "Simulates, decides and sends " + call +
 				". A pending act goes on by itself; ask again with its idempotencyKey.",
 			Do: func(ctx context.Context, in callTool) (operate.Act, error) {
-				return actTool(ctx, c, roleOperate, in.TreasuryCall, in.DryRunTool, in.HowTool, (*operate.Operator).ExecuteCall)
+				return actTool(ctx, c, httpapi.RoleOperate, in.TreasuryCall, in.DryRunTool, in.HowTool, (*operate.Operator).ExecuteCall)
 			}}),
 		mcp.Add(s, mcp.Tool[operate.Transfer, operate.Act]{Name: "openfi_dry_run_transfer_erc20",
 			Effect:      mcp.Effect{World: true},
 			Description: "Simulates " + transfer + ". Next: openfi_transfer_erc20.",
 			Do: func(ctx context.Context, in operate.Transfer) (operate.Act, error) {
-				return actTool(ctx, c, roleOperate, in, simulated(), HowTool{}, (*operate.Operator).TransferERC20)
+				return actTool(ctx, c, httpapi.RoleOperate, in, simulated(), HowTool{}, (*operate.Operator).TransferERC20)
 			}}),
 		mcp.Add(s, mcp.Tool[transferTool, operate.Act]{Name: "openfi_transfer_erc20", Effect: onchain(false),
 			Description: "Simulates, decides and sends " + transfer + ".",
 			Do: func(ctx context.Context, in transferTool) (operate.Act, error) {
-				return actTool(ctx, c, roleOperate, in.Transfer, in.DryRunTool, in.HowTool, (*operate.Operator).TransferERC20)
+				return actTool(ctx, c, httpapi.RoleOperate, in.Transfer, in.DryRunTool, in.HowTool, (*operate.Operator).TransferERC20)
 			}}),
 	)
 }
@@ -163,23 +164,23 @@ func (c *Control) addIdentityTools(s *mcp.Server) error {
 		mcp.Add(s, mcp.Tool[identityTool, operate.Act]{Name: "openfi_register_identity", Effect: onchain(true),
 			Description: "Registers an agent in the Identity Registry by its configured key, or brings its registration up to date.",
 			Do: func(ctx context.Context, in identityTool) (operate.Act, error) {
-				return actTool(ctx, c, roleOperate, in.Identity, in.DryRunTool, in.HowTool, (*operate.Operator).RegisterIdentity)
+				return actTool(ctx, c, httpapi.RoleOperate, in.Identity, in.DryRunTool, in.HowTool, (*operate.Operator).RegisterIdentity)
 			}}),
 		mcp.Add(s, mcp.Tool[walletTool, operate.Act]{Name: "openfi_set_agent_wallet", Effect: onchain(true),
 			Description: "Sets an agent's wallet in the Identity Registry, which takes a signature of the new wallet.",
 			Do: func(ctx context.Context, in walletTool) (operate.Act, error) {
 				r := operate.AgentWallet{Slug: in.Slug, OperatorWallet: in.OperatorWallet, Deadline: in.Deadline,
 					Signature: in.Signature}
-				return actTool(ctx, c, roleOperate, r, in.DryRunTool, in.HowTool, (*operate.Operator).SetAgentWallet)
+				return actTool(ctx, c, httpapi.RoleOperate, r, in.DryRunTool, in.HowTool, (*operate.Operator).SetAgentWallet)
 			}}),
 		mcp.Add(s, mcp.Tool[feedbackTool, operate.Act]{Name: "openfi_post_feedback", Effect: onchain(false),
 			Description: "Gives feedback about an agent in the Reputation Registry by a configured key.",
 			Do: func(ctx context.Context, in feedbackTool) (operate.Act, error) {
-				r := operate.Feedback{AgentID: string(in.AgentID), FromAddress: in.FromAddress, Value: string(in.Value),
+				r := operate.FeedbackRequest{AgentID: string(in.AgentID), FromAddress: in.FromAddress, Value: string(in.Value),
 					ValueDecimals: in.ValueDecimals,
 					Tag1:          in.Tag1, Tag2: in.Tag2, Endpoint: in.Endpoint, FeedbackURI: in.FeedbackURI,
 					FeedbackHash: in.FeedbackHash}
-				return actTool(ctx, c, roleOperate, r, in.DryRunTool, in.HowTool, (*operate.Operator).PostFeedback)
+				return actTool(ctx, c, httpapi.RoleOperate, r, in.DryRunTool, in.HowTool, (*operate.Operator).PostFeedback)
 			}}),
 	)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"repute/api"
+	"repute/internal/httpapi"
 )
 
 // maxToolList is how much of a model's attention the list of tools may take, in bytes.
@@ -19,9 +20,13 @@ const maxToolList = 40_000
 func TestToolListIsSmall(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
-	a, err := api.New(api.Options{DB: h.db, Tools: h.o.Tools, Logger: h.o.Logger})
+	index, err := httpapi.NewServer(h.o.on)
 	ok(t, err)
-	server := httptest.NewServer(a.Handler())
+	_, err = api.New(api.Options{Server: index, DB: h.db, Tools: h.o.Tools})
+	ok(t, err)
+	handler, err := index.Handler()
+	ok(t, err)
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/mcp",
 		bytes.NewBufferString(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`))

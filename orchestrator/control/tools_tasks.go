@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/mcp"
 )
 
@@ -80,7 +81,7 @@ func (c *Control) addTaskTools(s *mcp.Server) error {
 
 // cancelTool is the tool openfi_cancel_task.
 func (c *Control) cancelTool(ctx context.Context, in cancelTool) (w changedTask, err error) {
-	by, err := c.who(ctx, roleAsk)
+	by, err := c.who(ctx, httpapi.RoleAsk)
 	if err != nil {
 		return w, err
 	}
@@ -90,7 +91,7 @@ func (c *Control) cancelTool(ctx context.Context, in cancelTool) (w changedTask,
 
 // retryTool is the tool openfi_retry_task.
 func (c *Control) retryTool(ctx context.Context, in retryTool) (w changedTask, err error) {
-	by, err := c.who(ctx, roleAsk)
+	by, err := c.who(ctx, httpapi.RoleAsk)
 	if err != nil {
 		return w, err
 	}
@@ -123,7 +124,7 @@ func (c *Control) changed(ctx context.Context, id string, dry bool, not func(rep
 // approveTool is the tool openfi_approve_run. A dry run says whether the run waits for that
 // answer.
 func (c *Control) approveTool(ctx context.Context, in approveTool) (w answered, err error) {
-	by, err := c.who(ctx, roleApprove)
+	by, err := c.who(ctx, httpapi.RoleApprove)
 	if err != nil {
 		return w, err
 	}

@@ -132,7 +132,7 @@ func TestTaskThroughTools(t *testing.T) {
 func (h *house) task(b toolbox) {
 	t := h.t
 	var agents struct {
-		Agents []control.Agent
+		Agents []control.TaskAgent
 		Next   string `json:"nextCursor"`
 	}
 	if b.into("openfi_list_agents", `{}`, &agents); len(agents.Agents) != 2 || agents.Next != "" {
@@ -144,7 +144,7 @@ func (h *house) task(b toolbox) {
 	if b.into("openfi_list_agents", `{"limit":1,"cursor":"plain"}`, &agents); agents.Agents[0].Slug != "second" {
 		t.Errorf("second page %+v", agents)
 	}
-	var agent control.Agent
+	var agent control.TaskAgent
 	if b.into("openfi_get_agent", `{"slug":"plain"}`, &agent); agent.Slug != "plain" {
 		t.Errorf("agent %+v", agent)
 	}
@@ -387,7 +387,7 @@ func (h *house) acts(b toolbox) {
 	b.refuses("openfi_transfer_erc20", changing()["openfi_transfer_erc20"], "token")
 	b.refuses("openfi_set_agent_wallet", changing()["openfi_set_agent_wallet"], "signature")
 	b.refuses("openfi_post_feedback", changing()["openfi_post_feedback"], "fromAddress")
-	var agent control.Agent
+	var agent control.TaskAgent
 	if b.into("openfi_get_agent", `{"slug":"plain"}`, &agent); agent.AgentID == "" ||
 		agent.AgentID != done["openfi_register_identity"].AgentID {
 		h.t.Errorf("agent %+v after %+v", agent, done)

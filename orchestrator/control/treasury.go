@@ -28,7 +28,7 @@ func (c *Control) mountActs() {
 		"Registers an agent onchain, or updates its registration", acting(c, (*operate.Operator).RegisterIdentity))
 	write[operate.AgentWallet](c, http.MethodPost, "/agents/{slug}/wallet", "set-agent-wallet",
 		"Sets an agent's wallet onchain", c.setWallet)
-	write[operate.Feedback](c, http.MethodPost, "/feedback", "post-feedback",
+	write[operate.FeedbackRequest](c, http.MethodPost, "/feedback", "post-feedback",
 		"Rates an agent onchain, signed by a configured key", acting(c, (*operate.Operator).PostFeedback))
 	read(c, "/treasury/events", "list-treasury-events", "Lists the events that the treasury emitted, newest first",
 		c.treasuryEvents)

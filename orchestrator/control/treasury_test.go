@@ -65,7 +65,7 @@ func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasu
 	}
 	c := d.Chain()
 	var follower *treasury.Follower
-	h := newHouse(t, func(o *control.Options) {
+	h := newHouse(t, func(o *options) {
 		one, err := node.New(d.RPCURL(), node.Options{})
 		ok(t, err)
 		pool := node.NewPool([]*node.Node{one}, node.PoolOptions{ChainID: c.ID})
@@ -81,7 +81,7 @@ func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasu
 		t.Cleanup(w.Close)
 		o.Operator = operate.New(o.DB, w, operate.Options{Policy: o.Policy, Lenient: true, TrustChain: c.ID,
 			ExecutionChain: c.ID, PublicURL: o.PublicURL, Wait: 30 * time.Second})
-		o.Limits.Timeout = time.Minute
+		o.on.Limits.Timeout = time.Minute
 	}, agents...)
 	h.d, h.treasury = d, at
 	return h, follower
@@ -184,7 +184,7 @@ func TestTreasuryRoutes(t *testing.T) {
 	}
 	var identity operate.Act
 	h.into(h.ann(http.MethodPost, "/v1/identities", `{"slug":"plain"}`), 200, &identity)
-	var a control.Agent
+	var a control.TaskAgent
 	h.into(h.call(http.MethodGet, "/v1/agents/plain", ""), 200, &a)
 	if identity.AgentID == "" || a.AgentID != identity.AgentID {
 		t.Errorf("registered %+v, agent %+v", identity, a)

@@ -22,7 +22,7 @@ const (
 )
 
 // PostFeedback gives feedback onchain, signed by a configured key.
-func (o *Operator) PostFeedback(ctx context.Context, f Feedback, h How) (Act, error) {
+func (o *Operator) PostFeedback(ctx context.Context, f FeedbackRequest, h How) (Act, error) {
 	if act, known, err := o.asked(ctx, kindFeedback, f, h); known || err != nil {
 		return act, err
 	}
@@ -108,7 +108,7 @@ func (o *Operator) hands(ctx context.Context, token *big.Int) (out []common.Addr
 }
 
 // agent is the token that feedback is for.
-func (f *Feedback) agent(chain uint64, registry common.Address) (*big.Int, error) {
+func (f *FeedbackRequest) agent(chain uint64, registry common.Address) (*big.Int, error) {
 	ref, err := repute.ParseAgentRef(f.AgentID)
 	if err != nil {
 		return nil, repute.Invalid("agentId", fmt.Sprintf("%.80q is no id of an agent", f.AgentID),
@@ -123,7 +123,7 @@ func (f *Feedback) agent(chain uint64, registry common.Address) (*big.Int, error
 }
 
 // check refuses what the registry would not take.
-func (f *Feedback) check() (value *big.Int, hash common.Hash, err error) {
+func (f *FeedbackRequest) check() (value *big.Int, hash common.Hash, err error) {
 	value, ok := new(big.Int).SetString(f.Value[:min(len(f.Value), 41)], 10)
 	limit := new(big.Int).Lsh(big.NewInt(1), 127)
 	switch {

@@ -239,7 +239,7 @@ func TestIdentityWalletFeedback(t *testing.T) {
 		by("")); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("a wallet without a key: %v", err)
 	}
-	f := operate.Feedback{AgentID: m.Agent.TokenID.String(), FromAddress: w.d.Account(raterAccount).Address.Hex(),
+	f := operate.FeedbackRequest{AgentID: m.Agent.TokenID.String(), FromAddress: w.d.Account(raterAccount).Address.Hex(),
 		Value: "850", ValueDecimals: 2, Tag1: "reliability"}
 	if _, err := o.PostFeedback(t.Context(), f, by("")); err == nil || !strings.Contains(err.Error(), "agent of its own") {
 		t.Errorf("feedback by the agent's wallet: %v", err)

@@ -150,8 +150,8 @@ type AgentWallet struct {
 	Signature      string `json:"signature,omitempty" pattern:"^0x([0-9a-fA-F]{2})*$" doc:"of the wallet over EIP-712 AgentWalletSet; absent: made here, where its key is configured"`
 }
 
-// Feedback is feedback to be given on the trust chain.
-type Feedback struct {
+// FeedbackRequest is feedback to be given on the trust chain.
+type FeedbackRequest struct {
 	AgentID       string `json:"agentId" doc:"token id, chain:id or eip155:chain:registry:id"`
 	FromAddress   string `json:"fromAddress" pattern:"^0x[0-9a-fA-F]{40}$" doc:"of a configured agent's key"`
 	Value         string `json:"value" pattern:"^-?[0-9]{1,39}$" doc:"a signed number of 128 bits"`

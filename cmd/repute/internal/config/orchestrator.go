@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/policy"
@@ -61,9 +62,10 @@ func (c *Config) checkOrchestrator() (err error) {
 		return repute.Invalid("orchestrator.roles."+anybody, "gives callers without a token more than read",
 			"[read], or [] for nothing")
 	}
-	access := control.Options{Tokens: c.Orchestrator.Tokens, Roles: c.Orchestrator.TokenRoles(),
-		PublicURL: c.Orchestrator.PublicURL}
-	if err := access.Check(); err != nil {
+	if err := control.CheckPublicURL(c.Orchestrator.PublicURL); err != nil {
+		return err
+	}
+	if _, err := httpapi.ReadTokens(c.Orchestrator.Tokens, c.Orchestrator.TokenRoles()); err != nil {
 		return err
 	}
 	scores, err := c.Trust.Reader()
@@ -90,16 +92,6 @@ const (
 func (c *orchestratorConfig) TokenRoles() map[string][]string {
 	out := maps.Clone(c.Roles)
 	delete(out, anybody)
-	return out
-}
-
-// OperatorTokens are the tokens that open the pages of the job queue.
-func (c *Config) OperatorTokens() (out []string) {
-	for name, token := range c.Orchestrator.Tokens {
-		if roles, given := c.Orchestrator.Roles[name]; !given || slices.Contains(roles, operateRole) {
-			out = append(out, token)
-		}
-	}
 	return out
 }
 

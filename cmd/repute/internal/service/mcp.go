@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"io"
-	"net/http"
 	"sync"
 
 	"repute/cmd/repute/internal/config"
@@ -18,15 +17,12 @@ func (s *Service) tools() *mcp.Server {
 // Speak serves all tools to one caller until it goes away.
 func (s *Service) Speak(ctx context.Context, in io.Reader, out io.Writer, token string) error {
 	tools := s.tools()
-	if _, err := s.api(nil, tools); err != nil {
-		return err
-	}
 	h, err := s.openSender()
 	if err != nil {
 		return err
 	}
 	defer h.close()
-	if _, err := s.control(ctx, h, http.NotFoundHandler(), nil, tools); err != nil {
+	if _, err := s.server(ctx, h, nil, tools); err != nil { // tools are there with the routes that they are
 		return err
 	}
 	var beside sync.WaitGroup

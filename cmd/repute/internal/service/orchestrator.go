@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
 	"repute"
 	"repute/cmd/repute/internal/config"
+	"repute/internal/httpapi"
 	"repute/internal/tracing"
 	"repute/mcp"
 	"repute/orchestrator"
@@ -85,36 +85,29 @@ func endTraces(p *sdk.TracerProvider) {
 	_ = p.Shutdown(ctx) // the failure is logged by the provider
 }
 
-// control makes the routes under /v1 beside those of the API, and gives tools those of
-// the orchestrator.
-func (s *Service) control(ctx context.Context, h sender, beside http.Handler, shared *redis.Client,
-	tools *mcp.Server) (http.Handler, error) {
+// control adds the routes under /v1 to a server, and gives tools those of the orchestrator.
+func (s *Service) control(ctx context.Context, h sender, server *httpapi.Server, tools *mcp.Server) error {
 	client, err := orchestrator.NewClient(s.db)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	o, err := s.Config.Trust.Reader()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	replay, err := engine.NewReader(s.db, o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	modules, err := builtins(&s.Config, h)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c := &s.Config.Orchestrator
-	plane, err := control.New(control.Options{DB: s.db, Client: client, Policy: c.PolicyNow, Lenient: c.Development,
-		Replay: replay, Gates: o.Params.Passable(), Modules: modules, Agents: Outside(&s.Config, c.AgentHosts),
-		Operator: h.operator, Keys: s.Config.Signing.Published(),
-		Tokens: c.Tokens, Roles: c.TokenRoles(), PrivateReads: s.Config.PrivateReads(), Coordinator: c.Coordinator,
-		PublicURL: c.PublicURL, Origins: s.Config.Origins(), DefaultChain: s.Config.DefaultChain, Tools: tools,
-		Done: ctx.Done(), Redis: shared, Logger: s.log,
-		Limits: control.Limits{Rate: s.Config.Rate, Burst: int(4 * s.Config.Rate), TrustedProxies: s.Config.ProxyRanges}})
-	if err != nil {
-		return nil, err
-	}
-	return plane.Over(beside), nil
+	_, err = control.New(control.Options{Server: server, DB: s.db, Client: client, Policy: c.PolicyNow,
+		Lenient: c.Development, Replay: replay, Gates: o.Params.Passable(), Modules: modules,
+		Agents: Outside(&s.Config, c.AgentHosts), Operator: h.operator, Keys: s.Config.Signing.Published(),
+		PrivateReads: s.Config.PrivateReads(), Coordinator: c.Coordinator, PublicURL: c.PublicURL,
+		DefaultChain: s.Config.DefaultChain, Tools: tools, Done: ctx.Done()})
+	return err
 }

@@ -140,18 +140,30 @@ func (s *Service) answer(ctx context.Context, g *errgroup.Group, l net.Listener,
 	if err != nil {
 		return err
 	}
-	tools := s.tools()
-	a, err := s.api(shared, tools)
+	server, err := s.server(ctx, h, shared, s.tools())
 	if err != nil {
 		return err
 	}
-	handler, err := s.control(ctx, h, a.Handler(), shared, tools)
+	handler, err := server.Handler()
 	if err != nil {
 		return err
 	}
-	g.Go(func() error { a.CheckRedis(ctx); return nil })
+	g.Go(func() error { server.CheckRedis(ctx); return nil })
 	g.Go(func() error { return s.listen(ctx, l, guard.Over(handler)) })
 	return nil
+}
+
+// server makes the server with every route, and gives tools those of the index and the orchestrator.
+func (s *Service) server(ctx context.Context, h sender, shared *redis.Client, tools *mcp.Server) (*httpapi.Server,
+	error) {
+	c := &s.Config
+	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: c.Orchestrator.Tokens,
+		Roles: c.Orchestrator.TokenRoles(), Origins: c.Origins(), Registry: s.registry, Redis: shared, Logger: s.log,
+		Limits: httpapi.Limits{Rate: c.Rate, Burst: int(4 * c.Rate), TrustedProxies: c.ProxyRanges}})
+	if err != nil {
+		return nil, err
+	}
+	return server, errors.Join(s.api(server, tools), s.control(ctx, h, server, tools))
 }
 
 // changesKept is how far the change feed goes back: a reader who stayed away for longer
@@ -304,17 +316,15 @@ func shared(c *config.Config) (*redis.Client, error) {
 	return httpapi.OpenRedis(c.Redis)
 }
 
-// api makes the handler with the process's own limits.
-func (s *Service) api(shared *redis.Client, tools *mcp.Server) (*api.API, error) {
+// api adds the routes of the index to a server.
+func (s *Service) api(server *httpapi.Server, tools *mcp.Server) error {
 	reader, err := s.Config.Trust.Reader()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return api.New(api.Options{DB: s.db, Trust: reader, DefaultChain: s.Config.DefaultChain, Version: config.Version,
-		Registry: s.registry,
-		Redis:    shared, Tools: tools, Ready: s.ready, Logger: s.log, AdminTokens: s.Config.OperatorTokens(),
-		Signer: s.Config.Signing.Signer, Restarts: s.Restarts,
-		Limits: api.Limits{Rate: s.Config.Rate, Burst: int(4 * s.Config.Rate), TrustedProxies: s.Config.ProxyRanges}})
+	_, err = api.New(api.Options{Server: server, DB: s.db, Trust: reader, DefaultChain: s.Config.DefaultChain,
+		Version: config.Version, Tools: tools, Ready: s.ready, Signer: s.Config.Signing.Signer, Restarts: s.Restarts})
+	return err
 }
 
 // silent is a log that nobody reads: what it is told comes back as an error too.

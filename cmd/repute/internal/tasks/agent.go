@@ -28,7 +28,7 @@ func agentListCommand(p *cli.Program) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if e.url != "" {
-				var list control.AgentList
+				var list control.TaskAgentList
 				if err := e.call(cmd.Context(), http.MethodGet, "/v1/agents", nil, &list); err != nil {
 					return err
 				}
@@ -45,7 +45,7 @@ func agentListCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-func showAgents(p *cli.Program, list []control.Agent, asJSON bool) error {
+func showAgents(p *cli.Program, list []control.TaskAgent, asJSON bool) error {
 	if asJSON {
 		return p.PrintJSON(list)
 	}
@@ -76,7 +76,7 @@ proven; else the URL is of a domain that proves the identity, or --key-file sign
 		Example: "  repute agent register my-agent https://agent.example 8453:22",
 		Args:    cobra.RangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := control.Registration{Slug: args[0], URL: args[1]}
+			r := control.AgentRegistration{Slug: args[0], URL: args[1]}
 			if len(args) == 3 {
 				r.AgentID = args[2]
 			}

@@ -254,7 +254,7 @@ func introduce(ctx context.Context, p *cli.Program, r running) error {
 	if r.alone {
 		return nil
 	}
-	what := control.Registration{Slug: info.Slug, URL: base, AgentID: r.id}
+	what := control.AgentRegistration{Slug: info.Slug, URL: base, AgentID: r.id}
 	if err := prove(&what, r.keyFile); err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func (r running) where() string {
 }
 
 // prove adds what the key in a file signs: that the agent works under its identity.
-func prove(r *control.Registration, file string) error {
+func prove(r *control.AgentRegistration, file string) error {
 	if file == "" {
 		return nil
 	}
@@ -297,7 +297,7 @@ func prove(r *control.Registration, file string) error {
 }
 
 // register makes the agent known to an orchestrator.
-func register(ctx context.Context, p *cli.Program, r running, what control.Registration) error {
+func register(ctx context.Context, p *cli.Program, r running, what control.AgentRegistration) error {
 	if r.orchestrator != "" {
 		e := remoteClient{r.orchestrator, r.token}
 		return e.call(ctx, http.MethodPost, "/v1/agents", what, nil)

@@ -16,12 +16,12 @@ const maxResultText = 4 << 10
 
 // runResult is what a run came to, the last line of watch with --json.
 type runResult struct {
-	Kind    string           `json:"kind"` // always result: tells it from events
-	Run     string           `json:"runId"`
-	Status  repute.RunStatus `json:"status"`
-	Error   string           `json:"error,omitempty"`
-	Summary *control.Summary `json:"summary,omitempty"`
-	Steps   []control.Step   `json:"steps"`
+	Kind    string              `json:"kind"` // always result: tells it from events
+	Run     string              `json:"runId"`
+	Status  repute.RunStatus    `json:"status"`
+	Error   string              `json:"error,omitempty"`
+	Summary *control.RunSummary `json:"summary,omitempty"`
+	Steps   []control.Step      `json:"steps"`
 }
 
 // result adds the lines about what a run came to: its summary, and the result of each step.

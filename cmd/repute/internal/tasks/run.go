@@ -15,6 +15,7 @@ import (
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/cmd/repute/internal/service"
+	"repute/internal/httpapi"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/store"
@@ -55,9 +56,13 @@ func newControl(p *cli.Program, c config.Config, db *store.DB) (*control.Control
 	if err != nil {
 		return nil, err
 	}
-	return control.New(control.Options{DB: db, Client: client, Policy: c.Orchestrator.PolicyNow,
+	server, err := httpapi.NewServer(httpapi.ServerOptions{Logger: c.Logger(p.Stderr)})
+	if err != nil {
+		return nil, err
+	}
+	return control.New(control.Options{Server: server, DB: db, Client: client, Policy: c.Orchestrator.PolicyNow,
 		Lenient: c.Orchestrator.Development, Replay: replay, Keys: c.Signing.Published(), Gates: o.Params.Passable(),
-		Agents: service.Outside(&c, c.Orchestrator.AgentHosts), DefaultChain: c.DefaultChain, Logger: c.Logger(p.Stderr)})
+		Agents: service.Outside(&c, c.Orchestrator.AgentHosts), DefaultChain: c.DefaultChain})
 }
 
 // shownRun is what --json prints.

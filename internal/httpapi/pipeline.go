@@ -1,0 +1,110 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+)
+
+// use sets up what every request passes, outermost first.
+func (s *Server) use() {
+	e := s.Echo
+	e.HideBanner, e.HidePort = true, true
+	e.HTTPErrorHandler = s.writeError
+	e.IPExtractor = callerAddress(s.Limits.TrustedProxies)
+	isRaw := func(c echo.Context) bool { return s.raw[c.Path()] || s.streams[c.Path()] }
+	e.Use(identify, s.observe, catch, secure, s.share(), routed, s.limit, s.authenticate, s.permit, s.readBody,
+		s.deadline, middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024, Skipper: isRaw}))
+}
+
+// limit refuses callers that ask too often, but not what machines ask every few seconds.
+func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
+	return s.limiter.limit(func(c echo.Context) bool { return s.Limits.Rate < 0 || quiet(RouteOf(c)) },
+		s.metrics.limited.Inc, "lists and GraphQL answer many questions in one request")(next)
+}
+
+// share lets pages of other sites read what is open to all, and what is private only those
+// that are listed: where reading takes no token, any page in a browser could ask.
+func (s *Server) share() echo.MiddlewareFunc {
+	config := middleware.CORSConfig{
+		AllowMethods:  []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete},
+		AllowHeaders:  []string{"Authorization", "X-API-Key", "Content-Type", "Idempotency-Key", "Last-Event-ID"},
+		ExposeHeaders: []string{"ETag", "Location", RetryAfter, RequestIDHeader},
+		MaxAge:        3600,
+	}
+	all, listed := config, config
+	// No cookies: a page has no token of its own to send. What is open may be asked with any header.
+	all.AllowOrigins, all.AllowHeaders, listed.AllowOrigins = []string{"*"}, nil, s.origins
+	everybody, some := middleware.CORSWithConfig(all), middleware.CORSWithConfig(listed)
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		open, closed := everybody(next), next
+		if len(s.origins) > 0 {
+			closed = some(next)
+		}
+		return func(c echo.Context) error {
+			if s.private(c.Request().URL.Path) {
+				return closed(c)
+			}
+			return open(c)
+		}
+	}
+}
+
+// observe writes the access log, at level debug, and the metrics. Query and headers stay
+// out of the log: both may carry secrets.
+func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		start := time.Now()
+		done := s.metrics.begin()
+		if err := next(c); err != nil {
+			c.Error(err)
+		}
+		route, status, took := RouteOf(c), c.Response().Status, time.Since(start)
+		done(c.Request().Method, route, status, took)
+		if quiet(route) {
+			return nil
+		}
+		ctx := c.Request().Context()
+		by, _ := By(ctx) // most callers need no name
+		s.Log.DebugContext(ctx, "request", "method", c.Request().Method, "path", c.Request().URL.Path, "route", route,
+			"status", status, "bytes", c.Response().Size, "ms", took.Milliseconds(), "ip", c.RealIP(), "by", by,
+			"requestId", RequestID(ctx))
+		return nil
+	}
+}
+
+// quiet routes are asked every few seconds by machines; they are neither limited nor worth a line in
+// the log.
+func quiet(route string) bool {
+	return route == "/healthz" || route == "/readyz" || route == "/metrics"
+}
+
+// readBody reads what a caller sends before anything else happens.
+func (s *Server) readBody(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		if r.Body == nil || r.Body == http.NoBody || s.raw[c.Path()] {
+			return next(c)
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, s.Limits.Body))
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			p := NewError(http.StatusRequestEntityTooLarge, "too_large", "Request too large",
+				"the request body is larger than the server allows")
+			p.Hint = fmt.Sprintf("at most %d bytes", large.Limit)
+			return p
+		}
+		if err != nil {
+			return NewError(http.StatusBadRequest, "invalid", "Invalid request", "the request body cannot be read")
+		}
+		callOf(r.Context()).body = body
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return next(c)
+	}
+}

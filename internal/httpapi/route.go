@@ -1,0 +1,76 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/labstack/echo/v4"
+)
+
+// Route describes a route that is no typed operation, and answers GET.
+type Route struct {
+	Path        string // as OpenAPI writes it
+	ID, Summary string
+	ContentType string // of the answer
+	Params      []*huma.Param
+	Schema      *huma.Schema // of the answer; nil says nothing of it
+	Example     any
+}
+
+// Get serves and describes a route.
+func (s *Server) Get(r Route, handle echo.HandlerFunc) {
+	s.Describe(http.MethodGet, r)
+	s.Echo.GET(routerPath(r.Path), handle)
+}
+
+// Stream is Get for a route that answers as long as the caller listens: no deadline ends it, and
+// nothing holds back what it writes.
+func (s *Server) Stream(r Route, handle echo.HandlerFunc) {
+	s.streams[routerPath(r.Path)] = true
+	s.Get(r, handle)
+}
+
+// Raw says of a path, as the router writes it, that its handler bounds bodies and compresses answers by
+// itself.
+func (s *Server) Raw(path string) { s.raw[path] = true }
+
+// Describe adds to the document what is served by other means than Get.
+func (s *Server) Describe(method string, r Route) *huma.Operation {
+	op := &huma.Operation{Method: method, Path: r.Path, OperationID: r.ID, Summary: r.Summary, Parameters: r.Params,
+		Responses: map[string]*huma.Response{
+			"200": {Description: "OK", Content: map[string]*huma.MediaType{
+				r.ContentType: {Schema: r.Schema, Example: r.Example}}},
+			"default": s.Problems(),
+		}}
+	s.API.OpenAPI().AddOperation(op)
+	return op
+}
+
+// Strict refuses parameters that a route does not have. Typed operations do so by themselves.
+func Strict(params []*huma.Param, handle echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := checkQuery(c.Request().URL, params); err != nil {
+			return err
+		}
+		return handle(c)
+	}
+}
+
+// routerPath writes a path as the router does: {id} as :id, a colon as it is.
+func routerPath(path string) string {
+	return strings.NewReplacer(":", escapedColon, "{", ":", "}", "").Replace(path)
+}
+
+// TextParam describes a parameter that is text.
+func TextParam(name, in, doc string) *huma.Param {
+	return &huma.Param{Name: name, In: in, Required: in == "path", Description: doc,
+		Schema: &huma.Schema{Type: huma.TypeString}}
+}
+
+// CountParam describes a parameter that is a number within bounds.
+func CountParam(name, in string, least, most float64, doc string) *huma.Param {
+	p := TextParam(name, in, doc)
+	p.Schema = &huma.Schema{Type: huma.TypeInteger, Minimum: &least, Maximum: &most}
+	return p
+}
