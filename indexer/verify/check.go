@@ -12,6 +12,7 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/indexer/verify/state"
+	"repute/indexer/verify/unchecked"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/importdb"
@@ -71,7 +72,7 @@ func (v *Verifier) Check(ctx context.Context, o CheckOptions, found func(Differe
 	if err = c.blocks(ctx); err == nil {
 		err = c.state(ctx)
 	}
-	c.result.Unchecked = c.left.texts()
+	c.result.Unchecked = c.left.Texts()
 	return c.result, err
 }
 
@@ -80,7 +81,7 @@ type check struct {
 	o      CheckOptions
 	at     verifydb.Standing
 	found  func(Difference)
-	left   leftovers
+	left   unchecked.List
 	result CheckResult
 }
 
@@ -157,10 +158,10 @@ func (c *check) suspects(ctx context.Context, r repute.BlockRange) ([]uint64, ui
 		case ctx.Err() != nil:
 			return nil, 0, ctx.Err()
 		case err != nil:
-			c.left.blocks("headers of", looked, err)
+			c.left.Blocks("headers of", looked, err)
 		case w.dense():
 			c.v.dense = true
-			c.left.add(fmt.Sprintf("blocks without events from %d on", r.From), errDense)
+			c.left.Add(fmt.Sprintf("blocks without events from %d on", r.From), errDense)
 		default:
 			numbers = append(numbers, w.toJudge(looked)...)
 		}
@@ -177,7 +178,7 @@ func (c *check) block(ctx context.Context, j blockResult) error {
 		return ctx.Err()
 	}
 	if j.err != nil {
-		c.left.blocks("", repute.BlockRange{From: j.number, To: j.number}, j.err)
+		c.left.Blocks("", repute.BlockRange{From: j.number, To: j.number}, j.err)
 		return nil
 	}
 	c.result.Checked++
@@ -221,7 +222,7 @@ func (c *check) time(ctx context.Context, j judgement) error {
 // state compares all agents at the end of the range.
 func (c *check) state(ctx context.Context) error {
 	if !c.at.Whole {
-		c.left.add("state", errPartial)
+		c.left.Add("state", errPartial)
 		return nil
 	}
 	end := repute.Block{Number: c.result.Blocks.To}
@@ -231,11 +232,11 @@ func (c *check) state(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			c.left.add(fmt.Sprintf("state at block %d", end.Number), err)
+			c.left.Add(fmt.Sprintf("state at block %d", end.Number), err)
 			return nil
 		}
 		c.result.Agents += p.Compared
-		c.left.views(p.Skipped)
+		c.left.Views(p.Skipped)
 		if err := c.settle(ctx, p.Gaps); err != nil {
 			return err
 		}
@@ -248,9 +249,6 @@ func (c *check) state(ctx context.Context) error {
 // errPartial: state is compared only where all blocks are stored.
 var errPartial = errors.New("only parts of the chain's blocks are stored")
 
-// errNoView: a contract or a node does not answer a view.
-var errNoView = errors.New("a view that tells it is not answered")
-
 // settle reports what the state shows, and searches it where that is wanted.
 func (c *check) settle(ctx context.Context, gaps []gap) error {
 	c.differ(gaps)
@@ -260,7 +258,7 @@ func (c *check) settle(ctx context.Context, gaps []gap) error {
 	for _, h := range gaps {
 		lacking, err := c.v.locate(ctx, c.at, h)
 		if err != nil {
-			c.left.add("search for "+h.Subject, err)
+			c.left.Add("search for "+h.Subject, err)
 			continue
 		}
 		stored, err := c.v.storeMissing(ctx, c.o.Lease, c.at, lacking)

@@ -16,6 +16,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/docjson"
 )
 
 // FetchResult is the outcome of fetching a claimed URI.
@@ -96,6 +97,14 @@ type FileParse struct {
 	Feedback *repute.FeedbackFile // of kind repute.FeedbackDocument
 	Card     *repute.AgentCard    // of kind repute.CardDocument
 	Problems []repute.Problem
+}
+
+// stored returns the JSON of the file that is kept; null when the bytes are no such file.
+func (f FileParse) stored() ([]byte, error) {
+	if f.Feedback != nil {
+		return docjson.EncodeFeedback(f.Feedback)
+	}
+	return docjson.EncodeCard(f.Card)
 }
 
 // Domain is a domain that the endpoints of a registration use.

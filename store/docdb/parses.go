@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/docjson"
 	"repute/store/searchtext"
 )
 
@@ -75,7 +76,7 @@ type parseRows struct {
 
 // add appends the row of what a body is as a file of one kind.
 func (r *parseRows) add(i int, body parsedBody, kind string, content []byte, problems []repute.Problem) error {
-	p, err := encodeProblems(problems)
+	p, err := docjson.EncodeProblems(problems)
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (r *parseRows) add(i int, body parsedBody, kind string, content []byte, pro
 func parseRowsOf(bodies []parsedBody) (r parseRows, err error) {
 	for i, body := range bodies {
 		if !body.FileOnly {
-			content, err := encodeRegistration(body.Registration)
+			content, err := docjson.EncodeRegistration(body.Registration)
 			if err == nil {
 				err = r.add(i, body, kindRegistration, content, body.Problems)
 			}
@@ -99,7 +100,7 @@ func parseRowsOf(bodies []parsedBody) (r parseRows, err error) {
 			}
 		}
 		for _, f := range body.Files {
-			content, err := encodeFile(f)
+			content, err := f.stored()
 			if err == nil {
 				err = r.add(i, body, string(f.Kind), content, f.Problems)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/docjson"
 )
 
 // DocumentRow receives the state of a URI's document.
@@ -71,7 +72,7 @@ func (d *DocumentRow) Document(empty bool) (repute.Document, error) {
 	}
 	out.ProblemCount = *d.problemCount
 	var err error
-	if out.Registration, err = DecodeRegistration(d.registration); err != nil {
+	if out.Registration, err = docjson.DecodeRegistration(d.registration); err != nil {
 		return out, fmt.Errorf("stored registration: %w", err)
 	}
 	if err := json.Unmarshal(d.problems, &out.Problems); err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"repute"
 	"repute/store"
-	"repute/store/docdb"
+	"repute/store/docjson"
 )
 
 // Parties are the addresses between which a claimed payment may have gone.
@@ -128,7 +128,7 @@ func declaredPayees(ctx context.Context, tx pgx.Tx, uri int64, chainID uint64, a
 	if err != nil {
 		return nil, err
 	}
-	r, err := docdb.DecodeRegistration(raw)
+	r, err := docjson.DecodeRegistration(raw)
 	if err != nil || r == nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/docdb"
+	"repute/store/docjson"
 )
 
 // maxListedFile is how many bytes of a rating's parsed file an answer holds. Other files are
@@ -124,7 +125,7 @@ func (f *fileRow) parsed(out *repute.File) (err error) {
 	if f.content == nil {
 		return nil
 	}
-	if out.Feedback, err = docdb.DecodeFeedback(f.content); err != nil {
+	if out.Feedback, err = docjson.DecodeFeedback(f.content); err != nil {
 		return fmt.Errorf("stored feedback file: %w", err)
 	}
 	return nil

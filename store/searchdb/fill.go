@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute/store"
-	"repute/store/docdb"
+	"repute/store/docjson"
 	"repute/store/searchtext"
 )
 
@@ -41,7 +41,7 @@ func fillSearchable(ctx context.Context, db *store.DB, after []byte) (last []byt
 	var sum, registration []byte
 	var version, worst int
 	_, err = pgx.ForEachRow(rows, []any{&sum, &version, &worst, &registration}, func() error {
-		r, err := docdb.DecodeRegistration(registration)
+		r, err := docjson.DecodeRegistration(registration)
 		last = slices.Clone(sum)
 		made = append(made, searchtext.SearchableOf(last, version, worst, r))
 		return err

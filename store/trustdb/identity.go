@@ -12,6 +12,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/docdb"
+	"repute/store/docjson"
 )
 
 // Identity is what an agent's registration file, and the domains that it names, prove about who the
@@ -106,6 +107,6 @@ func RegistrationParse(ctx context.Context, db *store.DB, sum common.Hash, versi
 	if err != nil {
 		return nil, false, store.Failed("read parse", err)
 	}
-	r, err = docdb.DecodeRegistration(body)
+	r, err = docjson.DecodeRegistration(body)
 	return r, sound, store.Failed("read parse", err)
 }

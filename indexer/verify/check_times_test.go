@@ -1,8 +1,6 @@
 package verify
 
 import (
-	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -114,26 +112,5 @@ func TestCheckSaysAReasonOnce(t *testing.T) {
 	r, err := verifierOf(db, chainOf(c), n).Check(t.Context(), CheckOptions{To: c.Head().Number()}, func(Difference) {})
 	if err != nil || len(r.Unchecked) == 0 || len(r.Unchecked) > 6 {
 		t.Errorf("%v, %d reasons: %q", err, len(r.Unchecked), r.Unchecked)
-	}
-}
-
-func TestLeftovers(t *testing.T) {
-	t.Parallel()
-	var l leftovers
-	gone, late := errors.New("gone"), errors.New("late")
-	for _, n := range []uint64{3, 4, 5, 9} {
-		l.blocks("", repute.BlockRange{From: n, To: n}, gone)
-	}
-	l.blocks("", repute.BlockRange{From: 7, To: 7}, late)
-	l.blocks("headers of", repute.BlockRange{From: 1, To: 50}, gone)
-	l.blocks("headers of", repute.BlockRange{From: 51, To: 80}, gone)
-	l.add("state", late)
-	l.add("state", late)
-	l.views([]repute.EventKind{repute.KindApproval, repute.KindTransfer})
-	l.views([]repute.EventKind{repute.KindTransfer})
-	want := []string{"4 of blocks 3 to 9: gone", "block 7: late", "headers of blocks 1 to 80: gone", "state: late",
-		"state of Transfer, Approval: a view that tells it is not answered"}
-	if got := l.texts(); !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
 	}
 }

@@ -1,4 +1,10 @@
-package docdb
+// Package docjson turns parsed files into the JSON that table parses stores, and back.
+//
+// Files are written by strangers. Unknown members are kept as text, because jsonb reorders
+// members and refuses numbers and nesting that are valid JSON. NUL, which Postgres cannot
+// store, is escaped. The package reads no table: docdb writes the parses, and packages that
+// read them decode them here.
+package docjson
 
 import (
 	"encoding/json"
@@ -37,8 +43,8 @@ type serviceJSON struct {
 	Extra     map[string]string `json:"extra,omitempty"`
 }
 
-// encodeRegistration returns the stored form; null for nil.
-func encodeRegistration(r *repute.Registration) ([]byte, error) {
+// EncodeRegistration returns the stored form; null for nil.
+func EncodeRegistration(r *repute.Registration) ([]byte, error) {
 	if r == nil {
 		return []byte("null"), nil
 	}
@@ -87,21 +93,26 @@ type cardJSON struct {
 	Extra map[string]string `json:",omitempty"`
 }
 
-// encodeFile returns the stored form of a file of any kind.
-func encodeFile(f FileParse) (b []byte, err error) {
-	switch {
-	case f.Feedback != nil:
-		b, err = json.Marshal(feedbackJSON{*f.Feedback, extraText(f.Feedback.Extra)})
-	case f.Card != nil:
-		card := *f.Card
-		card.Skills = slices.Clone(card.Skills)
-		for i := range card.Skills {
-			card.Skills[i].Extra = nil
-		}
-		b, err = json.Marshal(cardJSON{card, extraText(f.Card.Extra)})
-	default:
-		b = []byte("null")
+// EncodeFeedback returns the stored form of a feedback file; null for nil.
+func EncodeFeedback(f *repute.FeedbackFile) ([]byte, error) {
+	if f == nil {
+		return []byte("null"), nil
 	}
+	b, err := json.Marshal(feedbackJSON{*f, extraText(f.Extra)})
+	return store.EscapeNUL(b), err
+}
+
+// EncodeCard returns the stored form of an agent card; null for nil. The card is not changed.
+func EncodeCard(c *repute.AgentCard) ([]byte, error) {
+	if c == nil {
+		return []byte("null"), nil
+	}
+	card := *c
+	card.Skills = slices.Clone(card.Skills)
+	for i := range card.Skills {
+		card.Skills[i].Extra = nil
+	}
+	b, err := json.Marshal(cardJSON{card, extraText(c.Extra)})
 	return store.EscapeNUL(b), err
 }
 
@@ -139,8 +150,8 @@ func extraRaw(in map[string]string) map[string]json.RawMessage {
 	return out
 }
 
-// encodeProblems returns the stored form of problems.
-func encodeProblems(problems []repute.Problem) ([]byte, error) {
+// EncodeProblems returns the stored form of problems; an empty list for none.
+func EncodeProblems(problems []repute.Problem) ([]byte, error) {
 	if problems == nil {
 		return []byte("[]"), nil
 	}

@@ -1,6 +1,12 @@
-package verify
+// Package unchecked lists what a check of the index could not compare, and why.
+//
+// A check asks endpoints about thousands of blocks, and one endpoint that fails leaves many of
+// them uncompared for one reason. The list has one line for each reason, with the blocks that
+// share it, and it is bounded.
+package unchecked
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,37 +14,42 @@ import (
 	"repute"
 )
 
-// maxUnchecked bounds how many reasons are listed; one is enough to say that not
-// everything was checked.
-const maxUnchecked = 100
+// errNoView is the reason where a contract or a node does not answer a view.
+var errNoView = errors.New("a view that tells it is not answered")
 
-// leftovers collects what could not be checked. A reason that many blocks share is listed once.
-type leftovers struct {
-	list  []*leftover
+// maxReasons bounds how many reasons are listed; one is enough to say that not
+// everything was checked.
+const maxReasons = 100
+
+// List collects what could not be checked. A reason that many blocks share is listed once. The zero
+// List is empty.
+type List struct {
+	list  []*entry
 	kinds []repute.EventKind // whose views were not answered
 }
 
-// leftover is what one reason left unchecked.
-type leftover struct {
+// entry is what one reason left unchecked.
+type entry struct {
 	what   string
 	why    string
 	ranges repute.BlockRange // from the first to the last of the blocks
 	blocks uint64            // how many they are; 0: it is not about blocks
 }
 
-func (l *leftovers) add(what string, err error) {
+// Add lists a subject that is not a range of blocks, with the reason.
+func (l *List) Add(what string, err error) {
 	for _, o := range l.list {
 		if o.what == what && o.blocks == 0 && o.why == err.Error() {
 			return
 		}
 	}
-	if len(l.list) < maxUnchecked {
-		l.list = append(l.list, &leftover{what: what, why: err.Error()})
+	if len(l.list) < maxReasons {
+		l.list = append(l.list, &entry{what: what, why: err.Error()})
 	}
 }
 
-// blocks adds blocks, to those before that have the same reason.
-func (l *leftovers) blocks(what string, r repute.BlockRange, err error) {
+// Blocks lists a range of blocks. It extends the entry before that has the same reason.
+func (l *List) Blocks(what string, r repute.BlockRange, err error) {
 	why := reason(err, r)
 	for _, o := range l.list {
 		if o.what == what && o.blocks > 0 && o.why == why {
@@ -47,8 +58,8 @@ func (l *leftovers) blocks(what string, r repute.BlockRange, err error) {
 			return
 		}
 	}
-	if len(l.list) < maxUnchecked {
-		l.list = append(l.list, &leftover{what: what, why: why, ranges: r, blocks: r.To - r.From + 1})
+	if len(l.list) < maxReasons {
+		l.list = append(l.list, &entry{what: what, why: why, ranges: r, blocks: r.To - r.From + 1})
 	}
 }
 
@@ -62,13 +73,13 @@ func reason(err error, r repute.BlockRange) string {
 	return why
 }
 
-// views adds kinds of which a view was not answered.
-func (l *leftovers) views(kinds []repute.EventKind) {
+// Views lists kinds of events whose state could not be read, because a view was not answered.
+func (l *List) Views(kinds []repute.EventKind) {
 	l.kinds = slices.Compact(slices.Sorted(slices.Values(append(l.kinds, kinds...))))
 }
 
-// texts returns one line for each reason.
-func (l *leftovers) texts() (out []string) {
+// Texts returns one line for each reason.
+func (l *List) Texts() (out []string) {
 	for _, o := range l.list {
 		out = append(out, o.String())
 	}
@@ -83,7 +94,7 @@ func (l *leftovers) texts() (out []string) {
 }
 
 // String names the blocks as one range where they are one.
-func (o *leftover) String() string {
+func (o *entry) String() string {
 	what, r := strings.TrimSpace(o.what), o.ranges
 	switch {
 	case o.blocks == 1:

@@ -1,4 +1,4 @@
-package docdb
+package docjson
 
 import (
 	"encoding/json"
@@ -27,8 +27,8 @@ func TestFilesSurviveJSONB(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	stored := func(f FileParse) []byte {
-		b, err := encodeFile(f)
+	stored := func(b []byte, err error) []byte {
+		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,14 +44,14 @@ func TestFilesSurviveJSONB(t *testing.T) {
 		Text: "<b>\\u0000",
 		A2A:  repute.FeedbackA2A{Skills: []string{"s"}}, Payment: &repute.PaymentClaim{TxHash: "0x"}, Extra: hostileExtra(),
 	}
-	got, err := DecodeFeedback(stored(FileParse{Feedback: &file}))
+	got, err := DecodeFeedback(stored(EncodeFeedback(&file)))
 	if file.Extra = storable(file.Extra); err != nil || !reflect.DeepEqual(*got, file) {
 		t.Errorf("%v\n got %+v\nwant %+v", err, got, file)
 	}
 	card := repute.AgentCard{
 		Name: "n", Extra: hostileExtra(), Skills: []repute.CardSkill{{ID: "a", Extra: hostileExtra()}},
 	}
-	stored(FileParse{Card: &card})
+	stored(EncodeCard(&card))
 	if card.Skills[0].Extra == nil {
 		t.Error("encoding changed the card")
 	}
