@@ -97,6 +97,7 @@ func New(o Options) (*API, error) {
 	if a.schema, err = a.parseSchema(repute.Schema); err != nil {
 		return nil, fmt.Errorf("graphql schema: %w", err)
 	}
+	a.server.Rewrite(oneForm)
 	a.mount()
 	a.mountPlain()
 	a.mountKeys()

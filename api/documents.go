@@ -25,24 +25,8 @@ type (
 		AgentPath
 		DocumentsQuery
 	}
-	documentsPairInput struct {
-		PairPath
-		DocumentsQuery
-	}
-	documentsChainInput struct {
-		ChainAgentPath
-		DocumentsQuery
-	}
 	refreshInput struct {
 		AgentPath
-		RefreshQuery
-	}
-	refreshPairInput struct {
-		PairPath
-		RefreshQuery
-	}
-	refreshChainInput struct {
-		ChainAgentPath
 		RefreshQuery
 	}
 	bodyInput struct {
@@ -110,11 +94,10 @@ type RefreshAnswer struct {
 
 // mountDocuments adds the operations on documents.
 func (a *API) mountDocuments() {
-	onAgent[documentsInput, documentsPairInput, documentsChainInput](a, "/documents", "list", "documents",
+	onAgent[documentsInput](a, "/documents", "list-documents",
 		"Lists the documents that were read from an agent's URIs, failures too, newest first", a.documents)
-	onAgent[refreshInput, refreshPairInput, refreshChainInput](a, "/documents"+refreshVerb, "refresh", "document",
+	onAgent[refreshInput](a, "/documents"+refreshVerb, "refresh-document",
 		"Schedules another read of an agent's document; at most once a minute per document", a.refresh, asRefresh)
-	a.server.Echo.GET(`/agents/:id/documents\:refresh`, httpapi.PostOnly) // not the token "documents:refresh" of a chain
 
 	op := describeOperation(a, "/documents/{sha256}", "get-document", "Returns the bytes of a document by their sha256")
 	op.Responses["200"] = &huma.Response{Description: "The bytes as they were read. What is no JSON comes as plain text or octets, never as a page.", Content: map[string]*huma.MediaType{

@@ -133,7 +133,7 @@ func TestRefresh(t *testing.T) {
 	}
 	for path, status := range map[string]int{
 		"/agents/8453:99/documents:refresh":        http.StatusNotFound,
-		"/agents/8453:4/documents:burn":            http.StatusMethodNotAllowed,
+		"/agents/8453:4/documents:burn":            http.StatusNotFound,
 		"/agents/x/documents:refresh":              http.StatusBadRequest,
 		"/agents/8453:8/documents:refresh?force=1": http.StatusBadRequest,
 	} {

@@ -271,15 +271,6 @@ func (a *API) listAgents(ctx context.Context, in *agentsInput) (*output[AgentLis
 	return a.agents(ctx, &in.AgentsQuery, chains)
 }
 
-// listChainAgents serves GET /chains/{chainId}/agents.
-func (a *API) listChainAgents(ctx context.Context, in *agentsChainInput) (*output[AgentList], error) {
-	chain, err := repute.ParseChainID(string(in.ChainID))
-	if err != nil {
-		return nil, err
-	}
-	return a.agents(ctx, &in.AgentsQuery, []uint64{chain})
-}
-
 // listChains serves GET /chains.
 func (a *API) listChains(ctx context.Context, _ *plainInput) (*output[ChainList], error) {
 	chains, err := query.Chains(ctx, a.db)

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"repute"
-	"repute/internal/httpapi"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -33,25 +32,6 @@ func parseAgent(id, chain string) (repute.AgentRef, error) {
 	}
 	ref.ChainID = chainID
 	return ref, nil
-}
-
-// parsePair reads /{chainId}/{tokenId}.
-func parsePair(chain, token string) (ref repute.AgentRef, err error) {
-	if strings.ContainsRune(chain, ':') || isWord(token) {
-		return repute.AgentRef{}, httpapi.NoRoute() // /agents/{id}/{nothing there is}
-	}
-	if ref.ChainID, err = repute.ParseChainID(chain); err != nil {
-		return repute.AgentRef{}, err
-	}
-	if ref.TokenID, err = repute.ParseTokenID(token); err != nil {
-		return repute.AgentRef{}, err
-	}
-	return ref, nil
-}
-
-// isWord tells the name of a part of an agent, misspelled perhaps, from a token id.
-func isWord(s string) bool {
-	return len(s) > 2 && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz-_") == ""
 }
 
 // parseAt reads latest (the default), safe, finalized or a block number.

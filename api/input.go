@@ -69,35 +69,17 @@ func (r *Request) optional(name string) *string {
 
 // AgentPath names an agent by one id.
 type AgentPath struct {
-	ID      string `path:"id" pattern:"^(eip155:[1-9][0-9]{0,18}:0x[0-9a-fA-F]{40}:|[1-9][0-9]{0,18}:)?(0|[1-9][0-9]{0,77})$" doc:"eip155:{chainId}:{registry}:{tokenId}, {chainId}:{tokenId}, or a bare token id with chainId, with one chain indexed or with a default chain" example:"8453:22"`
+	ID      string `path:"id" pattern:"^(eip155:[1-9][0-9]{0,18}:0x[0-9a-fA-F]{40}:|[1-9][0-9]{0,18}:)?(0|[1-9][0-9]{0,77})$" doc:"eip155:{chainId}:{registry}:{tokenId}, {chainId}:{tokenId}, or a bare token id with chainId, with one chain indexed or with a default chain; also written /agents/{chainId}/{tokenId} and /chains/{chainId}/agents/{tokenId}" example:"8453:22"`
 	ChainID Number `query:"chainId" minimum:"1" doc:"chain of a bare token id"`
 }
 
 // Ref reads the id with the chain beside it.
 func (p *AgentPath) Ref() (repute.AgentRef, error) { return parseAgent(p.ID, string(p.ChainID)) }
 
-// PairPath names an agent by chain and token.
-type PairPath struct {
-	ChainID Number `path:"chainId" minimum:"1" example:"8453"`
-	TokenID string `path:"tokenId" pattern:"^(0|[1-9][0-9]{0,77})$" doc:"uint256, decimal" example:"22"`
-}
-
-// Ref reads chain and token.
-func (p *PairPath) Ref() (repute.AgentRef, error) { return parsePair(string(p.ChainID), p.TokenID) }
-
-// ChainPath is the chain a whole tree of operations is mounted under.
+// ChainPath names a chain.
 type ChainPath struct {
 	ChainID Number `path:"chainId" minimum:"1" example:"8453"`
 }
-
-// ChainAgentPath names an agent of the chain in the path.
-type ChainAgentPath struct {
-	ChainPath
-	ID string `path:"id" pattern:"^(eip155:[1-9][0-9]{0,18}:0x[0-9a-fA-F]{40}:|[1-9][0-9]{0,18}:)?(0|[1-9][0-9]{0,77})$" doc:"token id, or any longer form that names the same chain" example:"22"`
-}
-
-// Ref reads the id, which must not name another chain than the path.
-func (p *ChainAgentPath) Ref() (repute.AgentRef, error) { return parseAgent(p.ID, string(p.ChainID)) }
 
 // AtQuery selects the view of the chain.
 type AtQuery struct {

@@ -84,7 +84,7 @@ func TestMetrics(t *testing.T) {
 	text := string(get(t, s, "/metrics").body)
 	for _, want := range []string{
 		`repute_http_requests_total{method="GET",route="/agents/{id}",status="503"} 1`,
-		`repute_http_requests_total{method="GET",route="/agents/{chainId}/{tokenId}/feedback",status="503"} 1`,
+		`repute_http_requests_total{method="GET",route="/agents/{id}/feedback",status="503"} 1`,
 		`repute_http_requests_total{method="GET",route="unmatched",status="404"} 1`,
 		`repute_http_request_duration_seconds_count{method="GET",route="/agents/{id}"} 1`,
 		`repute_http_requests_in_flight 1`,

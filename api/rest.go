@@ -3,101 +3,47 @@ package api
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"repute"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// The inputs of the operations on one agent, each under its three paths.
+// The inputs of the operations on one agent, which a path names, and of lists of agents.
 type (
 	agentInput struct {
 		AgentPath
-		AgentQuery
-	}
-	agentPairInput struct {
-		PairPath
-		AgentQuery
-	}
-	agentChainInput struct {
-		ChainAgentPath
 		AgentQuery
 	}
 	reputationInput struct {
 		AgentPath
 		ReputationQuery
 	}
-	reputationPairInput struct {
-		PairPath
-		ReputationQuery
-	}
-	reputationChainInput struct {
-		ChainAgentPath
-		ReputationQuery
-	}
 	feedbackInput struct {
 		AgentPath
-		FeedbackQuery
-	}
-	feedbackPairInput struct {
-		PairPath
-		FeedbackQuery
-	}
-	feedbackChainInput struct {
-		ChainAgentPath
 		FeedbackQuery
 	}
 	validationsInput struct {
 		AgentPath
 		ValidationQuery
 	}
-	validationsPairInput struct {
-		PairPath
-		ValidationQuery
-	}
-	validationsChainInput struct {
-		ChainAgentPath
-		ValidationQuery
-	}
 	explainInput struct {
 		AgentPath
-		ExplainQuery
-	}
-	explainPairInput struct {
-		PairPath
-		ExplainQuery
-	}
-	explainChainInput struct {
-		ChainAgentPath
 		ExplainQuery
 	}
 	decisionInput struct {
 		AgentPath
 		DecisionQuery
 	}
-	decisionPairInput struct {
-		PairPath
-		DecisionQuery
-	}
-	decisionChainInput struct {
-		ChainAgentPath
-		DecisionQuery
-	}
 	agentsInput struct {
 		AgentsQuery
 		ChainIDs string `query:"chainId" pattern:"^ *[1-9][0-9]{0,18} *(, *[1-9][0-9]{0,18} *)*$" doc:"chain ids divided by commas; all chains when absent"`
 	}
-	agentsChainInput struct {
-		ChainPath
-		AgentsQuery
-	}
 	facetsInput struct {
 		FacetsQuery
 		ChainIDs string `query:"chainId" pattern:"^ *[1-9][0-9]{0,18} *(, *[1-9][0-9]{0,18} *)*$" doc:"chain ids divided by commas; all chains when absent"`
-	}
-	facetsChainInput struct {
-		ChainPath
-		FacetsQuery
 	}
 	plainInput struct{ Request }
 	chainInput struct {
@@ -106,26 +52,54 @@ type (
 	}
 )
 
+// oneForm writes the paths of agents in one form. /agents/{chainId}/{tokenId} and
+// /chains/{chainId}/agents/{id} become /agents/{id}?chainId=, with what follows; /chains/{chainId}/agents
+// becomes /agents?chainId=. What is in none of these forms stays.
+func oneForm(u *url.URL) {
+	parts := strings.Split(strings.TrimPrefix(u.Path, "/"), "/")
+	switch {
+	case len(parts) >= 3 && parts[0] == "chains" && parts[2] == "agents":
+		onChain(u, parts[1], parts[3:])
+	case len(parts) >= 3 && parts[0] == "agents" && !strings.Contains(parts[1], ":") && !startsWithLetter(parts[2]):
+		onChain(u, parts[1], parts[2:])
+	}
+}
+
+// onChain makes a path of what is below /agents, on a chain. A list of chains is none.
+func onChain(u *url.URL, chain string, below []string) {
+	if strings.Contains(chain, ",") {
+		return
+	}
+	u.Path = "/" + strings.Join(append([]string{"agents"}, below...), "/")
+	named := "chainId=" + url.QueryEscape(chain)
+	if u.RawQuery != "" {
+		named += "&" + u.RawQuery
+	}
+	u.RawQuery = named
+}
+
+// startsWithLetter tells the name of a part of an agent, misspelled perhaps, from a token id.
+func startsWithLetter(s string) bool {
+	return s == "" || s[0] >= 'a' && s[0] <= 'z' || s[0] >= 'A' && s[0] <= 'Z'
+}
+
 // mount is the table of contents of the REST API.
 func (a *API) mount() {
 	get(a, "/agents", "list-agents", "Lists agents, or searches them where a search parameter is given", a.listAgents)
-	get(a, "/chains/{chainId}/agents", "list-chain-agents", "Lists or searches the agents of one chain", a.listChainAgents)
 	get(a, "/agents/facets", "get-facets",
 		"Counts what the agents that a search finds offer: services, skills, domains and more", a.listFacets)
-	get(a, "/chains/{chainId}/agents/facets", "get-chain-facets",
-		"Counts what the agents of one chain that a search finds offer", a.listChainFacets)
 
-	onAgent[agentInput, agentPairInput, agentChainInput](a, "", "get", "agent",
+	onAgent[agentInput](a, "", "get-agent",
 		"Returns an agent: owner, wallet, registration file, problems of that file and score", a.agent)
-	onAgent[reputationInput, reputationPairInput, reputationChainInput](a, "/reputation", "get", "reputation",
+	onAgent[reputationInput](a, "/reputation", "get-reputation",
 		"Returns an agent's trust score and summaries of its ratings", a.reputation)
-	onAgent[explainInput, explainPairInput, explainChainInput](a, "/reputation/explain", "explain", "reputation",
+	onAgent[explainInput](a, "/reputation/explain", "explain-reputation",
 		"Explains an agent's score: which ratings count, by how much, and which do not", a.explain)
-	onAgent[decisionInput, decisionPairInput, decisionChainInput](a, "/decision", "get", "decision",
+	onAgent[decisionInput](a, "/decision", "get-decision",
 		"Decides whether an agent may be paid or given work: allow or deny, with reasons", a.decision)
-	onAgent[feedbackInput, feedbackPairInput, feedbackChainInput](a, "/feedback", "list", "feedback",
+	onAgent[feedbackInput](a, "/feedback", "list-feedback",
 		"Lists an agent's ratings, newest first", a.feedback)
-	onAgent[validationsInput, validationsPairInput, validationsChainInput](a, "/validations", "list", "validations",
+	onAgent[validationsInput](a, "/validations", "list-validations",
 		"Lists requests to validate an agent's work and their answers, newest first", a.validations)
 
 	a.mountDocuments()
@@ -160,28 +134,14 @@ type settled[O any] interface {
 	settle(ifNoneMatch string)
 }
 
-// onAgent mounts an operation on one agent under its three paths, with an input for each:
-// path and query are parsed here, the agent is looked up in answer. The ids are as
-// get-agent, get-agent-by-token and get-chain-agent. change completes the description.
-func onAgent[I, J, K, Q, O any, PI agentInputOf[I, Q], PJ agentInputOf[J, Q], PK agentInputOf[K, Q], PO settled[O]](
-	a *API, path, verb, noun, summary string, answer func(context.Context, repute.AgentRef, *Q) (*O, error),
-	change ...func(*huma.Operation),
-) {
-	describe := func(under, id string) huma.Operation {
-		op := describeOperation(a, under+path, id, summary)
-		for _, f := range change {
-			f(&op)
-		}
-		return op
+// onAgent mounts an operation on one agent: its id is parsed here, the agent is looked up in answer.
+// change completes the description.
+func onAgent[I, Q, O any, PI agentInputOf[I, Q], PO settled[O]](a *API, path, id, summary string,
+	answer func(context.Context, repute.AgentRef, *Q) (*O, error), change ...func(*huma.Operation)) {
+	op := describeOperation(a, "/agents/{id}"+path, id, summary)
+	for _, f := range change {
+		f(&op)
 	}
-	onPath[I, Q, O, PI, PO](a, describe("/agents/{id}", verb+"-"+noun), answer)
-	onPath[J, Q, O, PJ, PO](a, describe("/agents/{chainId}/{tokenId}", verb+"-"+noun+"-by-token"), answer)
-	onPath[K, Q, O, PK, PO](a, describe("/chains/{chainId}/agents/{id}", verb+"-chain-"+noun), answer)
-}
-
-// onPath mounts an operation on one agent under one path.
-func onPath[I, Q, O any, PI agentInputOf[I, Q], PO settled[O]](a *API, op huma.Operation,
-	answer func(context.Context, repute.AgentRef, *Q) (*O, error)) {
 	register[I, O, PI, PO](a, op, func(ctx context.Context, in *I) (*O, error) {
 		ref, err := PI(in).Ref()
 		if err != nil {

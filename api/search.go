@@ -200,15 +200,6 @@ func (a *API) listFacets(ctx context.Context, in *facetsInput) (*output[Facets],
 	return a.facets(ctx, &in.FacetsQuery, chains)
 }
 
-// listChainFacets serves GET /chains/{chainId}/agents/facets.
-func (a *API) listChainFacets(ctx context.Context, in *facetsChainInput) (*output[Facets], error) {
-	chain, err := repute.ParseChainID(string(in.ChainID))
-	if err != nil {
-		return nil, err
-	}
-	return a.facets(ctx, &in.FacetsQuery, []uint64{chain})
-}
-
 // facets counts what the agents that match have.
 func (a *API) facets(ctx context.Context, q *FacetsQuery, chains []uint64) (*output[Facets], error) {
 	f, err := q.AgentsFilter.filter(chains)

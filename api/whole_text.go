@@ -19,24 +19,8 @@ type (
 		AgentPath
 		AgentQuery
 	}
-	uriPairInput struct {
-		PairPath
-		AgentQuery
-	}
-	uriChainInput struct {
-		ChainAgentPath
-		AgentQuery
-	}
 	textInput struct {
 		AgentPath
-		TextQuery
-	}
-	textPairInput struct {
-		PairPath
-		TextQuery
-	}
-	textChainInput struct {
-		ChainAgentPath
 		TextQuery
 	}
 	tagInput struct {
@@ -58,9 +42,9 @@ func (q *TextQuery) Query() *TextQuery { return q }
 
 // mountTexts adds the routes that answers name where they cut a text.
 func (a *API) mountTexts() {
-	onAgent[uriInput, uriPairInput, uriChainInput](a, "/uri", "get", "uri",
+	onAgent[uriInput](a, "/uri", "get-uri",
 		"Returns the whole URI of an agent, which other answers cut when it is long", a.wholeURI, asText)
-	onAgent[textInput, textPairInput, textChainInput](a, "/texts/{block}/{logIndex}/{field}", "get", "text",
+	onAgent[textInput](a, "/texts/{block}/{logIndex}/{field}", "get-text",
 		"Returns the whole of a text of one event, which other answers cut when it is long", a.wholeText, asText)
 	op := describeOperation(a, "/tags/{hash}", "get-tag",
 		"Returns a whole tag by its keccak256, which other answers cut when it is long")

@@ -46,10 +46,3 @@ func routed(next echo.HandlerFunc) echo.HandlerFunc {
 		return next(c)
 	}
 }
-
-// PostOnly is the handler of other methods at a path that the router would otherwise take for
-// another route.
-func PostOnly(c echo.Context) error {
-	c.Response().Header().Set(echo.HeaderAllow, http.MethodOptions+", "+http.MethodPost)
-	return echo.ErrMethodNotAllowed
-}

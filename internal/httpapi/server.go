@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"reflect"
 	"strings"
 	"time"
@@ -88,6 +89,7 @@ type Server struct {
 	// Rules of the routes that are not for everybody: see Protect. Never nil.
 	needs   func(*http.Request, string) []Role
 	private func(string) bool
+	rewrite func(*url.URL)
 	streams map[string]bool // routes that answer for as long as the caller listens
 	raw     map[string]bool // routes that read their body themselves, or compress by themselves
 }
@@ -128,6 +130,9 @@ func (s *Server) Protect(needs func(r *http.Request, route string) []Role, priva
 	s.needs, s.private = needs, private
 }
 
+// Rewrite brings the URL of a request into the form that routes know, before the router sees it.
+func (s *Server) Rewrite(f func(*url.URL)) { s.rewrite = f }
+
 // Handler serves every route that was added. HEAD is answered wherever GET is, and ids may come
 // percent-encoded.
 func (s *Server) Handler() (http.Handler, error) {
@@ -145,6 +150,9 @@ func (s *Server) Handler() (http.Handler, error) {
 		u.RawPath, in.URL = "", &u
 		if r.Method == http.MethodHead && !strings.HasSuffix(u.Path, "/events") {
 			in.Method = http.MethodGet
+		}
+		if s.rewrite != nil {
+			s.rewrite(&u)
 		}
 		s.Echo.ServeHTTP(w, &in)
 	}), nil
