@@ -16,7 +16,7 @@ import (
 	"repute/contracts"
 	"repute/contracts/bindings"
 	"repute/orchestrator"
-	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/rules"
 	"repute/store/rundb"
 	"repute/store/walletdb"
 )
@@ -135,7 +135,7 @@ func (c *PolicyChange) policy(key common.Hash, now *bindings.AgentPoliciesOutput
 		if cap.text == "" {
 			continue
 		}
-		if *cap.into, err = wallet.Amount(cap.name, cap.text); err != nil {
+		if *cap.into, err = rules.Amount(cap.name, cap.text); err != nil {
 			return err
 		}
 	}
@@ -237,11 +237,11 @@ func (e *TokenAllowed) add(key common.Hash, add func(string, []byte)) error {
 	if err != nil {
 		return err
 	}
-	most, err := wallet.Amount("tokens.perTxCap", e.PerTxCap)
+	most, err := rules.Amount("tokens.perTxCap", e.PerTxCap)
 	if err != nil {
 		return err
 	}
-	window, err := wallet.Amount("tokens.windowCap", e.WindowCap)
+	window, err := rules.Amount("tokens.windowCap", e.WindowCap)
 	if err != nil {
 		return err
 	}

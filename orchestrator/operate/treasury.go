@@ -17,6 +17,7 @@ import (
 	"repute/contracts/bindings"
 	"repute/orchestrator"
 	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/rules"
 	"repute/store/rundb"
 )
 
@@ -129,7 +130,7 @@ func (o *Operator) ExecuteCall(ctx context.Context, c TreasuryCall, h How) (Act,
 	if tx.Target, err = addressOf("target", c.Target); err != nil {
 		return Act{}, err
 	}
-	value, err := wallet.Amount("value", c.Value)
+	value, err := rules.Amount("value", c.Value)
 	if err != nil {
 		return Act{}, err
 	}
@@ -159,7 +160,7 @@ func (o *Operator) TransferERC20(ctx context.Context, t Transfer, h How) (Act, e
 	if t.Amount == "" {
 		return Act{}, repute.Invalid("amount", "is missing", "decimal digits")
 	}
-	amount, err := wallet.Amount("amount", t.Amount)
+	amount, err := rules.Amount("amount", t.Amount)
 	if err != nil {
 		return Act{}, err
 	}

@@ -5,21 +5,22 @@ import (
 	"fmt"
 	"math/big"
 	"reflect"
+	"repute/orchestrator/wallet/rules"
 
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // opinion is what one endpoint says of a call at a block.
 type opinion struct {
-	verdict verdict     // of the treasury's terms, where they are asked for
-	reason  string      // why the chain would refuse the call; empty: it would not
-	gas     uint64      // limit; 0 where the chain would refuse
-	logs    []types.Log // that it would emit
-	told    bool        // the endpoint can tell logs
-	balance *big.Int    // of the sender, in wei
-	tip     *big.Int    // wei per gas
-	dataFee *big.Int    // wei
-	oracle  bool        // the chain takes a fee for data
+	verdict rules.Outcome // of the treasury's terms, where they are asked for
+	reason  string        // why the chain would refuse the call; empty: it would not
+	gas     uint64        // limit; 0 where the chain would refuse
+	logs    []types.Log   // that it would emit
+	told    bool          // the endpoint can tell logs
+	balance *big.Int      // of the sender, in wei
+	tip     *big.Int      // wei per gas
+	dataFee *big.Int      // wei
+	oracle  bool          // the chain takes a fee for data
 }
 
 // appraisal is what endpoints agree on of a call.
@@ -54,13 +55,13 @@ func (c *chain) appraise(ctx context.Context, k *call, withTerms bool) (*apprais
 // opinion asks one endpoint everything that a call is judged by: the treasury's terms, the outcome
 // of executing it, gas, balance and fees.
 func (c *chain) opinion(ctx context.Context, e *endpoint, k *call, at *head, withTerms bool) (o opinion, err error) {
-	o.verdict = verdict{caps: true, call: true}
+	o.verdict = rules.Outcome{Caps: true, Call: true}
 	if withTerms && k.spends != nil {
-		t := &terms{sender: k.signer.Address(), treasury: c.Treasury}
+		t := &rules.Terms{Sender: k.signer.Address(), Treasury: c.Treasury}
 		if err := e.look(ctx, t, k.spends, at); err != nil {
 			return o, err
 		}
-		o.verdict = t.judge(k.spends)
+		o.verdict = t.Judge(k.spends)
 	}
 	if o.gas, o.reason, err = e.execute(ctx, k, at.Hash); err != nil {
 		return o, err
@@ -83,7 +84,7 @@ func (c *chain) opinion(ctx context.Context, e *endpoint, k *call, at *head, wit
 func (o *opinion) differs(other *opinion) string {
 	switch {
 	case o.verdict != other.verdict:
-		return fmt.Sprintf("of the treasury's terms %q and %q", o.verdict.reason, other.verdict.reason)
+		return fmt.Sprintf("of the treasury's terms %q and %q", o.verdict.Reason, other.verdict.Reason)
 	case (o.reason == "") != (other.reason == ""):
 		return fmt.Sprintf("of the simulation %q and %q", o.reason, other.reason)
 	case o.balance.Cmp(other.balance) != 0:

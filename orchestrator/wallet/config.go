@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/wallet/keys"
+	"repute/orchestrator/wallet/rules"
 	"repute/store"
 )
 
@@ -52,8 +53,8 @@ type ChainConfig struct {
 	Patience      time.Duration // for endpoints that fail or contradict each other; 1 min when 0
 	// Headroom is by how many percent fees may rise above what they are when the
 	// transaction is simulated; 100 when 0.
-	Headroom int64
-	Ceilings // of fees; the defaults of the chain where they are nil
+	Headroom       int64
+	rules.Ceilings // of fees; the defaults of the chain where they are nil
 }
 
 // withDefaults fills in what is not set.
@@ -63,7 +64,7 @@ func (c ChainConfig) withDefaults() ChainConfig {
 	c.Poll = cmp.Or(c.Poll, 500*time.Millisecond)
 	c.Patience = cmp.Or(c.Patience, time.Minute)
 	c.Headroom = cmp.Or(c.Headroom, 100)
-	c.Ceilings = c.Ceilings.or(DefaultCeilings(c.ChainID))
+	c.Ceilings = c.Ceilings.Or(rules.DefaultCeilings(c.ChainID))
 	c.Registries.ChainID = c.ChainID
 	return c
 }
@@ -82,7 +83,7 @@ func (c *ChainConfig) check(field string) error {
 		return repute.Invalid(field, "has a negative duration or a headroom outside 0 to 10000",
 			"leave them out for the defaults")
 	}
-	return c.Ceilings.check(field)
+	return c.Ceilings.Check(field)
 }
 
 // Wallet sends transactions. It is safe for concurrent use, and any number of processes
@@ -100,7 +101,7 @@ type chain struct {
 	field      string // of the configuration, for errors
 	id         *big.Int
 	nodes      []*endpoint
-	rules      rules
+	rules      rules.Rules
 	operator   keys.Signer            // nil: no treasury calls
 	owner      keys.Signer            // nil: no policies are set
 	identities map[string]keys.Signer // by slug
@@ -144,7 +145,7 @@ func Open(db *store.DB, c Config) (*Wallet, error) {
 func openChain(log *slog.Logger, field string, conf ChainConfig) (*chain, error) {
 	c := &chain{ChainConfig: conf, field: field, id: new(big.Int).SetUint64(conf.ChainID),
 		identities: map[string]keys.Signer{}, signing: make(chan struct{}, 1)}
-	c.rules = rules{chainID: c.id, treasury: conf.Treasury, registries: conf.Registries, ceilings: conf.Ceilings}
+	c.rules = rules.Rules{ChainID: c.id, Treasury: conf.Treasury, Registries: conf.Registries, Ceilings: conf.Ceilings}
 	for i, url := range conf.RPC {
 		e, err := dial(fmt.Sprintf("%s.rpc[%d]", field, i), fmt.Sprintf("endpoint %d of chain %d", i+1, conf.ChainID), url,
 			log)

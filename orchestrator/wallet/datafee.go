@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"repute/orchestrator/wallet/rules"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -119,6 +120,6 @@ func (r *receipt) UnmarshalJSON(b []byte) error {
 
 // fee is what the transaction cost in all.
 func (r *receipt) fee() *big.Int {
-	fee := cost(r.GasUsed, r.EffectiveGasPrice)
+	fee := rules.Cost(r.GasUsed, r.EffectiveGasPrice)
 	return fee.Add(fee, r.dataFee)
 }

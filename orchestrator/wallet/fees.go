@@ -95,11 +95,6 @@ func (c *chain) first(a *appraisal, most budget) (fees, error) {
 	return f, nil
 }
 
-// cost is what gas costs at most at a price.
-func cost(gas uint64, price *big.Int) *big.Int {
-	return new(big.Int).Mul(new(big.Int).SetUint64(gas), price)
-}
-
 // withHeadroom is v by some percent more.
 func withHeadroom(v *big.Int, percent int64) *big.Int {
 	out := new(big.Int).Mul(v, big.NewInt(100+percent))

@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/wallet/rules"
 )
 
 // SimulateOwner is Simulate for a call of the treasury by its owner, which agents cannot
@@ -31,8 +32,8 @@ func (c *chain) ownerCall(o orchestrator.Origin, data []byte) (*call, error) {
 		return nil, repute.Invalid("chainId", fmt.Sprintf("chain %d has no key of the treasury's owner", c.ChainID),
 			"configure it, or let the owner send the transaction")
 	}
-	return &call{Origin: o, by: byOwner, signer: c.owner, to: c.Treasury, data: data},
-		c.rules.permitOwner(c.Treasury, data)
+	return &call{Origin: o, by: rules.ByOwner, signer: c.owner, to: c.Treasury, data: data},
+		c.rules.PermitOwner(c.Treasury, data)
 }
 
 // Contracts are what a chain is configured with: its registries and its treasury, the

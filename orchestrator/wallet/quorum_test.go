@@ -15,6 +15,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/wallet"
 	"repute/orchestrator/wallet/keys"
+	"repute/orchestrator/wallet/rules"
 	"repute/store/walletdb"
 )
 
@@ -218,7 +219,7 @@ func TestCeilings(t *testing.T) {
 // A ceiling of 0, or below, is a mistake of the configuration.
 func TestCeilingsConfig(t *testing.T) {
 	t.Parallel()
-	for field, c := range map[string]wallet.Ceilings{"max_fee_per_gas": {MaxFeePerGas: new(big.Int)},
+	for field, c := range map[string]rules.Ceilings{"max_fee_per_gas": {MaxFeePerGas: new(big.Int)},
 		"max_tip": {MaxTip: big.NewInt(-1)}, "max_transaction_fee": {MaxTransactionFee: new(big.Int)}} {
 		_, err := wallet.Open(nil,
 			wallet.Config{Chains: []wallet.ChainConfig{{ChainID: 1, RPC: []string{"http://127.0.0.1:1"}, Ceilings: c}}})

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -13,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
-	"repute/contracts/bindings"
+	"repute/orchestrator/wallet/rules"
 	"repute/store/walletdb"
 )
 
@@ -110,34 +109,18 @@ func contradiction(in *walletdb.Intent, r *types.Receipt) string {
 	case r.Status != types.ReceiptStatusSuccessful:
 		return fmt.Sprintf("has status %d", r.Status)
 	}
-	s, err := parseSpending(in.Data)
+	s, err := rules.ParseSpending(in.Data)
 	if err != nil { // a registry write: each of them emits an event
 		if !slices.ContainsFunc(r.Logs, func(l *types.Log) bool { return l.Address == in.To }) {
 			return "says done, but the registry emitted nothing"
 		}
 		return ""
 	}
-	if !slices.ContainsFunc(r.Logs, func(l *types.Log) bool { return l.Address == in.To && s.emitted(l) }) {
+	if !slices.ContainsFunc(r.Logs, func(l *types.Log) bool { return l.Address == in.To && s.Emitted(l) }) {
 		return "says done, but the treasury's event of the run is not there"
 	}
 	return ""
 }
-
-// emitted tells whether a log of the treasury is the event of this call.
-func (s *spending) emitted(l *types.Log) bool {
-	t := bindings.NewOpenFiTreasury()
-	if (s.Token != common.Address{}) {
-		e, err := t.UnpackERC20TransferredEvent(l)
-		return err == nil && e.AgentKey == s.Agent && e.RunId == s.Run && e.TaskId == s.Task && e.Token == s.Token &&
-			e.To == s.Target && same(e.Amount, s.Value)
-	}
-	e, err := t.UnpackNativeExecutedEvent(l)
-	return err == nil && e.AgentKey == s.Agent && e.RunId == s.Run && e.TaskId == s.Task && e.Target == s.Target &&
-		e.Selector == s.selector() && same(e.Value, s.Value)
-}
-
-// same reports whether two amounts are given and equal.
-func same(a, b *big.Int) bool { return a != nil && b != nil && a.Cmp(b) == 0 }
 
 // agreed tells whether the other endpoints show the same as first; false: one does not
 // show it yet, or too few answer. What contradicts is repute.ErrUnavailable.

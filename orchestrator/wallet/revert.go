@@ -52,7 +52,7 @@ func revertReason(data []byte) string {
 	if len(data) < 4 {
 		return fmt.Sprintf("reverted with 0x%x", data)
 	}
-	for _, of := range []abi.ABI{treasuryABI, bindings.NewIdentityRegistry().GetABI(),
+	for _, of := range []abi.ABI{bindings.NewOpenFiTreasury().GetABI(), bindings.NewIdentityRegistry().GetABI(),
 		bindings.NewReputationRegistry().GetABI(), bindings.NewValidationRegistry().GetABI()} {
 		e, err := of.ErrorByID([4]byte(data[:4]))
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/wallet/keys"
+	"repute/orchestrator/wallet/rules"
 	"repute/store/walletdb"
 )
 
@@ -62,11 +63,11 @@ func askedAs(intent *orchestrator.Intent, in *walletdb.Intent) bool {
 		return false
 	}
 	if intent.Token == nil && bytes.Equal(in.Data, intent.Data) &&
-		(in.To == intent.Target || oneOf(ownerFunctions, in.Data)) {
+		(in.To == intent.Target || rules.SetsPolicy(in.Data)) {
 		return true
 	}
-	s, err := spendingOf(intent.Origin, &intent.Tx)
-	return err == nil && bytes.Equal(in.Data, s.pack())
+	s, err := rules.SpendingOf(intent.Origin, &intent.Tx)
+	return err == nil && bytes.Equal(in.Data, s.Pack())
 }
 
 // begin gives the stored intent, signed. What is stored first is what is sent for ever: an
@@ -100,7 +101,7 @@ func (w *Wallet) sign(ctx context.Context, intent *orchestrator.Intent,
 		From: k.signer.Address(), To: k.to, Value: new(big.Int), Data: k.data}
 	var most *big.Int
 	if intent.MaxGasWei != "" {
-		if most, err = Amount("maxGasWei", intent.MaxGasWei); err != nil {
+		if most, err = rules.Amount("maxGasWei", intent.MaxGasWei); err != nil {
 			return added, err
 		}
 	}
@@ -124,7 +125,7 @@ func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent,
 	if err != nil {
 		return in, err
 	}
-	if lack := a.lacks(k, new(big.Int).Add(cost(a.gas, a.at.base()), a.dataFee)); lack != "" {
+	if lack := a.lacks(k, new(big.Int).Add(rules.Cost(a.gas, a.at.base()), a.dataFee)); lack != "" {
 		return in, repute.Invalid("tx", "would fail: "+lack, "give the sender coin for gas")
 	}
 	in.MaxFee = most.wei
@@ -152,27 +153,27 @@ func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent,
 }
 
 // form signs an intent at its nonce.
-func (c *chain) form(ctx context.Context, by role, s keys.Signer, in *walletdb.Intent, gas uint64,
+func (c *chain) form(ctx context.Context, by rules.Role, s keys.Signer, in *walletdb.Intent, gas uint64,
 	f fees) (walletdb.IntentAttempt, error) {
 	to := in.To
-	return c.rules.sign(ctx, by, s, orchestrator.Origin{Agent: in.Agent, Run: in.Run, Task: in.Task},
+	return c.rules.Sign(ctx, by, s, orchestrator.Origin{Agent: in.Agent, Run: in.Run, Task: in.Task},
 		types.NewTx(&types.DynamicFeeTx{
 			ChainID: c.id, Nonce: in.Nonce, To: &to, Value: in.Value, Data: in.Data, Gas: gas, GasFeeCap: f.limit,
 			GasTipCap: f.tip}))
 }
 
 // keyOf finds the key that signed for an intent; nil where it is not configured any more.
-func (c *chain) keyOf(in *walletdb.Intent) (role, keys.Signer) {
+func (c *chain) keyOf(in *walletdb.Intent) (rules.Role, keys.Signer) {
 	if c.operator != nil && c.operator.Address() == in.From {
-		return byOperator, c.operator
+		return rules.ByOperator, c.operator
 	}
 	if c.owner != nil && c.owner.Address() == in.From {
-		return byOwner, c.owner
+		return rules.ByOwner, c.owner
 	}
 	if s := c.identities[in.Agent]; s != nil && s.Address() == in.From {
-		return byIdentity, s
+		return rules.ByIdentity, s
 	}
-	return byIdentity, nil
+	return rules.ByIdentity, nil
 }
 
 // follow looks after an intent until it is final.

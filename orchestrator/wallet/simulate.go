@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/wallet/rules"
 )
 
 // Simulate executes a transaction as it would be signed at the newest block that two
@@ -53,12 +54,12 @@ func (c *chain) simulate(ctx context.Context, k *call) (out orchestrator.Simulat
 		return out, err
 	}
 	out = orchestrator.Simulation{Block: uint64(a.at.Number), BlockHash: a.at.Hash, Gas: a.gas,
-		ThroughCall: k.by == byOperator,
-		WithinCaps:  a.verdict.caps, CallOK: a.verdict.call, Reason: cmp.Or(a.verdict.reason, a.reason)}
+		ThroughCall: k.by == rules.ByOperator,
+		WithinCaps:  a.verdict.Caps, CallOK: a.verdict.Call, Reason: cmp.Or(a.verdict.Reason, a.reason)}
 	if a.told {
 		out.Treasury, out.Logs = c.Treasury, a.logs
 	}
-	now := cost(a.gas, c.usual(a.at.base(), a.tip).limit)
+	now := rules.Cost(a.gas, c.usual(a.at.base(), a.tip).limit)
 	now.Add(now, a.dataFee)
 	most := c.budget(nil)
 	out.FeeWei = smaller(withHeadroom(now, c.Headroom), most.wei).String()
@@ -117,20 +118,20 @@ func (e *endpoint) balance(ctx context.Context, of common.Address, at common.Has
 }
 
 // look reads a treasury's terms at a block, in one request.
-func (e *endpoint) look(ctx context.Context, t *terms, s *spending, at *head) error {
-	qs := t.questions(s)
+func (e *endpoint) look(ctx context.Context, t *rules.Terms, s *rules.Spending, at *head) error {
+	qs := t.Questions(s)
 	answers := make([]hexutil.Bytes, len(qs)+1)
-	batch := []rpc.BatchElem{{Method: "eth_getCode", Args: []any{t.treasury, pinned(at.Hash)}, Result: &answers[0]}}
+	batch := []rpc.BatchElem{{Method: "eth_getCode", Args: []any{t.Treasury, pinned(at.Hash)}, Result: &answers[0]}}
 	for i, q := range qs {
 		batch = append(batch,
-			rpc.BatchElem{Method: "eth_call", Args: []any{message(common.Address{}, q.to, q.data), pinned(at.Hash)},
+			rpc.BatchElem{Method: "eth_call", Args: []any{message(common.Address{}, q.To, q.Data), pinned(at.Hash)},
 				Result: &answers[i+1]})
 	}
 	if err := e.batch(ctx, batch); err != nil {
 		return e.failed("treasury's terms", err)
 	}
-	if t.code = len(answers[0]) > 0; batch[0].Error == nil && !t.code {
-		t.unknown()
+	if t.Code = len(answers[0]) > 0; batch[0].Error == nil && !t.Code {
+		t.NothingAllowed()
 		return nil
 	}
 	for i, b := range batch {
@@ -138,7 +139,7 @@ func (e *endpoint) look(ctx context.Context, t *terms, s *spending, at *head) er
 			return e.failed("treasury's terms", b.Error)
 		}
 		if i > 0 {
-			if err := qs[i-1].answer(answers[i]); err != nil {
+			if err := qs[i-1].Answer(answers[i]); err != nil {
 				return e.failed("treasury's terms", err)
 			}
 		}

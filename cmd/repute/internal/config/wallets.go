@@ -12,6 +12,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/wallet"
 	"repute/orchestrator/wallet/keys"
+	"repute/orchestrator/wallet/rules"
 )
 
 // walletConfig says with which keys the orchestrator sends transactions on one chain. A key
@@ -84,7 +85,7 @@ func (w *walletConfig) on(field string, chain repute.Chain, rpc URLs) (out walle
 }
 
 // ceilings are those that are configured, nil where they are not.
-func (w *walletConfig) ceilings(field string) (out wallet.Ceilings, err error) {
+func (w *walletConfig) ceilings(field string) (out rules.Ceilings, err error) {
 	for _, f := range []struct {
 		name, text string
 		into       **big.Int
@@ -106,7 +107,7 @@ func coins(field, text string) (*big.Int, error) {
 	digits, known := map[string]int{"": 0, "wei": 0, "gwei": 9, "ether": 18}[strings.TrimSpace(unit)]
 	whole, fraction, _ := strings.Cut(number, ".")
 	if known && len(fraction) <= digits && whole != "" {
-		if wei, err := wallet.Amount(field, whole+fraction+strings.Repeat("0", digits-len(fraction))); err == nil {
+		if wei, err := rules.Amount(field, whole+fraction+strings.Repeat("0", digits-len(fraction))); err == nil {
 			return wei, nil
 		}
 	}

@@ -1,4 +1,4 @@
-package wallet
+package rules
 
 import (
 	"fmt"
@@ -50,8 +50,8 @@ func ceilings(feePerGas, tip, fee int64) Ceilings {
 		new(big.Int).Mul(big.NewInt(fee), milli)}
 }
 
-// or fills in what is not set.
-func (c Ceilings) or(d Ceilings) Ceilings {
+// Or fills in what is not set.
+func (c Ceilings) Or(d Ceilings) Ceilings {
 	for _, f := range []struct{ into, from **big.Int }{{&c.MaxFeePerGas, &d.MaxFeePerGas}, {&c.MaxTip, &d.MaxTip},
 		{&c.MaxTransactionFee, &d.MaxTransactionFee}} {
 		if *f.into == nil {
@@ -61,8 +61,8 @@ func (c Ceilings) or(d Ceilings) Ceilings {
 	return c
 }
 
-// check refuses ceilings that no transaction could pass.
-func (c Ceilings) check(field string) error {
+// Check refuses ceilings that no transaction could pass.
+func (c Ceilings) Check(field string) error {
 	for name, v := range map[string]*big.Int{"max_fee_per_gas": c.MaxFeePerGas,
 		"max_transaction_fee": c.MaxTransactionFee} {
 		if v != nil && v.Sign() <= 0 {
@@ -84,7 +84,7 @@ func (c Ceilings) permit(tx *types.Transaction) error {
 		is, most   *big.Int
 	}{{"offers", "max_fee_per_gas", tx.GasFeeCap(), c.MaxFeePerGas},
 		{"gives a tip of", "max_tip", tx.GasTipCap(), c.MaxTip},
-		{"may cost", "max_transaction_fee", cost(tx.Gas(), tx.GasFeeCap()), c.MaxTransactionFee}} {
+		{"may cost", "max_transaction_fee", Cost(tx.Gas(), tx.GasFeeCap()), c.MaxTransactionFee}} {
 		if f.is.Cmp(f.most) > 0 {
 			return fmt.Errorf("the transaction %s %s wei, over orchestrator.wallets[].%s of %s: it is not signed: %w", f.what,
 				f.is, f.name, f.most, repute.ErrLimited)
@@ -93,17 +93,7 @@ func (c Ceilings) permit(tx *types.Transaction) error {
 	return nil
 }
 
-// budget is what a transaction may cost, and by what.
-type budget struct {
-	wei *big.Int
-	of  string // what sets it, for errors
-}
-
-// budget is the lower of what a transaction is allowed, nil being no limit of its own, and the
-// chain's ceiling.
-func (c *chain) budget(allowed *big.Int) budget {
-	if allowed != nil && allowed.Cmp(c.MaxTransactionFee) <= 0 {
-		return budget{allowed, "the limit of the transaction"}
-	}
-	return budget{c.MaxTransactionFee, c.field + ".max_transaction_fee"}
+// Cost returns what an amount of gas costs at a price in wei per gas.
+func Cost(gas uint64, price *big.Int) *big.Int {
+	return new(big.Int).Mul(new(big.Int).SetUint64(gas), price)
 }

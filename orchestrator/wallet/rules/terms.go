@@ -1,4 +1,4 @@
-package wallet
+package rules
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"repute/contracts/bindings"
 )
 
-// terms are what a treasury allows an agent, and what it has spent, at one block.
-type terms struct {
+// Terms are what a treasury allows an agent, and what it has spent, at one block.
+type Terms struct {
 	paused, relayer          bool
 	policy                   bindings.AgentPoliciesOutput
 	window                   bindings.NativeWindowOutput
@@ -18,33 +18,33 @@ type terms struct {
 	token                    bool // allowed
 	tokenCap, tokenWindowCap *big.Int
 	tokenWindow              bindings.Erc20WindowOutput
-	code                     bool // there is a contract
-	sender                   common.Address
-	treasury                 common.Address
+	Code                     bool           // there is a contract at Treasury
+	Sender                   common.Address // who would sign the call
+	Treasury                 common.Address
 }
 
-// question is a view function to ask and where its answer goes.
-type question struct {
-	to     common.Address
-	data   []byte
-	answer func([]byte) error
+// Question is a view function to ask and where its answer goes.
+type Question struct {
+	To     common.Address
+	Data   []byte
+	Answer func([]byte) error
 }
 
 // ask makes a question to a contract whose answer is stored in dst.
-func ask[T any](to common.Address, data []byte, dst *T, unpack func([]byte) (T, error)) question {
-	return question{to, data, func(out []byte) (err error) {
+func ask[T any](to common.Address, data []byte, dst *T, unpack func([]byte) (T, error)) Question {
+	return Question{to, data, func(out []byte) (err error) {
 		*dst, err = unpack(out)
 		return err
 	}}
 }
 
-// questions are what must be known of a treasury to judge a call.
-func (t *terms) questions(s *spending) []question {
-	b, at := bindings.NewOpenFiTreasury(), t.treasury
-	out := []question{
+// Questions returns what must be known of a treasury to judge a call.
+func (t *Terms) Questions(s *Spending) []Question {
+	b, at := bindings.NewOpenFiTreasury(), t.Treasury
+	out := []Question{
 		ask(at, b.PackPaused(), &t.paused, b.UnpackPaused),
 		ask(at, b.PackAgentPolicies(s.Agent), &t.policy, b.UnpackAgentPolicies),
-		ask(at, b.PackApprovedRelayers(s.Agent, t.sender), &t.relayer, b.UnpackApprovedRelayers),
+		ask(at, b.PackApprovedRelayers(s.Agent, t.Sender), &t.relayer, b.UnpackApprovedRelayers),
 	}
 	if (s.Token == common.Address{}) {
 		return append(out,
@@ -60,44 +60,46 @@ func (t *terms) questions(s *spending) []question {
 	)
 }
 
-// verdict is what a treasury's terms say of a call.
-type verdict struct {
-	caps, call bool
-	reason     string // the first that stands against it, with figures
+// Outcome is what a treasury would decide about a call.
+type Outcome struct {
+	Caps   bool   // the amount is within the caps
+	Call   bool   // the target and function, or the token, are allowed
+	Reason string // the first objection, with figures; empty: none
 }
 
-// judge applies the treasury's rules, in its order.
-func (t *terms) judge(s *spending) (v verdict) {
+// Judge applies the treasury's rules in the order of the contract, so that the reason is the one that
+// the contract would give. The answers to Questions MUST be stored before.
+func (t *Terms) Judge(s *Spending) (v Outcome) {
 	var against []string
 	say := func(format string, args ...any) { against = append(against, fmt.Sprintf(format, args...)) }
 	p := &t.policy
 	switch {
-	case !t.code:
-		say("there is no treasury at %s", t.treasury)
+	case !t.Code:
+		say("there is no treasury at %s", t.Treasury)
 	case t.paused:
 		say("the treasury is paused")
 	case !p.Active:
 		say("the treasury has no active policy for the agent")
-	case t.sender != p.Operator && !t.relayer:
-		say("%s is neither the agent's operator (%s) nor an approved relayer", t.sender, p.Operator)
+	case t.Sender != p.Operator && !t.relayer:
+		say("%s is neither the agent's operator (%s) nor an approved relayer", t.Sender, p.Operator)
 	}
 	if (s.Token == common.Address{}) {
-		v.call = t.judgeCall(s, say)
-		v.caps = judgeCaps(s.Value, p.NativePerTxCapWei, p.NativeWindowCapWei, t.window.Spent, "wei", say)
+		v.Call = t.judgeCall(s, say)
+		v.Caps = judgeCaps(s.Value, p.NativePerTxCapWei, p.NativeWindowCapWei, t.window.Spent, "wei", say)
 	} else {
-		v.call = t.judgeToken(s, say)
-		v.caps = judgeCaps(s.Value, t.tokenCap, t.tokenWindowCap, t.tokenWindow.Spent, "units of "+s.Token.Hex(), say)
+		v.Call = t.judgeToken(s, say)
+		v.Caps = judgeCaps(s.Value, t.tokenCap, t.tokenWindowCap, t.tokenWindow.Spent, "units of "+s.Token.Hex(), say)
 	}
 	if len(against) > 0 {
-		v.reason = against[0]
+		v.Reason = against[0]
 	}
 	return v
 }
 
 // judgeCall reports whether the treasury lets the agent call a target, and says why not.
-func (t *terms) judgeCall(s *spending, say func(string, ...any)) bool {
+func (t *Terms) judgeCall(s *Spending, say func(string, ...any)) bool {
 	switch n := len(s.Data); {
-	case s.Target == t.treasury:
+	case s.Target == t.Treasury:
 		say("the target is the treasury itself")
 	case n > 0 && n < 4:
 		say("data of %d bytes names no function", n)
@@ -116,11 +118,11 @@ func (t *terms) judgeCall(s *spending, say func(string, ...any)) bool {
 }
 
 // judgeToken reports whether the treasury lets the agent transfer a token, and says why not.
-func (t *terms) judgeToken(s *spending, say func(string, ...any)) bool {
+func (t *Terms) judgeToken(s *Spending, say func(string, ...any)) bool {
 	switch {
 	case !t.token:
 		say("the treasury does not allow the agent the token %s", s.Token)
-	case s.Target == t.treasury || s.Target == s.Token || s.Target == common.Address{}:
+	case s.Target == t.Treasury || s.Target == s.Token || s.Target == common.Address{}:
 		say("%s cannot be paid", s.Target)
 	default:
 		return true
@@ -146,8 +148,8 @@ func judgeCaps(amount, perTx, window, spent *big.Int, unit string, say func(stri
 	return false
 }
 
-// unknown fills in the terms of a treasury that is not there: nothing is allowed.
-func (t *terms) unknown() {
+// NothingAllowed fills in the terms of a treasury that does not exist, of which Judge allows nothing.
+func (t *Terms) NothingAllowed() {
 	zero := new(big.Int)
 	t.policy = bindings.AgentPoliciesOutput{NativePerTxCapWei: zero, NativeWindowCapWei: zero, WindowDurationSeconds: zero}
 	t.window, t.tokenWindow = bindings.NativeWindowOutput{Start: zero, Spent: zero},
