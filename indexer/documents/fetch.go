@@ -190,7 +190,8 @@ func (l *Loop) refetch(u docdb.URI) time.Duration {
 	return l.opts.Refetch
 }
 
-// failure is nil where nothing was learnt about the document.
+// failure returns what is stored about a fetch that failed, with the time of the next one. It returns
+// nil where the error does not concern the document: it is no *resolver.Error, or the fetch was canceled.
 func (l *Loop) failure(u docdb.URI, err error) *docdb.FetchResult {
 	var failure *resolver.Error
 	if !errors.As(err, &failure) || failure.Reason == resolver.ReasonCanceled {

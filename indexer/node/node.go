@@ -478,6 +478,7 @@ func (n *Node) blocks(numbers []uint64, headers []*jsonrpc.Header, batch []rpc.B
 	return out, nil
 }
 
+// setDefault sets an option that is not positive, and so was not given, to its default.
 func setDefault[T ~int | ~int64 | ~uint64](v *T, to T) {
 	if *v <= 0 {
 		*v = to

@@ -137,7 +137,7 @@ func isRevert(e rpc.BatchElem) bool {
 	return e.Method == "eth_call" && e.Error != nil && reverted(e.Error)
 }
 
-// isBatchRefusal knows refusals of a batch for the number of its calls.
+// isBatchRefusal reports whether an endpoint refused a batch because of the number of its calls.
 func isBatchRefusal(err error) bool {
 	var said rpc.Error
 	var page *jsonrpc.StatusError
@@ -153,8 +153,8 @@ func isBatchRefusal(err error) bool {
 		func(word string) bool { return strings.Contains(text, word) })
 }
 
-// push sends a batch over a ws connection. One that breaks during the call may
-// have been too small for the answer: that is not the same as none.
+// push sends a batch over a websocket connection. A connection that breaks during the call is an
+// AnswerError, not a ConnError: the endpoint is up, and the answer may have been larger than it allows.
 func (n *Node) push(ctx context.Context, batch []rpc.BatchElem) error {
 	client, err := n.dial(ctx)
 	if err != nil {

@@ -174,7 +174,7 @@ func (v *Verifier) confirm(ctx context.Context, at verifydb.Standing, p *part) (
 		if err != nil {
 			return nil, fmt.Errorf("confirm what is missing: %w", err)
 		}
-		if !votes.still() {
+		if !votes.confirmed() {
 			v.log.Info("a difference went away at the second look", "kind", h.Kind, "subject", h.Subject, "reason", h.Reason)
 			continue
 		}
@@ -190,10 +190,16 @@ func (v *Verifier) confirm(ctx context.Context, at verifydb.Standing, p *part) (
 // votes counts the hosts that show one gap, and those that do not.
 type votes struct{ yes, no int }
 
-func (x votes) still() bool   { return x.yes > 0 && x.yes >= x.no }
+// confirmed reports whether the gap is kept: at least half of the hosts show it.
+func (x votes) confirmed() bool { return x.yes > 0 && x.yes >= x.no }
+
+// divided reports whether as many hosts show the gap as do not.
 func (x votes) divided() bool { return x.yes > 0 && x.yes == x.no }
+
+// decided reports whether two hosts agree, so that no further one needs to be asked.
 func (x votes) decided() bool { return max(x.yes, x.no) > 1 }
 
+// count adds the vote of one host; still reports whether it shows the gap.
 func (x *votes) count(still bool) {
 	if still {
 		x.yes++

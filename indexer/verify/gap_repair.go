@@ -117,7 +117,7 @@ func (v *Verifier) postpone(ctx context.Context, l store.Lease, h gap, cause err
 	return chaindb.PostponeGap(ctx, v.db, v.chain.ID, l, h, pause)
 }
 
-// stillMissing looks whether a gap is one.
+// stillMissing compares a stored gap with the chain again and reports whether it is still there.
 func (v *Verifier) stillMissing(ctx context.Context, at verifydb.Standing, h gap) (still bool, err error) {
 	switch {
 	case strings.HasPrefix(h.Subject, missing.WaitSubject):
@@ -131,8 +131,8 @@ func (v *Verifier) stillMissing(ctx context.Context, at verifydb.Standing, h gap
 		judged, err := v.judge(ctx, number)
 		return !judged.settled(), err
 	}
-	said, err := v.vote(ctx, at, h, nil)
-	return said.still(), err
+	votes, err := v.vote(ctx, at, h, nil)
+	return votes.confirmed(), err
 }
 
 // repair puts logs in their place and looks for more where they were lost: a node

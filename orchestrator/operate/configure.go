@@ -201,7 +201,8 @@ func (c *PolicyChange) functions() (out []walletdb.CallFunction, err error) {
 	return out, nil
 }
 
-// functionsOf are what entries of an allow-list are called that a stored act added.
+// functionsOf returns the names of the functions that an operator action adds to the allow-list of a
+// treasury. It returns none for an action that is no change of a treasury's policy.
 func functionsOf(row *walletdb.Act) ([]walletdb.CallFunction, error) {
 	if row.Kind != kindPolicy {
 		return nil, nil

@@ -257,9 +257,9 @@ func ForgetBlockProofs(ctx context.Context, db *store.DB, chainID uint64, l stor
 // maxRequests is how many blocks of one chain may wait to be compared again.
 const maxRequests = 10_000
 
-// AskForBlocks requests that the process that follows a chain compares blocks again, and
-// returns how many requests were stored. A block that is requested already is due at once. It
-// needs no lease.
+// AskForBlocks requests that the process that follows a chain compare blocks again. A block that is
+// requested already is due at once. It returns how many requests it stored, which is 0 while
+// maxRequests wait. It needs no lease.
 func AskForBlocks(ctx context.Context, db *store.DB, chainID uint64, blocks []uint64) (int, error) {
 	tag, err := db.Pool().Exec(ctx, `
 		insert into cursors (job, chain_id, part, due, begun)

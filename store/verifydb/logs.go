@@ -13,9 +13,10 @@ import (
 	"repute/store/chaindb"
 )
 
-// AbsentAgents returns up to limit ids below count that were not registered at a block as far as
-// events are stored, with the blocks between which they must have been registered. Its cost depends
-// on the stored rows, not on count.
+// AbsentAgents compares the agents that are stored as registered at a block with count, the number
+// of agents that the registry reports there. It returns up to limit absent ids below count, for each
+// of them the blocks between which it must have been registered, and the number of stored agents.
+// Its cost depends on the stored rows, not on count.
 func AbsentAgents(ctx context.Context, db *store.DB, chainID, block, count uint64, limit int) (ids []uint64,
 	where []repute.BlockRange, stored uint64, err error) {
 	err = chaindb.View(ctx, db, "count agents", func(ctx context.Context, tx pgx.Tx) error {

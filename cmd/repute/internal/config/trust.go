@@ -35,7 +35,8 @@ func (c trustConfig) Options() (o engine.EngineOptions, err error) {
 	return o, c.inFile(err)
 }
 
-// inFile says in which file it is what the error speaks of.
+// inFile adds the path of the file that holds the wrong value to an input error of Options: trust.tags
+// for a tag, trust.params otherwise. Other errors are returned as they are.
 func (c trustConfig) inFile(err error) error {
 	var wrong *repute.InputError
 	if !errors.As(err, &wrong) {
