@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -61,7 +62,8 @@ func refuseFrame(w http.ResponseWriter, status int, body []byte, text string) {
 	case status == http.StatusBadRequest && !json.Valid(body):
 		e.Error.Code, e.Error.Message = codeParse, "the message is no JSON"
 	case err == nil && asked.Version == "2.0" && strings.HasSuffix(text, "unsupported"):
-		e.Error.Code, e.Error.Message = codeMethod, "the method is not known"
+		e.Error.Code = codeMethod
+		e.Error.Message = fmt.Sprintf("method: %.60q is not known, e.g. tools/list or tools/call", asked.Method)
 		e.ID = asked.ID
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -304,7 +304,7 @@ func TestFramesThatAreNone(t *testing.T) {
 		want   string
 	}{
 		{"garbage", 400, `"id":null,"error":{"code":-32700,`},
-		{`{"jsonrpc":"2.0","id":7,"method":"foo"}`, 400, `"id":7,"error":{"code":-32601,`},
+		{`{"jsonrpc":"2.0","id":7,"method":"foo"}`, 400, `"id":7,"error":{"code":-32601,"message":"method: \"foo\" is`},
 		{`{"jsonrpc":"2.0","id":"a","method":"tools/call","params":5}`, 200, `"code":-32602,`},
 		{`[]`, 400, `"id":null,"error":{"code":-32600,`},
 		{`{}`, 400, `"id":null,"error":{"code":-32600,`},

@@ -213,7 +213,7 @@ func (t Threshold) lacksReputation(a Agent, unrated Effect) (out []Reason) {
 		return nil
 	}
 	if a.Status != StatusRated {
-		text := cmp.Or(a.WhyUnrated, "nobody vouches for whoever rated the agent")
+		text := cmp.Or(a.WhyUnrated, "no trust from the roots reaches any rater of the agent")
 		if !a.IdentityExists {
 			text = "the agent has no identity: nobody can rate it"
 		}

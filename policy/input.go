@@ -55,8 +55,8 @@ type Agent struct {
 	AgentJSONResolves    bool    `cel:"agentJsonResolves"`
 	OperatorMatches      bool    `cel:"operatorMatches"`
 	Validation           string  `cel:"validation"`
-	// WhyUnrated says why there is no score where the reason is not that nobody vouches for
-	// whoever rated the agent.
+	// WhyUnrated says why there is no score. It is empty where the reason is that no trust from
+	// the roots reaches any rater of the agent.
 	WhyUnrated string `cel:"whyUnrated" json:",omitempty"`
 	// Unproven says why nothing shows that the agent's program speaks for its identity; empty
 	// where something does, or nothing must.

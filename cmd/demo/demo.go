@@ -297,6 +297,7 @@ With "tags":["ask"] the task waits for you: repute task approve TASK shows for w
 
 The command line works on the demo's database:
 
+  export PATH='%[14]s':"$PATH"
   export DATABASE_URL='%[7]s'
   repute score explain %[3]d:1
 
@@ -315,5 +316,6 @@ One file of its ipfs gateway is wrong on purpose: the log warns of it. Two tasks
 
 `, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey(), follow, d.dbURL, d.tokens[demoOperate],
 		filepath.Join(filepath.Dir(follow), followerRoots),
-		d.tokens[demoAsk], d.tokenLines(), d.tokens[demoOperate], filepath.Join(filepath.Dir(follow), followerCA))
+		d.tokens[demoAsk], d.tokenLines(), d.tokens[demoOperate], filepath.Join(filepath.Dir(follow), followerCA),
+		filepath.Dir(d.program))
 }

@@ -100,13 +100,14 @@ func TestDemoCanBeFollowed(t *testing.T) {
 	t.Cleanup(func() { _ = docs.Close() })
 	program := product(t)
 	var out bytes.Buffer
-	d := &demo{options: options{stdout: &out}, chain: dn, docs: docs, base: "http://demo"}
+	d := &demo{options: options{stdout: &out, program: program}, chain: dn, docs: docs, base: "http://demo"}
 	file, remove, err := d.follower([]devnet.Account{dn.Faucet()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.banner(file)
-	for _, want := range []string{"http://demo/\n", "http://demo/status", "repute serve --config " + file} {
+	for _, want := range []string{"http://demo/\n", "http://demo/status", "repute serve --config " + file,
+		"export PATH='" + filepath.Dir(program) + "'"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in %s", want, &out)
 		}

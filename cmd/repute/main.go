@@ -127,14 +127,19 @@ func movedCommand(name, use string) *cobra.Command {
 		Hidden:             true,
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return repute.Invalid(cmd.CommandPath(), "a program of its own", use)
+			return repute.Invalid(cmd.Name(), "a program of its own", use)
 		},
 	}
 }
 
-// misused is a command line that nothing was done for.
+// misused returns the error of a command line that is wrong. Its field is the command without the
+// name of the program, which every message begins with.
 func misused(cmd *cobra.Command, err error) error {
-	return repute.Invalid(cmd.CommandPath(), err.Error(), "see "+cmd.CommandPath()+" --help")
+	field := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+	if cmd == cmd.Root() {
+		field = "command line"
+	}
+	return repute.Invalid(field, err.Error(), cmd.UseLine()+"; see "+cmd.CommandPath()+" --help")
 }
 
 // strict makes wrong arguments of a command and its subcommands wrong usage, and

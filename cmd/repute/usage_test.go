@@ -29,6 +29,24 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
+// An error of a wrong command line names the command and its usage, and the program once.
+func TestUsageErrors(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"serv":            `repute: command line: unknown command "serv" (repute; see repute --help)`,
+		"task submit":     "repute: task submit: accepts 1 arg(s), received 0 (repute task submit GOAL [flags]; see",
+		"task show":       `repute: task: unknown command "show" (`,
+		"chains --frozen": "repute: chains: unknown flag: --frozen (",
+		"demo":            "repute: demo: a program of its own (make demo",
+	} {
+		var said bytes.Buffer
+		if code := run(t.Context(), strings.Fields(line), io.Discard, &said); code != 2 ||
+			!strings.HasPrefix(said.String(), want) {
+			t.Errorf("%s: exit code %d, says %q, want %q", line, code, said.String(), want)
+		}
+	}
+}
+
 // Help is no wrong usage.
 func TestHelp(t *testing.T) {
 	t.Parallel()

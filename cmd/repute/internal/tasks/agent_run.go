@@ -67,7 +67,7 @@ database. The orchestrator itself must be allowed to reach the address
 	f.StringVar(&r.wallet, "wallet", "",
 		"of an agent that repute comes with: the account that the orchestrator sends its registry writes from")
 	f.StringVar(&r.orchestrator, "orchestrator", "", "URL of the orchestrator to register with")
-	f.StringVar(&r.token, "token", "", "that the orchestrator knows the caller by (REPUTE_TOKEN)")
+	f.StringVar(&r.token, "token", "", "bearer token, one of orchestrator.tokens (REPUTE_TOKEN)")
 	f.BoolVar(&r.alone, "no-register", false, "serve it alone")
 	return cmd
 }
@@ -262,7 +262,7 @@ func introduce(ctx context.Context, p *cli.Program, r running) error {
 		return err
 	}
 	fmt.Fprintf(p.Stdout,
-		"registered; Ctrl-C ends it. Give it a task:\n\n  repute task submit --coordinator %s --watch 'what to do' --input '{…}'%s\n", info.Slug, r.where())
+		"registered; Ctrl-C ends it. Give it a task, with a token that has the role ask:\n\n  repute task submit --coordinator %s --watch 'what to do' --input '{…}'%s\n", info.Slug, r.where())
 	return nil
 }
 

@@ -29,7 +29,7 @@ type remoteClient struct{ url, token string }
 
 func (e *remoteClient) flags(f *pflag.FlagSet) {
 	f.StringVar(&e.url, "orchestrator", "", "URL of the orchestrator to ask, in place of a database")
-	f.StringVar(&e.token, "token", "", "that the orchestrator knows the caller by (REPUTE_TOKEN)")
+	f.StringVar(&e.token, "token", "", "bearer token, one of orchestrator.tokens (REPUTE_TOKEN)")
 }
 
 func (e *remoteClient) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
