@@ -12,6 +12,7 @@ import (
 	"repute/internal/httpapi"
 	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/fixed"
 )
 
 // The wire types of an explanation.
@@ -293,7 +294,7 @@ func addUp(rest *trust.Contribution, c trust.Contribution, count int) {
 func encodeContribution(c trust.Contribution) Contribution {
 	return Contribution{
 		Kind: c.Kind, Points: points(c.Points), Channel: orNull(c.Channel), Raters: each(c.Raters, address),
-		Weight: fixed(c.Weight), Opinion: fixed(c.Opinion), Evidence: fixed(c.Evidence), Unvouched: fixed(c.Unvouched),
+		Weight: decimalOf(c.Weight), Opinion: decimalOf(c.Opinion), Evidence: decimalOf(c.Evidence), Unvouched: decimalOf(c.Unvouched),
 		Path: each(c.Path, address), Rows: each(c.Rows, encodeRow), Count: Long(c.Count),
 	}
 }
@@ -303,8 +304,8 @@ func encodeRow(r trust.RowRef) Row {
 		Index: Long(r.Index), Tag1: briefText(r.Tag1), Value: Decimal(r.Value)}
 }
 
-// fixed gives the six digits after the point that results are written with.
-func fixed(f trust.Fixed) (out float64) {
+// decimalOf gives the six digits after the point that results are written with.
+func decimalOf(f fixed.Fixed) (out float64) {
 	raw, err := f.MarshalJSON()
 	if err == nil {
 		err = json.Unmarshal(raw, &out)

@@ -53,7 +53,7 @@ func (a *API) openFi(ctx context.Context, id repute.AgentID, at repute.At) (*Ope
 		IdentityExists: s.IdentityExists, RegistrationResolves: s.RegistrationResolves,
 		AgentJSONResolves: s.AgentJSONResolves,
 		OperatorMatches:   s.OperatorMatches, ValidationStatus: string(s.ValidationStatus),
-		Overall: fixed(s.Overall), OverallGranted: fixed(s.OverallGranted),
+		Overall: decimalOf(s.Overall), OverallGranted: decimalOf(s.OverallGranted),
 		Lacks: each(s.Lacks, func(l engine.OpenFiLack) OpenFiLack { return OpenFiLack(l) }),
 		Block: Long(s.Block), SnapshotAt: encodeTime(s.SnapshotAt),
 		Read: each(s.Read, func(r trust.ReadDocument) ReadFile {

@@ -12,6 +12,8 @@ import (
 	"repute/store/searchdb"
 	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/fixed"
+	"repute/trust/replay"
 )
 
 // The wire types of scores, of REST and, by their field names, of GraphQL. Numbers are
@@ -180,7 +182,7 @@ func settleGates(gates []Gate) []Gate {
 
 // EncodeGates writes the gates of a score, with the numbers out of their fixed-point form.
 func EncodeGates(list []trust.GateView) []Gate {
-	number := func(f trust.Fixed) float64 { return math.Round(float64(f)/float64(trust.One)*1e6) / 1e6 }
+	number := func(f fixed.Fixed) float64 { return math.Round(float64(f)/float64(fixed.One)*1e6) / 1e6 }
 	return settleGates(each(list, func(g trust.GateView) Gate {
 		return Gate{ID: g.ID, Direction: string(g.Direction), Passed: g.Passed, Lacks: each(g.Lacks, func(l trust.Lacking) Lacking {
 			return Lacking{What: l.What, Have: number(l.Have), Need: number(l.Need)}
@@ -195,7 +197,7 @@ func unratedReason(s repute.Score, view resultView) string {
 		return "the final score as of this block is not kept any more"
 	case s.Scorer == "":
 		return "no score was computed: no epoch of its chain was closed yet"
-	case s.Roots == trust.NoRoots():
+	case s.Roots == replay.NoRoots():
 		return "the chain has no roots: nobody is rated; see docs/how-to/roots.md or pass roots="
 	case s.Run == 0:
 		return "nobody has rated the agent, or no epoch was closed since it was rated"

@@ -20,6 +20,8 @@ import (
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/fixed"
+	"repute/trust/replay"
 )
 
 // Verdict is what the trust gate says of an agent, with all that it follows from: it can
@@ -151,7 +153,7 @@ func (v *Verdict) addSnapshot(s *engine.OpenFiSnapshot) {
 	v.Agent.IdentityExists, v.Agent.RegistrationResolves, v.Agent.AgentJSONResolves, v.Agent.OperatorMatches =
 		s.IdentityExists, s.RegistrationResolves, s.AgentJSONResolves, s.OperatorMatches
 	v.Agent.Validation = string(s.ValidationStatus)
-	v.Agent.Trust01 = math.Round(float64(s.Overall)/float64(trust.One)*1e6) / 1e6 // as precise as the stored snapshot
+	v.Agent.Trust01 = math.Round(float64(s.Overall)/float64(fixed.One)*1e6) / 1e6 // as precise as the stored snapshot
 }
 
 // addScore takes over what a stored score says of the agent, and pins the inputs that it was
@@ -159,7 +161,7 @@ func (v *Verdict) addSnapshot(s *engine.OpenFiSnapshot) {
 func (v *Verdict) addScore(s *repute.Score) error {
 	v.Pin = Pin{Agent: v.Pin.Agent, Block: s.Block.Number, BlockHash: s.Block.Hash, Epoch: s.Epoch, Scorer: s.Scorer,
 		Params: s.Params,
-		Tags:   s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence, Result: trust.HashInput(s.Result)}
+		Tags:   s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence, Result: replay.HashInput(s.Result)}
 	var r struct {
 		Gates []trust.GateView `json:"gates"`
 	}

@@ -1,20 +1,25 @@
 package trust
 
 import (
+	"math/big"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
 	"pgregory.net/rapid"
+
+	"repute/trust/fixed"
+	"repute/trust/flow"
 )
 
 // without is the world's weights with one root less.
-func (w *world) without(root int) *Weights {
-	var roots []Root
+func (w *world) without(root int) *flow.Weights {
+	var roots []flow.Root
 	for i := range 20 {
 		if i != root {
-			roots = append(roots, Root{address(i), One})
+			roots = append(roots, flow.Root{Address: address(i), Weight: fixed.One})
 		}
 	}
-	return w.walk().graph.Walk(roots, w.params)
+	return w.walk().Graph().Walk(roots, w.params.Walk)
 }
 
 // copied is what r says, said by another one in the same block.
@@ -38,7 +43,7 @@ func TestCopiesOfARootAddNothing(t *testing.T) {
 		"a copy in another channel":  {alone, copied(alone, 1000), other},
 		"the copy is the first said": {copied(alone, 1000), alone},
 	} {
-		if got := w.score(in...); got.Evidence > want.Evidence+One/1000 || got.Mean > want.Mean {
+		if got := w.score(in...); got.Evidence > want.Evidence+fixed.One/1000 || got.Mean > want.Mean {
 			t.Errorf("%s: %s of evidence and %s, alone %s and %s", what, got.Evidence.Decimal(3), got.Mean,
 				want.Evidence.Decimal(3), want.Mean)
 		}
@@ -52,7 +57,7 @@ func TestCopiesOfARootAddNothing(t *testing.T) {
 // better off.
 func TestLosingARootNeverRaises(t *testing.T) {
 	w := newWorld()
-	less := map[int]*Weights{}
+	less := map[int]*flow.Weights{}
 	rapid.Check(t, func(t *rapid.T) {
 		var in []Row
 		for range rapid.IntRange(1, 8).Draw(t, "praise") {
@@ -75,3 +80,6 @@ func TestLosingARootNeverRaises(t *testing.T) {
 		}
 	})
 }
+
+// address is the n-th of the addresses that the tests use.
+func address(n int) common.Address { return common.BigToAddress(big.NewInt(int64(n) + 1)) }

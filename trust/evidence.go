@@ -4,6 +4,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/trust/fixed"
+	"repute/trust/flow"
 )
 
 // Evidence is everything known about one agent at one block.
@@ -33,7 +35,7 @@ type Evidence struct {
 	// names it unless it is zero; no score depends on it.
 	Validations common.Hash
 	// Weights are those of the last epoch.
-	Weights *Weights
+	Weights *flow.Weights
 	// Related are surely bad agents that the identities behind this one answer for.
 	Related []RelatedAgent
 	// Identity is nil when no gate asks for it.
@@ -55,7 +57,7 @@ type Row struct {
 	Content common.Hash
 	// Paid is what the rater provably paid the agent for the rated work, in US dollars. Each
 	// payment counts for one row.
-	Paid Fixed
+	Paid fixed.Fixed
 }
 
 // RelatedAgent is a surely bad agent that an identity behind another agent answers for.

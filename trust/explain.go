@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"repute/trust/fixed"
+	"repute/trust/flow"
 )
 
 // Explanation tells what a score is made of. The points of Contributions add up to the
@@ -35,12 +38,12 @@ type Contribution struct {
 	// Raters speak as one, at most ten are listed; Weight is that of the strongest.
 	Raters []common.Address `json:"raters,omitempty"`
 	all    []common.Address // not only those that are listed
-	Weight Fixed            `json:"weight"`
+	Weight fixed.Fixed      `json:"weight"`
 	// Opinion, -1 to 1, and Evidence in units after all bounds; Unvouched is the part of
 	// the evidence that comes from the pool.
-	Opinion   Fixed `json:"opinion"`
-	Evidence  Fixed `json:"evidence"`
-	Unvouched Fixed `json:"unvouched"`
+	Opinion   fixed.Fixed `json:"opinion"`
+	Evidence  fixed.Fixed `json:"evidence"`
+	Unvouched fixed.Fixed `json:"unvouched"`
 	// Path leads from a root to the strongest rater, nil when there is none.
 	Path []common.Address `json:"path,omitempty"`
 	Rows []RowRef         `json:"rows,omitempty"` // newest first, at most ten
@@ -109,11 +112,11 @@ func (l *accountBuilder) ref(i int) RowRef {
 // changed.
 func (s *Scorer) contributions(r *Result) []Contribution {
 	total := s.p.Evidence.Base + s.evidence()
-	parts := make([]Fixed, len(s.opinions)+1)
+	parts := make([]fixed.Fixed, len(s.opinions)+1)
 	for i, v := range s.opinions {
-		parts[i] = (v.vouched.mul(v.value) + v.pooled.mul(v.poolValue)).div(total)
+		parts[i] = (v.vouched.Mul(v.value) + v.pooled.Mul(v.poolValue)).Div(total)
 	}
-	parts[len(s.opinions)] = s.p.Evidence.Base.mul(s.prior).div(total)
+	parts[len(s.opinions)] = s.p.Evidence.Base.Mul(s.prior).Div(total)
 	shares := divide(parts, r.Mean)
 
 	order := make([]int, len(s.opinions))
@@ -158,7 +161,7 @@ func adjustments(r *Result) (out []Contribution) {
 
 // divide turns parts into points that add up to sum exactly: each is rounded down, and
 // those with the largest remainders get what is left.
-func divide(parts []Fixed, sum Points) []Points {
+func divide(parts []fixed.Fixed, sum Points) []Points {
 	out := make([]Points, len(parts))
 	order := make([]int, len(parts))
 	left := sum
@@ -183,11 +186,11 @@ func divide(parts []Fixed, sum Points) []Points {
 
 // floorPoints rounds toward minus infinity. The 17 bits that 100000 needs fit, as a part
 // is no larger than one.
-func floorPoints(f Fixed) Points { return Points(int64(f) * (100_000 >> 5) >> 27) }
+func floorPoints(f fixed.Fixed) Points { return Points(int64(f) * (100_000 >> 5) >> 27) }
 
 // remainder is what rounding to points leaves, so that the points of all contributions add up to
 // the score.
-func remainder(f Fixed, p Points) int64 { return int64(f)*(100_000>>5) - int64(p)<<27 }
+func remainder(f fixed.Fixed, p Points) int64 { return int64(f)*(100_000>>5) - int64(p)<<27 }
 
 // contribution is what one opinion adds to the score, with at most ten of its ratings.
 func (s *Scorer) contribution(v *opinion, points Points) Contribution {
@@ -209,7 +212,7 @@ func (s *Scorer) contribution(v *opinion, points Points) Contribution {
 		}
 	}
 	c.Raters = ListedRaters(c.all)
-	if n := s.strongest(v); n != NoNode {
+	if n := s.strongest(v); n != flow.NoNode {
 		c.Path = s.w.Path(n)
 	}
 	return c
@@ -234,25 +237,12 @@ func (l *accountBuilder) newest(v *opinion) []int {
 }
 
 // strongest is the rater of greatest weight among those of one identity.
-func (s *scoring) strongest(v *opinion) Node {
-	best := NoNode
+func (s *scoring) strongest(v *opinion) flow.Node {
+	best := flow.NoNode
 	for _, n := range s.members[v.from:v.to] {
-		if w := s.w.weight(n); w > 0 && (best == NoNode || w > s.w.weight(best)) {
+		if w := s.w.Weight(n); w > 0 && (best == flow.NoNode || w > s.w.Weight(best)) {
 			best = n
 		}
 	}
 	return best
-}
-
-// Path is a shortest way from a root to an identity, the root first; nil when there is none.
-func (w *Weights) Path(to Node) []common.Address {
-	if to == NoNode || w.ranks[to] == unranked {
-		return nil
-	}
-	path := make([]common.Address, w.ranks[to]+1)
-	for i := len(path) - 1; i >= 0; i-- {
-		path[i] = w.graph.Name(to)
-		to = w.nodes[to].voucher
-	}
-	return path
 }

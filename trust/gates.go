@@ -3,6 +3,8 @@ package trust
 import (
 	"slices"
 	"sort"
+
+	"repute/trust/fixed"
 )
 
 // Gate is a line that a policy draws. Upward gates read the lower bound and downward
@@ -12,13 +14,13 @@ type Gate struct {
 	// No more than one of Low (passed when the lower bound is at least this) and High (passed
 	// when the upper bound is below this) is set, in points. One of them is unless Checks are:
 	// who an agent is does not depend on whether anybody rated it.
-	Low  *Fixed `json:"low,omitempty"`
-	High *Fixed `json:"high,omitempty"`
+	Low  *fixed.Fixed `json:"low,omitempty"`
+	High *fixed.Fixed `json:"high,omitempty"`
 	// Paths is how many independent paths the side concerned must come by.
 	Paths int `json:"paths,omitempty"`
 	// Evidence is needed in Channels, in units; 0 for none.
-	Evidence Fixed    `json:"evidence,omitempty"`
-	Channels []string `json:"channels,omitempty"`
+	Evidence fixed.Fixed `json:"evidence,omitempty"`
+	Channels []string    `json:"channels,omitempty"`
 	// RecentRaters must have spoken against the agent within RecentDays.
 	RecentRaters int `json:"recentRaters,omitempty"`
 	RecentDays   int `json:"recentDays,omitempty"`
@@ -28,10 +30,10 @@ type Gate struct {
 
 // Tier is a class of agents; the first whose conditions hold is the agent's.
 type Tier struct {
-	Tier  int    `json:"tier"`
-	Gate  string `json:"gate,omitempty"`  // that must be passed
-	Low   *Fixed `json:"low,omitempty"`   // the lower bound is at least this
-	Paths int    `json:"paths,omitempty"` // for the agent
+	Tier  int          `json:"tier"`
+	Gate  string       `json:"gate,omitempty"`  // that must be passed
+	Low   *fixed.Fixed `json:"low,omitempty"`   // the lower bound is at least this
+	Paths int          `json:"paths,omitempty"` // for the agent
 }
 
 // GateView is a gate and what an agent lacks to pass it.
@@ -64,11 +66,11 @@ func (g *Gate) Direction() Direction {
 type Lacking struct {
 	// What is rated, low, high, paths, evidence, recentRaters, a check of Gate.Checks, or
 	// checked where nobody looked.
-	What string `json:"what"`
-	Have Fixed  `json:"have"`
-	Need Fixed  `json:"need"`
+	What string      `json:"what"`
+	Have fixed.Fixed `json:"have"`
+	Need fixed.Fixed `json:"need"`
 	// Units, of low in an explanation, is how many full-weight opinions of +1 would do.
-	Units *Fixed `json:"units,omitempty"`
+	Units *fixed.Fixed `json:"units,omitempty"`
 }
 
 // judge fills gates and tier.
@@ -97,12 +99,12 @@ func (r *Result) passes(gate string) bool {
 }
 
 // whole3 turns points into thousandths.
-func whole3(f Fixed) Points { return Points(f.Round(1000)) }
+func whole3(f fixed.Fixed) Points { return Points(f.Round(1000)) }
 
 // lacks lists what a result lacks to pass a gate; none when it passes.
 func (s *scoring) lacks(g *Gate, r *Result) []Lacking {
 	first := len(s.lacking)
-	lack := func(what string, have, need Fixed) {
+	lack := func(what string, have, need fixed.Fixed) {
 		s.lacking = append(s.lacking, Lacking{What: what, Have: have, Need: need})
 	}
 	if r.Status != Rated && (g.Low != nil || g.High != nil) {
@@ -119,7 +121,7 @@ func (s *scoring) lacks(g *Gate, r *Result) []Lacking {
 		}
 	}
 	if paths < g.Paths {
-		lack("paths", Int(paths), Int(g.Paths))
+		lack("paths", fixed.Int(paths), fixed.Int(g.Paths))
 	}
 	if g.Evidence > 0 {
 		if have := s.evidenceIn(r, g.Channels); have < g.Evidence {
@@ -128,7 +130,7 @@ func (s *scoring) lacks(g *Gate, r *Result) []Lacking {
 	}
 	if g.RecentRaters > 0 {
 		if n := s.recentAgainst(g.RecentDays); n < g.RecentRaters {
-			lack("recentRaters", Int(n), Int(g.RecentRaters))
+			lack("recentRaters", fixed.Int(n), fixed.Int(g.RecentRaters))
 		}
 	}
 	lacksIdentity(g.Checks, s.identity, lack)
@@ -139,10 +141,10 @@ func (s *scoring) lacks(g *Gate, r *Result) []Lacking {
 }
 
 // fromPoints converts thousandths of a point.
-func fromPoints(p Points) Fixed { return Ratio(int64(p), 1000) }
+func fromPoints(p Points) fixed.Fixed { return fixed.Ratio(int64(p), 1000) }
 
 // evidenceIn is the evidence of a result in some channels.
-func (s *scoring) evidenceIn(r *Result, channels []string) (sum Fixed) {
+func (s *scoring) evidenceIn(r *Result, channels []string) (sum fixed.Fixed) {
 	for _, c := range r.Channels {
 		if slices.Contains(channels, c.Channel) {
 			sum += c.Evidence
@@ -165,17 +167,17 @@ func (s *scoring) recentAgainst(days int) (n int) {
 
 // missing is how many more full-weight opinions of +1 lift the lower bound to so many
 // points, to a hundredth and at most 1000; what they do for the prior is not counted.
-func (s *scoring) missing(low Fixed) Fixed {
+func (s *scoring) missing(low fixed.Fixed) fixed.Fixed {
 	target := low / 100
 	n := sort.Search(100_000, func(hundredths int) bool {
-		mean, deviation := s.with(Ratio(int64(hundredths), 100))
+		mean, deviation := s.with(fixed.Ratio(int64(hundredths), 100))
 		return mean-deviation >= target
 	})
-	return Ratio(int64(n), 100)
+	return fixed.Ratio(int64(n), 100)
 }
 
 // with is mean and deviation after so many more opinions of +1.
-func (s *scoring) with(units Fixed) (mean, deviation Fixed) {
+func (s *scoring) with(units fixed.Fixed) (mean, deviation fixed.Fixed) {
 	more := s.total
 	more.weight, more.value, more.square = more.weight+units, more.value+units, more.square+units
 	return more.average(s.p.Evidence, s.prior)

@@ -4,6 +4,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/trust/flow"
 )
 
 // GraphReader builds the graph of who vouches for whom: an edge goes from each address
@@ -12,7 +13,7 @@ import (
 // are one identity. Ratings from before the owner got the agent do not count. Roots are part
 // of the graph even when nothing else is known of them.
 type GraphReader struct {
-	b      *GraphBuilder
+	b      *flow.GraphBuilder
 	p      *Params
 	at     int64 // the time that ratings age to, in Unix seconds
 	agents map[repute.TokenID]agentOwner
@@ -25,8 +26,8 @@ type agentOwner struct {
 }
 
 // NewGraphReader returns a reader of the state at a block.
-func NewGraphReader(at repute.Block, roots []Root, links []Link, p *Params) *GraphReader {
-	r := &GraphReader{b: NewGraphBuilder(), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]agentOwner{},
+func NewGraphReader(at repute.Block, roots []flow.Root, links []Link, p *Params) *GraphReader {
+	r := &GraphReader{b: flow.NewGraphBuilder(), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]agentOwner{},
 		means: map[[2]uint32]*decayedMean{}}
 	for _, root := range roots {
 		r.b.Add(root.Address)
@@ -66,10 +67,10 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 }
 
 // Build returns the graph of all that was added.
-func (r *GraphReader) Build() *Graph {
+func (r *GraphReader) Build() *flow.Graph {
 	for pair, s := range r.means {
 		if value, strength := s.mean(); value > 0 {
-			r.b.Vouch(pair[0], pair[1], value.mul(strength))
+			r.b.Vouch(pair[0], pair[1], value.Mul(strength))
 		}
 	}
 	return r.b.Build()

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"repute/trust/fixed"
 )
 
 // Checks of who an agent is that a gate may ask for. An agent that does not exist on the
@@ -42,17 +44,17 @@ type ReadDocument struct {
 
 // lacksIdentity tells what is missing of the checks that a gate asks for: of how many
 // things an agent has how many. i is nil where nobody looked.
-func lacksIdentity(checks []string, i *Identity, lack func(what string, have, need Fixed)) {
+func lacksIdentity(checks []string, i *Identity, lack func(what string, have, need fixed.Fixed)) {
 	if i == nil && len(checks) > 0 {
-		lack(unchecked, 0, One)
+		lack(unchecked, 0, fixed.One)
 		return
 	}
 	for _, check := range checks {
 		switch {
 		case check == CheckRegistration && !i.Resolves, check == CheckWallet && !i.Declares:
-			lack(check, 0, One)
+			lack(check, 0, fixed.One)
 		case check == CheckDomains && i.Proven < i.Domains:
-			lack(check, Int(i.Proven), Int(i.Domains))
+			lack(check, fixed.Int(i.Proven), fixed.Int(i.Domains))
 		}
 	}
 }

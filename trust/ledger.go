@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"repute"
+	"repute/trust/flow"
 )
 
 // Ledger holds the records of all agents of a chain as of one block, in about twenty bytes
@@ -25,14 +26,14 @@ type Ledger struct {
 type page struct {
 	agent      repute.AgentID
 	held       int64
-	owner      Node
+	owner      flow.Node
 	excluded   uint32
 	list       uint32 // of Ledger.records
 	first, end uint32 // in the list
 }
 
 // NewLedger makes an empty ledger as of a block for weights over g.
-func NewLedger(g *Graph, at repute.Block, p *Params) *Ledger {
+func NewLedger(g *flow.Graph, at repute.Block, p *Params) *Ledger {
 	return &Ledger{l: newAccountBuilder(g, p), block: at}
 }
 
@@ -68,7 +69,7 @@ func (l *Ledger) account(i int) account {
 // is that of the function Score with the same evidence without related agents. use is
 // called once for each agent, from several goroutines and in no particular order; the result's lists are only valid until it returns. Score ends
 // early with ctx's error.
-func (l *Ledger) Score(ctx context.Context, w *Weights, use func(*Result)) error {
+func (l *Ledger) Score(ctx context.Context, w *flow.Weights, use func(*Result)) error {
 	return l.each(ctx, w, func(i int, s *Scorer, r *Result) {
 		s.evaluate(l.account(i), l.block, nil)
 		s.lacking = s.lacking[:0]
@@ -82,7 +83,7 @@ func (l *Ledger) Score(ctx context.Context, w *Weights, use func(*Result)) error
 const share = 256
 
 // each scores all agents on all processors. use is called concurrently, each agent once.
-func (l *Ledger) each(ctx context.Context, w *Weights, use func(int, *Scorer, *Result)) error {
+func (l *Ledger) each(ctx context.Context, w *flow.Weights, use func(int, *Scorer, *Result)) error {
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {

@@ -1,28 +1,33 @@
 package trust
 
-import "slices"
+import (
+	"slices"
+
+	"repute/trust/fixed"
+	"repute/trust/flow"
+)
 
 // opinion is an identity's opinion about one agent in one channel, or the common opinion of
 // the identities of a burst.
 type opinion struct {
 	channel     uint8
-	opensBurst  bool  // the first opinion of its burst
-	first, last int   // records of the account: from first to below last
-	from, to    int   // members: scoring.members from from to below to
-	newest      int64 // Unix seconds
-	weight      Fixed // R of its strongest member, 0 to 1
-	strength    Fixed // evidence of its strongest member, had it full weight
+	opensBurst  bool        // the first opinion of its burst
+	first, last int         // records of the account: from first to below last
+	from, to    int         // members: scoring.members from from to below to
+	newest      int64       // Unix seconds
+	weight      fixed.Fixed // R of its strongest member, 0 to 1
+	strength    fixed.Fixed // evidence of its strongest member, had it full weight
 	// Values, -1 to 1, and their evidence: value and vouched by the members' weight,
 	// poolValue and pooled by what they lack of full weight.
-	value, vouched    Fixed
-	poolValue, pooled Fixed
+	value, vouched    fixed.Fixed
+	poolValue, pooled fixed.Fixed
 }
 
 // readAccount turns the records of an account into opinions.
 func (s *scoring) readAccount() {
 	s.opinions, s.members, s.shares = s.opinions[:0], s.members[:0], s.shares[:0]
 	for i := range s.a.records { // a loop of its own lets the processor overlap these scattered reads
-		s.shares = append(s.shares, s.w.weight(s.a.records[i].node))
+		s.shares = append(s.shares, s.w.Weight(s.a.records[i].node))
 	}
 	for at := 0; at < len(s.a.records); {
 		at = s.readOpinion(at)
@@ -60,13 +65,13 @@ func (s *scoring) single(v *opinion, at int) {
 	value, strength := mean.mean()
 	weight := s.shares[at]
 	v.weight, v.strength, v.newest = weight, strength, mean.last
-	if v.vouched = weight.mul(strength); v.vouched > 0 {
+	if v.vouched = weight.Mul(strength); v.vouched > 0 {
 		v.value = value
 	}
-	if v.pooled = (One - weight).mul(strength); v.pooled > 0 {
+	if v.pooled = (fixed.One - weight).Mul(strength); v.pooled > 0 {
 		v.poolValue = value
 	}
-	if node := s.a.records[at].node; node != NoNode {
+	if node := s.a.records[at].node; node != flow.NoNode {
 		s.members = append(s.members, node)
 	}
 }
@@ -79,10 +84,10 @@ func (s *scoring) merged(v *opinion, at int) int {
 		var mean decayedMean
 		mean, at = s.member(at)
 		value, strength := mean.mean()
-		v.vouched = max(v.vouched, heard.add(value, weight.mul(strength)))
-		v.pooled = max(v.pooled, unheard.add(value, (One-weight).mul(strength)))
+		v.vouched = max(v.vouched, heard.add(value, weight.Mul(strength)))
+		v.pooled = max(v.pooled, unheard.add(value, (fixed.One-weight).Mul(strength)))
 		v.weight, v.strength, v.newest = max(v.weight, weight), max(v.strength, strength), max(v.newest, mean.last)
-		if node != NoNode {
+		if node != flow.NoNode {
 			s.members = append(s.members, node)
 		}
 	}
@@ -92,21 +97,21 @@ func (s *scoring) merged(v *opinion, at int) int {
 
 // blend is a mean of opinions by weight.
 type blend struct {
-	value, weight Fixed
-	only          Fixed // the opinion, as long as there is one
+	value, weight fixed.Fixed
+	only          fixed.Fixed // the opinion, as long as there is one
 	count         int
 }
 
 // add takes in a value with its weight.
-func (b *blend) add(value, weight Fixed) Fixed {
-	b.value, b.weight = b.value+weight.mul(value), b.weight+weight
+func (b *blend) add(value, weight fixed.Fixed) fixed.Fixed {
+	b.value, b.weight = b.value+weight.Mul(value), b.weight+weight
 	b.only = value
 	b.count++
 	return weight
 }
 
 // mean is the weighted mean, exactly the value when there was one.
-func (b *blend) mean() Fixed {
+func (b *blend) mean() fixed.Fixed {
 	if b.count == 1 && b.weight > 0 {
 		return b.only // exactly
 	}
@@ -114,11 +119,11 @@ func (b *blend) mean() Fixed {
 }
 
 // meanOf divides a weighted sum by the weights, within -1 to 1.
-func meanOf(sum, weight Fixed) Fixed {
+func meanOf(sum, weight fixed.Fixed) fixed.Fixed {
 	if weight == 0 {
 		return 0
 	}
-	return bounded(sum.div(weight), -One)
+	return fixed.Clamp(sum.Div(weight), -fixed.One)
 }
 
 // member combines the records of one identity, from index at on.
@@ -133,10 +138,10 @@ func (s *scoring) member(at int) (out decayedMean, next int) {
 // decayedMean is the mean of one identity's records. Older records weigh less; the strength
 // decays with the newest one.
 type decayedMean struct {
-	value, weight, decay, payment, newest Fixed
+	value, weight, decay, payment, newest fixed.Fixed
 	last                                  int64 // Unix seconds
 	count                                 int
-	opinion, rule                         Fixed // of the first
+	opinion, rule                         fixed.Fixed // of the first
 }
 
 // add takes in a rating, decayed to the time of the score.
@@ -146,11 +151,11 @@ func (m *decayedMean) add(p *Params, e *record, at int64) {
 	case 1: // sums are only needed once there are others
 		m.opinion, m.rule = opinion, rule
 	case 2:
-		m.value, m.weight = m.opinion.mul(m.decay), m.rule.mul(m.decay)
+		m.value, m.weight = m.opinion.Mul(m.decay), m.rule.Mul(m.decay)
 		fallthrough
 	default:
-		m.value += opinion.mul(decay)
-		m.weight += rule.mul(decay)
+		m.value += opinion.Mul(decay)
+		m.weight += rule.Mul(decay)
 	}
 	m.decay += decay
 	m.payment = max(m.payment, e.paid())
@@ -159,41 +164,41 @@ func (m *decayedMean) add(p *Params, e *record, at int64) {
 }
 
 // mean returns the value and the evidence it gives at full weight.
-func (m *decayedMean) mean() (value, strength Fixed) {
+func (m *decayedMean) mean() (value, strength fixed.Fixed) {
 	if m.decay == 0 {
 		return 0, 0 // too old to weigh anything
 	}
 	if m.count == 1 {
-		return m.opinion, m.rule.mul(m.payment).mul(m.newest) // exactly
+		return m.opinion, m.rule.Mul(m.payment).Mul(m.newest) // exactly
 	}
-	return bounded(m.value.div(m.decay), -One), m.weight.div(m.decay).mul(m.payment).mul(m.newest)
+	return fixed.Clamp(m.value.Div(m.decay), -fixed.One), m.weight.Div(m.decay).Mul(m.payment).Mul(m.newest)
 }
 
 // paths counts the ways by which the raters are reached who speak with weight on one
 // side, up to a number. A burst is one rater, in however many channels it speaks.
-func (s *scoring) paths(side func(Fixed) bool, subject Node, most int) int {
-	if len(s.w.roots) == 0 {
+func (s *scoring) paths(side func(fixed.Fixed) bool, subject flow.Node, most int) int {
+	if s.w.Rootless() {
 		return 0
 	}
-	s.f.begin(subject)
+	s.f.Begin(subject)
 	s.flat = slices.Grow(s.flat[:0], len(s.members)) // it does not move below
 	s.groups = s.groups[:0]
 	paths := 0
 	for at := 0; at < len(s.opinions) && paths < most; {
-		var raters []Node
+		var raters []flow.Node
 		if raters, at = s.raters(at, side); len(raters) > 0 {
-			if s.f.direct(raters, len(s.groups)) {
+			if s.f.Direct(raters, len(s.groups)) {
 				paths++
 			}
 			s.groups = append(s.groups, raters)
 		}
 	}
-	return s.f.most(s.groups, subject, most)
+	return s.f.Most(s.groups, subject, most)
 }
 
 // raters returns the members of the burst that begins at opinion at, each once, as far as
 // they have weight and an opinion on that side, and the index of the next burst.
-func (s *scoring) raters(at int, side func(Fixed) bool) (members []Node, next int) {
+func (s *scoring) raters(at int, side func(fixed.Fixed) bool) (members []flow.Node, next int) {
 	first := len(s.flat)
 	for again := true; again; again = at < len(s.opinions) && !s.opinions[at].opensBurst {
 		v := &s.opinions[at]
@@ -202,7 +207,7 @@ func (s *scoring) raters(at int, side func(Fixed) bool) (members []Node, next in
 			continue
 		}
 		for _, n := range s.members[v.from:v.to] {
-			if s.w.weight(n) > s.p.Paths.MinWeight {
+			if s.w.Weight(n) > s.p.Paths.MinWeight {
 				s.flat = append(s.flat, n)
 			}
 		}

@@ -8,6 +8,9 @@ import (
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"repute/trust/fixed"
+	"repute/trust/flow"
 )
 
 //go:embed params.json
@@ -20,7 +23,7 @@ var defaultTags []byte
 // two files, params.json and tags.json; Hash and TagsHash name their exact bytes.
 type Params struct {
 	Version  string         `json:"version"`
-	Walk     WalkParams     `json:"walk"`
+	Walk     flow.Params    `json:"walk"`
 	Evidence EvidenceParams `json:"evidence"`
 	Negative NegativeParams `json:"negative"`
 	Prior    PriorParams    `json:"prior"`
@@ -35,7 +38,7 @@ type Params struct {
 	countedFor, countedAgainst int
 
 	rules    []rule // what records may be: one per rule of Tags, then one per finality
-	powers   *powers
+	powers   *fixed.Powers
 	finality []string // tags of answers, of rules after those of Tags
 
 	Tags     TagTable    `json:"-"`
@@ -43,22 +46,14 @@ type Params struct {
 	TagsHash common.Hash `json:"-"` // sha256 of tags.json
 }
 
-// WalkParams govern how trust spreads.
-type WalkParams struct {
-	Restart      Fixed `json:"restart"`      // share that starts again at the roots in each round
-	Iterations   int   `json:"iterations"`   // rounds, always all of them
-	FullShare    Fixed `json:"fullShare"`    // a rater with this share of the median root's trust has full weight
-	MaxRootShare Fixed `json:"maxRootShare"` // most one root may have of the restart
-}
-
 // EvidenceParams govern what one rater's opinion weighs.
 type EvidenceParams struct {
-	Pool         Fixed `json:"pool"`         // what all unvouched weight of an agent may add up to
-	Base         Fixed `json:"base"`         // weight of the prior
-	BaseVariance Fixed `json:"baseVariance"` // of the prior
-	HalfLifeDays int   `json:"halfLifeDays"` // after which an opinion weighs half
-	MaxPayment   Fixed `json:"maxPayment"`   // most that a verified payment multiplies by
-	FullPayment  int   `json:"fullPayment"`  // US dollars that reach MaxPayment
+	Pool         fixed.Fixed `json:"pool"`         // what all unvouched weight of an agent may add up to
+	Base         fixed.Fixed `json:"base"`         // weight of the prior
+	BaseVariance fixed.Fixed `json:"baseVariance"` // of the prior
+	HalfLifeDays int         `json:"halfLifeDays"` // after which an opinion weighs half
+	MaxPayment   fixed.Fixed `json:"maxPayment"`   // most that a verified payment multiplies by
+	FullPayment  int         `json:"fullPayment"`  // US dollars that reach MaxPayment
 }
 
 // NegativeParams weigh bad ratings: vouched evidence against an agent is multiplied by the factor for the
@@ -66,38 +61,40 @@ type EvidenceParams struct {
 // as there are factors or more. One opinion alone should not cost an agent much; several
 // that are independent should cost it more than as much praise brings.
 type NegativeParams struct {
-	Factors []Fixed `json:"factors"`
+	Factors []fixed.Fixed `json:"factors"`
 }
 
 // of is the factor for so many paths.
-func (n NegativeParams) of(paths int) Fixed { return n.Factors[min(max(paths, 1), len(n.Factors))-1] }
+func (n NegativeParams) of(paths int) fixed.Fixed {
+	return n.Factors[min(max(paths, 1), len(n.Factors))-1]
+}
 
 // PriorParams are for agents that others vouch for: an agent that is itself vouched for starts above zero, the more paths
 // its good evidence comes by.
 type PriorParams struct {
-	Most    Fixed `json:"most"`
-	Decades int   `json:"decades"`
-	Paths   int   `json:"paths"`
+	Most    fixed.Fixed `json:"most"`
+	Decades int         `json:"decades"`
+	Paths   int         `json:"paths"`
 }
 
 // PathParams bound the count of independent paths.
 type PathParams struct {
-	Most      int   `json:"most"`
-	MinWeight Fixed `json:"minWeight"` // raters below it need no path and have none
+	Most      int         `json:"most"`
+	MinWeight fixed.Fixed `json:"minWeight"` // raters below it need no path and have none
 }
 
 // RatedParams say below which confidence an agent is unrated.
 type RatedParams struct {
-	Confidence Fixed `json:"confidence"`
+	Confidence fixed.Fixed `json:"confidence"`
 }
 
 // GuardParams are of the whitewash guard: a new agent of somebody who answers for an agent that is surely below Below
 // points has neither a better score nor a better tier than that one for Days. A former
 // owner answers for ratings up to TailDays later.
 type GuardParams struct {
-	Below    Fixed `json:"below"`
-	Days     int   `json:"days"`
-	TailDays int   `json:"tailDays"`
+	Below    fixed.Fixed `json:"below"`
+	Days     int         `json:"days"`
+	TailDays int         `json:"tailDays"`
 }
 
 // EpochParams give the length of an epoch in blocks.
@@ -163,12 +160,12 @@ func ParseParams(params, tags []byte) (*Params, error) {
 // rule is what a record says of what.
 type rule struct {
 	channel uint8 // of Tags.Channels
-	weight  Fixed
+	weight  fixed.Fixed
 }
 
 // number makes the rules that records name, and the table of decay.
 func (p *Params) number() {
-	p.powers = newPowers()
+	p.powers = fixed.NewPowers()
 	channel := func(name string) uint8 {
 		return uint8(slices.IndexFunc(p.Tags.Channels, func(c Channel) bool { return c.Name == name }))
 	}
@@ -178,7 +175,7 @@ func (p *Params) number() {
 	v := &p.Tags.Validation
 	p.finality = slices.Sorted(maps.Keys(v.Finality))
 	for _, tag := range append(slices.Clone(p.finality), "") { // the last is for tags that are not listed
-		p.rules = append(p.rules, rule{channel(v.Channel), v.Weight.mul(v.Finality[tag])})
+		p.rules = append(p.rules, rule{channel(v.Channel), v.Weight.Mul(v.Finality[tag])})
 	}
 }
 
@@ -199,25 +196,25 @@ func (p *Params) check(at places) error {
 		hint  string
 	}{
 		{"version", p.Version != "", "name the version"},
-		{"walk.restart", p.Walk.Restart > 0 && p.Walk.Restart < One, "between 0 and 1"},
+		{"walk.restart", p.Walk.Restart > 0 && p.Walk.Restart < fixed.One, "between 0 and 1"},
 		{"walk.iterations", p.Walk.Iterations > 0 && p.Walk.Iterations <= 1000, "1 to 1000"},
-		{"walk.fullShare", p.Walk.FullShare > 0 && p.Walk.FullShare <= One, "above 0, at most 1"},
-		{"walk.maxRootShare", p.Walk.MaxRootShare > 0 && p.Walk.MaxRootShare <= One, "above 0, at most 1"},
-		{"evidence.pool", p.Evidence.Pool >= 0 && p.Evidence.Pool <= Int(10), "0 to 10"},
-		{"evidence.base", p.Evidence.Base > 0 && p.Evidence.Base <= Int(1000), "above 0, at most 1000"},
-		{"evidence.baseVariance", p.Evidence.BaseVariance >= 0 && p.Evidence.BaseVariance <= One, "0 to 1"},
+		{"walk.fullShare", p.Walk.FullShare > 0 && p.Walk.FullShare <= fixed.One, "above 0, at most 1"},
+		{"walk.maxRootShare", p.Walk.MaxRootShare > 0 && p.Walk.MaxRootShare <= fixed.One, "above 0, at most 1"},
+		{"evidence.pool", p.Evidence.Pool >= 0 && p.Evidence.Pool <= fixed.Int(10), "0 to 10"},
+		{"evidence.base", p.Evidence.Base > 0 && p.Evidence.Base <= fixed.Int(1000), "above 0, at most 1000"},
+		{"evidence.baseVariance", p.Evidence.BaseVariance >= 0 && p.Evidence.BaseVariance <= fixed.One, "0 to 1"},
 		{"evidence.halfLifeDays", p.Evidence.HalfLifeDays > 0 && p.Evidence.HalfLifeDays <= maxDays, "1 to 36500"},
-		{"evidence.maxPayment", p.Evidence.MaxPayment >= One && p.Evidence.MaxPayment <= Int(10), "1 to 10"},
+		{"evidence.maxPayment", p.Evidence.MaxPayment >= fixed.One && p.Evidence.MaxPayment <= fixed.Int(10), "1 to 10"},
 		{"evidence.fullPayment", p.Evidence.FullPayment > 0, "above 0"},
 		{"negative.factors", len(p.Negative.Factors) > 0 && slices.IsSorted(p.Negative.Factors) &&
 			p.Negative.Factors[0] > 0, "one or more above 0, ascending"},
-		{"prior.most", p.Prior.Most >= 0 && p.Prior.Most < One, "0 to below 1"},
+		{"prior.most", p.Prior.Most >= 0 && p.Prior.Most < fixed.One, "0 to below 1"},
 		{"prior.decades", p.Prior.Decades > 0 && p.Prior.Decades <= 18, "1 to 18"},
 		{"prior.paths", p.Prior.Paths > 0, "above 0"},
 		{"paths.most", p.Paths.Most > 0 && p.Paths.Most <= 1000, "1 to 1000"},
-		{"paths.minWeight", p.Paths.MinWeight >= 0 && p.Paths.MinWeight <= One, "0 to 1"},
-		{"rated.confidence", p.Rated.Confidence > 0 && p.Rated.Confidence < One, "between 0 and 1"},
-		{"guard.below", p.Guard.Below >= -Int(100) && p.Guard.Below <= 0, "-100 to 0 points"},
+		{"paths.minWeight", p.Paths.MinWeight >= 0 && p.Paths.MinWeight <= fixed.One, "0 to 1"},
+		{"rated.confidence", p.Rated.Confidence > 0 && p.Rated.Confidence < fixed.One, "between 0 and 1"},
+		{"guard.below", p.Guard.Below >= -fixed.Int(100) && p.Guard.Below <= 0, "-100 to 0 points"},
 		{"guard.days", p.Guard.Days >= 0 && p.Guard.Days <= maxDays, "0 to 36500; 0 for no guard"},
 		{"guard.tailDays", p.Guard.TailDays >= 0 && p.Guard.TailDays <= maxDays, "0 to 36500"},
 		{"gates", len(p.Gates) > 0, "one gate or more"},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"repute"
+	"repute/trust/fixed"
 )
 
 // maxDays bounds whatever is counted in days.
@@ -94,7 +95,7 @@ func (w *walker) value(path string) error {
 	case json.Delim:
 		return w.members(path, v)
 	case json.Number:
-		if _, err := ParseFixed(v.String()); err != nil {
+		if _, err := fixed.Parse(v.String()); err != nil {
 			return w.refuse(path, fmt.Sprintf("%s is not a number that can be used", v),
 				"a decimal number with at most nine digits after the point, without an exponent")
 		}
@@ -194,7 +195,7 @@ func (p *Params) checkRules(at places) error {
 }
 
 // areScore reports whether a number can be a score.
-func areScore(points Fixed) bool { return points >= -Int(100) && points <= Int(100) }
+func areScore(points fixed.Fixed) bool { return points >= -fixed.Int(100) && points <= fixed.Int(100) }
 
 // checkGate refuses a gate that names unknown checks, channels or gates.
 func (p *Params) checkGate(at places, field string, g *Gate) error {

@@ -46,24 +46,6 @@ func PresentSince(tenures []Tenure) (block uint64) {
 	return block
 }
 
-// Identity returns the name of an address's identity: the address itself when the graph
-// does not know it.
-func (g *Graph) Identity(a common.Address) common.Address {
-	if n := g.Node(a); n != NoNode {
-		return g.names[n]
-	}
-	return a
-}
-
-// Members returns all addresses of the identity that an address belongs to.
-func (g *Graph) Members(a common.Address) []common.Address {
-	n := g.Node(a)
-	if n == NoNode {
-		return []common.Address{a}
-	}
-	return append([]common.Address{g.names[n]}, g.aliases[n]...)
-}
-
 // Penalties returns the identities that answer for an agent whose score is surely bad. Each
 // is judged by the ratings from its own tenures and Guard.TailDays after them, from its first
 // action on. When the score by all ratings is surely bad, the present owner is penalized as
@@ -82,7 +64,7 @@ func (s *Scorer) Penalties(e Evidence, own *Result) (out []repute.Penalty) {
 		h, r := &held[i], own
 		if !alone {
 			r = s.scoreDuring(&e, h)
-			if h.identity == s.w.graph.Identity(e.Owner) && (r == nil || own.Score < r.Score) {
+			if h.identity == s.w.Graph().Identity(e.Owner) && (r == nil || own.Score < r.Score) {
 				r = own
 			}
 		}
@@ -108,7 +90,7 @@ func (g Penalties) Add(list ...repute.Penalty) {
 // and its registrar. An agent's own penalties are left out.
 func (g Penalties) Related(e *Evidence) (out []RelatedAgent) {
 	for _, b := range e.affiliates() {
-		for _, x := range g[e.Weights.graph.Identity(b.address)] {
+		for _, x := range g[e.Weights.Graph().Identity(b.address)] {
 			if x.TokenID == e.Agent.TokenID {
 				continue
 			}
@@ -136,7 +118,7 @@ type affiliate struct {
 // affiliates returns owner, wallet and registrar, as far as they are set. A registrar that
 // transferred the agent at once is left out.
 func (e *Evidence) affiliates() (out []affiliate) {
-	_, atOnce := e.firstTransfer(e.Weights.graph)
+	_, atOnce := e.firstTransfer(e.Weights.Graph())
 	for _, a := range []affiliate{{RoleOwner, e.Owner}, {RoleWallet, e.Wallet}, {RoleRegistrar, e.Registrar}} {
 		if a.address != (common.Address{}) && !(atOnce && a.role == RoleRegistrar) {
 			out = append(out, a)
@@ -149,7 +131,7 @@ func (e *Evidence) affiliates() (out []affiliate) {
 // be listed more than once.
 func (e *Evidence) AffiliatedIdentities() (out []common.Address) {
 	for _, b := range e.affiliates() {
-		out = append(out, e.Weights.graph.Identity(b.address))
+		out = append(out, e.Weights.Graph().Identity(b.address))
 	}
 	return out
 }

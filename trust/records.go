@@ -6,9 +6,11 @@ import (
 	"math"
 	"slices"
 
-	"repute"
-
 	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/trust/fixed"
+	"repute/trust/flow"
 )
 
 // Excluded is a row that does not count.
@@ -20,11 +22,11 @@ type Excluded struct {
 // record is one row by the rules of the tag table, small enough to keep millions. The records
 // of an agent are ordered by burst, channel and rater, then in chain order.
 type record struct {
-	node    Node   // NoNode for a rater the graph does not know
-	value   int32  // -1 to 1 in units of 2^-30
-	time    uint32 // Unix seconds
-	payment uint16 // factor in units of 2^-12
-	rule    uint8  // of Params.rules
+	node    flow.Node // NoNode for a rater the graph does not know
+	value   int32     // -1 to 1 in units of 2^-30
+	time    uint32    // Unix seconds
+	payment uint16    // factor in units of 2^-12
+	rule    uint8     // of Params.rules
 	opens   opens
 }
 
@@ -38,14 +40,14 @@ const (
 )
 
 // fixedValue is the opinion as a Fixed.
-func (e *record) fixedValue() Fixed { return Fixed(e.value) << 2 }
+func (e *record) fixedValue() fixed.Fixed { return fixed.Fixed(e.value) << 2 }
 
 // paid is the payment behind the rating, in dollars.
-func (e *record) paid() Fixed { return Fixed(e.payment) << 20 }
+func (e *record) paid() fixed.Fixed { return fixed.Fixed(e.payment) << 20 }
 
 // account holds the records of one agent.
 type account struct {
-	owner    Node
+	owner    flow.Node
 	held     int64 // when the present owner got it, Unix seconds
 	records  []record
 	excluded int
@@ -53,22 +55,23 @@ type account struct {
 
 // rater is an identity of the graph, or an address that the graph does not know.
 type rater struct {
-	node    Node
+	node    flow.Node
 	address common.Address // zero when node is known
 }
 
-// rater is the identity of an address: its node in the graph, or itself when no node has it.
-func (g *Graph) rater(a common.Address) rater {
-	if n := g.Node(a); n != NoNode {
+// raterOf returns the identity of an address: its node in the graph, or the address itself when no
+// node has it.
+func raterOf(g *flow.Graph, a common.Address) rater {
+	if n := g.Node(a); n != flow.NoNode {
 		return rater{node: n}
 	}
-	return rater{node: NoNode, address: a}
+	return rater{node: flow.NoNode, address: a}
 }
 
 // accountBuilder turns evidence into accounts. It reuses its memory.
 type accountBuilder struct {
 	p          *Params
-	g          *Graph
+	g          *flow.Graph
 	rows       []Row // in the order of the chain
 	statements []statement
 	excluded   []Excluded
@@ -98,7 +101,7 @@ type statement struct {
 type raterBurst struct{ rater, burst uint32 }
 
 // newAccountBuilder makes a builder that is used for one agent after the other.
-func newAccountBuilder(g *Graph, p *Params) *accountBuilder { return &accountBuilder{p: p, g: g} }
+func newAccountBuilder(g *flow.Graph, p *Params) *accountBuilder { return &accountBuilder{p: p, g: g} }
 
 // build returns the account of an agent. The records are valid until the next call.
 //
@@ -159,12 +162,12 @@ func (l *accountBuilder) reset(e *Evidence) {
 		slices.SortFunc(l.rows, inChain)
 	}
 	for _, a := range e.Named {
-		l.self[l.g.rater(a)] = isNamed
+		l.self[raterOf(l.g, a)] = isNamed
 	}
 	for _, a := range e.Self {
-		l.self[l.g.rater(a)] = isSelf
+		l.self[raterOf(l.g, a)] = isSelf
 	}
-	l.self[l.g.rater(e.Owner)] = isSelf
+	l.self[raterOf(l.g, e.Owner)] = isSelf
 }
 
 // inChain compares rows by their order in the chain.
@@ -182,7 +185,7 @@ func (l *accountBuilder) addRow(e *Evidence, i int) Reason {
 	if reason != "" {
 		return reason
 	}
-	who := l.g.rater(row.Rater)
+	who := raterOf(l.g, row.Rater)
 	if own := l.self[who]; own == isSelf || own == isNamed && rec.value >= 0 {
 		return ReasonSelf
 	}
@@ -249,12 +252,12 @@ func (p *Params) read(row *Row, at int64) (e record, reason Reason) {
 }
 
 // payment returns the factor for a payment in US dollars.
-func (p *Params) payment(paid Fixed) Fixed {
+func (p *Params) payment(paid fixed.Fixed) fixed.Fixed {
 	if paid <= 0 {
-		return One
+		return fixed.One
 	}
-	full := Int(p.Evidence.FullPayment + 1).log2()
-	return min(p.Evidence.MaxPayment, One+(One+min(paid, Int(1<<30))).log2().mul(p.Evidence.MaxPayment-One).div(full))
+	full := fixed.Int(p.Evidence.FullPayment + 1).Log2()
+	return min(p.Evidence.MaxPayment, fixed.One+(fixed.One+min(paid, fixed.Int(1<<30))).Log2().Mul(p.Evidence.MaxPayment-fixed.One).Div(full))
 }
 
 // rule sets the rule of a row and returns its curve.
@@ -276,13 +279,13 @@ func (p *Params) rule(row *Row, e *record) ([]Corner, Reason) {
 }
 
 // decay returns the factor for an age in seconds.
-func (p *Params) decay(age int64) Fixed {
+func (p *Params) decay(age int64) fixed.Fixed {
 	const day = 24 * 60 * 60
-	return p.powers.exp2Neg(Ratio(age, int64(p.Evidence.HalfLifeDays)*day))
+	return p.powers.Exp2Neg(fixed.Ratio(age, int64(p.Evidence.HalfLifeDays)*day))
 }
 
 // Dollars converts an amount of US dollars.
-func Dollars(m repute.Micros) Fixed { return Ratio(int64(min(m, repute.MaxPaid)), 1e6) }
+func Dollars(m repute.Micros) fixed.Fixed { return fixed.Ratio(int64(min(m, repute.MaxPaid)), 1e6) }
 
 // UnreadTag stands for a tag that was too long to be read. It is no UTF-8, hence in no table.
 const UnreadTag = "\xff"

@@ -7,6 +7,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/trust/fixed"
+	"repute/trust/flow"
 )
 
 // Status says whether a score means anything.
@@ -31,12 +33,12 @@ type Result struct {
 	Low        Points         `json:"low"`   // one standard deviation below and above the mean, limited by the guard
 	High       Points         `json:"high"`
 	Mean       Points         `json:"mean"`       // before the rule for unrated agents and the guard
-	Confidence Fixed          `json:"confidence"` // 0 to 1
-	Evidence   Fixed          `json:"evidence"`   // units: one full-weight opinion is one
-	Positive   Fixed          `json:"positive"`   // vouched evidence for and against
-	Negative   Fixed          `json:"negative"`
-	Pool       Fixed          `json:"pool"`     // unvouched evidence
-	Vouching   Fixed          `json:"vouching"` // of the agent's own identity, 0 to 1
+	Confidence fixed.Fixed    `json:"confidence"` // 0 to 1
+	Evidence   fixed.Fixed    `json:"evidence"`   // units: one full-weight opinion is one
+	Positive   fixed.Fixed    `json:"positive"`   // vouched evidence for and against
+	Negative   fixed.Fixed    `json:"negative"`
+	Pool       fixed.Fixed    `json:"pool"`     // unvouched evidence
+	Vouching   fixed.Fixed    `json:"vouching"` // of the agent's own identity, 0 to 1
 	Prior      Points         `json:"prior"`    // where the agent starts
 	// PathsFor and PathsAgainst count vertex-disjoint paths from roots to raters.
 	PathsFor     int           `json:"pathsFor"`
@@ -51,9 +53,9 @@ type Result struct {
 
 // ChannelView is the evidence of one channel.
 type ChannelView struct {
-	Channel  string `json:"channel"`
-	Evidence Fixed  `json:"evidence"`
-	Mean     Points `json:"mean"`
+	Channel  string      `json:"channel"`
+	Evidence fixed.Fixed `json:"evidence"`
+	Mean     Points      `json:"mean"`
 }
 
 // GuardView names the agent that limits this one, and why.
@@ -68,25 +70,25 @@ type GuardView struct {
 // scoring is one agent's evaluation.
 type scoring struct {
 	p        *Params
-	w        *Weights
-	f        *finder
+	w        *flow.Weights
+	f        *flow.PathFinder
 	a        account
 	block    repute.Block
 	related  []RelatedAgent
 	identity *Identity
 
 	opinions []opinion
-	members  []Node  // of opinions, as far as the graph knows them
-	shares   []Fixed // weight of the rater by record
-	flat     []Node  // memory of groups
-	groups   [][]Node
+	members  []flow.Node   // of opinions, as far as the graph knows them
+	shares   []fixed.Fixed // weight of the rater by record
+	flat     []flow.Node   // memory of groups
+	groups   [][]flow.Node
 	sums     []blend // by channel
 	lacking  []Lacking
 
-	positive, negative, pool Fixed // evidence of each kind
+	positive, negative, pool fixed.Fixed // evidence of each kind
 	pathsFor, pathsAgainst   int
-	vouching, prior          Fixed
-	mean, deviation          Fixed
+	vouching, prior          fixed.Fixed
+	mean, deviation          fixed.Fixed
 	total                    moments
 }
 
@@ -101,8 +103,8 @@ type Scorer struct {
 }
 
 // NewScorer makes a scorer for evidence with these weights.
-func NewScorer(w *Weights, p *Params) *Scorer {
-	return &Scorer{scoring{p: p, w: w, f: newFinder(w)}, newAccountBuilder(w.graph, p)}
+func NewScorer(w *flow.Weights, p *Params) *Scorer {
+	return &Scorer{scoring{p: p, w: w, f: flow.NewPathFinder(w)}, newAccountBuilder(w.Graph(), p)}
 }
 
 // Score is the package's function of this name; e.Weights must be the scorer's.
@@ -148,7 +150,7 @@ func (s *scoring) boundRaters() {
 // boundRater scales the opinions of one rater in several channels, so that they count for no more
 // than its weight in one.
 func boundRater(opinions []opinion) {
-	var vouched, pooled, most, strength Fixed
+	var vouched, pooled, most, strength fixed.Fixed
 	for i := range opinions {
 		v := &opinions[i]
 		vouched, pooled = vouched+v.vouched, pooled+v.pooled
@@ -157,17 +159,17 @@ func boundRater(opinions []opinion) {
 	rest := strength - most
 	for i := range opinions {
 		if v := &opinions[i]; vouched > most {
-			v.vouched = v.vouched.scaled(int64(most), int64(vouched))
+			v.vouched = v.vouched.Scaled(int64(most), int64(vouched))
 		}
 		if v := &opinions[i]; pooled > rest {
-			v.pooled = v.pooled.scaled(int64(rest), int64(pooled))
+			v.pooled = v.pooled.Scaled(int64(rest), int64(pooled))
 		}
 	}
 }
 
 // boundPool limits the sum of all unvouched evidence to the pool's size.
 func (s *scoring) boundPool() {
-	var total Fixed
+	var total fixed.Fixed
 	for i := range s.opinions {
 		total += s.opinions[i].pooled
 	}
@@ -175,17 +177,17 @@ func (s *scoring) boundPool() {
 	for i := range s.opinions {
 		v := &s.opinions[i]
 		if total > s.p.Evidence.Pool {
-			v.pooled = v.pooled.scaled(int64(s.p.Evidence.Pool), int64(total))
+			v.pooled = v.pooled.Scaled(int64(s.p.Evidence.Pool), int64(total))
 		}
 		s.pool += v.pooled
 	}
 }
 
 // isFor reports whether an opinion speaks for the agent.
-func isFor(v Fixed) bool { return v >= 0 }
+func isFor(v fixed.Fixed) bool { return v >= 0 }
 
 // isAgainst reports whether an opinion speaks against the agent.
-func isAgainst(v Fixed) bool { return v < 0 }
+func isAgainst(v fixed.Fixed) bool { return v < 0 }
 
 // boundPaths limits the vouched evidence of each side to the number of vertex-disjoint paths
 // to its raters, and then multiplies the negative side once it has enough paths. Paths beyond
@@ -195,32 +197,32 @@ func (s *scoring) boundPaths() {
 	subject, praise, blame := s.a.owner, s.weigh(isFor), s.weigh(isAgainst)
 	s.pathsFor = s.paths(isFor, subject, min(max(s.p.countedFor, above(praise)), s.p.Paths.Most))
 	s.pathsAgainst = s.paths(isAgainst, subject, min(max(s.p.countedAgainst, above(blame)), s.p.Paths.Most))
-	s.positive = s.boundSide(isFor, praise, Int(s.pathsFor))
-	s.boundSide(isAgainst, blame, Int(s.pathsAgainst))
+	s.positive = s.boundSide(isFor, praise, fixed.Int(s.pathsFor))
+	s.boundSide(isAgainst, blame, fixed.Int(s.pathsAgainst))
 	factor := s.p.Negative.of(s.pathsAgainst)
 	s.negative = 0
 	for i := range s.opinions {
 		if v := &s.opinions[i]; isAgainst(v.value) {
-			v.vouched = v.vouched.mul(factor)
+			v.vouched = v.vouched.Mul(factor)
 			s.negative += v.vouched
 		}
 	}
-	s.vouching = s.w.vouching(subject, s.p.Prior.Decades)
-	paths := min(One, Ratio(int64(s.pathsFor), int64(s.p.Prior.Paths)))
-	s.prior = s.p.Prior.Most.mul(s.vouching).mul(paths)
+	s.vouching = s.w.Vouching(subject, s.p.Prior.Decades)
+	paths := min(fixed.One, fixed.Ratio(int64(s.pathsFor), int64(s.p.Prior.Paths)))
+	s.prior = s.p.Prior.Most.Mul(s.vouching).Mul(paths)
 }
 
 // above rounds a weight up to a whole number.
-func above(weight Fixed) int { return int((weight + One - 1) >> 32) }
+func above(weight fixed.Fixed) int { return int((weight + fixed.One - 1) >> 32) }
 
 // boundSide scales one side's evidence down to most and returns the sum.
-func (s *scoring) boundSide(side func(Fixed) bool, total, most Fixed) (sum Fixed) {
+func (s *scoring) boundSide(side func(fixed.Fixed) bool, total, most fixed.Fixed) (sum fixed.Fixed) {
 	if total <= most {
 		return total
 	}
 	for i := range s.opinions {
 		if v := &s.opinions[i]; side(v.value) {
-			v.vouched = v.vouched.scaled(int64(most), int64(total))
+			v.vouched = v.vouched.Scaled(int64(most), int64(total))
 			sum += v.vouched
 		}
 	}
@@ -228,7 +230,7 @@ func (s *scoring) boundSide(side func(Fixed) bool, total, most Fixed) (sum Fixed
 }
 
 // weigh returns the sum of one side's evidence.
-func (s *scoring) weigh(side func(Fixed) bool) (sum Fixed) {
+func (s *scoring) weigh(side func(fixed.Fixed) bool) (sum fixed.Fixed) {
 	for i := range s.opinions {
 		if v := &s.opinions[i]; side(v.value) {
 			sum += v.vouched
@@ -239,22 +241,22 @@ func (s *scoring) weigh(side func(Fixed) bool) (sum Fixed) {
 
 // moments are sums over all opinions: of weights, and of weights times opinions and
 // their squares.
-type moments struct{ weight, value, square Fixed }
+type moments struct{ weight, value, square fixed.Fixed }
 
 // add takes in a value with its weight, for mean and deviation.
-func (m *moments) add(weight, value Fixed) {
-	part := weight.mul(value)
+func (m *moments) add(weight, value fixed.Fixed) {
+	part := weight.Mul(value)
 	m.weight += weight
 	m.value += part
-	m.square += part.mul(value)
+	m.square += part.Mul(value)
 }
 
 // average returns the weighted mean of prior and opinions, and its standard deviation.
-func (m *moments) average(p EvidenceParams, prior Fixed) (mean, deviation Fixed) {
+func (m *moments) average(p EvidenceParams, prior fixed.Fixed) (mean, deviation fixed.Fixed) {
 	total := p.Base + m.weight
-	mean = bounded((p.Base.mul(prior) + m.value).div(total), -One)
-	spread := m.square - 2*m.value.mul(mean) + m.weight.mul(mean).mul(mean) + p.Base.mul(p.BaseVariance)
-	return mean, max(0, spread).div(total).div(total).sqrt()
+	mean = fixed.Clamp((p.Base.Mul(prior) + m.value).Div(total), -fixed.One)
+	spread := m.square - 2*m.value.Mul(mean) + m.weight.Mul(mean).Mul(mean) + p.Base.Mul(p.BaseVariance)
+	return mean, max(0, spread).Div(total).Div(total).Sqrt()
 }
 
 // average computes mean and deviation of all opinions.
@@ -269,20 +271,20 @@ func (s *scoring) average() {
 }
 
 // evidence is the sum of all evidence after its bounds.
-func (s *scoring) evidence() Fixed { return s.positive + s.negative + s.pool }
+func (s *scoring) evidence() fixed.Fixed { return s.positive + s.negative + s.pool }
 
 // confidence grows from 0 to 1 with the evidence.
-func (s *scoring) confidence() Fixed { return s.evidence().div(s.p.Evidence.Base + s.evidence()) }
+func (s *scoring) confidence() fixed.Fixed { return s.evidence().Div(s.p.Evidence.Base + s.evidence()) }
 
 // points turns -1..1 into points.
-func points(v Fixed) Points { return Points(v.Round(100_000)) }
+func points(v fixed.Fixed) Points { return Points(v.Round(100_000)) }
 
 // result fills r, in the memory that r has, but for the agent's name.
 func (s *scoring) result(r *Result) {
 	*r = Result{
 		Block: s.block.Number, BlockHash: s.block.Hash, Params: s.p.Hash, TagTable: s.p.TagsHash,
 		Status: Rated, Mean: points(s.mean), Confidence: s.confidence(), Evidence: s.evidence(),
-		Low: points(bounded(s.mean-s.deviation, -One)), High: points(bounded(s.mean+s.deviation, -One)),
+		Low: points(fixed.Clamp(s.mean-s.deviation, -fixed.One)), High: points(fixed.Clamp(s.mean+s.deviation, -fixed.One)),
 		Positive: s.positive, Negative: s.negative, Pool: s.pool, Vouching: s.vouching, Prior: points(s.prior),
 		PathsFor: s.pathsFor, PathsAgainst: s.pathsAgainst, Channels: s.channels(r.Channels[:0]), Gates: r.Gates[:0],
 		Rows: len(s.a.records), Excluded: s.a.excluded,
@@ -323,7 +325,7 @@ func (s *scoring) isNew() bool {
 	}
 	first := int64(math.MaxInt64)
 	for i := range s.a.records {
-		if r := &s.a.records[i]; s.w.weight(r.node) > 0 {
+		if r := &s.a.records[i]; s.w.Weight(r.node) > 0 {
 			first = min(first, int64(r.time))
 		}
 	}
@@ -367,7 +369,7 @@ func (r *Result) Held() Points {
 // Unjudged returns the score of an agent without evidence as of a block: unrated, with the
 // prior's interval.
 func Unjudged(p *Params, at repute.Block) Result {
-	return Score(Evidence{Block: at, Weights: NewGraphBuilder().Build().Walk(nil, p)}, p)
+	return Score(Evidence{Block: at, Weights: flow.NewGraphBuilder().Build().Walk(nil, p.Walk)}, p)
 }
 
 // guarded reports whether a time is less than Guard.Days before a block.

@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"repute"
+	"repute/trust/fixed"
+	"repute/trust/flow"
 )
 
 func bigInt(n int64) *big.Int { return big.NewInt(n) }
@@ -30,13 +32,13 @@ const (
 // world is a small chain: roots 0 to 19 vouch for members 20 to 119, who vouch for
 // each other; addresses from 1000 on are strangers, the agent's owner is 900.
 type world struct {
-	builder *GraphBuilder
+	builder *flow.GraphBuilder
 	params  *Params
-	weights *Weights
+	weights *flow.Weights
 }
 
 func newWorld(edges ...[2]int) *world {
-	w := &world{builder: NewGraphBuilder(), params: must(DefaultParams())}
+	w := &world{builder: flow.NewGraphBuilder(), params: must(DefaultParams())}
 	for i := range 20 {
 		for j := range 5 {
 			w.vouch(i, 20+i*5+j)
@@ -50,16 +52,16 @@ func newWorld(edges ...[2]int) *world {
 }
 
 func (w *world) vouch(from, to int) {
-	w.builder.Vouch(w.builder.Add(address(from)), w.builder.Add(address(to)), One)
+	w.builder.Vouch(w.builder.Add(address(from)), w.builder.Add(address(to)), fixed.One)
 }
 
-func (w *world) walk() *Weights {
+func (w *world) walk() *flow.Weights {
 	if w.weights == nil {
-		var roots []Root
+		var roots []flow.Root
 		for i := range 20 {
-			roots = append(roots, Root{address(i), One})
+			roots = append(roots, flow.Root{Address: address(i), Weight: fixed.One})
 		}
-		w.weights = w.builder.Build().Walk(roots, w.params)
+		w.weights = w.builder.Build().Walk(roots, w.params.Walk)
 	}
 	return w.weights
 }
@@ -154,7 +156,7 @@ func TestStrangersMoveNoFurtherThanThePool(t *testing.T) {
 		moved := after.Mean - before.Mean
 		pool, base := w.params.Evidence.Pool, w.params.Evidence.Base
 		vouched := before.Positive + before.Negative
-		most := points((2 * pool).div(base+vouched+pool)) + 2
+		most := points((2 * pool).Div(base+vouched+pool)) + 2
 		if size(moved) > most {
 			t.Fatalf("moved by %s with %s units of evidence, most is %s", moved, vouched.Decimal(2), most)
 		}
@@ -232,12 +234,12 @@ func TestWalkIsExact(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "edges") {
 			edges = append(edges, [2]int{rapid.IntRange(0, 20).Draw(t, "from"), rapid.IntRange(0, 20).Draw(t, "to")})
 		}
-		masses := func(edges [][2]int) (out []Fixed) {
-			b := NewGraphBuilder()
+		masses := func(edges [][2]int) (out []fixed.Fixed) {
+			b := flow.NewGraphBuilder()
 			for _, e := range edges {
-				b.Vouch(b.Add(address(e[0])), b.Add(address(e[1])), Ratio(int64(e[0]+1), 30))
+				b.Vouch(b.Add(address(e[0])), b.Add(address(e[1])), fixed.Ratio(int64(e[0]+1), 30))
 			}
-			w := b.Build().Walk([]Root{{address(0), One}, {address(1), One}, {address(50), One}}, params)
+			w := b.Build().Walk([]flow.Root{{Address: address(0), Weight: fixed.One}, {Address: address(1), Weight: fixed.One}, {Address: address(50), Weight: fixed.One}}, params.Walk)
 			for i := range 21 {
 				_, weight := w.Rater(address(i))
 				out = append(out, weight)
@@ -253,13 +255,13 @@ func TestWalkIsExact(t *testing.T) {
 // On-off: sixty good ratings over a year, then a bad one each day, each by a root of its own.
 func TestOnOff(t *testing.T) {
 	params := must(DefaultParams())
-	b := NewGraphBuilder()
-	var roots []Root
+	b := flow.NewGraphBuilder()
+	var roots []flow.Root
 	for i := range 300 {
 		b.Add(address(i))
-		roots = append(roots, Root{address(i), One})
+		roots = append(roots, flow.Root{Address: address(i), Weight: fixed.One})
 	}
-	w := &world{params: params, weights: b.Build().Walk(roots, params)}
+	w := &world{params: params, weights: b.Build().Walk(roots, params.Walk)}
 	at := func(bad, good int) Points {
 		var in []Row
 		now := int64(bad+good) * testDay

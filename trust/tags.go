@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"repute"
+	"repute/trust/fixed"
 )
 
 // TagTable says what the values of each tag mean. A tag that is not in it weighs
@@ -40,28 +41,28 @@ type Channel struct {
 
 // TagRule maps the values of tags to opinions from -1 to 1.
 type TagRule struct {
-	Tags    []string `json:"tags"`
-	Channel string   `json:"channel"`
-	Unit    string   `json:"unit"`   // what a value means
-	Weight  Fixed    `json:"weight"` // 0: shown only
-	Curve   []Corner `json:"curve"`  // straight lines between corners; values outside are no opinions
+	Tags    []string    `json:"tags"`
+	Channel string      `json:"channel"`
+	Unit    string      `json:"unit"`   // what a value means
+	Weight  fixed.Fixed `json:"weight"` // 0: shown only
+	Curve   []Corner    `json:"curve"`  // straight lines between corners; values outside are no opinions
 }
 
 // Validation is the rule for answers of allow-listed validation contracts.
 type Validation struct {
-	Channel  string           `json:"channel"`
-	Unit     string           `json:"unit"`
-	Weight   Fixed            `json:"weight"`
-	Curve    []Corner         `json:"curve"`
-	Finality map[string]Fixed `json:"finality"` // factor by the answer's tag, "" for any other
+	Channel  string                 `json:"channel"`
+	Unit     string                 `json:"unit"`
+	Weight   fixed.Fixed            `json:"weight"`
+	Curve    []Corner               `json:"curve"`
+	Finality map[string]fixed.Fixed `json:"finality"` // factor by the answer's tag, "" for any other
 }
 
 // Corner is a point of a curve: value X means opinion Y.
-type Corner struct{ X, Y Fixed }
+type Corner struct{ X, Y fixed.Fixed }
 
 // UnmarshalJSON reads [x, y].
 func (c *Corner) UnmarshalJSON(b []byte) error {
-	var xy []Fixed
+	var xy []fixed.Fixed
 	if err := json.Unmarshal(b, &xy); err != nil {
 		return err
 	}
@@ -114,15 +115,15 @@ func (t *TagTable) check() error {
 }
 
 // checkRule refuses an unknown channel, a weight out of range or a curve that does not ascend.
-func (t *TagTable) checkRule(field, channel string, weight Fixed, curve []Corner) error {
+func (t *TagTable) checkRule(field, channel string, weight fixed.Fixed, curve []Corner) error {
 	if t.use[channel] == "" {
 		return repute.Invalid(field+".channel", fmt.Sprintf("unknown channel %q", channel), "name one of channels")
 	}
-	if weight < 0 || weight > Int(10) || weight > 0 && len(curve) < 2 {
+	if weight < 0 || weight > fixed.Int(10) || weight > 0 && len(curve) < 2 {
 		return repute.Invalid(field, "a weight needs a curve of two corners or more", "weight is 0 to 10")
 	}
 	for i, c := range curve {
-		if c.Y < -One || c.Y > One || i > 0 && c.X <= curve[i-1].X {
+		if c.Y < -fixed.One || c.Y > fixed.One || i > 0 && c.X <= curve[i-1].X {
 			return repute.Invalid(fmt.Sprintf("%s.curve[%d]", field, i), "out of order or range",
 				"values ascend, opinions are -1 to 1")
 		}
@@ -131,7 +132,7 @@ func (t *TagTable) checkRule(field, channel string, weight Fixed, curve []Corner
 }
 
 // opinion reads an exact amount on a curve; it is not ok outside.
-func opinionOf(curve []Corner, a repute.Amount) (v Fixed, ok bool) {
+func opinionOf(curve []Corner, a repute.Amount) (v fixed.Fixed, ok bool) {
 	x, ok := fixedAmount(a)
 	if !ok || len(curve) == 0 || x < curve[0].X || x > curve[len(curve)-1].X {
 		return 0, false
@@ -139,7 +140,7 @@ func opinionOf(curve []Corner, a repute.Amount) (v Fixed, ok bool) {
 	for i := 1; i < len(curve); i++ {
 		low, high := curve[i-1], curve[i]
 		if x <= high.X {
-			return low.Y + (x-low.X).scaled(int64(high.Y-low.Y), int64(high.X-low.X)), true
+			return low.Y + (x-low.X).Scaled(int64(high.Y-low.Y), int64(high.X-low.X)), true
 		}
 	}
 	return curve[0].Y, true
@@ -147,7 +148,7 @@ func opinionOf(curve []Corner, a repute.Amount) (v Fixed, ok bool) {
 
 // fixedAmount is the amount rounded toward zero, not ok where it does not fit. What is rounded
 // away must not bring a value back into range: it goes outward by a unit.
-func fixedAmount(a repute.Amount) (Fixed, bool) {
+func fixedAmount(a repute.Amount) (fixed.Fixed, bool) {
 	if a.Value == nil {
 		return 0, false
 	}
@@ -162,11 +163,11 @@ func fixedAmount(a repute.Amount) (Fixed, bool) {
 	if !n.IsInt64() {
 		return 0, false
 	}
-	return Fixed(n.Int64()), true
+	return fixed.Fixed(n.Int64()), true
 }
 
 // wordAmount is fixedAmount for amounts of which everything fits a word, as most do.
-func wordAmount(a repute.Amount) (Fixed, bool) {
+func wordAmount(a repute.Amount) (fixed.Fixed, bool) {
 	const most = 1 << 30 // times 2^32 still fits
 	if !a.Value.IsInt64() || a.Decimals > 18 {
 		return 0, false
@@ -176,7 +177,7 @@ func wordAmount(a repute.Amount) (Fixed, bool) {
 		scale *= 10
 	}
 	v := a.Value.Int64()
-	m := magnitude(v)
+	m := fixed.Magnitude(v)
 	if m/scale >= most {
 		return 0, false
 	}
@@ -186,7 +187,7 @@ func wordAmount(a repute.Amount) (Fixed, bool) {
 		q++
 	}
 	if v < 0 {
-		return -Fixed(q), true
+		return -fixed.Fixed(q), true
 	}
-	return Fixed(q), true
+	return fixed.Fixed(q), true
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"repute/trust/flow"
 )
 
 // handoverSeconds is how long after its registration a transferred agent counts as
@@ -34,7 +36,7 @@ func (s *Scorer) tenuresByIdentity(e *Evidence) (out []identityTenures, alone bo
 			if a == (common.Address{}) {
 				continue
 			}
-			identity := s.w.graph.Identity(a)
+			identity := s.w.Graph().Identity(a)
 			i, known := at[identity]
 			if !known {
 				i = len(out)
@@ -47,7 +49,7 @@ func (s *Scorer) tenuresByIdentity(e *Evidence) (out []identityTenures, alone bo
 		}
 	}
 	alone = alone && len(out) == 1
-	answers := e.accountableFrom(s.w.graph)
+	answers := e.accountableFrom(s.w.Graph())
 	out = slices.DeleteFunc(out, func(h identityTenures) bool { _, does := answers[h.identity]; return !does })
 	for i := range out {
 		out[i].from = answers[out[i].identity]
@@ -62,7 +64,7 @@ func (s *Scorer) tenuresByIdentity(e *Evidence) (out []identityTenures, alone bo
 // accountableFrom returns the first block from which each identity answers for an agent: the
 // registrar from the start, a wallet and its owner from the signature, others from their
 // first action.
-func (e *Evidence) accountableFrom(g *Graph) map[common.Address]uint64 {
+func (e *Evidence) accountableFrom(g *flow.Graph) map[common.Address]uint64 {
 	out := map[common.Address]uint64{}
 	add := func(a common.Address, from uint64) {
 		identity := g.Identity(a)
@@ -97,7 +99,7 @@ func (e *Evidence) accountableFrom(g *Graph) map[common.Address]uint64 {
 
 // firstTransfer returns the block in which the registrar's identity first transferred the
 // agent to another one, zero for never, and whether that was within handoverSeconds.
-func (e *Evidence) firstTransfer(g *Graph) (block uint64, atOnce bool) {
+func (e *Evidence) firstTransfer(g *flow.Graph) (block uint64, atOnce bool) {
 	if e.Registrar == (common.Address{}) {
 		return 0, false
 	}
@@ -118,7 +120,7 @@ func (e *Evidence) firstTransfer(g *Graph) (block uint64, atOnce bool) {
 // scoreDuring scores an agent by the ratings that an identity answers for. It returns nil
 // when none of them is negative.
 func (s *Scorer) scoreDuring(e *Evidence, h *identityTenures) *Result {
-	part := h.evidence(e, s.w.graph, int64(s.p.Guard.TailDays)*24*60*60)
+	part := h.evidence(e, s.w.Graph(), int64(s.p.Guard.TailDays)*24*60*60)
 	if !slices.ContainsFunc(part.Rows, func(r Row) bool { return s.p.blames(&r, e.Block.Time.Unix()) }) {
 		return nil
 	}
@@ -135,7 +137,7 @@ func (p *Params) blames(row *Row, at int64) bool {
 // evidence returns the part of e that the identity answers for: rows from its tenures and
 // from tail seconds after each. Rows MUST be in chain order. Ratings by the agent's owner or
 // wallet at that time are left out.
-func (h *identityTenures) evidence(e *Evidence, g *Graph, tail int64) Evidence {
+func (h *identityTenures) evidence(e *Evidence, g *flow.Graph, tail int64) Evidence {
 	out := *e
 	out.Owner, out.Self, out.Named, out.Held, out.Since, out.Related, out.Rows = h.holder, nil, nil, 0, 0, nil, nil
 	if g.Identity(e.Owner) == h.identity {

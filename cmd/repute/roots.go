@@ -18,7 +18,7 @@ import (
 	"repute/store"
 	"repute/store/query"
 	"repute/store/trustdb"
-	"repute/trust"
+	"repute/trust/replay"
 	"repute/trust/rootfile"
 )
 
@@ -284,7 +284,7 @@ func setNames(sets []trustdb.RootSet, chain uint64) string {
 }
 
 func encodeRoots(s trustdb.RootSet, roots []repute.TrustRoot, now time.Time) rootList {
-	list := rootList{ChainID: s.ChainID, Set: s.Name, Hash: trust.HashInput(trust.EncodeRoots(roots)),
+	list := rootList{ChainID: s.ChainID, Set: s.Name, Hash: replay.HashInput(replay.EncodeRoots(roots)),
 		Roots: make([]rootView, len(roots))}
 	for i, r := range roots {
 		list.Roots[i] = rootView{Address: r.Address.Hex(), Weight: rootfile.FormatWeight(r.Weight), Reason: r.Reason}

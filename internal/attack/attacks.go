@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"repute/trust"
+	"repute/trust/fixed"
 )
 
 // Outcome is what an attack reached, for the engine and for other scorers.
@@ -141,7 +142,7 @@ func (b *Bench) WeakInChannels(n int, all bool) Outcome {
 			r := rowOf(len(b.World.Ratings)+10*i+j, Rating{q, target, 1, b.World.Now})
 			r.Tag1, r.Validation = tag, j == 2
 			if all && j < 2 { // a payment is of a rating
-				r.Paid = trust.Int(100)
+				r.Paid = fixed.Int(100)
 			}
 			e.Rows = append(e.Rows, r)
 		}
@@ -180,7 +181,7 @@ type Drop struct {
 // SlanderBySybils is T6: new identities say the worst of victims with evidence of five units.
 func (b *Bench) SlanderBySybils(n int) Drop {
 	engine := NewEngine(b.World, b.Params)
-	victims := b.victims(engine, func(r trust.Result) bool { return r.Evidence >= trust.Int(5) })
+	victims := b.victims(engine, func(r trust.Result) bool { return r.Evidence >= fixed.Int(5) })
 	next := b.World.Next()
 	slander := func(victim int) (out []Rating) {
 		for i := range n {

@@ -11,6 +11,8 @@ import (
 
 	"repute"
 	"repute/trust"
+	"repute/trust/fixed"
+	"repute/trust/flow"
 )
 
 // Cost is what a full recomputation takes.
@@ -60,22 +62,22 @@ func (c *crowd) rating(i int) Rating {
 	return Rating{int(c.from[i]), int(c.to[i]), value, c.now - int64(i*7919%10_000_000)}
 }
 
-func (c *crowd) roots() (roots []trust.Root) {
+func (c *crowd) roots() (roots []flow.Root) {
 	const count = 100
 	for i := range count {
-		roots = append(roots, trust.Root{Address: Address(i * c.parties / count), Weight: trust.One})
+		roots = append(roots, flow.Root{Address: Address(i * c.parties / count), Weight: fixed.One})
 	}
 	return roots
 }
 
-func (c *crowd) graph() *trust.Graph {
-	b := trust.NewGraphBuilder()
+func (c *crowd) graph() *flow.Graph {
+	b := flow.NewGraphBuilder()
 	for p := range c.parties {
 		b.Add(Address(p))
 	}
 	for i := range c.from {
 		r := c.rating(i)
-		b.Vouch(c.from[i], c.to[i], fixed(r.Value)) // numbers are given in order
+		b.Vouch(c.from[i], c.to[i], fixedOf(r.Value)) // numbers are given in order
 	}
 	return b.Build()
 }
@@ -107,7 +109,7 @@ type sample struct {
 }
 
 // ledger takes down everything.
-func (c *crowd) ledger(g *trust.Graph, p *trust.Params) (l *trust.Ledger, some sample) {
+func (c *crowd) ledger(g *flow.Graph, p *trust.Params) (l *trust.Ledger, some sample) {
 	l = trust.NewLedger(g, c.block(), p)
 	list, start := c.byAgent()
 	const samples = 101
@@ -146,7 +148,7 @@ func MeasureCost(ctx context.Context, edges int, p *trust.Params) (Cost, error) 
 	stop := watchMemory(&peak)
 	cpu := processorSeconds()
 	start = time.Now()
-	w := g.Walk(roots, p)
+	w := g.Walk(roots, p.Walk)
 	c.Walk = time.Since(start).Seconds()
 	start = time.Now()
 	var rated atomic.Int64
@@ -165,7 +167,7 @@ func MeasureCost(ctx context.Context, edges int, p *trust.Params) (Cost, error) 
 
 // events scores single agents as the engine does after each event: milliseconds at the
 // median, and of the most rated agent.
-func (s *sample) events(w *trust.Weights, p *trust.Params) (usual, busiest float64) {
+func (s *sample) events(w *flow.Weights, p *trust.Params) (usual, busiest float64) {
 	scorer := trust.NewScorer(w, p)
 	once := func(e trust.Evidence) float64 {
 		e.Weights = w
@@ -191,7 +193,7 @@ func MeasurePersonal(edges int, p *trust.Params) (slowest float64) {
 		roots := c.strangeRoots(n)
 		e := some.busiest
 		start := time.Now()
-		e.Weights = g.Personal(roots, p)
+		e.Weights = g.Personal(roots, p.Walk)
 		trust.Score(e, p)
 		slowest = max(slowest, float64(time.Since(start).Nanoseconds())/1e6)
 	}
@@ -199,9 +201,9 @@ func MeasurePersonal(edges int, p *trust.Params) (slowest float64) {
 }
 
 // strangeRoots are a hundred addresses, others for each n, of which one in eleven never rated.
-func (c *crowd) strangeRoots(n int) (roots []trust.Root) {
+func (c *crowd) strangeRoots(n int) (roots []flow.Root) {
 	for i := range 100 {
-		roots = append(roots, trust.Root{Address: Address((n*7919 + i*613) % (c.parties + c.parties/10)), Weight: trust.One})
+		roots = append(roots, flow.Root{Address: Address((n*7919 + i*613) % (c.parties + c.parties/10)), Weight: fixed.One})
 	}
 	return roots
 }

@@ -25,7 +25,7 @@ func TestPersonalIsOfARatedAgent(t *testing.T) {
 	g := c.graph()
 	_, some := c.ledger(g, p)
 	e := some.busiest
-	e.Weights = g.Personal(c.strangeRoots(3), p)
+	e.Weights = g.Personal(c.strangeRoots(3), p.Walk)
 	if r := trust.Score(e, p); r.Status != trust.Rated {
 		t.Errorf("%+v", r)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"repute/trust"
+	"repute/trust/fixed"
 )
 
 func zero() *big.Int { return new(big.Int) }
@@ -73,7 +74,7 @@ func Ageless(p trust.Params) *trust.Params {
 // recorded ratings of many years.
 func Undated(p trust.Params) *trust.Params {
 	p.Evidence.HalfLifeDays = 36500
-	p.Negative.Factors = []trust.Fixed{trust.One}
+	p.Negative.Factors = []fixed.Fixed{fixed.One}
 	return &p
 }
 

@@ -1,6 +1,9 @@
 package attack
 
-import "repute/trust"
+import (
+	"repute/trust"
+	"repute/trust/fixed"
+)
 
 // Price is T11: what payments buy, and how many independent identities it takes.
 type Price struct {
@@ -19,7 +22,7 @@ type Price struct {
 func (b *Bench) Price() (p Price) {
 	engine, target := NewEngine(b.World, b.Params), b.World.Next()
 	raters := b.fullRaters(64)
-	ask := func(from []int, paid trust.Fixed) trust.Result {
+	ask := func(from []int, paid fixed.Fixed) trust.Result {
 		e := engine.Evidence(target)
 		for i, rater := range from {
 			row := rowOf(len(b.World.Ratings)+i, Rating{rater, target, 1, b.World.Now})
@@ -32,8 +35,8 @@ func (b *Bench) Price() (p Price) {
 	for i := range 100 {
 		strangers = append(strangers, target+1+i)
 	}
-	p.Strangers, p.Unpaid = points(ask(strangers, trust.Int(1_000_000)).Mean), points(ask(strangers, 0).Mean)
-	until := func(paid trust.Fixed, enough func(trust.Result) bool) int {
+	p.Strangers, p.Unpaid = points(ask(strangers, fixed.Int(1_000_000)).Mean), points(ask(strangers, 0).Mean)
+	until := func(paid fixed.Fixed, enough func(trust.Result) bool) int {
 		for n := 1; n <= len(raters); n++ {
 			if enough(ask(raters[:n], paid)) {
 				return n
@@ -43,9 +46,9 @@ func (b *Bench) Price() (p Price) {
 	}
 	p.To50 = until(0, func(r trust.Result) bool { return r.Mean >= 50_000 })
 	p.To80 = until(0, func(r trust.Result) bool { return r.Mean >= 80_000 })
-	p.Paying50 = until(trust.Int(100), func(r trust.Result) bool { return r.Mean >= 50_000 })
+	p.Paying50 = until(fixed.Int(100), func(r trust.Result) bool { return r.Mean >= 50_000 })
 	p.Low50 = until(0, func(r trust.Result) bool { return r.Low >= 50_000 && r.PathsFor >= 3 })
-	base := float64(b.Params.Evidence.Base) / float64(trust.One)
+	base := float64(b.Params.Evidence.Base) / float64(fixed.One)
 	p.Formula50, p.Formula80 = base*0.5/0.5, base*0.8/0.2
 	return p
 }

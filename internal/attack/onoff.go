@@ -5,6 +5,8 @@ import (
 
 	"repute"
 	"repute/trust"
+	"repute/trust/fixed"
+	"repute/trust/flow"
 )
 
 // OnOff is T9: what becomes of an agent that served well for a year, then badly every
@@ -34,13 +36,13 @@ const (
 
 // MeasureOnOff runs T9.
 func MeasureOnOff(p *trust.Params) (o OnOff) {
-	b := trust.NewGraphBuilder()
-	var roots []trust.Root
+	b := flow.NewGraphBuilder()
+	var roots []flow.Root
 	for i := range onOffRaters {
 		b.Add(Address(i))
-		roots = append(roots, trust.Root{Address: Address(i), Weight: trust.One})
+		roots = append(roots, flow.Root{Address: Address(i), Weight: fixed.One})
 	}
-	x := &onOff{weights: b.Build().Walk(roots, p)}
+	x := &onOff{weights: b.Build().Walk(roots, p.Walk)}
 	x.scorer = trust.NewScorer(x.weights, p)
 	o.Below50 = firstDay(func(bad int) bool { return x.mean(bad, 0) < 50 })
 	o.Below10 = firstDay(func(bad int) bool { return x.mean(bad, 0) < -10 })
@@ -72,7 +74,7 @@ func firstDay(is func(int) bool) int {
 }
 
 type onOff struct {
-	weights *trust.Weights
+	weights *flow.Weights
 	scorer  *trust.Scorer
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"repute"
 	"repute/trust"
+	"repute/trust/fixed"
+	"repute/trust/flow"
 )
 
 // Bounds is what random trials of the rules that always hold found: T8 and T14.
@@ -69,7 +71,7 @@ func (t *trial) strangers(e trust.Evidence, before trust.Result, out *Bounds) {
 			row = e.Rows[t.rng.IntN(len(e.Rows))]
 		}
 		row.Rater, row.LogIndex = Address(t.next+t.rng.IntN(40)), uint32(i+1)
-		row.Paid = trust.Int(t.rng.IntN(1000))
+		row.Paid = fixed.Int(t.rng.IntN(1000))
 		rows = append(rows, row)
 	}
 	e.Rows = rows
@@ -112,16 +114,16 @@ func (w *World) Digest(ctx context.Context, p *trust.Params, seed uint64, proces
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 	rng := rand.New(rand.NewPCG(seed, 15))
 	order := rng.Perm(len(w.Ratings))
-	b := trust.NewGraphBuilder()
+	b := flow.NewGraphBuilder()
 	for _, i := range order {
 		r := w.Ratings[i]
-		b.Vouch(b.Add(Address(r.From)), b.Add(Address(r.To)), fixed(r.Value))
+		b.Vouch(b.Add(Address(r.From)), b.Add(Address(r.To)), fixedOf(r.Value))
 	}
 	e := &Engine{w: w, p: p, about: map[int][]int{}}
 	for _, i := range order {
 		e.about[w.Ratings[i].To] = append(e.about[w.Ratings[i].To], i)
 	}
-	e.weights = b.Build().Walk(e.roots(), p)
+	e.weights = b.Build().Walk(e.roots(), p.Walk)
 	e.scorer = trust.NewScorer(e.weights, p)
 	return e.digest(ctx, rng.Perm(w.Next()), pass)
 }

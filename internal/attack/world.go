@@ -23,6 +23,8 @@ import (
 
 	"repute"
 	"repute/trust"
+	"repute/trust/fixed"
+	"repute/trust/flow"
 )
 
 // Rating is one party's opinion of another, -1 to 1.
@@ -198,7 +200,7 @@ func (w *World) Bend(power float64) *World {
 type Engine struct {
 	w       *World
 	p       *trust.Params
-	weights *trust.Weights
+	weights *flow.Weights
 	scorer  *trust.Scorer
 	about   map[int][]int // ratings by whom they are about
 }
@@ -209,11 +211,11 @@ func NewEngine(w *World, p *trust.Params) *Engine { return newEngine(w, p) }
 // newEngine is NewEngine where some are known to be one party.
 func newEngine(w *World, p *trust.Params, links ...[2]int) *Engine {
 	e := &Engine{w: w, p: p, about: map[int][]int{}}
-	b := trust.NewGraphBuilder()
+	b := flow.NewGraphBuilder()
 	for i, r := range w.Ratings {
 		e.about[r.To] = append(e.about[r.To], i)
 		from, to := b.Add(Address(r.From)), b.Add(Address(r.To))
-		b.Vouch(from, to, fixed(r.Value))
+		b.Vouch(from, to, fixedOf(r.Value))
 	}
 	for _, r := range w.Roots {
 		b.Add(Address(r))
@@ -221,14 +223,14 @@ func newEngine(w *World, p *trust.Params, links ...[2]int) *Engine {
 	for _, l := range links {
 		b.Link(b.Add(Address(l[0])), b.Add(Address(l[1])))
 	}
-	e.weights = b.Build().Walk(e.roots(), p)
+	e.weights = b.Build().Walk(e.roots(), p.Walk)
 	e.scorer = trust.NewScorer(e.weights, p)
 	return e
 }
 
-func (e *Engine) roots() (roots []trust.Root) {
+func (e *Engine) roots() (roots []flow.Root) {
 	for _, r := range e.w.Roots {
-		roots = append(roots, trust.Root{Address: Address(r), Weight: trust.One})
+		roots = append(roots, flow.Root{Address: Address(r), Weight: fixed.One})
 	}
 	return roots
 }
@@ -239,7 +241,8 @@ func Address(party int) (a common.Address) {
 	return a
 }
 
-func fixed(v float64) trust.Fixed { return trust.Fixed(math.Round(v * float64(trust.One))) }
+// fixedOf rounds a value of a scenario to the nearest Fixed.
+func fixedOf(v float64) fixed.Fixed { return fixed.Fixed(math.Round(v * float64(fixed.One))) }
 
 // Score is what the engine says of a party.
 func (e *Engine) Score(party int) trust.Result { return e.scorer.Score(e.Evidence(party)) }
@@ -266,5 +269,5 @@ func rowOf(i int, r Rating) trust.Row {
 // Weight is a party's weight as a rater, 0 to 1.
 func (e *Engine) Weight(party int) float64 {
 	_, weight := e.weights.Rater(Address(party))
-	return float64(weight) / float64(trust.One)
+	return float64(weight) / float64(fixed.One)
 }

@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/internal/attack"
 	"repute/trust"
+	"repute/trust/fixed"
 )
 
 // TrustOptions say what Trust measures.
@@ -269,11 +270,11 @@ func (b *trustBench) onOff() {
 func (b *trustBench) rules(w *attack.World) {
 	for _, rule := range []struct {
 		name    string
-		factors []trust.Fixed
+		factors []fixed.Fixed
 	}{
-		{"once", []trust.Fixed{trust.One}},
-		{"twice", []trust.Fixed{2 * trust.One}},
-		{"twice from four paths on", []trust.Fixed{trust.One, trust.One, trust.One, 2 * trust.One}},
+		{"once", []fixed.Fixed{fixed.One}},
+		{"twice", []fixed.Fixed{2 * fixed.One}},
+		{"twice from four paths on", []fixed.Fixed{fixed.One, fixed.One, fixed.One, 2 * fixed.One}},
 		{"as in the parameters", b.p.Negative.Factors},
 	} {
 		p := *b.p

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"math/big"
 	"reflect"
-	"repute/orchestrator/wallet/rules"
 
 	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute/orchestrator/wallet/rules"
 )
 
 // opinion is what one endpoint says of a call at a block.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"repute/orchestrator/wallet/rules"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -15,6 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
+	"repute/orchestrator/wallet/rules"
 )
 
 // oracle tells on chains of the OP stack what a transaction's data costs on the chain below:

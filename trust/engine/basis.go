@@ -11,13 +11,15 @@ import (
 	"repute/store"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/flow"
+	"repute/trust/replay"
 )
 
 // basis holds what all scores of a run have in common.
 type basis struct {
 	run     trustdb.Run // its number is 0 where no engine has run
 	params  *trust.Params
-	weights *trust.Weights // by the chain's own roots
+	weights *flow.Weights // by the chain's own roots
 	// validations are the contracts whose answers count, whatever the chain lists now.
 	validations []common.Address
 }
@@ -36,12 +38,12 @@ func basisOf(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error)
 			if err != nil {
 				return nil, err
 			}
-			bodies[i] = trust.EncodeValidations(now)
+			bodies[i] = replay.EncodeValidations(now)
 			continue
 		}
 		body, err := trustdb.ReadInput(ctx, db, in.hash)
 		if errors.Is(err, repute.ErrNotFound) {
-			return nil, &trust.PrunedError{What: fmt.Sprintf("the %s with sha256 %s", in.what, in.hash)}
+			return nil, &replay.PrunedError{What: fmt.Sprintf("the %s with sha256 %s", in.what, in.hash)}
 		}
 		if err != nil {
 			return nil, err
@@ -63,15 +65,15 @@ func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run) (*basi
 	if err != nil {
 		return nil, err
 	}
-	roots, err := trust.DecodeRoots(in[2])
+	roots, err := replay.DecodeRoots(in[2])
 	if err != nil {
 		return nil, err
 	}
-	links, err := trust.DecodeLinks(in[3])
+	links, err := replay.DecodeLinks(in[3])
 	if err != nil {
 		return nil, err
 	}
-	validations, err := trust.DecodeValidations(in[inValidations])
+	validations, err := replay.DecodeValidations(in[inValidations])
 	if err != nil {
 		return nil, err
 	}
@@ -87,9 +89,9 @@ func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.P
 	if err != nil {
 		return nil, err
 	}
-	w := &basis{run, params, graph.Walk(roots, params), of.Validations}
+	w := &basis{run, params, graph.Walk(roots, params.Walk), of.Validations}
 	if run.Run != 0 && w.weights.Sum() != run.Weights {
-		return nil, &trust.PrunedError{What: fmt.Sprintf("the chain's ratings up to block %d are not those that the weights of epoch %d follow from", run.Block.Number, run.Epoch)}
+		return nil, &replay.PrunedError{What: fmt.Sprintf("the chain's ratings up to block %d are not those that the weights of epoch %d follow from", run.Block.Number, run.Epoch)}
 	}
 	return w, nil
 }

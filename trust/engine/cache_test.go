@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"repute/trust"
-
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/trust/flow"
 )
 
 func newTestHold(b bounds) *cache[int, int] {
@@ -101,7 +100,7 @@ func TestOldGraphsHaveTheirOwnTurn(t *testing.T) {
 			func(context.Context) (*basis, error) { close(begun); <-end; return nil, errors.New("ended") })
 	}()
 	<-begun
-	none := trust.NewGraphBuilder().Build().Walk(nil, r.params)
+	none := flow.NewGraphBuilder().Build().Walk(nil, r.params.Walk)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if _, err := r.worlds.get(ctx, worldKey{run: 9},

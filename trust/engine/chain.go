@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/replay"
 )
 
 // keeper keeps the scores of one chain.
@@ -149,8 +150,8 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 	}
 	run = trustdb.Run{ChainID: k.chain, Run: last.Run + 1, Epoch: final / length, Boundary: final / length * length,
 		Scorer: EngineVersion,
-		Params: trust.HashInput(bodies[0]), Tags: trust.HashInput(bodies[1]), Roots: k.lists.roots, Links: k.lists.links,
-		Validations: trust.HashInput(bodies[inValidations]), Repaired: c.Repaired}
+		Params: replay.HashInput(bodies[0]), Tags: replay.HashInput(bodies[1]), Roots: k.lists.roots, Links: k.lists.links,
+		Validations: replay.HashInput(bodies[inValidations]), Repaired: c.Repaired}
 	if last.Run > 0 && run.Boundary < last.Boundary { // an epoch was longer once
 		run.Epoch, run.Boundary = last.Epoch, last.Boundary
 	}
@@ -178,7 +179,7 @@ func (k *keeper) inputs(ctx context.Context, c trustdb.Chain, last trustdb.Run) 
 			}
 		}
 	}
-	bodies[inValidations] = trust.EncodeValidations(c.Validations)
+	bodies[inValidations] = replay.EncodeValidations(c.Validations)
 	return bodies, nil
 }
 
@@ -200,11 +201,11 @@ func (k *keeper) readLists(ctx context.Context, version int64) error {
 	if err != nil {
 		return err
 	}
-	encoded := [][]byte{trust.EncodeRoots(roots), trust.EncodeLinks(links)}
+	encoded := [][]byte{replay.EncodeRoots(roots), replay.EncodeLinks(links)}
 	if err := k.keep(ctx, encoded...); err != nil {
 		return err
 	}
-	k.lists = listed{version, trust.HashInput(encoded[0]), trust.HashInput(encoded[1])}
+	k.lists = listed{version, replay.HashInput(encoded[0]), replay.HashInput(encoded[1])}
 	return nil
 }
 
@@ -243,7 +244,7 @@ func (k *keeper) begin(ctx context.Context, run trustdb.Run, bodies inputs) erro
 	k.metrics.walked(k.chain, took)
 	k.log.Info("walked the graph", "chain", k.chain, "epoch", run.Epoch, "run", run.Run, "block", run.Block.Number,
 		"identities", run.Identities, "edges", run.Edges, "seconds", took.Seconds())
-	if run.Roots == trust.NoRoots() {
+	if run.Roots == replay.NoRoots() {
 		k.log.Warn("the chain has no roots: nobody is rated; repute roots add names one", "chain", k.chain, "epoch",
 			run.Epoch)
 	}

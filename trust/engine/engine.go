@@ -15,6 +15,7 @@ import (
 	"repute/store"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/replay"
 )
 
 // EngineVersion names how scores are computed, in stored scores. It changes when equal
@@ -137,7 +138,7 @@ func pause(ctx context.Context, d time.Duration) {
 // keep stores inputs of scores, each once per process.
 func (e *Engine) keep(ctx context.Context, bodies ...[]byte) error {
 	e.mu.Lock()
-	fresh := slices.DeleteFunc(slices.Clone(bodies), func(b []byte) bool { return e.kept[trust.HashInput(b)] })
+	fresh := slices.DeleteFunc(slices.Clone(bodies), func(b []byte) bool { return e.kept[replay.HashInput(b)] })
 	e.mu.Unlock()
 	if len(fresh) == 0 {
 		return nil
@@ -151,7 +152,7 @@ func (e *Engine) keep(ctx context.Context, bodies ...[]byte) error {
 		clear(e.kept)
 	}
 	for _, b := range fresh {
-		e.kept[trust.HashInput(b)] = true
+		e.kept[replay.HashInput(b)] = true
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 	"repute/store/importdb"
 	"repute/store/query"
 	"repute/store/trustdb"
-	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/replay"
 )
 
 // praised is a settled ledger on which an engine runs.
@@ -264,8 +264,8 @@ func TestOwnParametersOutliveAnError(t *testing.T) {
 	ok(t, steps.Walk(t.Context()))
 	after, err := trustdb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
-	if after.Params != trust.HashInput(other) || after.Run != before.Run+1 {
-		t.Errorf("run %d of parameters %s, want one of the engine's own, %s", after.Run, after.Params, trust.HashInput(other))
+	if after.Params != replay.HashInput(other) || after.Run != before.Run+1 {
+		t.Errorf("run %d of parameters %s, want one of the engine's own, %s", after.Run, after.Params, replay.HashInput(other))
 	}
 }
 

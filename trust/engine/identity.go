@@ -16,6 +16,7 @@ import (
 	"repute/store"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/replay"
 )
 
 // identityOf returns what an agent's files say about its identity. wallet is the chain's.
@@ -112,7 +113,7 @@ func (c *judged) sameIdentity(ctx context.Context, db *store.DB) error {
 		i.File.SHA256)
 	registration, sound, err := trustdb.RegistrationParse(ctx, db, i.File.SHA256, i.File.ParserVersion)
 	if errors.Is(err, repute.ErrNotFound) {
-		return &trust.PrunedError{What: what}
+		return &replay.PrunedError{What: what}
 	}
 	if err != nil {
 		return err
@@ -121,7 +122,7 @@ func (c *judged) sameIdentity(ctx context.Context, db *store.DB) error {
 	resolves := sound && !i.Gone
 	if !known || resolves != i.Resolves || len(hostsOf(registration)) > i.Domains ||
 		declares(c.evidence.Agent, i.Wallet, registration) != i.Declares {
-		return &trust.PrunedError{What: what + " as it was then"}
+		return &replay.PrunedError{What: what + " as it was then"}
 	}
 	return nil
 }

@@ -18,6 +18,8 @@ import (
 	"repute/store/docdb"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/flow"
+	"repute/trust/replay"
 )
 
 const cardURI = "https://a.example/.well-known/agent-registration.json"
@@ -112,7 +114,7 @@ func TestIdentityGate(t *testing.T) {
 	publish(t, db, "turned", person(7), 0)
 	became("walletDeclared 0/1")
 	for at, want := range map[uint64]string{20: "registrationResolves 0/1, walletDeclared 0/1", 30: "nothing"} {
-		final, err := replay(t, db, 0, at)
+		final, err := replayed(t, db, 0, at)
 		if err != nil {
 			t.Fatalf("replay at %d: %v", at, err)
 		}
@@ -120,11 +122,11 @@ func TestIdentityGate(t *testing.T) {
 			t.Errorf("final at %d lacks %s, want %s", at, got, want)
 		}
 	}
-	kept, err := replay(t, db, 0, 30)
+	kept, err := replayed(t, db, 0, 30)
 	ok(t, err)
 	body, err := trustdb.ReadInput(t.Context(), db, kept.Evidence)
 	ok(t, err)
-	m, err := trust.DecodeManifest(body)
+	m, err := replay.DecodeManifest(body)
 	sum := common.Hash(sha256.Sum256([]byte("own")))
 	if err != nil || m.Identity == nil || m.Identity.File == nil ||
 		*m.Identity.File != (trust.ReadDocument{SHA256: sum, ParserVersion: 1}) || m.Identity.Proven != 1 {
@@ -134,8 +136,8 @@ func TestIdentityGate(t *testing.T) {
 		"delete from parses where sha256 = $1"} {
 		_, err := db.Pool().Exec(t.Context(), change, sum[:])
 		ok(t, err)
-		var pruned *trust.PrunedError
-		if _, err := replay(t, db, 0, 30); !errors.As(err, &pruned) {
+		var pruned *replay.PrunedError
+		if _, err := replayed(t, db, 0, 30); !errors.As(err, &pruned) {
 			t.Errorf("%s: %v", change, err)
 		}
 	}
@@ -251,7 +253,7 @@ func TestIdentityGateWithoutRatings(t *testing.T) {
 	p, err := trust.DefaultParams()
 	ok(t, err)
 	e := trust.Evidence{Block: repute.Block{Time: time.Unix(1_750_000_000, 0)},
-		Weights: trust.NewGraphBuilder().Build().Walk(nil, p)}
+		Weights: flow.NewGraphBuilder().Build().Walk(nil, p.Walk)}
 	for _, c := range []struct {
 		who  *trust.Identity
 		want string
@@ -268,8 +270,8 @@ func TestIdentityGateWithoutRatings(t *testing.T) {
 		if got := lacking(t, repute.Score{Result: raw}); got != c.want || result.Status != trust.Unrated {
 			t.Errorf("%+v: %s, lacks %s, want %s", c.who, result.Status, got, c.want)
 		}
-		m := trust.ManifestOf(&e)
-		again, err := trust.DecodeManifest(m.Encode())
+		m := replay.ManifestOf(&e)
+		again, err := replay.DecodeManifest(m.Encode())
 		ok(t, err)
 		copied := trust.Evidence{Identity: &trust.Identity{Domains: 77}}
 		ok(t, again.Apply(&copied, nil))

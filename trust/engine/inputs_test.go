@@ -8,8 +8,8 @@ import (
 	"repute"
 	"repute/store/chaindb"
 	"repute/store/trustdb"
-	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/replay"
 )
 
 // A validation contract that leaves the allow-list, or enters it, makes a run: scores
@@ -31,7 +31,7 @@ func TestAllowListMakesARun(t *testing.T) {
 	l.store(t, db, 60)
 	start(t, db)
 	first := settle(t, db, 9, 60)
-	if first.Validations != trust.HashInput(trust.EncodeValidations(l.chain.Validations)) {
+	if first.Validations != replay.HashInput(replay.EncodeValidations(l.chain.Validations)) {
 		t.Errorf("run %+v does not name its list", first)
 	}
 	with := newest(t, db, 0)

@@ -17,6 +17,7 @@ import (
 	"repute/store"
 	"repute/store/query"
 	"repute/trust"
+	"repute/trust/fixed"
 )
 
 // ValidationStatus says how the validation part of an OpenFiSnapshot came about.
@@ -52,8 +53,8 @@ type OpenFiSnapshot struct {
 	ValidationStatus     ValidationStatus `json:"validationStatus"`
 	// Overall gives nothing for a validation that is disabled; OverallGranted gives the
 	// whole part for it, as OpenFi itself does. They differ only then.
-	Overall        trust.Fixed `json:"overallTrustScore"`
-	OverallGranted trust.Fixed `json:"overallTrustScoreValidationGranted"`
+	Overall        fixed.Fixed `json:"overallTrustScore"`
+	OverallGranted fixed.Fixed `json:"overallTrustScoreValidationGranted"`
 	// Lacks says for each part that did not pass why not, in order of the parts.
 	Lacks []OpenFiLack `json:"lacks"`
 	// Block is what the chain's side is true at; SnapshotAt is its time.
@@ -126,7 +127,7 @@ func openFi(c query.TrustChecks) OpenFiSnapshot {
 		granted = partValidation
 	}
 	check(&passed, "validation", partValidation, lack)
-	s.Overall, s.OverallGranted = trust.Ratio(int64(points), 100), trust.Ratio(int64(points+granted), 100)
+	s.Overall, s.OverallGranted = fixed.Ratio(int64(points), 100), fixed.Ratio(int64(points+granted), 100)
 	if sum := c.Agent.Document.SHA256; sum != [32]byte{} {
 		s.Read = append(s.Read, trust.ReadDocument{SHA256: sum, ParserVersion: c.ParserVersion})
 	}

@@ -12,6 +12,8 @@ import (
 	"repute/store/query"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/flow"
+	"repute/trust/replay"
 )
 
 // MaxPersonalRoots is how many roots a caller may name.
@@ -130,7 +132,7 @@ func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, roots []re
 		return c, err
 	}
 	alive := trust.RootsAt(roots, c.world.run.Block.Time)
-	c.given, c.roots = len(alive), trust.HashInput(trust.EncodeRoots(roots))
+	c.given, c.roots = len(alive), replay.HashInput(replay.EncodeRoots(roots))
 	if c.walk, err = r.walk(ctx, c.world, c.roots, alive, admit); err != nil {
 		return c, err
 	}
@@ -201,13 +203,13 @@ func (r *Reader) unrun(ctx context.Context, chainID uint64) (run trustdb.Run, er
 
 // personalWalk is what other roots come to over a graph.
 type personalWalk struct {
-	weights *trust.Weights
+	weights *flow.Weights
 	known   int // of the roots: see Personal
 }
 
 func (w *personalWalk) size() int64 { return w.weights.Size() }
 
-func (r *Reader) walk(ctx context.Context, w *basis, hash common.Hash, roots []trust.Root,
+func (r *Reader) walk(ctx context.Context, w *basis, hash common.Hash, roots []flow.Root,
 	admit func() error) (*personalWalk, error) {
 	key := walkKey{worldKey{w.run.ChainID, w.run.Run, w.run.Block.Number}, hash}
 	if kept, ok := r.walks.peek(key); ok {
@@ -224,6 +226,6 @@ func (r *Reader) walk(ctx context.Context, w *basis, hash common.Hash, roots []t
 				known++
 			}
 		}
-		return &personalWalk{g.Personal(roots, w.params), known}, nil
+		return &personalWalk{g.Personal(roots, w.params.Walk), known}, nil
 	})
 }

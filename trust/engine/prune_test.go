@@ -9,8 +9,8 @@ import (
 	"repute/store"
 	"repute/store/query"
 	"repute/store/trustdb"
-	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/replay"
 )
 
 // prune does a whole pass over final scores and inputs, as if all inputs were old.
@@ -57,15 +57,15 @@ func TestOldFinalsArePruned(t *testing.T) {
 	ok(t, err)
 	before := inputs(t, db)
 	prune(t, db, 0)
-	if _, err := replay(t, db, 1, 60); err != nil {
+	if _, err := replayed(t, db, 1, 60); err != nil {
 		t.Errorf("pruned although all are kept: %v", err)
 	}
 	prune(t, db, 180*24*time.Hour)
 	if n := inputs(t, db); n >= before {
 		t.Errorf("%d inputs of %d are left", n, before)
 	}
-	var pruned *trust.PrunedError
-	if s, err := replay(t, db, 1, 60); !errors.As(err, &pruned) {
+	var pruned *replay.PrunedError
+	if s, err := replayed(t, db, 1, 60); !errors.As(err, &pruned) {
 		t.Errorf("replayed %+v, %v", s, err)
 	}
 	r, err := engine.NewReader(db, engine.ReaderOptions{})
@@ -79,7 +79,7 @@ func TestOldFinalsArePruned(t *testing.T) {
 		t.Errorf("the rest is not told with what is pruned: %+v", view)
 	}
 	for _, block := range []uint64{70, 80} {
-		if s, err := replay(t, db, 1, block); err != nil || s.Block.Number != block {
+		if s, err := replayed(t, db, 1, block); err != nil || s.Block.Number != block {
 			t.Errorf("as of block %d: %+v, %v", block, s, err)
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"repute/store/query"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/flow"
+	"repute/trust/replay"
 )
 
 // ReaderOptions tune a Reader. The zero value works.
@@ -216,7 +218,7 @@ type judged struct {
 	score    repute.Score
 	world    *basis
 	evidence trust.Evidence
-	manifest trust.Manifest // of the evidence, the zero one without a stored score
+	manifest replay.Manifest // of the evidence, the zero one without a stored score
 }
 
 // storedScore is what ScoreOf gives, also where that is what an agent without a score has.
@@ -236,7 +238,7 @@ func (r *Reader) caseOf(ctx context.Context, score repute.Score, asOf repute.AsO
 	c.score, c.asOf = score, asOf
 	id := score.Agent
 	if score.Pruned {
-		return c, &trust.PrunedError{What: fmt.Sprintf("the final score of agent %s as of then", id.Short())}
+		return c, &replay.PrunedError{What: fmt.Sprintf("the final score of agent %s as of then", id.Short())}
 	}
 	if c.score.Run == 0 {
 		if c.world, err = r.unvouched(ctx, id.ChainID, c.score); err != nil {
@@ -266,7 +268,7 @@ func (r *Reader) follow(ctx context.Context, c *judged) (err error) {
 	}
 	c.evidence.Block = c.score.Block
 	if err = r.addManifest(ctx, c); err == nil && c.evidence.Validations != c.world.run.Validations {
-		err = &trust.PrunedError{What: "the manifest of evidence that names the run's validation contracts"}
+		err = &replay.PrunedError{What: "the manifest of evidence that names the run's validation contracts"}
 	}
 	return err
 }
@@ -276,17 +278,17 @@ func (r *Reader) follow(ctx context.Context, c *judged) (err error) {
 func (r *Reader) addManifest(ctx context.Context, c *judged) error {
 	what := fmt.Sprintf("the manifest of evidence with sha256 %s", c.score.Evidence)
 	body, err := trustdb.ReadInput(ctx, r.db, c.score.Evidence)
-	if errors.Is(err, repute.ErrNotFound) || err == nil && trust.HashInput(body) != c.score.Evidence {
-		return &trust.PrunedError{What: what}
+	if errors.Is(err, repute.ErrNotFound) || err == nil && replay.HashInput(body) != c.score.Evidence {
+		return &replay.PrunedError{What: what}
 	}
 	if err != nil {
 		return err
 	}
-	if c.manifest, err = trust.DecodeManifest(body); err == nil {
+	if c.manifest, err = replay.DecodeManifest(body); err == nil {
 		err = c.manifest.Apply(&c.evidence,
 			func() ([]repute.RatingPayment, error) { return paydb.ReadLedger(ctx, r.db, c.score.Agent) })
 	}
-	var pruned *trust.PrunedError
+	var pruned *replay.PrunedError
 	if err != nil && !errors.As(err, &pruned) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -295,7 +297,7 @@ func (r *Reader) addManifest(ctx context.Context, c *judged) error {
 
 // evidence reads what is stored about an agent at a block.
 func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, world *basis,
-	w *trust.Weights) (trust.Evidence, error) {
+	w *flow.Weights) (trust.Evidence, error) {
 	subject, err := trustdb.ReadEvidence(ctx, r.db, id, at, world.validations)
 	if err != nil {
 		return trust.Evidence{}, err
@@ -311,7 +313,7 @@ func (r *Reader) unvouched(ctx context.Context, chainID uint64, none repute.Scor
 		return nil, err
 	}
 	validations, err := trustdb.AllowedValidations(ctx, r.db, chainID)
-	return &basis{trustdb.Run{ChainID: chainID}, p, trust.NewGraphBuilder().Build().Walk(nil, p), validations}, err
+	return &basis{trustdb.Run{ChainID: chainID}, p, flow.NewGraphBuilder().Build().Walk(nil, p.Walk), validations}, err
 }
 
 // paramsOf are the parameters that a score names; the reader's own where no engine has run.
@@ -323,7 +325,7 @@ func (r *Reader) paramsOf(ctx context.Context, s repute.Score) (*trust.Params, e
 	for i, hash := range []common.Hash{s.Params, s.Tags} {
 		body, err := trustdb.ReadInput(ctx, r.db, hash)
 		if errors.Is(err, repute.ErrNotFound) {
-			return nil, &trust.PrunedError{What: fmt.Sprintf("the parameters with sha256 %s", hash)}
+			return nil, &replay.PrunedError{What: fmt.Sprintf("the parameters with sha256 %s", hash)}
 		}
 		if err != nil {
 			return nil, err
@@ -346,7 +348,7 @@ func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error)
 	}
 	stored, err := trustdb.ReadRun(ctx, r.db, chainID, run)
 	if errors.Is(err, repute.ErrNotFound) {
-		return nil, &trust.PrunedError{What: fmt.Sprintf("run %d of chain %d", run, chainID)}
+		return nil, &replay.PrunedError{What: fmt.Sprintf("run %d of chain %d", run, chainID)}
 	}
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"repute"
 	"repute/store/query"
 	"repute/trust"
+	"repute/trust/replay"
 )
 
 // Replay recomputes an agent's final score of the last epoch up to a block from what
@@ -75,8 +76,8 @@ func (c *judged) same() error {
 		return err
 	}
 	s := &c.score
-	if !bytes.Equal(again.Result, s.Result) || trust.HashInput(c.manifest.Rebuild(&c.evidence).Encode()) != s.Evidence {
-		return &trust.PrunedError{What: fmt.Sprintf("the stored evidence of agent %s up to block %d makes another result",
+	if !bytes.Equal(again.Result, s.Result) || replay.HashInput(c.manifest.Rebuild(&c.evidence).Encode()) != s.Evidence {
+		return &replay.PrunedError{What: fmt.Sprintf("the stored evidence of agent %s up to block %d makes another result",
 			s.Agent.Short(), s.Block.Number)}
 	}
 	for _, column := range []struct {

@@ -9,8 +9,8 @@ import (
 	"repute"
 	"repute/store/query"
 	"repute/store/trustdb"
-	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/replay"
 )
 
 // A score that somebody pinned is made again also when the epoch had another run since, by
@@ -32,7 +32,7 @@ func TestReplayPinnedAfterRootsChanged(t *testing.T) {
 	ok(t, err)
 	by := query.ScorePin{Agent: id, Block: pin.Block.Number, Params: pin.Params, Tags: pin.Tags, Roots: pin.Roots,
 		Links:    pin.Links,
-		Evidence: pin.Evidence, Outcome: trust.HashInput(pin.Result)}
+		Evidence: pin.Evidence, Outcome: replay.HashInput(pin.Result)}
 	again, err := r.ReplayPinned(t.Context(), by)
 	if err != nil || again.Run != pin.Run || again.Roots != pin.Roots || again.Score != pin.Score ||
 		again.Block != pin.Block {
@@ -42,7 +42,7 @@ func TestReplayPinnedAfterRootsChanged(t *testing.T) {
 	if s, err := r.ReplayPinned(t.Context(), by); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("a score that never was: %+v, %v", s, err)
 	}
-	if other, err := replay(t, db, 1, pin.Block.Number); err != nil || other.Run == pin.Run {
+	if other, err := replayed(t, db, 1, pin.Block.Number); err != nil || other.Run == pin.Run {
 		t.Errorf("run %d at the block, %v", other.Run, err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 	"repute"
 	"repute/store"
-	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/replay"
 )
 
 // scene is a settled ledger of n blocks on which an engine runs: agent 0 is rated badly by
@@ -47,7 +47,7 @@ func (l *ledger) pad(to int) {
 	}
 }
 
-func replay(t *testing.T, db *store.DB, agent, block uint64) (repute.Score, error) {
+func replayed(t *testing.T, db *store.DB, agent, block uint64) (repute.Score, error) {
 	t.Helper()
 	r, err := engine.NewReader(db, engine.ReaderOptions{})
 	ok(t, err)
@@ -91,7 +91,7 @@ func TestLaterPaymentLeavesFinal(t *testing.T) {
 		before := newest(t, db, 1)
 		pay(t, db, 1, person(i), 100)
 		await(t, "the payment counts", func() bool { return newest(t, db, 1).Evidence != before.Evidence })
-		final, err := replay(t, db, 1, block)
+		final, err := replayed(t, db, 1, block)
 		if err != nil {
 			t.Fatalf("replay as of block %d: %v", block, err)
 		}
@@ -110,8 +110,8 @@ func TestLaterPaymentLeavesFinal(t *testing.T) {
 	replayAll(t, db)
 	_, err = db.Pool().Exec(t.Context(), "delete from payment_ledger where client = $1", person(1).Bytes())
 	ok(t, err)
-	var pruned *trust.PrunedError
-	if _, err := replay(t, db, 1, 80); !errors.As(err, &pruned) {
+	var pruned *replay.PrunedError
+	if _, err := replayed(t, db, 1, 80); !errors.As(err, &pruned) {
 		t.Errorf("without an entry of the ledger: %v", err)
 	}
 }
@@ -120,7 +120,7 @@ func TestLaterPaymentLeavesFinal(t *testing.T) {
 func TestReplayFindsForgery(t *testing.T) {
 	t.Parallel()
 	_, db := scene(t, 60)
-	if _, err := replay(t, db, 1, 60); err != nil {
+	if _, err := replayed(t, db, 1, 60); err != nil {
 		t.Fatal(err)
 	}
 	exec := func(sql string) {
@@ -136,7 +136,7 @@ func TestReplayFindsForgery(t *testing.T) {
 		"confidence = confidence + 1", "tier = tier + 1", "rated = not rated"} {
 		exec("update trust_finals set " + set + " where token_id = 1")
 		var differs *engine.DiffersError
-		if _, err := replay(t, db, 1, 60); !errors.As(err, &differs) {
+		if _, err := replayed(t, db, 1, 60); !errors.As(err, &differs) {
 			t.Errorf("%s: %v", set, err)
 		}
 		exec("delete from trust_finals where token_id = 1")
@@ -148,8 +148,8 @@ func TestReplayFindsForgery(t *testing.T) {
 		`delete from trust_inputs where hash = (select evidence from honest)`,
 	} {
 		exec(forge)
-		var pruned *trust.PrunedError
-		if _, err := replay(t, db, 1, 60); !errors.As(err, &pruned) {
+		var pruned *replay.PrunedError
+		if _, err := replayed(t, db, 1, 60); !errors.As(err, &pruned) {
 			t.Errorf("%s: %v", forge, err)
 		}
 	}

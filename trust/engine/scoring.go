@@ -12,6 +12,7 @@ import (
 	"repute"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/replay"
 )
 
 // claimFor is how long a claim of stale agents lasts. Work that finishes after its claim
@@ -229,7 +230,7 @@ func (s *scoreRun) one(e trust.Evidence) (*evaluated, error) {
 	free := e
 	free.Related = nil
 	own := s.scorer.Score(free)
-	out, result := &evaluated{manifest: trust.ManifestOf(&e).Encode()}, own
+	out, result := &evaluated{manifest: replay.ManifestOf(&e).Encode()}, own
 	out.Penalties = s.scorer.Penalties(free, &own)
 	for i := range out.Penalties {
 		out.Penalties[i].Score, out.Penalties[i].High = stepped(out.Penalties[i].Score), stepped(out.Penalties[i].High)
@@ -241,7 +242,7 @@ func (s *scoreRun) one(e trust.Evidence) (*evaluated, error) {
 	if out.Score, err = StoredScore(&result); err != nil {
 		return nil, err
 	}
-	out.Score.Block, out.Evidence, out.Scorer = e.Block, trust.HashInput(out.manifest), s.basis.run.Scorer
+	out.Score.Block, out.Evidence, out.Scorer = e.Block, replay.HashInput(out.manifest), s.basis.run.Scorer
 	out.Guarded, out.facts = result.Guard != nil, factsOf(&result)
 	return out, nil
 }

@@ -11,10 +11,11 @@ import (
 	"repute/store"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/flow"
 )
 
 // EvidenceOf converts stored data about an agent into evidence, without Related.
-func EvidenceOf(s trustdb.Subject, w *trust.Weights) trust.Evidence {
+func EvidenceOf(s trustdb.Subject, w *flow.Weights) trust.Evidence {
 	e := trust.Evidence{Agent: s.Agent, Block: s.Block, Owner: s.Owner, Weights: w,
 		Held: unix(s.Held), Rows: make([]trust.Row, len(s.Rows))}
 	e.Wallet, e.Tenures, e.Registrar = s.Wallet, tenuresOf(s.Holders), s.Registrar
@@ -65,13 +66,13 @@ func rowOf(r trustdb.Row) trust.Row {
 type GraphOf struct {
 	ChainID     uint64
 	Block       repute.Block // the view; ages run to its time
-	Roots       []trust.Root
+	Roots       []flow.Root
 	Links       []trust.Link
 	Validations []common.Address // contracts whose answers count
 }
 
 // ReadGraph builds the graph of who vouches for whom on a chain as of a block.
-func ReadGraph(ctx context.Context, db *store.DB, of GraphOf, p *trust.Params) (*trust.Graph, error) {
+func ReadGraph(ctx context.Context, db *store.DB, of GraphOf, p *trust.Params) (*flow.Graph, error) {
 	r := trust.NewGraphReader(of.Block, of.Roots, of.Links, p)
 	party := func(p trustdb.Party) { r.Agent(p.TokenID, p.Since, p.Owner, p.Wallet) }
 	edge := func(e trustdb.Edge) { r.Rating(e.TokenID, rowOf(e.Row)) }

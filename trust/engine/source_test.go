@@ -10,6 +10,8 @@ import (
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/fixed"
+	"repute/trust/flow"
 )
 
 // scoreOf is an agent's score by the ledger's roots at its tip, and how many edges the
@@ -18,9 +20,9 @@ func scoreOf(t *testing.T, l *ledger, db *store.DB, id repute.TokenID) (trust.Re
 	t.Helper()
 	p, err := trust.DefaultParams()
 	ok(t, err)
-	var roots []trust.Root
+	var roots []flow.Root
 	for i := range rooted {
-		roots = append(roots, trust.Root{Address: person(i), Weight: trust.One})
+		roots = append(roots, flow.Root{Address: person(i), Weight: fixed.One})
 	}
 	listed := l.chain.Validations
 	g, err := engine.ReadGraph(t.Context(), db, engine.GraphOf{ChainID: l.chain.ID, Block: l.tip(), Roots: roots,
@@ -29,7 +31,7 @@ func scoreOf(t *testing.T, l *ledger, db *store.DB, id repute.TokenID) (trust.Re
 	said, err := trustdb.ReadEvidence(t.Context(), db, repute.AgentID{ChainID: l.chain.ID, Registry: identity,
 		TokenID: id}, repute.At{Block: l.tip().Number}, listed)
 	ok(t, err)
-	e := engine.EvidenceOf(said, g.Walk(roots, p))
+	e := engine.EvidenceOf(said, g.Walk(roots, p.Walk))
 	e.Block = l.tip()
 	return trust.Score(e, p), g.Edges()
 }

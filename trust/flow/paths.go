@@ -1,13 +1,13 @@
-package trust
+package flow
 
-// finder counts vertex-disjoint paths from roots to raters. It reuses its memory
+// PathFinder counts vertex-disjoint paths from roots to raters. It reuses its memory
 // between counts, so it is for one goroutine at a time.
 //
 // Most raters are reached by the shortest way from a root, which is known for everyone
 // beforehand; where these ways meet, the usual flow decides: every identity is split into
 // an entry and an exit of capacity one, and searched backwards, from a rater through
 // those who vouch for it to a root.
-type finder struct {
+type PathFinder struct {
 	w      *Weights
 	taken  []uint64 // a bit for each node that is on a way, or that no path may pass
 	marked []Node   // of taken
@@ -50,13 +50,13 @@ type hop struct {
 
 const origin = ^uint32(0)
 
-// newFinder makes a finder of vertex-disjoint paths.
-func newFinder(w *Weights) *finder {
-	return &finder{w: w, taken: make([]uint64, w.graph.Len()/64+1)}
+// NewPathFinder returns a finder of paths in the graph of w.
+func NewPathFinder(w *Weights) *PathFinder {
+	return &PathFinder{w: w, taken: make([]uint64, w.graph.Len()/64+1)}
 }
 
-// begin starts a count of paths that do not pass through without.
-func (f *finder) begin(without Node) {
+// Begin starts a new count. No path passes through the identity without, which may be NoNode.
+func (f *PathFinder) Begin(without Node) {
 	for _, n := range f.marked {
 		f.taken[n/64] = 0
 	}
@@ -67,14 +67,14 @@ func (f *finder) begin(without Node) {
 }
 
 // take marks a node as used by paths that were found.
-func (f *finder) take(n Node) {
+func (f *PathFinder) take(n Node) {
 	f.taken[n/64] |= 1 << (n % 64)
 	f.marked = append(f.marked, n)
 }
 
-// direct takes the shortest way to a group when it is free. Groups are numbered in the
-// order in which they are asked for.
-func (f *finder) direct(members []Node, group int) bool {
+// Direct takes the shortest path to a group when it shares no identity with the paths taken before,
+// and reports whether it did. Groups are numbered in the order in which they are asked for.
+func (f *PathFinder) Direct(members []Node, group int) bool {
 	for _, n := range members {
 		if f.free(n) {
 			f.starts = append(f.starts, start{n, int32(group)})
@@ -92,7 +92,7 @@ func (f *finder) direct(members []Node, group int) bool {
 }
 
 // free reports whether nobody on the shortest way to n is taken.
-func (f *finder) free(n Node) bool {
+func (f *PathFinder) free(n Node) bool {
 	if f.w.nodes[n].voucher == NoNode {
 		return false
 	}
@@ -108,10 +108,10 @@ func (f *finder) free(n Node) bool {
 	}
 }
 
-// most finds how many of the groups of raters, each of which direct was asked for, can be
+// Most finds how many of the groups of raters, each of which Direct was asked for, can be
 // reached from roots by paths that share no identity and do not pass through without, up
 // to limit. A group has one path, an identity one group.
-func (f *finder) most(groups [][]Node, without Node, limit int) int {
+func (f *PathFinder) Most(groups [][]Node, without Node, limit int) int {
 	paths := len(f.starts)
 	if limit = min(limit, len(groups), len(f.w.roots)); paths >= limit {
 		return paths
@@ -124,7 +124,7 @@ func (f *finder) most(groups [][]Node, without Node, limit int) int {
 }
 
 // prepare puts the ways found into hops and tells every rater its group.
-func (f *finder) prepare(groups [][]Node) {
+func (f *PathFinder) prepare(groups [][]Node) {
 	if f.hops == nil {
 		n := f.w.graph.Len()
 		f.mark, f.came, f.hops = make([]uint32, 2*n), make([]uint32, 2*n), make([]hop, n)
@@ -151,7 +151,7 @@ func (f *finder) prepare(groups [][]Node) {
 }
 
 // place puts a node on a path, with the node after it.
-func (f *finder) place(n, next Node) {
+func (f *PathFinder) place(n, next Node) {
 	h := &f.hops[n]
 	h.used, h.next, h.root = f.round, next, false
 }
@@ -165,7 +165,7 @@ func entry(n Node) uint32 { return uint32(n) * 2 }
 func exit(n Node) uint32 { return uint32(n)*2 + 1 }
 
 // augment finds room for one more path.
-func (f *finder) augment(without Node) bool {
+func (f *PathFinder) augment(without Node) bool {
 	f.turn++
 	for i := range f.queues {
 		f.queues[i] = f.queues[i][:0]
@@ -192,7 +192,7 @@ func (f *finder) augment(without Node) bool {
 
 // nearest takes a state next to the roots out of the queues: in a large graph it is a few
 // steps to a free root that way, and thousands in the order of the search.
-func (f *finder) nearest() (state uint32, ok bool) {
+func (f *PathFinder) nearest() (state uint32, ok bool) {
 	for ; f.lowest < queues; f.lowest++ {
 		if q := f.queues[f.lowest]; len(q) > 0 {
 			f.queues[f.lowest] = q[:len(q)-1]
@@ -203,7 +203,7 @@ func (f *finder) nearest() (state uint32, ok bool) {
 }
 
 // reach queues a state that this search has not seen, unless no root leads there.
-func (f *finder) reach(state, before uint32) {
+func (f *PathFinder) reach(state, before uint32) {
 	if f.mark[state] == f.turn || f.w.ranks[state/2] == unranked {
 		return
 	}
@@ -215,7 +215,7 @@ func (f *finder) reach(state, before uint32) {
 
 // expand follows what is free from a state. It is true at the exit of a root where no
 // path begins yet.
-func (f *finder) expand(state uint32) bool {
+func (f *PathFinder) expand(state uint32) bool {
 	n := Node(state / 2)
 	h := &f.hops[n]
 	used := h.used == f.round
@@ -235,7 +235,7 @@ func (f *finder) expand(state uint32) bool {
 }
 
 // leave continues the search from a node towards the roots and reports whether one is reached.
-func (f *finder) leave(n Node, h *hop, used bool) bool {
+func (f *PathFinder) leave(n Node, h *hop, used bool) bool {
 	if f.w.ranks[n] == 0 && !(used && h.root) {
 		return true
 	}
@@ -255,7 +255,7 @@ func (f *finder) leave(n Node, h *hop, used bool) bool {
 
 // store changes the paths along the search that ended at a root's exit. What leaves
 // a path is taken out first: a state may lose one neighbor and win another.
-func (f *finder) store(end uint32) {
+func (f *PathFinder) store(end uint32) {
 	f.steps = append(f.steps[:0], end)
 	for at := end; f.came[at] != origin; at = f.came[at] {
 		f.steps = append(f.steps, f.came[at])
@@ -283,7 +283,7 @@ func (f *finder) store(end uint32) {
 }
 
 // win puts n before next; what n was the beginning of, it stays.
-func (f *finder) win(n, next Node) {
+func (f *PathFinder) win(n, next Node) {
 	root := f.hops[n].used == f.round && f.hops[n].root
 	f.place(n, next)
 	f.hops[n].root = root

@@ -1,4 +1,4 @@
-package trust
+package replay
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/trust"
+	"repute/trust/fixed"
 )
 
 // Manifest is what a score follows from besides events, run and parameters. Its
@@ -24,7 +26,7 @@ type Manifest struct {
 	Paid     *ManifestPaid     `json:"paid,omitempty"`
 	Payments []ManifestPayment `json:"payments,omitempty"`
 	// Identity is absent where no gate of the parameters asks for it.
-	Identity *Identity `json:"identity,omitempty"`
+	Identity *trust.Identity `json:"identity,omitempty"`
 }
 
 // ManifestRelated is a RelatedAgent, in thousandths of a point.
@@ -34,7 +36,7 @@ type ManifestRelated struct {
 	High   int64          `json:"high"`
 	Tier   int            `json:"tier"`
 	Holder common.Address `json:"holder"`
-	Role   Role           `json:"role"`
+	Role   trust.Role     `json:"role"`
 }
 
 // ManifestPaid names what was paid for an agent's ratings: the ledger of payments tells it.
@@ -51,7 +53,7 @@ type ManifestPayment struct {
 }
 
 // ManifestOf lists what evidence holds of that.
-func ManifestOf(e *Evidence) Manifest {
+func ManifestOf(e *trust.Evidence) Manifest {
 	m := Manifest{Identity: e.Identity}
 	if e.Validations != (common.Hash{}) {
 		m.Validations = &e.Validations
@@ -65,7 +67,7 @@ func ManifestOf(e *Evidence) Manifest {
 }
 
 // paymentsOf lists what evidence holds of payments, by rater and index.
-func paymentsOf(e *Evidence) (list []ManifestPayment) {
+func paymentsOf(e *trust.Evidence) (list []ManifestPayment) {
 	for i := range e.Rows {
 		if r := &e.Rows[i]; r.Paid != 0 {
 			list = append(list, ManifestPayment{r.Rater, r.Index, int64(r.Paid)})
@@ -78,7 +80,7 @@ func paymentsOf(e *Evidence) (list []ManifestPayment) {
 }
 
 // paidOf is the hash of the payments that evidence names, nil for none.
-func paidOf(e *Evidence) *ManifestPaid {
+func paidOf(e *trust.Evidence) *ManifestPaid {
 	list := paymentsOf(e)
 	if len(list) == 0 {
 		return nil
@@ -87,13 +89,13 @@ func paidOf(e *Evidence) *ManifestPaid {
 }
 
 // is reports whether the evidence holds exactly these payments.
-func (p *ManifestPaid) is(e *Evidence) bool {
+func (p *ManifestPaid) is(e *trust.Evidence) bool {
 	now := paidOf(e)
 	return now != nil && *now == *p
 }
 
 // Rebuild returns the manifest of evidence in the form that m has.
-func (m Manifest) Rebuild(e *Evidence) Manifest {
+func (m Manifest) Rebuild(e *trust.Evidence) Manifest {
 	n := ManifestOf(e)
 	if m.Paid == nil {
 		n.Paid, n.Payments = nil, paymentsOf(e)
@@ -110,13 +112,13 @@ func DecodeManifest(body []byte) (m Manifest, err error) { return m, readCanonic
 // Apply makes evidence hold what the manifest lists and nothing else of that. ledger is
 // asked where the evidence holds other payments: a *PrunedError where it does not tell those
 // of the manifest.
-func (m Manifest) Apply(e *Evidence, ledger func() ([]repute.RatingPayment, error)) error {
+func (m Manifest) Apply(e *trust.Evidence, ledger func() ([]repute.RatingPayment, error)) error {
 	e.Related, e.Validations, e.Identity = nil, common.Hash{}, m.Identity
 	if m.Validations != nil {
 		e.Validations = *m.Validations
 	}
 	for _, k := range m.Related {
-		related := RelatedAgent{Agent: e.Agent, Score: Points(k.Score), High: Points(k.High), Tier: k.Tier,
+		related := trust.RelatedAgent{Agent: e.Agent, Score: trust.Points(k.Score), High: trust.Points(k.High), Tier: k.Tier,
 			Holder: k.Holder, Role: k.Role}
 		var err error
 		if related.Agent.TokenID, err = repute.ParseTokenID(k.Token); err != nil {
@@ -125,9 +127,9 @@ func (m Manifest) Apply(e *Evidence, ledger func() ([]repute.RatingPayment, erro
 		e.Related = append(e.Related, related)
 	}
 	if m.Paid == nil {
-		paid := map[rating]Fixed{}
+		paid := map[rating]fixed.Fixed{}
 		for _, p := range m.Payments {
-			paid[rating{p.Rater, p.Index}] = Fixed(p.Paid)
+			paid[rating{p.Rater, p.Index}] = fixed.Fixed(p.Paid)
 		}
 		for i := range e.Rows {
 			e.Rows[i].Paid = paid[rating{e.Rows[i].Rater, e.Rows[i].Index}]
@@ -151,15 +153,15 @@ type rating struct {
 }
 
 // restore goes back along the ledger until what counted then is what the manifest names.
-func (p *ManifestPaid) restore(e *Evidence, ledger []repute.RatingPayment) bool {
-	rows := make(map[rating]*Row, len(e.Rows))
+func (p *ManifestPaid) restore(e *trust.Evidence, ledger []repute.RatingPayment) bool {
+	rows := make(map[rating]*trust.Row, len(e.Rows))
 	for i := range e.Rows {
 		r := &e.Rows[i]
 		r.Paid = 0
 		rows[rating{r.Rater, r.Index}] = r
 	}
 	count := 0
-	pay := func(r *Row, paid Fixed) (before Fixed) {
+	pay := func(r *trust.Row, paid fixed.Fixed) (before fixed.Fixed) {
 		before, r.Paid = r.Paid, paid
 		if before != 0 {
 			count--
@@ -170,13 +172,13 @@ func (p *ManifestPaid) restore(e *Evidence, ledger []repute.RatingPayment) bool 
 		return before
 	}
 	type entry struct {
-		row    *Row
-		before Fixed
+		row    *trust.Row
+		before fixed.Fixed
 	}
 	var known []entry
 	for _, l := range ledger {
 		if r := rows[rating{l.Client, l.Index}]; r != nil {
-			known = append(known, entry{r, pay(r, Dollars(l.Paid))})
+			known = append(known, entry{r, pay(r, trust.Dollars(l.Paid))})
 		}
 	}
 	for n := len(known); ; n-- {

@@ -1,15 +1,19 @@
-package trust
+package replay
 
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
 	"pgregory.net/rapid"
 
 	"repute"
+	"repute/trust"
+	"repute/trust/fixed"
 )
 
 // Whatever was entered since, what counted at the time of a manifest is found again.
@@ -22,11 +26,11 @@ func TestManifestRestoresPayments(t *testing.T) {
 				Paid:  repute.Micros(rapid.IntRange(0, 3).Draw(t, "paid") * 1e6)}
 		})
 		ledger := rapid.SliceOfN(entry, 0, 30).Draw(t, "ledger")
-		e := Evidence{}
+		e := trust.Evidence{}
 		for i := range raters { // nobody knows a rating of the last one
-			e.Rows = append(e.Rows, Row{Rater: address(i), Index: 1}, Row{Rater: address(i), Index: 2})
+			e.Rows = append(e.Rows, trust.Row{Rater: address(i), Index: 1}, trust.Row{Rater: address(i), Index: 2})
 		}
-		var states [][]Row
+		var states [][]trust.Row
 		var manifests []Manifest
 		note := func() {
 			states, manifests = append(states, slices.Clone(e.Rows)), append(manifests, ManifestOf(&e))
@@ -35,7 +39,7 @@ func TestManifestRestoresPayments(t *testing.T) {
 		for _, l := range ledger {
 			for i := range e.Rows {
 				if r := &e.Rows[i]; r.Rater == l.Client && r.Index == l.Index {
-					r.Paid = Dollars(l.Paid)
+					r.Paid = trust.Dollars(l.Paid)
 				}
 			}
 			note()
@@ -55,7 +59,7 @@ func TestManifestRestoresPayments(t *testing.T) {
 
 // A ledger that tells other payments, and one without any, is found out.
 func TestManifestFindsOtherPayments(t *testing.T) {
-	e := Evidence{Rows: []Row{{Rater: address(1), Index: 1, Paid: One}}}
+	e := trust.Evidence{Rows: []trust.Row{{Rater: address(1), Index: 1, Paid: fixed.One}}}
 	m := ManifestOf(&e)
 	e.Rows[0].Paid = 0
 	for _, ledger := range [][]repute.RatingPayment{nil, {{Client: address(1), Index: 1, Paid: 2e6}},
@@ -79,8 +83,8 @@ func TestManifestThatListsPayments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := Evidence{Rows: []Row{{Rater: address(3), Index: 1, Paid: One}, {Rater: address(3), Index: 2}}}
-	if err := m.Apply(&e, nil); err != nil || e.Rows[0].Paid != 0 || e.Rows[1].Paid != One {
+	e := trust.Evidence{Rows: []trust.Row{{Rater: address(3), Index: 1, Paid: fixed.One}, {Rater: address(3), Index: 2}}}
+	if err := m.Apply(&e, nil); err != nil || e.Rows[0].Paid != 0 || e.Rows[1].Paid != fixed.One {
 		t.Errorf("%v, %v", e.Rows, err)
 	}
 	if again := string(m.Rebuild(&e).Encode()); again != body {
@@ -90,12 +94,15 @@ func TestManifestThatListsPayments(t *testing.T) {
 
 // A thousand payments to one agent, each of which makes a manifest, take no megabyte.
 func TestManifestsGrowSlowly(t *testing.T) {
-	total, e := 0, Evidence{}
+	total, e := 0, trust.Evidence{}
 	for i := range 1000 {
-		e.Rows = append(e.Rows, Row{Rater: address(i), Index: 1, Paid: One})
+		e.Rows = append(e.Rows, trust.Row{Rater: address(i), Index: 1, Paid: fixed.One})
 		total += len(ManifestOf(&e).Encode())
 	}
 	if t.Logf("%d bytes", total); total > 1<<20 {
 		t.Errorf("%d bytes of manifests", total)
 	}
 }
+
+// address is the n-th of the addresses that the tests use.
+func address(n int) common.Address { return common.BigToAddress(big.NewInt(int64(n) + 1)) }

@@ -1,4 +1,4 @@
-package trust
+package replay
 
 import (
 	"bytes"
@@ -60,19 +60,5 @@ func TestLinksAreCanonical(t *testing.T) {
 	}
 	if HashInput(one) == HashInput(EncodeLinks(nil)) {
 		t.Error("two sets have one name")
-	}
-}
-
-// A root counts until the block time it expires at, and each address once.
-func TestRootsExpire(t *testing.T) {
-	end := time.Unix(1000, 0)
-	set := []repute.TrustRoot{{Address: common.Address{1}, Weight: repute.RootUnit / 2, Expires: end},
-		{Address: common.Address{2}, Weight: 1}, {Address: common.Address{2}, Weight: 3 * repute.RootUnit}}
-	before, after := RootsAt(set, end.Add(-time.Second)), RootsAt(set, end)
-	if !slices.Equal(before, []Root{{common.Address{1}, One / 2}, {common.Address{2}, Int(3)}}) {
-		t.Errorf("before: %v", before)
-	}
-	if !slices.Equal(after, []Root{{common.Address{2}, Int(3)}}) {
-		t.Errorf("after: %v", after)
 	}
 }

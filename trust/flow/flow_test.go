@@ -1,9 +1,11 @@
-package trust
+package flow
 
 import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"repute/trust/fixed"
 )
 
 // bigGraph is random, with numbers for names.
@@ -22,10 +24,10 @@ func bigGraph(nodes, edges int) *Graph {
 func graphOf(nodes int, list []edge) *Graph {
 	b := NewGraphBuilder()
 	for i := range nodes {
-		b.Add(address(i))
+		b.Add(addressOf(i))
 	}
 	for _, e := range list {
-		b.Vouch(e.from, e.to, Fixed(e.weight)<<16)
+		b.Vouch(e.from, e.to, fixed.Fixed(e.weight)<<16)
 	}
 	return b.Build()
 }
@@ -37,7 +39,7 @@ func TestFlowIsThePlainSum(t *testing.T) {
 	for _, g := range []*Graph{bigGraph(100_000, 400_000), bigGraph(50, 400), graphOf(300_000, far), graphOf(1, nil),
 		graphOf(0, nil)} {
 		rng := rand.New(rand.NewPCG(3, 4))
-		given, got, want := g.flow.givers(g.Len()), make([]uint64, g.Len()), make([]uint64, g.Len())
+		given, got, want := g.blocks.givers(g.Len()), make([]uint64, g.Len()), make([]uint64, g.Len())
 		var sum uint64
 		for n := range got {
 			given[n], got[n] = rng.Uint64N(1<<40), 77
@@ -48,7 +50,7 @@ func TestFlowIsThePlainSum(t *testing.T) {
 			}
 			sum += want[n]
 		}
-		if s := g.flow.run(given, got); s != sum || !slices.Equal(got, want) {
+		if s := g.blocks.run(given, got); s != sum || !slices.Equal(got, want) {
 			t.Errorf("%d nodes: the sum is %d, want %d", g.Len(), s, sum)
 		}
 	}
@@ -61,42 +63,70 @@ func TestPersonalIsTheWalkOfTheWholeGraph(t *testing.T) {
 	b, whole := NewGraphBuilder(), NewGraphBuilder()
 	for i := range nodes + unknown {
 		if i < nodes {
-			b.Add(address(i))
+			b.Add(addressOf(i))
 		}
-		whole.Add(address(i))
+		whole.Add(addressOf(i))
 	}
 	for range 4 * nodes {
 		from, to := uint32(rng.IntN(nodes)), uint32(rng.IntN(nodes))
-		b.Vouch(from, to, One)
-		whole.Vouch(from, to, One)
+		b.Vouch(from, to, fixed.One)
+		whole.Vouch(from, to, fixed.One)
 	}
 	var roots []Root
 	for _, i := range []int{0, 5, 900, nodes, nodes + unknown - 1} {
-		roots = append(roots, Root{address(i), One})
+		roots = append(roots, Root{addressOf(i), fixed.One})
 	}
-	p := must(DefaultParams())
+	p := walkParams
 	got, want := b.Build().Personal(roots, p), whole.Build().Walk(roots, p)
 	for i := range nodes + unknown {
-		if _, w := got.Rater(address(i)); w != second(want.Rater(address(i))) {
-			t.Fatalf("node %d weighs %s, want %s", i, w.Decimal(9), second(want.Rater(address(i))).Decimal(9))
+		if _, w := got.Rater(addressOf(i)); w != weightOf(want.Rater(addressOf(i))) {
+			t.Fatalf("node %d weighs %s, want %s", i, w.Decimal(9), weightOf(want.Rater(addressOf(i))).Decimal(9))
 		}
 	}
 }
 
-func second[A, B any](_ A, b B) B { return b }
+// weightOf drops the node of Weights.Rater.
+func weightOf(_ Node, weight fixed.Fixed) fixed.Fixed { return weight }
 
 // A builder that has built begins anew.
 func TestBuilderBuildsAgain(t *testing.T) {
 	b := NewGraphBuilder()
-	b.Vouch(b.Add(address(1)), b.Add(address(2)), One)
+	b.Vouch(b.Add(addressOf(1)), b.Add(addressOf(2)), fixed.One)
 	first := b.Build()
 	if again := b.Build(); again.Len() != 0 || again.Edges() != 0 {
 		t.Errorf("%d nodes and %d edges of nothing", again.Len(), again.Edges())
 	}
-	b.Vouch(b.Add(address(3)), b.Add(address(1)), One)
+	b.Vouch(b.Add(addressOf(3)), b.Add(addressOf(1)), fixed.One)
 	second := b.Build()
-	if first.Len() != 2 || first.Edges() != 1 || first.Node(address(2)) == NoNode || second.Len() != 2 ||
-		second.Node(address(2)) != NoNode {
+	if first.Len() != 2 || first.Edges() != 1 || first.Node(addressOf(2)) == NoNode || second.Len() != 2 ||
+		second.Node(addressOf(2)) != NoNode {
 		t.Errorf("%d nodes at first, then %d", first.Len(), second.Len())
+	}
+}
+
+// Cycles and loops make no trust: there is never more than all.
+func TestCyclesMakeNoTrust(t *testing.T) {
+	const nodes, one = 120, 1 << 16
+	rng := rand.New(rand.NewPCG(7, 8))
+	var edges []edge
+	for range 4 * nodes {
+		edges = append(edges, edge{uint32(rng.IntN(nodes)), uint32(rng.IntN(nodes)), one})
+	}
+	var roots []Root
+	for i := range 20 {
+		roots = append(roots, Root{addressOf(i), fixed.One})
+	}
+	before := graphOf(nodes+2, edges).Walk(roots, walkParams)
+	edges = append(edges, edge{25, 25, one}, edge{nodes, nodes, one}, edge{nodes, nodes + 1, one},
+		edge{nodes + 1, nodes, one})
+	loops := graphOf(nodes+2, edges).Walk(roots, walkParams)
+	var sum uint64
+	for n, m := range loops.mass {
+		if sum += m; m != before.mass[n] {
+			t.Errorf("node %d has other trust because of loops", n)
+		}
+	}
+	if sum == 0 || sum > whole {
+		t.Errorf("trust adds up to %d of %d", sum, uint64(whole))
 	}
 }

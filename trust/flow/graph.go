@@ -1,4 +1,4 @@
-package trust
+package flow
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"repute/trust/fixed"
 )
 
 // Node numbers an identity of a Graph: the addresses that are known to belong together.
@@ -25,19 +27,19 @@ type Graph struct {
 	aliases map[Node][]common.Address
 	// In-edges of node v are from[start[v]:start[v+1]], with the part of the giver's
 	// trust that goes to v in units of 2^-32, ordered by giver.
-	start []uint32
-	from  []Node
-	share []uint32
-	flow  *flow // the same, as the walk reads it
+	start  []uint32
+	from   []Node
+	share  []uint32
+	blocks *edgeBlocks // the same, as the walk reads it
 }
 
-// Len is the number of identities.
+// Len returns the number of identities.
 func (g *Graph) Len() int { return len(g.names) }
 
-// Edges is the number of pairs of which one vouches for the other.
+// Edges returns the number of pairs of which one vouches for the other.
 func (g *Graph) Edges() int { return len(g.from) }
 
-// Node finds an address, NoNode when the graph does not know it.
+// Node returns the identity of an address; NoNode when the graph does not know it.
 func (g *Graph) Node(a common.Address) Node {
 	if n, ok := g.nodes[a]; ok {
 		return n
@@ -51,8 +53,26 @@ func (g *Graph) Node(a common.Address) Node {
 // Spoke reports whether an identity rated anybody, well or badly, in terms that count.
 func (g *Graph) Spoke(n Node) bool { return int(n) < len(g.spoke) && g.spoke[n] }
 
-// Name is the lowest address of an identity.
+// Name returns the lowest address of an identity, by which it is shown.
 func (g *Graph) Name(n Node) common.Address { return g.names[n] }
+
+// Identity returns the name of an address's identity: the address itself when the graph
+// does not know it.
+func (g *Graph) Identity(a common.Address) common.Address {
+	if n := g.Node(a); n != NoNode {
+		return g.names[n]
+	}
+	return a
+}
+
+// Members returns all addresses of the identity that an address belongs to.
+func (g *Graph) Members(a common.Address) []common.Address {
+	n := g.Node(a)
+	if n == NoNode {
+		return []common.Address{a}
+	}
+	return append([]common.Address{g.names[n]}, g.aliases[n]...)
+}
 
 // givers are the nodes with an edge to n.
 func (g *Graph) givers(n Node) []Node { return g.from[g.start[n]:g.start[n+1]] }
@@ -70,10 +90,10 @@ type GraphBuilder struct {
 // edge is one identity's trust in another, weight in units of 2^-16.
 type edge struct{ from, to, weight uint32 }
 
-// NewGraphBuilder makes an empty builder.
+// NewGraphBuilder returns an empty builder.
 func NewGraphBuilder() *GraphBuilder { return &GraphBuilder{ids: map[common.Address]uint32{}} }
 
-// Add makes an address known and gives its number for Link and Vouch.
+// Add makes an address known and returns its number for Rates, Link and Vouch.
 func (b *GraphBuilder) Add(a common.Address) uint32 {
 	id, ok := b.ids[a]
 	if !ok {
@@ -86,11 +106,11 @@ func (b *GraphBuilder) Add(a common.Address) uint32 {
 	return id
 }
 
-// Rates says that an address rated somebody, whatever follows from it.
+// Rates records that an address rated somebody, so that Spoke reports it even when no edge follows.
 func (b *GraphBuilder) Rates(id uint32) { b.spoke[id] = true }
 
 // Link makes two addresses one identity. Both must have agreed to it on chain, or
-// an operator vouches for it: who could link himself to another would take its weight.
+// an operator vouches for it: an address that could link itself to another would take its weight.
 func (b *GraphBuilder) Link(x, y uint32) {
 	x, y = b.top(x), b.top(y)
 	if bytes.Compare(b.names[x][:], b.names[y][:]) > 0 {
@@ -110,14 +130,14 @@ func (b *GraphBuilder) top(x uint32) uint32 {
 
 // Vouch says that one address trusts another by weight, above 0 to 1. Of several
 // edges between two identities the heaviest counts; an identity's edge to itself does not.
-func (b *GraphBuilder) Vouch(from, to uint32, weight Fixed) {
-	if w := uint32(bounded(weight, 0) >> 16); w > 0 {
+func (b *GraphBuilder) Vouch(from, to uint32, weight fixed.Fixed) {
+	if w := uint32(fixed.Clamp(weight, 0) >> 16); w > 0 {
 		b.edges = append(b.edges, edge{from, to, w})
 	}
 }
 
-// Build makes the graph and empties the builder: what is added afterwards is of another
-// graph, and numbers that Add gave before mean nothing.
+// Build returns the graph and empties the builder. Numbers that Add returned before MUST not be used
+// afterwards.
 func (b *GraphBuilder) Build() *Graph {
 	defer func() { *b = *NewGraphBuilder() }()
 	nodes := b.number()
@@ -217,19 +237,19 @@ func (g *Graph) connect(edges []edge) {
 	for n := range g.Len() {
 		g.start[n+1] += g.start[n]
 	}
-	g.flow = newFlow(g)
+	g.blocks = newEdgeBlocks(g)
 }
 
 // Root is an identity that is trusted by configuration.
 type Root struct {
 	Address common.Address
-	Weight  Fixed // above 0; only the ratio between roots counts
+	Weight  fixed.Fixed // above 0; only the ratio between roots counts
 }
 
 // rootShares divides the whole among the roots' identities, in units of 2^-32; none
 // has more than most while there are enough of them to hold the rest.
-func rootShares(g *Graph, roots []Root, most Fixed) []rootShare {
-	weights := map[Node]Fixed{}
+func rootShares(g *Graph, roots []Root, most fixed.Fixed) []rootShare {
+	weights := map[Node]fixed.Fixed{}
 	for _, r := range roots {
 		if n := g.Node(r.Address); n != NoNode && r.Weight > weights[n] {
 			weights[n] = r.Weight
@@ -240,25 +260,25 @@ func rootShares(g *Graph, roots []Root, most Fixed) []rootShare {
 		out = append(out, rootShare{n, w})
 	}
 	slices.SortFunc(out, func(a, b rootShare) int { return cmp.Compare(a.node, b.node) })
-	capShares(out, max(most, Ratio(1, int64(max(1, len(out))))+1))
+	capShares(out, max(most, fixed.Ratio(1, int64(max(1, len(out))))+1))
 	return out
 }
 
 type rootShare struct {
 	node  Node
-	share Fixed
+	share fixed.Fixed
 }
 
 // capShares turns weights into shares of 1 of which none is above most. What is cut
 // off the heavy goes to the others in proportion, which may make others heavy.
-func capShares(roots []rootShare, most Fixed) {
+func capShares(roots []rootShare, most fixed.Fixed) {
 	capped := make([]bool, len(roots))
-	weights := make([]Fixed, len(roots))
+	weights := make([]fixed.Fixed, len(roots))
 	for i, r := range roots {
 		weights[i] = r.share
 	}
 	for range len(roots) + 1 {
-		rest, total := One, Fixed(0)
+		rest, total := fixed.One, fixed.Fixed(0)
 		for i := range roots {
 			if capped[i] {
 				rest -= most
@@ -271,7 +291,7 @@ func capShares(roots []rootShare, most Fixed) {
 			if capped[i] {
 				continue
 			}
-			roots[i].share = rest.scaled(int64(weights[i]), int64(total))
+			roots[i].share = rest.Scaled(int64(weights[i]), int64(total))
 			if roots[i].share > most {
 				roots[i].share, capped[i], again = most, true, true
 			}
@@ -298,13 +318,14 @@ func (g *Graph) with(addresses []common.Address) *Graph {
 	return &out
 }
 
-// Size is about how many bytes of memory the graph takes.
+// Size returns about how many bytes of memory the graph takes.
 func (g *Graph) Size() int64 {
 	return int64(len(g.nodes))*64 + int64(len(g.aliases))*96 + int64(g.Len())*25 + int64(g.Edges())*8
 }
 
-// Personal is Walk by roots of which the graph need not know any.
-func (g *Graph) Personal(roots []Root, p *Params) *Weights {
+// Personal is Walk for roots that the graph need not know: a caller may trust addresses that never
+// rated anybody.
+func (g *Graph) Personal(roots []Root, p Params) *Weights {
 	addresses := make([]common.Address, len(roots))
 	for i, r := range roots {
 		addresses[i] = r.Address

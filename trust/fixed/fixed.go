@@ -1,4 +1,10 @@
-package trust
+// Package fixed does the arithmetic of scores without floating point.
+//
+// A Fixed is a whole number of units of 2^-32. Sums are exact. Products, quotients, roots and
+// logarithms are rounded toward zero and use integer instructions only, so that every machine
+// computes the same bits and a score can be replayed. A product or quotient that does
+// not fit becomes the largest number of its sign; sums are not checked.
+package fixed
 
 import (
 	"encoding/json"
@@ -10,31 +16,30 @@ import (
 	"strings"
 )
 
-// Fixed is a number in units of 2^-32. Everything a score is made of is one: sums are
-// exact, products and quotients are rounded toward zero, the same on every machine.
+// Fixed is a number in units of 2^-32. All amounts that a score is computed from are Fixed.
 type Fixed int64
 
 // One is the number 1.
 const One Fixed = 1 << 32
 
-// Int makes a whole number, |n| < 2^31.
+// Int returns the whole number n, |n| < 2^31.
 func Int(n int) Fixed { return Fixed(n) << 32 }
 
-// Ratio is a/b, b > 0.
-func Ratio(a, b int64) Fixed { return Fixed(a).scaled(int64(One), b) }
+// Ratio returns a/b, b > 0.
+func Ratio(a, b int64) Fixed { return Fixed(a).Scaled(int64(One), b) }
 
-// mul is a*b toward zero, held at the largest number where it does not fit.
-func (a Fixed) mul(b Fixed) Fixed {
-	hi, lo := bits.Mul64(magnitude(int64(a)), magnitude(int64(b)))
+// Mul returns a*b toward zero, the largest number where it does not fit.
+func (a Fixed) Mul(b Fixed) Fixed {
+	hi, lo := bits.Mul64(Magnitude(int64(a)), Magnitude(int64(b)))
 	if hi >= 1<<31 {
 		return (1<<63 - 1) * (1 | (a^b)>>63)
 	}
 	return Fixed(hi<<32|lo>>32) * (1 | (a^b)>>63)
 }
 
-// div is a/b toward zero, b not 0, held at the largest number where it does not fit.
-func (a Fixed) div(b Fixed) Fixed {
-	n, d := magnitude(int64(a)), magnitude(int64(b))
+// Div returns a/b toward zero, b not 0, the largest number where it does not fit.
+func (a Fixed) Div(b Fixed) Fixed {
+	n, d := Magnitude(int64(a)), Magnitude(int64(b))
 	if n>>32 >= d {
 		return (1<<63 - 1) * (1 | (a^b)>>63)
 	}
@@ -42,11 +47,11 @@ func (a Fixed) div(b Fixed) Fixed {
 	return Fixed(min(q, 1<<63-1)) * (1 | (a^b)>>63)
 }
 
-// scaled is a*num/den toward zero, held at the largest number where it does not fit.
-func (a Fixed) scaled(num, den int64) Fixed {
+// Scaled returns a*num/den toward zero, the largest number where it does not fit.
+func (a Fixed) Scaled(num, den int64) Fixed {
 	negative := (a < 0) != (num < 0) != (den < 0)
-	hi, lo := bits.Mul64(magnitude(int64(a)), magnitude(num))
-	d := magnitude(den)
+	hi, lo := bits.Mul64(Magnitude(int64(a)), Magnitude(num))
+	d := Magnitude(den)
 	const most = 1<<63 - 1
 	q := uint64(most)
 	if hi < d {
@@ -59,14 +64,14 @@ func (a Fixed) scaled(num, den int64) Fixed {
 	return Fixed(q)
 }
 
-// magnitude is the absolute value, also of the smallest number.
-func magnitude(n int64) uint64 {
+// Magnitude returns the absolute value, also of the smallest number, which has no positive int64.
+func Magnitude(n int64) uint64 {
 	sign := n >> 63
 	return uint64((n ^ sign) - sign)
 }
 
-// sqrt is the root toward zero of a number that is not negative.
-func (a Fixed) sqrt() Fixed {
+// Sqrt returns the square root, rounded toward zero; 0 for negative numbers.
+func (a Fixed) Sqrt() Fixed {
 	if a <= 0 {
 		return 0
 	}
@@ -89,8 +94,8 @@ func exceeds(root, hi, lo uint64) bool {
 	return h > hi || h == hi && l > lo
 }
 
-// log2 is the binary logarithm of a number above 0, to 2^-32.
-func (a Fixed) log2() Fixed {
+// Log2 returns the binary logarithm of a number above 0, to 2^-32.
+func (a Fixed) Log2() Fixed {
 	whole := 63 - bits.LeadingZeros64(uint64(a))
 	m := uint64(a) << (63 - whole) // mantissa in [1, 2), 63 bits after the point
 	var part Fixed
@@ -103,10 +108,10 @@ func (a Fixed) log2() Fixed {
 	return Int(whole-32) + part
 }
 
-// log2Whole is the binary logarithm of a whole number above 0.
-func log2Whole(n uint64) Fixed {
+// Log2Whole returns the binary logarithm of a whole number above 0.
+func Log2Whole(n uint64) Fixed {
 	shift := max(0, bits.Len64(n)-31)
-	return Int(shift) + Fixed(n>>shift<<32).log2()
+	return Int(shift) + Fixed(n>>shift<<32).Log2()
 }
 
 // halves holds 2^(-2^-k) for k = 1 to 32, in units of 2^-63, rounded to nearest.
@@ -121,12 +126,13 @@ var halves = [32]uint64{
 	0x7ffffffd3a37a028, 0x7ffffffe9d1bd012, 0x7fffffff4e8de809, 0x7fffffffa746f404,
 }
 
-// powers holds 2^-a by the four bytes of a's fraction, in units of 2^-63: products of halves.
-type powers [4][256]uint64
+// Powers is a table of 2^-a by the four bytes of a's fraction, in units of 2^-63. Scoring asks for
+// millions of powers, and four multiplications are faster than 32.
+type Powers [4][256]uint64
 
-// newPowers prepares the table from which exp2Neg multiplies.
-func newPowers() *powers {
-	p := &powers{}
+// NewPowers computes the table.
+func NewPowers() *Powers {
+	p := &Powers{}
 	for at := range p {
 		for b := range p[at] {
 			m := uint64(1) << 63
@@ -147,8 +153,8 @@ func timesHalf(a, b uint64) uint64 {
 	return hi << 1
 }
 
-// exp2Neg is 2^-a for a that is not negative; 0 where it is less than a unit.
-func (p *powers) exp2Neg(a Fixed) Fixed {
+// Exp2Neg returns 2^-a for a that is not negative; 0 where it is less than a unit.
+func (p *Powers) Exp2Neg(a Fixed) Fixed {
 	whole := uint64(a) >> 32
 	if whole >= 33 {
 		return 0
@@ -158,9 +164,9 @@ func (p *powers) exp2Neg(a Fixed) Fixed {
 	return Fixed(m >> 31 >> whole)
 }
 
-// ParseFixed reads a decimal number such as 0.05 or -1, |n| < 2^31, with at most nine digits
+// Parse reads a decimal number such as 0.05 or -1, |n| < 2^31, with at most nine digits
 // after the point; the value is rounded toward zero.
-func ParseFixed(s string) (Fixed, error) {
+func Parse(s string) (Fixed, error) {
 	digits, negative := strings.CutPrefix(s, "-")
 	whole, part, _ := strings.Cut(digits, ".")
 	w, err := strconv.ParseUint(whole, 10, 31)
@@ -187,11 +193,11 @@ func (a *Fixed) UnmarshalJSON(b []byte) (err error) {
 	if err := json.Unmarshal(b, &n); err != nil {
 		return err
 	}
-	*a, err = ParseFixed(n.String())
+	*a, err = Parse(n.String())
 	return err
 }
 
-// Decimal writes the number with exactly so many digits after the point, at most nine,
+// Decimal returns the number with exactly so many digits after the point, at most nine,
 // rounded to nearest, halves away from zero.
 func (a Fixed) Decimal(digits int) string {
 	scale := int64(1)
@@ -203,16 +209,16 @@ func (a Fixed) Decimal(digits int) string {
 	if n < 0 {
 		sign = "-"
 	}
-	m := magnitude(n)
+	m := Magnitude(n)
 	if digits == 0 {
 		return sign + strconv.FormatUint(m, 10)
 	}
 	return fmt.Sprintf("%s%d.%0*d", sign, m/uint64(scale), digits, m%uint64(scale))
 }
 
-// Round is a*scale to the nearest whole number, halves away from zero.
+// Round returns a*scale to the nearest whole number, halves away from zero.
 func (a Fixed) Round(scale int64) int64 {
-	hi, lo := bits.Mul64(magnitude(int64(a)), uint64(scale))
+	hi, lo := bits.Mul64(Magnitude(int64(a)), uint64(scale))
 	lo, carry := bits.Add64(lo, 1<<31, 0)
 	n := int64((hi+carry)<<32 | lo>>32)
 	if a < 0 {
@@ -224,5 +230,5 @@ func (a Fixed) Round(scale int64) int64 {
 // MarshalJSON writes a number with six digits after the point.
 func (a Fixed) MarshalJSON() ([]byte, error) { return []byte(a.Decimal(6)), nil }
 
-// bounded is a held between low and 1.
-func bounded(a, low Fixed) Fixed { return max(low, min(One, a)) }
+// Clamp returns a, but at least low and at most 1.
+func Clamp(a, low Fixed) Fixed { return max(low, min(One, a)) }

@@ -1,4 +1,4 @@
-package trust
+package flow
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Sum is the sha256 of the graph and of everything the walk found: two of them are equal
+// Sum returns the sha256 of the graph and of everything the walk found: two of them are equal
 // when every score by the one is a score by the other.
 func (w *Weights) Sum() (out common.Hash) {
 	h := sha256.New()

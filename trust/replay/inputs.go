@@ -1,4 +1,4 @@
-package trust
+package replay
 
 import (
 	"bytes"
@@ -147,32 +147,3 @@ func readCanonical(body []byte, set any) error {
 	}
 	return nil
 }
-
-// RootsAt are the roots of a set that count at a block's time: those that have not
-// expired. Each address stands once.
-func RootsAt(set []repute.TrustRoot, at time.Time) []Root {
-	heaviest := map[common.Address]uint64{}
-	for _, r := range set {
-		if r.Expires.IsZero() || at.Before(r.Expires) {
-			heaviest[r.Address] = max(heaviest[r.Address], r.Weight)
-		}
-	}
-	roots := make([]Root, 0, len(heaviest))
-	for a, w := range heaviest {
-		roots = append(roots, Root{Address: a, Weight: Ratio(int64(w), repute.RootUnit)})
-	}
-	slices.SortFunc(roots, func(a, b Root) int { return a.Address.Cmp(b.Address) })
-	return roots
-}
-
-// LinksOf puts stored links into the terms of a graph.
-func LinksOf(stored []repute.TrustLink) []Link {
-	links := make([]Link, len(stored))
-	for i, l := range stored {
-		links[i] = Link{l.A, l.B}
-	}
-	return links
-}
-
-// Link makes two addresses one identity, by evidence from outside the chain.
-type Link struct{ A, B common.Address }

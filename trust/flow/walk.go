@@ -1,4 +1,4 @@
-package trust
+package flow
 
 import (
 	"math/bits"
@@ -7,10 +7,20 @@ import (
 	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"repute/trust/fixed"
 )
 
 // whole is all trust there is, in the walk's units.
 const whole = 1 << 60
+
+// Params govern how trust spreads. They are part of the parameters of a score.
+type Params struct {
+	Restart      fixed.Fixed `json:"restart"`      // share that starts again at the roots in each round
+	Iterations   int         `json:"iterations"`   // rounds, always all of them
+	FullShare    fixed.Fixed `json:"fullShare"`    // a rater with this share of the median root's trust has full weight
+	MaxRootShare fixed.Fixed `json:"maxRootShare"` // most one root may have of the restart
+}
 
 // Weights says how much each identity of a graph is vouched for by a set of roots. It
 // does not change and is safe for concurrent use.
@@ -22,7 +32,7 @@ type Weights struct {
 	ranks []uint16 // by node: how many steps lead to it from a root
 	roots []rootShare
 
-	logTau, logTen Fixed // binary logarithms of tau and of ten
+	logTau, logTen fixed.Fixed // binary logarithms of tau and of ten
 }
 
 // vouched is what scores ask of a node most: its mass in terms of tau, at most 1, in units of
@@ -36,27 +46,27 @@ type vouched struct {
 // unranked is the rank of those no root leads to.
 const unranked = 1<<16 - 1
 
-// Walk spreads trust from the roots: in each of Params.Walk.Iterations rounds every
+// Walk spreads trust from the roots: in each of WalkParams.Iterations rounds every
 // identity passes on what it has, but for the restart share, to those it vouches for;
 // what is not passed on starts again at the roots. Roots the graph does not know are
 // left out; without roots nobody has weight.
-func (g *Graph) Walk(roots []Root, p *Params) *Weights {
-	w := &Weights{graph: g, roots: rootShares(g, roots, p.Walk.MaxRootShare)}
+func (g *Graph) Walk(roots []Root, p Params) *Weights {
+	w := &Weights{graph: g, roots: rootShares(g, roots, p.MaxRootShare)}
 	w.mass = make([]uint64, g.Len())
 	w.rankNodes()
 	if len(w.roots) == 0 {
 		return w
 	}
 	w.restart(w.mass, whole)
-	given, next := g.flow.givers(g.Len()), make([]uint64, g.Len())
-	keep := uint64(One - p.Walk.Restart)
-	for range p.Walk.Iterations {
+	given, next := g.blocks.givers(g.Len()), make([]uint64, g.Len())
+	keep := uint64(fixed.One - p.Restart)
+	for range p.Iterations {
 		passed := w.step(given, next, keep)
 		w.restart(next, whole-passed)
 		w.mass, next = next, w.mass
 	}
-	w.tau = max(1, times(w.medianRoot(), uint64(p.Walk.FullShare)))
-	w.logTau, w.logTen = log2Whole(w.tau), Int(10).log2()
+	w.tau = max(1, times(w.medianRoot(), uint64(p.FullShare)))
+	w.logTau, w.logTen = fixed.Log2Whole(w.tau), fixed.Int(10).Log2()
 	for n, m := range w.mass {
 		w.nodes[n].share = uint32(w.inTau(m) >> 1)
 	}
@@ -64,11 +74,11 @@ func (g *Graph) Walk(roots []Root, p *Params) *Weights {
 }
 
 // inTau is a mass in terms of tau, at most 1.
-func (w *Weights) inTau(mass uint64) Fixed {
+func (w *Weights) inTau(mass uint64) fixed.Fixed {
 	if mass >= w.tau {
-		return One
+		return fixed.One
 	}
-	return Fixed(mass).div(Fixed(w.tau))
+	return fixed.Fixed(mass).Div(fixed.Fixed(w.tau))
 }
 
 // times is a*b for b in units of 2^-32.
@@ -97,7 +107,7 @@ func (w *Weights) step(given, next []uint64, keep uint64) uint64 {
 		})
 	}
 	group.Wait()
-	return w.graph.flow.run(given, next)
+	return w.graph.blocks.run(given, next)
 }
 
 // parts cuts the nodes into runs of about the same number of edges.
@@ -121,34 +131,50 @@ func (w *Weights) medianRoot() uint64 {
 	return mass[(len(mass)-1)/2]
 }
 
-// Graph is what the weights are about.
+// Rootless reports whether the graph knows none of the roots, so that nobody has weight.
+func (w *Weights) Rootless() bool { return len(w.roots) == 0 }
+
+// Graph returns the graph that was walked.
 func (w *Weights) Graph() *Graph { return w.graph }
 
-// Rater is the identity behind an address and its weight, 0 to 1.
-func (w *Weights) Rater(a common.Address) (Node, Fixed) {
+// Rater returns the identity of an address and its weight, 0 to 1.
+func (w *Weights) Rater(a common.Address) (Node, fixed.Fixed) {
 	n := w.graph.Node(a)
-	return n, w.weight(n)
+	return n, w.Weight(n)
 }
 
-// weight is the weight of a node, 0 for none.
-func (w *Weights) weight(n Node) Fixed {
+// Path returns a shortest path from a root to an identity, the root first; nil when there is none.
+func (w *Weights) Path(to Node) []common.Address {
+	if to == NoNode || w.ranks[to] == unranked {
+		return nil
+	}
+	path := make([]common.Address, w.ranks[to]+1)
+	for i := len(path) - 1; i >= 0; i-- {
+		path[i] = w.graph.Name(to)
+		to = w.nodes[to].voucher
+	}
+	return path
+}
+
+// Weight returns the weight of a node, 0 to 1; 0 for NoNode.
+func (w *Weights) Weight(n Node) fixed.Fixed {
 	if n == NoNode {
 		return 0
 	}
-	return Fixed(w.nodes[n].share) << 1
+	return fixed.Fixed(w.nodes[n].share) << 1
 }
 
-// vouching is 1 for an identity with a rater's full weight, 0 for one with a
+// Vouching returns 1 for an identity with a rater's full weight, 0 for one with a
 // thousandth of it or less when decades is 3, and between them by the logarithm.
-func (w *Weights) vouching(n Node, decades int) Fixed {
+func (w *Weights) Vouching(n Node, decades int) fixed.Fixed {
 	if n == NoNode || w.tau == 0 || w.mass[n] == 0 {
 		return 0
 	}
 	if w.mass[n] >= w.tau {
-		return One
+		return fixed.One
 	}
-	logs := (log2Whole(w.mass[n]) - w.logTau).div(w.logTen)
-	return bounded(One+logs.div(Int(decades)), 0)
+	logs := (fixed.Log2Whole(w.mass[n]) - w.logTau).Div(w.logTen)
+	return fixed.Clamp(fixed.One+logs.Div(fixed.Int(decades)), 0)
 }
 
 // rankNodes finds the shortest way from a root to everyone. Among equally short ones
@@ -213,5 +239,5 @@ func (w *Weights) rankFound(rank uint16) (found bool) {
 	return found
 }
 
-// Size is about how many bytes of memory the weights take without their graph.
+// Size returns about how many bytes of memory the weights take without their graph.
 func (w *Weights) Size() int64 { return int64(w.graph.Len())*38 + 256 }

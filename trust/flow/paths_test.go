@@ -1,39 +1,45 @@
-package trust
+package flow
 
 import (
+	"math/big"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
 	"pgregory.net/rapid"
+
+	"repute/trust/fixed"
 )
 
-func address(n int) common.Address { return common.BigToAddress(bigInt(int64(n) + 1)) }
+// addressOf is the n-th of the addresses that graphs of tests are made of.
+func addressOf(n int) common.Address { return common.BigToAddress(big.NewInt(int64(n) + 1)) }
+
+// walkParams are the parameters that the product uses.
+var walkParams = Params{Restart: fixed.Ratio(2, 10), Iterations: 60, FullShare: fixed.Ratio(5, 100), MaxRootShare: fixed.Ratio(1, 10)}
 
 // The count of disjoint paths is that of a plain maximum flow over the split graph.
 func TestPathsAreAMaximumFlow(t *testing.T) {
-	params := must(DefaultParams())
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 14).Draw(t, "nodes")
 		b := NewGraphBuilder()
 		for i := range n {
-			b.Add(address(i))
+			b.Add(addressOf(i))
 		}
 		for range rapid.IntRange(0, 40).Draw(t, "edges") {
 			from, to := rapid.IntRange(0, n-1).Draw(t, "from"), rapid.IntRange(0, n-1).Draw(t, "to")
-			b.Vouch(uint32(from), uint32(to), One)
+			b.Vouch(uint32(from), uint32(to), fixed.One)
 		}
 		g := b.Build()
 		var roots []Root
 		for range rapid.IntRange(1, 4).Draw(t, "roots") {
-			roots = append(roots, Root{address(rapid.IntRange(0, n-1).Draw(t, "root")), One})
+			roots = append(roots, Root{addressOf(rapid.IntRange(0, n-1).Draw(t, "root")), fixed.One})
 		}
-		w := g.Walk(roots, params)
+		w := g.Walk(roots, walkParams)
 		groups := drawGroups(t, n)
 		without := NoNode
 		if rapid.Bool().Draw(t, "with subject") {
 			without = Node(rapid.IntRange(0, n-1).Draw(t, "subject"))
 		}
-		got, want := count(newFinder(w), groups, without), plainFlow(w, groups, without)
+		got, want := count(NewPathFinder(w), groups, without), plainFlow(w, groups, without)
 		if got != want {
 			t.Fatalf("%d paths, the flow is %d", got, want)
 		}
@@ -41,12 +47,12 @@ func TestPathsAreAMaximumFlow(t *testing.T) {
 }
 
 // count asks for all groups, as scoring does while it wants more.
-func count(f *finder, groups [][]Node, without Node) int {
-	f.begin(without)
+func count(f *PathFinder, groups [][]Node, without Node) int {
+	f.Begin(without)
 	for i, members := range groups {
-		f.direct(members, i)
+		f.Direct(members, i)
 	}
-	return f.most(groups, without, 100)
+	return f.Most(groups, without, 100)
 }
 
 func drawGroups(t *rapid.T, n int) [][]Node {

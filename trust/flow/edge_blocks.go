@@ -1,15 +1,15 @@
-package trust
+package flow
 
 import (
 	"runtime"
 	"sync"
 )
 
-// flow holds a graph's edges as the walk reads them. The walk looks up what the giver
+// edgeBlocks holds a graph's edges as the walk reads them. The walk looks up what the giver
 // of each edge gives, all over memory; here edges are sorted by blocks of givers that fit a
 // processor's cache, and within a block by receiver, so that both sides of an edge are near
 // those of the one before.
-type flow struct {
+type edgeBlocks struct {
 	// packed is one edge each: the step from the receiver before, the giver's place in
 	// its block, and the share.
 	packed []uint64
@@ -26,10 +26,10 @@ const (
 	stepShift  = giverShift + giverBits
 )
 
-// newFlow orders the edges of a graph by blocks of their givers, so that a step reads memory in
+// newEdgeBlocks orders the edges of a graph by blocks of their givers, so that a step reads memory in
 // order.
-func newFlow(g *Graph) *flow {
-	f := &flow{bounds: g.parts(flowParts)}
+func newEdgeBlocks(g *Graph) *edgeBlocks {
+	f := &edgeBlocks{bounds: g.parts(flowParts)}
 	blocks := g.Len()>>giverBits + 1
 	f.cells = make([]uint32, blocks*flowParts+1)
 	f.each(g, func(cell int, _ uint64) { f.cells[cell+1]++ })
@@ -47,7 +47,7 @@ func newFlow(g *Graph) *flow {
 
 // each names every edge's cell and packs it, by receiver. A step that is too long is made of
 // several, of edges without a share.
-func (f *flow) each(g *Graph, use func(cell int, edge uint64)) {
+func (f *edgeBlocks) each(g *Graph, use func(cell int, edge uint64)) {
 	last := make([]int, g.Len()>>giverBits+1)
 	for part := range flowParts {
 		for block := range last {
@@ -70,14 +70,14 @@ func (f *flow) each(g *Graph, use func(cell int, edge uint64)) {
 
 // givers is memory for what each of so many nodes gives: whole blocks, so that places in
 // them are known to be inside.
-func (f *flow) givers(nodes int) []uint64 {
+func (f *edgeBlocks) givers(nodes int) []uint64 {
 	return make([]uint64, max(nodes, (len(f.cells)-1)/flowParts<<giverBits))
 }
 
 // run fills next with what each node receives and gives the sum; nodes that the flow was
 // not made with receive nothing. Whole numbers add up the same in any order, so the parts
 // may run at once.
-func (f *flow) run(given, next []uint64) (sum uint64) {
+func (f *edgeBlocks) run(given, next []uint64) (sum uint64) {
 	clear(next[f.bounds[flowParts]:])
 	workers := min(runtime.GOMAXPROCS(0), flowParts)
 	sums := make([]uint64, workers)
@@ -93,7 +93,7 @@ func (f *flow) run(given, next []uint64) (sum uint64) {
 }
 
 // receive adds up what the nodes of parts from low to below high are given.
-func (f *flow) receive(given, next []uint64, low, high int) (sum uint64) {
+func (f *edgeBlocks) receive(given, next []uint64, low, high int) (sum uint64) {
 	mine := next[f.bounds[low]:f.bounds[high]]
 	clear(mine)
 	for block := 0; block*flowParts < len(f.cells)-1; block++ {
