@@ -63,6 +63,7 @@ func (a *API) mountAdmin() error {
 		pages.ServeHTTP(c.Response(), c.Request())
 		return nil
 	}
+	a.server.Raw(adminPrefix + "/*") // the pages tell paths with a slash at the end from others
 	a.server.Echo.Any(adminPrefix, show, guard.check)
 	a.server.Echo.Any(adminPrefix+"/*", show, guard.check)
 	return nil

@@ -48,7 +48,7 @@ func TestBadInput(t *testing.T) {
 		{"/agents/8453:7/reputation?client=" + addr(1).Hex(), "client"},
 		{"/agents/8453:7/reputation?tag1=a&tag1=b", "tag1"},
 		{"/agents/8453:7/feedback?client=me", "client"},
-		{"/agents/8453:7/feedback?includeRevoked=1", "includeRevoked"},
+		{"/agents/8453:7/feedback?includeRevoked=2", "includeRevoked"},
 		{"/agents/8453:7/feedback?limit=0", "limit"},
 		{"/agents/8453:7/feedback?limit=201", "limit"},
 		{"/agents/8453:7/feedback?limit=ten", "limit"},
@@ -97,7 +97,7 @@ func TestBadInput(t *testing.T) {
 		{"/agents?service=mcp,", "service"},
 		{"/agents?service=mcp&service=a2a", "service"},
 		{"/agents?x402=yes", "x402"},
-		{"/agents?active=1", "active"},
+		{"/agents?active=no", "active"},
 		{"/agents?minFeedback=-1", "minFeedback"},
 		{"/agents?minFeedback=9223372036854775808", "minFeedback"},
 		{"/agents?q=word&sort=name", "sort"},
@@ -168,7 +168,7 @@ func TestNotFound(t *testing.T) {
 			t.Errorf("%s: %+v", path, b)
 		}
 	}
-	for _, path := range []string{"/nope", "/agents/", "/agents/8453:7/", "/assets/nope.js", "/assets/../web.go",
+	for _, path := range []string{"/nope", "/agents/nope/nope/", "/assets/nope.js", "/assets/../web.go",
 		"/chains/5", "/chains/5/status"} {
 		if b := problemOf(t, get(t, s, path)); b.Status != http.StatusNotFound {
 			t.Errorf("%s: %+v", path, b)

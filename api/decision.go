@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/policy"
 	"repute/store/query"
 	"repute/trust"
@@ -59,10 +60,10 @@ func (b DecisionAnswer) steady() any { b.AsOf = b.AsOf.steady(); return b }
 type DecisionQuery struct {
 	Request
 	AtQuery
-	MinScore    Real   `query:"minScore" minimum:"-100" maximum:"100" doc:"low, the lower bound of the score, must be at least this, -100 to 100"`
-	Tier        Number `query:"tier" minimum:"0" maximum:"4" doc:"the agent's tier must be at least this, 0 to 4"`
-	Gates       string `query:"gates" doc:"gates that admit, divided by commas: the agent must pass all of them"`
-	ValueAtRisk string `query:"valueAtRisk" pattern:"^[0-9]{1,78}$" doc:"in wei, decimal: adds what the steps by value demand; they also apply, from 0, where nothing else is given"`
+	MinScore    httpapi.Real   `query:"minScore" minimum:"-100" maximum:"100" doc:"low, the lower bound of the score, must be at least this, -100 to 100"`
+	Tier        httpapi.Number `query:"tier" minimum:"0" maximum:"4" doc:"the agent's tier must be at least this, 0 to 4"`
+	Gates       string         `query:"gates" doc:"gates that admit, divided by commas: the agent must pass all of them"`
+	ValueAtRisk string         `query:"valueAtRisk" pattern:"^[0-9]{1,78}$" doc:"in wei, decimal: adds what the steps by value demand; they also apply, from 0, where nothing else is given"`
 }
 
 // Query is the query itself, also where it is embedded.
@@ -225,13 +226,13 @@ func (a *API) decisionTool(ctx context.Context, in decisionTool) (w DecisionAnsw
 	if err != nil {
 		return w, err
 	}
-	return bodyOf(a.decision(ctx, ref, &DecisionQuery{AtQuery: AtQuery{string(in.At)}, MinScore: Real(textOf(in.MinScore)),
-		Tier: Number(textOf(in.Tier)), Gates: strings.Join(in.Gates, ","), ValueAtRisk: in.ValueAtRisk}))
+	return bodyOf(a.decision(ctx, ref, &DecisionQuery{AtQuery: AtQuery{string(in.At)}, MinScore: httpapi.Real(textOf(in.MinScore)),
+		Tier: httpapi.Number(textOf(in.Tier)), Gates: strings.Join(in.Gates, ","), ValueAtRisk: in.ValueAtRisk}))
 }
 
 // Decision says whether the agent may be paid or delegated to.
 func (n *agentNode) Decision(ctx context.Context, args decisionArgs) (*Decision, error) {
-	q := DecisionQuery{MinScore: Real(textOf(args.MinScore)), Tier: Number(textOf(args.Tier)),
+	q := DecisionQuery{MinScore: httpapi.Real(textOf(args.MinScore)), Tier: httpapi.Number(textOf(args.Tier)),
 		ValueAtRisk: orEmpty(args.ValueAtRisk)}
 	if args.Gates != nil {
 		q.Gates = strings.Join(*args.Gates, ",")

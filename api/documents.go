@@ -115,7 +115,7 @@ func asRefresh(op *huma.Operation) {
 
 // documents serves GET /agents/{id}/documents: all documents that were read from an agent's URIs.
 func (a *API) documents(ctx context.Context, ref repute.AgentRef, q *DocumentsQuery) (*output[DocumentList], error) {
-	limit, err := parseLimit(string(q.Limit))
+	limit, err := httpapi.PageSize(q.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 	if err != nil {
 		return nil, err
 	}

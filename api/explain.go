@@ -75,9 +75,9 @@ func (w ExplainAnswer) steady() any { w.AsOf = w.AsOf.steady(); return w }
 type ExplainQuery struct {
 	Request
 	AtQuery
-	Without string `query:"without" pattern:"^ *0x[0-9a-fA-F]{40} *(, *0x[0-9a-fA-F]{40} *)*$" doc:"addresses divided by commas, no more than 100: what the score would be without their rows"`
-	Roots   string `query:"roots" doc:"as in a reputation: the explanation, with its counterfactuals, is of the score by these roots, at latest only"`
-	Limit   Number `query:"limit" minimum:"1" maximum:"100" doc:"contributions and excluded rows to list, 1 to 100, 20 when absent"`
+	Without string         `query:"without" pattern:"^ *0x[0-9a-fA-F]{40} *(, *0x[0-9a-fA-F]{40} *)*$" doc:"addresses divided by commas, no more than 100: what the score would be without their rows"`
+	Roots   string         `query:"roots" doc:"as in a reputation: the explanation, with its counterfactuals, is of the score by these roots, at latest only"`
+	Limit   httpapi.Number `query:"limit" minimum:"1" maximum:"100" doc:"contributions and excluded rows to list, 1 to 100, 20 when absent"`
 }
 
 // Query is the query itself, also where it is embedded.
@@ -115,12 +115,7 @@ func (q *ExplainQuery) plan() (p explainPlan, err error) {
 	if err := checkRoots(p.roots, false, p.at); err != nil {
 		return p, err
 	}
-	p.limit = defaultListed
-	if q.Limit != "" {
-		if p.limit, err = parseLimit(string(q.Limit)); err != nil || p.limit > maxListed {
-			err = repute.Invalid("limit", "out of range", fmt.Sprintf("a number from 1 to %d", maxListed))
-		}
-	}
+	p.limit, err = httpapi.PageSize(q.Limit, defaultListed, maxListed)
 	return p, err
 }
 

@@ -8,6 +8,7 @@ import (
 	graphql "github.com/graph-gophers/graphql-go"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/store/docdb"
 	"repute/store/query"
 )
@@ -43,7 +44,7 @@ func (n *agentNode) LinkedAgents(ctx context.Context) ([]LinkedAgent, error) {
 	if n.group.at != latest() {
 		return []LinkedAgent{}, nil
 	}
-	if err := charge(ctx, readCost+maxLimit); err != nil {
+	if err := charge(ctx, readCost+httpapi.MaxPage); err != nil {
 		return nil, err
 	}
 	linked, err := docdb.LinkedAgents(ctx, n.group.api.db, n.key)

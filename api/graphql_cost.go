@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"repute/internal/httpapi"
 	"strconv"
 	"sync/atomic"
 
@@ -59,8 +60,8 @@ func pageSize(first *int32) (int, error) {
 	if first == nil {
 		return defaultFirst, nil
 	}
-	if *first < 1 || int(*first) > maxLimit {
-		return 0, repute.Invalid("first", "not a page size", "a number from 1 to "+strconv.Itoa(maxLimit))
+	if *first < 1 || int(*first) > httpapi.MaxPage {
+		return 0, repute.Invalid("first", "not a page size", "a number from 1 to "+strconv.Itoa(httpapi.MaxPage))
 	}
 	return int(*first), nil
 }

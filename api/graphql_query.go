@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/store/query"
 )
 
@@ -57,8 +58,8 @@ func (q *queryResolver) Agent(ctx context.Context, args struct {
 
 // AgentsByID reads many agents at once, in the order asked for.
 func (q *queryResolver) AgentsByID(ctx context.Context, args struct{ IDs []ID }) ([]*agentNode, error) {
-	if len(args.IDs) > maxLimit {
-		return nil, repute.Invalid("ids", "too many", "at most "+strconv.Itoa(maxLimit))
+	if len(args.IDs) > httpapi.MaxPage {
+		return nil, repute.Invalid("ids", "too many", "at most "+strconv.Itoa(httpapi.MaxPage))
 	}
 	if err := charge(ctx, readCost+len(args.IDs)); err != nil {
 		return nil, err

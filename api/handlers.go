@@ -155,7 +155,7 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 	if err := checkRoots(q.Roots, sign, at); err != nil {
 		return nil, err
 	}
-	openfi, err := parseSwitch("openfi", q.OpenFi)
+	openfi, err := q.OpenFi.Bool("openfi")
 	if err != nil {
 		return nil, err
 	}
@@ -223,10 +223,10 @@ func (q *FeedbackQuery) filter() (f query.FeedbackFilter, err error) {
 	if f.Clients, err = parseAddresses("client", q.Client); err != nil {
 		return f, err
 	}
-	if f.IncludeRevoked, err = parseBool("includeRevoked", string(q.IncludeRevoked)); err != nil {
+	if f.IncludeRevoked, err = q.IncludeRevoked.Bool("includeRevoked"); err != nil {
 		return f, err
 	}
-	f.Limit, err = parseLimit(string(q.Limit))
+	f.Limit, err = httpapi.PageSize(q.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 	return f, err
 }
 
@@ -255,10 +255,10 @@ func (q *ValidationQuery) filter() (f query.ValidationFilter, err error) {
 	if f.At, err = parseAt(q.At); err != nil {
 		return f, err
 	}
-	if f.TrustedOnly, err = parseBool("trustedOnly", string(q.TrustedOnly)); err != nil {
+	if f.TrustedOnly, err = q.TrustedOnly.Bool("trustedOnly"); err != nil {
 		return f, err
 	}
-	f.Limit, err = parseLimit(string(q.Limit))
+	f.Limit, err = httpapi.PageSize(q.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 	return f, err
 }
 

@@ -10,9 +10,7 @@ import (
 )
 
 const (
-	defaultLimit = 50
-	maxLimit     = 200
-	maxClients   = 1000
+	maxClients = 1000
 )
 
 // parseAgent reads an agent id as any client may write it and fills in the
@@ -47,29 +45,6 @@ func parseAt(s string) (repute.At, error) {
 		return repute.At{}, repute.Invalid("at", "not a view of the chain", "latest, safe, finalized or a block number")
 	}
 	return repute.At{Block: uint64(n)}, nil
-}
-
-// parseLimit reads a page size.
-func parseLimit(s string) (int, error) {
-	if s == "" {
-		return defaultLimit, nil
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > maxLimit || s[0] == '+' {
-		return 0, repute.Invalid("limit", "not a page size", "a number from 1 to "+strconv.Itoa(maxLimit))
-	}
-	return n, nil
-}
-
-// parseBool reads true or false; absent is false.
-func parseBool(field, s string) (bool, error) {
-	switch s {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
-	}
-	return false, repute.Invalid(field, "not a boolean", "true or false")
 }
 
 // parseAddresses reads addresses divided by commas; nil for "".

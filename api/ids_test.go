@@ -95,17 +95,6 @@ func TestParseAt(t *testing.T) {
 }
 
 func TestParseParameters(t *testing.T) {
-	for _, in := range []string{"0", "-1", "201", "+5", "x", "1e2", "9999999999999999999"} {
-		_, err := parseLimit(in)
-		checkField(t, in, err, "limit")
-	}
-	if n, err := parseLimit(""); n != defaultLimit || err != nil {
-		t.Errorf("no limit: %d, %v", n, err)
-	}
-	for _, in := range []string{"1", "yes", "TRUE"} {
-		_, err := parseBool("includeRevoked", in)
-		checkField(t, in, err, "includeRevoked")
-	}
 	for _, in := range []string{"x", registry + ",", "," + registry, registry + ",0x12",
 		strings.Repeat(registry+",", maxClients) + registry} {
 		_, err := parseAddresses("clients", in)

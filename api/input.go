@@ -2,45 +2,15 @@ package api
 
 import (
 	"net/url"
+	"repute/internal/httpapi"
 
 	"repute"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// The inputs of the REST operations. Everything arrives as text and is parsed
-// by ids.go, so that each mistake is answered 400 with the name of the
-// parameter; the tags here only document. Names are exported for the router,
-// which reads them by reflection.
-
-// Number is a parameter documented as an integer.
-type Number string
-
-// Schema says integer.
-func (Number) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{Type: huma.TypeInteger, Format: "int64"}
-}
-
-// Real is a parameter documented as a number.
-type Real string
-
-// Schema says number.
-func (Real) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeNumber} }
-
-// Moment is a parameter documented as a time or a date.
-type Moment string
-
-// Schema says either.
-func (Moment) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeString, Format: "date"},
-		{Type: huma.TypeString, Format: "date-time"}}, Examples: []any{"2026-01-31"}}
-}
-
-// Flag is a parameter documented as a boolean.
-type Flag string
-
-// Schema says boolean.
-func (Flag) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeBoolean} }
+// The inputs of the REST operations: the tags only document, ids.go parses. Names are exported for the
+// router, which reads them by reflection.
 
 // Request is what every operation has.
 type Request struct {
@@ -69,8 +39,8 @@ func (r *Request) optional(name string) *string {
 
 // AgentPath names an agent by one id.
 type AgentPath struct {
-	ID      string `path:"id" pattern:"^(eip155:[1-9][0-9]{0,18}:0x[0-9a-fA-F]{40}:|[1-9][0-9]{0,18}:)?(0|[1-9][0-9]{0,77})$" doc:"eip155:{chainId}:{registry}:{tokenId}, {chainId}:{tokenId}, or a bare token id with chainId, with one chain indexed or with a default chain; also written /agents/{chainId}/{tokenId} and /chains/{chainId}/agents/{tokenId}" example:"8453:22"`
-	ChainID Number `query:"chainId" minimum:"1" doc:"chain of a bare token id"`
+	ID      string         `path:"id" pattern:"^(eip155:[1-9][0-9]{0,18}:0x[0-9a-fA-F]{40}:|[1-9][0-9]{0,18}:)?(0|[1-9][0-9]{0,77})$" doc:"eip155:{chainId}:{registry}:{tokenId}, {chainId}:{tokenId}, or a bare token id with chainId, with one chain indexed or with a default chain; also written /agents/{chainId}/{tokenId} and /chains/{chainId}/agents/{tokenId}" example:"8453:22"`
+	ChainID httpapi.Number `query:"chainId" minimum:"1" doc:"chain of a bare token id"`
 }
 
 // Ref reads the id with the chain beside it.
@@ -78,7 +48,7 @@ func (p *AgentPath) Ref() (repute.AgentRef, error) { return parseAgent(p.ID, str
 
 // ChainPath names a chain.
 type ChainPath struct {
-	ChainID Number `path:"chainId" minimum:"1" example:"8453"`
+	ChainID httpapi.Number `path:"chainId" minimum:"1" example:"8453"`
 }
 
 // AtQuery selects the view of the chain.
@@ -88,8 +58,8 @@ type AtQuery struct {
 
 // PageQuery walks a list.
 type PageQuery struct {
-	Limit  Number `query:"limit" minimum:"1" maximum:"200" doc:"page size, 1 to 200, 50 when absent"`
-	Cursor string `query:"cursor" doc:"next of the page before; only with the same filters"`
+	Limit  httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"page size, 1 to 200, 50 when absent"`
+	Cursor string         `query:"cursor" doc:"next of the page before; only with the same filters"`
 }
 
 // AgentQuery are the parameters of an agent.
@@ -105,12 +75,12 @@ func (q *AgentQuery) Query() *AgentQuery { return q }
 type ReputationQuery struct {
 	Request
 	AtQuery
-	Clients string `query:"clients" pattern:"^ *0x[0-9a-fA-F]{40} *(, *0x[0-9a-fA-F]{40} *)*$" doc:"addresses divided by commas: only their ratings count in summary; one given twice counts twice, as on chain"`
-	Tag1    string `query:"tag1" doc:"only ratings with this tag1 count in summary; all when absent"`
-	Tag2    string `query:"tag2" doc:"only ratings with this tag2 count in summary; all when absent"`
-	Roots   string `query:"roots" doc:"addresses divided by commas, no more than 100, or the name of one of the chain's sets of roots: whom to trust instead of the chain's own roots, at latest only; new roots are limited to one a second"`
-	OpenFi  Flag   `query:"openfi" doc:"1: with OpenFi's trust snapshot of the agent"`
-	Signed  Flag   `query:"signed" doc:"1: with the newest final score as a signed statement that can be verified offline; the answer is of the finalized view, and any other at is refused"`
+	Clients string       `query:"clients" pattern:"^ *0x[0-9a-fA-F]{40} *(, *0x[0-9a-fA-F]{40} *)*$" doc:"addresses divided by commas: only their ratings count in summary; one given twice counts twice, as on chain"`
+	Tag1    string       `query:"tag1" doc:"only ratings with this tag1 count in summary; all when absent"`
+	Tag2    string       `query:"tag2" doc:"only ratings with this tag2 count in summary; all when absent"`
+	Roots   string       `query:"roots" doc:"addresses divided by commas, no more than 100, or the name of one of the chain's sets of roots: whom to trust instead of the chain's own roots, at latest only; new roots are limited to one a second"`
+	OpenFi  httpapi.Flag `query:"openfi" doc:"1: with OpenFi's trust snapshot of the agent"`
+	Signed  httpapi.Flag `query:"signed" doc:"1: with the newest final score as a signed statement that can be verified offline; the answer is of the finalized view, and any other at is refused"`
 }
 
 // Query is the query itself, also where it is embedded.
@@ -121,10 +91,10 @@ type FeedbackQuery struct {
 	Request
 	AtQuery
 	PageQuery
-	Client         string `query:"client" pattern:"^ *0x[0-9a-fA-F]{40} *(, *0x[0-9a-fA-F]{40} *)*$" doc:"addresses divided by commas: only their ratings"`
-	Tag1           string `query:"tag1" minLength:"0" doc:"only ratings with exactly this tag1; the empty tag is one too"`
-	Tag2           string `query:"tag2" minLength:"0" doc:"only ratings with exactly this tag2; the empty tag is one too"`
-	IncludeRevoked Flag   `query:"includeRevoked" doc:"also ratings that were withdrawn"`
+	Client         string       `query:"client" pattern:"^ *0x[0-9a-fA-F]{40} *(, *0x[0-9a-fA-F]{40} *)*$" doc:"addresses divided by commas: only their ratings"`
+	Tag1           string       `query:"tag1" minLength:"0" doc:"only ratings with exactly this tag1; the empty tag is one too"`
+	Tag2           string       `query:"tag2" minLength:"0" doc:"only ratings with exactly this tag2; the empty tag is one too"`
+	IncludeRevoked httpapi.Flag `query:"includeRevoked" doc:"also ratings that were withdrawn"`
 }
 
 // Query is the query itself, also where it is embedded.
@@ -135,7 +105,7 @@ type ValidationQuery struct {
 	Request
 	AtQuery
 	PageQuery
-	TrustedOnly Flag `query:"trustedOnly" doc:"only allow-listed contracts"`
+	TrustedOnly httpapi.Flag `query:"trustedOnly" doc:"only allow-listed contracts"`
 }
 
 // Query is the query itself, also where it is embedded.
@@ -144,13 +114,13 @@ func (q *ValidationQuery) Query() *ValidationQuery { return q }
 // AgentsFilter selects agents. All of it may be given together.
 type AgentsFilter struct {
 	SearchQuery
-	Owner       string `query:"owner" pattern:"^0x[0-9a-fA-F]{40}$" doc:"address: only agents it owns"`
-	Wallet      string `query:"wallet" pattern:"^0x[0-9a-fA-F]{40}$" doc:"address: only agents with this verified wallet"`
-	MinScore    Real   `query:"minScore" minimum:"-100" maximum:"100" doc:"-100 to 100: only rated agents with this score or a better one"`
-	MaxScore    Real   `query:"maxScore" minimum:"-100" maximum:"100" doc:"-100 to 100: only rated agents with this score or a worse one"`
-	Tier        Number `query:"tier" minimum:"0" maximum:"4" doc:"0 to 4: only rated agents of this tier; 0: rated ones to be rejected, rating=unrated gives the others"`
-	RatedStatus string `query:"rating" enum:"rated,unrated" doc:"only agents that are rated, or only those that are not"`
-	Since       Moment `query:"registeredSince" doc:"RFC 3339 time or date (UTC): only agents registered in a block of this time or later; not those whose block has no known time"`
+	Owner       string         `query:"owner" pattern:"^0x[0-9a-fA-F]{40}$" doc:"address: only agents it owns"`
+	Wallet      string         `query:"wallet" pattern:"^0x[0-9a-fA-F]{40}$" doc:"address: only agents with this verified wallet"`
+	MinScore    httpapi.Real   `query:"minScore" minimum:"-100" maximum:"100" doc:"-100 to 100: only rated agents with this score or a better one"`
+	MaxScore    httpapi.Real   `query:"maxScore" minimum:"-100" maximum:"100" doc:"-100 to 100: only rated agents with this score or a worse one"`
+	Tier        httpapi.Number `query:"tier" minimum:"0" maximum:"4" doc:"0 to 4: only rated agents of this tier; 0: rated ones to be rejected, rating=unrated gives the others"`
+	RatedStatus string         `query:"rating" enum:"rated,unrated" doc:"only agents that are rated, or only those that are not"`
+	Since       httpapi.Moment `query:"registeredSince" doc:"RFC 3339 time or date (UTC): only agents registered in a block of this time or later; not those whose block has no known time"`
 }
 
 // AgentsQuery are the parameters of the list of agents.
@@ -158,9 +128,9 @@ type AgentsQuery struct {
 	Request
 	PageQuery
 	AgentsFilter
-	Fold  Flag   `query:"fold" doc:"false: near-identical agents of one owner one by one; else a search by text gives one of them, whose similar counts the others"`
-	Sort  string `query:"sort" enum:"id,feedback,updated,score,relevance" doc:"id, feedback: live ratings, updated: block of the last event, score: of agents that have one, relevance: best matches of q, among equals most ratings; relevance when absent beside any of q to minFeedback, else id"`
-	Order string `query:"order" enum:"asc,desc" doc:"asc (default for id) or desc (default for the others)"`
+	Fold  httpapi.Flag `query:"fold" doc:"false: near-identical agents of one owner one by one; else a search by text gives one of them, whose similar counts the others"`
+	Sort  string       `query:"sort" enum:"id,feedback,updated,score,relevance" doc:"id, feedback: live ratings, updated: block of the last event, score: of agents that have one, relevance: best matches of q, among equals most ratings; relevance when absent beside any of q to minFeedback, else id"`
+	Order string       `query:"order" enum:"asc,desc" doc:"asc (default for id) or desc (default for the others)"`
 }
 
 // FacetsQuery are the parameters of facets: those of the list without its order.

@@ -29,7 +29,7 @@ func TestREST(t *testing.T) {
 	t.Run("ids", func(t *testing.T) {
 		for _, path := range []string{
 			"/agents/" + agent7, "/agents/" + strings.ToLower(agent7), "/agents/8453:7", "/agents/7?chainId=8453",
-			"/agents/8453/7",
+			"/agents/8453/7", "/agents/8453:7/",
 			"/chains/8453/agents/7", "/chains/8453/agents/8453:7", "/agents/8453:7?at=latest",
 			"/agents/8453%3A7", "/agents/" + url.PathEscape(agent7), "/agents/" + strings.ReplaceAll(agent7, ":", "%3A"),
 		} {

@@ -16,16 +16,16 @@ import (
 // SearchQuery selects agents by their documents and ratings. Beside any of it the best
 // matches come first by default.
 type SearchQuery struct {
-	Q           string `query:"q" doc:"text in name, services, skills, domains, trust models, tags and description, one word of two or more letters or digits: words in any order and parts of words, a host, a URL, an address or an agent's id; \"a phrase\", -without and or are understood; match tells what was found"`
-	Service     string `query:"service" doc:"only agents that offer this service, e.g. MCP; several divided by commas: all of them; capitals do not matter"`
-	Skill       string `query:"skill" doc:"only agents with exactly this skill in a service, whole path, e.g. one of facets; several divided by commas: all of them; capitals do not matter"`
-	Domain      string `query:"domain" doc:"only agents with exactly this domain in a service, whole path, e.g. finance/markets, which finance does not find; several divided by commas: all of them; capitals do not matter"`
-	Trust       string `query:"supportedTrust" doc:"only agents that name this trust model, e.g. reputation; several divided by commas: all of them; capitals do not matter"`
-	Tag         string `query:"tag" doc:"only agents with a live rating of exactly this tag1; capitals matter, as on chain"`
-	X402        Flag   `query:"x402" doc:"true: only agents that say they take x402 payments; false: that say they do not"`
-	Active      Flag   `query:"active" doc:"true: only agents that say they are active; false: that say they are not"`
-	Status      string `query:"status" enum:"none,pending,ok,invalid,failed,dead,denied" doc:"only agents whose document is in this state"`
-	MinFeedback Number `query:"minFeedback" minimum:"0" doc:"only agents with so many live ratings"`
+	Q           string         `query:"q" doc:"text in name, services, skills, domains, trust models, tags and description, one word of two or more letters or digits: words in any order and parts of words, a host, a URL, an address or an agent's id; \"a phrase\", -without and or are understood; match tells what was found"`
+	Service     string         `query:"service" doc:"only agents that offer this service, e.g. MCP; several divided by commas: all of them; capitals do not matter"`
+	Skill       string         `query:"skill" doc:"only agents with exactly this skill in a service, whole path, e.g. one of facets; several divided by commas: all of them; capitals do not matter"`
+	Domain      string         `query:"domain" doc:"only agents with exactly this domain in a service, whole path, e.g. finance/markets, which finance does not find; several divided by commas: all of them; capitals do not matter"`
+	Trust       string         `query:"supportedTrust" doc:"only agents that name this trust model, e.g. reputation; several divided by commas: all of them; capitals do not matter"`
+	Tag         string         `query:"tag" doc:"only agents with a live rating of exactly this tag1; capitals matter, as on chain"`
+	X402        httpapi.Flag   `query:"x402" doc:"true: only agents that say they take x402 payments; false: that say they do not"`
+	Active      httpapi.Flag   `query:"active" doc:"true: only agents that say they are active; false: that say they are not"`
+	Status      string         `query:"status" enum:"none,pending,ok,invalid,failed,dead,denied" doc:"only agents whose document is in this state"`
+	MinFeedback httpapi.Number `query:"minFeedback" minimum:"0" doc:"only agents with so many live ratings"`
 }
 
 // Total is how many there are.
@@ -87,10 +87,10 @@ func (q *AgentsFilter) filter(chains []uint64) (f searchdb.AgentFilter, err erro
 	if err := checkWallet(f.Wallet); err != nil {
 		return f, err
 	}
-	if f.X402, err = parseOptionalBool("x402", string(q.X402)); err != nil {
+	if f.X402, err = q.X402.Optional("x402"); err != nil {
 		return f, err
 	}
-	if f.Active, err = parseOptionalBool("active", string(q.Active)); err != nil {
+	if f.Active, err = q.Active.Optional("active"); err != nil {
 		return f, err
 	}
 	if f.RegisteredSince, err = parseSince(string(q.Since)); err != nil {
@@ -124,15 +124,6 @@ func parseSince(s string) (t time.Time, err error) {
 	return t, nil
 }
 
-// parseOptionalBool reads true or false; nil when absent.
-func parseOptionalBool(field, s string) (*bool, error) {
-	if s == "" {
-		return nil, nil
-	}
-	b, err := parseBool(field, s)
-	return &b, err
-}
-
 // agents answers lists and searches of agents of all or some chains.
 func (a *API) agents(ctx context.Context, q *AgentsQuery, chains []uint64) (*output[AgentList], error) {
 	f, err := q.filter(chains)
@@ -161,12 +152,12 @@ func (q *AgentsQuery) filter(chains []uint64) (f searchdb.AgentFilter, err error
 	if f.Sort, f.Desc, err = parseSort(q.Sort, q.Order, q.isSearch()); err != nil {
 		return f, err
 	}
-	fold, err := parseOptionalBool("fold", string(q.Fold))
+	fold, err := q.Fold.Optional("fold")
 	if err != nil {
 		return f, err
 	}
 	f.Unfolded, f.After = fold != nil && !*fold, q.Cursor
-	f.Limit, err = parseLimit(string(q.Limit))
+	f.Limit, err = httpapi.PageSize(q.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 	return f, err
 }
 

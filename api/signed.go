@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -25,25 +24,14 @@ func (SignedScore) Schema(huma.Registry) *huma.Schema {
 
 // signedAt is the view that a signed answer is of: the finalized one. An older one is not
 // signed: whoever became bad since would get a fresh statement of better days.
-func signedAt(flag Flag, at string) (signed bool, view string, err error) {
-	if signed, err = parseSwitch("signed", flag); err != nil || !signed {
+func signedAt(flag httpapi.Flag, at string) (signed bool, view string, err error) {
+	if signed, err = flag.Bool("signed"); err != nil || !signed {
 		return false, at, err
 	}
 	if at != "" && at != string(repute.Finalized) {
 		return true, at, repute.Invalid("at", "only the newest final score is signed", "leave at out, or give finalized")
 	}
 	return true, string(repute.Finalized), nil
-}
-
-// parseSwitch reads what asks for more than the usual answer.
-func parseSwitch(field string, flag Flag) (on bool, err error) {
-	switch strings.ToLower(string(flag)) {
-	case "", "0", "false":
-		return false, nil
-	case "1", "true":
-		return true, nil
-	}
-	return false, repute.Invalid(field, "not a yes or no", "1 or 0")
 }
 
 // maxEpochsBehind is how many whole epochs may have become final since the closed one whose

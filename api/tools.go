@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/mcp"
 )
 
@@ -160,7 +161,7 @@ func (a *API) explainTool(ctx context.Context, in explainTool) (w ExplainAnswer,
 	}
 	q := ExplainQuery{AtQuery: AtQuery{string(in.At)}, Without: strings.Join(in.Without, ","), Roots: in.Roots}
 	if in.Limit > 0 {
-		q.Limit = Number(strconv.Itoa(in.Limit))
+		q.Limit = httpapi.Number(strconv.Itoa(in.Limit))
 	}
 	return bodyOf(a.explain(ctx, ref, &q))
 }
@@ -176,14 +177,14 @@ func (in *searchTool) query() (q AgentsQuery) {
 	q.Q, q.Service, q.Skill, q.Domain, q.Trust, q.Tag = in.Q, in.Service, in.Skill, in.Domain, in.Trust, in.Tag
 	q.Owner, q.Wallet, q.RatedStatus, q.Sort, q.Order, q.Cursor = in.Owner, in.Wallet, in.Rating, in.Sort, in.Order,
 		in.Cursor
-	q.X402, q.Active = Flag(textOf(in.X402)), Flag(textOf(in.Active))
-	q.MinScore, q.MaxScore, q.Tier = Real(textOf(in.MinScore)), Real(textOf(in.MaxScore)), Number(textOf(in.Tier))
-	q.Status, q.Since, q.Fold = in.Status, Moment(in.Since), Flag(textOf(in.Fold))
+	q.X402, q.Active = httpapi.Flag(textOf(in.X402)), httpapi.Flag(textOf(in.Active))
+	q.MinScore, q.MaxScore, q.Tier = httpapi.Real(textOf(in.MinScore)), httpapi.Real(textOf(in.MaxScore)), httpapi.Number(textOf(in.Tier))
+	q.Status, q.Since, q.Fold = in.Status, httpapi.Moment(in.Since), httpapi.Flag(textOf(in.Fold))
 	if in.Ratings != 0 {
-		q.MinFeedback = Number(strconv.FormatInt(in.Ratings, 10))
+		q.MinFeedback = httpapi.Number(strconv.FormatInt(in.Ratings, 10))
 	}
-	if q.Limit = Number(strconv.Itoa(toolPage)); in.Limit > 0 {
-		q.Limit = Number(strconv.Itoa(in.Limit))
+	if q.Limit = httpapi.Number(strconv.Itoa(toolPage)); in.Limit > 0 {
+		q.Limit = httpapi.Number(strconv.Itoa(in.Limit))
 	}
 	q.values = url.Values{}
 	for name, given := range map[string]string{"q": q.Q, "service": q.Service, "skill": q.Skill, "domain": q.Domain,

@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/store/query"
 )
 
@@ -32,9 +33,9 @@ type (
 // TextQuery names a text of a log.
 type TextQuery struct {
 	Request
-	Block    Number `path:"block" minimum:"0" doc:"of the log"`
-	LogIndex Number `path:"logIndex" minimum:"0" maximum:"2147483647" doc:"of the log"`
-	Field    string `path:"field" enum:"tag1,tag2,endpoint,feedbackURI,responseURI,requestURI,tag,metadataKey,metadataValue" doc:"the text, by its name in the event"`
+	Block    httpapi.Number `path:"block" minimum:"0" doc:"of the log"`
+	LogIndex httpapi.Number `path:"logIndex" minimum:"0" maximum:"2147483647" doc:"of the log"`
+	Field    string         `path:"field" enum:"tag1,tag2,endpoint,feedbackURI,responseURI,requestURI,tag,metadataKey,metadataValue" doc:"the text, by its name in the event"`
 }
 
 // Query is the query itself, also where it is embedded.

@@ -15,6 +15,7 @@ import (
 	"repute/api"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
+	"repute/internal/httpapi"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/trustdb"
@@ -62,7 +63,7 @@ func scoreExplainCommand(p *cli.Program) *cobra.Command {
 				return err
 			}
 			q := api.ExplainQuery{AtQuery: api.AtQuery{At: at}, Without: strings.Join(without, ","), Roots: by,
-				Limit: api.Number(fmt.Sprint(limit))}
+				Limit: httpapi.Number(fmt.Sprint(limit))}
 			return withReader(cmd.Context(), p, args[0], func(r *engine.Reader, id repute.AgentID) error {
 				answer, err := api.Explain(cmd.Context(), r, id, q)
 				if err != nil {

@@ -133,18 +133,22 @@ func (s *Server) writeError(err error, c echo.Context) {
 	}
 	var he *echo.HTTPError
 	if errors.As(err, &he) && he.Code < 500 {
-		err = routerProblem(he, c.Request().Method)
+		err = routerProblem(he, c.Request().Method, c.Response().Header().Get(echo.HeaderAllow))
 	}
 	s.Fail(ctx, err).Write(c.Response())
 }
 
 // routerProblem puts the router's own refusals into our words.
-func routerProblem(he *echo.HTTPError, method string) *ErrorBody {
+func routerProblem(he *echo.HTTPError, method, allowed string) *ErrorBody {
 	switch he.Code {
 	case http.StatusNotFound:
 		return NoRoute()
 	case http.StatusMethodNotAllowed:
-		return NewError(he.Code, "method_not_allowed", "Method not allowed", method+" is not offered here")
+		b := NewError(he.Code, "method_not_allowed", "Method not allowed", method+" is not offered here")
+		if allowed != "" {
+			b.Hint = "one of " + allowed
+		}
+		return b
 	case http.StatusRequestEntityTooLarge:
 		return NewError(he.Code, "too_large", "Request too large", "the request body is larger than the server allows")
 	}

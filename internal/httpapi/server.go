@@ -133,8 +133,8 @@ func (s *Server) Protect(needs func(r *http.Request, route string) []Role, priva
 // Rewrite brings the URL of a request into the form that routes know, before the router sees it.
 func (s *Server) Rewrite(f func(*url.URL)) { s.rewrite = f }
 
-// Handler serves every route that was added. HEAD is answered wherever GET is, and ids may come
-// percent-encoded.
+// Handler serves every route that was added. HEAD is answered wherever GET is, ids may come
+// percent-encoded, and a slash at the end of a path changes nothing.
 func (s *Server) Handler() (http.Handler, error) {
 	doc, err := describe(s.API.OpenAPI())
 	if err != nil {
@@ -150,6 +150,9 @@ func (s *Server) Handler() (http.Handler, error) {
 		u.RawPath, in.URL = "", &u
 		if r.Method == http.MethodHead && !strings.HasSuffix(u.Path, "/events") {
 			in.Method = http.MethodGet
+		}
+		if trimmed := strings.TrimRight(u.Path, "/"); trimmed != "" && !s.raw[trimmed+"/*"] {
+			u.Path = trimmed
 		}
 		if s.rewrite != nil {
 			s.rewrite(&u)

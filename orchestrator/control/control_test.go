@@ -326,7 +326,7 @@ func TestHostileInput(t *testing.T) {
 		{"POST /v1/agents", `{"slug":"plain","url":"https://x.example"}`, 409, "part of the program"},
 		{"DELETE /v1/agents/plain", ``, 409, "part of the program"},
 		{"DELETE /v1/agents/nobody", ``, 404, "nobody"},
-		{"PUT /v1/tasks", ``, 405, "PUT"},
+		{"PUT /v1/tasks/", ``, 405, "one of OPTIONS, GET, POST"},
 		{"GET /v1/nothing", ``, 404, "route"},
 	} {
 		method, path, _ := strings.Cut(c.route, " ")

@@ -79,8 +79,8 @@ func (r *IngressTask) message() string {
 }
 
 type receiptInput struct {
-	ID      string `path:"id"`
-	Receipt count  `path:"receipt" minimum:"0" maximum:"9007199254740991"`
+	ID      string         `path:"id"`
+	Receipt httpapi.Number `path:"receipt" minimum:"0" maximum:"9007199254740991"`
 }
 
 // getReceipt serves GET /v1/runs/{id}/receipts/{receipt}.

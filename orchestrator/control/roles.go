@@ -29,7 +29,7 @@ func (c *Control) neededFor(r *http.Request, path string) []httpapi.Role {
 	if under(below, "/treasury/policies") { // whoever spends sets no caps
 		needed = []httpapi.Role{httpapi.RoleOwn}
 	}
-	if asked := r.URL.Query().Get("approve"); asked != "" && asked != "false" {
+	if approve, err := httpapi.Flag(r.URL.Query().Get("approve")).Bool("approve"); approve || err != nil {
 		needed = append(needed, httpapi.RoleApprove)
 	}
 	return needed

@@ -200,37 +200,6 @@ func wanted(t reflect.Type) string {
 	return "see the schema in /openapi.json"
 }
 
-// Bounds of pages.
-const (
-	defaultPage = 50
-	maxPage     = 200
-)
-
-// count is a parameter documented as a number. It arrives as text and is parsed here, which
-// gives better answers.
-type count string
-
-// Schema says integer.
-func (count) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeInteger} }
-
-// flag is a parameter documented as a boolean.
-type flag string
-
-// Schema says boolean.
-func (flag) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeBoolean} }
-
-// pageSize reads a limit.
-func pageSize(text count) (int, error) {
-	if text == "" {
-		return defaultPage, nil
-	}
-	n, err := strconv.Atoi(string(text))
-	if err != nil || n < 1 || n > maxPage {
-		return 0, repute.Invalid("limit", fmt.Sprintf("%.20q is out of range", text), fmt.Sprintf("1 to %d", maxPage))
-	}
-	return n, nil
-}
-
 // maxID bounds ids and slugs in paths, in bytes.
 const maxID = 64
 

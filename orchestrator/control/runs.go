@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/orchestrator"
 	"repute/policy"
 	"repute/store"
@@ -307,14 +308,14 @@ func approvalOnWire(a rundb.Approval) Approval {
 
 // runPageInput asks for a page of what a run has in order of its numbers.
 type runPageInput struct {
-	ID     string `path:"id"`
-	Limit  count  `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
-	Cursor string `query:"cursor" doc:"nextCursor of the page before"`
+	ID     string         `path:"id"`
+	Limit  httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
+	Cursor string         `query:"cursor" doc:"nextCursor of the page before"`
 }
 
 // page returns the size of the page, and the number after which it begins.
 func (in *runPageInput) page() (size int, after int64, err error) {
-	if size, err = pageSize(in.Limit); err != nil {
+	if size, err = httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage); err != nil {
 		return 0, 0, err
 	}
 	after, err = number("cursor", in.Cursor)

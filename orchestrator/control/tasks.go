@@ -86,11 +86,11 @@ type RetryFrom struct {
 }
 
 type tasksInput struct {
-	Status      string `query:"status" enum:"pending,assigned,running,completed,failed,cancelled,rejected"`
-	Coordinator string `query:"coordinator" doc:"slug"`
-	Awaiting    string `query:"awaiting" enum:"approval" doc:"approval: those about which a person must decide"`
-	Limit       count  `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
-	Cursor      string `query:"cursor" doc:"nextCursor of the page before"`
+	Status      string         `query:"status" enum:"pending,assigned,running,completed,failed,cancelled,rejected"`
+	Coordinator string         `query:"coordinator" doc:"slug"`
+	Awaiting    string         `query:"awaiting" enum:"approval" doc:"approval: those about which a person must decide"`
+	Limit       httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
+	Cursor      string         `query:"cursor" doc:"nextCursor of the page before"`
 }
 
 type idInput struct {
@@ -205,7 +205,7 @@ func encoded(v any) json.RawMessage {
 }
 
 func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*answer[TaskList], error) {
-	size, err := pageSize(in.Limit)
+	size, err := httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 	if err != nil {
 		return nil, err
 	}

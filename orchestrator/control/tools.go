@@ -125,7 +125,7 @@ func (c *Control) addRunTools(s *mcp.Server) error {
 		mcp.Add(s, mcp.Tool[receiptsTool, ReceiptList]{Name: "openfi_get_run_receipts",
 			Description: "What a run reached outside itself, as the runtime recorded it: tools, HTTP, chain, transactions, other agents.",
 			Do: private(c, func(ctx context.Context, in receiptsTool) (ReceiptList, error) {
-				return bodyOf(c.listReceipts(ctx, &runPageInput{in.RunID, count(textOf(in.Limit)), in.Cursor}))
+				return bodyOf(c.listReceipts(ctx, &runPageInput{in.RunID, httpapi.Number(textOf(in.Limit)), in.Cursor}))
 			})}),
 		mcp.Add(s, mcp.Tool[submitTool, submitted]{Name: "openfi_submit_task",
 			Description: "Asks a coordinator for a task. The run goes on by itself; next: openfi_get_run of task.runId. With dry_run the answer says what trust gate and policy would decide.",
@@ -210,7 +210,7 @@ func (c *Control) listAgentsTool(ctx context.Context, in listTool) (w agentPage,
 		from++
 	}
 	w.Agents = list[from:]
-	if size := cmp.Or(in.Limit, defaultPage); len(w.Agents) > size {
+	if size := cmp.Or(in.Limit, httpapi.DefaultPage); len(w.Agents) > size {
 		w.Agents = w.Agents[:size]
 		w.Next = w.Agents[size-1].Slug
 	}

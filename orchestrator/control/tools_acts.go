@@ -86,7 +86,7 @@ func actTool[R any](ctx context.Context, c *Control, asked httpapi.Role, r R, dr
 	if err != nil {
 		return act, err
 	}
-	in := ActInput{DryRun: flag(strconv.FormatBool(dry.DryRun)), Approve: flag(strconv.FormatBool(how.Approve)),
+	in := ActInput{DryRun: httpapi.Flag(strconv.FormatBool(dry.DryRun)), Approve: httpapi.Flag(strconv.FormatBool(how.Approve)),
 		Key: how.Key}
 	return bodyOf(c.acts(by, &in, func(o *operate.Operator, h operate.How) (operate.Act,
 		error) {

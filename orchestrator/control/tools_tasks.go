@@ -59,7 +59,7 @@ func (c *Control) addTaskTools(s *mcp.Server) error {
 		mcp.Add(s, mcp.Tool[tasksTool, TaskList]{Name: "openfi_list_tasks",
 			Description: "Lists tasks, newest first. Next: openfi_list_runs; where awaiting is set, openfi_get_run of its runId.",
 			Do: private(c, func(ctx context.Context, in tasksTool) (TaskList, error) {
-				return bodyOf(c.listTasks(ctx, &tasksInput{in.Status, in.Coordinator, in.Awaiting, count(textOf(in.Limit)),
+				return bodyOf(c.listTasks(ctx, &tasksInput{in.Status, in.Coordinator, in.Awaiting, httpapi.Number(textOf(in.Limit)),
 					in.Cursor}))
 			})}),
 		mcp.Add(s, mcp.Tool[TaskTool, Task]{Name: "openfi_list_runs",

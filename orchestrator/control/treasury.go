@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"repute"
@@ -39,9 +38,9 @@ func (c *Control) mountActs() {
 
 // ActInput says how an act is done.
 type ActInput struct {
-	DryRun  flag   `query:"dry_run" doc:"true: simulate and decide, store and send nothing"`
-	Approve flag   `query:"approve" doc:"true: the caller approves what the policy leaves to a person"`
-	Key     string `header:"Idempotency-Key" maxLength:"80" doc:"makes asking twice one act"`
+	DryRun  httpapi.Flag `query:"dry_run" doc:"true: simulate and decide, store and send nothing"`
+	Approve httpapi.Flag `query:"approve" doc:"true: the caller approves what the policy leaves to a person"`
+	Key     string       `header:"Idempotency-Key" maxLength:"80" doc:"makes asking twice one act"`
 }
 
 type slugActInput struct {
@@ -55,22 +54,11 @@ func (in *ActInput) how(by string) (h operate.How, err error) {
 	if httpapi.Clean(in.Key) != in.Key {
 		return h, repute.Invalid("Idempotency-Key", "is no text", "at most 80 bytes")
 	}
-	if h.DryRun, err = truth("dry_run", in.DryRun); err != nil {
+	if h.DryRun, err = in.DryRun.Bool("dry_run"); err != nil {
 		return h, err
 	}
-	h.Approve, err = truth("approve", in.Approve)
+	h.Approve, err = in.Approve.Bool("approve")
 	return h, err
-}
-
-// truth reads true or false; empty is false.
-func truth(field string, text flag) (bool, error) {
-	switch text {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
-	}
-	return false, repute.Invalid(field, fmt.Sprintf("%.20q is neither", text), "true or false")
 }
 
 // operator is who acts; repute.ErrNotFound where no wallet is configured.
@@ -164,8 +152,8 @@ type ActList struct {
 }
 
 type actsInput struct {
-	Limit  count  `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
-	Cursor string `query:"cursor" doc:"nextCursor of the page before"`
+	Limit  httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
+	Cursor string         `query:"cursor" doc:"nextCursor of the page before"`
 }
 
 // listActs serves GET /v1/acts.
@@ -174,7 +162,7 @@ func (c *Control) listActs(ctx context.Context, in *actsInput) (*answer[ActList]
 	if err != nil {
 		return nil, err
 	}
-	size, err := pageSize(in.Limit)
+	size, err := httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 	if err != nil {
 		return nil, err
 	}

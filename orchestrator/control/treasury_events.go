@@ -13,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/orchestrator/operate"
 	"repute/store/walletdb"
 )
@@ -71,9 +72,9 @@ type TreasuryEventList struct {
 }
 
 type treasuryEventsInput struct {
-	Agent  string `query:"agent" doc:"slug"`
-	Limit  count  `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
-	Cursor string `query:"cursor" doc:"nextCursor of the page before"`
+	Agent  string         `query:"agent" doc:"slug"`
+	Limit  httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
+	Cursor string         `query:"cursor" doc:"nextCursor of the page before"`
 }
 
 // treasuryEvents serves GET /v1/treasury/events.
@@ -86,7 +87,7 @@ func (c *Control) treasuryEvents(ctx context.Context, in *treasuryEventsInput) (
 	if err != nil {
 		return nil, err
 	}
-	size, err := pageSize(in.Limit)
+	size, err := httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,77 @@
+package httpapi
+
+import (
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"repute"
+)
+
+// Parameters arrive as text and are parsed by their handlers, so that each mistake is answered 400 with
+// the name of the parameter and what it takes. Their types say how they are documented.
+type (
+	// Number is a parameter documented as an integer.
+	Number string
+	// Real is a parameter documented as a number.
+	Real string
+	// Flag is a parameter documented as a boolean.
+	Flag string
+	// Moment is a parameter documented as a time or a date.
+	Moment string
+)
+
+// Schema says integer.
+func (Number) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeInteger, Format: "int64"}
+}
+
+// Schema says number.
+func (Real) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeNumber} }
+
+// Schema says boolean.
+func (Flag) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeBoolean} }
+
+// Schema says either.
+func (Moment) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeString, Format: "date"},
+		{Type: huma.TypeString, Format: "date-time"}}, Examples: []any{"2026-01-31"}}
+}
+
+// Bool reads true, 1, false or 0; absent is false. repute.ErrInvalid names the parameter.
+func (f Flag) Bool(name string) (bool, error) {
+	switch f {
+	case "", "false", "0":
+		return false, nil
+	case "true", "1":
+		return true, nil
+	}
+	return false, repute.Invalid(name, "not a boolean", "true or false")
+}
+
+// Optional is Bool, and nil where the parameter is absent.
+func (f Flag) Optional(name string) (*bool, error) {
+	if f == "" {
+		return nil, nil
+	}
+	b, err := f.Bool(name)
+	return &b, err
+}
+
+// Sizes of a page of a list: what it has where nobody says, and at most.
+const (
+	DefaultPage = 50
+	MaxPage     = 200
+)
+
+// PageSize reads the parameter limit. repute.ErrInvalid: it is not from 1 to most.
+func PageSize(limit Number, usual, most int) (int, error) {
+	if limit == "" {
+		return usual, nil
+	}
+	n, err := strconv.Atoi(string(limit))
+	if err != nil || n < 1 || n > most || limit[0] == '+' {
+		return 0, repute.Invalid("limit", "not a page size", "a number from 1 to "+strconv.Itoa(most))
+	}
+	return n, nil
+}
