@@ -24,7 +24,7 @@ help:
 	@echo "make check     lint and the tests of packages without an Ethereum node"
 	@echo "make examples  compiles the example agent in TypeScript"
 	@echo "make lint      golangci-lint (.golangci.yml), links and line lengths of the documentation"
-	@echo "make generate  contracts, bindings and golden files; must leave no diff"
+	@echo "make generate  artifacts and bindings of the contracts, the package diagram; must leave no diff"
 	@echo "make fuzz      every fuzz target for 10 s"
 
 build:

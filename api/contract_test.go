@@ -39,13 +39,14 @@ func checkGolden(t *testing.T, name, got string, version func(testing.TB, string
 	case err == nil && got == want:
 		return
 	case err == nil && version(t, got) == version(t, want):
-		t.Errorf("%s changed without a new version (still %s); raise it, then run with -update", name, version(t, got))
+		t.Errorf("%s changed, its version did not (%s): raise it in the first line of %s, then "+
+			"go test ./api -run TestContract -update", name, version(t, got), name)
 	case *update:
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s differs from the golden file (%v); run with -update", name, err)
+		t.Errorf("%s differs from %s (%v): go test ./api -run TestContract -update", name, path, err)
 	}
 }
 

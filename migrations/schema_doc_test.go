@@ -45,7 +45,7 @@ func TestSchemaDoc(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Error("docs/reference/schema.md differs from the database: go test ./migrations -update")
+		t.Error("docs/reference/schema.md differs from the database: go test ./migrations -run SchemaDoc -update")
 	}
 }
 

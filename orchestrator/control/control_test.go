@@ -41,11 +41,13 @@ func TestContract(t *testing.T) {
 	was, is := versionOf(t, string(want)), versionOf(t, got.Body.String())
 	switch {
 	case err == nil && was == is:
-		t.Errorf("the OpenAPI document changed without a new version (still %s): raise apiVersion, then run with -update", is)
+		t.Errorf("the OpenAPI document changed, its version did not (%s): raise apiVersion in internal/httpapi/openapi.go, "+
+			"then go test ./orchestrator/control -run TestContract -update", is)
 	case *update:
 		ok(t, os.WriteFile(golden, got.Body.Bytes(), 0o644))
 	default:
-		t.Errorf("the OpenAPI document differs from %s (%v): run with -update", golden, err)
+		t.Errorf("the OpenAPI document differs from %s (%v): go test ./orchestrator/control -run TestContract -update",
+			golden, err)
 	}
 }
 
