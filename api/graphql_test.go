@@ -118,7 +118,7 @@ func TestGraphQL(t *testing.T) {
 	got, _ := json.Marshal(d.Agent.Agent)
 	want, _ := json.Marshal(rest.Agent)
 	if string(got) != string(want) {
-		t.Errorf("GraphQL and REST disagree:\n%s\n%s", got, want)
+		t.Errorf("GraphQL and REST disagree (the query everything MUST ask for every field):\n%s\n%s", got, want)
 	}
 	if d.Agent.AsOf == nil || d.Agent.AsOf.Block != rest.AsOf.Block {
 		t.Errorf("asOf %+v", d.Agent.AsOf)
