@@ -179,6 +179,8 @@ func NewFollower(db *store.DB, c repute.Chain, source Source, o Options) *Follow
 	return f
 }
 
+// newSizer returns the sizes of ranges for a backfill. A range aims at a third of MaxBytes,
+// because several are fetched at once.
 func (f *Follower) newSizer() rangeSizer {
 	return newRangeSizer(f.opts.StartRange, f.opts.MaxRange, load{float64(f.opts.RangeLogs), float64(f.opts.MaxBytes) / 3})
 }

@@ -58,6 +58,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
+// chainLabel returns the value of the label by which metrics name a chain.
 func chainLabel(id uint64) string { return strconv.FormatUint(id, 10) }
 
 // stored counts a committed batch.
@@ -79,6 +80,8 @@ type lagCollector struct {
 var lagDesc = prometheus.NewDesc("repute_chain_lag_seconds", "Now minus the time of the indexed block.",
 	[]string{"chain"}, nil)
 
+// set stores the time of the newest indexed block. The lag is computed when the metric is read, so
+// it grows while nothing is indexed.
 func (c *lagCollector) set(chain string, t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

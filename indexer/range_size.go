@@ -20,6 +20,8 @@ type load struct{ logs, bytes float64 }
 // probeAfter is how many successes it takes to try a refused size again.
 const probeAfter = 100
 
+// newRangeSizer returns sizes that begin at start and grow up to most until an answer approaches
+// target.
 func newRangeSizer(start, most uint64, target load) rangeSizer {
 	start = min(start, most)
 	return rangeSizer{size: start, step: max(1, start/4), most: most, unrefused: true, target: target}

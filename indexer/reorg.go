@@ -77,6 +77,8 @@ func (f *Follower) ancestor(ctx context.Context) (repute.Block, error) {
 	}
 }
 
+// newestCommon returns the newest stored block that is still on the chain; false when none of them
+// is. Several endpoints must agree where there are several.
 func (f *Follower) newestCommon(ctx context.Context, stored []repute.Block) (repute.Block, bool, error) {
 	var numbers []uint64
 	hashes := map[uint64]common.Hash{}

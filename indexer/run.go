@@ -115,6 +115,8 @@ func (f *Follower) publishHalt(ctx context.Context, l store.Lease, err error) {
 	}
 }
 
+// release gives up the lease, also after ctx has ended, so that another process need not wait
+// until it expires.
 func (f *Follower) release(ctx context.Context, l store.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
@@ -210,6 +212,8 @@ func (f *Follower) renew(ctx context.Context, l store.Lease) error {
 	}
 }
 
+// tryRenew renews the lease. It takes at most a quarter of the lease's time, so that there is time
+// for another try.
 func (f *Follower) tryRenew(ctx context.Context, l store.Lease) error {
 	ctx, cancel := context.WithTimeout(ctx, f.opts.TTL/4)
 	defer cancel()

@@ -52,18 +52,22 @@ func (n *statusText) setError(err error) {
 	n.err = err
 }
 
+// setStalled records why the watchdog raised the alarm; empty while blocks are stored.
 func (n *statusText) setStalled(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.stalled = text
 }
 
+// setLimited records what the endpoints do not allow, which is no failure; empty for nothing.
 func (n *statusText) setLimited(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.limited = text
 }
 
+// setFinality records why the node's finalized tag does not count, which is no failure; empty when
+// it counts.
 func (n *statusText) setFinality(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -100,6 +104,7 @@ func (n *statusText) forgetPublished() {
 	n.known = false
 }
 
+// ready returns the error of the last step, nil when it succeeded.
 func (n *statusText) ready() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

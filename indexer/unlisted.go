@@ -40,6 +40,8 @@ type unlisted struct {
 // knownMost bounds how many addresses are added to a query.
 const knownMost = 100
 
+// newUnlisted returns what is asked for in addition to the listed contracts: validation events of
+// any contract, or nothing.
 func newUnlisted(wanted bool) unlisted {
 	if !wanted {
 		return unlisted{}

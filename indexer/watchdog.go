@@ -18,18 +18,21 @@ type progress struct {
 	moved        time.Time // when the cursor last moved, or the lease was taken
 }
 
+// begin resets the watch, so that time before the lease was taken does not count as a stall.
 func (p *progress) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.head, p.cursor, p.moved = 0, 0, time.Now()
 }
 
+// setHead stores the newest block of the chain.
 func (p *progress) setHead(head uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.head = head
 }
 
+// setCursor stores the newest indexed block. Only a change counts as progress.
 func (p *progress) setCursor(cursor uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

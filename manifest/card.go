@@ -25,6 +25,8 @@ func ParseCard(b []byte) (repute.AgentCard, []repute.Problem) {
 	return r.card(o), r.problems
 }
 
+// card reads an agent card of any version of the A2A specification: members that were renamed
+// between versions are read by both names.
 func (r *reader) card(o *object) repute.AgentCard {
 	c := repute.AgentCard{
 		Name:             o.text("name", maxName),
@@ -47,6 +49,8 @@ func (r *reader) card(o *object) repute.AgentCard {
 	return c
 }
 
+// provider returns the name of the organization behind the agent. Older cards give it as a plain
+// string instead of an object.
 func (o *object) provider() string {
 	if m := o.find("provider"); m != nil && jsonType(m.raw) == "a string" {
 		return o.text("provider", maxShort)
@@ -80,6 +84,8 @@ func (o *object) interfaces() []repute.CardInterface {
 	return out
 }
 
+// interfaceList reads the ways to reach the agent and reports each whose URL is not https. What it
+// does not know of an entry stays with the unread members.
 func (o *object) interfaceList(name, alias string) []repute.CardInterface {
 	entries := o.objects(maxInterfaces, name, alias)
 	var out []repute.CardInterface
@@ -120,6 +126,8 @@ func (o *object) protocols(interfaces []repute.CardInterface) []string {
 	return out
 }
 
+// ownProtocols returns the protocol versions that the card itself names, as cards before version
+// 1.0 did. Later cards name them in each interface.
 func (o *object) ownProtocols() []string {
 	var out []string
 	if v := o.textOf("protocolVersion", "protocol_version"); v != "" {
@@ -133,6 +141,8 @@ func (o *object) ownProtocols() []string {
 	return out
 }
 
+// skills reads the skills and reports those without an id or name and those whose id is repeated.
+// They are kept, because a client may still find one by its text.
 func (o *object) skills() []repute.CardSkill {
 	var out []repute.CardSkill
 	seen := map[string]bool{}
@@ -202,6 +212,8 @@ func (o *object) schemes() []string {
 	return names
 }
 
+// signatures returns how many signatures the card carries. None is verified, and the problem that
+// it adds says so.
 func (o *object) signatures() int {
 	m := o.find("signatures")
 	if m == nil || jsonType(m.raw) != "an array" {

@@ -28,6 +28,8 @@ func Domains(reg repute.Registration) []string {
 	return out
 }
 
+// domainOf returns the domain of an endpoint in the ASCII form that DNS uses; false for addresses
+// and for schemes that no domain proof applies to.
 func domainOf(endpoint string) (string, bool) {
 	u, err := url.Parse(strings.TrimSpace(endpoint))
 	if err != nil || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) {

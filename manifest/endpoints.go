@@ -63,6 +63,8 @@ func (r *reader) host(scheme, endpoint, path string) {
 	}
 }
 
+// email reports an endpoint that is no bare address: a display name or a list cannot be written to
+// by a program.
 func (r *reader) email(endpoint, path string) {
 	plain := strings.TrimPrefix(strings.TrimSpace(endpoint), "mailto:")
 	if a, err := mail.ParseAddress(plain); err != nil || a.Address != plain {
@@ -143,6 +145,7 @@ func schemeOf(s string) string {
 // isContent reports whether a scheme names content that public gateways serve.
 func isContent(scheme string) bool { return scheme == "ipfs" || scheme == "ipns" || scheme == "ar" }
 
+// isWeb reports whether an endpoint of this scheme is reached over HTTP or WebSocket.
 func isWeb(scheme string) bool {
 	return scheme == "https" || scheme == "http" || scheme == "wss" || scheme == "ws"
 }

@@ -35,6 +35,7 @@ func explanations() []explanation {
 	return slices.Concat(aboutDocuments(), aboutText(), aboutRegistrations(), aboutLinks(), aboutFeedback(), aboutCards())
 }
 
+// aboutDocuments explains problems for which no file could be read at all.
 func aboutDocuments() []explanation {
 	return []explanation{
 		{CodeEmpty, "AFC", "the document is empty", "publish the JSON itself behind the URI"},
@@ -60,6 +61,7 @@ func aboutDocuments() []explanation {
 	}
 }
 
+// aboutText explains problems of the JSON text that files of every kind can have.
 func aboutText() []explanation {
 	return []explanation{
 		{CodeDuplicate, "AFC", "a member is repeated; the last one counts",
@@ -79,6 +81,7 @@ func aboutText() []explanation {
 	}
 }
 
+// aboutRegistrations explains problems of registration files.
 func aboutRegistrations() []explanation {
 	return []explanation{
 		{CodeTypeMissing, "A", "no type", "add \"type\": \"" + TypeRegistration + "\""},
@@ -119,6 +122,7 @@ func aboutRegistrations() []explanation {
 	}
 }
 
+// aboutLinks explains problems of the members by which a file names agents on a chain.
 func aboutLinks() []explanation {
 	return []explanation{
 		{CodeLinkIDText, "AF", "agentId is a string, read as a number", "write the number without quotes"},
@@ -134,6 +138,7 @@ func aboutLinks() []explanation {
 	}
 }
 
+// aboutFeedback explains problems of feedback files.
 func aboutFeedback() []explanation {
 	return []explanation{
 		{CodeNoClient, "F", "no clientAddress",
@@ -163,6 +168,7 @@ func aboutFeedback() []explanation {
 	}
 }
 
+// aboutCards explains problems of agent cards.
 func aboutCards() []explanation {
 	return []explanation{
 		{CodeCardNoVersion, "C", "no version", "add \"version\": the agent's own, e.g. \"1.0.0\""},

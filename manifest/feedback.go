@@ -21,6 +21,8 @@ func ParseFeedback(b []byte) (repute.FeedbackFile, []repute.Problem) {
 	return r.feedback(o), r.problems
 }
 
+// feedback reads a feedback file. Members of older drafts and of common libraries are read where
+// the standard's are missing.
 func (r *reader) feedback(o *object) repute.FeedbackFile {
 	registry := r.registry(o)
 	f := repute.FeedbackFile{
@@ -80,6 +82,8 @@ func (o *object) rating() string {
 	return ""
 }
 
+// decimals returns the number of decimals of the value; nil when the file gives none or one that
+// the registry would refuse.
 func (o *object) decimals() *uint8 {
 	text := o.number("valueDecimals", "value_decimals", "decimals")
 	if text == "" {
@@ -105,6 +109,8 @@ func (o *object) prose() string {
 	return ""
 }
 
+// mcp reads which part of an MCP server was rated: from the nested member, from flat members, or
+// in the form of drafts.
 func (o *object) mcp() repute.FeedbackMCP {
 	nested := o.child("mcp")
 	m := repute.FeedbackMCP{
@@ -143,6 +149,7 @@ func (o *object) capability() repute.FeedbackMCP {
 	return repute.FeedbackMCP{Tool: name}
 }
 
+// a2a reads which A2A skills and task were rated.
 func (o *object) a2a() repute.FeedbackA2A {
 	nested := o.child("a2a")
 	a := repute.FeedbackA2A{
@@ -154,6 +161,7 @@ func (o *object) a2a() repute.FeedbackA2A {
 	return a
 }
 
+// oasf reads which skills and domains of OASF were rated.
 func (o *object) oasf() repute.FeedbackOASF {
 	nested := o.child("oasf")
 	f := repute.FeedbackOASF{
@@ -203,6 +211,8 @@ func (o *object) orTexts(file *object, name string, flat ...string) []string {
 	return list
 }
 
+// payment reads the payment that the file claims; nil when it claims none. Whether it took place
+// is for the indexer to find out on the chain.
 func (o *object) payment() *repute.PaymentClaim {
 	nested := o.child("proofOfPayment", "proof_of_payment")
 	if nested.members == nil {
@@ -277,21 +287,26 @@ func (r *reader) missingInFeedback(f repute.FeedbackFile) {
 	}
 }
 
+// isAccount reports whether the text is an account in CAIP-10 form.
 func isAccount(s string) bool {
 	_, err := repute.ParseAccount(s)
 	return err == nil
 }
 
+// isChain reports whether the text is a chain id, decimal or as eip155:{chain}.
 func isChain(s string) bool {
 	_, err := repute.ParseChainID(strings.TrimPrefix(s, "eip155:"))
 	return err == nil
 }
 
+// isHash reports whether the text has the form of a transaction hash.
 func isHash(s string) bool {
 	b, err := hexutil.Decode(s)
 	return err == nil && len(b) == 32
 }
 
+// isTime reports whether the text is one of the ISO 8601 forms that files in use have, with or
+// without seconds and time zone.
 func isTime(s string) bool {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", time.DateTime,
 		time.DateOnly} {

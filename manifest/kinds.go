@@ -43,6 +43,8 @@ func (r *reader) expect(o *object, want repute.DocumentKind) {
 	}
 }
 
+// otherKind returns the code of the problem that a file is of this kind instead of the expected
+// one.
 func otherKind(kind repute.DocumentKind) string {
 	switch kind {
 	case repute.CardDocument:
@@ -55,6 +57,7 @@ func otherKind(kind repute.DocumentKind) string {
 	return CodeIsRegistration
 }
 
+// kindName returns the kind with its article, for texts of problems.
 func kindName(kind repute.DocumentKind) string {
 	switch kind {
 	case repute.CardDocument:
@@ -90,8 +93,10 @@ func (o *object) kind() (repute.DocumentKind, string) {
 	return repute.RegistrationDocument, ""
 }
 
+// has reports whether the object has a member, whatever its value.
 func (o *object) has(name string) bool { return o.find(name) != nil }
 
+// hasAny reports whether the object has one of the members.
 func (o *object) hasAny(names ...string) bool {
 	for _, name := range names {
 		if o.has(name) {
@@ -114,6 +119,8 @@ func (o *object) resembles(want repute.DocumentKind) bool {
 	return false
 }
 
+// isRegistration reports whether an object is meant as a registration file, judged by members that
+// no other kind has. A name alone decides nothing.
 func isRegistration(o *object) bool {
 	if o.hasAny("services", "endpoints", "registrations", "supportedTrust", "supportedTrusts",
 		"x402Support", "x402support", "8004Support") {
@@ -150,6 +157,8 @@ func isCard(o *object) bool {
 	return o.hasAny("protocolVersion", "capabilities", "defaultInputModes")
 }
 
+// isErrorBody reports whether an object looks like a server's error answer, which some servers
+// send with status 200. A file with a name is never taken for one.
 func isErrorBody(o *object) bool {
 	if o.has("name") {
 		return false

@@ -137,6 +137,7 @@ func (lex *lexical) escape(b []byte) int {
 	return 5
 }
 
+// unicodeEscape decodes a \uXXXX escape at the start of b; false when there is none.
 func unicodeEscape(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
@@ -174,8 +175,10 @@ func (r *reader) duplicates(b []byte, path []string) {
 	}
 }
 
+// holdsMore reports whether a JSON value is an object or a list. The value MUST NOT be empty.
 func holdsMore(value []byte) bool { return value[0] == '{' || value[0] == '[' }
 
+// join returns a path as a JSON pointer. Names are cut, because a stranger chose them.
 func join(path []string) string {
 	var b strings.Builder
 	for _, token := range path {

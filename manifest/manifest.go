@@ -52,6 +52,7 @@ func (r *reader) open(b []byte, want repute.DocumentKind) *object {
 	return o
 }
 
+// registration reads a registration file. Members that it does not use are kept in Extra.
 func (r *reader) registration(o *object) repute.Registration {
 	reg := repute.Registration{
 		Type:        o.text("type", maxShort),

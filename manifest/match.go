@@ -67,6 +67,7 @@ func MatchFeedback(file repute.FeedbackFile, rating repute.Feedback) []repute.Pr
 	return r.problems
 }
 
+// matchClient reports a file that names another client than the one who sent the rating.
 func (r *reader) matchClient(file repute.FeedbackFile, rating repute.Feedback) {
 	// The chain in front of the address is often a guess; the address is what counts.
 	client, err := repute.ParseAddress("", file.Client[strings.LastIndexByte(file.Client, ':')+1:])
@@ -75,6 +76,7 @@ func (r *reader) matchClient(file repute.FeedbackFile, rating repute.Feedback) {
 	}
 }
 
+// matchAgent reports a file that names another agent than the one that was rated.
 func (r *reader) matchAgent(file repute.FeedbackFile, rating repute.Feedback) {
 	want := rating.Agent
 	if file.TokenID != nil && *file.TokenID != want.TokenID {
@@ -87,6 +89,8 @@ func (r *reader) matchAgent(file repute.FeedbackFile, rating repute.Feedback) {
 	}
 }
 
+// matchText reports a text of the file that differs from the one on the chain. The file need not
+// repeat it.
 func (r *reader) matchText(code, path, claimed, onChain string) {
 	if claimed != "" && claimed != clean(onChain) {
 		r.add(code, path, "%.80q, on chain %.80q", claimed, onChain)
@@ -110,6 +114,7 @@ func sameValue(file repute.FeedbackFile, rating repute.Feedback) bool {
 	return scaled.Cmp(meant) == 0 || claimed.Cmp(meant) == 0
 }
 
+// scale returns ten to the power of decimals.
 func scale(decimals uint8) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil))
 }

@@ -22,6 +22,7 @@ var (
 	oasfDomains = sync.OnceValue(func() map[string]bool { return wordSet(oasfDomainNames) })
 )
 
+// wordSet returns the words of a text as a set.
 func wordSet(text string) map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(text) {
@@ -37,6 +38,8 @@ func (r *reader) oasf(skills []string, skillsPath string, domains []string, doma
 	r.oasfList(oasfDomains(), "domain", domains, domainsPath)
 }
 
+// oasfList reports names that are not in the published OASF taxonomy. The names are kept, because
+// the taxonomy grows.
 func (r *reader) oasfList(known map[string]bool, what string, list []string, path string) {
 	for _, name := range list {
 		if !known[oasfName(name)] {
@@ -81,6 +84,7 @@ func (o *object) oasfAlias(spellings ...string) []string {
 	return list
 }
 
+// isOASF reports whether a service lists OASF skills and domains instead of an endpoint.
 func isOASF(service string) bool { return strings.EqualFold(strings.TrimSpace(service), "oasf") }
 
 // union is a with what of b it lacks, at most maxSkills.

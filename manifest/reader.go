@@ -73,8 +73,10 @@ type object struct {
 	members []member
 }
 
+// at returns the JSON pointer of a member, for problems.
 func (o *object) at(name string) string { return o.path + "/" + pointer(name) }
 
+// find returns a member by its exact name; nil when the object has none.
 func (o *object) find(name string) *member {
 	for i := range o.members {
 		if o.members[i].name == name {
@@ -400,11 +402,13 @@ func pointer(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
+// isURL reports whether the text is an absolute URL of any scheme.
 func isURL(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Scheme != "" && (u.Host != "" || u.Opaque != "" || u.Path != "")
 }
 
+// isHTTPS reports whether the text is an https URL with a host.
 func isHTTPS(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && strings.EqualFold(u.Scheme, "https") && u.Host != ""

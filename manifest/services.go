@@ -29,6 +29,7 @@ func (r *reader) services(o *object) []repute.Service {
 	return nil
 }
 
+// serviceList reads services in the standard's form, a list. Lists are cut at maxServices.
 func (r *reader) serviceList(list []json.RawMessage, path string) []repute.Service {
 	if len(list) > maxServices {
 		r.add(CodeTooMany, path, "%d services, cut to %d", len(list), maxServices)
@@ -43,6 +44,8 @@ func (r *reader) serviceList(list []json.RawMessage, path string) []repute.Servi
 	return out
 }
 
+// serviceMap reads services that are given as an object, whose member names then are the names of
+// the services.
 func (r *reader) serviceMap(members []member, path string) []repute.Service {
 	if len(members) > maxServices {
 		r.add(CodeTooMany, path, "%d services, cut to %d", len(members), maxServices)
@@ -73,6 +76,8 @@ func (r *reader) service(raw json.RawMessage, path, name string) (repute.Service
 	}
 }
 
+// textService returns a service that is given as a bare string: an endpoint if it is a URL or has
+// a name from elsewhere, else a name without an endpoint.
 func textService(s, name string) repute.Service {
 	if isURL(s) || name != "" {
 		return repute.Service{Name: name, Endpoint: s}

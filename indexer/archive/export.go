@@ -50,6 +50,7 @@ type snapshotGap struct {
 	Reason  string           `json:"reason"`
 }
 
+// gap returns the gap in the form that the store keeps.
 func (g snapshotGap) gap() chaindb.Gap {
 	return chaindb.Gap{Subject: g.Subject, Gap: repute.Gap{Kind: g.Kind, Agent: g.Agent, Client: g.Client,
 		Blocks: repute.BlockRange(g.Blocks), Reason: g.Reason}}
@@ -74,6 +75,8 @@ type snapshotEnd struct {
 	} `json:"end"`
 }
 
+// headerOf returns the first line of a snapshot file: the chain, the blocks it covers, and the
+// gaps that an importer must know of.
 func headerOf(s importdb.Snapshot) snapshotHeader {
 	h := snapshotHeader{Format: snapshotFormat, ChainID: s.Chain.ID, Name: s.Chain.Name, Identity: s.Chain.Identity,
 		Reputation: s.Chain.Reputation, Validations: append([]common.Address{}, s.Chain.Validations...),
@@ -98,6 +101,8 @@ func (h snapshotHeader) chain() repute.Chain {
 		Validations: h.Validations, StartBlock: h.StartBlock}
 }
 
+// last returns the newest block of the snapshot. Its time is zero when the exporter did not know
+// it.
 func (h snapshotHeader) last() repute.Block {
 	b := repute.Block{Number: h.BlockRange.To, Hash: h.Last.Hash}
 	if h.Last.Time > 0 {

@@ -60,6 +60,8 @@ func Import(ctx context.Context, db *store.DB, c repute.Chain, r io.Reader, comp
 	return importdb.Import(ctx, db, c, records, blocks, covered)
 }
 
+// badInput returns the error of a line of a log file that cannot be read. Such files are stored
+// whole or not at all.
 func badInput(line int, format string, args ...any) error {
 	return repute.Invalid("logs", fmt.Sprintf("line %d: %s", line, fmt.Sprintf(format, args...)), "nothing was stored")
 }
@@ -89,6 +91,7 @@ func (rec Recording) decode(d contracts.Decoder) ([]repute.Record, error) {
 	return records, nil
 }
 
+// hexes lists addresses for an error text.
 func hexes(list []common.Address) string {
 	text := ""
 	for _, a := range list {

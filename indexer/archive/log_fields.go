@@ -64,6 +64,8 @@ func (f logFields) log() (l types.Log, err error) {
 	return l, nil
 }
 
+// optional reads the fields that not every export has: the hash and the time of the block and the
+// index of the transaction.
 func (f logFields) optional(l *types.Log, txIndex *uint64) (err error) {
 	if f["blockhash"].value != nil {
 		if err := f.fixed("blockhash", l.BlockHash[:]); err != nil {
@@ -85,6 +87,7 @@ func (f logFields) optional(l *types.Log, txIndex *uint64) (err error) {
 	return nil
 }
 
+// fixed reads bytes of exactly the length of into.
 func (f logFields) fixed(name string, into []byte) error {
 	b, err := unhex(f[name].value)
 	if err == nil && len(b) != len(into) {
@@ -97,6 +100,7 @@ func (f logFields) fixed(name string, into []byte) error {
 	return nil
 }
 
+// topics reads up to four topics. A null ends the list, because table exports fill it up that way.
 func (f logFields) topics() ([]common.Hash, error) {
 	raw, _ := f["topics"].value.(json.RawMessage)
 	var list []*string
@@ -117,6 +121,7 @@ func (f logFields) topics() ([]common.Hash, error) {
 	return topics, nil
 }
 
+// data reads the bytes that follow the topics, which may be none.
 func (f logFields) data() ([]byte, error) {
 	b, err := unhex(f["data"].value)
 	if err != nil {
@@ -125,6 +130,7 @@ func (f logFields) data() ([]byte, error) {
 	return b, nil
 }
 
+// quantity reads a number, decimal or hexadecimal; the error names the field.
 func (f logFields) quantity(name string) (uint64, error) {
 	n, err := quantity(f[name].value)
 	if err != nil {
@@ -142,6 +148,8 @@ func (f logFields) below(name string, end uint64) (uint64, error) {
 	return n, err
 }
 
+// unhex decodes a string of hexadecimal digits, which MUST begin with 0x: without it a decimal
+// number would pass as bytes.
 func unhex(v any) ([]byte, error) {
 	s, ok := v.(string)
 	if !ok {

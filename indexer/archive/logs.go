@@ -202,6 +202,8 @@ func (lr *logReader) header(fields logFields) error {
 	return nil
 }
 
+// blockRange reads the range that the file says it covers, and refuses one that ends before it
+// begins or beyond any block number.
 func (lr *logReader) blockRange(raw json.RawMessage) error {
 	var members struct{ From, To any }
 	dec := json.NewDecoder(bytes.NewReader(raw))

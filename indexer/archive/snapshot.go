@@ -144,6 +144,8 @@ type stored struct {
 	err      error
 }
 
+// bad returns the error of a line of a snapshot. Snapshots are stored in portions, so earlier
+// blocks may be stored by then.
 func (in *snapshotReader) bad(format string, args ...any) error {
 	return repute.Invalid("snapshot", fmt.Sprintf("line %d: %s", in.line, fmt.Sprintf(format, args...)),
 		"blocks before it may be stored; import a whole file to complete them")
@@ -167,6 +169,8 @@ func (in *snapshotReader) next() ([]byte, error) {
 	return nil, in.bad("the snapshot ends before its end: it was cut short")
 }
 
+// begin reads the header and refuses a snapshot of another chain, of other registries or of an
+// unknown format before anything is stored.
 func (in *snapshotReader) begin() error {
 	line, err := in.next()
 	if err != nil {
@@ -234,6 +238,8 @@ func (in *snapshotReader) after(l *types.Log) bool {
 	return l.BlockNumber > last.BlockNumber || l.BlockNumber == last.BlockNumber && l.Index > last.Index
 }
 
+// add checks one log and adds it to the portion that is stored next. Events of validation
+// contracts that are not listed are accepted where the options ask for them.
 func (in *snapshotReader) add(l types.Log, size int) error {
 	e, ours := in.decoder.Decode(l)
 	if !ours && len(l.Topics) > 0 && slices.Contains(in.foreign, l.Topics[0]) {
@@ -278,6 +284,8 @@ func (in *snapshotReader) sameBlock(l *types.Log) error {
 	return nil
 }
 
+// full reports whether the portion is large enough to be stored, by the number of logs or by their
+// size.
 func (in *snapshotReader) full() bool { return len(in.held) >= in.opts.Chunk || in.bytes >= chunkBytes }
 
 // newest is the block of the last log of the chunk.
@@ -288,6 +296,8 @@ func (in *snapshotReader) newest() uint64 {
 	return in.held[len(in.held)-1].Log.BlockNumber
 }
 
+// finish stores the last portion up to the end of the range, so that blocks without events count
+// as indexed too.
 func (in *snapshotReader) finish(ctx context.Context, db *store.DB) error {
 	var last []repute.Block
 	if b := in.header.last(); b.Hash != (common.Hash{}) {
@@ -349,6 +359,8 @@ func (in *snapshotReader) settle() error {
 	return nil
 }
 
+// sum adds a portion's counts to the total. Agents and pending events are states and not
+// increments: the newest value counts.
 func (in *snapshotReader) sum(r importdb.ImportResult) {
 	in.total.Events += r.Events
 	in.total.Duplicates += r.Duplicates

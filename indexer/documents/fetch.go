@@ -213,6 +213,8 @@ func (l *Loop) failure(u docdb.URI, err error) *docdb.FetchResult {
 	return r
 }
 
+// onNetwork reports whether fetching a URI of this kind asks another machine, which limits per
+// host then apply to.
 func onNetwork(kind string) bool {
 	switch resolver.Kind(kind) {
 	case resolver.KindHTTPS, resolver.KindHTTP, resolver.KindIPFS:

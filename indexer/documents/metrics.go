@@ -34,8 +34,11 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
+// fetched counts one fetch by where the document came from, or by why it failed.
 func (m *Metrics) fetched(source, reason string) { m.documents.WithLabelValues(source, reason).Inc() }
 
+// queued publishes the state of the queue by rank. The oldest due document shows whether workers
+// keep up.
 func (m *Metrics) queued(queue []docdb.RankQueue) {
 	for _, q := range queue {
 		rank := q.Rank.String()

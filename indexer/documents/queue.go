@@ -49,6 +49,7 @@ const (
 // and the gateways that the operator chose.
 var ownHosts = [...]string{"", "ipfs", docdb.RetryHost}
 
+// isOwn reports whether a host is one of ownHosts.
 func isOwn(host string) bool { return slices.Contains(ownHosts[:], host) }
 
 // hostJob drains one host's due URIs; "" holds those that need no network.
@@ -95,6 +96,8 @@ func (l *Loop) Run(ctx context.Context) error {
 	return nil
 }
 
+// start returns a running River client. Hosts that have planned documents and are not scheduled
+// are scheduled first.
 func (l *Loop) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
 	if err := docdb.RestoreHosts(ctx, l.db); err != nil {
 		return nil, err
@@ -129,11 +132,14 @@ type slots struct {
 // free returns how many more hosts could be worked on now.
 func (s *slots) free() int { return max(0, s.most-int(s.taken.Load())) }
 
+// newSlots divides the workers: hosts of other files get a quarter of the places, besides those of
+// hosts of agents, which they therefore never hold up.
 func newSlots(hosts int) map[string]*slots {
 	return map[string]*slots{agentsQueue: {most: hosts}, filesQueue: {most: (hosts + 3) / 4},
 		ownQueue: {most: len(ownHosts)}}
 }
 
+// queues returns River's configuration, with as many workers as each queue has slots.
 func (l *Loop) queues() map[string]river.QueueConfig {
 	out := map[string]river.QueueConfig{}
 	for name, s := range l.slots {
@@ -156,6 +162,8 @@ func (l *Loop) sweepUntil(ctx context.Context, client *river.Client[pgx.Tx]) {
 	}
 }
 
+// sweep inserts a job for each host that is due. Jobs are unique by host, so a host that waits or
+// is worked on gets no second one.
 func (l *Loop) sweep(ctx context.Context, client *river.Client[pgx.Tx]) error {
 	hosts, err := docdb.DueHosts(ctx, l.db, sweepMost+l.slots[agentsQueue].free(), ownHosts[:]...)
 	if err != nil {
@@ -181,6 +189,8 @@ func (l *Loop) sweep(ctx context.Context, client *river.Client[pgx.Tx]) error {
 	return err
 }
 
+// jobOf returns the job of a host. A job of one of ownHosts names the process, so that each
+// process can have one.
 func (l *Loop) jobOf(host string) hostJob {
 	if isOwn(host) {
 		return hostJob{Host: host, Process: l.id}
@@ -251,6 +261,8 @@ func (t *hostClaim) claimHost(ctx context.Context) (bool, error) {
 	return docdb.ClaimHost(ctx, t.loop.db, t.host)
 }
 
+// run fetches the due documents of the claimed host and ends the claim: with a backoff when the
+// host did not answer, else with its next due time.
 func (t *hostClaim) run(ctx context.Context) error {
 	portion, parallel := portions(t.host)
 	var group errgroup.Group
@@ -344,6 +356,7 @@ func (t *hostClaim) await(ctx context.Context, u unsaved) {
 	}
 }
 
+// warn logs an outcome that could not be stored. The document stays due and is fetched again.
 func (t *hostClaim) warn(uri int64, err error) {
 	if err != nil {
 		t.loop.opts.Log.Warn("documents: not saved", "host", t.host, "uri", uri, "error", err)

@@ -53,6 +53,7 @@ func (l *Loop) maintain(ctx context.Context) {
 	}
 }
 
+// plan schedules files of feedback that are not scheduled yet, one batch at a time.
 func (l *Loop) plan(ctx context.Context) (more bool, err error) {
 	n, err := docdb.PlanFiles(ctx, l.db, planMost)
 	return n == planMost, err
@@ -84,6 +85,7 @@ func (l *Loop) parseOld(u docdb.Unparsed) (p docdb.Parsed) {
 	return parse(u.Body, u.Registration, u.Agents)
 }
 
+// tell writes changes of documents that many agents share, one batch at a time.
 func (l *Loop) tell(ctx context.Context) (more bool, err error) {
 	return docdb.AddSharedChanges(ctx, l.db, tellMost)
 }
@@ -103,6 +105,7 @@ func (l *Loop) drop(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
+// count publishes the state of the queue as metrics.
 func (l *Loop) count(ctx context.Context) (more bool, err error) {
 	queue, err := docdb.ReadQueue(ctx, l.db)
 	if err == nil {
@@ -111,6 +114,7 @@ func (l *Loop) count(ctx context.Context) (more bool, err error) {
 	return false, err
 }
 
+// prune deletes old outcomes of documents that change with every fetch.
 func (l *Loop) prune(ctx context.Context) (more bool, err error) {
 	return docdb.PruneVersions(ctx, l.db)
 }

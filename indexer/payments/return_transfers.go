@@ -84,6 +84,7 @@ func (l *Loop) moved(ctx context.Context, r repute.BlockRange, from, to []common
 	return out, nil
 }
 
+// hashesOf returns addresses in the form of indexed topics, left-padded to 32 bytes.
 func hashesOf(addresses []common.Address) []common.Hash {
 	out := make([]common.Hash, len(addresses))
 	for i, a := range addresses {

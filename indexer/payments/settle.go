@@ -71,6 +71,7 @@ func (e *openError) Error() string { return fmt.Sprintf("%s: %v", e.reason, e.er
 // Unwrap returns the error of the endpoint.
 func (e *openError) Unwrap() error { return e.err }
 
+// noAnswer marks a failure after which the payment stays open and is looked up again.
 func noAnswer(err error) error { return &openError{repute.PaymentNoAnswer, err} }
 
 // verdict leaves a claim open, or refuses it when nobody has known the transaction for
@@ -115,6 +116,8 @@ func (l *Loop) judge(ctx context.Context, c paydb.Claim) (func(func(uint64) bool
 	}, nil
 }
 
+// verdictOf returns what a mined transaction proves about a claimed payment. A verified one has a
+// next time, because money may be sent back within the window.
 func verdictOf(k repute.PaymentCase, t landed, next time.Duration) paydb.Outcome {
 	if !t.succeeded {
 		return paydb.Outcome{State: repute.PaymentRefused, Reason: repute.PaymentFailed}
@@ -184,6 +187,8 @@ var transferTopic = common.HexToHash("0xddf252ad1be2c89b69c2b068fc378daa952ba7f1
 // maxTransfers bounds what is kept of one transaction.
 const maxTransfers = 100
 
+// transfersOf returns the token transfers between the claimed parties in the claimed transaction,
+// at most maxTransfers.
 func transfersOf(logs []types.Log, q question) (out []repute.TokenTransfer) {
 	for i := range logs {
 		t, ok := transferOf(&logs[i])

@@ -23,6 +23,7 @@ type decoder struct {
 	topics []common.Hash
 }
 
+// newDecoder returns a decoder of all events that a treasury emits.
 func newDecoder() decoder {
 	d := decoder{abi: bindings.NewOpenFiTreasury().GetABI()}
 	for _, e := range d.abi.Events {
@@ -53,6 +54,8 @@ func (d *decoder) event(chainID uint64, l *types.Log, in repute.Block) walletdb.
 	return e
 }
 
+// encoded returns a decoded argument as JSON; null for what JSON has no form for, so that one odd
+// value does not stop the follower.
 func encoded(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

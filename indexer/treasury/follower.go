@@ -144,6 +144,7 @@ func (f *Follower) heads(ctx context.Context) (node.Heads, error) {
 	return h, nil
 }
 
+// onChain reports whether a stored block is still part of the chain.
 func (f *Follower) onChain(ctx context.Context, b repute.Block) (bool, error) {
 	theirs, err := f.source.Blocks(ctx, []uint64{b.Number})
 	if err != nil {
@@ -152,6 +153,8 @@ func (f *Follower) onChain(ctx context.Context, b repute.Block) (bool, error) {
 	return len(theirs) == 1 && theirs[0].Hash == b.Hash, nil
 }
 
+// batch returns a step of the cursor without events. The store refuses it unless its cursor is at
+// parent.
 func (f *Follower) batch(parent, to repute.Block, h node.Heads) walletdb.TreasuryBatch {
 	return walletdb.TreasuryBatch{ChainID: f.chainID, Address: f.address, Parent: parent, To: to, Finalized: h.Finalized}
 }

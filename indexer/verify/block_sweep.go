@@ -78,6 +78,7 @@ func (s *blockSweep) uncompared() []connectedRange {
 	return uncompared(s.proofs, all, s.at.Pin.Hash)
 }
 
+// countUnproven returns how many blocks the proofs leave open, for the log.
 func countUnproven(proofs []verifydb.BlockProof) (n uint64) {
 	for _, p := range proofs {
 		for _, u := range p.Unproven {

@@ -49,6 +49,8 @@ type window struct {
 	denying  []uint64 // blocks whose bloom denies the stored logs
 }
 
+// dense reports whether so many blocks without our events have blooms that admit some that blooms
+// save no requests.
 func (w *window) dense() bool {
 	return w.empty >= denseSample && w.hits*100 > w.empty*denseHits
 }
@@ -119,6 +121,7 @@ func (v *Verifier) rereadDenied(ctx context.Context, headers []node.Sealed, stor
 	return err
 }
 
+// byBlock groups logs by the number of their block.
 func byBlock(logs []types.Log) map[uint64][]types.Log {
 	out := map[uint64][]types.Log{}
 	for _, l := range logs {

@@ -106,6 +106,7 @@ func (c *check) choose() error {
 	return nil
 }
 
+// differ counts differences and hands each to the caller of Check.
 func (c *check) differ(gaps []gap) {
 	for _, h := range gaps {
 		c.result.Differences++

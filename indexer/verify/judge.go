@@ -190,6 +190,7 @@ func (h *inquiry) canonical(ctx context.Context) (*node.Sealed, error) {
 // a block that no receipts prove.
 const heard = 3
 
+// headerOf asks one witness for a header, within the time that a piece of evidence may take.
 func (v *Verifier) headerOf(ctx context.Context, n *node.Node, number uint64) (node.Sealed, error) {
 	if err := v.witnesses.Spend(ctx, 1); err != nil {
 		return node.Sealed{}, err

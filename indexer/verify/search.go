@@ -185,6 +185,7 @@ func (v *Verifier) scan(ctx context.Context, h gap, r repute.BlockRange) ([]judg
 	}
 }
 
+// admits reports whether a bloom admits a log that one of the filters matches.
 func admits(filters []missing.Search, b types.Bloom) bool {
 	for _, s := range filters {
 		if s.May(b) {
@@ -194,6 +195,7 @@ func admits(filters []missing.Search, b types.Bloom) bool {
 	return b == types.Bloom{} // a chain without blooms admits anything
 }
 
+// upTo lists the numbers of a range, both ends included.
 func upTo(from, to uint64) []uint64 {
 	numbers := make([]uint64, 0, to-from+1)
 	for n := from; n <= to; n++ {

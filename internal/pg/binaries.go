@@ -60,6 +60,8 @@ func findBinaries(ctx context.Context, major string, a *account, o Options) (str
 	return dir, nil
 }
 
+// ofVersion returns which versions of Postgres would do, for errors: a directory can be opened
+// only by the major version that made it.
 func ofVersion(major string) string {
 	if major == "" {
 		return fmt.Sprintf(" (%d or newer)", minMajor)

@@ -39,8 +39,13 @@ type cluster struct {
 	log  *slog.Logger
 }
 
-func (c *cluster) data() string         { return filepath.Join(c.dir, "data") }
-func (c *cluster) logFile() string      { return filepath.Join(c.dir, "postgres.log") }
+// data is the directory that initdb made.
+func (c *cluster) data() string { return filepath.Join(c.dir, "data") }
+
+// logFile is where the server writes its messages.
+func (c *cluster) logFile() string { return filepath.Join(c.dir, "postgres.log") }
+
+// passwordFile holds the password of the only user, readable by its owner alone.
 func (c *cluster) passwordFile() string { return filepath.Join(c.dir, "password") }
 
 // version is the major version the data belongs to, "" for a new cluster.
@@ -77,6 +82,8 @@ func (c *cluster) init(ctx context.Context) error {
 	return nil
 }
 
+// writePassword stores a new random password. It follows no symbolic link, because others may be
+// able to write into the parent directory.
 func (c *cluster) writePassword() error {
 	var b [24]byte
 	rand.Read(b[:]) // never fails
@@ -91,6 +98,7 @@ func (c *cluster) writePassword() error {
 	return c.user.own(c.passwordFile())
 }
 
+// password returns the stored password.
 func (c *cluster) password() (string, error) {
 	b, err := os.ReadFile(c.passwordFile())
 	if err != nil {
@@ -124,6 +132,7 @@ func (c *cluster) stopOrphan(ctx context.Context) error {
 	return nil
 }
 
+// removeFile deletes a file that need not exist.
 func removeFile(name string) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -241,6 +250,7 @@ func (c *cluster) startFailure(p *process) error {
 	return err
 }
 
+// logTail returns the last 2 KiB of the server's messages, for an error when it does not start.
 func (c *cluster) logTail() string {
 	f, err := os.Open(c.logFile())
 	if err != nil {

@@ -71,6 +71,7 @@ func isAlpine() bool {
 	return err == nil
 }
 
+// archiveURL returns where a repository of Maven artifacts has the binaries of a platform.
 func archiveURL(host, platform string, version embeddedpostgres.PostgresVersion) string {
 	name := "embedded-postgres-binaries-" + platform
 	return fmt.Sprintf("%s/io/zonky/test/postgres/%s/%s/%s-%s.jar", host, name, version, name, version)
@@ -102,6 +103,8 @@ func download(ctx context.Context, host, platform string, version embeddedpostgr
 	return os.WriteFile(filepath.Join(cache, name), binaries, 0o644)
 }
 
+// get downloads a file of at most maxArchive bytes into memory, where its checksum is compared
+// before anything is unpacked.
 func get(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

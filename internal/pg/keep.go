@@ -32,6 +32,7 @@ func (k *keeper) end() {
 	}
 }
 
+// count records that the server was started again.
 func (k *keeper) count(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -58,6 +59,8 @@ func (s *Server) Keep() {
 	}()
 }
 
+// keep starts the server again whenever it ends, until ctx ends. The pause grows with each failure
+// and is reset once the server ran for keepCalm.
 func (s *Server) keep(ctx context.Context) {
 	pause, since := keepLeast, time.Now()
 	for {

@@ -78,6 +78,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
+// start takes the lock of the directory, finds binaries of the version that made it, stops a
+// server that a crashed process left behind, and starts a new one.
 func (s *Server) start(ctx context.Context, o Options) (err error) {
 	s.lock = flock.New(filepath.Join(s.cluster.dir, "lock"), flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW))
 	if held, err := s.lock.TryLock(); err != nil {
@@ -188,6 +190,8 @@ func (p *process) stop(ctx context.Context) error {
 	}
 }
 
+// serverURL returns the connection string. The server listens on 127.0.0.1 only, so the connection
+// is not encrypted.
 func serverURL(port int, password string) string {
 	u := url.URL{
 		Scheme:   "postgres",
@@ -199,6 +203,8 @@ func serverURL(port int, password string) string {
 	return u.String()
 }
 
+// freePort returns a port that was free a moment ago. Another process may take it before the
+// server does; the start then fails.
 func freePort(ctx context.Context) (int, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp4", "127.0.0.1:0")

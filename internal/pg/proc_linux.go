@@ -34,6 +34,7 @@ func servesDir(pid int, data string) bool {
 	return err == nil && cwd == data
 }
 
+// ownedBy reports whether a file belongs to a user.
 func ownedBy(st fs.FileInfo, uid int) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	return ok && int(sys.Uid) == uid

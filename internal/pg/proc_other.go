@@ -33,6 +33,7 @@ func servesDir(pid int, _ string) bool {
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
+// ownedBy reports whether a file belongs to a user.
 func ownedBy(st fs.FileInfo, uid int) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	return ok && int(sys.Uid) == uid

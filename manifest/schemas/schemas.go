@@ -98,6 +98,8 @@ func leaves(out []repute.Problem, e *jsonschema.ValidationError, p *message.Prin
 	return out
 }
 
+// compiled returns the schema of a kind, ready for validation. The error is repute.ErrInvalid for
+// kinds without a schema.
 func compiled(kind repute.DocumentKind) (*jsonschema.Schema, error) {
 	name := map[repute.DocumentKind]string{CapabilityDocument: "agent.json", LogDocument: "agent_log.json",
 		repute.RegistrationDocument: "agent-registration.json"}[kind]

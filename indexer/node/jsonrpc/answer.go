@@ -128,6 +128,8 @@ func malformed(err error) error {
 	return err
 }
 
+// read decodes the answer to a request or a batch. Each result goes to its call as soon as it is
+// decoded, so that a large answer is never held whole.
 func (a *answers) read() error {
 	switch k := a.dec.PeekKind(); k {
 	case '{':

@@ -185,6 +185,7 @@ func (b *boundedBody) await() (err error) {
 	return err
 }
 
+// turn waits for a place in free and takes it; an error when the request ends before.
 func (b *boundedBody) turn(free chan struct{}) (bool, error) {
 	select {
 	case free <- struct{}{}:

@@ -23,6 +23,8 @@ type words struct {
 // in members of those.
 func (w *words) read(data any) { w.walk("", data, 3) }
 
+// walk collects hints from the data of an error: texts, a pause before the next try, and the
+// number of blocks that the node would accept.
 func (w *words) walk(name string, v any, depth int) {
 	switch v := v.(type) {
 	case string:
@@ -53,6 +55,7 @@ func (w *words) walk(name string, v any, depth int) {
 // maxBackoff is more seconds than anybody is left alone for.
 const maxBackoff = 1e6
 
+// quantityOf returns a number that is given as a decimal or hexadecimal string.
 func quantityOf(v any) (uint64, bool) {
 	s, ok := v.(string)
 	n, err := strconv.ParseUint(s, 0, 63)

@@ -86,6 +86,8 @@ func (r *objectReader) headerMember(h *headerFields, name []byte) (err error) {
 	return err
 }
 
+// otherMember reads a member that is not needed. One that might be part of the header makes its
+// hash impossible to recompute.
 func (r *objectReader) otherMember(h *headerFields, name string) error {
 	raw, err := r.dec.ReadValue()
 	switch {
@@ -192,6 +194,8 @@ func besideHeader(name string) bool {
 	return false
 }
 
+// readBig returns a quantity of any size; 0 when it cannot be read, which the recomputed hash then
+// shows.
 func readBig(quoted []byte) *big.Int {
 	n, err := hexutil.DecodeBig(string(bytes.Trim(quoted, `"`)))
 	if err != nil {
@@ -200,6 +204,7 @@ func readBig(quoted []byte) *big.Int {
 	return n
 }
 
+// maybeHash returns nil for what is no hash.
 func maybeHash(quoted []byte) *common.Hash {
 	var hash common.Hash
 	if readFixed(hash[:], quoted) != nil {
@@ -208,6 +213,7 @@ func maybeHash(quoted []byte) *common.Hash {
 	return &hash
 }
 
+// maybeNumber returns nil for what is no quantity.
 func maybeNumber(quoted []byte) *uint64 {
 	n, err := readQuantity(quoted)
 	if err != nil {

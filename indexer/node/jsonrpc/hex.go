@@ -67,6 +67,7 @@ func readQuantity(quoted []byte) (uint64, error) {
 	return n, nil
 }
 
+// nibble returns the value of a hexadecimal digit; math.MaxUint8 for another character.
 func nibble(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9':

@@ -149,6 +149,8 @@ func (r *objectReader) text() ([]byte, error) {
 	}
 }
 
+// fixed reads hexadecimal bytes of the length of dst and sets the member's flag in has. A null
+// leaves both as they are.
 func (r *objectReader) fixed(dst []byte, flag int, has *int) error {
 	quoted, err := r.text()
 	if err != nil || quoted == nil {
@@ -158,6 +160,8 @@ func (r *objectReader) fixed(dst []byte, flag int, has *int) error {
 	return readFixed(dst, quoted)
 }
 
+// quantity reads a hexadecimal number and sets the member's flag in has. A null is 0 and sets no
+// flag.
 func (r *objectReader) quantity(flag int, has *int) (uint64, error) {
 	quoted, err := r.text()
 	if err != nil || quoted == nil {
@@ -167,6 +171,7 @@ func (r *objectReader) quantity(flag int, has *int) (uint64, error) {
 	return readQuantity(quoted)
 }
 
+// index is quantity for numbers that MUST fit an int of this machine.
 func (r *objectReader) index(flag int, has *int) (uint, error) {
 	n, err := r.quantity(flag, has)
 	if uint64(uint(n)) != n {
@@ -175,6 +180,7 @@ func (r *objectReader) index(flag int, has *int) (uint, error) {
 	return uint(n), err
 }
 
+// maybeQuantity is quantity with nil for null.
 func (r *objectReader) maybeQuantity() (*hexutil.Uint64, error) {
 	has := 0
 	n, err := r.quantity(1, &has)
@@ -184,6 +190,7 @@ func (r *objectReader) maybeQuantity() (*hexutil.Uint64, error) {
 	return (*hexutil.Uint64)(&n), nil
 }
 
+// bytes reads hexadecimal bytes of any length into memory that the logs of an answer share.
 func (r *objectReader) bytes() ([]byte, error) {
 	quoted, err := r.text()
 	if err != nil {
@@ -207,6 +214,7 @@ func (r *objectReader) bytes() ([]byte, error) {
 // maxTopics is what a log can have.
 const maxTopics = 4
 
+// topics reads at most four topics into memory that the logs of an answer share.
 func (r *objectReader) topics() ([]common.Hash, error) {
 	if k := r.dec.PeekKind(); k != '[' {
 		return nil, r.unexpected("a list of topics", k)
@@ -237,6 +245,7 @@ func (r *objectReader) topics() ([]common.Hash, error) {
 	return list, err
 }
 
+// bool reads true or false; null is false.
 func (r *objectReader) bool() (bool, error) {
 	switch k := r.dec.PeekKind(); k {
 	case 't', 'f', 'n':

@@ -102,6 +102,7 @@ func (r *objectReader) receipt() (*ReceiptJSON, error) {
 	return &one, err
 }
 
+// pointers returns the logs in the form that go-ethereum's receipts want, without copying them.
 func pointers(logs []types.Log) []*types.Log {
 	list := make([]*types.Log, len(logs))
 	for i := range logs {

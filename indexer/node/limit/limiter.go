@@ -245,6 +245,8 @@ func (l *Limiter) Leave(o Outcome) {
 	}
 }
 
+// succeed raises the number of requests at once by about one per round of answers, and closes the
+// breaker. An excluded endpoint stays excluded.
 func (l *Limiter) succeed(o Outcome, now time.Time) {
 	l.limit = min(l.most, l.limit+1/l.limit)
 	l.failed, l.openFor = 0, 0
@@ -261,6 +263,8 @@ func (l *Limiter) succeed(o Outcome, now time.Time) {
 	}
 }
 
+// fail lowers the rate after a refusal and counts faults that open the breaker. A request that we
+// canceled says nothing about the endpoint.
 func (l *Limiter) fail(o Outcome, now time.Time) {
 	verdict := jsonrpc.Judge(o.Err)
 	switch {
@@ -357,6 +361,7 @@ func (l *Limiter) slow(now time.Time, retryAfter time.Duration) {
 	l.tokens, l.filled = 0, now
 }
 
+// later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -449,6 +454,7 @@ type demand struct {
 // demandSpan is how far back demand looks.
 const demandSpan = 5 * time.Second
 
+// add counts a request. Older ones fade, so that the demand is that of the last demandSpan.
 func (d *demand) add(now time.Time) {
 	if d.weight == 0 {
 		d.began = now
@@ -457,10 +463,13 @@ func (d *demand) add(now time.Time) {
 	d.last = now
 }
 
+// decayed returns the sum of the requests so far, each weighed by its age.
 func (d *demand) decayed(now time.Time) float64 {
 	return d.weight * math.Exp(-now.Sub(d.last).Seconds()/demandSpan.Seconds())
 }
 
+// perSecond returns the demand as a rate. It allows for how short the demand has been observed, or
+// a new limiter would seem idle.
 func (d *demand) perSecond(now time.Time) float64 {
 	seen := max(now.Sub(d.began), time.Second/2).Seconds()
 	span := demandSpan.Seconds()

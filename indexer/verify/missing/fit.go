@@ -37,6 +37,8 @@ type placed struct {
 	event repute.Event
 }
 
+// fits reports whether the events that its contract emits together with this one are next to it. A
+// log that lacks its companions shows which one is missing.
 func (p placed) fits(all []placed) bool {
 	switch e := p.event.(type) {
 	case repute.URIUpdated:

@@ -52,6 +52,7 @@ func Searches(c repute.Chain, h chaindb.Gap) []Search {
 	return []Search{{followedAddresses(c), [][]common.Hash{topic}}}
 }
 
+// topicsOf returns the first topics of events of these kinds.
 func topicsOf(kinds ...repute.EventKind) []common.Hash {
 	topics := make([]common.Hash, len(kinds))
 	for i, k := range kinds {
@@ -60,6 +61,7 @@ func topicsOf(kinds ...repute.EventKind) []common.Hash {
 	return topics
 }
 
+// tokenTopic returns the topic of a token id; empty, which matches any, for nil.
 func tokenTopic(id *repute.TokenID) []common.Hash {
 	if id == nil {
 		return []common.Hash{}
@@ -67,6 +69,7 @@ func tokenTopic(id *repute.TokenID) []common.Hash {
 	return []common.Hash{id.Bytes32()}
 }
 
+// followedAddresses returns the contracts whose logs are indexed on a chain.
 func followedAddresses(c repute.Chain) []common.Address {
 	d := contracts.NewDecoder(c)
 	return d.Addresses

@@ -90,6 +90,7 @@ func (c *comparison) identity(a *verifydb.AgentThen) {
 	}
 }
 
+// orNone returns an address for an error text, "none" for the zero address.
 func orNone(a common.Address) string {
 	if a == (common.Address{}) {
 		return "none"

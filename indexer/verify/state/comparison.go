@@ -90,6 +90,8 @@ func (c *comparison) ask(ctx context.Context) error {
 // comparedAtOnce bounds the answers held in memory.
 const comparedAtOnce = 500
 
+// differs records that the chain and the index disagree. Whether an event is missing is decided by
+// a second comparison.
 func (c *comparison) differs(h chaindb.Gap) { c.gaps = append(c.gaps, h) }
 
 // askAll asks the planned questions, and then those about single ratings.

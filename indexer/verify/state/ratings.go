@@ -53,6 +53,8 @@ func (c *comparison) ratings(a *verifydb.AgentThen, clients []verifydb.ClientThe
 	}
 }
 
+// someRatings compares the last index of each client, and sums of ratings in portions that the
+// contract can add up within one call.
 func (c *comparison) someRatings(a *verifydb.AgentThen, clients []verifydb.ClientThen) {
 	var portion []verifydb.ClientThen
 	size := uint64(0)

@@ -80,6 +80,7 @@ func (c *comparison) operators(ctx context.Context) error {
 	}
 }
 
+// operator compares the approval of an operator, which belongs to an owner and not to an agent.
 func (c *comparison) operator(o verifydb.OperatorThen) {
 	want(c, "isApprovedForAll", c.chain.Identity, c.views.Operator(o.Owner, o.Operator), func(yes, gone bool) {
 		if !gone && yes != o.Approved {

@@ -79,6 +79,8 @@ func (s *Set) Last(f func(*node.Node) error) error {
 	}, f)
 }
 
+// first asks one node after the other until one succeeds, and returns the last error when none
+// does. ErrNone when there is none to ask.
 func first(nodes iter.Seq[*node.Node], f func(*node.Node) error) error {
 	err := ErrNone
 	for n := range nodes {
