@@ -98,7 +98,7 @@ type Wallet struct {
 // chain is a chain with its keys.
 type chain struct {
 	ChainConfig
-	field      string // of the configuration, for errors
+	field      string // name of the chain in the configuration, for errors
 	id         *big.Int
 	nodes      []*endpoint
 	rules      rules.Rules
@@ -141,7 +141,8 @@ func Open(db *store.DB, c Config) (*Wallet, error) {
 	return w, nil
 }
 
-// openChain gives back what is open already also beside an error.
+// openChain opens the endpoints and keys of a chain. Together with an error it returns what it has
+// opened before, so that the caller can close it.
 func openChain(log *slog.Logger, field string, conf ChainConfig) (*chain, error) {
 	c := &chain{ChainConfig: conf, field: field, id: new(big.Int).SetUint64(conf.ChainID),
 		identities: map[string]keys.Signer{}, signing: make(chan struct{}, 1)}

@@ -122,7 +122,7 @@ func contradiction(in *walletdb.Intent, r *types.Receipt) string {
 	return ""
 }
 
-// agreed tells whether the other endpoints show the same as first; false: one does not
+// agreed reports whether the other endpoints show the same as first; false: one does not
 // show it yet, or too few answer. What contradicts is repute.ErrUnavailable.
 func (c *chain) agreed(ctx context.Context, first *endpoint, in *walletdb.Intent, m walletdb.Mining, good bool) (bool,
 	error) {

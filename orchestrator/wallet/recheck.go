@@ -56,7 +56,7 @@ func (e *endpoint) final(ctx context.Context) (uint64, error) {
 	return uint64(h.Number) - min(uint64(h.Number), finalDepth), nil
 }
 
-// replaced tells whether every endpoint shows another block in the place of an intent's.
+// replaced reports whether every endpoint shows another block in the place of an intent's.
 func (c *chain) replaced(ctx context.Context, in *walletdb.Intent) (bool, error) {
 	for _, e := range c.nodes {
 		h, err := e.block(ctx, hexutil.EncodeUint64(in.Mined.Block))

@@ -56,8 +56,9 @@ func (w *Wallet) stored(ctx context.Context, intent *orchestrator.Intent) (walle
 	return in, nil
 }
 
-// askedAs tells whether a stored intent was made of what is asked for, by this configuration
-// or an earlier one.
+// askedAs reports whether a stored intent was made from what is asked for, by this configuration
+// or an earlier one. An id that is used for another transaction MUST be refused, or a caller would
+// believe that its own was sent.
 func askedAs(intent *orchestrator.Intent, in *walletdb.Intent) bool {
 	if in.ChainID != intent.ChainID || in.Run != intent.Run || in.Agent != intent.Agent {
 		return false
@@ -70,8 +71,8 @@ func askedAs(intent *orchestrator.Intent, in *walletdb.Intent) bool {
 	return err == nil && bytes.Equal(in.Data, s.Pack())
 }
 
-// begin gives the stored intent, signed. What is stored first is what is sent for ever: an
-// error counts only where another process has not signed it meanwhile, which may be why.
+// begin signs and stores an intent, and returns it. The first stored form decides: when another
+// process has stored the intent meanwhile, its form is returned and an error of this one ignored.
 func (w *Wallet) begin(ctx context.Context, intent *orchestrator.Intent,
 	of func(*chain) (*call, error)) (walletdb.Intent, error) {
 	in, err := w.sign(ctx, intent, of)
@@ -288,7 +289,7 @@ func (f *follower) stepAt(ctx context.Context, e *endpoint, in walletdb.Intent) 
 	return in, f.push(ctx, e, &in)
 }
 
-// nonceUsed tells whether a confirmed block has the intent's nonce behind it.
+// nonceUsed reports whether a confirmed block has the intent's nonce behind it.
 func (c *chain) nonceUsed(ctx context.Context, e *endpoint, in *walletdb.Intent, latest uint64) (bool, error) {
 	depth := c.Confirmations - 1
 	n, err := e.nonce(ctx, in.From, hexutil.EncodeUint64(latest-min(latest, depth)))
@@ -345,7 +346,7 @@ func (f *follower) before(ctx context.Context, e *endpoint, in *walletdb.Intent)
 	return nil
 }
 
-// due tells whether it is time to send again what nodes may have forgotten.
+// due reports whether it is time to send again what nodes may have forgotten.
 func (f *follower) due() bool { return f.sent.IsZero() || time.Since(f.sent) > f.c.StuckAfter/2 }
 
 // push sends what is not mined, for more where it waits for too long.

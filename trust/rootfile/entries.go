@@ -43,7 +43,7 @@ func entries(r io.Reader, list string, fields []string, take taker) error {
 	return yamlList(text, list, fields, take)
 }
 
-// isLine tells whether the first line is an entry in JSON, not the begin of a YAML file.
+// isLine reports whether the first line is an entry in JSON, not the begin of a YAML file.
 func isLine(line []byte, list string) bool {
 	if !bytes.HasPrefix(line, []byte("{")) {
 		return false

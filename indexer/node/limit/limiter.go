@@ -387,20 +387,21 @@ func (l *Limiter) Exclude(reason string) {
 	}
 }
 
-// Usable tells whether a request would be let through soon.
+// Usable reports whether a request would be let through soon.
 func (l *Limiter) Usable(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.barred(now) == nil && l.paused.Sub(now) <= 0
 }
 
-// Failing tells whether the breaker is not closed.
+// Failing reports whether the breaker is not closed.
 func (l *Limiter) Failing() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state == repute.EndpointOpen || l.state == repute.EndpointHalfOpen
 }
 
+// Excluded reports whether Exclude has taken the endpoint out of use.
 func (l *Limiter) Excluded() bool {
 	_, excluded := l.Exclusion()
 	return excluded
