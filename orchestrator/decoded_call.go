@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/policy"
+	"repute/store"
 	"repute/store/query"
 )
 
@@ -70,32 +71,34 @@ type ShownName struct {
 	Names   []string `json:"names" doc:"e.g. identity registry, treasury, wallet of agent 8453:22"`
 }
 
-// show collects what a person sees of a transaction.
-func (w *work) show(ctx context.Context, tx *Tx, declared *declared, s *Simulation, reasons []policy.Reason) (*Shown,
-	error) {
-	out := &Shown{Agent: shownAgent(w.Run.Agent, &w.verdict), ValueAtRisk: orZero(w.terms.ValueAtRisk),
-		ChainID: tx.ChainID, Target: tx.Target.Hex(), Payee: tx.Payee, Value: orZero(tx.Value), Purpose: tx.Purpose,
-		Calls: []ShownCall{}, Declared: []Placeholder{}, Amounts: []ShownAmount{}, Effects: []ShownAmount{},
-		Names: []ShownName{}, Reasons: reasons}
-	if declared != nil {
-		out.Declared = append(out.Declared, declared.Placeholders...)
-	}
+// describer tells people what transactions do, by the contracts, tokens and agents that are known.
+type describer struct {
+	db         *store.DB
+	calls      *contracts.CallDecoder
+	tokens     []repute.Stablecoin
+	registries []Registries
+	// names says who an address is by the configuration; nil: nobody.
+	names func(chainID uint64, a common.Address) []string
+}
+
+// describe fills in what the bytes of a transaction and its simulation show. listed is the
+// function that an allow-list names for it, nil where none does.
+func (d *describer) describe(ctx context.Context, out *Shown, tx *Tx, listed *contracts.Function, s *Simulation) error {
+	out.ChainID, out.Target, out.Payee = tx.ChainID, tx.Target.Hex(), tx.Payee
+	out.Value, out.Purpose = orZero(tx.Value), tx.Purpose
+	out.Calls, out.Amounts, out.Effects, out.Names = []ShownCall{}, []ShownAmount{}, []ShownAmount{}, []ShownName{}
 	if tx.Token != nil {
-		out.Amounts = append(out.Amounts, w.e.amount(tx.ChainID, *tx.Token, orZero(tx.Amount)))
+		out.Amounts = append(out.Amounts, d.amount(tx.ChainID, *tx.Token, orZero(tx.Amount)))
 	}
-	listed, err := w.listed(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range w.e.calls.Decode(tx.Target, tx.Data, listed) {
+	for _, c := range d.calls.Decode(tx.Target, tx.Data, listed) {
 		out.Calls = append(out.Calls, ShownCall(c))
-		out.Amounts = append(out.Amounts, w.e.amountsOf(tx.ChainID, &c)...)
+		out.Amounts = append(out.Amounts, d.amountsOf(tx.ChainID, &c)...)
 	}
 	for _, o := range outflows(s.Treasury, s.Logs) {
-		out.Effects = append(out.Effects, w.e.amount(tx.ChainID, o.Token, o.Amount))
+		out.Effects = append(out.Effects, d.amount(tx.ChainID, o.Token, o.Amount))
 	}
-	out.Events, out.EventsOmitted = w.e.events(tx.ChainID, s.Treasury, s.Logs)
-	return out, w.name(ctx, out, s.Treasury)
+	out.Events, out.EventsOmitted = d.events(tx.ChainID, s.Treasury, s.Logs)
+	return d.name(ctx, out, s.Treasury)
 }
 
 // shownAgent is an agent as a verdict saw it.
@@ -121,7 +124,7 @@ func (s *Shown) hash() string {
 }
 
 // amountsOf are the amounts of tokens that a known call moves.
-func (e *Engine) amountsOf(chainID uint64, c *contracts.Call) []ShownAmount {
+func (d *describer) amountsOf(chainID uint64, c *contracts.Call) []ShownAmount {
 	if c.Decoded == nil || c.Target == "" {
 		return nil
 	}
@@ -134,29 +137,29 @@ func (e *Engine) amountsOf(chainID uint64, c *contracts.Call) []ShownAmount {
 	if !ok {
 		return nil
 	}
-	if _, known := e.token(chainID, token); !known && c.Source != contracts.SourceKnown {
+	if _, known := d.token(chainID, token); !known && c.Source != contracts.SourceKnown {
 		return nil
 	}
-	return []ShownAmount{e.amount(chainID, token, amount.String())}
+	return []ShownAmount{d.amount(chainID, token, amount.String())}
 }
 
 // token is what is known of a token.
-func (e *Engine) token(chainID uint64, at common.Address) (repute.Stablecoin, bool) {
-	i := slices.IndexFunc(e.o.Tokens, func(c repute.Stablecoin) bool { return c.ChainID == chainID && c.Address == at })
+func (d *describer) token(chainID uint64, at common.Address) (repute.Stablecoin, bool) {
+	i := slices.IndexFunc(d.tokens, func(c repute.Stablecoin) bool { return c.ChainID == chainID && c.Address == at })
 	if i < 0 {
 		return repute.Stablecoin{}, false
 	}
-	return e.o.Tokens[i], true
+	return d.tokens[i], true
 }
 
 // amount is an amount of a token, with symbol and decimals where the token is known.
-func (e *Engine) amount(chainID uint64, at common.Address, units string) ShownAmount {
+func (d *describer) amount(chainID uint64, at common.Address, units string) ShownAmount {
 	out := ShownAmount{Token: at.Hex(), Units: units, Text: units + " units of " + at.Hex()}
 	if units == "" {
 		out.Text = "something of " + at.Hex()
 		return out
 	}
-	coin, known := e.token(chainID, at)
+	coin, known := d.token(chainID, at)
 	n, ok := new(big.Int).SetString(units, 10)
 	if !known || !ok {
 		return out
@@ -184,14 +187,14 @@ const maxNames = 3
 
 // name adds who the addresses are that are shown: contracts and wallets of the configuration,
 // owners and wallets of indexed agents.
-func (w *work) name(ctx context.Context, s *Shown, treasury common.Address) error {
+func (d *describer) name(ctx context.Context, s *Shown, treasury common.Address) error {
 	list := s.addresses()
-	agents, err := query.AddressAgents(ctx, w.e.db, s.ChainID, list, maxNames)
+	agents, err := query.AddressAgents(ctx, d.db, s.ChainID, list, maxNames)
 	if err != nil && !errors.Is(err, repute.ErrNotFound) {
-		return fmt.Errorf("%w: %w", errRuntime, err)
+		return fmt.Errorf("agents at the addresses of a transaction: %w", err)
 	}
 	for _, a := range list {
-		names := w.e.configured(s.ChainID, a)
+		names := d.configured(s.ChainID, a)
 		if a == treasury && treasury != (common.Address{}) && !slices.Contains(names, "treasury") {
 			names = append(names, "treasury")
 		}
@@ -234,9 +237,9 @@ func (s *Shown) addresses() []common.Address {
 }
 
 // configured are the names of an address that the configuration tells.
-func (e *Engine) configured(chainID uint64, a common.Address) (names []string) {
-	for i := range e.o.Registries {
-		switch r := &e.o.Registries[i]; {
+func (d *describer) configured(chainID uint64, a common.Address) (names []string) {
+	for i := range d.registries {
+		switch r := &d.registries[i]; {
 		case r.ChainID != chainID:
 		case a == r.Identity:
 			names = append(names, "identity registry")
@@ -246,11 +249,11 @@ func (e *Engine) configured(chainID uint64, a common.Address) (names []string) {
 			names = append(names, "validation registry")
 		}
 	}
-	if coin, known := e.token(chainID, a); known {
+	if coin, known := d.token(chainID, a); known {
 		names = append(names, "token "+coin.Symbol)
 	}
-	if e.o.Names != nil {
-		names = append(names, e.o.Names(chainID, a)...)
+	if d.names != nil {
+		names = append(names, d.names(chainID, a)...)
 	}
 	return names
 }

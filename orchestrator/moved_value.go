@@ -5,6 +5,7 @@ import (
 	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/math"
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute/policy"
@@ -104,6 +105,10 @@ func (m mover) read(target common.Address, args []byte) (token common.Address, a
 // selectorOf returns the first four bytes of the keccak256 of a function's signature.
 func selectorOf(signature string) [4]byte { return [4]byte(crypto.Keccak256([]byte(signature))) }
 
+// maxNested bounds how deep calls by treasuries lie in each other; what lies deeper counts as
+// without price.
+const maxNested = 5
+
 // executeCall is the treasury's function that carries out a call for an agent.
 var executeCall = selectorOf("executeCall(bytes32,address,uint256,bytes,bytes32,bytes32,string)")
 
@@ -123,7 +128,7 @@ func (m *moves) add(p *policy.Policy, tx *Tx, left []outflow) error {
 		}
 		said.token(p, tx.ChainID, *tx.Token, amount)
 	}
-	said.call(p, tx.ChainID, tx.Target, tx.Data, maxDepth)
+	said.call(p, tx.ChainID, tx.Target, tx.Data, maxNested)
 	for _, o := range left {
 		amount, ok := new(big.Int).SetString(o.Amount, 10)
 		if shown.beyond = shown.beyond || !ok; ok {
@@ -250,4 +255,18 @@ func carriesMover(args []byte) bool {
 		}
 	}
 	return false
+}
+
+// sum is what is moved in wei, without what has no price.
+func (m *moves) sum() *big.Int { return new(big.Int).Add(&m.coin, &m.tokens) }
+
+// over tells whether more is moved than a value.
+func (m *moves) over(value *big.Int) bool { return m.beyond || m.sum().Cmp(value) > 0 }
+
+// value is what the gate compares: what has no price counts as the largest amount there is.
+func (m *moves) value() string {
+	if m.beyond {
+		return math.MaxBig256.String()
+	}
+	return m.sum().String()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
+	"repute/store"
 	"repute/store/query"
 )
 
@@ -46,7 +47,7 @@ func payeeID(text string) (repute.AgentID, error) {
 // sources MUST agree: the newest final block of the index, its newest block, and, where
 // transactions are sent on the agent's own chain, the chain as the wallet's endpoints agree on
 // it. It is asked in the dry run, before a transaction is journaled, and before it is signed.
-func (w *work) paysPayee(ctx context.Context, tx *Tx) error {
+func paysPayee(ctx context.Context, db *store.DB, chain Chain, tx *Tx) error {
 	if tx.Payee == "" {
 		return nil
 	}
@@ -58,7 +59,7 @@ func (w *work) paysPayee(ctx context.Context, tx *Tx) error {
 		finality repute.Finality
 		which    string
 	}{{repute.Finalized, "newest final one"}, {repute.Latest, "newest one"}} {
-		agent, asOf, err := query.Agent(ctx, w.e.db, id, repute.At{Finality: newest.finality})
+		agent, asOf, err := query.Agent(ctx, db, id, repute.At{Finality: newest.finality})
 		switch {
 		case errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrInvalid):
 			return refuse("payee", "the wallet of agent %s cannot be compared with the index: %v", tx.Payee, err)
@@ -74,13 +75,13 @@ func (w *work) paysPayee(ctx context.Context, tx *Tx) error {
 	if id.ChainID != tx.ChainID {
 		return nil // the wallet has no endpoints of the agent's chain
 	}
-	return w.paysOnChain(ctx, id, tx)
+	return paysOnChain(ctx, chain, id, tx)
 }
 
 // paysOnChain compares a payment's target with the agent's wallet on the chain.
-func (w *work) paysOnChain(ctx context.Context, id repute.AgentID, tx *Tx) error {
+func paysOnChain(ctx context.Context, chain Chain, id repute.AgentID, tx *Tx) error {
 	token := id.TokenID.Bytes32()
-	answer, err := w.e.o.Chain.Read(ctx, id.ChainID, id.Registry,
+	answer, err := chain.Read(ctx, id.ChainID, id.Registry,
 		append(crypto.Keccak256([]byte("getAgentWallet(uint256)"))[:4], token[:]...))
 	if err != nil {
 		return err

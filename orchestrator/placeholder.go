@@ -1,8 +1,6 @@
 package orchestrator
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math/big"
 	"slices"
@@ -12,7 +10,6 @@ import (
 
 	"repute"
 	"repute/contracts"
-	"repute/policy"
 )
 
 // Placeholder is a value of a call of the dry run that the agent cannot know before Execute,
@@ -54,82 +51,15 @@ type declared struct {
 	leaves    []outflow // the treasury, as the simulation of the dry run showed
 }
 
-// intend takes over the calls of a dry run: only they are sent.
-func (w *work) intend(ctx context.Context, r DryRun, ran bool) error {
-	w.intended, w.dryRan = nil, ran
-	for i := range r.Calls {
-		d, err := w.declare(ctx, r.Calls[i])
-		if err != nil {
-			return fmt.Errorf("call %d of the dry run: %w", i+1, err)
-		}
-		w.intended = append(w.intended, d)
-	}
-	return nil
-}
-
-// foresee judges a dry run with placeholders by the worst that they allow: where that is denied
-// Execute does not begin. What a person must decide is asked when it is sent.
-func (w *work) foresee(ctx context.Context, list []*declared) (out []policy.Reason, err error) {
-	if !slices.ContainsFunc(list, func(d *declared) bool { return len(d.Placeholders) > 0 }) {
-		return nil, nil
-	}
-	p := w.e.o.Policy()
-	var total moves
-	var all policy.Decision
-	for _, d := range list {
-		cases, err := d.cases(&d.Tx)
-		if errors.Is(err, repute.ErrInvalid) {
-			return []policy.Reason{{ID: "dry_run.placeholder", Effect: policy.Deny, Text: err.Error()}}, nil
-		}
-		for i := range cases {
-			in := w.callInput(p, &cases[i], d.listed)
-			all.Merge(p.Decide(ctx, &in))
-		}
-		worst, err := worstOf(p, cases, d, d.leaves)
-		if err != nil {
-			return nil, err
-		}
-		total.join(worst)
-	}
-	if err := w.foreseeTrust(ctx, &total, &all); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(all.Reasons, func(r policy.Reason) bool { return r.Effect != policy.Deny }), nil
-}
-
-// foreseeTrust adds what the trust gate says of the agents that a dry run is done for, where it
-// moves more than the task declares to be at risk.
-func (w *work) foreseeTrust(ctx context.Context, total *moves, all *policy.Decision) error {
-	declared, err := weiOf(w.terms.ValueAtRisk)
-	if err != nil || !total.over(declared) {
-		return err
-	}
-	for x := w; x != nil; x = x.parent {
-		task := x.policyTask(x.e.o.Policy())
-		task.Value = total.value()
-		v, err := x.judge(ctx, x.module, task)
-		if err != nil {
-			return fmt.Errorf("%w: %w", errRuntime, err)
-		}
-		all.Merge(v.Decision)
-	}
-	return nil
-}
-
-// declare checks a call of the dry run. The error is repute.ErrInvalid, or one of the runtime.
-func (w *work) declare(ctx context.Context, tx Tx) (d *declared, err error) {
-	d = &declared{Tx: tx, bounds: map[string]*Placeholder{}}
-	if d.listed, err = w.listed(ctx, &tx); err != nil {
-		return nil, err
-	}
+// newDeclared checks a call of the dry run. listed is the function that an allow-list names for it,
+// nil where none does; registry tells that it calls one of the ERC-8004 registries. The error is
+// repute.ErrInvalid.
+func newDeclared(tx Tx, listed *contracts.Function, registry bool, calls *contracts.CallDecoder) (*declared, error) {
+	d := &declared{Tx: tx, listed: listed, registry: registry, bounds: map[string]*Placeholder{}}
 	if len(tx.Placeholders) > maxPlaceholders {
 		return nil, repute.Invalid("placeholders", fmt.Sprintf("are %d", len(tx.Placeholders)),
 			fmt.Sprintf("at most %d", maxPlaceholders))
 	}
-	d.registry = slices.ContainsFunc(w.e.o.Registries, func(r Registries) bool {
-		return r.ChainID == tx.ChainID &&
-			r.has(tx.Target)
-	})
 	ofArguments := false
 	for i := range tx.Placeholders {
 		p := &tx.Placeholders[i]
@@ -140,7 +70,7 @@ func (w *work) declare(ctx context.Context, tx Tx) (d *declared, err error) {
 		ofArguments = ofArguments || p.Path != placeValue && p.Path != placeAmount
 	}
 	if ofArguments {
-		if err := d.decode(w.e); err != nil {
+		if err := d.decode(calls); err != nil {
 			return nil, err
 		}
 	}
@@ -154,9 +84,9 @@ func (w *work) declare(ctx context.Context, tx Tx) (d *declared, err error) {
 
 // decode takes the sample apart: by the function that an allow-list names for the call, else
 // by the one that is known for its selector, else by the one that the agent names.
-func (d *declared) decode(e *Engine) (err error) {
+func (d *declared) decode(calls *contracts.CallDecoder) (err error) {
 	if d.function = d.listed; d.function == nil {
-		d.function = e.calls.Known(d.Data)
+		d.function = calls.Known(d.Data)
 	}
 	if d.function == nil {
 		if d.function, err = contracts.ParseFunction(d.Function); err != nil {

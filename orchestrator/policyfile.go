@@ -92,8 +92,17 @@ func (f *PolicyFile) compile(text []byte) error {
 
 // Watch looks for changes until ctx ends.
 func (f *PolicyFile) Watch(ctx context.Context, every time.Duration, log *slog.Logger) {
-	for f.path != "" && ctx.Err() == nil {
-		pause(ctx, every)
+	if f.path == "" {
+		return
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 		switch changed, err := f.read(); {
 		case err != nil:
 			log.Warn("the policy's file is wrong, the one before counts", "error", err)

@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
@@ -16,6 +15,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/store"
 	"repute/store/query"
 )
 
@@ -54,20 +54,29 @@ func rates(signature string) bool {
 	return strings.HasPrefix(signature, "giveFeedback(") || strings.HasPrefix(signature, "validationResponse(")
 }
 
+// records are the identity and trust records, on one chain, of an agent that runs and of those
+// that it works for.
+type records struct {
+	db         *store.DB
+	registries []Registries
+	chainID    uint64
+	mine       []repute.AgentID
+}
+
 // mayTouch refuses what would change the identity or trust records of the agent that runs,
 // or of one that it works for (OpenFi agent standard, safety rule 5), and ratings of agents
 // that the same addresses control. repute.ErrInvalid says which.
-func (w *work) mayTouch(ctx context.Context, tx *Tx) error {
-	for i := range w.e.o.Registries {
-		r := &w.e.o.Registries[i]
-		if r.ChainID != tx.ChainID || !r.has(tx.Target) {
+func (k *records) mayTouch(ctx context.Context, tx *Tx) error {
+	for i := range k.registries {
+		r := &k.registries[i]
+		if r.ChainID != k.chainID || !r.has(tx.Target) {
 			continue
 		}
 		for signature, argument := range ownArgument {
 			if !bytes.HasPrefix(tx.Data, crypto.Keccak256([]byte(signature))[:4]) {
 				continue
 			}
-			if err := w.mayWrite(ctx, tx, signature, argument); err != nil {
+			if err := k.mayWrite(ctx, tx, signature, argument); err != nil {
 				return err
 			}
 		}
@@ -76,19 +85,18 @@ func (w *work) mayTouch(ctx context.Context, tx *Tx) error {
 }
 
 // mayWrite is mayTouch of one function.
-func (w *work) mayWrite(ctx context.Context, tx *Tx, signature string, argument int) error {
-	mine := w.identities(tx.ChainID)
-	if len(mine) == 0 {
+func (k *records) mayWrite(ctx context.Context, tx *Tx, signature string, argument int) error {
+	if len(k.mine) == 0 {
 		return nil
 	}
-	subject, err := w.subjectOf(ctx, tx, argument)
+	subject, err := k.subjectOf(ctx, tx, argument)
 	switch {
 	case errors.Is(err, repute.ErrNotFound):
 		return refuse("self", "it cannot be told whose records this changes (%s): %v", signature, err)
 	case err != nil:
 		return fmt.Errorf("%w: %w", errRuntime, err)
 	}
-	for _, id := range mine {
+	for _, id := range k.mine {
 		if subject == nil || subject.String() == id.TokenID.String() {
 			return refuse("self",
 				"an agent does not change its own identity or trust records, nor those of one that it works for (%s)", signature)
@@ -97,30 +105,20 @@ func (w *work) mayWrite(ctx context.Context, tx *Tx, signature string, argument 
 	if !rates(signature) {
 		return nil
 	}
-	return w.mayRate(ctx, mine, repute.AgentID{ChainID: tx.ChainID, Registry: mine[0].Registry, TokenID: *subject})
-}
-
-// identities are those on a chain of the agent that runs and of those that it works for.
-func (w *work) identities(chainID uint64) (out []repute.AgentID) {
-	for ; w != nil; w = w.parent {
-		if a := w.module.Agent; a != nil && a.ChainID == chainID {
-			out = append(out, *a)
-		}
-	}
-	return out
+	return k.mayRate(ctx, repute.AgentID{ChainID: k.chainID, Registry: k.mine[0].Registry, TokenID: *subject})
 }
 
 // subjectOf is the agent whose records a function changes; nil where it changes those of
 // whatever its caller owns, or its arguments are cut off. repute.ErrNotFound: the index does
 // not know the request that is answered.
-func (w *work) subjectOf(ctx context.Context, tx *Tx, argument int) (*repute.TokenID, error) {
+func (k *records) subjectOf(ctx context.Context, tx *Tx, argument int) (*repute.TokenID, error) {
 	at, args := max(argument, 0), tx.Data[4:]
 	if argument == -1 || len(args) < 32*(at+1) {
 		return nil, nil
 	}
 	word := args[32*at : 32*(at+1)]
 	if argument == answersRequest {
-		token, err := query.ValidationSubject(ctx, w.e.db, tx.ChainID, tx.Target, common.BytesToHash(word))
+		token, err := query.ValidationSubject(ctx, k.db, k.chainID, tx.Target, common.BytesToHash(word))
 		return &token, err
 	}
 	token, err := repute.ParseTokenID(new(big.Int).SetBytes(word).String())
@@ -129,21 +127,21 @@ func (w *work) subjectOf(ctx context.Context, tx *Tx, argument int) (*repute.Tok
 
 // mayRate refuses ratings of an agent that is in the same hands as one of mine: a second
 // wallet makes nobody else.
-func (w *work) mayRate(ctx context.Context, mine []repute.AgentID, subject repute.AgentID) error {
-	hands, err := w.hands(ctx, subject)
+func (k *records) mayRate(ctx context.Context, subject repute.AgentID) error {
+	controllers, err := k.controllers(ctx, subject)
 	if errors.Is(err, repute.ErrNotFound) {
 		return refuse("self", "agent %s is not indexed: it cannot be told whose it is", subject)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", errRuntime, err)
 	}
-	for _, id := range mine {
-		own, err := w.hands(ctx, id)
+	for _, id := range k.mine {
+		own, err := k.controllers(ctx, id)
 		if err != nil && !errors.Is(err, repute.ErrNotFound) {
 			return fmt.Errorf("%w: %w", errRuntime, err)
 		}
 		for _, a := range own {
-			if slices.Contains(hands, a) {
+			if slices.Contains(controllers, a) {
 				return refuse("self", "agent %s is controlled by %s, as agent %s is: nobody rates an agent of its own", subject,
 					a, id)
 			}
@@ -152,9 +150,9 @@ func (w *work) mayRate(ctx context.Context, mine []repute.AgentID, subject reput
 	return nil
 }
 
-// hands are the addresses that an agent is controlled by or paid at.
-func (w *work) hands(ctx context.Context, id repute.AgentID) (out []common.Address, err error) {
-	a, _, err := query.Agent(ctx, w.e.db, id, repute.At{Finality: repute.Latest})
+// controllers are the addresses that an agent is controlled by or paid at.
+func (k *records) controllers(ctx context.Context, id repute.AgentID) (out []common.Address, err error) {
+	a, _, err := query.Agent(ctx, k.db, id, repute.At{Finality: repute.Latest})
 	for _, address := range []common.Address{a.Owner, a.Wallet, a.Approved} {
 		if address != (common.Address{}) {
 			out = append(out, address)
@@ -173,48 +171,23 @@ func (r *Registries) has(a common.Address) bool {
 	return a == r.Identity || a == r.Reputation
 }
 
-// recordsKept: no transaction touched the agent's identity or trust records, or rated an
-// agent in the same hands, whatever it called to get there. The error is one of the runtime.
-func (w *work) recordsKept(ctx context.Context, receipts []repute.Receipt) (Check, error) {
-	c := Check{Name: "runtime.records", Passed: true}
-	for _, r := range receipts {
-		var sent Sent
-		var logs []types.Log
-		if r.Kind != repute.CallTransaction || !r.Done || json.Unmarshal(r.Result, &sent) != nil || len(sent.Result) == 0 &&
-			!w.hasLogs(r.Chain, &sent) {
-			continue
-		}
-		if err := json.Unmarshal(sent.Result, &logs); err != nil {
-			c.Passed, c.Details = false, fmt.Sprintf("the logs of transaction %s are not there or cannot be read", sent.Hash)
-			return c, nil
-		}
-		if err := w.mayLog(ctx, r.Chain, logs); errors.Is(err, errRuntime) {
-			return c, err
-		} else if err != nil {
-			c.Passed, c.Details = false, fmt.Sprintf("transaction %s: %v", sent.Hash, err)
-		}
-	}
-	return c, nil
-}
-
 // hasLogs tells of a transaction whose logs must be seen: it had an effect, on a chain where
 // the agent has records. Treasury and registries emit an event with each call, so none at
 // all are some that were too many to keep.
-func (w *work) hasLogs(chainID uint64, sent *Sent) bool {
-	known := slices.ContainsFunc(w.e.o.Registries, func(r Registries) bool { return r.ChainID == chainID })
-	return sent.OK && known && len(w.identities(chainID)) > 0
+func (k *records) hasLogs(sent *Sent) bool {
+	known := slices.ContainsFunc(k.registries, func(r Registries) bool { return r.ChainID == k.chainID })
+	return sent.OK && known && len(k.mine) > 0
 }
 
 // mayLog is mayTouch by what registries say that a transaction did, or would do.
-func (w *work) mayLog(ctx context.Context, chainID uint64, logs []types.Log) error {
-	mine := w.identities(chainID)
+func (k *records) mayLog(ctx context.Context, logs []types.Log) error {
 	for i := range logs {
 		l := &logs[i]
-		registry := slices.ContainsFunc(w.e.o.Registries, func(r Registries) bool {
-			return r.ChainID == chainID &&
+		registry := slices.ContainsFunc(k.registries, func(r Registries) bool {
+			return r.ChainID == k.chainID &&
 				r.has(l.Address)
 		})
-		if !registry || len(mine) == 0 {
+		if !registry || len(k.mine) == 0 {
 			continue
 		}
 		event, err := contracts.Decode(*l)
@@ -222,14 +195,14 @@ func (w *work) mayLog(ctx context.Context, chainID uint64, logs []types.Log) err
 		if err == nil {
 			subject, one = repute.AgentOf(event)
 		}
-		for _, id := range mine {
+		for _, id := range k.mine {
 			if one && subject.String() == id.TokenID.String() || err != nil && names(l, id.TokenID) {
 				return refuse("self",
 					"an agent does not change its own identity or trust records, nor those of one that it works for, through others (registry %s)", l.Address)
 			}
 		}
 		if one && judges(event) {
-			if err := w.mayRate(ctx, mine, repute.AgentID{ChainID: chainID, Registry: mine[0].Registry,
+			if err := k.mayRate(ctx, repute.AgentID{ChainID: k.chainID, Registry: k.mine[0].Registry,
 				TokenID: subject}); err != nil {
 				return err
 			}

@@ -86,14 +86,14 @@ func (w *work) simulate(ctx context.Context, tx Tx) (Simulation, error) {
 	if w.e.o.Chain == nil {
 		return Simulation{}, fmt.Errorf("no chain is configured: %w", repute.ErrUnavailable)
 	}
-	if err := w.paysPayee(ctx, &tx); err != nil {
+	if err := paysPayee(ctx, w.e.db, w.e.o.Chain, &tx); err != nil {
 		return Simulation{}, err
 	}
 	s, err := w.e.o.Chain.Simulate(ctx, w.origin(), tx)
 	if err != nil {
 		return s, err
 	}
-	return s, w.mayLog(ctx, tx.ChainID, s.Logs)
+	return s, w.records(tx.ChainID).mayLog(ctx, s.Logs)
 }
 
 // origin names the agent, run and task that a transaction belongs to.
@@ -257,7 +257,7 @@ func (w *work) intent(r *repute.Receipt, tx Tx, mostWei string) Intent {
 		if err := w.standing(ctx); err != nil {
 			return err
 		}
-		return w.paysPayee(ctx, &tx)
+		return paysPayee(ctx, w.e.db, w.e.o.Chain, &tx)
 	}
 	return Intent{ID: intentID(r), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei, Still: still}
 }

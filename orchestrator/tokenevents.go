@@ -101,7 +101,7 @@ func tokenEventOf(l *types.Log) (e tokenEvent, known bool) {
 
 // events are the transfers and approvals that a simulation emits, approvals first, and how many
 // more there are than are shown.
-func (e *Engine) events(chainID uint64, treasury common.Address, logs []types.Log) (out []ShownEvent, omitted int) {
+func (d *describer) events(chainID uint64, treasury common.Address, logs []types.Log) (out []ShownEvent, omitted int) {
 	out = []ShownEvent{}
 	for i := range logs {
 		said, known := tokenEventOf(&logs[i])
@@ -113,7 +113,7 @@ func (e *Engine) events(chainID uint64, treasury common.Address, logs []types.Lo
 			units = said.amount.String()
 		}
 		shown := ShownEvent{Kind: said.kind, From: said.from.Hex(), To: said.to.Hex(),
-			ShownAmount: e.amount(chainID, logs[i].Address, units), outflow: said.from == treasury &&
+			ShownAmount: d.amount(chainID, logs[i].Address, units), outflow: said.from == treasury &&
 				(treasury != common.Address{})}
 		shown.Bound = shown.rank() > 0
 		if said.id != nil {

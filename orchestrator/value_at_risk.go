@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"math/big"
 
-	"github.com/ethereum/go-ethereum/common/math"
-
 	"repute"
 	"repute/policy"
 	"repute/store/rundb"
@@ -37,20 +35,6 @@ func (w *work) trusted(ctx context.Context, call string, tx *Tx, total *moves, s
 		}
 	}
 	return nil
-}
-
-// sum is what is moved in wei, without what has no price.
-func (m *moves) sum() *big.Int { return new(big.Int).Add(&m.coin, &m.tokens) }
-
-// over tells whether more is moved than a value.
-func (m *moves) over(value *big.Int) bool { return m.beyond || m.sum().Cmp(value) > 0 }
-
-// value is what the gate compares: what has no price counts as the largest amount there is.
-func (m *moves) value() string {
-	if m.beyond {
-		return math.MaxBig256.String()
-	}
-	return m.sum().String()
 }
 
 // moved adds what all transactions move that a task has journaled, but for a call of this run.

@@ -1,0 +1,85 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"repute"
+	"repute/policy"
+)
+
+// intend takes over the calls of a dry run: only they are sent.
+func (w *work) intend(ctx context.Context, r DryRun, ran bool) error {
+	w.intended, w.dryRan = nil, ran
+	for i := range r.Calls {
+		d, err := w.declare(ctx, r.Calls[i])
+		if err != nil {
+			return fmt.Errorf("call %d of the dry run: %w", i+1, err)
+		}
+		w.intended = append(w.intended, d)
+	}
+	return nil
+}
+
+// foresee judges a dry run with placeholders by the worst that they allow: where that is denied
+// Execute does not begin. What a person must decide is asked when it is sent.
+func (w *work) foresee(ctx context.Context, list []*declared) (out []policy.Reason, err error) {
+	if !slices.ContainsFunc(list, func(d *declared) bool { return len(d.Placeholders) > 0 }) {
+		return nil, nil
+	}
+	p := w.e.o.Policy()
+	var total moves
+	var all policy.Decision
+	for _, d := range list {
+		cases, err := d.cases(&d.Tx)
+		if errors.Is(err, repute.ErrInvalid) {
+			return []policy.Reason{{ID: "dry_run.placeholder", Effect: policy.Deny, Text: err.Error()}}, nil
+		}
+		for i := range cases {
+			in := w.callInput(p, &cases[i], d.listed)
+			all.Merge(p.Decide(ctx, &in))
+		}
+		worst, err := worstOf(p, cases, d, d.leaves)
+		if err != nil {
+			return nil, err
+		}
+		total.join(worst)
+	}
+	if err := w.foreseeTrust(ctx, &total, &all); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all.Reasons, func(r policy.Reason) bool { return r.Effect != policy.Deny }), nil
+}
+
+// foreseeTrust adds what the trust gate says of the agents that a dry run is done for, where it
+// moves more than the task declares to be at risk.
+func (w *work) foreseeTrust(ctx context.Context, total *moves, all *policy.Decision) error {
+	declared, err := weiOf(w.terms.ValueAtRisk)
+	if err != nil || !total.over(declared) {
+		return err
+	}
+	for x := w; x != nil; x = x.parent {
+		task := x.policyTask(x.e.o.Policy())
+		task.Value = total.value()
+		v, err := x.judge(ctx, x.module, task)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errRuntime, err)
+		}
+		all.Merge(v.Decision)
+	}
+	return nil
+}
+
+// declare checks a call of the dry run. The error is repute.ErrInvalid, or one of the runtime.
+func (w *work) declare(ctx context.Context, tx Tx) (*declared, error) {
+	listed, err := w.listed(ctx, &tx)
+	if err != nil {
+		return nil, err
+	}
+	registry := slices.ContainsFunc(w.e.o.Registries, func(r Registries) bool {
+		return r.ChainID == tx.ChainID && r.has(tx.Target)
+	})
+	return newDeclared(tx, listed, registry, w.e.calls)
+}
