@@ -4,30 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"repute"
 	"repute/store/rundb"
 	"repute/store/walletdb"
 )
-
-// attemptKey is the key of a transaction that an attempt of a run journals. The first
-// attempt's is the call's own.
-func attemptKey(attempt int, key string) string {
-	if attempt <= 1 {
-		return key
-	}
-	return fmt.Sprintf("attempt %d/%s", attempt, key)
-}
-
-// ofAttempt tells whether an attempt journaled a transaction. The key of an agent stands
-// behind a phase: it cannot look like one of another attempt.
-func ofAttempt(attempt int, key string) bool {
-	if attempt <= 1 {
-		return !strings.HasPrefix(key, "attempt ")
-	}
-	return strings.HasPrefix(key, attemptKey(attempt, ""))
-}
 
 // attemptKeys are those that a transaction may have been journaled by.
 func (w *work) attemptKeys(key string) (out []string) {

@@ -2,8 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -65,16 +63,4 @@ type Sent struct {
 	GasUsed uint64         `json:"gasUsed"`
 	FeeWei  string         `json:"feeWei"`
 	Result  []byte         `json:"result,omitempty"` // the logs it emitted, as JSON
-}
-
-// Tool is something that agents may use by name.
-type Tool interface {
-	// Call is given the run that calls, as the runtime knows it, and a key that is the same
-	// when a call is made again after a crash.
-	Call(ctx context.Context, by Origin, key string, input json.RawMessage) (json.RawMessage, error)
-}
-
-// Doer sends HTTP requests; it guards what may be reached.
-type Doer interface {
-	Do(*http.Request) (*http.Response, error)
 }

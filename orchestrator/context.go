@@ -1,22 +1,15 @@
 package orchestrator
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
-	"net"
-	"net/http"
 	"net/url"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"go.opentelemetry.io/otel/attribute"
@@ -142,28 +135,6 @@ func readable(field string, v json.RawMessage) error {
 	return repute.CheckJSON(field, v)
 }
 
-// HTTPRequest is a request to the world outside.
-type HTTPRequest struct {
-	Method string      `json:"method"` // empty: GET
-	URL    string      `json:"url"`
-	Header http.Header `json:"header,omitempty"`
-	Body   []byte      `json:"body,omitempty"`
-}
-
-// HTTPResponse is its answer.
-type HTTPResponse struct {
-	Status int         `json:"status"`
-	Header http.Header `json:"header"` // those that tell of the answer: no cookies, no credentials
-	Body   []byte      `json:"body"`   // at most 1 MiB; more is an error
-	// At is when the request was sent, ElapsedMS how long the whole answer took to come,
-	// rounded up.
-	// After a crash they are those of the call that was made.
-	At        time.Time `json:"at"`
-	ElapsedMS int64     `json:"elapsedMs"`
-}
-
-const maxAnswer = 1 << 20
-
 // HTTP sends a request through the guard: public addresses only, whatever DNS says. An
 // answer of any status is no error.
 func (c *Context) HTTP(ctx context.Context, q HTTPRequest) (out HTTPResponse, err error) {
@@ -177,82 +148,13 @@ func (c *Context) HTTP(ctx context.Context, q HTTPRequest) (out HTTPResponse, er
 		Summary: fmt.Sprintf("%s %s", q.method(), shown.Redacted()), Domain: u.Hostname(),
 		Request: mustJSON(map[string]any{"method": q.method(), "sha256": digest([]byte(q.URL), q.Body)})}
 	body, err := c.call(ctx, r, func(ctx context.Context, key string) (json.RawMessage, error) {
-		answer, err := c.w.e.send(ctx, key, q)
+		answer, err := q.send(ctx, c.w.e.o.HTTP, key)
 		return mustJSON(answer), err
 	})
 	if err != nil {
 		return out, err
 	}
 	return out, json.Unmarshal(body, &out)
-}
-
-// method is the request's method, GET when none is given.
-func (q *HTTPRequest) method() string {
-	if q.Method == "" {
-		return http.MethodGet
-	}
-	return q.Method
-}
-
-// send makes one HTTP request. The idempotency key is the same whenever the same call is repeated
-// after a crash, so that the receiver can tell.
-func (e *Engine) send(ctx context.Context, key string, q HTTPRequest) (out HTTPResponse, err error) {
-	if e.o.HTTP == nil {
-		return out, &repute.MissingError{What: "HTTP", Why: "is not configured"}
-	}
-	req, err := http.NewRequestWithContext(ctx, q.method(), q.URL, bytes.NewReader(q.Body))
-	if err != nil {
-		return out, repute.Invalid("url", err.Error(), "a request that can be sent")
-	}
-	for name, values := range q.Header {
-		req.Header[http.CanonicalHeaderKey(name)] = values
-	}
-	req.Header.Set("Idempotency-Key", key)
-	began := time.Now()
-	resp, err := e.o.HTTP.Do(req)
-	if err != nil {
-		var told *url.Error
-		if errors.As(err, &told) { // it quotes the address, whose query may hold secrets
-			err = fmt.Errorf("%s: %w", req.URL.Host, told.Err)
-		}
-		var dns *net.DNSError
-		if errors.As(err, &dns) { // it names this machine's resolver
-			err = fmt.Errorf("%s: the name cannot be resolved", req.URL.Host)
-		}
-		return out, fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
-	}
-	defer resp.Body.Close()
-	out = HTTPResponse{Status: resp.StatusCode, Header: harmless(resp.Header), At: began.UTC()}
-	out.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
-	out.ElapsedMS = (time.Since(began) + time.Millisecond - 1).Milliseconds()
-	if err == nil && len(out.Body) > maxAnswer { // no limit of the run's: the agent may go on
-		return HTTPResponse{}, repute.Invalid("answer", fmt.Sprintf("has more than %d bytes", maxAnswer), "a shorter one")
-	}
-	return out, err
-}
-
-// harmless are the headers that an agent gets and the receipt keeps.
-func harmless(from http.Header) http.Header {
-	out := http.Header{}
-	for _, name := range []string{"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language",
-		"Content-Length", "Content-Type", "Date", "Etag", "Expires",
-		"Last-Modified", "Link", "Location", "Retry-After", "Payment-Required", "Payment-Response", "X-Payment-Response"} {
-		if values := from.Values(name); len(values) > 0 {
-			out[name] = values
-		}
-	}
-	return out
-}
-
-// digest returns the sha256 of parts in hex. Each part is preceded by its length, so that other
-// parts never give the same bytes.
-func digest(parts ...[]byte) string {
-	h := sha256.New()
-	for _, p := range parts {
-		fmt.Fprintf(h, "%d:", len(p))
-		h.Write(p)
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Read calls a view function of a contract. It counts as a tool call.
@@ -322,20 +224,4 @@ func (c *Context) call(ctx context.Context, r repute.Receipt,
 		return nil, c.w.lost(err)
 	}
 	return answer, callErr
-}
-
-// bounded keeps large requests out of the journal.
-func bounded(request json.RawMessage) json.RawMessage {
-	if len(request) > 64<<10 {
-		return mustJSON(map[string]any{"bytes": len(request), "sha256": digest(request)})
-	}
-	return request
-}
-
-// replayed is the error of a call that was made before.
-func replayed(text string) error {
-	if text == "" {
-		return nil
-	}
-	return errors.New(text)
 }

@@ -28,12 +28,3 @@ func ListedFunction(ctx context.Context, db *store.DB, chainID uint64, target co
 	}
 	return f, nil
 }
-
-// listed is ListedFunction of a transaction. The error is one of the runtime.
-func (w *work) listed(ctx context.Context, tx *Tx) (*contracts.Function, error) {
-	f, err := ListedFunction(ctx, w.e.db, tx.ChainID, tx.Target, tx.Data)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errRuntime, err)
-	}
-	return f, nil
-}

@@ -90,12 +90,6 @@ func (w *work) whom(e policy.Effect) string {
 	return " " + digest(proofOf(w.module, true).place(), identity)[:16]
 }
 
-// stored is a verdict as a decision is kept.
-func (v *Verdict) stored(p repute.Phase, kind repute.DecisionKind, subject string) rundb.Decision {
-	return rundb.Decision{Phase: p, Kind: kind, Subject: subject, Effect: string(v.Decision.Effect),
-		Reasons: mustJSON(v.Decision.Reasons), Policy: v.Policy, Input: mustJSON(v)}
-}
-
 // ruled is the outcome of a decision by a policy: rejected, waiting for a person, or neither.
 // The decision is stored with the phase's result, which it MUST agree with (CheckDecisions).
 func (w *work) ruled(ctx context.Context, stored rundb.Decision, d policy.Decision, result any) outcome {
@@ -339,16 +333,6 @@ func (w *work) execute(ctx context.Context) (o outcome) {
 	return outcome{result: r, err: err, decisions: o.decisions}
 }
 
-// firstError returns the error of the first step that has one, for the error of the phase.
-func firstError(steps []StepResult) string {
-	for _, s := range steps {
-		if s.Error != "" {
-			return fmt.Sprintf(": step %s: %s", s.StepID, shorten(s.Error))
-		}
-	}
-	return ""
-}
-
 // verification is what phase verify leaves behind: the agent's checks and the runtime's.
 type verification struct {
 	Verification
@@ -389,16 +373,6 @@ func (w *work) verify(ctx context.Context) (o outcome) {
 	return o
 }
 
-// failedChecks lists the checks that did not pass, with what they say.
-func failedChecks(checks []Check) (out []string) {
-	for _, c := range checks {
-		if !c.Passed {
-			out = append(out, shorten(c.Name+": "+c.Details))
-		}
-	}
-	return out
-}
-
 // runtimeChecks are what the runtime itself can tell: nobody has to believe the agent.
 func (w *work) runtimeChecks(ctx context.Context) ([]Check, error) {
 	receipts, err := rundb.Receipts(ctx, w.e.db, w.Run.ID)
@@ -414,46 +388,7 @@ func (w *work) runtimeChecks(ctx context.Context) ([]Check, error) {
 		return nil, err
 	}
 	kept, err := w.recordsKept(ctx, receipts)
-	return []Check{w.stepsDone(steps), w.callsEnded(receipts), claims, kept, w.manifestKept()}, err
-}
-
-// stepsDone: each step of the plan was run by the runtime and is completed.
-func (w *work) stepsDone(steps []rundb.Step) Check {
-	c := Check{Name: "runtime.steps", Passed: true}
-	status := map[string]string{}
-	for _, s := range steps {
-		status[s.ID] = s.Status
-	}
-	for _, s := range w.plan.Steps {
-		if status[s.ID] != rundb.StepCompleted {
-			c.Passed, c.Details = false, fmt.Sprintf("step %s is %s", s.ID, orWord(status[s.ID], "not run"))
-			break
-		}
-	}
-	return c
-}
-
-// orWord returns s, or other when s is empty.
-func orWord(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
-}
-
-// callsEnded: of each call it is known how it ended, and no transaction of this attempt
-// failed.
-func (w *work) callsEnded(receipts []repute.Receipt) Check {
-	c := Check{Name: "runtime.receipts", Passed: true}
-	for _, r := range receipts {
-		switch {
-		case !r.Done:
-			c.Passed, c.Details = false, fmt.Sprintf("%s %s began and nobody saw its end", r.Kind, r.Ref)
-		case r.Kind == repute.CallTransaction && r.Error != "" && ofAttempt(w.Run.Attempt, r.Key):
-			c.Passed, c.Details = false, fmt.Sprintf("transaction %s: %s", r.Ref, r.Error)
-		}
-	}
-	return c
+	return []Check{stepsDone(w.plan, steps), callsEnded(w.Run.Attempt, receipts), claims, kept, w.manifestKept()}, err
 }
 
 // manifestKept checks that the agent still declares what it declared when the run began.

@@ -308,8 +308,6 @@ func cutOff(ctx context.Context) bool {
 }
 
 var (
-	// errRuntime marks errors of the orchestrator's own database.
-	errRuntime = errors.New("the orchestrator could not go on")
 	// errEndpoints marks that the endpoints of the chain gave no answer: the phase is done again, for
 	// as long as the budget allows.
 	errEndpoints = errors.New("the chain could not be asked")

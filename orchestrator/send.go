@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 	"strings"
 
@@ -31,34 +30,6 @@ type ApprovalError struct {
 // Error names the first reason.
 func (e *ApprovalError) Error() string {
 	return "waits for approval: " + texts(against(e.Reasons))
-}
-
-// DeniedError says that a policy or a rule of the runtime refuses a transaction.
-type DeniedError struct{ Reasons []policy.Reason }
-
-// Error gives the reasons.
-func (e *DeniedError) Error() string { return "refused: " + texts(against(e.Reasons)) }
-
-// Unwrap makes it a repute.ErrInvalid.
-func (e *DeniedError) Unwrap() error { return repute.ErrInvalid }
-
-// against are the reasons for a refusal: those that allow are no part of it.
-func against(reasons []policy.Reason) []policy.Reason {
-	return slices.DeleteFunc(slices.Clone(reasons), func(r policy.Reason) bool { return r.Effect == policy.Allow })
-}
-
-// texts joins the texts of reasons, for an error.
-func texts(reasons []policy.Reason) string {
-	var out []string
-	for _, r := range reasons {
-		out = append(out, r.Text)
-	}
-	return strings.Join(out, "; ")
-}
-
-// refuse makes a DeniedError of a rule of the runtime.
-func refuse(id, format string, args ...any) error {
-	return &DeniedError{[]policy.Reason{{ID: "runtime." + id, Effect: policy.Deny, Text: fmt.Sprintf(format, args...)}}}
 }
 
 // Simulate says what a transaction would come to. It counts as a tool call.
@@ -328,23 +299,13 @@ func (e *Engine) settleCall(ctx context.Context, c *rundb.OpenCall) error {
 	if err := json.Unmarshal(c.Request, &before); err != nil {
 		return fmt.Errorf("journaled transaction %d: %w", c.ID, err)
 	}
-	sent, err := e.o.Chain.Send(ctx, Intent{ID: intentID(&c.Receipt), Origin: Origin{c.Agent, c.Run, c.Task},
+	sent, err := e.o.Chain.Send(ctx, Intent{ID: intentID(&c.Receipt), Origin: Origin{Agent: c.Agent, Run: c.Run, Task: c.Task},
 		Tx: before.Tx, MaxGasWei: before.ChargedWei})
 	if leftOpen(ctx, err) {
 		return err
 	}
 	o, _ := endOf(sent, before.ChargedWei, err)
 	return rundb.SettleCall(ctx, e.db, *c, o)
-}
-
-// difference is a − b of two amounts, empty where one cannot be read.
-func difference(a, b string) string {
-	x, err1 := weiOf(a)
-	y, err2 := weiOf(b)
-	if err1 != nil || err2 != nil {
-		return ""
-	}
-	return new(big.Int).Sub(x, y).String()
 }
 
 // wasSimulated refuses what the dry run did not show, and transactions of an agent in another
@@ -446,7 +407,7 @@ func (w *work) allows(ctx context.Context, call string, tx *Tx, cases []Tx, decl
 		return stored, nil
 	case policy.Deny:
 		stored.Subject = call + " " + tx.digest() // the same as refused gives it: one decision
-		return stored, errors.Join(&DeniedError{d.Reasons}, rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
+		return stored, errors.Join(&DeniedError{Reasons: d.Reasons}, rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
 	}
 	return stored, w.approved(ctx, stored, d, shown)
 }
@@ -484,16 +445,8 @@ func (w *work) answered(ctx context.Context, subject string, d policy.Decision, 
 	case known && a.Approved:
 		return nil, nil
 	case known:
-		return nil, &DeniedError{[]policy.Reason{{ID: "approval", Effect: policy.Deny,
+		return nil, &DeniedError{Reasons: []policy.Reason{{ID: "approval", Effect: policy.Deny,
 			Text: strings.TrimSuffix(a.By+" refused: "+a.Reason, ": ")}}}
 	}
 	return &ApprovalError{w.Run.ID, subject, d.Reasons, shown}, nil
-}
-
-// orZero returns an amount, "0" for none.
-func orZero(s string) string {
-	if s == "" {
-		return "0"
-	}
-	return s
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"repute/contracts"
 	"repute/policy"
 )
 
@@ -24,4 +25,13 @@ func (w *work) show(ctx context.Context, tx *Tx, declared *declared, s *Simulati
 		return nil, fmt.Errorf("%w: %w", errRuntime, err)
 	}
 	return out, nil
+}
+
+// listed is ListedFunction of a transaction. The error is one of the runtime.
+func (w *work) listed(ctx context.Context, tx *Tx) (*contracts.Function, error) {
+	f, err := ListedFunction(ctx, w.e.db, tx.ChainID, tx.Target, tx.Data)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errRuntime, err)
+	}
+	return f, nil
 }

@@ -111,7 +111,7 @@ func (c *Context) doStep(ctx context.Context, s Step, inputs map[string]json.Raw
 		return StepResult{StepID: s.ID, Status: rundb.StepFailed, Error: w.lost(err).Error()}
 	}
 	if begun.Status != rundb.StepRunning {
-		return StepResult{s.ID, begun.Status, begun.Result, begun.Error}
+		return StepResult{StepID: s.ID, Status: begun.Status, Result: begun.Result, Error: begun.Error}
 	}
 	var result json.RawMessage
 	if s.Agent == w.Run.Agent {
@@ -202,12 +202,4 @@ func orNull(v json.RawMessage) json.RawMessage {
 		return json.RawMessage("null")
 	}
 	return v
-}
-
-// shorten bounds a text that is stored with a phase, in bytes.
-func shorten(s string) string {
-	if len(s) > 4000 {
-		return s[:4000] + "…"
-	}
-	return s
 }

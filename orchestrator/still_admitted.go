@@ -46,7 +46,7 @@ func (w *work) standingOf(ctx context.Context, x *work) error {
 	subject := x.verdict.subject(&v) + x.whom(v.Decision.Effect)
 	stored := v.stored(repute.PhaseExecute, repute.DecisionStanding, subject)
 	if v.Decision.Effect == policy.Deny {
-		return errors.Join(&DeniedError{v.Decision.Reasons}, rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
+		return errors.Join(&DeniedError{Reasons: v.Decision.Reasons}, rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
 	}
 	if x == w {
 		return w.approved(ctx, stored, v.Decision, nil)

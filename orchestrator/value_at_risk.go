@@ -76,7 +76,14 @@ func (w *work) trustedWith(ctx context.Context, x *work, subject, value string,
 	}
 	err = w.lost(rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
 	if v.Decision.Effect == policy.Deny {
-		return errors.Join(&DeniedError{v.Decision.Reasons}, err)
+		return errors.Join(&DeniedError{Reasons: v.Decision.Reasons}, err)
 	}
 	return err
+}
+
+// judge says whether the agent of a run, registered as m, may do a task.
+func (w *work) judge(ctx context.Context, m repute.Module, task policy.Task) (Verdict, error) {
+	v, err := w.e.gate.judge(ctx, m, task, w.terms.Threshold)
+	v.Manifest = w.manifest
+	return v, err
 }

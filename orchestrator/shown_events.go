@@ -7,14 +7,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/crypto"
-)
-
-// Kinds of events of tokens.
-const (
-	eventTransfer       = "transfer"
-	eventApproval       = "approval"
-	eventApprovalForAll = "approval_for_all"
 )
 
 // ShownEvent is a transfer or an approval of a token that a simulation emits, in the token's
@@ -31,73 +23,6 @@ type ShownEvent struct {
 
 // maxShownEvents bounds how many events a person is shown.
 const maxShownEvents = 64
-
-// eventForms say where an event has the holder among its arguments; the other address is the
-// next, and an amount or an id the one behind.
-var eventForms = map[common.Hash]struct {
-	kind string
-	from int
-}{
-	transferred:    {eventTransfer, 0},
-	transferredOne: {eventTransfer, 1},
-	crypto.Keccak256Hash([]byte("TransferBatch(address,address,address,uint256[],uint256[])")): {eventTransfer, 1},
-	approved: {eventApproval, 0},
-	crypto.Keccak256Hash([]byte("ApprovalForAll(address,address,bool)")): {eventApprovalForAll, 0},
-}
-
-// The events of ERC-20 and ERC-721, whose third argument is an amount or an id.
-var (
-	transferred = crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)"))
-	approved    = crypto.Keccak256Hash([]byte("Approval(address,address,uint256)"))
-)
-
-// transferredOne is the event of ERC-1155 whose arguments behind the receiver are id and amount.
-var transferredOne = crypto.Keccak256Hash([]byte("TransferSingle(address,address,address,uint256,uint256)"))
-
-// tokenEvent is what a token says that it did.
-type tokenEvent struct {
-	kind     string
-	from, to common.Address
-	// amount is nil where what it is about has none, as an NFT; of an approval for all it is 1
-	// where it is given and 0 where it is taken.
-	amount *big.Int
-	id     *big.Int // of an NFT or of one kind of a multi-token, nil for other tokens
-	count  *big.Int // of that kind, nil for an NFT
-}
-
-// tokenEventOf reads an event of a token. Which of the arguments are topics differs among old
-// tokens; four topics are those of an NFT.
-func tokenEventOf(l *types.Log) (e tokenEvent, known bool) {
-	if len(l.Topics) == 0 {
-		return e, false
-	}
-	form, known := eventForms[l.Topics[0]]
-	if !known {
-		return e, false
-	}
-	var args []byte
-	for _, t := range l.Topics[1:] {
-		args = append(args, t[:]...)
-	}
-	args = append(args, l.Data...)
-	from, ok1 := word(args, form.from)
-	to, ok2 := word(args, form.from+1)
-	if !ok1 || !ok2 {
-		return e, false
-	}
-	e = tokenEvent{kind: form.kind, from: common.BigToAddress(from), to: common.BigToAddress(to)}
-	fungible := l.Topics[0] == transferred || l.Topics[0] == approved
-	switch third, _ := word(args, form.from+2); { // nil where it is cut off
-	case fungible && len(l.Topics) <= 3 || form.kind == eventApprovalForAll:
-		e.amount = third
-	case fungible:
-		e.id = third
-	case l.Topics[0] == transferredOne:
-		e.id = third
-		e.count, _ = word(args, form.from+3)
-	}
-	return e, true
-}
 
 // events are the transfers and approvals that a simulation emits, approvals first, and how many
 // more there are than are shown.

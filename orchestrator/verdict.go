@@ -17,6 +17,7 @@ import (
 	"repute/policy"
 	"repute/store"
 	"repute/store/query"
+	"repute/store/rundb"
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
@@ -79,13 +80,6 @@ func (g *gate) judge(ctx context.Context, m repute.Module, task policy.Task, own
 		return v, err
 	}
 	_, err = trustdb.KeepInput(ctx, g.db, p.Text())
-	return v, err
-}
-
-// judge says whether the agent of a run, registered as m, may do a task.
-func (w *work) judge(ctx context.Context, m repute.Module, task policy.Task) (Verdict, error) {
-	v, err := w.e.gate.judge(ctx, m, task, w.terms.Threshold)
-	v.Manifest = w.manifest
 	return v, err
 }
 
@@ -294,11 +288,8 @@ func wordless(d policy.Decision) policy.Decision {
 	return d
 }
 
-// mustJSON encodes values that can be encoded.
-func mustJSON(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return b
+// stored is a verdict as a decision is kept.
+func (v *Verdict) stored(p repute.Phase, kind repute.DecisionKind, subject string) rundb.Decision {
+	return rundb.Decision{Phase: p, Kind: kind, Subject: subject, Effect: string(v.Decision.Effect),
+		Reasons: mustJSON(v.Decision.Reasons), Policy: v.Policy, Input: mustJSON(v)}
 }

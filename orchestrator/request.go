@@ -1,8 +1,6 @@
 package orchestrator
 
 import (
-	"crypto/rand"
-	"encoding/base32"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -91,15 +89,4 @@ func limitsOf(b policy.Budget) repute.Limits {
 func budgetOf(l repute.Limits) policy.Budget {
 	return policy.Budget{Steps: int64(l.Steps), ToolCalls: int64(l.ToolCalls), RuntimeMS: l.Runtime.Milliseconds(),
 		OnchainWrites: int64(l.Writes), GasWei: l.GasWei}
-}
-
-// newID makes a name that sorts by time and that nobody guesses.
-func newID(kind string) string {
-	var b [16]byte
-	ms := uint64(time.Now().UnixMilli())
-	for i := range 6 {
-		b[i] = byte(ms >> (40 - 8*i))
-	}
-	rand.Read(b[6:]) // never fails
-	return kind + "_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
 }

@@ -13,36 +13,6 @@ import (
 	"repute/store/query"
 )
 
-// checkPayee refuses a payee that names no agent, and one of a call: only payments have an
-// agent's wallet as their target. The error is repute.ErrInvalid.
-func (t *Tx) checkPayee() error {
-	if t.Payee == "" {
-		return nil
-	}
-	if _, err := payeeID(t.Payee); err != nil {
-		return err
-	}
-	if len(t.Data) > 0 {
-		return repute.Invalid("tx.payee", "comes with data",
-			"a payment of native coin or of tx.token, whose target is the agent's wallet")
-	}
-	return nil
-}
-
-// payeeID reads the id of an agent that is paid.
-func payeeID(text string) (repute.AgentID, error) {
-	ref, err := repute.ParseAgentRef(text)
-	if err != nil || ref.ChainID == 0 {
-		return repute.AgentID{}, repute.Invalid("tx.payee", fmt.Sprintf("%.120q is no id of an agent", text),
-			"eip155:chain:registry:id or chain:id")
-	}
-	id := repute.AgentID{ChainID: ref.ChainID, TokenID: ref.TokenID}
-	if ref.Registry != nil {
-		id.Registry = *ref.Registry
-	}
-	return id, nil
-}
-
 // paysPayee refuses a payment to an agent whose target is not the agent's wallet. Three
 // sources MUST agree: the newest final block of the index, its newest block, and, where
 // transactions are sent on the agent's own chain, the chain as the wallet's endpoints agree on

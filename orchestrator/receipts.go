@@ -1,0 +1,48 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"repute"
+	"repute/store/rundb"
+)
+
+// claimsHold: each receipt that the execution names is there.
+func (w *work) claimsHold(ctx context.Context, receipts []repute.Receipt) (Check, error) {
+	own, inner := w.done.claims()
+	if c := receiptsExist(own, receipts); !c.Passed || len(inner) == 0 {
+		return c, nil
+	}
+	all, err := w.taskReceipts(ctx)
+	return receiptsExist(inner, all), err
+}
+
+// taskReceipts are those of all runs of the task.
+func (w *work) taskReceipts(ctx context.Context) (all []repute.Receipt, err error) {
+	runs, err := rundb.TaskRuns(ctx, w.e.db, w.Run.Task)
+	for i := 0; err == nil && i < len(runs); i++ {
+		var list []repute.Receipt
+		list, err = rundb.Receipts(ctx, w.e.db, runs[i].ID)
+		all = append(all, list...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errRuntime, err)
+	}
+	return all, nil
+}
+
+// summaryHolds refuses a summary that names receipts which no run of the task has.
+func (w *work) summaryHolds(ctx context.Context, s *Summary) error {
+	claimed := s.claims()
+	if len(claimed) == 0 {
+		return nil
+	}
+	all, err := w.taskReceipts(ctx)
+	if err != nil {
+		return err
+	}
+	if c := receiptsExist(claimed, all); !c.Passed {
+		return fmt.Errorf("the agent's summary: %s", c.Details)
+	}
+	return nil
+}
