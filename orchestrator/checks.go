@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"fmt"
+
 	"repute"
 	"repute/store/rundb"
 )

@@ -2,10 +2,11 @@ package orchestrator
 
 import (
 	"fmt"
-	"repute"
-	"repute/policy"
 	"slices"
 	"strings"
+
+	"repute"
+	"repute/policy"
 )
 
 // DeniedError says that a policy or a rule of the runtime refuses a transaction.

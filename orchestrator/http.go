@@ -9,8 +9,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"repute"
 	"time"
+
+	"repute"
 )
 
 // Doer sends HTTP requests; it guards what may be reached.

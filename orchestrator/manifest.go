@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+
 	"repute"
 	"repute/policy"
 )

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+
 	"repute"
 	"repute/store/rundb"
 )

@@ -3,9 +3,10 @@ package orchestrator
 import (
 	"fmt"
 	"math/big"
-	"repute"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
 )
 
 // Tx is a transaction that an agent wants. Native coin and calls go to Target; where
