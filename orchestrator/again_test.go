@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
 )
 
 // A task that is tried again from its plan pays once, however the agent calls its steps.
@@ -18,13 +19,13 @@ func TestRetryFromPlanPaysOnce(t *testing.T) {
 	h, _ := newHouse(t)
 	chain, head := &outside{}, newWorker("head")
 	var plans atomic.Int32
-	head.plan = func(orchestrator.Task) orchestrator.Plan {
+	head.plan = func(standard.Task) standard.Plan {
 		n := plans.Add(1)
 		pay := fmt.Sprintf("pay-%d", n)
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: pay, Agent: "head"},
+		return standard.Plan{Steps: []standard.Step{{ID: pay, Agent: "head"},
 			{ID: "then", Agent: "head", DependsOn: []string{pay}}}}
 	}
-	head.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+	head.do = func(ctx context.Context, s standard.Step, _ map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		if s.ID == "then" {
 			if plans.Load() == 1 {
@@ -38,7 +39,7 @@ func TestRetryFromPlanPaysOnce(t *testing.T) {
 		return nil, err
 	}
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{head}})
-	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
+	task, _ := h.ended(h.submit(standard.Request{Coordinator: "head"}))
 	if err := h.client.Retry(t.Context(), task.ID, repute.PhasePlan, "ann"); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("another plan after a payment: %v", err)
 	}

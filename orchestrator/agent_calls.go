@@ -86,3 +86,21 @@ func readableAnswer(field string, v any) error {
 	}
 	return repute.CheckJSON(field, raw)
 }
+
+// manifestTime is what the agent's manifest leaves this run after its recorded phases.
+func (w *work) manifestTime() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := time.Duration(w.info.Manifest.Budget().RuntimeMS) * time.Millisecond
+	for _, p := range w.Phases {
+		left -= p.Ended.Sub(p.Started)
+	}
+	return left
+}
+
+// spent is the time that this attempt of the root run was worked on, up to the phase in hand.
+func (w *work) spent() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.Run.Used.Runtime
+}

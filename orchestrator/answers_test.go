@@ -12,6 +12,8 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store/rundb"
 )
@@ -24,7 +26,7 @@ func TestApprovalIsOfOneTransaction(t *testing.T) {
 	h, _ := newHouse(t)
 	chain, agent := &outside{}, newWorker("payer")
 	var asked atomic.Int32
-	agent.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+	agent.do = func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		tx := pays(1, "1")
 		if asked.Add(1) > 1 {
@@ -35,7 +37,7 @@ func TestApprovalIsOfOneTransaction(t *testing.T) {
 	}
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls),
 		Modules: []orchestrator.Module{agent}})
-	task := h.submit(orchestrator.Request{Coordinator: "payer"})
+	task := h.submit(standard.Request{Coordinator: "payer"})
 	h.awaits(task.Run)
 	h.approve(task.Run, true, "1 wei is fine")
 	h.until("ended or waits again", func() bool {
@@ -57,12 +59,12 @@ func TestApprovalOfTheNamedSubject(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	chain, agent := &outside{}, newWorker("payer")
-	agent.plan = func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "small", Agent: "payer"}, {ID: "large", Agent: "payer"}}}
+	agent.plan = func(standard.Task) standard.Plan {
+		return standard.Plan{Steps: []standard.Step{{ID: "small", Agent: "payer"}, {ID: "large", Agent: "payer"}}}
 	}
 	var smallAsked = make(chan struct{})
 	var once atomic.Bool
-	agent.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+	agent.do = func(ctx context.Context, s standard.Step, _ map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		tx := pays(1, "1")
 		if s.ID == "large" {
@@ -77,7 +79,7 @@ func TestApprovalOfTheNamedSubject(t *testing.T) {
 	}
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls),
 		Modules: []orchestrator.Module{agent}})
-	task := h.submit(orchestrator.Request{Coordinator: "payer"})
+	task := h.submit(standard.Request{Coordinator: "payer"})
 	h.awaits(task.Run)
 	var named []string
 	events, err := rundb.Events(t.Context(), h.db, task.Run, 0, 1000)
@@ -117,13 +119,13 @@ func TestTwoSubRunsWait(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	chain, head, a, b := &outside{}, newWorker("head"), newWorker("hand-a"), newWorker("hand-b")
-	head.plan = func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "hand-a"}, {ID: "b", Agent: "hand-b"}}}
+	head.plan = func(standard.Task) standard.Plan {
+		return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: "hand-a"}, {ID: "b", Agent: "hand-b"}}}
 	}
 	a.do, b.do = sends(pays(1, "1")), sends(pays(2, "2"))
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls),
 		Modules: []orchestrator.Module{head, a, b}})
-	task := h.submit(orchestrator.Request{Coordinator: "head"})
+	task := h.submit(standard.Request{Coordinator: "head"})
 	var subs []repute.Run
 	h.until("both wait, and nobody works", func() bool {
 		runs, err := rundb.TaskRuns(t.Context(), h.db, task.ID)
@@ -158,9 +160,9 @@ type away struct {
 	down atomic.Bool
 }
 
-func (a *away) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
+func (a *away) Send(ctx context.Context, i transaction.Intent) (transaction.Sent, error) {
 	if a.down.Load() { // nothing was signed, nothing sent
-		return orchestrator.Sent{}, fmt.Errorf("endpoint: %w", repute.ErrUnavailable)
+		return transaction.Sent{}, fmt.Errorf("endpoint: %w", repute.ErrUnavailable)
 	}
 	return a.outside.Send(ctx, i)
 }
@@ -175,7 +177,7 @@ func TestJournaledIsNotAllowedForEver(t *testing.T) {
 	now.set(anything)
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
 		Policy: func() *policy.Policy { return now.now.Load() }, Modules: []orchestrator.Module{agent}})
-	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
+	task, _ := h.ended(h.submit(standard.Request{Coordinator: "payer"}))
 	now.set("version: \"1\"\nrules:\n  - {id: no, when: 'phase == \"call\"', effect: deny, reason: nothing is paid any more}\n")
 	chain.down.Store(false)
 	ok(t, h.client.Retry(t.Context(), task.ID, repute.PhaseExecute, "ann"))

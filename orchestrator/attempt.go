@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"repute"
+	"repute/orchestrator/journal"
 	"repute/store/rundb"
 	"repute/store/walletdb"
 )
@@ -13,7 +14,7 @@ import (
 // attemptKeys are those that a transaction may have been journaled by.
 func (w *work) attemptKeys(key string) (out []string) {
 	for attempt := range max(1, w.Run.Attempt) {
-		out = append(out, attemptKey(attempt+1, key))
+		out = append(out, journal.AttemptKey(attempt+1, key))
 	}
 	return out
 }
@@ -25,7 +26,7 @@ func (w *work) attemptKeys(key string) (out []string) {
 func (w *work) earlier(ctx context.Context, r repute.Receipt, key string) (before repute.Receipt, known bool,
 	err error) {
 	before, known, err = rundb.LastCall(ctx, w.e.db, r.Run, r.Step, w.attemptKeys(key))
-	if err != nil || !known || !before.Done || before.Error == "" || ofAttempt(w.Run.Attempt, before.Key) {
+	if err != nil || !known || !before.Done || before.Error == "" || journal.OfAttempt(w.Run.Attempt, before.Key) {
 		return before, known, err
 	}
 	intent, err := walletdb.ReadIntent(ctx, w.e.db, intentID(&before))

@@ -16,6 +16,8 @@ import (
 	"repute"
 	"repute/contracts/bindings/fixtures"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/store/rundb"
 )
 
@@ -31,13 +33,13 @@ func TestRetryMakesFailedCallsAgain(t *testing.T) {
 		return json.RawMessage("1"), nil
 	})
 	head := newWorker("head")
-	head.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+	head.do = func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		return c.Tool(ctx, "flaky", json.RawMessage("{}"))
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head},
 		Tools: map[string]orchestrator.Tool{"flaky": flaky}})
-	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
+	task, _ := h.ended(h.submit(standard.Request{Coordinator: "head"}))
 	ok(t, h.client.Retry(t.Context(), task.ID, 0, "ann"))
 	task, run := h.ended(task)
 	if task.Status != repute.TaskCompleted || calls.Load() != 2 {
@@ -51,19 +53,19 @@ func TestRetryFromPlan(t *testing.T) {
 	h, _ := newHouse(t)
 	head, bad, good := newWorker("head"), newWorker("bad"), newWorker("good")
 	var plans atomic.Int32
-	head.plan = func(orchestrator.Task) orchestrator.Plan {
+	head.plan = func(standard.Task) standard.Plan {
 		by := "bad"
 		if plans.Add(1) > 1 {
 			by = "good"
 		}
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "s", Agent: by}}}
+		return standard.Plan{Steps: []standard.Step{{ID: "s", Agent: by}}}
 	}
-	bad.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+	bad.do = func(context.Context, standard.Step, map[string]json.RawMessage,
 		*orchestrator.Context) (json.RawMessage, error) {
 		return nil, fmt.Errorf("cannot")
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head, bad, good}})
-	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
+	task, _ := h.ended(h.submit(standard.Request{Coordinator: "head"}))
 	ok(t, h.client.Retry(t.Context(), task.ID, repute.PhasePlan, "ann"))
 	task, run := h.ended(task)
 	runs, err := rundb.TaskRuns(t.Context(), h.db, task.ID)
@@ -79,9 +81,9 @@ func TestRetryFromPlan(t *testing.T) {
 // An agent that trust refuses has used no tool.
 type planner struct{ *worker }
 
-func (p planner) Plan(ctx context.Context, t orchestrator.Task, c *orchestrator.Context) (orchestrator.Plan, error) {
+func (p planner) Plan(ctx context.Context, t standard.Task, c *orchestrator.Context) (standard.Plan, error) {
 	if _, err := c.Tool(ctx, "acts", json.RawMessage(`{"pay":"me"}`)); err != nil {
-		return orchestrator.Plan{}, err
+		return standard.Plan{}, err
 	}
 	return p.worker.Plan(ctx, t, c)
 }
@@ -96,7 +98,7 @@ func TestNoToolBeforeTrust(t *testing.T) {
 	})
 	h.start(orchestrator.Options{Lenient: true, Policy: rules(t, unrated("deny")),
 		Modules: []orchestrator.Module{planner{newWorker("stranger")}}, Tools: map[string]orchestrator.Tool{"acts": acts}})
-	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "stranger"}))
+	task, _ := h.ended(h.submit(standard.Request{Coordinator: "stranger"}))
 	if task.Status != repute.TaskRejected && task.Status != repute.TaskFailed || calls.Load() != 0 {
 		t.Errorf("task %s, but the refused agent used tools %d times", task.Status, calls.Load())
 	}
@@ -111,7 +113,7 @@ func TestManifestBounds(t *testing.T) {
 	agent.info.Manifest.ComputeConstraints.MaxOnchainWrites = new(int64(1))
 	agent.do = sends(pays(1, "1"), pays(1, "1"), pays(1, "1"))
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}})
-	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
+	task, run := h.ended(h.submit(standard.Request{Coordinator: "payer"}))
 	if len(chain.sent) != 1 {
 		t.Errorf("the manifest allows one transaction per run, %d were sent; task %s %s", len(chain.sent), task.Status,
 			run.Error)
@@ -128,25 +130,25 @@ trust:
   tokens: [{chainId: 7, token: "0x000000000000000000000000000000000000000A", units: "1", wei: "2"}]
 `
 	known, unknown := common.HexToAddress("0x0a"), common.HexToAddress("0x0b")
-	tokens := func(of *common.Address, amount string) orchestrator.Tx {
-		return orchestrator.Tx{ChainID: 7, Target: common.Address{1}, Token: of, Amount: amount, Purpose: "pay"}
+	tokens := func(of *common.Address, amount string) transaction.Tx {
+		return transaction.Tx{ChainID: 7, Target: common.Address{1}, Token: of, Amount: amount, Purpose: "pay"}
 	}
-	allowance := orchestrator.Tx{ChainID: 7, Target: known, Purpose: "approve",
+	allowance := transaction.Tx{ChainID: 7, Target: known, Purpose: "approve",
 		Data: fixtures.NewTestToken().PackApprove(common.Address{1}, big.NewInt(500))}
 	for name, c := range map[string]struct {
-		does     []orchestrator.Tx
+		does     []transaction.Tx
 		declared string
 		sent     int
 	}{
-		"coin":                   {[]orchestrator.Tx{pays(1, "1000")}, "", 0},
-		"less coin":              {[]orchestrator.Tx{pays(1, "999")}, "", 1},
-		"coin in two parts":      {[]orchestrator.Tx{pays(1, "500"), pays(1, "500")}, "", 1},
-		"tokens":                 {[]orchestrator.Tx{tokens(&known, "500")}, "", 0},
-		"fewer tokens":           {[]orchestrator.Tx{tokens(&known, "499")}, "", 1},
-		"coin and tokens":        {[]orchestrator.Tx{pays(1, "500"), tokens(&known, "250")}, "", 1},
-		"an allowance":           {[]orchestrator.Tx{allowance}, "", 0},
-		"tokens without a price": {[]orchestrator.Tx{tokens(&unknown, "1")}, "", 0},
-		"nothing after such tokens": {[]orchestrator.Tx{{ChainID: 7, Target: common.Address{1}, Purpose: "call"},
+		"coin":                   {[]transaction.Tx{pays(1, "1000")}, "", 0},
+		"less coin":              {[]transaction.Tx{pays(1, "999")}, "", 1},
+		"coin in two parts":      {[]transaction.Tx{pays(1, "500"), pays(1, "500")}, "", 1},
+		"tokens":                 {[]transaction.Tx{tokens(&known, "500")}, "", 0},
+		"fewer tokens":           {[]transaction.Tx{tokens(&known, "499")}, "", 1},
+		"coin and tokens":        {[]transaction.Tx{pays(1, "500"), tokens(&known, "250")}, "", 1},
+		"an allowance":           {[]transaction.Tx{allowance}, "", 0},
+		"tokens without a price": {[]transaction.Tx{tokens(&unknown, "1")}, "", 0},
+		"nothing after such tokens": {[]transaction.Tx{{ChainID: 7, Target: common.Address{1}, Purpose: "call"},
 			tokens(&unknown, "1")}, "999", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,8 +158,8 @@ trust:
 			agent.do = sends(c.does...)
 			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text),
 				Modules: []orchestrator.Module{agent}})
-			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer",
-				Terms: orchestrator.Terms{ValueAtRisk: c.declared}}))
+			task, run := h.ended(h.submit(standard.Request{Coordinator: "payer",
+				Terms: standard.Terms{ValueAtRisk: c.declared}}))
 			if len(chain.sent) != c.sent || (c.sent == len(c.does)) != (task.Status == repute.TaskCompleted) {
 				t.Errorf("an unrated agent sent %d transactions, want %d; task %s %s", len(chain.sent), c.sent, task.Status,
 					run.Error)
@@ -176,7 +178,7 @@ func TestApprovalIsOfTheDeclaredValue(t *testing.T) {
 	text := "version: \"1\"\ntrust:\n  unrated: require_approval\n  threshold: {minReputation: 20}\n"
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text),
 		Modules: []orchestrator.Module{agent}})
-	task := h.submit(orchestrator.Request{Coordinator: "payer", Terms: orchestrator.Terms{ValueAtRisk: "10"}})
+	task := h.submit(standard.Request{Coordinator: "payer", Terms: standard.Terms{ValueAtRisk: "10"}})
 	waits := func(about string) {
 		h.until("run waits for "+about, func() bool {
 			open, err := rundb.Awaited(t.Context(), h.db, task.Run)
@@ -200,7 +202,7 @@ func TestApprovalIsOfTheDeclaredValue(t *testing.T) {
 // each call.
 type telling struct{ outside }
 
-func (c *telling) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation,
+func (c *telling) Simulate(ctx context.Context, o transaction.Origin, tx transaction.Tx) (transaction.Simulation,
 	error) {
 	s, err := c.outside.Simulate(ctx, o, tx)
 	s.Treasury = common.Address{9}
@@ -224,7 +226,7 @@ trust:
 	agent.do = sends(pays(1, "0"), pays(2, "0"), pays(3, "0"))
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text),
 		Modules: []orchestrator.Module{agent}})
-	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
+	task, run := h.ended(h.submit(standard.Request{Coordinator: "payer"}))
 	if len(chain.sent) != 2 || task.Status == repute.TaskCompleted {
 		t.Errorf("an unrated agent moved %d times 1000, want 2; task %s %s", len(chain.sent), task.Status, run.Error)
 	}

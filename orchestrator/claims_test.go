@@ -9,6 +9,8 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/store/rundb"
 )
 
@@ -18,20 +20,20 @@ func TestClaimsThatHold(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	chain, agent, head := &outside{}, newWorker("payer"), newWorker("head")
-	agent.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+	agent.do = func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 		k *orchestrator.Context) (json.RawMessage, error) {
 		sent, err := k.Send(ctx, pays(1, "1"))
 		id := k.TakeReceipt()
-		agent.summary = orchestrator.Summary{Text: fmt.Sprintf("Made 77 payments: receipts %d, (#%d) and %d; transaction %s at block 99.", id, id, id, strings.ToUpper(sent.Hash.Hex()[2:])),
+		agent.summary = standard.Summary{Text: fmt.Sprintf("Made 77 payments: receipts %d, (#%d) and %d; transaction %s at block 99.", id, id, id, strings.ToUpper(sent.Hash.Hex()[2:])),
 			KeyActions: []string{"tx " + sent.Hash.Hex() + " of 12 wei"}, Receipts: []string{fmt.Sprint(id)}}
 		return json.RawMessage(fmt.Sprintf(`{"receiptIds":["%d"],"of":[{"receiptIds":[%d]}]}`, id, id)), err
 	}
-	head.plan = func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "payer"}}}
+	head.plan = func(standard.Task) standard.Plan {
+		return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: "payer"}}}
 	}
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
 		Modules: []orchestrator.Module{agent, head}})
-	if task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head"})); task.Status != repute.TaskCompleted {
+	if task, run := h.ended(h.submit(standard.Request{Coordinator: "head"})); task.Status != repute.TaskCompleted {
 		t.Errorf("task %s: %s", task.Status, run.Error)
 	}
 }
@@ -42,21 +44,21 @@ func TestRefusedSendsHaveReceipts(t *testing.T) {
 	h, _ := newHouse(t)
 	chain, agent := &outside{}, newWorker("payer")
 	var got [3]int64
-	agent.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+	agent.do = func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 		k *orchestrator.Context) (json.RawMessage, error) {
-		for i, tx := range []orchestrator.Tx{pays(9, "1"), pays(8, "1"), pays(9, "1")} {
+		for i, tx := range []transaction.Tx{pays(9, "1"), pays(8, "1"), pays(9, "1")} {
 			tx.Key = fmt.Sprint("payment to ", tx.Target)
 			if _, err := k.Send(ctx, tx); err == nil {
 				return nil, fmt.Errorf("payment %d is sent", i)
 			}
 			got[i] = k.TakeReceipt()
 		}
-		agent.summary = orchestrator.Summary{Text: fmt.Sprintf("Nothing was paid: receipts %d and %d.", got[0], got[1])}
+		agent.summary = standard.Summary{Text: fmt.Sprintf("Nothing was paid: receipts %d and %d.", got[0], got[1])}
 		return json.RawMessage(`{}`), nil
 	}
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
-		Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{pays(1, "1")}}}})
-	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
+		Modules: []orchestrator.Module{shower{agent, []transaction.Tx{pays(1, "1")}}}})
+	task, run := h.ended(h.submit(standard.Request{Coordinator: "payer"}))
 	if task.Status != repute.TaskCompleted || len(chain.sent) != 0 {
 		t.Fatalf("task %s, %d sent: %s", task.Status, len(chain.sent), run.Error)
 	}

@@ -15,6 +15,10 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"repute"
+	"repute/orchestrator/journal"
+	"repute/orchestrator/outbound"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -66,7 +70,7 @@ func (c *Context) leaves(id int64) {
 func (w *work) context(phase repute.Phase, step string) *Context {
 	return &Context{RunID: w.Run.ID, TaskID: w.Run.Task, ParentRunID: w.Run.Parent,
 		OperatorWallet: w.info.Manifest.OperatorWallet, Services: w.e.services(),
-		Budget: budgetOf(w.root().Run.Limits), Threshold: w.terms.Threshold,
+		Budget: standard.BudgetOf(w.root().Run.Limits), Threshold: w.terms.Threshold,
 		Log: w.log.With("phase", phase.String(), "step", step),
 		w:   w, phase: phase, step: step, calls: map[string]int{}}
 }
@@ -137,7 +141,7 @@ func readable(field string, v json.RawMessage) error {
 
 // HTTP sends a request through the guard: public addresses only, whatever DNS says. An
 // answer of any status is no error.
-func (c *Context) HTTP(ctx context.Context, q HTTPRequest) (out HTTPResponse, err error) {
+func (c *Context) HTTP(ctx context.Context, q outbound.HTTPRequest) (out outbound.HTTPResponse, err error) {
 	u, err := url.Parse(q.URL)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return out, repute.Invalid("url", "is no address", "an http or https URL") // not quoted: it may hold a password
@@ -145,11 +149,11 @@ func (c *Context) HTTP(ctx context.Context, q HTTPRequest) (out HTTPResponse, er
 	shown := *u
 	shown.User, shown.RawQuery = nil, ""
 	r := repute.Receipt{Kind: repute.CallHTTP, Ref: shown.String(),
-		Summary: fmt.Sprintf("%s %s", q.method(), shown.Redacted()), Domain: u.Hostname(),
-		Request: mustJSON(map[string]any{"method": q.method(), "sha256": digest([]byte(q.URL), q.Body)})}
+		Summary: fmt.Sprintf("%s %s", q.Verb(), shown.Redacted()), Domain: u.Hostname(),
+		Request: journal.JSON(map[string]any{"method": q.Verb(), "sha256": journal.Digest([]byte(q.URL), q.Body)})}
 	body, err := c.call(ctx, r, func(ctx context.Context, key string) (json.RawMessage, error) {
-		answer, err := q.send(ctx, c.w.e.o.HTTP, key)
-		return mustJSON(answer), err
+		answer, err := q.Send(ctx, c.w.e.o.HTTP, key)
+		return journal.JSON(answer), err
 	})
 	if err != nil {
 		return out, err
@@ -164,10 +168,10 @@ func (c *Context) Read(ctx context.Context, chainID uint64, to common.Address, d
 	}
 	r := repute.Receipt{Kind: repute.CallChain, Ref: to.Hex(), Summary: "read of " + to.Hex(), Chain: chainID,
 		Domain:  c.w.e.domain(chainID),
-		Request: mustJSON(map[string]any{"to": to, "data": data})}
+		Request: journal.JSON(map[string]any{"to": to, "data": data})}
 	body, err := c.call(ctx, r, func(ctx context.Context, _ string) (json.RawMessage, error) {
 		b, err := c.w.e.o.Chain.Read(ctx, chainID, to, data)
-		return mustJSON(b), err
+		return journal.JSON(b), err
 	})
 	if err != nil {
 		return nil, err
@@ -179,7 +183,7 @@ func (c *Context) Read(ctx context.Context, chainID uint64, to common.Address, d
 func (c *Context) call(ctx context.Context, r repute.Receipt,
 	do func(context.Context, string) (json.RawMessage, error)) (json.RawMessage, error) {
 	if c.phase < repute.PhaseDryRun && r.Kind != repute.CallChain {
-		return nil, refuse("phase",
+		return nil, transaction.Refuse("phase",
 			"what may have an effect (%s) is called from the dry run on, once trust and policy allow the agent: not in %s",
 			r.Kind, c.phase)
 	}
@@ -188,8 +192,8 @@ func (c *Context) call(ctx context.Context, r repute.Receipt,
 		return nil, err
 	}
 	// Another request is another call: an agent need not do the same things again.
-	r.Key = key + "/" + digest([]byte(r.Ref), r.Request)[:16]
-	r.Run, r.Step, r.Request = c.RunID, c.step, bounded(r.Request)
+	r.Key = key + "/" + journal.Digest([]byte(r.Ref), r.Request)[:16]
+	r.Run, r.Step, r.Request = c.RunID, c.step, journal.Bounded(r.Request)
 	if c.w.databaseFailed() != nil { // nothing that happens after is stored
 		return nil, ErrAway
 	}
@@ -200,16 +204,16 @@ func (c *Context) call(ctx context.Context, r repute.Receipt,
 	}
 	c.leaves(journaled.ID)
 	if known && journaled.Done {
-		return journaled.Result, replayed(journaled.Error)
+		return journaled.Result, journal.Replayed(journaled.Error)
 	}
-	ctx, end := c.w.e.trace.start(ctx, string(r.Kind), attribute.String("ref", r.Ref), attribute.String("step", c.step),
+	ctx, end := c.w.e.trace.Start(ctx, string(r.Kind), attribute.String("ref", r.Ref), attribute.String("step", c.step),
 		attribute.String("key", r.Key))
 	answer, callErr := do(ctx, c.RunID+"/"+c.step+"/"+r.Key)
 	if errors.Is(callErr, store.ErrDatabase) || errors.Is(callErr, ErrAway) { // it may be made again
 		end(callErr)
 		return nil, c.w.lost(callErr)
 	}
-	if callErr == nil && len(answer) > maxAnswer*2 {
+	if callErr == nil && len(answer) > outbound.MaxAnswer*2 {
 		callErr = fmt.Errorf("the answer is too large: %w", repute.ErrLimited)
 	}
 	end(callErr)

@@ -6,6 +6,8 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/store/rundb"
 )
 
@@ -16,15 +18,15 @@ func TestRunsOfADroppedPlanAreVerified(t *testing.T) {
 	h, _ := newHouse(t)
 	chain, head, a, b := &outside{}, newWorker("head"), newWorker("hand-a"), newWorker("hand-b")
 	by := "hand-a"
-	head.plan = func(orchestrator.Task) orchestrator.Plan {
-		plan := orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: by}}}
+	head.plan = func(standard.Task) standard.Plan {
+		plan := standard.Plan{Steps: []standard.Step{{ID: "a", Agent: by}}}
 		by = "hand-b"
 		return plan
 	}
 	a.do = sends(pays(1, "1"))
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls),
 		Modules: []orchestrator.Module{head, a, b}})
-	task := h.submit(orchestrator.Request{Coordinator: "head"})
+	task := h.submit(standard.Request{Coordinator: "head"})
 	h.until("the run below waits", func() bool {
 		runs, err := rundb.TaskRuns(t.Context(), h.db, task.ID)
 		ok(t, err)
@@ -52,10 +54,10 @@ type switching struct {
 }
 
 // DryRun declares the call that the worker sends.
-func (s switching) DryRun(context.Context, orchestrator.Task, orchestrator.Plan,
-	*orchestrator.Context) (orchestrator.DryRun, error) {
+func (s switching) DryRun(context.Context, standard.Task, standard.Plan,
+	*orchestrator.Context) (standard.DryRun, error) {
 	s.change()
-	return orchestrator.DryRun{Calls: []orchestrator.Tx{pays(1, "1")}}, nil
+	return standard.DryRun{Calls: []transaction.Tx{pays(1, "1")}}, nil
 }
 
 // TestExecuteThatFailsWhileItWaitsIsVerified finds no fault in a run whose agent is gone when the
@@ -69,7 +71,7 @@ func TestExecuteThatFailsWhileItWaitsIsVerified(t *testing.T) {
 	agent.do = sends(pays(1, "1"))
 	stop := h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: p.now.Load,
 		Modules: []orchestrator.Module{agent}})
-	task := h.submit(orchestrator.Request{Coordinator: "payer"})
+	task := h.submit(standard.Request{Coordinator: "payer"})
 	h.awaits(task.Run)
 	h.checked(task.Run)
 	stop()

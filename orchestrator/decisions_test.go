@@ -23,7 +23,9 @@ import (
 	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/orchestrator"
+	"repute/orchestrator/audit"
 	"repute/orchestrator/control"
+	"repute/orchestrator/standard"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -72,8 +74,8 @@ func newDecided(t *testing.T, signer *statement.Signer) *decided {
 	ok(t, err)
 	d := &decided{house: &house{t, db, client}, signer: signer}
 	head, hand := newWorker("head"), newWorker("hand")
-	head.plan = func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "hand"}}}
+	head.plan = func(standard.Task) standard.Plan {
+		return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: "hand"}}}
 	}
 	hand.do = sends(pays(1, "5000"))
 	current := rules(t, decidedByPeople)
@@ -97,8 +99,8 @@ func newDecided(t *testing.T, signer *statement.Signer) *decided {
 func (d *decided) decide() (task repute.Task, sub string) {
 	d.t.Helper()
 	least := 10.0
-	task = d.submit(orchestrator.Request{Coordinator: "head",
-		Terms: orchestrator.Terms{Threshold: policy.Threshold{MinReputation: &least}}})
+	task = d.submit(standard.Request{Coordinator: "head",
+		Terms: standard.Terms{Threshold: policy.Threshold{MinReputation: &least}}})
 	d.until("task ends", func() bool {
 		runs, err := rundb.TaskRuns(d.t.Context(), d.db, task.ID)
 		ok(d.t, err)
@@ -356,7 +358,7 @@ func TestDecisionsOfAnotherAttempt(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	agent, fails := newWorker("plain"), true
-	agent.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+	agent.do = func(context.Context, standard.Step, map[string]json.RawMessage,
 		*orchestrator.Context) (json.RawMessage, error) {
 		if fails {
 			return nil, fmt.Errorf("not today")
@@ -367,8 +369,8 @@ func TestDecisionsOfAnotherAttempt(t *testing.T) {
 	rule.set(unrated("allow"))
 	h.start(orchestrator.Options{Lenient: true, Policy: rule.now.Load, Modules: []orchestrator.Module{agent}})
 	least := 1.0
-	task := h.submit(orchestrator.Request{Coordinator: "plain",
-		Terms: orchestrator.Terms{Threshold: policy.Threshold{MinReputation: &least}}})
+	task := h.submit(standard.Request{Coordinator: "plain",
+		Terms: standard.Terms{Threshold: policy.Threshold{MinReputation: &least}}})
 	if task, _ = h.ended(task); task.Status != repute.TaskFailed {
 		t.Fatalf("task %s", task.Status)
 	}
@@ -389,7 +391,7 @@ func (h *house) checked(run string) {
 	h.t.Helper()
 	decided, err := rundb.ReadDecidedTask(h.t.Context(), h.db, run)
 	ok(h.t, err)
-	for _, f := range orchestrator.CheckDecisions(&decided) {
+	for _, f := range audit.CheckDecisions(&decided) {
 		h.t.Errorf("%+v", f)
 	}
 }

@@ -7,11 +7,15 @@ import (
 	"slices"
 
 	"repute"
+	"repute/orchestrator/journal"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 )
 
 // intend takes over the calls of a dry run: only they are sent.
-func (w *work) intend(ctx context.Context, r DryRun, ran bool) error {
+func (w *work) intend(ctx context.Context, r standard.DryRun, ran bool) error {
 	w.intended, w.dryRan = nil, ran
 	for i := range r.Calls {
 		d, err := w.declare(ctx, r.Calls[i])
@@ -25,27 +29,27 @@ func (w *work) intend(ctx context.Context, r DryRun, ran bool) error {
 
 // foresee judges a dry run with placeholders by the worst that they allow: where that is denied
 // Execute does not begin. What a person must decide is asked when it is sent.
-func (w *work) foresee(ctx context.Context, list []*declared) (out []policy.Reason, err error) {
-	if !slices.ContainsFunc(list, func(d *declared) bool { return len(d.Placeholders) > 0 }) {
+func (w *work) foresee(ctx context.Context, list []*transaction.Declared) (out []policy.Reason, err error) {
+	if !slices.ContainsFunc(list, func(d *transaction.Declared) bool { return len(d.Placeholders) > 0 }) {
 		return nil, nil
 	}
 	p := w.e.o.Policy()
-	var total moves
+	var total transaction.Moves
 	var all policy.Decision
 	for _, d := range list {
-		cases, err := d.cases(&d.Tx)
+		cases, err := d.Cases(&d.Tx)
 		if errors.Is(err, repute.ErrInvalid) {
 			return []policy.Reason{{ID: "dry_run.placeholder", Effect: policy.Deny, Text: err.Error()}}, nil
 		}
 		for i := range cases {
-			in := w.callInput(p, &cases[i], d.listed)
+			in := w.callInput(p, &cases[i], d.Listed)
 			all.Merge(p.Decide(ctx, &in))
 		}
-		worst, err := worstOf(p, cases, d, d.leaves)
+		worst, err := transaction.WorstOf(p, cases, d, d.Leaves)
 		if err != nil {
 			return nil, err
 		}
-		total.join(worst)
+		total.Join(worst)
 	}
 	if err := w.foreseeTrust(ctx, &total, &all); err != nil {
 		return nil, err
@@ -55,17 +59,17 @@ func (w *work) foresee(ctx context.Context, list []*declared) (out []policy.Reas
 
 // foreseeTrust adds what the trust gate says of the agents that a dry run is done for, where it
 // moves more than the task declares to be at risk.
-func (w *work) foreseeTrust(ctx context.Context, total *moves, all *policy.Decision) error {
-	declared, err := weiOf(w.terms.ValueAtRisk)
-	if err != nil || !total.over(declared) {
+func (w *work) foreseeTrust(ctx context.Context, total *transaction.Moves, all *policy.Decision) error {
+	declared, err := transaction.ParseAmount(w.terms.ValueAtRisk)
+	if err != nil || !total.Over(declared) {
 		return err
 	}
 	for x := w; x != nil; x = x.parent {
 		task := x.policyTask(x.e.o.Policy())
-		task.Value = total.value()
+		task.Value = total.Value()
 		v, err := x.judge(ctx, x.module, task)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errRuntime, err)
+			return fmt.Errorf("%w: %w", journal.ErrRuntime, err)
 		}
 		all.Merge(v.Decision)
 	}
@@ -73,13 +77,13 @@ func (w *work) foreseeTrust(ctx context.Context, total *moves, all *policy.Decis
 }
 
 // declare checks a call of the dry run. The error is repute.ErrInvalid, or one of the runtime.
-func (w *work) declare(ctx context.Context, tx Tx) (*declared, error) {
+func (w *work) declare(ctx context.Context, tx transaction.Tx) (*transaction.Declared, error) {
 	listed, err := w.listed(ctx, &tx)
 	if err != nil {
 		return nil, err
 	}
-	registry := slices.ContainsFunc(w.e.o.Registries, func(r Registries) bool {
-		return r.ChainID == tx.ChainID && r.has(tx.Target)
+	registry := slices.ContainsFunc(w.e.o.Registries, func(r safety.Registries) bool {
+		return r.ChainID == tx.ChainID && r.Has(tx.Target)
 	})
-	return newDeclared(tx, listed, registry, w.e.calls)
+	return transaction.Declare(tx, listed, registry, w.e.calls)
 }

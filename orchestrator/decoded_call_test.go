@@ -16,6 +16,10 @@ import (
 	"repute"
 	"repute/contracts/bindings/fixtures"
 	"repute/orchestrator"
+	"repute/orchestrator/approval"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/store/rundb"
 	"repute/store/walletdb"
 )
@@ -27,7 +31,7 @@ type shifting struct {
 	amount atomic.Int64
 }
 
-func (c *shifting) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation,
+func (c *shifting) Simulate(ctx context.Context, o transaction.Origin, tx transaction.Tx) (transaction.Simulation,
 	error) {
 	s, err := c.outside.Simulate(ctx, o, tx)
 	s.Treasury = common.Address{9}
@@ -38,14 +42,14 @@ func (c *shifting) Simulate(ctx context.Context, o orchestrator.Origin, tx orche
 }
 
 // shown is what the one question of a run shows.
-func (h *house) shown(run string) (subject string, s orchestrator.Shown) {
+func (h *house) shown(run string) (subject string, s approval.Shown) {
 	h.t.Helper()
 	open, err := rundb.Awaited(h.t.Context(), h.db, run)
 	ok(h.t, err)
 	if len(open) != 1 {
 		h.t.Fatalf("run %s waits for %v", run, open)
 	}
-	var asked struct{ Shown *orchestrator.Shown }
+	var asked struct{ Shown *approval.Shown }
 	ok(h.t, json.Unmarshal(open[0].Input, &asked))
 	if asked.Shown == nil {
 		h.t.Fatalf("nothing is shown of %s", open[0].Subject)
@@ -58,25 +62,25 @@ func (h *house) shown(run string) (subject string, s orchestrator.Shown) {
 func TestApprovalIsOfWhatIsShown(t *testing.T) {
 	t.Parallel()
 	token, payee := common.Address{10}, common.Address{5}
-	pay := orchestrator.Tx{ChainID: 7, Target: token,
+	pay := transaction.Tx{ChainID: 7, Target: token,
 		Data: fixtures.NewTestToken().PackTransfer(payee, big.NewInt(1_250_000)), Purpose: "rent"}
 	open := pay
-	open.Placeholders = []orchestrator.Placeholder{{Path: "1", Type: "uint256", Min: "1", Max: "2000000"}}
+	open.Placeholders = []transaction.Placeholder{{Path: "1", Type: "uint256", Min: "1", Max: "2000000"}}
 	h, _ := newHouse(t)
 	chain, agent := &shifting{}, newWorker("payer")
 	chain.amount.Store(1_250_000)
 	agent.do = sends(pay)
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls),
-		Modules:    []orchestrator.Module{shower{agent, []orchestrator.Tx{open}}},
+		Modules:    []orchestrator.Module{shower{agent, []transaction.Tx{open}}},
 		Tokens:     []repute.Stablecoin{{ChainID: 7, Address: token, Symbol: "USDX", Decimals: 6}},
-		Registries: []orchestrator.Registries{{ChainID: 7, Identity: common.Address{77}}},
+		Registries: []safety.Registries{{ChainID: 7, Identity: common.Address{77}}},
 		Names: func(_ uint64, a common.Address) []string {
 			if a == payee {
 				return []string{"wallet of landlord"}
 			}
 			return nil
 		}})
-	task := h.submit(orchestrator.Request{Coordinator: "payer"})
+	task := h.submit(standard.Request{Coordinator: "payer"})
 	h.awaits(task.Run)
 	first, s := h.shown(task.Run)
 	if len(s.Calls) != 1 || s.Calls[0].Function != "transfer(address,uint256)" || len(s.Calls[0].Arguments) != 2 ||
@@ -113,7 +117,7 @@ type emitting struct {
 	logs atomic.Pointer[[]types.Log]
 }
 
-func (c *emitting) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation,
+func (c *emitting) Simulate(ctx context.Context, o transaction.Origin, tx transaction.Tx) (transaction.Simulation,
 	error) {
 	s, err := c.outside.Simulate(ctx, o, tx)
 	s.Treasury, s.Logs = common.Address{9}, *c.logs.Load()
@@ -151,7 +155,7 @@ func TestApprovalShowsEffects(t *testing.T) {
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls),
 		Modules: []orchestrator.Module{agent},
 		Tokens:  []repute.Stablecoin{{ChainID: 7, Address: common.Address{10}, Symbol: "USDX", Decimals: 6}}})
-	task := h.submit(orchestrator.Request{Coordinator: "payer"})
+	task := h.submit(standard.Request{Coordinator: "payer"})
 	h.awaits(task.Run)
 	subject, s := h.shown(task.Run)
 	var got []string
@@ -214,7 +218,7 @@ func TestManyEventsHideNothing(t *testing.T) {
 	agent.do = sends(pays(5, "1"))
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls),
 		Modules: []orchestrator.Module{agent}})
-	task := h.submit(orchestrator.Request{Coordinator: "payer"})
+	task := h.submit(standard.Request{Coordinator: "payer"})
 	h.awaits(task.Run)
 	_, s := h.shown(task.Run)
 	if len(s.Events) != 64 || s.EventsOmitted != 38 || s.Events[0].Kind != "approval" || s.Events[1].Units != "2" {
@@ -242,13 +246,13 @@ func TestApprovalShowsListedFunctions(t *testing.T) {
 			[]walletdb.CallFunction{{Target: tx.Target, Selector: [4]byte(tx.Data), Text: text}}))
 	}
 	shown := tx
-	shown.Placeholders = []orchestrator.Placeholder{{Path: "1", Type: "uint64", Min: "1", Max: "9"}}
+	shown.Placeholders = []transaction.Placeholder{{Path: "1", Type: "uint64", Min: "1", Max: "9"}}
 	chain, agent := &outside{}, newWorker("setter")
 	agent.do = sends(tx)
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
-		Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}},
+		Modules: []orchestrator.Module{shower{agent, []transaction.Tx{shown}}},
 		Policy:  rules(t, "version: \"1\"\nrules:\n  - {id: ask, when: 'phase == \"call\" && call.args.count == \"3\"', effect: require_approval, reason: look}\n")})
-	task := h.submit(orchestrator.Request{Coordinator: "setter"})
+	task := h.submit(standard.Request{Coordinator: "setter"})
 	h.awaits(task.Run)
 	_, s := h.shown(task.Run)
 	if c := s.Calls[0]; c.Source != "allow-list" || len(c.Arguments) != 3 || c.Arguments[0].Name != "beneficiary" ||
@@ -263,18 +267,18 @@ func TestRulesSeeArguments(t *testing.T) {
 	const text = "version: \"1\"\nrules:\n  - {id: most, when: 'phase == \"call\" && call.function == \"transfer(address,uint256)\" && gt(call.args.amount, \"100\")', effect: deny, reason: too much}\n" +
 		"  - {id: who, when: 'phase == \"call\" && call.args.to != \"0x0500000000000000000000000000000000000000\"', effect: deny, reason: somebody else}\n"
 	token := fixtures.NewTestToken()
-	to := func(who byte, amount int64) orchestrator.Tx {
-		return orchestrator.Tx{ChainID: 7, Target: common.Address{10},
+	to := func(who byte, amount int64) transaction.Tx {
+		return transaction.Tx{ChainID: 7, Target: common.Address{10},
 			Data: token.PackTransfer(common.Address{who}, big.NewInt(amount)), Purpose: "pay"}
 	}
-	for says, tx := range map[string]orchestrator.Tx{"": to(5, 100), "too much": to(5, 101), "somebody else": to(6, 1),
+	for says, tx := range map[string]transaction.Tx{"": to(5, 100), "too much": to(5, 101), "somebody else": to(6, 1),
 		"could not be evaluated": pays(1, "1")} {
 		h, _ := newHouse(t)
 		chain, agent := &outside{}, newWorker("payer")
 		agent.do = sends(tx)
 		h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text),
 			Modules: []orchestrator.Module{agent}})
-		task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
+		task, run := h.ended(h.submit(standard.Request{Coordinator: "payer"}))
 		if (says == "") != (task.Status == repute.TaskCompleted) || !strings.Contains(run.Error, says) {
 			t.Errorf("%q: task %s: %s", says, task.Status, run.Error)
 		}

@@ -9,6 +9,8 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 )
 
 // absent is a chain whose endpoints do not answer the first simulations.
@@ -18,10 +20,10 @@ type absent struct {
 }
 
 // Simulate answers once it was asked often enough.
-func (c *absent) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation,
+func (c *absent) Simulate(ctx context.Context, o transaction.Origin, tx transaction.Tx) (transaction.Simulation,
 	error) {
 	if c.left.Add(-1) >= 0 {
-		return orchestrator.Simulation{}, fmt.Errorf("1 of 2 endpoints of chain 7 answer, and 2 must agree: %w",
+		return transaction.Simulation{}, fmt.Errorf("1 of 2 endpoints of chain 7 answer, and 2 must agree: %w",
 			repute.ErrUnavailable)
 	}
 	return c.outside.Simulate(ctx, o, tx)
@@ -40,7 +42,7 @@ func TestAbsentEndpointsDelayTheDryRun(t *testing.T) {
 		chain.left.Store(c.tries)
 		agent.do = sends(pays(1, "1"))
 		h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}})
-		request := orchestrator.Request{Coordinator: "payer"}
+		request := standard.Request{Coordinator: "payer"}
 		if c.want == repute.TaskFailed {
 			request.Budget.RuntimeMS = new(int64)
 			*request.Budget.RuntimeMS = 1_000

@@ -16,6 +16,13 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/orchestrator/journal"
+	"repute/orchestrator/outbound"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/telemetry"
+	"repute/orchestrator/transaction"
+	"repute/orchestrator/trustgate"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -30,13 +37,13 @@ type Options struct {
 	// Policy is asked at each decision: it may change while runs go on.
 	Policy func() *policy.Policy
 	Tools  map[string]Tool
-	Chain  Chain // nil: no chain can be reached
-	HTTP   Doer  // nil: no HTTP
+	Chain  transaction.Chain // nil: no chain can be reached
+	HTTP   outbound.Doer     // nil: no HTTP
 	// Keys says which address an agent of this binary signs with on a chain: its proof of the
 	// identity that it has. Nil: none has a key.
 	Keys func(chainID uint64, slug string) (common.Address, error)
 	// Registries are the contracts whose records of itself an agent may not change.
-	Registries []Registries
+	Registries []safety.Registries
 	// Tokens are those whose symbol and decimals whoever approves sees.
 	Tokens []repute.Stablecoin
 	// Names says who an address is by the configuration: treasuries and wallets. Nil: nobody.
@@ -45,11 +52,11 @@ type Options struct {
 	TrustChain, ExecutionChain uint64
 	// Lenient lets agents without identity work: for development.
 	Lenient bool
-	Workers int           // runs at once, 16 when 0
-	Hold    time.Duration // after which a silent process has lost its runs, 10 s when 0
-	Drain   time.Duration // for running phases after the end of Run's context, 5 s when 0
-	Metrics *Metrics      // nil: not counted
-	Trace   *Trace        // nil: not traced
+	Workers int                // runs at once, 16 when 0
+	Hold    time.Duration      // after which a silent process has lost its runs, 10 s when 0
+	Drain   time.Duration      // for running phases after the end of Run's context, 5 s when 0
+	Metrics *telemetry.Metrics // nil: not counted
+	Trace   *telemetry.Trace   // nil: not traced
 	Log     *slog.Logger
 }
 
@@ -58,10 +65,10 @@ type Options struct {
 type Engine struct {
 	db      *store.DB
 	o       Options
-	gate    *gate
+	gate    *trustgate.Gate
 	local   map[string]Module
-	metrics *Metrics
-	trace   *Trace
+	metrics *telemetry.Metrics
+	trace   *telemetry.Trace
 	log     *slog.Logger
 	calls   *contracts.CallDecoder
 
@@ -78,7 +85,8 @@ var (
 // New makes an engine. repute.ErrInvalid: a module cannot be installed.
 func New(db *store.DB, o Options) (*Engine, error) {
 	o.Workers, o.Hold, o.Drain = cmp.Or(o.Workers, 16), cmp.Or(o.Hold, 10*time.Second), cmp.Or(o.Drain, 5*time.Second)
-	e := &Engine{db: db, o: o, gate: &gate{db: db, policy: o.Policy, lenient: o.Lenient}, local: map[string]Module{},
+	e := &Engine{db: db, o: o, gate: &trustgate.Gate{Db: db, Policy: o.Policy, Lenient: o.Lenient},
+		local:   map[string]Module{},
 		metrics: o.Metrics, trace: o.Trace, log: o.Log, works: map[rundb.Lease]context.CancelCauseFunc{}}
 	var err error
 	if e.calls, err = contracts.NewCallDecoder(); err != nil {
@@ -88,12 +96,12 @@ func New(db *store.DB, o Options) (*Engine, error) {
 		e.log = slog.New(slog.DiscardHandler)
 	}
 	if e.metrics == nil {
-		e.metrics = NewMetrics(nil)
+		e.metrics = telemetry.NewMetrics(nil)
 	}
 	for _, m := range o.Modules {
 		_, dry := m.(DryRunner)
 		info := m.Info()
-		if err := CheckInfo(info, dry); err != nil {
+		if err := standard.CheckInfo(info, dry); err != nil {
 			return nil, fmt.Errorf("agent %q: %w", info.Slug, err)
 		}
 		if e.local[info.Slug] != nil {
@@ -173,12 +181,12 @@ func (e *Engine) install(ctx context.Context) error {
 			return err
 		}
 		manifest := m.Info().Manifest
-		if id, err := manifest.identity(); err != nil {
+		if id, err := manifest.Identity(); err != nil {
 			return fmt.Errorf("agent %q: %w", slug, err)
 		} else if id != nil {
 			known.Agent = id
 		}
-		known.Slug, known.URL, known.Manifest = slug, "", mustJSON(manifest)
+		known.Slug, known.URL, known.Manifest = slug, "", journal.JSON(manifest)
 		_, known.DryRun = m.(DryRunner)
 		e.prove(&known)
 		if err := rundb.SaveModule(ctx, e.db, known); err != nil {
@@ -216,10 +224,10 @@ func (e *Engine) warn(ctx context.Context, m repute.Module) {
 	if m.Agent == nil || e.o.Lenient {
 		return
 	}
-	p := proofOf(m, true)
-	if err := p.look(ctx, e.db, *m.Agent); err != nil {
+	p := trustgate.ProofOf(m, true)
+	if err := p.Look(ctx, e.db, *m.Agent); err != nil {
 		e.log.Info("the proof of an agent's identity could not be looked at yet", "agent", m.Slug, "error", err)
-	} else if fault := p.fault(); fault != "" {
+	} else if fault := p.Fault(); fault != "" {
 		e.log.Error("an agent cannot work under its identity", "agent", m.Slug, "identity", m.Agent.String(), "reason", fault)
 	}
 }
@@ -316,12 +324,12 @@ func (e *Engine) work(ctx context.Context, job *river.Job[runJob]) error {
 	defer e.drop(lease, end)
 	w, err := e.workOn(ctx, found, lease, nil)
 	if err == nil {
-		err = w.steps(e.trace.join(ctx, &w.Run), job)
+		err = w.steps(e.trace.Join(ctx, &w.Run), job)
 	}
 	if err == nil {
-		e.metrics.ended(w.Run.Status)
+		e.metrics.Ended(w.Run.Status)
 		if w.Run.Status.Ended() {
-			e.trace.ended(&w.Run)
+			e.trace.Ended(&w.Run)
 		}
 		return nil
 	}

@@ -14,6 +14,8 @@ import (
 	"repute"
 	"repute/internal/pgtest"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -21,45 +23,45 @@ import (
 
 // worker is an agent whose methods a test may replace.
 type worker struct {
-	info    orchestrator.Info
-	plan    func(orchestrator.Task) orchestrator.Plan
+	info    standard.Info
+	plan    func(standard.Task) standard.Plan
 	do      orchestrator.StepFunc
-	execute func(context.Context, orchestrator.Plan, *orchestrator.Context) (orchestrator.Execution, error)
-	verify  func() orchestrator.Verification
+	execute func(context.Context, standard.Plan, *orchestrator.Context) (standard.Execution, error)
+	verify  func() standard.Verification
 	can     func() (bool, error)
-	summary orchestrator.Summary
+	summary standard.Summary
 }
 
 func newWorker(slug string) *worker {
-	return &worker{info: orchestrator.Info{Slug: slug, DisplayName: slug, Version: "1.0.0",
-		IdentityMode: orchestrator.IdentityMode,
-		Manifest:     orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: slug, Slug: slug, Version: "1.0.0"}}}
+	return &worker{info: standard.Info{Slug: slug, DisplayName: slug, Version: "1.0.0",
+		IdentityMode: standard.IdentityMode,
+		Manifest:     standard.Manifest{Schema: standard.ManifestSchema, Name: slug, Slug: slug, Version: "1.0.0"}}}
 }
 
-func (w *worker) Info() orchestrator.Info { return w.info }
+func (w *worker) Info() standard.Info { return w.info }
 
-func (w *worker) CanHandle(context.Context, orchestrator.Task) (bool, error) {
+func (w *worker) CanHandle(context.Context, standard.Task) (bool, error) {
 	if w.can != nil {
 		return w.can()
 	}
 	return true, nil
 }
 
-func (w *worker) Plan(_ context.Context, t orchestrator.Task, _ *orchestrator.Context) (orchestrator.Plan, error) {
+func (w *worker) Plan(_ context.Context, t standard.Task, _ *orchestrator.Context) (standard.Plan, error) {
 	if w.plan != nil {
 		return w.plan(t), nil
 	}
-	return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "only", Description: t.Goal, Agent: w.info.Slug}}}, nil
+	return standard.Plan{Steps: []standard.Step{{ID: "only", Description: t.Goal, Agent: w.info.Slug}}}, nil
 }
 
-func (w *worker) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan,
-	c *orchestrator.Context) (orchestrator.Execution, error) {
+func (w *worker) Execute(ctx context.Context, _ standard.Task, p standard.Plan,
+	c *orchestrator.Context) (standard.Execution, error) {
 	if w.execute != nil {
 		return w.execute(ctx, p, c)
 	}
 	do := w.do
 	if do == nil {
-		do = func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage,
+		do = func(context.Context, standard.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage,
 			error) {
 			return json.RawMessage(`{"done":true}`), nil
 		}
@@ -67,20 +69,20 @@ func (w *worker) Execute(ctx context.Context, _ orchestrator.Task, p orchestrato
 	return c.RunPlan(ctx, p, do)
 }
 
-func (w *worker) Verify(context.Context, orchestrator.Task, orchestrator.Execution,
-	*orchestrator.Context) (orchestrator.Verification, error) {
+func (w *worker) Verify(context.Context, standard.Task, standard.Execution,
+	*orchestrator.Context) (standard.Verification, error) {
 	if w.verify != nil {
 		return w.verify(), nil
 	}
-	return orchestrator.Verification{Checks: []orchestrator.Check{{Name: "done", Passed: true}}, Score: 1}, nil
+	return standard.Verification{Checks: []standard.Check{{Name: "done", Passed: true}}, Score: 1}, nil
 }
 
-func (w *worker) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification,
-	*orchestrator.Context) (orchestrator.Summary, error) {
+func (w *worker) Summarize(context.Context, standard.Task, standard.Execution, standard.Verification,
+	*orchestrator.Context) (standard.Summary, error) {
 	if s := w.summary; s.Text != "" || len(s.Receipts)+len(s.KeyActions)+len(s.Warnings) > 0 {
 		return s, nil
 	}
-	return orchestrator.Summary{Text: "did it"}, nil
+	return standard.Summary{Text: "did it"}, nil
 }
 
 // house is a database with an engine on it.
@@ -148,7 +150,7 @@ func (h *house) until(what string, f func() bool) {
 	}
 }
 
-func (h *house) submit(r orchestrator.Request) repute.Task {
+func (h *house) submit(r standard.Request) repute.Task {
 	h.t.Helper()
 	if r.Goal == "" {
 		r.Goal = "do it"
@@ -188,8 +190,8 @@ func TestRunGoesThroughNinePhases(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{newWorker("plain")}})
-	task := h.submit(orchestrator.Request{Coordinator: "plain", Key: "once"})
-	again, added, err := h.client.Submit(t.Context(), orchestrator.Request{Goal: "do it", Coordinator: "plain", Key: "once"})
+	task := h.submit(standard.Request{Coordinator: "plain", Key: "once"})
+	again, added, err := h.client.Submit(t.Context(), standard.Request{Goal: "do it", Coordinator: "plain", Key: "once"})
 	if ok(t, err); added || again.ID != task.ID {
 		t.Errorf("the same key made task %s beside %s", again.ID, task.ID)
 	}
@@ -222,8 +224,8 @@ func TestTaskOfAgentWithoutIdentityIsRejected(t *testing.T) {
 	h, _ := newHouse(t)
 	h.start(orchestrator.Options{Modules: []orchestrator.Module{newWorker("nobody")}})
 	reputation := 50.0
-	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "nobody",
-		Terms: orchestrator.Terms{Threshold: policy.Threshold{MinReputation: &reputation}}}))
+	task, run := h.ended(h.submit(standard.Request{Coordinator: "nobody",
+		Terms: standard.Terms{Threshold: policy.Threshold{MinReputation: &reputation}}}))
 	if task.Status != repute.TaskRejected || run.Status != repute.RunFailed {
 		t.Fatalf("task %s, run %s", task.Status, run.Status)
 	}
@@ -241,65 +243,65 @@ func TestTaskOfAgentWithoutIdentityIsRejected(t *testing.T) {
 func TestAgentsThatMisbehave(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
-	step := func(id string) orchestrator.Step { return orchestrator.Step{ID: id, Agent: "x"} }
+	step := func(id string) standard.Step { return standard.Step{ID: id, Agent: "x"} }
 	cases := map[string]struct {
 		agent worker
-		terms orchestrator.Terms
+		terms standard.Terms
 		want  string
 	}{
-		"panics": {worker{do: func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+		"panics": {worker{do: func(context.Context, standard.Step, map[string]json.RawMessage,
 			*orchestrator.Context) (json.RawMessage, error) {
 			panic("boom")
-		}}, orchestrator.Terms{}, "boom"},
-		"panics-early": {worker{can: func() (bool, error) { panic("early") }}, orchestrator.Terms{}, "early"},
-		"refuses":      {worker{can: func() (bool, error) { return false, nil }}, orchestrator.Terms{}, "cannot handle"},
-		"hangs": {worker{execute: func(ctx context.Context, _ orchestrator.Plan,
-			_ *orchestrator.Context) (orchestrator.Execution, error) {
+		}}, standard.Terms{}, "boom"},
+		"panics-early": {worker{can: func() (bool, error) { panic("early") }}, standard.Terms{}, "early"},
+		"refuses":      {worker{can: func() (bool, error) { return false, nil }}, standard.Terms{}, "cannot handle"},
+		"hangs": {worker{execute: func(ctx context.Context, _ standard.Plan,
+			_ *orchestrator.Context) (standard.Execution, error) {
 			select {}
-		}}, orchestrator.Terms{Budget: policy.Bounds{RuntimeMS: new(int64(500))}}, "ignored its cancellation"},
-		"slow": {worker{execute: func(ctx context.Context, _ orchestrator.Plan,
-			_ *orchestrator.Context) (orchestrator.Execution, error) {
+		}}, standard.Terms{Budget: policy.Bounds{RuntimeMS: new(int64(500))}}, "ignored its cancellation"},
+		"slow": {worker{execute: func(ctx context.Context, _ standard.Plan,
+			_ *orchestrator.Context) (standard.Execution, error) {
 			<-ctx.Done()
-			return orchestrator.Execution{}, ctx.Err()
-		}}, orchestrator.Terms{Budget: policy.Bounds{RuntimeMS: new(int64(500))}}, "maxRuntimeMs"},
-		"plans-much": {worker{plan: func(orchestrator.Task) (p orchestrator.Plan) {
+			return standard.Execution{}, ctx.Err()
+		}}, standard.Terms{Budget: policy.Bounds{RuntimeMS: new(int64(500))}}, "maxRuntimeMs"},
+		"plans-much": {worker{plan: func(standard.Task) (p standard.Plan) {
 			for i := range 10_000 {
 				p.Steps = append(p.Steps, step(fmt.Sprint(i)))
 			}
 			return p
-		}}, orchestrator.Terms{}, "has 10000 steps"},
-		"plans-circles": {worker{plan: func(orchestrator.Task) orchestrator.Plan {
-			return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "plans-circles", DependsOn: []string{"b"}},
+		}}, standard.Terms{}, "has 10000 steps"},
+		"plans-circles": {worker{plan: func(standard.Task) standard.Plan {
+			return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: "plans-circles", DependsOn: []string{"b"}},
 				{ID: "b", Agent: "plans-circles", DependsOn: []string{"a"}}}}
-		}}, orchestrator.Terms{}, "wait for each other"},
-		"plans-strangers": {worker{plan: func(orchestrator.Task) orchestrator.Plan {
-			return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "stranger"}}}
-		}}, orchestrator.Terms{}, "not registered"},
-		"claims": {worker{execute: func(context.Context, orchestrator.Plan, *orchestrator.Context) (orchestrator.Execution,
+		}}, standard.Terms{}, "wait for each other"},
+		"plans-strangers": {worker{plan: func(standard.Task) standard.Plan {
+			return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: "stranger"}}}
+		}}, standard.Terms{}, "not registered"},
+		"claims": {worker{execute: func(context.Context, standard.Plan, *orchestrator.Context) (standard.Execution,
 			error) {
-			return orchestrator.Execution{Success: true, ReceiptIDs: []string{"77"}}, nil
-		}}, orchestrator.Terms{}, "there is no receipt"},
-		"claims-score": {worker{verify: func() orchestrator.Verification { return orchestrator.Verification{Score: 7} }},
-			orchestrator.Terms{}, "out of range"},
-		"says-nothing-holds": {worker{verify: func() orchestrator.Verification {
-			return orchestrator.Verification{Checks: []orchestrator.Check{{Name: "done", Passed: true}}}
-		}}, orchestrator.Terms{}, "verification score is 0"},
-		"claims-in-a-step": {worker{do: func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+			return standard.Execution{Success: true, ReceiptIDs: []string{"77"}}, nil
+		}}, standard.Terms{}, "there is no receipt"},
+		"claims-score": {worker{verify: func() standard.Verification { return standard.Verification{Score: 7} }},
+			standard.Terms{}, "out of range"},
+		"says-nothing-holds": {worker{verify: func() standard.Verification {
+			return standard.Verification{Checks: []standard.Check{{Name: "done", Passed: true}}}
+		}}, standard.Terms{}, "verification score is 0"},
+		"claims-in-a-step": {worker{do: func(context.Context, standard.Step, map[string]json.RawMessage,
 			*orchestrator.Context) (json.RawMessage, error) {
 			return json.RawMessage(`{"receiptIds":["78"]}`), nil
-		}}, orchestrator.Terms{}, "there is no receipt"},
-		"claims-deep-in-a-step": {worker{do: func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+		}}, standard.Terms{}, "there is no receipt"},
+		"claims-deep-in-a-step": {worker{do: func(context.Context, standard.Step, map[string]json.RawMessage,
 			*orchestrator.Context) (json.RawMessage, error) {
 			return json.RawMessage(`[{"parts":[{"of":{"receiptIds":[80]}}]}]`), nil
-		}}, orchestrator.Terms{}, `there is no receipt "80"`},
-		"claims-in-a-text": {worker{summary: orchestrator.Summary{Text: "Paid, see receipts #81 and 82."}},
-			orchestrator.Terms{}, "there is no receipt"},
-		"claims-in-a-remark": {worker{summary: orchestrator.Summary{Warnings: []string{"receipt id: 83"}}},
-			orchestrator.Terms{}, `there is no receipt "83"`},
-		"claims-a-transaction": {worker{summary: orchestrator.Summary{KeyActions: []string{"paid in transaction 0x" +
-			strings.Repeat("Ab", 32)}}}, orchestrator.Terms{},
+		}}, standard.Terms{}, `there is no receipt "80"`},
+		"claims-in-a-text": {worker{summary: standard.Summary{Text: "Paid, see receipts #81 and 82."}},
+			standard.Terms{}, "there is no receipt"},
+		"claims-in-a-remark": {worker{summary: standard.Summary{Warnings: []string{"receipt id: 83"}}},
+			standard.Terms{}, `there is no receipt "83"`},
+		"claims-a-transaction": {worker{summary: standard.Summary{KeyActions: []string{"paid in transaction 0x" +
+			strings.Repeat("Ab", 32)}}}, standard.Terms{},
 			"there is no receipt \"0x" + strings.Repeat("ab", 32)},
-		"claims-in-a-summary": {worker{summary: orchestrator.Summary{Receipts: []string{"79"}}}, orchestrator.Terms{},
+		"claims-in-a-summary": {worker{summary: standard.Summary{Receipts: []string{"79"}}}, standard.Terms{},
 			"there is no receipt"},
 	}
 	var modules []orchestrator.Module
@@ -311,7 +313,7 @@ func TestAgentsThatMisbehave(t *testing.T) {
 	h.start(orchestrator.Options{Lenient: true, Modules: modules})
 	tasks := map[string]repute.Task{}
 	for slug, c := range cases {
-		tasks[slug] = h.submit(orchestrator.Request{Coordinator: slug, Terms: c.terms})
+		tasks[slug] = h.submit(standard.Request{Coordinator: slug, Terms: c.terms})
 	}
 	for slug, c := range cases {
 		task, run := h.ended(tasks[slug])
@@ -323,7 +325,7 @@ func TestAgentsThatMisbehave(t *testing.T) {
 
 type toolFunc func(ctx context.Context, key string, input json.RawMessage) (json.RawMessage, error)
 
-func (f toolFunc) Call(ctx context.Context, _ orchestrator.Origin, key string,
+func (f toolFunc) Call(ctx context.Context, _ transaction.Origin, key string,
 	input json.RawMessage) (json.RawMessage, error) {
 	return f(ctx, key, input)
 }
@@ -337,7 +339,7 @@ func TestBudgetIsShared(t *testing.T) {
 		calls.Add(1)
 		return in, nil
 	})
-	greedy := func(_ context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+	greedy := func(_ context.Context, s standard.Step, _ map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		for i := range 100 {
 			if _, err := c.Tool(context.Background(), "echo", json.RawMessage(fmt.Sprint(i))); err != nil {
@@ -348,13 +350,13 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 	head, hand := newWorker("head"), newWorker("hand")
 	head.do, hand.do = greedy, greedy
-	head.plan = func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "head"}, {ID: "b", Agent: "hand"}}}
+	head.plan = func(standard.Task) standard.Plan {
+		return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: "head"}, {ID: "b", Agent: "hand"}}}
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head, hand},
 		Tools: map[string]orchestrator.Tool{"echo": echo}})
-	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head",
-		Terms: orchestrator.Terms{Budget: policy.Bounds{ToolCalls: new(int64(7))}}}))
+	_, run := h.ended(h.submit(standard.Request{Coordinator: "head",
+		Terms: standard.Terms{Budget: policy.Bounds{ToolCalls: new(int64(7))}}}))
 	if calls.Load() != 7 || run.Used.ToolCalls != 7 || !strings.Contains(run.Error, "maxToolCalls") {
 		t.Errorf("%d calls were made, %d counted: %s", calls.Load(), run.Used.ToolCalls, run.Error)
 	}
@@ -370,12 +372,12 @@ func TestPlanIsADAG(t *testing.T) {
 	h, _ := newHouse(t)
 	both := make(chan struct{}, 2)
 	head := newWorker("head")
-	head.plan = func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{
+	head.plan = func(standard.Task) standard.Plan {
+		return standard.Plan{Steps: []standard.Step{
 			{ID: "sum", Agent: "head", DependsOn: []string{"left", "right"}},
 			{ID: "left", Agent: "head"}, {ID: "right", Agent: "head"}}}
 	}
-	head.do = func(ctx context.Context, s orchestrator.Step, inputs map[string]json.RawMessage,
+	head.do = func(ctx context.Context, s standard.Step, inputs map[string]json.RawMessage,
 		_ *orchestrator.Context) (json.RawMessage, error) {
 		if s.ID == "sum" {
 			return json.RawMessage(fmt.Sprintf(`"%s%s"`, inputs["left"], inputs["right"])), nil
@@ -391,7 +393,7 @@ func TestPlanIsADAG(t *testing.T) {
 		return json.RawMessage("1"), nil
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head}})
-	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
+	_, run := h.ended(h.submit(standard.Request{Coordinator: "head"}))
 	steps, err := rundb.Steps(t.Context(), h.db, run.ID)
 	if ok(t, err); run.Status != repute.RunCompleted || string(steps[len(steps)-1].Result) != `"11"` {
 		t.Errorf("run %s %s, steps %+v", run.Status, run.Error, steps)

@@ -15,6 +15,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -71,14 +72,14 @@ func runWorker(url string) error {
 		return err
 	}
 	agent := newWorker("steady")
-	agent.plan = func(t orchestrator.Task) orchestrator.Plan {
+	agent.plan = func(t standard.Task) standard.Plan {
 		if t.Goal == "hang" {
-			return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "hang", Agent: "steady"}}}
+			return standard.Plan{Steps: []standard.Step{{ID: "hang", Agent: "steady"}}}
 		}
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "steady"},
+		return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: "steady"},
 			{ID: "b", Agent: "steady", DependsOn: []string{"a"}}, {ID: "c", Agent: "steady"}}}
 	}
-	agent.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+	agent.do = func(ctx context.Context, s standard.Step, _ map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		if s.ID == "hang" {
 			<-ctx.Done()
@@ -124,7 +125,7 @@ func TestKilledAtEveryPhase(t *testing.T) {
 			h, url := newHouse(t)
 			first := spawn(t, url, p.String())
 			h.until("agent is installed", func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
-			task := h.submit(orchestrator.Request{Coordinator: "steady"})
+			task := h.submit(standard.Request{Coordinator: "steady"})
 			if _ = first.Wait(); first.ProcessState.Success() {
 				t.Fatal("the first worker was not killed")
 			}
@@ -180,7 +181,7 @@ func TestFrozenWorkerChangesNothing(t *testing.T) {
 	h.until("agent is installed", func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
 	tasks := make([]repute.Task, 12)
 	for i := range tasks {
-		tasks[i] = h.submit(orchestrator.Request{Coordinator: "steady"})
+		tasks[i] = h.submit(standard.Request{Coordinator: "steady"})
 	}
 	h.until("some run is in the middle", func() bool {
 		for _, task := range tasks {
@@ -198,7 +199,7 @@ func TestFrozenWorkerChangesNothing(t *testing.T) {
 	before := h.eventsOf(tasks)
 	ok(t, frozen.Process.Signal(syscall.SIGCONT))
 	for range 8 { // it is at work again when these are done
-		h.ended(h.submit(orchestrator.Request{Coordinator: "steady"}))
+		h.ended(h.submit(standard.Request{Coordinator: "steady"}))
 	}
 	for _, task := range tasks {
 		task, run := h.ended(task)
@@ -230,7 +231,7 @@ func TestKilledWorkersLoseNothing(t *testing.T) {
 	h.until("agent is installed", func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
 	var tasks []repute.Task
 	for range 40 {
-		tasks = append(tasks, h.submit(orchestrator.Request{Coordinator: "steady"}))
+		tasks = append(tasks, h.submit(standard.Request{Coordinator: "steady"}))
 	}
 	for range 8 {
 		time.Sleep(time.Duration(50+rand.IntN(250)) * time.Millisecond)

@@ -18,6 +18,9 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/policyfile"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 )
 
@@ -25,43 +28,43 @@ import (
 // what was sent.
 type outside struct {
 	mu   sync.Mutex
-	sent []orchestrator.Tx
+	sent []transaction.Tx
 }
 
 func (o *outside) Read(context.Context, uint64, common.Address, []byte) ([]byte, error) {
 	return []byte{1}, nil
 }
 
-func (o *outside) Simulate(context.Context, orchestrator.Origin, orchestrator.Tx) (orchestrator.Simulation, error) {
-	return orchestrator.Simulation{OK: true, FeeWei: "10"}, nil
+func (o *outside) Simulate(context.Context, transaction.Origin, transaction.Tx) (transaction.Simulation, error) {
+	return transaction.Simulation{OK: true, FeeWei: "10"}, nil
 }
 
-func (o *outside) Send(_ context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
+func (o *outside) Send(_ context.Context, i transaction.Intent) (transaction.Sent, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.sent = append(o.sent, i.Tx)
-	return orchestrator.Sent{OK: true, FeeWei: "10", Hash: common.BytesToHash([]byte(i.ID))}, nil
+	return transaction.Sent{OK: true, FeeWei: "10", Hash: common.BytesToHash([]byte(i.ID))}, nil
 }
 
 // pays is a transaction to an address, of so many wei.
-func pays(to byte, value string) orchestrator.Tx {
-	return orchestrator.Tx{ChainID: 7, Target: common.Address{to}, Value: value, Data: []byte{1, 2, 3, 4}, Purpose: "pay"}
+func pays(to byte, value string) transaction.Tx {
+	return transaction.Tx{ChainID: 7, Target: common.Address{to}, Value: value, Data: []byte{1, 2, 3, 4}, Purpose: "pay"}
 }
 
 // shower is an agent that has a dry run.
 type shower struct {
 	*worker
-	shows []orchestrator.Tx
+	shows []transaction.Tx
 }
 
-func (s shower) DryRun(context.Context, orchestrator.Task, orchestrator.Plan,
-	*orchestrator.Context) (orchestrator.DryRun, error) {
-	return orchestrator.DryRun{Calls: s.shows}, nil
+func (s shower) DryRun(context.Context, standard.Task, standard.Plan,
+	*orchestrator.Context) (standard.DryRun, error) {
+	return standard.DryRun{Calls: s.shows}, nil
 }
 
 // sends is a step that sends transactions until one is refused.
-func sends(list ...orchestrator.Tx) orchestrator.StepFunc {
-	return func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+func sends(list ...transaction.Tx) orchestrator.StepFunc {
+	return func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		for _, tx := range list {
 			if _, err := c.Send(ctx, tx); err != nil {
@@ -82,23 +85,23 @@ func TestNothingIsSentBeyondWhatIsAllowed(t *testing.T) {
 	argument := shown
 	argument.Data = []byte{1, 2, 3, 4, 5}
 	cases := map[string]struct {
-		does   []orchestrator.Tx
+		does   []transaction.Tx
 		shows  int // how often the one transaction; 0: there is no dry run
 		budget policy.Bounds
 		says   string // empty: it completes
 		sent   int
 	}{
-		"as-shown":        {[]orchestrator.Tx{shown}, 1, policy.Bounds{}, "", 1},
-		"twice, as shown": {[]orchestrator.Tx{shown, shown}, 2, policy.Bounds{}, "", 2},
-		"twice":           {[]orchestrator.Tx{shown, shown}, 1, policy.Bounds{}, "showed this transaction 1 times", 1},
-		"other-argument":  {[]orchestrator.Tx{argument}, 1, policy.Bounds{}, "showed no such transaction", 0},
-		"other-target":    {[]orchestrator.Tx{shown, pays(2, "5")}, 1, policy.Bounds{}, "showed no such transaction", 1},
-		"other-value":     {[]orchestrator.Tx{pays(1, "6")}, 1, policy.Bounds{}, "showed no such transaction", 0},
-		"other-function":  {[]orchestrator.Tx{other}, 1, policy.Bounds{}, "showed no such transaction", 0},
-		"one-write-more": {[]orchestrator.Tx{shown, shown, shown}, 0, policy.Bounds{OnchainWrites: new(int64(2))},
+		"as-shown":        {[]transaction.Tx{shown}, 1, policy.Bounds{}, "", 1},
+		"twice, as shown": {[]transaction.Tx{shown, shown}, 2, policy.Bounds{}, "", 2},
+		"twice":           {[]transaction.Tx{shown, shown}, 1, policy.Bounds{}, "showed this transaction 1 times", 1},
+		"other-argument":  {[]transaction.Tx{argument}, 1, policy.Bounds{}, "showed no such transaction", 0},
+		"other-target":    {[]transaction.Tx{shown, pays(2, "5")}, 1, policy.Bounds{}, "showed no such transaction", 1},
+		"other-value":     {[]transaction.Tx{pays(1, "6")}, 1, policy.Bounds{}, "showed no such transaction", 0},
+		"other-function":  {[]transaction.Tx{other}, 1, policy.Bounds{}, "showed no such transaction", 0},
+		"one-write-more": {[]transaction.Tx{shown, shown, shown}, 0, policy.Bounds{OnchainWrites: new(int64(2))},
 			"maxOnchainWrites", 2},
-		"one-wei-too-many": {[]orchestrator.Tx{shown, shown, shown}, 3, policy.Bounds{GasWei: "29"}, "maxGasWei", 2},
-		"gas-just-enough":  {[]orchestrator.Tx{shown, shown}, 2, policy.Bounds{GasWei: "20"}, "", 2},
+		"one-wei-too-many": {[]transaction.Tx{shown, shown, shown}, 3, policy.Bounds{GasWei: "29"}, "maxGasWei", 2},
+		"gas-just-enough":  {[]transaction.Tx{shown, shown}, 2, policy.Bounds{GasWei: "20"}, "", 2},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -108,11 +111,11 @@ func TestNothingIsSentBeyondWhatIsAllowed(t *testing.T) {
 			agent.do = sends(c.does...)
 			var module orchestrator.Module = agent
 			if c.shows > 0 {
-				module = shower{agent, slices.Repeat([]orchestrator.Tx{shown}, c.shows)}
+				module = shower{agent, slices.Repeat([]transaction.Tx{shown}, c.shows)}
 			}
 			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{module}})
-			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer",
-				Terms: orchestrator.Terms{Budget: c.budget}}))
+			task, run := h.ended(h.submit(standard.Request{Coordinator: "payer",
+				Terms: standard.Terms{Budget: c.budget}}))
 			if (c.says == "") != (task.Status == repute.TaskCompleted) || !strings.Contains(run.Error, c.says) ||
 				len(chain.sent) != c.sent {
 				t.Errorf("task %s, %d transactions sent: %s", task.Status, len(chain.sent), run.Error)
@@ -132,20 +135,20 @@ func TestWhatATaskLeavesOpenIsThePolicys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	three := []orchestrator.Tx{pays(1, "5"), pays(1, "5"), pays(1, "5")}
+	three := []transaction.Tx{pays(1, "5"), pays(1, "5"), pays(1, "5")}
 	chain, agent := &outside{}, shower{newWorker("payer"), three}
 	agent.do = sends(three...)
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent},
 		Policy: func() *policy.Policy { return p }})
-	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
+	task, run := h.ended(h.submit(standard.Request{Coordinator: "payer"}))
 	if task.Status != repute.TaskFailed || !strings.Contains(run.Error, "maxGasWei is used up") || len(chain.sent) != 2 {
 		t.Errorf("task %s, %d transactions sent: %s", task.Status, len(chain.sent), run.Error)
 	}
 	if run.Limits.GasWei != "29" || run.Limits.Steps != 4 || run.Limits.ToolCalls != 50 {
 		t.Errorf("the run was limited to %+v", run.Limits)
 	}
-	task, run = h.ended(h.submit(orchestrator.Request{Coordinator: "payer",
-		Terms: orchestrator.Terms{Budget: policy.Bounds{GasWei: "30"}}}))
+	task, run = h.ended(h.submit(standard.Request{Coordinator: "payer",
+		Terms: standard.Terms{Budget: policy.Bounds{GasWei: "30"}}}))
 	if task.Status != repute.TaskRejected || !strings.Contains(run.Error, "give budget.maxGasWei of at most that") {
 		t.Errorf("task %s: %s", task.Status, run.Error)
 	}
@@ -157,7 +160,7 @@ type vain struct {
 	mu sync.Mutex
 }
 
-func (v *vain) Info() orchestrator.Info {
+func (v *vain) Info() standard.Info {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.info
@@ -169,7 +172,7 @@ func TestAgentsThatCheat(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	editor := &vain{worker: newWorker("editor")}
-	editor.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+	editor.do = func(context.Context, standard.Step, map[string]json.RawMessage,
 		*orchestrator.Context) (json.RawMessage, error) {
 		editor.mu.Lock()
 		defer editor.mu.Unlock()
@@ -177,15 +180,15 @@ func TestAgentsThatCheat(t *testing.T) {
 		return nil, nil
 	}
 	long := newWorker("long")
-	long.plan = func(orchestrator.Task) (p orchestrator.Plan) {
+	long.plan = func(standard.Task) (p standard.Plan) {
 		for i := range 4 {
-			p.Steps = append(p.Steps, orchestrator.Step{ID: fmt.Sprint(i), Agent: "long"})
+			p.Steps = append(p.Steps, standard.Step{ID: fmt.Sprint(i), Agent: "long"})
 		}
 		return p
 	}
 	lazy := newWorker("lazy") // says that it did its plan, and did not
-	lazy.execute = func(context.Context, orchestrator.Plan, *orchestrator.Context) (orchestrator.Execution, error) {
-		return orchestrator.Execution{Success: true}, nil
+	lazy.execute = func(context.Context, standard.Plan, *orchestrator.Context) (standard.Execution, error) {
+		return standard.Execution{Success: true}, nil
 	}
 	early := newWorker("early") // sends before Execute
 	sender := &outside{}
@@ -200,7 +203,7 @@ func TestAgentsThatCheat(t *testing.T) {
 		"lazy":   {policy.Bounds{}, "step only is not run"},
 		"early":  {policy.Bounds{}, "Execute alone"},
 	} {
-		task, run := h.ended(h.submit(orchestrator.Request{Coordinator: slug, Terms: orchestrator.Terms{Budget: c.budget}}))
+		task, run := h.ended(h.submit(standard.Request{Coordinator: slug, Terms: standard.Terms{Budget: c.budget}}))
 		if task.Status != repute.TaskFailed || !strings.Contains(run.Error, c.says) {
 			t.Errorf("%s: task %s: %q lacks %q", slug, task.Status, run.Error, c.says)
 		}
@@ -213,9 +216,9 @@ func TestAgentsThatCheat(t *testing.T) {
 // prompt is an agent that sends a transaction while it plans.
 type prompt struct{ *worker }
 
-func (p prompt) Plan(ctx context.Context, t orchestrator.Task, c *orchestrator.Context) (orchestrator.Plan, error) {
+func (p prompt) Plan(ctx context.Context, t standard.Task, c *orchestrator.Context) (standard.Plan, error) {
 	if _, err := c.Send(ctx, pays(1, "5")); err != nil {
-		return orchestrator.Plan{}, err
+		return standard.Plan{}, err
 	}
 	return p.worker.Plan(ctx, t, c)
 }
@@ -227,7 +230,7 @@ func TestCancelOfAgentThatIgnoresIt(t *testing.T) {
 	h, _ := newHouse(t)
 	begun, over, after := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	deaf := newWorker("deaf")
-	deaf.do = func(_ context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+	deaf.do = func(_ context.Context, _ standard.Step, _ map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		close(begun)
 		<-over
@@ -241,7 +244,7 @@ func TestCancelOfAgentThatIgnoresIt(t *testing.T) {
 	})
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{deaf},
 		Tools: map[string]orchestrator.Tool{"echo": called}})
-	task := h.submit(orchestrator.Request{Coordinator: "deaf"})
+	task := h.submit(standard.Request{Coordinator: "deaf"})
 	<-begun
 	ok(t, h.client.Cancel(t.Context(), task.ID, "ann", "enough"))
 	task, run := h.ended(task)
@@ -265,15 +268,15 @@ func TestPolicyFile(t *testing.T) {
 	}
 	const broken = "version: \"1\"\nrules:\n  - {id: a, when: 'agent.nothing > 1', effect: deny, reason: x}\n"
 	write(broken)
-	if _, err := orchestrator.OpenPolicy(path, nil); !errors.Is(err, repute.ErrInvalid) ||
+	if _, err := policyfile.OpenPolicy(path, nil); !errors.Is(err, repute.ErrInvalid) ||
 		!strings.Contains(err.Error(), "rules[0].when") {
 		t.Fatalf("a policy that does not compile: %v", err)
 	}
-	if _, err := orchestrator.OpenPolicy(path+".none", nil); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := policyfile.OpenPolicy(path+".none", nil); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("no file: %v", err)
 	}
 	write(anything)
-	f, err := orchestrator.OpenPolicy(path, nil)
+	f, err := policyfile.OpenPolicy(path, nil)
 	ok(t, err)
 	first := f.Current().Hash()
 	said := make(chan string, 100)

@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
 	"repute/store/rundb"
 )
 
@@ -19,7 +20,7 @@ type mumbler struct {
 	text  string          // where it has texts alone
 }
 
-func (m mumbler) Plan(ctx context.Context, t orchestrator.Task, c *orchestrator.Context) (orchestrator.Plan, error) {
+func (m mumbler) Plan(ctx context.Context, t standard.Task, c *orchestrator.Context) (standard.Plan, error) {
 	p, err := m.worker.Plan(ctx, t, c)
 	if m.phase == repute.PhasePlan {
 		p.Steps[0].Input = m.raw
@@ -27,16 +28,16 @@ func (m mumbler) Plan(ctx context.Context, t orchestrator.Task, c *orchestrator.
 	return p, err
 }
 
-func (m mumbler) DryRun(context.Context, orchestrator.Task, orchestrator.Plan,
-	*orchestrator.Context) (d orchestrator.DryRun, err error) {
+func (m mumbler) DryRun(context.Context, standard.Task, standard.Plan,
+	*orchestrator.Context) (d standard.DryRun, err error) {
 	if m.phase == repute.PhaseDryRun {
 		d.Warnings = []string{m.text}
 	}
 	return d, nil
 }
 
-func (m mumbler) Execute(ctx context.Context, t orchestrator.Task, p orchestrator.Plan,
-	c *orchestrator.Context) (orchestrator.Execution, error) {
+func (m mumbler) Execute(ctx context.Context, t standard.Task, p standard.Plan,
+	c *orchestrator.Context) (standard.Execution, error) {
 	e, err := m.worker.Execute(ctx, t, p, c)
 	if m.phase == repute.PhaseExecute {
 		e.Steps[0].Result = m.raw
@@ -44,8 +45,8 @@ func (m mumbler) Execute(ctx context.Context, t orchestrator.Task, p orchestrato
 	return e, err
 }
 
-func (m mumbler) Verify(ctx context.Context, t orchestrator.Task, e orchestrator.Execution,
-	c *orchestrator.Context) (orchestrator.Verification, error) {
+func (m mumbler) Verify(ctx context.Context, t standard.Task, e standard.Execution,
+	c *orchestrator.Context) (standard.Verification, error) {
 	v, err := m.worker.Verify(ctx, t, e, c)
 	if m.phase == repute.PhaseVerify {
 		v.Checks[0].Details = m.text
@@ -53,12 +54,12 @@ func (m mumbler) Verify(ctx context.Context, t orchestrator.Task, e orchestrator
 	return v, err
 }
 
-func (m mumbler) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification,
-	*orchestrator.Context) (orchestrator.Summary, error) {
+func (m mumbler) Summarize(context.Context, standard.Task, standard.Execution, standard.Verification,
+	*orchestrator.Context) (standard.Summary, error) {
 	if m.phase == repute.PhaseSummarize {
-		return orchestrator.Summary{Text: m.text}, nil
+		return standard.Summary{Text: m.text}, nil
 	}
-	return orchestrator.Summary{Text: "did it"}, nil
+	return standard.Summary{Text: "did it"}, nil
 }
 
 // TestUnreadableAnswers has agents of this binary answer a phase with what cannot be stored
@@ -84,7 +85,7 @@ func TestUnreadableAnswers(t *testing.T) {
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: modules})
 	for slug, m := range agents {
-		_, run := h.ended(h.submit(orchestrator.Request{Coordinator: slug}))
+		_, run := h.ended(h.submit(standard.Request{Coordinator: slug}))
 		if run.Status != repute.RunFailed || !strings.Contains(run.Error, m.phase.String()) {
 			t.Errorf("%s: run %s: %s", slug, run.Status, run.Error)
 		}

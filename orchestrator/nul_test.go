@@ -10,6 +10,8 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store/rundb"
 )
@@ -19,12 +21,12 @@ func TestZeroByteInError(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	head := newWorker("head")
-	head.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+	head.do = func(context.Context, standard.Step, map[string]json.RawMessage,
 		*orchestrator.Context) (json.RawMessage, error) {
 		return nil, errors.New("bad \x00 byte")
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head}})
-	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
+	_, run := h.ended(h.submit(standard.Request{Coordinator: "head"}))
 	if list, err := rundb.ReadLog(t.Context(), h.db, "head", rundb.LogPlace{}, 10); err != nil || len(list) != 1 {
 		t.Errorf("log of the agent after run %s: %d entries, %v", run.ID, len(list), err)
 	}
@@ -43,13 +45,13 @@ func TestUnreadableJSON(t *testing.T) {
 		return bad[strings.Trim(string(in), `"`)], nil
 	})
 	head := newWorker("head")
-	head.plan = func(orchestrator.Task) (p orchestrator.Plan) {
+	head.plan = func(standard.Task) (p standard.Plan) {
 		for id := range bad {
-			p.Steps = append(p.Steps, orchestrator.Step{ID: id, Agent: "head"})
+			p.Steps = append(p.Steps, standard.Step{ID: id, Agent: "head"})
 		}
 		return p
 	}
-	head.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+	head.do = func(ctx context.Context, s standard.Step, _ map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		if _, err := c.Tool(ctx, "says", bad[s.ID]); !errors.Is(err, repute.ErrInvalid) ||
 			!strings.HasPrefix(err.Error(), "input") {
@@ -63,7 +65,7 @@ func TestUnreadableJSON(t *testing.T) {
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head},
 		Tools: map[string]orchestrator.Tool{"says": says}})
-	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
+	_, run := h.ended(h.submit(standard.Request{Coordinator: "head"}))
 	steps, err := rundb.Steps(t.Context(), h.db, run.ID)
 	if ok(t, err); len(steps) != len(bad) || reached.Load() != int32(len(bad)) || run.Status != repute.RunFailed {
 		t.Errorf("%d steps, %d calls, run %s", len(steps), reached.Load(), run.Status)
@@ -78,7 +80,7 @@ func TestUnreadableJSON(t *testing.T) {
 // Reasons that allow are kept with a decision, and are no part of why something was refused.
 func TestRefusalSaysWhatIsAgainstIt(t *testing.T) {
 	t.Parallel()
-	err := &orchestrator.DeniedError{Reasons: []policy.Reason{{ID: "identity", Effect: policy.Deny, Text: "no identity"},
+	err := &transaction.DeniedError{Reasons: []policy.Reason{{ID: "identity", Effect: policy.Deny, Text: "no identity"},
 		{ID: "trust.unrated", Effect: policy.Allow, Text: "nobody can rate it"}}}
 	if err.Error() != "refused: no identity" {
 		t.Error(err)

@@ -9,11 +9,15 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/orchestrator/journal"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 )
 
 // records are those on a chain of the agent that runs and of those that it works for.
-func (w *work) records(chainID uint64) *records {
-	return &records{db: w.e.db, registries: w.e.o.Registries, chainID: chainID, mine: w.identities(chainID)}
+func (w *work) records(chainID uint64) *safety.Records {
+	return &safety.Records{Db: w.e.db, Registries: w.e.o.Registries, ChainID: chainID, Mine: w.identities(chainID)}
 }
 
 // identities are those on a chain of the agent that runs and of those that it works for.
@@ -27,26 +31,26 @@ func (w *work) identities(chainID uint64) (out []repute.AgentID) {
 }
 
 // mayTouch refuses a transaction that would change records which the agent must not change.
-func (w *work) mayTouch(ctx context.Context, tx *Tx) error {
-	return w.records(tx.ChainID).mayTouch(ctx, tx)
+func (w *work) mayTouch(ctx context.Context, tx *transaction.Tx) error {
+	return w.records(tx.ChainID).MayTouch(ctx, tx)
 }
 
 // recordsKept: no transaction touched the agent's identity or trust records, or rated an
 // agent in the same hands, whatever it called to get there. The error is one of the runtime.
-func (w *work) recordsKept(ctx context.Context, receipts []repute.Receipt) (Check, error) {
-	c := Check{Name: "runtime.records", Passed: true}
+func (w *work) recordsKept(ctx context.Context, receipts []repute.Receipt) (standard.Check, error) {
+	c := standard.Check{Name: "runtime.records", Passed: true}
 	for _, r := range receipts {
-		var sent Sent
+		var sent transaction.Sent
 		var logs []types.Log
 		if r.Kind != repute.CallTransaction || !r.Done || json.Unmarshal(r.Result, &sent) != nil || len(sent.Result) == 0 &&
-			!w.records(r.Chain).hasLogs(&sent) {
+			!w.records(r.Chain).HasLogs(&sent) {
 			continue
 		}
 		if err := json.Unmarshal(sent.Result, &logs); err != nil {
 			c.Passed, c.Details = false, fmt.Sprintf("the logs of transaction %s are not there or cannot be read", sent.Hash)
 			return c, nil
 		}
-		if err := w.records(r.Chain).mayLog(ctx, logs); errors.Is(err, errRuntime) {
+		if err := w.records(r.Chain).MayLog(ctx, logs); errors.Is(err, journal.ErrRuntime) {
 			return c, err
 		} else if err != nil {
 			c.Passed, c.Details = false, fmt.Sprintf("transaction %s: %v", sent.Hash, err)

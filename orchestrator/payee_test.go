@@ -10,6 +10,8 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/store"
 	"repute/store/chaindb"
 )
@@ -25,10 +27,10 @@ func (c *pausing) Read(context.Context, uint64, common.Address, []byte) ([]byte,
 	return common.LeftPadBytes(c.wallet.Bytes(), 32), nil
 }
 
-func (c *pausing) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
+func (c *pausing) Send(ctx context.Context, i transaction.Intent) (transaction.Sent, error) {
 	c.before()
 	if err := i.Still(ctx); err != nil {
-		return orchestrator.Sent{}, err
+		return transaction.Sent{}, err
 	}
 	return c.outside.Send(ctx, i)
 }
@@ -54,13 +56,13 @@ func (h *house) finalize() {
 // nowhere else: in the dry run, before it is journaled, and before it is signed.
 func TestPayeeHasTheIndexedWallet(t *testing.T) {
 	t.Parallel()
-	pay := func(to common.Address, payee string) orchestrator.Tx {
-		return orchestrator.Tx{ChainID: 7, Target: to, Value: "1", Purpose: "pay", Payee: payee}
+	pay := func(to common.Address, payee string) transaction.Tx {
+		return transaction.Tx{ChainID: 7, Target: to, Value: "1", Purpose: "pay", Payee: payee}
 	}
 	nothing := func(*house) {}
 	for name, c := range map[string]struct {
 		before, during, signing func(*house)
-		tx                      orchestrator.Tx
+		tx                      transaction.Tx
 		says                    string
 	}{
 		"the wallet": {nothing, nothing, nothing, pay(seller, sold.String()), ""},
@@ -77,7 +79,7 @@ func TestPayeeHasTheIndexedWallet(t *testing.T) {
 		"unknown agent": {nothing, nothing, nothing, pay(seller, "7:1"), "cannot be compared with the index"},
 		"unknown chain": {nothing, nothing, nothing, pay(seller, "8:0"), "cannot be compared with the index"},
 		"no agent":      {nothing, nothing, nothing, pay(seller, "nobody"), "is no id of an agent"},
-		"a call": {nothing, nothing, nothing, orchestrator.Tx{ChainID: 7, Target: seller, Data: []byte{1, 2, 3, 4},
+		"a call": {nothing, nothing, nothing, transaction.Tx{ChainID: 7, Target: seller, Data: []byte{1, 2, 3, 4},
 			Purpose: "call", Payee: "7:0"},
 			"comes with data"},
 	} {
@@ -92,15 +94,15 @@ func TestPayeeHasTheIndexedWallet(t *testing.T) {
 			if name == "not yet indexed" {
 				chain.wallet = buyer
 			}
-			agent.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+			agent.do = func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 				k *orchestrator.Context) (json.RawMessage, error) {
 				c.during(h)
 				_, err := k.Send(ctx, c.tx)
 				return nil, err
 			}
 			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
-				Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{c.tx}}}})
-			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
+				Modules: []orchestrator.Module{shower{agent, []transaction.Tx{c.tx}}}})
+			task, run := h.ended(h.submit(standard.Request{Coordinator: "payer"}))
 			why := run.Error + string(run.Reasons)
 			if c.says == "" && (task.Status != repute.TaskCompleted || len(chain.sent) != 1) || c.says != "" &&
 				(len(chain.sent) != 0 || !strings.Contains(why, c.says)) {
@@ -118,14 +120,14 @@ func TestPayeeIsPartOfWhatIsShown(t *testing.T) {
 	h.block(repute.Transfer{To: seller}, repute.Registered{Owner: seller},
 		repute.MetadataSet{Key: "agentWallet", Value: seller[:]})
 	h.finalize()
-	shown := orchestrator.Tx{ChainID: 7, Target: seller, Value: "1", Purpose: "pay", Payee: "7:0"}
+	shown := transaction.Tx{ChainID: 7, Target: seller, Value: "1", Purpose: "pay", Payee: "7:0"}
 	without := shown
 	without.Payee = ""
 	chain, agent := &pausing{before: func() {}, wallet: seller}, newWorker("payer")
 	agent.do = sends(without)
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7,
-		Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}}})
-	if task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"})); len(chain.sent) != 0 ||
+		Modules: []orchestrator.Module{shower{agent, []transaction.Tx{shown}}}})
+	if task, run := h.ended(h.submit(standard.Request{Coordinator: "payer"})); len(chain.sent) != 0 ||
 		!strings.Contains(run.Error, "the dry run showed no such transaction") {
 		t.Errorf("task %s, %d sent: %s", task.Status, len(chain.sent), run.Error)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
 	"repute/policy"
 	"repute/store/rundb"
 )
@@ -41,8 +42,8 @@ func TestApproval(t *testing.T) {
 	h, _ := newHouse(t)
 	h.start(orchestrator.Options{Lenient: true, Workers: 1, Policy: rules(t, askFirst),
 		Modules: []orchestrator.Module{newWorker("plain")}})
-	dear := h.submit(orchestrator.Request{Coordinator: "plain", Goal: "dear 1"})
-	refused := h.submit(orchestrator.Request{Coordinator: "plain", Goal: "dear 2"})
+	dear := h.submit(standard.Request{Coordinator: "plain", Goal: "dear 1"})
+	refused := h.submit(standard.Request{Coordinator: "plain", Goal: "dear 2"})
 	for _, task := range []repute.Task{dear, refused} {
 		h.until("run waits", func() bool {
 			r, err := rundb.Run(t.Context(), h.db, task.Run)
@@ -50,12 +51,13 @@ func TestApproval(t *testing.T) {
 			return r.Awaiting == repute.AwaitingApproval
 		})
 	}
-	if task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "plain",
+	if task, _ := h.ended(h.submit(standard.Request{Coordinator: "plain",
 		Goal: "cheap"})); task.Status != repute.TaskCompleted {
 		t.Errorf("with one worker and two waiting runs a task is %s", task.Status)
 	}
 	ok(t, h.client.Approve(t.Context(), dear.Run, "policy", true, "ann", "fine"))
-	if err := h.client.Approve(t.Context(), dear.Run, "policy", true, "ann", "again"); !errors.Is(err, repute.ErrConflict) {
+	if err := h.client.Approve(t.Context(), dear.Run, "policy", true, "ann", "again"); !errors.Is(err,
+		repute.ErrConflict) {
 		t.Errorf("a second answer: %v", err)
 	}
 	ok(t, h.client.Approve(t.Context(), refused.Run, "policy", false, "bob", "too dear"))
@@ -81,14 +83,14 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	endless := newWorker("endless")
-	endless.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+	endless.do = func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 		_ *orchestrator.Context) (json.RawMessage, error) {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
 	h.start(orchestrator.Options{Lenient: true, Policy: rules(t, askFirst), Modules: []orchestrator.Module{endless}})
-	running, waiting := h.submit(orchestrator.Request{Coordinator: "endless"}),
-		h.submit(orchestrator.Request{Coordinator: "endless", Goal: "dear"})
+	running, waiting := h.submit(standard.Request{Coordinator: "endless"}),
+		h.submit(standard.Request{Coordinator: "endless", Goal: "dear"})
 	h.until("one runs and one waits", func() bool {
 		a, err := rundb.Run(t.Context(), h.db, running.Run)
 		ok(t, err)
@@ -115,11 +117,11 @@ func TestRetryFromFailedPhase(t *testing.T) {
 	h, _ := newHouse(t)
 	var first, second atomic.Int32
 	head := newWorker("head")
-	head.plan = func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "first", Agent: "head"},
+	head.plan = func(standard.Task) standard.Plan {
+		return standard.Plan{Steps: []standard.Step{{ID: "first", Agent: "head"},
 			{ID: "second", Agent: "head", DependsOn: []string{"first"}}}}
 	}
-	head.do = func(_ context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+	head.do = func(_ context.Context, s standard.Step, _ map[string]json.RawMessage,
 		_ *orchestrator.Context) (json.RawMessage, error) {
 		if s.ID == "first" {
 			first.Add(1)
@@ -131,7 +133,7 @@ func TestRetryFromFailedPhase(t *testing.T) {
 		return json.RawMessage("2"), nil
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head}})
-	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
+	task, run := h.ended(h.submit(standard.Request{Coordinator: "head"}))
 	if task.Status != repute.TaskFailed || !strings.Contains(run.Error, "not today") {
 		t.Fatalf("task %s: %s", task.Status, run.Error)
 	}
@@ -158,11 +160,11 @@ func TestAnotherEngineGoesOn(t *testing.T) {
 	release := make(chan struct{})
 	agent := func(blocks bool) *worker {
 		w := newWorker("head")
-		w.plan = func(orchestrator.Task) orchestrator.Plan {
-			return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "first", Agent: "head"},
+		w.plan = func(standard.Task) standard.Plan {
+			return standard.Plan{Steps: []standard.Step{{ID: "first", Agent: "head"},
 				{ID: "second", Agent: "head", DependsOn: []string{"first"}}}}
 		}
-		w.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+		w.do = func(ctx context.Context, s standard.Step, _ map[string]json.RawMessage,
 			_ *orchestrator.Context) (json.RawMessage, error) {
 			if s.ID == "first" {
 				first.Add(1)
@@ -183,7 +185,7 @@ func TestAnotherEngineGoesOn(t *testing.T) {
 	}
 	stop := h.start(orchestrator.Options{Lenient: true, Drain: 200 * time.Millisecond,
 		Modules: []orchestrator.Module{agent(true)}})
-	task := h.submit(orchestrator.Request{Coordinator: "head"})
+	task := h.submit(standard.Request{Coordinator: "head"})
 	<-begun
 	stop()
 	other := &house{t, open(t, url), h.client}

@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"repute"
+	"repute/orchestrator/journal"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
+	"repute/orchestrator/trustgate"
 	"repute/policy"
 	"repute/store/rundb"
 	"repute/store/trustdb"
@@ -28,7 +32,7 @@ func (w *work) discover(ctx context.Context) (o outcome) {
 	if w.agent == nil {
 		return outcome{err: fmt.Errorf("agent %q is not installed: %w", w.Run.Agent, repute.ErrNotFound)}
 	}
-	w.manifest = digest(mustJSON(w.info.Manifest))
+	w.manifest = journal.Digest(journal.JSON(w.info.Manifest))
 	o.result = discovered{w.info.Slug, w.info.Version, w.manifest}
 	can, err := guard(ctx, func(ctx context.Context) (bool, error) { return w.agent.CanHandle(ctx, w.asked()) })
 	if o.err = err; err == nil && !can {
@@ -39,27 +43,27 @@ func (w *work) discover(ctx context.Context) (o outcome) {
 }
 
 // asked is the task as the agent sees it: the root run's own, or a step of a plan.
-func (w *work) asked() Task {
-	return Task{ID: w.Run.Task, Goal: w.Run.Goal, Input: w.Run.Input, Tags: w.terms.Tags,
-		ValueAtRisk: orZero(w.terms.ValueAtRisk), Created: w.Run.Created}
+func (w *work) asked() standard.Task {
+	return standard.Task{ID: w.Run.Task, Goal: w.Run.Goal, Input: w.Run.Input, Tags: w.terms.Tags,
+		ValueAtRisk: transaction.OrZero(w.terms.ValueAtRisk), Created: w.Run.Created}
 }
 
 // makePlan is phase 2: the agent plans, and the plan is checked against the budget and the agents
 // that are registered.
 func (w *work) makePlan(ctx context.Context) (o outcome) {
 	plan, err := with(ctx, w, repute.PhasePlan,
-		func(ctx context.Context, c *Context) (Plan, error) { return w.agent.Plan(ctx, w.asked(), c) })
+		func(ctx context.Context, c *Context) (standard.Plan, error) { return w.agent.Plan(ctx, w.asked(), c) })
 	if err != nil {
 		return outcome{err: err}
 	}
 	registered, err := w.e.slugs(ctx)
 	if err != nil {
-		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
+		return outcome{err: fmt.Errorf("%w: %w", journal.ErrRuntime, err)}
 	}
 	root := w.root()
 	left := min(root.Run.Limits.Steps, int(w.info.Manifest.Budget().Steps))
-	if err := checkPlan(plan, left, func(slug string) bool { return registered[slug] }); err != nil {
-		return outcome{err: err, result: Plan{}}
+	if err := standard.CheckPlan(plan, left, func(slug string) bool { return registered[slug] }); err != nil {
+		return outcome{err: err, result: standard.Plan{}}
 	}
 	w.plan = plan
 	return outcome{result: plan}
@@ -69,10 +73,10 @@ func (w *work) makePlan(ctx context.Context) (o outcome) {
 func (w *work) checkTrust(ctx context.Context) outcome {
 	v, err := w.judge(ctx, w.module, w.policyTask(w.e.o.Policy()))
 	if err != nil {
-		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
+		return outcome{err: fmt.Errorf("%w: %w", journal.ErrRuntime, err)}
 	}
 	w.verdict = v
-	return w.ruled(ctx, v.stored(repute.PhaseTrust, repute.DecisionTrust, "trust"+w.whom(v.Decision.Effect)),
+	return w.ruled(ctx, v.Stored(repute.PhaseTrust, repute.DecisionTrust, "trust"+w.whom(v.Decision.Effect)),
 		v.Decision, v)
 }
 
@@ -87,7 +91,7 @@ func (w *work) whom(e policy.Effect) string {
 	if w.module.Agent != nil {
 		identity = []byte(w.module.Agent.String())
 	}
-	return " " + digest(proofOf(w.module, true).place(), identity)[:16]
+	return " " + journal.Digest(trustgate.ProofOf(w.module, true).Place(), identity)[:16]
 }
 
 // ruled is the outcome of a decision by a policy: rejected, waiting for a person, or neither.
@@ -99,12 +103,12 @@ func (w *work) ruled(ctx context.Context, stored rundb.Decision, d policy.Decisi
 		o.status = repute.PhaseRejected
 	case policy.RequireApproval:
 		waits, err := w.answered(ctx, stored.Subject, d, nil)
-		var denied *DeniedError
+		var denied *transaction.DeniedError
 		switch {
 		case errors.As(err, &denied):
 			o.status, o.reasons = repute.PhaseRejected, append(o.reasons, denied.Reasons...)
 		case err != nil:
-			o.err = fmt.Errorf("%w: %w", errRuntime, err)
+			o.err = fmt.Errorf("%w: %w", journal.ErrRuntime, err)
 		case waits != nil:
 			o.waits = waits
 			w.wait(waits)
@@ -116,14 +120,14 @@ func (w *work) ruled(ctx context.Context, stored rundb.Decision, d policy.Decisi
 // policyTask is what the policy sees of the task.
 func (w *work) policyTask(p *policy.Policy) policy.Task {
 	return policy.Task{ID: w.Run.Task, Goal: w.Task.Goal, Coordinator: w.Task.Coordinator,
-		Value: orZero(w.terms.ValueAtRisk),
+		Value: transaction.OrZero(w.terms.ValueAtRisk),
 		Tags:  w.terms.Tags, Budget: p.Budget(w.terms.Budget)}
 }
 
 // policyInput is what the policy sees of the run in phase 4.
 func (w *work) policyInput(p *policy.Policy) policy.Input {
 	return policy.Input{Phase: "policy", Task: w.policyTask(p), Agent: w.verdict.Agent,
-		Plan: policy.Plan{Steps: int64(len(w.plan.Steps)), Agents: w.plan.agents()}}
+		Plan: policy.Plan{Steps: int64(len(w.plan.Steps)), Agents: w.plan.Agents()}}
 }
 
 // policyResult is what phase policy leaves behind.
@@ -143,11 +147,11 @@ func (w *work) checkPolicy(ctx context.Context) outcome {
 		return outcome{err: err}
 	}
 	if _, err := trustdb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
-		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
+		return outcome{err: fmt.Errorf("%w: %w", journal.ErrRuntime, err)}
 	}
 	stored := rundb.Decision{Phase: repute.PhasePolicy, Kind: repute.DecisionPolicy, Subject: w.policySubject(d.Effect),
 		Effect:  string(d.Effect),
-		Reasons: mustJSON(d.Reasons), Policy: p.Hash(), Input: mustJSON(in)}
+		Reasons: journal.JSON(d.Reasons), Policy: p.Hash(), Input: journal.JSON(in)}
 	return w.ruled(ctx, stored, d, policyResult{fmt.Sprintf("%x", p.Hash()), d, in.Task.Budget})
 }
 
@@ -165,7 +169,7 @@ func (w *work) bound(ctx context.Context, d policy.Decision, b policy.Budget) er
 	if d.Effect == policy.Deny {
 		return nil
 	}
-	limits := limitsOf(b)
+	limits := standard.LimitsOf(b)
 	if err := rundb.BoundRun(ctx, w.e.db, w.lease, limits); err != nil {
 		return w.lost(err)
 	}
@@ -178,29 +182,30 @@ func (w *work) bound(ctx context.Context, d policy.Decision, b policy.Budget) er
 // dryRunResult is what phase dry_run leaves behind.
 type dryRunResult struct {
 	Ran bool `json:"ran"` // the agent has a dry run
-	DryRun
-	Simulations []Simulation `json:"simulations"` // the runtime's own, of each call
+	standard.DryRun
+	Simulations []transaction.Simulation `json:"simulations"` // the runtime's own, of each call
 }
 
 // dryRun asks the agent what it would do, and simulates each transaction itself.
 func (w *work) dryRun(ctx context.Context) (o outcome) {
 	runner, can := w.agent.(DryRunner)
 	if !can {
-		o.result = dryRunResult{Simulations: []Simulation{}}
+		o.result = dryRunResult{Simulations: []transaction.Simulation{}}
 		if w.info.Manifest.Safety.RequiresDryRun {
 			o.err = fmt.Errorf("the agent's manifest demands a dry run, but it has none: %w", repute.ErrInvalid)
 		}
 		return o
 	}
-	said, err := with(ctx, w, repute.PhaseDryRun, func(ctx context.Context, c *Context) (DryRun, error) {
+	said, err := with(ctx, w, repute.PhaseDryRun, func(ctx context.Context, c *Context) (standard.DryRun, error) {
 		return runner.DryRun(ctx, w.asked(), w.plan, c)
 	})
 	if err != nil {
 		return outcome{err: err}
 	}
-	r := dryRunResult{Ran: true, DryRun: said, Simulations: []Simulation{}}
+	r := dryRunResult{Ran: true, DryRun: said, Simulations: []transaction.Simulation{}}
 	for _, text := range said.Violations {
-		o.reasons = append(o.reasons, policy.Reason{ID: "dry_run.violation", Effect: policy.Deny, Text: shorten(text)})
+		o.reasons = append(o.reasons, policy.Reason{ID: "dry_run.violation", Effect: policy.Deny,
+			Text: journal.Shorten(text)})
 	}
 	if most := w.root().Run.Limits.Writes; len(said.Calls) > most {
 		o.reasons = append(o.reasons, policy.Reason{ID: "limit.maxOnchainWrites", Effect: policy.Deny,
@@ -221,20 +226,21 @@ func (w *work) dryRun(ctx context.Context) (o outcome) {
 	o.receipts = []repute.Receipt{{Run: w.Run.ID, Kind: repute.CallDryRun, Key: fmt.Sprintf("dry_run/%d", w.Run.Attempt),
 		Ref:     "dry_run",
 		Summary: fmt.Sprintf("dry run of %d transactions, %d refused", len(r.Simulations), len(o.reasons)),
-		Chain:   w.e.o.ExecutionChain, Domain: "execution", Result: mustJSON(r)}}
+		Chain:   w.e.o.ExecutionChain, Domain: "execution", Result: journal.JSON(r)}}
 	return o
 }
 
 // simulateAll simulates the calls of the dry run, and judges those with placeholders by the
 // worst that they allow. The reasons are why Execute must not begin.
-func (w *work) simulateAll(ctx context.Context, calls []Tx, r *dryRunResult) (out []policy.Reason, err error) {
-	var list []*declared
+func (w *work) simulateAll(ctx context.Context, calls []transaction.Tx, r *dryRunResult) (out []policy.Reason,
+	err error) {
+	var list []*transaction.Declared
 	for i := range calls {
 		refused := func(id, text string) {
 			out = append(out, policy.Reason{ID: id, Effect: policy.Deny, Text: fmt.Sprintf("call %d: %s", i+1, text)})
 		}
 		d, err := w.declare(ctx, calls[i])
-		if errors.Is(err, errRuntime) {
+		if errors.Is(err, journal.ErrRuntime) {
 			return nil, err
 		} else if err != nil {
 			refused("dry_run.placeholder", err.Error())
@@ -252,7 +258,7 @@ func (w *work) simulateAll(ctx context.Context, calls []Tx, r *dryRunResult) (ou
 			refused("dry_run.simulation", reason)
 			continue
 		}
-		d.leaves = outflows(s.Treasury, s.Logs)
+		d.Leaves = transaction.Outflows(s.Treasury, s.Logs)
 		list = append(list, d)
 	}
 	foreseen, err := w.foresee(ctx, list)
@@ -260,16 +266,16 @@ func (w *work) simulateAll(ctx context.Context, calls []Tx, r *dryRunResult) (ou
 }
 
 // simulated simulates a transaction of the dry run; reason says why it may not be sent.
-func (w *work) simulated(ctx context.Context, tx Tx) (s Simulation, reason string, err error) {
-	if err := tx.check(); err != nil {
+func (w *work) simulated(ctx context.Context, tx transaction.Tx) (s transaction.Simulation, reason string, err error) {
+	if err := tx.Check(); err != nil {
 		return s, err.Error(), nil
 	}
-	if err := w.mayTouch(ctx, &tx); errors.Is(err, errRuntime) {
+	if err := w.mayTouch(ctx, &tx); errors.Is(err, journal.ErrRuntime) {
 		return s, "", err
 	} else if err != nil {
 		return s, err.Error(), nil
 	}
-	var denied *DeniedError
+	var denied *transaction.DeniedError
 	if s, err = w.simulate(ctx, tx); errors.As(err, &denied) {
 		return s, err.Error(), nil
 	} else if err != nil {
@@ -283,8 +289,8 @@ func (w *work) simulated(ctx context.Context, tx Tx) (s Simulation, reason strin
 
 // executed is what phase execute leaves behind.
 type executed struct {
-	Execution
-	Regate *Verdict `json:"regate,omitempty"` // the trust check before, where it saw or said something else
+	standard.Execution
+	Regate *trustgate.Verdict `json:"regate,omitempty"` // the trust check before, where it saw or said something else
 }
 
 // regated reports whether the waiting record of this attempt's execute holds a trust decision:
@@ -301,20 +307,21 @@ func (w *work) regated() bool {
 func (w *work) execute(ctx context.Context) (o outcome) {
 	again, err := w.judge(ctx, w.module, w.policyTask(w.e.o.Policy()))
 	if err != nil {
-		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
+		return outcome{err: fmt.Errorf("%w: %w", journal.ErrRuntime, err)}
 	}
 	var r executed
-	if w.regated() || !again.same(&w.verdict) {
+	if w.regated() || !again.Same(&w.verdict) {
 		r.Regate = &again
-		subject := w.verdict.subject(&again) + w.whom(again.Decision.Effect)
-		o = w.ruled(ctx, again.stored(repute.PhaseExecute, repute.DecisionTrust, subject), again.Decision, r)
+		subject := w.verdict.Subject(&again) + w.whom(again.Decision.Effect)
+		o = w.ruled(ctx, again.Stored(repute.PhaseExecute, repute.DecisionTrust, subject), again.Decision, r)
 		if o.status != "" || o.waits != nil || o.err != nil {
 			return o
 		}
 		w.verdict = again // rules about calls see the agent of now
 	}
 	started := time.Now().UTC()
-	r.Execution, err = with(ctx, w, repute.PhaseExecute, func(ctx context.Context, c *Context) (Execution, error) {
+	r.Execution, err = with(ctx, w, repute.PhaseExecute, func(ctx context.Context, c *Context) (standard.Execution,
+		error) {
 		return w.agent.Execute(ctx, w.asked(), w.plan, c)
 	})
 	if waits := w.waits(); waits != nil {
@@ -327,7 +334,7 @@ func (w *work) execute(ctx context.Context) (o outcome) {
 		r.Ended = time.Now().UTC()
 	}
 	if err == nil && !r.Success {
-		err = errors.New("the agent reports failure" + firstError(r.Steps))
+		err = errors.New("the agent reports failure" + standard.FirstError(r.Steps))
 	}
 	w.done = r.Execution
 	return outcome{result: r, err: err, decisions: o.decisions}
@@ -335,15 +342,15 @@ func (w *work) execute(ctx context.Context) (o outcome) {
 
 // verification is what phase verify leaves behind: the agent's checks and the runtime's.
 type verification struct {
-	Verification
-	Runtime []Check `json:"runtimeChecks"`
+	standard.Verification
+	Runtime []standard.Check `json:"runtimeChecks"`
 }
 
 // verify is phase 7: the agent checks its work, and the orchestrator checks it against receipts
 // and the chain.
 func (w *work) verify(ctx context.Context) (o outcome) {
 	var r verification
-	said, err := with(ctx, w, repute.PhaseVerify, func(ctx context.Context, c *Context) (Verification, error) {
+	said, err := with(ctx, w, repute.PhaseVerify, func(ctx context.Context, c *Context) (standard.Verification, error) {
 		return w.agent.Verify(ctx, w.asked(), w.done, c)
 	})
 	if err != nil {
@@ -351,10 +358,10 @@ func (w *work) verify(ctx context.Context) (o outcome) {
 	}
 	r.Verification = said
 	if r.Runtime, err = w.runtimeChecks(ctx); err != nil {
-		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
+		return outcome{err: fmt.Errorf("%w: %w", journal.ErrRuntime, err)}
 	}
 	w.checked = said
-	failures := failedChecks(append(append([]Check{}, said.Checks...), r.Runtime...))
+	failures := standard.FailedChecks(append(append([]standard.Check{}, said.Checks...), r.Runtime...))
 	switch {
 	case !(said.Score >= 0 && said.Score <= 1):
 		o.err = fmt.Errorf("the agent's verification score %g is out of range (0 to 1)", said.Score)
@@ -369,12 +376,12 @@ func (w *work) verify(ctx context.Context) (o outcome) {
 	o.receipts = []repute.Receipt{{Run: w.Run.ID, Kind: repute.CallVerification,
 		Key: fmt.Sprintf("verification/%d", w.Run.Attempt), Ref: "verification",
 		Summary: fmt.Sprintf("%d checks, %d failed", len(said.Checks)+len(r.Runtime), len(failures)), Domain: "runtime",
-		Result: mustJSON(r)}}
+		Result: journal.JSON(r)}}
 	return o
 }
 
 // runtimeChecks are what the runtime itself can tell: nobody has to believe the agent.
-func (w *work) runtimeChecks(ctx context.Context) ([]Check, error) {
+func (w *work) runtimeChecks(ctx context.Context) ([]standard.Check, error) {
 	receipts, err := rundb.Receipts(ctx, w.e.db, w.Run.ID)
 	if err != nil {
 		return nil, err
@@ -388,24 +395,25 @@ func (w *work) runtimeChecks(ctx context.Context) ([]Check, error) {
 		return nil, err
 	}
 	kept, err := w.recordsKept(ctx, receipts)
-	return []Check{stepsDone(w.plan, steps), callsEnded(w.Run.Attempt, receipts), claims, kept, w.manifestKept()}, err
+	return []standard.Check{standard.StepsDone(w.plan, steps), standard.CallsEnded(w.Run.Attempt, receipts), claims,
+		kept, w.manifestKept()}, err
 }
 
 // manifestKept checks that the agent still declares what it declared when the run began.
-func (w *work) manifestKept() Check {
-	now := digest(mustJSON(w.agent.Info().Manifest))
-	return Check{Name: "runtime.manifest", Passed: now == w.manifest,
+func (w *work) manifestKept() standard.Check {
+	now := journal.Digest(journal.JSON(w.agent.Info().Manifest))
+	return standard.Check{Name: "runtime.manifest", Passed: now == w.manifest,
 		Details: map[bool]string{false: "the agent changed its manifest"}[now == w.manifest]}
 }
 
 // summarize is phase 8: the agent says what came of the task. A text that contradicts the receipts
 // fails the phase.
 func (w *work) summarize(ctx context.Context) outcome {
-	s, err := with(ctx, w, repute.PhaseSummarize, func(ctx context.Context, c *Context) (Summary, error) {
+	s, err := with(ctx, w, repute.PhaseSummarize, func(ctx context.Context, c *Context) (standard.Summary, error) {
 		return w.agent.Summarize(ctx, w.asked(), w.done, w.checked, c)
 	})
-	if len(s.Text) > maxStepText*4 {
-		s.Text = s.Text[:maxStepText*4]
+	if len(s.Text) > standard.MaxStepText*4 {
+		s.Text = s.Text[:standard.MaxStepText*4]
 	}
 	w.summary = s
 	if err == nil {

@@ -11,6 +11,8 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/trustgate"
 	"repute/policy"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
@@ -51,14 +53,14 @@ func (h *house) sells() {
 }
 
 // judged is the verdict on a module now, made again from what is pinned.
-func (h *house) judged(m repute.Module, p *policy.Policy, lenient bool) orchestrator.Verdict {
+func (h *house) judged(m repute.Module, p *policy.Policy, lenient bool) trustgate.Verdict {
 	h.t.Helper()
-	v, err := orchestrator.Judge(h.t.Context(), h.db, p, lenient, m,
+	v, err := trustgate.Judge(h.t.Context(), h.db, p, lenient, m,
 		policy.Task{Coordinator: m.Slug, Value: "0", Budget: policy.DefaultBudget()}, policy.Threshold{})
 	ok(h.t, err)
 	_, err = trustdb.KeepInput(h.t.Context(), h.db, p.Text())
 	ok(h.t, err)
-	ok(h.t, orchestrator.VerifyVerdict(h.t.Context(), h.db, nil, v))
+	ok(h.t, trustgate.VerifyVerdict(h.t.Context(), h.db, nil, v))
 	return v
 }
 
@@ -82,7 +84,7 @@ func TestProofIsLookedAtAgain(t *testing.T) {
 		repute.ModuleProof{Kind: repute.ProofKey, Signer: seller, At: now}
 	deny, ask, allow := rules(t, anything)(), rules(t, "version: \"1\"\ntrust: {unproven: require_approval}\n")(),
 		rules(t, "version: \"1\"\ntrust: {unproven: allow}\n")()
-	check := func(name string, v orchestrator.Verdict, effect policy.Effect, says string) {
+	check := func(name string, v trustgate.Verdict, effect policy.Effect, says string) {
 		t.Helper()
 		reason := policy.Reason{}
 		for _, r := range v.Decision.Reasons {
@@ -110,7 +112,7 @@ func TestProofIsLookedAtAgain(t *testing.T) {
 
 	v := h.judged(module(signed), deny, false)
 	v.Proof.Owner, v.Agent.Unproven = &seller, ""
-	if err := orchestrator.VerifyVerdict(t.Context(), h.db, nil, v); err == nil {
+	if err := trustgate.VerifyVerdict(t.Context(), h.db, nil, v); err == nil {
 		t.Error("a verdict with another owner than decided is taken for good")
 	}
 }
@@ -122,15 +124,15 @@ func TestSoldAgentDoesNotExecute(t *testing.T) {
 	h, _ := newHouse(t)
 	h.block(repute.Transfer{To: seller}, repute.Registered{Owner: seller})
 	agent := careful{newWorker("plain"), h.sells}
-	agent.info.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: sold.Registry.Hex(), AgentID: "0",
+	agent.info.Manifest.ERC8004 = &standard.ManifestIdentity{AgentRegistry: sold.Registry.Hex(), AgentID: "0",
 		ChainID: 7}
-	agent.execute = func(context.Context, orchestrator.Plan, *orchestrator.Context) (orchestrator.Execution, error) {
+	agent.execute = func(context.Context, standard.Plan, *orchestrator.Context) (standard.Execution, error) {
 		t.Error("it was executed")
-		return orchestrator.Execution{}, nil
+		return standard.Execution{}, nil
 	}
 	h.start(orchestrator.Options{Keys: func(uint64, string) (common.Address, error) { return seller, nil },
 		Modules: []orchestrator.Module{agent}})
-	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "plain"}))
+	task, run := h.ended(h.submit(standard.Request{Coordinator: "plain"}))
 	if task.Status != repute.TaskRejected || !strings.Contains(string(run.Reasons), "identity.proof") {
 		t.Errorf("task %s: %s %s", task.Status, run.Error, run.Reasons)
 	}
@@ -168,7 +170,7 @@ func TestApprovalIsOfOneProgram(t *testing.T) {
 				ok(t, rundb.SaveModule(t.Context(), h.db, repute.Module{Slug: "faraway", URL: url, Manifest: []byte("{}")}))
 			}
 			at("https://one.example")
-			task := h.submit(orchestrator.Request{Coordinator: "faraway", Goal: c.goal})
+			task := h.submit(standard.Request{Coordinator: "faraway", Goal: c.goal})
 			h.awaits(task.Run)
 			first, err := rundb.Awaited(t.Context(), h.db, task.Run)
 			ok(t, err)
@@ -197,12 +199,12 @@ func TestDelayedPhaseFailsInTheEnd(t *testing.T) {
 	h, _ := newHouse(t)
 	h.block(repute.Transfer{To: seller}, repute.Registered{Owner: seller})
 	agent := newWorker("plain")
-	agent.info.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: sold.Registry.Hex(), AgentID: "0",
+	agent.info.Manifest.ERC8004 = &standard.ManifestIdentity{AgentRegistry: sold.Registry.Hex(), AgentID: "0",
 		ChainID: 7}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{agent}})
 	_, err := h.db.Pool().Exec(t.Context(), "alter table agents rename to agents_elsewhere")
 	ok(t, err)
-	r := orchestrator.Request{Coordinator: "plain"}
+	r := standard.Request{Coordinator: "plain"}
 	r.Budget.RuntimeMS = new(int64(2000))
 	task, run := h.ended(h.submit(r))
 	if task.Status != repute.TaskFailed || !strings.Contains(run.Error, "could not go on") {

@@ -9,6 +9,7 @@ import (
 	"repute/api"
 	"repute/internal/httpapi"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
 )
 
 // The operator's pages show the queue of runs and its jobs to who has the token alone.
@@ -17,7 +18,7 @@ func TestOperatorSeesTheRunsQueue(t *testing.T) {
 	const token = "correct-horse-battery-staple"
 	h, _ := newHouse(t)
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{newWorker("plain")}})
-	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "plain"}))
+	_, run := h.ended(h.submit(standard.Request{Coordinator: "plain"}))
 	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"operator": token}})
 	ok(t, err)
 	_, err = api.New(api.Options{Server: server, DB: h.db})

@@ -5,17 +5,19 @@ import (
 	"fmt"
 
 	"repute"
+	"repute/orchestrator/journal"
+	"repute/orchestrator/standard"
 	"repute/store/rundb"
 )
 
 // claimsHold: each receipt that the execution names is there.
-func (w *work) claimsHold(ctx context.Context, receipts []repute.Receipt) (Check, error) {
-	own, inner := w.done.claims()
-	if c := receiptsExist(own, receipts); !c.Passed || len(inner) == 0 {
+func (w *work) claimsHold(ctx context.Context, receipts []repute.Receipt) (standard.Check, error) {
+	own, inner := w.done.Claims()
+	if c := standard.ReceiptsExist(own, receipts); !c.Passed || len(inner) == 0 {
 		return c, nil
 	}
 	all, err := w.taskReceipts(ctx)
-	return receiptsExist(inner, all), err
+	return standard.ReceiptsExist(inner, all), err
 }
 
 // taskReceipts are those of all runs of the task.
@@ -27,14 +29,14 @@ func (w *work) taskReceipts(ctx context.Context) (all []repute.Receipt, err erro
 		all = append(all, list...)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errRuntime, err)
+		return nil, fmt.Errorf("%w: %w", journal.ErrRuntime, err)
 	}
 	return all, nil
 }
 
 // summaryHolds refuses a summary that names receipts which no run of the task has.
-func (w *work) summaryHolds(ctx context.Context, s *Summary) error {
-	claimed := s.claims()
+func (w *work) summaryHolds(ctx context.Context, s *standard.Summary) error {
+	claimed := s.Claims()
 	if len(claimed) == 0 {
 		return nil
 	}
@@ -42,7 +44,7 @@ func (w *work) summaryHolds(ctx context.Context, s *Summary) error {
 	if err != nil {
 		return err
 	}
-	if c := receiptsExist(claimed, all); !c.Passed {
+	if c := standard.ReceiptsExist(claimed, all); !c.Passed {
 		return fmt.Errorf("the agent's summary: %s", c.Details)
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/trustgate"
 	"repute/policy"
 	"repute/store/rundb"
 )
@@ -21,10 +23,10 @@ type careful struct {
 	between func()
 }
 
-func (c careful) DryRun(context.Context, orchestrator.Task, orchestrator.Plan,
-	*orchestrator.Context) (orchestrator.DryRun, error) {
+func (c careful) DryRun(context.Context, standard.Task, standard.Plan,
+	*orchestrator.Context) (standard.DryRun, error) {
 	c.between()
-	return orchestrator.DryRun{}, nil
+	return standard.DryRun{}, nil
 }
 
 // changing is a policy that is replaced while runs go on.
@@ -70,13 +72,13 @@ func TestTrustIsCheckedAgainBeforeExecute(t *testing.T) {
 			p, ran := &changing{t: t}, atomic.Int32{}
 			p.set(unrated(c.first))
 			agent := careful{newWorker("plain"), func() { p.set(unrated(c.then)) }}
-			agent.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+			agent.do = func(context.Context, standard.Step, map[string]json.RawMessage,
 				*orchestrator.Context) (json.RawMessage, error) {
 				ran.Add(1)
 				return nil, nil
 			}
 			h.start(orchestrator.Options{Lenient: true, Policy: p.now.Load, Modules: []orchestrator.Module{agent}})
-			task := h.submit(orchestrator.Request{Coordinator: "plain"})
+			task := h.submit(standard.Request{Coordinator: "plain"})
 			for _, yes := range c.answer {
 				h.awaits(task.Run)
 				if n := ran.Load(); n != 0 {
@@ -115,12 +117,12 @@ func (h *house) verdictsHold(run string) {
 		if d.Kind != repute.DecisionTrust {
 			continue
 		}
-		var v orchestrator.Verdict
+		var v trustgate.Verdict
 		ok(h.t, json.Unmarshal(d.Input, &v))
 		if v.Policy != d.Policy || string(v.Decision.Effect) != d.Effect {
 			h.t.Errorf("%s: %s by policy %x, its verdict: %s by %s", d.Subject, d.Effect, d.Policy, v.Decision.Effect, v.Policy)
 		}
-		if err := orchestrator.VerifyVerdict(h.t.Context(), h.db, nil, v); err != nil {
+		if err := trustgate.VerifyVerdict(h.t.Context(), h.db, nil, v); err != nil {
 			h.t.Errorf("%s: %v", d.Subject, err)
 		}
 	}
@@ -138,16 +140,16 @@ func TestTrustOfSubAgents(t *testing.T) {
 			t.Parallel()
 			h, _ := newHouse(t)
 			head, hand, ran := newWorker("head"), newWorker(slug), atomic.Int32{}
-			head.plan = func(orchestrator.Task) orchestrator.Plan {
-				return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: slug}}}
+			head.plan = func(standard.Task) standard.Plan {
+				return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: slug}}}
 			}
-			hand.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+			hand.do = func(context.Context, standard.Step, map[string]json.RawMessage,
 				*orchestrator.Context) (json.RawMessage, error) {
 				ran.Add(1)
 				return nil, nil
 			}
 			h.start(orchestrator.Options{Lenient: true, Policy: rules(t, byAgent), Modules: []orchestrator.Module{head, hand}})
-			task := h.submit(orchestrator.Request{Coordinator: "head"})
+			task := h.submit(standard.Request{Coordinator: "head"})
 			if slug == "odd" {
 				h.awaits(task.Run)
 				runs, err := rundb.TaskRuns(t.Context(), h.db, task.ID)
@@ -194,38 +196,38 @@ func (h *house) finished(task repute.Task, runs int) {
 func TestEveryRunEndsOnce(t *testing.T) {
 	t.Parallel()
 	const ask = "version: \"1\"\nrules:\n  - {id: ask, when: 'agent.slug == \"odd\"', effect: require_approval, reason: look at it}\n"
-	split := func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "plain"}, {ID: "b", Agent: "odd"}}}
+	split := func(standard.Task) standard.Plan {
+		return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: "plain"}, {ID: "b", Agent: "odd"}}}
 	}
 	head, lone, deserter := newWorker("head"), newWorker("lone"), newWorker("deserter")
-	head.plan, lone.plan = split, func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "plain"}}}
+	head.plan, lone.plan = split, func(standard.Task) standard.Plan {
+		return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: "plain"}}}
 	}
-	deserter.plan = func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "endless"}}}
+	deserter.plan = func(standard.Task) standard.Plan {
+		return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: "endless"}}}
 	}
 	begun, endless := make(chan struct{}, 1), newWorker("endless")
-	endless.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+	endless.do = func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 		_ *orchestrator.Context) (json.RawMessage, error) {
 		begun <- struct{}{}
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
-	deserter.execute = func(ctx context.Context, p orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution,
+	deserter.execute = func(ctx context.Context, p standard.Plan, c *orchestrator.Context) (standard.Execution,
 		error) {
 		go func() { _, _ = c.RunPlan(context.WithoutCancel(ctx), p, nil) }()
 		<-begun
-		return orchestrator.Execution{Success: true}, nil
+		return standard.Execution{Success: true}, nil
 	}
 	h, _ := newHouse(t)
 	h.start(orchestrator.Options{Lenient: true, Policy: rules(t, ask),
 		Modules: []orchestrator.Module{head, lone, deserter, endless, newWorker("plain"), newWorker("odd")}})
 
-	idle := h.submit(orchestrator.Request{Coordinator: "head"})
+	idle := h.submit(standard.Request{Coordinator: "head"})
 	h.awaits(idle.Run)
 	ok(t, h.client.Cancel(t.Context(), idle.ID, "ann", "no longer wanted"))
-	done, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "lone"}))
-	left, run := h.ended(h.submit(orchestrator.Request{Coordinator: "deserter"}))
+	done, _ := h.ended(h.submit(standard.Request{Coordinator: "lone"}))
+	left, run := h.ended(h.submit(standard.Request{Coordinator: "deserter"}))
 	if left.Status != repute.TaskFailed || !strings.Contains(run.Error, "step a is running") {
 		t.Errorf("an agent that leaves its plan: task %s: %s", left.Status, run.Error)
 	}

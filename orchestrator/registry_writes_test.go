@@ -17,6 +17,9 @@ import (
 	"repute"
 	"repute/contracts/bindings"
 	"repute/internal/pgtest"
+	"repute/orchestrator/journal"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/transaction"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
@@ -81,7 +84,7 @@ func runner(t *testing.T) *work {
 		t.Fatal(err)
 	}
 	w := &work{e: &Engine{db: db,
-		o: Options{Registries: []Registries{{ChainID: 7, Identity: identityAt, Reputation: reputationAt,
+		o: Options{Registries: []safety.Registries{{ChainID: 7, Identity: identityAt, Reputation: reputationAt,
 			Validations: []common.Address{validationAt}}}}}}
 	w.module.Agent = idOf(22)
 	return w
@@ -95,22 +98,23 @@ func TestNobodyRatesItsOwn(t *testing.T) {
 	below := &work{e: mine.e, parent: mine, module: repute.Module{Agent: idOf(25)}}
 	nobody := &work{e: mine.e, parent: mine}
 	free := &work{e: mine.e}
-	feedback := func(n uint64) Tx {
-		return Tx{ChainID: 7, Target: reputationAt,
+	feedback := func(n uint64) transaction.Tx {
+		return transaction.Tx{ChainID: 7, Target: reputationAt,
 			Data: bindings.NewReputationRegistry().PackGiveFeedback(new(big.Int).SetUint64(n), big.NewInt(100), 0, "", "", "",
 				"", [32]byte{})}
 	}
-	response := func(hash common.Hash) Tx {
-		return Tx{ChainID: 7, Target: validationAt, Data: bindings.NewValidationRegistry().PackValidationResponse(hash, 100,
-			"", [32]byte{}, "")}
+	response := func(hash common.Hash) transaction.Tx {
+		return transaction.Tx{ChainID: 7, Target: validationAt,
+			Data: bindings.NewValidationRegistry().PackValidationResponse(hash, 100,
+				"", [32]byte{}, "")}
 	}
-	uri := func(n uint64) Tx {
-		return Tx{ChainID: 7, Target: identityAt,
+	uri := func(n uint64) transaction.Tx {
+		return transaction.Tx{ChainID: 7, Target: identityAt,
 			Data: bindings.NewIdentityRegistry().PackSetAgentURI(new(big.Int).SetUint64(n), "")}
 	}
 	for name, c := range map[string]struct {
 		by   *work
-		tx   Tx
+		tx   transaction.Tx
 		says string // empty: it is allowed
 	}{
 		"feedback on itself":                      {mine, feedback(22), "its own"},
@@ -175,9 +179,9 @@ func TestRecordsKept(t *testing.T) {
 			Topics: []common.Hash{{1}, common.BigToHash(another)}}, true},
 		"another contract": {types.Log{Address: stranger, Topics: []common.Hash{{1}, common.BigToHash(own)}}, true},
 	} {
-		logs := mustJSON([]types.Log{c.log})
+		logs := journal.JSON([]types.Log{c.log})
 		receipts := []repute.Receipt{{Kind: repute.CallTransaction, Chain: 7, Done: true,
-			Result: mustJSON(Sent{OK: true, Result: logs})}}
+			Result: journal.JSON(transaction.Sent{OK: true, Result: logs})}}
 		if got, err := w.recordsKept(t.Context(), receipts); err != nil || got.Passed != c.kept {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
@@ -220,14 +224,14 @@ func TestMayTouch(t *testing.T) {
 					t.Fatalf("%s: %v", m.Sig, err)
 				}
 				data = append(slices.Clone(m.ID), data...)
-				err = w.mayTouch(t.Context(), &Tx{ChainID: 7, Target: at, Data: data})
+				err = w.mayTouch(t.Context(), &transaction.Tx{ChainID: 7, Target: at, Data: data})
 				if mine := id == own; mine != errors.Is(err, repute.ErrInvalid) {
 					t.Errorf("%s of agent %s: %v", m.Sig, id, err)
 				}
-				if err := w.mayTouch(t.Context(), &Tx{ChainID: 7, Target: at, Data: data[:len(m.ID)+5]}); err == nil {
+				if err := w.mayTouch(t.Context(), &transaction.Tx{ChainID: 7, Target: at, Data: data[:len(m.ID)+5]}); err == nil {
 					t.Errorf("%s, cut off, is allowed", m.Sig)
 				}
-				if err := w.mayTouch(t.Context(), &Tx{ChainID: 8, Target: at, Data: data}); err != nil {
+				if err := w.mayTouch(t.Context(), &transaction.Tx{ChainID: 8, Target: at, Data: data}); err != nil {
 					t.Errorf("%s on another chain: %v", m.Sig, err)
 				}
 				tried++
@@ -238,17 +242,18 @@ func TestMayTouch(t *testing.T) {
 		t.Errorf("tried %d functions", tried)
 	}
 	all := bindings.NewIdentityRegistry().PackSetApprovalForAll(common.HexToAddress("0x05"), true)
-	if err := w.mayTouch(t.Context(), &Tx{ChainID: 7, Target: identityAt, Data: all}); err == nil {
+	if err := w.mayTouch(t.Context(), &transaction.Tx{ChainID: 7, Target: identityAt, Data: all}); err == nil {
 		t.Error("a hand over all of its identities is allowed")
 	}
 }
 
 // TestRecordsWithoutLogs lets a transaction prove nothing whose logs were too many to keep.
 func TestRecordsWithoutLogs(t *testing.T) {
-	w := &work{e: &Engine{o: Options{Registries: []Registries{{ChainID: 7, Identity: identityAt,
+	w := &work{e: &Engine{o: Options{Registries: []safety.Registries{{ChainID: 7, Identity: identityAt,
 		Reputation: reputationAt}}}}, module: repute.Module{Agent: idOf(22)}}
 	// wallet drops logs over 256 KiB
-	receipts := []repute.Receipt{{Kind: repute.CallTransaction, Chain: 7, Done: true, Result: mustJSON(Sent{OK: true})}}
+	receipts := []repute.Receipt{{Kind: repute.CallTransaction, Chain: 7, Done: true,
+		Result: journal.JSON(transaction.Sent{OK: true})}}
 	if got, err := w.recordsKept(t.Context(), receipts); err != nil || got.Passed {
 		t.Errorf("nobody saw the logs, and the check says %+v", got)
 	}

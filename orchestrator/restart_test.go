@@ -18,6 +18,7 @@ import (
 	"repute"
 	"repute/internal/pg"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
 	"repute/store"
 	"repute/store/rundb"
 )
@@ -64,7 +65,7 @@ func TestRunsOutliveTheDatabase(t *testing.T) {
 		return in, nil
 	})
 	head, hand := newWorker("head"), newWorker("hand")
-	does := func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage,
+	does := func(ctx context.Context, s standard.Step, _ map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		for range 5 {
 			if _, err := c.Tool(ctx, "slow", json.RawMessage(fmt.Sprintf("%q", s.ID))); err != nil {
@@ -75,15 +76,15 @@ func TestRunsOutliveTheDatabase(t *testing.T) {
 		return json.RawMessage("1"), nil
 	}
 	head.do, hand.do = does, does
-	head.plan = func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "head"},
+	head.plan = func(standard.Task) standard.Plan {
+		return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: "head"},
 			{ID: "b", Agent: "hand", DependsOn: []string{"a"}}, {ID: "c", Agent: "head", DependsOn: []string{"a"}}}}
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head, hand},
 		Tools: map[string]orchestrator.Tool{"slow": slow}})
 	var tasks []repute.Task
 	for range 40 {
-		tasks = append(tasks, h.submit(orchestrator.Request{Coordinator: "head"}))
+		tasks = append(tasks, h.submit(standard.Request{Coordinator: "head"}))
 	}
 	for range 2 {
 		before := calls.Load()

@@ -14,6 +14,8 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/store"
 	"repute/store/rundb"
 	"repute/store/walletdb"
@@ -29,13 +31,13 @@ type ledger struct {
 	tried map[common.Address]int
 }
 
-func (l *ledger) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
+func (l *ledger) Send(ctx context.Context, i transaction.Intent) (transaction.Sent, error) {
 	l.mu.Lock()
 	l.tried[i.Target]++
 	state, first := l.end[i.Target], l.tried[i.Target] == 1
 	l.mu.Unlock()
 	if first && state == "" {
-		return orchestrator.Sent{}, repute.Invalid("tx", "would fail: not today", "another day")
+		return transaction.Sent{}, repute.Invalid("tx", "would fail: not today", "another day")
 	}
 	if !first {
 		state = walletdb.IntentConfirmed
@@ -47,22 +49,22 @@ func (l *ledger) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.
 				FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
 		})
 	if err != nil {
-		return orchestrator.Sent{}, err
+		return transaction.Sent{}, err
 	}
 	if err := walletdb.MarkIntent(ctx, l.db, i.ID, state, walletdb.Mining{Fee: new(big.Int)}, ""); err != nil {
-		return orchestrator.Sent{}, err
+		return transaction.Sent{}, err
 	}
 	in, err := walletdb.ReadIntent(ctx, l.db, i.ID)
 	if err != nil {
-		return orchestrator.Sent{}, err
+		return transaction.Sent{}, err
 	}
 	switch in.State {
 	case walletdb.IntentConfirmed:
 		return l.outside.Send(ctx, i)
 	case walletdb.IntentReverted:
-		return orchestrator.Sent{FeeWei: "10"}, nil
+		return transaction.Sent{FeeWei: "10"}, nil
 	}
-	return orchestrator.Sent{}, repute.Conflict("the intent is %s", in.State)
+	return transaction.Sent{}, repute.Conflict("the intent is %s", in.State)
 }
 
 // A retry sends again what was refused, reverted or can never be mined, under an intent of
@@ -92,7 +94,7 @@ func TestRetrySendsWhatFailed(t *testing.T) {
 			second.Key = "attempt 1/a/b"
 			agent.do = sends(pays(1, "5"), second)
 			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}})
-			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
+			task, run := h.ended(h.submit(standard.Request{Coordinator: "payer"}))
 			if fine := c.state == walletdb.IntentConfirmed; fine != (task.Status == repute.TaskCompleted) {
 				t.Fatalf("task %s: %s", task.Status, run.Error)
 			} else if fine {
@@ -163,12 +165,12 @@ func TestStepsHaveNoSlash(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	head := newWorker("head")
-	head.plan = func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "head"},
+	head.plan = func(standard.Task) standard.Plan {
+		return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: "head"},
 			{ID: "a/execute/transaction/b", Agent: "head"}}}
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head}})
-	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
+	task, run := h.ended(h.submit(standard.Request{Coordinator: "head"}))
 	if task.Status != repute.TaskFailed || !strings.Contains(run.Error, "plan.steps[1].stepId") {
 		t.Errorf("task %s: %s", task.Status, run.Error)
 	}

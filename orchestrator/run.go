@@ -12,6 +12,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute"
+	"repute/orchestrator/journal"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/telemetry"
+	"repute/orchestrator/transaction"
+	"repute/orchestrator/trustgate"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -25,8 +30,8 @@ type work struct {
 	module repute.Module
 	agent  Module // nil where it is not installed here
 	broken error  // why an agent elsewhere cannot be made of what is stored of it
-	info   Info
-	terms  Terms
+	info   standard.Info
+	terms  standard.Terms
 	depth  int // 0: the root run
 	parent *work
 	log    *slog.Logger
@@ -34,13 +39,13 @@ type work struct {
 	checkpoint func(ctx context.Context, tx pgx.Tx) error
 
 	// What earlier phases left behind.
-	plan     Plan
-	verdict  Verdict
-	intended []*declared // the calls of the dry run
+	plan     standard.Plan
+	verdict  trustgate.Verdict
+	intended []*transaction.Declared // the calls of the dry run
 	dryRan   bool
-	done     Execution
-	checked  Verification
-	summary  Summary
+	done     standard.Execution
+	checked  standard.Verification
+	summary  standard.Summary
 	manifest string // digest at the beginning
 
 	moving       sync.Mutex // of a root run: transactions are judged one after the other
@@ -145,7 +150,7 @@ func (w *work) asks() (out []repute.RunEvent) {
 		if a.Shown != nil {
 			about["shown"] = a.Shown
 		}
-		out = append(out, repute.RunEvent{Run: w.Run.ID, Kind: "approval.requested", Data: mustJSON(about)})
+		out = append(out, repute.RunEvent{Run: w.Run.ID, Kind: "approval.requested", Data: journal.JSON(about)})
 	}
 	return out
 }
@@ -197,14 +202,14 @@ func (w *work) advance(ctx context.Context, p repute.Phase) error {
 		return nil
 	}
 	started := time.Now()
-	ctx, end := w.e.trace.start(ctx, p.String(), aboutRun(&w.Run)...)
+	ctx, end := w.e.trace.Start(ctx, p.String(), telemetry.AboutRun(&w.Run)...)
 	o := w.perform(ctx, p)
 	end(o.err)
 	if failed := w.failure(o.err); failed != nil {
 		if err := w.interrupted(ctx, p, failed); err != nil {
 			return err
 		}
-		o = outcome{err: errRuntime} // its text is the driver's
+		o = outcome{err: journal.ErrRuntime} // its text is the driver's
 		w.giveUp()
 	} else if err := w.interrupted(ctx, p, o.err); err != nil {
 		return err
@@ -247,7 +252,7 @@ func (w *work) interrupted(ctx context.Context, p repute.Phase, err error) error
 		root.mu.Lock()
 		root.wasCancelled = true
 		root.mu.Unlock()
-	case errors.Is(err, errRuntime) && !lasting(err), errors.Is(err, errEndpoints):
+	case errors.Is(err, journal.ErrRuntime) && !lasting(err), errors.Is(err, errEndpoints):
 		return w.delayed(ctx, p, err)
 	}
 	return nil
@@ -257,10 +262,10 @@ func (w *work) interrupted(ctx context.Context, p repute.Phase, err error) error
 // that lost saw, or the phase's own. Nil: the database failed nothing.
 func (w *work) failure(err error) error {
 	if away := w.databaseFailed(); away != nil {
-		return fmt.Errorf("%w: %w", errRuntime, away)
+		return fmt.Errorf("%w: %w", journal.ErrRuntime, away)
 	}
-	if errors.Is(err, store.ErrDatabase) && !errors.Is(err, errRuntime) {
-		return fmt.Errorf("%w: %w", errRuntime, err)
+	if errors.Is(err, store.ErrDatabase) && !errors.Is(err, journal.ErrRuntime) {
+		return fmt.Errorf("%w: %w", journal.ErrRuntime, err)
 	}
 	if errors.Is(err, store.ErrDatabase) {
 		return err
@@ -367,24 +372,6 @@ func (w *work) timed(ctx context.Context, p repute.Phase) (context.Context, cont
 	return context.WithTimeoutCause(ctx, max(0, left), cause)
 }
 
-// manifestTime is what the agent's manifest leaves this run after its recorded phases.
-func (w *work) manifestTime() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	left := time.Duration(w.info.Manifest.Budget().RuntimeMS) * time.Millisecond
-	for _, p := range w.Phases {
-		left -= p.Ended.Sub(p.Started)
-	}
-	return left
-}
-
-// spent is the time that this attempt of the root run was worked on, up to the phase in hand.
-func (w *work) spent() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.Run.Used.Runtime
-}
-
 // record stores what came of a phase, with the checkpoint, in one transaction.
 func (w *work) record(ctx context.Context, p repute.Phase, o outcome, started time.Time) error {
 	if o.status == "" {
@@ -396,12 +383,12 @@ func (w *work) record(ctx context.Context, p repute.Phase, o outcome, started ti
 	if o.waits != nil {
 		o.status = repute.PhaseWaiting
 	}
-	row := repute.RunPhase{Phase: p, Attempt: w.Run.Attempt, Status: o.status, Result: mustJSON(o.result),
+	row := repute.RunPhase{Phase: p, Attempt: w.Run.Attempt, Status: o.status, Result: journal.JSON(o.result),
 		Started: started.UTC()}
 	row.Ended = row.Started.Add(time.Since(started)) // what it took, whatever became of the clock meanwhile
 	if o.err != nil {
 		// a failed phase MUST have an error (CheckDecisions)
-		row.Error = shorten(orWord(o.err.Error(), "failed without a reason"))
+		row.Error = journal.Shorten(standard.OrWord(o.err.Error(), "failed without a reason"))
 	}
 	out := w.outcomeOf(row, o)
 	// What is done is stored also when the run was cancelled meanwhile.
@@ -414,10 +401,10 @@ func (w *work) record(ctx context.Context, p repute.Phase, o outcome, started ti
 		return w.checkpoint(saving, tx)
 	}
 	if err := rundb.SavePhase(saving, w.e.db, w.lease, out, also); err != nil {
-		return w.lost(fmt.Errorf("%w: %w", errRuntime, err))
+		return w.lost(fmt.Errorf("%w: %w", journal.ErrRuntime, err))
 	}
 	w.taken(row, out)
-	w.e.metrics.phase(p, row.Status, row.Ended.Sub(row.Started))
+	w.e.metrics.Phase(p, row.Status, row.Ended.Sub(row.Started))
 	var panicked *panicError
 	if errors.As(o.err, &panicked) {
 		w.log.Error("the agent panicked", "phase", p.String(), "panic", fmt.Sprint(panicked.value), "stack",
@@ -448,7 +435,7 @@ func (w *work) outcomeOf(row repute.RunPhase, o outcome) rundb.PhaseOutcome {
 		event["error"] = row.Error
 	}
 	if len(o.reasons) > 0 {
-		out.Reasons = mustJSON(o.reasons)
+		out.Reasons = journal.JSON(o.reasons)
 		event["reasons"] = o.reasons
 	}
 	switch {
@@ -460,20 +447,20 @@ func (w *work) outcomeOf(row repute.RunPhase, o outcome) rundb.PhaseOutcome {
 	case row.Status != repute.PhaseOK:
 		out.Failure = row.Error
 		if out.Failure == "" {
-			out.Failure = shorten(fmt.Sprintf("%s: %s", row.Phase, texts(against(o.reasons))))
+			out.Failure = journal.Shorten(fmt.Sprintf("%s: %s", row.Phase, transaction.Texts(transaction.Against(o.reasons))))
 		}
 	case row.Phase == repute.PhaseDiscover:
 		out.Status, out.Task = repute.RunPlanning, repute.TaskAssigned
 	case row.Phase == repute.PhaseDryRun:
 		out.Status, out.Task = repute.RunRunning, repute.TaskRunning
 	}
-	out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "phase.finished", Data: mustJSON(event)})
+	out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "phase.finished", Data: journal.JSON(event)})
 	if out.Awaiting != "" {
 		out.Events = append(out.Events, w.asks()...)
 	}
 	if out.Ended {
 		out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "run.finished",
-			Data: mustJSON(map[string]any{"status": out.Status, "task": out.Task, "attempt": w.Run.Attempt,
+			Data: journal.JSON(map[string]any{"status": out.Status, "task": out.Task, "attempt": w.Run.Attempt,
 				"error": w.Run.Error})})
 	}
 	return out

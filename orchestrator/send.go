@@ -12,6 +12,12 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/orchestrator/approval"
+	"repute/orchestrator/journal"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
+	"repute/orchestrator/trustgate"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -24,24 +30,24 @@ type ApprovalError struct {
 	Run     string // that waits
 	Subject string // what the answer must name
 	Reasons []policy.Reason
-	Shown   *Shown // the transaction that is asked about, if it is one
+	Shown   *approval.Shown // the transaction that is asked about, if it is one
 }
 
 // Error names the first reason.
 func (e *ApprovalError) Error() string {
-	return "waits for approval: " + texts(against(e.Reasons))
+	return "waits for approval: " + transaction.Texts(transaction.Against(e.Reasons))
 }
 
 // Simulate says what a transaction would come to. It counts as a tool call.
-func (c *Context) Simulate(ctx context.Context, tx Tx) (out Simulation, err error) {
+func (c *Context) Simulate(ctx context.Context, tx transaction.Tx) (out transaction.Simulation, err error) {
 	if err := c.w.mayTouch(ctx, &tx); err != nil {
 		return out, c.w.lost(err)
 	}
 	r := repute.Receipt{Kind: repute.CallChain, Ref: tx.Target.Hex(), Summary: "simulation: " + tx.Purpose,
-		Chain: tx.ChainID, Domain: c.w.e.domain(tx.ChainID), Request: mustJSON(tx)}
+		Chain: tx.ChainID, Domain: c.w.e.domain(tx.ChainID), Request: journal.JSON(tx)}
 	body, err := c.call(ctx, r, func(ctx context.Context, _ string) (json.RawMessage, error) {
 		s, err := c.w.simulate(ctx, tx)
-		return mustJSON(s), err
+		return journal.JSON(s), err
 	})
 	if err != nil {
 		return out, err
@@ -50,33 +56,35 @@ func (c *Context) Simulate(ctx context.Context, tx Tx) (out Simulation, err erro
 }
 
 // simulate executes a transaction at the newest block without sending it.
-func (w *work) simulate(ctx context.Context, tx Tx) (Simulation, error) {
-	if err := tx.check(); err != nil {
-		return Simulation{}, err
+func (w *work) simulate(ctx context.Context, tx transaction.Tx) (transaction.Simulation, error) {
+	if err := tx.Check(); err != nil {
+		return transaction.Simulation{}, err
 	}
 	if w.e.o.Chain == nil {
-		return Simulation{}, fmt.Errorf("no chain is configured: %w", repute.ErrUnavailable)
+		return transaction.Simulation{}, fmt.Errorf("no chain is configured: %w", repute.ErrUnavailable)
 	}
-	if err := paysPayee(ctx, w.e.db, w.e.o.Chain, &tx); err != nil {
-		return Simulation{}, err
+	if err := safety.PaysPayee(ctx, w.e.db, w.e.o.Chain, &tx); err != nil {
+		return transaction.Simulation{}, err
 	}
 	s, err := w.e.o.Chain.Simulate(ctx, w.origin(), tx)
 	if err != nil {
 		return s, err
 	}
-	return s, w.records(tx.ChainID).mayLog(ctx, s.Logs)
+	return s, w.records(tx.ChainID).MayLog(ctx, s.Logs)
 }
 
 // origin names the agent, run and task that a transaction belongs to.
-func (w *work) origin() Origin { return Origin{Agent: w.Run.Agent, Run: w.Run.ID, Task: w.Run.Task} }
+func (w *work) origin() transaction.Origin {
+	return transaction.Origin{Agent: w.Run.Agent, Run: w.Run.ID, Task: w.Run.Task}
+}
 
 // Send sends a transaction, once however often the step runs, and waits for its
 // confirmation. It is simulated first. *DeniedError: a rule refuses it; *ApprovalError: a
 // person must decide, and Execute ends here for now; repute.ErrLimited: the budget is
 // used up.
-func (c *Context) Send(ctx context.Context, tx Tx) (Sent, error) {
+func (c *Context) Send(ctx context.Context, tx transaction.Tx) (transaction.Sent, error) {
 	if c.w.databaseFailed() != nil { // nothing that happens after is stored
-		return Sent{}, ErrAway
+		return transaction.Sent{}, ErrAway
 	}
 	sent, err := c.send(ctx, tx)
 	return sent, c.w.lost(err)
@@ -84,32 +92,34 @@ func (c *Context) Send(ctx context.Context, tx Tx) (Sent, error) {
 
 // send decides about a transaction, journals it and sends it. It is sent once, however often the
 // phase is repeated.
-func (c *Context) send(ctx context.Context, tx Tx) (Sent, error) {
+func (c *Context) send(ctx context.Context, tx transaction.Tx) (transaction.Sent, error) {
 	if c.phase != repute.PhaseExecute {
-		return Sent{}, c.refused(ctx, tx.Key, &tx, refuse("phase", "transactions are sent in Execute alone, not in %s",
-			c.phase))
+		return transaction.Sent{},
+			c.refused(ctx, tx.Key, &tx, transaction.Refuse("phase", "transactions are sent in Execute alone, not in %s",
+				c.phase))
 	}
 	key, err := c.next(repute.CallTransaction, tx.Key)
 	if err != nil {
-		return Sent{}, err
+		return transaction.Sent{}, err
 	}
-	if err := tx.check(); err != nil {
-		return Sent{}, err
+	if err := tx.Check(); err != nil {
+		return transaction.Sent{}, err
 	}
 	if err := c.w.mayTouch(ctx, &tx); err != nil {
-		return Sent{}, c.refused(ctx, key, &tx, err)
+		return transaction.Sent{}, c.refused(ctx, key, &tx, err)
 	}
 	return c.w.transact(ctx, c, key, tx)
 }
 
 // transact is Send after the checks that need no look at anything stored. What was begun
 // before is looked up, whatever simulation and policy would say of it now.
-func (w *work) transact(ctx context.Context, c *Context, key string, tx Tx) (Sent, error) {
+func (w *work) transact(ctx context.Context, c *Context, key string, tx transaction.Tx) (transaction.Sent, error) {
 	if err := w.wasSimulated(&tx); err != nil {
-		return Sent{}, c.refused(ctx, key, &tx, err)
+		return transaction.Sent{}, c.refused(ctx, key, &tx, err)
 	}
-	r := repute.Receipt{Run: w.Run.ID, Step: c.step, Key: attemptKey(w.Run.Attempt, key), Kind: repute.CallTransaction,
-		Ref: tx.Target.Hex(), Summary: tx.Purpose,
+	r := repute.Receipt{Run: w.Run.ID, Step: c.step, Key: journal.AttemptKey(w.Run.Attempt, key),
+		Kind: repute.CallTransaction,
+		Ref:  tx.Target.Hex(), Summary: tx.Purpose,
 		Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID)}
 	if before, known, err := w.earlier(ctx, r, key); err != nil || known {
 		c.leaves(before.ID)
@@ -117,7 +127,7 @@ func (w *work) transact(ctx context.Context, c *Context, key string, tx Tx) (Sen
 	}
 	journaled, known, fee, err := w.journal(ctx, r, tx)
 	if err != nil {
-		return Sent{}, c.refused(ctx, key, &tx, w.lost(err))
+		return transaction.Sent{}, c.refused(ctx, key, &tx, w.lost(err))
 	}
 	c.leaves(journaled.ID)
 	if known {
@@ -128,7 +138,7 @@ func (w *work) transact(ctx context.Context, c *Context, key string, tx Tx) (Sen
 
 // journal judges a transaction and journals it with its charge, one of a task after the
 // other, since each is judged by all that is sent with it.
-func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled repute.Receipt, known bool,
+func (w *work) journal(ctx context.Context, r repute.Receipt, tx transaction.Tx) (journaled repute.Receipt, known bool,
 	fee string, err error) {
 	root := w.root()
 	root.moving.Lock()
@@ -141,7 +151,7 @@ func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled 
 	if err != nil {
 		return journaled, false, "", err
 	}
-	r.Request = mustJSON(charged{tx, simulated.FeeWei, outflows(simulated.Treasury, simulated.Logs)})
+	r.Request = journal.JSON(charged{tx, simulated.FeeWei, transaction.Outflows(simulated.Treasury, simulated.Logs)})
 	charge := rundb.Charge{Writes: 1, GasWei: simulated.FeeWei, MostOfRun: int(w.info.Manifest.Budget().OnchainWrites)}
 	journaled, known, err = rundb.BeginCall(ctx, w.e.db, w.lease, r, charge, decision)
 	return journaled, known, simulated.FeeWei, err
@@ -149,7 +159,8 @@ func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled 
 
 // judged simulates a transaction and asks the policy, and whoever must approve it. Where the
 // dry run declared it with placeholders, in shown, it is judged by the worst that they allow.
-func (w *work) judged(ctx context.Context, step, key string, tx *Tx, shown *declared) (s Simulation, d rundb.Decision,
+func (w *work) judged(ctx context.Context, step, key string, tx *transaction.Tx,
+	shown *transaction.Declared) (s transaction.Simulation, d rundb.Decision,
 	err error) {
 	if err = w.standing(ctx); err != nil {
 		return s, d, err
@@ -157,7 +168,7 @@ func (w *work) judged(ctx context.Context, step, key string, tx *Tx, shown *decl
 	if s, err = w.simulate(ctx, *tx); err != nil {
 		return s, d, err
 	}
-	cases, err := shown.cases(tx)
+	cases, err := shown.Cases(tx)
 	if err != nil {
 		return s, d, err
 	}
@@ -165,7 +176,7 @@ func (w *work) judged(ctx context.Context, step, key string, tx *Tx, shown *decl
 	if d, err = w.allows(ctx, call, tx, cases, shown, &s); err != nil {
 		return s, d, err
 	}
-	worst, err := worstOf(w.e.o.Policy(), cases, shown, outflows(s.Treasury, s.Logs))
+	worst, err := transaction.WorstOf(w.e.o.Policy(), cases, shown, transaction.Outflows(s.Treasury, s.Logs))
 	if err != nil {
 		return s, d, err
 	}
@@ -173,31 +184,33 @@ func (w *work) judged(ctx context.Context, step, key string, tx *Tx, shown *decl
 		return s, d, err
 	}
 	if !s.OK {
-		return s, d, refuse("simulation", "the transaction would fail: %s", s.Reason)
+		return s, d, transaction.Refuse("simulation", "the transaction would fail: %s", s.Reason)
 	}
 	return s, d, nil
 }
 
 // resume goes on with a transaction that was journaled before; err is why it could not be
 // read.
-func (w *work) resume(ctx context.Context, journaled repute.Receipt, tx Tx, err error) (out Sent, _ error) {
+func (w *work) resume(ctx context.Context, journaled repute.Receipt, tx transaction.Tx,
+	err error) (out transaction.Sent, _ error) {
 	if err != nil {
 		return out, err
 	}
 	var before charged
-	if json.Unmarshal(journaled.Request, &before) != nil || !before.same(&tx) {
-		return out, refuse("another", "the step sent another transaction as %q before it was interrupted", journaled.Key)
+	if json.Unmarshal(journaled.Request, &before) != nil || !before.Same(&tx) {
+		return out, transaction.Refuse("another", "the step sent another transaction as %q before it was interrupted",
+			journaled.Key)
 	}
 	if journaled.Done {
-		return out, errors.Join(json.Unmarshal(journaled.Result, &out), replayed(journaled.Error))
+		return out, errors.Join(json.Unmarshal(journaled.Result, &out), journal.Replayed(journaled.Error))
 	}
 	if journaled.Error != "" { // its end gave the charge back
 		before.ChargedWei = ""
 	}
 	intent := w.intent(&journaled, tx, before.ChargedWei)
-	var denied *DeniedError
+	var denied *transaction.DeniedError
 	if err := w.stillAllowed(ctx, &journaled, &tx, intent.ID); errors.As(err, &denied) { // nothing is signed: it ends here
-		o := rundb.CallOutcome{Error: err.Error(), GasWei: difference("", before.ChargedWei)}
+		o := rundb.CallOutcome{Error: err.Error(), GasWei: transaction.Difference("", before.ChargedWei)}
 		return out, errors.Join(err, w.lost(rundb.EndCall(ctx, w.e.db, w.lease, journaled.ID, o)))
 	} else if err != nil {
 		return out, err
@@ -207,7 +220,7 @@ func (w *work) resume(ctx context.Context, journaled repute.Receipt, tx Tx, err 
 
 // stillAllowed judges a journaled transaction anew where nothing was signed for it: what
 // was allowed then may be refused now. What is signed goes on, since it may be on its way.
-func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *Tx, intent string) error {
+func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *transaction.Tx, intent string) error {
 	if _, err := walletdb.ReadIntent(ctx, w.e.db, intent); !errors.Is(err, repute.ErrNotFound) {
 		return err
 	}
@@ -223,27 +236,28 @@ func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *
 }
 
 // intent is what is sent for a journaled call.
-func (w *work) intent(r *repute.Receipt, tx Tx, mostWei string) Intent {
+func (w *work) intent(r *repute.Receipt, tx transaction.Tx, mostWei string) transaction.Intent {
 	still := func(ctx context.Context) error {
 		if err := w.standing(ctx); err != nil {
 			return err
 		}
-		return paysPayee(ctx, w.e.db, w.e.o.Chain, &tx)
+		return safety.PaysPayee(ctx, w.e.db, w.e.o.Chain, &tx)
 	}
-	return Intent{ID: intentID(r), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei, Still: still}
+	return transaction.Intent{ID: intentID(r), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei, Still: still}
 }
 
 // charged is a transaction as it is journaled, with what it took of the gas budget and moves.
 type charged struct {
-	Tx
-	ChargedWei string    `json:"chargedWei"`
-	Leaves     []outflow `json:"leaves,omitempty"` // the treasury, as its simulation showed
+	transaction.Tx
+	ChargedWei string                `json:"chargedWei"`
+	Leaves     []transaction.Outflow `json:"leaves,omitempty"` // the treasury, as its simulation showed
 }
 
 // broadcast sends an intent and journals what came of it. What is left open stays open:
 // whoever runs the step again finds out.
-func (w *work) broadcast(ctx context.Context, call int64, intent Intent, chargedWei string) (Sent, error) {
-	ctx, end := w.e.trace.start(ctx, "transaction", attribute.String("ref", intent.Target.Hex()),
+func (w *work) broadcast(ctx context.Context, call int64, intent transaction.Intent,
+	chargedWei string) (transaction.Sent, error) {
+	ctx, end := w.e.trace.Start(ctx, "transaction", attribute.String("ref", intent.Target.Hex()),
 		attribute.String("key", intent.ID))
 	sent, err := w.e.o.Chain.Send(ctx, intent)
 	end(err)
@@ -264,8 +278,8 @@ func leftOpen(ctx context.Context, err error) bool {
 }
 
 // endOf is what is journaled of a transaction's end, and the error that it means.
-func endOf(sent Sent, chargedWei string, err error) (rundb.CallOutcome, error) {
-	o := rundb.CallOutcome{Result: mustJSON(sent), GasWei: difference(sent.FeeWei, chargedWei)}
+func endOf(sent transaction.Sent, chargedWei string, err error) (rundb.CallOutcome, error) {
+	o := rundb.CallOutcome{Result: journal.JSON(sent), GasWei: transaction.Difference(sent.FeeWei, chargedWei)}
 	if err == nil {
 		o.Ref = sent.Hash.Hex()
 		if !sent.OK {
@@ -299,8 +313,9 @@ func (e *Engine) settleCall(ctx context.Context, c *rundb.OpenCall) error {
 	if err := json.Unmarshal(c.Request, &before); err != nil {
 		return fmt.Errorf("journaled transaction %d: %w", c.ID, err)
 	}
-	sent, err := e.o.Chain.Send(ctx, Intent{ID: intentID(&c.Receipt), Origin: Origin{Agent: c.Agent, Run: c.Run, Task: c.Task},
-		Tx: before.Tx, MaxGasWei: before.ChargedWei})
+	sent, err := e.o.Chain.Send(ctx,
+		transaction.Intent{ID: intentID(&c.Receipt), Origin: transaction.Origin{Agent: c.Agent, Run: c.Run, Task: c.Task},
+			Tx: before.Tx, MaxGasWei: before.ChargedWei})
 	if leftOpen(ctx, err) {
 		return err
 	}
@@ -310,17 +325,17 @@ func (e *Engine) settleCall(ctx context.Context, c *rundb.OpenCall) error {
 
 // wasSimulated refuses what the dry run did not show, and transactions of an agent in another
 // program that has no dry run, unless the policy lets those send.
-func (w *work) wasSimulated(tx *Tx) error {
+func (w *work) wasSimulated(tx *transaction.Tx) error {
 	switch {
 	case len(tx.Placeholders) > 0:
-		return refuse("placeholder", "a transaction that is sent has no placeholders: the dry run declares them")
+		return transaction.Refuse("placeholder", "a transaction that is sent has no placeholders: the dry run declares them")
 	case !w.dryRan && w.module.URL != "" && !w.e.o.Policy().SendWithoutDryRun():
-		return refuse("no_dry_run",
+		return transaction.Refuse("no_dry_run",
 			"the agent has no dry run, and the policy does not let such agents send (sendWithoutDryRun)")
-	case w.dryRan && !slices.ContainsFunc(w.intended, func(d *declared) bool { return d.fits(tx) }):
-		return refuse("unsimulated",
+	case w.dryRan && !slices.ContainsFunc(w.intended, func(d *transaction.Declared) bool { return d.Fits(tx) }):
+		return transaction.Refuse("unsimulated",
 			"the dry run showed no such transaction (target %s, selector %s, value %s, data sha256 %.16s): each byte must be as shown, or of a declared placeholder",
-			tx.Target, tx.selector(), orZero(tx.Value), digest(tx.Data))
+			tx.Target, tx.Selector(), transaction.OrZero(tx.Value), journal.Digest(tx.Data))
 	}
 	return nil
 }
@@ -328,7 +343,7 @@ func (w *work) wasSimulated(tx *Tx) error {
 // leftOfDryRun finds the call of the dry run that a transaction is, and refuses what was sent
 // as often already as the dry run showed it. call is how the transaction is journaled, or will
 // be. The result is nil where there was no dry run.
-func (w *work) leftOfDryRun(ctx context.Context, call string, tx *Tx) (*declared, error) {
+func (w *work) leftOfDryRun(ctx context.Context, call string, tx *transaction.Tx) (*transaction.Declared, error) {
 	if !w.dryRan {
 		return nil, nil
 	}
@@ -336,33 +351,35 @@ func (w *work) leftOfDryRun(ctx context.Context, call string, tx *Tx) (*declared
 	if err != nil {
 		return nil, err
 	}
-	sent := []*Tx{tx}
+	sent := []*transaction.Tx{tx}
 	for _, journaled := range list {
 		var before charged
 		if journaled.Run == w.Run.ID && journaled.Call != call && json.Unmarshal(journaled.Request, &before) == nil &&
-			slices.ContainsFunc(w.intended, func(d *declared) bool { return d.fits(&before.Tx) }) {
+			slices.ContainsFunc(w.intended, func(d *transaction.Declared) bool { return d.Fits(&before.Tx) }) {
 			sent = append(sent, &before.Tx)
 		}
 	}
-	if found := matching(w.intended, sent); found != nil {
+	if found := transaction.Matching(w.intended, sent); found != nil {
 		return w.intended[found[0]], nil
 	}
 	shown := 0
 	for _, d := range w.intended {
-		if d.fits(tx) {
+		if d.Fits(tx) {
 			shown++
 		}
 	}
-	return nil, refuse("unsimulated", "the dry run showed this transaction %d times, and it was sent as often", shown)
+	return nil, transaction.Refuse("unsimulated",
+		"the dry run showed this transaction %d times, and it was sent as often", shown)
 }
 
 // callInput is what rules see of a transaction. listed is the function that an allow-list names
 // for it, nil where none does.
-func (w *work) callInput(p *policy.Policy, tx *Tx, listed *contracts.Function) policy.Input {
+func (w *work) callInput(p *policy.Policy, tx *transaction.Tx, listed *contracts.Function) policy.Input {
 	in := w.policyInput(p)
 	in.Phase = "call"
-	in.Call = policy.Call{ChainID: tx.ChainID, Target: tx.Target.Hex(), Selector: tx.selector(), Value: orZero(tx.Value),
-		Amount: orZero(tx.Amount), Purpose: tx.Purpose, Payee: tx.Payee}
+	in.Call = policy.Call{ChainID: tx.ChainID, Target: tx.Target.Hex(), Selector: tx.Selector(),
+		Value:  transaction.OrZero(tx.Value),
+		Amount: transaction.OrZero(tx.Amount), Purpose: tx.Purpose, Payee: tx.Payee}
 	if tx.Token != nil {
 		in.Call.Token = tx.Token.Hex()
 	}
@@ -375,8 +392,9 @@ func (w *work) callInput(p *policy.Policy, tx *Tx, listed *contracts.Function) p
 // allows asks the policy about a transaction, and whoever must approve it. cases are the
 // transaction, and the worst that it may be where it has placeholders: the strongest of the
 // decisions about them counts.
-func (w *work) allows(ctx context.Context, call string, tx *Tx, cases []Tx, declared *declared,
-	s *Simulation) (rundb.Decision, error) {
+func (w *work) allows(ctx context.Context, call string, tx *transaction.Tx, cases []transaction.Tx,
+	declared *transaction.Declared,
+	s *transaction.Simulation) (rundb.Decision, error) {
 	p := w.e.o.Policy()
 	listed, err := w.listed(ctx, tx)
 	if err != nil {
@@ -389,39 +407,40 @@ func (w *work) allows(ctx context.Context, call string, tx *Tx, cases []Tx, decl
 		d.Merge(p.Decide(ctx, &worse))
 	}
 	// the policy may be another than when the run began
-	if err := rundb.BoundRun(ctx, w.e.db, w.lease, limitsOf(in.Task.Budget)); err != nil {
+	if err := rundb.BoundRun(ctx, w.e.db, w.lease, standard.LimitsOf(in.Task.Budget)); err != nil {
 		return rundb.Decision{}, w.lost(err)
 	}
-	shown, err := w.show(ctx, tx, declared, s, against(d.Reasons))
+	shown, err := w.show(ctx, tx, declared, s, transaction.Against(d.Reasons))
 	if err != nil {
 		return rundb.Decision{}, err
 	}
 	if _, err := trustdb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
 		return rundb.Decision{}, w.lost(err)
 	}
-	stored := rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall, Subject: call + " " + shown.hash(),
-		Effect: string(d.Effect), Reasons: mustJSON(d.Reasons), Policy: p.Hash(),
-		Input: mustJSON(asked{Input: &in, Shown: shown})}
+	stored := rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall, Subject: call + " " + shown.Hash(),
+		Effect: string(d.Effect), Reasons: journal.JSON(d.Reasons), Policy: p.Hash(),
+		Input: journal.JSON(asked{Input: &in, Shown: shown})}
 	switch d.Effect {
 	case policy.Allow:
 		return stored, nil
 	case policy.Deny:
-		stored.Subject = call + " " + tx.digest() // the same as refused gives it: one decision
-		return stored, errors.Join(&DeniedError{Reasons: d.Reasons}, rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
+		stored.Subject = call + " " + tx.Digest() // the same as refused gives it: one decision
+		return stored, errors.Join(&transaction.DeniedError{Reasons: d.Reasons},
+			rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
 	}
 	return stored, w.approved(ctx, stored, d, shown)
 }
 
 // asked is the input of a decision with what a person sees who must decide.
 type asked struct {
-	*policy.Input `json:",omitempty"`
-	*Verdict      `json:",omitempty"`
-	Shown         *Shown `json:"shown"`
+	*policy.Input      `json:",omitempty"`
+	*trustgate.Verdict `json:",omitempty"`
+	Shown              *approval.Shown `json:"shown"`
 }
 
 // approved is nil once a person has approved; until then the run waits.
 // shown is what a person sees of it, if it is a transaction.
-func (w *work) approved(ctx context.Context, stored rundb.Decision, d policy.Decision, shown *Shown) error {
+func (w *work) approved(ctx context.Context, stored rundb.Decision, d policy.Decision, shown *approval.Shown) error {
 	waits, err := w.answered(ctx, stored.Subject, d, shown)
 	if err != nil || waits == nil {
 		return err
@@ -435,7 +454,8 @@ func (w *work) approved(ctx context.Context, stored rundb.Decision, d policy.Dec
 
 // answered is what the run waits for, nil once a person has approved of the subject. A
 // person's refusal is a *DeniedError.
-func (w *work) answered(ctx context.Context, subject string, d policy.Decision, shown *Shown) (*ApprovalError, error) {
+func (w *work) answered(ctx context.Context, subject string, d policy.Decision,
+	shown *approval.Shown) (*ApprovalError, error) {
 	given, err := rundb.Approvals(ctx, w.e.db, w.Run.ID, w.Run.Attempt)
 	if err != nil {
 		return nil, err
@@ -445,7 +465,7 @@ func (w *work) answered(ctx context.Context, subject string, d policy.Decision, 
 	case known && a.Approved:
 		return nil, nil
 	case known:
-		return nil, &DeniedError{Reasons: []policy.Reason{{ID: "approval", Effect: policy.Deny,
+		return nil, &transaction.DeniedError{Reasons: []policy.Reason{{ID: "approval", Effect: policy.Deny,
 			Text: strings.TrimSuffix(a.By+" refused: "+a.Reason, ": ")}}}
 	}
 	return &ApprovalError{w.Run.ID, subject, d.Reasons, shown}, nil

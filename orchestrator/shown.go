@@ -5,14 +5,19 @@ import (
 	"fmt"
 
 	"repute/contracts"
+	"repute/orchestrator/approval"
+	"repute/orchestrator/journal"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 )
 
 // show collects what a person sees of a transaction.
-func (w *work) show(ctx context.Context, tx *Tx, declared *declared, s *Simulation, reasons []policy.Reason) (*Shown,
+func (w *work) show(ctx context.Context, tx *transaction.Tx, declared *transaction.Declared,
+	s *transaction.Simulation, reasons []policy.Reason) (*approval.Shown,
 	error) {
-	out := &Shown{Agent: shownAgent(w.Run.Agent, &w.verdict), ValueAtRisk: orZero(w.terms.ValueAtRisk),
-		Declared: []Placeholder{}, Reasons: reasons}
+	out := &approval.Shown{Agent: approval.DescribeAgent(w.Run.Agent, &w.verdict),
+		ValueAtRisk: transaction.OrZero(w.terms.ValueAtRisk),
+		Declared:    []transaction.Placeholder{}, Reasons: reasons}
 	if declared != nil {
 		out.Declared = append(out.Declared, declared.Placeholders...)
 	}
@@ -20,18 +25,19 @@ func (w *work) show(ctx context.Context, tx *Tx, declared *declared, s *Simulati
 	if err != nil {
 		return nil, err
 	}
-	d := describer{db: w.e.db, calls: w.e.calls, tokens: w.e.o.Tokens, registries: w.e.o.Registries, names: w.e.o.Names}
-	if err := d.describe(ctx, out, tx, listed, s); err != nil {
-		return nil, fmt.Errorf("%w: %w", errRuntime, err)
+	d := approval.Describer{Db: w.e.db, Calls: w.e.calls, Tokens: w.e.o.Tokens, Registries: w.e.o.Registries,
+		Names: w.e.o.Names}
+	if err := d.Describe(ctx, out, tx, listed, s); err != nil {
+		return nil, fmt.Errorf("%w: %w", journal.ErrRuntime, err)
 	}
 	return out, nil
 }
 
 // listed is ListedFunction of a transaction. The error is one of the runtime.
-func (w *work) listed(ctx context.Context, tx *Tx) (*contracts.Function, error) {
-	f, err := ListedFunction(ctx, w.e.db, tx.ChainID, tx.Target, tx.Data)
+func (w *work) listed(ctx context.Context, tx *transaction.Tx) (*contracts.Function, error) {
+	f, err := approval.ListedFunction(ctx, w.e.db, tx.ChainID, tx.Target, tx.Data)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errRuntime, err)
+		return nil, fmt.Errorf("%w: %w", journal.ErrRuntime, err)
 	}
 	return f, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
@@ -22,8 +24,8 @@ type becoming struct {
 	between func()
 }
 
-func (b becoming) DryRun(ctx context.Context, t orchestrator.Task, p orchestrator.Plan,
-	c *orchestrator.Context) (orchestrator.DryRun, error) {
+func (b becoming) DryRun(ctx context.Context, t standard.Task, p standard.Plan,
+	c *orchestrator.Context) (standard.DryRun, error) {
 	b.between()
 	return b.shower.DryRun(ctx, t, p, c)
 }
@@ -37,8 +39,8 @@ func TestRulesSeeTheAgentOfNow(t *testing.T) {
 	token.SetUint64(22)
 	ok(t, chaindb.AddChain(t.Context(), h.db,
 		repute.Chain{ID: 7, Name: "seven", Identity: at, Reputation: common.HexToAddress("0x8005"), StartBlock: 1}))
-	chain, agent := &outside{}, becoming{shower: shower{newWorker("payer"), []orchestrator.Tx{pays(1, "1")}}}
-	agent.info.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: at.Hex(), AgentID: "22", ChainID: 7}
+	chain, agent := &outside{}, becoming{shower: shower{newWorker("payer"), []transaction.Tx{pays(1, "1")}}}
+	agent.info.Manifest.ERC8004 = &standard.ManifestIdentity{AgentRegistry: at.Hex(), AgentID: "22", ChainID: 7}
 	agent.do = sends(pays(1, "1"))
 	agent.between = func() {
 		parent, err := chaindb.Cursor(context.Background(), h.db, 7)
@@ -65,7 +67,7 @@ func TestRulesSeeTheAgentOfNow(t *testing.T) {
 	text := "version: \"1\"\nrules:\n  - {id: now, when: 'phase == \"call\" && agent.identityExists', effect: deny, reason: what is known now counts}\n"
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text),
 		Modules: []orchestrator.Module{agent}})
-	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
+	task, run := h.ended(h.submit(standard.Request{Coordinator: "payer"}))
 	phases, err := rundb.Phases(t.Context(), h.db, run.ID)
 	ok(t, err)
 	for _, p := range phases {

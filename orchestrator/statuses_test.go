@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
 	"repute/store/rundb"
 )
 
@@ -76,23 +77,24 @@ func drawnWays(t *testing.T) map[string]bool {
 
 // takeEveryWay runs tasks to all ends from all statuses, and retries them.
 func (h *house) takeEveryWay() {
-	cannot, failing, endless, cyclic := newWorker("cannot"), newWorker("failing"), newWorker("endless"), newWorker("cyclic")
+	cannot, failing, endless, cyclic := newWorker("cannot"), newWorker("failing"), newWorker("endless"),
+		newWorker("cyclic")
 	cannot.can = func() (bool, error) { return false, nil }
 	var tried atomic.Bool
-	failing.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+	failing.do = func(context.Context, standard.Step, map[string]json.RawMessage,
 		*orchestrator.Context) (json.RawMessage, error) {
 		if !tried.Swap(true) {
 			return nil, repute.Invalid("step", "cannot be done", "another one")
 		}
 		return nil, nil
 	}
-	endless.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+	endless.do = func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 		_ *orchestrator.Context) (json.RawMessage, error) {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
-	cyclic.plan = func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "cyclic", DependsOn: []string{"a"}}}}
+	cyclic.plan = func(standard.Task) standard.Plan {
+		return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: "cyclic", DependsOn: []string{"a"}}}}
 	}
 	p := &changing{t: h.t}
 	p.set(unrated("allow"))
@@ -102,27 +104,27 @@ func (h *house) takeEveryWay() {
 	stop := h.start(o)
 	stop()
 
-	idle := h.submit(orchestrator.Request{Coordinator: "plain"})
+	idle := h.submit(standard.Request{Coordinator: "plain"})
 	h.cancelled(idle) // while it is pending
 	ok(h.t, h.client.Retry(h.t.Context(), idle.ID, 0, "ann"))
 	h.start(o)
 	h.ends(idle, repute.TaskCompleted)
 	for slug, again := range map[string]repute.TaskStatus{"cannot": repute.TaskFailed, "cyclic": repute.TaskFailed,
 		"failing": repute.TaskCompleted} {
-		task := h.submit(orchestrator.Request{Coordinator: slug})
+		task := h.submit(standard.Request{Coordinator: slug})
 		h.ends(task, repute.TaskFailed)
 		ok(h.t, h.client.Retry(h.t.Context(), task.ID, 0, "ann"))
 		h.ends(task, again)
 	}
-	running := h.submit(orchestrator.Request{Coordinator: "endless"})
+	running := h.submit(standard.Request{Coordinator: "endless"})
 	h.until("the task runs", func() bool {
 		r, err := rundb.Run(h.t.Context(), h.db, running.Run)
 		ok(h.t, err)
 		return r.Status == repute.RunRunning
 	})
 	h.cancelled(running)
-	h.ends(h.submit(orchestrator.Request{Coordinator: "careful"}), repute.TaskRejected) // before Execute
-	refused := h.submit(orchestrator.Request{Coordinator: "plain"})
+	h.ends(h.submit(standard.Request{Coordinator: "careful"}), repute.TaskRejected) // before Execute
+	refused := h.submit(standard.Request{Coordinator: "plain"})
 	h.ends(refused, repute.TaskRejected) // by the policy of now
 	ok(h.t, h.client.Retry(h.t.Context(), refused.ID, 0, "ann"))
 	h.ends(refused, repute.TaskRejected)
@@ -130,7 +132,7 @@ func (h *house) takeEveryWay() {
 	ok(h.t, h.client.Retry(h.t.Context(), refused.ID, 0, "ann"))
 	h.ends(refused, repute.TaskCompleted)
 	p.set(unrated("require_approval"))
-	waiting := h.submit(orchestrator.Request{Coordinator: "plain"})
+	waiting := h.submit(standard.Request{Coordinator: "plain"})
 	h.awaits(waiting.Run)
 	h.cancelled(waiting)
 }

@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"repute"
+	"repute/orchestrator/journal"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/telemetry"
+	"repute/orchestrator/transaction"
 	"repute/store/rundb"
 )
 
@@ -21,23 +25,24 @@ const parallelSteps = 8
 
 // StepFunc does a step of the agent's own. inputs are the results of the steps that it
 // depends on. What it returns is the step's result, at most 256 KiB.
-type StepFunc func(ctx context.Context, step Step, inputs map[string]json.RawMessage, c *Context) (json.RawMessage,
+type StepFunc func(ctx context.Context, step standard.Step, inputs map[string]json.RawMessage,
+	c *Context) (json.RawMessage,
 	error)
 
 // RunPlan does a plan: each step once all it depends on are completed, independent ones
 // at the same time, those of other agents as runs of their own that share the budget. A
 // step that was completed before a crash is not done again. Steps behind one that failed
 // are skipped. It is called from Execute.
-func (c *Context) RunPlan(ctx context.Context, plan Plan, own StepFunc) (Execution, error) {
+func (c *Context) RunPlan(ctx context.Context, plan standard.Plan, own StepFunc) (standard.Execution, error) {
 	if c.phase != repute.PhaseExecute || c.step != "" {
-		return Execution{}, refuse("phase", "a plan is run in Execute alone")
+		return standard.Execution{}, transaction.Refuse("phase", "a plan is run in Execute alone")
 	}
-	if digest(mustJSON(plan)) != digest(mustJSON(c.w.plan)) {
-		return Execution{}, refuse("plan", "the plan is another than the one that was checked")
+	if journal.Digest(journal.JSON(plan)) != journal.Digest(journal.JSON(c.w.plan)) {
+		return standard.Execution{}, transaction.Refuse("plan", "the plan is another than the one that was checked")
 	}
-	r := &planRun{c: c, own: own, done: map[string]chan struct{}{}, results: map[string]StepResult{},
+	r := &planRun{c: c, own: own, done: map[string]chan struct{}{}, results: map[string]standard.StepResult{},
 		places: make(chan struct{}, parallelSteps)}
-	e := Execution{Started: time.Now().UTC(), Success: true, ReceiptIDs: []string{}}
+	e := standard.Execution{Started: time.Now().UTC(), Success: true, ReceiptIDs: []string{}}
 	for _, s := range plan.Steps {
 		r.done[s.ID] = make(chan struct{})
 	}
@@ -64,14 +69,14 @@ type planRun struct {
 	places  chan struct{}
 	done    map[string]chan struct{}
 	mu      sync.Mutex
-	results map[string]StepResult
+	results map[string]standard.StepResult
 }
 
 // step waits for the steps that it depends on and for a place, and runs.
-func (r *planRun) step(ctx context.Context, s Step) {
+func (r *planRun) step(ctx context.Context, s standard.Step) {
 	defer close(r.done[s.ID])
 	inputs, blocked := r.inputs(ctx, s)
-	result := StepResult{StepID: s.ID, Status: "skipped", Error: blocked}
+	result := standard.StepResult{StepID: s.ID, Status: "skipped", Error: blocked}
 	if blocked == "" {
 		r.places <- struct{}{}
 		result = r.c.doStep(ctx, s, inputs, r.own)
@@ -83,7 +88,7 @@ func (r *planRun) step(ctx context.Context, s Step) {
 }
 
 // inputs waits for what a step depends on; blocked says why it cannot be done.
-func (r *planRun) inputs(ctx context.Context, s Step) (inputs map[string]json.RawMessage, blocked string) {
+func (r *planRun) inputs(ctx context.Context, s standard.Step) (inputs map[string]json.RawMessage, blocked string) {
 	inputs = map[string]json.RawMessage{}
 	for _, d := range s.DependsOn {
 		select {
@@ -104,14 +109,15 @@ func (r *planRun) inputs(ctx context.Context, s Step) (inputs map[string]json.Ra
 
 // doStep runs one step of the plan, by the agent itself or as a run of another agent. A step that
 // has a stored result is not run again.
-func (c *Context) doStep(ctx context.Context, s Step, inputs map[string]json.RawMessage, own StepFunc) StepResult {
+func (c *Context) doStep(ctx context.Context, s standard.Step, inputs map[string]json.RawMessage,
+	own StepFunc) standard.StepResult {
 	w := c.w
 	begun, err := rundb.BeginStep(ctx, w.e.db, w.lease, w.Run.ID, s.ID)
 	if err != nil {
-		return StepResult{StepID: s.ID, Status: rundb.StepFailed, Error: w.lost(err).Error()}
+		return standard.StepResult{StepID: s.ID, Status: rundb.StepFailed, Error: w.lost(err).Error()}
 	}
 	if begun.Status != rundb.StepRunning {
-		return StepResult{StepID: s.ID, Status: begun.Status, Result: begun.Result, Error: begun.Error}
+		return standard.StepResult{StepID: s.ID, Status: begun.Status, Result: begun.Result, Error: begun.Error}
 	}
 	var result json.RawMessage
 	if s.Agent == w.Run.Agent {
@@ -128,13 +134,14 @@ func (c *Context) doStep(ctx context.Context, s Step, inputs map[string]json.Raw
 }
 
 // endStep stores what came of a step, unless it was cut off or waits: then it is done again.
-func (c *Context) endStep(ctx context.Context, s Step, result json.RawMessage, err error) StepResult {
-	if err == nil && (len(result) > maxInput || len(result) > 0 && !json.Valid(result)) {
-		result, err = nil, fmt.Errorf("the step's result is no JSON of at most %d bytes: %w", maxInput, repute.ErrInvalid)
+func (c *Context) endStep(ctx context.Context, s standard.Step, result json.RawMessage, err error) standard.StepResult {
+	if err == nil && (len(result) > standard.MaxInput || len(result) > 0 && !json.Valid(result)) {
+		result, err = nil, fmt.Errorf("the step's result is no JSON of at most %d bytes: %w", standard.MaxInput,
+			repute.ErrInvalid)
 	}
-	out := StepResult{StepID: s.ID, Status: rundb.StepCompleted, Result: result}
+	out := standard.StepResult{StepID: s.ID, Status: rundb.StepCompleted, Result: result}
 	if err != nil {
-		out.Status, out.Error = rundb.StepFailed, shorten(err.Error())
+		out.Status, out.Error = rundb.StepFailed, journal.Shorten(err.Error())
 	}
 	if err != nil && (c.w.waits() != nil || cutOff(ctx) || errors.Is(err, repute.ErrFenced) ||
 		c.w.databaseFailed() != nil) {
@@ -144,22 +151,24 @@ func (c *Context) endStep(ctx context.Context, s Step, result json.RawMessage, e
 	defer cancel()
 	if stored := rundb.EndStep(saving, c.w.e.db, c.w.lease, c.w.Run.ID,
 		rundb.Step{ID: s.ID, Status: out.Status, Result: result, Error: out.Error}); stored != nil {
-		return StepResult{StepID: s.ID, Status: rundb.StepFailed, Error: c.w.lost(stored).Error()}
+		return standard.StepResult{StepID: s.ID, Status: rundb.StepFailed, Error: c.w.lost(stored).Error()}
 	}
 	return out
 }
 
 // delegate does a step as a run of another agent, with all its phases: its trust is
 // checked now.
-func (w *work) delegate(ctx context.Context, s Step, inputs map[string]json.RawMessage) (json.RawMessage, error) {
+func (w *work) delegate(ctx context.Context, s standard.Step, inputs map[string]json.RawMessage) (json.RawMessage,
+	error) {
 	if w.depth+1 >= maxDepth {
 		return nil, fmt.Errorf("runs lie %d deep: %w", maxDepth, repute.ErrLimited)
 	}
 	input := s.Input
 	if len(inputs) > 0 {
-		input = mustJSON(map[string]any{"input": orNull(s.Input), "inputs": inputs})
+		input = journal.JSON(map[string]any{"input": orNull(s.Input), "inputs": inputs})
 	}
-	stored, err := rundb.SubRun(ctx, w.e.db, w.lease, repute.Run{ID: newID("run"), Task: w.Run.Task, Parent: w.Run.ID,
+	stored, err := rundb.SubRun(ctx, w.e.db, w.lease, repute.Run{ID: journal.NewID("run"), Task: w.Run.Task,
+		Parent:     w.Run.ID,
 		ParentStep: s.ID, Agent: s.Agent,
 		Goal: s.Description, Input: input, Limits: w.root().Run.Limits})
 	if err != nil {
@@ -174,7 +183,7 @@ func (w *work) delegate(ctx context.Context, s Step, inputs map[string]json.RawM
 
 // below does all phases of a run that is a step of another.
 func (w *work) below(ctx context.Context) (out json.RawMessage, err error) {
-	ctx, end := w.e.trace.start(ctx, "run", aboutRun(&w.Run)...)
+	ctx, end := w.e.trace.Start(ctx, "run", telemetry.AboutRun(&w.Run)...)
 	defer func() { end(err) }()
 	for _, p := range repute.Phases() {
 		if err := w.advance(ctx, p); err != nil {
@@ -193,7 +202,7 @@ func (w *work) answer(parent *work) (json.RawMessage, error) {
 	if w.Run.Status != repute.RunCompleted {
 		return nil, fmt.Errorf("run %s of agent %s %s: %s", w.Run.ID, w.Run.Agent, w.Run.Status, w.Run.Error)
 	}
-	return mustJSON(map[string]any{"run": w.Run.ID, "summary": w.summary.Text, "steps": w.done.Steps}), nil
+	return journal.JSON(map[string]any{"run": w.Run.ID, "summary": w.summary.Text, "steps": w.done.Steps}), nil
 }
 
 // orNull returns a JSON value, null for none.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"repute"
+	"repute/orchestrator/journal"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store/rundb"
 	"repute/store/trustdb"
@@ -29,24 +31,25 @@ func (w *work) standingOf(ctx context.Context, x *work) error {
 	now, err := rundb.Module(ctx, w.e.db, x.Run.Agent)
 	switch {
 	case errors.Is(err, repute.ErrNotFound):
-		return refuse("removed", "agent %s is not registered any more", x.Run.Agent)
+		return transaction.Refuse("removed", "agent %s is not registered any more", x.Run.Agent)
 	case err != nil:
-		return fmt.Errorf("%w: %w", errRuntime, err)
+		return fmt.Errorf("%w: %w", journal.ErrRuntime, err)
 	case now.URL != x.module.URL || !sameAgent(now.Agent, x.module.Agent):
-		return refuse("replaced",
+		return transaction.Refuse("replaced",
 			"agent %s is registered at another address or with another identity than when the run began", x.Run.Agent)
 	}
 	v, err := x.judge(ctx, now, x.policyTask(w.e.o.Policy()))
 	if err != nil {
-		return fmt.Errorf("%w: %w", errRuntime, err)
+		return fmt.Errorf("%w: %w", journal.ErrRuntime, err)
 	}
-	if v.Decision.Effect == policy.Allow || v.same(&x.verdict) {
+	if v.Decision.Effect == policy.Allow || v.Same(&x.verdict) {
 		return nil // what a person approved of is as it was
 	}
-	subject := x.verdict.subject(&v) + x.whom(v.Decision.Effect)
-	stored := v.stored(repute.PhaseExecute, repute.DecisionStanding, subject)
+	subject := x.verdict.Subject(&v) + x.whom(v.Decision.Effect)
+	stored := v.Stored(repute.PhaseExecute, repute.DecisionStanding, subject)
 	if v.Decision.Effect == policy.Deny {
-		return errors.Join(&DeniedError{Reasons: v.Decision.Reasons}, rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
+		return errors.Join(&transaction.DeniedError{Reasons: v.Decision.Reasons},
+			rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
 	}
 	if x == w {
 		return w.approved(ctx, stored, v.Decision, nil)
@@ -66,9 +69,9 @@ func sameAgent(a, b *repute.AgentID) bool {
 
 // refused notes that a transaction was refused before anything of it was journaled: a
 // receipt, an event and a decision. err is why; other errors than refusals leave nothing.
-func (c *Context) refused(ctx context.Context, key string, tx *Tx, err error) error {
+func (c *Context) refused(ctx context.Context, key string, tx *transaction.Tx, err error) error {
 	w, step := c.w, c.step
-	var denied *DeniedError
+	var denied *transaction.DeniedError
 	var over *rundb.BudgetError
 	reasons := []policy.Reason{}
 	switch {
@@ -86,17 +89,17 @@ func (c *Context) refused(ctx context.Context, key string, tx *Tx, err error) er
 		return errors.Join(err, failed)
 	}
 	in := w.callInput(p, tx, listed)
-	subject := step + "/" + attemptKey(w.Run.Attempt, key) + " " + tx.digest()
+	subject := step + "/" + journal.AttemptKey(w.Run.Attempt, key) + " " + tx.Digest()
 	r := repute.Receipt{Run: w.Run.ID, Step: step,
-		Key:  attemptKey(w.Run.Attempt, "refused/"+digest([]byte(subject), []byte(err.Error()))[:16]),
+		Key:  journal.AttemptKey(w.Run.Attempt, "refused/"+journal.Digest([]byte(subject), []byte(err.Error()))[:16]),
 		Kind: repute.CallRefused,
 		Ref:  tx.Target.Hex(), Summary: tx.Purpose, Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID),
-		Request: bounded(mustJSON(tx)), Error: shorten(err.Error())}
+		Request: journal.Bounded(journal.JSON(tx)), Error: journal.Shorten(err.Error())}
 	if _, failed := trustdb.KeepInput(ctx, w.e.db, p.Text()); failed != nil {
 		return errors.Join(err, w.lost(failed))
 	}
 	d := rundb.Decision{Phase: c.phase, Kind: repute.DecisionRefused, Subject: subject, Effect: string(policy.Deny),
-		Reasons: mustJSON(reasons), Policy: p.Hash(), Input: mustJSON(in)}
+		Reasons: journal.JSON(reasons), Policy: p.Hash(), Input: journal.JSON(in)}
 	id, failed := rundb.RefuseCall(ctx, w.e.db, w.lease, r, d)
 	if failed != nil {
 		return errors.Join(err, w.lost(failed))

@@ -16,6 +16,8 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -46,14 +48,14 @@ func TestNothingIsSentAfterStandingIsLost(t *testing.T) {
 				p.set(anything)
 				agent, head := newWorker("payer"), newWorker("head")
 				for _, m := range []*worker{agent, head} {
-					m.info.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: sold.Registry.Hex(), AgentID: "0",
+					m.info.Manifest.ERC8004 = &standard.ManifestIdentity{AgentRegistry: sold.Registry.Hex(), AgentID: "0",
 						ChainID: 7}
 				}
-				head.plan = func(orchestrator.Task) orchestrator.Plan {
-					return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "payer"}}}
+				head.plan = func(standard.Task) standard.Plan {
+					return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: "payer"}}}
 				}
 				var refused []string
-				agent.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+				agent.do = func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 					k *orchestrator.Context) (json.RawMessage, error) {
 					if _, err := k.Send(ctx, pays(1, "1")); err != nil {
 						return nil, err
@@ -72,7 +74,7 @@ func TestNothingIsSentAfterStandingIsLost(t *testing.T) {
 				if below {
 					coordinator = "head"
 				}
-				task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: coordinator}))
+				task, _ := h.ended(h.submit(standard.Request{Coordinator: coordinator}))
 				if len(chain.sent) != 1 || len(refused) != 3 || !strings.Contains(strings.Join(refused, ""), c.says) {
 					t.Fatalf("%d transactions were sent, the others: %q", len(chain.sent), refused)
 				}
@@ -124,7 +126,7 @@ func TestRefusedAttemptsAreKept(t *testing.T) {
 	t.Parallel()
 	shown := pays(1, "5")
 	for name, c := range map[string]struct {
-		does   orchestrator.Tx
+		does   transaction.Tx
 		budget policy.Bounds
 		policy string
 	}{
@@ -138,9 +140,9 @@ func TestRefusedAttemptsAreKept(t *testing.T) {
 			chain, agent := &outside{}, newWorker("payer")
 			agent.do = sends(c.does)
 			h.start(orchestrator.Options{Lenient: true, Policy: rules(t, anything+c.policy), Chain: chain, ExecutionChain: 7,
-				Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}}})
-			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer",
-				Terms: orchestrator.Terms{Budget: c.budget}}))
+				Modules: []orchestrator.Module{shower{agent, []transaction.Tx{shown}}}})
+			task, run := h.ended(h.submit(standard.Request{Coordinator: "payer",
+				Terms: standard.Terms{Budget: c.budget}}))
 			if len(chain.sent) != 0 || task.Status == repute.TaskCompleted {
 				t.Fatalf("task %s %s, %d sent", task.Status, run.Error, len(chain.sent))
 			}
@@ -156,7 +158,7 @@ type mining struct {
 	sent chan string // ids of intents
 }
 
-func (m *mining) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
+func (m *mining) Send(ctx context.Context, i transaction.Intent) (transaction.Sent, error) {
 	in, err := walletdb.ReadIntent(ctx, m.db, i.ID)
 	if errors.Is(err, repute.ErrNotFound) {
 		in, err = walletdb.AddIntent(ctx, m.db, walletdb.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent,
@@ -168,10 +170,10 @@ func (m *mining) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.
 		m.sent <- i.ID
 	}
 	if err != nil || in.State == walletdb.IntentConfirmed {
-		return orchestrator.Sent{OK: true, FeeWei: "10", Hash: crypto.Keccak256Hash([]byte(i.ID))}, err
+		return transaction.Sent{OK: true, FeeWei: "10", Hash: crypto.Keccak256Hash([]byte(i.ID))}, err
 	}
 	<-ctx.Done()
-	return orchestrator.Sent{}, fmt.Errorf("not confirmed: %w: %w", repute.ErrUnavailable, ctx.Err())
+	return transaction.Sent{}, fmt.Errorf("not confirmed: %w: %w", repute.ErrUnavailable, ctx.Err())
 }
 
 // A run that is cancelled while its transaction is under way gets the receipt of it, once it
@@ -183,7 +185,7 @@ func TestReceiptOfACancelledRun(t *testing.T) {
 	agent.do = sends(pays(1, "1"))
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent},
 		Hold: time.Second})
-	task := h.submit(orchestrator.Request{Coordinator: "payer"})
+	task := h.submit(standard.Request{Coordinator: "payer"})
 	intent := <-chain.sent
 	ok(t, h.client.Cancel(t.Context(), task.ID, "ann", "no longer wanted"))
 	if done, run := h.ended(task); done.Status != repute.TaskCancelled {
@@ -204,7 +206,7 @@ func TestReceiptOfACancelledRun(t *testing.T) {
 	}
 	ok(t, walletdb.MarkIntent(t.Context(), h.db, intent, walletdb.IntentConfirmed, walletdb.Mining{Fee: new(big.Int)}, ""))
 	h.until("receipt is completed", func() bool { return receipt().Done })
-	var sent orchestrator.Sent
+	var sent transaction.Sent
 	r := receipt()
 	ok(t, json.Unmarshal(r.Result, &sent))
 	if r.Error != "" || !sent.OK || r.Ref != sent.Hash.Hex() {
@@ -225,7 +227,7 @@ type losing struct {
 	lost   atomic.Int32 // how often a transaction was asked about in vain
 }
 
-func (l *losing) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
+func (l *losing) Send(ctx context.Context, i transaction.Intent) (transaction.Sent, error) {
 	if _, err := walletdb.ReadIntent(ctx, l.db, i.ID); errors.Is(err, repute.ErrNotFound) {
 		if _, err = walletdb.AddIntent(ctx, l.db, walletdb.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent,
 			ChainID: 7, To: i.Target, Value: new(big.Int)},
@@ -233,14 +235,14 @@ func (l *losing) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.
 				return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next,
 					FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
 			}); err != nil {
-			return orchestrator.Sent{}, err
+			return transaction.Sent{}, err
 		}
 	}
 	if !l.mended.Load() {
 		l.lost.Add(1)
-		return orchestrator.Sent{}, fmt.Errorf("%w: words of the driver", store.ErrDatabase)
+		return transaction.Sent{}, fmt.Errorf("%w: words of the driver", store.ErrDatabase)
 	}
-	return orchestrator.Sent{FeeWei: "10", Hash: crypto.Keccak256Hash([]byte(i.ID))}, nil
+	return transaction.Sent{FeeWei: "10", Hash: crypto.Keccak256Hash([]byte(i.ID))}, nil
 }
 
 // A transaction stays open whose end the database did not tell, when the phase fails by that
@@ -252,7 +254,7 @@ func TestTransactionStaysOpenWhileTheDatabaseFails(t *testing.T) {
 	agent.do = sends(pays(1, "1"))
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent},
 		Hold: time.Second})
-	r := orchestrator.Request{Coordinator: "payer"}
+	r := standard.Request{Coordinator: "payer"}
 	r.Budget.RuntimeMS = new(int64(2000))
 	task, run := h.ended(h.submit(r))
 	if task.Status != repute.TaskFailed || strings.Contains(run.Error, "driver") {

@@ -10,6 +10,8 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"repute"
+	"repute/orchestrator/journal"
+	"repute/orchestrator/standard"
 	"repute/store"
 	"repute/store/rundb"
 )
@@ -32,16 +34,16 @@ func NewClient(db *store.DB) (*Client, error) {
 
 // Submit stores a task and queues it, in one transaction. Asking again with the same key
 // gives the same task; added tells the difference. repute.ErrInvalid names the field.
-func (c *Client) Submit(ctx context.Context, r Request) (t repute.Task, added bool, err error) {
+func (c *Client) Submit(ctx context.Context, r standard.Request) (t repute.Task, added bool, err error) {
 	if err := r.Check(); err != nil {
 		return t, false, err
 	}
 	if _, err := rundb.Module(ctx, c.db, r.Coordinator); err != nil {
 		return t, false, fmt.Errorf("coordinatorSlug: %w", err)
 	}
-	t = repute.Task{ID: newID("task"), Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
-		Terms: mustJSON(r.Terms), Key: r.Key, By: r.By}
-	root := repute.Run{ID: newID("run"), Agent: r.Coordinator, Limits: r.Terms.limits()}
+	t = repute.Task{ID: journal.NewID("task"), Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
+		Terms: journal.JSON(r.Terms), Key: r.Key, By: r.By}
+	root := repute.Run{ID: journal.NewID("run"), Agent: r.Coordinator, Limits: r.Terms.Limits()}
 	return rundb.AddTask(ctx, c.db, t, root, func(tx pgx.Tx) error { return queue(ctx, c.client, tx, root.ID) })
 }
 

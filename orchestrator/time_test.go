@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/standard"
 	"repute/policy"
 	"repute/store/rundb"
 )
@@ -18,8 +18,8 @@ func TestKilledPhaseCounts(t *testing.T) {
 	first := spawn(t, url, "")
 	h.until("agent is installed", func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
 	const most, before = 8 * time.Second, 4 * time.Second
-	task := h.submit(orchestrator.Request{Coordinator: "steady", Goal: "hang",
-		Terms: orchestrator.Terms{Budget: policy.Bounds{RuntimeMS: new(most.Milliseconds())}}})
+	task := h.submit(standard.Request{Coordinator: "steady", Goal: "hang",
+		Terms: standard.Terms{Budget: policy.Bounds{RuntimeMS: new(most.Milliseconds())}}})
 	h.until("some time is counted in the middle of a phase", func() bool {
 		run, err := rundb.Run(t.Context(), h.db, task.Run)
 		ok(t, err)
@@ -47,7 +47,7 @@ func TestTimeCountsWhileHeld(t *testing.T) {
 	h, _ := newHouse(t)
 	const hold = 200 * time.Millisecond
 	ok(t, rundb.SaveModule(t.Context(), h.db, repute.Module{Slug: "idle", Manifest: []byte(`{}`)}))
-	task := h.submit(orchestrator.Request{Coordinator: "idle"})
+	task := h.submit(standard.Request{Coordinator: "idle"})
 	take := func() (w rundb.Work, l rundb.Lease) {
 		h.until("the run can be taken", func() (taken bool) {
 			var err error

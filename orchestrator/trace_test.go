@@ -18,6 +18,8 @@ import (
 
 	"repute/internal/tracing"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/telemetry"
 )
 
 // collected is a collector of traces that keeps what it is sent.
@@ -50,23 +52,23 @@ func TestRunIsOneTrace(t *testing.T) { // not parallel: the environment
 	server := httptest.NewServer(c)
 	defer server.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
-	provider, err := tracing.Open(t.Context(), "test", orchestrator.TraceIDs{}, slog.New(slog.DiscardHandler))
+	provider, err := tracing.Open(t.Context(), "test", telemetry.TraceIDs{}, slog.New(slog.DiscardHandler))
 	ok(t, err)
 
 	head, hand := newWorker("head"), newWorker("hand")
-	head.plan = func(orchestrator.Task) orchestrator.Plan {
-		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "head"}, {ID: "b", Agent: "hand"}}}
+	head.plan = func(standard.Task) standard.Plan {
+		return standard.Plan{Steps: []standard.Step{{ID: "a", Agent: "head"}, {ID: "b", Agent: "hand"}}}
 	}
-	head.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+	head.do = func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		return c.Tool(ctx, "echo", json.RawMessage("1"))
 	}
 	echo := toolFunc(func(_ context.Context, _ string, in json.RawMessage) (json.RawMessage, error) { return in, nil })
 	h, _ := newHouse(t)
-	stop := h.start(orchestrator.Options{Lenient: true, Trace: orchestrator.NewTrace(provider),
+	stop := h.start(orchestrator.Options{Lenient: true, Trace: telemetry.NewTrace(provider),
 		Modules: []orchestrator.Module{head, hand}, Tools: map[string]orchestrator.Tool{"echo": echo}})
 	for range 2 {
-		h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
+		h.ended(h.submit(standard.Request{Coordinator: "head"}))
 	}
 	stop()
 	ok(t, provider.Shutdown(context.Background()))

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"repute/orchestrator"
+	"repute/orchestrator/outbound"
+	"repute/orchestrator/standard"
 )
 
 // nameless is a network without names, whose resolver is at an address that agents must not learn.
@@ -26,14 +28,14 @@ func TestResolverIsNotNamed(t *testing.T) {
 	h, _ := newHouse(t)
 	agent := newWorker("reader")
 	var told error
-	agent.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+	agent.do = func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
-		_, told = c.HTTP(ctx, orchestrator.HTTPRequest{Method: http.MethodGet, URL: "https://page.example/a"})
+		_, told = c.HTTP(ctx, outbound.HTTPRequest{Method: http.MethodGet, URL: "https://page.example/a"})
 		return json.RawMessage(`1`), nil
 	}
 	h.start(orchestrator.Options{Lenient: true, HTTP: &http.Client{Transport: nameless{}},
 		Modules: []orchestrator.Module{agent}})
-	h.ended(h.submit(orchestrator.Request{Coordinator: "reader"}))
+	h.ended(h.submit(standard.Request{Coordinator: "reader"}))
 	if told == nil || strings.Contains(told.Error(), "10.9.8.7") ||
 		!strings.Contains(told.Error(), "page.example: the name cannot be resolved") {
 		t.Errorf("the agent is told %v", told)

@@ -8,6 +8,10 @@ import (
 	"math/big"
 
 	"repute"
+	"repute/orchestrator/approval"
+	"repute/orchestrator/journal"
+	"repute/orchestrator/transaction"
+	"repute/orchestrator/trustgate"
 	"repute/policy"
 	"repute/store/rundb"
 )
@@ -15,22 +19,24 @@ import (
 // trusted asks the trust gate again where a task moves more than it declared to be at risk:
 // the agent, and those that it works for, must be trusted with all that moves. call is how tx
 // is journaled, or will be; total is what tx moves, to which the others are added.
-func (w *work) trusted(ctx context.Context, call string, tx *Tx, total *moves, shown *declared, s *Simulation) error {
-	declared, err := weiOf(w.terms.ValueAtRisk)
-	if err != nil || !total.over(new(big.Int)) {
+func (w *work) trusted(ctx context.Context, call string, tx *transaction.Tx, total *transaction.Moves,
+	shown *transaction.Declared, s *transaction.Simulation) error {
+	declared, err := transaction.ParseAmount(w.terms.ValueAtRisk)
+	if err != nil || !total.Over(new(big.Int)) {
 		return err
 	}
-	if err := w.moved(ctx, w.e.o.Policy(), call, total); err != nil || !total.over(declared) {
+	if err := w.moved(ctx, w.e.o.Policy(), call, total); err != nil || !total.Over(declared) {
 		return err
 	}
 	for x := w; x != nil; x = x.parent {
-		if err := w.trustedWith(ctx, x, "value of "+x.Run.Agent+" "+call, total.value(), func(v *Verdict) (*Shown, error) {
-			seen, err := w.show(ctx, tx, shown, s, against(v.Decision.Reasons))
-			if err == nil {
-				seen.Agent = shownAgent(x.Run.Agent, v)
-			}
-			return seen, err
-		}); err != nil {
+		if err := w.trustedWith(ctx, x, "value of "+x.Run.Agent+" "+call, total.Value(),
+			func(v *trustgate.Verdict) (*approval.Shown, error) {
+				seen, err := w.show(ctx, tx, shown, s, transaction.Against(v.Decision.Reasons))
+				if err == nil {
+					seen.Agent = approval.DescribeAgent(x.Run.Agent, v)
+				}
+				return seen, err
+			}); err != nil {
 			return err
 		}
 	}
@@ -38,7 +44,7 @@ func (w *work) trusted(ctx context.Context, call string, tx *Tx, total *moves, s
 }
 
 // moved adds what all transactions move that a task has journaled, but for a call of this run.
-func (w *work) moved(ctx context.Context, p *policy.Policy, but string, sum *moves) error {
+func (w *work) moved(ctx context.Context, p *policy.Policy, but string, sum *transaction.Moves) error {
 	list, err := rundb.TaskTransactions(ctx, w.e.db, w.Run.Task)
 	for _, journaled := range list {
 		if journaled.Run == w.Run.ID && journaled.Call == but {
@@ -48,7 +54,7 @@ func (w *work) moved(ctx context.Context, p *policy.Policy, but string, sum *mov
 		if err := json.Unmarshal(journaled.Request, &before); err != nil {
 			return fmt.Errorf("journaled transaction: %w", err)
 		}
-		if err := sum.add(p, &before.Tx, before.Leaves); err != nil {
+		if err := sum.Add(p, &before.Tx, before.Leaves); err != nil {
 			return fmt.Errorf("journaled transaction: %w", err)
 		}
 	}
@@ -58,7 +64,7 @@ func (w *work) moved(ctx context.Context, p *policy.Policy, but string, sum *mov
 // trustedWith judges the agent of x for a value. A person who approved of it at its own trust
 // check did so for the declared value alone.
 func (w *work) trustedWith(ctx context.Context, x *work, subject, value string,
-	show func(*Verdict) (*Shown, error)) error {
+	show func(*trustgate.Verdict) (*approval.Shown, error)) error {
 	task := x.policyTask(x.e.o.Policy())
 	task.Value = value
 	v, err := x.judge(ctx, x.module, task)
@@ -69,21 +75,21 @@ func (w *work) trustedWith(ctx context.Context, x *work, subject, value string,
 	if err != nil {
 		return err
 	}
-	stored := v.stored(repute.PhaseExecute, repute.DecisionValue, subject+" "+shown.hash()+x.whom(v.Decision.Effect))
-	stored.Input = mustJSON(asked{Verdict: &v, Shown: shown})
+	stored := v.Stored(repute.PhaseExecute, repute.DecisionValue, subject+" "+shown.Hash()+x.whom(v.Decision.Effect))
+	stored.Input = journal.JSON(asked{Verdict: &v, Shown: shown})
 	if v.Decision.Effect == policy.RequireApproval {
 		return w.approved(ctx, stored, v.Decision, shown)
 	}
 	err = w.lost(rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
 	if v.Decision.Effect == policy.Deny {
-		return errors.Join(&DeniedError{Reasons: v.Decision.Reasons}, err)
+		return errors.Join(&transaction.DeniedError{Reasons: v.Decision.Reasons}, err)
 	}
 	return err
 }
 
 // judge says whether the agent of a run, registered as m, may do a task.
-func (w *work) judge(ctx context.Context, m repute.Module, task policy.Task) (Verdict, error) {
-	v, err := w.e.gate.judge(ctx, m, task, w.terms.Threshold)
+func (w *work) judge(ctx context.Context, m repute.Module, task policy.Task) (trustgate.Verdict, error) {
+	v, err := w.e.gate.Judge(ctx, m, task, w.terms.Threshold)
 	v.Manifest = w.manifest
 	return v, err
 }

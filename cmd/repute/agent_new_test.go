@@ -26,8 +26,9 @@ import (
 
 	"repute/contracts"
 	"repute/internal/pgtest"
-	"repute/orchestrator"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 )
 
 // What agent new writes compiles, passes its own test, and does a task once it runs. The
@@ -164,7 +165,7 @@ func TestScaffoldsDeclarePlaceholders(t *testing.T) {
 		}
 		_, text, _ := strings.Cut(string(readme), "```json\n")
 		text, _, _ = strings.Cut(text, "```")
-		var shows struct{ Result orchestrator.DryRun }
+		var shows struct{ Result standard.DryRun }
 		d := json.NewDecoder(strings.NewReader(text))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&shows); err != nil || len(shows.Result.Calls) != 1 {
@@ -174,8 +175,8 @@ func TestScaffoldsDeclarePlaceholders(t *testing.T) {
 		if flags != nil {
 			continue
 		}
-		for name, typ := range map[string]reflect.Type{"transaction": reflect.TypeFor[orchestrator.Tx](),
-			"placeholder": reflect.TypeFor[orchestrator.Placeholder](), "simulated": reflect.TypeFor[orchestrator.DryRun]()} {
+		for name, typ := range map[string]reflect.Type{"transaction": reflect.TypeFor[transaction.Tx](),
+			"placeholder": reflect.TypeFor[transaction.Placeholder](), "simulated": reflect.TypeFor[standard.DryRun]()} {
 			if got, want := membersIn(t, filepath.Join(dir, "protocol.go"), name), membersOf(typ); !slices.Equal(got, want) {
 				t.Errorf("%s has %q, the protocol %q", name, got, want)
 			}
@@ -185,7 +186,7 @@ func TestScaffoldsDeclarePlaceholders(t *testing.T) {
 
 // takesDryRun checks that the call is what its function says, and its sample within the bounds
 // of its placeholders.
-func takesDryRun(t *testing.T, shows orchestrator.DryRun) {
+func takesDryRun(t *testing.T, shows standard.DryRun) {
 	t.Helper()
 	tx := shows.Calls[0]
 	f, err := contracts.ParseFunction(tx.Function)

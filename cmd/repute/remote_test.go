@@ -11,6 +11,7 @@ import (
 	"repute/internal/pgtest"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
+	"repute/orchestrator/standard"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -24,7 +25,7 @@ func TestTaskCommandsElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	manifest, err := json.Marshal(orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Gone", Slug: "gone",
+	manifest, err := json.Marshal(standard.Manifest{Schema: standard.ManifestSchema, Name: "Gone", Slug: "gone",
 		Version: "1.0.0"})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"repute/orchestrator"
+	"repute/orchestrator/policyfile"
+	"repute/orchestrator/standard"
 	"repute/policy"
 	"repute/store"
 )
@@ -116,7 +118,7 @@ func submit(ctx context.Context, db *store.DB, n int) error {
 	g.SetLimit(8)
 	for range n {
 		g.Go(func() error {
-			_, _, err := client.Submit(ctx, orchestrator.Request{Goal: "nothing", Coordinator: NoopAgent})
+			_, _, err := client.Submit(ctx, standard.Request{Goal: "nothing", Coordinator: NoopAgent})
 			return err
 		})
 	}
@@ -324,7 +326,7 @@ func WorkRuns(ctx context.Context, url string) error {
 		return err
 	}
 	defer db.Close()
-	p, err := policy.Parse([]byte(orchestrator.DefaultPolicy))
+	p, err := policy.Parse([]byte(policyfile.DefaultPolicy))
 	if err != nil {
 		return err
 	}
@@ -340,38 +342,38 @@ func WorkRuns(ctx context.Context, url string) error {
 type noop struct{}
 
 // Info implements orchestrator.Module.
-func (noop) Info() orchestrator.Info {
-	return orchestrator.Info{Slug: NoopAgent, DisplayName: "Does nothing", Version: "1.0.0",
-		IdentityMode: orchestrator.IdentityMode,
-		Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Does nothing", Slug: NoopAgent,
+func (noop) Info() standard.Info {
+	return standard.Info{Slug: NoopAgent, DisplayName: "Does nothing", Version: "1.0.0",
+		IdentityMode: standard.IdentityMode,
+		Manifest: standard.Manifest{Schema: standard.ManifestSchema, Name: "Does nothing", Slug: NoopAgent,
 			Version: "1.0.0"}}
 }
 
 // CanHandle implements orchestrator.Module.
-func (noop) CanHandle(context.Context, orchestrator.Task) (bool, error) { return true, nil }
+func (noop) CanHandle(context.Context, standard.Task) (bool, error) { return true, nil }
 
 // Plan implements orchestrator.Module.
-func (noop) Plan(_ context.Context, t orchestrator.Task, _ *orchestrator.Context) (orchestrator.Plan, error) {
-	return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "nothing", Description: t.Goal, Agent: NoopAgent}}}, nil
+func (noop) Plan(_ context.Context, t standard.Task, _ *orchestrator.Context) (standard.Plan, error) {
+	return standard.Plan{Steps: []standard.Step{{ID: "nothing", Description: t.Goal, Agent: NoopAgent}}}, nil
 }
 
 // Execute implements orchestrator.Module.
-func (noop) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan,
-	c *orchestrator.Context) (orchestrator.Execution, error) {
-	return c.RunPlan(ctx, p, func(context.Context, orchestrator.Step, map[string]json.RawMessage,
+func (noop) Execute(ctx context.Context, _ standard.Task, p standard.Plan,
+	c *orchestrator.Context) (standard.Execution, error) {
+	return c.RunPlan(ctx, p, func(context.Context, standard.Step, map[string]json.RawMessage,
 		*orchestrator.Context) (json.RawMessage, error) {
 		return json.RawMessage("null"), nil
 	})
 }
 
 // Verify implements orchestrator.Module.
-func (noop) Verify(_ context.Context, _ orchestrator.Task, done orchestrator.Execution,
-	_ *orchestrator.Context) (orchestrator.Verification, error) {
-	return orchestrator.Verification{Checks: []orchestrator.Check{{Name: "done", Passed: done.Success}}, Score: 1}, nil
+func (noop) Verify(_ context.Context, _ standard.Task, done standard.Execution,
+	_ *orchestrator.Context) (standard.Verification, error) {
+	return standard.Verification{Checks: []standard.Check{{Name: "done", Passed: done.Success}}, Score: 1}, nil
 }
 
 // Summarize implements orchestrator.Module.
-func (noop) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification,
-	*orchestrator.Context) (orchestrator.Summary, error) {
-	return orchestrator.Summary{Text: "nothing was done"}, nil
+func (noop) Summarize(context.Context, standard.Task, standard.Execution, standard.Verification,
+	*orchestrator.Context) (standard.Summary, error) {
+	return standard.Summary{Text: "nothing was done"}, nil
 }

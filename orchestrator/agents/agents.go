@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
 )
 
 // Names of the agents, and their slugs where no other is given.
@@ -100,7 +101,7 @@ func New(name string, self Self, o Options) (Agent, error) {
 type sheet struct {
 	name, does   string
 	capabilities []string
-	tools        []orchestrator.ManifestTool
+	tools        []standard.ManifestTool
 	categories   []string
 	calls        int64 // tool calls of one run, 50 when 0
 	writes       int64 // transactions of one run
@@ -109,16 +110,16 @@ type sheet struct {
 const version = "1.0.0"
 
 // info makes an agent's fields of its sheet.
-func (s Self) info(of sheet) orchestrator.Info {
-	m := orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: of.name, Slug: s.Slug, Version: version,
+func (s Self) info(of sheet) standard.Info {
+	m := standard.Manifest{Schema: standard.ManifestSchema, Name: of.name, Slug: s.Slug, Version: version,
 		Description:  of.does,
-		Capabilities: of.capabilities, Tools: slices.Concat([]orchestrator.ManifestTool{}, of.tools),
+		Capabilities: of.capabilities, Tools: slices.Concat([]standard.ManifestTool{}, of.tools),
 		TaskCategories: of.categories,
-		ComputeConstraints: orchestrator.ComputeConstraints{MaxSteps: new(int64(10)), MaxToolCalls: new(max(of.calls, 50)),
+		ComputeConstraints: standard.ComputeConstraints{MaxSteps: new(int64(10)), MaxToolCalls: new(max(of.calls, 50)),
 			MaxRuntimeMS: new(int64(300_000)), MaxOnchainWrites: &of.writes},
-		Safety: orchestrator.Safety{RequiresDryRun: true, RequiresVerification: true, MaxOnchainWritesPerRun: &of.writes}}
+		Safety: standard.Safety{RequiresDryRun: true, RequiresVerification: true, MaxOnchainWritesPerRun: &of.writes}}
 	if s.ID != nil {
-		m.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: s.ID.Registry.Hex(),
+		m.ERC8004 = &standard.ManifestIdentity{AgentRegistry: s.ID.Registry.Hex(),
 			AgentID: json.Number(s.ID.TokenID.Dec()), ChainID: s.ID.ChainID}
 	}
 	for _, w := range []struct {
@@ -129,8 +130,8 @@ func (s Self) info(of sheet) orchestrator.Info {
 			*w.to = w.of.Hex()
 		}
 	}
-	return orchestrator.Info{Slug: s.Slug, DisplayName: of.name, Version: version,
-		IdentityMode: orchestrator.IdentityMode, Manifest: m}
+	return standard.Info{Slug: s.Slug, DisplayName: of.name, Version: version,
+		IdentityMode: standard.IdentityMode, Manifest: m}
 }
 
 // owns tells whether an identity is the agent's own.

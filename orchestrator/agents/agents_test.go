@@ -12,8 +12,8 @@ import (
 
 	"repute"
 	"repute/manifest"
-	"repute/orchestrator"
 	"repute/orchestrator/agents"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
 	"repute/resolver"
 )
@@ -217,7 +217,7 @@ func TestConsents(t *testing.T) {
 		Deadline: uint64(w.d.Head().Time.Unix() + 200)}
 	for agent, want := range map[string]bool{agents.Registrar: true, agents.Reporter: false, agents.Coordinator: false,
 		"stranger": false, "": false} {
-		if _, err := w.purse.ConsentOfRun(t.Context(), orchestrator.Origin{Agent: agent, Run: "r", Task: "t"},
+		if _, err := w.purse.ConsentOfRun(t.Context(), transaction.Origin{Agent: agent, Run: "r", Task: "t"},
 			of); (err == nil) != want {
 			t.Errorf("a run of %q got a consent: %v", agent, err)
 		}

@@ -8,6 +8,8 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 )
 
 // Names of jobs: members of a coordinator's input, and ids of its steps.
@@ -56,7 +58,7 @@ type Concluded struct {
 
 // coordinator splits a task over specialists.
 type coordinator struct {
-	info orchestrator.Info
+	info standard.Info
 	team map[string]string
 }
 
@@ -68,11 +70,11 @@ func newCoordinator(self Self, team map[string]string) *coordinator {
 }
 
 // Info implements orchestrator.Module.
-func (c *coordinator) Info() orchestrator.Info { return c.info }
+func (c *coordinator) Info() standard.Info { return c.info }
 
 // jobs are the parts of a task: the members of its input. A task with one tag that names a
 // job may have that job's input alone.
-func (c *coordinator) jobs(t orchestrator.Task) (map[string]json.RawMessage, error) {
+func (c *coordinator) jobs(t standard.Task) (map[string]json.RawMessage, error) {
 	known := map[string]bool{}
 	for _, j := range Jobs() {
 		known[j.Name] = true
@@ -103,18 +105,18 @@ func names() (out []string) {
 }
 
 // CanHandle implements orchestrator.Module.
-func (c *coordinator) CanHandle(_ context.Context, t orchestrator.Task) (bool, error) {
+func (c *coordinator) CanHandle(_ context.Context, t standard.Task) (bool, error) {
 	_, err := c.jobs(t)
 	return err == nil, err
 }
 
 // Plan implements orchestrator.Module.
-func (c *coordinator) Plan(_ context.Context, t orchestrator.Task, _ *orchestrator.Context) (orchestrator.Plan, error) {
+func (c *coordinator) Plan(_ context.Context, t standard.Task, _ *orchestrator.Context) (standard.Plan, error) {
 	return c.plan(t)
 }
 
 // plan makes a step of each job, and one of its own behind those that nothing waits for.
-func (c *coordinator) plan(t orchestrator.Task) (p orchestrator.Plan, err error) {
+func (c *coordinator) plan(t standard.Task) (p standard.Plan, err error) {
 	asked, err := c.jobs(t)
 	if err != nil {
 		return p, err
@@ -125,7 +127,7 @@ func (c *coordinator) plan(t orchestrator.Task) (p orchestrator.Plan, err error)
 		if !ok {
 			continue
 		}
-		s := orchestrator.Step{ID: j.Name, Description: j.Does + ": " + t.Goal, Agent: c.does(j), Input: input,
+		s := standard.Step{ID: j.Name, Description: j.Does + ": " + t.Goal, Agent: c.does(j), Input: input,
 			DependsOn: []string{}}
 		for _, before := range j.After {
 			if asked[before] != nil {
@@ -139,7 +141,7 @@ func (c *coordinator) plan(t orchestrator.Task) (p orchestrator.Plan, err error)
 		}
 		p.Steps, done = append(p.Steps, s), append(done, j.Name)
 	}
-	p.Steps = append(p.Steps, orchestrator.Step{ID: stepConclude, Description: "say what the jobs came to",
+	p.Steps = append(p.Steps, standard.Step{ID: stepConclude, Description: "say what the jobs came to",
 		Agent: c.info.Slug, DependsOn: done})
 	return p, nil
 }
@@ -175,19 +177,19 @@ func withAction(job string, input json.RawMessage) (json.RawMessage, error) {
 }
 
 // DryRun implements orchestrator.DryRunner: the coordinator itself sends nothing.
-func (c *coordinator) DryRun(context.Context, orchestrator.Task, orchestrator.Plan,
-	*orchestrator.Context) (orchestrator.DryRun, error) {
+func (c *coordinator) DryRun(context.Context, standard.Task, standard.Plan,
+	*orchestrator.Context) (standard.DryRun, error) {
 	return noCalls(), nil
 }
 
-func noCalls() orchestrator.DryRun {
-	return orchestrator.DryRun{Warnings: []string{}, Calls: []orchestrator.Tx{}, Violations: []string{}}
+func noCalls() standard.DryRun {
+	return standard.DryRun{Warnings: []string{}, Calls: []transaction.Tx{}, Violations: []string{}}
 }
 
 // Execute implements orchestrator.Module.
-func (c *coordinator) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan,
-	w *orchestrator.Context) (orchestrator.Execution, error) {
-	return w.RunPlan(ctx, p, func(_ context.Context, _ orchestrator.Step, inputs map[string]json.RawMessage,
+func (c *coordinator) Execute(ctx context.Context, _ standard.Task, p standard.Plan,
+	w *orchestrator.Context) (standard.Execution, error) {
+	return w.RunPlan(ctx, p, func(_ context.Context, _ standard.Step, inputs map[string]json.RawMessage,
 		_ *orchestrator.Context) (json.RawMessage, error) {
 		return c.conclude(inputs)
 	})
@@ -208,21 +210,21 @@ func (c *coordinator) conclude(inputs map[string]json.RawMessage) (json.RawMessa
 }
 
 // Verify implements orchestrator.Module.
-func (c *coordinator) Verify(_ context.Context, t orchestrator.Task, done orchestrator.Execution,
-	_ *orchestrator.Context) (orchestrator.Verification, error) {
+func (c *coordinator) Verify(_ context.Context, t standard.Task, done standard.Execution,
+	_ *orchestrator.Context) (standard.Verification, error) {
 	return c.verify(t, done)
 }
 
 // verify compares what was done with the plan: each job completed by a run of its own, and
 // named in the conclusion with that run.
-func (c *coordinator) verify(t orchestrator.Task, done orchestrator.Execution) (v orchestrator.Verification,
+func (c *coordinator) verify(t standard.Task, done standard.Execution) (v standard.Verification,
 	err error) {
 	p, err := c.plan(t)
 	if err != nil {
 		return v, err
 	}
 	said, runs := conclusion(done), map[string]string{}
-	checks := []orchestrator.Check{check("steps", len(done.Steps), len(p.Steps)),
+	checks := []standard.Check{check("steps", len(done.Steps), len(p.Steps)),
 		check("jobs concluded", len(said.Jobs), len(p.Steps)-1)}
 	for _, s := range done.Steps {
 		var d delegated
@@ -240,7 +242,7 @@ func (c *coordinator) verify(t orchestrator.Task, done orchestrator.Execution) (
 }
 
 // conclusion is the result of the last step.
-func conclusion(done orchestrator.Execution) (out Conclusion) {
+func conclusion(done standard.Execution) (out Conclusion) {
 	for _, s := range done.Steps {
 		if s.StepID == stepConclude {
 			_ = json.Unmarshal(s.Result, &out) // what is no conclusion names no job, and fails the checks
@@ -250,13 +252,13 @@ func conclusion(done orchestrator.Execution) (out Conclusion) {
 }
 
 // Summarize implements orchestrator.Module.
-func (c *coordinator) Summarize(_ context.Context, _ orchestrator.Task, done orchestrator.Execution,
-	_ orchestrator.Verification, _ *orchestrator.Context) (orchestrator.Summary, error) {
+func (c *coordinator) Summarize(_ context.Context, _ standard.Task, done standard.Execution,
+	_ standard.Verification, _ *orchestrator.Context) (standard.Summary, error) {
 	return summarized(done), nil
 }
 
-func summarized(done orchestrator.Execution) orchestrator.Summary {
-	s := orchestrator.Summary{KeyActions: []string{}, Receipts: []string{}, Warnings: []string{}}
+func summarized(done standard.Execution) standard.Summary {
+	s := standard.Summary{KeyActions: []string{}, Receipts: []string{}, Warnings: []string{}}
 	said := conclusion(done)
 	for _, name := range names() {
 		if job, ok := said.Jobs[name]; ok {

@@ -11,7 +11,7 @@ import (
 
 	"repute"
 	"repute/manifest"
-	"repute/orchestrator"
+	"repute/orchestrator/outbound"
 	"repute/resolver"
 )
 
@@ -34,7 +34,7 @@ func fetch(ctx context.Context, w World, uri string) ([]byte, error) {
 	case resolver.KindData, resolver.KindJSON:
 		return resolver.Inline(uri, maxFile)
 	case resolver.KindHTTPS, resolver.KindHTTP:
-		answer, err := w.HTTP(ctx, orchestrator.HTTPRequest{URL: ref.URL})
+		answer, err := w.HTTP(ctx, outbound.HTTPRequest{URL: ref.URL})
 		switch {
 		case err != nil:
 			return nil, err

@@ -25,6 +25,8 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/agents"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/standard"
 	"repute/orchestrator/wallet"
 	"repute/orchestrator/wallet/keys"
 	"repute/policy"
@@ -78,7 +80,7 @@ func runWorker(text []byte) error {
 		return err
 	}
 	o := orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return rules }, Chain: purse, HTTP: http.DefaultClient,
-		Registries: []orchestrator.Registries{p.Wallet.Registries}, TrustChain: p.Chain.ID, ExecutionChain: p.Chain.ID, Hold: time.Second}
+		Registries: []safety.Registries{p.Wallet.Registries}, TrustChain: p.Chain.ID, ExecutionChain: p.Chain.ID, Hold: time.Second}
 	for name, self := range map[string]agents.Self{agents.Payer: {}, agents.Reporter: {Wallet: p.Reporter}} {
 		a, err := agents.New(name, self, agents.Options{Chains: []agents.Chain{p.Chain}})
 		if err != nil {
@@ -184,7 +186,7 @@ func methodsOf(body []byte) (out []string) {
 func (w *world) workplace(node string) []byte {
 	w.t.Helper()
 	c := w.d.Chain()
-	registries := orchestrator.Registries{ChainID: c.ID, Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations}
+	registries := safety.Registries{ChainID: c.ID, Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations}
 	text, err := json.Marshal(workplace{Database: w.url, Chain: w.options().Chains[0], Reporter: w.d.Account(reporterAccount).Address,
 		Wallet: wallet.ChainConfig{ChainID: c.ID, RPC: []string{node}, Treasury: w.treasury, Registries: registries, Operator: w.key(operatorAccount),
 			Identities: map[string]keys.Config{agents.Reporter: w.key(reporterAccount)}, Confirmations: 2, Poll: 20 * time.Millisecond}})
@@ -230,7 +232,7 @@ func (w *world) ask() (out []repute.Task) {
 	w.t.Helper()
 	for agent, input := range map[string]string{agents.Payer: fmt.Sprintf(`{"to":%q,"amount":"%d"}`, w.d.Account(payeeAccount).Address, eachPayment),
 		agents.Reporter: `{"agent":"31337:0","requests":2}`} {
-		task, _, err := w.client.Submit(w.t.Context(), orchestrator.Request{Coordinator: agent, Goal: "test", Input: json.RawMessage(input), By: "test"})
+		task, _, err := w.client.Submit(w.t.Context(), standard.Request{Coordinator: agent, Goal: "test", Input: json.RawMessage(input), By: "test"})
 		ok(w.t, err)
 		out = append(out, task)
 	}

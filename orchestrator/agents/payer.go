@@ -9,7 +9,8 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 )
 
 // Payment asks the payer to pay from the treasury, within the caps of its policy.
@@ -133,11 +134,11 @@ func (p *payer) earned(o order[Payment]) (string, error) {
 	return "the report holds no success rate", nil
 }
 
-func (p *payer) tx(ctx context.Context, w World, o order[Payment]) (tx orchestrator.Tx, c Chain, err error) {
+func (p *payer) tx(ctx context.Context, w World, o order[Payment]) (tx transaction.Tx, c Chain, err error) {
 	if c, err = p.chains.at(o.In.ChainID); err != nil {
 		return tx, c, err
 	}
-	tx = orchestrator.Tx{Key: "payment", ChainID: c.ID, Purpose: o.In.Purpose, Value: o.In.Amount}
+	tx = transaction.Tx{Key: "payment", ChainID: c.ID, Purpose: o.In.Purpose, Value: o.In.Amount}
 	if tx.Purpose == "" {
 		tx.Purpose = "payment"
 	}
@@ -151,12 +152,12 @@ func (p *payer) tx(ctx context.Context, w World, o order[Payment]) (tx orchestra
 
 // dryRun compares the payment with what the treasury allows now, and names every cap that
 // stands against it.
-func (p *payer) dryRun(ctx context.Context, w World, o order[Payment]) (d orchestrator.DryRun, err error) {
+func (p *payer) dryRun(ctx context.Context, w World, o order[Payment]) (d standard.DryRun, err error) {
 	tx, c, err := p.tx(ctx, w, o)
 	if err != nil {
 		return d, err
 	}
-	d.Calls = []orchestrator.Tx{tx}
+	d.Calls = []transaction.Tx{tx}
 	lack, err := p.earned(o)
 	if err != nil {
 		return d, err
@@ -170,7 +171,7 @@ func (p *payer) dryRun(ctx context.Context, w World, o order[Payment]) (d orches
 }
 
 // against lists what the treasury's policy has against a payment.
-func (p *payer) against(ctx context.Context, w World, c Chain, tx orchestrator.Tx) (out []string, err error) {
+func (p *payer) against(ctx context.Context, w World, c Chain, tx transaction.Tx) (out []string, err error) {
 	limits, err := p.limits(ctx, w, c, &tx)
 	if err != nil {
 		return nil, err
@@ -198,7 +199,7 @@ type limits struct {
 }
 
 // limits reads them. Whom tokens are paid to is not limited.
-func (p *payer) limits(ctx context.Context, w World, c Chain, tx *orchestrator.Tx) (l limits, err error) {
+func (p *payer) limits(ctx context.Context, w World, c Chain, tx *transaction.Tx) (l limits, err error) {
 	key, token := p.key(), tx.Token
 	policy, err := view(ctx, w, c.ID, c.Treasury, treasuries.PackAgentPolicies(key), treasuries.UnpackAgentPolicies)
 	if err != nil {
@@ -260,7 +261,7 @@ func (p *payer) do(ctx context.Context, w World, o order[Payment]) (done Paid, e
 	return done, err
 }
 
-func paidEvent(sent orchestrator.Sent, treasury common.Address, token *common.Address) (PaidEvent, error) {
+func paidEvent(sent transaction.Sent, treasury common.Address, token *common.Address) (PaidEvent, error) {
 	if token == nil {
 		e, err := logOf(sent, treasury, treasuries.UnpackNativeExecutedEvent)
 		if err != nil {
@@ -276,7 +277,7 @@ func paidEvent(sent orchestrator.Sent, treasury common.Address, token *common.Ad
 }
 
 // verify compares the treasury's event and its books with what was asked for.
-func (p *payer) verify(ctx context.Context, w World, o order[Payment], done Paid) (out []orchestrator.Check,
+func (p *payer) verify(ctx context.Context, w World, o order[Payment], done Paid) (out []standard.Check,
 	err error) {
 	tx, c, err := p.tx(ctx, w, o)
 	if err != nil {
@@ -293,15 +294,15 @@ func (p *payer) verify(ctx context.Context, w World, o order[Payment], done Paid
 	// Where the oldest payment that counted has ceased to, this one may have too.
 	moved := done.StartBefore != "0" && done.StartBefore != now.start.String()
 	books := ok && (moved || now.spent.Cmp(new(big.Int).Add(spent, amount)) >= 0)
-	return append(out, orchestrator.Check{Name: "treasury's books", Passed: books,
+	return append(out, standard.Check{Name: "treasury's books", Passed: books,
 		Details: fmt.Sprintf("spent %s before and %s now", done.SpentBefore, now.spent)}), nil
 }
 
-func (p *payer) summary(_ order[Payment], done Paid) orchestrator.Summary {
+func (p *payer) summary(_ order[Payment], done Paid) standard.Summary {
 	unit := "wei"
 	if done.Token != "" {
 		unit = "units of " + done.Token
 	}
-	return orchestrator.Summary{Text: fmt.Sprintf("%s %s went from the treasury to %s.", done.Amount, unit, done.To),
+	return standard.Summary{Text: fmt.Sprintf("%s %s went from the treasury to %s.", done.Amount, unit, done.To),
 		KeyActions: []string{"paid " + done.Amount + " " + unit}, Receipts: []string{done.Tx.Hex()}}
 }

@@ -13,7 +13,8 @@ import (
 
 	"repute"
 	"repute/manifest"
-	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 )
 
 // Identity asks the registrar for one of three things, which follow each other: a new
@@ -69,7 +70,7 @@ func registrarSheet() sheet {
 	return sheet{name: "Registrar",
 		does:         "Registers agents, publishes their registration files, and sets their wallets with the wallet's consent.",
 		capabilities: []string{"identity"},
-		tools: []orchestrator.ManifestTool{{Name: ConsentTool,
+		tools: []standard.ManifestTool{{Name: ConsentTool,
 			Description: "signs for wallets whose keys the orchestrator has"}},
 		categories: []string{"register"}, writes: 1}
 }
@@ -153,7 +154,7 @@ func (in *Identity) file(id *repute.AgentID) (string, error) {
 }
 
 // tx makes the transaction of an order. uri is what it publishes, empty for none.
-func (r *registrar) tx(ctx context.Context, w World, o order[Identity]) (tx orchestrator.Tx, id repute.AgentID,
+func (r *registrar) tx(ctx context.Context, w World, o order[Identity]) (tx transaction.Tx, id repute.AgentID,
 	uri string, err error) {
 	if o.In.Action == jobRegister {
 		c, err := r.chains.at(o.In.ChainID)
@@ -161,14 +162,14 @@ func (r *registrar) tx(ctx context.Context, w World, o order[Identity]) (tx orch
 			return tx, id, "", err
 		}
 		uri, err = o.In.file(nil)
-		return orchestrator.Tx{Key: jobRegister, ChainID: c.ID, Target: c.Identity, Data: identities.PackRegisterURI(uri),
+		return transaction.Tx{Key: jobRegister, ChainID: c.ID, Target: c.Identity, Data: identities.PackRegisterURI(uri),
 			Purpose: "register an agent"}, id, uri, err
 	}
 	id, c, err := r.subject(o)
 	if err != nil {
 		return tx, id, "", err
 	}
-	tx = orchestrator.Tx{Key: o.In.Action, ChainID: c.ID, Target: c.Identity,
+	tx = transaction.Tx{Key: o.In.Action, ChainID: c.ID, Target: c.Identity,
 		Purpose: o.In.Action + " of agent " + id.Short()}
 	if o.In.Action == jobDescribe {
 		if uri, err = o.In.file(&id); err == nil {
@@ -224,14 +225,14 @@ func ask(ctx context.Context, w World, q ConsentRequest) (c Consent, err error) 
 	return c, json.Unmarshal(answer, &c)
 }
 
-func (r *registrar) dryRun(ctx context.Context, w World, o order[Identity]) (d orchestrator.DryRun, err error) {
+func (r *registrar) dryRun(ctx context.Context, w World, o order[Identity]) (d standard.DryRun, err error) {
 	tx, _, _, err := r.tx(ctx, w, o)
 	if o.In.Action == jobWallet && o.In.Signature == "" { // the wallet consents anew when it is sent
-		tx.Placeholders = []orchestrator.Placeholder{
+		tx.Placeholders = []transaction.Placeholder{
 			{Path: "2", Type: "uint256", Min: "0", Max: fmt.Sprint(math.MaxInt64)},
 			{Path: "3", Type: "bytes", MaxLength: maxSignature}}
 	}
-	d.Calls = []orchestrator.Tx{tx}
+	d.Calls = []transaction.Tx{tx}
 	return d, err
 }
 
@@ -260,7 +261,7 @@ func (r *registrar) do(ctx context.Context, w World, o order[Identity]) (done Re
 
 // verify reads from the registry what the order should have changed.
 func (r *registrar) verify(ctx context.Context, w World, o order[Identity],
-	done Registered) (out []orchestrator.Check, err error) {
+	done Registered) (out []standard.Check, err error) {
 	id, c, err := r.chains.agent("result.agent", done.Agent)
 	if err != nil {
 		return nil, err
@@ -268,9 +269,9 @@ func (r *registrar) verify(ctx context.Context, w World, o order[Identity],
 	number := id.TokenID.ToBig()
 	owner, err := view(ctx, w, c.ID, c.Identity, identities.PackOwnerOf(number), identities.UnpackOwnerOf)
 	if err != nil {
-		return []orchestrator.Check{{Name: "identity exists", Details: err.Error()}}, nil
+		return []standard.Check{{Name: "identity exists", Details: err.Error()}}, nil
 	}
-	out = append(out, orchestrator.Check{Name: "identity exists", Passed: true})
+	out = append(out, standard.Check{Name: "identity exists", Passed: true})
 	if o.In.Action == jobRegister {
 		out = append(out, check("owner", owner.Hex(), done.Owner))
 	}
@@ -296,9 +297,9 @@ func (r *registrar) verify(ctx context.Context, w World, o order[Identity],
 	return append(out, check("uri", uri, want)), nil
 }
 
-func (r *registrar) summary(o order[Identity], done Registered) orchestrator.Summary {
+func (r *registrar) summary(o order[Identity], done Registered) standard.Summary {
 	what := map[string]string{jobRegister: "was registered", jobDescribe: "has a registration file",
 		jobWallet: "has the wallet " + done.Wallet}[o.In.Action]
-	return orchestrator.Summary{Text: fmt.Sprintf("Agent %s %s.", done.Agent, what), KeyActions: []string{o.In.Action},
+	return standard.Summary{Text: fmt.Sprintf("Agent %s %s.", done.Agent, what), KeyActions: []string{o.In.Action},
 		Receipts: []string{done.Tx.Hex()}}
 }

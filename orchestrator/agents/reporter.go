@@ -12,7 +12,9 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/outbound"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/resolver"
 )
 
@@ -107,7 +109,7 @@ func (r *reporter) endpoint(ctx context.Context, w World, c Chain, id repute.Age
 func measure(ctx context.Context, w World, endpoint string, times int) (out []Request, at time.Time, err error) {
 	for range times {
 		answer, err := w.HTTP(ctx,
-			orchestrator.HTTPRequest{URL: endpoint, Header: map[string][]string{"Accept": {"application/json, */*;q=0.5"}}})
+			outbound.HTTPRequest{URL: endpoint, Header: map[string][]string{"Accept": {"application/json, */*;q=0.5"}}})
 		switch {
 		case err != nil && ends(ctx, err):
 			return nil, at, err
@@ -162,7 +164,7 @@ func (r *reporter) file(id repute.AgentID, endpoint string, at time.Time, reques
 
 // prepare measures and makes the transactions of the ratings.
 func (r *reporter) prepare(ctx context.Context, w World, o order[Report], times int) (done Reported, c Chain,
-	txs []orchestrator.Tx, err error) {
+	txs []transaction.Tx, err error) {
 	id, c, err := r.chains.agent("input.agent", o.In.Agent)
 	if err != nil {
 		return done, c, nil, err
@@ -187,14 +189,14 @@ func (r *reporter) prepare(ctx context.Context, w World, o order[Report], times 
 		}
 		data := reputations.PackGiveFeedback(id.TokenID.ToBig(), big.NewInt(f.Value), f.Decimals, f.Tag1, f.Tag2,
 			done.Endpoint, f.URI, f.Hash)
-		txs = append(txs, orchestrator.Tx{Key: f.Tag1, ChainID: c.ID, Target: c.Reputation, Data: data,
+		txs = append(txs, transaction.Tx{Key: f.Tag1, ChainID: c.ID, Target: c.Reputation, Data: data,
 			Purpose: fmt.Sprintf("%s of agent %s", f.Tag1, id.Short())})
 	}
 	return done, c, txs, nil
 }
 
 // dryRun measures with one request, and shows the ratings that it would post by that.
-func (r *reporter) dryRun(ctx context.Context, w World, o order[Report]) (d orchestrator.DryRun, err error) {
+func (r *reporter) dryRun(ctx context.Context, w World, o order[Report]) (d standard.DryRun, err error) {
 	done, _, txs, err := r.prepare(ctx, w, o, 1)
 	if err != nil {
 		return d, err
@@ -212,8 +214,8 @@ func (r *reporter) dryRun(ctx context.Context, w World, o order[Report]) (d orch
 
 // measured are the arguments of giveFeedback that follow from the measurement: value, and the
 // file with its hash.
-func measured() []orchestrator.Placeholder {
-	return []orchestrator.Placeholder{
+func measured() []transaction.Placeholder {
+	return []transaction.Placeholder{
 		{Path: "1", Type: "int128", Min: "0", Max: fmt.Sprint(max(10_000, longestAnswer.Milliseconds()))},
 		{Path: "6", Type: "string", MaxLength: maxFile / 4},
 		{Path: "7", Type: "bytes32"}}
@@ -247,7 +249,7 @@ func (r *reporter) do(ctx context.Context, w World, o order[Report]) (Reported, 
 
 // verify reads the ratings back from the registry, and makes them again of the measurement
 // that their files hold.
-func (r *reporter) verify(ctx context.Context, w World, o order[Report], done Reported) (out []orchestrator.Check,
+func (r *reporter) verify(ctx context.Context, w World, o order[Report], done Reported) (out []standard.Check,
 	err error) {
 	id, c, err := r.chains.agent("input.agent", o.In.Agent)
 	if err != nil {
@@ -261,7 +263,7 @@ func (r *reporter) verify(ctx context.Context, w World, o order[Report], done Re
 			reputations.PackReadFeedback(id.TokenID.ToBig(), common.HexToAddress(done.Client), f.Index),
 			reputations.UnpackReadFeedback)
 		if err != nil {
-			out = append(out, orchestrator.Check{Name: f.Tag1 + " on the chain", Details: err.Error()})
+			out = append(out, standard.Check{Name: f.Tag1 + " on the chain", Details: err.Error()})
 			continue
 		}
 		onChain := Rating{Tag1: stored.Tag1, Tag2: stored.Tag2, Value: stored.Value.Int64(), Decimals: stored.ValueDecimals}
@@ -272,8 +274,8 @@ func (r *reporter) verify(ctx context.Context, w World, o order[Report], done Re
 }
 
 // fileIs checks that the file of a rating is that of its hash, and holds the measurement.
-func fileIs(f Rating, requests []Request) orchestrator.Check {
-	c := orchestrator.Check{Name: f.Tag1 + " file"}
+func fileIs(f Rating, requests []Request) standard.Check {
+	c := standard.Check{Name: f.Tag1 + " file"}
 	body, err := resolver.Inline(f.URI, maxFile)
 	var file feedbackFile
 	switch {
@@ -290,7 +292,7 @@ func fileIs(f Rating, requests []Request) orchestrator.Check {
 	return c
 }
 
-func (r *reporter) summary(_ order[Report], done Reported) (s orchestrator.Summary) {
+func (r *reporter) summary(_ order[Report], done Reported) (s standard.Summary) {
 	answered := 0
 	for _, q := range done.Requests {
 		if q.ok() {

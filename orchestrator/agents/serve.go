@@ -11,8 +11,10 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/outbound"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 )
 
 // answerer answers the methods of the protocol, with a World that asks the runtime.
@@ -115,7 +117,7 @@ func (a *asking) Tool(_ context.Context, name string, input json.RawMessage) (ou
 }
 
 // HTTP implements World.
-func (a *asking) HTTP(_ context.Context, q orchestrator.HTTPRequest) (out orchestrator.HTTPResponse, err error) {
+func (a *asking) HTTP(_ context.Context, q outbound.HTTPRequest) (out outbound.HTTPResponse, err error) {
 	return out, a.next(remote.Call{Kind: "http", HTTP: &q}, &out)
 }
 
@@ -128,13 +130,13 @@ func (a *asking) Read(_ context.Context, chainID uint64, to common.Address, data
 }
 
 // Send implements World.
-func (a *asking) Send(_ context.Context, tx orchestrator.Tx) (out orchestrator.Sent, err error) {
+func (a *asking) Send(_ context.Context, tx transaction.Tx) (out transaction.Sent, err error) {
 	return out, a.next(remote.Call{Kind: "send", Tx: &tx}, &out)
 }
 
 // answer implements answerer.
 func (s *specialist[I, R]) answer(ctx context.Context, method string, q remote.Question, w World) (any, error) {
-	var done orchestrator.Execution
+	var done standard.Execution
 	if q.Execution != nil {
 		done = *q.Execution
 	}
@@ -151,7 +153,7 @@ func (s *specialist[I, R]) answer(ctx context.Context, method string, q remote.Q
 	case "verify":
 		return result(s.compare(ctx, q.Task, done, w))
 	case "summarize":
-		var v orchestrator.Verification
+		var v standard.Verification
 		if q.Verification != nil {
 			v = *q.Verification
 		}
@@ -170,7 +172,7 @@ func result[T any](v T, err error) (any, error) {
 
 // answer implements answerer.
 func (c *coordinator) answer(_ context.Context, method string, q remote.Question, _ World) (any, error) {
-	var done orchestrator.Execution
+	var done standard.Execution
 	if q.Execution != nil {
 		done = *q.Execution
 	}

@@ -12,9 +12,10 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"repute/contracts/bindings"
-	"repute/orchestrator"
 	"repute/orchestrator/agents"
+	"repute/orchestrator/outbound"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/standard"
 )
 
 // asked posts a question and reads the answer.
@@ -48,9 +49,9 @@ func TestSameCallsAgain(t *testing.T) {
 		return remote.Outcome{Result: raw}
 	}
 	q := remote.Question{Protocol: remote.Protocol,
-		Task: orchestrator.Task{ID: "t", Input: json.RawMessage(`{"agent":"7:3","requests":2}`)}}
+		Task: standard.Task{ID: "t", Input: json.RawMessage(`{"agent":"7:3","requests":2}`)}}
 	for i, next := range []remote.Outcome{outcome(hexutil.Bytes(packed)),
-		outcome(orchestrator.HTTPResponse{Status: 200, ElapsedMS: 12}), {Error: "no route"}} {
+		outcome(outbound.HTTPResponse{Status: 200, ElapsedMS: 12}), {Error: "no route"}} {
 		_, got := asked(t, server.URL+"/execute", q)
 		if want := []string{"read", "http", "http"}[i]; len(got.Calls) != 1 || got.Calls[0].Kind != want {
 			t.Fatalf("call %d: %+v, want a %s", i, got, want)
@@ -91,7 +92,7 @@ func TestHandlerRefuses(t *testing.T) {
 		for _, method := range []string{"can-handle", "dry-run", "execute", "verify", "summarize"} {
 			for _, input := range []string{`null`, `[]`, `{"agent":7}`, `{"input":null,"inputs":{}}`, `"x"`} {
 				status, a := asked(t, server.URL+"/"+method,
-					remote.Question{Protocol: remote.Protocol, Task: orchestrator.Task{Input: json.RawMessage(input)}})
+					remote.Question{Protocol: remote.Protocol, Task: standard.Task{Input: json.RawMessage(input)}})
 				if status != 200 || a.Error == "" && len(a.Result) == 0 || bytes.Contains([]byte(a.Error), []byte("panicked")) {
 					t.Errorf("%s of %s with %s: %d %+v", method, name, input, status, a)
 				}

@@ -9,11 +9,12 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
 )
 
 // order is what a specialist is asked to do.
 type order[I any] struct {
-	Task orchestrator.Task
+	Task standard.Task
 	In   I
 	// Before are the results of the steps that this one depends on, by id.
 	Before map[string]json.RawMessage
@@ -22,24 +23,24 @@ type order[I any] struct {
 // specialist is an agent with one step. do and dryRun ask for the same calls again when
 // they are called again.
 type specialist[I, R any] struct {
-	info orchestrator.Info
+	info standard.Info
 	// accept refuses what cannot be done, without a look at the world.
 	accept func(o order[I]) error
-	dryRun func(ctx context.Context, w World, o order[I]) (orchestrator.DryRun, error)
+	dryRun func(ctx context.Context, w World, o order[I]) (standard.DryRun, error)
 	do     func(ctx context.Context, w World, o order[I]) (R, error)
 	// verify compares what do says with the chain.
-	verify  func(ctx context.Context, w World, o order[I], done R) ([]orchestrator.Check, error)
-	summary func(o order[I], done R) orchestrator.Summary
+	verify  func(ctx context.Context, w World, o order[I], done R) ([]standard.Check, error)
+	summary func(o order[I], done R) standard.Summary
 }
 
 // onlyStep names the step of a specialist's plan.
 const onlyStep = "work"
 
 // Info implements orchestrator.Module.
-func (s *specialist[I, R]) Info() orchestrator.Info { return s.info }
+func (s *specialist[I, R]) Info() standard.Info { return s.info }
 
 // order reads a task. The input of a step that depends on others comes with their results.
-func (s *specialist[I, R]) order(t orchestrator.Task) (o order[I], err error) {
+func (s *specialist[I, R]) order(t standard.Task) (o order[I], err error) {
 	o.Task = t
 	own := t.Input
 	var wrapped struct {
@@ -63,7 +64,7 @@ func strictly(text json.RawMessage, into any) error {
 }
 
 // CanHandle implements orchestrator.Module.
-func (s *specialist[I, R]) CanHandle(_ context.Context, t orchestrator.Task) (bool, error) {
+func (s *specialist[I, R]) CanHandle(_ context.Context, t standard.Task) (bool, error) {
 	if _, err := s.order(t); err != nil {
 		return false, err
 	}
@@ -71,23 +72,23 @@ func (s *specialist[I, R]) CanHandle(_ context.Context, t orchestrator.Task) (bo
 }
 
 // Plan implements orchestrator.Module.
-func (s *specialist[I, R]) Plan(_ context.Context, t orchestrator.Task, _ *orchestrator.Context) (orchestrator.Plan,
+func (s *specialist[I, R]) Plan(_ context.Context, t standard.Task, _ *orchestrator.Context) (standard.Plan,
 	error) {
 	return s.plan(t), nil
 }
 
-func (s *specialist[I, R]) plan(t orchestrator.Task) orchestrator.Plan {
-	return orchestrator.Plan{Steps: []orchestrator.Step{{ID: onlyStep, Description: t.Goal, Agent: s.info.Slug,
+func (s *specialist[I, R]) plan(t standard.Task) standard.Plan {
+	return standard.Plan{Steps: []standard.Step{{ID: onlyStep, Description: t.Goal, Agent: s.info.Slug,
 		DependsOn: []string{}, Input: t.Input}}}
 }
 
 // DryRun implements orchestrator.DryRunner.
-func (s *specialist[I, R]) DryRun(ctx context.Context, t orchestrator.Task, _ orchestrator.Plan,
-	c *orchestrator.Context) (orchestrator.DryRun, error) {
+func (s *specialist[I, R]) DryRun(ctx context.Context, t standard.Task, _ standard.Plan,
+	c *orchestrator.Context) (standard.DryRun, error) {
 	return s.tryOut(ctx, t, c)
 }
 
-func (s *specialist[I, R]) tryOut(ctx context.Context, t orchestrator.Task, w World) (d orchestrator.DryRun,
+func (s *specialist[I, R]) tryOut(ctx context.Context, t standard.Task, w World) (d standard.DryRun,
 	err error) {
 	o, err := s.order(t)
 	if err == nil {
@@ -106,15 +107,15 @@ func listed[T any](list []T) []T {
 }
 
 // Execute implements orchestrator.Module.
-func (s *specialist[I, R]) Execute(ctx context.Context, t orchestrator.Task, p orchestrator.Plan,
-	c *orchestrator.Context) (orchestrator.Execution, error) {
-	return c.RunPlan(ctx, p, func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+func (s *specialist[I, R]) Execute(ctx context.Context, t standard.Task, p standard.Plan,
+	c *orchestrator.Context) (standard.Execution, error) {
+	return c.RunPlan(ctx, p, func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		return s.work(ctx, t, c)
 	})
 }
 
-func (s *specialist[I, R]) work(ctx context.Context, t orchestrator.Task, w World) (json.RawMessage, error) {
+func (s *specialist[I, R]) work(ctx context.Context, t standard.Task, w World) (json.RawMessage, error) {
 	o, err := s.order(t)
 	if err != nil {
 		return nil, err
@@ -127,27 +128,27 @@ func (s *specialist[I, R]) work(ctx context.Context, t orchestrator.Task, w Worl
 }
 
 // Verify implements orchestrator.Module.
-func (s *specialist[I, R]) Verify(ctx context.Context, t orchestrator.Task, done orchestrator.Execution,
-	c *orchestrator.Context) (orchestrator.Verification, error) {
+func (s *specialist[I, R]) Verify(ctx context.Context, t standard.Task, done standard.Execution,
+	c *orchestrator.Context) (standard.Verification, error) {
 	return s.compare(ctx, t, done, c)
 }
 
-func (s *specialist[I, R]) compare(ctx context.Context, t orchestrator.Task, done orchestrator.Execution,
-	w World) (v orchestrator.Verification, err error) {
+func (s *specialist[I, R]) compare(ctx context.Context, t standard.Task, done standard.Execution,
+	w World) (v standard.Verification, err error) {
 	o, err := s.order(t)
 	if err != nil {
 		return v, err
 	}
 	result, err := resultOf[R](done)
 	if err != nil {
-		return scored([]orchestrator.Check{{Name: "result", Details: err.Error()}}), nil
+		return scored([]standard.Check{{Name: "result", Details: err.Error()}}), nil
 	}
 	checks, err := s.verify(ctx, w, o, result)
 	return scored(checks), err
 }
 
 // resultOf is what the only step came to.
-func resultOf[R any](done orchestrator.Execution) (r R, err error) {
+func resultOf[R any](done standard.Execution) (r R, err error) {
 	if len(done.Steps) != 1 {
 		return r, fmt.Errorf("%d steps instead of one: %w", len(done.Steps), repute.ErrInvalid)
 	}
@@ -155,25 +156,25 @@ func resultOf[R any](done orchestrator.Execution) (r R, err error) {
 }
 
 // scored is the share of checks that passed.
-func scored(checks []orchestrator.Check) orchestrator.Verification {
+func scored(checks []standard.Check) standard.Verification {
 	passed := 0
 	for _, c := range checks {
 		if c.Passed {
 			passed++
 		}
 	}
-	return orchestrator.Verification{Checks: checks, Score: float64(passed) / float64(max(len(checks), 1))}
+	return standard.Verification{Checks: checks, Score: float64(passed) / float64(max(len(checks), 1))}
 }
 
 // Summarize implements orchestrator.Module.
-func (s *specialist[I, R]) Summarize(_ context.Context, t orchestrator.Task, done orchestrator.Execution,
-	v orchestrator.Verification, _ *orchestrator.Context) (orchestrator.Summary, error) {
+func (s *specialist[I, R]) Summarize(_ context.Context, t standard.Task, done standard.Execution,
+	v standard.Verification, _ *orchestrator.Context) (standard.Summary, error) {
 	return s.summarize(t, done, v), nil
 }
 
-func (s *specialist[I, R]) summarize(t orchestrator.Task, done orchestrator.Execution,
-	v orchestrator.Verification) orchestrator.Summary {
-	var out orchestrator.Summary
+func (s *specialist[I, R]) summarize(t standard.Task, done standard.Execution,
+	v standard.Verification) standard.Summary {
+	var out standard.Summary
 	o, err := s.order(t)
 	result, also := resultOf[R](done)
 	if err == nil && also == nil {
@@ -191,8 +192,8 @@ func (s *specialist[I, R]) summarize(t orchestrator.Task, done orchestrator.Exec
 }
 
 // check says whether two values are the same.
-func check[T comparable](name string, got, want T) orchestrator.Check {
-	c := orchestrator.Check{Name: name, Passed: got == want}
+func check[T comparable](name string, got, want T) standard.Check {
+	c := standard.Check{Name: name, Passed: got == want}
 	if !c.Passed {
 		c.Details = fmt.Sprintf("is %v instead of %v", got, want)
 	}
@@ -204,9 +205,9 @@ func stamp(t time.Time) string { return t.UTC().Truncate(time.Second).Format(tim
 
 // delegated is what the result of a step that another agent did looks like.
 type delegated struct {
-	Run     string                    `json:"run"`
-	Summary string                    `json:"summary"`
-	Steps   []orchestrator.StepResult `json:"steps"`
+	Run     string                `json:"run"`
+	Summary string                `json:"summary"`
+	Steps   []standard.StepResult `json:"steps"`
 }
 
 // before reads the result of the specialist that did a step before.

@@ -11,7 +11,9 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/outbound"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/resolver"
 )
 
@@ -150,7 +152,7 @@ func again(ctx context.Context, w World, work Work) (json.RawMessage, error) {
 	if work.Work.Tool != "" {
 		return w.Tool(ctx, work.Work.Tool, work.Work.Input)
 	}
-	q := orchestrator.HTTPRequest{Method: work.Work.HTTP.Method, URL: work.Work.HTTP.URL, Body: work.Work.HTTP.Body}
+	q := outbound.HTTPRequest{Method: work.Work.HTTP.Method, URL: work.Work.HTTP.URL, Body: work.Work.HTTP.Body}
 	if len(q.Body) > 0 {
 		q.Header = map[string][]string{"Content-Type": {"application/json"}}
 	}
@@ -202,7 +204,7 @@ func judge(ctx context.Context, w World, hash common.Hash, id repute.AgentID, wo
 	return r, nil
 }
 
-func (v *validator) prepare(ctx context.Context, w World, in Validation) (done Validated, tx orchestrator.Tx,
+func (v *validator) prepare(ctx context.Context, w World, in Validation) (done Validated, tx transaction.Tx,
 	err error) {
 	c, at, id, work, err := v.asked(ctx, w, in)
 	if err != nil {
@@ -216,14 +218,14 @@ func (v *validator) prepare(ctx context.Context, w World, in Validation) (done V
 	if done.URI, done.Hash, err = publish(r); err != nil {
 		return done, tx, err
 	}
-	return done, orchestrator.Tx{Key: "answer", ChainID: c.ID, Target: at,
+	return done, transaction.Tx{Key: "answer", ChainID: c.ID, Target: at,
 		Purpose: "answer to validation request " + r.Request.Hex(),
 		Data:    validations.PackValidationResponse(r.Request, r.Response, done.URI, done.Hash, validationTag)}, nil
 }
 
-func (v *validator) dryRun(ctx context.Context, w World, o order[Validation]) (d orchestrator.DryRun, err error) {
+func (v *validator) dryRun(ctx context.Context, w World, o order[Validation]) (d standard.DryRun, err error) {
 	_, tx, err := v.prepare(ctx, w, o.In)
-	d.Calls = []orchestrator.Tx{tx}
+	d.Calls = []transaction.Tx{tx}
 	return d, err
 }
 
@@ -238,7 +240,7 @@ func (v *validator) do(ctx context.Context, w World, o order[Validation]) (Valid
 }
 
 // verify reads the answer back from the registry, and compares the report with it.
-func (v *validator) verify(ctx context.Context, w World, o order[Validation], done Validated) ([]orchestrator.Check,
+func (v *validator) verify(ctx context.Context, w World, o order[Validation], done Validated) ([]standard.Check,
 	error) {
 	c, at, err := v.registry(o.In)
 	if err != nil {
@@ -252,7 +254,7 @@ func (v *validator) verify(ctx context.Context, w World, o order[Validation], do
 	body, err := resolver.Inline(done.URI, maxFile)
 	var r report
 	said := err == nil && crypto.Keccak256Hash(body) == done.Hash && json.Unmarshal(body, &r) == nil
-	return []orchestrator.Check{
+	return []standard.Check{
 		check("request", done.Request, common.HexToHash(o.In.Request)),
 		check("answer on the chain", status.Response, done.Response),
 		check("report's hash on the chain", common.Hash(status.ResponseHash), done.Hash),
@@ -262,8 +264,8 @@ func (v *validator) verify(ctx context.Context, w World, o order[Validation], do
 	}, nil
 }
 
-func (v *validator) summary(_ order[Validation], done Validated) orchestrator.Summary {
-	return orchestrator.Summary{Text: fmt.Sprintf("Request %s about agent %s was answered with %d.", done.Request,
+func (v *validator) summary(_ order[Validation], done Validated) standard.Summary {
+	return standard.Summary{Text: fmt.Sprintf("Request %s about agent %s was answered with %d.", done.Request,
 		done.Agent, done.Response),
 		KeyActions: []string{"did the work again"}, Receipts: []string{done.Tx.Hex()}}
 }

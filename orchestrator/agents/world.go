@@ -11,14 +11,16 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/outbound"
+	"repute/orchestrator/transaction"
 )
 
 // World is all that an agent reaches. *orchestrator.Context is one.
 type World interface {
 	Tool(ctx context.Context, name string, input json.RawMessage) (json.RawMessage, error)
-	HTTP(ctx context.Context, q orchestrator.HTTPRequest) (orchestrator.HTTPResponse, error)
+	HTTP(ctx context.Context, q outbound.HTTPRequest) (outbound.HTTPResponse, error)
 	Read(ctx context.Context, chainID uint64, to common.Address, data []byte) ([]byte, error)
-	Send(ctx context.Context, tx orchestrator.Tx) (orchestrator.Sent, error)
+	Send(ctx context.Context, tx transaction.Tx) (transaction.Sent, error)
 }
 
 // view reads a contract's view function.
@@ -35,7 +37,7 @@ func view[T any](ctx context.Context, w World, chainID uint64, to common.Address
 }
 
 // logOf is the first log of a transaction that unpacks.
-func logOf[E any](sent orchestrator.Sent, from common.Address, unpack func(*types.Log) (*E, error)) (*E, error) {
+func logOf[E any](sent transaction.Sent, from common.Address, unpack func(*types.Log) (*E, error)) (*E, error) {
 	var logs []*types.Log
 	if len(sent.Result) > 0 {
 		if err := json.Unmarshal(sent.Result, &logs); err != nil {

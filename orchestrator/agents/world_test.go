@@ -28,6 +28,9 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/agents"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
 	"repute/orchestrator/wallet/keys"
 	"repute/policy"
@@ -165,7 +168,7 @@ func (w *world) options() agents.Options {
 // start runs an engine with a wallet until the test ends.
 func (w *world) start(served []string) {
 	c := w.d.Chain()
-	registries := orchestrator.Registries{ChainID: c.ID, Identity: c.Identity, Reputation: c.Reputation,
+	registries := safety.Registries{ChainID: c.ID, Identity: c.Identity, Reputation: c.Reputation,
 		Validations: c.Validations}
 	purse, err := wallet.Open(w.db,
 		wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{w.d.RPCURL()}, Treasury: w.treasury,
@@ -185,7 +188,7 @@ func (w *world) start(served []string) {
 	p, err := policy.Parse([]byte("version: \"1\"\n"))
 	ok(w.t, err)
 	o := orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p }, Chain: purse,
-		HTTP: http.DefaultClient, Registries: []orchestrator.Registries{registries},
+		HTTP: http.DefaultClient, Registries: []safety.Registries{registries},
 		TrustChain: c.ID, ExecutionChain: c.ID, Hold: 5 * time.Second,
 		Tools: map[string]orchestrator.Tool{agents.ConsentTool: consents{w, purse}},
 		Remote: func(known repute.Module) (orchestrator.Module, error) {
@@ -224,7 +227,7 @@ type consents struct {
 }
 
 // Call implements orchestrator.Tool.
-func (c consents) Call(ctx context.Context, by orchestrator.Origin, _ string, input json.RawMessage) (json.RawMessage,
+func (c consents) Call(ctx context.Context, by transaction.Origin, _ string, input json.RawMessage) (json.RawMessage,
 	error) {
 	var q agents.ConsentRequest
 	if err := json.Unmarshal(input, &q); err != nil {
@@ -253,8 +256,8 @@ func (w *world) until(what string, f func() bool) {
 // task submits a task and waits for its end.
 func (w *world) task(agent, input string, tags ...string) (repute.Task, []repute.Run) {
 	w.t.Helper()
-	task, _, err := w.client.Submit(w.t.Context(), orchestrator.Request{Coordinator: agent, Goal: "test",
-		Input: json.RawMessage(input), Terms: orchestrator.Terms{Tags: tags}, By: "test"})
+	task, _, err := w.client.Submit(w.t.Context(), standard.Request{Coordinator: agent, Goal: "test",
+		Input: json.RawMessage(input), Terms: standard.Terms{Tags: tags}, By: "test"})
 	ok(w.t, err)
 	w.until("task ended", func() bool {
 		task, err = rundb.Task(w.t.Context(), w.db, task.ID)
@@ -307,7 +310,7 @@ func into[T any](t *testing.T, raw json.RawMessage) (v T) {
 // delegated is the result of a specialist's step in a coordinator's run.
 func delegated[T any](t *testing.T, raw json.RawMessage) T {
 	t.Helper()
-	d := into[struct{ Steps []orchestrator.StepResult }](t, raw)
+	d := into[struct{ Steps []standard.StepResult }](t, raw)
 	if len(d.Steps) != 1 {
 		t.Fatalf("%s is no result of a specialist", raw)
 	}

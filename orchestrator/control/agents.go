@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/standard"
 	"repute/store/chaindb"
 	"repute/store/query"
 	"repute/store/rundb"
@@ -93,7 +94,7 @@ func (c *Control) getAgent(ctx context.Context, in *slugInput) (*answer[TaskAgen
 }
 
 // manifestOf decodes the manifest that is stored with an agent.
-func manifestOf(m repute.Module) (out orchestrator.Manifest, err error) {
+func manifestOf(m repute.Module) (out standard.Manifest, err error) {
 	if err := json.Unmarshal(m.Manifest, &out); err != nil {
 		return out, fmt.Errorf("stored manifest of agent %s: %w", m.Slug, err)
 	}
@@ -130,7 +131,8 @@ func orEmpty[T any](list []T) []T {
 }
 
 // registerAgent serves POST /v1/agents: 201 for an agent that is new, 200 for one that was known.
-func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{}, r AgentRegistration) (*answer[TaskAgent], error) {
+func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{}, r AgentRegistration) (*answer[TaskAgent],
+	error) {
 	a, isNew, err := c.Register(ctx, r)
 	out := say(&a)
 	if isNew {
@@ -236,7 +238,7 @@ func (c *Control) identity(ctx context.Context, text string) (*repute.AgentID, e
 }
 
 // sameIdentity refuses an identity that the agent's own manifest contradicts.
-func sameIdentity(id *repute.AgentID, said *orchestrator.ManifestIdentity) error {
+func sameIdentity(id *repute.AgentID, said *standard.ManifestIdentity) error {
 	if said == nil || id == nil {
 		return nil
 	}

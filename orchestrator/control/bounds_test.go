@@ -11,6 +11,8 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 )
 
 const (
@@ -26,20 +28,20 @@ type hoarder struct{ worker }
 // dump is the tool.
 type dump struct{}
 
-func (dump) Call(context.Context, orchestrator.Origin, string, json.RawMessage) (json.RawMessage, error) {
+func (dump) Call(context.Context, transaction.Origin, string, json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(strings.Repeat("x", dumpSize))
 }
 
-func (h hoarder) Plan(context.Context, orchestrator.Task, *orchestrator.Context) (p orchestrator.Plan, err error) {
+func (h hoarder) Plan(context.Context, standard.Task, *orchestrator.Context) (p standard.Plan, err error) {
 	for i := range hoards {
-		p.Steps = append(p.Steps, orchestrator.Step{ID: fmt.Sprint("s", i), Agent: h.slug})
+		p.Steps = append(p.Steps, standard.Step{ID: fmt.Sprint("s", i), Agent: h.slug})
 	}
 	return p, nil
 }
 
-func (h hoarder) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan,
-	c *orchestrator.Context) (orchestrator.Execution, error) {
-	return c.RunPlan(ctx, p, func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+func (h hoarder) Execute(ctx context.Context, _ standard.Task, p standard.Plan,
+	c *orchestrator.Context) (standard.Execution, error) {
+	return c.RunPlan(ctx, p, func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		for i := range dumps {
 			if _, err := c.Tool(ctx, "dump", json.RawMessage(fmt.Sprint(i))); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/audit"
 	"repute/store/rundb"
 	"repute/trust/statement"
 )
@@ -65,8 +65,8 @@ type DecisionList struct {
 	List     []LinkedDecision `json:"chain" doc:"of all runs of the task, in order"`
 	Policies []PolicyText     `json:"policies" doc:"those that the page names"`
 	// Faults are empty where each decision of the page follows from the one before.
-	Faults []orchestrator.DecisionFault `json:"faults" doc:"decisions of the page that do not follow from the one before or from their content; on the last page also a head of another chain"`
-	Next   string                       `json:"nextCursor,omitempty"`
+	Faults []audit.DecisionFault `json:"faults" doc:"decisions of the page that do not follow from the one before or from their content; on the last page also a head of another chain"`
+	Next   string                `json:"nextCursor,omitempty"`
 }
 
 // listDecisions serves GET /v1/runs/{id}/decisions: the linked decisions of a run, with the
@@ -89,7 +89,7 @@ func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*answer[
 		list = list[:size]
 		out.Next = strconv.FormatInt(list[size-1].Number, 10)
 	}
-	out.Faults = orEmpty(orchestrator.CheckLinks(&page.Head, page.Before, list, out.Next != ""))
+	out.Faults = orEmpty(audit.CheckLinks(&page.Head, page.Before, list, out.Next != ""))
 	for i := range list {
 		d := &list[i]
 		record, err := d.Record()
@@ -113,9 +113,9 @@ type GateCheck struct {
 	Head     DecisionsHead `json:"decisionsHead"`
 	Signed   bool          `json:"signed" doc:"the head is signed with a key of this service"`
 	// Note is empty where the head is signed.
-	Note     string                       `json:"note,omitempty" doc:"what the answer cannot tell because the head is not signed"`
-	Faults   []orchestrator.DecisionFault `json:"faults" doc:"which decisions are not as they were stored, and why"`
-	Verdicts []Checked                    `json:"verdicts" doc:"a page of the trust decisions of all runs of the task, in order, each made again"`
+	Note     string                `json:"note,omitempty" doc:"what the answer cannot tell because the head is not signed"`
+	Faults   []audit.DecisionFault `json:"faults" doc:"which decisions are not as they were stored, and why"`
+	Verdicts []Checked             `json:"verdicts" doc:"a page of the trust decisions of all runs of the task, in order, each made again"`
 	// Next is empty on the last page.
 	Next string `json:"nextCursor,omitempty" doc:"trust decisions follow that this answer did not make again: ask for them with cursor"`
 }
@@ -156,14 +156,14 @@ func (c *Control) VerifyGate(ctx context.Context, id string, after int64, most i
 	if err != nil {
 		return out, err
 	}
-	out = GateCheck{RunID: id, Head: headOnWire(&t.Head), Faults: orchestrator.CheckDecisions(&t), Verdicts: []Checked{}}
+	out = GateCheck{RunID: id, Head: headOnWire(&t.Head), Faults: audit.CheckDecisions(&t), Verdicts: []Checked{}}
 	if len(t.Decisions) == 0 && t.Head.Count == 0 && len(out.Faults) == 0 {
 		return out, &repute.MissingError{What: "trust decision of run " + id, Why: "is not there",
 			Hint: "the run did not get to phase trust"}
 	}
 	var fault string
 	if out.Signed, out.Note, fault = c.signed(&t, time.Now()); fault != "" {
-		out.Faults = append(out.Faults, orchestrator.DecisionFault{Run: t.Head.Root, Why: fault})
+		out.Faults = append(out.Faults, audit.DecisionFault{Run: t.Head.Root, Why: fault})
 	}
 	out.Faults = orEmpty(out.Faults)
 	out.Verified = len(out.Faults) == 0
@@ -195,7 +195,7 @@ func (c *Control) replay(ctx context.Context, out *GateCheck, list []repute.RunD
 
 // again makes the verdict of a decision again; false where it is of no trust gate.
 func (c *Control) again(ctx context.Context, d *repute.RunDecision) (out Checked, gate bool, err error) {
-	v, gate, err := orchestrator.VerdictOf(d)
+	v, gate, err := audit.VerdictOf(d)
 	if !gate {
 		return out, false, nil
 	}

@@ -15,7 +15,7 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
-	"repute/orchestrator"
+	"repute/orchestrator/standard"
 )
 
 // erc8004Type is what a registration file says that it is.
@@ -50,7 +50,7 @@ type identityLine struct {
 }
 
 // registrationOf makes the file; own is where callers reach this service, or empty.
-func registrationOf(m repute.Module, f orchestrator.Manifest, own string) registrationDoc {
+func registrationOf(m repute.Module, f standard.Manifest, own string) registrationDoc {
 	d := registrationDoc{Type: erc8004Type, Name: cmp.Or(f.Name, m.Slug), Description: f.Description,
 		Services: []serviceDoc{}, Active: true,
 		Registrations: []identityLine{}, Trust: []string{"reputation", "validation"}}
@@ -101,23 +101,23 @@ func sortedKeys(m map[string]string) (out []string) {
 
 // capabilityOf is agent.json: what the agent said of itself, with the bounds that apply
 // where it named none and the identity that it is registered under.
-func capabilityOf(m repute.Module, f orchestrator.Manifest) orchestrator.Manifest {
+func capabilityOf(m repute.Module, f standard.Manifest) standard.Manifest {
 	most := f.Budget()
-	f.ComputeConstraints = orchestrator.ComputeConstraints{MaxSteps: &most.Steps, MaxToolCalls: &most.ToolCalls,
+	f.ComputeConstraints = standard.ComputeConstraints{MaxSteps: &most.Steps, MaxToolCalls: &most.ToolCalls,
 		MaxRuntimeMS: &most.RuntimeMS, MaxOnchainWrites: &most.OnchainWrites}
 	f.Safety.MaxOnchainWritesPerRun = &most.OnchainWrites
-	f.Schema, f.Name, f.Slug = orchestrator.ManifestSchema, cmp.Or(f.Name, m.Slug), m.Slug
+	f.Schema, f.Name, f.Slug = standard.ManifestSchema, cmp.Or(f.Name, m.Slug), m.Slug
 	f.Version = cmp.Or(f.Version, "0.0.0")
 	f.Capabilities, f.TaskCategories = orEmpty(f.Capabilities), orEmpty(f.TaskCategories)
 	if f.Tools == nil {
-		f.Tools = []orchestrator.ManifestTool{}
+		f.Tools = []standard.ManifestTool{}
 	}
 	if m.Agent != nil {
 		var tx string
 		if f.ERC8004 != nil {
 			tx = f.ERC8004.RegistrationTxHash
 		}
-		f.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: m.Agent.Registry.Hex(),
+		f.ERC8004 = &standard.ManifestIdentity{AgentRegistry: m.Agent.Registry.Hex(),
 			AgentID: json.Number(m.Agent.TokenID.String()), ChainID: m.Agent.ChainID, RegistrationTxHash: tx}
 	}
 	return f
@@ -136,9 +136,9 @@ func (c *Control) mountFiles() {
 	}{
 		{registrationFile, "registration",
 			"Returns an agent's registration file as ERC-8004 defines it, with the names that OpenFi uses added",
-			c.registrationFileOf, registrationOf(sampleModule(), orchestrator.Manifest{}, "https://repute.example")},
+			c.registrationFileOf, registrationOf(sampleModule(), standard.Manifest{}, "https://repute.example")},
 		{manifestFile, "manifest", "Returns an agent's capability manifest", manifestFileOf,
-			capabilityOf(sampleModule(), orchestrator.Manifest{})},
+			capabilityOf(sampleModule(), standard.Manifest{})},
 		{logFile, "log", "Returns an agent's log: its runs, oldest first; entries are added and never changed", c.logFileOf,
 			logDoc{Schema: logSchema, Agent: logAgent{Slug: "my-agent", Name: "My agent", Version: "1.0.0"}, Runs: []logRun{}}},
 	} {

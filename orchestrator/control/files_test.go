@@ -13,9 +13,9 @@ import (
 	"repute"
 	"repute/manifest"
 	"repute/manifest/schemas"
-	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/standard"
 	"repute/store/rundb"
 )
 
@@ -164,8 +164,8 @@ func entries(h *house, cursor string) (out []string) {
 func TestRegisterAgent(t *testing.T) {
 	t.Parallel()
 	info := remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway", Version: "1.2.3",
-		IdentityMode: orchestrator.IdentityMode,
-		Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Faraway", Slug: "faraway",
+		IdentityMode: standard.IdentityMode,
+		Manifest: standard.Manifest{Schema: standard.ManifestSchema, Name: "Faraway", Slug: "faraway",
 			Version: "1.2.3"}}
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

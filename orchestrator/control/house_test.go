@@ -21,6 +21,7 @@ import (
 	"repute/mcp"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
+	"repute/orchestrator/standard"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -40,23 +41,23 @@ type worker struct {
 	gate chan struct{} // nil: it does not wait
 }
 
-func (w worker) Info() orchestrator.Info {
-	return orchestrator.Info{Slug: w.slug, DisplayName: w.slug, Version: "1.0.0", IdentityMode: orchestrator.IdentityMode,
-		Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: w.slug, Slug: w.slug, Version: "1.0.0",
+func (w worker) Info() standard.Info {
+	return standard.Info{Slug: w.slug, DisplayName: w.slug, Version: "1.0.0", IdentityMode: standard.IdentityMode,
+		Manifest: standard.Manifest{Schema: standard.ManifestSchema, Name: w.slug, Slug: w.slug, Version: "1.0.0",
 			Description:    "does <b>nothing</b>",
 			OperatorWallet: "0x00000000000000000000000000000000000000aB",
 			Endpoints:      map[string]string{"api": "https://worker.example/api"}}}
 }
 
-func (worker) CanHandle(context.Context, orchestrator.Task) (bool, error) { return true, nil }
+func (worker) CanHandle(context.Context, standard.Task) (bool, error) { return true, nil }
 
-func (w worker) Plan(_ context.Context, t orchestrator.Task, _ *orchestrator.Context) (orchestrator.Plan, error) {
-	return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "only", Description: t.Goal, Agent: w.slug}}}, nil
+func (w worker) Plan(_ context.Context, t standard.Task, _ *orchestrator.Context) (standard.Plan, error) {
+	return standard.Plan{Steps: []standard.Step{{ID: "only", Description: t.Goal, Agent: w.slug}}}, nil
 }
 
-func (w worker) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan,
-	c *orchestrator.Context) (orchestrator.Execution, error) {
-	return c.RunPlan(ctx, p, func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+func (w worker) Execute(ctx context.Context, _ standard.Task, p standard.Plan,
+	c *orchestrator.Context) (standard.Execution, error) {
+	return c.RunPlan(ctx, p, func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 		_ *orchestrator.Context) (json.RawMessage, error) {
 		if w.gate != nil {
 			select {
@@ -69,14 +70,14 @@ func (w worker) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator
 	})
 }
 
-func (worker) Verify(context.Context, orchestrator.Task, orchestrator.Execution,
-	*orchestrator.Context) (orchestrator.Verification, error) {
-	return orchestrator.Verification{Checks: []orchestrator.Check{{Name: "done", Passed: true}}, Score: 1}, nil
+func (worker) Verify(context.Context, standard.Task, standard.Execution,
+	*orchestrator.Context) (standard.Verification, error) {
+	return standard.Verification{Checks: []standard.Check{{Name: "done", Passed: true}}, Score: 1}, nil
 }
 
-func (worker) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification,
-	*orchestrator.Context) (orchestrator.Summary, error) {
-	return orchestrator.Summary{Text: "did it"}, nil
+func (worker) Summarize(context.Context, standard.Task, standard.Execution, standard.Verification,
+	*orchestrator.Context) (standard.Summary, error) {
+	return standard.Summary{Text: "did it"}, nil
 }
 
 const (

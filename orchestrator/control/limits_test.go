@@ -16,6 +16,8 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 )
 
@@ -23,18 +25,18 @@ import (
 // answers nothing.
 type free struct{}
 
-func (free) Call(context.Context, orchestrator.Origin, string, json.RawMessage) (json.RawMessage, error) {
+func (free) Call(context.Context, transaction.Origin, string, json.RawMessage) (json.RawMessage, error) {
 	return json.RawMessage("null"), nil
 }
 
 func (free) Read(context.Context, uint64, common.Address, []byte) ([]byte, error) { return nil, nil }
 
-func (free) Simulate(context.Context, orchestrator.Origin, orchestrator.Tx) (orchestrator.Simulation, error) {
-	return orchestrator.Simulation{OK: true, FeeWei: "1"}, nil
+func (free) Simulate(context.Context, transaction.Origin, transaction.Tx) (transaction.Simulation, error) {
+	return transaction.Simulation{OK: true, FeeWei: "1"}, nil
 }
 
-func (free) Send(_ context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
-	return orchestrator.Sent{OK: true, FeeWei: "1", Hash: common.BytesToHash([]byte(i.ID))}, nil
+func (free) Send(_ context.Context, i transaction.Intent) (transaction.Sent, error) {
+	return transaction.Sent{OK: true, FeeWei: "1", Hash: common.BytesToHash([]byte(i.ID))}, nil
 }
 
 // spender serves an agent over HTTP that calls a tool and sends a transaction. manifest is
@@ -47,7 +49,7 @@ func spender(t *testing.T, slug, manifest string) string {
 		switch method := strings.TrimPrefix(r.URL.Path, "/"); {
 		case method == "info":
 			fmt.Fprintf(w, `{"protocol":%q,"slug":%q,"displayName":"Spender","version":"1.0.0","identityMode":"erc8004-required","dryRun":true,
-				"manifest":{"schema":%q,"name":"Spender","slug":%q,"version":"1.0.0"%s}}`, remote.Protocol, slug, orchestrator.ManifestSchema, slug, manifest)
+				"manifest":{"schema":%q,"name":"Spender","slug":%q,"version":"1.0.0"%s}}`, remote.Protocol, slug, standard.ManifestSchema, slug, manifest)
 		case method == "can-handle":
 			fmt.Fprint(w, `{"result":true}`)
 		case method == "plan":

@@ -11,7 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/standard"
 	"repute/store/rundb"
 )
 
@@ -235,19 +235,19 @@ func (w *logRun) addPhases(phases []repute.RunPhase) {
 func (w *logRun) take(p repute.RunPhase) {
 	switch p.Phase {
 	case repute.PhasePlan:
-		var plan orchestrator.Plan
+		var plan standard.Plan
 		_ = json.Unmarshal(p.Result, &plan)
 		for _, s := range plan.Steps {
 			w.Plan = append(w.Plan, logStep{s.ID, s.Description, s.Agent})
 		}
 	case repute.PhaseExecute:
-		var done orchestrator.Execution
+		var done standard.Execution
 		_ = json.Unmarshal(p.Result, &done)
 		for _, s := range done.Steps {
 			w.Steps = append(w.Steps, logResult(s))
 		}
 	case repute.PhaseSummarize:
-		var said orchestrator.Summary
+		var said standard.Summary
 		_ = json.Unmarshal(p.Result, &said)
 		w.Summary = said.Text
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"repute/orchestrator"
+	"repute/orchestrator/standard"
 	"repute/policy"
 )
 
@@ -47,7 +47,7 @@ type PlannedStep struct {
 
 // planOf reads a stored plan; nil where none is stored.
 func planOf(raw json.RawMessage) (*Plan, error) {
-	p, err := stored[*orchestrator.Plan](raw)
+	p, err := stored[*standard.Plan](raw)
 	if p == nil || err != nil {
 		return nil, err
 	}
@@ -71,11 +71,11 @@ func stored[T any](raw json.RawMessage) (out T, err error) {
 }
 
 // RunSummary is what happened, in the agent's words.
-type RunSummary orchestrator.Summary
+type RunSummary standard.Summary
 
 // summaryOf reads a stored summary; nil where none is stored.
 func summaryOf(raw json.RawMessage) (*RunSummary, error) {
-	s, err := stored[*orchestrator.Summary](raw)
+	s, err := stored[*standard.Summary](raw)
 	if s == nil || err != nil {
 		return nil, err
 	}

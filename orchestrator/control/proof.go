@@ -14,7 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/trustgate"
 	"repute/store/query"
 )
 
@@ -40,7 +40,8 @@ const proofFix = "serve it over https at a domain that the agent's registration 
 
 // proven makes sure that whoever registers a program speaks for the identity that it is to
 // work under, and says by what. repute.ErrInvalid says what is missing.
-func (c *Control) proven(ctx context.Context, r AgentRegistration, id repute.AgentID, now time.Time) (p repute.ModuleProof,
+func (c *Control) proven(ctx context.Context, r AgentRegistration, id repute.AgentID,
+	now time.Time) (p repute.ModuleProof,
 	err error) {
 	if r.Proof != nil {
 		a, _, err := query.Agent(ctx, c.db, id, repute.At{Finality: repute.Latest})
@@ -54,7 +55,7 @@ func (c *Control) proven(ctx context.Context, r AgentRegistration, id repute.Age
 	if err != nil {
 		return p, err
 	}
-	if host := secureHost(r.URL); orchestrator.ProvenAt(proofs[id], host) {
+	if host := secureHost(r.URL); trustgate.ProvenAt(proofs[id], host) {
 		return repute.ModuleProof{Kind: repute.ProofDomain, Host: host, At: now}, nil
 	}
 	return p, repute.Invalid("proof", fmt.Sprintf("is missing: nothing shows that this program speaks for agent %s", id),

@@ -16,9 +16,9 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
-	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/standard"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
 )
@@ -47,8 +47,8 @@ func TestIdentityMustBeProven(t *testing.T) {
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway",
-			Version: "1.2.3", IdentityMode: orchestrator.IdentityMode,
-			Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Faraway", Slug: "faraway",
+			Version: "1.2.3", IdentityMode: standard.IdentityMode,
+			Manifest: standard.Manifest{Schema: standard.ManifestSchema, Name: "Faraway", Slug: "faraway",
 				Version: "1.2.3"}})
 	}))
 	t.Cleanup(agent.Close)

@@ -8,12 +8,13 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
 )
 
 // picky is an agent that takes tasks with an input alone.
 type picky struct{ worker }
 
-func (picky) CanHandle(_ context.Context, t orchestrator.Task) (bool, error) {
+func (picky) CanHandle(_ context.Context, t standard.Task) (bool, error) {
 	if len(t.Input) == 0 {
 		return false, repute.Invalid("input", "is missing", "a job")
 	}

@@ -13,7 +13,7 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
-	"repute/orchestrator"
+	"repute/orchestrator/approval"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -104,7 +104,7 @@ type Awaited struct {
 	Subject string          `json:"subject" doc:"the answer names it"`
 	Reasons []policy.Reason `json:"reasons"`
 	// Shown is the transaction that is asked about, and what decided.
-	Shown *orchestrator.Shown `json:"shown,omitempty" doc:"what the answer is about, if it is a transaction: the subject has its hash, and an answer holds for exactly that"`
+	Shown *approval.Shown `json:"shown,omitempty" doc:"what the answer is about, if it is a transaction: the subject has its hash, and an answer holds for exactly that"`
 }
 
 // ApprovalAnswer answers what a run waits for.
@@ -182,7 +182,7 @@ func (c *Control) Run(ctx context.Context, id string) (Run, error) {
 func AwaitedOf(open []rundb.Decision) ([]Awaited, error) {
 	out := make([]Awaited, 0, len(open))
 	for _, d := range open {
-		asked, err := stored[struct{ Shown *orchestrator.Shown }](d.Input)
+		asked, err := stored[struct{ Shown *approval.Shown }](d.Input)
 		if err != nil {
 			return nil, err
 		}

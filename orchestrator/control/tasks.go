@@ -17,7 +17,7 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
-	"repute/orchestrator"
+	"repute/orchestrator/standard"
 	"repute/policy"
 	"repute/store/rundb"
 )
@@ -102,7 +102,7 @@ type submitInput struct {
 }
 
 // check refuses a request that cannot be meant, with what only this handler knows of it.
-func (c *Control) check(r *orchestrator.Request) error {
+func (c *Control) check(r *standard.Request) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
@@ -110,12 +110,12 @@ func (c *Control) check(r *orchestrator.Request) error {
 }
 
 // takes refuses a task that an agent of this binary cannot do. Others are asked by the run.
-func (c *Control) takes(ctx context.Context, r *orchestrator.Request) error {
+func (c *Control) takes(ctx context.Context, r *standard.Request) error {
 	for _, m := range c.o.Modules {
 		if m.Info().Slug != r.Coordinator {
 			continue
 		}
-		can, err := m.CanHandle(ctx, orchestrator.Task{Goal: r.Goal, Input: r.Input, Tags: r.Tags,
+		can, err := m.CanHandle(ctx, standard.Task{Goal: r.Goal, Input: r.Input, Tags: r.Tags,
 			ValueAtRisk: cmp.Or(r.ValueAtRisk, "0")})
 		switch {
 		case errors.Is(err, repute.ErrInvalid):
@@ -135,8 +135,8 @@ func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r 
 	if r.Coordinator == "" {
 		r.Coordinator = c.o.Coordinator
 	}
-	request := orchestrator.Request{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
-		Terms: orchestrator.Terms(r.Terms), Key: key, By: by}
+	request := standard.Request{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
+		Terms: standard.Terms(r.Terms), Key: key, By: by}
 	if err := cmp.Or(c.check(&request), c.takes(ctx, &request)); err != nil {
 		return nil, err
 	}
@@ -178,8 +178,8 @@ func keyOf(by, header, body string) (string, error) {
 }
 
 // same tells whether a task is what a request asks for.
-func same(t repute.Task, r orchestrator.Request) bool {
-	var terms orchestrator.Terms
+func same(t repute.Task, r standard.Request) bool {
+	var terms standard.Terms
 	if json.Unmarshal(t.Terms, &terms) != nil {
 		return false
 	}
@@ -325,7 +325,7 @@ func (c *Control) retryTask(ctx context.Context, by string, in *idInput, r Retry
 func taskOnWire(t repute.Task) Task {
 	w := Task{ID: t.ID, Goal: t.Goal, Input: t.Input, Coordinator: t.Coordinator, Status: t.Status, RunID: t.Run,
 		Awaiting: t.Awaiting, Error: t.Error, AskedBy: t.By, Created: t.Created, Updated: t.Updated}
-	var terms orchestrator.Terms
+	var terms standard.Terms
 	_ = json.Unmarshal(t.Terms, &terms) // as stored by Submit
 	w.Terms = Terms(terms)
 	return w

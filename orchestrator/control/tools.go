@@ -9,7 +9,8 @@ import (
 	"repute"
 	"repute/internal/httpapi"
 	"repute/mcp"
-	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/trustgate"
 	"repute/policy"
 )
 
@@ -101,7 +102,7 @@ func (c *Control) addAgentTools(s *mcp.Server) error {
 			Do: func(ctx context.Context, in SlugTool) (TaskAgent, error) {
 				return bodyOf(c.getAgent(ctx, &slugInput{in.Slug}))
 			}}),
-		mcp.Add(s, mcp.Tool[SlugTool, orchestrator.Manifest]{Name: "openfi_get_agent_manifest",
+		mcp.Add(s, mcp.Tool[SlugTool, standard.Manifest]{Name: "openfi_get_agent_manifest",
 			Description: "The agent's capability manifest (agent.json): what it takes, its tools, constraints, safety, endpoints.",
 			Do:          c.manifestTool}),
 		mcp.Add(s, mcp.Tool[logTool, logDoc]{Name: "openfi_get_agent_log",
@@ -218,7 +219,7 @@ func (c *Control) listAgentsTool(ctx context.Context, in listTool) (w agentPage,
 }
 
 // manifestTool is the tool openfi_get_agent_manifest.
-func (c *Control) manifestTool(ctx context.Context, in SlugTool) (w orchestrator.Manifest, err error) {
+func (c *Control) manifestTool(ctx context.Context, in SlugTool) (w standard.Manifest, err error) {
 	m, err := c.module(ctx, in.Slug)
 	if err != nil {
 		return w, err
@@ -260,8 +261,8 @@ func (c *Control) foresee(ctx context.Context, by string, r TaskRequest) (w subm
 		return w, err
 	}
 	r.Coordinator = cmp.Or(r.Coordinator, c.o.Coordinator)
-	asked := orchestrator.Request{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
-		Terms: orchestrator.Terms(r.Terms), Key: r.Key, By: by}
+	asked := standard.Request{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
+		Terms: standard.Terms(r.Terms), Key: r.Key, By: by}
 	if err := cmp.Or(c.check(&asked), c.takes(ctx, &asked)); err != nil {
 		return w, err
 	}
@@ -272,7 +273,7 @@ func (c *Control) foresee(ctx context.Context, by string, r TaskRequest) (w subm
 	p := c.o.Policy()
 	task := policy.Task{Goal: r.Goal, Coordinator: r.Coordinator, Value: cmp.Or(r.ValueAtRisk, "0"), Tags: r.Tags,
 		Budget: p.Budget(r.Budget)}
-	v, err := orchestrator.Judge(ctx, c.db, p, c.o.Lenient, m, task, r.Threshold)
+	v, err := trustgate.Judge(ctx, c.db, p, c.o.Lenient, m, task, r.Threshold)
 	if err != nil {
 		return w, err
 	}

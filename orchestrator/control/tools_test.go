@@ -13,9 +13,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/operate"
+	"repute/orchestrator/standard"
 	"repute/store/rundb"
 )
 
@@ -148,8 +148,8 @@ func (h *house) task(b toolbox) {
 	if b.into("openfi_get_agent", `{"slug":"plain"}`, &agent); agent.Slug != "plain" {
 		t.Errorf("agent %+v", agent)
 	}
-	var manifest orchestrator.Manifest
-	if b.into("openfi_get_agent_manifest", `{"slug":"plain"}`, &manifest); manifest.Schema != orchestrator.ManifestSchema {
+	var manifest standard.Manifest
+	if b.into("openfi_get_agent_manifest", `{"slug":"plain"}`, &manifest); manifest.Schema != standard.ManifestSchema {
 		t.Errorf("manifest %+v", manifest)
 	}
 	var submitted, again task

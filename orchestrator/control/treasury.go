@@ -7,8 +7,8 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
-	"repute/orchestrator"
 	"repute/orchestrator/operate"
+	"repute/orchestrator/transaction"
 )
 
 // mountActs serves what the operator does on a chain by itself.
@@ -90,7 +90,7 @@ func (c *Control) acts(by string, in *ActInput, do func(*operate.Operator, opera
 		return nil, err
 	}
 	act, err := do(o, h)
-	var denied *orchestrator.DeniedError
+	var denied *transaction.DeniedError
 	if errors.As(err, &denied) && act.ID != "" {
 		p := *httpapi.ErrorOf(err)
 		p.Hint = "nothing was sent; see " + prefix + "/acts/" + act.ID

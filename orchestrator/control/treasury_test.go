@@ -25,6 +25,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/operate"
+	"repute/orchestrator/safety"
 	"repute/orchestrator/wallet"
 	"repute/orchestrator/wallet/keys"
 )
@@ -73,7 +74,7 @@ func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasu
 		follower = treasury.New(o.DB, c.ID, at, 1, pool, treasury.Options{})
 		w, err := wallet.Open(o.DB,
 			wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{d.RPCURL()}, Treasury: at,
-				Registries: orchestrator.Registries{Identity: c.Identity, Reputation: c.Reputation}, Operator: key(operator),
+				Registries: safety.Registries{Identity: c.Identity, Reputation: c.Reputation}, Operator: key(operator),
 				Owner:      key(owner),
 				Identities: map[string]keys.Config{"plain": key(d.Account(2)), "second": key(d.Account(3))}, Confirmations: 1,
 				Poll: 10 * time.Millisecond}}})

@@ -9,7 +9,8 @@ import (
 	"repute"
 	"repute/api"
 	"repute/internal/httpapi"
-	"repute/orchestrator"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/trustgate"
 	"repute/policy"
 	"repute/store/rundb"
 	"repute/store/trustdb"
@@ -33,16 +34,16 @@ type Verdict struct {
 	Threshold  policy.Threshold `json:"threshold" doc:"what was demanded: of the task and by the policy"`
 	Value      string           `json:"valueAtRisk" doc:"in wei, decimal"`
 	Policy     string           `json:"policy" doc:"sha256 of the policy's bytes"`
-	Pin        orchestrator.Pin `json:"pin" doc:"the evidence of the score"`
+	Pin        trustgate.Pin    `json:"pin" doc:"the evidence of the score"`
 	// Proof is absent in verdicts from before it was kept.
-	Proof *orchestrator.Proof `json:"proof,omitempty" doc:"what shows that the program speaks for the identity, with what was indexed of it"`
+	Proof *trustgate.Proof `json:"proof,omitempty" doc:"what shows that the program speaks for the identity, with what was indexed of it"`
 	// Manifest is empty outside runs.
 	Manifest string    `json:"manifestSha256,omitempty" doc:"sha256 of the agent's manifest when its run began"`
 	At       time.Time `json:"at"`
 }
 
 // verdictOnWire converts a verdict of the trust gate into the form of the API.
-func verdictOnWire(v orchestrator.Verdict) *Verdict {
+func verdictOnWire(v trustgate.Verdict) *Verdict {
 	w := &Verdict{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons, Status: v.Agent.Status,
 		Score: v.Agent.Score, Low: v.Agent.Low,
 		High: v.Agent.High, Confidence: v.Agent.Confidence, Tier: v.Agent.Tier, Trust01: v.Agent.Trust01,
@@ -102,14 +103,14 @@ func (c *Control) getTrust(ctx context.Context, in *trustInput) (*answer[TrustAn
 }
 
 // judged asks the trust gate about an agent as a task with these terms would.
-func (c *Control) judged(ctx context.Context, slug string, q TrustQuestion) (v orchestrator.Verdict, err error) {
+func (c *Control) judged(ctx context.Context, slug string, q TrustQuestion) (v trustgate.Verdict, err error) {
 	m, err := c.module(ctx, slug)
 	if err != nil {
 		return v, err
 	}
 	// What a task with these terms would be refused for is refused here.
-	r := orchestrator.Request{Goal: "judge", Coordinator: slug,
-		Terms: orchestrator.Terms{Threshold: q.Threshold, ValueAtRisk: q.ValueAtRisk, Tags: q.Tags}}
+	r := standard.Request{Goal: "judge", Coordinator: slug,
+		Terms: standard.Terms{Threshold: q.Threshold, ValueAtRisk: q.ValueAtRisk, Tags: q.Tags}}
 	if err := c.check(&r); err != nil {
 		return v, err
 	}
@@ -117,7 +118,7 @@ func (c *Control) judged(ctx context.Context, slug string, q TrustQuestion) (v o
 	if task.Value == "" {
 		task.Value = "0"
 	}
-	return orchestrator.Judge(ctx, c.db, c.o.Policy(), c.o.Lenient, m, task, q.Threshold)
+	return trustgate.Judge(ctx, c.db, c.o.Policy(), c.o.Lenient, m, task, q.Threshold)
 }
 
 // recomputeTrust serves POST /v1/agents/{slug}/trust: the score is made again from the stored
@@ -145,14 +146,14 @@ func (c *Control) recomputeTrust(ctx context.Context, _ string, in *slugInput, q
 
 // verify makes a verdict again. That it comes out another way, or that its evidence is
 // gone, is an answer.
-func (c *Control) verify(ctx context.Context, v orchestrator.Verdict) (good bool, differs string, err error) {
+func (c *Control) verify(ctx context.Context, v trustgate.Verdict) (good bool, differs string, err error) {
 	select {
 	case c.replays <- struct{}{}:
 		defer func() { <-c.replays }()
 	case <-ctx.Done():
 		return false, "", ctx.Err()
 	}
-	err = orchestrator.VerifyVerdict(ctx, c.db, c.o.Replay, v)
+	err = trustgate.VerifyVerdict(ctx, c.db, c.o.Replay, v)
 	if errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrGone) ||
 		errors.Is(err, repute.ErrInvalid) {
 		return false, httpapi.Clean(err.Error()), nil
@@ -161,7 +162,7 @@ func (c *Control) verify(ctx context.Context, v orchestrator.Verdict) (good bool
 }
 
 // verdictOf is the verdict that a phase left behind, if it did.
-func verdictOf(p repute.RunPhase) (v orchestrator.Verdict, found bool, err error) {
+func verdictOf(p repute.RunPhase) (v trustgate.Verdict, found bool, err error) {
 	switch p.Phase {
 	case repute.PhaseTrust:
 		if p.Status == repute.PhaseFailed {
@@ -171,7 +172,7 @@ func verdictOf(p repute.RunPhase) (v orchestrator.Verdict, found bool, err error
 		return v, err == nil, err
 	case repute.PhaseExecute:
 		var r struct {
-			Regate *orchestrator.Verdict `json:"regate"`
+			Regate *trustgate.Verdict `json:"regate"`
 		}
 		if err := json.Unmarshal(p.Result, &r); err != nil || r.Regate == nil {
 			return v, false, err

@@ -11,7 +11,8 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/contracts/bindings"
-	"repute/orchestrator"
+	"repute/orchestrator/approval"
+	"repute/orchestrator/transaction"
 )
 
 // decode fills in what a step tells its contract, as people and rules see it. What the
@@ -33,7 +34,7 @@ func (o *Operator) decode(ctx context.Context, s *step) error {
 	if err != nil {
 		return err
 	}
-	given, err := orchestrator.ListedFunction(ctx, o.db, s.Tx.ChainID, s.Tx.Target, s.Tx.Data)
+	given, err := approval.ListedFunction(ctx, o.db, s.Tx.ChainID, s.Tx.Target, s.Tx.Data)
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func settings(function string) string {
 
 // asAsked compares what the treasury says that a transaction of its owner set with what was
 // signed. The error, which is final, names both: the transaction is on the chain.
-func asAsked(treasury common.Address, data []byte, sent orchestrator.Sent) error {
+func asAsked(treasury common.Address, data []byte, sent transaction.Sent) error {
 	of := bindings.NewOpenFiTreasury().GetABI()
 	m, err := of.MethodById(data)
 	if err != nil {

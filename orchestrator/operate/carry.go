@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/transaction"
 	"repute/store/walletdb"
 )
 
@@ -108,11 +108,11 @@ func (o *Operator) send(ctx context.Context, row *walletdb.Act) (out outcome, at
 	if err := errors.Join(json.Unmarshal(row.Transactions, &steps), json.Unmarshal(row.Decision, &d)); err != nil {
 		return out, "", fmt.Errorf("stored act %s: %w", row.ID, err)
 	}
-	var sent []orchestrator.Sent
+	var sent []transaction.Sent
 	for i := range steps {
 		at := intentID(row.ID, i)
 		err := o.stillAllowed(ctx, row, &d, steps, i)
-		var s orchestrator.Sent
+		var s transaction.Sent
 		if err == nil {
 			s, err = o.sendStep(ctx, at, d.Origin, &steps[i], sent)
 		}
@@ -138,7 +138,7 @@ func (o *Operator) send(ctx context.Context, row *walletdb.Act) (out outcome, at
 
 // wasSet compares what the treasury says was set with what was signed for an intent, by this
 // process or another.
-func (o *Operator) wasSet(ctx context.Context, intent string, s *step, sent orchestrator.Sent) error {
+func (o *Operator) wasSet(ctx context.Context, intent string, s *step, sent transaction.Sent) error {
 	signed, err := walletdb.ReadIntent(ctx, o.db, intent)
 	if err != nil {
 		return fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
@@ -210,9 +210,9 @@ func (o *Operator) readAgain(ctx context.Context, row *walletdb.Act, steps []ste
 	return true, nil
 }
 
-func (o *Operator) sendStep(ctx context.Context, id string, origin orchestrator.Origin, s *step,
-	before []orchestrator.Sent) (orchestrator.Sent, error) {
-	intent := orchestrator.Intent{ID: id, Origin: origin, Tx: s.Tx}
+func (o *Operator) sendStep(ctx context.Context, id string, origin transaction.Origin, s *step,
+	before []transaction.Sent) (transaction.Sent, error) {
+	intent := transaction.Intent{ID: id, Origin: origin, Tx: s.Tx}
 	if s.Simulation != nil {
 		intent.MaxGasWei = s.Simulation.FeeWei
 	}
@@ -222,7 +222,7 @@ func (o *Operator) sendStep(ctx context.Context, id string, origin orchestrator.
 	}
 	if s.Consent != nil {
 		if err := o.consented(ctx, &intent, s.Consent, before); err != nil {
-			return orchestrator.Sent{}, err
+			return transaction.Sent{}, err
 		}
 	}
 	sent, err := send(ctx, intent)

@@ -15,7 +15,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/contracts/bindings"
-	"repute/orchestrator"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet/rules"
 	"repute/store/rundb"
 	"repute/store/walletdb"
@@ -89,7 +89,7 @@ func (o *Operator) changes(ctx context.Context, c *PolicyChange) (steps []step, 
 	}
 	add := func(purpose string, data []byte) {
 		steps = append(steps,
-			step{Purpose: purpose, Owner: true, Tx: orchestrator.Tx{ChainID: o.o.ExecutionChain, Target: at, Data: data,
+			step{Purpose: purpose, Owner: true, Tx: transaction.Tx{ChainID: o.o.ExecutionChain, Target: at, Data: data,
 				Purpose: purpose}})
 	}
 	key := crypto.Keccak256Hash([]byte(c.AgentSlug))

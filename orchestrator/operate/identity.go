@@ -12,7 +12,7 @@ import (
 
 	"repute"
 	"repute/contracts/bindings"
-	"repute/orchestrator"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
 	"repute/store/rundb"
 	"repute/store/walletdb"
@@ -95,7 +95,7 @@ func (o *Operator) keyed(ctx context.Context, field, slug string) (m repute.Modu
 
 // write is a step that calls a registry on the trust chain.
 func (o *Operator) write(purpose string, to common.Address, data []byte) step {
-	return step{Purpose: purpose, Tx: orchestrator.Tx{ChainID: o.o.TrustChain, Target: to, Data: data, Purpose: purpose}}
+	return step{Purpose: purpose, Tx: transaction.Tx{ChainID: o.o.TrustChain, Target: to, Data: data, Purpose: purpose}}
 }
 
 func (o *Operator) identityRegistry() common.Address {
@@ -215,8 +215,8 @@ func (o *Operator) signed(ctx context.Context, to common.Address, token *big.Int
 
 // consented completes a step by the wallet's signature: the one that is stored, or one
 // that is made now.
-func (o *Operator) consented(ctx context.Context, intent *orchestrator.Intent, c *consent,
-	before []orchestrator.Sent) error {
+func (o *Operator) consented(ctx context.Context, intent *transaction.Intent, c *consent,
+	before []transaction.Sent) error {
 	stored, err := walletdb.ReadIntent(ctx, o.db, intent.ID)
 	if err == nil {
 		intent.Data = stored.Data
@@ -252,7 +252,7 @@ func (o *Operator) consented(ctx context.Context, intent *orchestrator.Intent, c
 }
 
 // registered takes over the identity that an agent got.
-func (o *Operator) registered(ctx context.Context, row *walletdb.Act, s orchestrator.Sent) (outcome, error) {
+func (o *Operator) registered(ctx context.Context, row *walletdb.Act, s transaction.Sent) (outcome, error) {
 	m, err := rundb.Module(ctx, o.db, row.Agent)
 	if err != nil {
 		return outcome{}, err
@@ -274,7 +274,7 @@ func (o *Operator) registered(ctx context.Context, row *walletdb.Act, s orchestr
 }
 
 // registeredIn finds what a transaction registered.
-func registeredIn(registry common.Address, s orchestrator.Sent) (*big.Int, error) {
+func registeredIn(registry common.Address, s transaction.Sent) (*big.Int, error) {
 	var logs []*types.Log
 	if err := json.Unmarshal(s.Result, &logs); err != nil {
 		return nil, fmt.Errorf("logs of %s: %w", s.Hash, err)

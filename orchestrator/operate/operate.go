@@ -23,7 +23,8 @@ import (
 
 	"repute"
 	"repute/contracts"
-	"repute/orchestrator"
+	"repute/orchestrator/transaction"
+	"repute/orchestrator/trustgate"
 	"repute/orchestrator/wallet"
 	"repute/policy"
 	"repute/store"
@@ -93,26 +94,26 @@ type job struct {
 
 // step is a transaction of an act, as it is stored with it.
 type step struct {
-	Purpose string          `json:"purpose"`
-	Owner   bool            `json:"owner,omitempty"` // the treasury's owner signs
-	Tx      orchestrator.Tx `json:"tx"`
+	Purpose string         `json:"purpose"`
+	Owner   bool           `json:"owner,omitempty"` // the treasury's owner signs
+	Tx      transaction.Tx `json:"tx"`
 	// Consent makes Tx's data when the steps before are done.
 	Consent *consent `json:"consent,omitempty"`
 	// Calls are Tx's data decoded, and the calls inside of it; none where it is made later.
-	Calls      []contracts.Call         `json:"calls,omitempty"`
-	Simulation *orchestrator.Simulation `json:"simulation,omitempty"`
+	Calls      []contracts.Call        `json:"calls,omitempty"`
+	Simulation *transaction.Simulation `json:"simulation,omitempty"`
 }
 
 // origin is on whose behalf an act's transactions are sent.
-func (j *job) origin(id string) orchestrator.Origin {
-	return orchestrator.Origin{Agent: cmp.Or(j.signs, j.agent), Run: cmp.Or(j.run, id), Task: cmp.Or(j.task, id)}
+func (j *job) origin(id string) transaction.Origin {
+	return transaction.Origin{Agent: cmp.Or(j.signs, j.agent), Run: cmp.Or(j.run, id), Task: cmp.Or(j.task, id)}
 }
 
 // recorded is a decision as it is stored, with all that it follows from.
 type recorded struct {
 	Decision
-	Origin orchestrator.Origin `json:"origin"`
-	Inputs []policy.Input      `json:"inputs"`
+	Origin transaction.Origin `json:"origin"`
+	Inputs []policy.Input     `json:"inputs"`
 	// ApprovedFor is the hash of what was approved: see approval. It is empty without approval.
 	ApprovedFor string `json:"approvedFor,omitempty"`
 }
@@ -127,13 +128,13 @@ func (d *recorded) approval(steps []step) string {
 		}
 	}
 	slices.Sort(rules)
-	transactions := make([]orchestrator.Tx, len(steps))
+	transactions := make([]transaction.Tx, len(steps))
 	for i := range steps {
 		transactions[i] = steps[i].Tx
 	}
 	sum := sha256.Sum256(encoded(struct {
 		Rules        []string
-		Transactions []orchestrator.Tx
+		Transactions []transaction.Tx
 	}{slices.Compact(rules), transactions}))
 	return hex.EncodeToString(sum[:])
 }
@@ -210,7 +211,7 @@ func (o *Operator) again(ctx context.Context, kind string, request any, known *w
 	}
 	act, err := o.view(ctx, known)
 	if err == nil && known.Refused != "" {
-		err = &orchestrator.DeniedError{Reasons: act.Policy.Reasons}
+		err = &transaction.DeniedError{Reasons: act.Policy.Reasons}
 	}
 	return act, err
 }
@@ -226,7 +227,7 @@ func (o *Operator) dryRun(row *walletdb.Act) (Act, error) {
 
 // judge simulates an act's transactions and asks the policy about each. denied is nil
 // where nothing stands against the act.
-func (o *Operator) judge(ctx context.Context, j *job, h How, row *walletdb.Act) (denied *orchestrator.DeniedError,
+func (o *Operator) judge(ctx context.Context, j *job, h How, row *walletdb.Act) (denied *transaction.DeniedError,
 	err error) {
 	p := o.o.Policy()
 	agent, err := o.facts(ctx, p, j)
@@ -247,11 +248,11 @@ func (o *Operator) judge(ctx context.Context, j *job, h How, row *walletdb.Act) 
 }
 
 // denied is nil where nothing stands against an act.
-func (d *Decision) denied() *orchestrator.DeniedError {
+func (d *Decision) denied() *transaction.DeniedError {
 	if d.Effect == policy.Allow || d.Effect == policy.RequireApproval && d.Approved != "" {
 		return nil
 	}
-	return &orchestrator.DeniedError{Reasons: d.Reasons}
+	return &transaction.DeniedError{Reasons: d.Reasons}
 }
 
 // judgeStep simulates a transaction, unless what comes before it must be done first, and
@@ -295,7 +296,7 @@ func (d *Decision) add(r policy.Reason) {
 	d.Reasons = append(d.Reasons, r)
 }
 
-func (o *Operator) simulate(ctx context.Context, origin orchestrator.Origin, s *step) (orchestrator.Simulation, error) {
+func (o *Operator) simulate(ctx context.Context, origin transaction.Origin, s *step) (transaction.Simulation, error) {
 	if s.Owner {
 		return o.wallet.SimulateOwner(ctx, origin, s.Tx.ChainID, s.Tx.Data)
 	}
@@ -312,13 +313,13 @@ func (o *Operator) facts(ctx context.Context, p *policy.Policy, j *job) (policy.
 	if err != nil {
 		return unknown, err
 	}
-	v, err := orchestrator.Judge(ctx, o.db, p, o.o.Lenient, m, policy.Task{Coordinator: j.agent, Value: "0"},
+	v, err := trustgate.Judge(ctx, o.db, p, o.o.Lenient, m, policy.Task{Coordinator: j.agent, Value: "0"},
 		policy.Threshold{})
 	return v.Agent, err
 }
 
 // input is what the policy's rules see of a transaction of an act.
-func input(j *job, s *step, origin orchestrator.Origin, agent policy.Agent, p *policy.Policy) policy.Input {
+func input(j *job, s *step, origin transaction.Origin, agent policy.Agent, p *policy.Policy) policy.Input {
 	budget := p.Limits()
 	if s.Simulation != nil && budget.GasWei != "" {
 		budget.GasWei = s.Simulation.FeeWei

@@ -12,6 +12,8 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/operate"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
 	"repute/policy"
 	"repute/store/rundb"
@@ -129,7 +131,7 @@ rules:
 	} {
 		c.call.AgentSlug = "payer"
 		act, err := o.ExecuteCall(t.Context(), c.call, by(""))
-		var denied *orchestrator.DeniedError
+		var denied *transaction.DeniedError
 		if !errors.As(err, &denied) || !strings.Contains(err.Error(), c.want) || act.Status != operate.Refused {
 			t.Errorf("%s: %+v, %v", name, act, err)
 			continue
@@ -462,8 +464,8 @@ func TestActsOfTwoProcesses(t *testing.T) {
 	id := begun("signed").ID
 	carried(judging("version: \"1\"\nrules:\n  - {id: no, when: 'true', effect: deny, reason: no longer}\n", func() {
 		_, err := w.w.Send(t.Context(),
-			orchestrator.Intent{ID: id + "/1", Origin: orchestrator.Origin{Agent: "payer", Run: id, Task: id},
-				Tx: orchestrator.Tx{ChainID: w.d.Chain().ID, Target: somebody, Value: "40"}})
+			transaction.Intent{ID: id + "/1", Origin: transaction.Origin{Agent: "payer", Run: id, Task: id},
+				Tx: transaction.Tx{ChainID: w.d.Chain().ID, Target: somebody, Value: "40"}})
 		ok(t, err)
 	}), "signed", operate.Pending, "", 40)
 	row, err := walletdb.ReadAct(t.Context(), w.db, id)
@@ -480,7 +482,7 @@ func TestForeignRuns(t *testing.T) {
 	o := w.operator(open)
 	client, err := orchestrator.NewClient(w.db)
 	ok(t, err)
-	task, _, err := client.Submit(t.Context(), orchestrator.Request{Goal: "work", Coordinator: "rater"})
+	task, _, err := client.Submit(t.Context(), standard.Request{Goal: "work", Coordinator: "rater"})
 	ok(t, err)
 	for name, c := range map[string]struct{ agent, run, task, field string }{
 		"run of another":        {"payer", task.Run, "", "runId"},
@@ -560,13 +562,13 @@ func TestOwnerKey(t *testing.T) {
 	for name, data := range map[string][]byte{"withdraw": common.FromHex("0xf3fef3a3" + strings.Repeat("00", 64)),
 		"transferOwnership": common.FromHex("0xf2fde38b" + strings.Repeat("00", 32)), "nothing": nil} {
 		if _, err := w.w.SendOwner(t.Context(),
-			orchestrator.Intent{ID: name, Tx: orchestrator.Tx{ChainID: c.ChainID, Data: data}}); !errors.Is(err,
+			transaction.Intent{ID: name, Tx: transaction.Tx{ChainID: c.ChainID, Data: data}}); !errors.Is(err,
 			repute.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	tx := orchestrator.Tx{ChainID: c.ChainID, Target: w.treasury, Data: common.FromHex("0x8456cb59")} // pause()
-	if _, err := w.w.Send(t.Context(), orchestrator.Intent{ID: "pause", Origin: orchestrator.Origin{Agent: "payer"},
+	tx := transaction.Tx{ChainID: c.ChainID, Target: w.treasury, Data: common.FromHex("0x8456cb59")} // pause()
+	if _, err := w.w.Send(t.Context(), transaction.Intent{ID: "pause", Origin: transaction.Origin{Agent: "payer"},
 		Tx: tx}); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("an agent paused the treasury: %v", err)
 	}

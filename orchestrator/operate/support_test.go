@@ -24,8 +24,8 @@ import (
 	"repute/indexer/node"
 	"repute/indexer/treasury"
 	"repute/internal/pgtest"
-	"repute/orchestrator"
 	"repute/orchestrator/operate"
+	"repute/orchestrator/safety"
 	"repute/orchestrator/wallet"
 	"repute/orchestrator/wallet/keys"
 	"repute/policy"
@@ -159,7 +159,7 @@ func (w *world) config() wallet.ChainConfig {
 		return keys.Config{KeyFile: path}
 	}
 	return wallet.ChainConfig{ChainID: c.ID, RPC: []string{w.d.RPCURL()}, Treasury: w.treasury,
-		Registries: orchestrator.Registries{Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations},
+		Registries: safety.Registries{Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations},
 		Operator:   key(operatorAccount), Owner: key(ownerAccount),
 		Identities:    map[string]keys.Config{"payer": key(payerAccount), "rater": key(raterAccount)},
 		Confirmations: 1, StuckAfter: time.Hour, Poll: 10 * time.Millisecond, Patience: 10 * time.Second}

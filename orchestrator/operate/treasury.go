@@ -15,7 +15,7 @@ import (
 
 	"repute"
 	"repute/contracts/bindings"
-	"repute/orchestrator"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
 	"repute/orchestrator/wallet/rules"
 	"repute/store/rundb"
@@ -169,7 +169,7 @@ func (o *Operator) TransferERC20(ctx context.Context, t Transfer, h How) (Act, e
 }
 
 // spend is what all treasury calls begin with.
-func (o *Operator) spend(ctx context.Context, slug, run, task, purpose string) (tx orchestrator.Tx, err error) {
+func (o *Operator) spend(ctx context.Context, slug, run, task, purpose string) (tx transaction.Tx, err error) {
 	if err := slugOf("agentSlug", slug); err != nil {
 		return tx, err
 	}
@@ -184,7 +184,7 @@ func (o *Operator) spend(ctx context.Context, slug, run, task, purpose string) (
 	if _, err := o.treasury(); err != nil {
 		return tx, err
 	}
-	return orchestrator.Tx{ChainID: o.o.ExecutionChain, Purpose: purpose}, o.works(ctx, slug, run, task)
+	return transaction.Tx{ChainID: o.o.ExecutionChain, Purpose: purpose}, o.works(ctx, slug, run, task)
 }
 
 // works refuses a run or task of this service that is not the agent's: what is done would be
@@ -214,7 +214,7 @@ func (o *Operator) works(ctx context.Context, slug, run, task string) error {
 	return nil
 }
 
-func (o *Operator) spending(kind, slug, run, task string, request any, tx orchestrator.Tx) *job {
+func (o *Operator) spending(kind, slug, run, task string, request any, tx transaction.Tx) *job {
 	purpose := tx.Purpose
 	if purpose == "" {
 		purpose = kind

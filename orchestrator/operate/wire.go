@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"repute/contracts"
-	"repute/orchestrator"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 )
 
@@ -64,14 +64,14 @@ type Transaction struct {
 	// Calls are absent where they depend on the transactions before.
 	Calls []contracts.Call `json:"calls,omitempty" doc:"what the contract is told, decoded, and the calls inside of it"`
 	// Simulation is absent where it depends on the transactions before.
-	Simulation *orchestrator.Simulation `json:"simulation,omitempty"`
-	From       string                   `json:"from,omitempty"`
-	Status     string                   `json:"status,omitempty" enum:"signed,broadcast,mined,confirmed,reverted,failed"`
-	Hash       string                   `json:"hash,omitempty" doc:"the form that was mined, or the newest one"`
-	Block      uint64                   `json:"block,omitempty"`
-	BlockHash  string                   `json:"blockHash,omitempty"`
-	GasUsed    uint64                   `json:"gasUsed,omitempty"`
-	FeeWei     string                   `json:"feeWei,omitempty"`
+	Simulation *transaction.Simulation `json:"simulation,omitempty"`
+	From       string                  `json:"from,omitempty"`
+	Status     string                  `json:"status,omitempty" enum:"signed,broadcast,mined,confirmed,reverted,failed"`
+	Hash       string                  `json:"hash,omitempty" doc:"the form that was mined, or the newest one"`
+	Block      uint64                  `json:"block,omitempty"`
+	BlockHash  string                  `json:"blockHash,omitempty"`
+	GasUsed    uint64                  `json:"gasUsed,omitempty"`
+	FeeWei     string                  `json:"feeWei,omitempty"`
 }
 
 // TreasuryCall is native coin or a call, by the treasury, for an agent.

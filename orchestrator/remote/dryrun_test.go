@@ -13,6 +13,8 @@ import (
 	"repute/internal/pgtest"
 	"repute/orchestrator"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -21,9 +23,9 @@ import (
 // ready is a chain that confirms what it is sent.
 type ready struct{ patient }
 
-func (r ready) Send(_ context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
+func (r ready) Send(_ context.Context, i transaction.Intent) (transaction.Sent, error) {
 	r.sent <- i.ID
-	return orchestrator.Sent{OK: true, FeeWei: "1", Hash: common.Hash{1}}, nil
+	return transaction.Sent{OK: true, FeeWei: "1", Hash: common.Hash{1}}, nil
 }
 
 // An agent that says it has no dry run sends nothing, unless the policy lets it.
@@ -38,7 +40,7 @@ func TestNoDryRunSendsNothing(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway",
 				Version:      "1.2.3",
-				IdentityMode: orchestrator.IdentityMode, Manifest: manifestOf("faraway")})
+				IdentityMode: standard.IdentityMode, Manifest: manifestOf("faraway")})
 			return true
 		})
 		db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
@@ -62,7 +64,7 @@ func TestNoDryRunSendsNothing(t *testing.T) {
 		t.Cleanup(func() { stop(); <-done })
 		client, err := orchestrator.NewClient(db)
 		ok(t, err)
-		task, _, err := client.Submit(t.Context(), orchestrator.Request{Goal: "pay", Coordinator: "faraway"})
+		task, _, err := client.Submit(t.Context(), standard.Request{Goal: "pay", Coordinator: "faraway"})
 		ok(t, err)
 		run := ended(t, db, task)
 		if len(chain.sent) != most || strings.Contains(run.Error, "without a receipt") {

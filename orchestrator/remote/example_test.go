@@ -16,7 +16,9 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/outbound"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/standard"
 	"repute/policy"
 )
 
@@ -57,9 +59,9 @@ func testExample(t *testing.T, slug, program, source string) {
 	client, _ := watch(t, "")
 	base := fmt.Sprintf("http://127.0.0.1:%d", port)
 	m := opened(t, base, client)
-	task := orchestrator.Task{ID: "t", Goal: "count", Input: json.RawMessage(`{"url": "https://example.com"}`)}
+	task := standard.Task{ID: "t", Goal: "count", Input: json.RawMessage(`{"url": "https://example.com"}`)}
 	for input, want := range map[string]bool{`{"url": "https://example.com"}`: true, `{}`: false, `"page"`: false} {
-		can, err := m.CanHandle(t.Context(), orchestrator.Task{ID: "t", Goal: "count", Input: json.RawMessage(input)})
+		can, err := m.CanHandle(t.Context(), standard.Task{ID: "t", Goal: "count", Input: json.RawMessage(input)})
 		if why := fmt.Sprint(err); can != want ||
 			can == strings.Contains(why, `cannot handle the task: the input is no {"url"`) {
 			t.Errorf("with %s the example says %t, %s", input, can, why)
@@ -79,14 +81,14 @@ func testExample(t *testing.T, slug, program, source string) {
 	if a := asked(t, client, base+"/execute", q); len(a.Calls) != 1 || a.Calls[0].HTTP.URL != "https://example.com" {
 		t.Errorf("the example wants %+v", a)
 	}
-	page, err := json.Marshal(orchestrator.HTTPResponse{Status: 200, Body: []byte("one two")})
+	page, err := json.Marshal(outbound.HTTPResponse{Status: 200, Body: []byte("one two")})
 	ok(t, err)
 	q.Outcomes = []remote.Outcome{{Result: page}}
 	if a := asked(t, client, base+"/execute", q); wordsOf(t, a.Result) != 2 {
 		t.Errorf("the example counts %s", a.Result)
 	}
-	done := orchestrator.Execution{Success: true,
-		Steps: []orchestrator.StepResult{{StepID: plan.Steps[0].ID, Status: "completed",
+	done := standard.Execution{Success: true,
+		Steps: []standard.StepResult{{StepID: plan.Steps[0].ID, Status: "completed",
 			Result: json.RawMessage(`{"words": 7}`)}}}
 	checked, err := m.Verify(t.Context(), task, done, c)
 	if ok(t, err); len(checked.Checks) != 1 || !checked.Checks[0].Passed {

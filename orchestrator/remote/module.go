@@ -20,6 +20,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/standard"
 )
 
 // Bounds of the protocol.
@@ -52,7 +53,7 @@ func newModule(base string, o Options) *module {
 type module struct {
 	o    Options
 	url  string
-	info orchestrator.Info
+	info standard.Info
 }
 
 // simulating is a module that has a dry run.
@@ -76,7 +77,7 @@ func Open(ctx context.Context, base string, o Options) (orchestrator.Module, err
 	if info.Protocol != Protocol {
 		return nil, repute.Invalid("protocol", fmt.Sprintf("%.40q is not known", info.Protocol), Protocol)
 	}
-	m.info = orchestrator.Info{Slug: info.Slug, DisplayName: info.DisplayName, Version: info.Version,
+	m.info = standard.Info{Slug: info.Slug, DisplayName: info.DisplayName, Version: info.Version,
 		IdentityMode: info.IdentityMode, Manifest: info.Manifest}
 	return m.withDryRun(info.DryRun)
 }
@@ -88,12 +89,12 @@ func Stored(known repute.Module, o Options) (orchestrator.Module, error) {
 		return nil, fmt.Errorf("stored manifest of agent %s: %w", known.Slug, err)
 	}
 	m.info.Slug, m.info.DisplayName, m.info.Version, m.info.IdentityMode = known.Slug, m.info.Manifest.Name,
-		m.info.Manifest.Version, orchestrator.IdentityMode
+		m.info.Manifest.Version, standard.IdentityMode
 	return m.withDryRun(known.DryRun)
 }
 
 func (m *module) withDryRun(has bool) (orchestrator.Module, error) {
-	if err := orchestrator.CheckInfo(m.info, has); err != nil {
+	if err := standard.CheckInfo(m.info, has); err != nil {
 		return nil, err
 	}
 	if has {
@@ -103,7 +104,7 @@ func (m *module) withDryRun(has bool) (orchestrator.Module, error) {
 }
 
 // Info implements orchestrator.Module.
-func (m *module) Info() orchestrator.Info { return m.info }
+func (m *module) Info() standard.Info { return m.info }
 
 // takes is what an agent says of a task.
 type takes struct {
@@ -113,7 +114,7 @@ type takes struct {
 
 // CanHandle implements orchestrator.Module. The reason of an agent that does not take the
 // task is the error.
-func (m *module) CanHandle(ctx context.Context, t orchestrator.Task) (bool, error) {
+func (m *module) CanHandle(ctx context.Context, t standard.Task) (bool, error) {
 	var said takes
 	if err := m.ask(ctx, methodCanHandle, Question{Task: t}, nil, &said); err != nil {
 		return false, err
@@ -125,21 +126,21 @@ func (m *module) CanHandle(ctx context.Context, t orchestrator.Task) (bool, erro
 }
 
 // Plan implements orchestrator.Module.
-func (m *module) Plan(ctx context.Context, t orchestrator.Task, c *orchestrator.Context) (p orchestrator.Plan,
+func (m *module) Plan(ctx context.Context, t standard.Task, c *orchestrator.Context) (p standard.Plan,
 	err error) {
 	return p, m.ask(ctx, methodPlan, Question{Task: t}, c, &p)
 }
 
 // DryRun implements orchestrator.DryRunner.
-func (m simulating) DryRun(ctx context.Context, t orchestrator.Task, p orchestrator.Plan,
-	c *orchestrator.Context) (d orchestrator.DryRun, err error) {
+func (m simulating) DryRun(ctx context.Context, t standard.Task, p standard.Plan,
+	c *orchestrator.Context) (d standard.DryRun, err error) {
 	return d, m.ask(ctx, methodDryRun, Question{Task: t, Plan: &p}, c, &d)
 }
 
 // Execute implements orchestrator.Module: the runtime does the plan, the agent its steps.
-func (m *module) Execute(ctx context.Context, t orchestrator.Task, p orchestrator.Plan,
-	c *orchestrator.Context) (orchestrator.Execution, error) {
-	return c.RunPlan(ctx, p, func(ctx context.Context, s orchestrator.Step, inputs map[string]json.RawMessage,
+func (m *module) Execute(ctx context.Context, t standard.Task, p standard.Plan,
+	c *orchestrator.Context) (standard.Execution, error) {
+	return c.RunPlan(ctx, p, func(ctx context.Context, s standard.Step, inputs map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		var result json.RawMessage
 		return result, m.ask(ctx, methodExecute, Question{Task: t, Plan: &p, Step: &s, Inputs: inputs}, c, &result)
@@ -147,14 +148,14 @@ func (m *module) Execute(ctx context.Context, t orchestrator.Task, p orchestrato
 }
 
 // Verify implements orchestrator.Module.
-func (m *module) Verify(ctx context.Context, t orchestrator.Task, done orchestrator.Execution,
-	c *orchestrator.Context) (v orchestrator.Verification, err error) {
+func (m *module) Verify(ctx context.Context, t standard.Task, done standard.Execution,
+	c *orchestrator.Context) (v standard.Verification, err error) {
 	return v, m.ask(ctx, methodVerify, Question{Task: t, Execution: &done}, c, &v)
 }
 
 // Summarize implements orchestrator.Module.
-func (m *module) Summarize(ctx context.Context, t orchestrator.Task, done orchestrator.Execution,
-	v orchestrator.Verification, c *orchestrator.Context) (s orchestrator.Summary, err error) {
+func (m *module) Summarize(ctx context.Context, t standard.Task, done standard.Execution,
+	v standard.Verification, c *orchestrator.Context) (s standard.Summary, err error) {
 	return s, m.ask(ctx, methodSummarize, Question{Task: t, Execution: &done, Verification: &v}, c, &s)
 }
 

@@ -13,8 +13,10 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"repute/orchestrator"
+	"repute/orchestrator/outbound"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 )
 
@@ -115,9 +117,9 @@ func TestDocumentHasTheMembersOfTheTypes(t *testing.T) {
 	t.Parallel()
 	d := openAPI(t)
 	named := map[string]bool{}
-	for _, v := range []any{remote.Info{}, remote.Question{}, remote.Answer{}, orchestrator.DryRun{},
-		orchestrator.Summary{}, orchestrator.HTTPResponse{},
-		orchestrator.Simulation{}, orchestrator.Sent{}} {
+	for _, v := range []any{remote.Info{}, remote.Question{}, remote.Answer{}, standard.DryRun{},
+		standard.Summary{}, outbound.HTTPResponse{},
+		transaction.Simulation{}, transaction.Sent{}} {
 		d.compare(t, reflect.TypeOf(v), named)
 	}
 	for name := range d.at("components", "schemas").(map[string]any) {
@@ -200,18 +202,18 @@ func TestDocumentOfCalls(t *testing.T) {
 	t.Parallel()
 	d := openAPI(t)
 	token := common.HexToAddress("0x3")
-	tx := orchestrator.Tx{ChainID: 1, Target: common.HexToAddress("0x2"), Value: "1", Data: []byte{1}, Token: &token,
+	tx := transaction.Tx{ChainID: 1, Target: common.HexToAddress("0x2"), Value: "1", Data: []byte{1}, Token: &token,
 		Amount: "2", Purpose: "p"}
 	for name, v := range map[string]any{
 		"Call": remote.Answer{Calls: []remote.Call{{Kind: "tool", Tool: "a", Input: json.RawMessage(`[1]`)}}},
 		"HTTP": remote.Answer{Calls: []remote.Call{{Kind: "http",
-			HTTP: &orchestrator.HTTPRequest{URL: "https://example.com", Header: http.Header{"A": {"b"}}, Body: []byte("x")}}}},
+			HTTP: &outbound.HTTPRequest{URL: "https://example.com", Header: http.Header{"A": {"b"}}, Body: []byte("x")}}}},
 		"Read": remote.Answer{Calls: []remote.Call{{Kind: "read",
 			Read: &remote.Read{ChainID: 1, To: tx.Target.Hex(), Data: "0x"}}}},
 		"Tx": remote.Answer{Calls: []remote.Call{{Kind: "simulate", Tx: &tx},
-			{Kind: "send", Tx: &orchestrator.Tx{ChainID: 1}}}},
-		"HTTPResponse": orchestrator.HTTPResponse{Status: 200}, "Simulation": orchestrator.Simulation{},
-		"Sent": orchestrator.Sent{}, "DryRun": orchestrator.DryRun{Calls: []orchestrator.Tx{tx}},
+			{Kind: "send", Tx: &transaction.Tx{ChainID: 1}}}},
+		"HTTPResponse": outbound.HTTPResponse{Status: 200}, "Simulation": transaction.Simulation{},
+		"Sent": transaction.Sent{}, "DryRun": standard.DryRun{Calls: []transaction.Tx{tx}},
 		"Budget": policy.DefaultBudget(),
 	} {
 		schema := name

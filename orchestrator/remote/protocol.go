@@ -11,7 +11,9 @@ import (
 	_ "embed"
 	"encoding/json"
 
-	"repute/orchestrator"
+	"repute/orchestrator/outbound"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 )
 
@@ -37,13 +39,13 @@ const (
 
 // Info is what an agent says of itself.
 type Info struct {
-	Protocol     string                `json:"protocol"`
-	Slug         string                `json:"slug"`
-	DisplayName  string                `json:"displayName"`
-	Version      string                `json:"version"`
-	IdentityMode string                `json:"identityMode"`
-	DryRun       bool                  `json:"dryRun"` // it answers dry-run; without it the agent cannot send
-	Manifest     orchestrator.Manifest `json:"manifest"`
+	Protocol     string            `json:"protocol"`
+	Slug         string            `json:"slug"`
+	DisplayName  string            `json:"displayName"`
+	Version      string            `json:"version"`
+	IdentityMode string            `json:"identityMode"`
+	DryRun       bool              `json:"dryRun"` // it answers dry-run; without it the agent cannot send
+	Manifest     standard.Manifest `json:"manifest"`
 }
 
 // Question is the body of every POST. What a method does not need is missing.
@@ -57,12 +59,12 @@ type Question struct {
 	Services       map[string]any             `json:"services,omitempty"`
 	Budget         *policy.Budget             `json:"budget,omitempty"`
 	Threshold      *policy.Threshold          `json:"threshold,omitempty"`
-	Task           orchestrator.Task          `json:"task"`
-	Plan           *orchestrator.Plan         `json:"plan,omitempty"`
-	Step           *orchestrator.Step         `json:"step,omitempty"`   // execute: the step to do
+	Task           standard.Task              `json:"task"`
+	Plan           *standard.Plan             `json:"plan,omitempty"`
+	Step           *standard.Step             `json:"step,omitempty"`   // execute: the step to do
 	Inputs         map[string]json.RawMessage `json:"inputs,omitempty"` // results of the steps before, by id
-	Execution      *orchestrator.Execution    `json:"execution,omitempty"`
-	Verification   *orchestrator.Verification `json:"verification,omitempty"`
+	Execution      *standard.Execution        `json:"execution,omitempty"`
+	Verification   *standard.Verification     `json:"verification,omitempty"`
 	// Outcomes are those of all calls asked for so far, in order.
 	Outcomes []Outcome `json:"outcomes"`
 }
@@ -80,12 +82,12 @@ type Answer struct {
 // Call is something that an agent wants the runtime to do. Kind says which field counts:
 // tool, http, read, simulate or send.
 type Call struct {
-	Kind  string                    `json:"kind"`
-	Tool  string                    `json:"tool,omitempty"`
-	Input json.RawMessage           `json:"input,omitempty"` // of a tool
-	HTTP  *orchestrator.HTTPRequest `json:"http,omitempty"`
-	Read  *Read                     `json:"read,omitempty"`
-	Tx    *orchestrator.Tx          `json:"tx,omitempty"` // to simulate or send
+	Kind  string                `json:"kind"`
+	Tool  string                `json:"tool,omitempty"`
+	Input json.RawMessage       `json:"input,omitempty"` // of a tool
+	HTTP  *outbound.HTTPRequest `json:"http,omitempty"`
+	Read  *Read                 `json:"read,omitempty"`
+	Tx    *transaction.Tx       `json:"tx,omitempty"` // to simulate or send
 }
 
 // Read is a call of a view function.

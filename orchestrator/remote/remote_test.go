@@ -18,6 +18,8 @@ import (
 	"repute/internal/pgtest"
 	"repute/orchestrator"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -30,9 +32,9 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-func manifestOf(slug string) orchestrator.Manifest {
-	return orchestrator.Manifest{OperatorWallet: "0x0000000000000000000000000000000000000005",
-		Schema: orchestrator.ManifestSchema, Name: "Faraway", Slug: slug, Version: "1.2.3"}
+func manifestOf(slug string) standard.Manifest {
+	return standard.Manifest{OperatorWallet: "0x0000000000000000000000000000000000000005",
+		Schema: standard.ManifestSchema, Name: "Faraway", Slug: slug, Version: "1.2.3"}
 }
 
 // server is an agent that looks a word up with a tool before it answers.
@@ -46,7 +48,7 @@ func server(t *testing.T, change func(method string, w http.ResponseWriter) bool
 		if method == "info" {
 			_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway",
 				Version:      "1.2.3",
-				IdentityMode: orchestrator.IdentityMode, DryRun: true, Manifest: manifestOf("faraway")})
+				IdentityMode: standard.IdentityMode, DryRun: true, Manifest: manifestOf("faraway")})
 			return
 		}
 		var q remote.Question
@@ -69,13 +71,13 @@ func reply(method string, q remote.Question) remote.Answer {
 	case "can-handle":
 		return result(q.Task.Goal != "impossible")
 	case "plan":
-		return result(orchestrator.Plan{Steps: []orchestrator.Step{{ID: "look", Agent: "faraway",
+		return result(standard.Plan{Steps: []standard.Step{{ID: "look", Agent: "faraway",
 			Description: "look it up"}}})
 	case "dry-run":
 		if q.Task.Goal == "pay" {
-			return result(orchestrator.DryRun{Calls: []orchestrator.Tx{payment, payment}})
+			return result(standard.DryRun{Calls: []transaction.Tx{payment, payment}})
 		}
-		return result(orchestrator.DryRun{Warnings: []string{"it sends nothing"}})
+		return result(standard.DryRun{Warnings: []string{"it sends nothing"}})
 	case "execute":
 		if q.Task.Goal == "pay" { // and again, under another key, where that is no success
 			for _, o := range q.Outcomes {
@@ -98,40 +100,40 @@ func reply(method string, q remote.Question) remote.Answer {
 			"receiptIds": []string{q.Outcomes[0].ReceiptID},
 			"has":        fmt.Sprint(q.OperatorWallet, q.Services["tools"], q.Budget.ToolCalls, q.Outcomes[1].ReceiptID == "")})
 	case "verify":
-		return result(orchestrator.Verification{Checks: []orchestrator.Check{{Name: "found",
+		return result(standard.Verification{Checks: []standard.Check{{Name: "found",
 			Passed: strings.Contains(string(q.Execution.Steps[0].Result), "meaning")}}, Score: 1})
 	}
-	return result(orchestrator.Summary{Text: "looked it up"})
+	return result(standard.Summary{Text: "looked it up"})
 }
 
 // tome is a tool with a long answer.
 type tome struct{}
 
-func (tome) Call(context.Context, orchestrator.Origin, string, json.RawMessage) (json.RawMessage, error) {
+func (tome) Call(context.Context, transaction.Origin, string, json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(strings.Repeat("x", 1<<20))
 }
 
 type dictionary struct{}
 
-func (dictionary) Call(context.Context, orchestrator.Origin, string, json.RawMessage) (json.RawMessage, error) {
+func (dictionary) Call(context.Context, transaction.Origin, string, json.RawMessage) (json.RawMessage, error) {
 	return json.RawMessage(`"meaning"`), nil
 }
 
-var payment = orchestrator.Tx{ChainID: 7, Target: common.Address{1}, Value: "1", Purpose: "pay"}
+var payment = transaction.Tx{ChainID: 7, Target: common.Address{1}, Value: "1", Purpose: "pay"}
 
 // patient is a chain that does not confirm what it is sent in time.
 type patient struct {
-	orchestrator.Chain
+	transaction.Chain
 	sent chan string
 }
 
-func (patient) Simulate(context.Context, orchestrator.Origin, orchestrator.Tx) (orchestrator.Simulation, error) {
-	return orchestrator.Simulation{OK: true, FeeWei: "1"}, nil
+func (patient) Simulate(context.Context, transaction.Origin, transaction.Tx) (transaction.Simulation, error) {
+	return transaction.Simulation{OK: true, FeeWei: "1"}, nil
 }
 
-func (p patient) Send(_ context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
+func (p patient) Send(_ context.Context, i transaction.Intent) (transaction.Sent, error) {
 	p.sent <- i.ID
-	return orchestrator.Sent{}, fmt.Errorf("not confirmed: %w", repute.ErrUnavailable)
+	return transaction.Sent{}, fmt.Errorf("not confirmed: %w", repute.ErrUnavailable)
 }
 
 // A remote agent goes through the same phases, with the same counted calls.
@@ -163,7 +165,7 @@ func TestRemoteAgentRuns(t *testing.T) {
 	t.Cleanup(func() { stop(); <-done })
 	tasks, err := orchestrator.NewClient(db)
 	ok(t, err)
-	task, _, err := tasks.Submit(t.Context(), orchestrator.Request{Goal: "find it", Coordinator: "faraway"})
+	task, _, err := tasks.Submit(t.Context(), standard.Request{Goal: "find it", Coordinator: "faraway"})
 	ok(t, err)
 	run := ended(t, db, task)
 	if run.Status != repute.RunCompleted || run.Used.ToolCalls != 1 {
@@ -176,17 +178,17 @@ func TestRemoteAgentRuns(t *testing.T) {
 			`"has":"0x0000000000000000000000000000000000000005[dictionary tome] 50 true"`) {
 		t.Errorf("step %s", steps[0].Result)
 	}
-	task, _, err = tasks.Submit(t.Context(), orchestrator.Request{Goal: "impossible", Coordinator: "faraway"})
+	task, _, err = tasks.Submit(t.Context(), standard.Request{Goal: "impossible", Coordinator: "faraway"})
 	ok(t, err)
 	if run := ended(t, db, task); !strings.Contains(run.Error, "cannot handle") {
 		t.Errorf("run %s: %s", run.Status, run.Error)
 	}
-	task, _, err = tasks.Submit(t.Context(), orchestrator.Request{Goal: "hoard", Coordinator: "faraway"})
+	task, _, err = tasks.Submit(t.Context(), standard.Request{Goal: "hoard", Coordinator: "faraway"})
 	ok(t, err)
 	if run := ended(t, db, task); run.Used.ToolCalls != 16 || !strings.Contains(run.Error, "brought more than") {
 		t.Errorf("hoarding run %s with %d calls: %s", run.Status, run.Used.ToolCalls, run.Error)
 	}
-	task, _, err = tasks.Submit(t.Context(), orchestrator.Request{Goal: "pay", Coordinator: "faraway"})
+	task, _, err = tasks.Submit(t.Context(), standard.Request{Goal: "pay", Coordinator: "faraway"})
 	ok(t, err)
 	if run := ended(t, db, task); len(chain.sent) != 1 || !strings.Contains(run.Error, "not confirmed") {
 		t.Errorf("paying run %s sent %d transactions: %s", run.Status, len(chain.sent), run.Error)
@@ -284,7 +286,7 @@ func TestRemoteAnswersAreBounded(t *testing.T) {
 			m, err := remote.Open(t.Context(), agent.URL+"/agent",
 				remote.Options{Client: agent.Client(), Timeout: 500 * time.Millisecond})
 			ok(t, err)
-			_, err = m.CanHandle(t.Context(), orchestrator.Task{ID: "t", Goal: "g"})
+			_, err = m.CanHandle(t.Context(), standard.Task{ID: "t", Goal: "g"})
 			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("answered with %v", err)
 			}

@@ -7,14 +7,14 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet/keys"
 	"repute/orchestrator/wallet/rules"
 )
 
 // call is the transaction that a chain is to see.
 type call struct {
-	orchestrator.Origin
+	transaction.Origin
 	by     rules.Role
 	signer keys.Signer
 	to     common.Address
@@ -25,7 +25,7 @@ type call struct {
 
 // callOf makes the transaction for what an agent asks for, and refuses what may not be
 // signed.
-func (c *chain) callOf(o orchestrator.Origin, tx *orchestrator.Tx) (*call, error) {
+func (c *chain) callOf(o transaction.Origin, tx *transaction.Tx) (*call, error) {
 	value, err := rules.Amount("tx.value", tx.Value)
 	if err != nil {
 		return nil, err

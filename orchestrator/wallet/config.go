@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/safety"
 	"repute/orchestrator/wallet/keys"
 	"repute/orchestrator/wallet/rules"
 	"repute/store"
@@ -35,7 +35,7 @@ type ChainConfig struct {
 	// Treasury is the OpenFiTreasury that agents spend from.
 	Treasury common.Address
 	// Registries are the contracts that agents write to with their own keys.
-	Registries orchestrator.Registries
+	Registries safety.Registries
 	// Operator signs treasury calls. It is the operator of the agents' policies, or a relayer.
 	Operator keys.Config
 	// Owner signs what sets policies of the treasury, for its operator's own acts alone:

@@ -14,7 +14,7 @@ import (
 
 	"repute"
 	"repute/contracts"
-	"repute/orchestrator"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet/keys"
 	"repute/store/rundb"
 )
@@ -50,7 +50,7 @@ func (w *Wallet) SignConsent(ctx context.Context, consent Consent) ([]byte, erro
 // So the run MUST be the registrar's own, its transactions MUST have registered the agent,
 // the registrar's key MUST own it still, and the wallet MUST be that of a slug that the
 // configuration opens. The error is repute.ErrInvalid and says what is not so.
-func (w *Wallet) ConsentOfRun(ctx context.Context, by orchestrator.Origin, consent Consent) ([]byte, error) {
+func (w *Wallet) ConsentOfRun(ctx context.Context, by transaction.Origin, consent Consent) ([]byte, error) {
 	c, err := w.on(consent.ChainID)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (w *Wallet) registered(ctx context.Context, c *chain, agent *big.Int) (bool
 	token := common.BigToHash(agent)
 	receipts, err := rundb.SentWithTopic(ctx, w.db, w.registrar, c.ChainID, token)
 	for _, r := range receipts {
-		var sent orchestrator.Sent
+		var sent transaction.Sent
 		var logs []types.Log
 		if json.Unmarshal(r, &sent) != nil || !sent.OK || json.Unmarshal(sent.Result, &logs) != nil {
 			continue

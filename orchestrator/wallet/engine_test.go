@@ -13,27 +13,30 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store/rundb"
 )
 
 // payer is an agent that sends the transactions that it is given, the one after the other.
-type payer struct{ does []orchestrator.Tx }
+type payer struct{ does []transaction.Tx }
 
-func (p payer) Info() orchestrator.Info {
-	return orchestrator.Info{Slug: "payer", Version: "1.0.0", IdentityMode: orchestrator.IdentityMode,
-		Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "payer", Slug: "payer", Version: "1.0.0"}}
+func (p payer) Info() standard.Info {
+	return standard.Info{Slug: "payer", Version: "1.0.0", IdentityMode: standard.IdentityMode,
+		Manifest: standard.Manifest{Schema: standard.ManifestSchema, Name: "payer", Slug: "payer", Version: "1.0.0"}}
 }
 
-func (payer) CanHandle(context.Context, orchestrator.Task) (bool, error) { return true, nil }
+func (payer) CanHandle(context.Context, standard.Task) (bool, error) { return true, nil }
 
-func (payer) Plan(context.Context, orchestrator.Task, *orchestrator.Context) (orchestrator.Plan, error) {
-	return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "pay", Agent: "payer"}}}, nil
+func (payer) Plan(context.Context, standard.Task, *orchestrator.Context) (standard.Plan, error) {
+	return standard.Plan{Steps: []standard.Step{{ID: "pay", Agent: "payer"}}}, nil
 }
 
-func (p payer) Execute(ctx context.Context, _ orchestrator.Task, plan orchestrator.Plan,
-	c *orchestrator.Context) (orchestrator.Execution, error) {
-	return c.RunPlan(ctx, plan, func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage,
+func (p payer) Execute(ctx context.Context, _ standard.Task, plan standard.Plan,
+	c *orchestrator.Context) (standard.Execution, error) {
+	return c.RunPlan(ctx, plan, func(ctx context.Context, _ standard.Step, _ map[string]json.RawMessage,
 		c *orchestrator.Context) (json.RawMessage, error) {
 		for _, tx := range p.does {
 			if _, err := c.Send(ctx, tx); err != nil {
@@ -44,19 +47,19 @@ func (p payer) Execute(ctx context.Context, _ orchestrator.Task, plan orchestrat
 	})
 }
 
-func (payer) Verify(context.Context, orchestrator.Task, orchestrator.Execution,
-	*orchestrator.Context) (orchestrator.Verification, error) {
-	return orchestrator.Verification{Checks: []orchestrator.Check{{Name: "done", Passed: true}}, Score: 1}, nil
+func (payer) Verify(context.Context, standard.Task, standard.Execution,
+	*orchestrator.Context) (standard.Verification, error) {
+	return standard.Verification{Checks: []standard.Check{{Name: "done", Passed: true}}, Score: 1}, nil
 }
 
-func (payer) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification,
-	*orchestrator.Context) (orchestrator.Summary, error) {
-	return orchestrator.Summary{Text: "paid"}, nil
+func (payer) Summarize(context.Context, standard.Task, standard.Execution, standard.Verification,
+	*orchestrator.Context) (standard.Summary, error) {
+	return standard.Summary{Text: "paid"}, nil
 }
 
 // run has the payer send transactions under a policy's text, and gives the task as it ended
 // with its root run.
-func (w *world) run(text string, does ...orchestrator.Tx) (repute.Task, repute.Run) {
+func (w *world) run(text string, does ...transaction.Tx) (repute.Task, repute.Run) {
 	w.t.Helper()
 	chain := w.d.Chain()
 	for i := range does {
@@ -71,7 +74,7 @@ func (w *world) run(text string, does ...orchestrator.Tx) (repute.Task, repute.R
 	ok(w.t, err)
 	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p },
 		Chain: purse, TrustChain: chain.ID, ExecutionChain: chain.ID,
-		Registries: []orchestrator.Registries{{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation,
+		Registries: []safety.Registries{{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation,
 			Validations: chain.Validations}},
 		Modules: []orchestrator.Module{payer{does}}})
 	ok(w.t, err)
@@ -82,7 +85,7 @@ func (w *world) run(text string, does ...orchestrator.Tx) (repute.Task, repute.R
 	client, err := orchestrator.NewClient(db)
 	ok(w.t, err)
 	until(w.t, "the agent is installed", func() bool { _, err := rundb.Module(ctx, db, "payer"); return err == nil })
-	task, _, err := client.Submit(w.t.Context(), orchestrator.Request{Goal: "pay", Coordinator: "payer"})
+	task, _, err := client.Submit(w.t.Context(), standard.Request{Goal: "pay", Coordinator: "payer"})
 	ok(w.t, err)
 	var run repute.Run
 	until(w.t, "the task ends", func() bool {
@@ -116,20 +119,20 @@ func TestTokensAreAtRisk(t *testing.T) {
 `
 	price := `  tokens: [{chainId: ` + chainText(w) + `, token: "` + w.token.Hex() + `", units: "10", wei: "20"}]
 `
-	pay := func(amount string) orchestrator.Tx {
-		return orchestrator.Tx{Target: w.payee, Token: &w.token, Amount: amount}
+	pay := func(amount string) transaction.Tx {
+		return transaction.Tx{Target: w.payee, Token: &w.token, Amount: amount}
 	}
 	for _, c := range []struct {
 		text string
-		does []orchestrator.Tx
+		does []transaction.Tx
 		has  string // the payee afterwards
 	}{
-		{step, []orchestrator.Tx{pay("1")}, "0"},
-		{step + price, []orchestrator.Tx{pay("50")}, "0"},
-		{step + price, []orchestrator.Tx{pay("40"), {Target: w.payee, Value: "20"}}, "40"},
-		{step + price, []orchestrator.Tx{{Target: w.payee,
+		{step, []transaction.Tx{pay("1")}, "0"},
+		{step + price, []transaction.Tx{pay("50")}, "0"},
+		{step + price, []transaction.Tx{pay("40"), {Target: w.payee, Value: "20"}}, "40"},
+		{step + price, []transaction.Tx{{Target: w.payee,
 			Data: payeeABI.PackCallback(w.token, tokenABI.PackTransfer(w.payee, n(1)))}}, "40"},
-		{"", []orchestrator.Tx{pay("60")}, "100"},
+		{"", []transaction.Tx{pay("60")}, "100"},
 	} {
 		task, run := w.run(c.text, c.does...)
 		if w.tokens() != c.has || w.paid() != 0 {
@@ -174,7 +177,7 @@ func TestNobodyRatesItselfThroughOthers(t *testing.T) {
 		says    string
 	}{{nil, 0, "step pay: refused"}, {[]string{simple}, 1, "verification failed"}} {
 		w.rpcs = c.rpcs
-		task, run := w.run("", orchestrator.Tx{Target: w.payee, Value: "5", Data: payeeABI.PackPay(n(7))})
+		task, run := w.run("", transaction.Tx{Target: w.payee, Value: "5", Data: payeeABI.PackPay(n(7))})
 		all, err := w.d.View().AllFeedback(t.Context(), number)
 		ok(t, err)
 		if task.Status != repute.TaskFailed || !strings.Contains(run.Error, c.says) ||

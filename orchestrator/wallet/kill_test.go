@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
 	"repute/store"
 )
@@ -23,7 +23,7 @@ const childVariable = "REPUTE_WALLET_TEST_CHILD"
 type errand struct {
 	Database string
 	Chain    wallet.ChainConfig
-	Intent   orchestrator.Intent
+	Intent   transaction.Intent
 }
 
 // TestMain runs the tests, or sends what a test wants a process to send.

@@ -8,26 +8,27 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet/rules"
 )
 
 // SimulateOwner is Simulate for a call of the treasury by its owner, which agents cannot
 // ask for.
-func (w *Wallet) SimulateOwner(ctx context.Context, o orchestrator.Origin, chainID uint64,
-	data []byte) (orchestrator.Simulation, error) {
+func (w *Wallet) SimulateOwner(ctx context.Context, o transaction.Origin, chainID uint64,
+	data []byte) (transaction.Simulation, error) {
 	return w.simulated(ctx, chainID, func(c *chain) (*call, error) { return c.ownerCall(o, data) })
 }
 
 // SendOwner is Send for a call of the treasury by its owner: intent's Data on its ChainID.
 // Only what sets policies, lists, relayers and the pause is signed.
-func (w *Wallet) SendOwner(ctx context.Context, intent orchestrator.Intent) (orchestrator.Sent, error) {
+func (w *Wallet) SendOwner(ctx context.Context, intent transaction.Intent) (transaction.Sent, error) {
 	return w.once(ctx, &intent, func(c *chain) (*call, error) { return c.ownerCall(intent.Origin, intent.Data) })
 }
 
 // ownerCall makes a call that the treasury's owner signs. The error says why the rules do not
 // permit it.
-func (c *chain) ownerCall(o orchestrator.Origin, data []byte) (*call, error) {
+func (c *chain) ownerCall(o transaction.Origin, data []byte) (*call, error) {
 	if c.owner == nil {
 		return nil, repute.Invalid("chainId", fmt.Sprintf("chain %d has no key of the treasury's owner", c.ChainID),
 			"configure it, or let the owner send the transaction")
@@ -38,10 +39,10 @@ func (c *chain) ownerCall(o orchestrator.Origin, data []byte) (*call, error) {
 
 // Contracts are what a chain is configured with: its registries and its treasury, the
 // zero address where there is none. repute.ErrNotFound where the chain is not configured.
-func (w *Wallet) Contracts(chainID uint64) (orchestrator.Registries, common.Address, error) {
+func (w *Wallet) Contracts(chainID uint64) (safety.Registries, common.Address, error) {
 	c, err := w.on(chainID)
 	if err != nil {
-		return orchestrator.Registries{}, common.Address{}, err
+		return safety.Registries{}, common.Address{}, err
 	}
 	return c.Registries, c.Treasury, nil
 }

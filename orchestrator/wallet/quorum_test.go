@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
 	"repute/orchestrator/wallet/keys"
 	"repute/orchestrator/wallet/rules"
@@ -83,8 +83,8 @@ func TestOneLiarAmongThree(t *testing.T) {
 	never("base fee", dear, send("base fee"))
 	never("simulated base fee", dear, simulate)
 	never("owner's fee", dear, func(a *wallet.Wallet) error {
-		return second(a.SendOwner(t.Context(), orchestrator.Intent{ID: "owner's fee", Origin: origin,
-			Tx: orchestrator.Tx{ChainID: chain, Data: treasuryABI.PackPause()}}))
+		return second(a.SendOwner(t.Context(), transaction.Intent{ID: "owner's fee", Origin: origin,
+			Tx: transaction.Tx{ChainID: chain, Data: treasuryABI.PackPause()}}))
 	})
 	never("time", w.header("timestamp", "0x7fffffff"), simulate)
 	word := func(json.RawMessage) any { return "0x" + strings.Repeat("0", 63) + "6" }
@@ -168,8 +168,8 @@ func TestCeilings(t *testing.T) {
 		c.StuckAfter = 20 * time.Millisecond
 		return c
 	}
-	pause := orchestrator.Intent{ID: "pause", Origin: origin,
-		Tx: orchestrator.Tx{ChainID: w.d.Chain().ID, Data: treasuryABI.PackPause()}}
+	pause := transaction.Intent{ID: "pause", Origin: origin,
+		Tx: transaction.Tx{ChainID: w.d.Chain().ID, Data: treasuryABI.PackPause()}}
 	const thousands = "0x3635c9adc5dea00000" // 1,000 coins per gas
 	dear, db := w.open(config(thousands, "0x1"))
 	for what, err := range map[string]error{"pause": second(dear.SendOwner(t.Context(), pause)),

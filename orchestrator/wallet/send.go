@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet/keys"
 	"repute/orchestrator/wallet/rules"
 	"repute/store/walletdb"
@@ -22,20 +22,20 @@ import (
 // after whatever crash it is called with it, and waits until it is confirmed. Before that
 // it is repute.ErrUnavailable, or the end of ctx: call it again with the same intent. Other
 // errors are final: nothing was sent, or it can never be mined.
-func (w *Wallet) Send(ctx context.Context, intent orchestrator.Intent) (orchestrator.Sent, error) {
+func (w *Wallet) Send(ctx context.Context, intent transaction.Intent) (transaction.Sent, error) {
 	return w.once(ctx, &intent, func(c *chain) (*call, error) { return c.callOf(intent.Origin, &intent.Tx) })
 }
 
 // once follows an intent, which it signs where nobody has. What is signed is followed
 // whatever the configuration has become: it may be mined yet.
-func (w *Wallet) once(ctx context.Context, intent *orchestrator.Intent,
-	of func(*chain) (*call, error)) (orchestrator.Sent, error) {
+func (w *Wallet) once(ctx context.Context, intent *transaction.Intent,
+	of func(*chain) (*call, error)) (transaction.Sent, error) {
 	in, err := w.stored(ctx, intent)
 	if errors.Is(err, repute.ErrNotFound) {
 		in, err = w.begin(ctx, intent, of)
 	}
 	if err != nil {
-		return orchestrator.Sent{}, err
+		return transaction.Sent{}, err
 	}
 	return w.follow(ctx, in)
 }
@@ -43,7 +43,7 @@ func (w *Wallet) once(ctx context.Context, intent *orchestrator.Intent,
 // stored is an intent as it was signed. repute.ErrNotFound where it was not, and
 // repute.ErrConflict where something else was by its id; repute.ErrUnavailable where the
 // database does not tell.
-func (w *Wallet) stored(ctx context.Context, intent *orchestrator.Intent) (walletdb.Intent, error) {
+func (w *Wallet) stored(ctx context.Context, intent *transaction.Intent) (walletdb.Intent, error) {
 	in, err := walletdb.ReadIntent(ctx, w.db, intent.ID)
 	switch {
 	case errors.Is(err, repute.ErrNotFound):
@@ -59,7 +59,7 @@ func (w *Wallet) stored(ctx context.Context, intent *orchestrator.Intent) (walle
 // askedAs reports whether a stored intent was made from what is asked for, by this configuration
 // or an earlier one. An id that is used for another transaction MUST be refused, or a caller would
 // believe that its own was sent.
-func askedAs(intent *orchestrator.Intent, in *walletdb.Intent) bool {
+func askedAs(intent *transaction.Intent, in *walletdb.Intent) bool {
 	if in.ChainID != intent.ChainID || in.Run != intent.Run || in.Agent != intent.Agent {
 		return false
 	}
@@ -73,7 +73,7 @@ func askedAs(intent *orchestrator.Intent, in *walletdb.Intent) bool {
 
 // begin signs and stores an intent, and returns it. The first stored form decides: when another
 // process has stored the intent meanwhile, its form is returned and an error of this one ignored.
-func (w *Wallet) begin(ctx context.Context, intent *orchestrator.Intent,
+func (w *Wallet) begin(ctx context.Context, intent *transaction.Intent,
 	of func(*chain) (*call, error)) (walletdb.Intent, error) {
 	in, err := w.sign(ctx, intent, of)
 	if err == nil {
@@ -87,7 +87,7 @@ func (w *Wallet) begin(ctx context.Context, intent *orchestrator.Intent,
 
 // sign stores an intent with its first signed form, before anything is sent. An intent that is
 // stored already is returned as it is.
-func (w *Wallet) sign(ctx context.Context, intent *orchestrator.Intent,
+func (w *Wallet) sign(ctx context.Context, intent *transaction.Intent,
 	of func(*chain) (*call, error)) (added walletdb.Intent, err error) {
 	c, err := w.on(intent.ChainID)
 	if err != nil {
@@ -157,7 +157,7 @@ func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent,
 func (c *chain) form(ctx context.Context, by rules.Role, s keys.Signer, in *walletdb.Intent, gas uint64,
 	f fees) (walletdb.IntentAttempt, error) {
 	to := in.To
-	return c.rules.Sign(ctx, by, s, orchestrator.Origin{Agent: in.Agent, Run: in.Run, Task: in.Task},
+	return c.rules.Sign(ctx, by, s, transaction.Origin{Agent: in.Agent, Run: in.Run, Task: in.Task},
 		types.NewTx(&types.DynamicFeeTx{
 			ChainID: c.id, Nonce: in.Nonce, To: &to, Value: in.Value, Data: in.Data, Gas: gas, GasFeeCap: f.limit,
 			GasTipCap: f.tip}))
@@ -178,13 +178,13 @@ func (c *chain) keyOf(in *walletdb.Intent) (rules.Role, keys.Signer) {
 }
 
 // follow looks after an intent until it is final.
-func (w *Wallet) follow(ctx context.Context, in walletdb.Intent) (orchestrator.Sent, error) {
+func (w *Wallet) follow(ctx context.Context, in walletdb.Intent) (transaction.Sent, error) {
 	if in.State.Final() {
 		return outcome(&in)
 	}
 	c, err := w.on(in.ChainID)
 	if err != nil {
-		return orchestrator.Sent{}, fmt.Errorf("transaction of intent %s is signed: %w: %w", in.ID, repute.ErrUnavailable,
+		return transaction.Sent{}, fmt.Errorf("transaction of intent %s is signed: %w: %w", in.ID, repute.ErrUnavailable,
 			err)
 	}
 	f := w.follower(c, in.ID)
@@ -198,27 +198,27 @@ func (w *Wallet) follow(ctx context.Context, in walletdb.Intent) (orchestrator.S
 			healthy = time.Now()
 		case ctx.Err() != nil: // said below
 		case !errors.Is(err, repute.ErrUnavailable): // what is signed may be mined yet, whatever went wrong
-			return orchestrator.Sent{}, fmt.Errorf("transaction of intent %s: %w: %w", f.id, repute.ErrUnavailable, err)
+			return transaction.Sent{}, fmt.Errorf("transaction of intent %s: %w: %w", f.id, repute.ErrUnavailable, err)
 		case time.Since(healthy) > c.Patience:
-			return orchestrator.Sent{}, err
+			return transaction.Sent{}, err
 		default:
 			w.log.Warn("transaction: will look again", "intent", f.id, "chain", c.ChainID, "error", err)
 		}
 		select {
 		case <-time.After(c.Poll):
 		case <-ctx.Done():
-			return orchestrator.Sent{}, fmt.Errorf("transaction of intent %s is not confirmed%s: %w: %w", f.id, f.note,
+			return transaction.Sent{}, fmt.Errorf("transaction of intent %s is not confirmed%s: %w: %w", f.id, f.note,
 				repute.ErrUnavailable, ctx.Err())
 		}
 	}
 }
 
 // outcome is what a final intent came to.
-func outcome(in *walletdb.Intent) (orchestrator.Sent, error) {
+func outcome(in *walletdb.Intent) (transaction.Sent, error) {
 	if in.State == walletdb.IntentFailed {
-		return orchestrator.Sent{}, repute.Conflict("the transaction of intent %s was not sent: %s", in.ID, in.Reason)
+		return transaction.Sent{}, repute.Conflict("the transaction of intent %s was not sent: %s", in.ID, in.Reason)
 	}
-	return orchestrator.Sent{Hash: in.Mined.Hash, From: in.From, OK: in.State == walletdb.IntentConfirmed,
+	return transaction.Sent{Hash: in.Mined.Hash, From: in.From, OK: in.State == walletdb.IntentConfirmed,
 		Block:   in.Mined.Block,
 		GasUsed: in.Mined.GasUsed, FeeWei: in.Mined.Fee.String(), Result: in.Mined.Logs}, nil
 }

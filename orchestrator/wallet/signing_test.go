@@ -14,7 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"repute/contracts/bindings"
-	"repute/orchestrator"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet/keys"
 	"repute/orchestrator/wallet/rules"
 )
@@ -48,7 +49,7 @@ var (
 
 func testChain(operator, own keys.Signer) *chain {
 	id := big.NewInt(7)
-	registries := orchestrator.Registries{ChainID: 7, Identity: identity, Reputation: reputation,
+	registries := safety.Registries{ChainID: 7, Identity: identity, Reputation: reputation,
 		Validations: []common.Address{validation}}
 	return &chain{ChainConfig: ChainConfig{ChainID: 7, Treasury: treasury, Registries: registries}, id: id,
 		rules:      rules.Rules{ChainID: id, Treasury: treasury, Registries: registries, Ceilings: rules.DefaultCeilings(7)},
@@ -95,9 +96,9 @@ func calldata() *rapid.Generator[[]byte] {
 	})
 }
 
-func aTx() *rapid.Generator[orchestrator.Tx] {
-	return rapid.Custom(func(t *rapid.T) orchestrator.Tx {
-		tx := orchestrator.Tx{ChainID: 7, Target: rapid.SampledFrom(places).Draw(t, "target"),
+func aTx() *rapid.Generator[transaction.Tx] {
+	return rapid.Custom(func(t *rapid.T) transaction.Tx {
+		tx := transaction.Tx{ChainID: 7, Target: rapid.SampledFrom(places).Draw(t, "target"),
 			Data:    calldata().Draw(t, "data"),
 			Value:   rapid.SampledFrom([]string{"", "0", "1", "99999999999999999999", "-1", "x"}).Draw(t, "value"),
 			Purpose: rapid.String().Draw(t, "purpose")}
@@ -124,7 +125,7 @@ func aTx() *rapid.Generator[orchestrator.Tx] {
 func TestSignsNothingElse(t *testing.T) {
 	t.Parallel()
 	operator, own := newWitness(t), newWitness(t)
-	c, o := testChain(operator, own), orchestrator.Origin{Agent: "payer", Run: "run_1", Task: "task_1"}
+	c, o := testChain(operator, own), transaction.Origin{Agent: "payer", Run: "run_1", Task: "task_1"}
 	signed := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		operator.signed, own.signed = nil, nil
@@ -170,7 +171,7 @@ func TestSignsNothingElse(t *testing.T) {
 		}
 	})
 	t.Logf("signed %v", signed)
-	for name, tx := range map[string]orchestrator.Tx{
+	for name, tx := range map[string]transaction.Tx{
 		"call": {Target: places[4], Value: "1", Data: []byte{1, 2, 3, 4}}, "coin": {Target: places[4], Value: "1"},
 		"transfer": {Target: places[4], Token: &places[4], Amount: "5"},
 		"feedback": {Target: reputation, Data: writes[1][0]},

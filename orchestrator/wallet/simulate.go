@@ -11,7 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet/rules"
 )
 
@@ -19,41 +19,41 @@ import (
 // endpoints have, which the result names, and compares it with the treasury's terms at that block. What the chain,
 // the treasury or the wallet's own rules refuse is a Simulation that is not OK, with the
 // reason.
-func (w *Wallet) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation,
+func (w *Wallet) Simulate(ctx context.Context, o transaction.Origin, tx transaction.Tx) (transaction.Simulation,
 	error) {
 	return w.simulated(ctx, tx.ChainID, func(c *chain) (*call, error) { return c.callOf(o, &tx) })
 }
 
 // simulated executes the call that is made for a chain.
 func (w *Wallet) simulated(ctx context.Context, chainID uint64,
-	made func(*chain) (*call, error)) (orchestrator.Simulation, error) {
+	made func(*chain) (*call, error)) (transaction.Simulation, error) {
 	c, err := w.on(chainID)
 	if err != nil {
-		return orchestrator.Simulation{}, err
+		return transaction.Simulation{}, err
 	}
 	k, refused := made(c)
 	if refused == nil {
 		return c.simulate(ctx, k)
 	}
 	if !errors.Is(refused, repute.ErrInvalid) {
-		return orchestrator.Simulation{}, refused
+		return transaction.Simulation{}, refused
 	}
 	_, at, err := agree(ctx, c, nil, func(context.Context, *endpoint, *head) (bool, error) { return true, nil },
 		func(_, _ *bool) string { return "" })
 	if err != nil {
-		return orchestrator.Simulation{}, err
+		return transaction.Simulation{}, err
 	}
-	return orchestrator.Simulation{Block: uint64(at.Number), BlockHash: at.Hash, FeeWei: "0", Reason: refused.Error()}, nil
+	return transaction.Simulation{Block: uint64(at.Number), BlockHash: at.Hash, FeeWei: "0", Reason: refused.Error()}, nil
 }
 
 // simulate appraises a call and adds the wallet's own limits: ceilings of fees and the sender's
 // balance.
-func (c *chain) simulate(ctx context.Context, k *call) (out orchestrator.Simulation, err error) {
+func (c *chain) simulate(ctx context.Context, k *call) (out transaction.Simulation, err error) {
 	a, err := c.appraise(ctx, k, true)
 	if err != nil {
 		return out, err
 	}
-	out = orchestrator.Simulation{Block: uint64(a.at.Number), BlockHash: a.at.Hash, Gas: a.gas,
+	out = transaction.Simulation{Block: uint64(a.at.Number), BlockHash: a.at.Hash, Gas: a.gas,
 		ThroughCall: k.by == rules.ByOperator,
 		WithinCaps:  a.verdict.Caps, CallOK: a.verdict.Call, Reason: cmp.Or(a.verdict.Reason, a.reason)}
 	if a.told {

@@ -13,19 +13,19 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/transaction"
 	"repute/store/walletdb"
 )
 
 // want is what a simulation is to say.
 type want struct {
 	name       string
-	tx         orchestrator.Tx
+	tx         transaction.Tx
 	reason     string // a part of it; empty: it would work
 	caps, call bool
 }
 
-func (w *world) simulate(tx orchestrator.Tx) orchestrator.Simulation {
+func (w *world) simulate(tx transaction.Tx) transaction.Simulation {
 	w.t.Helper()
 	a, _ := w.open(w.config())
 	tx.ChainID = w.d.Chain().ID
@@ -37,7 +37,7 @@ func (w *world) simulate(tx orchestrator.Tx) orchestrator.Simulation {
 	return out
 }
 
-func (c *want) check(t *testing.T, got orchestrator.Simulation) {
+func (c *want) check(t *testing.T, got transaction.Simulation) {
 	t.Helper()
 	if got.OK != (c.reason == "") || !strings.Contains(got.Reason, c.reason) {
 		t.Errorf("%s: ok %v, %q, want %q", c.name, got.OK, got.Reason, c.reason)
@@ -57,33 +57,33 @@ func TestSimulate(t *testing.T) {
 	pay, codeless := payeeABI.PackPay(n(7)), common.HexToAddress("0xdead")
 	w.owner(treasuryABI.PackSetCall(agentKey, codeless, [4]byte(pay), true))
 	for _, c := range []want{
-		{"call", orchestrator.Tx{Target: w.payee, Value: "100", Data: pay}, "", true, true},
-		{"coin", orchestrator.Tx{Target: w.payee, Value: "5"}, "", true, true},
-		{"token", orchestrator.Tx{Target: w.payee, Token: &w.token, Amount: "100"}, "", true, true},
-		{"over the cap by one", orchestrator.Tx{Target: w.payee, Value: "101"}, "101 wei is over the cap of 100", false,
+		{"call", transaction.Tx{Target: w.payee, Value: "100", Data: pay}, "", true, true},
+		{"coin", transaction.Tx{Target: w.payee, Value: "5"}, "", true, true},
+		{"token", transaction.Tx{Target: w.payee, Token: &w.token, Amount: "100"}, "", true, true},
+		{"over the cap by one", transaction.Tx{Target: w.payee, Value: "101"}, "101 wei is over the cap of 100", false,
 			true},
-		{"tokens over the cap by one", orchestrator.Tx{Target: w.payee, Token: &w.token, Amount: "101"},
+		{"tokens over the cap by one", transaction.Tx{Target: w.payee, Token: &w.token, Amount: "101"},
 			"is over the cap of 100", false, true},
-		{"itself", orchestrator.Tx{Target: w.treasury, Data: treasuryABI.PackPause()}, "the treasury through itself", false,
+		{"itself", transaction.Tx{Target: w.treasury, Data: treasuryABI.PackPause()}, "the treasury through itself", false,
 			false},
-		{"an allowed token", orchestrator.Tx{Target: w.token, Data: tokenABI.PackTransfer(w.payee, n(1))}, "is a token",
+		{"an allowed token", transaction.Tx{Target: w.token, Data: tokenABI.PackTransfer(w.payee, n(1))}, "is a token",
 			true, false},
-		{"a pair of another target", orchestrator.Tx{Target: w.d.Account(strangerAccount).Address, Data: pay},
+		{"a pair of another target", transaction.Tx{Target: w.d.Account(strangerAccount).Address, Data: pay},
 			"does not allow the agent the function 0xc290d691 of ", true, false},
-		{"a pair of another selector", orchestrator.Tx{Target: w.payee, Data: tokenABI.PackTransfer(w.payee, n(1))},
+		{"a pair of another selector", transaction.Tx{Target: w.payee, Data: tokenABI.PackTransfer(w.payee, n(1))},
 			"does not allow the agent the function 0xa9059cbb of " + w.payee.Hex(), true, false},
-		{"an account that is not listed", orchestrator.Tx{Target: w.d.Account(strangerAccount).Address, Value: "1"},
+		{"an account that is not listed", transaction.Tx{Target: w.d.Account(strangerAccount).Address, Value: "1"},
 			"does not allow the agent to pay", true, false},
-		{"the selector of payments", orchestrator.Tx{Target: w.payee, Data: make([]byte, 36)},
+		{"the selector of payments", transaction.Tx{Target: w.payee, Data: make([]byte, 36)},
 			"function 0x00000000 cannot be called", true, false},
-		{"another token", orchestrator.Tx{Target: w.payee, Token: &w.payee, Amount: "0"},
+		{"another token", transaction.Tx{Target: w.payee, Token: &w.payee, Amount: "0"},
 			"does not allow the agent the token", true, false},
-		{"tokens to themselves", orchestrator.Tx{Target: w.token, Token: &w.token, Amount: "1"}, "cannot be paid", true,
+		{"tokens to themselves", transaction.Tx{Target: w.token, Token: &w.token, Amount: "1"}, "cannot be paid", true,
 			false},
-		{"half a selector", orchestrator.Tx{Target: w.payee, Data: []byte{1, 2}}, "data of 2 bytes", true, false},
-		{"a target that reverts", orchestrator.Tx{Target: w.payee, Data: payeeABI.PackFail()}, "payee fails", true, true},
-		{"a target without code", orchestrator.Tx{Target: codeless, Data: pay}, "AddressEmptyCode", true, true},
-		{"no such function", orchestrator.Tx{Target: w.payee, Data: []byte{1, 2, 3, 4}}, "", true, true},
+		{"half a selector", transaction.Tx{Target: w.payee, Data: []byte{1, 2}}, "data of 2 bytes", true, false},
+		{"a target that reverts", transaction.Tx{Target: w.payee, Data: payeeABI.PackFail()}, "payee fails", true, true},
+		{"a target without code", transaction.Tx{Target: codeless, Data: pay}, "AddressEmptyCode", true, true},
+		{"no such function", transaction.Tx{Target: w.payee, Data: []byte{1, 2, 3, 4}}, "", true, true},
 	} {
 		got := w.simulate(c.tx)
 		if c.name == "no such function" {
@@ -98,7 +98,7 @@ func TestSimulateTerms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	operator := w.d.Account(operatorAccount).Address
-	pay := orchestrator.Tx{Target: w.payee, Value: "60", Data: payeeABI.PackPay(n(7))}
+	pay := transaction.Tx{Target: w.payee, Value: "60", Data: payeeABI.PackPay(n(7))}
 	check := func(name, reason string, caps, call bool) {
 		t.Helper()
 		(&want{name, pay, reason, caps, call}).check(t, w.simulate(pay))
@@ -179,8 +179,8 @@ func TestRegistryWrites(t *testing.T) {
 	praise := reputationABI.PackGiveFeedback(agent, n(90), 0, "quality", "", "", "", [32]byte{})
 	a, db := w.open(w.config())
 	w.mining()
-	in := orchestrator.Intent{ID: "praise", Origin: origin,
-		Tx: orchestrator.Tx{ChainID: chain.ID, Target: chain.Reputation, Data: praise, Purpose: "feedback"}}
+	in := transaction.Intent{ID: "praise", Origin: origin,
+		Tx: transaction.Tx{ChainID: chain.ID, Target: chain.Reputation, Data: praise, Purpose: "feedback"}}
 	s, err := a.Simulate(t.Context(), origin, in.Tx)
 	if err != nil || !s.OK || s.ThroughCall {
 		t.Errorf("%+v, %v", s, err)
@@ -198,7 +198,7 @@ func TestRegistryWrites(t *testing.T) {
 		!strings.Contains(string(r.sent.Result), strings.ToLower(chain.Identity.Hex())) {
 		t.Errorf("%+v", r)
 	}
-	for name, tx := range map[string]orchestrator.Tx{
+	for name, tx := range map[string]transaction.Tx{
 		"with value":    {Target: chain.Reputation, Data: praise, Value: "1"},
 		"metadata":      {Target: chain.Identity, Data: identityABI.PackSetMetadata(agent, "x", nil)},
 		"approval":      {Target: chain.Identity, Data: identityABI.PackApprove(identity, agent)},
@@ -210,7 +210,7 @@ func TestRegistryWrites(t *testing.T) {
 			!strings.Contains(s.Reason, "no registry write") {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
-		if _, err := a.Send(t.Context(), orchestrator.Intent{ID: name, Origin: origin, Tx: tx}); err == nil {
+		if _, err := a.Send(t.Context(), transaction.Intent{ID: name, Origin: origin, Tx: tx}); err == nil {
 			t.Errorf("%s was sent", name)
 		}
 	}

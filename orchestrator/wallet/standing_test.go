@@ -15,6 +15,9 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/standard"
+	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store"
 	"repute/store/chaindb"
@@ -29,9 +32,9 @@ type known struct {
 	agent repute.AgentID
 }
 
-func (k known) Info() orchestrator.Info {
+func (k known) Info() standard.Info {
 	i := k.payer.Info()
-	i.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: k.agent.Registry.Hex(),
+	i.Manifest.ERC8004 = &standard.ManifestIdentity{AgentRegistry: k.agent.Registry.Hex(),
 		AgentID: json.Number(k.agent.TokenID.Dec()), ChainID: k.agent.ChainID}
 	return i
 }
@@ -98,10 +101,10 @@ func (l *losing) run() (repute.Task, repute.Run) {
 	owner := l.d.Account(identityAccount).Address
 	ok(l.t, l.index(ctx, l.db, repute.Transfer{To: owner}, repute.Registered{Owner: owner}))
 	purse, _ := l.open(l.config(l.proxy(l.lose, nil)))
-	does := []orchestrator.Tx{l.pay("", "10").Tx, l.pay("", "20").Tx}
+	does := []transaction.Tx{l.pay("", "10").Tx, l.pay("", "20").Tx}
 	e, err := orchestrator.New(l.db, orchestrator.Options{Policy: l.policy.Load, Chain: purse, TrustChain: chain.ID,
 		ExecutionChain: chain.ID,
-		Registries: []orchestrator.Registries{{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation,
+		Registries: []safety.Registries{{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation,
 			Validations: chain.Validations}},
 		Modules: []orchestrator.Module{known{payer{does}, l.agent}},
 		Keys:    func(uint64, string) (common.Address, error) { return owner, nil }})
@@ -113,7 +116,7 @@ func (l *losing) run() (repute.Task, repute.Run) {
 	client, err := orchestrator.NewClient(l.db)
 	ok(l.t, err)
 	until(l.t, "the agent is installed", func() bool { _, err := rundb.Module(ctx, l.db, "payer"); return err == nil })
-	task, _, err := client.Submit(ctx, orchestrator.Request{Goal: "pay", Coordinator: "payer"})
+	task, _, err := client.Submit(ctx, standard.Request{Goal: "pay", Coordinator: "payer"})
 	ok(l.t, err)
 	var run repute.Run
 	until(l.t, "the task ends", func() bool {

@@ -24,7 +24,8 @@ import (
 	"repute/contracts/bindings/fixtures"
 	"repute/devnet"
 	"repute/internal/pgtest"
-	"repute/orchestrator"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
 	"repute/orchestrator/wallet/keys"
 	"repute/store"
@@ -48,7 +49,7 @@ const (
 )
 
 var (
-	origin   = orchestrator.Origin{Agent: "payer", Run: "run_1", Task: "task_1"}
+	origin   = transaction.Origin{Agent: "payer", Run: "run_1", Task: "task_1"}
 	agentKey = crypto.Keccak256Hash([]byte("payer"))
 )
 
@@ -114,7 +115,7 @@ func (w *world) config(rpcs ...string) wallet.ChainConfig {
 		rpcs = []string{w.d.RPCURL()}
 	}
 	return wallet.ChainConfig{ChainID: c.ID, RPC: rpcs, Treasury: w.treasury,
-		Registries:    orchestrator.Registries{Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations},
+		Registries:    safety.Registries{Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations},
 		Operator:      keys.Config{KeyFile: w.keyFile(operatorAccount)},
 		Identities:    map[string]keys.Config{"payer": {KeyFile: w.keyFile(identityAccount)}},
 		Confirmations: 1, StuckAfter: time.Hour, Poll: 10 * time.Millisecond, Patience: 10 * time.Second}
@@ -133,9 +134,9 @@ func (w *world) open(c wallet.ChainConfig) (*wallet.Wallet, *store.DB) {
 }
 
 // pay is native coin to the payee.
-func (w *world) pay(id, wei string) orchestrator.Intent {
-	return orchestrator.Intent{ID: id, Origin: origin, MaxGasWei: "10000000000000000",
-		Tx: orchestrator.Tx{ChainID: w.d.Chain().ID, Target: w.payee, Value: wei, Data: payeeABI.PackPay(n(7)),
+func (w *world) pay(id, wei string) transaction.Intent {
+	return transaction.Intent{ID: id, Origin: origin, MaxGasWei: "10000000000000000",
+		Tx: transaction.Tx{ChainID: w.d.Chain().ID, Target: w.payee, Value: wei, Data: payeeABI.PackPay(n(7)),
 			Purpose: "test"}}
 }
 
@@ -181,12 +182,12 @@ func until(t *testing.T, what string, f func() bool) {
 
 // result is what Send gave.
 type result struct {
-	sent orchestrator.Sent
+	sent transaction.Sent
 	err  error
 }
 
 // sending calls Send beside the test.
-func sending(ctx context.Context, w *wallet.Wallet, in orchestrator.Intent) <-chan result {
+func sending(ctx context.Context, w *wallet.Wallet, in transaction.Intent) <-chan result {
 	out := make(chan result, 1)
 	go func() {
 		sent, err := w.Send(ctx, in)
@@ -291,7 +292,7 @@ func (w *world) transactions() (out []*types.Transaction) {
 func idHex(id string) string { return hex.EncodeToString(crypto.Keccak256([]byte(id))) }
 
 // sendingOwner calls SendOwner beside the test.
-func sendingOwner(ctx context.Context, w *wallet.Wallet, in orchestrator.Intent) <-chan result {
+func sendingOwner(ctx context.Context, w *wallet.Wallet, in transaction.Intent) <-chan result {
 	out := make(chan result, 1)
 	go func() {
 		sent, err := w.SendOwner(ctx, in)

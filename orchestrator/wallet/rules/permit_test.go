@@ -9,7 +9,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute/contracts/bindings"
-	"repute/orchestrator"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/transaction"
 )
 
 // TestPermit checks transactions that a wallet never makes.
@@ -19,9 +20,9 @@ func TestPermit(t *testing.T) {
 		common.HexToAddress("0x03"), common.HexToAddress("0x04")
 	payee := common.HexToAddress("0x05")
 	r := Rules{ChainID: big.NewInt(7), Treasury: treasury, Ceilings: DefaultCeilings(7),
-		Registries: orchestrator.Registries{
+		Registries: safety.Registries{
 			ChainID: 7, Identity: identity, Reputation: reputation, Validations: []common.Address{validation}}}
-	o := orchestrator.Origin{Agent: "payer", Run: "run_1", Task: "task_1"}
+	o := transaction.Origin{Agent: "payer", Run: "run_1", Task: "task_1"}
 	b := bindings.NewOpenFiTreasury()
 	good := b.PackExecuteCall(ContractID("payer"), payee, big.NewInt(1), nil, ContractID("run_1"), ContractID("task_1"),
 		"x")

@@ -14,7 +14,8 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/contracts/bindings"
-	"repute/orchestrator"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet/keys"
 	"repute/store/walletdb"
 )
@@ -23,7 +24,7 @@ import (
 type Rules struct {
 	ChainID    *big.Int
 	Treasury   common.Address // the zero address where there is none
-	Registries orchestrator.Registries
+	Registries safety.Registries
 	Ceilings   Ceilings // all set
 }
 
@@ -89,7 +90,7 @@ func SetsPolicy(data []byte) bool { return oneOf(ownerFunctions, data) }
 // calls of the treasury for this agent, run and task, an agent's own key signs listed
 // functions of the registries, the treasury's owner's key what sets policies, and nothing
 // else is signed.
-func (r *Rules) permit(by Role, o orchestrator.Origin, tx *types.Transaction) error {
+func (r *Rules) permit(by Role, o transaction.Origin, tx *types.Transaction) error {
 	switch {
 	case tx.Type() != types.DynamicFeeTxType || len(tx.AccessList()) > 0 || tx.ChainId().Cmp(r.ChainID) != 0:
 		return Refusal("is of another form or chain")
@@ -116,7 +117,7 @@ func (r *Rules) permit(by Role, o orchestrator.Origin, tx *types.Transaction) er
 
 // PermitTreasury permits what the operator's key may sign: spending by the agent, run and task
 // that ask, to targets that are neither the treasury nor a registry.
-func (r *Rules) PermitTreasury(o orchestrator.Origin, to common.Address, data []byte) error {
+func (r *Rules) PermitTreasury(o transaction.Origin, to common.Address, data []byte) error {
 	if to != r.Treasury || (to == common.Address{}) || !oneOf(treasuryFunctions, data) {
 		return Refusal("is no call of the treasury %s", r.Treasury)
 	}
@@ -155,7 +156,7 @@ func Refusal(format string, args ...any) error {
 
 // Sign signs a transaction that the rules permit, and checks what comes back: another
 // transaction or another sender is refused.
-func (r *Rules) Sign(ctx context.Context, by Role, s keys.Signer, o orchestrator.Origin,
+func (r *Rules) Sign(ctx context.Context, by Role, s keys.Signer, o transaction.Origin,
 	tx *types.Transaction) (walletdb.IntentAttempt, error) {
 	if err := r.permit(by, o, tx); err != nil {
 		return walletdb.IntentAttempt{}, err

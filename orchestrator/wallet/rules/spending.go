@@ -12,7 +12,7 @@ import (
 
 	"repute"
 	"repute/contracts/bindings"
-	"repute/orchestrator"
+	"repute/orchestrator/transaction"
 )
 
 // ContractID is how the treasury names agents, runs and tasks.
@@ -73,7 +73,7 @@ func ParseSpending(data []byte) (*Spending, error) {
 
 // SpendingOf returns the treasury call for a transaction that an agent asks for. The error is
 // repute.ErrInvalid.
-func SpendingOf(o orchestrator.Origin, tx *orchestrator.Tx) (*Spending, error) {
+func SpendingOf(o transaction.Origin, tx *transaction.Tx) (*Spending, error) {
 	value, err := Amount("tx.value", tx.Value)
 	if err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/orchestrator"
 	"repute/orchestrator/agents"
+	"repute/orchestrator/safety"
 )
 
 // checkAgents refuses built-in agents that there are none of, and identities that cannot be
@@ -59,7 +59,7 @@ func (c *Config) Identity(field, text string) (*repute.AgentID, error) {
 }
 
 // AgentOptions say what built-in agents know of the chains.
-func (c *Config) AgentOptions(registries []orchestrator.Registries) (o agents.Options, err error) {
+func (c *Config) AgentOptions(registries []safety.Registries) (o agents.Options, err error) {
 	list, err := c.Wallets()
 	if err != nil {
 		return o, err

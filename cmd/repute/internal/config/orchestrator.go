@@ -9,8 +9,8 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
-	"repute/orchestrator"
 	"repute/orchestrator/control"
+	"repute/orchestrator/policyfile"
 	"repute/policy"
 )
 
@@ -43,7 +43,7 @@ type orchestratorConfig struct {
 	// URLs below which the validator fetches what a validation request claims; requests with
 	// any other URL are refused.
 	Sources []string `yaml:"validation_sources"`
-	File    *orchestrator.PolicyFile
+	File    *policyfile.PolicyFile
 }
 
 // SharedHosts returns the host of public_url, which serves files of many agents.
@@ -72,7 +72,7 @@ func (c *Config) checkOrchestrator() (err error) {
 	if err != nil {
 		return err
 	}
-	if c.Orchestrator.File, err = orchestrator.OpenPolicy(c.Orchestrator.Policy, scores.Params.Passable()); err != nil {
+	if c.Orchestrator.File, err = policyfile.OpenPolicy(c.Orchestrator.Policy, scores.Params.Passable()); err != nil {
 		return err
 	}
 	if err := c.checkWallets(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/orchestrator"
+	"repute/orchestrator/safety"
 	"repute/orchestrator/wallet"
 	"repute/orchestrator/wallet/keys"
 	"repute/orchestrator/wallet/rules"
@@ -57,7 +57,7 @@ func (c *Config) checkWallets() error {
 // on is the wallet's configuration for a chain.
 func (w *walletConfig) on(field string, chain repute.Chain, rpc URLs) (out wallet.ChainConfig, err error) {
 	out = wallet.ChainConfig{ChainID: chain.ID, RPC: w.RPC, Identities: map[string]keys.Config{}, Consents: w.Consents,
-		Registries: orchestrator.Registries{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation,
+		Registries: safety.Registries{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation,
 			Validations: chain.Validations}}
 	if len(out.RPC) == 0 {
 		out.RPC = rpc
@@ -175,7 +175,7 @@ func (c *Config) TwoChains(wallets []wallet.ChainConfig) (trust, execution uint6
 }
 
 // Registries are those of all chains that are named anywhere.
-func (c *Config) Registries(wallets []wallet.ChainConfig) (out []orchestrator.Registries) {
+func (c *Config) Registries(wallets []wallet.ChainConfig) (out []safety.Registries) {
 	seen := map[uint64]bool{}
 	for _, w := range wallets {
 		out = append(out, w.Registries)
@@ -183,7 +183,7 @@ func (c *Config) Registries(wallets []wallet.ChainConfig) (out []orchestrator.Re
 	}
 	for _, cc := range c.Chains {
 		if chain, err := cc.Resolve(); err == nil && !seen[chain.ID] {
-			out = append(out, orchestrator.Registries{ChainID: chain.ID, Identity: chain.Identity,
+			out = append(out, safety.Registries{ChainID: chain.ID, Identity: chain.Identity,
 				Reputation: chain.Reputation, Validations: chain.Validations})
 		}
 	}

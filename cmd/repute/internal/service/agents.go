@@ -16,6 +16,7 @@ import (
 	"repute/cmd/repute/internal/config"
 	"repute/orchestrator"
 	"repute/orchestrator/agents"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
 )
 
@@ -61,7 +62,7 @@ type consentTool struct{ wallet *wallet.Wallet }
 const consentTime = 4 * time.Minute
 
 // Call implements orchestrator.Tool.
-func (t consentTool) Call(ctx context.Context, by orchestrator.Origin, _ string,
+func (t consentTool) Call(ctx context.Context, by transaction.Origin, _ string,
 	input json.RawMessage) (json.RawMessage, error) {
 	var q agents.ConsentRequest
 	if err := json.Unmarshal(input, &q); err != nil {

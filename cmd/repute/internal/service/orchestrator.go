@@ -15,6 +15,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/telemetry"
 	"repute/resolver"
 	"repute/trust/engine"
 )
@@ -33,7 +34,7 @@ func Outside(c *config.Config, hosts []string) *http.Client {
 
 // orchestrate runs tasks until ctx ends.
 func (s *Service) orchestrate(ctx context.Context, h sender) error {
-	traces, err := tracing.Open(ctx, config.Version, orchestrator.TraceIDs{}, s.log)
+	traces, err := tracing.Open(ctx, config.Version, telemetry.TraceIDs{}, s.log)
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func (s *Service) orchestrate(ctx context.Context, h sender) error {
 	if err != nil {
 		return err
 	}
-	o.Metrics, o.Trace = orchestrator.NewMetrics(s.registry), tracesOf(traces)
+	o.Metrics, o.Trace = telemetry.NewMetrics(s.registry), tracesOf(traces)
 	e, err := orchestrator.New(s.db, o)
 	if err != nil {
 		return err
@@ -68,11 +69,11 @@ func (s *Service) engineOptions(h sender) (o orchestrator.Options, err error) {
 }
 
 // tracesOf is nil where nobody collects traces.
-func tracesOf(p *sdk.TracerProvider) *orchestrator.Trace {
+func tracesOf(p *sdk.TracerProvider) *telemetry.Trace {
 	if p == nil {
 		return nil
 	}
-	return orchestrator.NewTrace(p)
+	return telemetry.NewTrace(p)
 }
 
 // endTraces sends what was not sent yet; a collector that does not answer holds up nobody.

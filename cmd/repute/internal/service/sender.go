@@ -10,8 +10,9 @@ import (
 	"repute/cmd/repute/internal/config"
 	"repute/indexer/node"
 	"repute/indexer/treasury"
-	"repute/orchestrator"
 	"repute/orchestrator/operate"
+	"repute/orchestrator/safety"
+	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
 )
 
@@ -63,7 +64,7 @@ type sender struct {
 	wallet           *wallet.Wallet // nil: none is configured
 	operator         *operate.Operator
 	trust, execution uint64
-	registries       []orchestrator.Registries
+	registries       []safety.Registries
 	treasuries       []followedTreasury
 	tokens           []repute.Stablecoin // that approvals name amounts of
 }
@@ -132,7 +133,7 @@ func (h *sender) close() {
 }
 
 // chain returns the wallet as runs see it; nil without one.
-func (h *sender) chain() orchestrator.Chain {
+func (h *sender) chain() transaction.Chain {
 	if h.wallet == nil {
 		return nil
 	}

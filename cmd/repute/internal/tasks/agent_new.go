@@ -13,7 +13,7 @@ import (
 
 	"repute"
 	"repute/cmd/repute/internal/cli"
-	"repute/orchestrator"
+	"repute/orchestrator/standard"
 )
 
 // scaffolds are the agents that agent new writes. They need nothing but the standard
@@ -60,9 +60,9 @@ func runnable(dir string) string {
 // writeAgent writes a scaffold into a directory that is not there yet.
 func writeAgent(from, dir string) error {
 	slug := filepath.Base(filepath.Clean(dir))
-	info := orchestrator.Info{Slug: slug, IdentityMode: orchestrator.IdentityMode,
-		Manifest: orchestrator.Manifest{Slug: slug}}
-	if err := orchestrator.CheckInfo(info, false); err != nil {
+	info := standard.Info{Slug: slug, IdentityMode: standard.IdentityMode,
+		Manifest: standard.Manifest{Slug: slug}}
+	if err := standard.CheckInfo(info, false); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {

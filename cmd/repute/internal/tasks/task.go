@@ -20,6 +20,7 @@ import (
 	"repute/cmd/repute/internal/config"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
+	"repute/orchestrator/standard"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -49,7 +50,7 @@ func withClient(ctx context.Context, p *cli.Program, f func(*store.DB, *orchestr
 }
 
 func taskSubmitCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Command {
-	var r orchestrator.Request
+	var r standard.Request
 	var input string
 	var reputation float64
 	var watch, asJSON bool
@@ -135,7 +136,7 @@ func (c countFlag) String() string {
 // Type implements pflag.Value.
 func (countFlag) Type() string { return "int" }
 
-func submitRemote(ctx context.Context, p *cli.Program, e *remoteClient, r orchestrator.Request, watch,
+func submitRemote(ctx context.Context, p *cli.Program, e *remoteClient, r standard.Request, watch,
 	asJSON bool) error {
 	asked := control.TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: control.Terms(r.Terms),
 		Key: r.Key}

@@ -1,0 +1,100 @@
+package standard
+
+import (
+	"fmt"
+	"strings"
+
+	"repute"
+)
+
+// Bounds of plans, in bytes.
+const (
+	maxStepID   = 64
+	MaxStepText = 4 << 10
+)
+
+// CheckPlan refuses a plan that cannot be run: cycles, unknown steps and agents, too many
+// steps. known tells which slugs there are. The error is repute.ErrInvalid.
+func CheckPlan(p Plan, most int, known func(slug string) bool) error {
+	if len(p.Steps) == 0 {
+		return repute.Invalid("plan.steps", "is empty", "at least one step")
+	}
+	if len(p.Steps) > most {
+		return repute.Invalid("plan.steps", fmt.Sprintf("has %d steps", len(p.Steps)),
+			fmt.Sprintf("at most %d are left of the budget", most))
+	}
+	seen := make(map[string]bool, len(p.Steps))
+	for i, s := range p.Steps {
+		at := fmt.Sprintf("plan.steps[%d]", i)
+		switch {
+		case s.ID == "" || len(s.ID) > maxStepID || strings.Contains(s.ID, "/"): // names of transactions are joined by it
+			return repute.Invalid(at+".stepId", fmt.Sprintf("%.80q is no id", s.ID),
+				fmt.Sprintf("1 to %d bytes without a slash", maxStepID))
+		case seen[s.ID]:
+			return repute.Invalid(at+".stepId", fmt.Sprintf("%q is another step's", s.ID), "an id of its own")
+		case len(s.Description) > MaxStepText || len(s.Input) > MaxInput:
+			return repute.Invalid(at, "is too long", fmt.Sprintf("descriptions of %d bytes, inputs of %d", MaxStepText,
+				MaxInput))
+		case !known(s.Agent):
+			return repute.Invalid(at+".agentSlug", fmt.Sprintf("%.80q is not registered here", s.Agent), "the slug of an agent")
+		}
+		seen[s.ID] = true
+	}
+	for i, s := range p.Steps {
+		for _, d := range s.DependsOn {
+			if !seen[d] {
+				return repute.Invalid(fmt.Sprintf("plan.steps[%d].dependsOn", i), fmt.Sprintf("%.80q is no step", d),
+					"steps of this plan")
+			}
+		}
+	}
+	return checkCycles(p)
+}
+
+// checkCycles takes away steps that wait for nothing until none is left.
+func checkCycles(p Plan) error {
+	waits := make(map[string]int, len(p.Steps))
+	next := map[string][]string{}
+	var free []string
+	for _, s := range p.Steps {
+		waits[s.ID] = len(s.DependsOn)
+		for _, d := range s.DependsOn {
+			next[d] = append(next[d], s.ID)
+		}
+		if len(s.DependsOn) == 0 {
+			free = append(free, s.ID)
+		}
+	}
+	done := 0
+	for ; len(free) > 0; done++ {
+		id := free[0]
+		free = free[1:]
+		for _, n := range next[id] {
+			if waits[n]--; waits[n] == 0 {
+				free = append(free, n)
+			}
+		}
+	}
+	if done == len(p.Steps) {
+		return nil
+	}
+	var stuck []string
+	for _, s := range p.Steps {
+		if waits[s.ID] > 0 {
+			stuck = append(stuck, s.ID)
+		}
+	}
+	return repute.Invalid("plan.steps", "wait for each other: "+strings.Join(stuck, ", "), "an order that can be kept")
+}
+
+// Agents are the slugs of a plan, each once, in order.
+func (p Plan) Agents() (out []string) {
+	seen := map[string]bool{}
+	for _, s := range p.Steps {
+		if !seen[s.Agent] {
+			seen[s.Agent] = true
+			out = append(out, s.Agent)
+		}
+	}
+	return out
+}

@@ -1,0 +1,296 @@
+package trustgate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/orchestrator/journal"
+	"repute/policy"
+	"repute/store"
+	"repute/store/query"
+	"repute/store/rundb"
+	"repute/store/trustdb"
+	"repute/trust"
+	"repute/trust/engine"
+	"repute/trust/fixed"
+	"repute/trust/replay"
+)
+
+// Verdict is what the trust gate says of an agent, with all that it follows from: it can
+// be made again from what is stored (VerifyVerdict).
+type Verdict struct {
+	Agent policy.Agent `json:"agent"` // as the policy saw it
+	Pin   Pin          `json:"pin"`
+	Proof *Proof       `json:"proof,omitempty"` // absent in verdicts from before it was kept
+	// Manifest is the sha256 of the agent's manifest when its run began, empty outside runs.
+	Manifest  string           `json:"manifestSha256,omitempty"`
+	OpenFi    json.RawMessage  `json:"openfi,omitempty"` // the snapshot of identity checks
+	Gates     []trust.GateView `json:"gates"`            // each with what is missing to pass
+	Task      policy.Task      `json:"task"`
+	Threshold policy.Threshold `json:"threshold"` // the task's own
+	// Demanded is the threshold with what the policy adds: what decided. Absent in verdicts
+	// from before it was kept.
+	Demanded *policy.Threshold `json:"demanded,omitempty"`
+	Policy   common.Hash       `json:"policy"` // sha256 of the policy's bytes
+	Decision policy.Decision   `json:"decision"`
+	At       time.Time         `json:"at"`
+}
+
+// Pin names the evidence of a verdict.
+type Pin struct {
+	Agent string `json:"agent"` // eip155:chain:registry:id, empty without identity
+	// Block is the one of the final score, of which everything else follows; zero where
+	// there is none.
+	Block     uint64      `json:"block"`
+	BlockHash common.Hash `json:"blockHash"`
+	Epoch     uint64      `json:"epoch"`
+	Scorer    string      `json:"scorer"`
+	Params    common.Hash `json:"params"`
+	Tags      common.Hash `json:"tags"`
+	Roots     common.Hash `json:"roots"`
+	Links     common.Hash `json:"links"`
+	Evidence  common.Hash `json:"evidence"` // of the evidence manifest
+	Result    common.Hash `json:"result"`   // sha256 of the score's canonical bytes
+}
+
+// Gate judges agents by what is indexed.
+type Gate struct {
+	Db     *store.DB
+	Policy func() *policy.Policy
+	// lenient lets agents without identity pass where no threshold asks for one: for
+	// development.
+	Lenient bool
+}
+
+// Judge says whether an agent may do a task, and keeps what the verdict is made again
+// from. repute.ErrUnavailable and the like are errors, never verdicts.
+func (g *Gate) Judge(ctx context.Context, m repute.Module, task policy.Task, own policy.Threshold) (v Verdict,
+	err error) {
+	p := g.Policy()
+	if v, err = Judge(ctx, g.Db, p, g.Lenient, m, task, own); err != nil {
+		return v, err
+	}
+	_, err = trustdb.KeepInput(ctx, g.Db, p.Text())
+	return v, err
+}
+
+// Judge says what the trust gate would say of an agent and a task now, and stores
+// nothing. lenient lets agents without identity pass where no threshold asks for one.
+func Judge(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m repute.Module, task policy.Task,
+	own policy.Threshold) (v Verdict, err error) {
+	v = Verdict{Agent: unknownAgent(m.Slug), Task: task, Threshold: own, Proof: ProofOf(m, !lenient && m.Agent != nil),
+		Policy: p.Hash(), Gates: []trust.GateView{}, At: time.Now().UTC()}
+	if !lenient {
+		v.Threshold.RequireIdentity = true
+	}
+	if m.Agent != nil {
+		if err := v.read(ctx, db, *m.Agent); err != nil {
+			return v, err
+		}
+	}
+	if demanded, err := p.Demands(task, v.Threshold); err == nil {
+		v.Demanded = &demanded
+	}
+	v.Decision = p.Gate(task, v.Threshold, v.Agent)
+	return v, nil
+}
+
+// unknownAgent is an agent of which nothing is indexed: its score may be any.
+func unknownAgent(slug string) policy.Agent {
+	return policy.Agent{Slug: slug, Status: "unrated", Low: -100, High: 100, Validation: policy.ValidationDisabled}
+}
+
+// read fills in what is indexed of an agent: the final score, and the identity checks.
+func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) error {
+	snapshot, err := engine.OpenFi(ctx, db, id, repute.At{Finality: repute.Latest})
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil // not registered, as far as is indexed
+	}
+	if err != nil {
+		return fmt.Errorf("identity checks of agent %s: %w", id, err)
+	}
+	v.Agent.ID = id.String()
+	v.Pin.Agent = id.String()
+	v.addSnapshot(&snapshot)
+	if err := v.Proof.Look(ctx, db, id); err != nil {
+		return err
+	}
+	v.Agent.Unproven = v.Proof.Fault()
+	score, _, err := query.ScoreOf(ctx, db, id, repute.At{Finality: repute.Finalized})
+	if errors.Is(err, repute.ErrNotFound) {
+		v.Agent.Low, v.Agent.High = points(score.Low), points(score.High)
+		return nil // nobody judged it up to the last epoch
+	}
+	if errors.Is(err, repute.ErrInvalid) { // the view of final blocks: there is none
+		v.Agent.WhyUnrated = fmt.Sprintf("no block of chain %d is known to be final yet, and only final scores count",
+			id.ChainID)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("score of agent %s: %w", id, err)
+	}
+	return v.addScore(&score)
+}
+
+// addSnapshot takes over what OpenFi's summary says of the agent's identity and validations.
+func (v *Verdict) addSnapshot(s *engine.OpenFiSnapshot) {
+	v.OpenFi = journal.JSON(s)
+	v.Agent.IdentityExists, v.Agent.RegistrationResolves, v.Agent.AgentJSONResolves, v.Agent.OperatorMatches =
+		s.IdentityExists, s.RegistrationResolves, s.AgentJSONResolves, s.OperatorMatches
+	v.Agent.Validation = string(s.ValidationStatus)
+	v.Agent.Trust01 = math.Round(float64(s.Overall)/float64(fixed.One)*1e6) / 1e6 // as precise as the stored snapshot
+}
+
+// addScore takes over what a stored score says of the agent, and pins the inputs that it was
+// computed from, so that the verdict can be replayed.
+func (v *Verdict) addScore(s *repute.Score) error {
+	v.Pin = Pin{Agent: v.Pin.Agent, Block: s.Block.Number, BlockHash: s.Block.Hash, Epoch: s.Epoch, Scorer: s.Scorer,
+		Params: s.Params,
+		Tags:   s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence, Result: replay.HashInput(s.Result)}
+	var r struct {
+		Gates []trust.GateView `json:"gates"`
+	}
+	if err := json.Unmarshal(s.Result, &r); err != nil {
+		return fmt.Errorf("stored score: %w", err)
+	}
+	a := &v.Agent
+	if s.Rated {
+		a.Status = policy.StatusRated
+	}
+	a.Score, a.Low, a.High = points(s.Score), points(s.Low), points(s.High)
+	a.Confidence, a.Tier, a.Gates = float64(s.Confidence)/1e6, int64(s.Tier), map[string]bool{}
+	v.Gates = r.Gates
+	for _, g := range r.Gates {
+		a.Gates[g.ID] = g.Passed
+	}
+	return nil
+}
+
+// points converts thousandths of a point into points.
+func points(p repute.Points) float64 { return float64(p) / 1000 }
+
+// VerifyVerdict makes a verdict again: the score from the stored evidence by replay, what
+// the policy saw of the agent from that and the pinned identity checks, the decision from
+// the stored policy. It is an error that says what differs, or what is pruned. The
+// identity checks themselves are taken as pinned: files on the network change.
+func VerifyVerdict(ctx context.Context, db *store.DB, replay *engine.Reader, v Verdict) error {
+	again := Verdict{Agent: unknownAgent(v.Agent.Slug), Pin: Pin{Agent: v.Pin.Agent}}
+	again.Agent.ID = v.Pin.Agent
+	if len(v.OpenFi) > 0 {
+		var s engine.OpenFiSnapshot
+		if err := json.Unmarshal(v.OpenFi, &s); err != nil {
+			return repute.Conflict("the pinned identity checks cannot be read: %v", err)
+		}
+		again.addSnapshot(&s)
+	}
+	if v.Proof != nil && v.Pin.Agent != "" {
+		again.Agent.Unproven = v.Proof.Fault()
+	}
+	// Of the run's parameters, where nobody judged the agent; and why nobody could.
+	again.Agent.Low, again.Agent.High, again.Agent.WhyUnrated = v.Agent.Low, v.Agent.High, v.Agent.WhyUnrated
+	if v.Pin.Block != 0 {
+		if err := again.remake(ctx, replay, v.Pin); err != nil {
+			return err
+		}
+	}
+	if string(journal.JSON(again.Agent)) != string(journal.JSON(v.Agent)) {
+		return repute.Conflict("what the policy saw of agent %q does not follow from the pinned evidence", v.Agent.Slug)
+	}
+	text, err := trustdb.ReadInput(ctx, db, v.Policy)
+	if err != nil {
+		return fmt.Errorf("pinned policy: %w", err)
+	}
+	if sha256.Sum256(text) != v.Policy {
+		return repute.Conflict("what is stored as the policy with sha256 %s has another sha256", v.Policy)
+	}
+	p, err := policy.Parse(text)
+	if err != nil {
+		return fmt.Errorf("pinned policy: %w", err)
+	}
+	if again := p.Gate(v.Task, v.Threshold, again.Agent); !sameDecision(again, v.Decision) {
+		return repute.Conflict("the pinned policy decides %s now, not %s", again.Effect, v.Decision.Effect)
+	}
+	return nil
+}
+
+// remake adds the pinned score, made again.
+func (v *Verdict) remake(ctx context.Context, replay *engine.Reader, pin Pin) error {
+	ref, err := repute.ParseAgentRef(pin.Agent)
+	if err != nil || ref.Registry == nil {
+		return fmt.Errorf("pinned agent %q: %w", pin.Agent, repute.ErrInvalid)
+	}
+	id := repute.AgentID{ChainID: ref.ChainID, Registry: *ref.Registry, TokenID: ref.TokenID}
+	score, err := replay.ReplayPinned(ctx, query.ScorePin{Agent: id, Block: pin.Block, Params: pin.Params, Tags: pin.Tags,
+		Roots: pin.Roots, Links: pin.Links, Evidence: pin.Evidence, Outcome: pin.Result})
+	if errors.Is(err, repute.ErrNotFound) { // say what there is instead
+		score, err = replay.Replay(ctx, id, pin.Block)
+	}
+	if err != nil {
+		return fmt.Errorf("replay of the pinned score: %w", err)
+	}
+	if err := v.addScore(&score); err != nil {
+		return err
+	}
+	if v.Pin != pin {
+		return repute.Conflict("the replayed score of agent %s at block %d is another than the pinned one", pin.Agent,
+			pin.Block)
+	}
+	return nil
+}
+
+// Same tells whether two verdicts of one task come from the same evidence and policy to the
+// same decision.
+func (v *Verdict) Same(w *Verdict) bool {
+	return v.Pin == w.Pin && string(journal.JSON(v.Proof)) == string(journal.JSON(w.Proof)) && v.Policy == w.Policy &&
+		sameDecision(v.Decision, w.Decision) && string(journal.JSON(v.Agent)) == string(journal.JSON(w.Agent))
+}
+
+// Subject is what a person decides about when a later verdict asks for one: the same as
+// before where no reason is new, although its evidence may be.
+func (v *Verdict) Subject(later *Verdict) string {
+	var ids []string
+	for _, r := range later.Decision.Reasons {
+		if !slices.ContainsFunc(v.Decision.Reasons, func(known policy.Reason) bool {
+			return known.ID == r.ID &&
+				known.Effect == r.Effect
+		}) {
+			ids = append(ids, r.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return "trust"
+	}
+	return "trust before execute: " + strings.Join(ids, ", ")
+}
+
+// sameDecision compares what was decided and why. The words are not compared: verdicts
+// outlive the wording that they were given in.
+func sameDecision(a, b policy.Decision) bool {
+	return string(journal.JSON(wordless(a))) == string(journal.JSON(wordless(b)))
+}
+
+// wordless returns a decision without the texts of its reasons: texts may improve between
+// versions, and a replay compares everything else.
+func wordless(d policy.Decision) policy.Decision {
+	d.Reasons = slices.Clone(d.Reasons)
+	for i := range d.Reasons {
+		d.Reasons[i].Text = ""
+	}
+	return d
+}
+
+// Stored is a verdict as a decision is kept.
+func (v *Verdict) Stored(p repute.Phase, kind repute.DecisionKind, subject string) rundb.Decision {
+	return rundb.Decision{Phase: p, Kind: kind, Subject: subject, Effect: string(v.Decision.Effect),
+		Reasons: journal.JSON(v.Decision.Reasons), Policy: v.Policy, Input: journal.JSON(v)}
+}
