@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"repute"
 	"repute/cmd/repute/internal/cli"
@@ -139,7 +140,27 @@ func misused(cmd *cobra.Command, err error) error {
 	if cmd == cmd.Root() {
 		field = "command line"
 	}
-	return repute.Invalid(field, err.Error(), cmd.UseLine()+"; see "+cmd.CommandPath()+" --help")
+	reason := err.Error()
+	var wrong *pflag.InvalidValueError
+	if errors.As(err, &wrong) { // whose words are those of package strconv
+		reason = fmt.Sprintf("--%s: %.60q is no %s", wrong.GetFlag().Name, wrong.GetValue(), kindOf(wrong.GetFlag().Value.Type()))
+	}
+	return repute.Invalid(field, reason, cmd.UseLine()+"; see "+cmd.CommandPath()+" --help")
+}
+
+// kindOf says what a flag of a type takes.
+func kindOf(flagType string) string {
+	switch flagType {
+	case "uint", "uint64":
+		return "whole number from 0 on"
+	case "int", "int64":
+		return "whole number"
+	case "float64":
+		return "number"
+	case "bool":
+		return "true or false"
+	}
+	return flagType
 }
 
 // strict makes wrong arguments of a command and its subcommands wrong usage, and

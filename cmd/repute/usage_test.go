@@ -33,11 +33,13 @@ func TestWrongUsage(t *testing.T) {
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"serv":            `repute: command line: unknown command "serv" (repute; see repute --help)`,
-		"task submit":     "repute: task submit: accepts 1 arg(s), received 0 (repute task submit GOAL [flags]; see",
-		"task show":       `repute: task: unknown command "show" (`,
-		"chains --frozen": "repute: chains: unknown flag: --frozen (",
-		"demo":            "repute: demo: a program of its own (make demo",
+		"serv":                            `repute: command line: unknown command "serv" (repute; see repute --help)`,
+		"task submit":                     "repute: task submit: accepts 1 arg(s), received 0 (repute task submit GOAL [flags]; see",
+		"task show":                       `repute: task: unknown command "show" (`,
+		"score replay 1:2 --at finalized": `repute: score replay: --at: "finalized" is no whole number from 0 on (`,
+		"export events --from -1":         `repute: export events: --from: "-1" is no whole number from 0 on (`,
+		"chains --frozen":                 "repute: chains: unknown flag: --frozen (",
+		"demo":                            "repute: demo: a program of its own (make demo",
 	} {
 		var said bytes.Buffer
 		if code := run(t.Context(), strings.Fields(line), io.Discard, &said); code != 2 ||
