@@ -69,10 +69,26 @@ func (b *ErrorBody) ContentType(string) string { return ProblemType }
 const ProblemType = "application/problem+json"
 
 // ErrUnauthorized is returned when a route needs a token and the caller gave none that is known.
-var ErrUnauthorized = errors.New("a bearer token is needed: Authorization: Bearer …")
+var ErrUnauthorized = errors.New("a bearer token is needed")
 
 // ErrForbidden is returned when the token of the caller has not the role that a route needs.
 var ErrForbidden = errors.New("not for this caller")
+
+// refusal says why a caller may not do something, and what would help. Its kind is ErrUnauthorized or
+// ErrForbidden.
+type refusal struct {
+	kind         error
+	detail, hint string
+}
+
+// Error is the detail.
+func (r *refusal) Error() string { return r.detail }
+
+// Unwrap returns the kind.
+func (r *refusal) Unwrap() error { return r.kind }
+
+// howToAuthorize is the hint where a token is missing or not known.
+const howToAuthorize = "send Authorization: Bearer {token} with one of orchestrator.tokens"
 
 // kind is one row of the table from error kinds to the wire.
 type kind struct {
@@ -125,6 +141,13 @@ func (k kind) body(err error) *ErrorBody {
 	}
 	if b.Detail == "" {
 		b.Detail = Clean(err.Error())
+	}
+	if k.status == http.StatusUnauthorized {
+		b.Hint = howToAuthorize
+	}
+	var no *refusal
+	if errors.As(err, &no) {
+		b.Hint = no.hint
 	}
 	var missing *repute.MissingError
 	if errors.As(err, &missing) {

@@ -90,8 +90,8 @@ func readRoles(tokens []Token, roles map[string][]string) error {
 func (t *Token) May(needed ...Role) error {
 	for _, r := range needed {
 		if t.roles != nil && r != RoleRead && !slices.Contains(t.roles, r) {
-			return fmt.Errorf("the token of %s has not the role %q, which orchestrator.roles gives: %w", t.Name, r,
-				ErrForbidden)
+			return &refusal{ErrForbidden, fmt.Sprintf("the token of %s has not the role %q", t.Name, r),
+				"ask with a token that has it, or add it under orchestrator.roles"}
 		}
 	}
 	return nil
@@ -157,7 +157,7 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c)
 		}
 		if a.token = s.TokenOf(strings.TrimSpace(text)); a.token == nil {
-			a.denied = fmt.Errorf("the bearer token is not known: %w", ErrUnauthorized)
+			a.denied = &refusal{ErrUnauthorized, "the bearer token is not known", howToAuthorize}
 		}
 		return next(c)
 	}

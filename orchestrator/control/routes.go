@@ -82,7 +82,7 @@ func read[I, B any](c *Control, path, id, summary string, handle func(context.Co
 		func(ctx context.Context, in *I) (*answer[B], error) {
 			out, err := handle(ctx, in)
 			if err != nil {
-				return nil, c.server.Fail(ctx, err)
+				return nil, c.fail(ctx, err)
 			}
 			return out, nil
 		})
@@ -96,7 +96,7 @@ func write[R, I, B any](c *Control, method, path, id, summary string,
 	huma.Register(c.server.API, op, func(ctx context.Context, in *I) (*answer[B], error) {
 		out, err := written(ctx, in, handle)
 		if err != nil {
-			return nil, c.server.Fail(ctx, err)
+			return nil, c.fail(ctx, err)
 		}
 		return out, nil
 	})
@@ -202,6 +202,19 @@ func wanted(t reflect.Type) string {
 
 // maxID bounds ids and slugs in paths, in bytes.
 const maxID = 64
+
+// fail prepares an error for the wire. What does not exist gets the route that lists what does.
+func (c *Control) fail(ctx context.Context, err error) *httpapi.ErrorBody {
+	var missing *repute.MissingError
+	if errors.As(err, &missing) && missing.Hint == "" {
+		kind, _, _ := strings.Cut(missing.What, " ")
+		listed := *missing
+		listed.Hint = map[string]string{"task": "GET /v1/tasks lists tasks", "agent": "GET /v1/agents lists agents",
+			"run": "GET /v1/tasks/{id} lists the runs of a task"}[kind]
+		err = &listed
+	}
+	return c.server.Fail(ctx, err)
+}
 
 // known refuses what cannot be the name of anything, before the database is asked.
 func known(what, id string) error {

@@ -48,7 +48,7 @@ type slugActInput struct {
 	Slug string `path:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64"`
 }
 
-// how reads an ActInput.
+// how returns the caller, the idempotency key, dry_run and approve of an act's request.
 func (in *ActInput) how(by string) (h operate.How, err error) {
 	h = operate.How{By: by, Key: in.Key}
 	if httpapi.Clean(in.Key) != in.Key {
