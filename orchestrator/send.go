@@ -452,8 +452,8 @@ func (w *work) approved(ctx context.Context, stored rundb.Decision, d policy.Dec
 	return waits
 }
 
-// answered is what the run waits for, nil once a person has approved of the subject. A
-// person's refusal is a *DeniedError.
+// answered returns nil once a person approved the subject, a *DeniedError where a person refused it, else
+// the *ApprovalError that the run waits with.
 func (w *work) answered(ctx context.Context, subject string, d policy.Decision,
 	shown *approval.Shown) (*ApprovalError, error) {
 	given, err := rundb.Approvals(ctx, w.e.db, w.Run.ID, w.Run.Attempt)
