@@ -34,13 +34,13 @@ func (f *Follower) Run(ctx context.Context) error {
 			return nil
 		case errors.Is(err, repute.ErrHeld):
 			f.status.setError(nil) // standing by is fine
-			node.Pause(ctx, min(f.opts.TTL/4, standByMost))
+			repute.Pause(ctx, min(f.opts.TTL/4, standByMost))
 		case errors.Is(err, repute.ErrFenced):
 			f.log.Warn("lease lost")
 		default:
 			f.log.Warn("cannot follow the chain", "error", err)
 			f.status.setError(err)
-			node.Pause(ctx, retry.Next())
+			repute.Pause(ctx, retry.Next())
 		}
 	}
 	return nil
@@ -167,7 +167,7 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *node.Backoff)
 		case errors.Is(err, repute.ErrFinalized) && doubts < finalDoubts: // one stale endpoint must not halt a chain
 			doubts++
 			f.publishOutcome(ctx, l, err)
-			node.Pause(ctx, retry.Next())
+			repute.Pause(ctx, retry.Next())
 		case errors.Is(err, repute.ErrFenced), errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFinalized),
 			errors.Is(err, ErrDone):
 			return err
@@ -176,7 +176,7 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *node.Backoff)
 		default:
 			f.opts.Metrics.stepErrors.WithLabelValues(f.label).Inc()
 			f.publishOutcome(ctx, l, err)
-			node.Pause(ctx, retry.Next())
+			repute.Pause(ctx, retry.Next())
 		}
 	}
 }
@@ -199,7 +199,7 @@ func (f *Follower) shorter(err error) bool {
 func (f *Follower) renew(ctx context.Context, l store.Lease) error {
 	renewed := time.Now()
 	for {
-		if node.Pause(ctx, f.opts.TTL/4); ctx.Err() != nil {
+		if repute.Pause(ctx, f.opts.TTL/4); ctx.Err() != nil {
 			return nil
 		}
 		err := f.tryRenew(ctx, l)

@@ -82,7 +82,7 @@ func (f *Follower) retryListed(ctx context.Context, q node.Query, refused error)
 			p.listed = true
 			return p, true
 		}
-		node.Pause(ctx, listedPause)
+		repute.Pause(ctx, listedPause)
 		wide, err := f.tryFetch(ctx, q)
 		if err == nil {
 			return wide, true

@@ -3,10 +3,10 @@ package indexer
 import (
 	"context"
 	"fmt"
+	"repute"
 	"sync"
 	"time"
 
-	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -75,7 +75,7 @@ func (f *Follower) watchProgress(ctx context.Context, l store.Lease) {
 			f.publishStatus(ctx, l)
 			alarmed = false
 		}
-		if node.Pause(ctx, f.opts.Stall/8); ctx.Err() != nil {
+		if repute.Pause(ctx, f.opts.Stall/8); ctx.Err() != nil {
 			f.status.setStalled("")
 			return
 		}

@@ -139,7 +139,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			return nil
 		}
 		e.log.Warn("runs wait for the database", "error", err)
-		pause(ctx, time.Second)
+		repute.Pause(ctx, time.Second)
 	}
 	return nil
 }
@@ -249,7 +249,7 @@ func (e *Engine) watch(ctx, working context.Context, client *river.Client[pgx.Tx
 		if err := e.settle(ctx); err != nil && ctx.Err() == nil {
 			e.log.Warn("receipts of runs that ended could not be completed", "error", err)
 		}
-		pause(ctx, e.o.Hold/5)
+		repute.Pause(ctx, e.o.Hold/5)
 	}
 }
 
@@ -441,12 +441,4 @@ func (e *Engine) domain(chainID uint64) string {
 		return "trust"
 	}
 	return "other"
-}
-
-// pause waits, or less when ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

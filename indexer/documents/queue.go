@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"repute"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -91,7 +92,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			return group.Wait()
 		}
 		l.opts.Log.Warn("documents: not started", "error", err)
-		node.Pause(ctx, retry.Next())
+		repute.Pause(ctx, retry.Next())
 	}
 	return nil
 }
@@ -154,11 +155,11 @@ func (l *Loop) sweepUntil(ctx context.Context, client *river.Client[pgx.Tx]) {
 	for ctx.Err() == nil {
 		if err := l.sweep(ctx, client); err != nil && ctx.Err() == nil {
 			l.opts.Log.Warn("documents: sweep failed", "error", err)
-			node.Pause(ctx, retry.Next())
+			repute.Pause(ctx, retry.Next())
 			continue
 		}
 		retry.Reset()
-		node.Pause(ctx, l.opts.Sweep)
+		repute.Pause(ctx, l.opts.Sweep)
 	}
 }
 

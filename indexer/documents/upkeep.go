@@ -2,9 +2,9 @@ package documents
 
 import (
 	"context"
+	"repute"
 	"time"
 
-	"repute/indexer/node"
 	"repute/manifest"
 	"repute/store/docdb"
 )
@@ -48,7 +48,7 @@ func (l *Loop) maintain(ctx context.Context) {
 			}
 		}
 		if !busy {
-			node.Pause(ctx, l.opts.Upkeep)
+			repute.Pause(ctx, l.opts.Upkeep)
 		}
 	}
 }

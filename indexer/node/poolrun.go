@@ -34,7 +34,7 @@ func (p *Pool) Run(ctx context.Context) error {
 		} else {
 			stored = true
 		}
-		Pause(ctx, p.opts.Every)
+		repute.Pause(ctx, p.opts.Every)
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (p *Pool) listen(ctx context.Context, m *peer) {
 			return
 		}
 		p.log.Debug("subscription ended", "endpoint", m.name, "error", m.wrap("newHeads", err))
-		Pause(ctx, retry.Next())
+		repute.Pause(ctx, retry.Next())
 	}
 }
 

@@ -102,10 +102,10 @@ func (l *Loop) Run(ctx context.Context) error {
 			retry.Reset()
 		case errors.Is(err, ErrNothingNew), errors.Is(err, repute.ErrHeld):
 			retry.Reset()
-			node.Pause(ctx, l.opts.Poll)
+			repute.Pause(ctx, l.opts.Poll)
 		case ctx.Err() == nil:
 			l.log.Warn("payments not looked up", "error", err)
-			node.Pause(ctx, retry.Next())
+			repute.Pause(ctx, retry.Next())
 		}
 	}
 	return nil

@@ -82,7 +82,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		default:
 			f.o.Log.Warn("treasury: will look again", "chain", f.chainID, "treasury", f.address, "error", err)
 		}
-		node.Pause(ctx, f.o.Poll)
+		repute.Pause(ctx, f.o.Poll)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"repute/store/rundb"
 )
 
-// StepsDone: each step of the plan was run by the runtime and is completed.
+// StepsDone checks that each step of the plan was run by the runtime and is completed.
 func StepsDone(plan Plan, steps []rundb.Step) Check {
 	c := Check{Name: "runtime.steps", Passed: true}
 	status := map[string]string{}
@@ -32,7 +32,7 @@ func OrWord(s, other string) string {
 	return s
 }
 
-// CallsEnded: of each call it is known how it ended, and no transaction of this attempt
+// CallsEnded checks that it is known of each call how it ended, and that no transaction of this attempt
 // failed.
 func CallsEnded(attempt int, receipts []repute.Receipt) Check {
 	c := Check{Name: "runtime.receipts", Passed: true}
@@ -67,7 +67,7 @@ func FirstError(steps []StepResult) string {
 	return ""
 }
 
-// ReceiptsExist: what the agent claims to have left is there.
+// ReceiptsExist checks that what the agent claims to have left is there.
 func ReceiptsExist(claimed []string, receipts []repute.Receipt) Check {
 	c := Check{Name: "runtime.claims", Passed: true}
 	known := map[string]bool{}

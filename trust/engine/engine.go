@@ -93,7 +93,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			}
 		}
 		e.measure(ctx)
-		pause(ctx, 2*time.Second)
+		repute.Pause(ctx, 2*time.Second)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (e *Engine) tidy(ctx context.Context) {
 				e.log.Warn("old inputs of scores could not be forgotten", "error", err)
 			}
 		}
-		pause(ctx, time.Hour)
+		repute.Pause(ctx, time.Hour)
 	}
 }
 
@@ -124,14 +124,6 @@ func (e *Engine) measure(ctx context.Context) {
 	}
 	for _, s := range states {
 		e.metrics.set(s)
-	}
-}
-
-// pause waits, or less when ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }
 
@@ -180,6 +172,6 @@ func (e *Engine) loop(ctx context.Context, what string, chain uint64, every time
 		case more:
 			continue
 		}
-		pause(ctx, wait)
+		repute.Pause(ctx, wait)
 	}
 }

@@ -176,7 +176,7 @@ func (s *Service) forgetChanges(ctx context.Context) {
 		if _, err := s.db.PruneChanges(ctx, changesKept); err != nil && ctx.Err() == nil {
 			s.log.Warn("old changes could not be forgotten", "error", err)
 		}
-		node.Pause(ctx, time.Hour)
+		repute.Pause(ctx, time.Hour)
 	}
 }
 

@@ -1,20 +1,9 @@
 package node
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 )
-
-// Pause waits for d or for the end of ctx.
-func Pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
 
 // Backoff doubles from min to max, each pause between half and all of it.
 type Backoff struct{ Min, Max, last time.Duration }
