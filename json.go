@@ -40,6 +40,7 @@ type jsonScan struct {
 	member string // of the outermost object
 }
 
+// next moves over one token. repute.ErrInvalid: the text nests too deep.
 func (s *jsonScan) next() error {
 	switch s.raw[s.at] {
 	case '{', '[':
@@ -103,6 +104,7 @@ func (s *jsonScan) digits(at int) uint64 {
 	return n
 }
 
+// wrong makes an error that names the member the scan is at.
 func (s *jsonScan) wrong(reason, hint string) error {
 	field := s.field
 	switch {

@@ -65,6 +65,8 @@ type LinkedAgent struct {
 	SameFile bool   `json:"sameFile" doc:"both show the same bytes"`
 }
 
+// encodeSaid writes what the agent's document says; every list is empty where there is no
+// document.
 func encodeSaid(a repute.Agent) Said {
 	w := Said{Services: []AgentService{}, Skills: []string{}, Domains: []string{}, SupportedTrust: []string{}}
 	r := a.Document.Registration
@@ -93,6 +95,7 @@ func proofOf(d repute.Document) repute.HashProof {
 	return repute.JudgeHash(common.Hash{}, known, d.Source)
 }
 
+// encodeProof writes a verdict on the bytes of a document, with null where nothing proves it.
 func encodeProof(p repute.HashProof) HashProof {
 	return HashProof{Verdict: string(p.Verdict), By: orNull(p.By)}
 }
@@ -127,6 +130,7 @@ func namesOthers(r repute.Registration, id repute.AgentID) bool {
 	})
 }
 
+// encodeDomainProof writes what is known of one domain; texts of its server are cut short.
 func encodeDomainProof(p repute.DomainProof) DomainProof {
 	return DomainProof{
 		Domain: briefText(p.Domain), Verdict: string(p.Verdict), URL: orNull(briefText(p.URL)), SHA256: encodeHash(p.SHA256),
@@ -135,6 +139,7 @@ func encodeDomainProof(p repute.DomainProof) DomainProof {
 	}
 }
 
+// encodeLinked writes an agent whose document and another's name each other.
 func encodeLinked(l repute.LinkedAgent) LinkedAgent {
 	return LinkedAgent{ID: ID(l.ID.String()), ShortID: ID(l.ID.Short()), Name: briefText(l.Name), SameFile: l.SameFile}
 }

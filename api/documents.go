@@ -135,6 +135,8 @@ func encodeVersions(id repute.AgentID, list []repute.DocumentVersion) []Document
 	return each(list, func(v repute.DocumentVersion) DocumentVersion { return encodeVersion(id, v) })
 }
 
+// encodeVersion writes one read of a URI. The URI itself is cut where it is long, and the answer
+// names the path of the whole.
 func encodeVersion(id repute.AgentID, v repute.DocumentVersion) DocumentVersion {
 	w := DocumentVersion{
 		URISize: Long(v.URISize), FromBlock: Long(v.FromBlock), ToBlock: orNull(Long(v.ToBlock)),

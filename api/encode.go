@@ -34,8 +34,10 @@ func orNull[T comparable](v T) *T {
 	return &v
 }
 
+// address writes an address with its EIP-55 checksum.
 func address(a common.Address) Address { return Address(a.Hex()) }
 
+// encodeAddress writes the zero address, which registries use for none, as null.
 func encodeAddress(a common.Address) *Address {
 	if a == (common.Address{}) {
 		return nil
@@ -43,6 +45,7 @@ func encodeAddress(a common.Address) *Address {
 	return orNull(address(a))
 }
 
+// encodeHash writes the zero hash as null.
 func encodeHash(h common.Hash) *Hash {
 	if h == (common.Hash{}) {
 		return nil
@@ -58,10 +61,12 @@ func encodeTime(t time.Time) *Time {
 	return orNull(Time(t.UTC().Format(time.RFC3339Nano)))
 }
 
+// encodePoint writes where on the chain something happened.
 func encodePoint(p repute.Point) Point {
 	return Point{Block: Long(p.Block), LogIndex: Long(p.LogIndex), TxHash: Hash(p.TxHash.Hex()), Time: encodeTime(p.Time)}
 }
 
+// encodeAmount writes a value as an exact integer, its decimals, and the number that both make.
 func encodeAmount(a repute.Amount) Amount {
 	value := BigInt("0")
 	if a.Value != nil {
@@ -73,6 +78,8 @@ func encodeAmount(a repute.Amount) Amount {
 // encodeAgent is of the newest view.
 func encodeAgent(a repute.Agent) Agent { return encodeAgentAt(a, latest()) }
 
+// encodeAgentAt writes an agent as of a block. Long texts are cut, and the answer names the path
+// of each whole one.
 func encodeAgentAt(a repute.Agent, at repute.At) Agent {
 	texts := unboundedCutter()
 	document := newDocumentCutter()
@@ -146,6 +153,8 @@ func withEllipsis(s *string) *string {
 	return &shown
 }
 
+// encodeDocument writes what is known of an agent's document, with the problems that fit into an
+// answer.
 func encodeDocument(d repute.Document, c *documentCutter) Document {
 	w := Document{
 		Status: string(d.Status), Source: orNull(d.Source), SHA256: encodeHash(d.SHA256), Size: Long(d.Size),
@@ -159,6 +168,7 @@ func encodeDocument(d repute.Document, c *documentCutter) Document {
 	return w
 }
 
+// encodeRegistration writes a registration file with every text made valid UTF-8.
 func encodeRegistration(r repute.Registration) *Registration {
 	return &Registration{
 		Type: httpapi.Clean(r.Type), Name: httpapi.Clean(r.Name), Description: httpapi.Clean(r.Description),
@@ -178,6 +188,7 @@ func encodeService(s repute.Service) Service {
 	}
 }
 
+// encodeLink writes a registration that a file names; its token is null where the file has none.
 func encodeLink(l repute.RegistrationLink) RegistrationLink {
 	w := RegistrationLink{Registry: httpapi.Clean(l.Registry)}
 	if l.TokenID != nil {
@@ -186,6 +197,7 @@ func encodeLink(l repute.RegistrationLink) RegistrationLink {
 	return w
 }
 
+// encodeFeedback writes a rating with its file, payment and first responses.
 func encodeFeedback(f repute.Feedback) Feedback {
 	w := Feedback{
 		Agent: ID(f.Agent.String()), Client: address(f.Client), Index: Long(f.Index),
@@ -215,6 +227,8 @@ func encodeFeedback(f repute.Feedback) Feedback {
 	return w
 }
 
+// encodePayment writes a claimed payment. Token and amount are there only where the chain
+// confirmed it.
 func encodePayment(p *repute.Payment) *Payment {
 	if p == nil {
 		return nil
@@ -241,6 +255,7 @@ func encodeResponse(r repute.Response, c *cutter, field, whole string) Response 
 	return w
 }
 
+// encodeValidation writes a request for validation, and its newest answer where there is one.
 func encodeValidation(v repute.Validation) Validation {
 	w := Validation{
 		Agent: ID(v.Agent.String()), ChainID: Long(v.ChainID), Contract: address(v.Contract),
@@ -271,6 +286,8 @@ func encodeSummary(s repute.Summary) Summary {
 	return Summary{Count: Long(s.Count), Amount: encodeAmount(s.Amount)}
 }
 
+// encodeTag writes the ratings with one tag; the unit is that of the tag dictionary, null for a
+// tag it does not have.
 func (a *API) encodeTag(t repute.TagSummary) TagSummary {
 	w := TagSummary{
 		Count: Long(t.Count), Reviewers: Long(t.Reviewers), Median: encodeAmount(t.Median), Mean: encodeAmount(t.Mean),
@@ -282,6 +299,8 @@ func (a *API) encodeTag(t repute.TagSummary) TagSummary {
 	return w
 }
 
+// encodeAsOf writes the block that an answer is true at, how old it is, and how complete the index
+// is there.
 func encodeAsOf(a repute.AsOf) AsOf {
 	w := AsOf{
 		ChainID: Long(a.ChainID), Block: Long(a.Block.Number), Hash: encodeHash(a.Block.Hash), Time: encodeTime(a.Block.Time),
@@ -303,6 +322,8 @@ func encodeAsOf(a repute.AsOf) AsOf {
 	return w
 }
 
+// encodeCompleteness writes what is proven to be complete; openGaps is the sum over all kinds of
+// events.
 func encodeCompleteness(c repute.Completeness) Completeness {
 	w := Completeness{Status: string(c.Status), Reason: httpapi.Clean(c.Reason),
 		VerifiedToBlock: orNull(Long(c.VerifiedTo)),
@@ -315,6 +336,7 @@ func encodeCompleteness(c repute.Completeness) Completeness {
 
 func encodeRange(r repute.BlockRange) BlockRange { return BlockRange{Long(r.From), Long(r.To)} }
 
+// encodeKinds writes the completeness of each kind of event with its open gaps.
 func encodeKinds(c repute.ChainStatus) []KindCompleteness {
 	return each(c.Completeness.Kinds, func(k repute.KindCompleteness) KindCompleteness {
 		return KindCompleteness{
@@ -326,6 +348,7 @@ func encodeKinds(c repute.ChainStatus) []KindCompleteness {
 	})
 }
 
+// encodeGap writes blocks in which events seem to be missing, and when they are asked for next.
 func encodeGap(chain uint64, g repute.Gap) Gap {
 	w := Gap{Blocks: encodeRange(g.Blocks), Reason: httpapi.Clean(g.Reason), Since: encodeTime(g.Since),
 		Tries: Long(g.Tries), NextTry: encodeTime(g.Next)}
@@ -338,6 +361,7 @@ func encodeGap(chain uint64, g repute.Gap) Gap {
 	return w
 }
 
+// encodeChain writes a chain with the progress of its index and the state of its endpoints.
 func encodeChain(c repute.ChainStatus) Chain {
 	return Chain{
 		ChainID: Long(c.Chain.ID), Name: httpapi.Clean(c.Name), StartBlock: Long(c.StartBlock), Imported: c.Imported,
@@ -354,6 +378,8 @@ func encodeChain(c repute.ChainStatus) Chain {
 	}
 }
 
+// encodeScoring writes how far scores follow the chain; epoch and block are null before the first
+// epoch is scored.
 func encodeScoring(s repute.Scoring) ChainScores {
 	out := ChainScores{WalkedAt: encodeTime(s.WalkedAt), Final: s.Final, Roots: Long(s.Roots), Stale: Long(s.Stale),
 		StaleSince: encodeTime(s.StaleSince), LookedAt: encodeTime(s.LookedAt), Late: s.Late}
@@ -364,6 +390,8 @@ func encodeScoring(s repute.Scoring) ChainScores {
 	return out
 }
 
+// encodeEndpoint writes the health of an endpoint. Process is a hash: the owner of a lease names
+// the machine.
 func encodeEndpoint(e repute.Endpoint) Endpoint {
 	process := sha256.Sum256([]byte(e.Owner)) // the owner names the machine
 	return Endpoint{

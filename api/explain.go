@@ -191,6 +191,8 @@ func (a *API) admitWalk(ctx context.Context) error {
 	return nil
 }
 
+// encodeAccount writes the explanation of a stored score, with so many contributions and excluded
+// rows.
 func encodeAccount(id repute.AgentID, account engine.Account, limit int) (w ExplainAnswer, err error) {
 	w.AsOf = encodeAsOf(account.AsOf)
 	if w.Scored, err = encodeScored(account.Score); err != nil {
@@ -286,6 +288,7 @@ func addUp(rest *trust.Contribution, c trust.Contribution, count int) {
 	rest.Count += count
 }
 
+// encodeContribution writes one part of a score; points of all parts add up to the score.
 func encodeContribution(c trust.Contribution) Contribution {
 	return Contribution{
 		Kind: c.Kind, Points: points(c.Points), Channel: orNull(c.Channel), Raters: each(c.Raters, address),
@@ -294,6 +297,7 @@ func encodeContribution(c trust.Contribution) Contribution {
 	}
 }
 
+// encodeRow writes where on the chain a rating or an answer of a validator is.
 func encodeRow(r trust.RowRef) Row {
 	return Row{Tx: encodeHash(r.Tx), Block: Long(r.Block), LogIndex: Long(r.LogIndex), Rater: address(r.Rater),
 		Index: Long(r.Index), Tag1: briefText(r.Tag1), Value: Decimal(r.Value)}

@@ -92,6 +92,7 @@ func encodeFile(f *repute.File) *File {
 	return encodeFileBy(*f, newDocumentCutter())
 }
 
+// encodeFileBy writes a file whose texts are cut by c, which notes what it cut.
 func encodeFileBy(f repute.File, c *documentCutter) *File {
 	w := &File{
 		Status: string(f.Status), Source: orNull(f.Source), SHA256: encodeHash(f.SHA256), Keccak256: encodeHash(f.Keccak),

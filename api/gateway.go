@@ -143,6 +143,7 @@ func (a *gatewayAnswer) dropHeaders() {
 	}
 }
 
+// problem writes a refusal of the gateway as problem details, like every other route.
 func (a *gatewayAnswer) problem() *httpapi.ErrorBody {
 	words := httpapi.Clean(strings.TrimSpace(a.words.String()))
 	switch a.refused {

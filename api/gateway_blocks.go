@@ -93,6 +93,7 @@ func countLinks(node []byte) (n int) {
 	}
 }
 
+// read returns a block that is kept. An identity CID holds its bytes itself.
 func (k *keptBlocks) read(ctx context.Context, id cid.Cid) ([]byte, error) {
 	if id.Prefix().MhType == mh.IDENTITY {
 		digest, err := mh.Decode(id.Hash())
@@ -146,6 +147,7 @@ type allowance struct {
 
 type allowanceKey struct{}
 
+// newAllowance bounds one answer of the gateway.
 func newAllowance() *allowance {
 	a := &allowance{}
 	a.blocks.Store(maxGatewayBlocks)
@@ -166,6 +168,8 @@ func (a *allowance) spend(size, links int, err error) error {
 	return err
 }
 
+// failure returns why a block could not be read; the gateway's library hides it behind its own
+// error.
 func (a *allowance) failure() error {
 	if err := a.failed.Load(); err != nil {
 		return *err

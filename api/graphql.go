@@ -87,6 +87,7 @@ func (a *API) graphqlPost(c echo.Context) error {
 	return a.answer(c, r)
 }
 
+// graphqlGet serves GET /graphql, which caches and links can use. It refuses mutations.
 func (a *API) graphqlGet(c echo.Context) error {
 	r := GraphQLRequest{Query: c.QueryParam("query"), OperationName: c.QueryParam("operationName")}
 	if v := c.QueryParam("variables"); v != "" {
@@ -188,6 +189,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
+// costError refuses a query before more rows are read than a query may cost.
 func costError(limit int) *gqlerrors.QueryError {
 	e := gqlerrors.Errorf("the query may cost more than %d", limit)
 	e.Extensions = map[string]any{

@@ -25,6 +25,7 @@ type agentNode struct {
 	group  *cohort
 }
 
+// newNodes makes resolvers that load what several agents of one answer need with one statement.
 func newNodes(a *API, agents []repute.Agent, at repute.At, list bool) []*agentNode {
 	group := &cohort{api: a, at: at, list: list}
 	return each(agents, func(agent repute.Agent) *agentNode {

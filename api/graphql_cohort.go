@@ -101,6 +101,8 @@ func (c *cohort) scoreOf(ctx context.Context, id repute.AgentID) (repute.Score, 
 	return r.Score, err
 }
 
+// reputationBy reads the reputations of all agents of the answer when the first of them is asked
+// for.
 func (c *cohort) reputationBy(ctx context.Context, id repute.AgentID, parts query.ReputationParts) (query.Reputation,
 	error) {
 	all, err := c.reputations.get(parts, func() (map[repute.AgentID]query.Reputation, error) {

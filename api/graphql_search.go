@@ -63,6 +63,7 @@ func (q *queryResolver) Search(ctx context.Context, args agentsArgs) (*agentConn
 	return q.agents(ctx, args, true)
 }
 
+// agents answers both fields that list agents; search is by relevance where no order is given.
 func (q *queryResolver) agents(ctx context.Context, args agentsArgs, search bool) (*agentConnection, error) {
 	f, err := args.filter(search)
 	if err != nil {

@@ -110,6 +110,7 @@ func missing(err error, hint string) error {
 	return &b
 }
 
+// agent serves GET /agents/{id}.
 func (a *API) agent(ctx context.Context, ref repute.AgentRef, q *AgentQuery) (*output[AgentAnswer], error) {
 	agent, asOf, at, err := a.agentAt(ctx, ref, q.At)
 	if err != nil {
@@ -289,6 +290,7 @@ func (a *API) getChain(ctx context.Context, in *chainInput) (*output[Chain], err
 	return ok(encodeChain(chain)), nil
 }
 
+// chain returns a chain that is indexed. The error names those that are.
 func (a *API) chain(ctx context.Context, id string) (repute.ChainStatus, error) {
 	want, err := repute.ParseChainID(id)
 	if err != nil {
@@ -306,6 +308,7 @@ func (a *API) chain(ctx context.Context, id string) (repute.ChainStatus, error) 
 	return repute.ChainStatus{}, repute.Missing("chain %d", want)
 }
 
+// chainStatus serves GET /chains/{chainId}/status.
 func (a *API) chainStatus(ctx context.Context, in *chainInput) (*output[StatusAnswer], error) {
 	chain, err := a.chain(ctx, string(in.ChainID))
 	if err != nil {

@@ -98,6 +98,7 @@ type (
 // points converts thousandths of a point.
 func points(p repute.Points) float64 { return float64(p) / 1000 }
 
+// encodeStanding writes the numbers of a score, 0 where the agent is unrated.
 func encodeStanding(s repute.Score) Standing {
 	return Standing{
 		Score: points(s.Score), Low: points(s.Low), High: points(s.High), Confidence: float64(s.Confidence) / 1e6,
@@ -121,6 +122,7 @@ type resultView struct {
 	Excluded int    `json:"excluded"`
 }
 
+// encodeScored writes a stored score with its gates and, where the agent is unrated, the reason.
 func encodeScored(s repute.Score) (w Scored, err error) {
 	w = Scored{Standing: encodeStanding(s), Gates: []Gate{}}
 	var view resultView
@@ -233,6 +235,8 @@ func encodeResult(r trust.Result) (Standing, resultView, error) {
 	return s, view.resultView, err
 }
 
+// encodePersonal writes a score by a caller's roots. It is of no epoch, and nothing of it is
+// stored.
 func encodePersonal(p engine.Personal, set string) (w Scored, err error) {
 	standing, view, err := encodeResult(p.Result)
 	if err != nil {

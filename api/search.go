@@ -221,6 +221,7 @@ func searchError(err error, text string) error {
 	return err
 }
 
+// encodeTotal says whether a count is exact: counting ends where it would cost too much.
 func encodeTotal(c searchdb.Count) Total {
 	if c.AtLeast {
 		return Total{Long(c.Value), "gte"}

@@ -153,6 +153,7 @@ func (s *shape) read(raw json.RawMessage, into any) error {
 	return nil
 }
 
+// check returns the mistake in the arguments that stands first, with the field it is in.
 func (s *shape) check(v any) error {
 	var found huma.ValidateResult
 	huma.Validate(s.registry, s.root, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, v, &found)

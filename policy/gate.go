@@ -48,6 +48,7 @@ type ValueThreshold struct {
 	Threshold Threshold `yaml:"threshold"`
 }
 
+// complete fills in deny where the policy gives no effect. repute.ErrInvalid names the field.
 func (t *Trust) complete() error {
 	for field, effect := range map[string]*Effect{"unrated": &t.Unrated, "unproven": &t.Unproven,
 		"negative": &t.Negative} {

@@ -66,6 +66,7 @@ type count struct {
 	value int64
 }
 
+// counts are the limits of a budget that count something, without those in wei.
 func (b Budget) counts() []count {
 	return []count{{"maxSteps", b.Steps}, {"maxToolCalls", b.ToolCalls}, {"maxRuntimeMs", b.RuntimeMS},
 		{"maxOnchainWrites", b.OnchainWrites}}
@@ -114,6 +115,7 @@ func (b Budget) gasExceeded(asked string) []Reason {
 	return nil
 }
 
+// over is the reason of a limit that a task would exceed, with what to change.
 func over(field, have, need string) Reason {
 	fix := fmt.Sprintf("give budget.%s of at most that", field)
 	if field == "planSteps" {

@@ -130,6 +130,7 @@ const effects = "allow, require_approval or deny"
 
 func (e Effect) known() bool { return e.strength() >= 0 }
 
+// strength orders effects: the strongest of all reasons is the decision.
 func (e Effect) strength() int {
 	switch e {
 	case Allow:

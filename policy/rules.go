@@ -58,6 +58,8 @@ func compile(rules []Rule) ([]program, error) {
 	return out, errors.Join(wrong...)
 }
 
+// compileRule checks a rule and compiles its expression. repute.ErrInvalid names the field of the
+// policy.
 func compileRule(env *cel.Env, at string, r Rule) (program, error) {
 	switch {
 	case r.ID == "":
@@ -118,6 +120,7 @@ func add(a, b *big.Int) (*big.Int, error) { return new(big.Int).Add(a, b), nil }
 
 func multiply(a, b *big.Int) (*big.Int, error) { return new(big.Int).Mul(a, b), nil } //nolint:unparam // as subtract and divide
 
+// subtract is an error where the result would be negative: amounts in wei never are.
 func subtract(a, b *big.Int) (*big.Int, error) {
 	if a.Cmp(b) < 0 {
 		return nil, errors.New("sub: the result is negative")

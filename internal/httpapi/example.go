@@ -29,6 +29,7 @@ func addExamples(o *huma.OpenAPI) {
 	}
 }
 
+// addExample gives a body an example made from its schema, which all bodies of that schema share.
 func addExample(o *huma.OpenAPI, media *huma.MediaType) {
 	e := sampler{o.Components.Schemas, nil}
 	name, named := strings.CutPrefix(media.Schema.Ref, schemaPrefix)
@@ -84,6 +85,8 @@ func (e sampler) of(field string, s *huma.Schema) any {
 
 func (e sampler) recurs(s *huma.Schema) bool { return s.Ref != "" && slices.Contains(e.above, s.Ref) }
 
+// object makes an example of an answer that succeeded: members about failures are left out or
+// null.
 func (e sampler) object(s *huma.Schema) any {
 	out := map[string]any{}
 	for name, p := range s.Properties {
@@ -172,6 +175,7 @@ func sampleText(field string, s *huma.Schema) string {
 // sample is a text for fields of these names, each between spaces, and of a pattern.
 type sample struct{ text, fields, pattern string }
 
+// samples are values for members by their names, for text that fits the pattern beside them.
 func samples() []sample {
 	return []sample{
 		{sampleAddress, " owner wallet approved registry address rater raters client responder validator contract token target from to operator ownerWallet " +

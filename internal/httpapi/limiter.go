@@ -101,6 +101,8 @@ func newBuckets(r rate.Limit, burst int) *buckets {
 	return &buckets{rate: r, burst: burst, current: map[string]*rate.Limiter{}}
 }
 
+// allow takes one request from the caller's bucket; where there is none, it says how long until
+// there is.
 func (b *buckets) allow(_ context.Context, caller string) time.Duration {
 	now := time.Now()
 	r := b.bucket(caller, now).ReserveN(now, 1)
@@ -111,6 +113,7 @@ func (b *buckets) allow(_ context.Context, caller string) time.Duration {
 	return wait
 }
 
+// bucket finds the bucket of a caller, a full one for a new caller.
 func (b *buckets) bucket(caller string, now time.Time) *rate.Limiter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,6 +130,7 @@ func (b *buckets) bucket(caller string, now time.Time) *rate.Limiter {
 	return l
 }
 
+// lifetime is how long a bucket is kept: longer than it takes to fill.
 func (b *buckets) lifetime() time.Duration {
 	refill := time.Duration(float64(b.burst) / float64(b.rate) * float64(time.Second))
 	return max(generation, refill)

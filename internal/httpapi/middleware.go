@@ -50,6 +50,7 @@ func identify(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// harmlessID reports whether a caller's request id can stand in a log as it is.
 func harmlessID(id string) bool {
 	return id != "" && len(id) <= 64 && strings.Trim(id,
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""

@@ -132,6 +132,7 @@ func Relax(s *huma.Schema, t reflect.Type) {
 	relax(s)
 }
 
+// relax is Relax for what follows from the schema alone.
 func relax(s *huma.Schema) {
 	if s == nil {
 		return
@@ -216,6 +217,7 @@ func onceHint(doc string) string {
 // mayBeEmpty tells parameters whose empty value is one: their tag says minLength:"0".
 func mayBeEmpty(s *huma.Schema) bool { return s != nil && s.MinLength != nil && *s.MinLength == 0 }
 
+// knownHint lists the parameters that an operation has.
 func knownHint(name string, known []string) string {
 	switch {
 	case name == "at":

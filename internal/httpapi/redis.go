@@ -119,6 +119,7 @@ func (h *redisHealth) saw(ctx context.Context, log *slog.Logger, err error) {
 	}
 }
 
+// last says what the newest answer of Redis was, and how long ago.
 func (h *redisHealth) last() (away bool, age time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

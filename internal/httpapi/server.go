@@ -148,11 +148,11 @@ func (s *Server) Handler() (http.Handler, error) {
 		in, u := *r, *r.URL
 		// The router would match, and hand on, an escaped path as it is.
 		u.RawPath, in.URL = "", &u
-		if r.Method == http.MethodHead && !strings.HasSuffix(u.Path, "/events") {
-			in.Method = http.MethodGet
-		}
 		if trimmed := strings.TrimRight(u.Path, "/"); trimmed != "" && !s.raw[trimmed+"/*"] {
 			u.Path = trimmed
+		}
+		if r.Method == http.MethodHead && !strings.HasSuffix(u.Path, "/events") { // a stream has no end to measure
+			in.Method = http.MethodGet
 		}
 		if s.rewrite != nil {
 			s.rewrite(&u)

@@ -257,6 +257,7 @@ func (c *coordinator) Summarize(_ context.Context, _ standard.Task, done standar
 	return summarized(done), nil
 }
 
+// summarized tells what each specialist's job came to.
 func summarized(done standard.Execution) standard.Summary {
 	s := standard.Summary{KeyActions: []string{}, Receipts: []string{}, Warnings: []string{}}
 	said := conclusion(done)

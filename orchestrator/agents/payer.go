@@ -60,6 +60,8 @@ type payer struct {
 	chains places
 }
 
+// accept refuses a payment that cannot be made, before any phase runs. repute.ErrInvalid names the
+// field.
 func (p *payer) accept(o order[Payment]) error {
 	c, err := p.chains.at(o.In.ChainID)
 	switch amount, ok := new(big.Int).SetString(o.In.Amount, 10); {
@@ -134,6 +136,8 @@ func (p *payer) earned(o order[Payment]) (string, error) {
 	return "the report holds no success rate", nil
 }
 
+// tx makes the transaction of the payment: a call of the payee, or a transfer of a token, by the
+// treasury.
 func (p *payer) tx(ctx context.Context, w World, o order[Payment]) (tx transaction.Tx, c Chain, err error) {
 	if c, err = p.chains.at(o.In.ChainID); err != nil {
 		return tx, c, err
@@ -235,6 +239,7 @@ func (p *payer) limits(ctx context.Context, w World, c Chain, tx *transaction.Tx
 // key is the payer's in the treasury.
 func (p *payer) key() common.Hash { return crypto.Keccak256Hash([]byte(p.self.Slug)) }
 
+// do pays, if the report of the measured agent allows it.
 func (p *payer) do(ctx context.Context, w World, o order[Payment]) (done Paid, err error) {
 	lack, err := p.earned(o)
 	if err != nil {
@@ -261,6 +266,7 @@ func (p *payer) do(ctx context.Context, w World, o order[Payment]) (done Paid, e
 	return done, err
 }
 
+// paidEvent finds the treasury's event of the payment among the transaction's logs.
 func paidEvent(sent transaction.Sent, treasury common.Address, token *common.Address) (PaidEvent, error) {
 	if token == nil {
 		e, err := logOf(sent, treasury, treasuries.UnpackNativeExecutedEvent)

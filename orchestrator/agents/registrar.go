@@ -80,6 +80,7 @@ type registrar struct {
 	chains places
 }
 
+// accept refuses what the identity registry would refuse. repute.ErrInvalid names the field.
 func (r *registrar) accept(o order[Identity]) error {
 	in := &o.In
 	switch in.Action {
@@ -236,6 +237,7 @@ func (r *registrar) dryRun(ctx context.Context, w World, o order[Identity]) (d s
 	return d, err
 }
 
+// do sends the transaction and reads from its logs what became of the agent.
 func (r *registrar) do(ctx context.Context, w World, o order[Identity]) (done Registered, err error) {
 	tx, id, uri, err := r.tx(ctx, w, o)
 	if err != nil {

@@ -73,6 +73,7 @@ const (
 	maxRequests     = 10
 )
 
+// accept refuses to measure the reporter itself, and more requests than a run may make.
 func (r *reporter) accept(o order[Report]) error {
 	id, _, err := r.chains.agent("input.agent", o.In.Agent)
 	switch {
@@ -224,6 +225,7 @@ func measured() []transaction.Placeholder {
 // longestAnswer is above any time for which an answer is waited for.
 const longestAnswer = time.Hour
 
+// do measures the endpoint, and posts success rate and response time as two ratings.
 func (r *reporter) do(ctx context.Context, w World, o order[Report]) (Reported, error) {
 	times := o.In.Requests
 	if times == 0 {

@@ -88,6 +88,7 @@ func (s *specialist[I, R]) DryRun(ctx context.Context, t standard.Task, _ standa
 	return s.tryOut(ctx, t, c)
 }
 
+// tryOut simulates the order: what it would call, and what speaks against it.
 func (s *specialist[I, R]) tryOut(ctx context.Context, t standard.Task, w World) (d standard.DryRun,
 	err error) {
 	o, err := s.order(t)
@@ -115,6 +116,7 @@ func (s *specialist[I, R]) Execute(ctx context.Context, t standard.Task, p stand
 	})
 }
 
+// work carries out the order, and returns its result as JSON.
 func (s *specialist[I, R]) work(ctx context.Context, t standard.Task, w World) (json.RawMessage, error) {
 	o, err := s.order(t)
 	if err != nil {
@@ -133,6 +135,7 @@ func (s *specialist[I, R]) Verify(ctx context.Context, t standard.Task, done sta
 	return s.compare(ctx, t, done, c)
 }
 
+// compare checks the result against the chain, as the phase Verify asks.
 func (s *specialist[I, R]) compare(ctx context.Context, t standard.Task, done standard.Execution,
 	w World) (v standard.Verification, err error) {
 	o, err := s.order(t)
@@ -172,6 +175,7 @@ func (s *specialist[I, R]) Summarize(_ context.Context, t standard.Task, done st
 	return s.summarize(t, done, v), nil
 }
 
+// summarize says in words what was done, and what the checks found.
 func (s *specialist[I, R]) summarize(t standard.Task, done standard.Execution,
 	v standard.Verification) standard.Summary {
 	var out standard.Summary

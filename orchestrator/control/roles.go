@@ -39,8 +39,9 @@ func (c *Control) neededFor(r *http.Request, path string) []httpapi.Role {
 func under(path, head string) bool { return path == head || strings.HasPrefix(path, head+"/") }
 
 // IsPrivate reports whether a path, of a request or as the router writes it, shows what
-// tasks and the operator did.
+// tasks and the operator did. Slashes at its end change nothing, as for the server.
 func IsPrivate(path string) bool {
+	path = strings.TrimRight(path, "/")
 	below, v1 := strings.CutPrefix(path, prefix)
 	return v1 && (under(below, "/tasks") || under(below, "/runs") || under(below, "/acts") ||
 		under(below, "/treasury") || under(below, "/agents") && strings.HasSuffix(below, "/log")) ||

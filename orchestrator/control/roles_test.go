@@ -136,6 +136,23 @@ func TestRolesAreChecked(t *testing.T) {
 	}
 }
 
+// What is private stays so however the path ends: the guard in front sees it as it was sent.
+func TestPrivatePathsWithSlash(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/v1/tasks", "/v1/runs/x/events", "/v1/agents/plain/log",
+		"/v1/agents/plain/agent_log.json", "/.well-known/agent_log.json", "/v1/treasury/status", "/v1/acts"} {
+		for _, end := range []string{"", "/", "//"} {
+			if !control.IsPrivate(path + end) {
+				t.Errorf("%s is open", path+end)
+			}
+		}
+	}
+	h := newHouse(t, nil)
+	if r := h.call(http.MethodHead, "/v1/runs/none/events/", ""); r.status != http.StatusMethodNotAllowed {
+		t.Errorf("HEAD of a stream: %d", r.status)
+	}
+}
+
 // Pages of strangers read what is open to all, and not what tasks did; those that are listed do.
 func TestPagesOfOtherSites(t *testing.T) {
 	t.Parallel()
@@ -149,6 +166,7 @@ func TestPagesOfOtherSites(t *testing.T) {
 		"agents":            {nil, evil, "/v1/agents", "*"},
 		"tasks":             {nil, evil, "/v1/tasks", ""},
 		"a log":             {nil, evil, "/v1/agents/plain/log", ""},
+		"a log, with slash": {nil, evil, "/v1/agents/plain/log/", ""},
 		"tasks, not listed": {[]string{ours}, evil, "/v1/tasks", ""},
 		"tasks, listed":     {[]string{ours}, ours, "/v1/tasks", ours},
 		"agents, listed":    {[]string{ours}, evil, "/v1/agents", "*"},

@@ -127,6 +127,8 @@ func (c *Control) takes(ctx context.Context, r *standard.Request) error {
 	return nil
 }
 
+// submitTask serves POST /v1/tasks. The same key with the same task returns the task that was
+// stored first, with another task repute.ErrConflict.
 func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r TaskRequest) (*answer[Task], error) {
 	key, err := keyOf(by, in.Key, r.Key)
 	if err != nil {
@@ -187,6 +189,8 @@ func same(t repute.Task, r standard.Request) bool {
 		bytes.Equal(compact(t.Input), compact(r.Input))
 }
 
+// compact writes JSON without blanks, and null for what is none, so that equal inputs compare
+// equal.
 func compact(raw json.RawMessage) []byte {
 	var b bytes.Buffer
 	if len(raw) == 0 || json.Compact(&b, raw) != nil {
@@ -204,6 +208,7 @@ func encoded(v any) json.RawMessage {
 	return b
 }
 
+// listTasks serves GET /v1/tasks, newest first.
 func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*answer[TaskList], error) {
 	size, err := httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 	if err != nil {
@@ -249,6 +254,7 @@ func cursorOf(at time.Time, id string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(at.UnixMicro(), 10) + "/" + id))
 }
 
+// readCursor reads where a page of tasks begins: the time and id of the last one before it.
 func readCursor(text string) (at time.Time, id string, err error) {
 	if text == "" {
 		return at, "", nil
@@ -262,6 +268,7 @@ func readCursor(text string) (at time.Time, id string, err error) {
 	return time.UnixMicro(n).UTC(), id, nil
 }
 
+// getTask serves GET /v1/tasks/{id}: a task with all of its runs.
 func (c *Control) getTask(ctx context.Context, in *idInput) (*answer[Task], error) {
 	if err := known("task", in.ID); err != nil {
 		return nil, err
@@ -307,6 +314,7 @@ func (c *Control) cancelTask(ctx context.Context, by string, in *idInput, r Canc
 	return c.getTask(ctx, in)
 }
 
+// retryTask serves POST /v1/tasks/{id}/retry: another attempt, from a phase on.
 func (c *Control) retryTask(ctx context.Context, by string, in *idInput, r RetryFrom) (*answer[Task], error) {
 	if err := known("task", in.ID); err != nil {
 		return nil, err
@@ -322,6 +330,7 @@ func (c *Control) retryTask(ctx context.Context, by string, in *idInput, r Retry
 	return c.getTask(ctx, in)
 }
 
+// taskOnWire converts a task into the form of the API, without its runs.
 func taskOnWire(t repute.Task) Task {
 	w := Task{ID: t.ID, Goal: t.Goal, Input: t.Input, Coordinator: t.Coordinator, Status: t.Status, RunID: t.Run,
 		Awaiting: t.Awaiting, Error: t.Error, AskedBy: t.By, Created: t.Created, Updated: t.Updated}

@@ -93,6 +93,8 @@ func Stored(known repute.Module, o Options) (orchestrator.Module, error) {
 	return m.withDryRun(known.DryRun)
 }
 
+// withDryRun returns the module as one that simulates, where the server says that it can.
+// repute.ErrInvalid: what the server says of itself does not fit.
 func (m *module) withDryRun(has bool) (orchestrator.Module, error) {
 	if err := standard.CheckInfo(m.info, has); err != nil {
 		return nil, err
@@ -240,6 +242,8 @@ func makeCalls(ctx context.Context, c *orchestrator.Context, calls []Call) (out 
 	return out, nil
 }
 
+// makeCall does what a server asked for through the Context, which counts it and keeps its
+// receipt.
 func makeCall(ctx context.Context, c *orchestrator.Context, call Call) (json.RawMessage, error) {
 	missing := repute.Invalid("calls."+call.Kind, "has no content", "docs/reference/agents.md lists the fields")
 	switch {

@@ -216,6 +216,8 @@ func lacksOperator(a repute.Agent, manifest *operatorMembers) string {
 	return "no file declares the agentWallet"
 }
 
+// validation says what the newest answer of an allow-listed validation contract is, in OpenFi's
+// terms, and in words.
 func validation(c query.TrustChecks) (ValidationStatus, string) {
 	switch {
 	case !c.Validating:

@@ -209,6 +209,8 @@ type personalWalk struct {
 
 func (w *personalWalk) size() int64 { return w.weights.Size() }
 
+// walk returns the weights by a caller's roots, from the cache where the same roots were asked for
+// at the same block. admit is asked before a new walk of the graph.
 func (r *Reader) walk(ctx context.Context, w *basis, hash common.Hash, roots []flow.Root,
 	admit func() error) (*personalWalk, error) {
 	key := walkKey{worldKey{w.run.ChainID, w.run.Run, w.run.Block.Number}, hash}

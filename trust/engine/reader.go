@@ -145,6 +145,8 @@ func (r *Reader) ExplainScore(ctx context.Context, score repute.Score, asOf repu
 	return out, err
 }
 
+// account explains a score that is stored. What age changed since the epoch the score was kept
+// from is a contribution of its own.
 func (r *Reader) account(ctx context.Context, score repute.Score, asOf repute.AsOf, at repute.At,
 	without []common.Address) (out Account, err error) {
 	c, err := r.caseOf(ctx, score, asOf, at)

@@ -121,6 +121,7 @@ type entry struct {
 	fields map[string]string
 }
 
+// root reads a root of the file. repute.ErrInvalid names the field.
 func (e entry) root(r *Root, o Options) (err error) {
 	if r.ChainID, err = e.chain(o); err != nil {
 		return err
@@ -138,6 +139,7 @@ func (e entry) root(r *Root, o Options) (err error) {
 	return trustdb.CheckRoot(r.TrustRoot)
 }
 
+// link reads a link between two addresses of one party. repute.ErrInvalid names the field.
 func (e entry) link(l *Link, o Options) (err error) {
 	if l.ChainID, err = e.chain(o); err != nil {
 		return err
@@ -152,6 +154,7 @@ func (e entry) link(l *Link, o Options) (err error) {
 	return trustdb.CheckLink(l.TrustLink)
 }
 
+// chain returns the chain of an entry. repute.ErrInvalid: the command is for another one.
 func (e entry) chain(o Options) (uint64, error) {
 	id, err := e.ownChain(o)
 	if err == nil && o.Only && id != o.ChainID {

@@ -142,6 +142,7 @@ type Key struct {
 	From, To time.Time
 }
 
+// holds reports whether the key may have signed something at that time.
 func (k Key) holds(issued time.Time) bool {
 	return (k.From.IsZero() || !issued.Before(k.From)) && (k.To.IsZero() || issued.Before(k.To))
 }
