@@ -225,6 +225,10 @@ func TestEveryRunEndsOnce(t *testing.T) {
 
 	idle := h.submit(standard.Request{Coordinator: "head"})
 	h.awaits(idle.Run)
+	h.until("both steps have begun", func() bool {
+		runs, err := rundb.TaskRuns(t.Context(), h.db, idle.ID)
+		return err == nil && len(runs) == 3
+	})
 	ok(t, h.client.Cancel(t.Context(), idle.ID, "ann", "no longer wanted"))
 	done, _ := h.ended(h.submit(standard.Request{Coordinator: "lone"}))
 	left, run := h.ended(h.submit(standard.Request{Coordinator: "deserter"}))

@@ -238,15 +238,20 @@ func (d *demo) verify(ctx context.Context, population *devnet.Population) error 
 	return nil
 }
 
-// settle waits until the index has the chain's head and no document is due.
+// settle waits until the index has the chain's head, no document is due, and each was read: one that is
+// being fetched is not due.
 func (d *demo) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	var last error
 	for {
 		var status api.StatusAnswer
+		var unread api.AgentList
 		if last = getJSON(ctx, d.base+"/status", &status); last == nil && d.settled(status) {
-			return nil
+			last = getJSON(ctx, d.base+"/agents?status=pending&limit=1", &unread)
+			if last == nil && len(unread.Items) == 0 {
+				return nil
+			}
 		}
 		select {
 		case <-ctx.Done():
