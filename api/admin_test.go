@@ -28,8 +28,9 @@ func basic(t testing.TB, password string) string {
 func TestAdminNeedsToken(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	s := serve(t, api.Options{DB: open(t, pgtest.New(t))}, httpapi.ServerOptions{Tokens: map[string]string{"operator": adminToken},
-		Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	s := serve(t, api.Options{DB: open(t, pgtest.New(t))},
+		httpapi.ServerOptions{Tokens: map[string]string{"operator": adminToken},
+			Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	for _, path := range []string{"/admin/jobs", "/admin/jobs/", "/admin/jobs/api/jobs?state=running",
 		"/admin/jobs/api/queues"} {
 		for _, header := range []string{"", "Bearer " + adminToken + "x", "Bearer", basic(t, "nothing")} {
@@ -65,8 +66,9 @@ func TestAdminNeedsToken(t *testing.T) {
 // the same proxy; without a token nobody counts.
 func TestAdminLimitsGuesses(t *testing.T) {
 	t.Parallel()
-	s := serve(t, api.Options{DB: open(t, nowhere)}, httpapi.ServerOptions{Tokens: map[string]string{"operator": adminToken},
-		Limits: httpapi.Limits{Rate: -1}})
+	s := serve(t, api.Options{DB: open(t, nowhere)},
+		httpapi.ServerOptions{Tokens: map[string]string{"operator": adminToken},
+			Limits: httpapi.Limits{Rate: -1}})
 	for range 30 {
 		if r := get(t, s, "/admin/jobs/"); r.status != http.StatusUnauthorized {
 			t.Fatalf("without a token: %d", r.status)

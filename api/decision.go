@@ -226,8 +226,9 @@ func (a *API) decisionTool(ctx context.Context, in decisionTool) (w DecisionAnsw
 	if err != nil {
 		return w, err
 	}
-	return bodyOf(a.decision(ctx, ref, &DecisionQuery{AtQuery: AtQuery{string(in.At)}, MinScore: httpapi.Real(textOf(in.MinScore)),
-		Tier: httpapi.Number(textOf(in.Tier)), Gates: strings.Join(in.Gates, ","), ValueAtRisk: in.ValueAtRisk}))
+	return bodyOf(a.decision(ctx, ref,
+		&DecisionQuery{AtQuery: AtQuery{string(in.At)}, MinScore: httpapi.Real(textOf(in.MinScore)),
+			Tier: httpapi.Number(textOf(in.Tier)), Gates: strings.Join(in.Gates, ","), ValueAtRisk: in.ValueAtRisk}))
 }
 
 // Decision says whether the agent may be paid or delegated to.

@@ -292,8 +292,9 @@ func addUp(rest *trust.Contribution, c trust.Contribution, count int) {
 func encodeContribution(c trust.Contribution) Contribution {
 	return Contribution{
 		Kind: c.Kind, Points: points(c.Points), Channel: orNull(c.Channel), Raters: each(c.Raters, address),
-		Weight: decimalOf(c.Weight), Opinion: decimalOf(c.Opinion), Evidence: decimalOf(c.Evidence), Unvouched: decimalOf(c.Unvouched),
-		Path: each(c.Path, address), Rows: each(c.Rows, encodeRow), Count: Long(c.Count),
+		Weight: decimalOf(c.Weight), Opinion: decimalOf(c.Opinion), Evidence: decimalOf(c.Evidence),
+		Unvouched: decimalOf(c.Unvouched),
+		Path:      each(c.Path, address), Rows: each(c.Rows, encodeRow), Count: Long(c.Count),
 	}
 }
 

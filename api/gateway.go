@@ -39,7 +39,8 @@ type ipfsGateway struct {
 	fail func(context.Context, error) *httpapi.ErrorBody
 }
 
-func newIPFSGateway(blocks blockSource, timeout time.Duration, fail func(context.Context, error) *httpapi.ErrorBody) (*ipfsGateway,
+func newIPFSGateway(blocks blockSource, timeout time.Duration,
+	fail func(context.Context, error) *httpapi.ErrorBody) (*ipfsGateway,
 	error) {
 	kept := &keptBlocks{from: blocks}
 	// Nothing is fetched for a caller: what is not kept is not there.

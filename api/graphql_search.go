@@ -139,7 +139,8 @@ func (in *agentFilter) query() (q AgentsFilter, chains []uint64) {
 	q.Owner, q.Wallet = orEmpty(in.Owner), orEmpty(in.Wallet)
 	q.Service, q.Skill, q.Domain = orEmpty(in.Service), orEmpty(in.Skill), orEmpty(in.Domain)
 	q.Trust, q.Tag, q.Status = orEmpty(in.SupportedTrust), orEmpty(in.Tag), orEmpty(in.Status)
-	q.X402, q.Active, q.MinFeedback = httpapi.Flag(textOf(in.X402)), httpapi.Flag(textOf(in.Active)), httpapi.Number(textOf(in.MinFeedback))
+	q.X402, q.Active, q.MinFeedback = httpapi.Flag(textOf(in.X402)), httpapi.Flag(textOf(in.Active)),
+		httpapi.Number(textOf(in.MinFeedback))
 	q.Since, q.MinScore, q.MaxScore = httpapi.Moment(orEmpty(in.RegisteredSince)), httpapi.Real(textOf(in.MinScore)),
 		httpapi.Real(textOf(in.MaxScore))
 	q.Tier, q.RatedStatus = httpapi.Number(textOf(in.Tier)), orEmpty(in.Rating)

@@ -22,7 +22,8 @@ func (a *API) mountPlain() {
 		Summary: "Reports whether the process can answer questions now; 503 with the checks that failed where not"}, a.readyz)
 	s.Get(httpapi.Route{Path: "/metrics", ID: "metrics", ContentType: "text/plain", Example: "repute_redis_up 1\n",
 		Summary: "Metrics of this process in the text format of Prometheus"},
-		echo.WrapHandler(promhttp.HandlerFor(s.Registry, promhttp.HandlerOpts{Registry: s.Registry, DisableCompression: true})))
+		echo.WrapHandler(promhttp.HandlerFor(s.Registry,
+			promhttp.HandlerOpts{Registry: s.Registry, DisableCompression: true})))
 	a.mountGraphQL()
 	for path, name := range map[string]string{"/": "index.html", "/docs": "docs.html", "/graphiql": "graphiql.html"} {
 		e.GET(path, page(name))

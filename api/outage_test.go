@@ -96,7 +96,8 @@ func TestReadyFunc(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	s, l := populated(t, api.Options{Ready: ready}, httpapi.ServerOptions{Limits: httpapi.Limits{Timeout: 200 * time.Millisecond}})
+	s, l := populated(t, api.Options{Ready: ready},
+		httpapi.ServerOptions{Limits: httpapi.Limits{Timeout: 200 * time.Millisecond}})
 	if r := get(t, s, "/readyz"); r.status != 503 || !strings.Contains(string(r.body), "did not answer in time") {
 		t.Errorf("%d %s", r.status, r.body)
 	}

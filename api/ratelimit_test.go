@@ -90,7 +90,8 @@ func TestSharedRateLimit(t *testing.T) {
 	client := server.patient(t)
 	var replicas []*httptest.Server
 	for range 3 {
-		replicas = append(replicas, serve(t, api.Options{DB: open(t, nowhere)}, httpapi.ServerOptions{Redis: client, Limits: tight()}))
+		replicas = append(replicas,
+			serve(t, api.Options{DB: open(t, nowhere)}, httpapi.ServerOptions{Redis: client, Limits: tight()}))
 	}
 	passed := 0
 	for range 3 {
@@ -119,7 +120,8 @@ func TestSharedRefill(t *testing.T) {
 	t.Parallel()
 	server := startRedis(t)
 	client := server.patient(t)
-	s := serve(t, api.Options{DB: open(t, nowhere)}, httpapi.ServerOptions{Redis: client, Limits: httpapi.Limits{Rate: 5, Burst: 1}})
+	s := serve(t, api.Options{DB: open(t, nowhere)},
+		httpapi.ServerOptions{Redis: client, Limits: httpapi.Limits{Rate: 5, Burst: 1}})
 	if n := passes(t, s, 1); n != 1 {
 		t.Fatal("the first request is refused")
 	}

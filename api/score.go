@@ -186,9 +186,10 @@ func settleGates(gates []Gate) []Gate {
 func EncodeGates(list []trust.GateView) []Gate {
 	number := func(f fixed.Fixed) float64 { return math.Round(float64(f)/float64(fixed.One)*1e6) / 1e6 }
 	return settleGates(each(list, func(g trust.GateView) Gate {
-		return Gate{ID: g.ID, Direction: string(g.Direction), Passed: g.Passed, Lacks: each(g.Lacks, func(l trust.Lacking) Lacking {
-			return Lacking{What: l.What, Have: number(l.Have), Need: number(l.Need)}
-		})}
+		return Gate{ID: g.ID, Direction: string(g.Direction), Passed: g.Passed,
+			Lacks: each(g.Lacks, func(l trust.Lacking) Lacking {
+				return Lacking{What: l.What, Have: number(l.Have), Need: number(l.Need)}
+			})}
 	}))
 }
 

@@ -178,7 +178,8 @@ func (in *searchTool) query() (q AgentsQuery) {
 	q.Owner, q.Wallet, q.RatedStatus, q.Sort, q.Order, q.Cursor = in.Owner, in.Wallet, in.Rating, in.Sort, in.Order,
 		in.Cursor
 	q.X402, q.Active = httpapi.Flag(textOf(in.X402)), httpapi.Flag(textOf(in.Active))
-	q.MinScore, q.MaxScore, q.Tier = httpapi.Real(textOf(in.MinScore)), httpapi.Real(textOf(in.MaxScore)), httpapi.Number(textOf(in.Tier))
+	q.MinScore, q.MaxScore, q.Tier = httpapi.Real(textOf(in.MinScore)), httpapi.Real(textOf(in.MaxScore)),
+		httpapi.Number(textOf(in.Tier))
 	q.Status, q.Since, q.Fold = in.Status, httpapi.Moment(in.Since), httpapi.Flag(textOf(in.Fold))
 	if in.Ratings != 0 {
 		q.MinFeedback = httpapi.Number(strconv.FormatInt(in.Ratings, 10))

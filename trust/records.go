@@ -257,7 +257,8 @@ func (p *Params) payment(paid fixed.Fixed) fixed.Fixed {
 		return fixed.One
 	}
 	full := fixed.Int(p.Evidence.FullPayment + 1).Log2()
-	return min(p.Evidence.MaxPayment, fixed.One+(fixed.One+min(paid, fixed.Int(1<<30))).Log2().Mul(p.Evidence.MaxPayment-fixed.One).Div(full))
+	return min(p.Evidence.MaxPayment,
+		fixed.One+(fixed.One+min(paid, fixed.Int(1<<30))).Log2().Mul(p.Evidence.MaxPayment-fixed.One).Div(full))
 }
 
 // rule sets the rule of a row and returns its curve.

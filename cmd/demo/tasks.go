@@ -226,7 +226,8 @@ func (d *demo) serveRival(ctx context.Context, praised uint64) (member, error) {
 
 // registerRival makes it known to the orchestrator, once the index has the agent.
 func (d *demo) registerRival(ctx context.Context, m member) error {
-	r := control.AgentRegistration{Slug: m.slug, URL: "http://" + d.rival.Addr().String(), AgentID: m.ref(d.chain.Chain().ID)}
+	r := control.AgentRegistration{Slug: m.slug, URL: "http://" + d.rival.Addr().String(),
+		AgentID: m.ref(d.chain.Chain().ID)}
 	return d.await(ctx, m.slug+" is registered", func() (bool, error) {
 		return d.call(ctx, demoOperate, http.MethodPost, "/v1/agents", r, nil) == nil, nil
 	})

@@ -143,7 +143,8 @@ func misused(cmd *cobra.Command, err error) error {
 	reason := err.Error()
 	var wrong *pflag.InvalidValueError
 	if errors.As(err, &wrong) { // whose words are those of package strconv
-		reason = fmt.Sprintf("--%s: %.60q is no %s", wrong.GetFlag().Name, wrong.GetValue(), kindOf(wrong.GetFlag().Value.Type()))
+		reason = fmt.Sprintf("--%s: %.60q is no %s", wrong.GetFlag().Name, wrong.GetValue(),
+			kindOf(wrong.GetFlag().Value.Type()))
 	}
 	return repute.Invalid(field, reason, cmd.UseLine()+"; see "+cmd.CommandPath()+" --help")
 }

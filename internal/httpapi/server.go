@@ -97,8 +97,9 @@ type Server struct {
 // NewServer makes a server without routes. It talks to nobody yet. repute.ErrInvalid names the key of
 // the configuration whose token or role cannot be used.
 func NewServer(o ServerOptions) (*Server, error) {
-	s := &Server{Echo: echo.New(), Registry: o.Registry, Log: o.Logger, Limits: o.Limits.withDefaults(), origins: o.Origins,
-		needs: func(*http.Request, string) []Role { return nil }, private: func(string) bool { return false },
+	s := &Server{Echo: echo.New(), Registry: o.Registry, Log: o.Logger, Limits: o.Limits.withDefaults(),
+		origins: o.Origins,
+		needs:   func(*http.Request, string) []Role { return nil }, private: func(string) bool { return false },
 		streams: map[string]bool{}, raw: map[string]bool{}}
 	if s.Log == nil {
 		s.Log = slog.Default()

@@ -19,7 +19,8 @@ const (
 
 // mountPlain adds what is no typed operation.
 func (c *Control) mountPlain() {
-	c.server.Echo.GET(prefix+"/agents/openapi.json", httpapi.Strict(nil, func(e echo.Context) error { // no slug has a point
+	// no slug has a point
+	c.server.Echo.GET(prefix+"/agents/openapi.json", httpapi.Strict(nil, func(e echo.Context) error {
 		return e.Blob(http.StatusOK, "application/openapi+json", remote.OpenAPI())
 	}))
 	params := []*huma.Param{

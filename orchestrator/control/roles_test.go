@@ -15,7 +15,8 @@ func tokenOf(name string) string { return name + "-and-something-long" }
 
 func newRoles(t *testing.T, private bool) *house {
 	return newHouse(t, func(o *options) {
-		o.PrivateReads, o.on.Roles = private, map[string][]string{"asks": {"ask"}, "decides": {"approve"}, "runs": {"operate"},
+		o.PrivateReads, o.on.Roles = private, map[string][]string{"asks": {"ask"}, "decides": {"approve"},
+			"runs": {"operate"},
 			"owns": {"own"}, "looks": {"read"}}
 		o.on.Tokens = map[string]string{"ann": annsToken}
 		for name := range o.on.Roles {

@@ -86,8 +86,9 @@ func actTool[R any](ctx context.Context, c *Control, asked httpapi.Role, r R, dr
 	if err != nil {
 		return act, err
 	}
-	in := ActInput{DryRun: httpapi.Flag(strconv.FormatBool(dry.DryRun)), Approve: httpapi.Flag(strconv.FormatBool(how.Approve)),
-		Key: how.Key}
+	in := ActInput{DryRun: httpapi.Flag(strconv.FormatBool(dry.DryRun)),
+		Approve: httpapi.Flag(strconv.FormatBool(how.Approve)),
+		Key:     how.Key}
 	return bodyOf(c.acts(by, &in, func(o *operate.Operator, h operate.How) (operate.Act,
 		error) {
 		return do(o, ctx, r, h)
@@ -122,7 +123,8 @@ func (c *Control) addTreasuryTools(s *mcp.Server) error {
 			Description: "Changes an agent's policy in the treasury by the treasury's owner; what is absent stays. Takes the role own. Next: openfi_get_treasury_policy.",
 			Do: func(ctx context.Context, in configureTool) (operate.Act, error) {
 				in.PolicyChange.AgentSlug = in.AgentSlug
-				return actTool(ctx, c, httpapi.RoleOwn, in.PolicyChange, in.DryRunTool, in.HowTool, (*operate.Operator).ConfigurePolicy)
+				return actTool(ctx, c, httpapi.RoleOwn, in.PolicyChange, in.DryRunTool, in.HowTool,
+					(*operate.Operator).ConfigurePolicy)
 			}}),
 	)
 }
@@ -142,7 +144,8 @@ func (c *Control) addCallTools(s *mcp.Server) error {
 			Description: "Simulates, decides and sends " + call +
 				". A pending act goes on by itself; ask again with its idempotencyKey.",
 			Do: func(ctx context.Context, in callTool) (operate.Act, error) {
-				return actTool(ctx, c, httpapi.RoleOperate, in.TreasuryCall, in.DryRunTool, in.HowTool, (*operate.Operator).ExecuteCall)
+				return actTool(ctx, c, httpapi.RoleOperate, in.TreasuryCall, in.DryRunTool, in.HowTool,
+					(*operate.Operator).ExecuteCall)
 			}}),
 		mcp.Add(s, mcp.Tool[operate.Transfer, operate.Act]{Name: "openfi_dry_run_transfer_erc20",
 			Effect:      mcp.Effect{World: true},
@@ -153,7 +156,8 @@ func (c *Control) addCallTools(s *mcp.Server) error {
 		mcp.Add(s, mcp.Tool[transferTool, operate.Act]{Name: "openfi_transfer_erc20", Effect: onchain(false),
 			Description: "Simulates, decides and sends " + transfer + ".",
 			Do: func(ctx context.Context, in transferTool) (operate.Act, error) {
-				return actTool(ctx, c, httpapi.RoleOperate, in.Transfer, in.DryRunTool, in.HowTool, (*operate.Operator).TransferERC20)
+				return actTool(ctx, c, httpapi.RoleOperate, in.Transfer, in.DryRunTool, in.HowTool,
+					(*operate.Operator).TransferERC20)
 			}}),
 	)
 }
@@ -164,7 +168,8 @@ func (c *Control) addIdentityTools(s *mcp.Server) error {
 		mcp.Add(s, mcp.Tool[identityTool, operate.Act]{Name: "openfi_register_identity", Effect: onchain(true),
 			Description: "Registers an agent in the Identity Registry by its configured key, or brings its registration up to date.",
 			Do: func(ctx context.Context, in identityTool) (operate.Act, error) {
-				return actTool(ctx, c, httpapi.RoleOperate, in.Identity, in.DryRunTool, in.HowTool, (*operate.Operator).RegisterIdentity)
+				return actTool(ctx, c, httpapi.RoleOperate, in.Identity, in.DryRunTool, in.HowTool,
+					(*operate.Operator).RegisterIdentity)
 			}}),
 		mcp.Add(s, mcp.Tool[walletTool, operate.Act]{Name: "openfi_set_agent_wallet", Effect: onchain(true),
 			Description: "Sets an agent's wallet in the Identity Registry, which takes a signature of the new wallet.",

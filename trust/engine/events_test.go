@@ -265,7 +265,8 @@ func TestOwnParametersOutliveAnError(t *testing.T) {
 	after, err := trustdb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	if after.Params != replay.HashInput(other) || after.Run != before.Run+1 {
-		t.Errorf("run %d of parameters %s, want one of the engine's own, %s", after.Run, after.Params, replay.HashInput(other))
+		t.Errorf("run %d of parameters %s, want one of the engine's own, %s", after.Run, after.Params,
+			replay.HashInput(other))
 	}
 }
 
