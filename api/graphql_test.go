@@ -49,38 +49,52 @@ func data[D any](t testing.TB, a answer) D {
 
 const everything = `
 fragment point on Point { block logIndex txHash time }
-fragment asOf on AsOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status reason verifiedToBlock ranges { from to } pending undecoded openGaps } }
-fragment file on File { status source sha256 keccak256 size fetchedAt reason detail proof { verdict by } problems { code } problemCount contradictions { code message }
-  feedback { registry tokenId client createdAt value decimals rating tag1 tag2 endpoint text mcp { tool prompt resource } a2a { skills contextId taskId }
+fragment asOf on AsOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks
+	completeness { status reason verifiedToBlock ranges { from to } pending undecoded openGaps } }
+fragment file on File { status source sha256 keccak256 size fetchedAt reason detail proof { verdict by } problems {
+	code } problemCount contradictions { code message }
+  feedback { registry tokenId client createdAt value decimals rating tag1 tag2 endpoint text mcp { tool prompt
+  	resource } a2a { skills contextId taskId }
     oasf { skills domains } payment { from to chainId txHash } } }
 query($id: ID!, $at: String) {
   agent(id: $id, at: $at) {
-    id shortId chainId registry tokenId owner ownerClaimed wallet approved uri uriHex uriSize cut { field whole } similar score low high confidence status tier
+    id shortId chainId registry tokenId owner ownerClaimed wallet approved uri uriHex uriSize cut { field whole }
+    	similar score low high confidence status tier
     metadataCount metadata { key keyHex value text size partial set { ...point } }
     registered { ...point } updated { ...point }
     counts { feedback revoked clients responses validations }
     name description services { name endpoint version } skills domains x402Support active supportedTrust link
-    domainProofs { domain verdict url sha256 checkedAt nextCheck reason detail } linkedAgents { id shortId name sameFile }
-    document { proof { verdict by } status source sha256 size fetchedAt reason detail nextTry problems { code severity path message } problemCount
-      registration { type name description image active x402 supportedTrust partial services { name endpoint version skills domains } registrations { tokenId registry } } }
+    domainProofs { domain verdict url sha256 checkedAt nextCheck reason detail } linkedAgents { id shortId name
+    	sameFile }
+    document { proof { verdict by } status source sha256 size fetchedAt reason detail nextTry problems { code
+    	severity path message } problemCount
+      registration { type name description image active x402 supportedTrust partial services { name endpoint version
+      	skills domains } registrations { tokenId registry } } }
     asOf { ...asOf }
     feedback(first: 5, includeRevoked: true) {
-      nodes { id client index value decimals decimal tag1 tag1Hex tag2 tag2Hex endpoint endpointHex uri uriHex hash isRevoked responseCount partial cut { field whole }
-        given { ...point } revoked { ...point } agent { shortId } file { ...file } responses { responder uri uriHex hash file { ...file } at { ...point } } }
+      nodes { id client index value decimals decimal tag1 tag1Hex tag2 tag2Hex endpoint endpointHex uri uriHex hash
+      	isRevoked responseCount partial cut { field whole }
+        given { ...point } revoked { ...point } agent { shortId } file { ...file } responses { responder uri uriHex
+        	hash file { ...file } at { ...point } } }
       pageInfo { hasNextPage endCursor }
       asOf { ...asOf }
     }
     validations {
-      nodes { id contract contractTrusted requestHash validator requestUri requestUriHex requested { ...point } status answers partial cut { field whole } agent { id } requestFile { ...file }
+      nodes { id contract contractTrusted requestHash validator requestUri requestUriHex requested { ...point }
+      	status answers partial cut { field whole } agent { id } requestFile { ...file }
         answer { response uri uriHex hash file { ...file } tag tagHex at { ...point } } }
       pageInfo { hasNextPage endCursor } asOf { block }
     }
     reputation { score asOf { block } summary { count value decimals decimal }
-      tagsTotal tags { tag tagHex partial cut { field whole } count reviewers unit median { value decimals decimal } mean { decimal } min { decimal } max { decimal } } }
+      tagsTotal tags { tag tagHex partial cut { field whole } count reviewers unit median { value decimals decimal }
+      	mean { decimal } min { decimal } max { decimal } } }
   }
-  chains { chainId name registries { identity reputation validations } startBlock imported agents feedback reorgs upgrades upgradedAtBlock halted stalled lastError
-    endpoints { name process kind state latencyMs errorRate requests failures rateLimit concurrency head lastError lastOkAt updatedAt }
-    kinds { kind status reason verifiedToBlock pending openGaps gaps { agent client blocks { from to } reason since tries nextTry } } documents { known due } asOf { ...asOf } }
+  chains { chainId name registries { identity reputation validations } startBlock imported agents feedback reorgs
+  	upgrades upgradedAtBlock halted stalled lastError
+    endpoints { name process kind state latencyMs errorRate requests failures rateLimit concurrency head lastError
+    	lastOkAt updatedAt }
+    kinds { kind status reason verifiedToBlock pending openGaps gaps { agent client blocks { from to } reason since
+    	tries nextTry } } documents { known due } asOf { ...asOf } }
   status { version status chains { chainId } }
 }`
 
@@ -342,7 +356,8 @@ func TestStatementsPerPage(t *testing.T) {
 	count := func(first int) int64 {
 		q := fmt.Sprintf(`{ agents(first: %d, sort: feedback) { nodes { id
 			f: feedback(first: 3) { nodes { id agent { id } } } v: validations(first: 3) { nodes { id } } domainProofs { domain }
-			reputation { score summary { count } tags { tag count } tagsTotal scored { reason gates { id } } independence { raters } } } } }`, first)
+			reputation { score summary { count } tags { tag count } tagsTotal scored { reason gates { id } } independence {
+				raters } } } } }`, first)
 		data[any](t, ask(t, s, q, nil)) // warm: connections and type lookups
 		before := proxy.statements.Load()
 		d := data[struct{ Agents struct{ Nodes []any } }](t, ask(t, s, q, nil))
@@ -380,7 +395,8 @@ func TestReputationsInLists(t *testing.T) {
 	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1}, 1<<20)
 	const reputation = ` id reputation { score low high confidence status tier summary { count value } tagsTotal tags { tag count reviewers median { decimal } }
 		independence { ratings raters clusters oneAgentShare burstiness } openfi { overallTrustScore }
-		scored { score reason gates { id passed lacks { what have } } scorer finality epoch scoredAt { block hash } hashes { params evidence } } }
+		scored { score reason gates { id passed lacks { what have } } scorer finality epoch scoredAt { block hash } hashes
+			{ params evidence } } }
 		filtered: reputation(tag1: "starred") { summary { count value } }
 		rated: feedback(first: 3, tag1: "starred", includeRevoked: true) { nodes { id } } documents { nodes { uri } } linkedAgents { id } explain(limit: 1) { score }`
 	type agent map[string]any

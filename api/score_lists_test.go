@@ -87,12 +87,15 @@ func checkList(t *testing.T, filter string, list []api.Agent, all map[api.ID]api
 const explained = `query($id: ID!, $at: String, $without: [Address!]) { agent(id: $id, at: $at) {
 	score low high confidence status tier
 	explain(limit: 7, without: $without) {
-		agent: roots score low high confidence status tier reason guard { agent score tier holder role roots } gates { id direction passed lacks { what have must need units } } scorer finality epoch
+		agent: roots score low high confidence status tier reason guard { agent score tier holder role roots } gates { id
+			direction passed lacks { what have must need units } } scorer finality epoch
 		scoredAt { block hash time } hashes { params tags roots links evidence } roots ownRoots { given known }
-		contributions { kind points channel raters weight opinion evidence unvouched path count rows { tx block logIndex rater index tag1 value } }
+		contributions { kind points channel raters weight opinion evidence unvouched path count rows { tx block logIndex
+			rater index tag1 value } }
 		excluded { tx block logIndex rater index tag1 value reason } excludedByReason { reason count }
 		counterfactuals { without score low high confidence status tier }
-		asOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status reason verifiedToBlock ranges { from to } pending undecoded openGaps } } } } }`
+		asOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status
+			reason verifiedToBlock ranges { from to } pending undecoded openGaps } } } } }`
 
 // GraphQL explains as REST does.
 func TestGraphQLExplains(t *testing.T) {
@@ -202,7 +205,8 @@ func TestOpenFi(t *testing.T) {
 	byGraph := data[struct {
 		Agent struct{ Reputation struct{ OpenFi api.OpenFi } }
 	}](t, ask(t, s, `{ agent(id: "31337:0") { reputation { openfi { identityExists registrationResolves agentJsonResolves operatorMatches validationStatus
-		overallTrustScore overallTrustScoreValidationGranted lacks { part reason } block snapshotAt read { sha256 parserVersion } } } } }`, nil)).Agent.Reputation.OpenFi
+		overallTrustScore overallTrustScoreValidationGranted lacks { part reason } block snapshotAt read { sha256
+			parserVersion } } } } }`, nil)).Agent.Reputation.OpenFi
 	if canonical(t, byGraph) != canonical(t, r) {
 		t.Errorf("GraphQL %+v, REST %+v", byGraph, r)
 	}

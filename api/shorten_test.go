@@ -111,7 +111,8 @@ func TestTextsAreCut(t *testing.T) {
 		}
 	}
 	const everything = `{ uri uriHex cut { field whole } metadata { key keyHex value text } name description services { name endpoint } document { registration { name description image services { name endpoint } }
-		problems { path message } } feedback { nodes { tag1 tag2 endpoint uri cut { field whole } responses { uri } } } validations { nodes { requestUri cut { field whole } answer { uri tag } } }
+		problems { path message } } feedback { nodes { tag1 tag2 endpoint uri cut { field whole } responses { uri } } }
+			validations { nodes { requestUri cut { field whole } answer { uri tag } } }
 		reputation { tags { tag cut { field whole } } } documents { nodes { uri cut { field whole } } } }`
 	for _, q := range []string{`{ agent(id: "1:0") ` + everything + ` }`, `{ agents { nodes ` + everything + ` } }`,
 		`{ search(query: "long") { nodes ` + everything + ` } }`} {

@@ -120,7 +120,8 @@ func lines(t *testing.T, conn *pgx.Conn, sql string, args ...any) []string {
 func references(t *testing.T, conn *pgx.Conn) string {
 	return strings.Join(lines(t, conn, `
 		select distinct format(E'    %s ||--o{ %s : has\n', confrelid::regclass, conrelid::regclass) as line
-		from pg_constraint where contype = 'f' and connamespace = 'public'::regnamespace and conrelid::regclass::text !~ '^river_' order by line`), "")
+		from pg_constraint where contype = 'f' and connamespace = 'public'::regnamespace and conrelid::regclass::text !~
+			'^river_' order by line`), "")
 }
 
 func table(t *testing.T, conn *pgx.Conn, b *strings.Builder, name string) {
@@ -150,7 +151,8 @@ func table(t *testing.T, conn *pgx.Conn, b *strings.Builder, name string) {
 func columns(t *testing.T, conn *pgx.Conn, name string) []column {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), `
-		select a.attname, replace(format_type(a.atttypid, a.atttypmod), 'timestamp with time zone', 'timestamptz'), case when a.attnotnull then '' else 'yes' end,
+		select a.attname, replace(format_type(a.atttypid, a.atttypmod), 'timestamp with time zone', 'timestamptz'), case
+			when a.attnotnull then '' else 'yes' end,
 			case when a.attidentity <> '' then 'counted up' else coalesce(pg_get_expr(d.adbin, d.adrelid), '') end,
 			coalesce(col_description(a.attrelid, a.attnum), '')
 		from pg_attribute a left join pg_attrdef d on (d.adrelid, d.adnum) = (a.attrelid, a.attnum)

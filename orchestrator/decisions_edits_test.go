@@ -75,8 +75,11 @@ func editsOfTheChain() map[string]edit {
 			update run_decisions set number = 5 + number where root_id = $rootA and number < 0`, says: "not that of its content"},
 		"decision of another run": {sql: `update run_decisions d set input = b.input, subject = b.subject, effect = b.effect, at = b.at, previous = b.previous, hash = b.hash from run_decisions b where d.root_id = $rootA and b.root_id = $rootB and d.number = 2 and b.number = 2`, says: "not that of its content"},
 		"decision of another run, added": {sql: `insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, at, previous, hash)
-			select $rootA, $rootA, r.decisions + 1, b.attempt, b.phase, b.kind, b.subject, b.effect, b.reasons, b.policy, b.input, b.at, r.decisions_head, b.hash from run_decisions b, runs r where b.root_id = $rootB and b.number = 1 and r.id = $rootA;
-			update runs set decisions = decisions + 1, decisions_head = (select hash from run_decisions where root_id = $rootB and number = 1)
+			select $rootA, $rootA, r.decisions + 1, b.attempt, b.phase, b.kind, b.subject, b.effect, b.reasons, b.policy,
+				b.input, b.at, r.decisions_head, b.hash from run_decisions b, runs r where b.root_id = $rootB and b.number = 1
+				and r.id = $rootA;
+			update runs set decisions = decisions + 1, decisions_head = (select hash from run_decisions where root_id =
+				$rootB and number = 1)
 			where id = $rootA`, says: "not that of its content"},
 		"evidence changed": {sql: `update run_decisions set input = replace(input::text, '"block":0', '"block":7')::json
 			where root_id = $rootA and kind = 'trust'`, says: "not that of its content"},

@@ -147,10 +147,12 @@ func (d *decided) keep() {
 
 func (d *decided) restore() {
 	d.exec(`delete from run_decisions; insert into run_decisions overriding system value table kept.run_decisions;
-		delete from run_phases; insert into run_phases table kept.run_phases; delete from run_approvals; insert into run_approvals table kept.run_approvals;
+		delete from run_phases; insert into run_phases table kept.run_phases; delete from run_approvals; insert into
+			run_approvals table kept.run_approvals;
 		delete from trust_inputs; insert into trust_inputs table kept.trust_inputs;
 		update tasks t set terms = k.terms from kept.tasks k where k.id = t.id;
-		update runs r set task_id = k.task_id, status = k.status, decisions = k.decisions, decisions_head = k.decisions_head, decisions_signer = k.decisions_signer,
+		update runs r set task_id = k.task_id, status = k.status, decisions = k.decisions, decisions_head =
+			k.decisions_head, decisions_signer = k.decisions_signer,
 			decisions_signature = k.decisions_signature from kept.runs k where k.id = r.id`)
 }
 

@@ -87,8 +87,10 @@ func TestOwnProofsThatEndAreAnnounced(t *testing.T) {
 func share(t *testing.T, db *store.DB, uri string, first, n int) {
 	t.Helper()
 	sqlExec(t, db, `
-		insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log)
-		select a.chain_id, i, a.owner, a.claimed, a.wallet, a.approved, u.id, a.registered_block, a.registered_log, a.updated_block, a.updated_log
+		insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block,
+			registered_log, updated_block, updated_log)
+		select a.chain_id, i, a.owner, a.claimed, a.wallet, a.approved, u.id, a.registered_block, a.registered_log,
+			a.updated_block, a.updated_log
 		from (select * from agents order by token_id limit 1) a, uris u, generate_series($2::int, $2::int + $3::int - 1) i
 		where u.uri = convert_to($1, 'UTF8')`, uri, first, n)
 }

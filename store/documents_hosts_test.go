@@ -31,7 +31,8 @@ func TestHostsOfAgentsComeFirst(t *testing.T) {
 	db, ctx := testDB(t), ctxOf(t)
 	sqlExec(t, db, `insert into uris (hash, uri, kind, host, rank, next_due)
 		select sha256(h::bytea), h::bytea, 'https', h, r, now() - interval '1 minute'
-		from generate_series(1, 2000) i, lateral (select case when i > 1000 then 3 else 1 end) v(r), lateral (select 'h' || i || '.example') w(h)`)
+		from generate_series(1, 2000) i, lateral (select case when i > 1000 then 3 else 1 end) v(r), lateral (select 'h'
+			|| i || '.example') w(h)`)
 	sqlExec(t, db, "insert into uris (hash, uri, kind, host, rank, next_due) values (sha256('n'), 'n', 'https', 'new.example', 0, now())")
 	ok(t, docdb.RestoreHosts(ctx, db))
 	hosts, err := docdb.DueHosts(ctx, db, 100)

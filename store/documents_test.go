@@ -305,7 +305,8 @@ func TestDueOrder(t *testing.T) {
 	t.Parallel()
 	db, _ := queue(t, "https://x/1", "https://x/2", "https://x/3")
 	sqlExec(t, db, `insert into uris (hash, uri, kind, host, next_due)
-		select sha256(h::bytea), h::bytea, 'https', h, now() + w from (values ('a.example', interval '-1 s'), ('b.example', interval '1 h'),
+		select sha256(h::bytea), h::bytea, 'https', h, now() + w from (values ('a.example', interval '-1 s'),
+			('b.example', interval '1 h'),
 			('c.example', interval '-1 h'), ('d.example', null)) v(h, w)`)
 	sqlExec(t, db, "insert into hosts select host, next_due from uris where host <> '' and next_due is not null")
 	ctx := context.Background()
@@ -392,7 +393,8 @@ func TestNoHostStarves(t *testing.T) {
 	db, ctx := testDB(t), ctxOf(t)
 	const hosts, limit = 600, 500
 	sqlExec(t, db, `insert into uris (hash, uri, kind, host, next_due)
-		select sha256((i || '-' || n)::bytea), (i || '-' || n)::bytea, 'https', '0-' || i || '.example', now() - interval '1 hour'
+		select sha256((i || '-' || n)::bytea), (i || '-' || n)::bytea, 'https', '0-' || i || '.example', now() - interval
+			'1 hour'
 		from generate_series(1, $1::int) i, generate_series(1, 5) n`, hosts)
 	sqlExec(t, db, `insert into uris (hash, uri, kind, host, next_due) values
 		(sha256('i'), 'i', 'ipfs', 'ipfs', now()), (sha256('d'), 'd', 'data', '', now()), (sha256('z'), 'z', 'https', 'z.example', now())`)

@@ -24,12 +24,14 @@ func claims(t *testing.T, perClient ...int) *store.DB {
 	sqlExec(t, db, `insert into tags (hash, value) values (sha256('x'), 'x')`)
 	for i, n := range perClient {
 		_, err := db.Pool().Exec(t.Context(), `
-			insert into feedback select 1, 0, $1, j, 1 + j, $3, 0, 0, 1, 1, 1, '', '', null, null from generate_series(1, $2::integer) j`, client(i), n, i)
+			insert into feedback select 1, 0, $1, j, 1 + j, $3, 0, 0, 1, 1, 1, '', '', null, null from generate_series(1,
+				$2::integer) j`, client(i), n, i)
 		ok(t, err)
 	}
 	sqlExec(t, db, `
 		insert into payments (chain_id, token_id, client, idx, pay_chain, state, payer, payee, tx, next_due)
-		select chain_id, token_id, client, idx, 1, 'pending', client, client, sha256(client || idx::text::bytea), now() - interval '1 day' + log_index * interval '1 minute'
+		select chain_id, token_id, client, idx, 1, 'pending', client, client, sha256(client || idx::text::bytea), now() -
+			interval '1 day' + log_index * interval '1 minute'
 		from feedback`)
 	sqlExec(t, db, "analyze")
 	return db
@@ -112,7 +114,8 @@ func TestDuePaymentsPassManyWhoWait(t *testing.T) {
 	db := claims(t, 50, 1) // of client 2 is due last
 	sqlExec(t, db, `
 		insert into payments (chain_id, token_id, client, idx, pay_chain, state, payer, payee, tx, next_due)
-		select 1, 0, decode('01' || lpad(to_hex(i), 38, '0'), 'hex'), 1, 1, 'pending', '\x00', '\x00', sha256(i::text::bytea), now() + interval '1 hour'
+		select 1, 0, decode('01' || lpad(to_hex(i), 38, '0'), 'hex'), 1, 1, 'pending', '\x00', '\x00',
+			sha256(i::text::bytea), now() + interval '1 hour'
 		from generate_series(1, 4500) i`)
 	var turn common.Address
 	for range 4 {

@@ -74,7 +74,8 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into hosts select 'h' || i, now() + (i % 7 - 3) * interval '1 hour' from generate_series(1, 20000) i`,
 		`insert into events select c, 100 + i, l, 0, 1, '', sha256(i::text::bytea), i, '', '' from generate_series(1, 2) c, generate_series(0, 20000) i, generate_series(0, 1) l`,
 		`insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log, feedback)
-			select c, i, substr(sha256((i % 50)::text::bytea), 1, 20), false, case when i % 2 = 0 then substr(sha256((i % 50)::text::bytea), 1, 20) else '' end,
+			select c, i, substr(sha256((i % 50)::text::bytea), 1, 20), false, case when i % 2 = 0 then substr(sha256((i %
+				50)::text::bytea), 1, 20) else '' end,
 			'', 1 + i % 20000, 100 + i, 0, 100 + i, 1, i % 300 from generate_series(1, 2) c, generate_series(0, 20000) i`,
 		`insert into agent_states select chain_id, token_id, registered_block, null, owner, false, wallet, '', uri_id from agents`,
 		`insert into metadata select chain_id, token_id, sha256('k'), registered_block, null, 0, 'k', 'v' from agents`,
@@ -91,8 +92,10 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into parses select sha256, 'registration', 1, 'null', '[]', 0 from documents`,
 		`update uris set sha256 = hash where id <= 5000`,
 		`insert into searchable (sha256, form, version, errors, name, words, title, vector, places, alike, services, skills, domains, trust)
-			select sha256(i::text::bytea), 9, 1, 0, w.n, w.n, w.n, setweight(to_tsvector('english', w.n), 'A'), array['h' || i || '.example'], i, array['s' || i % 100], '{}', '{}', '{}'
-			from generate_series(1, 5000) i, lateral (select substr(md5((i % 1000)::text), 1, 9) || ' ' || substr(md5((i % 500)::text), 1, 9) as n) w`,
+			select sha256(i::text::bytea), 9, 1, 0, w.n, w.n, w.n, setweight(to_tsvector('english', w.n), 'A'), array['h' ||
+				i || '.example'], i, array['s' || i % 100], '{}', '{}', '{}'
+			from generate_series(1, 5000) i, lateral (select substr(md5((i % 1000)::text), 1, 9) || ' ' || substr(md5((i %
+				500)::text), 1, 9) as n) w`,
 		`insert into parses select sha256, 'feedback', 1, 'null', '[]', 0 from documents`,
 		`update documents set roots = array[sha256]`,
 		`insert into ipfs_blocks select sha256, '' from documents`,
@@ -100,7 +103,8 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into domains select sha256(i::text::bytea), 'd' || i % 50, 1 + i % 20000 from generate_series(1, 5000) i`,
 		`insert into links select sha256(i::text::bytea), 1 + i % 2, c.identity, i from generate_series(1, 5000) i, chains c where c.chain_id = 1 + i % 2`,
 		`insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
-			select c, i, i, i, i, sha256(i::text::bytea), '', '', '', '', '', '', 0, 0 from generate_series(1, 2) c, generate_series(1, 1000) i`,
+			select c, i, i, i, i, sha256(i::text::bytea), '', '', '', '', '', '', 0, 0 from generate_series(1, 2) c,
+				generate_series(1, 1000) i`,
 		`insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, rated, score, low, high, mean, confidence, tier, result)
 			select chain_id, token_id, 1000, updated_block, sha256(updated_block::text::bytea), '', true,
 				(token_id * 7919 % 100000)::int, 0, 0, 0, 0, (token_id % 5)::int, '' from agents`,
@@ -108,7 +112,8 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 			select chain_id, token_id, 1000, '', true, score, 0, 0, 0, 0, tier, '', '' from trust_scores`,
 		`insert into payments (chain_id, token_id, client, idx, state) select chain_id, token_id, client, idx, 'refused' from feedback limit 5000`,
 		`insert into payments (chain_id, token_id, client, idx, state, pay_chain, next_due)
-			select chain_id, token_id, client, idx, 'pending', 1, now() - idx * interval '1 minute' from feedback offset 5000 limit 20000`,
+			select chain_id, token_id, client, idx, 'pending', 1, now() - idx * interval '1 minute' from feedback offset 5000
+				limit 20000`,
 		`insert into trust_penalties select chain_id, f, token_id, owner, owner, -50000, -20000, 0, 999 from agents cross join (values (true), (false)) v(f) where token_id % 2 = 0`,
 		`analyze`,
 	} {

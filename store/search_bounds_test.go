@@ -22,7 +22,8 @@ func TestSearchOfFrequentWords(t *testing.T) {
 	sqlExec(t, db, `insert into documents (sha256, body, media_type, first_seen) select sha256(i::text::bytea), 'b', '', now() from generate_series(1, $1::int) i`, many)
 	sqlExec(t, db, `
 		insert into searchable (sha256, form, version, errors, name, words, vector, services, skills, domains, trust)
-		select sha256, 9, 1, 0, '', 'bargain', 'bargain:1C', '{}', '{}', '{}', '{}' from documents where media_type = '' and octet_length(body) = 1`)
+		select sha256, 9, 1, 0, '', 'bargain', 'bargain:1C', '{}', '{}', '{}', '{}' from documents where media_type = ''
+			and octet_length(body) = 1`)
 	haveAgents(t, db, 7)
 	w := newWorld(8, 100, 1)
 	id := tokenID(0)

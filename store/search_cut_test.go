@@ -27,7 +27,8 @@ func haveAgents(t *testing.T, db *store.DB, chain int) {
 			insert into uris (hash, uri, kind, host, sha256, source, tried_at)
 			select sha256(d.sha256), d.sha256, 'https', 'h', d.sha256, 'https', now() from documents d
 			where not exists (select from uris where uris.sha256 = d.sha256) returning id)
-		insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log)
+		insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block,
+			registered_log, updated_block, updated_log)
 		select $1::int, 1000000 + id, decode(lpad(to_hex(id), 40, '0'), 'hex'), false, '', '', id, 100, 0, 100, 0 from u`, chain)
 }
 

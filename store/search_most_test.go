@@ -17,7 +17,8 @@ func TestSearchNarrowsByRareWords(t *testing.T) {
 	sqlExec(t, db, `insert into documents (sha256, body, media_type, first_seen) select sha256(i::text::bytea), 'b', '', now() from generate_series(1, 2 * $1::int) i`, many)
 	sqlExec(t, db, `
 		insert into searchable (sha256, form, version, errors, name, words, vector, services, skills, domains, trust)
-		select sha256(i::text::bytea), 9, 1, 0, '', '', case when i > $1 then 'bargain:1C' else 'cheap:1C' end::tsvector, '{}', '{}', '{}', '{}'
+		select sha256(i::text::bytea), 9, 1, 0, '', '', case when i > $1 then 'bargain:1C' else 'cheap:1C' end::tsvector,
+			'{}', '{}', '{}', '{}'
 		from generate_series(1, 2 * $1::int) i`, many)
 	catalogue(t, db, 7, []int{0, 2}, agentDoc("stripes", "a zebra"), agentDoc("plain", "bargain"))
 	haveAgents(t, db, 7)

@@ -58,7 +58,8 @@ func TestLeaseOutlivesALostSession(t *testing.T) {
 	ok(t, err)
 	var ended int
 	ok(t, other.Pool().QueryRow(ctx, `select count(pg_terminate_backend(pid, 5000)) from pg_locks
-		where locktype = 'advisory' and objsubid = 1 and database = (select oid from pg_database where datname = current_database())`).Scan(&ended))
+		where locktype = 'advisory' and objsubid = 1 and database = (select oid from pg_database where datname =
+			current_database())`).Scan(&ended))
 	if ended != 1 {
 		t.Fatalf("%d sessions vouch for the process, want 1", ended)
 	}

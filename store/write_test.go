@@ -55,7 +55,8 @@ func TestDeathInABatchLeavesTheOldState(t *testing.T) {
 	t.Parallel()
 	kill := func(ctx context.Context, t *testing.T, db *store.DB) {
 		_, err := db.Pool().Exec(ctx, `
-			select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+			select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type =
+				'Lock'`)
 		ok(t, err)
 	}
 	for name, die := range map[string]func(cancel context.CancelFunc, t *testing.T, db *store.DB){

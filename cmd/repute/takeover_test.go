@@ -168,7 +168,8 @@ const audit = `
 	create table audit (application text, owner text, number bigint);
 	create function note() returns trigger language plpgsql as $$ begin
 		insert into audit select current_setting('application_name'),
-			(select owner from leases where name = 'chain:' || new.chain_id and expires_at > clock_timestamp()), new.cursor_block;
+			(select owner from leases where name = 'chain:' || new.chain_id and expires_at > clock_timestamp()),
+				new.cursor_block;
 		return new;
 	end $$;
 	create trigger audited after update of cursor_block on chains for each row execute function note()`

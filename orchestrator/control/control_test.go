@@ -152,7 +152,8 @@ func TestRunShowsTheNewestDecisions(t *testing.T) {
 	run := h.ended(h.submit(`{"goal":"g","coordinatorSlug":"plain"}`))
 	_, err := h.db.Pool().Exec(t.Context(),
 		`insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, at, previous, hash)
-		select root_id, run_id, number + n, attempt, phase, kind, 'copy ' || n, effect, reasons, policy, input, at, previous, hash
+		select root_id, run_id, number + n, attempt, phase, kind, 'copy ' || n, effect, reasons, policy, input, at,
+			previous, hash
 		from run_decisions, generate_series(10, 309) n where run_id = $1 and number = 1`, run.ID)
 	if err != nil {
 		t.Fatal(err)

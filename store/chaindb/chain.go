@@ -102,7 +102,8 @@ func InsertChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 	c.StartBlock = max(c.StartBlock, 1)
 	validations := AddressList(c.Validations)
 	tag, err := tx.Exec(ctx, `
-		insert into chains (chain_id, name, identity, reputation, validations, start_block, imported, cursor_block, cursor_hash)
+		insert into chains (chain_id, name, identity, reputation, validations, start_block, imported, cursor_block,
+			cursor_hash)
 		values ($1, $2, $3, $4, $5, $6, $7, $6::bigint - 1, '') on conflict do nothing`,
 		c.ID, c.Name, c.Identity[:], c.Reputation[:], validations, c.StartBlock, c.Imported)
 	if err != nil || tag.RowsAffected() == 1 {
@@ -218,8 +219,10 @@ func (c *ChainRow) RecountValidations(ctx context.Context, tx pgx.Tx, validation
 		update agents a set validations = (
 			select count(*) from validation_requests r
 			where r.chain_id = a.chain_id and r.token_id = a.token_id and r.contract = any($3)
-			and exists (select from validation_responses v where (v.chain_id, v.contract, v.request_hash) = (r.chain_id, r.contract, r.request_hash)))
-		where chain_id = $1 and token_id in (select token_id from validation_requests where chain_id = $1 and contract = any($2))`,
+			and exists (select from validation_responses v where (v.chain_id, v.contract, v.request_hash) = (r.chain_id,
+				r.contract, r.request_hash)))
+		where chain_id = $1 and token_id in (select token_id from validation_requests where chain_id = $1 and contract =
+			any($2))`,
 		c.ID, changed, now)
 	if err != nil {
 		return err
@@ -297,7 +300,8 @@ func SetHead(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, h
 			return err
 		}
 		_, err = tx.Exec(ctx, `
-			update chains set head_block = $2, head_seen_at = $3, safe_block = coalesce(nullif($4::bigint, 0), safe_block), finalized_block = greatest(finalized_block, $5)
+			update chains set head_block = $2, head_seen_at = $3, safe_block = coalesce(nullif($4::bigint, 0), safe_block),
+				finalized_block = greatest(finalized_block, $5)
 			where chain_id = $1`, chainID, h.Head, store.MaybeTime(h.SeenAt), h.Safe, h.Finalized)
 		if err != nil || h.Finalized <= c.Finalized {
 			return err

@@ -75,7 +75,8 @@ func ReadChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*ChainView, err
 		select c.chain_id, c.name, c.identity, c.reputation, c.validations, c.start_block, c.imported,
 			c.cursor_block, c.cursor_hash, c.cursor_time, c.head_block, c.head_seen_at, c.safe_block,
 			c.finalized_block, c.reorgs, c.halted, c.last_error,
-			array(select lower(r) from unnest(c.covered) r order by r), array(select upper(r) - 1 from unnest(c.covered) r order by r),
+			array(select lower(r) from unnest(c.covered) r order by r), array(select upper(r) - 1 from unnest(c.covered) r
+				order by r),
 			w.pending, w.undecoded, now(), coalesce(o.number, 0), o.time, `+selectProof+`
 		from chains c
 		cross join lateral (select count(*) filter (where not `+Undecoded+`) pending, count(*) filter (where `+Undecoded+`) undecoded

@@ -187,13 +187,15 @@ const selectProof = `
 	(select jsonb_agg(jsonb_build_array(part, block)) from cursors v where v.job = 'verified' and v.chain_id = c.chain_id),
 	(select jsonb_agg(jsonb_build_array(reason, n)) from (
 		select reason, count(*) n from pending p where p.chain_id = c.chain_id and p.` + Waiting + ` group by reason) p),
-	(select jsonb_agg(jsonb_build_object('kind', kind, 'token', token_id::text, 'client', encode(client, 'hex'), 'from', from_block,
+	(select jsonb_agg(jsonb_build_object('kind', kind, 'token', token_id::text, 'client', encode(client, 'hex'),
+		'from', from_block,
 		'to', to_block, 'reason', reason, 'since', found_at, 'tries', tries, 'next', next_try)) from (
 		select * from gaps g where g.chain_id = c.chain_id order by found_at, kind, subject limit 50) g),
 	(select jsonb_agg(jsonb_build_array(kind, n)) from (
 		select kind, count(*) n from gaps g where g.chain_id = c.chain_id group by kind) g),
 	(select jsonb_build_object(
-		'ranges', (select jsonb_agg(jsonb_build_object('from', from_block, 'to', to_block, 'reason', reason, 'first', lower(unproven), 'last', upper(unproven) - 1,
+		'ranges', (select jsonb_agg(jsonb_build_object('from', from_block, 'to', to_block, 'reason', reason, 'first',
+			lower(unproven), 'last', upper(unproven) - 1,
 			'unproven', (select coalesce(sum(upper(u) - lower(u)), 0) from unnest(unproven) u)) order by from_block)
 			from block_proofs b where b.chain_id = c.chain_id),
 		'asked', (select count(*) from cursors q where q.job = 'requested block' and q.chain_id = c.chain_id)))`

@@ -137,7 +137,8 @@ func AddSharedChanges(ctx context.Context, db *store.DB, limit int) (more bool, 
 	err = db.InTx(ctx, pgx.TxOptions{}, "add shared changes", func(tx pgx.Tx) error {
 		var uri int64
 		err := tx.QueryRow(ctx, `
-			select coalesce((select part from cursors where job = 'shared document' and due <= now() order by due limit 1), 0)`).Scan(&uri)
+			select coalesce((select part from cursors where job = 'shared document' and due <= now() order by due limit 1),
+				0)`).Scan(&uri)
 		if err != nil {
 			return err
 		}
@@ -177,7 +178,8 @@ func addSomeChanges(ctx context.Context, tx pgx.Tx, uri int64, limit int) error 
 			insert into changes (chain_id, kind, block, log_index, token_id, data)
 			select a.chain_id, 'document.updated', 0, 0, a.token_id, $3::jsonb from portion a
 			where `+deniedAgent("a")+` is null order by a.chain_id, a.token_id),
-		last as (select chain_id, token_id, (select count(*) from portion) = $2 as full_step from portion order by 1 desc, 2 desc limit 1)
+		last as (select chain_id, token_id, (select count(*) from portion) = $2 as full_step from portion order by 1 desc,
+			2 desc limit 1)
 		update cursors n set
 			begun = case when n.state ? 'chain' then n.begun else now() end,
 			state = case when l.full_step then n.state || jsonb_build_object('chain', l.chain_id, 'token', l.token_id) else '{}' end,

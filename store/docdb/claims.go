@@ -53,7 +53,8 @@ func queueClaim(b *pgx.Batch, uris []int64, files []FileParse) {
 	b.Queue(`
 		insert into payment_files as p (uri_id, chain_id, token_id, client, payer, payee, pay_chain, tx)
 		select u, $2, $3, $4, $5, $6, $7, $8 from unnest($1::bigint[]) u order by u
-		on conflict (uri_id) do update set chain_id = excluded.chain_id, token_id = excluded.token_id, client = excluded.client,
+		on conflict (uri_id) do update set chain_id = excluded.chain_id, token_id = excluded.token_id, client =
+			excluded.client,
 			payer = excluded.payer, payee = excluded.payee, pay_chain = excluded.pay_chain, tx = excluded.tx, unseen = true
 		where (p.chain_id, p.token_id, p.client, p.payer, p.payee, p.pay_chain, p.tx) is distinct from
 			(excluded.chain_id, excluded.token_id, excluded.client, excluded.payer, excluded.payee, excluded.pay_chain, excluded.tx)`,

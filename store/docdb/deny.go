@@ -95,7 +95,8 @@ func deniedBytes(sum string) string {
 	return orNothing(`(select max(x.reason) from (
 		select reason from denied where (kind, value) in (('sha256', encode(` + sum + `, 'hex')), ('cid', '1220' || encode(` + sum + `, 'hex')))
 		union all
-		select n.reason from documents whole cross join unnest(whole.roots) root join denied n on n.kind = 'cid' and n.value = encode(root, 'hex')
+		select n.reason from documents whole cross join unnest(whole.roots) root join denied n on n.kind = 'cid' and
+			n.value = encode(root, 'hex')
 		where whole.sha256 = ` + sum + `) x)`)
 }
 

@@ -245,7 +245,8 @@ func insertAgentURIs(ctx context.Context, db *store.DB, words []word) error {
 			insert into uris (hash, uri, kind, host, rank, next_due)
 			select hash, uri, kind, host, 0, case when uri <> '' then now() end
 			from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[]) u(hash, uri, kind, host)
-			on conflict (hash) do update set next_due = excluded.next_due, rank = case when uris.rank > 1 then 0 else uris.rank end,
+			on conflict (hash) do update set next_due = excluded.next_due, rank = case when uris.rank > 1 then 0 else
+				uris.rank end,
 				attempts = 0, failures = 0, dead = uris.dead and uris.rank < 2,
 				etag = case when uris.rank < 2 then uris.etag else '' end,
 				last_modified = case when uris.rank < 2 then uris.last_modified else '' end

@@ -303,10 +303,12 @@ func queueRead(b *pgx.Batch, results []FetchResult) {
 			store.PlainText(r.ServedBy, store.LongestHost)
 	}
 	b.Queue(`
-		update uris u set sha256 = coalesce(k.sum, u.sha256), source = case when k.source = '' then u.source else k.source end,
+		update uris u set sha256 = coalesce(k.sum, u.sha256), source = case when k.source = '' then u.source else k.source
+			end,
 			fetched_at = k.at, next_due = `+requestedOr("k.due")+`, etag = k.etag, last_modified = k.modified, cid = coalesce(k.cid, u.cid), tried_at = k.at,
 			attempts = 0, failures = 0, dead = false, gone = false, reason = '', detail = '', rank = greatest(u.rank, 1), served_by = nullif(k.server, '')
-		from unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::bytea[], $9::text[], $10::timestamptz[])
+		from unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::bytea[], $5::text[], $6::text[], $7::text[],
+			$8::bytea[], $9::text[], $10::timestamptz[])
 			as k(id, at, due, sum, source, etag, modified, cid, server, claimed)
 		where u.id = k.id`, c.ids, c.at, c.due, sums, sources, etags, modified, cids, servers, c.claimed)
 }

@@ -41,7 +41,8 @@ func countKept(ctx context.Context, tx pgx.Tx, p *store.Pass, maxBytes int64) er
 	var sum int64
 	err := tx.QueryRow(ctx, `
 		with portion as materialized (
-			select sha256, case when body is not null then size end as size from documents where sha256 > $1 order by sha256 limit $2)
+			select sha256, case when body is not null then size end as size from documents where sha256 > $1 order by sha256
+				limit $2)
 		select count(*), coalesce(sum(size + `+blockBytes("p", "o.sha256 < b.sha256")+`), 0)::bigint,
 			(select sha256 from portion order by sha256 desc limit 1)
 		from portion p`, store.OrEmpty(p.Place), countMost).Scan(&n, &sum, &p.Place)
@@ -84,7 +85,8 @@ func dropSome(ctx context.Context, tx pgx.Tx, p *store.Pass) (freed int64, err e
 			where not exists (select from uris u join agents a on a.uri_id = u.id where u.sha256 = p.sha256)),
 		enough as (select sha256, sum(size) over (order by first_seen, sha256) - size as before from idle),
 		dropped as (
-			update documents d set body = null from enough e where d.sha256 = e.sha256 and e.before < $4 returning d.sha256, d.size)
+			update documents d set body = null from enough e where d.sha256 = e.sha256 and e.before < $4 returning d.sha256,
+				d.size)
 		select (select count(*) from portion), (select sha256 from last), (select first_seen from last),
 			coalesce(sum(size), 0)::bigint, coalesce(array_agg(sha256), '{}') from dropped`,
 		p.Begun(), store.OrEmpty(p.Place), dropMost, p.Spare).Scan(&n, &place, &since, &freed, &sums)
@@ -118,7 +120,8 @@ func RestoreBodies(ctx context.Context, db *store.DB, limit int) (restored int, 
 					and `+deniedBytes("d.sha256")+` is null),
 			due as (update uris u set next_due = now() from missing m where u.id = m.id returning u.host, u.rank),
 			turns as (`+ScheduleHosts("due")+`)
-			select (select count(*) from portion), (select sha256 from portion order by sha256 desc limit 1), (select count(*) from due)`,
+			select (select count(*) from portion), (select sha256 from portion order by sha256 desc limit 1), (select
+				count(*) from due)`,
 			store.OrEmpty(p.Place), limit).Scan(&n, &p.Place, &restored)
 		if err == nil && n < limit {
 			*p = store.Pass{Rest: boundsPause}

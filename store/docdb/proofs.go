@@ -117,7 +117,8 @@ func LinkedAgents(ctx context.Context, db *store.DB, id repute.AgentID) (out []r
 		func(ctx context.Context, s chaindb.Subject) error {
 			rows, err := s.Tx.Query(ctx, `
 			select b.chain_id, cb.identity, b.token_id, coalesce((
-				select left(content->>'name', 500) from parses where sha256 = ub.sha256 and kind = 'registration' order by parser_version desc limit 1), ''),
+				select left(content->>'name', 500) from parses where sha256 = ub.sha256 and kind = 'registration' order by
+					parser_version desc limit 1), ''),
 				ub.sha256 = u.sha256
 			from agents a
 			join chains c on c.chain_id = a.chain_id

@@ -52,7 +52,8 @@ func deleteFetches(ctx context.Context, tx pgx.Tx, uri int64) (sums [][]byte, al
 			where u.id = $1 order by f.fetched_at desc limit 1),
 		old as materialized (
 			select fetched_at from fetches
-			where uri_id = $1 and fetched_at < (select fetched_at from fetches where uri_id = $1 order by fetched_at desc offset $2 - 1 limit 1)
+			where uri_id = $1 and fetched_at < (select fetched_at from fetches where uri_id = $1 order by fetched_at desc
+				offset $2 - 1 limit 1)
 				and fetched_at not in (select fetched_at from shown)
 			order by fetched_at limit $3),
 		gone as (

@@ -284,7 +284,8 @@ const scheduleEarlier = `
 func RestoreHosts(ctx context.Context, db *store.DB) error {
 	_, err := db.Pool().Exec(ctx, `
 		insert into hosts (host, due_at, rank)
-		select host, min(next_due), min(rank) from uris where next_due is not null and rank <= $1 group by host order by host`+
+		select host, min(next_due), min(rank) from uris where next_due is not null and rank <= $1 group by host order by
+			host`+
 		scheduleEarlier, lastRank(db))
 	return store.Failed("restore hosts", err)
 }

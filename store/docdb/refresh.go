@@ -88,7 +88,8 @@ func CountSelected(ctx context.Context, db *store.DB, f RetryFilter) (s Selected
 func selectedURIs(n int) string {
 	return fmt.Sprintf(`($%[1]d = '' or host = $%[1]d or split_part(host, ':', 1) = $%[1]d or split_part(host, '/', 1) = $%[1]d)
 		and (not $%[2]d or exists (
-			select from agents a join unnest($%[3]d::bigint[], $%[4]d::numeric[]) as k(c, t) on (a.chain_id, a.token_id) = (k.c, k.t)
+			select from agents a join unnest($%[3]d::bigint[], $%[4]d::numeric[]) as k(c, t) on (a.chain_id, a.token_id) =
+				(k.c, k.t)
 			where a.uri_id = u.id))`, n, n+1, n+2, n+3)
 }
 

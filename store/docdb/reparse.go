@@ -47,7 +47,8 @@ func planProofs(ctx context.Context, db *store.DB, urls []string) (map[string]in
 	_, err := db.Pool().Exec(ctx, `
 		with planned as (
 			insert into uris (hash, uri, kind, host, rank, next_due)
-			select hash, uri, kind, host, 2, now() from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[]) u(hash, uri, kind, host)
+			select hash, uri, kind, host, 2, now() from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[]) u(hash, uri,
+				kind, host)
 			where not exists (select from uris x where x.hash = u.hash and x.rank <= 2 and not `+idleProof("x")+`)
 			on conflict (hash) do update set next_due = excluded.next_due, rank = 2, attempts = 0,
 				failures = 0, dead = false, etag = '', last_modified = '' where uris.rank > 2 or `+idleProof("uris")+`

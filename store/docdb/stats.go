@@ -16,13 +16,16 @@ import (
 func ReadURIStats(ctx context.Context, db *store.DB) (URIStats, error) {
 	stats := URIStats{ByStatus: map[repute.DocumentStatus]int64{}, ByReason: map[string]int64{}}
 	rows, err := db.Pool().Query(ctx, `
-		select case when coalesce(p.errors, f.errors) > 0 then $1 when u.sha256 is not null then $2 when u.reason <> '' then $3 else $4 end as status,
+		select case when coalesce(p.errors, f.errors) > 0 then $1 when u.sha256 is not null then $2 when u.reason <> ''
+			then $3 else $4 end as status,
 			u.reason, count(*), count(u.next_due), count(*) filter (where u.next_due <= now())
 		from uris u
 		left join lateral (
-			select errors from parses where parses.sha256 = u.sha256 and kind = 'registration' order by parser_version desc limit 1) p on true
+			select errors from parses where parses.sha256 = u.sha256 and kind = 'registration' order by parser_version desc
+				limit 1) p on true
 		left join lateral (
-			select errors from parses f where f.sha256 = u.sha256 and f.kind = 'feedback' order by parser_version desc limit 1) f on true
+			select errors from parses f where f.sha256 = u.sha256 and f.kind = 'feedback' order by parser_version desc limit
+				1) f on true
 		where u.uri <> '' and (u.next_due is not null or u.fetched_at is not null or u.reason <> '')
 		group by status, u.reason`,
 		repute.DocumentInvalid, repute.DocumentOK, repute.DocumentFailed, repute.DocumentPending)
@@ -96,7 +99,8 @@ func WorstHosts(ctx context.Context, db *store.DB) ([]HostQueue, error) {
 	rows, err := db.Pool().Query(ctx, `
 		select u.host, u.due, u.failed, u.dead, coalesce(h.failures, 0)
 		from (
-			select split_part(host, '/', 1) as host, count(*) filter (where next_due <= now()) as due, count(*) filter (where reason <> '') as failed,
+			select split_part(host, '/', 1) as host, count(*) filter (where next_due <= now()) as due, count(*) filter (where
+				reason <> '') as failed,
 				count(*) filter (where dead) as dead
 			from uris group by 1) u
 		left join hosts h on h.host = u.host
@@ -121,7 +125,8 @@ type Fetching struct {
 func ReadFetching(ctx context.Context, db *store.DB) (f Fetching, err error) {
 	var since *time.Time
 	err = db.Readers().QueryRow(ctx, `
-		select (select min(due_at) from hosts where due_at <= now()), exists (select from river_leader where expires_at > now())`).Scan(&since, &f.Workers)
+		select (select min(due_at) from hosts where due_at <= now()), exists (select from river_leader where expires_at >
+			now())`).Scan(&since, &f.Workers)
 	f.Since = store.TimeOf(since)
 	return f, store.Failed("look at the queue of documents", err)
 }

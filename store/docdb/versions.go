@@ -100,7 +100,8 @@ func versionsSQL() string {
 		select uri_id, from_block, to_block, uri_id is distinct from lag(uri_id) over (order by from_block) as moved
 		from agent_states where chain_id = $1 and token_id = $2),
 	spans as (
-		select uri_id, min(from_block) as from_block, case when bool_or(to_block is null) then 0 else max(to_block) end as to_block
+		select uri_id, min(from_block) as from_block, case when bool_or(to_block is null) then 0 else max(to_block) end as
+			to_block
 		from (select *, count(*) filter (where moved) over (order by from_block) as span from moves) s group by span, uri_id),
 	timed as (
 		select s.*, b.time as begun, e.time as ended from spans s

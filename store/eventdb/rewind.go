@@ -126,7 +126,8 @@ func rewindFeedback(ctx context.Context, tx pgx.Tx, chainID uint64, agents []rep
 			select ctid id from feedback where chain_id = $1 and token_id = u.t and client = u.c and block > $4 offset 0) f))`,
 		`update feedback set revoked_block = null, revoked_log = null
 		where ctid = any(array(select f.id from unnest($2::numeric[], $3::bytea[]) u(t, c) cross join lateral (
-			select ctid id from feedback where chain_id = $1 and token_id = u.t and client = u.c and revoked_block > $4 offset 0) f))`)
+			select ctid id from feedback where chain_id = $1 and token_id = u.t and client = u.c and revoked_block > $4
+				offset 0) f))`)
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,8 @@ func WhereAgent(table, condition string) string {
 // request.
 func WhereAnswerOfAgent(condition string) string {
 	return `where ctid = any(array(select d.id from unnest($2::numeric[]) u(t)
-		cross join lateral (select contract, request_hash from validation_requests where chain_id = $1 and token_id = u.t offset 0) r
+		cross join lateral (select contract, request_hash from validation_requests where chain_id = $1 and token_id = u.t
+			offset 0) r
 		cross join lateral (select ctid id from validation_responses
 			where chain_id = $1 and contract = r.contract and request_hash = r.request_hash and ` + condition + ` offset 0) d))`
 }
@@ -199,13 +201,18 @@ func recomputeAgents(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, agents
 			responses = said.n, validations = checked.n
 		from unnest($2::numeric[]) u(t)
 		cross join lateral (select ctid id from agents where chain_id = $1 and token_id = u.t offset 0) o
-		cross join lateral (select * from agent_states where chain_id = $1 and token_id = u.t order by from_block desc limit 1) s
+		cross join lateral (select * from agent_states where chain_id = $1 and token_id = u.t order by from_block desc
+			limit 1) s
 		cross join lateral `+LastEffect("u.t", "true")+`
-		cross join lateral (select coalesce(sum(n), 0) n, count(distinct client) clients from sums where chain_id = $1 and token_id = u.t) live
-		cross join lateral (select count(*) n from feedback where chain_id = $1 and token_id = u.t and revoked_block is not null) gone
+		cross join lateral (select coalesce(sum(n), 0) n, count(distinct client) clients from sums where chain_id = $1 and
+			token_id = u.t) live
+		cross join lateral (select count(*) n from feedback where chain_id = $1 and token_id = u.t and revoked_block is
+			not null) gone
 		cross join lateral (select count(*) n from responses where chain_id = $1 and token_id = u.t) said
-		cross join lateral (select count(*) n from validation_requests r where r.chain_id = $1 and r.token_id = u.t and r.contract = any($3)
-			and exists (select from validation_responses v where v.chain_id = $1 and v.contract = r.contract and v.request_hash = r.request_hash)) checked
+		cross join lateral (select count(*) n from validation_requests r where r.chain_id = $1 and r.token_id = u.t and
+			r.contract = any($3)
+			and exists (select from validation_responses v where v.chain_id = $1 and v.contract = r.contract and
+				v.request_hash = r.request_hash)) checked
 		where a.ctid = o.id`, c.ID, ids, c.TrustedBytes())
 	return store.Failed("recompute agents", tx.SendBatch(ctx, &b).Close())
 }
@@ -230,7 +237,8 @@ func retractChanges(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repu
 			and not exists (select from changes r where r.chain_id = $1 and r.block = c.block and r.retracts = c.seq)
 		), told as (
 			insert into changes (chain_id, kind, block, log_index, token_id, data, retracts)
-			select chain_id, $4, block, log_index, token_id, jsonb_build_object('kind', kind), seq from undone order by xid desc, seq desc
+			select chain_id, $4, block, log_index, token_id, jsonb_build_object('kind', kind), seq from undone order by xid
+				desc, seq desc
 		)
 		insert into changes (chain_id, kind, block, log_index, data)
 		select chain_id, kind, $2, 0, jsonb_build_object('from', data->'from', 'to', $2::bigint)

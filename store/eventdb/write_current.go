@@ -96,8 +96,10 @@ func (d *Delta) addSums(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	}
 	_, err := tx.Exec(ctx, `
 		insert into sums as s (chain_id, token_id, client, tag1, tag2, decimals, n, sum)
-		select $1, * from unnest($2::numeric[], $3::bytea[], $4::bigint[], $5::bigint[], $6::smallint[], $7::bigint[], $8::numeric[])
-		on conflict (chain_id, token_id, client, tag1, tag2, decimals) do update set n = s.n + excluded.n, sum = s.sum + excluded.sum`,
+		select $1, * from unnest($2::numeric[], $3::bytea[], $4::bigint[], $5::bigint[], $6::smallint[], $7::bigint[],
+			$8::numeric[])
+		on conflict (chain_id, token_id, client, tag1, tag2, decimals) do update set n = s.n + excluded.n, sum = s.sum +
+			excluded.sum`,
 		chainID, ids, clients, tag1, tag2, decimals, n,
 		store.NumericArray(known, func(s **sumRow) string { return (*s).sum.String() }))
 	return store.Failed("add to sums", err)
@@ -136,7 +138,8 @@ func (d *Delta) replaceVotes(ctx context.Context, tx pgx.Tx, chainID uint64) err
 	_, err := tx.Exec(ctx, `
 		insert into votes (chain_id, token_id, tag1, client, idx, value, decimals)
 		select $1, * from unnest($2::numeric[], $3::bigint[], $4::bytea[], $5::bigint[], $6::numeric[], $7::smallint[])
-		on conflict (chain_id, token_id, tag1, client) do update set idx = excluded.idx, value = excluded.value, decimals = excluded.decimals`,
+		on conflict (chain_id, token_id, tag1, client) do update set idx = excluded.idx, value = excluded.value, decimals
+			= excluded.decimals`,
 		chainID, ids, tag1, clients, index,
 		store.NumericArray(known, func(v **voteRow) string { return (*v).value.String() }), decimals)
 	return store.Failed("replace votes", err)
@@ -151,8 +154,10 @@ func (d *Delta) withdraw(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	}
 	ids, clients, indexes := ratingArrays(d.withdrawn)
 	const revoked = `
-		select f.token_id t, f.client c, f.tag1, f.tag2, f.decimals, f.value from unnest($2::numeric[], $3::bytea[], $4::bigint[]) u(t, c, x)
-		cross join lateral (select * from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx = u.x offset 0) f`
+		select f.token_id t, f.client c, f.tag1, f.tag2, f.decimals, f.value from unnest($2::numeric[], $3::bytea[],
+			$4::bigint[]) u(t, c, x)
+		cross join lateral (select * from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx = u.x
+			offset 0) f`
 	const sumAt = `s.chain_id = $1 and s.token_id = r.t and s.client = r.c and s.tag1 = r.tag1 and s.tag2 = r.tag2 and s.decimals = r.decimals`
 	const voteAt = `v.chain_id = $1 and v.token_id = r.t and v.tag1 = r.tag1 and v.client = r.c`
 	for _, sql := range []string{`
@@ -161,7 +166,8 @@ func (d *Delta) withdraw(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 		update sums s set n = s.n - r.n, sum = s.sum - r.v from r where ` + sumAt + ` and s.n > r.n`, `
 		with r as (select f.*, l.* from (select distinct t, c, tag1 from (` + revoked + `) f) f left join lateral (
 			select idx, value, decimals from feedback
-			where chain_id = $1 and token_id = f.t and client = f.c and tag1 = f.tag1 and revoked_block is null order by idx desc limit 1) l on true),
+			where chain_id = $1 and token_id = f.t and client = f.c and tag1 = f.tag1 and revoked_block is null order by idx
+				desc limit 1) l on true),
 		gone as (delete from votes v using r where r.idx is null and ` + voteAt + `)
 		update votes v set idx = r.idx, value = r.value, decimals = r.decimals from r where r.idx <> v.idx and ` + voteAt,
 	} {
@@ -179,8 +185,10 @@ func clearTotals(ctx context.Context, tx pgx.Tx, chainID uint64, pairs []pairKey
 		`delete from sums where ctid = any(array(select s.id from unnest($2::numeric[], $3::bytea[]) u(t, c)
 			cross join lateral (select ctid id from sums where chain_id = $1 and token_id = u.t and client = u.c offset 0) s))`,
 		`delete from votes where ctid = any(array(select v.id from unnest($2::numeric[], $3::bytea[]) u(t, c)
-			cross join lateral (select distinct tag1 from feedback where chain_id = $1 and token_id = u.t and client = u.c offset 0) f
-			cross join lateral (select ctid id from votes where chain_id = $1 and token_id = u.t and tag1 = f.tag1 and client = u.c offset 0) v))`)
+			cross join lateral (select distinct tag1 from feedback where chain_id = $1 and token_id = u.t and client = u.c
+				offset 0) f
+			cross join lateral (select ctid id from votes where chain_id = $1 and token_id = u.t and tag1 = f.tag1 and client
+				= u.c offset 0) v))`)
 }
 
 // fillTotals computes the sums and votes of pairs that have none from their live feedback.

@@ -129,7 +129,8 @@ func (d *Delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) e
 		b.Queue(`
 			update metadata m set to_block = o.b from (
 				select n.id, u.b from unnest($2::numeric[], $3::bytea[], $4::bigint[]) u(t, k, b) cross join lateral (
-					select ctid id from metadata where chain_id = $1 and token_id = u.t and key_hash = u.k order by from_block desc limit 1) n) o
+					select ctid id from metadata where chain_id = $1 and token_id = u.t and key_hash = u.k order by from_block desc
+						limit 1) n) o
 			where m.ctid = o.id`,
 			chainID, store.NumericArray(d.closedKeys, func(c *closedKey) string { return c.token.Dec() }), hashes, ends)
 	}
@@ -247,8 +248,10 @@ func (d *Delta) revoke(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	ids, clients, indexes := ratingArrays(keys)
 	_, err := tx.Exec(ctx, `
 		update feedback f set revoked_block = o.b, revoked_log = o.l from (
-			select n.id, u.b, u.l from unnest($2::numeric[], $3::bytea[], $4::bigint[], $5::bigint[], $6::integer[]) u(t, c, x, b, l)
-			cross join lateral (select ctid id from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx = u.x offset 0) n) o
+			select n.id, u.b, u.l from unnest($2::numeric[], $3::bytea[], $4::bigint[], $5::bigint[], $6::integer[]) u(t, c,
+				x, b, l)
+			cross join lateral (select ctid id from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx
+				= u.x offset 0) n) o
 		where f.ctid = o.id`,
 		chainID, ids, clients, indexes, blocks, logs)
 	return store.Failed("revoke", err)

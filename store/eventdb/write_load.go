@@ -101,7 +101,8 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 	slices.SortFunc(agents, func(a, b *foldAgent) int { return a.id.Cmp(&b.id) })
 	ids := store.NumericArray(agents, func(a **foldAgent) string { return (*a).id.Dec() })
 	b.Queue(`
-		select u.i, a.chain_id is not null, coalesce(a.owner, ''), coalesce(a.claimed, false), coalesce(a.wallet, ''), coalesce(a.approved, ''),
+		select u.i, a.chain_id is not null, coalesce(a.owner, ''), coalesce(a.claimed, false), coalesce(a.wallet, ''),
+			coalesce(a.approved, ''),
 			coalesce(a.uri_id, 0), coalesce(a.registered_block, 0), coalesce(a.registered_log, 0), coalesce(a.updated_block, 0), coalesce(a.updated_log, 0),
 			coalesce(a.feedback, 0), coalesce(a.revoked, 0), coalesce(a.clients, 0), coalesce(a.responses, 0),
 			coalesce(a.validations, (select count(*) from validation_requests r
@@ -140,7 +141,8 @@ func (f *fold) queuePairs(b *pgx.Batch) {
 	slices.SortFunc(pairs, func(a, b *foldPair) int { return a.compare(&b.pairKey) })
 	ids, clients := pairArrays(pairs, func(p *foldPair) *pairKey { return &p.pairKey })
 	b.Queue(`
-		select u.i, l.idx, coalesce((select sum(n) from sums s where s.chain_id = $1 and s.token_id = u.t and s.client = u.c), 0)::bigint
+		select u.i, l.idx, coalesce((select sum(n) from sums s where s.chain_id = $1 and s.token_id = u.t and s.client =
+			u.c), 0)::bigint
 		from unnest($2::numeric[], $3::bytea[]) with ordinality u(t, c, i)
 		cross join lateral (select idx from feedback f where f.chain_id = $1 and f.token_id = u.t and f.client = u.c
 			order by idx desc limit 1) l`,
@@ -176,7 +178,8 @@ func (f *fold) queueRatings(b *pgx.Batch) {
 	ids, clients, indexes := ratingArrays(ratings)
 	b.Queue(`
 		select u.i from unnest($2::numeric[], $3::bytea[], $4::bigint[]) with ordinality u(t, c, x, i)
-		cross join lateral (select from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx = u.x and revoked_block is not null offset 0) f`,
+		cross join lateral (select from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx = u.x and
+			revoked_block is not null offset 0) f`,
 		f.chain.ID, ids, clients, indexes).Query(func(rows pgx.Rows) error {
 		var i int
 		_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
@@ -208,7 +211,8 @@ func (f *fold) queueOperators(b *pgx.Batch) {
 	}
 	b.Queue(`
 		select u.i from unnest($2::bytea[], $3::bytea[]) with ordinality u(w, o, i)
-		cross join lateral (select from operators where chain_id = $1 and owner = u.w and operator = u.o and to_block is null offset 0) s`,
+		cross join lateral (select from operators where chain_id = $1 and owner = u.w and operator = u.o and to_block is
+			null offset 0) s`,
 		f.chain.ID, owners, operators).Query(func(rows pgx.Rows) error {
 		var i int
 		_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
@@ -231,7 +235,8 @@ func (f *fold) queueRequests(b *pgx.Batch) {
 		select u.i, r.token_id::text, r.validator, r.block, r.log_index, exists (select from validation_responses v
 			where v.chain_id = $1 and v.contract = u.c and v.request_hash = u.h)
 		from unnest($2::bytea[], $3::bytea[]) with ordinality u(c, h, i)
-		cross join lateral (select * from validation_requests where chain_id = $1 and contract = u.c and request_hash = u.h offset 0) r`,
+		cross join lateral (select * from validation_requests where chain_id = $1 and contract = u.c and request_hash =
+			u.h offset 0) r`,
 		f.chain.ID, contracts, hashes).Query(func(rows pgx.Rows) error {
 		var i int
 		var token string

@@ -16,37 +16,45 @@ import (
 // the database appear nowhere.
 var dumpTables = []struct{ name, sql string }{
 	{"events", `
-		select json_build_object('table', 'events', 'chain', e.chain_id, 'block', e.block, 'log', e.log_index, 'tx_index', e.tx_index,
-			'hash', encode(b.hash, 'hex'), 'time', extract(epoch from b.time)::bigint, 'kind', e.kind, 'address', encode(e.address, 'hex'),
+		select json_build_object('table', 'events', 'chain', e.chain_id, 'block', e.block, 'log', e.log_index, 'tx_index',
+			e.tx_index,
+			'hash', encode(b.hash, 'hex'), 'time', extract(epoch from b.time)::bigint, 'kind', e.kind, 'address',
+				encode(e.address, 'hex'),
 			'tx', encode(e.tx_hash, 'hex'), 'agent', e.token_id::text, 'topics', encode(e.topics, 'hex'), 'data', encode(e.data, 'hex'))::text
 		from events e left join blocks b on b.chain_id = e.chain_id and b.number = e.block
 		where $1::bigint in (0, e.chain_id) order by e.chain_id, e.block, e.log_index`},
 	{"pending", `
-		select json_build_object('table', 'pending', 'chain', chain_id, 'block', block, 'log', log_index, 'agent', token_id::text, 'reason', reason)::text
+		select json_build_object('table', 'pending', 'chain', chain_id, 'block', block, 'log', log_index, 'agent',
+			token_id::text, 'reason', reason)::text
 		from pending where $1::bigint in (0, chain_id) order by chain_id, block, log_index`},
 	{"agent_states", `
-		select json_build_object('table', 'agent_states', 'chain', s.chain_id, 'agent', s.token_id::text, 'from', s.from_block, 'to', s.to_block,
+		select json_build_object('table', 'agent_states', 'chain', s.chain_id, 'agent', s.token_id::text, 'from',
+			s.from_block, 'to', s.to_block,
 			'owner', encode(s.owner, 'hex'), 'claimed', s.claimed, 'wallet', encode(s.wallet, 'hex'), 'approved', encode(s.approved, 'hex'),
 			'uri', encode(u.uri, 'hex'))::text
 		from agent_states s join uris u on u.id = s.uri_id
 		where $1::bigint in (0, s.chain_id) order by s.chain_id, s.token_id, s.from_block`},
 	{"metadata", `
-		select json_build_object('table', 'metadata', 'chain', chain_id, 'agent', token_id::text, 'key', encode(key, 'hex'), 'from', from_block,
+		select json_build_object('table', 'metadata', 'chain', chain_id, 'agent', token_id::text, 'key', encode(key,
+			'hex'), 'from', from_block,
 			'to', to_block, 'log', log_index, 'value', encode(value, 'hex'))::text
 		from metadata where $1::bigint in (0, chain_id) order by chain_id, token_id, key_hash, from_block`},
 	{"operators", `
-		select json_build_object('table', 'operators', 'chain', chain_id, 'owner', encode(owner, 'hex'), 'operator', encode(operator, 'hex'),
+		select json_build_object('table', 'operators', 'chain', chain_id, 'owner', encode(owner, 'hex'), 'operator',
+			encode(operator, 'hex'),
 			'from', from_block, 'to', to_block)::text
 		from operators where $1::bigint in (0, chain_id) order by chain_id, owner, operator, from_block`},
 	{"feedback", `
-		select json_build_object('table', 'feedback', 'chain', f.chain_id, 'agent', f.token_id::text, 'client', encode(f.client, 'hex'), 'index', f.idx,
+		select json_build_object('table', 'feedback', 'chain', f.chain_id, 'agent', f.token_id::text, 'client',
+			encode(f.client, 'hex'), 'index', f.idx,
 			'block', f.block, 'log', f.log_index, 'value', f.value::text, 'decimals', f.decimals, 'tag1', encode(t1.value, 'hex'),
 			'tag2', encode(t2.value, 'hex'), 'uri', encode(u.uri, 'hex'), 'endpoint', encode(f.endpoint, 'hex'), 'hash', encode(f.hash, 'hex'),
 			'revoked_block', f.revoked_block, 'revoked_log', f.revoked_log)::text
 		from feedback f join tags t1 on t1.id = f.tag1 join tags t2 on t2.id = f.tag2 join uris u on u.id = f.uri_id
 		where $1::bigint in (0, f.chain_id) order by f.chain_id, f.token_id, f.client, f.idx`},
 	{"responses", `
-		select json_build_object('table', 'responses', 'chain', r.chain_id, 'agent', r.token_id::text, 'client', encode(r.client, 'hex'), 'index', r.idx,
+		select json_build_object('table', 'responses', 'chain', r.chain_id, 'agent', r.token_id::text, 'client',
+			encode(r.client, 'hex'), 'index', r.idx,
 			'block', r.block, 'log', r.log_index, 'responder', encode(r.responder, 'hex'), 'uri', encode(u.uri, 'hex'), 'hash', encode(r.hash, 'hex'))::text
 		from responses r join uris u on u.id = r.uri_id
 		where $1::bigint in (0, r.chain_id) order by r.chain_id, r.token_id, r.client, r.idx, r.block, r.log_index`},
@@ -63,19 +71,22 @@ var dumpTables = []struct{ name, sql string }{
 		from validation_responses r join uris u on u.id = r.uri_id join tags t on t.id = r.tag
 		where $1::bigint in (0, r.chain_id) order by r.chain_id, r.contract, r.request_hash, r.block, r.log_index`},
 	{"agents", `
-		select json_build_object('table', 'agents', 'chain', a.chain_id, 'agent', a.token_id::text, 'owner', encode(a.owner, 'hex'),
+		select json_build_object('table', 'agents', 'chain', a.chain_id, 'agent', a.token_id::text, 'owner',
+			encode(a.owner, 'hex'),
 			'claimed', a.claimed, 'wallet', encode(a.wallet, 'hex'), 'approved', encode(a.approved, 'hex'), 'uri', encode(u.uri, 'hex'),
 			'registered_block', a.registered_block, 'registered_log', a.registered_log, 'updated_block', a.updated_block, 'updated_log', a.updated_log,
 			'feedback', a.feedback, 'revoked', a.revoked, 'clients', a.clients, 'responses', a.responses, 'validations', a.validations)::text
 		from agents a join uris u on u.id = a.uri_id
 		where $1::bigint in (0, a.chain_id) order by a.chain_id, a.token_id`},
 	{"sums", `
-		select json_build_object('table', 'sums', 'chain', s.chain_id, 'agent', s.token_id::text, 'client', encode(s.client, 'hex'),
+		select json_build_object('table', 'sums', 'chain', s.chain_id, 'agent', s.token_id::text, 'client',
+			encode(s.client, 'hex'),
 			'tag1', encode(t1.value, 'hex'), 'tag2', encode(t2.value, 'hex'), 'decimals', s.decimals, 'n', s.n, 'sum', s.sum::text)::text
 		from sums s join tags t1 on t1.id = s.tag1 join tags t2 on t2.id = s.tag2
 		where $1::bigint in (0, s.chain_id) order by s.chain_id, s.token_id, s.client, t1.hash, t2.hash, s.decimals`},
 	{"votes", `
-		select json_build_object('table', 'votes', 'chain', v.chain_id, 'agent', v.token_id::text, 'tag1', encode(t.value, 'hex'),
+		select json_build_object('table', 'votes', 'chain', v.chain_id, 'agent', v.token_id::text, 'tag1', encode(t.value,
+			'hex'),
 			'client', encode(v.client, 'hex'), 'index', v.idx, 'value', v.value::text, 'decimals', v.decimals)::text
 		from votes v join tags t on t.id = v.tag1
 		where $1::bigint in (0, v.chain_id) order by v.chain_id, v.token_id, t.hash, v.client`},

@@ -136,7 +136,8 @@ func newestFinal(ctx context.Context, c *chaindb.ChainView, tx pgx.Tx) (uint64, 
 // snapshotLogs reads the logs of an export in order.
 func snapshotLogs(ctx context.Context, tx pgx.Tx, s Snapshot, each func(*types.Log) error) error {
 	rows, err := tx.Query(ctx, `
-		select e.block, e.log_index, e.tx_index, e.address, e.tx_hash, e.topics, e.data, b.hash, coalesce(extract(epoch from b.time)::bigint, 0)
+		select e.block, e.log_index, e.tx_index, e.address, e.tx_hash, e.topics, e.data, b.hash, coalesce(extract(epoch
+			from b.time)::bigint, 0)
 		from events e left join blocks b on b.chain_id = e.chain_id and b.number = e.block
 		where e.chain_id = $1 and e.block between $2 and $3 order by e.block, e.log_index`, s.Chain.ID, s.Range.From, s.Range.To)
 	if err != nil {

@@ -33,7 +33,8 @@ const putClaims = `
 	set payer = excluded.payer, payee = excluded.payee, pay_chain = excluded.pay_chain, tx = excluded.tx, state = excluded.state,
 		reason = excluded.reason, attempts = 0, next_due = excluded.next_due, checked = null
 	where p.state <> 'verified'
-		and (p.payer, p.payee, p.pay_chain, p.tx) is distinct from (excluded.payer, excluded.payee, excluded.pay_chain, excluded.tx)`
+		and (p.payer, p.payee, p.pay_chain, p.tx) is distinct from (excluded.payer, excluded.payee, excluded.pay_chain,
+			excluded.tx)`
 
 // MatchPayments matches up to limit files that claim payments, and were not matched before, with
 // the ratings that name them. It returns how many files it took. ScanPayments matches files that
@@ -90,7 +91,8 @@ func ScanPayments(ctx context.Context, db *store.DB, chainID uint64, limit int) 
 				from events e
 				join feedback r on (r.chain_id, r.token_id, r.block, r.log_index) = (e.chain_id, e.token_id, e.block, e.log_index)
 				join payment_files f on f.uri_id = r.uri_id
-				where e.chain_id = $1 and (e.block, e.log_index) > ($2, $3) and (e.block, e.log_index) <= ($4, $5) and e.kind = $6)`+putClaims,
+				where e.chain_id = $1 and (e.block, e.log_index) > ($2, $3) and (e.block, e.log_index) <= ($4, $5) and e.kind =
+					$6)`+putClaims,
 			chainID, from.block, from.log, to.block, to.log, repute.KindNewFeedback)
 		if err == nil {
 			_, err = tx.Exec(ctx, "update cursors set block = $2, position = $3 where job = 'payments' and chain_id = $1",
@@ -111,7 +113,8 @@ type scanPos struct {
 // begins again.
 func scanFrom(ctx context.Context, tx pgx.Tx, chainID uint64) (from scanPos, final uint64, err error) {
 	_, err = tx.Exec(ctx, `
-		insert into cursors (job, chain_id, block, position, begun) select 'payments', chain_id, start_block, -1, now() from chains where chain_id = $1
+		insert into cursors (job, chain_id, block, position, begun) select 'payments', chain_id, start_block, -1, now()
+			from chains where chain_id = $1
 		on conflict do nothing`, chainID)
 	if err != nil {
 		return from, 0, err
@@ -137,7 +140,8 @@ func scanFrom(ctx context.Context, tx pgx.Tx, chainID uint64) (from scanPos, fin
 func scanPage(ctx context.Context, tx pgx.Tx, chainID uint64, from scanPos, to *scanPos, limit int) (n int, err error) {
 	rows, err := tx.Query(ctx, `
 		select block, log_index from events
-		where chain_id = $1 and (block, log_index) > ($2, $3) and block <= $4 and kind = $5 and exists (select from payment_files)
+		where chain_id = $1 and (block, log_index) > ($2, $3) and block <= $4 and kind = $5 and exists (select from
+			payment_files)
 		order by block, log_index limit $6`, chainID, from.block, from.log, to.block, repute.KindNewFeedback, limit)
 	if err != nil {
 		return 0, err

@@ -53,9 +53,11 @@ func clientParty(ctx context.Context, tx pgx.Tx, c Claim) ([]common.Address, err
 			select case when owner = $2 then wallet else owner end from (
 				(select owner, wallet from agents where chain_id = $1 and owner = $2 and wallet = $3 limit 1)
 				union all (select owner, wallet from agents where chain_id = $1 and owner = $3 and wallet = $2 limit 1)
-				union all (select owner, wallet from agents where chain_id = $1 and owner = $2 and wallet <> '' order by token_id limit $4)
+				union all (select owner, wallet from agents where chain_id = $1 and owner = $2 and wallet <> '' order by
+					token_id limit $4)
 				union all (select owner, wallet from agents where chain_id = $1 and wallet = $2 order by token_id limit $4)) a)
-		union (select case when a = $2 then b else a end from trust_links where chain_id = $1 and (a = $2 or b = $2) limit $4)`,
+		union (select case when a = $2 then b else a end from trust_links where chain_id = $1 and (a = $2 or b = $2) limit
+			$4)`,
 		c.Rating.Agent.ChainID, c.Rating.Client.Bytes(), c.From.Bytes(), maxParty)
 	if err != nil {
 		return nil, err
@@ -121,7 +123,8 @@ func declaredPayees(ctx context.Context, tx pgx.Tx, uri int64, chainID uint64, a
 				select f.sha256 from fetches f where f.uri_id = u.id and f.sha256 is not null and f.fetched_at <= $2
 				order by f.fetched_at desc limit 1) end as sha256
 			from uris u where u.id = $1)
-		select p.content from bytes join parses p using (sha256) where p.kind = 'registration' order by p.parser_version desc limit 1`, uri, at).Scan(&raw)
+		select p.content from bytes join parses p using (sha256) where p.kind = 'registration' order by p.parser_version
+			desc limit 1`, uri, at).Scan(&raw)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -44,9 +44,11 @@ func DuePayments(ctx context.Context, db *store.DB, payChain uint64, after commo
 	next common.Address, err error) {
 	_, err = db.Pool().Exec(ctx, `
 		delete from payments p using (
-			select chain_id, token_id, client, idx from payments where pay_chain = $1 and next_due <= now() order by next_due limit 1000) old
+			select chain_id, token_id, client, idx from payments where pay_chain = $1 and next_due <= now() order by next_due
+				limit 1000) old
 		where (p.chain_id, p.token_id, p.client, p.idx) = (old.chain_id, old.token_id, old.client, old.idx) and not exists (
-			select from feedback r where (r.chain_id, r.token_id, r.client, r.idx) = (old.chain_id, old.token_id, old.client, old.idx) offset 0)`, payChain)
+			select from feedback r where (r.chain_id, r.token_id, r.client, r.idx) = (old.chain_id, old.token_id, old.client,
+				old.idx) offset 0)`, payChain)
 	if err != nil {
 		return nil, after, store.Failed("forget payments", err)
 	}
@@ -78,7 +80,8 @@ const maxClients = 2000
 const finalClaim = `
 	join chains c on c.chain_id = p.chain_id
 	cross join lateral (select block, log_index from feedback f
-		where (f.chain_id, f.token_id, f.client, f.idx) = (p.chain_id, p.token_id, p.client, p.idx) and f.block <= c.finalized_block offset 0) r`
+		where (f.chain_id, f.token_id, f.client, f.idx) = (p.chain_id, p.token_id, p.client, p.idx) and f.block <=
+			c.finalized_block offset 0) r`
 
 // duePayments is the statement that walks from client to client along an index and takes the claim
 // of each that has been due longest.
@@ -87,7 +90,8 @@ const duePayments = `
 		select $3::bytea, 0, 0
 		union all
 		select next.client, who.lap + next.lap, who.n + 1 from who cross join lateral (
-			(select client, 0 as lap from payments where pay_chain = $1 and next_due is not null and client > who.client order by client limit 1)
+			(select client, 0 as lap from payments where pay_chain = $1 and next_due is not null and client > who.client
+				order by client limit 1)
 			union all
 			(select client, 1 from payments where pay_chain = $1 and next_due is not null order by client limit 1)
 			limit 1) next
@@ -100,9 +104,11 @@ const duePayments = `
 		union all
 		(select p.chain_id, p.token_id, p.client, p.idx, p.next_due, null from payments p ` + finalClaim + `
 		where p.pay_chain = $1 and p.next_due <= now() order by p.next_due limit $2))
-	select p.chain_id, c.identity, p.token_id, p.client, p.idx, b.time, r.block, r.log_index, p.payer, p.payee, p.pay_chain, p.tx, p.state, p.attempts, d.n is not null,
+	select p.chain_id, c.identity, p.token_id, p.client, p.idx, b.time, r.block, r.log_index, p.payer, p.payee,
+		p.pay_chain, p.tx, p.state, p.attempts, d.n is not null,
 		(select client from who where n = $5)
-	from (select chain_id, token_id, client, idx, min(n) as n from due group by 1, 2, 3, 4 order by min(n) nulls last, min(next_due) limit $2) d
+	from (select chain_id, token_id, client, idx, min(n) as n from due group by 1, 2, 3, 4 order by min(n) nulls last,
+		min(next_due) limit $2) d
 	join payments p using (chain_id, token_id, client, idx) ` + finalClaim + `
 	left join blocks b on (b.chain_id, b.number) = (p.chain_id, r.block)
 	order by d.n nulls last, p.next_due`
@@ -216,11 +222,13 @@ func ReopenPayments(ctx context.Context, tx pgx.Tx, chainID, block uint64) error
 				and token_id = any(array(select token_id from events where chain_id = $1 and block = $2 and token_id is not null))
 			union select pay_chain, tx from payments where pay_chain = $1 and pay_block = $2 and state = 'verified'
 		), was as (
-			select p.chain_id, p.token_id, p.client, p.idx, p.state from payments p join timed t on (p.pay_chain, p.tx) = (t.pay_chain, t.tx)
+			select p.chain_id, p.token_id, p.client, p.idx, p.state from payments p join timed t on (p.pay_chain, p.tx) =
+				(t.pay_chain, t.tx)
 			where p.state in ('verified', 'refused') order by p.chain_id, p.token_id, p.client, p.idx for update of p
 		)
 		update payments p set state = 'pending', reason = '', next_due = now(), attempts = 0 from was w, chains h
-		where (p.chain_id, p.token_id, p.client, p.idx) = (w.chain_id, w.token_id, w.client, w.idx) and h.chain_id = p.chain_id
+		where (p.chain_id, p.token_id, p.client, p.idx) = (w.chain_id, w.token_id, w.client, w.idx) and h.chain_id =
+			p.chain_id
 		returning p.chain_id, h.identity, p.token_id, p.client, p.idx, w.state = 'verified'`, chainID, block)
 	if err != nil {
 		return err
@@ -294,7 +302,8 @@ func saveOutcome(ctx context.Context, tx pgx.Tx, c Claim, v Outcome) error {
 			pay_block = case when $13 then $14::bigint end, pay_log = case when $13 then $15::bigint end, pay_time = case when $13 then $16::timestamptz end,
 			token = case when $13 then $17::bytea end, symbol = case when $13 then $18::text end, decimals = case when $13 then $19::smallint end,
 			amount = case when $13 then $20::numeric end, paid = case when $13 then $21::bigint end
-		where (chain_id, token_id, client, idx) = ($1, $2, $3, $4) and pay_chain = $8 and tx = $9 and payer = $22 and payee = $23`,
+		where (chain_id, token_id, client, idx) = ($1, $2, $3, $4) and pay_chain = $8 and tx = $9 and payer = $22 and
+			payee = $23`,
 		append(c.orderArgs(), v.State, v.Reason, next, verified, v.Transfer.Block, v.Transfer.LogIndex,
 			store.MaybeTime(v.Time), v.Coin.Address.Bytes(),
 			v.Coin.Symbol, int16(v.Coin.Decimals), amount, int64(v.Paid), c.From.Bytes(), c.To.Bytes())...)

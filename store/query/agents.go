@@ -234,7 +234,8 @@ func AddressAgents(ctx context.Context, db *store.DB, chainID uint64, of []commo
 	}
 	rows, err := db.Readers().Query(ctx, `
 		select k.a, x.role, x.token_id from unnest($2::bytea[]) as k(a) cross join lateral (
-			(select 'wallet' as role, token_id from agents where chain_id = $1 and wallet = k.a and wallet <> '' order by token_id limit $3)
+			(select 'wallet' as role, token_id from agents where chain_id = $1 and wallet = k.a and wallet <> '' order by
+				token_id limit $3)
 			union all
 			(select 'owner', token_id from agents where chain_id = $1 and owner = k.a order by token_id limit $3)) x`, int64(chainID), list, most)
 	if err != nil {

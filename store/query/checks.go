@@ -121,7 +121,8 @@ func newestAnswer(ctx context.Context, s chaindb.Subject) (*TrustAnswer, error) 
 	err := s.Tx.QueryRow(ctx, `
 		select q.contract, q.validator, q.request_hash, x.response, x.block
 		from validation_requests q
-		join validation_responses x on (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash) and x.block <= $3
+		join validation_responses x on (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash)
+			and x.block <= $3
 		where q.chain_id = $1 and q.token_id = $2 and q.block <= $3 and q.contract = any($4)
 		order by x.block desc, x.log_index desc limit 1`, append(s.Key(), store.AddressColumn(s.Chain.Validations))...).
 		Scan(&contract, &validator, &request, &a.Response, &a.Block)

@@ -46,9 +46,11 @@ func joinFile(u string) string {
 func joinRating(u string) string {
 	return joinFile(u) + fmt.Sprintf(`
 	left join lateral (
-		select case when jsonb_typeof(content) = 'object' and octet_length(content::text) <= %[2]d then content - 'Extra' end as content,
+		select case when jsonb_typeof(content) = 'object' and octet_length(content::text) <= %[2]d then content - 'Extra'
+			end as content,
 			jsonb_path_query_array(problems, '$[0 to 9]') as problems, jsonb_array_length(problems) as problem_count, errors
-		from parses where sha256 = %[1]s.sha256 and kind = 'feedback' order by parser_version desc limit 1) %[1]s_p on true`, u, maxListedFile)
+		from parses where sha256 = %[1]s.sha256 and kind = 'feedback' order by parser_version desc limit 1) %[1]s_p on
+			true`, u, maxListedFile)
 }
 
 // fileRow receives the state of a file.

@@ -89,7 +89,8 @@ type burst struct {
 func glances(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[store.AgentKey][]glance, error) {
 	rows, err := tx.Query(ctx, `
 		select k.chain_id, k.token_id, n.client,
-			(select b.time from blocks b where (b.chain_id, b.number) = (k.chain_id, n.block)), n.block, n.value::text, n.decimals, n.tag1, n.tag2, n.uri_id
+			(select b.time from blocks b where (b.chain_id, b.number) = (k.chain_id, n.block)), n.block, n.value::text,
+				n.decimals, n.tag1, n.tag2, n.uri_id
 		from `+agentsAsked+` cross join lateral `+newestRatings+` n
 		order by k.chain_id, k.token_id, n.block, n.log_index`, askedAt(ids, block)...)
 	if err != nil {

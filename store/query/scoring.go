@@ -17,8 +17,10 @@ const lateAfter = time.Minute
 // readScoring returns how far scores are, per chain.
 func readScoring(ctx context.Context, tx pgx.Tx) (map[uint64]repute.Scoring, error) {
 	rows, err := tx.Query(ctx, `
-		select c.chain_id, coalesce(r.run, 0), coalesce(r.epoch, 0), coalesce(r.boundary, 0), r.started_at, r.closed_at is not null,
-			(select count(*) from trust_roots t where t.chain_id = c.chain_id and t.set_name = $1 and (t.expires_at is null or t.expires_at > now())),
+		select c.chain_id, coalesce(r.run, 0), coalesce(r.epoch, 0), coalesce(r.boundary, 0), r.started_at, r.closed_at is
+			not null,
+			(select count(*) from trust_roots t where t.chain_id = c.chain_id and t.set_name = $1 and (t.expires_at is null
+				or t.expires_at > now())),
 			w.n, w.since, f.read_at,
 			case when r.run is null then (c.imported or c.finalized_block between 1 and c.cursor_block) and c.cursor_block >= c.start_block
 				else coalesce(f.read_at, r.started_at) < now() - $2::interval or coalesce(w.urgent < now() - $2::interval, false) end

@@ -18,7 +18,8 @@ import (
 // of table sums.
 const liveFeedback = `(
 	select client, idx, tag1, tag2, decimals, value, 1::bigint as n, value as sum from feedback
-	where chain_id = k.chain_id and token_id = k.token_id and block <= $3 and (revoked_block is null or revoked_block > $3))`
+	where chain_id = k.chain_id and token_id = k.token_id and block <= $3 and (revoked_block is null or revoked_block >
+		$3))`
 
 // maintainedSums is the same as of now, already added up. It names $3 only so that both take the
 // same parameters.

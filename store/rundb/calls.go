@@ -141,7 +141,8 @@ func BoundRun(ctx context.Context, db *store.DB, l Lease, most repute.Limits) er
 			return err
 		}
 		_, err := tx.Exec(ctx, `
-			update runs set max_steps = least(max_steps, $2), max_tool_calls = least(max_tool_calls, $3), max_writes = least(max_writes, $4),
+			update runs set max_steps = least(max_steps, $2), max_tool_calls = least(max_tool_calls, $3), max_writes =
+				least(max_writes, $4),
 				max_runtime_ms = least(max_runtime_ms, $5), max_gas = least(max_gas, nullif($6, '')::numeric)
 			where id = $1`, l.Root, most.Steps, most.ToolCalls, most.Writes, most.Runtime.Milliseconds(), most.GasWei)
 		return err
@@ -180,7 +181,8 @@ func endCall(ctx context.Context, tx pgx.Tx, l Lease, id int64, o CallOutcome) e
 	}
 	b := &pgx.Batch{}
 	b.Queue(`
-		update run_calls set done = true, ref = case when $2 = '' then ref else $2 end, summary = case when $3 = '' then summary else $3 end,
+		update run_calls set done = true, ref = case when $2 = '' then ref else $2 end, summary = case when $3 = '' then
+			summary else $3 end,
 			error = $4, result = $5, ended_at = now() where id = $1`, id, store.CleanText(o.Ref), store.CleanText(o.Summary), store.CleanText(o.Error), store.OrNull(o.Result))
 	if o.GasWei != "" {
 		b.Queue(`update runs set gas = greatest(0, gas + $2::numeric) where id = $1`, l.Root, o.GasWei)

@@ -63,7 +63,8 @@ func endCanceled(ctx context.Context, tx pgx.Tx, root string) error {
 func endIdle(ctx context.Context, tx pgx.Tx, root, wish string) (below []repute.RunEvent, err error) {
 	b := &pgx.Batch{}
 	b.Queue(`
-		update runs set status = $2, error = $3, awaiting = '', ended_at = clock_timestamp(), lost_after = 'infinity', fence = fence + 1
+		update runs set status = $2, error = $3, awaiting = '', ended_at = clock_timestamp(), lost_after = 'infinity',
+			fence = fence + 1
 		where id = $1`, root, string(repute.RunCancelled), "cancelled "+wish)
 	queueEndBelow(b, root, repute.RunCancelled, "cancelled "+wish, &below)
 	return below, tx.SendBatch(ctx, b).Close()
@@ -73,8 +74,10 @@ func endIdle(ctx context.Context, tx pgx.Tx, root, wish string) (below []repute.
 // an event for each.
 func queueEndBelow(b *pgx.Batch, root string, status repute.RunStatus, why string, events *[]repute.RunEvent) {
 	b.Queue(`
-		update runs set status = $2, error = case when error = '' then $3 else error end, awaiting = '', ended_at = clock_timestamp()
-		where task_id = (select task_id from runs where id = $1) and id <> $1 and ended_at is null returning id, attempt, error`, root, string(status), store.CleanText(why)).Query(func(rows pgx.Rows) (err error) {
+		update runs set status = $2, error = case when error = '' then $3 else error end, awaiting = '', ended_at =
+			clock_timestamp()
+		where task_id = (select task_id from runs where id = $1) and id <> $1 and ended_at is null returning id, attempt,
+			error`, root, string(status), store.CleanText(why)).Query(func(rows pgx.Rows) (err error) {
 		*events, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e repute.RunEvent, err error) {
 			var attempt int
 			var text string
@@ -125,7 +128,8 @@ func Approve(ctx context.Context, db *store.DB, run string, a Approval,
 		var root, awaiting string
 		var attempt int
 		err := tx.QueryRow(ctx, `
-			select r.root_id, r.awaiting, r.attempt from runs r join runs o on o.id = r.root_id where r.id = $1 for update of o`, store.CleanText(run)).Scan(&root, &awaiting, &attempt)
+			select r.root_id, r.awaiting, r.attempt from runs r join runs o on o.id = r.root_id where r.id = $1 for update of
+				o`, store.CleanText(run)).Scan(&root, &awaiting, &attempt)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return repute.Unknown("run %q", run)
 		}
@@ -168,7 +172,8 @@ func awaitedDecision(ctx context.Context, tx pgx.Tx, run, subject string, attemp
 	err error) {
 	rows, err := tx.Query(ctx, selectDecisions+`
 		where d.run_id = $1 and d.attempt = $2 and d.subject = $3 and d.effect = 'require_approval'
-		and not exists (select from run_approvals where run_id = $1 and attempt = $2 and subject = $3) order by d.id desc limit 1`, run, attempt, subject)
+		and not exists (select from run_approvals where run_id = $1 and attempt = $2 and subject = $3) order by d.id desc
+			limit 1`, run, attempt, subject)
 	if err != nil {
 		return d, err
 	}
@@ -202,7 +207,8 @@ type AnswerInput struct {
 // by subject; none when the run does not wait.
 func Awaited(ctx context.Context, db *store.DB, run string) ([]Decision, error) {
 	rows, err := db.Pool().Query(ctx, `
-		select distinct on (d.subject) d.subject, d.effect, d.reasons, d.policy, d.input from run_decisions d join runs r on r.id = d.run_id and r.attempt = d.attempt
+		select distinct on (d.subject) d.subject, d.effect, d.reasons, d.policy, d.input from run_decisions d join runs r
+			on r.id = d.run_id and r.attempt = d.attempt
 		where d.run_id = $1 and r.awaiting <> '' and d.effect = 'require_approval'
 		and not exists (select from run_approvals a where (a.run_id, a.attempt, a.subject) = (d.run_id, d.attempt, d.subject))
 		order by d.subject, d.id desc`, store.CleanText(run))
@@ -292,8 +298,10 @@ func RetryTask(ctx context.Context, db *store.DB, id string, from repute.Phase, 
 func dropPlan(ctx context.Context, tx pgx.Tx, task, root string, attempt int) error {
 	var sent int
 	if err := tx.QueryRow(ctx, `
-		select count(*) from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not c.done or c.error = ''
-			or exists (select from intents i where i.id = c.run_id || '/' || c.step_id || '/' || c.key and i.state not in ('reverted', 'failed')))`,
+		select count(*) from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not
+			c.done or c.error = ''
+			or exists (select from intents i where i.id = c.run_id || '/' || c.step_id || '/' || c.key and i.state not in
+				('reverted', 'failed')))`,
 		task, string(repute.CallTransaction)).Scan(&sent); err != nil {
 		return err
 	}
@@ -322,14 +330,17 @@ func nextAttempt(ctx context.Context, tx pgx.Tx, task, root string, from repute.
 	b := &pgx.Batch{}
 	b.Queue(`
 		insert into run_phases (run_id, attempt, phase, status, result, error, started_at, ended_at)
-		select p.run_id, p.attempt + 1, p.phase, p.status, p.result, p.error, p.started_at, p.ended_at from run_phases p join runs r on r.id = p.run_id and r.attempt = p.attempt
-		where r.task_id = $4 and ((r.id = $1 and p.phase < $2) or (r.id <> $1 and $2::int > $5::int and r.status <> 'completed' and p.phase < $3 and p.status = 'ok'))`, root, int(from), int(repute.PhaseTrust), task, int(repute.PhasePlan))
+		select p.run_id, p.attempt + 1, p.phase, p.status, p.result, p.error, p.started_at, p.ended_at from run_phases p
+			join runs r on r.id = p.run_id and r.attempt = p.attempt
+		where r.task_id = $4 and ((r.id = $1 and p.phase < $2) or (r.id <> $1 and $2::int > $5::int and r.status <>
+			'completed' and p.phase < $3 and p.status = 'ok'))`, root, int(from), int(repute.PhaseTrust), task, int(repute.PhasePlan))
 	b.Queue(`delete from run_steps where status <> 'completed' and run_id in (select id from runs where task_id = $1)`,
 		task)
 	b.Queue(`delete from run_calls where (not done or error <> '') and kind = any($2) and run_id in (select id from runs where task_id = $1)`, task,
 		[]string{string(repute.CallTool), string(repute.CallHTTP), string(repute.CallChain), string(repute.CallSubRun)})
 	b.Queue(`
-		update runs set attempt = attempt + 1, status = 'pending', phase = case when id = $1 then $2::int - 1 else 0 end, awaiting = '', cancel = '', error = '',
+		update runs set attempt = attempt + 1, status = 'pending', phase = case when id = $1 then $2::int - 1 else 0 end,
+			awaiting = '', cancel = '', error = '',
 			reasons = '[]', ended_at = null, fence = fence + 1, held_until = '-infinity', runtime_ms = 0,
 			lost_after = case when id = $1 then clock_timestamp() + interval '`+jobWait+`' else 'infinity' end
 		where task_id = $3 and (id = $1 or $2::int > $4::int and status <> 'completed')`, root, int(from), task, int(repute.PhasePlan))

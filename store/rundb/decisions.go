@@ -43,7 +43,8 @@ func addDecisions(ctx context.Context, db *store.DB, tx pgx.Tx, root, run string
 	var last []byte
 	var at time.Time
 	if err := tx.QueryRow(ctx, `
-		select o.task_id, o.decisions, o.decisions_head, r.attempt, clock_timestamp() from runs o join runs r on r.root_id = o.id
+		select o.task_id, o.decisions, o.decisions_head, r.attempt, clock_timestamp() from runs o join runs r on r.root_id
+			= o.id
 		where o.id = $1 and r.id = $2`, root, run).Scan(&head.Task, &head.Count, &last, &attempt, &at); err != nil {
 		return err
 	}
@@ -84,7 +85,8 @@ func signerOf(h *repute.SealedHead) []byte {
 // its input names.
 func queueDecision(b *pgx.Batch, d *repute.RunDecision) {
 	b.Queue(`
-		insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, at, previous, hash, pins)
+		insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input,
+			at, previous, hash, pins)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, array(
 			select i.hash from regexp_matches($15, '"(?:evidence|policy)":"(?:0x)?([0-9a-f]{64})"', 'g') m
 			join trust_inputs i on i.hash = decode(m[1], 'hex')))`, d.Root, d.Run, d.Number, d.Attempt, int(d.Phase), string(d.Kind), d.Subject, d.Effect,
@@ -117,7 +119,8 @@ func addDecision(ctx context.Context, db *store.DB, tx pgx.Tx, root, run string,
 
 // selectDecisions begins the statements that scanDecision reads.
 const selectDecisions = `
-	select d.run_id, d.root_id, d.number, d.attempt, d.phase, d.kind, d.subject, d.effect, d.reasons, d.policy, d.input, d.at, d.previous, d.hash, r.task_id
+	select d.run_id, d.root_id, d.number, d.attempt, d.phase, d.kind, d.subject, d.effect, d.reasons, d.policy,
+		d.input, d.at, d.previous, d.hash, r.task_id
 	from run_decisions d join runs r on r.id = d.run_id `
 
 // scanDecision reads a row of selectDecisions.
@@ -268,7 +271,8 @@ func DecisionsHead(ctx context.Context, db *store.DB, run string) (h repute.Seal
 func readHead(ctx context.Context, tx pgx.Tx, run string) (h repute.SealedHead, err error) {
 	var last, signer []byte
 	err = tx.QueryRow(ctx, `
-		select o.task_id, o.id, o.decisions, o.decisions_head, o.decisions_signer, o.decisions_signature from runs r join runs o on o.id = r.root_id where r.id = $1`,
+		select o.task_id, o.id, o.decisions, o.decisions_head, o.decisions_signer, o.decisions_signature from runs r join
+			runs o on o.id = r.root_id where r.id = $1`,
 		store.CleanText(run)).Scan(&h.Task, &h.Root, &h.Count, &last, &signer, &h.Signature)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return h, repute.Unknown("run %q", run)
@@ -302,7 +306,8 @@ func readDecided(ctx context.Context, tx pgx.Tx, task string) (map[string][]repu
 	map[string][]GivenApproval, error) {
 	phases, approvals := map[string][]repute.RunPhase{}, map[string][]GivenApproval{}
 	rows, err := tx.Query(ctx, `
-		select run_id, phase, attempt, status, result, error from run_phases where run_id in (select id from runs where task_id = $1) order by run_id, attempt, phase`, task)
+		select run_id, phase, attempt, status, result, error from run_phases where run_id in (select id from runs where
+			task_id = $1) order by run_id, attempt, phase`, task)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -316,7 +321,8 @@ func readDecided(ctx context.Context, tx pgx.Tx, task string) (map[string][]repu
 		return nil, nil, err
 	}
 	rows, err = tx.Query(ctx, `
-		select run_id, attempt, subject, approved, by, reason, at from run_approvals where run_id in (select id from runs where task_id = $1)`, task)
+		select run_id, attempt, subject, approved, by, reason, at from run_approvals where run_id in (select id from runs
+			where task_id = $1)`, task)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -43,7 +43,8 @@ func ReadLog(ctx context.Context, db *store.DB, slug string, after LogPlace, mos
 		select e.at, e.root_id, e.number, e.run_id, coalesce((e.data->>'attempt')::int, 1), coalesce(e.data->>'status', ''),
 			e.at < now() - interval '`+logSettles+`'
 		from run_events e join runs r on r.id = e.run_id
-		where e.kind = 'run.finished' and r.slug = $1 and ($2::timestamptz is null or (e.at, e.root_id, e.number) > ($2, $3, $4))
+		where e.kind = 'run.finished' and r.slug = $1 and ($2::timestamptz is null or (e.at, e.root_id, e.number) > ($2,
+			$3, $4))
 		order by e.at, e.root_id, e.number limit $5`, store.CleanText(slug), store.MaybeTime(after.At), store.CleanText(after.Root), after.Number, most)
 	if err != nil {
 		return nil, store.Failed("read the log of an agent", err)

@@ -28,7 +28,8 @@ func SaveModule(ctx context.Context, db *store.DB, m repute.Module) error {
 		signer = m.Proof.Signer[:]
 	}
 	_, err := db.Pool().Exec(ctx, `
-		insert into modules (slug, url, chain_id, registry, token_id, manifest, dry_run, proof_kind, proof_host, proof_signer, proof_at)
+		insert into modules (slug, url, chain_id, registry, token_id, manifest, dry_run, proof_kind, proof_host,
+			proof_signer, proof_at)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		on conflict (slug) do update set url = excluded.url, chain_id = excluded.chain_id, registry = excluded.registry,
 			token_id = excluded.token_id, manifest = excluded.manifest, dry_run = excluded.dry_run,

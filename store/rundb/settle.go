@@ -20,7 +20,8 @@ type OpenCall struct {
 // their intents are final.
 func OpenCalls(ctx context.Context, db *store.DB, most int) ([]OpenCall, error) {
 	rows, err := db.Pool().Query(ctx, `
-		select c.id, c.run_id, c.step_id, c.key, c.kind, c.ref, c.summary, c.chain_id, c.domain, c.request, r.slug, r.task_id, r.root_id
+		select c.id, c.run_id, c.step_id, c.key, c.kind, c.ref, c.summary, c.chain_id, c.domain, c.request, r.slug,
+			r.task_id, r.root_id
 		from run_calls c join runs r on r.id = c.run_id join runs root on root.id = r.root_id
 		join intents i on i.id = c.run_id || '/' || c.step_id || '/' || c.key
 		where c.kind = $1 and not c.done and root.ended_at is not null and i.state = any($2) order by c.id limit $3`,

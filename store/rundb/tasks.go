@@ -50,7 +50,8 @@ func AddTask(ctx context.Context, db *store.DB, t repute.Task, root repute.Run,
 // insertRun stores a new run.
 func insertRun(ctx context.Context, tx pgx.Tx, r repute.Run) error {
 	_, err := tx.Exec(ctx, `
-		insert into runs (id, task_id, root_id, parent_id, parent_step, slug, goal, input, max_steps, max_tool_calls, max_writes, max_runtime_ms, max_gas, lost_after)
+		insert into runs (id, task_id, root_id, parent_id, parent_step, slug, goal, input, max_steps, max_tool_calls,
+			max_writes, max_runtime_ms, max_gas, lost_after)
 		values ($1, $2, $3, nullif($4, ''), $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, '')::numeric,
 			case when $4 = '' then clock_timestamp() + interval '`+jobWait+`' else 'infinity' end)
 		on conflict (parent_id, parent_step) do nothing`,
@@ -107,7 +108,8 @@ type TaskFilter struct {
 // Tasks returns tasks, the newest first.
 func Tasks(ctx context.Context, db *store.DB, f TaskFilter, most int) ([]repute.Task, error) {
 	rows, err := db.Readers().Query(ctx, selectTask+`
-		where $1 in ('', t.status) and $2 in ('', t.coordinator) and ($3::timestamptz is null or (t.created_at, t.id) < ($3, $4))
+		where $1 in ('', t.status) and $2 in ('', t.coordinator) and ($3::timestamptz is null or (t.created_at, t.id) <
+			($3, $4))
 			and (not $6 or r.awaiting <> '')
 		order by t.created_at desc, t.id desc limit $5`, string(f.Status), f.Coordinator, store.MaybeTime(f.Before), f.BeforeID, most, f.Awaiting)
 	if err != nil {
@@ -120,7 +122,8 @@ func Tasks(ctx context.Context, db *store.DB, f TaskFilter, most int) ([]repute.
 // selectRuns begins the statements that scanRunRow reads.
 const selectRuns = `select r.id, r.task_id, r.root_id, coalesce(r.parent_id, ''), r.parent_step, r.slug, r.goal, r.input, r.status, r.awaiting,
 	r.attempt, r.phase, r.max_steps, r.max_tool_calls, r.max_writes, r.max_runtime_ms, coalesce(r.max_gas::text, ''),
-	r.steps, r.tool_calls, r.writes, r.runtime_ms, r.gas::text, r.reasons, r.error, r.cancel, r.created_at, r.started_at, r.ended_at from runs r `
+	r.steps, r.tool_calls, r.writes, r.runtime_ms, r.gas::text, r.reasons, r.error, r.cancel, r.created_at,
+		r.started_at, r.ended_at from runs r `
 
 // scanRunRow reads a row of selectRuns.
 func scanRunRow(row pgx.CollectableRow) (r repute.Run, err error) {

@@ -229,7 +229,8 @@ func DelayPhase(ctx context.Context, db *store.DB, l Lease, run string, p repute
 		first := func() error {
 			return tx.QueryRow(ctx, `
 				select at, clock_timestamp() from run_events
-				where root_id = $1 and run_id = $2 and kind = 'phase.delayed' and data->>'phase' = $3 and (data->>'attempt')::int = $4
+				where root_id = $1 and run_id = $2 and kind = 'phase.delayed' and data->>'phase' = $3 and
+					(data->>'attempt')::int = $4
 				order by number limit 1`, l.Root, run, p.String(), attempt).Scan(&since, &now)
 		}
 		err := first()
@@ -270,7 +271,8 @@ func queuePhase(b *pgx.Batch, l Lease, o *PhaseOutcome) {
 	b.Queue(`
 		insert into run_phases (run_id, attempt, phase, status, result, error, started_at, ended_at)
 		values ($1, $2, $3, $4, $5, $6, $7, $8)
-		on conflict (run_id, attempt, phase) do update set status = excluded.status, result = excluded.result, error = excluded.error,
+		on conflict (run_id, attempt, phase) do update set status = excluded.status, result = excluded.result, error =
+			excluded.error,
 			started_at = excluded.started_at, ended_at = excluded.ended_at`,
 		o.Run, p.Attempt, int(p.Phase), string(p.Status), store.OrNull(p.Result), store.CleanText(p.Error), p.Started,
 		p.Ended)
@@ -289,7 +291,8 @@ func queuePhase(b *pgx.Batch, l Lease, o *PhaseOutcome) {
 	}
 	for _, r := range o.Receipts {
 		b.Queue(`
-			insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, result, ended_at)
+			insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, result,
+				ended_at)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, true, $9, $10, $11, now())
 			on conflict (run_id, step_id, key) where key <> '' do nothing`,
 			o.Run, r.Step, r.Key, string(r.Kind), store.CleanText(r.Ref), store.CleanText(r.Summary), int64(r.Chain),

@@ -122,7 +122,8 @@ func (q *agentQuery) facets() string {
 			union all select 'status', status, count(*) from m group by status`, with, documentStatus, from, q.where, maxCounted+1, q.hitCount())
 	for _, list := range []string{"services", "skills", "domains", "trust"} {
 		sql += fmt.Sprintf(`
-			union all (select '%[1]s', v, count(*) from m, unnest(m.%[1]s) v where m.denied is null group by v order by count(*) desc, v limit %[2]d)`, list, maxFacets)
+			union all (select '%[1]s', v, count(*) from m, unnest(m.%[1]s) v where m.denied is null group by v order by
+				count(*) desc, v limit %[2]d)`, list, maxFacets)
 	}
 	return sql + `) select kind, value, n from counted order by kind, n desc, value`
 }

@@ -32,7 +32,8 @@ func FillSearch(ctx context.Context, db *store.DB) error {
 func fillSearchable(ctx context.Context, db *store.DB, after []byte) (last []byte, err error) {
 	rows, err := db.Pool().Query(ctx, `
 		select distinct on (p.sha256) p.sha256, p.parser_version, p.errors, p.content from parses p
-		where p.kind = 'registration' and p.sha256 > $3 and not exists (select from searchable s where s.sha256 = p.sha256 and s.form = $1)
+		where p.kind = 'registration' and p.sha256 > $3 and not exists (select from searchable s where s.sha256 = p.sha256
+			and s.form = $1)
 		order by p.sha256, p.parser_version desc limit $2`, searchtext.SearchForm, fillBatch, after)
 	if err != nil {
 		return nil, err

@@ -60,7 +60,8 @@ func (q *agentQuery) narrow(ctx context.Context, tx pgx.Tx, words, names []strin
 // agents with most ratings of a chain.
 func ratedDocuments() string {
 	return fmt.Sprintf(`s.sha256 in (select u.sha256 from unnest($1::bigint[]) as k(chain_id)
-		cross join lateral (select uri_id from agents where chain_id = k.chain_id and feedback > 0 order by feedback desc limit %d) r
+		cross join lateral (select uri_id from agents where chain_id = k.chain_id and feedback > 0 order by feedback desc
+			limit %d) r
 		join uris u on u.id = r.uri_id where u.sha256 is not null)`, maxHits)
 }
 

@@ -196,7 +196,8 @@ func (q *agentQuery) ranked(o agentOrder) string {
 	n := len(q.args)
 	return fmt.Sprintf(`%[1]s,
 		found as (
-			select a.chain_id, a.token_id, %[2]s as key, %[13]s as rank, %[3]s as first, %[4]s as others from %[5]s%[6]s%[14]s where true%[7]s),
+			select a.chain_id, a.token_id, %[2]s as key, %[13]s as rank, %[3]s as first, %[4]s as others from
+				%[5]s%[6]s%[14]s where true%[7]s),
 		m as (
 			select found.*, row_number() over (partition by found.chain_id order by found.key %[8]s, found.token_id %[8]s) as nth
 			from found join unnest($1::bigint[], $%[9]d::bigint[], $%[10]d::numeric[]) as k(chain_id, at, token) using (chain_id)

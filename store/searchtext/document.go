@@ -183,14 +183,17 @@ func withoutNumbers(s string) (out []string) {
 // a newer parser exists. Its parameter is a list of Searchable, because each statement opens six
 // indexes.
 const UpsertSearchable = `
-	insert into searchable (sha256, form, version, errors, name, words, vector, services, skills, domains, trust, x402, active, title, places, alike)
+	insert into searchable (sha256, form, version, errors, name, words, vector, services, skills, domains, trust, x402,
+		active, title, places, alike)
 	select decode(sum, 'hex'), form, version, errors, name, words,
 		setweight(to_tsvector('english', names), 'A') || setweight(to_tsvector('english', labels), 'B') || setweight(to_tsvector('english', description), 'C') ||
 			setweight(to_tsvector('english', hosts), 'D'),
 		services, skills, domains, trust, x402, active, title, places, alike
-	from json_to_recordset($1::json) as s(sum text, form smallint, version int, errors int, name text, words text, names text, labels text,
+	from json_to_recordset($1::json) as s(sum text, form smallint, version int, errors int, name text, words text,
+		names text, labels text,
 		description text, hosts text, title text, places text[], alike bigint, services text[], skills text[], domains text[], trust text[], x402 bool, active bool)
-	on conflict (sha256) do update set (form, version, errors, name, words, vector, services, skills, domains, trust, x402, active, title, places, alike) =
+	on conflict (sha256) do update set (form, version, errors, name, words, vector, services, skills, domains, trust,
+		x402, active, title, places, alike) =
 		(excluded.form, excluded.version, excluded.errors, excluded.name, excluded.words, excluded.vector,
 		excluded.services, excluded.skills, excluded.domains, excluded.trust, excluded.x402, excluded.active,
 		excluded.title, excluded.places, excluded.alike)

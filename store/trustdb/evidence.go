@@ -123,7 +123,8 @@ func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func
 		cross join lateral (select min(from_block) as block from agent_states
 			where chain_id = $1 and token_id = u.t and from_block <= $3 and from_block > coalesce(before.block, -1)) tenure
 		cross join lateral (
-			select coalesce(array_agg(operator order by operator) filter (where to_block is null or to_block > $3), '{}') as list,
+			select coalesce(array_agg(operator order by operator) filter (where to_block is null or to_block > $3), '{}') as
+				list,
 				max(greatest(from_block, to_block)) as block
 			from operators where chain_id = $1 and owner = now.owner and from_block <= $3) acts
 		left join blocks born on (born.chain_id, born.number) = ($1, first.block)
@@ -200,7 +201,8 @@ func (q evidence) ratings(ctx context.Context, tokens []repute.TokenID, use func
 		join tags t2 on t2.id = f.tag2
 		join uris u on u.id = f.uri_id
 		left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)
-		where f.chain_id = $1 and f.token_id = any($2::numeric[]) and f.block <= $3 and (f.revoked_block is null or f.revoked_block > $3)`,
+		where f.chain_id = $1 and f.token_id = any($2::numeric[]) and f.block <= $3 and (f.revoked_block is null or
+			f.revoked_block > $3)`,
 		q.chain.ID, store.TokenArray(tokens), q.block)
 	if err != nil {
 		return err

@@ -47,7 +47,8 @@ func ReadIdentities(ctx context.Context, db *store.DB, chainID uint64, tokens []
 				p.content, '[]'::jsonb, 0::bigint, p.errors
 			from a
 			join uris u on u.id = a.uri_id
-			left join lateral (select * from parses where sha256 = u.sha256 and kind = 'registration' order by parser_version desc limit 1) p on true`, args...)
+			left join lateral (select * from parses where sha256 = u.sha256 and kind = 'registration' order by parser_version
+				desc limit 1) p on true`, args...)
 		if err != nil {
 			return err
 		}

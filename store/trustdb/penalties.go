@@ -77,7 +77,8 @@ func hasPenalties(ctx context.Context, tx pgx.Tx, chainID uint64, agents []Score
 		tokens[i] = a.TokenID
 	}
 	err = tx.QueryRow(ctx, `
-		select exists (select from trust_penalties where chain_id = $1 and final in (false, true) and token_id = any($2::numeric[]))`,
+		select exists (select from trust_penalties where chain_id = $1 and final in (false, true) and token_id =
+			any($2::numeric[]))`,
 		chainID, store.TokenArray(tokens)).Scan(&has)
 	return has, err
 }
@@ -162,17 +163,20 @@ func replacePenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, final
 	}
 	rows, err := tx.Query(ctx, `
 		with now as (
-			select * from unnest($4::numeric[], $5::bytea[], $6::bytea[], $7::integer[], $8::integer[], $9::integer[], $11::bytea[])
+			select * from unnest($4::numeric[], $5::bytea[], $6::bytea[], $7::integer[], $8::integer[], $9::integer[],
+				$11::bytea[])
 				n(token_id, identity, owner, score, high, tier, known)),
 		gone as (
 			delete from trust_penalties g where chain_id = $1 and final = $2 and token_id = any($3::numeric[])
-			and not exists (select from now n where (n.token_id, n.identity) = (g.token_id, g.identity)) returning token_id, identity),
+			and not exists (select from now n where (n.token_id, n.identity) = (g.token_id, g.identity)) returning token_id,
+				identity),
 		put as (
 			insert into trust_penalties as g (chain_id, final, token_id, identity, owner, score, high, tier, run, known)
 			select $1, $2, token_id, identity, owner, score, high, tier, $10, known from now
 			on conflict (chain_id, final, token_id, identity) do update
 				set owner = excluded.owner, score = excluded.score, high = excluded.high, tier = excluded.tier, run = excluded.run, known = excluded.known
-			where (g.owner, g.score, g.high, g.tier, g.known) is distinct from (excluded.owner, excluded.score, excluded.high, excluded.tier, excluded.known)
+			where (g.owner, g.score, g.high, g.tier, g.known) is distinct from (excluded.owner, excluded.score,
+				excluded.high, excluded.tier, excluded.known)
 			returning token_id, identity)
 		select token_id, identity from gone union select token_id, identity from put`,
 		chainID, final, store.TokenArray(tokens), store.TokenArray(of), store.AddressColumn(identities),

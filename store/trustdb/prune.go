@@ -47,7 +47,8 @@ func PruneFinals(ctx context.Context, db *store.DB, kept time.Duration) (more bo
 			gone as (
 				delete from trust_finals f using page p join trust_feed d on d.chain_id = p.chain_id
 				where (f.chain_id, f.token_id, f.run) = (p.chain_id, p.token_id, p.run)
-				and exists (select from trust_finals l where l.chain_id = f.chain_id and l.token_id = f.token_id and l.run > f.run and l.run <= d.pruned)
+				and exists (select from trust_finals l where l.chain_id = f.chain_id and l.token_id = f.token_id and l.run >
+					f.run and l.run <= d.pruned)
 				and not exists (select from run_decisions where pins @> array[f.evidence]))
 			select chain_id, token_id::text, run from page p order by p.chain_id, p.token_id, p.run`, chain, token, run, prunePage)
 		if err != nil {
@@ -90,7 +91,8 @@ func PruneInputs(ctx context.Context, db *store.DB) (more bool, err error) {
 		var last []byte
 		var n int
 		err := tx.QueryRow(ctx, `
-			select count(*), (array_agg(hash order by hash desc))[1] from (select hash from trust_inputs where hash > $1 order by hash limit $2) page`,
+			select count(*), (array_agg(hash order by hash desc))[1] from (select hash from trust_inputs where hash > $1
+				order by hash limit $2) page`,
 			p.Place, prunePage).Scan(&n, &last)
 		if err == nil && n > 0 {
 			err = pruneInputs(ctx, tx, p.Place, last)

@@ -81,9 +81,11 @@ func (f *relatedMark) merge(ctx context.Context, tx pgx.Tx, chainID uint64) erro
 	return tx.QueryRow(ctx, `
 		with same as (
 			delete from trust_related where id in (
-				select id from trust_related where chain_id = $1 and id > $2 and (final, members) = ($3, $4) and after = -1 for update skip locked)
+				select id from trust_related where chain_id = $1 and id > $2 and (final, members) = ($3, $4) and after = -1 for
+					update skip locked)
 			returning updated, except_agent)
-		select least($5::bigint, min(updated)), case when coalesce(bool_and(except_agent is not distinct from $6::text::numeric), true) then $6 end from same`,
+		select least($5::bigint, min(updated)), case when coalesce(bool_and(except_agent is not distinct from
+			$6::text::numeric), true) then $6 end from same`,
 		chainID, f.id, f.final, f.members, f.updated, f.itself).Scan(&f.updated, &f.itself)
 }
 
@@ -96,12 +98,14 @@ func (f *relatedMark) mark(ctx context.Context, tx pgx.Tx, chainID uint64, limit
 				(select distinct token_id from agent_states
 					where chain_id = $1 and owner = m.a and token_id > $4::text::numeric order by token_id limit $5)
 				union (select distinct token_id from agent_states
-					where chain_id = $1 and wallet = m.a and wallet <> '' and wallet <> owner and token_id > $4::text::numeric order by token_id limit $5)) had
+					where chain_id = $1 and wallet = m.a and wallet <> '' and wallet <> owner and token_id > $4::text::numeric
+						order by token_id limit $5)) had
 			group by token_id order by token_id limit $5),
 		done as (
 			insert into trust_stale (chain_id, token_id, cause, final)
 			select $1, p.token_id, $6, $7 and exists (
-				select from trust_runs where chain_id = $1 and closed_at is null and run = (select max(run) from trust_runs where chain_id = $1))
+				select from trust_runs where chain_id = $1 and closed_at is null and run = (select max(run) from trust_runs
+					where chain_id = $1))
 			from part p
 			join agents a on (a.chain_id, a.token_id) = ($1, p.token_id)
 			where a.updated_block > $8 and p.token_id is distinct from $9::text::numeric

@@ -177,7 +177,8 @@ func putRoots(ctx context.Context, tx pgx.Tx, chainID uint64, set string, roots 
 	_, err := tx.Exec(ctx, `
 		insert into trust_roots (chain_id, set_name, address, weight, reason, expires_at)
 		select distinct on (r.a) $1, $2, r.a, r.w, r.t, r.e
-		from unnest($3::bytea[], $4::bigint[], $5::text[], $6::timestamptz[]) with ordinality as r(a, w, t, e, n) order by r.a, r.n desc
+		from unnest($3::bytea[], $4::bigint[], $5::text[], $6::timestamptz[]) with ordinality as r(a, w, t, e, n) order by
+			r.a, r.n desc
 		on conflict (chain_id, set_name, address) do update
 		set weight = excluded.weight, reason = excluded.reason, expires_at = excluded.expires_at`,
 		chainID, set, addresses, weights, reasons, expires)
@@ -263,7 +264,8 @@ func putLinks(ctx context.Context, tx pgx.Tx, chainID uint64, links []repute.Tru
 	_, err := tx.Exec(ctx, `
 		insert into trust_links (chain_id, a, b, reason, source)
 		select distinct on (l.a, l.b) $1, l.a, l.b, l.r, l.s
-		from unnest($2::bytea[], $3::bytea[], $4::text[], $5::text[]) with ordinality as l(a, b, r, s, n) order by l.a, l.b, l.n desc
+		from unnest($2::bytea[], $3::bytea[], $4::text[], $5::text[]) with ordinality as l(a, b, r, s, n) order by l.a,
+			l.b, l.n desc
 		on conflict (chain_id, a, b) do update set reason = excluded.reason, source = excluded.source`, chainID, as, bs, reasons, sources)
 	return err
 }

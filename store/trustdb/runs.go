@@ -155,9 +155,11 @@ func AllowedValidations(ctx context.Context, db *store.DB, chainID uint64) ([]co
 func AddRun(ctx context.Context, db *store.DB, r Run) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("add trust run of chain %d", r.ChainID), func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
-			insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links, weights, identities, edges, repaired,
+			insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags,
+				roots, links, weights, identities, edges, repaired,
 				unjudged_low, unjudged_high, unjudged, validations)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, nullif($19, ''), $20) on conflict do nothing`,
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, nullif($19, ''), $20) on
+				conflict do nothing`,
 			r.ChainID, r.Run, r.Epoch, r.Boundary, r.Block.Number, store.HashBytes(r.Block.Hash),
 			store.MaybeTime(r.Block.Time), r.Scorer,
 			r.Params[:], r.Tags[:], r.Roots[:], r.Links[:], r.Weights[:], r.Identities, r.Edges, r.Repaired,
@@ -205,7 +207,8 @@ func CloseRun(ctx context.Context, db *store.DB, chainID uint64) (closed bool, e
 		}
 		tag, err := tx.Exec(ctx, `
 			update trust_runs set closed_at = clock_timestamp()
-			where chain_id = $1 and closed_at is null and marked is null and run = (select max(run) from trust_runs where chain_id = $1)
+			where chain_id = $1 and closed_at is null and marked is null and run = (select max(run) from trust_runs where
+				chain_id = $1)
 			and not exists (select from trust_stale where chain_id = $1 and final)
 			and not exists (select from trust_related where chain_id = $1 and final)`, chainID)
 		closed = err == nil && tag.RowsAffected() > 0

@@ -104,7 +104,8 @@ func lockStale(ctx context.Context, tx pgx.Tx, chainID uint64, agents []ScoredAg
 		ids[i] = agents[i].TokenID
 	}
 	rows, err := tx.Query(ctx, `
-		select token_id from trust_stale where chain_id = $1 and token_id = any($2::numeric[]) order by token_id for update`, chainID, store.TokenArray(ids))
+		select token_id from trust_stale where chain_id = $1 and token_id = any($2::numeric[]) order by token_id for
+			update`, chainID, store.TokenArray(ids))
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +140,8 @@ func queueScore(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 		insert into trust_scores as s (chain_id, token_id, run, block, block_hash, block_time, evidence,
 			rated, score, low, high, mean, confidence, tier, result, facts)
 		select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $17 where not $16 or `+limitedBefore+`
-		on conflict (chain_id, token_id) do update set run = excluded.run, block = excluded.block, block_hash = excluded.block_hash,
+		on conflict (chain_id, token_id) do update set run = excluded.run, block = excluded.block, block_hash =
+			excluded.block_hash,
 			block_time = excluded.block_time, evidence = excluded.evidence, rated = excluded.rated, score = excluded.score,
 			low = excluded.low, high = excluded.high, mean = excluded.mean, confidence = excluded.confidence, tier = excluded.tier,
 			result = excluded.result, facts = excluded.facts
@@ -164,7 +166,8 @@ const sameScore = `
 			and (was.scorer, was.params, was.tags, was.roots, was.links, was.validations) = (is_.scorer, is_.params, is_.tags, is_.roots, is_.links, is_.validations)
 			and is_.repaired = 0
 			and ((s.block, s.block_hash) = (excluded.block, excluded.block_hash) or s.block <= is_.block and excluded.block = is_.block)
-			and (s.block = was.block or exists (select from blocks b where (b.chain_id, b.number, b.hash) = (s.chain_id, s.block, s.block_hash)))))`
+			and (s.block = was.block or exists (select from blocks b where (b.chain_id, b.number, b.hash) = (s.chain_id,
+				s.block, s.block_hash)))))`
 
 // toleranceOf returns how far the numbers of a stored row may differ from those that are not
 // written.
@@ -183,7 +186,8 @@ func queueFinal(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 		return
 	}
 	b.Queue(`
-		insert into trust_finals (chain_id, token_id, run, evidence, rated, score, low, high, mean, confidence, tier, facts, result, guarded)
+		insert into trust_finals (chain_id, token_id, run, evidence, rated, score, low, high, mean, confidence, tier,
+			facts, result, guarded)
 		select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $15
 		where (not $16 or exists (select from trust_finals where chain_id = $1 and token_id = $2 and run < $3))
 		and not exists (select from (

@@ -24,7 +24,8 @@ const (
 // MarkTokens is the SQL that resolves the conflict of a mark with a stored one. A process that is
 // scoring the agent sees the new mark when it saves.
 const MarkTokens = `
-	on conflict (chain_id, token_id) do update set cause = least(trust_stale.cause, excluded.cause), final = trust_stale.final or excluded.final,
+	on conflict (chain_id, token_id) do update set cause = least(trust_stale.cause, excluded.cause), final =
+		trust_stale.final or excluded.final,
 		mark = default, claimed = '-infinity'`
 
 // judgedAgents is the SQL condition of agents that have or had ratings or answers of contracts on
@@ -36,7 +37,8 @@ const judgedAgents = `(feedback > 0 or revoked > 0 or validations > 0)`
 // crash leaves the rest to other processes.
 func MarkAll(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	_, err := tx.Exec(ctx, `
-		update trust_runs set marked = -1 where chain_id = $1 and run = (select max(run) from trust_runs where chain_id = $1)`, chainID)
+		update trust_runs set marked = -1 where chain_id = $1 and run = (select max(run) from trust_runs where chain_id =
+			$1)`, chainID)
 	if err == nil {
 		_, err = markSome(ctx, tx, chainID, FirstMarked)
 	}
@@ -77,7 +79,8 @@ func markSome(ctx context.Context, tx pgx.Tx, chainID uint64, limit int) (more b
 		with part as (
 			select token_id from (
 				(select token_id from agents where chain_id = $1 and token_id > $2::numeric and `+judgedAgents+` order by token_id limit $4)
-				union (select token_id from trust_scores where chain_id = $1 and token_id > $2::numeric order by token_id limit $4)) a
+				union (select token_id from trust_scores where chain_id = $1 and token_id > $2::numeric order by token_id limit
+					$4)) a
 			order by token_id limit $4),
 		done as (
 			insert into trust_stale (chain_id, token_id, cause, final) select $1, token_id, $3, $6 from part order by token_id`+MarkTokens+`)
@@ -159,7 +162,8 @@ func MarkStale(ctx context.Context, db *store.DB, chainID uint64, limit int) (n 
 // all newer ones.
 func lockFeed(ctx context.Context, tx pgx.Tx, chainID uint64) (p feedPosition, err error) {
 	err = tx.QueryRow(ctx, `
-		select f.xid::text::bigint, f.seq, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, f.read_at < clock_timestamp() - interval '10 seconds',
+		select f.xid::text::bigint, f.seq, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, f.read_at <
+			clock_timestamp() - interval '10 seconds',
 			coalesce(c.xid::text::bigint, 0), coalesce(c.seq, 0)
 		from trust_feed f left join (select xid, seq from changes order by xid, seq limit 1) c on true
 		where f.chain_id = $1 for update of f skip locked`, chainID).Scan(&p.at.XID, &p.at.Seq, &p.before, &p.due, &p.oldest.XID, &p.oldest.Seq)
@@ -265,7 +269,8 @@ func ClaimStale(ctx context.Context, db *store.DB, chainID, run uint64, urgent b
 	rows, err := db.Pool().Query(ctx, `
 		with c as (
 			select token_id from trust_stale
-			where chain_id = $1 and cause = $3 and claimed < clock_timestamp() and $2 = (select max(run) from trust_runs where chain_id = $1)
+			where chain_id = $1 and cause = $3 and claimed < clock_timestamp() and $2 = (select max(run) from trust_runs
+				where chain_id = $1)
 			order by since limit $4 for update skip locked)
 		update trust_stale s set claimed = clock_timestamp() + $5
 		from c where s.chain_id = $1 and s.token_id = c.token_id

@@ -207,11 +207,13 @@ func SettleBlocks(ctx context.Context, db *store.DB, chainID uint64, l store.Lea
 		// The reason is that of the newest unproven block: of the next one it is not known.
 		b.Queue(`update block_proofs p set unproven = unproven - u,
 				reason = case when upper(unproven - u) is distinct from upper(unproven) then '' else reason end
-			from (select range_agg(int8range(n, n, '[]')) u from unnest($2::bigint[]) n) x where chain_id = $1 and unproven && u`,
+			from (select range_agg(int8range(n, n, '[]')) u from unnest($2::bigint[]) n) x where chain_id = $1 and unproven
+				&& u`,
 			chainID, proven)
 		b.Queue(`update block_proofs p set unproven = `+boundedRanges+
 			`, reason = case when newest < upper(unproven) - 1 then p.reason else x.reason end
-			from (select from_block, unproven + range_agg(int8range(n, n, '[]')) u, max(n) newest, (array_agg(why order by n desc))[1] reason
+			from (select from_block, unproven + range_agg(int8range(n, n, '[]')) u, max(n) newest, (array_agg(why order by n
+				desc))[1] reason
 				from block_proofs join unnest($3::bigint[], $4::text[]) u(n, why) on n between from_block and to_block
 				where chain_id = $1 group by chain_id, from_block) x
 			where p.chain_id = $1 and p.from_block = x.from_block`, chainID, maxUnproven, blocks, reasons)
@@ -278,7 +280,8 @@ type AskedBlock struct {
 // AskedBlocks returns requested blocks that are due, ascending.
 func AskedBlocks(ctx context.Context, db *store.DB, chainID uint64, limit int) ([]AskedBlock, error) {
 	rows, err := db.Readers().Query(ctx, `
-		select part, position from cursors where job = 'requested block' and chain_id = $1 and due <= now() order by part limit $2`, chainID, limit)
+		select part, position from cursors where job = 'requested block' and chain_id = $1 and due <= now() order by part
+			limit $2`, chainID, limit)
 	if err != nil {
 		return nil, store.Failed("asked blocks", err)
 	}
@@ -308,6 +311,7 @@ func cutBlockProofs(b *pgx.Batch, chainID, n uint64) {
 	b.Queue("delete from cursors where job = 'requested block' and chain_id = $1 and part > $2", chainID, n)
 	b.Queue("delete from block_proofs where chain_id = $1 and (from_block > $2 or loose > $2)", chainID, n)
 	b.Queue(`update block_proofs p set to_block = $2, unproven = unproven * int8multirange(int8range(null, $2, '[]')),
-		hash = coalesce((select hash from blocks b where b.chain_id = $1 and b.number = $2 and not p.unproven @> $2::bigint), '')
+		hash = coalesce((select hash from blocks b where b.chain_id = $1 and b.number = $2 and not p.unproven @>
+			$2::bigint), '')
 		where chain_id = $1 and to_block > $2`, chainID, n)
 }

@@ -36,7 +36,8 @@ func AbsentAgents(ctx context.Context, db *store.DB, chainID, block, count uint6
 				union all
 				select coalesce(newest.token_id, -1) + 1, $3::numeric - 1, coalesce(newest.registered_block, 0), $2
 				from (values (1)) one left join lateral (select token_id, registered_block from agents
-					where chain_id = $1 and registered_block <= $2 and token_id < $3::numeric order by token_id desc limit 1) newest on true
+					where chain_id = $1 and registered_block <= $2 and token_id < $3::numeric order by token_id desc limit 1)
+						newest on true
 				where coalesce(newest.token_id, -1) + 1 < $3::numeric
 				order by from_id limit $4
 			) holes cross join lateral generate_series(from_id, least(to_id, from_id + $4 - 1)) missing

@@ -87,7 +87,8 @@ func SaveSweep(ctx context.Context, db *store.DB, chainID uint64, l store.Lease,
 		_, err := tx.Exec(ctx, `
 			insert into cursors (job, chain_id, block, position, state)
 			values ($2, $1, $3, $4, jsonb_build_object('skipped', coalesce($5::smallint[], '{}')))
-			on conflict (job, chain_id, part) do update set block = excluded.block, position = excluded.position, state = excluded.state`,
+			on conflict (job, chain_id, part) do update set block = excluded.block, position = excluded.position, state =
+				excluded.state`,
 			chainID, comparedJob+pass, s.Pinned, s.Position, s.Skipped)
 		return err
 	})

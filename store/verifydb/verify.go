@@ -230,7 +230,8 @@ func (r *verifyReader) requests(ctx context.Context) error {
 	var at *time.Time
 	return r.each(ctx, `
 		select u.t::text, q.contract, q.request_hash, q.validator, q.block, b.time from unnest($2::numeric[]) u(t)
-		cross join lateral (select * from validation_requests where chain_id = $1 and token_id = u.t and block <= $3 offset 0) q
+		cross join lateral (select * from validation_requests where chain_id = $1 and token_id = u.t and block <= $3
+			offset 0) q
 		left join blocks b on b.chain_id = $1 and b.number = q.block
 		order by u.t, q.block, q.log_index`, []any{&contract, &hash, &validator, &block, &at}, func(a *AgentThen) error {
 		a.Requests = append(a.Requests, RequestThen{Contract: common.BytesToAddress(contract), Hash: common.BytesToHash(hash),
@@ -246,8 +247,10 @@ func (r *verifyReader) answers(ctx context.Context) error {
 	var at *time.Time
 	return r.each(ctx, `
 		select u.t::text, q.contract, q.request_hash, x.response, x.hash, g.value, b.time from unnest($2::numeric[]) u(t)
-		cross join lateral (select * from validation_requests where chain_id = $1 and token_id = u.t and block <= $3 offset 0) q
-		cross join lateral (select * from validation_responses where chain_id = $1 and contract = q.contract and request_hash = q.request_hash
+		cross join lateral (select * from validation_requests where chain_id = $1 and token_id = u.t and block <= $3
+			offset 0) q
+		cross join lateral (select * from validation_responses where chain_id = $1 and contract = q.contract and
+			request_hash = q.request_hash
 			and block <= $3 order by block desc, log_index desc limit 1) x
 		join tags g on g.id = x.tag
 		left join blocks b on b.chain_id = $1 and b.number = x.block`,
@@ -268,8 +271,10 @@ func (r *verifyReader) moves(ctx context.Context) error {
 	var block uint64
 	var from, to []byte
 	return r.each(ctx, `
-		select u.t::text, e.block, substring(e.topics from 45 for 20), substring(e.topics from 77 for 20) from unnest($2::numeric[]) u(t)
-		cross join lateral (select * from events where chain_id = $1 and token_id = u.t and kind = 1 and block <= $3 offset 0) e
+		select u.t::text, e.block, substring(e.topics from 45 for 20), substring(e.topics from 77 for 20) from
+			unnest($2::numeric[]) u(t)
+		cross join lateral (select * from events where chain_id = $1 and token_id = u.t and kind = 1 and block <= $3
+			offset 0) e
 		order by u.t, e.block, e.log_index`, []any{&block, &from, &to}, func(a *AgentThen) error {
 		a.Moves = append(a.Moves, Move{block, common.BytesToAddress(from), common.BytesToAddress(to)})
 		return nil
@@ -293,9 +298,12 @@ func RatingsThen(ctx context.Context, db *store.DB, chainID, block uint64, id re
 	after uint64, limit int) (out []RatingThen, err error) {
 	err = chaindb.View(ctx, db, "read feedback to verify", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
-			select f.idx, f.block, f.value::text, f.decimals, t1.value, t2.value, f.revoked_block is not null and f.revoked_block <= $5,
-				(select count(*) from responses r where r.chain_id = $1 and r.token_id = $2 and r.client = $3 and r.idx = f.idx and r.block <= $5)
-			from (select * from feedback where chain_id = $1 and token_id = $2 and client = $3 and idx > $4 and block <= $5 order by idx limit $6) f
+			select f.idx, f.block, f.value::text, f.decimals, t1.value, t2.value, f.revoked_block is not null and
+				f.revoked_block <= $5,
+				(select count(*) from responses r where r.chain_id = $1 and r.token_id = $2 and r.client = $3 and r.idx = f.idx
+					and r.block <= $5)
+			from (select * from feedback where chain_id = $1 and token_id = $2 and client = $3 and idx > $4 and block <= $5
+				order by idx limit $6) f
 			join tags t1 on t1.id = f.tag1 join tags t2 on t2.id = f.tag2 order by f.idx`,
 			chainID, store.TokenNum(id), client.Bytes(), after, block, limit)
 		if err != nil {
@@ -339,7 +347,8 @@ func OperatorsThen(ctx context.Context, db *store.DB, chainID, block uint64, aft
 	}
 	err = chaindb.View(ctx, db, "read operators to verify", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
-			select owner, operator, bool_or(to_block is null or to_block > $2), max(greatest(from_block, case when to_block <= $2 then to_block end))
+			select owner, operator, bool_or(to_block is null or to_block > $2), max(greatest(from_block, case when to_block
+				<= $2 then to_block end))
 			from operators where chain_id = $1 and from_block <= $2 and ($3::bytea is null or (owner, operator) > ($3, $4))
 			group by owner, operator order by owner, operator limit $5`, chainID, block, owner, operator, limit)
 		if err != nil {

@@ -57,7 +57,8 @@ func AddAct(ctx context.Context, db *store.DB, a Act) (out Act, added bool, err 
 		}
 		tag, err := tx.Exec(ctx, `
 			insert into acts (id, key, kind, asked_by, chain_id, agent, request, decision, transactions, refused, ended_at)
-			values ($1, nullif($2, ''), $3, $4, $5, $6, $7, $8, $9, $10, case when $10 <> '' then now() end) on conflict (key) do nothing`,
+			values ($1, nullif($2, ''), $3, $4, $5, $6, $7, $8, $9, $10, case when $10 <> '' then now() end) on conflict
+				(key) do nothing`,
 			a.ID, store.CleanText(a.Key), a.Kind, store.CleanText(a.By), int64(a.ChainID), a.Agent, store.OrNull(a.Request),
 			store.OrNull(a.Decision), store.OrNull(a.Transactions), store.CleanText(a.Refused))
 		var pg *pgconn.PgError
@@ -84,7 +85,8 @@ func alone(ctx context.Context, tx pgx.Tx, a *Act) error {
 	}
 	var other string
 	err := tx.QueryRow(ctx, `
-		select id from acts where kind = $1 and chain_id = $2 and agent = $3 and ended_at is null and ($4 = '' or key is distinct from $4) order by created_at limit 1`,
+		select id from acts where kind = $1 and chain_id = $2 and agent = $3 and ended_at is null and ($4 = '' or key is
+			distinct from $4) order by created_at limit 1`,
 		a.Kind, int64(a.ChainID), a.Agent, store.CleanText(a.Key)).Scan(&other)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
@@ -178,7 +180,8 @@ func Acts(ctx context.Context, db *store.DB, before time.Time, beforeID string, 
 func OpenActs(ctx context.Context, db *store.DB, older time.Duration, after time.Time, afterID string,
 	most int) ([]Act, error) {
 	rows, err := db.Pool().Query(ctx, selectActs+`
-		where ended_at is null and created_at < now() - make_interval(secs => $1) and ($2::timestamptz is null or (created_at, id) > ($2, $3))
+		where ended_at is null and created_at < now() - make_interval(secs => $1) and ($2::timestamptz is null or
+			(created_at, id) > ($2, $3))
 		order by created_at, id limit $4`, older.Seconds(), store.MaybeTime(after), store.CleanText(afterID), most)
 	if err != nil {
 		return nil, store.Failed("read open acts", err)

@@ -241,7 +241,8 @@ func MarkIntent(ctx context.Context, db *store.DB, id string, state IntentState,
 	return db.InTx(ctx, pgx.TxOptions{}, "mark intent", func(tx pgx.Tx) error {
 		mined := m.Hash != common.Hash{}
 		_, err := tx.Exec(ctx, `
-			update intents set state = $2, reason = $3, hash = case when $4 then $5::bytea end, block = case when $4 then $6::bigint end,
+			update intents set state = $2, reason = $3, hash = case when $4 then $5::bytea end, block = case when $4 then
+				$6::bigint end,
 				block_hash = case when $4 then $7::bytea end, gas_used = case when $4 then $8::bigint end,
 				fee = case when $4 then $9::text::numeric end, logs = case when $4 then $10::text::json end, updated_at = now()
 			where id = $1 and state not in ('confirmed', 'reverted', 'failed')`,
@@ -285,7 +286,8 @@ func IntentsBetween(ctx context.Context, db *store.DB, chainID uint64, sender co
 	to uint64) (out []Intent, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "intents", func(tx pgx.Tx) error {
 		out, err = collectIntents(ctx, tx, selectIntents+`
-			where i.id in (select id from intents where chain_id = $1 and sender = $2 and nonce between $3 and $4 and state <> 'failed' order by nonce limit 64)
+			where i.id in (select id from intents where chain_id = $1 and sender = $2 and nonce between $3 and $4 and state
+				<> 'failed' order by nonce limit 64)
 			order by i.nonce, a.number`, int64(chainID), sender[:], int64(from), int64(to))
 		return err
 	})
@@ -297,7 +299,8 @@ func IntentsBetween(ctx context.Context, db *store.DB, chainID uint64, sender co
 func OpenIntents(ctx context.Context, db *store.DB, chainID uint64, after string) (out []Intent, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "open intents", func(tx pgx.Tx) error {
 		out, err = collectIntents(ctx, tx, selectIntents+`
-			where i.id in (select id from intents where chain_id = $1 and id > $2 and state not in ('confirmed', 'reverted', 'failed') order by id limit 64)
+			where i.id in (select id from intents where chain_id = $1 and id > $2 and state not in ('confirmed', 'reverted',
+				'failed') order by id limit 64)
 			order by i.id, a.number`, int64(chainID), after)
 		return err
 	})
@@ -364,7 +367,8 @@ const maxSettled = 1000
 func SettledIntents(ctx context.Context, db *store.DB, chainID, above uint64) (out []Intent, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "settled intents", func(tx pgx.Tx) error {
 		out, err = collectIntents(ctx, tx, selectIntents+`
-			where i.id in (select id from intents where chain_id = $1 and state in ('confirmed', 'reverted') and block > $2 order by block desc limit $3)
+			where i.id in (select id from intents where chain_id = $1 and state in ('confirmed', 'reverted') and block > $2
+				order by block desc limit $3)
 			order by i.id, a.number`, int64(chainID), int64(above), maxSettled)
 		return err
 	})
@@ -375,7 +379,8 @@ func SettledIntents(ctx context.Context, db *store.DB, chainID, above uint64) (o
 // the one that left the chain.
 func ReopenIntent(ctx context.Context, db *store.DB, id string, left common.Hash) error {
 	_, err := db.Pool().Exec(ctx, `
-		update intents set state = 'broadcast', hash = null, block = null, block_hash = null, gas_used = null, fee = null, logs = null, updated_at = now()
+		update intents set state = 'broadcast', hash = null, block = null, block_hash = null, gas_used = null, fee = null,
+			logs = null, updated_at = now()
 		where id = $1 and state in ('confirmed', 'reverted') and block_hash = $2`, id, left[:])
 	return store.Failed("reopen intent", err)
 }

@@ -26,11 +26,15 @@ type Nonces struct {
 // the transaction that used it may have left the chain.
 func (n Nonces) Free(ctx context.Context, from uint64, quiet time.Duration) (free uint64, err error) {
 	err = n.tx.QueryRow(ctx, `
-		with lowest as (select greatest($3::bigint, (select nonce + 1 from intents where chain_id = $1 and sender = $2 and state in ('confirmed', 'reverted') order by nonce desc limit 1)) as n),
-		open as materialized (select nonce, created_at from intents where chain_id = $1 and sender = $2 and nonce >= (select n from lowest)
+		with lowest as (select greatest($3::bigint, (select nonce + 1 from intents where chain_id = $1 and sender = $2 and
+			state in ('confirmed', 'reverted') order by nonce desc limit 1)) as n),
+		open as materialized (select nonce, created_at from intents where chain_id = $1 and sender = $2 and nonce >=
+			(select n from lowest)
 			and (state <> 'failed' or updated_at > now() - $5::interval)),
-		gap as (select min(c.n) as n from (select n from lowest union all select nonce + 1 from open) c where not exists (select from open where nonce = c.n))
-		select case when n >= $4 or exists (select from open where nonce > n and created_at > now() - $5::interval) then $4 else n end from gap`,
+		gap as (select min(c.n) as n from (select n from lowest union all select nonce + 1 from open) c where not exists
+			(select from open where nonce = c.n))
+		select case when n >= $4 or exists (select from open where nonce > n and created_at > now() - $5::interval) then
+			$4 else n end from gap`,
 		int64(n.chainID), n.address[:], int64(from), int64(n.Next), quiet).Scan(&free)
 	return free, store.Failed("free nonce", err)
 }

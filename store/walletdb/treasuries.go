@@ -60,8 +60,10 @@ func AddTreasury(ctx context.Context, db *store.DB, chainID uint64, address comm
 		b.Queue(`delete from treasury_events e using treasuries t where (e.chain_id, e.address) = (t.chain_id, t.address) and t.chain_id = $1 and t.address = $2 and t.start_block > $3`, int64(chainID), address[:], int64(start))
 		b.Queue(`delete from treasury_blocks e using treasuries t where (e.chain_id, e.address) = (t.chain_id, t.address) and t.chain_id = $1 and t.address = $2 and t.start_block > $3`, int64(chainID), address[:], int64(start))
 		b.Queue(`
-			insert into treasuries (chain_id, address, start_block, cursor_block, cursor_hash) values ($1, $2, $3::bigint, $3::bigint - 1, '')
-			on conflict (chain_id, address) do update set start_block = excluded.start_block, cursor_block = excluded.cursor_block, cursor_hash = '', cursor_time = null, finalized = 0
+			insert into treasuries (chain_id, address, start_block, cursor_block, cursor_hash) values ($1, $2, $3::bigint,
+				$3::bigint - 1, '')
+			on conflict (chain_id, address) do update set start_block = excluded.start_block, cursor_block =
+				excluded.cursor_block, cursor_hash = '', cursor_time = null, finalized = 0
 			where treasuries.start_block > excluded.start_block`, int64(chainID), address[:], int64(start))
 		return tx.SendBatch(ctx, b).Close()
 	})
@@ -73,7 +75,8 @@ func AddTreasury(ctx context.Context, db *store.DB, chainID uint64, address comm
 
 // selectTreasuries begins the statements about treasuries.
 const selectTreasuries = `
-	select t.chain_id, t.address, start_block, cursor_block, cursor_hash, cursor_time, finalized, reorgs from treasuries t `
+	select t.chain_id, t.address, start_block, cursor_block, cursor_hash, cursor_time, finalized, reorgs from
+		treasuries t `
 
 // ReadTreasury returns how far a treasury is followed. repute.ErrNotFound when it is not.
 func ReadTreasury(ctx context.Context, db *store.DB, chainID uint64, address common.Address) (t Treasury, err error) {
@@ -206,8 +209,10 @@ func TreasuryBlocks(ctx context.Context, db *store.DB, chainID uint64, address c
 
 // selectTreasuryEvents begins the statements that treasuryEvents reads.
 const selectTreasuryEvents = `
-	select e.chain_id, e.address, e.block, b.hash, b.time, e.log_index, e.tx_hash, e.kind, e.agent_key, e.run_key, e.task_key, e.fields, e.block <= t.finalized
-	from treasury_events e join treasuries t using (chain_id, address) join treasury_blocks b on (b.chain_id, b.address, b.number) = (e.chain_id, e.address, e.block) `
+	select e.chain_id, e.address, e.block, b.hash, b.time, e.log_index, e.tx_hash, e.kind, e.agent_key, e.run_key,
+		e.task_key, e.fields, e.block <= t.finalized
+	from treasury_events e join treasuries t using (chain_id, address) join treasury_blocks b on (b.chain_id,
+		b.address, b.number) = (e.chain_id, e.address, e.block) `
 
 // maxTreasuryEvents is the most events of an answer.
 const maxTreasuryEvents = 1000

@@ -316,8 +316,10 @@ func settle(t testing.TB, db *store.DB, chain, boundary uint64) trustdb.Run {
 		var quiet bool
 		var seen string
 		ok(t, db.Pool().QueryRow(t.Context(), `
-			select not exists (select from trust_stale) and not exists (select from changes c join trust_feed f using (chain_id) where (c.xid, c.seq) > (f.xid, f.seq)),
-				concat((select count(*) from trust_stale), ' ', (select max(mark) from trust_stale), ' ', (select max(run) from trust_runs), ' ',
+			select not exists (select from trust_stale) and not exists (select from changes c join trust_feed f using
+				(chain_id) where (c.xid, c.seq) > (f.xid, f.seq)),
+				concat((select count(*) from trust_stale), ' ', (select max(mark) from trust_stale), ' ', (select max(run) from
+					trust_runs), ' ',
 					(select count(*) from trust_finals), ' ', (select max(seq) from trust_feed))`).Scan(&quiet, &seen))
 		states, err := trustdb.ReadStates(t.Context(), db)
 		ok(t, err)
@@ -438,7 +440,8 @@ func replayAll(t *testing.T, db *store.DB) {
 // events, roots and runs return the same lines.
 func dumpScores(ctx context.Context, db *store.DB, chainID uint64) (lines []string, err error) {
 	rows, err := db.Pool().Query(ctx, `
-		select format('%s now %s %s %s %s', s.token_id, s.block, encode(s.block_hash, 'hex'), encode(r.weights, 'hex'), convert_from(s.result, 'UTF8'))
+		select format('%s now %s %s %s %s', s.token_id, s.block, encode(s.block_hash, 'hex'), encode(r.weights, 'hex'),
+			convert_from(s.result, 'UTF8'))
 		from trust_scores s join trust_runs r using (chain_id, run) where s.chain_id = $1
 		union all
 		select format('%s final %s %s %s', s.token_id, r.boundary, encode(r.weights, 'hex'), convert_from(s.result, 'UTF8'))

@@ -197,8 +197,10 @@ func TestIdentityGateFollowsTheStandingOfAFile(t *testing.T) {
 		"registrationResolves 0/1, walletDeclared 0/1")
 	step("allowed", func() error { return denydb.Undeny(t.Context(), db, denial.Kind, denial.Value) }, there)
 	_, err := db.Pool().Exec(t.Context(), `
-		insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log)
-		select chain_id, i, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log
+		insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block,
+			registered_log, updated_block, updated_log)
+		select chain_id, i, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block,
+			updated_log
 		from agents, generate_series(1000, 3000) i where token_id = 0`)
 	ok(t, err)
 	told := func(r docdb.FetchResult) func() error {

@@ -62,7 +62,8 @@ func pay(t *testing.T, db *store.DB, agent uint64, rater common.Address, usd int
 	defer tx.Rollback(context.Background())
 	for _, sql := range []string{
 		`insert into payments (chain_id, token_id, client, idx, payer, payee, pay_chain, tx, state, pay_block, pay_log, pay_time, token, symbol, decimals, amount, paid, given, block, log_index)
-		values (9, $1, $2, 1, $2, $2, 9, $2, case when $3 > 0 then 'verified' else 'pending' end, 1, 0, now(), '\x01', 'USDC', 6, $3 * 1000000, $3 * 1000000, now(), 1, 3)
+		values (9, $1, $2, 1, $2, $2, 9, $2, case when $3 > 0 then 'verified' else 'pending' end, 1, 0, now(), '\x01',
+			'USDC', 6, $3 * 1000000, $3 * 1000000, now(), 1, 3)
 		on conflict (chain_id, token_id, client, idx) do update set state = excluded.state, paid = excluded.paid`,
 		`insert into payment_ledger (chain_id, token_id, client, idx, paid) values (9, $1, $2, 1, $3 * 1000000)`,
 		`insert into changes (chain_id, kind, block, log_index, token_id, data) select 9, 'payment.checked', 0, 0, $1, '{}' where $2::bytea is not null and $3::bigint is not null`,
