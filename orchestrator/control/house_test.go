@@ -87,6 +87,7 @@ const (
 
 // options are those of the routes and of the server that they are on.
 type options struct {
+	served *mcp.Server // at /mcp; nil: none
 	control.Options
 	on httpapi.ServerOptions
 }
@@ -137,7 +138,7 @@ func (o *options) handler(t *testing.T) http.Handler {
 	server, err := httpapi.NewServer(o.on)
 	ok(t, err)
 	o.Server = server
-	_, err = api.New(api.Options{Server: server, DB: o.DB})
+	_, err = api.New(api.Options{Server: server, DB: o.DB, Tools: o.served})
 	ok(t, err)
 	_, err = control.New(o.Options)
 	ok(t, err)

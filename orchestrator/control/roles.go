@@ -10,7 +10,7 @@ import (
 // neededFor says which roles a request takes; none: it is open to all. path is as the
 // router writes it.
 func (c *Control) neededFor(r *http.Request, path string) []httpapi.Role {
-	below, _ := strings.CutPrefix(path, prefix)
+	below, v1 := strings.CutPrefix(path, prefix)
 	if r.Method == http.MethodGet {
 		if IsPrivate(path) && c.o.PrivateReads {
 			return []httpapi.Role{httpapi.RoleRead}
@@ -18,6 +18,8 @@ func (c *Control) neededFor(r *http.Request, path string) []httpapi.Role {
 		return nil
 	}
 	switch {
+	case !v1: // a question to the index or to the tools, which check roles themselves
+		return nil
 	case under(below, "/runs"): // an answer
 		return []httpapi.Role{httpapi.RoleApprove}
 	case under(below, "/tasks"), under(below, "/ingress"):

@@ -154,6 +154,23 @@ func TestPrivatePathsWithSlash(t *testing.T) {
 	}
 }
 
+// A question to the index is open to all beside the orchestrator too, whatever its method.
+func TestQuestionsNeedNoToken(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(o *options) { o.served = o.Tools })
+	for path, body := range map[string]string{ // without one: nothing is known of the agent
+		"/graphql":                      `{"query":"{__typename}"}`,
+		"/mcp":                          `{"jsonrpc":"2.0","id":1,"method":"ping"}`,
+		"/agents/1:0/documents:refresh": "",
+	} {
+		r := h.call(http.MethodPost, path, body, "Content-Type", "application/json",
+			"Accept", "application/json, text/event-stream")
+		if want := map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[body == ""]; r.status != want {
+			t.Errorf("POST %s without a token: %d %.200s", path, r.status, r.body)
+		}
+	}
+}
+
 // Pages of strangers read what is open to all, and not what tasks did; those that are listed do.
 func TestPagesOfOtherSites(t *testing.T) {
 	t.Parallel()
