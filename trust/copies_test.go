@@ -53,6 +53,29 @@ func TestCopiesOfARootAddNothing(t *testing.T) {
 	}
 }
 
+// Trusted raters who say the same in one block are as many voices, and copies of them by others change
+// nothing, however many there are.
+func TestTrustedRatersInABlock(t *testing.T) {
+	w := newWorld()
+	var apart, together []Row
+	for root := range 12 {
+		apart = append(apart, row(root, 90, 0))
+		together = append(together, copied(row(0, 90, 0), 0))
+		together[root].Rater, together[root].LogIndex = address(root), uint32(root)
+	}
+	want, got := w.score(apart...), w.score(together...)
+	if got.Mean != want.Mean || got.PathsFor != 12 || got.Evidence != want.Evidence {
+		t.Errorf("in a block: %s by %d paths, apart %s", got.Mean, got.PathsFor, want.Mean)
+	}
+	for i := range 600 {
+		together = append(together, copied(together[0], 1000+i))
+	}
+	if with := w.score(together...); with.Mean != got.Mean || with.Evidence != got.Evidence {
+		t.Errorf("with 600 copies: %s of %s, without %s of %s", with.Mean, with.Evidence.Decimal(3), got.Mean,
+			got.Evidence.Decimal(3))
+	}
+}
+
 // Without one of the roots that praise it, copied by others or not, no agent is
 // better off.
 func TestLosingARootNeverRaises(t *testing.T) {

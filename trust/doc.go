@@ -6,10 +6,11 @@
 // every machine and in every order. No clock is read: ages end at the time of a block.
 // Package trust/engine keeps the scores stored.
 //
-// Three rules make a score expensive to buy. A rater's weight is the trust that flows to it
-// from the roots. All raters without such weight together count for half a unit. Neither
-// the good nor the bad side of an agent's evidence counts for more than the number of
-// vertex-disjoint paths from roots to its raters. See docs/explanation/trust.md.
+// Three rules make a score expensive to buy. A rater's weight is what it receives from several
+// who have weight themselves, the roots first. All raters without weight together count for
+// next to nothing. Neither the good nor the bad side of an agent's evidence counts for more than
+// what flows from roots to its raters where nobody passes more than one unit. See
+// docs/explanation/trust.md.
 //
 // Use it in three steps. ParseParams or DefaultParams gives the parameters. GraphReader
 // collects who rates whom well, and the Walk of package trust/flow returns the weights of all

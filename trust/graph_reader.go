@@ -8,7 +8,7 @@ import (
 )
 
 // GraphReader builds the graph of who vouches for whom: an edge goes from each address
-// that rated an agent well to the agent's owner. Its weight is the opinion, and newer
+// that rated an agent well to the agent's owner. Its weight is that of flow.Params.Edge: newer
 // opinions weigh more. An agent's owner and its verified wallet, who both signed for that,
 // are one identity. Ratings from before the owner got the agent do not count. Roots are part
 // of the graph even when nothing else is known of them.
@@ -70,7 +70,7 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 func (r *GraphReader) Build() *flow.Graph {
 	for pair, s := range r.means {
 		if value, strength := s.mean(); value > 0 {
-			r.b.Vouch(pair[0], pair[1], value.Mul(strength))
+			r.b.Vouch(pair[0], pair[1], r.p.Walk.Edge(value, strength))
 		}
 	}
 	return r.b.Build()

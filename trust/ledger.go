@@ -12,8 +12,9 @@ import (
 
 // Ledger holds the records of all agents of a chain as of one block, in about twenty bytes
 // a row, so that all can be scored in one pass. Adding is for one goroutine; scoring only
-// reads and may run many times, with different weights over the same graph.
+// reads and may run many times.
 type Ledger struct {
+	w      *flow.Weights
 	l      *accountBuilder
 	block  repute.Block
 	agents []page
@@ -32,16 +33,16 @@ type page struct {
 	first, end uint32 // in the list
 }
 
-// NewLedger makes an empty ledger as of a block for weights over g.
-func NewLedger(g *flow.Graph, at repute.Block, p *Params) *Ledger {
-	return &Ledger{l: newAccountBuilder(g, p), block: at}
+// NewLedger makes an empty ledger as of a block.
+func NewLedger(w *flow.Weights, at repute.Block, p *Params) *Ledger {
+	return &Ledger{w: w, l: newAccountBuilder(w, p), block: at}
 }
 
 // listSize is how many records are in one list; a longer account has one of its own.
 const listSize = 1 << 20
 
-// Add adds an agent. The evidence's block and weights are replaced by those of the ledger
-// and of Score; it has no related agents.
+// Add adds an agent. The evidence's block and weights are replaced by those of the ledger;
+// it has no related agents.
 func (l *Ledger) Add(e Evidence) {
 	e.Block = l.block
 	a := l.l.build(&e)
@@ -69,8 +70,8 @@ func (l *Ledger) account(i int) account {
 // is that of the function Score with the same evidence without related agents. use is
 // called once for each agent, from several goroutines and in no particular order; the result's lists are only valid until it returns. Score ends
 // early with ctx's error.
-func (l *Ledger) Score(ctx context.Context, w *flow.Weights, use func(*Result)) error {
-	return l.each(ctx, w, func(i int, s *Scorer, r *Result) {
+func (l *Ledger) Score(ctx context.Context, use func(*Result)) error {
+	return l.each(ctx, func(i int, s *Scorer, r *Result) {
 		s.evaluate(l.account(i), l.block, nil)
 		s.lacking = s.lacking[:0]
 		s.result(r)
@@ -83,12 +84,12 @@ func (l *Ledger) Score(ctx context.Context, w *flow.Weights, use func(*Result)) 
 const share = 256
 
 // each scores all agents on all processors. use is called concurrently, each agent once.
-func (l *Ledger) each(ctx context.Context, w *flow.Weights, use func(int, *Scorer, *Result)) error {
+func (l *Ledger) each(ctx context.Context, use func(int, *Scorer, *Result)) error {
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
-			s := NewScorer(w, l.l.p)
+			s := NewScorer(l.w, l.l.p)
 			var r Result
 			for ctx.Err() == nil {
 				first := int(next.Add(share)) - share

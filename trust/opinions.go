@@ -174,26 +174,21 @@ func (m *decayedMean) mean() (value, strength fixed.Fixed) {
 	return fixed.Clamp(m.value.Div(m.decay), -fixed.One), m.weight.Div(m.decay).Mul(m.payment).Mul(m.newest)
 }
 
-// paths counts the ways by which the raters are reached who speak with weight on one
-// side, up to a number. A burst is one rater, in however many channels it speaks.
-func (s *scoring) paths(side func(fixed.Fixed) bool, subject flow.Node, most int) int {
+// flow measures the independent trust by which the raters are reached who speak with weight on
+// one side, up to limit. A burst is one rater, in however many channels it speaks.
+func (s *scoring) flow(side func(fixed.Fixed) bool, subject flow.Node, limit fixed.Fixed) fixed.Fixed {
 	if s.w.Rootless() {
 		return 0
 	}
 	s.f.Begin(subject)
 	s.flat = slices.Grow(s.flat[:0], len(s.members)) // it does not move below
-	s.groups = s.groups[:0]
-	paths := 0
-	for at := 0; at < len(s.opinions) && paths < most; {
+	for at := 0; at < len(s.opinions) && s.f.Value() < limit; {
 		var raters []flow.Node
 		if raters, at = s.raters(at, side); len(raters) > 0 {
-			if s.f.Direct(raters, len(s.groups)) {
-				paths++
-			}
-			s.groups = append(s.groups, raters)
+			s.f.Add(raters)
 		}
 	}
-	return s.f.Most(s.groups, subject, most)
+	return s.f.Flow(limit)
 }
 
 // raters returns the members of the burst that begins at opinion at, each once, as far as

@@ -57,30 +57,35 @@ type EvidenceParams struct {
 }
 
 // NegativeParams weigh bad ratings: vouched evidence against an agent is multiplied by the factor for the
-// number of independent paths it comes by: Factors[0] for one path, the last for as many
+// whole units of independent trust behind it: Factors[0] for one or less, the last for as many
 // as there are factors or more. One opinion alone should not cost an agent much; several
-// that are independent should cost it more than as much praise brings.
+// that are independent should cost it more than as much praise brings. A factor below 1 shrinks further, in
+// proportion, for agents of which EvidenceParams.Base and all vouched evidence together are below Full:
+// otherwise few opinions would undo those who are not well known yet.
 type NegativeParams struct {
 	Factors []fixed.Fixed `json:"factors"`
+	Full    fixed.Fixed   `json:"full"` // units of evidence
 }
 
-// of is the factor for so many paths.
-func (n NegativeParams) of(paths int) fixed.Fixed {
-	return n.Factors[min(max(paths, 1), len(n.Factors))-1]
+// of is the factor for evidence with so many whole units behind it, against an agent with this much base and evidence.
+func (n NegativeParams) of(paths int, known fixed.Fixed) fixed.Fixed {
+	factor := n.Factors[min(max(paths, 1), len(n.Factors))-1]
+	if factor < fixed.One && known < n.Full {
+		return factor.Mul(known.Div(n.Full))
+	}
+	return factor
 }
 
-// PriorParams are for agents that others vouch for: an agent that is itself vouched for starts above zero, the more paths
-// its good evidence comes by.
+// PriorParams are for agents that others vouch for: an agent starts above zero by its own standing.
 type PriorParams struct {
 	Most    fixed.Fixed `json:"most"`
 	Decades int         `json:"decades"`
-	Paths   int         `json:"paths"`
 }
 
-// PathParams bound the count of independent paths.
+// PathParams bound the independent trust behind a side.
 type PathParams struct {
-	Most      int         `json:"most"`
-	MinWeight fixed.Fixed `json:"minWeight"` // raters below it need no path and have none
+	Most      int         `json:"most"`      // more is not measured
+	MinWeight fixed.Fixed `json:"minWeight"` // raters of no more than this add nothing to it
 }
 
 // RatedParams say below which confidence an agent is unrated.
@@ -139,7 +144,7 @@ func ParseParams(params, tags []byte) (*Params, error) {
 	if err := p.check(at); err != nil {
 		return nil, err
 	}
-	p.countedFor, p.countedAgainst = p.Prior.Paths, len(p.Negative.Factors)
+	p.countedFor, p.countedAgainst = 0, len(p.Negative.Factors)
 	for _, g := range p.Gates {
 		if g.High != nil {
 			p.countedAgainst = max(p.countedAgainst, g.Paths)
@@ -200,6 +205,11 @@ func (p *Params) check(at places) error {
 		{"walk.iterations", p.Walk.Iterations > 0 && p.Walk.Iterations <= 1000, "1 to 1000"},
 		{"walk.fullShare", p.Walk.FullShare > 0 && p.Walk.FullShare <= fixed.One, "above 0, at most 1"},
 		{"walk.maxRootShare", p.Walk.MaxRootShare > 0 && p.Walk.MaxRootShare <= fixed.One, "above 0, at most 1"},
+		{"walk.rootGives", p.Walk.RootGives >= 0 && p.Walk.RootGives <= fixed.Int(1000), "0 to 1000"},
+		{"walk.passOn", p.Walk.PassOn >= 0 && p.Walk.PassOn < fixed.One, "0 to below 1"},
+		{"walk.rootVouch", p.Walk.RootVouch >= 0 && p.Walk.RootVouch <= fixed.One, "0 to 1"},
+		{"walk.vouch", p.Walk.Vouch >= 0 && p.Walk.Vouch <= fixed.One, "0 to 1"},
+		{"walk.fullOpinion", p.Walk.FullOpinion > 0 && p.Walk.FullOpinion <= fixed.One, "above 0, at most 1"},
 		{"evidence.pool", p.Evidence.Pool >= 0 && p.Evidence.Pool <= fixed.Int(10), "0 to 10"},
 		{"evidence.base", p.Evidence.Base > 0 && p.Evidence.Base <= fixed.Int(1000), "above 0, at most 1000"},
 		{"evidence.baseVariance", p.Evidence.BaseVariance >= 0 && p.Evidence.BaseVariance <= fixed.One, "0 to 1"},
@@ -208,9 +218,9 @@ func (p *Params) check(at places) error {
 		{"evidence.fullPayment", p.Evidence.FullPayment > 0, "above 0"},
 		{"negative.factors", len(p.Negative.Factors) > 0 && slices.IsSorted(p.Negative.Factors) &&
 			p.Negative.Factors[0] > 0, "one or more above 0, ascending"},
+		{"negative.full", p.Negative.Full > 0 && p.Negative.Full <= fixed.Int(1000), "above 0, at most 1000"},
 		{"prior.most", p.Prior.Most >= 0 && p.Prior.Most < fixed.One, "0 to below 1"},
 		{"prior.decades", p.Prior.Decades > 0 && p.Prior.Decades <= 18, "1 to 18"},
-		{"prior.paths", p.Prior.Paths > 0, "above 0"},
 		{"paths.most", p.Paths.Most > 0 && p.Paths.Most <= 1000, "1 to 1000"},
 		{"paths.minWeight", p.Paths.MinWeight >= 0 && p.Paths.MinWeight <= fixed.One, "0 to 1"},
 		{"rated.confidence", p.Rated.Confidence > 0 && p.Rated.Confidence < fixed.One, "between 0 and 1"},

@@ -71,14 +71,15 @@ func raterOf(g *flow.Graph, a common.Address) rater {
 // accountBuilder turns evidence into accounts. It reuses its memory.
 type accountBuilder struct {
 	p          *Params
-	g          *flow.Graph
+	w          *flow.Weights
 	rows       []Row // in the order of the chain
 	statements []statement
 	excluded   []Excluded
 	self       map[rater]own
 	raters     map[rater]raterBurst
 	bursts     map[burst]uint32
-	count      uint32 // of bursts
+	led        map[uint32]bool // bursts that a rater with weight is in
+	count      uint32          // of bursts
 }
 
 // own is how a rater belongs to the agent that it rates.
@@ -101,13 +102,14 @@ type statement struct {
 type raterBurst struct{ rater, burst uint32 }
 
 // newAccountBuilder makes a builder that is used for one agent after the other.
-func newAccountBuilder(g *flow.Graph, p *Params) *accountBuilder { return &accountBuilder{p: p, g: g} }
+func newAccountBuilder(w *flow.Weights, p *Params) *accountBuilder { return &accountBuilder{p: p, w: w} }
 
 // build returns the account of an agent. The records are valid until the next call.
 //
-// A rater has one opinion in a channel however many ratings it gives. Raters whose first rows
-// are equal and in the same block form a burst and count as one, because bots and batches
-// write that way.
+// A rater has one opinion in a channel however many ratings it gives. Raters without weight of their own whose
+// first rows are equal and in the same block form a burst and count as one, with the first rater
+// of weight who says the same there, because bots and batches write that way. Raters with weight
+// are told apart: a bundler or a busy block puts the words of many into one.
 func (l *accountBuilder) build(e *Evidence) account {
 	l.reset(e)
 	for i := range l.rows {
@@ -118,7 +120,7 @@ func (l *accountBuilder) build(e *Evidence) account {
 	slices.SortStableFunc(l.statements, func(a, b statement) int {
 		return cmp.Or(cmp.Compare(a.burst, b.burst), cmp.Compare(a.channel, b.channel), cmp.Compare(a.rater, b.rater))
 	})
-	out := account{owner: l.g.Node(e.Owner), held: e.Held, excluded: len(l.excluded),
+	out := account{owner: l.w.Graph().Node(e.Owner), held: e.Held, excluded: len(l.excluded),
 		records: make([]record, len(l.statements))}
 	for i := range l.statements {
 		s := &l.statements[i]
@@ -152,22 +154,24 @@ const manyRows = 1000
 func (l *accountBuilder) reset(e *Evidence) {
 	if l.self == nil || len(l.raters) > manyRows {
 		l.self, l.raters, l.bursts = map[rater]own{}, map[rater]raterBurst{}, map[burst]uint32{}
+		l.led = map[uint32]bool{}
 	}
 	clear(l.self)
 	clear(l.raters)
 	clear(l.bursts)
+	clear(l.led)
 	l.count, l.statements, l.excluded = 0, l.statements[:0], l.excluded[:0]
 	l.rows = append(l.rows[:0], e.Rows...)
 	if !slices.IsSortedFunc(l.rows, inChain) {
 		slices.SortFunc(l.rows, inChain)
 	}
 	for _, a := range e.Named {
-		l.self[raterOf(l.g, a)] = isNamed
+		l.self[raterOf(l.w.Graph(), a)] = isNamed
 	}
 	for _, a := range e.Self {
-		l.self[raterOf(l.g, a)] = isSelf
+		l.self[raterOf(l.w.Graph(), a)] = isSelf
 	}
-	l.self[raterOf(l.g, e.Owner)] = isSelf
+	l.self[raterOf(l.w.Graph(), e.Owner)] = isSelf
 }
 
 // inChain compares rows by their order in the chain.
@@ -185,7 +189,7 @@ func (l *accountBuilder) addRow(e *Evidence, i int) Reason {
 	if reason != "" {
 		return reason
 	}
-	who := raterOf(l.g, row.Rater)
+	who := raterOf(l.w.Graph(), row.Rater)
 	if own := l.self[who]; own == isSelf || own == isNamed && rec.value >= 0 {
 		return ReasonSelf
 	}
@@ -195,12 +199,26 @@ func (l *accountBuilder) addRow(e *Evidence, i int) Reason {
 	rec.node = who.node
 	spoke, known := l.raters[who]
 	if !known {
-		spoke = raterBurst{uint32(len(l.raters)), l.burst(i)}
+		spoke = raterBurst{uint32(len(l.raters)), l.join(l.burst(i), who.node)}
 		l.raters[who] = spoke
 	}
 	l.statements = append(l.statements, statement{record: rec, row: i, channel: l.p.rules[rec.rule].channel,
 		raterBurst: spoke})
 	return ""
+}
+
+// join is the burst of a rater that says what burst says: that one, unless both it and another in
+// there have weight.
+func (l *accountBuilder) join(burst uint32, node flow.Node) uint32 {
+	if l.w.Weight(node) <= l.p.Paths.MinWeight {
+		return burst
+	}
+	if l.led[burst] {
+		l.count++
+		return l.count
+	}
+	l.led[burst] = true
+	return burst
 }
 
 // burst is what the first rows of raters must share for the raters to count as one.

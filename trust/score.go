@@ -40,7 +40,8 @@ type Result struct {
 	Pool       fixed.Fixed    `json:"pool"`     // unvouched evidence
 	Vouching   fixed.Fixed    `json:"vouching"` // of the agent's own identity, 0 to 1
 	Prior      Points         `json:"prior"`    // where the agent starts
-	// PathsFor and PathsAgainst count vertex-disjoint paths from roots to raters.
+	// PathsFor and PathsAgainst are the independent trust behind the evidence of each side, in whole units: one for
+	// a rater of full weight whom a root reaches by identities that serve no other rater.
 	PathsFor     int           `json:"pathsFor"`
 	PathsAgainst int           `json:"pathsAgainst"`
 	Channels     []ChannelView `json:"channels"`
@@ -80,13 +81,12 @@ type scoring struct {
 	opinions []opinion
 	members  []flow.Node   // of opinions, as far as the graph knows them
 	shares   []fixed.Fixed // weight of the rater by record
-	flat     []flow.Node   // memory of groups
-	groups   [][]flow.Node
-	sums     []blend // by channel
+	flat     []flow.Node   // memory of raters
+	sums     []blend       // by channel
 	lacking  []Lacking
 
 	positive, negative, pool fixed.Fixed // evidence of each kind
-	pathsFor, pathsAgainst   int
+	flowFor, flowAgainst     fixed.Fixed // independent trust behind each side
 	vouching, prior          fixed.Fixed
 	mean, deviation          fixed.Fixed
 	total                    moments
@@ -104,7 +104,7 @@ type Scorer struct {
 
 // NewScorer makes a scorer for evidence with these weights.
 func NewScorer(w *flow.Weights, p *Params) *Scorer {
-	return &Scorer{scoring{p: p, w: w, f: flow.NewPathFinder(w)}, newAccountBuilder(w.Graph(), p)}
+	return &Scorer{scoring{p: p, w: w, f: flow.NewPathFinder(w)}, newAccountBuilder(w, p)}
 }
 
 // Score is the package's function of this name; e.Weights must be the scorer's.
@@ -189,17 +189,17 @@ func isFor(v fixed.Fixed) bool { return v >= 0 }
 // isAgainst reports whether an opinion speaks against the agent.
 func isAgainst(v fixed.Fixed) bool { return v < 0 }
 
-// boundPaths limits the vouched evidence of each side to the number of vertex-disjoint paths
-// to its raters, and then multiplies the negative side once it has enough paths. Paths beyond
-// a side's evidence matter only to rules that ask for a number, so they are not counted
-// further.
+// boundPaths limits the vouched evidence of each side to the independent trust by which its raters
+// are reached, and then multiplies the negative side once there is enough of it. What goes beyond a
+// side's evidence matters only to rules that ask for a number, so it is not measured further.
 func (s *scoring) boundPaths() {
 	subject, praise, blame := s.a.owner, s.weigh(isFor), s.weigh(isAgainst)
-	s.pathsFor = s.paths(isFor, subject, min(max(s.p.countedFor, above(praise)), s.p.Paths.Most))
-	s.pathsAgainst = s.paths(isAgainst, subject, min(max(s.p.countedAgainst, above(blame)), s.p.Paths.Most))
-	s.positive = s.boundSide(isFor, praise, fixed.Int(s.pathsFor))
-	s.boundSide(isAgainst, blame, fixed.Int(s.pathsAgainst))
-	factor := s.p.Negative.of(s.pathsAgainst)
+	most := fixed.Int(s.p.Paths.Most)
+	s.flowFor = s.flow(isFor, subject, min(max(fixed.Int(s.p.countedFor), praise), most))
+	s.flowAgainst = s.flow(isAgainst, subject, min(max(fixed.Int(s.p.countedAgainst), blame), most))
+	s.positive = s.boundSide(isFor, praise, s.flowFor)
+	blame = s.boundSide(isAgainst, blame, s.flowAgainst)
+	factor := s.p.Negative.of(whole(s.flowAgainst), s.p.Evidence.Base+s.positive+blame)
 	s.negative = 0
 	for i := range s.opinions {
 		if v := &s.opinions[i]; isAgainst(v.value) {
@@ -208,12 +208,11 @@ func (s *scoring) boundPaths() {
 		}
 	}
 	s.vouching = s.w.Vouching(subject, s.p.Prior.Decades)
-	paths := min(fixed.One, fixed.Ratio(int64(s.pathsFor), int64(s.p.Prior.Paths)))
-	s.prior = s.p.Prior.Most.Mul(s.vouching).Mul(paths)
+	s.prior = s.p.Prior.Most.Mul(s.vouching)
 }
 
-// above rounds a weight up to a whole number.
-func above(weight fixed.Fixed) int { return int((weight + fixed.One - 1) >> 32) }
+// whole is how many whole units there are.
+func whole(units fixed.Fixed) int { return int(units >> 32) }
 
 // boundSide scales one side's evidence down to most and returns the sum.
 func (s *scoring) boundSide(side func(fixed.Fixed) bool, total, most fixed.Fixed) (sum fixed.Fixed) {
@@ -286,7 +285,7 @@ func (s *scoring) result(r *Result) {
 		Status: Rated, Mean: points(s.mean), Confidence: s.confidence(), Evidence: s.evidence(),
 		Low: points(fixed.Clamp(s.mean-s.deviation, -fixed.One)), High: points(fixed.Clamp(s.mean+s.deviation, -fixed.One)),
 		Positive: s.positive, Negative: s.negative, Pool: s.pool, Vouching: s.vouching, Prior: points(s.prior),
-		PathsFor: s.pathsFor, PathsAgainst: s.pathsAgainst, Channels: s.channels(r.Channels[:0]), Gates: r.Gates[:0],
+		PathsFor: whole(s.flowFor), PathsAgainst: whole(s.flowAgainst), Channels: s.channels(r.Channels[:0]), Gates: r.Gates[:0],
 		Rows: len(s.a.records), Excluded: s.a.excluded,
 	}
 	s.guard(r)

@@ -1,11 +1,13 @@
 package attack
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"repute/trust"
@@ -108,6 +110,52 @@ func TestDetection(t *testing.T) {
 	}
 }
 
+// One compromised party and many that weigh next to nothing are worth one party.
+func TestDust(t *testing.T) {
+	for w, p := range worlds(t) {
+		b := NewBench(w, p, 1)
+		if len(b.dust(100)) == 0 {
+			t.Errorf("%s has no dust", w.Name)
+		}
+		for _, n := range []int{0, 20, 100} {
+			for root, most := range map[bool]float64{true: 30, false: 32} {
+				o := b.Dust(n, root)
+				check(t, o, most)
+				if o.Tier > 1 {
+					t.Errorf("%s with %d: tier %d", o.Attack, n, o.Tier)
+				}
+			}
+			checkDrop(t, b.SlanderByDust(n), 10)
+		}
+	}
+}
+
+// Praise for honest work makes nobody a judge, however those who got it praise each other.
+func TestShells(t *testing.T) {
+	for w, p := range worlds(t) {
+		b := NewBench(w, p, 1)
+		for _, shape := range []Shape{Star, Clique, Layers} {
+			for n, most := range map[int]float64{6: 30, 12: 30, 40: 50} {
+				for _, agents := range []int{1, 100} {
+					o := b.Shells(n, agents, shape)
+					check(t, o, most)
+					if n <= 12 && o.Tier > 1 || o.Tier >= 3 {
+						t.Errorf("%s, %d: tier %d", o.Attack, n, o.Tier)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What a root said long ago fades.
+func TestVouchesAge(t *testing.T) {
+	w := VouchAge(params(t), 8)
+	if w[0] != 1 || w[4] > 0.1 || w[4] == 0 || !slices.IsSortedFunc(w, func(a, b float64) int { return cmp.Compare(b, a) }) {
+		t.Errorf("%v", w)
+	}
+}
+
 // What always holds, on random agents.
 func TestBounds(t *testing.T) {
 	for w, p := range worlds(t) {
@@ -154,7 +202,7 @@ func TestPrice(t *testing.T) {
 // The same bytes in any order, on any number of processors and on any machine: a processor
 // that disagrees with the constant does not compute the same scores.
 func TestDigest(t *testing.T) {
-	const golden = "37062159393a7a49d4ba04acfaec5d8d803de6ff11fbabdedf3f72f23fc4fec3"
+	const golden = "d4ba7effce825ebc87020a0f187f0fa6b39a0adf96c4f2e6d46262039104d576"
 	w, p := hundredths(600), params(t)
 	for i, pass := range []bool{false, true, true, false} {
 		got, err := w.Digest(t.Context(), p, uint64(i), 1+i%2, pass)

@@ -17,6 +17,7 @@ type Outcome struct {
 	Mean      float64            `json:"mean"` // of the engine, before the rule for unrated agents
 	Score     float64            `json:"score"`
 	Paths     int                `json:"paths"`
+	Tier      int                `json:"tier"`
 	Baselines map[string]float64 `json:"baselines,omitempty"` // 0 to 100
 }
 
@@ -49,7 +50,7 @@ func (b *Bench) outcome(attack string, size, target int, more ...Rating) Outcome
 	w := b.World.With(more...)
 	r := NewEngine(w, b.Params).Score(target)
 	o := Outcome{Attack: attack, Size: size, World: w.Name, Mean: float64(r.Mean) / 1000, Score: float64(r.Score) / 1000,
-		Paths: r.PathsFor, Baselines: map[string]float64{}}
+		Paths: r.PathsFor, Tier: r.Tier, Baselines: map[string]float64{}}
 	opinions := w.opinions(target)
 	for _, base := range Baselines() {
 		o.Baselines[base.Name] = base.Score(opinions)

@@ -62,22 +62,24 @@ func (c *crowd) rating(i int) Rating {
 	return Rating{int(c.from[i]), int(c.to[i]), value, c.now - int64(i*7919%10_000_000)}
 }
 
+// roots are one party in a hundred, so that most agents are rated: one that nobody of weight speaks of is no work.
 func (c *crowd) roots() (roots []flow.Root) {
-	const count = 100
-	for i := range count {
-		roots = append(roots, flow.Root{Address: Address(i * c.parties / count), Weight: fixed.One})
+	for i := 0; i < c.parties; i += 100 {
+		roots = append(roots, flow.Root{Address: Address(i), Weight: fixed.One})
 	}
 	return roots
 }
 
-func (c *crowd) graph() *flow.Graph {
+func (c *crowd) graph(p *trust.Params) *flow.Graph {
 	b := flow.NewGraphBuilder()
-	for p := range c.parties {
-		b.Add(Address(p))
+	for party := range c.parties {
+		b.Add(Address(party))
 	}
 	for i := range c.from {
 		r := c.rating(i)
-		b.Vouch(c.from[i], c.to[i], fixedOf(r.Value)) // numbers are given in order
+		if r.Value > 0 {
+			b.Vouch(c.from[i], c.to[i], p.Walk.Edge(fixedOf(r.Value), fixed.One)) // numbers are given in order
+		}
 	}
 	return b.Build()
 }
@@ -109,8 +111,8 @@ type sample struct {
 }
 
 // ledger takes down everything.
-func (c *crowd) ledger(g *flow.Graph, p *trust.Params) (l *trust.Ledger, some sample) {
-	l = trust.NewLedger(g, c.block(), p)
+func (c *crowd) ledger(w *flow.Weights, p *trust.Params) (l *trust.Ledger, some sample) {
+	l = trust.NewLedger(w, c.block(), p)
 	list, start := c.byAgent()
 	const samples = 101
 	chosen := map[uint32]bool{}
@@ -134,35 +136,44 @@ func (c *crowd) ledger(g *flow.Graph, p *trust.Params) (l *trust.Ledger, some sa
 	return l, some
 }
 
-// MeasureCost recomputes everything for a random world of so many ratings.
+// MeasureCost recomputes everything for a random world of so many ratings. Loading is what makes the
+// graph and the ledger.
 func MeasureCost(ctx context.Context, edges int, p *trust.Params) (Cost, error) {
 	start := time.Now()
 	all := newCrowd(edges)
-	g := all.graph()
-	ledger, some := all.ledger(g, p)
-	c := Cost{Edges: edges, Agents: all.parties, Build: time.Since(start).Seconds()}
-	roots := all.roots()
+	c := Cost{Edges: edges, Agents: all.parties}
+	g, roots := all.graph(p), all.roots()
+	c.Build = time.Since(start).Seconds()
+	var w *flow.Weights
+	c.Walk = c.measure(func() { w = g.Walk(roots, p.Walk) })
+	start = time.Now()
+	ledger, some := all.ledger(w, p)
+	c.Build += time.Since(start).Seconds()
 	all = nil //nolint:wastedassign // so that its memory is freed before it is measured
-	debug.FreeOSMemory()
-	var peak float64
-	stop := watchMemory(&peak)
-	cpu := processorSeconds()
-	start = time.Now()
-	w := g.Walk(roots, p.Walk)
-	c.Walk = time.Since(start).Seconds()
-	start = time.Now()
 	var rated atomic.Int64
-	err := ledger.Score(ctx, w, func(r *trust.Result) {
-		if r.Status == trust.Rated {
-			rated.Add(1)
-		}
+	var err error
+	c.Scores = c.measure(func() {
+		err = ledger.Score(ctx, func(r *trust.Result) {
+			if r.Status == trust.Rated {
+				rated.Add(1)
+			}
+		})
 	})
-	c.Scores = time.Since(start).Seconds()
-	c.CPU = processorSeconds() - cpu
-	stop()
-	c.Rated, c.Memory = int(rated.Load()), peak
+	c.Rated = int(rated.Load())
 	c.Event, c.Busiest = some.events(w, p)
 	return c, err
+}
+
+// measure adds the processor time of work to c, keeps the most memory, and returns the seconds it took.
+func (c *Cost) measure(work func()) float64 {
+	debug.FreeOSMemory()
+	stop := watchMemory(&c.Memory)
+	cpu, start := processorSeconds(), time.Now()
+	work()
+	took := time.Since(start).Seconds()
+	c.CPU += processorSeconds() - cpu
+	stop()
+	return took
 }
 
 // events scores single agents as the engine does after each event: milliseconds at the
@@ -187,8 +198,8 @@ func (s *sample) events(w *flow.Weights, p *trust.Params) (usual, busiest float6
 // the graph knows: the milliseconds of the slowest of twenty, with the graph of so many ratings in memory.
 func MeasurePersonal(edges int, p *trust.Params) (slowest float64) {
 	c := newCrowd(edges)
-	g := c.graph()
-	_, some := c.ledger(g, p)
+	g := c.graph(p)
+	_, some := c.ledger(g.Walk(c.roots(), p.Walk), p)
 	for n := range 20 {
 		roots := c.strangeRoots(n)
 		e := some.busiest

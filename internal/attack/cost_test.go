@@ -22,8 +22,8 @@ func TestCostIsOfTheSameWork(t *testing.T) {
 // Roots of a caller rate the most rated agent of the crowd, known ones and unknown ones alike.
 func TestPersonalIsOfARatedAgent(t *testing.T) {
 	p, c := params(t), newCrowd(10_000)
-	g := c.graph()
-	_, some := c.ledger(g, p)
+	g := c.graph(params(t))
+	_, some := c.ledger(g.Walk(c.roots(), p.Walk), p)
 	e := some.busiest
 	e.Weights = g.Personal(c.strangeRoots(3), p.Walk)
 	if r := trust.Score(e, p); r.Status != trust.Rated {

@@ -117,7 +117,9 @@ func (w *World) Digest(ctx context.Context, p *trust.Params, seed uint64, proces
 	b := flow.NewGraphBuilder()
 	for _, i := range order {
 		r := w.Ratings[i]
-		b.Vouch(b.Add(Address(r.From)), b.Add(Address(r.To)), fixedOf(r.Value))
+		if from, to := b.Add(Address(r.From)), b.Add(Address(r.To)); r.Value > 0 {
+			b.Vouch(from, to, p.Walk.Edge(fixedOf(r.Value), fixed.One))
+		}
 	}
 	e := &Engine{w: w, p: p, about: map[int][]int{}}
 	for _, i := range order {
@@ -132,7 +134,7 @@ func (w *World) Digest(ctx context.Context, p *trust.Params, seed uint64, proces
 func (e *Engine) digest(ctx context.Context, order []int, pass bool) (string, error) {
 	results := make([][]byte, len(order))
 	block := repute.Block{Number: 1 << 40, Time: time.Unix(e.w.Now, 0)}
-	ledger := trust.NewLedger(e.weights.Graph(), block, e.p)
+	ledger := trust.NewLedger(e.weights, block, e.p)
 	for _, party := range order {
 		ev := e.Evidence(party)
 		ev.Agent.TokenID.SetUint64(uint64(party))
@@ -142,7 +144,7 @@ func (e *Engine) digest(ctx context.Context, order []int, pass bool) (string, er
 		}
 		results[party] = encode(e.scorer.Score(ev))
 	}
-	err := ledger.Score(ctx, e.weights, func(r *trust.Result) {
+	err := ledger.Score(ctx, func(r *trust.Result) {
 		results[r.Agent.TokenID.Uint64()] = encode(*r)
 	})
 	h := sha256.New()

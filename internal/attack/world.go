@@ -215,7 +215,9 @@ func newEngine(w *World, p *trust.Params, links ...[2]int) *Engine {
 	for i, r := range w.Ratings {
 		e.about[r.To] = append(e.about[r.To], i)
 		from, to := b.Add(Address(r.From)), b.Add(Address(r.To))
-		b.Vouch(from, to, fixedOf(r.Value))
+		if r.Value > 0 {
+			b.Vouch(from, to, p.Walk.Edge(fixedOf(r.Value), fixed.One))
+		}
 	}
 	for _, r := range w.Roots {
 		b.Add(Address(r))

@@ -35,6 +35,7 @@ type TrustMeasurements struct {
 	Negatives []NegativeRule    `json:"negative_rules"`      // the choice between T7 and T9
 	Digests   []string          `json:"digests"`             // T15: different ones among all orders and processors
 	Cost      []attack.Cost     `json:"cost"`                // T16
+	VouchAge  []float64         `json:"vouch_age"`           // weight by a root's only praise, so many half-lives ago
 	Personal  float64           `json:"personal_ms"`         // walk and score by a caller's roots, slowest of twenty
 }
 
@@ -42,8 +43,8 @@ type TrustMeasurements struct {
 type TrustWorld struct {
 	World     string           `json:"world"`
 	Ratings   int              `json:"ratings"`
-	Outcomes  []attack.Outcome `json:"outcomes"` // T1 to T5
-	Drops     []attack.Drop    `json:"drops"`    // T6, T7
+	Outcomes  []attack.Outcome `json:"outcomes"` // T1 to T5, T17, T18
+	Drops     []attack.Drop    `json:"drops"`    // T6, T7, T17
 	Bounds    attack.Bounds    `json:"bounds"`   // T8, T14
 	Whitewash attack.Whitewash `json:"whitewash"`
 	Price     attack.Price     `json:"price"`
@@ -162,6 +163,7 @@ func (b *trustBench) world(w *attack.World, p *trust.Params) {
 	out := TrustWorld{World: w.Name, Ratings: len(w.Ratings)}
 	b.praise(a, &out)
 	b.slander(a, &out)
+	b.mixing(a, &out)
 	b.always(a, &out)
 	out.Rated, out.Honest = a.Rated()
 	share := 0.0
@@ -208,20 +210,52 @@ const below50 = 49.999
 
 // slander are attacks on others.
 func (b *trustBench) slander(a *attack.Bench, out *TrustWorld) {
-	try := func(most float64, drops ...attack.Drop) {
-		worst := slices.MaxFunc(drops, func(x, y attack.Drop) int { return cmp.Compare(x.Worst, y.Worst) })
-		rejected := 0
-		for _, d := range drops {
-			rejected += d.Rejected
-		}
-		out.Drops = append(out.Drops, drops...)
-		b.judge(AtMost(in(a.World, fmt.Sprintf("%s, %d: worst drop", worst.Attack, worst.Size)), worst.Worst, most, "points"),
-			AtMost(in(a.World, worst.Attack+": victims rejected or shut down"), float64(rejected), 0, ""))
-	}
-	try(10, a.SlanderBySybils(1), a.SlanderBySybils(10), a.SlanderBySybils(100), a.SlanderBySybils(1000),
+	b.drops(a, out, 10, a.SlanderBySybils(1), a.SlanderBySybils(10), a.SlanderBySybils(100), a.SlanderBySybils(1000),
 		a.SlanderBySybils(10_000))
-	try(10, a.SlanderByRaters(1))
-	try(27, a.SlanderByRaters(3))
+	b.drops(a, out, 10, a.SlanderByRaters(1))
+	b.drops(a, out, 27, a.SlanderByRaters(3))
+}
+
+// drops judges the worst of several slanders.
+func (b *trustBench) drops(a *attack.Bench, out *TrustWorld, most float64, drops ...attack.Drop) {
+	worst := slices.MaxFunc(drops, func(x, y attack.Drop) int { return cmp.Compare(x.Worst, y.Worst) })
+	rejected := 0
+	for _, d := range drops {
+		rejected += d.Rejected
+	}
+	out.Drops = append(out.Drops, drops...)
+	b.judge(AtMost(in(a.World, fmt.Sprintf("%s, %d: worst drop", worst.Attack, worst.Size)), worst.Worst, most, "points"),
+		AtMost(in(a.World, worst.Attack+": victims rejected or shut down"), float64(rejected), 0, ""))
+}
+
+// mixing are attacks that put together what each by itself is worth little: T17 and T18.
+func (b *trustBench) mixing(a *attack.Bench, out *TrustWorld) {
+	try := func(most float64, tier int, outcomes ...attack.Outcome) {
+		worst := slices.MaxFunc(outcomes, func(x, y attack.Outcome) int { return cmp.Compare(x.Mean, y.Mean) })
+		best := slices.MaxFunc(outcomes, func(x, y attack.Outcome) int { return cmp.Compare(x.Tier, y.Tier) })
+		out.Outcomes = append(out.Outcomes, outcomes...)
+		b.judge(AtMost(in(a.World, fmt.Sprintf("%s, %d: mean", worst.Attack, worst.Size)), worst.Mean, most, "points"),
+			AtMost(in(a.World, fmt.Sprintf("%s, %d: tier", best.Attack, best.Size)), float64(best.Tier), float64(tier), ""))
+	}
+	var byRoot, byRater []attack.Outcome
+	var drops []attack.Drop
+	for _, n := range []int{0, 5, 20, 100} {
+		byRoot, byRater = append(byRoot, a.Dust(n, true)), append(byRater, a.Dust(n, false))
+		drops = append(drops, a.SlanderByDust(n))
+	}
+	try(30, 1, byRoot...)
+	try(32, 1, byRater...)
+	b.drops(a, out, 10, drops...)
+	shells := func(n int) (all []attack.Outcome) {
+		for _, agents := range []int{1, 100} {
+			for _, shape := range []attack.Shape{attack.Star, attack.Clique, attack.Layers} {
+				all = append(all, a.Shells(n, agents, shape))
+			}
+		}
+		return all
+	}
+	try(30, 1, append(shells(6), shells(12)...)...)
+	try(50, 2, shells(40)...)
 }
 
 // always tries what holds for any agent.
@@ -264,6 +298,9 @@ func (b *trustBench) onOff() {
 	b.judge(AtMost("T9 bad days until below 50", float64(o.Below50), 3, "days"),
 		AtMost("T9 bad days until below -10", float64(o.Below10), 12, "days"),
 		AtLeast("T9 good days until 50 again", float64(o.Recovery), 60, "days"))
+	const halfLives = 4
+	b.m.VouchAge = attack.VouchAge(b.p, 2*halfLives)
+	b.judge(AtMost("T19 weight by a root's only praise, four half-lives old", b.m.VouchAge[halfLives], 0.1, ""))
 }
 
 // rules compares ways to weigh bad news.

@@ -20,7 +20,7 @@ import (
 
 // EngineVersion names how scores are computed, in stored scores. It changes when equal
 // evidence and parameters may give another result.
-const EngineVersion = "repute/4"
+const EngineVersion = "repute/5"
 
 // EngineOptions tune an Engine. The zero value works.
 type EngineOptions struct {

@@ -196,11 +196,11 @@ func (l *ledger) event(s *state) []repute.Event {
 		}
 		return nil
 	}
-	value := int64(60 + l.rng.IntN(41))
+	rater, value := l.rng.IntN(people), int64(60+l.rng.IntN(41))
 	if agent%3 == 0 {
-		value = int64(l.rng.IntN(15)) // some are bad, and their owners have others
+		rater, value = l.rng.IntN(rooted), int64(l.rng.IntN(15)) // some are surely bad, and their owners have others
 	}
-	return []repute.Event{s.rate(uint64(agent), person(l.rng.IntN(people)), value)}
+	return []repute.Event{s.rate(uint64(agent), person(rater), value)}
 }
 
 func key(agent uint64, client common.Address) string { return fmt.Sprint(agent, client) }

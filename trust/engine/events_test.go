@@ -248,7 +248,7 @@ func TestOwnParametersOutliveAnError(t *testing.T) {
 	_, db := scene(t, 60)
 	before, err := trustdb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
-	other := []byte(strings.Replace(string(shortEpochs(t)), `"pool": 0.5`, `"pool": 0.4`, 1))
+	other := []byte(strings.Replace(string(shortEpochs(t)), `"pool": 0.05`, `"pool": 0.04`, 1))
 	steps, err := engine.NewSteps(db, other, 9)
 	ok(t, err)
 	exec := func(sql string) {

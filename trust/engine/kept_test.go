@@ -78,7 +78,7 @@ func TestQuietEpochWritesNoScore(t *testing.T) {
 	if n := changed(before, after); n > len(after)/20 || len(after) < agents*6/7 {
 		t.Errorf("%d of %d scores were written", n, len(after))
 	}
-	kept := newest(t, db, 6)
+	kept := newest(t, db, 27)
 	if kept.Run != first.Run || kept.Block.Number != 60 {
 		t.Errorf("got %+v, want the score of run %d", kept, first.Run)
 	}

@@ -1,16 +1,16 @@
-// Package flow lets trust flow from roots to raters, and counts the independent paths it takes.
+// Package flow lets trust flow from roots to raters, and measures how much of it is independent.
 //
 // A GraphBuilder collects who vouches for whom; Build turns addresses that are known to belong
 // together into one Node, an identity, and gives each edge its share of the giver's trust. The
 // resulting Graph depends on neither the order of insertion nor the machine.
 //
-// Graph.Walk spreads trust: in a fixed number of rounds every identity passes on what it has,
-// but for a share that starts again at the roots. The Weights it returns tell for each identity
-// how much reached it, compared with a middle root, and who vouches for it on a shortest path.
-// Graph.Personal does the same for roots of a caller.
+// Graph.Walk spreads trust from the roots, twice. Standing tells how much of all trust reaches an
+// identity; weight tells how much its word counts, and takes praise by several. The Weights it
+// returns hold both, and who vouches for an identity on a shortest path. Graph.Personal does the
+// same for roots of a caller.
 //
-// A PathFinder counts vertex-disjoint paths from roots to groups of raters, so that many raters
-// behind one identity count as one path.
+// A PathFinder measures how much weight reaches groups of raters independently: a maximum flow in
+// which no identity passes more than one unit, so that many raters behind one identity count as one.
 //
 // Most of the time of an epoch goes into the walk. edgeBlocks orders the edges so that memory
 // is read nearly in sequence; sums of whole numbers do not depend on the order, so the parts

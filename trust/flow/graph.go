@@ -30,7 +30,8 @@ type Graph struct {
 	start  []uint32
 	from   []Node
 	share  []uint32
-	blocks *edgeBlocks // the same, as the walk reads it
+	given  []uint64    // by node: the sum of the weights of its praise, units of 2^-16
+	blocks *edgeBlocks // the same edges, as the walk reads them
 }
 
 // Len returns the number of identities.
@@ -222,9 +223,9 @@ func bucket(edges []edge, nodes int, key func(edge) uint32) []edge {
 
 // connect fills the in-edges: a giver's trust is divided among those it vouches for.
 func (g *Graph) connect(edges []edge) {
-	given := make([]uint64, g.Len())
+	g.given = make([]uint64, g.Len())
 	for _, e := range edges {
-		given[e.from] += uint64(e.weight)
+		g.given[e.from] += uint64(e.weight)
 	}
 	g.start = make([]uint32, g.Len()+1)
 	g.from = make([]Node, len(edges))
@@ -232,7 +233,7 @@ func (g *Graph) connect(edges []edge) {
 	for i, e := range edges {
 		g.start[e.to+1]++
 		g.from[i] = Node(e.from)
-		g.share[i] = uint32(min(uint64(e.weight)<<32/given[e.from], 1<<32-1))
+		g.share[i] = uint32(min(uint64(e.weight)<<32/g.given[e.from], 1<<32-1))
 	}
 	for n := range g.Len() {
 		g.start[n+1] += g.start[n]
@@ -314,13 +315,14 @@ func (g *Graph) with(addresses []common.Address) *Graph {
 		out.extra[a] = Node(len(out.names))
 		out.names = append(out.names[:len(out.names):len(out.names)], a)
 		out.start = append(out.start[:len(out.start):len(out.start)], out.start[len(out.start)-1])
+		out.given = append(out.given[:len(out.given):len(out.given)], 0)
 	}
 	return &out
 }
 
 // Size returns about how many bytes of memory the graph takes.
 func (g *Graph) Size() int64 {
-	return int64(len(g.nodes))*64 + int64(len(g.aliases))*96 + int64(g.Len())*25 + int64(g.Edges())*8
+	return int64(len(g.nodes))*64 + int64(len(g.aliases))*96 + int64(g.Len())*33 + int64(g.Edges())*8
 }
 
 // Personal is Walk for roots that the graph need not know: a caller may trust addresses that never

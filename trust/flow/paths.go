@@ -1,290 +1,425 @@
 package flow
 
-// PathFinder counts vertex-disjoint paths from roots to raters. It reuses its memory
-// between counts, so it is for one goroutine at a time.
+import "repute/trust/fixed"
+
+// full is what one identity may pass, in the terms of amounts: units of 2^-shareBits.
+const full = 1 << shareBits
+
+// PathFinder measures how much trust reaches groups of raters from roots by ways that are independent: the value of a
+// maximum flow in which no identity passes more than one unit, roots included, no rater ends more
+// than its weight, and no group more than the weight of its strongest member. So whatever a
+// compromised root or rater does, it brings one unit, and raters of little weight bring little however
+// many they are. It reuses its memory between flows, so it is for one goroutine at a time.
 //
-// Most raters are reached by the shortest way from a root, which is known for everyone
-// beforehand; where these ways meet, the usual flow decides: every identity is split into
-// an entry and an exit of capacity one, and searched backwards, from a rater through
-// those who vouch for it to a root.
+// Most raters are served by the shortest way from a root, which is known for everyone
+// beforehand; where these ways are full, Flow searches for others.
 type PathFinder struct {
-	w      *Weights
-	taken  []uint64 // a bit for each node that is on a way, or that no path may pass
-	marked []Node   // of taken
-	starts []start  // of the ways found
-
-	searched // what only augment needs
+	w       *Weights
+	turn    uint32 // of flows
+	loads   []load
+	touched []Node // with a load of this flow
+	without Node
+	groups  []group
+	value   uint64
+	residual
 }
 
-// start is the rater at the end of a way, and its group.
-type start struct {
-	rater Node
-	group int32
+// load is what passes a node in the flow of a turn.
+type load struct{ turn, used uint32 }
+
+// group is one rater, which may have several identities. left is what it may still be served, ways
+// what Add served by shortest ways.
+type group struct {
+	members []Node
+	left    uint32
+	ways    []way
 }
 
-// searched is the state of a flow that is searched by its residual graph.
-type searched struct {
-	mark []uint32 // by state: the search that reached it
-	came []uint32 // by state: the one before, origin for the first
-	turn uint32
+// way is an amount that reaches a rater by the shortest way.
+type way struct {
+	rater  Node
+	amount uint32
+}
 
-	round  uint32
-	hops   []hop // by node, of this round only
-	groups [][]Node
-	served []bool           // groups with a path
-	queues [queues][]uint32 // states to look at by rank
-	lowest int              // of queues, none below has any
+// NewPathFinder returns a finder of paths in the graph of w.
+func NewPathFinder(w *Weights) *PathFinder {
+	return &PathFinder{w: w, loads: make([]load, w.graph.Len()), without: NoNode}
+}
+
+// Begin starts a new flow. Nothing passes through the identity without, which may be NoNode.
+func (f *PathFinder) Begin(without Node) {
+	if f.turn++; f.turn == 0 { // the loads of four billion flows ago would look new
+		clear(f.loads)
+		f.turn = 1
+	}
+	f.without, f.value = without, 0
+	f.touched, f.groups = f.touched[:0], f.groups[:0]
+}
+
+// Add adds a group of raters, each of which is in one group only, and serves it by shortest ways as far as they have
+// room. It returns the value of the flow so far. members must stay as they are until the next Begin.
+func (f *PathFinder) Add(members []Node) fixed.Fixed {
+	if len(f.groups) < cap(f.groups) {
+		f.groups = f.groups[:len(f.groups)+1]
+	} else {
+		f.groups = append(f.groups, group{})
+	}
+	g := &f.groups[len(f.groups)-1]
+	g.members, g.left, g.ways = members, 0, g.ways[:0]
+	for _, n := range members {
+		g.left = max(g.left, f.w.nodes[n].share)
+	}
+	for _, n := range members {
+		if amount := f.room(n, min(g.left, f.w.nodes[n].share)); amount > 0 {
+			f.fill(n, amount)
+			g.left -= amount
+			g.ways = append(g.ways, way{n, amount})
+			f.value += uint64(amount)
+		}
+	}
+	return f.Value()
+}
+
+// Value is the value of the flow so far.
+func (f *PathFinder) Value() fixed.Fixed { return fixed.Fixed(f.value << (fixedBits - shareBits)) }
+
+// used is what passes a node.
+func (f *PathFinder) used(n Node) uint32 {
+	if l := &f.loads[n]; l.turn == f.turn {
+		return l.used
+	}
+	return 0
+}
+
+// room is how much of an amount fits the shortest way to n.
+func (f *PathFinder) room(n Node, amount uint32) uint32 {
+	for at := n; amount > 0; {
+		if at == NoNode || at == f.without {
+			return 0
+		}
+		amount = min(amount, full-f.used(at))
+		voucher := f.w.nodes[at].voucher
+		if voucher == at {
+			break
+		}
+		at = voucher
+	}
+	return amount
+}
+
+// fill sends an amount along the shortest way to n.
+func (f *PathFinder) fill(n Node, amount uint32) {
+	for at := n; ; {
+		f.pass(at, amount)
+		voucher := f.w.nodes[at].voucher
+		if voucher == at {
+			return
+		}
+		at = voucher
+	}
+}
+
+// pass adds to what passes a node; amounts may wrap around to take something away.
+func (f *PathFinder) pass(n Node, amount uint32) {
+	l := &f.loads[n]
+	if l.turn != f.turn {
+		*l = load{turn: f.turn}
+		f.touched = append(f.touched, n)
+	}
+	l.used += amount
+}
+
+// Flow returns the value of a maximum flow to the groups that were added, or any value of at least limit.
+func (f *PathFinder) Flow(limit fixed.Fixed) fixed.Fixed {
+	wanted := uint64(0)
+	for i := range f.groups {
+		wanted += uint64(f.groups[i].left)
+	}
+	if wanted == 0 || f.Value() >= limit {
+		return f.Value()
+	}
+	f.prepare()
+	for f.Value() < limit && f.augment() {
+	}
+	return f.Value()
+}
+
+// residual is what the search for more ways needs beside loads: the flow in each edge, and marks.
+//
+// States of the search are the entry and the exit of each node, which are apart because a node passes a limited
+// amount, and the groups. It goes backwards, from groups to the roots: from a state to all from
+// which more can come to it, also by taking back what goes elsewhere now.
+type residual struct {
+	places []place
+	edges  []flowEdge
+	mark   []uint32 // by state: the search that reached it
+	came   []uint32 // by state: the one before, origin for the first
+	search uint32
+	found  int              // searches of this flow that found more
+	queues [queues][]uint32 // states to look at, by rank
+	lowest int              // of queues: none below has any
 	steps  []uint32
+}
+
+// place is what a node has in the flow of a turn.
+type place struct {
+	turn   uint32
+	edges  int32  // the first of residual.edges that leave it; none: -1
+	group  int32  // of a rater; none: -1
+	served uint32 // what its group gets from it
+}
+
+// flowEdge is what goes from one node to another.
+type flowEdge struct {
+	to     Node
+	amount uint32
+	next   int32 // of the edges that leave the same node
 }
 
 // queues is how many ranks are told apart: most of what matters is near the roots.
 const queues = 16
 
-// hop is an identity's place on a path.
-type hop struct {
-	used  uint32 // the round in which it is on a path
-	next  Node   // the one it vouches for, towards the rater; NoNode: it is the rater
-	root  bool   // the path begins here
-	group int32  // of a rater
-}
-
 const origin = ^uint32(0)
 
-// NewPathFinder returns a finder of paths in the graph of w.
-func NewPathFinder(w *Weights) *PathFinder {
-	return &PathFinder{w: w, taken: make([]uint64, w.graph.Len()/64+1)}
-}
+// Numbers of states.
+func entryOf(n Node) uint32 { return uint32(n) * 2 }
 
-// Begin starts a new count. No path passes through the identity without, which may be NoNode.
-func (f *PathFinder) Begin(without Node) {
-	for _, n := range f.marked {
-		f.taken[n/64] = 0
+// exitOf is the state of what leaves a node.
+func exitOf(n Node) uint32 { return uint32(n)*2 + 1 }
+
+// groupOf is the state of group i.
+func (f *PathFinder) groupOf(i int) uint32 { return uint32(2*f.w.graph.Len() + i) }
+
+// place of a node in this flow.
+func (f *PathFinder) place(n Node) *place {
+	p := &f.places[n]
+	if p.turn != f.turn {
+		*p = place{turn: f.turn, edges: -1, group: -1}
 	}
-	f.marked, f.starts = f.marked[:0], f.starts[:0]
-	if without != NoNode {
-		f.take(without)
+	return p
+}
+
+// prepare turns what Add found into flow along edges.
+func (f *PathFinder) prepare() {
+	nodes := f.w.graph.Len()
+	if f.places == nil {
+		f.places = make([]place, nodes)
 	}
-}
-
-// take marks a node as used by paths that were found.
-func (f *PathFinder) take(n Node) {
-	f.taken[n/64] |= 1 << (n % 64)
-	f.marked = append(f.marked, n)
-}
-
-// Direct takes the shortest path to a group when it shares no identity with the paths taken before,
-// and reports whether it did. Groups are numbered in the order in which they are asked for.
-func (f *PathFinder) Direct(members []Node, group int) bool {
-	for _, n := range members {
-		if f.free(n) {
-			f.starts = append(f.starts, start{n, int32(group)})
-			for at := n; ; {
-				f.take(at)
-				voucher := f.w.nodes[at].voucher
-				if voucher == at {
-					return true
-				}
-				at = voucher
-			}
+	if states := 2*nodes + len(f.groups); len(f.mark) < states {
+		f.mark, f.came, f.search = make([]uint32, states), make([]uint32, states), 0
+	}
+	f.edges, f.found = f.edges[:0], 0
+	for _, n := range f.touched {
+		if voucher := f.w.nodes[n].voucher; voucher != n {
+			f.send(voucher, n, f.used(n))
 		}
 	}
-	return false
-}
-
-// free reports whether nobody on the shortest way to n is taken.
-func (f *PathFinder) free(n Node) bool {
-	if f.w.nodes[n].voucher == NoNode {
-		return false
-	}
-	for {
-		if f.taken[n/64]&(1<<(n%64)) != 0 {
-			return false
+	for i := range f.groups {
+		g := &f.groups[i]
+		for _, n := range g.members {
+			f.place(n).group = int32(i)
 		}
-		voucher := f.w.nodes[n].voucher
-		if voucher == n {
-			return true
-		}
-		n = voucher
-	}
-}
-
-// Most finds how many of the groups of raters, each of which Direct was asked for, can be
-// reached from roots by paths that share no identity and do not pass through without, up
-// to limit. A group has one path, an identity one group.
-func (f *PathFinder) Most(groups [][]Node, without Node, limit int) int {
-	paths := len(f.starts)
-	if limit = min(limit, len(groups), len(f.w.roots)); paths >= limit {
-		return paths
-	}
-	f.prepare(groups)
-	for paths < limit && f.augment(without) {
-		paths++
-	}
-	return paths
-}
-
-// prepare puts the ways found into hops and tells every rater its group.
-func (f *PathFinder) prepare(groups [][]Node) {
-	if f.hops == nil {
-		n := f.w.graph.Len()
-		f.mark, f.came, f.hops = make([]uint32, 2*n), make([]uint32, 2*n), make([]hop, n)
-	}
-	f.round++
-	f.groups, f.served = groups, append(f.served[:0], make([]bool, len(groups))...)
-	for i, members := range groups {
-		for _, n := range members {
-			f.hops[n].group = int32(i)
-		}
-	}
-	for _, s := range f.starts {
-		f.served[s.group] = true
-		next := NoNode
-		for at := s.rater; ; at = f.w.nodes[at].voucher {
-			f.place(at, next)
-			if f.w.nodes[at].voucher == at {
-				f.hops[at].root = true
-				break
-			}
-			next = at
+		for _, w := range g.ways {
+			f.place(w.rater).served = w.amount
 		}
 	}
 }
 
-// place puts a node on a path, with the node after it.
-func (f *PathFinder) place(n, next Node) {
-	h := &f.hops[n]
-	h.used, h.next, h.root = f.round, next, false
+// send adds to what goes from one node to another.
+func (f *PathFinder) send(from, to Node, amount uint32) {
+	p := f.place(from)
+	for at := p.edges; at >= 0; at = f.edges[at].next {
+		if f.edges[at].to == to {
+			f.edges[at].amount += amount
+			return
+		}
+	}
+	f.edges = append(f.edges, flowEdge{to, amount, p.edges})
+	p.edges = int32(len(f.edges) - 1)
 }
 
-// States: the entry of a node, where its path towards the rater leaves it, and its
-// exit, from where those who vouch for it are asked.
-func entry(n Node) uint32 { return uint32(n) * 2 }
+// sent is what goes from one node to another.
+func (f *PathFinder) sent(from, to Node) uint32 {
+	for at := f.place(from).edges; at >= 0; at = f.edges[at].next {
+		if f.edges[at].to == to {
+			return f.edges[at].amount
+		}
+	}
+	return 0
+}
 
-// exit is the outgoing half of a node: each node is split in two, so that at most one path passes
-// it.
-func exit(n Node) uint32 { return uint32(n)*2 + 1 }
-
-// augment finds room for one more path.
-func (f *PathFinder) augment(without Node) bool {
-	f.turn++
+// augment searches a way for more and sends as much as it takes. False: there is none.
+func (f *PathFinder) augment() bool {
+	if f.search++; f.search == 0 {
+		clear(f.mark)
+		f.search = 1
+	}
 	for i := range f.queues {
 		f.queues[i] = f.queues[i][:0]
 	}
 	f.lowest = queues
-	if without != NoNode {
-		f.mark[entry(without)], f.mark[exit(without)] = f.turn, f.turn
-	}
-	for i, members := range f.groups {
-		for _, n := range members {
-			if !f.served[i] && f.w.ranks[n] != unranked {
-				f.reach(entry(n), origin)
-			}
+	for i := range f.groups {
+		if f.groups[i].left > 0 {
+			f.reach(f.groupOf(i), origin)
 		}
 	}
 	for state, ok := f.nearest(); ok; state, ok = f.nearest() {
 		if f.expand(state) {
-			f.store(state)
+			f.found++
+			f.carry(state)
 			return true
 		}
 	}
 	return false
+}
+
+// rank is the distance of a state from the roots.
+func (f *PathFinder) rank(state uint32) int {
+	if int(state) >= 2*f.w.graph.Len() {
+		return 0
+	}
+	return int(f.w.ranks[state/2])
+}
+
+// manySearches of one flow are unusual. From there on states are taken in the order in which they were found, which
+// bounds the number of searches by the size of the graph whatever the amounts are.
+const manySearches = 1000
+
+// reach queues a state that this search has not seen, unless no root leads there.
+func (f *PathFinder) reach(state, before uint32) {
+	rank := f.rank(state)
+	if f.mark[state] == f.search || rank == unranked || f.isWithout(state) {
+		return
+	}
+	f.mark[state], f.came[state] = f.search, before
+	q := min(rank, queues-1)
+	if f.found > manySearches {
+		q = 0
+	}
+	f.queues[q] = append(f.queues[q], state)
+	f.lowest = min(f.lowest, q)
+}
+
+// isWithout reports whether a state is one of the node that nothing passes.
+func (f *PathFinder) isWithout(state uint32) bool {
+	return f.without != NoNode && state/2 == uint32(f.without)
 }
 
 // nearest takes a state next to the roots out of the queues: in a large graph it is a few
 // steps to a free root that way, and thousands in the order of the search.
 func (f *PathFinder) nearest() (state uint32, ok bool) {
 	for ; f.lowest < queues; f.lowest++ {
-		if q := f.queues[f.lowest]; len(q) > 0 {
-			f.queues[f.lowest] = q[:len(q)-1]
-			return q[len(q)-1], true
+		q := f.queues[f.lowest]
+		if len(q) == 0 {
+			continue
 		}
+		if f.found > manySearches {
+			f.queues[0] = q[1:]
+			return q[0], true
+		}
+		f.queues[f.lowest] = q[:len(q)-1]
+		return q[len(q)-1], true
 	}
 	return 0, false
 }
 
-// reach queues a state that this search has not seen, unless no root leads there.
-func (f *PathFinder) reach(state, before uint32) {
-	if f.mark[state] == f.turn || f.w.ranks[state/2] == unranked {
-		return
-	}
-	f.mark[state], f.came[state] = f.turn, before
-	q := min(int(f.w.ranks[state/2]), queues-1)
-	f.queues[q] = append(f.queues[q], state)
-	f.lowest = min(f.lowest, q)
-}
-
-// expand follows what is free from a state. It is true at the exit of a root where no
-// path begins yet.
+// expand reaches the states from which more can come to a state. True: the state is the entry of a
+// root.
 func (f *PathFinder) expand(state uint32) bool {
-	n := Node(state / 2)
-	h := &f.hops[n]
-	used := h.used == f.round
-	switch {
-	case state == exit(n):
-		return f.leave(n, h, used)
-	case !used:
-		f.reach(exit(n), state)
-	case h.next != NoNode:
-		f.reach(exit(h.next), state) // the next has to find another voucher than n
-	default:
-		for _, m := range f.groups[h.group] {
-			f.reach(entry(m), state) // the group is reached through another member
+	if i := int(state) - 2*f.w.graph.Len(); i >= 0 {
+		for _, n := range f.groups[i].members {
+			if f.place(n).served < f.w.nodes[n].share {
+				f.reach(exitOf(n), state)
+			}
 		}
+		return false
+	}
+	n := Node(state / 2)
+	if state == entryOf(n) {
+		return f.expandEntry(n)
+	}
+	if f.used(n) < full {
+		f.reach(entryOf(n), state)
+	}
+	p := f.place(n)
+	for at := p.edges; at >= 0; at = f.edges[at].next {
+		if f.edges[at].amount > 0 { // the other may get it from elsewhere
+			f.reach(entryOf(f.edges[at].to), state)
+		}
+	}
+	if p.served > 0 { // so may its group
+		f.reach(f.groupOf(int(p.group)), state)
 	}
 	return false
 }
 
-// leave continues the search from a node towards the roots and reports whether one is reached.
-func (f *PathFinder) leave(n Node, h *hop, used bool) bool {
-	if f.w.ranks[n] == 0 && !(used && h.root) {
+// expandEntry is expand for the entry of a node: of what those who vouch for it give, and of what
+// passes it already.
+func (f *PathFinder) expandEntry(n Node) bool {
+	if f.w.ranks[n] == 0 {
 		return true
 	}
-	if used {
-		f.reach(entry(n), exit(n)) // n is left out of its path
+	if f.used(n) > 0 {
+		f.reach(exitOf(n), entryOf(n))
 	}
 	for _, giver := range f.w.graph.givers(n) {
-		if f.mark[entry(giver)] == f.turn {
-			continue
-		}
-		if g := &f.hops[giver]; g.used != f.round || g.next != n {
-			f.reach(entry(giver), exit(n))
-		}
+		f.reach(exitOf(giver), entryOf(n))
 	}
 	return false
 }
 
-// store changes the paths along the search that ended at a root's exit. What leaves
-// a path is taken out first: a state may lose one neighbor and win another.
-func (f *PathFinder) store(end uint32) {
+// carry sends what fits along the search that ended at the entry of a root.
+func (f *PathFinder) carry(end uint32) {
 	f.steps = append(f.steps[:0], end)
+	amount := uint32(full)
 	for at := end; f.came[at] != origin; at = f.came[at] {
 		f.steps = append(f.steps, f.came[at])
+		amount = min(amount, f.fits(at, f.came[at]))
 	}
-	for i := len(f.steps) - 1; i > 0; i-- {
-		if from, to := f.steps[i], f.steps[i-1]; from/2 == to/2 && from == exit(Node(from/2)) {
-			f.hops[from/2].used = 0 // out of its path
-		}
+	first := &f.groups[int(f.steps[len(f.steps)-1])-2*f.w.graph.Len()]
+	amount = min(amount, first.left)
+	for i := range len(f.steps) - 1 {
+		f.move(f.steps[i], f.steps[i+1], amount)
 	}
-	first := Node(f.steps[len(f.steps)-1] / 2)
-	f.served[f.hops[first].group] = true
-	f.win(first, NoNode)
-	for i := len(f.steps) - 1; i > 0; i-- {
-		from, to := f.steps[i], f.steps[i-1]
-		a, b := Node(from/2), Node(to/2)
-		switch {
-		case a == b:
-		case from == exit(a): // b vouches for a
-			f.win(b, a)
-		case to == entry(b): // b instead of a for their group
-			f.win(b, NoNode)
-		}
-	}
-	f.hops[end/2].root = true
+	first.left -= amount
+	f.value += uint64(amount)
 }
 
-// win puts n before next; what n was the beginning of, it stays.
-func (f *PathFinder) win(n, next Node) {
-	root := f.hops[n].used == f.round && f.hops[n].root
-	f.place(n, next)
-	f.hops[n].root = root
+// fits is how much more can go from one state to the next.
+func (f *PathFinder) fits(from, to uint32) uint32 {
+	groups := uint32(2 * f.w.graph.Len())
+	a, b := Node(from/2), Node(to/2)
+	switch {
+	case to >= groups:
+		return f.w.nodes[a].share - f.place(a).served
+	case from >= groups:
+		return f.place(b).served
+	case a == b && from == entryOf(a):
+		return full - f.used(a)
+	case a == b:
+		return f.used(a)
+	case from == exitOf(a):
+		return full
+	}
+	return f.sent(b, a)
+}
+
+// move lets an amount go from one state to the next.
+func (f *PathFinder) move(from, to, amount uint32) {
+	groups := uint32(2 * f.w.graph.Len())
+	a, b := Node(from/2), Node(to/2)
+	switch {
+	case to >= groups:
+		f.place(a).served += amount
+	case from >= groups:
+		f.place(b).served -= amount
+	case a == b && from == entryOf(a):
+		f.pass(a, amount)
+	case a == b:
+		f.pass(a, -amount)
+	case from == exitOf(a):
+		f.send(a, b, amount)
+	default:
+		f.send(b, a, -amount)
+	}
 }

@@ -23,6 +23,7 @@ func (w *Weights) Sum() (out common.Hash) {
 	sum32(h, g.from)
 	sum32(h, g.share)
 	sum64(h, w.mass)
+	sum64(h, w.received)
 	sumOf(h, len(w.roots), func(i int) []byte {
 		b := binary.BigEndian.AppendUint32(nil, uint32(w.roots[i].node))
 		return binary.BigEndian.AppendUint64(b, uint64(w.roots[i].share))

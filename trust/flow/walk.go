@@ -14,30 +14,60 @@ import (
 // whole is all trust there is, in the walk's units.
 const whole = 1 << 60
 
+// Binary digits after the point of a weight while it spreads, which is a sum of many small parts; of vouched.share, of
+// a Fixed, and of the weight of an edge.
+const (
+	unitBits   = 40
+	shareBits  = 31
+	fixedBits  = 32
+	weightBits = 16
+)
+
 // Params govern how trust spreads. They are part of the parameters of a score.
 type Params struct {
-	Restart      fixed.Fixed `json:"restart"`      // share that starts again at the roots in each round
-	Iterations   int         `json:"iterations"`   // rounds, always all of them
-	FullShare    fixed.Fixed `json:"fullShare"`    // a rater with this share of the median root's trust has full weight
+	Restart      fixed.Fixed `json:"restart"`      // share of the standing that starts again at the roots in each round
+	Iterations   int         `json:"iterations"`   // rounds for standing, always all of them; at most as many for weights
+	FullShare    fixed.Fixed `json:"fullShare"`    // an identity with this share of the median root's standing has all of it
 	MaxRootShare fixed.Fixed `json:"maxRootShare"` // most one root may have of the restart
+	// RootGives is the weight that a root hands out, in units of a rater of full weight, divided among all it praises.
+	RootGives fixed.Fixed `json:"rootGives"`
+	// PassOn is the part of what another identity has received that it hands out.
+	PassOn fixed.Fixed `json:"passOn"`
+	// RootVouch and Vouch are the most that one praise of 1 by a root, or by another identity, gives.
+	RootVouch fixed.Fixed `json:"rootVouch"`
+	Vouch     fixed.Fixed `json:"vouch"`
+	// FullOpinion is the opinion, above 0 to 1, from which on praise vouches as much as an opinion of 1.
+	FullOpinion fixed.Fixed `json:"fullOpinion"`
+}
+
+// Edge is the weight of praise as an edge of the graph, 0 to 1: of an opinion above 0 and the evidence that it gives at
+// full weight, which ages.
+func (p *Params) Edge(opinion, strength fixed.Fixed) fixed.Fixed {
+	return min(fixed.One, opinion.Div(p.FullOpinion)).Mul(strength)
 }
 
 // Weights says how much each identity of a graph is vouched for by a set of roots. It
 // does not change and is safe for concurrent use.
+//
+// Two things are told apart. The standing of an identity is the part of all trust that reaches it, however few
+// praise it. Its weight, by which its word counts, takes several: one praise gives at most Params.Vouch, and what an
+// identity hands out is less than what it has received, over all it praises, so that many identities that praise
+// each other have no more weight together than enters from outside, but for the loops among them.
 type Weights struct {
-	graph *Graph
-	mass  []uint64 // by node, units of 2^-60; all of them together are at most 1
-	tau   uint64   // the mass of a rater of full weight
-	nodes []vouched
-	ranks []uint16 // by node: how many steps lead to it from a root
-	roots []rootShare
+	graph    *Graph
+	mass     []uint64 // standing by node, units of 2^-60; all of them together are at most 1
+	received []uint64 // weight by node before it ends at 1, units of 2^-unitBits
+	tau      uint64   // the mass of full standing
+	nodes    []vouched
+	ranks    []uint16 // by node: how many steps lead to it from a root
+	roots    []rootShare
 
 	logTau, logTen fixed.Fixed // binary logarithms of tau and of ten
 }
 
-// vouched is what scores ask of a node most: its mass in terms of tau, at most 1, in units of
-// 2^-31, and who vouches for it on the shortest way from a root: itself for a root,
-// NoNode for those no root leads to. Both are side by side, as memory is slow.
+// vouched is what scores ask of a node most: its weight in units of 2^-31, and who vouches for it
+// on the shortest way from a root: itself for a root, NoNode for those no root leads to. Both are
+// side by side, as memory is slow.
 type vouched struct {
 	share   uint32
 	voucher Node
@@ -46,13 +76,14 @@ type vouched struct {
 // unranked is the rank of those no root leads to.
 const unranked = 1<<16 - 1
 
-// Walk spreads trust from the roots: in each of WalkParams.Iterations rounds every
-// identity passes on what it has, but for the restart share, to those it vouches for;
-// what is not passed on starts again at the roots. Roots the graph does not know are
-// left out; without roots nobody has weight.
+// Walk spreads trust from the roots, in two ways that Weights tells apart. Standing: in each of
+// Params.Iterations rounds every identity passes on what it has, but for the restart share, to
+// those it vouches for; what is not passed on starts again at the roots. Weight: every identity
+// hands out a part of what it has received, no praise more than its bound. Roots the graph does
+// not know are left out; without roots nobody has weight.
 func (g *Graph) Walk(roots []Root, p Params) *Weights {
 	w := &Weights{graph: g, roots: rootShares(g, roots, p.MaxRootShare)}
-	w.mass = make([]uint64, g.Len())
+	w.mass, w.received = make([]uint64, g.Len()), make([]uint64, g.Len())
 	w.rankNodes()
 	if len(w.roots) == 0 {
 		return w
@@ -61,24 +92,59 @@ func (g *Graph) Walk(roots []Root, p Params) *Weights {
 	given, next := g.blocks.givers(g.Len()), make([]uint64, g.Len())
 	keep := uint64(fixed.One - p.Restart)
 	for range p.Iterations {
-		passed := w.step(given, next, keep)
+		passed := w.step(given, next, func(n int) uint64 { return times(w.mass[n], keep) })
 		w.restart(next, whole-passed)
 		w.mass, next = next, w.mass
 	}
 	w.tau = max(1, times(w.medianRoot(), uint64(p.FullShare)))
 	w.logTau, w.logTen = fixed.Log2Whole(w.tau), fixed.Int(10).Log2()
-	for n, m := range w.mass {
-		w.nodes[n].share = uint32(w.inTau(m) >> 1)
-	}
+	w.spreadWeight(p, given, next)
 	return w
 }
 
-// inTau is a mass in terms of tau, at most 1.
-func (w *Weights) inTau(mass uint64) fixed.Fixed {
-	if mass >= w.tau {
-		return fixed.One
+// spreadWeight fills received and the weights of nodes. No round takes anything away from the one
+// before, and it ends when nothing changes.
+func (w *Weights) spreadWeight(p Params, given, next []uint64) {
+	own, gives := w.rootWeights(p)
+	for range p.Iterations {
+		w.step(given, next, func(n int) uint64 {
+			total := w.graph.given[n] << (unitBits - weightBits)
+			if w.ranks[n] == 0 {
+				return min(gives[Node(n)], times(total, uint64(p.RootVouch)))
+			}
+			return min(times(w.received[n], uint64(p.PassOn)), times(total, uint64(p.Vouch)))
+		})
+		same := slices.Equal(w.received, next)
+		w.received, next = next, w.received
+		if same {
+			break
+		}
 	}
-	return fixed.Fixed(mass).Div(fixed.Fixed(w.tau))
+	const half = 1 << (unitBits - shareBits - 1) // shares of a giver are rounded down: one praise of 1 must give 1
+	for n, got := range w.received {
+		w.nodes[n].share = uint32(min(got+half, 1<<unitBits) >> (unitBits - shareBits))
+	}
+	for n, weight := range own {
+		w.nodes[n].share = max(w.nodes[n].share, uint32(weight>>(unitBits-shareBits)))
+	}
+}
+
+// rootWeights are the weight of each root and what it gives, in units of 2^-unitBits: roots of the
+// median share of the restart or more have full weight.
+func (w *Weights) rootWeights(p Params) (own, gives map[Node]uint64) {
+	own, gives = map[Node]uint64{}, map[Node]uint64{}
+	shares := make([]fixed.Fixed, len(w.roots))
+	for i, r := range w.roots {
+		shares[i] = r.share
+	}
+	slices.Sort(shares)
+	median := shares[(len(shares)-1)/2]
+	for _, r := range w.roots {
+		weight := min(fixed.One, r.share.Div(max(1, median)))
+		own[r.node] = uint64(weight) << (unitBits - fixedBits)
+		gives[r.node] = uint64(p.RootGives.Mul(weight)) << (unitBits - fixedBits)
+	}
+	return own, gives
 }
 
 // times is a*b for b in units of 2^-32.
@@ -94,15 +160,15 @@ func (w *Weights) restart(mass []uint64, rest uint64) {
 	}
 }
 
-// step fills next with what each identity receives and gives the sum.
-func (w *Weights) step(given, next []uint64, keep uint64) uint64 {
+// step fills next with what each identity receives when each gives what gives says, and returns the sum.
+func (w *Weights) step(given, next []uint64, gives func(node int) uint64) uint64 {
 	var group sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for i := range workers {
 		low, high := len(w.mass)*i/workers, len(w.mass)*(i+1)/workers
 		group.Go(func() {
-			for n, m := range w.mass[low:high] {
-				given[low+n] = times(m, keep)
+			for n := low; n < high; n++ {
+				given[n] = gives(n)
 			}
 		})
 	}
@@ -164,8 +230,8 @@ func (w *Weights) Weight(n Node) fixed.Fixed {
 	return fixed.Fixed(w.nodes[n].share) << 1
 }
 
-// Vouching returns 1 for an identity with a rater's full weight, 0 for one with a
-// thousandth of it or less when decades is 3, and between them by the logarithm.
+// Vouching returns the standing of an identity: 1 when it is full, 0 for a thousandth of that or
+// less when decades is 3, and between them by the logarithm.
 func (w *Weights) Vouching(n Node, decades int) fixed.Fixed {
 	if n == NoNode || w.tau == 0 || w.mass[n] == 0 {
 		return 0
@@ -240,4 +306,4 @@ func (w *Weights) rankFound(rank uint16) (found bool) {
 }
 
 // Size returns about how many bytes of memory the weights take without their graph.
-func (w *Weights) Size() int64 { return int64(w.graph.Len())*38 + 256 }
+func (w *Weights) Size() int64 { return int64(w.graph.Len())*46 + 256 }
