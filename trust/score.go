@@ -211,8 +211,11 @@ func (s *scoring) boundPaths() {
 	s.prior = s.p.Prior.Most.Mul(s.vouching)
 }
 
-// whole is how many whole units there are.
-func whole(units fixed.Fixed) int { return int(units >> 32) }
+// whole is how many whole units there are. What is missing for one by rounding does not matter.
+func whole(units fixed.Fixed) int {
+	const rounding = fixed.One >> 16
+	return int((units + rounding) >> 32)
+}
 
 // boundSide scales one side's evidence down to most and returns the sum.
 func (s *scoring) boundSide(side func(fixed.Fixed) bool, total, most fixed.Fixed) (sum fixed.Fixed) {
