@@ -100,13 +100,13 @@ func TestDetection(t *testing.T) {
 	if w == nil {
 		t.Skip("test data absent: trust/soc-sign-bitcoinalpha.csv")
 	}
-	d := Detect(w, Undated(*params(t)))
+	d := Detect(w, Undated(*params(t)), params(t), 150)
 	t.Logf("%+v", d)
 	if d.AUC < 0.90 || d.First3 < 0.82 || d.Low <= 0 {
 		t.Errorf("detection is worse than it was: %+v", d)
 	}
-	if d.Error > 0.27 || d.Pearson < 0.41 {
-		t.Errorf("prediction is worse than published: %+v", d)
+	if d.Left != 150 || d.Error > 1.05*d.MeanError {
+		t.Errorf("prediction is worse than that of a shrunk mean: %+v", d)
 	}
 }
 

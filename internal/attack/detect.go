@@ -27,12 +27,22 @@ type Detection struct {
 	Better  float64 `json:"better_by"`
 	Low     float64 `json:"better_by_low"`
 	High    float64 `json:"better_by_high"`
-	// The same with the first three ratings of each only.
+	// The same with the first three ratings of each only, and roots chosen among these.
 	First3 float64 `json:"first_three_auc"`
 	Mean3  float64 `json:"first_three_plain_mean_auc"`
-	// Leaving out each rating in turn: the shrunk mean of the others against it.
-	Error   float64 `json:"leave_one_out_error"`
-	Pearson float64 `json:"leave_one_out_correlation"`
+	// Shipped are both by the parameters as shipped, by which ratings fade: of each party as of its last rating, on the
+	// mean and on the score that users see, which is 0 of an unrated agent.
+	Shipped       float64 `json:"shipped_auc"`
+	ShippedFirst3 float64 `json:"shipped_first_three_auc"`
+	Seen          float64 `json:"shipped_score_auc"`
+	SeenFirst3    float64 `json:"shipped_score_first_three_auc"`
+	// Leaving out each of Left ratings in turn: the engine's mean of the others against it, and the mean of them shrunk
+	// to the global one.
+	Left        int     `json:"left_out"`
+	Error       float64 `json:"leave_one_out_error"`
+	Pearson     float64 `json:"leave_one_out_correlation"`
+	MeanError   float64 `json:"leave_one_out_error_of_shrunk_mean"`
+	MeanPearson float64 `json:"leave_one_out_correlation_of_shrunk_mean"`
 }
 
 // WithoutLabelEdges leaves out what known good parties say of known ones: labels follow
@@ -78,11 +88,12 @@ func Undated(p trust.Params) *trust.Params {
 	return &p
 }
 
-// Detect measures detection on a world with known good and bad parties.
-func Detect(w *World, p *trust.Params) Detection {
+// Detect measures detection on a world with known good and bad parties: by p, and by the
+// parameters as shipped. So many ratings are left out in turn.
+func Detect(w *World, p, shipped *trust.Params, leave int) Detection {
 	reduced := w.WithoutLabelEdges()
 	d := Detection{World: w.Name}
-	engine, plain, bad := reduced.scores(p)
+	engine, plain, bad := reduced.scores(p, meanOf)
 	d.Tested = len(bad)
 	for _, b := range bad {
 		if b {
@@ -93,22 +104,66 @@ func Detect(w *World, p *trust.Params) Detection {
 	d.Better = d.AUC - d.MeanAUC
 	d.Low, d.High = interval(engine, plain, bad)
 	early := reduced.firstOf(3)
-	engine, plain, bad = early.scores(p)
+	early.Roots = EarlyRoots(early.Ratings, len(reduced.Roots))
+	engine, plain, bad = early.scores(p, meanOf)
 	d.First3, d.Mean3 = auc(engine, bad), auc(plain, bad)
-	d.Error, d.Pearson = leaveOneOut(w)
+	d.Shipped, d.Seen = reduced.shippedAUC(shipped)
+	d.ShippedFirst3, d.SeenFirst3 = early.shippedAUC(shipped)
+	left := w.sample(leave)
+	d.Left = len(left)
+	d.Error, d.Pearson = w.leaveOut(left, w.engineWithout(p))
+	d.MeanError, d.MeanPearson = w.leaveOut(left, w.meanWithout())
 	return d
 }
 
-// scores gives engine's and plain means of known parties that are no roots and have a
-// rating left.
-func (w *World) scores(p *trust.Params) (engine, plain []float64, bad []bool) {
-	e := NewEngine(w, p)
-	known := append(sortedKeys(w.Good), sortedKeys(w.Bad)...)
-	for _, party := range known {
-		if slices.Contains(w.Roots, party) || len(e.about[party]) == 0 {
-			continue
+func meanOf(r *trust.Result) trust.Points { return r.Mean }
+
+// shippedAUC is the AUC of means and of scores, of each known party as of its last rating.
+func (w *World) shippedAUC(p *trust.Params) (means, scores float64) {
+	e, now := NewEngine(w, p), w.Now
+	defer func() { w.Now = now }()
+	var mean, score []float64
+	var bad []bool
+	for _, party := range w.tested(e) {
+		w.Now = 0
+		for _, i := range e.about[party] {
+			w.Now = max(w.Now, w.Ratings[i].Time)
 		}
-		engine = append(engine, float64(e.Score(party).Mean))
+		r := e.Score(party)
+		mean, score, bad = append(mean, float64(r.Mean)), append(score, float64(r.Score)), append(bad, w.Bad[party])
+	}
+	return auc(mean, bad), auc(score, bad)
+}
+
+// tested are the known parties that are no roots and have a rating left.
+func (w *World) tested(e *Engine) []int {
+	return slices.DeleteFunc(append(sortedKeys(w.Good), sortedKeys(w.Bad)...), func(party int) bool {
+		return slices.Contains(w.Roots, party) || len(e.about[party]) == 0
+	})
+}
+
+// sample are n ratings, drawn once and for all.
+func (w *World) sample(n int) []int {
+	return rand.New(rand.NewPCG(3, 1500)).Perm(len(w.Ratings))[:min(n, len(w.Ratings))]
+}
+
+// engineWithout predicts a rating by the engine's mean of the same party in a world without it.
+func (w *World) engineWithout(p *trust.Params) func(int) float64 {
+	roots := EarlyRoots(w.Ratings, 20)
+	return func(i int) float64 {
+		left := *w
+		left.Roots, left.Ratings = roots, slices.Concat(w.Ratings[:i], w.Ratings[i+1:])
+		return float64(NewEngine(&left, p).Score(w.Ratings[i].To).Mean) / 100_000
+	}
+}
+
+// scores gives what of says of the engine's results, and plain means, of known parties that are no roots and have a
+// rating left.
+func (w *World) scores(p *trust.Params, of func(*trust.Result) trust.Points) (engine, plain []float64, bad []bool) {
+	e := NewEngine(w, p)
+	for _, party := range w.tested(e) {
+		r := e.Score(party)
+		engine = append(engine, float64(of(&r)))
 		plain = append(plain, mean(w.opinions(party)))
 		bad = append(bad, w.Bad[party])
 	}
@@ -155,9 +210,8 @@ func interval(a, b []float64, bad []bool) (low, high float64) {
 	return diffs[25], diffs[974]
 }
 
-// leaveOneOut predicts each rating from the others of the same party, shrunk to the
-// global mean: the error and the correlation.
-func leaveOneOut(w *World) (rmse, pearson float64) {
+// meanWithout predicts a rating by the others of the same party, shrunk to the global mean.
+func (w *World) meanWithout() func(int) float64 {
 	const k = 3
 	global := 0.0
 	type total struct{ sum, n float64 }
@@ -170,12 +224,24 @@ func leaveOneOut(w *World) (rmse, pearson float64) {
 		of[r.To].sum += r.Value
 		of[r.To].n++
 	}
-	var x, y []float64
-	for _, r := range w.Ratings {
+	return func(i int) float64 {
+		r := w.Ratings[i]
 		t := of[r.To]
-		x = append(x, (k*global+t.sum-r.Value)/(k+t.n-1))
-		y = append(y, r.Value)
+		return (k*global + t.sum - r.Value) / (k + t.n - 1)
 	}
+}
+
+// leaveOut compares predictions of some ratings with them: the error and the correlation.
+func (w *World) leaveOut(some []int, predict func(int) float64) (rmse, pearson float64) {
+	var x, y []float64
+	for _, i := range some {
+		x, y = append(x, predict(i)), append(y, w.Ratings[i].Value)
+	}
+	return compare(x, y)
+}
+
+// compare is the error of predictions x of values y, and their correlation.
+func compare(x, y []float64) (rmse, pearson float64) {
 	var square, xx, yy, xy float64
 	mx, my := mean(x), mean(y)
 	for i := range x {

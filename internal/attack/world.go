@@ -70,18 +70,19 @@ func Load(ratings, labels string) (*World, error) {
 		to, err2 := strconv.Atoi(f[1])
 		value, err3 := strconv.ParseFloat(f[2], 64)
 		at, err4 := strconv.ParseFloat(f[3], 64)
-		w.Ratings = append(w.Ratings, Rating{from, to, value / 10, int64(at)})
-		return errors.Join(err1, err2, err3, err4)
+		err := errors.Join(err1, err2, err3, err4)
+		if err == nil {
+			w.Ratings = append(w.Ratings, Rating{from, to, value / 10, int64(at)})
+		}
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	err = eachLine(labels, 2, func(f []string) error {
 		node, err := strconv.Atoi(f[0])
-		if strings.HasPrefix(f[1], "-") {
-			w.Bad[node] = true
-		} else {
-			w.Good[node] = true
+		if err == nil {
+			map[bool]map[int]bool{true: w.Bad, false: w.Good}[strings.HasPrefix(f[1], "-")][node] = true
 		}
 		return err
 	})
