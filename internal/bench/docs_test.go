@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -79,16 +80,30 @@ func (m told) attacks() (rows []string) {
 	} {
 		rows = append(rows, "| "+a.row+" | "+m.worst(a.attack, a.size)+" |")
 	}
+	for _, a := range []struct {
+		row, attack string
+		sizes       []int
+	}{
+		{"T17 one compromised root, 50 wallets and up to 100 raters of weight ≤ 0.003 | ≤ 30", "T17 a compromised root",
+			[]int{0, 5, 20, 100}},
+		{"T17 the same with a compromised rater of full weight | ≤ 32", "T17 a compromised rater", []int{0, 5, 20, 100}},
+		{"T17 slander of the twenty best by the same, worst drop | ≤ 10", "T17 slander", []int{0, 5, 20, 100}},
+		{"T18 six to twelve shells, each praised once by an honest rater, who praise each other and one agent or a hundred | ≤ 30",
+			"T18", []int{6, 12}},
+		{"T18 forty shells, the same | ≤ 50", "T18", []int{40}},
+	} {
+		rows = append(rows, "| "+a.row+" | "+m.worst(a.attack, a.sizes...)+" |")
+	}
 	return append(rows, fmt.Sprintf("| T5 five raters of a fifth of full weight; the same in three channels, each with a payment of $100 | < 50 | %s; %s |",
 		strings.Split(m.worst("T5 raters", 5), " | ")[0], strings.Split(m.worst("T5 the same", 5), " | ")[0]))
 }
 
-// worst is what an attack of that size reached at most, by each formula.
-func (m told) worst(name string, size int) string {
+// worst is what an attack of these sizes reached at most, by each formula.
+func (m told) worst(name string, sizes ...int) string {
 	var best float64
 	baselines := map[string]float64{}
 	take := func(is string, n int, value float64, of map[string]float64) {
-		if n != size || !strings.HasPrefix(is, name) {
+		if !slices.Contains(sizes, n) || !strings.HasPrefix(is, name) {
 			return
 		}
 		best = max(best, value)
@@ -138,14 +153,17 @@ func (m told) others() []string {
 			m.span(func(w *TrustWorld) float64 { return float64(w.Price.Low50) })),
 		fmt.Sprintf("| ≥ .90, ≥ .82 | %s, %s |", part(d.AUC), part(d.First3)),
 		fmt.Sprintf("| above 0 | %s, 95 %% between %s and %s |", part(d.Better), part(d.Low), part(d.High)),
-		fmt.Sprintf("| ≤ .27, ≥ .41 | %s, %s |", part(d.Error), part(d.Pearson)),
+		fmt.Sprintf("| ≤ .265, ≥ .41 | %s, %s; %s, %s |", part(d.Error), part(d.Pearson), part(d.MeanError),
+			part(d.MeanPearson)),
+		fmt.Sprintf("| AUC by the shipped parameters; first three | | %s; %s |", part(d.Shipped), part(d.ShippedFirst3)),
+		fmt.Sprintf("| fresh; four half-lives old | ; ≤ 0.1 | %.3g; %.3g |", m.m.VouchAge[0], m.m.VouchAge[4]),
 		fmt.Sprintf("that are rated | ≥ 90 %% | %.0f %% |",
 			100*m.over(func(w *TrustWorld) float64 { return float64(w.Rated) / float64(w.Honest) }, math.Min)),
 	}
 	for i, rule := range []string{
 		"| once | %s | %s | %d | **%d** | **%d** |", "| twice | **%s** | **%s** | %d | %d | %d |",
 		"| twice from four paths on | **%s** | **%s** | %d | %d | %d |",
-		"| **by paths: 0.8 for one and two, rising to 2 for eleven** | %s | %s | %d | %d | %d |",
+		"| **by paths: 0.8 for one and two, rising to 2 for eleven; less against who is not well known** | %s | %s | %d | %d | %d |",
 	} {
 		rows = append(rows, fmt.Sprintf(rule, strconv.FormatFloat(n[i].One, 'f', 1, 64),
 			strconv.FormatFloat(n[i].Three, 'f', 1, 64), n[i].Below50, n[i].Below10, n[i].Recovery))
