@@ -102,7 +102,9 @@ type statement struct {
 type raterBurst struct{ rater, burst uint32 }
 
 // newAccountBuilder makes a builder that is used for one agent after the other.
-func newAccountBuilder(w *flow.Weights, p *Params) *accountBuilder { return &accountBuilder{p: p, w: w} }
+func newAccountBuilder(w *flow.Weights, p *Params) *accountBuilder {
+	return &accountBuilder{p: p, w: w}
+}
 
 // build returns the account of an agent. The records are valid until the next call.
 //

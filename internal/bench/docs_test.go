@@ -155,7 +155,7 @@ func (m told) others() []string {
 		fmt.Sprintf("| above 0 | %s, 95 %% between %s and %s |", part(d.Better), part(d.Low), part(d.High)),
 		fmt.Sprintf("| ≤ .265, ≥ .41 | %s, %s; %s, %s |", part(d.Error), part(d.Pearson), part(d.MeanError),
 			part(d.MeanPearson)),
-		fmt.Sprintf("| AUC by the shipped parameters; first three | | %s; %s |", part(d.Shipped), part(d.ShippedFirst3)),
+		fmt.Sprintf("AUC by the shipped parameters; first three | | %s; %s |", part(d.Shipped), part(d.ShippedFirst3)),
 		fmt.Sprintf("fresh; four half-lives old | ; ≤ 0.1 | %.3g; %.3g |", m.m.VouchAge[0], m.m.VouchAge[4]),
 		fmt.Sprintf("that are rated | ≥ 90 %% | %.0f %% |",
 			100*m.over(func(w *TrustWorld) float64 { return float64(w.Rated) / float64(w.Honest) }, math.Min)),
