@@ -31,6 +31,7 @@ type (
 	// Scored is a score with what it follows from.
 	Scored struct {
 		Standing
+		Sentence string       `json:"sentence" example:"27.9: 8 trusted clients, on average lukewarm; full service needs about 10 more trusted clients" doc:"what the score says, in words"`
 		Reason   *string      `json:"reason" doc:"why the agent is unrated, and what limits it; null when it is rated and nothing does"`
 		Guard    *Guard       `json:"guard" doc:"an agent that was surely bad when somebody had it who is behind this new one: it is no better; null without"`
 		Gates    []Gate       `json:"gates" doc:"lines a policy may draw, and what is missing to pass them"`
@@ -120,6 +121,16 @@ type resultView struct {
 	Gates    []Gate `json:"gates"`
 	Rows     int    `json:"rows"`
 	Excluded int    `json:"excluded"`
+
+	Mean           float64 `json:"mean"`
+	Evidence       float64 `json:"evidence"`
+	Confidence     float64 `json:"confidence"`
+	TrustedFor     int     `json:"trustedFor"`
+	TrustedAgainst int     `json:"trustedAgainst"`
+	Channels       []struct {
+		Evidence float64 `json:"evidence"`
+		Mean     float64 `json:"mean"`
+	} `json:"channels"`
 }
 
 // encodeScored writes a stored score with its gates and, where the agent is unrated, the reason.
@@ -135,10 +146,12 @@ func encodeScored(s repute.Score) (w Scored, err error) {
 		w.Reason = orNull(unratedReason(s, view))
 	}
 	if s.Scorer == "" {
+		w.Sentence = w.inWords(view)
 		return w, nil
 	}
 	w.Gates = settleGates(view.Gates)
 	w.limit(view.Guard)
+	w.Sentence = w.inWords(view)
 	finality := "provisional"
 	if s.Final {
 		finality = "final"
@@ -223,17 +236,14 @@ func (v resultView) tooLittle(by string, confidence float64) string {
 func encodeResult(r trust.Result) (Standing, resultView, error) {
 	s := Standing{Score: points(r.Score), Low: points(r.Low), High: points(r.High), Status: string(r.Status),
 		Tier: int32(r.Tier)}
-	var view struct {
-		resultView
-		Confidence float64 `json:"confidence"`
-	}
+	var view resultView
 	raw, err := json.Marshal(r)
 	if err == nil {
 		err = json.Unmarshal(raw, &view)
 	}
 	s.Confidence = view.Confidence
 	view.Gates = settleGates(view.Gates)
-	return s, view.resultView, err
+	return s, view, err
 }
 
 // encodePersonal writes a score by a caller's roots. It is of no epoch, and nothing of it is
@@ -253,6 +263,7 @@ func encodePersonal(p engine.Personal, set string) (w Scored, err error) {
 		w.Reason = orNull(view.tooLittle(" by these roots", w.Confidence))
 	}
 	w.limit(view.Guard)
+	w.Sentence = w.inWords(view)
 	epoch := Long(p.Run.Epoch)
 	w.Scorer, w.Finality, w.Epoch, w.Roots = orNull(p.Run.Scorer), orNull("provisional"), &epoch, &set
 	w.ScoredAt = encodeScoredAt(p.Block)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -187,6 +189,7 @@ func TestExplanationsAddUp(t *testing.T) {
 		if full.Standing != reputation.Standing || full.AsOf.Block != reputation.AsOf.Block {
 			r.Errorf("agent %d%s: %+v, stored %+v", agent, q, full.Scored, reputation.Scored)
 		}
+		checkSentence(t, full)
 		if full.Status == "rated" {
 			rated++
 		}
@@ -517,5 +520,32 @@ func TestWithoutRoots(t *testing.T) {
 	r := as[api.ReputationAnswer](t, get(t, serve(t, api.Options{DB: db}), scoredPath(0, "")))
 	if r.Status != "unrated" || r.Reason == nil || !strings.Contains(*r.Reason, "the chain has no roots") {
 		t.Errorf("%+v, %v", r.Standing, r.Reason)
+	}
+}
+
+// checkSentence holds the sentence of a score against what the explanation computes.
+func checkSentence(t *testing.T, a api.ExplainAnswer) {
+	t.Helper()
+	switch {
+	case a.Status != "rated":
+		if a.Reason == nil || a.Sentence != "unrated: "+*a.Reason {
+			t.Errorf("an unrated agent's sentence is %q", a.Sentence)
+		}
+		return
+	case !strings.HasPrefix(a.Sentence, strconv.FormatFloat(math.Round(a.Score*10)/10, 'f', -1, 64)+": "):
+		t.Errorf("score %g: %q", a.Score, a.Sentence)
+	case a.Reason != nil:
+		return
+	}
+	for _, g := range a.Gates {
+		for _, l := range g.Lacks {
+			if g.ID != "service" || l.What != "low" || l.Units == nil {
+				continue
+			}
+			want := fmt.Sprintf("full service needs about %.0f more trusted clients", math.Ceil(*l.Units))
+			if *l.Units > 1 && !strings.HasSuffix(a.Sentence, want) {
+				t.Errorf("%q, want %q", a.Sentence, want)
+			}
+		}
 	}
 }

@@ -42,14 +42,17 @@ type Result struct {
 	Prior      Points         `json:"prior"`    // where the agent starts
 	// PathsFor and PathsAgainst are the independent trust behind the evidence of each side, in whole units: one for
 	// a rater of full weight whom a root reaches by identities that serve no other rater.
-	PathsFor     int           `json:"pathsFor"`
-	PathsAgainst int           `json:"pathsAgainst"`
-	Channels     []ChannelView `json:"channels"`
-	Gates        []GateView    `json:"gates"`
-	Tier         int           `json:"tier"`
-	Guard        *GuardView    `json:"guard,omitempty"` // nil unless a related agent limits this one
-	Rows         int           `json:"rows"`            // that count
-	Excluded     int           `json:"excluded"`        // that do not
+	// TrustedFor and TrustedAgainst count raters with weight by what they say most of all of the agent.
+	TrustedFor     int           `json:"trustedFor"`
+	TrustedAgainst int           `json:"trustedAgainst"`
+	PathsFor       int           `json:"pathsFor"`
+	PathsAgainst   int           `json:"pathsAgainst"`
+	Channels       []ChannelView `json:"channels"`
+	Gates          []GateView    `json:"gates"`
+	Tier           int           `json:"tier"`
+	Guard          *GuardView    `json:"guard,omitempty"` // nil unless a related agent limits this one
+	Rows           int           `json:"rows"`            // that count
+	Excluded       int           `json:"excluded"`        // that do not
 }
 
 // ChannelView is the evidence of one channel.
@@ -291,12 +294,34 @@ func (s *scoring) result(r *Result) {
 		PathsFor: whole(s.flowFor), PathsAgainst: whole(s.flowAgainst), Channels: s.channels(r.Channels[:0]), Gates: r.Gates[:0],
 		Rows: len(s.a.records), Excluded: s.a.excluded,
 	}
+	r.TrustedFor, r.TrustedAgainst = s.trusted()
 	s.guard(r)
 	r.Score = r.Held()
 	if r.Confidence < s.p.Rated.Confidence {
 		r.Status, r.Score = Unrated, 0
 	}
 	s.judge(r)
+}
+
+// trusted counts the raters with weight who speak for the agent and against it, each by the channel in which it has most
+// evidence.
+func (s *scoring) trusted() (praise, blame int) {
+	for at := 0; at < len(s.opinions); {
+		strongest := &s.opinions[at]
+		for at++; at < len(s.opinions) && !s.opinions[at].opensBurst; at++ {
+			if v := &s.opinions[at]; v.vouched > strongest.vouched {
+				strongest = v
+			}
+		}
+		switch {
+		case strongest.weight <= s.p.Paths.MinWeight:
+		case isAgainst(strongest.value):
+			blame++
+		default:
+			praise++
+		}
+	}
+	return praise, blame
 }
 
 // channels adds up each channel that has evidence, in the memory of views.
