@@ -76,7 +76,7 @@ func (n NegativeParams) of(paths int, known fixed.Fixed) fixed.Fixed {
 	return factor
 }
 
-// PriorParams are for agents that others vouch for: an agent starts above zero by its own standing.
+// PriorParams are for agents that others vouch for: an agent starts above zero by what reaches its own identity.
 type PriorParams struct {
 	Most    fixed.Fixed `json:"most"`
 	Decades int         `json:"decades"`

@@ -76,7 +76,7 @@ def merged(opinions):
 
 
 class Graph:
-    """Who vouches for whom, and what flows from the roots: standing and weight of each address."""
+    """Who vouches for whom, and what flows from the roots: mass and weight of each address."""
 
     def __init__(self, world, reader):
         self.params = world["params"]["walk"]
@@ -97,7 +97,7 @@ class Graph:
             self.given[giver] += weight
             self.givers[to].append(giver)
         self.roots = self.shares(world["roots"])
-        self.standing = self.walk_standing()
+        self.mass = self.walk_mass()
         self.weight = self.walk_weight()
 
     def shares(self, roots):
@@ -121,7 +121,7 @@ class Graph:
             got[to] += gives(giver) * weight / self.given[giver]
         return got
 
-    def walk_standing(self):
+    def walk_mass(self):
         """Rounds in which everybody passes on what he has, but for the restart; what is left starts at the roots."""
         mass = dict(self.roots)
         for _ in range(self.params["iterations"]):
@@ -260,8 +260,8 @@ def score(agent, world, reader, graph):
         factor *= known / p["negative"]["full"]
     for o in opinions:
         o[1] *= factor if o[0] < 0 else 1
-    standing = min(1, graph.standing.get(agent["owner"], 0))
-    vouching = max(0, 1 + math.log10(standing) / p["prior"]["decades"]) if standing > 0 else 0
+    mass = min(1, graph.mass.get(agent["owner"], 0))
+    vouching = max(0, 1 + math.log10(mass) / p["prior"]["decades"]) if mass > 0 else 0
     prior = p["prior"]["most"] * vouching
     parts = [(v, w) for o in opinions for v, w in ((o[0], o[1]), (o[2], o[3]))]
     evidence = sum(w for _, w in parts)

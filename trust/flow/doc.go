@@ -4,7 +4,7 @@
 // together into one Node, an identity, and gives each edge its share of the giver's trust. The
 // resulting Graph depends on neither the order of insertion nor the machine.
 //
-// Graph.Walk spreads trust from the roots, twice. Standing tells how much of all trust reaches an
+// Graph.Walk spreads trust from the roots, twice. Mass tells how much of all trust reaches an
 // identity; weight tells how much its word counts, and takes praise by several. The Weights it
 // returns hold both, and who vouches for an identity on a shortest path. Graph.Personal does the
 // same for roots of a caller.

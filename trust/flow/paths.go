@@ -48,8 +48,9 @@ func NewPathFinder(w *Weights) *PathFinder {
 
 // Begin starts a new flow. Nothing passes through the identity without, which may be NoNode.
 func (f *PathFinder) Begin(without Node) {
-	if f.turn++; f.turn == 0 { // the loads of four billion flows ago would look new
+	if f.turn++; f.turn == 0 { // what is of four billion flows ago would look new
 		clear(f.loads)
+		clear(f.places)
 		f.turn = 1
 	}
 	f.without, f.value = without, 0

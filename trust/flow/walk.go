@@ -25,9 +25,9 @@ const (
 
 // Params govern how trust spreads. They are part of the parameters of a score.
 type Params struct {
-	Restart      fixed.Fixed `json:"restart"`      // share of the standing that starts again at the roots in each round
-	Iterations   int         `json:"iterations"`   // rounds for standing, always all of them; at most as many for weights
-	FullShare    fixed.Fixed `json:"fullShare"`    // an identity with this share of the median root's standing has all of it
+	Restart      fixed.Fixed `json:"restart"`      // share of the mass that starts again at the roots in each round
+	Iterations   int         `json:"iterations"`   // rounds for mass, always all of them; at most as many for weights
+	FullShare    fixed.Fixed `json:"fullShare"`    // an identity with this share of the median root's mass is vouched for fully
 	MaxRootShare fixed.Fixed `json:"maxRootShare"` // most one root may have of the restart
 	// RootGives is the weight that a root hands out, in units of a rater of full weight, divided among all it praises.
 	RootGives fixed.Fixed `json:"rootGives"`
@@ -49,15 +49,15 @@ func (p *Params) Edge(opinion, strength fixed.Fixed) fixed.Fixed {
 // Weights says how much each identity of a graph is vouched for by a set of roots. It
 // does not change and is safe for concurrent use.
 //
-// Two things are told apart. The standing of an identity is the part of all trust that reaches it, however few
-// praise it. Its weight, by which its word counts, takes several: one praise gives at most Params.Vouch, and what an
-// identity hands out is less than what it has received, over all it praises, so that many identities that praise
-// each other have no more weight together than enters from outside, but for the loops among them.
+// Two things are told apart. The mass of an identity is the part of all trust that reaches it, however few
+// praise it. Its weight, by which its word counts, takes several: one praise gives at most Params.Vouch, and an identity
+// hands out Params.PassOn of what it has received, over all it praises. So identities that praise each other, however
+// many they are, have together no more than 1/(1-PassOn) of what others give them.
 type Weights struct {
 	graph    *Graph
-	mass     []uint64 // standing by node, units of 2^-60; all of them together are at most 1
+	mass     []uint64 // by node, units of 2^-60; all of them together are at most 1
 	received []uint64 // weight by node before it ends at 1, units of 2^-unitBits
-	tau      uint64   // the mass of full standing
+	tau      uint64   // the mass of who is vouched for fully
 	nodes    []vouched
 	ranks    []uint16 // by node: how many steps lead to it from a root
 	roots    []rootShare
@@ -76,7 +76,7 @@ type vouched struct {
 // unranked is the rank of those no root leads to.
 const unranked = 1<<16 - 1
 
-// Walk spreads trust from the roots, in two ways that Weights tells apart. Standing: in each of
+// Walk spreads trust from the roots, in two ways that Weights tells apart. Mass: in each of
 // Params.Iterations rounds every identity passes on what it has, but for the restart share, to
 // those it vouches for; what is not passed on starts again at the roots. Weight: every identity
 // hands out a part of what it has received, no praise more than its bound. Roots the graph does
@@ -230,7 +230,7 @@ func (w *Weights) Weight(n Node) fixed.Fixed {
 	return fixed.Fixed(w.nodes[n].share) << 1
 }
 
-// Vouching returns the standing of an identity: 1 when it is full, 0 for a thousandth of that or
+// Vouching returns how far an identity is vouched for: 1 for full mass, 0 for a thousandth of that or
 // less when decades is 3, and between them by the logarithm.
 func (w *Weights) Vouching(n Node, decades int) fixed.Fixed {
 	if n == NoNode || w.tau == 0 || w.mass[n] == 0 {
