@@ -38,6 +38,20 @@ type Scoring struct {
 	Late bool
 }
 
+// Status says how much a score rests on.
+type Status string
+
+// Statuses. An unrated agent has score 0, so that every minimum refuses it. A thin one has the score of its few trusted
+// voices, with a wide interval, and passes no gate of the score. The zero value is that of a score that nobody computed.
+const (
+	Rated   Status = "rated"
+	Thin    Status = "thin"
+	Unrated Status = "unrated"
+)
+
+// Statuses are all of them, the best first.
+func Statuses() []Status { return []Status{Rated, Thin, Unrated} }
+
 // Score is how far an agent can be trusted, as it was stored.
 type Score struct {
 	Agent AgentID
@@ -59,7 +73,7 @@ type Score struct {
 	// Hashes (sha256) of everything else that the score follows from, besides events.
 	Params, Tags, Roots, Links, Evidence common.Hash
 
-	Rated                  bool
+	Status                 Status
 	Score, Low, High, Mean Points
 	Confidence             int64 // millionths
 	Tier                   int

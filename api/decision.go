@@ -35,7 +35,7 @@ type (
 	}
 	// DecisionReason is one thing that speaks against an agent.
 	DecisionReason struct {
-		ID   string `json:"id" doc:"trust.unrated, trust.minReputation, trust.minTier, trust.gates.{gate}, or keptOut.{gate}" example:"trust.minReputation"`
+		ID   string `json:"id" doc:"trust.unrated, trust.thin, trust.minReputation, trust.minTier, trust.gates.{gate}, or keptOut.{gate}" example:"trust.minReputation"`
 		Text string `json:"text"`
 		Have string `json:"have"`
 		Need string `json:"need"`

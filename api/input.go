@@ -116,10 +116,10 @@ type AgentsFilter struct {
 	SearchQuery
 	Owner       string         `query:"owner" pattern:"^0x[0-9a-fA-F]{40}$" doc:"address: only agents it owns"`
 	Wallet      string         `query:"wallet" pattern:"^0x[0-9a-fA-F]{40}$" doc:"address: only agents with this verified wallet"`
-	MinScore    httpapi.Real   `query:"minScore" minimum:"-100" maximum:"100" doc:"-100 to 100: only rated agents with this score or a better one"`
-	MaxScore    httpapi.Real   `query:"maxScore" minimum:"-100" maximum:"100" doc:"-100 to 100: only rated agents with this score or a worse one"`
+	MinScore    httpapi.Real   `query:"minScore" minimum:"-100" maximum:"100" doc:"-100 to 100: only rated agents, or thin ones with rating=thin, with this score or a better one"`
+	MaxScore    httpapi.Real   `query:"maxScore" minimum:"-100" maximum:"100" doc:"-100 to 100: only rated agents, or thin ones with rating=thin, with this score or a worse one"`
 	Tier        httpapi.Number `query:"tier" minimum:"0" maximum:"4" doc:"0 to 4: only rated agents of this tier; 0: rated ones to be rejected, rating=unrated gives the others"`
-	RatedStatus string         `query:"rating" enum:"rated,unrated" doc:"only agents that are rated, or only those that are not"`
+	RatedStatus string         `query:"rating" enum:"rated,thin,unrated" doc:"only agents with this status; unrated: also those without any score"`
 	Since       httpapi.Moment `query:"registeredSince" doc:"RFC 3339 time or date (UTC): only agents registered in a block of this time or later; not those whose block has no known time"`
 }
 

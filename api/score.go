@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,14 +26,14 @@ type (
 		Low        float64 `json:"low" doc:"one standard deviation below; gates that admit read it"`
 		High       float64 `json:"high" doc:"one standard deviation above; gates that refuse read it"`
 		Confidence float64 `json:"confidence" doc:"0 to 1: how much of the score is evidence"`
-		Status     string  `json:"status" enum:"rated,unrated" doc:"unrated: too little that is vouched for; score is 0 and says nothing"`
-		Tier       int32   `json:"tier" doc:"0 unrated or to be rejected, to 4"`
+		Status     string  `json:"status" enum:"rated,thin,unrated" doc:"thin: few trusted raters, so that the score is near 0, its interval wide, and no gate of the score passed; unrated: next to nothing that is vouched for; score is 0 and says nothing"`
+		Tier       int32   `json:"tier" doc:"0 unrated or to be rejected, 1 thin, to 4"`
 	}
 	// Scored is a score with what it follows from.
 	Scored struct {
 		Standing
 		Sentence string       `json:"sentence" example:"27.9: 8 trusted clients, on average lukewarm; full service needs about 10 more trusted clients" doc:"what the score says, in words"`
-		Reason   *string      `json:"reason" doc:"why the agent is unrated, and what limits it; null when it is rated and nothing does"`
+		Reason   *string      `json:"reason" doc:"why the agent is thin or unrated, and what limits it; null when it is rated and nothing does"`
 		Guard    *Guard       `json:"guard" doc:"an agent that was surely bad when somebody had it who is behind this new one: it is no better; null without"`
 		Gates    []Gate       `json:"gates" doc:"lines a policy may draw, and what is missing to pass them"`
 		Scorer   *string      `json:"scorer" doc:"version of the engine; null where none has scored the agent"`
@@ -103,16 +104,8 @@ func points(p repute.Points) float64 { return float64(p) / 1000 }
 func encodeStanding(s repute.Score) Standing {
 	return Standing{
 		Score: points(s.Score), Low: points(s.Low), High: points(s.High), Confidence: float64(s.Confidence) / 1e6,
-		Status: statusOf(s.Rated), Tier: int32(s.Tier),
+		Status: string(cmp.Or(s.Status, trust.Unrated)), Tier: int32(s.Tier),
 	}
-}
-
-// statusOf is the word for rated or not.
-func statusOf(rated bool) string {
-	if rated {
-		return string(trust.Rated)
-	}
-	return string(trust.Unrated)
 }
 
 // resultView is what answers show of a stored result.
@@ -142,7 +135,7 @@ func encodeScored(s repute.Score) (w Scored, err error) {
 			return w, fmt.Errorf("stored result: %w", err)
 		}
 	}
-	if !s.Rated {
+	if s.Status != trust.Rated {
 		w.Reason = orNull(unratedReason(s, view))
 	}
 	if s.Scorer == "" {
@@ -206,7 +199,7 @@ func EncodeGates(list []trust.GateView) []Gate {
 	}))
 }
 
-// unratedReason says why an agent is unrated, and what would change that.
+// unratedReason says why an agent is unrated or thin, and what would change that.
 func unratedReason(s repute.Score, view resultView) string {
 	switch {
 	case s.Pruned:
@@ -221,13 +214,16 @@ func unratedReason(s repute.Score, view resultView) string {
 	return view.tooLittle("", float64(s.Confidence)/1e6)
 }
 
-// tooLittle says why an agent is unrated although something was said of it.
+// tooLittle says why an agent is not rated although something was said of it.
 func (v resultView) tooLittle(by string, confidence float64) string {
 	switch {
 	case v.Rows == 0 && v.Excluded == 0:
 		return "nothing is said of it: nobody rated it, or every rating was withdrawn"
 	case v.Rows == 0:
 		return fmt.Sprintf("nothing that was said of it counts: of %d rows all are excluded; the explanation says why (excludedByReason)", v.Excluded)
+	}
+	if v.TrustedFor+v.TrustedAgainst > 0 {
+		return fmt.Sprintf("too few trusted clients%s for a rating: confidence is %.3f", by, confidence)
 	}
 	return fmt.Sprintf("too little of what was said of it is vouched for%s: confidence is %.3f", by, confidence)
 }
@@ -256,7 +252,7 @@ func encodePersonal(p engine.Personal, set string) (w Scored, err error) {
 	w.Standing, w.Gates = standing, view.Gates
 	w.OwnRoots = &OwnRoots{Given: Long(p.Given), Known: Long(p.Known)}
 	switch {
-	case p.Result.Status != trust.Unrated:
+	case p.Result.Status == trust.Rated:
 	case p.Known == 0 && p.Result.Rows > 0:
 		w.Reason = orNull("none of these roots ever rated anybody in terms that count: they vouch for nobody; look at the addresses")
 	default:
@@ -358,11 +354,10 @@ func parseScoreFilter(least, most, tier, status string) (f searchdb.ScoreFilter,
 	}
 	switch status {
 	case "":
-	case string(trust.Rated), string(trust.Unrated):
-		rated := status == string(trust.Rated)
-		f.Rated = &rated
+	case string(trust.Rated), string(trust.Thin), string(trust.Unrated):
+		f.Status = repute.Status(status)
 	default:
-		return f, repute.Invalid("rating", "unknown status", "rated or unrated")
+		return f, repute.Invalid("rating", "unknown status", "rated, thin or unrated")
 	}
 	return f, nil
 }

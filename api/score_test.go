@@ -527,7 +527,7 @@ func TestWithoutRoots(t *testing.T) {
 func checkSentence(t *testing.T, a api.ExplainAnswer) {
 	t.Helper()
 	switch {
-	case a.Status != "rated":
+	case a.Status == "unrated":
 		if a.Reason == nil || a.Sentence != "unrated: "+*a.Reason {
 			t.Errorf("an unrated agent's sentence is %q", a.Sentence)
 		}

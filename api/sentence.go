@@ -14,7 +14,7 @@ const serviceGate = "service"
 
 // inWords says in one sentence how far an agent can be trusted and why.
 func (s *Scored) inWords(v resultView) string {
-	if s.Status != string(trust.Rated) {
+	if s.Status == string(trust.Unrated) {
 		why := "nothing is known of it"
 		if s.Reason != nil {
 			why = *s.Reason

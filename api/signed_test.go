@@ -32,9 +32,9 @@ func finalScore(t *testing.T, url string, chainID, block uint64) {
 		values ($1, 1, 1, $2, $2, $3, now(), 'repute/1', $3, $3, $3, $3, $3, 0, 0, now())`, chainID, block, h)
 	if err == nil {
 		_, err = conn.Exec(t.Context(), `
-			insert into trust_finals (chain_id, token_id, run, evidence, rated, score, low, high, mean, confidence, tier,
+			insert into trust_finals (chain_id, token_id, run, evidence, status, score, low, high, mean, confidence, tier,
 				facts, result)
-			values ($1, 0, 1, $2, true, 49400, 31000, 66000, 49400, 640000, 2, $2, '{}')`, chainID, h)
+			values ($1, 0, 1, $2, 'rated', 49400, 31000, 66000, 49400, 640000, 2, $2, '{}')`, chainID, h)
 	}
 	if err != nil {
 		t.Fatal(err)

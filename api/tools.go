@@ -55,7 +55,7 @@ type (
 		MinScore *float64 `json:"minScore,omitempty" minimum:"-100" maximum:"100" doc:"only rated agents, from this score on"`
 		MaxScore *float64 `json:"maxScore,omitempty" minimum:"-100" maximum:"100" doc:"only rated agents, up to this score"`
 		Tier     *int     `json:"tier,omitempty" minimum:"0" maximum:"4" doc:"only rated agents of it"`
-		Rating   string   `json:"rating,omitempty" enum:"rated,unrated" doc:"only these"`
+		Rating   string   `json:"rating,omitempty" enum:"rated,thin,unrated" doc:"only these"`
 		Fold     *bool    `json:"fold,omitempty" doc:"false: near-identical agents of one owner one by one"`
 		Sort     string   `json:"sort,omitempty" enum:"id,feedback,updated,score,relevance" doc:"feedback: live ratings, updated: last event; default id, beside q to minFeedback relevance"`
 		Order    string   `json:"order,omitempty" enum:"asc,desc" doc:"default: desc, asc for id"`

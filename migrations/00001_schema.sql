@@ -697,7 +697,7 @@ create table trust_scores (
     block_hash bytea         not null,
     block_time timestamptz,
     evidence   bytea         not null,
-    rated      boolean       not null,
+    status     text          not null check (status in ('rated', 'thin', 'unrated')),
     score      integer       not null,
     low        integer       not null,
     high       integer       not null,
@@ -714,13 +714,13 @@ create index trust_scores_order on trust_scores (chain_id, score, token_id);
 comment on table trust_scores is 'The newest score of every agent that has or had ratings.';
 comment on column trust_scores.block is 'Block of the newest event that it follows from, or of the run.';
 comment on column trust_scores.evidence is 'sha256 of the manifest of evidence.';
-comment on column trust_scores.rated is 'There is enough to give a score.';
+comment on column trust_scores.status is 'rated: there is enough to give a score; thin: little; unrated: next to nothing, and the score is 0.';
 comment on column trust_scores.score is 'Thousandths of a point.';
 comment on column trust_scores.low is 'Thousandths of a point.';
 comment on column trust_scores.high is 'Thousandths of a point.';
 comment on column trust_scores.mean is 'Thousandths of a point.';
 comment on column trust_scores.confidence is 'Millionths.';
-comment on column trust_scores.tier is '0 to 3: what the agent may be trusted with.';
+comment on column trust_scores.tier is '0 to 4: what the agent may be trusted with.';
 comment on column trust_scores.result is 'The result with its reasons, encoded.';
 comment on column trust_scores.facts is 'Digest of what does not change by age alone.';
 
@@ -729,7 +729,7 @@ create table trust_finals (
     token_id   numeric(78, 0),
     run        bigint,
     evidence   bytea         not null,
-    rated      boolean       not null,
+    status     text          not null check (status in ('rated', 'thin', 'unrated')),
     score      integer       not null,
     low        integer       not null,
     high       integer       not null,

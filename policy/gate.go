@@ -26,7 +26,7 @@ type Threshold struct {
 // Trust are the thresholds of a policy.
 type Trust struct {
 	// Unrated is what becomes of an agent that nobody vouched for where a threshold asks for
-	// reputation, tier or gates: deny when empty.
+	// reputation, tier or gates, and of a thin one where it asks for more than its tier: deny when empty.
 	Unrated Effect `yaml:"unrated"`
 	// Unproven is what becomes of an agent whose program cannot show any more that it speaks
 	// for its identity: deny when empty.
@@ -208,17 +208,22 @@ func (t Threshold) lacks(a Agent, unrated Effect) (out []Reason) {
 	return append(out, t.lacksReputation(a, unrated)...)
 }
 
-// lacksReputation reads the lower bound, as upward gates do: thin evidence does not admit.
+// lacksReputation reads the lower bound, as upward gates do. A thin agent reaches its tier and nothing else: the word of
+// one rater does not admit.
 func (t Threshold) lacksReputation(a Agent, unrated Effect) (out []Reason) {
 	if t.MinReputation == nil && t.MinTier == 0 && len(t.Gates) == 0 {
 		return nil
 	}
-	if a.Status != StatusRated {
+	if a.Status != StatusRated && a.Status != StatusThin {
 		text := cmp.Or(a.WhyUnrated, "no trust from the roots reaches any rater of the agent")
 		if !a.IdentityExists {
 			text = "the agent has no identity: nobody can rate it"
 		}
 		return []Reason{{ID: "trust.unrated", Effect: unrated, Text: text, Have: a.Status, Need: StatusRated}}
+	}
+	if a.Status == StatusThin && (t.MinReputation != nil || len(t.Gates) > 0 || a.Tier < t.MinTier) {
+		text := "too few trusted raters speak of the agent"
+		return []Reason{{ID: "trust.thin", Effect: unrated, Text: text, Have: a.Status, Need: StatusRated}}
 	}
 	if t.MinReputation != nil && a.Low < *t.MinReputation {
 		out = append(out, Reason{ID: "trust.minReputation", Effect: Deny,

@@ -40,7 +40,7 @@ type Plan struct {
 type Agent struct {
 	Slug       string          `cel:"slug"`
 	ID         string          `cel:"id"`     // eip155:chain:registry:id, empty without identity
-	Status     string          `cel:"status"` // rated or unrated
+	Status     string          `cel:"status"` // rated, thin or unrated
 	Score      float64         `cel:"score"`  // -100 to 100, 0 when unrated
 	Low        float64         `cel:"low"`
 	High       float64         `cel:"high"`
@@ -55,7 +55,7 @@ type Agent struct {
 	AgentJSONResolves    bool    `cel:"agentJsonResolves"`
 	OperatorMatches      bool    `cel:"operatorMatches"`
 	Validation           string  `cel:"validation"`
-	// WhyUnrated says why there is no score. It is empty where the reason is that no trust from
+	// WhyUnrated says why there is no score, or why it is thin. It is empty where the reason is that no trust from
 	// the roots reaches any rater of the agent.
 	WhyUnrated string `cel:"whyUnrated" json:",omitempty"`
 	// Unproven says why nothing shows that the agent's program speaks for its identity; empty
@@ -82,8 +82,12 @@ type Call struct {
 	Args map[string]any `cel:"args" json:",omitempty"`
 }
 
-// StatusRated is the status of an agent with vouched evidence.
-const StatusRated = "rated"
+// Statuses of agents: with enough vouched evidence, with little of it, and without.
+const (
+	StatusRated   = "rated"
+	StatusThin    = "thin"
+	StatusUnrated = "unrated"
+)
 
 // States of OpenFi's validation.
 const (

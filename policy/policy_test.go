@@ -222,6 +222,19 @@ func TestUnratedByPolicy(t *testing.T) {
 	want(t, p.Gate(in.Task, policy.Threshold{}, in.Agent), policy.RequireApproval, "trust.unrated")
 }
 
+// The word of few raters opens nothing that asks for more than the tier it gives, however good it is.
+func TestThinReachesItsTierAlone(t *testing.T) {
+	p := parse(t, "trust: {unrated: require_approval}\n")
+	in := input()
+	in.Agent.Status, in.Agent.Tier, in.Agent.Low = policy.StatusThin, 1, 4
+	least := -100.0
+	want(t, p.Gate(in.Task, policy.Threshold{}, in.Agent), policy.Allow)
+	want(t, p.Gate(in.Task, policy.Threshold{MinTier: 1}, in.Agent), policy.Allow)
+	for _, more := range []policy.Threshold{{MinTier: 2}, {MinReputation: &least}, {Gates: []string{"service"}}} {
+		want(t, p.Gate(in.Task, more, in.Agent), policy.RequireApproval, "trust.thin")
+	}
+}
+
 // TestGateIsMonotone: a better agent is never refused for more, and more at risk never
 // asks for less.
 func TestGateIsMonotone(t *testing.T) {

@@ -20,8 +20,19 @@ import (
 type standing struct {
 	doc         *repute.Registration
 	scored      bool // has a score, rated or not
-	rated       bool
+	rated, thin bool
 	score, tier int
+}
+
+// status is the status of its score.
+func (s standing) status() repute.Status {
+	switch {
+	case s.rated:
+		return repute.Rated
+	case s.thin:
+		return repute.Thin
+	}
+	return repute.Unrated
 }
 
 // scoredCatalogue is a chain with one agent a block, of which three in four have a score.
@@ -55,10 +66,10 @@ func scoredCatalogue(t *testing.T, db *store.DB, chain uint64, all map[string]st
 	sqlExec(t, db, `insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
 		values ($1, 1, 1, 1, 1, '', '1', '', '', '', '', '', 0, 0)`, chain)
 	for i, doc := range docs {
-		s := standing{doc: doc, scored: i%4 != 3, rated: i%4 < 2, score: i*37%200 - 100, tier: i % 5}
+		s := standing{doc: doc, scored: i%4 != 3, rated: i%4 < 2, thin: i%4 == 2 && i > 2, score: i*37%200 - 100, tier: i % 5}
 		if s.scored {
-			sqlExec(t, db, `insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, rated, score, low, high, mean, confidence, tier, result)
-				values ($1, $2, 1, 1, '', '', $3, $4, 0, 0, 0, 0, $5, '')`, chain, i, s.rated, s.score*1000, s.tier)
+			sqlExec(t, db, `insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, status, score, low, high, mean, confidence, tier, result)
+				values ($1, $2, 1, 1, '', '', $3, $4, 0, 0, 0, 0, $5, '')`, chain, i, s.status(), s.score*1000, s.tier)
 		}
 		all[w.id(i).Short()] = s
 	}
@@ -115,7 +126,7 @@ func narrowings(since time.Time) []narrowing {
 }
 
 func scoreNarrowings() []narrowing {
-	least, most, tier, yes, no := repute.Points(-20_000), repute.Points(50_000), 1, true, false
+	least, most, tier := repute.Points(-20_000), repute.Points(50_000), 1
 	return []narrowing{
 		{"any", func(*searchdb.AgentFilter) {}, func(repute.Agent, standing) bool { return true }},
 		{"minScore", func(f *searchdb.AgentFilter) { f.Score.MinScore = &least },
@@ -124,11 +135,15 @@ func scoreNarrowings() []narrowing {
 			func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.score >= -20 && s.score <= 50 }},
 		{"tier", func(f *searchdb.AgentFilter) { f.Score.Tier = &tier },
 			func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.tier == 1 }},
-		{"rated", func(f *searchdb.AgentFilter) { f.Score.Rated = &yes },
+		{"rated", func(f *searchdb.AgentFilter) { f.Score.Status = repute.Rated },
 			func(_ repute.Agent, s standing) bool { return s.scored && s.rated }},
-		{"unrated", func(f *searchdb.AgentFilter) { f.Score.Rated = &no },
-			func(_ repute.Agent, s standing) bool { return !s.scored || !s.rated }},
-		{"unrated of a score", func(f *searchdb.AgentFilter) { f.Score.Rated, f.Score.MaxScore = &no, &most },
+		{"thin", func(f *searchdb.AgentFilter) { f.Score.Status = repute.Thin },
+			func(_ repute.Agent, s standing) bool { return s.scored && s.thin }},
+		{"thin from minScore", func(f *searchdb.AgentFilter) { f.Score.Status, f.Score.MinScore = repute.Thin, &least },
+			func(_ repute.Agent, s standing) bool { return s.scored && s.thin && s.score >= -20 }},
+		{"unrated", func(f *searchdb.AgentFilter) { f.Score.Status = repute.Unrated },
+			func(_ repute.Agent, s standing) bool { return !s.scored || !s.rated && !s.thin }},
+		{"unrated of a score", func(f *searchdb.AgentFilter) { f.Score.Status, f.Score.MaxScore = repute.Unrated, &most },
 			func(repute.Agent, standing) bool { return false }},
 	}
 }

@@ -304,9 +304,9 @@ func TestScoresAndTheirRunAreOfOneMoment(t *testing.T) {
 				with r as (insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer,
 					params, tags, roots, links, weights, identities, edges, closed_at)
 					values ($1, $2, 1, $3, $3, $4, now(), 'repute/1', $4, $4, $4, $4, $4, 0, 0, now()))
-				insert into trust_finals (chain_id, token_id, run, evidence, rated, score, low, high, mean, confidence, tier,
+				insert into trust_finals (chain_id, token_id, run, evidence, status, score, low, high, mean, confidence, tier,
 					facts, result)
-				values ($1, 0, $2, $4, true, 1, 1, 1, 1, 1, 1, $4, '{}')`, w.chain.ID, run+1, block.Number, block.Hash[:]); err != nil {
+				values ($1, 0, $2, $4, 'rated', 1, 1, 1, 1, 1, 1, $4, '{}')`, w.chain.ID, run+1, block.Number, block.Hash[:]); err != nil {
 				t.Error(err)
 				return
 			}

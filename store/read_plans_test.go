@@ -105,11 +105,11 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
 			select c, i, i, i, i, sha256(i::text::bytea), '', '', '', '', '', '', 0, 0 from generate_series(1, 2) c,
 				generate_series(1, 1000) i`,
-		`insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, rated, score, low, high, mean, confidence, tier, result)
-			select chain_id, token_id, 1000, updated_block, sha256(updated_block::text::bytea), '', true,
+		`insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, status, score, low, high, mean, confidence, tier, result)
+			select chain_id, token_id, 1000, updated_block, sha256(updated_block::text::bytea), '', 'rated',
 				(token_id * 7919 % 100000)::int, 0, 0, 0, 0, (token_id % 5)::int, '' from agents`,
-		`insert into trust_finals (chain_id, token_id, run, evidence, rated, score, low, high, mean, confidence, tier, facts, result)
-			select chain_id, token_id, 1000, '', true, score, 0, 0, 0, 0, tier, '', '' from trust_scores`,
+		`insert into trust_finals (chain_id, token_id, run, evidence, status, score, low, high, mean, confidence, tier, facts, result)
+			select chain_id, token_id, 1000, '', 'rated', score, 0, 0, 0, 0, tier, '', '' from trust_scores`,
 		`insert into payments (chain_id, token_id, client, idx, state) select chain_id, token_id, client, idx, 'refused' from feedback limit 5000`,
 		`insert into payments (chain_id, token_id, client, idx, state, pay_chain, next_due)
 			select chain_id, token_id, client, idx, 'pending', 1, now() - idx * interval '1 minute' from feedback offset 5000
@@ -220,7 +220,7 @@ func TestReadsUseIndexes(t *testing.T) {
 			must(err)
 		},
 		"penalties saved": func() {
-			bad := trustdb.AgentScore{Score: repute.Score{Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: tokenID(4), Identity: owner, Holder: owner, Score: -60_000}}}
+			bad := trustdb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: tokenID(4), Identity: owner, Holder: owner, Score: -60_000}}}
 			sqlExec(t, db, "insert into trust_stale (chain_id, token_id, cause, final) values (1, 4, 0, true) on conflict do nothing")
 			who := trustdb.Identities{Members: func(p common.Address) []common.Address { return []common.Address{p, {3}} }}
 			must(trustdb.SaveScores(ctx, db, 1, 1000, []trustdb.ScoredAgent{{StaleAgent: trustdb.StaleAgent{TokenID: tokenID(4), Final: true}, Current: &bad, Last: &bad}}, who))
@@ -245,11 +245,11 @@ func TestReadsUseIndexes(t *testing.T) {
 			must(err)
 		}
 	}
-	least, tier, unrated := repute.Points(50_000), 3, false
+	least, tier := repute.Points(50_000), 3
 	reads["agents of a score"] = func() {
 		_, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Score: searchdb.ScoreFilter{MinScore: &least, Tier: &tier}, Limit: 20})
 		must(err)
-		_, err = searchdb.Agents(ctx, db, searchdb.AgentFilter{Score: searchdb.ScoreFilter{Rated: &unrated}, Sort: query.SortScore, Limit: 20})
+		_, err = searchdb.Agents(ctx, db, searchdb.AgentFilter{Score: searchdb.ScoreFilter{Status: repute.Unrated}, Sort: query.SortScore, Limit: 20})
 		must(err)
 	}
 	reads["agents of everything"] = func() {

@@ -47,10 +47,10 @@ func TestPruneTrustInputs(t *testing.T) {
 	}
 	exec(`insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
 		values (1, 1, 1, 1, 1, '', '', '', '', $1, '', '', 0, 0)`, hash["roots"])
-	exec(`insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, rated, score, low, high, mean, confidence, tier, result)
-		values (1, 1, 1, 1, '', $1, true, 0, 0, 0, 0, 0, 0, '')`, hash["score"])
-	exec(`insert into trust_finals (chain_id, token_id, run, evidence, rated, score, low, high, mean, confidence, tier, facts, result)
-		values (1, 1, 1, $1, true, 0, 0, 0, 0, 0, 0, '', '')`, hash["final"])
+	exec(`insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, status, score, low, high, mean, confidence, tier, result)
+		values (1, 1, 1, 1, '', $1, 'rated', 0, 0, 0, 0, 0, 0, '')`, hash["score"])
+	exec(`insert into trust_finals (chain_id, token_id, run, evidence, status, score, low, high, mean, confidence, tier, facts, result)
+		values (1, 1, 1, $1, 'rated', 0, 0, 0, 0, 0, 0, '', '')`, hash["final"])
 	exec(`insert into tasks (id, goal, input, coordinator, terms, asked_by, status) values ('t', '', '{}', '', '{}', '', 'running')`)
 	exec(`insert into runs (id, task_id, root_id, slug, goal, input, max_steps, max_tool_calls, max_writes, max_runtime_ms) values ('r', 't', 'r', '', '', '{}', 0, 0, 0, 0)`)
 	exec(`insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, previous, hash, pins) values ('r', 'r', 1, 1, 3, 'trust', '', 'allow', '{}', $1, '{}', '', '', array[$2::bytea])`, hash["policy"], hash["pin"])
@@ -127,7 +127,7 @@ func TestSaverRacesThePruner(t *testing.T) {
 			_, err = db.Pool().Exec(t.Context(),
 				"insert into trust_stale (chain_id, token_id, cause, final) values (1, $1, 0, false) on conflict do nothing", i)
 			ok(t, err)
-			s := trustdb.AgentScore{Score: repute.Score{Evidence: sha256.Sum256(body), Result: []byte("{}")}}
+			s := trustdb.AgentScore{Score: repute.Score{Status: repute.Unrated, Evidence: sha256.Sum256(body), Result: []byte("{}")}}
 			err = trustdb.SaveScores(t.Context(), db, 1, 1,
 				[]trustdb.ScoredAgent{{StaleAgent: trustdb.StaleAgent{TokenID: tokenID(i)}, Current: &s}}, trustdb.Identities{})
 			if err == nil {

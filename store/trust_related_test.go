@@ -37,7 +37,7 @@ func TestFollowGuiltInParts(t *testing.T) {
 		return list
 	}
 	bad := claimed[0]
-	score := &trustdb.AgentScore{Score: repute.Score{Result: []byte("{}")},
+	score := &trustdb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")},
 		Penalties: []repute.Penalty{{TokenID: bad.TokenID, Score: -50000, High: -30000}}}
 	_, err = db.Pool().Exec(ctx, "delete from trust_stale where token_id <> $1::text::numeric", bad.TokenID.Dec())
 	ok(t, err)
@@ -84,7 +84,7 @@ func TestFollowGuiltThatStays(t *testing.T) {
 		ok(t, trustdb.AddRun(ctx, db, trustdb.Run{ChainID: 7, Run: run, Boundary: run * 10, Scorer: "test"}))
 		claimed, err := trustdb.ClaimStale(ctx, db, 7, run, false, 1, 0)
 		ok(t, err)
-		bad := &trustdb.AgentScore{Score: repute.Score{Result: []byte("{}")},
+		bad := &trustdb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")},
 			Penalties: []repute.Penalty{{TokenID: claimed[0].TokenID, Score: score, High: score}}}
 		ok(t, trustdb.SaveScores(ctx, db, 7, run, []trustdb.ScoredAgent{{StaleAgent: claimed[0], Current: bad, Last: bad}},
 			who))

@@ -80,7 +80,13 @@ func (s *scoring) judge(r *Result) {
 		lacks := s.lacks(g, r)
 		r.Gates = append(r.Gates, GateView{g.ID, g.Direction(), len(lacks) == 0, lacks})
 	}
-	if r.Status != Rated {
+	switch r.Status {
+	case Unrated:
+		return
+	case Thin:
+		if r.Tier = s.p.thinTier(); r.Guard != nil {
+			r.Tier = min(r.Tier, r.Guard.Tier)
+		}
 		return
 	}
 	for _, t := range s.p.Tiers {
@@ -91,6 +97,17 @@ func (s *scoring) judge(r *Result) {
 			return
 		}
 	}
+}
+
+// thinTier is the tier of agents with too little evidence to be rated: the lowest above 0.
+func (p *Params) thinTier() int {
+	lowest := 0
+	for _, t := range p.Tiers {
+		if t.Tier > 0 && (lowest == 0 || t.Tier < lowest) {
+			lowest = t.Tier
+		}
+	}
+	return lowest
 }
 
 // passes reports whether a gate was passed.

@@ -88,9 +88,10 @@ type PathParams struct {
 	MinWeight fixed.Fixed `json:"minWeight"` // raters of no more than this add nothing to it
 }
 
-// RatedParams say below which confidence an agent is unrated.
+// RatedParams say how much evidence makes an agent rated, and how much of it makes one with less thin.
 type RatedParams struct {
-	Confidence fixed.Fixed `json:"confidence"`
+	Confidence fixed.Fixed `json:"confidence"` // from which on an agent is rated
+	Thin       fixed.Fixed `json:"thin"`       // units of vouched evidence from which on it is thin
 }
 
 // GuardParams are of the whitewash guard: a new agent of somebody who answers for an agent that is surely below Below
@@ -224,6 +225,7 @@ func (p *Params) check(at places) error {
 		{"paths.most", p.Paths.Most > 0 && p.Paths.Most <= 1000, "1 to 1000"},
 		{"paths.minWeight", p.Paths.MinWeight >= 0 && p.Paths.MinWeight <= fixed.One, "0 to 1"},
 		{"rated.confidence", p.Rated.Confidence > 0 && p.Rated.Confidence < fixed.One, "between 0 and 1"},
+		{"rated.thin", p.Rated.Thin > 0 && p.Rated.Thin <= fixed.Int(1000), "above 0, at most 1000"},
 		{"guard.below", p.Guard.Below >= -fixed.Int(100) && p.Guard.Below <= 0, "-100 to 0 points"},
 		{"guard.days", p.Guard.Days >= 0 && p.Guard.Days <= maxDays, "0 to 36500; 0 for no guard"},
 		{"guard.tailDays", p.Guard.TailDays >= 0 && p.Guard.TailDays <= maxDays, "0 to 36500"},

@@ -11,13 +11,14 @@ import (
 	"repute/trust/flow"
 )
 
-// Status says whether a score means anything.
-type Status string
+// Status says how much a score rests on.
+type Status = repute.Status
 
-// Statuses. An unrated agent has score 0, so that every minimum refuses it.
+// Statuses: see repute.Status.
 const (
-	Rated   Status = "rated"
-	Unrated Status = "unrated"
+	Rated   = repute.Rated
+	Thin    = repute.Thin
+	Unrated = repute.Unrated
 )
 
 // Result is an agent's score. It holds no floats and no clock: equal evidence and
@@ -288,7 +289,7 @@ func points(v fixed.Fixed) Points { return Points(v.Round(100_000)) }
 func (s *scoring) result(r *Result) {
 	*r = Result{
 		Block: s.block.Number, BlockHash: s.block.Hash, Params: s.p.Hash, TagTable: s.p.TagsHash,
-		Status: Rated, Mean: points(s.mean), Confidence: s.confidence(), Evidence: s.evidence(),
+		Mean: points(s.mean), Confidence: s.confidence(), Evidence: s.evidence(),
 		Low: points(fixed.Clamp(s.mean-s.deviation, -fixed.One)), High: points(fixed.Clamp(s.mean+s.deviation, -fixed.One)),
 		Positive: s.positive, Negative: s.negative, Pool: s.pool, Vouching: s.vouching, Prior: points(s.prior),
 		PathsFor: whole(s.flowFor), PathsAgainst: whole(s.flowAgainst), Channels: s.channels(r.Channels[:0]), Gates: r.Gates[:0],
@@ -296,11 +297,21 @@ func (s *scoring) result(r *Result) {
 	}
 	r.TrustedFor, r.TrustedAgainst = s.trusted()
 	s.guard(r)
-	r.Score = r.Held()
-	if r.Confidence < s.p.Rated.Confidence {
-		r.Status, r.Score = Unrated, 0
+	if r.Score, r.Status = r.Held(), s.status(); r.Status == Unrated {
+		r.Score = 0
 	}
 	s.judge(r)
+}
+
+// status says whether there is enough evidence for a score. Strangers alone, however many, do not make an agent thin.
+func (s *scoring) status() Status {
+	switch {
+	case s.confidence() >= s.p.Rated.Confidence:
+		return Rated
+	case s.positive+s.negative >= s.p.Rated.Thin:
+		return Thin
+	}
+	return Unrated
 }
 
 // trusted counts the raters with weight who speak for the agent and against it, each by the channel in which it has most

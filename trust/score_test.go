@@ -120,6 +120,31 @@ func TestHonestAgentIsRated(t *testing.T) {
 	}
 }
 
+// One trusted voice gives a score that opens nothing, and no number of strangers gives one.
+func TestThin(t *testing.T) {
+	w := newWorld()
+	for value, want := range map[int64]Status{100: Thin, 50: Thin, 0: Thin} {
+		r := w.score(append(rows(1000, 1200, 100), row(0, value, 1))...)
+		if r.Status != want || r.Tier != 1 || r.Score != r.Mean || r.High-r.Low < 20_000 {
+			t.Errorf("one root says %d: %s, tier %d, %s of %s to %s", value, r.Status, r.Tier, r.Score, r.Low, r.High)
+		}
+		for _, g := range r.Gates {
+			if g.Passed {
+				t.Errorf("one root says %d: passes the gate %s", value, g.ID)
+			}
+		}
+	}
+	if r := w.score(rows(1000, 1200, 100)...); r.Status != Unrated || r.Tier != 0 || r.Score != 0 {
+		t.Errorf("strangers alone: %s, tier %d, %s", r.Status, r.Tier, r.Score)
+	}
+	if r := w.score(row(0, 100, 1), row(1, 100, 1)); r.Status != Rated {
+		t.Errorf("two roots: %s", r.Status)
+	}
+	if r := w.score(row(0, 100, 2000*testDay)); r.Status != Unrated {
+		t.Errorf("a root, years ago: %s", r.Status)
+	}
+}
+
 // One bought identity carries one unit, however many strangers stand behind it.
 func TestOnePathCarriesOneUnit(t *testing.T) {
 	for paths, most := range map[int]Points{1: 30_000, 2: 50_000} {

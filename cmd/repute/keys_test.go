@@ -93,7 +93,7 @@ func TestVerifySnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	signer := statement.NewSigner(key, time.Hour, time.Time{}, nil)
-	score := repute.Score{Agent: repute.AgentID{ChainID: 8453}, Final: true, Rated: true, Score: -12_500,
+	score := repute.Score{Agent: repute.AgentID{ChainID: 8453}, Final: true, Status: repute.Rated, Score: -12_500,
 		Block:  repute.Block{Number: 9, Time: time.Unix(1, 0)},
 		Result: []byte(`{"guard":{}}`)}
 	signed, err := signer.Sign(score, statement.HoldsAsOf{Number: 10, Time: time.Unix(2, 0)}, time.Now())

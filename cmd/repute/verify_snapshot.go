@@ -221,7 +221,7 @@ func (a outerAnswer) compare(s statement.Signed) error {
 	if a.Agent != nil && !strings.EqualFold(*a.Agent, s.Agent.String()) {
 		return differs("agent")
 	}
-	if a.Status != nil && *a.Status != ratedStatus(s) {
+	if a.Status != nil && *a.Status != string(s.Status) {
 		return differs("status")
 	}
 	if a.Guard != nil && (string(a.Guard) != "null") != s.Guarded {
@@ -240,13 +240,6 @@ func (a outerAnswer) compare(s statement.Signed) error {
 		}
 	}
 	return nil
-}
-
-func ratedStatus(s statement.Signed) string {
-	if s.Rated {
-		return "rated"
-	}
-	return "unrated"
 }
 
 // verdict is what verify-snapshot prints of a valid statement.
@@ -271,7 +264,7 @@ type verdict struct {
 }
 
 func printStatement(p *cli.Program, s statement.Signed) error {
-	return p.PrintJSON(verdict{Valid: true, Agent: s.Agent.String(), Status: ratedStatus(s), Score: s.Score, Low: s.Low,
+	return p.PrintJSON(verdict{Valid: true, Agent: s.Agent.String(), Status: string(s.Status), Score: s.Score, Low: s.Low,
 		High:       s.High,
 		Confidence: float64(s.Confidence) / 1e6, Tier: s.Tier, Guarded: s.Guarded, Block: s.Block.Number,
 		BlockHash: s.Block.Hash.Hex(), BlockTime: s.Block.Time, HoldsBlock: s.Holds.Number, HoldsTime: s.Holds.Time,

@@ -269,8 +269,10 @@ def score(agent, world, reader, graph):
     mu = (e["base"] * prior + sum(v * w for v, w in parts)) / total
     spread = sum(w * (v - mu) ** 2 for v, w in parts) + e["base"] * e["baseVariance"]
     deviation = math.sqrt(max(0, spread)) / total
-    rated = evidence / total >= p["rated"]["confidence"]
-    return {"status": "rated" if rated else "unrated", "score": 100 * mu if rated else 0, "mean": 100 * mu,
+    vouched = sum(o[1] for o in opinions)
+    status = "rated" if evidence / total >= p["rated"]["confidence"] else \
+        "thin" if vouched >= p["rated"]["thin"] else "unrated"
+    return {"status": status, "score": 0 if status == "unrated" else 100 * mu, "mean": 100 * mu,
             "low": 100 * max(-1, mu - deviation), "high": 100 * min(1, mu + deviation), "evidence": evidence,
             "flowFor": flows[0], "flowAgainst": flows[1]}
 

@@ -202,7 +202,7 @@ func TestPrice(t *testing.T) {
 // The same bytes in any order, on any number of processors and on any machine: a processor
 // that disagrees with the constant does not compute the same scores.
 func TestDigest(t *testing.T) {
-	const golden = "368b1f0543b04484cbfb1d5f981f2c396c0e51bf000b0899d002d3b3ab767efb"
+	const golden = "6f0bca1210e7ce40a386fa200bf4824c5ede16bf6aaf32c377248bb071d15b07"
 	w, p := hundredths(600), params(t)
 	for i, pass := range []bool{false, true, true, false} {
 		got, err := w.Digest(t.Context(), p, uint64(i), 1+i%2, pass)

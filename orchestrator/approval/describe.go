@@ -50,7 +50,7 @@ type ShownCall contracts.Call
 type ShownAgent struct {
 	Slug       string  `json:"slug"`
 	ID         string  `json:"id,omitempty" doc:"eip155:chain:registry:id, absent without identity"`
-	Status     string  `json:"status" doc:"rated or unrated"`
+	Status     string  `json:"status" doc:"rated, thin or unrated"`
 	Score      float64 `json:"score"`
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`

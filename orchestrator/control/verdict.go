@@ -22,7 +22,7 @@ type Verdict struct {
 	Effect  policy.Effect `json:"effect" enum:"allow,deny,require_approval"`
 	// Reasons are all that stand in the way, each with what is missing.
 	Reasons    []policy.Reason  `json:"reasons"`
-	Status     string           `json:"status" enum:"rated,unrated"`
+	Status     string           `json:"status" enum:"rated,thin,unrated"`
 	Score      float64          `json:"score" doc:"-100 to 100, 0 when unrated"`
 	Low        float64          `json:"low"`
 	High       float64          `json:"high"`

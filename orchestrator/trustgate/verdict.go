@@ -164,10 +164,7 @@ func (v *Verdict) addScore(s *repute.Score) error {
 		return fmt.Errorf("stored score: %w", err)
 	}
 	a := &v.Agent
-	if s.Rated {
-		a.Status = policy.StatusRated
-	}
-	a.Score, a.Low, a.High = points(s.Score), points(s.Low), points(s.High)
+	a.Status, a.Score, a.Low, a.High = string(s.Status), points(s.Score), points(s.Low), points(s.High)
 	a.Confidence, a.Tier, a.Gates = float64(s.Confidence)/1e6, int64(s.Tier), map[string]bool{}
 	v.Gates = r.Gates
 	for _, g := range r.Gates {

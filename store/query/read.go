@@ -70,7 +70,7 @@ type Reputation struct {
 	Tagged  // of all clients
 	// Counts are the agent's totals.
 	Counts repute.AgentCounts
-	// Score is the zero value, unrated, when none was computed.
+	// Score is the zero value when none was computed.
 	Score repute.Score
 	// Run is the newest closed one up to the block; zero when there is none or the query does not
 	// ask for it.

@@ -21,7 +21,7 @@ const scoreColumns = scoreNumbers + `, s.result`
 
 // scoreNumbers are scoreColumns without the result.
 const scoreNumbers = `s.token_id, s.run, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, s.evidence,
-	s.rated, s.score, s.low, s.high, s.mean, s.confidence, s.tier`
+	s.status, s.score, s.low, s.high, s.mean, s.confidence, s.tier`
 
 // scanScore returns a function that reads a score of a chain, and further columns after it.
 func scanScore(c repute.Chain, more ...any) func(pgx.CollectableRow) (repute.Score, error) {
@@ -31,7 +31,7 @@ func scanScore(c repute.Chain, more ...any) func(pgx.CollectableRow) (repute.Sco
 		var at *time.Time
 		err = row.Scan(append([]any{(*store.TokenNum)(&s.Agent.TokenID), &s.Run, &s.Epoch, &s.Scorer, &params, &tags,
 			&roots, &links, &evidence,
-			&s.Rated, &s.Score, &s.Low, &s.High, &s.Mean, &s.Confidence, &s.Tier, &s.Result,
+			&s.Status, &s.Score, &s.Low, &s.High, &s.Mean, &s.Confidence, &s.Tier, &s.Result,
 			&s.Final, &s.Block.Number, &hash, &at}, more...)...)
 		s.Params, s.Tags, s.Roots, s.Links = common.BytesToHash(params), common.BytesToHash(tags),
 			common.BytesToHash(roots), common.BytesToHash(links)

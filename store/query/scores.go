@@ -51,7 +51,7 @@ func newestScores(results bool) string {
 			order by s.run desc limit 1)
 		union all (
 			select k.token_id, 0, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, ''::bytea,
-				false, 0, r.unjudged_low, r.unjudged_high, 0, 0, 0, ` + unjudged + `, false, r.block, r.block_hash, r.block_time, 3
+				'unrated', 0, r.unjudged_low, r.unjudged_high, 0, 0, 0, ` + unjudged + `, false, r.block, r.block_hash, r.block_time, 3
 			from trust_runs r where r.chain_id = k.chain_id and r.unjudged is not null order by r.run desc limit 1)
 		order by rank limit 1) s`
 }

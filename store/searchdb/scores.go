@@ -1,16 +1,19 @@
 package searchdb
 
 import (
+	"cmp"
+
 	"repute"
 	"repute/store/query"
 )
 
 // ScoreFilter filters agents by their newest scores.
 type ScoreFilter struct {
-	MinScore *repute.Points // rated, with this score or a better one
-	MaxScore *repute.Points // rated, with this score or a worse one
-	Tier     *int           // rated, of exactly this tier; 0: rated and to be rejected
-	Rated    *bool          // false: also those without any score
+	MinScore *repute.Points // with this score or a better one
+	MaxScore *repute.Points // with this score or a worse one
+	Tier     *int           // of exactly this tier; 0: rated and to be rejected
+	// Status selects agents by it; Unrated: also those without any score. Empty: rated ones where another field is set.
+	Status repute.Status
 }
 
 // isEmpty reports whether the filter selects all agents.
@@ -22,24 +25,29 @@ func (s ScoreFilter) where(q *agentQuery) {
 	if s.isEmpty() {
 		return
 	}
-	rated := "ts.rated"
+	if s.Status == repute.Unrated {
+		if s != (ScoreFilter{Status: repute.Unrated}) {
+			q.where += " and false"
+			return
+		}
+		q.where += " and not " + hasScore("ts.status <> 'unrated'")
+		return
+	}
+	is := "ts.status = " + q.arg(string(cmp.Or(s.Status, repute.Rated)))
 	if s.MinScore != nil {
-		rated += " and ts.score >= " + q.arg(int64(*s.MinScore))
+		is += " and ts.score >= " + q.arg(int64(*s.MinScore))
 	}
 	if s.MaxScore != nil {
-		rated += " and ts.score <= " + q.arg(int64(*s.MaxScore))
+		is += " and ts.score <= " + q.arg(int64(*s.MaxScore))
 	}
 	if s.Tier != nil {
-		rated += " and ts.tier = " + q.arg(*s.Tier)
+		is += " and ts.tier = " + q.arg(*s.Tier)
 	}
-	exists := "exists (select from trust_scores ts join trust_runs tr on true where " + query.Scored() + " and " +
-		rated + ")"
-	switch {
-	case s.Rated != nil && !*s.Rated && (s.MinScore != nil || s.MaxScore != nil || s.Tier != nil):
-		q.where += " and false and " + exists
-	case s.Rated != nil && !*s.Rated:
-		q.where += " and not " + exists
-	default:
-		q.where += " and " + exists
-	}
+	q.where += " and " + hasScore(is)
+}
+
+// hasScore is the SQL of whether agent a has a score for which a condition on it, ts, holds.
+func hasScore(condition string) string {
+	return "exists (select from trust_scores ts join trust_runs tr on true where " + query.Scored() + " and " + condition +
+		")"
 }

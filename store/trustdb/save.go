@@ -138,17 +138,17 @@ func queueScore(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 	}
 	b.Queue(`
 		insert into trust_scores as s (chain_id, token_id, run, block, block_hash, block_time, evidence,
-			rated, score, low, high, mean, confidence, tier, result, facts)
+			status, score, low, high, mean, confidence, tier, result, facts)
 		select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $17 where not $16 or `+limitedBefore+`
 		on conflict (chain_id, token_id) do update set run = excluded.run, block = excluded.block, block_hash =
 			excluded.block_hash,
-			block_time = excluded.block_time, evidence = excluded.evidence, rated = excluded.rated, score = excluded.score,
+			block_time = excluded.block_time, evidence = excluded.evidence, status = excluded.status, score = excluded.score,
 			low = excluded.low, high = excluded.high, mean = excluded.mean, confidence = excluded.confidence, tier = excluded.tier,
 			result = excluded.result, facts = excluded.facts
 		where not (`+sameScore+`)`,
 		chainID, token, int64(run), int64(s.Block.Number), store.HashBytes(s.Block.Hash), store.MaybeTime(s.Block.Time),
 		s.Evidence[:],
-		s.Rated, int32(s.Score.Score), int32(s.Low), int32(s.High), int32(s.Mean), s.Confidence, s.Tier, s.Result, s.Plain,
+		s.Status, int32(s.Score.Score), int32(s.Low), int32(s.High), int32(s.Mean), s.Confidence, s.Tier, s.Result, s.Plain,
 		a.Shown[:], toleranceOf(a))
 }
 
@@ -186,7 +186,7 @@ func queueFinal(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 		return
 	}
 	b.Queue(`
-		insert into trust_finals (chain_id, token_id, run, evidence, rated, score, low, high, mean, confidence, tier,
+		insert into trust_finals (chain_id, token_id, run, evidence, status, score, low, high, mean, confidence, tier,
 			facts, result, guarded)
 		select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $15
 		where (not $16 or exists (select from trust_finals where chain_id = $1 and token_id = $2 and run < $3))
@@ -196,7 +196,7 @@ func queueFinal(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 			join trust_runs is_ on (is_.chain_id, is_.run) = ($1, $3)
 			where p.facts = $12 and abs(p.score - $6) < $14 and abs(p.low - $7) < $14 and abs(p.high - $8) < $14
 			and (was.scorer, was.params, was.tags, was.roots, was.links, was.validations) = (is_.scorer, is_.params, is_.tags, is_.roots, is_.links, is_.validations) and is_.repaired = 0)`,
-		chainID, token, run, s.Evidence[:], s.Rated, int32(s.Score.Score), int32(s.Low), int32(s.High), int32(s.Mean),
+		chainID, token, run, s.Evidence[:], s.Status, int32(s.Score.Score), int32(s.Low), int32(s.High), int32(s.Mean),
 		s.Confidence, s.Tier, a.Facts[:], s.Result,
 		int32(Tolerance), s.Guarded, s.Plain)
 }

@@ -25,7 +25,9 @@ type Unjudged struct {
 
 // Unknown returns the score where no engine has run. Its bounds span everything: a rule that asks
 // for a lower bound refuses the agent, and one that asks for an upper bound does not condemn it.
-func Unknown() repute.Score { return repute.Score{Low: -100_000, High: 100_000} }
+func Unknown() repute.Score {
+	return repute.Score{Status: repute.Unrated, Low: -100_000, High: 100_000}
+}
 
 // ReadUnjudged returns the final score of an agent without one: unrated, of no run, with the bounds
 // that the last run closed by the subject's block has for all such agents.

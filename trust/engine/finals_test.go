@@ -42,7 +42,7 @@ func TestInnocenceIsNotLost(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		none := &trustdb.AgentScore{Score: repute.Score{Result: []byte("{}")}}
+		none := &trustdb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")}}
 		done <- trustdb.SaveScores(ctx, db, 9, 1, []trustdb.ScoredAgent{{StaleAgent: mine, Current: none, Last: none}},
 			trustdb.Identities{Members: func(a common.Address) []common.Address { return []common.Address{a} }})
 	}()

@@ -93,7 +93,7 @@ func TestHostileRowsMoveNothing(t *testing.T) {
 		alone.Result.Pool != attacked.Result.Pool {
 		t.Errorf("attacked %+v, left alone %+v", attacked.Score, alone.Score)
 	}
-	if own := explain(2); own.Score.Rated || own.Score.Score != 0 || own.ByReason[trust.ReasonSelf] != 1 {
+	if own := explain(2); own.Score.Status != trust.Unrated || own.Score.Score != 0 || own.ByReason[trust.ReasonSelf] != 1 {
 		t.Errorf("praised by its owner alone: %+v", own.Score)
 	}
 	// The client that became the wallet gets the agent too: what it said stays out.

@@ -144,7 +144,7 @@ func TestKeptScoresAreNear(t *testing.T) {
 			repute.At{Finality: repute.Latest})
 		want, _, none := query.ScoreOf(t.Context(), again, repute.AgentID{ChainID: 9, TokenID: token(uint64(i))},
 			repute.At{Finality: repute.Latest})
-		if (err == nil) != (none == nil) || got.Rated != want.Rated || got.Tier != want.Tier ||
+		if (err == nil) != (none == nil) || got.Status != want.Status || got.Tier != want.Tier ||
 			got.Evidence != want.Evidence ||
 			far(got.Score, want.Score) || far(got.Low, want.Low) || far(got.High, want.High) || far(got.Mean, want.Mean) {
 			t.Errorf("agent %d: %s, %v, want %s, %v", i, got.Result, err, want.Result, none)

@@ -168,11 +168,14 @@ func finalScores(t *testing.T, l *ledger, db *store.DB, block uint64) (out []rep
 func finals(t *testing.T, l *ledger, db *store.DB, block uint64) (out []string) {
 	t.Helper()
 	for _, s := range finalScores(t, l, db, block) {
-		out = append(out, fmt.Sprintf("%s rated %v tier %d score %d %d %d guard %+v", s.Agent.TokenID.Dec(), s.Rated,
+		out = append(out, fmt.Sprintf("%s %v tier %d score %d %d %d guard %+v", s.Agent.TokenID.Dec(), s.Status,
 			s.Tier, s.Score, s.Low, s.High, guardOf(t, s)))
 	}
 	return out
 }
+
+// isScored reports whether a score rests on anything.
+func isScored(s *repute.Score) bool { return s.Status == trust.Rated || s.Status == trust.Thin }
 
 // sameFinals expects final scores of two databases to be equal but for the tolerance, those of one
 // block by the same evidence, and of
@@ -187,12 +190,13 @@ func sameFinals(t *testing.T, l *ledger, one, other *store.DB, block uint64) {
 	for i, w := range want {
 		g := got[i]
 		far := max(g.Score-w.Score, w.Score-g.Score, g.Low-w.Low, w.Low-g.Low, g.High-w.High, w.High-g.High)
-		if (g.Run == 0) != (w.Run == 0) && (g.Rated || w.Rated || far > 0) || g.Run != 0 && w.Run != 0 &&
+		if (g.Run == 0) != (w.Run == 0) && (isScored(&g) || isScored(&w) || far > 0) || g.Run != 0 && w.Run != 0 &&
 			g.Block == w.Block && g.Evidence != w.Evidence {
 			t.Errorf("final score at block %d: run %d, evidence %s; want run %d, %s\n%s\n%s", block, g.Run, g.Evidence, w.Run,
 				w.Evidence, g.Result, w.Result)
 		}
-		if far >= trustdb.Tolerance || g.Rated != w.Rated || g.Tier != w.Tier || guardOf(t, g) != guardOf(t, w) {
+		if far >= trustdb.Tolerance || isScored(&g) != isScored(&w) || isScored(&g) && g.Status != w.Status ||
+			g.Tier != w.Tier || guardOf(t, g) != guardOf(t, w) {
 			t.Errorf("final score at block %d: got\n%+v %s\nwant\n%+v %s", block, g, g.Result, w, w.Result)
 		}
 	}

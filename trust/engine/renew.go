@@ -64,6 +64,6 @@ func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 // shownSame reports whether two scores show the same but for what age changes.
 func shownSame(a, b *repute.Score) bool {
 	near := func(x, y repute.Points) bool { return max(x-y, y-x) < trustdb.Tolerance }
-	return a.Rated == b.Rated && a.Tier == b.Tier && near(a.Score, b.Score) && near(a.Low, b.Low) &&
+	return a.Status == b.Status && a.Tier == b.Tier && near(a.Score, b.Score) && near(a.Low, b.Low) &&
 		near(a.High, b.High) && near(a.Mean, b.Mean)
 }

@@ -83,7 +83,7 @@ func (c *judged) same() error {
 	for _, column := range []struct {
 		what string
 		same bool
-	}{{"status", again.Rated == s.Rated}, {"score", again.Score == s.Score}, {"low", again.Low == s.Low},
+	}{{"status", again.Status == s.Status}, {"score", again.Score == s.Score}, {"low", again.Low == s.Low},
 		{"high", again.High == s.High},
 		{"mean", again.Mean == s.Mean}, {"confidence", again.Confidence == s.Confidence}, {"tier", again.Tier == s.Tier}} {
 		if !column.same {

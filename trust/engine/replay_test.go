@@ -134,7 +134,7 @@ func TestReplayFindsForgery(t *testing.T) {
 	}
 	exec("create table honest as select * from trust_finals where token_id = 1")
 	for _, set := range []string{"score = score + 1", "low = low - 1", "high = high + 1", "mean = mean + 1",
-		"confidence = confidence + 1", "tier = tier + 1", "rated = not rated"} {
+		"confidence = confidence + 1", "tier = tier + 1", "status = 'thin'"} {
 		exec("update trust_finals set " + set + " where token_id = 1")
 		var differs *engine.DiffersError
 		if _, err := replayed(t, db, 1, 60); !errors.As(err, &differs) {

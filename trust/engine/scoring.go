@@ -265,8 +265,8 @@ func stepped(p trust.Points) trust.Points {
 func StoredScore(r *trust.Result) (repute.Score, error) {
 	body, err := json.Marshal(r)
 	return repute.Score{Agent: r.Agent, Block: repute.Block{Number: r.Block, Hash: r.BlockHash}, Params: r.Params,
-		Tags:  r.TagTable,
-		Rated: r.Status == trust.Rated, Score: r.Score, Low: r.Low, High: r.High, Mean: r.Mean,
+		Tags:   r.TagTable,
+		Status: r.Status, Score: r.Score, Low: r.Low, High: r.High, Mean: r.Mean,
 		Confidence: r.Confidence.Round(1_000_000), Tier: r.Tier, Result: body}, err
 }
 

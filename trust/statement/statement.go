@@ -42,7 +42,7 @@ const skew = time.Minute
 // Statement says what an agent's score was at a final block. Times have whole seconds.
 type Statement struct {
 	Agent            repute.AgentID
-	Rated            bool // false: Score, Low and High say nothing
+	Status           repute.Status // of unrated ones Score, Low and High say nothing
 	Score, Low, High repute.Points
 	Confidence       int64 // millionths
 	Tier             int
@@ -96,7 +96,7 @@ func Of(s repute.Score, holds HoldsAsOf, issued time.Time, life time.Duration) (
 		return Statement{}, fmt.Errorf("stored result of agent %s: %w", s.Agent.Short(), err)
 	}
 	issued = issued.UTC().Truncate(time.Second)
-	return Statement{Agent: s.Agent, Rated: s.Rated, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence,
+	return Statement{Agent: s.Agent, Status: s.Status, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence,
 		Tier: s.Tier, Guarded: result.Guard != nil,
 		Block: repute.Block{Number: s.Block.Number, Hash: s.Block.Hash, Time: s.Block.Time.UTC()},
 		Holds: HoldsAsOf{holds.Number, holds.Time.UTC()}, Epoch: s.Epoch, Scorer: s.Scorer,

@@ -31,7 +31,7 @@ func score() repute.Score {
 		Run: 5, Epoch: 20_000,
 		Scorer: "repute/1", Params: common.Hash{2}, Tags: common.Hash{3}, Roots: common.Hash{4}, Links: common.Hash{5},
 		Evidence: common.Hash{6},
-		Rated:    true, Score: 49_400, Low: -31_250, High: 66_000, Mean: 49_400, Confidence: 640_000, Tier: 2,
+		Status:   repute.Rated, Score: 49_400, Low: -31_250, High: 66_000, Mean: 49_400, Confidence: 640_000, Tier: 2,
 		Result: []byte(`{"guard":{"agent":"a"}}`)}
 }
 
@@ -299,7 +299,7 @@ func TestRoundTrip(t *testing.T) {
 			return time.Unix(rapid.Int64Range(1, 4e9).Draw(t, name), 0).UTC()
 		}
 		points := rapid.Int64Range(-100_000, 100_000)
-		s := statement.Statement{Rated: rapid.Bool().Draw(t, "rated"), Score: repute.Points(points.Draw(t, "score")),
+		s := statement.Statement{Status: rapid.SampledFrom(repute.Statuses()).Draw(t, "status"), Score: repute.Points(points.Draw(t, "score")),
 			Low: repute.Points(points.Draw(t, "low")), High: repute.Points(points.Draw(t, "high")),
 			Confidence: rapid.Int64Range(0, 1_000_000).Draw(t, "confidence"), Tier: rapid.IntRange(0, 4).Draw(t, "tier"),
 			Guarded: rapid.Bool().Draw(t, "guarded"),
@@ -430,10 +430,10 @@ func TestGuardedIsSigned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := strings.Replace(string(body), `"version":"3"`, `"version":"2"`, 1)
+	old := strings.Replace(string(body), `"version":"4"`, `"version":"3"`, 1)
 	var back statement.Signed
 	if err := json.Unmarshal([]byte(old), &back); err == nil ||
-		!strings.Contains(err.Error(), `version "2", not "repute trust score", version "3"`) {
+		!strings.Contains(err.Error(), `version "3", not "repute trust score", version "4"`) {
 		t.Errorf("a statement of the version before: %v", err)
 	}
 }

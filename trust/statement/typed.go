@@ -13,7 +13,7 @@ import (
 // The domain. Chain and registry are the agent's.
 const (
 	domainName    = "repute trust score"
-	domainVersion = "3"
+	domainVersion = "4"
 	primaryType   = "TrustScore"
 )
 
@@ -38,7 +38,7 @@ func (s *Statement) values() []value {
 	v := func(name, kind string, of any) value { return value{member{name, kind}, of} }
 	return []value{
 		v("agentId", "uint256", s.Agent.TokenID.ToBig()),
-		v("rated", "bool", s.Rated),
+		v("status", "string", string(s.Status)),
 		v("scoreMilli", "int256", int64(s.Score)),
 		v("lowMilli", "int256", int64(s.Low)),
 		v("highMilli", "int256", int64(s.High)),

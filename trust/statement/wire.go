@@ -36,7 +36,7 @@ type wireDomain struct {
 // message has the members of the typed struct, in order.
 type message struct {
 	AgentID    string      `json:"agentId"` // decimal
-	Rated      bool        `json:"rated"`
+	Status     string      `json:"status"`  // rated, thin or unrated
 	Score      int64       `json:"scoreMilli"`
 	Low        int64       `json:"lowMilli"`
 	High       int64       `json:"highMilli"`
@@ -72,7 +72,7 @@ func types() map[string][]member {
 func (s Signed) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire{Types: types(), PrimaryType: primaryType, Signer: s.Signer, Signature: s.Signature[:],
 		Domain: wireDomain{domainName, domainVersion, s.Agent.ChainID, s.Agent.Registry},
-		Message: message{AgentID: s.Agent.TokenID.Dec(), Rated: s.Rated, Score: int64(s.Score), Low: int64(s.Low),
+		Message: message{AgentID: s.Agent.TokenID.Dec(), Status: string(s.Status), Score: int64(s.Score), Low: int64(s.Low),
 			High:       int64(s.High),
 			Confidence: uint64(s.Confidence), Tier: uint64(s.Tier), Guarded: s.Guarded, Block: s.Block.Number,
 			BlockHash: s.Block.Hash, BlockTime: unix(s.Block.Time),
@@ -103,8 +103,8 @@ func (s *Signed) UnmarshalJSON(b []byte) error {
 	}
 	m := w.Message
 	*s = Signed{Signer: w.Signer, Statement: Statement{
-		Agent: repute.AgentID{ChainID: w.Domain.ChainID, Registry: w.Domain.Contract, TokenID: token},
-		Rated: m.Rated, Score: repute.Points(m.Score), Low: repute.Points(m.Low), High: repute.Points(m.High),
+		Agent:  repute.AgentID{ChainID: w.Domain.ChainID, Registry: w.Domain.Contract, TokenID: token},
+		Status: repute.Status(m.Status), Score: repute.Points(m.Score), Low: repute.Points(m.Low), High: repute.Points(m.High),
 		Confidence: int64(m.Confidence), Tier: int(m.Tier), Guarded: m.Guarded,
 		Block: repute.Block{Number: m.Block, Hash: m.BlockHash, Time: timeOf(m.BlockTime)},
 		Holds: HoldsAsOf{m.HoldsBlock, timeOf(m.HoldsTime)}, Epoch: m.Epoch, Scorer: m.Scorer, Params: m.Params,
@@ -134,6 +134,8 @@ func (w *wire) check() error {
 	case len(w.Types) != len(own) || !slices.Equal(w.Types[primaryType], own[primaryType]) ||
 		!slices.Equal(w.Types["EIP712Domain"], own["EIP712Domain"]):
 		return bad("types", "are not those of a score")
+	case !slices.Contains(repute.Statuses(), repute.Status(m.Status)):
+		return bad("message.status", fmt.Sprintf("%.20q is none of %v", m.Status, repute.Statuses()))
 	case len(w.Signature) != 65:
 		return bad("signature", "has not 65 bytes")
 	case m.BlockTime > maxTime || m.HoldsTime > maxTime || m.Issued > maxTime || m.Expires > maxTime:
