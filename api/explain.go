@@ -46,6 +46,7 @@ type (
 	Row struct {
 		Tx       *Hash   `json:"tx"`
 		Block    Long    `json:"block"`
+		Time     *Time   `json:"time" doc:"of the block; null where it is unknown"`
 		LogIndex Long    `json:"logIndex"`
 		Rater    Address `json:"rater"`
 		Index    Long    `json:"index" doc:"of the rating; 0 for an answer of a validator"`
@@ -55,7 +56,9 @@ type (
 	// Excluded is a row that does not count, and why.
 	Excluded struct {
 		Row
-		Reason string `json:"reason" enum:"self,unknown-tag,out-of-range,other-channel,earlier-owner,future,undated"`
+		Reason string `json:"reason" enum:"self,unknown-tag,out-of-range,scale,other-channel,earlier-owner,future,undated"`
+		// Readings are what the value may mean.
+		Readings []string `json:"readings" doc:"of scale: what the value may mean, such as 5 of 5 and 5 of 100; empty otherwise"`
 	}
 	// ReasonCount counts rows that do not count.
 	ReasonCount struct {
@@ -213,7 +216,8 @@ func (w *ExplainAnswer) tell(id repute.AgentID, account engine.Breakdown, limit 
 	w.Excluded = []Excluded{}
 	for i, e := range account.Excluded {
 		if i < limit {
-			w.Excluded = append(w.Excluded, Excluded{encodeRow(e.RowRef), string(e.Reason)})
+			w.Excluded = append(w.Excluded, Excluded{encodeRow(e.RowRef), string(e.Reason),
+				append([]string{}, e.Readings...)})
 		}
 	}
 	w.ExcludedByReason = []ReasonCount{}
@@ -300,7 +304,11 @@ func encodeContribution(c trust.Contribution) Contribution {
 
 // encodeRow writes where on the chain a rating or an answer of a validator is.
 func encodeRow(r trust.RowRef) Row {
-	return Row{Tx: encodeHash(r.Tx), Block: Long(r.Block), LogIndex: Long(r.LogIndex), Rater: address(r.Rater),
+	at := time.Time{}
+	if r.Time > 0 {
+		at = time.Unix(r.Time, 0)
+	}
+	return Row{Tx: encodeHash(r.Tx), Block: Long(r.Block), Time: encodeTime(at), LogIndex: Long(r.LogIndex), Rater: address(r.Rater),
 		Index: Long(r.Index), Tag1: briefText(r.Tag1), Value: Decimal(r.Value)}
 }
 

@@ -90,9 +90,9 @@ const explained = `query($id: ID!, $at: String, $without: [Address!]) { agent(id
 		agent: roots score low high confidence status tier sentence reason guard { agent score tier holder role roots } gates { id
 			direction passed lacks { what have must need units } } scorer finality epoch
 		scoredAt { block hash time } hashes { params tags roots links evidence } roots ownRoots { given known }
-		contributions { kind points channel raters weight opinion evidence unvouched path count rows { tx block logIndex
+		contributions { kind points channel raters weight opinion evidence unvouched path count rows { tx block time logIndex
 			rater index tag1 value } }
-		excluded { tx block logIndex rater index tag1 value reason } excludedByReason { reason count }
+		excluded { tx block time logIndex rater index tag1 value readings reason } excludedByReason { reason count }
 		counterfactuals { without score low high confidence status tier }
 		asOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status
 			reason verifiedToBlock ranges { from to } pending undecoded openGaps } } } } }`

@@ -34,8 +34,9 @@ type Evidence struct {
 	// Validations is the sha256 of that list of contracts, see EncodeValidations. The manifest
 	// names it unless it is zero; no score depends on it.
 	Validations common.Hash
-	// Weights are those of the last epoch.
+	// Weights are those of the last epoch, and Scales what its raters had written until then.
 	Weights *flow.Weights
+	Scales  *Scales
 	// Related are surely bad agents that the identities behind this one answer for.
 	Related []RelatedAgent
 	// Identity is nil when no gate asks for it.
@@ -72,7 +73,7 @@ type RelatedAgent struct {
 
 // Reasons returns all reasons, in no particular order.
 func Reasons() []Reason {
-	return []Reason{ReasonSelf, ReasonUnknownTag, ReasonRange, ReasonChannel, ReasonEarlier, ReasonFuture, ReasonUndated}
+	return []Reason{ReasonSelf, ReasonUnknownTag, ReasonRange, ReasonScale, ReasonChannel, ReasonEarlier, ReasonFuture, ReasonUndated}
 }
 
 // Points is a score or a part of one, in thousandths of a point: -100000 to 100000.
@@ -86,6 +87,7 @@ const (
 	ReasonSelf       Reason = "self"          // by the agent's own identity, or praise by an address that the owner named
 	ReasonUnknownTag Reason = "unknown-tag"   // the tag table has no rule
 	ReasonRange      Reason = "out-of-range"  // the value is outside the tag's range
+	ReasonScale      Reason = "scale"         // it cannot be told on which scale the rater wrote the value
 	ReasonChannel    Reason = "other-channel" // the tag's channel is not part of the score
 	ReasonEarlier    Reason = "earlier-owner" // praise from before the owner got the agent
 	ReasonFuture     Reason = "future"        // later than the view

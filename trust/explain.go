@@ -55,6 +55,7 @@ type Contribution struct {
 type RowRef struct {
 	Tx       common.Hash    `json:"tx"`
 	Block    uint64         `json:"block"`
+	Time     int64          `json:"time"` // of the block, Unix seconds, 0 when unknown
 	LogIndex uint32         `json:"logIndex"`
 	Rater    common.Address `json:"rater"`
 	Index    uint64         `json:"index,omitempty"`
@@ -66,6 +67,8 @@ type RowRef struct {
 type Ignored struct {
 	RowRef
 	Reason Reason `json:"reason"`
+	// Readings, of ReasonScale, are what the value may mean, such as "5 of 5" and "5 of 100".
+	Readings []string `json:"readings,omitempty"`
 }
 
 // maxListed bounds what an explanation lists of each kind.
@@ -84,7 +87,11 @@ func (s *Scorer) Explain(e Evidence) Explanation {
 	for i, ex := range s.l.excluded {
 		out.ByReason[ex.Reason]++
 		if i < maxListed {
-			out.Excluded = append(out.Excluded, Ignored{s.l.ref(ex.Row), ex.Reason})
+			one := Ignored{RowRef: s.l.ref(ex.Row), Reason: ex.Reason}
+			if ex.Reason == ReasonScale {
+				one.Readings = s.p.Tags.Readings(one.Tag1, s.l.rows[ex.Row].Amount)
+			}
+			out.Excluded = append(out.Excluded, one)
 		}
 	}
 	return out
@@ -105,7 +112,7 @@ func (s *scoring) measureGates(gates []GateView) {
 // ref names a rating by its transaction and place.
 func (l *accountBuilder) ref(i int) RowRef {
 	r := &l.rows[i]
-	return RowRef{r.Tx, r.Block, r.LogIndex, r.Rater, r.Index, r.Tag1, r.Amount.Decimal()}
+	return RowRef{r.Tx, r.Block, r.Time, r.LogIndex, r.Rater, r.Index, r.Tag1, r.Amount.Decimal()}
 }
 
 // contributions divides the mean among prior and opinions and appends what rules then

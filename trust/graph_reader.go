@@ -4,6 +4,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/trust/fixed"
 	"repute/trust/flow"
 )
 
@@ -18,6 +19,17 @@ type GraphReader struct {
 	at     int64 // the time that ratings age to, in Unix seconds
 	agents map[repute.TokenID]agentOwner
 	means  map[[2]uint32]*decayedMean // by rater and owner
+	habits habits
+	small  []smallRating
+	scales *Scales // nil before Build
+}
+
+// smallRating is a rating whose scale is known when everything was read.
+type smallRating struct {
+	record
+	writing
+	value fixed.Fixed
+	owner uint32
 }
 
 type agentOwner struct {
@@ -28,7 +40,7 @@ type agentOwner struct {
 // NewGraphReader returns a reader of the state at a block.
 func NewGraphReader(at repute.Block, roots []flow.Root, links []Link, p *Params) *GraphReader {
 	r := &GraphReader{b: flow.NewGraphBuilder(), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]agentOwner{},
-		means: map[[2]uint32]*decayedMean{}}
+		means: map[[2]uint32]*decayedMean{}, habits: habits{}}
 	for _, root := range roots {
 		r.b.Add(root.Address)
 	}
@@ -54,20 +66,45 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 	if !known || row.Block < of.since {
 		return
 	}
-	read, reason := r.p.read(&row, r.at)
+	e, w, value, reason := r.p.begin(&row, r.at)
 	if reason != "" {
 		return
 	}
-	pair := [2]uint32{r.b.Add(row.Rater), of.id}
+	one := smallRating{e, w, value, of.id}
+	if int(e.rule) < len(r.p.Tags.Tags) {
+		rule := &r.p.Tags.Tags[e.rule]
+		r.habits.add(w, rule, value)
+		if rule.hasOtherScale(value) {
+			r.small = append(r.small, one)
+			return
+		}
+	}
+	r.add(&one)
+}
+
+// add adds a rating to the mean of its rater.
+func (r *GraphReader) add(one *smallRating) {
+	if r.p.judge(&one.record, one.writing, one.value, r.scales) != "" {
+		return
+	}
+	pair := [2]uint32{r.b.Add(one.rater), one.owner}
 	r.b.Rates(pair[0])
 	if r.means[pair] == nil {
 		r.means[pair] = &decayedMean{}
 	}
-	r.means[pair].add(r.p, &read, r.at)
+	r.means[pair].add(r.p, &one.record, r.at)
 }
 
-// Build returns the graph of all that was added.
+// Scales are those of the raters of all that was added. It is nil before Build.
+func (r *GraphReader) Scales() *Scales { return r.scales }
+
+// Build returns the graph of all that was added. It is called once.
 func (r *GraphReader) Build() *flow.Graph {
+	r.scales = r.habits.scales(&r.p.Tags)
+	for i := range r.small {
+		r.add(&r.small[i])
+	}
+	r.small, r.habits = nil, nil
 	for pair, s := range r.means {
 		if value, strength := s.mean(); value > 0 {
 			r.b.Vouch(pair[0], pair[1], r.p.Walk.Edge(value, strength))

@@ -125,7 +125,11 @@ func newOtherWorld(t *testing.T, seed uint64) *otherWorld {
 			if bad {
 				value = rng.IntN(40)
 			}
-			r := otherRow{Rater: party(rng.IntN(parties + 20)), Value: fmt.Sprint(value), Tag1: tags[rng.IntN(len(tags))],
+			rater := rng.IntN(parties + 20)
+			if rater%7 == 3 { // these give stars, or write parts of ten
+				value = max(1, value/20)
+			}
+			r := otherRow{Rater: party(rater), Value: fmt.Sprint(value), Tag1: tags[rng.IntN(len(tags))],
 				Time: now - rng.Int64N(300*day), Block: uint64(log), Log: log}
 			switch rng.IntN(10) {
 			case 0:
@@ -186,9 +190,10 @@ func (w *otherWorld) scores(t *testing.T) (out []trust.Result) {
 		}
 	}
 	weights := reader.Build().Walk(roots, p.Walk)
+	scales := reader.Scales()
 	for i, a := range w.Agents {
 		e := trust.Evidence{Agent: repute.AgentID{ChainID: 1, TokenID: tokenOf(i)}, Block: at, Owner: a.Owner,
-			Weights: weights}
+			Weights: weights, Scales: scales}
 		for j := range a.Rows {
 			e.Rows = append(e.Rows, a.Rows[j].row())
 		}

@@ -187,7 +187,7 @@ func inChain(a, b Row) int {
 // addRow adds a row, or returns why it does not count.
 func (l *accountBuilder) addRow(e *Evidence, i int) Reason {
 	row := &l.rows[i]
-	rec, reason := l.p.read(row, e.Block.Time.Unix())
+	rec, reason := l.p.read(row, e.Block.Time.Unix(), e.Scales)
 	if reason != "" {
 		return reason
 	}
@@ -252,23 +252,51 @@ func (l *accountBuilder) burst(i int) uint32 {
 
 // read turns a row into a record as of a time, or returns why it does not count. The caller
 // sets node and opens.
-func (p *Params) read(row *Row, at int64) (e record, reason Reason) {
+func (p *Params) read(row *Row, at int64, scales *Scales) (e record, reason Reason) {
+	e, w, value, reason := p.begin(row, at)
+	if reason == "" {
+		reason = p.judge(&e, w, value, scales)
+	}
+	return e, reason
+}
+
+// begin is read without the opinion, which the value makes.
+func (p *Params) begin(row *Row, at int64) (e record, w writing, value fixed.Fixed, reason Reason) {
 	if row.Time <= 0 || row.Time > math.MaxUint32 {
-		return e, ReasonUndated
+		return e, w, 0, ReasonUndated
 	}
 	if row.Time > at {
-		return e, ReasonFuture
+		return e, w, 0, ReasonFuture
 	}
-	curve, reason := p.rule(row, &e)
-	if reason != "" {
-		return e, reason
+	w.rater = row.Rater
+	if e.rule, w.tag, reason = p.rule(row); reason != "" {
+		return e, w, 0, reason
 	}
-	v, ok := opinionOf(curve, row.Amount)
+	value, ok := fixedAmount(row.Amount)
 	if !ok {
-		return e, ReasonRange
+		return e, w, 0, ReasonRange
 	}
-	e.value, e.time, e.payment = int32(v/4), uint32(row.Time), uint16(p.payment(row.Paid)>>20)
-	return e, ""
+	e.time, e.payment = uint32(row.Time), uint16(p.payment(row.Paid)>>20)
+	return e, w, value, ""
+}
+
+// judge sets a record's opinion by what was written.
+func (p *Params) judge(e *record, w writing, value fixed.Fixed, scales *Scales) Reason {
+	curve := p.Tags.Validation.Curve
+	if int(e.rule) < len(p.Tags.Tags) {
+		rule := &p.Tags.Tags[e.rule]
+		var told bool
+		if value, told = scales.onOwnScale(w, rule, value); !told {
+			return ReasonScale
+		}
+		curve = rule.Curve
+	}
+	v, ok := opinionOf(curve, value)
+	if !ok {
+		return ReasonRange
+	}
+	e.value = int32(v / 4)
+	return ""
 }
 
 // payment returns the factor for a payment in US dollars.
@@ -281,22 +309,19 @@ func (p *Params) payment(paid fixed.Fixed) fixed.Fixed {
 		fixed.One+(fixed.One+min(paid, fixed.Int(1<<30))).Log2().Mul(p.Evidence.MaxPayment-fixed.One).Div(full))
 }
 
-// rule sets the rule of a row and returns its curve.
-func (p *Params) rule(row *Row, e *record) ([]Corner, Reason) {
+// rule returns the rule of a row and the number of its tag, or why it has none that counts.
+func (p *Params) rule(row *Row) (rule uint8, tag int32, reason Reason) {
 	if row.Validation {
-		e.rule = p.validation(row.Tag1)
-		return p.Tags.Validation.Curve, ""
+		return p.validation(row.Tag1), 0, ""
 	}
 	at, known := p.Tags.byTag[row.Tag1]
 	if !known {
-		return nil, ReasonUnknownTag
+		return 0, 0, ReasonUnknownTag
 	}
-	rule := &p.Tags.Tags[at]
-	if p.Tags.use[rule.Channel] != UseScore || rule.Weight == 0 {
-		return nil, ReasonChannel
+	if r := &p.Tags.Tags[at.rule]; p.Tags.use[r.Channel] != UseScore || r.Weight == 0 {
+		return 0, 0, ReasonChannel
 	}
-	e.rule = uint8(at)
-	return rule.Curve, ""
+	return uint8(at.rule), int32(at.number), ""
 }
 
 // decay returns the factor for an age in seconds.

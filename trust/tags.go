@@ -19,7 +19,7 @@ type TagTable struct {
 	Tags       []TagRule  `json:"tags"`
 	Validation Validation `json:"validation"`
 
-	byTag map[string]int // index into Tags
+	byTag map[string]tagPlace
 	use   map[string]Use
 }
 
@@ -46,6 +46,8 @@ type TagRule struct {
 	Unit    string      `json:"unit"`   // what a value means
 	Weight  fixed.Fixed `json:"weight"` // 0: shown only
 	Curve   []Corner    `json:"curve"`  // straight lines between corners; values outside are no opinions
+	// Scales are where other scales end on which raters write the tag, ascending; the rule's own ends with its curve.
+	Scales []int `json:"scales,omitempty"`
 }
 
 // Validation is the rule for answers of allow-listed validation contracts.
@@ -75,18 +77,21 @@ func (c *Corner) UnmarshalJSON(b []byte) error {
 
 // Rule is the table's rule for a tag, nil when it has none.
 func (t *TagTable) Rule(tag string) *TagRule {
-	if i, known := t.byTag[tag]; known {
-		return &t.Tags[i]
+	if at, known := t.byTag[tag]; known {
+		return &t.Tags[at.rule]
 	}
 	return nil
 }
+
+// tagPlace is the index of a tag's rule, and the tag's own number among all tags.
+type tagPlace struct{ rule, number int }
 
 // maxRules bounds rules, channels and finalities, which records number in a byte.
 const maxRules = 100
 
 // check refuses a table of tags that cannot be meant, and prepares its lookups.
 func (t *TagTable) check() error {
-	t.byTag, t.use = map[string]int{}, map[string]Use{}
+	t.byTag, t.use = map[string]tagPlace{}, map[string]Use{}
 	if len(t.Tags) > maxRules || len(t.Channels) > maxRules || len(t.Validation.Finality) > maxRules {
 		return repute.Invalid("tags", "more than a hundred rules, channels or finalities", "merge some")
 	}
@@ -103,15 +108,29 @@ func (t *TagTable) check() error {
 		if err := t.checkRule(field, rule.Channel, rule.Weight, rule.Curve); err != nil {
 			return err
 		}
+		if err := rule.checkScales(field); err != nil {
+			return err
+		}
 		for _, tag := range rule.Tags {
 			if _, known := t.byTag[tag]; known {
 				return repute.Invalid(field, fmt.Sprintf("tag %q has two rules", tag), "keep one")
 			}
-			t.byTag[tag] = i
+			t.byTag[tag] = tagPlace{i, len(t.byTag)}
 		}
 	}
 	v := t.Validation
 	return t.checkRule("tags: validation", v.Channel, v.Weight, v.Curve)
+}
+
+// checkScales refuses other scales than such as end between 0 and the end of a curve that begins at 0.
+func (r *TagRule) checkScales(field string) error {
+	for i, top := range r.Scales {
+		if r.Weight == 0 || r.Curve[0].X != 0 || top <= 0 || top >= r.ownTop() || i > 0 && top <= r.Scales[i-1] {
+			return repute.Invalid(fmt.Sprintf("%s.scales[%d]", field, i), "out of order or range",
+				"whole numbers, ascending, above 0 and below the last value of a curve that begins at 0")
+		}
+	}
+	return nil
 }
 
 // checkRule refuses an unknown channel, a weight out of range or a curve that does not ascend.
@@ -131,10 +150,9 @@ func (t *TagTable) checkRule(field, channel string, weight fixed.Fixed, curve []
 	return nil
 }
 
-// opinion reads an exact amount on a curve; it is not ok outside.
-func opinionOf(curve []Corner, a repute.Amount) (v fixed.Fixed, ok bool) {
-	x, ok := fixedAmount(a)
-	if !ok || len(curve) == 0 || x < curve[0].X || x > curve[len(curve)-1].X {
+// opinionOf reads a value on a curve; it is not ok outside.
+func opinionOf(curve []Corner, x fixed.Fixed) (v fixed.Fixed, ok bool) {
+	if len(curve) == 0 || x < curve[0].X || x > curve[len(curve)-1].X {
 		return 0, false
 	}
 	for i := 1; i < len(curve); i++ {

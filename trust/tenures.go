@@ -121,16 +121,16 @@ func (e *Evidence) firstTransfer(g *flow.Graph) (block uint64, atOnce bool) {
 // when none of them is negative.
 func (s *Scorer) scoreDuring(e *Evidence, h *identityTenures) *Result {
 	part := h.evidence(e, s.w.Graph(), int64(s.p.Guard.TailDays)*24*60*60)
-	if !slices.ContainsFunc(part.Rows, func(r Row) bool { return s.p.blames(&r, e.Block.Time.Unix()) }) {
+	if !slices.ContainsFunc(part.Rows, func(r Row) bool { return s.p.blames(&r, e) }) {
 		return nil
 	}
 	r := s.Score(part)
 	return &r
 }
 
-// blames reports whether a row counts against an agent.
-func (p *Params) blames(row *Row, at int64) bool {
-	rec, reason := p.read(row, at)
+// blames reports whether a row of the evidence counts against an agent.
+func (p *Params) blames(row *Row, e *Evidence) bool {
+	rec, reason := p.read(row, e.Block.Time.Unix(), e.Scales)
 	return reason == "" && rec.value < 0
 }
 

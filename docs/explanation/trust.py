@@ -8,9 +8,7 @@ and it may be read beside that page. What limits an agent by its relatives (the 
 
 The world has params and tags (the two files of parameters), now (Unix seconds), roots with address and weight, and
 agents with owner and rows; a row has rater, value, tag1, tag2, time, block, log, content, paid in dollars and
-validation. What it prints is a list, in the order of the agents, of status, score, mean, low and high in points,
-evidence in units, and the two flows.
-"""
+validation. It prints a list, in the order of the agents, of status, score, mean, low, high, evidence and two flows."""
 import collections
 import json
 import math
@@ -31,6 +29,10 @@ class Reader:
         self.params, self.tags, self.now = world["params"], world["tags"], world["now"]
         self.use = {c["name"]: c["use"] for c in self.tags["channels"]}
         self.rules = {name: rule for rule in self.tags["tags"] for name in rule["tags"]}
+        self.wrote = collections.defaultdict(list)
+        for row in (row for agent in world["agents"] for row in agent["rows"]):
+            if not row["validation"] and self.rule(row) and 0 < row["time"] <= self.now and float(row["value"]) > 0:
+                self.wrote[row["rater"], row["tag1"]].append(float(row["value"]))
 
     def rule(self, row):
         """Channel, weight and curve of a row; None where it does not count."""
@@ -42,14 +44,24 @@ class Reader:
             return None
         return rule["channel"], rule["weight"], rule["curve"]
 
+    def on_own_scale(self, row):
+        """The value on the tag's own scale, None where nobody can tell on which one the rater wrote it."""
+        x, wrote, rule = float(row["value"]), self.wrote[row["rater"], row["tag1"]], self.rules[row["tag1"]]
+        scales, own = rule.get("scales", [0]), rule["curve"][-1][0]
+        if not 0 < x <= scales[-1] or max(wrote) > scales[-1]:
+            return x
+        top = next(end for end in scales if max(wrote) <= end)
+        fits = any(v % 1 for v in wrote) or len(scales) == 1 if top == 1 else max(wrote) == top
+        return x * own / top if fits and len(wrote) >= 5 else None
+
     def opinion(self, row):
         """Channel, rule weight, opinion -1 to 1, decay and payment factor of a row; None where it does not count."""
         rule = self.rule(row)
         if rule is None or not 0 < row["time"] <= self.now:
             return None
         channel, weight, curve = rule
-        x = float(row["value"])
-        if not curve[0][0] <= x <= curve[-1][0]:
+        x = float(row["value"]) if row["validation"] else self.on_own_scale(row)
+        if x is None or not curve[0][0] <= x <= curve[-1][0]:
             return None
         value = curve[0][1]
         for (x0, y0), (x1, y1) in zip(curve, curve[1:]):

@@ -148,6 +148,15 @@ func TestShells(t *testing.T) {
 	}
 }
 
+// Praise on another scale than the tag's is no blame.
+func TestScales(t *testing.T) {
+	for w, p := range worlds(t) {
+		if got := NewBench(w, p, 1).Scales(); got.Inferred > 2 || got.AsWritten < 20 {
+			t.Errorf("%s: %+v", w.Name, got)
+		}
+	}
+}
+
 // What a root said long ago fades.
 func TestVouchesAge(t *testing.T) {
 	w := VouchAge(params(t), 8)
@@ -202,7 +211,7 @@ func TestPrice(t *testing.T) {
 // The same bytes in any order, on any number of processors and on any machine: a processor
 // that disagrees with the constant does not compute the same scores.
 func TestDigest(t *testing.T) {
-	const golden = "6f0bca1210e7ce40a386fa200bf4824c5ede16bf6aaf32c377248bb071d15b07"
+	const golden = "fbbed9ca648ad4a261a6c833c24a34bf85c7b335ff270ad8a0f30e466813bb5e"
 	w, p := hundredths(600), params(t)
 	for i, pass := range []bool{false, true, true, false} {
 		got, err := w.Digest(t.Context(), p, uint64(i), 1+i%2, pass)

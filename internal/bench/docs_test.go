@@ -157,6 +157,9 @@ func (m told) others() []string {
 			part(d.MeanPearson)),
 		fmt.Sprintf("AUC by the shipped parameters; first three | | %s; %s |", part(d.Shipped), part(d.ShippedFirst3)),
 		fmt.Sprintf("fresh; four half-lives old | ; ≤ 0.1 | %.3g; %.3g |", m.m.VouchAge[0], m.m.VouchAge[4]),
+		fmt.Sprintf("points lost; if all were on the tag's own | ≤ 2 | %.1f; %.1f |",
+			m.over(func(w *TrustWorld) float64 { return w.Scales.Inferred }, math.Max),
+			m.over(func(w *TrustWorld) float64 { return w.Scales.AsWritten }, math.Max)),
 		fmt.Sprintf("that are rated | ≥ 90 %% | %.0f %% |",
 			100*m.over(func(w *TrustWorld) float64 { return float64(w.Rated) / float64(w.Honest) }, math.Min)),
 	}

@@ -48,6 +48,7 @@ type TrustWorld struct {
 	Bounds    attack.Bounds    `json:"bounds"`   // T8, T14
 	Whitewash attack.Whitewash `json:"whitewash"`
 	Price     attack.Price     `json:"price"`
+	Scales    attack.ScaleLoss `json:"scales"`       // T20
 	Rated     int              `json:"honest_rated"` // parties with eight raters of full weight
 	Honest    int              `json:"honest"`
 }
@@ -172,7 +173,8 @@ func (b *trustBench) world(w *attack.World, p *trust.Params) {
 	}
 	b.judge(AtLeast(in(w, "honest agents with eight raters of full weight that are rated"), share, 0.9, ""))
 	out.Whitewash = a.Whitewash()
-	out.Price = a.Price()
+	out.Price, out.Scales = a.Price(), a.Scales()
+	b.judge(AtMost(in(w, "T20 loss by six ratings on other scales among twelve"), out.Scales.Inferred, 2, "points"))
 	b.identity(w, out)
 	b.m.Worlds = append(b.m.Worlds, out)
 }

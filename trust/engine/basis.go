@@ -20,6 +20,7 @@ type basis struct {
 	run     trustdb.Run // its number is 0 where no engine has run
 	params  *trust.Params
 	weights *flow.Weights // by the chain's own roots
+	scales  *trust.Scales // of its raters
 	// validations are the contracts whose answers count, whatever the chain lists now.
 	validations []common.Address
 }
@@ -85,11 +86,11 @@ func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.P
 	of GraphOf) (*basis, error) {
 	roots := trust.RootsAt(set, run.Block.Time)
 	of.ChainID, of.Block, of.Roots = run.ChainID, run.Block, roots
-	graph, err := ReadGraph(ctx, db, of, params)
+	graph, scales, err := ReadGraph(ctx, db, of, params)
 	if err != nil {
 		return nil, err
 	}
-	w := &basis{run, params, graph.Walk(roots, params.Walk), of.Validations}
+	w := &basis{run, params, graph.Walk(roots, params.Walk), scales, of.Validations}
 	if run.Run != 0 && w.weights.Sum() != run.Weights {
 		return nil, &replay.PrunedError{What: fmt.Sprintf("the chain's ratings up to block %d are not those that the weights of epoch %d follow from", run.Block.Number, run.Epoch)}
 	}

@@ -198,7 +198,7 @@ func (l *ledger) event(s *state) []repute.Event {
 	}
 	rater, value := l.rng.IntN(people), int64(60+l.rng.IntN(41))
 	if agent%3 == 0 {
-		rater, value = l.rng.IntN(rooted), int64(l.rng.IntN(15)) // some are surely bad, and their owners have others
+		rater, value = l.rng.IntN(rooted), int64(11+l.rng.IntN(5)) // some are surely bad, and their owners have others
 	}
 	return []repute.Event{s.rate(uint64(agent), person(rater), value)}
 }

@@ -77,11 +77,11 @@ func TestDroppingAnAgentDoesNotFree(t *testing.T) {
 			l.later = 20 * time.Minute
 			s = l.state()
 			l.mine(s, slices.Concat(s.words(1, 90, 0, rooted), s.words(2, 90, 0, rooted), s.words(3, 90, 0, rooted),
-				s.words(0, 0, 0, first))...)
+				s.words(0, 11, 0, first))...)
 			l.give(0, person(9))
 			l.later += 5 * 24 * time.Hour
 			s = l.state()
-			l.mine(s, s.words(0, 0, first, rooted)...)
+			l.mine(s, s.words(0, 11, first, rooted)...)
 			l.pad(60)
 			l.run(t, db)
 			if bad := newest(t, db, 0); bad.High >= -10_000 {
@@ -120,7 +120,7 @@ func TestSplittingAnAgentDoesNotFree(t *testing.T) {
 	l.later = time.Hour
 	for i := 0; i < rooted; i += 2 {
 		s := l.state()
-		l.mine(s, s.words(0, 0, i, i+2)...)
+		l.mine(s, s.words(0, 11, i, i+2)...)
 		l.give(0, person(100+i))
 	}
 	l.pad(60)

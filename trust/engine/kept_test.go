@@ -29,7 +29,7 @@ func village(t *testing.T, agents int) (*ledger, *store.DB) {
 		}
 	}
 	l.mine(s, events...)
-	l.mine(s, s.rate(1, person(0), 1), s.rate(1, person(1), 2), s.rate(1, person(2), 3))
+	l.mine(s, s.rate(1, person(0), 11), s.rate(1, person(1), 12), s.rate(1, person(2), 13))
 	l.pad(60)
 	l.store(t, db, 60)
 	return l, db

@@ -30,7 +30,7 @@ func pair(t *testing.T) (l *ledger, db *store.DB, good, bad uint64) {
 	s = l.state()
 	var ratings []repute.Event
 	for i := range rooted { // equal words in one block were one opinion {
-		ratings = append(ratings, s.rate(bad, person(i), int64(i)))
+		ratings = append(ratings, s.rate(bad, person(i), int64(11+i)))
 	}
 	l.mine(s, ratings...)
 	l.store(t, db, 60)
@@ -88,7 +88,7 @@ func caught(t *testing.T) (*ledger, *store.DB) {
 	s = l.state()
 	var words []repute.Event
 	for i := range rooted { // equal words in one block were one opinion
-		words = append(words, s.rate(0, person(i), int64(i)), s.rate(1, person(i), int64(90+i)),
+		words = append(words, s.rate(0, person(i), int64(11+i)), s.rate(1, person(i), int64(90+i)),
 			s.rate(2, person(i), int64(90+i)))
 	}
 	l.mine(s, words...)

@@ -59,12 +59,12 @@ func TestAgentOfVeryManyRatings(t *testing.T) {
 	for _, sql := range []string{`
 		insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id,
 			endpoint, hash)
-		select chain_id, token_id, client, 1 + n, block, 10 + n, n % 100, decimals, tag1, tag2, uri_id, endpoint, hash
+		select chain_id, token_id, client, 1 + n, block, 10 + n, 11 + n % 89, decimals, tag1, tag2, uri_id, endpoint, hash
 		from feedback, generate_series(1, $1) n where client = $2`, `
 		insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id,
 			endpoint, hash)
-		select chain_id, token_id, decode(lpad(to_hex(n + (1::bigint << 40)), 40, '0'), 'hex'), 1, block, 10 + $1 + n, n %
-			100, decimals, tag1, tag2, uri_id, endpoint, hash
+		select chain_id, token_id, decode(lpad(to_hex(n + (1::bigint << 40)), 40, '0'), 'hex'), 1, block, 10 + $1 + n, 11 +
+			n % 89, decimals, tag1, tag2, uri_id, endpoint, hash
 		from feedback, generate_series(1, $1) n where client = $2 and idx = 1`} {
 		_, err := db.Pool().Exec(t.Context(), sql, half, person(0).Bytes())
 		ok(t, err)

@@ -304,7 +304,7 @@ func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, 
 	if err != nil {
 		return trust.Evidence{}, err
 	}
-	return EvidenceOf(subject, w), nil
+	return EvidenceOf(subject, w, world.scales), nil
 }
 
 // unvouched is a world without roots and edges, by the parameters of the run that says
@@ -315,7 +315,7 @@ func (r *Reader) unvouched(ctx context.Context, chainID uint64, none repute.Scor
 		return nil, err
 	}
 	validations, err := trustdb.AllowedValidations(ctx, r.db, chainID)
-	return &basis{trustdb.Run{ChainID: chainID}, p, flow.NewGraphBuilder().Build().Walk(nil, p.Walk), validations}, err
+	return &basis{trustdb.Run{ChainID: chainID}, p, flow.NewGraphBuilder().Build().Walk(nil, p.Walk), new(trust.Scales), validations}, err
 }
 
 // paramsOf are the parameters that a score names; the reader's own where no engine has run.

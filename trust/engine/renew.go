@@ -44,7 +44,7 @@ func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 	if as == nil && subjects[0].Updated.Number > run.Block.Number {
 		subjects[0].Block = subjects[0].Updated
 	}
-	n.evidence = EvidenceOf(subjects[0], n.world.weights)
+	n.evidence = EvidenceOf(subjects[0], n.world.weights, n.world.scales)
 	err = r.addManifest(ctx, &n)
 	if errors.Is(err, repute.ErrGone) { // something happened since, as of which there is no score yet
 		return false, nil

@@ -173,7 +173,7 @@ func (s *scoreRun) evaluate(ctx context.Context, subjects []trustdb.Subject, fin
 		if !final && subject.Updated.Number > s.basis.run.Block.Number {
 			subject.Block = subject.Updated
 		}
-		evidence[i] = EvidenceOf(*subject, s.basis.weights)
+		evidence[i] = EvidenceOf(*subject, s.basis.weights, s.basis.scales)
 		evidence[i].Validations, evidence[i].Identity = s.basis.run.Validations, who[subject.Agent.TokenID]
 	}
 	if err := s.addRelated(ctx, evidence, final); err != nil {

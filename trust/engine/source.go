@@ -15,8 +15,8 @@ import (
 )
 
 // EvidenceOf converts stored data about an agent into evidence, without Related.
-func EvidenceOf(s trustdb.Subject, w *flow.Weights) trust.Evidence {
-	e := trust.Evidence{Agent: s.Agent, Block: s.Block, Owner: s.Owner, Weights: w,
+func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *trust.Scales) trust.Evidence {
+	e := trust.Evidence{Agent: s.Agent, Block: s.Block, Owner: s.Owner, Weights: w, Scales: scales,
 		Held: unix(s.Held), Rows: make([]trust.Row, len(s.Rows))}
 	e.Wallet, e.Tenures, e.Registrar = s.Wallet, tenuresOf(s.Holders), s.Registrar
 	e.Since = trust.PresentSince(e.Tenures)
@@ -71,15 +71,17 @@ type GraphOf struct {
 	Validations []common.Address // contracts whose answers count
 }
 
-// ReadGraph builds the graph of who vouches for whom on a chain as of a block.
-func ReadGraph(ctx context.Context, db *store.DB, of GraphOf, p *trust.Params) (*flow.Graph, error) {
+// ReadGraph builds the graph of who vouches for whom on a chain as of a block, and tells on which scales its raters
+// wrote until then.
+func ReadGraph(ctx context.Context, db *store.DB, of GraphOf, p *trust.Params) (*flow.Graph, *trust.Scales, error) {
 	r := trust.NewGraphReader(of.Block, of.Roots, of.Links, p)
 	party := func(p trustdb.Party) { r.Agent(p.TokenID, p.Since, p.Owner, p.Wallet) }
 	edge := func(e trustdb.Edge) { r.Rating(e.TokenID, rowOf(e.Row)) }
 	if err := trustdb.ReadGraph(ctx, db, of.ChainID, of.Block.Number, of.Validations, party, edge); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return r.Build(), nil
+	graph := r.Build()
+	return graph, r.Scales(), nil
 }
 
 // tenuresOf converts owners and wallets into tenures. Ratings from the block of a transfer

@@ -1,0 +1,128 @@
+package trust
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/trust/fixed"
+)
+
+// Scales says on which scale each rater writes the values of a tag that is written on several: with five stars as 5
+// where the tag's own scale ends at 100, or with success as 1. It is inferred from everything that the rater wrote
+// with that tag up to a block, see scaleOf. It does not change and is safe for concurrent use. A nil
+// one takes all values as the table of tags has them.
+type Scales struct {
+	tops map[writing]int // where the scale of a writing ends; absent: it cannot be told, or was never asked
+}
+
+// writing is what one rater writes with one tag of the table.
+type writing struct {
+	rater common.Address
+	tag   int32 // its number
+}
+
+// habit is what a rater ever wrote with one tag.
+type habit struct {
+	most     fixed.Fixed
+	small    int  // values above 0 that another scale would have too
+	fraction bool // one of these is not whole
+}
+
+// leastSmall is how many small values show on which scale they are. A single 5 may be a bad mark of 100.
+const leastSmall = 5
+
+// hasOtherScale reports whether a value above 0 may be on another scale than the rule's own. Nothing is the least of
+// every scale.
+func (r *TagRule) hasOtherScale(value fixed.Fixed) bool {
+	return len(r.Scales) > 0 && value > 0 && value <= fixed.Int(r.Scales[len(r.Scales)-1])
+}
+
+// ownTop is where the rule's own scale ends.
+func (r *TagRule) ownTop() int { return int(r.Curve[len(r.Curve)-1].X >> 32) }
+
+// add takes in a value.
+func (h *habit) add(r *TagRule, value fixed.Fixed) {
+	h.most = max(h.most, value)
+	if r.hasOtherScale(value) {
+		h.small++
+		h.fraction = h.fraction || value&(fixed.One-1) != 0
+	}
+}
+
+// scaleOf tells where the scale of a rater's values ends. It is the rule's own as soon as one value is beyond all
+// others. Otherwise it is the smallest one that holds all values, if there are leastSmall of them and the largest one
+// is its end. A scale that ends at 1 takes values between 0 and 1, unless the tag knows no other.
+func (r *TagRule) scaleOf(h *habit) (top int, known bool) {
+	if !r.hasOtherScale(h.most) {
+		return r.ownTop(), true
+	}
+	i := slices.IndexFunc(r.Scales, func(top int) bool { return h.most <= fixed.Int(top) })
+	top = r.Scales[i]
+	switch {
+	case h.small < leastSmall:
+		return 0, false
+	case top == 1:
+		return top, h.fraction || len(r.Scales) == 1
+	}
+	return top, h.most == fixed.Int(top)
+}
+
+// onOwnScale converts a value that a rater wrote to the rule's own scale. It is not ok where the scale cannot be told.
+func (s *Scales) onOwnScale(w writing, r *TagRule, value fixed.Fixed) (own fixed.Fixed, ok bool) {
+	if s == nil || !r.hasOtherScale(value) {
+		return value, true
+	}
+	top, known := s.tops[w]
+	if !known {
+		return 0, false
+	}
+	return value.Scaled(int64(r.ownTop()), int64(top)), true
+}
+
+// Readings are what a value may mean by the scales of its tag, such as "5 of 5" and "5 of 100"; none where there is
+// one alone.
+func (t *TagTable) Readings(tag string, value repute.Amount) (out []string) {
+	r := t.Rule(tag)
+	x, ok := fixedAmount(value)
+	if r == nil || !ok || !r.hasOtherScale(x) {
+		return nil
+	}
+	for _, top := range append(slices.Clone(r.Scales), r.ownTop()) {
+		if x <= fixed.Int(top) {
+			out = append(out, value.Decimal()+" of "+strconv.Itoa(top))
+		}
+	}
+	return out
+}
+
+// habits are what raters wrote, by rater and tag.
+type habits map[writing]*habit
+
+// add takes in a value of a rater.
+func (m habits) add(w writing, r *TagRule, value fixed.Fixed) {
+	if len(r.Scales) == 0 || value <= 0 {
+		return
+	}
+	if m[w] == nil {
+		m[w] = &habit{}
+	}
+	m[w].add(r, value)
+}
+
+// scales are those of all raters for whom they matter.
+func (m habits) scales(t *TagTable) *Scales {
+	out := &Scales{map[writing]int{}}
+	rules := make([]*TagRule, len(t.byTag))
+	for _, at := range t.byTag {
+		rules[at.number] = &t.Tags[at.rule]
+	}
+	for w, h := range m {
+		if top, known := rules[w.tag].scaleOf(h); known && h.small > 0 {
+			out.tops[w] = top
+		}
+	}
+	return out
+}
