@@ -33,6 +33,8 @@ type Scoring struct {
 	Stale             int64     // agents whose scores must be looked at
 	StaleSince        time.Time // since when the first of them waits, zero without
 	LookedAt          time.Time // when an engine last looked for changes, to about ten seconds
+	// Coverage is as of the newest epoch that was closed, zero before the first.
+	Coverage Coverage
 	// Late: for more than a minute nobody has looked, or an agent has waited for the effect
 	// of an event. Before the first run: there could be one.
 	Late bool

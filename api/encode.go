@@ -1,11 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -382,11 +384,26 @@ func encodeChain(c repute.ChainStatus) Chain {
 // epoch is scored.
 func encodeScoring(s repute.Scoring) ChainScores {
 	out := ChainScores{WalkedAt: encodeTime(s.WalkedAt), Final: s.Final, Roots: Long(s.Roots), Stale: Long(s.Stale),
-		StaleSince: encodeTime(s.StaleSince), LookedAt: encodeTime(s.LookedAt), Late: s.Late}
+		StaleSince: encodeTime(s.StaleSince), LookedAt: encodeTime(s.LookedAt), Late: s.Late,
+		Coverage: encodeCoverage(s.Coverage)}
 	if s.Run > 0 {
 		epoch, block := Long(s.Epoch), Long(s.Block)
 		out.Epoch, out.Block = &epoch, &block
 	}
+	return out
+}
+
+// encodeCoverage writes how much counts, and why the rest does not.
+func encodeCoverage(c repute.Coverage) Coverage {
+	counted := func(n repute.Counted) Counted { return Counted{Long(n.All), Long(n.Counted)} }
+	out := Coverage{Records: counted(c.Records), Raters: counted(c.Raters), Agents: counted(c.Agents),
+		Several: Long(c.Several), ByRoots: Long(c.ByRoots), Rated: Long(c.Rated), Thin: Long(c.Thin), Left: []ReasonCount{}}
+	for reason, n := range c.Left {
+		out.Left = append(out.Left, ReasonCount{reason, Long(n)})
+	}
+	slices.SortFunc(out.Left, func(a, b ReasonCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Reason, b.Reason))
+	})
 	return out
 }
 

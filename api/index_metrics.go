@@ -129,6 +129,16 @@ func (c *indexCollector) troubles() {
 		func(s repute.ChainStatus) uint64 { return s.Scoring.Epoch })
 	c.count("scores_stale", "Agents whose scores must be looked at.",
 		func(s repute.ChainStatus) int64 { return s.Scoring.Stale })
+	c.count("records", "Live ratings, and latest answers of validation contracts, at the end of the newest closed epoch.",
+		func(s repute.ChainStatus) int64 { return s.Scoring.Coverage.Records.All })
+	c.count("records_counted", "Those of them that count in scores.",
+		func(s repute.ChainStatus) int64 { return s.Scoring.Coverage.Records.Counted })
+	c.count("agents_judged", "Agents of which records are, at the end of the newest closed epoch.",
+		func(s repute.ChainStatus) int64 { return s.Scoring.Coverage.Agents.All })
+	c.count("agents_rated", "Those of them that are rated.",
+		func(s repute.ChainStatus) int64 { return s.Scoring.Coverage.Rated })
+	c.count("agents_thin", "Those of them of which few trusted raters speak.",
+		func(s repute.ChainStatus) int64 { return s.Scoring.Coverage.Thin })
 	c.flag("scores_late", "1 when nobody keeps scores up with events, or nobody keeps any.",
 		func(s repute.ChainStatus) bool { return s.Scoring.Late })
 	c.count("reorgs", "Rewinds since the chain was added.", func(s repute.ChainStatus) int64 { return s.Reorgs })

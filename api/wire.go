@@ -322,15 +322,34 @@ type Endpoint struct {
 
 // ChainScores tells how far the scores of a chain are.
 type ChainScores struct {
-	Epoch      *Long `json:"epoch" doc:"of the newest weights of raters, null before the first"`
-	Block      *Long `json:"block" doc:"last block of that epoch"`
-	WalkedAt   *Time `json:"walkedAt" doc:"when those weights were found" format:"date-time"`
-	Final      bool  `json:"final" doc:"all final scores of the epoch are stored"`
-	Roots      Long  `json:"roots" doc:"the chain's own roots of trust that have not expired; without any nobody is rated"`
-	Stale      Long  `json:"stale" doc:"agents whose scores must be looked at"`
-	StaleSince *Time `json:"staleSince" doc:"since when the first of them waits" format:"date-time"`
-	LookedAt   *Time `json:"lookedAt" doc:"when some process last looked for changes that move scores, to about ten seconds" format:"date-time"`
-	Late       bool  `json:"late" doc:"for more than a minute nobody has looked, or an agent has waited for the effect of an event; before the first epoch: there could be scores"`
+	Epoch      *Long    `json:"epoch" doc:"of the newest weights of raters, null before the first"`
+	Block      *Long    `json:"block" doc:"last block of that epoch"`
+	WalkedAt   *Time    `json:"walkedAt" doc:"when those weights were found" format:"date-time"`
+	Final      bool     `json:"final" doc:"all final scores of the epoch are stored"`
+	Roots      Long     `json:"roots" doc:"the chain's own roots of trust that have not expired; without any nobody is rated"`
+	Stale      Long     `json:"stale" doc:"agents whose scores must be looked at"`
+	StaleSince *Time    `json:"staleSince" doc:"since when the first of them waits" format:"date-time"`
+	LookedAt   *Time    `json:"lookedAt" doc:"when some process last looked for changes that move scores, to about ten seconds" format:"date-time"`
+	Coverage   Coverage `json:"coverage" doc:"of the newest epoch that was closed; all 0 before the first"`
+	Late       bool     `json:"late" doc:"for more than a minute nobody has looked, or an agent has waited for the effect of an event; before the first epoch: there could be scores"`
+}
+
+// Coverage tells how much of what was said of a chain's agents counts in scores.
+type Coverage struct {
+	Records Counted       `json:"records" doc:"live ratings, and latest answers of validation contracts on the allow-list; one counts if the table of tags can read it and its rater has weight"`
+	Raters  Counted       `json:"raters" doc:"addresses that rated; those count of which a record does"`
+	Agents  Counted       `json:"agents" doc:"that have records; those count of which a record does"`
+	Several Long          `json:"several" doc:"agents of which three distinct raters or more spoke, whatever they weigh"`
+	ByRoots Long          `json:"byRoots" doc:"of the records that count, those by roots themselves"`
+	Rated   Long          `json:"rated" doc:"agents with that status when the epoch was closed"`
+	Thin    Long          `json:"thin" doc:"agents with that status when the epoch was closed"`
+	Left    []ReasonCount `json:"left" doc:"the records that do not count by reason, the most frequent first: those of explanations, and no-weight, whose rater nobody who is trusted praised, or too few"`
+}
+
+// Counted is how many of all count.
+type Counted struct {
+	All     Long `json:"all"`
+	Counted Long `json:"counted"`
 }
 
 // Chain is one indexed chain.

@@ -661,11 +661,17 @@ create table trust_runs (
     unjudged      text,
     validations   bytea         not null default '\x',
     marked        numeric(78, 0),
+    coverage      jsonb         not null default '{}',
+    rated         bigint,
+    thin          bigint,
     primary key (chain_id, run)
 );
 comment on table trust_runs is
     'Walks over a chain''s graph of trust: one for each epoch, one more where roots, links or parameters '
     'changed within it.';
+comment on column trust_runs.coverage is 'How many ratings, raters and agents count, and why others do not.';
+comment on column trust_runs.rated is 'Agents with the status rated when the run was closed.';
+comment on column trust_runs.thin is 'Agents with the status thin when the run was closed.';
 comment on column trust_runs.run is '1, 2, … per chain.';
 comment on column trust_runs.boundary is 'Last block of the epoch.';
 comment on column trust_runs.block is 'Newest block with an event, up to boundary.';

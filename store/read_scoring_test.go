@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -28,11 +29,11 @@ func TestScoringSaysWhoWaits(t *testing.T) {
 		_, err := db.Pool().Exec(t.Context(), sql)
 		ok(t, err)
 	}
-	if s := look(); s != (repute.Scoring{}) {
+	if s := look(); !reflect.DeepEqual(s, repute.Scoring{}) {
 		t.Errorf("no block is final: %+v", s)
 	}
 	exec("update chains set finalized_block = cursor_block")
-	if s := look(); s != (repute.Scoring{Late: true}) {
+	if s := look(); !reflect.DeepEqual(s, repute.Scoring{Late: true}) {
 		t.Errorf("nobody scores: %+v", s)
 	}
 	ok(t, trustdb.AddRoots(t.Context(), db, 7, repute.DefaultRoots, []repute.TrustRoot{

@@ -22,6 +22,7 @@ type GraphReader struct {
 	habits habits
 	small  []smallRating
 	scales *Scales // nil before Build
+	told   tally
 }
 
 // smallRating is a rating whose scale is known when everything was read.
@@ -30,11 +31,14 @@ type smallRating struct {
 	writing
 	value fixed.Fixed
 	owner uint32
+	told  int  // of GraphReader.told
+	late  bool // the agent has another owner since
 }
 
 type agentOwner struct {
 	id    uint32
 	since uint64
+	owner common.Address
 }
 
 // NewGraphReader returns a reader of the state at a block.
@@ -54,7 +58,7 @@ func NewGraphReader(at repute.Block, roots []flow.Root, links []Link, p *Params)
 // before its ratings.
 func (r *GraphReader) Agent(token repute.TokenID, since uint64, owner, wallet common.Address) {
 	id := r.b.Add(owner)
-	r.agents[token] = agentOwner{id, since}
+	r.agents[token] = agentOwner{id, since, owner}
 	if wallet != (common.Address{}) {
 		r.b.Link(id, r.b.Add(wallet))
 	}
@@ -63,14 +67,16 @@ func (r *GraphReader) Agent(token repute.TokenID, since uint64, owner, wallet co
 // Rating adds a rating of an agent, or the answer of a validation contract.
 func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 	of, known := r.agents[token]
-	if !known || row.Block < of.since {
+	if !known {
 		return
 	}
+	told := r.told.add(token, of.owner, row.Rater)
 	e, w, value, reason := r.p.begin(&row, r.at)
 	if reason != "" {
+		r.told.leave(told, reason)
 		return
 	}
-	one := smallRating{e, w, value, of.id}
+	one := smallRating{e, w, value, of.id, told, row.Block < of.since}
 	if int(e.rule) < len(r.p.Tags.Tags) {
 		rule := &r.p.Tags.Tags[e.rule]
 		r.habits.add(w, rule, value)
@@ -84,7 +90,14 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 
 // add adds a rating to the mean of its rater.
 func (r *GraphReader) add(one *smallRating) {
-	if r.p.judge(&one.record, one.writing, one.value, r.scales) != "" {
+	if reason := r.p.judge(&one.record, one.writing, one.value, r.scales); reason != "" {
+		r.told.leave(one.told, reason)
+		return
+	}
+	if one.late { // it concerns an earlier owner
+		if one.record.value > 0 {
+			r.told.leave(one.told, ReasonEarlier)
+		}
 		return
 	}
 	pair := [2]uint32{r.b.Add(one.rater), one.owner}

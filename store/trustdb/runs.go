@@ -39,6 +39,8 @@ type Run struct {
 	// the graph was read.
 	Unjudged Unjudged
 	Repaired int64
+	// Coverage is set for a run to be added, without Rated and Thin, which CloseRun finds.
+	Coverage repute.Coverage
 }
 
 // selectRun begins the statements that scanRun reads.
@@ -157,13 +159,13 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 		tag, err := tx.Exec(ctx, `
 			insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags,
 				roots, links, weights, identities, edges, repaired,
-				unjudged_low, unjudged_high, unjudged, validations)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, nullif($19, ''), $20) on
-				conflict do nothing`,
+				unjudged_low, unjudged_high, unjudged, validations, coverage)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, nullif($19, ''), $20, $21)
+			on conflict do nothing`,
 			r.ChainID, r.Run, r.Epoch, r.Boundary, r.Block.Number, store.HashBytes(r.Block.Hash),
 			store.MaybeTime(r.Block.Time), r.Scorer,
 			r.Params[:], r.Tags[:], r.Roots[:], r.Links[:], r.Weights[:], r.Identities, r.Edges, r.Repaired,
-			r.Unjudged.Low, r.Unjudged.High, r.Unjudged.Result, store.HashBytes(r.Validations))
+			r.Unjudged.Low, r.Unjudged.High, r.Unjudged.Result, store.HashBytes(r.Validations), r.Coverage)
 		if err != nil {
 			return err
 		}
@@ -206,7 +208,9 @@ func CloseRun(ctx context.Context, db *store.DB, chainID uint64) (closed bool, e
 			return err
 		}
 		tag, err := tx.Exec(ctx, `
-			update trust_runs set closed_at = clock_timestamp()
+			update trust_runs set closed_at = clock_timestamp(),
+				rated = (select count(*) from trust_scores where chain_id = $1 and status = 'rated'),
+				thin = (select count(*) from trust_scores where chain_id = $1 and status = 'thin')
 			where chain_id = $1 and closed_at is null and marked is null and run = (select max(run) from trust_runs where
 				chain_id = $1)
 			and not exists (select from trust_stale where chain_id = $1 and final)

@@ -21,6 +21,7 @@ type basis struct {
 	params  *trust.Params
 	weights *flow.Weights // by the chain's own roots
 	scales  *trust.Scales // of its raters
+	covers  repute.Coverage
 	// validations are the contracts whose answers count, whatever the chain lists now.
 	validations []common.Address
 }
@@ -86,11 +87,12 @@ func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.P
 	of GraphOf) (*basis, error) {
 	roots := trust.RootsAt(set, run.Block.Time)
 	of.ChainID, of.Block, of.Roots = run.ChainID, run.Block, roots
-	graph, scales, err := ReadGraph(ctx, db, of, params)
+	graph, reader, err := ReadGraph(ctx, db, of, params)
 	if err != nil {
 		return nil, err
 	}
-	w := &basis{run, params, graph.Walk(roots, params.Walk), scales, of.Validations}
+	weights := graph.Walk(roots, params.Walk)
+	w := &basis{run, params, weights, reader.Scales(), reader.Coverage(weights), of.Validations}
 	if run.Run != 0 && w.weights.Sum() != run.Weights {
 		return nil, &replay.PrunedError{What: fmt.Sprintf("the chain's ratings up to block %d are not those that the weights of epoch %d follow from", run.Block.Number, run.Epoch)}
 	}

@@ -235,6 +235,7 @@ func (k *keeper) begin(ctx context.Context, run trustdb.Run, bodies inputs) erro
 		return err
 	}
 	run.Unjudged = trustdb.Unjudged{Low: stored.Low, High: stored.High, Result: string(stored.Result)}
+	run.Coverage = b.covers
 	b.run = run
 	if err := trustdb.AddRun(ctx, k.db, b.run); err != nil {
 		return err

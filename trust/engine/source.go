@@ -71,17 +71,16 @@ type GraphOf struct {
 	Validations []common.Address // contracts whose answers count
 }
 
-// ReadGraph builds the graph of who vouches for whom on a chain as of a block, and tells on which scales its raters
-// wrote until then.
-func ReadGraph(ctx context.Context, db *store.DB, of GraphOf, p *trust.Params) (*flow.Graph, *trust.Scales, error) {
+// ReadGraph builds the graph of who vouches for whom on a chain as of a block. The reader tells on which scales its
+// raters wrote until then, and how much of it counts.
+func ReadGraph(ctx context.Context, db *store.DB, of GraphOf, p *trust.Params) (*flow.Graph, *trust.GraphReader, error) {
 	r := trust.NewGraphReader(of.Block, of.Roots, of.Links, p)
 	party := func(p trustdb.Party) { r.Agent(p.TokenID, p.Since, p.Owner, p.Wallet) }
 	edge := func(e trustdb.Edge) { r.Rating(e.TokenID, rowOf(e.Row)) }
 	if err := trustdb.ReadGraph(ctx, db, of.ChainID, of.Block.Number, of.Validations, party, edge); err != nil {
 		return nil, nil, err
 	}
-	graph := r.Build()
-	return graph, r.Scales(), nil
+	return r.Build(), r, nil
 }
 
 // tenuresOf converts owners and wallets into tenures. Ratings from the block of a transfer

@@ -25,13 +25,13 @@ func scoreOf(t *testing.T, l *ledger, db *store.DB, id repute.TokenID) (trust.Re
 		roots = append(roots, flow.Root{Address: person(i), Weight: fixed.One})
 	}
 	listed := l.chain.Validations
-	g, scales, err := engine.ReadGraph(t.Context(), db, engine.GraphOf{ChainID: l.chain.ID, Block: l.tip(), Roots: roots,
+	g, reader, err := engine.ReadGraph(t.Context(), db, engine.GraphOf{ChainID: l.chain.ID, Block: l.tip(), Roots: roots,
 		Validations: listed}, p)
 	ok(t, err)
 	said, err := trustdb.ReadEvidence(t.Context(), db, repute.AgentID{ChainID: l.chain.ID, Registry: identity,
 		TokenID: id}, repute.At{Block: l.tip().Number}, listed)
 	ok(t, err)
-	e := engine.EvidenceOf(said, g.Walk(roots, p.Walk), scales)
+	e := engine.EvidenceOf(said, g.Walk(roots, p.Walk), reader.Scales())
 	e.Block = l.tip()
 	return trust.Score(e, p), g.Edges()
 }

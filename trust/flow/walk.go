@@ -200,6 +200,9 @@ func (w *Weights) medianRoot() uint64 {
 // Rootless reports whether the graph knows none of the roots, so that nobody has weight.
 func (w *Weights) Rootless() bool { return len(w.roots) == 0 }
 
+// IsRoot reports whether a node is a root's.
+func (w *Weights) IsRoot(n Node) bool { return n != NoNode && w.ranks[n] == 0 }
+
 // Graph returns the graph that was walked.
 func (w *Weights) Graph() *Graph { return w.graph }
 

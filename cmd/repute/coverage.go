@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/api"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
+	"repute/store"
+)
+
+func trustCommand(p *cli.Program) *cobra.Command {
+	cmd := &cobra.Command{Use: "trust", Short: "tell how much of what was said of agents counts"}
+	cmd.AddCommand(coverageCommand(p))
+	return cmd
+}
+
+func coverageCommand(p *cli.Program) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "coverage [--chain NAME] [--json]",
+		Short: "how many ratings, raters and agents count, and why the rest does not",
+		Long: `Of each chain, as of the end of its newest closed epoch: the part of the ratings, of the
+raters and of the agents with ratings that count in scores, the agents that are rated or
+thin, and why the other ratings do not count, the most frequent reason first.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
+				chains, err := p.Chosen(cmd.Context(), c, db)
+				if err != nil {
+					return err
+				}
+				return printCoverage(p, chains, asJSON)
+			})
+		},
+	}
+	p.Flags.Database(cmd.Flags())
+	p.Flags.Chain(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, a list by chain")
+	return cmd
+}
+
+// chainCoverage is what the command prints of a chain as JSON.
+type chainCoverage struct {
+	ChainID  uint64       `json:"chainId"`
+	Coverage api.Coverage `json:"coverage"`
+}
+
+func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) error {
+	list := []chainCoverage{}
+	for i, c := range api.NewStatus(config.Version, chains).Chains {
+		list = append(list, chainCoverage{chains[i].ID, c.Scores.Coverage})
+	}
+	if asJSON {
+		return p.PrintJSON(list)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(p.Stdout, "no chain is indexed yet")
+	}
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+	for i, c := range list {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if c.Coverage.Records.All == 0 {
+			fmt.Fprintf(w, "chain %d %s: nothing was said of its agents up to an epoch that is closed\n", c.ChainID,
+				chains[i].Name)
+			continue
+		}
+		fmt.Fprintf(w, "chain %d %s\n", c.ChainID, chains[i].Name)
+		row := func(what string, n api.Long, of api.Long) {
+			fmt.Fprintf(w, "  %s\t%d of %d\t%s\n", what, n, of, percent(n, of))
+		}
+		v := c.Coverage
+		row("ratings that count", v.Records.Counted, v.Records.All)
+		row("  of these by roots", v.ByRoots, v.Records.Counted)
+		row("raters that count", v.Raters.Counted, v.Raters.All)
+		row("agents with ratings that count", v.Agents.Counted, v.Agents.All)
+		row("agents with three raters or more", v.Several, v.Agents.All)
+		row("agents rated", v.Rated, v.Agents.All)
+		row("agents thin", v.Thin, v.Agents.All)
+		for _, l := range v.Left {
+			row("left out: "+l.Reason, l.Count, v.Records.All)
+		}
+	}
+	return w.Flush()
+}
+
+// percent is a part of a whole, empty where there is none.
+func percent(n, of api.Long) string {
+	if of == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(of))
+}

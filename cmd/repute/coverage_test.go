@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"repute"
+	"repute/cmd/repute/internal/cli"
+)
+
+func TestPrintCoverage(t *testing.T) {
+	t.Parallel()
+	covered := repute.ChainStatus{Scoring: repute.Scoring{Coverage: repute.Coverage{
+		Records: repute.Counted{All: 200, Counted: 50}, Raters: repute.Counted{All: 30, Counted: 3},
+		Agents: repute.Counted{All: 40, Counted: 12}, Several: 8, ByRoots: 20, Rated: 6, Thin: 2,
+		Left: map[string]int64{"scale": 10, "no-weight": 100, "unknown-tag": 40}}}}
+	covered.ID, covered.Name = 8453, "base"
+	empty := repute.ChainStatus{}
+	empty.ID, empty.Name = 1, "ethereum"
+	var out bytes.Buffer
+	p := &cli.Program{Stdout: &out}
+	if err := printCoverage(p, []repute.ChainStatus{covered, empty}, false); err != nil {
+		t.Fatal(err)
+	}
+	const want = `chain 8453 base
+  ratings that count                50 of 200   25.0 %
+    of these by roots               20 of 50    40.0 %
+  raters that count                 3 of 30     10.0 %
+  agents with ratings that count    12 of 40    30.0 %
+  agents with three raters or more  8 of 40     20.0 %
+  agents rated                      6 of 40     15.0 %
+  agents thin                       2 of 40     5.0 %
+  left out: no-weight               100 of 200  50.0 %
+  left out: unknown-tag             40 of 200   20.0 %
+  left out: scale                   10 of 200   5.0 %
+
+chain 1 ethereum: nothing was said of its agents up to an epoch that is closed
+`
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -1,0 +1,29 @@
+package repute
+
+// Coverage tells how much of what was said of a chain's agents counts in scores, as of the last block of a closed
+// epoch, and why the rest does not.
+type Coverage struct {
+	// Records are live ratings, and the latest answers of validation contracts on the allow-list. One counts if the
+	// table of tags can read it and its rater has weight.
+	Records Counted `json:"records"`
+	Raters  Counted `json:"raters"` // addresses; those count of which a record does
+	Agents  Counted `json:"agents"` // that have records; those count of which a record does
+	// Several is how many of Agents.All three distinct raters or more spoke of, whatever they weigh.
+	Several int64 `json:"several"`
+	// ByRoots is how many of Records.Counted are by roots themselves.
+	ByRoots int64 `json:"byRoots"`
+	// Left counts the other records by the reason why they do not count: those of explanations, and LeftNoWeight.
+	Left map[string]int64 `json:"left"`
+	// Rated and Thin are how many agents had that status when the epoch was closed.
+	Rated int64 `json:"rated"`
+	Thin  int64 `json:"thin"`
+}
+
+// Counted is how many of all count.
+type Counted struct {
+	All     int64 `json:"all"`
+	Counted int64 `json:"counted"`
+}
+
+// LeftNoWeight is why a record does not count that could be read: nobody who is trusted praised its rater, or too few.
+const LeftNoWeight = "no-weight"
