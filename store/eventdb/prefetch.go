@@ -49,9 +49,9 @@ func Prefetch(ctx context.Context, db *store.DB, b Batch) *Prefetched {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &Prefetched{batch: b, rest: make(chan func(pgx.Tx) error), cancel: cancel, done: make(chan struct{})}
 	go func() {
-		defer func() { <-slots }()
+		defer close(a.done) // last: who waits for it finds a free place
 		defer cancel()
-		defer close(a.done)
+		defer func() { <-slots }()
 		a.err = db.InTx(ctx, pgx.TxOptions{}, b.doing("store ahead"), func(tx pgx.Tx) error {
 			if err := storePrefetched(ctx, tx, &b); err != nil {
 				return err
