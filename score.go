@@ -90,4 +90,7 @@ type Penalty struct {
 	Holder      common.Address // the address of it that had the agent first
 	Score, High Points
 	Tier        int
+	// Bad is how many agents that are surely bad the identity answers for in all, no more than a thousand are counted.
+	// It is set where penalties are read.
+	Bad int
 }

@@ -62,7 +62,7 @@ type ledgerAPI struct {
 // views are what REST, GraphQL and both explanations say of an agent's score.
 func (l *ledgerAPI) views(agent int) map[string]api.Scored {
 	l.t.Helper()
-	const fields = `score low high confidence status tier sentence reason guard { agent score } gates { id direction passed lacks { what } }`
+	const fields = `score low high confidence status tier sentence reason guard { agent score share } gates { id direction passed lacks { what } }`
 	graph := data[struct {
 		Agent struct {
 			Reputation struct{ Scored api.Scored }

@@ -34,7 +34,7 @@ type (
 		Standing
 		Sentence string       `json:"sentence" example:"27.9: 8 trusted clients, on average lukewarm; full service needs about 10 more trusted clients" doc:"what the score says, in words"`
 		Reason   *string      `json:"reason" doc:"why the agent is thin or unrated, and what limits it; null when it is rated and nothing does"`
-		Guard    *Guard       `json:"guard" doc:"an agent that was surely bad when somebody had it who is behind this new one: it is no better; null without"`
+		Guard    *Guard       `json:"guard" doc:"an agent that was surely bad when somebody had it who is behind this one: it is no better, or loses the part of share; null without"`
 		Gates    []Gate       `json:"gates" doc:"lines a policy may draw, and what is missing to pass them"`
 		Scorer   *string      `json:"scorer" doc:"version of the engine; null where none has scored the agent"`
 		Finality *string      `json:"finality" enum:"provisional,final" doc:"final: of a closed epoch, kept and replayable; provisional: of the newest block"`
@@ -52,10 +52,11 @@ type (
 	// Guard is an agent that limits another one, which somebody is behind who had the first.
 	Guard struct {
 		Agent  ID      `json:"agent" doc:"agent id"`
-		Score  float64 `json:"score" doc:"by what was said while the holder had it; no lower and upper bound is above this, nor above 0"`
-		Tier   int32   `json:"tier" doc:"no tier is above this"`
+		Score  float64 `json:"score" doc:"by what was said while the holder had it; where share is 1 no lower and upper bound is above this, nor above 0"`
+		Tier   int32   `json:"tier" doc:"where share is 1 no tier is above this"`
 		Holder Address `json:"holder" doc:"who had it then, whoever has it since"`
 		Role   string  `json:"role" enum:"owner,wallet,registrar" doc:"what the holder, or one it is linked to, is to the agent that is limited"`
+		Share  float64 `json:"share" doc:"how far it limits, 0 to 1: 1 where a quarter or more of the party's known agents are that bad, in proportion less where fewer are; the limited agent loses this part of what it has above score, or above 0"`
 		Roots  string  `json:"roots" enum:"default" doc:"by whose roots the other agent was judged: always the chain's own, also where roots= is given"`
 	}
 	// ScoredAt is a block.
@@ -164,7 +165,11 @@ func (s *Scored) limit(by *Guard) {
 		return
 	}
 	by.Roots = repute.DefaultRoots
-	why := fmt.Sprintf("limited by agent %s, which came to %.3f while %s had it, which is of one party with this one's %s", by.Agent, by.Score, by.Holder, by.Role)
+	far := ""
+	if by.Share < 1 {
+		far = fmt.Sprintf(", by %.1f %% of the difference,", 100*by.Share)
+	}
+	why := fmt.Sprintf("limited%s by agent %s, which came to %.3f while %s had it, which is of one party with this one's %s", far, by.Agent, by.Score, by.Holder, by.Role)
 	if s.Reason != nil {
 		why = *s.Reason + "; " + why
 	}

@@ -87,7 +87,7 @@ func checkList(t *testing.T, filter string, list []api.Agent, all map[api.ID]api
 const explained = `query($id: ID!, $at: String, $without: [Address!]) { agent(id: $id, at: $at) {
 	score low high confidence status tier
 	explain(limit: 7, without: $without) {
-		agent: roots score low high confidence status tier sentence reason guard { agent score tier holder role roots } gates { id
+		agent: roots score low high confidence status tier sentence reason guard { agent score tier holder role share roots } gates { id
 			direction passed lacks { what have must need units } } scorer finality epoch
 		scoredAt { block hash time } hashes { params tags roots links evidence } roots ownRoots { given known }
 		contributions { kind points channel raters weight opinion evidence unvouched path count rows { tx block time logIndex

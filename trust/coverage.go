@@ -1,9 +1,14 @@
 package trust
 
 import (
+	"cmp"
+	"iter"
+	"slices"
+
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/trust/fixed"
 	"repute/trust/flow"
 )
 
@@ -55,65 +60,103 @@ func (t *tally) leave(record int, reason Reason) {
 }
 
 // Coverage tells how much of all that was added counts by these weights, which follow from the graph of Build. Rated
-// and Thin are left to the caller.
-func (r *GraphReader) Coverage(w *flow.Weights) repute.Coverage {
-	t, least := &r.told, r.p.Paths.MinWeight
-	out := repute.Coverage{Left: map[string]int64{}, Records: repute.Counted{All: int64(len(t.records))},
-		Raters: repute.Counted{All: int64(len(t.raters))}, Agents: repute.Counted{All: int64(len(t.agents))}}
-	nodes, reasons := make([]flow.Node, len(t.raters)), Reasons()
+// and Thin are left to the caller. known is how many agents each identity has that raters of weight made known: all
+// together weigh what an agent needs to be rated.
+func (r *GraphReader) Coverage(w *flow.Weights) (out repute.Coverage, known map[flow.Node]int) {
+	t, reasons := &r.told, Reasons()
+	c := &covering{w: w, least: r.p.Paths.MinWeight, raters: make([]flow.Node, len(t.raters)),
+		seen: make([]uint32, len(t.raters)), spoke: make([]bool, len(t.raters)), out: repute.Coverage{
+			Left: map[string]int64{}, Records: repute.Counted{All: int64(len(t.records))},
+			Raters: repute.Counted{All: int64(len(t.raters))}, Agents: repute.Counted{All: int64(len(t.agents))}}}
 	for a, n := range t.raters {
-		nodes[n] = w.Graph().Node(a)
+		c.raters[n] = w.Graph().Node(a)
 	}
-	heard, spoke := make([]bool, len(t.agents)), make([]bool, len(t.raters))
-	for _, s := range t.records {
-		node := nodes[s.rater]
+	for _, reason := range reasons {
+		c.reasons = append(c.reasons, string(reason))
+	}
+	enough := r.p.Evidence.Base.Mul(r.p.Rated.Confidence).Div(fixed.One - r.p.Rated.Confidence)
+	known = map[flow.Node]int{}
+	for agent, records := range t.byAgent() {
+		owner := w.Graph().Node(t.owners[agent])
+		if weight := c.agent(uint32(agent), owner, records); weight >= enough {
+			known[owner]++
+		}
+	}
+	return c.out, known
+}
+
+// covering is the making of a Coverage, agent by agent.
+type covering struct {
+	w       *flow.Weights
+	least   fixed.Fixed
+	reasons []string
+	raters  []flow.Node // by number
+	seen    []uint32    // by rater: 1 more than the last agent it is counted for, by weight
+	spoke   []bool      // by rater: a record of it counts
+	out     repute.Coverage
+}
+
+// agent counts the records of an agent, which follow each other by rater, and returns what its raters weigh together.
+func (c *covering) agent(agent uint32, owner flow.Node, records []toldRecord) (weight fixed.Fixed) {
+	raters := 0
+	for i, s := range records {
+		if i == 0 || records[i-1].rater != s.rater {
+			raters++
+		}
+		node := c.raters[s.rater]
 		switch {
 		case s.reason > 0:
-			out.Left[string(reasons[s.reason-1])]++
-		case node == w.Graph().Node(t.owners[s.agent]):
-			out.Left[string(ReasonSelf)]++
-		case w.Weight(node) <= least:
-			out.Left[repute.LeftNoWeight]++
+			c.out.Left[c.reasons[s.reason-1]]++
+		case node == owner:
+			c.out.Left[string(ReasonSelf)]++
+		case c.w.Weight(node) <= c.least:
+			c.out.Left[repute.LeftNoWeight]++
 		default:
-			out.Records.Counted++
-			heard[s.agent], spoke[s.rater] = true, true
-			if w.IsRoot(node) {
-				out.ByRoots++
+			weight += c.count(agent, s.rater, node)
+		}
+	}
+	if raters > 2 {
+		c.out.Several++
+	}
+	if weight > 0 {
+		c.out.Agents.Counted++
+	}
+	return weight
+}
+
+// count takes in a record that counts, and returns the weight of its rater the first time it speaks of the agent.
+func (c *covering) count(agent, rater uint32, node flow.Node) fixed.Fixed {
+	c.out.Records.Counted++
+	if c.w.IsRoot(node) {
+		c.out.ByRoots++
+	}
+	if !c.spoke[rater] {
+		c.spoke[rater] = true
+		c.out.Raters.Counted++
+	}
+	if c.seen[rater] == agent+1 {
+		return 0
+	}
+	c.seen[rater] = agent + 1
+	return c.w.Weight(node)
+}
+
+// byAgent returns the records of each agent by its number, each rater's one after the other. The agents that it skips
+// have none.
+func (t *tally) byAgent() iter.Seq2[int, []toldRecord] {
+	slices.SortFunc(t.records, func(a, b toldRecord) int {
+		return cmp.Or(cmp.Compare(a.agent, b.agent), cmp.Compare(a.rater, b.rater))
+	})
+	return func(use func(int, []toldRecord) bool) {
+		for first := 0; first < len(t.records); {
+			next := first
+			for next < len(t.records) && t.records[next].agent == t.records[first].agent {
+				next++
 			}
+			if !use(int(t.records[first].agent), t.records[first:next]) {
+				return
+			}
+			first = next
 		}
 	}
-	out.Agents.Counted, out.Raters.Counted, out.Several = count(heard), count(spoke), t.several()
-	return out
-}
-
-// count is how many are true.
-func count(list []bool) (n int64) {
-	for _, is := range list {
-		if is {
-			n++
-		}
-	}
-	return n
-}
-
-// several counts agents of which three raters or more spoke.
-func (t *tally) several() (n int64) {
-	type first struct {
-		raters [2]uint32
-		known  int
-	}
-	agents := make([]first, len(t.agents))
-	for _, s := range t.records {
-		a := &agents[s.agent]
-		switch {
-		case a.known > 2, a.known > 0 && a.raters[0] == s.rater, a.known > 1 && a.raters[1] == s.rater:
-		case a.known == 2:
-			a.known++
-			n++
-		default:
-			a.raters[a.known] = s.rater
-			a.known++
-		}
-	}
-	return n
 }

@@ -24,9 +24,7 @@ type Evidence struct {
 	Wallet, Registrar common.Address
 	Tenures           []Tenure
 	Actions           []Action
-	// Held is when the owner got the agent, in Unix seconds. Since is the first block whose
-	// praise counts: earlier praise is about an earlier owner.
-	Held  int64
+	// Since is the first block whose praise counts: earlier praise is about an earlier owner.
 	Since uint64
 	// Rows are all live ratings and the latest answer to each validation request of
 	// allow-listed contracts, in any order.
@@ -69,6 +67,9 @@ type RelatedAgent struct {
 	Tier   int
 	Holder common.Address // the identity's address that had the agent
 	Role   Role           // of the identity with regard to the other agent
+	// Share is how far it limits the other one, 0 to 1: 1 where GuardParams.FullShare or more of the agents of that
+	// identity are surely bad, in proportion less where fewer are.
+	Share fixed.Fixed
 }
 
 // Reasons returns all reasons, in no particular order.

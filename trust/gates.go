@@ -84,18 +84,21 @@ func (s *scoring) judge(r *Result) {
 	case Unrated:
 		return
 	case Thin:
-		if r.Tier = s.p.thinTier(); r.Guard != nil {
-			r.Tier = min(r.Tier, r.Guard.Tier)
-		}
+		r.setTier(s.p.thinTier())
 		return
 	}
 	for _, t := range s.p.Tiers {
 		if (t.Gate == "" || r.passes(t.Gate)) && (t.Low == nil || r.Low >= whole3(*t.Low)) && r.PathsFor >= t.Paths {
-			if r.Tier = t.Tier; r.Guard != nil {
-				r.Tier = min(r.Tier, r.Guard.Tier)
-			}
+			r.setTier(t.Tier)
 			return
 		}
+	}
+}
+
+// setTier sets the tier, which is no better than that of an agent that limits this one entirely.
+func (r *Result) setTier(tier int) {
+	if r.Tier = tier; r.Guard != nil && r.Guard.Share == fixed.One {
+		r.Tier = min(tier, r.Guard.Tier)
 	}
 }
 

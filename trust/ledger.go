@@ -26,7 +26,6 @@ type Ledger struct {
 // page is one agent's place in a ledger.
 type page struct {
 	agent      repute.AgentID
-	held       int64
 	owner      flow.Node
 	excluded   uint32
 	list       uint32 // of Ledger.records
@@ -53,7 +52,7 @@ func (l *Ledger) Add(e Evidence) {
 	}
 	first := len(l.records[last])
 	l.records[last] = append(l.records[last], a.records...)
-	l.agents = append(l.agents, page{e.Agent, a.held, a.owner, uint32(a.excluded), uint32(last), uint32(first),
+	l.agents = append(l.agents, page{e.Agent, a.owner, uint32(a.excluded), uint32(last), uint32(first),
 		uint32(len(l.records[last]))})
 }
 
@@ -63,7 +62,7 @@ func (l *Ledger) Len() int { return len(l.agents) }
 // account is the evidence about the i-th agent.
 func (l *Ledger) account(i int) account {
 	p := &l.agents[i]
-	return account{owner: p.owner, held: p.held, records: l.records[p.list][p.first:p.end], excluded: int(p.excluded)}
+	return account{owner: p.owner, records: l.records[p.list][p.first:p.end], excluded: int(p.excluded)}
 }
 
 // Score evaluates every agent, on as many goroutines as there are processors: each result

@@ -94,13 +94,13 @@ type RatedParams struct {
 	Thin       fixed.Fixed `json:"thin"`       // units of vouched evidence from which on it is thin
 }
 
-// GuardParams are of the whitewash guard: a new agent of somebody who answers for an agent that is surely below Below
-// points has neither a better score nor a better tier than that one for Days. A former
-// owner answers for ratings up to TailDays later.
+// GuardParams are of the whitewash guard: an agent of somebody who answers for an agent that is surely below Below
+// points has neither a better score nor a better tier than that one. Where fewer than FullShare of the agents of that
+// party that are known are surely bad, it limits in proportion. A former owner answers for ratings up to TailDays later.
 type GuardParams struct {
-	Below    fixed.Fixed `json:"below"`
-	Days     int         `json:"days"`
-	TailDays int         `json:"tailDays"`
+	Below     fixed.Fixed `json:"below"`
+	FullShare fixed.Fixed `json:"fullShare"`
+	TailDays  int         `json:"tailDays"`
 }
 
 // EpochParams give the length of an epoch in blocks.
@@ -227,7 +227,7 @@ func (p *Params) check(at places) error {
 		{"rated.confidence", p.Rated.Confidence > 0 && p.Rated.Confidence < fixed.One, "between 0 and 1"},
 		{"rated.thin", p.Rated.Thin > 0 && p.Rated.Thin <= fixed.Int(1000), "above 0, at most 1000"},
 		{"guard.below", p.Guard.Below >= -fixed.Int(100) && p.Guard.Below <= 0, "-100 to 0 points"},
-		{"guard.days", p.Guard.Days >= 0 && p.Guard.Days <= maxDays, "0 to 36500; 0 for no guard"},
+		{"guard.fullShare", p.Guard.FullShare >= 0 && p.Guard.FullShare <= fixed.One, "0 to 1; 0 for no guard"},
 		{"guard.tailDays", p.Guard.TailDays >= 0 && p.Guard.TailDays <= maxDays, "0 to 36500"},
 		{"gates", len(p.Gates) > 0, "one gate or more"},
 		{"tiers", len(p.Tiers) > 0, "one tier or more, the best first"},

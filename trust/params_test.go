@@ -13,7 +13,7 @@ func TestParamsAreRefused(t *testing.T) {
 	t.Parallel()
 	params, tags := DefaultFiles()
 	for _, c := range []struct{ old, with, field, line string }{
-		{`"guard": {"below": -10, "days": 90, "tailDays": 7},`, ``, "params: guard.below", "missing"},
+		{`"guard": {"below": -10, "fullShare": 0.25, "tailDays": 7},`, ``, "params: guard.below", "missing"},
 		{`"epoch": {"blocks": 1800`, `"epoch": {"blocs": 1800`, "params: blocs", "line 25: no such field"},
 		{`"epoch": {"blocks": 1800`, `"epoch": {"blocks": 0`, "params: epoch.blocks", "line 25"},
 		{`["quality", "validation"]`, `["quality", "beauty"]`, "params: gates[1].channels[1]", "line 13"},

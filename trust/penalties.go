@@ -7,6 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/trust/fixed"
 )
 
 // Tenure is a span of blocks in which an agent had one owner and one wallet. Ratings from
@@ -52,7 +53,7 @@ func PresentSince(tenures []Tenure) (block uint64) {
 // well, provided it registered the agent or acted for it. own is that score, without related
 // agents. Receiving a bad agent brings no penalty, and giving it away removes none.
 func (s *Scorer) Penalties(e Evidence, own *Result) (out []repute.Penalty) {
-	if s.p.Guard.Days == 0 {
+	if s.p.Guard.FullShare == 0 {
 		return nil
 	}
 	held, alone := s.tenuresByIdentity(&e)
@@ -86,15 +87,18 @@ func (g Penalties) Add(list ...repute.Penalty) {
 	}
 }
 
-// Related returns the worst penalty of the identities behind an agent: its owner, its wallet
-// and its registrar. An agent's own penalties are left out.
-func (g Penalties) Related(e *Evidence) (out []RelatedAgent) {
+// Related returns that penalty of the identities behind an agent, its owner, its wallet and its registrar, which limits
+// it most. An agent's own penalties are left out. known tells how many agents of an identity are known: see
+// GraphReader.KnownAgents.
+func (g Penalties) Related(e *Evidence, p *Params, known func(identity common.Address) int) (out []RelatedAgent) {
 	for _, b := range e.affiliates() {
-		for _, x := range g[e.Weights.Graph().Identity(b.address)] {
+		identity := e.Weights.Graph().Identity(b.address)
+		for _, x := range g[identity] {
 			if x.TokenID == e.Agent.TokenID {
 				continue
 			}
-			k := RelatedAgent{Agent: e.Agent, Score: x.Score, High: x.High, Tier: x.Tier, Holder: x.Holder, Role: b.role}
+			k := RelatedAgent{Agent: e.Agent, Score: x.Score, High: x.High, Tier: x.Tier, Holder: x.Holder, Role: b.role,
+				Share: p.Guard.share(max(x.Bad, len(g[identity])), known(identity))}
 			k.Agent.TokenID = x.TokenID
 			if len(out) == 0 || k.compare(&out[0]) < 0 {
 				out = []RelatedAgent{k}
@@ -104,10 +108,20 @@ func (g Penalties) Related(e *Evidence) (out []RelatedAgent) {
 	return out
 }
 
-// compare orders related agents, the worst first.
-func (k *RelatedAgent) compare(other *RelatedAgent) int {
-	return cmp.Or(cmp.Compare(k.Score, other.Score), k.Agent.TokenID.Cmp(&other.Agent.TokenID))
+// share is how far an identity of which so many agents are surely bad limits the others, 0 to 1, where so many are
+// known. Bad ones that it gave away count among all of them.
+func (g *GuardParams) share(bad, known int) fixed.Fixed {
+	return min(fixed.One, fixed.Ratio(int64(bad), int64(max(bad, known))).Div(g.FullShare))
 }
+
+// compare orders related agents, the one that takes most from an agent of 100 points first.
+func (k *RelatedAgent) compare(other *RelatedAgent) int {
+	return cmp.Or(cmp.Compare(other.takes(), k.takes()), cmp.Compare(k.Score, other.Score),
+		k.Agent.TokenID.Cmp(&other.Agent.TokenID))
+}
+
+// takes is what it takes from an agent of 100 points, but for rounding.
+func (k *RelatedAgent) takes() fixed.Fixed { return fixed.Fixed(100_000 - k.Score).Mul(k.Share) }
 
 // affiliate is an address that is related to an agent.
 type affiliate struct {

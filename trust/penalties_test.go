@@ -3,10 +3,13 @@ package trust
 import (
 	"fmt"
 	"math"
+	"repute/trust/fixed"
 	"slices"
 	"testing"
 
 	"repute"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // dayOf is a time of the world in which a block takes a day.
@@ -103,7 +106,6 @@ func TestGuiltIsOfWhoHadTheAgent(t *testing.T) {
 		w := newWorld()
 		e := w.evidence(c.rows...)
 		e.Registrar, e.Tenures, e.Actions, e.Since = c.tenures[0].Owner, c.tenures, c.acts, PresentSince(c.tenures)
-		e.Held = c.tenures[len(c.tenures)-1].Began
 		if got := guiltOf(w, e); !slices.Equal(got, c.guilty) {
 			t.Errorf("%s: guilty are %v, want %v", name, got, c.guilty)
 		}
@@ -127,10 +129,57 @@ func TestKinIsTheWorst(t *testing.T) {
 		slices.Reverse(list)
 		g := Penalties{}
 		g.Add(list...)
-		kin := g.Related(&e)
+		kin := g.Related(&e, w.params, func(common.Address) int { return 0 })
 		if got := fmt.Sprintf("%d: agent %s, %s, %s", len(kin), kin[0].Agent.TokenID.Dec(), kin[0].Role,
 			kin[0].Score); got != "1: agent 6, registrar, -30.000" {
 			t.Errorf("got %s", got)
 		}
+	}
+}
+
+// One bad agent among many limits the others little, one of few entirely.
+func TestGuiltIsShared(t *testing.T) {
+	w := newWorld()
+	for _, c := range []struct {
+		bad, known int
+		share      float64
+	}{{1, 0, 1}, {1, 4, 1}, {1, 5, 0.8}, {2, 8, 1}, {1, 400, 0.01}, {3, 1, 1}} {
+		g := Penalties{}
+		for i := range c.bad {
+			x := repute.Penalty{Identity: address(900), Holder: address(900), Score: -40_000, High: -30_000}
+			x.TokenID.SetUint64(uint64(8 + i))
+			g.Add(x)
+		}
+		e := w.evidence(rows(0, 20, 100)...)
+		free := Score(e, w.params)
+		e.Related = g.Related(&e, w.params, func(common.Address) int { return c.known })
+		r := Score(e, w.params)
+		loss := c.share * float64(free.Mean+40_000)
+		if got := float64(free.Mean - r.Score); got < loss-100 || got > loss+100 || (r.Tier == 0) != (c.share == 1) {
+			t.Errorf("%d of %d: %s of %s, tier %d, loss should be %.0f", c.bad, c.known, r.Score, free.Mean, r.Tier, loss)
+		}
+	}
+}
+
+// The others of a party are limited as long as the bad one is surely bad, whatever their age, and a limit that takes
+// next to nothing is not told.
+func TestGuardKnowsNoAge(t *testing.T) {
+	w := newWorld()
+	var old []Row
+	for i := range 20 {
+		old = append(old, row(i, 100, 300*testDay), row(20+i, 100, 0))
+	}
+	e := w.evidence(old...)
+	e.Related = []RelatedAgent{{Score: -40_000, High: -30_000, Share: fixed.One}}
+	if r := Score(e, w.params); r.Score != -40_000 || r.Guard == nil {
+		t.Errorf("rated for 300 days: %s", r.Score)
+	}
+	e.Related[0].Share = fixed.Ratio(1, 1000)
+	if r := Score(e, w.params); r.Guard != nil || r.Score != r.Mean {
+		t.Errorf("a thousandth: %s of %s, %+v", r.Score, r.Mean, r.Guard)
+	}
+	e.Related[0].Share, e.Related[0].High = fixed.One, -5_000 // not surely bad any more
+	if r := Score(e, w.params); r.Guard != nil {
+		t.Errorf("by one that is not surely bad: %+v", r.Guard)
 	}
 }

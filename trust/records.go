@@ -48,7 +48,6 @@ func (e *record) paid() fixed.Fixed { return fixed.Fixed(e.payment) << 20 }
 // account holds the records of one agent.
 type account struct {
 	owner    flow.Node
-	held     int64 // when the present owner got it, Unix seconds
 	records  []record
 	excluded int
 }
@@ -122,7 +121,7 @@ func (l *accountBuilder) build(e *Evidence) account {
 	slices.SortStableFunc(l.statements, func(a, b statement) int {
 		return cmp.Or(cmp.Compare(a.burst, b.burst), cmp.Compare(a.channel, b.channel), cmp.Compare(a.rater, b.rater))
 	})
-	out := account{owner: l.w.Graph().Node(e.Owner), held: e.Held, excluded: len(l.excluded),
+	out := account{owner: l.w.Graph().Node(e.Owner), excluded: len(l.excluded),
 		records: make([]record, len(l.statements))}
 	for i := range l.statements {
 		s := &l.statements[i]

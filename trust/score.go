@@ -1,9 +1,6 @@
 package trust
 
 import (
-	"math"
-	"slices"
-
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
@@ -67,9 +64,10 @@ type ChannelView struct {
 type GuardView struct {
 	Agent  string         `json:"agent"`
 	Score  Points         `json:"score"`
-	Tier   int            `json:"tier"`   // this agent's is no better
+	Tier   int            `json:"tier"`   // this agent's is no better where Share is 1
 	Holder common.Address `json:"holder"` // address that had the other agent when it was rated
 	Role   Role           `json:"role"`   // of the holder's identity with regard to this agent
+	Share  fixed.Fixed    `json:"share"`  // how far it limits, 0 to 1: see RelatedAgent
 }
 
 // scoring is one agent's evaluation.
@@ -354,45 +352,32 @@ func (s *scoring) channels(views []ChannelView) []ChannelView {
 	return views
 }
 
-// isNew reports whether the guard's days have not passed yet. They begin when the owner got
-// the agent, but not before its first rating by a rater with weight, so that unused agents
-// do not age.
-func (s *scoring) isNew() bool {
-	if s.p.guarded(s.a.held, s.block) {
-		return true
-	}
-	first := int64(math.MaxInt64)
-	for i := range s.a.records {
-		if r := &s.a.records[i]; s.w.Weight(r.node) > 0 {
-			first = min(first, int64(r.time))
+// guardLeast is the least effect of a related agent that is told, in points.
+const guardLeast Points = 500
+
+// guard limits an agent by that of its related agents which takes most from it. One that takes next to nothing is not
+// named: a custodian's agents would all be marked for a single bad one among thousands.
+func (s *scoring) guard(r *Result) {
+	below, high := s.p.guardBelow(), r.High
+	for i := range s.related {
+		k := &s.related[i]
+		if k.High >= below {
+			continue
+		}
+		g := &GuardView{k.Agent.String(), k.Score, k.Tier, k.Holder, k.Role, k.Share}
+		if limited := g.limit(r.High); r.High-limited >= guardLeast && (r.Guard == nil || limited < high) {
+			r.Guard, high = g, limited
 		}
 	}
-	return first == math.MaxInt64 || s.p.guarded(first, s.block)
+	if r.Guard != nil {
+		r.Low, r.High = r.Guard.limit(r.Low), high
+	}
 }
 
-// IsNew reports whether the guard's days have not passed for an agent: see GuardParams.
-func (s *Scorer) IsNew(e *Evidence) bool {
-	if s.p.guarded(e.Held, e.Block) {
-		return true
-	}
-	s.a, s.block = s.l.build(e), e.Block
-	return s.scoring.isNew()
-}
-
-// guard limits a new agent to the score of the worst related agent.
-func (s *scoring) guard(r *Result) {
-	if len(s.related) == 0 || !s.isNew() {
-		return
-	}
-	below := s.p.guardBelow()
-	related := slices.DeleteFunc(slices.Clone(s.related), func(k RelatedAgent) bool { return k.High >= below })
-	if len(related) == 0 {
-		return
-	}
-	worst := slices.MinFunc(related, func(a, b RelatedAgent) int { return a.compare(&b) })
-	r.Guard = &GuardView{worst.Agent.String(), worst.Score, worst.Tier, worst.Holder, worst.Role}
-	most := min(0, worst.Score)
-	r.Low, r.High = min(r.Low, most), min(r.High, most)
+// limit is what remains of a score or a bound.
+func (g *GuardView) limit(p Points) Points {
+	over := max(0, p-min(0, g.Score))
+	return p - Points(fixed.Fixed(over).Mul(g.Share))
 }
 
 // Held returns the mean limited by the guard. It equals the score unless the agent is
@@ -401,18 +386,13 @@ func (r *Result) Held() Points {
 	if r.Guard == nil {
 		return r.Mean
 	}
-	return min(r.Mean, 0, r.Guard.Score)
+	return r.Guard.limit(r.Mean)
 }
 
 // Unjudged returns the score of an agent without evidence as of a block: unrated, with the
 // prior's interval.
 func Unjudged(p *Params, at repute.Block) Result {
 	return Score(Evidence{Block: at, Weights: flow.NewGraphBuilder().Build().Walk(nil, p.Walk)}, p)
-}
-
-// guarded reports whether a time is less than Guard.Days before a block.
-func (p *Params) guarded(since int64, at repute.Block) bool {
-	return at.Time.Unix()-since < int64(p.Guard.Days)*24*60*60
 }
 
 // guardBelow returns the upper bound below which an agent is surely bad.

@@ -69,8 +69,7 @@ func (w *world) walk() *flow.Weights {
 func (w *world) evidence(rows ...Row) Evidence {
 	return Evidence{
 		Agent: repute.AgentID{ChainID: 1}, Block: repute.Block{Number: 1e6, Time: time.Unix(testTime, 0)},
-		Owner: address(900), Held: testTime - 400*testDay,
-		Rows: rows, Weights: w.walk(),
+		Owner: address(900), Rows: rows, Weights: w.walk(),
 	}
 }
 

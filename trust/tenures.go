@@ -139,7 +139,7 @@ func (p *Params) blames(row *Row, e *Evidence) bool {
 // wallet at that time are left out.
 func (h *identityTenures) evidence(e *Evidence, g *flow.Graph, tail int64) Evidence {
 	out := *e
-	out.Owner, out.Self, out.Named, out.Held, out.Since, out.Related, out.Rows = h.holder, nil, nil, 0, 0, nil, nil
+	out.Owner, out.Self, out.Named, out.Since, out.Related, out.Rows = h.holder, nil, nil, 0, nil, nil
 	if g.Identity(e.Owner) == h.identity {
 		out.Self, out.Named = slices.Clone(e.Self), e.Named
 	}

@@ -1,7 +1,6 @@
 package attack
 
 import (
-	"cmp"
 	"math"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -22,10 +21,8 @@ type Whitewash struct {
 	GivenAway float64 `json:"given_away_score"` // of a new one of its owner, who gave the bad one away before
 	Dropped   float64 `json:"dropped_score"`    // of a new one of its owner, who gave it away a day before the words
 	// of a new one of its owner, who spread the words over four hands and took it back
-	Split    float64 `json:"split_score"`
-	Unjudged float64 `json:"unjudged_high"` // upper bound of a new one of its owner that nobody rated
-	// of one that its owner registered ahead of the guard's days and never used
-	Sleeper     float64 `json:"sleeper_score"`
+	Split       float64 `json:"split_score"`
+	Unjudged    float64 `json:"unjudged_high"`      // upper bound of a new one of its owner that nobody rated
 	BestTier    int     `json:"best_tier"`          // of all these
 	Gifted      float64 `json:"gifted_score"`       // of a new one of somebody who was given the bad one
 	GiftedFirst float64 `json:"gifted_first_score"` // of a new one of somebody who was given it before the words
@@ -33,14 +30,20 @@ type Whitewash struct {
 	Unlinked    float64 `json:"unlinked_score"`     // of a new one without any link and without praise
 	Service     bool    `json:"unlinked_served"`    // whether the unlinked one passes the gate of full service
 	Praised     float64 `json:"unlinked_praised"`   // of one without any link
-	// of one of the same owner that was first rated before the guard's days
-	AfterGuard float64 `json:"after_guard_score"`
+	// Shared is what an agent of somebody who answers for the bad one has where so many agents of his are known.
+	Shared []SharedGuilt `json:"shared"`
+}
+
+// SharedGuilt is the score of an agent, praised by three raters of full weight, of a party with so many known agents of
+// which one is surely bad.
+type SharedGuilt struct {
+	Known int     `json:"known_agents"`
+	Score float64 `json:"score"`
 }
 
 // Worst is the best that a new agent of the bad one's party got.
 func (w Whitewash) Worst() float64 {
-	return max(w.SameOwner, w.SameWallet, w.Registered, w.SameParty, w.GivenAway, w.Dropped, w.Split, w.Unjudged,
-		w.Sleeper)
+	return max(w.SameOwner, w.SameWallet, w.Registered, w.SameParty, w.GivenAway, w.Dropped, w.Split, w.Unjudged)
 }
 
 // washing is a bad agent with all who may be behind new ones.
@@ -58,9 +61,8 @@ type washing struct {
 func (b *Bench) Whitewash() (w Whitewash) {
 	s := b.washing()
 	owner, other := Address(s.old), Address(s.other)
-	fresh := func(e trust.Evidence) trust.Evidence { e.Held = cmp.Or(e.Held, b.World.Now-secondsDay); return e }
 	ask := func(guilty trust.Penalties, praised bool, e trust.Evidence) trust.Result {
-		r := s.ask(guilty, praised, fresh(e))
+		r := s.ask(guilty, praised, 1, e)
 		if e.Owner != other || e.Wallet != (common.Address{}) || e.Registrar != (common.Address{}) {
 			w.BestTier = max(w.BestTier, r.Tier)
 		}
@@ -76,19 +78,18 @@ func (b *Bench) Whitewash() (w Whitewash) {
 	w.Split = held(ask(s.split, true, trust.Evidence{Owner: owner}))
 	w.Unjudged = points(ask(s.kept, false, trust.Evidence{Owner: owner}).High)
 	gifted := Address(s.next)
-	w.Gifted = held(s.ask(s.given, true, fresh(trust.Evidence{Owner: gifted})))
-	w.GiftedFirst = held(s.ask(s.dropped, true, fresh(trust.Evidence{Owner: gifted})))
-	w.Customer = held(s.ask(s.dropped, true, fresh(trust.Evidence{Owner: other, Registrar: gifted})))
+	w.Gifted = held(s.ask(s.given, true, 1, trust.Evidence{Owner: gifted}))
+	w.GiftedFirst = held(s.ask(s.dropped, true, 1, trust.Evidence{Owner: gifted}))
+	w.Customer = held(s.ask(s.dropped, true, 1, trust.Evidence{Owner: other, Registrar: gifted}))
 	unlinked := ask(s.kept, false, trust.Evidence{Owner: other})
 	w.Unlinked = points(unlinked.Score)
 	for _, g := range unlinked.Gates {
 		w.Service = w.Service || g.ID == "service" && g.Passed
 	}
 	w.Praised = held(ask(s.kept, true, trust.Evidence{Owner: other}))
-	long := b.World.Now - int64(b.Params.Guard.Days)*secondsDay
-	w.AfterGuard = held(s.ask(s.kept, true,
-		trust.Evidence{Owner: owner, Held: long, Rows: []trust.Row{rowOf(0, Rating{s.praise[0], s.fresh, 1, long})}}))
-	w.Sleeper = held(ask(s.kept, true, trust.Evidence{Owner: owner, Held: long}))
+	for _, known := range []int{1, 4, 10, 100, 1000} {
+		w.Shared = append(w.Shared, SharedGuilt{known, held(s.ask(s.kept, true, known, trust.Evidence{Owner: owner}))})
+	}
 	return w
 }
 
@@ -137,12 +138,12 @@ func (s *washing) guilty(hands ...hand) trust.Penalties {
 	return out
 }
 
-// ask scores a new agent of whom e says who is behind it and how old it is.
-func (s *washing) ask(guilty trust.Penalties, praised bool, e trust.Evidence) trust.Result {
+// ask scores an agent of whom e says who is behind it, where each identity has so many known agents.
+func (s *washing) ask(guilty trust.Penalties, praised bool, known int, e trust.Evidence) trust.Result {
 	base := s.engine.Evidence(s.fresh)
 	e.Agent, e.Block, e.Weights = repute.AgentID{ChainID: 1}, base.Block, base.Weights
 	e.Agent.TokenID.SetUint64(1)
-	e.Related = guilty.Related(&e)
+	e.Related = guilty.Related(&e, s.Params, func(common.Address) int { return known })
 	for i, p := range s.praise {
 		if praised {
 			e.Rows = append(e.Rows, rowOf(len(s.World.Ratings)+i, Rating{p, s.fresh, 1, s.World.Now}))

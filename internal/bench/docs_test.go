@@ -133,6 +133,15 @@ func short(v float64, digits int) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', digits, 64), ".0")
 }
 
+// shared is what an agent has whose owner has so many known agents, of which one is bad; and without the bad one.
+func (m told) shared() string {
+	var scores []string
+	for i := 1; i <= 4; i++ {
+		scores = append(scores, m.span(func(w *TrustWorld) float64 { return w.Whitewash.Shared[i].Score }))
+	}
+	return strings.Join(scores, ", ") + "; " + m.span(func(w *TrustWorld) float64 { return w.Whitewash.Praised })
+}
+
 // others are the ends of the rows of what is not compared.
 func (m told) others() []string {
 	d, n := m.m.Detection, m.m.Negatives
@@ -142,6 +151,7 @@ func (m told) others() []string {
 		fmt.Sprintf("| ≤ 3, ≤ 12, ≥ 60 | %d, %d, %d |", m.m.OnOff.Below50, m.m.OnOff.Below10, m.m.OnOff.Recovery),
 		fmt.Sprintf("| %s, as the bad one, tier %.0f |", m.span(func(w *TrustWorld) float64 { return w.Whitewash.Old }),
 			m.over(func(w *TrustWorld) float64 { return float64(w.Whitewash.BestTier) }, math.Max)),
+		fmt.Sprintf("| as the bad one; loss ≤ 2 of 1,000 | %s |", m.shared()),
 		fmt.Sprintf("| as without it | %s, as without |", m.span(func(w *TrustWorld) float64 { return w.Whitewash.Gifted })),
 		fmt.Sprintf("| 0, no full service | %.0f, none; %s |",
 			m.over(func(w *TrustWorld) float64 { return w.Whitewash.Unlinked }, math.Max),

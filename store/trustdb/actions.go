@@ -13,7 +13,8 @@ import (
 )
 
 // Action is the first change to an agent that only its owner, or an address that the owner
-// approved, can have made: of its URI, its metadata or its approved address.
+// approved, can have made: of its URI or its metadata. An approval is none: a listing on a market
+// needs one, and says nothing of whether the owner uses the agent.
 type Action struct {
 	Block uint64
 	By    common.Address // the owner then
@@ -37,7 +38,7 @@ func (q evidence) actions(ctx context.Context, tokens []repute.TokenID, at map[r
 			offset 0) e
 		order by u.t, e.block, e.log_index`, q.chain.ID, store.TokenArray(tokens), q.block,
 		[]int16{int16(repute.KindTransfer), int16(repute.KindRegistered), int16(repute.KindURIUpdated),
-			int16(repute.KindMetadataSet), int16(repute.KindApproval)},
+			int16(repute.KindMetadataSet)},
 		int16(repute.KindMetadataSet), wallet[:])
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (r *actionReader) read(s *Subject, kind repute.EventKind, block uint64, fir
 		r.owner = second
 	case kind == repute.KindRegistered && r.owner == zero:
 		r.owner = second
-	case kind == repute.KindURIUpdated, kind == repute.KindMetadataSet, kind == repute.KindApproval && second != zero:
+	case kind == repute.KindURIUpdated, kind == repute.KindMetadataSet:
 		r.act(block)
 	}
 	if s.Registrar == zero && (kind == repute.KindTransfer && first == zero || kind == repute.KindRegistered) {

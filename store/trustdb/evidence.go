@@ -109,7 +109,7 @@ func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Subj
 // holders reads who owns each agent, since when, and who acts for it.
 func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func(Subject)) error {
 	rows, err := q.tx.Query(ctx, `
-		select u.t, now.owner, now.wallet, now.approved, acts.list, born.time, got.time,
+		select u.t, now.owner, now.wallet, now.approved, acts.list,
 			newest.number, newest.hash, newest.time,
 			exists (select from feedback where chain_id = $1 and token_id = u.t and block <= $3) or exists (
 				select from validation_requests q join validation_responses x using (chain_id, contract, request_hash)
@@ -117,18 +117,11 @@ func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func
 		from unnest($2::numeric[]) u(t)
 		cross join lateral (select owner, wallet, approved from agent_states
 			where chain_id = $1 and token_id = u.t and from_block <= $3 order by from_block desc limit 1) now
-		cross join lateral (select min(from_block) as block from agent_states where chain_id = $1 and token_id = u.t) first
-		cross join lateral (select max(from_block) as block from agent_states
-			where chain_id = $1 and token_id = u.t and from_block <= $3 and owner <> now.owner) before
-		cross join lateral (select min(from_block) as block from agent_states
-			where chain_id = $1 and token_id = u.t and from_block <= $3 and from_block > coalesce(before.block, -1)) tenure
 		cross join lateral (
 			select coalesce(array_agg(operator order by operator) filter (where to_block is null or to_block > $3), '{}') as
 				list,
 				max(greatest(from_block, to_block)) as block
 			from operators where chain_id = $1 and owner = now.owner and from_block <= $3) acts
-		left join blocks born on (born.chain_id, born.number) = ($1, first.block)
-		left join blocks got on (got.chain_id, got.number) = ($1, tenure.block)
 		left join agents a on (a.chain_id, a.token_id) = ($1, u.t)
 		left join blocks newest on (newest.chain_id, newest.number) = ($1, greatest(a.updated_block, acts.block))
 		order by u.t`, q.chain.ID, store.TokenArray(tokens), q.block, store.AddressColumn(q.validations))
@@ -138,16 +131,15 @@ func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func
 	var token store.TokenNum
 	var owner, wallet, approved, hash []byte
 	var operators [][]byte
-	var registered, held, at *time.Time
+	var at *time.Time
 	var number *uint64
 	var judged bool
-	_, err = pgx.ForEachRow(rows, []any{&token, &owner, &wallet, &approved, &operators, &registered, &held, &number,
+	_, err = pgx.ForEachRow(rows, []any{&token, &owner, &wallet, &approved, &operators, &number,
 		&hash, &at, &judged}, func() error {
 		s := Subject{Judged: judged, Agent: repute.AgentID{ChainID: q.chain.ID, Registry: q.chain.Identity,
 			TokenID: repute.TokenID(token)},
 			Owner: common.BytesToAddress(owner), Wallet: common.BytesToAddress(wallet),
-			Approved:   common.BytesToAddress(approved),
-			Registered: store.TimeOf(registered), Held: store.TimeOf(held)}
+			Approved: common.BytesToAddress(approved)}
 		for _, o := range operators {
 			s.Operators = append(s.Operators, common.BytesToAddress(o))
 		}

@@ -20,9 +20,6 @@ type Subject struct {
 	Owner, Wallet, Approved common.Address
 	// Operators may act for every agent of the owner.
 	Operators []common.Address
-	// Registered and Held are when the agent was made and when its owner got it,
-	// zero where the block's time is unknown.
-	Registered, Held time.Time
 	// Holders are all who had the agent, the oldest first.
 	Holders []Holder
 	// Registrar is the owner that the registration names, zero where it is unknown: others may

@@ -3,6 +3,7 @@ package trustdb
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
@@ -22,6 +23,7 @@ type Affiliation struct {
 // found.
 type Identities struct {
 	Members func(identity common.Address) []common.Address // in an order of their own
+	Known   func(identity common.Address) int              // how many agents it has that are known
 	Params  common.Hash                                    // of the run
 }
 
@@ -30,6 +32,9 @@ type Identities struct {
 func (who Identities) known(identity common.Address) []byte {
 	h := sha256.New()
 	h.Write(who.Params[:])
+	if who.Known != nil {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(who.Known(identity))))
+	}
 	for _, m := range who.Members(identity) {
 		h.Write(m[:])
 	}
@@ -46,11 +51,13 @@ func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Af
 		tokens[i], identities[i] = a.TokenID, a.Identity
 	}
 	rows, err := db.Pool().Query(ctx, `
-		select g.token_id, g.identity, g.owner, g.score, g.high, g.tier
+		select g.token_id, g.identity, g.owner, g.score, g.high, g.tier, bad.n
 		from unnest($3::numeric[], $4::bytea[]) u(t, p)
 		cross join lateral (
 			select * from trust_penalties g where g.chain_id = $1 and g.final = $2 and g.identity = u.p and g.token_id <> u.t
-			order by g.score, g.token_id limit 1) g`, chainID, final, store.TokenArray(tokens), store.AddressColumn(identities))
+			order by g.score, g.token_id limit 1) g
+		cross join lateral (select count(*) n from (
+			select from trust_penalties b where b.chain_id = $1 and b.final = $2 and b.identity = u.p limit 1000) b) bad`, chainID, final, store.TokenArray(tokens), store.AddressColumn(identities))
 	if err != nil {
 		return nil, store.Failed("read penalties", err)
 	}
@@ -61,7 +68,7 @@ func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Af
 // scanPenalty reads a row of WorstPenalties.
 func scanPenalty(row pgx.CollectableRow) (g repute.Penalty, err error) {
 	var identity, owner []byte
-	err = row.Scan((*store.TokenNum)(&g.TokenID), &identity, &owner, &g.Score, &g.High, &g.Tier)
+	err = row.Scan((*store.TokenNum)(&g.TokenID), &identity, &owner, &g.Score, &g.High, &g.Tier, &g.Bad)
 	g.Identity, g.Holder = common.BytesToAddress(identity), common.BytesToAddress(owner)
 	return g, err
 }

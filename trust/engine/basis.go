@@ -22,6 +22,7 @@ type basis struct {
 	weights *flow.Weights // by the chain's own roots
 	scales  *trust.Scales // of its raters
 	covers  repute.Coverage
+	known   map[flow.Node]int // agents of each identity: see trust.GraphReader.Coverage
 	// validations are the contracts whose answers count, whatever the chain lists now.
 	validations []common.Address
 }
@@ -92,11 +93,17 @@ func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.P
 		return nil, err
 	}
 	weights := graph.Walk(roots, params.Walk)
-	w := &basis{run, params, weights, reader.Scales(), reader.Coverage(weights), of.Validations}
+	covers, known := reader.Coverage(weights)
+	w := &basis{run, params, weights, reader.Scales(), covers, known, of.Validations}
 	if run.Run != 0 && w.weights.Sum() != run.Weights {
 		return nil, &replay.PrunedError{What: fmt.Sprintf("the chain's ratings up to block %d are not those that the weights of epoch %d follow from", run.Block.Number, run.Epoch)}
 	}
 	return w, nil
+}
+
+// knownAgents is how many known agents an identity has as of the run.
+func (w *basis) knownAgents(identity common.Address) int {
+	return w.known[w.weights.Graph().Node(identity)]
 }
 
 // size is about how many bytes a graph and its weights take.

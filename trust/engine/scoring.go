@@ -116,7 +116,7 @@ func (s *scoreRun) score(ctx context.Context, stale []trustdb.StaleAgent) error 
 		}
 	}
 	run := s.basis.run
-	who := trustdb.Identities{Members: s.basis.weights.Graph().Members, Params: run.Params}
+	who := trustdb.Identities{Members: s.basis.weights.Graph().Members, Known: s.basis.knownAgents, Params: run.Params}
 	return trustdb.SaveScores(ctx, s.db, run.ChainID, run.Run, out, who)
 }
 
@@ -197,11 +197,10 @@ func (s *scoreRun) evaluate(ctx context.Context, subjects []trustdb.Subject, fin
 	return out, s.keep(ctx, manifests...)
 }
 
-// addRelated adds to new agents the penalties of the identities behind them. Other agents
-// get none, and their manifests list none.
+// addRelated adds to agents the penalties of the identities behind them.
 func (s *scoreRun) addRelated(ctx context.Context, list []trust.Evidence, final bool) error {
 	var behind []trustdb.Affiliation
-	if s.basis.params.Guard.Days == 0 {
+	if s.basis.params.Guard.FullShare == 0 {
 		return nil
 	}
 	for i := range list {
@@ -218,9 +217,7 @@ func (s *scoreRun) addRelated(ctx context.Context, list []trust.Evidence, final 
 	penalties.Add(found...)
 	for i := range list {
 		e := &list[i]
-		if related := penalties.Related(e); len(related) > 0 && s.scorer.IsNew(e) {
-			e.Related = related
-		}
+		e.Related = penalties.Related(e, s.basis.params, s.basis.knownAgents)
 	}
 	return err
 }

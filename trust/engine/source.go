@@ -17,7 +17,7 @@ import (
 // EvidenceOf converts stored data about an agent into evidence, without Related.
 func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *trust.Scales) trust.Evidence {
 	e := trust.Evidence{Agent: s.Agent, Block: s.Block, Owner: s.Owner, Weights: w, Scales: scales,
-		Held: unix(s.Held), Rows: make([]trust.Row, len(s.Rows))}
+		Rows: make([]trust.Row, len(s.Rows))}
 	e.Wallet, e.Tenures, e.Registrar = s.Wallet, tenuresOf(s.Holders), s.Registrar
 	e.Since = trust.PresentSince(e.Tenures)
 	if e.Registrar == (common.Address{}) && len(s.Holders) > 0 {

@@ -37,6 +37,7 @@ type ManifestRelated struct {
 	Tier   int            `json:"tier"`
 	Holder common.Address `json:"holder"`
 	Role   trust.Role     `json:"role"`
+	Share  int64          `json:"share"` // units of 2^-32
 }
 
 // ManifestPaid names what was paid for an agent's ratings: the ledger of payments tells it.
@@ -60,7 +61,7 @@ func ManifestOf(e *trust.Evidence) Manifest {
 	}
 	for _, k := range e.Related {
 		m.Related = append(m.Related, ManifestRelated{k.Agent.TokenID.Dec(), int64(k.Score), int64(k.High), k.Tier,
-			k.Holder, k.Role})
+			k.Holder, k.Role, int64(k.Share)})
 	}
 	m.Paid = paidOf(e)
 	return m
@@ -119,7 +120,7 @@ func (m Manifest) Apply(e *trust.Evidence, ledger func() ([]repute.RatingPayment
 	}
 	for _, k := range m.Related {
 		related := trust.RelatedAgent{Agent: e.Agent, Score: trust.Points(k.Score), High: trust.Points(k.High), Tier: k.Tier,
-			Holder: k.Holder, Role: k.Role}
+			Holder: k.Holder, Role: k.Role, Share: fixed.Fixed(k.Share)}
 		var err error
 		if related.Agent.TokenID, err = repute.ParseTokenID(k.Token); err != nil {
 			return err
