@@ -42,7 +42,18 @@ func TestFiltersTogether(t *testing.T) {
 	}
 }
 
+// compareLists asks again where a busy machine took too long to count: the total is then at least the length of the page.
 func compareLists(t *testing.T, s *httptest.Server, b toolbox, all map[string]any) {
+	t.Helper()
+	for tries := 1; !comparedLists(t, s, b, all); tries++ {
+		if tries == 10 {
+			t.Fatalf("%v: not counted ten times", all)
+		}
+	}
+}
+
+// comparedLists is false where one of the lists was not counted.
+func comparedLists(t *testing.T, s *httptest.Server, b toolbox, all map[string]any) bool {
 	t.Helper()
 	params := []string{"limit", "50"}
 	for name, v := range all {
@@ -87,6 +98,10 @@ func compareLists(t *testing.T, s *httptest.Server, b toolbox, all map[string]an
 		}
 	}](t, ask(t, s, "{ list: "+field+"("+args+", filter: {"+filter+"}) { nodes { shortId } total { value relation } } }",
 		nil)).List
+	const counted = "eq"
+	if rest.Total.Relation != counted || tool.Total.Relation != counted || graph.Total.Relation != counted {
+		return false
+	}
 	var nodes []string
 	for _, n := range graph.Nodes {
 		nodes = append(nodes, n.ShortID)
@@ -96,9 +111,10 @@ func compareLists(t *testing.T, s *httptest.Server, b toolbox, all map[string]an
 		t.Errorf("%v: REST %s, tool %s, GraphQL %v", all, want, ids(tool.Items), nodes)
 	}
 	if n := len(rest.Items); int(rest.Total.Value) != n && n < 50 || rest.Total != tool.Total ||
-		graph.Total.Value != int(rest.Total.Value) || graph.Total.Relation != rest.Total.Relation {
+		graph.Total.Value != int(rest.Total.Value) {
 		t.Errorf("%v: %d agents, totals %+v, %+v, %+v", all, n, rest.Total, tool.Total, graph.Total)
 	}
+	return true
 }
 
 // isPlainList reports whether a list is in order of ids by default.
