@@ -18,12 +18,13 @@ type tally struct {
 	raters  map[common.Address]uint32
 	agents  map[repute.TokenID]uint32
 	owners  []common.Address // by agent
+	codes   map[Reason]uint8 // 1 more than the index in Reasons
 }
 
 // toldRecord is one record: by numbers of its rater and agent, and why it does not count, 0 where it can be read.
 type toldRecord struct {
 	rater, agent uint32
-	reason       uint8 // 1 more than the index in Reasons
+	reason       uint8 // of tally.codes
 }
 
 // number is the number of a key, the next one where it is new.
@@ -40,6 +41,10 @@ func number[K comparable](of map[K]uint32, key K) (n uint32, isNew bool) {
 func (t *tally) add(token repute.TokenID, owner, rater common.Address) int {
 	if t.raters == nil {
 		t.raters, t.agents = map[common.Address]uint32{}, map[repute.TokenID]uint32{}
+		t.codes = map[Reason]uint8{}
+		for i, reason := range Reasons() {
+			t.codes[reason] = uint8(i + 1)
+		}
 	}
 	agent, isNew := number(t.agents, token)
 	if isNew {
@@ -51,13 +56,7 @@ func (t *tally) add(token repute.TokenID, owner, rater common.Address) int {
 }
 
 // leave says why a record does not count.
-func (t *tally) leave(record int, reason Reason) {
-	for i, r := range Reasons() {
-		if r == reason {
-			t.records[record].reason = uint8(i + 1)
-		}
-	}
-}
+func (t *tally) leave(record int, reason Reason) { t.records[record].reason = t.codes[reason] }
 
 // Coverage tells how much of all that was added counts by these weights, which follow from the graph of Build. Rated
 // and Thin are left to the caller. known is how many agents each identity has that raters of weight made known: all

@@ -82,6 +82,14 @@ func (s *Scales) onOwnScale(w writing, r *TagRule, value fixed.Fixed) (own fixed
 	return value.Scaled(int64(r.ownTop()), int64(top)), true
 }
 
+// Size returns about how many bytes of memory the scales take.
+func (s *Scales) Size() int64 {
+	if s == nil {
+		return 0
+	}
+	return int64(len(s.tops)) * 64
+}
+
 // Readings are what a value may mean by the scales of its tag, such as "5 of 5" and "5 of 100"; none where there is
 // one alone.
 func (t *TagTable) Readings(tag string, value repute.Amount) (out []string) {

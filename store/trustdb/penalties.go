@@ -51,13 +51,17 @@ func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Af
 		tokens[i], identities[i] = a.TokenID, a.Identity
 	}
 	rows, err := db.Pool().Query(ctx, `
+		with u as (select * from unnest($3::numeric[], $4::bytea[]) u(t, p)),
+		bad as materialized (
+			select p, (select count(*) from (
+				select from trust_penalties b where b.chain_id = $1 and b.final = $2 and b.identity = d.p limit 1000) b) n
+			from (select distinct p from u) d)
 		select g.token_id, g.identity, g.owner, g.score, g.high, g.tier, bad.n
-		from unnest($3::numeric[], $4::bytea[]) u(t, p)
+		from u join bad using (p)
 		cross join lateral (
 			select * from trust_penalties g where g.chain_id = $1 and g.final = $2 and g.identity = u.p and g.token_id <> u.t
-			order by g.score, g.token_id limit 1) g
-		cross join lateral (select count(*) n from (
-			select from trust_penalties b where b.chain_id = $1 and b.final = $2 and b.identity = u.p limit 1000) b) bad`, chainID, final, store.TokenArray(tokens), store.AddressColumn(identities))
+			order by g.score, g.token_id limit 1) g`,
+		chainID, final, store.TokenArray(tokens), store.AddressColumn(identities))
 	if err != nil {
 		return nil, store.Failed("read penalties", err)
 	}

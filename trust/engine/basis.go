@@ -106,5 +106,7 @@ func (w *basis) knownAgents(identity common.Address) int {
 	return w.known[w.weights.Graph().Node(identity)]
 }
 
-// size is about how many bytes a graph and its weights take.
-func (w *basis) size() int64 { return w.weights.Graph().Size() + w.weights.Size() }
+// size is about how many bytes a graph takes with what was found of it.
+func (w *basis) size() int64 {
+	return w.weights.Graph().Size() + w.weights.Size() + w.scales.Size() + int64(len(w.known))*32
+}
