@@ -10,6 +10,8 @@ type Coverage struct {
 	Agents  Counted `json:"agents"` // that have records; those count of which a record does
 	// Several is how many of Agents.All three distinct raters or more spoke of, whatever they weigh.
 	Several int64 `json:"several"`
+	// BySource is how many of Records.Counted have weight by each source, and by more than one where several do.
+	BySource map[string]int64 `json:"bySource,omitempty"`
 	// ByRoots is how many of Records.Counted are by roots themselves.
 	ByRoots int64 `json:"byRoots"`
 	// Left counts the other records by the reason why they do not count: those of explanations, and LeftNoWeight.

@@ -660,6 +660,9 @@ create table trust_runs (
     unjudged_high integer,
     unjudged      text,
     validations   bytea         not null default '\x',
+    sources       bytea         not null default '\x',
+    credentials   bytea         not null default '\x',
+    readings      text          not null default '',
     marked        numeric(78, 0),
     coverage      jsonb         not null default '{}',
     rated         bigint,
@@ -692,6 +695,11 @@ comment on column trust_runs.unjudged_high is
 comment on column trust_runs.unjudged is 'The result of an agent that nobody judged, as canonical JSON.';
 comment on column trust_runs.validations is
     'sha256 of the list of validation contracts, kept in trust_inputs.';
+comment on column trust_runs.sources is
+    'sha256 of the policy of sources, kept in trust_inputs; empty where no source was asked.';
+comment on column trust_runs.credentials is 'sha256 of what sources say of raters, kept in trust_inputs.';
+comment on column trust_runs.readings is
+    'How the reading of each source went, as canonical JSON; empty where none was asked.';
 comment on column trust_runs.marked is
     'Agents up to this one were marked for scoring; -1 for none, null for all.';
 

@@ -3,6 +3,7 @@ package trust
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -24,7 +25,8 @@ type tally struct {
 // toldRecord is one record: by numbers of its rater and agent, and why it does not count, 0 where it can be read.
 type toldRecord struct {
 	rater, agent uint32
-	reason       uint8 // of tally.codes
+	time         uint32 // Unix seconds
+	reason       uint8  // of tally.codes
 }
 
 // number is the number of a key, the next one where it is new.
@@ -38,7 +40,7 @@ func number[K comparable](of map[K]uint32, key K) (n uint32, isNew bool) {
 }
 
 // add takes in a record and returns its index.
-func (t *tally) add(token repute.TokenID, owner, rater common.Address) int {
+func (t *tally) add(token repute.TokenID, owner, rater common.Address, time int64) int {
 	if t.raters == nil {
 		t.raters, t.agents = map[common.Address]uint32{}, map[repute.TokenID]uint32{}
 		t.codes = map[Reason]uint8{}
@@ -51,7 +53,7 @@ func (t *tally) add(token repute.TokenID, owner, rater common.Address) int {
 		t.owners = append(t.owners, owner)
 	}
 	by, _ := number(t.raters, rater)
-	t.records = append(t.records, toldRecord{rater: by, agent: agent})
+	t.records = append(t.records, toldRecord{rater: by, agent: agent, time: uint32(max(0, min(time, math.MaxUint32)))})
 	return len(t.records) - 1
 }
 
@@ -67,6 +69,9 @@ func (r *GraphReader) Coverage(w *flow.Weights) (out repute.Coverage, known map[
 		seen: make([]uint32, len(t.raters)), spoke: make([]bool, len(t.raters)), out: repute.Coverage{
 			Left: map[string]int64{}, Records: repute.Counted{All: int64(len(t.records))},
 			Raters: repute.Counted{All: int64(len(t.raters))}, Agents: repute.Counted{All: int64(len(t.agents))}}}
+	if w.Credited() > 0 {
+		c.out.BySource = map[string]int64{}
+	}
 	for a, n := range t.raters {
 		c.raters[n] = w.Graph().Node(a)
 	}
@@ -95,9 +100,9 @@ type covering struct {
 	out     repute.Coverage
 }
 
-// agent counts the records of an agent, which follow each other by rater, and returns what its raters weigh together.
+// agent counts the records of an agent, which follow each other by rater, and returns how much its raters are vouched for together.
 func (c *covering) agent(agent uint32, owner flow.Node, records []toldRecord) (weight fixed.Fixed) {
-	raters := 0
+	raters, counted := 0, c.out.Records.Counted
 	for i, s := range records {
 		if i == 0 || records[i-1].rater != s.rater {
 			raters++
@@ -108,7 +113,7 @@ func (c *covering) agent(agent uint32, owner flow.Node, records []toldRecord) (w
 			c.out.Left[c.reasons[s.reason-1]]++
 		case node == owner:
 			c.out.Left[string(ReasonSelf)]++
-		case c.w.Weight(node) <= c.least:
+		case !c.w.Counts(node, c.least):
 			c.out.Left[repute.LeftNoWeight]++
 		default:
 			weight += c.count(agent, s.rater, node)
@@ -117,17 +122,20 @@ func (c *covering) agent(agent uint32, owner flow.Node, records []toldRecord) (w
 	if raters > 2 {
 		c.out.Several++
 	}
-	if weight > 0 {
+	if c.out.Records.Counted > counted {
 		c.out.Agents.Counted++
 	}
 	return weight
 }
 
-// count takes in a record that counts, and returns the weight of its rater the first time it speaks of the agent.
+// count takes in a record that counts, and returns what vouches for its rater the first time it speaks of the agent.
 func (c *covering) count(agent, rater uint32, node flow.Node) fixed.Fixed {
 	c.out.Records.Counted++
 	if c.w.IsRoot(node) {
 		c.out.ByRoots++
+	}
+	for _, credit := range c.w.Credits(node) {
+		c.out.BySource[c.w.SourceRules().Sources[credit.Source].ID]++
 	}
 	if !c.spoke[rater] {
 		c.spoke[rater] = true

@@ -40,10 +40,13 @@ type Contribution struct {
 	all    []common.Address // not only those that are listed
 	Weight fixed.Fixed      `json:"weight"`
 	// Opinion, -1 to 1, and Evidence in units after all bounds; Unvouched is the part of
-	// the evidence that comes from the pool.
+	// the evidence that comes from the pool, and Sourced the part that Sources give.
 	Opinion   fixed.Fixed `json:"opinion"`
 	Evidence  fixed.Fixed `json:"evidence"`
 	Unvouched fixed.Fixed `json:"unvouched"`
+	Sourced   fixed.Fixed `json:"sourced"`
+	// Sources name the facts about a rater that give its word weight.
+	Sources []string `json:"sources,omitempty"`
 	// Path leads from a root to the strongest rater, nil when there is none.
 	Path []common.Address `json:"path,omitempty"`
 	Rows []RowRef         `json:"rows,omitempty"` // newest first, at most ten
@@ -121,7 +124,7 @@ func (s *Scorer) contributions(r *Result) []Contribution {
 	total := s.p.Evidence.Base + s.evidence()
 	parts := make([]fixed.Fixed, len(s.opinions)+1)
 	for i, v := range s.opinions {
-		parts[i] = (v.vouched.Mul(v.value) + v.pooled.Mul(v.poolValue)).Div(total)
+		parts[i] = ((v.vouched + v.sourced).Mul(v.value) + v.pooled.Mul(v.poolValue)).Div(total)
 	}
 	parts[len(s.opinions)] = s.p.Evidence.Base.Mul(s.prior).Div(total)
 	shares := divide(parts, r.Mean)
@@ -140,7 +143,8 @@ func (s *Scorer) contributions(r *Result) []Contribution {
 		}
 		v := s.opinions[i]
 		rest.Points += shares[i]
-		rest.Evidence += v.vouched + v.pooled
+		rest.Evidence += v.vouched + v.sourced + v.pooled
+		rest.Sourced += v.sourced
 		rest.Unvouched += v.pooled
 		rest.Count++
 	}
@@ -201,10 +205,12 @@ func remainder(f fixed.Fixed, p Points) int64 { return int64(f)*(100_000>>5) - i
 
 // contribution is what one opinion adds to the score, with at most ten of its ratings.
 func (s *Scorer) contribution(v *opinion, points Points) Contribution {
-	c := Contribution{Kind: KindOpinion, Points: points, Channel: s.p.Tags.Channels[v.channel].Name, Weight: v.weight,
+	c := Contribution{Kind: KindOpinion, Points: points, Channel: s.p.Tags.Channels[v.channel].Name,
+		Weight:   min(fixed.One, v.weight+v.granted),
 		Opinion:  v.value,
-		Evidence: v.vouched + v.pooled, Unvouched: v.pooled, Count: v.last - v.first}
-	if v.vouched == 0 {
+		Evidence: v.vouched + v.sourced + v.pooled, Sourced: v.sourced, Sources: s.sourceNames(v.credited),
+		Unvouched: v.pooled, Count: v.last - v.first}
+	if v.vouched+v.sourced == 0 {
 		c.Opinion = v.poolValue
 	}
 	seen := map[common.Address]bool{}

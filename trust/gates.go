@@ -173,12 +173,12 @@ func (s *scoring) evidenceIn(r *Result, channels []string) (sum fixed.Fixed) {
 	return sum
 }
 
-// recentAgainst counts vouched opinions against the agent within so many days.
+// recentAgainst counts opinions with weight against the agent within so many days.
 func (s *scoring) recentAgainst(days int) (n int) {
 	const day = 24 * 60 * 60
 	since := s.block.Time.Unix() - int64(days)*day
 	for i := range s.opinions {
-		if v := &s.opinions[i]; isAgainst(v.value) && v.weight > s.p.Paths.MinWeight && v.newest >= since {
+		if v := &s.opinions[i]; isAgainst(v.value) && max(v.weight, v.granted) > s.p.Paths.MinWeight && v.newest >= since {
 			n++
 		}
 	}

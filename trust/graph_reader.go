@@ -1,6 +1,8 @@
 package trust
 
 import (
+	"slices"
+
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
@@ -70,7 +72,7 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 	if !known {
 		return
 	}
-	told := r.told.add(token, of.owner, row.Rater)
+	told := r.told.add(token, of.owner, row.Rater, row.Time)
 	e, w, value, reason := r.p.begin(&row, r.at)
 	if reason != "" {
 		r.told.leave(told, reason)
@@ -106,6 +108,21 @@ func (r *GraphReader) add(one *smallRating) {
 		r.means[pair] = &decayedMean{}
 	}
 	r.means[pair].add(r.p, &one.record, r.at)
+}
+
+// Raters are the addresses of which some rating can be read, in order.
+func (r *GraphReader) Raters() (list []common.Address) {
+	read := make([]bool, len(r.told.raters))
+	for _, s := range r.told.records {
+		read[s.rater] = read[s.rater] || s.reason == 0
+	}
+	for a, n := range r.told.raters {
+		if read[n] {
+			list = append(list, a)
+		}
+	}
+	slices.SortFunc(list, common.Address.Cmp)
+	return list
 }
 
 // Scales are those of the raters of all that was added. It is nil before Build.

@@ -16,11 +16,13 @@ type opinion struct {
 	from, to    int         // members: scoring.members from from to below to
 	newest      int64       // Unix seconds
 	weight      fixed.Fixed // R of its strongest member, 0 to 1
+	granted     fixed.Fixed // what sources give the member credited beyond its weight
+	credited    flow.Node   // NoNode where there is none
 	strength    fixed.Fixed // evidence of its strongest member, had it full weight
-	// Values, -1 to 1, and their evidence: value and vouched by the members' weight,
-	// poolValue and pooled by what they lack of full weight.
-	value, vouched    fixed.Fixed
-	poolValue, pooled fixed.Fixed
+	// Values, -1 to 1, and their evidence: value with vouched by the members' weight and sourced by what sources
+	// grant, poolValue and pooled by what they lack of full weight.
+	value, vouched, sourced fixed.Fixed
+	poolValue, pooled       fixed.Fixed
 }
 
 // readAccount turns the records of an account into opinions.
@@ -41,7 +43,7 @@ func (s *scoring) readAccount() {
 func (s *scoring) readOpinion(at int) int {
 	e := &s.a.records[at]
 	s.opinions = append(s.opinions, opinion{first: at, from: len(s.members), channel: s.p.rules[e.rule].channel,
-		opensBurst: e.opens&opensBurst != 0})
+		opensBurst: e.opens&opensBurst != 0, credited: flow.NoNode})
 	v := &s.opinions[len(s.opinions)-1]
 	if s.opens(at+1, opensOpinion) {
 		s.single(v, at)
@@ -63,15 +65,16 @@ func (s *scoring) opens(at int, what opens) bool {
 func (s *scoring) single(v *opinion, at int) {
 	mean, _ := s.member(at)
 	value, strength := mean.mean()
-	weight := s.shares[at]
-	v.weight, v.strength, v.newest = weight, strength, mean.last
-	if v.vouched = weight.Mul(strength); v.vouched > 0 {
+	weight, node := s.shares[at], s.a.records[at].node
+	v.weight, v.strength, v.newest, v.vouched = weight, strength, mean.last, weight.Mul(strength)
+	rest := fixed.One - weight - s.grant(v, node, strength)
+	if v.vouched+v.sourced > 0 {
 		v.value = value
 	}
-	if v.pooled = (fixed.One - weight).Mul(strength); v.pooled > 0 {
+	if v.pooled = rest.Mul(strength); v.pooled > 0 {
 		v.poolValue = value
 	}
-	if node := s.a.records[at].node; node != flow.NoNode {
+	if node != flow.NoNode {
 		s.members = append(s.members, node)
 	}
 }
@@ -84,8 +87,10 @@ func (s *scoring) merged(v *opinion, at int) int {
 		var mean decayedMean
 		mean, at = s.member(at)
 		value, strength := mean.mean()
-		v.vouched = max(v.vouched, heard.add(value, weight.Mul(strength)))
-		v.pooled = max(v.pooled, unheard.add(value, (fixed.One-weight).Mul(strength)))
+		granted := s.grant(v, node, strength)
+		v.vouched = max(v.vouched, weight.Mul(strength))
+		heard.add(value, (weight + granted).Mul(strength))
+		v.pooled = max(v.pooled, unheard.add(value, (fixed.One-weight-granted).Mul(strength)))
 		v.weight, v.strength, v.newest = max(v.weight, weight), max(v.strength, strength), max(v.newest, mean.last)
 		if node != flow.NoNode {
 			s.members = append(s.members, node)
@@ -93,6 +98,16 @@ func (s *scoring) merged(v *opinion, at int) int {
 	}
 	v.value, v.poolValue = heard.mean(), unheard.mean()
 	return at
+}
+
+// grant adds what sources give one of an opinion's members, and returns its weight. Of several the one with most
+// evidence counts.
+func (s *scoring) grant(v *opinion, node flow.Node, strength fixed.Fixed) fixed.Fixed {
+	granted := s.w.Granted(node)
+	if evidence := granted.Mul(strength); evidence > v.sourced {
+		v.sourced, v.granted, v.credited = evidence, granted, node
+	}
+	return granted
 }
 
 // blend is a mean of opinions by weight.

@@ -211,7 +211,7 @@ func (l *accountBuilder) addRow(e *Evidence, i int) Reason {
 // join is the burst of a rater that says what burst says: that one, unless both it and another in
 // there have weight.
 func (l *accountBuilder) join(burst uint32, node flow.Node) uint32 {
-	if l.w.Weight(node) <= l.p.Paths.MinWeight {
+	if !l.w.Counts(node, l.p.Paths.MinWeight) {
 		return burst
 	}
 	if l.led[burst] {

@@ -48,9 +48,11 @@ type Result struct {
 	Channels       []ChannelView `json:"channels"`
 	Gates          []GateView    `json:"gates"`
 	Tier           int           `json:"tier"`
-	Guard          *GuardView    `json:"guard,omitempty"` // nil unless a related agent limits this one
-	Rows           int           `json:"rows"`            // that count
-	Excluded       int           `json:"excluded"`        // that do not
+	// Sourced is what sources gave, part of what is above; nil where they gave nothing.
+	Sourced  *SourcedView `json:"sourced,omitempty"`
+	Guard    *GuardView   `json:"guard,omitempty"` // nil unless a related agent limits this one
+	Rows     int          `json:"rows"`            // that count
+	Excluded int          `json:"excluded"`        // that do not
 }
 
 // ChannelView is the evidence of one channel.
@@ -86,6 +88,10 @@ type scoring struct {
 	flat     []flow.Node   // memory of raters
 	sums     []blend       // by channel
 	lacking  []Lacking
+
+	grants                     []grant // what sources give the opinions
+	persons                    map[uint32]limited
+	sourcedFor, sourcedAgainst sourcedSide
 
 	positive, negative, pool fixed.Fixed // evidence of each kind
 	flowFor, flowAgainst     fixed.Fixed // independent trust behind each side
@@ -130,6 +136,7 @@ func (s *scoring) evaluate(a account, at repute.Block, related []RelatedAgent) {
 	s.readAccount()
 	s.boundRaters()
 	s.boundPool()
+	s.boundSources()
 	s.boundPaths()
 	s.average()
 }
@@ -152,21 +159,33 @@ func (s *scoring) boundRaters() {
 // boundRater scales the opinions of one rater in several channels, so that they count for no more
 // than its weight in one.
 func boundRater(opinions []opinion) {
-	var vouched, pooled, most, strength fixed.Fixed
+	var vouched, sourced, pooled, strength limited
 	for i := range opinions {
 		v := &opinions[i]
-		vouched, pooled = vouched+v.vouched, pooled+v.pooled
-		most, strength = max(most, v.vouched), max(strength, v.strength)
+		vouched.add(v.vouched)
+		sourced.add(v.sourced)
+		pooled.add(v.pooled)
+		strength.add(v.strength)
 	}
-	rest := strength - most
+	pooled.most = strength.most - vouched.most - sourced.most
 	for i := range opinions {
-		if v := &opinions[i]; vouched > most {
-			v.vouched = v.vouched.Scaled(int64(most), int64(vouched))
-		}
-		if v := &opinions[i]; pooled > rest {
-			v.pooled = v.pooled.Scaled(int64(rest), int64(pooled))
-		}
+		v := &opinions[i]
+		v.vouched, v.sourced, v.pooled = vouched.of(v.vouched), sourced.of(v.sourced), pooled.of(v.pooled)
 	}
+}
+
+// limited is a sum of parts that is limited to its largest one, or to another most.
+type limited struct{ sum, most fixed.Fixed }
+
+// add takes in a part.
+func (l *limited) add(part fixed.Fixed) { l.sum, l.most = l.sum+part, max(l.most, part) }
+
+// of is what remains of a part when all of them are scaled down to the limit.
+func (l *limited) of(part fixed.Fixed) fixed.Fixed {
+	if l.sum <= l.most {
+		return part
+	}
+	return part.Scaled(int64(l.most), int64(l.sum))
 }
 
 // boundPool limits the sum of all unvouched evidence to the pool's size.
@@ -199,14 +218,16 @@ func (s *scoring) boundPaths() {
 	most := fixed.Int(s.p.Paths.Most)
 	s.flowFor = s.flow(isFor, subject, min(max(fixed.Int(s.p.countedFor), praise), most))
 	s.flowAgainst = s.flow(isAgainst, subject, min(max(fixed.Int(s.p.countedAgainst), blame), most))
-	s.positive = s.boundSide(isFor, praise, s.flowFor)
-	blame = s.boundSide(isAgainst, blame, s.flowAgainst)
+	s.positive = s.boundSide(isFor, praise, s.flowFor) + s.sourcedFor.evidence
+	blame = s.boundSide(isAgainst, blame, s.flowAgainst) + s.sourcedAgainst.evidence
+	s.flowFor, s.flowAgainst = s.flowFor+s.sourcedFor.flow, s.flowAgainst+s.sourcedAgainst.flow
 	factor := s.p.Negative.of(whole(s.flowAgainst), s.p.Evidence.Base+s.positive+blame)
-	s.negative = 0
+	s.negative, s.sourcedAgainst.evidence = 0, 0
 	for i := range s.opinions {
 		if v := &s.opinions[i]; isAgainst(v.value) {
-			v.vouched = v.vouched.Mul(factor)
-			s.negative += v.vouched
+			v.vouched, v.sourced = v.vouched.Mul(factor), v.sourced.Mul(factor)
+			s.negative += v.vouched + v.sourced
+			s.sourcedAgainst.evidence += v.sourced
 		}
 	}
 	s.vouching = s.w.Vouching(subject, s.p.Prior.Decades)
@@ -268,7 +289,7 @@ func (s *scoring) average() {
 	s.total = moments{}
 	for i := range s.opinions {
 		v := &s.opinions[i]
-		s.total.add(v.vouched, v.value)
+		s.total.add(v.vouched+v.sourced, v.value)
 		s.total.add(v.pooled, v.poolValue)
 	}
 	s.mean, s.deviation = s.total.average(s.p.Evidence, s.prior)
@@ -294,6 +315,7 @@ func (s *scoring) result(r *Result) {
 		Rows: len(s.a.records), Excluded: s.a.excluded,
 	}
 	r.TrustedFor, r.TrustedAgainst = s.trusted()
+	r.Sourced = s.sourcedView()
 	s.guard(r)
 	if r.Score, r.Status = r.Held(), s.status(); r.Status == Unrated {
 		r.Score = 0
@@ -318,12 +340,12 @@ func (s *scoring) trusted() (praise, blame int) {
 	for at := 0; at < len(s.opinions); {
 		strongest := &s.opinions[at]
 		for at++; at < len(s.opinions) && !s.opinions[at].opensBurst; at++ {
-			if v := &s.opinions[at]; v.vouched > strongest.vouched {
+			if v := &s.opinions[at]; v.vouched+v.sourced > strongest.vouched+strongest.sourced {
 				strongest = v
 			}
 		}
 		switch {
-		case strongest.weight <= s.p.Paths.MinWeight:
+		case max(strongest.weight, strongest.granted) <= s.p.Paths.MinWeight:
 		case isAgainst(strongest.value):
 			blame++
 		default:
@@ -341,7 +363,7 @@ func (s *scoring) channels(views []ChannelView) []ChannelView {
 	s.sums = append(s.sums[:0], make([]blend, len(s.p.Tags.Channels))...)
 	for i := range s.opinions {
 		v := &s.opinions[i]
-		s.sums[v.channel].add(v.value, v.vouched)
+		s.sums[v.channel].add(v.value, v.vouched+v.sourced)
 		s.sums[v.channel].add(v.poolValue, v.pooled)
 	}
 	for i, c := range s.p.Tags.Channels {

@@ -13,6 +13,7 @@ import (
 	"repute/trust"
 	"repute/trust/flow"
 	"repute/trust/replay"
+	"repute/trust/source"
 )
 
 // basis holds what all scores of a run have in common.
@@ -30,40 +31,77 @@ type basis struct {
 // basisOf rebuilds a run's graph and weights from the stored inputs. The error is a
 // *PrunedError where that is not what it was.
 func basisOf(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error) {
-	var bodies inputs
+	bodies, err := readInputs(ctx, db, run)
+	if err != nil {
+		return nil, err
+	}
+	return bodies.walk(ctx, db, run, func(context.Context, *trust.GraphReader) (*trust.Credits, error) {
+		return bodies.credits(run)
+	})
+}
+
+// readInputs reads what a run names.
+func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (bodies inputs, err error) {
 	for i, in := range []struct {
 		what string
 		hash common.Hash
 	}{{"parameters", run.Params}, {"table of tags", run.Tags}, {"roots", run.Roots}, {"links", run.Links},
-		{"list of validation contracts", run.Validations}} {
+		{"list of validation contracts", run.Validations}, {"policy of sources", run.Sources},
+		{"credentials", run.Credentials}} {
+		if i >= inSources && in.hash == (common.Hash{}) {
+			continue // no source was asked
+		}
 		if in.hash == (common.Hash{}) && i == inValidations { // the run is from before it was kept
 			now, err := trustdb.AllowedValidations(ctx, db, run.ChainID)
 			if err != nil {
-				return nil, err
+				return bodies, err
 			}
 			bodies[i] = replay.EncodeValidations(now)
 			continue
 		}
 		body, err := trustdb.ReadInput(ctx, db, in.hash)
 		if errors.Is(err, repute.ErrNotFound) {
-			return nil, &replay.PrunedError{What: fmt.Sprintf("the %s with sha256 %s", in.what, in.hash)}
+			return bodies, &replay.PrunedError{What: fmt.Sprintf("the %s with sha256 %s", in.what, in.hash)}
 		}
 		if err != nil {
-			return nil, err
+			return bodies, err
 		}
 		bodies[i] = body
 	}
-	return bodies.walk(ctx, db, run)
+	return bodies, nil
 }
 
-// inputs are parameters, tags, roots, links and validation contracts as they are stored.
-type inputs [5][]byte
+// inputs are parameters, tags, roots, links, validation contracts, policy of sources and credentials as they are stored.
+type inputs [7][]byte
 
-// inValidations is where inputs have the validation contracts.
-const inValidations = 4
+// Where inputs have the validation contracts, the policy of sources and what these say.
+const (
+	inValidations = 4 + iota
+	inSources
+	inCredentials
+)
+
+// credits returns what sources give raters by the stored inputs of a run, nil where no source was asked.
+func (in inputs) credits(run trustdb.Run) (*trust.Credits, error) {
+	if len(in[inSources]) == 0 {
+		return nil, nil
+	}
+	policy, err := source.Parse(in[inSources])
+	if err != nil {
+		return nil, err
+	}
+	held, err := source.Decode(in[inCredentials])
+	if err != nil {
+		return nil, err
+	}
+	return creditsOf(policy, held, run.Block.Time), nil
+}
+
+// findCredits returns what sources give the raters that a graph was made of, nil for nothing.
+type findCredits func(context.Context, *trust.GraphReader) (*trust.Credits, error)
 
 // walk decodes the stored inputs of a run and walks its graph again.
-func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error) {
+func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run, find findCredits) (*basis, error) {
 	params, err := trust.ParseParams(in[0], in[1])
 	if err != nil {
 		return nil, err
@@ -80,12 +118,12 @@ func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run) (*basi
 	if err != nil {
 		return nil, err
 	}
-	return walkRun(ctx, db, run, params, roots, GraphOf{Links: trust.LinksOf(links), Validations: validations})
+	return walkRun(ctx, db, run, params, roots, GraphOf{Links: trust.LinksOf(links), Validations: validations}, find)
 }
 
 // walkRun builds the graph of a run and walks it.
 func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.Params, set []repute.TrustRoot,
-	of GraphOf) (*basis, error) {
+	of GraphOf, find findCredits) (*basis, error) {
 	roots := trust.RootsAt(set, run.Block.Time)
 	of.ChainID, of.Block, of.Roots = run.ChainID, run.Block, roots
 	graph, reader, err := ReadGraph(ctx, db, of, params)
@@ -93,6 +131,13 @@ func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.P
 		return nil, err
 	}
 	weights := graph.Walk(roots, params.Walk)
+	credits, err := find(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	if credits != nil {
+		weights = reader.Credited(weights, credits)
+	}
 	covers, known := reader.Coverage(weights)
 	w := &basis{run, params, weights, reader.Scales(), covers, known, of.Validations}
 	if run.Run != 0 && w.weights.Sum() != run.Weights {

@@ -24,7 +24,8 @@ type keeper struct {
 	settled bool                  // this engine's own parameters had their run
 	scorers [reasons]*scoreRun    // each used by one loop only
 	lists   listed                // the roots and links that were met last
-	reads   int                   // how often they were read
+	asks    askedSources
+	reads   int // how often they were read
 }
 
 // run keeps the scores of a chain until ctx ends: walks at the end of epochs, follows changes,
@@ -90,8 +91,15 @@ func (k *keeper) walk(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if due && k.asks.waits(next, last) {
+		return false, nil
+	}
 	if due {
-		err := k.begin(ctx, next, bodies)
+		err := k.begin(ctx, next, last, bodies)
+		if errors.Is(err, errSourcesWait) {
+			k.log.Warn("the epoch waits for sources", "chain", k.chain, "block", next.Block.Number, "reason", err)
+			return false, nil
+		}
 		k.settled = k.settled || err == nil // a run that failed is tried again, by the same parameters
 		return true, err
 	}
@@ -151,7 +159,7 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 	run = trustdb.Run{ChainID: k.chain, Run: last.Run + 1, Epoch: final / length, Boundary: final / length * length,
 		Scorer: EngineVersion,
 		Params: replay.HashInput(bodies[0]), Tags: replay.HashInput(bodies[1]), Roots: k.lists.roots, Links: k.lists.links,
-		Validations: replay.HashInput(bodies[inValidations]), Repaired: c.Repaired}
+		Validations: replay.HashInput(bodies[inValidations]), Sources: k.policyHash(), Repaired: c.Repaired}
 	if last.Run > 0 && run.Boundary < last.Boundary { // an epoch was longer once
 		run.Epoch, run.Boundary = last.Epoch, last.Boundary
 	}
@@ -161,7 +169,7 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 	if due = last.Run == 0 || run.Boundary > last.Boundary; !due {
 		dated := run.Block.Number == run.Boundary && last.Block.Number < last.Boundary // the header came later
 		due = dated || c.Repaired > 0 || run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots ||
-			run.Links != last.Links ||
+			run.Links != last.Links || run.Sources != last.Sources ||
 			run.Validations != last.Validations || run.Scorer != last.Scorer && !k.settled
 	}
 	return run, bodies, due, nil
@@ -210,16 +218,23 @@ func (k *keeper) readLists(ctx context.Context, version int64) error {
 }
 
 // begin makes and stores a run. repute.ErrFenced when another engine was faster.
-func (k *keeper) begin(ctx context.Context, run trustdb.Run, bodies inputs) error {
+func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs) error {
 	started := time.Now()
 	unnumbered := run
-	unnumbered.Run = 0 // its weights are found here
+	unnumbered.Run, unnumbered.Sources = 0, common.Hash{} // its weights and credentials are found here
 	if err := k.keep(ctx, bodies[0], bodies[1], bodies[inValidations]); err != nil {
 		return err
 	}
-	b, err := basisOf(ctx, k.db, unnumbered)
+	ask := func(ctx context.Context, reader *trust.GraphReader) (*trust.Credits, error) {
+		return k.askSources(ctx, &run, last, reader.Raters())
+	}
+	var b *basis
+	in, err := readInputs(ctx, k.db, unnumbered)
 	if err == nil {
-		err = trustdb.RenewInputs(ctx, k.db, run.Params, run.Tags, run.Roots, run.Links, run.Validations)
+		b, err = in.walk(ctx, k.db, unnumbered, ask)
+	}
+	if err == nil {
+		err = trustdb.RenewInputs(ctx, k.db, run.Inputs()...)
 	}
 	if err != nil {
 		if errors.Is(err, repute.ErrGone) { // inputs were pruned in the meantime: store them again
@@ -265,7 +280,7 @@ func (k *keeper) takeOver(ctx context.Context, last, next trustdb.Run, bodies in
 	}
 	k.log.Warn("walking the graph again", "chain", k.chain, "reason", err)
 	next.Repaired = max(next.Repaired, 1) // no score of the old weights can be computed again
-	return k.begin(ctx, next, bodies)
+	return k.begin(ctx, next, last, bodies)
 }
 
 // maxGraphRead bounds the reading of a chain's graph.

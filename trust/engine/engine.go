@@ -16,11 +16,12 @@ import (
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/replay"
+	"repute/trust/source"
 )
 
 // EngineVersion names how scores are computed, in stored scores. It changes when equal
 // evidence and parameters may give another result.
-const EngineVersion = "repute/5"
+const EngineVersion = "repute/6"
 
 // EngineOptions tune an Engine. The zero value works.
 type EngineOptions struct {
@@ -34,7 +35,10 @@ type EngineOptions struct {
 	Exact bool
 	// Finals is for how long a final score is kept after another one replaced it, for ever
 	// when 0.
-	Finals  time.Duration
+	Finals time.Duration
+	// Sources is the policy of facts that give raters a first weight, and Ask asks about them. Nil: no source counts.
+	Sources *source.Policy
+	Ask     SourceReader
 	Metrics *Metrics // nil: not counted
 	Log     *slog.Logger
 }
@@ -47,6 +51,8 @@ type Engine struct {
 	poll    time.Duration
 	exact   bool
 	finals  time.Duration
+	sources *source.Policy
+	ask     SourceReader
 	metrics *Metrics
 	log     *slog.Logger
 
@@ -57,7 +63,7 @@ type Engine struct {
 // New makes an engine. repute.ErrInvalid: the parameters are wrong.
 func New(db *store.DB, o EngineOptions) (*Engine, error) {
 	e := &Engine{db: db, files: [2][]byte{o.Params, o.Tags}, poll: cmp.Or(o.Poll, 200*time.Millisecond), exact: o.Exact,
-		finals: o.Finals, metrics: o.Metrics, log: o.Log, kept: map[common.Hash]bool{}}
+		finals: o.Finals, sources: o.Sources, ask: o.Ask, metrics: o.Metrics, log: o.Log, kept: map[common.Hash]bool{}}
 	params, tags := trust.DefaultFiles()
 	for i, file := range [][]byte{params, tags} {
 		if e.files[i] == nil {

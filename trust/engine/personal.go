@@ -191,7 +191,7 @@ func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error
 		if err != nil {
 			return nil, err
 		}
-		return walkRun(ctx, r.db, run, r.params, nil, GraphOf{Links: trust.LinksOf(links), Validations: validations})
+		return walkRun(ctx, r.db, run, r.params, nil, GraphOf{Links: trust.LinksOf(links), Validations: validations}, noCredits)
 	})
 }
 

@@ -62,6 +62,10 @@ type Weights struct {
 	ranks    []uint16 // by node: how many steps lead to it from a root
 	roots    []rootShare
 
+	rules      SourceRules
+	credits    map[Node]credited // weight that sources grant: see WithCredits
+	isCredited []uint64          // by node, a bit each: it is in credits
+
 	logTau, logTen fixed.Fixed // binary logarithms of tau and of ten
 }
 
@@ -309,4 +313,4 @@ func (w *Weights) rankFound(rank uint16) (found bool) {
 }
 
 // Size returns about how many bytes of memory the weights take without their graph.
-func (w *Weights) Size() int64 { return int64(w.graph.Len())*46 + 256 }
+func (w *Weights) Size() int64 { return int64(w.graph.Len())*46 + int64(len(w.credits))*128 + 256 }

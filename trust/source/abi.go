@@ -1,0 +1,201 @@
+package source
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+)
+
+const wordSize = 32
+
+// wordType is a type of the contract ABI whose values take one word: address, bool, uintN or bytesN.
+type wordType struct {
+	name string
+	size int // bits of uintN, bytes of bytesN
+}
+
+// value is a typed, named word that a function takes or returns.
+type value struct {
+	name string
+	wordType
+}
+
+// function is a call that is made: a selector, the types it takes and the values it returns.
+type function struct {
+	text     string
+	selector [4]byte
+	inputs   []value
+	outputs  []value
+	record   bool // the answer is the record of an EAS attestation
+}
+
+// maxSignature bounds the text of a function or error, in bytes.
+const maxSignature = 500
+
+// parseFunction reads a signature such as lookupHuman(address) returns (uint256 humanId).
+func parseFunction(text string) (f function, err error) {
+	parts := regexp.MustCompile(`^(\w+)\(([^()]*)\)(?: returns \(([^()]*)\))?$`).FindStringSubmatch(text)
+	if parts == nil || len(text) > maxSignature {
+		return f, errors.New("is no signature such as lookupHuman(address) returns (uint256 humanId)")
+	}
+	if f.inputs, err = parseValues(parts[2]); err != nil {
+		return f, err
+	}
+	f.outputs, err = parseValues(parts[3])
+	types := make([]string, len(f.inputs))
+	for i, in := range f.inputs {
+		types[i] = in.wordType.name
+	}
+	f.text = parts[1] + "(" + strings.Join(types, ",") + ")"
+	copy(f.selector[:], crypto.Keccak256([]byte(f.text)))
+	return f, err
+}
+
+func parseValues(text string) (out []value, err error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		words := strings.Fields(part)
+		if len(words) == 0 || len(words) > 2 {
+			return nil, fmt.Errorf("has %q where a type with a name is wanted", part)
+		}
+		t, err := parseType(words[0])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, value{name: strings.Join(words[1:], ""), wordType: t})
+	}
+	return out, nil
+}
+
+func parseType(name string) (wordType, error) {
+	t := wordType{name: name}
+	if name == "address" || name == "bool" {
+		return t, nil
+	}
+	digits, least, most, step := strings.TrimPrefix(name, "uint"), 8, 256, 8
+	if bytes, ok := strings.CutPrefix(name, "bytes"); ok {
+		digits, least, most, step = bytes, 1, 32, 1
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || digits == name || strconv.Itoa(n) != digits || n < least || n > most || n%step != 0 {
+		return t, fmt.Errorf("has the type %.40q; address, bool, uint8 to uint256 and bytes1 to bytes32 can be read", name)
+	}
+	t.size = n
+	return t, nil
+}
+
+// valid reports whether a word is an encoded value of the type.
+func (t wordType) valid(w common.Hash) bool {
+	switch {
+	case t.name == "address":
+		return zero(w[:12])
+	case t.name == "bool":
+		return zero(w[:31]) && w[31] <= 1
+	case t.number():
+		return zero(w[:wordSize-t.size/8])
+	}
+	return zero(w[t.size:])
+}
+
+func (t wordType) number() bool { return strings.HasPrefix(t.name, "uint") }
+
+func zero(b []byte) bool {
+	for _, x := range b {
+		if x != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// literal encodes a value that stands in the file.
+func (t wordType) literal(text string) (w common.Hash, err error) {
+	switch {
+	case t.name == "bool" && (text == "true" || text == "false"):
+		w[31] = byte(len("false") - len(text)) // 1 of true, 0 of false
+		return w, nil
+	case t.name == "address" && common.IsHexAddress(text):
+		return common.BytesToHash(common.HexToAddress(text).Bytes()), nil
+	case t.number():
+		n, ok := new(big.Int).SetString(text, 10)
+		if ok && n.Sign() >= 0 && n.BitLen() <= t.size {
+			return common.BigToHash(n), nil
+		}
+	case t.size > 0:
+		if b, err := hexutil.Decode(text); err == nil && len(b) == t.size {
+			copy(w[:], b)
+			return w, nil
+		}
+	}
+	return w, fmt.Errorf("%.80q is no %s", text, t.name)
+}
+
+// encode returns the calldata of a call.
+func (f *function) encode(arguments []common.Hash) []byte {
+	out := make([]byte, 0, len(f.selector)+len(arguments)*wordSize)
+	out = append(out, f.selector[:]...)
+	for _, a := range arguments {
+		out = append(out, a[:]...)
+	}
+	return out
+}
+
+// errEncoding is returned for an answer that is not of the declared type.
+var errEncoding = errors.New("the answer is not of the declared type")
+
+// decode takes an answer apart. It accepts only what an encoder writes.
+func (f *function) decode(data []byte) ([]common.Hash, error) {
+	if f.record {
+		return f.decodeRecord(data)
+	}
+	return f.words(data)
+}
+
+// words reads the values that the function returns, with nothing before or behind them.
+func (f *function) words(data []byte) ([]common.Hash, error) {
+	if len(data) != len(f.outputs)*wordSize {
+		return nil, fmt.Errorf("%w: %d bytes instead of %d", errEncoding, len(data), len(f.outputs)*wordSize)
+	}
+	out := make([]common.Hash, len(f.outputs))
+	for i, o := range f.outputs {
+		if out[i] = common.Hash(data[i*wordSize:]); !o.valid(out[i]) {
+			return nil, fmt.Errorf("%w: %s is no %s", errEncoding, out[i], o.wordType.name)
+		}
+	}
+	return out, nil
+}
+
+// recordText names the words of an EAS record as getAttestation returns it, without its data.
+const recordText = "getAttestation(bytes32) returns (bytes32 uid, bytes32 schema, uint64 time, uint64 expirationTime, " +
+	"uint64 revocationTime, bytes32 refUID, address recipient, address attester, bool revocable)"
+
+// decodeRecord takes an EAS record apart: a tuple of nine words and bytes.
+func (f *function) decodeRecord(data []byte) ([]common.Hash, error) {
+	head := len(f.outputs) * wordSize
+	tail := wordSize + head + wordSize // behind the offset of the tuple, its words and the offset of the bytes
+	if len(data) < tail+wordSize || number(data[0:]) != wordSize || number(data[tail-wordSize:]) != uint64(head+wordSize) {
+		return nil, fmt.Errorf("%w: %d bytes are no attestation", errEncoding, len(data))
+	}
+	if n := number(data[tail:]); n > uint64(len(data)) || tail+wordSize+int(n+wordSize-1)/wordSize*wordSize != len(data) {
+		return nil, fmt.Errorf("%w: the attestation's data does not end with the answer", errEncoding)
+	}
+	return f.words(data[wordSize : wordSize+head])
+}
+
+// number reads a word as a number; what does not fit is the largest number.
+func number(data []byte) uint64 {
+	if !zero(data[:24]) {
+		return 1<<64 - 1
+	}
+	return binary.BigEndian.Uint64(data[24:])
+}

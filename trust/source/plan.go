@@ -1,0 +1,242 @@
+package source
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+)
+
+// plan is how a source is read: calls one after the other, each for raters that passed the ones before.
+type plan struct {
+	steps                            []step
+	values                           []value // all that the steps return, in order; the rater's address is the first
+	person, issued, expires, revoked int     // places in values, -1 for none
+}
+
+// step is one call of a plan.
+type step struct {
+	contract  string
+	call      function
+	arguments []argument
+	holds     []condition
+	no        [][4]byte
+}
+
+// argument is a literal, or a value where place is not negative.
+type argument struct {
+	place   int
+	literal common.Hash
+}
+
+// condition is a Condition with its places.
+type condition struct {
+	place   int
+	atLeast *big.Int // nil: not asked for
+	equals  []argument
+}
+
+// raterName is what the address that is asked about is called in arguments.
+const raterName = "rater"
+
+// maxSteps bounds the calls of one source for one rater.
+const maxSteps = 8
+
+// newPlan compiles a method. Errors are repute.ErrInvalid and name the field below one.
+func newPlan(field string, m *Method) (*plan, error) {
+	calls := m.Calls
+	if (m.EAS == nil) == (len(calls) == 0) {
+		return nil, repute.Invalid(field, "needs either eas or calls", "give one of them")
+	}
+	method := *m
+	if m.EAS != nil {
+		if err := m.EAS.check(field + ".eas"); err != nil {
+			return nil, err
+		}
+		calls = m.EAS.calls()
+		method.Issued, method.Expires, method.Revoked = "time", "expirationTime", "revocationTime"
+		if m.Issued != "" || m.Expires != "" || m.Revoked != "" {
+			return nil, repute.Invalid(field, "has times beside eas", "leave them out: the attestation has its own")
+		}
+		if m.Person == "" {
+			method.Person = "uid"
+		}
+	}
+	if len(calls) > maxSteps {
+		return nil, repute.Invalid(field+".calls", fmt.Sprintf("%d calls", len(calls)), fmt.Sprintf("at most %d", maxSteps))
+	}
+	p := &plan{values: []value{{name: raterName, wordType: wordType{name: "address"}}}}
+	for i := range calls {
+		if err := p.add(fmt.Sprintf("%s.calls[%d]", field, i), &calls[i]); err != nil {
+			return nil, err
+		}
+	}
+	return p, p.name(field, &method)
+}
+
+// calls are those of an EAS source.
+func (e *EAS) calls() []Call {
+	attesters := make([]string, len(e.Attester))
+	for i, a := range e.Attester {
+		attesters[i] = a.Hex()
+	}
+	return []Call{{Contract: "indexer", Function: "getAttestationUid(address,bytes32) returns (bytes32 latest)",
+		Arguments: []string{raterName, e.Schema.ID.Hex()}, Holds: []Condition{{Value: "latest", NotZero: true}}},
+		{Contract: "registry", Function: recordText, Arguments: []string{"latest"},
+			Holds: []Condition{{Value: "uid", Equals: []string{"latest"}}, {Value: "schema", Equals: []string{e.Schema.ID.Hex()}},
+				{Value: "recipient", Equals: []string{raterName}}, {Value: "attester", Equals: attesters}}}}
+}
+
+// check proves that the schema's id commits to its text and to the contract that decides who attests.
+func (e *EAS) check(field string) error {
+	if len(e.Attester) == 0 || slices.Contains(e.Attester, common.Address{}) {
+		return repute.Invalid(field+".attester", "is missing", "the address that attests, or a list")
+	}
+	revocable := []byte{0}
+	if e.Schema.Revocable {
+		revocable[0] = 1
+	}
+	id := crypto.Keccak256Hash([]byte(e.Schema.Text), e.Schema.Resolver[:], revocable)
+	if id != e.Schema.ID {
+		return repute.Invalid(field+".schema.id", "is not the hash of text, resolver and revocable, which is "+id.Hex(),
+			"copy all four from the schema registry")
+	}
+	return nil
+}
+
+// add appends a call.
+func (p *plan) add(field string, c *Call) error {
+	f, err := parseFunction(c.Function)
+	if err != nil {
+		return repute.Invalid(field+".function", err.Error(), "types of one word, with a name for each returned value")
+	}
+	f.record = c.Function == recordText
+	s := step{contract: c.Contract, call: f}
+	if len(c.Arguments) != len(f.inputs) {
+		return repute.Invalid(field+".arguments", fmt.Sprintf("%d for %d parameters", len(c.Arguments), len(f.inputs)),
+			"one for each parameter")
+	}
+	for i, text := range c.Arguments {
+		a, err := p.argument(text, f.inputs[i].wordType)
+		if err != nil {
+			return repute.Invalid(fmt.Sprintf("%s.arguments[%d]", field, i), err.Error(), "rater, a returned value or a literal")
+		}
+		s.arguments = append(s.arguments, a)
+	}
+	if err := p.declare(field+".function", f.outputs); err != nil {
+		return err
+	}
+	for i := range c.Holds {
+		if err := p.condition(fmt.Sprintf("%s.holds[%d]", field, i), &c.Holds[i], &s); err != nil {
+			return err
+		}
+	}
+	for i, text := range c.No {
+		e, err := parseFunction(text)
+		if err != nil || e.outputs != nil {
+			return repute.Invalid(fmt.Sprintf("%s.no[%d]", field, i), fmt.Sprintf("%.80q is no error", text),
+				"its signature, e.g. AttestationNotFound()")
+		}
+		s.no = append(s.no, e.selector)
+	}
+	p.steps = append(p.steps, s)
+	return nil
+}
+
+// declare makes the values of a call known to what follows.
+func (p *plan) declare(field string, outputs []value) error {
+	if len(outputs) == 0 {
+		return repute.Invalid(field, "returns nothing", "name what it returns, e.g. returns (bool human)")
+	}
+	for _, o := range outputs {
+		if o.name == "" || p.place(o.name) >= 0 {
+			return repute.Invalid(field, fmt.Sprintf("the returned value %q has no name of its own", o.name),
+				"a different name for each returned value")
+		}
+		p.values = append(p.values, o)
+	}
+	return nil
+}
+
+// place returns where a value is, -1 when there is none of that name.
+func (p *plan) place(name string) int {
+	return slices.IndexFunc(p.values, func(v value) bool { return v.name == name })
+}
+
+// argument reads an argument or literal of a type. The rater also fits wider numbers and bytes32, padded on the left.
+func (p *plan) argument(text string, t wordType) (argument, error) {
+	if at := p.place(text); at >= 0 {
+		have := p.values[at].wordType
+		padded := at == 0 && (t.name == "bytes32" || t.number() && t.size >= 160)
+		if have != t && !padded {
+			return argument{}, fmt.Errorf("%s is %s and cannot be used as %s", text, have.name, t.name)
+		}
+		return argument{place: at}, nil
+	}
+	w, err := t.literal(text)
+	return argument{place: -1, literal: w}, err
+}
+
+// condition appends a condition to a step.
+func (p *plan) condition(field string, c *Condition, s *step) error {
+	out := condition{place: p.place(c.Value)}
+	if out.place < 0 {
+		return repute.Invalid(field+".value", fmt.Sprintf("%q is not returned by this call or one before", c.Value),
+			"the name of a returned value")
+	}
+	t := p.values[out.place].wordType
+	for _, text := range c.Equals {
+		a, err := p.argument(text, t)
+		if err != nil {
+			return repute.Invalid(field+".equals", err.Error(), "a value of the same type")
+		}
+		out.equals = append(out.equals, a)
+	}
+	given := 0
+	if c.NotZero {
+		given, out.atLeast = given+1, big.NewInt(1)
+	}
+	if c.AtLeast != "" {
+		n, err := t.literal(c.AtLeast)
+		if given, out.atLeast = given+1, n.Big(); err != nil || !t.number() {
+			return repute.Invalid(field+".atLeast", fmt.Sprintf("%.80q cannot be compared with a %s", c.AtLeast, t.name),
+				"a decimal number, for a value of type uintN")
+		}
+	}
+	if len(c.Equals) > 0 {
+		given++
+	}
+	if given != 1 {
+		return repute.Invalid(field, "asks for nothing, or for more than one thing", "one of notZero, atLeast and equals")
+	}
+	s.holds = append(s.holds, out)
+	return nil
+}
+
+// name finds the values that a credential is made of.
+func (p *plan) name(field string, m *Method) error {
+	for _, c := range []struct {
+		member, name string
+		place        *int
+		time         bool
+	}{{"person", m.Person, &p.person, false}, {"issued", m.Issued, &p.issued, true},
+		{"expires", m.Expires, &p.expires, true}, {"revoked", m.Revoked, &p.revoked, true}} {
+		*c.place = p.place(c.name)
+		switch {
+		case c.name == "":
+		case *c.place < 1:
+			return repute.Invalid(field+"."+c.member, fmt.Sprintf("%q is not returned by any call", c.name),
+				"the name of a returned value")
+		case c.time && !p.values[*c.place].number():
+			return repute.Invalid(field+"."+c.member, "is no number", "a value of type uintN, seconds of the Unix era")
+		}
+	}
+	if m.KeepFirst && m.Person == "" {
+		return repute.Invalid(field+".keepFirst", "is set without a person", "name the value in person")
+	}
+	return nil
+}

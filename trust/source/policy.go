@@ -1,0 +1,162 @@
+package source
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"go.yaml.in/yaml/v4"
+
+	"repute"
+	"repute/trust/fixed"
+)
+
+//go:embed sources.yaml
+var defaultFile []byte
+
+// maxFile bounds a file of sources, in bytes.
+const maxFile = 1 << 20
+
+// Policy is a checked file of sources. It does not change and is safe for concurrent use.
+type Policy struct {
+	Version   string              `yaml:"version" json:"version"`
+	Multicall common.Address      `yaml:"multicall" json:"multicall"` // the contract that makes many calls at once
+	Classes   map[Class]ClassRule `yaml:"classes" json:"classes"`
+	All       Bounds              `yaml:"all" json:"all"` // what all sources together may move at one agent
+	Budget    Budget              `yaml:"budget" json:"budget"`
+	Defaults  []ChainDefault      `yaml:"defaults" json:"defaults"`
+	Others    []string            `yaml:"others" json:"others"` // ids for chains without an entry in Defaults
+	Relays    []Relay             `yaml:"relays" json:"relays"`
+	Sources   []Source            `yaml:"sources" json:"sources"`
+
+	body   []byte
+	relays map[common.Address]string
+}
+
+// Class says how hard a credential is to get.
+type Class string
+
+// Classes of credentials.
+const (
+	ClassA Class = "A" // a person or a business was checked
+	ClassB Class = "B" // money was spent, or can be taken away
+	ClassC Class = "C" // cheap, but takes time
+)
+
+// ClassRule bounds the credentials of one class.
+type ClassRule struct {
+	Weight fixed.Fixed `yaml:"weight" json:"weight"` // most that one credential gives
+	InAll  bool        `yaml:"inAll" json:"inAll"`   // Weight also bounds the sum over all sources of the class
+	Bounds `yaml:",inline"`
+}
+
+// Bounds are the most units of evidence that count at one agent, for it and against it.
+type Bounds struct {
+	Praise fixed.Fixed `yaml:"praise" json:"praise"`
+	Blame  fixed.Fixed `yaml:"blame" json:"blame"`
+}
+
+// Budget limits how many agents one rater's credentials lift: with more than Agents in Days before an epoch, each agent
+// gets its share.
+type Budget struct {
+	Agents int `yaml:"agents" json:"agents"`
+	Days   int `yaml:"days" json:"days"`
+}
+
+// Share returns what is left of a rater's weight at each of so many agents.
+func (b Budget) Share(agents int) fixed.Fixed {
+	if agents <= b.Agents {
+		return fixed.One
+	}
+	return fixed.Ratio(int64(b.Agents), int64(agents))
+}
+
+// ChainDefault lists the sources that count on a chain unless the operator says otherwise.
+type ChainDefault struct {
+	Chain   uint64   `yaml:"chain" json:"chain"`
+	Sources []string `yaml:"sources" json:"sources"`
+}
+
+// Relay is a service that sends transactions for others: its address has no weight from any source.
+type Relay struct {
+	Name      string           `yaml:"name" json:"name"`
+	Reference string           `yaml:"reference" json:"reference"`
+	Addresses []common.Address `yaml:"addresses" json:"addresses"`
+}
+
+// Default is the policy of the file in this package.
+func Default() (*Policy, error) { return Parse(defaultFile) }
+
+// DefaultFile returns the file of sources that this package comes with.
+func DefaultFile() []byte { return slices.Clone(defaultFile) }
+
+// Parse reads a file of sources. The error is repute.ErrInvalid and names the field.
+func Parse(text []byte) (*Policy, error) {
+	if len(text) > maxFile {
+		return nil, repute.Invalid("sources", "larger than 1 MiB", "fewer sources or relays")
+	}
+	p := &Policy{}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	err := dec.Decode(p)
+	if err == nil {
+		if more := dec.Decode(&yaml.Node{}); !errors.Is(more, io.EOF) {
+			err = errors.New("a second document follows the first")
+		}
+	}
+	if err != nil {
+		return nil, misread(err, text)
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if p.body, err = json.Marshal(p); err != nil {
+		return nil, fmt.Errorf("encode the sources: %w", err)
+	}
+	return p, nil
+}
+
+// Encode returns the policy's canonical JSON, which Parse reads. Comments and the order of members in the file do not
+// change it.
+func (p *Policy) Encode() []byte { return slices.Clone(p.body) }
+
+// Hash is the sha256 of what Encode returns.
+func (p *Policy) Hash() common.Hash { return sha256.Sum256(p.body) }
+
+// Source returns the source of an id, nil when there is none.
+func (p *Policy) Source(id string) *Source {
+	at := slices.IndexFunc(p.Sources, func(s Source) bool { return s.ID == id })
+	if at < 0 {
+		return nil
+	}
+	return &p.Sources[at]
+}
+
+// On lists the sources that count on a chain by default, in the order of the file.
+func (p *Policy) On(chain uint64) []*Source {
+	ids := p.Others
+	for _, d := range p.Defaults {
+		if d.Chain == chain {
+			ids = d.Sources
+		}
+	}
+	out := make([]*Source, 0, len(ids))
+	for i := range p.Sources {
+		if slices.Contains(ids, p.Sources[i].ID) {
+			out = append(out, &p.Sources[i])
+		}
+	}
+	return out
+}
+
+// Relay reports whether an address sends transactions for others, and whose it is.
+func (p *Policy) Relay(a common.Address) (name string, relay bool) {
+	name, relay = p.relays[a]
+	return name, relay
+}

@@ -1,0 +1,469 @@
+package source
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/big"
+
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+	"repute/trust/fixed"
+)
+
+func shipped(t testing.TB) *Policy {
+	t.Helper()
+	p, err := Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestDefaultPerChain(t *testing.T) {
+	t.Parallel()
+	p := shipped(t)
+	for chain, want := range map[uint64]string{
+		8453:   "coinbase-account coinbase-business agentbook human-passport farcaster-score basename",
+		56:     "bab",
+		42220:  "self-agent-id",
+		100:    "proof-of-humanity",
+		1:      "proof-of-humanity",
+		10:     "human-passport",
+		42161:  "human-passport",
+		59144:  "human-passport",
+		534352: "human-passport",
+		137:    "coinbase-account coinbase-business agentbook bab",
+	} {
+		var ids []string
+		for _, s := range p.On(chain) {
+			ids = append(ids, s.ID)
+			if chain != 137 && s.Home(chain) == nil {
+				t.Errorf("chain %d: %s is not read there", chain, s.ID)
+			}
+		}
+		if got := strings.Join(ids, " "); got != want {
+			t.Errorf("chain %d: %s, want %s", chain, got, want)
+		}
+	}
+}
+
+// TestSelectors compares what is asked with the published selectors of the contracts.
+func TestSelectors(t *testing.T) {
+	t.Parallel()
+	p := shipped(t)
+	for id, want := range map[string][]uint32{
+		"coinbase-account":  {0xab2717dd, 0xa3112a64},
+		"agentbook":         {0x451a02f4},
+		"human-passport":    {0xd47875d0},
+		"bab":               {0x70a08231, 0x773c02d4},
+		"self-agent-id":     {0xbc936c52, 0x7d08e2f3, 0x5b0ad7ca},
+		"proof-of-humanity": {0xf72c436f, 0xe274f78f},
+	} {
+		s := p.Source(id)
+		got := make([]uint32, 0, len(want))
+		for _, step := range s.plan.steps {
+			got = append(got, binary.BigEndian.Uint32(step.call.selector[:]))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s asks %x, want %x", id, got, want)
+		}
+	}
+}
+
+func TestHashIgnoresComments(t *testing.T) {
+	t.Parallel()
+	text := DefaultFile()
+	p := shipped(t)
+	again, err := Parse(append([]byte("# a comment\n"), text...))
+	if err != nil || again.Hash() != p.Hash() {
+		t.Errorf("with a comment more: %s, %v; want %s", again.Hash(), err, p.Hash())
+	}
+	other, err := Parse([]byte(strings.Replace(string(text), "weight: 0.25", "weight: 0.2", 1)))
+	if err != nil || other.Hash() == p.Hash() {
+		t.Errorf("another weight has the same hash: %v", err)
+	}
+}
+
+// TestRefused changes the shipped file in one place, and wants the error to name it.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ old, text, want string }{
+		"unknown member":         {"    ageDays: 365", "    ageInDays: 365", `sources[0].ageInDays: line 43: there is no member "ageInDays"`},
+		"unknown member on top":  {"others: [", "extra: 1\nothers: [", `extra: line 30: there is no member "extra"`},
+		"unknown in a call":      {"      holds: [{value: names", "      hold: [{value: names", "sources[8].read.calls[0].hold: "},
+		"member twice":           {"    class: C\n", "    class: C\n    class: C\n", "class"},
+		"second document":        {"  - name: Virtuals", "---\nversion: \"1\"\n#", "second document"},
+		"version":                {`version: "1"`, `version: "2"`, "version:"},
+		"weight above the price": {"weight: 0.1\n    price: {usd: 9", "weight: 0.15\n    price: {usd: 9", "sources[2].weight"},
+		"weight without a price": {"weight: 0.25 # no published price", "weight: 0.3", "sources[1].weight"},
+		"weight above the class": {"usd: 50", "usd: 500", ""},
+		"weight":                 {"weight: 0.5\n    # An", "weight: 0.55\n    # An", "sources[0].weight"},
+		"class":                  {"    class: A", "    class: D", "sources[0].class"},
+		"date":                   {`date: "2021-10-19"`, `date: "October"`, "sources[0].price"},
+		"bounds":                 {"bounds: {praise: 3, blame: 2}", "bounds: {praise: 30, blame: 2}", "sources[0].bounds.praise"},
+		"age before maturity":    {"ageDays: 365", "ageDays: 7", "sources[0].ageDays"},
+		"age without a time":     {"    ageDays: 0\n", "    ageDays: 100\n", "sources[2].ageDays"},
+		"id":                     {"id: coinbase-account", "id: Coinbase", "sources[0].id"},
+		"id twice":               {"id: coinbase-business", "id: coinbase-account", "sources[1].id"},
+		"default":                {"sources: [bab]", "sources: [bob]", "defaults[1].sources[0]"},
+		"others":                 {"agentbook, bab]", "agentbook, babel]", "others[3]"},
+		"schema":                 {"text: bool verifiedAccount", "text: bool verified", "sources[0].read.eas.schema.id"},
+		"contract":               {"contract: book", "contract: books", "sources[2].homes[0].contracts.books"},
+		"argument":               {"arguments: [agent]", "arguments: [nobody]", "sources[5].read.calls[1].arguments[0]"},
+		"argument's type":        {"arguments: [fid]", "arguments: [rater, fid]", "sources[7].read.calls[1].arguments"},
+		"function":               {"lookupHuman(address) returns (uint256 humanId)", "lookupHuman(address", "sources[2].read.calls[0].function"},
+		"type":                   {"returns (uint24 score)", "returns (uint25 score)", "sources[7].read.calls[1].function"},
+		"person":                 {"person: humanId", "person: human", "sources[2].read.person"},
+		"condition":              {"atLeast: \"200000\"", "atLeast: \"many\"", "sources[3].read.calls[0].holds[0].atLeast"},
+		"two conditions":         {"{value: names, notZero: true}", "{value: names, notZero: true, atLeast: \"2\"}", "holds[0]"},
+		"error":                  {"no: [AttestationNotFound()", "no: [AttestationNotFound", "sources[3].read.calls[0].no[0]"},
+		"implementation":         {"[first-seen]}\n          registry", "[last-seen]}\n          registry", "implementations[0]"},
+		"address":                {`multicall: "0xcA11bde05977b3631167028862bE2a173976CA11"`, `multicall: "0xcA11"`, "multicall"},
+		"relay twice": {`"0xaaca1ba9d2627cbc0739ba69890c30f95de046e4"`, `"0x80c08de1a05df2bd633cf520754e40fde3c794d3"`,
+			"relays[2].addresses[1]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := string(DefaultFile())
+			if !strings.Contains(text, c.old) {
+				t.Fatalf("the file has no %q", c.old)
+			}
+			_, err := Parse([]byte(strings.Replace(text, c.old, c.text, 1)))
+			if c.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}
+
+// word encodes a number.
+func word(n uint64) []byte {
+	return common.BigToHash(new(big.Int).SetUint64(n)).Bytes()
+}
+
+// attestation encodes a record as the registry returns it.
+func attestation(words ...common.Hash) []byte {
+	out := slices.Concat(word(32))
+	for _, w := range words {
+		out = append(out, w[:]...)
+	}
+	return slices.Concat(out, word(320), word(32), word(1))
+}
+
+func hashOf(a common.Address) common.Hash { return common.BytesToHash(a[:]) }
+
+var (
+	rater    = common.HexToAddress("0x1111111111111111111111111111111111111111")
+	schema   = common.HexToHash("0xf8b05c79f090979bf4a80270aba232dff11a10d9ca55c4f88de95317970f0de9")
+	attester = common.HexToAddress("0x357458739F90461b99789350868CD7CF330Dd7EE")
+	uid      = common.HexToHash("0x77")
+)
+
+func TestEAS(t *testing.T) {
+	t.Parallel()
+	s := shipped(t).Source("coinbase-account")
+	record := func(change func(words []common.Hash)) []byte {
+		words := []common.Hash{uid, schema, common.HexToHash("0x64"), {}, {}, {}, hashOf(rater), hashOf(attester),
+			common.HexToHash("0x1")}
+		change(words)
+		return attestation(words...)
+	}
+	whole := record(func([]common.Hash) {})
+	for name, c := range map[string]struct {
+		data []byte
+		want Verdict
+	}{
+		"holds":             {whole, Holds},
+		"revoked":           {record(func(w []common.Hash) { w[4] = common.HexToHash("0x65") }), Holds},
+		"another schema":    {record(func(w []common.Hash) { w[1] = common.HexToHash("0x1") }), Denied},
+		"another attester":  {record(func(w []common.Hash) { w[7] = hashOf(rater) }), Denied},
+		"another recipient": {record(func(w []common.Hash) { w[6] = hashOf(attester) }), Denied},
+		"another uid":       {record(func(w []common.Hash) { w[0] = common.Hash{} }), Denied},
+		"wide time":         {record(func(w []common.Hash) { w[2] = schema }), Unreadable},
+		"cut off":           {whole[:len(whole)-32], Unreadable},
+		"longer":            {append(slices.Clone(whole), 0), Unreadable},
+		"nothing":           {nil, Unreadable},
+		"huge length":       {slices.Concat(whole[:352], slices.Repeat([]byte{0xff}, 32), whole[384:]), Unreadable},
+	} {
+		q := s.Ask(s.Home(8453), rater)
+		first := q.Next()
+		if want := slices.Concat(crypto.Keccak256([]byte("getAttestationUid(address,bytes32)"))[:4],
+			hashOf(rater).Bytes(), schema[:]); !slices.Equal(first.Data, want) {
+			t.Fatalf("first call %x, want %x", first.Data, want)
+		}
+		if err := q.Answer(true, uid[:]); err != nil || q.Verdict != Open {
+			t.Fatalf("after the uid: %v, %v", q.Verdict, err)
+		}
+		if next := q.Next(); next.To != common.HexToAddress("0x4200000000000000000000000000000000000021") ||
+			!slices.Equal(next.Data[4:], uid[:]) {
+			t.Fatalf("second call %x", next.Data)
+		}
+		err := q.Answer(true, c.data)
+		if q.Verdict != c.want || (err != nil) != (c.want == Unreadable) {
+			t.Errorf("%s: verdict %d, %v; want %d", name, q.Verdict, err, c.want)
+		}
+		if q.Verdict == Holds {
+			cred := q.Credential(9, common.Hash{}, 1000)
+			if cred.Subject != uid || cred.Issued != 100 || (cred.Revoked == 101) != (name == "revoked") {
+				t.Errorf("%s: %+v", name, cred)
+			}
+		}
+	}
+}
+
+func TestReverts(t *testing.T) {
+	t.Parallel()
+	s := shipped(t).Source("human-passport")
+	for text, want := range map[string]Verdict{"AttestationNotFound()": Denied, "AttestationExpired(uint64)": Denied,
+		"Paused()": Unknown} {
+		q := s.Ask(s.Home(10), rater)
+		err := q.Answer(false, slices.Concat(crypto.Keccak256([]byte(text))[:4], word(5)))
+		if q.Verdict != want || (err == nil) != (want == Denied) {
+			t.Errorf("%s: verdict %d, %v; want %d", text, q.Verdict, err, want)
+		}
+	}
+	for name, data := range map[string][]byte{"no data": nil, "three bytes": {1, 2, 3}} {
+		q := s.Ask(s.Home(10), rater)
+		if err := q.Answer(false, data); q.Verdict != Unknown || err == nil {
+			t.Errorf("%s: verdict %d, %v", name, q.Verdict, err)
+		}
+	}
+	for score, want := range map[uint64]Verdict{200_000: Holds, 199_999: Denied} {
+		q := s.Ask(s.Home(10), rater)
+		if err := q.Answer(true, word(score)); err != nil || q.Verdict != want {
+			t.Errorf("score %d: verdict %d, %v", score, q.Verdict, err)
+		}
+	}
+}
+
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	p := shipped(t)
+	base := Credential{Source: "coinbase-account", Version: 1, Class: ClassA, Rater: rater, Issued: 1000 * day}
+	for name, c := range map[string]struct {
+		change func(c *Credential)
+		at     uint64
+		want   Why
+	}{
+		"six days":       {func(*Credential) {}, 1007*day - 1, WhyMaturing},
+		"seven days":     {func(*Credential) {}, 1007 * day, ""},
+		"a year":         {func(*Credential) {}, 1365 * day, ""},
+		"more":           {func(*Credential) {}, 1365*day + 1, WhyAged},
+		"of the future":  {func(*Credential) {}, 999 * day, WhyMaturing},
+		"before revoke":  {func(c *Credential) { c.Revoked = 1010 * day }, 1010*day - 1, ""},
+		"revoked":        {func(c *Credential) { c.Revoked = 1010 * day }, 1010 * day, WhyRevoked},
+		"before expiry":  {func(c *Credential) { c.Expires = 1010 * day }, 1010*day - 1, ""},
+		"expired":        {func(c *Credential) { c.Expires = 1010 * day }, 1010 * day, WhyExpired},
+		"older version":  {func(c *Credential) { c.Version = 2 }, 1010 * day, WhyUnlisted},
+		"unknown source": {func(c *Credential) { c.Source = "x" }, 1010 * day, WhyUnlisted},
+		"relay": {func(c *Credential) { c.Rater = common.HexToAddress("0x103040545ac5031a11e8c03dd11324c7333a13c7") },
+			1010 * day, WhyRelay},
+	} {
+		cred := base
+		c.change(&cred)
+		if got := p.Counts(&cred, c.at); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// of makes a credential of the shipped policy that counts at day 2000.
+func of(p *Policy, id string, a common.Address, subject uint64) Credential {
+	s := p.Source(id)
+	return Credential{Source: id, Version: s.Version, Class: s.Class, Weight: s.Weight, Rater: a,
+		Subject: common.BytesToHash(word(subject)), Issued: 1900 * day}
+}
+
+func TestRaters(t *testing.T) {
+	t.Parallel()
+	p := shipped(t)
+	p.Sources[p.index("basename")].MaturityDays = 7
+	other := common.HexToAddress("0x2222222222222222222222222222222222222222")
+	credentials := []Credential{
+		of(p, "coinbase-account", other, 1),
+		of(p, "coinbase-account", rater, 2), of(p, "coinbase-account", rater, 3),
+		of(p, "coinbase-business", rater, 4), of(p, "bab", rater, 5), of(p, "self-agent-id", rater, 6),
+		of(p, "farcaster-score", rater, 7), of(p, "basename", rater, 8),
+	}
+	got := p.Raters(credentials, 2000*day)
+	if len(got) != 2 || got[0].Address != rater || got[1].Address != other || got[1].Weight != fixed.One/2 {
+		t.Fatalf("%+v", got)
+	}
+	if got[0].Weight != fixed.One || len(got[0].Parts) != 5 {
+		t.Errorf("%+v: want weight 1 of five sources: one of class C, since 0.1 is for all of them", got[0])
+	}
+	slices.Reverse(credentials)
+	again := p.Raters(credentials, 2000*day)
+	if !slices.EqualFunc(got, again, func(a, b Rater) bool {
+		return a.Address == b.Address && a.Weight == b.Weight && slices.Equal(a.Parts, b.Parts)
+	}) {
+		t.Errorf("the order of credentials changes the weights: %+v, %+v", got, again)
+	}
+	if left := p.Raters(credentials[:7], 1900*day); len(left) != 0 {
+		t.Errorf("before they are mature: %+v", left)
+	}
+}
+
+func (p *Policy) index(id string) int {
+	return slices.IndexFunc(p.Sources, func(s Source) bool { return s.ID == id })
+}
+
+// TestManyAttestations: ten thousand attestations for one address weigh as much as one.
+func TestManyAttestations(t *testing.T) {
+	t.Parallel()
+	p := shipped(t)
+	credentials := make([]Credential, 10_000)
+	for i := range credentials {
+		credentials[i] = of(p, "coinbase-account", rater, uint64(i))
+	}
+	got := p.Raters(credentials, 2000*day)
+	if len(got) != 1 || got[0].Weight != fixed.One/2 || len(got[0].Parts) != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	p := shipped(t)
+	at := func(c Credential, when uint64) Credential {
+		c.Issued, c.Read, c.Chain = when, when, 8453
+		return c
+	}
+	book, gone := of(p, "agentbook", rater, 1), common.HexToAddress("0x3333333333333333333333333333333333333333")
+	previous := []Credential{at(book, 100*day), at(of(p, "agentbook", gone, 2), 100*day), at(of(p, "bab", rater, 9), 100*day)}
+	reading := func(status Status, when uint64, unknown []common.Address, found ...Credential) *Reading {
+		return &Reading{State: State{Source: "agentbook", Chain: 8453, Status: status, Time: when}, Credentials: found,
+			Unknown: unknown}
+	}
+	again := p.Settle(previous, reading(StatusOK, 101*day, nil, at(book, 101*day)))
+	if len(again) != 1 || again[0].Issued != 100*day || again[0].Read != 101*day {
+		t.Errorf("found again: %+v", again)
+	}
+	rebound := p.Settle(previous, reading(StatusOK, 101*day, nil, at(of(p, "agentbook", rater, 66), 101*day)))
+	if len(rebound) != 1 || rebound[0].Subject != book.Subject || rebound[0].Issued != 100*day {
+		t.Errorf("bound again by somebody else: %+v", rebound)
+	}
+	if kept := p.Settle(previous, reading(StatusIncomplete, 102*day, []common.Address{rater, gone})); len(kept) != 2 {
+		t.Errorf("no answer for two days: %+v", kept)
+	}
+	if kept := p.Settle(previous, reading(StatusIncomplete, 102*day+1, []common.Address{rater, gone})); len(kept) != 0 {
+		t.Errorf("no answer for longer: %+v", kept)
+	}
+	if off := p.Settle(previous, reading(StatusOff, 101*day, []common.Address{rater}, at(book, 101*day))); len(off) != 0 {
+		t.Errorf("a source that is off: %+v", off)
+	}
+	lost := p.Settle(again, reading(StatusOK, 102*day, nil))
+	if back := p.Settle(lost, reading(StatusOK, 103*day, nil, at(book, 103*day))); len(back) != 1 ||
+		back[0].Issued != 103*day {
+		t.Errorf("lost and found again: %+v", back)
+	}
+}
+
+func TestDigest(t *testing.T) {
+	t.Parallel()
+	p := shipped(t)
+	list := []Credential{of(p, "bab", rater, 2), of(p, "bab", rater, 1), of(p, "agentbook", rater, 3)}
+	first, err := Digest(list)
+	slices.Reverse(list)
+	second, err2 := Digest(list)
+	if err != nil || err2 != nil || first != second {
+		t.Errorf("%s and %s: %v, %v", first, second, err, err2)
+	}
+	list[0].Revoked = 5
+	if third, _ := Digest(list); third == first {
+		t.Error("a revocation does not change the digest")
+	}
+}
+
+func TestAccepts(t *testing.T) {
+	t.Parallel()
+	one, two, none := common.HexToAddress("0x1"), common.HexToAddress("0x2"), common.Address{}
+	for _, c := range []struct {
+		pinned []string
+		now    common.Address
+		first  *common.Address
+		want   bool
+	}{
+		{nil, none, nil, true},
+		{nil, one, nil, false},
+		{[]string{FirstSeen}, one, nil, true},
+		{[]string{FirstSeen}, one, &one, true},
+		{[]string{FirstSeen}, two, &one, false},
+		{[]string{FirstSeen}, none, &one, false},
+		{[]string{FirstSeen, two.Hex()}, two, &one, true},
+		{[]string{one.Hex()}, one, nil, true},
+		{[]string{one.Hex()}, two, nil, false},
+	} {
+		if got := (Contract{Implementations: c.pinned}).Accepts(c.now, c.first); got != c.want {
+			t.Errorf("%v of %s, first %v: %t", c.pinned, c.now, c.first, got)
+		}
+	}
+}
+
+func TestShare(t *testing.T) {
+	t.Parallel()
+	b := shipped(t).Budget
+	for agents, want := range map[int]string{1: "1.0000", 20: "1.0000", 21: "0.9524", 200: "0.1000", 2000: "0.0100"} {
+		if got := b.Share(agents).Decimal(4); got != want {
+			t.Errorf("%d agents: %s, want %s", agents, got, want)
+		}
+	}
+}
+
+// FuzzParse: no file makes the parser panic, and one that is accepted can be asked about a rater.
+func FuzzParse(f *testing.F) {
+	f.Add(string(DefaultFile()))
+	f.Add("")
+	f.Add("version: \"1\"\nsources: [{id: x, read: {calls: [{function: f(address) returns (uint256 x)}]}}]")
+	f.Add("a: &a [*a]")
+	f.Add("classes: {<<: {A: {}}}")
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := Parse([]byte(text))
+		if err != nil {
+			if !errors.Is(err, repute.ErrInvalid) {
+				t.Errorf("%v is not an invalid input", err)
+			}
+			return
+		}
+		for i := range p.Sources {
+			s := &p.Sources[i]
+			q := s.Ask(&s.Homes[0], rater)
+			_ = q.Next()
+			_ = q.Answer(true, make([]byte, 64))
+		}
+	})
+}
+
+// FuzzAnswer: no answer of a contract makes an inquiry panic.
+func FuzzAnswer(f *testing.F) {
+	p := shipped(f)
+	f.Add("coinbase-account", true, attestation(uid, schema, common.Hash{}))
+	f.Add("human-passport", false, []byte{1, 2, 3, 4})
+	f.Fuzz(func(t *testing.T, id string, success bool, data []byte) {
+		s := p.Source(id)
+		if s == nil {
+			return
+		}
+		q := s.Ask(&s.Homes[0], rater)
+		for q.Verdict == Open {
+			_ = q.Next()
+			if len(data) < 64 && q.step == 0 && s.Read.EAS != nil {
+				_ = q.Answer(true, uid[:])
+				continue
+			}
+			_ = q.Answer(success, data)
+		}
+	})
+}

@@ -1,0 +1,160 @@
+package trust
+
+import (
+	"repute/trust/fixed"
+	"repute/trust/flow"
+)
+
+// SourcedView is what sources gave to a score.
+type SourcedView struct {
+	Raters  int         `json:"raters"`  // whose word sources give weight
+	Classes []string    `json:"classes"` // of these sources
+	Praise  fixed.Fixed `json:"praise"`  // evidence in units, part of Result.Positive and Negative
+	Blame   fixed.Fixed `json:"blame"`
+}
+
+// grant is what one source gives one opinion.
+type grant struct {
+	opinion, source int
+	person          uint32
+	amount          fixed.Fixed // of evidence
+}
+
+// sourcedSide is what sources give one side: evidence, and independent trust behind it.
+type sourcedSide struct{ evidence, flow fixed.Fixed }
+
+// boundSources limits what sources give each side: by person, by source, by class, and all of them.
+func (s *scoring) boundSources() {
+	s.sourcedFor, s.sourcedAgainst = sourcedSide{}, sourcedSide{}
+	if s.w.Credited() == 0 {
+		return
+	}
+	s.readGrants()
+	if len(s.grants) == 0 {
+		return
+	}
+	s.sharePersons()
+	s.sourcedFor = s.boundGrants(isFor, func(b *flow.SourceBounds) fixed.Fixed { return b.Praise })
+	s.sourcedAgainst = s.boundGrants(isAgainst, func(b *flow.SourceBounds) fixed.Fixed { return b.Blame })
+}
+
+// readGrants divides what opinions have by sources among these.
+func (s *scoring) readGrants() {
+	s.grants = s.grants[:0]
+	for i := range s.opinions {
+		v := &s.opinions[i]
+		if v.sourced == 0 {
+			continue
+		}
+		for _, c := range s.w.Credits(v.credited) {
+			s.grants = append(s.grants, grant{i, c.Source, c.Person, v.sourced.Scaled(int64(c.Weight), int64(v.granted))})
+		}
+	}
+}
+
+// sharePersons makes the raters whom a source knows as one person give no more than one of them.
+func (s *scoring) sharePersons() {
+	clear(s.persons)
+	for i := range s.grants {
+		if g := &s.grants[i]; g.person > 0 {
+			if s.persons == nil {
+				s.persons = map[uint32]limited{}
+			}
+			sum := s.persons[g.person]
+			sum.add(g.amount)
+			s.persons[g.person] = sum
+		}
+	}
+	for i := range s.grants {
+		if g := &s.grants[i]; g.person > 0 {
+			sum := s.persons[g.person]
+			g.amount = sum.of(g.amount)
+		}
+	}
+}
+
+// boundGrants limits the grants of one side and sets what its opinions have by them.
+func (s *scoring) boundGrants(side func(fixed.Fixed) bool, of func(*flow.SourceBounds) fixed.Fixed) sourcedSide {
+	rules := s.w.SourceRules()
+	s.limit(side, len(rules.Sources), func(g *grant) int { return g.source },
+		func(i int) fixed.Fixed { return of(&rules.Sources[i].SourceBounds) })
+	s.limit(side, len(rules.Classes), func(g *grant) int { return rules.Sources[g.source].Class },
+		func(i int) fixed.Fixed { return of(&rules.Classes[i].SourceBounds) })
+	s.limit(side, 1, func(*grant) int { return 0 }, func(int) fixed.Fixed { return of(&rules.All) })
+	for i := range s.opinions {
+		if v := &s.opinions[i]; side(v.value) {
+			v.sourced = 0
+		}
+	}
+	for i := range s.grants {
+		if v := &s.opinions[s.grants[i].opinion]; side(v.value) {
+			v.sourced += s.grants[i].amount
+		}
+	}
+	return s.sumSourced(side)
+}
+
+// limit scales the grants of one side that have a key in common down to the most that the key has.
+func (s *scoring) limit(side func(fixed.Fixed) bool, keys int, key func(*grant) int, most func(key int) fixed.Fixed) {
+	sums := make([]limited, keys)
+	for i := range s.grants {
+		if g := &s.grants[i]; side(s.opinions[g.opinion].value) {
+			sums[key(g)].sum += g.amount
+		}
+	}
+	for k := range sums {
+		sums[k].most = most(k)
+	}
+	for i := range s.grants {
+		if g := &s.grants[i]; side(s.opinions[g.opinion].value) {
+			g.amount = sums[key(g)].of(g.amount)
+		}
+	}
+}
+
+// sumSourced adds up one side: a rater is a way of its own, which carries no more than what sources grant it.
+func (s *scoring) sumSourced(side func(fixed.Fixed) bool) (out sourcedSide) {
+	for at := 0; at < len(s.opinions); {
+		var evidence, capacity fixed.Fixed
+		for again := true; again; again = at < len(s.opinions) && !s.opinions[at].opensBurst {
+			if v := &s.opinions[at]; side(v.value) && v.sourced > 0 {
+				evidence, capacity = evidence+v.sourced, max(capacity, v.granted)
+			}
+			at++
+		}
+		out.evidence, out.flow = out.evidence+evidence, out.flow+min(evidence, capacity)
+	}
+	return out
+}
+
+// sourcedView tells what sources gave, nil where they gave nothing.
+func (s *scoring) sourcedView() *SourcedView {
+	if s.sourcedFor.evidence+s.sourcedAgainst.evidence == 0 {
+		return nil
+	}
+	view := &SourcedView{Praise: s.sourcedFor.evidence, Blame: s.sourcedAgainst.evidence}
+	rules := s.w.SourceRules()
+	classes := make([]bool, len(rules.Classes))
+	last := flow.NoNode
+	for i := range s.grants {
+		if v := &s.opinions[s.grants[i].opinion]; v.credited != last { // a rater's opinions follow each other
+			last = v.credited
+			view.Raters++
+		}
+		classes[rules.Sources[s.grants[i].source].Class] = true
+	}
+	for i, used := range classes {
+		if used {
+			view.Classes = append(view.Classes, rules.Classes[i].ID)
+		}
+	}
+	return view
+}
+
+// sourceNames are the sources that give a node weight.
+func (s *scoring) sourceNames(n flow.Node) (names []string) {
+	for _, c := range s.w.Credits(n) {
+		names = append(names, s.w.SourceRules().Sources[c.Source].ID)
+	}
+	return names
+}
