@@ -6,13 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"repute"
-	"repute/internal/httpapi"
-
 	"github.com/labstack/echo/v4"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"riverqueue.com/riverui"
+
+	"repute"
+	"repute/internal/httpapi"
 )
 
 // adminPrefix is where the job queue is shown to operators.
@@ -40,7 +40,7 @@ func (a *API) mountAdmin() error {
 	if !a.server.HasTokens(httpapi.RoleOperate) {
 		return nil
 	}
-	client, err := river.NewClient(riverpgxv5.New(a.db.Pool()), &river.Config{Logger: a.log})
+	client, err := river.NewClient(riverpgxv5.New(a.DB.Pool()), &river.Config{Logger: a.log})
 	if err != nil {
 		return fmt.Errorf("job queue: %w", err)
 	}

@@ -1,7 +1,8 @@
-// Package api answers questions about the index over HTTP: REST described by
-// OpenAPI 3.1, GraphQL, health and metrics, and a few pages for people. Handlers
-// decode, ask package store and encode. Everything is read-only, and whatever
-// comes from the chain or from documents is treated as hostile text.
+// Package api serves the index over HTTP: REST described by OpenAPI 3.1, health and metrics, the tools
+// of agents, and a few pages for people; it mounts GraphQL (package graph) and the IPFS gateway
+// (package ipfs). Handlers decode, ask package answers or the store, and encode with package wire.
+// Everything is read-only, and whatever comes from the chain or from documents is treated as hostile
+// text.
 package api
 
 import (
@@ -11,15 +12,14 @@ import (
 	"log/slog"
 	"time"
 
-	"repute"
+	"repute/api/answers"
+	"repute/api/graph"
+	"repute/api/ipfs"
 	"repute/internal/httpapi"
 	"repute/mcp"
-	"repute/policy"
 	"repute/store"
 	"repute/trust/engine"
 	"repute/trust/statement"
-
-	graphql "github.com/graph-gophers/graphql-go"
 )
 
 // Options say what the API serves and how much of it. Server and DB are needed; the
@@ -51,25 +51,14 @@ type Options struct {
 	QueryCost int
 }
 
-// API answers the routes of the index. Make one with New.
+// API serves the routes of the index. Make one with New.
 type API struct {
-	server       *httpapi.Server
-	db           *store.DB
-	defaultChain uint64
-	version      string
-	ready        func(context.Context) error
-	readiness    readiness
-	log          *slog.Logger
-	queryDepth   int
-	queryCost    int
-	refreshes    *httpapi.Limiter // of refreshes, which cost others a fetch
-	walks        *httpapi.Limiter // of explanations, and of walks by a caller's roots
-	trust        *engine.Reader
-	payments     *policy.Policy // of decisions by the value at risk
-	bare         *policy.Policy // of decisions by the caller's thresholds alone
-	signer       *statement.Signer
-	restarts     func() (n int, last time.Time)
-	schema       *graphql.Schema
+	*answers.Index
+	server    *httpapi.Server
+	ready     func(context.Context) error
+	readiness readiness
+	log       *slog.Logger
+	restarts  func() (n int, last time.Time)
 }
 
 // New adds the routes of the index to the server of o. It talks to nobody yet, so it succeeds also
@@ -77,29 +66,22 @@ type API struct {
 func New(o Options) (*API, error) {
 	httpapi.Fill(&o.QueryDepth, 16)
 	httpapi.Fill(&o.QueryCost, 10_000)
-	a := &API{server: o.Server, db: o.DB, defaultChain: o.DefaultChain, version: o.Version, ready: o.Ready,
-		log: o.Server.Log, queryDepth: o.QueryDepth, queryCost: o.QueryCost, signer: o.Signer, restarts: o.Restarts,
-		refreshes: o.Server.Limiter("refresh", 1/refreshPeriod.Seconds(), refreshBurst),
-		walks:     o.Server.Limiter("walk", 1/walkPeriod.Seconds(), walkBurst)}
-	if err := a.server.Registry.Register(newIndexCollector(a.db, a.log)); err != nil {
+	a := &API{server: o.Server, ready: o.Ready, log: o.Server.Log, restarts: o.Restarts}
+	if err := a.server.Registry.Register(newIndexCollector(o.DB, a.log)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	var err error
-	if a.trust, err = engine.NewReader(a.db, o.Trust); err != nil {
-		return nil, fmt.Errorf("trust: %w", err)
-	}
-	if a.payments, err = policy.ForPayments(); err != nil {
+	if a.Index, err = answers.New(answers.Options{Server: o.Server, DB: o.DB, DefaultChain: o.DefaultChain,
+		Version: o.Version,
+		Trust:   o.Trust, Signer: o.Signer}); err != nil {
 		return nil, err
-	}
-	if a.bare, err = policy.Parse([]byte(`version: "1"`)); err != nil {
-		return nil, fmt.Errorf("policy without thresholds: %w", err)
-	}
-	if a.schema, err = a.parseSchema(repute.Schema); err != nil {
-		return nil, fmt.Errorf("graphql schema: %w", err)
 	}
 	a.server.Rewrite(oneForm)
 	a.mount()
 	a.mountPlain()
+	if err := graph.Mount(o.Server, a.Index, graph.Options{Depth: o.QueryDepth, Cost: o.QueryCost}); err != nil {
+		return nil, err
+	}
 	a.mountKeys()
-	return a, errors.Join(a.mountTools(o.Tools), a.mountGateway(), a.mountAdmin())
+	return a, errors.Join(a.mountTools(o.Tools), ipfs.Mount(o.Server, o.DB), a.mountAdmin())
 }

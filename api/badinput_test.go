@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"repute/api"
+	"repute/api/wire"
 	"repute/internal/pgtest"
 )
 
@@ -16,8 +17,8 @@ import (
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	s, _ := populated(t, api.Options{})
-	next := as[api.AgentList](t, get(t, s, "/agents?limit=1")).Next
-	feedbackNext := as[api.FeedbackList](t, get(t, s, "/agents/8453:7/feedback?limit=1")).Next
+	next := as[wire.AgentList](t, get(t, s, "/agents?limit=1")).Next
+	feedbackNext := as[wire.FeedbackList](t, get(t, s, "/agents/8453:7/feedback?limit=1")).Next
 	cases := []struct{ path, field string }{
 		{"/agents/x", "id"},
 		{"/agents/8453:7:1", "id"},

@@ -7,6 +7,7 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/api/wire"
 	"repute/internal/pgtest"
 )
 
@@ -34,7 +35,7 @@ func TestOneAgentIsBounded(t *testing.T) {
 	s := serve(t, api.Options{DB: db})
 
 	r := get(t, s, "/agents/1:7")
-	a := as[api.AgentAnswer](t, r)
+	a := as[wire.AgentAnswer](t, r)
 	if a.MetadataCount != 303 || len(a.Metadata) != 200 || len(r.body) > 120_000 {
 		t.Fatalf("%d of %d keys in %d bytes", len(a.Metadata), a.MetadataCount, len(r.body))
 	}
@@ -50,7 +51,7 @@ func TestOneAgentIsBounded(t *testing.T) {
 		t.Errorf("cut: %+v", a.Cut)
 	}
 
-	rep := as[api.ReputationAnswer](t, get(t, s, "/agents/1:7/reputation"))
+	rep := as[wire.ReputationAnswer](t, get(t, s, "/agents/1:7/reputation"))
 	if len(rep.Tags) != 100 || rep.TagsTotal != 120 || rep.Summary.Count != 151 {
 		t.Fatalf("%d of %d tags, %d ratings", len(rep.Tags), rep.TagsTotal, rep.Summary.Count)
 	}
@@ -60,7 +61,7 @@ func TestOneAgentIsBounded(t *testing.T) {
 	}
 
 	list := get(t, s, "/agents/1:7/feedback?limit=200")
-	page := as[api.FeedbackList](t, list)
+	page := as[wire.FeedbackList](t, list)
 	if len(page.Items) != 151 || len(list.body) > 151*6_000 {
 		t.Fatalf("%d ratings in %d bytes", len(page.Items), len(list.body))
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"repute/api"
+	"repute/api/wire"
 )
 
 // Every filter goes with every other and with every order, in REST, GraphQL and the
@@ -59,14 +60,14 @@ func comparedLists(t *testing.T, s *httptest.Server, b toolbox, all map[string]a
 	for name, v := range all {
 		params = append(params, name, fmt.Sprint(v))
 	}
-	rest := as[api.AgentList](t, get(t, s, "/agents"+query(params...)))
+	rest := as[wire.AgentList](t, get(t, s, "/agents"+query(params...)))
 	all["limit"] = 50
 	in, err := json.Marshal(all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	delete(all, "limit")
-	var tool api.AgentList
+	var tool wire.AgentList
 	if r := b.call("repute_search_agents", string(in)); r.IsError || json.Unmarshal([]byte(said(r)), &tool) != nil {
 		t.Fatalf("%s: %s", in, said(r))
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"repute/api"
+	"repute/api/wire"
 	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/store"
@@ -25,9 +26,9 @@ func TestDecision(t *testing.T) {
 	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	allowed := 0
 	for agent := range scoredAgents {
-		r := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, "")))
-		keptOut := slices.ContainsFunc(r.Gates, func(g api.Gate) bool { return g.Direction == "keepsOut" && g.Passed })
-		service := slices.ContainsFunc(r.Gates, func(g api.Gate) bool { return g.ID == "service" && g.Passed })
+		r := as[wire.ReputationAnswer](t, get(t, s, scoredPath(agent, "")))
+		keptOut := slices.ContainsFunc(r.Gates, func(g wire.Gate) bool { return g.Direction == "keepsOut" && g.Passed })
+		service := slices.ContainsFunc(r.Gates, func(g wire.Gate) bool { return g.ID == "service" && g.Passed })
 		for _, tag := range r.Tags {
 			if known := tag.Tag == "starred"; known != (tag.Unit != nil) || known && *tag.Unit != "points of 100" {
 				t.Errorf("agent %d: tag %q has unit %v", agent, tag.Tag, tag.Unit)
@@ -47,7 +48,7 @@ func TestDecision(t *testing.T) {
 			"?minScore=-100&valueAtRisk=1000000000000000000": rated && service,
 			"?valueAtRisk=99999999999999999999999999&gates=service,identity&tier=4&minScore=99": false,
 		} {
-			d := as[api.DecisionAnswer](t, get(t, s, fmt.Sprintf("/agents/%d:%d/decision%s", scoredChain, agent, query)))
+			d := as[wire.DecisionAnswer](t, get(t, s, fmt.Sprintf("/agents/%d:%d/decision%s", scoredChain, agent, query)))
 			if d.Decision.Decision != map[bool]string{true: "allow", false: "deny"}[want] || d.Standing != r.Standing ||
 				d.AsOf.Block != r.AsOf.Block ||
 				want != (len(d.Reasons) == 0) || want && len(d.Missing) > 0 || !want && len(d.Missing) == 0 && !keptOut &&
@@ -152,9 +153,9 @@ func compareScores(t *testing.T, s *httptest.Server, agent int, moved map[float6
 		one.Score != one.Decision.Score {
 		t.Errorf("agent %d: one query shows %+v", agent, one)
 	}
-	before := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, "")))
-	why := as[api.ExplainAnswer](t, get(t, s, scoredPath(agent, "/explain")))
-	after := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, "")))
+	before := as[wire.ReputationAnswer](t, get(t, s, scoredPath(agent, "")))
+	why := as[wire.ExplainAnswer](t, get(t, s, scoredPath(agent, "/explain")))
+	after := as[wire.ReputationAnswer](t, get(t, s, scoredPath(agent, "")))
 	moved[before.Score] = true
 	if !reflect.DeepEqual(before.Scored, after.Scored) {
 		return 0

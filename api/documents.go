@@ -7,38 +7,39 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"repute"
+	"repute/api/answers"
+	"repute/api/ipfs"
+	"repute/api/wire"
 	"repute/internal/httpapi"
 	"repute/store/docdb"
-	"repute/store/query"
 )
 
 // The inputs of the operations on documents.
 type (
 	documentsInput struct {
-		AgentPath
+		answers.AgentPath
 		DocumentsQuery
 	}
 	refreshInput struct {
-		AgentPath
+		answers.AgentPath
 		RefreshQuery
 	}
 	bodyInput struct {
-		Request
+		answers.Request
 		SHA256 string `path:"sha256" pattern:"^(0x)?[0-9a-fA-F]{64}$" doc:"sha256 of the bytes, 64 hexadecimal digits with or without 0x"`
 	}
 )
 
 // DocumentsQuery are the parameters of an agent's documents.
 type DocumentsQuery struct {
-	Request
-	PageQuery
+	answers.Request
+	answers.PageQuery
 }
 
 // Query is the query itself, also where it is embedded.
@@ -46,7 +47,7 @@ func (q *DocumentsQuery) Query() *DocumentsQuery { return q }
 
 // RefreshQuery are the parameters of a refresh: none.
 type RefreshQuery struct {
-	Request
+	answers.Request
 	caller string
 }
 
@@ -60,37 +61,6 @@ func (q *RefreshQuery) Resolve(ctx huma.Context) []error {
 }
 
 const refreshVerb = ":refresh"
-
-// DocumentVersion is one outcome of reading a URI that an agent had.
-type DocumentVersion struct {
-	URI       string  `json:"uri" doc:"no more than the first 2 KiB"`
-	URIHex    *Hex    `json:"uriHex,omitempty"`
-	URISize   Long    `json:"uriSize" doc:"bytes of the whole uri on chain"`
-	FromBlock Long    `json:"fromBlock" doc:"the agent had the uri from this block on"`
-	ToBlock   *Long   `json:"toBlock" doc:"until before this block; null while it has it"`
-	FetchedAt *Time   `json:"fetchedAt" doc:"null when the uri was not read yet" format:"date-time"`
-	Source    *string `json:"source" doc:"data, inline, https or ipfs; null for a failure"`
-	SHA256    *Hash   `json:"sha256" doc:"null for a failure"`
-	Size      Long    `json:"size" doc:"bytes"`
-	Kept      bool    `json:"kept" doc:"/documents/{sha256} gives the bytes"`
-	Reason    *string `json:"reason" doc:"code of a failure"`
-	Cut       []Cut   `json:"cut" doc:"texts that were cut, which end with an ellipsis, and where the whole is"`
-}
-
-// DocumentList is a page of an agent's documents.
-type DocumentList struct {
-	Items []DocumentVersion `json:"items"`
-	Next  *string           `json:"next" doc:"cursor of the next page, null at the end"`
-	AsOf  []AsOf            `json:"asOf"`
-}
-
-func (b DocumentList) steady() any { b.AsOf = each(b.AsOf, AsOf.steady); return b }
-
-// RefreshAnswer tells that a document will be read again.
-type RefreshAnswer struct {
-	Queued        bool  `json:"queued" doc:"always true: otherwise the answer is 429"`
-	NextAllowedAt *Time `json:"nextAllowedAt" doc:"when the next refresh of this document will be granted" format:"date-time"`
-}
 
 // mountDocuments adds the operations on documents.
 func (a *API) mountDocuments() {
@@ -114,75 +84,31 @@ func asRefresh(op *huma.Operation) {
 }
 
 // documents serves GET /agents/{id}/documents: all documents that were read from an agent's URIs.
-func (a *API) documents(ctx context.Context, ref repute.AgentRef, q *DocumentsQuery) (*output[DocumentList], error) {
+func (a *API) documents(ctx context.Context, ref repute.AgentRef, q *DocumentsQuery) (*output[wire.DocumentList],
+	error) {
 	limit, err := httpapi.PageSize(q.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 	if err != nil {
 		return nil, err
 	}
-	id, err := a.resolve(ctx, ref)
+	id, err := a.Resolve(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	page, err := docdb.Versions(ctx, a.db, id, q.Cursor, limit)
+	page, err := docdb.Versions(ctx, a.DB, id, q.Cursor, limit)
 	if err != nil {
-		return nil, unknownAgent(err)
+		return nil, answers.UnknownAgent(err)
 	}
-	return ok(DocumentList{Items: encodeVersions(id, page.Items), Next: orNull(page.Next),
-		AsOf: each(page.AsOf, encodeAsOf)}), nil
+	return ok(wire.DocumentList{Items: wire.EncodeVersions(id, page.Items), Next: wire.OrNull(page.Next),
+		AsOf: wire.Each(page.AsOf, wire.EncodeAsOf)}), nil
 }
-
-func encodeVersions(id repute.AgentID, list []repute.DocumentVersion) []DocumentVersion {
-	return each(list, func(v repute.DocumentVersion) DocumentVersion { return encodeVersion(id, v) })
-}
-
-// encodeVersion writes one read of a URI. The URI itself is cut where it is long, and the answer
-// names the path of the whole.
-func encodeVersion(id repute.AgentID, v repute.DocumentVersion) DocumentVersion {
-	w := DocumentVersion{
-		URISize: Long(v.URISize), FromBlock: Long(v.FromBlock), ToBlock: orNull(Long(v.ToBlock)),
-		FetchedAt: encodeTime(v.FetchedAt),
-		Source:    orNull(v.Source), SHA256: encodeHash(v.SHA256), Size: Long(v.Size), Kept: v.Kept,
-		Reason: orNull(httpapi.Clean(v.Reason)),
-	}
-	c := unboundedCutter()
-	goesOn := v.URISize > int64(len(v.URI)) && len(v.URI) > maxShown-utf8.UTFMax
-	w.URI, w.URIHex = c.chain(v.URI, "uri", uriPath(id, repute.At{Block: v.FromBlock}), goesOn)
-	w.Cut = c.cuts
-	return w
-}
-
-// A caller may ask for so many refreshes at once, then for one every few seconds.
-const (
-	refreshBurst  = 10
-	refreshPeriod = 6 * time.Second
-)
 
 // refresh serves POST /agents/{id}/refresh: the agent's document is read again soon.
-func (a *API) refresh(ctx context.Context, ref repute.AgentRef, q *RefreshQuery) (*output[RefreshAnswer], error) {
-	if wait := a.refreshes.Allow(ctx, q.caller); wait > 0 && a.server.Limits.Rate >= 0 {
-		return nil, tooSoon("too many refreshes", wait)
-	}
-	id, err := a.resolve(ctx, ref)
+func (a *API) refresh(ctx context.Context, ref repute.AgentRef, q *RefreshQuery) (*output[wire.RefreshAnswer], error) {
+	answer, err := a.RequestRefresh(ctx, ref, q.caller)
 	if err != nil {
 		return nil, err
 	}
-	r, err := query.RequestRefresh(ctx, a.db, id)
-	if err != nil {
-		return nil, unknownAgent(err)
-	}
-	if !r.Queued {
-		return nil, tooSoon("the document was refreshed lately", time.Until(r.NextAllowed))
-	}
-	answer := RefreshAnswer{Queued: true, NextAllowedAt: encodeTime(r.NextAllowed)}
-	return &output[RefreshAnswer]{Status: http.StatusAccepted, CacheControl: "no-store", Body: &answer}, nil
-}
-
-// tooSoon makes the answer 429 that says when to ask again.
-func tooSoon(detail string, wait time.Duration) error {
-	b := *httpapi.ErrorOf(fmt.Errorf("%s: %w", detail, repute.ErrLimited))
-	b.Retry = max(wait, time.Second)
-	b.Hint = "wait as long as Retry-After says"
-	return &b
+	return &output[wire.RefreshAnswer]{Status: http.StatusAccepted, CacheControl: "no-store", Body: answer}, nil
 }
 
 // The types that stored bytes are served as.
@@ -191,10 +117,6 @@ const (
 	plainType = "text/plain; charset=utf-8"
 	octetType = "application/octet-stream"
 )
-
-// forDocuments is how long caches may keep bytes that never change. Not for a year:
-// what the operator denies must leave the caches between.
-const forDocuments = "public, max-age=86400, immutable"
 
 // rawOutput is a document. Bytes of strangers are never shown as a page under our
 // name, whatever they claim to be.
@@ -221,14 +143,14 @@ func (a *API) body(ctx context.Context, in *bodyInput) (*rawOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := docdb.Body(ctx, a.db, sum)
+	c, err := docdb.Body(ctx, a.DB, sum)
 	if err != nil {
 		return nil, err
 	}
 	kind, extension := safeType(c.Body)
 	return &rawOutput{
 		Status: http.StatusOK, ContentType: kind, ETag: fmt.Sprintf(`"%x"`, sum),
-		CacheControl: forDocuments, Policy: "default-src 'none'; frame-ancestors 'none'; sandbox",
+		CacheControl: ipfs.CacheImmutable, Policy: "default-src 'none'; frame-ancestors 'none'; sandbox",
 		Disposition: fmt.Sprintf(`attachment; filename="%x.%s"`, sum, extension), Body: c.Body,
 	}, nil
 }

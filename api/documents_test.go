@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/api/wire"
 	"repute/store"
 	"repute/store/denydb"
 	"repute/store/docdb"
@@ -20,18 +21,18 @@ func TestDocuments(t *testing.T) {
 	s, _ := documented(t, api.Options{})
 	for _, path := range []string{"/agents/8453:7/documents", "/agents/8453/7/documents",
 		"/chains/8453/agents/7/documents"} {
-		list := as[api.DocumentList](t, get(t, s, path))
+		list := as[wire.DocumentList](t, get(t, s, path))
 		if len(list.Items) != 2 || len(list.AsOf) != 1 || list.Items[0].ToBlock != nil || list.Items[1].ToBlock == nil ||
 			list.Items[0].URIHex == nil {
 			t.Errorf("%s: %+v", path, list)
 		}
 	}
-	first := as[api.DocumentList](t, get(t, s, "/agents/8453:7/documents?limit=1"))
-	second := as[api.DocumentList](t, get(t, s, "/agents/8453:7/documents?limit=1&cursor="+*first.Next))
+	first := as[wire.DocumentList](t, get(t, s, "/agents/8453:7/documents?limit=1"))
+	second := as[wire.DocumentList](t, get(t, s, "/agents/8453:7/documents?limit=1&cursor="+*first.Next))
 	if len(second.Items) != 1 || second.Items[0].URI != "https://agent.example/7.json" || second.Next != nil {
 		t.Errorf("%+v", second)
 	}
-	read := as[api.DocumentList](t, get(t, s, "/agents/8453:1/documents")).Items[0]
+	read := as[wire.DocumentList](t, get(t, s, "/agents/8453:1/documents")).Items[0]
 	if sum := fmt.Sprintf("0x%x", sha256.Sum256([]byte(`{"name":"Weather Oracle"}`))); string(*read.SHA256) != sum ||
 		!read.Kept || *read.Source != "https" || read.Reason != nil {
 		t.Errorf("%+v", read)
@@ -85,7 +86,7 @@ func TestDocumentBytes(t *testing.T) {
 		!strings.Contains(b.Detail, "malware") {
 		t.Errorf("denied: %+v", b)
 	}
-	if d := as[api.AgentAnswer](t, get(t, s, "/agents/8453:1")).Document; d.Status != "denied" || d.Registration != nil {
+	if d := as[wire.AgentAnswer](t, get(t, s, "/agents/8453:1")).Document; d.Status != "denied" || d.Registration != nil {
 		t.Errorf("denied: %+v", d)
 	}
 }
@@ -128,7 +129,7 @@ func TestRefresh(t *testing.T) {
 		b.Hint == "" {
 		t.Errorf("too soon: %+v %v", b, again.header)
 	}
-	if d := as[api.AgentAnswer](t, get(t, s, "/agents/8453:4")).Document; d.NextTry == nil {
+	if d := as[wire.AgentAnswer](t, get(t, s, "/agents/8453:4")).Document; d.NextTry == nil {
 		t.Errorf("not queued: %+v", d)
 	}
 	for path, status := range map[string]int{
@@ -164,25 +165,25 @@ func TestTypedFields(t *testing.T) {
 	t.Parallel()
 	s, _ := documented(t, api.Options{})
 	want := "Weather Oracle [{MCP https://weather.example/mcp 1} {A2A  }] [forecast chat] [weather] true true [reputation] linked absent"
-	show := func(a api.Agent) string {
+	show := func(a wire.Agent) string {
 		return fmt.Sprint(*a.Name, " ", a.Services, " ", a.Skills, " ", a.Domains, " ", *a.X402Support, " ", *a.Active, " ",
 			a.SupportedTrust, " ", *a.Link, " ", a.Document.Proof.Verdict)
 	}
-	if got := show(as[api.AgentAnswer](t, get(t, s, "/agents/8453:1")).Agent); got != want {
+	if got := show(as[wire.AgentAnswer](t, get(t, s, "/agents/8453:1")).Agent); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := show(as[api.AgentList](t, get(t, s, "/agents?q=oracle")).Items[0]); got != want {
+	if got := show(as[wire.AgentList](t, get(t, s, "/agents?q=oracle")).Items[0]); got != want {
 		t.Errorf("in a list: %s, want %s", got, want)
 	}
-	if a := as[api.AgentAnswer](t, get(t, s, "/agents/8453:3")); *a.Link != "other" {
+	if a := as[wire.AgentAnswer](t, get(t, s, "/agents/8453:3")); *a.Link != "other" {
 		t.Errorf("a document of another agent: %s", *a.Link)
 	}
-	empty := as[api.AgentAnswer](t, get(t, s, "/agents/1:0"))
+	empty := as[wire.AgentAnswer](t, get(t, s, "/agents/1:0"))
 	if empty.Link == nil || *empty.Link != "unlinked" || empty.Document.Proof.Verdict != "verified" ||
 		*empty.Document.Proof.By != "uri" || empty.X402Support != nil {
 		t.Errorf("%+v", empty)
 	}
-	if a := as[api.AgentAnswer](t, get(t, s, "/agents/8453:9")); a.Name != nil || a.Link != nil || a.Services == nil {
+	if a := as[wire.AgentAnswer](t, get(t, s, "/agents/8453:9")); a.Name != nil || a.Link != nil || a.Services == nil {
 		t.Errorf("without a document: %+v", a)
 	}
 }
@@ -208,7 +209,7 @@ func TestBeside(t *testing.T) {
 		files[fmt.Sprintf("https://twin.example/%d", n)] = f
 	}
 	saveFiles(t, db, files)
-	a := as[api.AgentAnswer](t, get(t, s, "/agents/99:0"))
+	a := as[wire.AgentAnswer](t, get(t, s, "/agents/99:0"))
 	if len(a.LinkedAgents) != 1 || a.LinkedAgents[0].ShortID != "99:1" || a.LinkedAgents[0].Name != "<b>twin" ||
 		a.LinkedAgents[0].SameFile {
 		t.Errorf("linked: %+v", a.LinkedAgents)
@@ -216,12 +217,12 @@ func TestBeside(t *testing.T) {
 	if len(a.DomainProofs) != 1 || a.DomainProofs[0].Domain != "twin.example" || a.DomainProofs[0].URL == nil {
 		t.Errorf("domains: %+v", a.DomainProofs)
 	}
-	if a := as[api.AgentAnswer](t, get(t, s, "/agents/99:0?at=1")); len(a.LinkedAgents)+len(a.DomainProofs) != 0 {
+	if a := as[wire.AgentAnswer](t, get(t, s, "/agents/99:0?at=1")); len(a.LinkedAgents)+len(a.DomainProofs) != 0 {
 		t.Errorf("at a block: %+v", a.Beside)
 	}
 	type twins struct {
 		Agent struct {
-			LinkedAgents []api.LinkedAgent
+			LinkedAgents []wire.LinkedAgent
 			DomainProofs []struct{ Domain, Verdict string }
 		}
 	}
@@ -232,7 +233,7 @@ func TestBeside(t *testing.T) {
 		t.Errorf("GraphQL: %+v", got)
 	}
 	type listed struct {
-		AgentsByID []struct{ LinkedAgents []api.LinkedAgent }
+		AgentsByID []struct{ LinkedAgents []wire.LinkedAgent }
 	}
 	list := data[listed](t, ask(t, s, `{ agentsById(ids: ["99:0"]) { linkedAgents { id shortId name sameFile } } }`,
 		nil)).AgentsByID
@@ -255,7 +256,7 @@ func TestFiles(t *testing.T) {
 		"ipfs://feedback": {Body: []byte(body), Source: "ipfs", FileOnly: true,
 			Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: said}}},
 	})
-	list := as[api.FeedbackList](t, get(t, s, "/agents/8453:7/feedback?client="+addr(201).Hex()))
+	list := as[wire.FeedbackList](t, get(t, s, "/agents/8453:7/feedback?client="+addr(201).Hex()))
 	f := list.Items[0].File
 	if f == nil || f.Status != "ok" || f.Proof.Verdict != "mismatch" || f.Feedback == nil ||
 		f.Feedback.Text != "<script>" || f.Feedback.Payment.TxHash != "0x1" || len(f.Contradictions) != 2 {
@@ -268,7 +269,7 @@ func TestFiles(t *testing.T) {
 		*answer.Reason != "timeout" || answer.Proof.Verdict != "unavailable" {
 		t.Errorf("%+v", answer)
 	}
-	for _, v := range as[api.ValidationList](t, get(t, s, "/agents/8453:7/validations")).Items {
+	for _, v := range as[wire.ValidationList](t, get(t, s, "/agents/8453:7/validations")).Items {
 		if (v.RequestURI == "") != (v.RequestFile == nil || v.RequestFile.Status == "none") {
 			t.Errorf("%q: %+v", v.RequestURI, v.RequestFile)
 		}

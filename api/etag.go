@@ -18,7 +18,7 @@ const asked = "public, no-cache"
 
 // steady is a body that can leave out what moves while nothing happens (the
 // clock, the node's head), so that its hash names its content.
-type steady interface{ steady() any }
+type steady interface{ Steady() any }
 
 // ok makes an answer that caches may keep until its data changes.
 func ok[B any](body B) *output[B] {
@@ -33,7 +33,7 @@ func (o *output[B]) settle(ifNoneMatch string) {
 		o.CacheControl = "no-store"
 		return
 	}
-	raw, err := json.Marshal(s.steady())
+	raw, err := json.Marshal(s.Steady())
 	if err != nil {
 		return // encoding the answer itself will say so
 	}
@@ -53,11 +53,4 @@ func matches(header, etag string) bool {
 		}
 	}
 	return false
-}
-
-// steady keeps what says which state of the chain was read.
-func (a AsOf) steady() AsOf {
-	a.Completeness.Reason = "" // it tells progress, which is not in the data
-	return AsOf{ChainID: a.ChainID, Block: a.Block, Hash: a.Hash, Time: a.Time, Finality: a.Finality,
-		Completeness: a.Completeness}
 }

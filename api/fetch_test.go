@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"repute/api"
+	"repute/api/answers"
 	"repute/store/docdb"
 )
 
@@ -23,7 +23,7 @@ func TestFetchState(t *testing.T) {
 		if c.waits > 0 {
 			f.Since = now.Add(-c.waits)
 		}
-		if got := api.FetchState(f, now); got != c.want {
+		if got := answers.FetchState(f, now); got != c.want {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"repute/api"
+	"repute/api/wire"
 )
 
 // GraphQL tells the history of documents as REST does, and refreshes them, by POST only.
@@ -15,10 +16,10 @@ func TestGraphQLDocuments(t *testing.T) {
 	t.Parallel()
 	s, _ := populated(t, api.Options{})
 	const id = "8453:7"
-	list := as[api.DocumentList](t, get(t, s, "/agents/"+id+"/documents"))
+	list := as[wire.DocumentList](t, get(t, s, "/agents/"+id+"/documents"))
 	got := data[struct {
 		Agent struct {
-			Documents struct{ Nodes []api.DocumentVersion }
+			Documents struct{ Nodes []wire.DocumentVersion }
 		}
 	}](t, ask(t, s, `{ agent(id: "`+id+
 		`") { documents { nodes { uri uriHex uriSize cut { field whole } fromBlock toBlock fetchedAt source sha256 size kept reason } pageInfo { hasNextPage } asOf { block } } } }`, nil))
@@ -32,7 +33,7 @@ func TestGraphQLDocuments(t *testing.T) {
 	if !strings.Contains(string(r.body), "by POST") || strings.Contains(string(r.body), `"queued":true`) {
 		t.Errorf("by GET: %s", r.body)
 	}
-	d := data[struct{ RefreshDocument api.RefreshAnswer }](t, ask(t, s, refresh, nil))
+	d := data[struct{ RefreshDocument wire.RefreshAnswer }](t, ask(t, s, refresh, nil))
 	if !d.RefreshDocument.Queued || d.RefreshDocument.NextAllowedAt == nil {
 		t.Errorf("by POST: %+v", d)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"repute/api"
+	"repute/api/wire"
 	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 )
@@ -100,8 +101,8 @@ query($id: ID!, $at: String) {
 
 type agentData struct {
 	Agent *struct {
-		api.Agent
-		AsOf     *api.AsOf
+		wire.Agent
+		AsOf     *wire.AsOf
 		Feedback struct {
 			Nodes []struct {
 				ID     string
@@ -116,19 +117,19 @@ type agentData struct {
 		Validations struct{ Nodes []struct{ Status string } }
 		Reputation  struct {
 			Score   *float64
-			Summary api.Summary
-			Tags    []api.TagSummary
+			Summary wire.Summary
+			Tags    []wire.TagSummary
 		}
 	}
-	Chains []api.Chain
-	Status api.StatusAnswer
+	Chains []wire.Chain
+	Status wire.StatusAnswer
 }
 
 func TestGraphQL(t *testing.T) {
 	t.Parallel()
 	s, _ := populated(t, api.Options{Version: "test"})
 	d := data[agentData](t, ask(t, s, everything, map[string]any{"id": "8453:7"}))
-	rest := as[api.AgentAnswer](t, get(t, s, "/agents/8453:7"))
+	rest := as[wire.AgentAnswer](t, get(t, s, "/agents/8453:7"))
 	got, _ := json.Marshal(d.Agent.Agent)
 	want, _ := json.Marshal(rest.Agent)
 	if string(got) != string(want) {
@@ -169,7 +170,7 @@ func TestGraphQLWalk(t *testing.T) {
 				HasNextPage bool
 				EndCursor   *string
 			}
-			AsOf []api.AsOf
+			AsOf []wire.AsOf
 		}
 	}
 	seen := map[string]bool{}
@@ -315,14 +316,14 @@ func TestListsBelowLists(t *testing.T) {
 			HasNextPage bool
 			EndCursor   *string
 		}
-		AsOf *api.AsOf
+		AsOf *wire.AsOf
 	}
 	d := data[struct {
 		Agents struct {
 			Nodes []struct {
 				Few, Many   connection
 				Validations connection
-				Reputation  struct{ Summary api.Summary }
+				Reputation  struct{ Summary wire.Summary }
 			}
 		}
 	}](t, ask(t, s, `{ agents(first: 2, sort: feedback) { nodes {
@@ -339,7 +340,7 @@ func TestListsBelowLists(t *testing.T) {
 		top.Validations.PageInfo.HasNextPage {
 		t.Errorf("whole: %+v %+v", top.Many, top.Validations)
 	}
-	if alone := as[api.ReputationAnswer](t,
+	if alone := as[wire.ReputationAnswer](t,
 		get(t, s, "/agents/8453:7/reputation")).Summary; top.Reputation.Summary != alone {
 		t.Errorf("summary %+v, alone %+v", top.Reputation.Summary, alone)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/api/wire"
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/chaindb"
@@ -60,19 +61,19 @@ type ledgerAPI struct {
 }
 
 // views are what REST, GraphQL and both explanations say of an agent's score.
-func (l *ledgerAPI) views(agent int) map[string]api.Scored {
+func (l *ledgerAPI) views(agent int) map[string]wire.Scored {
 	l.t.Helper()
 	const fields = `score low high confidence status tier sentence reason guard { agent score share } gates { id direction passed lacks { what } }`
 	graph := data[struct {
 		Agent struct {
-			Reputation struct{ Scored api.Scored }
-			Explain    api.Scored
+			Reputation struct{ Scored wire.Scored }
+			Explain    wire.Scored
 		}
 	}](l.t, l.ask(fmt.Sprintf(`{ agent(id: "%d:%d") { reputation { scored { %s } } explain { %s } } }`, scoredChain,
 		agent, fields, fields))).Agent
-	return map[string]api.Scored{
-		"REST": as[api.ReputationAnswer](l.t, l.get(scoredPath(agent, ""))).Scored, "GraphQL": graph.Reputation.Scored,
-		"explain":           as[api.ExplainAnswer](l.t, l.get(scoredPath(agent, "/explain"))).Scored,
+	return map[string]wire.Scored{
+		"REST": as[wire.ReputationAnswer](l.t, l.get(scoredPath(agent, ""))).Scored, "GraphQL": graph.Reputation.Scored,
+		"explain":           as[wire.ExplainAnswer](l.t, l.get(scoredPath(agent, "/explain"))).Scored,
 		"GraphQL's explain": graph.Explain,
 	}
 }
@@ -81,7 +82,7 @@ func (l *ledgerAPI) views(agent int) map[string]api.Scored {
 func TestGuardAndUnjudgedEverywhere(t *testing.T) {
 	t.Parallel()
 	w := guardedWorld(t)
-	bad := as[api.ReputationAnswer](t, w.get(scoredPath(0, "")))
+	bad := as[wire.ReputationAnswer](t, w.get(scoredPath(0, "")))
 	if bad.High >= -10 || bad.Guard != nil || bad.Status != "rated" {
 		t.Fatalf("agent 0: %+v", bad.Scored)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"repute"
+	"repute/api/wire"
 )
 
 // readyTimeout bounds all checks of /readyz together.
@@ -90,7 +91,7 @@ func (r *readiness) get(ask func() []check) []check {
 func (a *API) checkStore(ctx context.Context) []check {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
-	known, indexed, err := a.db.Ready(ctx)
+	known, indexed, err := a.DB.Ready(ctx)
 	if err != nil {
 		// Its words may hold host and user: they go to the log only.
 		a.log.WarnContext(ctx, "not ready", "check", "database", "error", err)
@@ -115,7 +116,7 @@ func (a *API) checkCaller(ctx context.Context) []check {
 	if err == nil {
 		return []check{{Name: "service", OK: true}}
 	}
-	reason := withoutSecrets(err.Error())
+	reason := wire.WithoutSecrets(err.Error())
 	if errors.Is(err, context.DeadlineExceeded) {
 		reason = "did not answer in time"
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"repute/api"
+	"repute/api/wire"
 	"repute/internal/pgtest"
 )
 
@@ -38,7 +39,7 @@ func TestListsAreBounded(t *testing.T) {
 			}
 			s := serve(t, api.Options{DB: db})
 			r := get(t, s, "/agents?limit=200")
-			list := as[api.AgentList](t, r)
+			list := as[wire.AgentList](t, r)
 			if len(r.body) > agents*8_000 || len(list.Items) != agents {
 				t.Errorf("%d bytes, %d agents", len(r.body), len(list.Items))
 			}
@@ -52,7 +53,7 @@ func TestListsAreBounded(t *testing.T) {
 				t.Errorf("uri of %d bytes, %d on chain, hex %v", len(a.URI), a.URISize, a.URIHex)
 			}
 			one := get(t, s, "/agents/1:0")
-			whole := as[api.AgentAnswer](t, one)
+			whole := as[wire.AgentAnswer](t, one)
 			if len(one.body) > 64<<10 || !whole.Document.Registration.Partial || len(whole.Cut) != 2 ||
 				string(get(t, s, *whole.Cut[0].Whole).body) != uri ||
 				string(get(t, s, *whole.Cut[1].Whole).body) != "x" {

@@ -1,10 +1,6 @@
 package api
 
 import (
-	"net/http"
-	"reflect"
-
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -24,36 +20,10 @@ func (a *API) mountPlain() {
 		Summary: "Metrics of this process in the text format of Prometheus"},
 		echo.WrapHandler(promhttp.HandlerFor(s.Registry,
 			promhttp.HandlerOpts{Registry: s.Registry, DisableCompression: true})))
-	a.mountGraphQL()
 	for path, name := range map[string]string{"/": "index.html", "/docs": "docs.html", "/graphiql": "graphiql.html"} {
 		e.GET(path, page(name))
 	}
 	for _, name := range web.Assets() {
 		e.GET("/assets/"+name, page(name))
 	}
-}
-
-// mountGraphQL serves GraphQL and its schema.
-func (a *API) mountGraphQL() {
-	s := a.server
-	schemas := s.API.OpenAPI().Components.Schemas
-	answer := schemas.Schema(reflect.TypeFor[GraphQLAnswer](), true, "")
-	s.Get(httpapi.Route{Path: "/graphql", ID: "graphql", ContentType: jsonType, Schema: answer,
-		Summary: "Runs a GraphQL query; the schema is at /schema.graphql",
-		Params: []*huma.Param{
-			requiredParam(httpapi.TextParam("query", "query", "a query; mutations only by POST")),
-			httpapi.TextParam("variables", "query", "a JSON object"),
-			httpapi.TextParam("operationName", "query", "which operation of the query to run")}}, a.graphqlGet)
-	post := s.Describe(http.MethodPost, httpapi.Route{Path: "/graphql", ID: "graphql-post", ContentType: jsonType,
-		Schema: answer, Summary: "Runs a GraphQL query or mutation; the schema is at /schema.graphql"})
-	post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		jsonType: {Schema: schemas.Schema(reflect.TypeFor[GraphQLRequest](), true, "")}}}
-	s.Echo.POST("/graphql", a.graphqlPost)
-	s.Echo.GET("/schema.graphql", a.graphqlSchema)
-}
-
-// requiredParam says that a parameter must be given.
-func requiredParam(p *huma.Param) *huma.Param {
-	p.Required = true
-	return p
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"repute/api"
+	"repute/api/wire"
 	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/store"
@@ -119,12 +120,12 @@ func TestDegraded(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := get(t, s, "/status")
-	status := as[api.StatusAnswer](t, r)
+	status := as[wire.StatusAnswer](t, r)
 	if status.Status != "degraded" || strings.Contains(string(r.body), "KEY") ||
 		!strings.Contains(string(r.body), "rpc.example") {
 		t.Errorf("%s", r.body)
 	}
-	if one := as[api.StatusAnswer](t, get(t, s, "/chains/1/status")); one.Status != "ok" {
+	if one := as[wire.StatusAnswer](t, get(t, s, "/chains/1/status")); one.Status != "ok" {
 		t.Errorf("the other chain: %+v", one)
 	}
 }

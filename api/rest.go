@@ -6,49 +6,50 @@ import (
 	"net/url"
 	"strings"
 
-	"repute"
-
 	"github.com/danielgtaylor/huma/v2"
+
+	"repute"
+	"repute/api/answers"
 )
 
 // The inputs of the operations on one agent, which a path names, and of lists of agents.
 type (
 	agentInput struct {
-		AgentPath
-		AgentQuery
+		answers.AgentPath
+		answers.AgentQuery
 	}
 	reputationInput struct {
-		AgentPath
-		ReputationQuery
+		answers.AgentPath
+		answers.ReputationQuery
 	}
 	feedbackInput struct {
-		AgentPath
-		FeedbackQuery
+		answers.AgentPath
+		answers.FeedbackQuery
 	}
 	validationsInput struct {
-		AgentPath
-		ValidationQuery
+		answers.AgentPath
+		answers.ValidationQuery
 	}
 	explainInput struct {
-		AgentPath
-		ExplainQuery
+		answers.AgentPath
+		answers.ExplainQuery
 	}
 	decisionInput struct {
-		AgentPath
-		DecisionQuery
+		answers.AgentPath
+		answers.DecisionQuery
 	}
 	agentsInput struct {
-		AgentsQuery
+		answers.AgentsQuery
 		ChainIDs string `query:"chainId" pattern:"^ *[1-9][0-9]{0,18} *(, *[1-9][0-9]{0,18} *)*$" doc:"chain ids divided by commas; all chains when absent"`
 	}
 	facetsInput struct {
-		FacetsQuery
+		answers.FacetsQuery
 		ChainIDs string `query:"chainId" pattern:"^ *[1-9][0-9]{0,18} *(, *[1-9][0-9]{0,18} *)*$" doc:"chain ids divided by commas; all chains when absent"`
 	}
-	plainInput struct{ Request }
+	plainInput struct{ answers.Request }
 	chainInput struct {
-		ChainPath
-		Request
+		answers.ChainPath
+		answers.Request
 	}
 )
 
@@ -125,7 +126,7 @@ type agentInputOf[I, Q any] interface {
 	*I
 	Ref() (repute.AgentRef, error)
 	Query() *Q
-	request() *Request
+	Common() *answers.Request
 }
 
 // settled is an answer that compares itself with what the caller has.
@@ -173,14 +174,14 @@ func describeOperation(a *API, path, id, summary string) huma.Operation {
 // requestOf is an input with a request.
 type requestOf[I any] interface {
 	*I
-	request() *Request
+	Common() *answers.Request
 }
 
 // register puts an operation on the router; every error goes through the one table.
 func register[I, O any, PI requestOf[I], PO settled[O]](a *API, op huma.Operation,
 	handle func(context.Context, *I) (*O, error)) {
 	huma.Register(a.server.API, op, func(ctx context.Context, in *I) (*O, error) {
-		r := PI(in).request()
+		r := PI(in).Common()
 		out, err := handle(ctx, in)
 		if err != nil {
 			return nil, a.server.Fail(ctx, err)

@@ -15,6 +15,7 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/api/wire"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/docdb"
@@ -33,12 +34,12 @@ func TestREST(t *testing.T) {
 			"/chains/8453/agents/7", "/chains/8453/agents/8453:7", "/agents/8453:7?at=latest",
 			"/agents/8453%3A7", "/agents/" + url.PathEscape(agent7), "/agents/" + strings.ReplaceAll(agent7, ":", "%3A"),
 		} {
-			if a := as[api.AgentAnswer](t, get(t, s, path)); a.ID != agent7 || a.ShortID != "8453:7" {
+			if a := as[wire.AgentAnswer](t, get(t, s, path)); a.ID != agent7 || a.ShortID != "8453:7" {
 				t.Errorf("%s: %s", path, a.ID)
 			}
 		}
 	})
-	t.Run("agent", func(t *testing.T) { checkAgent(t, as[api.AgentAnswer](t, get(t, s, "/agents/8453:7")), l) })
+	t.Run("agent", func(t *testing.T) { checkAgent(t, as[wire.AgentAnswer](t, get(t, s, "/agents/8453:7")), l) })
 	t.Run("hostile text", func(t *testing.T) {
 		for _, path := range []string{"/agents/8453:7", "/agents/8453:7/feedback", "/agents/8453:7/reputation", "/agents"} {
 			r := get(t, s, path)
@@ -51,12 +52,12 @@ func TestREST(t *testing.T) {
 		}
 	})
 	t.Run("views of the past", func(t *testing.T) {
-		born := as[api.AgentAnswer](t, get(t, s, "/agents/8453:7?at=1"))
+		born := as[wire.AgentAnswer](t, get(t, s, "/agents/8453:7?at=1"))
 		if born.URI != "https://agent.example/7.json" || born.Wallet != nil || len(born.Metadata) != 0 ||
 			born.AsOf.Block != 1 {
 			t.Errorf("at birth: %+v", born)
 		}
-		before := as[api.ReputationAnswer](t, get(t, s, "/agents/8453:7/reputation?at=2"))
+		before := as[wire.ReputationAnswer](t, get(t, s, "/agents/8453:7/reputation?at=2"))
 		if before.Summary.Count != 3 || before.Summary.Decimal != "7" || before.Counts.Feedback != 3 {
 			t.Errorf("before the history: %+v", before)
 		}
@@ -64,13 +65,13 @@ func TestREST(t *testing.T) {
 	t.Run("chains", func(t *testing.T) { checkChains(t, func(path string) reply { return get(t, s, path) }) })
 }
 
-func checkAgent(t *testing.T, a api.AgentAnswer, l *ledger) {
+func checkAgent(t *testing.T, a wire.AgentAnswer, l *ledger) {
 	t.Helper()
-	if a.Score != 0 || a.Status != "unrated" || a.Owner != api.Address(addr(2).Hex()) || a.OwnerClaimed ||
+	if a.Score != 0 || a.Status != "unrated" || a.Owner != wire.Address(addr(2).Hex()) || a.OwnerClaimed ||
 		a.Approved != nil {
 		t.Errorf("%+v", a)
 	}
-	if a.Wallet == nil || *a.Wallet != api.Address(addr(77).Hex()) {
+	if a.Wallet == nil || *a.Wallet != wire.Address(addr(77).Hex()) {
 		t.Errorf("wallet %v", a.Wallet)
 	}
 	if a.URI != "javascript:alert(1)//\uFFFD(" || a.URIHex == nil || !strings.HasSuffix(string(*a.URIHex), "f028") {
@@ -87,7 +88,7 @@ func checkAgent(t *testing.T, a api.AgentAnswer, l *ledger) {
 			t.Errorf("hostile key: %+v", m)
 		}
 	}
-	want := api.Counts{Feedback: 17, Revoked: 1, Clients: 7, Responses: 1, Validations: 1}
+	want := wire.Counts{Feedback: 17, Revoked: 1, Clients: 7, Responses: 1, Validations: 1}
 	if a.Counts != want {
 		t.Errorf("counts %+v, want %+v", a.Counts, want)
 	}
@@ -98,7 +99,7 @@ func checkAgent(t *testing.T, a api.AgentAnswer, l *ledger) {
 		t.Errorf("document %+v", a.Document)
 	}
 	o := a.AsOf
-	if o.ChainID != 8453 || o.Block != api.Long(l.tip.Number) || *o.Hash != api.Hash(l.tip.Hash.Hex()) ||
+	if o.ChainID != 8453 || o.Block != wire.Long(l.tip.Number) || *o.Hash != wire.Hash(l.tip.Hash.Hex()) ||
 		o.Finality != "latest" {
 		t.Errorf("asOf %+v", o)
 	}
@@ -109,19 +110,19 @@ func checkAgent(t *testing.T, a api.AgentAnswer, l *ledger) {
 
 func checkChains(t *testing.T, get func(string) reply) {
 	t.Helper()
-	all := as[api.ChainList](t, get("/chains"))
+	all := as[wire.ChainList](t, get("/chains"))
 	if len(all.Items) != 2 || all.Items[0].ChainID != 1 || all.Items[1].ChainID != 8453 {
 		t.Fatalf("%+v", all)
 	}
-	one := as[api.Chain](t, get("/chains/8453"))
-	if one.Agents != crowd || one.Name != "chain 8453" || one.Registries.Validations[0] != api.Address(addr(900).Hex()) {
+	one := as[wire.Chain](t, get("/chains/8453"))
+	if one.Agents != crowd || one.Name != "chain 8453" || one.Registries.Validations[0] != wire.Address(addr(900).Hex()) {
 		t.Errorf("%+v", one)
 	}
-	status := as[api.StatusAnswer](t, get("/status"))
+	status := as[wire.StatusAnswer](t, get("/status"))
 	if status.Status != "ok" || status.Version != "test" || len(status.Chains) != 2 {
 		t.Errorf("%+v", status)
 	}
-	if one := as[api.StatusAnswer](t, get("/chains/1/status")); len(one.Chains) != 1 {
+	if one := as[wire.StatusAnswer](t, get("/chains/1/status")); len(one.Chains) != 1 {
 		t.Errorf("%+v", one)
 	}
 	if r := get("/chains/5"); r.status != http.StatusNotFound {
@@ -134,7 +135,7 @@ func TestReputation(t *testing.T) {
 	s, _ := populated(t, api.Options{})
 	path := "/agents/8453:7/reputation"
 	all := get(t, s, path)
-	r := as[api.ReputationAnswer](t, all)
+	r := as[wire.ReputationAnswer](t, all)
 	if !strings.Contains(string(all.body), `"score":0`) {
 		t.Errorf("score is missing: %s", all.body)
 	}
@@ -157,19 +158,19 @@ func TestReputation(t *testing.T) {
 		t.Errorf("quality: %+v", quality)
 	}
 	client := addr(201).Hex()
-	one := as[api.ReputationAnswer](t, get(t, s, path+query("clients", client, "tag1", "quality", "tag2", "web")))
+	one := as[wire.ReputationAnswer](t, get(t, s, path+query("clients", client, "tag1", "quality", "tag2", "web")))
 	if one.Summary.Count != 1 || one.Summary.Decimal != "99.5" || one.Summary.Decimals != 2 || len(one.Tags) != 4 {
 		t.Errorf("one client: %+v", one)
 	}
-	twice := as[api.ReputationAnswer](t, get(t, s, path+query("clients", client+","+client)))
+	twice := as[wire.ReputationAnswer](t, get(t, s, path+query("clients", client+","+client)))
 	if twice.Summary.Count != 2 {
 		t.Errorf("a client given twice counts twice, as on chain: %+v", twice.Summary)
 	}
-	none := as[api.ReputationAnswer](t, get(t, s, path+query("tag1", "absent")))
+	none := as[wire.ReputationAnswer](t, get(t, s, path+query("tag1", "absent")))
 	if none.Summary.Count != 0 || none.Summary.Value != "0" {
 		t.Errorf("absent tag: %+v", none.Summary)
 	}
-	fresh := as[api.ReputationAnswer](t, get(t, s, "/agents/1:0/reputation"))
+	fresh := as[wire.ReputationAnswer](t, get(t, s, "/agents/1:0/reputation"))
 	if fresh.Summary.Count != 0 || fresh.Tags == nil || len(fresh.Tags) != 0 {
 		t.Errorf("agent without ratings: %+v", fresh)
 	}
@@ -179,7 +180,7 @@ func TestFeedback(t *testing.T) {
 	t.Parallel()
 	s, _ := populated(t, api.Options{})
 	path := "/agents/8453:7/feedback"
-	live := as[api.FeedbackList](t, get(t, s, path))
+	live := as[wire.FeedbackList](t, get(t, s, path))
 	if len(live.Items) != 17 || live.Next != nil || len(live.AsOf) != 1 {
 		t.Fatalf("%d items, next %v, asOf %v", len(live.Items), live.Next, live.AsOf)
 	}
@@ -189,7 +190,7 @@ func TestFeedback(t *testing.T) {
 			t.Errorf("not newest first: %+v before %+v", a, b)
 		}
 	}
-	withRevoked := as[api.FeedbackList](t, get(t, s, path+"?includeRevoked=true&client="+addr(200).Hex()))
+	withRevoked := as[wire.FeedbackList](t, get(t, s, path+"?includeRevoked=true&client="+addr(200).Hex()))
 	revoked := 0
 	for _, f := range withRevoked.Items {
 		if f.IsRevoked {
@@ -202,17 +203,17 @@ func TestFeedback(t *testing.T) {
 	if len(withRevoked.Items) != 12 || revoked != 1 {
 		t.Errorf("%d items, %d revoked", len(withRevoked.Items), revoked)
 	}
-	answered := as[api.FeedbackList](t, get(t, s, path+"?client="+addr(201).Hex())).Items[0]
+	answered := as[wire.FeedbackList](t, get(t, s, path+"?client="+addr(201).Hex())).Items[0]
 	if answered.ResponseCount != 1 || len(answered.Responses) != 1 ||
 		answered.Responses[0].URI != "https://answer.example" ||
 		answered.Value != "9950" || answered.Decimal != "99.5" || answered.Hash == nil {
 		t.Errorf("%+v", answered)
 	}
-	untagged := as[api.FeedbackList](t, get(t, s, path+"?tag1=")).Items
+	untagged := as[wire.FeedbackList](t, get(t, s, path+"?tag1=")).Items
 	if len(untagged) != 1 || untagged[0].Decimal != "-5" {
 		t.Errorf("the empty tag: %+v", untagged)
 	}
-	hostile := as[api.FeedbackList](t, get(t, s, path+query("tag1", hostileTag))).Items
+	hostile := as[wire.FeedbackList](t, get(t, s, path+query("tag1", hostileTag))).Items
 	if len(hostile) != 1 || hostile[0].Tag1Hex == nil || strings.ContainsRune(hostile[0].Tag1, 0) {
 		t.Errorf("the hostile tag: %+v", hostile)
 	}
@@ -221,28 +222,28 @@ func TestFeedback(t *testing.T) {
 func TestValidations(t *testing.T) {
 	t.Parallel()
 	s, _ := populated(t, api.Options{})
-	all := as[api.ValidationList](t, get(t, s, "/agents/8453:7/validations")).Items
+	all := as[wire.ValidationList](t, get(t, s, "/agents/8453:7/validations")).Items
 	if len(all) != 3 {
 		t.Fatalf("%+v", all)
 	}
-	byHash := map[api.Hash]api.Validation{}
+	byHash := map[wire.Hash]wire.Validation{}
 	for _, v := range all {
 		byHash[v.RequestHash] = v
 	}
-	zero := byHash[api.Hash(common.Hash{0xaa}.Hex())]
+	zero := byHash[wire.Hash(common.Hash{0xaa}.Hex())]
 	if zero.Status != "answered" || zero.Answer == nil || zero.Answer.Response != 0 || zero.Answer.Tag != "tee" ||
 		!zero.ContractTrusted {
 		t.Errorf("answered with 0: %+v", zero)
 	}
-	pending := byHash[api.Hash(common.Hash{0xbb}.Hex())]
+	pending := byHash[wire.Hash(common.Hash{0xbb}.Hex())]
 	if pending.Status != "pending" || pending.Answer != nil || pending.Answers != 0 {
 		t.Errorf("pending: %+v", pending)
 	}
-	foreign := byHash[api.Hash(common.Hash{0xcc}.Hex())]
+	foreign := byHash[wire.Hash(common.Hash{0xcc}.Hex())]
 	if foreign.ContractTrusted || foreign.Answer == nil || foreign.Answer.Response != 100 {
 		t.Errorf("foreign contract: %+v", foreign)
 	}
-	if trusted := as[api.ValidationList](t,
+	if trusted := as[wire.ValidationList](t,
 		get(t, s, "/agents/8453:7/validations?trustedOnly=true")).Items; len(trusted) != 2 {
 		t.Errorf("trusted only: %+v", trusted)
 	}
@@ -262,11 +263,11 @@ func TestBigNumbers(t *testing.T) {
 		repute.Transfer{To: addr(1), TokenID: huge},
 		repute.NewFeedback{TokenID: huge, Client: addr(3), Index: 1, Value: value, Decimals: 18},
 	)
-	f := as[api.FeedbackList](t, get(t, s, "/agents/8453/"+id+"/feedback")).Items[0]
+	f := as[wire.FeedbackList](t, get(t, s, "/agents/8453/"+id+"/feedback")).Items[0]
 	if f.Value != "-170141183460469231731687303715884105728" || f.Decimal != "-170141183460469231731.687303715884105728" {
 		t.Errorf("%+v", f)
 	}
-	a := as[api.AgentAnswer](t, get(t, s, "/chains/8453/agents/"+id))
+	a := as[wire.AgentAnswer](t, get(t, s, "/chains/8453/agents/"+id))
 	if a.TokenID != id {
 		t.Errorf("token id %s", a.TokenID)
 	}
@@ -280,10 +281,10 @@ func TestPagination(t *testing.T) {
 		"/agents?limit=9&order=desc",
 		"/chains/8453/agents?limit=60", "/agents?limit=1&owner=" + addr(1).Hex(),
 	} {
-		seen := map[api.ID]bool{}
+		seen := map[wire.ID]bool{}
 		cursor, pages := "", 0
 		for {
-			page := as[api.AgentList](t, get(t, s, list+cursor))
+			page := as[wire.AgentList](t, get(t, s, list+cursor))
 			for _, a := range page.Items {
 				if seen[a.ID] {
 					t.Fatalf("%s: %s twice", list, a.ID)
@@ -309,15 +310,15 @@ func TestPagination(t *testing.T) {
 			t.Errorf("%s: %d agents, want %d", list, len(seen), want)
 		}
 	}
-	top := as[api.AgentList](t, get(t, s, "/agents?sort=feedback&limit=1")).Items[0]
+	top := as[wire.AgentList](t, get(t, s, "/agents?sort=feedback&limit=1")).Items[0]
 	if top.ShortID != "8453:7" {
 		t.Errorf("most rated is %s", top.ShortID)
 	}
-	if wallet := as[api.AgentList](t, get(t, s, "/agents?wallet="+addr(77).Hex())).Items; len(wallet) != 1 ||
+	if wallet := as[wire.AgentList](t, get(t, s, "/agents?wallet="+addr(77).Hex())).Items; len(wallet) != 1 ||
 		wallet[0].ShortID != "8453:7" {
 		t.Errorf("by wallet: %+v", wallet)
 	}
-	if lists := as[api.AgentList](t, get(t, s, "/agents")); len(lists.AsOf) != 2 {
+	if lists := as[wire.AgentList](t, get(t, s, "/agents")); len(lists.AsOf) != 2 {
 		t.Errorf("asOf %+v", lists.AsOf)
 	}
 	walkFeedback(t, func(path string) reply { return get(t, s, path) })
@@ -327,7 +328,7 @@ func walkFeedback(t *testing.T, get func(string) reply) {
 	t.Helper()
 	seen, cursor := 0, ""
 	for {
-		page := as[api.FeedbackList](t, get("/agents/8453:7/feedback?limit=5"+cursor))
+		page := as[wire.FeedbackList](t, get("/agents/8453:7/feedback?limit=5"+cursor))
 		if seen += len(page.Items); page.Next == nil {
 			break
 		}
@@ -348,19 +349,19 @@ func TestFinality(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at, block := range map[string]uint64{"latest": tip, "safe": tip - 1, "finalized": 2, "2": 2} {
-		r := as[api.ReputationAnswer](t, get(t, s, "/agents/8453:7/reputation?at="+at))
-		if r.AsOf.Block != api.Long(block) || r.AsOf.Safe == nil || *r.AsOf.Finalized != 2 ||
-			*r.AsOf.Head != api.Long(tip+3) || r.AsOf.HeadSeenAt == nil {
+		r := as[wire.ReputationAnswer](t, get(t, s, "/agents/8453:7/reputation?at="+at))
+		if r.AsOf.Block != wire.Long(block) || r.AsOf.Safe == nil || *r.AsOf.Finalized != 2 ||
+			*r.AsOf.Head != wire.Long(tip+3) || r.AsOf.HeadSeenAt == nil {
 			t.Errorf("%s: %+v", at, r.AsOf)
 		}
 		if at == "latest" && (r.AsOf.LagBlocks == nil || *r.AsOf.LagBlocks != 3) {
 			t.Errorf("%s: %+v", at, r.AsOf)
 		}
 	}
-	if f := as[api.FeedbackList](t, get(t, s, "/agents/8453:7/feedback?at=finalized")); len(f.Items) != 3 {
+	if f := as[wire.FeedbackList](t, get(t, s, "/agents/8453:7/feedback?at=finalized")); len(f.Items) != 3 {
 		t.Errorf("%d ratings at finalized", len(f.Items))
 	}
-	if v := as[api.ValidationList](t, get(t, s, "/agents/8453:7/validations?at=safe")); len(v.Items) != 3 {
+	if v := as[wire.ValidationList](t, get(t, s, "/agents/8453:7/validations?at=safe")); len(v.Items) != 3 {
 		t.Errorf("%d validations at safe", len(v.Items))
 	}
 }
@@ -393,7 +394,7 @@ func TestDocument(t *testing.T) {
 			}
 		}
 	}
-	d := as[api.AgentAnswer](t, get(t, s, "/agents/8453:9")).Document
+	d := as[wire.AgentAnswer](t, get(t, s, "/agents/8453:9")).Document
 	r := d.Registration
 	if d.Status != "ok" || d.SHA256 == nil || d.Size != 2 || *d.Source != "https" || d.FetchedAt == nil ||
 		len(d.Problems) != 1 || r == nil {
@@ -405,7 +406,7 @@ func TestDocument(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	g := data[struct {
-		Agent struct{ Document api.Document }
+		Agent struct{ Document wire.Document }
 	}](t, ask(t, s, `{ agent(id: "8453:9") { document { status registration { name services { name skills domains tools prompts resources } registrations { tokenId registry } } } } }`, nil))
 	if got := g.Agent.Document.Registration.Services[0]; got.Name != "MCP" || len(got.Tools) != 1 || got.Prompts == nil {
 		t.Errorf("%+v", g)
@@ -431,7 +432,7 @@ func TestDefaultChain(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	withDefault, _ := populated(t, api.Options{DefaultChain: 8453})
-	if a := as[api.AgentAnswer](t, get(t, withDefault, "/agents/7")); a.ShortID != "8453:7" {
+	if a := as[wire.AgentAnswer](t, get(t, withDefault, "/agents/7")); a.ShortID != "8453:7" {
 		t.Errorf("default chain: %s", a.ID)
 	}
 }

@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"repute/api"
+	"repute/api/wire"
 	"repute/internal/httpapi"
 )
 
 // scoredList reads a list to its end, a few agents at a time.
-func scoredList(t *testing.T, s *httptest.Server, filter string) (out []api.Agent) {
+func scoredList(t *testing.T, s *httptest.Server, filter string) (out []wire.Agent) {
 	t.Helper()
 	for cursor := ""; ; {
-		page := as[api.AgentList](t, get(t, s, "/agents?limit=5"+filter+cursor))
+		page := as[wire.AgentList](t, get(t, s, "/agents?limit=5"+filter+cursor))
 		out = append(out, page.Items...)
 		if page.Next == nil {
 			return out
@@ -28,9 +28,9 @@ func scoredList(t *testing.T, s *httptest.Server, filter string) (out []api.Agen
 func TestListsByScore(t *testing.T) {
 	t.Parallel()
 	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
-	byID := map[api.ID]api.Agent{}
+	byID := map[wire.ID]wire.Agent{}
 	for _, a := range scoredList(t, s, "") {
-		one := as[api.AgentAnswer](t, get(t, s, "/agents/"+string(a.ShortID)))
+		one := as[wire.AgentAnswer](t, get(t, s, "/agents/"+string(a.ShortID)))
 		if one.Standing != a.Standing {
 			t.Errorf("%s: %+v, in a list %+v", a.ShortID, one.Standing, a.Standing)
 		}
@@ -47,25 +47,26 @@ func TestListsByScore(t *testing.T) {
 			}
 		}
 	}
-	for filter, holds := range map[string]func(api.Agent) bool{
-		"&minScore=20":                    func(a api.Agent) bool { return a.Status == "rated" && a.Score >= 20 },
-		"&minScore=-100":                  func(a api.Agent) bool { return a.Status == "rated" },
-		"&minScore=100":                   func(a api.Agent) bool { return a.Status == "rated" && a.Score >= 100 },
-		"&tier=1":                         func(a api.Agent) bool { return a.Status == "rated" && a.Tier == 1 },
-		"&tier=2":                         func(a api.Agent) bool { return a.Status == "rated" && a.Tier == 2 },
-		"&rating=rated":                   func(a api.Agent) bool { return a.Status == "rated" },
-		"&rating=unrated":                 func(a api.Agent) bool { return a.Status == "unrated" },
-		"&rating=unrated&minScore=0":      func(api.Agent) bool { return false },
-		"&rating=rated&sort=feedback":     func(a api.Agent) bool { return a.Status == "rated" },
-		"&minScore=0.001&sort=updated":    func(a api.Agent) bool { return a.Status == "rated" && a.Score >= 0.001 },
-		"&minScore=10&sort=score":         func(a api.Agent) bool { return a.Status == "rated" && a.Score >= 10 },
-		"&tier=1&rating=rated&sort=score": func(a api.Agent) bool { return a.Status == "rated" && a.Tier == 1 },
+	for filter, holds := range map[string]func(wire.Agent) bool{
+		"&minScore=20":                    func(a wire.Agent) bool { return a.Status == "rated" && a.Score >= 20 },
+		"&minScore=-100":                  func(a wire.Agent) bool { return a.Status == "rated" },
+		"&minScore=100":                   func(a wire.Agent) bool { return a.Status == "rated" && a.Score >= 100 },
+		"&tier=1":                         func(a wire.Agent) bool { return a.Status == "rated" && a.Tier == 1 },
+		"&tier=2":                         func(a wire.Agent) bool { return a.Status == "rated" && a.Tier == 2 },
+		"&rating=rated":                   func(a wire.Agent) bool { return a.Status == "rated" },
+		"&rating=unrated":                 func(a wire.Agent) bool { return a.Status == "unrated" },
+		"&rating=unrated&minScore=0":      func(wire.Agent) bool { return false },
+		"&rating=rated&sort=feedback":     func(a wire.Agent) bool { return a.Status == "rated" },
+		"&minScore=0.001&sort=updated":    func(a wire.Agent) bool { return a.Status == "rated" && a.Score >= 0.001 },
+		"&minScore=10&sort=score":         func(a wire.Agent) bool { return a.Status == "rated" && a.Score >= 10 },
+		"&tier=1&rating=rated&sort=score": func(a wire.Agent) bool { return a.Status == "rated" && a.Tier == 1 },
 	} {
 		checkList(t, filter, scoredList(t, s, filter), byID, holds)
 	}
 }
 
-func checkList(t *testing.T, filter string, list []api.Agent, all map[api.ID]api.Agent, holds func(api.Agent) bool) {
+func checkList(t *testing.T, filter string, list []wire.Agent, all map[wire.ID]wire.Agent,
+	holds func(wire.Agent) bool) {
 	t.Helper()
 	want := 0
 	for _, a := range all {
@@ -106,7 +107,7 @@ func TestGraphQLExplains(t *testing.T) {
 			id, root := fmt.Sprintf("%d:%d", scoredChain, agent), addr(firstRoot).Hex()
 			a := data[struct {
 				Agent struct {
-					api.Standing
+					wire.Standing
 					Explain map[string]any
 				}
 			}](t, ask(t, s, explained, map[string]any{"id": id, "at": at, "without": []string{root}})).Agent
@@ -192,18 +193,18 @@ func TestOpenFi(t *testing.T) {
 	if strings.Contains(string(plain.body), "openfi") {
 		t.Errorf("not asked for: %s", plain.body)
 	}
-	r := as[api.ReputationAnswer](t, get(t, s, scoredPath(0, "?openfi=1"))).OpenFi
+	r := as[wire.ReputationAnswer](t, get(t, s, scoredPath(0, "?openfi=1"))).OpenFi
 	if r == nil || !r.IdentityExists || r.RegistrationResolves || r.ValidationStatus != "failed" || r.Overall != 0.25 ||
 		r.OverallGranted != 0.25 ||
 		len(r.Lacks) != 4 || r.Block != Long(l.tip.Number) || r.SnapshotAt == nil {
 		t.Errorf("%+v", r)
 	}
-	past := as[api.ReputationAnswer](t, get(t, s, scoredPath(0, "?openfi=true&at=20"))).OpenFi
+	past := as[wire.ReputationAnswer](t, get(t, s, scoredPath(0, "?openfi=true&at=20"))).OpenFi
 	if past == nil || past.Block != 20 {
 		t.Errorf("%+v", past)
 	}
 	byGraph := data[struct {
-		Agent struct{ Reputation struct{ OpenFi api.OpenFi } }
+		Agent struct{ Reputation struct{ OpenFi wire.OpenFi } }
 	}](t, ask(t, s, `{ agent(id: "31337:0") { reputation { openfi { identityExists registrationResolves agentJsonResolves operatorMatches validationStatus
 		overallTrustScore overallTrustScoreValidationGranted lacks { part reason } block snapshotAt read { sha256
 			parserVersion } } } } }`, nil)).Agent.Reputation.OpenFi

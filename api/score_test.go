@@ -20,6 +20,7 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/api/wire"
 	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/store"
@@ -179,13 +180,13 @@ func TestExplanationsAddUp(t *testing.T) {
 		for _, c := range e.Contributions {
 			sum += thousandths(t, c.Points)
 		}
-		reputation := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, query("at", at))))
+		reputation := as[wire.ReputationAnswer](t, get(t, s, scoredPath(agent, query("at", at))))
 		stored := as[exact](t, get(t, s, scoredPath(agent, query("at", at))))
 		if sum != thousandths(t, e.Score) || e.Score != stored.Score {
 			r.Errorf("agent %d%s: parts add up to %d, the score is %s, stored %s\n%s", agent, q, sum, e.Score, stored.Score,
 				answer.body)
 		}
-		full := as[api.ExplainAnswer](t, answer)
+		full := as[wire.ExplainAnswer](t, answer)
 		if full.Standing != reputation.Standing || full.AsOf.Block != reputation.AsOf.Block {
 			r.Errorf("agent %d%s: %+v, stored %+v", agent, q, full.Scored, reputation.Scored)
 		}
@@ -209,7 +210,7 @@ func TestExplanation(t *testing.T) {
 	reasons := map[string]bool{}
 	paths := 0
 	for agent := range scoredAgents - 1 {
-		e := as[api.ExplainAnswer](t, get(t, s, scoredPath(agent, "/explain?limit=100")))
+		e := as[wire.ExplainAnswer](t, get(t, s, scoredPath(agent, "/explain?limit=100")))
 		if e.Finality == nil || *e.Finality != "provisional" || *e.Scorer != engine.EngineVersion || *e.Epoch != 2 ||
 			len(e.Gates) == 0 {
 			t.Errorf("agent %d: %+v", agent, e.Scored)
@@ -243,12 +244,12 @@ func TestExplanation(t *testing.T) {
 	if paths == 0 || !reasons["self"] || !reasons["unknown-tag"] || !reasons["out-of-range"] {
 		t.Errorf("%d paths, reasons %v", paths, reasons)
 	}
-	alone := as[api.ExplainAnswer](t, get(t, s, scoredPath(scoredAgents-1, "/explain")))
+	alone := as[wire.ExplainAnswer](t, get(t, s, scoredPath(scoredAgents-1, "/explain")))
 	if alone.Status != "unrated" || alone.Score != 0 || alone.Reason == nil || len(alone.Counterfactuals) != 0 ||
 		alone.AsOf.Block != Long(l.tip.Number) {
 		t.Errorf("%+v", alone)
 	}
-	past := as[api.ExplainAnswer](t, get(t, s, scoredPath(0, "/explain?at=39")))
+	past := as[wire.ExplainAnswer](t, get(t, s, scoredPath(0, "/explain?at=39")))
 	if *past.Finality != "final" || *past.Epoch != 1 || past.ScoredAt.Block > 20 || past.AsOf.Block != 39 {
 		t.Errorf("%+v %+v", past.Scored, past.AsOf)
 	}
@@ -259,10 +260,10 @@ func TestExplanation(t *testing.T) {
 }
 
 // Long is shorter here.
-type Long = api.Long
+type Long = wire.Long
 
 // checkRow compares a row's transaction with the one that the ledger gave that log.
-func checkRow(t *testing.T, r api.Row) {
+func checkRow(t *testing.T, r wire.Row) {
 	t.Helper()
 	want := common.BigToHash(new(big.Int).SetUint64(uint64(r.Block)<<16 | uint64(r.LogIndex))).Hex()
 	if r.Tx == nil || string(*r.Tx) != want || r.Index == 0 {
@@ -271,7 +272,7 @@ func checkRow(t *testing.T, r api.Row) {
 }
 
 // checkPath wants a root first.
-func checkPath(t *testing.T, l *ledger, c api.Contribution) {
+func checkPath(t *testing.T, l *ledger, c wire.Contribution) {
 	t.Helper()
 	roots, err := trustdb.Roots(t.Context(), l.db, scoredChain, repute.DefaultRoots)
 	if err != nil {
@@ -287,14 +288,14 @@ func checkPath(t *testing.T, l *ledger, c api.Contribution) {
 func TestCounterfactuals(t *testing.T) {
 	t.Parallel()
 	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
-	whole := as[api.ExplainAnswer](t, get(t, s, scoredPath(3, "/explain?limit=100")))
+	whole := as[wire.ExplainAnswer](t, get(t, s, scoredPath(3, "/explain?limit=100")))
 	var raters []string
 	for _, c := range whole.Contributions {
 		for _, r := range c.Raters {
 			raters = append(raters, string(r))
 		}
 	}
-	without := as[api.ExplainAnswer](t, get(t, s, scoredPath(3, "/explain"+query("without", strings.Join(raters, ",")))))
+	without := as[wire.ExplainAnswer](t, get(t, s, scoredPath(3, "/explain"+query("without", strings.Join(raters, ",")))))
 	nothing := without.Counterfactuals[0]
 	if len(nothing.Without) != len(raters) || nothing.Status != "unrated" || nothing.Score != 0 ||
 		nothing.Confidence != 0 {
@@ -304,7 +305,7 @@ func TestCounterfactuals(t *testing.T) {
 		t.Errorf("%+v", without.Counterfactuals)
 	}
 	for _, c := range whole.Counterfactuals {
-		asked := as[api.ExplainAnswer](t,
+		asked := as[wire.ExplainAnswer](t,
 			get(t, s, scoredPath(3, "/explain"+query("without", joined(c.Without))))).Counterfactuals[0]
 		if asked.Standing != c.Standing || c.Standing == whole.Standing {
 			t.Errorf("%+v, asked for %+v", c, asked)
@@ -312,7 +313,7 @@ func TestCounterfactuals(t *testing.T) {
 	}
 }
 
-func joined(list []api.Address) string {
+func joined(list []wire.Address) string {
 	parts := make([]string, len(list))
 	for i, a := range list {
 		parts[i] = string(a)
@@ -335,29 +336,29 @@ func TestScoresByRootsOfTheCaller(t *testing.T) {
 	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	same := 0
 	for agent := range scoredAgents {
-		stored := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, "")))
-		given := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, rootsQuery(7, 6, 5, 4, 3, 2, 1, 0))))
+		stored := as[wire.ReputationAnswer](t, get(t, s, scoredPath(agent, "")))
+		given := as[wire.ReputationAnswer](t, get(t, s, scoredPath(agent, rootsQuery(7, 6, 5, 4, 3, 2, 1, 0))))
 		if stored.Scorer != nil && given.Standing != stored.Standing || *given.Roots != "given" ||
 			given.Summary.Count != stored.Summary.Count {
 			t.Errorf("agent %d: %+v, by the same roots %+v", agent, stored.Scored, given.Scored)
 		}
-		named := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, "?roots=friends")))
-		two := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, strings.ToLower(rootsQuery(1, 0)))))
+		named := as[wire.ReputationAnswer](t, get(t, s, scoredPath(agent, "?roots=friends")))
+		two := as[wire.ReputationAnswer](t, get(t, s, scoredPath(agent, strings.ToLower(rootsQuery(1, 0)))))
 		if named.Standing != two.Standing || *named.Roots != "friends" {
 			t.Errorf("agent %d: %+v, by the same addresses %+v", agent, named.Scored, two.Scored)
 		}
 		if named.Standing == stored.Standing {
 			same++
 		}
-		nobody := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, "?roots="+addr(1).Hex())))
+		nobody := as[wire.ReputationAnswer](t, get(t, s, scoredPath(agent, "?roots="+addr(1).Hex())))
 		if nobody.Status != "unrated" || nobody.Score != 0 || nobody.Reason == nil || *nobody.Finality != "provisional" {
 			t.Errorf("agent %d by a root that rated nobody: %+v", agent, nobody.Scored)
 		}
 		if r := byGraphQL(t, s, agent, "friends"); r.Standing != named.Standing || *r.Scored.Roots != "friends" {
 			t.Errorf("agent %d: GraphQL %+v, REST %+v", agent, r, named.Scored)
 		}
-		if stored.OwnRoots != nil || *given.OwnRoots != (api.OwnRoots{Given: chainRoots, Known: chainRoots}) ||
-			*nobody.OwnRoots != (api.OwnRoots{Given: 1}) {
+		if stored.OwnRoots != nil || *given.OwnRoots != (wire.OwnRoots{Given: chainRoots, Known: chainRoots}) ||
+			*nobody.OwnRoots != (wire.OwnRoots{Given: 1}) {
 			t.Errorf("agent %d: roots counted %v, %v, %v", agent, stored.OwnRoots, given.OwnRoots, nobody.OwnRoots)
 		}
 		if agent < scoredAgents-1 && !strings.Contains(*nobody.Reason, "none of these roots ever rated anybody") {
@@ -375,9 +376,9 @@ func TestExplanationsByRootsOfTheCaller(t *testing.T) {
 	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	ends := map[string]bool{}
 	for agent := range scoredAgents {
-		said := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, "?roots=friends")))
+		said := as[wire.ReputationAnswer](t, get(t, s, scoredPath(agent, "?roots=friends")))
 		answer := get(t, s, scoredPath(agent, "/explain"+query("roots", "friends", "without", addr(firstRoot).Hex())))
-		e, numbers := as[api.ExplainAnswer](t, answer), as[exact](t, answer)
+		e, numbers := as[wire.ExplainAnswer](t, answer), as[exact](t, answer)
 		sum := int64(0)
 		for i, c := range e.Contributions {
 			sum += thousandths(t, numbers.Contributions[i].Points)
@@ -393,7 +394,7 @@ func TestExplanationsByRootsOfTheCaller(t *testing.T) {
 		}
 		a := ask(t, s, `query($id: ID!) { agent(id: $id) { explain(roots: "friends") { score low high confidence status tier roots ownRoots { given known } } } }`,
 			map[string]any{"id": fmt.Sprintf("%d:%d", scoredChain, agent)})
-		if g := data[struct{ Agent struct{ Explain api.Scored } }](t, a).Agent.Explain; g.Standing != e.Standing ||
+		if g := data[struct{ Agent struct{ Explain wire.Scored } }](t, a).Agent.Explain; g.Standing != e.Standing ||
 			*g.Roots != "friends" || *g.OwnRoots != *e.OwnRoots {
 			t.Errorf("agent %d: GraphQL %+v, REST %+v", agent, g, e.Scored)
 		}
@@ -409,9 +410,9 @@ func TestExplanationsByRootsOfTheCaller(t *testing.T) {
 }
 
 type graphReputation struct {
-	api.Standing
+	wire.Standing
 	Scored       struct{ Roots *string }
-	Independence api.Independence
+	Independence wire.Independence
 }
 
 func byGraphQL(t *testing.T, s *httptest.Server, agent int, roots string) graphReputation {
@@ -517,14 +518,14 @@ func TestWithoutRoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	runEngine(t, db, 20)
-	r := as[api.ReputationAnswer](t, get(t, serve(t, api.Options{DB: db}), scoredPath(0, "")))
+	r := as[wire.ReputationAnswer](t, get(t, serve(t, api.Options{DB: db}), scoredPath(0, "")))
 	if r.Status != "unrated" || r.Reason == nil || !strings.Contains(*r.Reason, "the chain has no roots") {
 		t.Errorf("%+v, %v", r.Standing, r.Reason)
 	}
 }
 
 // checkSentence holds the sentence of a score against what the explanation computes.
-func checkSentence(t *testing.T, a api.ExplainAnswer) {
+func checkSentence(t *testing.T, a wire.ExplainAnswer) {
 	t.Helper()
 	switch {
 	case a.Status == "unrated":

@@ -2,189 +2,35 @@ package api
 
 import (
 	"context"
-	"errors"
-	"net/http"
-	"strconv"
-	"time"
 
-	"repute"
-	"repute/internal/httpapi"
-	"repute/store/query"
+	"repute/api/answers"
+	"repute/api/wire"
 	"repute/store/searchdb"
 )
 
-// SearchQuery selects agents by their documents and ratings. Beside any of it the best
-// matches come first by default.
-type SearchQuery struct {
-	Q           string         `query:"q" doc:"text in name, services, skills, domains, trust models, tags and description, one word of two or more letters or digits: words in any order and parts of words, a host, a URL, an address or an agent's id; \"a phrase\", -without and or are understood; match tells what was found"`
-	Service     string         `query:"service" doc:"only agents that offer this service, e.g. MCP; several divided by commas: all of them; capitals do not matter"`
-	Skill       string         `query:"skill" doc:"only agents with exactly this skill in a service, whole path, e.g. one of facets; several divided by commas: all of them; capitals do not matter"`
-	Domain      string         `query:"domain" doc:"only agents with exactly this domain in a service, whole path, e.g. finance/markets, which finance does not find; several divided by commas: all of them; capitals do not matter"`
-	Trust       string         `query:"supportedTrust" doc:"only agents that name this trust model, e.g. reputation; several divided by commas: all of them; capitals do not matter"`
-	Tag         string         `query:"tag" doc:"only agents with a live rating of exactly this tag1; capitals matter, as on chain"`
-	X402        httpapi.Flag   `query:"x402" doc:"true: only agents that say they take x402 payments; false: that say they do not"`
-	Active      httpapi.Flag   `query:"active" doc:"true: only agents that say they are active; false: that say they are not"`
-	Status      string         `query:"status" enum:"none,pending,ok,invalid,failed,dead,denied" doc:"only agents whose document is in this state"`
-	MinFeedback httpapi.Number `query:"minFeedback" minimum:"0" doc:"only agents with so many live ratings"`
-}
-
-// Total is how many there are.
-type Total struct {
-	Value    Long   `json:"value"`
-	Relation string `json:"relation" enum:"eq,gte" doc:"eq: exactly; gte: at least, no more were counted"`
-}
-
-// Facet is a value and how many of the agents found have it.
-type Facet struct {
-	Value string `json:"value" doc:"in lower case"`
-	Count Long   `json:"count"`
-}
-
-// Facets are what agents offer, counted: of each the thirty most frequent values.
-type Facets struct {
-	Total          Total   `json:"total" doc:"agents counted one by one, near-identical ones too; where it says gte, only so many were counted below, too"`
-	Services       []Facet `json:"services"`
-	Skills         []Facet `json:"skills"`
-	Domains        []Facet `json:"domains"`
-	SupportedTrust []Facet `json:"supportedTrust"`
-	Chains         []Facet `json:"chains" doc:"by chain id"`
-	Status         []Facet `json:"status" doc:"by state of the document"`
-	X402           []Facet `json:"x402" doc:"true or false, of those that say either"`
-	Active         []Facet `json:"active" doc:"true or false, of those that say either"`
-	Match          *string `json:"match" enum:"all,most,near" doc:"as in the list; null without q, and when no agent matches"`
-	AsOf           []AsOf  `json:"asOf" doc:"one per chain asked"`
-}
-
-func (b Facets) steady() any { b.AsOf = each(b.AsOf, AsOf.steady); return b }
-
-// searchNames are the parameters of SearchQuery.
-func searchNames() []string {
-	return []string{"q", "service", "skill", "domain", "supportedTrust", "tag", "x402", "active", "status", "minFeedback"}
-}
-
-// isSearch tells a search from a list.
-func (r *Request) isSearch() bool {
-	for _, name := range searchNames() {
-		if r.optional(name) != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// filter reads what selects agents.
-func (q *AgentsFilter) filter(chains []uint64) (f searchdb.AgentFilter, err error) {
-	f = searchdb.AgentFilter{
-		ChainIDs: chains, Text: q.Q, Service: q.Service, Skill: q.Skill, Domain: q.Domain, Trust: q.Trust, Tag: q.Tag,
-		Status: repute.DocumentStatus(q.Status),
-	}
-	if f.Owner, err = parseOptionalAddress("owner", q.Owner); err != nil {
-		return f, err
-	}
-	if f.Wallet, err = parseOptionalAddress("wallet", q.Wallet); err != nil {
-		return f, err
-	}
-	if err := checkWallet(f.Wallet); err != nil {
-		return f, err
-	}
-	if f.X402, err = q.X402.Optional("x402"); err != nil {
-		return f, err
-	}
-	if f.Active, err = q.Active.Optional("active"); err != nil {
-		return f, err
-	}
-	if f.RegisteredSince, err = parseSince(string(q.Since)); err != nil {
-		return f, err
-	}
-	if f.Score, err = parseScoreFilter(string(q.MinScore), string(q.MaxScore), string(q.Tier),
-		q.RatedStatus); err != nil || q.MinFeedback == "" {
-		return f, err
-	}
-	f.MinFeedback, err = strconv.ParseInt(string(q.MinFeedback), 10, 64)
-	if err != nil || f.MinFeedback < 0 {
-		return f, repute.Invalid("minFeedback", "not a number of ratings", "0 or more, e.g. 5")
-	}
-	return f, nil
-}
-
-// parseSince reads a time, or a date, which begins at midnight UTC; zero for "".
-func parseSince(s string) (t time.Time, err error) {
-	if s == "" {
-		return t, nil
-	}
-	if t, err = time.Parse(time.DateOnly, s); err != nil {
-		t, err = time.Parse(time.RFC3339Nano, s)
-	}
-	if err != nil {
-		return t, repute.Invalid("registeredSince", "neither a time nor a date", "e.g. 2026-01-31T12:00:00Z or 2026-01-31")
-	}
-	if epoch := time.Unix(0, 0).UTC(); t.Before(epoch) { // of every block whose time is known
-		return epoch, nil
-	}
-	return t, nil
-}
-
 // agents answers lists and searches of agents of all or some chains.
-func (a *API) agents(ctx context.Context, q *AgentsQuery, chains []uint64) (*output[AgentList], error) {
-	f, err := q.filter(chains)
+func (a *API) agents(ctx context.Context, q *answers.AgentsQuery, chains []uint64) (*output[wire.AgentList], error) {
+	f, err := q.Filter(chains)
 	if err != nil {
 		return nil, err
 	}
-	found, err := searchdb.Agents(ctx, a.db, f)
+	found, err := searchdb.Agents(ctx, a.DB, f)
 	if err != nil {
-		return nil, searchError(err, "q")
+		return nil, answers.SearchError(err, "q")
 	}
-	items := each(found.Items, encodeAgent)
+	items := wire.Each(found.Items, wire.EncodeAgent)
 	for i, n := range found.Similar {
-		similar := Long(n)
+		similar := wire.Long(n)
 		items[i].Similar = &similar
 	}
-	return ok(AgentList{Items: items, Next: orNull(found.Next), Total: encodeTotal(found.Total),
-		Match: orNull(string(found.Match)),
-		AsOf:  each(found.AsOf, encodeAsOf)}), nil
-}
-
-// filter reads what selects agents and how they are listed.
-func (q *AgentsQuery) filter(chains []uint64) (f searchdb.AgentFilter, err error) {
-	if f, err = q.AgentsFilter.filter(chains); err != nil {
-		return f, err
-	}
-	if f.Sort, f.Desc, err = parseSort(q.Sort, q.Order, q.isSearch()); err != nil {
-		return f, err
-	}
-	fold, err := q.Fold.Optional("fold")
-	if err != nil {
-		return f, err
-	}
-	f.Unfolded, f.After = fold != nil && !*fold, q.Cursor
-	f.Limit, err = httpapi.PageSize(q.Limit, httpapi.DefaultPage, httpapi.MaxPage)
-	return f, err
-}
-
-// parseSort reads the order of a list: what is asked for most comes first by
-// default, so ids ascend and the others descend.
-func parseSort(sort, order string, search bool) (by string, desc bool, err error) {
-	switch sort {
-	case "":
-		if sort = query.SortID; search {
-			sort = query.SortRelevance
-		}
-	case query.SortID, query.SortFeedback, query.SortUpdated, query.SortScore, query.SortRelevance:
-	default:
-		return "", false, repute.Invalid("sort", "unknown order", "id, feedback, updated, score or relevance")
-	}
-	switch order {
-	case "":
-		return sort, sort != query.SortID, nil
-	case "asc", "desc":
-		return sort, order == "desc", nil
-	}
-	return "", false, repute.Invalid("order", "unknown direction", "asc or desc")
+	return ok(wire.AgentList{Items: items, Next: wire.OrNull(found.Next), Total: wire.EncodeTotal(found.Total),
+		Match: wire.OrNull(string(found.Match)),
+		AsOf:  wire.Each(found.AsOf, wire.EncodeAsOf)}), nil
 }
 
 // listFacets serves GET /agents/facets.
-func (a *API) listFacets(ctx context.Context, in *facetsInput) (*output[Facets], error) {
-	chains, err := parseChains(in.ChainIDs)
+func (a *API) listFacets(ctx context.Context, in *facetsInput) (*output[wire.Facets], error) {
+	chains, err := answers.ParseChains(in.ChainIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -192,50 +38,14 @@ func (a *API) listFacets(ctx context.Context, in *facetsInput) (*output[Facets],
 }
 
 // facets counts what the agents that match have.
-func (a *API) facets(ctx context.Context, q *FacetsQuery, chains []uint64) (*output[Facets], error) {
-	f, err := q.AgentsFilter.filter(chains)
+func (a *API) facets(ctx context.Context, q *answers.FacetsQuery, chains []uint64) (*output[wire.Facets], error) {
+	f, err := q.AgentsFilter.Filter(chains)
 	if err != nil {
 		return nil, err
 	}
-	facets, err := searchdb.SearchFacets(ctx, a.db, f)
+	facets, err := searchdb.SearchFacets(ctx, a.DB, f)
 	if err != nil {
-		return nil, searchError(err, "q")
+		return nil, answers.SearchError(err, "q")
 	}
-	return ok(encodeFacets(facets)), nil
-}
-
-// searchError calls the text by the name it has here, and tells what helps against
-// a search that takes too long.
-func searchError(err error, text string) error {
-	var input *repute.InputError
-	if errors.As(err, &input) {
-		names := map[string]string{"q": text, "trust": "supportedTrust"}
-		if name := names[input.Field]; name != "" {
-			return repute.Invalid(name, input.Reason, input.Hint)
-		}
-	}
-	if b := *httpapi.ErrorOf(err); b.Status == http.StatusServiceUnavailable && b.Code == "timeout" {
-		b.Hint = "another word, a longer one or another filter makes the search find less"
-		return &b
-	}
-	return err
-}
-
-// encodeTotal says whether a count is exact: counting ends where it would cost too much.
-func encodeTotal(c searchdb.Count) Total {
-	if c.AtLeast {
-		return Total{Long(c.Value), "gte"}
-	}
-	return Total{Long(c.Value), "eq"}
-}
-
-func encodeFacets(f searchdb.Facets) Facets {
-	list := func(in []searchdb.Facet) []Facet {
-		return each(in, func(f searchdb.Facet) Facet { return Facet{httpapi.Clean(f.Value), Long(f.Count)} })
-	}
-	return Facets{
-		Total: encodeTotal(f.Total), Services: list(f.Services), Skills: list(f.Skills), Domains: list(f.Domains),
-		SupportedTrust: list(f.Trust), Chains: list(f.Chains), Status: list(f.Status),
-		X402: list(f.X402), Active: list(f.Active), Match: orNull(string(f.Match)), AsOf: each(f.AsOf, encodeAsOf),
-	}
+	return ok(wire.EncodeFacets(facets)), nil
 }

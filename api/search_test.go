@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/api/wire"
 	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/store"
@@ -87,7 +88,7 @@ func documented(t testing.TB, o api.Options, with ...httpapi.ServerOptions) (*ht
 	return serve(t, o, with...), o.DB
 }
 
-func ids(agents []api.Agent) string {
+func ids(agents []wire.Agent) string {
 	var out []string
 	for _, a := range agents {
 		out = append(out, string(a.ShortID))
@@ -115,13 +116,13 @@ func TestSearch(t *testing.T) {
 		"/agents?q=%27%3B+drop+table+agents%3B--":             "",
 		"/agents?q=weather&tag=quality&status=ok&service=A2A": "8453:1",
 	} {
-		list := as[api.AgentList](t, get(t, s, path))
+		list := as[wire.AgentList](t, get(t, s, path))
 		if got := ids(list.Items); got != want ||
-			list.Total != (api.Total{Value: api.Long(len(strings.Fields(want))), Relation: "eq"}) {
+			list.Total != (wire.Total{Value: wire.Long(len(strings.Fields(want))), Relation: "eq"}) {
 			t.Errorf("%s: %q, total %+v, want %q", path, got, list.Total, want)
 		}
 	}
-	if list := as[api.AgentList](t, get(t, s, "/agents?limit=1")); list.Total != (api.Total{Value: crowd + 1,
+	if list := as[wire.AgentList](t, get(t, s, "/agents?limit=1")); list.Total != (wire.Total{Value: crowd + 1,
 		Relation: "eq"}) || list.Match != nil {
 		t.Errorf("a plain list: %+v, match %v", list.Total, list.Match)
 	}
@@ -138,16 +139,16 @@ func TestSearchSaysOnlyWhatIsKnown(t *testing.T) {
 	s, _ := documented(t, api.Options{})
 	for path, want := range map[string]bool{"/agents?q=weather": true, "/agents?q=weather&fold=false": false,
 		"/agents?service=mcp": false, "/agents": false} {
-		if list := as[api.AgentList](t, get(t, s, path)); (list.Items[0].Similar != nil) != want || want &&
+		if list := as[wire.AgentList](t, get(t, s, path)); (list.Items[0].Similar != nil) != want || want &&
 			*list.Items[0].Similar != 0 {
 			t.Errorf("%s: similar %v", path, list.Items[0].Similar)
 		}
 	}
-	if a := as[api.AgentAnswer](t, get(t, s, "/agents/8453:1")); a.Similar != nil {
+	if a := as[wire.AgentAnswer](t, get(t, s, "/agents/8453:1")); a.Similar != nil {
 		t.Errorf("of one agent: similar %d", *a.Similar)
 	}
 	for _, path := range []string{"/agents?q=qqqqqq", "/agents/facets?q=qqqqqq"} {
-		if f := as[api.Facets](t, get(t, s, path)); f.Match != nil || f.Total.Value != 0 {
+		if f := as[wire.Facets](t, get(t, s, path)); f.Match != nil || f.Total.Value != 0 {
 			t.Errorf("%s: match %v of %+v", path, *f.Match, f.Total)
 		}
 	}
@@ -165,7 +166,7 @@ func TestSearchPages(t *testing.T) {
 	var got []string
 	path := "/agents?status=failed&limit=7"
 	for cursor := ""; ; {
-		list := as[api.AgentList](t, get(t, s, path+cursor))
+		list := as[wire.AgentList](t, get(t, s, path+cursor))
 		got = append(got, strings.Fields(ids(list.Items))...)
 		if list.Next == nil {
 			break
@@ -181,12 +182,12 @@ func TestSearchPages(t *testing.T) {
 func TestFacets(t *testing.T) {
 	t.Parallel()
 	s, _ := documented(t, api.Options{})
-	f := as[api.Facets](t, get(t, s, "/agents/facets?q=weather"))
+	f := as[wire.Facets](t, get(t, s, "/agents/facets?q=weather"))
 	want := "{{3 eq} [{mcp 2} {a2a 1}] [{forecast 2} {chat 1}] [{weather 2}] [{reputation 1}] [{8453 3}] [{ok 3}]"
 	if got := fmt.Sprint(f); !strings.HasPrefix(got, want) || len(f.AsOf) != 2 {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if f := as[api.Facets](t, get(t, s, "/chains/1/agents/facets")); f.Total.Value != 1 || len(f.AsOf) != 1 {
+	if f := as[wire.Facets](t, get(t, s, "/chains/1/agents/facets")); f.Total.Value != 1 || len(f.AsOf) != 1 {
 		t.Errorf("%+v", f)
 	}
 }

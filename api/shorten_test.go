@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/api/wire"
 	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/store/docdb"
@@ -179,9 +180,9 @@ func TestCutTextsEndVisibly(t *testing.T) {
 	t.Parallel()
 	w := newLongTexts()
 	s := lengthy(t, api.Options{}, w)
-	a := as[api.AgentAnswer](t, get(t, s, "/agents/1:0"))
-	f := as[api.FeedbackList](t, get(t, s, "/agents/1:0/feedback")).Items[0]
-	v := as[api.ValidationList](t, get(t, s, "/agents/1:0/validations")).Items[0]
+	a := as[wire.AgentAnswer](t, get(t, s, "/agents/1:0"))
+	f := as[wire.FeedbackList](t, get(t, s, "/agents/1:0/feedback")).Items[0]
+	v := as[wire.ValidationList](t, get(t, s, "/agents/1:0/validations")).Items[0]
 	r := a.Document.Registration
 	for whole, shown := range map[string]string{w.uri: a.URI, w.key: a.Metadata[0].Key, w.tag1: f.Tag1,
 		w.endpoint: f.Endpoint, w.feedbackURI: f.URI,
@@ -276,7 +277,7 @@ func TestDroppedWholeHasNoLink(t *testing.T) {
 	})
 	s := serve(t, api.Options{DB: db})
 	cutOf := func() *string {
-		a := as[api.AgentAnswer](t, get(t, s, "/agents/8453:1"))
+		a := as[wire.AgentAnswer](t, get(t, s, "/agents/8453:1"))
 		if len(a.Cut) != 1 || a.Cut[0].Field != "document" {
 			t.Fatalf("cut %+v", a.Cut)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute/api"
+	"repute/api/wire"
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/chaindb"
@@ -78,7 +79,7 @@ func TestSigned(t *testing.T) {
 		t.Fatalf("keys: %+v, %v", keys, err)
 	}
 	first := get(t, s, "/agents/8453:0/reputation?signed=1")
-	answer := as[api.ReputationAnswer](t, first)
+	answer := as[wire.ReputationAnswer](t, first)
 	if answer.Signed == nil || answer.AsOf.Finality != "finalized" {
 		t.Fatalf("%s", first.body)
 	}
@@ -86,7 +87,7 @@ func TestSigned(t *testing.T) {
 		t.Errorf("a statement ends at a time of its own, but may be reused: %s", caching)
 	}
 	if r := get(t, s, "/agents/8453:0/reputation?signed=1", "If-None-Match", first.header.Get("ETag")); r.status != 304 {
-		again := as[api.ReputationAnswer](t, r)
+		again := as[wire.ReputationAnswer](t, r)
 		if again.Signed.IssuedAt.Equal(answer.Signed.IssuedAt) { // else a new quarter of the statement's life began
 			t.Errorf("the same statement again: %d", r.status)
 		}
@@ -99,7 +100,7 @@ func TestSigned(t *testing.T) {
 		signed.Tier != 2 {
 		t.Errorf("%+v", signed.Statement)
 	}
-	if again := as[api.ReputationAnswer](t,
+	if again := as[wire.ReputationAnswer](t,
 		get(t, s, "/agents/8453:0/reputation?signed=true&at=finalized")); again.Signed.Score != 49_400 {
 		t.Errorf("asked by name: %+v", again.Signed)
 	}
@@ -173,13 +174,13 @@ func TestSignedAnewIsNotTheSame(t *testing.T) {
 	finalScore(t, url, 8453, 2)
 	s := serve(t, api.Options{DB: db, Signer: signs(t, 4*time.Second)})
 	first := get(t, s, "/agents/8453:0/reputation?signed=1")
-	issued := as[api.ReputationAnswer](t, first).Signed.IssuedAt
+	issued := as[wire.ReputationAnswer](t, first).Signed.IssuedAt
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		r := get(t, s, "/agents/8453:0/reputation?signed=1", "If-None-Match", first.header.Get("ETag"))
 		if r.status == 304 {
 			continue
 		}
-		if again := as[api.ReputationAnswer](t, r).Signed; !again.IssuedAt.After(issued) ||
+		if again := as[wire.ReputationAnswer](t, r).Signed; !again.IssuedAt.After(issued) ||
 			!again.ExpiresAt.After(time.Now()) {
 			t.Errorf("issued at %s, then at %s until %s", issued, again.IssuedAt, again.ExpiresAt)
 		}

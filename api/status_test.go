@@ -7,6 +7,7 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/api/wire"
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/chaindb"
@@ -36,7 +37,7 @@ func TestStatusForOperators(t *testing.T) {
 	}
 	s := serve(t, api.Options{DB: db})
 	r := get(t, s, "/chains/8453")
-	c := as[api.Chain](t, r)
+	c := as[wire.Chain](t, r)
 	if len(c.Endpoints) != 1 || c.Upgrades != 1 || c.UpgradedAtBlock == nil || uint64(*c.UpgradedAtBlock) != b.Number {
 		t.Fatalf("%+v", c)
 	}
@@ -47,7 +48,7 @@ func TestStatusForOperators(t *testing.T) {
 	if body := string(r.body); strings.Contains(body, "KEY") || strings.Contains(body, "machine.internal") {
 		t.Errorf("shows too much: %s", body)
 	}
-	var found *api.KindCompleteness
+	var found *wire.KindCompleteness
 	for i := range c.Kinds {
 		if c.Kinds[i].Kind == "NewFeedback" {
 			found = &c.Kinds[i]
@@ -61,7 +62,7 @@ func TestStatusForOperators(t *testing.T) {
 		g.Reason == "" || g.Since == nil {
 		t.Errorf("gap %+v", g)
 	}
-	if status := as[api.StatusAnswer](t, get(t, s, "/status")); status.Status != "degraded" {
+	if status := as[wire.StatusAnswer](t, get(t, s, "/status")); status.Status != "degraded" {
 		t.Errorf("status %s", status.Status)
 	}
 }

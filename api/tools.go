@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -11,6 +10,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"repute"
+	"repute/api/answers"
+	"repute/api/wire"
 	"repute/internal/httpapi"
 	"repute/mcp"
 )
@@ -70,7 +71,7 @@ func (in *AgentTool) ref() (repute.AgentRef, error) {
 	if in.ChainID != 0 {
 		chain = strconv.FormatUint(in.ChainID, 10)
 	}
-	ref, err := parseAgent(string(in.AgentID), chain)
+	ref, err := answers.ParseAgent(string(in.AgentID), chain)
 	var input *repute.InputError
 	if errors.As(err, &input) && input.Field == "id" { // as the routes call it
 		return ref, repute.Invalid("agentId", input.Reason, input.Hint)
@@ -98,19 +99,19 @@ const toolPage = 10
 // addTools gives a server the tools that ask the index.
 func (a *API) addTools(s *mcp.Server) error {
 	for _, err := range []error{
-		mcp.Add(s, mcp.Tool[reputationTool, ReputationAnswer]{Name: "repute_get_reputation",
+		mcp.Add(s, mcp.Tool[reputationTool, wire.ReputationAnswer]{Name: "repute_get_reputation",
 			Description: "How far an ERC-8004 agent can be trusted: score with bounds, status, tier, gates, and summaries of its ratings. Next: repute_decide before you pay or delegate, repute_explain_score for why.",
 			Do:          a.reputationTool}),
-		mcp.Add(s, mcp.Tool[decisionTool, DecisionAnswer]{Name: "repute_decide",
+		mcp.Add(s, mcp.Tool[decisionTool, wire.DecisionAnswer]{Name: "repute_decide",
 			Description: "Answers allow or deny for a payment or a delegation, with reasons and what is missing. Without thresholds it goes by the value at risk. When denied, do not pay.",
 			Do:          a.decisionTool}),
-		mcp.Add(s, mcp.Tool[explainTool, ExplainAnswer]{Name: "repute_explain_score",
+		mcp.Add(s, mcp.Tool[explainTool, wire.ExplainAnswer]{Name: "repute_explain_score",
 			Description: "Why an agent has its score: contributions with raters and weights, what does not count and why, and the score without some raters.",
 			Do:          a.explainTool}),
-		mcp.Add(s, mcp.Tool[searchTool, AgentList]{Name: "repute_search_agents",
+		mcp.Add(s, mcp.Tool[searchTool, wire.AgentList]{Name: "repute_search_agents",
 			Description: "Finds agents by text, services, skills, domains, tags, owner and score, all together. Without any filter it lists all. Names and descriptions are the agents' own words. Next: repute_get_reputation of one.",
 			Do:          a.searchTool}),
-		mcp.Add(s, mcp.Tool[AgentTool, AgentAnswer]{Name: "repute_get_agent",
+		mcp.Add(s, mcp.Tool[AgentTool, wire.AgentAnswer]{Name: "repute_get_agent",
 			Description: "What is known of an agent: owner, wallet, registration file with services, problems, standing. Next: repute_get_reputation.",
 			Do:          a.agentTool}),
 	} {
@@ -131,21 +132,22 @@ func bodyOf[B any](out *output[B], err error) (B, error) {
 }
 
 // agentTool is the tool that answers as GET /agents/{id} does.
-func (a *API) agentTool(ctx context.Context, in AgentTool) (w AgentAnswer, err error) {
+func (a *API) agentTool(ctx context.Context, in AgentTool) (w wire.AgentAnswer, err error) {
 	ref, err := in.ref()
 	if err != nil {
 		return w, err
 	}
-	return bodyOf(a.agent(ctx, ref, &AgentQuery{AtQuery: AtQuery{string(in.At)}}))
+	return bodyOf(a.agent(ctx, ref, &answers.AgentQuery{AtQuery: answers.AtQuery{At: string(in.At)}}))
 }
 
 // reputationTool is the tool that answers as GET /agents/{id}/reputation does.
-func (a *API) reputationTool(ctx context.Context, in reputationTool) (w ReputationAnswer, err error) {
+func (a *API) reputationTool(ctx context.Context, in reputationTool) (w wire.ReputationAnswer, err error) {
 	ref, err := in.ref()
 	if err != nil {
 		return w, err
 	}
-	q := ReputationQuery{AtQuery: AtQuery{string(in.At)}, Clients: strings.Join(in.Clients, ","), Tag1: in.Tag1,
+	q := answers.ReputationQuery{AtQuery: answers.AtQuery{At: string(in.At)}, Clients: strings.Join(in.Clients, ","),
+		Tag1: in.Tag1,
 		Tag2: in.Tag2, Roots: in.Roots}
 	if in.OpenFi {
 		q.OpenFi = "1"
@@ -154,12 +156,13 @@ func (a *API) reputationTool(ctx context.Context, in reputationTool) (w Reputati
 }
 
 // explainTool is the tool that answers as GET /agents/{id}/reputation/explain does.
-func (a *API) explainTool(ctx context.Context, in explainTool) (w ExplainAnswer, err error) {
+func (a *API) explainTool(ctx context.Context, in explainTool) (w wire.ExplainAnswer, err error) {
 	ref, err := in.ref()
 	if err != nil {
 		return w, err
 	}
-	q := ExplainQuery{AtQuery: AtQuery{string(in.At)}, Without: strings.Join(in.Without, ","), Roots: in.Roots}
+	q := answers.ExplainQuery{AtQuery: answers.AtQuery{At: string(in.At)}, Without: strings.Join(in.Without, ","),
+		Roots: in.Roots}
 	if in.Limit > 0 {
 		q.Limit = httpapi.Number(strconv.Itoa(in.Limit))
 	}
@@ -167,41 +170,34 @@ func (a *API) explainTool(ctx context.Context, in explainTool) (w ExplainAnswer,
 }
 
 // searchTool is the tool that answers as GET /agents does.
-func (a *API) searchTool(ctx context.Context, in searchTool) (w AgentList, err error) {
+func (a *API) searchTool(ctx context.Context, in searchTool) (w wire.AgentList, err error) {
 	q := in.query()
 	return bodyOf(a.agents(ctx, &q, in.ChainIDs))
 }
 
 // query is the input as the list's route takes it: text, and which of it was given.
-func (in *searchTool) query() (q AgentsQuery) {
+func (in *searchTool) query() (q answers.AgentsQuery) {
 	q.Q, q.Service, q.Skill, q.Domain, q.Trust, q.Tag = in.Q, in.Service, in.Skill, in.Domain, in.Trust, in.Tag
 	q.Owner, q.Wallet, q.RatedStatus, q.Sort, q.Order, q.Cursor = in.Owner, in.Wallet, in.Rating, in.Sort, in.Order,
 		in.Cursor
-	q.X402, q.Active = httpapi.Flag(textOf(in.X402)), httpapi.Flag(textOf(in.Active))
-	q.MinScore, q.MaxScore, q.Tier = httpapi.Real(textOf(in.MinScore)), httpapi.Real(textOf(in.MaxScore)),
-		httpapi.Number(textOf(in.Tier))
-	q.Status, q.Since, q.Fold = in.Status, httpapi.Moment(in.Since), httpapi.Flag(textOf(in.Fold))
+	q.X402, q.Active = httpapi.Flag(answers.TextOf(in.X402)), httpapi.Flag(answers.TextOf(in.Active))
+	q.MinScore, q.MaxScore, q.Tier = httpapi.Real(answers.TextOf(in.MinScore)), httpapi.Real(answers.TextOf(in.MaxScore)),
+		httpapi.Number(answers.TextOf(in.Tier))
+	q.Status, q.Since, q.Fold = in.Status, httpapi.Moment(in.Since), httpapi.Flag(answers.TextOf(in.Fold))
 	if in.Ratings != 0 {
 		q.MinFeedback = httpapi.Number(strconv.FormatInt(in.Ratings, 10))
 	}
 	if q.Limit = httpapi.Number(strconv.Itoa(toolPage)); in.Limit > 0 {
 		q.Limit = httpapi.Number(strconv.Itoa(in.Limit))
 	}
-	q.values = url.Values{}
-	for name, given := range map[string]string{"q": q.Q, "service": q.Service, "skill": q.Skill, "domain": q.Domain,
+	given := url.Values{}
+	for name, text := range map[string]string{"q": q.Q, "service": q.Service, "skill": q.Skill, "domain": q.Domain,
 		"supportedTrust": q.Trust, "tag": q.Tag,
 		"x402": string(q.X402), "active": string(q.Active), "status": q.Status, "minFeedback": string(q.MinFeedback)} {
-		if given != "" {
-			q.values.Set(name, given)
+		if text != "" {
+			given.Set(name, text)
 		}
 	}
+	q.SetGiven(given)
 	return q
-}
-
-// textOf is empty where nothing was given.
-func textOf[T any](v *T) string {
-	if v == nil {
-		return ""
-	}
-	return fmt.Sprint(*v)
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"repute"
+	"repute/api/answers"
+	"repute/api/wire"
 	"repute/internal/httpapi"
 	"repute/store/query"
 )
@@ -17,22 +19,22 @@ import (
 // The inputs of the routes that give whole texts.
 type (
 	uriInput struct {
-		AgentPath
-		AgentQuery
+		answers.AgentPath
+		answers.AgentQuery
 	}
 	textInput struct {
-		AgentPath
+		answers.AgentPath
 		TextQuery
 	}
 	tagInput struct {
-		Request
+		answers.Request
 		Hash string `path:"hash" pattern:"^(0x)?[0-9a-fA-F]{64}$" doc:"keccak256 of the tag, 64 hexadecimal digits with or without 0x"`
 	}
 )
 
 // TextQuery names a text of a log.
 type TextQuery struct {
-	Request
+	answers.Request
 	Block    httpapi.Number `path:"block" minimum:"0" doc:"of the log"`
 	LogIndex httpapi.Number `path:"logIndex" minimum:"0" maximum:"2147483647" doc:"of the log"`
 	Field    string         `path:"field" enum:"tag1,tag2,endpoint,feedbackURI,responseURI,requestURI,tag,metadataKey,metadataValue" doc:"the text, by its name in the event"`
@@ -63,7 +65,7 @@ func asText(op *huma.Operation) {
 // browser reads.
 func textOutput(body []byte) *rawOutput {
 	kind := plainType
-	if plainText(body) == nil {
+	if wire.PlainText(body) == nil {
 		kind = octetType
 	}
 	sum := sha256.Sum256(body)
@@ -80,7 +82,7 @@ func (a *API) wholeTag(ctx context.Context, in *tagInput) (*rawOutput, error) {
 	if err != nil {
 		return nil, repute.Invalid("hash", "not a keccak256", "64 hexadecimal digits, with or without 0x")
 	}
-	tag, err := query.Tag(ctx, a.db, hash)
+	tag, err := query.Tag(ctx, a.DB, hash)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +90,7 @@ func (a *API) wholeTag(ctx context.Context, in *tagInput) (*rawOutput, error) {
 }
 
 // wholeURI serves the URI of an agent that answers show only the beginning of.
-func (a *API) wholeURI(ctx context.Context, ref repute.AgentRef, q *AgentQuery) (*rawOutput, error) {
+func (a *API) wholeURI(ctx context.Context, ref repute.AgentRef, q *answers.AgentQuery) (*rawOutput, error) {
 	agent, _, _, err := a.agentAt(ctx, ref, q.At)
 	if err != nil {
 		return nil, err
@@ -112,20 +114,20 @@ func (a *API) wholeText(ctx context.Context, ref repute.AgentRef, q *TextQuery) 
 	if err != nil {
 		return nil, err
 	}
-	id, err := a.resolve(ctx, ref)
+	id, err := a.Resolve(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	text, err := query.Text(ctx, a.db, id, block, log, q.Field)
+	text, err := query.Text(ctx, a.DB, id, block, log, q.Field)
 	if err != nil {
-		return nil, missing(err, "answers name the path of each text that they cut, as whole")
+		return nil, answers.Missing(err, "answers name the path of each text that they cut, as whole")
 	}
 	return textOutput(text), nil
 }
 
 // parsePlace reads a block or the index of a log.
 func parsePlace(field, s string) (uint64, error) {
-	at, err := parseAt(s)
+	at, err := answers.ParseAt(s)
 	if err != nil || at.Finality != "" {
 		return 0, repute.Invalid(field, "not a place on the chain", "a number, as in the path that answers name")
 	}

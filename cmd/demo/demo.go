@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"repute"
-	"repute/api"
+	"repute/api/wire"
 	"repute/devnet"
 	"repute/internal/pg"
 	"repute/store"
@@ -245,8 +245,8 @@ func (d *demo) settle(ctx context.Context) error {
 	defer cancel()
 	var last error
 	for {
-		var status api.StatusAnswer
-		var unread api.AgentList
+		var status wire.StatusAnswer
+		var unread wire.AgentList
 		if last = getJSON(ctx, d.base+"/status", &status); last == nil && d.settled(status) {
 			last = getJSON(ctx, d.base+"/agents?status=pending&limit=1", &unread)
 			if last == nil && len(unread.Items) == 0 {
@@ -261,7 +261,7 @@ func (d *demo) settle(ctx context.Context) error {
 	}
 }
 
-func (d *demo) settled(status api.StatusAnswer) bool {
+func (d *demo) settled(status wire.StatusAnswer) bool {
 	head := d.chain.Head()
 	for _, c := range status.Chains {
 		if uint64(c.ChainID) == d.chain.Chain().ID {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"repute"
-	"repute/api"
+	"repute/api/wire"
 	"repute/devnet"
 	"repute/orchestrator/agents"
 	"repute/orchestrator/control"
@@ -147,7 +147,7 @@ func (d *demo) follow(ctx context.Context, s *shown) error {
 func (d *demo) awaitMoved(ctx context.Context, s *shown) error {
 	seen := d.crew.member(weather).id
 	return d.await(ctx, "the reporter's ratings move the score", func() (bool, error) {
-		var list api.FeedbackList
+		var list wire.FeedbackList
 		query := url.Values{"client": {d.crew.member(agents.Reporter).wallet.Address.Hex()}}
 		err := getJSON(ctx, fmt.Sprintf("%s/agents/%d:%d/feedback?%s", d.base, d.chain.Chain().ID, seen, query.Encode()),
 			&list)
@@ -162,7 +162,7 @@ func (d *demo) awaitMoved(ctx context.Context, s *shown) error {
 
 // score is an agent's newest.
 func (d *demo) score(ctx context.Context, id uint64) (float64, error) {
-	var r api.ReputationAnswer
+	var r wire.ReputationAnswer
 	err := getJSON(ctx, fmt.Sprintf("%s/agents/%d:%d/reputation", d.base, d.chain.Chain().ID, id), &r)
 	return r.Score, err
 }
@@ -170,7 +170,7 @@ func (d *demo) score(ctx context.Context, id uint64) (float64, error) {
 // awaitRated waits until an agent's final score passes the tasks' threshold.
 func (d *demo) awaitRated(ctx context.Context, id uint64) error {
 	return d.await(ctx, fmt.Sprintf("agent %d is rated", id), func() (bool, error) {
-		var r api.ReputationAnswer
+		var r wire.ReputationAnswer
 		err := getJSON(ctx, fmt.Sprintf("%s/agents/%d:%d/reputation?at=finalized", d.base, d.chain.Chain().ID, id), &r)
 		return err == nil && r.Low >= demoLeast, nil // before the first epoch there is none
 	})

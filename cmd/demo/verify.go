@@ -13,7 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/api"
+	"repute/api/wire"
 	"repute/devnet"
 	"repute/trust/statement"
 )
@@ -107,16 +107,16 @@ func pages[T any](ctx context.Context, v *verification, path string, query url.V
 	}
 }
 
-func (v *verification) agents(ctx context.Context) ([]api.Agent, error) {
-	return pages(ctx, v, "/agents", url.Values{"sort": {"id"}}, func(b []byte) ([]api.Agent, *string, error) {
-		var list api.AgentList
+func (v *verification) agents(ctx context.Context) ([]wire.Agent, error) {
+	return pages(ctx, v, "/agents", url.Values{"sort": {"id"}}, func(b []byte) ([]wire.Agent, *string, error) {
+		var list wire.AgentList
 		err := json.Unmarshal(b, &list)
 		return list.Items, list.Next, err
 	})
 }
 
 func (v *verification) agent(ctx context.Context, token uint64) error {
-	var got api.AgentAnswer
+	var got wire.AgentAnswer
 	if err := v.get(ctx, fmt.Sprintf("/agents/%d", token), nil, &got); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (v *verification) agent(ctx context.Context, token uint64) error {
 	return v.metadata(ctx, token, got)
 }
 
-func (v *verification) metadata(ctx context.Context, token uint64, got api.AgentAnswer) error {
+func (v *verification) metadata(ctx context.Context, token uint64, got wire.AgentAnswer) error {
 	for _, m := range got.Metadata {
 		key := raw(m.Key, m.KeyHex)
 		value, err := v.view.Metadata(ctx, token, key)
@@ -158,7 +158,7 @@ func (v *verification) metadata(ctx context.Context, token uint64, got api.Agent
 }
 
 // raw gives the chain's own bytes of a text that had to be mended for JSON.
-func raw(text string, hex *api.Hex) string {
+func raw(text string, hex *wire.Hex) string {
 	if hex == nil {
 		return text
 	}
@@ -174,7 +174,7 @@ func shownAs(whole, shown string, partial bool) string {
 	return whole
 }
 
-func addressOrZero(s *api.Address) string {
+func addressOrZero(s *wire.Address) string {
 	if s == nil {
 		return common.Address{}.Hex()
 	}
@@ -188,8 +188,8 @@ func rating(client string, index uint64, value string, decimals uint8, tag1, tag
 
 func (v *verification) feedback(ctx context.Context, token uint64) error {
 	got, err := pages(ctx, v, fmt.Sprintf("/agents/%d/feedback", token), url.Values{"includeRevoked": {"true"}},
-		func(b []byte) ([]api.Feedback, *string, error) {
-			var list api.FeedbackList
+		func(b []byte) ([]wire.Feedback, *string, error) {
+			var list wire.FeedbackList
 			err := json.Unmarshal(b, &list)
 			return list.Items, list.Next, err
 		})
@@ -202,7 +202,7 @@ func (v *verification) feedback(ctx context.Context, token uint64) error {
 	}
 	subject := fmt.Sprint(token)
 	v.compare("feedback count", subject, len(got), len(want))
-	indexed := map[string]api.Feedback{}
+	indexed := map[string]wire.Feedback{}
 	for _, f := range got {
 		indexed[fmt.Sprint(f.Client, " ", f.Index)] = f
 	}
@@ -267,7 +267,7 @@ func (v *verification) summary(ctx context.Context, token uint64, asked, counted
 	if tag2 != "" {
 		query.Set("tag2", tag2)
 	}
-	var got api.ReputationAnswer
+	var got wire.ReputationAnswer
 	if err := v.get(ctx, fmt.Sprintf("/agents/%d/reputation", token), query, &got); err != nil {
 		return err
 	}
@@ -293,7 +293,7 @@ func (v *verification) tags(ctx context.Context, token uint64, all []devnet.Feed
 		}
 		votes[f.Tag1][f.Client] = repute.Amount{Value: new(big.Int).Set(f.Value), Decimals: f.Decimals}
 	}
-	var got api.ReputationAnswer
+	var got wire.ReputationAnswer
 	if err := v.get(ctx, fmt.Sprintf("/agents/%d/reputation", token), nil, &got); err != nil {
 		return err
 	}
@@ -319,8 +319,8 @@ func (v *verification) tags(ctx context.Context, token uint64, all []devnet.Feed
 
 func (v *verification) validations(ctx context.Context, token uint64) error {
 	got, err := pages(ctx, v, fmt.Sprintf("/agents/%d/validations", token), url.Values{},
-		func(b []byte) ([]api.Validation, *string, error) {
-			var list api.ValidationList
+		func(b []byte) ([]wire.Validation, *string, error) {
+			var list wire.ValidationList
 			err := json.Unmarshal(b, &list)
 			return list.Items, list.Next, err
 		})

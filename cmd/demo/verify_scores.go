@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"time"
 
-	"repute/api"
+	"repute/api/wire"
 	"repute/devnet"
 )
 
@@ -38,7 +38,7 @@ func (v *verification) scores(ctx context.Context, population *devnet.Population
 		return err
 	}
 	v.Checked["rated agents"] = rated
-	var praised api.ReputationAnswer
+	var praised wire.ReputationAnswer
 	if err := v.get(ctx, fmt.Sprintf("/agents/%d/reputation", population.Praised), nil, &praised); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (v *verification) scores(ctx context.Context, population *devnet.Population
 
 // rated is how many agents are.
 func (v *verification) rated(ctx context.Context) (n int, err error) {
-	var list api.AgentList
+	var list wire.AgentList
 	err = v.get(ctx, "/agents", url.Values{"rating": {"rated"}, "limit": {"100"}}, &list)
 	return len(list.Items), err
 }

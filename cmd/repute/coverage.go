@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
-	"repute/api"
+	"repute/api/wire"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/store"
@@ -46,13 +46,13 @@ thin, and why the other ratings do not count, the most frequent reason first.`,
 
 // chainCoverage is what the command prints of a chain as JSON.
 type chainCoverage struct {
-	ChainID  uint64       `json:"chainId"`
-	Coverage api.Coverage `json:"coverage"`
+	ChainID  uint64        `json:"chainId"`
+	Coverage wire.Coverage `json:"coverage"`
 }
 
 func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) error {
 	list := []chainCoverage{}
-	for i, c := range api.NewStatus(config.Version, chains).Chains {
+	for i, c := range wire.NewStatus(config.Version, chains).Chains {
 		list = append(list, chainCoverage{chains[i].ID, c.Scores.Coverage})
 	}
 	if asJSON {
@@ -72,7 +72,7 @@ func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) err
 			continue
 		}
 		fmt.Fprintf(w, "chain %d %s\n", c.ChainID, chains[i].Name)
-		row := func(what string, n api.Long, of api.Long) {
+		row := func(what string, n wire.Long, of wire.Long) {
 			fmt.Fprintf(w, "  %s\t%d of %d\t%s\n", what, n, of, percent(n, of))
 		}
 		v := c.Coverage
@@ -91,7 +91,7 @@ func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) err
 }
 
 // percent is a part of a whole, empty where there is none.
-func percent(n, of api.Long) string {
+func percent(n, of wire.Long) string {
 	if of == 0 {
 		return ""
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
-	"repute/api"
+	"repute/api/answers"
+	"repute/api/wire"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/internal/httpapi"
@@ -62,10 +63,10 @@ func scoreExplainCommand(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			q := api.ExplainQuery{AtQuery: api.AtQuery{At: at}, Without: strings.Join(without, ","), Roots: by,
+			q := answers.ExplainQuery{AtQuery: answers.AtQuery{At: at}, Without: strings.Join(without, ","), Roots: by,
 				Limit: httpapi.Number(fmt.Sprint(limit))}
 			return withReader(cmd.Context(), p, args[0], func(r *engine.Reader, id repute.AgentID) error {
-				answer, err := api.Explain(cmd.Context(), r, id, q)
+				answer, err := answers.Explain(cmd.Context(), r, id, q)
 				if err != nil {
 					return err
 				}
@@ -155,7 +156,7 @@ func withReader(ctx context.Context, p *cli.Program, agent string, f func(*engin
 	})
 }
 
-func printExplanation(w io.Writer, e api.ExplainAnswer) error {
+func printExplanation(w io.Writer, e wire.ExplainAnswer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "agent\t%s\n", e.Agent)
 	fmt.Fprintf(t, "score\t%.3f\t%s, %.3f to %.3f, confidence %.3f, tier %d\n", e.Score, e.Status, e.Low, e.High,
@@ -192,7 +193,7 @@ func printExplanation(w io.Writer, e api.ExplainAnswer) error {
 	return t.Flush()
 }
 
-func raters(list []api.Address) string {
+func raters(list []wire.Address) string {
 	switch len(list) {
 	case 0:
 		return "-"
@@ -203,7 +204,7 @@ func raters(list []api.Address) string {
 }
 
 // figures are a contribution's opinion, evidence and weight, where its kind has them.
-func figures(c api.Contribution) string {
+func figures(c wire.Contribution) string {
 	switch c.Kind {
 	case trust.KindOpinion:
 		return fmt.Sprintf("%+.3f\t%.3f\t%.3f", c.Opinion, c.Evidence, c.Weight)
@@ -214,7 +215,7 @@ func figures(c api.Contribution) string {
 }
 
 // where names the newest row of a contribution and the way from a root.
-func where(c api.Contribution) string {
+func where(c wire.Contribution) string {
 	switch {
 	case c.Kind == trust.KindRest:
 		return fmt.Sprintf("of %d opinions", c.Count)
@@ -234,7 +235,7 @@ func where(c api.Contribution) string {
 
 // meaning says what a gate means for the agent: one that keeps out is good news when it is
 // not passed.
-func meaning(g api.Gate) string {
+func meaning(g wire.Gate) string {
 	switch keepsOut := g.Direction == string(trust.KeepsOut); {
 	case keepsOut && g.Passed:
 		return "keeps the agent out"
@@ -246,7 +247,7 @@ func meaning(g api.Gate) string {
 	return "does not admit it"
 }
 
-func lacks(g api.Gate) string {
+func lacks(g wire.Gate) string {
 	parts := make([]string, 0, len(g.Lacks))
 	for _, l := range g.Lacks {
 		part := fmt.Sprintf("%s %.3f of %.3f", l.What, l.Have, l.Need)

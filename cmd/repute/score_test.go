@@ -13,7 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
-	"repute/api"
+	"repute/api/wire"
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/chaindb"
@@ -108,7 +108,7 @@ func TestScoreCommands(t *testing.T) {
 		return append([]string{"score"}, append(more, "--database-url", url)...)
 	}
 	code, said := command(t, args("explain", "31337:0", "--json", "--at", "latest", "--without", client(10).Hex())...)
-	var e api.ExplainAnswer
+	var e wire.ExplainAnswer
 	if err := json.Unmarshal([]byte(said), &e); err != nil || code != 0 {
 		t.Fatalf("exit %d, %v: %s", code, err, said)
 	}
@@ -157,9 +157,9 @@ func explainedByRoots(t *testing.T, url string) {
 		return append([]string{"score", "explain", "31337:0", "--database-url", url}, more...)
 	}
 	code, said := command(t, explain("--roots", client(10).Hex()+","+client(99).Hex(), "--json")...)
-	var e api.ExplainAnswer
+	var e wire.ExplainAnswer
 	if err := json.Unmarshal([]byte(said), &e); err != nil || code != 0 || *e.Roots != "given" ||
-		*e.OwnRoots != (api.OwnRoots{Given: 2, Known: 1}) {
+		*e.OwnRoots != (wire.OwnRoots{Given: 2, Known: 1}) {
 		t.Errorf("exit %d, %v: %.300s", code, err, said)
 	}
 	for _, c := range []struct {

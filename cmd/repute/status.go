@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
-	"repute/api"
+	"repute/api/answers"
+	"repute/api/wire"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/store"
@@ -55,8 +56,8 @@ func status(ctx context.Context, p *cli.Program, db *store.DB, asJSON bool) erro
 		return err
 	}
 	if asJSON {
-		s := api.NewStatus(config.Version, chains)
-		s.Documents = api.FetchState(fetching, time.Now())
+		s := wire.NewStatus(config.Version, chains)
+		s.Documents = answers.FetchState(fetching, time.Now())
 		return p.PrintJSON(s)
 	}
 	if err := printStatus(p, chains); err != nil {
@@ -69,7 +70,7 @@ func status(ctx context.Context, p *cli.Program, db *store.DB, asJSON bool) erro
 // printFetching says what is wrong with the documents' queue, nothing where nothing is.
 func printFetching(w io.Writer, f docdb.Fetching, now time.Time) {
 	waits := span(now.Sub(f.Since))
-	switch api.FetchState(f, now) {
+	switch answers.FetchState(f, now) {
 	case "unfetched":
 		fmt.Fprintf(w, "\nDOCUMENTS: they wait for %s and no process fetches them: run repute serve with the role documents\n", waits)
 	case "late":

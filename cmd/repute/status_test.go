@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"repute"
-	"repute/api"
+	"repute/api/wire"
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/chaindb"
@@ -43,7 +43,7 @@ func TestStatusShowsTrouble(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	var status api.StatusAnswer
+	var status wire.StatusAnswer
 	if err := json.Unmarshal([]byte(mustRun(t, "status", "--json", "--config", config)), &status); err != nil ||
 		status.Status != "degraded" || len(status.Chains) != 1 {
 		t.Errorf("%v: %+v", err, status)

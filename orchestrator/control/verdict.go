@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"repute"
-	"repute/api"
+	"repute/api/wire"
 	"repute/internal/httpapi"
 	"repute/orchestrator/standard"
 	"repute/orchestrator/trustgate"
@@ -30,7 +30,7 @@ type Verdict struct {
 	Tier       int64            `json:"tier" doc:"0 to 4"`
 	Trust01    float64          `json:"trustScore01" doc:"OpenFi's score of identity checks, 0 to 1"`
 	OpenFi     Object           `json:"openfi,omitempty" doc:"OpenFi's trust snapshot"`
-	Gates      []api.Gate       `json:"gates" doc:"each with what is missing to pass"`
+	Gates      []wire.Gate      `json:"gates" doc:"each with what is missing to pass"`
 	Threshold  policy.Threshold `json:"threshold" doc:"what was demanded: of the task and by the policy"`
 	Value      string           `json:"valueAtRisk" doc:"in wei, decimal"`
 	Policy     string           `json:"policy" doc:"sha256 of the policy's bytes"`
@@ -47,7 +47,7 @@ func verdictOnWire(v trustgate.Verdict) *Verdict {
 	w := &Verdict{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons, Status: v.Agent.Status,
 		Score: v.Agent.Score, Low: v.Agent.Low,
 		High: v.Agent.High, Confidence: v.Agent.Confidence, Tier: v.Agent.Tier, Trust01: v.Agent.Trust01,
-		OpenFi: objectOf(v.OpenFi), Gates: api.EncodeGates(v.Gates),
+		OpenFi: objectOf(v.OpenFi), Gates: wire.EncodeGates(v.Gates),
 		Threshold: v.Threshold, Value: v.Task.Value, Policy: v.Policy.Hex(), Pin: v.Pin, Proof: v.Proof,
 		Manifest: v.Manifest, At: v.At}
 	if w.Reasons == nil {

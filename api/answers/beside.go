@@ -1,0 +1,42 @@
+package answers
+
+import (
+	"context"
+	"slices"
+
+	"repute"
+	"repute/api/wire"
+	"repute/manifest"
+	"repute/store/docdb"
+	"repute/store/query"
+)
+
+// Beside reads what others say, where the document makes it worth asking.
+func (x *Index) Beside(ctx context.Context, agent repute.Agent, at repute.At) (wire.Beside, error) {
+	w := wire.Beside{DomainProofs: []wire.DomainProof{}, LinkedAgents: []wire.LinkedAgent{}}
+	r := agent.Document.Registration
+	if r == nil || at != Latest() {
+		return w, nil
+	}
+	if len(r.Services) > 0 {
+		proofs, err := query.DomainProofs(ctx, x.DB, agent.ID)
+		if err != nil {
+			return w, err
+		}
+		w.DomainProofs = wire.Each(proofs[agent.ID], wire.EncodeDomainProof)
+	}
+	if !namesOthers(*r, agent.ID) {
+		return w, nil
+	}
+	linked, err := docdb.LinkedAgents(ctx, x.DB, agent.ID)
+	w.LinkedAgents = wire.Each(linked, wire.EncodeLinked)
+	return w, err
+}
+
+// namesOthers reports whether a file is of other agents too.
+func namesOthers(r repute.Registration, id repute.AgentID) bool {
+	return slices.ContainsFunc(r.Registrations, func(l repute.RegistrationLink) bool {
+		other, ok := manifest.LinkedAgent(l)
+		return ok && other != id
+	})
+}

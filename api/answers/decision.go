@@ -1,0 +1,138 @@
+package answers
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"repute"
+	"repute/api/wire"
+	"repute/internal/httpapi"
+	"repute/policy"
+	"repute/trust"
+)
+
+// DecisionQuery are the parameters of a decision.
+type DecisionQuery struct {
+	Request
+	AtQuery
+	MinScore    httpapi.Real   `query:"minScore" minimum:"-100" maximum:"100" doc:"low, the lower bound of the score, must be at least this, -100 to 100"`
+	Tier        httpapi.Number `query:"tier" minimum:"0" maximum:"4" doc:"the agent's tier must be at least this, 0 to 4"`
+	Gates       string         `query:"gates" doc:"gates that admit, divided by commas: the agent must pass all of them"`
+	ValueAtRisk string         `query:"valueAtRisk" pattern:"^[0-9]{1,78}$" doc:"in wei, decimal: adds what the steps by value demand; they also apply, from 0, where nothing else is given"`
+}
+
+// Query is the query itself, also where it is embedded.
+func (q *DecisionQuery) Query() *DecisionQuery { return q }
+
+// Demand is a question for a decision, read.
+type Demand struct {
+	own   policy.Threshold
+	value string // "" when not given
+}
+
+// ReadDemand reads the thresholds of a question. At least one MUST be given.
+func (q *DecisionQuery) ReadDemand() (d Demand, err error) {
+	f, err := parseScoreFilter(string(q.MinScore), "", string(q.Tier), "")
+	if err != nil {
+		return d, err
+	}
+	if f.MinScore != nil {
+		least := wire.Points(*f.MinScore)
+		d.own.MinReputation = &least
+	}
+	if f.Tier != nil {
+		d.own.MinTier = int64(*f.Tier)
+	}
+	if q.Gates != "" {
+		for gate := range strings.SplitSeq(q.Gates, ",") {
+			d.own.Gates = append(d.own.Gates, strings.TrimSpace(gate))
+		}
+	}
+	d.value = q.ValueAtRisk
+	return d, nil
+}
+
+// Decide compares a score with what is demanded. It reads the lower bound, as gates that
+// admit do: thin evidence does not admit.
+func (x *Index) Decide(score repute.Score, d Demand) (w wire.Decision, err error) {
+	if err := d.own.CheckGates("gates", x.trust.Passable()); err != nil {
+		var input *repute.InputError
+		if errors.As(err, &input) {
+			err = repute.Invalid("gates", input.Reason, input.Hint)
+		}
+		return w, err
+	}
+	scored, err := wire.EncodeScored(score)
+	if err != nil {
+		return w, err
+	}
+	rules := x.bare
+	if d.value != "" || d.own.MinReputation == nil && d.own.MinTier == 0 && len(d.own.Gates) == 0 {
+		rules = x.payments
+	}
+	task := policy.Task{Value: cmp.Or(d.value, "0")}
+	all, err := rules.Demands(task, d.own)
+	if err != nil {
+		return w, repute.Invalid("valueAtRisk", "not an amount", "wei, as a decimal number of at most 78 digits")
+	}
+	judged := rules.Gate(task, d.own, agentOf(scored))
+	w = wire.Decision{Decision: string(policy.Allow), Reasons: []wire.DecisionReason{}, Standing: scored.Standing,
+		Finality: scored.Finality, ScoredAt: scored.ScoredAt,
+		Demanded: wire.Demanded{MinScore: all.MinReputation, Tier: int32(all.MinTier),
+			Gates:       append([]string{}, all.Gates...),
+			ValueAtRisk: wire.OrNull(wire.BigInt(d.value))}}
+	for _, r := range judged.Reasons {
+		w.Reasons = append(w.Reasons, wire.DecisionReason{ID: r.ID, Text: r.Text, Have: r.Have, Need: r.Need})
+	}
+	for _, g := range scored.Gates {
+		if g.Direction == string(trust.KeepsOut) && g.Passed {
+			w.Reasons = append(w.Reasons,
+				wire.DecisionReason{ID: "keptOut." + g.ID, Text: fmt.Sprintf("the gate %q keeps the agent out", g.ID),
+					Have: "true", Need: "false"})
+		}
+	}
+	w.Missing = []wire.Missing{}
+	if len(w.Reasons) > 0 {
+		w.Decision, w.Missing = string(policy.Deny), missingOf(scored, all)
+	}
+	return w, nil
+}
+
+// agentOf is what a policy sees of a score.
+func agentOf(s wire.Scored) policy.Agent {
+	a := policy.Agent{Status: s.Status, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence,
+		Tier:  int64(s.Tier),
+		Gates: map[string]bool{}, IdentityExists: true}
+	if s.Reason != nil {
+		a.WhyUnrated = *s.Reason
+	}
+	for _, g := range s.Gates {
+		a.Gates[g.ID] = g.Passed
+	}
+	return a
+}
+
+// missingOf lists the numbers that a score does not reach.
+func missingOf(s wire.Scored, t policy.Threshold) []wire.Missing {
+	out := []wire.Missing{}
+	lack := func(what string, have, need float64) {
+		if have < need {
+			out = append(out, wire.Missing{Lacking: wire.Lacking{What: what, Have: have, Must: "atLeast", Need: need}})
+		}
+	}
+	if t.MinReputation != nil {
+		lack("low", s.Low, *t.MinReputation)
+	}
+	lack("tier", float64(s.Tier), float64(t.MinTier))
+	for _, g := range s.Gates {
+		if slices.Contains(t.Gates, g.ID) {
+			for _, l := range g.Lacks {
+				out = append(out, wire.Missing{Gate: &g.ID, Lacking: l})
+			}
+		}
+	}
+	return out
+}

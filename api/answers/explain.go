@@ -1,0 +1,133 @@
+package answers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/api/wire"
+	"repute/internal/httpapi"
+	"repute/trust/engine"
+)
+
+// ExplainQuery are the parameters of an explanation.
+type ExplainQuery struct {
+	Request
+	AtQuery
+	Without string         `query:"without" pattern:"^ *0x[0-9a-fA-F]{40} *(, *0x[0-9a-fA-F]{40} *)*$" doc:"addresses divided by commas, no more than 100: what the score would be without their rows"`
+	Roots   string         `query:"roots" doc:"as in a reputation: the explanation, with its counterfactuals, is of the score by these roots, at latest only"`
+	Limit   httpapi.Number `query:"limit" minimum:"1" maximum:"100" doc:"contributions and excluded rows to list, 1 to 100, 20 when absent"`
+}
+
+// Query is the query itself, also where it is embedded.
+func (q *ExplainQuery) Query() *ExplainQuery { return q }
+
+// ExplainPlan is what an explanation was asked with.
+type ExplainPlan struct {
+	At      repute.At
+	Without []common.Address
+	Roots   string
+	Limit   int
+	// Stored is the score to explain, in the view AsOf; nil: the one that is stored now.
+	Stored *repute.Score
+	AsOf   repute.AsOf
+}
+
+// Bounds of an explanation.
+const (
+	// DefaultListed is how many contributions and excluded rows are listed where nobody says.
+	DefaultListed = 20
+	// MaxListed is how many of them may be asked for.
+	MaxListed = 100
+	// MaxWithout is how many raters may be left out.
+	MaxWithout = 100
+)
+
+// Plan reads the parameters of an explanation.
+func (q *ExplainQuery) Plan() (p ExplainPlan, err error) {
+	if p.At, err = ParseAt(q.At); err != nil {
+		return p, err
+	}
+	if p.Without, err = ParseAddresses("without", q.Without); err != nil {
+		return p, err
+	}
+	if len(p.Without) > MaxWithout {
+		return p, repute.Invalid("without", "too many addresses", fmt.Sprintf("at most %d", MaxWithout))
+	}
+	p.Roots = q.Roots
+	if err := CheckRoots(p.Roots, false, p.At); err != nil {
+		return p, err
+	}
+	p.Limit, err = httpapi.PageSize(q.Limit, DefaultListed, MaxListed)
+	return p, err
+}
+
+// Explanation explains a score within the limit on walks of the graph that callers may cause.
+func (x *Index) Explanation(ctx context.Context, id repute.AgentID, p ExplainPlan) (w wire.ExplainAnswer, err error) {
+	if err := x.admitWalk(ctx); err != nil {
+		return w, err
+	}
+	return p.explain(ctx, x.trust, id)
+}
+
+// explain is the answer that was planned.
+func (p *ExplainPlan) explain(ctx context.Context, r *engine.Reader, id repute.AgentID) (w wire.ExplainAnswer,
+	err error) {
+	if p.Roots == "" {
+		account, err := p.account(ctx, r, id)
+		if err != nil {
+			return w, err
+		}
+		return wire.EncodeAccount(id, account, p.Limit)
+	}
+	set, name, err := rootsOf(ctx, r, id.ChainID, p.Roots)
+	if err != nil {
+		return w, err
+	}
+	// Whoever explains has been admitted: the walk is no dearer.
+	account, err := r.ExplainPersonal(ctx, id, set, p.Without, func() error { return nil })
+	if err != nil {
+		return w, err
+	}
+	if w.Scored, err = wire.EncodePersonal(account.Personal, name); err != nil {
+		return w, err
+	}
+	w.AsOf = wire.EncodeAsOf(account.AsOf)
+	return w, w.Tell(id, account.Breakdown, p.Limit)
+}
+
+// account explains the stored score of a snapshot, or the one that is current.
+func (p *ExplainPlan) account(ctx context.Context, r *engine.Reader, id repute.AgentID) (engine.Account, error) {
+	if p.Stored != nil {
+		return r.ExplainScore(ctx, *p.Stored, p.AsOf, p.At, p.Without)
+	}
+	return r.Explain(ctx, id, p.At, p.Without)
+}
+
+// Explanations and walks by a caller's roots: so many at once, then one per period.
+const (
+	walkPeriod = time.Second
+	walkBurst  = 20
+)
+
+// admitWalk counts what is dearer than a read against the caller's own bucket.
+func (x *Index) admitWalk(ctx context.Context) error {
+	if wait := x.walks.Allow(ctx, httpapi.CallerOf(ctx)); wait > 0 && x.limited {
+		return tooSoon("too many explanations and walks from roots of your own", wait)
+	}
+	return nil
+}
+
+// Explain is what the explanation's route answers about an agent, for other ways to
+// show it.
+func Explain(ctx context.Context, r *engine.Reader, id repute.AgentID, q ExplainQuery) (w wire.ExplainAnswer,
+	err error) {
+	p, err := q.Plan()
+	if err != nil {
+		return w, err
+	}
+	return p.explain(ctx, r, id)
+}

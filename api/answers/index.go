@@ -1,0 +1,76 @@
+// Package answers reads and computes what REST, GraphQL and the tools answer alike: the parameters of
+// a question and how they are parsed, the agent that an id names, its score by the chain's roots or
+// the caller's, explanations, decisions, signed scores and requested refreshes. What it returns is
+// ready for encoding: the shapes are those of package wire. How an answer travels is the business of
+// the packages that call it.
+package answers
+
+import (
+	"fmt"
+
+	"repute"
+	"repute/api/wire"
+	"repute/internal/httpapi"
+	"repute/policy"
+	"repute/store"
+	"repute/trust/engine"
+	"repute/trust/statement"
+)
+
+// Options say what an Index reads. Server and DB are needed; the zero value of everything else
+// works.
+type Options struct {
+	// Server limits what callers may ask for.
+	Server *httpapi.Server
+	DB     *store.DB
+	// DefaultChain completes bare token ids where several chains are indexed.
+	DefaultChain uint64
+	// Version of the program, shown by the status.
+	Version string
+	// Trust tunes explanations of scores and scores by a caller's roots.
+	Trust engine.ReaderOptions
+	// Signer signs final scores for those who ask. Nil: nothing is signed.
+	Signer *statement.Signer
+}
+
+// Index reads the database for REST, GraphQL and the tools alike. Make one with New.
+type Index struct {
+	// DB is what is read, also by the packages that call this one.
+	DB           *store.DB
+	defaultChain uint64
+	version      string
+	limited      bool             // whether the two limiters below count
+	refreshes    *httpapi.Limiter // of refreshes, which cost others a fetch
+	walks        *httpapi.Limiter // of explanations, and of walks by a caller's roots
+	trust        *engine.Reader
+	payments     *policy.Policy // of decisions by the value at risk
+	bare         *policy.Policy // of decisions by the caller's thresholds alone
+	// Signer signs final scores. Nil: nothing is signed.
+	Signer *statement.Signer
+}
+
+// New returns an index that reads the database of o. It asks nothing of the database yet.
+func New(o Options) (x *Index, err error) {
+	x = &Index{DB: o.DB, defaultChain: o.DefaultChain, version: o.Version, Signer: o.Signer,
+		limited:   o.Server.Limits.Rate >= 0,
+		refreshes: o.Server.Limiter("refresh", 1/refreshPeriod.Seconds(), refreshBurst),
+		walks:     o.Server.Limiter("walk", 1/walkPeriod.Seconds(), walkBurst)}
+	if x.trust, err = engine.NewReader(x.DB, o.Trust); err != nil {
+		return nil, fmt.Errorf("trust: %w", err)
+	}
+	if x.payments, err = policy.ForPayments(); err != nil {
+		return nil, err
+	}
+	if x.bare, err = policy.Parse([]byte(`version: "1"`)); err != nil {
+		return nil, fmt.Errorf("policy without thresholds: %w", err)
+	}
+	return x, nil
+}
+
+// TagSummary writes the ratings with one tag, in the unit of the tag dictionary.
+func (x *Index) TagSummary(t repute.TagSummary) wire.TagSummary {
+	return wire.EncodeTag(t, x.trust.Unit(t.Tag))
+}
+
+// Latest is the newest view of a chain.
+func Latest() repute.At { return repute.At{Finality: repute.Latest} }

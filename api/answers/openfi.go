@@ -1,0 +1,18 @@
+package answers
+
+import (
+	"context"
+
+	"repute"
+	"repute/api/wire"
+	"repute/trust/engine"
+)
+
+// OpenFi is OpenFi's summary of trust in an agent, computed from the same snapshot as the score.
+func (x *Index) OpenFi(ctx context.Context, id repute.AgentID, at repute.At) (*wire.OpenFi, error) {
+	s, err := engine.OpenFi(ctx, x.DB, id, at)
+	if err != nil {
+		return nil, err
+	}
+	return wire.EncodeOpenFi(s), nil
+}

@@ -1,0 +1,46 @@
+package answers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"repute"
+	"repute/api/wire"
+	"repute/internal/httpapi"
+	"repute/store/query"
+)
+
+// A caller may ask for so many refreshes at once, then for one every few seconds.
+const (
+	refreshBurst  = 10
+	refreshPeriod = 6 * time.Second
+)
+
+// RequestRefresh schedules another read of an agent's document, within the limits of the caller
+// and of the document.
+func (x *Index) RequestRefresh(ctx context.Context, ref repute.AgentRef, caller string) (*wire.RefreshAnswer, error) {
+	if wait := x.refreshes.Allow(ctx, caller); wait > 0 && x.limited {
+		return nil, tooSoon("too many refreshes", wait)
+	}
+	id, err := x.Resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	r, err := query.RequestRefresh(ctx, x.DB, id)
+	if err != nil {
+		return nil, UnknownAgent(err)
+	}
+	if !r.Queued {
+		return nil, tooSoon("the document was refreshed lately", time.Until(r.NextAllowed))
+	}
+	return &wire.RefreshAnswer{Queued: true, NextAllowedAt: wire.EncodeTime(r.NextAllowed)}, nil
+}
+
+// tooSoon makes the answer 429 that says when to ask again.
+func tooSoon(detail string, wait time.Duration) error {
+	b := *httpapi.ErrorOf(fmt.Errorf("%s: %w", detail, repute.ErrLimited))
+	b.Retry = max(wait, time.Second)
+	b.Hint = "wait as long as Retry-After says"
+	return &b
+}

@@ -1,0 +1,100 @@
+package answers
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"strings"
+
+	"repute"
+	"repute/api/wire"
+	"repute/store/searchdb"
+	"repute/trust"
+	"repute/trust/engine"
+)
+
+// Scored is the stored score, or where roots of the caller are given what follows from
+// them.
+func (x *Index) Scored(ctx context.Context, id repute.AgentID, stored repute.Score, roots string) (wire.Scored, error) {
+	if roots == "" {
+		return wire.EncodeScored(stored)
+	}
+	set, name, err := rootsOf(ctx, x.trust, id.ChainID, roots)
+	if err != nil {
+		return wire.Scored{}, err
+	}
+	p, err := x.trust.Personal(ctx, id, set, func() error { return x.admitWalk(ctx) })
+	if err != nil {
+		return wire.Scored{}, err
+	}
+	return wire.EncodePersonal(p, name)
+}
+
+// rootsOf reads addresses or the name of a set, and says which it was.
+func rootsOf(ctx context.Context, r *engine.Reader, chainID uint64, roots string) (set []repute.TrustRoot,
+	name string, err error) {
+	if strings.HasPrefix(roots, "0x") || strings.HasPrefix(roots, "0X") || strings.ContainsAny(roots, ", ") {
+		set, err = engine.PersonalRoots(roots)
+		return set, "given", err
+	}
+	set, err = r.NamedRoots(ctx, chainID, roots)
+	return set, roots, err
+}
+
+// CheckRoots refuses roots of the caller where there is no score by them.
+func CheckRoots(roots string, sign bool, at repute.At) error {
+	switch {
+	case roots == "":
+		return nil
+	case sign:
+		return repute.Invalid("signed", "scores by the caller's roots are not signed", "leave out signed, or roots")
+	case at != Latest():
+		return repute.Invalid("at", "the caller's roots score at latest only", "leave out at, or roots")
+	}
+	return nil
+}
+
+// NoRoots refuses an empty list: whoever meant to give roots must not get a score by
+// those of the chain.
+func NoRoots() error {
+	return repute.Invalid("roots", "is empty",
+		"addresses divided by commas or the name of a set; leave roots out for the chain's own")
+}
+
+// parseScore reads a score in points; nil for "".
+func parseScore(field, s string) (*repute.Points, error) {
+	if s == "" {
+		return nil, nil
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(n >= -100 && n <= 100) {
+		return nil, repute.Invalid(field, "not a score", "a number from -100 to 100")
+	}
+	p := repute.Points(math.Round(n * 1000))
+	return &p, nil
+}
+
+// parseScoreFilter reads the filters of a list that are about scores.
+func parseScoreFilter(least, most, tier, status string) (f searchdb.ScoreFilter, err error) {
+	if f.MinScore, err = parseScore("minScore", least); err != nil {
+		return f, err
+	}
+	if f.MaxScore, err = parseScore("maxScore", most); err != nil {
+		return f, err
+	}
+	if tier != "" {
+		n, err := strconv.Atoi(tier)
+		if err != nil || n < 0 || n > 4 || tier[0] == '+' {
+			return f, repute.Invalid("tier", "not a tier", "a number from 0 to 4")
+		}
+		f.Tier = &n
+	}
+	switch status {
+	case "":
+	case string(trust.Rated), string(trust.Thin), string(trust.Unrated):
+		f.Status = repute.Status(status)
+	default:
+		return f, repute.Invalid("rating", "unknown status", "rated, thin or unrated")
+	}
+	return f, nil
+}

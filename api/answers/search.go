@@ -1,0 +1,150 @@
+package answers
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"repute"
+	"repute/internal/httpapi"
+	"repute/store/query"
+	"repute/store/searchdb"
+)
+
+// SearchQuery selects agents by their documents and ratings. Beside any of it the best
+// matches come first by default.
+type SearchQuery struct {
+	Q           string         `query:"q" doc:"text in name, services, skills, domains, trust models, tags and description, one word of two or more letters or digits: words in any order and parts of words, a host, a URL, an address or an agent's id; \"a phrase\", -without and or are understood; match tells what was found"`
+	Service     string         `query:"service" doc:"only agents that offer this service, e.g. MCP; several divided by commas: all of them; capitals do not matter"`
+	Skill       string         `query:"skill" doc:"only agents with exactly this skill in a service, whole path, e.g. one of facets; several divided by commas: all of them; capitals do not matter"`
+	Domain      string         `query:"domain" doc:"only agents with exactly this domain in a service, whole path, e.g. finance/markets, which finance does not find; several divided by commas: all of them; capitals do not matter"`
+	Trust       string         `query:"supportedTrust" doc:"only agents that name this trust model, e.g. reputation; several divided by commas: all of them; capitals do not matter"`
+	Tag         string         `query:"tag" doc:"only agents with a live rating of exactly this tag1; capitals matter, as on chain"`
+	X402        httpapi.Flag   `query:"x402" doc:"true: only agents that say they take x402 payments; false: that say they do not"`
+	Active      httpapi.Flag   `query:"active" doc:"true: only agents that say they are active; false: that say they are not"`
+	Status      string         `query:"status" enum:"none,pending,ok,invalid,failed,dead,denied" doc:"only agents whose document is in this state"`
+	MinFeedback httpapi.Number `query:"minFeedback" minimum:"0" doc:"only agents with so many live ratings"`
+}
+
+// searchNames are the parameters of SearchQuery.
+func searchNames() []string {
+	return []string{"q", "service", "skill", "domain", "supportedTrust", "tag", "x402", "active", "status", "minFeedback"}
+}
+
+// isSearch tells a search from a list.
+func (r *Request) isSearch() bool {
+	for _, name := range searchNames() {
+		if r.optional(name) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Filter reads what selects agents.
+func (q *AgentsFilter) Filter(chains []uint64) (f searchdb.AgentFilter, err error) {
+	f = searchdb.AgentFilter{
+		ChainIDs: chains, Text: q.Q, Service: q.Service, Skill: q.Skill, Domain: q.Domain, Trust: q.Trust, Tag: q.Tag,
+		Status: repute.DocumentStatus(q.Status),
+	}
+	if f.Owner, err = parseOptionalAddress("owner", q.Owner); err != nil {
+		return f, err
+	}
+	if f.Wallet, err = parseOptionalAddress("wallet", q.Wallet); err != nil {
+		return f, err
+	}
+	if err := checkWallet(f.Wallet); err != nil {
+		return f, err
+	}
+	if f.X402, err = q.X402.Optional("x402"); err != nil {
+		return f, err
+	}
+	if f.Active, err = q.Active.Optional("active"); err != nil {
+		return f, err
+	}
+	if f.RegisteredSince, err = parseSince(string(q.Since)); err != nil {
+		return f, err
+	}
+	if f.Score, err = parseScoreFilter(string(q.MinScore), string(q.MaxScore), string(q.Tier),
+		q.RatedStatus); err != nil || q.MinFeedback == "" {
+		return f, err
+	}
+	f.MinFeedback, err = strconv.ParseInt(string(q.MinFeedback), 10, 64)
+	if err != nil || f.MinFeedback < 0 {
+		return f, repute.Invalid("minFeedback", "not a number of ratings", "0 or more, e.g. 5")
+	}
+	return f, nil
+}
+
+// parseSince reads a time, or a date, which begins at midnight UTC; zero for "".
+func parseSince(s string) (t time.Time, err error) {
+	if s == "" {
+		return t, nil
+	}
+	if t, err = time.Parse(time.DateOnly, s); err != nil {
+		t, err = time.Parse(time.RFC3339Nano, s)
+	}
+	if err != nil {
+		return t, repute.Invalid("registeredSince", "neither a time nor a date", "e.g. 2026-01-31T12:00:00Z or 2026-01-31")
+	}
+	if epoch := time.Unix(0, 0).UTC(); t.Before(epoch) { // of every block whose time is known
+		return epoch, nil
+	}
+	return t, nil
+}
+
+// Filter reads what selects agents and how they are listed.
+func (q *AgentsQuery) Filter(chains []uint64) (f searchdb.AgentFilter, err error) {
+	if f, err = q.AgentsFilter.Filter(chains); err != nil {
+		return f, err
+	}
+	if f.Sort, f.Desc, err = ParseSort(q.Sort, q.Order, q.isSearch()); err != nil {
+		return f, err
+	}
+	fold, err := q.Fold.Optional("fold")
+	if err != nil {
+		return f, err
+	}
+	f.Unfolded, f.After = fold != nil && !*fold, q.Cursor
+	f.Limit, err = httpapi.PageSize(q.Limit, httpapi.DefaultPage, httpapi.MaxPage)
+	return f, err
+}
+
+// ParseSort reads the order of a list: what is asked for most comes first by
+// default, so ids ascend and the others descend.
+func ParseSort(sort, order string, search bool) (by string, desc bool, err error) {
+	switch sort {
+	case "":
+		if sort = query.SortID; search {
+			sort = query.SortRelevance
+		}
+	case query.SortID, query.SortFeedback, query.SortUpdated, query.SortScore, query.SortRelevance:
+	default:
+		return "", false, repute.Invalid("sort", "unknown order", "id, feedback, updated, score or relevance")
+	}
+	switch order {
+	case "":
+		return sort, sort != query.SortID, nil
+	case "asc", "desc":
+		return sort, order == "desc", nil
+	}
+	return "", false, repute.Invalid("order", "unknown direction", "asc or desc")
+}
+
+// SearchError calls the text by the name it has here, and tells what helps against
+// a search that takes too long.
+func SearchError(err error, text string) error {
+	var input *repute.InputError
+	if errors.As(err, &input) {
+		names := map[string]string{"q": text, "trust": "supportedTrust"}
+		if name := names[input.Field]; name != "" {
+			return repute.Invalid(name, input.Reason, input.Hint)
+		}
+	}
+	if b := *httpapi.ErrorOf(err); b.Status == http.StatusServiceUnavailable && b.Code == "timeout" {
+		b.Hint = "another word, a longer one or another filter makes the search find less"
+		return &b
+	}
+	return err
+}

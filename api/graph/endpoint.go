@@ -1,0 +1,278 @@
+// Package graph serves GraphQL: the endpoint, the resolvers of the schema, and the budget that bounds
+// what one query may read. Resolvers ask package answers, as REST does, and return the shapes of
+// package wire.
+package graph
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	graphql "github.com/graph-gophers/graphql-go"
+	gqlerrors "github.com/graph-gophers/graphql-go/errors"
+	"github.com/labstack/echo/v4"
+
+	"repute"
+	"repute/api/answers"
+	"repute/api/wire"
+	"repute/internal/httpapi"
+)
+
+const (
+	// maxQueryLength bounds the text of a query in bytes.
+	maxQueryLength = 16 << 10
+	// maxSelections bounds what fragments may expand to.
+	maxSelections = 5_000
+	// maxOverlaps bounds the comparisons of validating equal field names.
+	maxOverlaps = 50_000
+	// parallelism is how many resolvers of one query run at once, hence how many
+	// database connections it can hold.
+	parallelism = 4
+)
+
+// Options bound GraphQL queries.
+type Options struct {
+	// Depth is the deepest nesting of a query.
+	Depth int
+	// Cost is how many rows a query may ask for.
+	Cost int
+}
+
+// endpoint serves GraphQL over HTTP.
+type endpoint struct {
+	server *httpapi.Server
+	cost   int
+	schema *graphql.Schema
+}
+
+// Mount adds GraphQL and its schema to the server. It fails where schema and resolvers do not
+// match.
+func Mount(server *httpapi.Server, x *answers.Index, o Options) error {
+	schema, err := parseSchema(repute.Schema, server, x, o.Depth)
+	if err != nil {
+		return fmt.Errorf("graphql schema: %w", err)
+	}
+	e := &endpoint{server: server, cost: o.Cost, schema: schema}
+	e.mount()
+	return nil
+}
+
+// parseSchema fails where schema and resolvers do not match.
+func parseSchema(sdl string, server *httpapi.Server, x *answers.Index, depth int) (*graphql.Schema, error) {
+	guard := panicGuard{server}
+	return graphql.ParseSchema(sdl, &queryResolver{x},
+		graphql.UseStringDescriptions(), graphql.UseFieldResolvers(),
+		graphql.MaxDepth(depth), graphql.MaxQueryLength(maxQueryLength),
+		graphql.MaxSelections(maxSelections), graphql.OverlapValidationLimit(maxOverlaps),
+		graphql.MaxParallelism(parallelism), graphql.PanicHandler(guard), graphql.Logger(guard))
+}
+
+// mount adds the routes of GraphQL and of its schema.
+func (e *endpoint) mount() {
+	s := e.server
+	schemas := s.API.OpenAPI().Components.Schemas
+	answer := schemas.Schema(reflect.TypeFor[GraphQLAnswer](), true, "")
+	s.Get(httpapi.Route{Path: "/graphql", ID: "graphql", ContentType: echo.MIMEApplicationJSON, Schema: answer,
+		Summary: "Runs a GraphQL query; the schema is at /schema.graphql",
+		Params: []*huma.Param{
+			requiredParam(httpapi.TextParam("query", "query", "a query; mutations only by POST")),
+			httpapi.TextParam("variables", "query", "a JSON object"),
+			httpapi.TextParam("operationName", "query", "which operation of the query to run")}}, e.get)
+	post := s.Describe(http.MethodPost, httpapi.Route{Path: "/graphql", ID: "graphql-post",
+		ContentType: echo.MIMEApplicationJSON,
+		Schema:      answer, Summary: "Runs a GraphQL query or mutation; the schema is at /schema.graphql"})
+	post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		echo.MIMEApplicationJSON: {Schema: schemas.Schema(reflect.TypeFor[GraphQLRequest](), true, "")}}}
+	s.Echo.POST("/graphql", e.post)
+	s.Echo.GET("/schema.graphql", e.sdl)
+}
+
+// requiredParam says that a parameter must be given.
+func requiredParam(p *huma.Param) *huma.Param {
+	p.Required = true
+	return p
+}
+
+// GraphQLRequest is the body of a POST.
+type GraphQLRequest struct {
+	_             struct{}       `additionalProperties:"true"`
+	Query         string         `json:"query" pattern:"\\S" doc:"a query or a mutation"`
+	OperationName string         `json:"operationName,omitempty" doc:"which operation of the query to run"`
+	Variables     map[string]any `json:"variables,omitempty"`
+}
+
+// GraphQLAnswer is the answer to a query, also to one that failed.
+type GraphQLAnswer struct {
+	Data   GraphQLData    `json:"data,omitempty" doc:"as the query asks; null where it failed"`
+	Errors []GraphQLError `json:"errors,omitempty"`
+}
+
+// GraphQLData has the fields of a query.
+type GraphQLData map[string]any
+
+// Schema says that it may be null.
+func (GraphQLData) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, Nullable: true, AdditionalProperties: true}
+}
+
+// GraphQLError is what went wrong in a query.
+type GraphQLError struct {
+	Message    string         `json:"message"`
+	Path       []any          `json:"path,omitempty" doc:"of the field, names and places in lists"`
+	Extensions map[string]any `json:"extensions,omitempty" doc:"code, hint, field, requestId, retryAfter"`
+}
+
+// post takes JSON whatever the content type says: reading is all one can
+// do here, and no cookie makes a forged request worth anything.
+func (e *endpoint) post(c echo.Context) error {
+	raw, err := io.ReadAll(c.Request().Body)
+	if err != nil {
+		return err // the body limit's, or the caller went away
+	}
+	var r GraphQLRequest
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return repute.Invalid("body", "not a GraphQL request",
+			`a JSON object with query, and variables and operationName where needed`)
+	}
+	c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), postKey{}, true)))
+	return e.answer(c, r)
+}
+
+// get serves GET /graphql, which caches and links can use. It refuses mutations.
+func (e *endpoint) get(c echo.Context) error {
+	r := GraphQLRequest{Query: c.QueryParam("query"), OperationName: c.QueryParam("operationName")}
+	if v := c.QueryParam("variables"); v != "" {
+		if err := json.Unmarshal([]byte(v), &r.Variables); err != nil {
+			return repute.Invalid("variables", "not a JSON object", `e.g. {"id":"8453:22"}`)
+		}
+	}
+	return e.answer(c, r)
+}
+
+// answer runs one query. As GraphQL clients expect, its errors come with
+// status 200 in the body.
+func (e *endpoint) answer(c echo.Context, r GraphQLRequest) error {
+	if strings.TrimSpace(r.Query) == "" {
+		return repute.Invalid("query", "missing", "a GraphQL query; /graphiql is a page to try one")
+	}
+	ctx, spent := withBudget(c.Request().Context(), e.cost)
+	response := e.schema.Exec(ctx, r.Query, r.OperationName, r.Variables)
+	for _, q := range response.Errors {
+		if b := e.settleError(ctx, q); b != nil && b.Retry > 0 {
+			wait := b.GetHeaders().Get(httpapi.RetryAfter)
+			q.Extensions["retryAfter"] = json.Number(wait)
+			c.Response().Header().Set(httpapi.RetryAfter, wait)
+		}
+	}
+	if spent.exceeded() {
+		response = &graphql.Response{Errors: []*gqlerrors.QueryError{costError(spent.limit)}}
+	}
+	c.Response().Header().Set("Cache-Control", "no-store")
+	return c.JSON(http.StatusOK, response)
+}
+
+func (e *endpoint) sdl(c echo.Context) error {
+	return c.Blob(http.StatusOK, "text/plain; charset=utf-8", []byte(repute.Schema))
+}
+
+// settleError puts an error through the same table as REST's: a stable code in
+// the extensions, no word of the inside. Errors that are nobody's but the
+// query's (syntax, validation) keep their text and have no problem.
+func (e *endpoint) settleError(ctx context.Context, q *gqlerrors.QueryError) *httpapi.ErrorBody {
+	cause := q.ResolverError
+	if cause == nil && (errors.Is(q.Err, context.DeadlineExceeded) || errors.Is(q.Err, context.Canceled)) {
+		cause = q.Err
+	}
+	if cause == nil {
+		if q.Extensions == nil {
+			q.Extensions = map[string]any{"code": "BAD_QUERY"}
+		}
+		if plain, found := wrongType(q.Message); found {
+			q.Message, q.Extensions["hint"] = plain,
+				"/schema.graphql has the types; roots is one text, addresses divided by commas"
+		}
+		q.Message = wire.BriefText(q.Message)
+		return nil
+	}
+	b := e.server.Fail(ctx, cause)
+	q.Message = b.Detail
+	q.Extensions = map[string]any{"code": strings.ToUpper(b.Code), "requestId": b.RequestID}
+	if b.Hint != "" {
+		q.Extensions["hint"] = b.Hint
+	}
+	if len(b.Errors) > 0 {
+		q.Extensions["field"] = b.Errors[0].Field
+	}
+	return b
+}
+
+// wrongType says without Go's types what the library says of a variable that does not fit.
+func wrongType(message string) (plain string, found bool) {
+	before, wanted, found := cutLast(message, ") into ")
+	_, given, ok := cutLast(before, " (")
+	if !found || !ok || !strings.HasPrefix(message, "could not unmarshal ") {
+		return "", false
+	}
+	wanted, _, _ = strings.Cut(wanted, ":")
+	kind := func(goType string) string {
+		switch goType {
+		case "[]interface {}":
+			return "a list"
+		case "map[string]interface {}":
+			return "an object"
+		case "bool":
+			return "true or false"
+		case "string":
+			return "a text"
+		case "int32", "float64", "int":
+			return "a number"
+		}
+		return "a value of another kind"
+	}
+	return fmt.Sprintf("a variable is %s where %s belongs", kind(given), kind(wanted)), true
+}
+
+// cutLast is strings.Cut at the last separator.
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// costError refuses a query before more rows are read than a query may cost.
+func costError(limit int) *gqlerrors.QueryError {
+	e := gqlerrors.Errorf("the query may cost more than %d", limit)
+	e.Extensions = map[string]any{
+		"code": "TOO_COMPLEX", "limit": limit,
+		"hint": "ask for smaller pages (first) or fewer lists within lists; cost counts every row a list may return, and " +
+			strconv.Itoa(readCost) + " for every single read",
+	}
+	return e
+}
+
+// panicGuard logs a resolver's panic and answers it like any failure of ours.
+type panicGuard struct{ server *httpapi.Server }
+
+// MakePanicError hides what happened, except where the library panics for a
+// number in the query that fits no integer.
+func (g panicGuard) MakePanicError(ctx context.Context, value any) *gqlerrors.QueryError {
+	if _, isNumber := value.(*strconv.NumError); isNumber {
+		return gqlerrors.Errorf("a number in the query is out of range")
+	}
+	b := g.server.Fail(ctx, fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
+	e := gqlerrors.Errorf("%s", b.Detail)
+	e.Extensions = map[string]any{"code": strings.ToUpper(b.Code), "requestId": b.RequestID}
+	return e
+}
+
+// LogPanic does nothing: MakePanicError has logged it.
+func (panicGuard) LogPanic(context.Context, any) {}

@@ -1,0 +1,178 @@
+package ipfs
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync/atomic"
+
+	blocks "github.com/ipfs/go-block-format"
+	"github.com/ipfs/go-cid"
+	format "github.com/ipfs/go-ipld-format"
+	mh "github.com/multiformats/go-multihash"
+
+	"repute"
+	"repute/store"
+	"repute/store/docdb"
+)
+
+// blockSource is where the gateway's bytes come from.
+type blockSource interface {
+	Block(ctx context.Context, multihash []byte) ([]byte, error)
+	ProofBlock(ctx context.Context, multihash []byte) ([]byte, error)
+}
+
+// storedBlocks reads the blocks of the database.
+type storedBlocks struct{ db *store.DB }
+
+// Block returns a stored block of a document.
+func (s storedBlocks) Block(ctx context.Context, multihash []byte) ([]byte, error) {
+	return docdb.ReadBlock(ctx, s.db, multihash)
+}
+
+// ProofBlock returns a stored block that proves a part of a document.
+func (s storedBlocks) ProofBlock(ctx context.Context, multihash []byte) ([]byte, error) {
+	return docdb.ProofBlock(ctx, s.db, multihash)
+}
+
+// keptBlocks is a boxo blockstore over what is kept. It only reads.
+type keptBlocks struct {
+	from blockSource
+}
+
+var errReadOnly = errors.New("the gateway only reads")
+
+// served tells the CIDs that may be looked up. Raw blocks are handed out as they are.
+// dag-pb is decoded by the gateway, so it must be what the resolver could read; other
+// codecs are not, because documents that strangers wrote would reach their decoders.
+func served(id cid.Cid) bool {
+	p := id.Prefix()
+	return p.Codec == cid.Raw || p.Codec == cid.DagProtobuf && p.MhType != mh.IDENTITY
+}
+
+// Get gives a block, an error that format.IsNotFound knows when it is not kept.
+func (k *keptBlocks) Get(ctx context.Context, id cid.Cid) (blocks.Block, error) {
+	if !served(id) {
+		return nil, format.ErrNotFound{Cid: id}
+	}
+	b, err := k.read(ctx, id)
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil, format.ErrNotFound{Cid: id}
+	}
+	left, ok := ctx.Value(allowanceKey{}).(*allowance)
+	if !ok {
+		return nil, errors.New("a block is read outside of a request")
+	}
+	links := 0
+	if id.Prefix().Codec == cid.DagProtobuf {
+		links = countLinks(b)
+	}
+	if err := left.spend(len(b), links, err); err != nil {
+		return nil, err
+	}
+	return blocks.NewBlockWithCid(b, id)
+}
+
+// countLinks counts the links of a dag-pb node, whose fields are a tag, a length and as
+// many bytes, up to where it is none: nothing is decoded of it there either.
+func countLinks(node []byte) (n int) {
+	const data, link = 0x0a, 0x12
+	for {
+		tag, wide := binary.Uvarint(node) // may be written longer than it need be
+		if wide <= 0 || tag != data && tag != link {
+			return n
+		}
+		size, width := binary.Uvarint(node[wide:])
+		if width <= 0 || size > uint64(len(node)-wide-width) {
+			return n
+		}
+		if tag == link {
+			n++
+		}
+		node = node[wide+width+int(size):]
+	}
+}
+
+// read returns a block that is kept. An identity CID holds its bytes itself.
+func (k *keptBlocks) read(ctx context.Context, id cid.Cid) ([]byte, error) {
+	if id.Prefix().MhType == mh.IDENTITY {
+		digest, err := mh.Decode(id.Hash())
+		if err != nil {
+			return nil, err
+		}
+		return digest.Digest, nil
+	}
+	if id.Prefix().Codec == cid.Raw {
+		return k.from.Block(ctx, id.Hash())
+	}
+	return k.from.ProofBlock(ctx, id.Hash())
+}
+
+// Has tells whether a block is kept.
+func (k *keptBlocks) Has(ctx context.Context, id cid.Cid) (bool, error) {
+	_, err := k.Get(ctx, id)
+	if format.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// GetSize gives the length of a block.
+func (k *keptBlocks) GetSize(ctx context.Context, id cid.Cid) (int, error) {
+	b, err := k.Get(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	return len(b.RawData()), nil
+}
+
+// Put is refused, like everything that would change what is kept.
+func (*keptBlocks) Put(context.Context, blocks.Block) error { return errReadOnly }
+
+// PutMany is refused.
+func (*keptBlocks) PutMany(context.Context, []blocks.Block) error { return errReadOnly }
+
+// DeleteBlock is refused.
+func (*keptBlocks) DeleteBlock(context.Context, cid.Cid) error { return errReadOnly }
+
+// AllKeysChan is refused: the gateway does not list what is kept.
+func (*keptBlocks) AllKeysChan(context.Context) (<-chan cid.Cid, error) { return nil, errReadOnly }
+
+// allowance is what one answer may still read, and why it could not.
+type allowance struct {
+	blocks, bytes, links atomic.Int64
+
+	failed atomic.Pointer[error]
+}
+
+type allowanceKey struct{}
+
+// newAllowance bounds one answer of the gateway.
+func newAllowance() *allowance {
+	a := &allowance{}
+	a.blocks.Store(maxGatewayBlocks)
+	a.bytes.Store(maxGatewayBytes)
+	a.links.Store(maxGatewayLinks)
+	return a
+}
+
+// spend takes one block of so many bytes and links, unless it could not be read. The
+// first error stays.
+func (a *allowance) spend(size, links int, err error) error {
+	if err == nil && (a.blocks.Add(-1) < 0 || a.bytes.Add(-int64(size)) < 0 || a.links.Add(-int64(links)) < 0) {
+		err = repute.Invalid("path", "leads to more than this gateway gives at once", "ask for its parts")
+	}
+	if err != nil {
+		a.failed.CompareAndSwap(nil, &err)
+	}
+	return err
+}
+
+// failure returns why a block could not be read; the gateway's library hides it behind its own
+// error.
+func (a *allowance) failure() error {
+	if err := a.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
