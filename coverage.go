@@ -16,6 +16,9 @@ type Coverage struct {
 	ByRoots int64 `json:"byRoots"`
 	// Left counts the other records by the reason why they do not count: those of explanations, and LeftNoWeight.
 	Left map[string]int64 `json:"left"`
+	// ToFifty is what it costs by published prices to lift a new agent to a score of 50 by credentials of the chain's
+	// sources; nil where no source is read.
+	ToFifty *LiftPrice `json:"toFifty,omitempty"`
 	// Rated and Thin are how many agents had that status when the epoch was closed.
 	Rated int64 `json:"rated"`
 	Thin  int64 `json:"thin"`
@@ -25,6 +28,18 @@ type Coverage struct {
 type Counted struct {
 	All     int64 `json:"all"`
 	Counted int64 `json:"counted"`
+}
+
+// LiftPrice is the least that credentials cost which lift a new agent to a score, by published prices alone: a source
+// without one is not counted, and to rent a holder for one rating costs less.
+type LiftPrice struct {
+	Cents int64 `json:"cents"` // US, 0 where OutOfReach
+	// Units is the evidence in thousandths of a unit that the score needs, or where OutOfReach the most that there is.
+	Units      int64 `json:"units"`
+	OutOfReach bool  `json:"outOfReach,omitempty"`
+	// Priced are the sources that were counted, Unpriced those that count in scores and have no published price.
+	Priced   []string `json:"priced"`
+	Unpriced []string `json:"unpriced"`
 }
 
 // LeftNoWeight is why a record does not count that could be read: nobody who is trusted praised its rater, or too few.

@@ -35,6 +35,11 @@ type Scoring struct {
 	LookedAt          time.Time // when an engine last looked for changes, to about ten seconds
 	// Coverage is as of the newest epoch that was closed, zero before the first.
 	Coverage Coverage
+	// VerifiedTo and Verified are as in the final scores of that epoch, and Sources is how the sources were read for
+	// it, empty where none was asked.
+	VerifiedTo uint64
+	Verified   bool
+	Sources    []SourceState
 	// Late: for more than a minute nobody has looked, or an agent has waited for the effect
 	// of an event. Before the first run: there could be one.
 	Late bool
@@ -72,8 +77,15 @@ type Score struct {
 	// Pruned: there may have been a final score as of the block asked, which is not kept any
 	// more. Everything else says that nothing is known.
 	Pruned bool
-	// Hashes (sha256) of everything else that the score follows from, besides events.
-	Params, Tags, Roots, Links, Evidence common.Hash
+	// Hashes (sha256) of everything else that the score follows from, besides events. Sources, of the policy, and
+	// Credentials, of what the sources said of raters, are zero where no source was asked.
+	Params, Tags, Roots, Links, Sources, Credentials, Evidence common.Hash
+	// VerifiedTo is the block up to which every block from the chain's start on was proven when the run began, 0 for
+	// none. Verified reports whether it covers all that a final score follows from; it is false for provisional ones.
+	VerifiedTo uint64
+	Verified   bool
+	// Readings say how the reading of each source went for the run, as JSON; "" where none was asked and in lists.
+	Readings string
 
 	Status                 Status
 	Score, Low, High, Mean Points

@@ -663,6 +663,7 @@ create table trust_runs (
     sources       bytea         not null default '\x',
     credentials   bytea         not null default '\x',
     readings      text          not null default '',
+    verified_to   bigint        not null default 0,
     marked        numeric(78, 0),
     coverage      jsonb         not null default '{}',
     rated         bigint,
@@ -700,6 +701,8 @@ comment on column trust_runs.sources is
 comment on column trust_runs.credentials is 'sha256 of what sources say of raters, kept in trust_inputs.';
 comment on column trust_runs.readings is
     'How the reading of each source went, as canonical JSON; empty where none was asked.';
+comment on column trust_runs.verified_to is
+    'Block up to which every block from the start on was proven when the run began; 0 for none.';
 comment on column trust_runs.marked is
     'Agents up to this one were marked for scoring; -1 for none, null for all.';
 

@@ -20,6 +20,7 @@ type Threshold struct {
 	RequireValidation   bool     `yaml:"requireValidation" json:"requireValidation,omitempty"`
 	MinReputation       *float64 `yaml:"minReputation" json:"minReputation,omitempty" minimum:"-100" maximum:"100" doc:"of the lower bound"`
 	MinTier             int64    `yaml:"minTier" json:"minTier,omitempty" minimum:"0" maximum:"4"`
+	Verified            bool     `yaml:"verified" json:"verified,omitempty" doc:"the score follows from verified blocks alone"`
 	Gates               []string `yaml:"gates" json:"gates,omitempty" doc:"that must be passed"`
 }
 
@@ -157,7 +158,7 @@ func (p *Policy) Demands(task Task, own Threshold) (t Threshold, err error) {
 // and is the threshold that only those reach who reach both.
 func (t Threshold) and(u Threshold) Threshold {
 	t.MinTrustScore, t.MinTier = max(t.MinTrustScore, u.MinTrustScore), max(t.MinTier, u.MinTier)
-	t.RequireIdentity = t.RequireIdentity || u.RequireIdentity
+	t.RequireIdentity, t.Verified = t.RequireIdentity || u.RequireIdentity, t.Verified || u.Verified
 	t.RequireRegistration = t.RequireRegistration || u.RequireRegistration
 	t.RequireValidation = t.RequireValidation || u.RequireValidation
 	if t.MinReputation == nil || u.MinReputation != nil && *u.MinReputation > *t.MinReputation {
@@ -205,6 +206,7 @@ func (t Threshold) lacks(a Agent, unrated Effect) (out []Reason) {
 		a.Validation, ValidationPassed)
 	need(a.Trust01 < t.MinTrustScore, "minTrustScore", "the agent's identity checks do not reach the threshold",
 		number(a.Trust01), number(t.MinTrustScore))
+	need(t.Verified && !a.Verified, "verified", "the blocks that the agent's score follows from are not verified", "false", "true")
 	return append(out, t.lacksReputation(a, unrated)...)
 }
 
@@ -215,7 +217,7 @@ func (t Threshold) lacksReputation(a Agent, unrated Effect) (out []Reason) {
 		return nil
 	}
 	if a.Status != StatusRated && a.Status != StatusThin {
-		text := cmp.Or(a.WhyUnrated, "no trust from the roots reaches any rater of the agent")
+		text := cmp.Or(a.WhyUnrated, "no rater of the agent has weight, neither from roots nor from sources")
 		if !a.IdentityExists {
 			text = "the agent has no identity: nobody can rate it"
 		}

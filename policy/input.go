@@ -38,15 +38,17 @@ type Plan struct {
 // Agent is what is indexed of the agent that acts: the coordinator, or a sub-agent when
 // it is called.
 type Agent struct {
-	Slug       string          `cel:"slug"`
-	ID         string          `cel:"id"`     // eip155:chain:registry:id, empty without identity
-	Status     string          `cel:"status"` // rated, thin or unrated
-	Score      float64         `cel:"score"`  // -100 to 100, 0 when unrated
-	Low        float64         `cel:"low"`
-	High       float64         `cel:"high"`
-	Confidence float64         `cel:"confidence"` // 0 to 1
-	Tier       int64           `cel:"tier"`       // 0 to 4
-	Gates      map[string]bool `cel:"gates"`      // passed or not, by id
+	Slug       string  `cel:"slug"`
+	ID         string  `cel:"id"`     // eip155:chain:registry:id, empty without identity
+	Status     string  `cel:"status"` // rated, thin or unrated
+	Score      float64 `cel:"score"`  // -100 to 100, 0 when unrated
+	Low        float64 `cel:"low"`
+	High       float64 `cel:"high"`
+	Confidence float64 `cel:"confidence"` // 0 to 1
+	Tier       int64   `cel:"tier"`       // 0 to 4
+	// Verified says that every block that the final score follows from is proven to be indexed completely.
+	Verified bool            `cel:"verified"`
+	Gates    map[string]bool `cel:"gates"` // passed or not, by id
 	// Trust01 is OpenFi's score, 0 to 1; the four below it and Validation (disabled,
 	// passed, failed) are what it is made of.
 	Trust01              float64 `cel:"trust01"`
@@ -55,8 +57,8 @@ type Agent struct {
 	AgentJSONResolves    bool    `cel:"agentJsonResolves"`
 	OperatorMatches      bool    `cel:"operatorMatches"`
 	Validation           string  `cel:"validation"`
-	// WhyUnrated says why there is no score, or why it is thin. It is empty where the reason is that no trust from
-	// the roots reaches any rater of the agent.
+	// WhyUnrated says why there is no score, or why it is thin. It is empty where the reason is that no rater of
+	// the agent has weight, neither from roots nor from sources.
 	WhyUnrated string `cel:"whyUnrated" json:",omitempty"`
 	// Unproven says why nothing shows that the agent's program speaks for its identity; empty
 	// where something does, or nothing must.

@@ -44,12 +44,16 @@ func (x *Index) SignedScore(r *query.Reputation, now time.Time) (*wire.SignedSco
 	switch epoch := run.Boundary / max(run.Epoch, 1); {
 	case epoch == 0 || run.Epoch == 0:
 		return nil, repute.Conflict("no epoch of the chain has ended yet: nothing is signed")
+	case !run.Verified():
+		return nil, repute.Conflict("the blocks up to %d that the newest final scores follow from are not verified (proven up to %d): nothing is signed until they are",
+			run.Boundary, run.VerifiedTo)
 	case final >= run.Boundary+(maxEpochsBehind+1)*epoch:
 		return nil, repute.Conflict("scores are behind: the newest final ones are of block %d, and block %d is final; nothing is signed until they follow", run.Boundary, final)
 	case !r.AsOf.HeadSeenAt.IsZero() && now.Sub(r.AsOf.HeadSeenAt) > maxUnseen:
 		return nil, repute.Conflict("the chain's head was last seen at %s: nothing is signed until the indexer follows it again", r.AsOf.HeadSeenAt.UTC().Format(time.RFC3339))
 	}
-	signed, err := x.Signer.Sign(r.Score, statement.HoldsAsOf{Number: run.Block.Number, Time: run.Block.Time}, now)
+	signed, err := x.Signer.Sign(r.Score, statement.HoldsAsOf{Number: run.Block.Number, Time: run.Block.Time,
+		VerifiedTo: run.VerifiedTo}, now)
 	if err != nil {
 		return nil, err
 	}

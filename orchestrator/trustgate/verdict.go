@@ -59,9 +59,16 @@ type Pin struct {
 	Tags      common.Hash `json:"tags"`
 	Roots     common.Hash `json:"roots"`
 	Links     common.Hash `json:"links"`
-	Evidence  common.Hash `json:"evidence"` // of the evidence manifest
-	Result    common.Hash `json:"result"`   // sha256 of the score's canonical bytes
+	// Sources and Credentials are absent where no source was asked.
+	Sources     *common.Hash `json:"sources,omitempty"`
+	Credentials *common.Hash `json:"credentials,omitempty"`
+	VerifiedTo  uint64       `json:"verifiedTo,omitempty"` // block up to which all blocks were proven
+	Evidence    common.Hash  `json:"evidence"`             // of the evidence manifest
+	Result      common.Hash  `json:"result"`               // sha256 of the score's canonical bytes
 }
+
+// equal reports whether two pins name the same evidence.
+func (p Pin) equal(q Pin) bool { return string(journal.JSON(p)) == string(journal.JSON(q)) }
 
 // Gate judges agents by what is indexed.
 type Gate struct {
@@ -128,7 +135,7 @@ func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) err
 	v.Agent.Unproven = v.Proof.Fault()
 	score, _, err := query.ScoreOf(ctx, db, id, repute.At{Finality: repute.Finalized})
 	if errors.Is(err, repute.ErrNotFound) {
-		v.Agent.Low, v.Agent.High = points(score.Low), points(score.High)
+		v.Agent.Low, v.Agent.High, v.Agent.Verified = points(score.Low), points(score.High), score.Verified
 		return nil // nobody judged it up to the last epoch
 	}
 	if errors.Is(err, repute.ErrInvalid) { // the view of final blocks: there is none
@@ -156,7 +163,8 @@ func (v *Verdict) addSnapshot(s *engine.OpenFiSnapshot) {
 func (v *Verdict) addScore(s *repute.Score) error {
 	v.Pin = Pin{Agent: v.Pin.Agent, Block: s.Block.Number, BlockHash: s.Block.Hash, Epoch: s.Epoch, Scorer: s.Scorer,
 		Params: s.Params,
-		Tags:   s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence, Result: replay.HashInput(s.Result)}
+		Tags:   s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence, Result: replay.HashInput(s.Result),
+		Sources: hashOrNil(s.Sources), Credentials: hashOrNil(s.Credentials), VerifiedTo: s.VerifiedTo}
 	var r struct {
 		Gates []trust.GateView `json:"gates"`
 	}
@@ -165,12 +173,29 @@ func (v *Verdict) addScore(s *repute.Score) error {
 	}
 	a := &v.Agent
 	a.Status, a.Score, a.Low, a.High = string(s.Status), points(s.Score), points(s.Low), points(s.High)
+	a.Verified = s.Verified
 	a.Confidence, a.Tier, a.Gates = float64(s.Confidence)/1e6, int64(s.Tier), map[string]bool{}
 	v.Gates = r.Gates
 	for _, g := range r.Gates {
 		a.Gates[g.ID] = g.Passed
 	}
 	return nil
+}
+
+// hashOrNil returns nil for the zero hash.
+func hashOrNil(h common.Hash) *common.Hash {
+	if h == (common.Hash{}) {
+		return nil
+	}
+	return &h
+}
+
+// hashOf is the opposite of hashOrNil.
+func hashOf(h *common.Hash) common.Hash {
+	if h == nil {
+		return common.Hash{}
+	}
+	return *h
 }
 
 // points converts thousandths of a point into points.
@@ -195,6 +220,7 @@ func VerifyVerdict(ctx context.Context, db *store.DB, replay *engine.Reader, v V
 	}
 	// Of the run's parameters, where nobody judged the agent; and why nobody could.
 	again.Agent.Low, again.Agent.High, again.Agent.WhyUnrated = v.Agent.Low, v.Agent.High, v.Agent.WhyUnrated
+	again.Agent.Verified = v.Agent.Verified
 	if v.Pin.Block != 0 {
 		if err := again.remake(ctx, replay, v.Pin); err != nil {
 			return err
@@ -228,7 +254,8 @@ func (v *Verdict) remake(ctx context.Context, replay *engine.Reader, pin Pin) er
 	}
 	id := repute.AgentID{ChainID: ref.ChainID, Registry: *ref.Registry, TokenID: ref.TokenID}
 	score, err := replay.ReplayPinned(ctx, query.ScorePin{Agent: id, Block: pin.Block, Params: pin.Params, Tags: pin.Tags,
-		Roots: pin.Roots, Links: pin.Links, Evidence: pin.Evidence, Outcome: pin.Result})
+		Roots: pin.Roots, Links: pin.Links, Evidence: pin.Evidence, Outcome: pin.Result,
+		Sources: hashOf(pin.Sources), Credentials: hashOf(pin.Credentials), VerifiedTo: pin.VerifiedTo})
 	if errors.Is(err, repute.ErrNotFound) { // say what there is instead
 		score, err = replay.Replay(ctx, id, pin.Block)
 	}
@@ -238,7 +265,7 @@ func (v *Verdict) remake(ctx context.Context, replay *engine.Reader, pin Pin) er
 	if err := v.addScore(&score); err != nil {
 		return err
 	}
-	if v.Pin != pin {
+	if !v.Pin.equal(pin) {
 		return repute.Conflict("the replayed score of agent %s at block %d is another than the pinned one", pin.Agent,
 			pin.Block)
 	}
@@ -248,7 +275,7 @@ func (v *Verdict) remake(ctx context.Context, replay *engine.Reader, pin Pin) er
 // Same tells whether two verdicts of one task come from the same evidence and policy to the
 // same decision.
 func (v *Verdict) Same(w *Verdict) bool {
-	return v.Pin == w.Pin && string(journal.JSON(v.Proof)) == string(journal.JSON(w.Proof)) && v.Policy == w.Policy &&
+	return v.Pin.equal(w.Pin) && string(journal.JSON(v.Proof)) == string(journal.JSON(w.Proof)) && v.Policy == w.Policy &&
 		sameDecision(v.Decision, w.Decision) && string(journal.JSON(v.Agent)) == string(journal.JSON(w.Agent))
 }
 

@@ -128,6 +128,12 @@ func (c *ChainView) provenTo() uint64 {
 	return *r.First - 1
 }
 
+// ProvenTo is the SQL of provenTo of chain c.
+const ProvenTo = `coalesce((
+	select case when isempty(unproven) then to_block when lower(unproven) > c.start_block then lower(unproven) - 1 else 0 end
+	from block_proofs p where p.chain_id = c.chain_id and c.start_block between from_block and to_block
+	order by from_block limit 1), 0)`
+
 // A chain counts as complete while its newest final blocks are being compared: blocks of ten
 // minutes, at least as many as one request for headers reads, and at most as many as a comparison
 // manages in that time.

@@ -35,6 +35,8 @@ type Run struct {
 	Params, Tags, Roots, Links, Validations, Weights, Sources, Credentials common.Hash
 	// Readings say how the reading of each source went, as canonical JSON; "" where none was asked.
 	Readings string
+	// VerifiedTo is the block up to which every block from the start on was proven when the run began, 0 for none.
+	VerifiedTo uint64
 	// Identities and Edges are the size of the graph.
 	Identities, Edges int
 	// Closed is zero while final scores are missing.
@@ -47,6 +49,9 @@ type Run struct {
 	Coverage repute.Coverage
 }
 
+// Verified reports whether every block that the run's final scores follow from was proven when it began.
+func (r *Run) Verified() bool { return r.Run > 0 && r.VerifiedTo > 0 && r.Boundary <= r.VerifiedTo }
+
 // Inputs are the sha256 of all inputs that the run names.
 func (r *Run) Inputs() []common.Hash {
 	all := []common.Hash{r.Params, r.Tags, r.Roots, r.Links, r.Validations, r.Sources, r.Credentials}
@@ -55,7 +60,7 @@ func (r *Run) Inputs() []common.Hash {
 
 // selectRun begins the statements that scanRun reads.
 const selectRun = `select chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links,
-	validations, weights, sources, credentials, readings, identities, edges, started_at, closed_at from trust_runs `
+	validations, weights, sources, credentials, readings, verified_to, identities, edges, started_at, closed_at from trust_runs `
 
 // scanRun reads a row of selectRun.
 func scanRun(row pgx.Row) (r Run, err error) {
@@ -63,7 +68,7 @@ func scanRun(row pgx.Row) (r Run, err error) {
 	var at, closed *time.Time
 	err = row.Scan(&r.ChainID, &r.Run, &r.Epoch, &r.Boundary, &r.Block.Number, &hash, &at, &r.Scorer, &params, &tags,
 		&roots, &links,
-		&validations, &weights, &sources, &credentials, &r.Readings, &r.Identities, &r.Edges, &r.Started, &closed)
+		&validations, &weights, &sources, &credentials, &r.Readings, &r.VerifiedTo, &r.Identities, &r.Edges, &r.Started, &closed)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, repute.ErrNotFound
 	}
@@ -108,6 +113,9 @@ type Chain struct {
 	Cursor uint64
 	// Finalized is the newest final block, 0 when none is known.
 	Finalized uint64
+	// VerifiedTo is the block up to which every block from the start on is proven, 0 for none; see
+	// repute.Completeness.
+	VerifiedTo uint64
 	// Run is the newest run, 0 when there is none.
 	Run uint64
 	// Epoch is the length of an epoch in blocks as SetEpoch stored it, 0 before.
@@ -127,7 +135,7 @@ func Chains(ctx context.Context, db *store.DB) ([]Chain, error) {
 		select chain_id, imported, cursor_block, finalized_block,
 			coalesce((select max(run) from trust_runs r where r.chain_id = c.chain_id), 0),
 			coalesce((select repaired from trust_feed f where f.chain_id = c.chain_id), 0), validations, epoch_blocks,
-			(select position from cursors where job = 'roots and links')
+			(select position from cursors where job = 'roots and links'), `+chaindb.ProvenTo+`
 		from chains c where cursor_block >= start_block order by chain_id`)
 	if err != nil {
 		return nil, store.Failed("list chains to score", err)
@@ -135,7 +143,7 @@ func Chains(ctx context.Context, db *store.DB) ([]Chain, error) {
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Chain, err error) {
 		var validations [][]byte
 		err = row.Scan(&c.ChainID, &c.Imported, &c.Cursor, &c.Finalized, &c.Run, &c.Repaired, &validations, &c.Epoch,
-			&c.Lists)
+			&c.Lists, &c.VerifiedTo)
 		c.Validations = addressesOf(validations)
 		return c, err
 	})
@@ -170,15 +178,15 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 		tag, err := tx.Exec(ctx, `
 			insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags,
 				roots, links, weights, identities, edges, repaired,
-				unjudged_low, unjudged_high, unjudged, validations, coverage, sources, credentials, readings)
+				unjudged_low, unjudged_high, unjudged, validations, coverage, sources, credentials, readings, verified_to)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, nullif($19, ''), $20, $21,
-				$22, $23, $24)
+				$22, $23, $24, $25)
 			on conflict do nothing`,
 			r.ChainID, r.Run, r.Epoch, r.Boundary, r.Block.Number, store.HashBytes(r.Block.Hash),
 			store.MaybeTime(r.Block.Time), r.Scorer,
 			r.Params[:], r.Tags[:], r.Roots[:], r.Links[:], r.Weights[:], r.Identities, r.Edges, r.Repaired,
 			r.Unjudged.Low, r.Unjudged.High, r.Unjudged.Result, store.HashBytes(r.Validations), r.Coverage,
-			store.HashBytes(r.Sources), store.HashBytes(r.Credentials), r.Readings)
+			store.HashBytes(r.Sources), store.HashBytes(r.Credentials), r.Readings, r.VerifiedTo)
 		if err != nil {
 			return err
 		}

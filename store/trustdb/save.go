@@ -163,12 +163,16 @@ const sameScore = `
 		and abs(s.mean - excluded.mean) < $18 and abs(s.confidence - excluded.confidence) < $18 * 10
 		and exists (select from trust_runs was join trust_runs is_ using (chain_id)
 			where (was.chain_id, was.run, is_.run) = (s.chain_id, s.run, excluded.run)
-			and (was.scorer, was.params, was.tags, was.roots, was.links, was.validations, was.sources)
-				= (is_.scorer, is_.params, is_.tags, is_.roots, is_.links, is_.validations, is_.sources)
-			and is_.repaired = 0
+			and ` + sameInputs + ` and is_.repaired = 0
 			and ((s.block, s.block_hash) = (excluded.block, excluded.block_hash) or s.block <= is_.block and excluded.block = is_.block)
 			and (s.block = was.block or exists (select from blocks b where (b.chain_id, b.number, b.hash) = (s.chain_id,
 				s.block, s.block_hash)))))`
+
+// sameInputs is the SQL of whether runs was and is_ have the same inputs but for the newer state, and are verified
+// alike: what was computed from unproven blocks is written again once they are proven.
+const sameInputs = `
+	(was.scorer, was.params, was.tags, was.roots, was.links, was.validations, was.sources, was.verified_to >= was.boundary)
+		= (is_.scorer, is_.params, is_.tags, is_.roots, is_.links, is_.validations, is_.sources, is_.verified_to >= is_.boundary)`
 
 // toleranceOf returns how far the numbers of a stored row may differ from those that are not
 // written.
@@ -196,8 +200,7 @@ func queueFinal(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 			join trust_runs was on (was.chain_id, was.run) = ($1, p.run)
 			join trust_runs is_ on (is_.chain_id, is_.run) = ($1, $3)
 			where p.facts = $12 and abs(p.score - $6) < $14 and abs(p.low - $7) < $14 and abs(p.high - $8) < $14
-			and (was.scorer, was.params, was.tags, was.roots, was.links, was.validations, was.sources)
-				= (is_.scorer, is_.params, is_.tags, is_.roots, is_.links, is_.validations, is_.sources) and is_.repaired = 0)`,
+			and `+sameInputs+` and is_.repaired = 0)`,
 		chainID, token, run, s.Evidence[:], s.Status, int32(s.Score.Score), int32(s.Low), int32(s.High), int32(s.Mean),
 		s.Confidence, s.Tier, a.Facts[:], s.Result,
 		int32(Tolerance), s.Guarded, s.Plain)

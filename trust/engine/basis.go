@@ -35,9 +35,11 @@ func basisOf(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error)
 	if err != nil {
 		return nil, err
 	}
-	return bodies.walk(ctx, db, run, func(context.Context, *trust.GraphReader) (*trust.Credits, error) {
-		return bodies.credits(run)
-	})
+	credits, err := bodies.credits(run)
+	if err != nil {
+		return nil, err
+	}
+	return bodies.walk(ctx, db, run, credits)
 }
 
 // readInputs reads what a run names.
@@ -97,11 +99,9 @@ func (in inputs) credits(run trustdb.Run) (*trust.Credits, error) {
 	return creditsOf(policy, held, run.Block.Time), nil
 }
 
-// findCredits returns what sources give the raters that a graph was made of, nil for nothing.
-type findCredits func(context.Context, *trust.GraphReader) (*trust.Credits, error)
-
-// walk decodes the stored inputs of a run and walks its graph again.
-func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run, find findCredits) (*basis, error) {
+// walk decodes the stored inputs of a run and walks its graph again. credits are what sources give raters, nil for
+// nothing.
+func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run, credits *trust.Credits) (*basis, error) {
 	params, err := trust.ParseParams(in[0], in[1])
 	if err != nil {
 		return nil, err
@@ -118,12 +118,12 @@ func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run, find f
 	if err != nil {
 		return nil, err
 	}
-	return walkRun(ctx, db, run, params, roots, GraphOf{Links: trust.LinksOf(links), Validations: validations}, find)
+	return walkRun(ctx, db, run, params, roots, GraphOf{Links: trust.LinksOf(links), Validations: validations}, credits)
 }
 
 // walkRun builds the graph of a run and walks it.
 func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.Params, set []repute.TrustRoot,
-	of GraphOf, find findCredits) (*basis, error) {
+	of GraphOf, credits *trust.Credits) (*basis, error) {
 	roots := trust.RootsAt(set, run.Block.Time)
 	of.ChainID, of.Block, of.Roots = run.ChainID, run.Block, roots
 	graph, reader, err := ReadGraph(ctx, db, of, params)
@@ -131,10 +131,6 @@ func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.P
 		return nil, err
 	}
 	weights := graph.Walk(roots, params.Walk)
-	credits, err := find(ctx, reader)
-	if err != nil {
-		return nil, err
-	}
 	if credits != nil {
 		weights = reader.Credited(weights, credits)
 	}

@@ -125,7 +125,7 @@ func TestWalksWaitInABoundedQueue(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	walk := func(n byte) error {
-		_, err := r.walks.get(ctx, walkKey{roots: common.Hash{n}},
+		_, err := r.walks.get(ctx, walkKey{walkOf: walkOf{roots: common.Hash{n}}},
 			func(context.Context) (*personalWalk, error) { <-end; return nil, errors.New("ended") })
 		return err
 	}

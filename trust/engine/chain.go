@@ -14,6 +14,7 @@ import (
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/replay"
+	"repute/trust/source"
 )
 
 // keeper keeps the scores of one chain.
@@ -24,8 +25,9 @@ type keeper struct {
 	settled bool                  // this engine's own parameters had their run
 	scorers [reasons]*scoreRun    // each used by one loop only
 	lists   listed                // the roots and links that were met last
-	asks    askedSources
-	reads   int // how often they were read
+	reads   int                   // how often they were read
+	policy  *source.Policy        // of sources, that was read last
+	retry   sourceRetry
 }
 
 // run keeps the scores of a chain until ctx ends: walks at the end of epochs, follows changes,
@@ -75,8 +77,6 @@ func (k *keeper) rescore(ctx context.Context) (more bool, err error) {
 // walk makes the chain's next run when one is due, else loads the newest run of another
 // engine.
 func (k *keeper) walk(ctx context.Context) (more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, maxGraphRead)
-	defer cancel()
 	c, err := k.state(ctx)
 	if err != nil {
 		return false, err
@@ -91,19 +91,16 @@ func (k *keeper) walk(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if due && k.asks.waits(next, last) {
-		return false, nil
-	}
-	if due {
+	if due && !k.retry.early(next.Boundary) {
 		err := k.begin(ctx, next, last, bodies)
-		if errors.Is(err, errSourcesWait) {
-			k.log.Warn("the epoch waits for sources", "chain", k.chain, "block", next.Block.Number, "reason", err)
-			return false, nil
+		if !errors.Is(err, errSourcesWait) {
+			k.settled = k.settled || err == nil // a run that failed is tried again, by the same parameters
+			return true, err
 		}
-		k.settled = k.settled || err == nil // a run that failed is tried again, by the same parameters
-		return true, err
+		k.retry = sourceRetry{next.Boundary, time.Now().Add(retrySources)}
+		k.log.Warn("the epoch waits for sources", "chain", k.chain, "block", next.Block.Number, "reason", err)
 	}
-	k.settled = k.settled || next.Run > 0
+	k.settled = k.settled || !due && next.Run > 0
 	b := k.basis.Load()
 	if c.Run > 0 && (b == nil || b.run.Run != c.Run) && last.Scorer == EngineVersion { // another version does its own
 		return true, k.takeOver(ctx, last, next, bodies)
@@ -126,8 +123,8 @@ func (k *keeper) state(ctx context.Context) (trustdb.Chain, error) {
 }
 
 // next returns the run that the chain could have now, and whether it is due. It is due when
-// another epoch is final, when the header or logs of its last block were found late, and when
-// roots, links, the list of validation contracts or this engine's parameters changed. A chain
+// another epoch is final (see boundary), when its blocks were verified late, when the header or logs of its last block were found late, and when
+// roots, links, the list of validation contracts or this engine's parameters or sources changed. A chain
 // that is still far behind gets no run, because its scores would be out of date.
 func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (run trustdb.Run, bodies inputs,
 	due bool, err error) {
@@ -156,10 +153,12 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 			return run, bodies, false, err
 		}
 	}
-	run = trustdb.Run{ChainID: k.chain, Run: last.Run + 1, Epoch: final / length, Boundary: final / length * length,
+	boundary := boundaryOf(c, last, final, length)
+	run = trustdb.Run{ChainID: k.chain, Run: last.Run + 1, Epoch: boundary / length, Boundary: boundary,
 		Scorer: EngineVersion,
 		Params: replay.HashInput(bodies[0]), Tags: replay.HashInput(bodies[1]), Roots: k.lists.roots, Links: k.lists.links,
-		Validations: replay.HashInput(bodies[inValidations]), Sources: k.policyHash(), Repaired: c.Repaired}
+		Validations: replay.HashInput(bodies[inValidations]), Sources: k.sourcesOf(last), Repaired: c.Repaired,
+		VerifiedTo: c.VerifiedTo}
 	if last.Run > 0 && run.Boundary < last.Boundary { // an epoch was longer once
 		run.Epoch, run.Boundary = last.Epoch, last.Boundary
 	}
@@ -168,11 +167,34 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 	}
 	if due = last.Run == 0 || run.Boundary > last.Boundary; !due {
 		dated := run.Block.Number == run.Boundary && last.Block.Number < last.Boundary // the header came later
-		due = dated || c.Repaired > 0 || run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots ||
+		due = dated || run.Verified() && !last.Verified() || c.Repaired > 0 || run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots ||
 			run.Links != last.Links || run.Sources != last.Sources ||
 			run.Validations != last.Validations || run.Scorer != last.Scorer && !k.settled
 	}
 	return run, bodies, due, nil
+}
+
+// mostUnverified is for how many epochs a chain's verified scores stay in force while verification lags. Then newer
+// ones take their place, and say that they are not verified: scores that stand still would hide what agents do since.
+const mostUnverified = 3
+
+// boundaryOf returns the block that the chain's next run ends at: the end of the newest final epoch whose blocks are
+// all verified. Where verification is less than mostUnverified epochs behind the newest final one, or behind the
+// verified scores in force, the chain waits for it. Where it never came this far, as on imported chains, or stands
+// still, the newest final epoch counts unverified.
+func boundaryOf(c trustdb.Chain, last trustdb.Run, final, length uint64) uint64 {
+	newest := final / length * length
+	if newest <= c.VerifiedTo {
+		return newest
+	}
+	held := c.VerifiedTo / length * length
+	if last.Verified() {
+		held = max(held, last.Boundary)
+	}
+	if held > 0 && newest <= held+mostUnverified*length {
+		return held
+	}
+	return newest
 }
 
 // inputs returns parameters, tags and validation contracts as they should be now, without
@@ -225,13 +247,16 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 	if err := k.keep(ctx, bodies[0], bodies[1], bodies[inValidations]); err != nil {
 		return err
 	}
-	ask := func(ctx context.Context, reader *trust.GraphReader) (*trust.Credits, error) {
-		return k.askSources(ctx, &run, last, reader.Raters())
+	credits, err := k.askSources(ctx, &run, last)
+	if err != nil {
+		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, maxGraphRead)
+	defer cancel()
 	var b *basis
 	in, err := readInputs(ctx, k.db, unnumbered)
 	if err == nil {
-		b, err = in.walk(ctx, k.db, unnumbered, ask)
+		b, err = in.walk(ctx, k.db, unnumbered, credits)
 	}
 	if err == nil {
 		err = trustdb.RenewInputs(ctx, k.db, run.Inputs()...)
@@ -251,6 +276,9 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 	}
 	run.Unjudged = trustdb.Unjudged{Low: stored.Low, High: stored.High, Result: string(stored.Result)}
 	run.Coverage = b.covers
+	if run.Coverage.ToFifty, err = k.toFifty(ctx, run.Sources, b.params); err != nil {
+		return err
+	}
 	b.run = run
 	if err := trustdb.AddRun(ctx, k.db, b.run); err != nil {
 		return err
@@ -260,8 +288,8 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 	k.metrics.walked(k.chain, took)
 	k.log.Info("walked the graph", "chain", k.chain, "epoch", run.Epoch, "run", run.Run, "block", run.Block.Number,
 		"identities", run.Identities, "edges", run.Edges, "seconds", took.Seconds())
-	if run.Roots == replay.NoRoots() {
-		k.log.Warn("the chain has no roots: nobody is rated; repute roots add names one", "chain", k.chain, "epoch",
+	if run.Roots == replay.NoRoots() && run.Credentials == (common.Hash{}) {
+		k.log.Warn("the chain has neither roots nor sources: nobody is rated; repute roots add names a root", "chain", k.chain, "epoch",
 			run.Epoch)
 	}
 	return nil
@@ -270,7 +298,9 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 // takeOver makes the weights of a run that another engine stored. Where they cannot be
 // made again, because late logs were found since, the chain gets another run.
 func (k *keeper) takeOver(ctx context.Context, last, next trustdb.Run, bodies inputs) error {
-	b, err := basisOf(ctx, k.db, last)
+	read, cancel := context.WithTimeout(ctx, maxGraphRead)
+	defer cancel()
+	b, err := basisOf(read, k.db, last)
 	if err == nil {
 		k.basis.Store(b)
 		return nil

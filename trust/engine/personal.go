@@ -19,6 +19,13 @@ import (
 // MaxPersonalRoots is how many roots a caller may name.
 const MaxPersonalRoots = 100
 
+// Own says whom a caller trusts instead of a chain's roots.
+type Own struct {
+	Roots []repute.TrustRoot
+	// Sources says that the credits of the chain's policy of sources count beside the roots.
+	Sources bool
+}
+
 // Personal is a score by the caller's own roots. It is not stored.
 type Personal struct {
 	Run    trustdb.Run // whose graph was walked
@@ -27,6 +34,7 @@ type Personal struct {
 	// Given is the number of roots that have not expired, Known the number of these whose
 	// identity gave a rating that counts. The others have no influence.
 	Given, Known int
+	Sourced      bool // the chain's sources count beside the roots
 	Block        repute.Block
 	Result       trust.Result
 }
@@ -85,13 +93,13 @@ func PersonalRoots(list string) ([]repute.TrustRoot, error) {
 }
 
 // Personal scores an agent, in the state its newest stored score is of, by other roots
-// over the graph of the chain's newest epoch. admit is called before a walk, which is
+// over the graph of the chain's newest epoch. Sources count where by asks for them, and the epoch read any.
+// admit is called before a walk, which is
 // expensive, unless the walk by the same roots is cached. A limit by a related agent applies
 // here too; the related agent was judged by the chain's own roots. Errors
 // are those of Explain and admit.
-func (r *Reader) Personal(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot,
-	admit func() error) (p Personal, err error) {
-	c, err := r.personalCase(ctx, id, roots, admit)
+func (r *Reader) Personal(ctx context.Context, id repute.AgentID, by Own, admit func() error) (p Personal, err error) {
+	c, err := r.personalCase(ctx, id, by, admit)
 	if err != nil {
 		return p, err
 	}
@@ -100,10 +108,10 @@ func (r *Reader) Personal(ctx context.Context, id repute.AgentID, roots []repute
 
 // ExplainPersonal tells what the score is made of that Personal gives, as Explain does of
 // the stored one. Errors are those of Personal.
-func (r *Reader) ExplainPersonal(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot,
-	without []common.Address, admit func() error) (out PersonalAccount, err error) {
+func (r *Reader) ExplainPersonal(ctx context.Context, id repute.AgentID, by Own, without []common.Address,
+	admit func() error) (out PersonalAccount, err error) {
 	err = steady(func() error {
-		c, err := r.personalCase(ctx, id, roots, admit)
+		c, err := r.personalCase(ctx, id, by, admit)
 		if err != nil {
 			return err
 		}
@@ -123,17 +131,17 @@ type personalCase struct {
 }
 
 func (c *personalCase) personal(result trust.Result) Personal {
-	return Personal{c.world.run, c.world.params, c.roots, c.given, c.walk.known, c.evidence.Block, result}
+	return Personal{c.world.run, c.world.params, c.roots, c.given, c.walk.known, c.walk.weights.Credited() > 0, c.evidence.Block, result}
 }
 
-func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot,
+func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, by Own,
 	admit func() error) (c personalCase, err error) {
 	if c.world, err = r.graphOf(ctx, id.ChainID, admit); err != nil {
 		return c, err
 	}
-	alive := trust.RootsAt(roots, c.world.run.Block.Time)
-	c.given, c.roots = len(alive), replay.HashInput(replay.EncodeRoots(roots))
-	if c.walk, err = r.walk(ctx, c.world, c.roots, alive, admit); err != nil {
+	alive := trust.RootsAt(by.Roots, c.world.run.Block.Time)
+	c.given, c.roots = len(alive), replay.HashInput(replay.EncodeRoots(by.Roots))
+	if c.walk, err = r.walk(ctx, c.world, walkOf{c.roots, by.Sources}, alive, admit); err != nil {
 		return c, err
 	}
 	c.score, c.asOf, err = query.ScoreOf(ctx, r.db, id, repute.At{Finality: repute.Latest})
@@ -191,7 +199,7 @@ func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error
 		if err != nil {
 			return nil, err
 		}
-		return walkRun(ctx, r.db, run, r.params, nil, GraphOf{Links: trust.LinksOf(links), Validations: validations}, noCredits)
+		return walkRun(ctx, r.db, run, r.params, nil, GraphOf{Links: trust.LinksOf(links), Validations: validations}, nil)
 	})
 }
 
@@ -211,9 +219,9 @@ func (w *personalWalk) size() int64 { return w.weights.Size() }
 
 // walk returns the weights by a caller's roots, from the cache where the same roots were asked for
 // at the same block. admit is asked before a new walk of the graph.
-func (r *Reader) walk(ctx context.Context, w *basis, hash common.Hash, roots []flow.Root,
+func (r *Reader) walk(ctx context.Context, w *basis, of walkOf, roots []flow.Root,
 	admit func() error) (*personalWalk, error) {
-	key := walkKey{worldKey{w.run.ChainID, w.run.Run, w.run.Block.Number}, hash}
+	key := walkKey{worldKey{w.run.ChainID, w.run.Run, w.run.Block.Number}, of}
 	if kept, ok := r.walks.peek(key); ok {
 		return kept, nil
 	}
@@ -228,6 +236,10 @@ func (r *Reader) walk(ctx context.Context, w *basis, hash common.Hash, roots []f
 				known++
 			}
 		}
-		return &personalWalk{g.Personal(roots, w.params.Walk), known}, nil
+		weights := g.Personal(roots, w.params.Walk)
+		if of.sources {
+			weights = weights.CreditedLike(w.weights)
+		}
+		return &personalWalk{weights, known}, nil
 	})
 }

@@ -55,7 +55,13 @@ type worldKey struct{ chain, run, block uint64 }
 // walkKey names weights by roots of a caller.
 type walkKey struct {
 	world worldKey
-	roots common.Hash
+	walkOf
+}
+
+// walkOf names what a walk by a caller's roots follows from besides the graph.
+type walkOf struct {
+	roots   common.Hash
+	sources bool
 }
 
 // maxWalks is how many walks by callers' roots may be made or wait at once: each takes up to
@@ -83,7 +89,7 @@ func NewReader(db *store.DB, o ReaderOptions) (*Reader, error) {
 		memory: o.Memory / 4}, (*basis).size, name)
 	r.walks = newCache(bounds{what: "a walk by other roots", limit: 2 * time.Minute, asked: maxWalks, memory: o.Memory / 4,
 		instead: "ask without roots: the chain's own are scored already"}, (*personalWalk).size,
-		func(k walkKey) string { return fmt.Sprint(k.world, k.roots) })
+		func(k walkKey) string { return fmt.Sprint(k.world, k.walkOf) })
 	return r, nil
 }
 

@@ -51,7 +51,7 @@ type credited struct {
 // Vouching nor Sum knows of them.
 func (w *Weights) WithCredits(rules SourceRules, of map[Node][]Credit) *Weights {
 	out := *w
-	out.rules = rules
+	out.rules, out.given = rules, of
 	out.credits, out.isCredited = map[Node]credited{}, make([]uint64, w.graph.Len()/64+1)
 	for n, credits := range of {
 		var sum fixed.Fixed
@@ -71,6 +71,11 @@ func (w *Weights) WithCredits(rules SourceRules, of map[Node][]Credit) *Weights 
 		out.isCredited[n/64] |= 1 << (n % 64)
 	}
 	return &out
+}
+
+// CreditedLike returns the weights with what sources give by other weights of the same graph beside them.
+func (w *Weights) CreditedLike(other *Weights) *Weights {
+	return w.WithCredits(other.rules, other.given)
 }
 
 // Granted returns what sources give a node beyond its weight, 0 to 1; 0 for NoNode.

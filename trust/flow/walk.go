@@ -64,6 +64,7 @@ type Weights struct {
 
 	rules      SourceRules
 	credits    map[Node]credited // weight that sources grant: see WithCredits
+	given      map[Node][]Credit // that WithCredits was called with
 	isCredited []uint64          // by node, a bit each: it is in credits
 
 	logTau, logTen fixed.Fixed // binary logarithms of tau and of ten

@@ -25,6 +25,11 @@ type State struct {
 	Block  uint64      `json:"block"`
 	Hash   common.Hash `json:"hash"`
 	Time   uint64      `json:"time"` // of the block, in seconds of the Unix era
+	// Complete is the time of the block of the newest reading that was StatusOK, 0 where none was. The caller of Settle
+	// sets it, and Kept.
+	Complete uint64 `json:"complete,omitempty"`
+	// Kept is how many credentials of an earlier reading still count because this one is incomplete.
+	Kept int `json:"kept,omitempty"`
 	// Implementations are those that the source's contracts delegated to, by their names; the zero address for none.
 	Implementations map[string]common.Address `json:"implementations,omitempty"`
 }

@@ -29,6 +29,8 @@ var (
 	ErrAgent = errors.New("the statement is about another agent")
 	// ErrOld: the block as of which the score holds is too old.
 	ErrOld = errors.New("the statement's block is too old")
+	// ErrUnverified: the blocks that the score follows from were not verified.
+	ErrUnverified = errors.New("the statement's blocks are not verified")
 	// ErrEarly: it was issued in the future, or is of a block after its own issue.
 	ErrEarly = errors.New("the statement is not valid yet")
 )
@@ -53,14 +55,18 @@ type Statement struct {
 	Epoch                                uint64
 	Scorer                               string // version of the engine
 	Params, Tags, Roots, Links, Evidence common.Hash
-	IssuedAt, ExpiresAt                  time.Time
+	// Sources and Credentials are of the policy of sources and of what these said of raters, zero where none was asked.
+	Sources, Credentials common.Hash
+	IssuedAt, ExpiresAt  time.Time
 }
 
 // HoldsAsOf is the newest block as of which all final scores of the chain were known: a
-// score that came out at an earlier one was still the agent's.
+// score that came out at an earlier one was still the agent's. VerifiedTo, not before Number, is the block up to which
+// every block from the chain's start on was proven when that was known.
 type HoldsAsOf struct {
-	Number uint64
-	Time   time.Time
+	Number     uint64
+	Time       time.Time
+	VerifiedTo uint64
 }
 
 // Signed is a statement with its signature, as it travels; JSON is its form.
@@ -71,7 +77,7 @@ type Signed struct {
 }
 
 // Of makes a statement of a stored score that holds as of a block, not before its own.
-// repute.ErrConflict: the score is not final, or a time of the two blocks is unknown or in
+// repute.ErrConflict: the score is not final, the blocks are not verified, or a time of the two blocks is unknown or in
 // the future; repute.ErrInvalid: life is not above 0 or too long. Other errors are of a
 // stored result that cannot be read.
 func Of(s repute.Score, holds HoldsAsOf, issued time.Time, life time.Duration) (Statement, error) {
@@ -83,6 +89,9 @@ func Of(s repute.Score, holds HoldsAsOf, issued time.Time, life time.Duration) (
 		return Statement{}, repute.Conflict("the time of block %d is unknown: its scores are not signed", s.Block.Number)
 	case holds.Time.IsZero() || holds.Number < s.Block.Number || holds.Time.Before(s.Block.Time):
 		return Statement{}, repute.Conflict("the score of agent %s is of block %d, and it is unknown when it held as of block %d", s.Agent.Short(), s.Block.Number, holds.Number)
+	case holds.VerifiedTo < holds.Number:
+		return Statement{}, repute.Conflict("blocks are verified up to %d only, and the score of agent %s holds as of block %d: it is not signed",
+			holds.VerifiedTo, s.Agent.Short(), holds.Number)
 	case holds.Time.After(issued.Add(skew)):
 		return Statement{}, repute.Conflict("the time of block %d is in the future: scores as of it are not signed",
 			holds.Number)
@@ -99,7 +108,8 @@ func Of(s repute.Score, holds HoldsAsOf, issued time.Time, life time.Duration) (
 	return Statement{Agent: s.Agent, Status: s.Status, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence,
 		Tier: s.Tier, Guarded: result.Guard != nil,
 		Block: repute.Block{Number: s.Block.Number, Hash: s.Block.Hash, Time: s.Block.Time.UTC()},
-		Holds: HoldsAsOf{holds.Number, holds.Time.UTC()}, Epoch: s.Epoch, Scorer: s.Scorer,
+		Holds: HoldsAsOf{holds.Number, holds.Time.UTC(), holds.VerifiedTo}, Epoch: s.Epoch, Scorer: s.Scorer,
+		Sources: s.Sources, Credentials: s.Credentials,
 		Params: s.Params, Tags: s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence,
 		IssuedAt: issued, ExpiresAt: issued.Add(life)}, nil
 }
@@ -148,7 +158,7 @@ func (k Key) holds(issued time.Time) bool {
 }
 
 // Verify tells why a statement is not to be relied on at a time: ErrSignature, ErrSigner,
-// ErrExpired or ErrEarly. nil: one of the keys signed exactly this, and it is valid now.
+// ErrExpired, ErrUnverified or ErrEarly. nil: one of the keys signed exactly this, and it is valid now.
 // VerifyFor compares the agent and the age of the block as of which it holds too.
 func Verify(s Signed, keys []Key, now time.Time) error {
 	signer, err := s.Recover()
@@ -171,6 +181,9 @@ func Verify(s Signed, keys []Key, now time.Time) error {
 			s.Block.Number,
 			s.Block.Time.Format(time.RFC3339), s.Holds.Number, s.Holds.Time.Format(time.RFC3339),
 			s.IssuedAt.Format(time.RFC3339))
+	case s.Holds.VerifiedTo < s.Holds.Number:
+		return fmt.Errorf("%w: they are verified up to %d, and it holds as of block %d", ErrUnverified, s.Holds.VerifiedTo,
+			s.Holds.Number)
 	case !now.Before(s.ExpiresAt):
 		return fmt.Errorf("%w at %s", ErrExpired, s.ExpiresAt.Format(time.RFC3339))
 	}

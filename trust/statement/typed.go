@@ -13,7 +13,7 @@ import (
 // The domain. Chain and registry are the agent's.
 const (
 	domainName    = "repute trust score"
-	domainVersion = "4"
+	domainVersion = "5"
 	primaryType   = "TrustScore"
 )
 
@@ -50,12 +50,15 @@ func (s *Statement) values() []value {
 		v("blockTime", "uint256", unix(s.Block.Time)),
 		v("holdsBlock", "uint256", s.Holds.Number),
 		v("holdsTime", "uint256", unix(s.Holds.Time)),
+		v("verifiedTo", "uint256", s.Holds.VerifiedTo),
 		v("epoch", "uint256", s.Epoch),
 		v("scorer", "string", s.Scorer),
 		v("params", "bytes32", s.Params),
 		v("tags", "bytes32", s.Tags),
 		v("roots", "bytes32", s.Roots),
 		v("links", "bytes32", s.Links),
+		v("sources", "bytes32", s.Sources),
+		v("credentials", "bytes32", s.Credentials),
 		v("evidence", "bytes32", s.Evidence),
 		v("issuedAt", "uint256", unix(s.IssuedAt)),
 		v("expiresAt", "uint256", unix(s.ExpiresAt)),

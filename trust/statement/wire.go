@@ -35,28 +35,31 @@ type wireDomain struct {
 
 // message has the members of the typed struct, in order.
 type message struct {
-	AgentID    string      `json:"agentId"` // decimal
-	Status     string      `json:"status"`  // rated, thin or unrated
-	Score      int64       `json:"scoreMilli"`
-	Low        int64       `json:"lowMilli"`
-	High       int64       `json:"highMilli"`
-	Confidence uint64      `json:"confidenceMicro"`
-	Tier       uint64      `json:"tier"`
-	Guarded    bool        `json:"guarded"`
-	Block      uint64      `json:"blockNumber"`
-	BlockHash  common.Hash `json:"blockHash"`
-	BlockTime  uint64      `json:"blockTime"`
-	HoldsBlock uint64      `json:"holdsBlock"`
-	HoldsTime  uint64      `json:"holdsTime"`
-	Epoch      uint64      `json:"epoch"`
-	Scorer     string      `json:"scorer"`
-	Params     common.Hash `json:"params"`
-	Tags       common.Hash `json:"tags"`
-	Roots      common.Hash `json:"roots"`
-	Links      common.Hash `json:"links"`
-	Evidence   common.Hash `json:"evidence"`
-	Issued     uint64      `json:"issuedAt"`
-	Expires    uint64      `json:"expiresAt"`
+	AgentID     string      `json:"agentId"` // decimal
+	Status      string      `json:"status"`  // rated, thin or unrated
+	Score       int64       `json:"scoreMilli"`
+	Low         int64       `json:"lowMilli"`
+	High        int64       `json:"highMilli"`
+	Confidence  uint64      `json:"confidenceMicro"`
+	Tier        uint64      `json:"tier"`
+	Guarded     bool        `json:"guarded"`
+	Block       uint64      `json:"blockNumber"`
+	BlockHash   common.Hash `json:"blockHash"`
+	BlockTime   uint64      `json:"blockTime"`
+	HoldsBlock  uint64      `json:"holdsBlock"`
+	HoldsTime   uint64      `json:"holdsTime"`
+	VerifiedTo  uint64      `json:"verifiedTo"`
+	Epoch       uint64      `json:"epoch"`
+	Scorer      string      `json:"scorer"`
+	Params      common.Hash `json:"params"`
+	Tags        common.Hash `json:"tags"`
+	Roots       common.Hash `json:"roots"`
+	Links       common.Hash `json:"links"`
+	Sources     common.Hash `json:"sources"`
+	Credentials common.Hash `json:"credentials"`
+	Evidence    common.Hash `json:"evidence"`
+	Issued      uint64      `json:"issuedAt"`
+	Expires     uint64      `json:"expiresAt"`
 }
 
 // types are the definitions of the typed data.
@@ -76,8 +79,8 @@ func (s Signed) MarshalJSON() ([]byte, error) {
 			High:       int64(s.High),
 			Confidence: uint64(s.Confidence), Tier: uint64(s.Tier), Guarded: s.Guarded, Block: s.Block.Number,
 			BlockHash: s.Block.Hash, BlockTime: unix(s.Block.Time),
-			HoldsBlock: s.Holds.Number, HoldsTime: unix(s.Holds.Time), Epoch: s.Epoch, Scorer: s.Scorer, Params: s.Params,
-			Tags: s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence,
+			HoldsBlock: s.Holds.Number, HoldsTime: unix(s.Holds.Time), VerifiedTo: s.Holds.VerifiedTo, Epoch: s.Epoch, Scorer: s.Scorer, Params: s.Params,
+			Tags: s.Tags, Roots: s.Roots, Links: s.Links, Sources: s.Sources, Credentials: s.Credentials, Evidence: s.Evidence,
 			Issued: unix(s.IssuedAt), Expires: unix(s.ExpiresAt)}})
 }
 
@@ -107,8 +110,8 @@ func (s *Signed) UnmarshalJSON(b []byte) error {
 		Status: repute.Status(m.Status), Score: repute.Points(m.Score), Low: repute.Points(m.Low), High: repute.Points(m.High),
 		Confidence: int64(m.Confidence), Tier: int(m.Tier), Guarded: m.Guarded,
 		Block: repute.Block{Number: m.Block, Hash: m.BlockHash, Time: timeOf(m.BlockTime)},
-		Holds: HoldsAsOf{m.HoldsBlock, timeOf(m.HoldsTime)}, Epoch: m.Epoch, Scorer: m.Scorer, Params: m.Params,
-		Tags: m.Tags, Roots: m.Roots, Links: m.Links, Evidence: m.Evidence,
+		Holds: HoldsAsOf{m.HoldsBlock, timeOf(m.HoldsTime), m.VerifiedTo}, Epoch: m.Epoch, Scorer: m.Scorer, Params: m.Params,
+		Tags: m.Tags, Roots: m.Roots, Links: m.Links, Sources: m.Sources, Credentials: m.Credentials, Evidence: m.Evidence,
 		IssuedAt: timeOf(m.Issued), ExpiresAt: timeOf(m.Expires)}}
 	copy(s.Signature[:], w.Signature)
 	return nil

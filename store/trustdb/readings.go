@@ -1,0 +1,56 @@
+package trustdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute/store"
+)
+
+// Raters returns the addresses of which a rating is live as of a block, or an answer of one of these validation
+// contracts counts, in order. It may take as long as ctx allows.
+func Raters(ctx context.Context, db *store.DB, chainID, block uint64, validations []common.Address) (list []common.Address,
+	err error) {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = db.InTx(ctx, options, fmt.Sprintf("raters of chain %d", chainID), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "set local statement_timeout = 0"); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `
+			select client from feedback
+			where chain_id = $1 and block <= $2 and (revoked_block is null or revoked_block > $2)
+			union
+			select q.validator from validation_responses x join validation_requests q using (chain_id, contract, request_hash)
+			where x.chain_id = $1 and x.block <= $2 and x.contract = any($3)
+			order by 1`, chainID, block, store.AddressColumn(validations))
+		if err != nil {
+			return err
+		}
+		var client []byte
+		_, err = pgx.ForEachRow(rows, []any{&client}, func() error {
+			list = append(list, common.BytesToAddress(client))
+			return nil
+		})
+		return err
+	})
+	return list, err
+}
+
+// ReadPins returns, of each source and each chain on which it was read, the newest stored reading that names the
+// implementations of the source's contracts, as JSON. An implementation that counts because it was seen first is
+// known from these alone.
+func ReadPins(ctx context.Context, db *store.DB, chainID uint64) ([][]byte, error) {
+	rows, err := db.Readers().Query(ctx, `
+		select distinct on (s->>'source', s->>'chain') s::text::bytea
+		from trust_runs r cross join lateral jsonb_array_elements(r.readings::jsonb) s
+		where r.chain_id = $1 and r.readings <> '' and s ? 'implementations'
+		order by s->>'source', s->>'chain', r.run desc`, chainID)
+	if err != nil {
+		return nil, store.Failed("pinned implementations of sources", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	return list, store.Failed("pinned implementations of sources", err)
+}
