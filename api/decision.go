@@ -44,6 +44,7 @@ type (
 		AgentTool
 		MinScore    *float64 `json:"minScore,omitempty" minimum:"-100" maximum:"100" doc:"that low, the lower bound of the score, must reach"`
 		Tier        *int     `json:"tier,omitempty" minimum:"0" maximum:"4" doc:"at least"`
+		Verified    bool     `json:"verified,omitempty" doc:"the score must be final and follow from verified blocks alone: with at finalized"`
 		Gates       []string `json:"gates,omitempty" maxItems:"8" doc:"that admit, e.g. service: all must be passed"`
 		ValueAtRisk string   `json:"valueAtRisk,omitempty" pattern:"^[0-9]{1,78}$" doc:"in wei: adds what the steps by value demand"`
 	}
@@ -55,8 +56,12 @@ func (a *API) decisionTool(ctx context.Context, in decisionTool) (w wire.Decisio
 	if err != nil {
 		return w, err
 	}
+	var verified httpapi.Flag
+	if in.Verified {
+		verified = "1"
+	}
 	return bodyOf(a.decision(ctx, ref,
-		&answers.DecisionQuery{AtQuery: answers.AtQuery{At: string(in.At)},
+		&answers.DecisionQuery{Verified: verified, AtQuery: answers.AtQuery{At: string(in.At)},
 			MinScore: httpapi.Real(answers.TextOf(in.MinScore)),
 			Tier:     httpapi.Number(answers.TextOf(in.Tier)), Gates: strings.Join(in.Gates, ","), ValueAtRisk: in.ValueAtRisk}))
 }

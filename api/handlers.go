@@ -56,7 +56,8 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef,
 	if err != nil {
 		return nil, err
 	}
-	if err := answers.CheckRoots(q.Roots, sign, at); err != nil {
+	by := answers.OwnRoots{Roots: q.Roots, Sources: q.Sources}
+	if err := by.Check(sign, at); err != nil {
 		return nil, err
 	}
 	openfi, err := q.OpenFi.Bool("openfi")
@@ -78,7 +79,7 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef,
 			return nil, err
 		}
 	}
-	scored, err := a.Scored(ctx, id, r.Score, q.Roots)
+	scored, err := a.Scored(ctx, id, r.Score, by)
 	if err != nil {
 		return nil, answers.UnknownAgent(err)
 	}

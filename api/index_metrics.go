@@ -34,7 +34,7 @@ type indexCollector struct {
 
 	readable *prometheus.Desc
 	gauges   []chainGauge
-	kinds    []kindGauge
+	labeled  []labeledGauge
 }
 
 // chainGauge is one number of a chain; false leaves it out.
@@ -43,10 +43,10 @@ type chainGauge struct {
 	value func(repute.ChainStatus) (float64, bool)
 }
 
-// kindGauge is one number of a kind of event of a chain.
-type kindGauge struct {
-	desc  *prometheus.Desc
-	value func(repute.KindCompleteness) float64
+// labeledGauge is numbers of a chain by one more label.
+type labeledGauge struct {
+	desc *prometheus.Desc
+	each func(s repute.ChainStatus, put func(label string, value float64))
 }
 
 // newIndexCollector makes a collector that reads the index when it is scraped.
@@ -57,6 +57,7 @@ func newIndexCollector(db *store.DB, log *slog.Logger) *indexCollector {
 	c.freshness()
 	c.troubles()
 	c.amounts()
+	c.coverage()
 	return c
 }
 
@@ -139,6 +140,22 @@ func (c *indexCollector) troubles() {
 		func(s repute.ChainStatus) int64 { return s.Scoring.Coverage.Rated })
 	c.count("agents_thin", "Those of them of which few trusted raters speak.",
 		func(s repute.ChainStatus) int64 { return s.Scoring.Coverage.Thin })
+	c.count("raters", "Addresses that wrote these records.",
+		func(s repute.ChainStatus) int64 { return s.Scoring.Coverage.Raters.All })
+	c.count("raters_counted", "Those of them of which a record counts in scores.",
+		func(s repute.ChainStatus) int64 { return s.Scoring.Coverage.Raters.Counted })
+	c.block("scores_verified_block", "Block up to which all blocks were proven when the newest final scores were made.",
+		func(s repute.ChainStatus) uint64 { return s.Scoring.VerifiedTo })
+	c.flag("scores_verified", "1 when the newest final scores follow from proven blocks alone.",
+		func(s repute.ChainStatus) bool { return s.Scoring.Verified })
+	c.gauge("lift_dollars", "Published prices of the credentials that lift a new agent to 50; absent where out of reach.",
+		func(s repute.ChainStatus) (float64, bool) {
+			lift := s.Scoring.Coverage.ToFifty
+			if lift == nil || lift.OutOfReach {
+				return 0, false
+			}
+			return float64(lift.Cents) / 100, true
+		})
 	c.flag("scores_late", "1 when nobody keeps scores up with events, or nobody keeps any.",
 		func(s repute.ChainStatus) bool { return s.Scoring.Late })
 	c.count("reorgs", "Rewinds since the chain was added.", func(s repute.ChainStatus) int64 { return s.Reorgs })
@@ -152,12 +169,47 @@ func (c *indexCollector) amounts() {
 	c.count("uris", "Distinct document URIs.", func(s repute.ChainStatus) int64 { return s.URIs })
 	c.count("uris_due", "Document URIs waiting to be fetched.", func(s repute.ChainStatus) int64 { return s.URIsDue })
 	kind := func(name, help string, value func(repute.KindCompleteness) float64) {
-		c.kinds = append(c.kinds, kindGauge{prometheus.NewDesc("repute_index_"+name, help, []string{"chain", "kind"}, nil),
-			value})
+		c.by("kind", name, help, func(s repute.ChainStatus, put func(string, float64)) {
+			for _, k := range s.Completeness.Kinds {
+				put(k.Kind.String(), value(k))
+			}
+		})
 	}
 	kind("open_gaps", "Events known to be missing.", func(k repute.KindCompleteness) float64 { return float64(k.Open) })
 	kind("verified_block", "Newest block at which state was compared with the chain's own; 0 for never.",
 		func(k repute.KindCompleteness) float64 { return float64(k.VerifiedTo) })
+}
+
+// by declares a metric with values by one more label.
+func (c *indexCollector) by(label, name, help string, each func(repute.ChainStatus, func(string, float64))) {
+	c.labeled = append(c.labeled,
+		labeledGauge{prometheus.NewDesc("repute_index_"+name, help, []string{"chain", label}, nil), each})
+}
+
+// coverage declares why records do not count, and what sources give.
+func (c *indexCollector) coverage() {
+	c.by("reason", "records_left", "Records that do not count in scores, by the reason.",
+		func(s repute.ChainStatus, put func(string, float64)) {
+			for reason, n := range s.Scoring.Coverage.Left {
+				put(reason, float64(n))
+			}
+		})
+	c.by("source", "records_by_source", "Records that count whose rater has weight by a source of first weight.",
+		func(s repute.ChainStatus, put func(string, float64)) {
+			for source, n := range s.Scoring.Coverage.BySource {
+				put(source, float64(n))
+			}
+		})
+	c.by("source", "source_read", "1 where the source was read completely for the newest final scores.",
+		func(s repute.ChainStatus, put func(string, float64)) {
+			for _, state := range s.Scoring.Sources {
+				read := 0.0
+				if state.Status == repute.SourceOK {
+					read = 1
+				}
+				put(state.Source, read)
+			}
+		})
 }
 
 // Describe implements prometheus.Collector.
@@ -166,8 +218,8 @@ func (c *indexCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, g := range c.gauges {
 		ch <- g.desc
 	}
-	for _, k := range c.kinds {
-		ch <- k.desc
+	for _, g := range c.labeled {
+		ch <- g.desc
 	}
 }
 
@@ -186,10 +238,10 @@ func (c *indexCollector) Collect(ch chan<- prometheus.Metric) {
 				ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, v, label)
 			}
 		}
-		for _, k := range s.Completeness.Kinds {
-			for _, g := range c.kinds {
-				ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value(k), label, k.Kind.String())
-			}
+		for _, g := range c.labeled {
+			g.each(s, func(by string, value float64) {
+				ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, value, label, by)
+			})
 		}
 	}
 }

@@ -30,12 +30,14 @@ type (
 		Tag1    string   `json:"tag1,omitempty" doc:"only ratings with it count in summary"`
 		Tag2    string   `json:"tag2,omitempty" doc:"only ratings with it count in summary"`
 		Roots   string   `json:"roots,omitempty" doc:"whom to trust in place of the chain's roots: up to 100 addresses divided by commas, or a set's name; at latest only"`
+		Sources string   `json:"sources,omitempty" enum:"none,default" doc:"beside roots: whether the chain's sources count too; default: as in its own scores"`
 		OpenFi  bool     `json:"openfi,omitempty" doc:"with OpenFi's trust snapshot of the agent"`
 	}
 	explainTool struct {
 		AgentTool
 		Without []string `json:"without,omitempty" maxItems:"100" doc:"addresses: what the score would be without their rows"`
 		Roots   string   `json:"roots,omitempty" doc:"as in repute_get_reputation"`
+		Sources string   `json:"sources,omitempty" enum:"none,default" doc:"as in repute_get_reputation"`
 		Limit   int      `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"contributions and excluded rows; absent: 20"`
 	}
 	searchTool struct {
@@ -148,7 +150,7 @@ func (a *API) reputationTool(ctx context.Context, in reputationTool) (w wire.Rep
 	}
 	q := answers.ReputationQuery{AtQuery: answers.AtQuery{At: string(in.At)}, Clients: strings.Join(in.Clients, ","),
 		Tag1: in.Tag1,
-		Tag2: in.Tag2, Roots: in.Roots}
+		Tag2: in.Tag2, Roots: in.Roots, Sources: in.Sources}
 	if in.OpenFi {
 		q.OpenFi = "1"
 	}
@@ -162,7 +164,7 @@ func (a *API) explainTool(ctx context.Context, in explainTool) (w wire.ExplainAn
 		return w, err
 	}
 	q := answers.ExplainQuery{AtQuery: answers.AtQuery{At: string(in.At)}, Without: strings.Join(in.Without, ","),
-		Roots: in.Roots}
+		Roots: in.Roots, Sources: in.Sources}
 	if in.Limit > 0 {
 		q.Limit = httpapi.Number(strconv.Itoa(in.Limit))
 	}

@@ -21,6 +21,7 @@ type DecisionQuery struct {
 	MinScore    httpapi.Real   `query:"minScore" minimum:"-100" maximum:"100" doc:"low, the lower bound of the score, must be at least this, -100 to 100"`
 	Tier        httpapi.Number `query:"tier" minimum:"0" maximum:"4" doc:"the agent's tier must be at least this, 0 to 4"`
 	Gates       string         `query:"gates" doc:"gates that admit, divided by commas: the agent must pass all of them"`
+	Verified    httpapi.Flag   `query:"verified" doc:"1: the score must be final and follow from verified blocks alone; ask with at=finalized"`
 	ValueAtRisk string         `query:"valueAtRisk" pattern:"^[0-9]{1,78}$" doc:"in wei, decimal: adds what the steps by value demand; they also apply, from 0, where nothing else is given"`
 }
 
@@ -51,6 +52,9 @@ func (q *DecisionQuery) ReadDemand() (d Demand, err error) {
 			d.own.Gates = append(d.own.Gates, strings.TrimSpace(gate))
 		}
 	}
+	if d.own.Verified, err = q.Verified.Bool("verified"); err != nil {
+		return d, err
+	}
 	d.value = q.ValueAtRisk
 	return d, nil
 }
@@ -80,8 +84,8 @@ func (x *Index) Decide(score repute.Score, d Demand) (w wire.Decision, err error
 	}
 	judged := rules.Gate(task, d.own, agentOf(scored))
 	w = wire.Decision{Decision: string(policy.Allow), Reasons: []wire.DecisionReason{}, Standing: scored.Standing,
-		Finality: scored.Finality, ScoredAt: scored.ScoredAt,
-		Demanded: wire.Demanded{MinScore: all.MinReputation, Tier: int32(all.MinTier),
+		Finality: scored.Finality, ScoredAt: scored.ScoredAt, Verified: scored.Verified, VerifiedTo: scored.VerifiedTo,
+		Demanded: wire.Demanded{MinScore: all.MinReputation, Tier: int32(all.MinTier), Verified: all.Verified,
 			Gates:       append([]string{}, all.Gates...),
 			ValueAtRisk: wire.OrNull(wire.BigInt(d.value))}}
 	for _, r := range judged.Reasons {
@@ -104,7 +108,7 @@ func (x *Index) Decide(score repute.Score, d Demand) (w wire.Decision, err error
 // agentOf is what a policy sees of a score.
 func agentOf(s wire.Scored) policy.Agent {
 	a := policy.Agent{Status: s.Status, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence,
-		Tier:  int64(s.Tier),
+		Tier: int64(s.Tier), Verified: s.Verified,
 		Gates: map[string]bool{}, IdentityExists: true}
 	if s.Reason != nil {
 		a.WhyUnrated = *s.Reason

@@ -19,6 +19,7 @@ type ExplainQuery struct {
 	AtQuery
 	Without string         `query:"without" pattern:"^ *0x[0-9a-fA-F]{40} *(, *0x[0-9a-fA-F]{40} *)*$" doc:"addresses divided by commas, no more than 100: what the score would be without their rows"`
 	Roots   string         `query:"roots" doc:"as in a reputation: the explanation, with its counterfactuals, is of the score by these roots, at latest only"`
+	Sources string         `query:"sources" enum:"none,default" doc:"as in a reputation"`
 	Limit   httpapi.Number `query:"limit" minimum:"1" maximum:"100" doc:"contributions and excluded rows to list, 1 to 100, 20 when absent"`
 }
 
@@ -29,7 +30,7 @@ func (q *ExplainQuery) Query() *ExplainQuery { return q }
 type ExplainPlan struct {
 	At      repute.At
 	Without []common.Address
-	Roots   string
+	By      OwnRoots
 	Limit   int
 	// Stored is the score to explain, in the view AsOf; nil: the one that is stored now.
 	Stored *repute.Score
@@ -57,8 +58,8 @@ func (q *ExplainQuery) Plan() (p ExplainPlan, err error) {
 	if len(p.Without) > MaxWithout {
 		return p, repute.Invalid("without", "too many addresses", fmt.Sprintf("at most %d", MaxWithout))
 	}
-	p.Roots = q.Roots
-	if err := CheckRoots(p.Roots, false, p.At); err != nil {
+	p.By = OwnRoots{q.Roots, q.Sources}
+	if err := p.By.Check(false, p.At); err != nil {
 		return p, err
 	}
 	p.Limit, err = httpapi.PageSize(q.Limit, DefaultListed, MaxListed)
@@ -76,14 +77,14 @@ func (x *Index) Explanation(ctx context.Context, id repute.AgentID, p ExplainPla
 // explain is the answer that was planned.
 func (p *ExplainPlan) explain(ctx context.Context, r *engine.Reader, id repute.AgentID) (w wire.ExplainAnswer,
 	err error) {
-	if p.Roots == "" {
+	if p.By.Roots == "" {
 		account, err := p.account(ctx, r, id)
 		if err != nil {
 			return w, err
 		}
 		return wire.EncodeAccount(id, account, p.Limit)
 	}
-	set, name, err := rootsOf(ctx, r, id.ChainID, p.Roots)
+	set, name, err := p.By.read(ctx, r, id.ChainID)
 	if err != nil {
 		return w, err
 	}

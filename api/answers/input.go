@@ -84,6 +84,7 @@ type ReputationQuery struct {
 	Tag1    string       `query:"tag1" doc:"only ratings with this tag1 count in summary; all when absent"`
 	Tag2    string       `query:"tag2" doc:"only ratings with this tag2 count in summary; all when absent"`
 	Roots   string       `query:"roots" doc:"addresses divided by commas, no more than 100, or the name of one of the chain's sets of roots: whom to trust instead of the chain's own roots, at latest only; new roots are limited to one a second"`
+	Sources string       `query:"sources" enum:"none,default" doc:"beside roots: default counts the chain's sources, facts that give raters a first weight, as in its own scores; none, which is the default, leaves them out"`
 	OpenFi  httpapi.Flag `query:"openfi" doc:"1: with OpenFi's trust snapshot of the agent"`
 	Signed  httpapi.Flag `query:"signed" doc:"1: with the newest final score as a signed statement that can be verified offline; the answer is of the finalized view, and any other at is refused"`
 }

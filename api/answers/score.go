@@ -15,11 +15,11 @@ import (
 
 // Scored is the stored score, or where roots of the caller are given what follows from
 // them.
-func (x *Index) Scored(ctx context.Context, id repute.AgentID, stored repute.Score, roots string) (wire.Scored, error) {
-	if roots == "" {
+func (x *Index) Scored(ctx context.Context, id repute.AgentID, stored repute.Score, by OwnRoots) (wire.Scored, error) {
+	if by.Roots == "" {
 		return wire.EncodeScored(stored)
 	}
-	set, name, err := rootsOf(ctx, x.trust, id.ChainID, roots)
+	set, name, err := by.read(ctx, x.trust, id.ChainID)
 	if err != nil {
 		return wire.Scored{}, err
 	}
@@ -30,21 +30,40 @@ func (x *Index) Scored(ctx context.Context, id repute.AgentID, stored repute.Sco
 	return wire.EncodePersonal(p, name)
 }
 
-// rootsOf reads addresses or the name of a set, and says which it was.
-func rootsOf(ctx context.Context, r *engine.Reader, chainID uint64, roots string) (set []repute.TrustRoot,
-	name string, err error) {
-	if strings.HasPrefix(roots, "0x") || strings.HasPrefix(roots, "0X") || strings.ContainsAny(roots, ", ") {
-		set, err = engine.PersonalRoots(roots)
-		return set, "given", err
-	}
-	set, err = r.NamedRoots(ctx, chainID, roots)
-	return set, roots, err
+// OwnRoots is how a caller says whom to trust instead of the chain's roots.
+type OwnRoots struct {
+	// Roots are addresses divided by commas, or the name of a set; empty for the chain's own.
+	Roots string
+	// Sources is SourcesDefault where the chain's sources are to count beside these roots.
+	Sources string
 }
 
-// CheckRoots refuses roots of the caller where there is no score by them.
-func CheckRoots(roots string, sign bool, at repute.At) error {
+// Values of the parameter sources.
+const (
+	SourcesNone    = "none"
+	SourcesDefault = "default"
+)
+
+// read reads addresses or the name of a set, and says which it was.
+func (o OwnRoots) read(ctx context.Context, r *engine.Reader, chainID uint64) (by engine.Own, name string, err error) {
+	by.Sources = o.Sources == SourcesDefault
+	if strings.HasPrefix(o.Roots, "0x") || strings.HasPrefix(o.Roots, "0X") || strings.ContainsAny(o.Roots, ", ") {
+		by.Roots, err = engine.PersonalRoots(o.Roots)
+		return by, "given", err
+	}
+	by.Roots, err = r.NamedRoots(ctx, chainID, o.Roots)
+	return by, o.Roots, err
+}
+
+// Check refuses roots of the caller where there is no score by them, and sources without such roots.
+func (o OwnRoots) Check(sign bool, at repute.At) error {
 	switch {
-	case roots == "":
+	case o.Sources != "" && o.Sources != SourcesNone && o.Sources != SourcesDefault:
+		return repute.Invalid("sources", "unknown value", "default or none")
+	case o.Sources != "" && o.Roots == "":
+		return repute.Invalid("sources", "is given without roots",
+			"leave sources out: by the chain's own roots its sources count as its operator decided")
+	case o.Roots == "":
 		return nil
 	case sign:
 		return repute.Invalid("signed", "scores by the caller's roots are not signed", "leave out signed, or roots")

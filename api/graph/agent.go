@@ -192,6 +192,7 @@ type reputationArgs struct {
 	Clients    *[]wire.Address
 	Tag1, Tag2 *string
 	Roots      *string
+	Sources    *string
 }
 
 // reputationNode is an agent's reputation; in a list, of what was asked for.
@@ -232,7 +233,7 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 	if err != nil {
 		return nil, err
 	}
-	roots, err := n.rootsOf(args.Roots)
+	by, err := n.rootsOf(args.Roots, args.Sources)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +249,7 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 	if !n.group.list { // one query shows one score, whatever was stored since
 		r.Score = n.stored
 	}
-	scored, err := n.group.index.Scored(ctx, n.key, r.Score, roots)
+	scored, err := n.group.index.Scored(ctx, n.key, r.Score, by)
 	return n.reputationNode(r, scored, orNullAsOf(r.AsOf)), err
 }
 
@@ -265,19 +266,22 @@ type explainArgs struct {
 	Without *[]wire.Address
 	Limit   *int32
 	Roots   *string
+	Sources *string
 }
 
 // rootsOf are the caller's, empty where the argument is absent.
-func (n *agentNode) rootsOf(arg *string) (string, error) {
+func (n *agentNode) rootsOf(arg, sources *string) (by answers.OwnRoots, err error) {
 	switch {
 	case arg == nil:
-		return "", nil
+		by.Sources = orEmpty(sources)
+		return by, by.Check(false, n.group.at)
 	case *arg == "":
-		return "", answers.NoRoots()
+		return by, answers.NoRoots()
 	case n.group.at != answers.Latest():
-		return "", repute.Invalid("roots", "score at latest only", "ask agent without at, or leave out roots")
+		return by, repute.Invalid("roots", "score at latest only", "ask agent without at, or leave out roots")
 	}
-	return *arg, nil
+	by = answers.OwnRoots{Roots: *arg, Sources: orEmpty(sources)}
+	return by, by.Check(false, n.group.at)
 }
 
 // Explain tells what the agent's score is made of.
@@ -293,7 +297,7 @@ func (n *agentNode) Explain(ctx context.Context, args explainArgs) (*wire.Explai
 		return nil, repute.Invalid("limit", "out of range", fmt.Sprintf("a number from 1 to %d", answers.MaxListed))
 	}
 	var err error
-	if p.Roots, err = n.rootsOf(args.Roots); err != nil {
+	if p.By, err = n.rootsOf(args.Roots, args.Sources); err != nil {
 		return nil, err
 	}
 	if p.Without, err = addressesOf("without", args.Without); err != nil {

@@ -14,6 +14,7 @@ type ( // decisionArgs are the arguments of Agent.decision.
 		MinScore    *float64
 		Tier        *int32
 		Gates       *[]string
+		Verified    *bool
 		ValueAtRisk *wire.BigInt
 	}
 )
@@ -25,6 +26,9 @@ func (n *agentNode) Decision(ctx context.Context, args decisionArgs) (*wire.Deci
 		ValueAtRisk: orEmpty(args.ValueAtRisk)}
 	if args.Gates != nil {
 		q.Gates = strings.Join(*args.Gates, ",")
+	}
+	if isTrue(args.Verified) {
+		q.Verified = "1"
 	}
 	d, err := q.ReadDemand()
 	if err != nil {

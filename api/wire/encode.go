@@ -394,7 +394,8 @@ func EncodeChain(c repute.ChainStatus) Chain {
 func encodeScoring(s repute.Scoring) ChainScores {
 	out := ChainScores{WalkedAt: EncodeTime(s.WalkedAt), Final: s.Final, Roots: Long(s.Roots), Stale: Long(s.Stale),
 		StaleSince: EncodeTime(s.StaleSince), LookedAt: EncodeTime(s.LookedAt), Late: s.Late,
-		Coverage: encodeCoverage(s.Coverage)}
+		Coverage: encodeCoverage(s.Coverage), Verified: s.Verified, VerifiedTo: OrNull(Long(s.VerifiedTo)),
+		Sources: encodeSources(s.Sources)}
 	if s.Run > 0 {
 		epoch, block := Long(s.Epoch), Long(s.Block)
 		out.Epoch, out.Block = &epoch, &block
@@ -406,13 +407,34 @@ func encodeScoring(s repute.Scoring) ChainScores {
 func encodeCoverage(c repute.Coverage) Coverage {
 	counted := func(n repute.Counted) Counted { return Counted{Long(n.All), Long(n.Counted)} }
 	out := Coverage{Records: counted(c.Records), Raters: counted(c.Raters), Agents: counted(c.Agents),
-		Several: Long(c.Several), ByRoots: Long(c.ByRoots), Rated: Long(c.Rated), Thin: Long(c.Thin), Left: []ReasonCount{}}
+		Several: Long(c.Several), ByRoots: Long(c.ByRoots), Rated: Long(c.Rated), Thin: Long(c.Thin), Left: []ReasonCount{},
+		BySource: []SourceCount{}, ToFifty: encodeLift(c.ToFifty)}
+	for source, n := range c.BySource {
+		out.BySource = append(out.BySource, SourceCount{source, Long(n)})
+	}
+	slices.SortFunc(out.BySource, func(a, b SourceCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Source, b.Source))
+	})
 	for reason, n := range c.Left {
 		out.Left = append(out.Left, ReasonCount{reason, Long(n)})
 	}
 	slices.SortFunc(out.Left, func(a, b ReasonCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Reason, b.Reason))
 	})
+	return out
+}
+
+// encodeLift writes what it costs to lift an agent.
+func encodeLift(l *repute.LiftPrice) *LiftPrice {
+	if l == nil {
+		return nil
+	}
+	out := &LiftPrice{Units: float64(l.Units) / 1000, Priced: append([]string{}, l.Priced...),
+		Unpriced: append([]string{}, l.Unpriced...)}
+	if !l.OutOfReach {
+		dollars := float64(l.Cents) / 100
+		out.Dollars = &dollars
+	}
 	return out
 }
 

@@ -33,6 +33,8 @@ type (
 		Opinion   float64   `json:"opinion" doc:"-1 to 1"`
 		Evidence  float64   `json:"evidence" doc:"units after all bounds: one full-weight opinion is one"`
 		Unvouched float64   `json:"unvouched" doc:"the part of evidence that nobody vouches for"`
+		Sourced   float64   `json:"sourced" doc:"the part of evidence that sources give"`
+		Sources   []string  `json:"sources" doc:"ids of the sources that give the raters weight"`
 		Path      []Address `json:"path" doc:"from a root to the strongest rater; empty when there is none"`
 		Rows      []Row     `json:"rows" doc:"newest first, no more than ten"`
 		Count     Long      `json:"count" doc:"number of rows, of opinions in a rest"`
@@ -165,6 +167,7 @@ func addUp(rest *trust.Contribution, c trust.Contribution, count int) {
 	rest.Points += c.Points
 	rest.Evidence += c.Evidence
 	rest.Unvouched += c.Unvouched
+	rest.Sourced += c.Sourced
 	rest.Count += count
 }
 
@@ -173,8 +176,8 @@ func encodeContribution(c trust.Contribution) Contribution {
 	return Contribution{
 		Kind: c.Kind, Points: Points(c.Points), Channel: OrNull(c.Channel), Raters: Each(c.Raters, AddressOf),
 		Weight: decimalOf(c.Weight), Opinion: decimalOf(c.Opinion), Evidence: decimalOf(c.Evidence),
-		Unvouched: decimalOf(c.Unvouched),
-		Path:      Each(c.Path, AddressOf), Rows: Each(c.Rows, encodeRow), Count: Long(c.Count),
+		Unvouched: decimalOf(c.Unvouched), Sourced: decimalOf(c.Sourced), Sources: append([]string{}, c.Sources...),
+		Path: Each(c.Path, AddressOf), Rows: Each(c.Rows, encodeRow), Count: Long(c.Count),
 	}
 }
 

@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/trust"
@@ -28,22 +32,46 @@ type (
 	// Scored is a score with what it follows from.
 	Scored struct {
 		Standing
-		Sentence string       `json:"sentence" example:"27.9: 8 trusted clients, on average lukewarm; full service needs about 10 more trusted clients" doc:"what the score says, in words"`
-		Reason   *string      `json:"reason" doc:"why the agent is thin or unrated, and what limits it; null when it is rated and nothing does"`
-		Guard    *Guard       `json:"guard" doc:"an agent that was surely bad when somebody had it who is behind this one: it is no better, or loses the part of share; null without"`
-		Gates    []Gate       `json:"gates" doc:"lines a policy may draw, and what is missing to pass them"`
-		Scorer   *string      `json:"scorer" doc:"version of the engine; null where none has scored the agent"`
-		Finality *string      `json:"finality" enum:"provisional,final" doc:"final: of a closed epoch, kept and replayable; provisional: of the newest block"`
-		Epoch    *Long        `json:"epoch" doc:"whose weights of raters count"`
-		ScoredAt *ScoredAt    `json:"scoredAt" doc:"the block the score is of: the newest event it follows from, or the epoch's"`
-		Hashes   *ScoreHashes `json:"hashes" doc:"sha256 of what else the score follows from"`
-		Roots    *string      `json:"roots" doc:"whose roots: default, the name of a set, or given"`
-		OwnRoots *OwnRoots    `json:"ownRoots" doc:"how many the caller's roots are; null by the chain's own"`
+		Sentence string  `json:"sentence" example:"27.9: 8 trusted clients, on average lukewarm; their weight comes from roots; full service needs about 10 more trusted clients" doc:"what the score says, and on what it rests, in words"`
+		Reason   *string `json:"reason" doc:"why the agent is thin or unrated, and what limits it; null when it is rated and nothing does"`
+		Guard    *Guard  `json:"guard" doc:"an agent that was surely bad when somebody had it who is behind this one: it is no better, or loses the part of share; null without"`
+		// Sourced is what facts about raters give.
+		Sourced    *Sourced      `json:"sourced" doc:"the part of the evidence that sources give, by facts about raters that are costly to forge; null where they give nothing"`
+		Sources    []SourceState `json:"sources" doc:"of the epoch whose weights count: the sources that were off or not read completely; empty where all were, or none is read"`
+		Gates      []Gate        `json:"gates" doc:"lines a policy may draw, and what is missing to pass them"`
+		Scorer     *string       `json:"scorer" doc:"version of the engine; null where none has scored the agent"`
+		Finality   *string       `json:"finality" enum:"provisional,final" doc:"final: of a closed epoch, kept and replayable; provisional: of the newest block"`
+		Epoch      *Long         `json:"epoch" doc:"whose weights of raters count"`
+		Verified   bool          `json:"verified" doc:"every block that a final score follows from is proven to be indexed completely; false for provisional ones"`
+		VerifiedTo *Long         `json:"verifiedTo" doc:"block up to which every block from the chain's start on was proven when the epoch was scored; null for none"`
+		ScoredAt   *ScoredAt     `json:"scoredAt" doc:"the block the score is of: the newest event it follows from, or the epoch's"`
+		Hashes     *ScoreHashes  `json:"hashes" doc:"sha256 of what else the score follows from"`
+		Roots      *string       `json:"roots" doc:"whose roots: default, the name of a set, or given"`
+		OwnRoots   *OwnRoots     `json:"ownRoots" doc:"how many the caller's roots are; null by the chain's own"`
 	}
 	// OwnRoots counts roots of the caller.
 	OwnRoots struct {
-		Given Long `json:"given" doc:"that have not expired"`
-		Known Long `json:"known" doc:"of these, whose party rated any agent of the chain, well or badly, in terms that count, up to the newest epoch: the others have no say"`
+		Given   Long `json:"given" doc:"that have not expired"`
+		Known   Long `json:"known" doc:"of these, whose party rated any agent of the chain, well or badly, in terms that count, up to the newest epoch: the others have no say"`
+		Sourced bool `json:"sourced" doc:"the chain's sources give raters weight too, because sources=default asked for that"`
+	}
+	// Sourced is the part of a score that sources give.
+	Sourced struct {
+		Raters  Long     `json:"raters" doc:"whose opinions have weight by sources"`
+		Classes []string `json:"classes" doc:"of these sources: A, a person or business was checked; B, money is gone; C, cheap, but takes time"`
+		Praise  float64  `json:"praise" doc:"units of evidence for the agent"`
+		Blame   float64  `json:"blame" doc:"units of evidence against it"`
+	}
+	// SourceState is how a source was read.
+	SourceState struct {
+		Source     string  `json:"source" doc:"its id in the policy of sources"`
+		Status     string  `json:"status" enum:"ok,off,incomplete" doc:"off: it is not what was declared, so that nothing it says counts; incomplete: some raters were not answered for, and their last credentials count for as long as the source allows"`
+		Reason     *string `json:"reason" doc:"null where it is ok"`
+		Chain      Long    `json:"chain" doc:"on which it was read"`
+		Block      Long    `json:"block" doc:"as of which it was read"`
+		ReadAt     *Time   `json:"readAt" format:"date-time" doc:"of that block"`
+		CompleteAt *Time   `json:"completeAt" format:"date-time" doc:"of the newest reading that was complete; null for none"`
+		Kept       Long    `json:"kept" doc:"credentials of earlier readings that count on"`
 	}
 	// Guard is an agent that limits another one, which somebody is behind who had the first.
 	Guard struct {
@@ -63,11 +91,13 @@ type (
 	}
 	// ScoreHashes name the inputs of a score.
 	ScoreHashes struct {
-		Params   Hash  `json:"params"`
-		Tags     Hash  `json:"tags"`
-		Roots    Hash  `json:"roots"`
-		Links    *Hash `json:"links"`
-		Evidence *Hash `json:"evidence" doc:"of the manifest of what was read besides events; null for roots of the caller"`
+		Params      Hash  `json:"params"`
+		Tags        Hash  `json:"tags"`
+		Roots       Hash  `json:"roots"`
+		Links       *Hash `json:"links"`
+		Sources     *Hash `json:"sources" doc:"of the policy of sources; null where none is read"`
+		Credentials *Hash `json:"credentials" doc:"of what the sources said of raters; null where none is read"`
+		Evidence    *Hash `json:"evidence" doc:"of the manifest of what was read besides events; null for roots of the caller"`
 	}
 	// Gate is a line and what an agent lacks to pass it.
 	Gate struct {
@@ -112,11 +142,12 @@ type resultView struct {
 	Rows     int    `json:"rows"`
 	Excluded int    `json:"excluded"`
 
-	Mean           float64 `json:"mean"`
-	Evidence       float64 `json:"evidence"`
-	Confidence     float64 `json:"confidence"`
-	TrustedFor     int     `json:"trustedFor"`
-	TrustedAgainst int     `json:"trustedAgainst"`
+	Mean           float64  `json:"mean"`
+	Evidence       float64  `json:"evidence"`
+	Confidence     float64  `json:"confidence"`
+	Sourced        *Sourced `json:"sourced"`
+	TrustedFor     int      `json:"trustedFor"`
+	TrustedAgainst int      `json:"trustedAgainst"`
 	Channels       []struct {
 		Evidence float64 `json:"evidence"`
 		Mean     float64 `json:"mean"`
@@ -125,7 +156,7 @@ type resultView struct {
 
 // EncodeScored writes a stored score with its gates and, where the agent is unrated, the reason.
 func EncodeScored(s repute.Score) (w Scored, err error) {
-	w = Scored{Standing: EncodeStanding(s), Gates: []Gate{}}
+	w = Scored{Standing: EncodeStanding(s), Gates: []Gate{}, Sources: []SourceState{}}
 	var view resultView
 	if s.Scorer != "" {
 		if err := json.Unmarshal(s.Result, &view); err != nil {
@@ -139,9 +170,13 @@ func EncodeScored(s repute.Score) (w Scored, err error) {
 		w.Sentence = w.inWords(view)
 		return w, nil
 	}
-	w.Gates = settleGates(view.Gates)
+	w.Gates, w.Sourced = settleGates(view.Gates), view.Sourced
 	w.limit(view.Guard)
 	w.Sentence = w.inWords(view)
+	w.Verified, w.VerifiedTo = s.Verified, OrNull(Long(s.VerifiedTo))
+	if w.Sources, err = troubledSources(s.Readings); err != nil {
+		return w, err
+	}
 	finality := "provisional"
 	if s.Final {
 		finality = "final"
@@ -150,7 +185,8 @@ func EncodeScored(s repute.Score) (w Scored, err error) {
 	w.Scorer, w.Finality, w.Epoch, w.Roots = &s.Scorer, &finality, &epoch, OrNull(repute.DefaultRoots)
 	w.ScoredAt = encodeScoredAt(s.Block)
 	w.Hashes = &ScoreHashes{Params: Hash(s.Params.Hex()), Tags: Hash(s.Tags.Hex()), Roots: Hash(s.Roots.Hex()),
-		Links: encodeHash(s.Links), Evidence: encodeHash(s.Evidence)}
+		Links: encodeHash(s.Links), Sources: encodeHash(s.Sources), Credentials: encodeHash(s.Credentials),
+		Evidence: encodeHash(s.Evidence)}
 	return w, nil
 }
 
@@ -207,12 +243,16 @@ func unratedReason(s repute.Score, view resultView) string {
 		return "the final score as of this block is not kept any more"
 	case s.Scorer == "":
 		return "no score was computed: no epoch of its chain was closed yet"
-	case s.Roots == replay.NoRoots():
-		return "the chain has no roots: nobody is rated; see docs/how-to/roots.md or pass roots="
+	case s.Roots == replay.NoRoots() && s.Credentials == (common.Hash{}):
+		return "the chain has neither roots nor sources: nobody is rated; see docs/how-to/roots.md or pass roots="
 	case s.Run == 0:
 		return "nobody has rated the agent, or no epoch was closed since it was rated"
 	}
-	return view.tooLittle("", float64(s.Confidence)/1e6)
+	by := ""
+	if s.Roots == replay.NoRoots() {
+		by = " by the chain's sources, and it has no roots"
+	}
+	return view.tooLittle(by, float64(s.Confidence)/1e6)
 }
 
 // tooLittle says why an agent is not rated although something was said of it.
@@ -243,6 +283,26 @@ func encodeResult(r trust.Result) (Standing, resultView, error) {
 	return s, view, err
 }
 
+// troubledSources lists the sources that were off or not read completely for a run.
+func troubledSources(readings string) ([]SourceState, error) {
+	states, err := repute.ParseSourceStates(readings)
+	return encodeSources(slices.DeleteFunc(states, func(s repute.SourceState) bool { return s.Status == repute.SourceOK })), err
+}
+
+// encodeSources writes how sources were read.
+func encodeSources(states []repute.SourceState) []SourceState {
+	at := func(seconds uint64) *Time {
+		if seconds == 0 {
+			return nil
+		}
+		return EncodeTime(time.Unix(int64(seconds), 0))
+	}
+	return Each(states, func(s repute.SourceState) SourceState {
+		return SourceState{Source: s.Source, Status: s.Status, Reason: OrNull(WithoutSecrets(s.Reason)), Chain: Long(s.Chain),
+			Block: Long(s.Block), ReadAt: at(s.Time), CompleteAt: at(s.Complete), Kept: Long(s.Kept)}
+	})
+}
+
 // EncodePersonal writes a score by a caller's roots. It is of no epoch, and nothing of it is
 // stored.
 func EncodePersonal(p engine.Personal, set string) (w Scored, err error) {
@@ -250,11 +310,11 @@ func EncodePersonal(p engine.Personal, set string) (w Scored, err error) {
 	if err != nil {
 		return w, err
 	}
-	w.Standing, w.Gates = standing, view.Gates
-	w.OwnRoots = &OwnRoots{Given: Long(p.Given), Known: Long(p.Known)}
+	w.Standing, w.Gates, w.Sourced, w.Sources = standing, view.Gates, view.Sourced, []SourceState{}
+	w.OwnRoots = &OwnRoots{Given: Long(p.Given), Known: Long(p.Known), Sourced: p.Sourced}
 	switch {
 	case p.Result.Status == trust.Rated:
-	case p.Known == 0 && p.Result.Rows > 0:
+	case p.Known == 0 && !p.Sourced && p.Result.Rows > 0:
 		w.Reason = OrNull("none of these roots ever rated anybody in terms that count: they vouch for nobody; look at the addresses")
 	default:
 		w.Reason = OrNull(view.tooLittle(" by these roots", w.Confidence))
@@ -266,6 +326,13 @@ func EncodePersonal(p engine.Personal, set string) (w Scored, err error) {
 	w.ScoredAt = encodeScoredAt(p.Block)
 	w.Hashes = &ScoreHashes{Params: Hash(p.Params.Hash.Hex()), Tags: Hash(p.Params.TagsHash.Hex()),
 		Roots: Hash(p.Roots.Hex()), Links: encodeHash(p.Run.Links)}
+	w.VerifiedTo = OrNull(Long(p.Run.VerifiedTo))
+	if p.Sourced {
+		w.Hashes.Sources, w.Hashes.Credentials = encodeHash(p.Run.Sources), encodeHash(p.Run.Credentials)
+		if w.Sources, err = troubledSources(p.Run.Readings); err != nil {
+			return w, err
+		}
+	}
 	return w, nil
 }
 

@@ -21,9 +21,12 @@ func (s *Scored) inWords(v resultView) string {
 		}
 		return "unrated: " + why
 	}
-	parts := []string{strconv.FormatFloat(math.Round(s.Score*10)/10, 'f', -1, 64) + ": " + v.voices()}
+	parts := []string{strconv.FormatFloat(math.Round(s.Score*10)/10, 'f', -1, 64) + ": " + v.clients()}
+	if basis := v.basis(); basis != "" {
+		parts = append(parts, basis)
+	}
 	if s.Reason != nil {
-		return parts[0] + "; " + *s.Reason
+		return strings.Join(append(parts, *s.Reason), "; ")
 	}
 	for _, g := range s.Gates {
 		switch {
@@ -38,8 +41,31 @@ func (s *Scored) inWords(v resultView) string {
 	return strings.Join(parts, "; ")
 }
 
-// voices says who speaks of an agent, and how.
-func (v resultView) voices() string {
+// basis says where the weight of an agent's raters comes from, "" where none has weight.
+func (v resultView) basis() string {
+	sourced := v.Sourced
+	switch {
+	case v.TrustedFor+v.TrustedAgainst == 0:
+		return ""
+	case sourced == nil:
+		return "their weight comes from roots"
+	}
+	classes := "class " + strings.Join(sourced.Classes, ", ")
+	if len(sourced.Classes) > 1 {
+		classes = "classes " + strings.Join(sourced.Classes, ", ")
+	}
+	part := 1.0
+	if v.Evidence > 0 {
+		part = min(1, (sourced.Praise+sourced.Blame)/v.Evidence)
+	}
+	if int(sourced.Raters) >= v.TrustedFor+v.TrustedAgainst && part > 0.9 {
+		return "their weight comes from sources alone (" + classes + ")"
+	}
+	return fmt.Sprintf("their weight comes from roots and, for %.0f %% of the evidence, from sources (%s)", 100*part, classes)
+}
+
+// clients says how many clients have weight, and how they rate the agent.
+func (v resultView) clients() string {
 	who := fmt.Sprintf("%d trusted clients", v.TrustedFor+v.TrustedAgainst)
 	if v.TrustedFor+v.TrustedAgainst == 1 {
 		who = "1 trusted client"

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -46,14 +48,18 @@ thin, and why the other ratings do not count, the most frequent reason first.`,
 
 // chainCoverage is what the command prints of a chain as JSON.
 type chainCoverage struct {
-	ChainID  uint64        `json:"chainId"`
-	Coverage wire.Coverage `json:"coverage"`
+	ChainID    uint64             `json:"chainId"`
+	Coverage   wire.Coverage      `json:"coverage"`
+	Sources    []wire.SourceState `json:"sources"`
+	Verified   bool               `json:"verified"`
+	VerifiedTo *wire.Long         `json:"verifiedTo"`
 }
 
 func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) error {
 	list := []chainCoverage{}
 	for i, c := range wire.NewStatus(config.Version, chains).Chains {
-		list = append(list, chainCoverage{chains[i].ID, c.Scores.Coverage})
+		list = append(list, chainCoverage{chains[i].ID, c.Scores.Coverage, c.Scores.Sources, c.Scores.Verified,
+			c.Scores.VerifiedTo})
 	}
 	if asJSON {
 		return p.PrintJSON(list)
@@ -78,6 +84,9 @@ func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) err
 		v := c.Coverage
 		row("ratings that count", v.Records.Counted, v.Records.All)
 		row("  of these by roots", v.ByRoots, v.Records.Counted)
+		for _, s := range v.BySource {
+			row("  of these by "+s.Source, s.Count, v.Records.Counted)
+		}
 		row("raters that count", v.Raters.Counted, v.Raters.All)
 		row("agents with ratings that count", v.Agents.Counted, v.Agents.All)
 		row("agents with three raters or more", v.Several, v.Agents.All)
@@ -86,8 +95,29 @@ func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) err
 		for _, l := range v.Left {
 			row("left out: "+l.Reason, l.Count, v.Records.All)
 		}
+		printSources(w, c)
 	}
 	return w.Flush()
+}
+
+// printSources shows how sources were read, and what it costs to lift an agent by them.
+func printSources(w io.Writer, c chainCoverage) {
+	fmt.Fprintf(w, "  blocks of these scores\t%s\n", verified(c.Verified, c.VerifiedTo))
+	for _, s := range c.Sources {
+		fmt.Fprintf(w, "  source %s\t%s\n", s.Source, troubleOf(s))
+	}
+	lift := c.Coverage.ToFifty
+	if lift == nil {
+		return
+	}
+	price := fmt.Sprintf("out of reach by credentials with a published price, which give %.1f units at most", lift.Units)
+	if lift.Dollars != nil {
+		price = fmt.Sprintf("$%.0f by published prices (%s)", *lift.Dollars, strings.Join(lift.Priced, ", "))
+	}
+	fmt.Fprintf(w, "  to lift a new agent to 50\t%s\n", price)
+	if len(lift.Unpriced) > 0 {
+		fmt.Fprintf(w, "  not counted, without a published price\t%s\n", strings.Join(lift.Unpriced, ", "))
+	}
 }
 
 // percent is a part of a whole, empty where there is none.

@@ -52,6 +52,7 @@ func printCommand(p *cli.Program, name, what string, body []byte) *cobra.Command
 func scoreExplainCommand(p *cli.Program) *cobra.Command {
 	var at, set string
 	var without, roots []string
+	var sources string
 	var limit int
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -63,7 +64,7 @@ func scoreExplainCommand(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			q := answers.ExplainQuery{AtQuery: answers.AtQuery{At: at}, Without: strings.Join(without, ","), Roots: by,
+			q := answers.ExplainQuery{AtQuery: answers.AtQuery{At: at}, Without: strings.Join(without, ","), Roots: by, Sources: sources,
 				Limit: httpapi.Number(fmt.Sprint(limit))}
 			return withReader(cmd.Context(), p, args[0], func(r *engine.Reader, id repute.AgentID) error {
 				answer, err := answers.Explain(cmd.Context(), r, id, q)
@@ -83,6 +84,8 @@ func scoreExplainCommand(p *cli.Program) *cobra.Command {
 		"explain the score by these roots instead of the chain's: addresses divided by commas, no more than 100; at latest only")
 	cmd.Flags().StringVar(&set, "root-set", "",
 		"explain the score by this set of the chain's roots; roots list shows them")
+	cmd.Flags().StringVar(&sources, "sources", "",
+		"beside --roots or --root-set: default counts the chain's sources too, none (the default) does not")
 	cmd.Flags().IntVar(&limit, "limit", 20, "contributions and rows that do not count to list, 1 to 100")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
@@ -157,6 +160,7 @@ func withReader(ctx context.Context, p *cli.Program, agent string, f func(*engin
 }
 
 func printExplanation(w io.Writer, e wire.ExplainAnswer) error {
+	fmt.Fprintln(w, e.Sentence)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "agent\t%s\n", e.Agent)
 	fmt.Fprintf(t, "score\t%.3f\t%s, %.3f to %.3f, confidence %.3f, tier %d\n", e.Score, e.Status, e.Low, e.High,
@@ -165,10 +169,18 @@ func printExplanation(w io.Writer, e wire.ExplainAnswer) error {
 		fmt.Fprintf(t, "\t\t%s\n", *e.Reason)
 	}
 	if e.ScoredAt != nil {
-		fmt.Fprintf(t, "of\tblock %d\t%s, epoch %d, scorer %s\n", e.ScoredAt.Block, *e.Finality, *e.Epoch, *e.Scorer)
+		fmt.Fprintf(t, "of\tblock %d\t%s, epoch %d, scorer %s, %s\n", e.ScoredAt.Block, *e.Finality, *e.Epoch, *e.Scorer,
+			verified(e.Verified, e.VerifiedTo))
+	}
+	for _, s := range e.Sources {
+		fmt.Fprintf(t, "source\t%s\t%s\n", s.Source, troubleOf(s))
 	}
 	if own := e.OwnRoots; own != nil {
-		fmt.Fprintf(t, "by\troots: %s\t%d, of which %d ever rated anybody\n", *e.Roots, own.Given, own.Known)
+		sources := "without the chain's sources"
+		if own.Sourced {
+			sources = "with the chain's sources"
+		}
+		fmt.Fprintf(t, "by\troots: %s\t%d, of which %d ever rated anybody; %s\n", *e.Roots, own.Given, own.Known, sources)
 	}
 	fmt.Fprintln(t, "\npoints\tkind\topinion\tevidence\tweight\trater\trows")
 	for _, c := range e.Contributions {
@@ -227,8 +239,37 @@ func where(c wire.Contribution) string {
 		tx = string(*c.Rows[0].Tx)
 	}
 	out := fmt.Sprintf("%d, newest %s log %d", c.Count, tx, c.Rows[0].LogIndex)
+	if len(c.Sources) > 0 {
+		out += fmt.Sprintf("; %.3f by %s", c.Sourced, strings.Join(c.Sources, ", "))
+	}
 	if len(c.Path) > 0 {
 		out += fmt.Sprintf("; %d steps from root %s", len(c.Path)-1, c.Path[0])
+	}
+	return out
+}
+
+// verified says whether all blocks that a score follows from were proven.
+func verified(yes bool, to *wire.Long) string {
+	switch {
+	case yes:
+		return fmt.Sprintf("verified to block %d", *to)
+	case to == nil:
+		return "not verified"
+	}
+	return fmt.Sprintf("not verified: blocks are proven to %d", *to)
+}
+
+// troubleOf says how a source was read that was not read completely.
+func troubleOf(s wire.SourceState) string {
+	out := s.Status
+	if s.Reason != nil {
+		out += ": " + *s.Reason
+	}
+	if s.CompleteAt != nil {
+		out += fmt.Sprintf("; last read completely as of %s", *s.CompleteAt)
+	}
+	if s.Kept > 0 {
+		out += fmt.Sprintf("; %d credentials of then count on", s.Kept)
 	}
 	return out
 }

@@ -111,6 +111,7 @@ func printStatus(p *cli.Program, chains []repute.ChainStatus) error {
 	printReasons(w, chains)
 	printEndpoints(w, chains)
 	printScores(w, chains)
+	printSourceStates(w, chains)
 	printKinds(w, chains)
 	printGaps(w, chains)
 	return w.Flush()
@@ -193,22 +194,58 @@ func printScores(w io.Writer, chains []repute.ChainStatus) {
 			continue
 		}
 		if first {
-			fmt.Fprintln(w, "\nCHAIN\tEPOCH\tTO BLOCK\tWALKED\tFINAL SCORES\tROOTS\tSTALE\tWAITING\tLAST LOOK")
+			fmt.Fprintln(w, "\nCHAIN\tEPOCH\tTO BLOCK\tWALKED\tFINAL SCORES\tVERIFIED TO\tROOTS\tSTALE\tWAITING\tLAST LOOK")
 		}
 		first = false
 		final := "being stored"
 		if s.Final {
 			final = "stored"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", c.Name, s.Epoch, s.Block, since(s.WalkedAt), final,
-			rootCount(s.Roots), s.Stale,
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", c.Name, s.Epoch, s.Block, since(s.WalkedAt), final,
+			verifiedTo(s), rootCount(s.Roots, len(s.Sources)), s.Stale,
 			since(s.StaleSince), since(s.LookedAt))
 	}
 }
 
+// printSourceStates shows the sources that were off or not read completely for the newest final scores.
+func printSourceStates(w io.Writer, chains []repute.ChainStatus) {
+	first := true
+	for _, c := range chains {
+		for _, s := range c.Scoring.Sources {
+			if s.Status == repute.SourceOK {
+				continue
+			}
+			if first {
+				fmt.Fprintln(w, "\nCHAIN\tSOURCE\tSTATE\tLAST READ COMPLETELY\tKEPT\tREASON")
+			}
+			first = false
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", c.Name, s.Source, s.Status, sinceUnix(s.Complete), s.Kept, s.Reason)
+		}
+	}
+}
+
+// sinceUnix is how long ago a time of the Unix era was, a dash for 0.
+func sinceUnix(seconds uint64) string {
+	if seconds == 0 {
+		return since(time.Time{})
+	}
+	return since(time.Unix(int64(seconds), 0))
+}
+
+// verifiedTo shows how far the blocks of the newest final scores were proven, and marks those that go beyond.
+func verifiedTo(s repute.Scoring) string {
+	if s.Verified {
+		return fmt.Sprint(s.VerifiedTo)
+	}
+	return known(s.VerifiedTo > 0, s.VerifiedTo) + ": SCORES GO BEYOND"
+}
+
 // rootCount marks a chain where nobody can be rated.
-func rootCount(n int) string {
-	if n == 0 {
+func rootCount(n, sources int) string {
+	switch {
+	case n == 0 && sources > 0:
+		return fmt.Sprintf("0, and %d sources", sources)
+	case n == 0:
 		return "0: NOBODY IS RATED, see repute roots add"
 	}
 	return fmt.Sprint(n)

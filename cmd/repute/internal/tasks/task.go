@@ -97,6 +97,7 @@ func taskSubmitCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 func thresholdFlags(f *pflag.FlagSet, t *policy.Threshold) {
 	f.Float64Var(&t.MinTrustScore, "min-trust-score", 0, "of OpenFi's scale, 0 to 1")
 	f.Int64Var(&t.MinTier, "min-tier", 0, "that agents need, 1 to 4")
+	f.BoolVar(&t.Verified, "verified", false, "the agents' scores must follow from verified blocks alone")
 	f.StringSliceVar(&t.Gates, "gate", nil, "that agents must pass")
 	f.BoolVar(&t.RequireIdentity, "require-identity", false, "agents need an onchain identity")
 	f.BoolVar(&t.RequireRegistration, "require-registration", false, "agents need a registration file that names them")
