@@ -80,8 +80,8 @@ func TestDecisionEverywhere(t *testing.T) {
 	t.Parallel()
 	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	const fields = `decision(minScore: 10, tier: 2, gates: ["service"], valueAtRisk: "10000000000000000") { decision reasons { id text have need }
-		missing { gate what have must need } demanded { minScore tier gates valueAtRisk } score low high confidence status
-			tier finality scoredAt { block hash time } }`
+		missing { gate what have must need } demanded { minScore tier verified gates valueAtRisk } score low high confidence status
+			tier finality scoredAt { block hash time } verified verifiedTo }`
 	list := data[struct {
 		Agents struct{ Nodes []struct{ Decision any } }
 	}](t, ask(t, s, `{ agents(first: 50) { nodes { `+fields+` } } }`, nil)).Agents.Nodes

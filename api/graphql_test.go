@@ -396,7 +396,7 @@ func TestReputationsInLists(t *testing.T) {
 	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1}, 1<<20)
 	const reputation = ` id reputation { score low high confidence status tier summary { count value } tagsTotal tags { tag count reviewers median { decimal } }
 		independence { ratings raters clusters oneAgentShare burstiness } openfi { overallTrustScore }
-		scored { score reason gates { id passed lacks { what have } } scorer finality epoch scoredAt { block hash } hashes
+		scored { score reason gates { id passed lacks { what have } } scorer finality epoch verified verifiedTo sourced { raters } sources { status } scoredAt { block hash } hashes
 			{ params evidence } } }
 		filtered: reputation(tag1: "starred") { summary { count value } }
 		rated: feedback(first: 3, tag1: "starred", includeRevoked: true) { nodes { id } } documents { nodes { uri } } linkedAgents { id } explain(limit: 1) { score }`

@@ -88,10 +88,11 @@ func checkList(t *testing.T, filter string, list []wire.Agent, all map[wire.ID]w
 const explained = `query($id: ID!, $at: String, $without: [Address!]) { agent(id: $id, at: $at) {
 	score low high confidence status tier
 	explain(limit: 7, without: $without) {
-		agent: roots score low high confidence status tier sentence reason guard { agent score tier holder role share roots } gates { id
+		agent: roots score low high confidence status tier sentence reason guard { agent score tier holder role share roots }
+			sourced { raters classes praise blame } sources { source status reason chain block readAt completeAt kept } verified verifiedTo gates { id
 			direction passed lacks { what have must need units } } scorer finality epoch
-		scoredAt { block hash time } hashes { params tags roots links evidence } roots ownRoots { given known }
-		contributions { kind points channel raters weight opinion evidence unvouched path count rows { tx block time logIndex
+		scoredAt { block hash time } hashes { params tags roots links sources credentials evidence } roots ownRoots { given known sourced }
+		contributions { kind points channel raters weight opinion evidence unvouched sourced sources path count rows { tx block time logIndex
 			rater index tag1 value } }
 		excluded { tx block time logIndex rater index tag1 value readings reason } excludedByReason { reason count }
 		counterfactuals { without score low high confidence status tier }

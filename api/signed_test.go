@@ -29,8 +29,8 @@ func finalScore(t *testing.T, url string, chainID, block uint64) {
 	h := bytes.Repeat([]byte{7}, 32)
 	_, err = conn.Exec(t.Context(), `
 		insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags,
-			roots, links, weights, identities, edges, closed_at)
-		values ($1, 1, 1, $2, $2, $3, now(), 'repute/1', $3, $3, $3, $3, $3, 0, 0, now())`, chainID, block, h)
+			roots, links, weights, identities, edges, closed_at, verified_to)
+		values ($1, 1, 1, $2, $2, $3, now(), 'repute/1', $3, $3, $3, $3, $3, 0, 0, now(), $2)`, chainID, block, h)
 	if err == nil {
 		_, err = conn.Exec(t.Context(), `
 			insert into trust_finals (chain_id, token_id, run, evidence, status, score, low, high, mean, confidence, tier,

@@ -96,11 +96,11 @@ func TestVerifySnapshot(t *testing.T) {
 	score := repute.Score{Agent: repute.AgentID{ChainID: 8453}, Final: true, Status: repute.Rated, Score: -12_500,
 		Block:  repute.Block{Number: 9, Time: time.Unix(1, 0)},
 		Result: []byte(`{"guard":{}}`)}
-	signed, err := signer.Sign(score, statement.HoldsAsOf{Number: 10, Time: time.Unix(2, 0)}, time.Now())
+	signed, err := signer.Sign(score, statement.HoldsAsOf{Number: 10, Time: time.Unix(2, 0), VerifiedTo: 10}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, err := signer.Sign(score, statement.HoldsAsOf{Number: 10, Time: time.Unix(2, 0)}, time.Now().Add(-3*time.Hour))
+	old, err := signer.Sign(score, statement.HoldsAsOf{Number: 10, Time: time.Unix(2, 0), VerifiedTo: 10}, time.Now().Add(-3*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}

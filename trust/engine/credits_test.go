@@ -54,11 +54,16 @@ sources:
 
 // club answers for its members.
 type club struct {
-	mu      sync.Mutex
-	members []common.Address
-	fails   error
-	status  source.Status
-	asked   []repute.Block
+	mu         sync.Mutex
+	members    []common.Address
+	fails      error
+	status     source.Status
+	asked      []repute.Block
+	before     []source.State                          // that it was told last
+	change     func([]source.Reading) []source.Reading // nil: nothing
+	person     common.Hash                             // of all members; zero: each is one
+	implements common.Address
+	stop       func() // ends the engine of clubbedWith
 }
 
 // set changes what it says.
@@ -77,24 +82,34 @@ func (c *club) times() int {
 
 // Read is engine.SourceReader.
 func (c *club) Read(_ context.Context, chain uint64, at repute.Block, sources []*source.Source, raters []common.Address,
-	_ []source.State) ([]source.Reading, error) {
+	before []source.State) ([]source.Reading, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked = append(c.asked, at)
+	c.asked, c.before = append(c.asked, at), before
 	if c.fails != nil {
 		return nil, c.fails
 	}
 	r := source.Reading{State: source.State{Source: sources[0].ID, Chain: chain, Status: source.StatusOK, Block: at.Number,
 		Hash: at.Hash, Time: uint64(at.Time.Unix())}}
+	if c.implements != (common.Address{}) {
+		r.Implementations = map[string]common.Address{"club": c.implements}
+	}
 	if c.status != "" {
 		r.Status, r.Reason = c.status, "as the test has it"
 	}
 	for _, a := range raters {
 		if slices.Contains(c.members, a) {
+			subject := common.BytesToHash(a[:])
+			if c.person != (common.Hash{}) {
+				subject = c.person
+			}
 			r.Credentials = append(r.Credentials, source.Credential{Source: "club", Version: 1, Class: source.ClassA, Rater: a,
-				Subject: common.BytesToHash(a[:]), Weight: sources[0].Weight, Issued: uint64(at.Time.Unix()) - 86400, Chain: chain,
+				Subject: subject, Weight: sources[0].Weight, Issued: uint64(at.Time.Unix()) - 86400, Chain: chain,
 				Block: at.Number, Hash: at.Hash, Read: uint64(at.Time.Unix())})
 		}
+	}
+	if c.change != nil {
+		return c.change([]source.Reading{r}), nil
 	}
 	return []source.Reading{r}, nil
 }
@@ -102,8 +117,25 @@ func (c *club) Read(_ context.Context, chain uint64, at repute.Block, sources []
 // clubbed is a chain without roots, whose agent 0 four members of a club praised.
 func clubbed(t *testing.T) (*ledger, *store.DB, *club) {
 	t.Helper()
-	policy, err := source.Parse([]byte(testPolicy))
+	return clubbedWith(t, engine.EngineOptions{Exact: true})
+}
+
+// stopEngines ends the engine that clubbedWith started.
+func stopEngines(t *testing.T, db *store.DB, c *club) {
+	t.Helper()
+	c.stop()
+	_, err := db.Pool().Exec(t.Context(), "update trust_stale set claimed = '-infinity'") // as its claims end in a minute
 	ok(t, err)
+}
+
+// clubbedWith is clubbed with an engine that has these options, and the policy of the tests where they have none.
+func clubbedWith(t *testing.T, o engine.EngineOptions) (*ledger, *store.DB, *club) {
+	t.Helper()
+	if o.Sources == nil {
+		policy, err := source.Parse([]byte(testPolicy))
+		ok(t, err)
+		o.Sources = policy
+	}
 	l := newLedger(31)
 	db, _ := l.fresh(t)
 	ok(t, trustdb.AddRoots(t.Context(), db, l.chain.ID, repute.DefaultRoots, nil, true)) // none
@@ -116,7 +148,8 @@ func clubbed(t *testing.T) (*ledger, *store.DB, *club) {
 	l.mine(s, s.rate(0, person(33), 100))
 	l.pad(10)
 	l.store(t, db, 10)
-	startWith(t, db, engine.EngineOptions{Exact: true, Sources: policy, Ask: c})
+	o.Ask = c
+	c.stop = startWith(t, db, o)
 	return l, db, c
 }
 

@@ -30,13 +30,13 @@ func score() repute.Score {
 		Block: repute.Block{Number: 36_000_000, Hash: common.Hash{1}, Time: time.Unix(1_799_999_000, 0).UTC()}, Final: true,
 		Run: 5, Epoch: 20_000,
 		Scorer: "repute/1", Params: common.Hash{2}, Tags: common.Hash{3}, Roots: common.Hash{4}, Links: common.Hash{5},
-		Evidence: common.Hash{6},
+		Evidence: common.Hash{6}, Sources: common.Hash{7}, Credentials: common.Hash{8},
 		Status:   repute.Rated, Score: 49_400, Low: -31_250, High: 66_000, Mean: 49_400, Confidence: 640_000, Tier: 2,
 		Result: []byte(`{"guard":{"agent":"a"}}`)}
 }
 
 func holds() statement.HoldsAsOf {
-	return statement.HoldsAsOf{Number: 36_000_500, Time: time.Unix(1_799_999_500, 0).UTC()}
+	return statement.HoldsAsOf{Number: 36_000_500, Time: time.Unix(1_799_999_500, 0).UTC(), VerifiedTo: 36_000_900}
 }
 
 func key(n byte) *ecdsa.PrivateKey {
@@ -279,7 +279,7 @@ func TestNoBlockOfTheFuture(t *testing.T) {
 	}
 	signer := statement.NewSigner(key(1), statement.MaxLife, time.Time{}, nil)
 	now := issued().Truncate(statement.MaxLife / 4).Add(time.Hour) // the quarter began before the block
-	late := statement.HoldsAsOf{Number: 36_000_500, Time: now.Add(-time.Minute)}
+	late := statement.HoldsAsOf{Number: 36_000_500, Time: now.Add(-time.Minute), VerifiedTo: 36_000_500}
 	of := score()
 	of.Block.Time = late.Time
 	if s, err := signer.Sign(of, late, now); err != nil || !s.IssuedAt.Equal(late.Time) ||
@@ -306,8 +306,9 @@ func TestRoundTrip(t *testing.T) {
 			Block:   repute.Block{Number: rapid.Uint64().Draw(t, "block"), Hash: hash("blockHash"), Time: when("blockTime")},
 			Epoch:   rapid.Uint64().Draw(t, "epoch"), Scorer: rapid.String().Draw(t, "scorer"), Params: hash("params"),
 			Tags:  hash("tags"),
-			Roots: hash("roots"), Links: hash("links"), Evidence: hash("evidence")}
-		s.Holds = statement.HoldsAsOf{Number: s.Block.Number,
+			Roots: hash("roots"), Links: hash("links"), Evidence: hash("evidence"),
+			Sources: hash("sources"), Credentials: hash("credentials")}
+		s.Holds = statement.HoldsAsOf{Number: s.Block.Number, VerifiedTo: rapid.Uint64Min(s.Block.Number).Draw(t, "verifiedTo"),
 			Time: s.Block.Time.Add(time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "holds")) * time.Second)}
 		s.IssuedAt = s.Holds.Time.Add(time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "issued")) * time.Second)
 		s.ExpiresAt = s.IssuedAt.Add(time.Duration(rapid.Int64Range(1, int64(statement.MaxLife/time.Second)).Draw(t,
