@@ -31,7 +31,7 @@ func score() repute.Score {
 		Run: 5, Epoch: 20_000,
 		Scorer: "repute/1", Params: common.Hash{2}, Tags: common.Hash{3}, Roots: common.Hash{4}, Links: common.Hash{5},
 		Evidence: common.Hash{6}, Sources: common.Hash{7}, Credentials: common.Hash{8},
-		Status:   repute.Rated, Score: 49_400, Low: -31_250, High: 66_000, Mean: 49_400, Confidence: 640_000, Tier: 2,
+		Status: repute.Rated, Score: 49_400, Low: -31_250, High: 66_000, Mean: 49_400, Confidence: 640_000, Tier: 2,
 		Result: []byte(`{"guard":{"agent":"a"}}`)}
 }
 
@@ -431,10 +431,10 @@ func TestGuardedIsSigned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := strings.Replace(string(body), `"version":"4"`, `"version":"3"`, 1)
+	old := strings.Replace(string(body), `"version":"5"`, `"version":"4"`, 1)
 	var back statement.Signed
 	if err := json.Unmarshal([]byte(old), &back); err == nil ||
-		!strings.Contains(err.Error(), `version "3", not "repute trust score", version "4"`) {
+		!strings.Contains(err.Error(), `version "4", not "repute trust score", version "5"`) {
 		t.Errorf("a statement of the version before: %v", err)
 	}
 }
