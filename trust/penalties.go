@@ -128,10 +128,12 @@ func (e *Evidence) latest(g *flow.Graph) identityTenures {
 // Penalties are surely bad agents by the identities that answer for them.
 type Penalties map[common.Address][]repute.Penalty
 
-// Add adds penalties under their identities.
+// Add adds penalties under their identities. Of several by one agent the first counts.
 func (g Penalties) Add(list ...repute.Penalty) {
 	for _, x := range list {
-		g[x.Identity] = append(g[x.Identity], x)
+		if !slices.ContainsFunc(g[x.Identity], func(y repute.Penalty) bool { return x.TokenID == y.TokenID }) {
+			g[x.Identity] = append(g[x.Identity], x)
+		}
 	}
 }
 
@@ -177,6 +179,9 @@ func (k *RelatedAgent) compare(other *RelatedAgent) int {
 
 // takes is what it takes from an agent of 100 points, but for rounding.
 func (k *RelatedAgent) takes() fixed.Fixed { return fixed.Fixed(100_000 - k.Score).Mul(k.Share) }
+
+// IsSurelyBad reports whether a result brings penalties to the identities that are accountable for the agent.
+func (p *Params) IsSurelyBad(r *Result) bool { return p.Guard.FullShare > 0 && r.High < p.guardBelow() }
 
 // affiliate is an address that is related to an agent.
 type affiliate struct {
