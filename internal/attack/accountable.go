@@ -96,8 +96,8 @@ func (s *washing) paidCase() GuardCase {
 			e.Rows = append(e.Rows, row)
 		}
 	})
-	c := s.judge(GuardCase{Accountable: "owner that never acts after a launchpad's transfer, and is paid by customers",
-		Bystander: "whom the bad one's file names as payee; who was given it and is paid by strangers"}, guilty,
+	c := s.judge(GuardCase{Accountable: "owner that customers paid, and that never acts after a launchpad's transfer",
+		Bystander: "payee that only the bad one's file names, and of an owner that got it and is paid by strangers"}, guilty,
 		trust.Evidence{Owner: Address(s.old)}, named, 1, trust.Evidence{Owner: Address(s.other)})
 	c.Unlimited = min(c.Unlimited, held(s.ask(gifted, true, 1, trust.Evidence{Owner: Address(s.next)})))
 	return c
@@ -124,8 +124,8 @@ func (s *washing) domainCase() GuardCase {
 		s.launched(e, first)
 		at(e, s.old, s.other)
 	})
-	return s.judge(GuardCase{Accountable: "owner that never acts after a launchpad's transfer, whose domain proves both agents",
-		Bystander: "whose agent is at another domain; who shares a host with others"}, guilty,
+	return s.judge(GuardCase{Accountable: "owner whose domain proves both agents, and that never acts after a launchpad's transfer",
+		Bystander: "owner with another domain, or on a host that it shares with others"}, guilty,
 		served(s.old, s.old, s.old), shared, 1, served(s.old, s.old, s.other), trust.Evidence{Owner: Address(s.other)})
 }
 
@@ -169,8 +169,8 @@ func (s *washing) platformCase() GuardCase {
 		e.Tenures[0].Began = s.World.Now - secondsDay - eleven
 	})
 	customer := trust.Evidence{Owner: Address(s.other), Registrar: Address(platform)}
-	c := s.judge(GuardCase{Accountable: "customer of a platform that hands over after eleven minutes, who acts",
-		Bystander: "other customers: of a new platform; of one with 1,000 known customers, if the bad one never acts"}, acted,
+	c := s.judge(GuardCase{Accountable: "customer that acts, after a platform handed over in eleven minutes",
+		Bystander: "other customers, also of a customer that never acts, with 1,000 known agents of customers"}, acted,
 		trust.Evidence{Owner: Address(s.old)}, acted, 1, customer)
 	c.Unlimited = min(c.Unlimited, held(s.ask(idle, true, s.known(platform), customer)))
 	return c
@@ -217,7 +217,7 @@ func (s *washing) listedCase() GuardCase {
 		})
 	}
 	penalties := s.penalties(given)
-	return s.judge(GuardCase{Accountable: "who gave the bad one away", Bystander: "who got it, and listed it on a market"},
+	return s.judge(GuardCase{Accountable: "owner that gave the bad one away", Bystander: "owner that got it, approved a market and an operator, and did nothing else"},
 		penalties, trust.Evidence{Owner: Address(s.old)}, penalties, 1, trust.Evidence{Owner: Address(s.next)})
 }
 
@@ -228,8 +228,8 @@ func (s *washing) movedCase() GuardCase {
 		give(e, s.next, first, 100*secondsDay)
 		e.Actions = []trust.Action{{Block: first, By: Address(s.next)}}
 	})
-	c := s.judge(GuardCase{Accountable: "who moved the bad one to the own wallet before the ratings",
-		Bystander: "who moved a good one to the own wallet, and its praise"}, moved, trust.Evidence{Owner: Address(s.old)},
+	c := s.judge(GuardCase{Accountable: "owner that moved the bad one to its own wallet before the ratings",
+		Bystander: "owner that moved a praised one to its own wallet"}, moved, trust.Evidence{Owner: Address(s.old)},
 		moved, 1, trust.Evidence{Owner: Address(s.other)})
 	last := uint64(len(s.World.Ratings) + len(s.praise))
 	tenures := []trust.Tenure{{To: last, Owner: Address(s.other), Wallet: Address(s.next)},
@@ -252,7 +252,7 @@ func (s *washing) strawmanCase() GuardCase {
 		give(e, s.next, first-1, 200*secondsDay-60)
 		e.Actions = []trust.Action{{Block: first - 1, By: Address(s.next)}}
 	})
-	return s.judge(GuardCase{Accountable: "who gave it, after half of the ratings, to another that acts for it",
-		Bystander: "who sold a good one to another that acts for it before the ratings", Bad: points(bad.Score)}, before,
+	return s.judge(GuardCase{Accountable: "owner that gave it away after half of the ratings to one that acts for it",
+		Bystander: "owner that gave one away before the ratings to one that acts for it", Bad: points(bad.Score)}, before,
 		trust.Evidence{Owner: Address(s.old)}, sold, 1, trust.Evidence{Owner: Address(s.old)})
 }
