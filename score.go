@@ -105,4 +105,6 @@ type Penalty struct {
 	// Bad is how many agents that are surely bad the identity answers for in all, no more than a thousand are counted.
 	// It is set where penalties are read.
 	Bad int
+	// Domains bound the penalty to those agents of the identity that one of them proves; empty for all its agents.
+	Domains []string
 }

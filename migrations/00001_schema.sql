@@ -845,8 +845,11 @@ create table trust_penalties (
     tier     smallint      not null,
     run      bigint        not null,
     known    bytea         not null default '\x',
+    domains  text[]        not null default '{}',
     primary key (chain_id, final, token_id, identity)
 );
+create index trust_penalties_domains on trust_penalties (chain_id, final, identity)
+    where domains <> '{}';
 create index trust_penalties_identity on trust_penalties (chain_id, final, identity, score, token_id);
 comment on table trust_penalties is
     'Penalties: identities that owned an agent when it was found to be bad, which limits their other agents.';
@@ -858,6 +861,8 @@ comment on column trust_penalties.score is
     'Score of the bad agent from ratings of that time, in thousandths of a point.';
 comment on column trust_penalties.high is 'Thousandths of a point.';
 comment on column trust_penalties.known is 'sha256 of the identity''s members and the parameters.';
+comment on column trust_penalties.domains is
+    'The penalty limits only agents that one of these domains proves; empty for all agents of the identity.';
 
 create table trust_related (
     id       bigint        generated always as identity primary key,

@@ -3,7 +3,6 @@ package trust
 import (
 	"cmp"
 	"iter"
-	"math"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -13,21 +12,34 @@ import (
 	"repute/trust/flow"
 )
 
-// tally is what a GraphReader was told, as far as Coverage asks.
+// tally is what was added to a GraphReader, as far as Coverage and Credited ask.
 type tally struct {
-	records []toldRecord
+	records []tallied
 	raters  map[common.Address]uint32
 	agents  map[repute.TokenID]uint32
 	owners  []common.Address // by agent
 	codes   map[Reason]uint8 // 1 more than the index in Reasons
 }
 
-// toldRecord is one record: by numbers of its rater and agent, and why it does not count, 0 where it can be read.
-type toldRecord struct {
-	rater, agent uint32
-	time         uint32 // Unix seconds
-	reason       uint8  // of tally.codes
+// tallied is one record, small enough to keep ten million.
+type tallied struct {
+	rater, agent uint32 // numbers
+	// ageAndReason has the age in minutes above eight bits of tally.codes, which say why the record does not count,
+	// 0 where it can be read.
+	ageAndReason uint32
 }
+
+// maxMinutes is the greatest age that is told apart, 31 years.
+const maxMinutes = 1<<24 - 1
+
+// reason returns why the record does not count, of tally.codes.
+func (r tallied) reason() uint8 { return uint8(r.ageAndReason) }
+
+// minutes returns the age of the record.
+func (r tallied) minutes() int { return int(r.ageAndReason >> 8) }
+
+// ageMinutes is an age in seconds in the terms of records.
+func ageMinutes(seconds int64) int { return int(max(0, min(seconds/60, maxMinutes))) }
 
 // number is the number of a key, the next one where it is new.
 func number[K comparable](of map[K]uint32, key K) (n uint32, isNew bool) {
@@ -39,8 +51,8 @@ func number[K comparable](of map[K]uint32, key K) (n uint32, isNew bool) {
 	return n, !known
 }
 
-// add takes in a record and returns its index.
-func (t *tally) add(token repute.TokenID, owner, rater common.Address, time int64) int {
+// add takes in a record of an age in seconds and returns its index, which holds until sort.
+func (t *tally) add(token repute.TokenID, owner, rater common.Address, age int64) int {
 	if t.raters == nil {
 		t.raters, t.agents = map[common.Address]uint32{}, map[repute.TokenID]uint32{}
 		t.codes = map[Reason]uint8{}
@@ -53,18 +65,29 @@ func (t *tally) add(token repute.TokenID, owner, rater common.Address, time int6
 		t.owners = append(t.owners, owner)
 	}
 	by, _ := number(t.raters, rater)
-	t.records = append(t.records, toldRecord{rater: by, agent: agent, time: uint32(max(0, min(time, math.MaxUint32)))})
+	t.records = append(t.records, tallied{rater: by, agent: agent, ageAndReason: uint32(ageMinutes(age)) << 8})
 	return len(t.records) - 1
 }
 
 // leave says why a record does not count.
-func (t *tally) leave(record int, reason Reason) { t.records[record].reason = t.codes[reason] }
+func (t *tally) leave(record int, reason Reason) {
+	r := &t.records[record]
+	r.ageAndReason = r.ageAndReason&^0xff | uint32(t.codes[reason])
+}
+
+// sort orders the records by agent and rater. It is called once, when nothing is added any more: byAgent relies on the
+// order, and indices of records are invalid afterwards.
+func (t *tally) sort() {
+	slices.SortFunc(t.records, func(a, b tallied) int {
+		return cmp.Or(cmp.Compare(a.agent, b.agent), cmp.Compare(a.rater, b.rater))
+	})
+}
 
 // Coverage tells how much of all that was added counts by these weights, which follow from the graph of Build. Rated
-// and Thin are left to the caller. known is how many agents each identity has that raters of weight made known: all
-// together weigh what an agent needs to be rated.
-func (r *GraphReader) Coverage(w *flow.Weights) (out repute.Coverage, known map[flow.Node]int) {
-	t, reasons := &r.told, Reasons()
+// and Thin are left to the caller. known is how many agents each identity has, or handed over, that raters of weight
+// made known: all together weigh what an agent needs to be rated.
+func (r *GraphReader) Coverage(w *flow.Weights) (out repute.Coverage, known map[common.Address]int) {
+	t := &r.tally
 	c := &covering{w: w, least: r.p.Paths.MinWeight, raters: make([]flow.Node, len(t.raters)),
 		seen: make([]uint32, len(t.raters)), spoke: make([]bool, len(t.raters)), out: repute.Coverage{
 			Left: map[string]int64{}, Records: repute.Counted{All: int64(len(t.records))},
@@ -75,18 +98,94 @@ func (r *GraphReader) Coverage(w *flow.Weights) (out repute.Coverage, known map[
 	for a, n := range t.raters {
 		c.raters[n] = w.Graph().Node(a)
 	}
-	for _, reason := range reasons {
+	for _, reason := range Reasons() {
 		c.reasons = append(c.reasons, string(reason))
 	}
 	enough := r.p.Evidence.Base.Mul(r.p.Rated.Confidence).Div(fixed.One - r.p.Rated.Confidence)
-	known = map[flow.Node]int{}
+	former := r.formerOwners(w.Graph())
+	known = map[common.Address]int{}
 	for agent, records := range t.byAgent() {
-		owner := w.Graph().Node(t.owners[agent])
-		if weight := c.agent(uint32(agent), owner, records); weight >= enough {
-			known[owner]++
+		owner := t.owners[agent]
+		if weight := c.agent(uint32(agent), w.Graph().Node(owner), records); weight >= enough {
+			known[w.Graph().Identity(owner)]++
+		}
+		for _, f := range former[uint32(agent)] {
+			if c.during(&f, records, t.codes[ReasonEarlier]) >= enough {
+				known[f.identity]++
+			}
 		}
 	}
 	return c.out, known
+}
+
+// formerOwner is an identity that handed an agent over, with the spans of time whose ratings make the agent one of
+// those that the identity is known for.
+type formerOwner struct {
+	identity common.Address
+	node     flow.Node
+	spans    [][2]int // youngest and oldest age of records in minutes
+}
+
+// formerOwners returns by the number of each agent the identities that had it before the present owner. An agent counts
+// for its registrar by all ratings, as the registrar is accountable for what a customer does with it until the customer
+// acts, and for other former owners by those of their tenures. One that was handed over at once does not count.
+func (r *GraphReader) formerOwners(g *flow.Graph) map[uint32][]formerOwner {
+	out := map[uint32][]formerOwner{}
+	for token, tenures := range r.former {
+		agent, isRated := r.tally.agents[token]
+		if !isRated {
+			continue
+		}
+		present := g.Identity(r.agents[token].owner)
+		registrar := g.Identity(tenures[0].Owner)
+		atOnce := false
+		if i := slices.IndexFunc(tenures, func(t Tenure) bool { return g.Identity(t.Owner) != registrar }); i > 0 {
+			atOnce = isHandover(tenures[0].Began, tenures[i].Began)
+		} else {
+			atOnce = isHandover(tenures[0].Began, tenures[len(tenures)-1].Ended)
+		}
+		var list []formerOwner
+		for _, t := range tenures {
+			identity := g.Identity(t.Owner)
+			if identity == present || identity == registrar && atOnce {
+				continue
+			}
+			span := [2]int{ageMinutes(r.at - t.Ended), ageMinutes(r.at - t.Began)}
+			if identity == registrar {
+				span = [2]int{0, maxMinutes}
+			}
+			i := slices.IndexFunc(list, func(f formerOwner) bool { return f.identity == identity })
+			if i < 0 {
+				i = len(list)
+				list = append(list, formerOwner{identity: identity, node: g.Node(t.Owner)})
+			}
+			list[i].spans = append(list[i].spans, span)
+		}
+		out[agent] = list
+	}
+	return out
+}
+
+// during returns how much the raters of a former owner's time are vouched for together. Praise of that time does not
+// count for the present owner, for the reason earlier.
+func (c *covering) during(f *formerOwner, records []tallied, earlier uint8) (weight fixed.Fixed) {
+	counted := -1
+	for i := range records {
+		s := &records[i]
+		node := c.raters[s.rater]
+		if int(s.rater) != counted && f.spanned(s, earlier) && node != f.node && c.w.Counts(node, c.least) {
+			counted = int(s.rater)
+			weight += c.w.Weight(node)
+		}
+	}
+	return weight
+}
+
+// spanned reports whether a record can be read and is of the former owner's time.
+func (f *formerOwner) spanned(s *tallied, earlier uint8) bool {
+	return (s.reason() == 0 || s.reason() == earlier) && slices.ContainsFunc(f.spans, func(span [2]int) bool {
+		return span[0] <= s.minutes() && s.minutes() <= span[1]
+	})
 }
 
 // covering is the making of a Coverage, agent by agent.
@@ -100,8 +199,9 @@ type covering struct {
 	out     repute.Coverage
 }
 
-// agent counts the records of an agent, which follow each other by rater, and returns how much its raters are vouched for together.
-func (c *covering) agent(agent uint32, owner flow.Node, records []toldRecord) (weight fixed.Fixed) {
+// agent counts the records of an agent, which follow each other by rater, and returns how much its raters are vouched
+// for together.
+func (c *covering) agent(agent uint32, owner flow.Node, records []tallied) (weight fixed.Fixed) {
 	raters, counted := 0, c.out.Records.Counted
 	for i, s := range records {
 		if i == 0 || records[i-1].rater != s.rater {
@@ -109,8 +209,8 @@ func (c *covering) agent(agent uint32, owner flow.Node, records []toldRecord) (w
 		}
 		node := c.raters[s.rater]
 		switch {
-		case s.reason > 0:
-			c.out.Left[c.reasons[s.reason-1]]++
+		case s.reason() > 0:
+			c.out.Left[c.reasons[s.reason()-1]]++
 		case node == owner:
 			c.out.Left[string(ReasonSelf)]++
 		case !c.w.Counts(node, c.least):
@@ -149,12 +249,9 @@ func (c *covering) count(agent, rater uint32, node flow.Node) fixed.Fixed {
 }
 
 // byAgent returns the records of each agent by its number, each rater's one after the other. The agents that it skips
-// have none.
-func (t *tally) byAgent() iter.Seq2[int, []toldRecord] {
-	slices.SortFunc(t.records, func(a, b toldRecord) int {
-		return cmp.Or(cmp.Compare(a.agent, b.agent), cmp.Compare(a.rater, b.rater))
-	})
-	return func(use func(int, []toldRecord) bool) {
+// have none. The records MUST be sorted.
+func (t *tally) byAgent() iter.Seq2[int, []tallied] {
+	return func(use func(int, []tallied) bool) {
 		for first := 0; first < len(t.records); {
 			next := first
 			for next < len(t.records) && t.records[next].agent == t.records[first].agent {

@@ -130,20 +130,19 @@ func (t *crediting) boundClasses(credits []flow.Credit) {
 // recentAgents is how many agents each identity rated within so many days. One that two addresses of an identity rated
 // counts twice.
 func (r *GraphReader) recentAgents(g *flow.Graph, days int) map[flow.Node]int {
-	const day = 24 * 60 * 60
-	since := r.at - int64(days)*day
-	counts := make([]int, len(r.told.raters))
-	for _, records := range r.told.byAgent() {
+	const minutes = 24 * 60
+	counts := make([]int, len(r.tally.raters))
+	for _, records := range r.tally.byAgent() {
 		last := -1
 		for _, s := range records {
-			if int64(s.time) > since && s.reason == 0 && int(s.rater) != last {
+			if s.minutes() < days*minutes && s.reason() == 0 && int(s.rater) != last {
 				last = int(s.rater)
 				counts[s.rater]++
 			}
 		}
 	}
 	out := map[flow.Node]int{}
-	for address, n := range r.told.raters {
+	for address, n := range r.tally.raters {
 		if node := g.Node(address); node != flow.NoNode && counts[n] > 0 {
 			out[node] += counts[n]
 		}

@@ -19,11 +19,13 @@ type Evidence struct {
 	Owner       common.Address
 	Self, Named []common.Address
 	// Wallet is the verified one of Self, Registrar the address that registered the agent.
-	// Tenures are its owners and wallets over time, Actions the first action of each address.
-	// They are zero when unknown.
+	// Tenures are its owners and wallets over time, Actions the first action of each ownership. They are zero when
+	// unknown.
 	Wallet, Registrar common.Address
 	Tenures           []Tenure
 	Actions           []Action
+	// Domains prove the agent and no agent of another owner. They are set where a penalty depends on them.
+	Domains []string
 	// Since is the first block whose praise counts: earlier praise is about an earlier owner.
 	Since uint64
 	// Rows are all live ratings and the latest answer to each validation request of
@@ -57,6 +59,10 @@ type Row struct {
 	// Paid is what the rater provably paid the agent for the rated work, in US dollars. Each
 	// payment counts for one row.
 	Paid fixed.Fixed
+	// Payee is the address that received it, and PaidAt the time in Unix seconds. They are zero without a payment, and
+	// matter for penalties alone.
+	Payee  common.Address
+	PaidAt int64
 }
 
 // RelatedAgent is a surely bad agent that an identity behind another agent answers for.

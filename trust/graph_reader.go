@@ -20,11 +20,12 @@ type GraphReader struct {
 	p      *Params
 	at     int64 // the time that ratings age to, in Unix seconds
 	agents map[repute.TokenID]agentOwner
-	means  map[[2]uint32]*decayedMean // by rater and owner
+	former map[repute.TokenID][]Tenure // of agents that had other owners or wallets, the oldest first
+	means  map[[2]uint32]*decayedMean  // by rater and owner
 	habits habits
 	small  []smallRating
 	scales *Scales // nil before Build
-	told   tally
+	tally  tally
 }
 
 // smallRating is a rating whose scale is known when everything was read.
@@ -33,20 +34,22 @@ type smallRating struct {
 	writing
 	value fixed.Fixed
 	owner uint32
-	told  int  // of GraphReader.told
+	index int  // of the record in GraphReader.tally, before it is sorted
 	late  bool // the agent has another owner since
 }
 
 type agentOwner struct {
-	id    uint32
-	since uint64
-	owner common.Address
+	id        uint32
+	since     uint64
+	owner     common.Address
+	isSettled bool             // since is that of the owner's identity
+	moved     []common.Address // that the owner's identity moved the agent from
 }
 
 // NewGraphReader returns a reader of the state at a block.
 func NewGraphReader(at repute.Block, roots []flow.Root, links []Link, p *Params) *GraphReader {
 	r := &GraphReader{b: flow.NewGraphBuilder(), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]agentOwner{},
-		means: map[[2]uint32]*decayedMean{}, habits: habits{}}
+		means: map[[2]uint32]*decayedMean{}, habits: habits{}, former: map[repute.TokenID][]Tenure{}}
 	for _, root := range roots {
 		r.b.Add(root.Address)
 	}
@@ -56,29 +59,50 @@ func NewGraphReader(at repute.Block, roots []flow.Root, links []Link, p *Params)
 	return r
 }
 
-// Agent adds an agent, which its owner has had since a block. Each agent MUST be added
-// before its ratings.
+// Agent adds an agent, which its owner has had since a block. All agents MUST be added
+// before the first rating.
 func (r *GraphReader) Agent(token repute.TokenID, since uint64, owner, wallet common.Address) {
 	id := r.b.Add(owner)
-	r.agents[token] = agentOwner{id, since, owner}
+	r.agents[token] = agentOwner{id: id, since: since, owner: owner}
 	if wallet != (common.Address{}) {
 		r.b.Link(id, r.b.Add(wallet))
 	}
 }
 
+// Former adds an earlier tenure of an agent, the oldest first. Tenures follow each other, and the agent's owner has it
+// since the last one. An identity that handed an agent over has it among its known agents: see Coverage.
+func (r *GraphReader) Former(token repute.TokenID, t Tenure) {
+	r.former[token] = append(r.former[token], t)
+}
+
+// agent returns the owner of an agent, with the first block whose ratings are about the owner's identity.
+func (r *GraphReader) agent(token repute.TokenID) (of agentOwner, known bool) {
+	of, known = r.agents[token]
+	if former := r.former[token]; known && !of.isSettled && len(former) > 0 {
+		tenures := append(slices.Clip(former), Tenure{From: of.since, Owner: of.owner})
+		of.since, of.isSettled = presentSince(tenures, r.b.Linked), true
+		of.moved = MovedFrom(tenures, of.since)
+		r.agents[token] = of
+	}
+	return of, known
+}
+
 // Rating adds a rating of an agent, or the answer of a validation contract.
 func (r *GraphReader) Rating(token repute.TokenID, row Row) {
-	of, known := r.agents[token]
+	of, known := r.agent(token)
 	if !known {
 		return
 	}
-	told := r.told.add(token, of.owner, row.Rater, row.Time)
+	index := r.tally.add(token, of.owner, row.Rater, r.at-row.Time)
 	e, w, value, reason := r.p.begin(&row, r.at)
+	if reason == "" && slices.Contains(of.moved, row.Rater) {
+		reason = ReasonSelf
+	}
 	if reason != "" {
-		r.told.leave(told, reason)
+		r.tally.leave(index, reason)
 		return
 	}
-	one := smallRating{e, w, value, of.id, told, row.Block < of.since}
+	one := smallRating{e, w, value, of.id, index, row.Block < of.since}
 	if int(e.rule) < len(r.p.Tags.Tags) {
 		rule := &r.p.Tags.Tags[e.rule]
 		r.habits.add(w, rule, value)
@@ -93,12 +117,12 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 // add adds a rating to the mean of its rater.
 func (r *GraphReader) add(one *smallRating) {
 	if reason := r.p.judge(&one.record, one.writing, one.value, r.scales); reason != "" {
-		r.told.leave(one.told, reason)
+		r.tally.leave(one.index, reason)
 		return
 	}
 	if one.late { // it concerns an earlier owner
 		if one.record.value > 0 {
-			r.told.leave(one.told, ReasonEarlier)
+			r.tally.leave(one.index, ReasonEarlier)
 		}
 		return
 	}
@@ -112,11 +136,11 @@ func (r *GraphReader) add(one *smallRating) {
 
 // Raters are the addresses of which some rating can be read, in order.
 func (r *GraphReader) Raters() (list []common.Address) {
-	read := make([]bool, len(r.told.raters))
-	for _, s := range r.told.records {
-		read[s.rater] = read[s.rater] || s.reason == 0
+	read := make([]bool, len(r.tally.raters))
+	for _, s := range r.tally.records {
+		read[s.rater] = read[s.rater] || s.reason() == 0
 	}
-	for a, n := range r.told.raters {
+	for a, n := range r.tally.raters {
 		if read[n] {
 			list = append(list, a)
 		}
@@ -128,13 +152,14 @@ func (r *GraphReader) Raters() (list []common.Address) {
 // Scales are those of the raters of all that was added. It is nil before Build.
 func (r *GraphReader) Scales() *Scales { return r.scales }
 
-// Build returns the graph of all that was added. It is called once.
+// Build returns the graph of all that was added. It is called once, after the last rating.
 func (r *GraphReader) Build() *flow.Graph {
 	r.scales = r.habits.scales(&r.p.Tags)
 	for i := range r.small {
 		r.add(&r.small[i])
 	}
 	r.small, r.habits = nil, nil
+	r.tally.sort()
 	for pair, s := range r.means {
 		if value, strength := s.mean(); value > 0 {
 			r.b.Vouch(pair[0], pair[1], r.p.Walk.Edge(value, strength))

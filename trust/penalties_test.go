@@ -80,7 +80,9 @@ func TestGuiltIsOfWhoHadTheAgent(t *testing.T) {
 		"in the block of the sale": {sold, nil, blame(20, 20, 20, 20, 20, 20), []int{900}},
 		"soon after the sale":      {sold, nil, blame(21, 22, 23, 24, 25, 26), []int{900}},
 		"soon after, of who acts": {sold, []Action{{22, address(901)}},
-			blame(21, 22, 23, 24, 25, 26, 27, 27, 27), []int{900, 901}},
+			blame(21, 22, 23, 24, 25, 26, 27, 27, 27), []int{901}},
+		"before the new owner acts": {sold, []Action{{27, address(901)}},
+			blame(21, 22, 23, 24, 25, 26, 27, 28, 28, 28, 28, 28, 28), []int{900, 901}},
 		"long after the sale": {sold, nil, blame(28, 29, 30, 31, 32, 33), nil},
 		"long after, of who acted": {sold, []Action{{25, address(901)}}, blame(28, 29, 30, 31, 32, 33),
 			[]int{901}},
@@ -105,7 +107,7 @@ func TestGuiltIsOfWhoHadTheAgent(t *testing.T) {
 	} {
 		w := newWorld()
 		e := w.evidence(c.rows...)
-		e.Registrar, e.Tenures, e.Actions, e.Since = c.tenures[0].Owner, c.tenures, c.acts, PresentSince(c.tenures)
+		e.Registrar, e.Tenures, e.Actions, e.Since = c.tenures[0].Owner, c.tenures, c.acts, PresentSince(c.tenures, w.walk().Graph())
 		if got := guiltOf(w, e); !slices.Equal(got, c.guilty) {
 			t.Errorf("%s: guilty are %v, want %v", name, got, c.guilty)
 		}

@@ -9,115 +9,94 @@ import (
 	"repute/trust/flow"
 )
 
-// handoverSeconds is how long after its registration a transferred agent counts as
-// registered for somebody else. Its registrar is then not related to it.
-const handoverSeconds = 10 * 60
-
 // maxTenureIdentities bounds the former owners that are judged: the first one and the latest
 // ones. Judging one costs as much as a score.
 const maxTenureIdentities = 32
 
-// identityTenures are the tenures of one identity.
+// identityTenures are the tenures of one identity that is accountable for an agent.
 type identityTenures struct {
+	accountable
 	identity, holder common.Address
-	tenures          []int  // of Evidence.Tenures
-	from             uint64 // the first block whose ratings it answers for
+	tenures          []int // of Evidence.Tenures
+	// until is, by tenure, the first block whose ratings are not about the identity any more because another
+	// one used the agent; math.MaxUint64 for none.
+	until []uint64
 }
 
 // tenuresByIdentity groups tenures by identity, in order of the first one, and leaves out
-// identities that do not answer for the agent. alone reports whether one identity had the
+// identities that are not accountable for the agent. alone reports whether one identity had the
 // agent all the time.
 func (s *Scorer) tenuresByIdentity(e *Evidence) (out []identityTenures, alone bool) {
-	at := map[common.Address]int{}
-	alone = true
-	for n, t := range e.Tenures {
-		alone = alone && t.Owner == e.Owner
-		for _, a := range []common.Address{t.Owner, t.Wallet} {
-			if a == (common.Address{}) {
-				continue
-			}
-			identity := s.w.Graph().Identity(a)
-			i, known := at[identity]
-			if !known {
-				i = len(out)
-				at[identity] = i
-				out = append(out, identityTenures{identity: identity, holder: a})
-			}
-			if list := out[i].tenures; len(list) == 0 || list[len(list)-1] != n {
-				out[i].tenures = append(list, n)
-			}
-		}
-	}
-	alone = alone && len(out) == 1
-	answers := e.accountableFrom(s.w.Graph())
-	out = slices.DeleteFunc(out, func(h identityTenures) bool { _, does := answers[h.identity]; return !does })
-	for i := range out {
-		out[i].from = answers[out[i].identity]
-		alone = alone && out[i].from == 0
-	}
+	out = groupTenures(e.Tenures, s.w.Graph())
+	alone = len(out) == 1 && !slices.ContainsFunc(e.Tenures, func(t Tenure) bool { return t.Owner != e.Owner })
+	beginnings := s.beginnings(e)
+	from := e.accountableFrom(s.w.Graph(), beginnings)
+	out = slices.DeleteFunc(out, func(h identityTenures) bool { _, is := from[h.identity]; return !is })
 	if over := len(out) - maxTenureIdentities; over > 0 {
 		out = slices.Delete(out, 1, 1+over)
+	}
+	for i := range out {
+		out[i].accountable = from[out[i].identity]
+		out[i].end(e, beginnings)
+		alone = alone && out[i].from == 0
 	}
 	return out, alone
 }
 
-// accountableFrom returns the first block from which each identity answers for an agent: the
-// registrar from the start, a wallet and its owner from the signature, others from their
-// first action.
-func (e *Evidence) accountableFrom(g *flow.Graph) map[common.Address]uint64 {
-	out := map[common.Address]uint64{}
-	add := func(a common.Address, from uint64) {
+// groupTenures groups tenures by the identities that had them as owner or wallet, in order of the first one. An owner
+// that moves the agent to its own verified wallet still has it.
+func groupTenures(tenures []Tenure, g *flow.Graph) (out []identityTenures) {
+	at := map[common.Address]int{}
+	add := func(a common.Address, n int) {
 		identity := g.Identity(a)
-		if was, known := out[identity]; a != (common.Address{}) && (!known || from < was) {
-			out[identity] = from
+		i, known := at[identity]
+		if !known {
+			i = len(out)
+			at[identity] = i
+			out = append(out, identityTenures{identity: identity, holder: a})
+		}
+		if list := out[i].tenures; len(list) == 0 || list[len(list)-1] != n {
+			out[i].tenures = append(list, n)
 		}
 	}
-	registrar := g.Identity(e.Registrar)
-	handed, atOnce := e.firstTransfer(g)
-	switch {
-	case !atOnce:
-		add(e.Registrar, 0)
-	case registrar == g.Identity(e.Owner):
-		add(e.Registrar, math.MaxUint64) // got the agent back: answers for the score of all ratings only
-	}
-	for _, a := range e.Actions {
-		if !atOnce || a.Block > handed || g.Identity(a.By) != registrar {
-			add(a.By, a.Block+1)
+	var moved []common.Address // former owners that moved the agent to their wallet
+	for n, t := range tenures {
+		add(t.Owner, n)
+		if t.Wallet != (common.Address{}) {
+			add(t.Wallet, n)
 		}
-	}
-	for i, t := range e.Tenures {
-		if t.Wallet == (common.Address{}) || i == 0 && g.Identity(t.Wallet) == registrar {
-			continue
+		if n > 0 && t.Owner != tenures[n-1].Owner {
+			before := tenures[n-1]
+			switch {
+			case t.Owner == before.Wallet && !slices.Contains(moved, before.Owner):
+				moved = append(moved, before.Owner)
+			case t.Owner != before.Wallet && g.Identity(t.Owner) != g.Identity(before.Owner):
+				moved = nil
+			}
 		}
-		if i == 0 || t.Owner != e.Tenures[i-1].Owner || t.Wallet != e.Tenures[i-1].Wallet {
-			add(t.Wallet, t.From)
-			add(t.Owner, t.From)
+		for _, a := range moved {
+			add(a, n)
 		}
 	}
 	return out
 }
 
-// firstTransfer returns the block in which the registrar's identity first transferred the
-// agent to another one, zero for never, and whether that was within handoverSeconds.
-func (e *Evidence) firstTransfer(g *flow.Graph) (block uint64, atOnce bool) {
-	if e.Registrar == (common.Address{}) {
-		return 0, false
-	}
-	registrar := g.Identity(e.Registrar)
-	for i, t := range e.Tenures {
-		if g.Identity(t.Owner) == registrar {
-			continue
+// end sets until. beginnings MUST be in order of their blocks.
+func (h *identityTenures) end(e *Evidence, beginnings []beginning) {
+	h.until = make([]uint64, len(h.tenures))
+	next := 0
+	for i, n := range h.tenures {
+		for next < len(beginnings) && (beginnings[next].identity == h.identity || beginnings[next].from <= e.Tenures[n].To) {
+			next++
 		}
-		if i == 0 {
-			return t.From, true
+		h.until[i] = math.MaxUint64
+		if next < len(beginnings) {
+			h.until[i] = beginnings[next].from
 		}
-		began := e.Tenures[0].Began
-		return t.From - 1, began > 0 && t.Began > 0 && t.Began-began <= handoverSeconds
 	}
-	return 0, false
 }
 
-// scoreDuring scores an agent by the ratings that an identity answers for. It returns nil
+// scoreDuring scores an agent by the ratings that an identity is accountable for. It returns nil
 // when none of them is negative.
 func (s *Scorer) scoreDuring(e *Evidence, h *identityTenures) *Result {
 	part := h.evidence(e, s.w.Graph(), int64(s.p.Guard.TailDays)*24*60*60)
@@ -134,9 +113,10 @@ func (p *Params) blames(row *Row, e *Evidence) bool {
 	return reason == "" && rec.value < 0
 }
 
-// evidence returns the part of e that the identity answers for: rows from its tenures and
-// from tail seconds after each. Rows MUST be in chain order. Ratings by the agent's owner or
-// wallet at that time are left out.
+// evidence returns the part of e that the identity is accountable for: rows from its tenures, and
+// from tail seconds after each or until another identity uses the agent. Rows MUST be in chain order. Ratings by the
+// agent's owner or wallet at that time are left out. A rating by a customer who paid is about the tenure in which the
+// payment was made.
 func (h *identityTenures) evidence(e *Evidence, g *flow.Graph, tail int64) Evidence {
 	out := *e
 	out.Owner, out.Self, out.Named, out.Since, out.Related, out.Rows = h.holder, nil, nil, 0, nil, nil
@@ -156,18 +136,24 @@ func (h *identityTenures) evidence(e *Evidence, g *flow.Graph, tail int64) Evide
 		}
 		t := &e.Tenures[now]
 		has := next < len(h.tenures) && h.tenures[next] == now
-		if row.Block >= h.from && (has || h.inTail(e, next-1, &row, tail) && row.Rater != t.Owner && row.Rater != t.Wallet) {
+		isOther := row.Rater != t.Owner && row.Rater != t.Wallet
+		isAbout := has || isOther && h.inTail(e, next-1, &row, tail)
+		if paid := tenureAt(e.Tenures, row.PaidAt); row.PaidAt > 0 && paid >= 0 && paid != now {
+			isAbout = isOther && slices.Contains(h.tenures, paid)
+		}
+		if isAbout && row.Block >= h.from {
 			out.Rows = append(out.Rows, row)
 		}
 	}
 	return out
 }
 
-// inTail reports whether a row is less than tail seconds younger than tenure n of the identity.
+// inTail reports whether a row is about the identity's tenure n although the tenure is over: it is less than tail
+// seconds younger, and nobody else used the agent before.
 func (h *identityTenures) inTail(e *Evidence, n int, row *Row, tail int64) bool {
 	if n < 0 {
 		return false
 	}
 	t := &e.Tenures[h.tenures[n]]
-	return t.Ended > 0 && row.Time <= t.Ended+tail && h.from <= t.To+1
+	return t.Ended > 0 && row.Time <= t.Ended+tail && h.from <= t.To+1 && row.Block < h.until[n]
 }

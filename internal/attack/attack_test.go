@@ -194,6 +194,11 @@ func TestWhitewash(t *testing.T) {
 		if min(got.Gifted, got.GiftedFirst, got.Customer) < got.Praised {
 			t.Errorf("%s: innocent and limited: %+v", w.Name, got)
 		}
+		for _, c := range got.Cases {
+			if c.Score > c.Bad || c.Bad > -10 || c.Unlimited < c.Free-2 || c.Free < 30 {
+				t.Errorf("%s: %+v", w.Name, c)
+			}
+		}
 		if s := got.Shared; s[1].Score > got.Old || s[2].Score < s[1].Score+10 || s[4].Score < got.Praised-2 {
 			t.Errorf("%s: one bad agent among many: %+v", w.Name, s)
 		}

@@ -30,13 +30,15 @@ type Whitewash struct {
 	Unlinked    float64 `json:"unlinked_score"`     // of a new one without any link and without praise
 	Service     bool    `json:"unlinked_served"`    // whether the unlinked one passes the gate of full service
 	Praised     float64 `json:"unlinked_praised"`   // of one without any link
-	// Shared is what an agent of somebody who answers for the bad one has where so many agents of his are known.
-	Shared []SharedGuilt `json:"shared"`
+	// Shared is what an agent of an identity that is accountable for the bad one has where so many of its agents are
+	// known.
+	Shared []SharedPenalty `json:"shared"`
+	Cases  []GuardCase     `json:"cases"`
 }
 
-// SharedGuilt is the score of an agent, praised by three raters of full weight, of a party with so many known agents of
-// which one is surely bad.
-type SharedGuilt struct {
+// SharedPenalty is the score of an agent, praised by three raters of full weight, of an identity with so many known
+// agents of which one is surely bad.
+type SharedPenalty struct {
 	Known int     `json:"known_agents"`
 	Score float64 `json:"score"`
 }
@@ -88,8 +90,9 @@ func (b *Bench) Whitewash() (w Whitewash) {
 	}
 	w.Praised = held(ask(s.kept, true, trust.Evidence{Owner: other}))
 	for _, known := range []int{1, 4, 10, 100, 1000} {
-		w.Shared = append(w.Shared, SharedGuilt{known, held(s.ask(s.kept, true, known, trust.Evidence{Owner: owner}))})
+		w.Shared = append(w.Shared, SharedPenalty{known, held(s.ask(s.kept, true, known, trust.Evidence{Owner: owner}))})
 	}
+	w.Cases = s.cases()
 	return w
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"repute/internal/attack"
 	"repute/trust"
 )
 
@@ -142,6 +143,20 @@ func (m told) shared() string {
 	return strings.Join(scores, ", ") + "; " + m.span(func(w *TrustWorld) float64 { return w.Whitewash.Praised })
 }
 
+// guard are the rows of who is accountable for a bad agent and who is not.
+func (m told) guard() (rows []string) {
+	for i, c := range m.m.Worlds[0].Whitewash.Cases {
+		of := func(value func(*attack.GuardCase) float64) string {
+			return m.span(func(w *TrustWorld) float64 { return value(&w.Whitewash.Cases[i]) })
+		}
+		rows = append(rows, fmt.Sprintf("| T10 other agent of the %s; the bad one. Agent of the %s; without the bad one | no better; loss ≤ 2 | %s, %s; %s, %s |",
+			c.Accountable, c.Bystander, of(func(c *attack.GuardCase) float64 { return c.Score }),
+			of(func(c *attack.GuardCase) float64 { return c.Bad }),
+			of(func(c *attack.GuardCase) float64 { return c.Unlimited }), of(func(c *attack.GuardCase) float64 { return c.Free })))
+	}
+	return rows
+}
+
 // others are the ends of the rows of what is not compared.
 func (m told) others() []string {
 	d, n := m.m.Detection, m.m.Negatives
@@ -173,6 +188,7 @@ func (m told) others() []string {
 		fmt.Sprintf("that are rated | ≥ 90 %% | %.0f %% |",
 			100*m.over(func(w *TrustWorld) float64 { return float64(w.Rated) / float64(w.Honest) }, math.Min)),
 	}
+	rows = append(rows, m.guard()...)
 	for i, rule := range []string{
 		"| once | %s | %s | %d | **%d** | **%d** |", "| twice | **%s** | **%s** | %d | %d | %d |",
 		"| twice from four paths on | **%s** | **%s** | %d | %d | %d |",

@@ -284,6 +284,10 @@ func (b *trustBench) identity(w *attack.World, out TrustWorld) {
 		Holds(in(w, "T10 new agent without a link is not served in full"), !x.Service),
 		AtMost(in(w, "T11 strangers with payments above strangers without"), out.Price.Strangers-out.Price.Unpaid, 0,
 			"points"))
+	for _, c := range x.Cases {
+		b.judge(AtMost(in(w, "T10 "+c.Accountable+": other agent's score above the bad one's"), c.Score-c.Bad, 0, "points"),
+			AtMost(in(w, "T10 "+c.Bystander+": loss"), c.Free-c.Unlimited, 2, "points"))
+	}
 }
 
 func (b *trustBench) detect(w *attack.World) {

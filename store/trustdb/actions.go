@@ -2,7 +2,6 @@ package trustdb
 
 import (
 	"context"
-	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
@@ -12,17 +11,17 @@ import (
 	"repute/store/chaindb"
 )
 
-// Action is the first change to an agent that only its owner, or an address that the owner
-// approved, can have made: of its URI or its metadata. An approval is none: a listing on a market
-// needs one, and says nothing of whether the owner uses the agent.
-type Action struct {
-	Block uint64
-	By    common.Address // the owner then
+// OwnerEvent is a registration or transfer of an agent, or a change to it that only its owner, or an address that the
+// owner approved, can have made: of its URI or its metadata.
+type OwnerEvent struct {
+	Block    uint64
+	Kind     repute.EventKind
+	From, To common.Address // From of a transfer, To of a transfer or registration
 }
 
-// actions reads who registered each agent, and when each of its owners changed it first. The owner
-// at that time follows from the order of the events, because an agent may change owners more than
-// once in a block. Changes that were undone within their block are left out.
+// actions reads who registered each agent, and when each of its owners changed it first. All events are given in their
+// order, because an agent may change owners more than once in a block. Changes of the wallet, which a transfer makes as
+// well, and those that were undone within their block are left out.
 func (q evidence) actions(ctx context.Context, tokens []repute.TokenID, at map[repute.TokenID]*Subject) error {
 	wallet := store.Keccak(chaindb.WalletKey)
 	rows, err := q.tx.Query(ctx, `
@@ -47,45 +46,26 @@ func (q evidence) actions(ctx context.Context, tokens []repute.TokenID, at map[r
 	var block uint64
 	var kind int16
 	var first, second []byte // the addresses among the topics
-	var r actionReader
+	var acted *Subject       // the owner of this agent changed it since the last transfer
 	_, err = pgx.ForEachRow(rows, []any{&token, &block, &kind, &first, &second}, func() error {
-		if s := at[repute.TokenID(token)]; s != nil {
-			r.read(s, repute.EventKind(kind), block, common.BytesToAddress(first), common.BytesToAddress(second))
+		s := at[repute.TokenID(token)]
+		if s == nil {
+			return nil
 		}
+		e := OwnerEvent{Block: block, Kind: repute.EventKind(kind)}
+		switch e.Kind {
+		case repute.KindTransfer:
+			e.From, e.To, acted = common.BytesToAddress(first), common.BytesToAddress(second), nil
+		case repute.KindRegistered:
+			e.To = common.BytesToAddress(second)
+		default:
+			if acted == s {
+				return nil
+			}
+			acted = s
+		}
+		s.Events = append(s.Events, e)
 		return nil
 	})
 	return err
-}
-
-// actionReader reads the events of one agent after the other.
-type actionReader struct {
-	of    *Subject
-	owner common.Address
-}
-
-// read applies one event of an agent.
-func (r *actionReader) read(s *Subject, kind repute.EventKind, block uint64, first, second common.Address) {
-	if r.of != s {
-		r.of, r.owner = s, common.Address{}
-	}
-	zero := common.Address{}
-	switch {
-	case kind == repute.KindTransfer:
-		r.owner = second
-	case kind == repute.KindRegistered && r.owner == zero:
-		r.owner = second
-	case kind == repute.KindURIUpdated, kind == repute.KindMetadataSet:
-		r.act(block)
-	}
-	if s.Registrar == zero && (kind == repute.KindTransfer && first == zero || kind == repute.KindRegistered) {
-		s.Registrar = r.owner
-	}
-}
-
-// act notes the first change by the current owner.
-func (r *actionReader) act(block uint64) {
-	known := slices.ContainsFunc(r.of.Acts, func(a Action) bool { return a.By == r.owner })
-	if r.owner != (common.Address{}) && !known {
-		r.of.Acts = append(r.of.Acts, Action{block, r.owner})
-	}
 }

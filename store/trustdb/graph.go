@@ -22,10 +22,9 @@ type Subject struct {
 	Operators []common.Address
 	// Holders are all who had the agent, the oldest first.
 	Holders []Holder
-	// Registrar is the owner that the registration names, zero where it is unknown: others may
-	// have the agent from the same block on. Acts are the first of each owner.
-	Registrar common.Address
-	Acts      []Action
+	// Events tell who registered the agent, which may not be the first of Holders, and who acted for it, in the order of
+	// the chain. Of several changes by one owner the first is given.
+	Events []OwnerEvent
 	// Updated is the newest block with an event of the agent or of an address that acts for it; set
 	// by ReadSubjects at the latest block only.
 	Updated repute.Block
@@ -80,6 +79,8 @@ type Party struct {
 	// Since is the first block whose ratings concern Owner: not the one in which it
 	// got the agent from another.
 	Since uint64
+	// Holders are all who had the agent, the oldest first; nil where Owner and Wallet had it from the start.
+	Holders []Holder
 }
 
 // ReadGraph reads a chain as of a block, on one snapshot: every agent's addresses, then every
@@ -107,22 +108,40 @@ func trustParties(ctx context.Context, tx pgx.Tx, chainID, block uint64, use fun
 	rows, err := tx.Query(ctx, `
 		with s as (
 			select token_id, owner, wallet, from_block,
-				lag(owner) over w is distinct from owner as moved,
-				row_number() over (partition by token_id order by from_block desc) as back
+				lag(owner) over w as owner_was, lag(wallet) over w as wallet_was
 			from agent_states where chain_id = $1 and from_block <= $2
 			window w as (partition by token_id order by from_block)),
-		held as (select token_id, max(from_block) as block, count(*) > 1 as given from s where moved group by token_id)
-		select s.token_id, s.owner, s.wallet, h.block + case when h.given then 1 else 0 end
-		from s join held h using (token_id)
-		where s.back = 1`, chainID, block)
+		held as (
+			select token_id, owner, wallet, from_block, count(*) over (partition by token_id) as n
+			from s where (owner, wallet) is distinct from (owner_was, wallet_was))
+		select h.token_id, h.owner, h.wallet, h.from_block, h.n, b.time
+		from held h
+		left join blocks b on h.n > 1 and (b.chain_id, b.number) = ($1, h.from_block)
+		order by h.token_id, h.from_block`, chainID, block)
 	if err != nil {
 		return err
 	}
 	var p Party
+	var token store.TokenNum
 	var owner, wallet []byte
-	_, err = pgx.ForEachRow(rows, []any{(*store.TokenNum)(&p.TokenID), &owner, &wallet, &p.Since}, func() error {
-		p.Owner, p.Wallet = common.BytesToAddress(owner), common.BytesToAddress(wallet)
-		use(p)
+	var from uint64
+	var n, read int // of the agent's tenures
+	var began *time.Time
+	_, err = pgx.ForEachRow(rows, []any{&token, &owner, &wallet, &from, &n, &began}, func() error {
+		if read == 0 {
+			p = Party{TokenID: repute.TokenID(token), Since: from}
+		}
+		h := Holder{from, store.TimeOf(began), common.BytesToAddress(owner), common.BytesToAddress(wallet)}
+		if read > 0 && h.Owner != p.Owner {
+			p.Since = from + 1
+		}
+		if p.Owner, p.Wallet = h.Owner, h.Wallet; n > 1 {
+			p.Holders = append(p.Holders, h)
+		}
+		if read++; read == n {
+			use(p)
+			read = 0
+		}
 		return nil
 	})
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
@@ -17,6 +18,8 @@ type Affiliation struct {
 	TokenID repute.TokenID
 	// Identity is the name of an identity of the run's graph.
 	Identity common.Address
+	// Domains prove the agent; they matter for WorstPenalties alone.
+	Domains []string
 }
 
 // Identities are the identities of a run's graph, by which the agents of a penalized one are
@@ -46,22 +49,25 @@ func (who Identities) known(identity common.Address) []byte {
 // at the same time makes the agent stale again.
 func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Affiliation,
 	final bool) (out []repute.Penalty, err error) {
-	tokens, identities := make([]repute.TokenID, len(list)), make([]common.Address, len(list))
+	tokens, identities, domains := make([]repute.TokenID, len(list)), make([]common.Address, len(list)), make([]string, len(list))
 	for i, a := range list {
-		tokens[i], identities[i] = a.TokenID, a.Identity
+		tokens[i], identities[i], domains[i] = a.TokenID, a.Identity, strings.Join(a.Domains, " ")
 	}
 	rows, err := db.Pool().Query(ctx, `
-		with u as (select * from unnest($3::numeric[], $4::bytea[]) u(t, p)),
+		with u as (
+			select t, p, string_to_array(d, ' ') as d from unnest($3::numeric[], $4::bytea[], $5::text[]) u(t, p, d)),
 		bad as materialized (
-			select p, (select count(*) from (
-				select from trust_penalties b where b.chain_id = $1 and b.final = $2 and b.identity = d.p limit 1000) b) n
-			from (select distinct p from u) d)
-		select g.token_id, g.identity, g.owner, g.score, g.high, g.tier, bad.n
-		from u join bad using (p)
+			select p, d, (select count(*) from (
+				select from trust_penalties b where b.chain_id = $1 and b.final = $2 and b.identity = u.p
+				and (b.domains = '{}' or b.domains && u.d) limit 1000) b) n
+			from (select distinct p, d from u) u)
+		select g.token_id, g.identity, g.owner, g.score, g.high, g.tier, bad.n, g.domains
+		from u join bad using (p, d)
 		cross join lateral (
 			select * from trust_penalties g where g.chain_id = $1 and g.final = $2 and g.identity = u.p and g.token_id <> u.t
+			and (g.domains = '{}' or g.domains && u.d)
 			order by g.score, g.token_id limit 1) g`,
-		chainID, final, store.TokenArray(tokens), store.AddressColumn(identities))
+		chainID, final, store.TokenArray(tokens), store.AddressColumn(identities), domains)
 	if err != nil {
 		return nil, store.Failed("read penalties", err)
 	}
@@ -69,10 +75,28 @@ func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Af
 	return out, store.Failed("read penalties", err)
 }
 
+// BoundedIdentities returns those of the identities that have penalties which are bounded to domains.
+func BoundedIdentities(ctx context.Context, db *store.DB, chainID uint64, identities []common.Address,
+	final bool) ([]common.Address, error) {
+	rows, err := db.Pool().Query(ctx, `
+		select distinct identity from trust_penalties
+		where chain_id = $1 and final = $2 and identity = any($3) and domains <> '{}'`,
+		chainID, final, store.AddressColumn(identities))
+	if err != nil {
+		return nil, store.Failed("read penalties of domains", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	out := make([]common.Address, len(list))
+	for i, raw := range list {
+		out[i] = common.BytesToAddress(raw)
+	}
+	return out, store.Failed("read penalties of domains", err)
+}
+
 // scanPenalty reads a row of WorstPenalties.
 func scanPenalty(row pgx.CollectableRow) (g repute.Penalty, err error) {
 	var identity, owner []byte
-	err = row.Scan((*store.TokenNum)(&g.TokenID), &identity, &owner, &g.Score, &g.High, &g.Tier, &g.Bad)
+	err = row.Scan((*store.TokenNum)(&g.TokenID), &identity, &owner, &g.Score, &g.High, &g.Tier, &g.Bad, &g.Domains)
 	g.Identity, g.Holder = common.BytesToAddress(identity), common.BytesToAddress(owner)
 	return g, err
 }
@@ -167,31 +191,34 @@ func replacePenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, final
 	var identities, holders []common.Address
 	var scores, highs, tiers []int32
 	var known [][]byte
+	var domains []string
 	for _, g := range list {
 		of, identities, holders = append(of, g.TokenID), append(identities, g.Identity), append(holders, g.Holder)
 		scores, highs, tiers = append(scores, int32(g.Score)), append(highs, int32(g.High)), append(tiers, int32(g.Tier))
-		known = append(known, who.known(g.Identity))
+		known, domains = append(known, who.known(g.Identity)), append(domains, strings.Join(g.Domains, " "))
 	}
 	rows, err := tx.Query(ctx, `
 		with now as (
 			select * from unnest($4::numeric[], $5::bytea[], $6::bytea[], $7::integer[], $8::integer[], $9::integer[],
-				$11::bytea[])
-				n(token_id, identity, owner, score, high, tier, known)),
+				$11::bytea[], $12::text[])
+				n(token_id, identity, owner, score, high, tier, known, domains)),
 		gone as (
 			delete from trust_penalties g where chain_id = $1 and final = $2 and token_id = any($3::numeric[])
 			and not exists (select from now n where (n.token_id, n.identity) = (g.token_id, g.identity)) returning token_id,
 				identity),
 		put as (
-			insert into trust_penalties as g (chain_id, final, token_id, identity, owner, score, high, tier, run, known)
-			select $1, $2, token_id, identity, owner, score, high, tier, $10, known from now
+			insert into trust_penalties as g (chain_id, final, token_id, identity, owner, score, high, tier, run, known,
+				domains)
+			select $1, $2, token_id, identity, owner, score, high, tier, $10, known, string_to_array(domains, ' ') from now
 			on conflict (chain_id, final, token_id, identity) do update
-				set owner = excluded.owner, score = excluded.score, high = excluded.high, tier = excluded.tier, run = excluded.run, known = excluded.known
-			where (g.owner, g.score, g.high, g.tier, g.known) is distinct from (excluded.owner, excluded.score,
-				excluded.high, excluded.tier, excluded.known)
+				set owner = excluded.owner, score = excluded.score, high = excluded.high, tier = excluded.tier,
+					run = excluded.run, known = excluded.known, domains = excluded.domains
+			where (g.owner, g.score, g.high, g.tier, g.known, g.domains) is distinct from (excluded.owner, excluded.score,
+				excluded.high, excluded.tier, excluded.known, excluded.domains)
 			returning token_id, identity)
 		select token_id, identity from gone union select token_id, identity from put`,
 		chainID, final, store.TokenArray(tokens), store.TokenArray(of), store.AddressColumn(identities),
-		store.AddressColumn(holders), scores, highs, tiers, run, known)
+		store.AddressColumn(holders), scores, highs, tiers, run, known, domains)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ type basis struct {
 	weights *flow.Weights // by the chain's own roots
 	scales  *trust.Scales // of its raters
 	covers  repute.Coverage
-	known   map[flow.Node]int // agents of each identity: see trust.GraphReader.Coverage
+	known   map[common.Address]int // agents of each identity: see trust.GraphReader.Coverage
 	// validations are the contracts whose answers count, whatever the chain lists now.
 	validations []common.Address
 }
@@ -144,10 +144,10 @@ func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.P
 
 // knownAgents is how many known agents an identity has as of the run.
 func (w *basis) knownAgents(identity common.Address) int {
-	return w.known[w.weights.Graph().Node(identity)]
+	return w.known[identity]
 }
 
 // size is about how many bytes a graph takes with what was found of it.
 func (w *basis) size() int64 {
-	return w.weights.Graph().Size() + w.weights.Size() + w.scales.Size() + int64(len(w.known))*32
+	return w.weights.Graph().Size() + w.weights.Size() + w.scales.Size() + int64(len(w.known))*48
 }

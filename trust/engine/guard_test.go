@@ -8,6 +8,8 @@ import (
 
 	"repute"
 	"repute/store/trustdb"
+	"repute/trust/engine"
+	"repute/trust/flow"
 )
 
 // All agents of the guilty party are limited: those that were registered ahead and lie unused, one that it bought, and
@@ -156,8 +158,9 @@ func TestHandedOnAtOnce(t *testing.T) {
 	}
 	of, err := trustdb.ReadEvidence(t.Context(), db, newestID(3), repute.At{Finality: repute.Latest}, nil)
 	ok(t, err)
-	if of.Registrar != person(8) || of.Holders[0].Owner != person(13) || len(of.Acts) > 0 {
-		t.Errorf("registered by %s, first had by %s, acts %v", of.Registrar, of.Holders[0].Owner, of.Acts)
+	e := engine.EvidenceOf(of, flow.NewGraphBuilder().Build().Walk(nil, flow.Params{}), nil)
+	if e.Registrar != person(8) || e.Tenures[0].Owner != person(13) || len(e.Actions) > 0 {
+		t.Errorf("registered by %s, first had by %s, actions %v", e.Registrar, e.Tenures[0].Owner, e.Actions)
 	}
 	l.give(3, person(8))
 	l.store(t, db, 60)

@@ -96,14 +96,16 @@ func TestHostileRowsMoveNothing(t *testing.T) {
 	if own := explain(2); own.Score.Status != trust.Unrated || own.Score.Score != 0 || own.ByReason[trust.ReasonSelf] != 1 {
 		t.Errorf("praised by its owner alone: %+v", own.Score)
 	}
-	// The client that became the wallet gets the agent too: what it said stays out.
+	// The client that became the wallet gets the agent too. Both signed to be one identity: the agent keeps its history,
+	// and what either said of it stays out.
 	s.owners[1] = person(12)
 	l.mine(s, repute.MetadataSet{TokenID: token(1), Key: "agentWallet"},
 		repute.Transfer{From: person(8), To: person(12), TokenID: token(1)})
 	l.pad(30)
 	l.store(t, db, 30)
 	settle(t, db, 9, 30)
-	if got := explain(1).ByReason; got[trust.ReasonSelf] != 1 || got[trust.ReasonEarlier] != 3 {
-		t.Errorf("the client became the owner: %v", got)
+	if got := explain(1); got.ByReason[trust.ReasonSelf] != 2 || got.ByReason[trust.ReasonEarlier] != 0 ||
+		got.Result.Rows != attacked.Result.Rows {
+		t.Errorf("the wallet became the owner: %v, %d rows of %d", got.ByReason, got.Result.Rows, attacked.Result.Rows)
 	}
 }

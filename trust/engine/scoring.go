@@ -186,7 +186,7 @@ func (s *scoreRun) evaluate(ctx context.Context, subjects []trustdb.Subject, fin
 		if e.Block.Time.IsZero() || !judged && len(e.Related) == 0 && !scored[e.Agent.TokenID] {
 			continue // nothing dated, or nothing there
 		}
-		one, err := s.one(*e)
+		one, err := s.one(ctx, *e, final)
 		if err != nil {
 			return nil, err
 		}
@@ -212,6 +212,9 @@ func (s *scoreRun) addRelated(ctx context.Context, list []trust.Evidence, final 
 	if len(behind) == 0 {
 		return nil
 	}
+	if err := s.addAffiliatedDomains(ctx, list, behind, final); err != nil {
+		return err
+	}
 	found, err := trustdb.WorstPenalties(ctx, s.db, s.basis.run.ChainID, behind, final)
 	penalties := trust.Penalties{}
 	penalties.Add(found...)
@@ -223,10 +226,17 @@ func (s *scoreRun) addRelated(ctx context.Context, list []trust.Evidence, final 
 }
 
 // one scores an agent and finds the penalties of its present and former owners.
-func (s *scoreRun) one(e trust.Evidence) (*evaluated, error) {
+func (s *scoreRun) one(ctx context.Context, e trust.Evidence, final bool) (*evaluated, error) {
 	free := e
 	free.Related = nil
 	own := s.scorer.Score(free)
+	if s.basis.params.IsSurelyBad(&own) {
+		list := []trust.Evidence{free}
+		if err := s.addDomains(ctx, list, final); err != nil {
+			return nil, err
+		}
+		free = list[0]
+	}
 	out, result := &evaluated{manifest: replay.ManifestOf(&e).Encode()}, own
 	out.Penalties = s.scorer.Penalties(free, &own)
 	for i := range out.Penalties {

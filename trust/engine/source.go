@@ -18,17 +18,20 @@ import (
 func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *trust.Scales) trust.Evidence {
 	e := trust.Evidence{Agent: s.Agent, Block: s.Block, Owner: s.Owner, Weights: w, Scales: scales,
 		Rows: make([]trust.Row, len(s.Rows))}
-	e.Wallet, e.Tenures, e.Registrar = s.Wallet, tenuresOf(s.Holders), s.Registrar
-	e.Since = trust.PresentSince(e.Tenures)
+	e.Wallet, e.Tenures = s.Wallet, tenuresOf(s.Holders)
+	e.Since = trust.PresentSince(e.Tenures, w.Graph())
+	events := make([]trust.OwnerEvent, len(s.Events))
+	for i, event := range s.Events {
+		events[i] = trust.OwnerEvent(event)
+	}
+	e.Registrar, e.Actions = trust.ReadActions(events)
 	if e.Registrar == (common.Address{}) && len(s.Holders) > 0 {
 		e.Registrar = s.Holders[0].Owner
-	}
-	for _, a := range s.Acts {
-		e.Actions = append(e.Actions, trust.Action(a))
 	}
 	if s.Wallet != (common.Address{}) {
 		e.Self = append(e.Self, s.Wallet)
 	}
+	e.Self = append(e.Self, trust.MovedFrom(e.Tenures, e.Since)...)
 	for _, a := range append([]common.Address{s.Approved}, s.Operators...) {
 		if a != (common.Address{}) {
 			e.Named = append(e.Named, a)
@@ -57,7 +60,7 @@ func rowOf(r trustdb.Row) trust.Row {
 		Validation: r.Validation,
 		Amount:     r.Amount, Tag1: r.Tag1, Tag2: r.Tag2, Content: r.Content}
 	if r.Payment != nil {
-		row.Paid = trust.Dollars(r.Payment.Paid)
+		row.Paid, row.Payee, row.PaidAt = trust.Dollars(r.Payment.Paid), r.Payment.To, unix(r.Payment.Time)
 	}
 	return row
 }
@@ -75,7 +78,12 @@ type GraphOf struct {
 // raters wrote until then, and how much of it counts.
 func ReadGraph(ctx context.Context, db *store.DB, of GraphOf, p *trust.Params) (*flow.Graph, *trust.GraphReader, error) {
 	r := trust.NewGraphReader(of.Block, of.Roots, of.Links, p)
-	party := func(p trustdb.Party) { r.Agent(p.TokenID, p.Since, p.Owner, p.Wallet) }
+	party := func(p trustdb.Party) {
+		r.Agent(p.TokenID, p.Since, p.Owner, p.Wallet)
+		for tenures := tenuresOf(p.Holders); len(tenures) > 1; tenures = tenures[1:] {
+			r.Former(p.TokenID, tenures[0])
+		}
+	}
 	edge := func(e trustdb.Edge) { r.Rating(e.TokenID, rowOf(e.Row)) }
 	if err := trustdb.ReadGraph(ctx, db, of.ChainID, of.Block.Number, of.Validations, party, edge); err != nil {
 		return nil, nil, err

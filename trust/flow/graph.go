@@ -120,6 +120,14 @@ func (b *GraphBuilder) Link(x, y uint32) {
 	b.up[y] = x // the lowest address stays on top
 }
 
+// Linked reports whether two addresses are one identity so far. An address that the builder does not know is one by
+// itself.
+func (b *GraphBuilder) Linked(x, y common.Address) bool {
+	i, known := b.ids[x]
+	j, others := b.ids[y]
+	return x == y || known && others && b.top(i) == b.top(j)
+}
+
 // top is the representative of an identity in the union-find forest.
 func (b *GraphBuilder) top(x uint32) uint32 {
 	for b.up[x] != x {

@@ -1,0 +1,90 @@
+package trustdb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/docdb"
+	"repute/store/docjson"
+)
+
+// maxDomainOwners is the most owners of one domain that are read.
+const maxDomainOwners = 100
+
+// ProvenDomain is a domain that proves an agent.
+type ProvenDomain struct {
+	TokenID repute.TokenID
+	Domain  string
+	// Named are the addresses of the chain that the domain's file names.
+	Named []common.Address
+	// Owners own the agents of all chains that the domain's file names and whose files name the domain, at most
+	// maxDomainOwners.
+	Owners []common.Address
+}
+
+// ProvenDomains returns the domains that prove agents of a chain: from the URIs that the agents had at block, or have
+// now for nil, as they were read last.
+func ProvenDomains(ctx context.Context, db *store.DB, chainID uint64, tokens []repute.TokenID, block *uint64) (
+	out []ProvenDomain, err error) {
+	args := []any{chainID, store.TokenArray(tokens), int64(chaindb.Everything)}
+	if block != nil {
+		args[2] = int64(*block)
+	}
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = db.InTx(ctx, options, "read domains of agents", func(tx pgx.Tx) error {
+		proofs, err := proofsThen(ctx, db, tx, args)
+		if err != nil {
+			return fmt.Errorf("proofs of domains: %w", err)
+		}
+		for _, token := range tokens {
+			for _, p := range proofs[token] {
+				if p.Verdict != repute.DomainProven {
+					continue
+				}
+				d := ProvenDomain{TokenID: token, Domain: p.Domain}
+				if err := d.read(ctx, tx, chainID, p.SHA256[:]); err != nil {
+					return fmt.Errorf("domain %s: %w", p.Domain, err)
+				}
+				out = append(out, d)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// read reads what the file of the domain, with hash sum, says.
+func (d *ProvenDomain) read(ctx context.Context, tx pgx.Tx, chainID uint64, sum []byte) error {
+	var content []byte
+	var owners [][]byte
+	err := tx.QueryRow(ctx, `
+		select coalesce((
+			select content from parses where sha256 = $1 and kind = 'registration' order by parser_version desc limit 1),
+			'null'),
+			array(select distinct a.owner from links l
+				join chains c on (c.chain_id, c.identity) = (l.chain_id, l.registry)
+				join agents a on (a.chain_id, a.token_id) = (l.chain_id, l.token_id)
+				join uris u on u.id = a.uri_id
+				join domains w on (w.sha256, w.domain) = (u.sha256, $2)
+				where l.sha256 = $1 and `+docdb.DeniedDocument("u", "a")+` is null limit $3)`,
+		sum, d.Domain, maxDomainOwners).Scan(&content, &owners)
+	if err != nil {
+		return err
+	}
+	for _, raw := range owners {
+		d.Owners = append(d.Owners, common.BytesToAddress(raw))
+	}
+	slices.SortFunc(d.Owners, common.Address.Cmp)
+	r, err := docjson.DecodeRegistration(content)
+	if err == nil && r != nil {
+		d.Named = r.Payees(chainID)
+	}
+	return err
+}

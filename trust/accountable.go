@@ -1,0 +1,210 @@
+package trust
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/trust/flow"
+)
+
+// handoverSeconds is how long after its registration a transferred agent counts as
+// registered for somebody else. Its registrar is then not related to it.
+const handoverSeconds = 10 * 60
+
+// leastPayers is how many raters with weight must have paid the owner of an agent before the owner counts as using
+// it. One would do for a customer, but anybody can send money to an address that never asked for it.
+const leastPayers = 2
+
+// OwnerEvent is an event of the Identity Registry about one agent. Block and Kind are always set, To of transfers and
+// registrations, From of transfers.
+type OwnerEvent struct {
+	Block    uint64
+	Kind     repute.EventKind
+	From, To common.Address
+}
+
+// ReadActions returns who registered an agent, zero when unknown, and the first action of each ownership. Events MUST
+// be in chain order. A change of the URI or of metadata is an action of the owner at that time; changes of the wallet
+// are left to the caller, because the registry makes one at each transfer. A transfer is no action of the receiver,
+// and an approval none of the owner: a listing on a market needs one, and does not show that the owner uses the agent.
+func ReadActions(events []OwnerEvent) (registrar common.Address, actions []Action) {
+	var zero, owner common.Address
+	acted := false
+	for _, e := range events {
+		switch e.Kind {
+		case repute.KindTransfer:
+			owner, acted = e.To, false
+		case repute.KindRegistered:
+			if owner == zero {
+				owner = e.To
+			}
+		case repute.KindURIUpdated, repute.KindMetadataSet:
+			if owner != zero && !acted {
+				actions, acted = append(actions, Action{e.Block, owner}), true
+			}
+		}
+		isMint := e.Kind == repute.KindTransfer && e.From == zero || e.Kind == repute.KindRegistered
+		if registrar == zero && isMint {
+			registrar = owner
+		}
+	}
+	return registrar, actions
+}
+
+// beginning is when an identity began to use an agent.
+type beginning struct {
+	identity common.Address
+	from     uint64 // the first block whose ratings it is accountable for
+	isPaid   bool   // known from payments alone
+}
+
+// beginnings returns when identities began to use the agent, the earliest first: an owner by its first transaction
+// for the agent or by the first rating of a customer who paid it, a wallet and its owner by the wallet's signature.
+// What a registrar does before it transfers the agent at once is left out.
+func (s *Scorer) beginnings(e *Evidence) (out []beginning) {
+	g := s.w.Graph()
+	registrar := g.Identity(e.Registrar)
+	handed, atOnce := e.firstTransfer(g)
+	for _, a := range e.Actions {
+		if by := g.Identity(a.By); !atOnce || a.Block > handed || by != registrar {
+			out = append(out, beginning{by, a.Block + 1, false})
+		}
+	}
+	for i, t := range e.Tenures {
+		if t.Wallet == (common.Address{}) || i == 0 && g.Identity(t.Wallet) == registrar {
+			continue
+		}
+		out = append(out, beginning{g.Identity(t.Wallet), t.From, false}, beginning{g.Identity(t.Owner), t.From, false})
+	}
+	out = append(out, s.paidOwners(e)...)
+	slices.SortStableFunc(out, func(a, b beginning) int { return cmp.Compare(a.from, b.from) })
+	return out
+}
+
+// paidOwners returns the identities that customers paid for the agent's work. A payment counts if it reached an address
+// of the identity that owned the agent then, and comes from a rater with weight. leastPayers of these MUST have paid.
+func (s *Scorer) paidOwners(e *Evidence) (out []beginning) {
+	g := s.w.Graph()
+	type payers struct {
+		first uint64
+		nodes []flow.Node
+	}
+	paid := map[common.Address]*payers{}
+	for i := range e.Rows {
+		p := &e.Rows[i]
+		if p.PaidAt == 0 || !s.w.Counts(g.Node(p.Rater), s.p.Paths.MinWeight) {
+			continue
+		}
+		rater, owner, n := g.Node(p.Rater), g.Identity(p.Payee), tenureAt(e.Tenures, p.PaidAt)
+		if n < 0 || owner == g.Identity(p.Rater) ||
+			owner != g.Identity(e.Tenures[n].Owner) && owner != g.Identity(e.Tenures[n].Wallet) {
+			continue
+		}
+		if paid[owner] == nil {
+			paid[owner] = &payers{first: math.MaxUint64}
+		}
+		by := paid[owner]
+		by.first = min(by.first, p.Block)
+		if !slices.Contains(by.nodes, rater) && len(by.nodes) < leastPayers {
+			by.nodes = append(by.nodes, rater)
+		}
+	}
+	for identity, by := range paid {
+		if len(by.nodes) >= leastPayers {
+			out = append(out, beginning{identity, by.first, true})
+		}
+	}
+	slices.SortFunc(out, func(a, b beginning) int { return a.identity.Cmp(b.identity) })
+	return out
+}
+
+// tenureAt returns the index of the tenure at a time in Unix seconds, -1 when unknown.
+func tenureAt(tenures []Tenure, at int64) int {
+	n, found := slices.BinarySearchFunc(tenures, at, func(t Tenure, at int64) int { return cmp.Compare(t.Began, at) })
+	if found {
+		return n
+	}
+	if n == 0 || tenures[n-1].Began == 0 {
+		return -1
+	}
+	return n - 1
+}
+
+// accountable is since when an identity is accountable for an agent.
+type accountable struct {
+	from  uint64 // the first block whose ratings it is accountable for
+	acted bool   // it registered the agent, or made or signed a transaction for it
+}
+
+// accountableFrom returns since when each identity is accountable for an agent: the registrar from the start, unless
+// it transferred the agent at once, and others from their beginning.
+func (e *Evidence) accountableFrom(g *flow.Graph, beginnings []beginning) map[common.Address]accountable {
+	out := map[common.Address]accountable{}
+	registrar := g.Identity(e.Registrar)
+	switch _, atOnce := e.firstTransfer(g); {
+	case e.Registrar == (common.Address{}):
+	case !atOnce:
+		out[registrar] = accountable{0, true}
+	case registrar == g.Identity(e.Owner): // got the agent back: accountable for the score by all ratings only
+		out[registrar] = accountable{math.MaxUint64, true}
+	}
+	for _, b := range beginnings {
+		was, known := out[b.identity]
+		if !known {
+			was.from = math.MaxUint64
+		}
+		out[b.identity] = accountable{min(was.from, b.from), was.acted || !b.isPaid}
+	}
+	return out
+}
+
+// firstTransfer returns the block in which the registrar's identity first transferred the
+// agent to another one, zero for never, and whether that was within handoverSeconds.
+func (e *Evidence) firstTransfer(g *flow.Graph) (block uint64, atOnce bool) {
+	if e.Registrar == (common.Address{}) {
+		return 0, false
+	}
+	registrar := g.Identity(e.Registrar)
+	for i, t := range e.Tenures {
+		if g.Identity(t.Owner) == registrar {
+			continue
+		}
+		if i == 0 {
+			return t.From, true
+		}
+		return t.From - 1, isHandover(e.Tenures[0].Began, t.Began)
+	}
+	return 0, false
+}
+
+// isHandover reports whether a transfer that follows a registration shows that the agent was registered for somebody
+// else. Both are times in Unix seconds, zero when unknown.
+func isHandover(registered, transferred int64) bool {
+	return registered > 0 && transferred > 0 && transferred-registered <= handoverSeconds
+}
+
+// DomainProof is a domain whose file proves an agent.
+type DomainProof struct {
+	Domain string
+	Named  []common.Address // by the file, as accounts of the agent's chain
+	Owners []common.Address // of all agents that the domain proves
+}
+
+// OwnDomains returns the domains that belong to the agent's owner: their files name an address of the owner, and they
+// prove agents of no other identity. A host of many customers' agents is none.
+func (e *Evidence) OwnDomains(proofs []DomainProof) (out []string) {
+	g := e.Weights.Graph()
+	owner := g.Identity(e.Owner)
+	isOther := func(a common.Address) bool { return g.Identity(a) != owner }
+	for _, p := range proofs {
+		isNamed := slices.ContainsFunc(p.Named, func(a common.Address) bool { return !isOther(a) })
+		if isNamed && !slices.ContainsFunc(p.Owners, isOther) {
+			out = append(out, p.Domain)
+		}
+	}
+	return out
+}
