@@ -78,11 +78,10 @@ func (r *GraphReader) Coverage(w *flow.Weights) (out repute.Coverage, known map[
 	for _, reason := range reasons {
 		c.reasons = append(c.reasons, string(reason))
 	}
-	enough := r.p.Evidence.Base.Mul(r.p.Rated.Confidence).Div(fixed.One - r.p.Rated.Confidence)
 	known = map[flow.Node]int{}
 	for agent, records := range t.byAgent() {
 		owner := w.Graph().Node(t.owners[agent])
-		if weight := c.agent(uint32(agent), owner, records); weight >= enough {
+		if weight := c.agent(uint32(agent), owner, records); weight >= r.p.Guard.Known {
 			known[owner]++
 		}
 	}

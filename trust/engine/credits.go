@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +14,6 @@ import (
 	"repute"
 	"repute/store/trustdb"
 	"repute/trust"
-	"repute/trust/fixed"
-	"repute/trust/flow"
 	"repute/trust/replay"
 	"repute/trust/source"
 )
@@ -33,7 +30,7 @@ func noCredits(context.Context, *trust.GraphReader) (*trust.Credits, error) { re
 
 // creditsOf puts credentials into the terms of scores as of a time.
 func creditsOf(p *source.Policy, held []source.Credential, at time.Time) *trust.Credits {
-	out := &trust.Credits{Rules: rulesOf(p), Agents: p.Budget.Agents, Days: p.Budget.Days}
+	out := &trust.Credits{Rules: p.Rules(), Agents: p.Budget.Agents, Days: p.Budget.Days}
 	numbers := map[string]int{}
 	for i, s := range p.Sources {
 		numbers[s.ID] = i
@@ -45,26 +42,6 @@ func creditsOf(p *source.Policy, held []source.Credential, at time.Time) *trust.
 		}
 	}
 	return out
-}
-
-// rulesOf are the bounds of a policy.
-func rulesOf(p *source.Policy) (rules flow.SourceRules) {
-	bounds := func(b source.Bounds) flow.SourceBounds { return flow.SourceBounds{Praise: b.Praise, Blame: b.Blame} }
-	rules.All = bounds(p.All)
-	classes := slices.Sorted(maps.Keys(p.Classes))
-	for _, id := range classes {
-		c := p.Classes[id]
-		class := flow.SourceClass{ID: string(id), Rater: fixed.One, SourceBounds: bounds(c.Bounds)}
-		if c.InAll {
-			class.Rater = c.Weight
-		}
-		rules.Classes = append(rules.Classes, class)
-	}
-	for _, s := range p.Sources {
-		rules.Sources = append(rules.Sources, flow.Source{ID: s.ID, Class: slices.Index(classes, s.Class),
-			SourceBounds: bounds(s.Bounds)})
-	}
-	return rules
 }
 
 // sourcesOn are the sources that count on the chain and can be read there.
