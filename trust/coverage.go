@@ -101,7 +101,7 @@ func (r *GraphReader) Coverage(w *flow.Weights) (out repute.Coverage, known map[
 	for _, reason := range Reasons() {
 		c.reasons = append(c.reasons, string(reason))
 	}
-	enough := r.p.Evidence.Base.Mul(r.p.Rated.Confidence).Div(fixed.One - r.p.Rated.Confidence)
+	enough := r.p.Guard.Known
 	former := r.formerOwners(w.Graph())
 	known = map[common.Address]int{}
 	for agent, records := range t.byAgent() {

@@ -32,7 +32,8 @@ type RaterCredit struct {
 // Credited returns the weights with what sources give the raters of the graph beside them. An identity has of each
 // source the best credit of its addresses.
 func (r *GraphReader) Credited(w *flow.Weights, c *Credits) *flow.Weights {
-	t := crediting{c: c, agents: r.recentAgents(w.Graph(), c.Days), held: c.byIdentity(w.Graph()), persons: map[person]*shared{}}
+	t := crediting{c: c, agents: r.recentAgents(w.Graph(), c.Days), held: c.byIdentity(w.Graph()),
+		persons: map[person]*shared{}}
 	return w.WithCredits(c.Rules, t.credits())
 }
 

@@ -21,7 +21,7 @@ type Gate struct {
 	// Evidence is needed in Channels, in units; 0 for none.
 	Evidence fixed.Fixed `json:"evidence,omitempty"`
 	Channels []string    `json:"channels,omitempty"`
-	// RecentRaters must have spoken against the agent within RecentDays.
+	// RecentRaters must have spoken against the agent within RecentDays, in units of their weight.
 	RecentRaters int `json:"recentRaters,omitempty"`
 	RecentDays   int `json:"recentDays,omitempty"`
 	// Checks of who the agent is must all have passed.
@@ -73,11 +73,15 @@ type Lacking struct {
 	Units *fixed.Fixed `json:"units,omitempty"`
 }
 
+// mostBySources is the highest tier to which sources may lift an agent. Those above read what gates that admit read.
+const mostBySources = 2
+
 // judge fills gates and tier.
 func (s *scoring) judge(r *Result) {
+	admits := s.admits()
 	for i := range s.p.Gates {
 		g := &s.p.Gates[i]
-		lacks := s.lacks(g, r)
+		lacks := s.lacks(i, &admits)
 		r.Gates = append(r.Gates, GateView{g.ID, g.Direction(), len(lacks) == 0, lacks})
 	}
 	switch r.Status {
@@ -88,7 +92,11 @@ func (s *scoring) judge(r *Result) {
 		return
 	}
 	for _, t := range s.p.Tiers {
-		if (t.Gate == "" || r.passes(t.Gate)) && (t.Low == nil || r.Low >= whole3(*t.Low)) && r.PathsFor >= t.Paths {
+		by := &s.now
+		if t.Tier > mostBySources {
+			by = &admits
+		}
+		if (t.Gate == "" || r.passes(t.Gate)) && (t.Low == nil || by.low >= whole3(*t.Low)) && by.pathsFor >= t.Paths {
 			r.setTier(t.Tier)
 			return
 		}
@@ -121,37 +129,37 @@ func (r *Result) passes(gate string) bool {
 // whole3 turns points into thousandths.
 func whole3(f fixed.Fixed) Points { return Points(f.Round(1000)) }
 
-// lacks lists what a result lacks to pass a gate; none when it passes.
-func (s *scoring) lacks(g *Gate, r *Result) []Lacking {
-	first := len(s.lacking)
+// lacks lists what an agent lacks to pass a gate; none when it passes. Gates that admit read admits, and those that keep
+// out what holds without sources: these MUST NOT help an agent out of there, nor into it.
+func (s *scoring) lacks(gate int, admits *standing) []Lacking {
+	first, g := len(s.lacking), &s.p.Gates[gate]
 	lack := func(what string, have, need fixed.Fixed) {
 		s.lacking = append(s.lacking, Lacking{What: what, Have: have, Need: need})
 	}
-	if r.Status != Rated && (g.Low != nil || g.High != nil) {
-		lack("rated", r.Confidence, s.p.Rated.Confidence)
+	by, paths := admits, admits.pathsFor
+	if g.High != nil {
+		by = s.vouchedOnly()
+		paths = by.pathsAgainst
 	}
-	paths := r.PathsFor
-	switch {
-	case g.Low != nil && r.Low < whole3(*g.Low):
-		lack("low", fromPoints(r.Low), *g.Low)
-	case g.High != nil:
-		paths = r.PathsAgainst
-		if r.High >= whole3(*g.High) {
-			lack("high", fromPoints(r.High), *g.High)
-		}
+	if by.status != Rated && (g.Low != nil || g.High != nil) {
+		lack("rated", by.confidence, s.p.Rated.Confidence)
+	}
+	if g.Low != nil && by.low < whole3(*g.Low) {
+		lack("low", fromPoints(by.low), *g.Low)
+	}
+	if g.High != nil && by.high >= whole3(*g.High) {
+		lack("high", fromPoints(by.high), *g.High)
 	}
 	if paths < g.Paths {
 		lack("paths", fixed.Int(paths), fixed.Int(g.Paths))
 	}
 	if g.Evidence > 0 {
-		if have := s.evidenceIn(r, g.Channels); have < g.Evidence {
+		if have := s.evidenceIn(by, g.Channels); have < g.Evidence {
 			lack("evidence", have, g.Evidence)
 		}
 	}
-	if g.RecentRaters > 0 {
-		if n := s.recentAgainst(g.RecentDays); n < g.RecentRaters {
-			lack("recentRaters", fixed.Int(n), fixed.Int(g.RecentRaters))
-		}
+	if have := by.recent[gate]; whole(have) < g.RecentRaters {
+		lack("recentRaters", have, fixed.Int(g.RecentRaters))
 	}
 	lacksIdentity(g.Checks, s.identity, lack)
 	if first == len(s.lacking) {
@@ -163,26 +171,14 @@ func (s *scoring) lacks(g *Gate, r *Result) []Lacking {
 // fromPoints converts thousandths of a point.
 func fromPoints(p Points) fixed.Fixed { return fixed.Ratio(int64(p), 1000) }
 
-// evidenceIn is the evidence of a result in some channels.
-func (s *scoring) evidenceIn(r *Result, channels []string) (sum fixed.Fixed) {
-	for _, c := range r.Channels {
-		if slices.Contains(channels, c.Channel) {
-			sum += c.Evidence
+// evidenceIn is the evidence of a standing in some channels.
+func (s *scoring) evidenceIn(by *standing, channels []string) (sum fixed.Fixed) {
+	for i, c := range s.p.Tags.Channels {
+		if slices.Contains(channels, c.Name) {
+			sum += by.channels[i]
 		}
 	}
 	return sum
-}
-
-// recentAgainst counts opinions with weight against the agent within so many days.
-func (s *scoring) recentAgainst(days int) (n int) {
-	const day = 24 * 60 * 60
-	since := s.block.Time.Unix() - int64(days)*day
-	for i := range s.opinions {
-		if v := &s.opinions[i]; isAgainst(v.value) && max(v.weight, v.granted) > s.p.Paths.MinWeight && v.newest >= since {
-			n++
-		}
-	}
-	return n
 }
 
 // missing is how many more full-weight opinions of +1 lift the lower bound to so many
@@ -190,17 +186,18 @@ func (s *scoring) recentAgainst(days int) (n int) {
 func (s *scoring) missing(low fixed.Fixed) fixed.Fixed {
 	target := low / 100
 	n := sort.Search(100_000, func(hundredths int) bool {
-		mean, deviation := s.with(fixed.Ratio(int64(hundredths), 100))
-		return mean-deviation >= target
+		units := fixed.Ratio(int64(hundredths), 100)
+		return s.lowWith(&s.now, units) >= target && s.lowWith(s.vouchedOnly(), units) >= target
 	})
 	return fixed.Ratio(int64(n), 100)
 }
 
-// with is mean and deviation after so many more opinions of +1.
-func (s *scoring) with(units fixed.Fixed) (mean, deviation fixed.Fixed) {
-	more := s.total
+// lowWith is the lower bound after so many more opinions of +1.
+func (s *scoring) lowWith(by *standing, units fixed.Fixed) fixed.Fixed {
+	more := by.total
 	more.weight, more.value, more.square = more.weight+units, more.value+units, more.square+units
-	return more.average(s.p.Evidence, s.prior)
+	mean, deviation := more.average(s.p.Evidence, s.prior)
+	return mean - deviation
 }
 
 // Passable are the ids of the gates that an agent can be asked to pass: all but those that

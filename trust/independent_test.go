@@ -27,7 +27,7 @@ func TestIndependentImplementation(t *testing.T) {
 	if err != nil {
 		t.Skip("python3 is not installed")
 	}
-	rated, against := 0, 0
+	rated, against, sourced := 0, 0, 0
 	for seed := range uint64(6) {
 		w := newOtherWorld(t, seed)
 		got := w.run(t, python)
@@ -50,13 +50,16 @@ func TestIndependentImplementation(t *testing.T) {
 			if want.Status == trust.Rated {
 				rated++
 			}
+			if want.Sourced != nil {
+				sourced++
+			}
 			if want.Mean < 0 {
 				against++
 			}
 		}
 	}
-	if rated < 50 || against < 20 {
-		t.Errorf("%d rated and %d bad agents: the test shows less than it should", rated, against)
+	if rated < 50 || against < 20 || sourced < 50 {
+		t.Errorf("%d rated and %d bad agents, %d by sources: the test shows less than it should", rated, against, sourced)
 	}
 }
 
@@ -66,11 +69,44 @@ type otherWorld struct {
 	Tags   json.RawMessage `json:"tags"`
 	Now    int64           `json:"now"`
 	Roots  []otherRoot     `json:"roots"`
-	Agents []otherAgent    `json:"agents"`
+	// Credits are what sources give, by rules of two classes.
+	Credits otherCredits `json:"credits"`
+	Agents  []otherAgent `json:"agents"`
 }
 
 type otherRoot struct {
 	Address common.Address `json:"address"`
+	Weight  float64        `json:"weight"`
+}
+
+type otherCredits struct {
+	Agents  int           `json:"agents"`
+	Days    int           `json:"days"`
+	All     otherBounds   `json:"all"`
+	Classes []otherClass  `json:"classes"`
+	Sources []otherSource `json:"sources"`
+	Raters  []otherCredit `json:"raters"`
+}
+
+type otherBounds struct {
+	Praise float64 `json:"praise"`
+	Blame  float64 `json:"blame"`
+}
+
+type otherClass struct {
+	Rater float64 `json:"rater"`
+	otherBounds
+}
+
+type otherSource struct {
+	Class int `json:"class"`
+	otherBounds
+}
+
+type otherCredit struct {
+	Rater   common.Address `json:"rater"`
+	Source  int            `json:"source"`
+	Subject common.Hash    `json:"subject"`
 	Weight  float64        `json:"weight"`
 }
 
@@ -147,7 +183,40 @@ func newOtherWorld(t *testing.T, seed uint64) *otherWorld {
 		}
 		w.Agents = append(w.Agents, a)
 	}
+	w.Credits = otherCredits{Agents: 4, Days: 90, All: otherBounds{3, 1.5}, Raters: []otherCredit{},
+		Classes: []otherClass{{1, otherBounds{2.5, 1.25}}, {0.25, otherBounds{0.5, 0.25}}},
+		Sources: []otherSource{{0, otherBounds{1.5, 1}}, {0, otherBounds{1.5, 1}}, {1, otherBounds{0.5, 0.25}}}}
+	for i := range parties + 20 {
+		for source := range w.Credits.Sources {
+			if seed%2 == 1 && rng.IntN(4) == 0 {
+				subject := common.BigToHash(big.NewInt(int64(source*1000 + i/(1+rng.IntN(3))))) // some are one person
+				w.Credits.Raters = append(w.Credits.Raters, otherCredit{party(i), source, subject, []float64{0.5, 0.25}[source/2]})
+			}
+		}
+	}
 	return w
+}
+
+// credits are those of the world in the engine's terms.
+func (w *otherWorld) credits() *trust.Credits {
+	exact := func(v float64) fixed.Fixed { return fixed.Ratio(int64(v*100), 100) }
+	bounds := func(b otherBounds) flow.SourceBounds {
+		return flow.SourceBounds{Praise: exact(b.Praise), Blame: exact(b.Blame)}
+	}
+	out := &trust.Credits{Agents: w.Credits.Agents, Days: w.Credits.Days, Rules: flow.SourceRules{All: bounds(w.Credits.All)}}
+	for i, c := range w.Credits.Classes {
+		out.Rules.Classes = append(out.Rules.Classes, flow.SourceClass{ID: fmt.Sprint(i), Rater: exact(c.Rater),
+			SourceBounds: bounds(c.otherBounds)})
+	}
+	for i, s := range w.Credits.Sources {
+		out.Rules.Sources = append(out.Rules.Sources, flow.Source{ID: fmt.Sprint(i), Class: s.Class,
+			SourceBounds: bounds(s.otherBounds)})
+	}
+	for _, c := range w.Credits.Raters {
+		out.Raters = append(out.Raters, trust.RaterCredit{Rater: c.Rater, Source: c.Source, Subject: c.Subject,
+			Weight: exact(c.Weight)})
+	}
+	return out
 }
 
 // run asks the program.
@@ -190,6 +259,7 @@ func (w *otherWorld) scores(t *testing.T) (out []trust.Result) {
 		}
 	}
 	weights := reader.Build().Walk(roots, p.Walk)
+	weights = reader.Credited(weights, w.credits())
 	scales := reader.Scales()
 	for i, a := range w.Agents {
 		e := trust.Evidence{Agent: repute.AgentID{ChainID: 1, TokenID: tokenOf(i)}, Block: at, Owner: a.Owner,

@@ -104,6 +104,10 @@ func (s *scoring) merged(v *opinion, at int) int {
 // evidence counts.
 func (s *scoring) grant(v *opinion, node flow.Node, strength fixed.Fixed) fixed.Fixed {
 	granted := s.w.Granted(node)
+	if s.leaveOut {
+		s.heard = s.heard || granted > 0
+		return 0
+	}
 	if evidence := granted.Mul(strength); evidence > v.sourced {
 		v.sourced, v.granted, v.credited = evidence, granted, node
 	}

@@ -88,17 +88,21 @@ type PathParams struct {
 	MinWeight fixed.Fixed `json:"minWeight"` // raters of no more than this add nothing to it
 }
 
-// RatedParams say how much evidence makes an agent rated, and how much of it makes one with less thin.
+// RatedParams say what makes an agent rated, and what makes one without that thin.
 type RatedParams struct {
-	Confidence fixed.Fixed `json:"confidence"` // from which on an agent is rated
-	Thin       fixed.Fixed `json:"thin"`       // units of vouched evidence from which on it is thin
+	Confidence fixed.Fixed `json:"confidence"` // from which on an agent is rated, provided that
+	Raters     int         `json:"raters"`     // so many independent ones speak of it,
+	Each       fixed.Fixed `json:"each"`       // with so much evidence in units each
+	Thin       fixed.Fixed `json:"thin"`       // units of vouched or sourced evidence from which on it is thin
 }
 
 // GuardParams are of the whitewash guard: an agent of somebody who answers for an agent that is surely below Below
 // points has neither a better score nor a better tier than that one. Where fewer than FullShare of the agents of that
 // party that are known are surely bad, it limits in proportion. A former owner answers for ratings up to TailDays later.
 type GuardParams struct {
-	Below     fixed.Fixed `json:"below"`
+	Below fixed.Fixed `json:"below"`
+	// Known is the weight of all its raters together from which on an agent is known.
+	Known     fixed.Fixed `json:"known"`
 	FullShare fixed.Fixed `json:"fullShare"`
 	TailDays  int         `json:"tailDays"`
 }
@@ -225,8 +229,11 @@ func (p *Params) check(at places) error {
 		{"paths.most", p.Paths.Most > 0 && p.Paths.Most <= 1000, "1 to 1000"},
 		{"paths.minWeight", p.Paths.MinWeight >= 0 && p.Paths.MinWeight <= fixed.One, "0 to 1"},
 		{"rated.confidence", p.Rated.Confidence > 0 && p.Rated.Confidence < fixed.One, "between 0 and 1"},
+		{"rated.raters", p.Rated.Raters > 0 && p.Rated.Raters <= 100, "1 to 100"},
+		{"rated.each", p.Rated.Each > 0 && p.Rated.Each <= fixed.One, "above 0, at most 1"},
 		{"rated.thin", p.Rated.Thin > 0 && p.Rated.Thin <= fixed.Int(1000), "above 0, at most 1000"},
 		{"guard.below", p.Guard.Below >= -fixed.Int(100) && p.Guard.Below <= 0, "-100 to 0 points"},
+		{"guard.known", p.Guard.Known > 0 && p.Guard.Known <= fixed.Int(1000), "above 0, at most 1000"},
 		{"guard.fullShare", p.Guard.FullShare >= 0 && p.Guard.FullShare <= fixed.One, "0 to 1; 0 for no guard"},
 		{"guard.tailDays", p.Guard.TailDays >= 0 && p.Guard.TailDays <= maxDays, "0 to 36500"},
 		{"gates", len(p.Gates) > 0, "one gate or more"},

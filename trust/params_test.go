@@ -13,7 +13,7 @@ func TestParamsAreRefused(t *testing.T) {
 	t.Parallel()
 	params, tags := DefaultFiles()
 	for _, c := range []struct{ old, with, field, line string }{
-		{`"guard": {"below": -10, "fullShare": 0.25, "tailDays": 7},`, ``, "params: guard.below", "missing"},
+		{`"guard": {"below": -10, "known": 1.25, "fullShare": 0.25, "tailDays": 7},`, ``, "params: guard.below", "missing"},
 		{`"epoch": {"blocks": 1800`, `"epoch": {"blocs": 1800`, "params: blocs", "line 25: no such field"},
 		{`"epoch": {"blocks": 1800`, `"epoch": {"blocks": 0`, "params: epoch.blocks", "line 25"},
 		{`["quality", "validation"]`, `["quality", "beauty"]`, "params: gates[1].channels[1]", "line 13"},
@@ -31,7 +31,7 @@ func TestParamsAreRefused(t *testing.T) {
 		{`"iterations": 60`, `"iterations": "60"`, "params: walk.iterations", "line 3"},
 		{`"restart": 0.2`, `"restart": "0.2"`, "params: walk.restart", "line 3: string"},
 		{`"restart": 0.2`, `"restart": 0.2, "restart": 0.3`, "params: walk.restart", "line 3: stands twice"},
-		{`"version": "repute-3",`, `"version": "repute-3"`, "params", "line 3: not JSON"},
+		{`"version": "repute-4",`, `"version": "repute-4"`, "params", "line 3: not JSON"},
 	} {
 		if !strings.Contains(string(params), c.old) {
 			t.Fatalf("params.json has no %s", c.old)

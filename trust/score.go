@@ -89,6 +89,11 @@ type scoring struct {
 	sums     []blend       // by channel
 	lacking  []Lacking
 
+	// Sources are left out of the first evaluation of an agent, which notes whether they say anything about it: heard. If
+	// so, vouched is what it found, and a second one takes them in.
+	leaveOut, heard bool
+	vouched, now    standing
+
 	grants                     []grant // what sources give the opinions
 	persons                    map[uint32]limited
 	sourcedFor, sourcedAgainst sourcedSide
@@ -130,9 +135,22 @@ func (s *Scorer) load(e *Evidence) {
 	s.identity = e.Identity
 }
 
-// evaluate computes the mean, deviation and evidence of an account.
+// evaluate computes the mean, deviation and evidence of an account: without sources, and with them where they say
+// anything.
 func (s *scoring) evaluate(a account, at repute.Block, related []RelatedAgent) {
 	s.a, s.block, s.related, s.identity = a, at, related, nil
+	s.leaveOut, s.heard = true, false
+	s.weighOpinions()
+	if !s.heard {
+		return
+	}
+	s.vouched = s.standing(s.vouched)
+	s.leaveOut = false
+	s.weighOpinions()
+}
+
+// weighOpinions reads the opinions of an account, bounds their evidence and averages them.
+func (s *scoring) weighOpinions() {
 	s.readAccount()
 	s.boundRaters()
 	s.boundPool()
@@ -167,7 +185,7 @@ func boundRater(opinions []opinion) {
 		pooled.add(v.pooled)
 		strength.add(v.strength)
 	}
-	pooled.most = strength.most - vouched.most - sourced.most
+	pooled.most = max(0, strength.most-vouched.most-sourced.most) // members with much of each may have more together
 	for i := range opinions {
 		v := &opinions[i]
 		v.vouched, v.sourced, v.pooled = vouched.of(v.vouched), sourced.of(v.sourced), pooled.of(v.pooled)
@@ -218,20 +236,28 @@ func (s *scoring) boundPaths() {
 	most := fixed.Int(s.p.Paths.Most)
 	s.flowFor = s.flow(isFor, subject, min(max(fixed.Int(s.p.countedFor), praise), most))
 	s.flowAgainst = s.flow(isAgainst, subject, min(max(fixed.Int(s.p.countedAgainst), blame), most))
-	s.positive = s.boundSide(isFor, praise, s.flowFor) + s.sourcedFor.evidence
-	blame = s.boundSide(isAgainst, blame, s.flowAgainst) + s.sourcedAgainst.evidence
+	s.positive = s.boundSide(isFor, praise, s.flowFor)
+	blame = s.boundSide(isAgainst, blame, s.flowAgainst)
+	s.multiplyBlame(s.p.Evidence.Base + s.positive + blame)
+	s.positive += s.sourcedFor.evidence
 	s.flowFor, s.flowAgainst = s.flowFor+s.sourcedFor.flow, s.flowAgainst+s.sourcedAgainst.flow
-	factor := s.p.Negative.of(whole(s.flowAgainst), s.p.Evidence.Base+s.positive+blame)
+	s.vouching = s.w.Vouching(subject, s.p.Prior.Decades)
+	s.prior = s.p.Prior.Most.Mul(s.vouching)
+}
+
+// multiplyBlame multiplies the evidence against an agent with so much base and vouched evidence. What sources give has a
+// factor of its own, by its own paths: it MUST NOT make the blame of others weigh more.
+func (s *scoring) multiplyBlame(known fixed.Fixed) {
+	vouched := s.p.Negative.of(whole(s.flowAgainst), known)
+	sourced := s.p.Negative.of(whole(s.sourcedAgainst.flow), known+s.sourcedFor.evidence+s.sourcedAgainst.evidence)
 	s.negative, s.sourcedAgainst.evidence = 0, 0
 	for i := range s.opinions {
 		if v := &s.opinions[i]; isAgainst(v.value) {
-			v.vouched, v.sourced = v.vouched.Mul(factor), v.sourced.Mul(factor)
+			v.vouched, v.sourced = v.vouched.Mul(vouched), v.sourced.Mul(sourced)
 			s.negative += v.vouched + v.sourced
 			s.sourcedAgainst.evidence += v.sourced
 		}
 	}
-	s.vouching = s.w.Vouching(subject, s.p.Prior.Decades)
-	s.prior = s.p.Prior.Most.Mul(s.vouching)
 }
 
 // whole is how many whole units there are. What is missing for one by rounding does not matter.
@@ -308,16 +334,17 @@ func points(v fixed.Fixed) Points { return Points(v.Round(100_000)) }
 func (s *scoring) result(r *Result) {
 	*r = Result{
 		Block: s.block.Number, BlockHash: s.block.Hash, Params: s.p.Hash, TagTable: s.p.TagsHash,
-		Mean: points(s.mean), Confidence: s.confidence(), Evidence: s.evidence(),
-		Low: points(fixed.Clamp(s.mean-s.deviation, -fixed.One)), High: points(fixed.Clamp(s.mean+s.deviation, -fixed.One)),
+		Mean: points(s.mean), Confidence: s.confidence(), Evidence: s.evidence(), Low: s.low(), High: s.high(),
 		Positive: s.positive, Negative: s.negative, Pool: s.pool, Vouching: s.vouching, Prior: points(s.prior),
 		PathsFor: whole(s.flowFor), PathsAgainst: whole(s.flowAgainst), Channels: s.channels(r.Channels[:0]), Gates: r.Gates[:0],
 		Rows: len(s.a.records), Excluded: s.a.excluded,
 	}
 	r.TrustedFor, r.TrustedAgainst = s.trusted()
 	r.Sourced = s.sourcedView()
-	s.guard(r)
-	if r.Score, r.Status = r.Held(), s.status(); r.Status == Unrated {
+	r.Guard = s.guard(r.High)
+	r.Low, r.High = r.Guard.limit(r.Low), r.Guard.limit(r.High)
+	s.now = s.standing(s.now)
+	if r.Score, r.Status = r.Held(), s.now.status; r.Status == Unrated {
 		r.Score = 0
 	}
 	s.judge(r)
@@ -326,7 +353,7 @@ func (s *scoring) result(r *Result) {
 // status says whether there is enough evidence for a score. Strangers alone, however many, do not make an agent thin.
 func (s *scoring) status() Status {
 	switch {
-	case s.confidence() >= s.p.Rated.Confidence:
+	case s.confidence() >= s.p.Rated.Confidence && s.severalRaters():
 		return Rated
 	case s.positive+s.negative >= s.p.Rated.Thin:
 		return Thin
@@ -377,39 +404,35 @@ func (s *scoring) channels(views []ChannelView) []ChannelView {
 // guardLeast is the least effect of a related agent that is told, in points.
 const guardLeast Points = 500
 
-// guard limits an agent by that of its related agents which takes most from it. One that takes next to nothing is not
-// named: a custodian's agents would all be marked for a single bad one among thousands.
-func (s *scoring) guard(r *Result) {
-	below, high := s.p.guardBelow(), r.High
+// guard returns that related agent which takes most from an agent with this upper bound, nil where there is none. One
+// that takes next to nothing is not named: a custodian's agents would all be marked for a single bad one among thousands.
+func (s *scoring) guard(high Points) (most *GuardView) {
+	below := s.p.guardBelow()
 	for i := range s.related {
 		k := &s.related[i]
 		if k.High >= below {
 			continue
 		}
 		g := &GuardView{k.Agent.String(), k.Score, k.Tier, k.Holder, k.Role, k.Share}
-		if limited := g.limit(r.High); r.High-limited >= guardLeast && (r.Guard == nil || limited < high) {
-			r.Guard, high = g, limited
+		if limited := g.limit(high); high-limited >= guardLeast && (most == nil || limited < most.limit(high)) {
+			most = g
 		}
 	}
-	if r.Guard != nil {
-		r.Low, r.High = r.Guard.limit(r.Low), high
-	}
+	return most
 }
 
-// limit is what remains of a score or a bound.
+// limit is what remains of a score or a bound, all of it for nil.
 func (g *GuardView) limit(p Points) Points {
+	if g == nil {
+		return p
+	}
 	over := max(0, p-min(0, g.Score))
 	return p - Points(fixed.Fixed(over).Mul(g.Share))
 }
 
 // Held returns the mean limited by the guard. It equals the score unless the agent is
 // unrated.
-func (r *Result) Held() Points {
-	if r.Guard == nil {
-		return r.Mean
-	}
-	return r.Guard.limit(r.Mean)
-}
+func (r *Result) Held() Points { return r.Guard.limit(r.Mean) }
 
 // Unjudged returns the score of an agent without evidence as of a block: unrated, with the
 // prior's interval.

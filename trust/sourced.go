@@ -11,6 +11,11 @@ type SourcedView struct {
 	Classes []string    `json:"classes"` // of these sources
 	Praise  fixed.Fixed `json:"praise"`  // evidence in units, part of Result.Positive and Negative
 	Blame   fixed.Fixed `json:"blame"`
+	// Without sources: the bounds and the paths that gates of value read too, and gates that keep out read alone.
+	Low          Points `json:"low"`
+	High         Points `json:"high"`
+	PathsFor     int    `json:"pathsFor"`
+	PathsAgainst int    `json:"pathsAgainst"`
 }
 
 // grant is what one source gives one opinion.
@@ -34,7 +39,11 @@ func (s *scoring) boundSources() {
 		return
 	}
 	s.sharePersons()
-	s.sourcedFor = s.boundGrants(isFor, func(b *flow.SourceBounds) fixed.Fixed { return b.Praise })
+	praise := func(b *flow.SourceBounds) fixed.Fixed { return b.Praise }
+	if s.isCondemned() {
+		praise = func(*flow.SourceBounds) fixed.Fixed { return 0 }
+	}
+	s.sourcedFor = s.boundGrants(isFor, praise)
 	s.sourcedAgainst = s.boundGrants(isAgainst, func(b *flow.SourceBounds) fixed.Fixed { return b.Blame })
 }
 
@@ -132,7 +141,9 @@ func (s *scoring) sourcedView() *SourcedView {
 	if s.sourcedFor.evidence+s.sourcedAgainst.evidence == 0 {
 		return nil
 	}
-	view := &SourcedView{Praise: s.sourcedFor.evidence, Blame: s.sourcedAgainst.evidence}
+	v := &s.vouched
+	view := &SourcedView{Praise: s.sourcedFor.evidence, Blame: s.sourcedAgainst.evidence, Low: v.low, High: v.high,
+		PathsFor: v.pathsFor, PathsAgainst: v.pathsAgainst}
 	rules := s.w.SourceRules()
 	classes := make([]bool, len(rules.Classes))
 	last := flow.NoNode

@@ -18,6 +18,7 @@ type Outcome struct {
 	Score     float64            `json:"score"`
 	Paths     int                `json:"paths"`
 	Tier      int                `json:"tier"`
+	Opens     bool               `json:"opens,omitempty"`     // the gate of full service or that of validators, where sources take part
 	Baselines map[string]float64 `json:"baselines,omitempty"` // 0 to 100
 }
 

@@ -15,6 +15,7 @@ import (
 	"repute/internal/attack"
 	"repute/trust"
 	"repute/trust/fixed"
+	"repute/trust/source"
 )
 
 // TrustOptions say what Trust measures.
@@ -37,6 +38,7 @@ type TrustMeasurements struct {
 	Cost      []attack.Cost     `json:"cost"`                // T16
 	VouchAge  []float64         `json:"vouch_age"`           // weight by a root's only praise, so many half-lives ago
 	Personal  float64           `json:"personal_ms"`         // walk and score by a caller's roots, slowest of twenty
+	Sources   *TrustSources     `json:"sources"`             // G1 to G8
 }
 
 // TrustWorld is what attacks on one world reached.
@@ -49,6 +51,8 @@ type TrustWorld struct {
 	Whitewash attack.Whitewash `json:"whitewash"`
 	Price     attack.Price     `json:"price"`
 	Scales    attack.ScaleLoss `json:"scales"`       // T20
+	Batch     attack.Batch     `json:"batch"`        // T22
+	Sources   SourceAttacks    `json:"sources"`
 	Rated     int              `json:"honest_rated"` // parties with eight raters of full weight
 	Honest    int              `json:"honest"`
 }
@@ -79,7 +83,11 @@ func Trust(ctx context.Context, o TrustOptions) (r Report, err error) {
 	if err != nil {
 		return r, err
 	}
-	b := &trustBench{progress: progress{o.Progress}, o: o, p: p}
+	policy, err := sourcePolicy()
+	if err != nil {
+		return r, err
+	}
+	b := &trustBench{progress: progress{o.Progress}, o: o, p: p, policy: policy}
 	if err := b.measure(ctx); err != nil {
 		return r, err
 	}
@@ -96,6 +104,7 @@ type trustBench struct {
 	progress
 	o       TrustOptions
 	p       *trust.Params
+	policy  *source.Policy
 	m       TrustMeasurements
 	targets []Target
 }
@@ -117,6 +126,9 @@ func (b *trustBench) measure(ctx context.Context) error {
 	}
 	b.onOff()
 	b.rules(generated)
+	if err := b.coverage(ctx, generated); err != nil {
+		return err
+	}
 	if err := b.digests(ctx, generated); err != nil {
 		return err
 	}
@@ -165,6 +177,8 @@ func (b *trustBench) world(w *attack.World, p *trust.Params) {
 	b.praise(a, &out)
 	b.slander(a, &out)
 	b.mixing(a, &out)
+	b.batches(a, &out)
+	b.sources(a, &out)
 	b.always(a, &out)
 	out.Rated, out.Honest = a.Rated()
 	share := 0.0
@@ -297,6 +311,8 @@ func (b *trustBench) detect(w *attack.World) {
 	b.m.Detection = &d
 	b.judge(AtLeast(in(w, "T12 AUC of bad against good parties, label edges removed"), d.AUC, 0.90, ""),
 		AtLeast(in(w, "T12 the same with the first three ratings"), d.First3, 0.82, ""),
+		AtLeast(in(w, "T12 AUC of the score that users see, by the shipped parameters"), d.Seen, 0.905, ""),
+		AtLeast(in(w, "T12 the same score with the first three ratings"), d.SeenFirst3, 0.84, ""),
 		AtLeast(in(w, "T12 lower end of the 95 % interval above the plain mean"), d.Low, 0.000001, ""),
 		AtMost(in(w, "T13 leave-one-out error of the engine"), d.Error, 0.265, ""),
 		AtLeast(in(w, "T13 leave-one-out correlation of the engine"), d.Pearson, 0.41, ""))

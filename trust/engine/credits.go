@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -10,8 +9,6 @@ import (
 
 	"repute"
 	"repute/trust"
-	"repute/trust/fixed"
-	"repute/trust/flow"
 	"repute/trust/source"
 )
 
@@ -24,7 +21,7 @@ type SourceReader interface {
 
 // creditsOf puts credentials into the terms of scores as of a time.
 func creditsOf(p *source.Policy, held []source.Credential, at time.Time) *trust.Credits {
-	out := &trust.Credits{Rules: rulesOf(p), Agents: p.Budget.Agents, Days: p.Budget.Days}
+	out := &trust.Credits{Rules: p.Rules(), Agents: p.Budget.Agents, Days: p.Budget.Days}
 	numbers := map[string]int{}
 	for i, s := range p.Sources {
 		numbers[s.ID] = i
@@ -36,26 +33,6 @@ func creditsOf(p *source.Policy, held []source.Credential, at time.Time) *trust.
 		}
 	}
 	return out
-}
-
-// rulesOf are the bounds of a policy.
-func rulesOf(p *source.Policy) (rules flow.SourceRules) {
-	bounds := func(b source.Bounds) flow.SourceBounds { return flow.SourceBounds{Praise: b.Praise, Blame: b.Blame} }
-	rules.All = bounds(p.All)
-	classes := slices.Sorted(maps.Keys(p.Classes))
-	for _, id := range classes {
-		c := p.Classes[id]
-		class := flow.SourceClass{ID: string(id), Rater: fixed.One, SourceBounds: bounds(c.Bounds)}
-		if c.InAll {
-			class.Rater = c.Weight
-		}
-		rules.Classes = append(rules.Classes, class)
-	}
-	for _, s := range p.Sources {
-		rules.Sources = append(rules.Sources, flow.Source{ID: s.ID, Class: slices.Index(classes, s.Class),
-			SourceBounds: bounds(s.Bounds)})
-	}
-	return rules
 }
 
 // sourcesOn are the sources of a policy that count on a chain and can be read there.

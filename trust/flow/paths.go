@@ -19,6 +19,7 @@ type PathFinder struct {
 	loads   []load
 	touched []Node // with a load of this flow
 	without Node
+	most    uint32 // that one identity passes in this flow, in the terms of amounts
 	groups  []group
 	value   uint64
 	residual
@@ -43,23 +44,29 @@ type way struct {
 
 // NewPathFinder returns a finder of paths in the graph of w.
 func NewPathFinder(w *Weights) *PathFinder {
-	return &PathFinder{w: w, loads: make([]load, w.graph.Len()), without: NoNode}
+	return &PathFinder{w: w, loads: make([]load, w.graph.Len()), without: NoNode, most: full}
 }
 
 // Begin starts a new flow. Nothing passes through the identity without, which may be NoNode.
-func (f *PathFinder) Begin(without Node) {
+func (f *PathFinder) Begin(without Node) { f.BeginLimited(without, fixed.One) }
+
+// BeginLimited is Begin of a flow in which no identity passes more than most, which is at most 1.
+func (f *PathFinder) BeginLimited(without Node, most fixed.Fixed) {
 	if f.turn++; f.turn == 0 { // what is of four billion flows ago would look new
 		clear(f.loads)
 		clear(f.places)
 		f.turn = 1
 	}
-	f.without, f.value = without, 0
+	f.without, f.most, f.value = without, uint32(min(most, fixed.One)>>(fixedBits-shareBits)), 0
 	f.touched, f.groups = f.touched[:0], f.groups[:0]
 }
 
 // Add adds a group of raters, each of which is in one group only, and serves it by shortest ways as far as they have
 // room. It returns the value of the flow so far. members must stay as they are until the next Begin.
-func (f *PathFinder) Add(members []Node) fixed.Fixed {
+func (f *PathFinder) Add(members []Node) fixed.Fixed { return f.AddLimited(members, fixed.One) }
+
+// AddLimited is Add of a group that ends no more than most, which is at most 1.
+func (f *PathFinder) AddLimited(members []Node, most fixed.Fixed) fixed.Fixed {
 	if len(f.groups) < cap(f.groups) {
 		f.groups = f.groups[:len(f.groups)+1]
 	} else {
@@ -70,6 +77,7 @@ func (f *PathFinder) Add(members []Node) fixed.Fixed {
 	for _, n := range members {
 		g.left = max(g.left, f.w.nodes[n].share)
 	}
+	g.left = min(g.left, uint32(min(most, fixed.One)>>(fixedBits-shareBits)))
 	for _, n := range members {
 		if amount := f.room(n, min(g.left, f.w.nodes[n].share)); amount > 0 {
 			f.fill(n, amount)
@@ -98,7 +106,7 @@ func (f *PathFinder) room(n Node, amount uint32) uint32 {
 		if at == NoNode || at == f.without {
 			return 0
 		}
-		amount = min(amount, full-f.used(at))
+		amount = min(amount, f.most-f.used(at))
 		voucher := f.w.nodes[at].voucher
 		if voucher == at {
 			break
@@ -339,7 +347,7 @@ func (f *PathFinder) expand(state uint32) bool {
 	if state == entryOf(n) {
 		return f.expandEntry(n)
 	}
-	if f.used(n) < full {
+	if f.used(n) < f.most {
 		f.reach(entryOf(n), state)
 	}
 	p := f.place(n)
@@ -396,7 +404,7 @@ func (f *PathFinder) fits(from, to uint32) uint32 {
 	case from >= groups:
 		return f.place(b).served
 	case a == b && from == entryOf(a):
-		return full - f.used(a)
+		return f.most - f.used(a)
 	case a == b:
 		return f.used(a)
 	case from == exitOf(a):

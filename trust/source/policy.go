@@ -69,14 +69,6 @@ type Budget struct {
 	Days   int `yaml:"days" json:"days"`
 }
 
-// Share returns what is left of a rater's weight at each of so many agents.
-func (b Budget) Share(agents int) fixed.Fixed {
-	if agents <= b.Agents {
-		return fixed.One
-	}
-	return fixed.Ratio(int64(b.Agents), int64(agents))
-}
-
 // ChainDefault lists the sources that count on a chain unless the operator says otherwise.
 type ChainDefault struct {
 	Chain   uint64   `yaml:"chain" json:"chain"`

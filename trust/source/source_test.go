@@ -106,7 +106,7 @@ func TestRefused(t *testing.T) {
 		"weight":                 {"weight: 0.5\n    # An", "weight: 0.55\n    # An", "sources[0].weight"},
 		"class":                  {"    class: A", "    class: D", "sources[0].class"},
 		"date":                   {`date: "2021-10-19"`, `date: "October"`, "sources[0].price"},
-		"bounds":                 {"bounds: {praise: 3, blame: 2}", "bounds: {praise: 30, blame: 2}", "sources[0].bounds.praise"},
+		"bounds":                 {"bounds: {praise: 2.75, blame: 2}", "bounds: {praise: 30, blame: 2}", "sources[0].bounds.praise"},
 		"age before maturity":    {"ageDays: 365", "ageDays: 7", "sources[0].ageDays"},
 		"age without a time":     {"    ageDays: 0\n", "    ageDays: 100\n", "sources[2].ageDays"},
 		"id":                     {"id: coinbase-account", "id: Coinbase", "sources[0].id"},
@@ -408,16 +408,6 @@ func TestAccepts(t *testing.T) {
 	} {
 		if got := (Contract{Implementations: c.pinned}).Accepts(c.now, c.first); got != c.want {
 			t.Errorf("%v of %s, first %v: %t", c.pinned, c.now, c.first, got)
-		}
-	}
-}
-
-func TestShare(t *testing.T) {
-	t.Parallel()
-	b := shipped(t).Budget
-	for agents, want := range map[int]string{1: "1.0000", 20: "1.0000", 21: "0.9524", 200: "0.1000", 2000: "0.0100"} {
-		if got := b.Share(agents).Decimal(4); got != want {
-			t.Errorf("%d agents: %s, want %s", agents, got, want)
 		}
 	}
 }

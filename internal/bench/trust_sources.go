@@ -1,0 +1,161 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/internal/attack"
+	"repute/trust/source"
+)
+
+// TrustSources is what facts about raters give, and to whom.
+type TrustSources struct {
+	Policy   common.Hash          `json:"policy"` // of sources, the shipped one
+	Coverage []ChainCoverage      `json:"coverage"`
+	Prices   []attack.SourcePrice `json:"prices"` // G4, G5
+	Lag      attack.Lag           `json:"lag"`    // G7
+	Digests  []string             `json:"digests"`
+}
+
+// ChainCoverage is who would be rated on a chain with the published marginals: G1 to G3.
+type ChainCoverage struct {
+	attack.Marginals
+	Rows []attack.Coverage `json:"rows"`
+}
+
+// SourceAttacks is what credentials reach on one world.
+type SourceAttacks struct {
+	Outcomes []attack.Outcome    `json:"outcomes"` // S1 to S4
+	Drops    []attack.Drop       `json:"drops"`    // S5
+	Bounds   attack.SourceBounds `json:"bounds"`   // S6
+	Sway     attack.Sway         `json:"sway"`     // G6
+}
+
+// What sources may move, in points.
+const (
+	swayUp, swayDown = 37.5, 26
+	least50          = 300 // dollars
+)
+
+// sources judges what credentials reach on a world.
+func (b *trustBench) sources(a *attack.Bench, out *TrustWorld) {
+	w, s := a.World, attack.NewSources(b.policy)
+	x := &out.Sources
+	try := func(outcomes ...attack.Outcome) {
+		best := slices.MaxFunc(outcomes, func(x, y attack.Outcome) int { return cmp.Compare(x.Tier, y.Tier) })
+		opened := slices.ContainsFunc(outcomes, func(o attack.Outcome) bool { return o.Opens })
+		x.Outcomes = append(x.Outcomes, outcomes...)
+		b.judge(AtMost(in(w, best.Attack+": tier"), float64(best.Tier), 2, ""),
+			Holds(in(w, best.Attack+": no gate of value opens"), !opened))
+	}
+	for _, class := range []string{"A", "B", "C", ""} {
+		var praise []attack.Outcome
+		for _, n := range []int{1, 3, 10, 100} {
+			praise = append(praise, a.BoughtPraise(s, class, n))
+		}
+		try(praise...)
+		b.drops(a, out, swayDown, a.BoughtSlander(s, class, 0))
+	}
+	try(a.BoughtWithRoots(s, 1), a.BoughtWithRoots(s, 2))
+	try(a.BoughtWithRaters(s, 1), a.BoughtWithRaters(s, 2))
+	x.Drops = append(x.Drops, a.BoughtSlander(s, "", 1)) // measured, not judged
+	kyc := b.policy.Sources[0].ID
+	alone, three := a.ThreeWallets(s, kyc, true), a.ThreeWallets(s, kyc, false)
+	x.Outcomes = append(x.Outcomes, alone, three)
+	var most float64
+	for _, agents := range []int{20, 200, 2000} {
+		o := a.Budget(s, kyc, agents)
+		x.Outcomes = append(x.Outcomes, o)
+		if agents > 20 {
+			most = max(most, o.Mean*float64(agents))
+		}
+	}
+	b.judge(AtMost(in(w, "S4 points that six holders give 200 or 2,000 agents together / what they give 20"),
+		most/(20*x.Outcomes[len(x.Outcomes)-3].Mean), 2, ""))
+	x.Bounds, x.Sway = a.SourceBounds(s, b.o.Trials/4), a.Sway(s)
+	b.judge(AtMost(in(w, "S6 times that sources opened a gate of value or gave more than tier 2"), float64(x.Bounds.Opened), 0, ""),
+		AtMost(in(w, "S6 times that sources moved an agent into or out of a gate that keeps out"), float64(x.Bounds.Kept), 0, ""),
+		AtMost(in(w, "S6 times that losing a credential raised an agent that its holder praised"), float64(x.Bounds.Raised), 0, ""),
+		AtMost(in(w, "S6 most that blame by all sources took"), x.Bounds.Drop, swayDown, "points"),
+		AtMost(in(w, "G6 one hostile issuer: up"), x.Sway.Up, swayUp, "points"),
+		AtMost(in(w, "G6 one hostile issuer: down"), x.Sway.Down, swayDown, "points"),
+		AtMost(in(w, "G6 one issuer gone: down"), x.Sway.Gone, swayUp, "points"))
+}
+
+// batches judges T22.
+func (b *trustBench) batches(a *attack.Bench, out *TrustWorld) {
+	out.Batch = a.Batch()
+	x := out.Batch
+	b.judge(AtLeast(in(a.World, "T22 twelve roots in one block: paths"), float64(x.Paths), 12, ""),
+		AtMost(in(a.World, "T22 twelve roots in one block: loss against blocks of their own"), x.Apart-x.Mean, 0, "points"),
+		AtMost(in(a.World, "T22 change by 600 copies without weight"), max(x.Copied-x.Mean, x.Mean-x.Copied), 0, "points"))
+}
+
+// coverage judges G1 to G5, G7 and G8.
+func (b *trustBench) coverage(ctx context.Context, generated *attack.World) error {
+	out := &TrustSources{Policy: b.policy.Hash()}
+	b.m.Sources = out
+	const draws = 5
+	for _, m := range attack.ChainMarginals() {
+		b.say("who is rated on %s", m.Name)
+		c, chain := m.Population(seed), ChainCoverage{Marginals: m}
+		for _, share := range []float64{0.1, 0.3, 0.5} {
+			for _, writers := range []bool{false, true} {
+				chain.Rows = append(chain.Rows, c.Cover(b.p, b.policy, share, writers, draws))
+			}
+		}
+		out.Coverage = append(out.Coverage, chain)
+		for _, r := range chain.Rows[2:4] {
+			by := map[bool]string{false: "by sources alone", true: "by sources and reviewed writers"}[r.Writers]
+			b.judge(AtLeast(fmt.Sprintf("G2 %s, %s: agents with three honest reviewers that are rated", m.Name, by), r.Rated, 0.6, ""),
+				AtLeast(fmt.Sprintf("G2 %s, %s: agents with honest feedback that are at least thin", m.Name, by), r.Thin, 0.5, ""))
+		}
+	}
+	a, s := attack.NewBench(generated, b.p, seed), attack.NewSources(b.policy)
+	for _, chain := range append(chains(b.policy), 0) { // 0 stands for chains without sources of their own
+		p := a.SourcePrice(s, chain)
+		out.Prices = append(out.Prices, p)
+		b.judge(Holds(fmt.Sprintf("G4 chain %d: a mean of 50 costs $%d or is out of reach", chain, least50),
+			p.To50 == 0 || p.To50 >= least50),
+			Holds(fmt.Sprintf("G5 chain %d: sources alone open no gate of value", chain), !p.Opens))
+	}
+	out.Lag = a.Lag(s, b.policy.Sources[0].ID)
+	b.judge(AtMost("G7 epochs from a revocation to its effect", float64(out.Lag.Epochs), 1, ""))
+	for i := range uint64(4) {
+		digest, err := a.SourcedDigest(ctx, s, i)
+		if err != nil {
+			return fmt.Errorf("digest with sources: %w", err)
+		}
+		if !slices.Contains(out.Digests, digest) {
+			out.Digests = append(out.Digests, digest)
+		}
+	}
+	b.judge(AtMost("G8 different results of four orders of ratings and credentials", float64(len(out.Digests)), 1, ""))
+	return nil
+}
+
+// chains are those that a policy has sources for.
+func chains(p *source.Policy) (list []uint64) {
+	for _, d := range p.Defaults {
+		list = append(list, d.Chain)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// sourcePolicy is the one that scores are made with by default.
+func sourcePolicy() (*source.Policy, error) {
+	p, err := source.Default()
+	if err != nil {
+		return nil, fmt.Errorf("the shipped sources: %w", err)
+	}
+	if len(p.Sources) == 0 {
+		return nil, repute.Invalid("sources", "there is none", "at least one source")
+	}
+	return p, nil
+}

@@ -1,0 +1,31 @@
+package source
+
+import (
+	"maps"
+	"slices"
+
+	"repute/trust/fixed"
+	"repute/trust/flow"
+)
+
+// Rules returns the policy's bounds in the terms of scores. Sources and classes are in the order of the policy and of
+// their ids.
+func (p *Policy) Rules() (rules flow.SourceRules) {
+	bounds := func(b Bounds) flow.SourceBounds { return flow.SourceBounds{Praise: b.Praise, Blame: b.Blame} }
+	rules.All = bounds(p.All)
+	classes := slices.Sorted(maps.Keys(p.Classes))
+	for _, id := range classes {
+		c := p.Classes[id]
+		class := flow.SourceClass{ID: string(id), Rater: fixed.One, SourceBounds: bounds(c.Bounds)}
+		if c.InAll {
+			class.Rater = c.Weight
+		}
+		rules.Classes = append(rules.Classes, class)
+	}
+	for i := range p.Sources {
+		s := &p.Sources[i]
+		rules.Sources = append(rules.Sources, flow.Source{ID: s.ID, Class: slices.Index(classes, s.Class),
+			SourceBounds: bounds(s.Bounds)})
+	}
+	return rules
+}
