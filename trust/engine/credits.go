@@ -21,11 +21,13 @@ import (
 	"repute/trust/source"
 )
 
-// SourceReader asks the sources of a chain, at a block, about raters. before is how the readings went that the last
+// SourceReader asks the sources of a chain, at a block, about raters. past is what the readings had found that the last
 // epoch used. A source that cannot be read has a reading that says so; an error means that none could.
 type SourceReader interface {
+	// Reaches reports whether a chain can be asked.
+	Reaches(chain uint64) bool
 	Read(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source, raters []common.Address,
-		before []source.State) ([]source.Reading, error)
+		past source.Past) ([]source.Reading, error)
 }
 
 // noCredits is findCredits of graphs that are weighed by roots alone.
@@ -67,12 +69,14 @@ func rulesOf(p *source.Policy) (rules flow.SourceRules) {
 	return rules
 }
 
-// sourcesOn are the sources that count on the chain and can be read there.
+// sourcesOn are the sources that count on the chain and are read there, or on a home that can be asked.
 func (k *keeper) sourcesOn() []*source.Source {
 	if k.sources == nil {
 		return nil
 	}
-	return slices.DeleteFunc(k.sources.On(k.chain), func(s *source.Source) bool { return s.Home(k.chain) == nil })
+	return slices.DeleteFunc(k.sources.On(k.chain), func(s *source.Source) bool {
+		return s.Home(k.chain) == nil && (k.ask == nil || !k.ask.Reaches(s.Homes[0].Chain) || !k.ask.Reaches(k.chain))
+	})
 }
 
 // policyHash names the policy of sources, zero where none counts on the chain.
@@ -123,7 +127,7 @@ func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.
 	if err != nil {
 		return nil, err
 	}
-	readings := k.readSources(ctx, run.Block, sources, raters, before)
+	readings := k.readSources(ctx, run.Block, sources, raters, source.Past{States: before, Credentials: held})
 	fails := slices.ContainsFunc(readings, func(r source.Reading) bool {
 		was := stateOf(before, r.Source) // no epoch waits again for a source that did not answer the one before
 		return r.Status == source.StatusIncomplete && (was == nil || was.Status != source.StatusIncomplete)
@@ -153,12 +157,12 @@ func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.
 
 // readSources reads all sources. One that cannot be asked here is incomplete.
 func (k *keeper) readSources(ctx context.Context, at repute.Block, sources []*source.Source, raters []common.Address,
-	before []source.State) []source.Reading {
+	past source.Past) []source.Reading {
 	reason := "this process has no endpoint of the chain"
 	if at.Time.IsZero() {
 		reason = "the time of the epoch's last block is unknown"
 	} else if k.ask != nil {
-		readings, err := k.ask.Read(ctx, k.chain, at, sources, raters, before)
+		readings, err := k.ask.Read(ctx, k.chain, at, sources, raters, past)
 		if err == nil {
 			return readings
 		}
@@ -168,7 +172,7 @@ func (k *keeper) readSources(ctx context.Context, at repute.Block, sources []*so
 	for i, s := range sources {
 		out[i] = source.Reading{Unknown: raters, State: source.State{Source: s.ID, Chain: k.chain, Status: source.StatusIncomplete,
 			Reason: reason, Block: at.Number, Hash: at.Hash, Time: uint64(max(0, at.Time.Unix()))}}
-		if was := stateOf(before, s.ID); was != nil {
+		if was := stateOf(past.States, s.ID); was != nil {
 			out[i].Implementations = was.Implementations
 		}
 	}
@@ -184,25 +188,30 @@ func stateOf(states []source.State, id string) *source.State {
 	return &states[at]
 }
 
-// lastReadings are the credentials that the last run used, and how the readings of its sources went. They are empty
-// where they are not stored any more.
+// lastReadings are the credentials that the last run with sources used, and how the readings of its sources went. The
+// credentials are empty where they are not stored any more; the readings, which pin implementations, are kept.
 func (k *keeper) lastReadings(ctx context.Context, last trustdb.Run) (held []source.Credential, states []source.State,
 	err error) {
 	if last.Credentials == (common.Hash{}) {
-		return nil, nil, nil
-	}
-	body, err := trustdb.ReadInput(ctx, k.db, last.Credentials)
-	if errors.Is(err, repute.ErrNotFound) {
-		return nil, nil, nil
-	}
-	if err == nil {
-		held, err = source.Decode(body)
+		if last, err = trustdb.ReadSourcedRun(ctx, k.db, k.chain); errors.Is(err, repute.ErrNotFound) {
+			return nil, nil, nil
+		}
 	}
 	if err == nil {
 		err = json.Unmarshal([]byte(last.Readings), &states)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("readings of sources of run %d: %w", last.Run, err)
+	}
+	body, err := trustdb.ReadInput(ctx, k.db, last.Credentials)
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil, states, nil
+	}
+	if err == nil {
+		held, err = source.Decode(body)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("credentials of run %d: %w", last.Run, err)
 	}
 	return held, states, nil
 }

@@ -75,9 +75,12 @@ func (c *club) times() int {
 	return len(c.asked)
 }
 
+// Reaches is engine.SourceReader.
+func (c *club) Reaches(uint64) bool { return true }
+
 // Read is engine.SourceReader.
 func (c *club) Read(_ context.Context, chain uint64, at repute.Block, sources []*source.Source, raters []common.Address,
-	_ []source.State) ([]source.Reading, error) {
+	_ source.Past) ([]source.Reading, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, at)

@@ -257,3 +257,9 @@ func (e *logEvent) decode(l *types.Log) ([]common.Hash, error) {
 	}
 	return values, nil
 }
+
+// Names reports whether the filter asks for logs about a rater.
+func (f *Filter) Names(rater common.Address) bool {
+	about := common.BytesToHash(rater[:])
+	return slices.ContainsFunc(f.Topics[1:], func(any []common.Hash) bool { return slices.Contains(any, about) })
+}
