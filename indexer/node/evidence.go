@@ -122,21 +122,39 @@ func (n *Node) Storage(ctx context.Context, at repute.Block, contract common.Add
 	return common.BytesToHash(word), nil
 }
 
+// Codes reads the code of addresses at a block, empty where there is none, in batches that also ask for the block's
+// header as Calls does.
+func (n *Node) Codes(ctx context.Context, at repute.Block, addresses []common.Address) ([][]byte, error) {
+	out := make([][]byte, 0, len(addresses))
+	for part := range slices.Chunk(addresses, max(1, n.opts.MaxBatch-1)) {
+		codes := make([]hexutil.Bytes, len(part))
+		batch := make([]rpc.BatchElem, len(part))
+		for i, a := range part {
+			batch[i] = rpc.BatchElem{Method: "eth_getCode", Args: []any{a, hexutil.EncodeUint64(at.Number)}, Result: &codes[i]}
+		}
+		if err := n.callAt(ctx, at, batch); err != nil {
+			return nil, err
+		}
+		for i := range part {
+			if err := batch[i].Error; err != nil {
+				if stateless(err) {
+					return nil, noState("eth_getCode", err)
+				}
+				return nil, n.wrap("eth_getCode", err)
+			}
+			out = append(out, codes[i])
+		}
+	}
+	return out, nil
+}
+
 // Code reads the code of a contract at a block, empty where there is none.
 func (n *Node) Code(ctx context.Context, at repute.Block, contract common.Address) ([]byte, error) {
-	var code hexutil.Bytes
-	batch := []rpc.BatchElem{{Method: "eth_getCode", Args: []any{contract, hexutil.EncodeUint64(at.Number)},
-		Result: &code}}
-	if err := n.callAt(ctx, at, batch); err != nil {
+	codes, err := n.Codes(ctx, at, []common.Address{contract})
+	if err != nil {
 		return nil, err
 	}
-	if err := batch[0].Error; err != nil {
-		if stateless(err) {
-			return nil, noState("eth_getCode", err)
-		}
-		return nil, n.wrap("eth_getCode", err)
-	}
-	return code, nil
+	return codes[0], nil
 }
 
 // noState keeps what the node said, which is fit to be shown already.

@@ -353,9 +353,17 @@ func knownCaps() []int { return []int{1_000, 10_000, 20_000, 50_000} }
 // can tell.
 func capped(q Query, lists [][]types.Log) error {
 	for _, logs := range lists {
-		if q.From < q.To && slices.Contains(knownCaps(), len(logs)) {
-			return &capError{len(logs)}
+		if err := Capped(repute.BlockRange{From: q.From, To: q.To}, len(logs)); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// Capped refuses so many logs of a range, where they may have been cut off and a shorter range can tell.
+func Capped(r repute.BlockRange, logs int) error {
+	if r.From < r.To && slices.Contains(knownCaps(), logs) {
+		return &capError{logs}
 	}
 	return nil
 }

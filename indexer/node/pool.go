@@ -125,6 +125,33 @@ func (p *Pool) Nodes() []*Node {
 	return out
 }
 
+// Witnesses lists endpoints of different hosts that serve the chain, the healthiest first: n of them, or as many as are
+// configured. The error names the hosts that do not answer where there are fewer.
+func (p *Pool) Witnesses(ctx context.Context, n int) ([]*Node, error) {
+	var out []*Node
+	var failed []error
+	hosts := map[string]bool{}
+	for _, m := range p.ranked(func(m *peer) bool { return true }) {
+		hosts[m.Host()] = true
+		if len(out) == n || slices.ContainsFunc(out, func(o *Node) bool { return o.Host() == m.Host() }) {
+			continue
+		}
+		err := p.prove(ctx, m)
+		if reason, excluded := m.limiter.Exclusion(); err == nil && excluded {
+			err = fmt.Errorf("%s %s", m.host, reason)
+		}
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		out = append(out, m.Node)
+	}
+	if len(out) < min(n, len(hosts)) {
+		return nil, fmt.Errorf("too few endpoints answer: %w", p.conflict(errors.Join(failed...)))
+	}
+	return out, nil
+}
+
 // ranked orders the members: first those that fit and can be asked now, then
 // those that can be asked, then the rest; within each the healthier first.
 func (p *Pool) ranked(fits func(*peer) bool) []*peer {

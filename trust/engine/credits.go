@@ -12,11 +12,13 @@ import (
 	"repute/trust/source"
 )
 
-// SourceReader asks the sources of a chain, at a block, about raters. before is how the readings went that the last
+// SourceReader asks the sources of a chain, at a block, about raters. past is what the readings had found that the last
 // epoch used. A source that cannot be read has a reading that says so; an error means that none could.
 type SourceReader interface {
+	// Reaches reports whether a chain can be asked.
+	Reaches(chain uint64) bool
 	Read(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source, raters []common.Address,
-		before []source.State) ([]source.Reading, error)
+		past source.Past) ([]source.Reading, error)
 }
 
 // creditsOf puts credentials into the terms of scores as of a time.
@@ -35,10 +37,12 @@ func creditsOf(p *source.Policy, held []source.Credential, at time.Time) *trust.
 	return out
 }
 
-// sourcesOn are the sources of a policy that count on a chain and can be read there.
-func sourcesOn(p *source.Policy, chain uint64) []*source.Source {
+// sourcesOn are the sources of a policy that count on the chain and are read there, or on a home that can be asked.
+func (k *keeper) sourcesOn(p *source.Policy) []*source.Source {
 	if p == nil {
 		return nil
 	}
-	return slices.DeleteFunc(p.On(chain), func(s *source.Source) bool { return s.Home(chain) == nil })
+	return slices.DeleteFunc(p.On(k.chain), func(s *source.Source) bool {
+		return s.Home(k.chain) == nil && (k.ask == nil || !k.ask.Reaches(s.Homes[0].Chain) || !k.ask.Reaches(k.chain))
+	})
 }

@@ -80,12 +80,15 @@ func (c *club) times() int {
 	return len(c.asked)
 }
 
+// Reaches is engine.SourceReader.
+func (c *club) Reaches(uint64) bool { return true }
+
 // Read is engine.SourceReader.
 func (c *club) Read(_ context.Context, chain uint64, at repute.Block, sources []*source.Source, raters []common.Address,
-	before []source.State) ([]source.Reading, error) {
+	past source.Past) ([]source.Reading, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked, c.before = append(c.asked, at), before
+	c.asked, c.before = append(c.asked, at), past.States
 	if c.fails != nil {
 		return nil, c.fails
 	}

@@ -53,7 +53,7 @@ func (k *keeper) sourcesOf(last trustdb.Run) common.Hash {
 	if k.settled && last.Run > 0 {
 		return last.Sources
 	}
-	if len(sourcesOn(k.sources, k.chain)) == 0 {
+	if len(k.sourcesOn(k.sources)) == 0 {
 		return common.Hash{}
 	}
 	return k.sources.Hash()
@@ -95,7 +95,7 @@ func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.
 	if err != nil {
 		return nil, err
 	}
-	readings, err := k.readSources(ctx, run, sourcesOn(policy, k.chain), before)
+	readings, err := k.readSources(ctx, run, k.sourcesOn(policy), source.Past{States: before, Credentials: held})
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (k *keeper) settleReadings(policy *source.Policy, held []source.Credential,
 
 // readSources reads all sources about the raters of the run's view, and returns one reading of each, in their order.
 func (k *keeper) readSources(ctx context.Context, run *trustdb.Run, sources []*source.Source,
-	before []source.State) ([]source.Reading, error) {
+	past source.Past) ([]source.Reading, error) {
 	validations, err := trustdb.ReadInput(ctx, k.db, run.Validations)
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (k *keeper) readSources(ctx context.Context, run *trustdb.Run, sources []*s
 		reason = "the time of the epoch's last block is unknown"
 	} else if k.ask != nil {
 		reason = ""
-		if readings, err = k.ask.Read(ctx, k.chain, at, sources, raters, before); err != nil {
+		if readings, err = k.ask.Read(ctx, k.chain, at, sources, raters, past); err != nil {
 			reason, readings = err.Error(), nil
 		}
 	}
@@ -180,7 +180,7 @@ func (k *keeper) readSources(ctx context.Context, run *trustdb.Run, sources []*s
 			fault = reason
 		}
 		out[i] = unanswered(s, k.chain, at, raters, fault)
-		if was := stateOf(before, s.ID); was != nil {
+		if was := stateOf(past.States, s.ID); was != nil {
 			out[i].Implementations = was.Implementations
 		}
 	}
@@ -225,11 +225,16 @@ func stateOf(states []source.State, id string) *source.State {
 	return &states[at]
 }
 
-// lastReadings are the credentials that the last run used, and how the readings of its sources went. The credentials
-// are empty where they are not stored any more. Implementations that were pinned when they were seen first are those
+// lastReadings are the credentials that the last run with sources used, and how the readings of its sources went. The
+// credentials are empty where they are not stored any more. Implementations that were pinned when they were seen first are those
 // of the newest run that names them, even if later runs read no source.
 func (k *keeper) lastReadings(ctx context.Context, last trustdb.Run) (held []source.Credential, states []source.State,
 	err error) {
+	if last.Credentials == (common.Hash{}) {
+		if last, err = trustdb.ReadSourcedRun(ctx, k.db, k.chain); err != nil && !errors.Is(err, repute.ErrNotFound) {
+			return nil, nil, err
+		}
+	}
 	if last.Readings != "" {
 		if err := json.Unmarshal([]byte(last.Readings), &states); err != nil {
 			return nil, nil, fmt.Errorf("readings of sources of run %d: %w", last.Run, err)
@@ -295,7 +300,7 @@ func (k *keeper) toFifty(ctx context.Context, sources common.Hash, p *trust.Para
 	if err != nil || policy == nil {
 		return nil, err
 	}
-	lift := policy.LiftPrice(sourcesOn(policy, k.chain), p.Evidence.Base)
+	lift := policy.LiftPrice(k.sourcesOn(policy), p.Evidence.Base)
 	return &repute.LiftPrice{Cents: int64(lift.Dollars.Scaled(100, 1) / fixed.One), OutOfReach: lift.OutOfReach,
 		Units: int64(lift.Units.Scaled(1000, 1) / fixed.One), Priced: lift.Priced, Unpriced: lift.Unpriced}, nil
 }

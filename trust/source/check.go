@@ -100,6 +100,7 @@ func (p *Policy) checkSource(field string, i int) (err error) {
 		{"maturityDays", s.MaturityDays > 0 && s.MaturityDays <= maxDays, "1 to 3650"},
 		{"ageDays", s.AgeDays == 0 || s.AgeDays > s.MaturityDays && s.AgeDays <= maxDays, "0, or above maturityDays"},
 		{"keepDays", s.KeepDays >= 0 && s.KeepDays <= 30, "0 to 30"},
+		{"carryDays", s.CarryDays >= 0 && s.CarryDays <= 365, "0 to 365"},
 		{"homes", len(s.Homes) > 0, "one chain or more"},
 	} {
 		if !c.ok {
@@ -115,12 +116,19 @@ func (p *Policy) checkSource(field string, i int) (err error) {
 	if s.plan, err = newPlan(field+".read", &s.Read); err != nil {
 		return err
 	}
-	if s.AgeDays > 0 && s.plan.issued < 0 {
+	switch {
+	case s.AgeDays > 0 && !s.dated():
 		return repute.Invalid(field+".ageDays", "is set where the source does not tell when a credential was issued",
-			"0, or name the value in read.issued")
+			"0, or name the value in read.issued or the logs in read.events")
+	case s.CarryDays > 0 && s.dated():
+		return repute.Invalid(field+".carryDays", "is set where the source tells when a credential was issued",
+			"leave it out: nothing is lost")
 	}
 	return s.checkHomes(field)
 }
+
+// dated reports whether the source tells when a credential was issued.
+func (s *Source) dated() bool { return s.plan.issued >= 0 || len(s.plan.events) > 0 }
 
 // checkWeight holds a weight to its class and to the price: a unit is meant to cost about 100 dollars.
 func (s *Source) checkWeight(field string, most fixed.Fixed) error {
@@ -146,6 +154,9 @@ func (s *Source) checkHomes(field string) error {
 	asked := map[string]bool{}
 	for _, step := range s.plan.steps {
 		asked[step.contract] = true
+	}
+	for _, e := range s.plan.events {
+		asked[e.contract] = true
 	}
 	for i, h := range s.Homes {
 		at := fmt.Sprintf("%s.homes[%d]", field, i)

@@ -24,6 +24,7 @@ type Credential struct {
 	Subject common.Hash `json:"subject"`
 	Weight  fixed.Fixed `json:"weight"`
 	Issued  uint64      `json:"issued"`            // or first found, where the source does not tell
+	Renewed uint64      `json:"renewed,omitempty"` // the last time that it was issued again; 0: never
 	Expires uint64      `json:"expires,omitempty"` // 0: never
 	Revoked uint64      `json:"revoked,omitempty"` // 0: it is not
 	Chain   uint64      `json:"chain"`             // where it was read
@@ -31,6 +32,8 @@ type Credential struct {
 	Hash    common.Hash `json:"hash"`   // of the block
 	Read    uint64      `json:"read"`   // time of the block
 	Answer  common.Hash `json:"answer"` // sha256 of all answers of the contracts
+	// Lapsed is the time of the first reading since Read that did not confirm it; 0: there was none.
+	Lapsed uint64 `json:"lapsed,omitempty"`
 }
 
 // Why says why a credential gives no weight at a time; "" when it does.
@@ -43,7 +46,8 @@ const (
 	WhyRevoked  Why = "revoked"
 	WhyExpired  Why = "expired"
 	WhyMaturing Why = "maturing" // issued too recently
-	WhyAged     Why = "aged"     // issued too long ago
+	WhyAged     Why = "aged"     // issued and renewed too long ago
+	WhyLapsed   Why = "lapsed"   // no reading has confirmed it for longer than the source allows
 )
 
 // day is in seconds.
@@ -63,9 +67,11 @@ func (p *Policy) Counts(c *Credential, at uint64) Why {
 		return WhyRevoked
 	case c.Expires != 0 && c.Expires <= at:
 		return WhyExpired
+	case c.Lapsed != 0:
+		return WhyLapsed
 	case c.Issued > at || at-c.Issued < uint64(s.MaturityDays)*day:
 		return WhyMaturing
-	case s.AgeDays > 0 && at-c.Issued > uint64(s.AgeDays)*day:
+	case s.AgeDays > 0 && at-max(c.Issued, min(c.Renewed, at)) > uint64(s.AgeDays)*day:
 		return WhyAged
 	}
 	return ""

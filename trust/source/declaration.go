@@ -24,10 +24,13 @@ type Source struct {
 	// AgeDays is how long after its issue it counts; 0 where every reading shows that it is still held.
 	AgeDays int `yaml:"ageDays" json:"ageDays"`
 	// KeepDays is how long the last verified credential of a rater counts when a reading is incomplete; 0: not at all.
-	KeepDays int    `yaml:"keepDays" json:"keepDays"`
-	Bounds   Bounds `yaml:"bounds" json:"bounds"`
-	Homes    []Home `yaml:"homes" json:"homes"`
-	Read     Method `yaml:"read" json:"read"`
+	KeepDays int `yaml:"keepDays" json:"keepDays"`
+	// CarryDays is how long a credential that no reading confirms keeps its time of issue, where that is the time of the
+	// first reading. It has no weight meanwhile, but need not mature anew. 0: not at all.
+	CarryDays int    `yaml:"carryDays,omitempty" json:"carryDays,omitempty"`
+	Bounds    Bounds `yaml:"bounds" json:"bounds"`
+	Homes     []Home `yaml:"homes" json:"homes"`
+	Read      Method `yaml:"read" json:"read"`
 
 	plan *plan
 }
@@ -41,7 +44,9 @@ type Price struct {
 
 // Home is a chain on which a source can be read.
 type Home struct {
-	Chain     uint64              `yaml:"chain" json:"chain"`
+	Chain uint64 `yaml:"chain" json:"chain"`
+	// FromBlock is at or before the first log that the events of Read ask for.
+	FromBlock uint64              `yaml:"fromBlock,omitempty" json:"fromBlock,omitempty"`
 	Contracts map[string]Contract `yaml:"contracts" json:"contracts"` // by the names that Read uses
 }
 
@@ -80,23 +85,28 @@ func (s *Source) Home(chain uint64) *Home {
 	return &s.Homes[at]
 }
 
-// Method says how a source is read: by EAS or by Calls, one of them.
+// Method says how a source is read: by EAS or by Calls, one of them, or by Events alone.
 type Method struct {
 	EAS   *EAS   `yaml:"eas,omitempty" json:"eas,omitempty"`
 	Calls []Call `yaml:"calls,omitempty" json:"calls,omitempty"`
+	// Events are the logs that tell since when an address has its credential, and without Calls whether it has one.
+	Events []Event `yaml:"events,omitempty" json:"events,omitempty"`
 	// Person names the value that is equal for all addresses of one person. Without it every address is one.
 	Person string `yaml:"person,omitempty" json:"person,omitempty"`
 	// KeepFirst keeps the person that an address was bound to first, where anybody can bind it again.
 	KeepFirst bool `yaml:"keepFirst,omitempty" json:"keepFirst,omitempty"`
-	// Issued names the value with the time of issue. Without it a credential is issued when a reading first finds it.
+	// Issued names the value with the time of issue. Without it and without Events a credential is issued when a reading
+	// first finds it.
 	Issued  string `yaml:"issued,omitempty" json:"issued,omitempty"`
 	Expires string `yaml:"expires,omitempty" json:"expires,omitempty"`
 	Revoked string `yaml:"revoked,omitempty" json:"revoked,omitempty"`
 }
 
 // EAS reads an attestation of the Ethereum Attestation Service: an indexer names the uid of an address's latest
-// attestation, and the registry has its record. The home's contracts are named indexer and registry.
+// attestation, and the registry has its record. The home's contracts are named indexer and registry. With Logs there is
+// no indexer: the logs of the registry name the latest attestation that is not revoked.
 type EAS struct {
+	Logs     bool             `yaml:"logs,omitempty" json:"logs,omitempty"`
 	Schema   Schema           `yaml:"schema" json:"schema"`
 	Attester []common.Address `yaml:"attester" json:"attester"` // any of them
 }
@@ -119,6 +129,25 @@ type Call struct {
 	Holds     []Condition `yaml:"holds,omitempty" json:"holds,omitempty"`
 	// No lists the errors that mean "no", e.g. AttestationNotFound(). Any other failure is no answer.
 	No []string `yaml:"no,omitempty" json:"no,omitempty"`
+}
+
+// Meanings of events.
+const (
+	Issued  = "issued"  // the rater has the credential from this log on; again: it is renewed
+	Revoked = "revoked" // the rater has it no more
+)
+
+// Event is a kind of log about credentials.
+type Event struct {
+	Contract string `yaml:"contract" json:"contract"`
+	// Event is its declaration, e.g. Transfer(address indexed from, address indexed to, uint256 indexed tokenId).
+	Event string `yaml:"event" json:"event"`
+	// Rater names the indexed address that the log is about, and Person the value that tells its credentials apart.
+	Rater  string `yaml:"rater" json:"rater"`
+	Person string `yaml:"person,omitempty" json:"person,omitempty"`
+	Means  string `yaml:"means" json:"means"` // Issued or Revoked
+	// Holds are conditions for values of the event. A log that does not meet them says nothing.
+	Holds []Condition `yaml:"holds,omitempty" json:"holds,omitempty"`
 }
 
 // Condition is what a returned value must be; exactly one member beside Value is set.

@@ -37,9 +37,17 @@ type Inquiry struct {
 	answers []byte
 }
 
-// Ask begins an inquiry at one of the source's homes.
-func (s *Source) Ask(home *Home, rater common.Address) *Inquiry {
-	return &Inquiry{Rater: rater, source: s, home: home, values: []common.Hash{common.BytesToHash(rater[:])}}
+// Ask begins an inquiry at one of the source's homes. latest is what Tenure said of the rater where ByLogs holds, and
+// zero otherwise. Without any call the logs have said that the rater has a credential.
+func (s *Source) Ask(home *Home, rater common.Address, latest common.Hash) *Inquiry {
+	q := &Inquiry{Rater: rater, source: s, home: home, values: []common.Hash{common.BytesToHash(rater[:])}}
+	if s.ByLogs() && len(s.plan.steps) > 0 {
+		q.values = append(q.values, latest)
+	}
+	if len(s.plan.steps) == 0 {
+		q.Verdict = Holds
+	}
+	return q
 }
 
 // Next returns the call that is to be made while the verdict is Open.
@@ -95,17 +103,18 @@ func (c condition) met(values []common.Hash) bool {
 	return slices.ContainsFunc(c.equals, func(a argument) bool { return a.of(values) == values[c.place] })
 }
 
+// Person returns the value that is equal for all addresses of the rater's person, of a verdict that is Holds.
+func (q *Inquiry) Person() common.Hash { return q.values[max(0, q.source.plan.person)] }
+
 // Credential returns what was found, of a verdict that is Holds, as read at a block of a time in seconds of the Unix
 // era.
 func (q *Inquiry) Credential(block uint64, hash common.Hash, time uint64) Credential {
 	s := q.source
 	c := Credential{Source: s.ID, Version: s.Version, Class: s.Class, Weight: s.Weight, Rater: q.Rater,
-		Subject: q.values[0], Issued: time, Chain: q.home.Chain, Block: block, Hash: hash, Read: time,
+		Issued: time, Chain: q.home.Chain, Block: block, Hash: hash, Read: time,
 		Answer: sha256.Sum256(q.answers)}
 	at := func(place int) uint64 { return number(q.values[place][:]) }
-	if s.plan.person > 0 {
-		c.Subject = q.values[s.plan.person]
-	}
+	c.Subject = q.Person()
 	if s.plan.issued > 0 {
 		c.Issued = at(s.plan.issued)
 	}

@@ -16,6 +16,7 @@ type plan struct {
 	steps                            []step
 	values                           []value // all that the steps return, in order; the rater's address is the first
 	person, issued, expires, revoked int     // places in values, -1 for none
+	events                           []logEvent
 }
 
 // step is one call of a plan.
@@ -48,47 +49,64 @@ const maxSteps = 8
 
 // newPlan compiles a method. Errors are repute.ErrInvalid and name the field below one.
 func newPlan(field string, m *Method) (*plan, error) {
-	calls := m.Calls
-	if (m.EAS == nil) == (len(calls) == 0) {
-		return nil, repute.Invalid(field, "needs either eas or calls", "give one of them")
+	if (m.EAS == nil) == (len(m.Calls)+len(m.Events) == 0) || m.EAS != nil && len(m.Events) > 0 {
+		return nil, repute.Invalid(field, "needs either eas or calls, or events", "give one of them, events also beside calls")
 	}
 	method := *m
 	if m.EAS != nil {
 		if err := m.EAS.check(field + ".eas"); err != nil {
 			return nil, err
 		}
-		calls = m.EAS.calls()
-		method.Issued, method.Expires, method.Revoked = "time", "expirationTime", "revocationTime"
 		if m.Issued != "" || m.Expires != "" || m.Revoked != "" {
 			return nil, repute.Invalid(field, "has times beside eas", "leave them out: the attestation has its own")
 		}
+		method.Calls, method.Events = m.EAS.calls(), m.EAS.events()
+		method.Issued, method.Expires, method.Revoked = "time", "expirationTime", "revocationTime"
 		if m.Person == "" {
 			method.Person = "uid"
 		}
 	}
-	if len(calls) > maxSteps {
-		return nil, repute.Invalid(field+".calls", fmt.Sprintf("%d calls", len(calls)), fmt.Sprintf("at most %d", maxSteps))
+	if len(method.Calls) > maxSteps {
+		return nil, repute.Invalid(field+".calls", fmt.Sprintf("%d calls", len(method.Calls)),
+			fmt.Sprintf("at most %d", maxSteps))
 	}
 	p := &plan{values: []value{{name: raterName, wordType: wordType{name: "address"}}}}
-	for i := range calls {
-		if err := p.add(fmt.Sprintf("%s.calls[%d]", field, i), &calls[i]); err != nil {
+	if m.EAS != nil && m.EAS.Logs {
+		p.values = append(p.values, value{name: latestName, wordType: wordType{name: "bytes32", size: wordSize}})
+	}
+	for i := range method.Calls {
+		if err := p.add(fmt.Sprintf("%s.calls[%d]", field, i), &method.Calls[i]); err != nil {
 			return nil, err
 		}
 	}
-	return p, p.name(field, &method)
+	if err := p.name(field, &method); err != nil {
+		return nil, err
+	}
+	return p, p.listen(field, &method)
 }
+
+// latestName is what the uid of an address's latest attestation is called.
+const latestName = "latest"
 
 // calls are those of an EAS source.
 func (e *EAS) calls() []Call {
-	attesters := make([]string, len(e.Attester))
-	for i, a := range e.Attester {
-		attesters[i] = a.Hex()
+	indexed := Call{Contract: "indexer", Function: "getAttestationUid(address,bytes32) returns (bytes32 latest)",
+		Arguments: []string{raterName, e.Schema.ID.Hex()}, Holds: []Condition{{Value: latestName, NotZero: true}}}
+	record := Call{Contract: "registry", Function: recordText, Arguments: []string{latestName},
+		Holds: []Condition{{Value: "uid", Equals: []string{latestName}}, {Value: "schema", Equals: []string{e.Schema.ID.Hex()}},
+			{Value: "recipient", Equals: []string{raterName}}, {Value: "attester", Equals: e.attesters()}}}
+	if e.Logs {
+		return []Call{record}
 	}
-	return []Call{{Contract: "indexer", Function: "getAttestationUid(address,bytes32) returns (bytes32 latest)",
-		Arguments: []string{raterName, e.Schema.ID.Hex()}, Holds: []Condition{{Value: "latest", NotZero: true}}},
-		{Contract: "registry", Function: recordText, Arguments: []string{"latest"},
-			Holds: []Condition{{Value: "uid", Equals: []string{"latest"}}, {Value: "schema", Equals: []string{e.Schema.ID.Hex()}},
-				{Value: "recipient", Equals: []string{raterName}}, {Value: "attester", Equals: attesters}}}}
+	return []Call{indexed, record}
+}
+
+func (e *EAS) attesters() []string {
+	out := make([]string, len(e.Attester))
+	for i, a := range e.Attester {
+		out[i] = a.Hex()
+	}
+	return out
 }
 
 // check proves that the schema's id commits to its text and to the contract that decides who attests.

@@ -1,6 +1,9 @@
 package source
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/ethereum/go-ethereum/common"
 )
 
@@ -41,13 +44,20 @@ type Reading struct {
 	Unknown     []common.Address // raters that were not answered for
 }
 
+// Past is what the readings of a chain's sources had found before.
+type Past struct {
+	States      []State
+	Credentials []Credential
+}
+
 // Settle returns the credentials that hold after a reading. previous are those that held after the one before, of any
-// sources. A source that is off keeps none. A rater that was not answered for keeps its last verified one for as long
-// as the source allows. Where the source does not tell when a credential was issued, the first reading that found it
-// decides, and a credential that was lost in between begins anew.
+// sources. A rater that was not answered for keeps its last verified one for as long as the source allows. After that,
+// and while a source is off, none of its credentials has weight; where the source does not tell when they were issued
+// they are carried along without weight, so that a failure does not make them mature anew. Where the source does not
+// tell, the first reading that found a credential decides, and one that a reading denied in between begins anew.
 func (p *Policy) Settle(previous []Credential, r *Reading) []Credential {
 	s := p.Source(r.Source)
-	if s == nil || r.Status == StatusOff {
+	if s == nil {
 		return nil
 	}
 	before := map[common.Address]*Credential{}
@@ -56,28 +66,52 @@ func (p *Policy) Settle(previous []Credential, r *Reading) []Credential {
 			before[c.Rater] = c
 		}
 	}
+	unknown := r.Unknown
 	out := make([]Credential, 0, len(r.Credentials))
-	for _, c := range r.Credentials {
-		if old := before[c.Rater]; old != nil {
-			s.carry(&c, old)
+	if r.Status == StatusOff {
+		unknown = slices.Collect(maps.Keys(before))
+	} else {
+		for _, c := range r.Credentials {
+			if old := before[c.Rater]; old != nil {
+				s.carry(&c, old)
+			}
+			out = append(out, c)
 		}
-		out = append(out, c)
 	}
-	for _, a := range r.Unknown {
-		if old := before[a]; old != nil && r.Time-old.Read <= uint64(s.KeepDays)*day {
-			out = append(out, *old)
+	for _, a := range unknown {
+		if old := before[a]; old != nil {
+			out = s.keep(out, *old, r)
 		}
 	}
 	Sort(out)
 	return out
 }
 
-// carry takes over from an older credential of the same rater what a reading cannot tell.
+// keep appends a credential that a reading did not confirm, as long as it is to be kept.
+func (s *Source) keep(out []Credential, c Credential, r *Reading) []Credential {
+	kept := func(days int) bool { return r.Time-c.Read <= uint64(days)*day }
+	switch {
+	case r.Status != StatusOff && c.Lapsed == 0 && kept(s.KeepDays):
+		return append(out, c)
+	case kept(s.CarryDays) && s.CarryDays > 0:
+		if c.Lapsed == 0 {
+			c.Lapsed = r.Time
+		}
+		return append(out, c)
+	}
+	return out
+}
+
+// carry takes over from an older credential of the same rater what a reading cannot tell. What logs tell needs none of
+// it.
 func (s *Source) carry(c, old *Credential) {
+	if s.dated() {
+		return
+	}
 	if s.Read.KeepFirst {
 		c.Subject = old.Subject
 	}
-	if s.plan.issued < 0 && c.Subject == old.Subject {
+	if c.Subject == old.Subject {
 		c.Issued = old.Issued
 	}
 }

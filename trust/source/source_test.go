@@ -29,7 +29,7 @@ func TestDefaultPerChain(t *testing.T) {
 	t.Parallel()
 	p := shipped(t)
 	for chain, want := range map[uint64]string{
-		8453:   "coinbase-account coinbase-business agentbook human-passport farcaster-score basename",
+		8453:   "coinbase-account coinbase-business agentbook human-passport farcaster-score basename farcaster-pro",
 		56:     "bab",
 		42220:  "self-agent-id",
 		100:    "proof-of-humanity",
@@ -59,11 +59,15 @@ func TestSelectors(t *testing.T) {
 	p := shipped(t)
 	for id, want := range map[string][]uint32{
 		"coinbase-account":  {0xab2717dd, 0xa3112a64},
+		"coinbase-business": {0xab2717dd, 0xa3112a64},
 		"agentbook":         {0x451a02f4},
 		"human-passport":    {0xd47875d0},
 		"bab":               {0x70a08231, 0x773c02d4},
 		"self-agent-id":     {0xbc936c52, 0x7d08e2f3, 0x5b0ad7ca},
 		"proof-of-humanity": {0xf72c436f, 0xe274f78f},
+		"farcaster-score":   {0x20a84c2e, 0x0e1af57b},
+		"basename":          {0x70a08231},
+		"farcaster-pro":     {},
 	} {
 		s := p.Source(id)
 		got := make([]uint32, 0, len(want))
@@ -72,6 +76,27 @@ func TestSelectors(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s asks %x, want %x", id, got, want)
+		}
+	}
+	topics := map[string][]string{
+		"agentbook": {"d1b844701695237443dd884ed7193d9c8788f3befd35adc0910472eb166f3306"},
+		"bab": {"e9274a84b19e9428826de6bae8c48329354f8f0e73f771b97cae2d9dccd45a27",
+			"ec9ab91322523c899ede7830ec9bfc992b5981cdcc27b91162fb23de5791117b",
+			"cc16f5dbb4873280815c1ee09dbd06736cffcc184412cf7a71a0fdb75d397ca5"},
+		"basename": {"ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef",
+			"ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"},
+		"farcaster-pro": {"793544f1eebcd80eaa24d7c6e32b707488daf4303d0ec3349b34ea9d05323285"},
+	}
+	for _, s := range p.Sources {
+		var got []string
+		for _, e := range s.plan.events {
+			got = append(got, common.Bytes2Hex(e.topic[:]))
+		}
+		if !slices.Equal(got, topics[s.ID]) {
+			t.Errorf("%s asks for logs %s, want %s", s.ID, got, topics[s.ID])
+		}
+		if s.Home(s.Homes[0].Chain) == nil {
+			t.Errorf("%s has no home", s.ID)
 		}
 	}
 }
@@ -108,7 +133,8 @@ func TestRefused(t *testing.T) {
 		"date":                   {`date: "2021-10-19"`, `date: "October"`, "sources[0].price"},
 		"bounds":                 {"bounds: {praise: 2.75, blame: 2}", "bounds: {praise: 30, blame: 2}", "sources[0].bounds.praise"},
 		"age before maturity":    {"ageDays: 365", "ageDays: 7", "sources[0].ageDays"},
-		"age without a time":     {"    ageDays: 0\n", "    ageDays: 100\n", "sources[2].ageDays"},
+		"age without a time":     {"    ageDays: 0\n", "    ageDays: 100\n", "sources[7].ageDays"},
+		"carry with a time":      {"    ageDays: 365\n", "    ageDays: 365\n    carryDays: 3\n", "sources[0].carryDays"},
 		"id":                     {"id: coinbase-account", "id: Coinbase", "sources[0].id"},
 		"id twice":               {"id: coinbase-business", "id: coinbase-account", "sources[1].id"},
 		"default":                {"sources: [bab]", "sources: [bob]", "defaults[1].sources[0]"},
@@ -197,7 +223,7 @@ func TestEAS(t *testing.T) {
 		"nothing":           {nil, Unreadable},
 		"huge length":       {slices.Concat(whole[:352], slices.Repeat([]byte{0xff}, 32), whole[384:]), Unreadable},
 	} {
-		q := s.Ask(s.Home(8453), rater)
+		q := s.Ask(s.Home(8453), rater, common.Hash{})
 		first := q.Next()
 		if want := slices.Concat(crypto.Keccak256([]byte("getAttestationUid(address,bytes32)"))[:4],
 			hashOf(rater).Bytes(), schema[:]); !slices.Equal(first.Data, want) {
@@ -228,20 +254,20 @@ func TestReverts(t *testing.T) {
 	s := shipped(t).Source("human-passport")
 	for text, want := range map[string]Verdict{"AttestationNotFound()": Denied, "AttestationExpired(uint64)": Denied,
 		"Paused()": Unknown} {
-		q := s.Ask(s.Home(10), rater)
+		q := s.Ask(s.Home(10), rater, common.Hash{})
 		err := q.Answer(false, slices.Concat(crypto.Keccak256([]byte(text))[:4], word(5)))
 		if q.Verdict != want || (err == nil) != (want == Denied) {
 			t.Errorf("%s: verdict %d, %v; want %d", text, q.Verdict, err, want)
 		}
 	}
 	for name, data := range map[string][]byte{"no data": nil, "three bytes": {1, 2, 3}} {
-		q := s.Ask(s.Home(10), rater)
+		q := s.Ask(s.Home(10), rater, common.Hash{})
 		if err := q.Answer(false, data); q.Verdict != Unknown || err == nil {
 			t.Errorf("%s: verdict %d, %v", name, q.Verdict, err)
 		}
 	}
 	for score, want := range map[uint64]Verdict{200_000: Holds, 199_999: Denied} {
-		q := s.Ask(s.Home(10), rater)
+		q := s.Ask(s.Home(10), rater, common.Hash{})
 		if err := q.Answer(true, word(score)); err != nil || q.Verdict != want {
 			t.Errorf("score %d: verdict %d, %v", score, q.Verdict, err)
 		}
@@ -334,9 +360,23 @@ func TestManyAttestations(t *testing.T) {
 	}
 }
 
+// undated is the shipped policy, where no log says since when AgentBook knows an address.
+func undated(t *testing.T) *Policy {
+	t.Helper()
+	text := string(DefaultFile())
+	from, to := strings.Index(text, "      events:\n        - contract: book"), strings.Index(text, "\n  - id: human-passport")
+	text = text[:from] + text[to:]
+	text = strings.Replace(text, "    ageDays: 365 # after the first binding", "    carryDays: 30\n    ageDays: 0 #", 1)
+	p, err := Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 func TestSettle(t *testing.T) {
 	t.Parallel()
-	p := shipped(t)
+	p := undated(t)
 	at := func(c Credential, when uint64) Credential {
 		c.Issued, c.Read, c.Chain = when, when, 8453
 		return c
@@ -358,11 +398,21 @@ func TestSettle(t *testing.T) {
 	if kept := p.Settle(previous, reading(StatusIncomplete, 102*day, []common.Address{rater, gone})); len(kept) != 2 {
 		t.Errorf("no answer for two days: %+v", kept)
 	}
-	if kept := p.Settle(previous, reading(StatusIncomplete, 102*day+1, []common.Address{rater, gone})); len(kept) != 0 {
-		t.Errorf("no answer for longer: %+v", kept)
-	}
-	if off := p.Settle(previous, reading(StatusOff, 101*day, []common.Address{rater}, at(book, 101*day))); len(off) != 0 {
-		t.Errorf("a source that is off: %+v", off)
+	for name, r := range map[string]*Reading{
+		"no answer for longer": reading(StatusIncomplete, 103*day, []common.Address{rater, gone}),
+		"a source that is off": reading(StatusOff, 103*day, []common.Address{rater}, at(book, 103*day)),
+	} {
+		lapsed := p.Settle(previous, r)
+		if len(lapsed) != 2 || p.Counts(&lapsed[0], 110*day) != WhyLapsed || lapsed[1].Lapsed != 103*day {
+			t.Errorf("%s: %+v", name, lapsed)
+		}
+		back := p.Settle(lapsed, reading(StatusOK, 104*day, nil, at(book, 104*day)))
+		if len(back) != 1 || back[0].Issued != 100*day || p.Counts(&back[0], 107*day) != "" {
+			t.Errorf("%s, then found again: %+v", name, back)
+		}
+		if late := p.Settle(lapsed, reading(StatusOff, 130*day+1, nil)); len(late) != 0 {
+			t.Errorf("%s for longer than carryDays: %+v", name, late)
+		}
 	}
 	lost := p.Settle(again, reading(StatusOK, 102*day, nil))
 	if back := p.Settle(lost, reading(StatusOK, 103*day, nil, at(book, 103*day))); len(back) != 1 ||
@@ -429,9 +479,11 @@ func FuzzParse(f *testing.F) {
 		}
 		for i := range p.Sources {
 			s := &p.Sources[i]
-			q := s.Ask(&s.Homes[0], rater)
-			_ = q.Next()
-			_ = q.Answer(true, make([]byte, 64))
+			q := s.Ask(&s.Homes[0], rater, common.Hash{})
+			if q.Verdict == Open {
+				_ = q.Next()
+				_ = q.Answer(true, make([]byte, 64))
+			}
 		}
 	})
 }
@@ -446,7 +498,7 @@ func FuzzAnswer(f *testing.F) {
 		if s == nil {
 			return
 		}
-		q := s.Ask(&s.Homes[0], rater)
+		q := s.Ask(&s.Homes[0], rater, common.Hash{})
 		for q.Verdict == Open {
 			_ = q.Next()
 			if len(data) < 64 && q.step == 0 && s.Read.EAS != nil {

@@ -1,0 +1,178 @@
+package read
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute/internal/rpctest"
+	"repute/trust/source"
+)
+
+// asked collects the ranges of logs that an endpoint is asked for.
+func (w *world) asked() (ranges func() [][2]uint64) {
+	var seen [][2]uint64
+	w.Inject(rpctest.On("eth_getLogs", func(c rpctest.Call) *rpctest.Answer {
+		from, to, _ := rpctest.Range(c)
+		w.set(func() { seen = append(seen, [2]uint64{from, to}) })
+		return nil
+	}))
+	return func() (out [][2]uint64) {
+		w.set(func() { out, seen = seen, nil })
+		return out
+	}
+}
+
+// The logs about a rater are read once. Then new blocks alone are asked for, also by a process that has just started.
+func TestLogsAreReadOnce(t *testing.T) {
+	t.Parallel()
+	w, s, _ := booked(t)
+	book := s.Home(8453).Contracts["book"].Address
+	ranges := w.asked()
+	r := w.reader(8453)
+	first := one(t, r, 8453, at(w.Head()), s, addresses(9), source.Past{})
+	if got := ranges(); !slices.Equal(got, [][2]uint64{{0, 10}}) {
+		t.Errorf("asked for %v", got)
+	}
+	w.MineEmpty(5)
+	w.Mine([]types.Log{bound(book, numbered(2), 1002)}) // renewed by the same person
+	past := source.Past{States: []source.State{first.State}, Credentials: first.Credentials}
+	var whole source.Reading
+	for name, c := range map[string]struct {
+		reader *Reader
+		past   source.Past
+		want   [][2]uint64
+	}{
+		"the same process":        {r, source.Past{}, [][2]uint64{{0, 16}, {11, 16}}},
+		"started anew":            {w.reader(8453), past, [][2]uint64{{0, 16}, {11, 16}}},
+		"another machine, at all": {w.reader(8453), source.Past{}, [][2]uint64{{0, 16}}},
+	} {
+		now := one(t, c.reader, 8453, at(w.Head()), s, addresses(10), c.past)
+		want(t, now, source.StatusOK)
+		if got := ranges(); !slices.Equal(got, c.want) {
+			t.Errorf("%s asks for %v, want %v", name, got, c.want)
+		}
+		if whole.Credentials == nil {
+			whole = now
+		}
+		if !same(now.Credentials, whole.Credentials) || len(now.Credentials) != 10 {
+			t.Errorf("%s finds other credentials: %+v", name, now.Credentials)
+		}
+	}
+	if c := whole.Credentials[2]; c.Renewed != w.Head().Header.Time || c.Issued != w.Blocks()[3].Header.Time {
+		t.Errorf("renewed: %+v", c)
+	}
+}
+
+// Endpoints that answer for few blocks at a time are asked for few, and what was read stays read where a later span
+// fails.
+func TestLogsInSpans(t *testing.T) {
+	t.Parallel()
+	w, s, _ := booked(t)
+	w.MineEmpty(200)
+	undo := w.Inject(rpctest.LimitRange(20, rpctest.Error{Code: -32005, Message: "query exceeds max block range 20"}))
+	r := w.reader(8453)
+	late := w.Inject(rpctest.On("eth_getLogs", func(c rpctest.Call) *rpctest.Answer {
+		if _, to, _ := rpctest.Range(c); to > 100 && to < 150 {
+			return &rpctest.Answer{Error: &rpctest.Error{Code: -32601, Message: "the method does not exist"}}
+		}
+		return nil
+	}))
+	failed := one(t, r, 8453, at(w.Head()), s, addresses(12), source.Past{})
+	want(t, failed, source.StatusIncomplete, "does not exist")
+	late()
+	ranges := w.asked()
+	again := one(t, r, 8453, at(w.Head()), s, addresses(12), source.Past{})
+	want(t, again, source.StatusOK)
+	if got := ranges(); len(again.Credentials) != 10 || len(got) == 0 || got[0][0] < 80 {
+		t.Errorf("%d credentials, asked for %v", len(again.Credentials), got)
+	}
+	undo()
+}
+
+// attestations is a world whose registry of EAS has no indexer.
+func attestations(t *testing.T) (*world, *source.Source, func(event, uid string, rater common.Address) types.Log) {
+	text := string(source.DefaultFile())
+	text = strings.ReplaceAll(text,
+		"          indexer: {address: \"0x2c7eE1E5f416dfF40054c27A62f7B357C4E8619C\", implementations: [first-seen]}\n", "")
+	p, err := source.Parse([]byte(strings.ReplaceAll(text, "      eas:\n", "      eas:\n        logs: true\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.Source("coinbase-account")
+	w := newWorld(t, 8453)
+	e := s.Read.EAS
+	registry := s.Home(8453).Contracts["registry"].Address
+	recipients := map[common.Hash]common.Hash{}
+	w.put(registry, map[string]func(common.Hash) (bool, []byte){
+		"getAttestation(bytes32)": func(uid common.Hash) (bool, []byte) {
+			out := word(32)
+			for _, x := range []common.Hash{uid, e.Schema.ID, common.BytesToHash(word(1_600_000_000)), {}, {}, {}, recipients[uid],
+				hashOf(e.Attester[0]), common.BytesToHash(word(1))} {
+				out = append(out, x[:]...)
+			}
+			return true, slices.Concat(out, word(320), word(0))
+		}})
+	return w, s, func(event, uid string, rater common.Address) types.Log {
+		id := crypto.Keccak256Hash([]byte(uid))
+		w.set(func() { recipients[id] = hashOf(rater) })
+		return types.Log{Address: registry, Data: id[:], Topics: []common.Hash{
+			crypto.Keccak256Hash([]byte(event + "(address,address,bytes32,bytes32)")), hashOf(rater), hashOf(e.Attester[0]), e.Schema.ID}}
+	}
+}
+
+// Ten thousand attestations for one address are one credential, which the latest that is not revoked gives; one that is
+// revoked between two readings is gone.
+func TestManyAttestationsByLogs(t *testing.T) {
+	t.Parallel()
+	w, s, log := attestations(t)
+	for block := range 10 {
+		var logs []types.Log
+		for i := range 1000 {
+			logs = append(logs, log("Attested", string(rune(1000*block+i+1)), numbered(1)))
+		}
+		w.Mine(logs)
+	}
+	w.Mine([]types.Log{log("Attested", "single", numbered(2)), log("Revoked", string(rune(10_000)), numbered(1))})
+	r := w.reader(8453)
+	first := one(t, r, 8453, at(w.Head()), s, addresses(4), source.Past{})
+	want(t, first, source.StatusOK)
+	if len(first.Credentials) != 2 || first.Credentials[0].Subject != crypto.Keccak256Hash([]byte(string(rune(9_999)))) ||
+		first.Credentials[0].Issued != 1_600_000_000 {
+		t.Fatalf("%+v", first.Credentials)
+	}
+	w.Mine([]types.Log{log("Revoked", "single", numbered(2))})
+	for name, r := range map[string]*Reader{"the same process": r, "started anew": w.reader(8453)} {
+		past := source.Past{States: []source.State{first.State}, Credentials: first.Credentials}
+		now := one(t, r, 8453, at(w.Head()), s, addresses(4), past)
+		if len(now.Credentials) != 1 || now.Credentials[0].Subject != first.Credentials[0].Subject {
+			t.Errorf("%s: %+v", name, now.Credentials)
+		}
+	}
+}
+
+// A source without calls is read by its logs alone.
+func TestPaidByLogs(t *testing.T) {
+	t.Parallel()
+	s := shipped(t).Source("farcaster-pro")
+	w := newWorld(t, 8453)
+	tiers := s.Home(8453).Contracts["tiers"].Address
+	w.put(tiers, nil)
+	paid := func(payer common.Address, days uint64) types.Log {
+		return types.Log{Address: tiers, Data: word(days), Topics: []common.Hash{
+			crypto.Keccak256Hash([]byte("PurchasedTier(uint256,uint256,uint256,address)")), common.BytesToHash(word(7)),
+			common.BytesToHash(word(1)), hashOf(payer)}}
+	}
+	w.Mine([]types.Log{paid(numbered(1), 365), paid(numbered(2), 30)})
+	w.MineEmpty(3)
+	r := one(t, w.reader(8453), 8453, at(w.Head()), s, addresses(4), source.Past{})
+	want(t, r, source.StatusOK)
+	if len(r.Credentials) != 1 || r.Credentials[0].Rater != numbered(1) ||
+		r.Credentials[0].Issued != w.Blocks()[1].Header.Time || w.Calls("eth_call") != 0 {
+		t.Errorf("%+v", r.Credentials)
+	}
+}
