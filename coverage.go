@@ -16,10 +16,22 @@ type Coverage struct {
 	ByRoots int64 `json:"byRoots"`
 	// Left counts the other records by the reason why they do not count: those of explanations, and LeftNoWeight.
 	Left map[string]int64 `json:"left"`
+	// Tags are the most frequent tags of the records that Left counts because of their tag, the most frequent first.
+	Tags []UnreadTag `json:"tags,omitempty"`
 	// Rated and Thin are how many agents had that status when the epoch was closed.
 	Rated int64 `json:"rated"`
 	Thin  int64 `json:"thin"`
 }
+
+// UnreadTag is a tag that the table of tags does not read or whose channel is not part of the score.
+type UnreadTag struct {
+	Tag     string `json:"tag"`    // with U+FFFD for what is not printable
+	Reason  string `json:"reason"` // of Coverage.Left
+	Records int64  `json:"records"`
+}
+
+// LongTag stands in UnreadTag for all tags of more than 64 bytes.
+const LongTag = "(longer than 64 bytes)"
 
 // Counted is how many of all count.
 type Counted struct {

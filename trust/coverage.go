@@ -86,6 +86,7 @@ func (r *GraphReader) Coverage(w *flow.Weights) (out repute.Coverage, known map[
 			known[owner]++
 		}
 	}
+	c.out.Tags = r.unread.most()
 	return c.out, known
 }
 

@@ -92,7 +92,7 @@ func (s *Scorer) Explain(e Evidence) Explanation {
 		if i < maxListed {
 			one := Ignored{RowRef: s.l.ref(ex.Row), Reason: ex.Reason}
 			if ex.Reason == ReasonScale {
-				one.Readings = s.p.Tags.Readings(one.Tag1, s.l.rows[ex.Row].Amount)
+				one.Readings = s.p.Tags.Readings(one.Rater, one.Tag1, s.l.rows[ex.Row].Amount)
 			}
 			out.Excluded = append(out.Excluded, one)
 		}

@@ -346,6 +346,14 @@ type Coverage struct {
 	Rated   Long          `json:"rated" doc:"agents with that status when the epoch was closed"`
 	Thin    Long          `json:"thin" doc:"agents with that status when the epoch was closed"`
 	Left    []ReasonCount `json:"left" doc:"the records that do not count by reason, the most frequent first: those of explanations, and no-weight, whose rater nobody who is trusted praised, or too few"`
+	Tags    []UnreadTag   `json:"tags" doc:"the ten most frequent tags of the records that are left out because of their tag"`
+}
+
+// UnreadTag is a tag that the table of tags does not read, or reads for another purpose than the score.
+type UnreadTag struct {
+	Tag     string `json:"tag" doc:"with U+FFFD for what is not printable; empty for records without a tag"`
+	Reason  string `json:"reason" doc:"unknown-tag or other-channel"`
+	Records Long   `json:"records"`
 }
 
 // Counted is how many of all count.

@@ -86,6 +86,9 @@ func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) err
 		for _, l := range v.Left {
 			row("left out: "+l.Reason, l.Count, v.Records.All)
 		}
+		for _, t := range v.Tags {
+			row(fmt.Sprintf("  %s: tag %q", t.Reason, t.Tag), t.Records, v.Records.All)
+		}
 	}
 	return w.Flush()
 }
