@@ -267,6 +267,9 @@ func (p *Params) begin(row *Row, at int64) (e record, w writing, value fixed.Fix
 	if row.Time > at {
 		return e, w, 0, ReasonFuture
 	}
+	if row.Via != (common.Address{}) && row.Via == row.Rater {
+		return e, w, 0, ReasonGateway // the vote of one address would stand for all who paid
+	}
 	w.rater = row.Rater
 	if e.rule, w.tag, reason = p.rule(row); reason != "" {
 		return e, w, 0, reason
@@ -313,7 +316,7 @@ func (p *Params) rule(row *Row) (rule uint8, tag int32, reason Reason) {
 	if row.Validation {
 		return p.validation(row.Tag1), 0, ""
 	}
-	at, known := p.Tags.place(row.Rater, row.Tag1)
+	at, known := p.Tags.place(row.Client(), row.Tag1)
 	if !known {
 		return 0, 0, ReasonUnknownTag
 	}
