@@ -14,8 +14,16 @@ type Chain struct {
 	Identity    common.Address
 	Reputation  common.Address
 	Validations []common.Address // allow-list: only these count as trusted
+	Gateways    []Gateway        // allow-list of feedback gateways, by address
 	StartBlock  uint64           // at or before the identity registry's deployment
 	Imported    bool             // fed by import, never followed
+}
+
+// Gateway is a contract that writes ratings for those who paid. Its ratings belong to the payers that its TicketConsumed
+// events name.
+type Gateway struct {
+	Address common.Address
+	From    uint64 // at or before the block of its deployment
 }
 
 // Block identifies a block by number and hash. Time has seconds' precision and

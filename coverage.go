@@ -19,10 +19,22 @@ type Coverage struct {
 	// ToFifty is what it costs by published prices to lift a new agent to a score of 50 by credentials of the chain's
 	// sources; nil where no source is read.
 	ToFifty *LiftPrice `json:"toFifty,omitempty"`
+	// Tags are the most frequent tags of the records that Left counts because of their tag, the most frequent first.
+	Tags []UnreadTag `json:"tags,omitempty"`
 	// Rated and Thin are how many agents had that status when the epoch was closed.
 	Rated int64 `json:"rated"`
 	Thin  int64 `json:"thin"`
 }
+
+// UnreadTag is a tag that the table of tags does not read or whose channel is not part of the score.
+type UnreadTag struct {
+	Tag     string `json:"tag"`    // with U+FFFD for what is not printable
+	Reason  string `json:"reason"` // of Coverage.Left
+	Records int64  `json:"records"`
+}
+
+// LongTag stands in UnreadTag for all tags of more than 64 bytes.
+const LongTag = "(longer than 64 bytes)"
 
 // Counted is how many of all count.
 type Counted struct {

@@ -31,6 +31,7 @@ const (
 	KindOwnershipTransferred
 	KindEIP712DomainChanged
 	KindUndecoded // not an event of any ABI: see Undecoded
+	KindTicketConsumed
 )
 
 // String gives the event's Solidity name.
@@ -38,7 +39,7 @@ func (k EventKind) String() string {
 	names := [...]string{"", "Transfer", "Registered", "URIUpdated", "MetadataSet", "MetadataUpdate",
 		"BatchMetadataUpdate", "Approval", "ApprovalForAll", "NewFeedback", "FeedbackRevoked",
 		"ResponseAppended", "ValidationRequest", "ValidationResponse", "Upgraded", "Initialized",
-		"OwnershipTransferred", "EIP712DomainChanged", "Undecoded"}
+		"OwnershipTransferred", "EIP712DomainChanged", "Undecoded", "TicketConsumed"}
 	if k < 1 || int(k) >= len(names) {
 		return "unknown"
 	}
@@ -173,6 +174,16 @@ type OwnershipTransferred struct{ Previous, New common.Address }
 // EIP712DomainChanged is ERC-5267's hint.
 type EIP712DomainChanged struct{}
 
+// TicketConsumed says that a feedback gateway wrote a rating for Payer, in the same transaction as the rating, whose
+// client is the gateway. The gateway is the log's address.
+type TicketConsumed struct {
+	TicketID     common.Hash
+	Payer        common.Address
+	TokenID      TokenID
+	Agent        common.Address // the agent's address as the gateway knows it
+	FeedbackHash common.Hash    // that of the rating
+}
+
 // Undecoded is a log of a followed registry whose meaning the known ABI does not
 // give. It is kept so that a later version can read it, and counts as a gap.
 type Undecoded struct{ Reason UndecodedReason }
@@ -215,6 +226,8 @@ func AgentOf(e Event) (TokenID, bool) {
 	case ValidationRequest:
 		return e.TokenID, true
 	case ValidationResponse:
+		return e.TokenID, true
+	case TicketConsumed:
 		return e.TokenID, true
 	}
 	return TokenID{}, false
@@ -270,6 +283,9 @@ func (OwnershipTransferred) Kind() EventKind { return KindOwnershipTransferred }
 
 // Kind returns KindEIP712DomainChanged.
 func (EIP712DomainChanged) Kind() EventKind { return KindEIP712DomainChanged }
+
+// Kind returns KindTicketConsumed.
+func (TicketConsumed) Kind() EventKind { return KindTicketConsumed }
 
 // Kind returns KindUndecoded.
 func (Undecoded) Kind() EventKind { return KindUndecoded }

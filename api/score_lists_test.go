@@ -93,8 +93,8 @@ const explained = `query($id: ID!, $at: String, $without: [Address!]) { agent(id
 			direction passed lacks { what have must need units } } scorer finality epoch
 		scoredAt { block hash time } hashes { params tags roots links sources credentials evidence } roots ownRoots { given known sourced }
 		contributions { kind points channel raters weight opinion evidence unvouched sourced sources path count rows { tx block time logIndex
-			rater index tag1 value } }
-		excluded { tx block time logIndex rater index tag1 value readings reason } excludedByReason { reason count }
+			rater via index tag1 value } }
+		excluded { tx block time logIndex rater via index tag1 value readings reason } excludedByReason { reason count }
 		counterfactuals { without score low high confidence status tier }
 		asOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status
 			reason verifiedToBlock ranges { from to } pending undecoded openGaps } } } } }`

@@ -30,7 +30,7 @@ func (e *LegacyError) Error() string { return ErrLegacy.Error() + ": " + e.Signa
 // Unwrap makes every LegacyError an ErrLegacy.
 func (e *LegacyError) Unwrap() error { return ErrLegacy }
 
-// Decode reads one log as an event of the three registries or their proxies. The
+// Decode reads one log as an event of the three registries, their proxies or a feedback gateway. The
 // log's address is not looked at: whether the contract is followed is the
 // caller's to know. Strings are the log's bytes as they are, and the event holds
 // no reference to the log.
@@ -42,6 +42,9 @@ func (e *LegacyError) Unwrap() error { return ErrLegacy }
 func Decode(l types.Log) (repute.Event, error) {
 	if len(l.Topics) == 0 {
 		return nil, fmt.Errorf("%w: anonymous", ErrForeign)
+	}
+	if isTicket(&l) {
+		return decodeTicket(&l)
 	}
 	s, ok := shapeOf[l.Topics[0]]
 	if !ok {

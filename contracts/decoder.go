@@ -27,6 +27,9 @@ func NewDecoder(c repute.Chain) Decoder {
 	for _, v := range c.Validations {
 		d.add(v, ValidationTopics())
 	}
+	for _, g := range c.Gateways {
+		d.add(g.Address, GatewayTopics())
+	}
 	return d
 }
 

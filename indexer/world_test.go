@@ -124,9 +124,35 @@ func (w *world) register() []types.Log {
 func (w *world) rate(id uint64) []types.Log {
 	k := ratingKey{id, w.rnd.Uint64N(4)}
 	w.now.given[k]++
+	if k.client == gatewayClient {
+		return w.rateThroughGateway(k)
+	}
 	return w.Tx(repute.NewFeedback{TokenID: rpctest.Token(id), Client: rpctest.Account(k.client), Index: w.now.given[k],
 		Value: big.NewInt(w.rnd.Int64N(200) - 100), Decimals: uint8(w.rnd.IntN(3)), Tag1: fmt.Sprintf("t%d", w.rnd.IntN(3)),
 		Tag2: []string{"", "x"}[w.rnd.IntN(2)], Endpoint: "https://a", URI: ""})
+}
+
+// gatewayClient is the client of ratings that come through the gateway.
+const gatewayClient = 3
+
+// clientOf returns the address of a client.
+func clientOf(n uint64) common.Address {
+	if n == gatewayClient {
+		return rpctest.Gateway
+	}
+	return rpctest.Account(n)
+}
+
+// rateThroughGateway gives a rating of the gateway, most often with one ticket.
+func (w *world) rateThroughGateway(k ratingKey) []types.Log {
+	var events []repute.Event
+	for range []int{1, 1, 1, 0, 2}[w.rnd.IntN(5)] {
+		events = append(events, repute.TicketConsumed{Payer: w.account(), TokenID: rpctest.Token(k.agent)})
+	}
+	events = append(events, repute.NewFeedback{TokenID: rpctest.Token(k.agent), Client: rpctest.Gateway,
+		Index: w.now.given[k], Value: big.NewInt(w.rnd.Int64N(100)), Tag1: "t0"})
+	w.rnd.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+	return w.Tx(events...)
 }
 
 func (w *world) revokeOrAnswer(id uint64) []types.Log {
@@ -136,10 +162,10 @@ func (w *world) revokeOrAnswer(id uint64) []types.Log {
 		return w.rate(id)
 	case w.now.revoked[k] < given && w.rnd.IntN(2) == 0:
 		w.now.revoked[k]++
-		return w.Tx(repute.FeedbackRevoked{TokenID: rpctest.Token(id), Client: rpctest.Account(k.client),
+		return w.Tx(repute.FeedbackRevoked{TokenID: rpctest.Token(id), Client: clientOf(k.client),
 			Index: w.now.revoked[k]})
 	default:
-		return w.Tx(repute.ResponseAppended{TokenID: rpctest.Token(id), Client: rpctest.Account(k.client),
+		return w.Tx(repute.ResponseAppended{TokenID: rpctest.Token(id), Client: clientOf(k.client),
 			Index: 1 + w.rnd.Uint64N(given), Responder: w.account(), URI: "ipfs://r", ResponseHash: common.Hash{1}})
 	}
 }

@@ -12,6 +12,8 @@ create table chains (
     identity        bytea       not null check (length(identity) = 20),
     reputation      bytea       not null check (length(reputation) = 20),
     validations     bytea[]     not null,
+    gateways        bytea[]     not null default '{}',
+    gateways_from   bigint[]    not null default '{}',
     start_block     bigint      not null,
     imported        boolean     not null,
     cursor_block    bigint      not null,
@@ -32,6 +34,9 @@ create table chains (
 comment on table chains is 'The chains that are indexed, how far, and what their registries are.';
 comment on column chains.identity is 'Address of the Identity Registry.';
 comment on column chains.reputation is 'Address of the Reputation Registry.';
+comment on column chains.gateways is
+    'Feedback gateways on the allow-list: their ratings belong to the payers of their tickets.';
+comment on column chains.gateways_from is 'For each gateway a block at or before its deployment.';
 comment on column chains.validations is 'Addresses of the Validation Registries, none to several.';
 comment on column chains.start_block is 'First block that is read: that of the registries'' deployment.';
 comment on column chains.imported is
@@ -260,6 +265,7 @@ create table feedback (
     hash          bytea         not null,
     revoked_block bigint,
     revoked_log   integer,
+    payer         bytea,
     primary key (chain_id, token_id, client, idx)
 );
 create index feedback_client on feedback (chain_id, client, token_id);
@@ -275,6 +281,8 @@ comment on column feedback.endpoint is 'Endpoint that was rated, as the rater wr
 comment on column feedback.hash is 'feedbackHash; empty for zero.';
 comment on column feedback.revoked_block is 'Block of the revocation; null when not revoked.';
 comment on column feedback.revoked_log is 'Index of the revocation''s log; null when not revoked.';
+comment on column feedback.payer is
+    'Who a rating by a feedback gateway belongs to; empty when no ticket tells, null for ratings by others.';
 
 create table responses (
     chain_id  bigint,

@@ -28,6 +28,7 @@ var (
 	}
 	foreignValidation = common.HexToAddress("0xf0000000000000000000000000000000000000ff")
 	nobody            common.Address
+	modelGateways     = []repute.Gateway{{Address: rpctest.Gateway, From: firstBlock}}
 )
 
 // incompressible is what a plain B-tree key cannot hold.
@@ -225,6 +226,11 @@ func (x *tx) operate() {
 
 func (x *tx) giveFeedback(id uint64) {
 	key := mPair{id, x.account()}
+	if x.chance(4) {
+		key.client = rpctest.Gateway
+		x.tickets(id)
+		defer x.tickets(id)
+	}
 	r := mRating{
 		value: rapid.SampledFrom(values).Draw(x.t, "value"), decimals: uint8(rapid.IntRange(0, 18).Draw(x.t, "decimals")),
 		tag1: x.word(), tag2: x.word(),
@@ -234,6 +240,14 @@ func (x *tx) giveFeedback(id uint64) {
 		Decimals: r.decimals,
 		Tag1:     r.tag1, Tag2: r.tag2, Endpoint: x.word(), URI: x.uri(),
 		FeedbackHash: common.Hash{byte(rapid.IntRange(0, 1).Draw(x.t, "hash"))}})
+}
+
+// tickets emits tickets of the gateway, which may or may not be of the rating that is given beside them.
+func (x *tx) tickets(id uint64) {
+	for x.chance(3) {
+		x.events = append(x.events, emitted{repute.TicketConsumed{Payer: x.account(), TokenID: token(id),
+			FeedbackHash: common.Hash{byte(rapid.IntRange(0, 1).Draw(x.t, "hash"))}}, rpctest.Gateway})
+	}
 }
 
 // rating picks a rating, preferring recent ones.

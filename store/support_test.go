@@ -63,7 +63,7 @@ func ctxOf(t testing.TB) context.Context {
 func testChain(id uint64) repute.Chain {
 	return repute.Chain{
 		ID: id, Name: fmt.Sprintf("chain %d", id), Identity: registries.Identity, Reputation: registries.Reputation,
-		Validations: []common.Address{registries.Validation}, StartBlock: firstBlock,
+		Validations: []common.Address{registries.Validation}, Gateways: modelGateways, StartBlock: firstBlock,
 	}
 }
 

@@ -115,6 +115,7 @@ func (r *GraphReader) Coverage(w *flow.Weights) (out repute.Coverage, known map[
 			}
 		}
 	}
+	c.out.Tags = r.unread.most()
 	return c.out, known
 }
 

@@ -45,11 +45,13 @@ type Evidence struct {
 
 // Row is one rating, or one validation answer.
 type Row struct {
-	Tx         common.Hash
-	Block      uint64
-	LogIndex   uint32
-	Time       int64 // of the block, Unix seconds
-	Rater      common.Address
+	Tx       common.Hash
+	Block    uint64
+	LogIndex uint32
+	Time     int64 // of the block, Unix seconds
+	Rater    common.Address
+	// Via is the feedback gateway that wrote the rating for Rater, zero for none. It is Rater where nothing says for whom.
+	Via        common.Address
 	Index      uint64 // of the rating, 0 for a validation answer
 	Validation bool
 	Amount     repute.Amount // 0 to 100 for a validation answer
@@ -63,6 +65,14 @@ type Row struct {
 	// matter for penalties alone.
 	Payee  common.Address
 	PaidAt int64
+}
+
+// Client returns the address that wrote the rating, which numbers it.
+func (r *Row) Client() common.Address {
+	if r.Via != (common.Address{}) {
+		return r.Via
+	}
+	return r.Rater
 }
 
 // RelatedAgent is a surely bad agent that an identity behind another agent answers for.
@@ -80,7 +90,8 @@ type RelatedAgent struct {
 
 // Reasons returns all reasons, in no particular order.
 func Reasons() []Reason {
-	return []Reason{ReasonSelf, ReasonUnknownTag, ReasonRange, ReasonScale, ReasonChannel, ReasonEarlier, ReasonFuture, ReasonUndated}
+	return []Reason{ReasonSelf, ReasonUnknownTag, ReasonRange, ReasonScale, ReasonChannel, ReasonEarlier, ReasonFuture,
+		ReasonUndated, ReasonGateway}
 }
 
 // Points is a score or a part of one, in thousandths of a point: -100000 to 100000.
@@ -99,4 +110,5 @@ const (
 	ReasonEarlier    Reason = "earlier-owner" // praise from before the owner got the agent
 	ReasonFuture     Reason = "future"        // later than the view
 	ReasonUndated    Reason = "undated"       // the time of its block is unknown
+	ReasonGateway    Reason = "gateway"       // a feedback gateway wrote it, and no ticket says for whom
 )

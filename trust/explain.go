@@ -61,9 +61,11 @@ type RowRef struct {
 	Time     int64          `json:"time"` // of the block, Unix seconds, 0 when unknown
 	LogIndex uint32         `json:"logIndex"`
 	Rater    common.Address `json:"rater"`
-	Index    uint64         `json:"index,omitempty"`
-	Tag1     string         `json:"tag1"`
-	Value    string         `json:"value"` // exact decimal
+	// Via is the feedback gateway that wrote the rating for Rater, nil for none.
+	Via   *common.Address `json:"via,omitempty"`
+	Index uint64          `json:"index,omitempty"`
+	Tag1  string          `json:"tag1"`
+	Value string          `json:"value"` // exact decimal
 }
 
 // Ignored is a row that does not count, and why.
@@ -92,7 +94,7 @@ func (s *Scorer) Explain(e Evidence) Explanation {
 		if i < maxListed {
 			one := Ignored{RowRef: s.l.ref(ex.Row), Reason: ex.Reason}
 			if ex.Reason == ReasonScale {
-				one.Readings = s.p.Tags.Readings(one.Tag1, s.l.rows[ex.Row].Amount)
+				one.Readings = s.p.Tags.Readings(s.l.rows[ex.Row].Client(), one.Tag1, s.l.rows[ex.Row].Amount)
 			}
 			out.Excluded = append(out.Excluded, one)
 		}
@@ -115,7 +117,12 @@ func (s *scoring) measureGates(gates []GateView) {
 // ref names a rating by its transaction and place.
 func (l *accountBuilder) ref(i int) RowRef {
 	r := &l.rows[i]
-	return RowRef{r.Tx, r.Block, r.Time, r.LogIndex, r.Rater, r.Index, r.Tag1, r.Amount.Decimal()}
+	ref := RowRef{r.Tx, r.Block, r.Time, r.LogIndex, r.Rater, nil, r.Index, r.Tag1, r.Amount.Decimal()}
+	if r.Via != (common.Address{}) {
+		via := r.Via
+		ref.Via = &via
+	}
+	return ref
 }
 
 // contributions divides the mean among prior and opinions and appends what rules then

@@ -26,6 +26,7 @@ type GraphReader struct {
 	small  []smallRating
 	scales *Scales // nil before Build
 	tally  tally
+	unread unreadTags
 }
 
 // smallRating is a rating whose scale is known when everything was read.
@@ -100,11 +101,12 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 	}
 	if reason != "" {
 		r.tally.leave(index, reason)
+		r.unread.add(row.Tag1, reason)
 		return
 	}
 	one := smallRating{e, w, value, of.id, index, row.Block < of.since}
-	if int(e.rule) < len(r.p.Tags.Tags) {
-		rule := &r.p.Tags.Tags[e.rule]
+	if int(e.rule) < len(r.p.Tags.rules) {
+		rule := r.p.Tags.rules[e.rule]
 		r.habits.add(w, rule, value)
 		if rule.hasOtherScale(value) {
 			r.small = append(r.small, one)

@@ -37,7 +37,7 @@ type Params struct {
 	// Paths for and against an agent that a rule may ask for.
 	countedFor, countedAgainst int
 
-	rules    []rule // what records may be: one per rule of Tags, then one per finality
+	rules    []rule // what records may be: one per rule of the table of tags, then one per finality
 	powers   *fixed.Powers
 	finality []string // tags of answers, of rules after those of Tags
 
@@ -167,6 +167,21 @@ func ParseParams(params, tags []byte) (*Params, error) {
 	return p, nil
 }
 
+// WithWriters returns the parameters with rules of writers in addition to those of the table. The hashes stay those of
+// the two files. The error is repute.ErrInvalid and names the rule.
+func (p *Params) WithWriters(writers []WriterRules) (*Params, error) {
+	if len(writers) == 0 {
+		return p, nil
+	}
+	out := *p
+	out.Tags.Writers = append(slices.Clone(p.Tags.Writers), writers...)
+	if err := out.Tags.check(); err != nil {
+		return nil, err
+	}
+	out.number()
+	return &out, nil
+}
+
 // rule is what a record says of what.
 type rule struct {
 	channel uint8 // of Tags.Channels
@@ -179,7 +194,8 @@ func (p *Params) number() {
 	channel := func(name string) uint8 {
 		return uint8(slices.IndexFunc(p.Tags.Channels, func(c Channel) bool { return c.Name == name }))
 	}
-	for _, t := range p.Tags.Tags {
+	p.rules = nil
+	for _, t := range p.Tags.rules {
 		p.rules = append(p.rules, rule{channel(t.Channel), t.Weight})
 	}
 	v := &p.Tags.Validation
@@ -195,7 +211,7 @@ func (p *Params) validation(tag string) uint8 {
 	if !known {
 		at = len(p.finality)
 	}
-	return uint8(len(p.Tags.Tags) + at)
+	return uint8(len(p.Tags.rules) + at)
 }
 
 // check refuses what cannot be meant, by its place in the file.

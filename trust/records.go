@@ -267,6 +267,9 @@ func (p *Params) begin(row *Row, at int64) (e record, w writing, value fixed.Fix
 	if row.Time > at {
 		return e, w, 0, ReasonFuture
 	}
+	if row.Via != (common.Address{}) && row.Via == row.Rater {
+		return e, w, 0, ReasonGateway // the vote of one address would stand for all who paid
+	}
 	w.rater = row.Rater
 	if e.rule, w.tag, reason = p.rule(row); reason != "" {
 		return e, w, 0, reason
@@ -282,8 +285,8 @@ func (p *Params) begin(row *Row, at int64) (e record, w writing, value fixed.Fix
 // judge sets a record's opinion by what was written.
 func (p *Params) judge(e *record, w writing, value fixed.Fixed, scales *Scales) Reason {
 	curve := p.Tags.Validation.Curve
-	if int(e.rule) < len(p.Tags.Tags) {
-		rule := &p.Tags.Tags[e.rule]
+	if int(e.rule) < len(p.Tags.rules) {
+		rule := p.Tags.rules[e.rule]
 		var told bool
 		if value, told = scales.onOwnScale(w, rule, value); !told {
 			return ReasonScale
@@ -313,11 +316,11 @@ func (p *Params) rule(row *Row) (rule uint8, tag int32, reason Reason) {
 	if row.Validation {
 		return p.validation(row.Tag1), 0, ""
 	}
-	at, known := p.Tags.byTag[row.Tag1]
+	at, known := p.Tags.place(row.Client(), row.Tag1)
 	if !known {
 		return 0, 0, ReasonUnknownTag
 	}
-	if r := &p.Tags.Tags[at.rule]; p.Tags.use[r.Channel] != UseScore || r.Weight == 0 {
+	if r := p.Tags.rules[at.rule]; p.Tags.use[r.Channel] != UseScore || r.Weight == 0 {
 		return 0, 0, ReasonChannel
 	}
 	return uint8(at.rule), int32(at.number), ""

@@ -92,8 +92,8 @@ func (s *Scales) Size() int64 {
 
 // Readings are what a value may mean by the scales of its tag, such as "5 of 5" and "5 of 100"; none where there is
 // one alone.
-func (t *TagTable) Readings(tag string, value repute.Amount) (out []string) {
-	r := t.Rule(tag)
+func (t *TagTable) Readings(writer common.Address, tag string, value repute.Amount) (out []string) {
+	r := t.RuleOf(writer, tag)
 	x, ok := fixedAmount(value)
 	if r == nil || !ok || !r.hasOtherScale(x) {
 		return nil
@@ -123,14 +123,23 @@ func (m habits) add(w writing, r *TagRule, value fixed.Fixed) {
 // scales are those of all raters for whom they matter.
 func (m habits) scales(t *TagTable) *Scales {
 	out := &Scales{map[writing]int{}}
-	rules := make([]*TagRule, len(t.byTag))
-	for _, at := range t.byTag {
-		rules[at.number] = &t.Tags[at.rule]
-	}
+	rules := t.byNumber()
 	for w, h := range m {
 		if top, known := rules[w.tag].scaleOf(h); known && h.small > 0 {
 			out.tops[w] = top
 		}
 	}
 	return out
+}
+
+// byNumber returns the rule of each tag by the tag's number.
+func (t *TagTable) byNumber() []*TagRule {
+	rules := make([]*TagRule, len(t.byTag)+len(t.byWriter))
+	for _, at := range t.byTag {
+		rules[at.number] = t.rules[at.rule]
+	}
+	for _, at := range t.byWriter {
+		rules[at.number] = t.rules[at.rule]
+	}
+	return rules
 }

@@ -5,22 +5,27 @@ import (
 	"fmt"
 	"math/big"
 	"math/bits"
-	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/trust/fixed"
 )
 
-// TagTable says what the values of each tag mean. A tag that is not in it weighs
-// nothing; a value outside its curve is left out, never bent into it.
+// TagTable says what the values of each tag mean. A tag that has no rule weighs nothing. A value outside the curve of its
+// rule is left out and never moved into the curve's range.
 type TagTable struct {
 	Version    string     `json:"version"`
 	Channels   []Channel  `json:"channels"`
 	Tags       []TagRule  `json:"tags"`
 	Validation Validation `json:"validation"`
+	// Writers have rules of their own for some tags, which replace those of Tags for their ratings.
+	Writers []WriterRules `json:"writers,omitempty"`
 
-	byTag map[string]tagPlace
-	use   map[string]Use
+	rules    []*TagRule // those of Tags, then those of Writers
+	byTag    map[string]tagPlace
+	byWriter map[writerTag]tagPlace
+	use      map[string]Use
 }
 
 // Use is what a channel's evidence is for.
@@ -29,8 +34,8 @@ type Use string
 // Uses of channels.
 const (
 	UseScore Use = "score" // part of the score
-	UseGate  Use = "gate"  // not part of it, policies may ask for it
-	UseShown Use = "shown" // neither: not comparable, or easy to make up
+	UseGate  Use = "gate"  // not part of the score; policies may ask for it
+	UseShown Use = "shown" // neither: not comparable, or easy to forge
 )
 
 // Channel is one kind of evidence.
@@ -41,13 +46,35 @@ type Channel struct {
 
 // TagRule maps the values of tags to opinions from -1 to 1.
 type TagRule struct {
-	Tags    []string    `json:"tags"`
-	Channel string      `json:"channel"`
-	Unit    string      `json:"unit"`   // what a value means
-	Weight  fixed.Fixed `json:"weight"` // 0: shown only
-	Curve   []Corner    `json:"curve"`  // straight lines between corners; values outside are no opinions
+	Tags    []string `json:"tags"`
+	Channel string   `json:"channel"`
+	Unit    string   `json:"unit"`   // what a value means
+	Better  Better   `json:"better"` // which values are better
+	// Range holds the least and the largest value, nil where there are no such bounds. A rule with a curve has the ends
+	// of its curve.
+	Range  []fixed.Fixed `json:"range,omitempty"`
+	Weight fixed.Fixed   `json:"weight"`          // 0: shown only
+	Curve  []Corner      `json:"curve,omitempty"` // straight lines between corners; values outside are no opinions
 	// Scales are where other scales end on which raters write the tag, ascending; the rule's own ends with its curve.
 	Scales []int `json:"scales,omitempty"`
+	// Reason says why the tag is in this channel with this weight.
+	Reason string `json:"reason"`
+}
+
+// Better says which values of a tag are better.
+type Better string
+
+// Directions of tags.
+const (
+	HigherBetter  Better = "higher"
+	LowerBetter   Better = "lower"
+	NeitherBetter Better = "neither" // a count or a label
+)
+
+// WriterRules are the rules of one address. An address that is no contract has the same owner on every chain.
+type WriterRules struct {
+	Address common.Address `json:"address"`
+	Tags    []TagRule      `json:"tags"`
 }
 
 // Validation is the rule for answers of allow-listed validation contracts.
@@ -75,77 +102,36 @@ func (c *Corner) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Rule is the table's rule for a tag, nil when it has none.
-func (t *TagTable) Rule(tag string) *TagRule {
-	if at, known := t.byTag[tag]; known {
-		return &t.Tags[at.rule]
-	}
-	return nil
-}
+// MarshalJSON writes [x, y].
+func (c Corner) MarshalJSON() ([]byte, error) { return json.Marshal([]fixed.Fixed{c.X, c.Y}) }
 
-// tagPlace is the index of a tag's rule, and the tag's own number among all tags.
+// tagPlace is the index of a tag's rule in TagTable.rules, and a number of its own among all tags of all rules.
 type tagPlace struct{ rule, number int }
 
-// maxRules bounds rules, channels and finalities, which records number in a byte.
-const maxRules = 100
-
-// check refuses a table of tags that cannot be meant, and prepares its lookups.
-func (t *TagTable) check() error {
-	t.byTag, t.use = map[string]tagPlace{}, map[string]Use{}
-	if len(t.Tags) > maxRules || len(t.Channels) > maxRules || len(t.Validation.Finality) > maxRules {
-		return repute.Invalid("tags", "more than a hundred rules, channels or finalities", "merge some")
-	}
-	for i, c := range t.Channels {
-		if c.Name == "" || !slices.Contains([]Use{UseScore, UseGate, UseShown}, c.Use) {
-			return repute.Invalid(fmt.Sprintf("tags: channels[%d]", i), "no name, or an unknown use",
-				"use is score, gate or shown")
-		}
-		t.use[c.Name] = c.Use
-	}
-	for i := range t.Tags {
-		field := fmt.Sprintf("tags: tags[%d]", i)
-		rule := &t.Tags[i]
-		if err := t.checkRule(field, rule.Channel, rule.Weight, rule.Curve); err != nil {
-			return err
-		}
-		if err := rule.checkScales(field); err != nil {
-			return err
-		}
-		for _, tag := range rule.Tags {
-			if _, known := t.byTag[tag]; known {
-				return repute.Invalid(field, fmt.Sprintf("tag %q has two rules", tag), "keep one")
-			}
-			t.byTag[tag] = tagPlace{i, len(t.byTag)}
-		}
-	}
-	v := t.Validation
-	return t.checkRule("tags: validation", v.Channel, v.Weight, v.Curve)
+// writerTag identifies a writer's own rule of a tag.
+type writerTag struct {
+	writer common.Address
+	tag    string
 }
 
-// checkScales refuses other scales than such as end between 0 and the end of a curve that begins at 0.
-func (r *TagRule) checkScales(field string) error {
-	for i, top := range r.Scales {
-		if r.Weight == 0 || r.Curve[0].X != 0 || top <= 0 || top >= r.ownTop() || i > 0 && top <= r.Scales[i-1] {
-			return repute.Invalid(fmt.Sprintf("%s.scales[%d]", field, i), "out of order or range",
-				"whole numbers, ascending, above 0 and below the last value of a curve that begins at 0")
+// place returns where the rule of a tag is for ratings of a writer: its own rule, or else the general one.
+func (t *TagTable) place(writer common.Address, tag string) (at tagPlace, known bool) {
+	if len(t.byWriter) > 0 {
+		if at, known = t.byWriter[writerTag{writer, tag}]; known {
+			return at, true
 		}
 	}
-	return nil
+	at, known = t.byTag[tag]
+	return at, known
 }
 
-// checkRule refuses an unknown channel, a weight out of range or a curve that does not ascend.
-func (t *TagTable) checkRule(field, channel string, weight fixed.Fixed, curve []Corner) error {
-	if t.use[channel] == "" {
-		return repute.Invalid(field+".channel", fmt.Sprintf("unknown channel %q", channel), "name one of channels")
-	}
-	if weight < 0 || weight > fixed.Int(10) || weight > 0 && len(curve) < 2 {
-		return repute.Invalid(field, "a weight needs a curve of two corners or more", "weight is 0 to 10")
-	}
-	for i, c := range curve {
-		if c.Y < -fixed.One || c.Y > fixed.One || i > 0 && c.X <= curve[i-1].X {
-			return repute.Invalid(fmt.Sprintf("%s.curve[%d]", field, i), "out of order or range",
-				"values ascend, opinions are -1 to 1")
-		}
+// Rule returns the general rule of a tag, nil when there is none.
+func (t *TagTable) Rule(tag string) *TagRule { return t.RuleOf(common.Address{}, tag) }
+
+// RuleOf returns the rule of a tag for ratings of a writer, nil when there is none.
+func (t *TagTable) RuleOf(writer common.Address, tag string) *TagRule {
+	if at, known := t.place(writer, tag); known {
+		return t.rules[at.rule]
 	}
 	return nil
 }

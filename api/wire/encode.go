@@ -421,6 +421,9 @@ func encodeCoverage(c repute.Coverage) Coverage {
 	slices.SortFunc(out.Left, func(a, b ReasonCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Reason, b.Reason))
 	})
+	out.Tags = Each(c.Tags, func(t repute.UnreadTag) UnreadTag {
+		return UnreadTag{httpapi.Clean(t.Tag), t.Reason, Long(t.Records)}
+	})
 	return out
 }
 

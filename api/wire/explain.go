@@ -41,19 +41,20 @@ type (
 	}
 	// Row says where a rating or an answer of a validator is on the chain.
 	Row struct {
-		Tx       *Hash   `json:"tx"`
-		Block    Long    `json:"block"`
-		Time     *Time   `json:"time" doc:"of the block; null where it is unknown"`
-		LogIndex Long    `json:"logIndex"`
-		Rater    Address `json:"rater"`
-		Index    Long    `json:"index" doc:"of the rating; 0 for an answer of a validator"`
-		Tag1     string  `json:"tag1"`
-		Value    Decimal `json:"value"`
+		Tx       *Hash    `json:"tx"`
+		Block    Long     `json:"block"`
+		Time     *Time    `json:"time" doc:"of the block; null where it is unknown"`
+		LogIndex Long     `json:"logIndex"`
+		Rater    Address  `json:"rater"`
+		Via      *Address `json:"via" doc:"the feedback gateway that wrote the rating for rater; null for none"`
+		Index    Long     `json:"index" doc:"of the rating; 0 for an answer of a validator"`
+		Tag1     string   `json:"tag1"`
+		Value    Decimal  `json:"value"`
 	}
 	// Excluded is a row that does not count, and why.
 	Excluded struct {
 		Row
-		Reason string `json:"reason" enum:"self,unknown-tag,out-of-range,scale,other-channel,earlier-owner,future,undated"`
+		Reason string `json:"reason" enum:"self,unknown-tag,out-of-range,scale,other-channel,earlier-owner,future,undated,gateway"`
 		// Readings are what the value may mean.
 		Readings []string `json:"readings" doc:"of scale: what the value may mean, such as 5 of 5 and 5 of 100; empty otherwise"`
 	}
@@ -187,7 +188,11 @@ func encodeRow(r trust.RowRef) Row {
 	if r.Time > 0 {
 		at = time.Unix(r.Time, 0)
 	}
-	return Row{Tx: encodeHash(r.Tx), Block: Long(r.Block), Time: EncodeTime(at), LogIndex: Long(r.LogIndex),
+	var via *Address
+	if r.Via != nil {
+		via = encodeAddress(*r.Via)
+	}
+	return Row{Via: via, Tx: encodeHash(r.Tx), Block: Long(r.Block), Time: EncodeTime(at), LogIndex: Long(r.LogIndex),
 		Rater: AddressOf(r.Rater),
 		Index: Long(r.Index), Tag1: BriefText(r.Tag1), Value: Decimal(r.Value)}
 }

@@ -351,6 +351,7 @@ type Coverage struct {
 	BySource []SourceCount `json:"bySource" doc:"of the records that count, those whose rater has weight by a source, by several sources more than once; the most frequent first"`
 	ToFifty  *LiftPrice    `json:"toFifty" doc:"what it costs to lift a new agent to a score of 50 by credentials alone; null where no source is read"`
 	Left     []ReasonCount `json:"left" doc:"the records that do not count by reason, the most frequent first: those of explanations, and no-weight, whose rater nobody who is trusted praised, or too few"`
+	Tags     []UnreadTag   `json:"tags" doc:"the ten most frequent tags of the records that are left out because of their tag"`
 }
 
 // SourceCount counts records by a source.
@@ -365,6 +366,13 @@ type LiftPrice struct {
 	Units    float64  `json:"units" doc:"of evidence that the score needs; where it is out of reach the most that there is at published prices"`
 	Priced   []string `json:"priced" doc:"the sources that were counted, the cheapest by unit first"`
 	Unpriced []string `json:"unpriced" doc:"sources that give weight and have no published price: they were not counted"`
+}
+
+// UnreadTag is a tag that the table of tags does not read, or reads for another purpose than the score.
+type UnreadTag struct {
+	Tag     string `json:"tag" doc:"with U+FFFD for what is not printable; empty for records without a tag"`
+	Reason  string `json:"reason" doc:"unknown-tag or other-channel"`
+	Records Long   `json:"records"`
 }
 
 // Counted is how many of all count.

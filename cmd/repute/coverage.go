@@ -96,6 +96,9 @@ func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) err
 			row("left out: "+l.Reason, l.Count, v.Records.All)
 		}
 		printSources(w, c)
+		for _, t := range v.Tags {
+			row(fmt.Sprintf("  %s: tag %q", t.Reason, t.Tag), t.Records, v.Records.All)
+		}
 	}
 	return w.Flush()
 }

@@ -33,6 +33,7 @@ type snapshotHeader struct {
 	Identity    common.Address    `json:"identity"`
 	Reputation  common.Address    `json:"reputation"`
 	Validations []common.Address  `json:"validations"`
+	Gateways    []snapshotGateway `json:"gateways,omitempty"`
 	StartBlock  uint64            `json:"startBlock"`
 	BlockRange  snapshotRange     `json:"blockRange"`
 	Covered     []snapshotRange   `json:"covered"`
@@ -80,7 +81,7 @@ type snapshotEnd struct {
 func headerOf(s importdb.Snapshot) snapshotHeader {
 	h := snapshotHeader{Format: snapshotFormat, ChainID: s.Chain.ID, Name: s.Chain.Name, Identity: s.Chain.Identity,
 		Reputation: s.Chain.Reputation, Validations: append([]common.Address{}, s.Chain.Validations...),
-		StartBlock: s.Chain.StartBlock,
+		Gateways: snapshotGateways(s.Chain.Gateways), StartBlock: s.Chain.StartBlock,
 		BlockRange: snapshotRange(s.Range), Covered: []snapshotRange{}, Last: snapshotLastBlock{Hash: s.Last.Hash}}
 	if !s.Last.Time.IsZero() {
 		h.Last.Time = s.Last.Time.Unix()
@@ -95,9 +96,27 @@ func headerOf(s importdb.Snapshot) snapshotHeader {
 	return h
 }
 
+// snapshotGateway is a feedback gateway that the writer listed.
+type snapshotGateway struct {
+	Address common.Address `json:"address"`
+	From    uint64         `json:"from,omitempty"`
+}
+
+// snapshotGateways returns gateways in the form of the header.
+func snapshotGateways(list []repute.Gateway) (out []snapshotGateway) {
+	for _, g := range list {
+		out = append(out, snapshotGateway(g))
+	}
+	return out
+}
+
 // chain is the chain as the snapshot's writer followed it.
 func (h snapshotHeader) chain() repute.Chain {
-	return repute.Chain{ID: h.ChainID, Name: h.Name, Identity: h.Identity, Reputation: h.Reputation,
+	var gateways []repute.Gateway
+	for _, g := range h.Gateways {
+		gateways = append(gateways, repute.Gateway(g))
+	}
+	return repute.Chain{Gateways: gateways, ID: h.ChainID, Name: h.Name, Identity: h.Identity, Reputation: h.Reputation,
 		Validations: h.Validations, StartBlock: h.StartBlock}
 }
 
@@ -132,7 +151,7 @@ func (h snapshotHeader) check() string {
 		}
 	}
 	for _, g := range h.Gaps {
-		if g.Kind < repute.KindTransfer || g.Kind > repute.KindUndecoded || g.Subject == "" || !ordered(g.Blocks) {
+		if g.Kind < repute.KindTransfer || g.Kind > repute.KindTicketConsumed || g.Subject == "" || !ordered(g.Blocks) {
 			return "gaps holds one without kind, subject or blocks"
 		}
 	}

@@ -188,7 +188,7 @@ func (in *snapshotReader) begin() error {
 			return in.bad("the snapshot is of chain %d with registries %s and %s, not of chain %d with %s and %s",
 				in.chain.ID, in.chain.Identity, in.chain.Reputation, c.ID, c.Identity, c.Reputation)
 		}
-		in.chain.Name, in.chain.Validations = c.Name, c.Validations
+		in.chain.Name, in.chain.Validations, in.chain.Gateways = c.Name, c.Validations, c.Gateways
 	}
 	for _, g := range in.header.Gaps {
 		in.gaps = append(in.gaps, g.gap())
@@ -196,6 +196,10 @@ func (in *snapshotReader) begin() error {
 	unlisted := slices.DeleteFunc(slices.Clone(in.chain.Validations),
 		func(v common.Address) bool { return slices.Contains(in.header.Validations, v) })
 	in.gaps = append(in.gaps, chaindb.HistoryGaps(unlisted, repute.BlockRange(in.header.BlockRange))...)
+	added := slices.DeleteFunc(slices.Clone(in.chain.Gateways), func(g repute.Gateway) bool {
+		return slices.ContainsFunc(in.header.Gateways, func(h snapshotGateway) bool { return h.Address == g.Address })
+	})
+	in.gaps = append(in.gaps, chaindb.GatewayGaps(added, repute.BlockRange(in.header.BlockRange))...)
 	in.decoder, in.foreign = contracts.NewDecoder(in.chain), contracts.ValidationTopics()
 	return nil
 }

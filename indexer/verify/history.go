@@ -24,19 +24,22 @@ const (
 	historyRange = 10_000 // blocks asked for at first
 )
 
-// readHistory reads on in the blocks that were indexed before a validation
-// contract was listed. How far it came is the gap's lower end, so that any
+// readHistory reads on in the blocks that were indexed before a validation contract or a feedback gateway was listed. How far it came is the gap's lower end, so that any
 // process can go on from there.
 func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at verifydb.Standing, h gap) error {
 	contract := common.HexToAddress(strings.TrimPrefix(h.Subject, chaindb.HistorySubject))
-	if !slices.Contains(v.chain.Validations, contract) {
+	isGateway := slices.ContainsFunc(v.chain.Gateways, func(g repute.Gateway) bool { return g.Address == contract })
+	if !isGateway && !slices.Contains(v.chain.Validations, contract) {
 		return chaindb.CloseGap(ctx, v.db, v.chain.ID, l, h) // not listed any more
 	}
 	s := missing.Search{Addresses: []common.Address{contract}, Topics: [][]common.Hash{{contracts.Topic(h.Kind)}}}
+	if isGateway {
+		s.Topics = [][]common.Hash{contracts.GatewayTopics()}
+	}
 	most := uint64(historyRange)
 	for range historyCalls {
 		if h.Blocks.From > min(h.Blocks.To, at.Cursor) {
-			v.log.Info("history of a validation contract read", "contract", contract, "kind", h.Kind)
+			v.log.Info("history of a listed contract read", "contract", contract, "kind", h.Kind)
 			return chaindb.CloseGap(ctx, v.db, v.chain.ID, l, h)
 		}
 		part := repute.BlockRange{From: h.Blocks.From, To: min(h.Blocks.To, at.Cursor, h.Blocks.From+most-1)}

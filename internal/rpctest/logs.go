@@ -10,15 +10,22 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/contracts"
 	"repute/contracts/bindings"
 )
 
 // Registries are the addresses whose logs are built.
 type Registries struct{ Identity, Reputation, Validation common.Address }
 
+// Gateway is a feedback gateway whose logs are built.
+var Gateway = common.HexToAddress("0x8004f00000000000000000000000000000000001")
+
 // Log encodes one event as its registry would emit it. It panics on an event it
 // does not know: only tests call it.
 func (r Registries) Log(e repute.Event) types.Log {
+	if ticket, ok := e.(repute.TicketConsumed); ok {
+		return ticketLog(ticket)
+	}
 	address, topics, data := r.parts(e)
 	ev := event(e.Kind())
 	packed, err := ev.Inputs.NonIndexed().Pack(data...)
@@ -30,6 +37,14 @@ func (r Registries) Log(e repute.Event) types.Log {
 		l.Topics = append(l.Topics, made[0][0])
 	}
 	return l
+}
+
+// ticketLog encodes TicketConsumed with three indexed arguments.
+func ticketLog(e repute.TicketConsumed) types.Log {
+	word := func(a common.Address) common.Hash { return common.BytesToHash(a[:]) }
+	agent := word(e.Agent)
+	return types.Log{Address: Gateway, Topics: []common.Hash{contracts.GatewayTopics()[0], e.TicketID, word(e.Payer),
+		e.TokenID.Bytes32()}, Data: append(agent[:], e.FeedbackHash[:]...)}
 }
 
 // parts gives an event's address, indexed and plain arguments in ABI order.

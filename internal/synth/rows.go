@@ -154,7 +154,7 @@ func ratingRows(h *History, yield yieldRow) error {
 		if err := yield(chain, id(r.Token), r.Client.raw(), uint64(r.Index), uint64(r.At.Block), uint64(r.At.Log),
 			numeric(r.Value.big()),
 			uint64(r.Decimals), h.tag(r.Tag1), h.tag(r.Tag2), r.URI.uri(), []byte(r.Endpoint.String()), r.Hash.raw(), block,
-			log); err != nil {
+			log, nil); err != nil {
 			return err
 		}
 	}

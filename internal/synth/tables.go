@@ -88,9 +88,9 @@ func rowTables() []rowTable {
 			"chain@0 agent@1 key@6 from@3 to@4 log@5 value@7", entryRows},
 		{"operators", "chain_id owner operator from_block to_block",
 			"chain@0 owner@1 operator@2 from@3 to@4", spanRows},
-		{"feedback", "chain_id token_id client idx block log_index value decimals tag1 tag2 uri_id endpoint hash revoked_block revoked_log",
+		{"feedback", "chain_id token_id client idx block log_index value decimals tag1 tag2 uri_id endpoint hash revoked_block revoked_log payer",
 			"chain@0 agent@1 client@2 index@3 block@4 log@5 value@6 decimals@7 tag1@8 tag2@9 uri@10 endpoint@11 hash@12 " +
-				"revoked_block@13 revoked_log@14", ratingRows},
+				"revoked_block@13 revoked_log@14 payer@15", ratingRows},
 		{"responses", "chain_id token_id client idx block log_index responder uri_id hash",
 			"chain@0 agent@1 client@2 index@3 block@4 log@5 responder@6 uri@7 hash@8", responseRows},
 		{"validation_requests", "chain_id contract request_hash token_id validator uri_id block log_index",

@@ -20,6 +20,8 @@ type ChainRow struct {
 	Identity, Reputation common.Address
 	// Trusted holds the validation contracts on the allow-list.
 	Trusted map[common.Address]bool
+	// Gateways holds the feedback gateways on the allow-list.
+	Gateways map[common.Address]bool
 	// Start is the first block that is indexed.
 	Start uint64
 	// Imported says that the events came from files and nothing follows the chain.
@@ -51,7 +53,7 @@ func HoldChain(ctx context.Context, tx pgx.Tx, chainID uint64) (*ChainRow, error
 
 const (
 	// chainColumns are the columns that ScanChainRow reads.
-	chainColumns = `identity, reputation, validations, start_block, imported, cursor_block, cursor_hash,
+	chainColumns = `identity, reputation, validations, gateways, start_block, imported, cursor_block, cursor_hash,
 	finalized_block, reorgs, writes`
 	// SelectChain is the statement that reads the row of chain $1 for ScanChainRow.
 	SelectChain = "select " + chainColumns + " from chains where chain_id = $1"
@@ -59,10 +61,10 @@ const (
 
 // ScanChainRow reads a row of SelectChain. It returns repute.ErrNotFound when there is none.
 func ScanChainRow(chainID uint64, row pgx.Row) (*ChainRow, error) {
-	c := &ChainRow{ID: chainID, Trusted: map[common.Address]bool{}}
+	c := &ChainRow{ID: chainID, Trusted: map[common.Address]bool{}, Gateways: map[common.Address]bool{}}
 	var identity, reputation, hash []byte
-	var validations [][]byte
-	err := row.Scan(&identity, &reputation, &validations, &c.Start, &c.Imported, &c.Cursor.Number, &hash, &c.Finalized,
+	var validations, gateways [][]byte
+	err := row.Scan(&identity, &reputation, &validations, &gateways, &c.Start, &c.Imported, &c.Cursor.Number, &hash, &c.Finalized,
 		&c.Reorgs, &c.Writes)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("chain %d: %w", chainID, repute.ErrNotFound)
@@ -74,6 +76,9 @@ func ScanChainRow(chainID uint64, row pgx.Row) (*ChainRow, error) {
 	c.Cursor.Hash = common.BytesToHash(hash)
 	for _, v := range validations {
 		c.Trusted[common.BytesToAddress(v)] = true
+	}
+	for _, g := range gateways {
+		c.Gateways[common.BytesToAddress(g)] = true
 	}
 	return c, nil
 }
@@ -88,8 +93,8 @@ func (c *ChainRow) TrustedBytes() [][]byte {
 }
 
 // AddChain stores the chain, or compares it with the stored one: repute.ErrConflict when
-// registries, start block or the source of events differ. A changed name and allow-list are stored,
-// and validations are counted by the new allow-list. The start block of an imported chain may
+// registries, start block or the source of events differ. A changed name and changed allow-lists are stored,
+// validations are counted and ratings of gateways attributed by the new ones. The start block of an imported chain may
 // become lower. A start block of 0 means 1, because the genesis block has no logs.
 func AddChain(ctx context.Context, db *store.DB, c repute.Chain) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("add chain %d", c.ID), func(tx pgx.Tx) error {
@@ -101,11 +106,12 @@ func AddChain(ctx context.Context, db *store.DB, c repute.Chain) error {
 func InsertChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 	c.StartBlock = max(c.StartBlock, 1)
 	validations := AddressList(c.Validations)
+	gateways, from := gatewayColumns(c.Gateways)
 	tag, err := tx.Exec(ctx, `
 		insert into chains (chain_id, name, identity, reputation, validations, start_block, imported, cursor_block,
-			cursor_hash)
-		values ($1, $2, $3, $4, $5, $6, $7, $6::bigint - 1, '') on conflict do nothing`,
-		c.ID, c.Name, c.Identity[:], c.Reputation[:], validations, c.StartBlock, c.Imported)
+			cursor_hash, gateways, gateways_from)
+		values ($1, $2, $3, $4, $5, $6, $7, $6::bigint - 1, '', $8, $9) on conflict do nothing`,
+		c.ID, c.Name, c.Identity[:], c.Reputation[:], validations, c.StartBlock, c.Imported, gateways, from)
 	if err != nil || tag.RowsAffected() == 1 {
 		return err
 	}
@@ -125,10 +131,13 @@ func InsertChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 	if err := stored.RecountValidations(ctx, tx, c.Validations); err != nil {
 		return err
 	}
-	return stored.AddHistoryGaps(ctx, tx, c.Validations)
+	if err := stored.SetGateways(ctx, tx, c.Gateways); err != nil {
+		return err
+	}
+	return stored.AddHistoryGaps(ctx, tx, c)
 }
 
-// HistorySubject is the prefix of the subject of a gap: the events of a validation contract that
+// HistorySubject is the prefix of the subject of a gap: the events of a validation contract or a feedback gateway that
 // was listed after blocks were indexed. The contract's address follows.
 const HistorySubject = "history:"
 
@@ -146,9 +155,12 @@ func HistoryGaps(contracts []common.Address, blocks repute.BlockRange) (gaps []G
 
 // AddHistoryGaps notes that the events of contracts that enter the allow-list were not asked
 // for in the blocks indexed so far.
-func (c *ChainRow) AddHistoryGaps(ctx context.Context, tx pgx.Tx, validations []common.Address) error {
-	entering := slices.DeleteFunc(slices.Clone(validations), func(v common.Address) bool { return c.Trusted[v] })
-	if len(entering) == 0 || c.Cursor.Number < c.Start {
+func (c *ChainRow) AddHistoryGaps(ctx context.Context, tx pgx.Tx, now repute.Chain) error {
+	entering := slices.DeleteFunc(slices.Clone(now.Validations), func(v common.Address) bool { return c.Trusted[v] })
+	gateways := slices.DeleteFunc(slices.Clone(now.Gateways), func(g repute.Gateway) bool { return c.Gateways[g.Address] })
+	indexed := repute.BlockRange{From: c.Start, To: c.Cursor.Number}
+	gaps := append(HistoryGaps(entering, indexed), GatewayGaps(gateways, indexed)...)
+	if len(gaps) == 0 || c.Cursor.Number < c.Start {
 		return nil
 	}
 	var covered bool // recorded logs alone promise nothing
@@ -159,7 +171,7 @@ func (c *ChainRow) AddHistoryGaps(ctx context.Context, tx pgx.Tx, validations []
 	if _, err := tx.Exec(ctx, "delete from block_proofs where chain_id = $1", c.ID); err != nil {
 		return err // they are no proof of the contracts' events
 	}
-	return WidenGaps(ctx, tx, c.ID, HistoryGaps(entering, repute.BlockRange{From: c.Start, To: c.Cursor.Number}))
+	return WidenGaps(ctx, tx, c.ID, gaps)
 }
 
 // CheckChain compares as AddChain does, without waiting or writing. repute.ErrConflict when the

@@ -72,7 +72,7 @@ const Undecoded = `reason in ('` + string(repute.LegacyEvent) + `', '` + string(
 // ReadChains reads the chains with the given ids, or all for nil, ordered by id.
 func ReadChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*ChainView, error) {
 	rows, err := tx.Query(ctx, `
-		select c.chain_id, c.name, c.identity, c.reputation, c.validations, c.start_block, c.imported,
+		select c.chain_id, c.name, c.identity, c.reputation, c.validations, c.gateways, c.gateways_from, c.start_block, c.imported,
 			c.cursor_block, c.cursor_hash, c.cursor_time, c.head_block, c.head_seen_at, c.safe_block,
 			c.finalized_block, c.reorgs, c.halted, c.last_error,
 			array(select lower(r) from unnest(c.covered) r order by r), array(select upper(r) - 1 from unnest(c.covered) r
@@ -94,11 +94,11 @@ func ReadChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*ChainView, err
 func scanChain(row pgx.CollectableRow) (*ChainView, error) {
 	var c ChainView
 	var identity, reputation, hash []byte
-	var validations [][]byte
+	var validations, gateways [][]byte
 	var cursorTime, headSeen, oldest *time.Time
-	var from, to []int64
+	var from, to, gatewaysFrom []int64
 	var verified, waits, gaps, open, blocks []byte
-	err := row.Scan(&c.ID, &c.Name, &identity, &reputation, &validations, &c.StartBlock, &c.Imported,
+	err := row.Scan(&c.ID, &c.Name, &identity, &reputation, &validations, &gateways, &gatewaysFrom, &c.StartBlock, &c.Imported,
 		&c.Cursor, &hash, &cursorTime, &c.head, &headSeen, &c.safe,
 		&c.Finalized, &c.Reorgs, &c.Halted, &c.LastError, &from, &to, &c.Pending, &c.Undecoded, &c.now,
 		&c.oldest, &oldest, &verified, &waits, &gaps, &open, &blocks)
@@ -110,6 +110,7 @@ func scanChain(row pgx.CollectableRow) (*ChainView, error) {
 	for _, v := range validations {
 		c.Validations = append(c.Validations, common.BytesToAddress(v))
 	}
+	c.Gateways = scanGateways(gateways, gatewaysFrom)
 	c.cursorHash = common.BytesToHash(hash)
 	c.cursorTime, c.headSeen, c.oldestTime = store.TimeOf(cursorTime), store.TimeOf(headSeen), store.TimeOf(oldest)
 	for i := range from {

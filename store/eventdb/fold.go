@@ -197,6 +197,9 @@ func (f *fold) apply(r *repute.Record) error {
 	if err := checkAddress(f.chain, r); err != nil {
 		return err
 	}
+	if r.Event.Kind() == repute.KindTicketConsumed {
+		return nil // it says whose a rating of its transaction is: see Delta.attribute
+	}
 	at := chaindb.PointOf(&r.Log)
 	a := f.agentOf(r)
 	reason := f.dispatch(r, a, at)
@@ -214,7 +217,7 @@ func (f *fold) apply(r *repute.Record) error {
 
 // withoutEffect reports whether events of a kind change nothing of an agent.
 func withoutEffect(k repute.EventKind) bool {
-	return k == repute.KindMetadataUpdate || k == repute.KindBatchMetadataUpdate
+	return k == repute.KindMetadataUpdate || k == repute.KindBatchMetadataUpdate || k == repute.KindTicketConsumed
 }
 
 // LastEffect returns the SQL of the newest event that changed something of an agent of chain $1,
@@ -222,9 +225,10 @@ func withoutEffect(k repute.EventKind) bool {
 // do not make it look active.
 func LastEffect(token, condition string) string {
 	return fmt.Sprintf(`
-		(select block, log_index from events e where chain_id = $1 and token_id = %s and %s and kind not in (%d, %d)
+		(select block, log_index from events e where chain_id = $1 and token_id = %s and %s and kind not in (%d, %d, %d)
 			and not exists (select from pending p where (p.chain_id, p.block, p.log_index) = (e.chain_id, e.block, e.log_index))
-			order by block desc, log_index desc limit 1) e`, token, condition, repute.KindMetadataUpdate, repute.KindBatchMetadataUpdate)
+			order by block desc, log_index desc limit 1) e`, token, condition, repute.KindMetadataUpdate, repute.KindBatchMetadataUpdate,
+		repute.KindTicketConsumed)
 }
 
 // wait stores a reason why an event has no effect; "" stores nothing.
@@ -328,6 +332,8 @@ type Delta struct {
 	agents    []*foldAgent // rows to be replaced
 	// changes are for readers of the feed.
 	changes []ChangeRow
+	// gateways are the feedback gateways of the chain, nil when none of them wrote one of the ratings.
+	gateways [][]byte
 
 	// added are the encoded rows that are new, replaced those of agents, which replace stored ones.
 	added    []*CopyBuffer

@@ -24,6 +24,9 @@ func (f *fold) newFeedback(e repute.NewFeedback, a *foldAgent, at chaindb.Point)
 	}
 	row := &feedbackRow{NewFeedback: e, at: at, tag1: f.ids.Tags[e.Tag1], tag2: f.ids.Tags[e.Tag2], uri: f.ids.URIs[e.URI]}
 	f.out.feedback = append(f.out.feedback, row)
+	if f.chain.Gateways[e.Client] && f.out.gateways == nil {
+		f.out.gateways = f.chain.GatewayBytes()
+	}
 	if rating := f.ratings[ratingKey{p.pairKey, e.Index}]; rating != nil {
 		rating.row = row
 	}

@@ -93,7 +93,7 @@ func (d *Delta) Write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 		}
 	}
 	for _, step := range []func(context.Context, pgx.Tx, uint64) error{
-		d.revoke, d.addSums, d.replaceVotes, d.withdraw, d.removeAgents,
+		d.attribute, d.revoke, d.addSums, d.replaceVotes, d.withdraw, d.removeAgents,
 	} {
 		if err := step(ctx, tx, chainID); err != nil {
 			return err
@@ -103,6 +103,21 @@ func (d *Delta) Write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 		return nil
 	}
 	return d.replaced.Send(ctx, tx)
+}
+
+// attribute sets whose the new ratings are that feedback gateways wrote. The events of their transactions are stored.
+func (d *Delta) attribute(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	if d.gateways == nil {
+		return nil
+	}
+	var agents []repute.TokenID
+	for _, r := range d.feedback {
+		if slices.ContainsFunc(d.gateways, func(g []byte) bool { return common.BytesToAddress(g) == r.Client }) &&
+			!slices.Contains(agents, r.TokenID) {
+			agents = append(agents, r.TokenID)
+		}
+	}
+	return chaindb.AttributeRatings(ctx, tx, chainID, d.gateways, store.TokenArray(agents), d.feedback[0].at.Block)
 }
 
 // closeHistories closes stored open rows. The newest row of a key is the open one, so the primary

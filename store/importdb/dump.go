@@ -49,7 +49,7 @@ var dumpTables = []struct{ name, sql string }{
 			encode(f.client, 'hex'), 'index', f.idx,
 			'block', f.block, 'log', f.log_index, 'value', f.value::text, 'decimals', f.decimals, 'tag1', encode(t1.value, 'hex'),
 			'tag2', encode(t2.value, 'hex'), 'uri', encode(u.uri, 'hex'), 'endpoint', encode(f.endpoint, 'hex'), 'hash', encode(f.hash, 'hex'),
-			'revoked_block', f.revoked_block, 'revoked_log', f.revoked_log)::text
+			'revoked_block', f.revoked_block, 'revoked_log', f.revoked_log, 'payer', encode(f.payer, 'hex'))::text
 		from feedback f join tags t1 on t1.id = f.tag1 join tags t2 on t2.id = f.tag2 join uris u on u.id = f.uri_id
 		where $1::bigint in (0, f.chain_id) order by f.chain_id, f.token_id, f.client, f.idx`},
 	{"responses", `

@@ -232,6 +232,9 @@ func Resume(ctx context.Context, db *store.DB, c repute.Chain, l store.Lease, en
 		if err := stored.RecountValidations(ctx, tx, c.Validations); err != nil {
 			return err
 		}
-		return stored.AddHistoryGaps(ctx, tx, c.Validations)
+		if err := stored.SetGateways(ctx, tx, c.Gateways); err != nil {
+			return err
+		}
+		return stored.AddHistoryGaps(ctx, tx, c)
 	})
 }

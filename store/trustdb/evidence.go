@@ -90,7 +90,7 @@ func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Subj
 	}
 	add := func(id repute.TokenID, r Row) {
 		if s := at[id]; s != nil {
-			r.Payment = paid[ratingOf{id, r.Rater, r.Index}]
+			r.Payment = paid[ratingOf{id, r.Client(), r.Index}]
 			s.Rows = append(s.Rows, r)
 		}
 	}
@@ -187,7 +187,7 @@ func tagHead(column string) string {
 // ratings reads the live ratings of agents.
 func (q evidence) ratings(ctx context.Context, tokens []repute.TokenID, use func(repute.TokenID, Row)) error {
 	rows, err := q.tx.Query(ctx, `
-		select f.token_id, f.client, f.idx, f.value, f.decimals, `+tagHead("t1.value")+`, `+tagHead("t2.value")+`, u.hash, f.block, f.log_index, b.time
+		select f.token_id, f.client, f.payer, f.idx, f.value, f.decimals, `+tagHead("t1.value")+`, `+tagHead("t2.value")+`, u.hash, f.block, f.log_index, b.time
 		from feedback f
 		join tags t1 on t1.id = f.tag1
 		join tags t2 on t2.id = f.tag2
@@ -201,13 +201,13 @@ func (q evidence) ratings(ctx context.Context, tokens []repute.TokenID, use func
 	}
 	var token store.TokenNum
 	var r Row
-	var client, tag1, tag2, uri []byte
+	var client, payer, tag1, tag2, uri []byte
 	var value store.BigNum
 	var at *time.Time
-	into := []any{&token, &client, &r.Index, &value, &r.Amount.Decimals, &tag1, &tag2, &uri, &r.Block, &r.LogIndex, &at}
+	into := []any{&token, &client, &payer, &r.Index, &value, &r.Amount.Decimals, &tag1, &tag2, &uri, &r.Block, &r.LogIndex, &at}
 	_, err = pgx.ForEachRow(rows, into, func() error {
-		r.Rater, r.Amount.Value, r.Content, r.Time = common.BytesToAddress(client), value.Int, common.BytesToHash(uri),
-			store.TimeOf(at)
+		r.writtenBy(client, payer)
+		r.Amount.Value, r.Content, r.Time = value.Int, common.BytesToHash(uri), store.TimeOf(at)
 		r.Tag1, r.Tag2, r.Other = string(tag1), string(tag2), tag1 == nil
 		use(repute.TokenID(token), r)
 		return nil

@@ -44,6 +44,9 @@ type Holder struct {
 // allow-listed contract.
 type Row struct {
 	Rater common.Address
+	// Via is the feedback gateway that wrote the rating for Rater, zero for none. Where it is not known for whom, Rater is
+	// the gateway too.
+	Via common.Address
 	// Index is the number of the rating, 0 for an answer.
 	Index uint64
 	// Validation says that this is the answer of a validation contract.
@@ -60,6 +63,26 @@ type Row struct {
 	Time time.Time
 	// Payment is the verified payment that the rating is about; nil for none.
 	Payment *repute.Payment
+}
+
+// writtenBy sets whose a rating is, by its client and its payer.
+func (r *Row) writtenBy(client, payer []byte) {
+	r.Rater, r.Via = common.BytesToAddress(client), common.Address{}
+	if payer == nil {
+		return
+	}
+	r.Via = r.Rater
+	if len(payer) > 0 {
+		r.Rater = common.BytesToAddress(payer)
+	}
+}
+
+// Client returns the address that wrote the rating.
+func (r *Row) Client() common.Address {
+	if r.Via != (common.Address{}) {
+		return r.Via
+	}
+	return r.Rater
 }
 
 // maxTrustTag is longer than any tag that a table of tags names.
@@ -150,7 +173,7 @@ func trustParties(ctx context.Context, tx pgx.Tx, chainID, block uint64, use fun
 // trustEdges reads the live ratings.
 func trustEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, use func(Edge)) error {
 	rows, err := tx.Query(ctx, `
-		select f.token_id, f.client, f.value, f.decimals, `+tagHead("t.value")+`, f.block, f.log_index, b.time
+		select f.token_id, f.client, f.payer, f.value, f.decimals, `+tagHead("t.value")+`, f.block, f.log_index, b.time
 		from feedback f
 		join tags t on t.id = f.tag1
 		left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)
@@ -159,12 +182,13 @@ func trustEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, use func(
 		return err
 	}
 	var e Edge
-	var client, tag []byte
+	var client, payer, tag []byte
 	var value store.BigNum
 	var at *time.Time
-	_, err = pgx.ForEachRow(rows, []any{(*store.TokenNum)(&e.TokenID), &client, &value, &e.Amount.Decimals, &tag,
+	_, err = pgx.ForEachRow(rows, []any{(*store.TokenNum)(&e.TokenID), &client, &payer, &value, &e.Amount.Decimals, &tag,
 		&e.Block, &e.LogIndex, &at}, func() error {
-		e.Rater, e.Amount.Value, e.Time = common.BytesToAddress(client), value.Int, store.TimeOf(at)
+		e.writtenBy(client, payer)
+		e.Amount.Value, e.Time = value.Int, store.TimeOf(at)
 		e.Tag1, e.Other = string(tag), tag == nil
 		use(e)
 		return nil

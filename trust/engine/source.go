@@ -56,7 +56,7 @@ func rowOf(r trustdb.Row) trust.Row {
 	if r.Other {
 		r.Tag1 = trust.UnreadTag
 	}
-	row := trust.Row{Block: r.Block, LogIndex: r.LogIndex, Time: unix(r.Time), Rater: r.Rater, Index: r.Index,
+	row := trust.Row{Block: r.Block, LogIndex: r.LogIndex, Time: unix(r.Time), Rater: r.Rater, Via: r.Via, Index: r.Index,
 		Validation: r.Validation,
 		Amount:     r.Amount, Tag1: r.Tag1, Tag2: r.Tag2, Content: r.Content}
 	if r.Payment != nil {

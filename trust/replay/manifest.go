@@ -48,7 +48,7 @@ type ManifestPaid struct {
 
 // ManifestPayment is what was paid for one rating, in units of 2^-32 US dollars.
 type ManifestPayment struct {
-	Rater common.Address `json:"rater"`
+	Rater common.Address `json:"rater"` // its client
 	Index uint64         `json:"index"`
 	Paid  int64          `json:"paid"`
 }
@@ -71,7 +71,7 @@ func ManifestOf(e *trust.Evidence) Manifest {
 func paymentsOf(e *trust.Evidence) (list []ManifestPayment) {
 	for i := range e.Rows {
 		if r := &e.Rows[i]; r.Paid != 0 {
-			list = append(list, ManifestPayment{r.Rater, r.Index, int64(r.Paid)})
+			list = append(list, ManifestPayment{r.Client(), r.Index, int64(r.Paid)})
 		}
 	}
 	slices.SortFunc(list, func(a, b ManifestPayment) int {
@@ -133,7 +133,7 @@ func (m Manifest) Apply(e *trust.Evidence, ledger func() ([]repute.RatingPayment
 			paid[rating{p.Rater, p.Index}] = fixed.Fixed(p.Paid)
 		}
 		for i := range e.Rows {
-			e.Rows[i].Paid = paid[rating{e.Rows[i].Rater, e.Rows[i].Index}]
+			e.Rows[i].Paid = paid[rating{e.Rows[i].Client(), e.Rows[i].Index}]
 		}
 		return nil
 	}
@@ -159,7 +159,7 @@ func (p *ManifestPaid) restore(e *trust.Evidence, ledger []repute.RatingPayment)
 	for i := range e.Rows {
 		r := &e.Rows[i]
 		r.Paid = 0
-		rows[rating{r.Rater, r.Index}] = r
+		rows[rating{r.Client(), r.Index}] = r
 	}
 	count := 0
 	pay := func(r *trust.Row, paid fixed.Fixed) (before fixed.Fixed) {

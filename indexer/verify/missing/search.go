@@ -33,6 +33,12 @@ func Searches(c repute.Chain, h chaindb.Gap) []Search {
 	case repute.KindValidationRequest, repute.KindValidationResponse:
 		all := topicsOf(repute.KindValidationRequest, repute.KindValidationResponse)
 		return []Search{{c.Validations, [][]common.Hash{all, {}, tokenTopic(h.Agent)}}}
+	case repute.KindTicketConsumed:
+		addresses := make([]common.Address, len(c.Gateways))
+		for i, g := range c.Gateways {
+			addresses[i] = g.Address
+		}
+		return []Search{{addresses, [][]common.Hash{contracts.GatewayTopics()}}}
 	case repute.KindApprovalForAll:
 		s := Search{[]common.Address{c.Identity}, [][]common.Hash{topic}}
 		if h.Client != nil {

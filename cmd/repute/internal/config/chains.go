@@ -25,7 +25,8 @@ type ChainConfig struct {
 	// Address of the Reputation Registry of a custom chain.
 	Reputation string `yaml:"reputation"`
 	// Contracts whose validations count. The word listed, alone or in the list, stores those of
-	// these contracts only; any, the default, stores all.
+	// these contracts only; any, the default, stores all. "gateway ADDRESS BLOCK" is a feedback gateway, deployed at
+	// BLOCK or later, whose ratings belong to the payers of its tickets.
 	Validations validators `yaml:"validations"`
 	// Block at or before the deployment of the Identity Registry.
 	StartBlock *uint64 `yaml:"start_block"`
@@ -98,10 +99,12 @@ func (u URLs) check(chain string) error {
 // validators says which validation contracts count and which are stored. In YAML
 // it is a list of trusted addresses, empty for a known deployment's own, that may
 // hold one of two words: any, the default, stores the validations of every
-// contract, listed those of trusted ones only. A word alone needs no list.
+// contract, listed those of trusted ones only. A word alone needs no list. It may
+// also hold feedback gateways, which are lists of the same chain's contracts.
 type validators struct {
-	trusted []string // nil: those of the known deployment
-	listed  bool
+	trusted  []string // nil: those of the known deployment
+	gateways []string // as "gateway ADDRESS BLOCK"
+	listed   bool
 }
 
 // UnmarshalYAML reads a word or a list.
@@ -118,7 +121,9 @@ func (v *validators) UnmarshalYAML(n *yaml.Node) error {
 	if v.listed && slices.Contains(list, "any") {
 		return fmt.Errorf("line %d: validations: both any and listed", n.Line)
 	}
-	addresses := slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == "any" || s == "listed" })
+	v.gateways = slices.DeleteFunc(slices.Clone(list), func(s string) bool { return !namesGateway(s) })
+	addresses := slices.DeleteFunc(slices.Clone(list),
+		func(s string) bool { return s == "any" || s == "listed" || namesGateway(s) })
 	if len(addresses) > 0 || len(list) == 0 {
 		v.trusted = addresses
 	}
@@ -251,6 +256,11 @@ func (cc *ChainConfig) fill(k repute.Chain) {
 			cc.Validations.trusted = append(cc.Validations.trusted, v.Hex())
 		}
 	}
+	if cc.Validations.gateways == nil {
+		for _, g := range k.Gateways {
+			cc.Validations.gateways = append(cc.Validations.gateways, gatewayText(g))
+		}
+	}
 	if cc.StartBlock == nil {
 		cc.StartBlock = &k.StartBlock
 	}
@@ -317,7 +327,8 @@ func (cc ChainConfig) overrideAddresses(chain *repute.Chain) (err error) {
 	if cc.StartBlock != nil {
 		chain.StartBlock = *cc.StartBlock
 	}
-	return nil
+	chain.Gateways, err = gatewaysOf(cc.Validations.gateways, *chain)
+	return err
 }
 
 // preset looks a known deployment up by name or decimal id.

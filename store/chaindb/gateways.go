@@ -1,0 +1,111 @@
+package chaindb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// gatewayColumns returns gateways as the parameters for the columns gateways and gateways_from.
+func gatewayColumns(list []repute.Gateway) (addresses [][]byte, from []int64) {
+	addresses, from = [][]byte{}, []int64{}
+	for _, g := range list {
+		addresses, from = append(addresses, g.Address.Bytes()), append(from, int64(g.From))
+	}
+	return addresses, from
+}
+
+// scanGateways reads the columns gateways and gateways_from.
+func scanGateways(addresses [][]byte, from []int64) (list []repute.Gateway) {
+	for i, a := range addresses {
+		list = append(list, repute.Gateway{Address: common.BytesToAddress(a), From: uint64(from[i])})
+	}
+	return list
+}
+
+// GatewayBytes returns the allow-list of feedback gateways as a bytea[] parameter.
+func (c *ChainRow) GatewayBytes() [][]byte {
+	out := [][]byte{}
+	for a := range c.Gateways {
+		out = append(out, a.Bytes())
+	}
+	return out
+}
+
+// GatewayGaps returns the gaps that feedback gateways leave in blocks that were indexed before they were listed.
+func GatewayGaps(gateways []repute.Gateway, blocks repute.BlockRange) (gaps []Gap) {
+	for _, g := range gateways {
+		since := repute.BlockRange{From: max(blocks.From, g.From), To: blocks.To}
+		if since.From <= since.To {
+			gaps = append(gaps, Gap{Subject: HistorySubject + g.Address.Hex(), Gap: repute.Gap{Kind: repute.KindTicketConsumed,
+				Blocks: since, Reason: "the contract was listed after these blocks were indexed"}})
+		}
+	}
+	return gaps
+}
+
+// SetGateways stores the allow-list of gateways and attributes anew the ratings of those that enter or leave it.
+func (c *ChainRow) SetGateways(ctx context.Context, tx pgx.Tx, now []repute.Gateway) error {
+	addresses, from := gatewayColumns(now)
+	if _, err := tx.Exec(ctx, "update chains set gateways = $2, gateways_from = $3 where chain_id = $1", c.ID, addresses,
+		from); err != nil {
+		return store.Failed("store gateways", err)
+	}
+	leaving, entering := c.GatewayBytes(), [][]byte{}
+	for _, g := range now {
+		leaving = slices.DeleteFunc(leaving, func(a []byte) bool { return common.BytesToAddress(a) == g.Address })
+		if !c.Gateways[g.Address] {
+			entering = append(entering, g.Address.Bytes())
+		}
+	}
+	if len(leaving) > 0 {
+		_, err := tx.Exec(ctx, "update feedback set payer = null where chain_id = $1 and client = any($2)", c.ID, leaving)
+		if err != nil {
+			return store.Failed("release ratings of gateways", err)
+		}
+	}
+	if len(entering) == 0 {
+		return nil
+	}
+	var agents string
+	err := tx.QueryRow(ctx, `select coalesce(array_agg(distinct token_id), '{}')::text from feedback
+		where chain_id = $1 and client = any($2)`, c.ID, entering).Scan(&agents)
+	if err != nil {
+		return store.Failed("find ratings of gateways", err)
+	}
+	return AttributeRatings(ctx, tx, c.ID, entering, agents, 0)
+}
+
+// AttributeRatings sets the payer of the ratings that gateways wrote about agents, a numeric[] parameter, from a block on.
+// A rating belongs to the payer of a ticket when both are of the same transaction, gateway and agent and have the same
+// feedback hash, and no other rating and no other ticket there have all of these. Every other rating of a gateway has no
+// payer. The events MUST be stored.
+func AttributeRatings(ctx context.Context, tx pgx.Tx, chainID uint64, gateways [][]byte, agents string,
+	from uint64) error {
+	// Topics after the first and the data together are the five words of TicketConsumed in order, whichever are indexed.
+	_, err := tx.Exec(ctx, fmt.Sprintf(`
+		update feedback f set payer = coalesce(m.payer, '') from (
+			select r.id, case when r.ratings = 1 and t.tickets = 1 and t.payer <> $5 then t.payer end as payer
+			from (
+				select f.id, f.token_id, f.client, e.block, e.tx_hash, case when f.hash = '' then $6 else f.hash end as hash,
+					count(*) over (partition by f.token_id, f.client, f.hash, e.block, e.tx_hash) as ratings
+				from unnest($3::numeric[]) u(t)
+				cross join lateral (select ctid as id, token_id, client, hash, block, log_index from feedback
+					where chain_id = $1 and token_id = u.t and client = any($2) and block >= $4 offset 0) f
+				join events e on e.chain_id = $1 and e.block = f.block and e.log_index = f.log_index) r
+			cross join lateral (
+				select count(*) as tickets, (array_agg(substring(words from 45 for 20)))[1] as payer
+				from (select substring(topics from 33) || data as words from events
+					where chain_id = $1 and block = r.block and kind = %d and address = r.client and tx_hash = r.tx_hash
+						and token_id = r.token_id offset 0) w
+				where substring(words from 129 for 32) = r.hash) t) m
+		where f.ctid = m.id`, repute.KindTicketConsumed),
+		chainID, gateways, agents, from, make([]byte, common.AddressLength), make([]byte, common.HashLength))
+	return store.Failed("attribute ratings of gateways", err)
+}
