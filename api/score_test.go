@@ -533,7 +533,7 @@ func TestWithoutRoots(t *testing.T) {
 	}
 	runEngine(t, db, 20)
 	r := as[wire.ReputationAnswer](t, get(t, serve(t, api.Options{DB: db}), scoredPath(0, "")))
-	if r.Status != "unrated" || r.Reason == nil || !strings.Contains(*r.Reason, "the chain has no roots") {
+	if r.Status != "unrated" || r.Reason == nil || !strings.Contains(*r.Reason, "the chain has neither roots nor sources") {
 		t.Errorf("%+v, %v", r.Standing, r.Reason)
 	}
 }
