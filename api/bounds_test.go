@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"repute/api"
 	"repute/api/wire"
 	"repute/internal/pgtest"
+	"repute/store/trustdb"
 )
 
 // TestOneAgentIsBounded: neither keys, values and tags nor their number make the
@@ -113,9 +115,55 @@ func TestIndexMetrics(t *testing.T) {
 			t.Errorf("no %s: %d %.600s", want, answer.status, page)
 		}
 	}
+	if strings.Contains(page, "repute_index_lift_dollars{") {
+		t.Error("a price without sources")
+	}
 	away := serve(t, api.Options{DB: open(t, nowhere)})
 	if page := string(get(t, away, "/metrics").body); !strings.Contains(page, "repute_index_readable 0") ||
 		strings.Contains(page, "repute_index_block{") {
 		t.Errorf("a database that is away is not told: %.400s", page)
+	}
+}
+
+// TestCoverageMetrics: why records do not count, what sources give, what it costs to lift an agent, and how far blocks
+// are verified, are metrics, in /chains and in GraphQL.
+func TestCoverageMetrics(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	db := open(t, url)
+	populate(t, db)
+	run := trustdb.Run{ChainID: 8453, Run: 1, Epoch: 1, Boundary: 2, Scorer: "test", VerifiedTo: 3,
+		Readings: `[{"source":"club","chain":8453,"status":"ok","block":2,"time":9,"complete":9},
+			{"source":"bab","chain":56,"status":"off","reason":"another implementation","block":7,"time":9}]`,
+		Coverage: repute.Coverage{Raters: repute.Counted{All: 9, Counted: 4}, Left: map[string]int64{"unknown-tag": 7},
+			BySource: map[string]int64{"club": 3}, ToFifty: &repute.LiftPrice{Cents: 47_000, Units: 5000, Priced: []string{"club"}}}}
+	if err := trustdb.AddRun(t.Context(), db, run); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Pool().Exec(t.Context(), "update trust_runs set closed_at = now()"); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, api.Options{DB: db})
+	page := string(get(t, s, "/metrics").body)
+	for _, want := range []string{`repute_index_records_left{chain="8453",reason="unknown-tag"} 7`,
+		`repute_index_records_by_source{chain="8453",source="club"} 3`, `repute_index_source_read{chain="8453",source="bab"} 0`,
+		`repute_index_source_read{chain="8453",source="club"} 1`, `repute_index_raters{chain="8453"} 9`,
+		`repute_index_raters_counted{chain="8453"} 4`, `repute_index_lift_dollars{chain="8453"} 470`,
+		`repute_index_scores_verified{chain="8453"} 1`, `repute_index_scores_verified_block{chain="8453"} 3`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	rest := as[wire.Chain](t, get(t, s, "/chains/8453")).Scores
+	graph := data[struct {
+		Chains []struct{ Scores wire.ChainScores }
+	}](t, ask(t, s, `{ chains { scores { verified verifiedTo sources { source status reason chain block readAt completeAt kept }
+		coverage { bySource { source count } toFifty { dollars units priced unpriced } } } } }`, nil)).Chains[0].Scores
+	if *rest.Coverage.ToFifty.Dollars != 470 || rest.Sources[1].Status != "off" || !rest.Verified || *rest.VerifiedTo != 3 {
+		t.Errorf("REST %+v", rest)
+	}
+	if !reflect.DeepEqual(graph.Sources, rest.Sources) || !reflect.DeepEqual(graph.Coverage.ToFifty, rest.Coverage.ToFifty) ||
+		!reflect.DeepEqual(graph.Coverage.BySource, rest.Coverage.BySource) || *graph.VerifiedTo != 3 {
+		t.Errorf("GraphQL %+v, REST %+v", graph, rest)
 	}
 }

@@ -473,6 +473,20 @@ func TestHostileRoots(t *testing.T) {
 			t.Errorf("a list: %+v", a)
 		}
 	}
+	for path, want := range map[string]int{"?roots=friends&sources=default": 200, "?roots=friends&sources=none": 200,
+		"?roots=friends&sources=all": 400, "?sources=default": 400, "?sources=none": 400, "/explain?sources=default": 400,
+		"/explain?roots=friends&sources=default": 200} {
+		r := get(t, s, scoredPath(0, path))
+		if r.status != want || want == 400 && problemOf(t, r).Errors[0].Field != "sources" {
+			t.Errorf("%s: %d %s", path, r.status, r.body)
+		}
+	}
+	for _, field := range []string{"reputation(sources: \"default\") { score }", "explain(roots: \"friends\", sources: \"all\") { score }"} {
+		if a := ask(t, s, `query { agent(id: "31337:0") { `+field+` } }`, nil); len(a.Errors) != 1 ||
+			a.Errors[0].Extensions["field"] != "sources" {
+			t.Errorf("GraphQL %s: %+v", field, a)
+		}
+	}
 	if r := get(t, s, "/agents/31337:99/reputation?roots=friends"); r.status != 404 {
 		t.Errorf("no such agent: %d %s", r.status, r.body)
 	}
@@ -519,7 +533,7 @@ func TestWithoutRoots(t *testing.T) {
 	}
 	runEngine(t, db, 20)
 	r := as[wire.ReputationAnswer](t, get(t, serve(t, api.Options{DB: db}), scoredPath(0, "")))
-	if r.Status != "unrated" || r.Reason == nil || !strings.Contains(*r.Reason, "the chain has no roots") {
+	if r.Status != "unrated" || r.Reason == nil || !strings.Contains(*r.Reason, "the chain has neither roots nor sources") {
 		t.Errorf("%+v, %v", r.Standing, r.Reason)
 	}
 }

@@ -206,7 +206,8 @@ func (t Threshold) lacks(a Agent, unrated Effect) (out []Reason) {
 		a.Validation, ValidationPassed)
 	need(a.Trust01 < t.MinTrustScore, "minTrustScore", "the agent's identity checks do not reach the threshold",
 		number(a.Trust01), number(t.MinTrustScore))
-	need(t.Verified && !a.Verified, "verified", "the blocks that the agent's score follows from are not verified", "false", "true")
+	need(t.Verified && !a.Verified, "verified", "the blocks that the agent's score follows from are not verified",
+		"false", "true")
 	return append(out, t.lacksReputation(a, unrated)...)
 }
 

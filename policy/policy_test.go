@@ -235,6 +235,27 @@ func TestThinReachesItsTierAlone(t *testing.T) {
 	}
 }
 
+// A policy, a step by value or a task can demand that a score follows from verified blocks alone.
+func TestVerifiedIsDemanded(t *testing.T) {
+	p := parse(t, "trust: {byValue: [{fromWei: \"10\", threshold: {verified: true}}]}\n")
+	a := input().Agent
+	a.Verified = false
+	small, large := policy.Task{Value: "9"}, policy.Task{Value: "10"}
+	want(t, p.Gate(small, policy.Threshold{}, a), policy.Allow)
+	want(t, p.Gate(large, policy.Threshold{}, a), policy.Deny, "trust.verified")
+	want(t, p.Gate(small, policy.Threshold{Verified: true}, a), policy.Deny, "trust.verified")
+	if all, err := p.Demands(large, policy.Threshold{}); err != nil || !all.Verified {
+		t.Errorf("demanded %+v, %v", all, err)
+	}
+	a.Verified = true
+	want(t, p.Gate(large, policy.Threshold{Verified: true}, a), policy.Allow)
+	rule := parse(t, "rules:\n  - {id: proven, when: '!agent.verified', effect: deny, reason: blocks}\n")
+	in := input()
+	if in.Agent.Verified = false; rule.Decide(t.Context(), in).Effect != policy.Deny {
+		t.Error("a rule that names verified allows an agent that is not")
+	}
+}
+
 // TestGateIsMonotone: a better agent is never refused for more, and more at risk never
 // asks for less.
 func TestGateIsMonotone(t *testing.T) {

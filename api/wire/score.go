@@ -250,7 +250,7 @@ func unratedReason(s repute.Score, view resultView) string {
 	}
 	by := ""
 	if s.Roots == replay.NoRoots() {
-		by = " by the chain's sources, and it has no roots"
+		by = " by the chain's sources (it has no roots)"
 	}
 	return view.tooLittle(by, float64(s.Confidence)/1e6)
 }

@@ -26,8 +26,8 @@ func rootsCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "roots",
 		Short: "say who is trusted without anybody's word: where scores begin",
-		Long: `Scores follow the trust that flows from roots. A chain without roots has no rated
-agents. Named sets beside the default one are for callers who ask for them. A change
+		Long: `Scores follow the trust that flows from roots. On a chain without roots only sources give
+raters weight (docs/reference/sources.md). Named sets beside the default one are for callers who ask for them. A change
 of the default one counts from the next epoch on. docs/how-to/roots.md describes method and file.`,
 	}
 	cmd.AddCommand(rootsAddCommand(p), rootsRemoveCommand(p), rootsListCommand(p), rootsImportCommand(p))
@@ -297,7 +297,7 @@ func encodeRoots(s trustdb.RootSet, roots []repute.TrustRoot, now time.Time) roo
 
 func printRoots(w io.Writer, lists []rootList) error {
 	if len(lists) == 0 {
-		fmt.Fprintln(w, "no roots: no agent is rated")
+		fmt.Fprintln(w, "no roots: only sources give raters weight")
 		return nil
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

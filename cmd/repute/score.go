@@ -64,8 +64,9 @@ func scoreExplainCommand(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			q := answers.ExplainQuery{AtQuery: answers.AtQuery{At: at}, Without: strings.Join(without, ","), Roots: by, Sources: sources,
-				Limit: httpapi.Number(fmt.Sprint(limit))}
+			q := answers.ExplainQuery{AtQuery: answers.AtQuery{At: at}, Without: strings.Join(without, ","), Roots: by,
+				Sources: sources,
+				Limit:   httpapi.Number(fmt.Sprint(limit))}
 			return withReader(cmd.Context(), p, args[0], func(r *engine.Reader, id repute.AgentID) error {
 				answer, err := answers.Explain(cmd.Context(), r, id, q)
 				if err != nil {

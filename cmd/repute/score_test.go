@@ -122,10 +122,13 @@ func TestScoreCommands(t *testing.T) {
 	}
 	code, said = command(t, args("explain", "31337:0", "--at", "finalized")...)
 	for _, want := range []string{"agent", fmt.Sprintf("block %d", 20), "final, epoch 1", "service", "must be below",
-		"without", client(11).Hex(), "0 steps from root"} {
+		"without", client(11).Hex(), "0 steps from root", "not verified", "their weight comes from roots"} {
 		if code != 0 || !strings.Contains(said, want) {
 			t.Errorf("exit %d, %q is not in %s", code, want, said)
 		}
+	}
+	if first, _, _ := strings.Cut(said, "\n"); !strings.Contains(first, " trusted client") {
+		t.Errorf("the first line is %q", first)
 	}
 	explainedByRoots(t, url)
 	if code, said := command(t, args("replay", "31337:0", "--at", "24")...); code != 0 ||

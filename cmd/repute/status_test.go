@@ -54,11 +54,14 @@ func TestStatusShowsTrouble(t *testing.T) {
 		t.Errorf("nobody scores, and\n%s", out)
 	}
 	if err := trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 31337, Run: 1, Epoch: 3, Boundary: 60,
-		Scorer: "test"}); err != nil {
+		Readings: `[{"source":"club","chain":31337,"status":"incomplete","reason":"no route to it","kept":3}]`,
+		Scorer:   "test"}); err != nil {
 		t.Fatal(err)
 	}
+	mustExec(t, db, "update trust_runs set closed_at = now()")
 	if out := mustRun(t, "status", "--config", config); !strings.Contains(out, "FINAL SCORES") ||
-		strings.Contains(out, "role trust") {
+		!strings.Contains(out, "GO BEYOND") || !strings.Contains(out, "0, and 1 sources") ||
+		!strings.Contains(out, "no route to it") || strings.Contains(out, "role trust") {
 		t.Errorf("after a walk:\n%s", out)
 	}
 	mustExec(t, db, "update trust_feed set read_at = now() - interval '2 minutes'")

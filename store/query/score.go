@@ -20,8 +20,8 @@ import (
 const scoreColumns = scoreNumbers + `, s.result, r.readings`
 
 // scoreNumbers are scoreColumns without the result and the readings of sources.
-const scoreNumbers = `s.token_id, s.run, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, r.sources, r.credentials,
-	r.verified_to, r.boundary, s.evidence,
+const scoreNumbers = `s.token_id, s.run, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, r.sources,
+	r.credentials, r.verified_to, r.boundary, s.evidence,
 	s.status, s.score, s.low, s.high, s.mean, s.confidence, s.tier`
 
 // scanScore returns a function that reads a score of a chain, and further columns after it.

@@ -24,7 +24,8 @@ func readScoring(ctx context.Context, tx pgx.Tx) (map[uint64]repute.Scoring, err
 			(select count(*) from trust_roots t where t.chain_id = c.chain_id and t.set_name = $1 and (t.expires_at is null
 				or t.expires_at > now())),
 			w.n, w.since, f.read_at, coalesce(k.coverage, '{}'), coalesce(k.rated, 0), coalesce(k.thin, 0),
-			coalesce(k.verified_to, 0), coalesce(k.verified_to > 0 and k.boundary <= k.verified_to, false), coalesce(k.readings, ''),
+			coalesce(k.verified_to, 0), coalesce(k.verified_to > 0 and k.boundary <= k.verified_to, false),
+			coalesce(k.readings, ''),
 			case when r.run is null then (c.imported or c.finalized_block between 1 and c.cursor_block) and c.cursor_block >= c.start_block
 				else coalesce(f.read_at, r.started_at) < now() - $2::interval or coalesce(w.urgent < now() - $2::interval, false) end
 		from chains c

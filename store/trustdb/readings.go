@@ -12,8 +12,8 @@ import (
 
 // Raters returns the addresses of which a rating is live as of a block, or an answer of one of these validation
 // contracts counts, in order. It may take as long as ctx allows.
-func Raters(ctx context.Context, db *store.DB, chainID, block uint64, validations []common.Address) (list []common.Address,
-	err error) {
+func Raters(ctx context.Context, db *store.DB, chainID, block uint64,
+	validations []common.Address) (list []common.Address, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, options, fmt.Sprintf("raters of chain %d", chainID), func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "set local statement_timeout = 0"); err != nil {

@@ -60,7 +60,8 @@ func (r *Run) Inputs() []common.Hash {
 
 // selectRun begins the statements that scanRun reads.
 const selectRun = `select chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links,
-	validations, weights, sources, credentials, readings, verified_to, identities, edges, started_at, closed_at from trust_runs `
+	validations, weights, sources, credentials, readings, verified_to, identities, edges, started_at, closed_at
+	from trust_runs `
 
 // scanRun reads a row of selectRun.
 func scanRun(row pgx.Row) (r Run, err error) {
@@ -68,7 +69,8 @@ func scanRun(row pgx.Row) (r Run, err error) {
 	var at, closed *time.Time
 	err = row.Scan(&r.ChainID, &r.Run, &r.Epoch, &r.Boundary, &r.Block.Number, &hash, &at, &r.Scorer, &params, &tags,
 		&roots, &links,
-		&validations, &weights, &sources, &credentials, &r.Readings, &r.VerifiedTo, &r.Identities, &r.Edges, &r.Started, &closed)
+		&validations, &weights, &sources, &credentials, &r.Readings, &r.VerifiedTo, &r.Identities, &r.Edges, &r.Started,
+		&closed)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, repute.ErrNotFound
 	}

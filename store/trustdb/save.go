@@ -171,8 +171,10 @@ const sameScore = `
 // sameInputs is the SQL of whether runs was and is_ have the same inputs but for the newer state, and are verified
 // alike: what was computed from unproven blocks is written again once they are proven.
 const sameInputs = `
-	(was.scorer, was.params, was.tags, was.roots, was.links, was.validations, was.sources, was.verified_to >= was.boundary)
-		= (is_.scorer, is_.params, is_.tags, is_.roots, is_.links, is_.validations, is_.sources, is_.verified_to >= is_.boundary)`
+	(was.scorer, was.params, was.tags, was.roots, was.links, was.validations, was.sources,
+		was.verified_to >= was.boundary)
+	= (is_.scorer, is_.params, is_.tags, is_.roots, is_.links, is_.validations, is_.sources,
+		is_.verified_to >= is_.boundary)`
 
 // toleranceOf returns how far the numbers of a stored row may differ from those that are not
 // written.

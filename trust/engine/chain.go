@@ -122,10 +122,10 @@ func (k *keeper) state(ctx context.Context) (trustdb.Chain, error) {
 	return trustdb.Chain{}, fmt.Errorf("chain %d: %w", k.chain, repute.ErrNotFound)
 }
 
-// next returns the run that the chain could have now, and whether it is due. It is due when
-// another epoch is final (see boundary), when its blocks were verified late, when the header or logs of its last block were found late, and when
-// roots, links, the list of validation contracts or this engine's parameters or sources changed. A chain
-// that is still far behind gets no run, because its scores would be out of date.
+// next returns the run that the chain could have now, and whether it is due. It is due when another epoch is
+// final (see boundary), when its blocks were verified late, when the header or logs of its last block were found
+// late, and when roots, links, the list of validation contracts or this engine's parameters or sources changed.
+// A chain that is still far behind gets no run, because its scores would be out of date.
 func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (run trustdb.Run, bodies inputs,
 	due bool, err error) {
 	final := c.Finalized
@@ -167,7 +167,8 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 	}
 	if due = last.Run == 0 || run.Boundary > last.Boundary; !due {
 		dated := run.Block.Number == run.Boundary && last.Block.Number < last.Boundary // the header came later
-		due = dated || run.Verified() && !last.Verified() || c.Repaired > 0 || run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots ||
+		due = dated || run.Verified() && !last.Verified() || c.Repaired > 0 ||
+			run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots ||
 			run.Links != last.Links || run.Sources != last.Sources ||
 			run.Validations != last.Validations || run.Scorer != last.Scorer && !k.settled
 	}
@@ -289,8 +290,8 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 	k.log.Info("walked the graph", "chain", k.chain, "epoch", run.Epoch, "run", run.Run, "block", run.Block.Number,
 		"identities", run.Identities, "edges", run.Edges, "seconds", took.Seconds())
 	if run.Roots == replay.NoRoots() && run.Credentials == (common.Hash{}) {
-		k.log.Warn("the chain has neither roots nor sources: nobody is rated; repute roots add names a root", "chain", k.chain, "epoch",
-			run.Epoch)
+		k.log.Warn("the chain has neither roots nor sources: nobody is rated; repute roots add names a root",
+			"chain", k.chain, "epoch", run.Epoch)
 	}
 	return nil
 }

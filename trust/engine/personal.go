@@ -131,7 +131,8 @@ type personalCase struct {
 }
 
 func (c *personalCase) personal(result trust.Result) Personal {
-	return Personal{c.world.run, c.world.params, c.roots, c.given, c.walk.known, c.walk.weights.Credited() > 0, c.evidence.Block, result}
+	return Personal{Run: c.world.run, Params: c.world.params, Roots: c.roots, Given: c.given, Known: c.walk.known,
+		Sourced: c.walk.weights.Credited() > 0, Block: c.evidence.Block, Result: result}
 }
 
 func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, by Own,

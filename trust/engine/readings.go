@@ -188,7 +188,8 @@ func (k *keeper) readSources(ctx context.Context, run *trustdb.Run, sources []*s
 }
 
 // unanswered is the reading of a source that said nothing of any rater.
-func unanswered(s *source.Source, chain uint64, at repute.Block, raters []common.Address, reason string) source.Reading {
+func unanswered(s *source.Source, chain uint64, at repute.Block, raters []common.Address,
+	reason string) source.Reading {
 	return source.Reading{Unknown: raters, State: source.State{Source: s.ID, Chain: chain,
 		Status: source.StatusIncomplete, Reason: reason, Block: at.Number, Hash: at.Hash,
 		Time: uint64(max(0, at.Time.Unix()))}}
@@ -210,7 +211,8 @@ func readingOf(s *source.Source, raters []common.Address, readings []source.Read
 		c := &r.Credentials[i]
 		_, asked := slices.BinarySearchFunc(raters, c.Rater, common.Address.Cmp)
 		if !asked || c.Source != s.ID || c.Version != s.Version {
-			return r, fmt.Sprintf("the reader returned a credential of source %q for %s, which was not asked for", c.Source, c.Rater)
+			return r, fmt.Sprintf("the reader returned a credential of source %q for %s, which was not asked for",
+				c.Source, c.Rater)
 		}
 	}
 	return r, ""

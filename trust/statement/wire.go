@@ -79,7 +79,8 @@ func (s Signed) MarshalJSON() ([]byte, error) {
 			High:       int64(s.High),
 			Confidence: uint64(s.Confidence), Tier: uint64(s.Tier), Guarded: s.Guarded, Block: s.Block.Number,
 			BlockHash: s.Block.Hash, BlockTime: unix(s.Block.Time),
-			HoldsBlock: s.Holds.Number, HoldsTime: unix(s.Holds.Time), VerifiedTo: s.Holds.VerifiedTo, Epoch: s.Epoch, Scorer: s.Scorer, Params: s.Params,
+			HoldsBlock: s.Holds.Number, HoldsTime: unix(s.Holds.Time), VerifiedTo: s.Holds.VerifiedTo, Epoch: s.Epoch,
+			Scorer: s.Scorer, Params: s.Params,
 			Tags: s.Tags, Roots: s.Roots, Links: s.Links, Sources: s.Sources, Credentials: s.Credentials, Evidence: s.Evidence,
 			Issued: unix(s.IssuedAt), Expires: unix(s.ExpiresAt)}})
 }
