@@ -18,7 +18,9 @@ type Outcome struct {
 	Score     float64            `json:"score"`
 	Paths     int                `json:"paths"`
 	Tier      int                `json:"tier"`
-	Opens     bool               `json:"opens,omitempty"`     // the gate of full service or that of validators, where sources take part
+	// Where sources take part: whether a gate that admits opens, and the units of praise by sources.
+	Opens bool    `json:"opens,omitempty"`
+	Units float64 `json:"units,omitempty"`
 	Baselines map[string]float64 `json:"baselines,omitempty"` // 0 to 100
 }
 

@@ -71,12 +71,9 @@ func (b *trustBench) sources(a *attack.Bench, out *TrustWorld) {
 	for _, agents := range []int{20, 200, 2000} {
 		o := a.Budget(s, kyc, agents)
 		x.Outcomes = append(x.Outcomes, o)
-		if agents > 20 {
-			most = max(most, o.Mean*float64(agents))
-		}
+		most = max(most, o.Units*float64(agents))
 	}
-	b.judge(AtMost(in(w, "S4 points that six holders give 200 or 2,000 agents together / what they give 20"),
-		most/(20*x.Outcomes[len(x.Outcomes)-3].Mean), 2, ""))
+	b.judge(AtMost(in(w, "S4 units that six holders give 20, 200 or 2,000 agents together"), most, 6*20*0.5, ""))
 	x.Bounds, x.Sway = a.SourceBounds(s, b.o.Trials/4), a.Sway(s)
 	b.judge(AtMost(in(w, "S6 times that sources opened a gate of value or gave more than tier 2"), float64(x.Bounds.Opened), 0, ""),
 		AtMost(in(w, "S6 times that sources moved an agent into or out of a gate that keeps out"), float64(x.Bounds.Kept), 0, ""),
@@ -100,7 +97,7 @@ func (b *trustBench) batches(a *attack.Bench, out *TrustWorld) {
 func (b *trustBench) coverage(ctx context.Context, generated *attack.World) error {
 	out := &TrustSources{Policy: b.policy.Hash()}
 	b.m.Sources = out
-	const draws = 5
+	const draws = 10
 	for _, m := range attack.ChainMarginals() {
 		b.say("who is rated on %s", m.Name)
 		c, chain := m.Population(seed), ChainCoverage{Marginals: m}
