@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/internal/attack"
+	"repute/trust/fixed"
 	"repute/trust/source"
 )
 
@@ -25,7 +26,16 @@ type TrustSources struct {
 // ChainCoverage is who would be rated on a chain with the published marginals: G1 to G3.
 type ChainCoverage struct {
 	attack.Marginals
-	Rows []attack.Coverage `json:"rows"`
+	Rows  []attack.Coverage `json:"rows"`
+	Lines []RatedLine       `json:"lines"` // the choice of what makes an agent rated
+}
+
+// RatedLine is one choice of RatedParams, and the share of agents with three honest reviewers that are rated by it, where
+// three in ten honest raters hold something and reviewed writers are roots.
+type RatedLine struct {
+	Units float64 `json:"units"`
+	Each  float64 `json:"each"`
+	Rated float64 `json:"rated"`
 }
 
 // SourceAttacks is what credentials reach on one world.
@@ -106,6 +116,7 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 				chain.Rows = append(chain.Rows, c.Cover(b.p, b.policy, share, writers, draws))
 			}
 		}
+		chain.Lines = b.lines(c)
 		out.Coverage = append(out.Coverage, chain)
 		for _, r := range chain.Rows[2:4] {
 			by := map[bool]string{false: "by sources alone", true: "by sources and reviewed writers"}[r.Writers]
@@ -134,6 +145,20 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 	}
 	b.judge(AtMost("G8 different results of four orders of ratings and credentials", float64(len(out.Digests)), 1, ""))
 	return nil
+}
+
+// lines compares what may make an agent rated.
+func (b *trustBench) lines(c *attack.Chain) (out []RatedLine) {
+	const draws = 3
+	for _, l := range []RatedLine{{1.25, 0.02, 0}, {0.4, 0.02, 0}, {0.25, 0.02, 0}, {0.1, 0.05, 0}, {0.1, 0.02, 0}} {
+		p := *b.p
+		units := fixed.Ratio(int64(l.Units*100), 100)
+		p.Rated.Confidence = units.Div(p.Evidence.Base + units)
+		p.Rated.Each = fixed.Ratio(int64(l.Each*100), 100)
+		l.Rated = c.Cover(&p, b.policy, 0.3, true, draws).Rated
+		out = append(out, l)
+	}
+	return out
 }
 
 // chains are those that a policy has sources for.
