@@ -124,7 +124,7 @@ func TestSourcedBlameIsBounded(t *testing.T) {
 	}
 	// Blame by eight became eleven paths and counted double.
 	if got := drop(t, append(rows(20, 60, 100), rows(60, 68, 0)...), 0); got > 12_000 {
-		t.Errorf("blame by sources beside that by eight takes %s points", got)
+		t.Fatalf("blame by sources beside that by eight takes %s points", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		var in []Row
@@ -184,4 +184,41 @@ func TestRecentRatersAreUnits(t *testing.T) {
 			t.Errorf("%s lately: shutdown %v, want %v; high %s", what, r.passes("shutdown"), c.want, r.High)
 		}
 	}
+}
+
+// Two independent raters of any kind rate an agent; one of them, with all its wallets, does not.
+func TestTwoRatersRate(t *testing.T) {
+	for what, c := range map[string]struct {
+		edges [][2]int
+		rows  []Row
+		held  []RaterCredit
+		want  Status
+	}{
+		"two roots":                   {nil, rows(0, 2, 100), nil, Rated},
+		"a root and a holder":         {nil, append(rows(0, 1, 100), row(1000, 100, 0)), credentials(1000, 1001, kyc), Rated},
+		"the same, who differ":        {nil, append(rows(0, 1, 100), row(1000, 0, 0)), credentials(1000, 1001, kyc), Rated},
+		"two holders":                 {nil, rows(1000, 1002, 100), credentials(1000, 1002, kyc), Rated},
+		"two holders of names":        {nil, rows(1000, 1002, 100), credentials(1000, 1002, name), Rated},
+		"a root":                      {nil, rows(0, 1, 100), nil, Thin},
+		"a holder":                    {nil, rows(1000, 1001, 100), credentials(1000, 1001, kyc), Thin},
+		"a root and strangers":        {nil, append(rows(0, 1, 100), rows(1000, 1100, 100)...), nil, Thin},
+		"a root and its wallets":      {[][2]int{{0, 2000}, {0, 2001}}, append(rows(0, 1, 100), rows(2000, 2002, 100)...), nil, Thin},
+		"two wallets of a root":       {[][2]int{{0, 2000}, {0, 2001}}, rows(2000, 2002, 100), nil, Thin},
+		"a holder with two addresses": {nil, rows(1000, 1002, 100), onePerson(credentials(1000, 1002, kyc)), Thin},
+		"a root that holds something": {nil, rows(0, 1, 100), credentials(0, 1, kyc), Thin},
+		"two roots, one long ago":     {nil, []Row{row(0, 100, 0), row(1, 100, 900*testDay)}, nil, Thin},
+		"two roots long ago":          {nil, []Row{row(0, 100, 400*testDay), row(1, 100, 400*testDay)}, nil, Thin},
+		"nobody":                      {nil, rows(1000, 1100, 100), nil, Unrated},
+	} {
+		if r := newWorld(c.edges...).credited(c.held...).score(c.rows...); r.Status != c.want {
+			t.Errorf("%s: %s by %s units, want %s", what, r.Status, r.Evidence.Decimal(3), c.want)
+		}
+	}
+}
+
+func onePerson(held []RaterCredit) []RaterCredit {
+	for i := range held {
+		held[i].Subject = held[0].Subject
+	}
+	return held
 }

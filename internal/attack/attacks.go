@@ -11,14 +11,16 @@ import (
 
 // Outcome is what an attack reached, for the engine and for other scorers.
 type Outcome struct {
-	Attack    string             `json:"attack"`
-	Size      int                `json:"size"` // identities that the attacker needs
-	World     string             `json:"world"`
-	Mean      float64            `json:"mean"` // of the engine, before the rule for unrated agents
-	Score     float64            `json:"score"`
-	Paths     int                `json:"paths"`
-	Tier      int                `json:"tier"`
-	Opens     bool               `json:"opens,omitempty"`     // the gate of full service or that of validators, where sources take part
+	Attack string  `json:"attack"`
+	Size   int     `json:"size"` // identities that the attacker needs
+	World  string  `json:"world"`
+	Mean   float64 `json:"mean"` // of the engine, before the rule for unrated agents
+	Score  float64 `json:"score"`
+	Paths  int     `json:"paths"`
+	Tier   int     `json:"tier"`
+	// Where sources take part: whether a gate that admits opens, and the units of praise by sources.
+	Opens     bool               `json:"opens,omitempty"`
+	Units     float64            `json:"units,omitempty"`
 	Baselines map[string]float64 `json:"baselines,omitempty"` // 0 to 100
 }
 

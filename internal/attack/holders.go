@@ -129,7 +129,10 @@ func (b *Bench) bought(name string, size, target, agents int, s *Sources, held [
 	o := Outcome{Attack: name, Size: size, World: w.Name, Mean: points(r.Mean), Score: points(r.Score), Paths: r.PathsFor,
 		Tier: r.Tier}
 	for _, g := range r.Gates {
-		o.Opens = o.Opens || g.Passed && (g.ID == "service" || g.ID == "validator")
+		o.Opens = o.Opens || g.Passed && g.Direction == trust.Admits
+	}
+	if r.Sourced != nil {
+		o.Units = unitsOf(r.Sourced.Praise)
 	}
 	return o
 }

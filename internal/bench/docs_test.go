@@ -40,7 +40,7 @@ func TestTrustPageTellsTheReport(t *testing.T) {
 	}
 	m := told{&r.Measurements}
 	text := string(page(t, "explanation/trust.md"))
-	for _, row := range append(m.attacks(), m.others()...) {
+	for _, row := range slices.Concat(m.attacks(), m.others(), m.sources()) {
 		if !strings.Contains(text, row) {
 			t.Errorf("docs/explanation/trust.md does not say what its report does:\n%s", row)
 		}
@@ -181,6 +181,7 @@ func (m told) others() []string {
 		fmt.Sprintf("| ≤ .265, ≥ .41 | %s, %s; %s, %s |", part(d.Error), part(d.Pearson), part(d.MeanError),
 			part(d.MeanPearson)),
 		fmt.Sprintf("AUC by the shipped parameters; first three | | %s; %s |", part(d.Shipped), part(d.ShippedFirst3)),
+		fmt.Sprintf("on the score that users see | ≥ .905, ≥ .84, both missed | %s; %s |", part(d.Seen), part(d.SeenFirst3)),
 		fmt.Sprintf("fresh; four half-lives old | ; ≤ 0.1 | %.3g; %.3g |", m.m.VouchAge[0], m.m.VouchAge[4]),
 		fmt.Sprintf("points lost; if all were on the tag's own | ≤ 2 | %.1f; %.1f |",
 			m.over(func(w *TrustWorld) float64 { return w.Scales.Inferred }, math.Max),

@@ -50,8 +50,8 @@ type TrustWorld struct {
 	Bounds    attack.Bounds    `json:"bounds"`   // T8, T14
 	Whitewash attack.Whitewash `json:"whitewash"`
 	Price     attack.Price     `json:"price"`
-	Scales    attack.ScaleLoss `json:"scales"`       // T20
-	Batch     attack.Batch     `json:"batch"`        // T22
+	Scales    attack.ScaleLoss `json:"scales"` // T20
+	Batch     attack.Batch     `json:"batch"`  // T22
 	Sources   SourceAttacks    `json:"sources"`
 	Rated     int              `json:"honest_rated"` // parties with eight raters of full weight
 	Honest    int              `json:"honest"`

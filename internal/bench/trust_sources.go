@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/internal/attack"
+	"repute/trust/fixed"
 	"repute/trust/source"
 )
 
@@ -25,7 +26,16 @@ type TrustSources struct {
 // ChainCoverage is who would be rated on a chain with the published marginals: G1 to G3.
 type ChainCoverage struct {
 	attack.Marginals
-	Rows []attack.Coverage `json:"rows"`
+	Rows  []attack.Coverage `json:"rows"`
+	Lines []RatedLine       `json:"lines"` // the choice of what makes an agent rated
+}
+
+// RatedLine is one choice of RatedParams, and the share of agents with three honest reviewers that are rated by it, where
+// three in ten honest raters hold something and reviewed writers are roots.
+type RatedLine struct {
+	Units float64 `json:"units"`
+	Each  float64 `json:"each"`
+	Rated float64 `json:"rated"`
 }
 
 // SourceAttacks is what credentials reach on one world.
@@ -71,12 +81,9 @@ func (b *trustBench) sources(a *attack.Bench, out *TrustWorld) {
 	for _, agents := range []int{20, 200, 2000} {
 		o := a.Budget(s, kyc, agents)
 		x.Outcomes = append(x.Outcomes, o)
-		if agents > 20 {
-			most = max(most, o.Mean*float64(agents))
-		}
+		most = max(most, o.Units*float64(agents))
 	}
-	b.judge(AtMost(in(w, "S4 points that six holders give 200 or 2,000 agents together / what they give 20"),
-		most/(20*x.Outcomes[len(x.Outcomes)-3].Mean), 2, ""))
+	b.judge(AtMost(in(w, "S4 units that six holders give 20, 200 or 2,000 agents together"), most, 6*20*0.5, ""))
 	x.Bounds, x.Sway = a.SourceBounds(s, b.o.Trials/4), a.Sway(s)
 	b.judge(AtMost(in(w, "S6 times that sources opened a gate of value or gave more than tier 2"), float64(x.Bounds.Opened), 0, ""),
 		AtMost(in(w, "S6 times that sources moved an agent into or out of a gate that keeps out"), float64(x.Bounds.Kept), 0, ""),
@@ -100,7 +107,7 @@ func (b *trustBench) batches(a *attack.Bench, out *TrustWorld) {
 func (b *trustBench) coverage(ctx context.Context, generated *attack.World) error {
 	out := &TrustSources{Policy: b.policy.Hash()}
 	b.m.Sources = out
-	const draws = 5
+	const draws = 10
 	for _, m := range attack.ChainMarginals() {
 		b.say("who is rated on %s", m.Name)
 		c, chain := m.Population(seed), ChainCoverage{Marginals: m}
@@ -109,6 +116,7 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 				chain.Rows = append(chain.Rows, c.Cover(b.p, b.policy, share, writers, draws))
 			}
 		}
+		chain.Lines = b.lines(c)
 		out.Coverage = append(out.Coverage, chain)
 		for _, r := range chain.Rows[2:4] {
 			by := map[bool]string{false: "by sources alone", true: "by sources and reviewed writers"}[r.Writers]
@@ -137,6 +145,20 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 	}
 	b.judge(AtMost("G8 different results of four orders of ratings and credentials", float64(len(out.Digests)), 1, ""))
 	return nil
+}
+
+// lines compares what may make an agent rated.
+func (b *trustBench) lines(c *attack.Chain) (out []RatedLine) {
+	const draws = 3
+	for _, l := range []RatedLine{{1.25, 0.02, 0}, {0.4, 0.02, 0}, {0.25, 0.02, 0}, {0.1, 0.05, 0}, {0.1, 0.02, 0}} {
+		p := *b.p
+		units := fixed.Ratio(int64(l.Units*100), 100)
+		p.Rated.Confidence = units.Div(p.Evidence.Base + units)
+		p.Rated.Each = fixed.Ratio(int64(l.Each*100), 100)
+		l.Rated = c.Cover(&p, b.policy, 0.3, true, draws).Rated
+		out = append(out, l)
+	}
+	return out
 }
 
 // chains are those that a policy has sources for.

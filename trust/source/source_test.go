@@ -131,7 +131,7 @@ func TestRefused(t *testing.T) {
 		"weight":                 {"weight: 0.5\n    # An", "weight: 0.55\n    # An", "sources[0].weight"},
 		"class":                  {"    class: A", "    class: D", "sources[0].class"},
 		"date":                   {`date: "2021-10-19"`, `date: "October"`, "sources[0].price"},
-		"bounds":                 {"bounds: {praise: 2.75, blame: 2}", "bounds: {praise: 30, blame: 2}", "sources[0].bounds.praise"},
+		"bounds":                 {"bounds: {praise: 2.7, blame: 2}", "bounds: {praise: 30, blame: 2}", "sources[0].bounds.praise"},
 		"age before maturity":    {"ageDays: 365", "ageDays: 7", "sources[0].ageDays"},
 		"age without a time":     {"    ageDays: 0\n", "    ageDays: 100\n", "sources[7].ageDays"},
 		"carry with a time":      {"    ageDays: 365\n", "    ageDays: 365\n    carryDays: 3\n", "sources[0].carryDays"},
