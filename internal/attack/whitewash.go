@@ -54,7 +54,7 @@ type washing struct {
 	engine                         *Engine
 	old, fresh, alias, other, next int
 	praise                         []int
-	// who is guilty when the bad agent stays, is given to next after the words or before, and goes through hands and back
+	// penalties when the bad agent stays, is given to next after its ratings or before, and is spread and taken back
 	kept, given, dropped, split trust.Penalties
 	bad                         trust.Result
 }
@@ -63,8 +63,8 @@ type washing struct {
 func (b *Bench) Whitewash() (w Whitewash) {
 	s := b.washing()
 	owner, other := Address(s.old), Address(s.other)
-	ask := func(guilty trust.Penalties, praised bool, e trust.Evidence) trust.Result {
-		r := s.ask(guilty, praised, 1, e)
+	ask := func(penalties trust.Penalties, praised bool, e trust.Evidence) trust.Result {
+		r := s.ask(penalties, praised, 1, e)
 		if e.Owner != other || e.Wallet != (common.Address{}) || e.Registrar != (common.Address{}) {
 			w.BestTier = max(w.BestTier, r.Tier)
 		}
@@ -105,23 +105,23 @@ func (b *Bench) washing() *washing {
 	}
 	s.engine = newEngine(b.World.With(more...), b.Params, [2]int{s.old, s.alias})
 	s.bad = s.engine.scorer.Score(s.engine.Evidence(s.old))
-	s.kept = s.guilty()
-	s.given = s.guilty(hand{words, s.next})
-	s.dropped = s.guilty(hand{0, s.next})
-	s.split = s.guilty(hand{5, s.next}, hand{10, s.next + 1}, hand{15, s.next + 2}, hand{words, s.old})
+	s.kept = s.givenTo()
+	s.given = s.givenTo(hand{words, s.next})
+	s.dropped = s.givenTo(hand{0, s.next})
+	s.split = s.givenTo(hand{5, s.next}, hand{10, s.next + 1}, hand{15, s.next + 2}, hand{words, s.old})
 	return s
 }
 
 // words are how many raters of full weight condemn the bad agent.
 const words = 20
 
-// hand gives the bad agent to a party after so many of the words.
+// hand gives the bad agent to an identity after so many of its ratings.
 type hand struct{ after, to int }
 
-// guilty tells who is guilty of the bad agent, which its owner registered long ago and handed
-// on. Nobody who gets it does anything with it. One that was dropped before the words was
+// givenTo returns the penalties of the bad agent, which its owner registered long ago and handed
+// on. Nobody who gets it does anything with it. One that was dropped before its ratings was
 // dropped a day before them; of one that is split none is so near that its tail counts.
-func (s *washing) guilty(hands ...hand) trust.Penalties {
+func (s *washing) givenTo(hands ...hand) trust.Penalties {
 	e, now := s.engine.Evidence(s.old), s.World.Now
 	first := e.Rows[0].Block // each word is in a block of its own
 	e.Registrar = e.Owner
@@ -142,11 +142,11 @@ func (s *washing) guilty(hands ...hand) trust.Penalties {
 }
 
 // ask scores an agent of whom e says who is behind it, where each identity has so many known agents.
-func (s *washing) ask(guilty trust.Penalties, praised bool, known int, e trust.Evidence) trust.Result {
+func (s *washing) ask(penalties trust.Penalties, praised bool, known int, e trust.Evidence) trust.Result {
 	base := s.engine.Evidence(s.fresh)
 	e.Agent, e.Block, e.Weights = repute.AgentID{ChainID: 1}, base.Block, base.Weights
 	e.Agent.TokenID.SetUint64(1)
-	e.Related = guilty.Related(&e, s.Params, func(common.Address) int { return known })
+	e.Related = penalties.Related(&e, s.Params, func(common.Address) int { return known })
 	for i, p := range s.praise {
 		if praised {
 			e.Rows = append(e.Rows, rowOf(len(s.World.Ratings)+i, Rating{p, s.fresh, 1, s.World.Now}))
