@@ -31,6 +31,24 @@ func held(from, to uint64, owner int) Tenure {
 	return t
 }
 
+// paidTo lets those of the rows that are in these blocks claim a payment to this address, of the same day.
+func paidTo(rows []Row, payee int, blocks ...uint64) []Row {
+	for i := range rows {
+		if r := &rows[i]; slices.Contains(blocks, r.Block) {
+			r.Payee, r.PaidAt = address(payee), r.Time
+		}
+	}
+	return rows
+}
+
+// paidAt lets all rows claim payments of one time.
+func paidAt(rows []Row, at int64) []Row {
+	for i := range rows {
+		rows[i].PaidAt = at
+	}
+	return rows
+}
+
 // penalizedOf names the identities that an agent penalizes, by the number of their address.
 func penalizedOf(w *world, e Evidence) (out []int) {
 	e.Owner = e.Tenures[len(e.Tenures)-1].Owner
@@ -104,6 +122,16 @@ func TestPenaltiesOfWhoHadTheAgent(t *testing.T) {
 		"a gift before the words, and passed on": {[]Tenure{sold[0], held(21, 22, 901), held(23, last, 902)}, nil,
 			blame(21, 22, 22, 22, 23, 24), []int{900}},
 		"good": {sold, nil, praise(11), nil},
+		"handed on at once, of who was paid": {[]Tenure{held(10, 10, 900), soon}, nil,
+			paidTo(blame(11, 12, 13, 14, 15, 16), 901, 11, 12), []int{901}},
+		"of who was paid by one": {[]Tenure{held(10, 10, 900), soon}, nil, paidTo(blame(11, 12, 13, 14, 15, 16), 901, 11),
+			nil},
+		"of another payee": {[]Tenure{held(10, 10, 900), soon}, nil, paidTo(blame(11, 12, 13, 14, 15, 16), 902, 11, 12),
+			nil},
+		"before the sale, of who was paid since": {sold, nil, paidTo(blame(11, 12, 13, 14, 15, 16, 27, 27), 901, 27),
+			[]int{900}},
+		"long after the sale, paid before": {sold, nil, paidAt(paidTo(blame(28, 29, 30, 31, 32, 33), 900, 28, 29, 30, 31, 32,
+			33), dayOf(15)), []int{900}},
 	} {
 		w := newWorld()
 		e := w.evidence(c.rows...)

@@ -41,7 +41,7 @@ func (s *washing) penalties(change change) trust.Penalties {
 	return out
 }
 
-// give appends a tenure: a party has the agent from a block on, and since so many seconds after the tenure before.
+// give appends a tenure: an owner has the agent from a block on, and since so many seconds after the tenure before.
 func give(e *trust.Evidence, to int, from uint64, later int64) {
 	last := &e.Tenures[len(e.Tenures)-1]
 	last.To, last.Ended = from-1, last.Began+later

@@ -17,9 +17,9 @@ type Whitewash struct {
 	SameWallet float64 `json:"same_wallet_score"` // of another's whose verified wallet is the owner of the bad one
 	Registered float64 `json:"registered_score"`  // of another's that the owner of the bad one registered
 	// of a new one whose owner is linked to the bad one's by an imported link
-	SameParty float64 `json:"same_party_score"`
-	GivenAway float64 `json:"given_away_score"` // of a new one of its owner, who gave the bad one away before
-	Dropped   float64 `json:"dropped_score"`    // of a new one of its owner, who gave it away a day before the words
+	SameIdentity float64 `json:"same_identity_score"`
+	GivenAway    float64 `json:"given_away_score"` // of a new one of its owner, who gave the bad one away before
+	Dropped      float64 `json:"dropped_score"`    // of a new one of its owner, who gave it away a day before the words
 	// of a new one of its owner, who spread the words over four hands and took it back
 	Split       float64 `json:"split_score"`
 	Unjudged    float64 `json:"unjudged_high"`      // upper bound of a new one of its owner that nobody rated
@@ -43,9 +43,9 @@ type SharedPenalty struct {
 	Score float64 `json:"score"`
 }
 
-// Worst is the best that a new agent of the bad one's party got.
+// Worst is the best that a new agent of the bad one's identity got.
 func (w Whitewash) Worst() float64 {
-	return max(w.SameOwner, w.SameWallet, w.Registered, w.SameParty, w.GivenAway, w.Dropped, w.Split, w.Unjudged)
+	return max(w.SameOwner, w.SameWallet, w.Registered, w.SameIdentity, w.GivenAway, w.Dropped, w.Split, w.Unjudged)
 }
 
 // washing is a bad agent with all who may be behind new ones.
@@ -74,7 +74,7 @@ func (b *Bench) Whitewash() (w Whitewash) {
 	w.SameOwner = held(ask(s.kept, true, trust.Evidence{Owner: owner}))
 	w.SameWallet = held(ask(s.kept, true, trust.Evidence{Owner: other, Wallet: owner}))
 	w.Registered = held(ask(s.kept, true, trust.Evidence{Owner: other, Registrar: owner}))
-	w.SameParty = held(ask(s.kept, true, trust.Evidence{Owner: Address(s.alias)}))
+	w.SameIdentity = held(ask(s.kept, true, trust.Evidence{Owner: Address(s.alias)}))
 	w.GivenAway = held(ask(s.given, true, trust.Evidence{Owner: owner}))
 	w.Dropped = held(ask(s.dropped, true, trust.Evidence{Owner: owner}))
 	w.Split = held(ask(s.split, true, trust.Evidence{Owner: owner}))
