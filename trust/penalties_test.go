@@ -31,8 +31,26 @@ func held(from, to uint64, owner int) Tenure {
 	return t
 }
 
-// guiltOf names who is guilty of an agent, by the number of his address.
-func guiltOf(w *world, e Evidence) (out []int) {
+// paidTo lets those of the rows that are in these blocks claim a payment to this address, of the same day.
+func paidTo(rows []Row, payee int, blocks ...uint64) []Row {
+	for i := range rows {
+		if r := &rows[i]; slices.Contains(blocks, r.Block) {
+			r.Payee, r.PaidAt = address(payee), r.Time
+		}
+	}
+	return rows
+}
+
+// paidAt lets all rows claim payments of one time.
+func paidAt(rows []Row, at int64) []Row {
+	for i := range rows {
+		rows[i].PaidAt = at
+	}
+	return rows
+}
+
+// penalizedOf names the identities that an agent penalizes, by the number of their address.
+func penalizedOf(w *world, e Evidence) (out []int) {
 	e.Owner = e.Tenures[len(e.Tenures)-1].Owner
 	s := NewScorer(w.walk(), w.params)
 	own := s.Score(e)
@@ -46,9 +64,9 @@ func guiltOf(w *world, e Evidence) (out []int) {
 	return out
 }
 
-// Whoever had an agent and did something with it answers for what is said meanwhile and
-// shortly after, and nobody else does.
-func TestGuiltIsOfWhoHadTheAgent(t *testing.T) {
+// An identity that had an agent and used it is accountable for the ratings meanwhile and
+// shortly after, and no other is.
+func TestPenaltiesOfWhoHadTheAgent(t *testing.T) {
 	const last = math.MaxUint64
 	sold := []Tenure{held(10, 20, 900), held(21, last, 901)}
 	blame := func(blocks ...uint64) (rows []Row) {
@@ -71,10 +89,10 @@ func TestGuiltIsOfWhoHadTheAgent(t *testing.T) {
 	signed := []Tenure{sold[0], sold[1], held(25, last, 901)}
 	signed[1].To, signed[1].Ended, signed[2].Wallet = 24, dayOf(24), address(904)
 	for name, c := range map[string]struct {
-		tenures []Tenure
-		acts    []Action
-		rows    []Row
-		guilty  []int
+		tenures   []Tenure
+		acts      []Action
+		rows      []Row
+		penalized []int
 	}{
 		"before the sale":          {sold, nil, blame(11, 12, 13, 14, 15, 16), []int{900}},
 		"in the block of the sale": {sold, nil, blame(20, 20, 20, 20, 20, 20), []int{900}},
@@ -104,43 +122,53 @@ func TestGuiltIsOfWhoHadTheAgent(t *testing.T) {
 		"a gift before the words, and passed on": {[]Tenure{sold[0], held(21, 22, 901), held(23, last, 902)}, nil,
 			blame(21, 22, 22, 22, 23, 24), []int{900}},
 		"good": {sold, nil, praise(11), nil},
+		"handed on at once, of who was paid": {[]Tenure{held(10, 10, 900), soon}, nil,
+			paidTo(blame(11, 12, 13, 14, 15, 16), 901, 11, 12), []int{901}},
+		"of who was paid by one": {[]Tenure{held(10, 10, 900), soon}, nil, paidTo(blame(11, 12, 13, 14, 15, 16), 901, 11),
+			nil},
+		"of another payee": {[]Tenure{held(10, 10, 900), soon}, nil, paidTo(blame(11, 12, 13, 14, 15, 16), 902, 11, 12),
+			nil},
+		"before the sale, of who was paid since": {sold, nil, paidTo(blame(11, 12, 13, 14, 15, 16, 27, 27), 901, 27),
+			[]int{900}},
+		"long after the sale, paid before": {sold, nil, paidAt(paidTo(blame(28, 29, 30, 31, 32, 33), 900, 28, 29, 30, 31, 32,
+			33), dayOf(15)), []int{900}},
 	} {
 		w := newWorld()
 		e := w.evidence(c.rows...)
 		e.Registrar, e.Tenures, e.Actions, e.Since = c.tenures[0].Owner, c.tenures, c.acts, PresentSince(c.tenures, w.walk().Graph())
-		if got := guiltOf(w, e); !slices.Equal(got, c.guilty) {
-			t.Errorf("%s: guilty are %v, want %v", name, got, c.guilty)
+		if got := penalizedOf(w, e); !slices.Equal(got, c.penalized) {
+			t.Errorf("%s: penalized are %v, want %v", name, got, c.penalized)
 		}
 	}
 }
 
 // The worst agent limits, whatever the order they are found in, and none itself.
-func TestKinIsTheWorst(t *testing.T) {
+func TestWorstRelatedAgentLimits(t *testing.T) {
 	w := newWorld()
 	e := w.evidence()
 	e.Agent.TokenID.SetUint64(7)
 	e.Registrar = address(904)
-	guilt := func(token uint64, holder int, score Points) (g repute.Penalty) {
+	penalty := func(token uint64, holder int, score Points) (g repute.Penalty) {
 		g.TokenID.SetUint64(token)
 		g.Identity, g.Holder, g.Score, g.High = address(holder), address(holder), score, score+1000
 		return g
 	}
-	list := []repute.Penalty{guilt(7, 900, -90_000), guilt(8, 900, -20_000), guilt(9, 904, -30_000),
-		guilt(6, 904, -30_000), guilt(5, 905, -80_000)}
+	list := []repute.Penalty{penalty(7, 900, -90_000), penalty(8, 900, -20_000), penalty(9, 904, -30_000),
+		penalty(6, 904, -30_000), penalty(5, 905, -80_000)}
 	for range 2 {
 		slices.Reverse(list)
 		g := Penalties{}
 		g.Add(list...)
-		kin := g.Related(&e, w.params, func(common.Address) int { return 0 })
-		if got := fmt.Sprintf("%d: agent %s, %s, %s", len(kin), kin[0].Agent.TokenID.Dec(), kin[0].Role,
-			kin[0].Score); got != "1: agent 6, registrar, -30.000" {
+		related := g.Related(&e, w.params, func(common.Address) int { return 0 })
+		if got := fmt.Sprintf("%d: agent %s, %s, %s", len(related), related[0].Agent.TokenID.Dec(), related[0].Role,
+			related[0].Score); got != "1: agent 6, registrar, -30.000" {
 			t.Errorf("got %s", got)
 		}
 	}
 }
 
 // One bad agent among many limits the others little, one of few entirely.
-func TestGuiltIsShared(t *testing.T) {
+func TestPenaltiesAreShared(t *testing.T) {
 	w := newWorld()
 	for _, c := range []struct {
 		bad, known int
@@ -163,7 +191,7 @@ func TestGuiltIsShared(t *testing.T) {
 	}
 }
 
-// The others of a party are limited as long as the bad one is surely bad, whatever their age, and a limit that takes
+// The other agents of an identity are limited as long as the bad one is surely bad, whatever their age, and a limit that takes
 // next to nothing is not told.
 func TestGuardKnowsNoAge(t *testing.T) {
 	w := newWorld()

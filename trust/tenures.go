@@ -138,8 +138,10 @@ func (h *identityTenures) evidence(e *Evidence, g *flow.Graph, tail int64) Evide
 		has := next < len(h.tenures) && h.tenures[next] == now
 		isOther := row.Rater != t.Owner && row.Rater != t.Wallet
 		isAbout := has || isOther && h.inTail(e, next-1, &row, tail)
-		if paid := tenureAt(e.Tenures, row.PaidAt); row.PaidAt > 0 && paid >= 0 && paid != now {
-			isAbout = isOther && slices.Contains(h.tenures, paid)
+		if row.PaidAt > 0 {
+			if paid := tenureAt(e.Tenures, row.PaidAt); paid >= 0 && paid != now {
+				isAbout = isOther && slices.Contains(h.tenures, paid)
+			}
 		}
 		if isAbout && row.Block >= h.from {
 			out.Rows = append(out.Rows, row)

@@ -41,7 +41,7 @@ func (s *washing) penalties(change change) trust.Penalties {
 	return out
 }
 
-// give appends a tenure: a party has the agent from a block on, and since so many seconds after the tenure before.
+// give appends a tenure: an owner has the agent from a block on, and since so many seconds after the tenure before.
 func give(e *trust.Evidence, to int, from uint64, later int64) {
 	last := &e.Tenures[len(e.Tenures)-1]
 	last.To, last.Ended = from-1, last.Began+later
@@ -58,12 +58,12 @@ func (s *washing) launched(e *trust.Evidence, first uint64) {
 
 // judge fills the scores of a case: of an agent of the bad one's owner and of a bystander's, as of penalties and known
 // agents of each identity.
-func (s *washing) judge(c GuardCase, guilty trust.Penalties, mine trust.Evidence, others trust.Penalties, known int,
+func (s *washing) judge(c GuardCase, penalties trust.Penalties, mine trust.Evidence, others trust.Penalties, known int,
 	bystanders ...trust.Evidence) GuardCase {
 	if c.Bad == 0 {
 		c.Bad = points(s.bad.Score)
 	}
-	c.Score = held(s.ask(guilty, true, 1, mine))
+	c.Score = held(s.ask(penalties, true, 1, mine))
 	c.Free, c.Unlimited = held(s.ask(nil, true, 1, trust.Evidence{Owner: Address(s.other)})), 100
 	for _, e := range bystanders {
 		c.Unlimited = min(c.Unlimited, held(s.ask(others, true, known, e)))
@@ -79,7 +79,7 @@ func (s *washing) paidCase() GuardCase {
 			e.Rows[i].Payee, e.Rows[i].PaidAt = Address(payee), s.World.Now-secondsDay/2
 		}
 	}
-	guilty := s.penalties(func(e *trust.Evidence, first uint64) {
+	penalties := s.penalties(func(e *trust.Evidence, first uint64) {
 		s.launched(e, first)
 		pay(e, s.old)
 	})
@@ -97,7 +97,7 @@ func (s *washing) paidCase() GuardCase {
 		}
 	})
 	c := s.judge(GuardCase{Accountable: "owner that customers paid, and that never acts after a launchpad's transfer",
-		Bystander: "payee that only the bad one's file names, and of an owner that got it and is paid by strangers"}, guilty,
+		Bystander: "payee that only the bad one's file names, and of an owner that got it and is paid by strangers"}, penalties,
 		trust.Evidence{Owner: Address(s.old)}, named, 1, trust.Evidence{Owner: Address(s.other)})
 	c.Unlimited = min(c.Unlimited, held(s.ask(gifted, true, 1, trust.Evidence{Owner: Address(s.next)})))
 	return c
@@ -116,7 +116,7 @@ func (s *washing) domainCase() GuardCase {
 		at(&e, named, alsoOf)
 		return e
 	}
-	guilty := s.penalties(func(e *trust.Evidence, first uint64) {
+	penalties := s.penalties(func(e *trust.Evidence, first uint64) {
 		s.launched(e, first)
 		at(e, s.old, s.old)
 	})
@@ -125,7 +125,7 @@ func (s *washing) domainCase() GuardCase {
 		at(e, s.old, s.other)
 	})
 	return s.judge(GuardCase{Accountable: "owner whose domain proves both agents, and that never acts after a launchpad's transfer",
-		Bystander: "owner with another domain, or on a host that it shares with others"}, guilty,
+		Bystander: "owner with another domain, or on a host that it shares with others"}, penalties,
 		served(s.old, s.old, s.old), shared, 1, served(s.old, s.old, s.other), trust.Evidence{Owner: Address(s.other)})
 }
 
@@ -170,7 +170,7 @@ func (s *washing) platformCase() GuardCase {
 	})
 	customer := trust.Evidence{Owner: Address(s.other), Registrar: Address(platform)}
 	c := s.judge(GuardCase{Accountable: "customer that acts, after a platform handed over in eleven minutes",
-		Bystander: "other customers, also of a customer that never acts, with 1,000 known agents of customers"}, acted,
+		Bystander: "other customer of that platform, or of one with 1,000 known agents whose bad customer never acts"}, acted,
 		trust.Evidence{Owner: Address(s.old)}, acted, 1, customer)
 	c.Unlimited = min(c.Unlimited, held(s.ask(idle, true, s.known(platform), customer)))
 	return c

@@ -17,9 +17,9 @@ type Whitewash struct {
 	SameWallet float64 `json:"same_wallet_score"` // of another's whose verified wallet is the owner of the bad one
 	Registered float64 `json:"registered_score"`  // of another's that the owner of the bad one registered
 	// of a new one whose owner is linked to the bad one's by an imported link
-	SameParty float64 `json:"same_party_score"`
-	GivenAway float64 `json:"given_away_score"` // of a new one of its owner, who gave the bad one away before
-	Dropped   float64 `json:"dropped_score"`    // of a new one of its owner, who gave it away a day before the words
+	SameIdentity float64 `json:"same_identity_score"`
+	GivenAway    float64 `json:"given_away_score"` // of a new one of its owner, who gave the bad one away before
+	Dropped      float64 `json:"dropped_score"`    // of a new one of its owner, who gave it away a day before the words
 	// of a new one of its owner, who spread the words over four hands and took it back
 	Split       float64 `json:"split_score"`
 	Unjudged    float64 `json:"unjudged_high"`      // upper bound of a new one of its owner that nobody rated
@@ -43,9 +43,9 @@ type SharedPenalty struct {
 	Score float64 `json:"score"`
 }
 
-// Worst is the best that a new agent of the bad one's party got.
+// Worst is the best that a new agent of the bad one's identity got.
 func (w Whitewash) Worst() float64 {
-	return max(w.SameOwner, w.SameWallet, w.Registered, w.SameParty, w.GivenAway, w.Dropped, w.Split, w.Unjudged)
+	return max(w.SameOwner, w.SameWallet, w.Registered, w.SameIdentity, w.GivenAway, w.Dropped, w.Split, w.Unjudged)
 }
 
 // washing is a bad agent with all who may be behind new ones.
@@ -54,7 +54,7 @@ type washing struct {
 	engine                         *Engine
 	old, fresh, alias, other, next int
 	praise                         []int
-	// who is guilty when the bad agent stays, is given to next after the words or before, and goes through hands and back
+	// penalties when the bad agent stays, is given to next after its ratings or before, and is spread and taken back
 	kept, given, dropped, split trust.Penalties
 	bad                         trust.Result
 }
@@ -63,8 +63,8 @@ type washing struct {
 func (b *Bench) Whitewash() (w Whitewash) {
 	s := b.washing()
 	owner, other := Address(s.old), Address(s.other)
-	ask := func(guilty trust.Penalties, praised bool, e trust.Evidence) trust.Result {
-		r := s.ask(guilty, praised, 1, e)
+	ask := func(penalties trust.Penalties, praised bool, e trust.Evidence) trust.Result {
+		r := s.ask(penalties, praised, 1, e)
 		if e.Owner != other || e.Wallet != (common.Address{}) || e.Registrar != (common.Address{}) {
 			w.BestTier = max(w.BestTier, r.Tier)
 		}
@@ -74,7 +74,7 @@ func (b *Bench) Whitewash() (w Whitewash) {
 	w.SameOwner = held(ask(s.kept, true, trust.Evidence{Owner: owner}))
 	w.SameWallet = held(ask(s.kept, true, trust.Evidence{Owner: other, Wallet: owner}))
 	w.Registered = held(ask(s.kept, true, trust.Evidence{Owner: other, Registrar: owner}))
-	w.SameParty = held(ask(s.kept, true, trust.Evidence{Owner: Address(s.alias)}))
+	w.SameIdentity = held(ask(s.kept, true, trust.Evidence{Owner: Address(s.alias)}))
 	w.GivenAway = held(ask(s.given, true, trust.Evidence{Owner: owner}))
 	w.Dropped = held(ask(s.dropped, true, trust.Evidence{Owner: owner}))
 	w.Split = held(ask(s.split, true, trust.Evidence{Owner: owner}))
@@ -105,23 +105,23 @@ func (b *Bench) washing() *washing {
 	}
 	s.engine = newEngine(b.World.With(more...), b.Params, [2]int{s.old, s.alias})
 	s.bad = s.engine.scorer.Score(s.engine.Evidence(s.old))
-	s.kept = s.guilty()
-	s.given = s.guilty(hand{words, s.next})
-	s.dropped = s.guilty(hand{0, s.next})
-	s.split = s.guilty(hand{5, s.next}, hand{10, s.next + 1}, hand{15, s.next + 2}, hand{words, s.old})
+	s.kept = s.givenTo()
+	s.given = s.givenTo(hand{words, s.next})
+	s.dropped = s.givenTo(hand{0, s.next})
+	s.split = s.givenTo(hand{5, s.next}, hand{10, s.next + 1}, hand{15, s.next + 2}, hand{words, s.old})
 	return s
 }
 
 // words are how many raters of full weight condemn the bad agent.
 const words = 20
 
-// hand gives the bad agent to a party after so many of the words.
+// hand gives the bad agent to an identity after so many of its ratings.
 type hand struct{ after, to int }
 
-// guilty tells who is guilty of the bad agent, which its owner registered long ago and handed
-// on. Nobody who gets it does anything with it. One that was dropped before the words was
+// givenTo returns the penalties of the bad agent, which its owner registered long ago and handed
+// on. Nobody who gets it does anything with it. One that was dropped before its ratings was
 // dropped a day before them; of one that is split none is so near that its tail counts.
-func (s *washing) guilty(hands ...hand) trust.Penalties {
+func (s *washing) givenTo(hands ...hand) trust.Penalties {
 	e, now := s.engine.Evidence(s.old), s.World.Now
 	first := e.Rows[0].Block // each word is in a block of its own
 	e.Registrar = e.Owner
@@ -142,11 +142,11 @@ func (s *washing) guilty(hands ...hand) trust.Penalties {
 }
 
 // ask scores an agent of whom e says who is behind it, where each identity has so many known agents.
-func (s *washing) ask(guilty trust.Penalties, praised bool, known int, e trust.Evidence) trust.Result {
+func (s *washing) ask(penalties trust.Penalties, praised bool, known int, e trust.Evidence) trust.Result {
 	base := s.engine.Evidence(s.fresh)
 	e.Agent, e.Block, e.Weights = repute.AgentID{ChainID: 1}, base.Block, base.Weights
 	e.Agent.TokenID.SetUint64(1)
-	e.Related = guilty.Related(&e, s.Params, func(common.Address) int { return known })
+	e.Related = penalties.Related(&e, s.Params, func(common.Address) int { return known })
 	for i, p := range s.praise {
 		if praised {
 			e.Rows = append(e.Rows, rowOf(len(s.World.Ratings)+i, Rating{p, s.fresh, 1, s.World.Now}))

@@ -12,7 +12,7 @@ import (
 	"repute/trust/flow"
 )
 
-// All agents of the guilty party are limited: those that were registered ahead and lie unused, one that it bought, and
+// All agents of an accountable identity are limited: those that were registered ahead and lie unused, one that it bought, and
 // one that somebody vouched for rated long ago.
 func TestAgeDoesNotFree(t *testing.T) {
 	t.Parallel()
@@ -30,7 +30,7 @@ func TestAgeDoesNotFree(t *testing.T) {
 		words = append(words, s.rate(0, person(i), int64(11+i)), s.rate(3, person(i), int64(90+i)))
 	}
 	l.mine(s, words...)
-	l.give(2, person(8)) // bought by the guilty one
+	l.give(2, person(8)) // bought by the accountable owner
 	s = l.state()
 	words = nil
 	for i := range rooted {
@@ -45,7 +45,7 @@ func TestAgeDoesNotFree(t *testing.T) {
 	for agent, what := range map[uint64]string{1: "never used since it was registered 91 days ago",
 		2: "registered 91 days ago by another, bought today", 3: "in use for 91 days"} {
 		if a := newest(t, db, agent); guardOf(t, a).Holder != person(8) || a.Tier != 0 || a.High >= -10_000 {
-			t.Errorf("agent %d of the guilty owner, %s: %+v, limited by %+v", agent, what, a, guardOf(t, a))
+			t.Errorf("agent %d of the accountable owner, %s: %+v, limited by %+v", agent, what, a, guardOf(t, a))
 		}
 	}
 	replayAll(t, db)
@@ -59,8 +59,8 @@ func (s *state) words(agent uint64, first, from, to int) (out []repute.Event) {
 	return out
 }
 
-// Whoever gives an agent away as the words come, or before, answers for it, and neither does
-// who merely got it nor anybody for whom he registered one.
+// An owner that gives an agent away as its ratings come, or before, is accountable for it. An owner that merely got it
+// is not, nor is anybody for whom it registered an agent.
 func TestDroppingAnAgentDoesNotFree(t *testing.T) {
 	t.Parallel()
 	for _, first := range []int{2, 0} { // words before the gift
@@ -102,14 +102,14 @@ func TestDroppingAnAgentDoesNotFree(t *testing.T) {
 			s = l.state()
 			l.mine(s, repute.URIUpdated{TokenID: token(0), URI: "https://x/1", UpdatedBy: person(9)})
 			l.store(t, db, 60)
-			await(t, "who uses a bad agent is guilty of it",
+			await(t, "who uses a bad agent is accountable for it",
 				func() bool { return guardOf(t, newest(t, db, 2)).Holder == person(9) })
 			replayAll(t, db)
 		})
 	}
 }
 
-// A bad agent that goes through several hands, with few words in each, makes guilty who
+// A bad agent that goes through several hands, with few words in each, penalizes who
 // registered it, before and after it is back.
 func TestSplittingAnAgentDoesNotFree(t *testing.T) {
 	t.Parallel()
@@ -154,7 +154,7 @@ func TestHandedOnAtOnce(t *testing.T) {
 	l.pad(60)
 	l.run(t, db)
 	if !limited(t, db, 1) || limited(t, db, 3) {
-		t.Errorf("limited: the guilty party's own agent %v, its customer's %v", limited(t, db, 1), limited(t, db, 3))
+		t.Errorf("limited: the accountable owner's agent %v, its customer's %v", limited(t, db, 1), limited(t, db, 3))
 	}
 	of, err := trustdb.ReadEvidence(t.Context(), db, newestID(3), repute.At{Finality: repute.Latest}, nil)
 	ok(t, err)

@@ -103,9 +103,9 @@ func (l *ledger) run(t *testing.T, db *store.DB) {
 	settle(t, db, 9, l.tip().Number/10*10)
 }
 
-// A party stays guilty of an agent that it gives away, and whoever gets it is not. What
+// An owner stays accountable for an agent that it gives away, and the receiver is not. What
 // happens after a final score's block does not change it.
-func TestGuiltStaysWithTheGiver(t *testing.T) {
+func TestPenaltyStaysWithTheGiver(t *testing.T) {
 	t.Parallel()
 	l, db := caught(t)
 	l.pad(60)
@@ -204,7 +204,7 @@ func sameFinals(t *testing.T, l *ledger, one, other *store.DB, block uint64) {
 
 // What limits a new agent reaches it through its owner, its wallet, whoever registered
 // it and imported links, judged or not.
-func TestGuiltReachesNewAgents(t *testing.T) {
+func TestPenaltyReachesNewAgents(t *testing.T) {
 	t.Parallel()
 	l, db := caught(t)
 	ok(t, trustdb.AddLinks(t.Context(), db, 9,
@@ -234,7 +234,7 @@ func TestGuiltReachesNewAgents(t *testing.T) {
 	}
 	if _, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(6)},
 		repute.At{Finality: repute.Latest}); !errors.Is(err, repute.ErrNotFound) {
-		t.Errorf("agent 6, of nobody guilty and not rated: %v", err)
+		t.Errorf("agent 6, of nobody accountable and not rated: %v", err)
 	}
 	s = l.state()
 	mint := s.mint(person(20)) // 7, whose wallet the epoch's graph does not know
@@ -249,7 +249,7 @@ func TestGuiltReachesNewAgents(t *testing.T) {
 
 // An unjudged agent is free again when the bad words about the other one are revoked, in
 // the newest state at once and in final scores from the next epoch on.
-func TestGuiltEnds(t *testing.T) {
+func TestPenaltyEnds(t *testing.T) {
 	t.Parallel()
 	l, db := caught(t)
 	s := l.state()
@@ -287,7 +287,7 @@ func TestGuiltEnds(t *testing.T) {
 
 // An agent is free of another one that nobody has judged any more, as its ratings were
 // on blocks that were replaced.
-func TestGuiltEndsWithARewind(t *testing.T) {
+func TestPenaltyEndsWithARewind(t *testing.T) {
 	t.Parallel()
 	l, db, good, _ := pair(t)
 	l.fork(l.tip().Number - 1)
