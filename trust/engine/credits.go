@@ -188,30 +188,25 @@ func stateOf(states []source.State, id string) *source.State {
 	return &states[at]
 }
 
-// lastReadings are the credentials that the last run with sources used, and how the readings of its sources went. The
-// credentials are empty where they are not stored any more; the readings, which pin implementations, are kept.
+// lastReadings are the credentials that the last run used, and how the readings of its sources went. They are empty
+// where they are not stored any more.
 func (k *keeper) lastReadings(ctx context.Context, last trustdb.Run) (held []source.Credential, states []source.State,
 	err error) {
 	if last.Credentials == (common.Hash{}) {
-		if last, err = trustdb.ReadSourcedRun(ctx, k.db, k.chain); errors.Is(err, repute.ErrNotFound) {
-			return nil, nil, nil
-		}
+		return nil, nil, nil
+	}
+	body, err := trustdb.ReadInput(ctx, k.db, last.Credentials)
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil, nil, nil
+	}
+	if err == nil {
+		held, err = source.Decode(body)
 	}
 	if err == nil {
 		err = json.Unmarshal([]byte(last.Readings), &states)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("readings of sources of run %d: %w", last.Run, err)
-	}
-	body, err := trustdb.ReadInput(ctx, k.db, last.Credentials)
-	if errors.Is(err, repute.ErrNotFound) {
-		return nil, states, nil
-	}
-	if err == nil {
-		held, err = source.Decode(body)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("credentials of run %d: %w", last.Run, err)
 	}
 	return held, states, nil
 }
