@@ -121,7 +121,7 @@ func (d *demo) serve(ctx context.Context, config string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return d.product(ctx, "serve", "--config", config) })
+	g.Go(func() error { return d.product(ctx, "serve", "--config", config, "--log-format", d.logFormat) })
 	g.Go(func() error {
 		defer cancel() // the life's end is the demo's
 		d.progress("populating the chain")

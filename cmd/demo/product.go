@@ -58,8 +58,8 @@ func (d *demo) configure() (string, error) {
 	text, err := yaml.Marshal(map[string]any{
 		"listen": d.listen, "roles": []string{"indexer", "documents", "trust", "api", "orchestrator"}, "rate": -1,
 		"default_chain": chain.ID,
-		"log_level":     d.logLevel, "log_format": d.logFormat,
-		"allow_hosts": []string{d.docs.Host()}, "ipfs_gateways": []string{d.docs.URL()},
+		"log_level":     d.logLevel,
+		"allow_hosts":   []string{d.docs.Host()}, "ipfs_gateways": []string{d.docs.URL()},
 		"signing":      map[string]any{"key": "file:" + signing},
 		"orchestrator": orchestrator,
 		"chains": []any{map[string]any{"name": chain.Name, "id": chain.ID, "identity": chain.Identity.Hex(),

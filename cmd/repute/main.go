@@ -111,7 +111,7 @@ done. verify says more with its own: see its help.`,
 	root.AddCommand(serveCommand(p), importEventsCommand(p), exportCommand(p), reindexCommand(p),
 		dumpCommand(p), verifyCommand(p), migrateCommand(p), statusCommand(p), chainsCommand(p), files.DocumentsCommand(p),
 		scoreCommand(p), trustCommand(p), files.ManifestCommand(p),
-		rootsCommand(p), evidenceCommand(p), keysCommand(p), verifySnapshotCommand(p), tasks.TaskCommand(p),
+		rootsCommand(p), sourcesCommand(p), evidenceCommand(p), keysCommand(p), verifySnapshotCommand(p), tasks.TaskCommand(p),
 		tasks.RunCommand(p), tasks.AgentCommand(p), mcpCommand(p),
 		movedCommand("bench", "make bench, or go run ./cmd/bench NAME"),
 		movedCommand("demo", "make demo, or go run ./cmd/demo"), versionCommand(p))

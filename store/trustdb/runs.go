@@ -91,13 +91,6 @@ func ReadRun(ctx context.Context, db *store.DB, chainID, run uint64) (Run, error
 	return r, store.Failed(fmt.Sprintf("trust run of chain %d", chainID), err)
 }
 
-// ReadSourcedRun returns a chain's newest run that asked sources. repute.ErrNotFound when there is none.
-func ReadSourcedRun(ctx context.Context, db *store.DB, chainID uint64) (Run, error) {
-	r, err := scanRun(db.Readers().QueryRow(ctx, selectRun+`
-		where chain_id = $1 and readings <> '' order by run desc limit 1`, chainID))
-	return r, store.Failed(fmt.Sprintf("trust run of chain %d with sources", chainID), err)
-}
-
 // ReadClosedRun returns a chain's newest closed run, whose final scores query.ScoreOf returns.
 // repute.ErrNotFound when there is none.
 func ReadClosedRun(ctx context.Context, db *store.DB, chainID uint64) (Run, error) {

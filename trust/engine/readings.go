@@ -227,16 +227,11 @@ func stateOf(states []source.State, id string) *source.State {
 	return &states[at]
 }
 
-// lastReadings are the credentials that the last run with sources used, and how the readings of its sources went. The
-// credentials are empty where they are not stored any more. Implementations that were pinned when they were seen first are those
+// lastReadings are the credentials that the last run used, and how the readings of its sources went. The credentials
+// are empty where they are not stored any more. Implementations that were pinned when they were seen first are those
 // of the newest run that names them, even if later runs read no source.
 func (k *keeper) lastReadings(ctx context.Context, last trustdb.Run) (held []source.Credential, states []source.State,
 	err error) {
-	if last.Credentials == (common.Hash{}) {
-		if last, err = trustdb.ReadSourcedRun(ctx, k.db, k.chain); err != nil && !errors.Is(err, repute.ErrNotFound) {
-			return nil, nil, err
-		}
-	}
 	if last.Readings != "" {
 		if err := json.Unmarshal([]byte(last.Readings), &states); err != nil {
 			return nil, nil, fmt.Errorf("readings of sources of run %d: %w", last.Run, err)

@@ -117,18 +117,18 @@ func (p *Policy) checkSource(field string, i int) (err error) {
 		return err
 	}
 	switch {
-	case s.AgeDays > 0 && !s.dated():
+	case s.AgeDays > 0 && !s.Dated():
 		return repute.Invalid(field+".ageDays", "is set where the source does not tell when a credential was issued",
 			"0, or name the value in read.issued or the logs in read.events")
-	case s.CarryDays > 0 && s.dated():
+	case s.CarryDays > 0 && s.Dated():
 		return repute.Invalid(field+".carryDays", "is set where the source tells when a credential was issued",
 			"leave it out: nothing is lost")
 	}
 	return s.checkHomes(field)
 }
 
-// dated reports whether the source tells when a credential was issued.
-func (s *Source) dated() bool { return s.plan.issued >= 0 || len(s.plan.events) > 0 }
+// Dated reports whether the source tells when a credential was issued.
+func (s *Source) Dated() bool { return s.plan.issued >= 0 || len(s.plan.events) > 0 }
 
 // checkWeight holds a weight to its class and to the price: a unit is meant to cost about 100 dollars.
 func (s *Source) checkWeight(field string, most fixed.Fixed) error {

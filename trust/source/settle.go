@@ -105,7 +105,7 @@ func (s *Source) keep(out []Credential, c Credential, r *Reading) []Credential {
 // carry takes over from an older credential of the same rater what a reading cannot tell. What logs tell needs none of
 // it.
 func (s *Source) carry(c, old *Credential) {
-	if s.dated() {
+	if s.Dated() {
 		return
 	}
 	if s.Read.KeepFirst {

@@ -194,6 +194,25 @@ func (c *Config) Followed() ([]Followed, error) {
 	return out, nil
 }
 
+// Reachable returns the endpoints of all configured chains that have any.
+func (c *Config) Reachable() (map[uint64][]string, error) {
+	out := map[uint64][]string{}
+	for _, cc := range c.Chains {
+		if len(cc.RPC) == 0 {
+			continue
+		}
+		chain, err := cc.Resolve()
+		if err == nil {
+			err = cc.RPC.check(chain.Name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out[chain.ID] = cc.RPC
+	}
+	return out, nil
+}
+
 // key is what the entry calls its chain: a name, or an id.
 func (cc ChainConfig) key() string {
 	if cc.Name == "" {

@@ -41,7 +41,7 @@ func (c *Config) checkRoles() error {
 
 func (c *Config) checkLog() error {
 	if !slices.Contains([]string{"text", "json"}, c.LogFormat) {
-		return repute.Invalid("log_format", "unknown format "+c.LogFormat, "text or json")
+		return repute.Invalid("log-format", "unknown format "+c.LogFormat, "text or json")
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {

@@ -53,8 +53,7 @@ type Config struct {
 	Trust        trustConfig        `yaml:"trust"`
 	Orchestrator orchestratorConfig `yaml:"orchestrator"`
 	MCP          mcpConfig          `yaml:"mcp"`
-	// Form of the log: text or json.
-	LogFormat string `yaml:"log_format"`
+	LogFormat    string             `yaml:"-"` // text or json, by flag and environment alone
 	// Least level that is logged: debug (a line for each request), info, warn or error.
 	LogLevel string `yaml:"log_level"`
 	// How long a frozen process keeps its chains from others. One that ended keeps them for 2 s
@@ -70,6 +69,9 @@ type trustConfig struct {
 	Params string `yaml:"params"`
 	// File that says what the values of tags mean. Empty: the table that repute comes with.
 	Tags string `yaml:"tags"`
+	// Facts about addresses that give raters a first weight: default for the file that repute comes with, none, or the
+	// path of a file. Endpoints of chains are asked for them.
+	Sources string `yaml:"sources"`
 }
 
 const (
@@ -120,6 +122,7 @@ func defaults() Config {
 		Rate:      50,
 		Gateways:  []string{"https://trustless-gateway.link", "https://ipfs.io", "https://dweb.link"},
 		Documents: documentConfig{Feedback: true, MaxBytes: 20 << 30},
+		Trust:     trustConfig{Sources: sourcesDefault},
 		LogFormat: "text",
 		LogLevel:  "info",
 		Lease:     10 * time.Second,

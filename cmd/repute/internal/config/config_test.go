@@ -35,9 +35,10 @@ func loadWith(t *testing.T, file string, args ...string) (Config, error) {
 }
 
 func TestConfigPrecedence(t *testing.T) {
-	const file = "listen: file:1\nlog_format: json\ndefault_chain: 10\n"
+	const file = "listen: file:1\ndefault_chain: 10\n"
 	t.Setenv("REPUTE_LISTEN", "env:1")
 	t.Setenv("REPUTE_DEFAULT_CHAIN", "137")
+	t.Setenv("REPUTE_LOG_FORMAT", "json")
 	c, err := loadWith(t, file, "--listen", "flag:1")
 	if err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func (r *reference) section(t *testing.T, typ reflect.Type, value reflect.Value,
 	var groups []func()
 	for f := range typ.Fields() {
 		key := f.Tag.Get("yaml")
-		if key == "" {
+		if key == "" || key == "-" {
 			continue
 		}
 		inner := f.Type

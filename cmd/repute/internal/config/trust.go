@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/source"
 )
 
 // maxTrustFile bounds the files of parameters and tags, in bytes.
@@ -30,9 +31,45 @@ func (c trustConfig) Options() (o engine.EngineOptions, err error) {
 	if o.Tags, err = readTrustFile("trust.tags", c.Tags); err != nil {
 		return o, err
 	}
+	if o.Sources, err = c.Policy(); err != nil {
+		return o, err
+	}
 	o.Finals = keepFinals
 	_, err = engine.New(nil, o)
 	return o, c.inFile(err)
+}
+
+// What the key trust.sources may say instead of the path of a file.
+const (
+	sourcesDefault = "default"
+	sourcesNone    = "none"
+)
+
+// SourcesFile returns the text of the configured file of sources, nil where no source counts.
+func (c trustConfig) SourcesFile() ([]byte, error) {
+	switch c.Sources {
+	case sourcesDefault:
+		return source.DefaultFile(), nil
+	case sourcesNone:
+		return nil, nil
+	case "":
+		return nil, repute.Invalid("trust.sources", "is empty", "default, none, or the path of a file")
+	}
+	return readTrustFile("trust.sources", c.Sources)
+}
+
+// Policy returns the configured sources, nil where none counts.
+func (c trustConfig) Policy() (*source.Policy, error) {
+	text, err := c.SourcesFile()
+	if err != nil || text == nil {
+		return nil, err
+	}
+	p, err := source.Parse(text)
+	var wrong *repute.InputError
+	if errors.As(err, &wrong) && c.Sources != sourcesDefault {
+		return nil, repute.Invalid("trust.sources", fmt.Sprintf("%s: %s: %s", c.Sources, wrong.Field, wrong.Reason), wrong.Hint)
+	}
+	return p, err
 }
 
 // inFile adds the path of the file that holds the wrong value to an input error of Options: trust.tags
@@ -68,7 +105,7 @@ func readTrustFile(key, path string) ([]byte, error) {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, repute.Invalid(key, err.Error(), "give a readable JSON file")
+		return nil, repute.Invalid(key, err.Error(), "give a readable file")
 	}
 	defer file.Close()
 	body, err := io.ReadAll(io.LimitReader(file, maxTrustFile+1))

@@ -31,6 +31,8 @@ import (
 	"repute/mcp"
 	"repute/store"
 	"repute/trust/engine"
+	"repute/trust/source"
+	"repute/trust/source/read"
 )
 
 // Service is the product: loops and API around one store.
@@ -94,10 +96,11 @@ func (s *Service) Run(ctx context.Context, l net.Listener) error {
 		g.Go(func() error { return loop.Run(ctx) })
 	}
 	if s.Config.Has("trust") {
-		engine, err := s.trustEngine()
+		engine, stop, err := s.trustEngine()
 		if err != nil {
 			return err
 		}
+		defer stop()
 		g.Go(func() error { return engine.Run(ctx) })
 	}
 	var h sender
@@ -353,12 +356,51 @@ func (s *Service) listen(ctx context.Context, l net.Listener, h http.Handler) er
 	return nil
 }
 
-// trustEngine makes the engine that keeps scores.
-func (s *Service) trustEngine() (*engine.Engine, error) {
+// trustEngine makes the engine that keeps scores, and what closes its connections.
+func (s *Service) trustEngine() (*engine.Engine, func(), error) {
 	o, err := s.Config.Trust.Options()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	reader, stop, err := s.Sources(o.Sources)
+	if err != nil {
+		return nil, nil, err
+	}
+	if reader != nil {
+		o.Ask = reader
 	}
 	o.Metrics, o.Log = engine.NewMetrics(s.registry), s.log
-	return engine.New(s.db, o)
+	e, err := engine.New(s.db, o)
+	if err != nil {
+		stop()
+	}
+	return e, stop, err
+}
+
+// Sources makes what asks the endpoints of all configured chains about raters, nil where no source counts, and what
+// closes its connections.
+func (s *Service) Sources(p *source.Policy) (*read.Reader, func(), error) {
+	if p == nil {
+		return nil, func() {}, nil
+	}
+	chains, err := s.Config.Reachable()
+	if err != nil {
+		return nil, nil, err
+	}
+	pools := map[uint64]*node.Pool{}
+	stop := func() {
+		for _, pool := range pools {
+			pool.Close()
+		}
+	}
+	for id, urls := range chains {
+		nodes, err := s.nodes(id, urls)
+		if err != nil {
+			stop()
+			return nil, nil, err
+		}
+		pools[id] = node.NewPool(nodes, node.PoolOptions{ChainID: id, Log: s.log})
+	}
+	reader, err := read.New(p.Multicall, pools)
+	return reader, stop, err
 }
