@@ -75,7 +75,7 @@ func (w *work) checkTrust(ctx context.Context) outcome {
 	if err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", journal.ErrRuntime, err)}
 	}
-	w.verdict = v
+	w.gateDecision = v
 	return w.ruled(ctx, v.Stored(repute.PhaseTrust, repute.DecisionTrust, "trust"+w.whom(v.Decision.Effect)),
 		v.Decision, v)
 }
@@ -126,7 +126,7 @@ func (w *work) policyTask(p *policy.Policy) policy.Task {
 
 // policyInput is what the policy sees of the run in phase 4.
 func (w *work) policyInput(p *policy.Policy) policy.Input {
-	return policy.Input{Phase: "policy", Task: w.policyTask(p), Agent: w.verdict.Agent,
+	return policy.Input{Phase: "policy", Task: w.policyTask(p), Agent: w.gateDecision.Agent,
 		Plan: policy.Plan{Steps: int64(len(w.plan.Steps)), Agents: w.plan.Agents()}}
 }
 
@@ -290,7 +290,7 @@ func (w *work) simulated(ctx context.Context, tx transaction.Tx) (s transaction.
 // executed is what phase execute leaves behind.
 type executed struct {
 	standard.Execution
-	Regate *trustgate.Verdict `json:"regate,omitempty"` // the trust check before, where it saw or said something else
+	Regate *trustgate.Decision `json:"regate,omitempty"` // the trust check before, where it saw or said something else
 }
 
 // regated reports whether the waiting record of this attempt's execute holds a trust decision:
@@ -310,14 +310,14 @@ func (w *work) execute(ctx context.Context) (o outcome) {
 		return outcome{err: fmt.Errorf("%w: %w", journal.ErrRuntime, err)}
 	}
 	var r executed
-	if w.regated() || !again.Same(&w.verdict) {
+	if w.regated() || !again.Same(&w.gateDecision) {
 		r.Regate = &again
-		subject := w.verdict.Subject(&again) + w.whom(again.Decision.Effect)
+		subject := w.gateDecision.Subject(&again) + w.whom(again.Decision.Effect)
 		o = w.ruled(ctx, again.Stored(repute.PhaseExecute, repute.DecisionTrust, subject), again.Decision, r)
 		if o.status != "" || o.waits != nil || o.err != nil {
 			return o
 		}
-		w.verdict = again // rules about calls see the agent of now
+		w.gateDecision = again // rules about calls see the agent of now
 	}
 	started := time.Now().UTC()
 	r.Execution, err = with(ctx, w, repute.PhaseExecute, func(ctx context.Context, c *Context) (standard.Execution,

@@ -39,14 +39,14 @@ type work struct {
 	checkpoint func(ctx context.Context, tx pgx.Tx) error
 
 	// What earlier phases left behind.
-	plan     standard.Plan
-	verdict  trustgate.Verdict
-	intended []*transaction.Declared // the calls of the dry run
-	dryRan   bool
-	done     standard.Execution
-	checked  standard.Verification
-	summary  standard.Summary
-	manifest string // digest at the beginning
+	plan         standard.Plan
+	gateDecision trustgate.Decision
+	intended     []*transaction.Declared // the calls of the dry run
+	dryRan       bool
+	done         standard.Execution
+	checked      standard.Verification
+	summary      standard.Summary
+	manifest     string // digest at the beginning
 
 	moving       sync.Mutex // of a root run: transactions are judged one after the other
 	mu           sync.Mutex
@@ -160,7 +160,7 @@ func (w *work) load(ctx context.Context) error {
 	if err := json.Unmarshal(w.Task.Terms, &w.terms); err != nil {
 		return fmt.Errorf("stored terms of task %s: %w", w.Task.ID, err)
 	}
-	into := map[repute.Phase]any{repute.PhasePlan: &w.plan, repute.PhaseTrust: &w.verdict, repute.PhaseExecute: &w.done,
+	into := map[repute.Phase]any{repute.PhasePlan: &w.plan, repute.PhaseTrust: &w.gateDecision, repute.PhaseExecute: &w.done,
 		repute.PhaseVerify: &w.checked, repute.PhaseSummarize: &w.summary}
 	for phase, to := range into {
 		if p, ok := w.Phases[phase]; ok && p.Status != repute.PhaseWaiting {

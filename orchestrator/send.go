@@ -433,9 +433,9 @@ func (w *work) allows(ctx context.Context, call string, tx *transaction.Tx, case
 
 // asked is the input of a decision with what a person sees who must decide.
 type asked struct {
-	*policy.Input      `json:",omitempty"`
-	*trustgate.Verdict `json:",omitempty"`
-	Shown              *approval.Shown `json:"shown"`
+	*policy.Input       `json:",omitempty"`
+	*trustgate.Decision `json:",omitempty"`
+	Shown               *approval.Shown `json:"shown"`
 }
 
 // approved is nil once a person has approved; until then the run waits.

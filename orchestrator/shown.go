@@ -15,7 +15,7 @@ import (
 func (w *work) show(ctx context.Context, tx *transaction.Tx, declared *transaction.Declared,
 	s *transaction.Simulation, reasons []policy.Reason) (*approval.Shown,
 	error) {
-	out := &approval.Shown{Agent: approval.DescribeAgent(w.Run.Agent, &w.verdict),
+	out := &approval.Shown{Agent: approval.DescribeAgent(w.Run.Agent, &w.gateDecision),
 		ValueAtRisk: transaction.OrZero(w.terms.ValueAtRisk),
 		Declared:    []transaction.Placeholder{}, Reasons: reasons}
 	if declared != nil {

@@ -42,10 +42,10 @@ func (w *work) standingOf(ctx context.Context, x *work) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", journal.ErrRuntime, err)
 	}
-	if v.Decision.Effect == policy.Allow || v.Same(&x.verdict) {
+	if v.Decision.Effect == policy.Allow || v.Same(&x.gateDecision) {
 		return nil // what a person approved of is as it was
 	}
-	subject := x.verdict.Subject(&v) + x.whom(v.Decision.Effect)
+	subject := x.gateDecision.Subject(&v) + x.whom(v.Decision.Effect)
 	stored := v.Stored(repute.PhaseExecute, repute.DecisionStanding, subject)
 	if v.Decision.Effect == policy.Deny {
 		return errors.Join(&transaction.DeniedError{Reasons: v.Decision.Reasons},

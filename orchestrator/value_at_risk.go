@@ -30,7 +30,7 @@ func (w *work) trusted(ctx context.Context, call string, tx *transaction.Tx, tot
 	}
 	for x := w; x != nil; x = x.parent {
 		if err := w.trustedWith(ctx, x, "value of "+x.Run.Agent+" "+call, total.Value(),
-			func(v *trustgate.Verdict) (*approval.Shown, error) {
+			func(v *trustgate.Decision) (*approval.Shown, error) {
 				seen, err := w.show(ctx, tx, shown, s, transaction.Against(v.Decision.Reasons))
 				if err == nil {
 					seen.Agent = approval.DescribeAgent(x.Run.Agent, v)
@@ -64,7 +64,7 @@ func (w *work) moved(ctx context.Context, p *policy.Policy, but string, sum *tra
 // trustedWith judges the agent of x for a value. A person who approved of it at its own trust
 // check did so for the declared value alone.
 func (w *work) trustedWith(ctx context.Context, x *work, subject, value string,
-	show func(*trustgate.Verdict) (*approval.Shown, error)) error {
+	show func(*trustgate.Decision) (*approval.Shown, error)) error {
 	task := x.policyTask(x.e.o.Policy())
 	task.Value = value
 	v, err := x.judge(ctx, x.module, task)
@@ -76,7 +76,7 @@ func (w *work) trustedWith(ctx context.Context, x *work, subject, value string,
 		return err
 	}
 	stored := v.Stored(repute.PhaseExecute, repute.DecisionValue, subject+" "+shown.Hash()+x.whom(v.Decision.Effect))
-	stored.Input = journal.JSON(asked{Verdict: &v, Shown: shown})
+	stored.Input = journal.JSON(asked{Decision: &v, Shown: shown})
 	if v.Decision.Effect == policy.RequireApproval {
 		return w.approved(ctx, stored, v.Decision, shown)
 	}
@@ -88,8 +88,8 @@ func (w *work) trustedWith(ctx context.Context, x *work, subject, value string,
 }
 
 // judge says whether the agent of a run, registered as m, may do a task.
-func (w *work) judge(ctx context.Context, m repute.Module, task policy.Task) (trustgate.Verdict, error) {
-	v, err := w.e.gate.Judge(ctx, m, task, w.terms.Threshold)
+func (w *work) judge(ctx context.Context, m repute.Module, task policy.Task) (trustgate.Decision, error) {
+	v, err := w.e.gate.Decide(ctx, m, task, w.terms.Threshold)
 	v.Manifest = w.manifest
 	return v, err
 }

@@ -28,7 +28,7 @@ type Options struct {
 	Policy func() *policy.Policy
 	// Lenient is that of the engines: agents without identity may work.
 	Lenient bool
-	// Replay makes pinned scores again. Nil: no verdict can be verified.
+	// Replay makes pinned scores again. Nil: no decision can be verified.
 	Replay *engine.Reader
 	// Keys are those that sign the heads of decisions, the one in use and retired ones. None:
 	// heads need no signature, and answers say so.

@@ -109,18 +109,18 @@ func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*answer[
 // whether its trust decisions follow from what is stored.
 type GateCheck struct {
 	RunID    string        `json:"runId"`
-	Verified bool          `json:"verified" doc:"no fault, and every verdict of the page is verified"`
+	Verified bool          `json:"verified" doc:"no fault, and every decision of the page is verified"`
 	Head     DecisionsHead `json:"decisionsHead"`
 	Signed   bool          `json:"signed" doc:"the head is signed with a key of this service"`
 	// Note is empty where the head is signed.
-	Note     string                `json:"note,omitempty" doc:"what the answer cannot tell because the head is not signed"`
-	Faults   []audit.DecisionFault `json:"faults" doc:"which decisions are not as they were stored, and why"`
-	Verdicts []Checked             `json:"verdicts" doc:"a page of the trust decisions of all runs of the task, in order, each made again"`
+	Note      string                `json:"note,omitempty" doc:"what the answer cannot tell because the head is not signed"`
+	Faults    []audit.DecisionFault `json:"faults" doc:"which decisions are not as they were stored, and why"`
+	Decisions []Checked             `json:"decisions" doc:"a page of the trust decisions of all runs of the task, in order, each made again"`
 	// Next is empty on the last page.
 	Next string `json:"nextCursor,omitempty" doc:"trust decisions follow that this answer did not make again: ask for them with cursor"`
 }
 
-// Checked is one verdict made again.
+// Checked is one decision made again.
 type Checked struct {
 	Number   int64               `json:"number" doc:"of the decision"`
 	RunID    string              `json:"runId"`
@@ -129,7 +129,7 @@ type Checked struct {
 	Attempt  int                 `json:"attempt"`
 	Verified bool                `json:"verified"`
 	Differs  string              `json:"differs,omitempty"`
-	Verdict  *Verdict            `json:"verdict"`
+	Decision *GateDecision       `json:"decision"`
 }
 
 // verifyGate serves GET /v1/runs/{id}/gate:verify: stored decisions are made again from their evidence.
@@ -156,7 +156,7 @@ func (c *Control) VerifyGate(ctx context.Context, id string, after int64, most i
 	if err != nil {
 		return out, err
 	}
-	out = GateCheck{RunID: id, Head: headOnWire(&t.Head), Faults: audit.CheckDecisions(&t), Verdicts: []Checked{}}
+	out = GateCheck{RunID: id, Head: headOnWire(&t.Head), Faults: audit.CheckDecisions(&t), Decisions: []Checked{}}
 	if len(t.Decisions) == 0 && t.Head.Count == 0 && len(out.Faults) == 0 {
 		return out, &repute.MissingError{What: "trust decision of run " + id, Why: "is not there",
 			Hint: "the run did not get to phase trust"}
@@ -170,15 +170,15 @@ func (c *Control) VerifyGate(ctx context.Context, id string, after int64, most i
 	return out, c.replay(ctx, &out, t.Decisions, after, most)
 }
 
-// replay adds a page of the verdicts, each made again.
+// replay adds a page of the decisions, each made again.
 func (c *Control) replay(ctx context.Context, out *GateCheck, list []repute.RunDecision, after int64, most int) error {
 	for i := range list {
 		d := &list[i]
 		if d.Number <= after {
 			continue
 		}
-		if n := len(out.Verdicts); n == most && d.Kind.OfGate() {
-			out.Next = strconv.FormatInt(out.Verdicts[n-1].Number, 10)
+		if n := len(out.Decisions); n == most && d.Kind.OfGate() {
+			out.Next = strconv.FormatInt(out.Decisions[n-1].Number, 10)
 			return nil
 		}
 		v, gate, err := c.again(ctx, d)
@@ -187,20 +187,20 @@ func (c *Control) replay(ctx context.Context, out *GateCheck, list []repute.RunD
 		}
 		if gate {
 			out.Verified = out.Verified && v.Verified
-			out.Verdicts = append(out.Verdicts, v)
+			out.Decisions = append(out.Decisions, v)
 		}
 	}
 	return nil
 }
 
-// again makes the verdict of a decision again; false where it is of no trust gate.
+// again makes the decision of a decision again; false where it is of no trust gate.
 func (c *Control) again(ctx context.Context, d *repute.RunDecision) (out Checked, gate bool, err error) {
-	v, gate, err := audit.VerdictOf(d)
+	v, gate, err := audit.GateDecisionOf(d)
 	if !gate {
 		return out, false, nil
 	}
 	out = Checked{Number: d.Number, RunID: d.Run, Kind: d.Kind, Phase: d.Phase.String(), Attempt: d.Attempt,
-		Verdict: verdictOnWire(v)}
+		Decision: gateDecisionOnWire(v)}
 	if err != nil {
 		out.Differs = err.Error()
 		return out, true, nil

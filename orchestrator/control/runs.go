@@ -22,29 +22,29 @@ import (
 // Run is a run on the wire.
 type Run struct {
 	RunLine
-	TaskID     string           `json:"taskId"`
-	Root       string           `json:"rootRunId"`
-	Goal       string           `json:"goal"`
-	Input      json.RawMessage  `json:"input,omitempty" doc:"as whoever asked gave it"`
-	Phase      string           `json:"phase" doc:"the last that was recorded, none at first"`
-	Limits     Amounts          `json:"limits"`
-	Used       *Amounts         `json:"used,omitempty" doc:"by the run and all below it; of root runs"`
-	Reasons    []policy.Reason  `json:"reasons" doc:"why it was refused"`
-	Cancel     string           `json:"cancel,omitempty" doc:"why it shall be cancelled"`
-	Plan       *Plan            `json:"plan,omitempty"`
-	Summary    *RunSummary      `json:"summary,omitempty"`
-	Verdict    *Verdict         `json:"verdict,omitempty" doc:"of the trust gate, in the present attempt"`
-	Phases     []Phase          `json:"phases"`
-	Steps      []Step           `json:"steps"`
-	Decisions  []PolicyDecision `json:"decisions" doc:"about this run, in order: the newest 200. /v1/runs/{id}/decisions has all, in pages"`
-	Head       DecisionsHead    `json:"decisionsHead" doc:"the end of the chain of all decisions about the run's task"`
-	Approvals  []Approval       `json:"approvals" doc:"of the present attempt"`
-	Awaited    []Awaited        `json:"awaited" doc:"what waits for a person's answer"`
-	Treasury   []TreasuryEvent  `json:"treasuryEvents" doc:"what treasuries say of the run"`
-	CreatedAt  time.Time        `json:"createdAt"`
-	StartedAt  *time.Time       `json:"startedAt,omitempty"`
-	EndedAt    *time.Time       `json:"endedAt,omitempty"`
-	EventsPath string           `json:"events" doc:"where to follow it"`
+	TaskID       string           `json:"taskId"`
+	Root         string           `json:"rootRunId"`
+	Goal         string           `json:"goal"`
+	Input        json.RawMessage  `json:"input,omitempty" doc:"as whoever asked gave it"`
+	Phase        string           `json:"phase" doc:"the last that was recorded, none at first"`
+	Limits       Amounts          `json:"limits"`
+	Used         *Amounts         `json:"used,omitempty" doc:"by the run and all below it; of root runs"`
+	Reasons      []policy.Reason  `json:"reasons" doc:"why it was refused"`
+	Cancel       string           `json:"cancel,omitempty" doc:"why it shall be cancelled"`
+	Plan         *Plan            `json:"plan,omitempty"`
+	Summary      *RunSummary      `json:"summary,omitempty"`
+	GateDecision *GateDecision    `json:"gateDecision,omitempty" doc:"of the trust gate, in the present attempt"`
+	Phases       []Phase          `json:"phases"`
+	Steps        []Step           `json:"steps"`
+	Decisions    []PolicyDecision `json:"decisions" doc:"about this run, in order: the newest 200. /v1/runs/{id}/decisions has all, in pages"`
+	Head         DecisionsHead    `json:"decisionsHead" doc:"the end of the chain of all decisions about the run's task"`
+	Approvals    []Approval       `json:"approvals" doc:"of the present attempt"`
+	Awaited      []Awaited        `json:"awaited" doc:"what waits for a person's answer"`
+	Treasury     []TreasuryEvent  `json:"treasuryEvents" doc:"what treasuries say of the run"`
+	CreatedAt    time.Time        `json:"createdAt"`
+	StartedAt    *time.Time       `json:"startedAt,omitempty"`
+	EndedAt      *time.Time       `json:"endedAt,omitempty"`
+	EventsPath   string           `json:"events" doc:"where to follow it"`
 }
 
 // Amounts are limits of a run, or what it used of them.
@@ -254,8 +254,8 @@ func addPhases(ctx context.Context, db *store.DB, w *Run) error {
 			return fmt.Errorf("phase %s of run %s: %w", p.Phase, w.ID, err)
 		}
 		w.Phases = append(w.Phases, wire)
-		if v, found, err := verdictOf(p); p.Attempt == w.Attempt && err == nil && found {
-			w.Verdict = verdictOnWire(v)
+		if v, found, err := gateDecisionOf(p); p.Attempt == w.Attempt && err == nil && found {
+			w.GateDecision = gateDecisionOnWire(v)
 		}
 	}
 	steps, err := rundb.Steps(ctx, db, w.ID)

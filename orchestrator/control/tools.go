@@ -62,11 +62,11 @@ type (
 	}
 	// submitted is a task, or what would become of one.
 	submitted struct {
-		DryRun  bool            `json:"dryRun"`
-		Task    *Task           `json:"task,omitempty" doc:"with runId; its receipts come as it runs; absent in a dry run"`
-		Verdict *Verdict        `json:"verdict,omitempty" doc:"of a dry run: what the trust gate says of the coordinator now"`
-		Policy  *policyForecast `json:"policy,omitempty" doc:"of a dry run: what the rules say before there is a plan"`
-		Budget  *policy.Budget  `json:"budget,omitempty" doc:"of a dry run: what the run would have"`
+		DryRun       bool            `json:"dryRun"`
+		Task         *Task           `json:"task,omitempty" doc:"with runId; its receipts come as it runs; absent in a dry run"`
+		GateDecision *GateDecision   `json:"gateDecision,omitempty" doc:"of a dry run: what the trust gate says of the coordinator now"`
+		Policy       *policyForecast `json:"policy,omitempty" doc:"of a dry run: what the rules say before there is a plan"`
+		Budget       *policy.Budget  `json:"budget,omitempty" doc:"of a dry run: what the run would have"`
 	}
 	policyForecast struct {
 		Effect  policy.Effect   `json:"effect" enum:"allow,deny,require_approval"`
@@ -237,8 +237,8 @@ func (c *Control) recomputeTool(ctx context.Context, in recomputeTool) (w TrustA
 	if !in.DryRun {
 		return bodyOf(c.recomputeTrust(ctx, by, &slugInput{in.Slug}, in.TrustQuestion))
 	}
-	v, err := c.judged(ctx, in.Slug, in.TrustQuestion)
-	return TrustAnswer{Agent: in.Slug, Verdict: verdictOnWire(v)}, err
+	v, err := c.decideGate(ctx, in.Slug, in.TrustQuestion)
+	return TrustAnswer{Agent: in.Slug, Decision: gateDecisionOnWire(v)}, err
 }
 
 // submitTool is the tool openfi_submit_task. A dry run says what would be decided.
@@ -273,13 +273,13 @@ func (c *Control) foresee(ctx context.Context, by string, r TaskRequest) (w subm
 	p := c.o.Policy()
 	task := policy.Task{Goal: r.Goal, Coordinator: r.Coordinator, Value: cmp.Or(r.ValueAtRisk, "0"), Tags: r.Tags,
 		Budget: p.Budget(r.Budget)}
-	v, err := trustgate.Judge(ctx, c.db, p, c.o.Lenient, m, task, r.Threshold)
+	v, err := trustgate.Decide(ctx, c.db, p, c.o.Lenient, m, task, r.Threshold)
 	if err != nil {
 		return w, err
 	}
 	d := p.Decide(ctx, &policy.Input{Phase: repute.PhasePolicy.String(), Task: task, Agent: v.Agent,
 		Plan: policy.Plan{Agents: []string{r.Coordinator}}})
-	w = submitted{DryRun: true, Verdict: verdictOnWire(v), Policy: &policyForecast{d.Effect, d.Reasons},
+	w = submitted{DryRun: true, GateDecision: gateDecisionOnWire(v), Policy: &policyForecast{d.Effect, d.Reasons},
 		Budget: &task.Budget}
 	if w.Policy.Reasons == nil {
 		w.Policy.Reasons = []policy.Reason{}

@@ -313,7 +313,7 @@ func (o *Operator) facts(ctx context.Context, p *policy.Policy, j *job) (policy.
 	if err != nil {
 		return unknown, err
 	}
-	v, err := trustgate.Judge(ctx, o.db, p, o.o.Lenient, m, policy.Task{Coordinator: j.agent, Value: "0"},
+	v, err := trustgate.Decide(ctx, o.db, p, o.o.Lenient, m, policy.Task{Coordinator: j.agent, Value: "0"},
 		policy.Threshold{})
 	return v.Agent, err
 }

@@ -71,7 +71,7 @@ func (p *Proof) Look(ctx context.Context, db *store.DB, id repute.AgentID) error
 func ProvenAt(proofs []repute.DomainProof, host string) bool {
 	return host != "" &&
 		slices.ContainsFunc(proofs, func(p repute.DomainProof) bool {
-			return p.Verdict == repute.DomainProven &&
+			return p.Result == repute.DomainProven &&
 				p.Domain == host
 		})
 }

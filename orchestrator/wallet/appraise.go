@@ -13,7 +13,7 @@ import (
 
 // opinion is what one endpoint says of a call at a block.
 type opinion struct {
-	verdict rules.Outcome // of the treasury's terms, where they are asked for
+	outcome rules.Outcome // of the treasury's terms, where they are asked for
 	reason  string        // why the chain would refuse the call; empty: it would not
 	gas     uint64        // limit; 0 where the chain would refuse
 	logs    []types.Log   // that it would emit
@@ -56,13 +56,13 @@ func (c *chain) appraise(ctx context.Context, k *call, withTerms bool) (*apprais
 // opinion asks one endpoint everything that a call is judged by: the treasury's terms, the outcome
 // of executing it, gas, balance and fees.
 func (c *chain) opinion(ctx context.Context, e *endpoint, k *call, at *head, withTerms bool) (o opinion, err error) {
-	o.verdict = rules.Outcome{Caps: true, Call: true}
+	o.outcome = rules.Outcome{Caps: true, Call: true}
 	if withTerms && k.spends != nil {
 		t := &rules.Terms{Sender: k.signer.Address(), Treasury: c.Treasury}
 		if err := e.look(ctx, t, k.spends, at); err != nil {
 			return o, err
 		}
-		o.verdict = t.Judge(k.spends)
+		o.outcome = t.Judge(k.spends)
 	}
 	if o.gas, o.reason, err = e.execute(ctx, k, at.Hash); err != nil {
 		return o, err
@@ -84,8 +84,8 @@ func (c *chain) opinion(ctx context.Context, e *endpoint, k *call, at *head, wit
 // words of a refusal are the endpoint's own.
 func (o *opinion) differs(other *opinion) string {
 	switch {
-	case o.verdict != other.verdict:
-		return fmt.Sprintf("of the treasury's terms %q and %q", o.verdict.Reason, other.verdict.Reason)
+	case o.outcome != other.outcome:
+		return fmt.Sprintf("of the treasury's terms %q and %q", o.outcome.Reason, other.outcome.Reason)
 	case (o.reason == "") != (other.reason == ""):
 		return fmt.Sprintf("of the simulation %q and %q", o.reason, other.reason)
 	case o.balance.Cmp(other.balance) != 0:

@@ -55,7 +55,7 @@ func (c *chain) simulate(ctx context.Context, k *call) (out transaction.Simulati
 	}
 	out = transaction.Simulation{Block: uint64(a.at.Number), BlockHash: a.at.Hash, Gas: a.gas,
 		ThroughCall: k.by == rules.ByOperator,
-		WithinCaps:  a.verdict.Caps, CallOK: a.verdict.Call, Reason: cmp.Or(a.verdict.Reason, a.reason)}
+		WithinCaps:  a.outcome.Caps, CallOK: a.outcome.Call, Reason: cmp.Or(a.outcome.Reason, a.reason)}
 	if a.told {
 		out.Treasury, out.Logs = c.Treasury, a.logs
 	}

@@ -16,8 +16,8 @@ import (
 	"repute/store/trustdb"
 )
 
-// Verdict is what the trust gate says of an agent, with what it follows from.
-type Verdict struct {
+// GateDecision is the decision of the trust gate about an agent, with its evidence.
+type GateDecision struct {
 	AgentID string        `json:"agentId,omitempty" doc:"eip155:chain:registry:id; absent without onchain identity"`
 	Effect  policy.Effect `json:"effect" enum:"allow,deny,require_approval"`
 	// Reasons are all that stand in the way, each with what is missing.
@@ -35,16 +35,16 @@ type Verdict struct {
 	Value      string           `json:"valueAtRisk" doc:"in wei, decimal"`
 	Policy     string           `json:"policy" doc:"sha256 of the policy's bytes"`
 	Pin        trustgate.Pin    `json:"pin" doc:"the evidence of the score"`
-	// Proof is absent in verdicts from before it was kept.
+	// Proof is absent in decisions from before it was kept.
 	Proof *trustgate.Proof `json:"proof,omitempty" doc:"what shows that the program speaks for the identity, with what was indexed of it"`
 	// Manifest is empty outside runs.
 	Manifest string    `json:"manifestSha256,omitempty" doc:"sha256 of the agent's manifest when its run began"`
 	At       time.Time `json:"at"`
 }
 
-// verdictOnWire converts a verdict of the trust gate into the form of the API.
-func verdictOnWire(v trustgate.Verdict) *Verdict {
-	w := &Verdict{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons, Status: v.Agent.Status,
+// gateDecisionOnWire converts a decision of the trust gate into the form of the API.
+func gateDecisionOnWire(v trustgate.Decision) *GateDecision {
+	w := &GateDecision{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons, Status: v.Agent.Status,
 		Score: v.Agent.Score, Low: v.Agent.Low,
 		High: v.Agent.High, Confidence: v.Agent.Confidence, Tier: v.Agent.Tier, Trust01: v.Agent.Trust01,
 		OpenFi: objectOf(v.OpenFi), Gates: wire.EncodeGates(v.Gates),
@@ -67,10 +67,10 @@ type TrustQuestion struct {
 	Tags        []string         `json:"tags,omitempty" maxItems:"16" doc:"words for the rules of the policy"`
 }
 
-// TrustAnswer is a verdict of now, and whether its score could be made again.
+// TrustAnswer is a decision of now, and whether its score could be made again.
 type TrustAnswer struct {
-	Agent   string   `json:"slug"`
-	Verdict *Verdict `json:"verdict"`
+	Agent    string        `json:"slug"`
+	Decision *GateDecision `json:"decision"`
 	// Verified is absent where nothing was made again.
 	Verified *bool  `json:"verified,omitempty"`
 	Differs  string `json:"differs,omitempty" doc:"what is other than what is stored"`
@@ -95,15 +95,15 @@ func (c *Control) module(ctx context.Context, slug string) (repute.Module, error
 
 // getTrust serves GET /v1/agents/{slug}/trust.
 func (c *Control) getTrust(ctx context.Context, in *trustInput) (*answer[TrustAnswer], error) {
-	v, err := c.judged(ctx, in.Slug, TrustQuestion{ValueAtRisk: in.Value})
+	v, err := c.decideGate(ctx, in.Slug, TrustQuestion{ValueAtRisk: in.Value})
 	if err != nil {
 		return nil, err
 	}
-	return say(&TrustAnswer{Agent: in.Slug, Verdict: verdictOnWire(v)}), nil
+	return say(&TrustAnswer{Agent: in.Slug, Decision: gateDecisionOnWire(v)}), nil
 }
 
-// judged asks the trust gate about an agent as a task with these terms would.
-func (c *Control) judged(ctx context.Context, slug string, q TrustQuestion) (v trustgate.Verdict, err error) {
+// decideGate asks the trust gate about an agent as a task with these terms would.
+func (c *Control) decideGate(ctx context.Context, slug string, q TrustQuestion) (v trustgate.Decision, err error) {
 	m, err := c.module(ctx, slug)
 	if err != nil {
 		return v, err
@@ -118,18 +118,18 @@ func (c *Control) judged(ctx context.Context, slug string, q TrustQuestion) (v t
 	if task.Value == "" {
 		task.Value = "0"
 	}
-	return trustgate.Judge(ctx, c.db, c.o.Policy(), c.o.Lenient, m, task, q.Threshold)
+	return trustgate.Decide(ctx, c.db, c.o.Policy(), c.o.Lenient, m, task, q.Threshold)
 }
 
 // recomputeTrust serves POST /v1/agents/{slug}/trust: the score is made again from the stored
 // evidence and compared.
 func (c *Control) recomputeTrust(ctx context.Context, _ string, in *slugInput, q TrustQuestion) (*answer[TrustAnswer],
 	error) {
-	v, err := c.judged(ctx, in.Slug, q)
+	v, err := c.decideGate(ctx, in.Slug, q)
 	if err != nil {
 		return nil, err
 	}
-	out := TrustAnswer{Agent: in.Slug, Verdict: verdictOnWire(v)}
+	out := TrustAnswer{Agent: in.Slug, Decision: gateDecisionOnWire(v)}
 	if c.o.Replay == nil {
 		return say(&out), nil
 	}
@@ -144,16 +144,16 @@ func (c *Control) recomputeTrust(ctx context.Context, _ string, in *slugInput, q
 	return say(&out), nil
 }
 
-// verify makes a verdict again. That it comes out another way, or that its evidence is
+// verify makes a decision again. That it comes out another way, or that its evidence is
 // gone, is an answer.
-func (c *Control) verify(ctx context.Context, v trustgate.Verdict) (good bool, differs string, err error) {
+func (c *Control) verify(ctx context.Context, v trustgate.Decision) (good bool, differs string, err error) {
 	select {
 	case c.replays <- struct{}{}:
 		defer func() { <-c.replays }()
 	case <-ctx.Done():
 		return false, "", ctx.Err()
 	}
-	err = trustgate.VerifyVerdict(ctx, c.db, c.o.Replay, v)
+	err = trustgate.Verify(ctx, c.db, c.o.Replay, v)
 	if errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrGone) ||
 		errors.Is(err, repute.ErrInvalid) {
 		return false, httpapi.Clean(err.Error()), nil
@@ -161,8 +161,8 @@ func (c *Control) verify(ctx context.Context, v trustgate.Verdict) (good bool, d
 	return err == nil, "", err
 }
 
-// verdictOf is the verdict that a phase left behind, if it did.
-func verdictOf(p repute.RunPhase) (v trustgate.Verdict, found bool, err error) {
+// gateDecisionOf is the decision that a phase left behind, if it did.
+func gateDecisionOf(p repute.RunPhase) (v trustgate.Decision, found bool, err error) {
 	switch p.Phase {
 	case repute.PhaseTrust:
 		if p.Status == repute.PhaseFailed {
@@ -172,7 +172,7 @@ func verdictOf(p repute.RunPhase) (v trustgate.Verdict, found bool, err error) {
 		return v, err == nil, err
 	case repute.PhaseExecute:
 		var r struct {
-			Regate *trustgate.Verdict `json:"regate"`
+			Regate *trustgate.Decision `json:"regate"`
 		}
 		if err := json.Unmarshal(p.Result, &r); err != nil || r.Regate == nil {
 			return v, false, err

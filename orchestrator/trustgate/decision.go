@@ -26,19 +26,19 @@ import (
 	"repute/trust/replay"
 )
 
-// Verdict is what the trust gate says of an agent, with all that it follows from: it can
-// be made again from what is stored (VerifyVerdict).
-type Verdict struct {
+// Decision is what the trust gate says of an agent, with all that it follows from: it can
+// be made again from what is stored (Verify).
+type Decision struct {
 	Agent policy.Agent `json:"agent"` // as the policy saw it
 	Pin   Pin          `json:"pin"`
-	Proof *Proof       `json:"proof,omitempty"` // absent in verdicts from before it was kept
+	Proof *Proof       `json:"proof,omitempty"` // absent in decisions from before it was kept
 	// Manifest is the sha256 of the agent's manifest when its run began, empty outside runs.
 	Manifest  string           `json:"manifestSha256,omitempty"`
 	OpenFi    json.RawMessage  `json:"openfi,omitempty"` // the snapshot of identity checks
 	Gates     []trust.GateView `json:"gates"`            // each with what is missing to pass
 	Task      policy.Task      `json:"task"`
 	Threshold policy.Threshold `json:"threshold"` // the task's own
-	// Demanded is the threshold with what the policy adds: what decided. Absent in verdicts
+	// Demanded is the threshold with what the policy adds: what decided. Absent in decisions
 	// from before it was kept.
 	Demanded *policy.Threshold `json:"demanded,omitempty"`
 	Policy   common.Hash       `json:"policy"` // sha256 of the policy's bytes
@@ -46,7 +46,7 @@ type Verdict struct {
 	At       time.Time         `json:"at"`
 }
 
-// Pin names the evidence of a verdict.
+// Pin names the evidence of a decision.
 type Pin struct {
 	Agent string `json:"agent"` // eip155:chain:registry:id, empty without identity
 	// Block is the one of the final score, of which everything else follows; zero where
@@ -72,23 +72,23 @@ type Gate struct {
 	Lenient bool
 }
 
-// Judge says whether an agent may do a task, and keeps what the verdict is made again
-// from. repute.ErrUnavailable and the like are errors, never verdicts.
-func (g *Gate) Judge(ctx context.Context, m repute.Module, task policy.Task, own policy.Threshold) (v Verdict,
+// Decide says whether an agent may do a task, and keeps what the decision is made again
+// from. repute.ErrUnavailable and the like are errors, never decisions.
+func (g *Gate) Decide(ctx context.Context, m repute.Module, task policy.Task, own policy.Threshold) (v Decision,
 	err error) {
 	p := g.Policy()
-	if v, err = Judge(ctx, g.Db, p, g.Lenient, m, task, own); err != nil {
+	if v, err = Decide(ctx, g.Db, p, g.Lenient, m, task, own); err != nil {
 		return v, err
 	}
 	_, err = trustdb.KeepInput(ctx, g.Db, p.Text())
 	return v, err
 }
 
-// Judge says what the trust gate would say of an agent and a task now, and stores
+// Decide says what the trust gate would say of an agent and a task now, and stores
 // nothing. lenient lets agents without identity pass where no threshold asks for one.
-func Judge(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m repute.Module, task policy.Task,
-	own policy.Threshold) (v Verdict, err error) {
-	v = Verdict{Agent: unknownAgent(m.Slug), Task: task, Threshold: own, Proof: ProofOf(m, !lenient && m.Agent != nil),
+func Decide(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m repute.Module, task policy.Task,
+	own policy.Threshold) (v Decision, err error) {
+	v = Decision{Agent: unknownAgent(m.Slug), Task: task, Threshold: own, Proof: ProofOf(m, !lenient && m.Agent != nil),
 		Policy: p.Hash(), Gates: []trust.GateView{}, At: time.Now().UTC()}
 	if !lenient {
 		v.Threshold.RequireIdentity = true
@@ -111,7 +111,7 @@ func unknownAgent(slug string) policy.Agent {
 }
 
 // read fills in what is indexed of an agent: the final score, and the identity checks.
-func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) error {
+func (v *Decision) read(ctx context.Context, db *store.DB, id repute.AgentID) error {
 	snapshot, err := engine.OpenFi(ctx, db, id, repute.At{Finality: repute.Latest})
 	if errors.Is(err, repute.ErrNotFound) {
 		return nil // not registered, as far as is indexed
@@ -143,7 +143,7 @@ func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) err
 }
 
 // addSnapshot takes over what OpenFi's summary says of the agent's identity and validations.
-func (v *Verdict) addSnapshot(s *engine.OpenFiSnapshot) {
+func (v *Decision) addSnapshot(s *engine.OpenFiSnapshot) {
 	v.OpenFi = journal.JSON(s)
 	v.Agent.IdentityExists, v.Agent.RegistrationResolves, v.Agent.AgentJSONResolves, v.Agent.OperatorMatches =
 		s.IdentityExists, s.RegistrationResolves, s.AgentJSONResolves, s.OperatorMatches
@@ -152,8 +152,8 @@ func (v *Verdict) addSnapshot(s *engine.OpenFiSnapshot) {
 }
 
 // addScore takes over what a stored score says of the agent, and pins the inputs that it was
-// computed from, so that the verdict can be replayed.
-func (v *Verdict) addScore(s *repute.Score) error {
+// computed from, so that the decision can be replayed.
+func (v *Decision) addScore(s *repute.Score) error {
 	v.Pin = Pin{Agent: v.Pin.Agent, Block: s.Block.Number, BlockHash: s.Block.Hash, Epoch: s.Epoch, Scorer: s.Scorer,
 		Params: s.Params,
 		Tags:   s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence, Result: replay.HashInput(s.Result)}
@@ -176,12 +176,12 @@ func (v *Verdict) addScore(s *repute.Score) error {
 // points converts thousandths of a point into points.
 func points(p repute.Points) float64 { return float64(p) / 1000 }
 
-// VerifyVerdict makes a verdict again: the score from the stored evidence by replay, what
+// Verify makes a decision again: the score from the stored evidence by replay, what
 // the policy saw of the agent from that and the pinned identity checks, the decision from
 // the stored policy. It is an error that says what differs, or what is pruned. The
 // identity checks themselves are taken as pinned: files on the network change.
-func VerifyVerdict(ctx context.Context, db *store.DB, replay *engine.Reader, v Verdict) error {
-	again := Verdict{Agent: unknownAgent(v.Agent.Slug), Pin: Pin{Agent: v.Pin.Agent}}
+func Verify(ctx context.Context, db *store.DB, replay *engine.Reader, v Decision) error {
+	again := Decision{Agent: unknownAgent(v.Agent.Slug), Pin: Pin{Agent: v.Pin.Agent}}
 	again.Agent.ID = v.Pin.Agent
 	if len(v.OpenFi) > 0 {
 		var s engine.OpenFiSnapshot
@@ -221,7 +221,7 @@ func VerifyVerdict(ctx context.Context, db *store.DB, replay *engine.Reader, v V
 }
 
 // remake adds the pinned score, made again.
-func (v *Verdict) remake(ctx context.Context, replay *engine.Reader, pin Pin) error {
+func (v *Decision) remake(ctx context.Context, replay *engine.Reader, pin Pin) error {
 	ref, err := repute.ParseAgentRef(pin.Agent)
 	if err != nil || ref.Registry == nil {
 		return fmt.Errorf("pinned agent %q: %w", pin.Agent, repute.ErrInvalid)
@@ -245,16 +245,16 @@ func (v *Verdict) remake(ctx context.Context, replay *engine.Reader, pin Pin) er
 	return nil
 }
 
-// Same tells whether two verdicts of one task come from the same evidence and policy to the
+// Same tells whether two decisions of one task come from the same evidence and policy to the
 // same decision.
-func (v *Verdict) Same(w *Verdict) bool {
+func (v *Decision) Same(w *Decision) bool {
 	return v.Pin == w.Pin && string(journal.JSON(v.Proof)) == string(journal.JSON(w.Proof)) && v.Policy == w.Policy &&
 		sameDecision(v.Decision, w.Decision) && string(journal.JSON(v.Agent)) == string(journal.JSON(w.Agent))
 }
 
-// Subject is what a person decides about when a later verdict asks for one: the same as
+// Subject is what a person decides about when a later decision asks for one: the same as
 // before where no reason is new, although its evidence may be.
-func (v *Verdict) Subject(later *Verdict) string {
+func (v *Decision) Subject(later *Decision) string {
 	var ids []string
 	for _, r := range later.Decision.Reasons {
 		if !slices.ContainsFunc(v.Decision.Reasons, func(known policy.Reason) bool {
@@ -270,7 +270,7 @@ func (v *Verdict) Subject(later *Verdict) string {
 	return "trust before execute: " + strings.Join(ids, ", ")
 }
 
-// sameDecision compares what was decided and why. The words are not compared: verdicts
+// sameDecision compares what was decided and why. The words are not compared: decisions
 // outlive the wording that they were given in.
 func sameDecision(a, b policy.Decision) bool {
 	return string(journal.JSON(wordless(a))) == string(journal.JSON(wordless(b)))
@@ -286,8 +286,8 @@ func wordless(d policy.Decision) policy.Decision {
 	return d
 }
 
-// Stored is a verdict as a decision is kept.
-func (v *Verdict) Stored(p repute.Phase, kind repute.DecisionKind, subject string) rundb.Decision {
+// Stored is a decision as a decision is kept.
+func (v *Decision) Stored(p repute.Phase, kind repute.DecisionKind, subject string) rundb.Decision {
 	return rundb.Decision{Phase: p, Kind: kind, Subject: subject, Effect: string(v.Decision.Effect),
 		Reasons: journal.JSON(v.Decision.Reasons), Policy: v.Policy, Input: journal.JSON(v)}
 }
