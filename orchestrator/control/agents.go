@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/control/rest"
 	"repute/orchestrator/remote"
 	"repute/orchestrator/standard"
 	"repute/store/chaindb"
@@ -64,9 +65,9 @@ type Removed struct {
 }
 
 // listAgents serves GET /v1/agents.
-func (c *Control) listAgents(ctx context.Context, _ *struct{}) (*answer[TaskAgentList], error) {
+func (c *Control) listAgents(ctx context.Context, _ *struct{}) (*rest.Answer[TaskAgentList], error) {
 	list, err := c.Agents(ctx)
-	return say(&TaskAgentList{list}), err
+	return rest.Say(&TaskAgentList{list}), err
 }
 
 // Agents are all that can be given work, by slug.
@@ -84,13 +85,13 @@ func (c *Control) Agents(ctx context.Context) ([]TaskAgent, error) {
 }
 
 // getAgent serves GET /v1/agents/{slug}.
-func (c *Control) getAgent(ctx context.Context, in *slugInput) (*answer[TaskAgent], error) {
+func (c *Control) getAgent(ctx context.Context, in *rest.SlugInput) (*rest.Answer[TaskAgent], error) {
 	m, err := c.module(ctx, in.Slug)
 	if err != nil {
 		return nil, err
 	}
 	a, err := agentOnWire(m)
-	return say(&a), err
+	return rest.Say(&a), err
 }
 
 // manifestOf decodes the manifest that is stored with an agent.
@@ -106,7 +107,7 @@ func agentOnWire(m repute.Module) (TaskAgent, error) {
 	f, err := manifestOf(m)
 	a := TaskAgent{Slug: m.Slug, Name: f.Name, Version: f.Version, Description: f.Description, Kind: "local", URL: m.URL,
 		DryRun:       m.DryRun,
-		Capabilities: orEmpty(f.Capabilities), Categories: orEmpty(f.TaskCategories), Added: m.Added}
+		Capabilities: rest.OrEmpty(f.Capabilities), Categories: rest.OrEmpty(f.TaskCategories), Added: m.Added}
 	if m.URL != "" {
 		a.Kind = "remote"
 	}
@@ -122,21 +123,13 @@ func agentOnWire(m repute.Module) (TaskAgent, error) {
 	return a, err
 }
 
-// orEmpty returns a list that is written as [], never as null.
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
 // registerAgent serves POST /v1/agents: 201 for an agent that is new, 200 for one that was known.
-func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{}, r AgentRegistration) (*answer[TaskAgent],
+func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{}, r AgentRegistration) (*rest.Answer[TaskAgent],
 	error) {
 	a, isNew, err := c.Register(ctx, r)
-	out := say(&a)
+	out := rest.Say(&a)
 	if isNew {
-		out.Status, out.Location = http.StatusCreated, prefix+"/agents/"+a.Slug
+		out.Status, out.Location = http.StatusCreated, rest.Prefix+"/agents/"+a.Slug
 	}
 	return out, err
 }
@@ -250,7 +243,7 @@ func sameIdentity(id *repute.AgentID, said *standard.ManifestIdentity) error {
 }
 
 // removeAgent serves DELETE /v1/agents/{slug}. Agents that are parts of the program stay.
-func (c *Control) removeAgent(ctx context.Context, _ string, in *slugInput, _ none) (*answer[Removed], error) {
+func (c *Control) removeAgent(ctx context.Context, _ string, in *rest.SlugInput, _ rest.None) (*rest.Answer[Removed], error) {
 	m, err := c.module(ctx, in.Slug)
 	if err != nil {
 		return nil, err
@@ -261,5 +254,5 @@ func (c *Control) removeAgent(ctx context.Context, _ string, in *slugInput, _ no
 	if err := rundb.RemoveModule(ctx, c.db, m.Slug); err != nil {
 		return nil, err
 	}
-	return say(&Removed{m.Slug}), nil
+	return rest.Say(&Removed{m.Slug}), nil
 }

@@ -11,6 +11,8 @@ import (
 	"repute/internal/httpapi"
 	"repute/mcp"
 	"repute/orchestrator"
+	"repute/orchestrator/control/rest"
+	"repute/orchestrator/control/treasury"
 	"repute/orchestrator/operate"
 	"repute/policy"
 	"repute/store"
@@ -64,17 +66,16 @@ type Options struct {
 
 // Control answers the routes under /v1. Make one with New.
 type Control struct {
-	o       Options
-	db      *store.DB
-	client  *orchestrator.Client
-	server  *httpapi.Server
-	log     *slog.Logger
-	streams streams
-	replays chan struct{} // bounds how many scores are made again at once
+	o        Options
+	db       *store.DB
+	client   *orchestrator.Client
+	server   *httpapi.Server
+	log      *slog.Logger
+	router   *rest.Router
+	treasury *treasury.Service
+	streams  streams
+	replays  chan struct{} // bounds how many scores are made again at once
 }
-
-// prefix is where the routes are.
-const prefix = "/v1"
 
 // CheckPublicURL refuses what is no URL of a server. repute.ErrInvalid names the key of the
 // configuration.
@@ -94,11 +95,12 @@ func New(o Options) (*Control, error) {
 	o.PublicURL = strings.TrimSuffix(o.PublicURL, "/")
 	httpapi.Fill(&o.Streams, 8)
 	httpapi.Fill(&o.AllStreams, 256)
-	c := &Control{o: o, db: o.DB, client: o.Client, server: o.Server, log: o.Server.Log, replays: make(chan struct{}, 2)}
+	c := &Control{o: o, db: o.DB, client: o.Client, server: o.Server, log: o.Server.Log,
+		router: rest.New(o.Server, o.PrivateReads), replays: make(chan struct{}, 2)}
 	c.streams.most, c.streams.all = o.Streams, o.AllStreams
 	c.server.Protect(c.neededFor, IsPrivate)
 	c.mount()
-	c.mountActs()
+	c.treasury = treasury.Mount(c.router, c.db, o.Operator)
 	c.mountIngress()
 	c.mountPlain()
 	c.mountFiles()

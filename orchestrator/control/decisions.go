@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/orchestrator/audit"
+	"repute/orchestrator/control/rest"
 	"repute/store/rundb"
 	"repute/trust/statement"
 )
@@ -71,12 +72,12 @@ type DecisionList struct {
 
 // listDecisions serves GET /v1/runs/{id}/decisions: the linked decisions of a run, with the
 // policies that they were made by.
-func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*answer[DecisionList], error) {
+func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*rest.Answer[DecisionList], error) {
 	size, after, err := in.page()
 	if err != nil {
 		return nil, err
 	}
-	if err := known("run", in.ID); err != nil {
+	if err := rest.Known("run", in.ID); err != nil {
 		return nil, err
 	}
 	page, err := rundb.ReadDecisionPage(ctx, c.db, in.ID, after, size+1)
@@ -89,7 +90,7 @@ func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*answer[
 		list = list[:size]
 		out.Next = strconv.FormatInt(list[size-1].Number, 10)
 	}
-	out.Faults = orEmpty(audit.CheckLinks(&page.Head, page.Before, list, out.Next != ""))
+	out.Faults = rest.OrEmpty(audit.CheckLinks(&page.Head, page.Before, list, out.Next != ""))
 	for i := range list {
 		d := &list[i]
 		record, err := d.Record()
@@ -102,7 +103,7 @@ func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*answer[
 			delete(page.Policies, d.Policy)
 		}
 	}
-	return say(&out), nil
+	return rest.Say(&out), nil
 }
 
 // GateCheck says whether the decisions about a run's task are those that were stored, and
@@ -133,20 +134,20 @@ type Checked struct {
 }
 
 // verifyGate serves GET /v1/runs/{id}/gate:verify: stored decisions are made again from their evidence.
-func (c *Control) verifyGate(ctx context.Context, in *runPageInput) (*answer[GateCheck], error) {
+func (c *Control) verifyGate(ctx context.Context, in *runPageInput) (*rest.Answer[GateCheck], error) {
 	size, after, err := in.page()
 	if err != nil {
 		return nil, err
 	}
 	check, err := c.VerifyGate(ctx, in.ID, after, size)
-	return say(&check), err
+	return rest.Say(&check), err
 }
 
 // VerifyGate checks all that was decided about a run's task, and makes up to most of its
 // trust decisions with numbers above after again. repute.ErrNotFound when there is no such run,
 // or it did not get that far.
 func (c *Control) VerifyGate(ctx context.Context, id string, after int64, most int) (out GateCheck, err error) {
-	if err := known("run", id); err != nil {
+	if err := rest.Known("run", id); err != nil {
 		return out, err
 	}
 	if c.o.Replay == nil {
@@ -165,7 +166,7 @@ func (c *Control) VerifyGate(ctx context.Context, id string, after int64, most i
 	if out.Signed, out.Note, fault = c.signed(&t, time.Now()); fault != "" {
 		out.Faults = append(out.Faults, audit.DecisionFault{Run: t.Head.Root, Why: fault})
 	}
-	out.Faults = orEmpty(out.Faults)
+	out.Faults = rest.OrEmpty(out.Faults)
 	out.Verified = len(out.Faults) == 0
 	return out, c.replay(ctx, &out, t.Decisions, after, most)
 }

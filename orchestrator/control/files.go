@@ -15,6 +15,8 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
+	"repute/orchestrator/control/agentlog"
+	"repute/orchestrator/control/rest"
 	"repute/orchestrator/standard"
 )
 
@@ -69,7 +71,7 @@ func registrationOf(m repute.Module, f standard.Manifest, own string) registrati
 		}
 	}
 	if own != "" && f.Endpoints["api"] == "" {
-		at := own + prefix + "/agents/" + m.Slug
+		at := own + rest.Prefix + "/agents/" + m.Slug
 		d.Services = append(d.Services, serviceDoc{Name: "openfi-api", Endpoint: at, Kind: "openfi-api", URL: at,
 			Description: "where the agent is given work"})
 	}
@@ -108,7 +110,7 @@ func capabilityOf(m repute.Module, f standard.Manifest) standard.Manifest {
 	f.Safety.MaxOnchainWritesPerRun = &most.OnchainWrites
 	f.Schema, f.Name, f.Slug = standard.ManifestSchema, cmp.Or(f.Name, m.Slug), m.Slug
 	f.Version = cmp.Or(f.Version, "0.0.0")
-	f.Capabilities, f.TaskCategories = orEmpty(f.Capabilities), orEmpty(f.TaskCategories)
+	f.Capabilities, f.TaskCategories = rest.OrEmpty(f.Capabilities), rest.OrEmpty(f.TaskCategories)
 	if f.Tools == nil {
 		f.Tools = []standard.ManifestTool{}
 	}
@@ -140,7 +142,8 @@ func (c *Control) mountFiles() {
 		{manifestFile, "manifest", "Returns an agent's capability manifest", manifestFileOf,
 			capabilityOf(sampleModule(), standard.Manifest{})},
 		{logFile, "log", "Returns an agent's log: its runs, oldest first; entries are added and never changed", c.logFileOf,
-			logDoc{Schema: logSchema, Agent: logAgent{Slug: "my-agent", Name: "My agent", Version: "1.0.0"}, Runs: []logRun{}}},
+			agentlog.File{Schema: agentlog.Schema, Agent: agentlog.Agent{Slug: "my-agent", Name: "My agent", Version: "1.0.0"},
+				Runs: []agentlog.Run{}}},
 	} {
 		serve := func(e echo.Context, slug string) error {
 			ctx := e.Request().Context()
@@ -161,11 +164,11 @@ func (c *Control) mountFiles() {
 		}
 		params := []*huma.Param{httpapi.TextParam("slug", "path", "of the agent")}
 		if f.name == logFile {
-			params = append(params, httpapi.CountParam("limit", "query", 1, maxLogPage, "1 to 50, 20 when absent"),
+			params = append(params, httpapi.CountParam("limit", "query", 1, agentlog.MaxPage, "1 to 50, 20 when absent"),
 				httpapi.TextParam("cursor", "query", "nextCursor of the page before"))
 		}
 		for _, path := range paths {
-			c.server.Get(httpapi.Route{Path: prefix + "/agents/{slug}/" + path, Summary: f.summary, Params: params,
+			c.server.Get(httpapi.Route{Path: rest.Prefix + "/agents/{slug}/" + path, Summary: f.summary, Params: params,
 				ID: "get-agent-" + strings.Replace(path, ".", "-", 1), ContentType: "application/json", Example: f.example,
 			}, httpapi.Strict(params, func(e echo.Context) error { return serve(e, e.Param("slug")) }))
 		}
@@ -186,4 +189,18 @@ func (c *Control) registrationFileOf(_ context.Context, _ echo.Context, m repute
 func manifestFileOf(_ context.Context, _ echo.Context, m repute.Module) (any, error) {
 	f, err := manifestOf(m)
 	return capabilityOf(m, f), err
+}
+
+// logFileOf makes the file agent_log.json of an agent: one page of its log.
+func (c *Control) logFileOf(ctx context.Context, e echo.Context, m repute.Module) (any, error) {
+	return c.agentLog(ctx, m, e.QueryParam("limit"), e.QueryParam("cursor"))
+}
+
+// agentLog returns a page of an agent's log.
+func (c *Control) agentLog(ctx context.Context, m repute.Module, limit, cursor string) (agentlog.File, error) {
+	f, err := manifestOf(m)
+	if err != nil {
+		return agentlog.File{}, err
+	}
+	return agentlog.Page(ctx, c.db, m, f, limit, cursor)
 }

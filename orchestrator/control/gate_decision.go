@@ -9,6 +9,7 @@ import (
 	"repute"
 	"repute/api/wire"
 	"repute/internal/httpapi"
+	"repute/orchestrator/control/rest"
 	"repute/orchestrator/standard"
 	"repute/orchestrator/trustgate"
 	"repute/policy"
@@ -29,7 +30,7 @@ type GateDecision struct {
 	Confidence float64          `json:"confidence" doc:"0 to 1"`
 	Tier       int64            `json:"tier" doc:"0 to 4"`
 	Trust01    float64          `json:"trustScore01" doc:"OpenFi's score of identity checks, 0 to 1"`
-	OpenFi     Object           `json:"openfi,omitempty" doc:"OpenFi's trust snapshot"`
+	OpenFi     rest.Object      `json:"openfi,omitempty" doc:"OpenFi's trust snapshot"`
 	Gates      []wire.Gate      `json:"gates" doc:"each with what is missing to pass"`
 	Threshold  policy.Threshold `json:"threshold" doc:"what was demanded: of the task and by the policy"`
 	Value      string           `json:"valueAtRisk" doc:"in wei, decimal"`
@@ -47,7 +48,7 @@ func gateDecisionOnWire(v trustgate.Decision) *GateDecision {
 	w := &GateDecision{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons, Status: v.Agent.Status,
 		Score: v.Agent.Score, Low: v.Agent.Low,
 		High: v.Agent.High, Confidence: v.Agent.Confidence, Tier: v.Agent.Tier, Trust01: v.Agent.Trust01,
-		OpenFi: objectOf(v.OpenFi), Gates: wire.EncodeGates(v.Gates),
+		OpenFi: rest.ObjectOf(v.OpenFi), Gates: wire.EncodeGates(v.Gates),
 		Threshold: v.Threshold, Value: v.Task.Value, Policy: v.Policy.Hex(), Pin: v.Pin, Proof: v.Proof,
 		Manifest: v.Manifest, At: v.At}
 	if w.Reasons == nil {
@@ -76,10 +77,6 @@ type TrustAnswer struct {
 	Differs  string `json:"differs,omitempty" doc:"what is other than what is stored"`
 }
 
-type slugInput struct {
-	Slug string `path:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64"`
-}
-
 type trustInput struct {
 	Slug  string `path:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64"`
 	Value string `query:"valueAtRisk" pattern:"^[0-9]{1,78}$" doc:"of the task it is judged for, in wei, decimal"`
@@ -87,19 +84,19 @@ type trustInput struct {
 
 // module reads an agent by the slug that a caller gave.
 func (c *Control) module(ctx context.Context, slug string) (repute.Module, error) {
-	if err := known("agent", slug); err != nil {
+	if err := rest.Known("agent", slug); err != nil {
 		return repute.Module{}, err
 	}
 	return rundb.Module(ctx, c.db, slug)
 }
 
 // getTrust serves GET /v1/agents/{slug}/trust.
-func (c *Control) getTrust(ctx context.Context, in *trustInput) (*answer[TrustAnswer], error) {
+func (c *Control) getTrust(ctx context.Context, in *trustInput) (*rest.Answer[TrustAnswer], error) {
 	v, err := c.decideGate(ctx, in.Slug, TrustQuestion{ValueAtRisk: in.Value})
 	if err != nil {
 		return nil, err
 	}
-	return say(&TrustAnswer{Agent: in.Slug, Decision: gateDecisionOnWire(v)}), nil
+	return rest.Say(&TrustAnswer{Agent: in.Slug, Decision: gateDecisionOnWire(v)}), nil
 }
 
 // decideGate asks the trust gate about an agent as a task with these terms would.
@@ -123,7 +120,7 @@ func (c *Control) decideGate(ctx context.Context, slug string, q TrustQuestion) 
 
 // recomputeTrust serves POST /v1/agents/{slug}/trust: the score is made again from the stored
 // evidence and compared.
-func (c *Control) recomputeTrust(ctx context.Context, _ string, in *slugInput, q TrustQuestion) (*answer[TrustAnswer],
+func (c *Control) recomputeTrust(ctx context.Context, _ string, in *rest.SlugInput, q TrustQuestion) (*rest.Answer[TrustAnswer],
 	error) {
 	v, err := c.decideGate(ctx, in.Slug, q)
 	if err != nil {
@@ -131,7 +128,7 @@ func (c *Control) recomputeTrust(ctx context.Context, _ string, in *slugInput, q
 	}
 	out := TrustAnswer{Agent: in.Slug, Decision: gateDecisionOnWire(v)}
 	if c.o.Replay == nil {
-		return say(&out), nil
+		return rest.Say(&out), nil
 	}
 	if _, err := trustdb.KeepInput(ctx, c.db, c.o.Policy().Text()); err != nil {
 		return nil, err
@@ -141,7 +138,7 @@ func (c *Control) recomputeTrust(ctx context.Context, _ string, in *slugInput, q
 		return nil, err
 	}
 	out.Verified, out.Differs = &good, differs
-	return say(&out), nil
+	return rest.Say(&out), nil
 }
 
 // verify makes a decision again. That it comes out another way, or that its evidence is

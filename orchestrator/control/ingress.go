@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
+	"repute/orchestrator/control/rest"
 	"repute/store/rundb"
 )
 
@@ -40,14 +41,14 @@ type Ingress struct {
 // mountIngress serves the route by which OpenClaw's plugin hands tasks in. What else it
 // asks for it finds under the routes of agents and runs.
 func (c *Control) mountIngress() {
-	write[IngressTask](c, http.MethodPost, "/ingress/openclaw/task", "submit-openclaw-task",
+	rest.Write[IngressTask](c.router, http.MethodPost, "/ingress/openclaw/task", "submit-openclaw-task",
 		"Submits a task from a chat program; the token may also be in the header X-API-Key", c.ingress)
-	read(c, "/runs/{id}/receipts/{receipt}", "get-receipt", "Returns one receipt of a run", c.getReceipt)
+	rest.Read(c.router, "/runs/{id}/receipts/{receipt}", "get-receipt", "Returns one receipt of a run", c.getReceipt)
 }
 
 // ingress serves POST /v1/ingress/openclaw/task: a message of a chat becomes a task, the same
 // message once.
-func (c *Control) ingress(ctx context.Context, by string, in *submitInput, r IngressTask) (*answer[Ingress], error) {
+func (c *Control) ingress(ctx context.Context, by string, in *submitInput, r IngressTask) (*rest.Answer[Ingress], error) {
 	for name, text := range map[string]string{"channel": r.Channel, "sender": r.Sender, "messageId": r.MessageID} {
 		if utf8.RuneCountInString(text) > maxKey-8 || httpapi.Clean(text) != text {
 			return nil, repute.Invalid(name, "is too long or no text", "at most 72 characters")
@@ -65,9 +66,9 @@ func (c *Control) ingress(ctx context.Context, by string, in *submitInput, r Ing
 		return nil, err
 	}
 	t := submitted.Body
-	out := say(&Ingress{TaskID: t.ID, RunID: t.RunID, Status: t.Status, Task: prefix + "/tasks/" + t.ID,
-		Run:      prefix + "/runs/" + t.RunID,
-		Receipts: prefix + "/runs/" + t.RunID + "/receipts", Events: prefix + "/runs/" + t.RunID + "/events"})
+	out := rest.Say(&Ingress{TaskID: t.ID, RunID: t.RunID, Status: t.Status, Task: rest.Prefix + "/tasks/" + t.ID,
+		Run:      rest.Prefix + "/runs/" + t.RunID,
+		Receipts: rest.Prefix + "/runs/" + t.RunID + "/receipts", Events: rest.Prefix + "/runs/" + t.RunID + "/events"})
 	out.Status, out.Location = submitted.Status, submitted.Location
 	return out, nil
 }
@@ -84,7 +85,7 @@ type receiptInput struct {
 }
 
 // getReceipt serves GET /v1/runs/{id}/receipts/{receipt}.
-func (c *Control) getReceipt(ctx context.Context, in *receiptInput) (*answer[Receipt], error) {
+func (c *Control) getReceipt(ctx context.Context, in *receiptInput) (*rest.Answer[Receipt], error) {
 	wanted, err := number("receipt", string(in.Receipt))
 	if err != nil {
 		return nil, err
@@ -98,5 +99,5 @@ func (c *Control) getReceipt(ctx context.Context, in *receiptInput) (*answer[Rec
 		return nil, err
 	}
 	w := []Receipt{receiptOnWire(r)}
-	return say(&w[0]), c.joinTreasury(ctx, run.ID, w)
+	return rest.Say(&w[0]), c.joinTreasury(ctx, run.ID, w)
 }

@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"repute/internal/httpapi"
+	"repute/orchestrator/control/rest"
 )
 
 // neededFor says which roles a request takes; none: it is open to all. path is as the
 // router writes it.
 func (c *Control) neededFor(r *http.Request, path string) []httpapi.Role {
-	below, v1 := strings.CutPrefix(path, prefix)
+	below, v1 := strings.CutPrefix(path, rest.Prefix)
 	if r.Method == http.MethodGet {
 		if IsPrivate(path) && c.o.PrivateReads {
 			return []httpapi.Role{httpapi.RoleRead}
@@ -44,7 +45,7 @@ func under(path, head string) bool { return path == head || strings.HasPrefix(pa
 // tasks and the operator did. Slashes at its end change nothing, as for the server.
 func IsPrivate(path string) bool {
 	path = strings.TrimRight(path, "/")
-	below, v1 := strings.CutPrefix(path, prefix)
+	below, v1 := strings.CutPrefix(path, rest.Prefix)
 	return v1 && (under(below, "/tasks") || under(below, "/runs") || under(below, "/acts") ||
 		under(below, "/treasury") || under(below, "/agents") && strings.HasSuffix(below, "/log")) ||
 		strings.HasSuffix(path, "/"+logFile)

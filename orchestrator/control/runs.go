@@ -14,6 +14,8 @@ import (
 	"repute"
 	"repute/internal/httpapi"
 	"repute/orchestrator/approval"
+	"repute/orchestrator/control/rest"
+	"repute/orchestrator/control/treasury"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -22,38 +24,29 @@ import (
 // Run is a run on the wire.
 type Run struct {
 	RunLine
-	TaskID       string           `json:"taskId"`
-	Root         string           `json:"rootRunId"`
-	Goal         string           `json:"goal"`
-	Input        json.RawMessage  `json:"input,omitempty" doc:"as whoever asked gave it"`
-	Phase        string           `json:"phase" doc:"the last that was recorded, none at first"`
-	Limits       Amounts          `json:"limits"`
-	Used         *Amounts         `json:"used,omitempty" doc:"by the run and all below it; of root runs"`
-	Reasons      []policy.Reason  `json:"reasons" doc:"why it was refused"`
-	Cancel       string           `json:"cancel,omitempty" doc:"why it shall be cancelled"`
-	Plan         *Plan            `json:"plan,omitempty"`
-	Summary      *RunSummary      `json:"summary,omitempty"`
-	GateDecision *GateDecision    `json:"gateDecision,omitempty" doc:"of the trust gate, in the present attempt"`
-	Phases       []Phase          `json:"phases"`
-	Steps        []Step           `json:"steps"`
-	Decisions    []PolicyDecision `json:"decisions" doc:"about this run, in order: the newest 200. /v1/runs/{id}/decisions has all, in pages"`
-	Head         DecisionsHead    `json:"decisionsHead" doc:"the end of the chain of all decisions about the run's task"`
-	Approvals    []Approval       `json:"approvals" doc:"of the present attempt"`
-	Awaited      []Awaited        `json:"awaited" doc:"what waits for a person's answer"`
-	Treasury     []TreasuryEvent  `json:"treasuryEvents" doc:"what treasuries say of the run"`
-	CreatedAt    time.Time        `json:"createdAt"`
-	StartedAt    *time.Time       `json:"startedAt,omitempty"`
-	EndedAt      *time.Time       `json:"endedAt,omitempty"`
-	EventsPath   string           `json:"events" doc:"where to follow it"`
-}
-
-// Amounts are limits of a run, or what it used of them.
-type Amounts struct {
-	Steps     int    `json:"maxSteps"`
-	ToolCalls int    `json:"maxToolCalls"`
-	Writes    int    `json:"maxOnchainWrites"`
-	RuntimeMS int64  `json:"maxRuntimeMs"`
-	GasWei    string `json:"maxGasWei,omitempty"`
+	TaskID       string                   `json:"taskId"`
+	Root         string                   `json:"rootRunId"`
+	Goal         string                   `json:"goal"`
+	Input        json.RawMessage          `json:"input,omitempty" doc:"as whoever asked gave it"`
+	Phase        string                   `json:"phase" doc:"the last that was recorded, none at first"`
+	Limits       rest.Amounts             `json:"limits"`
+	Used         *rest.Amounts            `json:"used,omitempty" doc:"by the run and all below it; of root runs"`
+	Reasons      []policy.Reason          `json:"reasons" doc:"why it was refused"`
+	Cancel       string                   `json:"cancel,omitempty" doc:"why it shall be cancelled"`
+	Plan         *Plan                    `json:"plan,omitempty"`
+	Summary      *RunSummary              `json:"summary,omitempty"`
+	GateDecision *GateDecision            `json:"gateDecision,omitempty" doc:"of the trust gate, in the present attempt"`
+	Phases       []Phase                  `json:"phases"`
+	Steps        []Step                   `json:"steps"`
+	Decisions    []PolicyDecision         `json:"decisions" doc:"about this run, in order: the newest 200. /v1/runs/{id}/decisions has all, in pages"`
+	Head         DecisionsHead            `json:"decisionsHead" doc:"the end of the chain of all decisions about the run's task"`
+	Approvals    []Approval               `json:"approvals" doc:"of the present attempt"`
+	Awaited      []Awaited                `json:"awaited" doc:"what waits for a person's answer"`
+	Treasury     []treasury.TreasuryEvent `json:"treasuryEvents" doc:"what treasuries say of the run"`
+	CreatedAt    time.Time                `json:"createdAt"`
+	StartedAt    *time.Time               `json:"startedAt,omitempty"`
+	EndedAt      *time.Time               `json:"endedAt,omitempty"`
+	EventsPath   string                   `json:"events" doc:"where to follow it"`
 }
 
 // Phase is the record of a phase.
@@ -62,7 +55,7 @@ type Phase struct {
 	Attempt int                `json:"attempt"`
 	Status  repute.PhaseStatus `json:"status" enum:"ok,failed,rejected,waiting"`
 	Error   string             `json:"error,omitempty"`
-	Result  Object             `json:"result,omitempty" doc:"what the phase left behind"`
+	Result  rest.Object        `json:"result,omitempty" doc:"what the phase left behind"`
 	Started time.Time          `json:"startedAt"`
 	Ended   time.Time          `json:"endedAt"`
 }
@@ -130,7 +123,7 @@ type Receipt struct {
 	Started time.Time       `json:"startedAt"`
 	Ended   *time.Time      `json:"endedAt,omitempty"`
 	// Treasury is what a treasury says of the transaction.
-	Treasury []TreasuryEvent `json:"treasuryEvents,omitempty"`
+	Treasury []treasury.TreasuryEvent `json:"treasuryEvents,omitempty"`
 }
 
 // ReceiptList is a page of receipts.
@@ -142,16 +135,16 @@ type ReceiptList struct {
 
 // run reads a run by the id that a caller gave.
 func (c *Control) run(ctx context.Context, id string) (repute.Run, error) {
-	if err := known("run", id); err != nil {
+	if err := rest.Known("run", id); err != nil {
 		return repute.Run{}, err
 	}
 	return rundb.Run(ctx, c.db, id)
 }
 
 // getRun serves GET /v1/runs/{id}.
-func (c *Control) getRun(ctx context.Context, in *idInput) (*answer[Run], error) {
+func (c *Control) getRun(ctx context.Context, in *rest.IDInput) (*rest.Answer[Run], error) {
 	w, err := c.Run(ctx, in.ID)
-	return say(&w), err
+	return rest.Say(&w), err
 }
 
 // Run is everything that is known of a run. repute.ErrNotFound when there is none.
@@ -164,7 +157,7 @@ func (c *Control) Run(ctx context.Context, id string) (Run, error) {
 	if err != nil {
 		return w, err
 	}
-	if w.Treasury, err = c.eventsOf(ctx, w.ID); err != nil {
+	if w.Treasury, err = treasury.EventsOf(ctx, c.db, w.ID); err != nil {
 		return w, err
 	}
 	if err := c.addDecisions(ctx, &w); err != nil {
@@ -201,23 +194,15 @@ func runOnWire(r repute.Run) (Run, error) {
 	w := Run{RunLine: RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status,
 		Awaiting: r.Awaiting, Attempt: r.Attempt, Error: r.Error},
 		TaskID: r.Task, Root: r.Root, Goal: r.Goal, Input: r.Input, Phase: r.Phase.String(), Reasons: reasons,
-		Cancel: r.Cancel,
-		Limits: Amounts{r.Limits.Steps, r.Limits.ToolCalls, r.Limits.Writes, r.Limits.Runtime.Milliseconds(),
-			r.Limits.GasWei},
-		CreatedAt: r.Created, StartedAt: maybe(r.Started), EndedAt: maybe(r.Ended),
-		EventsPath: prefix + "/runs/" + r.ID + "/events"}
+		Cancel:    r.Cancel,
+		Limits:    rest.AmountsOf(r.Limits),
+		CreatedAt: r.Created, StartedAt: rest.OptionalTime(r.Started), EndedAt: rest.OptionalTime(r.Ended),
+		EventsPath: rest.Prefix + "/runs/" + r.ID + "/events"}
 	if r.Parent == "" {
-		w.Used = &Amounts{r.Used.Steps, r.Used.ToolCalls, r.Used.Writes, r.Used.Runtime.Milliseconds(), r.Used.GasWei}
+		used := rest.AmountsOf(repute.Limits(r.Used))
+		w.Used = &used
 	}
 	return w, err
-}
-
-// maybe is nil for the zero time.
-func maybe(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 // ReadResult is a run with its phases, summary and steps alone, for who has the database and
@@ -248,7 +233,7 @@ func addPhases(ctx context.Context, db *store.DB, w *Run) error {
 		case p.Phase == repute.PhaseSummarize:
 			w.Summary, err = summaryOf(p.Result)
 		default:
-			wire.Result = objectOf(p.Result)
+			wire.Result = rest.ObjectOf(p.Result)
 		}
 		if err != nil {
 			return fmt.Errorf("phase %s of run %s: %w", p.Phase, w.ID, err)
@@ -323,7 +308,7 @@ func (in *runPageInput) page() (size int, after int64, err error) {
 }
 
 // listReceipts serves GET /v1/runs/{id}/receipts.
-func (c *Control) listReceipts(ctx context.Context, in *runPageInput) (*answer[ReceiptList], error) {
+func (c *Control) listReceipts(ctx context.Context, in *runPageInput) (*rest.Answer[ReceiptList], error) {
 	size, after, err := in.page()
 	if err != nil {
 		return nil, err
@@ -344,12 +329,12 @@ func (c *Control) listReceipts(ctx context.Context, in *runPageInput) (*answer[R
 	for _, r := range list {
 		out.Receipts = append(out.Receipts, receiptOnWire(r))
 	}
-	return say(&out), c.joinTreasury(ctx, run.ID, out.Receipts)
+	return rest.Say(&out), c.joinTreasury(ctx, run.ID, out.Receipts)
 }
 
 // joinTreasury adds to receipts of transactions what the treasury says of them.
 func (c *Control) joinTreasury(ctx context.Context, run string, receipts []Receipt) error {
-	events, err := c.eventsOf(ctx, run)
+	events, err := treasury.EventsOf(ctx, c.db, run)
 	for i := range receipts {
 		for _, e := range events {
 			if r := &receipts[i]; r.Kind == repute.CallTransaction && r.Ref == e.Transaction && r.Chain == e.ChainID {
@@ -379,11 +364,11 @@ func number(field, text string) (int64, error) {
 func receiptOnWire(r repute.Receipt) Receipt {
 	return Receipt{ID: r.ID, Step: r.Step, Kind: r.Kind, Ref: r.Ref, Summary: r.Summary, Chain: r.Chain,
 		Domain: r.Domain, Done: r.Done, Error: r.Error,
-		Request: r.Request, Result: r.Result, Started: r.Started, Ended: maybe(r.Ended)}
+		Request: r.Request, Result: r.Result, Started: r.Started, Ended: rest.OptionalTime(r.Ended)}
 }
 
 // approveRun serves POST /v1/runs/{id}/approval: a person's answer to what the run waits for.
-func (c *Control) approveRun(ctx context.Context, by string, in *idInput, a ApprovalAnswer) (*answer[Run], error) {
+func (c *Control) approveRun(ctx context.Context, by string, in *rest.IDInput, a ApprovalAnswer) (*rest.Answer[Run], error) {
 	switch err := checkReason(a.Reason); {
 	case err != nil:
 		return nil, err
@@ -392,7 +377,7 @@ func (c *Control) approveRun(ctx context.Context, by string, in *idInput, a Appr
 	case a.Approved == nil:
 		return nil, repute.Invalid("approved", "is missing", "true or false")
 	}
-	if err := known("run", in.ID); err != nil {
+	if err := rest.Known("run", in.ID); err != nil {
 		return nil, err
 	}
 	if err := c.client.Approve(ctx, in.ID, a.Subject, *a.Approved, by, a.Reason); err != nil {

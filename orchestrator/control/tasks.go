@@ -4,19 +4,17 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"repute"
 	"repute/internal/httpapi"
+	"repute/orchestrator/control/rest"
 	"repute/orchestrator/standard"
 	"repute/policy"
 	"repute/store/rundb"
@@ -93,10 +91,6 @@ type tasksInput struct {
 	Cursor      string         `query:"cursor" doc:"nextCursor of the page before"`
 }
 
-type idInput struct {
-	ID string `path:"id"`
-}
-
 type submitInput struct {
 	Key string `header:"Idempotency-Key" maxLength:"80" doc:"makes asking twice one task; also idempotencyKey in the body"`
 }
@@ -129,7 +123,7 @@ func (c *Control) takes(ctx context.Context, r *standard.Request) error {
 
 // submitTask serves POST /v1/tasks. The same key with the same task returns the task that was
 // stored first, with another task repute.ErrConflict.
-func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r TaskRequest) (*answer[Task], error) {
+func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r TaskRequest) (*rest.Answer[Task], error) {
 	key, err := keyOf(by, in.Key, r.Key)
 	if err != nil {
 		return nil, err
@@ -150,8 +144,8 @@ func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r 
 		return nil, repute.Conflict("the idempotency key was used for task %s, which is another: take another key", t.ID)
 	}
 	w := taskOnWire(t)
-	out := say(&w)
-	out.Location = prefix + "/tasks/" + t.ID
+	out := rest.Say(&w)
+	out.Location = rest.Prefix + "/tasks/" + t.ID
 	if added {
 		out.Status = http.StatusCreated
 	}
@@ -209,7 +203,7 @@ func encoded(v any) json.RawMessage {
 }
 
 // listTasks serves GET /v1/tasks, newest first.
-func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*answer[TaskList], error) {
+func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*rest.Answer[TaskList], error) {
 	size, err := httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 	if err != nil {
 		return nil, err
@@ -222,10 +216,10 @@ func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*answer[TaskLi
 	if f.Awaiting = in.Awaiting == "approval"; in.Awaiting != "" && !f.Awaiting {
 		return nil, repute.Invalid("awaiting", fmt.Sprintf("%.40q is nothing that tasks wait for", in.Awaiting), "approval")
 	}
-	if err := known("agent", in.Coordinator); err != nil {
+	if err := rest.Known("agent", in.Coordinator); err != nil {
 		return nil, err
 	}
-	if f.Before, f.BeforeID, err = readCursor(in.Cursor); err != nil {
+	if f.Before, f.BeforeID, err = rest.ReadCursor(in.Cursor); err != nil {
 		return nil, err
 	}
 	list, err := rundb.Tasks(ctx, c.db, f, size+1)
@@ -235,12 +229,12 @@ func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*answer[TaskLi
 	out := TaskList{Tasks: []Task{}}
 	if len(list) > size {
 		list = list[:size]
-		out.Next = cursorOf(list[size-1].Created, list[size-1].ID)
+		out.Next = rest.Cursor(list[size-1].Created, list[size-1].ID)
 	}
 	for _, t := range list {
 		out.Tasks = append(out.Tasks, taskOnWire(t))
 	}
-	return say(&out), nil
+	return rest.Say(&out), nil
 }
 
 func taskStatuses() []repute.TaskStatus {
@@ -249,28 +243,9 @@ func taskStatuses() []repute.TaskStatus {
 		repute.TaskCancelled, repute.TaskRejected}
 }
 
-// cursorOf names a place in a list by time and id.
-func cursorOf(at time.Time, id string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(at.UnixMicro(), 10) + "/" + id))
-}
-
-// readCursor reads where a page of tasks begins: the time and id of the last one before it.
-func readCursor(text string) (at time.Time, id string, err error) {
-	if text == "" {
-		return at, "", nil
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	micros, id, found := strings.Cut(string(raw), "/")
-	n, err2 := strconv.ParseInt(micros, 10, 64)
-	if err != nil || err2 != nil || !found || n < 0 || n > 1<<53 || len(id) > 2*maxID || httpapi.Clean(id) != id {
-		return at, "", repute.Invalid("cursor", "is none of ours", "nextCursor of the page before")
-	}
-	return time.UnixMicro(n).UTC(), id, nil
-}
-
 // getTask serves GET /v1/tasks/{id}: a task with all of its runs.
-func (c *Control) getTask(ctx context.Context, in *idInput) (*answer[Task], error) {
-	if err := known("task", in.ID); err != nil {
+func (c *Control) getTask(ctx context.Context, in *rest.IDInput) (*rest.Answer[Task], error) {
+	if err := rest.Known("task", in.ID); err != nil {
 		return nil, err
 	}
 	t, err := rundb.Task(ctx, c.db, in.ID)
@@ -286,7 +261,7 @@ func (c *Control) getTask(ctx context.Context, in *idInput) (*answer[Task], erro
 		w.Runs = append(w.Runs, RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status,
 			Awaiting: r.Awaiting, Attempt: r.Attempt, Error: r.Error})
 	}
-	return say(&w), nil
+	return rest.Say(&w), nil
 }
 
 // maxReason bounds what people say, in characters.
@@ -301,8 +276,8 @@ func checkReason(s string) error {
 }
 
 // cancelTask serves POST /v1/tasks/{id}/cancel.
-func (c *Control) cancelTask(ctx context.Context, by string, in *idInput, r Cancellation) (*answer[Task], error) {
-	if err := known("task", in.ID); err != nil {
+func (c *Control) cancelTask(ctx context.Context, by string, in *rest.IDInput, r Cancellation) (*rest.Answer[Task], error) {
+	if err := rest.Known("task", in.ID); err != nil {
 		return nil, err
 	}
 	if err := checkReason(r.Reason); err != nil {
@@ -315,8 +290,8 @@ func (c *Control) cancelTask(ctx context.Context, by string, in *idInput, r Canc
 }
 
 // retryTask serves POST /v1/tasks/{id}/retry: another attempt, from a phase on.
-func (c *Control) retryTask(ctx context.Context, by string, in *idInput, r RetryFrom) (*answer[Task], error) {
-	if err := known("task", in.ID); err != nil {
+func (c *Control) retryTask(ctx context.Context, by string, in *rest.IDInput, r RetryFrom) (*rest.Answer[Task], error) {
+	if err := rest.Known("task", in.ID); err != nil {
 		return nil, err
 	}
 	from, ok := repute.ParsePhase(r.From)

@@ -1,4 +1,5 @@
-package control
+// Package agentlog makes agent_log.json, the append-only log of an agent's runs.
+package agentlog
 
 import (
 	"context"
@@ -8,46 +9,48 @@ import (
 	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"repute"
+	"repute/orchestrator/control/rest"
 	"repute/orchestrator/standard"
+	"repute/store"
 	"repute/store/rundb"
 )
 
-// logSchema is the schema that a log names.
-const logSchema = "https://openfi.dev/schemas/agent-log/v1"
+// Schema is the schema that a log names.
+const Schema = "https://openfi.dev/schemas/agent-log/v1"
 
 // Bounds of a log's pages, in attempts.
 const (
-	logPage    = 20
-	maxLogPage = 50
-	// maxLogReceipts is how many receipts an attempt shows.
-	maxLogReceipts = 200
-	// maxLogBytes is after how many bytes of results a page ends early.
-	maxLogBytes = 4 << 20
+	defaultPage = 20
+	MaxPage     = 50
+	// maxReceipts is how many receipts an attempt shows.
+	maxReceipts = 200
+	// maxBytes is after how many bytes of results a page ends early.
+	maxBytes = 4 << 20
 )
 
 // stamp is a time as logs write it.
 const stamp = "2006-01-02T15:04:05.000Z"
 
-// logDoc is agent_log.json. An attempt may be given again by the next page while those
+// File is agent_log.json. An attempt may be given again by the next page while those
 // that end at the same moment are still being stored: runId and attempt name it.
-type logDoc struct {
-	Schema string   `json:"schema"`
-	Agent  logAgent `json:"agent"`
-	Runs   []logRun `json:"runs"`
-	Next   string   `json:"nextCursor,omitempty"` // of the runs that come after
+type File struct {
+	Schema string `json:"schema"`
+	Agent  Agent  `json:"agent"`
+	Runs   []Run  `json:"runs"`
+	Next   string `json:"nextCursor,omitempty"` // of the runs that come after
 }
 
-type logAgent struct {
+// Agent identifies the agent of a log.
+type Agent struct {
 	Slug    string       `json:"slug"`
 	Name    string       `json:"name"`
 	Version string       `json:"version"`
 	ID      *json.Number `json:"erc8004AgentId"` // null: none
 }
 
-type logRun struct {
+// Run is one finished attempt of a run.
+type Run struct {
 	RunID    string           `json:"runId"`
 	Attempt  int              `json:"attempt"`
 	Parent   string           `json:"parentRunId,omitempty"`
@@ -55,54 +58,55 @@ type logRun struct {
 	Started  string           `json:"startedAt"`
 	Ended    string           `json:"endedAt"`
 	Goal     string           `json:"goal"`
-	Budget   Amounts          `json:"budget"`
-	Plan     []logStep        `json:"plan"`
-	Steps    []logResult      `json:"steps"`
-	Retries  []logFailure     `json:"retries"`  // how earlier attempts ended
-	Failures []logFailure     `json:"failures"` // of this attempt
-	Receipts []logReceipt     `json:"receipts"`
+	Budget   rest.Amounts     `json:"budget"`
+	Plan     []Step           `json:"plan"`
+	Steps    []Result         `json:"steps"`
+	Retries  []Failure        `json:"retries"`  // how earlier attempts ended
+	Failures []Failure        `json:"failures"` // of this attempt
+	Receipts []Receipt        `json:"receipts"`
 	Omitted  int              `json:"receiptsOmitted,omitempty"` // that are not shown; /v1/runs/{id}/receipts has all
 	Summary  string           `json:"summary"`
 }
 
-type logStep struct {
+// Step is a step of the plan.
+type Step struct {
 	ID          string `json:"stepId"`
 	Description string `json:"description"`
 	Agent       string `json:"agentSlug"`
 }
 
-type logResult struct {
+// Result is the outcome of a step.
+type Result struct {
 	StepID string          `json:"stepId"`
 	Status string          `json:"status"`
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`
 }
 
-type logFailure struct {
+// Failure is a phase that did not succeed.
+type Failure struct {
 	Attempt int    `json:"attempt"`
 	Phase   string `json:"phase"`
 	Status  string `json:"status"`
 	Error   string `json:"error"`
 }
 
-type logReceipt struct {
+// Receipt is one recorded call of the attempt.
+type Receipt struct {
 	Kind    repute.CallKind `json:"type"`
 	Ref     string          `json:"ref"`
 	Summary string          `json:"summary"`
 }
 
-// logFileOf is a page of an agent's log.
-func (c *Control) logFileOf(ctx context.Context, e echo.Context, m repute.Module) (any, error) {
-	return c.agentLog(ctx, m, e.QueryParam("limit"), e.QueryParam("cursor"))
-}
-
-// agentLog makes a page of an agent's log: its runs and decisions, oldest first.
-func (c *Control) agentLog(ctx context.Context, m repute.Module, limit, cursor string) (doc logDoc, err error) {
-	size := logPage
+// Page returns a page of an agent's log, whose manifest is f: its finished attempts of runs, oldest first. limit and
+// cursor are query parameters; repute.ErrInvalid if one of them is not valid.
+func Page(ctx context.Context, db *store.DB, m repute.Module, f standard.Manifest, limit, cursor string) (doc File,
+	err error) {
+	size := defaultPage
 	if limit != "" {
 		n, err := strconv.Atoi(limit)
-		if err != nil || n < 1 || n > maxLogPage {
-			return doc, repute.Invalid("limit", fmt.Sprintf("%.20q is out of range", limit), fmt.Sprintf("1 to %d", maxLogPage))
+		if err != nil || n < 1 || n > MaxPage {
+			return doc, repute.Invalid("limit", fmt.Sprintf("%.20q is out of range", limit), fmt.Sprintf("1 to %d", MaxPage))
 		}
 		size = n
 	}
@@ -110,31 +114,27 @@ func (c *Control) agentLog(ctx context.Context, m repute.Module, limit, cursor s
 	if err != nil {
 		return doc, err
 	}
-	f, err := manifestOf(m)
+	list, err := rundb.ReadLog(ctx, db, m.Slug, after, size)
 	if err != nil {
 		return doc, err
 	}
-	list, err := rundb.ReadLog(ctx, c.db, m.Slug, after, size)
-	if err != nil {
-		return doc, err
-	}
-	doc = logDoc{Schema: logSchema, Agent: logAgent{Slug: m.Slug, Name: f.Name, Version: f.Version}, Runs: []logRun{}}
+	doc = File{Schema: Schema, Agent: Agent{Slug: m.Slug, Name: f.Name, Version: f.Version}, Runs: []Run{}}
 	if m.Agent != nil {
 		id := json.Number(m.Agent.TokenID.String())
 		doc.Agent.ID = &id
 	}
 	bytes := 0
 	for _, l := range list {
-		entry, err := c.logged(ctx, l)
+		entry, err := logged(ctx, db, l)
 		if err != nil {
 			return doc, err
 		}
 		doc.Runs = append(doc.Runs, entry)
 		bytes += entry.bytes()
-		if l.Settled || len(list) == size || bytes > maxLogBytes {
+		if l.Settled || len(list) == size || bytes > maxBytes {
 			doc.Next = placeOf(l.LogPlace)
 		}
-		if bytes > maxLogBytes {
+		if bytes > maxBytes {
 			break
 		}
 	}
@@ -146,12 +146,12 @@ func (c *Control) agentLog(ctx context.Context, m repute.Module, limit, cursor s
 
 // placeOf writes a place in an agent's log as a cursor.
 func placeOf(p rundb.LogPlace) string {
-	return cursorOf(p.At, p.Root+"/"+strconv.FormatInt(p.Number, 10))
+	return rest.Cursor(p.At, p.Root+"/"+strconv.FormatInt(p.Number, 10))
 }
 
 // readPlace reads a cursor that placeOf wrote; empty for the beginning.
 func readPlace(text string) (p rundb.LogPlace, err error) {
-	at, id, err := readCursor(text)
+	at, id, err := rest.ReadCursor(text)
 	if err != nil || text == "" {
 		return p, err
 	}
@@ -164,35 +164,34 @@ func readPlace(text string) (p rundb.LogPlace, err error) {
 }
 
 // logged is the entry of one attempt, from nothing but what later attempts leave alone.
-func (c *Control) logged(ctx context.Context, l rundb.LoggedRun) (logRun, error) {
-	run, err := rundb.Run(ctx, c.db, l.Run)
+func logged(ctx context.Context, db *store.DB, l rundb.LoggedRun) (Run, error) {
+	run, err := rundb.Run(ctx, db, l.Run)
 	if err != nil {
-		return logRun{}, err
+		return Run{}, err
 	}
-	phases, err := rundb.Phases(ctx, c.db, l.Run)
+	phases, err := rundb.Phases(ctx, db, l.Run)
 	if err != nil {
-		return logRun{}, err
+		return Run{}, err
 	}
-	receipts, all, err := rundb.ReceiptsUntil(ctx, c.db, l.Run, l.At, maxLogReceipts)
+	receipts, all, err := rundb.ReceiptsUntil(ctx, db, l.Run, l.At, maxReceipts)
 	if err != nil {
-		return logRun{}, err
+		return Run{}, err
 	}
-	w := logRun{RunID: l.Run, Attempt: l.Attempt, Parent: run.Parent, Status: l.Status,
+	w := Run{RunID: l.Run, Attempt: l.Attempt, Parent: run.Parent, Status: l.Status,
 		Started: run.Created.Format(stamp), Ended: l.At.Format(stamp), Goal: run.Goal,
-		Budget: Amounts{run.Limits.Steps, run.Limits.ToolCalls, run.Limits.Writes, run.Limits.Runtime.Milliseconds(),
-			run.Limits.GasWei},
-		Plan: []logStep{}, Steps: []logResult{}, Retries: []logFailure{}, Failures: []logFailure{},
-		Receipts: []logReceipt{}}
+		Budget: rest.AmountsOf(run.Limits),
+		Plan:   []Step{}, Steps: []Result{}, Retries: []Failure{}, Failures: []Failure{},
+		Receipts: []Receipt{}}
 	w.addPhases(phases)
 	for _, r := range receipts {
-		w.Receipts = append(w.Receipts, logReceipt{r.Kind, r.Ref, r.Summary})
+		w.Receipts = append(w.Receipts, Receipt{r.Kind, r.Ref, r.Summary})
 	}
 	w.Omitted = all - len(receipts)
 	return w, nil
 }
 
 // bytes is about how much of an entry its agent wrote.
-func (w *logRun) bytes() (n int) {
+func (w *Run) bytes() (n int) {
 	n = len(w.Goal) + len(w.Summary)
 	for _, s := range w.Plan {
 		n += len(s.Description)
@@ -207,11 +206,11 @@ func (w *logRun) bytes() (n int) {
 }
 
 // addPhases takes what this attempt and those before it left behind.
-func (w *logRun) addPhases(phases []repute.RunPhase) {
+func (w *Run) addPhases(phases []repute.RunPhase) {
 	var before time.Time // the end of the attempt before
 	begun := false
 	for _, p := range phases {
-		failed := logFailure{p.Attempt, p.Phase.String(), string(p.Status), p.Error}
+		failed := Failure{p.Attempt, p.Phase.String(), string(p.Status), p.Error}
 		bad := p.Status != repute.PhaseOK
 		switch {
 		case p.Attempt < w.Attempt:
@@ -232,23 +231,23 @@ func (w *logRun) addPhases(phases []repute.RunPhase) {
 }
 
 // take reads the results that a log shows; one that cannot be read shows nothing.
-func (w *logRun) take(p repute.RunPhase) {
+func (w *Run) take(p repute.RunPhase) {
 	switch p.Phase {
 	case repute.PhasePlan:
 		var plan standard.Plan
 		_ = json.Unmarshal(p.Result, &plan)
 		for _, s := range plan.Steps {
-			w.Plan = append(w.Plan, logStep{s.ID, s.Description, s.Agent})
+			w.Plan = append(w.Plan, Step{s.ID, s.Description, s.Agent})
 		}
 	case repute.PhaseExecute:
 		var done standard.Execution
 		_ = json.Unmarshal(p.Result, &done)
 		for _, s := range done.Steps {
-			w.Steps = append(w.Steps, logResult(s))
+			w.Steps = append(w.Steps, Result(s))
 		}
 	case repute.PhaseSummarize:
-		var said standard.Summary
-		_ = json.Unmarshal(p.Result, &said)
-		w.Summary = said.Text
+		var summary standard.Summary
+		_ = json.Unmarshal(p.Result, &summary)
+		w.Summary = summary.Text
 	}
 }
