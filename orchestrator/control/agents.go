@@ -36,7 +36,7 @@ type TaskAgent struct {
 	Added        time.Time `json:"addedAt"`
 }
 
-// Proven is how it was shown that a program speaks for its identity. The trust gate looks
+// Proven describes the proof that a program acts for its identity. The trust gate checks again
 // whether it still holds.
 type Proven struct {
 	Kind   repute.ProofKind `json:"kind" enum:"domain,signature,key"`
@@ -45,12 +45,12 @@ type Proven struct {
 	At     time.Time        `json:"at"`
 }
 
-// TaskAgentList is all agents by slug.
+// TaskAgentList lists all agents by slug.
 type TaskAgentList struct {
 	Agents []TaskAgent `json:"agents"`
 }
 
-// AgentRegistration asks for an agent that lives elsewhere.
+// AgentRegistration is the request to register an agent that runs on a server of its own.
 type AgentRegistration struct {
 	Slug    string `json:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64" doc:"as the agent itself says"`
 	URL     string `json:"url" pattern:"^https?://[^/?@#\\s]+(/[^?@#\\s]*)?$" maxLength:"2048" doc:"where it speaks the protocol of agents, without query and password"`
@@ -59,7 +59,7 @@ type AgentRegistration struct {
 	Proof *IdentityProof `json:"proof,omitempty" doc:"that the program speaks for the identity; not needed where the URL is of a domain that the agent's file names and that names the agent"`
 }
 
-// Removed says which agent is forgotten.
+// Removed is the answer to the removal of an agent.
 type Removed struct {
 	Slug string `json:"slug"`
 }
@@ -70,7 +70,7 @@ func (c *Control) listAgents(ctx context.Context, _ *struct{}) (*rest.Answer[Tas
 	return rest.Say(&TaskAgentList{list}), err
 }
 
-// Agents are all that can be given work, by slug.
+// Agents returns all agents that can be given tasks, by slug.
 func (c *Control) Agents(ctx context.Context) ([]TaskAgent, error) {
 	list, err := rundb.Modules(ctx, c.db)
 	out := []TaskAgent{}
@@ -134,9 +134,9 @@ func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{}, r Ag
 	return out, err
 }
 
-// Register takes an agent that lives elsewhere, or asks one that is known again who it
-// is. repute.ErrInvalid names what does not fit, repute.ErrConflict that the slug is
-// another agent's.
+// Register registers an agent that runs on a server of its own, or reads the manifest of a
+// registered one again. repute.ErrInvalid names the wrong field; repute.ErrConflict means that the
+// slug belongs to another agent.
 func (c *Control) Register(ctx context.Context, r AgentRegistration) (a TaskAgent, isNew bool, err error) {
 	if r.Slug == "" || r.URL == "" {
 		return a, false, repute.Invalid("slug and url", "are missing", `{"slug": …, "url": …, "agentId": …}`)
@@ -168,13 +168,13 @@ func (c *Control) Register(ctx context.Context, r AgentRegistration) (a TaskAgen
 	return a, isNew, err
 }
 
-// ask makes sure that the agent is who it is said to be.
+// ask reads the manifest from the agent's server and checks it against the request.
 func (c *Control) ask(ctx context.Context, r AgentRegistration) (m repute.Module, err error) {
 	if m.Agent, err = c.identity(ctx, r.AgentID); err != nil {
 		return m, err
 	}
 	if m.Agent != nil {
-		// In development nothing must be shown, but what is shown is kept.
+		// Development mode requires no proof, but a given one is stored.
 		if m.Proof, err = c.proven(ctx, r, *m.Agent, time.Now().UTC()); err != nil &&
 			!(c.o.Lenient && r.Proof == nil && errors.Is(err, repute.ErrInvalid)) {
 			return m, err
@@ -185,7 +185,7 @@ func (c *Control) ask(ctx context.Context, r AgentRegistration) (m repute.Module
 	}
 	module, err := remote.Open(ctx, r.URL, remote.Options{Client: c.o.Agents})
 	if errors.Is(err, repute.ErrUnavailable) {
-		// What was unreachable, and why, is for the operator: it may tell of a network.
+		// The reason goes to the log only: it may reveal the operator's network to the caller.
 		c.log.WarnContext(ctx, "an agent to be registered does not answer", "slug", r.Slug, "error", err)
 		return m, repute.Invalid("url", "the agent does not answer there",
 			"an address at which GET {url}/info answers JSON; orchestrator.agent_hosts must list one that is not public")
@@ -205,8 +205,8 @@ func (c *Control) ask(ctx context.Context, r AgentRegistration) (m repute.Module
 	return m, nil
 }
 
-// identity is that of an agent that is indexed; nil where none is named, which only
-// lenient orchestrators take.
+// identity resolves the identity of an indexed agent. It is nil when the request names none, which
+// only a lenient orchestrator accepts.
 func (c *Control) identity(ctx context.Context, text string) (*repute.AgentID, error) {
 	if text == "" {
 		if c.o.Lenient {

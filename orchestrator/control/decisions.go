@@ -17,13 +17,13 @@ import (
 	"repute/trust/statement"
 )
 
-// DecisionsHead is the end of a task's chain of decisions.
+// DecisionsHead is the newest link of a task's chain of decisions.
 type DecisionsHead struct {
 	TaskID string      `json:"taskId"`
 	Root   string      `json:"rootRunId"`
 	Count  int64       `json:"decisions" doc:"how many there are"`
 	Hash   common.Hash `json:"head" doc:"hash of the last one, zeros where there is none"`
-	// Signer and Signature are absent where nobody signed.
+	// Signer and Signature are absent if the head is not signed.
 	Signer    *common.Address `json:"signer,omitempty" doc:"address of the statement key that signed"`
 	Signature hexutil.Bytes   `json:"signature,omitempty" doc:"65 bytes, EIP-712: docs/reference/orchestrator.md, Decisions"`
 }
@@ -45,7 +45,7 @@ func decisionOnWire(d *repute.RunDecision) (PolicyDecision, error) {
 		Policy: d.Policy, At: d.At, Previous: d.Previous, Hash: d.Hash}, err
 }
 
-// LinkedDecision is a link of the chain, for those who check it.
+// LinkedDecision is a link of the chain, with all fields that its hash covers.
 type LinkedDecision struct {
 	Number   int64       `json:"number"`
 	RunID    string      `json:"runId"`
@@ -54,7 +54,7 @@ type LinkedDecision struct {
 	Record   string      `json:"record" doc:"the whole decision as JSON, byte for byte what the hash is of"`
 }
 
-// PolicyText is a policy that decisions name.
+// PolicyText is the text of a policy that made decisions.
 type PolicyText struct {
 	Hash common.Hash `json:"sha256"`
 	Text string      `json:"text" doc:"byte for byte what the hash is of"`
@@ -71,7 +71,7 @@ type DecisionList struct {
 }
 
 // listDecisions serves GET /v1/runs/{id}/decisions: the linked decisions of a run, with the
-// policies that they were made by.
+// policies that made them.
 func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*rest.Answer[DecisionList], error) {
 	size, after, err := in.page()
 	if err != nil {
@@ -106,8 +106,8 @@ func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*rest.An
 	return rest.Say(&out), nil
 }
 
-// GateCheck says whether the decisions about a run's task are those that were stored, and
-// whether its trust decisions follow from what is stored.
+// GateCheck is the result of checking the decisions about a run's task: whether they are the stored
+// ones, and whether the trust decisions follow from the stored evidence.
 type GateCheck struct {
 	RunID    string        `json:"runId"`
 	Verified bool          `json:"verified" doc:"no fault, and every decision of the page is verified"`
@@ -121,7 +121,7 @@ type GateCheck struct {
 	Next string `json:"nextCursor,omitempty" doc:"trust decisions follow that this answer did not make again: ask for them with cursor"`
 }
 
-// Checked is one decision made again.
+// Checked is one trust decision that was computed again.
 type Checked struct {
 	Number   int64               `json:"number" doc:"of the decision"`
 	RunID    string              `json:"runId"`
@@ -133,7 +133,8 @@ type Checked struct {
 	Decision *GateDecision       `json:"decision"`
 }
 
-// verifyGate serves GET /v1/runs/{id}/gate:verify: stored decisions are made again from their evidence.
+// verifyGate serves GET /v1/runs/{id}/gate:verify: stored trust decisions are computed again from
+// their evidence.
 func (c *Control) verifyGate(ctx context.Context, in *runPageInput) (*rest.Answer[GateCheck], error) {
 	size, after, err := in.page()
 	if err != nil {
@@ -143,9 +144,9 @@ func (c *Control) verifyGate(ctx context.Context, in *runPageInput) (*rest.Answe
 	return rest.Say(&check), err
 }
 
-// VerifyGate checks all that was decided about a run's task, and makes up to most of its
-// trust decisions with numbers above after again. repute.ErrNotFound when there is no such run,
-// or it did not get that far.
+// VerifyGate checks all decisions about a run's task, and computes up to most of its trust
+// decisions again, starting after the decision with number after. It returns repute.ErrNotFound if
+// there is no such run or it has no decisions yet.
 func (c *Control) VerifyGate(ctx context.Context, id string, after int64, most int) (out GateCheck, err error) {
 	if err := rest.Known("run", id); err != nil {
 		return out, err
@@ -194,7 +195,7 @@ func (c *Control) replay(ctx context.Context, out *GateCheck, list []repute.RunD
 	return nil
 }
 
-// again makes the decision of a decision again; false where it is of no trust gate.
+// again computes a trust decision again; gate is false for a decision of another kind.
 func (c *Control) again(ctx context.Context, d *repute.RunDecision) (out Checked, gate bool, err error) {
 	v, gate, err := audit.GateDecisionOf(d)
 	if !gate {
@@ -210,8 +211,8 @@ func (c *Control) again(ctx context.Context, d *repute.RunDecision) (out Checked
 	return out, true, err
 }
 
-// signed reports whether one of the service's keys signed the head of a task's decisions.
-// note says what follows where none did, fault why that is not as it should be.
+// signed reports whether one of the service's keys signed the head of a task's decisions. If none
+// did, note explains the consequence, and fault is the error if a signature was required.
 func (c *Control) signed(t *rundb.DecidedTask, now time.Time) (signed bool, note, fault string) {
 	at := now
 	if n := len(t.Decisions); n > 0 {

@@ -18,7 +18,7 @@ const (
 	logFile          = "agent_log.json"
 )
 
-// mountPlain adds what is no typed operation.
+// mountPlain adds the routes that are no typed operations.
 func (c *Control) mountPlain() {
 	// no slug has a point
 	c.server.Echo.GET(rest.Prefix+"/agents/openapi.json", httpapi.Strict(nil, func(e echo.Context) error {

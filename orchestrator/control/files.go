@@ -20,11 +20,11 @@ import (
 	"repute/orchestrator/standard"
 )
 
-// erc8004Type is what a registration file says that it is.
+// erc8004Type is the type member of a registration file.
 const erc8004Type = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
 
-// registrationDoc is agent-registration.json: the standard's form, with OpenFi's names
-// added where it has others.
+// registrationDoc is agent-registration.json: the form of ERC-8004, with OpenFi's names added where
+// they differ.
 type registrationDoc struct {
 	Type          string         `json:"type"`
 	Name          string         `json:"name"`
@@ -36,7 +36,7 @@ type registrationDoc struct {
 	Trust         []string       `json:"supportedTrust"`
 }
 
-// serviceDoc is name and endpoint for the standard, kind and url for OpenFi.
+// serviceDoc has name and endpoint for ERC-8004, kind and url for OpenFi.
 type serviceDoc struct {
 	Name        string `json:"name"`
 	Endpoint    string `json:"endpoint"`
@@ -51,7 +51,8 @@ type identityLine struct {
 	ChainID  uint64      `json:"chainId"`
 }
 
-// registrationOf makes the file; own is where callers reach this service, or empty.
+// registrationOf returns the registration file of an agent; own is the public URL of this service,
+// or empty.
 func registrationOf(m repute.Module, f standard.Manifest, own string) registrationDoc {
 	d := registrationDoc{Type: erc8004Type, Name: cmp.Or(f.Name, m.Slug), Description: f.Description,
 		Services: []serviceDoc{}, Active: true,
@@ -78,7 +79,7 @@ func registrationOf(m repute.Module, f standard.Manifest, own string) registrati
 	if m.Agent != nil {
 		d.Registrations = append(d.Registrations, identityLine{json.Number(m.Agent.TokenID.String()), registryOf(*m.Agent),
 			m.Agent.ChainID})
-		if common.IsHexAddress(f.OperatorWallet) { // the one that the chain must have as agentWallet
+		if common.IsHexAddress(f.OperatorWallet) { // verification requires this address as the agent's wallet on the chain
 			at := fmt.Sprintf("eip155:%d:%s", m.Agent.ChainID, common.HexToAddress(f.OperatorWallet))
 			d.Services = append(d.Services, serviceDoc{Name: "agentWallet", Endpoint: at, URL: at})
 		}
@@ -86,7 +87,7 @@ func registrationOf(m repute.Module, f standard.Manifest, own string) registrati
 	return d
 }
 
-// registryOf is the registry part of an agent's id, without the token.
+// registryOf returns the registry part of an agent's id, without the token.
 func registryOf(id repute.AgentID) string {
 	full, token := id.String(), ":"+id.TokenID.String()
 	return full[:len(full)-len(token)]
@@ -101,8 +102,8 @@ func sortedKeys(m map[string]string) (out []string) {
 	return out
 }
 
-// capabilityOf is agent.json: what the agent said of itself, with the bounds that apply
-// where it named none and the identity that it is registered under.
+// capabilityOf returns agent.json: the agent's own manifest, completed with the limits that apply
+// where it names none, and with the identity under which it is registered.
 func capabilityOf(m repute.Module, f standard.Manifest) standard.Manifest {
 	most := f.Budget()
 	f.ComputeConstraints = standard.ComputeConstraints{MaxSteps: &most.Steps, MaxToolCalls: &most.ToolCalls,
@@ -128,8 +129,8 @@ func capabilityOf(m repute.Module, f standard.Manifest) standard.Manifest {
 // sampleModule is the agent of the examples in the OpenAPI document.
 func sampleModule() repute.Module { return repute.Module{Slug: "my-agent"} }
 
-// mountFiles serves the three files of each agent, and those of the coordinator where
-// readers of OpenFi look for them.
+// mountFiles serves the three files of each agent, and those of the coordinator at the paths that
+// OpenFi's clients read.
 func (c *Control) mountFiles() {
 	for _, f := range []struct {
 		name, id, summary string
@@ -160,7 +161,7 @@ func (c *Control) mountFiles() {
 		}
 		paths := []string{f.name}
 		if f.id != "registration" {
-			paths = append(paths, f.id) // the names of the tools that ask for them
+			paths = append(paths, f.id) // the names that tools use for the same files
 		}
 		params := []*huma.Param{httpapi.TextParam("slug", "path", "of the agent")}
 		if f.name == logFile {
@@ -179,19 +180,19 @@ func (c *Control) mountFiles() {
 	}
 }
 
-// registrationFileOf makes the registration file of an agent.
+// registrationFileOf returns the registration file of an agent.
 func (c *Control) registrationFileOf(_ context.Context, _ echo.Context, m repute.Module) (any, error) {
 	f, err := manifestOf(m)
 	return registrationOf(m, f, c.o.PublicURL), err
 }
 
-// manifestFileOf makes the file agent.json of an agent.
+// manifestFileOf returns the file agent.json of an agent.
 func manifestFileOf(_ context.Context, _ echo.Context, m repute.Module) (any, error) {
 	f, err := manifestOf(m)
 	return capabilityOf(m, f), err
 }
 
-// logFileOf makes the file agent_log.json of an agent: one page of its log.
+// logFileOf returns one page of the file agent_log.json of an agent.
 func (c *Control) logFileOf(ctx context.Context, e echo.Context, m repute.Module) (any, error) {
 	return c.agentLog(ctx, m, e.QueryParam("limit"), e.QueryParam("cursor"))
 }

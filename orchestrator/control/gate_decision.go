@@ -21,7 +21,7 @@ import (
 type GateDecision struct {
 	AgentID string        `json:"agentId,omitempty" doc:"eip155:chain:registry:id; absent without onchain identity"`
 	Effect  policy.Effect `json:"effect" enum:"allow,deny,require_approval"`
-	// Reasons are all that stand in the way, each with what is missing.
+	// Reasons are all reasons against the agent, each with what is missing.
 	Reasons    []policy.Reason  `json:"reasons"`
 	Status     string           `json:"status" enum:"rated,thin,unrated"`
 	Score      float64          `json:"score" doc:"-100 to 100, 0 when unrated"`
@@ -36,7 +36,7 @@ type GateDecision struct {
 	Value      string           `json:"valueAtRisk" doc:"in wei, decimal"`
 	Policy     string           `json:"policy" doc:"sha256 of the policy's bytes"`
 	Pin        trustgate.Pin    `json:"pin" doc:"the evidence of the score"`
-	// Proof is absent in decisions from before it was kept.
+	// Proof is absent if the program needs no proof.
 	Proof *trustgate.Proof `json:"proof,omitempty" doc:"what shows that the program speaks for the identity, with what was indexed of it"`
 	// Manifest is empty outside runs.
 	Manifest string    `json:"manifestSha256,omitempty" doc:"sha256 of the agent's manifest when its run began"`
@@ -60,19 +60,19 @@ func gateDecisionOnWire(v trustgate.Decision) *GateDecision {
 	return w
 }
 
-// TrustQuestion is for which task an agent is judged. An empty one asks for what the
-// policy demands of every task.
+// TrustQuestion describes the task for which an agent is judged. Without members only the demands
+// that the policy makes of every task apply.
 type TrustQuestion struct {
 	Threshold   policy.Threshold `json:"threshold,omitzero" doc:"that the agent must reach, beside the policy's"`
 	ValueAtRisk string           `json:"valueAtRisk,omitempty" pattern:"^[0-9]{1,78}$" doc:"in wei"`
 	Tags        []string         `json:"tags,omitempty" maxItems:"16" doc:"words for the rules of the policy"`
 }
 
-// TrustAnswer is a decision of now, and whether its score could be made again.
+// TrustAnswer is the current decision of the trust gate, and whether its score could be replayed.
 type TrustAnswer struct {
 	Agent    string        `json:"slug"`
 	Decision *GateDecision `json:"decision"`
-	// Verified is absent where nothing was made again.
+	// Verified is absent if nothing was replayed.
 	Verified *bool  `json:"verified,omitempty"`
 	Differs  string `json:"differs,omitempty" doc:"what is other than what is stored"`
 }
@@ -99,13 +99,13 @@ func (c *Control) getTrust(ctx context.Context, in *trustInput) (*rest.Answer[Tr
 	return rest.Say(&TrustAnswer{Agent: in.Slug, Decision: gateDecisionOnWire(v)}), nil
 }
 
-// decideGate asks the trust gate about an agent as a task with these terms would.
+// decideGate returns the decision of the trust gate about an agent, for a task with these terms.
 func (c *Control) decideGate(ctx context.Context, slug string, q TrustQuestion) (v trustgate.Decision, err error) {
 	m, err := c.module(ctx, slug)
 	if err != nil {
 		return v, err
 	}
-	// What a task with these terms would be refused for is refused here.
+	// Terms that would be refused in a task are refused here too.
 	r := standard.Request{Goal: "judge", Coordinator: slug,
 		Terms: standard.Terms{Threshold: q.Threshold, ValueAtRisk: q.ValueAtRisk, Tags: q.Tags}}
 	if err := c.check(&r); err != nil {
@@ -118,7 +118,7 @@ func (c *Control) decideGate(ctx context.Context, slug string, q TrustQuestion) 
 	return trustgate.Decide(ctx, c.db, c.o.Policy(), c.o.Lenient, m, task, q.Threshold)
 }
 
-// recomputeTrust serves POST /v1/agents/{slug}/trust: the score is made again from the stored
+// recomputeTrust serves POST /v1/agents/{slug}/trust: the score is replayed from the stored
 // evidence and compared.
 func (c *Control) recomputeTrust(ctx context.Context, _ string, in *rest.SlugInput, q TrustQuestion) (*rest.Answer[TrustAnswer],
 	error) {
@@ -141,8 +141,8 @@ func (c *Control) recomputeTrust(ctx context.Context, _ string, in *rest.SlugInp
 	return rest.Say(&out), nil
 }
 
-// verify makes a decision again. That it comes out another way, or that its evidence is
-// gone, is an answer.
+// verify computes a decision again. A different result, or missing evidence, is an answer and no
+// error.
 func (c *Control) verify(ctx context.Context, v trustgate.Decision) (good bool, differs string, err error) {
 	select {
 	case c.replays <- struct{}{}:
@@ -158,7 +158,7 @@ func (c *Control) verify(ctx context.Context, v trustgate.Decision) (good bool, 
 	return err == nil, "", err
 }
 
-// gateDecisionOf is the decision that a phase left behind, if it did.
+// gateDecisionOf returns the decision that a phase stored; found is false if it stored none.
 func gateDecisionOf(p repute.RunPhase) (v trustgate.Decision, found bool, err error) {
 	switch p.Phase {
 	case repute.PhaseTrust:

@@ -9,7 +9,7 @@ import (
 	"repute/policy"
 )
 
-// Plan is how a run's agent does its task.
+// Plan lists the steps of a run.
 type Plan struct {
 	Steps []PlannedStep `json:"steps"`
 }
@@ -23,7 +23,7 @@ type PlannedStep struct {
 	Input       json.RawMessage `json:"input,omitempty" doc:"what the step's agent is given"`
 }
 
-// planOf reads a stored plan; nil where none is stored.
+// planOf decodes a stored plan; nil if none is stored.
 func planOf(raw json.RawMessage) (*Plan, error) {
 	p, err := stored[*standard.Plan](raw)
 	if p == nil || err != nil {
@@ -48,10 +48,10 @@ func stored[T any](raw json.RawMessage) (out T, err error) {
 	return out, nil
 }
 
-// RunSummary is what happened, in the agent's words.
+// RunSummary is the agent's own summary of a run.
 type RunSummary standard.Summary
 
-// summaryOf reads a stored summary; nil where none is stored.
+// summaryOf decodes a stored summary; nil if none is stored.
 func summaryOf(raw json.RawMessage) (*RunSummary, error) {
 	s, err := stored[*standard.Summary](raw)
 	if s == nil || err != nil {

@@ -6,7 +6,7 @@ import (
 	"repute/orchestrator/control/rest"
 )
 
-// mount is the table of contents.
+// mount is the table of the routes.
 func (c *Control) mount() {
 	rest.Read(c.router, "/agents", "list-task-agents", "Lists the agents that can be given tasks", c.listAgents)
 	rest.Read(c.router, "/agents/{slug}", "get-task-agent", "Returns an agent that can be given tasks", c.getAgent)

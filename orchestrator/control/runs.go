@@ -21,7 +21,7 @@ import (
 	"repute/store/rundb"
 )
 
-// Run is a run on the wire.
+// Run is the form of a run in answers.
 type Run struct {
 	RunLine
 	TaskID       string                   `json:"taskId"`
@@ -60,7 +60,7 @@ type Phase struct {
 	Ended   time.Time          `json:"endedAt"`
 }
 
-// Step is what became of a step.
+// Step is a step with its result.
 type Step struct {
 	ID     string          `json:"stepId"`
 	Status string          `json:"status" enum:"running,completed,failed"`
@@ -68,7 +68,7 @@ type Step struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// PolicyDecision is what a policy, a rule of the runtime or a person decided.
+// PolicyDecision is a decision of a policy, a rule of the runtime or a person.
 type PolicyDecision struct {
 	Number   int64               `json:"number" doc:"its place in the chain of all decisions about the task"`
 	Phase    string              `json:"phase"`
@@ -83,7 +83,7 @@ type PolicyDecision struct {
 	Hash     common.Hash         `json:"hash" doc:"sha256 of the decision's record, which /v1/runs/{id}/decisions gives"`
 }
 
-// Approval is what a person decided.
+// Approval is the answer of a person.
 type Approval struct {
 	Subject  string    `json:"subject"`
 	Approved bool      `json:"approved"`
@@ -92,11 +92,11 @@ type Approval struct {
 	At       time.Time `json:"at"`
 }
 
-// Awaited is what a run leaves to a person.
+// Awaited is a decision that a run leaves to a person.
 type Awaited struct {
 	Subject string          `json:"subject" doc:"the answer names it"`
 	Reasons []policy.Reason `json:"reasons"`
-	// Shown is the transaction that is asked about, and what decided.
+	// Shown describes the transaction that needs approval, with the evidence of the decision.
 	Shown *approval.Shown `json:"shown,omitempty" doc:"what the answer is about, if it is a transaction: the subject has its hash, and an answer holds for exactly that"`
 }
 
@@ -107,7 +107,7 @@ type ApprovalAnswer struct {
 	Reason   string `json:"reason,omitempty" maxLength:"2048"`
 }
 
-// Receipt is the record of a call that the runtime made.
+// Receipt is the runtime's record of a call.
 type Receipt struct {
 	ID      int64           `json:"id"`
 	Step    string          `json:"stepId,omitempty"`
@@ -122,7 +122,7 @@ type Receipt struct {
 	Result  json.RawMessage `json:"result,omitempty" doc:"of a receipt that is asked for by itself"`
 	Started time.Time       `json:"startedAt"`
 	Ended   *time.Time      `json:"endedAt,omitempty"`
-	// Treasury is what a treasury says of the transaction.
+	// Treasury lists the treasury's events of the transaction.
 	Treasury []treasury.TreasuryEvent `json:"treasuryEvents,omitempty"`
 }
 
@@ -147,7 +147,7 @@ func (c *Control) getRun(ctx context.Context, in *rest.IDInput) (*rest.Answer[Ru
 	return rest.Say(&w), err
 }
 
-// Run is everything that is known of a run. repute.ErrNotFound when there is none.
+// Run returns a run with everything that is stored about it. repute.ErrNotFound if there is none.
 func (c *Control) Run(ctx context.Context, id string) (Run, error) {
 	r, err := c.run(ctx, id)
 	if err != nil {
@@ -171,7 +171,7 @@ func (c *Control) Run(ctx context.Context, id string) (Run, error) {
 	return w, err
 }
 
-// AwaitedOf is what decisions leave to a person, with what is shown of it.
+// AwaitedOf returns the decisions that are left to a person, with the description that is shown.
 func AwaitedOf(open []rundb.Decision) ([]Awaited, error) {
 	out := make([]Awaited, 0, len(open))
 	for _, d := range open {
@@ -205,8 +205,8 @@ func runOnWire(r repute.Run) (Run, error) {
 	return w, err
 }
 
-// ReadResult is a run with its phases, summary and steps alone, for who has the database and
-// no Control.
+// ReadResult returns a run with only its phases, summary and steps. It needs the database and no
+// Control.
 func ReadResult(ctx context.Context, db *store.DB, r repute.Run) (Run, error) {
 	w, err := runOnWire(r)
 	if err != nil {
@@ -251,7 +251,7 @@ func addPhases(ctx context.Context, db *store.DB, w *Run) error {
 	return err
 }
 
-// maxDecisions is how many decisions an answer about a run has; the list of decisions has all.
+// maxDecisions is how many decisions an answer about a run contains; the list of decisions has all.
 const maxDecisions = 200
 
 // addDecisions adds the newest decisions and the approvals of a run to its form on the wire.
@@ -291,7 +291,7 @@ func approvalOnWire(a rundb.Approval) Approval {
 	return Approval{a.Subject, a.Approved, a.By, a.Reason, a.At.UTC()}
 }
 
-// runPageInput asks for a page of what a run has in order of its numbers.
+// runPageInput requests a page of a numbered list of a run.
 type runPageInput struct {
 	ID     string         `path:"id"`
 	Limit  httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
@@ -332,7 +332,7 @@ func (c *Control) listReceipts(ctx context.Context, in *runPageInput) (*rest.Ans
 	return rest.Say(&out), c.joinTreasury(ctx, run.ID, out.Receipts)
 }
 
-// joinTreasury adds to receipts of transactions what the treasury says of them.
+// joinTreasury adds the treasury's events to the receipts of transactions.
 func (c *Control) joinTreasury(ctx context.Context, run string, receipts []Receipt) error {
 	events, err := treasury.EventsOf(ctx, c.db, run)
 	for i := range receipts {
@@ -345,10 +345,10 @@ func (c *Control) joinTreasury(ctx context.Context, run string, receipts []Recei
 	return err
 }
 
-// maxNumber is the largest number that readers of JSON in every language hold exactly.
+// maxNumber is the largest integer that JSON readers in every language represent exactly.
 const maxNumber = 1<<53 - 1
 
-// number reads what counts up; empty is 0.
+// number parses a sequence number; empty is 0.
 func number(field, text string) (int64, error) {
 	if text == "" {
 		return 0, nil

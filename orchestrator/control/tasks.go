@@ -20,7 +20,7 @@ import (
 	"repute/store/rundb"
 )
 
-// TaskRequest asks for a task.
+// TaskRequest is the request to submit a task.
 type TaskRequest struct {
 	Goal        string          `json:"goal" pattern:"\\S" maxLength:"8192" doc:"what to do"`
 	Input       json.RawMessage `json:"input,omitempty" doc:"what the coordinator takes, as its manifest says, mostly an object; 256 KiB, 64 levels"`
@@ -37,7 +37,7 @@ type Terms struct {
 	Tags        []string         `json:"tags,omitempty" maxItems:"16" doc:"words for the rules of the policy"`
 }
 
-// Task is a task on the wire.
+// Task is the form of a task in answers.
 type Task struct {
 	ID          string            `json:"id"`
 	Goal        string            `json:"goal"`
@@ -51,11 +51,12 @@ type Task struct {
 	AskedBy string    `json:"askedBy"`
 	Created time.Time `json:"createdAt"`
 	Updated time.Time `json:"updatedAt"`
-	// Runs are all of the task, the root run first; only where one task is asked for.
+	// Runs lists all runs of the task, the root run first. It is set only in the answer about a
+	// single task.
 	Runs []RunLine `json:"runs,omitempty"`
 }
 
-// RunLine is a run in short.
+// RunLine is the short form of a run.
 type RunLine struct {
 	ID       string           `json:"id"`
 	Parent   string           `json:"parentRunId,omitempty"`
@@ -73,12 +74,12 @@ type TaskList struct {
 	Next  string `json:"nextCursor,omitempty"`
 }
 
-// Cancellation says why.
+// Cancellation is the request to cancel a task.
 type Cancellation struct {
 	Reason string `json:"reason,omitempty" maxLength:"2048"`
 }
 
-// RetryFrom says from which phase on.
+// RetryFrom is the request to retry a task, with the first phase to repeat.
 type RetryFrom struct {
 	From string `json:"from,omitempty" enum:"discover,plan,trust,policy,dry_run,execute,verify,summarize" doc:"the phase that failed when absent"`
 }
@@ -95,7 +96,7 @@ type submitInput struct {
 	Key string `header:"Idempotency-Key" maxLength:"80" doc:"makes asking twice one task; also idempotencyKey in the body"`
 }
 
-// check refuses a request that cannot be meant, with what only this handler knows of it.
+// check refuses a request with impossible terms, including those that only this handler can check.
 func (c *Control) check(r *standard.Request) error {
 	if err := r.Check(); err != nil {
 		return err
@@ -103,7 +104,8 @@ func (c *Control) check(r *standard.Request) error {
 	return r.Threshold.CheckGates("threshold", c.o.Gates)
 }
 
-// takes refuses a task that an agent of this binary cannot do. Others are asked by the run.
+// takes refuses a task that an agent of this binary cannot do. Agents on other servers are asked
+// during the run.
 func (c *Control) takes(ctx context.Context, r *standard.Request) error {
 	for _, m := range c.o.Modules {
 		if m.Info().Slug != r.Coordinator {
@@ -155,7 +157,7 @@ func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r 
 // maxKey bounds idempotency keys, in characters.
 const maxKey = 80
 
-// keyOf is the key of a task among those of all callers.
+// keyOf returns the idempotency key of a task, unique among all callers.
 func keyOf(by, header, body string) (string, error) {
 	if header != "" && body != "" && header != body {
 		return "", repute.Invalid("idempotencyKey", "differs from the header Idempotency-Key", "one of both")
@@ -173,7 +175,7 @@ func keyOf(by, header, body string) (string, error) {
 	return by + "/" + key, nil
 }
 
-// same tells whether a task is what a request asks for.
+// same reports whether a stored task equals a request.
 func same(t repute.Task, r standard.Request) bool {
 	var terms standard.Terms
 	if json.Unmarshal(t.Terms, &terms) != nil {
@@ -183,7 +185,7 @@ func same(t repute.Task, r standard.Request) bool {
 		bytes.Equal(compact(t.Input), compact(r.Input))
 }
 
-// compact writes JSON without blanks, and null for what is none, so that equal inputs compare
+// compact returns JSON without blanks, and null for missing JSON, so that equal inputs compare
 // equal.
 func compact(raw json.RawMessage) []byte {
 	var b bytes.Buffer
@@ -193,7 +195,7 @@ func compact(raw json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// encoded is JSON of what can be encoded.
+// encoded returns a value as JSON. The value MUST be encodable.
 func encoded(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -237,6 +239,7 @@ func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*rest.Answer[T
 	return rest.Say(&out), nil
 }
 
+// taskStatuses returns the statuses that the list can be filtered by.
 func taskStatuses() []repute.TaskStatus {
 	return []repute.TaskStatus{repute.TaskPending, repute.TaskAssigned, repute.TaskRunning, repute.TaskCompleted,
 		repute.TaskFailed,
@@ -264,10 +267,10 @@ func (c *Control) getTask(ctx context.Context, in *rest.IDInput) (*rest.Answer[T
 	return rest.Say(&w), nil
 }
 
-// maxReason bounds what people say, in characters.
+// maxReason bounds reasons that people give, in characters.
 const maxReason = 2 << 10
 
-// checkReason bounds the reason that a caller gives.
+// checkReason refuses a reason that is too long or not printable.
 func checkReason(s string) error {
 	if n := utf8.RuneCountInString(s); n > maxReason {
 		return repute.Invalid("reason", fmt.Sprintf("has %d characters", n), fmt.Sprintf("at most %d", maxReason))
@@ -289,7 +292,7 @@ func (c *Control) cancelTask(ctx context.Context, by string, in *rest.IDInput, r
 	return c.getTask(ctx, in)
 }
 
-// retryTask serves POST /v1/tasks/{id}/retry: another attempt, from a phase on.
+// retryTask serves POST /v1/tasks/{id}/retry: another attempt, beginning with a phase.
 func (c *Control) retryTask(ctx context.Context, by string, in *rest.IDInput, r RetryFrom) (*rest.Answer[Task], error) {
 	if err := rest.Known("task", in.ID); err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 	"repute/policy"
 )
 
-// The inputs and answers of OpenFi's tools; the answers that are those of routes are
-// theirs.
+// Inputs and answers of OpenFi's tools. Answers that equal those of routes use the types of the
+// routes.
 type (
 	listTool struct {
 		Limit int    `json:"limit,omitempty" minimum:"1" maximum:"200" doc:"absent: 50"`
@@ -53,7 +53,7 @@ type (
 		TaskRequest
 		rest.DryRunTool
 	}
-	// submitted is a task, or what would become of one.
+	// submitted is a submitted task or, of a dry run, the expected decisions.
 	submitted struct {
 		DryRun       bool            `json:"dryRun"`
 		Task         *Task           `json:"task,omitempty" doc:"with runId; its receipts come as it runs; absent in a dry run"`
@@ -67,7 +67,7 @@ type (
 	}
 )
 
-// addTools gives a server OpenFi's tools.
+// addTools adds OpenFi's tools to a server.
 func (c *Control) addTools(s *mcp.Server) error {
 	if s == nil {
 		return nil
@@ -193,8 +193,8 @@ func (c *Control) submitTool(ctx context.Context, in submitTool) (w submitted, e
 	return submitted{Task: &t}, err
 }
 
-// foresee says what would become of a task as far as that is known before it is planned.
-// Nothing is stored.
+// foresee returns the decisions about a task as far as they are known before it is planned. It
+// stores nothing.
 func (c *Control) foresee(ctx context.Context, by string, r TaskRequest) (w submitted, err error) {
 	if _, err := keyOf(by, "", r.Key); err != nil {
 		return w, err

@@ -34,7 +34,7 @@ type (
 		RetryFrom
 		rest.DryRunTool
 	}
-	// changedTask is a task and what was done with it, or would be.
+	// changedTask is a task and the change that was made, or would be made.
 	changedTask struct {
 		DryRun bool `json:"dryRun"`
 		Task   Task `json:"task" doc:"as it is now, with its runs"`
@@ -46,7 +46,7 @@ type (
 		Reason   string `json:"reason,omitempty" maxLength:"2048"`
 		rest.DryRunTool
 	}
-	// answered is what an answer of a person is about, and what became of it.
+	// answered is the result of an answer to an approval request.
 	answered struct {
 		DryRun  bool    `json:"dryRun"`
 		RunID   string  `json:"runId"`
@@ -113,7 +113,8 @@ func taskEnded(s repute.TaskStatus) bool {
 	return s == repute.TaskCompleted || s == repute.TaskFailed || s == repute.TaskCancelled || s == repute.TaskRejected
 }
 
-// changed does something with a task. Of a dry run only the task's status is looked at.
+// changed applies a change to a task. A dry run only checks whether the status of the task allows
+// it.
 func (c *Control) changed(ctx context.Context, id string, dry bool, not func(repute.TaskStatus) bool, why string,
 	do func() (*rest.Answer[Task], error)) (w changedTask, err error) {
 	if !dry {
@@ -127,7 +128,7 @@ func (c *Control) changed(ctx context.Context, id string, dry bool, not func(rep
 	return w, err
 }
 
-// approveTool is the tool openfi_approve_run. A dry run says whether the run waits for that
+// approveTool is the tool openfi_approve_run. A dry run reports whether the run waits for that
 // answer.
 func (c *Control) approveTool(ctx context.Context, in approveTool) (w answered, err error) {
 	by, err := c.router.Caller(ctx, httpapi.RoleApprove)

@@ -26,20 +26,20 @@ import (
 	"repute/trust/replay"
 )
 
-// Decision is what the trust gate says of an agent, with all that it follows from: it can
-// be made again from what is stored (Verify).
+// Decision is the decision of the trust gate about an agent, with all its evidence, so that Verify
+// can compute it again from the database.
 type Decision struct {
 	Agent policy.Agent `json:"agent"` // as the policy saw it
 	Pin   Pin          `json:"pin"`
-	Proof *Proof       `json:"proof,omitempty"` // absent in decisions from before it was kept
+	Proof *Proof       `json:"proof,omitempty"` // absent if no proof is needed
 	// Manifest is the sha256 of the agent's manifest when its run began, empty outside runs.
 	Manifest  string           `json:"manifestSha256,omitempty"`
 	OpenFi    json.RawMessage  `json:"openfi,omitempty"` // the snapshot of identity checks
-	Gates     []trust.GateView `json:"gates"`            // each with what is missing to pass
+	Gates     []trust.GateView `json:"gates"`            // the gates with their unmet conditions
 	Task      policy.Task      `json:"task"`
 	Threshold policy.Threshold `json:"threshold"` // the task's own
-	// Demanded is the threshold with what the policy adds: what decided. Absent in decisions
-	// from before it was kept.
+	// Demanded is the threshold that was applied: the task's own together with the policy's. It is
+	// absent if the policy could not be evaluated.
 	Demanded *policy.Threshold `json:"demanded,omitempty"`
 	Policy   common.Hash       `json:"policy"` // sha256 of the policy's bytes
 	Decision policy.Decision   `json:"decision"`
@@ -49,8 +49,8 @@ type Decision struct {
 // Pin names the evidence of a decision.
 type Pin struct {
 	Agent string `json:"agent"` // eip155:chain:registry:id, empty without identity
-	// Block is the one of the final score, of which everything else follows; zero where
-	// there is none.
+	// Block is the block of the final score, which determines the rest of the pin; zero without a
+	// score.
 	Block     uint64      `json:"block"`
 	BlockHash common.Hash `json:"blockHash"`
 	Epoch     uint64      `json:"epoch"`
@@ -63,7 +63,7 @@ type Pin struct {
 	Result    common.Hash `json:"result"`   // sha256 of the score's canonical bytes
 }
 
-// Gate judges agents by what is indexed.
+// Gate decides about agents by indexed data.
 type Gate struct {
 	Db     *store.DB
 	Policy func() *policy.Policy
@@ -72,8 +72,9 @@ type Gate struct {
 	Lenient bool
 }
 
-// Decide says whether an agent may do a task, and keeps what the decision is made again
-// from. repute.ErrUnavailable and the like are errors, never decisions.
+// Decide returns the decision about an agent and a task, and stores the policy's text, so that the
+// decision can be verified later. Failures such as repute.ErrUnavailable are errors, never
+// decisions.
 func (g *Gate) Decide(ctx context.Context, m repute.Module, task policy.Task, own policy.Threshold) (v Decision,
 	err error) {
 	p := g.Policy()
@@ -84,8 +85,8 @@ func (g *Gate) Decide(ctx context.Context, m repute.Module, task policy.Task, ow
 	return v, err
 }
 
-// Decide says what the trust gate would say of an agent and a task now, and stores
-// nothing. lenient lets agents without identity pass where no threshold asks for one.
+// Decide returns the current decision about an agent and a task without storing anything. lenient
+// lets agents without identity pass if no threshold demands one.
 func Decide(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m repute.Module, task policy.Task,
 	own policy.Threshold) (v Decision, err error) {
 	v = Decision{Agent: unknownAgent(m.Slug), Task: task, Threshold: own, Proof: ProofOf(m, !lenient && m.Agent != nil),
@@ -105,12 +106,12 @@ func Decide(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m
 	return v, nil
 }
 
-// unknownAgent is an agent of which nothing is indexed: its score may be any.
+// unknownAgent is an agent without indexed data: its score may have any value.
 func unknownAgent(slug string) policy.Agent {
 	return policy.Agent{Slug: slug, Status: "unrated", Low: -100, High: 100, Validation: policy.ValidationDisabled}
 }
 
-// read fills in what is indexed of an agent: the final score, and the identity checks.
+// read adds the indexed data of an agent: the final score and the identity checks.
 func (v *Decision) read(ctx context.Context, db *store.DB, id repute.AgentID) error {
 	snapshot, err := engine.OpenFi(ctx, db, id, repute.At{Finality: repute.Latest})
 	if errors.Is(err, repute.ErrNotFound) {
@@ -129,9 +130,9 @@ func (v *Decision) read(ctx context.Context, db *store.DB, id repute.AgentID) er
 	score, _, err := query.ScoreOf(ctx, db, id, repute.At{Finality: repute.Finalized})
 	if errors.Is(err, repute.ErrNotFound) {
 		v.Agent.Low, v.Agent.High = points(score.Low), points(score.High)
-		return nil // nobody judged it up to the last epoch
+		return nil // no rating up to the last epoch
 	}
-	if errors.Is(err, repute.ErrInvalid) { // the view of final blocks: there is none
+	if errors.Is(err, repute.ErrInvalid) { // no block of the chain is final
 		v.Agent.WhyUnrated = fmt.Sprintf("no block of chain %d is known to be final yet, and only final scores count",
 			id.ChainID)
 		return nil
@@ -142,7 +143,7 @@ func (v *Decision) read(ctx context.Context, db *store.DB, id repute.AgentID) er
 	return v.addScore(&score)
 }
 
-// addSnapshot takes over what OpenFi's summary says of the agent's identity and validations.
+// addSnapshot adds identity and validations from OpenFi's summary of the agent.
 func (v *Decision) addSnapshot(s *engine.OpenFiSnapshot) {
 	v.OpenFi = journal.JSON(s)
 	v.Agent.IdentityExists, v.Agent.RegistrationResolves, v.Agent.AgentJSONResolves, v.Agent.OperatorMatches =
@@ -151,8 +152,8 @@ func (v *Decision) addSnapshot(s *engine.OpenFiSnapshot) {
 	v.Agent.Trust01 = math.Round(float64(s.Overall)/float64(fixed.One)*1e6) / 1e6 // as precise as the stored snapshot
 }
 
-// addScore takes over what a stored score says of the agent, and pins the inputs that it was
-// computed from, so that the decision can be replayed.
+// addScore adds a stored score and pins the inputs that it was computed from, so that it can be
+// replayed.
 func (v *Decision) addScore(s *repute.Score) error {
 	v.Pin = Pin{Agent: v.Pin.Agent, Block: s.Block.Number, BlockHash: s.Block.Hash, Epoch: s.Epoch, Scorer: s.Scorer,
 		Params: s.Params,
@@ -176,10 +177,10 @@ func (v *Decision) addScore(s *repute.Score) error {
 // points converts thousandths of a point into points.
 func points(p repute.Points) float64 { return float64(p) / 1000 }
 
-// Verify makes a decision again: the score from the stored evidence by replay, what
-// the policy saw of the agent from that and the pinned identity checks, the decision from
-// the stored policy. It is an error that says what differs, or what is pruned. The
-// identity checks themselves are taken as pinned: files on the network change.
+// Verify computes a decision again: the score by replay of the stored evidence, the policy's view
+// of the agent from that and the pinned identity checks, and the decision from the stored policy.
+// The error says what differs or what was pruned. The identity checks are used as pinned, because
+// files on the network change.
 func Verify(ctx context.Context, db *store.DB, replay *engine.Reader, v Decision) error {
 	again := Decision{Agent: unknownAgent(v.Agent.Slug), Pin: Pin{Agent: v.Pin.Agent}}
 	again.Agent.ID = v.Pin.Agent
@@ -193,7 +194,8 @@ func Verify(ctx context.Context, db *store.DB, replay *engine.Reader, v Decision
 	if v.Proof != nil && v.Pin.Agent != "" {
 		again.Agent.Unproven = v.Proof.Fault()
 	}
-	// Of the run's parameters, where nobody judged the agent; and why nobody could.
+	// These values come from the run's parameters when the agent has no score, so that they cannot
+	// be replayed.
 	again.Agent.Low, again.Agent.High, again.Agent.WhyUnrated = v.Agent.Low, v.Agent.High, v.Agent.WhyUnrated
 	if v.Pin.Block != 0 {
 		if err := again.remake(ctx, replay, v.Pin); err != nil {
@@ -229,7 +231,7 @@ func (v *Decision) remake(ctx context.Context, replay *engine.Reader, pin Pin) e
 	id := repute.AgentID{ChainID: ref.ChainID, Registry: *ref.Registry, TokenID: ref.TokenID}
 	score, err := replay.ReplayPinned(ctx, query.ScorePin{Agent: id, Block: pin.Block, Params: pin.Params, Tags: pin.Tags,
 		Roots: pin.Roots, Links: pin.Links, Evidence: pin.Evidence, Outcome: pin.Result})
-	if errors.Is(err, repute.ErrNotFound) { // say what there is instead
+	if errors.Is(err, repute.ErrNotFound) { // find out why the pinned score cannot be replayed
 		score, err = replay.Replay(ctx, id, pin.Block)
 	}
 	if err != nil {
@@ -245,15 +247,14 @@ func (v *Decision) remake(ctx context.Context, replay *engine.Reader, pin Pin) e
 	return nil
 }
 
-// Same tells whether two decisions of one task come from the same evidence and policy to the
-// same decision.
+// Same reports whether two decisions about one task have the same evidence, policy and result.
 func (v *Decision) Same(w *Decision) bool {
 	return v.Pin == w.Pin && string(journal.JSON(v.Proof)) == string(journal.JSON(w.Proof)) && v.Policy == w.Policy &&
 		sameDecision(v.Decision, w.Decision) && string(journal.JSON(v.Agent)) == string(journal.JSON(w.Agent))
 }
 
-// Subject is what a person decides about when a later decision asks for one: the same as
-// before where no reason is new, although its evidence may be.
+// Subject returns the subject of the approval that a later decision needs. It is the subject of the
+// earlier approval if no reason is new, even if the evidence changed.
 func (v *Decision) Subject(later *Decision) string {
 	var ids []string
 	for _, r := range later.Decision.Reasons {
@@ -270,8 +271,8 @@ func (v *Decision) Subject(later *Decision) string {
 	return "trust before execute: " + strings.Join(ids, ", ")
 }
 
-// sameDecision compares what was decided and why. The words are not compared: decisions
-// outlive the wording that they were given in.
+// sameDecision compares effects and reasons without the texts of the reasons, which may change
+// between versions.
 func sameDecision(a, b policy.Decision) bool {
 	return string(journal.JSON(wordless(a))) == string(journal.JSON(wordless(b)))
 }
@@ -286,7 +287,7 @@ func wordless(d policy.Decision) policy.Decision {
 	return d
 }
 
-// Stored is a decision as a decision is kept.
+// Stored returns the decision in the form in which decisions are stored.
 func (v *Decision) Stored(p repute.Phase, kind repute.DecisionKind, subject string) rundb.Decision {
 	return rundb.Decision{Phase: p, Kind: kind, Subject: subject, Effect: string(v.Decision.Effect),
 		Reasons: journal.JSON(v.Decision.Reasons), Policy: v.Policy, Input: journal.JSON(v)}

@@ -23,22 +23,22 @@ const Schema = "https://openfi.dev/schemas/agent-log/v1"
 const (
 	defaultPage = 20
 	MaxPage     = 50
-	// maxReceipts is how many receipts an attempt shows.
+	// maxReceipts bounds the receipts of one attempt.
 	maxReceipts = 200
-	// maxBytes is after how many bytes of results a page ends early.
+	// maxBytes is the size of results in bytes after which a page ends early.
 	maxBytes = 4 << 20
 )
 
-// stamp is a time as logs write it.
+// stamp is the form of times in logs.
 const stamp = "2006-01-02T15:04:05.000Z"
 
-// File is agent_log.json. An attempt may be given again by the next page while those
-// that end at the same moment are still being stored: runId and attempt name it.
+// File is a page of agent_log.json. The next page may repeat an attempt while attempts that end at
+// the same moment are still being stored: runId and attempt identify it.
 type File struct {
 	Schema string `json:"schema"`
 	Agent  Agent  `json:"agent"`
 	Runs   []Run  `json:"runs"`
-	Next   string `json:"nextCursor,omitempty"` // of the runs that come after
+	Next   string `json:"nextCursor,omitempty"` // cursor of the next page; empty on the last one
 }
 
 // Agent identifies the agent of a log.
@@ -46,7 +46,7 @@ type Agent struct {
 	Slug    string       `json:"slug"`
 	Name    string       `json:"name"`
 	Version string       `json:"version"`
-	ID      *json.Number `json:"erc8004AgentId"` // null: none
+	ID      *json.Number `json:"erc8004AgentId"` // null without identity
 }
 
 // Run is one finished attempt of a run.
@@ -163,7 +163,8 @@ func readPlace(text string) (p rundb.LogPlace, err error) {
 	return rundb.LogPlace{At: at, Root: root, Number: number}, nil
 }
 
-// logged is the entry of one attempt, from nothing but what later attempts leave alone.
+// logged returns the entry of one attempt. It uses only data that later attempts do not change,
+// because entries are never changed.
 func logged(ctx context.Context, db *store.DB, l rundb.LoggedRun) (Run, error) {
 	run, err := rundb.Run(ctx, db, l.Run)
 	if err != nil {
@@ -190,7 +191,7 @@ func logged(ctx context.Context, db *store.DB, l rundb.LoggedRun) (Run, error) {
 	return w, nil
 }
 
-// bytes is about how much of an entry its agent wrote.
+// bytes returns about the size of the agent's texts in an entry.
 func (w *Run) bytes() (n int) {
 	n = len(w.Goal) + len(w.Summary)
 	for _, s := range w.Plan {
@@ -205,7 +206,7 @@ func (w *Run) bytes() (n int) {
 	return n
 }
 
-// addPhases takes what this attempt and those before it left behind.
+// addPhases adds the phases of this attempt, and the failures of those before it.
 func (w *Run) addPhases(phases []repute.RunPhase) {
 	var before time.Time // the end of the attempt before
 	begun := false
@@ -230,7 +231,7 @@ func (w *Run) addPhases(phases []repute.RunPhase) {
 	}
 }
 
-// take reads the results that a log shows; one that cannot be read shows nothing.
+// take adds the stored result of a phase; an unreadable one is left out.
 func (w *Run) take(p repute.RunPhase) {
 	switch p.Phase {
 	case repute.PhasePlan:

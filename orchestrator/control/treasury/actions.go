@@ -58,7 +58,7 @@ func (s *Service) mount() {
 	rest.Read(s.router, "/acts/{id}", "get-act", "Returns an operator action with the state of its transactions", s.getAct)
 }
 
-// ActInput says how an act is done.
+// ActInput are the parameters of an operator action.
 type ActInput struct {
 	DryRun  httpapi.Flag `query:"dry_run" doc:"true: simulate and decide, store and send nothing"`
 	Approve httpapi.Flag `query:"approve" doc:"true: the caller approves what the policy leaves to a person"`
@@ -83,7 +83,7 @@ func (in *ActInput) how(by string) (h operate.How, err error) {
 	return h, err
 }
 
-// operator is who acts; repute.ErrNotFound where no wallet is configured.
+// operator returns the operator; repute.ErrNotFound if no wallet is configured.
 func (s *Service) operator() (*operate.Operator, error) {
 	if s.operated == nil {
 		return nil, &repute.MissingError{What: "wallet", Why: "is not configured here",
@@ -92,7 +92,7 @@ func (s *Service) operator() (*operate.Operator, error) {
 	return s.operated, nil
 }
 
-// acting mounts an act whose body says all.
+// acting returns the handler of an action that is described by its body alone.
 func acting[R any](s *Service, do func(*operate.Operator, context.Context, R, operate.How) (operate.Act,
 	error)) func(context.Context, string, *ActInput, R) (*rest.Answer[operate.Act], error) {
 	return func(ctx context.Context, by string, in *ActInput, r R) (*rest.Answer[operate.Act], error) {
@@ -167,7 +167,7 @@ func (s *Service) setWallet(ctx context.Context, by string, in *slugActInput,
 	})
 }
 
-// ActList is a page of acts.
+// ActList is a page of operator actions.
 type ActList struct {
 	Acts []operate.Act `json:"acts"`
 	Next string        `json:"nextCursor,omitempty"`
@@ -204,7 +204,7 @@ func (s *Service) listActs(ctx context.Context, in *actsInput) (*rest.Answer[Act
 	return rest.Say(&out), nil
 }
 
-// ActWithEvents is an act with what the treasury says of it.
+// ActWithEvents is an operator action with the treasury's events of it.
 type ActWithEvents struct {
 	operate.Act
 	Treasury []TreasuryEvent `json:"treasuryEvents"`

@@ -20,7 +20,7 @@ import (
 	"repute/store/walletdb"
 )
 
-// TreasuryEvent is what a treasury says happened.
+// TreasuryEvent is an event that a treasury emitted.
 type TreasuryEvent struct {
 	ChainID     uint64      `json:"chainId"`
 	Treasury    string      `json:"treasury"`
@@ -49,7 +49,7 @@ func eventOnWire(e *walletdb.TreasuryEvent) TreasuryEvent {
 	return w
 }
 
-// keyHex is empty for no key.
+// keyHex returns the hex text of a key, empty for the zero key.
 func keyHex(key common.Hash) string {
 	if (key == common.Hash{}) {
 		return ""
@@ -133,25 +133,25 @@ func eventPlace(text string) (block uint64, index uint32, err error) {
 	return block, uint32(n), nil
 }
 
-// TreasuryNow is the treasury's status, and how far its events are indexed.
+// TreasuryNow is the treasury's status and the state of its index.
 type TreasuryNow struct {
 	operate.TreasuryStatus
 	Index *TreasuryIndex `json:"index,omitempty" doc:"absent before its events are followed"`
 }
 
-// TreasuryIndex says how far a treasury's events are indexed.
+// TreasuryIndex describes the indexed events of a treasury.
 type TreasuryIndex struct {
 	From      uint64 `json:"fromBlock"`
 	To        uint64 `json:"toBlock"`
 	Finalized uint64 `json:"finalizedBlock"`
 	Reorgs    int64  `json:"reorgs"`
 	Missing   int64  `json:"missing" doc:"confirmed transactions of this service of which no event is stored"`
-	// Compared is absent where NotCompared says why.
+	// Compared is absent if NotCompared gives a reason.
 	Compared    *operate.TreasuryCompared `json:"compared,omitempty" doc:"the treasury's own books against its indexed events"`
 	NotCompared string                    `json:"notCompared,omitempty" doc:"why they could not be compared now"`
 }
 
-// treasuryStatus serves GET /v1/treasury/status, with how far the events are indexed.
+// treasuryStatus serves GET /v1/treasury/status, with the state of the index.
 func (s *Service) treasuryStatus(ctx context.Context, _ *struct{}) (*rest.Answer[TreasuryNow], error) {
 	o, err := s.operator()
 	if err != nil {

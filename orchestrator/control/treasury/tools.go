@@ -11,9 +11,10 @@ import (
 	"repute/orchestrator/operate"
 )
 
-// The inputs of the tools that act on a chain: those of the routes, and how it is done.
+// Inputs of the tools that send transactions: the bodies of the routes, and the parameters of
+// ActInput.
 type (
-	// HowTool says how an act is done.
+	// HowTool are the parameters of an operator action.
 	HowTool struct {
 		Key     string `json:"idempotencyKey,omitempty" maxLength:"80" doc:"makes asking twice one act"`
 		Approve bool   `json:"approve,omitempty" doc:"approve what the policy leaves to a person"`
@@ -65,7 +66,7 @@ type (
 	}
 )
 
-// operatorTool reads what the operator sees of a chain.
+// operatorTool returns a tool that only reads.
 func operatorTool[In, Out any](s *Service, do func(*operate.Operator, context.Context, In) (Out,
 	error)) func(context.Context, In) (Out, error) {
 	return rest.Private(s.router, func(ctx context.Context, in In) (out Out, err error) {
@@ -77,7 +78,7 @@ func operatorTool[In, Out any](s *Service, do func(*operate.Operator, context.Co
 	})
 }
 
-// actTool does an act as the routes do: the same name of the caller, the same words.
+// actTool carries out an action like its route, with the same caller name and the same errors.
 func actTool[R any](ctx context.Context, s *Service, asked httpapi.Role, r R, dry rest.DryRunTool, how HowTool,
 	do func(*operate.Operator, context.Context, R, operate.How) (operate.Act, error)) (act operate.Act, err error) {
 	needed := []httpapi.Role{asked}
@@ -102,10 +103,10 @@ func (s *Service) AddTools(server *mcp.Server) error {
 	return cmp.Or(s.addTreasuryTools(server), s.addCallTools(server), s.addIdentityTools(server))
 }
 
-// simulated does nothing but a dry run.
+// simulated is the parameter of tools that only simulate.
 func simulated() rest.DryRunTool { return rest.DryRunTool{DryRun: true} }
 
-// onchain is the effect of acts on a chain: they cannot be taken back.
+// onchain is the effect of tools that send transactions, which cannot be undone.
 func onchain(repeats bool) mcp.Effect {
 	return mcp.Effect{Changes: true, Repeats: repeats, Destroy: true, World: true}
 }
