@@ -11,7 +11,7 @@ import (
 	"repute/policy"
 )
 
-// show collects what a person sees of a transaction.
+// show returns the description of a transaction for the person who must approve it.
 func (w *work) show(ctx context.Context, tx *transaction.Tx, declared *transaction.Declared,
 	s *transaction.Simulation, reasons []policy.Reason) (*approval.Shown,
 	error) {
@@ -33,7 +33,8 @@ func (w *work) show(ctx context.Context, tx *transaction.Tx, declared *transacti
 	return out, nil
 }
 
-// listed is ListedFunction of a transaction. The error is one of the runtime.
+// listed returns the function that an allow-list names for a transaction. The error is one of the
+// runtime.
 func (w *work) listed(ctx context.Context, tx *transaction.Tx) (*contracts.Function, error) {
 	f, err := approval.ListedFunction(ctx, w.e.db, tx.ChainID, tx.Target, tx.Data)
 	if err != nil {
