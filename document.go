@@ -25,15 +25,15 @@ const (
 	UnknownDocument      DocumentKind = "unknown"
 )
 
-// LinkVerdict says whether a registration file claims to be an agent's file. Only
+// LinkResult says whether a registration file claims to be an agent's file. Only
 // both together, the URI on chain and the claim in the file, prove anything.
-type LinkVerdict string
+type LinkResult string
 
-// Verdicts on registrations[].
+// Results of the check of registrations[].
 const (
-	LinkLinked   LinkVerdict = "linked"   // names this chain, registry and token id
-	LinkUnlinked LinkVerdict = "unlinked" // names no agent at all
-	LinkOther    LinkVerdict = "other"    // names agents, this one not among them
+	LinkLinked   LinkResult = "linked"   // names this chain, registry and token id
+	LinkUnlinked LinkResult = "unlinked" // names no agent at all
+	LinkOther    LinkResult = "other"    // names agents, this one not among them
 )
 
 // Problem is one defect of a document, found by package manifest.

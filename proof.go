@@ -6,16 +6,16 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// HashVerdict compares a hash that was given on chain with the bytes behind the URI
+// HashResult compares a hash that was given on chain with the bytes behind the URI
 // given beside it.
-type HashVerdict string
+type HashResult string
 
-// Verdicts on a hash.
+// Results of the check of a hash.
 const (
-	HashVerified    HashVerdict = "verified"    // the bytes are those that were meant
-	HashMismatch    HashVerdict = "mismatch"    // other bytes than those that were meant
-	HashAbsent      HashVerdict = "absent"      // no hash was given, and the URI proves nothing by itself
-	HashUnavailable HashVerdict = "unavailable" // a hash was given, but no bytes are known
+	HashVerified    HashResult = "verified"    // the bytes are those that were meant
+	HashMismatch    HashResult = "mismatch"    // other bytes than those that were meant
+	HashAbsent      HashResult = "absent"      // no hash was given, and the URI proves nothing by itself
+	HashUnavailable HashResult = "unavailable" // a hash was given, but no bytes are known
 )
 
 // What proved a file's bytes.
@@ -27,8 +27,8 @@ const (
 
 // HashProof is a verdict with what it rests on.
 type HashProof struct {
-	Verdict HashVerdict
-	By      string // ProvedByHash, …; "" when nothing is proved
+	Result HashResult
+	By     string // ProvedByHash, …; "" when nothing is proved
 }
 
 // JudgeHash compares given, the keccak256 that was committed to on chain or zero,
@@ -40,17 +40,17 @@ func JudgeHash(given, keccak common.Hash, source string) HashProof {
 	known := keccak != common.Hash{}
 	switch {
 	case given != common.Hash{} && !known:
-		return HashProof{Verdict: HashUnavailable}
+		return HashProof{Result: HashUnavailable}
 	case given != common.Hash{} && given == keccak:
 		return HashProof{HashVerified, ProvedByHash}
 	case given != common.Hash{}:
-		return HashProof{Verdict: HashMismatch}
+		return HashProof{Result: HashMismatch}
 	case known && source == "ipfs":
 		return HashProof{HashVerified, ProvedByCID}
 	case known && (source == "data" || source == "inline"):
 		return HashProof{HashVerified, ProvedOnURI}
 	}
-	return HashProof{Verdict: HashAbsent}
+	return HashProof{Result: HashAbsent}
 }
 
 // File is what is known of a file that feedback, a response or a validation points
@@ -73,20 +73,20 @@ type File struct {
 	ProblemCount int64     // all of them
 }
 
-// DomainVerdict says whether a domain stands by an agent that names it.
-type DomainVerdict string
+// DomainResult says whether a domain stands by an agent that names it.
+type DomainResult string
 
-// Verdicts on a domain.
+// Results of the check of a domain.
 const (
-	DomainProven      DomainVerdict = "proven"      // its well-known file names the agent
-	DomainRefused     DomainVerdict = "refused"     // its well-known file names other agents, or none, or is gone
-	DomainUnavailable DomainVerdict = "unavailable" // its well-known file could not be read, not yet, or not for a week
+	DomainProven      DomainResult = "proven"      // its well-known file names the agent
+	DomainRefused     DomainResult = "refused"     // its well-known file names other agents, or none, or is gone
+	DomainUnavailable DomainResult = "unavailable" // its well-known file could not be read, not yet, or not for a week
 )
 
 // DomainProof is what is known of one domain that an agent's endpoints use.
 type DomainProof struct {
 	Domain    string // lower case
-	Verdict   DomainVerdict
+	Result    DomainResult
 	URL       string    // of the well-known file
 	SHA256    [32]byte  // of its bytes, zero when none are known
 	CheckedAt time.Time // last try, zero when none was made yet

@@ -130,8 +130,8 @@ func (b *Batch) ValidationRequest(owner Account, validator common.Address, agent
 	b.packed(owner, b.dn.chain.Validations[0], data, err)
 }
 
-// Verdict is a validator's answer, 0 to 100.
-type Verdict struct {
+// ValidationAnswer is a validator's answer, 0 to 100.
+type ValidationAnswer struct {
 	Request  common.Hash
 	Response uint8
 	URI      string
@@ -140,7 +140,7 @@ type Verdict struct {
 }
 
 // ValidationResponse answers a request; the latest answer counts.
-func (b *Batch) ValidationResponse(validator Account, v Verdict) {
+func (b *Batch) ValidationResponse(validator Account, v ValidationAnswer) {
 	data, err := b.dn.validation.TryPackValidationResponse(v.Request, v.Response, v.URI, v.Hash, v.Tag)
 	b.packed(validator, b.dn.chain.Validations[0], data, err)
 }

@@ -58,7 +58,7 @@ func (p *Population) verdict(b *Batch, q *asked) error {
 	if err != nil {
 		return err
 	}
-	v := Verdict{Request: q.hash, URI: uri, Hash: crypto.Keccak256Hash(body),
+	v := ValidationAnswer{Request: q.hash, URI: uri, Hash: crypto.Keccak256Hash(body),
 		Tag: []string{"soft", "hard_finality", "tee", ""}[p.rng.IntN(4)]}
 	if p.rng.IntN(6) > 0 {
 		v.Response = uint8(60 + p.rng.IntN(41))

@@ -124,7 +124,7 @@ func (f *Follower) startFetches(ctx context.Context, next uint64) {
 // ancestor can be found at any height that is not final.
 func (f *Follower) chooseRange(from, end uint64) node.Query {
 	q := node.Query{From: from, To: min(from+f.sizer.size-1, end), Addresses: f.decoder.With(f.unlisted.known),
-		Topics: f.topics, Anywhere: f.unlisted.topicsNow()}
+		Topics: f.topics, AnyAddress: f.unlisted.topicsNow()}
 	f.headerTrust.addTo(&q)
 	if settled := f.finalBlock(); from <= settled {
 		q.To = min(q.To, settled)
@@ -251,7 +251,7 @@ func decoded(d *contracts.Decoder, q node.Query, s node.Span, blocks map[uint64]
 	for _, l := range s.Logs {
 		e, known := d.Decode(l)
 		if !known {
-			e, known = d.Foreign(l, q.Anywhere, q.Addresses)
+			e, known = d.Foreign(l, q.AnyAddress, q.Addresses)
 		}
 		if known {
 			p.records = append(p.records, repute.Record{Log: l, Time: blocks[l.BlockNumber].Time, Event: e})

@@ -217,7 +217,7 @@ func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 		return f.reorg(ctx, l, cursor)
 	}
 	if err != nil {
-		if jsonrpc.Judge(err).Fault == jsonrpc.FaultBehind {
+		if jsonrpc.Diagnose(err).Fault == jsonrpc.FaultBehind {
 			f.heads, f.proven = node.Heads{}, 0 // the head that was told is not there
 		}
 		return err

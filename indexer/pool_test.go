@@ -137,7 +137,7 @@ func TestHeadThatVanishes(t *testing.T) {
 	}, "latest"))
 	db := openStore(t)
 	f := follow(t, db, a, Options{})
-	if err := f.Step(t.Context(), store.Lease{}); jsonrpc.Judge(err).Fault != jsonrpc.FaultBehind {
+	if err := f.Step(t.Context(), store.Lease{}); jsonrpc.Diagnose(err).Fault != jsonrpc.FaultBehind {
 		t.Fatalf("%v, want a block that is not there", err)
 	}
 	undo()

@@ -38,7 +38,7 @@ func TestImpossiblePlaces(t *testing.T) {
 			for range 5 {
 				err = errors.Join(err, f.Step(t.Context(), store.Lease{}))
 			}
-			if jsonrpc.Judge(err).Fault != jsonrpc.FaultMalformed {
+			if jsonrpc.Diagnose(err).Fault != jsonrpc.FaultMalformed {
 				t.Errorf("%v, want a malformed answer", err)
 			}
 			undo()

@@ -67,14 +67,14 @@ func TestWatchdog(t *testing.T) {
 	w := newWorld(c, 41)
 	w.grow(10)
 	db, reg := openStore(t), prometheus.NewRegistry()
-	var said logText
-	started(t, follow(t, db, c, Options{Stall: 300 * time.Millisecond, Metrics: NewMetrics(reg), Log: said.logger()}))
+	var logged logText
+	started(t, follow(t, db, c, Options{Stall: 300 * time.Millisecond, Metrics: NewMetrics(reg), Log: logged.logger()}))
 	eventually(t, "indexed", func() bool { return cursorOf(t, db).Number == 10 })
 	for round, fault := range []rpctest.Answer{{Error: &rpctest.Error{Code: -32000, Message: "no"}}, {Hang: true}} {
 		undo := c.Inject(rpctest.On("eth_getLogs", rpctest.Always(fault)))
 		w.grow(5)
 		eventually(t, "the alarm is raised", func() bool {
-			return metric(t, reg, "repute_chain_stalled") == 1 && said.has("level=ERROR", "chain stalled") &&
+			return metric(t, reg, "repute_chain_stalled") == 1 && logged.has("level=ERROR", "chain stalled") &&
 				strings.Contains(status(t, db).LastError, "stalled: block")
 		})
 		undo()
@@ -110,15 +110,15 @@ func TestUpgradeWarns(t *testing.T) {
 	c.Mine(c.Tx(repute.Upgraded{Implementation: rpctest.Account(1)}))
 	c.MineEmpty(300)
 	db, reg := openStore(t), prometheus.NewRegistry()
-	var said logText
-	f := follow(t, db, c, Options{Metrics: NewMetrics(reg), Log: said.logger()})
+	var logged logText
+	f := follow(t, db, c, Options{Metrics: NewMetrics(reg), Log: logged.logger()})
 	catchUp(t, f)
-	if !said.has("level=INFO", "registry was upgraded", strings.ToLower(rpctest.Account(1).Hex())) {
+	if !logged.has("level=INFO", "registry was upgraded", strings.ToLower(rpctest.Account(1).Hex())) {
 		t.Error("the first implementation is not in the log")
 	}
 	c.Mine(c.Tx(repute.Upgraded{Implementation: rpctest.Account(2)}))
 	catchUp(t, f)
-	if !said.has("level=WARN", "registry was upgraded", strings.ToLower(rpctest.Account(2).Hex())) {
+	if !logged.has("level=WARN", "registry was upgraded", strings.ToLower(rpctest.Account(2).Hex())) {
 		t.Error("an upgrade near the head was not warned of")
 	}
 	if n := metric(t, reg, "repute_upgrades_total"); n != 2 {
@@ -208,8 +208,8 @@ func TestFinalHeadIsNoFinality(t *testing.T) {
 	for configured, want := range map[uint64]uint64{0: 44, 10: 290} {
 		c := rpctest.New(t, rpctest.Options{})
 		w := newWorld(c, 45)
-		said := new(strings.Builder)
-		f := follow(t, openStore(t), c, Options{Depth: configured, Log: slog.New(slog.NewTextHandler(said, nil))})
+		logged := new(strings.Builder)
+		f := follow(t, openStore(t), c, Options{Depth: configured, Log: slog.New(slog.NewTextHandler(logged, nil))})
 		grow := func(n int) {
 			w.grow(n)
 			head := c.Head().Number()
@@ -226,8 +226,8 @@ func TestFinalHeadIsNoFinality(t *testing.T) {
 		if s := status(t, f.db); s.Finalized != want {
 			t.Errorf("depth %d: finalized %d, want %d", configured, s.Finalized, want)
 		}
-		if n := strings.Count(said.String(), "which is not finality"); n != 1 {
-			t.Errorf("said %d times, want once:\n%s", n, said)
+		if n := strings.Count(logged.String(), "which is not finality"); n != 1 {
+			t.Errorf("said %d times, want once:\n%s", n, logged)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	agent := repute.AgentID{ChainID: self.ChainID, Registry: *self.Registry, TokenID: self.TokenID}
-	for list, want := range map[string]repute.LinkVerdict{
+	for list, want := range map[string]repute.LinkResult{
 		``:                                   repute.LinkUnlinked,
 		`null`:                               repute.LinkUnlinked,
 		entry("22", registry):                repute.LinkLinked,

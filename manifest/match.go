@@ -12,7 +12,7 @@ import (
 
 // Links tells whether a registration file claims to be this agent's. Entries that
 // cannot be read name nobody.
-func Links(reg repute.Registration, agent repute.AgentID) repute.LinkVerdict {
+func Links(reg repute.Registration, agent repute.AgentID) repute.LinkResult {
 	verdict := repute.LinkUnlinked
 	for _, link := range reg.Registrations {
 		id, ok := LinkedAgent(link)

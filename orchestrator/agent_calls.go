@@ -12,20 +12,20 @@ import (
 	"repute"
 )
 
-// grace is how long a module's method may go on after the end of its context. Then it is
-// left to itself: whatever it asks of its Context is refused.
+// grace is how long a module's method may continue after the end of its context. Then the run
+// continues without it, and every later call of its Context is refused.
 const grace = 2 * time.Second
 
 // errIgnored: a method went on after its end.
 var errIgnored = errors.New("the agent ignored its cancellation and was left behind")
 
-// panicError is what a module's panic becomes.
+// panicError is the error of a module that panicked.
 type panicError struct {
 	value any
 	stack []byte
 }
 
-// Error gives the panic's value; the stack is for the log.
+// Error returns the panic's value; the stack is only logged.
 func (e *panicError) Error() string { return fmt.Sprintf("the agent panicked: %.500v", e.value) }
 
 // guard calls a module's method. Its panic is an error; when ctx ends it has a moment.
@@ -64,8 +64,8 @@ func guard[T any](ctx context.Context, f func(context.Context) (T, error)) (T, e
 	}
 }
 
-// with calls one of the agent's methods with a Context that ends with it. An answer that cannot
-// be stored and shown counts as none, also beside an error.
+// with calls one of the agent's methods with a Context that ends with the call. An answer that
+// cannot be stored and shown is an error, even if the method also returned an error.
 func with[T any](ctx context.Context, w *work, p repute.Phase, f func(context.Context, *Context) (T, error)) (T,
 	error) {
 	c := w.context(p, "")
@@ -78,7 +78,7 @@ func with[T any](ctx context.Context, w *work, p repute.Phase, f func(context.Co
 	return answer, err
 }
 
-// readableAnswer is readable for what an agent in this binary answers.
+// readableAnswer checks an answer of an agent in this binary like readable.
 func readableAnswer(field string, v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -87,7 +87,8 @@ func readableAnswer(field string, v any) error {
 	return repute.CheckJSON(field, raw)
 }
 
-// manifestTime is what the agent's manifest leaves this run after its recorded phases.
+// manifestTime returns the rest of the run time that the agent's manifest allows, after the
+// recorded phases.
 func (w *work) manifestTime() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +99,7 @@ func (w *work) manifestTime() time.Duration {
 	return left
 }
 
-// spent is the time that this attempt of the root run was worked on, up to the phase in hand.
+// spent returns the working time of this attempt of the root run, including the current phase.
 func (w *work) spent() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"repute/store/walletdb"
 )
 
-// attemptKeys are those that a transaction may have been journaled by.
+// attemptKeys returns the journal keys that a transaction may have, one per attempt.
 func (w *work) attemptKeys(key string) (out []string) {
 	for attempt := range max(1, w.Run.Attempt) {
 		out = append(out, journal.AttemptKey(attempt+1, key))
@@ -19,10 +19,10 @@ func (w *work) attemptKeys(key string) (out []string) {
 	return out
 }
 
-// earlier finds a transaction that the run has journaled, in this attempt or before. One
-// that ended badly in an earlier attempt, and that the wallet never signed or says cannot
-// have an effect any more, counts as unknown: this attempt may send it. What the wallet may
-// still bring to the chain is followed to its end.
+// earlier returns a transaction that the run journaled in this attempt or before. A failed
+// transaction of an earlier attempt counts as unknown, so that this attempt may send it, if the
+// wallet never signed it or reports that it can no longer have an effect. A transaction that may
+// still be mined is followed to its end.
 func (w *work) earlier(ctx context.Context, r repute.Receipt, key string) (before repute.Receipt, known bool,
 	err error) {
 	before, known, err = rundb.LastCall(ctx, w.e.db, r.Run, r.Step, w.attemptKeys(key))
@@ -42,5 +42,5 @@ func (w *work) earlier(ctx context.Context, r repute.Receipt, key string) (befor
 	return before, true, nil
 }
 
-// intentID names what is sent for a journaled call. Steps have no "/" in their ids.
+// intentID returns the wallet's id of a journaled call. Ids of steps contain no "/".
 func intentID(r *repute.Receipt) string { return fmt.Sprintf("%s/%s/%s", r.Run, r.Step, r.Key) }

@@ -24,15 +24,15 @@ import (
 	"repute/store/rundb"
 )
 
-// Context is all that a module reaches (OpenFi agent standard, context and budget). Every
-// call is refused before a limit of the budget is passed, is journaled before it is made,
-// and leaves a receipt that the runtime writes. A call that was made before a crash is not
-// made again: its answer comes from the journal. It is safe for concurrent use.
+// Context is an agent's only access to the outside (OpenFi agent standard, context and budget). A
+// call that would exceed the budget is refused. Every call is journaled before it is made, and the
+// runtime writes its receipt. A call that was made before a crash is not repeated: its answer comes
+// from the journal. A Context is safe for concurrent use.
 type Context struct {
 	RunID, TaskID, ParentRunID string
 	OperatorWallet             string
-	// Services say what the runtime offers: tools, the names that Tool takes, and chains, the
-	// ids of the trust and the execution chain.
+	// Services are the capabilities of the runtime: tools, the names that Tool accepts, and chains,
+	// the ids of the trust and the execution chain.
 	Services  map[string]any
 	Budget    policy.Budget
 	Threshold policy.Threshold
@@ -45,11 +45,11 @@ type Context struct {
 	mu     sync.Mutex
 	closed error          // why nothing more is allowed
 	calls  map[string]int // by kind
-	last   int64          // receipt of the last call that nobody took yet
+	last   int64          // receipt of the last call; 0 after TakeReceipt
 }
 
-// TakeReceipt is the id of the receipt of the last call that was made or refused since it was
-// taken last, 0 where there is none. With calls at the same time it is of one of them.
+// TakeReceipt returns the id of the receipt of the last call that was made or refused since the
+// previous TakeReceipt, 0 if there is none. Of concurrent calls it returns one.
 func (c *Context) TakeReceipt() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,8 +65,8 @@ func (c *Context) leaves(id int64) {
 	c.last = id
 }
 
-// context returns the Context that the agent works in during one phase, and in one step of
-// Execute. Calls are counted per step.
+// context returns the Context in which the agent works during one phase and, in Execute, one step.
+// Calls are numbered per step.
 func (w *work) context(phase repute.Phase, step string) *Context {
 	return &Context{RunID: w.Run.ID, TaskID: w.Run.Task, ParentRunID: w.Run.Parent,
 		OperatorWallet: w.info.Manifest.OperatorWallet, Services: w.e.services(),
@@ -75,7 +75,7 @@ func (w *work) context(phase repute.Phase, step string) *Context {
 		w:   w, phase: phase, step: step, calls: map[string]int{}}
 }
 
-// services are what agents can use.
+// services returns the capabilities that agents may use.
 func (e *Engine) services() map[string]any {
 	return map[string]any{"tools": slices.Sorted(maps.Keys(e.o.Tools)),
 		"chains": map[string]uint64{"trust": e.o.TrustChain, "execution": e.o.ExecutionChain}}
@@ -90,10 +90,10 @@ func (c *Context) close(why error) {
 	}
 }
 
-// errOver is why a Context of an ended phase refuses.
+// errOver is returned by the Context of an ended phase.
 var errOver = errors.New("the phase is over")
 
-// next names a call among those of its kind in this phase and step.
+// next returns the key of the next call of a kind in this phase and step.
 func (c *Context) next(kind repute.CallKind, key string) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,9 +107,8 @@ func (c *Context) next(kind repute.CallKind, key string) (string, error) {
 	return fmt.Sprintf("%s/%s/%s", c.phase, kind, key), nil
 }
 
-// Tool calls a tool by name. repute.ErrNotFound when there is none, repute.ErrLimited
-// when the budget is used up, repute.ErrInvalid when input or answer is JSON that
-// repute.CheckJSON refuses.
+// Tool calls a tool by name. It returns repute.ErrNotFound if there is none, repute.ErrLimited if
+// the budget is exhausted, and repute.ErrInvalid if repute.CheckJSON refuses input or answer.
 func (c *Context) Tool(ctx context.Context, name string, input json.RawMessage) (json.RawMessage, error) {
 	tool := c.w.e.o.Tools[name]
 	if tool == nil {
@@ -131,7 +130,7 @@ func (c *Context) Tool(ctx context.Context, name string, input json.RawMessage) 
 	})
 }
 
-// readable refuses JSON that cannot be stored and shown; there may be none.
+// readable refuses JSON that cannot be stored and shown; missing JSON is accepted.
 func readable(field string, v json.RawMessage) error {
 	if len(v) == 0 {
 		return nil
@@ -139,12 +138,12 @@ func readable(field string, v json.RawMessage) error {
 	return repute.CheckJSON(field, v)
 }
 
-// HTTP sends a request through the guard: public addresses only, whatever DNS says. An
-// answer of any status is no error.
+// HTTP sends a request to a public address; the resolved addresses are checked. An answer with any
+// status is no error.
 func (c *Context) HTTP(ctx context.Context, q outbound.HTTPRequest) (out outbound.HTTPResponse, err error) {
 	u, err := url.Parse(q.URL)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return out, repute.Invalid("url", "is no address", "an http or https URL") // not quoted: it may hold a password
+		return out, repute.Invalid("url", "is no address", "an http or https URL") // not quoted, because it may contain a password
 	}
 	shown := *u
 	shown.User, shown.RawQuery = nil, ""
@@ -179,7 +178,7 @@ func (c *Context) Read(ctx context.Context, chainID uint64, to common.Address, d
 	return out, json.Unmarshal(body, &out)
 }
 
-// call journals a call, makes it, and journals its end.
+// call journals a call, makes it, and journals its result.
 func (c *Context) call(ctx context.Context, r repute.Receipt,
 	do func(context.Context, string) (json.RawMessage, error)) (json.RawMessage, error) {
 	if c.phase < repute.PhaseDryRun && r.Kind != repute.CallChain {

@@ -15,7 +15,7 @@ type edit struct {
 
 // edits are all of them by name.
 func edits() map[string]edit {
-	all := editsOfVerdicts()
+	all := editsOfGateDecisions()
 	maps.Copy(all, editsOfTheChain())
 	maps.Copy(all, editsOfRecords())
 	return all
@@ -26,16 +26,16 @@ func without(column string) string {
 	return fmt.Sprintf(`replace(%s::text, '"threshold":{"minReputation":10}', '"threshold":{}')::json`, column)
 }
 
-// editsOfVerdicts change what decisions follow from.
-func editsOfVerdicts() map[string]edit {
+// editsOfGateDecisions change what decisions follow from.
+func editsOfGateDecisions() map[string]edit {
 	const noProof = `regexp_replace(%s::text, '"proof":[{][^}]*[}],', '')::json`
 	return map[string]edit{
-		"verdict of another run, in the phase": {sql: `update run_phases set result = (select result from run_phases
+		"decision of another run, in the phase": {sql: `update run_phases set result = (select result from run_phases
 			where run_id = $rootB and phase = 3) where run_id = $rootA and phase = 3`,
 			says: "phase trust, attempt 1, says something else"},
-		"verdict of another run, in the chain": {sql: `update run_decisions set input = (select input from run_decisions
+		"decision of another run, in the chain": {sql: `update run_decisions set input = (select input from run_decisions
 			where root_id = $rootB and number = 1) where root_id = $rootA and number = 1`, says: "not that of its content"},
-		"verdict of another run, in both": {sql: `update run_phases set result = (select result from run_phases where run_id = $rootB and phase = 3)
+		"decision of another run, in both": {sql: `update run_phases set result = (select result from run_phases where run_id = $rootB and phase = 3)
 			where run_id = $rootA and phase = 3;
 			update run_decisions d set input = b.input from run_decisions b
 			where d.root_id = $rootA and b.root_id = $rootB and d.kind = 'trust' and b.number = d.number`, says: "not that of its content"},
@@ -119,20 +119,20 @@ func editsOfRecords() map[string]edit {
 	return map[string]edit{
 		"policy's result changed": {sql: `update run_phases set result = replace(result::text, '"effect":"allow"', '"effect":"deny"')::json where run_id = $rootA and phase = 4`, says: "phase policy, attempt 1, says something else"},
 		"phase removed":           {sql: `delete from run_phases where run_id = $rootA and phase = 3`, says: "is gone"},
-		"verdict invented": {sql: `update run_phases set result = (select json_build_object('regate', t.result)
+		"decision invented": {sql: `update run_phases set result = (select json_build_object('regate', t.result)
 			from run_phases t where t.run_id = $rootA and t.phase = 3) where run_id = $rootA and phase = 6`, says: "follows from no decision"},
-		"sub-run's verdict edited": {sql: `update run_phases set result = ` + without("result") + `
+		"sub-run's trust decision edited": {sql: `update run_phases set result = ` + without("result") + `
 			where run_id = $subA and phase = 3`, says: "says something else"},
-		"sub-run's verdict removed, in the phase": {sql: `update run_phases set result = 'null' where run_id = $subA and phase = 3`, says: "says something else"},
+		"sub-run's decision removed, in the phase": {sql: `update run_phases set result = 'null' where run_id = $subA and phase = 3`, says: "says something else"},
 		"sub-run's phase removed": {sql: `delete from run_phases where run_id = $subA and phase = 3`,
 			says: "is gone"},
 		"sub-run's decision edited": {sql: `update run_decisions set input = ` + without("input") + `
 			where run_id = $subA and kind = 'trust'`, says: "not that of its content"},
 		"sub-run's decision removed": {sql: `delete from run_decisions where run_id = $subA and kind = 'trust'`,
 			says: "a decision was removed"},
-		"value verdict edited": {sql: `update run_decisions set input = replace(input::text, '"5000"', '"5"')::json
+		"value decision edited": {sql: `update run_decisions set input = replace(input::text, '"5000"', '"5"')::json
 			where root_id = $rootA and kind = 'value'`, says: "not that of its content"},
-		"value verdict removed": {sql: `delete from run_decisions where root_id = $rootA and kind = 'value'`,
+		"value decision removed": {sql: `delete from run_decisions where root_id = $rootA and kind = 'value'`,
 			says: "a decision was removed"},
 		"phase's status changed to failed":   {sql: `update run_phases set status = 'failed' where run_id = $rootA and phase = 3`, says: "phase trust, attempt 1, is failed"},
 		"phase's status changed to rejected": {sql: `update run_phases set status = 'rejected' where run_id = $rootA and phase = 4`, says: "phase policy, attempt 1, is rejected"},

@@ -57,34 +57,34 @@ func TestDecisionPagesAreLinked(t *testing.T) {
 	}
 }
 
-// The check of a run's decisions makes a page of its verdicts again at a time.
+// The check of a run's decisions makes a page of its decisions again at a time.
 func TestGateIsVerifiedInPages(t *testing.T) {
 	t.Parallel()
 	d := newDecided(t, nil)
 	type answer struct {
-		Verified bool
-		Verdicts []struct{ Number int64 }
-		Next     string `json:"nextCursor"`
+		Verified  bool
+		Decisions []struct{ Number int64 }
+		Next      string `json:"nextCursor"`
 	}
 	var all, paged []int64
 	var whole answer
 	d.page("/gate:verify", &whole)
-	for _, v := range whole.Verdicts {
+	for _, v := range whole.Decisions {
 		all = append(all, v.Number)
 	}
 	for cursor := ""; ; {
 		var got answer
 		d.page("/gate:verify?limit=1"+cursor, &got)
-		if len(got.Verdicts) != 1 || !got.Verified {
-			t.Fatalf("a page of one verdict: %+v", got)
+		if len(got.Decisions) != 1 || !got.Verified {
+			t.Fatalf("a page of one decision: %+v", got)
 		}
-		paged = append(paged, got.Verdicts[0].Number)
+		paged = append(paged, got.Decisions[0].Number)
 		if got.Next == "" {
 			break
 		}
 		cursor = "&cursor=" + got.Next
 	}
 	if !slices.Equal(all, paged) || len(all) < 4 || whole.Next != "" {
-		t.Errorf("verdicts %v, in pages %v", all, paged)
+		t.Errorf("decisions %v, in pages %v", all, paged)
 	}
 }

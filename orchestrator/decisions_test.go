@@ -202,11 +202,11 @@ func (d *decided) untouched(run string) {
 		d.t.Fatalf("untouched: %+v", got)
 	}
 	kinds := map[repute.DecisionKind]int{}
-	for _, v := range got.Verdicts {
+	for _, v := range got.Decisions {
 		kinds[v.Kind]++
 	}
 	if kinds[repute.DecisionTrust] < 2 || kinds[repute.DecisionValue] < 2 {
-		d.t.Fatalf("verdicts that were made again: %v", kinds)
+		d.t.Fatalf("decisions that were made again: %v", kinds)
 	}
 }
 

@@ -30,29 +30,29 @@ import (
 
 // Options tune an Engine.
 type Options struct {
-	// Modules are the agents in this binary.
+	// Modules are the agents of this binary.
 	Modules []Module
-	// Remote makes a module of one that lives elsewhere; nil: there are none.
+	// Remote returns the module of an agent on another server; nil: there are none.
 	Remote func(repute.Module) (Module, error)
-	// Policy is asked at each decision: it may change while runs go on.
+	// Policy is called for each decision, because the policy may change during runs.
 	Policy func() *policy.Policy
 	Tools  map[string]Tool
 	Chain  transaction.Chain // nil: no chain can be reached
 	HTTP   outbound.Doer     // nil: no HTTP
-	// Keys says which address an agent of this binary signs with on a chain: its proof of the
-	// identity that it has. Nil: none has a key.
+	// Keys returns the signing address of an agent of this binary on a chain, which proves the
+	// agent's identity. Nil: no agent has a key.
 	Keys func(chainID uint64, slug string) (common.Address, error)
-	// Registries are the contracts whose records of itself an agent may not change.
+	// Registries are the contracts in which an agent must not change its own records.
 	Registries []safety.Registries
-	// Tokens are those whose symbol and decimals whoever approves sees.
+	// Tokens are the tokens of which approvals show symbol and decimals.
 	Tokens []repute.Stablecoin
-	// Names says who an address is by the configuration: treasuries and wallets. Nil: nobody.
+	// Names returns the configured names of an address, for treasuries and wallets. Nil: no names.
 	Names func(chainID uint64, a common.Address) []string
-	// TrustChain is where identities are, ExecutionChain where transactions go.
+	// TrustChain is the chain of identities, ExecutionChain that of transactions.
 	TrustChain, ExecutionChain uint64
-	// Lenient lets agents without identity work: for development.
+	// Lenient lets agents without identity work, for development.
 	Lenient bool
-	Workers int                // runs at once, 16 when 0
+	Workers int                // simultaneous runs, 16 when 0
 	Hold    time.Duration      // after which a silent process has lost its runs, 10 s when 0
 	Drain   time.Duration      // for running phases after the end of Run's context, 5 s when 0
 	Metrics *telemetry.Metrics // nil: not counted
@@ -60,8 +60,8 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Engine runs tasks. Any number of engines may share a database: each run is in the
-// hands of one, and goes over to another when that one dies.
+// Engine runs tasks. Any number of engines may share a database: each run has one owner, and
+// another engine takes it over when the owner stops renewing its lease.
 type Engine struct {
 	db      *store.DB
 	o       Options
@@ -82,7 +82,7 @@ var (
 	errCancelled = errors.New("cancelled")
 )
 
-// New makes an engine. repute.ErrInvalid: a module cannot be installed.
+// New returns an engine. A module that cannot be installed is repute.ErrInvalid.
 func New(db *store.DB, o Options) (*Engine, error) {
 	o.Workers, o.Hold, o.Drain = cmp.Or(o.Workers, 16), cmp.Or(o.Hold, 10*time.Second), cmp.Or(o.Drain, 5*time.Second)
 	e := &Engine{db: db, o: o, gate: &trustgate.Gate{Db: db, Policy: o.Policy, Lenient: o.Lenient},
@@ -122,13 +122,13 @@ func (runJob) Kind() string { return "run" }
 
 const runsQueue = "runs"
 
-// InsertOpts: nothing is unique, since a run is in one pair of hands whatever jobs there
-// are. A job that fails is followed by that of whoever finds the run lost.
+// InsertOpts requests no unique jobs: the lease of a run has one owner however many jobs there are.
+// A failed job is not retried; the engine that finds the lease expired inserts another.
 func (runJob) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: runsQueue, MaxAttempts: 3}
 }
 
-// jobTimeout is far above what any budget allows: runs are watched by their holds.
+// jobTimeout is far above every budget, because leases already detect stuck runs.
 const jobTimeout = 2 * time.Hour
 
 // Run works until ctx ends, which is no error; running phases get a moment.
@@ -173,7 +173,7 @@ func (e *Engine) session(ctx context.Context) error {
 	return nil
 }
 
-// install makes the agents of this binary known.
+// install registers the agents of this binary.
 func (e *Engine) install(ctx context.Context) error {
 	for slug, m := range e.local {
 		known, err := rundb.Module(ctx, e.db, slug)
@@ -218,8 +218,8 @@ func (e *Engine) prove(m *repute.Module) {
 	}
 }
 
-// warn tells the operator at the start what the gate would refuse later. An agent that is
-// not indexed yet is left to the gate.
+// warn logs at the start what the gate would refuse later. An agent that is not indexed yet causes
+// no warning.
 func (e *Engine) warn(ctx context.Context, m repute.Module) {
 	if m.Agent == nil || e.o.Lenient {
 		return
@@ -232,11 +232,11 @@ func (e *Engine) warn(ctx context.Context, m repute.Module) {
 	}
 }
 
-// watch keeps the runs in hand, ends those that somebody cancelled or that were lost, and
-// queues those whose holder is gone.
+// watch renews the leases of this engine's runs, ends cancelled and lost runs, and queues runs
+// whose lease has expired.
 func (e *Engine) watch(ctx, working context.Context, client *river.Client[pgx.Tx]) {
 	for ctx.Err() == nil {
-		if working.Err() != nil { // stopping: what runs has its drain time, then ends
+		if working.Err() != nil { // stopping: current runs have their drain time
 			time.AfterFunc(e.o.Drain/2, func() { e.endAll(errStopping) })
 		}
 		if err := e.holdAll(ctx); err != nil && ctx.Err() == nil {
@@ -272,8 +272,8 @@ func (e *Engine) endAll(why error) {
 	}
 }
 
-// holdAll renews the leases of all runs in one statement, and ends the work on those that were
-// lost or cancelled.
+// holdAll renews the leases of all runs in one statement, and ends the work on lost or cancelled
+// runs.
 func (e *Engine) holdAll(ctx context.Context) error {
 	e.mu.Lock()
 	leases := make([]rundb.Lease, 0, len(e.works))
@@ -310,11 +310,11 @@ func (e *Engine) holdAll(ctx context.Context) error {
 	return nil
 }
 
-// work is River's job: it takes the run and does what is left of it.
+// work is the handler of River's job: it acquires the run and does its remaining phases.
 func (e *Engine) work(ctx context.Context, job *river.Job[runJob]) error {
 	found, lease, err := rundb.TakeRun(ctx, e.db, job.Args.Root, e.o.Hold)
 	if errors.Is(err, repute.ErrHeld) || errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrNotFound) {
-		return nil // somebody else has it, or there is nothing to do
+		return nil // another engine owns it, or nothing is left to do
 	}
 	if err != nil {
 		return err
@@ -357,8 +357,8 @@ func (e *Engine) drop(l rundb.Lease, end context.CancelCauseFunc) {
 	end(nil)
 }
 
-// steps does the phases as resumable steps of the job, each stored with its checkpoint.
-// Steps that are stored under an earlier job are passed over.
+// steps does the phases as resumable steps of the job, each stored with its checkpoint. Steps that
+// an earlier job completed are skipped.
 func (w *work) steps(ctx context.Context, job *river.Job[runJob]) (err error) {
 	w.checkpoint = func(ctx context.Context, tx pgx.Tx) error {
 		_, err := river.ResumableSetStepTx[*riverpgxv5.Driver](ctx, tx, job)
@@ -376,7 +376,7 @@ func (w *work) steps(ctx context.Context, job *river.Job[runJob]) (err error) {
 	return nil
 }
 
-// workOn makes ready what a run needs here.
+// workOn prepares a run for this process.
 func (e *Engine) workOn(ctx context.Context, found rundb.Work, lease rundb.Lease, parent *work) (*work, error) {
 	w := &work{e: e, lease: lease, Work: found, parent: parent,
 		log: e.log.With("run", found.Run.ID, "task", found.Run.Task, "agent", found.Run.Agent)}
@@ -386,7 +386,7 @@ func (e *Engine) workOn(ctx context.Context, found rundb.Work, lease rundb.Lease
 	if err := w.load(ctx); err != nil {
 		return nil, err
 	}
-	if w.Run.Awaiting != "" { // beside one that goes on
+	if w.Run.Awaiting != "" { // it waits for a person while another run of the task continues
 		open, err := rundb.Awaited(ctx, e.db, found.Run.ID)
 		if err != nil {
 			return nil, err
@@ -397,7 +397,7 @@ func (e *Engine) workOn(ctx context.Context, found rundb.Work, lease rundb.Lease
 	}
 	module, err := rundb.Module(ctx, e.db, found.Run.Agent)
 	if errors.Is(err, repute.ErrNotFound) {
-		return w, nil // discover says so
+		return w, nil // the phase discover reports the error
 	}
 	if err != nil {
 		return nil, err
@@ -414,7 +414,7 @@ func (e *Engine) workOn(ctx context.Context, found rundb.Work, lease rundb.Lease
 	return w, nil
 }
 
-// cancelled tells whether somebody wanted the run to end.
+// cancelled reports whether somebody cancelled the run.
 func (w *work) cancelled() bool {
 	root := w.root()
 	root.mu.Lock()
@@ -422,7 +422,7 @@ func (w *work) cancelled() bool {
 	return root.wasCancelled
 }
 
-// slugs are the agents that a plan can name.
+// slugs returns the agents that a plan may name.
 func (e *Engine) slugs(ctx context.Context) (map[string]bool, error) {
 	list, err := rundb.Modules(ctx, e.db)
 	out := map[string]bool{}
@@ -432,7 +432,7 @@ func (e *Engine) slugs(ctx context.Context) (map[string]bool, error) {
 	return out, err
 }
 
-// domain says which of the two chains one is, for receipts.
+// domain returns "trust" or "execution" for the receipts of a chain.
 func (e *Engine) domain(chainID uint64) string {
 	switch chainID {
 	case e.o.ExecutionChain:

@@ -17,14 +17,14 @@ import (
 	"repute/store/trustdb"
 )
 
-// discovered is what phase discover leaves behind.
+// discovered is the result of phase discover.
 type discovered struct {
 	Coordinator    string `json:"coordinator"`
 	Version        string `json:"version"`
 	ManifestDigest string `json:"manifestSha256"`
 }
 
-// discover finds the agent and asks whether it takes the task.
+// discover finds the agent and asks whether it accepts the task.
 func (w *work) discover(ctx context.Context) (o outcome) {
 	if w.broken != nil {
 		return outcome{err: fmt.Errorf("agent %q: register it again: %w", w.Run.Agent, w.broken)}
@@ -42,14 +42,14 @@ func (w *work) discover(ctx context.Context) (o outcome) {
 	return o
 }
 
-// asked is the task as the agent sees it: the root run's own, or a step of a plan.
+// asked returns the task of the agent: the root run's own, or a step of a plan.
 func (w *work) asked() standard.Task {
 	return standard.Task{ID: w.Run.Task, Goal: w.Run.Goal, Input: w.Run.Input, Tags: w.terms.Tags,
 		ValueAtRisk: transaction.OrZero(w.terms.ValueAtRisk), Created: w.Run.Created}
 }
 
-// makePlan is phase 2: the agent plans, and the plan is checked against the budget and the agents
-// that are registered.
+// makePlan is phase 2: the agent plans, and the plan is checked against the budget and the
+// registered agents.
 func (w *work) makePlan(ctx context.Context) (o outcome) {
 	plan, err := with(ctx, w, repute.PhasePlan,
 		func(ctx context.Context, c *Context) (standard.Plan, error) { return w.agent.Plan(ctx, w.asked(), c) })
@@ -69,20 +69,21 @@ func (w *work) makePlan(ctx context.Context) (o outcome) {
 	return outcome{result: plan}
 }
 
-// checkTrust compares the agent with the thresholds. What it saw stays with the run.
+// checkTrust compares the agent with the thresholds. The decision and its evidence are stored with
+// the run.
 func (w *work) checkTrust(ctx context.Context) outcome {
 	v, err := w.judge(ctx, w.module, w.policyTask(w.e.o.Policy()))
 	if err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", journal.ErrRuntime, err)}
 	}
-	w.verdict = v
+	w.gateDecision = v
 	return w.ruled(ctx, v.Stored(repute.PhaseTrust, repute.DecisionTrust, "trust"+w.whom(v.Decision.Effect)),
 		v.Decision, v)
 }
 
-// whom names the agent that a person is asked about, so that the answer holds for no other
-// one that takes its slug: where its program is, what shows that it speaks for its identity,
-// and that. It is empty where nobody is asked.
+// whom returns the suffix of an approval's subject that identifies the agent's program: its URL and
+// the proof of its identity. An answer then does not apply to another program that registers under
+// the same slug. It is empty if nobody is asked.
 func (w *work) whom(e policy.Effect) string {
 	if e != policy.RequireApproval {
 		return ""
@@ -94,8 +95,8 @@ func (w *work) whom(e policy.Effect) string {
 	return " " + journal.Digest(trustgate.ProofOf(w.module, true).Place(), identity)[:16]
 }
 
-// ruled is the outcome of a decision by a policy: rejected, waiting for a person, or neither.
-// The decision is stored with the phase's result, which it MUST agree with (CheckDecisions).
+// ruled returns the outcome of a decision by a policy: rejected, waiting for a person, or passed.
+// The decision is stored with the phase's result, with which it MUST agree (audit.CheckDecisions).
 func (w *work) ruled(ctx context.Context, stored rundb.Decision, d policy.Decision, result any) outcome {
 	o := outcome{result: result, reasons: d.Reasons, decisions: []rundb.Decision{stored}}
 	switch d.Effect {
@@ -117,28 +118,28 @@ func (w *work) ruled(ctx context.Context, stored rundb.Decision, d policy.Decisi
 	return o
 }
 
-// policyTask is what the policy sees of the task.
+// policyTask returns the task as the policy's rules see it.
 func (w *work) policyTask(p *policy.Policy) policy.Task {
 	return policy.Task{ID: w.Run.Task, Goal: w.Task.Goal, Coordinator: w.Task.Coordinator,
 		Value: transaction.OrZero(w.terms.ValueAtRisk),
 		Tags:  w.terms.Tags, Budget: p.Budget(w.terms.Budget)}
 }
 
-// policyInput is what the policy sees of the run in phase 4.
+// policyInput returns the input of the policy's rules in phase 4.
 func (w *work) policyInput(p *policy.Policy) policy.Input {
-	return policy.Input{Phase: "policy", Task: w.policyTask(p), Agent: w.verdict.Agent,
+	return policy.Input{Phase: "policy", Task: w.policyTask(p), Agent: w.gateDecision.Agent,
 		Plan: policy.Plan{Steps: int64(len(w.plan.Steps)), Agents: w.plan.Agents()}}
 }
 
-// policyResult is what phase policy leaves behind.
+// policyResult is the result of phase policy.
 type policyResult struct {
 	Policy   string          `json:"policy"` // sha256 of its bytes
 	Decision policy.Decision `json:"decision"`
-	Budget   policy.Budget   `json:"budget"` // what the run has
+	Budget   policy.Budget   `json:"budget"` // limits of the run
 }
 
 // checkPolicy is phase 4: the policy decides about the task, the agent and the plan. The policy's
-// text is kept, so that the decision can be replayed.
+// text is stored, so that the decision can be replayed.
 func (w *work) checkPolicy(ctx context.Context) outcome {
 	p := w.e.o.Policy()
 	in := w.policyInput(p)
@@ -155,8 +156,8 @@ func (w *work) checkPolicy(ctx context.Context) outcome {
 	return w.ruled(ctx, stored, d, policyResult{fmt.Sprintf("%x", p.Hash()), d, in.Task.Budget})
 }
 
-// policySubject is what the policy's decision is about: the agent too, but for a part of the
-// binary, which does not change while it runs.
+// policySubject returns the subject of the policy's decision. It includes the agent's program,
+// unless the agent is part of this binary, which does not change while it runs.
 func (w *work) policySubject(e policy.Effect) string {
 	if w.module.URL == "" {
 		return "policy"
@@ -164,7 +165,8 @@ func (w *work) policySubject(e policy.Effect) string {
 	return "policy" + w.whom(e)
 }
 
-// bound makes limits that the task left open those of the policy that does not deny it.
+// bound sets the limits that the task left open to those of the policy, unless the policy denies
+// the task.
 func (w *work) bound(ctx context.Context, d policy.Decision, b policy.Budget) error {
 	if d.Effect == policy.Deny {
 		return nil
@@ -179,14 +181,14 @@ func (w *work) bound(ctx context.Context, d policy.Decision, b policy.Budget) er
 	return nil
 }
 
-// dryRunResult is what phase dry_run leaves behind.
+// dryRunResult is the result of phase dry_run.
 type dryRunResult struct {
 	Ran bool `json:"ran"` // the agent has a dry run
 	standard.DryRun
 	Simulations []transaction.Simulation `json:"simulations"` // the runtime's own, of each call
 }
 
-// dryRun asks the agent what it would do, and simulates each transaction itself.
+// dryRun requests the agent's planned transactions, and simulates each of them.
 func (w *work) dryRun(ctx context.Context) (o outcome) {
 	runner, can := w.agent.(DryRunner)
 	if !can {
@@ -230,8 +232,8 @@ func (w *work) dryRun(ctx context.Context) (o outcome) {
 	return o
 }
 
-// simulateAll simulates the calls of the dry run, and judges those with placeholders by the
-// worst that they allow. The reasons are why Execute must not begin.
+// simulateAll simulates the calls of the dry run. Calls with placeholders are decided by the worst
+// values that the placeholders allow. The returned reasons forbid Execute.
 func (w *work) simulateAll(ctx context.Context, calls []transaction.Tx, r *dryRunResult) (out []policy.Reason,
 	err error) {
 	var list []*transaction.Declared
@@ -247,7 +249,7 @@ func (w *work) simulateAll(ctx context.Context, calls []transaction.Tx, r *dryRu
 			continue
 		}
 		s, reason, err := w.simulated(ctx, calls[i])
-		if errors.Is(err, repute.ErrUnavailable) { // says nothing of the task
+		if errors.Is(err, repute.ErrUnavailable) { // not a fault of the task
 			return nil, fmt.Errorf("%w: %v", errEndpoints, err) //nolint:errorlint // the kind of err must not decide
 		}
 		if err != nil {
@@ -265,7 +267,7 @@ func (w *work) simulateAll(ctx context.Context, calls []transaction.Tx, r *dryRu
 	return append(out, foreseen...), err
 }
 
-// simulated simulates a transaction of the dry run; reason says why it may not be sent.
+// simulated simulates a transaction of the dry run; reason says why it must not be sent.
 func (w *work) simulated(ctx context.Context, tx transaction.Tx) (s transaction.Simulation, reason string, err error) {
 	if err := tx.Check(); err != nil {
 		return s, err.Error(), nil
@@ -287,10 +289,10 @@ func (w *work) simulated(ctx context.Context, tx transaction.Tx) (s transaction.
 	return s, "", nil
 }
 
-// executed is what phase execute leaves behind.
+// executed is the result of phase execute.
 type executed struct {
 	standard.Execution
-	Regate *trustgate.Verdict `json:"regate,omitempty"` // the trust check before, where it saw or said something else
+	Regate *trustgate.Decision `json:"regate,omitempty"` // trust decision before execute, if it differs from the one of phase trust
 }
 
 // regated reports whether the waiting record of this attempt's execute holds a trust decision:
@@ -301,23 +303,23 @@ func (w *work) regated() bool {
 	return waited && json.Unmarshal(p.Result, &before) == nil && before.Regate != nil
 }
 
-// execute checks trust again, since an epoch may have passed, the agent's data been rewound
-// or the policy changed, and lets the agent work. What a person approved of in phase trust
-// is not asked again.
+// execute decides about trust again, because an epoch may have passed, the agent's data may have
+// been rewound, or the policy may have changed; then the agent works. An approval of phase trust is
+// not requested again.
 func (w *work) execute(ctx context.Context) (o outcome) {
 	again, err := w.judge(ctx, w.module, w.policyTask(w.e.o.Policy()))
 	if err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", journal.ErrRuntime, err)}
 	}
 	var r executed
-	if w.regated() || !again.Same(&w.verdict) {
+	if w.regated() || !again.Same(&w.gateDecision) {
 		r.Regate = &again
-		subject := w.verdict.Subject(&again) + w.whom(again.Decision.Effect)
+		subject := w.gateDecision.Subject(&again) + w.whom(again.Decision.Effect)
 		o = w.ruled(ctx, again.Stored(repute.PhaseExecute, repute.DecisionTrust, subject), again.Decision, r)
 		if o.status != "" || o.waits != nil || o.err != nil {
 			return o
 		}
-		w.verdict = again // rules about calls see the agent of now
+		w.gateDecision = again // rules about calls see the agent of now
 	}
 	started := time.Now().UTC()
 	r.Execution, err = with(ctx, w, repute.PhaseExecute, func(ctx context.Context, c *Context) (standard.Execution,
@@ -340,14 +342,13 @@ func (w *work) execute(ctx context.Context) (o outcome) {
 	return outcome{result: r, err: err, decisions: o.decisions}
 }
 
-// verification is what phase verify leaves behind: the agent's checks and the runtime's.
+// verification is the result of phase verify: the agent's checks and the runtime's.
 type verification struct {
 	standard.Verification
 	Runtime []standard.Check `json:"runtimeChecks"`
 }
 
-// verify is phase 7: the agent checks its work, and the orchestrator checks it against receipts
-// and the chain.
+// verify is phase 7: the agent checks its work, and the orchestrator checks receipts and chain.
 func (w *work) verify(ctx context.Context) (o outcome) {
 	var r verification
 	said, err := with(ctx, w, repute.PhaseVerify, func(ctx context.Context, c *Context) (standard.Verification, error) {
@@ -380,7 +381,7 @@ func (w *work) verify(ctx context.Context) (o outcome) {
 	return o
 }
 
-// runtimeChecks are what the runtime itself can tell: nobody has to believe the agent.
+// runtimeChecks returns the checks of the runtime, which do not depend on the agent's statements.
 func (w *work) runtimeChecks(ctx context.Context) ([]standard.Check, error) {
 	receipts, err := rundb.Receipts(ctx, w.e.db, w.Run.ID)
 	if err != nil {
@@ -399,15 +400,15 @@ func (w *work) runtimeChecks(ctx context.Context) ([]standard.Check, error) {
 		kept, w.manifestKept()}, err
 }
 
-// manifestKept checks that the agent still declares what it declared when the run began.
+// manifestKept checks that the agent still declares the manifest of the run's beginning.
 func (w *work) manifestKept() standard.Check {
 	now := journal.Digest(journal.JSON(w.agent.Info().Manifest))
 	return standard.Check{Name: "runtime.manifest", Passed: now == w.manifest,
 		Details: map[bool]string{false: "the agent changed its manifest"}[now == w.manifest]}
 }
 
-// summarize is phase 8: the agent says what came of the task. A text that contradicts the receipts
-// fails the phase.
+// summarize is phase 8: the agent describes the result. A text that contradicts the receipts fails
+// the phase.
 func (w *work) summarize(ctx context.Context) outcome {
 	s, err := with(ctx, w, repute.PhaseSummarize, func(ctx context.Context, c *Context) (standard.Summary, error) {
 		return w.agent.Summarize(ctx, w.asked(), w.done, w.checked, c)
@@ -422,7 +423,7 @@ func (w *work) summarize(ctx context.Context) outcome {
 	return outcome{result: s, err: err}
 }
 
-// finish is the record of the run: everything else is stored already.
+// finish closes the run; everything else is stored already.
 func (w *work) finish(context.Context) outcome {
 	return outcome{result: json.RawMessage(`{}`)}
 }

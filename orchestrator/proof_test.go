@@ -52,19 +52,19 @@ func (h *house) sells() {
 		repute.Transfer{From: seller, To: buyer, TokenID: sold.TokenID})
 }
 
-// judged is the verdict on a module now, made again from what is pinned.
-func (h *house) judged(m repute.Module, p *policy.Policy, lenient bool) trustgate.Verdict {
+// judged is the decision on a module now, made again from what is pinned.
+func (h *house) judged(m repute.Module, p *policy.Policy, lenient bool) trustgate.Decision {
 	h.t.Helper()
-	v, err := trustgate.Judge(h.t.Context(), h.db, p, lenient, m,
+	v, err := trustgate.Decide(h.t.Context(), h.db, p, lenient, m,
 		policy.Task{Coordinator: m.Slug, Value: "0", Budget: policy.DefaultBudget()}, policy.Threshold{})
 	ok(h.t, err)
 	_, err = trustdb.KeepInput(h.t.Context(), h.db, p.Text())
 	ok(h.t, err)
-	ok(h.t, trustgate.VerifyVerdict(h.t.Context(), h.db, nil, v))
+	ok(h.t, trustgate.Verify(h.t.Context(), h.db, nil, v))
 	return v
 }
 
-// What was shown at the registration of a program is looked at again by each verdict.
+// What was shown at the registration of a program is looked at again by each decision.
 func TestProofIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
@@ -84,7 +84,7 @@ func TestProofIsLookedAtAgain(t *testing.T) {
 		repute.ModuleProof{Kind: repute.ProofKey, Signer: seller, At: now}
 	deny, ask, allow := rules(t, anything)(), rules(t, "version: \"1\"\ntrust: {unproven: require_approval}\n")(),
 		rules(t, "version: \"1\"\ntrust: {unproven: allow}\n")()
-	check := func(name string, v trustgate.Verdict, effect policy.Effect, says string) {
+	check := func(name string, v trustgate.Decision, effect policy.Effect, says string) {
 		t.Helper()
 		reason := policy.Reason{}
 		for _, r := range v.Decision.Reasons {
@@ -112,8 +112,8 @@ func TestProofIsLookedAtAgain(t *testing.T) {
 
 	v := h.judged(module(signed), deny, false)
 	v.Proof.Owner, v.Agent.Unproven = &seller, ""
-	if err := trustgate.VerifyVerdict(t.Context(), h.db, nil, v); err == nil {
-		t.Error("a verdict with another owner than decided is taken for good")
+	if err := trustgate.Verify(t.Context(), h.db, nil, v); err == nil {
+		t.Error("a decision with another owner than decided is taken for good")
 	}
 }
 
@@ -136,10 +136,10 @@ func TestSoldAgentDoesNotExecute(t *testing.T) {
 	if task.Status != repute.TaskRejected || !strings.Contains(string(run.Reasons), "identity.proof") {
 		t.Errorf("task %s: %s %s", task.Status, run.Error, run.Reasons)
 	}
-	h.verdictsHold(run.ID)
+	h.gateDecisionsHold(run.ID)
 }
 
-// A chain of which no block is final gives no score: the verdict says so.
+// A chain of which no block is final gives no score: the decision says so.
 func TestNothingIsFinalYet(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)

@@ -20,7 +20,7 @@ func (w *work) claimsHold(ctx context.Context, receipts []repute.Receipt) (stand
 	return standard.ReceiptsExist(inner, all), err
 }
 
-// taskReceipts are those of all runs of the task.
+// taskReceipts returns the receipts of all runs of the task.
 func (w *work) taskReceipts(ctx context.Context) (all []repute.Receipt, err error) {
 	runs, err := rundb.TaskRuns(ctx, w.e.db, w.Run.Task)
 	for i := 0; err == nil && i < len(runs); i++ {

@@ -93,7 +93,7 @@ func TestTrustIsCheckedAgainBeforeExecute(t *testing.T) {
 			if c.ran == 0 && !strings.Contains(string(run.Reasons), "trust.unrated") {
 				t.Errorf("reasons %s", run.Reasons)
 			}
-			h.verdictsHold(run.ID)
+			h.gateDecisionsHold(run.ID)
 		})
 	}
 }
@@ -108,8 +108,8 @@ func (h *house) awaits(id string) {
 	})
 }
 
-// verdictsHold makes every trust decision of a run again by the policy that it names.
-func (h *house) verdictsHold(run string) {
+// gateDecisionsHold makes every trust decision of a run again by the policy that it names.
+func (h *house) gateDecisionsHold(run string) {
 	h.t.Helper()
 	decisions, err := rundb.Decisions(h.t.Context(), h.db, run, 1000)
 	ok(h.t, err)
@@ -117,12 +117,12 @@ func (h *house) verdictsHold(run string) {
 		if d.Kind != repute.DecisionTrust {
 			continue
 		}
-		var v trustgate.Verdict
+		var v trustgate.Decision
 		ok(h.t, json.Unmarshal(d.Input, &v))
 		if v.Policy != d.Policy || string(v.Decision.Effect) != d.Effect {
-			h.t.Errorf("%s: %s by policy %x, its verdict: %s by %s", d.Subject, d.Effect, d.Policy, v.Decision.Effect, v.Policy)
+			h.t.Errorf("%s: %s by policy %x, its decision: %s by %s", d.Subject, d.Effect, d.Policy, v.Decision.Effect, v.Policy)
 		}
-		if err := trustgate.VerifyVerdict(h.t.Context(), h.db, nil, v); err != nil {
+		if err := trustgate.Verify(h.t.Context(), h.db, nil, v); err != nil {
 			h.t.Errorf("%s: %v", d.Subject, err)
 		}
 	}

@@ -22,14 +22,14 @@ import (
 	"repute/store/rundb"
 )
 
-// work is a run that this process works on.
+// work is a run that this process executes.
 type work struct {
 	e     *Engine
 	lease rundb.Lease
 	rundb.Work
 	module repute.Module
 	agent  Module // nil where it is not installed here
-	broken error  // why an agent elsewhere cannot be made of what is stored of it
+	broken error  // why the module of an agent on another server could not be created
 	info   standard.Info
 	terms  standard.Terms
 	depth  int // 0: the root run
@@ -38,25 +38,25 @@ type work struct {
 	// checkpoint is stored with each phase; nil in sub-runs.
 	checkpoint func(ctx context.Context, tx pgx.Tx) error
 
-	// What earlier phases left behind.
-	plan     standard.Plan
-	verdict  trustgate.Verdict
-	intended []*transaction.Declared // the calls of the dry run
-	dryRan   bool
-	done     standard.Execution
-	checked  standard.Verification
-	summary  standard.Summary
-	manifest string // digest at the beginning
+	// Results of earlier phases.
+	plan         standard.Plan
+	gateDecision trustgate.Decision
+	intended     []*transaction.Declared // the calls of the dry run
+	dryRan       bool
+	done         standard.Execution
+	checked      standard.Verification
+	summary      standard.Summary
+	manifest     string // digest at the beginning
 
-	moving       sync.Mutex // of a root run: transactions are judged one after the other
+	moving       sync.Mutex // of a root run: transactions are decided one at a time
 	mu           sync.Mutex
 	waiting      []*ApprovalError // all that persons must decide
 	fenced       error
-	away         error // of the database, met by this run or one below it
+	away         error // error of the database in this run or one below it
 	wasCancelled bool  // of a root run
 }
 
-// outcome is what came of a phase.
+// outcome is the outcome of a phase.
 type outcome struct {
 	status    repute.PhaseStatus
 	result    any
@@ -67,12 +67,12 @@ type outcome struct {
 	waits     *ApprovalError
 }
 
-// ErrAway is all that an agent, a step or a record learns of a database that fails: the phase
-// ends and is done again. The driver's text is for the log.
+// ErrAway is the only error that an agent, a step or a record sees when the database fails: the
+// phase ends and is repeated. The driver's text is only logged.
 var ErrAway = errors.New("the runtime waits for its database; what was begun is done again")
 
-// lost remembers why nothing that happens after can count: somebody else has the run, or the
-// database failed. The phase ends then and is done again, whatever the agent makes of it.
+// lost records that nothing from now on can be stored: another engine owns the run, or the database
+// failed. The phase ends and is repeated, whatever the agent does with the error.
 func (w *work) lost(err error) error {
 	root := w.root()
 	switch {
@@ -85,9 +85,9 @@ func (w *work) lost(err error) error {
 		return err
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) &&
 		!errors.Is(err, repute.ErrUnavailable):
-		return ErrAway // the call was cut off: why is known to whoever cut it
+		return ErrAway // the call was canceled; its cause is recorded elsewhere
 	}
-	for x := w; x != nil; x = x.parent { // what the runs above make of it does not count either
+	for x := w; x != nil; x = x.parent { // what the runs above make of the error cannot be stored either
 		x.mu.Lock()
 		known := x.away != nil
 		if !known {
@@ -101,22 +101,23 @@ func (w *work) lost(err error) error {
 	return ErrAway
 }
 
-// giveUp forgets the error of the database: this run's phase fails by it. Other runs of the
-// task that the database failed are still done again.
+// giveUp clears the error of the database, so that this run's phase fails by it. Other runs of the
+// task that failed by the database are repeated.
 func (w *work) giveUp() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.away = nil
 }
 
-// databaseFailed is the first error of the database that lost saw in this run or one below it; nil for none.
+// databaseFailed returns the first error of the database that lost recorded in this run or one
+// below it; nil for none.
 func (w *work) databaseFailed() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.away
 }
 
-// root is the run of the task itself, above all runs that it began.
+// root returns the run of the task itself, above all runs that it started.
 func (w *work) root() *work {
 	for w.parent != nil {
 		w = w.parent
@@ -131,7 +132,7 @@ func (w *work) wait(e *ApprovalError) {
 	w.waiting = append(w.waiting, e)
 }
 
-// waits returns what the run waits for, nil for nothing.
+// waits returns the approval that the run waits for, nil for none.
 func (w *work) waits() *ApprovalError {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +142,7 @@ func (w *work) waits() *ApprovalError {
 	return w.waiting[0]
 }
 
-// asks are the events that tell of each thing that waits for a person.
+// asks returns the events that announce each open approval.
 func (w *work) asks() (out []repute.RunEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,12 +156,12 @@ func (w *work) asks() (out []repute.RunEvent) {
 	return out
 }
 
-// load takes over what is stored of earlier phases.
+// load reads the stored results of earlier phases.
 func (w *work) load(ctx context.Context) error {
 	if err := json.Unmarshal(w.Task.Terms, &w.terms); err != nil {
 		return fmt.Errorf("stored terms of task %s: %w", w.Task.ID, err)
 	}
-	into := map[repute.Phase]any{repute.PhasePlan: &w.plan, repute.PhaseTrust: &w.verdict, repute.PhaseExecute: &w.done,
+	into := map[repute.Phase]any{repute.PhasePlan: &w.plan, repute.PhaseTrust: &w.gateDecision, repute.PhaseExecute: &w.done,
 		repute.PhaseVerify: &w.checked, repute.PhaseSummarize: &w.summary}
 	for phase, to := range into {
 		if p, ok := w.Phases[phase]; ok && p.Status != repute.PhaseWaiting {
@@ -179,7 +180,7 @@ func (w *work) load(ctx context.Context) error {
 	return w.loadDryRun(ctx)
 }
 
-// loadDryRun restores what the dry run intended, when a run continues after a crash.
+// loadDryRun restores the declared calls of the dry run when a run continues after a crash.
 func (w *work) loadDryRun(ctx context.Context) error {
 	p, ok := w.Phases[repute.PhaseDryRun]
 	if !ok || p.Status == repute.PhaseWaiting {
@@ -192,8 +193,8 @@ func (w *work) loadDryRun(ctx context.Context) error {
 	return w.intend(ctx, d.DryRun, d.Ran)
 }
 
-// advance does the phase, unless it is done or the run goes another way. The error is
-// one of the runtime: it ends the attempt to work, not the run.
+// advance does the phase, unless it is done or must be skipped. The error is one of the runtime: it
+// ends this attempt to work and not the run.
 func (w *work) advance(ctx context.Context, p repute.Phase) error {
 	if known, ok := w.Phases[p]; ok && known.Status != repute.PhaseWaiting {
 		return nil
@@ -215,14 +216,14 @@ func (w *work) advance(ctx context.Context, p repute.Phase) error {
 		return err
 	}
 	err := w.record(ctx, p, o, started)
-	if lasting(err) { // what came of it cannot be stored: that can
+	if lasting(err) { // the result cannot be stored, but the failure can
 		err = w.record(ctx, p, outcome{err: err}, started)
 	}
 	return err
 }
 
-// skips tells whether a phase has nothing to do: after a failure only the record is left,
-// and after a failed verification the summary too.
+// skips reports whether a phase has nothing to do: after a failure only finish remains, and after a
+// failed verification also summarize.
 func (w *work) skips(p repute.Phase) bool {
 	if p == repute.PhaseRecord {
 		return false
@@ -236,8 +237,8 @@ func (w *work) skips(p repute.Phase) bool {
 	return false
 }
 
-// interrupted is an error when a phase was cut off by what is no fault of the run: the
-// process stops, another has the run, or the database is away. It is done again.
+// interrupted returns an error if a phase ended by no fault of the run: the process stops, another
+// engine owns the run, or the database is unavailable. The phase is repeated then.
 func (w *work) interrupted(ctx context.Context, p repute.Phase, err error) error {
 	root := w.root()
 	root.mu.Lock()
@@ -258,8 +259,8 @@ func (w *work) interrupted(ctx context.Context, p repute.Phase, err error) error
 	return nil
 }
 
-// failure is the error of the database that a phase met, whatever its agent made of it: one
-// that lost saw, or the phase's own. Nil: the database failed nothing.
+// failure returns the error of the database that a phase met, whatever its agent made of it: the
+// one that lost recorded, or the phase's own. Nil: no failure of the database.
 func (w *work) failure(err error) error {
 	if away := w.databaseFailed(); away != nil {
 		return fmt.Errorf("%w: %w", journal.ErrRuntime, away)
@@ -273,14 +274,14 @@ func (w *work) failure(err error) error {
 	return nil
 }
 
-// What the event of a delayed phase says; the log has the error's text.
+// Texts of the event of a delayed phase; the log contains the error.
 const (
 	databaseDelay  = "the database does not answer, or refuses what the phase needs"
 	endpointsDelay = "the chain's endpoints do not answer"
 )
 
-// delayed is err while a phase may be tried again: for as long as the budget gives the whole
-// run, by the clock on the wall, since a try of this attempt first failed.
+// delayed returns err while the phase may be retried: for the time that the budget gives the whole
+// run, measured since the first failed try of this attempt.
 func (w *work) delayed(ctx context.Context, p repute.Phase, err error) error {
 	root, reason := w.root(), databaseDelay
 	if errors.Is(err, errEndpoints) {
@@ -298,27 +299,26 @@ func (w *work) delayed(ctx context.Context, p repute.Phase, err error) error {
 	return nil
 }
 
-// lasting tells whether an error comes back however often the phase is done again: it
-// fails the phase.
+// lasting reports whether an error would return at every repetition: it fails the phase.
 func lasting(err error) bool {
 	return !errors.Is(err, repute.ErrUnavailable) && !errors.Is(err, repute.ErrFenced) &&
 		(errors.Is(err, repute.ErrInvalid) || errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrConflict))
 }
 
-// cutOff tells whether a context ended by what is no fault of the run: neither its budget
-// nor somebody's wish.
+// cutOff reports whether a context ended by no fault of the run: neither the budget nor a
+// cancellation.
 func cutOff(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return cause != nil && !errors.Is(cause, errCancelled) && !errors.Is(cause, errTime)
 }
 
 var (
-	// errEndpoints marks that the endpoints of the chain gave no answer: the phase is done again, for
-	// as long as the budget allows.
+	// errEndpoints wraps the error of a chain whose endpoints did not answer: the phase is repeated
+	// while the budget allows.
 	errEndpoints = errors.New("the chain could not be asked")
 )
 
-// perform does a phase within what is left of the run's time.
+// perform does a phase within the rest of the run's time.
 func (w *work) perform(ctx context.Context, p repute.Phase) outcome {
 	ctx, cancel := w.timed(ctx, p)
 	defer cancel()
@@ -355,7 +355,7 @@ func (w *work) perform(ctx context.Context, p repute.Phase) outcome {
 // errTime: the budget's time is used up.
 var errTime = errors.New("budget: maxRuntimeMs is used up")
 
-// errManifestTime: the time that the agent's manifest gives a run is used up.
+// errManifestTime is returned when the run time that the agent's manifest allows is exhausted.
 var errManifestTime = fmt.Errorf("%w: that of the agent's manifest", errTime)
 
 // timed bounds a phase by the task's time and by the manifest's. The summary and the record
@@ -372,7 +372,7 @@ func (w *work) timed(ctx context.Context, p repute.Phase) (context.Context, cont
 	return context.WithTimeoutCause(ctx, max(0, left), cause)
 }
 
-// record stores what came of a phase, with the checkpoint, in one transaction.
+// record stores the outcome of a phase together with the checkpoint, in one transaction.
 func (w *work) record(ctx context.Context, p repute.Phase, o outcome, started time.Time) error {
 	if o.status == "" {
 		o.status = repute.PhaseOK
@@ -385,13 +385,13 @@ func (w *work) record(ctx context.Context, p repute.Phase, o outcome, started ti
 	}
 	row := repute.RunPhase{Phase: p, Attempt: w.Run.Attempt, Status: o.status, Result: journal.JSON(o.result),
 		Started: started.UTC()}
-	row.Ended = row.Started.Add(time.Since(started)) // what it took, whatever became of the clock meanwhile
+	row.Ended = row.Started.Add(time.Since(started)) // elapsed time is measured by the monotonic clock
 	if o.err != nil {
 		// a failed phase MUST have an error (CheckDecisions)
 		row.Error = journal.Shorten(standard.OrWord(o.err.Error(), "failed without a reason"))
 	}
 	out := w.outcomeOf(row, o)
-	// What is done is stored also when the run was cancelled meanwhile.
+	// Results are stored even if the run was cancelled meanwhile.
 	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
 	also := func(tx pgx.Tx) error {
@@ -414,7 +414,7 @@ func (w *work) record(ctx context.Context, p repute.Phase, o outcome, started ti
 	return nil
 }
 
-// taken notes what was stored.
+// taken updates this value after the outcome was stored.
 func (w *work) taken(row repute.RunPhase, out rundb.PhaseOutcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -426,7 +426,7 @@ func (w *work) taken(row repute.RunPhase, out rundb.PhaseOutcome) {
 	}
 }
 
-// outcomeOf says what a phase's outcome means for run and task.
+// outcomeOf returns the changes of run and task that follow from a phase's outcome.
 func (w *work) outcomeOf(row repute.RunPhase, o outcome) rundb.PhaseOutcome {
 	out := rundb.PhaseOutcome{Run: w.Run.ID, RunPhase: row, Status: w.Run.Status, Receipts: o.receipts,
 		Decisions: o.decisions}
@@ -466,7 +466,7 @@ func (w *work) outcomeOf(row repute.RunPhase, o outcome) rundb.PhaseOutcome {
 	return out
 }
 
-// end is what run and task come to.
+// end returns the final statuses of run and task.
 func (w *work) end() (repute.RunStatus, repute.TaskStatus) {
 	run, task := repute.RunCompleted, repute.TaskCompleted
 	for p, known := range w.Phases {

@@ -25,12 +25,12 @@ import (
 	"repute/store/walletdb"
 )
 
-// ApprovalError says that a person must decide before the run goes on.
+// ApprovalError is returned when a person must decide before the run continues.
 type ApprovalError struct {
 	Run     string // that waits
-	Subject string // what the answer must name
+	Subject string // name of the question, which the answer must repeat
 	Reasons []policy.Reason
-	Shown   *approval.Shown // the transaction that is asked about, if it is one
+	Shown   *approval.Shown // the transaction that needs approval, if it is one
 }
 
 // Error names the first reason.
@@ -38,7 +38,7 @@ func (e *ApprovalError) Error() string {
 	return "waits for approval: " + transaction.Texts(transaction.Against(e.Reasons))
 }
 
-// Simulate says what a transaction would come to. It counts as a tool call.
+// Simulate simulates a transaction. It counts as a tool call.
 func (c *Context) Simulate(ctx context.Context, tx transaction.Tx) (out transaction.Simulation, err error) {
 	if err := c.w.mayTouch(ctx, &tx); err != nil {
 		return out, c.w.lost(err)
@@ -73,7 +73,7 @@ func (w *work) simulate(ctx context.Context, tx transaction.Tx) (transaction.Sim
 	return s, w.records(tx.ChainID).MayLog(ctx, s.Logs)
 }
 
-// origin names the agent, run and task that a transaction belongs to.
+// origin returns the agent, run and task of a transaction.
 func (w *work) origin() transaction.Origin {
 	return transaction.Origin{Agent: w.Run.Agent, Run: w.Run.ID, Task: w.Run.Task}
 }
@@ -111,8 +111,8 @@ func (c *Context) send(ctx context.Context, tx transaction.Tx) (transaction.Sent
 	return c.w.transact(ctx, c, key, tx)
 }
 
-// transact is Send after the checks that need no look at anything stored. What was begun
-// before is looked up, whatever simulation and policy would say of it now.
+// transact is Send after the checks that need no stored data. A transaction that was begun before
+// is looked up, whatever simulation and policy would decide now.
 func (w *work) transact(ctx context.Context, c *Context, key string, tx transaction.Tx) (transaction.Sent, error) {
 	if err := w.wasSimulated(&tx); err != nil {
 		return transaction.Sent{}, c.refused(ctx, key, &tx, err)
@@ -136,8 +136,8 @@ func (w *work) transact(ctx context.Context, c *Context, key string, tx transact
 	return w.broadcast(ctx, journaled.ID, w.intent(&journaled, tx, fee), fee)
 }
 
-// journal judges a transaction and journals it with its charge, one of a task after the
-// other, since each is judged by all that is sent with it.
+// journal decides about a transaction and journals it with its charge. Transactions of a task are
+// decided one at a time, because each decision depends on all that were sent.
 func (w *work) journal(ctx context.Context, r repute.Receipt, tx transaction.Tx) (journaled repute.Receipt, known bool,
 	fee string, err error) {
 	root := w.root()
@@ -157,8 +157,8 @@ func (w *work) journal(ctx context.Context, r repute.Receipt, tx transaction.Tx)
 	return journaled, known, simulated.FeeWei, err
 }
 
-// judged simulates a transaction and asks the policy, and whoever must approve it. Where the
-// dry run declared it with placeholders, in shown, it is judged by the worst that they allow.
+// judged simulates a transaction and asks the policy and, if required, a person. If the dry run
+// declared it with placeholders, in shown, it is decided by the worst values that they allow.
 func (w *work) judged(ctx context.Context, step, key string, tx *transaction.Tx,
 	shown *transaction.Declared) (s transaction.Simulation, d rundb.Decision,
 	err error) {
@@ -189,8 +189,7 @@ func (w *work) judged(ctx context.Context, step, key string, tx *transaction.Tx,
 	return s, d, nil
 }
 
-// resume goes on with a transaction that was journaled before; err is why it could not be
-// read.
+// resume continues a journaled transaction; err is the reason why it could not be read.
 func (w *work) resume(ctx context.Context, journaled repute.Receipt, tx transaction.Tx,
 	err error) (out transaction.Sent, _ error) {
 	if err != nil {
@@ -218,8 +217,8 @@ func (w *work) resume(ctx context.Context, journaled repute.Receipt, tx transact
 	return w.broadcast(ctx, journaled.ID, intent, before.ChargedWei)
 }
 
-// stillAllowed judges a journaled transaction anew where nothing was signed for it: what
-// was allowed then may be refused now. What is signed goes on, since it may be on its way.
+// stillAllowed decides again about a journaled transaction without signature, because it may be
+// refused now. A signed transaction continues, because it may be in the mempool.
 func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *transaction.Tx, intent string) error {
 	if _, err := walletdb.ReadIntent(ctx, w.e.db, intent); !errors.Is(err, repute.ErrNotFound) {
 		return err
@@ -235,7 +234,7 @@ func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *
 	return w.lost(rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, decision))
 }
 
-// intent is what is sent for a journaled call.
+// intent returns the wallet's intent for a journaled call.
 func (w *work) intent(r *repute.Receipt, tx transaction.Tx, mostWei string) transaction.Intent {
 	still := func(ctx context.Context) error {
 		if err := w.standing(ctx); err != nil {
@@ -246,15 +245,16 @@ func (w *work) intent(r *repute.Receipt, tx transaction.Tx, mostWei string) tran
 	return transaction.Intent{ID: intentID(r), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei, Still: still}
 }
 
-// charged is a transaction as it is journaled, with what it took of the gas budget and moves.
+// charged is a transaction in its journaled form, with its part of the gas budget and the values it
+// moves.
 type charged struct {
 	transaction.Tx
 	ChargedWei string                `json:"chargedWei"`
 	Leaves     []transaction.Outflow `json:"leaves,omitempty"` // the treasury, as its simulation showed
 }
 
-// broadcast sends an intent and journals what came of it. What is left open stays open:
-// whoever runs the step again finds out.
+// broadcast sends an intent and journals the result. An unknown result stays open, and the next
+// execution of the step resolves it.
 func (w *work) broadcast(ctx context.Context, call int64, intent transaction.Intent,
 	chargedWei string) (transaction.Sent, error) {
 	ctx, end := w.e.trace.Start(ctx, "transaction", attribute.String("ref", intent.Target.Hex()),
@@ -271,13 +271,13 @@ func (w *work) broadcast(ctx context.Context, call int64, intent transaction.Int
 	return sent, err
 }
 
-// leftOpen reports whether an error of Chain.Send says nothing about what becomes of the
-// transaction: nobody answered, the database failed, or the call was cut off.
+// leftOpen reports whether an error of Chain.Send leaves the result of the transaction unknown: no
+// endpoint answered, the database failed, or the call was canceled.
 func leftOpen(ctx context.Context, err error) bool {
 	return err != nil && (errors.Is(err, repute.ErrUnavailable) || errors.Is(err, store.ErrDatabase) || ctx.Err() != nil)
 }
 
-// endOf is what is journaled of a transaction's end, and the error that it means.
+// endOf returns the journaled outcome of a transaction, and the error that it means.
 func endOf(sent transaction.Sent, chargedWei string, err error) (rundb.CallOutcome, error) {
 	o := rundb.CallOutcome{Result: journal.JSON(sent), GasWei: transaction.Difference(sent.FeeWei, chargedWei)}
 	if err == nil {
@@ -292,8 +292,8 @@ func endOf(sent transaction.Sent, chargedWei string, err error) (rundb.CallOutco
 	return o, err
 }
 
-// settle completes the receipts of transactions whose run ended while they were under way. One
-// that cannot be completed now, as on a chain without endpoints, does not hold up the others.
+// settle completes the receipts of transactions whose run ended before they were final. A receipt
+// that cannot be completed, for example without endpoints, does not delay others.
 func (e *Engine) settle(ctx context.Context) error {
 	if e.o.Chain == nil {
 		return nil
@@ -323,8 +323,8 @@ func (e *Engine) settleCall(ctx context.Context, c *rundb.OpenCall) error {
 	return rundb.SettleCall(ctx, e.db, *c, o)
 }
 
-// wasSimulated refuses what the dry run did not show, and transactions of an agent in another
-// program that has no dry run, unless the policy lets those send.
+// wasSimulated refuses a transaction that the dry run did not declare, and transactions of a remote
+// agent without dry run unless the policy allows them.
 func (w *work) wasSimulated(tx *transaction.Tx) error {
 	switch {
 	case len(tx.Placeholders) > 0:
@@ -340,9 +340,9 @@ func (w *work) wasSimulated(tx *transaction.Tx) error {
 	return nil
 }
 
-// leftOfDryRun finds the call of the dry run that a transaction is, and refuses what was sent
-// as often already as the dry run showed it. call is how the transaction is journaled, or will
-// be. The result is nil where there was no dry run.
+// leftOfDryRun finds the declared call of a transaction, and refuses one that was sent as often as
+// the dry run declared. call is the journal key of the transaction. The result is nil without a dry
+// run.
 func (w *work) leftOfDryRun(ctx context.Context, call string, tx *transaction.Tx) (*transaction.Declared, error) {
 	if !w.dryRan {
 		return nil, nil
@@ -372,8 +372,8 @@ func (w *work) leftOfDryRun(ctx context.Context, call string, tx *transaction.Tx
 		"the dry run showed this transaction %d times, and it was sent as often", shown)
 }
 
-// callInput is what rules see of a transaction. listed is the function that an allow-list names
-// for it, nil where none does.
+// callInput returns the input of the rules about a transaction. listed is the function that an
+// allow-list names for it, nil for none.
 func (w *work) callInput(p *policy.Policy, tx *transaction.Tx, listed *contracts.Function) policy.Input {
 	in := w.policyInput(p)
 	in.Phase = "call"
@@ -389,9 +389,8 @@ func (w *work) callInput(p *policy.Policy, tx *transaction.Tx, listed *contracts
 	return in
 }
 
-// allows asks the policy about a transaction, and whoever must approve it. cases are the
-// transaction, and the worst that it may be where it has placeholders: the strongest of the
-// decisions about them counts.
+// allows asks the policy and, if required, a person about a transaction. cases are the transaction
+// or, with placeholders, the worst values that they allow: the strictest decision counts.
 func (w *work) allows(ctx context.Context, call string, tx *transaction.Tx, cases []transaction.Tx,
 	declared *transaction.Declared,
 	s *transaction.Simulation) (rundb.Decision, error) {
@@ -424,22 +423,22 @@ func (w *work) allows(ctx context.Context, call string, tx *transaction.Tx, case
 	case policy.Allow:
 		return stored, nil
 	case policy.Deny:
-		stored.Subject = call + " " + tx.Digest() // the same as refused gives it: one decision
+		stored.Subject = call + " " + tx.Digest() // as in refused, so that both are one decision
 		return stored, errors.Join(&transaction.DeniedError{Reasons: d.Reasons},
 			rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
 	}
 	return stored, w.approved(ctx, stored, d, shown)
 }
 
-// asked is the input of a decision with what a person sees who must decide.
+// asked is the input of a decision, with the description that a person sees.
 type asked struct {
-	*policy.Input      `json:",omitempty"`
-	*trustgate.Verdict `json:",omitempty"`
-	Shown              *approval.Shown `json:"shown"`
+	*policy.Input       `json:",omitempty"`
+	*trustgate.Decision `json:",omitempty"`
+	Shown               *approval.Shown `json:"shown"`
 }
 
-// approved is nil once a person has approved; until then the run waits.
-// shown is what a person sees of it, if it is a transaction.
+// approved returns nil once a person has approved; until then the run waits. shown describes the
+// transaction for the person, nil for other questions.
 func (w *work) approved(ctx context.Context, stored rundb.Decision, d policy.Decision, shown *approval.Shown) error {
 	waits, err := w.answered(ctx, stored.Subject, d, shown)
 	if err != nil || waits == nil {

@@ -23,16 +23,16 @@ const maxDepth = 5
 // parallelSteps is how many steps of a plan run at once.
 const parallelSteps = 8
 
-// StepFunc does a step of the agent's own. inputs are the results of the steps that it
-// depends on. What it returns is the step's result, at most 256 KiB.
+// StepFunc does one of the agent's own steps. inputs are the results of the steps that it depends
+// on. The result has at most 256 KiB.
 type StepFunc func(ctx context.Context, step standard.Step, inputs map[string]json.RawMessage,
 	c *Context) (json.RawMessage,
 	error)
 
-// RunPlan does a plan: each step once all it depends on are completed, independent ones
-// at the same time, those of other agents as runs of their own that share the budget. A
-// step that was completed before a crash is not done again. Steps behind one that failed
-// are skipped. It is called from Execute.
+// RunPlan does a plan: each step after all steps that it depends on, independent steps
+// concurrently, and steps of other agents as runs that share the budget. A step that was completed
+// before a crash is not repeated. Steps that depend on a failed one are skipped. It is called from
+// Execute.
 func (c *Context) RunPlan(ctx context.Context, plan standard.Plan, own StepFunc) (standard.Execution, error) {
 	if c.phase != repute.PhaseExecute || c.step != "" {
 		return standard.Execution{}, transaction.Refuse("phase", "a plan is run in Execute alone")
@@ -62,7 +62,7 @@ func (c *Context) RunPlan(ctx context.Context, plan standard.Plan, own StepFunc)
 	return e, nil
 }
 
-// planRun is a plan that is being done.
+// planRun is the state of a plan that is being executed.
 type planRun struct {
 	c       *Context
 	own     StepFunc
@@ -87,7 +87,7 @@ func (r *planRun) step(ctx context.Context, s standard.Step) {
 	r.results[s.ID] = result
 }
 
-// inputs waits for what a step depends on; blocked says why it cannot be done.
+// inputs waits for the results that a step depends on; blocked is the reason why it cannot be done.
 func (r *planRun) inputs(ctx context.Context, s standard.Step) (inputs map[string]json.RawMessage, blocked string) {
 	inputs = map[string]json.RawMessage{}
 	for _, d := range s.DependsOn {
@@ -133,7 +133,8 @@ func (c *Context) doStep(ctx context.Context, s standard.Step, inputs map[string
 	return c.endStep(ctx, s, result, err)
 }
 
-// endStep stores what came of a step, unless it was cut off or waits: then it is done again.
+// endStep stores the result of a step. A step that was canceled or waits is not stored, and is
+// repeated.
 func (c *Context) endStep(ctx context.Context, s standard.Step, result json.RawMessage, err error) standard.StepResult {
 	if err == nil && (len(result) > standard.MaxInput || len(result) > 0 && !json.Valid(result)) {
 		result, err = nil, fmt.Errorf("the step's result is no JSON of at most %d bytes: %w", standard.MaxInput,
@@ -156,8 +157,7 @@ func (c *Context) endStep(ctx context.Context, s standard.Step, result json.RawM
 	return out
 }
 
-// delegate does a step as a run of another agent, with all its phases: its trust is
-// checked now.
+// delegate does a step as a run of another agent, with all phases, including a new trust decision.
 func (w *work) delegate(ctx context.Context, s standard.Step, inputs map[string]json.RawMessage) (json.RawMessage,
 	error) {
 	if w.depth+1 >= maxDepth {
@@ -193,7 +193,7 @@ func (w *work) below(ctx context.Context) (out json.RawMessage, err error) {
 	return w.answer(w.parent)
 }
 
-// answer is what a sub-run comes to for the step it is.
+// answer returns the result of a sub-run for the step that it is.
 func (w *work) answer(parent *work) (json.RawMessage, error) {
 	if waits := w.waits(); waits != nil {
 		parent.wait(waits)

@@ -16,14 +16,14 @@ import (
 	"repute/store/rundb"
 )
 
-// Client submits, cancels and retries tasks, and answers what their runs wait for. It writes
-// rows and jobs; the work is done by an Engine, in this process or another.
+// Client submits, cancels and retries tasks, and answers open approvals. It writes rows and jobs;
+// an Engine in this process or another does the work.
 type Client struct {
 	db     *store.DB
 	client *river.Client[pgx.Tx] // inserts only
 }
 
-// NewClient makes a client.
+// NewClient returns a client.
 func NewClient(db *store.DB) (*Client, error) {
 	client, err := river.NewClient(riverpgxv5.New(db.Pool()), &river.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -32,8 +32,8 @@ func NewClient(db *store.DB) (*Client, error) {
 	return &Client{db, client}, nil
 }
 
-// Submit stores a task and queues it, in one transaction. Asking again with the same key
-// gives the same task; added tells the difference. repute.ErrInvalid names the field.
+// Submit stores a task and queues it in one transaction. A repeated key returns the first task with
+// added false. repute.ErrInvalid names the field.
 func (c *Client) Submit(ctx context.Context, r standard.Request) (t repute.Task, added bool, err error) {
 	if err := r.Check(); err != nil {
 		return t, false, err
@@ -47,13 +47,13 @@ func (c *Client) Submit(ctx context.Context, r standard.Request) (t repute.Task,
 	return rundb.AddTask(ctx, c.db, t, root, func(tx pgx.Tx) error { return queue(ctx, c.client, tx, root.ID) })
 }
 
-// Cancel asks that a task end. repute.ErrConflict when it has.
+// Cancel requests the end of a task. It returns repute.ErrConflict if the task has ended.
 func (c *Client) Cancel(ctx context.Context, task, by, reason string) error {
 	return rundb.CancelTask(ctx, c.db, task, by, reason)
 }
 
-// Approve answers one of the things that a run waits for, by its subject.
-// repute.ErrConflict when it does not wait for that one.
+// Approve answers one open approval of a run, by its subject. It returns repute.ErrConflict if the
+// run does not wait for it.
 func (c *Client) Approve(ctx context.Context, run, subject string, approved bool, by, reason string) error {
 	if subject == "" {
 		return repute.Invalid("subject", "is missing", "what the answer is about: the run and its events name it")
@@ -64,8 +64,8 @@ func (c *Client) Approve(ctx context.Context, run, subject string, approved bool
 		})
 }
 
-// Retry begins another attempt of a task that failed, from a phase on; the zero phase is
-// the one that failed. repute.ErrConflict when it did not fail.
+// Retry starts another attempt of a failed task with a phase; zero is the phase that failed. It
+// returns repute.ErrConflict if the task did not fail.
 func (c *Client) Retry(ctx context.Context, task string, from repute.Phase, by string) error {
 	return rundb.RetryTask(ctx, c.db, task, from, by,
 		func(tx pgx.Tx, root string) error { return queue(ctx, c.client, tx, root) })

@@ -16,9 +16,9 @@ import (
 	"repute/store/rundb"
 )
 
-// trusted asks the trust gate again where a task moves more than it declared to be at risk:
-// the agent, and those that it works for, must be trusted with all that moves. call is how tx
-// is journaled, or will be; total is what tx moves, to which the others are added.
+// trusted asks the trust gate again if a task moves more value than it declared: the agent, and
+// those that it works for, must be trusted with all of it. call is the journal key of tx; total
+// contains the moves of tx, to which those of the others are added.
 func (w *work) trusted(ctx context.Context, call string, tx *transaction.Tx, total *transaction.Moves,
 	shown *transaction.Declared, s *transaction.Simulation) error {
 	declared, err := transaction.ParseAmount(w.terms.ValueAtRisk)
@@ -30,7 +30,7 @@ func (w *work) trusted(ctx context.Context, call string, tx *transaction.Tx, tot
 	}
 	for x := w; x != nil; x = x.parent {
 		if err := w.trustedWith(ctx, x, "value of "+x.Run.Agent+" "+call, total.Value(),
-			func(v *trustgate.Verdict) (*approval.Shown, error) {
+			func(v *trustgate.Decision) (*approval.Shown, error) {
 				seen, err := w.show(ctx, tx, shown, s, transaction.Against(v.Decision.Reasons))
 				if err == nil {
 					seen.Agent = approval.DescribeAgent(x.Run.Agent, v)
@@ -43,7 +43,7 @@ func (w *work) trusted(ctx context.Context, call string, tx *transaction.Tx, tot
 	return nil
 }
 
-// moved adds what all transactions move that a task has journaled, but for a call of this run.
+// moved adds the moves of all journaled transactions of a task, except one call of this run.
 func (w *work) moved(ctx context.Context, p *policy.Policy, but string, sum *transaction.Moves) error {
 	list, err := rundb.TaskTransactions(ctx, w.e.db, w.Run.Task)
 	for _, journaled := range list {
@@ -61,10 +61,10 @@ func (w *work) moved(ctx context.Context, p *policy.Policy, but string, sum *tra
 	return err
 }
 
-// trustedWith judges the agent of x for a value. A person who approved of it at its own trust
-// check did so for the declared value alone.
+// trustedWith decides about the agent of x for a value. An approval in phase trust applies to the
+// declared value only.
 func (w *work) trustedWith(ctx context.Context, x *work, subject, value string,
-	show func(*trustgate.Verdict) (*approval.Shown, error)) error {
+	show func(*trustgate.Decision) (*approval.Shown, error)) error {
 	task := x.policyTask(x.e.o.Policy())
 	task.Value = value
 	v, err := x.judge(ctx, x.module, task)
@@ -76,7 +76,7 @@ func (w *work) trustedWith(ctx context.Context, x *work, subject, value string,
 		return err
 	}
 	stored := v.Stored(repute.PhaseExecute, repute.DecisionValue, subject+" "+shown.Hash()+x.whom(v.Decision.Effect))
-	stored.Input = journal.JSON(asked{Verdict: &v, Shown: shown})
+	stored.Input = journal.JSON(asked{Decision: &v, Shown: shown})
 	if v.Decision.Effect == policy.RequireApproval {
 		return w.approved(ctx, stored, v.Decision, shown)
 	}
@@ -87,9 +87,9 @@ func (w *work) trustedWith(ctx context.Context, x *work, subject, value string,
 	return err
 }
 
-// judge says whether the agent of a run, registered as m, may do a task.
-func (w *work) judge(ctx context.Context, m repute.Module, task policy.Task) (trustgate.Verdict, error) {
-	v, err := w.e.gate.Judge(ctx, m, task, w.terms.Threshold)
+// judge returns the decision of the trust gate about module m of a run, for a task.
+func (w *work) judge(ctx context.Context, m repute.Module, task policy.Task) (trustgate.Decision, error) {
+	v, err := w.e.gate.Decide(ctx, m, task, w.terms.Threshold)
 	v.Manifest = w.manifest
 	return v, err
 }

@@ -394,13 +394,13 @@ func TestJudgeHashOfStoredKeccak(t *testing.T) {
 		source        string
 		want          repute.HashProof
 	}{
-		{common.Hash{}, common.Hash{}, "", repute.HashProof{Verdict: repute.HashAbsent}},
-		{sum, common.Hash{}, "", repute.HashProof{Verdict: repute.HashUnavailable}},
-		{sum, sum, "https", repute.HashProof{Verdict: repute.HashVerified, By: repute.ProvedByHash}},
-		{sum, common.Hash{1}, "ipfs", repute.HashProof{Verdict: repute.HashMismatch}},
-		{common.Hash{}, sum, "ipfs", repute.HashProof{Verdict: repute.HashVerified, By: repute.ProvedByCID}},
-		{common.Hash{}, sum, "data", repute.HashProof{Verdict: repute.HashVerified, By: repute.ProvedOnURI}},
-		{common.Hash{}, sum, "https", repute.HashProof{Verdict: repute.HashAbsent}},
+		{common.Hash{}, common.Hash{}, "", repute.HashProof{Result: repute.HashAbsent}},
+		{sum, common.Hash{}, "", repute.HashProof{Result: repute.HashUnavailable}},
+		{sum, sum, "https", repute.HashProof{Result: repute.HashVerified, By: repute.ProvedByHash}},
+		{sum, common.Hash{1}, "ipfs", repute.HashProof{Result: repute.HashMismatch}},
+		{common.Hash{}, sum, "ipfs", repute.HashProof{Result: repute.HashVerified, By: repute.ProvedByCID}},
+		{common.Hash{}, sum, "data", repute.HashProof{Result: repute.HashVerified, By: repute.ProvedOnURI}},
+		{common.Hash{}, sum, "https", repute.HashProof{Result: repute.HashAbsent}},
 	} {
 		if got := repute.JudgeHash(c.given, c.keccak, c.source); got != c.want {
 			t.Errorf("%+v: %+v", c, got)
@@ -439,13 +439,13 @@ func TestFilesAreJudged(t *testing.T) {
 		t.Fatalf("feedback %+v, %v", page, err)
 	}
 	rated, answered := page.Items[0].File, page.Items[0].Responses[0].File
-	if rated == nil || rated.Status != repute.DocumentOK || rated.Proof.Verdict != repute.HashVerified ||
+	if rated == nil || rated.Status != repute.DocumentOK || rated.Proof.Result != repute.HashVerified ||
 		rated.Keccak != hash ||
 		rated.Feedback == nil || rated.Feedback.Text != "fine\ufffd" || rated.ProblemCount != 1 ||
 		rated.Size != int64(len(body)) {
 		t.Errorf("the rating's file: %+v", rated)
 	}
-	if answered == nil || answered.Proof.Verdict != repute.HashMismatch ||
+	if answered == nil || answered.Proof.Result != repute.HashMismatch ||
 		// anybody may append thousands of them
 		answered.Feedback != nil || len(answered.Problems) > 0 || answered.Status != repute.DocumentOK {
 		t.Errorf("the response's file: %+v", answered)
@@ -455,7 +455,7 @@ func TestFilesAreJudged(t *testing.T) {
 		t.Fatalf("validations %+v, %v", validations, err)
 	}
 	if f := validations.Items[0].RequestFile; f == nil || f.Status != repute.DocumentFailed ||
-		f.Proof.Verdict != repute.HashUnavailable || f.Reason != "not_found" {
+		f.Proof.Result != repute.HashUnavailable || f.Reason != "not_found" {
 		t.Errorf("the request's file: %+v", f)
 	}
 }

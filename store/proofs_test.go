@@ -19,12 +19,12 @@ func TestDomainProofs(t *testing.T) {
 	const proof = "https://b.example/.well-known/agent-registration.json"
 	read(t, db, u[own], "0", linked("zero", w.id(0)), docdb.Domain{Name: "own.example", Proof: own},
 		docdb.Domain{Name: "b.example", Proof: proof})
-	verdicts := func() (out []repute.DomainVerdict) {
+	verdicts := func() (out []repute.DomainResult) {
 		t.Helper()
 		proofs, err := query.DomainProofs(ctxOf(t), db, w.id(0), w.id(1))
 		ok(t, err)
 		for _, p := range proofs[w.id(0)] {
-			out = append(out, p.Verdict)
+			out = append(out, p.Result)
 		}
 		if len(proofs) != 1 || len(out) != 2 {
 			t.Fatalf("proofs %+v", proofs)
@@ -83,7 +83,7 @@ func TestOnlyTheWellKnownFileProves(t *testing.T) {
 		uri, servedBy string
 		names         int
 		shared        []string
-		want          repute.DomainVerdict
+		want          repute.DomainResult
 	}{
 		{wellKnown, "site.example", 0, nil, repute.DomainProven}, // the agent's URI is the proof
 		{wellKnown, "www.site.example", 0, nil, repute.DomainProven},
@@ -100,7 +100,7 @@ func TestOnlyTheWellKnownFileProves(t *testing.T) {
 			ServedBy:  c.servedBy,
 			FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("site", w.id(c.names)),
 			Domains: []docdb.Domain{{Name: "site.example", Proof: wellKnown}}})
-		if p := proofOf(t, db, w.id(0)); p.Verdict != c.want {
+		if p := proofOf(t, db, w.id(0)); p.Result != c.want {
 			t.Errorf("%s served by %q, names agent %d: %+v, want %s", c.uri, c.servedBy, c.names, p, c.want)
 		}
 	}
@@ -115,7 +115,7 @@ func TestProofsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		readAgo time.Duration
 		after   docdb.FetchResult
-		want    repute.DomainVerdict
+		want    repute.DomainResult
 	}{
 		"taken away":     {day, docdb.FetchResult{Reason: "not_found"}, repute.DomainRefused},
 		"short silence":  {day, docdb.FetchResult{Reason: "timeout"}, repute.DomainProven},
@@ -129,12 +129,12 @@ func TestProofsEnd(t *testing.T) {
 		save(t, db, docdb.FetchResult{URIID: p.ID, Body: []byte("p"), Source: "https", ServedBy: "b.example",
 			FetchedAt:     time.Now().Add(-c.readAgo),
 			ParserVersion: 1, Registration: linked("", w.id(0))})
-		if got := proofOf(t, db, w.id(0)); got.Verdict != repute.DomainProven {
+		if got := proofOf(t, db, w.id(0)); got.Result != repute.DomainProven {
 			t.Errorf("%s: at first %+v", name, got)
 		}
 		c.after.URIID, c.after.FetchedAt = p.ID, time.Now()
 		save(t, db, c.after)
-		if got := proofOf(t, db, w.id(0)); got.Verdict != c.want {
+		if got := proofOf(t, db, w.id(0)); got.Result != c.want {
 			t.Errorf("%s: %+v, want %s", name, got, c.want)
 		}
 	}
@@ -183,7 +183,7 @@ func TestProofTakenAwayStaysAway(t *testing.T) {
 		Registration: linked("", w.id(0))}
 	for _, step := range []struct {
 		reason string
-		want   repute.DomainVerdict
+		want   repute.DomainResult
 		told   int
 	}{
 		{"", repute.DomainProven, 1},
@@ -203,8 +203,8 @@ func TestProofTakenAwayStaysAway(t *testing.T) {
 		before := len(readChanges(t, ctxOf(t), db, ""))
 		save(t, db, r)
 		told := len(readChanges(t, ctxOf(t), db, "")) - before
-		if got := proofOf(t, db, w.id(0)); got.Verdict != step.want || told != step.told {
-			t.Errorf("after %q: %s, told %d times, want %s and %d", step.reason, got.Verdict, told, step.want, step.told)
+		if got := proofOf(t, db, w.id(0)); got.Result != step.want || told != step.told {
+			t.Errorf("after %q: %s, told %d times, want %s and %d", step.reason, got.Result, told, step.want, step.told)
 		}
 	}
 }

@@ -92,13 +92,13 @@ func proofOf(d repute.Document) repute.HashProof {
 
 // encodeProof writes a verdict on the bytes of a document, with null where nothing proves it.
 func encodeProof(p repute.HashProof) HashProof {
-	return HashProof{Verdict: string(p.Verdict), By: OrNull(p.By)}
+	return HashProof{Verdict: string(p.Result), By: OrNull(p.By)}
 }
 
 // EncodeDomainProof writes what is known of one domain; texts of its server are cut short.
 func EncodeDomainProof(p repute.DomainProof) DomainProof {
 	return DomainProof{
-		Domain: BriefText(p.Domain), Verdict: string(p.Verdict), URL: OrNull(BriefText(p.URL)), SHA256: encodeHash(p.SHA256),
+		Domain: BriefText(p.Domain), Verdict: string(p.Result), URL: OrNull(BriefText(p.URL)), SHA256: encodeHash(p.SHA256),
 		CheckedAt: EncodeTime(p.CheckedAt), NextCheck: EncodeTime(p.NextCheck), Reason: OrNull(p.Reason),
 		Detail: OrNull(BriefText(p.Detail)),
 	}

@@ -95,7 +95,7 @@ func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) err
 		for _, l := range v.Left {
 			row("left out: "+l.Reason, l.Count, v.Records.All)
 		}
-		printSources(w, c)
+		printBySource(w, c)
 		for _, t := range v.Tags {
 			row(fmt.Sprintf("  %s: tag %q", t.Reason, t.Tag), t.Records, v.Records.All)
 		}
@@ -103,8 +103,8 @@ func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) err
 	return w.Flush()
 }
 
-// printSources shows how sources were read, and what it costs to lift an agent by them.
-func printSources(w io.Writer, c chainCoverage) {
+// printBySource shows how sources were read, and what it costs to lift an agent by them.
+func printBySource(w io.Writer, c chainCoverage) {
 	fmt.Fprintf(w, "  blocks of these scores\t%s\n", verified(c.Verified, c.VerifiedTo))
 	for _, s := range c.Sources {
 		fmt.Fprintf(w, "  source %s\t%s\n", s.Source, troubleOf(s))

@@ -24,7 +24,7 @@ const (
 	// maxStatement bounds statements and lists of keys, in bytes.
 	maxStatement = 1 << 20
 	// keysHint says what to give where a server does not answer with keys: that is no
-	// verdict on the statement.
+	// result of the statement.
 	keysHint = "the URL of an index that signs, https://…/.well-known/repute-keys.json, or a file of its keys"
 	// keysTimeout is how long a list of keys may take to come.
 	keysTimeout = 10 * time.Second
@@ -242,8 +242,8 @@ func (a outerAnswer) compare(s statement.Signed) error {
 	return nil
 }
 
-// verdict is what verify-snapshot prints of a valid statement.
-type verdict struct {
+// statementReport is what verify-snapshot prints for a valid statement.
+type statementReport struct {
 	Valid      bool          `json:"valid"`
 	Agent      string        `json:"agent"`
 	Status     string        `json:"status"`
@@ -264,7 +264,7 @@ type verdict struct {
 }
 
 func printStatement(p *cli.Program, s statement.Signed) error {
-	return p.PrintJSON(verdict{Valid: true, Agent: s.Agent.String(), Status: string(s.Status), Score: s.Score, Low: s.Low,
+	return p.PrintJSON(statementReport{Valid: true, Agent: s.Agent.String(), Status: string(s.Status), Score: s.Score, Low: s.Low,
 		High:       s.High,
 		Confidence: float64(s.Confidence) / 1e6, Tier: s.Tier, Guarded: s.Guarded, Block: s.Block.Number,
 		BlockHash: s.Block.Hash.Hex(), BlockTime: s.Block.Time, HoldsBlock: s.Holds.Number, HoldsTime: s.Holds.Time,

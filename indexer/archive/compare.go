@@ -21,7 +21,7 @@ type Compare func(ctx context.Context, blocks []repute.Block) error
 // sampledBlocks is how many blocks of a recording are compared with the chain.
 const sampledBlocks = 50
 
-// BlockSource gives canonical headers by number, and the newest one.
+// BlockSource returns canonical headers by number, and the newest one.
 type BlockSource interface {
 	Blocks(ctx context.Context, numbers []uint64) ([]repute.Block, error)
 	Heads(ctx context.Context) (node.Heads, error)
@@ -29,7 +29,7 @@ type BlockSource interface {
 
 var _ BlockSource = (*node.Node)(nil)
 
-// CompareWith compares blocks with those of an endpoint. repute.ErrInvalid when one of
+// CompareWith compares blocks with those of an endpoint. It returns repute.ErrInvalid if one of
 // them is another block or above the newest one; other errors mean that the endpoint did not
 // answer.
 func CompareWith(source BlockSource) Compare {
@@ -61,7 +61,7 @@ func CompareWith(source BlockSource) Compare {
 	}
 }
 
-// sample are blocks with a hash, spread evenly, for compare.
+// sample returns evenly spread blocks that have a hash.
 func sample(blocks []repute.Block) []repute.Block {
 	known := slices.DeleteFunc(slices.Clone(blocks), func(b repute.Block) bool { return b.Hash == (common.Hash{}) })
 	if len(known) <= sampledBlocks {
@@ -74,7 +74,7 @@ func sample(blocks []repute.Block) []repute.Block {
 	return out
 }
 
-// compare asks for a sample of the blocks, where there is anything to ask and to compare.
+// compare compares a sample of the blocks, if there is an endpoint and a block with a hash.
 func (c Compare) compare(ctx context.Context, blocks []repute.Block) error {
 	some := sample(blocks)
 	if c == nil || len(some) == 0 {
@@ -83,8 +83,8 @@ func (c Compare) compare(ctx context.Context, blocks []repute.Block) error {
 	return c(ctx, some)
 }
 
-// beforeDeployment says what is wrong with a log of a block below the deployment of the
-// chain's registry, and which known networks have such a block; "" for nothing.
+// beforeDeployment returns the error text for a log below the deployment of the chain's registry,
+// with the known networks that have such a block; "" if the log is not below it.
 func beforeDeployment(c repute.Chain, block uint64) string {
 	all := contracts.Deployments()
 	own := slices.IndexFunc(all, func(d contracts.Deployment) bool {
@@ -105,8 +105,8 @@ func beforeDeployment(c repute.Chain, block uint64) string {
 // mostFitting is how many networks an error names.
 const mostFitting = 3
 
-// fitting names the networks that have the same registry at a block, those first that
-// deployed it most recently before the block.
+// fitting returns the networks that have the same registry at a block, most recent deployment
+// first.
 func fitting(c repute.Chain, all []contracts.Deployment, block uint64) string {
 	all = slices.DeleteFunc(all, func(d contracts.Deployment) bool {
 		return d.Identity != c.Identity ||

@@ -17,15 +17,15 @@ import (
 	"repute/store/importdb"
 )
 
-// A snapshot is JSON, one value per line: a header, then every log of a chain as
-// eth_getLogs gives it, in order, then the count of logs. Equal indexes write
-// equal bytes. Other readers of recorded logs can read it too.
+// A snapshot is JSON, one value per line: a header, every log of a chain as eth_getLogs returns it,
+// in order, and the count of logs. Equal indexes write equal bytes. Other readers of recorded logs
+// can read it too.
 
-// snapshotFormat names the form; another one gets another name.
+// snapshotFormat names the format and its version.
 const snapshotFormat = "repute-events/1"
 
-// snapshotHeader is the first line. Format stands first so that the form can be
-// told from the first bytes.
+// snapshotHeader is the first line. Format is its first member, so that the first bytes identify
+// the format.
 type snapshotHeader struct {
 	Format      string            `json:"format"`
 	ChainID     uint64            `json:"chainId"`
@@ -62,14 +62,13 @@ type snapshotRange struct {
 	To   uint64 `json:"to"`
 }
 
-// snapshotLastBlock is what is known of block BlockRange.To: a zero hash and a
-// zero time are unknown.
+// snapshotLastBlock describes block BlockRange.To; a zero hash or time is unknown.
 type snapshotLastBlock struct {
 	Hash common.Hash `json:"hash"`
 	Time int64       `json:"time"` // Unix seconds
 }
 
-// snapshotEnd is the last line: without it the snapshot is cut short.
+// snapshotEnd is the last line. A snapshot without it is truncated.
 type snapshotEnd struct {
 	End *struct {
 		Events int `json:"events"`
@@ -110,7 +109,7 @@ func snapshotGateways(list []repute.Gateway) (out []snapshotGateway) {
 	return out
 }
 
-// chain is the chain as the snapshot's writer followed it.
+// chain returns the chain as the writer of the snapshot followed it.
 func (h snapshotHeader) chain() repute.Chain {
 	var gateways []repute.Gateway
 	for _, g := range h.Gateways {
@@ -130,7 +129,7 @@ func (h snapshotHeader) last() repute.Block {
 	return b
 }
 
-// check says what is wrong with the header, "" for nothing.
+// check returns the error text for an invalid header, "" for a valid one.
 func (h snapshotHeader) check() string {
 	ordered := func(r snapshotRange) bool { return r.From <= r.To && r.To < blocksEnd }
 	switch {
@@ -158,24 +157,24 @@ func (h snapshotHeader) check() string {
 	return ""
 }
 
-// ExportResult says what an export wrote.
+// ExportResult describes the written snapshot.
 type ExportResult struct {
 	ChainID uint64
 	Blocks  repute.BlockRange
 	Events  int
-	// Missing counts the gaps and the events that wait for a missing one; an import
-	// knows of them too.
+	// Missing counts the gaps and the events that wait for a missing one; they are part of the
+	// snapshot.
 	Missing int64
-	// Whole: nothing between the chain's start and the last block is left out or known
-	// to be missing, and that block's hash is known. serve can follow on from an import
-	// of it.
+	// Whole reports whether nothing between the chain's start and the last block is omitted or
+	// known to be missing, and that block's hash is known. serve can resume an import of such a
+	// snapshot.
 	Whole bool
-	// Named: the last block's hash is known. Without it serve cannot follow on.
+	// Named reports whether the hash of the last block is known. Without it serve cannot resume.
 	Named bool
 }
 
-// Export writes a snapshot of a chain's stored events. Blocks and errors are those
-// of eventdb.ReadSnapshot.
+// Export writes a snapshot of a chain's stored events. blocks and errors are those of
+// eventdb.ReadSnapshot.
 func Export(ctx context.Context, db *store.DB, chainID uint64, blocks repute.BlockRange, w io.Writer) (ExportResult,
 	error) {
 	result := ExportResult{ChainID: chainID}

@@ -100,7 +100,7 @@ func hexes(list []common.Address) string {
 	return text
 }
 
-// blocks gives the headers as far as the logs know them.
+// blocks returns the headers as far as the logs contain them.
 func (rec Recording) blocks() ([]repute.Block, error) {
 	var blocks []repute.Block
 	for _, l := range rec.Logs { // in block order by now
@@ -114,7 +114,8 @@ func (rec Recording) blocks() ([]repute.Block, error) {
 	return slices.DeleteFunc(blocks, func(b repute.Block) bool { return b.Hash == (common.Hash{}) }), nil
 }
 
-// agree completes known by what another log says of the same block.
+// agree completes known by what another log of the same block contains, and refuses a
+// contradiction.
 func agree(known *repute.Block, b repute.Block, line int) error {
 	if known.Hash == (common.Hash{}) {
 		known.Hash = b.Hash
@@ -132,7 +133,7 @@ func agree(known *repute.Block, b repute.Block, line int) error {
 	return nil
 }
 
-// covered are the blocks the recording speaks for.
+// covered returns the ranges of blocks of which the recording has all logs.
 func (rec Recording) covered() ([]repute.BlockRange, error) {
 	if len(rec.Logs) == 0 {
 		if rec.Range == nil {

@@ -20,14 +20,14 @@ import (
 // underscores, and its topics as raw JSON.
 type logFields map[string]member
 
-// member is a value under the key as the input spells it.
+// member is a value with its key as spelled in the input.
 type member struct {
 	key   string
 	value any
 }
 
-// What an input or a node may claim. Beyond are no blocks of any chain, and no
-// times that can be written with a four-digit year.
+// Largest values that an input or a node may contain. No chain has blocks beyond them, and later
+// times cannot be written with a four-digit year.
 const (
 	blocksEnd = 1 << 53
 )
@@ -121,7 +121,7 @@ func (f logFields) topics() ([]common.Hash, error) {
 	return topics, nil
 }
 
-// data reads the bytes that follow the topics, which may be none.
+// data returns the bytes after the topics; they may be empty.
 func (f logFields) data() ([]byte, error) {
 	b, err := unhex(f["data"].value)
 	if err != nil {
@@ -162,7 +162,7 @@ func unhex(v any) ([]byte, error) {
 	return hex.DecodeString(digits)
 }
 
-// quantity reads hex ("0x" is zero, as one explorer writes it) or decimal.
+// quantity reads hex or decimal; "0x" is zero, as one explorer writes it.
 func quantity(v any) (uint64, error) {
 	var s string
 	switch v := v.(type) {
@@ -183,8 +183,7 @@ func quantity(v any) (uint64, error) {
 	return strconv.ParseUint(digits, 16, 64)
 }
 
-// lineReader bounds the input and remembers where its lines begin, as far as the
-// decoder has read ahead.
+// lineReader bounds the input and records the offsets of its lines as far as the decoder has read.
 type lineReader struct {
 	r         io.Reader
 	left, max int64
@@ -217,7 +216,8 @@ func (lr *lineReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// line is the line of an offset, from 1. Offsets must not go back.
+// line returns the line number of an offset, counted from 1. Offsets must not decrease between
+// calls.
 func (lr *lineReader) line(offset int64) int {
 	passed := 0
 	for passed < len(lr.breaks) && lr.breaks[passed] < offset {

@@ -20,28 +20,28 @@ type ReadOptions struct {
 	MaxLogs  int   // 2 million
 }
 
-// Recording is what ReadLogs found, in the order of the input.
+// Recording is the result of ReadLogs, in the order of the input.
 type Recording struct {
 	Logs []RecordedLog
-	// Range is the input's own statement ("blockRange") of which blocks it was
-	// asked for, nil when it makes none.
+	// Range is the range of blocks that the input claims to cover ("blockRange"), nil without such
+	// a claim.
 	Range *repute.BlockRange
 	// ChainID is the input's own "chainId", 0 when it has none.
 	ChainID uint64
 }
 
-// RecordedLog is a log and the line it ends on.
+// RecordedLog is a log and the number of its last line.
 type RecordedLog struct {
 	types.Log
 	Line int
 }
 
-// ReadLogs reads recorded logs: a JSON array of logs, one JSON value per line,
-// JSON-RPC answers alone or in batches, receipts with their logs, or objects that
-// hold any of these under any name. Quantities may be hex or decimal, as strings
-// or numbers; names may be written with underscores. Block time, block hash and
-// transaction index may be missing; a block time of 0 is as good as none. A failure of the input's form is an
-// ErrInvalid that names line and byte; with any error there are no logs.
+// ReadLogs reads recorded logs: a JSON array of logs, one JSON value per line, JSON-RPC answers
+// alone or in batches, receipts with their logs, or objects that contain any of these under any
+// name. Quantities may be hex or decimal, as strings or numbers; names may be written with
+// underscores. Block time, block hash and transaction index may be missing; a block time of 0
+// counts as missing. Malformed input is an ErrInvalid that names line and byte; no logs are
+// returned with an error.
 func ReadLogs(r io.Reader, o ReadOptions) (Recording, error) {
 	o.MaxBytes = cmp.Or(o.MaxBytes, 1<<30)
 	o.MaxLogs = cmp.Or(o.MaxLogs, 2_000_000)
@@ -67,10 +67,10 @@ type logReader struct {
 	found Recording
 }
 
-// maxDepth is deeper than any known shape.
+// maxDepth is deeper than any known format.
 const maxDepth = 32
 
-// fail says where reading stopped.
+// fail adds the position to an error.
 func (lr *logReader) fail(err error) error {
 	if errors.Is(lr.in.err, io.ErrUnexpectedEOF) {
 		return repute.Invalid("logs", fmt.Sprintf("line %d: the compressed input is cut short",
@@ -96,7 +96,7 @@ func (lr *logReader) value(depth int) error {
 	return lr.rest(tok, depth)
 }
 
-// rest reads what follows the first token of a value.
+// rest reads a value after its first token.
 func (lr *logReader) rest(tok json.Token, depth int) error {
 	if depth > maxDepth {
 		return errors.New("nested too deeply")
@@ -116,8 +116,8 @@ func (lr *logReader) rest(tok json.Token, depth int) error {
 	return nil
 }
 
-// object reads an object after its brace. Members that may belong to a log are
-// kept until its end shows whether it is one; all others are searched for logs.
+// object reads an object after its brace. Members that may belong to a log are kept until its end,
+// which shows whether it is one; all others are searched for logs.
 func (lr *logReader) object(depth int) error {
 	fields := logFields{}
 	for lr.dec.More() {
@@ -139,8 +139,8 @@ func (lr *logReader) object(depth int) error {
 	return lr.header(fields)
 }
 
-// member reads one member's value. Errors of JSON-RPC and null results end the
-// reading: what they should have held is missing from the input.
+// member reads the value of one member. JSON-RPC errors and null results stop the reading, because
+// their logs are missing from the input.
 func (lr *logReader) member(key string, fields logFields, depth int) error {
 	name := strings.ToLower(strings.ReplaceAll(key, "_", ""))
 	switch name {
@@ -169,7 +169,7 @@ func (lr *logReader) member(key string, fields logFields, depth int) error {
 	return nil
 }
 
-// add makes a log of an object's members.
+// add appends the log that consists of an object's members.
 func (lr *logReader) add(fields logFields) error {
 	if len(lr.found.Logs) >= lr.max {
 		return fmt.Errorf("more than %d logs", lr.max)
@@ -182,7 +182,7 @@ func (lr *logReader) add(fields logFields) error {
 	return nil
 }
 
-// header takes what an object around logs says about them.
+// header reads the chain id and the range from an object around logs.
 func (lr *logReader) header(fields logFields) error {
 	if fields["chainid"].value != nil {
 		id, err := fields.quantity("chainid")
@@ -202,7 +202,7 @@ func (lr *logReader) header(fields logFields) error {
 	return nil
 }
 
-// blockRange reads the range that the file says it covers, and refuses one that ends before it
+// blockRange reads the range that the input claims to cover. It refuses one that ends before it
 // begins or beyond any block number.
 func (lr *logReader) blockRange(raw json.RawMessage) error {
 	var members struct{ From, To any }

@@ -24,45 +24,43 @@ import (
 )
 
 const (
-	// maxSnapshotLine bounds one line: a log of a block's gas worth of data, in hex.
+	// maxSnapshotLine bounds one line, in bytes: no block has enough gas for a larger log in hex.
 	maxSnapshotLine = 64 << 20
-	// chunkBytes of lines are committed at once, whatever the number of logs.
+	// chunkBytes bounds the lines of one commit, in bytes, whatever the number of logs.
 	chunkBytes = 32 << 20
 )
 
-// SnapshotOptions are what an import of a snapshot may be told.
+// SnapshotOptions are the options of ImportSnapshot.
 type SnapshotOptions struct {
-	// Chain is what the caller takes the snapshot's chain for: it must have the
-	// same registries, and its name and allow-list are used. Nil: as the snapshot
-	// says.
+	// Chain is the expected chain: the snapshot must have the same registries, and Chain's name and
+	// allow-list are used. Nil: the chain of the snapshot.
 	Chain *repute.Chain
-	// Chunk is how many logs are committed at once, or more where a block has more;
-	// 0: 10,000.
+	// Chunk is how many logs are committed together, or more where a block has more; 0: 10,000.
 	Chunk int
 	// Compare, when not nil, refuses blocks that are not the chain's, of each chunk before it
 	// is stored.
 	Compare Compare
-	// Progress, when not nil, is told after every commit.
+	// Progress, when not nil, is called after every commit.
 	Progress func(SnapshotProgress)
 }
 
-// SnapshotProgress is how far the import of a snapshot has come.
+// SnapshotProgress is the progress of an import.
 type SnapshotProgress struct {
 	Chain  repute.Chain
 	Blocks repute.BlockRange // of the whole snapshot
 	Block  uint64            // the newest block that is stored
-	Events int               // read so far, those stored before included
+	Events int               // logs read so far, including those that were stored before
 }
 
-// IsSnapshot tells from the first bytes whether r holds a snapshot (see Export).
+// IsSnapshot reports whether r begins like a snapshot (see Export). It consumes nothing.
 func IsSnapshot(r *bufio.Reader) bool {
 	const first = `{"format":"repute-events`
 	head, _ := r.Peek(len(first))
 	return string(head) == first
 }
 
-// SnapshotChain is the chain that a snapshot's first line names, which stays to be read;
-// false where r holds none, or none that is right.
+// SnapshotChain returns the chain in the first line of a snapshot without consuming it; false if
+// there is no valid snapshot.
 func SnapshotChain(r *bufio.Reader) (repute.Chain, bool) {
 	head, _ := r.Peek(r.Size())
 	line, _, whole := bytes.Cut(head, []byte{'\n'})
@@ -73,17 +71,17 @@ func SnapshotChain(r *bufio.Reader) (repute.Chain, bool) {
 	return h.chain(), true
 }
 
-// ImportSnapshot merges a snapshot into an imported chain, in chunks of whole
-// blocks: an import that breaks off is finished by doing it again. It needs little
-// memory, whatever the snapshot's size. Errors of the input are ErrInvalid and name
-// the line, a chain that is followed is ErrConflict.
+// ImportSnapshot merges a snapshot into an imported chain, in chunks of whole blocks: an
+// interrupted import is completed by repeating it. Memory does not grow with the size of the
+// snapshot. Errors of the input are ErrInvalid and name the line; a chain that is followed is
+// ErrConflict.
 func ImportSnapshot(ctx context.Context, db *store.DB, r io.Reader, o SnapshotOptions) (importdb.ImportResult, error) {
 	o.Chunk = cmp.Or(o.Chunk, 10_000)
 	in := &snapshotReader{lines: bufio.NewScanner(r), opts: o,
 		total: importdb.ImportResult{Applied: map[string]int{}, Waiting: map[string]int{}}}
 	in.lines.Buffer(make([]byte, 0, 1<<16), maxSnapshotLine)
 	err := in.run(ctx, db)
-	if late := in.settle(); late != nil { // a chunk may still be on its way
+	if late := in.settle(); late != nil { // a chunk may still be stored concurrently
 		err = late
 	}
 	return in.total, err
@@ -117,7 +115,7 @@ func (in *snapshotReader) run(ctx context.Context, db *store.DB) error {
 	}
 }
 
-// snapshotReader is one import under way.
+// snapshotReader is the state of one import.
 type snapshotReader struct {
 	lines   *bufio.Scanner
 	line    int
@@ -134,10 +132,10 @@ type snapshotReader struct {
 	read  int           // logs
 	total importdb.ImportResult
 
-	storing chan stored // the chunk on its way to the store, nil for none
+	storing chan stored // the chunk that is being stored, nil for none
 }
 
-// stored is what became of a chunk.
+// stored is the result of storing a chunk.
 type stored struct {
 	importdb.ImportResult
 	progress SnapshotProgress
@@ -151,7 +149,7 @@ func (in *snapshotReader) bad(format string, args ...any) error {
 		"blocks before it may be stored; import a whole file to complete them")
 }
 
-// next is the next line that is not empty.
+// next returns the next non-empty line.
 func (in *snapshotReader) next() ([]byte, error) {
 	for in.lines.Scan() {
 		in.line++
@@ -233,7 +231,7 @@ func (in *snapshotReader) parse(line []byte) (l types.Log, end bool, err error) 
 	return l, false, nil
 }
 
-// after tells whether the log follows the last one of the chunk.
+// after reports whether the log follows the last one of the chunk.
 func (in *snapshotReader) after(l *types.Log) bool {
 	if len(in.held) == 0 {
 		return true
@@ -242,8 +240,8 @@ func (in *snapshotReader) after(l *types.Log) bool {
 	return l.BlockNumber > last.BlockNumber || l.BlockNumber == last.BlockNumber && l.Index > last.Index
 }
 
-// add checks one log and adds it to the portion that is stored next. Events of validation
-// contracts that are not listed are accepted where the options ask for them.
+// add checks one log and adds it to the chunk. Events of validation contracts that are not listed
+// are accepted if the options request them.
 func (in *snapshotReader) add(l types.Log, size int) error {
 	e, ours := in.decoder.Decode(l)
 	if !ours && len(l.Topics) > 0 && slices.Contains(in.foreign, l.Topics[0]) {
@@ -268,8 +266,8 @@ func (in *snapshotReader) add(l types.Log, size int) error {
 	return nil
 }
 
-// sameBlock refuses a log whose block is another one than the log before it, or the
-// header, has under the same number.
+// sameBlock refuses a log whose block differs from the block of the same number in the log before
+// it or in the header.
 func (in *snapshotReader) sameBlock(l *types.Log) error {
 	b, others := node.BlockOf(l), []repute.Block{in.header.last()}
 	if n := len(in.held); n > 0 {
@@ -292,7 +290,7 @@ func (in *snapshotReader) sameBlock(l *types.Log) error {
 // size.
 func (in *snapshotReader) full() bool { return len(in.held) >= in.opts.Chunk || in.bytes >= chunkBytes }
 
-// newest is the block of the last log of the chunk.
+// newest returns the block of the last log of the chunk.
 func (in *snapshotReader) newest() uint64 {
 	if len(in.held) == 0 {
 		return 0
@@ -310,8 +308,8 @@ func (in *snapshotReader) finish(ctx context.Context, db *store.DB) error {
 	return in.commit(ctx, db, in.header.BlockRange.To, last)
 }
 
-// commit begins to store the chunk, which holds everything up to block to, when
-// the one before is stored.
+// commit starts to store the chunk, which holds everything up to block to, after the chunk before
+// it is stored.
 func (in *snapshotReader) commit(ctx context.Context, db *store.DB, to uint64, headers []repute.Block) error {
 	var covered []repute.BlockRange
 	for _, r := range in.header.Covered {
@@ -336,7 +334,7 @@ func (in *snapshotReader) commit(ctx context.Context, db *store.DB, to uint64, h
 	return nil
 }
 
-// heldBlocks are the blocks of the chunk's logs.
+// heldBlocks returns the blocks of the chunk's logs.
 func (in *snapshotReader) heldBlocks() (blocks []repute.Block) {
 	for i := range in.held {
 		if b := node.BlockOf(&in.held[i].Log); len(blocks) == 0 || blocks[len(blocks)-1].Number != b.Number {

@@ -22,30 +22,31 @@ import (
 	"repute/store"
 )
 
-// Limits of what is asked of strangers' servers at once. Nearly all of the time is
-// spent waiting for them: many hosts cost little, and a slow one starts early.
+// Limits of concurrent requests to foreign servers. Most of the time is spent waiting for answers:
+// many hosts cost little, and a slow host should start early.
 const (
-	DefaultHosts = 256 // hosts, where Options say nothing
-	HostParallel = 2   // requests to one of them
+	DefaultHosts = 256 // hosts, if Options do not say otherwise
+	HostParallel = 2   // requests to one host
 )
 
 // Options tune a Loop. Zero values are replaced by the defaults named.
 type Options struct {
 	Sweep        time.Duration // between looks for due hosts, 500 ms
-	Hosts        int           // worked on at once, DefaultHosts, and a quarter as many more that have files only
-	Refetch      time.Duration // of what can change (https), 24 h
+	Hosts        int           // hosts at the same time, DefaultHosts; a quarter as many more for hosts of other files
+	Refetch      time.Duration // interval for documents that can change (https), 24 h
 	RefetchFiles time.Duration // of the files of feedback, responses and validations, 7 d
-	RefetchIdle  time.Duration // of what nobody shows at present, 30 d
+	RefetchIdle  time.Duration // interval for documents that no agent shows at present, 30 d
 	RetryMin     time.Duration // after a first failure that may pass, 1 min; doubles
 	RetryMax     time.Duration // 24 h
-	DeadAfter    int           // failures in a row that make a document dead, 12
+	DeadAfter    int           // consecutive failures that make a document dead, 12
 	RetryDead    time.Duration // of dead documents, 7 d
-	Upkeep       time.Duration // between looks for what is to be planned, parsed again or dropped, 1 s
-	MaxBytes     int64         // of documents that are kept; 0 for no limit
+	Upkeep       time.Duration // interval of the maintenance passes, 1 s
+	MaxBytes     int64         // size of the stored documents; 0 for no limit
 	Metrics      *Metrics      // nil: not exposed
 	Log          *slog.Logger  // nil: discarded
 }
 
+// withDefaults replaces zero values by the named defaults.
 func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		field *time.Duration
@@ -74,14 +75,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// fetcher is what Loop needs of a resolver.Client.
+// fetcher is the part of resolver.Client that Loop needs.
 type fetcher interface {
 	FetchIfChanged(ctx context.Context, uri string, known resolver.Validators) (resolver.Document, error)
 }
 
-// Loop fetches the documents behind due URIs. Any number of processes may run it on
-// one database: the state is in table uris, River only spreads the hosts over the
-// workers, one job per host at a time.
+// Loop fetches the documents behind due URIs. Any number of processes may run it on one database:
+// the state is in table uris, and River distributes the hosts over the workers, one job per host at
+// a time.
 type Loop struct {
 	db    *store.DB
 	fetch fetcher
@@ -91,7 +92,7 @@ type Loop struct {
 	id    string            // of this process's jobs in its own queue
 }
 
-// New makes the loop.
+// New returns a loop.
 func New(db *store.DB, fetch *resolver.Client, o Options) *Loop {
 	l := &Loop{db: db, fetch: fetch, opts: o.withDefaults(), id: rand.Text()}
 	l.slots = newSlots(l.opts.Hosts)
@@ -99,8 +100,8 @@ func New(db *store.DB, fetch *resolver.Client, o Options) *Loop {
 	return l
 }
 
-// Classify is a store.Options.Classify: the queue a URI belongs in. A host that is no
-// text of sensible length is no queue.
+// Classify is a store.Options.Classify: it returns the kind of a URI and the host whose queue it
+// belongs to. A host of unreasonable length has no queue.
 func Classify(uri string) (kind, host string) {
 	ref := resolver.Classify(uri)
 	if len(ref.Host) > 255 || !utf8.ValidString(ref.Host) || strings.ContainsRune(ref.Host, 0) {

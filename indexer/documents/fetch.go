@@ -16,10 +16,10 @@ import (
 	"repute/store/docdb"
 )
 
-// reasonInternal is the reason of a document that broke our own code.
+// reasonInternal is the reason of a document that caused a panic in this program.
 const reasonInternal = "internal"
 
-// Reasons are all codes that a document which could not be read may have.
+// Reasons returns all codes that an unreadable document may have.
 func Reasons() []string {
 	out := []string{docdb.ReasonDenied, reasonInternal}
 	for _, r := range resolver.Reasons() {
@@ -29,9 +29,8 @@ func Reasons() []string {
 	return out
 }
 
-// resolve fetches and parses one document, has it saved, or why there is none, and
-// notes how its host behaves. The outcome of saving comes on the channel, which is nil
-// where nothing was learnt.
+// resolve fetches and parses one document, hands the result to the saver, and records how the host
+// behaved. The error of saving arrives on the channel, which is nil if there is nothing to save.
 func (t *hostClaim) resolve(ctx context.Context, u docdb.URI) (saved <-chan error, err error) {
 	r, err := t.loop.outcome(ctx, u)
 	t.note(err)
@@ -41,9 +40,9 @@ func (t *hostClaim) resolve(ctx context.Context, u docdb.URI) (saved <-chan erro
 	return t.loop.saver.add(ctx, *r), nil
 }
 
-// note counts fetches without an answer, and takes a request to stay away. What
-// another host did, that this one redirects to, is not held against it: anybody can
-// write a URI that leads there.
+// note counts fetches without an answer, and records a pause that the host asked for. The failure
+// of another host to which this one redirects does not count, because anyone can write a URI that
+// leads there.
 func (t *hostClaim) note(err error) {
 	var failure *resolver.Error
 	if !errors.As(err, &failure) || failure.Elsewhere {
@@ -82,9 +81,9 @@ func (l *Loop) resolveMany(ctx context.Context, due []docdb.URI) {
 	}
 }
 
-// outcome fetches and parses one document; nil when nothing was learnt about it. The
-// error is the failure that the outcome tells of. Strangers chose the bytes: one
-// document that breaks us must not end the others.
+// outcome fetches and parses one document; nil if nothing was learned about it. The error is the
+// failure that the outcome records. The bytes are foreign: a document that causes a panic must not
+// stop the others.
 func (l *Loop) outcome(ctx context.Context, u docdb.URI) (r *docdb.FetchResult, err error) {
 	defer func() {
 		if r != nil {
@@ -116,7 +115,7 @@ func (l *Loop) outcome(ctx context.Context, u docdb.URI) (r *docdb.FetchResult, 
 	return l.success(u, doc), nil
 }
 
-// broken is the outcome of a document that our own code cannot bear.
+// broken is the outcome of a document that caused a panic in this program.
 func (l *Loop) broken(of docdb.FetchResult) docdb.FetchResult {
 	now := time.Now().UTC()
 	return docdb.FetchResult{URIID: of.URIID, Claimed: of.Claimed, FetchedAt: now, Reason: reasonInternal, Dead: true,
@@ -124,7 +123,7 @@ func (l *Loop) broken(of docdb.FetchResult) docdb.FetchResult {
 		NextDue: now.Add(jitter(l.opts.RetryDead))}
 }
 
-// deniedHost tells why a host is denied, nil when it is not.
+// deniedHost returns the denial of a host, nil if there is none.
 func (l *Loop) deniedHost(ctx context.Context, host string) (*repute.Denial, error) {
 	name, _, _ := strings.Cut(host, ":")
 	if name == "" || name[0] == '[' {
@@ -133,7 +132,8 @@ func (l *Loop) deniedHost(ctx context.Context, host string) (*repute.Denial, err
 	return denydb.Denied(ctx, l.db, repute.Denial{Kind: repute.DenyHost, Value: name})
 }
 
-// denied is the outcome of a document that the operator's deny-list forbids to fetch.
+// denied returns the outcome of a document that the operator's deny-list forbids to fetch; nil if
+// it does not.
 func (l *Loop) denied(ctx context.Context, u docdb.URI) (*docdb.FetchResult, error) {
 	if u.Denied != nil {
 		return refusal(u, &repute.Denial{Reason: u.Denied.Reason}), nil
@@ -149,7 +149,7 @@ func (l *Loop) denied(ctx context.Context, u docdb.URI) (*docdb.FetchResult, err
 	return refusal(u, d), err
 }
 
-// refusal is the outcome of a document that d forbids, nil where d is.
+// refusal returns the outcome of a document that d forbids; nil if d is nil.
 func refusal(u docdb.URI, d *repute.Denial) *docdb.FetchResult {
 	if d == nil {
 		return nil
@@ -158,6 +158,7 @@ func refusal(u docdb.URI, d *repute.Denial) *docdb.FetchResult {
 		Detail: plain(d.Reason), Dead: true, Denial: *d}
 }
 
+// success returns the outcome of a fetched document, with the time of its next fetch.
 func (l *Loop) success(u docdb.URI, doc resolver.Document) *docdb.FetchResult {
 	r := &docdb.FetchResult{URIID: u.ID, Source: string(doc.Source), CID: doc.CID, Root: doc.Root,
 		ETag: plain(doc.ETag), LastModified: plain(doc.LastModified), FetchedAt: doc.FetchedAt}
@@ -179,7 +180,7 @@ func (l *Loop) success(u docdb.URI, doc resolver.Document) *docdb.FetchResult {
 	return r
 }
 
-// refetch is the time between fetches of what can change.
+// refetch returns the interval between fetches of a document that can change.
 func (l *Loop) refetch(u docdb.URI) time.Duration {
 	switch {
 	case !u.Used:
@@ -223,8 +224,8 @@ func onNetwork(kind string) bool {
 	return false
 }
 
-// release gives claims back, also at the end of ctx. The first that cannot be given back
-// ends it: claims run out.
+// release returns claims, also after the end of ctx. It stops at the first failure, because claims
+// expire.
 func (l *Loop) release(ctx context.Context, uris ...docdb.URI) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnLimit)
 	defer cancel()
@@ -236,7 +237,7 @@ func (l *Loop) release(ctx context.Context, uris ...docdb.URI) error {
 	return nil
 }
 
-// delay is the pause after so many failures in a row.
+// delay returns the pause after a number of consecutive failures.
 func (l *Loop) delay(attempts int) time.Duration {
 	wait := l.opts.RetryMin
 	for range attempts - 1 {
@@ -248,13 +249,13 @@ func (l *Loop) delay(attempts int) time.Duration {
 	return jitter(wait)
 }
 
-// jitter spreads d by a tenth either way, so that a host's URIs do not stay in
-// step.
+// jitter changes d by up to a tenth in either direction, so that the URIs of a host are not fetched
+// in step.
 func jitter(d time.Duration) time.Duration {
 	return d - d/10 + rand.N(d/5+1)
 }
 
-// plain makes foreign text fit for a text column.
+// plain removes from foreign text what a text column cannot store.
 func plain(s string) string {
 	const most = 500
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")

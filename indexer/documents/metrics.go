@@ -8,16 +8,15 @@ import (
 	"repute/store/docdb"
 )
 
-// Metrics counts what a process's loop does and shows the queue, which all processes
-// share.
+// Metrics counts the work of a process's loop and shows the queue, which all processes share.
 type Metrics struct {
 	documents          *prometheus.CounterVec
 	planned, due, dead *prometheus.GaugeVec
 	oldest             *prometheus.GaugeVec
 }
 
-// NewMetrics makes the metrics and registers them. It panics when they are
-// registered already, as prometheus does.
+// NewMetrics creates the metrics and registers them. It panics if they are registered already, as
+// prometheus does.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"rank"})
@@ -34,7 +33,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// fetched counts one fetch by where the document came from, or by why it failed.
+// fetched counts one fetch by the source of the document or the reason of the failure.
 func (m *Metrics) fetched(source, reason string) { m.documents.WithLabelValues(source, reason).Inc() }
 
 // queued publishes the state of the queue by rank. The oldest due document shows whether workers

@@ -8,9 +8,9 @@ import (
 	"repute/store/docdb"
 )
 
-// parse reads a document's bytes as what they are used for, and as what they are:
-// registration is set for the files of agents and the proofs of domains, agents for
-// the first alone: only their domains are asked for proofs.
+// parse reads the bytes of a document by its use and by its content. registration is set for the
+// files of agents and the proofs of domains, agents only for the files of agents, whose domains
+// must prove that they belong to the agent.
 func parse(body []byte, registration, agents bool) docdb.Parsed {
 	p := docdb.Parsed{ParserVersion: manifest.Version, FileOnly: !registration}
 	if registration {
@@ -24,7 +24,7 @@ func parse(body []byte, registration, agents bool) docdb.Parsed {
 		}
 	}
 	kind := manifest.Detect(body)
-	if kind == repute.FeedbackDocument || !registration { // a rating tells what is wrong with its file
+	if kind == repute.FeedbackDocument || !registration { // the rating records the problems of its file
 		file, problems := manifest.ParseFeedback(body)
 		p.Files = append(p.Files, docdb.FileParse{Kind: repute.FeedbackDocument, Feedback: &file, Problems: problems})
 	}
@@ -35,9 +35,9 @@ func parse(body []byte, registration, agents bool) docdb.Parsed {
 	return p
 }
 
-// domains names the proofs of a registration's domains. That a domain serves the file
-// itself proves nothing: raw-file hosts and buckets serve anybody's, but only whoever
-// runs the site writes below /.well-known/ (RFC 8615).
+// domains returns the proofs that the domains of a registration need. That a domain serves the file
+// itself proves nothing, because raw-file hosts and buckets serve files of anyone. Only the
+// operator of a site can write below /.well-known/ (RFC 8615).
 func domains(reg repute.Registration) (out []docdb.Domain) {
 	for _, name := range manifest.Domains(reg) {
 		out = append(out, docdb.Domain{Name: name, Proof: "https://" + name + "/.well-known/agent-registration.json"})

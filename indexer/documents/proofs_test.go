@@ -135,7 +135,7 @@ func TestDomainProofsAreRead(t *testing.T) {
 	}
 	agents := []struct {
 		domain string
-		want   repute.DomainVerdict
+		want   repute.DomainResult
 		reason string
 	}{
 		{"proven.example.com", repute.DomainProven, ""},
@@ -201,7 +201,7 @@ func TestDomainProofsAreRead(t *testing.T) {
 			p = proof(i)
 			return p.Domain == a.domain && !p.CheckedAt.IsZero()
 		})
-		if p.Verdict != a.want || p.Reason != a.reason {
+		if p.Result != a.want || p.Reason != a.reason {
 			t.Errorf("%s: %+v, want %s", a.domain, p, a.want)
 		}
 		if p.URL != "https://"+a.domain+wellKnown {
@@ -209,7 +209,7 @@ func TestDomainProofsAreRead(t *testing.T) {
 		}
 	}
 	turned.Store(true)
-	eventually(t, "the domain has turned", func() bool { return proof(0).Verdict == repute.DomainRefused })
+	eventually(t, "the domain has turned", func() bool { return proof(0).Result == repute.DomainRefused })
 	eventually(t, "that is told", func() bool {
 		changes, err := db.Changes(t.Context(), "", 1000)
 		if err != nil {

@@ -232,7 +232,7 @@ type hostClaim struct {
 	begun  time.Time
 	short  atomic.Bool  // a worker found no due URI
 	silent atomic.Int32 // fetches in a row that the host did not answer
-	rest   atomic.Int64 // for how long the host asked for no requests, in ns
+	rest   atomic.Int64 // pause in ns that the host asked for
 }
 
 // maxSilent is the number of consecutive fetches without an answer after which the job leaves the host:
@@ -330,7 +330,7 @@ func (t *hostClaim) mayFetch() bool {
 	return time.Since(t.begun) < budget && !t.backsOff()
 }
 
-// unsaved is a document that is being saved. told receives the error of saving; it is nil for none.
+// unsaved is a document that is being saved. told receives the error of saving, which may be nil.
 type unsaved struct {
 	uri  int64
 	told <-chan error

@@ -62,7 +62,7 @@ func (s *saver) drain(ctx context.Context) {
 	}
 }
 
-// next takes what waits, at most saveMost and one of each URI; nil ends a drain.
+// next returns the waiting results, at most saveMost and one of each URI; nil when none wait.
 func (s *saver) next() (batch []saving) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 
 const (
 	planMost    = 5000        // files planned by one statement
-	restoreMost = 5000        // documents without bytes looked at by one
+	restoreMost = 5000        // documents without bytes examined by one statement
 	parseMost   = 50          // documents parsed again by one step
 	passEvery   = time.Minute // between looks whether a pass over all is to begin
 	countEvery  = 15 * time.Second
-	tellMost    = 5000 // agents told by one step of a document that many share
+	tellMost    = 5000 // agents updated by one step for a document that many agents share
 )
 
 // maintain runs the maintenance passes until ctx ends: it schedules files that indexing found, parses
@@ -73,8 +73,8 @@ func (l *Loop) parseAgain(ctx context.Context) (more bool, err error) {
 	return len(old) == parseMost, nil
 }
 
-// parseOld never panics: bytes that break the parser are marked as read, so that they
-// do not hold up the others.
+// parseOld never panics: bytes that break the parser are marked as parsed, so that they do not
+// delay the others.
 func (l *Loop) parseOld(u docdb.Unparsed) (p docdb.Parsed) {
 	defer func() {
 		if broken := recover(); broken != nil {
@@ -85,18 +85,18 @@ func (l *Loop) parseOld(u docdb.Unparsed) (p docdb.Parsed) {
 	return parse(u.Body, u.Registration, u.Agents)
 }
 
-// tell writes changes of documents that many agents share, one batch at a time.
+// tell updates the agents that share a changed document, one batch at a time.
 func (l *Loop) tell(ctx context.Context) (more bool, err error) {
 	return docdb.AddSharedChanges(ctx, l.db, tellMost)
 }
 
-// restore has those fetched again whose bytes were dropped and that an agent shows.
+// restore schedules documents that an agent shows and whose bytes were dropped.
 func (l *Loop) restore(ctx context.Context) (more bool, err error) {
 	_, more, err = docdb.RestoreBodies(ctx, l.db, restoreMost)
 	return more, err
 }
 
-// drop keeps the bytes within bounds.
+// drop removes the bytes of documents beyond the size limit.
 func (l *Loop) drop(ctx context.Context) (more bool, err error) {
 	if l.opts.MaxBytes <= 0 {
 		return false, nil

@@ -8,7 +8,7 @@ import (
 // Backoff doubles from min to max, each pause between half and all of it.
 type Backoff struct{ Min, Max, last time.Duration }
 
-// Next gives the next pause.
+// Next returns the next pause. Pauses grow with every call.
 func (b *Backoff) Next() time.Duration {
 	b.last = min(max(2*b.last, b.Min), b.Max)
 	return b.last/2 + rand.N(b.last/2+1)

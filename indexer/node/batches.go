@@ -2,15 +2,15 @@ package node
 
 import "sync"
 
-// batches is how many calls in one request an endpoint takes: halved by a refusal,
-// and tried twofold after a number of answers that grows with every refusal, so
-// that one misread refusal is forgotten and a real limit seldom hit.
+// batches is the number of calls that an endpoint accepts in one request. A refusal halves it. It
+// doubles again after a number of answers that grows with every refusal, so that one misread
+// refusal is forgotten and a real limit is seldom exceeded.
 type batches struct {
 	mu    sync.Mutex
 	now   int // calls in one request
 	most  int
 	calm  int  // answers since the last change
-	wait  int  // and as many as it takes until more is tried
+	wait  int  // answers that are needed before a larger number is tried
 	tried bool // more was tried since the last refusal
 }
 
@@ -20,6 +20,7 @@ const (
 	batchCalmMax = 4096
 )
 
+// size returns the number of calls for the next request.
 func (b *batches) size() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -39,6 +40,7 @@ func (b *batches) refused(calls int) {
 	b.now, b.calm, b.wait, b.tried = max(1, calls/2), 0, max(b.wait, batchCalmMin), false
 }
 
+// answered counts an answered request, and doubles the number of calls when enough were answered.
 func (b *batches) answered() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

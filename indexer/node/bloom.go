@@ -28,6 +28,7 @@ func (b bloomBits) name(bloom *types.Bloom, l *types.Log) bool {
 	return true
 }
 
+// has reports whether bloom admits value, whose bits b holds once they were computed.
 func (b bloomBits) has(bloom *types.Bloom, value []byte) bool {
 	bits, known := b[string(value)]
 	if !known {

@@ -15,9 +15,8 @@ import (
 	"repute/indexer/node/jsonrpc"
 )
 
-// Check proves that a span answers q, and brings its logs into order. Exact
-// repetitions of a log are dropped; anything else that does not hold together
-// refuses the whole span.
+// Check verifies that a span is a consistent answer to q, and sorts its logs. Exact repetitions of
+// a log are dropped; any other inconsistency refuses the whole span.
 func (s *Span) Check(q Query) error {
 	byNumber, err := s.checkHeaders(q)
 	if err == nil {
@@ -51,12 +50,11 @@ func (s *Span) Check(q Query) error {
 	return nil
 }
 
-// maxAhead is how far ahead of this machine's clock the time of a block may be that
-// nothing proves.
-const maxAhead = 15 * time.Minute
+// maxFutureTime is how far in the future of this machine's clock the unproven time of a block may be.
+const maxFutureTime = 15 * time.Minute
 
-// checkSeals refuses headers that are not what their hashes say, where the chain's are
-// known to be, and times that only a wrong header can have.
+// checkSeals refuses headers that do not have their own hash, on chains whose headers are known to
+// be hashes of their fields, and times that only a wrong header can have.
 func (s *Span) checkSeals(q Query) error {
 	for number, h := range s.Sealed {
 		switch {
@@ -72,29 +70,31 @@ func (s *Span) checkSeals(q Query) error {
 	return nil
 }
 
-// CheckUnproven is CheckTime for a block whose time nothing proves: it must not be of
+// CheckUnproven is CheckTime for a block whose time is not part of a proof: the time must not be in
 // the future.
 func CheckUnproven(b repute.Block) error {
-	if time.Until(b.Time) > maxAhead {
+	if time.Until(b.Time) > maxFutureTime {
 		return &jsonrpc.AnswerError{What: fmt.Sprintf("block %d is of the future: time %d", b.Number, b.Time.Unix())}
 	}
 	return CheckTime(b)
 }
 
-// BloomError is about a log that the bloom of its block does not name.
+// BloomError is returned for a log that the bloom of its block excludes.
 type BloomError struct {
 	Block repute.Block
 	Index uint
 }
 
-// Error says what contradicts what.
+// Error names the block, the log and the bloom that excludes it.
 func (e *BloomError) Error() string {
 	return fmt.Sprintf("answer does not hold together: log %d of block %d is not in the bloom of the block's header",
 		e.Index, e.Block.Number)
 }
 
-// Verdict implements jsonrpc.Judged.
-func (e *BloomError) Verdict() jsonrpc.Verdict { return jsonrpc.Verdict{Fault: jsonrpc.FaultMalformed} }
+// Diagnosis implements jsonrpc.Diagnosed.
+func (e *BloomError) Diagnosis() jsonrpc.Diagnosis {
+	return jsonrpc.Diagnosis{Fault: jsonrpc.FaultMalformed}
+}
 
 // checkBloom refuses a log that its block's proven bloom excludes.
 func (s *Span) checkBloom(q *Query, l *types.Log, bits bloomBits) error {
@@ -105,7 +105,7 @@ func (s *Span) checkBloom(q *Query, l *types.Log, bits bloomBits) error {
 	return &BloomError{h.Block, l.Index}
 }
 
-// checkHeaders gives the hash of every block known by header.
+// checkHeaders returns the hash of every block whose header is known.
 func (s *Span) checkHeaders(q Query) (map[uint64]common.Hash, error) {
 	if len(s.Headers) == 0 || s.Headers[0].Number != q.From || s.Headers[len(s.Headers)-1].Number != q.To {
 		return nil, &jsonrpc.AnswerError{What: "headers of the range's ends are missing"}
@@ -134,7 +134,7 @@ func checkLog(l *types.Log, q *Query, hashes map[uint64]common.Hash) error {
 		return BadLog(l, fmt.Sprintf("of an impossible place, transaction %d of the block", l.TxIndex))
 	case l.BlockNumber < q.From || l.BlockNumber > q.To:
 		return BadLog(l, fmt.Sprintf("outside %d..%d", q.From, q.To))
-	case !q.wants(l):
+	case !q.matches(l):
 		return BadLog(l, "of an address or topic not asked for: "+l.Address.Hex())
 	case l.BlockHash == (common.Hash{}):
 		return BadLog(l, "without block hash")
@@ -145,33 +145,33 @@ func checkLog(l *types.Log, q *Query, hashes map[uint64]common.Hash) error {
 	return nil
 }
 
-// inBlock tells whether a log's indexes are ones that a block can have and the store
-// holds.
+// inBlock reports whether the indexes of a log are possible in a block and fit the columns of the
+// store.
 func inBlock(l *types.Log) bool { return l.Index <= math.MaxInt32 && l.TxIndex <= math.MaxInt32 }
 
-// wants tells whether a log answers the query.
-func (q *Query) wants(l *types.Log) bool {
-	return len(l.Topics) > 0 && (slices.Contains(q.Anywhere, l.Topics[0]) ||
+// matches reports whether a log answers the query.
+func (q *Query) matches(l *types.Log) bool {
+	return len(l.Topics) > 0 && (slices.Contains(q.AnyAddress, l.Topics[0]) ||
 		slices.Contains(q.Topics, l.Topics[0]) && slices.Contains(q.Addresses, l.Address))
 }
 
-// BadLog is an AnswerError about one log.
+// BadLog returns an AnswerError about one log.
 func BadLog(l *types.Log, what string) error {
 	return &jsonrpc.AnswerError{What: fmt.Sprintf("log %d of block %d: %s", l.Index, l.BlockNumber, what)}
 }
 
-// SameLog compares all that a node says of a log, its time aside.
+// SameLog reports whether two logs are equal in everything but the time.
 func SameLog(a, b types.Log) bool {
 	return a.BlockNumber == b.BlockNumber && a.Index == b.Index && a.BlockHash == b.BlockHash &&
 		a.TxHash == b.TxHash && a.TxIndex == b.TxIndex && a.Address == b.Address && a.Removed == b.Removed &&
 		slices.Equal(a.Topics, b.Topics) && bytes.Equal(a.Data, b.Data)
 }
 
-// TimesEnd is the first second, of the Unix era, that no block's time may have: the
-// year 10000 has no text form.
+// TimesEnd is the first Unix second that the time of a block must not have: the year 10000 has no
+// RFC 3339 text.
 const TimesEnd = 253402300800
 
-// CheckTime refuses a block of a time that cannot be stored or told.
+// CheckTime refuses a block whose time cannot be stored or written as RFC 3339 text.
 func CheckTime(b repute.Block) error {
 	if t := b.Time.Unix(); t < 0 || t >= TimesEnd {
 		return &jsonrpc.AnswerError{What: fmt.Sprintf("block %d is of time %d", b.Number, t)}
@@ -179,8 +179,8 @@ func CheckTime(b repute.Block) error {
 	return nil
 }
 
-// BlockOf returns what a log says of its block: number, hash and, where the endpoint gives
-// it, time.
+// BlockOf returns the number and hash of a log's block and, where the endpoint includes it, the
+// time.
 func BlockOf(l *types.Log) repute.Block {
 	b := repute.Block{Number: l.BlockNumber, Hash: l.BlockHash}
 	if l.BlockTimestamp > 0 {

@@ -15,23 +15,23 @@ import (
 	"repute/indexer/node/jsonrpc"
 )
 
-// peer is an endpoint of a Pool, with what is known of it beside its health.
-// What it was seen not to have or to do is forgotten after a while.
+// peer is an endpoint of a Pool, with the facts about it that are not part of its health. Facts
+// about missing data or methods expire after a while.
 type peer struct {
 	*Node
 
-	mu      sync.Mutex
-	head    uint64    // newest block it is known to have, 0 when unknown
-	looked  time.Time // when it was last asked for its head
-	proven  time.Time // when it was last seen to serve the pool's chain
-	pruned  uint64    // it has no logs from there on downwards
-	refused uint64    // a range of so many blocks was refused,
-	when    time.Time // then
-	noLogs  time.Time // it does not answer eth_getLogs, until then
-	doubted time.Time // what it says of the chain does not hold, until then
-	shown   uint64    // newest block it has shown to have
-	said    saying
-	alone   bool // there is no other: nobody can do better
+	mu       sync.Mutex
+	head     uint64    // newest block it is known to have, 0 when unknown
+	looked   time.Time // time of the last request for its head
+	proven   time.Time // time when it last showed that it serves the pool's chain
+	pruned   uint64    // it has no logs from there on downwards
+	refused  uint64    // a range of so many blocks was refused,
+	when     time.Time // then
+	noLogs   time.Time // it does not answer eth_getLogs, until then
+	doubted  time.Time // until then its statements about the chain are not believed
+	shown    uint64    // newest block it has shown to have
+	lastHead headReport
+	alone    bool // it is the only endpoint of the pool
 }
 
 // How long a member's faults are remembered.
@@ -41,7 +41,7 @@ const (
 	forgetDoubt    = 30 * time.Second
 )
 
-// fits tells whether the member may have the answer to q.
+// fits reports whether the member may have the answer to q.
 func (m *peer) fits(q Query, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,12 +55,12 @@ func (m *peer) fits(q Query, now time.Time) bool {
 	return m.refused == 0 || size < m.refused || now.Sub(m.when) > forgetRefusal
 }
 
-// learn remembers why q was not answered.
-func (m *peer) learn(q Query, err error) {
+// recordFailure records why q failed, so that the next query of that kind goes to another member.
+func (m *peer) recordFailure(q Query, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	switch jsonrpc.Judge(err).Fault {
+	switch jsonrpc.Diagnose(err).Fault {
 	case jsonrpc.FaultBehind:
 		if m.head >= q.To { // it claimed to have the block
 			m.doubted = now.Add(forgetDoubt)
@@ -75,7 +75,7 @@ func (m *peer) learn(q Query, err error) {
 	}
 }
 
-// answered remembers what an answer to q proves.
+// answered records what an answer to q proves about the member.
 func (m *peer) answered(q Query) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,49 +85,51 @@ func (m *peer) answered(q Query) {
 	}
 }
 
-// sees remembers the head the member reports. A lower one than before is taken
-// over too: the endpoint may have changed its backend.
-func (m *peer) sees(head uint64) {
+// setHead records the head that the member reports. A head lower than before is accepted too: the
+// endpoint may have changed its backend.
+func (m *peer) setHead(head uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.head = head
 }
 
+// doubt makes the other members be preferred for a while, after the member named a block that it
+// does not have.
 func (m *peer) doubt() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.doubted = time.Now().Add(forgetDoubt)
 }
 
-// state is what ordering needs of a member.
+// state returns the facts by which members are ordered.
 func (m *peer) state(now time.Time) (head uint64, doubted bool, age time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.head, now.Before(m.doubted), now.Sub(m.looked)
 }
 
-// look asks for the head, and checks that the endpoint serves the chain and has the
-// block. One that serves another is excluded; its error is repute.ErrConflict.
+// look requests the head and checks that the endpoint serves the chain and has the block. An
+// endpoint of another chain is excluded, with repute.ErrConflict.
 func (m *peer) look(ctx context.Context, chainID uint64) (Heads, error) {
 	m.mu.Lock()
 	m.looked = time.Now()
 	m.mu.Unlock()
 	h, err := m.Heads(ctx)
 	if err == nil {
-		err = m.belongs(h.ChainID, chainID)
+		err = m.checkChainID(h.ChainID, chainID)
 	}
 	if err == nil {
-		m.sees(h.Latest.Number)
-		err = m.vouch(ctx, h.Latest.Number)
+		m.setHead(h.Latest.Number)
+		err = m.checkHeadBlock(ctx, h.Latest.Number)
 	}
 	h = h.Limited()
-	m.says(h, err)
+	m.recordHead(h, err)
 	return h, err
 }
 
-// belongs excludes an endpoint of another chain and readmits one that has come
-// back to its own.
-func (m *peer) belongs(is, want uint64) error {
+// checkChainID excludes an endpoint of another chain, and readmits one that serves the pool's chain
+// again.
+func (m *peer) checkChainID(is, want uint64) error {
 	if is != want {
 		reason := fmt.Sprintf("serves chain %d, configured is %d", is, want)
 		m.limiter.Exclude(reason)
@@ -140,25 +142,25 @@ func (m *peer) belongs(is, want uint64) error {
 	return nil
 }
 
-// chainAgain asks an excluded endpoint, past its limiter, which chain it serves now.
+// chainAgain requests the chain id from an excluded endpoint, bypassing its limiter.
 func (m *peer) chainAgain(ctx context.Context, chainID uint64) {
 	ctx, cancel := context.WithTimeout(ctx, m.opts.Timeout)
 	defer cancel()
 	var id *hexutil.Uint64
 	batch := []rpc.BatchElem{{Method: "eth_chainId", Result: &id}}
 	if _, err := m.send(ctx, batch); err == nil && batch[0].Error == nil && id != nil {
-		_ = m.belongs(uint64(*id), chainID) // still excluded
+		_ = m.checkChainID(uint64(*id), chainID) // the error means that it is still excluded
 	}
 }
 
-// isProven tells whether the endpoint has lately been seen to serve the chain.
+// isProven reports whether the endpoint has recently shown that it serves the chain.
 func (m *peer) isProven(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return now.Sub(m.proven) < reproveAfter
+	return now.Sub(m.proven) < recheckChainAfter
 }
 
-// report is the endpoint's health as status shows it.
+// report returns the health of the endpoint for the status page.
 func (m *peer) report(chainID uint64, owner string) repute.Endpoint {
 	e := repute.Endpoint{ChainID: chainID, Name: m.name, Kind: m.kind, Owner: owner}
 	m.limiter.Report(&e)
@@ -166,10 +168,9 @@ func (m *peer) report(chainID uint64, owner string) repute.Endpoint {
 	return e
 }
 
-// nameApart gives endpoints that share a host different names: with the kind where that
-// tells them apart, else with a hash too. What else differs is path, query or key, and
-// must not be shown.
-func nameApart(nodes []*Node) {
+// assignNames gives endpoints of one host different names: the host and the kind where that is
+// enough, otherwise a hash too. The path, the query and the key MUST NOT appear in a name.
+func assignNames(nodes []*Node) {
 	hosts, kinds := map[string]int{}, map[string]int{}
 	for _, n := range nodes {
 		hosts[n.host]++

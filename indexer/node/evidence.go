@@ -16,32 +16,33 @@ import (
 	"repute/indexer/node/jsonrpc"
 )
 
-// What a node may lack when it is asked for more than logs.
+// Errors about state that a node does not have or does not serve.
 var (
 	// ErrNoState: the node does not keep the state of that block.
 	ErrNoState = errors.New("the node does not have the state of the block")
 	// ErrReverted: the contract refused the call.
 	ErrReverted = errors.New("call reverted")
-	// ErrMoved: the node has another block at that height than the one asked of.
+	// ErrMoved is returned when the node's block of that number has another hash than the requested
+	// one.
 	ErrMoved = errors.New("the node has another block at that height")
 )
 
-// Call is one contract call.
+// Call is one contract call (eth_call).
 type Call struct {
 	To   common.Address
 	Data []byte
 }
 
-// CallResult is what a call returned. Err is ErrReverted when the contract refused
-// it, another error when this call alone could not be answered.
+// CallResult is the result of one call. Err is ErrReverted when the contract reverted, or another
+// error when this call alone failed.
 type CallResult struct {
 	Data []byte
 	Err  error
 }
 
-// Calls makes calls of the state at a block, in batches that also ask for the
-// block's header: an answer counts only where the node has that very block.
-// ErrNoState and ErrMoved concern all calls.
+// Calls makes calls against the state at a block. Each batch also requests the header of the block,
+// and an answer counts only if the node has that very block. ErrNoState and ErrMoved concern all
+// calls.
 func (n *Node) Calls(ctx context.Context, at repute.Block, calls []Call) ([]CallResult, error) {
 	results := make([]CallResult, len(calls))
 	for from := 0; from < len(calls); {
@@ -54,6 +55,7 @@ func (n *Node) Calls(ctx context.Context, at repute.Block, calls []Call) ([]Call
 	return results, nil
 }
 
+// someCalls makes the calls of one batch and stores their results.
 func (n *Node) someCalls(ctx context.Context, at repute.Block, calls []Call, results []CallResult) error {
 	raw := make([]hexutil.Bytes, len(calls))
 	tag := hexutil.EncodeUint64(at.Number)
@@ -104,7 +106,7 @@ func (n *Node) callAt(ctx context.Context, at repute.Block, batch []rpc.BatchEle
 	return nil
 }
 
-// Storage reads one word of a contract's storage at a block.
+// Storage reads one storage slot of a contract at a block.
 func (n *Node) Storage(ctx context.Context, at repute.Block, contract common.Address, slot common.Hash) (common.Hash,
 	error) {
 	var word hexutil.Bytes
@@ -148,7 +150,7 @@ func (n *Node) Codes(ctx context.Context, at repute.Block, addresses []common.Ad
 	return out, nil
 }
 
-// Code reads the code of a contract at a block, empty where there is none.
+// Code reads the code of a contract at a block; it is empty where there is none.
 func (n *Node) Code(ctx context.Context, at repute.Block, contract common.Address) ([]byte, error) {
 	codes, err := n.Codes(ctx, at, []common.Address{contract})
 	if err != nil {
@@ -157,22 +159,24 @@ func (n *Node) Code(ctx context.Context, at repute.Block, contract common.Addres
 	return codes[0], nil
 }
 
-// noState keeps what the node said, which is fit to be shown already.
-func noState(method string, said error) error {
-	return fmt.Errorf("%s: %w (%w)", method, ErrNoState, said)
+// noState wraps the answer of a node without the state. The text of the answer has no secrets any
+// more.
+func noState(method string, cause error) error {
+	return fmt.Errorf("%s: %w (%w)", method, ErrNoState, cause)
 }
 
-// WaitingHelps tells failures that concern more than the one call and that waiting may
-// cure.
+// WaitingHelps reports whether a failure concerns more than the one call and may disappear after a
+// pause.
 func WaitingHelps(err error) bool {
-	switch jsonrpc.Judge(err).Fault {
+	switch jsonrpc.Diagnose(err).Fault {
 	case jsonrpc.FaultRate, jsonrpc.FaultAuth, jsonrpc.FaultTransient:
 		return true
 	}
 	return false
 }
 
-// reverted tells a contract's refusal from a node's.
+// reverted reports whether a call failed because the contract reverted, and not because of the
+// node.
 func reverted(err error) bool {
 	const code = 3
 	var coded rpc.Error
@@ -180,9 +184,10 @@ func reverted(err error) bool {
 		strings.Contains(strings.ToLower(err.Error()), "execution reverted")
 }
 
-// stateless knows the words of nodes that have dropped a block's state.
+// stateless reports whether an error is the message of a node that has dropped the state of a
+// block.
 func stateless(err error) bool {
-	if fault := jsonrpc.Judge(err).Fault; fault == jsonrpc.FaultPruned || fault == jsonrpc.FaultBehind {
+	if fault := jsonrpc.Diagnose(err).Fault; fault == jsonrpc.FaultPruned || fault == jsonrpc.FaultBehind {
 		return true
 	}
 	s := strings.ToLower(err.Error())
@@ -197,7 +202,7 @@ func stateless(err error) bool {
 	return false
 }
 
-// Unsupported knows the words of nodes without a method.
+// Unsupported reports whether an error is the message of a node that does not have the method.
 func Unsupported(err error) bool {
 	const code = -32601
 	var coded rpc.Error
@@ -215,21 +220,21 @@ func Unsupported(err error) bool {
 	return false
 }
 
-// Sealed is a header with what it says of the block's logs.
+// Sealed is a header with the fields that commit to the logs of its block.
 type Sealed struct {
 	repute.Block
 	Bloom types.Bloom
-	Root  common.Hash // of the receipts; zero where the chain has none
+	Root  common.Hash // root of the receipts; zero where the chain has none
 	Txs   []common.Hash
-	// Recomputed: the block's hash is that of the header with all its fields, so
-	// that none of them can be another one. Chains with headers of their own have
-	// blocks of which that cannot be said.
+	// Recomputed reports whether the hash of the block is the hash of the header with all its
+	// fields, so that no field can be forged. It is false on chains with another form of header.
 	Recomputed bool
-	// Unknown: the header came with fields that this version of the program does not
-	// know, so that its hash cannot be recomputed until it does.
+	// Unknown reports whether the header has fields that this version does not know, so that its
+	// hash cannot be recomputed.
 	Unknown bool
 }
 
+// sealed converts a header and compares its hash with its fields.
 func sealed(h *jsonrpc.Header) (Sealed, error) {
 	if h == nil {
 		return Sealed{}, jsonrpc.ErrNoBlock
@@ -248,7 +253,7 @@ func sealed(h *jsonrpc.Header) (Sealed, error) {
 	return s, nil
 }
 
-// SealedBlocks gives canonical headers in the order asked.
+// SealedBlocks returns canonical headers in the order of numbers.
 func (n *Node) SealedBlocks(ctx context.Context, numbers []uint64) ([]Sealed, error) {
 	out := make([]Sealed, 0, len(numbers))
 	for len(numbers) > 0 {
@@ -277,8 +282,9 @@ func (n *Node) SealedBlocks(ctx context.Context, numbers []uint64) ([]Sealed, er
 	return out, nil
 }
 
-// Header gives a canonical header that is what its hash says. Where the header before it is
-// no hash of its fields either, the chain has headers of its own, and Recomputed is false.
+// Header returns a canonical header whose hash was recomputed. If the header before it does not
+// have the hash of its fields either, the chain has another form of header, and Recomputed is
+// false.
 func (n *Node) Header(ctx context.Context, number uint64) (Sealed, error) {
 	numbers := []uint64{number}
 	if number > 0 {
@@ -303,8 +309,8 @@ func (n *Node) Header(ctx context.Context, number uint64) (Sealed, error) {
 	return s, nil
 }
 
-// LogsOf asks for the logs of single blocks by their hashes, one answer per block.
-// A block the node does not know, or cannot answer about, has a nil answer.
+// LogsOf requests the logs of single blocks by hash, and returns one list per block. The list of a
+// block that the node does not know, or cannot answer for, is nil.
 func (n *Node) LogsOf(ctx context.Context, blocks []common.Hash, addresses []common.Address) ([][]types.Log, error) {
 	out := make([][]types.Log, 0, len(blocks))
 	for len(blocks) > 0 {
@@ -329,6 +335,7 @@ func (n *Node) LogsOf(ctx context.Context, blocks []common.Hash, addresses []com
 	return out, nil
 }
 
+// allOf reports whether all logs are of the block with that hash.
 func allOf(logs []types.Log, hash common.Hash) bool {
 	for i := range logs {
 		if logs[i].BlockHash != hash || logs[i].Removed || !inBlock(&logs[i]) {
@@ -338,8 +345,8 @@ func allOf(logs []types.Log, hash common.Hash) bool {
 	return true
 }
 
-// Matching asks for the logs of a range that match topics by position, as a node's
-// log filter does: an empty position is any.
+// Matching requests the logs of a range that match topics by position, as in eth_getLogs: an empty
+// position matches any topic.
 func (n *Node) Matching(ctx context.Context, r repute.BlockRange, addresses []common.Address,
 	topics [][]common.Hash) ([]types.Log, error) {
 	var logs []types.Log

@@ -38,14 +38,14 @@ func (n *Node) addBusy(ctx context.Context, q Query, s *Span) error {
 	return nil
 }
 
-// headersBeside is how many batches of headers are under way at once.
-const headersBeside = 4
+// concurrentHeaderBatches is how many batches of headers are requested at the same time.
+const concurrentHeaderBatches = 4
 
 // sealedAll reads headers in batches, several at the same time.
 func (n *Node) sealedAll(ctx context.Context, numbers []uint64) ([]Sealed, int, error) {
 	out, sizes := make([]Sealed, len(numbers)), make([]int, len(numbers)/n.opts.MaxBatch+1)
 	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(headersBeside)
+	work.SetLimit(concurrentHeaderBatches)
 	for i, from := 0, 0; from < len(numbers); i, from = i+1, from+n.opts.MaxBatch {
 		work.Go(func() error {
 			part := numbers[from:min(len(numbers), from+n.opts.MaxBatch)]
@@ -65,7 +65,7 @@ func (n *Node) sealedAll(ctx context.Context, numbers []uint64) ([]Sealed, int, 
 	return out, total, err
 }
 
-// seals are headers as they came, by number.
+// seals returns the received headers by block number.
 func seals(headers []*jsonrpc.Header) map[uint64]Sealed {
 	found := make(map[uint64]Sealed, len(headers))
 	for _, h := range headers {
@@ -76,14 +76,14 @@ func seals(headers []*jsonrpc.Header) map[uint64]Sealed {
 	return found
 }
 
-// Blocks asks for headers in batches of MaxBatch.
+// Blocks requests headers in batches of MaxBatch.
 func (n *Node) Blocks(ctx context.Context, numbers []uint64) ([]repute.Block, error) {
 	blocks, _, _, err := n.read(ctx, numbers)
 	return blocks, err
 }
 
-// read gives the headers of canonical blocks, as we need them and as they came,
-// and the size of the answers.
+// read requests the headers of canonical blocks. It returns them as the index stores them and as
+// they were received, and the size of the answers in bytes.
 func (n *Node) read(ctx context.Context, numbers []uint64) (blocks []repute.Block, headers []*jsonrpc.Header,
 	size int, err error) {
 	for part := range slices.Chunk(numbers, n.opts.MaxBatch) {

@@ -11,8 +11,8 @@ import (
 	"repute/indexer/node/limit"
 )
 
-// Metrics count what endpoints are asked and how they answer. One value serves
-// all chains of a process.
+// Metrics counts requests to endpoints and their outcomes. One value serves all chains of a
+// process.
 type Metrics struct {
 	requests         *prometheus.CounterVec
 	faults           *prometheus.CounterVec
@@ -22,8 +22,8 @@ type Metrics struct {
 	calls, callFails *prometheus.CounterVec
 }
 
-// NewMetrics makes the metrics and registers them. It panics when they are
-// registered already, as prometheus does.
+// NewMetrics creates the metrics and registers them. It panics if they are registered already, as
+// prometheus does.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	labels := []string{"chain", "host"}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -47,7 +47,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// CountRPC is a Options.Count for one chain.
+// CountRPC returns a function for Options.Count that counts the calls of one chain.
 func (m *Metrics) CountRPC(chainID uint64) func(method string, err error) {
 	chain := strconv.FormatUint(chainID, 10)
 	return func(method string, err error) {
@@ -58,17 +58,18 @@ func (m *Metrics) CountRPC(chainID uint64) func(method string, err error) {
 	}
 }
 
-// meter counts for one endpoint. A nil one counts nothing.
+// meter counts the requests to one endpoint. A nil meter counts nothing.
 type meter struct {
 	*Metrics
 	chain, host string
 }
 
+// meter returns the meter of an endpoint; nil where no metrics are exposed.
 func (m *Metrics) meter(chainID uint64, host string) *meter {
 	return &meter{m, strconv.FormatUint(chainID, 10), host}
 }
 
-// begin counts a request that is sent; what it returns is told how it ended.
+// begin counts a request that is sent. The caller MUST call the returned function with the outcome.
 func (m *meter) begin() func(limit.Outcome) {
 	if m == nil {
 		return func(limit.Outcome) {}
@@ -79,7 +80,7 @@ func (m *meter) begin() func(limit.Outcome) {
 		m.flying.WithLabelValues(m.chain, m.host).Dec()
 		m.latency.WithLabelValues(m.chain, m.host).Observe(float64(o.Took) / float64(time.Second))
 		if o.Err != nil {
-			m.faults.WithLabelValues(m.chain, m.host, jsonrpc.Judge(o.Err).Fault.String()).Inc()
+			m.faults.WithLabelValues(m.chain, m.host, jsonrpc.Diagnose(o.Err).Fault.String()).Inc()
 		}
 	}
 }

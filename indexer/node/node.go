@@ -24,46 +24,45 @@ import (
 	"repute/indexer/node/limit"
 )
 
-// Options bound what one endpoint may cost. Zero values are replaced by the
-// defaults named.
+// Options bound the use of one endpoint. Zero values are replaced by the named defaults.
 type Options struct {
 	Timeout  time.Duration // of one HTTP request, 30 s
 	MaxBytes int64         // of one answer, 32 MiB; a WebSocket's message at most 12 MiB
-	MaxBatch int           // calls in one JSON-RPC batch, 50; endpoints that refuse so many get fewer
-	// Concurrency is how many requests may be under way at most, 8. It begins with
-	// two and follows what the endpoint takes.
+	MaxBatch int           // calls in one JSON-RPC batch, 50; reduced for endpoints that refuse so many
+	// Concurrency is the largest number of simultaneous requests, 8. A new node starts with two and
+	// adapts to the endpoint.
 	Concurrency int
-	// An endpoint that keeps failing is left alone for OpenMin, 500 ms, and twice as
-	// long each time it fails again, up to OpenMax, 15 s.
+	// After repeated failures no request is sent for OpenMin, 500 ms. The pause doubles with each
+	// further failure up to OpenMax, 15 s.
 	OpenMin, OpenMax time.Duration
 	// Header is sent with every request, e.g. an API key.
 	Header http.Header
-	// Count, when not nil, is told of every call: its method and its error.
+	// Count, when not nil, is called after every call with its method and its error.
 	Count func(method string, err error)
 }
 
-// Node is a Source behind one JSON-RPC endpoint (http, https, ws or wss). It
-// connects when first asked and is safe for concurrent use.
+// Node is a Source behind one JSON-RPC endpoint (http, https, ws or wss). It connects at the first
+// request and is safe for concurrent use.
 type Node struct {
 	url     string
-	host    string            // for errors: the URL may hold a key
+	host    string            // for errors: the URL may contain a key
 	witness string            // see Host
-	name    string            // the host, or more of it where a Pool has several of one host
+	name    string            // the host, with more detail where a Pool has several endpoints of one host
 	kind    string            // http or ws
-	secrets *strings.Replacer // blanks what of the URL may be a key
+	secrets *strings.Replacer // replaces parts of the URL that may be a key
 	opts    Options
 	http    *jsonrpc.Client // nil for ws and wss
 
 	limiter *limit.Limiter
 	meter   *meter      // nil: not measured
-	batches batches     // how many calls in one batch the endpoint takes
-	doubted atomic.Bool // the last answer may have meant an outage
+	batches batches     // calls that the endpoint accepts in one batch
+	doubted atomic.Bool // the last refusal was ambiguous between a range too large and an outage
 
 	mu     sync.Mutex
 	client *rpc.Client // of ws and wss, once connected
 }
 
-// New makes a Node; the error is an ErrInvalid for an unusable URL.
+// New returns a Node. An unusable URL is repute.ErrInvalid.
 func New(rawURL string, o Options) (*Node, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" {
@@ -89,7 +88,7 @@ func New(rawURL string, o Options) (*Node, error) {
 	return n, nil
 }
 
-// minSecret is the shortest path segment taken for a key: v3 and rpc are none.
+// minSecret is the shortest path segment that is treated as a key: "v3" and "rpc" are not keys.
 const minSecret = 4
 
 // secretsOf blanks path segments, query values and user info, as written and
@@ -117,7 +116,7 @@ func secretsOf(u *url.URL) *strings.Replacer {
 		password, _ := u.User.Password()
 		add(1, u.User.Username(), password, u.User.String())
 	}
-	// The longest first: what holds another one must not leave its rest behind.
+	// Longer secrets are replaced first, because a shorter one may be part of them.
 	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, s := range found {
@@ -148,7 +147,7 @@ func witnessOf(u *url.URL) string {
 	return name
 }
 
-// disconnect ends a ws connection; the next question makes a new one.
+// disconnect closes a WebSocket connection; the next request opens a new one.
 func (n *Node) disconnect() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -158,12 +157,12 @@ func (n *Node) disconnect() {
 	}
 }
 
-// maxMessage bounds one message of a WebSocket. The library holds a message in one piece
-// and its results wait in memory until they are decoded: eight of 12 MiB stay below the
-// 250 MB that a process may take, of 30 MiB they took 360 MB.
+// maxMessage bounds one WebSocket message. The library reads a message into memory as a whole, and
+// results stay there until they are decoded: eight messages of 12 MiB stay below the 250 MB that a
+// process may use, while eight of 30 MiB used 360 MB.
 const maxMessage = 12 << 20
 
-// dial gives the connection of a ws endpoint.
+// dial returns the connection of a WebSocket endpoint, and opens it if there is none.
 func (n *Node) dial(ctx context.Context) (*rpc.Client, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -179,12 +178,12 @@ func (n *Node) dial(ctx context.Context) (*rpc.Client, error) {
 	return c, nil
 }
 
-// maxReason bounds what an error repeats of an endpoint's words, in bytes.
+// maxReason bounds how many bytes of an endpoint's message an error repeats.
 const maxReason = 200
 
-// wrap names the call and the host. Errors of net/http quote the whole URL,
-// which may hold a key: only their cause is kept. Answers may repeat the path,
-// so keys are blanked in every text before it leaves the node.
+// wrap adds the call and the host to an error. Errors of net/http quote the whole URL, which may
+// contain a key, so that only their cause is kept. Answers may repeat the path; therefore keys are
+// replaced in every text that leaves this package.
 func (n *Node) wrap(what string, err error) error {
 	var known *nodeError
 	if errors.As(err, &known) {
@@ -195,34 +194,34 @@ func (n *Node) wrap(what string, err error) error {
 		err = &jsonrpc.ConnError{Err: u.Err, Timeout: u.Timeout()}
 	}
 	// Blank before cutting: half a key would not be found.
-	said := n.secrets.Replace(err.Error())
-	if len(said) > maxReason {
-		said = strings.ToValidUTF8(said[:maxReason], "") + "…"
+	text := n.secrets.Replace(err.Error())
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
 	}
-	return &nodeError{what: what, host: n.host, said: said, cause: err}
+	return &nodeError{what: what, host: n.host, text: text, cause: err}
 }
 
-// nodeError says what went wrong without the endpoint's keys. The cause is for
-// telling failures apart, never for showing.
+// nodeError is an error without the keys of the endpoint. Its cause serves errors.Is and errors.As;
+// its text MUST NOT be shown.
 type nodeError struct {
-	what, host, said string
+	what, host, text string
 	cause            error
 }
 
-// Error is fit for logs and answers.
-func (e *nodeError) Error() string { return e.what + " of " + e.host + ": " + e.said }
+// Error is safe for logs and answers.
+func (e *nodeError) Error() string { return e.what + " of " + e.host + ": " + e.text }
 
-// Reason returns what an endpoint answered, without the name of the endpoint and without its
-// keys. Of an error that no Node returned it is the text.
+// Reason returns the message of an endpoint without the name of the endpoint and without keys. For
+// an error of another origin it is the text of the error.
 func Reason(err error) string {
 	var known *nodeError
 	if errors.As(err, &known) {
-		return known.said
+		return known.text
 	}
 	return err.Error()
 }
 
-// Unwrap gives the cause, whose own text may hold a key.
+// Unwrap returns the cause, whose own text may contain a key.
 func (e *nodeError) Unwrap() error { return e.cause }
 
 // block checks that a header is whole.
@@ -237,17 +236,18 @@ func block(h *jsonrpc.Header) (repute.Block, error) {
 		Time: time.Unix(int64(*h.Timestamp), 0).UTC()}, nil
 }
 
+// byTag returns the request for the header of a named block such as "finalized".
 func byTag(tag string, into **jsonrpc.Header) rpc.BatchElem {
 	return rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{tag, false}, Result: into}
 }
 
+// byNumber returns the request for the header of a block without its transactions.
 func byNumber(number uint64, into **jsonrpc.Header) rpc.BatchElem {
 	return byTag(hexutil.EncodeUint64(number), into)
 }
 
-// Heads asks for chain id and the three tags in one batch. Nodes without
-// finality answer null or an error for safe and finalized, or name their newest
-// block: both are then 0.
+// Heads requests the chain id and the three named blocks in one batch. Nodes without finality
+// answer null or an error for safe and finalized, or return their newest block: both are 0 then.
 func (n *Node) Heads(ctx context.Context) (Heads, error) {
 	var id *hexutil.Uint64
 	var latest, safe, finalized *jsonrpc.Header
@@ -273,6 +273,7 @@ func (n *Node) Heads(ctx context.Context) (Heads, error) {
 	return h, nil
 }
 
+// number returns the number of a named block; 0 where the node returned none.
 func number(e rpc.BatchElem, h *jsonrpc.Header) uint64 {
 	if e.Error != nil || h == nil || h.Number == nil {
 		return 0
@@ -280,11 +281,10 @@ func number(e rpc.BatchElem, h *jsonrpc.Header) uint64 {
 	return uint64(*h.Number)
 }
 
-// Span asks for headers and logs in one batch. The headers come first: logs of
-// another fork then carry other hashes, or their absence shows at the next step,
-// when the stored header is no parent. The last header is read at the end, for
-// nodes that answer a batch from several backends. A short linked query asks for
-// the headers first and then for the logs of each block by its hash.
+// Span requests headers and logs in one batch. The headers come first: logs of another fork then
+// have other hashes, or the next step notices because the stored header is not the parent. The last
+// header is read at the end, for nodes that answer a batch from several backends. A short linked
+// query requests the headers first and then the logs of each block by its hash.
 func (n *Node) Span(ctx context.Context, q Query) (Span, error) {
 	span, err := n.span(ctx, q)
 	if err != nil {
@@ -297,10 +297,11 @@ func (n *Node) Span(ctx context.Context, q Query) (Span, error) {
 	return span, nil
 }
 
-// hashedRange is up to how many blocks are asked for by hash, one question each.
-// Longer ones are a backfill, which the head does not wait for.
+// hashedRange is the largest range, in blocks, that is requested by hash with one call per block.
+// Longer ranges are a backfill, far below the head.
 const hashedRange = 8
 
+// span is Span without the detection of silently truncated answers.
 func (n *Node) span(ctx context.Context, q Query) (Span, error) {
 	if q.Linked && q.To-q.From < hashedRange {
 		return n.linked(ctx, q)
@@ -345,12 +346,10 @@ func (n *Node) span(ctx context.Context, q Query) (Span, error) {
 	return span, n.addBusy(ctx, q, &span)
 }
 
-// knownCaps are the numbers of logs at which some providers cut answers off
-// without saying so.
+// knownCaps returns the numbers of logs at which some providers truncate answers silently.
 func knownCaps() []int { return []int{1_000, 10_000, 20_000, 50_000} }
 
-// capped refuses answers that may have been cut off, as long as a shorter range
-// can tell.
+// capped refuses an answer that may be truncated, while a shorter range can show whether it is.
 func capped(q Query, lists [][]types.Log) error {
 	for _, logs := range lists {
 		if err := Capped(repute.BlockRange{From: q.From, To: q.To}, len(logs)); err != nil {
@@ -397,7 +396,7 @@ func (n *Node) linked(ctx context.Context, q Query) (Span, error) {
 	return Span{Logs: found, Headers: blocks, Sealed: seals(headers), Bytes: size}, err
 }
 
-// joined puts lists of logs together; null instead of a list is no answer.
+// joined concatenates lists of logs. A null instead of a list is an AnswerError.
 func (n *Node) joined(lists [][]types.Log) ([]types.Log, error) {
 	if slices.ContainsFunc(lists, func(l []types.Log) bool { return l == nil }) {
 		return nil, n.wrap("eth_getLogs", &jsonrpc.AnswerError{What: "null"})
@@ -408,7 +407,7 @@ func (n *Node) joined(lists [][]types.Log) ([]types.Log, error) {
 	return slices.Concat(lists...), nil
 }
 
-// estimate is about how many bytes an answer was as JSON.
+// estimate returns about how many bytes an answer had as JSON.
 func estimate(s Span) int {
 	const perHeader, perLog = 1_600, 700
 	size := perHeader*len(s.Headers) + perLog*len(s.Logs)
@@ -433,25 +432,26 @@ func (q Query) numbers() []uint64 {
 	return list
 }
 
-// filters are the questions of eth_getLogs about the blocks named by where: one
-// of the registries, and one of any contract where that is wanted.
+// filters returns the filters of eth_getLogs for the blocks that where names: one for the
+// registries, and one for any contract if q asks for that.
 func (q Query) filters(where map[string]any) []map[string]any {
 	registries := maps.Clone(where)
 	registries["address"], registries["topics"] = q.Addresses, [][]common.Hash{q.Topics}
-	if len(q.Anywhere) == 0 {
+	if len(q.AnyAddress) == 0 {
 		return []map[string]any{registries}
 	}
 	anywhere := maps.Clone(where)
-	anywhere["topics"] = [][]common.Hash{q.Anywhere}
+	anywhere["topics"] = [][]common.Hash{q.AnyAddress}
 	return []map[string]any{registries, anywhere}
 }
 
+// byFilter returns the request for the logs that match a filter.
 func byFilter(filter map[string]any, into *[]types.Log) rpc.BatchElem {
 	return rpc.BatchElem{Method: "eth_getLogs", Args: []any{filter}, Result: into}
 }
 
-// refused is the error of the first call that was refused; a call that only
-// stayed without an answer says less than another one's refusal.
+// refused returns the error of the first refused call. It prefers a refusal to a call without an
+// answer, because a refusal contains the reason.
 func (n *Node) refused(batch []rpc.BatchElem) error {
 	var first error
 	for _, e := range batch {
@@ -467,7 +467,7 @@ func (n *Node) refused(batch []rpc.BatchElem) error {
 	return first
 }
 
-// blocks checks every element of a batch and that each header is the one asked.
+// blocks checks every element of a batch and that each header has the requested number.
 func (n *Node) blocks(numbers []uint64, headers []*jsonrpc.Header, batch []rpc.BatchElem) ([]repute.Block, error) {
 	if err := n.refused(batch); err != nil {
 		return nil, err
@@ -493,8 +493,7 @@ func setDefault[T ~int | ~int64 | ~uint64](v *T, to T) {
 	}
 }
 
-// capError is an answer that holds exactly as many logs as some providers answer
-// at most, silently.
+// capError is returned for an answer with exactly as many logs as a silent limit of some providers.
 type capError struct{ logs int }
 
 // Error names the number.
@@ -502,5 +501,5 @@ func (e *capError) Error() string {
 	return fmt.Sprintf("the answer may be cut off: it holds exactly %d logs", e.logs)
 }
 
-// Verdict implements jsonrpc.Judged.
-func (e *capError) Verdict() jsonrpc.Verdict { return jsonrpc.Verdict{Fault: jsonrpc.FaultRange} }
+// Diagnosis implements jsonrpc.Diagnosed.
+func (e *capError) Diagnosis() jsonrpc.Diagnosis { return jsonrpc.Diagnosis{Fault: jsonrpc.FaultRange} }

@@ -13,9 +13,9 @@ import (
 	"repute/indexer/node/limit"
 )
 
-// CallContext makes one call and decodes its result into result, which may be nil. The
-// error has an rpc.Error in its chain when the endpoint answered with an error, and shows
-// neither the endpoint's path nor its keys.
+// CallContext makes one call and decodes its result into result, which may be nil. The error wraps
+// an rpc.Error when the endpoint answered with an error, and contains neither the path nor the keys
+// of the endpoint.
 func (n *Node) CallContext(ctx context.Context, result any, method string, args ...any) error {
 	batch := []rpc.BatchElem{{Method: method, Args: args, Result: result}}
 	if err := n.BatchCallContext(ctx, batch); err != nil {
@@ -24,16 +24,16 @@ func (n *Node) CallContext(ctx context.Context, result any, method string, args 
 	return batch[0].Error
 }
 
-// BatchCallContext makes several calls, in as many requests as the endpoint needs. The
-// error of a single call is in its element.
+// BatchCallContext makes several calls, in as many requests as the endpoint requires. The error of
+// a single call is in its element.
 func (n *Node) BatchCallContext(ctx context.Context, batch []rpc.BatchElem) error {
 	_, err := n.exchange(ctx, batch)
 	return err
 }
 
-// exchange sends one batch, in as many requests as the endpoint wants it, and
-// tells how many bytes the answers had, 0 where that is not known. All errors,
-// those in the elements too, are fit to be shown.
+// exchange sends one batch, in as many requests as the endpoint requires, and returns the size of
+// the answers in bytes; 0 where it is not known. All errors, including those in the elements, are
+// safe to show.
 func (n *Node) exchange(ctx context.Context, batch []rpc.BatchElem) (size int, err error) {
 	for len(batch) > 0 {
 		part := batch[:min(len(batch), n.batches.size())]
@@ -56,7 +56,7 @@ func (n *Node) exchange(ctx context.Context, batch []rpc.BatchElem) (size int, e
 	return size, nil
 }
 
-// request sends calls in one request, when the limiter lets it.
+// request sends calls in one request once the limiter admits it.
 func (n *Node) request(ctx context.Context, batch []rpc.BatchElem) (size int, err error) {
 	probe, err := n.limiter.Enter(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (n *Node) request(ctx context.Context, batch []rpc.BatchElem) (size int, er
 	return size, err
 }
 
-// send is request without limiter, counting and blanking.
+// send is request without limiter, metrics and removal of keys.
 func (n *Node) send(ctx context.Context, batch []rpc.BatchElem) (size int, err error) {
 	if n.http != nil {
 		return n.http.Send(ctx, batch)
@@ -93,7 +93,7 @@ func (n *Node) send(ctx context.Context, batch []rpc.BatchElem) (size int, err e
 	return 0, n.push(ctx, batch)
 }
 
-// outcomeOf is what a request says of its endpoint.
+// outcomeOf returns the outcome of a request for the limiter.
 func outcomeOf(ctx context.Context, batch []rpc.BatchElem, err error) limit.Outcome {
 	o := limit.Outcome{Err: err}
 	if ctx.Err() != nil {
@@ -101,7 +101,7 @@ func outcomeOf(ctx context.Context, batch []rpc.BatchElem, err error) limit.Outc
 	}
 	for _, e := range batch {
 		o.Dense = o.Dense || e.Method == "eth_getLogs" || e.Method == "eth_getBlockReceipts"
-		if o.Err == nil && e.Error != nil && !isRevert(e) && jsonrpc.Judge(e.Error).Fault == jsonrpc.FaultRate {
+		if o.Err == nil && e.Error != nil && !isRevert(e) && jsonrpc.Diagnose(e.Error).Fault == jsonrpc.FaultRate {
 			o.Err = e.Error
 		}
 	}
@@ -111,13 +111,14 @@ func outcomeOf(ctx context.Context, batch []rpc.BatchElem, err error) limit.Outc
 	return o
 }
 
+// count calls Options.Count if it is set.
 func (n *Node) count(method string, err error) {
 	if n.opts.Count != nil {
 		n.opts.Count(method, err)
 	}
 }
 
-// tooMany tells an endpoint that wants fewer calls in a request, and remembers it.
+// tooMany reports whether the endpoint requires fewer calls per request, and reduces the number.
 func (n *Node) tooMany(batch []rpc.BatchElem, err error) bool {
 	if len(batch) == 1 || !refusesBatch(batch, err) {
 		return false
@@ -126,25 +127,27 @@ func (n *Node) tooMany(batch []rpc.BatchElem, err error) bool {
 	return true
 }
 
-// refusesBatch tells whether a batch or one of its calls was refused for their number.
+// refusesBatch reports whether a batch or one of its calls was refused because of the number of
+// calls.
 func refusesBatch(batch []rpc.BatchElem, err error) bool {
 	return isBatchRefusal(err) ||
 		slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return isBatchRefusal(e.Error) && !isRevert(e) })
 }
 
-// isRevert tells calls that a contract ended: its words are not the endpoint's.
+// isRevert reports whether a contract ended the call: the message is then the contract's and not
+// the endpoint's.
 func isRevert(e rpc.BatchElem) bool {
 	return e.Method == "eth_call" && e.Error != nil && reverted(e.Error)
 }
 
 // isBatchRefusal reports whether an endpoint refused a batch because of the number of its calls.
 func isBatchRefusal(err error) bool {
-	var said rpc.Error
+	var refusal rpc.Error
 	var page *jsonrpc.StatusError
 	text := ""
 	switch {
-	case errors.As(err, &said):
-		text = strings.ToLower(said.Error())
+	case errors.As(err, &refusal):
+		text = strings.ToLower(refusal.Error())
 	case errors.As(err, &page):
 		text = strings.ToLower(page.Body)
 	}
@@ -160,21 +163,21 @@ func (n *Node) push(ctx context.Context, batch []rpc.BatchElem) error {
 	if err != nil {
 		return &jsonrpc.ConnError{Err: err}
 	}
-	var said rpc.Error
+	var refusal rpc.Error
 	err = client.BatchCallContext(ctx, batch)
 	switch {
-	case err == nil, ctx.Err() != nil, errors.As(err, &said), errors.Is(err, rpc.ErrClientQuit):
+	case err == nil, ctx.Err() != nil, errors.As(err, &refusal), errors.Is(err, rpc.ErrClientQuit):
 		return err
 	}
 	return &jsonrpc.AnswerError{What: "connection lost: " + err.Error()}
 }
 
-// doubt turns a refusal that may mean a range too large or an outage into an
-// outage when the endpoint gave it the last time too.
+// doubt turns an ambiguous refusal, which may mean a range too large or an outage, into an outage
+// if the previous answer of the endpoint was the same.
 func (n *Node) doubt(batch []rpc.BatchElem, err error) error {
 	doubtful := func(err error) bool {
-		var said rpc.Error
-		return errors.As(err, &said) && jsonrpc.IsDoubtful(said.Error())
+		var refusal rpc.Error
+		return errors.As(err, &refusal) && jsonrpc.IsDoubtful(refusal.Error())
 	}
 	now := doubtful(err) ||
 		slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return doubtful(e.Error) && !isRevert(e) })

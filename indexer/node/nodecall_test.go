@@ -48,9 +48,9 @@ func TestStatusWithAnswer(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("status %d: %v, want %q", tt.status, err, tt.want)
 		}
-		var said *jsonrpc.Refusal
-		if errors.As(err, &said) && (said.Status != tt.status || said.Retry.Seconds() != 7) {
-			t.Errorf("status %d: the refusal says %d and retry %s", tt.status, said.Status, said.Retry)
+		var refusal *jsonrpc.Refusal
+		if errors.As(err, &refusal) && (refusal.Status != tt.status || refusal.Retry.Seconds() != 7) {
+			t.Errorf("status %d: the refusal says %d and retry %s", tt.status, refusal.Status, refusal.Retry)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestNodeSpanByHash(t *testing.T) {
 	c.MineEmpty(60)
 	n := nodeOf(t, c, Options{MaxBatch: 5})
 	q := queryOf(c, 1, hashedRange, true)
-	q.Anywhere = q.Topics[:1]
+	q.AnyAddress = q.Topics[:1]
 	span, err := n.Span(t.Context(), q)
 	if err != nil || len(span.Logs) == 0 || len(span.Headers) != hashedRange || len(span.Sealed) != hashedRange ||
 		span.Bytes == 0 || span.From != strings.TrimPrefix(c.URL(), "http://") {

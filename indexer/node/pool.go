@@ -20,24 +20,22 @@ import (
 	"repute/store"
 )
 
-// PoolOptions say what a Pool is for. Zero values are replaced by the defaults
-// named.
+// PoolOptions configure a Pool. Zero values are replaced by the named defaults.
 type PoolOptions struct {
-	ChainID uint64        // what every endpoint must serve
+	ChainID uint64        // chain that every endpoint must serve
 	Owner   string        // of the stored health, unique per process; host and pid
 	DB      *store.DB     // where health is stored; nil: nowhere
 	Every   time.Duration // between two storings of it, 10 s
-	// Silence is how long an endpoint may announce no head while others show newer
-	// ones before it is subscribed to anew, 15 s, and at least six block times.
+	// Silence is how long an endpoint may announce no head, while others announce newer ones,
+	// before its subscription is renewed: 15 s, and at least six block times.
 	Silence time.Duration
 	Metrics *Metrics     // nil: not exposed
 	Log     *slog.Logger // nil: discarded
 }
 
-// Pool is a Source over several endpoints of one chain. It prefers the ones that
-// answer quickly and seldom fail, moves on to the next one when one fails or does
-// not have what is asked, and answers every question from a single one. It is
-// safe for concurrent use.
+// Pool is a Source over several endpoints of one chain. It prefers endpoints that answer quickly
+// and seldom fail, continues with the next one when an endpoint fails or does not have the data,
+// and takes each answer from a single endpoint. It is safe for concurrent use.
 type Pool struct {
 	members   []*peer
 	opts      PoolOptions
@@ -46,19 +44,20 @@ type Pool struct {
 }
 
 const (
-	// reproveAfter is how long an endpoint is believed to serve its chain.
-	reproveAfter = 10 * time.Minute
-	// lookAfter is how old a head may be before an idle endpoint is asked again.
-	lookAfter = 30 * time.Second
-	// lookTogether is how long Heads waits for a second opinion.
-	lookTogether = 100 * time.Millisecond
-	// secondLook is how often a second endpoint is asked for its head.
-	secondLook = 3 * time.Second
-	// exploring one in so many ranges asks another endpoint than the best.
-	exploring = 20
+	// recheckChainAfter is how long a check of the endpoint's chain id is valid.
+	recheckChainAfter = 10 * time.Minute
+	// staleHead is the age of a head at which an idle endpoint is asked for it again.
+	staleHead = 30 * time.Second
+	// secondHeadWait is how long Heads waits for the answer of a second endpoint.
+	secondHeadWait = 100 * time.Millisecond
+	// secondHeadEvery is the pause between two requests for the head of a second endpoint.
+	secondHeadEvery = 3 * time.Second
+	// exploreEvery is the number of ranges of which one is requested from another endpoint than the
+	// best, so that its health stays known.
+	exploreEvery = 20
 )
 
-// NewPool makes a Pool. The nodes are its own from then on; Close closes them.
+// NewPool returns a Pool that owns the nodes; Close closes them.
 func NewPool(nodes []*Node, o PoolOptions) *Pool {
 	setDefault(&o.Every, 10*time.Second)
 	setDefault(&o.Silence, 15*time.Second)
@@ -70,7 +69,7 @@ func NewPool(nodes []*Node, o PoolOptions) *Pool {
 		o.Owner = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	p := &Pool{opts: o, log: o.Log.With("chain", o.ChainID), announced: make(chan struct{}, 1)}
-	nameApart(nodes)
+	assignNames(nodes)
 	for _, n := range nodes {
 		if o.Metrics != nil {
 			n.meter = o.Metrics.meter(o.ChainID, n.name)
@@ -90,14 +89,14 @@ func (p *Pool) Close() {
 	}
 }
 
-// othersThan reports whether an endpoint other than n can be asked now.
+// othersThan reports whether an endpoint other than n can be used now.
 func (p *Pool) othersThan(n *Node) bool {
 	now := time.Now()
 	return slices.ContainsFunc(p.members, func(m *peer) bool { return m.Node != n && m.limiter.Usable(now) })
 }
 
-// changed makes a change of an endpoint's state known: once when it stops being
-// asked and once when it is asked again, not for every trial in between.
+// changed logs and counts that an endpoint is no longer used or is used again, but not the probes
+// between the two.
 func (p *Pool) changed(n *Node, from, to repute.EndpointState, why string) {
 	n.meter.is(to)
 	switch {
@@ -112,8 +111,7 @@ func (p *Pool) changed(n *Node, from, to repute.EndpointState, why string) {
 	}
 }
 
-// Nodes lists the endpoints that were lately seen to serve the chain, the healthiest
-// first.
+// Nodes returns the endpoints that recently showed that they serve the chain, the healthiest first.
 func (p *Pool) Nodes() []*Node {
 	var out []*Node
 	now := time.Now()
@@ -152,8 +150,8 @@ func (p *Pool) Witnesses(ctx context.Context, n int) ([]*Node, error) {
 	return out, nil
 }
 
-// ranked orders the members: first those that fit and can be asked now, then
-// those that can be asked, then the rest; within each the healthier first.
+// ranked orders the members: first those that fit and are usable now, then those that are usable,
+// then the rest; the healthier first within each group.
 func (p *Pool) ranked(fits func(*peer) bool) []*peer {
 	type rank struct {
 		*peer
@@ -180,12 +178,12 @@ func (p *Pool) ranked(fits func(*peer) bool) []*peer {
 	return out
 }
 
-// Span asks the best endpoint that may have the whole range, and the others after
-// it as long as they fail.
+// Span requests a range from the best endpoint that may have it, and from the next ones while they
+// fail.
 func (p *Pool) Span(ctx context.Context, q Query) (span Span, err error) {
 	now := time.Now()
 	list := p.ranked(func(m *peer) bool { return m.fits(q, now) })
-	if other := rand.IntN(exploring * max(1, len(list)-1)); other+1 < len(list) && !q.Linked &&
+	if other := rand.IntN(exploreEvery * max(1, len(list)-1)); other+1 < len(list) && !q.Linked &&
 		list[other+1].fits(q, now) && list[other+1].limiter.Usable(now) {
 		list[0], list[other+1] = list[other+1], list[0]
 	}
@@ -196,9 +194,8 @@ func (p *Pool) Span(ctx context.Context, q Query) (span Span, err error) {
 	return span, err
 }
 
-// spanOf asks one endpoint and remembers what its answer tells of it. Among
-// several endpoints an answer that does not hold together is the fault of the one
-// that gave it.
+// spanOf requests a range from one endpoint and records what the answer proves about it. Among
+// several endpoints, an inconsistent answer counts as a failure of the endpoint that returned it.
 func (p *Pool) spanOf(ctx context.Context, m *peer, q Query) (Span, error) {
 	span, err := m.Span(ctx, q)
 	if err == nil && len(p.members) > 1 {
@@ -209,14 +206,14 @@ func (p *Pool) spanOf(ctx context.Context, m *peer, q Query) (Span, error) {
 		}
 	}
 	if err != nil {
-		m.learn(q, err)
+		m.recordFailure(q, err)
 		return Span{}, err
 	}
 	m.answered(q)
 	return span, nil
 }
 
-// Blocks asks one endpoint after the other until one has all blocks.
+// Blocks asks one endpoint after another until one has all blocks.
 func (p *Pool) Blocks(ctx context.Context, numbers []uint64) (blocks []repute.Block, err error) {
 	if len(numbers) == 0 {
 		return nil, nil
@@ -228,8 +225,8 @@ func (p *Pool) Blocks(ctx context.Context, numbers []uint64) (blocks []repute.Bl
 	return blocks, err
 }
 
-// Header asks one endpoint after the other until one shows a header that is the hash of its
-// fields. Where none does, what one of them shows is given.
+// Header asks one endpoint after another until one returns a header whose hash was recomputed. If
+// none does, it returns a header without that proof.
 func (p *Pool) Header(ctx context.Context, number uint64) (shown Sealed, err error) {
 	err = p.first(ctx, p.having(number), func(m *peer) error {
 		s, err := m.Header(ctx, number)
@@ -247,8 +244,8 @@ func (p *Pool) Header(ctx context.Context, number uint64) (shown Sealed, err err
 	return shown, err
 }
 
-// Receipts asks one endpoint after the other until one proves what happened in a
-// block. Where none can, what one of them shows without proof is given.
+// Receipts asks one endpoint after another until one proves the contents of a block. If none can,
+// it returns the unproven evidence of one of them.
 func (p *Pool) Receipts(ctx context.Context, block repute.Block, spend Spend) (shown Evidence, err error) {
 	hosts := map[string]bool{}
 	err = p.first(ctx, p.having(block.Number), func(m *peer) error {
@@ -282,10 +279,9 @@ func (p *Pool) having(number uint64) []*peer {
 	})
 }
 
-// first asks one member after the other until one answers. An endpoint that has
-// not been seen to serve the chain lately must show it before. Of several errors
-// the one that a shorter range may cure is given, and of those the one that allows
-// most.
+// first calls ask with one member after another until one answers. A member whose chain was not
+// checked recently is checked before. Of several errors it returns one that a shorter range may
+// cure, and among those the one that allows the most blocks.
 func (p *Pool) first(ctx context.Context, list []*peer, ask func(*peer) error) error {
 	var worst error
 	for _, m := range list {
@@ -303,6 +299,7 @@ func (p *Pool) first(ctx context.Context, list []*peer, ask func(*peer) error) e
 	return p.conflict(worst)
 }
 
+// outranks reports whether err is more useful to the caller of first than another error.
 func outranks(err, than error) bool {
 	if jsonrpc.IsTransient(err) != jsonrpc.IsTransient(than) {
 		return !jsonrpc.IsTransient(err)
@@ -310,8 +307,7 @@ func outranks(err, than error) bool {
 	return errors.Is(than, repute.ErrConflict) || jsonrpc.RangeHint(err) > jsonrpc.RangeHint(than)
 }
 
-// conflict makes an error repute.ErrConflict exactly where no endpoint serves the
-// chain at all.
+// conflict makes an error repute.ErrConflict if and only if no endpoint serves the chain.
 func (p *Pool) conflict(err error) error {
 	var wrong []string
 	for _, m := range p.members {
@@ -329,6 +325,7 @@ func (p *Pool) conflict(err error) error {
 	return err
 }
 
+// prove checks that a member serves the chain, unless it was checked recently.
 func (p *Pool) prove(ctx context.Context, m *peer) error {
 	if m.limiter.Excluded() || m.isProven(time.Now()) {
 		return nil // the limiter refuses excluded ones
@@ -337,11 +334,11 @@ func (p *Pool) prove(ctx context.Context, m *peer) error {
 	return err
 }
 
-// Agreed gives the headers of canonical blocks as the endpoints agree on them: what
-// one of them says alone is not believed against the others. Below the newest
-// block asked, where endpoints may differ for a moment, they must not differ;
-// where there is no majority the one that is ahead is believed, and none while
-// they are level. A single endpoint is believed.
+// Agreed returns the headers of canonical blocks on which the endpoints agree. A statement of one
+// endpoint is not accepted against the others. Only at the newest requested block may endpoints
+// differ for a moment; below it a majority decides. Without a majority the endpoint with the higher
+// head is accepted, and none while the heads are level. A single endpoint is accepted without
+// comparison.
 func (p *Pool) Agreed(ctx context.Context, numbers []uint64) ([]repute.Block, error) {
 	if len(p.members) == 1 || len(numbers) == 0 {
 		return p.Blocks(ctx, numbers)
@@ -359,7 +356,7 @@ func (p *Pool) Agreed(ctx context.Context, numbers []uint64) ([]repute.Block, er
 			}
 		}
 		v.votes = len(hosts)
-		if v.votes > most.votes || v.votes == most.votes && v.head > most.head+aheadBy {
+		if v.votes > most.votes || v.votes == most.votes && v.head > most.head+soloLead {
 			most = v
 		}
 	}
@@ -367,7 +364,7 @@ func (p *Pool) Agreed(ctx context.Context, numbers []uint64) ([]repute.Block, er
 		if sameView(v.blocks, most.blocks) {
 			continue
 		}
-		if v.votes == most.votes && most.head <= v.head+aheadBy {
+		if v.votes == most.votes && most.head <= v.head+soloLead {
 			return nil, fmt.Errorf("endpoints %s and %s disagree about blocks up to %d: %w", most.name, v.name,
 				slices.Max(numbers), jsonrpc.ErrNoBlock)
 		}
@@ -378,13 +375,14 @@ func (p *Pool) Agreed(ctx context.Context, numbers []uint64) ([]repute.Block, er
 }
 
 const (
-	// opinions are asked of at most so many endpoints.
-	opinions = 3
-	// aheadBy is how far ahead an endpoint must be to be believed alone.
-	aheadBy = 2
+	// maxCompared is the largest number of endpoints that are compared.
+	maxCompared = 3
+	// soloLead is how many blocks higher the head of an endpoint must be for it to be accepted
+	// without a majority.
+	soloLead = 2
 )
 
-// view is what one endpoint says of some blocks.
+// view is one endpoint's answer about some blocks.
 type view struct {
 	*peer
 	blocks []repute.Block
@@ -395,10 +393,10 @@ type view struct {
 // views asks the best endpoints at the same time.
 func (p *Pool) views(ctx context.Context, numbers []uint64) (out []*view) {
 	list := p.having(slices.Max(numbers))
-	found := make(chan *view, opinions)
+	found := make(chan *view, maxCompared)
 	asked := 0
 	for _, m := range list {
-		if asked == opinions || !m.limiter.Usable(time.Now()) {
+		if asked == maxCompared || !m.limiter.Usable(time.Now()) {
 			break
 		}
 		asked++

@@ -296,7 +296,7 @@ func TestPoolAgreed(t *testing.T) {
 			t.Errorf("%s: %v, want the new chain", name, err)
 		}
 	}
-	a.MineEmpty(aheadBy + 1)
+	a.MineEmpty(soloLead + 1)
 	if got, err := agreed(b.URL(), a.URL()); err != nil || got[1].Hash == stale[1].Hash {
 		t.Errorf("one is ahead: %v, want its chain", err)
 	}

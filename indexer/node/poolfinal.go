@@ -11,90 +11,91 @@ import (
 )
 
 const (
-	// sayingKept is how long what a member said of finality counts, and how long one
-	// that does not answer is waited for before the others are believed without it.
-	sayingKept = time.Minute
-	// farAhead is by how many blocks a head may pass what its endpoint has shown
-	// before it must show the block,
-	farAhead = 64
-	// or rather one so many blocks below it, which the backends of one endpoint all have.
-	vouchBelow = 16
-	// farBehind is how many blocks below the others' head an endpoint has no say.
+	// finalityReportLifetime is how long a member's last answer about finality is valid. It is also how long
+	// the pool waits for a member that does not answer before it decides without it.
+	finalityReportLifetime = time.Minute
+	// maxUnshownDistance is how many blocks a reported head may be above the blocks that the endpoint has
+	// returned before it must return one near the head.
+	maxUnshownDistance = 64
+	// shownBelowHead is how far below the head that block is: all backends of one endpoint have it.
+	shownBelowHead = 16
+	// farBehind is how many blocks below the others' head an endpoint no longer counts for
+	// finality.
 	farBehind = 256
 )
 
-// saying is what a member said last of the chain's newest blocks.
-type saying struct {
+// headReport is a member's last report of the newest blocks of the chain.
+type headReport struct {
 	heads  Heads
 	silent time.Time // since when it does not answer, zero while it does
 }
 
-// says remembers an answer about the head, or that there was none.
-func (m *peer) says(h Heads, err error) {
+// recordHead records an answer about the head, or that there was none.
+func (m *peer) recordHead(h Heads, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case err == nil:
-		m.said = saying{heads: h}
-	case m.said.silent.IsZero():
-		m.said.silent = time.Now()
+		m.lastHead = headReport{heads: h}
+	case m.lastHead.silent.IsZero():
+		m.lastHead.silent = time.Now()
 	}
 }
 
-// opinion is what the member says of finality, and whether it is still to be
-// waited for.
-func (m *peer) opinion(now time.Time) (h Heads, waited bool) {
+// finalityReport returns the member's report of finality, and whether the pool should still wait for one.
+func (m *peer) finalityReport(now time.Time) (h Heads, waited bool) {
 	if m.limiter.Excluded() {
 		return Heads{}, false
 	}
 	failing := m.limiter.Failing()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.said.heads.ChainID != 0 && now.Sub(m.said.heads.SeenAt) < sayingKept {
-		return m.said.heads, false
+	if m.lastHead.heads.ChainID != 0 && now.Sub(m.lastHead.heads.SeenAt) < finalityReportLifetime {
+		return m.lastHead.heads, false
 	}
-	if failing && m.said.silent.IsZero() {
-		m.said.silent = now
+	if failing && m.lastHead.silent.IsZero() {
+		m.lastHead.silent = now
 	}
-	return Heads{}, m.said.silent.IsZero() || now.Sub(m.said.silent) < sayingKept
+	return Heads{}, m.lastHead.silent.IsZero() || now.Sub(m.lastHead.silent) < finalityReportLifetime
 }
 
-// vouch has a member show that it has about the head it names, where that is far
-// above all it has shown. One that does not have it is doubted.
-func (m *peer) vouch(ctx context.Context, head uint64) error {
-	if m.alone || head <= m.proof()+farAhead {
+// checkHeadBlock requests a block near the reported head, if the head is far above every block that the
+// member has returned. A member that does not have it is not believed for a while.
+func (m *peer) checkHeadBlock(ctx context.Context, head uint64) error {
+	if m.alone || head <= m.proof()+maxUnshownDistance {
 		return nil
 	}
-	_, err := m.Blocks(ctx, []uint64{head - vouchBelow})
+	_, err := m.Blocks(ctx, []uint64{head - shownBelowHead})
 	if err == nil {
-		m.shows(head)
+		m.recordShown(head)
 		return nil
 	}
-	if ctx.Err() == nil && jsonrpc.Judge(err).Fault == jsonrpc.FaultBehind {
+	if ctx.Err() == nil && jsonrpc.Diagnose(err).Fault == jsonrpc.FaultBehind {
 		m.doubt()
-		m.sees(m.proof())
+		m.setHead(m.proof())
 	}
 	return fmt.Errorf("head %d is not shown: %w", head, err)
 }
 
-// proof is the newest block that the member has shown to have.
+// proof returns the newest block that the member has returned.
 func (m *peer) proof() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.shown
 }
 
-func (m *peer) shows(block uint64) {
+// recordShown records that the member returned a block.
+func (m *peer) recordShown(block uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.shown = max(m.shown, block)
 }
 
-// settle replaces the safe and the final block of one endpoint by those that endpoints of two
-// hosts name, where there are several: a block that is called final too early stops the chain
-// when it is replaced. Nothing is final while a second host may still answer. An endpoint far
-// behind the head does not count.
-func (p *Pool) settle(h Heads) Heads {
+// confirmFinality replaces the safe and the final block that one endpoint reports by those that endpoints of
+// two hosts report, if there are several hosts: a block that is called final too early would stop
+// the chain when it is replaced. Nothing is final while a second host may still answer. An endpoint
+// far behind the head does not count.
+func (p *Pool) confirmFinality(h Heads) Heads {
 	if len(p.members) == 1 {
 		return h
 	}
@@ -102,24 +103,24 @@ func (p *Pool) settle(h Heads) Heads {
 	latest := h.Latest.Number
 	safe, finalized, waiting := map[string]uint64{}, map[string]uint64{}, map[string]bool{}
 	for _, m := range p.members {
-		said, waited := m.opinion(now)
+		report, waited := m.finalityReport(now)
 		if waited {
 			waiting[m.Host()] = true
 		}
-		if said.Latest.Number+farBehind < latest {
+		if report.Latest.Number+farBehind < latest {
 			continue
 		}
-		safe[m.Host()] = max(safe[m.Host()], min(said.Safe, latest))
-		finalized[m.Host()] = max(finalized[m.Host()], min(said.Finalized, latest))
+		safe[m.Host()] = max(safe[m.Host()], min(report.Safe, latest))
+		finalized[m.Host()] = max(finalized[m.Host()], min(report.Finalized, latest))
 	}
-	h.Safe, h.Finalized = seconded(safe, waiting), seconded(finalized, waiting)
+	h.Safe, h.Finalized = confirmedBlock(safe, waiting), confirmedBlock(finalized, waiting)
 	return h
 }
 
-// seconded returns the highest block that two hosts name or pass, or the block of the only host
-// that names one while no other may still answer. It returns 0 where there is none. A host
-// names no block by 0.
-func seconded(named map[string]uint64, waiting map[string]bool) uint64 {
+// confirmedBlock returns the highest block that two hosts report or exceed. If only one host reports a
+// block and no other may still answer, it returns that block. It returns 0 if there is none; a host
+// that reports 0 reports no block.
+func confirmedBlock(named map[string]uint64, waiting map[string]bool) uint64 {
 	var blocks []uint64
 	others := maps.Clone(waiting)
 	for host, n := range named {
@@ -138,8 +139,8 @@ func seconded(named map[string]uint64, waiting map[string]bool) uint64 {
 	return 0
 }
 
-// better is the head to go by: the higher one, of one whose word is not in doubt.
-func better(a, b look) look {
+// higherHead returns the higher of two heads; the head of a doubted endpoint loses.
+func higherHead(a, b look) look {
 	switch {
 	case a.heads.ChainID == 0:
 		return b
@@ -161,15 +162,14 @@ type look struct {
 	doubted bool
 }
 
-// lookAt asks one member for its head.
+// lookAt requests the head from one member.
 func (p *Pool) lookAt(ctx context.Context, m *peer) look {
 	h, err := m.look(ctx, p.opts.ChainID)
 	_, doubted, _ := m.state(time.Now())
 	return look{h, err, doubted}
 }
 
-// Limited brings the heads of one answer into order: nothing above the newest
-// block is safe or final.
+// Limited lowers the safe and the final block to the newest block, which they cannot exceed.
 func (h Heads) Limited() Heads {
 	h.Finalized = min(h.Finalized, h.Latest.Number)
 	h.Safe = min(h.Safe, h.Latest.Number)

@@ -18,7 +18,7 @@ func TestSeconded(t *testing.T) {
 		for _, host := range tt.waiting {
 			waiting[host] = true
 		}
-		if got := seconded(tt.named, waiting); got != tt.want {
+		if got := confirmedBlock(tt.named, waiting); got != tt.want {
 			t.Errorf("%v, waiting for %v: %d, want %d", tt.named, tt.waiting, got, tt.want)
 		}
 	}

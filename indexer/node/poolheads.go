@@ -9,10 +9,10 @@ import (
 	"repute"
 )
 
-// Heads asks the endpoint that is ahead of the others, or among equals the best
-// one, and now and then a second one beside it, and gives the higher head. Endpoints
-// that do not answer, or do not have the block they name, are replaced by the next.
-// Safe and final is what two call so. repute.ErrConflict where all serve other chains.
+// Heads asks the endpoint with the highest head, or the best one among equals, and from time to
+// time a second one, and returns the higher head. An endpoint that does not answer, or does not
+// have the block it reports, is replaced by the next one. Safe and final blocks need two endpoints
+// (see confirmFinality). It returns repute.ErrConflict if all endpoints serve other chains.
 func (p *Pool) Heads(ctx context.Context) (Heads, error) {
 	list := p.ranked(func(m *peer) bool { return true })
 	now := time.Now()
@@ -40,10 +40,10 @@ func (p *Pool) Heads(ctx context.Context) (Heads, error) {
 	if err != nil {
 		return Heads{}, err
 	}
-	return p.settle(h), nil
+	return p.confirmFinality(h), nil
 }
 
-// gather waits for the first good answer, and shortly for a better one.
+// gather waits for the first valid answer, and for secondHeadWait for a higher one.
 func (p *Pool) gather(ctx context.Context, answers <-chan look, all int, next *int, ask func()) (Heads, error) {
 	var best look
 	var worst error
@@ -58,8 +58,8 @@ func (p *Pool) gather(ctx context.Context, answers <-chan look, all int, next *i
 			got++
 			switch {
 			case a.err == nil:
-				best = better(best, a)
-				enough = time.After(lookTogether)
+				best = higherHead(best, a)
+				enough = time.After(secondHeadWait)
 			case worst == nil || outranks(a.err, worst):
 				worst = a.err
 			}
@@ -74,10 +74,10 @@ func (p *Pool) gather(ctx context.Context, answers <-chan look, all int, next *i
 	return Heads{}, p.conflict(worst)
 }
 
-// second picks the endpoint whose head is longest unknown, as an index one above
-// that in list; 0 for none that is due.
+// second returns the index of the endpoint whose head has been unknown for longest, not counting
+// the first of the list; 0 if none is due.
 func (p *Pool) second(list []*peer, now time.Time) int {
-	pick, oldest := 0, secondLook
+	pick, oldest := 0, secondHeadEvery
 	for i, m := range list {
 		if _, _, age := m.state(now); age > oldest && m.limiter.Usable(now) {
 			pick, oldest = i+1, age
@@ -86,13 +86,14 @@ func (p *Pool) second(list []*peer, now time.Time) int {
 	return pick
 }
 
-// compareHeads puts those that are ahead first, and doubted ones last.
+// compareHeads orders endpoints with higher heads first and doubted ones last.
 func (p *Pool) compareHeads(a, b *peer, now time.Time) int {
 	headA, doubtA, _ := a.state(now)
 	headB, doubtB, _ := b.state(now)
 	return cmp.Or(boolCompare(doubtA, doubtB), cmp.Compare(headB, headA))
 }
 
+// boolCompare orders false before true.
 func boolCompare(a, b bool) int {
 	switch {
 	case a == b:
@@ -103,7 +104,7 @@ func boolCompare(a, b bool) int {
 	return -1
 }
 
-// best is the newest block that any endpoint is known to have.
+// best returns the newest block that any endpoint is known to have.
 func (p *Pool) best() (head uint64) {
 	now := time.Now()
 	for _, m := range p.members {
@@ -114,10 +115,10 @@ func (p *Pool) best() (head uint64) {
 	return head
 }
 
-// Announced is signaled at each new head that a ws endpoint announces while Run
-// runs.
+// Announced receives a signal at each new head that a WebSocket endpoint announces while Run runs.
 func (p *Pool) Announced() <-chan struct{} { return p.announced }
 
+// announce signals a new head without blocking.
 func (p *Pool) announce() {
 	select {
 	case p.announced <- struct{}{}:
@@ -125,8 +126,7 @@ func (p *Pool) announce() {
 	}
 }
 
-// Health is the health of every endpoint, in the order in which they are
-// configured.
+// Health returns the health of every endpoint in the configured order.
 func (p *Pool) Health() []repute.Endpoint {
 	out := make([]repute.Endpoint, len(p.members))
 	for i, m := range p.members {

@@ -11,9 +11,9 @@ import (
 	"repute/store/chaindb"
 )
 
-// Run keeps subscriptions to new heads, tries idle and failed endpoints from time
-// to time, and stores the health of all, until ctx ends, which is no error; what it
-// stored is then removed. A Pool answers without Run too.
+// Run keeps subscriptions to new heads, probes idle and failed endpoints, and stores the health of
+// all endpoints until ctx ends, which is no error; it then removes the stored health. A Pool
+// answers without Run too.
 func (p *Pool) Run(ctx context.Context) error {
 	defer p.forget(ctx)
 	var running sync.WaitGroup
@@ -42,8 +42,8 @@ func (p *Pool) Run(ctx context.Context) error {
 // idleTimeout bounds a look at an idle endpoint.
 const idleTimeout = 10 * time.Second
 
-// tryIdle asks endpoints that nobody asked for a while for their head, so that
-// their health is known when they are needed.
+// tryIdle requests the head from endpoints that were not used for a while, so that their health is
+// known when they are needed.
 func (p *Pool) tryIdle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, idleTimeout)
 	defer cancel()
@@ -51,14 +51,14 @@ func (p *Pool) tryIdle(ctx context.Context) {
 	for _, m := range p.members {
 		_, _, age := m.state(time.Now())
 		switch failing := m.limiter.Failing(); {
-		case m.limiter.Excluded() && age > lookAfter:
+		case m.limiter.Excluded() && age > staleHead:
 			asking.Go(func() {
 				m.mu.Lock()
 				m.looked = time.Now()
 				m.mu.Unlock()
 				m.chainAgain(ctx, p.opts.ChainID)
 			})
-		case m.limiter.Usable(time.Now()) && (failing || age > lookAfter):
+		case m.limiter.Usable(time.Now()) && (failing || age > staleHead):
 			asking.Go(func() { _, _ = m.look(ctx, p.opts.ChainID) }) // the limiter remembers
 		}
 	}
@@ -68,6 +68,7 @@ func (p *Pool) tryIdle(ctx context.Context) {
 // saveTimeout bounds the storing of health.
 const saveTimeout = 5 * time.Second
 
+// save stores the health of all endpoints.
 func (p *Pool) save(ctx context.Context) error {
 	if p.opts.DB == nil {
 		return nil
@@ -77,7 +78,7 @@ func (p *Pool) save(ctx context.Context) error {
 	return chaindb.SaveEndpoints(ctx, p.opts.DB, p.opts.ChainID, p.Health())
 }
 
-// forget removes what was stored. Where that fails the rows grow too old to be shown.
+// forget removes the stored health. If that fails, readers ignore the rows because of their age.
 func (p *Pool) forget(ctx context.Context) {
 	if p.opts.DB == nil {
 		return
@@ -139,7 +140,7 @@ func (p *Pool) subscribe(ctx context.Context, m *peer, retry *Backoff) error {
 			return errors.Join(err, errors.New("the connection ended"))
 		case h := <-heads:
 			if b, err := block(h); err == nil {
-				m.sees(b.Number)
+				m.setHead(b.Number)
 				beat.hear(b)
 				retry.Reset()
 				p.announce()
@@ -153,7 +154,7 @@ func (p *Pool) subscribe(ctx context.Context, m *peer, retry *Backoff) error {
 	}
 }
 
-// heartbeat tells how long heads should take to come.
+// heartbeat measures the usual time between two heads.
 type heartbeat struct {
 	last     time.Time
 	head     uint64
@@ -161,6 +162,7 @@ type heartbeat struct {
 	least    time.Duration
 }
 
+// hear records a new head.
 func (h *heartbeat) hear(b repute.Block) {
 	now := time.Now()
 	if h.head > 0 {

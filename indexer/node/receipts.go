@@ -15,24 +15,25 @@ import (
 	"repute/indexer/node/jsonrpc"
 )
 
-// Evidence is all that happened in one block, out of its receipts.
+// Evidence holds all logs of one block, taken from its receipts.
 type Evidence struct {
 	Sealed
 	Logs []types.Log
-	// Proven: the block's hash is that of its header, and the receipts are those that
-	// the header's root commits to, so no log was left out or made up. Where a chain
-	// encodes its headers or receipts in a way of its own that cannot be recomputed
-	// and nothing is proven.
+	// Proven reports whether the hash of the block is the hash of its header and the receipts have
+	// the header's receipts root, so that no log is missing or invented. It is false on chains
+	// whose headers or receipts have another encoding.
 	Proven bool
-	// Rooted: the receipts have the root that came with them, whoever made it up.
+	// Rooted reports whether the receipts have the root that the endpoint returned with them, which
+	// may be invented.
 	Rooted bool
-	// Shown is how many hosts of a Pool show these logs where nothing is proven.
+	// Shown is how many hosts of a Pool return the same logs where nothing is proven.
 	Shown int
 }
 
-// Spend waits until so many calls may be made; nil: at once.
+// Spend waits until that many calls may be made. Nil: no limit.
 type Spend func(ctx context.Context, calls int) error
 
+// wait calls s if it is set.
 func (s Spend) wait(ctx context.Context, calls int) error {
 	if s == nil {
 		return nil
@@ -40,10 +41,9 @@ func (s Spend) wait(ctx context.Context, calls int) error {
 	return s(ctx, calls)
 }
 
-// Receipts gives the evidence of a canonical block: with two calls where the node has
-// eth_getBlockReceipts, else with one more per transaction. spend is asked for all of
-// them before they are made. ErrMoved when the node's block of
-// that number is another one.
+// Receipts returns the evidence of a canonical block: with two calls where the node has
+// eth_getBlockReceipts, otherwise with one more call per transaction. spend is called for all of
+// them before they are made. It returns ErrMoved if the node's block of that number is another one.
 func (n *Node) Receipts(ctx context.Context, block repute.Block, spend Spend) (Evidence, error) {
 	if err := spend.wait(ctx, 2); err != nil {
 		return Evidence{}, err
@@ -67,7 +67,7 @@ func (n *Node) Receipts(ctx context.Context, block repute.Block, spend Spend) (E
 	if err != nil {
 		return Evidence{}, n.wrap(fmt.Sprintf("block %d", block.Number), err)
 	}
-	if err := batch[1].Error; err != nil && WaitingHelps(err) { // one by one they would cost more of what is short
+	if err := batch[1].Error; err != nil && WaitingHelps(err) { // single receipts would cost more of the exhausted limit
 		return Evidence{}, n.wrap("eth_getBlockReceipts", err)
 	}
 	if batch[1].Error != nil || receipts == nil && len(sealed.Txs) > 0 {
@@ -82,8 +82,9 @@ func (n *Node) Receipts(ctx context.Context, block repute.Block, spend Spend) (E
 	return e, nil
 }
 
-// ReceiptsOf gives the evidence of blocks whose headers are known, or why there is none of
-// a block, with one request. It is for a few blocks: their receipts are in memory at once.
+// ReceiptsOf returns the evidence of blocks whose headers are known, or the error of each block,
+// with one request. It is for a few blocks, because all their receipts are in memory at the same
+// time.
 func (n *Node) ReceiptsOf(ctx context.Context, blocks []Sealed) ([]Evidence, []error, error) {
 	receipts := make([][]*jsonrpc.ReceiptJSON, len(blocks))
 	batch := make([]rpc.BatchElem, len(blocks))
@@ -106,8 +107,8 @@ func (n *Node) ReceiptsOf(ctx context.Context, blocks []Sealed) ([]Evidence, []e
 	return out, errs, nil
 }
 
-// receiptsByTx is for nodes without eth_getBlockReceipts, and for those that take
-// no hash there.
+// receiptsByTx requests receipts per transaction, for nodes without eth_getBlockReceipts or whose
+// method takes no hash.
 func (n *Node) receiptsByTx(ctx context.Context, s Sealed, spend Spend) ([]*jsonrpc.ReceiptJSON, error) {
 	receipts := make([]*jsonrpc.ReceiptJSON, len(s.Txs))
 	for from := 0; from < len(s.Txs); from += n.opts.MaxBatch {
@@ -132,9 +133,9 @@ func (n *Node) receiptsByTx(ctx context.Context, s Sealed, spend Spend) ([]*json
 	return receipts, nil
 }
 
-// newEvidence puts a block's receipts together. The root does not commit to where a
-// log stands in the block, so that follows from counting; an answer that numbers
-// its logs in another way is refused.
+// newEvidence checks the receipts of a block and collects their logs. The root does not commit to
+// the index of a log in its block, which follows from counting; an answer with other indexes is
+// refused.
 func newEvidence(s Sealed, receipts []*jsonrpc.ReceiptJSON) (Evidence, error) {
 	e := Evidence{Sealed: s}
 	if len(s.Txs) != len(receipts) {
@@ -164,15 +165,15 @@ func newEvidence(s Sealed, receipts []*jsonrpc.ReceiptJSON) (Evidence, error) {
 	return e, nil
 }
 
-// receiptList encodes receipts as the trie under a header's root holds them.
+// receiptList encodes receipts as the leaves of the trie whose root is in the header.
 type receiptList []*jsonrpc.ReceiptJSON
 
 // Len implements types.DerivableList.
 func (l receiptList) Len() int { return len(l) }
 
-// EncodeIndex implements types.DerivableList: the type's byte, none for legacy
-// transactions, and the list of the receipt's fields. What cannot be encoded
-// leaves another root, hence nothing proven.
+// EncodeIndex implements types.DerivableList: the byte of the type, absent for legacy transactions,
+// and the list of the receipt's fields. A receipt that cannot be encoded produces another root, so
+// that nothing is proven.
 func (l receiptList) EncodeIndex(i int, w *bytes.Buffer) {
 	r := l[i]
 	if r.Type != types.LegacyTxType {
@@ -183,8 +184,8 @@ func (l receiptList) EncodeIndex(i int, w *bytes.Buffer) {
 	}
 }
 
-// depositType is an OP Stack deposit. Its nonce is part of the root only from the
-// upgrade on that gave such receipts a version.
+// depositType is the type of an OP Stack deposit. Its nonce is part of the root only after the
+// upgrade that added a version to such receipts.
 const depositType = 0x7e
 
 type receiptFields struct {
@@ -196,6 +197,7 @@ type receiptFields struct {
 	Version *uint64 `rlp:"optional"`
 }
 
+// fields returns the consensus fields of a receipt in the order of their encoding.
 func fields(r *jsonrpc.ReceiptJSON) *receiptFields {
 	f := &receiptFields{State: r.State, Gas: r.GasSoFar, Logs: r.Logs,
 		Bloom: types.CreateBloom(&types.Receipt{Logs: r.Logs})}

@@ -12,14 +12,15 @@ import (
 	"repute/indexer/node/jsonrpc"
 )
 
-// Landed is where an endpoint says that a transaction is. Receipts of the block prove it.
-type Landed struct {
+// TransactionPlace is the place of a transaction according to an endpoint. The receipts of the block prove
+// it.
+type TransactionPlace struct {
 	Block     repute.Block // number and hash alone
 	Succeeded bool
 }
 
-// Transaction asks where a transaction is; nil when the endpoint does not know it.
-func (n *Node) Transaction(ctx context.Context, tx common.Hash) (*Landed, error) {
+// Transaction requests the place of a transaction; nil if the endpoint does not know it.
+func (n *Node) Transaction(ctx context.Context, tx common.Hash) (*TransactionPlace, error) {
 	var receipt *jsonrpc.ReceiptJSON
 	batch := []rpc.BatchElem{{Method: "eth_getTransactionReceipt", Args: []any{tx}, Result: &receipt}}
 	if err := n.BatchCallContext(ctx, batch); err != nil {
@@ -36,12 +37,12 @@ func (n *Node) Transaction(ctx context.Context, tx common.Hash) (*Landed, error)
 			&jsonrpc.AnswerError{What: fmt.Sprintf("the receipt of %s instead", receipt.TxHash)})
 	}
 	at := repute.Block{Number: receipt.Number, Hash: receipt.BlockHash}
-	return &Landed{Block: at, Succeeded: receipt.Status == nil || *receipt.Status == types.ReceiptStatusSuccessful}, nil
+	return &TransactionPlace{Block: at, Succeeded: receipt.Status == nil || *receipt.Status == types.ReceiptStatusSuccessful}, nil
 }
 
-// Transaction asks one endpoint after the other until one knows the transaction; nil when
-// none of those that answer does.
-func (p *Pool) Transaction(ctx context.Context, tx common.Hash) (found *Landed, err error) {
+// Transaction asks one endpoint after another until one knows the transaction; nil if none of those
+// that answer does.
+func (p *Pool) Transaction(ctx context.Context, tx common.Hash) (found *TransactionPlace, err error) {
 	answered := false
 	err = p.first(ctx, p.having(0), func(m *peer) error {
 		l, err := m.Transaction(ctx, tx)
@@ -60,7 +61,7 @@ func (p *Pool) Transaction(ctx context.Context, tx common.Hash) (found *Landed, 
 	return found, err
 }
 
-// Matching asks one endpoint after the other as Node.Matching does.
+// Matching asks one endpoint after another, like Node.Matching.
 func (p *Pool) Matching(ctx context.Context, r repute.BlockRange, addresses []common.Address,
 	topics [][]common.Hash) (logs []types.Log, err error) {
 	err = p.first(ctx, p.having(r.To), func(m *peer) error {

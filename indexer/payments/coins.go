@@ -13,8 +13,8 @@ import (
 //go:embed coins.json
 var coinsJSON []byte
 
-// Coins are the stablecoins that payments on a chain count in without configuration: those
-// that the x402 protocol settles in. Other chains have none.
+// Coins returns the stablecoins in which payments on a chain count without configuration: those in
+// which the x402 protocol settles. Other chains have none.
 func Coins(chainID uint64) ([]repute.Stablecoin, error) {
 	var list []struct {
 		ChainID  uint64         `json:"chainId"`

@@ -26,16 +26,17 @@ import (
 type Options struct {
 	Coins []repute.Stablecoin // that count, of this chain
 	Poll  time.Duration       // between looks for claims, 5 s
-	// Window is how long before and after a payment is looked for money that came from
-	// the agent's side or went back, 24 h.
+	// Window is the time before and after a payment in which transfers from the agent's side to the
+	// rater are searched, 24 h.
 	Window time.Duration
-	// Range is how many blocks are asked about at once, 10000; endpoints that refuse so
-	// many get fewer, down to MinRange, 200, below which payments stay unavailable.
+	// Range is how many blocks one query covers, 10000. It shrinks for endpoints that refuse it,
+	// down to MinRange, 200; if that is refused too, payments stay unavailable.
 	Range, MinRange uint64
 	Owner           string       // of the lease, unique per process; host and pid
 	Log             *slog.Logger // nil: discarded
 }
 
+// withDefaults replaces zero values by the named defaults.
 func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		field *time.Duration
@@ -61,7 +62,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Loop verifies the claimed payments of one chain. Of several processes one works at a time, under a lease.
+// Loop verifies the claimed payments of one chain. One of several processes works at a time, under
+// a lease.
 type Loop struct {
 	db    *store.DB
 	pool  *node.Pool
@@ -87,7 +89,7 @@ const (
 	matchMost = 500  // files in one step
 	scanMost  = 5000 // ratings in one step
 	dueMost   = 20   // claims in one step
-	// lookUpTime bounds what one claim may take; less than the lease.
+	// lookUpTime bounds the work on one claim. It MUST be less than the lease.
 	lookUpTime = 40 * time.Second
 	foundMost  = 512
 )
@@ -111,8 +113,8 @@ func (l *Loop) Run(ctx context.Context) error {
 	return nil
 }
 
-// Step brings new claims together with their ratings and settles some that are due.
-// It returns ErrNothingNew when there was nothing to do, and repute.ErrHeld while another process holds the lease.
+// Step joins new claims with their ratings and settles some due claims. It returns ErrNothingNew
+// when there was nothing to do, and repute.ErrHeld while another process holds the lease.
 func (l *Loop) Step(ctx context.Context) error {
 	lease, err := l.db.Acquire(ctx, fmt.Sprintf("payments:%d", l.chain), l.opts.Owner, leaseTTL)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"repute/store/walletdb"
 )
 
-// unreadable is the kind of a log that is none of the treasury's events.
+// unreadable is the kind of a log that is no event of the treasury.
 const unreadable = "Unreadable"
 
 // decoder reads the events of a treasury.
@@ -32,7 +32,7 @@ func newDecoder() decoder {
 	return d
 }
 
-// event reads a log. One that cannot be read is kept as it is.
+// event decodes a log. A log that cannot be decoded is kept with its raw topics and data.
 func (d *decoder) event(chainID uint64, l *types.Log, in repute.Block) walletdb.TreasuryEvent {
 	e := walletdb.TreasuryEvent{ChainID: chainID, Treasury: l.Address, Block: in, LogIndex: uint32(l.Index), Tx: l.TxHash}
 	kind, fields, err := contracts.DecodeEvent(d.abi, l)
@@ -41,21 +41,21 @@ func (d *decoder) event(chainID uint64, l *types.Log, in repute.Block) walletdb.
 		return e
 	}
 	e.Kind = kind
-	said := map[string]any{}
+	plain := map[string]any{}
 	for name, v := range fields {
-		said[name] = contracts.Plain(v)
+		plain[name] = contracts.Plain(v)
 	}
 	for name, into := range map[string]*common.Hash{"agentKey": &e.Agent, "runId": &e.Run, "taskId": &e.Task} {
 		if v, ok := fields[name].([32]byte); ok {
 			*into = v
 		}
 	}
-	e.Fields = encoded(said)
+	e.Fields = encoded(plain)
 	return e
 }
 
-// encoded returns a decoded argument as JSON; null for what JSON has no form for, so that one odd
-// value does not stop the follower.
+// encoded returns a decoded argument as JSON. It is null for a value that JSON cannot express, so
+// that one unusual value does not stop the follower.
 func encoded(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

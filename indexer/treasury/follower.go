@@ -29,12 +29,12 @@ type Source interface {
 type Options struct {
 	Poll  time.Duration // between looks at the head, 2 s
 	Depth uint64        // blocks to finality where the node names no final block, 64
-	Range uint64        // final blocks asked for at once, 2000; fewer where endpoints refuse
+	Range uint64        // final blocks of one query, 2000; fewer for endpoints that refuse so many
 	Log   *slog.Logger  // nil: discarded
 }
 
-// Follower keeps one treasury's events up to date. Any number of processes may follow
-// the same one.
+// Follower keeps the events of one treasury up to date. Any number of processes may follow the same
+// treasury.
 type Follower struct {
 	db      *store.DB
 	chainID uint64
@@ -54,10 +54,10 @@ var (
 	ErrBehind = errors.New("the node is behind the index")
 )
 
-// linkedRange is how many blocks are read at once where they may still be replaced.
+// linkedRange is how many blocks that may still be replaced are read together.
 const linkedRange = 32
 
-// ancestorMost is how far back a common ancestor is looked for, in stored blocks.
+// ancestorMost is how many stored blocks are examined for a common ancestor.
 const ancestorMost = 4096
 
 // New returns a Follower of a treasury from a block on, which is at or before its
@@ -113,7 +113,7 @@ func (f *Follower) Step(ctx context.Context) error {
 		}
 	}
 	if heads.Latest.Number == t.Cursor.Number {
-		if heads.Finalized > t.Finalized { // finality goes on without new blocks too
+		if heads.Finalized > t.Finalized { // finality advances without new blocks too
 			if err := walletdb.SaveTreasury(ctx, f.db, f.batch(t.Cursor, t.Cursor, heads)); err != nil {
 				return err
 			}
@@ -186,7 +186,7 @@ func (f *Follower) next(ctx context.Context, parent repute.Block, h node.Heads) 
 	return b, f.fill(ctx, &b, &span, q.Linked)
 }
 
-// fill adds events, and the headers that must be kept.
+// fill adds events, and the headers that must be stored.
 func (f *Follower) fill(ctx context.Context, b *walletdb.TreasuryBatch, span *node.Span, all bool) error {
 	known := map[uint64]repute.Block{}
 	for _, h := range span.Headers {
@@ -246,7 +246,7 @@ func (f *Follower) reorg(ctx context.Context, t *walletdb.Treasury, h node.Heads
 	return fmt.Errorf("rewound from block %d to %d: %w", t.Cursor.Number, ancestor.Number, repute.ErrReorged)
 }
 
-// ancestor is the newest stored block that is on the chain.
+// ancestor returns the newest stored block that is on the chain.
 func (f *Follower) ancestor(ctx context.Context, t *walletdb.Treasury, head uint64) (repute.Block, error) {
 	stored, err := walletdb.TreasuryBlocks(ctx, f.db, f.chainID, f.address, ancestorMost)
 	if err != nil {

@@ -71,6 +71,7 @@ func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at verifydb.S
 	return verifydb.SaveSweep(ctx, v.db, v.chain.ID, l, agentsPass, sweep)
 }
 
+// kindsOf returns the kinds of event of some gaps.
 func kindsOf(gaps []gap) []repute.EventKind {
 	kinds := make([]repute.EventKind, len(gaps))
 	for i := range gaps {
@@ -104,7 +105,7 @@ func stateKinds() []repute.EventKind {
 	return slices.DeleteFunc(allKinds(), func(k repute.EventKind) bool { return !k.HasState() })
 }
 
-// part is one portion of a sweep, and what came of it.
+// part is one portion of a sweep and the result of its comparison.
 type part struct {
 	state.Part
 	state.Result
@@ -214,9 +215,9 @@ func (x *votes) count(still bool) {
 func (v *Verifier) vote(ctx context.Context, at verifydb.Standing, h gap, finder *node.Node) (votes, error) {
 	var others votes
 	var last error
-	said := 0
+	finderVote := 0
 	if finder != nil {
-		said = 1
+		finderVote = 1
 	}
 	heard := map[string]bool{}
 	if finder != nil {
@@ -232,8 +233,8 @@ func (v *Verifier) vote(ctx context.Context, at verifydb.Standing, h gap, finder
 			continue
 		}
 		heard[n.Host()] = true
-		if others.count(still); (votes{others.yes + said, others.no}).decided() {
-			return votes{others.yes + said, others.no}, nil
+		if others.count(still); (votes{others.yes + finderVote, others.no}).decided() {
+			return votes{others.yes + finderVote, others.no}, nil
 		}
 	}
 	if finder != nil {
@@ -247,7 +248,7 @@ func (v *Verifier) vote(ctx context.Context, at verifydb.Standing, h gap, finder
 	if others == (votes{}) {
 		return others, cmp.Or(last, witness.ErrNone)
 	}
-	others.yes += said
+	others.yes += finderVote
 	return others, nil
 }
 

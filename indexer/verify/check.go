@@ -32,13 +32,13 @@ type CheckOptions struct {
 	Lease  store.Lease
 }
 
-// Difference is one thing that the index and the chain do not agree on.
+// Difference is one contradiction between the index and the chain.
 type Difference struct {
-	Kind   repute.EventKind // 0 for what is of the block itself and no event of it
+	Kind   repute.EventKind // 0 if it concerns the block itself and no event
 	Agent  *repute.TokenID
 	Client *common.Address
 	Blocks repute.BlockRange // where the event must be
-	What   string            // what is stored and what the chain has
+	What   string            // the stored value and the value on the chain
 	gap    gap
 }
 
@@ -55,11 +55,10 @@ type CheckResult struct {
 	Unchecked   []string // what could not be compared, and why
 }
 
-// Check compares stored blocks again: the receipts of those that hold events,
-// with their root recomputed, and of those whose bloom admits events that are not
-// stored; then the state of all agents at the end of the range and their number.
-// Every difference is given to found. The error is one of the index itself, or of
-// ctx; what a node cannot answer is Unchecked.
+// Check compares stored blocks again: the receipts of blocks with events, with recomputed roots,
+// and of blocks whose bloom admits events that are not stored; then the state of all agents at the
+// end of the range and their number. It calls found with every difference. The error concerns the
+// index itself or ctx; what a node cannot answer is in Unchecked.
 func (v *Verifier) Check(ctx context.Context, o CheckOptions, found func(Difference)) (CheckResult, error) {
 	at, err := verifydb.ReadStanding(ctx, v.db, v.chain.ID)
 	if err != nil {
@@ -106,7 +105,7 @@ func (c *check) choose() error {
 	return nil
 }
 
-// differ counts differences and hands each to the caller of Check.
+// differ counts differences and passes each to the caller of Check.
 func (c *check) differ(gaps []gap) {
 	for _, h := range gaps {
 		c.result.Differences++
@@ -134,9 +133,8 @@ func (c *check) blocks(ctx context.Context) error {
 	return nil
 }
 
-// suspects are the blocks of a range whose receipts are to be read, and how far the
-// range was looked through: where only blocks with events are of interest the next
-// of them may be far.
+// suspects returns the blocks of a range whose receipts are to be read, and the end of the part
+// that was examined: the next block with events may be far away.
 func (c *check) suspects(ctx context.Context, r repute.BlockRange) ([]uint64, uint64, error) {
 	if c.o.AllBlocks {
 		return upTo(r.From, r.To), r.To, nil
@@ -170,10 +168,10 @@ func (c *check) suspects(ctx context.Context, r repute.BlockRange) ([]uint64, ui
 	return slices.Compact(slices.Sorted(slices.Values(numbers))), to, nil
 }
 
-// errDense: the blooms admit everything, or not even what is there.
+// errDense is returned when the blooms admit everything, or exclude stored events.
 var errDense = errors.New("the headers' blooms do not tell which blocks hold events; read the receipts of all blocks")
 
-// block takes one block's judgement.
+// block records the judgement of one block.
 func (c *check) block(ctx context.Context, j blockResult) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -250,7 +248,8 @@ func (c *check) state(ctx context.Context) error {
 // errPartial: state is compared only where all blocks are stored.
 var errPartial = errors.New("only parts of the chain's blocks are stored")
 
-// settle reports what the state shows, and searches it where that is wanted.
+// settle reports the gaps that the comparison of states found, and searches their events if Repair
+// is set.
 func (c *check) settle(ctx context.Context, gaps []gap) error {
 	c.differ(gaps)
 	if !c.o.Repair {
@@ -271,9 +270,9 @@ func (c *check) settle(ctx context.Context, gaps []gap) error {
 	return nil
 }
 
-// Report hands differences over to the process that leads the chain, without a lease:
-// missing events as gaps, which it looks for, and blocks with another time as blocks to be
-// compared again. Beyond as many as a chain may have they are left out.
+// Report passes differences to the process that follows the chain, without a lease: missing events
+// as gaps, for which it searches, and blocks with another time as blocks to compare again.
+// Differences beyond the limit of a chain are omitted.
 func (v *Verifier) Report(ctx context.Context, differences []Difference) error {
 	var gaps []chaindb.Gap
 	var blocks []uint64

@@ -21,16 +21,17 @@ import (
 // Bounds of reading the history of a contract.
 const (
 	historyCalls = 32     // log queries in one step
-	historyRange = 10_000 // blocks asked for at first
+	historyRange = 10_000 // blocks of the first query
 )
 
-// readHistory reads on in the blocks that were indexed before a validation contract or a feedback gateway was listed. How far it came is the gap's lower end, so that any
-// process can go on from there.
+// readHistory continues to read the blocks that were indexed before a validation contract or a
+// feedback gateway was listed. The lower end of the gap is its progress, so that any process can
+// continue.
 func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at verifydb.Standing, h gap) error {
 	contract := common.HexToAddress(strings.TrimPrefix(h.Subject, chaindb.HistorySubject))
 	isGateway := slices.ContainsFunc(v.chain.Gateways, func(g repute.Gateway) bool { return g.Address == contract })
 	if !isGateway && !slices.Contains(v.chain.Validations, contract) {
-		return chaindb.CloseGap(ctx, v.db, v.chain.ID, l, h) // not listed any more
+		return chaindb.CloseGap(ctx, v.db, v.chain.ID, l, h) // no longer listed
 	}
 	s := missing.Search{Addresses: []common.Address{contract}, Topics: [][]common.Hash{{contracts.Topic(h.Kind)}}}
 	if isGateway {
@@ -50,7 +51,7 @@ func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at verifydb.S
 		case err == nil:
 			h.Blocks.From = part.To + 1
 		case part.From == part.To || jsonrpc.IsTransient(err):
-			if err := chaindb.OpenGaps(ctx, v.db, v.chain.ID, l, []gap{h}); err != nil { // as far as it came
+			if err := chaindb.OpenGaps(ctx, v.db, v.chain.ID, l, []gap{h}); err != nil { // save the progress
 				return err
 			}
 			return v.postpone(ctx, l, h, err)
@@ -61,7 +62,7 @@ func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at verifydb.S
 	return chaindb.OpenGaps(ctx, v.db, v.chain.ID, l, []gap{h})
 }
 
-// readPart stores what one range holds and the store does not.
+// readPart stores the events of one range that the store lacks.
 func (v *Verifier) readPart(ctx context.Context, l store.Lease, at verifydb.Standing, s missing.Search,
 	r repute.BlockRange) error {
 	if err := v.witnesses.Spend(ctx, 1); err != nil {

@@ -62,12 +62,14 @@ type inquiry struct {
 	v      *Verifier
 	nodes  []*node.Node
 	number uint64
-	block  repute.Block // the stored one; without hash when there is none
+	block  repute.Block // the stored block; without hash when there is none
 	stored []types.Log
-	agreed *node.Sealed // the chain's, once the witnesses were asked for it
-	why    error        // why the last witness without receipts gave none
+	agreed *node.Sealed // the block of the chain, after the witnesses were asked for it
+	why    error        // why the last witness without receipts returned none
 }
 
+// judge compares the receipts of one witness after another with the stored logs until the result is
+// certain.
 func (h *inquiry) judge(ctx context.Context) (judgement, error) {
 	block := h.block
 	if block.Hash == (common.Hash{}) {
@@ -78,7 +80,7 @@ func (h *inquiry) judge(ctx context.Context) (judgement, error) {
 		block = agreed.Block
 	}
 	var words []answer
-	agreeing := map[string]bool{} // hosts that show what is stored
+	agreeing := map[string]bool{} // hosts whose logs equal the stored ones
 	last := witness.ErrNone
 	for _, n := range h.nodes {
 		e, why, err := h.v.evidence(ctx, n, block)
@@ -179,15 +181,15 @@ func (h *inquiry) canonical(ctx context.Context) (*node.Sealed, error) {
 	case len(shown) > 1:
 		return nil, fmt.Errorf("block %d: %w", h.number, witness.ErrDisagree)
 	case h.block.Hash == (common.Hash{}) && witness.Hosts(h.nodes) > 1:
-		// Nothing stored names the block, so that one liar could make it up.
+		// No stored event names the block, so that a single host could invent it.
 		return nil, fmt.Errorf("only one host shows block %d: %w", h.number, last)
 	}
 	h.agreed = &shown[0]
 	return h.agreed, nil
 }
 
-// heard is how many witnesses are asked at most which block is the chain's, and for the logs of
-// a block that no receipts prove.
+// heard is the largest number of witnesses that are asked which block is on the chain, and for the
+// logs of a block without proven receipts.
 const heard = 3
 
 // headerOf asks one witness for a header, within the time that a piece of evidence may take.
@@ -232,8 +234,8 @@ type answer struct {
 	host string
 }
 
-// unproven weighs the evidence of witnesses of which none can prove it. The only host is
-// believed, as it is when the chain is followed: all that any of its ports shows.
+// unproven combines the evidence of witnesses of which none can prove it. A single host is
+// believed, as it is when the chain is followed: everything that any of its ports shows.
 func (h *inquiry) unproven(words []answer) judgement {
 	anyone, shared := words[0].Evidence, words[0].Evidence
 	anyone.Logs, shared.Logs = nil, nil
@@ -259,7 +261,7 @@ func (h *inquiry) unproven(words []answer) judgement {
 		j.block = *h.agreed
 	}
 	if !slices.ContainsFunc(words, func(w answer) bool { return w.host != words[0].host }) {
-		j.extra = nil // one host among several does not show either that a stored log is not there
+		j.extra = nil // one host among several is not enough to delete a stored log either
 	}
 	return j
 }

@@ -2,14 +2,14 @@ package verify
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics count what verifiers find. One value serves all chains of a process.
+// Metrics counts the results of verifiers. One value serves all chains of a process.
 type Metrics struct {
 	missing, repaired *prometheus.CounterVec
 	verified          *prometheus.GaugeVec
 }
 
-// NewMetrics makes the metrics and registers them. It panics when they are
-// registered already, as prometheus does.
+// NewMetrics creates the metrics and registers them. It panics if they are registered already, as
+// prometheus does.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	counter := func(name, help string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"chain", "kind"})

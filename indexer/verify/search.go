@@ -18,13 +18,14 @@ const (
 	bisectAbove   = 64     // blocks: longer ranges are narrowed by state first
 	scannedBlocks = 10_000 // headers looked through
 	judgedBlocks  = 100    // receipts read
-	leastScanned  = 200    // headers, however often was searched in vain
+	leastScanned  = 200    // headers, however many searches found nothing
 	leastJudged   = 4      // receipts then
 	leastQueries  = 8      // log queries then
 )
 
-// effort is what a search may cost: half as much with every search in vain, and never
-// nothing. What is really lost must not cost for ever what is likely found at once.
+// effort returns the budget of a search: half as much after every search that found nothing, but
+// never zero. A lost event must not cause cost forever, and one that exists is likely found at the
+// first tries.
 func effort[T int | uint64](first, least T, tries int) T { return max(first>>min(tries, 30), least) }
 
 // locate searches the logs that a gap lacks, the cheapest way first: log queries
@@ -114,9 +115,9 @@ func (v *Verifier) match(ctx context.Context, n *node.Node, s missing.Search, r 
 	return found, nil
 }
 
-// bisect finds the block at which the state parted from the stored one: with equal
-// states below it and different ones from it on, it holds a log that is missing.
-// False where no witness keeps such old states.
+// bisect finds the block at which the state of the chain and the stored state began to differ: it
+// lacks a log if the states are equal below it and differ from it on. It returns false if no
+// witness has such old states.
 func (v *Verifier) bisect(ctx context.Context, h gap, r repute.BlockRange) (repute.BlockRange, bool) {
 	for _, n := range v.witnesses.Nodes() {
 		low, high := r.From, r.To // equal below low, different at high
@@ -141,8 +142,8 @@ func (v *Verifier) bisect(ctx context.Context, h gap, r repute.BlockRange) (repu
 	return r, false
 }
 
-// scanned is the part of a range that the next scan looks through: its end, where the
-// newest state came about, and with every search in vain the part before.
+// scanned returns the part of a range that the next scan examines: its end, where the newest state
+// was created, and the part before it after every search that found nothing.
 func scanned(r repute.BlockRange, tries int) repute.BlockRange {
 	size := effort[uint64](scannedBlocks, leastScanned, tries)
 	all := r.To - r.From + 1
@@ -153,8 +154,8 @@ func scanned(r repute.BlockRange, tries int) repute.BlockRange {
 	return repute.BlockRange{From: max(r.From, to-min(to, size-1)), To: to}
 }
 
-// scan looks through the headers of a range from its end, as far as the gap is worth,
-// and judges the blocks whose bloom admits a log of it.
+// scan examines the headers of a range from its end, within the effort that the gap is worth, and
+// judges the blocks whose bloom admits one of its logs.
 func (v *Verifier) scan(ctx context.Context, h gap, r repute.BlockRange) ([]judgement, error) {
 	filters := missing.Searches(v.chain, h)
 	judged, most := 0, effort(judgedBlocks, leastJudged, h.Tries)

@@ -19,8 +19,8 @@ import (
 // its identity registry.
 const startSubject = "start"
 
-// checkStart looks once whether the registry was there before the first block that
-// is indexed. Where no node keeps the state of then nothing can be told.
+// checkStart checks once whether the registry existed before the first indexed block. Without a
+// node that has the state of that time the answer is unknown.
 func (v *Verifier) checkStart(ctx context.Context, l store.Lease, _ verifydb.Standing) error {
 	if v.startSeen || v.chain.StartBlock <= 1 {
 		return ErrNothingNew
@@ -75,8 +75,8 @@ func (v *Verifier) deployedEarlier(ctx context.Context) (early bool, err error) 
 	return early, err
 }
 
-// knownEarlier reports whether a known network's registry was deployed below the chain's
-// start. Of some only a block below the deployment is known, which tells nothing.
+// knownEarlier reports whether the registry of a known network was deployed below the start of the
+// chain. For some networks only a block below the deployment is known, which decides nothing.
 func knownEarlier(c repute.Chain) bool {
 	return slices.ContainsFunc(contracts.Deployments(), func(d contracts.Deployment) bool {
 		return d.ChainID == c.ID && d.Identity == c.Identity && d.StartVerified && d.StartBlock < c.StartBlock

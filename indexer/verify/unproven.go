@@ -74,9 +74,9 @@ type outcome struct {
 	waiting []verifydb.UnprovenBlock
 }
 
-// judgeAgain compares single blocks. A block that the endpoints refuse to answer about does not
-// keep the others from being settled; the rate of calls is lowered when that is the reason. What
-// comes with an error counts: it was settled before.
+// judgeAgain compares single blocks. A block that the endpoints refuse to answer for does not delay
+// the others; the rate of calls is lowered if that is the reason. Results that are returned with an
+// error count: they were settled before it.
 func (s *blockSweep) judgeAgain(ctx context.Context, numbers []uint64) (out outcome, err error) {
 	var refused error
 	defer func() {

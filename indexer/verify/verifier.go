@@ -22,13 +22,13 @@ import (
 // gap is an event that seems to be missing. It is stored once a second comparison shows it too.
 type gap = chaindb.Gap
 
-// callsAtOnce is how many calls may be made at once.
+// callsAtOnce is the burst of the rate limit for calls.
 const callsAtOnce = 500
 
 // ErrNothingNew is returned when there is nothing to verify now. It is no failure.
 var ErrNothingNew = errors.New("nothing new to verify")
 
-// nothingNew reports whether an error means that there is nothing to do, or nobody to ask.
+// nothingNew reports whether an error means that there is nothing to do, or no endpoint to ask.
 func nothingNew(err error) bool {
 	return errors.Is(err, ErrNothingNew) || errors.Is(err, witness.ErrNone)
 }
@@ -39,9 +39,9 @@ type Options struct {
 	// one, and so do the receipts of five blocks. They go out in batches. An endpoint that
 	// refuses the rate halves it for a while; what a node itself limits comes on top.
 	Rate float64
-	// Agents is how many are compared at once, 32.
+	// Agents is how many agents are compared at the same time, 32.
 	Agents int
-	// Window is how many blocks are looked through at once, 400.
+	// Window is how many blocks are examined at the same time, 400.
 	Window uint64
 	// Every is the time between two comparisons of all agents, 10 min; where one
 	// takes long it is twenty times as long as that, but three days at most.
@@ -56,6 +56,7 @@ type Options struct {
 	Log                *slog.Logger // nil: discarded
 }
 
+// withDefaults replaces zero values by the named defaults.
 func (o Options) withDefaults() Options {
 	if o.Rate <= 0 {
 		o.Rate = 25
@@ -108,8 +109,8 @@ type Verifier struct {
 	startSeen bool // whether the registry is older than the start block
 }
 
-// New makes a Verifier of chain c. The witnesses are the chain's nodes, the
-// one to be asked first in front; there may be none at times.
+// New returns a Verifier of chain c. The witnesses are the chain's nodes, the preferred one first;
+// there may be none at times.
 func New(db *store.DB, c repute.Chain, witnesses func() []*node.Node, o Options) *Verifier {
 	o = o.withDefaults()
 	c.StartBlock = max(c.StartBlock, 1)
@@ -126,9 +127,9 @@ func New(db *store.DB, c repute.Chain, witnesses func() []*node.Node, o Options)
 	return v
 }
 
-// Run verifies under the chain's lease until ctx ends, which is no error, or the
-// lease is lost, which is repute.ErrFenced. A signal on nudge says that events were
-// stored which wait for missing ones.
+// Run verifies under the chain's lease until ctx ends, which is no error, or the lease is lost,
+// which is repute.ErrFenced. A signal on nudge reports that events were stored which wait for
+// missing ones.
 func (v *Verifier) Run(ctx context.Context, l store.Lease, nudge <-chan struct{}) error {
 	for ctx.Err() == nil {
 		err := v.Step(ctx, l)
@@ -146,14 +147,14 @@ func (v *Verifier) Run(ctx context.Context, l store.Lease, nudge <-chan struct{}
 			wait = min(v.opts.Poll, time.Second)
 		}
 		if wait > 0 {
-			pauseOr(ctx, wait, nudge)
+			waitOrNudge(ctx, wait, nudge)
 		}
 	}
 	return nil
 }
 
-// pauseOr is pause that a signal ends early.
-func pauseOr(ctx context.Context, d time.Duration, nudge <-chan struct{}) {
+// waitOrNudge waits for d, until ctx ends, or until a signal arrives.
+func waitOrNudge(ctx context.Context, d time.Duration, nudge <-chan struct{}) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -204,19 +205,19 @@ func (v *Verifier) Step(ctx context.Context, l store.Lease) error {
 	return failed
 }
 
-// blocksShare: of so many units of work all but one are the comparison of blocks, while
-// there are any to compare. A large chain has many more agents than new blocks.
+// blocksShare: all but one of that many units of work compare blocks, while there are any to
+// compare. A large chain has many more agents than new blocks.
 const blocksShare = 5
 
-// task is one kind of work of a verifier. One that fails waits, and does not hold up the others.
+// task is one kind of work of a verifier. A failed task waits without delaying the others.
 type task struct {
 	run   func(context.Context, store.Lease, verifydb.Standing) error
 	retry node.Backoff
 	next  time.Time
 }
 
-// open makes confirmed gaps known. chaindb.ErrGapsFull when not all could be: what
-// they concern must not be called verified.
+// open stores confirmed gaps. It returns chaindb.ErrGapsFull if there was no room for all of them:
+// the affected events must not be called verified then.
 func (v *Verifier) open(ctx context.Context, l store.Lease, gaps []gap) error {
 	if len(gaps) == 0 {
 		return nil
@@ -229,6 +230,7 @@ func (v *Verifier) open(ctx context.Context, l store.Lease, gaps []gap) error {
 	return chaindb.OpenGaps(ctx, v.db, v.chain.ID, l, gaps)
 }
 
+// setDefault replaces a zero value.
 func setDefault[T ~int | ~int64 | ~uint64](v *T, to T) {
 	if *v <= 0 {
 		*v = to

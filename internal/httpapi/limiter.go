@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/time/rate"
 
 	"repute"
@@ -23,7 +22,7 @@ type Limiter struct {
 
 // NewLimiter counts callers under a name of its own, each with so many requests per second
 // and burst at once, shared by processes where there is a client.
-func NewLimiter(name string, perSecond float64, burst int, client *redis.Client, log *slog.Logger) *Limiter {
+func NewLimiter(name string, perSecond float64, burst int, client *Redis, log *slog.Logger) *Limiter {
 	l := &Limiter{local: newBuckets(rate.Limit(perSecond), burst), rate: perSecond}
 	if client != nil {
 		l.shared = &sharedBuckets{client: client, take: takeScript(), local: l.local, log: log, name: name, rate: perSecond,

@@ -15,7 +15,6 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/redis/go-redis/v9"
 )
 
 // ServerOptions say who may ask what of a server, and how much. The zero value works: nobody
@@ -31,7 +30,7 @@ type ServerOptions struct {
 	// Registry collects the metrics of requests. Nil: a registry of its own.
 	Registry *prometheus.Registry
 	// Redis lets several processes share one rate limit per caller. Nil: each counts alone.
-	Redis *redis.Client
+	Redis *Redis
 	// Logger takes the access log and failures. Nil: slog's default.
 	Logger *slog.Logger
 	Limits Limits

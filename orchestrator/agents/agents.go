@@ -25,44 +25,44 @@ const (
 // Names lists the agents.
 func Names() []string { return []string{Coordinator, Registrar, Reporter, Validator, Payer} }
 
-// Chain is what agents know of a chain: where its contracts are.
+// Chain has the addresses of a chain's contracts.
 type Chain struct {
 	ID                   uint64
 	Identity, Reputation common.Address
 	Validations          []common.Address
-	Treasury             common.Address // zero: there is none
+	Treasury             common.Address // zero: none
 }
 
-// Self is who an agent is.
+// Self identifies an agent.
 type Self struct {
 	Slug string // empty: the agent's name
-	// ID is its onchain identity; nil where it has none.
+	// ID is its onchain identity; nil for none.
 	ID *repute.AgentID
-	// Wallet is the account that its registry writes are sent from, Owner who owns the
-	// identity; both may be zero.
+	// Wallet is the account that sends its registry writes, Owner the owner of the identity; both
+	// may be zero.
 	Wallet, Owner common.Address
 }
 
-// Options say where agents work.
+// Options configure the agents.
 type Options struct {
 	Chains []Chain
-	// Team says by name of a job which agent does it (see Jobs); a job that is missing is
-	// done by the agent that it is made for.
+	// Team maps the name of a job to the agent that does it (see Jobs); a missing job is done by
+	// its default agent.
 	Team map[string]string
-	// Sources are URLs below which the validator fetches what a request claims. Whoever asks
-	// for a validation writes both the URL and the claim: what any other URL answers proves
-	// nothing.
+	// Sources are URLs below which the validator fetches the evidence of a request. The author of a
+	// request writes both the URL and the claim, so that an answer of any other URL proves nothing.
 	Sources []string
 }
 
-// Agent is one of this package's.
+// Agent is an agent of this package.
 type Agent interface {
 	orchestrator.Module
 	orchestrator.DryRunner
 	answerer
 }
 
-// New makes an agent by its name. repute.ErrInvalid: there is none, or a source is none.
+// New returns an agent by its name. repute.ErrInvalid: there is none, or one of the sources is not
+// usable.
 func New(name string, self Self, o Options) (Agent, error) {
 	from, err := readSources(o.Sources)
 	if err != nil {
@@ -97,7 +97,7 @@ func New(name string, self Self, o Options) (Agent, error) {
 		strings.Join(Names(), ", "))
 }
 
-// sheet is what the manifest of an agent says beside who it is.
+// sheet is the part of an agent's manifest that does not depend on its identity.
 type sheet struct {
 	name, does   string
 	capabilities []string
@@ -109,7 +109,7 @@ type sheet struct {
 
 const version = "1.0.0"
 
-// info makes an agent's fields of its sheet.
+// info adds an agent's identity to its sheet.
 func (s Self) info(of sheet) standard.Info {
 	m := standard.Manifest{Schema: standard.ManifestSchema, Name: of.name, Slug: s.Slug, Version: version,
 		Description:  of.does,
@@ -134,13 +134,13 @@ func (s Self) info(of sheet) standard.Info {
 		IdentityMode: standard.IdentityMode, Manifest: m}
 }
 
-// owns tells whether an identity is the agent's own.
+// owns reports whether an identity is the agent's own.
 func (s Self) owns(id repute.AgentID) bool { return s.ID != nil && *s.ID == id }
 
-// places are the chains that agents know, by id.
+// places are the known chains, by id.
 type places map[uint64]Chain
 
-// at is a chain; 0 is the only one there is.
+// at returns a chain; id 0 is the only one.
 func (p places) at(id uint64) (Chain, error) {
 	if id == 0 && len(p) == 1 {
 		for _, c := range p {

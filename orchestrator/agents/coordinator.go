@@ -22,15 +22,15 @@ const (
 	jobPay      = "pay"
 )
 
-// Job is a part of a task that a specialist can do.
+// Job is a part of a task for a specialist.
 type Job struct {
 	Name  string   // the member of the input, and the step's id
-	Agent string   // who does it where the team says nothing else
+	Agent string   // the default agent
 	After []string // jobs of the same task that it waits for
 	Does  string
 }
 
-// Jobs are those that the coordinator knows, in the order of its plans.
+// Jobs returns the jobs that the coordinator knows, in the order of its plans.
 func Jobs() []Job {
 	return []Job{
 		{jobRegister, Registrar, nil, "register an agent"},
@@ -45,12 +45,12 @@ func Jobs() []Job {
 // stepConclude is the coordinator's own last step.
 const stepConclude = "conclude"
 
-// Conclusion is the result of a coordinator's last step: what each job came to.
+// Conclusion is the result of a coordinator's last step: the result of each job.
 type Conclusion struct {
 	Jobs map[string]Concluded `json:"jobs"`
 }
 
-// Concluded is one of them.
+// Concluded is the result of one job.
 type Concluded struct {
 	Run     string `json:"run"`
 	Summary string `json:"summary"`
@@ -62,6 +62,7 @@ type coordinator struct {
 	team map[string]string
 }
 
+// newCoordinator returns a coordinator. team replaces the default agents of jobs.
 func newCoordinator(self Self, team map[string]string) *coordinator {
 	return &coordinator{self.info(sheet{name: "Coordinator",
 		does:         "Splits a task into jobs for specialists and says what they came to.",
@@ -72,8 +73,8 @@ func newCoordinator(self Self, team map[string]string) *coordinator {
 // Info implements orchestrator.Module.
 func (c *coordinator) Info() standard.Info { return c.info }
 
-// jobs are the parts of a task: the members of its input. A task with one tag that names a
-// job may have that job's input alone.
+// jobs returns the parts of a task: the members of its input. A task with one tag that names a job
+// may have only that job's input.
 func (c *coordinator) jobs(t standard.Task) (map[string]json.RawMessage, error) {
 	known := map[string]bool{}
 	for _, j := range Jobs() {
@@ -97,6 +98,7 @@ func (c *coordinator) jobs(t standard.Task) (map[string]json.RawMessage, error) 
 	return asked, nil
 }
 
+// names returns the names of all jobs.
 func names() (out []string) {
 	for _, j := range Jobs() {
 		out = append(out, j.Name)
@@ -115,7 +117,7 @@ func (c *coordinator) Plan(_ context.Context, t standard.Task, _ *orchestrator.C
 	return c.plan(t)
 }
 
-// plan makes a step of each job, and one of its own behind those that nothing waits for.
+// plan has one step for each job, and a last own step after them.
 func (c *coordinator) plan(t standard.Task) (p standard.Plan, err error) {
 	asked, err := c.jobs(t)
 	if err != nil {
@@ -215,8 +217,8 @@ func (c *coordinator) Verify(_ context.Context, t standard.Task, done standard.E
 	return c.verify(t, done)
 }
 
-// verify compares what was done with the plan: each job completed by a run of its own, and
-// named in the conclusion with that run.
+// verify compares the results with the plan: each job was completed by a run of its own, and the
+// conclusion names that run.
 func (c *coordinator) verify(t standard.Task, done standard.Execution) (v standard.Verification,
 	err error) {
 	p, err := c.plan(t)
@@ -241,11 +243,11 @@ func (c *coordinator) verify(t standard.Task, done standard.Execution) (v standa
 	return scored(checks), nil
 }
 
-// conclusion is the result of the last step.
+// conclusion decodes the result of the last step.
 func conclusion(done standard.Execution) (out Conclusion) {
 	for _, s := range done.Steps {
 		if s.StepID == stepConclude {
-			_ = json.Unmarshal(s.Result, &out) // what is no conclusion names no job, and fails the checks
+			_ = json.Unmarshal(s.Result, &out) // an invalid conclusion names no job, and fails the checks
 		}
 	}
 	return out
@@ -257,7 +259,7 @@ func (c *coordinator) Summarize(_ context.Context, _ standard.Task, done standar
 	return summarized(done), nil
 }
 
-// summarized tells what each specialist's job came to.
+// summarized describes the result of each specialist's job.
 func summarized(done standard.Execution) standard.Summary {
 	s := standard.Summary{KeyActions: []string{}, Receipts: []string{}, Warnings: []string{}}
 	said := conclusion(done)

@@ -15,11 +15,10 @@ import (
 	"repute/resolver"
 )
 
-// maxFile bounds what agents read of a file, in bytes.
+// maxFile bounds the files that agents read, in bytes.
 const maxFile = 256 << 10
 
-// publish makes a URI that is its own file: nobody has to keep it. hash is keccak256 of
-// the bytes.
+// publish returns a data URI of a file, which needs no host. hash is keccak256 of the bytes.
 func publish(file any) (uri string, hash common.Hash, err error) {
 	body, err := json.Marshal(file)
 	if err != nil {
@@ -50,7 +49,7 @@ func fetch(ctx context.Context, w World, uri string) ([]byte, error) {
 	}
 }
 
-// services are the endpoints over HTTP that an agent's registration file names.
+// services returns the HTTP endpoints in an agent's registration file.
 func services(ctx context.Context, w World, c Chain, id repute.AgentID) ([]string, error) {
 	uri, err := view(ctx, w, c.ID, c.Identity, identities.PackTokenURI(id.TokenID.ToBig()), identities.UnpackTokenURI)
 	if err != nil {

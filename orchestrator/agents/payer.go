@@ -13,10 +13,10 @@ import (
 	"repute/orchestrator/transaction"
 )
 
-// Payment asks the payer to pay from the treasury, within the caps of its policy.
+// Payment requests a payment from the treasury, within the caps of the payer's policy.
 type Payment struct {
-	ChainID uint64 `json:"chainId,omitempty"` // not needed where there is one
-	// To is an account. Agent instead pays the wallet that an agent has on the chain.
+	ChainID uint64 `json:"chainId,omitempty"` // optional if there is one chain
+	// To is an account. Agent instead names an agent whose wallet is paid.
 	To    string `json:"to,omitempty"`
 	Agent string `json:"agent,omitempty"`
 	// Token is an ERC-20 contract; empty: the chain's own coin. Amount is in the smallest
@@ -29,15 +29,15 @@ type Payment struct {
 	MinSuccessRate float64 `json:"minSuccessRate,omitempty"`
 }
 
-// Paid is a payment that was made.
+// Paid describes the payment.
 type Paid struct {
 	To     string      `json:"to"`
 	Token  string      `json:"token,omitempty"`
 	Amount string      `json:"amount"`
 	Tx     common.Hash `json:"tx"`
 	Block  uint64      `json:"block"`
-	Event  PaidEvent   `json:"event"` // what the treasury emitted
-	// SpentBefore is what counted against the window's cap before, since StartBefore.
+	Event  PaidEvent   `json:"event"` // event of the treasury
+	// SpentBefore is the spending in the window before the payment, since StartBefore.
 	SpentBefore string `json:"spentBefore"`
 	StartBefore string `json:"startBefore"`
 }
@@ -50,6 +50,7 @@ type PaidEvent struct {
 	Run      common.Hash `json:"runId"`
 }
 
+// payerSheet returns the payer's part of its manifest.
 func payerSheet() sheet {
 	return sheet{name: "Payer", does: "Pays from the treasury within the caps of its policy, where a report allows it.",
 		capabilities: []string{"treasury-ops"}, categories: []string{"pay"}, writes: 1}
@@ -92,7 +93,7 @@ func (p *payer) accept(o order[Payment]) error {
 	return err
 }
 
-// payee is who is paid: an account, and the id of the agent whose wallet it is, if it is one.
+// payee returns the paid account, and the id of the agent whose wallet it is, if it is one.
 func (p *payer) payee(ctx context.Context, w World, in Payment) (common.Address, string, error) {
 	if in.To != "" {
 		to, err := repute.ParseAddress("input.to", in.To)
@@ -111,7 +112,7 @@ func (p *payer) payee(ctx context.Context, w World, in Payment) (common.Address,
 	return wallet, id.String(), err
 }
 
-// earned says why the report before does not allow the payment, if so.
+// earned returns why the report of the step before does not justify the payment, empty if it does.
 func (p *payer) earned(o order[Payment]) (string, error) {
 	if o.In.MinSuccessRate == 0 {
 		return "", nil
@@ -136,7 +137,7 @@ func (p *payer) earned(o order[Payment]) (string, error) {
 	return "the report holds no success rate", nil
 }
 
-// tx makes the transaction of the payment: a call of the payee, or a transfer of a token, by the
+// tx returns the transaction of the payment: a call of the payee, or a transfer of a token, by the
 // treasury.
 func (p *payer) tx(ctx context.Context, w World, o order[Payment]) (tx transaction.Tx, c Chain, err error) {
 	if c, err = p.chains.at(o.In.ChainID); err != nil {
@@ -154,8 +155,7 @@ func (p *payer) tx(ctx context.Context, w World, o order[Payment]) (tx transacti
 	return tx, c, err
 }
 
-// dryRun compares the payment with what the treasury allows now, and names every cap that
-// stands against it.
+// dryRun compares the payment with the treasury's current limits, and lists every exceeded cap.
 func (p *payer) dryRun(ctx context.Context, w World, o order[Payment]) (d standard.DryRun, err error) {
 	tx, c, err := p.tx(ctx, w, o)
 	if err != nil {
@@ -174,13 +174,13 @@ func (p *payer) dryRun(ctx context.Context, w World, o order[Payment]) (d standa
 	return d, err
 }
 
-// against lists what the treasury's policy has against a payment.
+// against returns the rules of the treasury's policy that a payment violates.
 func (p *payer) against(ctx context.Context, w World, c Chain, tx transaction.Tx) (out []string, err error) {
 	limits, err := p.limits(ctx, w, c, &tx)
 	if err != nil {
 		return nil, err
 	}
-	amount, _ := new(big.Int).SetString(tx.Value+tx.Amount, 10) // one of both is empty
+	amount, _ := new(big.Int).SetString(tx.Value+tx.Amount, 10) // one of the two is empty
 	if !limits.active {
 		out = append(out, "the treasury has no active policy for the payer")
 	}
@@ -196,13 +196,13 @@ func (p *payer) against(ctx context.Context, w World, c Chain, tx transaction.Tx
 	return out, nil
 }
 
-// limits are what the treasury allows the payer of a coin or token now.
+// limits are the treasury's current limits of the payer for a coin or token.
 type limits struct {
 	active, payee             bool
 	perTx, left, spent, start *big.Int
 }
 
-// limits reads them. Whom tokens are paid to is not limited.
+// limits reads the current limits. The receivers of tokens are not limited.
 func (p *payer) limits(ctx context.Context, w World, c Chain, tx *transaction.Tx) (l limits, err error) {
 	key, token := p.key(), tx.Token
 	policy, err := view(ctx, w, c.ID, c.Treasury, treasuries.PackAgentPolicies(key), treasuries.UnpackAgentPolicies)
@@ -236,7 +236,7 @@ func (p *payer) limits(ctx context.Context, w World, c Chain, tx *transaction.Tx
 	return l, err
 }
 
-// key is the payer's in the treasury.
+// key returns the payer's key in the treasury.
 func (p *payer) key() common.Hash { return crypto.Keccak256Hash([]byte(p.self.Slug)) }
 
 // do pays, if the report of the measured agent allows it.
@@ -282,7 +282,7 @@ func paidEvent(sent transaction.Sent, treasury common.Address, token *common.Add
 	return PaidEvent{e.AgentKey, e.To.Hex(), e.Amount.String(), e.RunId}, nil
 }
 
-// verify compares the treasury's event and its books with what was asked for.
+// verify compares the treasury's event and its accounts with the order.
 func (p *payer) verify(ctx context.Context, w World, o order[Payment], done Paid) (out []standard.Check,
 	err error) {
 	tx, c, err := p.tx(ctx, w, o)
@@ -297,13 +297,14 @@ func (p *payer) verify(ctx context.Context, w World, o order[Payment], done Paid
 	}
 	amount, _ := new(big.Int).SetString(o.In.Amount, 10)
 	spent, ok := new(big.Int).SetString(done.SpentBefore, 10)
-	// Where the oldest payment that counted has ceased to, this one may have too.
+	// If the oldest counted payment no longer counts, this one may not count any more either.
 	moved := done.StartBefore != "0" && done.StartBefore != now.start.String()
 	books := ok && (moved || now.spent.Cmp(new(big.Int).Add(spent, amount)) >= 0)
 	return append(out, standard.Check{Name: "treasury's books", Passed: books,
 		Details: fmt.Sprintf("spent %s before and %s now", done.SpentBefore, now.spent)}), nil
 }
 
+// summary describes the payment.
 func (p *payer) summary(_ order[Payment], done Paid) standard.Summary {
 	unit := "wei"
 	if done.Token != "" {

@@ -17,28 +17,27 @@ import (
 	"repute/orchestrator/transaction"
 )
 
-// Identity asks the registrar for one of three things, which follow each other: a new
-// identity, its registration file, its wallet.
+// Identity requests one of three successive changes: a new identity, its registration file, its
+// wallet.
 type Identity struct {
 	Action  string `json:"action"` // register, describe or wallet
 	ChainID uint64 `json:"chainId,omitempty"`
-	// Agent is whom describe and wallet are about; empty: the one that the step before
-	// registered.
+	// Agent is the agent of describe and wallet; empty: the one that the step before registered.
 	Agent string `json:"agent,omitempty"`
-	// URI is the address of a registration file, for register and describe.
+	// URI is the URI of a registration file, for register and describe.
 	URI string `json:"uri,omitempty"`
-	// Registration is the file itself instead: it is written on the chain. describe adds
-	// the agent's own id to it.
+	// Registration is the file itself: it is stored on the chain. describe adds the agent's id to
+	// it.
 	Registration json.RawMessage `json:"registration,omitempty"`
-	// Wallet is the agent's new wallet. Signature is its consent (EIP-712, AgentWalletSet)
-	// until Deadline, unix seconds; without one the tool wallet-consent is asked, which
-	// signs for wallets whose keys the orchestrator has.
+	// Wallet is the agent's new wallet. Signature is its consent (EIP-712, AgentWalletSet) until
+	// Deadline, in Unix seconds. Without a signature the tool wallet-consent signs for wallets
+	// whose keys the orchestrator has.
 	Wallet    string `json:"wallet,omitempty"`
 	Deadline  int64  `json:"deadline,omitempty"`
 	Signature string `json:"signature,omitempty"`
 }
 
-// Registered is what the registrar did.
+// Registered describes the change.
 type Registered struct {
 	Agent  string      `json:"agent"` // eip155:chain:registry:id
 	Owner  string      `json:"owner,omitempty"`
@@ -57,15 +56,16 @@ type ConsentRequest struct {
 	AgentID  string `json:"agentId"` // decimal
 	Wallet   string `json:"wallet"`
 	Owner    string `json:"owner"`              // of the identity
-	Deadline int64  `json:"deadline,omitempty"` // 0: as long as the registry takes
+	Deadline int64  `json:"deadline,omitempty"` // 0: the longest that the registry accepts
 }
 
 // Consent is the answer of ConsentTool.
 type Consent struct {
 	Signature string `json:"signature"` // 0x and hex
-	Deadline  int64  `json:"deadline"`  // the one that was signed
+	Deadline  int64  `json:"deadline"`  // the signed deadline
 }
 
+// registrarSheet returns the registrar's part of its manifest.
 func registrarSheet() sheet {
 	return sheet{name: "Registrar",
 		does:         "Registers agents, publishes their registration files, and sets their wallets with the wallet's consent.",
@@ -80,7 +80,8 @@ type registrar struct {
 	chains places
 }
 
-// accept refuses what the identity registry would refuse. repute.ErrInvalid names the field.
+// accept refuses an order that the identity registry would refuse. repute.ErrInvalid names the
+// field.
 func (r *registrar) accept(o order[Identity]) error {
 	in := &o.In
 	switch in.Action {
@@ -117,7 +118,7 @@ func (r *registrar) accept(o order[Identity]) error {
 	return nil
 }
 
-// subject is whom an order is about.
+// subject returns the agent that an order concerns.
 func (r *registrar) subject(o order[Identity]) (id repute.AgentID, c Chain, err error) {
 	text := o.In.Agent
 	if text == "" {
@@ -133,7 +134,8 @@ func (r *registrar) subject(o order[Identity]) (id repute.AgentID, c Chain, err 
 	return id, c, err
 }
 
-// file is the URI of a registration: as given, or the file itself with the agent's id.
+// file returns the URI of a registration: the given one, or a data URI of the file with the agent's
+// id.
 func (in *Identity) file(id *repute.AgentID) (string, error) {
 	if in.URI != "" || in.Registration == nil {
 		return in.URI, nil
@@ -154,7 +156,7 @@ func (in *Identity) file(id *repute.AgentID) (string, error) {
 	return uri, err
 }
 
-// tx makes the transaction of an order. uri is what it publishes, empty for none.
+// tx returns the transaction of an order. uri is the published URI, empty for none.
 func (r *registrar) tx(ctx context.Context, w World, o order[Identity]) (tx transaction.Tx, id repute.AgentID,
 	uri string, err error) {
 	if o.In.Action == jobRegister {
@@ -182,7 +184,7 @@ func (r *registrar) tx(ctx context.Context, w World, o order[Identity]) (tx tran
 	return tx, id, "", err
 }
 
-// walletData is the call that sets a wallet, with the wallet's consent.
+// walletData returns the call that sets a wallet, with the wallet's consent.
 func (r *registrar) walletData(ctx context.Context, w World, o order[Identity], c Chain, id repute.AgentID) ([]byte,
 	error) {
 	wallet, err := repute.ParseAddress("input.wallet", o.In.Wallet)
@@ -210,10 +212,10 @@ func (r *registrar) walletData(ctx context.Context, w World, o order[Identity], 
 	return identities.PackSetAgentWallet(id.TokenID.ToBig(), wallet, big.NewInt(deadline), signature), nil
 }
 
-// maxSignature bounds signatures of wallets, in bytes: those of contracts may be long.
+// maxSignature bounds signatures of wallets, in bytes; signatures of contract wallets may be long.
 const maxSignature = 4 << 10
 
-// ask has the tool sign.
+// ask calls the tool that signs consents.
 func ask(ctx context.Context, w World, q ConsentRequest) (c Consent, err error) {
 	input, err := json.Marshal(q)
 	if err != nil {
@@ -226,6 +228,7 @@ func ask(ctx context.Context, w World, q ConsentRequest) (c Consent, err error) 
 	return c, json.Unmarshal(answer, &c)
 }
 
+// dryRun declares the transaction of the order.
 func (r *registrar) dryRun(ctx context.Context, w World, o order[Identity]) (d standard.DryRun, err error) {
 	tx, _, _, err := r.tx(ctx, w, o)
 	if o.In.Action == jobWallet && o.In.Signature == "" { // the wallet consents anew when it is sent
@@ -237,7 +240,7 @@ func (r *registrar) dryRun(ctx context.Context, w World, o order[Identity]) (d s
 	return d, err
 }
 
-// do sends the transaction and reads from its logs what became of the agent.
+// do sends the transaction and reads the result from its logs.
 func (r *registrar) do(ctx context.Context, w World, o order[Identity]) (done Registered, err error) {
 	tx, id, uri, err := r.tx(ctx, w, o)
 	if err != nil {
@@ -261,7 +264,7 @@ func (r *registrar) do(ctx context.Context, w World, o order[Identity]) (done Re
 	return done, nil
 }
 
-// verify reads from the registry what the order should have changed.
+// verify reads the changed values from the registry.
 func (r *registrar) verify(ctx context.Context, w World, o order[Identity],
 	done Registered) (out []standard.Check, err error) {
 	id, c, err := r.chains.agent("result.agent", done.Agent)
@@ -299,6 +302,7 @@ func (r *registrar) verify(ctx context.Context, w World, o order[Identity],
 	return append(out, check("uri", uri, want)), nil
 }
 
+// summary describes the change.
 func (r *registrar) summary(o order[Identity], done Registered) standard.Summary {
 	what := map[string]string{jobRegister: "was registered", jobDescribe: "has a registration file",
 		jobWallet: "has the wallet " + done.Wallet}[o.In.Action]

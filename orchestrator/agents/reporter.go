@@ -18,16 +18,16 @@ import (
 	"repute/resolver"
 )
 
-// Report asks the reporter to measure an agent and to rate it by what it measured.
+// Report requests that the reporter measures an agent and rates it by the measurement.
 type Report struct {
 	Agent string `json:"agent"` // chain:id or eip155:chain:registry:id
-	// Endpoint is one that the agent's registration file names; empty: the first.
+	// Endpoint is an endpoint in the agent's registration file; empty: the first.
 	Endpoint string `json:"endpoint,omitempty"`
 	Requests int    `json:"requests,omitempty"` // 1 to 10; 0: 5
-	Tag2     string `json:"tag2,omitempty"`     // says more than the tag, such as treasury-ops
+	Tag2     string `json:"tag2,omitempty"`     // qualifies the tag, such as treasury-ops
 }
 
-// Reported is what the reporter measured and posted.
+// Reported describes the measurement and the posted ratings.
 type Reported struct {
 	Agent    string    `json:"agent"`
 	Client   string    `json:"client"` // whose ratings they are
@@ -36,16 +36,17 @@ type Reported struct {
 	Ratings  []Rating  `json:"ratings"`
 }
 
-// Request is one of a measurement.
+// Request is one request of a measurement.
 type Request struct {
 	Status int    `json:"status,omitempty"`
 	MS     int64  `json:"ms"`
 	Error  string `json:"error,omitempty"`
 }
 
+// ok reports whether the request succeeded with a 2xx status.
 func (r Request) ok() bool { return r.Error == "" && r.Status >= 200 && r.Status < 300 }
 
-// Rating is one that was posted.
+// Rating is a posted rating.
 type Rating struct {
 	Tag1     string      `json:"tag1"`
 	Tag2     string      `json:"tag2"`
@@ -57,6 +58,7 @@ type Rating struct {
 	Tx       common.Hash `json:"tx"`
 }
 
+// reporterSheet returns the reporter's part of its manifest.
 func reporterSheet() sheet {
 	return sheet{name: "Reporter",
 		does:         "Calls an endpoint of an agent, measures success and response time, and posts both as feedback with a file and its hash.",
@@ -89,7 +91,8 @@ func (r *reporter) accept(o order[Report]) error {
 	return nil
 }
 
-// endpoint is the one to measure: what an agent does not name as its own says nothing of it.
+// endpoint returns the endpoint to measure. It MUST be in the agent's file, because other endpoints
+// say nothing about the agent.
 func (r *reporter) endpoint(ctx context.Context, w World, c Chain, id repute.AgentID, want string) (string, error) {
 	list, err := services(ctx, w, c, id)
 	switch {
@@ -106,7 +109,7 @@ func (r *reporter) endpoint(ctx context.Context, w World, c Chain, id repute.Age
 	return list[0], nil
 }
 
-// measure calls an endpoint. at is when the last answer was asked for.
+// measure calls an endpoint. at is the time of the last request.
 func measure(ctx context.Context, w World, endpoint string, times int) (out []Request, at time.Time, err error) {
 	for range times {
 		answer, err := w.HTTP(ctx,
@@ -140,7 +143,7 @@ func ratings(requests []Request, tag2 string) []Rating {
 	return out
 }
 
-// feedbackFile is the file behind a rating.
+// feedbackFile is the file of a rating.
 type feedbackFile struct {
 	AgentRegistry string          `json:"agentRegistry"`
 	AgentID       json.RawMessage `json:"agentId"`
@@ -163,7 +166,7 @@ func (r *reporter) file(id repute.AgentID, endpoint string, at time.Time, reques
 		Tag1:     of.Tag1, Tag2: of.Tag2, Endpoint: endpoint, Measurement: requests}
 }
 
-// prepare measures and makes the transactions of the ratings.
+// prepare measures the agent and returns the transactions of the ratings.
 func (r *reporter) prepare(ctx context.Context, w World, o order[Report], times int) (done Reported, c Chain,
 	txs []transaction.Tx, err error) {
 	id, c, err := r.chains.agent("input.agent", o.In.Agent)
@@ -196,7 +199,7 @@ func (r *reporter) prepare(ctx context.Context, w World, o order[Report], times 
 	return done, c, txs, nil
 }
 
-// dryRun measures with one request, and shows the ratings that it would post by that.
+// dryRun measures with one request, and declares the ratings that it would post.
 func (r *reporter) dryRun(ctx context.Context, w World, o order[Report]) (d standard.DryRun, err error) {
 	done, _, txs, err := r.prepare(ctx, w, o, 1)
 	if err != nil {
@@ -213,7 +216,7 @@ func (r *reporter) dryRun(ctx context.Context, w World, o order[Report]) (d stan
 	return d, nil
 }
 
-// measured are the arguments of giveFeedback that follow from the measurement: value, and the
+// measured returns the arguments of giveFeedback that depend on the measurement: the value, and the
 // file with its hash.
 func measured() []transaction.Placeholder {
 	return []transaction.Placeholder{
@@ -222,7 +225,7 @@ func measured() []transaction.Placeholder {
 		{Path: "7", Type: "bytes32"}}
 }
 
-// longestAnswer is above any time for which an answer is waited for.
+// longestAnswer exceeds every timeout of a request.
 const longestAnswer = time.Hour
 
 // do measures the endpoint, and posts success rate and response time as two ratings.
@@ -249,8 +252,8 @@ func (r *reporter) do(ctx context.Context, w World, o order[Report]) (Reported, 
 	return done, nil
 }
 
-// verify reads the ratings back from the registry, and makes them again of the measurement
-// that their files hold.
+// verify reads the ratings from the registry, and computes them again from the measurements in
+// their files.
 func (r *reporter) verify(ctx context.Context, w World, o order[Report], done Reported) (out []standard.Check,
 	err error) {
 	id, c, err := r.chains.agent("input.agent", o.In.Agent)
@@ -275,7 +278,7 @@ func (r *reporter) verify(ctx context.Context, w World, o order[Report], done Re
 	return out, nil
 }
 
-// fileIs checks that the file of a rating is that of its hash, and holds the measurement.
+// fileIs checks that the file of a rating has its hash and contains the measurement.
 func fileIs(f Rating, requests []Request) standard.Check {
 	c := standard.Check{Name: f.Tag1 + " file"}
 	body, err := resolver.Inline(f.URI, maxFile)
@@ -294,6 +297,7 @@ func fileIs(f Rating, requests []Request) standard.Check {
 	return c
 }
 
+// summary describes the measurement and the ratings.
 func (r *reporter) summary(_ order[Report], done Reported) (s standard.Summary) {
 	answered := 0
 	for _, q := range done.Requests {

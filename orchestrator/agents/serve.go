@@ -22,10 +22,10 @@ type answerer interface {
 	answer(ctx context.Context, method string, q remote.Question, w World) (any, error)
 }
 
-// maxQuestion bounds what a runtime may ask, in bytes.
+// maxQuestion bounds requests of a runtime, in bytes.
 const maxQuestion = 8 << 20
 
-// Handler serves an agent by the protocol repute-agent/1, for orchestrators elsewhere.
+// Handler serves an agent by the protocol repute-agent/1, for orchestrators in other processes.
 func Handler(a Agent) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /info", func(w http.ResponseWriter, _ *http.Request) {
@@ -47,6 +47,7 @@ func Handler(a Agent) http.Handler {
 	return mux
 }
 
+// reply writes a JSON answer.
 func reply(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -86,18 +87,18 @@ func respond(ctx context.Context, a Agent, method string, q remote.Question) (in
 	return http.StatusOK, remote.Answer{Result: raw}
 }
 
-// asking is a World whose calls the runtime makes: those that it has made already have
-// their outcomes; the first that has none ends the method.
+// asking is a World whose calls are made by the runtime: earlier calls have their outcomes in the
+// request; the first call without an outcome ends the method.
 type asking struct {
 	outcomes []remote.Outcome
 	wanted   *remote.Call
 }
 
-// next is the outcome of a call.
+// next returns the outcome of a call.
 func (a *asking) next(c remote.Call, into any) error {
 	if len(a.outcomes) == 0 {
 		a.wanted = &c
-		runtime.Goexit() // no error that a method could take for one of the call
+		runtime.Goexit() // an error could be mistaken for one of the call
 	}
 	o := a.outcomes[0]
 	a.outcomes = a.outcomes[1:]
@@ -162,7 +163,7 @@ func (s *specialist[I, R]) answer(ctx context.Context, method string, q remote.Q
 	return nil, nil
 }
 
-// result is a value or an error, never both.
+// result returns a value or an error, never both.
 func result[T any](v T, err error) (any, error) {
 	if err != nil {
 		return nil, err

@@ -9,11 +9,11 @@ import (
 	"repute"
 )
 
-// sources are URLs below which an answer is evidence: the operator of the validator chose
-// them, not the requester.
+// sources are URLs below which an answer is evidence, because the operator of the validator chose
+// them and not the requester.
 type sources []*url.URL
 
-// readSources reads URLs. repute.ErrInvalid: one cannot be a source.
+// readSources parses URLs. repute.ErrInvalid: one of them cannot be a source.
 func readSources(list []string) (out sources, err error) {
 	for _, text := range list {
 		u, err := url.Parse(text)

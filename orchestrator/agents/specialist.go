@@ -12,7 +12,7 @@ import (
 	"repute/orchestrator/standard"
 )
 
-// order is what a specialist is asked to do.
+// order is the task of a specialist.
 type order[I any] struct {
 	Task standard.Task
 	In   I
@@ -20,15 +20,15 @@ type order[I any] struct {
 	Before map[string]json.RawMessage
 }
 
-// specialist is an agent with one step. do and dryRun ask for the same calls again when
-// they are called again.
+// specialist is an agent with one step. do and dryRun MUST make the same calls when they are
+// repeated.
 type specialist[I, R any] struct {
 	info standard.Info
-	// accept refuses what cannot be done, without a look at the world.
+	// accept refuses an impossible order without any call.
 	accept func(o order[I]) error
 	dryRun func(ctx context.Context, w World, o order[I]) (standard.DryRun, error)
 	do     func(ctx context.Context, w World, o order[I]) (R, error)
-	// verify compares what do says with the chain.
+	// verify compares the result of do with the chain.
 	verify  func(ctx context.Context, w World, o order[I], done R) ([]standard.Check, error)
 	summary func(o order[I], done R) standard.Summary
 }
@@ -39,7 +39,7 @@ const onlyStep = "work"
 // Info implements orchestrator.Module.
 func (s *specialist[I, R]) Info() standard.Info { return s.info }
 
-// order reads a task. The input of a step that depends on others comes with their results.
+// order decodes a task. The input of a step that depends on others includes their results.
 func (s *specialist[I, R]) order(t standard.Task) (o order[I], err error) {
 	o.Task = t
 	own := t.Input
@@ -56,7 +56,7 @@ func (s *specialist[I, R]) order(t standard.Task) (o order[I], err error) {
 	return o, s.accept(o)
 }
 
-// strictly reads JSON and refuses fields that nobody knows: a misspelled cap is none.
+// strictly decodes JSON and refuses unknown fields, because a misspelled cap would be no cap.
 func strictly(text json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -77,6 +77,7 @@ func (s *specialist[I, R]) Plan(_ context.Context, t standard.Task, _ *orchestra
 	return s.plan(t), nil
 }
 
+// plan returns the plan with the single step.
 func (s *specialist[I, R]) plan(t standard.Task) standard.Plan {
 	return standard.Plan{Steps: []standard.Step{{ID: onlyStep, Description: t.Goal, Agent: s.info.Slug,
 		DependsOn: []string{}, Input: t.Input}}}
@@ -88,7 +89,7 @@ func (s *specialist[I, R]) DryRun(ctx context.Context, t standard.Task, _ standa
 	return s.tryOut(ctx, t, c)
 }
 
-// tryOut simulates the order: what it would call, and what speaks against it.
+// tryOut simulates the order: its calls, and the objections to them.
 func (s *specialist[I, R]) tryOut(ctx context.Context, t standard.Task, w World) (d standard.DryRun,
 	err error) {
 	o, err := s.order(t)
@@ -99,7 +100,7 @@ func (s *specialist[I, R]) tryOut(ctx context.Context, t standard.Task, w World)
 	return d, err
 }
 
-// listed is an empty list for none, as JSON shows it.
+// listed returns an empty list instead of nil, for JSON.
 func listed[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -150,7 +151,7 @@ func (s *specialist[I, R]) compare(ctx context.Context, t standard.Task, done st
 	return scored(checks), err
 }
 
-// resultOf is what the only step came to.
+// resultOf returns the result of the single step.
 func resultOf[R any](done standard.Execution) (r R, err error) {
 	if len(done.Steps) != 1 {
 		return r, fmt.Errorf("%d steps instead of one: %w", len(done.Steps), repute.ErrInvalid)
@@ -158,7 +159,7 @@ func resultOf[R any](done standard.Execution) (r R, err error) {
 	return r, strictly(done.Steps[0].Result, &r)
 }
 
-// scored is the share of checks that passed.
+// scored returns the share of passed checks.
 func scored(checks []standard.Check) standard.Verification {
 	passed := 0
 	for _, c := range checks {
@@ -175,7 +176,7 @@ func (s *specialist[I, R]) Summarize(_ context.Context, t standard.Task, done st
 	return s.summarize(t, done, v), nil
 }
 
-// summarize says in words what was done, and what the checks found.
+// summarize describes the result and the failed checks.
 func (s *specialist[I, R]) summarize(t standard.Task, done standard.Execution,
 	v standard.Verification) standard.Summary {
 	var out standard.Summary
@@ -195,7 +196,7 @@ func (s *specialist[I, R]) summarize(t standard.Task, done standard.Execution,
 	return out
 }
 
-// check says whether two values are the same.
+// check compares two values.
 func check[T comparable](name string, got, want T) standard.Check {
 	c := standard.Check{Name: name, Passed: got == want}
 	if !c.Passed {
@@ -204,10 +205,10 @@ func check[T comparable](name string, got, want T) standard.Check {
 	return c
 }
 
-// stamp is a time as files have it.
+// stamp returns a time in the form of files.
 func stamp(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
-// delegated is what the result of a step that another agent did looks like.
+// delegated is the result of a step that another agent did.
 type delegated struct {
 	Run     string                `json:"run"`
 	Summary string                `json:"summary"`

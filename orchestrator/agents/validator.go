@@ -17,7 +17,7 @@ import (
 	"repute/resolver"
 )
 
-// Validation asks the validator to answer a validation request that names it.
+// Validation requests an answer to a validation request that names the validator.
 type Validation struct {
 	ChainID  uint64 `json:"chainId,omitempty"`
 	Registry string `json:"registry,omitempty"` // validation contract; empty: the chain's first
@@ -25,10 +25,10 @@ type Validation struct {
 	URI      string `json:"uri"`                // of the request's file, whose keccak256 is the hash
 }
 
-// Work is the file of a validation request: what was done, and what it is said to give.
+// Work is the file of a validation request: the work, and its claimed result.
 type Work struct {
 	Work struct {
-		Tool  string          `json:"tool,omitempty"` // one of the orchestrator's
+		Tool  string          `json:"tool,omitempty"` // a tool of the orchestrator
 		Input json.RawMessage `json:"input,omitempty"`
 		HTTP  *struct {
 			Method string          `json:"method,omitempty"`
@@ -39,7 +39,7 @@ type Work struct {
 	Claimed json.RawMessage `json:"claimed"`
 }
 
-// Validated is an answer that was given.
+// Validated describes the posted answer.
 type Validated struct {
 	Request  common.Hash `json:"request"`
 	Agent    string      `json:"agent"` // whose work it is
@@ -49,10 +49,10 @@ type Validated struct {
 	Tx       common.Hash `json:"tx"`
 }
 
-// validationTag says how the answer came about.
+// validationTag is the tag of the answer; it names the method.
 const validationTag = "re-execution"
 
-// report is the file behind an answer.
+// report is the file of an answer.
 type report struct {
 	Request  common.Hash `json:"requestHash"`
 	Agent    string      `json:"agent"`
@@ -63,6 +63,7 @@ type report struct {
 	Problem  string      `json:"problem,omitempty"` // why nothing was found
 }
 
+// validatorSheet returns the validator's part of its manifest.
 func validatorSheet() sheet {
 	return sheet{name: "Validator",
 		does:         "Does the work of a validation request again and answers 100 where it comes to what was claimed, else 0.",
@@ -75,6 +76,7 @@ type validator struct {
 	from   sources
 }
 
+// registry returns the validation registry of the order's chain.
 func (v *validator) registry(in Validation) (c Chain, at common.Address, err error) {
 	if c, err = v.chains.at(in.ChainID); err != nil {
 		return c, at, err
@@ -89,6 +91,7 @@ func (v *validator) registry(in Validation) (c Chain, at common.Address, err err
 	return c, at, err
 }
 
+// accept refuses an order without a valid request hash or with an unknown chain.
 func (v *validator) accept(o order[Validation]) error {
 	if _, _, err := v.registry(o.In); err != nil {
 		return err
@@ -102,8 +105,8 @@ func (v *validator) accept(o order[Validation]) error {
 	return nil
 }
 
-// asked reads a request and its file, and refuses those that are not the validator's to
-// answer: another's, its own, and files of another hash.
+// asked reads a request and its file. It refuses requests to others, about the validator itself,
+// and files with another hash.
 func (v *validator) asked(ctx context.Context, w World, in Validation) (c Chain, at common.Address, id repute.AgentID,
 	work Work, err error) {
 	if c, at, err = v.registry(in); err != nil {
@@ -147,7 +150,7 @@ func (v *validator) asked(ctx context.Context, w World, in Validation) (c Chain,
 	return c, at, id, work, nil
 }
 
-// again does the work and gives its result.
+// again does the work and returns its result.
 func again(ctx context.Context, w World, work Work) (json.RawMessage, error) {
 	if work.Work.Tool != "" {
 		return w.Tool(ctx, work.Work.Tool, work.Work.Input)
@@ -166,7 +169,7 @@ func again(ctx context.Context, w World, work Work) (json.RawMessage, error) {
 	return answer.Body, nil
 }
 
-// canonical is the hash of a JSON value whatever the order and spacing of its members.
+// canonical returns the hash of a JSON value regardless of the order and spacing of its members.
 func canonical(v json.RawMessage) (common.Hash, error) {
 	d := json.NewDecoder(bytes.NewReader(v))
 	d.UseNumber()
@@ -181,7 +184,8 @@ func canonical(v json.RawMessage) (common.Hash, error) {
 	return crypto.Keccak256Hash(text), err
 }
 
-// judge does the work again and compares. What cannot be done again is not what was claimed.
+// judge does the work again and compares. Work that cannot be repeated does not have the claimed
+// result.
 func judge(ctx context.Context, w World, hash common.Hash, id repute.AgentID, work Work) (r report, err error) {
 	r = report{Request: hash, Agent: id.String()}
 	if r.Claimed, err = canonical(work.Claimed); err != nil {
@@ -204,6 +208,7 @@ func judge(ctx context.Context, w World, hash common.Hash, id repute.AgentID, wo
 	return r, nil
 }
 
+// prepare repeats the work and returns the transaction of the answer.
 func (v *validator) prepare(ctx context.Context, w World, in Validation) (done Validated, tx transaction.Tx,
 	err error) {
 	c, at, id, work, err := v.asked(ctx, w, in)
@@ -223,12 +228,14 @@ func (v *validator) prepare(ctx context.Context, w World, in Validation) (done V
 		Data:    validations.PackValidationResponse(r.Request, r.Response, done.URI, done.Hash, validationTag)}, nil
 }
 
+// dryRun declares the transaction of the answer.
 func (v *validator) dryRun(ctx context.Context, w World, o order[Validation]) (d standard.DryRun, err error) {
 	_, tx, err := v.prepare(ctx, w, o.In)
 	d.Calls = []transaction.Tx{tx}
 	return d, err
 }
 
+// do posts the answer.
 func (v *validator) do(ctx context.Context, w World, o order[Validation]) (Validated, error) {
 	done, tx, err := v.prepare(ctx, w, o.In)
 	if err != nil {
@@ -264,6 +271,7 @@ func (v *validator) verify(ctx context.Context, w World, o order[Validation], do
 	}, nil
 }
 
+// summary describes the answer.
 func (v *validator) summary(_ order[Validation], done Validated) standard.Summary {
 	return standard.Summary{Text: fmt.Sprintf("Request %s about agent %s was answered with %d.", done.Request,
 		done.Agent, done.Response),

@@ -15,7 +15,7 @@ import (
 	"repute/orchestrator/transaction"
 )
 
-// World is all that an agent reaches. *orchestrator.Context is one.
+// World is everything that an agent can call. *orchestrator.Context implements it.
 type World interface {
 	Tool(ctx context.Context, name string, input json.RawMessage) (json.RawMessage, error)
 	HTTP(ctx context.Context, q outbound.HTTPRequest) (outbound.HTTPResponse, error)
@@ -36,7 +36,7 @@ func view[T any](ctx context.Context, w World, chainID uint64, to common.Address
 	return v, nil
 }
 
-// logOf is the first log of a transaction that unpacks.
+// logOf returns the first log of a transaction that unpack accepts.
 func logOf[E any](sent transaction.Sent, from common.Address, unpack func(*types.Log) (*E, error)) (*E, error) {
 	var logs []*types.Log
 	if len(sent.Result) > 0 {
@@ -55,8 +55,8 @@ func logOf[E any](sent transaction.Sent, from common.Address, unpack func(*types
 	return nil, fmt.Errorf("transaction %s left no such event at %s: %w", sent.Hash, from, repute.ErrConflict)
 }
 
-// ends tells whether an error is about the run and not about what was called: the run
-// waits, is over, has used up its budget, or cannot make such calls.
+// ends reports whether an error concerns the run and not the call: the run waits, has ended, has
+// used up its budget, or cannot make such calls.
 func ends(ctx context.Context, err error) bool {
 	var waits *orchestrator.ApprovalError
 	return ctx.Err() != nil || errors.Is(err, repute.ErrLimited) || errors.Is(err, repute.ErrFenced) ||

@@ -106,8 +106,8 @@ func (d *Describer) Describe(ctx context.Context, out *Shown, tx *transaction.Tx
 	return d.name(ctx, out, s.Treasury)
 }
 
-// DescribeAgent is an agent as a verdict saw it.
-func DescribeAgent(slug string, v *trustgate.Verdict) ShownAgent {
+// DescribeAgent is an agent as a trust decision saw it.
+func DescribeAgent(slug string, v *trustgate.Decision) ShownAgent {
 	a, pin := v.Agent, v.Pin
 	out := ShownAgent{Slug: slug, ID: a.ID, Status: a.Status, Score: a.Score, Low: a.Low, High: a.High,
 		Confidence: a.Confidence, Tier: a.Tier, Block: pin.Block}

@@ -28,7 +28,7 @@ type DecisionFault struct {
 
 // CheckDecisions says what does not agree in all that was decided about a task: the hashes
 // of the chain, the bodies of the policies, the results and statuses of phases and runs, the
-// answers of people and the task's terms. It does not look at the signature, nor make verdicts again.
+// answers of people and the task's terms. It does not look at the signature, nor make trust decisions again.
 func CheckDecisions(t *rundb.DecidedTask) []DecisionFault {
 	c := checker{t: t}
 	c.chain()
@@ -189,11 +189,11 @@ func (c *checker) phase(key phaseKey, p *repute.RunPhase, last map[phaseKey]*rep
 
 // decided is what the result of a phase says of the decision in it.
 type decided struct {
-	verdict  json.RawMessage // of trust checks
-	policy   string          // of rules, with the next two
-	effect   string
-	reasons  json.RawMessage
-	byPolicy bool
+	gateDecision json.RawMessage // of trust checks
+	policy       string          // of rules, with the next two
+	effect       string
+	reasons      json.RawMessage
+	byPolicy     bool
 }
 
 // decidedIn is what a phase's result says was decided; nil for nothing.
@@ -211,14 +211,14 @@ func decidedIn(p *repute.RunPhase) (*decided, error) {
 		string(p.Result) == "null":
 		return nil, nil
 	case p.Phase == repute.PhaseTrust:
-		return &decided{verdict: p.Result}, nil
+		return &decided{gateDecision: p.Result}, nil
 	}
 	if err := json.Unmarshal(p.Result, &r); err != nil {
 		return nil, err
 	}
 	switch {
 	case p.Phase == repute.PhaseExecute && len(r.Regate) > 0:
-		return &decided{verdict: r.Regate}, nil
+		return &decided{gateDecision: r.Regate}, nil
 	case p.Phase == repute.PhasePolicy && r.Decision != nil:
 		return &decided{policy: r.Policy, effect: r.Decision.Effect, reasons: r.Decision.Reasons, byPolicy: true}, nil
 	}
@@ -230,7 +230,7 @@ func (s *decided) of(d *repute.RunDecision) bool {
 	if s.byPolicy {
 		return s.policy == fmt.Sprintf("%x", d.Policy) && s.effect == d.Effect && sameJSON(s.reasons, d.Reasons)
 	}
-	return sameJSON(s.verdict, d.Input)
+	return sameJSON(s.gateDecision, d.Input)
 }
 
 // sameJSON compares texts of JSON but for spaces.
@@ -239,12 +239,12 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// terms compares a trust decision with what the task asked for, and with its own verdict.
+// terms compares a trust decision with what the task asked for, and with the decision that was stored with it.
 func (c *checker) terms(d *repute.RunDecision) {
 	var terms standard.Terms
-	var v trustgate.Verdict
+	var v trustgate.Decision
 	if json.Unmarshal(c.t.Terms, &terms) != nil || json.Unmarshal(d.Input, &v) != nil {
-		c.fault(d, "the verdict or the task's terms cannot be read")
+		c.fault(d, "the trust decision or the task's terms cannot be read")
 		return
 	}
 	asked := terms.Threshold
@@ -252,9 +252,9 @@ func (c *checker) terms(d *repute.RunDecision) {
 	switch {
 	case terms.Threshold.RequireIdentity && !v.Threshold.RequireIdentity,
 		!sameJSON(journal.JSON(asked), journal.JSON(v.Threshold)):
-		c.fault(d, "the task asks for another threshold than the verdict was made for")
+		c.fault(d, "the task asks for another threshold than the trust decision was made for")
 	case v.Task.ID != c.t.Head.Task || v.Task.Value != transaction.OrZero(terms.ValueAtRisk):
-		c.fault(d, "the verdict was made for another task or another value at risk")
+		c.fault(d, "the trust decision was made for another task or another value at risk")
 	}
 }
 
@@ -290,20 +290,20 @@ func (c *checker) approvals() {
 	}
 }
 
-// VerdictOf is the verdict that a decision of the trust gate was made of; false for other
+// GateDecisionOf is the trust decision that a decision of the trust gate was made of; false for other
 // kinds. The error is of one that cannot be read, or that says something else than the
 // decision does.
-func VerdictOf(d *repute.RunDecision) (v trustgate.Verdict, gate bool, err error) {
+func GateDecisionOf(d *repute.RunDecision) (v trustgate.Decision, gate bool, err error) {
 	if !d.Kind.OfGate() {
 		return v, false, nil
 	}
 	if err := json.Unmarshal(d.Input, &v); err != nil {
-		return v, true, repute.Conflict("the verdict cannot be read: %v", err)
+		return v, true, repute.Conflict("the trust decision cannot be read: %v", err)
 	}
 	var reasons []policy.Reason
 	if json.Unmarshal(d.Reasons, &reasons) != nil || string(v.Decision.Effect) != d.Effect || v.Policy != d.Policy ||
 		!sameJSON(journal.JSON(reasons), journal.JSON(v.Decision.Reasons)) {
-		return v, true, repute.Conflict("the decision says something else than its verdict")
+		return v, true, repute.Conflict("the decision says something else than its trust decision")
 	}
 	return v, true, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/control/rest"
 	"repute/orchestrator/remote"
 	"repute/orchestrator/standard"
 	"repute/store/chaindb"
@@ -35,7 +36,7 @@ type TaskAgent struct {
 	Added        time.Time `json:"addedAt"`
 }
 
-// Proven is how it was shown that a program speaks for its identity. The trust gate looks
+// Proven describes the proof that a program acts for its identity. The trust gate checks again
 // whether it still holds.
 type Proven struct {
 	Kind   repute.ProofKind `json:"kind" enum:"domain,signature,key"`
@@ -44,12 +45,12 @@ type Proven struct {
 	At     time.Time        `json:"at"`
 }
 
-// TaskAgentList is all agents by slug.
+// TaskAgentList lists all agents by slug.
 type TaskAgentList struct {
 	Agents []TaskAgent `json:"agents"`
 }
 
-// AgentRegistration asks for an agent that lives elsewhere.
+// AgentRegistration is the request to register an agent that runs on a server of its own.
 type AgentRegistration struct {
 	Slug    string `json:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64" doc:"as the agent itself says"`
 	URL     string `json:"url" pattern:"^https?://[^/?@#\\s]+(/[^?@#\\s]*)?$" maxLength:"2048" doc:"where it speaks the protocol of agents, without query and password"`
@@ -58,18 +59,18 @@ type AgentRegistration struct {
 	Proof *IdentityProof `json:"proof,omitempty" doc:"that the program speaks for the identity; not needed where the URL is of a domain that the agent's file names and that names the agent"`
 }
 
-// Removed says which agent is forgotten.
+// Removed is the answer to the removal of an agent.
 type Removed struct {
 	Slug string `json:"slug"`
 }
 
 // listAgents serves GET /v1/agents.
-func (c *Control) listAgents(ctx context.Context, _ *struct{}) (*answer[TaskAgentList], error) {
+func (c *Control) listAgents(ctx context.Context, _ *struct{}) (*rest.Answer[TaskAgentList], error) {
 	list, err := c.Agents(ctx)
-	return say(&TaskAgentList{list}), err
+	return rest.Say(&TaskAgentList{list}), err
 }
 
-// Agents are all that can be given work, by slug.
+// Agents returns all agents that can be given tasks, by slug.
 func (c *Control) Agents(ctx context.Context) ([]TaskAgent, error) {
 	list, err := rundb.Modules(ctx, c.db)
 	out := []TaskAgent{}
@@ -84,13 +85,13 @@ func (c *Control) Agents(ctx context.Context) ([]TaskAgent, error) {
 }
 
 // getAgent serves GET /v1/agents/{slug}.
-func (c *Control) getAgent(ctx context.Context, in *slugInput) (*answer[TaskAgent], error) {
+func (c *Control) getAgent(ctx context.Context, in *rest.SlugInput) (*rest.Answer[TaskAgent], error) {
 	m, err := c.module(ctx, in.Slug)
 	if err != nil {
 		return nil, err
 	}
 	a, err := agentOnWire(m)
-	return say(&a), err
+	return rest.Say(&a), err
 }
 
 // manifestOf decodes the manifest that is stored with an agent.
@@ -106,7 +107,7 @@ func agentOnWire(m repute.Module) (TaskAgent, error) {
 	f, err := manifestOf(m)
 	a := TaskAgent{Slug: m.Slug, Name: f.Name, Version: f.Version, Description: f.Description, Kind: "local", URL: m.URL,
 		DryRun:       m.DryRun,
-		Capabilities: orEmpty(f.Capabilities), Categories: orEmpty(f.TaskCategories), Added: m.Added}
+		Capabilities: rest.OrEmpty(f.Capabilities), Categories: rest.OrEmpty(f.TaskCategories), Added: m.Added}
 	if m.URL != "" {
 		a.Kind = "remote"
 	}
@@ -122,28 +123,20 @@ func agentOnWire(m repute.Module) (TaskAgent, error) {
 	return a, err
 }
 
-// orEmpty returns a list that is written as [], never as null.
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
 // registerAgent serves POST /v1/agents: 201 for an agent that is new, 200 for one that was known.
-func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{}, r AgentRegistration) (*answer[TaskAgent],
+func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{}, r AgentRegistration) (*rest.Answer[TaskAgent],
 	error) {
 	a, isNew, err := c.Register(ctx, r)
-	out := say(&a)
+	out := rest.Say(&a)
 	if isNew {
-		out.Status, out.Location = http.StatusCreated, prefix+"/agents/"+a.Slug
+		out.Status, out.Location = http.StatusCreated, rest.Prefix+"/agents/"+a.Slug
 	}
 	return out, err
 }
 
-// Register takes an agent that lives elsewhere, or asks one that is known again who it
-// is. repute.ErrInvalid names what does not fit, repute.ErrConflict that the slug is
-// another agent's.
+// Register registers an agent that runs on a server of its own, or reads the manifest of a
+// registered one again. repute.ErrInvalid names the wrong field; repute.ErrConflict means that the
+// slug belongs to another agent.
 func (c *Control) Register(ctx context.Context, r AgentRegistration) (a TaskAgent, isNew bool, err error) {
 	if r.Slug == "" || r.URL == "" {
 		return a, false, repute.Invalid("slug and url", "are missing", `{"slug": …, "url": …, "agentId": …}`)
@@ -175,13 +168,13 @@ func (c *Control) Register(ctx context.Context, r AgentRegistration) (a TaskAgen
 	return a, isNew, err
 }
 
-// ask makes sure that the agent is who it is said to be.
+// ask reads the manifest from the agent's server and checks it against the request.
 func (c *Control) ask(ctx context.Context, r AgentRegistration) (m repute.Module, err error) {
 	if m.Agent, err = c.identity(ctx, r.AgentID); err != nil {
 		return m, err
 	}
 	if m.Agent != nil {
-		// In development nothing must be shown, but what is shown is kept.
+		// Development mode requires no proof, but a given one is stored.
 		if m.Proof, err = c.proven(ctx, r, *m.Agent, time.Now().UTC()); err != nil &&
 			!(c.o.Lenient && r.Proof == nil && errors.Is(err, repute.ErrInvalid)) {
 			return m, err
@@ -192,7 +185,7 @@ func (c *Control) ask(ctx context.Context, r AgentRegistration) (m repute.Module
 	}
 	module, err := remote.Open(ctx, r.URL, remote.Options{Client: c.o.Agents})
 	if errors.Is(err, repute.ErrUnavailable) {
-		// What was unreachable, and why, is for the operator: it may tell of a network.
+		// The reason goes to the log only: it may reveal the operator's network to the caller.
 		c.log.WarnContext(ctx, "an agent to be registered does not answer", "slug", r.Slug, "error", err)
 		return m, repute.Invalid("url", "the agent does not answer there",
 			"an address at which GET {url}/info answers JSON; orchestrator.agent_hosts must list one that is not public")
@@ -212,8 +205,8 @@ func (c *Control) ask(ctx context.Context, r AgentRegistration) (m repute.Module
 	return m, nil
 }
 
-// identity is that of an agent that is indexed; nil where none is named, which only
-// lenient orchestrators take.
+// identity resolves the identity of an indexed agent. It is nil when the request names none, which
+// only a lenient orchestrator accepts.
 func (c *Control) identity(ctx context.Context, text string) (*repute.AgentID, error) {
 	if text == "" {
 		if c.o.Lenient {
@@ -250,7 +243,7 @@ func sameIdentity(id *repute.AgentID, said *standard.ManifestIdentity) error {
 }
 
 // removeAgent serves DELETE /v1/agents/{slug}. Agents that are parts of the program stay.
-func (c *Control) removeAgent(ctx context.Context, _ string, in *slugInput, _ none) (*answer[Removed], error) {
+func (c *Control) removeAgent(ctx context.Context, _ string, in *rest.SlugInput, _ rest.None) (*rest.Answer[Removed], error) {
 	m, err := c.module(ctx, in.Slug)
 	if err != nil {
 		return nil, err
@@ -261,5 +254,5 @@ func (c *Control) removeAgent(ctx context.Context, _ string, in *slugInput, _ no
 	if err := rundb.RemoveModule(ctx, c.db, m.Slug); err != nil {
 		return nil, err
 	}
-	return say(&Removed{m.Slug}), nil
+	return rest.Say(&Removed{m.Slug}), nil
 }

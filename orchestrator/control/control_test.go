@@ -118,7 +118,7 @@ func TestTaskThroughTheRoutes(t *testing.T) {
 	}
 	run := h.ended(task)
 	if run.Status != repute.RunCompleted || len(run.Phases) != 9 || run.Used.Steps != 1 || run.Limits.Steps != 3 ||
-		run.Verdict == nil || run.Verdict.Effect != "allow" {
+		run.GateDecision == nil || run.GateDecision.Effect != "allow" {
 		t.Errorf("run %+v", run)
 	}
 	if len(run.Steps) != 1 || run.Steps[0].Status != "completed" || run.Summary == nil || run.Summary.Text != "did it" ||
@@ -137,7 +137,7 @@ func TestTaskThroughTheRoutes(t *testing.T) {
 	}
 	var check control.GateCheck
 	h.into(h.call(http.MethodGet, "/v1/runs/"+run.ID+"/gate:verify", ""), http.StatusOK, &check)
-	if !check.Verified || len(check.Verdicts) != 1 {
+	if !check.Verified || len(check.Decisions) != 1 {
 		t.Errorf("gate %+v", check)
 	}
 	if r := h.call(http.MethodGet, "/v1/runs/"+run.ID+"/gate", ""); r.status != http.StatusNotFound {

@@ -12,17 +12,18 @@ import (
 
 	"repute"
 	"repute/orchestrator/audit"
+	"repute/orchestrator/control/rest"
 	"repute/store/rundb"
 	"repute/trust/statement"
 )
 
-// DecisionsHead is the end of a task's chain of decisions.
+// DecisionsHead is the newest link of a task's chain of decisions.
 type DecisionsHead struct {
 	TaskID string      `json:"taskId"`
 	Root   string      `json:"rootRunId"`
 	Count  int64       `json:"decisions" doc:"how many there are"`
 	Hash   common.Hash `json:"head" doc:"hash of the last one, zeros where there is none"`
-	// Signer and Signature are absent where nobody signed.
+	// Signer and Signature are absent if the head is not signed.
 	Signer    *common.Address `json:"signer,omitempty" doc:"address of the statement key that signed"`
 	Signature hexutil.Bytes   `json:"signature,omitempty" doc:"65 bytes, EIP-712: docs/reference/orchestrator.md, Decisions"`
 }
@@ -44,7 +45,7 @@ func decisionOnWire(d *repute.RunDecision) (PolicyDecision, error) {
 		Policy: d.Policy, At: d.At, Previous: d.Previous, Hash: d.Hash}, err
 }
 
-// LinkedDecision is a link of the chain, for those who check it.
+// LinkedDecision is a link of the chain, with all fields that its hash covers.
 type LinkedDecision struct {
 	Number   int64       `json:"number"`
 	RunID    string      `json:"runId"`
@@ -53,7 +54,7 @@ type LinkedDecision struct {
 	Record   string      `json:"record" doc:"the whole decision as JSON, byte for byte what the hash is of"`
 }
 
-// PolicyText is a policy that decisions name.
+// PolicyText is the text of a policy that made decisions.
 type PolicyText struct {
 	Hash common.Hash `json:"sha256"`
 	Text string      `json:"text" doc:"byte for byte what the hash is of"`
@@ -70,13 +71,13 @@ type DecisionList struct {
 }
 
 // listDecisions serves GET /v1/runs/{id}/decisions: the linked decisions of a run, with the
-// policies that they were made by.
-func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*answer[DecisionList], error) {
+// policies that made them.
+func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*rest.Answer[DecisionList], error) {
 	size, after, err := in.page()
 	if err != nil {
 		return nil, err
 	}
-	if err := known("run", in.ID); err != nil {
+	if err := rest.Known("run", in.ID); err != nil {
 		return nil, err
 	}
 	page, err := rundb.ReadDecisionPage(ctx, c.db, in.ID, after, size+1)
@@ -89,7 +90,7 @@ func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*answer[
 		list = list[:size]
 		out.Next = strconv.FormatInt(list[size-1].Number, 10)
 	}
-	out.Faults = orEmpty(audit.CheckLinks(&page.Head, page.Before, list, out.Next != ""))
+	out.Faults = rest.OrEmpty(audit.CheckLinks(&page.Head, page.Before, list, out.Next != ""))
 	for i := range list {
 		d := &list[i]
 		record, err := d.Record()
@@ -102,25 +103,25 @@ func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*answer[
 			delete(page.Policies, d.Policy)
 		}
 	}
-	return say(&out), nil
+	return rest.Say(&out), nil
 }
 
-// GateCheck says whether the decisions about a run's task are those that were stored, and
-// whether its trust decisions follow from what is stored.
+// GateCheck is the result of checking the decisions about a run's task: whether they are the stored
+// ones, and whether the trust decisions follow from the stored evidence.
 type GateCheck struct {
 	RunID    string        `json:"runId"`
-	Verified bool          `json:"verified" doc:"no fault, and every verdict of the page is verified"`
+	Verified bool          `json:"verified" doc:"no fault, and every decision of the page is verified"`
 	Head     DecisionsHead `json:"decisionsHead"`
 	Signed   bool          `json:"signed" doc:"the head is signed with a key of this service"`
 	// Note is empty where the head is signed.
-	Note     string                `json:"note,omitempty" doc:"what the answer cannot tell because the head is not signed"`
-	Faults   []audit.DecisionFault `json:"faults" doc:"which decisions are not as they were stored, and why"`
-	Verdicts []Checked             `json:"verdicts" doc:"a page of the trust decisions of all runs of the task, in order, each made again"`
+	Note      string                `json:"note,omitempty" doc:"what the answer cannot tell because the head is not signed"`
+	Faults    []audit.DecisionFault `json:"faults" doc:"which decisions are not as they were stored, and why"`
+	Decisions []Checked             `json:"decisions" doc:"a page of the trust decisions of all runs of the task, in order, each made again"`
 	// Next is empty on the last page.
 	Next string `json:"nextCursor,omitempty" doc:"trust decisions follow that this answer did not make again: ask for them with cursor"`
 }
 
-// Checked is one verdict made again.
+// Checked is one trust decision that was computed again.
 type Checked struct {
 	Number   int64               `json:"number" doc:"of the decision"`
 	RunID    string              `json:"runId"`
@@ -129,24 +130,25 @@ type Checked struct {
 	Attempt  int                 `json:"attempt"`
 	Verified bool                `json:"verified"`
 	Differs  string              `json:"differs,omitempty"`
-	Verdict  *Verdict            `json:"verdict"`
+	Decision *GateDecision       `json:"decision"`
 }
 
-// verifyGate serves GET /v1/runs/{id}/gate:verify: stored decisions are made again from their evidence.
-func (c *Control) verifyGate(ctx context.Context, in *runPageInput) (*answer[GateCheck], error) {
+// verifyGate serves GET /v1/runs/{id}/gate:verify: stored trust decisions are computed again from
+// their evidence.
+func (c *Control) verifyGate(ctx context.Context, in *runPageInput) (*rest.Answer[GateCheck], error) {
 	size, after, err := in.page()
 	if err != nil {
 		return nil, err
 	}
 	check, err := c.VerifyGate(ctx, in.ID, after, size)
-	return say(&check), err
+	return rest.Say(&check), err
 }
 
-// VerifyGate checks all that was decided about a run's task, and makes up to most of its
-// trust decisions with numbers above after again. repute.ErrNotFound when there is no such run,
-// or it did not get that far.
+// VerifyGate checks all decisions about a run's task, and computes up to most of its trust
+// decisions again, starting after the decision with number after. It returns repute.ErrNotFound if
+// there is no such run or it has no decisions yet.
 func (c *Control) VerifyGate(ctx context.Context, id string, after int64, most int) (out GateCheck, err error) {
-	if err := known("run", id); err != nil {
+	if err := rest.Known("run", id); err != nil {
 		return out, err
 	}
 	if c.o.Replay == nil {
@@ -156,7 +158,7 @@ func (c *Control) VerifyGate(ctx context.Context, id string, after int64, most i
 	if err != nil {
 		return out, err
 	}
-	out = GateCheck{RunID: id, Head: headOnWire(&t.Head), Faults: audit.CheckDecisions(&t), Verdicts: []Checked{}}
+	out = GateCheck{RunID: id, Head: headOnWire(&t.Head), Faults: audit.CheckDecisions(&t), Decisions: []Checked{}}
 	if len(t.Decisions) == 0 && t.Head.Count == 0 && len(out.Faults) == 0 {
 		return out, &repute.MissingError{What: "trust decision of run " + id, Why: "is not there",
 			Hint: "the run did not get to phase trust"}
@@ -165,20 +167,20 @@ func (c *Control) VerifyGate(ctx context.Context, id string, after int64, most i
 	if out.Signed, out.Note, fault = c.signed(&t, time.Now()); fault != "" {
 		out.Faults = append(out.Faults, audit.DecisionFault{Run: t.Head.Root, Why: fault})
 	}
-	out.Faults = orEmpty(out.Faults)
+	out.Faults = rest.OrEmpty(out.Faults)
 	out.Verified = len(out.Faults) == 0
 	return out, c.replay(ctx, &out, t.Decisions, after, most)
 }
 
-// replay adds a page of the verdicts, each made again.
+// replay adds a page of the decisions, each made again.
 func (c *Control) replay(ctx context.Context, out *GateCheck, list []repute.RunDecision, after int64, most int) error {
 	for i := range list {
 		d := &list[i]
 		if d.Number <= after {
 			continue
 		}
-		if n := len(out.Verdicts); n == most && d.Kind.OfGate() {
-			out.Next = strconv.FormatInt(out.Verdicts[n-1].Number, 10)
+		if n := len(out.Decisions); n == most && d.Kind.OfGate() {
+			out.Next = strconv.FormatInt(out.Decisions[n-1].Number, 10)
 			return nil
 		}
 		v, gate, err := c.again(ctx, d)
@@ -187,20 +189,20 @@ func (c *Control) replay(ctx context.Context, out *GateCheck, list []repute.RunD
 		}
 		if gate {
 			out.Verified = out.Verified && v.Verified
-			out.Verdicts = append(out.Verdicts, v)
+			out.Decisions = append(out.Decisions, v)
 		}
 	}
 	return nil
 }
 
-// again makes the verdict of a decision again; false where it is of no trust gate.
+// again computes a trust decision again; gate is false for a decision of another kind.
 func (c *Control) again(ctx context.Context, d *repute.RunDecision) (out Checked, gate bool, err error) {
-	v, gate, err := audit.VerdictOf(d)
+	v, gate, err := audit.GateDecisionOf(d)
 	if !gate {
 		return out, false, nil
 	}
 	out = Checked{Number: d.Number, RunID: d.Run, Kind: d.Kind, Phase: d.Phase.String(), Attempt: d.Attempt,
-		Verdict: verdictOnWire(v)}
+		Decision: gateDecisionOnWire(v)}
 	if err != nil {
 		out.Differs = err.Error()
 		return out, true, nil
@@ -209,8 +211,8 @@ func (c *Control) again(ctx context.Context, d *repute.RunDecision) (out Checked
 	return out, true, err
 }
 
-// signed reports whether one of the service's keys signed the head of a task's decisions.
-// note says what follows where none did, fault why that is not as it should be.
+// signed reports whether one of the service's keys signed the head of a task's decisions. If none
+// did, note explains the consequence, and fault is the error if a signature was required.
 func (c *Control) signed(t *rundb.DecidedTask, now time.Time) (signed bool, note, fault string) {
 	at := now
 	if n := len(t.Decisions); n > 0 {

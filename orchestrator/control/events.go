@@ -16,15 +16,15 @@ import (
 	"repute/store/rundb"
 )
 
-// How streams are kept.
+// Limits and intervals of streams.
 const (
 	pollEvery    = 250 * time.Millisecond
 	heartbeat    = 15 * time.Second
-	writeTimeout = 30 * time.Second // after which a reader that takes nothing is gone
+	writeTimeout = 30 * time.Second // a reader that accepts no data for this long is disconnected
 	eventPage    = 200
 )
 
-// streams counts who follows runs.
+// streams counts the open streams by caller.
 type streams struct {
 	most, all int
 	mu        sync.Mutex
@@ -32,7 +32,7 @@ type streams struct {
 	callers   map[string]int
 }
 
-// enter makes room for one more, or says that there is none.
+// enter counts a new stream, or returns an error if the caller or all callers have too many.
 func (s *streams) enter(caller string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *streams) enter(caller string) error {
 	return nil
 }
 
-// leave gives back the place of a caller's stream.
+// leave frees the stream of a caller.
 func (s *streams) leave(caller string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *streams) leave(caller string) {
 	}
 }
 
-// event is what is sent of one.
+// event is the data of one event of a stream.
 type event struct {
 	RunID string          `json:"runId"`
 	Kind  string          `json:"kind"`
@@ -65,9 +65,8 @@ type event struct {
 	At    time.Time       `json:"at"`
 }
 
-// follow streams the events of a run from after Last-Event-ID on. It ends after
-// run.finished; where nothing can follow any more it says so by 204, so that browsers do
-// not come back.
+// follow streams the events of a run after Last-Event-ID. The stream ends after run.finished. If no
+// further event is possible the answer is 204, so that browsers do not reconnect.
 func (c *Control) follow(e echo.Context) error {
 	ctx := e.Request().Context()
 	last := e.Request().Header.Get("Last-Event-ID")
@@ -158,8 +157,8 @@ func (s *stream) send(ctx context.Context) (sent bool, err error) {
 	return len(list) > 0, nil
 }
 
-// one writes an event if it concerns the run, and looks again at the run where it may
-// have ended.
+// one writes an event if it concerns the run, and reads the run again if the event may have ended
+// it.
 func (s *stream) one(ctx context.Context, ev repute.RunEvent) (err error) {
 	if s.run.ID == s.run.Root || ev.Run == s.run.ID {
 		b, err := json.Marshal(event{ev.Run, ev.Kind, ev.Data, ev.Time})
@@ -187,14 +186,14 @@ func (s *stream) begin() error {
 	return s.write("retry: 1000\n\n")
 }
 
-// write sends text of the stream, the headers before the first one.
+// write sends text of the stream, and the headers before the first text.
 func (s *stream) write(text string) error {
 	if !s.begun {
 		s.begun = true
 		h := s.out.Header()
 		h.Set("Content-Type", "text/event-stream")
 		h.Set("Cache-Control", "no-store")
-		h.Set("X-Accel-Buffering", "no") // proxies would hold events back
+		h.Set("X-Accel-Buffering", "no") // proxies would buffer events otherwise
 		s.out.WriteHeader(http.StatusOK)
 	}
 	// The server's own deadline is for answers that end.

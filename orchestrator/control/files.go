@@ -15,14 +15,16 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
+	"repute/orchestrator/control/agentlog"
+	"repute/orchestrator/control/rest"
 	"repute/orchestrator/standard"
 )
 
-// erc8004Type is what a registration file says that it is.
+// erc8004Type is the type member of a registration file.
 const erc8004Type = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
 
-// registrationDoc is agent-registration.json: the standard's form, with OpenFi's names
-// added where it has others.
+// registrationDoc is agent-registration.json: the form of ERC-8004, with OpenFi's names added where
+// they differ.
 type registrationDoc struct {
 	Type          string         `json:"type"`
 	Name          string         `json:"name"`
@@ -34,7 +36,7 @@ type registrationDoc struct {
 	Trust         []string       `json:"supportedTrust"`
 }
 
-// serviceDoc is name and endpoint for the standard, kind and url for OpenFi.
+// serviceDoc has name and endpoint for ERC-8004, kind and url for OpenFi.
 type serviceDoc struct {
 	Name        string `json:"name"`
 	Endpoint    string `json:"endpoint"`
@@ -49,7 +51,8 @@ type identityLine struct {
 	ChainID  uint64      `json:"chainId"`
 }
 
-// registrationOf makes the file; own is where callers reach this service, or empty.
+// registrationOf returns the registration file of an agent; own is the public URL of this service,
+// or empty.
 func registrationOf(m repute.Module, f standard.Manifest, own string) registrationDoc {
 	d := registrationDoc{Type: erc8004Type, Name: cmp.Or(f.Name, m.Slug), Description: f.Description,
 		Services: []serviceDoc{}, Active: true,
@@ -69,14 +72,14 @@ func registrationOf(m repute.Module, f standard.Manifest, own string) registrati
 		}
 	}
 	if own != "" && f.Endpoints["api"] == "" {
-		at := own + prefix + "/agents/" + m.Slug
+		at := own + rest.Prefix + "/agents/" + m.Slug
 		d.Services = append(d.Services, serviceDoc{Name: "openfi-api", Endpoint: at, Kind: "openfi-api", URL: at,
 			Description: "where the agent is given work"})
 	}
 	if m.Agent != nil {
 		d.Registrations = append(d.Registrations, identityLine{json.Number(m.Agent.TokenID.String()), registryOf(*m.Agent),
 			m.Agent.ChainID})
-		if common.IsHexAddress(f.OperatorWallet) { // the one that the chain must have as agentWallet
+		if common.IsHexAddress(f.OperatorWallet) { // verification requires this address as the agent's wallet on the chain
 			at := fmt.Sprintf("eip155:%d:%s", m.Agent.ChainID, common.HexToAddress(f.OperatorWallet))
 			d.Services = append(d.Services, serviceDoc{Name: "agentWallet", Endpoint: at, URL: at})
 		}
@@ -84,7 +87,7 @@ func registrationOf(m repute.Module, f standard.Manifest, own string) registrati
 	return d
 }
 
-// registryOf is the registry part of an agent's id, without the token.
+// registryOf returns the registry part of an agent's id, without the token.
 func registryOf(id repute.AgentID) string {
 	full, token := id.String(), ":"+id.TokenID.String()
 	return full[:len(full)-len(token)]
@@ -99,8 +102,8 @@ func sortedKeys(m map[string]string) (out []string) {
 	return out
 }
 
-// capabilityOf is agent.json: what the agent said of itself, with the bounds that apply
-// where it named none and the identity that it is registered under.
+// capabilityOf returns agent.json: the agent's own manifest, completed with the limits that apply
+// where it names none, and with the identity under which it is registered.
 func capabilityOf(m repute.Module, f standard.Manifest) standard.Manifest {
 	most := f.Budget()
 	f.ComputeConstraints = standard.ComputeConstraints{MaxSteps: &most.Steps, MaxToolCalls: &most.ToolCalls,
@@ -108,7 +111,7 @@ func capabilityOf(m repute.Module, f standard.Manifest) standard.Manifest {
 	f.Safety.MaxOnchainWritesPerRun = &most.OnchainWrites
 	f.Schema, f.Name, f.Slug = standard.ManifestSchema, cmp.Or(f.Name, m.Slug), m.Slug
 	f.Version = cmp.Or(f.Version, "0.0.0")
-	f.Capabilities, f.TaskCategories = orEmpty(f.Capabilities), orEmpty(f.TaskCategories)
+	f.Capabilities, f.TaskCategories = rest.OrEmpty(f.Capabilities), rest.OrEmpty(f.TaskCategories)
 	if f.Tools == nil {
 		f.Tools = []standard.ManifestTool{}
 	}
@@ -126,8 +129,8 @@ func capabilityOf(m repute.Module, f standard.Manifest) standard.Manifest {
 // sampleModule is the agent of the examples in the OpenAPI document.
 func sampleModule() repute.Module { return repute.Module{Slug: "my-agent"} }
 
-// mountFiles serves the three files of each agent, and those of the coordinator where
-// readers of OpenFi look for them.
+// mountFiles serves the three files of each agent, and those of the coordinator at the paths that
+// OpenFi's clients read.
 func (c *Control) mountFiles() {
 	for _, f := range []struct {
 		name, id, summary string
@@ -140,7 +143,8 @@ func (c *Control) mountFiles() {
 		{manifestFile, "manifest", "Returns an agent's capability manifest", manifestFileOf,
 			capabilityOf(sampleModule(), standard.Manifest{})},
 		{logFile, "log", "Returns an agent's log: its runs, oldest first; entries are added and never changed", c.logFileOf,
-			logDoc{Schema: logSchema, Agent: logAgent{Slug: "my-agent", Name: "My agent", Version: "1.0.0"}, Runs: []logRun{}}},
+			agentlog.File{Schema: agentlog.Schema, Agent: agentlog.Agent{Slug: "my-agent", Name: "My agent", Version: "1.0.0"},
+				Runs: []agentlog.Run{}}},
 	} {
 		serve := func(e echo.Context, slug string) error {
 			ctx := e.Request().Context()
@@ -157,15 +161,15 @@ func (c *Control) mountFiles() {
 		}
 		paths := []string{f.name}
 		if f.id != "registration" {
-			paths = append(paths, f.id) // the names of the tools that ask for them
+			paths = append(paths, f.id) // the names that tools use for the same files
 		}
 		params := []*huma.Param{httpapi.TextParam("slug", "path", "of the agent")}
 		if f.name == logFile {
-			params = append(params, httpapi.CountParam("limit", "query", 1, maxLogPage, "1 to 50, 20 when absent"),
+			params = append(params, httpapi.CountParam("limit", "query", 1, agentlog.MaxPage, "1 to 50, 20 when absent"),
 				httpapi.TextParam("cursor", "query", "nextCursor of the page before"))
 		}
 		for _, path := range paths {
-			c.server.Get(httpapi.Route{Path: prefix + "/agents/{slug}/" + path, Summary: f.summary, Params: params,
+			c.server.Get(httpapi.Route{Path: rest.Prefix + "/agents/{slug}/" + path, Summary: f.summary, Params: params,
 				ID: "get-agent-" + strings.Replace(path, ".", "-", 1), ContentType: "application/json", Example: f.example,
 			}, httpapi.Strict(params, func(e echo.Context) error { return serve(e, e.Param("slug")) }))
 		}
@@ -176,14 +180,28 @@ func (c *Control) mountFiles() {
 	}
 }
 
-// registrationFileOf makes the registration file of an agent.
+// registrationFileOf returns the registration file of an agent.
 func (c *Control) registrationFileOf(_ context.Context, _ echo.Context, m repute.Module) (any, error) {
 	f, err := manifestOf(m)
 	return registrationOf(m, f, c.o.PublicURL), err
 }
 
-// manifestFileOf makes the file agent.json of an agent.
+// manifestFileOf returns the file agent.json of an agent.
 func manifestFileOf(_ context.Context, _ echo.Context, m repute.Module) (any, error) {
 	f, err := manifestOf(m)
 	return capabilityOf(m, f), err
+}
+
+// logFileOf returns one page of the file agent_log.json of an agent.
+func (c *Control) logFileOf(ctx context.Context, e echo.Context, m repute.Module) (any, error) {
+	return c.agentLog(ctx, m, e.QueryParam("limit"), e.QueryParam("cursor"))
+}
+
+// agentLog returns a page of an agent's log.
+func (c *Control) agentLog(ctx context.Context, m repute.Module, limit, cursor string) (agentlog.File, error) {
+	f, err := manifestOf(m)
+	if err != nil {
+		return agentlog.File{}, err
+	}
+	return agentlog.Page(ctx, c.db, m, f, limit, cursor)
 }

@@ -221,8 +221,8 @@ func TestRegisterAgent(t *testing.T) {
 	}
 	var trust control.TrustAnswer
 	h.into(h.ann(http.MethodPost, "/v1/agents/plain/trust", `{"threshold":{"minReputation":10}}`), http.StatusOK, &trust)
-	if trust.Verdict.Effect != "deny" || trust.Verified == nil || !*trust.Verified ||
-		trust.Verdict.Reasons[0].ID != "trust.unrated" {
+	if trust.Decision.Effect != "deny" || trust.Verified == nil || !*trust.Verified ||
+		trust.Decision.Reasons[0].ID != "trust.unrated" {
 		t.Errorf("trust %+v", trust)
 	}
 }

@@ -10,11 +10,12 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
+	"repute/orchestrator/control/rest"
 	"repute/store/rundb"
 )
 
-// IngressTask is a task that came out of a chat. Fields that only the chat needs are
-// kept with the task's input.
+// IngressTask is a task from a chat. Fields that only the chat needs are stored with the task's
+// input.
 type IngressTask struct {
 	Goal        string          `json:"goal" pattern:"\\S" maxLength:"8192" doc:"what to do"`
 	Input       json.RawMessage `json:"input,omitempty" doc:"what the coordinator takes, as its manifest says, mostly an object; 256 KiB, 64 levels"`
@@ -26,7 +27,7 @@ type IngressTask struct {
 	Key       string `json:"idempotencyKey,omitempty" maxLength:"80" doc:"the same; also the header Idempotency-Key"`
 }
 
-// Ingress says where a task that came out of a chat can be followed.
+// Ingress tells the chat where the task can be followed.
 type Ingress struct {
 	TaskID   string            `json:"taskId"`
 	RunID    string            `json:"runId"`
@@ -37,17 +38,17 @@ type Ingress struct {
 	Events   string            `json:"events" doc:"path of a stream"`
 }
 
-// mountIngress serves the route by which OpenClaw's plugin hands tasks in. What else it
-// asks for it finds under the routes of agents and runs.
+// mountIngress serves the route by which OpenClaw's plugin submits tasks. The plugin's other
+// requests use the routes of agents and runs.
 func (c *Control) mountIngress() {
-	write[IngressTask](c, http.MethodPost, "/ingress/openclaw/task", "submit-openclaw-task",
+	rest.Write[IngressTask](c.router, http.MethodPost, "/ingress/openclaw/task", "submit-openclaw-task",
 		"Submits a task from a chat program; the token may also be in the header X-API-Key", c.ingress)
-	read(c, "/runs/{id}/receipts/{receipt}", "get-receipt", "Returns one receipt of a run", c.getReceipt)
+	rest.Read(c.router, "/runs/{id}/receipts/{receipt}", "get-receipt", "Returns one receipt of a run", c.getReceipt)
 }
 
-// ingress serves POST /v1/ingress/openclaw/task: a message of a chat becomes a task, the same
-// message once.
-func (c *Control) ingress(ctx context.Context, by string, in *submitInput, r IngressTask) (*answer[Ingress], error) {
+// ingress serves POST /v1/ingress/openclaw/task: a message of a chat becomes a task; a repeated
+// message does not become a second one.
+func (c *Control) ingress(ctx context.Context, by string, in *submitInput, r IngressTask) (*rest.Answer[Ingress], error) {
 	for name, text := range map[string]string{"channel": r.Channel, "sender": r.Sender, "messageId": r.MessageID} {
 		if utf8.RuneCountInString(text) > maxKey-8 || httpapi.Clean(text) != text {
 			return nil, repute.Invalid(name, "is too long or no text", "at most 72 characters")
@@ -65,14 +66,15 @@ func (c *Control) ingress(ctx context.Context, by string, in *submitInput, r Ing
 		return nil, err
 	}
 	t := submitted.Body
-	out := say(&Ingress{TaskID: t.ID, RunID: t.RunID, Status: t.Status, Task: prefix + "/tasks/" + t.ID,
-		Run:      prefix + "/runs/" + t.RunID,
-		Receipts: prefix + "/runs/" + t.RunID + "/receipts", Events: prefix + "/runs/" + t.RunID + "/events"})
+	out := rest.Say(&Ingress{TaskID: t.ID, RunID: t.RunID, Status: t.Status, Task: rest.Prefix + "/tasks/" + t.ID,
+		Run:      rest.Prefix + "/runs/" + t.RunID,
+		Receipts: rest.Prefix + "/runs/" + t.RunID + "/receipts", Events: rest.Prefix + "/runs/" + t.RunID + "/events"})
 	out.Status, out.Location = submitted.Status, submitted.Location
 	return out, nil
 }
 
-// message is the key of a chat's message: numbers of messages are those of their chat.
+// message returns the idempotency key of a message. It includes the chat, because messages are
+// numbered per chat.
 func (r *IngressTask) message() string {
 	place := sha256.Sum256(encoded([]string{r.Channel, r.Sender, r.MessageID}))
 	return "chat/" + hex.EncodeToString(place[:])
@@ -84,7 +86,7 @@ type receiptInput struct {
 }
 
 // getReceipt serves GET /v1/runs/{id}/receipts/{receipt}.
-func (c *Control) getReceipt(ctx context.Context, in *receiptInput) (*answer[Receipt], error) {
+func (c *Control) getReceipt(ctx context.Context, in *receiptInput) (*rest.Answer[Receipt], error) {
 	wanted, err := number("receipt", string(in.Receipt))
 	if err != nil {
 		return nil, err
@@ -98,5 +100,5 @@ func (c *Control) getReceipt(ctx context.Context, in *receiptInput) (*answer[Rec
 		return nil, err
 	}
 	w := []Receipt{receiptOnWire(r)}
-	return say(&w[0]), c.joinTreasury(ctx, run.ID, w)
+	return rest.Say(&w[0]), c.joinTreasury(ctx, run.ID, w)
 }

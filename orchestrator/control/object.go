@@ -1,37 +1,15 @@
 package control
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
-	"github.com/danielgtaylor/huma/v2"
-
+	"repute/orchestrator/control/rest"
 	"repute/orchestrator/standard"
 	"repute/policy"
 )
 
-// Object is a JSON object as it was stored.
-type Object json.RawMessage
-
-// Schema says that it is an object.
-func (Object) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeObject} }
-
-// MarshalJSON writes it as it is.
-func (o Object) MarshalJSON() ([]byte, error) { return json.RawMessage(o).MarshalJSON() }
-
-// UnmarshalJSON keeps it as it is.
-func (o *Object) UnmarshalJSON(raw []byte) error { return (*json.RawMessage)(o).UnmarshalJSON(raw) }
-
-// objectOf is empty for JSON that is no object.
-func objectOf(raw json.RawMessage) Object {
-	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
-		return nil
-	}
-	return Object(raw)
-}
-
-// Plan is how a run's agent does its task.
+// Plan lists the steps of a run.
 type Plan struct {
 	Steps []PlannedStep `json:"steps"`
 }
@@ -45,7 +23,7 @@ type PlannedStep struct {
 	Input       json.RawMessage `json:"input,omitempty" doc:"what the step's agent is given"`
 }
 
-// planOf reads a stored plan; nil where none is stored.
+// planOf decodes a stored plan; nil if none is stored.
 func planOf(raw json.RawMessage) (*Plan, error) {
 	p, err := stored[*standard.Plan](raw)
 	if p == nil || err != nil {
@@ -53,7 +31,7 @@ func planOf(raw json.RawMessage) (*Plan, error) {
 	}
 	out := Plan{[]PlannedStep{}}
 	for _, s := range p.Steps {
-		out.Steps = append(out.Steps, PlannedStep{s.ID, s.Description, s.Agent, orEmpty(s.DependsOn), s.Input})
+		out.Steps = append(out.Steps, PlannedStep{s.ID, s.Description, s.Agent, rest.OrEmpty(s.DependsOn), s.Input})
 	}
 	return &out, nil
 }
@@ -70,20 +48,20 @@ func stored[T any](raw json.RawMessage) (out T, err error) {
 	return out, nil
 }
 
-// RunSummary is what happened, in the agent's words.
+// RunSummary is the agent's own summary of a run.
 type RunSummary standard.Summary
 
-// summaryOf reads a stored summary; nil where none is stored.
+// summaryOf decodes a stored summary; nil if none is stored.
 func summaryOf(raw json.RawMessage) (*RunSummary, error) {
 	s, err := stored[*standard.Summary](raw)
 	if s == nil || err != nil {
 		return nil, err
 	}
-	return &RunSummary{s.Text, orEmpty(s.KeyActions), orEmpty(s.Receipts), orEmpty(s.Warnings)}, nil
+	return &RunSummary{s.Text, rest.OrEmpty(s.KeyActions), rest.OrEmpty(s.Receipts), rest.OrEmpty(s.Warnings)}, nil
 }
 
 // reasonsOf reads stored reasons.
 func reasonsOf(raw json.RawMessage) ([]policy.Reason, error) {
 	out, err := stored[[]policy.Reason](raw)
-	return orEmpty(out), err
+	return rest.OrEmpty(out), err
 }

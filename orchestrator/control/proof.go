@@ -25,21 +25,21 @@ type IdentityProof struct {
 	Signature string `json:"signature" doc:"65 bytes in hex: a personal message (EIP-191) signed by the agent's wallet or owner"`
 }
 
-// maxConsent is how far ahead an IdentityProof may expire.
+// maxConsent is the longest validity of an IdentityProof.
 const maxConsent = time.Hour
 
-// ClaimText is what the agent's wallet or owner signs, with the expiry in seconds since
-// 1970. The registry is the one that is indexed of the chain.
+// ClaimText returns the text that the agent's wallet or owner signs, with the expiry in seconds
+// since 1970. The registry is the indexed one of the chain.
 func ClaimText(slug, url string, id repute.AgentID, expires int64) string {
 	return fmt.Sprintf("repute: agent %s at %s works as %d:%s\nexpires: %d", slug, url, id.ChainID, id.TokenID.String(),
 		expires)
 }
 
-// proofFix says how an identity is proven.
+// proofFix is the hint for a missing proof.
 const proofFix = "serve it over https at a domain that the agent's registration file names and that names the agent in /.well-known/agent-registration.json, or sign with its wallet's or owner's key (agent run --key-file; docs/reference/agents.md)"
 
-// proven makes sure that whoever registers a program speaks for the identity that it is to
-// work under, and says by what. repute.ErrInvalid says what is missing.
+// proven checks that the program acts for its identity, and returns the proof. repute.ErrInvalid
+// says what is missing.
 func (c *Control) proven(ctx context.Context, r AgentRegistration, id repute.AgentID,
 	now time.Time) (p repute.ModuleProof,
 	err error) {
@@ -62,7 +62,7 @@ func (c *Control) proven(ctx context.Context, r AgentRegistration, id repute.Age
 		proofFix)
 }
 
-// secureHost is the domain of an https URL with the usual port, else empty.
+// secureHost returns the host of an https URL with the usual port, otherwise an empty text.
 func secureHost(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" || u.Port() != "" && u.Port() != "443" {
@@ -82,7 +82,8 @@ func Prove(key *ecdsa.PrivateKey, slug, url string, id repute.AgentID, now time.
 	return p, nil
 }
 
-// check refuses a consent that is not the agent's, or not for now, and says who gave it.
+// check refuses a consent that is not signed by the agent's wallet or owner, or that has expired,
+// and returns the signer.
 func (p *IdentityProof) check(text string, a repute.Agent, now time.Time) (by common.Address, err error) {
 	until := time.Unix(p.Expires, 0)
 	if until.Before(now) || until.After(now.Add(maxConsent)) {
@@ -100,7 +101,7 @@ func (p *IdentityProof) check(text string, a repute.Agent, now time.Time) (by co
 	return by, nil
 }
 
-// signerOf recovers who signed a text as personal_sign does (ERC-191).
+// signerOf recovers the signer of a text that was signed by personal_sign (ERC-191).
 func signerOf(text, signature string) (common.Address, error) {
 	b, err := hexutil.Decode(signature)
 	if err != nil || len(b) != crypto.SignatureLength {

@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"repute/internal/httpapi"
+	"repute/orchestrator/control/rest"
 )
 
-// neededFor says which roles a request takes; none: it is open to all. path is as the
-// router writes it.
+// neededFor returns the roles that a request needs; none if it is open to everyone. path has the
+// form of the router's patterns.
 func (c *Control) neededFor(r *http.Request, path string) []httpapi.Role {
-	below, v1 := strings.CutPrefix(path, prefix)
+	below, v1 := strings.CutPrefix(path, rest.Prefix)
 	if r.Method == http.MethodGet {
 		if IsPrivate(path) && c.o.PrivateReads {
 			return []httpapi.Role{httpapi.RoleRead}
@@ -28,7 +29,7 @@ func (c *Control) neededFor(r *http.Request, path string) []httpapi.Role {
 		return []httpapi.Role{httpapi.RoleRead}
 	}
 	needed := []httpapi.Role{httpapi.RoleOperate}
-	if under(below, "/treasury/policies") { // whoever spends sets no caps
+	if under(below, "/treasury/policies") { // spenders must not set their own limits
 		needed = []httpapi.Role{httpapi.RoleOwn}
 	}
 	if approve, err := httpapi.Flag(r.URL.Query().Get("approve")).Bool("approve"); approve || err != nil {
@@ -40,11 +41,11 @@ func (c *Control) neededFor(r *http.Request, path string) []httpapi.Role {
 // under reports whether a path is head or below it.
 func under(path, head string) bool { return path == head || strings.HasPrefix(path, head+"/") }
 
-// IsPrivate reports whether a path, of a request or as the router writes it, shows what
-// tasks and the operator did. Slashes at its end change nothing, as for the server.
+// IsPrivate reports whether a path shows tasks or operator actions. path is that of a request or a
+// pattern of the router. Slashes at its end are ignored, as by the server.
 func IsPrivate(path string) bool {
 	path = strings.TrimRight(path, "/")
-	below, v1 := strings.CutPrefix(path, prefix)
+	below, v1 := strings.CutPrefix(path, rest.Prefix)
 	return v1 && (under(below, "/tasks") || under(below, "/runs") || under(below, "/acts") ||
 		under(below, "/treasury") || under(below, "/agents") && strings.HasSuffix(below, "/log")) ||
 		strings.HasSuffix(path, "/"+logFile)

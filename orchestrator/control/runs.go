@@ -14,46 +14,39 @@ import (
 	"repute"
 	"repute/internal/httpapi"
 	"repute/orchestrator/approval"
+	"repute/orchestrator/control/rest"
+	"repute/orchestrator/control/treasury"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
 )
 
-// Run is a run on the wire.
+// Run is the form of a run in answers.
 type Run struct {
 	RunLine
-	TaskID     string           `json:"taskId"`
-	Root       string           `json:"rootRunId"`
-	Goal       string           `json:"goal"`
-	Input      json.RawMessage  `json:"input,omitempty" doc:"as whoever asked gave it"`
-	Phase      string           `json:"phase" doc:"the last that was recorded, none at first"`
-	Limits     Amounts          `json:"limits"`
-	Used       *Amounts         `json:"used,omitempty" doc:"by the run and all below it; of root runs"`
-	Reasons    []policy.Reason  `json:"reasons" doc:"why it was refused"`
-	Cancel     string           `json:"cancel,omitempty" doc:"why it shall be cancelled"`
-	Plan       *Plan            `json:"plan,omitempty"`
-	Summary    *RunSummary      `json:"summary,omitempty"`
-	Verdict    *Verdict         `json:"verdict,omitempty" doc:"of the trust gate, in the present attempt"`
-	Phases     []Phase          `json:"phases"`
-	Steps      []Step           `json:"steps"`
-	Decisions  []PolicyDecision `json:"decisions" doc:"about this run, in order: the newest 200. /v1/runs/{id}/decisions has all, in pages"`
-	Head       DecisionsHead    `json:"decisionsHead" doc:"the end of the chain of all decisions about the run's task"`
-	Approvals  []Approval       `json:"approvals" doc:"of the present attempt"`
-	Awaited    []Awaited        `json:"awaited" doc:"what waits for a person's answer"`
-	Treasury   []TreasuryEvent  `json:"treasuryEvents" doc:"what treasuries say of the run"`
-	CreatedAt  time.Time        `json:"createdAt"`
-	StartedAt  *time.Time       `json:"startedAt,omitempty"`
-	EndedAt    *time.Time       `json:"endedAt,omitempty"`
-	EventsPath string           `json:"events" doc:"where to follow it"`
-}
-
-// Amounts are limits of a run, or what it used of them.
-type Amounts struct {
-	Steps     int    `json:"maxSteps"`
-	ToolCalls int    `json:"maxToolCalls"`
-	Writes    int    `json:"maxOnchainWrites"`
-	RuntimeMS int64  `json:"maxRuntimeMs"`
-	GasWei    string `json:"maxGasWei,omitempty"`
+	TaskID       string                   `json:"taskId"`
+	Root         string                   `json:"rootRunId"`
+	Goal         string                   `json:"goal"`
+	Input        json.RawMessage          `json:"input,omitempty" doc:"as whoever asked gave it"`
+	Phase        string                   `json:"phase" doc:"the last that was recorded, none at first"`
+	Limits       rest.Amounts             `json:"limits"`
+	Used         *rest.Amounts            `json:"used,omitempty" doc:"by the run and all below it; of root runs"`
+	Reasons      []policy.Reason          `json:"reasons" doc:"why it was refused"`
+	Cancel       string                   `json:"cancel,omitempty" doc:"why it shall be cancelled"`
+	Plan         *Plan                    `json:"plan,omitempty"`
+	Summary      *RunSummary              `json:"summary,omitempty"`
+	GateDecision *GateDecision            `json:"gateDecision,omitempty" doc:"of the trust gate, in the present attempt"`
+	Phases       []Phase                  `json:"phases"`
+	Steps        []Step                   `json:"steps"`
+	Decisions    []PolicyDecision         `json:"decisions" doc:"about this run, in order: the newest 200. /v1/runs/{id}/decisions has all, in pages"`
+	Head         DecisionsHead            `json:"decisionsHead" doc:"the end of the chain of all decisions about the run's task"`
+	Approvals    []Approval               `json:"approvals" doc:"of the present attempt"`
+	Awaited      []Awaited                `json:"awaited" doc:"what waits for a person's answer"`
+	Treasury     []treasury.TreasuryEvent `json:"treasuryEvents" doc:"what treasuries say of the run"`
+	CreatedAt    time.Time                `json:"createdAt"`
+	StartedAt    *time.Time               `json:"startedAt,omitempty"`
+	EndedAt      *time.Time               `json:"endedAt,omitempty"`
+	EventsPath   string                   `json:"events" doc:"where to follow it"`
 }
 
 // Phase is the record of a phase.
@@ -62,12 +55,12 @@ type Phase struct {
 	Attempt int                `json:"attempt"`
 	Status  repute.PhaseStatus `json:"status" enum:"ok,failed,rejected,waiting"`
 	Error   string             `json:"error,omitempty"`
-	Result  Object             `json:"result,omitempty" doc:"what the phase left behind"`
+	Result  rest.Object        `json:"result,omitempty" doc:"what the phase left behind"`
 	Started time.Time          `json:"startedAt"`
 	Ended   time.Time          `json:"endedAt"`
 }
 
-// Step is what became of a step.
+// Step is a step with its result.
 type Step struct {
 	ID     string          `json:"stepId"`
 	Status string          `json:"status" enum:"running,completed,failed"`
@@ -75,7 +68,7 @@ type Step struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// PolicyDecision is what a policy, a rule of the runtime or a person decided.
+// PolicyDecision is a decision of a policy, a rule of the runtime or a person.
 type PolicyDecision struct {
 	Number   int64               `json:"number" doc:"its place in the chain of all decisions about the task"`
 	Phase    string              `json:"phase"`
@@ -90,7 +83,7 @@ type PolicyDecision struct {
 	Hash     common.Hash         `json:"hash" doc:"sha256 of the decision's record, which /v1/runs/{id}/decisions gives"`
 }
 
-// Approval is what a person decided.
+// Approval is the answer of a person.
 type Approval struct {
 	Subject  string    `json:"subject"`
 	Approved bool      `json:"approved"`
@@ -99,11 +92,11 @@ type Approval struct {
 	At       time.Time `json:"at"`
 }
 
-// Awaited is what a run leaves to a person.
+// Awaited is a decision that a run leaves to a person.
 type Awaited struct {
 	Subject string          `json:"subject" doc:"the answer names it"`
 	Reasons []policy.Reason `json:"reasons"`
-	// Shown is the transaction that is asked about, and what decided.
+	// Shown describes the transaction that needs approval, with the evidence of the decision.
 	Shown *approval.Shown `json:"shown,omitempty" doc:"what the answer is about, if it is a transaction: the subject has its hash, and an answer holds for exactly that"`
 }
 
@@ -114,7 +107,7 @@ type ApprovalAnswer struct {
 	Reason   string `json:"reason,omitempty" maxLength:"2048"`
 }
 
-// Receipt is the record of a call that the runtime made.
+// Receipt is the runtime's record of a call.
 type Receipt struct {
 	ID      int64           `json:"id"`
 	Step    string          `json:"stepId,omitempty"`
@@ -129,8 +122,8 @@ type Receipt struct {
 	Result  json.RawMessage `json:"result,omitempty" doc:"of a receipt that is asked for by itself"`
 	Started time.Time       `json:"startedAt"`
 	Ended   *time.Time      `json:"endedAt,omitempty"`
-	// Treasury is what a treasury says of the transaction.
-	Treasury []TreasuryEvent `json:"treasuryEvents,omitempty"`
+	// Treasury lists the treasury's events of the transaction.
+	Treasury []treasury.TreasuryEvent `json:"treasuryEvents,omitempty"`
 }
 
 // ReceiptList is a page of receipts.
@@ -142,19 +135,19 @@ type ReceiptList struct {
 
 // run reads a run by the id that a caller gave.
 func (c *Control) run(ctx context.Context, id string) (repute.Run, error) {
-	if err := known("run", id); err != nil {
+	if err := rest.Known("run", id); err != nil {
 		return repute.Run{}, err
 	}
 	return rundb.Run(ctx, c.db, id)
 }
 
 // getRun serves GET /v1/runs/{id}.
-func (c *Control) getRun(ctx context.Context, in *idInput) (*answer[Run], error) {
+func (c *Control) getRun(ctx context.Context, in *rest.IDInput) (*rest.Answer[Run], error) {
 	w, err := c.Run(ctx, in.ID)
-	return say(&w), err
+	return rest.Say(&w), err
 }
 
-// Run is everything that is known of a run. repute.ErrNotFound when there is none.
+// Run returns a run with everything that is stored about it. repute.ErrNotFound if there is none.
 func (c *Control) Run(ctx context.Context, id string) (Run, error) {
 	r, err := c.run(ctx, id)
 	if err != nil {
@@ -164,7 +157,7 @@ func (c *Control) Run(ctx context.Context, id string) (Run, error) {
 	if err != nil {
 		return w, err
 	}
-	if w.Treasury, err = c.eventsOf(ctx, w.ID); err != nil {
+	if w.Treasury, err = treasury.EventsOf(ctx, c.db, w.ID); err != nil {
 		return w, err
 	}
 	if err := c.addDecisions(ctx, &w); err != nil {
@@ -178,7 +171,7 @@ func (c *Control) Run(ctx context.Context, id string) (Run, error) {
 	return w, err
 }
 
-// AwaitedOf is what decisions leave to a person, with what is shown of it.
+// AwaitedOf returns the decisions that are left to a person, with the description that is shown.
 func AwaitedOf(open []rundb.Decision) ([]Awaited, error) {
 	out := make([]Awaited, 0, len(open))
 	for _, d := range open {
@@ -201,27 +194,19 @@ func runOnWire(r repute.Run) (Run, error) {
 	w := Run{RunLine: RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status,
 		Awaiting: r.Awaiting, Attempt: r.Attempt, Error: r.Error},
 		TaskID: r.Task, Root: r.Root, Goal: r.Goal, Input: r.Input, Phase: r.Phase.String(), Reasons: reasons,
-		Cancel: r.Cancel,
-		Limits: Amounts{r.Limits.Steps, r.Limits.ToolCalls, r.Limits.Writes, r.Limits.Runtime.Milliseconds(),
-			r.Limits.GasWei},
-		CreatedAt: r.Created, StartedAt: maybe(r.Started), EndedAt: maybe(r.Ended),
-		EventsPath: prefix + "/runs/" + r.ID + "/events"}
+		Cancel:    r.Cancel,
+		Limits:    rest.AmountsOf(r.Limits),
+		CreatedAt: r.Created, StartedAt: rest.OptionalTime(r.Started), EndedAt: rest.OptionalTime(r.Ended),
+		EventsPath: rest.Prefix + "/runs/" + r.ID + "/events"}
 	if r.Parent == "" {
-		w.Used = &Amounts{r.Used.Steps, r.Used.ToolCalls, r.Used.Writes, r.Used.Runtime.Milliseconds(), r.Used.GasWei}
+		used := rest.AmountsOf(repute.Limits(r.Used))
+		w.Used = &used
 	}
 	return w, err
 }
 
-// maybe is nil for the zero time.
-func maybe(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
-// ReadResult is a run with its phases, summary and steps alone, for who has the database and
-// no Control.
+// ReadResult returns a run with only its phases, summary and steps. It needs the database and no
+// Control.
 func ReadResult(ctx context.Context, db *store.DB, r repute.Run) (Run, error) {
 	w, err := runOnWire(r)
 	if err != nil {
@@ -248,14 +233,14 @@ func addPhases(ctx context.Context, db *store.DB, w *Run) error {
 		case p.Phase == repute.PhaseSummarize:
 			w.Summary, err = summaryOf(p.Result)
 		default:
-			wire.Result = objectOf(p.Result)
+			wire.Result = rest.ObjectOf(p.Result)
 		}
 		if err != nil {
 			return fmt.Errorf("phase %s of run %s: %w", p.Phase, w.ID, err)
 		}
 		w.Phases = append(w.Phases, wire)
-		if v, found, err := verdictOf(p); p.Attempt == w.Attempt && err == nil && found {
-			w.Verdict = verdictOnWire(v)
+		if v, found, err := gateDecisionOf(p); p.Attempt == w.Attempt && err == nil && found {
+			w.GateDecision = gateDecisionOnWire(v)
 		}
 	}
 	steps, err := rundb.Steps(ctx, db, w.ID)
@@ -266,7 +251,7 @@ func addPhases(ctx context.Context, db *store.DB, w *Run) error {
 	return err
 }
 
-// maxDecisions is how many decisions an answer about a run has; the list of decisions has all.
+// maxDecisions is how many decisions an answer about a run contains; the list of decisions has all.
 const maxDecisions = 200
 
 // addDecisions adds the newest decisions and the approvals of a run to its form on the wire.
@@ -306,7 +291,7 @@ func approvalOnWire(a rundb.Approval) Approval {
 	return Approval{a.Subject, a.Approved, a.By, a.Reason, a.At.UTC()}
 }
 
-// runPageInput asks for a page of what a run has in order of its numbers.
+// runPageInput requests a page of a numbered list of a run.
 type runPageInput struct {
 	ID     string         `path:"id"`
 	Limit  httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
@@ -323,7 +308,7 @@ func (in *runPageInput) page() (size int, after int64, err error) {
 }
 
 // listReceipts serves GET /v1/runs/{id}/receipts.
-func (c *Control) listReceipts(ctx context.Context, in *runPageInput) (*answer[ReceiptList], error) {
+func (c *Control) listReceipts(ctx context.Context, in *runPageInput) (*rest.Answer[ReceiptList], error) {
 	size, after, err := in.page()
 	if err != nil {
 		return nil, err
@@ -344,12 +329,12 @@ func (c *Control) listReceipts(ctx context.Context, in *runPageInput) (*answer[R
 	for _, r := range list {
 		out.Receipts = append(out.Receipts, receiptOnWire(r))
 	}
-	return say(&out), c.joinTreasury(ctx, run.ID, out.Receipts)
+	return rest.Say(&out), c.joinTreasury(ctx, run.ID, out.Receipts)
 }
 
-// joinTreasury adds to receipts of transactions what the treasury says of them.
+// joinTreasury adds the treasury's events to the receipts of transactions.
 func (c *Control) joinTreasury(ctx context.Context, run string, receipts []Receipt) error {
-	events, err := c.eventsOf(ctx, run)
+	events, err := treasury.EventsOf(ctx, c.db, run)
 	for i := range receipts {
 		for _, e := range events {
 			if r := &receipts[i]; r.Kind == repute.CallTransaction && r.Ref == e.Transaction && r.Chain == e.ChainID {
@@ -360,10 +345,10 @@ func (c *Control) joinTreasury(ctx context.Context, run string, receipts []Recei
 	return err
 }
 
-// maxNumber is the largest number that readers of JSON in every language hold exactly.
+// maxNumber is the largest integer that JSON readers in every language represent exactly.
 const maxNumber = 1<<53 - 1
 
-// number reads what counts up; empty is 0.
+// number parses a sequence number; empty is 0.
 func number(field, text string) (int64, error) {
 	if text == "" {
 		return 0, nil
@@ -379,11 +364,11 @@ func number(field, text string) (int64, error) {
 func receiptOnWire(r repute.Receipt) Receipt {
 	return Receipt{ID: r.ID, Step: r.Step, Kind: r.Kind, Ref: r.Ref, Summary: r.Summary, Chain: r.Chain,
 		Domain: r.Domain, Done: r.Done, Error: r.Error,
-		Request: r.Request, Result: r.Result, Started: r.Started, Ended: maybe(r.Ended)}
+		Request: r.Request, Result: r.Result, Started: r.Started, Ended: rest.OptionalTime(r.Ended)}
 }
 
 // approveRun serves POST /v1/runs/{id}/approval: a person's answer to what the run waits for.
-func (c *Control) approveRun(ctx context.Context, by string, in *idInput, a ApprovalAnswer) (*answer[Run], error) {
+func (c *Control) approveRun(ctx context.Context, by string, in *rest.IDInput, a ApprovalAnswer) (*rest.Answer[Run], error) {
 	switch err := checkReason(a.Reason); {
 	case err != nil:
 		return nil, err
@@ -392,7 +377,7 @@ func (c *Control) approveRun(ctx context.Context, by string, in *idInput, a Appr
 	case a.Approved == nil:
 		return nil, repute.Invalid("approved", "is missing", "true or false")
 	}
-	if err := known("run", in.ID); err != nil {
+	if err := rest.Known("run", in.ID); err != nil {
 		return nil, err
 	}
 	if err := c.client.Approve(ctx, in.ID, a.Subject, *a.Approved, by, a.Reason); err != nil {

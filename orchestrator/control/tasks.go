@@ -4,25 +4,23 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"repute"
 	"repute/internal/httpapi"
+	"repute/orchestrator/control/rest"
 	"repute/orchestrator/standard"
 	"repute/policy"
 	"repute/store/rundb"
 )
 
-// TaskRequest asks for a task.
+// TaskRequest is the request to submit a task.
 type TaskRequest struct {
 	Goal        string          `json:"goal" pattern:"\\S" maxLength:"8192" doc:"what to do"`
 	Input       json.RawMessage `json:"input,omitempty" doc:"what the coordinator takes, as its manifest says, mostly an object; 256 KiB, 64 levels"`
@@ -39,7 +37,7 @@ type Terms struct {
 	Tags        []string         `json:"tags,omitempty" maxItems:"16" doc:"words for the rules of the policy"`
 }
 
-// Task is a task on the wire.
+// Task is the form of a task in answers.
 type Task struct {
 	ID          string            `json:"id"`
 	Goal        string            `json:"goal"`
@@ -53,11 +51,12 @@ type Task struct {
 	AskedBy string    `json:"askedBy"`
 	Created time.Time `json:"createdAt"`
 	Updated time.Time `json:"updatedAt"`
-	// Runs are all of the task, the root run first; only where one task is asked for.
+	// Runs lists all runs of the task, the root run first. It is set only in the answer about a
+	// single task.
 	Runs []RunLine `json:"runs,omitempty"`
 }
 
-// RunLine is a run in short.
+// RunLine is the short form of a run.
 type RunLine struct {
 	ID       string           `json:"id"`
 	Parent   string           `json:"parentRunId,omitempty"`
@@ -75,12 +74,12 @@ type TaskList struct {
 	Next  string `json:"nextCursor,omitempty"`
 }
 
-// Cancellation says why.
+// Cancellation is the request to cancel a task.
 type Cancellation struct {
 	Reason string `json:"reason,omitempty" maxLength:"2048"`
 }
 
-// RetryFrom says from which phase on.
+// RetryFrom is the request to retry a task, with the first phase to repeat.
 type RetryFrom struct {
 	From string `json:"from,omitempty" enum:"discover,plan,trust,policy,dry_run,execute,verify,summarize" doc:"the phase that failed when absent"`
 }
@@ -93,15 +92,11 @@ type tasksInput struct {
 	Cursor      string         `query:"cursor" doc:"nextCursor of the page before"`
 }
 
-type idInput struct {
-	ID string `path:"id"`
-}
-
 type submitInput struct {
 	Key string `header:"Idempotency-Key" maxLength:"80" doc:"makes asking twice one task; also idempotencyKey in the body"`
 }
 
-// check refuses a request that cannot be meant, with what only this handler knows of it.
+// check refuses a request with impossible terms, including those that only this handler can check.
 func (c *Control) check(r *standard.Request) error {
 	if err := r.Check(); err != nil {
 		return err
@@ -109,7 +104,8 @@ func (c *Control) check(r *standard.Request) error {
 	return r.Threshold.CheckGates("threshold", c.o.Gates)
 }
 
-// takes refuses a task that an agent of this binary cannot do. Others are asked by the run.
+// takes refuses a task that an agent of this binary cannot do. Agents on other servers are asked
+// during the run.
 func (c *Control) takes(ctx context.Context, r *standard.Request) error {
 	for _, m := range c.o.Modules {
 		if m.Info().Slug != r.Coordinator {
@@ -129,7 +125,7 @@ func (c *Control) takes(ctx context.Context, r *standard.Request) error {
 
 // submitTask serves POST /v1/tasks. The same key with the same task returns the task that was
 // stored first, with another task repute.ErrConflict.
-func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r TaskRequest) (*answer[Task], error) {
+func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r TaskRequest) (*rest.Answer[Task], error) {
 	key, err := keyOf(by, in.Key, r.Key)
 	if err != nil {
 		return nil, err
@@ -150,8 +146,8 @@ func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r 
 		return nil, repute.Conflict("the idempotency key was used for task %s, which is another: take another key", t.ID)
 	}
 	w := taskOnWire(t)
-	out := say(&w)
-	out.Location = prefix + "/tasks/" + t.ID
+	out := rest.Say(&w)
+	out.Location = rest.Prefix + "/tasks/" + t.ID
 	if added {
 		out.Status = http.StatusCreated
 	}
@@ -161,7 +157,7 @@ func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r 
 // maxKey bounds idempotency keys, in characters.
 const maxKey = 80
 
-// keyOf is the key of a task among those of all callers.
+// keyOf returns the idempotency key of a task, unique among all callers.
 func keyOf(by, header, body string) (string, error) {
 	if header != "" && body != "" && header != body {
 		return "", repute.Invalid("idempotencyKey", "differs from the header Idempotency-Key", "one of both")
@@ -179,7 +175,7 @@ func keyOf(by, header, body string) (string, error) {
 	return by + "/" + key, nil
 }
 
-// same tells whether a task is what a request asks for.
+// same reports whether a stored task equals a request.
 func same(t repute.Task, r standard.Request) bool {
 	var terms standard.Terms
 	if json.Unmarshal(t.Terms, &terms) != nil {
@@ -189,7 +185,7 @@ func same(t repute.Task, r standard.Request) bool {
 		bytes.Equal(compact(t.Input), compact(r.Input))
 }
 
-// compact writes JSON without blanks, and null for what is none, so that equal inputs compare
+// compact returns JSON without blanks, and null for missing JSON, so that equal inputs compare
 // equal.
 func compact(raw json.RawMessage) []byte {
 	var b bytes.Buffer
@@ -199,7 +195,7 @@ func compact(raw json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// encoded is JSON of what can be encoded.
+// encoded returns a value as JSON. The value MUST be encodable.
 func encoded(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -209,7 +205,7 @@ func encoded(v any) json.RawMessage {
 }
 
 // listTasks serves GET /v1/tasks, newest first.
-func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*answer[TaskList], error) {
+func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*rest.Answer[TaskList], error) {
 	size, err := httpapi.PageSize(in.Limit, httpapi.DefaultPage, httpapi.MaxPage)
 	if err != nil {
 		return nil, err
@@ -222,10 +218,10 @@ func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*answer[TaskLi
 	if f.Awaiting = in.Awaiting == "approval"; in.Awaiting != "" && !f.Awaiting {
 		return nil, repute.Invalid("awaiting", fmt.Sprintf("%.40q is nothing that tasks wait for", in.Awaiting), "approval")
 	}
-	if err := known("agent", in.Coordinator); err != nil {
+	if err := rest.Known("agent", in.Coordinator); err != nil {
 		return nil, err
 	}
-	if f.Before, f.BeforeID, err = readCursor(in.Cursor); err != nil {
+	if f.Before, f.BeforeID, err = rest.ReadCursor(in.Cursor); err != nil {
 		return nil, err
 	}
 	list, err := rundb.Tasks(ctx, c.db, f, size+1)
@@ -235,42 +231,24 @@ func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*answer[TaskLi
 	out := TaskList{Tasks: []Task{}}
 	if len(list) > size {
 		list = list[:size]
-		out.Next = cursorOf(list[size-1].Created, list[size-1].ID)
+		out.Next = rest.Cursor(list[size-1].Created, list[size-1].ID)
 	}
 	for _, t := range list {
 		out.Tasks = append(out.Tasks, taskOnWire(t))
 	}
-	return say(&out), nil
+	return rest.Say(&out), nil
 }
 
+// taskStatuses returns the statuses that the list can be filtered by.
 func taskStatuses() []repute.TaskStatus {
 	return []repute.TaskStatus{repute.TaskPending, repute.TaskAssigned, repute.TaskRunning, repute.TaskCompleted,
 		repute.TaskFailed,
 		repute.TaskCancelled, repute.TaskRejected}
 }
 
-// cursorOf names a place in a list by time and id.
-func cursorOf(at time.Time, id string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(at.UnixMicro(), 10) + "/" + id))
-}
-
-// readCursor reads where a page of tasks begins: the time and id of the last one before it.
-func readCursor(text string) (at time.Time, id string, err error) {
-	if text == "" {
-		return at, "", nil
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	micros, id, found := strings.Cut(string(raw), "/")
-	n, err2 := strconv.ParseInt(micros, 10, 64)
-	if err != nil || err2 != nil || !found || n < 0 || n > 1<<53 || len(id) > 2*maxID || httpapi.Clean(id) != id {
-		return at, "", repute.Invalid("cursor", "is none of ours", "nextCursor of the page before")
-	}
-	return time.UnixMicro(n).UTC(), id, nil
-}
-
 // getTask serves GET /v1/tasks/{id}: a task with all of its runs.
-func (c *Control) getTask(ctx context.Context, in *idInput) (*answer[Task], error) {
-	if err := known("task", in.ID); err != nil {
+func (c *Control) getTask(ctx context.Context, in *rest.IDInput) (*rest.Answer[Task], error) {
+	if err := rest.Known("task", in.ID); err != nil {
 		return nil, err
 	}
 	t, err := rundb.Task(ctx, c.db, in.ID)
@@ -286,13 +264,13 @@ func (c *Control) getTask(ctx context.Context, in *idInput) (*answer[Task], erro
 		w.Runs = append(w.Runs, RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status,
 			Awaiting: r.Awaiting, Attempt: r.Attempt, Error: r.Error})
 	}
-	return say(&w), nil
+	return rest.Say(&w), nil
 }
 
-// maxReason bounds what people say, in characters.
+// maxReason bounds reasons that people give, in characters.
 const maxReason = 2 << 10
 
-// checkReason bounds the reason that a caller gives.
+// checkReason refuses a reason that is too long or not printable.
 func checkReason(s string) error {
 	if n := utf8.RuneCountInString(s); n > maxReason {
 		return repute.Invalid("reason", fmt.Sprintf("has %d characters", n), fmt.Sprintf("at most %d", maxReason))
@@ -301,8 +279,8 @@ func checkReason(s string) error {
 }
 
 // cancelTask serves POST /v1/tasks/{id}/cancel.
-func (c *Control) cancelTask(ctx context.Context, by string, in *idInput, r Cancellation) (*answer[Task], error) {
-	if err := known("task", in.ID); err != nil {
+func (c *Control) cancelTask(ctx context.Context, by string, in *rest.IDInput, r Cancellation) (*rest.Answer[Task], error) {
+	if err := rest.Known("task", in.ID); err != nil {
 		return nil, err
 	}
 	if err := checkReason(r.Reason); err != nil {
@@ -314,9 +292,9 @@ func (c *Control) cancelTask(ctx context.Context, by string, in *idInput, r Canc
 	return c.getTask(ctx, in)
 }
 
-// retryTask serves POST /v1/tasks/{id}/retry: another attempt, from a phase on.
-func (c *Control) retryTask(ctx context.Context, by string, in *idInput, r RetryFrom) (*answer[Task], error) {
-	if err := known("task", in.ID); err != nil {
+// retryTask serves POST /v1/tasks/{id}/retry: another attempt, beginning with a phase.
+func (c *Control) retryTask(ctx context.Context, by string, in *rest.IDInput, r RetryFrom) (*rest.Answer[Task], error) {
+	if err := rest.Known("task", in.ID); err != nil {
 		return nil, err
 	}
 	from, ok := repute.ParsePhase(r.From)

@@ -4,23 +4,20 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
 
 	"repute"
 	"repute/internal/httpapi"
 	"repute/mcp"
+	"repute/orchestrator/control/agentlog"
+	"repute/orchestrator/control/rest"
 	"repute/orchestrator/standard"
 	"repute/orchestrator/trustgate"
 	"repute/policy"
 )
 
-// The inputs and answers of OpenFi's tools; the answers that are those of routes are
-// theirs.
+// Inputs and answers of OpenFi's tools. Answers that equal those of routes use the types of the
+// routes.
 type (
-	// SlugTool names an agent.
-	SlugTool struct {
-		Slug string `json:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" doc:"as openfi_list_agents gives it"`
-	}
 	listTool struct {
 		Limit int    `json:"limit,omitempty" minimum:"1" maximum:"200" doc:"absent: 50"`
 		After string `json:"cursor,omitempty" doc:"nextCursor of the answer before"`
@@ -30,7 +27,7 @@ type (
 		Next string `json:"nextCursor,omitempty"`
 	}
 	logTool struct {
-		SlugTool
+		rest.SlugTool
 		Limit  int    `json:"limit,omitempty" minimum:"1" maximum:"50" doc:"absent: 20"`
 		Cursor string `json:"cursor,omitempty" doc:"nextCursor of the answer before"`
 	}
@@ -44,29 +41,25 @@ type (
 		Cursor string `json:"cursor,omitempty" doc:"nextCursor of the answer before"`
 	}
 	trustTool struct {
-		SlugTool
+		rest.SlugTool
 		Value string `json:"valueAtRisk,omitempty" pattern:"^[0-9]{1,78}$" doc:"of the task it is judged for, in wei"`
 	}
 	recomputeTool struct {
-		SlugTool
+		rest.SlugTool
 		TrustQuestion
-		DryRunTool
-	}
-	// DryRunTool asks what would be done.
-	DryRunTool struct {
-		DryRun bool `json:"dry_run,omitempty" doc:"only say what would be done"`
+		rest.DryRunTool
 	}
 	submitTool struct {
 		TaskRequest
-		DryRunTool
+		rest.DryRunTool
 	}
-	// submitted is a task, or what would become of one.
+	// submitted is a submitted task or, of a dry run, the expected decisions.
 	submitted struct {
-		DryRun  bool            `json:"dryRun"`
-		Task    *Task           `json:"task,omitempty" doc:"with runId; its receipts come as it runs; absent in a dry run"`
-		Verdict *Verdict        `json:"verdict,omitempty" doc:"of a dry run: what the trust gate says of the coordinator now"`
-		Policy  *policyForecast `json:"policy,omitempty" doc:"of a dry run: what the rules say before there is a plan"`
-		Budget  *policy.Budget  `json:"budget,omitempty" doc:"of a dry run: what the run would have"`
+		DryRun       bool            `json:"dryRun"`
+		Task         *Task           `json:"task,omitempty" doc:"with runId; its receipts come as it runs; absent in a dry run"`
+		GateDecision *GateDecision   `json:"gateDecision,omitempty" doc:"of a dry run: what the trust gate says of the coordinator now"`
+		Policy       *policyForecast `json:"policy,omitempty" doc:"of a dry run: what the rules say before there is a plan"`
+		Budget       *policy.Budget  `json:"budget,omitempty" doc:"of a dry run: what the run would have"`
 	}
 	policyForecast struct {
 		Effect  policy.Effect   `json:"effect" enum:"allow,deny,require_approval"`
@@ -74,13 +67,13 @@ type (
 	}
 )
 
-// addTools gives a server OpenFi's tools.
+// addTools adds OpenFi's tools to a server.
 func (c *Control) addTools(s *mcp.Server) error {
 	if s == nil {
 		return nil
 	}
 	for _, add := range []func(*mcp.Server) error{c.addAgentTools, c.addTaskTools, c.addRunTools, c.addTrustTools,
-		c.addTreasuryTools, c.addCallTools, c.addIdentityTools} {
+		c.treasury.AddTools} {
 		if err := add(s); err != nil {
 			return err
 		}
@@ -88,45 +81,42 @@ func (c *Control) addTools(s *mcp.Server) error {
 	return nil
 }
 
-// first is the first error of those that are one.
-func first(errs ...error) error { return cmp.Or(errs...) }
-
 // addAgentTools adds the tools about agents.
 func (c *Control) addAgentTools(s *mcp.Server) error {
-	return first(
+	return cmp.Or(
 		mcp.Add(s, mcp.Tool[listTool, agentPage]{Name: "openfi_list_agents",
 			Description: "Lists the agents that can be given tasks, by slug. Next: openfi_get_trust_summary, then openfi_submit_task.",
 			Do:          c.listAgentsTool}),
-		mcp.Add(s, mcp.Tool[SlugTool, TaskAgent]{Name: "openfi_get_agent",
+		mcp.Add(s, mcp.Tool[rest.SlugTool, TaskAgent]{Name: "openfi_get_agent",
 			Description: "One agent that can be given tasks. Next: openfi_get_agent_manifest says what it takes.",
-			Do: func(ctx context.Context, in SlugTool) (TaskAgent, error) {
-				return bodyOf(c.getAgent(ctx, &slugInput{in.Slug}))
+			Do: func(ctx context.Context, in rest.SlugTool) (TaskAgent, error) {
+				return rest.Body(c.getAgent(ctx, &rest.SlugInput{Slug: in.Slug}))
 			}}),
-		mcp.Add(s, mcp.Tool[SlugTool, standard.Manifest]{Name: "openfi_get_agent_manifest",
+		mcp.Add(s, mcp.Tool[rest.SlugTool, standard.Manifest]{Name: "openfi_get_agent_manifest",
 			Description: "The agent's capability manifest (agent.json): what it takes, its tools, constraints, safety, endpoints.",
 			Do:          c.manifestTool}),
-		mcp.Add(s, mcp.Tool[logTool, logDoc]{Name: "openfi_get_agent_log",
+		mcp.Add(s, mcp.Tool[logTool, agentlog.File]{Name: "openfi_get_agent_log",
 			Description: "The agent's append-only log (agent_log.json): its runs, oldest first, in short.",
-			Do: private(c, func(ctx context.Context, in logTool) (w logDoc, err error) {
+			Do: rest.Private(c.router, func(ctx context.Context, in logTool) (w agentlog.File, err error) {
 				m, err := c.module(ctx, in.Slug)
 				if err != nil {
 					return w, err
 				}
-				return c.agentLog(ctx, m, textOf(in.Limit), in.Cursor)
+				return c.agentLog(ctx, m, rest.Text(in.Limit), in.Cursor)
 			})}),
 	)
 }
 
 // addRunTools adds the tools about runs.
 func (c *Control) addRunTools(s *mcp.Server) error {
-	return first(
+	return cmp.Or(
 		mcp.Add(s, mcp.Tool[RunTool, Run]{Name: "openfi_get_run",
 			Description: "One run of a task: phases, steps, what it used of its budget, result, reasons of a refusal. awaited shows what a person must decide; next: openfi_approve_run.",
-			Do:          private(c, func(ctx context.Context, in RunTool) (Run, error) { return c.Run(ctx, in.RunID) })}),
+			Do:          rest.Private(c.router, func(ctx context.Context, in RunTool) (Run, error) { return c.Run(ctx, in.RunID) })}),
 		mcp.Add(s, mcp.Tool[receiptsTool, ReceiptList]{Name: "openfi_get_run_receipts",
 			Description: "What a run reached outside itself, as the runtime recorded it: tools, HTTP, chain, transactions, other agents.",
-			Do: private(c, func(ctx context.Context, in receiptsTool) (ReceiptList, error) {
-				return bodyOf(c.listReceipts(ctx, &runPageInput{in.RunID, httpapi.Number(textOf(in.Limit)), in.Cursor}))
+			Do: rest.Private(c.router, func(ctx context.Context, in receiptsTool) (ReceiptList, error) {
+				return rest.Body(c.listReceipts(ctx, &runPageInput{in.RunID, httpapi.Number(rest.Text(in.Limit)), in.Cursor}))
 			})}),
 		mcp.Add(s, mcp.Tool[submitTool, submitted]{Name: "openfi_submit_task",
 			Description: "Asks a coordinator for a task. The run goes on by itself; next: openfi_get_run of task.runId. With dry_run the answer says what trust gate and policy would decide.",
@@ -136,67 +126,16 @@ func (c *Control) addRunTools(s *mcp.Server) error {
 
 // addTrustTools adds the tools about trust in agents.
 func (c *Control) addTrustTools(s *mcp.Server) error {
-	return first(
+	return cmp.Or(
 		mcp.Add(s, mcp.Tool[trustTool, TrustAnswer]{Name: "openfi_get_trust_summary",
 			Description: "What the trust gate says of an agent now, with all reasons and what is missing. Next: repute_explain_score.",
 			Do: func(ctx context.Context, in trustTool) (TrustAnswer, error) {
-				return bodyOf(c.getTrust(ctx, &trustInput{in.Slug, in.Value}))
+				return rest.Body(c.getTrust(ctx, &trustInput{in.Slug, in.Value}))
 			}}),
 		mcp.Add(s, mcp.Tool[recomputeTool, TrustAnswer]{Name: "openfi_recompute_trust_summary",
 			Description: "Judges an agent again and makes its score again from the stored evidence; verified false: do not rely on it.",
 			Effect:      mcp.Effect{Changes: true, Repeats: true}, Do: c.recomputeTool}),
 	)
-}
-
-// who is the name of the caller of a tool, or why it may not change anything.
-func (c *Control) who(ctx context.Context, needed ...httpapi.Role) (string, error) {
-	text := mcp.Token(ctx)
-	if text == "" {
-		return "", unknownCaller("this tool is not for everybody, and nobody says who asks")
-	}
-	t := c.server.TokenOf(text)
-	if t == nil {
-		return "", unknownCaller("the bearer token is not known")
-	}
-	return t.Name, t.May(needed...)
-}
-
-// unknownCaller refuses a tool to whoever cannot say who asks; they see no headers.
-func unknownCaller(detail string) error {
-	b := *httpapi.ErrorOf(httpapi.ErrUnauthorized)
-	b.Detail, b.Hint = detail,
-		"configure the client with a bearer token of this service (one of its orchestrator.tokens): header Authorization, or REPUTE_TOKEN on stdio"
-	return &b
-}
-
-// private guards a tool that reads what not everybody may see.
-func private[In, Out any](c *Control, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out,
-	error) {
-	return func(ctx context.Context, in In) (out Out, err error) {
-		if c.o.PrivateReads {
-			if _, err := c.who(ctx, httpapi.RoleRead); err != nil {
-				return out, err
-			}
-		}
-		return do(ctx, in)
-	}
-}
-
-// bodyOf is the answer of a route's handler without what is for HTTP alone.
-func bodyOf[B any](out *answer[B], err error) (B, error) {
-	if err != nil {
-		var none B
-		return none, err
-	}
-	return *out.Body, nil
-}
-
-// textOf is a number as a route takes it: empty for 0.
-func textOf(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
 }
 
 // listAgentsTool is the tool openfi_list_agents.
@@ -219,7 +158,7 @@ func (c *Control) listAgentsTool(ctx context.Context, in listTool) (w agentPage,
 }
 
 // manifestTool is the tool openfi_get_agent_manifest.
-func (c *Control) manifestTool(ctx context.Context, in SlugTool) (w standard.Manifest, err error) {
+func (c *Control) manifestTool(ctx context.Context, in rest.SlugTool) (w standard.Manifest, err error) {
 	m, err := c.module(ctx, in.Slug)
 	if err != nil {
 		return w, err
@@ -230,32 +169,32 @@ func (c *Control) manifestTool(ctx context.Context, in SlugTool) (w standard.Man
 
 // recomputeTool is the tool openfi_recompute_trust_summary. A dry run judges without replaying.
 func (c *Control) recomputeTool(ctx context.Context, in recomputeTool) (w TrustAnswer, err error) {
-	by, err := c.who(ctx, httpapi.RoleRead)
+	by, err := c.router.Caller(ctx, httpapi.RoleRead)
 	if err != nil {
 		return w, err
 	}
 	if !in.DryRun {
-		return bodyOf(c.recomputeTrust(ctx, by, &slugInput{in.Slug}, in.TrustQuestion))
+		return rest.Body(c.recomputeTrust(ctx, by, &rest.SlugInput{Slug: in.Slug}, in.TrustQuestion))
 	}
-	v, err := c.judged(ctx, in.Slug, in.TrustQuestion)
-	return TrustAnswer{Agent: in.Slug, Verdict: verdictOnWire(v)}, err
+	v, err := c.decideGate(ctx, in.Slug, in.TrustQuestion)
+	return TrustAnswer{Agent: in.Slug, Decision: gateDecisionOnWire(v)}, err
 }
 
 // submitTool is the tool openfi_submit_task. A dry run says what would be decided.
 func (c *Control) submitTool(ctx context.Context, in submitTool) (w submitted, err error) {
-	by, err := c.who(ctx, httpapi.RoleAsk)
+	by, err := c.router.Caller(ctx, httpapi.RoleAsk)
 	if err != nil {
 		return w, err
 	}
 	if in.DryRun {
 		return c.foresee(ctx, by, in.TaskRequest)
 	}
-	t, err := bodyOf(c.submitTask(ctx, by, &submitInput{}, in.TaskRequest))
+	t, err := rest.Body(c.submitTask(ctx, by, &submitInput{}, in.TaskRequest))
 	return submitted{Task: &t}, err
 }
 
-// foresee says what would become of a task as far as that is known before it is planned.
-// Nothing is stored.
+// foresee returns the decisions about a task as far as they are known before it is planned. It
+// stores nothing.
 func (c *Control) foresee(ctx context.Context, by string, r TaskRequest) (w submitted, err error) {
 	if _, err := keyOf(by, "", r.Key); err != nil {
 		return w, err
@@ -273,13 +212,13 @@ func (c *Control) foresee(ctx context.Context, by string, r TaskRequest) (w subm
 	p := c.o.Policy()
 	task := policy.Task{Goal: r.Goal, Coordinator: r.Coordinator, Value: cmp.Or(r.ValueAtRisk, "0"), Tags: r.Tags,
 		Budget: p.Budget(r.Budget)}
-	v, err := trustgate.Judge(ctx, c.db, p, c.o.Lenient, m, task, r.Threshold)
+	v, err := trustgate.Decide(ctx, c.db, p, c.o.Lenient, m, task, r.Threshold)
 	if err != nil {
 		return w, err
 	}
 	d := p.Decide(ctx, &policy.Input{Phase: repute.PhasePolicy.String(), Task: task, Agent: v.Agent,
 		Plan: policy.Plan{Agents: []string{r.Coordinator}}})
-	w = submitted{DryRun: true, Verdict: verdictOnWire(v), Policy: &policyForecast{d.Effect, d.Reasons},
+	w = submitted{DryRun: true, GateDecision: gateDecisionOnWire(v), Policy: &policyForecast{d.Effect, d.Reasons},
 		Budget: &task.Budget}
 	if w.Policy.Reasons == nil {
 		w.Policy.Reasons = []policy.Reason{}

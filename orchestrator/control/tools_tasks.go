@@ -1,12 +1,14 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"repute"
 	"repute/internal/httpapi"
 	"repute/mcp"
+	"repute/orchestrator/control/rest"
 )
 
 // The inputs and answers of the tools for tasks that were submitted.
@@ -25,14 +27,14 @@ type (
 	cancelTool struct {
 		TaskTool
 		Cancellation
-		DryRunTool
+		rest.DryRunTool
 	}
 	retryTool struct {
 		TaskTool
 		RetryFrom
-		DryRunTool
+		rest.DryRunTool
 	}
-	// changedTask is a task and what was done with it, or would be.
+	// changedTask is a task and the change that was made, or would be made.
 	changedTask struct {
 		DryRun bool `json:"dryRun"`
 		Task   Task `json:"task" doc:"as it is now, with its runs"`
@@ -42,9 +44,9 @@ type (
 		Subject  string `json:"subject" minLength:"1" doc:"one of the run's awaited: it names exactly what that shows"`
 		Approved bool   `json:"approved" doc:"true: yes, false: no"`
 		Reason   string `json:"reason,omitempty" maxLength:"2048"`
-		DryRunTool
+		rest.DryRunTool
 	}
-	// answered is what an answer of a person is about, and what became of it.
+	// answered is the result of an answer to an approval request.
 	answered struct {
 		DryRun  bool    `json:"dryRun"`
 		RunID   string  `json:"runId"`
@@ -55,17 +57,17 @@ type (
 
 // addTaskTools adds the tools about tasks.
 func (c *Control) addTaskTools(s *mcp.Server) error {
-	return first(
+	return cmp.Or(
 		mcp.Add(s, mcp.Tool[tasksTool, TaskList]{Name: "openfi_list_tasks",
 			Description: "Lists tasks, newest first. Next: openfi_list_runs; where awaiting is set, openfi_get_run of its runId.",
-			Do: private(c, func(ctx context.Context, in tasksTool) (TaskList, error) {
-				return bodyOf(c.listTasks(ctx, &tasksInput{in.Status, in.Coordinator, in.Awaiting, httpapi.Number(textOf(in.Limit)),
+			Do: rest.Private(c.router, func(ctx context.Context, in tasksTool) (TaskList, error) {
+				return rest.Body(c.listTasks(ctx, &tasksInput{in.Status, in.Coordinator, in.Awaiting, httpapi.Number(rest.Text(in.Limit)),
 					in.Cursor}))
 			})}),
 		mcp.Add(s, mcp.Tool[TaskTool, Task]{Name: "openfi_list_runs",
 			Description: "One task with all its runs, that of the whole task first. Next: openfi_get_run.",
-			Do: private(c, func(ctx context.Context, in TaskTool) (Task, error) {
-				return bodyOf(c.getTask(ctx, &idInput{in.TaskID}))
+			Do: rest.Private(c.router, func(ctx context.Context, in TaskTool) (Task, error) {
+				return rest.Body(c.getTask(ctx, &rest.IDInput{ID: in.TaskID}))
 			})}),
 		mcp.Add(s, mcp.Tool[cancelTool, changedTask]{Name: "openfi_cancel_task",
 			Description: "Asks that a task end. A transaction under way is still followed. Next: openfi_list_runs until it is cancelled.",
@@ -81,21 +83,25 @@ func (c *Control) addTaskTools(s *mcp.Server) error {
 
 // cancelTool is the tool openfi_cancel_task.
 func (c *Control) cancelTool(ctx context.Context, in cancelTool) (w changedTask, err error) {
-	by, err := c.who(ctx, httpapi.RoleAsk)
+	by, err := c.router.Caller(ctx, httpapi.RoleAsk)
 	if err != nil {
 		return w, err
 	}
-	do := func() (*answer[Task], error) { return c.cancelTask(ctx, by, &idInput{in.TaskID}, in.Cancellation) }
+	do := func() (*rest.Answer[Task], error) {
+		return c.cancelTask(ctx, by, &rest.IDInput{ID: in.TaskID}, in.Cancellation)
+	}
 	return c.changed(ctx, in.TaskID, in.DryRun, taskEnded, "has ended", do)
 }
 
 // retryTool is the tool openfi_retry_task.
 func (c *Control) retryTool(ctx context.Context, in retryTool) (w changedTask, err error) {
-	by, err := c.who(ctx, httpapi.RoleAsk)
+	by, err := c.router.Caller(ctx, httpapi.RoleAsk)
 	if err != nil {
 		return w, err
 	}
-	do := func() (*answer[Task], error) { return c.retryTask(ctx, by, &idInput{in.TaskID}, in.RetryFrom) }
+	do := func() (*rest.Answer[Task], error) {
+		return c.retryTask(ctx, by, &rest.IDInput{ID: in.TaskID}, in.RetryFrom)
+	}
 	return c.changed(ctx, in.TaskID, in.DryRun, func(s repute.TaskStatus) bool {
 		return s == repute.TaskCompleted ||
 			!taskEnded(s)
@@ -107,24 +113,25 @@ func taskEnded(s repute.TaskStatus) bool {
 	return s == repute.TaskCompleted || s == repute.TaskFailed || s == repute.TaskCancelled || s == repute.TaskRejected
 }
 
-// changed does something with a task. Of a dry run only the task's status is looked at.
+// changed applies a change to a task. A dry run only checks whether the status of the task allows
+// it.
 func (c *Control) changed(ctx context.Context, id string, dry bool, not func(repute.TaskStatus) bool, why string,
-	do func() (*answer[Task], error)) (w changedTask, err error) {
+	do func() (*rest.Answer[Task], error)) (w changedTask, err error) {
 	if !dry {
-		w.Task, err = bodyOf(do())
+		w.Task, err = rest.Body(do())
 		return w, err
 	}
 	w.DryRun = true
-	if w.Task, err = bodyOf(c.getTask(ctx, &idInput{id})); err == nil && not(w.Task.Status) {
+	if w.Task, err = rest.Body(c.getTask(ctx, &rest.IDInput{ID: id})); err == nil && not(w.Task.Status) {
 		err = repute.Conflict("task %s is %s: it %s", id, w.Task.Status, why)
 	}
 	return w, err
 }
 
-// approveTool is the tool openfi_approve_run. A dry run says whether the run waits for that
+// approveTool is the tool openfi_approve_run. A dry run reports whether the run waits for that
 // answer.
 func (c *Control) approveTool(ctx context.Context, in approveTool) (w answered, err error) {
-	by, err := c.who(ctx, httpapi.RoleApprove)
+	by, err := c.router.Caller(ctx, httpapi.RoleApprove)
 	if err != nil {
 		return w, err
 	}
@@ -141,7 +148,7 @@ func (c *Control) approveTool(ctx context.Context, in approveTool) (w answered, 
 	if in.DryRun {
 		return w, nil
 	}
-	after, err := bodyOf(c.approveRun(ctx, by, &idInput{run.ID}, ApprovalAnswer{in.Subject, &in.Approved, in.Reason}))
+	after, err := rest.Body(c.approveRun(ctx, by, &rest.IDInput{ID: run.ID}, ApprovalAnswer{in.Subject, &in.Approved, in.Reason}))
 	w.Run = &after
 	return w, err
 }

@@ -110,11 +110,11 @@ func (b toolbox) refuses(name, arguments, says string) {
 }
 
 type task struct {
-	DryRun  bool
-	Task    *control.Task
-	Verdict *control.Verdict
-	Policy  struct{ Effect string }
-	Budget  struct{ MaxSteps int }
+	DryRun                 bool
+	Task                   *control.Task
+	Decision, GateDecision *control.GateDecision
+	Policy                 struct{ Effect string }
+	Budget                 struct{ MaxSteps int }
 }
 
 // A task from asking to its log, by tools alone.
@@ -175,11 +175,11 @@ func (h *house) task(b toolbox) {
 	}
 	var trust control.TrustAnswer
 	if b.into("openfi_get_trust_summary", `{"slug":"plain","valueAtRisk":"7"}`,
-		&trust); trust.Verdict.Effect != "allow" || trust.Verdict.Value != "7" {
+		&trust); trust.Decision.Effect != "allow" || trust.Decision.Value != "7" {
 		t.Errorf("trust %+v", trust)
 	}
 	if b.into("openfi_recompute_trust_summary", `{"slug":"plain","threshold":{"requireIdentity":true}}`,
-		&trust); trust.Verdict.Effect != "deny" || trust.Verified == nil {
+		&trust); trust.Decision.Effect != "deny" || trust.Verified == nil {
 		t.Errorf("recomputed %+v", trust)
 	}
 }
@@ -206,12 +206,12 @@ func TestToolsThatChange(t *testing.T) {
 	var dry task
 	ann.into("openfi_submit_task", `{"goal":"dear me","coordinatorSlug":"plain","budget":{"maxSteps":4},"dry_run":true}`,
 		&dry)
-	if !dry.DryRun || dry.Task != nil || dry.Verdict.Effect != "allow" || dry.Policy.Effect != "require_approval" ||
+	if !dry.DryRun || dry.Task != nil || dry.GateDecision.Effect != "allow" || dry.Policy.Effect != "require_approval" ||
 		dry.Budget.MaxSteps != 4 {
 		t.Errorf("dry run %+v", dry)
 	}
 	var trust control.TrustAnswer
-	if ann.into("openfi_recompute_trust_summary", `{"slug":"plain","dry_run":true}`, &trust); trust.Verdict == nil ||
+	if ann.into("openfi_recompute_trust_summary", `{"slug":"plain","dry_run":true}`, &trust); trust.Decision == nil ||
 		trust.Verified != nil {
 		t.Errorf("dry recomputation %+v", trust)
 	}

@@ -21,9 +21,10 @@ import (
 	"repute/contracts/bindings"
 	"repute/devnet"
 	"repute/indexer/node"
-	"repute/indexer/treasury"
+	follow "repute/indexer/treasury"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
+	"repute/orchestrator/control/treasury"
 	"repute/orchestrator/operate"
 	"repute/orchestrator/safety"
 	"repute/orchestrator/wallet"
@@ -43,7 +44,7 @@ func treasuryHouse(t *testing.T, agents ...orchestrator.Module) *house {
 }
 
 // followedHouse is a treasuryHouse with a follower of the treasury's events.
-func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasury.Follower) {
+func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *follow.Follower) {
 	t.Helper()
 	d, err := devnet.Start(t.Context(), devnet.Options{Accounts: 6})
 	ok(t, err)
@@ -65,13 +66,13 @@ func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasu
 		return keys.Config{KeyFile: path}
 	}
 	c := d.Chain()
-	var follower *treasury.Follower
+	var follower *follow.Follower
 	h := newHouse(t, func(o *options) {
 		one, err := node.New(d.RPCURL(), node.Options{})
 		ok(t, err)
 		pool := node.NewPool([]*node.Node{one}, node.PoolOptions{ChainID: c.ID})
 		t.Cleanup(pool.Close)
-		follower = treasury.New(o.DB, c.ID, at, 1, pool, treasury.Options{})
+		follower = follow.New(o.DB, c.ID, at, 1, pool, follow.Options{})
 		w, err := wallet.Open(o.DB,
 			wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{d.RPCURL()}, Treasury: at,
 				Registries: safety.Registries{Identity: c.Identity, Reputation: c.Reputation}, Operator: key(operator),
@@ -89,10 +90,10 @@ func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasu
 }
 
 // follow reads the treasury's events up to the head.
-func (h *house) follow(f *treasury.Follower) {
+func (h *house) follow(f *follow.Follower) {
 	h.t.Helper()
 	for {
-		if err := f.Step(h.t.Context()); errors.Is(err, treasury.ErrNothingNew) {
+		if err := f.Step(h.t.Context()); errors.Is(err, follow.ErrNothingNew) {
 			return
 		} else if err != nil {
 			h.t.Fatal(err)
@@ -165,7 +166,7 @@ func TestTreasuryRoutes(t *testing.T) {
 		p.NativeWindowSpentWei != "40" {
 		t.Errorf("put %+v, policy %+v", put, p)
 	}
-	var list control.ActList
+	var list treasury.ActList
 	h.into(h.call(http.MethodGet, "/v1/acts?limit=2", ""), 200, &list)
 	if len(list.Acts) != 2 || list.Acts[0].ID != put.ID || list.Acts[1].Status != operate.Refused || list.Next == "" {
 		t.Fatalf("acts %+v", list)
@@ -209,13 +210,13 @@ func TestTreasuryEvents(t *testing.T) {
 		run.Treasury[0].Block != ofRun.Transactions[0].Block {
 		t.Errorf("of the run: %+v", run.Treasury)
 	}
-	var act control.ActWithEvents
+	var act treasury.ActWithEvents
 	h.into(h.call(http.MethodGet, "/v1/acts/"+ofNone.ID, ""), 200, &act)
 	if len(act.Treasury) != 1 || act.Treasury[0].RunKey == "" || act.Treasury[0].RunKey != act.Treasury[0].TaskKey ||
 		act.Status != operate.Confirmed {
 		t.Errorf("of the act: %+v", act)
 	}
-	var list control.TreasuryEventList
+	var list treasury.TreasuryEventList
 	h.into(h.call(http.MethodGet, "/v1/treasury/events?agent=plain&limit=2", ""), 200, &list)
 	if len(list.Events) != 2 || list.Next == "" || list.Events[0].Transaction != ofNone.Transactions[0].Hash {
 		t.Fatalf("events %+v", list)
@@ -224,7 +225,7 @@ func TestTreasuryEvents(t *testing.T) {
 	if len(list.Events) != 2 || list.Events[0].Kind != "CallAllowed" || list.Events[1].Kind != "PolicySet" {
 		t.Errorf("the last page %+v", list)
 	}
-	var now control.TreasuryNow
+	var now treasury.TreasuryNow
 	h.into(h.call(http.MethodGet, "/v1/treasury/status", ""), 200, &now)
 	if now.Index == nil || now.Index.Missing != 0 || now.Index.To == 0 || now.Balance != "920" {
 		t.Errorf("status %+v", now)

@@ -24,10 +24,10 @@ const (
 	indexPause = 200 * time.Millisecond
 )
 
-// policyBase is the policy that a change leaves as it is where it names nothing: what
-// endpoints agree on at one block, which MUST be what the last PolicySet says that is indexed
-// at or below it. repute.ErrConflict where they differ; repute.ErrUnavailable where the index
-// is behind the block or not there.
+// policyBase returns the current policy of an agent, whose fields a change keeps unless it names
+// them: the policy on which endpoints agree at one block. It MUST equal the last indexed PolicySet
+// event at or below that block. repute.ErrConflict if they differ; repute.ErrUnavailable if the
+// index is behind the block or absent.
 func (o *Operator) policyBase(ctx context.Context, slug string) (p bindings.AgentPoliciesOutput, err error) {
 	for end := time.Now().Add(indexWait); ; {
 		if p, err = o.confirmedPolicy(ctx, slug); !errors.Is(err, errIndexBehind) || time.Now().After(end) {
@@ -41,10 +41,11 @@ func (o *Operator) policyBase(ctx context.Context, slug string) (p bindings.Agen
 	}
 }
 
-// errIndexBehind says that the treasury's events are not indexed up to the block of a policy.
+// errIndexBehind is returned when the treasury's events are not indexed up to the block of a
+// policy.
 var errIndexBehind = fmt.Errorf("the treasury's events are not indexed that far: try again: %w", repute.ErrUnavailable)
 
-// confirmedPolicy compares the policy that endpoints agree on with the indexed one.
+// confirmedPolicy compares the policy on which endpoints agree with the indexed one.
 func (o *Operator) confirmedPolicy(ctx context.Context, slug string) (p bindings.AgentPoliciesOutput, err error) {
 	at, err := o.treasury()
 	if err != nil {
@@ -76,7 +77,7 @@ func (o *Operator) confirmedPolicy(ctx context.Context, slug string) (p bindings
 	return p, repute.Conflict("%s (%s): an endpoint or the index is wrong, so nothing is made of it", said, setIn(set.Tx))
 }
 
-// setIn says which event the index means.
+// setIn describes the indexed event for an error text.
 func setIn(tx common.Hash) string {
 	if (tx == common.Hash{}) {
 		return "no PolicySet is indexed"
@@ -84,8 +85,8 @@ func setIn(tx common.Hash) string {
 	return "the last PolicySet that is indexed is of transaction " + tx.Hex()
 }
 
-// policyDiffers says how a policy on the chain differs from the event that set it; of an
-// agent without an event it MUST be empty. The text is empty where they are the same.
+// policyDiffers returns how a policy on the chain differs from the event that set it; empty if it
+// does not. Without an event the policy MUST be empty.
 func policyDiffers(event json.RawMessage, p *bindings.AgentPoliciesOutput) (string, error) {
 	set := map[string]any{}
 	if len(event) > 0 {
@@ -96,8 +97,8 @@ func policyDiffers(event json.RawMessage, p *bindings.AgentPoliciesOutput) (stri
 	return strings.Join(differences(set, len(event) > 0, reflect.ValueOf(p).Elem()), ", "), nil
 }
 
-// differences compares the fields of a policy with those of an event that have their names.
-// Fields that no event sets count what was spent.
+// differences compares the fields of a policy with the fields of the same names of an event. Fields
+// that no event sets count the spending.
 func differences(set map[string]any, known bool, p reflect.Value) (out []string) {
 	for i := range p.NumField() {
 		name := p.Type().Field(i).Name

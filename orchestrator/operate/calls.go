@@ -15,8 +15,8 @@ import (
 	"repute/orchestrator/transaction"
 )
 
-// decode fills in what a step tells its contract, as people and rules see it. What the
-// treasury's owner signs MUST be decoded.
+// decode adds the decoded call of a step, for people and rules. A transaction that the treasury's
+// owner signs MUST be decodable.
 func (o *Operator) decode(ctx context.Context, s *step) error {
 	s.Calls = nil
 	if len(s.Tx.Data) == 0 {
@@ -42,15 +42,15 @@ func (o *Operator) decode(ctx context.Context, s *step) error {
 	return nil
 }
 
-// settings names the event by which the treasury says that a function of its owner was done:
-// it has every argument of the function under its name.
+// settings returns the event that the treasury emits for a function of its owner. The event has
+// every argument of the function under the same name.
 func settings(function string) string {
 	return map[string]string{"setPolicy": "PolicySet", "setCall": "CallAllowed",
 		"setToken": "TokenPolicySet", "setRelayer": "RelayerApproved", "pause": "Paused", "unpause": "Unpaused"}[function]
 }
 
-// asAsked compares what the treasury says that a transaction of its owner set with what was
-// signed. The error, which is final, names both: the transaction is on the chain.
+// asAsked compares the event of a transaction of the treasury's owner with the signed arguments.
+// Its error is final and names both, because the transaction is on the chain.
 func asAsked(treasury common.Address, data []byte, sent transaction.Sent) error {
 	of := bindings.NewOpenFiTreasury().GetABI()
 	m, err := of.MethodById(data)

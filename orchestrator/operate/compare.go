@@ -33,8 +33,8 @@ const (
 	maxPayments = 10_000
 )
 
-// book is what a treasury keeps of an agent: its policy with the window of native coin, or
-// the window of a token.
+// book is the treasury's record about an agent: its policy with the window of native coin, or the
+// window of a token.
 type book struct {
 	agent common.Hash
 	token common.Address // zero: native coin
@@ -66,7 +66,7 @@ func (o *Operator) CompareTreasury(ctx context.Context, t walletdb.Treasury) (Tr
 	return c.out, nil
 }
 
-// comparison is one that is being made.
+// comparison is the state of one comparison.
 type comparison struct {
 	treasury walletdb.Treasury
 	out      TreasuryCompared
@@ -76,7 +76,7 @@ type comparison struct {
 	windows  map[book]window
 }
 
-// window is what a treasury counts of a book.
+// window is the spending that a treasury counts in a book.
 type window struct {
 	start time.Time
 	spent *big.Int
@@ -114,6 +114,7 @@ func (c *comparison) list(ctx context.Context, db *store.DB) error {
 	return nil
 }
 
+// add records a book whose values are to be read.
 func (c *comparison) add(b book) {
 	for _, known := range c.books {
 		if known == b {
@@ -125,6 +126,7 @@ func (c *comparison) add(b book) {
 	}
 }
 
+// name returns the slug of an agent for an error text, or its key if the slug is not known.
 func (c *comparison) name(agent common.Hash) string {
 	if slug := c.names[agent]; slug != "" {
 		return slug
@@ -132,6 +134,7 @@ func (c *comparison) name(agent common.Hash) string {
 	return agent.Hex()
 }
 
+// views returns the contract views that read the books.
 func (c *comparison) views() (out []wallet.View) {
 	b := bindings.NewOpenFiTreasury()
 	for _, k := range c.books {
@@ -146,7 +149,7 @@ func (c *comparison) views() (out []wallet.View) {
 	return out
 }
 
-// read takes over what the chain has, and compares policies.
+// read decodes the values on the chain, and compares policies.
 func (c *comparison) read(seen wallet.Seen) error {
 	b := bindings.NewOpenFiTreasury()
 	c.windows = map[book]window{}
@@ -183,8 +186,8 @@ func (c *comparison) read(seen wallet.Seen) error {
 	return nil
 }
 
-// sum compares what windows hold with the payments since their oldest one that counts. More is
-// no fault: an earlier payment of the same second may have ended.
+// sum compares the windows with the payments since their oldest counted one. A larger sum is no
+// difference: an earlier payment of the same second may no longer count.
 func (c *comparison) sum(ctx context.Context, db *store.DB) error {
 	var since time.Time
 	for _, w := range c.windows {
@@ -236,7 +239,7 @@ func (c *comparison) paid(events []walletdb.TreasuryEvent) (map[book]*big.Int, e
 			return nil, fmt.Errorf("stored event of transaction %s: %w", e.Tx, err)
 		}
 		k := book{e.Agent, common.HexToAddress(fields.Token)}
-		amount, ok := new(big.Int).SetString(fields.Value+fields.Amount, 10) // one of both is empty
+		amount, ok := new(big.Int).SetString(fields.Value+fields.Amount, 10) // one of the two is empty
 		if w, known := c.windows[k]; ok && known && !e.Block.Time.Before(w.start) {
 			out[k].Add(out[k], amount)
 		}

@@ -21,15 +21,15 @@ import (
 	"repute/store/walletdb"
 )
 
-// maxListed bounds the entries of one change of a policy, each of which is a transaction.
+// maxListed bounds the entries of one change of a policy, because each is a transaction.
 const maxListed = 32
 
 // defaultWindow is the treasury's DEFAULT_WINDOW_SECONDS.
 const defaultWindow = 86400
 
-// ConfigurePolicy changes what the treasury lets an agent do. The treasury's owner signs. It is
-// repute.ErrConflict while another change for the agent is under way: what a change leaves as it
-// is must be known.
+// ConfigurePolicy changes the treasury's policy of an agent. The treasury's owner signs. It returns
+// repute.ErrConflict while another change for the agent is open, because a change keeps the current
+// values of fields that it does not name.
 func (o *Operator) ConfigurePolicy(ctx context.Context, c PolicyChange, h How) (Act, error) {
 	if n := len(c.Calls) + len(c.Relayers) + len(c.Tokens); n > maxListed {
 		return Act{}, repute.Invalid("calls, relayers, tokens", fmt.Sprintf("have %d entries", n),
@@ -55,9 +55,9 @@ func (o *Operator) ConfigurePolicy(ctx context.Context, c PolicyChange, h How) (
 // maxNamed bounds how many agents an error names.
 const maxNamed = 20
 
-// knows refuses a slug that no agent has: a policy of a misspelled one would lie open for
-// whoever takes the name. An agent that was removed keeps its policy, which can be changed.
-// repute.ErrNotFound names those that there are.
+// knows refuses a slug without an agent: the policy of a misspelled slug would be usable by an
+// agent that registers it later. The policy of a removed agent can be changed. repute.ErrNotFound
+// names the known slugs.
 func (o *Operator) knows(ctx context.Context, slug string) error {
 	if err := slugOf("agentSlug", slug); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (o *Operator) knows(ctx context.Context, slug string) error {
 		Hint: "one of " + strings.Join(names, ", ") + "; GET /v1/agents lists them"}
 }
 
-// changes are the transactions by which a policy becomes what it is to be.
+// changes returns the transactions that change a policy as requested.
 func (o *Operator) changes(ctx context.Context, c *PolicyChange) (steps []step, err error) {
 	at, err := o.treasury()
 	if err != nil {
@@ -111,8 +111,8 @@ func (o *Operator) changes(ctx context.Context, c *PolicyChange) (steps []step, 
 	return steps, nil
 }
 
-// setsPolicy reports whether operator, caps, window or switch are named, of which the others
-// stay.
+// setsPolicy reports whether the change names operator, caps, window or switch; those that it does
+// not name keep their values.
 func (c *PolicyChange) setsPolicy() bool {
 	return c.Active != nil || c.Operator != "" || c.NativePerTxCapWei != "" || c.NativeWindowCapWei != "" ||
 		c.WindowDurationSeconds != nil
@@ -145,7 +145,7 @@ func (c *PolicyChange) policy(key common.Hash, now *bindings.AgentPoliciesOutput
 		}
 		next.WindowDurationSeconds = new(big.Int).SetUint64(*c.WindowDurationSeconds)
 	}
-	if next.WindowDurationSeconds.Sign() == 0 { // the contract would take its default: what is signed says it
+	if next.WindowDurationSeconds.Sign() == 0 { // the contract would use its default; the signed value is explicit
 		next.WindowDurationSeconds = new(big.Int).SetUint64(defaultWindow)
 	}
 	if c.Active != nil {
@@ -180,7 +180,7 @@ func (c *PolicyChange) lists(key common.Hash, add func(string, []byte)) error {
 	return nil
 }
 
-// functions are what entries of the allow-list are called.
+// functions returns the functions that the entries of the allow-list name.
 func (c *PolicyChange) functions() (out []walletdb.CallFunction, err error) {
 	for _, e := range c.Calls {
 		if e.Function == "" || !e.Allowed {
@@ -214,6 +214,7 @@ func functionsOf(row *walletdb.Act) ([]walletdb.CallFunction, error) {
 	return c.functions()
 }
 
+// add adds the transaction of an entry of the allow-list.
 func (e *CallAllowed) add(key common.Hash, add func(string, []byte)) error {
 	target, err := addressOf("calls.target", e.Target)
 	if err != nil {
@@ -233,6 +234,7 @@ func (e *CallAllowed) add(key common.Hash, add func(string, []byte)) error {
 	return nil
 }
 
+// add adds the transaction of an entry of the token list.
 func (e *TokenAllowed) add(key common.Hash, add func(string, []byte)) error {
 	token, err := addressOf("tokens.token", e.Token)
 	if err != nil {
@@ -250,6 +252,7 @@ func (e *TokenAllowed) add(key common.Hash, add func(string, []byte)) error {
 	return nil
 }
 
+// verb returns "allow" or "remove" for the purpose of a step.
 func verb(allowed bool) string {
 	return map[bool]string{true: "allow ", false: "no longer allow "}[allowed]
 }

@@ -1,6 +1,5 @@
-// Package operate holds the acts of the operator itself on a chain, outside any run:
-// reading and setting treasury policies, treasury calls and transfers, identities, agent
-// wallets, feedback. Each is simulated first, decided by the policy, recorded before
-// anything is sent, and sent once. What began is brought to its end by Run, also after a
-// crash.
+// Package operate carries out operator actions, which are transactions outside any run: reading and
+// setting treasury policies, treasury calls and transfers, identities, agent wallets, feedback.
+// Each action is simulated, decided by the policy, stored, and then sent exactly once. Run
+// completes actions that were interrupted, for example by a crash.
 package operate

@@ -60,8 +60,8 @@ func (o *Operator) PostFeedback(ctx context.Context, f FeedbackRequest, h How) (
 	return o.perform(ctx, j, h)
 }
 
-// mayRate refuses feedback for an agent that the rater, or who controls the rater, controls
-// itself, as the chain has it now: the registry looks at the owner's key alone.
+// mayRate refuses feedback for an agent that the rater, or an address that controls the rater,
+// controls according to the chain: the registry itself only checks the owner.
 func (o *Operator) mayRate(ctx context.Context, slug string, from common.Address, token *big.Int) error {
 	subject, err := o.hands(ctx, token)
 	if errors.Is(err, repute.ErrInvalid) {
@@ -90,8 +90,8 @@ func (o *Operator) mayRate(ctx context.Context, slug string, from common.Address
 	return nil
 }
 
-// hands are the addresses that an agent is controlled by or paid at. repute.ErrInvalid: there
-// is no such agent.
+// hands returns the addresses that control an agent or are paid for it. repute.ErrInvalid: there is
+// no such agent.
 func (o *Operator) hands(ctx context.Context, token *big.Int) (out []common.Address, err error) {
 	at, b := o.identityRegistry(), bindings.NewIdentityRegistry()
 	seen, err := o.wallet.Look(ctx, o.o.TrustChain, at, wallet.View{To: at, Data: b.PackOwnerOf(token)},
@@ -107,7 +107,7 @@ func (o *Operator) hands(ctx context.Context, token *big.Int) (out []common.Addr
 	return out, nil
 }
 
-// agent is the token that feedback is for.
+// agent returns the token id of the rated agent.
 func (f *FeedbackRequest) agent(chain uint64, registry common.Address) (*big.Int, error) {
 	ref, err := repute.ParseAgentRef(f.AgentID)
 	if err != nil {
@@ -122,7 +122,7 @@ func (f *FeedbackRequest) agent(chain uint64, registry common.Address) (*big.Int
 	return token, nil
 }
 
-// check refuses what the registry would not take.
+// check refuses feedback that the registry would reject.
 func (f *FeedbackRequest) check() (value *big.Int, hash common.Hash, err error) {
 	value, ok := new(big.Int).SetString(f.Value[:min(len(f.Value), 41)], 10)
 	limit := new(big.Int).Lsh(big.NewInt(1), 127)

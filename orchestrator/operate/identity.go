@@ -18,14 +18,14 @@ import (
 	"repute/store/walletdb"
 )
 
-// consent is a wallet that has still to sign that it serves an agent.
+// consent is a pending signature by which a wallet agrees to be the wallet of an agent.
 type consent struct {
 	Wallet common.Address `json:"wallet"`
 	Owner  common.Address `json:"owner"`
-	Token  string         `json:"token,omitempty"` // empty: the one that the first step registers
+	Token  string         `json:"token,omitempty"` // empty: the token that the first step registers
 }
 
-// consentSeconds is for how long a signature of ours holds; the registry allows five
+// consentSeconds is the validity of a signature that is made here; the registry allows five
 // minutes.
 const consentSeconds = 240
 
@@ -77,7 +77,7 @@ func (o *Operator) RegisterIdentity(ctx context.Context, r Identity, h How) (Act
 	return o.perform(ctx, j, h)
 }
 
-// keyed is an agent with the address of its key on the trust chain.
+// keyed returns an agent with the address of its key on the trust chain.
 func (o *Operator) keyed(ctx context.Context, field, slug string) (m repute.Module, key common.Address, err error) {
 	if err := slugOf(field, slug); err != nil {
 		return m, key, err
@@ -93,19 +93,21 @@ func (o *Operator) keyed(ctx context.Context, field, slug string) (m repute.Modu
 	return m, key, err
 }
 
-// write is a step that calls a registry on the trust chain.
+// write returns a step that calls a registry on the trust chain.
 func (o *Operator) write(purpose string, to common.Address, data []byte) step {
 	return step{Purpose: purpose, Tx: transaction.Tx{ChainID: o.o.TrustChain, Target: to, Data: data, Purpose: purpose}}
 }
 
+// identityRegistry returns the Identity Registry of the trust chain.
 func (o *Operator) identityRegistry() common.Address {
 	r, _, err := o.wallet.Contracts(o.o.TrustChain)
 	if err != nil {
-		return common.Address{} // nothing can be sent there: the wallet says so
+		return common.Address{} // the wallet refuses to send there, with a reason
 	}
 	return r.Identity
 }
 
+// register adds the transactions that register an agent.
 func (o *Operator) register(j *job, uri string, owner, serves common.Address) {
 	at := o.identityRegistry()
 	j.steps = append(j.steps, o.write("register "+j.agent, at, bindings.NewIdentityRegistry().PackRegisterURI(uri)))
@@ -116,7 +118,7 @@ func (o *Operator) register(j *job, uri string, owner, serves common.Address) {
 	}
 }
 
-// update adds what differs from the chain.
+// update adds the transactions for the values that differ from the chain.
 func (o *Operator) update(ctx context.Context, j *job, id repute.AgentID, uri string, walletNamed bool,
 	serves common.Address) error {
 	at, b := o.identityRegistry(), bindings.NewIdentityRegistry()
@@ -146,13 +148,14 @@ func (o *Operator) update(ctx context.Context, j *job, id repute.AgentID, uri st
 	return nil
 }
 
+// tokenOf returns the token id as a big.Int.
 func tokenOf(id repute.AgentID) *big.Int {
 	token, _ := new(big.Int).SetString(id.TokenID.String(), 10)
 	return token
 }
 
-// SetAgentWallet gives an agent another wallet. The wallet's signature is the caller's,
-// or that of a key of ours.
+// SetAgentWallet sets another wallet of an agent. The wallet's signature is given by the caller or
+// made by a configured key.
 func (o *Operator) SetAgentWallet(ctx context.Context, r AgentWallet, h How) (Act, error) {
 	if err := slugOf("slug", r.Slug); err != nil {
 		return Act{}, err
@@ -192,7 +195,7 @@ func (o *Operator) SetAgentWallet(ctx context.Context, r AgentWallet, h How) (Ac
 	return o.perform(ctx, j, h)
 }
 
-// signed has a key of ours consent to serve an agent.
+// signed makes the signature by which a configured key agrees to be an agent's wallet.
 func (o *Operator) signed(ctx context.Context, to common.Address, token *big.Int) (signature []byte, deadline uint64,
 	err error) {
 	at, b := o.identityRegistry(), bindings.NewIdentityRegistry()
@@ -213,8 +216,7 @@ func (o *Operator) signed(ctx context.Context, to common.Address, token *big.Int
 	return signature, deadline, err
 }
 
-// consented completes a step by the wallet's signature: the one that is stored, or one
-// that is made now.
+// consented completes a step with the wallet's signature: the stored one, or a new one.
 func (o *Operator) consented(ctx context.Context, intent *transaction.Intent, c *consent,
 	before []transaction.Sent) error {
 	stored, err := walletdb.ReadIntent(ctx, o.db, intent.ID)
@@ -251,7 +253,7 @@ func (o *Operator) consented(ctx context.Context, intent *transaction.Intent, c 
 	return nil
 }
 
-// registered takes over the identity that an agent got.
+// registered stores the identity that a transaction registered for an agent.
 func (o *Operator) registered(ctx context.Context, row *walletdb.Act, s transaction.Sent) (outcome, error) {
 	m, err := rundb.Module(ctx, o.db, row.Agent)
 	if err != nil {
@@ -273,7 +275,7 @@ func (o *Operator) registered(ctx context.Context, row *walletdb.Act, s transact
 	return outcome{AgentID: id.String()}, rundb.SaveModule(ctx, o.db, m)
 }
 
-// registeredIn finds what a transaction registered.
+// registeredIn returns the token that a transaction registered.
 func registeredIn(registry common.Address, s transaction.Sent) (*big.Int, error) {
 	var logs []*types.Log
 	if err := json.Unmarshal(s.Result, &logs); err != nil {

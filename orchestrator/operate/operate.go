@@ -35,22 +35,22 @@ import (
 // Options tune an Operator. Policy is needed.
 type Options struct {
 	Policy func() *policy.Policy
-	// Lenient is that of the engines: agents without identity may work.
+	// Lenient is the setting of the engines: agents without identity may work.
 	Lenient bool
-	// TrustChain is where identities and feedback are, ExecutionChain where the treasury is.
+	// TrustChain is the chain of identities and feedback, ExecutionChain that of the treasury.
 	TrustChain, ExecutionChain uint64
-	// PublicURL is where callers reach this service, for the address of registration files.
+	// PublicURL is the public URL of this service, for the address of registration files.
 	PublicURL string
-	// Wait is for how long an act's answer waits for its transactions; 10 s when 0.
+	// Wait is how long a request waits for the transactions of its action; 10 s when 0.
 	Wait time.Duration
-	// Fresh is for how long an act's decision counts for what is not signed yet; 1 min when
-	// 0. Expire is after how long an act ends of which nothing is signed; 10 min when 0.
+	// Fresh is how long the decision about an action is valid for unsigned transactions; 1 min when
+	// 0. Expire is the age at which an action without signed transactions ends; 10 min when 0.
 	Fresh, Expire time.Duration
 	Log           *slog.Logger // nil discards
 }
 
-// Operator does what the operator asks for. It is safe for concurrent use, by any number
-// of processes on one database.
+// Operator carries out operator actions. It is safe for concurrent use, by any number of processes
+// on one database.
 type Operator struct {
 	db     *store.DB
 	wallet *wallet.Wallet
@@ -61,7 +61,7 @@ type Operator struct {
 	compared atomic.Pointer[TreasuryCompared] // the last comparison
 }
 
-// New makes an Operator of a wallet.
+// New returns an Operator that uses a wallet.
 func New(db *store.DB, w *wallet.Wallet, o Options) *Operator {
 	o.Wait = cmp.Or(o.Wait, 10*time.Second)
 	o.Fresh, o.Expire = cmp.Or(o.Fresh, time.Minute), cmp.Or(o.Expire, 10*time.Minute)
@@ -81,7 +81,7 @@ const (
 	kindFeedback = "feedback"
 )
 
-// job is an act to be done.
+// job is a new operator action.
 type job struct {
 	kind      string
 	chain     uint64
@@ -92,34 +92,35 @@ type job struct {
 	steps     []step
 }
 
-// step is a transaction of an act, as it is stored with it.
+// step is a transaction of an action in its stored form.
 type step struct {
 	Purpose string         `json:"purpose"`
 	Owner   bool           `json:"owner,omitempty"` // the treasury's owner signs
 	Tx      transaction.Tx `json:"tx"`
-	// Consent makes Tx's data when the steps before are done.
+	// Consent completes the data of Tx after the steps before it.
 	Consent *consent `json:"consent,omitempty"`
-	// Calls are Tx's data decoded, and the calls inside of it; none where it is made later.
+	// Calls are the decoded calls in the data of Tx; none if the data is completed later.
 	Calls      []contracts.Call        `json:"calls,omitempty"`
 	Simulation *transaction.Simulation `json:"simulation,omitempty"`
 }
 
-// origin is on whose behalf an act's transactions are sent.
+// origin names the agent, run and task on whose behalf transactions are sent.
 func (j *job) origin(id string) transaction.Origin {
 	return transaction.Origin{Agent: cmp.Or(j.signs, j.agent), Run: cmp.Or(j.run, id), Task: cmp.Or(j.task, id)}
 }
 
-// recorded is a decision as it is stored, with all that it follows from.
+// recorded is a stored decision with its inputs.
 type recorded struct {
 	Decision
 	Origin transaction.Origin `json:"origin"`
 	Inputs []policy.Input     `json:"inputs"`
-	// ApprovedFor is the hash of what was approved: see approval. It is empty without approval.
+	// ApprovedFor is the hash of the approved transactions and rules (see approval). It is empty
+	// without approval.
 	ApprovedFor string `json:"approvedFor,omitempty"`
 }
 
-// approval hashes what a person approves: the transactions of an act, and the rules that leave
-// them to a person.
+// approval hashes what a person approves: the transactions of an action, and the rules that require
+// approval.
 func (d *recorded) approval(steps []step) string {
 	var rules []string
 	for _, r := range d.Reasons {
@@ -145,8 +146,8 @@ const (
 	maxID      = 64
 )
 
-// asked is the answer to an act that was asked for before by the same key, whatever has
-// become of the chain since; known tells that it was.
+// asked returns the result of an earlier request with the same idempotency key; known is false if
+// there was none.
 func (o *Operator) asked(ctx context.Context, kind string, request any, h How) (act Act, known bool, err error) {
 	if utf8.RuneCountInString(h.Key) > maxKey {
 		return Act{}, false, repute.Invalid("idempotencyKey", "is too long", fmt.Sprintf("at most %d characters", maxKey))
@@ -165,7 +166,7 @@ func (o *Operator) asked(ctx context.Context, kind string, request any, h How) (
 	return act, true, err
 }
 
-// key is the one that an act is stored by: everybody has keys of their own.
+// key returns the stored idempotency key, which includes the caller: callers do not share keys.
 func (h How) key() string {
 	if h.Key == "" {
 		return ""
@@ -173,8 +174,8 @@ func (h How) key() string {
 	return h.By + "/" + h.Key
 }
 
-// perform does a job that was not asked for before, or says what it would come to. A
-// refusal is an *orchestrator.DeniedError; it is recorded too.
+// perform carries out a new action, or simulates it. A refusal is a *transaction.DeniedError; it is
+// stored too.
 func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
 	row := walletdb.Act{ID: newID(), Key: h.key(), Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent,
 		Alone: j.kind == kindPolicy, Request: encoded(j.request)}
@@ -201,7 +202,7 @@ func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
 	return o.carryOn(ctx, &row)
 }
 
-// again is the answer to what was asked for before.
+// again returns the answer to a repeated request.
 func (o *Operator) again(ctx context.Context, kind string, request any, known *walletdb.Act) (Act, error) {
 	if known.Kind != kind || string(known.Request) != string(encoded(request)) {
 		return Act{}, repute.Conflict("the idempotency key was used for act %s, which is another: take another key", known.ID)
@@ -216,6 +217,7 @@ func (o *Operator) again(ctx context.Context, kind string, request any, known *w
 	return act, err
 }
 
+// dryRun returns the answer to a simulated action.
 func (o *Operator) dryRun(row *walletdb.Act) (Act, error) {
 	act, err := o.shown(row)
 	act.ID, act.DryRun, act.Created, act.Status = "", true, nil, Simulated
@@ -225,8 +227,8 @@ func (o *Operator) dryRun(row *walletdb.Act) (Act, error) {
 	return act, err
 }
 
-// judge simulates an act's transactions and asks the policy about each. denied is nil
-// where nothing stands against the act.
+// judge simulates the transactions of an action and asks the policy about each. denied is nil if
+// the action may be sent.
 func (o *Operator) judge(ctx context.Context, j *job, h How, row *walletdb.Act) (denied *transaction.DeniedError,
 	err error) {
 	p := o.o.Policy()
@@ -247,7 +249,7 @@ func (o *Operator) judge(ctx context.Context, j *job, h How, row *walletdb.Act) 
 	return d.denied(), nil
 }
 
-// denied is nil where nothing stands against an act.
+// denied returns the error for a refused action; nil if it may be sent.
 func (d *Decision) denied() *transaction.DeniedError {
 	if d.Effect == policy.Allow || d.Effect == policy.RequireApproval && d.Approved != "" {
 		return nil
@@ -255,8 +257,8 @@ func (d *Decision) denied() *transaction.DeniedError {
 	return &transaction.DeniedError{Reasons: d.Reasons}
 }
 
-// judgeStep simulates a transaction, unless what comes before it must be done first, and
-// adds what the policy says of it.
+// judgeStep simulates a transaction, unless it depends on an earlier one, and adds the decision of
+// the policy.
 func (o *Operator) judgeStep(ctx context.Context, p *policy.Policy, j *job, s *step, agent policy.Agent,
 	d *recorded) error {
 	if err := o.decode(ctx, s); err != nil {
@@ -283,7 +285,7 @@ func (o *Operator) judgeStep(ctx context.Context, p *policy.Policy, j *job, s *s
 	return nil
 }
 
-// add takes a reason over; the strongest counts.
+// add adds a reason; the strongest effect counts.
 func (d *Decision) add(r policy.Reason) {
 	if d.Effect != policy.Deny && r.Effect != policy.Allow {
 		d.Effect = r.Effect
@@ -296,6 +298,7 @@ func (d *Decision) add(r policy.Reason) {
 	d.Reasons = append(d.Reasons, r)
 }
 
+// simulate simulates the transaction of a step.
 func (o *Operator) simulate(ctx context.Context, origin transaction.Origin, s *step) (transaction.Simulation, error) {
 	if s.Owner {
 		return o.wallet.SimulateOwner(ctx, origin, s.Tx.ChainID, s.Tx.Data)
@@ -303,7 +306,7 @@ func (o *Operator) simulate(ctx context.Context, origin transaction.Origin, s *s
 	return o.wallet.Simulate(ctx, origin, s.Tx)
 }
 
-// facts are what is indexed of the agent that an act is for.
+// facts returns the indexed data of the agent for which an action is done.
 func (o *Operator) facts(ctx context.Context, p *policy.Policy, j *job) (policy.Agent, error) {
 	unknown := policy.Agent{Slug: j.agent, Status: "unrated", Validation: policy.ValidationDisabled}
 	m, err := rundb.Module(ctx, o.db, j.agent)
@@ -313,12 +316,12 @@ func (o *Operator) facts(ctx context.Context, p *policy.Policy, j *job) (policy.
 	if err != nil {
 		return unknown, err
 	}
-	v, err := trustgate.Judge(ctx, o.db, p, o.o.Lenient, m, policy.Task{Coordinator: j.agent, Value: "0"},
+	v, err := trustgate.Decide(ctx, o.db, p, o.o.Lenient, m, policy.Task{Coordinator: j.agent, Value: "0"},
 		policy.Threshold{})
 	return v.Agent, err
 }
 
-// input is what the policy's rules see of a transaction of an act.
+// input returns the input of the policy's rules for a transaction of an action.
 func input(j *job, s *step, origin transaction.Origin, agent policy.Agent, p *policy.Policy) policy.Input {
 	budget := p.Limits()
 	if s.Simulation != nil && budget.GasWei != "" {
@@ -341,7 +344,7 @@ func input(j *job, s *step, origin transaction.Origin, agent policy.Agent, p *po
 	return in
 }
 
-// newID makes a name that sorts by time and that nobody guesses.
+// newID returns an unpredictable id that sorts by time.
 func newID() string {
 	var b [16]byte
 	ms := uint64(time.Now().UnixMilli())
@@ -352,7 +355,7 @@ func newID() string {
 	return "act_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
 }
 
-// encoded is JSON of what can be encoded.
+// encoded returns a value as JSON. The value MUST be encodable.
 func encoded(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -361,7 +364,7 @@ func encoded(v any) json.RawMessage {
 	return b
 }
 
-// slugOf refuses what is no slug.
+// slugOf refuses a text that is not a slug.
 func slugOf(field, s string) error {
 	plain := !strings.ContainsFunc(s, func(r rune) bool {
 		return r != '-' && (r < 'a' || r > 'z') &&

@@ -21,7 +21,7 @@ import (
 	"repute/store/rundb"
 )
 
-// treasury is the configured treasury; repute.ErrNotFound where there is none.
+// treasury returns the configured treasury; repute.ErrNotFound if there is none.
 func (o *Operator) treasury() (common.Address, error) {
 	_, at, err := o.wallet.Contracts(o.o.ExecutionChain)
 	if err == nil && (at == common.Address{}) {
@@ -30,8 +30,7 @@ func (o *Operator) treasury() (common.Address, error) {
 	return at, err
 }
 
-// Treasury is the configured treasury and its chain; repute.ErrNotFound where there is
-// none.
+// Treasury returns the configured treasury and its chain; repute.ErrNotFound if there is none.
 func (o *Operator) Treasury() (chainID uint64, at common.Address, err error) {
 	at, err = o.treasury()
 	return o.o.ExecutionChain, at, err
@@ -73,16 +72,19 @@ func (o *Operator) TreasuryStatus(ctx context.Context) (out TreasuryStatus, err 
 	return out, nil
 }
 
+// noTreasury is the error for an address without a treasury contract.
 func noTreasury(at common.Address) error {
 	return repute.Conflict("there is no OpenFiTreasury at %s: mend orchestrator.wallets[].treasury", at)
 }
 
-// TreasuryPolicy reads what the treasury lets an agent do, at the newest block.
+// TreasuryPolicy reads an agent's policy in the treasury at the newest block.
 func (o *Operator) TreasuryPolicy(ctx context.Context, slug string) (TreasuryPolicy, error) {
 	out, _, err := o.policyNow(ctx, slug)
 	return out, err
 }
 
+// policyNow reads an agent's policy at the newest block, in the form of answers and of the
+// contract.
 func (o *Operator) policyNow(ctx context.Context, slug string) (out TreasuryPolicy, p bindings.AgentPoliciesOutput,
 	err error) {
 	if err := slugOf("agentSlug", slug); err != nil {
@@ -168,7 +170,7 @@ func (o *Operator) TransferERC20(ctx context.Context, t Transfer, h How) (Act, e
 	return o.perform(ctx, o.spending(kindTransfer, t.AgentSlug, t.RunID, t.TaskID, t, tx), h)
 }
 
-// spend is what all treasury calls begin with.
+// spend returns the common fields of all calls of the treasury.
 func (o *Operator) spend(ctx context.Context, slug, run, task, purpose string) (tx transaction.Tx, err error) {
 	if err := slugOf("agentSlug", slug); err != nil {
 		return tx, err
@@ -187,8 +189,8 @@ func (o *Operator) spend(ctx context.Context, slug, run, task, purpose string) (
 	return transaction.Tx{ChainID: o.o.ExecutionChain, Purpose: purpose}, o.works(ctx, slug, run, task)
 }
 
-// works refuses a run or task of this service that is not the agent's: what is done would be
-// shown as theirs. Ids that are not known here are taken as they are.
+// works refuses a run or task of this service that belongs to another agent, because the action
+// would be shown as theirs. Ids that are not known here are accepted.
 func (o *Operator) works(ctx context.Context, slug, run, task string) error {
 	if run != "" {
 		r, err := rundb.Run(ctx, o.db, run)
@@ -214,6 +216,7 @@ func (o *Operator) works(ctx context.Context, slug, run, task string) error {
 	return nil
 }
 
+// spending returns the action of a call or transfer by the treasury.
 func (o *Operator) spending(kind, slug, run, task string, request any, tx transaction.Tx) *job {
 	purpose := tx.Purpose
 	if purpose == "" {
@@ -223,7 +226,7 @@ func (o *Operator) spending(kind, slug, run, task string, request any, tx transa
 		steps: []step{{Purpose: purpose, Tx: tx}}}
 }
 
-// dataOf reads hex digits after 0x; empty is none.
+// dataOf decodes hex digits after 0x; empty is no data.
 func dataOf(field, text string) ([]byte, error) {
 	if text == "" || text == "0x" {
 		return nil, nil

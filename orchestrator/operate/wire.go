@@ -8,29 +8,29 @@ import (
 	"repute/policy"
 )
 
-// How says how an act is done.
+// How are the parameters with which an action is requested.
 type How struct {
 	DryRun bool   // nothing is stored or sent
-	By     string // who asks; kept with the act
-	// Key makes asking twice one act, at most 80 bytes; empty: each asking is another.
+	By     string // name of the caller; stored with the action
+	// Key is the idempotency key, at most 80 bytes; empty: each request is a new action.
 	Key string
-	// Approve says that whoever asks approves what the policy leaves to a person.
+	// Approve approves the action if the policy leaves it to a person.
 	Approve bool
 }
 
-// Status is how far an act has come.
+// Status is the progress of an action.
 type Status string
 
 // Statuses of acts.
 const (
-	Simulated Status = "simulated" // a dry run that nothing stands against
+	Simulated Status = "simulated" // a dry run without objection
 	Refused   Status = "refused"   // by the policy, or because it would fail
-	Pending   Status = "pending"   // begun: it goes on by itself
+	Pending   Status = "pending"   // stored and not finished: Run continues it
 	Confirmed Status = "confirmed" // all transactions are on the chain
 	Failed    Status = "failed"    // it ended early
 )
 
-// Act is what is known of an act. A dry run has no id.
+// Act is an operator action in answers. A dry run has no id.
 type Act struct {
 	ID           string        `json:"id,omitempty"`
 	Kind         string        `json:"kind" enum:"policy,call,transfer,identity,wallet,feedback"`
@@ -48,7 +48,7 @@ type Act struct {
 	Ended        *time.Time    `json:"endedAt,omitempty"`
 }
 
-// Decision is what the policy says of an act.
+// Decision is the policy's decision about an action.
 type Decision struct {
 	Effect   policy.Effect   `json:"effect" enum:"allow,deny,require_approval"`
 	Reasons  []policy.Reason `json:"reasons"`
@@ -56,14 +56,13 @@ type Decision struct {
 	Policy   string          `json:"policy" doc:"sha256 of the policy's bytes"`
 }
 
-// Transaction is one of an act's transactions: how it was simulated, and, once it is
-// signed, what became of it.
+// Transaction is a transaction of an action: its simulation and, once it is signed, its result.
 type Transaction struct {
 	Purpose string `json:"purpose"`
 	To      string `json:"to"`
-	// Calls are absent where they depend on the transactions before.
+	// Calls are absent if they depend on earlier transactions.
 	Calls []contracts.Call `json:"calls,omitempty" doc:"what the contract is told, decoded, and the calls inside of it"`
-	// Simulation is absent where it depends on the transactions before.
+	// Simulation is absent if it depends on earlier transactions.
 	Simulation *transaction.Simulation `json:"simulation,omitempty"`
 	From       string                  `json:"from,omitempty"`
 	Status     string                  `json:"status,omitempty" enum:"signed,broadcast,mined,confirmed,reverted,failed"`
@@ -74,7 +73,7 @@ type Transaction struct {
 	FeeWei     string                  `json:"feeWei,omitempty"`
 }
 
-// TreasuryCall is native coin or a call, by the treasury, for an agent.
+// TreasuryCall requests a call, or a payment in native coin, by the treasury for an agent.
 type TreasuryCall struct {
 	AgentSlug string `json:"agentSlug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64" doc:"for which it is done"`
 	Target    string `json:"target" pattern:"^0x[0-9a-fA-F]{40}$"`
@@ -85,7 +84,7 @@ type TreasuryCall struct {
 	Purpose   string `json:"purpose,omitempty" doc:"for people"`
 }
 
-// Transfer is tokens, by the treasury, for an agent.
+// Transfer requests a transfer of tokens by the treasury for an agent.
 type Transfer struct {
 	AgentSlug string `json:"agentSlug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64" doc:"for which it is done"`
 	Token     string `json:"token" pattern:"^0x[0-9a-fA-F]{40}$"`
@@ -96,8 +95,7 @@ type Transfer struct {
 	Purpose   string `json:"purpose,omitempty" doc:"for people"`
 }
 
-// PolicyChange is what of an agent's treasury policy is to be other than it is. What is
-// absent stays.
+// PolicyChange are the changed fields of an agent's policy. Absent fields keep their values.
 type PolicyChange struct {
 	AgentSlug             string         `json:"agentSlug,omitempty" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64" doc:"whose policy it is"`
 	Active                *bool          `json:"active,omitempty" doc:"whether the treasury acts for the agent"`
@@ -110,22 +108,23 @@ type PolicyChange struct {
 	Tokens                []TokenAllowed `json:"tokens,omitempty" doc:"what may be moved"`
 }
 
-// CallAllowed is a pair of target and selector that an agent may call, or no longer.
+// CallAllowed allows or removes a pair of contract and selector.
 type CallAllowed struct {
 	Target   string `json:"target" pattern:"^0x[0-9a-fA-F]{40}$"`
 	Selector string `json:"selector" doc:"of a function; 0x00000000: a payment without data" pattern:"^0x[0-9a-fA-F]{8}$"`
 	Allowed  bool   `json:"allowed"`
-	// Function is kept with the pair, of whatever agent, until another change names another.
+	// Function is stored with the pair, for all agents, until another change names another
+	// function.
 	Function string `json:"function,omitempty" maxLength:"2048" doc:"the function with the names of its arguments, by which calls are decoded for whoever approves and for rules: swap(uint256 amountIn, address to). It must have the selector"`
 }
 
-// Relayer is an address that may execute in place of an agent's present operator, or no longer.
+// Relayer allows or removes an address that may execute in place of an agent's operator.
 type Relayer struct {
 	Address string `json:"address" pattern:"^0x[0-9a-fA-F]{40}$"`
 	Allowed bool   `json:"allowed"`
 }
 
-// TokenAllowed is what an agent may move of a token.
+// TokenAllowed sets what an agent may transfer of a token.
 type TokenAllowed struct {
 	Token     string `json:"token" pattern:"^0x[0-9a-fA-F]{40}$"`
 	Allowed   bool   `json:"allowed"`
@@ -133,8 +132,7 @@ type TokenAllowed struct {
 	WindowCap string `json:"windowCap,omitempty" pattern:"^[0-9]{1,78}$"`
 }
 
-// Identity is an agent to be registered, or whose registration is to be brought up to
-// date.
+// Identity requests the registration of an agent, or the update of its registration.
 type Identity struct {
 	Slug           string `json:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64"`
 	OwnerWallet    string `json:"ownerWallet,omitempty" pattern:"^0x[0-9a-fA-F]{40}$" doc:"absent: of the agent's configured key; no other can sign"`
@@ -142,7 +140,7 @@ type Identity struct {
 	AgentURI       string `json:"agentURI,omitempty" doc:"of the registration file; absent: this service's own"`
 }
 
-// AgentWallet is a wallet that an agent is to have.
+// AgentWallet requests that an agent gets another wallet.
 type AgentWallet struct {
 	Slug           string `json:"slug,omitempty" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64"`
 	OperatorWallet string `json:"operatorWallet" pattern:"^0x[0-9a-fA-F]{40}$"`
@@ -150,7 +148,7 @@ type AgentWallet struct {
 	Signature      string `json:"signature,omitempty" pattern:"^0x([0-9a-fA-F]{2})*$" doc:"of the wallet over EIP-712 AgentWalletSet; absent: made here, where its key is configured"`
 }
 
-// FeedbackRequest is feedback to be given on the trust chain.
+// FeedbackRequest requests feedback on the trust chain.
 type FeedbackRequest struct {
 	AgentID       string `json:"agentId" doc:"token id, chain:id or eip155:chain:registry:id"`
 	FromAddress   string `json:"fromAddress" pattern:"^0x[0-9a-fA-F]{40}$" doc:"of a configured agent's key"`
@@ -163,7 +161,7 @@ type FeedbackRequest struct {
 	FeedbackHash  string `json:"feedbackHash,omitempty" pattern:"^0x[0-9a-fA-F]{64}$" doc:"keccak256 of the file"`
 }
 
-// TreasuryStatus is a treasury at one block.
+// TreasuryStatus is the state of a treasury at one block.
 type TreasuryStatus struct {
 	ChainID      uint64    `json:"chainId"`
 	Address      string    `json:"address"`
@@ -177,7 +175,7 @@ type TreasuryStatus struct {
 	BlockTime    time.Time `json:"blockTime"`
 }
 
-// TreasuryPolicy is what a treasury lets an agent do, at one block.
+// TreasuryPolicy is an agent's policy in the treasury at one block.
 type TreasuryPolicy struct {
 	ChainID               uint64 `json:"chainId"`
 	Address               string `json:"address" doc:"of the treasury"`

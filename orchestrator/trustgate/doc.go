@@ -1,4 +1,4 @@
-// Package trustgate decides whether an agent may do a task, from what is indexed of it: the
-// final score, the identity checks, and the proof that its program speaks for its identity. A
-// Verdict keeps all that it was made of, so that VerifyVerdict can make it again later.
+// Package trustgate decides whether an agent may do a task by its indexed data: the final score,
+// the identity checks, and the proof that its program acts for its identity. A Decision contains
+// all its evidence, so that Verify can compute it again later.
 package trustgate

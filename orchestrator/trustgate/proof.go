@@ -14,8 +14,8 @@ import (
 	"repute/store/query"
 )
 
-// Proof is what shows that an agent's program speaks for its identity, with what was
-// indexed when it was looked at: whether it holds follows from it alone.
+// Proof is the proof that an agent's program acts for its identity, with the indexed data by which
+// it is checked. Fault depends on nothing else.
 type Proof struct {
 	// Needed: in development, and of agents without identity, nothing has to be shown.
 	Needed bool             `json:"needed"`
@@ -24,14 +24,14 @@ type Proof struct {
 	Host   string           `json:"host,omitempty"`
 	Signer *common.Address  `json:"signer,omitempty"`
 	At     time.Time        `json:"at,omitzero"` // when it was shown
-	// Wallet and Owner are the agent's, absent where the index has none that counts; Proven
-	// tells that Host and the agent's present file name each other.
+	// Wallet and Owner are the agent's, absent if the index has none that counts. Proven reports
+	// whether Host and the agent's current file name each other.
 	Wallet *common.Address `json:"wallet,omitempty"`
 	Owner  *common.Address `json:"owner,omitempty"`
 	Proven bool            `json:"hostProven,omitempty"`
 }
 
-// ProofOf is the proof of a module as it was registered.
+// ProofOf returns the proof with which a module was registered.
 func ProofOf(m repute.Module, needed bool) *Proof {
 	return &Proof{Needed: needed, URL: m.URL, Kind: m.Proof.Kind, Host: m.Proof.Host, Signer: known(m.Proof.Signer),
 		At: m.Proof.At}
@@ -45,7 +45,7 @@ func known(a common.Address) *common.Address {
 	return &a
 }
 
-// Look adds what is indexed now of what the proof rests on.
+// Look adds the currently indexed data by which the proof is checked.
 func (p *Proof) Look(ctx context.Context, db *store.DB, id repute.AgentID) error {
 	switch p.Kind {
 	case repute.ProofSignature, repute.ProofKey:
@@ -67,17 +67,16 @@ func (p *Proof) Look(ctx context.Context, db *store.DB, id repute.AgentID) error
 	return nil
 }
 
-// ProvenAt tells whether one of an agent's domains is host and names the agent too.
+// ProvenAt reports whether host is a proven domain of the agent.
 func ProvenAt(proofs []repute.DomainProof, host string) bool {
 	return host != "" &&
 		slices.ContainsFunc(proofs, func(p repute.DomainProof) bool {
-			return p.Verdict == repute.DomainProven &&
+			return p.Result == repute.DomainProven &&
 				p.Domain == host
 		})
 }
 
-// Fault says why the proof does not hold, with what to do; empty where it holds or none is
-// needed.
+// Fault returns why the proof does not hold, with a hint; empty if it holds or none is needed.
 func (p *Proof) Fault() string {
 	speaks := p.Signer != nil && (p.Wallet != nil && *p.Signer == *p.Wallet || p.Owner != nil && *p.Signer == *p.Owner)
 	switch {
@@ -96,8 +95,8 @@ func (p *Proof) Fault() string {
 	return "nothing shows that the program speaks for the agent: register it again, with a proof"
 }
 
-// Place is what a person's answer about a program is bound to: where it is and who vouches
-// that it speaks for the agent.
+// Place returns the bytes to which a person's answer about a program is bound: its URL and the
+// address or host that proves its identity.
 func (p *Proof) Place() []byte {
 	return journal.JSON([]any{p.URL, p.Kind, p.Host, p.Signer})
 }

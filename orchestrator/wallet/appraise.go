@@ -11,28 +11,27 @@ import (
 	"repute/orchestrator/wallet/rules"
 )
 
-// opinion is what one endpoint says of a call at a block.
+// opinion is one endpoint's answer about a call at a block.
 type opinion struct {
-	verdict rules.Outcome // of the treasury's terms, where they are asked for
+	outcome rules.Outcome // decision of the treasury's terms, if they were requested
 	reason  string        // why the chain would refuse the call; empty: it would not
 	gas     uint64        // limit; 0 where the chain would refuse
 	logs    []types.Log   // that it would emit
-	told    bool          // the endpoint can tell logs
+	told    bool          // the endpoint can simulate logs
 	balance *big.Int      // of the sender, in wei
 	tip     *big.Int      // wei per gas
 	dataFee *big.Int      // wei
 	oracle  bool          // the chain takes a fee for data
 }
 
-// appraisal is what endpoints agree on of a call.
+// appraisal is the answer about a call on which endpoints agree.
 type appraisal struct {
 	opinion
 	at *head
 }
 
-// appraise asks what a call would come to at the newest block. Gas and tip are the
-// endpoints' own estimates, which may differ: of gas the upper median is taken, of tips the
-// lower one. Everything else must agree.
+// appraise evaluates a call at the newest block. Gas and tip are estimates of the endpoints and may
+// differ: of gas the upper median is used, of tips the lower one. Everything else must agree.
 func (c *chain) appraise(ctx context.Context, k *call, withTerms bool) (*appraisal, error) {
 	list, at, err := agree(ctx, c, nil, func(ctx context.Context, e *endpoint, at *head) (opinion, error) {
 		return c.opinion(ctx, e, k, at, withTerms)
@@ -53,16 +52,16 @@ func (c *chain) appraise(ctx context.Context, k *call, withTerms bool) (*apprais
 	return out, nil
 }
 
-// opinion asks one endpoint everything that a call is judged by: the treasury's terms, the outcome
-// of executing it, gas, balance and fees.
+// opinion requests from one endpoint everything that a call is decided by: the treasury's terms,
+// the outcome of execution, gas, balance and fees.
 func (c *chain) opinion(ctx context.Context, e *endpoint, k *call, at *head, withTerms bool) (o opinion, err error) {
-	o.verdict = rules.Outcome{Caps: true, Call: true}
+	o.outcome = rules.Outcome{Caps: true, Call: true}
 	if withTerms && k.spends != nil {
 		t := &rules.Terms{Sender: k.signer.Address(), Treasury: c.Treasury}
 		if err := e.look(ctx, t, k.spends, at); err != nil {
 			return o, err
 		}
-		o.verdict = t.Judge(k.spends)
+		o.outcome = t.Judge(k.spends)
 	}
 	if o.gas, o.reason, err = e.execute(ctx, k, at.Hash); err != nil {
 		return o, err
@@ -80,12 +79,12 @@ func (c *chain) opinion(ctx context.Context, e *endpoint, k *call, at *head, wit
 	return o, err
 }
 
-// differs says how two endpoints contradict each other about a call; empty: they do not. The
-// words of a refusal are the endpoint's own.
+// differs returns how two endpoints contradict each other about a call, empty if they do not. The
+// texts of refusals may differ.
 func (o *opinion) differs(other *opinion) string {
 	switch {
-	case o.verdict != other.verdict:
-		return fmt.Sprintf("of the treasury's terms %q and %q", o.verdict.Reason, other.verdict.Reason)
+	case o.outcome != other.outcome:
+		return fmt.Sprintf("of the treasury's terms %q and %q", o.outcome.Reason, other.outcome.Reason)
 	case (o.reason == "") != (other.reason == ""):
 		return fmt.Sprintf("of the simulation %q and %q", o.reason, other.reason)
 	case o.balance.Cmp(other.balance) != 0:
@@ -100,7 +99,7 @@ func (o *opinion) differs(other *opinion) string {
 	return ""
 }
 
-// lacks says what the sender lacks to pay; empty: nothing.
+// lacks returns what the sender cannot pay, empty for nothing.
 func (a *appraisal) lacks(k *call, need *big.Int) string {
 	if a.balance.Cmp(need) < 0 {
 		return fmt.Sprintf("the sender %s has %s wei, gas may cost %s", k.signer.Address(), a.balance, need)

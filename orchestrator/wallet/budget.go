@@ -4,14 +4,13 @@ import (
 	"math/big"
 )
 
-// budget is what a transaction may cost, and by what.
+// budget is the largest cost of a transaction, with the name of the limit.
 type budget struct {
 	wei *big.Int
-	of  string // what sets it, for errors
+	of  string // name of the limit, for errors
 }
 
-// budget is the lower of what a transaction is allowed, nil being no limit of its own, and the
-// chain's ceiling.
+// budget returns the lower of the transaction's own limit, nil for none, and the chain's ceiling.
 func (c *chain) budget(allowed *big.Int) budget {
 	if allowed != nil && allowed.Cmp(c.MaxTransactionFee) <= 0 {
 		return budget{allowed, "the limit of the transaction"}

@@ -12,7 +12,7 @@ import (
 	"repute/orchestrator/wallet/rules"
 )
 
-// call is the transaction that a chain is to see.
+// call is a transaction before its nonce and fees are known.
 type call struct {
 	transaction.Origin
 	by     rules.Role
@@ -23,8 +23,7 @@ type call struct {
 	still  func(context.Context) error
 }
 
-// callOf makes the transaction for what an agent asks for, and refuses what may not be
-// signed.
+// callOf returns the call for an agent's transaction, and refuses one that must not be signed.
 func (c *chain) callOf(o transaction.Origin, tx *transaction.Tx) (*call, error) {
 	value, err := rules.Amount("tx.value", tx.Value)
 	if err != nil {

@@ -18,46 +18,46 @@ import (
 	"repute/store"
 )
 
-// Config says with which keys transactions are sent, and over what.
+// Config names the keys and chains of a wallet.
 type Config struct {
 	Chains []ChainConfig
-	// Registrar is the slug of the agent whose runs may ask for consents. Empty: no run may.
+	// Registrar is the slug of the agent whose runs may request consents. Empty: no run may.
 	Registrar string
 	Log       *slog.Logger // nil discards
 }
 
-// ChainConfig is one chain. Only ChainID and RPC are needed; without keys nothing is sent.
+// ChainConfig configures one chain. Only ChainID and RPC are required; without keys nothing is
+// sent.
 type ChainConfig struct {
 	ChainID uint64
-	// RPC are URLs of HTTP endpoints. What decides about money is asked of all: two at least
-	// must give the same answer, and none another one. The answer of a single one counts alone.
+	// RPC are URLs of HTTP endpoints. Reads that decide about money go to all of them: at least two
+	// must return the same answer, and none another one. A single endpoint is trusted alone.
 	RPC []string
-	// Treasury is the OpenFiTreasury that agents spend from.
+	// Treasury is the OpenFiTreasury from which agents spend.
 	Treasury common.Address
-	// Registries are the contracts that agents write to with their own keys.
+	// Registries are the contracts to which agents write with their own keys.
 	Registries safety.Registries
 	// Operator signs treasury calls. It is the operator of the agents' policies, or a relayer.
 	Operator keys.Config
-	// Owner signs what sets policies of the treasury, for its operator's own acts alone:
-	// no run reaches it. It may be nobody else's key.
+	// Owner signs changes of the treasury's policies, only for operator actions: no run can use it.
+	// The key must not have another use.
 	Owner keys.Config
-	// Identities sign registry writes, by agent slug. None may be the operator.
+	// Identities sign registry writes, by agent slug. None may be the operator's key.
 	Identities map[string]keys.Config
-	// Consents are the slugs of identities whose wallets the registrar may bind to agents
-	// that it registered. Empty: none.
+	// Consents are the slugs of identities whose wallets the registrar may bind to agents that it
+	// registered. Empty: none.
 	Consents []string
 
-	Confirmations uint64        // blocks from the one that mined it on, itself included; 2 when 0
+	Confirmations uint64        // blocks from the mined one on, including it; 2 when 0
 	StuckAfter    time.Duration // until a transaction that is not mined is replaced; 1 min when 0
 	Poll          time.Duration // between looks for a receipt; 500 ms when 0
 	Patience      time.Duration // for endpoints that fail or contradict each other; 1 min when 0
-	// Headroom is by how many percent fees may rise above what they are when the
-	// transaction is simulated; 100 when 0.
+	// Headroom is how many percent fees may rise above those at the simulation; 100 when 0.
 	Headroom       int64
 	rules.Ceilings // of fees; the defaults of the chain where they are nil
 }
 
-// withDefaults fills in what is not set.
+// withDefaults replaces zero values by defaults.
 func (c ChainConfig) withDefaults() ChainConfig {
 	c.Confirmations = cmp.Or(c.Confirmations, 2)
 	c.StuckAfter = cmp.Or(c.StuckAfter, time.Minute)
@@ -69,7 +69,7 @@ func (c ChainConfig) withDefaults() ChainConfig {
 	return c
 }
 
-// check refuses a configuration that cannot be meant. field names it in errors.
+// check refuses an impossible configuration. field is the key of the chain for errors.
 func (c *ChainConfig) check(field string) error {
 	switch {
 	case c.ChainID == 0:
@@ -105,14 +105,14 @@ type chain struct {
 	operator   keys.Signer            // nil: no treasury calls
 	owner      keys.Signer            // nil: no policies are set
 	identities map[string]keys.Signer // by slug
-	signing    chan struct{}          // held while a nonce is taken: one connection of the database at most
+	signing    chan struct{}          // held while a nonce is assigned, so that this uses one database connection at most
 	best       atomic.Int64           // endpoint that answered last, by its place
-	oracle     atomic.Int32           // of fees for data: what is known of it
-	left       atomic.Int64           // when the first one was left, seconds since 1970
+	oracle     atomic.Int32           // whether the chain has an oracle for data fees
+	left       atomic.Int64           // Unix time when the current endpoint replaced the preferred one
 }
 
-// Open reads the keys of a configuration. Endpoints are not asked for anything yet. The
-// error is repute.ErrInvalid and shows no part of a key.
+// Open reads the keys of a configuration. It makes no request to endpoints. Errors are
+// repute.ErrInvalid and contain no part of a key.
 func Open(db *store.DB, c Config) (*Wallet, error) {
 	w := &Wallet{db: db, log: c.Log, chains: map[uint64]*chain{}, registrar: c.Registrar}
 	if w.log == nil {
@@ -141,8 +141,8 @@ func Open(db *store.DB, c Config) (*Wallet, error) {
 	return w, nil
 }
 
-// openChain opens the endpoints and keys of a chain. Together with an error it returns what it has
-// opened before, so that the caller can close it.
+// openChain opens the endpoints and keys of a chain. With an error it also returns the opened part,
+// so that the caller can close it.
 func openChain(log *slog.Logger, field string, conf ChainConfig) (*chain, error) {
 	c := &chain{ChainConfig: conf, field: field, id: new(big.Int).SetUint64(conf.ChainID),
 		identities: map[string]keys.Signer{}, signing: make(chan struct{}, 1)}
@@ -215,8 +215,8 @@ func (w *Wallet) Close() {
 	}
 }
 
-// Operator is the address that signs treasury calls on a chain; repute.ErrNotFound where
-// none does.
+// Operator returns the address that signs treasury calls on a chain; repute.ErrNotFound if there is
+// none.
 func (w *Wallet) Operator(chainID uint64) (common.Address, error) {
 	c, err := w.on(chainID)
 	if err != nil {
@@ -229,8 +229,8 @@ func (w *Wallet) Operator(chainID uint64) (common.Address, error) {
 	return c.operator.Address(), nil
 }
 
-// Identity is the address that signs an agent's registry writes on a chain;
-// repute.ErrNotFound where none does.
+// Identity returns the address that signs an agent's registry writes on a chain; repute.ErrNotFound
+// if there is none.
 func (w *Wallet) Identity(chainID uint64, slug string) (common.Address, error) {
 	c, err := w.on(chainID)
 	if err != nil {

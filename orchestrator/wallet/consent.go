@@ -19,8 +19,8 @@ import (
 	"repute/store/rundb"
 )
 
-// Consent is what a wallet signs to serve an agent: the Identity Registry takes it until
-// the deadline, which may be five minutes ahead.
+// Consent is the message by which a wallet agrees to be the wallet of an agent. The Identity
+// Registry accepts it until the deadline, at most five minutes in the future.
 type Consent struct {
 	ChainID  uint64
 	Agent    *big.Int // token
@@ -29,8 +29,8 @@ type Consent struct {
 	Deadline uint64         // seconds since 1970, by the chain's clock
 }
 
-// SignConsent has the key of the wallet sign, where it is one of ours: the operator's or
-// an agent's. repute.ErrNotFound where it is not.
+// SignConsent signs with the key of the wallet if it is configured, as the operator's or an agent's
+// key. repute.ErrNotFound if it is not.
 func (w *Wallet) SignConsent(ctx context.Context, consent Consent) ([]byte, error) {
 	c, err := w.on(consent.ChainID)
 	if err != nil {
@@ -105,7 +105,7 @@ func (w *Wallet) registered(ctx context.Context, c *chain, agent *big.Int) (bool
 	return false, err
 }
 
-// signerOf returns the key of an address, nil when there is none.
+// signerOf returns the configured key of an address, nil for none.
 func (c *chain) signerOf(a common.Address) keys.Signer {
 	if c.operator != nil && c.operator.Address() == a {
 		return c.operator
@@ -118,7 +118,7 @@ func (c *chain) signerOf(a common.Address) keys.Signer {
 	return nil
 }
 
-// typed is the consent as EIP-712 wants it.
+// typed returns the consent as EIP-712 data.
 func (c Consent) typed(registry common.Address) apitypes.TypedData {
 	field := func(name, kind string) apitypes.Type { return apitypes.Type{Name: name, Type: kind} }
 	return apitypes.TypedData{

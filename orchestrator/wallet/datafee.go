@@ -17,11 +17,11 @@ import (
 	"repute/orchestrator/wallet/rules"
 )
 
-// oracle tells on chains of the OP stack what a transaction's data costs on the chain below:
-// getL1Fee(bytes) of the transaction without its signature.
+// oracle is the contract of OP Stack chains that returns the fee for a transaction's data on the
+// chain below: getL1Fee(bytes) of the unsigned transaction.
 var oracle = common.HexToAddress("0x420000000000000000000000000000000000000F")
 
-// States of what is known of a chain's oracle.
+// States of the knowledge whether a chain has the oracle.
 const (
 	oracleUnknown = iota
 	oracleAbsent
@@ -31,7 +31,7 @@ const (
 // maxDataFee bounds the fee for data that is believed, in bits of its wei.
 const maxDataFee = 96
 
-// hasOracle reports whether a chain takes a fee for data. It is asked until endpoints agree.
+// hasOracle reports whether a chain takes a fee for data. It asks until endpoints agree.
 func (c *chain) hasOracle(ctx context.Context, e *endpoint, at *head) (bool, error) {
 	if known := c.oracle.Load(); known != oracleUnknown {
 		return known == oracleThere, nil
@@ -43,7 +43,7 @@ func (c *chain) hasOracle(ctx context.Context, e *endpoint, at *head) (bool, err
 	return len(code) > 0, nil
 }
 
-// knowOracle keeps what endpoints agree on.
+// knowOracle stores the answer on which endpoints agree.
 func (c *chain) knowOracle(there bool) {
 	known := int32(oracleAbsent)
 	if there {
@@ -52,13 +52,13 @@ func (c *chain) knowOracle(there bool) {
 	c.oracle.Store(known)
 }
 
-// dataFee is what a call's data costs at a block beside its gas, in wei: nothing on most
-// chains. there reports whether the chain takes such a fee at all.
+// dataFee returns the fee for a call's data at a block in wei, in addition to its gas: zero on most
+// chains. there reports whether the chain takes such a fee.
 func (c *chain) dataFee(ctx context.Context, e *endpoint, k *call, at *head) (fee *big.Int, there bool, err error) {
 	if there, err = c.hasOracle(ctx, e, at); err != nil || !there {
 		return new(big.Int), there, err
 	}
-	// Its gas and fees are not known yet: these take as much room as any.
+	// Gas and fees are not known yet; these values need as much space as any.
 	room := new(big.Int).SetUint64(1<<48 - 1)
 	raw, err := types.NewTx(&types.DynamicFeeTx{ChainID: c.id, Nonce: 1<<32 - 1, To: &k.to, Data: k.data, Gas: maxTxGas,
 		GasFeeCap: room, GasTipCap: room}).MarshalBinary()
@@ -83,8 +83,8 @@ func (c *chain) dataFee(ctx context.Context, e *endpoint, k *call, at *head) (fe
 	return fee, there, nil
 }
 
-// gasLimit is what of most is left for gas. repute.ErrLimited where the fee for data leaves
-// nothing.
+// gasLimit returns the part of most that remains for gas. repute.ErrLimited if the fee for data
+// leaves nothing.
 func (c *chain) gasLimit(most budget, dataFee *big.Int) (budget, error) {
 	left := new(big.Int).Sub(most.wei, withHeadroom(dataFee, c.Headroom))
 	if left.Sign() < 0 {
@@ -94,13 +94,13 @@ func (c *chain) gasLimit(most budget, dataFee *big.Int) (budget, error) {
 	return budget{left, most.of}, nil
 }
 
-// receipt is one with the fee for the transaction's data.
+// receipt is a receipt with the fee for the transaction's data.
 type receipt struct {
 	*types.Receipt
 	dataFee *big.Int
 }
 
-// UnmarshalJSON reads what nodes of the OP stack add, too.
+// UnmarshalJSON also reads the members that OP Stack nodes add.
 func (r *receipt) UnmarshalJSON(b []byte) error {
 	var more struct {
 		L1Fee *hexutil.Big `json:"l1Fee"`
@@ -118,7 +118,7 @@ func (r *receipt) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// fee is what the transaction cost in all.
+// fee returns the total cost of the transaction.
 func (r *receipt) fee() *big.Int {
 	fee := rules.Cost(r.GasUsed, r.EffectiveGasPrice)
 	return fee.Add(fee, r.dataFee)

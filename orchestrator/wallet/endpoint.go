@@ -21,7 +21,7 @@ import (
 	"repute/orchestrator/wallet/keys"
 )
 
-// Timeouts of a request to an endpoint: the shorter one where another endpoint can be asked.
+// Timeouts of a request to an endpoint; the shorter one applies if another endpoint can be asked.
 const (
 	callTimeout     = 20 * time.Second
 	failoverTimeout = 6 * time.Second
@@ -30,20 +30,20 @@ const (
 // maxAnswer bounds an answer of an endpoint or a signer, in bytes after decompression.
 const maxAnswer = 64 << 20
 
-// endpoint is one JSON-RPC endpoint of a chain, or a signer. Its address and what its
-// transport reports are for the log alone: errors reach agents, who learn its name.
+// endpoint is one JSON-RPC endpoint of a chain, or a remote signer. Its URL and the errors of its
+// transport are only logged: errors reach agents, which see its name.
 type endpoint struct {
 	name   string // its place among the chain's endpoints
 	log    *slog.Logger
 	rpc    *node.Node
 	others bool // the chain has more endpoints
 
-	silent atomic.Int64 // when it last gave no newest block, seconds since 1970; 0: it gives them
-	known  atomic.Bool  // it serves the configured chain
+	silent atomic.Int64 // Unix time of the last failure to return the newest block; 0: none
+	known  atomic.Bool  // it was checked to serve the configured chain
 	looked atomic.Int64 // when it last gave no chain id, seconds since 1970
 }
 
-// timeout bounds one call.
+// timeout returns the timeout of one call.
 func (e *endpoint) timeout() time.Duration {
 	if e.others {
 		return failoverTimeout
@@ -51,8 +51,8 @@ func (e *endpoint) timeout() time.Duration {
 	return callTimeout
 }
 
-// dial makes the client of an endpoint or a signer; field names its URL in errors. It
-// connects with the first request.
+// dial returns a client for an endpoint or a signer; field names its URL in errors. It connects at
+// the first request.
 func dial(field, name, url string, log *slog.Logger) (*endpoint, error) {
 	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
 		return nil, repute.Invalid(field, "is no address", "an http or https URL")
@@ -64,21 +64,21 @@ func dial(field, name, url string, log *slog.Logger) (*endpoint, error) {
 	return &endpoint{name: name, log: log, rpc: client}, nil
 }
 
-// plain makes foreign text fit for an error: one line of printable characters.
+// plain returns a foreign text as one line of printable characters, for errors.
 func plain(text string) string {
 	if len(text) > 300 {
 		text = text[:300] + "…"
 	}
 	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || r == utf8.RuneError { // also what reverses the direction of text
+		if !unicode.IsPrint(r) || r == utf8.RuneError { // including characters that reverse the direction of text
 			return ' '
 		}
 		return r
 	}, text)
 }
 
-// failed makes an error of an endpoint that did not answer as it should. Only the log shows
-// the endpoint's own words.
+// failed returns the error of an endpoint that failed. Only the log contains the endpoint's own
+// text.
 func (e *endpoint) failed(doing string, err error) error {
 	if !errors.Is(err, context.Canceled) {
 		e.log.Warn("transactions: an endpoint did not answer", "endpoint", e.name, "host", e.rpc.Host(), "asked", doing,
@@ -87,13 +87,13 @@ func (e *endpoint) failed(doing string, err error) error {
 	return &downError{fmt.Sprintf("%s of %s: no answer", doing, e.name)}
 }
 
-// downError reports an endpoint that gives no answer, as opposed to a wrong one.
+// downError is returned for an endpoint that gives no answer, as opposed to a wrong one.
 type downError struct{ text string }
 
 // Error names the call and the endpoint.
 func (e *downError) Error() string { return e.text + ": " + repute.ErrUnavailable.Error() }
 
-// Unwrap makes it a repute.ErrUnavailable.
+// Unwrap returns repute.ErrUnavailable.
 func (e *downError) Unwrap() error { return repute.ErrUnavailable }
 
 // call makes one call within the endpoint's timeout.
@@ -110,12 +110,12 @@ func (e *endpoint) batch(ctx context.Context, calls []rpc.BatchElem) error {
 	return e.rpc.BatchCallContext(ctx, calls)
 }
 
-// pinned is the last argument of calls that are answered from the state after one block.
+// pinned returns the last argument of calls that use the state after one block.
 func pinned(block common.Hash) rpc.BlockNumberOrHash {
 	return rpc.BlockNumberOrHashWithHash(block, false)
 }
 
-// message is the argument of eth_call and its like. The zero sender stands for none.
+// message returns the argument of eth_call and similar methods. The zero sender means none.
 func message(from common.Address, to common.Address, data []byte) map[string]any {
 	m := map[string]any{"to": to, "data": hexutil.Bytes(data)}
 	if (from != common.Address{}) {
@@ -124,12 +124,12 @@ func message(from common.Address, to common.Address, data []byte) map[string]any
 	return m
 }
 
-// chainID asks which chain the endpoint serves.
+// chainID requests the id of the endpoint's chain.
 func (e *endpoint) chainID(ctx context.Context) (*big.Int, error) {
 	return e.amount(ctx, "chain id", "eth_chainId")
 }
 
-// amount makes a call whose result is one quantity.
+// amount makes a call whose result is a quantity.
 func (e *endpoint) amount(ctx context.Context, doing, method string, args ...any) (*big.Int, error) {
 	var amount hexutil.Big
 	if err := e.call(ctx, &amount, method, args...); err != nil {
@@ -138,8 +138,8 @@ func (e *endpoint) amount(ctx context.Context, doing, method string, args ...any
 	return amount.ToInt(), nil
 }
 
-// head is what is needed of a block's header. The hash is as the endpoint gives it: chains
-// differ in how it is computed.
+// head has the needed fields of a block's header. The hash is the endpoint's, because chains
+// compute it differently.
 type head struct {
 	Number  hexutil.Uint64 `json:"number"`
 	Hash    common.Hash    `json:"hash"`
@@ -147,7 +147,7 @@ type head struct {
 	BaseFee *hexutil.Big   `json:"baseFeePerGas"`
 }
 
-// base is the base fee in wei per gas, 0 on chains without one.
+// base returns the base fee in wei per gas, 0 on chains without one.
 func (h *head) base() *big.Int {
 	if h.BaseFee == nil {
 		return new(big.Int)
@@ -192,7 +192,7 @@ func (e *endpoint) readAt(ctx context.Context, to common.Address, data []byte, a
 	return nil, e.failed("call", err)
 }
 
-// nonce is an account's number of transactions at a block or tag.
+// nonce returns an account's number of transactions at a block or tag.
 func (e *endpoint) nonce(ctx context.Context, of common.Address, at string) (uint64, error) {
 	var n hexutil.Uint64
 	if err := e.call(ctx, &n, "eth_getTransactionCount", of, at); err != nil {
@@ -201,12 +201,12 @@ func (e *endpoint) nonce(ctx context.Context, of common.Address, at string) (uin
 	return uint64(n), nil
 }
 
-// tip is the priority fee that the endpoint suggests, wei per gas.
+// tip returns the priority fee that the endpoint suggests, in wei per gas.
 func (e *endpoint) tip(ctx context.Context) (*big.Int, error) {
 	return e.amount(ctx, "tip", "eth_maxPriorityFeePerGas")
 }
 
-// receipt is nil where the endpoint knows none.
+// receipt returns nil if the endpoint knows no receipt.
 func (e *endpoint) receipt(ctx context.Context, of common.Hash) (r *receipt, err error) {
 	if err := e.call(ctx, &r, "eth_getTransactionReceipt", of); err != nil {
 		return nil, e.failed("receipt", err)
@@ -214,8 +214,8 @@ func (e *endpoint) receipt(ctx context.Context, of common.Hash) (r *receipt, err
 	return r, nil
 }
 
-// send hands signed bytes to the endpoint. A refusal is no error here but a note: only the
-// chain tells what becomes of a transaction.
+// send sends signed bytes to the endpoint. A refusal is returned as a note and not as an error,
+// because only the chain decides about a transaction.
 func (e *endpoint) send(ctx context.Context, raw []byte) (note string, err error) {
 	err = e.call(ctx, nil, "eth_sendRawTransaction", hexutil.Encode(raw))
 	var answer rpc.Error

@@ -9,12 +9,11 @@ import (
 	"repute"
 )
 
-// leftFor is for how long an endpoint that gave no answer is asked last, in seconds.
+// leftFor is how long an endpoint that gave no answer is asked last, in seconds.
 const leftFor = 60
 
-// with does f at the first endpoint that answers. What f does must be fit to be done
-// again at another one. From one that gives wrong answers nobody turns to the next: that
-// is for people to see.
+// with calls f with one endpoint after another until one answers. f MUST be repeatable. A wrong
+// answer is returned and not retried, because a person must see it.
 func (c *chain) with(ctx context.Context, f func(*endpoint) error) error {
 	if err := c.ours(ctx); err != nil {
 		return err
@@ -37,7 +36,7 @@ func (c *chain) with(ctx context.Context, f func(*endpoint) error) error {
 	return failed
 }
 
-// answered remembers who answers.
+// answered records which endpoint answers.
 func (c *chain) answered(at int, another bool) {
 	if another {
 		c.left.Store(time.Now().Unix())
@@ -53,8 +52,8 @@ func either(a, b error) error {
 	return fmt.Errorf("%w; %w", a, b)
 }
 
-// ours checks once that the endpoints are of the chain. One that gives no answer is asked
-// again later; one of another chain is a mistake that nothing is done with.
+// ours checks once that the endpoints serve the chain. An endpoint without answer is checked again
+// later; one of another chain is a configuration error that stops all work.
 func (c *chain) ours(ctx context.Context) error {
 	for _, e := range c.nodes {
 		if e.known.Load() || time.Now().Unix()-e.looked.Load() < leftFor && e.others {

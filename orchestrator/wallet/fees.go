@@ -8,10 +8,10 @@ import (
 	"repute"
 )
 
-// fees are what a transaction offers, wei per gas.
+// fees are the fees of a transaction, in wei per gas.
 type fees struct{ limit, tip *big.Int }
 
-// usual are fees that survive a doubling of the base fee, within the chain's ceilings.
+// usual returns fees that remain sufficient when the base fee doubles, within the chain's ceilings.
 func (c *chain) usual(base, tip *big.Int) fees {
 	tip = smaller(tip, c.MaxTip)
 	limit := new(big.Int).Lsh(base, 1)
@@ -24,8 +24,8 @@ func (c *chain) capped(f fees) fees {
 	return fees{f.limit, smaller(smaller(f.tip, c.MaxTip), f.limit)}
 }
 
-// feesNow are the fees of a transaction that is signed now: of the base fee that endpoints
-// agree on, and the lower median of their tips.
+// feesNow returns the fees of a transaction that is signed now: from the base fee on which
+// endpoints agree, and the lower median of their tips.
 func (c *chain) feesNow(ctx context.Context) (fees, error) {
 	tips, at, err := agree(ctx, c, nil, func(ctx context.Context, e *endpoint, _ *head) (*big.Int,
 		error) {
@@ -37,7 +37,8 @@ func (c *chain) feesNow(ctx context.Context) (fees, error) {
 	return c.usual(at.base(), median(tips, false)), nil
 }
 
-// raised is v by an eighth more, rounded up: the least that nodes take for a replacement.
+// raised returns v plus an eighth, rounded up: the smallest increase that nodes accept for a
+// replacement.
 func raised(v *big.Int) *big.Int {
 	more := new(big.Int).Add(v, big.NewInt(7))
 	more.Rsh(more, 3)
@@ -47,8 +48,7 @@ func raised(v *big.Int) *big.Int {
 	return more.Add(more, v)
 }
 
-// bumped are the fees of a replacement: both raised, or the present ones where those are
-// higher.
+// bumped returns the fees of a replacement: both raised, or the current fees if those are higher.
 func (f fees) bumped(now fees) fees {
 	return fees{larger(raised(f.limit), now.limit), larger(raised(f.tip), now.tip)}
 }
@@ -79,8 +79,8 @@ func (f fees) within(gas uint64, most *big.Int) fees {
 	return f
 }
 
-// first are the fees of an intent's first form. repute.ErrLimited where no block would take
-// what the limit or the chain's ceilings allow.
+// first returns the fees of an intent's first transaction. repute.ErrLimited if no block would
+// accept the fees that the limit or the chain's ceilings allow.
 func (c *chain) first(a *appraisal, most budget) (fees, error) {
 	base := a.at.base()
 	if base.Cmp(c.MaxFeePerGas) > 0 {
@@ -95,7 +95,7 @@ func (c *chain) first(a *appraisal, most budget) (fees, error) {
 	return f, nil
 }
 
-// withHeadroom is v by some percent more.
+// withHeadroom returns v plus a percentage.
 func withHeadroom(v *big.Int, percent int64) *big.Int {
 	out := new(big.Int).Mul(v, big.NewInt(100+percent))
 	return out.Div(out, big.NewInt(100))

@@ -8,22 +8,22 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// emitted is a log of a call that was not sent.
+// emitted is a log of a simulated call.
 type emitted struct {
 	Address common.Address `json:"address"`
 	Topics  []common.Hash  `json:"topics"`
 	Data    hexutil.Bytes  `json:"data"`
 }
 
-// simulatedBlock is a block that was not made, with what its calls emitted.
+// simulatedBlock is a simulated block with the logs of its calls.
 type simulatedBlock struct {
 	Calls []struct {
 		Logs []emitted `json:"logs"`
 	} `json:"calls"`
 }
 
-// logs are what a call would emit at a block. told is false where the endpoint cannot tell:
-// not every one knows eth_simulateV1.
+// logs returns the logs that a call would emit at a block. told is false if the endpoint does not
+// support eth_simulateV1.
 func (e *endpoint) logs(ctx context.Context, k *call, at common.Hash) (out []types.Log, told bool) {
 	asked := map[string]any{"blockStateCalls": []any{map[string]any{"calls": []any{message(k.signer.Address(), k.to,
 		k.data)}}}}

@@ -11,14 +11,14 @@ import (
 	"repute/store/walletdb"
 )
 
-// reach is how many transactions an account is never behind: a nonce that is further away
-// was made up by an endpoint, and nothing with it is ever mined.
+// reach is the largest plausible distance of a nonce from the account's own: a larger one is an
+// endpoint's invention, and a transaction with it is never mined.
 const reach = 1 << 20
 
-// nextNonce is the nonce that an account's next transaction takes: the journal's, or more
-// where transactions were sent that the journal does not know, or less where nothing can
-// be mined because of a gap. Of several endpoints two must count what the journal does not
-// know: one lie would block the account.
+// nextNonce returns the nonce of an account's next transaction: the journal's, or a larger one if
+// transactions were sent that the journal does not know, or a smaller one if a gap keeps everything
+// from being mined. If there are several endpoints two must confirm transactions that the journal
+// does not know, because one false answer would block the account.
 func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n walletdb.Nonces,
 	note func(string, ...any)) (uint64, error) {
 	pending, err := e.nonce(ctx, of, "pending")
@@ -33,7 +33,7 @@ func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n
 	case pending == n.Next || len(c.nodes) == 1:
 		return pending, nil
 	}
-	var others uint64 // the most that another one counts
+	var others uint64 // the largest count of another endpoint
 	answered := false
 	for _, other := range c.nodes {
 		if other == e {
@@ -56,9 +56,9 @@ func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n
 	return max(n.Next, min(pending, others)), nil
 }
 
-// gap is the nonce that nothing behind it is mined without: an endpoint once counted more
-// transactions than there were, or some of those that others sent were dropped. The next
-// one where there is none. Every endpoint must tell how far the account is.
+// gap returns the smallest nonce that is missing below those in the journal, because an endpoint
+// once counted too many transactions, or because foreign ones were dropped. Without a gap it
+// returns the next nonce. Every endpoint must return the account's count.
 func (c *chain) gap(ctx context.Context, of common.Address, pending uint64, n walletdb.Nonces,
 	note func(string, ...any)) (uint64, error) {
 	free, err := n.Free(ctx, pending, c.StuckAfter)
@@ -75,7 +75,8 @@ func (c *chain) gap(ctx context.Context, of common.Address, pending uint64, n wa
 	return free, err
 }
 
-// counted is the most transactions of an account that an endpoint counts. All must answer.
+// counted returns the largest number of transactions of an account that an endpoint reports. All
+// must answer.
 func (c *chain) counted(ctx context.Context, of common.Address) (most uint64, err error) {
 	for _, e := range c.nodes {
 		n, err := e.nonce(ctx, of, "pending")
@@ -87,7 +88,7 @@ func (c *chain) counted(ctx context.Context, of common.Address) (most uint64, er
 	return most, nil
 }
 
-// stranded ends an intent whose nonce the account never reaches, as every endpoint says.
+// stranded ends an intent whose nonce the account never reaches according to every endpoint.
 func (f *follower) stranded(ctx context.Context, in *walletdb.Intent) error {
 	count, err := f.c.counted(ctx, in.From)
 	if err != nil || count >= in.Nonce || in.Nonce-count <= reach {

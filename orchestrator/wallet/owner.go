@@ -20,14 +20,13 @@ func (w *Wallet) SimulateOwner(ctx context.Context, o transaction.Origin, chainI
 	return w.simulated(ctx, chainID, func(c *chain) (*call, error) { return c.ownerCall(o, data) })
 }
 
-// SendOwner is Send for a call of the treasury by its owner: intent's Data on its ChainID.
-// Only what sets policies, lists, relayers and the pause is signed.
+// SendOwner is Send for a call of the treasury by its owner: intent's Data on its ChainID. Only
+// calls that set policies, lists, relayers and the pause are signed.
 func (w *Wallet) SendOwner(ctx context.Context, intent transaction.Intent) (transaction.Sent, error) {
 	return w.once(ctx, &intent, func(c *chain) (*call, error) { return c.ownerCall(intent.Origin, intent.Data) })
 }
 
-// ownerCall makes a call that the treasury's owner signs. The error says why the rules do not
-// permit it.
+// ownerCall returns a call that the treasury's owner signs. The error is the rule that forbids it.
 func (c *chain) ownerCall(o transaction.Origin, data []byte) (*call, error) {
 	if c.owner == nil {
 		return nil, repute.Invalid("chainId", fmt.Sprintf("chain %d has no key of the treasury's owner", c.ChainID),
@@ -37,8 +36,8 @@ func (c *chain) ownerCall(o transaction.Origin, data []byte) (*call, error) {
 		c.rules.PermitOwner(c.Treasury, data)
 }
 
-// Contracts are what a chain is configured with: its registries and its treasury, the
-// zero address where there is none. repute.ErrNotFound where the chain is not configured.
+// Contracts returns the configured registries and treasury of a chain, the zero address for no
+// treasury. repute.ErrNotFound if the chain is not configured.
 func (w *Wallet) Contracts(chainID uint64) (safety.Registries, common.Address, error) {
 	c, err := w.on(chainID)
 	if err != nil {
@@ -47,7 +46,7 @@ func (w *Wallet) Contracts(chainID uint64) (safety.Registries, common.Address, e
 	return c.Registries, c.Treasury, nil
 }
 
-// IdentityOf is the slug whose key has an address; repute.ErrNotFound where none has.
+// IdentityOf returns the slug whose key has an address; repute.ErrNotFound if there is none.
 func (w *Wallet) IdentityOf(chainID uint64, key common.Address) (string, error) {
 	c, err := w.on(chainID)
 	if err != nil {
@@ -61,13 +60,13 @@ func (w *Wallet) IdentityOf(chainID uint64, key common.Address) (string, error) 
 	return "", &repute.MissingError{What: fmt.Sprintf("key of %s on chain %d", key, chainID), Why: "is not configured"}
 }
 
-// View is a question to a contract.
+// View is a call of a view function.
 type View struct {
 	To   common.Address
 	Data []byte
 }
 
-// Seen are answers of one block.
+// Seen are results at one block.
 type Seen struct {
 	Block     uint64
 	BlockHash common.Hash
@@ -76,8 +75,8 @@ type Seen struct {
 	Answers   [][]byte // in the order of the questions
 }
 
-// Look asks contracts, and for the balance of an address, at the newest block that two
-// endpoints have. repute.ErrUnavailable where too few endpoints answer, or two disagree.
+// Look calls view functions and reads a balance at the newest block that two endpoints have.
+// repute.ErrUnavailable if too few endpoints answer or two disagree.
 func (w *Wallet) Look(ctx context.Context, chainID uint64, balanceOf common.Address, views ...View) (Seen, error) {
 	c, err := w.on(chainID)
 	if err != nil {
@@ -86,8 +85,8 @@ func (w *Wallet) Look(ctx context.Context, chainID uint64, balanceOf common.Addr
 	return c.look(ctx, nil, balanceOf, views)
 }
 
-// LookAt is Look at a block, which is on the chain still: repute.ErrUnavailable where too few
-// endpoints have, or still have, what the chain was like there.
+// LookAt is Look at a block that is still on the chain. repute.ErrUnavailable if too few endpoints
+// have its state.
 func (w *Wallet) LookAt(ctx context.Context, chainID uint64, balanceOf common.Address, at repute.Block,
 	views ...View) (out Seen, err error) {
 	c, err := w.on(chainID)
@@ -97,7 +96,7 @@ func (w *Wallet) LookAt(ctx context.Context, chainID uint64, balanceOf common.Ad
 	return c.look(ctx, &at.Hash, balanceOf, views)
 }
 
-// look asks at a block; nil is the newest one.
+// look reads at a block; nil is the newest one.
 func (c *chain) look(ctx context.Context, at *common.Hash, balanceOf common.Address, views []View) (Seen, error) {
 	list, _, err := agree(ctx, c, at, func(ctx context.Context, e *endpoint, at *head) (Seen, error) {
 		return e.viewsAt(ctx, at, balanceOf, views)

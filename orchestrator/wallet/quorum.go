@@ -15,21 +15,21 @@ import (
 	"repute"
 )
 
-// quorum is how many endpoints must give the same answer before money moves by it. Where one
-// is configured its answer alone counts: that is the operator's choice, and Open warns of it.
+// quorum is how many endpoints must return the same answer before money moves by it. A single
+// configured endpoint is trusted alone: that is the operator's choice, and Open logs a warning.
 const quorum = 2
 
-// quorum is how many endpoints of this chain must agree.
+// quorum returns how many endpoints of this chain must agree.
 func (c *chain) quorum() int { return min(quorum, len(c.nodes)) }
 
-// A block may be too new for every endpoint but one: an agreed read is tried so often, with
-// longer and longer pauses.
+// A block may be too new for all endpoints but one; therefore a read that needs agreement is
+// retried with growing pauses.
 const (
 	agreeTries = 4
 	agreePause = 100 * time.Millisecond
 )
 
-// answer is what one endpoint says at the block that all are asked at.
+// answer is one endpoint's answer at the common block.
 type answer[T any] struct {
 	by    *endpoint
 	at    *head
@@ -37,13 +37,13 @@ type answer[T any] struct {
 	err   error // a refusal by the contract: an answer too
 }
 
-// fewError says that fewer endpoints answered than must agree.
+// fewError is returned when fewer endpoints answered than must agree.
 type fewError struct{ err error }
 
-// Error says what the others failed with.
+// Error returns the error of the endpoints that failed.
 func (e *fewError) Error() string { return e.err.Error() }
 
-// Unwrap makes it a repute.ErrUnavailable.
+// Unwrap returns repute.ErrUnavailable.
 func (e *fewError) Unwrap() error { return repute.ErrUnavailable }
 
 // agree asks every endpoint the same question at one block, pinned by its hash: at, or the
@@ -70,7 +70,7 @@ func agree[T any](ctx context.Context, c *chain, at *common.Hash,
 	}
 }
 
-// agreeOnce is one try of agree.
+// agreeOnce is one attempt of agree.
 func agreeOnce[T any](ctx context.Context, c *chain, at *common.Hash,
 	ask func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
 	asked := c.talking()
@@ -128,8 +128,7 @@ func judged[T any](ctx context.Context, c *chain, answers []answer[T], failed er
 	return values, first.at, first.err
 }
 
-// refusalText says whether an endpoint gave an answer or a refusal, for the error about two that
-// differ.
+// refusalText describes an answer or a refusal, for the error about two that differ.
 func refusalText(err error) string {
 	if err == nil {
 		return "that the contract answers"
@@ -137,7 +136,8 @@ func refusalText(err error) string {
 	return "that it refuses (" + err.Error() + ")"
 }
 
-// few is the error where less than a quorum answers. Of a single endpoint it is the endpoint's.
+// few returns the error for fewer answers than the quorum. With a single endpoint it is the
+// endpoint's own error.
 func few(c *chain, answered int, failed error) error {
 	if len(c.nodes) == 1 && failed != nil {
 		return failed
@@ -150,8 +150,8 @@ func few(c *chain, answered int, failed error) error {
 	return &fewError{text}
 }
 
-// talking are the endpoints to ask: without those that gave no answer of late, where a quorum
-// is left.
+// talking returns the endpoints to ask: without those that recently gave no answer, if the others
+// are enough for a quorum.
 func (c *chain) talking() []*endpoint {
 	now := time.Now().Unix()
 	out := slices.DeleteFunc(slices.Clone(c.nodes), func(e *endpoint) bool { return now-e.silent.Load() < leftFor })
@@ -161,8 +161,8 @@ func (c *chain) talking() []*endpoint {
 	return out
 }
 
-// pin is the hash of the newest block that a quorum has reached, as the endpoint names it
-// that is the last of them. newest is filled with the newest block of each.
+// pin returns the hash of the newest block that a quorum of endpoints has, as the last of them
+// reports it. It stores the newest block of each endpoint in newest.
 func (c *chain) pin(ctx context.Context, asked []*endpoint, newest []*head) (common.Hash, error) {
 	errs := make([]error, len(asked))
 	each(asked, func(i int, e *endpoint) {
@@ -181,7 +181,7 @@ func (c *chain) pin(ctx context.Context, asked []*endpoint, newest []*head) (com
 	return reached[c.quorum()-1].Hash, nil
 }
 
-// each does f for all endpoints at once.
+// each calls f for all endpoints concurrently.
 func each(asked []*endpoint, f func(i int, e *endpoint)) {
 	var all sync.WaitGroup
 	for i, e := range asked {
@@ -190,7 +190,7 @@ func each(asked []*endpoint, f func(i int, e *endpoint)) {
 	all.Wait()
 }
 
-// differs says how two endpoints show one block differently; empty: they do not.
+// differs returns how two endpoints' headers of one block differ, empty if they do not.
 func (h *head) differs(o *head) string {
 	if h.Hash == o.Hash && h.Number == o.Number && h.Time == o.Time && h.base().Cmp(o.base()) == 0 {
 		return ""
@@ -199,7 +199,7 @@ func (h *head) differs(o *head) string {
 		o.Number, o.Time, o.base())
 }
 
-// differs says how answers to the same views differ; empty: they do not.
+// differs returns how answers to the same views differ, empty if they do not.
 func (s *Seen) differs(o *Seen) string {
 	if s.Balance.Cmp(o.Balance) != 0 {
 		return fmt.Sprintf("a balance of %s and of %s", s.Balance, o.Balance)
@@ -212,10 +212,10 @@ func (s *Seen) differs(o *Seen) string {
 	return ""
 }
 
-// shortened is as much of an answer as an error shows.
+// shortened returns the part of an answer that errors show.
 func shortened(b []byte) []byte { return b[:min(len(b), 320)] }
 
-// median is the middle one of amounts: the lower or the upper of two.
+// median returns the middle amount: of an even number the lower or the upper one.
 func median(of []*big.Int, upper bool) *big.Int {
 	sorted := slices.SortedFunc(slices.Values(of), (*big.Int).Cmp)
 	if upper {

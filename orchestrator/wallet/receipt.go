@@ -16,12 +16,12 @@ import (
 	"repute/store/walletdb"
 )
 
-// maxLogs bounds what is kept of a transaction's logs, in bytes of JSON.
+// maxLogs bounds the stored logs of a transaction, in bytes of JSON.
 const maxLogs = 256 << 10
 
-// keptLogs are a transaction's logs as JSON. Of too many those of the treasury and the
-// registries alone are kept, which tell what was paid and whose records changed; nil where
-// these are too many too.
+// keptLogs returns a transaction's logs as JSON. If they are too large it keeps only those of the
+// treasury and the registries, which show payments and changed records; nil if these are too large
+// too.
 func (c *chain) keptLogs(logs []*types.Log) (json.RawMessage, error) {
 	all, err := json.Marshal(logs)
 	if err != nil {
@@ -40,8 +40,8 @@ func (c *chain) keptLogs(logs []*types.Log) (json.RawMessage, error) {
 	return few, nil
 }
 
-// mined finds the form of an intent that is in a block, as an endpoint shows it.
-// good tells that it was not reverted. The zero Mining: none is.
+// mined finds the signed form of an intent that is in a block, according to one endpoint. good
+// reports whether it succeeded. The zero Mining means that none is mined.
 func (c *chain) mined(ctx context.Context, e *endpoint, in *walletdb.Intent) (m walletdb.Mining, good bool, err error) {
 	for _, a := range slices.Backward(in.Attempts) {
 		r, err := e.receipt(ctx, a.Hash)
@@ -64,8 +64,8 @@ func (c *chain) mined(ctx context.Context, e *endpoint, in *walletdb.Intent) (m 
 	return m, false, nil
 }
 
-// believable checks a receipt against the chain and against what was signed. What does
-// not fit is repute.ErrUnavailable: the endpoint is not to be trusted, now or at all.
+// believable compares a receipt with the chain and with the signed form. A contradiction is
+// repute.ErrUnavailable, because the endpoint cannot be trusted.
 func (e *endpoint) believable(ctx context.Context, in *walletdb.Intent, a *walletdb.IntentAttempt,
 	r *types.Receipt) error {
 	wrong := func(format string, args ...any) error {
@@ -94,7 +94,7 @@ func (e *endpoint) believable(ctx context.Context, in *walletdb.Intent, a *walle
 	return nil
 }
 
-// contradiction tells what of a receipt's logs cannot be.
+// contradiction returns an impossible property of a receipt's logs, empty for none.
 func contradiction(in *walletdb.Intent, r *types.Receipt) string {
 	for _, l := range r.Logs {
 		if l == nil || l.TxHash != r.TxHash || l.BlockHash != r.BlockHash {
@@ -122,8 +122,8 @@ func contradiction(in *walletdb.Intent, r *types.Receipt) string {
 	return ""
 }
 
-// agreed reports whether the other endpoints show the same as first; false: one does not
-// show it yet, or too few answer. What contradicts is repute.ErrUnavailable.
+// agreed reports whether the other endpoints return the same as first. It returns false if one does
+// not have it yet or too few answer. A contradiction is repute.ErrUnavailable.
 func (c *chain) agreed(ctx context.Context, first *endpoint, in *walletdb.Intent, m walletdb.Mining, good bool) (bool,
 	error) {
 	i := slices.IndexFunc(in.Attempts, func(a walletdb.IntentAttempt) bool { return a.Hash == m.Hash })

@@ -8,11 +8,11 @@ import (
 	"repute/store/walletdb"
 )
 
-// finalDepth is how deep a block is final where the endpoint names no final one.
+// finalDepth is the depth at which a block is final if the endpoint reports no finalized block.
 const finalDepth = 64
 
-// recheck opens confirmed transactions again whose block left the chain before it was final:
-// they are sent and waited for as at first, at the same nonce.
+// recheck reopens confirmed transactions whose block left the chain before it was final: they are
+// sent again with the same nonce.
 func (w *Wallet) recheck(ctx context.Context, c *chain) error {
 	var final uint64
 	err := c.with(ctx, func(e *endpoint) (err error) {
@@ -44,7 +44,7 @@ func (w *Wallet) recheck(ctx context.Context, c *chain) error {
 	return nil
 }
 
-// final is the newest block that cannot leave the chain any more.
+// final returns the newest block that cannot leave the chain.
 func (e *endpoint) final(ctx context.Context) (uint64, error) {
 	if h, err := e.block(ctx, "finalized"); err == nil && h.Number > 0 {
 		return uint64(h.Number), nil
@@ -63,7 +63,7 @@ func (c *chain) replaced(ctx context.Context, in *walletdb.Intent) (bool, error)
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		if err != nil || h.Hash == in.Mined.BlockHash { // one that does not answer proves nothing
+		if err != nil || h.Hash == in.Mined.BlockHash { // a failed request proves nothing
 			return false, nil
 		}
 	}

@@ -14,13 +14,13 @@ import (
 	"repute/indexer/node"
 )
 
-// refusals are words by which nodes say that a transaction cannot be executed, as opposed
-// to their having no answer.
+// refusals are parts of messages by which nodes report that a transaction cannot be executed, as
+// opposed to a failure of the node.
 var refusals = []string{"revert", "insufficient funds", "gas required exceeds", "out of gas", "invalid opcode",
 	"invalid jump", "stack underflow", "stack overflow", "exceeds block gas limit", "intrinsic gas"}
 
-// refusal tells why the chain would refuse a call; refused is false where the endpoint
-// failed instead.
+// refusal returns why the chain would refuse a call; refused is false if the endpoint failed
+// instead.
 func (e *endpoint) refusal(err error) (reason string, refused bool) {
 	var answer rpc.Error
 	if !errors.As(err, &answer) {
@@ -43,8 +43,8 @@ func (e *endpoint) refusal(err error) (reason string, refused bool) {
 	return "", false
 }
 
-// revertReason reads what a contract reverted with: Error(string), Panic(uint256), or an
-// error of the treasury or the registries with its arguments.
+// revertReason decodes the data of a revert: Error(string), Panic(uint256), or an error of the
+// treasury or the registries with its arguments.
 func revertReason(data []byte) string {
 	if text, err := abi.UnpackRevert(data); err == nil {
 		return plain(text)

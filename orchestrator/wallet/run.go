@@ -7,10 +7,9 @@ import (
 	"repute/store/walletdb"
 )
 
-// Run looks after transactions that nobody waits for any more, because their run was
-// cancelled or its process is gone: it sends them again, replaces them and stores what
-// became of them, until ctx ends. Confirmed ones are looked at again until their blocks are
-// final. Any number of processes may run it.
+// Run takes care of transactions whose run was cancelled or whose process died: it sends them
+// again, replaces them and stores their results, until ctx ends. It checks confirmed transactions
+// until their blocks are final. Any number of processes may run it.
 func (w *Wallet) Run(ctx context.Context) error {
 	followers, looked := map[string]*follower{}, map[*chain]time.Time{}
 	for {
@@ -29,7 +28,7 @@ func (w *Wallet) Run(ctx context.Context) error {
 				w.log.Warn("transactions: confirmed ones will be looked at again", "chain", c.ChainID, "error", err)
 			}
 		}
-		followers = open // forgets what is final
+		followers = open // drops those that are final
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -38,8 +37,8 @@ func (w *Wallet) Run(ctx context.Context) error {
 	}
 }
 
-// tend looks once after every open intent of a chain. What it knows of them from its last
-// look is in before, and goes to after.
+// tend takes one step with every open intent of a chain. before has the followers of the previous
+// pass, after receives those of this one.
 func (w *Wallet) tend(ctx context.Context, c *chain, before, after map[string]*follower) error {
 	for last := ""; ; {
 		open, err := walletdb.OpenIntents(ctx, w.db, c.ChainID, last)
@@ -55,8 +54,8 @@ func (w *Wallet) tend(ctx context.Context, c *chain, before, after map[string]*f
 	}
 }
 
-// lookAfter takes one step in following an intent. What is known of its endpoints and times is
-// kept from round to round.
+// lookAfter takes one step with an intent. Its follower, with endpoint and times, is kept from pass
+// to pass.
 func (w *Wallet) lookAfter(ctx context.Context, c *chain, in *walletdb.Intent, before,
 	after map[string]*follower) error {
 	f := before[in.ID]

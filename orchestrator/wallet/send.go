@@ -18,16 +18,16 @@ import (
 	"repute/store/walletdb"
 )
 
-// Send sends a transaction once per intent, however often, by however many processes and
-// after whatever crash it is called with it, and waits until it is confirmed. Before that
-// it is repute.ErrUnavailable, or the end of ctx: call it again with the same intent. Other
-// errors are final: nothing was sent, or it can never be mined.
+// Send sends a transaction exactly once per intent, however often it is called, by any number of
+// processes and after crashes, and waits for its confirmation. repute.ErrUnavailable or the end of
+// ctx mean that the result is unknown: call it again with the same intent. Other errors are final:
+// nothing was sent, or it can never be mined.
 func (w *Wallet) Send(ctx context.Context, intent transaction.Intent) (transaction.Sent, error) {
 	return w.once(ctx, &intent, func(c *chain) (*call, error) { return c.callOf(intent.Origin, &intent.Tx) })
 }
 
-// once follows an intent, which it signs where nobody has. What is signed is followed
-// whatever the configuration has become: it may be mined yet.
+// once follows an intent, and signs it before if nobody has. A signed transaction is followed even
+// if the configuration changed since, because it may be mined.
 func (w *Wallet) once(ctx context.Context, intent *transaction.Intent,
 	of func(*chain) (*call, error)) (transaction.Sent, error) {
 	in, err := w.stored(ctx, intent)
@@ -40,9 +40,9 @@ func (w *Wallet) once(ctx context.Context, intent *transaction.Intent,
 	return w.follow(ctx, in)
 }
 
-// stored is an intent as it was signed. repute.ErrNotFound where it was not, and
-// repute.ErrConflict where something else was by its id; repute.ErrUnavailable where the
-// database does not tell.
+// stored returns an intent in its signed form. repute.ErrNotFound if it was not signed,
+// repute.ErrConflict if its id was used for another transaction, repute.ErrUnavailable if the
+// database cannot be read.
 func (w *Wallet) stored(ctx context.Context, intent *transaction.Intent) (walletdb.Intent, error) {
 	in, err := walletdb.ReadIntent(ctx, w.db, intent.ID)
 	switch {
@@ -56,9 +56,9 @@ func (w *Wallet) stored(ctx context.Context, intent *transaction.Intent) (wallet
 	return in, nil
 }
 
-// askedAs reports whether a stored intent was made from what is asked for, by this configuration
-// or an earlier one. An id that is used for another transaction MUST be refused, or a caller would
-// believe that its own was sent.
+// askedAs reports whether a stored intent was made from the requested one, with this configuration
+// or an earlier one. An id that is used for another transaction MUST be refused, because the caller
+// would believe that its own was sent.
 func askedAs(intent *transaction.Intent, in *walletdb.Intent) bool {
 	if in.ChainID != intent.ChainID || in.Run != intent.Run || in.Agent != intent.Agent {
 		return false
@@ -109,8 +109,8 @@ func (w *Wallet) sign(ctx context.Context, intent *transaction.Intent,
 	return w.add(ctx, c, k, in, c.budget(most))
 }
 
-// add signs and stores an intent by what endpoints agree on. The error is final where the
-// chain refuses the call, it costs more than it may, or the sender cannot pay for it.
+// add signs and stores an intent by data on which endpoints agree. The error is final if the chain
+// refuses the call, its cost exceeds the limit, or the sender cannot pay.
 func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent, most budget) (walletdb.Intent, error) {
 	a, err := c.appraise(ctx, k, false)
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *chain) form(ctx context.Context, by rules.Role, s keys.Signer, in *wall
 			GasTipCap: f.tip}))
 }
 
-// keyOf finds the key that signed for an intent; nil where it is not configured any more.
+// keyOf returns the key that signed an intent; nil if it is no longer configured.
 func (c *chain) keyOf(in *walletdb.Intent) (rules.Role, keys.Signer) {
 	if c.operator != nil && c.operator.Address() == in.From {
 		return rules.ByOperator, c.operator
@@ -177,7 +177,7 @@ func (c *chain) keyOf(in *walletdb.Intent) (rules.Role, keys.Signer) {
 	return rules.ByIdentity, nil
 }
 
-// follow looks after an intent until it is final.
+// follow follows an intent until it is final.
 func (w *Wallet) follow(ctx context.Context, in walletdb.Intent) (transaction.Sent, error) {
 	if in.State.Final() {
 		return outcome(&in)
@@ -196,8 +196,8 @@ func (w *Wallet) follow(ctx context.Context, in walletdb.Intent) (transaction.Se
 			return outcome(&in)
 		case err == nil:
 			healthy = time.Now()
-		case ctx.Err() != nil: // said below
-		case !errors.Is(err, repute.ErrUnavailable): // what is signed may be mined yet, whatever went wrong
+		case ctx.Err() != nil: // returned below
+		case !errors.Is(err, repute.ErrUnavailable): // a signed transaction may be mined despite the error
 			return transaction.Sent{}, fmt.Errorf("transaction of intent %s: %w: %w", f.id, repute.ErrUnavailable, err)
 		case time.Since(healthy) > c.Patience:
 			return transaction.Sent{}, err
@@ -213,7 +213,7 @@ func (w *Wallet) follow(ctx context.Context, in walletdb.Intent) (transaction.Se
 	}
 }
 
-// outcome is what a final intent came to.
+// outcome returns the result of a final intent.
 func outcome(in *walletdb.Intent) (transaction.Sent, error) {
 	if in.State == walletdb.IntentFailed {
 		return transaction.Sent{}, repute.Conflict("the transaction of intent %s was not sent: %s", in.ID, in.Reason)
@@ -223,27 +223,27 @@ func outcome(in *walletdb.Intent) (transaction.Sent, error) {
 		GasUsed: in.Mined.GasUsed, FeeWei: in.Mined.Fee.String(), Result: in.Mined.Logs}, nil
 }
 
-// follower looks after one intent.
+// follower follows one intent.
 type follower struct {
 	w       *Wallet
 	c       *chain
 	id      string
-	note    string    // what an endpoint last said against it
+	note    string    // last refusal of an endpoint
 	foreign int       // how often in a row its nonce was seen used by another transaction
 	sent    time.Time // when it was last offered to the endpoint
-	fresh   time.Time // since when the present form was offered: at first the stored one is, whatever its age
+	fresh   time.Time // when the current form was first sent by this process
 }
 
-// follower makes what follows an intent to its end.
+// follower returns a follower of an intent.
 func (w *Wallet) follower(c *chain, id string) *follower {
 	return &follower{w: w, c: c, id: id, fresh: time.Now()}
 }
 
-// foreignSeen is how often a nonce is seen used without a receipt before it is looked for
-// what used it: one endpoint may be many nodes, not all of which know every receipt.
+// foreignSeen is how often a used nonce without receipt must be observed before its transaction is
+// searched: an endpoint may consist of many nodes that do not all have every receipt.
 const foreignSeen = 3
 
-// step looks once. Everything it does may be done again.
+// step checks the intent once and acts. All its effects are repeatable.
 func (f *follower) step(ctx context.Context) (walletdb.Intent, error) {
 	in, err := walletdb.ReadIntent(ctx, f.w.db, f.id)
 	if err != nil || in.State.Final() {
@@ -256,7 +256,7 @@ func (f *follower) step(ctx context.Context) (walletdb.Intent, error) {
 	return in, err
 }
 
-// stepAt looks at one endpoint.
+// stepAt is step with one endpoint.
 func (f *follower) stepAt(ctx context.Context, e *endpoint, in walletdb.Intent) (walletdb.Intent, error) {
 	latest, err := e.block(ctx, "latest")
 	if err != nil {
@@ -324,8 +324,8 @@ func (f *follower) settle(ctx context.Context, e *endpoint, in walletdb.Intent, 
 	return walletdb.ReadIntent(ctx, f.w.db, in.ID)
 }
 
-// before looks after earlier transactions of the account that nobody may be waiting for:
-// without them this one is not mined.
+// before takes care of earlier transactions of the account, which nobody may be waiting for: this
+// one is mined only after them.
 func (f *follower) before(ctx context.Context, e *endpoint, in *walletdb.Intent) error {
 	next, err := e.nonce(ctx, in.From, "latest")
 	if err != nil || next >= in.Nonce || !f.due() {
@@ -346,10 +346,10 @@ func (f *follower) before(ctx context.Context, e *endpoint, in *walletdb.Intent)
 	return nil
 }
 
-// due reports whether it is time to send again what nodes may have forgotten.
+// due reports whether a transaction should be sent again, because nodes may have dropped it.
 func (f *follower) due() bool { return f.sent.IsZero() || time.Since(f.sent) > f.c.StuckAfter/2 }
 
-// push sends what is not mined, for more where it waits for too long.
+// push sends an intent that is not mined, with higher fees after StuckAfter.
 func (f *follower) push(ctx context.Context, e *endpoint, in *walletdb.Intent) error {
 	if in.State != walletdb.IntentSigned && in.Attempts[len(in.Attempts)-1].Age < f.c.StuckAfter && !f.due() {
 		return nil
@@ -361,7 +361,7 @@ func (f *follower) push(ctx context.Context, e *endpoint, in *walletdb.Intent) e
 	return nil
 }
 
-// offer sends the newest form of an intent, or a dearer one where that is due.
+// offer sends the newest form of an intent, or a replacement with higher fees if that is due.
 func (f *follower) offer(ctx context.Context, e *endpoint, in *walletdb.Intent) error {
 	if in.Attempts[len(in.Attempts)-1].Age >= f.c.StuckAfter && time.Since(f.fresh) >= f.c.StuckAfter &&
 		!in.State.Final() {

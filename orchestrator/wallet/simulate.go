@@ -55,7 +55,7 @@ func (c *chain) simulate(ctx context.Context, k *call) (out transaction.Simulati
 	}
 	out = transaction.Simulation{Block: uint64(a.at.Number), BlockHash: a.at.Hash, Gas: a.gas,
 		ThroughCall: k.by == rules.ByOperator,
-		WithinCaps:  a.verdict.Caps, CallOK: a.verdict.Call, Reason: cmp.Or(a.verdict.Reason, a.reason)}
+		WithinCaps:  a.outcome.Caps, CallOK: a.outcome.Call, Reason: cmp.Or(a.outcome.Reason, a.reason)}
 	if a.told {
 		out.Treasury, out.Logs = c.Treasury, a.logs
 	}
@@ -73,7 +73,7 @@ func (c *chain) simulate(ctx context.Context, k *call) (out transaction.Simulati
 	return out, nil
 }
 
-// tooDear says which ceiling of fees a call would pass now; empty: none.
+// tooDear returns the ceiling of fees that a call would exceed now, empty for none.
 func (c *chain) tooDear(a *appraisal, most budget) string {
 	most, err := c.gasLimit(most, a.dataFee)
 	if err == nil {
@@ -85,11 +85,11 @@ func (c *chain) tooDear(a *appraisal, most budget) string {
 	return ""
 }
 
-// maxTxGas is the most that a transaction may use on chains with EIP-7825.
+// maxTxGas is the largest gas limit of a transaction on chains with EIP-7825.
 const maxTxGas = 1 << 24
 
-// execute runs a call at a block. gas is a limit with room for what a later block changes;
-// reason is set where the chain refuses.
+// execute executes a call at a block. gas is a limit with room for changes in later blocks; reason
+// is set if the chain refuses the call.
 func (e *endpoint) execute(ctx context.Context, k *call, at common.Hash) (gas uint64, reason string, err error) {
 	m := message(k.signer.Address(), k.to, k.data)
 	if err := e.call(ctx, nil, "eth_call", m, pinned(at)); err != nil {
@@ -112,7 +112,7 @@ func (e *endpoint) refusedOr(doing string, err error) (uint64, string, error) {
 	return 0, "", e.failed(doing, err)
 }
 
-// balance is what an account has at a block, in wei.
+// balance returns the balance of an account at a block, in wei.
 func (e *endpoint) balance(ctx context.Context, of common.Address, at common.Hash) (*big.Int, error) {
 	return e.amount(ctx, "balance", "eth_getBalance", of, pinned(at))
 }

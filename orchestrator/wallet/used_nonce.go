@@ -16,10 +16,10 @@ import (
 	"repute/store/walletdb"
 )
 
-// taken ends an intent whose nonce another transaction used. That a receipt is not there
-// proves nothing: nodes lag with them, prune them and lie. The intent fails only where as
-// many endpoints as confirm a transaction show the same other one in a confirmed block,
-// signed by the account at that nonce. Until then it stays open, with a note.
+// taken ends an intent whose nonce another transaction used. A missing receipt proves nothing,
+// because nodes lag, prune and lie. The intent fails only if as many endpoints as confirm a
+// transaction return the same other transaction in a confirmed block, signed by the account with
+// that nonce. Until then it stays open, with a note.
 func (f *follower) taken(ctx context.Context, in walletdb.Intent) (walletdb.Intent, error) {
 	if f.foreign++; f.foreign%foreignSeen != 0 {
 		return in, nil
@@ -47,8 +47,8 @@ func (f *follower) taken(ctx context.Context, in walletdb.Intent) (walletdb.Inte
 	return walletdb.ReadIntent(ctx, f.w.db, in.ID)
 }
 
-// otherOf finds the transaction that used an intent's nonce and is none of its forms. The
-// zero hash: it is not shown well enough, and why says what is lacking.
+// otherOf finds the transaction that used an intent's nonce and is none of its forms. It returns
+// the zero hash if there is not enough evidence; why is what is missing.
 func (c *chain) otherOf(ctx context.Context, in *walletdb.Intent) (other common.Hash, why string, err error) {
 	agree := 0
 	for _, e := range c.nodes {
@@ -78,13 +78,14 @@ func (c *chain) otherOf(ctx context.Context, in *walletdb.Intent) (other common.
 	return other, "", nil
 }
 
-// hasForm reports whether a hash is that of one of an intent's signed forms.
+// hasForm reports whether a hash is that of one of the intent's signed forms.
 func hasForm(in *walletdb.Intent, hash common.Hash) bool {
 	return slices.ContainsFunc(in.Attempts, func(a walletdb.IntentAttempt) bool { return a.Hash == hash })
 }
 
-// usedBy is the transaction with an intent's nonce in a confirmed block of an endpoint; a
-// receipt of one of the intent's forms shows that form. The zero hash: there is none.
+// usedBy returns the transaction with an intent's nonce in a confirmed block of an endpoint, also
+// if a receipt shows that it is one of the intent's own forms. The zero hash means that there is
+// none.
 func (c *chain) usedBy(ctx context.Context, e *endpoint, in *walletdb.Intent) (common.Hash, error) {
 	for _, a := range slices.Backward(in.Attempts) {
 		if r, err := e.receipt(ctx, a.Hash); err != nil || r != nil {
@@ -103,8 +104,8 @@ func (c *chain) usedBy(ctx context.Context, e *endpoint, in *walletdb.Intent) (c
 	return e.transactionOf(ctx, c.id, in, at)
 }
 
-// blockOfNonce is the block, at most last, whose transactions used a nonce. It looks back
-// in steps that double, as nodes keep recent state alone.
+// blockOfNonce returns the block, at most last, in which a nonce was used. It searches backwards in
+// doubling steps, because many nodes keep only recent state.
 func (e *endpoint) blockOfNonce(ctx context.Context, of common.Address, nonce, last uint64) (at uint64, found bool,
 	err error) {
 	used := func(block uint64) (bool, error) {
@@ -145,8 +146,8 @@ func (e *endpoint) blockOfNonce(ctx context.Context, of common.Address, nonce, l
 // maxSeen bounds the transactions of a block that are looked through.
 const maxSeen = 100_000
 
-// transactionOf finds the transaction of a block that the account of an intent signed at
-// its nonce. The signature is checked: it is the endpoint's word only that it is mined.
+// transactionOf finds the transaction of a block that the account of an intent signed with its
+// nonce. The signature is verified, so that only its inclusion depends on the endpoint.
 func (e *endpoint) transactionOf(ctx context.Context, chainID *big.Int, in *walletdb.Intent,
 	block uint64) (common.Hash, error) {
 	var b *struct {
@@ -167,8 +168,8 @@ func (e *endpoint) transactionOf(ctx context.Context, chainID *big.Int, in *wall
 	return common.Hash{}, nil
 }
 
-// readAtOnce is how many transactions are read in one request: a whole block of them may be
-// larger than an answer may be.
+// readAtOnce is how many transactions one request reads, because a whole block may exceed the
+// largest answer.
 const readAtOnce = 100
 
 // transactionAmong is transactionOf for a part of a block's transactions.

@@ -94,15 +94,15 @@ func (p *ProofRow) Into() []any {
 func (p *ProofRow) Proof(shared []string) repute.DomainProof {
 	out := repute.DomainProof{Domain: p.domain, URL: string(p.uri), CheckedAt: store.TimeOf(p.tried),
 		NextCheck: store.TimeOf(p.due),
-		Reason:    p.reason, Detail: p.detail, Verdict: repute.DomainUnavailable}
+		Reason:    p.reason, Detail: p.detail, Result: repute.DomainUnavailable}
 	copy(out.SHA256[:], p.sum)
 	switch {
 	case slices.Contains(shared, p.domain):
-		out.Verdict, out.Detail = repute.DomainRefused, "the host serves files of many agents, so it proves none"
+		out.Result, out.Detail = repute.DomainRefused, "the host serves files of many agents, so it proves none"
 	case p.served && p.named:
-		out.Verdict = repute.DomainProven
+		out.Result = repute.DomainProven
 	case p.gone || p.served && p.sum != nil:
-		out.Verdict = repute.DomainRefused
+		out.Result = repute.DomainRefused
 	}
 	return out
 }

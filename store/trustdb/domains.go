@@ -45,7 +45,7 @@ func ProvenDomains(ctx context.Context, db *store.DB, chainID uint64, tokens []r
 		}
 		for _, token := range tokens {
 			for _, p := range proofs[token] {
-				if p.Verdict != repute.DomainProven {
+				if p.Result != repute.DomainProven {
 					continue
 				}
 				d := ProvenDomain{TokenID: token, Domain: p.Domain}

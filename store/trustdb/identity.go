@@ -88,7 +88,7 @@ func proofsThen(ctx context.Context, db *store.DB, tx pgx.Tx, args []any) (map[r
 	_, err = pgx.ForEachRow(rows, p.Into(), func() error {
 		proof := p.Proof(db.Options().SharedHosts)
 		out[repute.TokenID(p.Token)] = append(out[repute.TokenID(p.Token)],
-			repute.DomainProof{Domain: proof.Domain, Verdict: proof.Verdict, SHA256: proof.SHA256})
+			repute.DomainProof{Domain: proof.Domain, Result: proof.Result, SHA256: proof.SHA256})
 		return nil
 	})
 	return out, err

@@ -29,7 +29,7 @@ func identityOf(id repute.AgentID, wallet common.Address, t trustdb.Identity) *t
 	}
 	for _, p := range t.Proofs {
 		hosts[p.Domain] = true
-		if p.Verdict == repute.DomainProven {
+		if p.Result == repute.DomainProven {
 			out.Proven++
 		}
 		if sum := common.Hash(p.SHA256); sum != (common.Hash{}) && !slices.Contains(out.Proofs, sum) {

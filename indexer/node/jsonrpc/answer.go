@@ -15,7 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// callRequest is one call on the wire.
+// callRequest is one call of a batch.
 type callRequest struct {
 	Version string `json:"jsonrpc"`
 	ID      int    `json:"id"`
@@ -23,8 +23,8 @@ type callRequest struct {
 	Params  []any  `json:"params"`
 }
 
-// encodeCalls writes a batch with ids from 1, a single call as one object: some
-// endpoints know no batches.
+// encodeCalls encodes a batch with ids from 1. A single call is one object, because some endpoints
+// do not support batches.
 func encodeCalls(batch []rpc.BatchElem) ([]byte, error) {
 	calls := make([]callRequest, len(batch))
 	for i, e := range batch {
@@ -39,8 +39,8 @@ func encodeCalls(batch []rpc.BatchElem) ([]byte, error) {
 	return json.Marshal(calls)
 }
 
-// Refusal is an error that an endpoint answered as JSON-RPC. It has the methods
-// by which go-ethereum's own errors are read.
+// Refusal is a JSON-RPC error of an endpoint. It has the methods of go-ethereum's rpc.Error and
+// rpc.DataError.
 type Refusal struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
@@ -50,7 +50,7 @@ type Refusal struct {
 	Retry  time.Duration // its Retry-After, 0 for none
 }
 
-// Error is the endpoint's message, or its data where it has no other words.
+// Error is the message of the endpoint, or its data if the message is empty.
 func (r *Refusal) Error() string {
 	if r.Message == "" && len(r.Data) > 0 {
 		return fmt.Sprintf("error %d: %s", r.Code, r.Data)
@@ -58,18 +58,17 @@ func (r *Refusal) Error() string {
 	return r.Message
 }
 
-// ErrorCode is the JSON-RPC code.
+// ErrorCode returns the JSON-RPC code.
 func (r *Refusal) ErrorCode() int { return r.Code }
 
-// ErrorData is what came beside the message, as encoding/json gives it.
+// ErrorData returns the data member as encoding/json decodes it.
 func (r *Refusal) ErrorData() any {
 	var v any
 	_ = json.Unmarshal(r.Data, &v) // absent or not JSON: nothing
 	return v
 }
 
-// readRefusal understands the forms errors come in: the object of JSON-RPC, or a
-// text.
+// readRefusal decodes an error object of JSON-RPC, or a plain text.
 func readRefusal(raw []byte) *Refusal {
 	var r Refusal
 	if json.Unmarshal(raw, &r) == nil {
@@ -87,11 +86,11 @@ type answers struct {
 	objectReader
 	batch []rpc.BatchElem
 	seen  []bool
-	whole error // what an answer without id said about all calls
+	whole error // the error of an answer without id, which concerns all calls
 }
 
-// readAnswers reads the body of a response, once and as a stream. The error is
-// for the whole batch; what concerns single calls is in the elements.
+// readAnswers reads the body of a response once and as a stream. The returned error concerns the
+// whole batch; errors of single calls are in the elements.
 func readAnswers(body io.Reader, batch []rpc.BatchElem) error {
 	a := answers{batch: batch, seen: make([]bool, len(batch))}
 	a.dec = jsontext.NewDecoder(body, lenient()...)
@@ -112,8 +111,7 @@ func readAnswers(body io.Reader, batch []rpc.BatchElem) error {
 	return nil
 }
 
-// malformed names what is wrong with an answer's JSON. Failures of the
-// connection stay what they are.
+// malformed wraps an error of the JSON syntax. Failures of the connection are returned unchanged.
 func malformed(err error) error {
 	var syntax *jsontext.SyntacticError
 	var known *AnswerError
@@ -163,17 +161,17 @@ func (a *answers) read() error {
 	return &AnswerError{"more follows the answers"}
 }
 
-// reply is one answer as far as it is read.
+// reply is the part of one answer that was read.
 type reply struct {
 	call   int // index of the element, -1 while the id is not known, -2 for id null
 	id     bool
 	result bool
-	held   []byte // a result that came before the id
+	held   []byte // a result that was sent before the id
 	failed *Refusal
-	other  string // words of answers that are no JSON-RPC
+	other  string // text of an answer that is no JSON-RPC
 }
 
-// one reads an answer object. Its members may come in any order.
+// one reads an answer object. Its members may have any order.
 func (a *answers) one() error {
 	r := reply{call: -1}
 	err := a.object(func(name []byte) error {
@@ -201,7 +199,7 @@ func (a *answers) one() error {
 	return a.take(&r)
 }
 
-// take stores a whole answer in its element.
+// take stores a complete answer in its element.
 func (a *answers) take(r *reply) error {
 	if r.call < 0 && r.failed == nil && r.other != "" {
 		r.failed = &Refusal{Message: r.other}
@@ -271,9 +269,8 @@ func (a *answers) result(r *reply) error {
 	return a.skipTo(depth, members)
 }
 
-// skipTo leaves a value in the middle of which reading stopped, so that the
-// other answers are still read: until the object at depth has more than members
-// names and values. A stream that is broken fails again.
+// skipTo leaves a value in which reading stopped, so that the remaining answers can be read: until
+// the object at depth has more than members names and values. A broken stream fails again.
 func (a *answers) skipTo(depth int, members int64) error {
 	for {
 		_, n := a.dec.StackIndex(min(depth, a.dec.StackDepth()))
@@ -292,8 +289,8 @@ func (a *answers) skipTo(depth int, members int64) error {
 	}
 }
 
-// value reads one result. Logs, headers and receipts, of which there are many, are read
-// token by token, everything else as encoding/json does.
+// value reads one result. Logs, headers and receipts, which are frequent, are read token by token,
+// everything else by encoding/json.
 func (a *answers) value(into any) (err error) {
 	switch into := into.(type) {
 	case *[]types.Log:

@@ -14,39 +14,39 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// Client sends JSON-RPC over HTTP and reads the answers while they
-// arrive, so that memory holds what was read and not the text of it.
+// Client sends JSON-RPC over HTTP and decodes answers while they arrive, so that only decoded
+// values are in memory and not the text.
 type Client struct {
 	client *http.Client
 	url    string
 	header http.Header
 	max    int64 // bytes of one answer, after decompression
-	turns  turns
+	slots  slots
 }
 
-// Bounds of what answers may take in memory. A process MUST stay below 250 MB however
-// much a node answers.
+// Bounds for the memory that answers may use. A process MUST stay below 250 MB whatever a node
+// answers.
 const (
-	// largeAnswer is from where on an answer waits for its turn to be read further:
-	// requests run side by side, and a node may answer all of them beyond measure.
+	// largeAnswer is the size in bytes from which an answer needs a slot to be read further:
+	// requests run concurrently, and a node may send an oversized answer to each of them.
 	largeAnswer = 4 << 20
-	// largeAtOnce is how many large answers are read at the same time.
+	// largeAtOnce is the number of slots for large answers.
 	largeAtOnce = 2
-	// maxToken bounds the text that is held in one piece: one value of an answer, or a
-	// result that comes before the id that tells what it is. An event's data takes two
-	// characters a byte, and no block has gas for an event of 4 MiB.
+	// maxToken bounds a text that is in memory as a whole: one value of an answer, or a result that
+	// was sent before its id. Data of an event take two characters per byte, and no block has
+	// enough gas for an event of 4 MiB.
 	maxToken = 8 << 20
-	// largeToken is from where on such a text waits for its turn, one at a time: while it
-	// is read it is in memory several times.
+	// largeToken is the size in bytes from which such a text needs the only slot for large texts:
+	// it is in memory several times while it is read.
 	largeToken = 1 << 20
 )
 
-// turns are waited for by answers that take much memory. An answer takes at most one of
-// them last, the token's, and never waits for another one then.
-type turns struct{ large, token chan struct{} }
+// slots are the slots for answers that need much memory. An answer acquires the slot of a large
+// token last and then waits for no other one, so that there is no deadlock.
+type slots struct{ large, token chan struct{} }
 
-// NewClient makes one with its own connections. Redirects are not
-// followed: the path, which may hold a key, would reach another host.
+// NewClient returns a client with its own connections. Redirects are not followed, because they
+// would send the path, which may contain a key, to another host.
 func NewClient(url string, headers http.Header, maxBytes int64) *Client {
 	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16,
 		IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second, ReadBufferSize: 64 << 10}
@@ -58,15 +58,14 @@ func NewClient(url string, headers http.Header, maxBytes int64) *Client {
 	header.Set("Accept", "application/json")
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{&http.Client{Transport: t, CheckRedirect: stay}, url, header, maxBytes,
-		turns{make(chan struct{}, largeAtOnce), make(chan struct{}, 1)}}
+		slots{make(chan struct{}, largeAtOnce), make(chan struct{}, 1)}}
 }
 
 // Close closes idle connections.
 func (t *Client) Close() { t.client.CloseIdleConnections() }
 
-// Send exchanges one batch and tells how many bytes the answer had. A body that
-// is JSON-RPC counts whatever the status: endpoints refuse calls under 400, 413,
-// 429 and 503 too.
+// Send exchanges one batch and returns the size of the answer in bytes. A body with JSON-RPC counts
+// whatever the HTTP status is: endpoints also refuse calls with 400, 413, 429 and 503.
 func (t *Client) Send(ctx context.Context, batch []rpc.BatchElem) (int, error) {
 	raw, err := encodeCalls(batch)
 	if err != nil {
@@ -82,7 +81,7 @@ func (t *Client) Send(ctx context.Context, batch []rpc.BatchElem) (int, error) {
 		return 0, err
 	}
 	defer resp.Body.Close()
-	body := &boundedBody{from: resp.Body, left: t.max, max: t.max, turns: t.turns, over: ctx.Done()}
+	body := &boundedBody{from: resp.Body, left: t.max, max: t.max, slots: t.slots, over: ctx.Done()}
 	defer body.release()
 	if resp.ContentLength > t.max {
 		body.left = headBytes // enough to quote
@@ -91,14 +90,14 @@ func (t *Client) Send(ctx context.Context, batch []rpc.BatchElem) (int, error) {
 	return int(body.read), t.judge(resp, body, batch, err)
 }
 
-// judge decides what an HTTP response means, given what its body said.
+// judge decides what an HTTP response means, given the error of decoding its body.
 func (t *Client) judge(resp *http.Response, body *boundedBody, batch []rpc.BatchElem, err error) error {
 	retry := RetryAfter(resp.Header.Get("Retry-After"), time.Now())
-	var said *Refusal
+	var refusal *Refusal
 	var bad *AnswerError
 	switch ok := resp.StatusCode/100 == 2; {
-	case errors.As(err, &said):
-		said.Status, said.Retry = resp.StatusCode, retry
+	case errors.As(err, &refusal):
+		refusal.Status, refusal.Retry = resp.StatusCode, retry
 	case errors.As(err, &bad) && !ok:
 		return &StatusError{resp.StatusCode, retry, body.excerpt()}
 	case errors.As(err, &bad):
@@ -109,17 +108,17 @@ func (t *Client) judge(resp *http.Response, body *boundedBody, batch []rpc.Batch
 	return err
 }
 
-// mark tells the refusals of single calls what HTTP said.
+// mark adds the HTTP status and Retry-After to the refusals of single calls.
 func mark(batch []rpc.BatchElem, status int, retry time.Duration) {
 	for _, e := range batch {
-		var said *Refusal
-		if errors.As(e.Error, &said) {
-			said.Status, said.Retry = status, retry
+		var refusal *Refusal
+		if errors.As(e.Error, &refusal) {
+			refusal.Status, refusal.Retry = status, retry
 		}
 	}
 }
 
-// StatusError is an HTTP response without JSON-RPC in it.
+// StatusError is an HTTP response without JSON-RPC.
 type StatusError struct {
 	Code  int
 	Retry time.Duration // of Retry-After, 0 for none
@@ -155,17 +154,16 @@ type boundedBody struct {
 	left, max int64
 	head      []byte
 	parsed    func() int64 // how many bytes the reader is done with; nil: all
-	turns     turns
-	over      <-chan struct{} // closed when the request ends, and with it the wait for a turn
-	large     bool            // has the turn of a large answer
-	token     bool            // has the turn of a large token
+	slots     slots
+	over      <-chan struct{} // closed when the request ends, which ends the wait for a slot
+	large     bool            // has the slot of a large answer
+	token     bool            // has the slot of a large token
 }
 
-// headBytes are kept of a body, for errors that quote it.
+// headBytes is how many bytes of a body are kept for errors that quote it.
 const headBytes = 800
 
-// await waits for the turn of what is large, if it is. What is held in one piece must
-// not exceed maxToken.
+// await waits for a slot if the answer or the token is large. It refuses a token above maxToken.
 func (b *boundedBody) await() (err error) {
 	held := int64(0)
 	if b.parsed != nil {
@@ -175,18 +173,19 @@ func (b *boundedBody) await() (err error) {
 	case held > maxToken:
 		return &tooLargeError{maxToken}
 	case held > largeToken && !b.token:
-		if b.token, err = b.turn(b.turns.token); err == nil {
+		if b.token, err = b.acquire(b.slots.token); err == nil {
 			// The copies of the text before are garbage that would count as well.
 			runtime.GC()
 		}
 	case b.read >= largeAnswer && !b.large && !b.token:
-		b.large, err = b.turn(b.turns.large)
+		b.large, err = b.acquire(b.slots.large)
 	}
 	return err
 }
 
-// turn waits for a place in free and takes it; an error when the request ends before.
-func (b *boundedBody) turn(free chan struct{}) (bool, error) {
+// acquire waits for a free slot and reports whether it acquired one; an error if the request ends
+// before.
+func (b *boundedBody) acquire(free chan struct{}) (bool, error) {
 	select {
 	case free <- struct{}{}:
 		return true, nil
@@ -195,13 +194,13 @@ func (b *boundedBody) turn(free chan struct{}) (bool, error) {
 	}
 }
 
-// release gives the turns back.
+// release frees the slots.
 func (b *boundedBody) release() {
 	if b.large {
-		<-b.turns.large
+		<-b.slots.large
 	}
 	if b.token {
-		<-b.turns.token
+		<-b.slots.token
 	}
 }
 
@@ -211,7 +210,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	if b.left <= 0 {
-		// One byte more than allowed, or the end, which is none.
+		// The buffer has room for one byte more than allowed, or for the end of the body.
 		var one [1]byte
 		if n, err := b.from.Read(one[:]); n == 0 {
 			return 0, err
@@ -230,8 +229,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// excerpt is the beginning of the body, longer than what errors show so that
-// keys are blanked before it is cut.
+// excerpt returns the beginning of the body. It is longer than the part that errors show, so that
+// keys are removed before the text is cut.
 func (b *boundedBody) excerpt() string {
 	for len(b.head) < headBytes && b.left > 0 {
 		if _, err := b.Read(make([]byte, headBytes)); err != nil {
@@ -241,7 +240,7 @@ func (b *boundedBody) excerpt() string {
 	return string(bytes.TrimSpace(b.head))
 }
 
-// tooLargeError is an answer above Options.MaxBytes, or a text in it above maxToken.
+// tooLargeError is returned for an answer above Options.MaxBytes, or a text in it above maxToken.
 type tooLargeError struct{ max int64 }
 
 // Error names the limit.

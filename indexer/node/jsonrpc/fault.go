@@ -10,18 +10,17 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// Fault is a kind of failure of an endpoint: what may cure it.
+// Fault is a kind of failure of an endpoint, by its remedy.
 type Fault int
 
 // Kinds of failure. FaultRange and FaultMalformed are taken for density: a
 // shorter range is tried. The others leave the range alone.
 const (
-	// FaultRange: too many blocks, results, bytes or seconds, and every refusal in
-	// words that nobody knows.
+	// FaultRange: too many blocks, results, bytes or seconds, and every unrecognized refusal.
 	FaultRange Fault = iota
 	// FaultRate: too many requests in a time.
 	FaultRate
-	// FaultPruned: the endpoint does not keep what is that old.
+	// FaultPruned: the endpoint no longer has data of that age.
 	FaultPruned
 	// FaultNoMethod: the endpoint does not offer the method, or not in this form.
 	FaultNoMethod
@@ -31,75 +30,73 @@ const (
 	FaultAuth
 	// FaultTransient: no connection, or a gateway without a node behind it.
 	FaultTransient
-	// FaultMalformed: an answer that is none.
+	// FaultMalformed: the answer is no valid JSON-RPC.
 	FaultMalformed
 )
 
-// String is the fault's label in metrics.
+// String returns the label of the fault in metrics.
 func (f Fault) String() string {
 	return [...]string{"range", "rate", "pruned", "no_method", "behind", "auth", "transient", "malformed"}[f]
 }
 
-// Verdict is what a failed question to an endpoint means.
-type Verdict struct {
+// Diagnosis is the classification of a failed request.
+type Diagnosis struct {
 	Fault Fault
-	// Blocks is how many the endpoint says it would answer, 0 when it does not say.
-	// It is what the words seem to mean: to lower a range by, never to trust.
+	// Blocks is how many blocks the endpoint seems to accept, 0 when it names no number. It is a
+	// guess from the text, used to shorten a range and never trusted.
 	Blocks uint64
-	// RetryAfter is how long the endpoint wants to be left alone, 0 when it does not say.
+	// RetryAfter is the pause that the endpoint asks for, 0 when it asks for none.
 	RetryAfter time.Duration
 }
 
-// IsTransient tells failures that waiting or another endpoint may cure and a
-// shorter range does not: no connection, rate limits, refusals, a node behind its
-// own head. Everything else, timeouts and truncated answers included, is taken for
-// a range too large.
+// IsTransient reports whether waiting or another endpoint may cure a failure and a shorter range
+// does not: no connection, rate limits, refusals, a node behind its own head. Everything else,
+// including timeouts and truncated answers, counts as a range too large.
 func IsTransient(err error) bool {
-	fault := Judge(err).Fault
+	fault := Diagnose(err).Fault
 	return fault != FaultRange && fault != FaultMalformed
 }
 
-// RangeHint is how many blocks the endpoint says it would answer, 0 when it does
-// not say.
-func RangeHint(err error) uint64 { return Judge(err).Blocks }
+// RangeHint returns how many blocks the endpoint seems to accept, 0 when it names no number.
+func RangeHint(err error) uint64 { return Diagnose(err).Blocks }
 
-// Judged is an error that knows what it means for the request.
-type Judged interface{ Verdict() Verdict }
+// Diagnosed is implemented by errors that know their classification.
+type Diagnosed interface{ Diagnosis() Diagnosis }
 
-// Judge reads a Source's error. The codes of JSON-RPC decide almost nothing:
-// providers give each of them several meanings.
-func Judge(err error) Verdict {
-	var judged Judged
-	var said rpc.Error
+// Diagnose classifies an error of a Source. JSON-RPC codes decide almost nothing, because providers
+// use each of them with several meanings.
+func Diagnose(err error) Diagnosis {
+	var diagnosed Diagnosed
+	var refusal rpc.Error
 	var status rpc.HTTPError
 	var network *net.OpError
 	switch {
-	case errors.As(err, &judged):
-		return judged.Verdict()
+	case errors.As(err, &diagnosed):
+		return diagnosed.Diagnosis()
 	case errors.Is(err, context.DeadlineExceeded):
-		return Verdict{Fault: FaultRange}
-	case errors.As(err, &said):
-		return judgeRefusal(said)
+		return Diagnosis{Fault: FaultRange}
+	case errors.As(err, &refusal):
+		return diagnoseRefusal(refusal)
 	case errors.As(err, &status):
-		return judgeStatus(status.StatusCode, string(status.Body), 0)
+		return diagnoseStatus(status.StatusCode, string(status.Body), 0)
 	case errors.As(err, &network) && !network.Timeout(), errors.Is(err, context.Canceled),
 		errors.Is(err, rpc.ErrClientQuit):
-		return Verdict{Fault: FaultTransient}
+		return Diagnosis{Fault: FaultTransient}
 	case errors.Is(err, ErrNoBlock):
-		return Verdict{Fault: FaultBehind}
+		return Diagnosis{Fault: FaultBehind}
 	}
-	return Verdict{Fault: FaultRange}
+	return Diagnosis{Fault: FaultRange}
 }
 
-// judgeRefusal reads an error of JSON-RPC.
-func judgeRefusal(said rpc.Error) Verdict {
-	w := words{message: said.Error()}
+// diagnoseRefusal reads an error of JSON-RPC.
+func diagnoseRefusal(refusal rpc.Error) Diagnosis {
+	w := refusalText{message: refusal.Error()}
 	var detailed rpc.DataError
-	if errors.As(said, &detailed) {
+	if errors.As(refusal, &detailed) {
 		w.read(detailed.ErrorData())
 	}
 	var ours *Refusal
-	if errors.As(said, &ours) {
+	if errors.As(refusal, &ours) {
 		w.retry = max(w.retry, ours.Retry)
 	}
 	fault, known := w.fault()
@@ -107,26 +104,26 @@ func judgeRefusal(said rpc.Error) Verdict {
 	case known:
 	case ours != nil && ours.Status == http.StatusTooManyRequests:
 		fault = FaultRate
-	case said.ErrorCode() == codeNoMethod:
+	case refusal.ErrorCode() == codeNoMethod:
 		fault = FaultNoMethod
-	case said.ErrorCode() == codePruned:
+	case refusal.ErrorCode() == codePruned:
 		fault = FaultPruned
 	}
-	return w.verdict(fault)
+	return w.diagnosis(fault)
 }
 
-// Codes that have one meaning.
+// JSON-RPC codes that have only one meaning.
 const (
 	codeNoMethod = -32601
 	codePruned   = 4444
 )
 
-// judgeStatus reads a response that is no JSON-RPC.
-func judgeStatus(code int, body string, retry time.Duration) Verdict {
-	w := words{message: body, retry: retry}
+// diagnoseStatus reads a response that is no JSON-RPC.
+func diagnoseStatus(code int, body string, retry time.Duration) Diagnosis {
+	w := refusalText{message: body, retry: retry}
 	fault, known := w.fault()
 	if known {
-		return w.verdict(fault)
+		return w.diagnosis(fault)
 	}
 	switch {
 	case code == http.StatusTooManyRequests:
@@ -139,63 +136,63 @@ func judgeStatus(code int, body string, retry time.Duration) Verdict {
 	default:
 		fault = FaultRange
 	}
-	return w.verdict(fault)
+	return w.diagnosis(fault)
 }
 
-// ConnError is a request that got no HTTP answer.
+// ConnError is a request without an HTTP response.
 type ConnError struct {
 	Err     error
 	Timeout bool
 }
 
-// Error is the cause's: the request's URL may hold a key.
+// Error is the text of the cause: the URL of the request may contain a key.
 func (e *ConnError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *ConnError) Unwrap() error { return e.Err }
 
-// Verdict implements Judged. A connection that cannot be made in time is no matter of the range.
-func (e *ConnError) Verdict() Verdict {
+// Diagnosis implements Diagnosed. A connection that cannot be made in time is no matter of the range.
+func (e *ConnError) Diagnosis() Diagnosis {
 	var network *net.OpError
 	if e.Timeout && !(errors.As(e.Err, &network) && network.Op == "dial") {
-		return Verdict{Fault: FaultRange}
+		return Diagnosis{Fault: FaultRange}
 	}
-	return Verdict{Fault: FaultTransient}
+	return Diagnosis{Fault: FaultTransient}
 }
 
-// AnswerError is an answer that contradicts itself or the question.
+// AnswerError is an answer that contradicts itself or the request.
 type AnswerError struct{ What string }
 
 // Error names the contradiction.
 func (e *AnswerError) Error() string { return "answer does not hold together: " + e.What }
 
-// Verdict implements Judged. Pages that are no JSON-RPC may still say what is wrong.
-func (e *AnswerError) Verdict() Verdict {
-	w := words{message: e.What}
+// Diagnosis implements Diagnosed. A page that is no JSON-RPC may still name the reason.
+func (e *AnswerError) Diagnosis() Diagnosis {
+	w := refusalText{message: e.What}
 	if fault, known := w.fault(); known && fault == FaultRate {
-		return w.verdict(fault)
+		return w.diagnosis(fault)
 	}
-	return Verdict{Fault: FaultMalformed}
+	return Diagnosis{Fault: FaultMalformed}
 }
 
-// ErrNoBlock is returned for a block that the endpoint should have and answered null for.
+// ErrNoBlock is returned when the endpoint answered null for a block that it should have.
 var ErrNoBlock = errors.New("the node does not have the block")
 
-// Verdict implements Judged.
-func (e *StatusError) Verdict() Verdict { return judgeStatus(e.Code, e.Body, e.Retry) }
+// Diagnosis implements Diagnosed.
+func (e *StatusError) Diagnosis() Diagnosis { return diagnoseStatus(e.Code, e.Body, e.Retry) }
 
-// Verdict implements Judged.
-func (e *tooLargeError) Verdict() Verdict { return Verdict{Fault: FaultRange} }
+// Diagnosis implements Diagnosed.
+func (e *tooLargeError) Diagnosis() Diagnosis { return Diagnosis{Fault: FaultRange} }
 
-// outageError is a refusal that means a range too large or an outage, given
-// again: then it is an outage.
+// outageError is an ambiguous refusal, a range too large or an outage, that was repeated and
+// therefore counts as an outage.
 type outageError struct{ error }
 
-// Outage makes a failure count as an outage of the endpoint, whatever its words.
+// Outage makes a failure count as an outage of the endpoint, whatever its text.
 func Outage(err error) error { return outageError{err} }
 
-// Unwrap gives the refusal.
+// Unwrap returns the refusal.
 func (e outageError) Unwrap() error { return e.error }
 
-// Verdict implements Judged.
-func (e outageError) Verdict() Verdict { return Verdict{Fault: FaultTransient} }
+// Diagnosis implements Diagnosed.
+func (e outageError) Diagnosis() Diagnosis { return Diagnosis{Fault: FaultTransient} }

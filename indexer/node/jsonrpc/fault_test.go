@@ -133,7 +133,7 @@ func TestJudgeWordings(t *testing.T) {
 		{-32000, "block range 99999999999999999999999 too large", "", FaultRange, 0},
 	} {
 		r := &Refusal{Code: tt.code, Message: tt.message, Data: json.RawMessage(tt.data)}
-		got := Judge(fmt.Errorf("blocks 1..9: %w", r))
+		got := Diagnose(fmt.Errorf("blocks 1..9: %w", r))
 		if got.Fault != tt.want || got.Blocks != tt.blocks {
 			t.Errorf("%d %q %s: %s, %d blocks; want %s, %d", tt.code, tt.message, tt.data, got.Fault, got.Blocks, tt.want,
 				tt.blocks)
@@ -150,32 +150,32 @@ func TestJudgeFailures(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		err  error
-		want Verdict
+		want Diagnosis
 	}{
-		{"timeout", context.DeadlineExceeded, Verdict{Fault: FaultRange}},
-		{"no answer in time", &ConnError{context.DeadlineExceeded, true}, Verdict{Fault: FaultRange}},
+		{"timeout", context.DeadlineExceeded, Diagnosis{Fault: FaultRange}},
+		{"no answer in time", &ConnError{context.DeadlineExceeded, true}, Diagnosis{Fault: FaultRange}},
 		{"no connection in time", &ConnError{&net.OpError{Op: "dial", Err: context.DeadlineExceeded}, true},
-			Verdict{Fault: FaultTransient}},
-		{"refused", &ConnError{dial, false}, Verdict{Fault: FaultTransient}},
-		{"canceled", context.Canceled, Verdict{Fault: FaultTransient}},
-		{"no block", ErrNoBlock, Verdict{Fault: FaultBehind}},
-		{"too large", &tooLargeError{5}, Verdict{Fault: FaultRange}},
-		{"odd answer", &AnswerError{"null"}, Verdict{Fault: FaultMalformed}},
-		{"page about a rate", &AnswerError{"not JSON, in: <h1>Too many requests</h1>"}, Verdict{Fault: FaultRate}},
-		{"429", &StatusError{429, 3 * time.Second, "no"}, Verdict{Fault: FaultRate, RetryAfter: 3 * time.Second}},
+			Diagnosis{Fault: FaultTransient}},
+		{"refused", &ConnError{dial, false}, Diagnosis{Fault: FaultTransient}},
+		{"canceled", context.Canceled, Diagnosis{Fault: FaultTransient}},
+		{"no block", ErrNoBlock, Diagnosis{Fault: FaultBehind}},
+		{"too large", &tooLargeError{5}, Diagnosis{Fault: FaultRange}},
+		{"odd answer", &AnswerError{"null"}, Diagnosis{Fault: FaultMalformed}},
+		{"page about a rate", &AnswerError{"not JSON, in: <h1>Too many requests</h1>"}, Diagnosis{Fault: FaultRate}},
+		{"429", &StatusError{429, 3 * time.Second, "no"}, Diagnosis{Fault: FaultRate, RetryAfter: 3 * time.Second}},
 		{"429 with JSON-RPC", &Refusal{Code: -32000, Message: "no", Status: 429, Retry: time.Second},
-			Verdict{Fault: FaultRate, RetryAfter: time.Second}},
+			Diagnosis{Fault: FaultRate, RetryAfter: time.Second}},
 		{"backoff in data", &Refusal{Message: "project ID request rate exceeded",
 			Data: []byte(`{"rate":{"allowed_rps":1,"backoff_seconds":30}}`)},
-			Verdict{Fault: FaultRate, RetryAfter: 30 * time.Second}},
-		{"413", &StatusError{413, 0, "too large"}, Verdict{Fault: FaultRange}},
-		{"500", &StatusError{500, 0, ""}, Verdict{Fault: FaultRange}},
-		{"503", &StatusError{503, 0, "<html>"}, Verdict{Fault: FaultTransient}},
-		{"401", &StatusError{401, 0, ""}, Verdict{Fault: FaultAuth}},
-		{"301", &StatusError{301, 0, ""}, Verdict{Fault: FaultAuth}},
-		{"of no kind", errors.New("what?"), Verdict{Fault: FaultRange}},
+			Diagnosis{Fault: FaultRate, RetryAfter: 30 * time.Second}},
+		{"413", &StatusError{413, 0, "too large"}, Diagnosis{Fault: FaultRange}},
+		{"500", &StatusError{500, 0, ""}, Diagnosis{Fault: FaultRange}},
+		{"503", &StatusError{503, 0, "<html>"}, Diagnosis{Fault: FaultTransient}},
+		{"401", &StatusError{401, 0, ""}, Diagnosis{Fault: FaultAuth}},
+		{"301", &StatusError{301, 0, ""}, Diagnosis{Fault: FaultAuth}},
+		{"of no kind", errors.New("what?"), Diagnosis{Fault: FaultRange}},
 	} {
-		if got := Judge(fmt.Errorf("span: %w", tt.err)); got != tt.want {
+		if got := Diagnose(fmt.Errorf("span: %w", tt.err)); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
 	}

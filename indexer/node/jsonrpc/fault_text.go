@@ -10,22 +10,20 @@ import (
 	"time"
 )
 
-// words is what an endpoint says beside the code: its data first, which often
-// tells what the message does not.
-type words struct {
+// refusalText is the text of a refusal: the data first, which is often more specific than the message.
+type refusalText struct {
 	data    []string
 	message string
 	blocks  uint64 // a cap or a range in data
 	retry   time.Duration
 }
 
-// read collects what error data holds: a text, a list of members, and what lies
-// in members of those.
-func (w *words) read(data any) { w.walk("", data, 3) }
+// read collects texts from error data: a text, a list of members, and texts in their members.
+func (w *refusalText) read(data any) { w.walk("", data, 3) }
 
 // walk collects hints from the data of an error: texts, a pause before the next try, and the
 // number of blocks that the node would accept.
-func (w *words) walk(name string, v any, depth int) {
+func (w *refusalText) walk(name string, v any, depth int) {
 	switch v := v.(type) {
 	case string:
 		w.data = append(w.data, v)
@@ -52,7 +50,8 @@ func (w *words) walk(name string, v any, depth int) {
 	}
 }
 
-// maxBackoff is more seconds than anybody is left alone for.
+// maxBackoff is the largest pause in seconds that an endpoint may ask for; larger numbers are
+// ignored.
 const maxBackoff = 1e6
 
 // quantityOf returns a number that is given as a decimal or hexadecimal string.
@@ -62,15 +61,15 @@ func quantityOf(v any) (uint64, bool) {
 	return n, ok && err == nil
 }
 
-// lower takes a cap over; the lowest counts.
-func (w *words) lower(n uint64) {
+// lower records a limit on blocks; the lowest one counts.
+func (w *refusalText) lower(n uint64) {
 	if n > 0 && (w.blocks == 0 || n < w.blocks) {
 		w.blocks = n
 	}
 }
 
-// signs of each fault, in the order in which they are looked for. Whatever they
-// do not know is FaultRange.
+// signs returns the fault that a text in lower case means, in the order of the tests. It returns
+// false for a text that none of them recognizes, which counts as FaultRange.
 func signs(s string) (Fault, bool) {
 	for _, class := range []struct {
 		fault Fault
@@ -95,7 +94,7 @@ func signs(s string) (Fault, bool) {
 			return class.fault, true
 		}
 	}
-	// A node that answers this to eth_getLogs over one block offers none at all.
+	// A node that answers this to eth_getLogs for one block does not support the method at all.
 	if strings.TrimRight(strings.TrimSpace(s), ".") == "limit exceeded" {
 		return FaultNoMethod, true
 	}
@@ -103,7 +102,7 @@ func signs(s string) (Fault, bool) {
 }
 
 // fault classifies; known is false where no sign was found.
-func (w *words) fault() (f Fault, known bool) {
+func (w *refusalText) fault() (f Fault, known bool) {
 	for _, text := range append(slices.Clone(w.data), w.message) {
 		if f, known = signs(strings.ToLower(text)); known {
 			return f, true
@@ -112,9 +111,9 @@ func (w *words) fault() (f Fault, known bool) {
 	return FaultRange, false
 }
 
-// verdict completes a fault with the numbers that the words hold.
-func (w *words) verdict(f Fault) Verdict {
-	v := Verdict{Fault: f, RetryAfter: w.retry}
+// diagnosis adds the numbers in the text to a fault.
+func (w *refusalText) diagnosis(f Fault) Diagnosis {
+	v := Diagnosis{Fault: f, RetryAfter: w.retry}
 	if f != FaultRange {
 		return v
 	}
@@ -125,7 +124,7 @@ func (w *words) verdict(f Fault) Verdict {
 	return v
 }
 
-// What numbers look like in refusals, and what only looks like one.
+// Patterns of numbers in refusals, and of texts that only look like one.
 const (
 	noise   = `https?://\S+|eth_getlogs|getlogs|-\d+`
 	pairs   = `\[\s*(0x[0-9a-f]+)\s*,\s*(0x[0-9a-f]+)\s*\]|\brange\s+(\d+)\s*-\s*(\d+)`
@@ -133,10 +132,10 @@ const (
 	density = `\blogs?\b|\bresults?\b|\bsize\b|\bbytes\b|\btime`
 )
 
-// blocksIn is how many blocks a refusal in these words seems to allow, 0 for
-// unknown: a range that it suggests, or else the smallest number it names, for
-// what was asked is larger than what is allowed. Numbers count where the words
-// are about blocks or ranges, and not where they are about results.
+// blocksIn returns how many blocks a refusal seems to allow, 0 for unknown: the length of a
+// suggested range, or else the smallest number in the text, because the requested number is larger
+// than the allowed one. Numbers count in sentences about blocks or ranges, not in those about
+// results.
 func blocksIn(text string) uint64 {
 	text = strings.ToLower(text)
 	least := uint64(0)
@@ -169,8 +168,8 @@ func blocksIn(text string) uint64 {
 	return least
 }
 
-// IsDoubtful tells the refusal that proxies give for ranges too large as well as
-// in outages.
+// IsDoubtful reports whether a text is the refusal that proxies send for ranges too large as well
+// as in outages.
 func IsDoubtful(text string) bool {
 	return strings.Contains(strings.ToLower(text), "no backend is currently healthy")
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Header is a block's header as a node answers it. The hash is the node's: chains
-// with other header fields have another one than own.
+// Header is a block header as a node returns it. Hash is the node's statement; it differs from the
+// recomputed hash on chains with other header fields.
 type Header struct {
 	Number    *hexutil.Uint64
 	Hash      *common.Hash
@@ -56,7 +56,7 @@ type headerFields struct {
 	unknown      bool
 }
 
-// What a header came with.
+// Flags for the members that a header has.
 const (
 	hasHash = 1 << iota
 	hasParent
@@ -64,8 +64,8 @@ const (
 	hasRoot
 )
 
-// headerMember reads one member. Only the members that the index stores must be
-// readable: a chain may write the others in its own way.
+// headerMember reads one member. Only the members that the index stores must be readable, because a
+// chain may encode the others in its own way.
 func (r *objectReader) headerMember(h *headerFields, name []byte) (err error) {
 	switch string(name) {
 	case `"number"`:
@@ -86,8 +86,8 @@ func (r *objectReader) headerMember(h *headerFields, name []byte) (err error) {
 	return err
 }
 
-// otherMember reads a member that is not needed. One that might be part of the header makes its
-// hash impossible to recompute.
+// otherMember reads a member that is not needed. If it might be part of the header, the hash cannot
+// be recomputed.
 func (r *objectReader) otherMember(h *headerFields, name string) error {
 	raw, err := r.dec.ReadValue()
 	switch {
@@ -95,13 +95,13 @@ func (r *objectReader) otherMember(h *headerFields, name string) error {
 		return err
 	case raw[0] == '"':
 		h.field(name, raw)
-	case raw[0] != 'n' && !besideHeader(name):
+	case raw[0] != 'n' && !isOutsideHeader(name):
 		h.unknown = true
 	}
 	return nil
 }
 
-// hashList reads the hashes of a list; whole transactions instead are left out.
+// hashList reads a list of hashes and skips whole transactions.
 func (r *objectReader) hashList() ([]common.Hash, error) {
 	if r.dec.PeekKind() != '[' {
 		return nil, r.dec.SkipValue()
@@ -124,8 +124,7 @@ func (r *objectReader) hashList() ([]common.Hash, error) {
 	return found, err
 }
 
-// field takes a member that only the header's hash depends on. One that cannot be
-// read leaves another hash than the block's.
+// field reads a member that matters only for the hash. An unreadable member produces a wrong hash.
 func (h *headerFields) field(name string, quoted []byte) {
 	w := &h.whole
 	switch name {
@@ -158,7 +157,7 @@ func (h *headerFields) field(name string, quoted []byte) {
 	}
 }
 
-// laterField takes what upgrades added to the header.
+// laterField reads a member that an upgrade added to the header.
 func (h *headerFields) laterField(name string, quoted []byte) {
 	w := &h.whole
 	switch name {
@@ -179,13 +178,13 @@ func (h *headerFields) laterField(name string, quoted []byte) {
 	case `"slotNumber"`:
 		w.SlotNumber = maybeNumber(quoted)
 	default:
-		h.unknown = h.unknown || !besideHeader(name)
+		h.unknown = h.unknown || !isOutsideHeader(name)
 	}
 }
 
-// besideHeader reports whether a member of a block's answer is none of its header,
-// as nodes of Ethereum and of the chains whose headers have its form write them.
-func besideHeader(name string) bool {
+// isOutsideHeader reports whether a member of a block is known not to be part of its header, for
+// Ethereum and chains with the same form of header.
+func isOutsideHeader(name string) bool {
 	switch name {
 	case `"size"`, `"totalDifficulty"`, `"uncles"`, `"withdrawals"`, `"author"`, `"milliTimestamp"`,
 		`"l1BlockNumber"`, `"sendCount"`, `"sendRoot"`:
@@ -204,7 +203,7 @@ func readBig(quoted []byte) *big.Int {
 	return n
 }
 
-// maybeHash returns nil for what is no hash.
+// maybeHash returns nil for a text that is no hash.
 func maybeHash(quoted []byte) *common.Hash {
 	var hash common.Hash
 	if readFixed(hash[:], quoted) != nil {
@@ -213,7 +212,7 @@ func maybeHash(quoted []byte) *common.Hash {
 	return &hash
 }
 
-// maybeNumber returns nil for what is no quantity.
+// maybeNumber returns nil for a text that is no quantity.
 func maybeNumber(quoted []byte) *uint64 {
 	n, err := readQuantity(quoted)
 	if err != nil {
@@ -222,7 +221,7 @@ func maybeNumber(quoted []byte) *uint64 {
 	return &n
 }
 
-// header is what was read, with the hash of all fields.
+// header returns the header with the hash of all its fields.
 func (h *headerFields) header() *Header {
 	out := &Header{Number: h.number, Timestamp: h.time, Txs: h.txs, Unknown: h.unknown}
 	if h.has&hasHash != 0 {

@@ -29,9 +29,9 @@ func TestHeadersOfEveryFork(t *testing.T) {
 	}
 	for i, add := range forks {
 		add()
-		said := headerJSON(t, &h, map[string]any{"totalDifficulty": "0x1", "size": "0x200", "uncles": []string{},
+		refusal := headerJSON(t, &h, map[string]any{"totalDifficulty": "0x1", "size": "0x200", "uncles": []string{},
 			"withdrawals": []any{map[string]string{"index": "0x1"}}})
-		if s := readHeader(t, said); !recomputed(s) || s.Unknown || *s.Timestamp != 77 || *s.Number != 9 {
+		if s := readHeader(t, refusal); !recomputed(s) || s.Unknown || *s.Timestamp != 77 || *s.Number != 9 {
 			t.Errorf("fork %d: %+v", i, s)
 		}
 	}
@@ -58,15 +58,15 @@ func TestHeadersOfEveryFork(t *testing.T) {
 func headerJSON(t *testing.T, h *types.Header, more map[string]any) []byte {
 	t.Helper()
 	raw, err := json.Marshal(h)
-	said := map[string]any{}
+	refusal := map[string]any{}
 	if err == nil {
-		err = json.Unmarshal(raw, &said)
+		err = json.Unmarshal(raw, &refusal)
 	}
 	for k, v := range more {
-		said[k] = v
+		refusal[k] = v
 	}
 	if err == nil {
-		raw, err = json.Marshal(map[string]any{"id": 1, "result": said})
+		raw, err = json.Marshal(map[string]any{"id": 1, "result": refusal})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -7,10 +7,9 @@ import (
 	"math"
 )
 
-// What nodes write as hex, read from the quoted string as it stands in the
-// answer. The rules are those of go-ethereum's hexutil: a 0x before everything,
-// quantities without leading zeros, "" for none of a variable length. An escape
-// sequence is no hex digit.
+// Values that nodes encode as hex are read directly from the quoted string. The rules are those of
+// go-ethereum's hexutil: a prefix 0x, quantities without leading zeros, "" for an empty value of
+// variable length. An escape sequence is no hex digit.
 
 var (
 	errNoString = errors.New("not a string")
@@ -78,15 +77,14 @@ func nibble(c byte) byte {
 	return math.MaxUint8
 }
 
-// slab hands out pieces of larger allocations: most logs carry a few hundred
-// bytes, and an allocation each would be half the work of reading them. A piece
-// keeps at most one slab alive.
+// slab allocates pieces of larger allocations: most logs have a few hundred bytes, and one
+// allocation each would be half the cost of reading them. A piece keeps at most one slab alive.
 type slab[T any] struct{ free []T }
 
-// slabBytes is about how large a slab is; larger pieces have their own.
+// slabBytes is about the size of a slab; larger pieces are allocated on their own.
 const slabBytes = 32 << 10
 
-// take gives n zero values; size is one's size in bytes.
+// take returns n zero values; size is the size of one value in bytes.
 func (s *slab[T]) take(n, size int) []T {
 	if n*size > slabBytes/4 {
 		return make([]T, n)

@@ -20,13 +20,12 @@ type objectReader struct {
 	data   slab[byte]
 }
 
-// lenient accepts what encoding/json accepts. Where a name is repeated the last
-// value counts.
+// lenient accepts what encoding/json accepts. If a name is repeated the last value counts.
 func lenient() []jsontext.Options {
 	return []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 }
 
-// openList goes into a list. It is false, without an error, for null.
+// openList enters a list. It returns false without an error for null.
 func (r *objectReader) openList(what string) (open bool, err error) {
 	k := r.dec.PeekKind()
 	if k != 'n' && k != '[' {
@@ -36,7 +35,7 @@ func (r *objectReader) openList(what string) (open bool, err error) {
 	return k == '[' && err == nil, err
 }
 
-// logs reads a list of logs, nil for null. None gives an empty list.
+// logs reads a list of logs: nil for null, and an empty list for an empty one.
 func (r *objectReader) logs() ([]types.Log, error) {
 	if open, err := r.openList("a list of logs"); !open {
 		return nil, err
@@ -52,7 +51,7 @@ func (r *objectReader) logs() ([]types.Log, error) {
 	return list, err
 }
 
-// What a log must have.
+// Flags for the members that a log must have.
 const (
 	hasAddress = 1 << iota
 	hasTopics
@@ -102,7 +101,7 @@ func (r *objectReader) log(l *types.Log) error {
 	return err
 }
 
-// object gives every member's name, quoted, to member, which reads the value.
+// object calls member with every quoted name; member reads the value.
 func (r *objectReader) object(member func(name []byte) error) error {
 	if k := r.dec.PeekKind(); k != '{' {
 		return r.unexpected("an object", k)
@@ -171,7 +170,7 @@ func (r *objectReader) quantity(flag int, has *int) (uint64, error) {
 	return readQuantity(quoted)
 }
 
-// index is quantity for numbers that MUST fit an int of this machine.
+// index reads a quantity that MUST fit an int of this machine.
 func (r *objectReader) index(flag int, has *int) (uint, error) {
 	n, err := r.quantity(flag, has)
 	if uint64(uint(n)) != n {
@@ -180,7 +179,7 @@ func (r *objectReader) index(flag int, has *int) (uint, error) {
 	return uint(n), err
 }
 
-// maybeQuantity is quantity with nil for null.
+// maybeQuantity reads a quantity, nil for null.
 func (r *objectReader) maybeQuantity() (*hexutil.Uint64, error) {
 	has := 0
 	n, err := r.quantity(1, &has)
@@ -211,7 +210,7 @@ func (r *objectReader) bytes() ([]byte, error) {
 	return data, err
 }
 
-// maxTopics is what a log can have.
+// maxTopics is the largest number of topics of a log.
 const maxTopics = 4
 
 // topics reads at most four topics into memory that the logs of an answer share.
@@ -256,8 +255,8 @@ func (r *objectReader) bool() (bool, error) {
 	}
 }
 
-// unexpected is the error of a value of another kind; 0 is no value, whose
-// cause the next read tells.
+// unexpected returns the error for a value of the wrong kind. For kind 0 there is no value, and the
+// next read returns the cause.
 func (r *objectReader) unexpected(want string, k jsontext.Kind) error {
 	if k == 0 {
 		_, err := r.dec.ReadToken()

@@ -8,8 +8,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// ReceiptJSON is a receipt as nodes write it, with the fields that OP Stack chains
-// add for deposits.
+// ReceiptJSON is a receipt as nodes encode it, with the fields that OP Stack chains add for
+// deposits.
 type ReceiptJSON struct {
 	Type       uint64
 	Status     *uint64
@@ -23,7 +23,7 @@ type ReceiptJSON struct {
 	NonceSince *uint64
 }
 
-// receipts reads a list of receipts, nil for null. Each must have what a receipt has
+// receipts reads a list of receipts, nil for null. Each receipt must have the members that it has
 // on every chain, so that no answer is much larger in memory than it was on the wire.
 func (r *objectReader) receipts() ([]*ReceiptJSON, error) {
 	if open, err := r.openList("a list of receipts"); !open {
@@ -44,7 +44,7 @@ func (r *objectReader) receipts() ([]*ReceiptJSON, error) {
 	return list, err
 }
 
-// What a receipt must have.
+// Flags for the members that a receipt must have.
 const (
 	receiptGas = 1 << iota
 	receiptLogs

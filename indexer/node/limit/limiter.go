@@ -91,17 +91,17 @@ type ClosedError struct {
 	retry time.Duration
 }
 
-// Error says why.
+// Error returns the reason.
 func (e *ClosedError) Error() string { return e.why }
 
-// Verdict implements jsonrpc.Judged.
-func (e *ClosedError) Verdict() jsonrpc.Verdict {
-	return jsonrpc.Verdict{Fault: e.fault, RetryAfter: e.retry}
+// Diagnosis implements jsonrpc.Diagnosed.
+func (e *ClosedError) Diagnosis() jsonrpc.Diagnosis {
+	return jsonrpc.Diagnosis{Fault: e.fault, RetryAfter: e.retry}
 }
 
-// Enter waits until a request may be sent, after which leave must be called with
-// its outcome. probe tells the one by which an endpoint shows that it works again.
-// The error is a *ClosedError or the context's.
+// Enter waits until a request may be sent. The caller MUST then send it and call Leave with its
+// outcome. probe reports whether the request is the probe of an open breaker, by which the endpoint
+// shows that it works again. The error is a *ClosedError or that of ctx.
 func (l *Limiter) Enter(ctx context.Context) (probe bool, err error) {
 	for {
 		probe, wait, freed, err := l.try(time.Now())
@@ -121,7 +121,7 @@ func (l *Limiter) Enter(ctx context.Context) (probe bool, err error) {
 	}
 }
 
-// try admits a request, or says how long or for what to wait.
+// try admits a request, or returns how long or for which signal to wait.
 func (l *Limiter) try(now time.Time) (probe bool, wait time.Duration, freed <-chan struct{}, err error) {
 	others := l.Others()
 	l.mu.Lock()
@@ -138,7 +138,7 @@ func (l *Limiter) try(now time.Time) (probe bool, wait time.Duration, freed <-ch
 	return probe, wait, freed, err
 }
 
-// hold says what keeps a request back, given whether another endpoint can answer it.
+// hold returns what delays a request, given whether another endpoint can answer it.
 func (l *Limiter) hold(now time.Time, others bool) (time.Duration, <-chan struct{}, error) {
 	if err := l.barred(now); err != nil {
 		return 0, nil, err
@@ -159,7 +159,7 @@ func (l *Limiter) hold(now time.Time, others bool) (time.Duration, <-chan struct
 	return l.draw(now), nil, nil
 }
 
-// admit counts a request that is sent, and tells whether it is a probe.
+// admit counts a request that is sent, and reports whether it is a probe.
 func (l *Limiter) admit(now time.Time) (probe bool) {
 	if l.state == repute.EndpointOpen {
 		l.state = repute.EndpointHalfOpen
@@ -172,7 +172,8 @@ func (l *Limiter) admit(now time.Time) (probe bool) {
 	return probe
 }
 
-// barred says why nothing may be asked at all.
+// barred returns the reason for which no request is possible at all; nil when requests are
+// possible.
 func (l *Limiter) barred(now time.Time) error {
 	switch {
 	case l.state == repute.EndpointExcluded:
@@ -187,10 +188,9 @@ func (l *Limiter) barred(now time.Time) error {
 	return nil
 }
 
-// draw takes a token of the request rate, or says when there will be one. The
-// rate grows back: quickly to nine tenths of what was refused, slowly near it, and
-// quickly again once nothing was refused for a while: what was refused may have
-// been a moment's trouble and no limit.
+// draw takes a token of the request rate, or returns when the next one is available. The rate
+// recovers quickly to nine tenths of the refused rate, slowly near it, and quickly again after a
+// time without refusals: the refusal may have been a temporary problem and not a limit.
 func (l *Limiter) draw(now time.Time) time.Duration {
 	if l.rate == 0 {
 		return 0
@@ -208,7 +208,7 @@ func (l *Limiter) draw(now time.Time) time.Duration {
 		return 0
 	}
 	if l.tokens < 1 {
-		// Never 0, which would let the request pass without a token.
+		// The result is never 0, which would let the request pass without a token.
 		return 1 + time.Duration((1-l.tokens)/l.rate*float64(time.Second))
 	}
 	l.tokens--
@@ -220,8 +220,8 @@ type Outcome struct {
 	Err   error // of the whole request, or a rate limit of one of its calls
 	Text  string
 	Took  time.Duration
-	Dense bool // it asked for ranges of logs or the like, which may simply be too large
-	Probe bool // as enter said
+	Dense bool // it requested ranges of logs or similar answers, which may be too large
+	Probe bool // the result of Enter
 }
 
 // Leave records how a request ended.
@@ -245,8 +245,8 @@ func (l *Limiter) Leave(o Outcome) {
 	}
 }
 
-// succeed raises the number of requests at once by about one per round of answers, and closes the
-// breaker. An excluded endpoint stays excluded.
+// succeed raises the number of simultaneous requests by about one per round of answers, and closes
+// the breaker. An excluded endpoint stays excluded.
 func (l *Limiter) succeed(o Outcome, now time.Time) {
 	l.limit = min(l.most, l.limit+1/l.limit)
 	l.failed, l.openFor = 0, 0
@@ -263,24 +263,24 @@ func (l *Limiter) succeed(o Outcome, now time.Time) {
 	}
 }
 
-// fail lowers the rate after a refusal and counts faults that open the breaker. A request that we
-// canceled says nothing about the endpoint.
+// fail lowers the rate after a refusal, and counts faults that open the breaker. A canceled request
+// is no fault of the endpoint.
 func (l *Limiter) fail(o Outcome, now time.Time) {
-	verdict := jsonrpc.Judge(o.Err)
+	diagnosis := jsonrpc.Diagnose(o.Err)
 	switch {
-	case errors.Is(o.Err, context.Canceled): // ours: says nothing of the endpoint
+	case errors.Is(o.Err, context.Canceled): // canceled by this process: no fault of the endpoint
 		l.requests--
 		return
-	case verdict.Fault == jsonrpc.FaultRate:
+	case diagnosis.Fault == jsonrpc.FaultRate:
 		l.ease(now)
-		l.slow(now, verdict.RetryAfter)
-	case verdict.Fault == jsonrpc.FaultRange && isTimeout(o.Err):
+		l.slow(now, diagnosis.RetryAfter)
+	case diagnosis.Fault == jsonrpc.FaultRange && isTimeout(o.Err):
 		l.ease(now)
 	}
 	l.failures++
 	l.health.errorRate += smoothing * (1 - l.health.errorRate)
-	l.health.lastError = o.Text + cutPause(verdict)
-	counts := trips(verdict.Fault, o.Dense)
+	l.health.lastError = o.Text + cutPause(diagnosis)
+	counts := trips(diagnosis.Fault, o.Dense)
 	if counts {
 		l.failed++
 	}
@@ -292,8 +292,9 @@ func (l *Limiter) fail(o Outcome, now time.Time) {
 	}
 }
 
-// cutPause says, after the words of an endpoint, that it is asked again sooner than it wants.
-func cutPause(v jsonrpc.Verdict) string {
+// cutPause returns a note for the log when an endpoint asks for a longer pause than this package
+// grants.
+func cutPause(v jsonrpc.Diagnosis) string {
 	if v.Fault != jsonrpc.FaultRate || v.RetryAfter <= alonePause {
 		return ""
 	}
@@ -301,14 +302,14 @@ func cutPause(v jsonrpc.Verdict) string {
 		v.RetryAfter.Round(time.Second), min(v.RetryAfter, mostPause).Round(time.Second), alonePause)
 }
 
-// isTimeout tells requests that were not answered in time.
+// isTimeout reports whether a request was not answered in time.
 func isTimeout(err error) bool {
 	var conn *jsonrpc.ConnError
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &conn) && conn.Timeout
 }
 
-// trips tells failures that count for the breaker: not those that may come from
-// the size of the question, nor rate limits, which have their own remedy.
+// trips reports whether a fault counts for the breaker. Faults that the size of the request may
+// cause do not, and rate limits have their own remedy.
 func trips(f jsonrpc.Fault, dense bool) bool {
 	switch f {
 	case jsonrpc.FaultTransient, jsonrpc.FaultAuth:
@@ -339,12 +340,12 @@ func (l *Limiter) ease(now time.Time) {
 	l.limit = max(1, l.limit/2)
 }
 
-// slow halves the request rate: the one that was allowed, or at first the one at
-// which the endpoint was asked. That may have been next to nothing, which no
-// endpoint has as its limit.
+// slow halves the request rate: the current limit or, at the first refusal, the measured rate of
+// requests. The measured rate may be close to zero, which is no endpoint's limit; therefore a
+// minimum applies.
 func (l *Limiter) slow(now time.Time, retryAfter time.Duration) {
 	if retryAfter > alonePause {
-		l.limit = 1 // then one request tells
+		l.limit = 1 // then a single request shows whether the endpoint works
 	}
 	l.paused = later(l.paused, now.Add(min(retryAfter, mostPause)))
 	l.alone = later(l.alone, now.Add(min(retryAfter, alonePause)))
@@ -369,7 +370,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Exclude takes the endpoint out of use, or back into it for the reason "".
+// Exclude stops requests to the endpoint for a reason; the empty reason allows them again.
 func (l *Limiter) Exclude(reason string) {
 	l.mu.Lock()
 	from := l.state
@@ -387,7 +388,7 @@ func (l *Limiter) Exclude(reason string) {
 	}
 }
 
-// Usable reports whether a request would be let through soon.
+// Usable reports whether a request would be admitted soon.
 func (l *Limiter) Usable(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -407,14 +408,14 @@ func (l *Limiter) Excluded() bool {
 	return excluded
 }
 
-// Exclusion is why the endpoint is out of use.
+// Exclusion returns the reason for which the endpoint is excluded.
 func (l *Limiter) Exclusion() (reason string, excluded bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reason, l.state == repute.EndpointExcluded
 }
 
-// Blame counts an answer that turned out to be none after it was read.
+// Blame counts an answer as a fault that was found invalid only after it was read.
 func (l *Limiter) Blame(why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -423,8 +424,8 @@ func (l *Limiter) Blame(why string) {
 	l.health.lastError = why
 }
 
-// Score ranks endpoints: the lower the better. It is about the time an answer
-// takes, failures and waiting included; 0 for one that was never asked.
+// Score ranks endpoints; lower is better. It is about the time of an answer, including failures and
+// waiting; 0 for an endpoint without requests.
 func (l *Limiter) Score() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -452,7 +453,7 @@ type demand struct {
 	weight      float64
 }
 
-// demandSpan is how far back demand looks.
+// demandSpan is the period over which the rate of requests is measured.
 const demandSpan = 5 * time.Second
 
 // add counts a request. Older ones fade, so that the demand is that of the last demandSpan.

@@ -172,8 +172,8 @@ func TestGateRetryAfter(t *testing.T) {
 		}
 		refuse(20 * time.Second)
 		var closed *ClosedError
-		if err := g.ask(t, Outcome{}); !errors.As(err, &closed) || jsonrpc.Judge(err).Fault != jsonrpc.FaultRate ||
-			jsonrpc.Judge(err).RetryAfter != 20*time.Second {
+		if err := g.ask(t, Outcome{}); !errors.As(err, &closed) || jsonrpc.Diagnose(err).Fault != jsonrpc.FaultRate ||
+			jsonrpc.Diagnose(err).RetryAfter != 20*time.Second {
 			t.Errorf("a long pause: %v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

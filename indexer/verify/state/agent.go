@@ -90,7 +90,7 @@ func (c *comparison) identity(a *verifydb.AgentThen) {
 	}
 }
 
-// orNone returns an address for an error text, "none" for the zero address.
+// orNone returns an address for an error text, or "none" for the zero address.
 func orNone(a common.Address) string {
 	if a == (common.Address{}) {
 		return "none"

@@ -42,7 +42,7 @@ type Result struct {
 	Next     uint64             // the token id at which the next part begins, 0 after the last part
 	Compared int                // agents
 	Gaps     []chaindb.Gap      // events that seem to be missing
-	Skipped  []repute.EventKind // kinds of event whose outcome the endpoint did not tell
+	Skipped  []repute.EventKind // kinds of event whose views the endpoint did not answer
 }
 
 // Compare compares a part with the state that one endpoint has of a block. With the last part it

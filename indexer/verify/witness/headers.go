@@ -66,9 +66,9 @@ func (s *Set) ConfirmHeaders(ctx context.Context, headers []node.Sealed, by *nod
 	for i := range headers {
 		numbers[i] = headers[i].Number
 	}
-	var said []node.Sealed
+	var theirs []node.Sealed
 	for _, n := range others {
-		if said, err = s.HeadersOf(ctx, n, numbers); err == nil {
+		if theirs, err = s.HeadersOf(ctx, n, numbers); err == nil {
 			break
 		}
 	}
@@ -77,9 +77,9 @@ func (s *Set) ConfirmHeaders(ctx context.Context, headers []node.Sealed, by *nod
 	}
 	for i := range headers {
 		switch {
-		case said[i].Hash != headers[i].Hash:
+		case theirs[i].Hash != headers[i].Hash:
 			return nil, fmt.Errorf("block %d: %w", numbers[i], ErrDisagree)
-		case said[i].Bloom != headers[i].Bloom:
+		case theirs[i].Bloom != headers[i].Bloom:
 			doubtful = append(doubtful, numbers[i])
 		}
 	}
@@ -142,13 +142,13 @@ func linked(headers []node.Sealed) bool {
 func (s *Set) ConfirmNewest(ctx context.Context, header node.Sealed, by *node.Node) error {
 	var last error
 	for _, n := range s.OthersThan(by) {
-		said, err := s.HeadersOf(ctx, n, []uint64{header.Number})
+		theirs, err := s.HeadersOf(ctx, n, []uint64{header.Number})
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
 			last = disagreementOr(last, err)
-		case said[0].Hash == header.Hash:
+		case theirs[0].Hash == header.Hash:
 			return nil
 		default:
 			last = fmt.Errorf("block %d: %w", header.Number, ErrDisagree)
@@ -183,12 +183,12 @@ func (s *Set) ConfirmedTwice(ctx context.Context, headers []node.Sealed, by *nod
 		numbers[i] = odd[i].Number
 	}
 	for _, n := range s.OthersThan(by) {
-		said, err := s.HeadersOf(ctx, n, numbers)
+		theirs, err := s.HeadersOf(ctx, n, numbers)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		for i := range odd {
-			if err == nil && SameHeader(&said[i], &odd[i]) {
+			if err == nil && SameHeader(&theirs[i], &odd[i]) {
 				out[odd[i].Number] = true
 			}
 		}

@@ -47,7 +47,7 @@ func (s *Set) Adapt(err error) {
 	switch {
 	case err == nil:
 		s.limiter.SetLimit(min(s.allowed, now+s.allowed/10))
-	case jsonrpc.Judge(err).Fault == jsonrpc.FaultRate:
+	case jsonrpc.Diagnose(err).Fault == jsonrpc.FaultRate:
 		s.limiter.SetLimit(max(s.allowed/32, now/2))
 	}
 }

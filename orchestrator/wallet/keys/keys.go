@@ -26,8 +26,8 @@ import (
 	"repute/indexer/node"
 )
 
-// Config names a key in one of four ways; the zero value names none. Files must be
-// readable by their owner alone.
+// Config names a key in one of four ways; the zero value names none. Files must be readable only by
+// their owner.
 type Config struct {
 	KeyEnv  string // a variable with 64 hex digits
 	KeyFile string // a file with the same
@@ -42,15 +42,15 @@ type Config struct {
 // None reports whether no key is named.
 func (s *Config) None() bool { return *s == Config{} }
 
-// Signer signs what it is given. Address is the account, Sign a transaction for a chain, and
-// SignTyped the digest of EIP-712 data.
+// Signer signs data. Address is the account, Sign signs a transaction for a chain, and SignTyped
+// the digest of EIP-712 data.
 type Signer interface {
 	Address() common.Address
 	SignTyped(ctx context.Context, data apitypes.TypedData) ([]byte, error)
 	Sign(ctx context.Context, chainID *big.Int, tx *types.Transaction) (*types.Transaction, error)
 }
 
-// Open reads the key; nil where none is named.
+// Open reads the key; nil if none is named.
 func (s *Config) Open(log *slog.Logger, field string) (Signer, error) {
 	ways := 0
 	for _, w := range []string{s.KeyEnv, s.KeyFile, s.Keystore, s.URL} {
@@ -131,8 +131,8 @@ func decryptKey(field, path, passwordFile string) (*ecdsa.PrivateKey, error) {
 	return key.PrivateKey, nil
 }
 
-// SecretFile reads at most so many bytes of a file that nobody but its owner may read.
-// repute.ErrInvalid names the field and the fix.
+// SecretFile reads at most most bytes of a file that only its owner may read. repute.ErrInvalid
+// names the field and the fix.
 func SecretFile(field, path string, most int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -155,7 +155,7 @@ func SecretFile(field, path string, most int64) ([]byte, error) {
 	return raw, nil
 }
 
-// Local has the key in memory.
+// Local is a key in memory.
 type Local struct{ Key *ecdsa.PrivateKey }
 
 // Address implements Signer.
@@ -176,14 +176,14 @@ func (s Local) GoString() string { return s.String() }
 // wait for it.
 const Timeout = 30 * time.Second
 
-// remoteSigner asks a signer over JSON-RPC.
+// remoteSigner signs through JSON-RPC.
 type remoteSigner struct {
 	rpc     *node.Node
 	log     *slog.Logger
 	account common.Address
 }
 
-// openRemote makes the client of a remote signer. It connects with the first signature.
+// openRemote returns a client of a remote signer. It connects at the first signature.
 func openRemote(log *slog.Logger, field, raw string, account common.Address) (Signer, error) {
 	if !strings.HasPrefix(raw, "http://") && !strings.HasPrefix(raw, "https://") {
 		return nil, repute.Invalid(field, "is no address", "an http or https URL")
@@ -217,8 +217,7 @@ type signRequest struct {
 // maxAnswer bounds an answer of a signer, in bytes.
 const maxAnswer = 1 << 20
 
-// failed logs what a signer answered and returns an error without it, which is
-// repute.ErrUnavailable.
+// failed logs a signer's answer and returns an error without it, which is repute.ErrUnavailable.
 func (s *remoteSigner) failed(asked string, err error) error {
 	if !errors.Is(err, context.Canceled) {
 		s.log.Warn("transactions: a signer did not answer", "signer", s.account, "host", s.rpc.Host(), "asked", asked,
@@ -262,7 +261,7 @@ func (s Local) SignTyped(_ context.Context, data apitypes.TypedData) ([]byte, er
 	return signature, nil
 }
 
-// SignTyped implements Signer. Only what the account itself signed is believed.
+// SignTyped implements Signer. A signature by another account is refused.
 func (s *remoteSigner) SignTyped(ctx context.Context, data apitypes.TypedData) ([]byte, error) {
 	digest, _, err := apitypes.TypedDataAndHash(data)
 	if err != nil {

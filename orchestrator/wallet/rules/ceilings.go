@@ -9,19 +9,18 @@ import (
 	"repute"
 )
 
-// Ceilings are the most that a chain's transactions may cost, whatever endpoints say of fees.
-// They hold for every transaction that is signed: of agents and operators, simulated or not,
-// at first and when it is replaced. What a transaction pays is the policy's and the treasury's
-// to judge.
+// Ceilings are the largest costs of a chain's transactions, whatever fees endpoints suggest. They
+// apply to every signed transaction: of agents and operators, first forms and replacements. The
+// transferred value is limited by the policy and the treasury.
 type Ceilings struct {
 	MaxFeePerGas *big.Int // wei, base fee and tip; the chain's default when nil
-	MaxTip       *big.Int // wei per gas to whoever builds the block; the chain's default when nil
-	// MaxTransactionFee is what a transaction may cost in all, with the fee for its data: wei,
-	// the chain's default when nil.
+	MaxTip       *big.Int // wei per gas for the builder of the block; the chain's default when nil
+	// MaxTransactionFee is the largest total cost of a transaction including the fee for its data,
+	// in wei; the chain's default when nil.
 	MaxTransactionFee *big.Int
 }
 
-// DefaultCeilings are those of a chain: of one that is not known, enough for usual
+// DefaultCeilings returns the ceilings of a chain. Those of an unknown chain suffice for usual
 // transactions on most.
 func DefaultCeilings(chainID uint64) Ceilings {
 	switch chainID {
@@ -43,14 +42,14 @@ func DefaultCeilings(chainID uint64) Ceilings {
 	return ceilings(100, 5, 20)
 }
 
-// ceilings are of gwei per gas and thousandths of a coin.
+// ceilings converts gwei per gas and thousandths of a coin.
 func ceilings(feePerGas, tip, fee int64) Ceilings {
 	gwei, milli := big.NewInt(1e9), big.NewInt(1e15)
 	return Ceilings{new(big.Int).Mul(big.NewInt(feePerGas), gwei), new(big.Int).Mul(big.NewInt(tip), gwei),
 		new(big.Int).Mul(big.NewInt(fee), milli)}
 }
 
-// Or fills in what is not set.
+// Or replaces missing values by those of d.
 func (c Ceilings) Or(d Ceilings) Ceilings {
 	for _, f := range []struct{ into, from **big.Int }{{&c.MaxFeePerGas, &d.MaxFeePerGas}, {&c.MaxTip, &d.MaxTip},
 		{&c.MaxTransactionFee, &d.MaxTransactionFee}} {
@@ -77,7 +76,7 @@ func (c Ceilings) Check(field string) error {
 	return nil
 }
 
-// permit is the last look at what a transaction offers before it is signed.
+// permit checks the fees of a transaction directly before it is signed.
 func (c Ceilings) permit(tx *types.Transaction) error {
 	for _, f := range []struct {
 		what, name string

@@ -20,10 +20,10 @@ import (
 	"repute/store/walletdb"
 )
 
-// Rules say what may be signed on a chain.
+// Rules define the transactions that may be signed on a chain.
 type Rules struct {
 	ChainID    *big.Int
-	Treasury   common.Address // the zero address where there is none
+	Treasury   common.Address // the zero address for none
 	Registries safety.Registries
 	Ceilings   Ceilings // all set
 }
@@ -63,7 +63,8 @@ func oneOf(list [][]byte, data []byte) bool {
 	return slices.ContainsFunc(list, func(s []byte) bool { return bytes.HasPrefix(data, s) })
 }
 
-// writes lists what may be called on a registry; known reports whether the address is one.
+// writes returns the functions that may be called on a registry; known reports whether the address
+// is a registry.
 func (r *Rules) writes(to common.Address) (list [][]byte, known bool) {
 	switch {
 	case to == common.Address{}:
@@ -86,10 +87,9 @@ func (r *Rules) RegistryWrite(to common.Address, data []byte) (registry, allowed
 // SetsPolicy reports whether data calls a function of the treasury that its owner signs.
 func SetsPolicy(data []byte) bool { return oneOf(ownerFunctions, data) }
 
-// permit is the last look at a transaction before it is signed: the operator's key signs
-// calls of the treasury for this agent, run and task, an agent's own key signs listed
-// functions of the registries, the treasury's owner's key what sets policies, and nothing
-// else is signed.
+// permit checks a transaction directly before it is signed: the operator's key signs calls of the
+// treasury for this agent, run and task; an agent's own key signs listed functions of the
+// registries; the treasury's owner signs functions that set policies. Nothing else is signed.
 func (r *Rules) permit(by Role, o transaction.Origin, tx *types.Transaction) error {
 	switch {
 	case tx.Type() != types.DynamicFeeTxType || len(tx.AccessList()) > 0 || tx.ChainId().Cmp(r.ChainID) != 0:
@@ -115,8 +115,8 @@ func (r *Rules) permit(by Role, o transaction.Origin, tx *types.Transaction) err
 	return nil
 }
 
-// PermitTreasury permits what the operator's key may sign: spending by the agent, run and task
-// that ask, to targets that are neither the treasury nor a registry.
+// PermitTreasury permits spending by the requesting agent, run and task, to targets that are
+// neither the treasury nor a registry.
 func (r *Rules) PermitTreasury(o transaction.Origin, to common.Address, data []byte) error {
 	if to != r.Treasury || (to == common.Address{}) || !oneOf(treasuryFunctions, data) {
 		return Refusal("is no call of the treasury %s", r.Treasury)
@@ -137,8 +137,8 @@ func (r *Rules) PermitTreasury(o transaction.Origin, to common.Address, data []b
 	return nil
 }
 
-// PermitOwner lets an owner set policies and pause; taking funds out and handing the
-// treasury over need the key elsewhere.
+// PermitOwner permits the owner to set policies and to pause. Withdrawing funds and transferring
+// the treasury need the key outside of this program.
 func (r *Rules) PermitOwner(to common.Address, data []byte) error {
 	if to != r.Treasury || (to == common.Address{}) || !SetsPolicy(data) {
 		return Refusal("sets no policy of the treasury %s (selector 0x%x)", r.Treasury, data[:min(4, len(data))])
@@ -154,8 +154,8 @@ func Refusal(format string, args ...any) error {
 	return repute.Invalid("tx", fmt.Sprintf(format, args...), "treasury calls, and registry writes that agents sign")
 }
 
-// Sign signs a transaction that the rules permit, and checks what comes back: another
-// transaction or another sender is refused.
+// Sign signs a transaction that the rules permit, and checks the result: a signer that returns
+// another transaction or sender is refused.
 func (r *Rules) Sign(ctx context.Context, by Role, s keys.Signer, o transaction.Origin,
 	tx *types.Transaction) (walletdb.IntentAttempt, error) {
 	if err := r.permit(by, o, tx); err != nil {

@@ -15,13 +15,13 @@ import (
 	"repute/orchestrator/transaction"
 )
 
-// ContractID is how the treasury names agents, runs and tasks.
+// ContractID returns the key by which the treasury identifies an agent, run or task.
 func ContractID(text string) common.Hash { return crypto.Keccak256Hash([]byte(text)) }
 
 // Spending is a decoded call of the treasury by which an agent spends.
 type Spending struct {
 	Agent, Run, Task common.Hash
-	Target           common.Address // of executeCall, or who gets the tokens
+	Target           common.Address // of executeCall, or the receiver of tokens
 	Value            *big.Int       // wei, or units of Token
 	Data             []byte
 	Token            common.Address // zero for executeCall
@@ -37,7 +37,7 @@ func (s *Spending) Pack() []byte {
 	return t.PackExecuteCall(s.Agent, s.Target, s.Value, s.Data, s.Run, s.Task, s.Purpose)
 }
 
-// selector is the one that the treasury checks: zero for a call without data.
+// selector returns the selector that the treasury checks: zero for a call without data.
 func (s *Spending) selector() (out [4]byte) {
 	copy(out[:], s.Data)
 	return out

@@ -9,7 +9,7 @@ import (
 	"repute/contracts/bindings"
 )
 
-// Terms are what a treasury allows an agent, and what it has spent, at one block.
+// Terms are a treasury's limits of an agent and their usage, at one block.
 type Terms struct {
 	paused, relayer          bool
 	policy                   bindings.AgentPoliciesOutput
@@ -19,18 +19,18 @@ type Terms struct {
 	tokenCap, tokenWindowCap *big.Int
 	tokenWindow              bindings.Erc20WindowOutput
 	Code                     bool           // there is a contract at Treasury
-	Sender                   common.Address // who would sign the call
+	Sender                   common.Address // signer of the call
 	Treasury                 common.Address
 }
 
-// Question is a view function to ask and where its answer goes.
+// Question is a view function to call, with the destination of its result.
 type Question struct {
 	To     common.Address
 	Data   []byte
 	Answer func([]byte) error
 }
 
-// ask makes a question to a contract whose answer is stored in dst.
+// ask returns a question whose result is stored in dst.
 func ask[T any](to common.Address, data []byte, dst *T, unpack func([]byte) (T, error)) Question {
 	return Question{to, data, func(out []byte) (err error) {
 		*dst, err = unpack(out)
@@ -38,7 +38,7 @@ func ask[T any](to common.Address, data []byte, dst *T, unpack func([]byte) (T, 
 	}}
 }
 
-// Questions returns what must be known of a treasury to judge a call.
+// Questions returns the views that are needed to decide about a call.
 func (t *Terms) Questions(s *Spending) []Question {
 	b, at := bindings.NewOpenFiTreasury(), t.Treasury
 	out := []Question{
@@ -60,15 +60,15 @@ func (t *Terms) Questions(s *Spending) []Question {
 	)
 }
 
-// Outcome is what a treasury would decide about a call.
+// Outcome is the treasury's expected decision about a call.
 type Outcome struct {
 	Caps   bool   // the amount is within the caps
 	Call   bool   // the target and function, or the token, are allowed
-	Reason string // the first objection, with figures; empty: none
+	Reason string // the first violated rule, with figures; empty: none
 }
 
-// Judge applies the treasury's rules in the order of the contract, so that the reason is the one that
-// the contract would give. The answers to Questions MUST be stored before.
+// Judge applies the treasury's rules in the order of the contract, so that the reason is the
+// contract's. The answers to Questions MUST be stored before.
 func (t *Terms) Judge(s *Spending) (v Outcome) {
 	var against []string
 	say := func(format string, args ...any) { against = append(against, fmt.Sprintf(format, args...)) }
@@ -96,7 +96,8 @@ func (t *Terms) Judge(s *Spending) (v Outcome) {
 	return v
 }
 
-// judgeCall reports whether the treasury lets the agent call a target, and says why not.
+// judgeCall reports whether the treasury allows the agent to call a target, and reports the reason
+// to say.
 func (t *Terms) judgeCall(s *Spending, say func(string, ...any)) bool {
 	switch n := len(s.Data); {
 	case s.Target == t.Treasury:
@@ -117,7 +118,8 @@ func (t *Terms) judgeCall(s *Spending, say func(string, ...any)) bool {
 	return false
 }
 
-// judgeToken reports whether the treasury lets the agent transfer a token, and says why not.
+// judgeToken reports whether the treasury allows the agent to transfer a token, and reports the
+// reason to say.
 func (t *Terms) judgeToken(s *Spending, say func(string, ...any)) bool {
 	switch {
 	case !t.token:
@@ -130,8 +132,7 @@ func (t *Terms) judgeToken(s *Spending, say func(string, ...any)) bool {
 	return false
 }
 
-// judgeCaps reports whether an amount is within the cap per transaction and what is left of the
-// window.
+// judgeCaps reports whether an amount is within the cap per transaction and the rest of the window.
 func judgeCaps(amount, perTx, window, spent *big.Int, unit string, say func(string, ...any)) bool {
 	left := new(big.Int).Sub(window, spent)
 	if left.Sign() < 0 {

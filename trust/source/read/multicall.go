@@ -121,7 +121,7 @@ func tooMany(err error) bool {
 	if errors.Is(err, node.ErrMoved) || errors.Is(err, node.ErrNoState) {
 		return false
 	}
-	fault := jsonrpc.Judge(err).Fault
+	fault := jsonrpc.Diagnose(err).Fault
 	return errors.Is(err, node.ErrReverted) || fault == jsonrpc.FaultRange || fault == jsonrpc.FaultMalformed
 }
 

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/redis/go-redis/v9"
 
 	"repute"
+	"repute/internal/httpapi"
 )
 
 // check refuses settings that cannot be meant, before anything is opened, and parses
@@ -76,13 +76,13 @@ func (c *Config) checkDatabase() error {
 	return nil
 }
 
-// checkRedis refuses what is no URL of Redis. The parser's message may quote the
-// password.
+// checkRedis refuses an address that is not a Redis URL.
 func (c *Config) checkRedis() error {
-	if _, err := redis.ParseURL(c.Redis); c.Redis != "" && err != nil {
-		return repute.Invalid("redis", "not a Redis URL", "e.g. redis://host:6379/0")
+	if c.Redis == "" {
+		return nil
 	}
-	return nil
+	_, err := httpapi.OpenRedis(c.Redis, httpapi.RedisBudget)
+	return err
 }
 
 func (c *Config) checkProxies() error {

@@ -19,7 +19,7 @@ type Report struct {
 	URI      string              `json:"uri,omitempty"` // of an agent
 	Bytes    int64               `json:"bytes"`
 	SHA256   string              `json:"sha256"`
-	Link     repute.LinkVerdict  `json:"link,omitempty"` // of an agent
+	Link     repute.LinkResult  `json:"link,omitempty"` // of an agent
 	Errors   int                 `json:"errors"`
 	Warnings int                 `json:"warnings"`
 	Infos    int                 `json:"infos"`

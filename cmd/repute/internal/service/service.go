@@ -15,7 +15,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"repute"
@@ -157,7 +156,7 @@ func (s *Service) answer(ctx context.Context, g *errgroup.Group, l net.Listener,
 }
 
 // server makes the server with every route, and gives tools those of the index and the orchestrator.
-func (s *Service) server(ctx context.Context, h sender, shared *redis.Client, tools *mcp.Server) (*httpapi.Server,
+func (s *Service) server(ctx context.Context, h sender, shared *httpapi.Redis, tools *mcp.Server) (*httpapi.Server,
 	error) {
 	c := &s.Config
 	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: c.Orchestrator.Tokens,
@@ -311,12 +310,11 @@ func (s *Service) documents() (*documents.Loop, error) {
 }
 
 // shared is what processes count their callers in together; nil where none is configured.
-func shared(c *config.Config) (*redis.Client, error) {
+func shared(c *config.Config) (*httpapi.Redis, error) {
 	if c.Redis == "" {
 		return nil, nil
 	}
-	redis.SetLogger(silent{}) // it would write past the log
-	return httpapi.OpenRedis(c.Redis)
+	return httpapi.OpenRedis(c.Redis, httpapi.RedisBudget)
 }
 
 // api adds the routes of the index to a server.
@@ -329,12 +327,6 @@ func (s *Service) api(server *httpapi.Server, tools *mcp.Server) error {
 		Version: config.Version, Tools: tools, Ready: s.ready, Signer: s.Config.Signing.Signer, Restarts: s.Restarts})
 	return err
 }
-
-// silent is a log that nobody reads: what it is told comes back as an error too.
-type silent struct{}
-
-// Printf does nothing.
-func (silent) Printf(context.Context, string, ...any) {}
 
 // listen serves until ctx ends; running requests then get the drain time.
 func (s *Service) listen(ctx context.Context, l net.Listener, h http.Handler) error {

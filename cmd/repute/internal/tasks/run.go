@@ -137,8 +137,8 @@ func showRemote(ctx context.Context, p *cli.Program, e *remoteClient, id string,
 	return showRun(p, shown, asJSON)
 }
 
-// mostVerdicts bounds what a server may have verifyGate collect.
-const mostVerdicts = 100_000
+// mostDecisions bounds what a server may have verifyGate collect.
+const mostDecisions = 100_000
 
 // verifyGate joins the pages of a check of a run's decisions.
 func (e *remoteClient) verifyGate(ctx context.Context, id string) (*control.GateCheck, error) {
@@ -148,13 +148,13 @@ func (e *remoteClient) verifyGate(ctx context.Context, id string) (*control.Gate
 		if err := e.call(ctx, http.MethodGet, runPath(id, "/gate:verify?limit=50"+cursor), nil, &page); err != nil {
 			return nil, err
 		}
-		page.Verdicts = append(all.Verdicts, page.Verdicts...)
+		page.Decisions = append(all.Decisions, page.Decisions...)
 		page.Verified = page.Verified && (cursor == "" || all.Verified)
 		all = page
 		switch next := "&cursor=" + url.QueryEscape(page.Next); {
 		case page.Next == "":
 			return &all, nil
-		case next == cursor || len(all.Verdicts) > mostVerdicts:
+		case next == cursor || len(all.Decisions) > mostDecisions:
 			return nil, fmt.Errorf("the server's pages of decisions do not end: %w", repute.ErrLimited)
 		}
 		cursor = "&cursor=" + url.QueryEscape(page.Next)
@@ -187,7 +187,7 @@ func (r shownRun) awaited(line func(name, format string, args ...any)) {
 
 // gateLines are what a check of decisions found.
 func gateLines(g *control.GateCheck, line func(name, format string, args ...any)) {
-	for _, v := range g.Verdicts {
+	for _, v := range g.Decisions {
 		line("gate", "decision %d of run %s, phase %s: verified %v %s", v.Number, v.RunID, v.Phase, v.Verified, v.Differs)
 	}
 	for _, f := range g.Faults {
@@ -225,7 +225,7 @@ func (r shownRun) text() string {
 		line("step", "%s %s %s", s.ID, s.Status, s.Error)
 	}
 	r.result(line)
-	if v := r.Verdict; v != nil {
+	if v := r.GateDecision; v != nil {
 		line("trust", "%s: %s, score %g (%g to %g), tier %d, at block %d", v.Effect, v.Status, v.Score, v.Low, v.High,
 			v.Tier, v.Pin.Block)
 		for _, reason := range v.Reasons {

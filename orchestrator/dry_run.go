@@ -14,7 +14,7 @@ import (
 	"repute/policy"
 )
 
-// intend takes over the calls of a dry run: only they are sent.
+// intend stores the calls of a dry run: Execute may send only these.
 func (w *work) intend(ctx context.Context, r standard.DryRun, ran bool) error {
 	w.intended, w.dryRan = nil, ran
 	for i := range r.Calls {
@@ -27,8 +27,8 @@ func (w *work) intend(ctx context.Context, r standard.DryRun, ran bool) error {
 	return nil
 }
 
-// foresee judges a dry run with placeholders by the worst that they allow: where that is denied
-// Execute does not begin. What a person must decide is asked when it is sent.
+// foresee decides about a dry run with placeholders by the worst values that they allow. If that is
+// denied Execute does not begin. A question for a person is asked when the transaction is sent.
 func (w *work) foresee(ctx context.Context, list []*transaction.Declared) (out []policy.Reason, err error) {
 	if !slices.ContainsFunc(list, func(d *transaction.Declared) bool { return len(d.Placeholders) > 0 }) {
 		return nil, nil
@@ -57,8 +57,8 @@ func (w *work) foresee(ctx context.Context, list []*transaction.Declared) (out [
 	return slices.DeleteFunc(all.Reasons, func(r policy.Reason) bool { return r.Effect != policy.Deny }), nil
 }
 
-// foreseeTrust adds what the trust gate says of the agents that a dry run is done for, where it
-// moves more than the task declares to be at risk.
+// foreseeTrust adds the trust gate's decisions about the agents of a dry run that moves more value
+// than the task declares to be at risk.
 func (w *work) foreseeTrust(ctx context.Context, total *transaction.Moves, all *policy.Decision) error {
 	declared, err := transaction.ParseAmount(w.terms.ValueAtRisk)
 	if err != nil || !total.Over(declared) {
@@ -76,7 +76,7 @@ func (w *work) foreseeTrust(ctx context.Context, total *transaction.Moves, all *
 	return nil
 }
 
-// declare checks a call of the dry run. The error is repute.ErrInvalid, or one of the runtime.
+// declare checks a call of the dry run. The error is repute.ErrInvalid or one of the runtime.
 func (w *work) declare(ctx context.Context, tx transaction.Tx) (*transaction.Declared, error) {
 	listed, err := w.listed(ctx, &tx)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"repute/trust/engine"
 )
 
-// A verdict that rests on a score is made again from what it pins, also when the roots have
+// A decision that rests on a score is made again from what it pins, also when the roots have
 // changed since and the epoch has another score; one that pins another score is not.
-func TestVerdictOfAScoredAgentHolds(t *testing.T) {
+func TestGateDecisionOfAScoredAgentHolds(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(t.Context(), scoredDatabase(t), store.Options{MaxConns: 8})
 	if err != nil {
@@ -36,7 +36,7 @@ func TestVerdictOfAScoredAgentHolds(t *testing.T) {
 	check(err)
 	_, err = trustdb.KeepInput(t.Context(), db, p.Text())
 	check(err)
-	v, err := trustgate.Judge(t.Context(), db, p, true, repute.Module{Slug: "plain", Agent: &agent},
+	v, err := trustgate.Decide(t.Context(), db, p, true, repute.Module{Slug: "plain", Agent: &agent},
 		policy.Task{Coordinator: "plain", Value: "0", Budget: policy.DefaultBudget()}, policy.Threshold{})
 	check(err)
 	replay, err := engine.NewReader(db, engine.ReaderOptions{})
@@ -44,7 +44,7 @@ func TestVerdictOfAScoredAgentHolds(t *testing.T) {
 	if v.Pin.Block == 0 {
 		t.Fatalf("no score is pinned: %+v", v.Pin)
 	}
-	check(trustgate.VerifyVerdict(t.Context(), db, replay, v))
+	check(trustgate.Verify(t.Context(), db, replay, v))
 	check(trustdb.AddRoots(t.Context(), db, 31337, repute.DefaultRoots,
 		[]repute.TrustRoot{{Address: client(40), Weight: repute.RootUnit, Reason: "test"}}, false))
 	e, err := engine.New(db, engine.EngineOptions{Poll: 10 * time.Millisecond})
@@ -63,9 +63,9 @@ func TestVerdictOfAScoredAgentHolds(t *testing.T) {
 			t.Fatal("no run by other roots")
 		}
 	}
-	check(trustgate.VerifyVerdict(t.Context(), db, replay, v))
+	check(trustgate.Verify(t.Context(), db, replay, v))
 	v.Pin.Result[0]++
-	if err := trustgate.VerifyVerdict(t.Context(), db, replay, v); !errors.Is(err, repute.ErrConflict) {
+	if err := trustgate.Verify(t.Context(), db, replay, v); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("a score that never was: %v", err)
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"repute/policy"
 )
 
-// show collects what a person sees of a transaction.
+// show returns the description of a transaction for the person who must approve it.
 func (w *work) show(ctx context.Context, tx *transaction.Tx, declared *transaction.Declared,
 	s *transaction.Simulation, reasons []policy.Reason) (*approval.Shown,
 	error) {
-	out := &approval.Shown{Agent: approval.DescribeAgent(w.Run.Agent, &w.verdict),
+	out := &approval.Shown{Agent: approval.DescribeAgent(w.Run.Agent, &w.gateDecision),
 		ValueAtRisk: transaction.OrZero(w.terms.ValueAtRisk),
 		Declared:    []transaction.Placeholder{}, Reasons: reasons}
 	if declared != nil {
@@ -33,7 +33,8 @@ func (w *work) show(ctx context.Context, tx *transaction.Tx, declared *transacti
 	return out, nil
 }
 
-// listed is ListedFunction of a transaction. The error is one of the runtime.
+// listed returns the function that an allow-list names for a transaction. The error is one of the
+// runtime.
 func (w *work) listed(ctx context.Context, tx *transaction.Tx) (*contracts.Function, error) {
 	f, err := approval.ListedFunction(ctx, w.e.db, tx.ChainID, tx.Target, tx.Data)
 	if err != nil {

@@ -14,17 +14,17 @@ import (
 	"repute/store/walletdb"
 )
 
-// orphaned is after how long an act is nobody's who waits for it.
+// orphaned is the age at which an action counts as abandoned by the process that started it.
 const orphaned = 30 * time.Second
 
-// At once so many acts are read, and so many of them carried on.
+// Numbers of actions that one pass reads, and that it works on at the same time.
 const (
 	openAtOnce    = 64
 	carriedAtOnce = 8
 )
 
-// Run brings acts to their end that nobody waits for any more, until ctx ends. Each gets its
-// turn, however many cannot be brought to an end.
+// Run completes abandoned actions until ctx ends. It visits open actions in round-robin order, so
+// that those that cannot be completed do not delay others.
 func (o *Operator) Run(ctx context.Context) error {
 	var last walletdb.Act
 	for {
@@ -37,8 +37,8 @@ func (o *Operator) Run(ctx context.Context) error {
 	}
 }
 
-// carryAll carries on the open acts behind one, and gives the one to go on behind: none where
-// there were no more.
+// carryAll works on the open actions after one, and returns the last one it read, the zero action
+// at the end of the list.
 func (o *Operator) carryAll(ctx context.Context, behind walletdb.Act) (last walletdb.Act) {
 	open, err := walletdb.OpenActs(ctx, o.db, orphaned+o.o.Wait, behind.Created, behind.ID, openAtOnce)
 	if err != nil && ctx.Err() == nil {
@@ -50,7 +50,7 @@ func (o *Operator) carryAll(ctx context.Context, behind walletdb.Act) (last wall
 		places <- struct{}{}
 		carried.Go(func() {
 			defer func() { <-places }()
-			row, err := walletdb.ReadAct(ctx, o.db, open[i].ID) // as old as it is by now: others had their turn before
+			row, err := walletdb.ReadAct(ctx, o.db, open[i].ID) // read again: it may have changed while others were worked on
 			if err == nil && row.Ended.IsZero() {
 				_, err = o.carryOn(ctx, &row)
 			}
@@ -66,8 +66,8 @@ func (o *Operator) carryAll(ctx context.Context, behind walletdb.Act) (last wall
 	return open[len(open)-1]
 }
 
-// carryOn sends what of an act is not on the chain yet, and waits for a while. An act
-// whose end is open stays so.
+// carryOn sends the missing transactions of an action and waits a while for their result. The
+// action stays open if its result is not known then.
 func (o *Operator) carryOn(ctx context.Context, row *walletdb.Act) (Act, error) {
 	waiting, cancel := context.WithTimeout(ctx, o.o.Wait)
 	defer cancel()
@@ -95,13 +95,13 @@ func (o *Operator) carryOn(ctx context.Context, row *walletdb.Act) (Act, error) 
 	return o.view(ctx, &now)
 }
 
-// outcome is what an act leaves behind beside its transactions.
+// outcome is the result of an action apart from its transactions.
 type outcome struct {
 	AgentID string `json:"agentId,omitempty"`
 }
 
-// send sends an act's transactions in their order, each once however often it is called.
-// at is the intent that an error is about; empty where it is about none.
+// send sends the transactions of an action in order, each exactly once however often send is
+// called. at is the intent that an error concerns, empty for other errors.
 func (o *Operator) send(ctx context.Context, row *walletdb.Act) (out outcome, at string, err error) {
 	var steps []step
 	var d recorded
@@ -136,8 +136,8 @@ func (o *Operator) send(ctx context.Context, row *walletdb.Act) (out outcome, at
 	return out, "", nil
 }
 
-// wasSet compares what the treasury says was set with what was signed for an intent, by this
-// process or another.
+// wasSet compares the event of a confirmed transaction with the arguments that this or another
+// process signed for the intent.
 func (o *Operator) wasSet(ctx context.Context, intent string, s *step, sent transaction.Sent) error {
 	signed, err := walletdb.ReadIntent(ctx, o.db, intent)
 	if err != nil {
@@ -150,10 +150,10 @@ func (o *Operator) wasSet(ctx context.Context, intent string, s *step, sent tran
 	return nil
 }
 
-// stillAllowed judges a transaction anew that is not signed while the decision about its act
-// grew old: what was allowed then may be refused now. So is a change of a policy that is
-// another one by now. An act of which nothing was signed ends after a while. What is signed
-// goes on, since it may be on its way.
+// stillAllowed decides again about a transaction that is not signed yet when the decision about its
+// action is too old: it may be refused now. A change of a policy that has changed meanwhile is
+// refused too. An action without any signed transaction expires. A signed transaction continues,
+// because it may be in the mempool.
 func (o *Operator) stillAllowed(ctx context.Context, row *walletdb.Act, d *recorded, steps []step, i int) error {
 	fresh := row.Age <= o.o.Fresh
 	if fresh && row.Kind != kindPolicy {
@@ -176,7 +176,7 @@ func (o *Operator) stillAllowed(ctx context.Context, row *walletdb.Act, d *recor
 	if err := o.judgeStep(ctx, p, j, &steps[i], agent, d); err != nil {
 		return err
 	}
-	if n := len(d.Inputs); n > len(steps) { // the newest of each transaction is kept
+	if n := len(d.Inputs); n > len(steps) { // only the newest decision of each transaction is kept
 		d.Inputs[i], d.Inputs = d.Inputs[n-1], d.Inputs[:n-1]
 	}
 	if d.Approved != "" && d.approval(steps) != d.ApprovedFor { // something else was approved
@@ -191,9 +191,9 @@ func (o *Operator) stillAllowed(ctx context.Context, row *walletdb.Act, d *recor
 	return nil
 }
 
-// readAgain makes a change of a policy of what the policy is now, and tells whether it is
-// another one than when the change was asked for. It stays so until the change is signed, since
-// no two changes are open at once.
+// readAgain recomputes a change of a policy from the current policy, and reports whether the policy
+// differs from the one at the request. Afterwards it cannot change before the signature, because
+// only one change may be open at a time.
 func (o *Operator) readAgain(ctx context.Context, row *walletdb.Act, steps []step, i int) (changed bool, err error) {
 	if row.Kind != kindPolicy {
 		return false, nil
@@ -210,6 +210,7 @@ func (o *Operator) readAgain(ctx context.Context, row *walletdb.Act, steps []ste
 	return true, nil
 }
 
+// sendStep sends the transaction of one step, or resumes sending it.
 func (o *Operator) sendStep(ctx context.Context, id string, origin transaction.Origin, s *step,
 	before []transaction.Sent) (transaction.Sent, error) {
 	intent := transaction.Intent{ID: id, Origin: origin, Tx: s.Tx}
@@ -236,9 +237,10 @@ func (o *Operator) sendStep(ctx context.Context, id string, origin transaction.O
 	return sent, err
 }
 
+// intentID returns the id of the intent of a step.
 func intentID(act string, step int) string { return fmt.Sprintf("%s/%d", act, step+1) }
 
-// Act is an act by its id. repute.ErrNotFound when there is none.
+// Act returns an operator action by its id. repute.ErrNotFound if there is none.
 func (o *Operator) Act(ctx context.Context, id string) (Act, error) {
 	row, err := walletdb.ReadAct(ctx, o.db, id)
 	if err != nil {
@@ -264,7 +266,7 @@ func (o *Operator) Acts(ctx context.Context, before time.Time, beforeID string, 
 	return out, nil
 }
 
-// view is an act with what became of its transactions.
+// view returns an action with the results of its transactions.
 func (o *Operator) view(ctx context.Context, row *walletdb.Act) (Act, error) {
 	act, err := o.shown(row)
 	if err != nil || row.Refused != "" {
@@ -283,7 +285,7 @@ func (o *Operator) view(ctx context.Context, row *walletdb.Act) (Act, error) {
 	return act, nil
 }
 
-// shown is an act as it is stored.
+// shown decodes a stored action.
 func (o *Operator) shown(row *walletdb.Act) (Act, error) {
 	act := Act{ID: row.ID, Kind: row.Kind, Status: Pending, ChainID: row.ChainID, Domain: o.domain(row.Kind),
 		AgentSlug: row.Agent, AskedBy: row.By,
@@ -325,7 +327,7 @@ func orNull(text json.RawMessage) json.RawMessage {
 	return text
 }
 
-// domain says which of the two chains a kind of act is on.
+// domain returns on which of the two chains a kind of action is sent.
 func (o *Operator) domain(kind string) string {
 	switch kind {
 	case kindPolicy, kindCall, kindTransfer:
@@ -334,7 +336,7 @@ func (o *Operator) domain(kind string) string {
 	return "trust"
 }
 
-// take fills in what became of a transaction.
+// take adds the result of a transaction.
 func (t *Transaction) take(in *walletdb.Intent) {
 	t.From, t.To, t.Status = in.From.Hex(), in.To.Hex(), string(in.State)
 	t.Hash = in.Attempts[len(in.Attempts)-1].Hash.Hex()

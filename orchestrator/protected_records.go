@@ -15,12 +15,13 @@ import (
 	"repute/orchestrator/transaction"
 )
 
-// records are those on a chain of the agent that runs and of those that it works for.
+// records returns the records on a chain of the running agent and of the agents that it works for.
 func (w *work) records(chainID uint64) *safety.Records {
 	return &safety.Records{Db: w.e.db, Registries: w.e.o.Registries, ChainID: chainID, Mine: w.identities(chainID)}
 }
 
-// identities are those on a chain of the agent that runs and of those that it works for.
+// identities returns the identities on a chain of the running agent and of the agents that it works
+// for.
 func (w *work) identities(chainID uint64) (out []repute.AgentID) {
 	for ; w != nil; w = w.parent {
 		if a := w.module.Agent; a != nil && a.ChainID == chainID {
@@ -35,8 +36,8 @@ func (w *work) mayTouch(ctx context.Context, tx *transaction.Tx) error {
 	return w.records(tx.ChainID).MayTouch(ctx, tx)
 }
 
-// recordsKept: no transaction touched the agent's identity or trust records, or rated an
-// agent in the same hands, whatever it called to get there. The error is one of the runtime.
+// recordsKept checks that no transaction changed the agent's identity or trust records, or rated a
+// related agent, directly or through other contracts. The error is one of the runtime.
 func (w *work) recordsKept(ctx context.Context, receipts []repute.Receipt) (standard.Check, error) {
 	c := standard.Check{Name: "runtime.records", Passed: true}
 	for _, r := range receipts {

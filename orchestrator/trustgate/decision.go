@@ -26,31 +26,31 @@ import (
 	"repute/trust/replay"
 )
 
-// Verdict is what the trust gate says of an agent, with all that it follows from: it can
-// be made again from what is stored (VerifyVerdict).
-type Verdict struct {
+// Decision is the decision of the trust gate about an agent, with all its evidence, so that Verify
+// can compute it again from the database.
+type Decision struct {
 	Agent policy.Agent `json:"agent"` // as the policy saw it
 	Pin   Pin          `json:"pin"`
-	Proof *Proof       `json:"proof,omitempty"` // absent in verdicts from before it was kept
+	Proof *Proof       `json:"proof,omitempty"` // absent if no proof is needed
 	// Manifest is the sha256 of the agent's manifest when its run began, empty outside runs.
 	Manifest  string           `json:"manifestSha256,omitempty"`
 	OpenFi    json.RawMessage  `json:"openfi,omitempty"` // the snapshot of identity checks
-	Gates     []trust.GateView `json:"gates"`            // each with what is missing to pass
+	Gates     []trust.GateView `json:"gates"`            // the gates with their unmet conditions
 	Task      policy.Task      `json:"task"`
 	Threshold policy.Threshold `json:"threshold"` // the task's own
-	// Demanded is the threshold with what the policy adds: what decided. Absent in verdicts
-	// from before it was kept.
+	// Demanded is the threshold that was applied: the task's own together with the policy's. It is
+	// absent if the policy could not be evaluated.
 	Demanded *policy.Threshold `json:"demanded,omitempty"`
 	Policy   common.Hash       `json:"policy"` // sha256 of the policy's bytes
 	Decision policy.Decision   `json:"decision"`
 	At       time.Time         `json:"at"`
 }
 
-// Pin names the evidence of a verdict.
+// Pin names the evidence of a decision.
 type Pin struct {
 	Agent string `json:"agent"` // eip155:chain:registry:id, empty without identity
-	// Block is the one of the final score, of which everything else follows; zero where
-	// there is none.
+	// Block is the block of the final score, which determines the rest of the pin; zero without a
+	// score.
 	Block     uint64      `json:"block"`
 	BlockHash common.Hash `json:"blockHash"`
 	Epoch     uint64      `json:"epoch"`
@@ -70,7 +70,7 @@ type Pin struct {
 // equal reports whether two pins name the same evidence.
 func (p Pin) equal(q Pin) bool { return string(journal.JSON(p)) == string(journal.JSON(q)) }
 
-// Gate judges agents by what is indexed.
+// Gate decides about agents by indexed data.
 type Gate struct {
 	Db     *store.DB
 	Policy func() *policy.Policy
@@ -79,23 +79,24 @@ type Gate struct {
 	Lenient bool
 }
 
-// Judge says whether an agent may do a task, and keeps what the verdict is made again
-// from. repute.ErrUnavailable and the like are errors, never verdicts.
-func (g *Gate) Judge(ctx context.Context, m repute.Module, task policy.Task, own policy.Threshold) (v Verdict,
+// Decide returns the decision about an agent and a task, and stores the policy's text, so that the
+// decision can be verified later. Failures such as repute.ErrUnavailable are errors, never
+// decisions.
+func (g *Gate) Decide(ctx context.Context, m repute.Module, task policy.Task, own policy.Threshold) (v Decision,
 	err error) {
 	p := g.Policy()
-	if v, err = Judge(ctx, g.Db, p, g.Lenient, m, task, own); err != nil {
+	if v, err = Decide(ctx, g.Db, p, g.Lenient, m, task, own); err != nil {
 		return v, err
 	}
 	_, err = trustdb.KeepInput(ctx, g.Db, p.Text())
 	return v, err
 }
 
-// Judge says what the trust gate would say of an agent and a task now, and stores
-// nothing. lenient lets agents without identity pass where no threshold asks for one.
-func Judge(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m repute.Module, task policy.Task,
-	own policy.Threshold) (v Verdict, err error) {
-	v = Verdict{Agent: unknownAgent(m.Slug), Task: task, Threshold: own, Proof: ProofOf(m, !lenient && m.Agent != nil),
+// Decide returns the current decision about an agent and a task without storing anything. lenient
+// lets agents without identity pass if no threshold demands one.
+func Decide(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m repute.Module, task policy.Task,
+	own policy.Threshold) (v Decision, err error) {
+	v = Decision{Agent: unknownAgent(m.Slug), Task: task, Threshold: own, Proof: ProofOf(m, !lenient && m.Agent != nil),
 		Policy: p.Hash(), Gates: []trust.GateView{}, At: time.Now().UTC()}
 	if !lenient {
 		v.Threshold.RequireIdentity = true
@@ -112,13 +113,13 @@ func Judge(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m 
 	return v, nil
 }
 
-// unknownAgent is an agent of which nothing is indexed: its score may be any.
+// unknownAgent is an agent without indexed data: its score may have any value.
 func unknownAgent(slug string) policy.Agent {
 	return policy.Agent{Slug: slug, Status: "unrated", Low: -100, High: 100, Validation: policy.ValidationDisabled}
 }
 
-// read fills in what is indexed of an agent: the final score, and the identity checks.
-func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) error {
+// read adds the indexed data of an agent: the final score and the identity checks.
+func (v *Decision) read(ctx context.Context, db *store.DB, id repute.AgentID) error {
 	snapshot, err := engine.OpenFi(ctx, db, id, repute.At{Finality: repute.Latest})
 	if errors.Is(err, repute.ErrNotFound) {
 		return nil // not registered, as far as is indexed
@@ -136,9 +137,9 @@ func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) err
 	score, _, err := query.ScoreOf(ctx, db, id, repute.At{Finality: repute.Finalized})
 	if errors.Is(err, repute.ErrNotFound) {
 		v.Agent.Low, v.Agent.High, v.Agent.Verified = points(score.Low), points(score.High), score.Verified
-		return nil // nobody judged it up to the last epoch
+		return nil // no rating up to the last epoch
 	}
-	if errors.Is(err, repute.ErrInvalid) { // the view of final blocks: there is none
+	if errors.Is(err, repute.ErrInvalid) { // no block of the chain is final
 		v.Agent.WhyUnrated = fmt.Sprintf("no block of chain %d is known to be final yet, and only final scores count",
 			id.ChainID)
 		return nil
@@ -149,8 +150,8 @@ func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) err
 	return v.addScore(&score)
 }
 
-// addSnapshot takes over what OpenFi's summary says of the agent's identity and validations.
-func (v *Verdict) addSnapshot(s *engine.OpenFiSnapshot) {
+// addSnapshot adds identity and validations from OpenFi's summary of the agent.
+func (v *Decision) addSnapshot(s *engine.OpenFiSnapshot) {
 	v.OpenFi = journal.JSON(s)
 	v.Agent.IdentityExists, v.Agent.RegistrationResolves, v.Agent.AgentJSONResolves, v.Agent.OperatorMatches =
 		s.IdentityExists, s.RegistrationResolves, s.AgentJSONResolves, s.OperatorMatches
@@ -158,9 +159,9 @@ func (v *Verdict) addSnapshot(s *engine.OpenFiSnapshot) {
 	v.Agent.Trust01 = math.Round(float64(s.Overall)/float64(fixed.One)*1e6) / 1e6 // as precise as the stored snapshot
 }
 
-// addScore takes over what a stored score says of the agent, and pins the inputs that it was
-// computed from, so that the verdict can be replayed.
-func (v *Verdict) addScore(s *repute.Score) error {
+// addScore adds a stored score and pins the inputs that it was computed from, so that it can be
+// replayed.
+func (v *Decision) addScore(s *repute.Score) error {
 	v.Pin = Pin{Agent: v.Pin.Agent, Block: s.Block.Number, BlockHash: s.Block.Hash, Epoch: s.Epoch, Scorer: s.Scorer,
 		Params: s.Params,
 		Tags:   s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence, Result: replay.HashInput(s.Result),
@@ -201,12 +202,12 @@ func hashOf(h *common.Hash) common.Hash {
 // points converts thousandths of a point into points.
 func points(p repute.Points) float64 { return float64(p) / 1000 }
 
-// VerifyVerdict makes a verdict again: the score from the stored evidence by replay, what
-// the policy saw of the agent from that and the pinned identity checks, the decision from
-// the stored policy. It is an error that says what differs, or what is pruned. The
-// identity checks themselves are taken as pinned: files on the network change.
-func VerifyVerdict(ctx context.Context, db *store.DB, replay *engine.Reader, v Verdict) error {
-	again := Verdict{Agent: unknownAgent(v.Agent.Slug), Pin: Pin{Agent: v.Pin.Agent}}
+// Verify computes a decision again: the score by replay of the stored evidence, the policy's view
+// of the agent from that and the pinned identity checks, and the decision from the stored policy.
+// The error says what differs or what was pruned. The identity checks are used as pinned, because
+// files on the network change.
+func Verify(ctx context.Context, db *store.DB, replay *engine.Reader, v Decision) error {
+	again := Decision{Agent: unknownAgent(v.Agent.Slug), Pin: Pin{Agent: v.Pin.Agent}}
 	again.Agent.ID = v.Pin.Agent
 	if len(v.OpenFi) > 0 {
 		var s engine.OpenFiSnapshot
@@ -218,7 +219,8 @@ func VerifyVerdict(ctx context.Context, db *store.DB, replay *engine.Reader, v V
 	if v.Proof != nil && v.Pin.Agent != "" {
 		again.Agent.Unproven = v.Proof.Fault()
 	}
-	// Of the run's parameters, where nobody judged the agent; and why nobody could.
+	// These values come from the run's parameters when the agent has no score, so that they cannot
+	// be replayed.
 	again.Agent.Low, again.Agent.High, again.Agent.WhyUnrated = v.Agent.Low, v.Agent.High, v.Agent.WhyUnrated
 	again.Agent.Verified = v.Agent.Verified
 	if v.Pin.Block != 0 {
@@ -247,7 +249,7 @@ func VerifyVerdict(ctx context.Context, db *store.DB, replay *engine.Reader, v V
 }
 
 // remake adds the pinned score, made again.
-func (v *Verdict) remake(ctx context.Context, replay *engine.Reader, pin Pin) error {
+func (v *Decision) remake(ctx context.Context, replay *engine.Reader, pin Pin) error {
 	ref, err := repute.ParseAgentRef(pin.Agent)
 	if err != nil || ref.Registry == nil {
 		return fmt.Errorf("pinned agent %q: %w", pin.Agent, repute.ErrInvalid)
@@ -256,7 +258,7 @@ func (v *Verdict) remake(ctx context.Context, replay *engine.Reader, pin Pin) er
 	score, err := replay.ReplayPinned(ctx, query.ScorePin{Agent: id, Block: pin.Block, Params: pin.Params, Tags: pin.Tags,
 		Roots: pin.Roots, Links: pin.Links, Evidence: pin.Evidence, Outcome: pin.Result,
 		Sources: hashOf(pin.Sources), Credentials: hashOf(pin.Credentials), VerifiedTo: pin.VerifiedTo})
-	if errors.Is(err, repute.ErrNotFound) { // say what there is instead
+	if errors.Is(err, repute.ErrNotFound) { // find out why the pinned score cannot be replayed
 		score, err = replay.Replay(ctx, id, pin.Block)
 	}
 	if err != nil {
@@ -272,16 +274,15 @@ func (v *Verdict) remake(ctx context.Context, replay *engine.Reader, pin Pin) er
 	return nil
 }
 
-// Same tells whether two verdicts of one task come from the same evidence and policy to the
-// same decision.
-func (v *Verdict) Same(w *Verdict) bool {
+// Same reports whether two decisions about one task have the same evidence, policy and result.
+func (v *Decision) Same(w *Decision) bool {
 	return v.Pin.equal(w.Pin) && string(journal.JSON(v.Proof)) == string(journal.JSON(w.Proof)) && v.Policy == w.Policy &&
 		sameDecision(v.Decision, w.Decision) && string(journal.JSON(v.Agent)) == string(journal.JSON(w.Agent))
 }
 
-// Subject is what a person decides about when a later verdict asks for one: the same as
-// before where no reason is new, although its evidence may be.
-func (v *Verdict) Subject(later *Verdict) string {
+// Subject returns the subject of the approval that a later decision needs. It is the subject of the
+// earlier approval if no reason is new, even if the evidence changed.
+func (v *Decision) Subject(later *Decision) string {
 	var ids []string
 	for _, r := range later.Decision.Reasons {
 		if !slices.ContainsFunc(v.Decision.Reasons, func(known policy.Reason) bool {
@@ -297,8 +298,8 @@ func (v *Verdict) Subject(later *Verdict) string {
 	return "trust before execute: " + strings.Join(ids, ", ")
 }
 
-// sameDecision compares what was decided and why. The words are not compared: verdicts
-// outlive the wording that they were given in.
+// sameDecision compares effects and reasons without the texts of the reasons, which may change
+// between versions.
 func sameDecision(a, b policy.Decision) bool {
 	return string(journal.JSON(wordless(a))) == string(journal.JSON(wordless(b)))
 }
@@ -313,8 +314,8 @@ func wordless(d policy.Decision) policy.Decision {
 	return d
 }
 
-// Stored is a verdict as a decision is kept.
-func (v *Verdict) Stored(p repute.Phase, kind repute.DecisionKind, subject string) rundb.Decision {
+// Stored returns the decision in the form in which decisions are stored.
+func (v *Decision) Stored(p repute.Phase, kind repute.DecisionKind, subject string) rundb.Decision {
 	return rundb.Decision{Phase: p, Kind: kind, Subject: subject, Effect: string(v.Decision.Effect),
 		Reasons: journal.JSON(v.Decision.Reasons), Policy: v.Policy, Input: journal.JSON(v)}
 }

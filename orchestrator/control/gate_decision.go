@@ -9,6 +9,7 @@ import (
 	"repute"
 	"repute/api/wire"
 	"repute/internal/httpapi"
+	"repute/orchestrator/control/rest"
 	"repute/orchestrator/standard"
 	"repute/orchestrator/trustgate"
 	"repute/policy"
@@ -16,11 +17,11 @@ import (
 	"repute/store/trustdb"
 )
 
-// Verdict is what the trust gate says of an agent, with what it follows from.
-type Verdict struct {
+// GateDecision is the decision of the trust gate about an agent, with its evidence.
+type GateDecision struct {
 	AgentID string        `json:"agentId,omitempty" doc:"eip155:chain:registry:id; absent without onchain identity"`
 	Effect  policy.Effect `json:"effect" enum:"allow,deny,require_approval"`
-	// Reasons are all that stand in the way, each with what is missing.
+	// Reasons are all reasons against the agent, each with what is missing.
 	Reasons    []policy.Reason  `json:"reasons"`
 	Status     string           `json:"status" enum:"rated,thin,unrated"`
 	Score      float64          `json:"score" doc:"-100 to 100, 0 when unrated"`
@@ -29,25 +30,25 @@ type Verdict struct {
 	Confidence float64          `json:"confidence" doc:"0 to 1"`
 	Tier       int64            `json:"tier" doc:"0 to 4"`
 	Trust01    float64          `json:"trustScore01" doc:"OpenFi's score of identity checks, 0 to 1"`
-	OpenFi     Object           `json:"openfi,omitempty" doc:"OpenFi's trust snapshot"`
+	OpenFi     rest.Object      `json:"openfi,omitempty" doc:"OpenFi's trust snapshot"`
 	Gates      []wire.Gate      `json:"gates" doc:"each with what is missing to pass"`
 	Threshold  policy.Threshold `json:"threshold" doc:"what was demanded: of the task and by the policy"`
 	Value      string           `json:"valueAtRisk" doc:"in wei, decimal"`
 	Policy     string           `json:"policy" doc:"sha256 of the policy's bytes"`
 	Pin        trustgate.Pin    `json:"pin" doc:"the evidence of the score"`
-	// Proof is absent in verdicts from before it was kept.
+	// Proof is absent if the program needs no proof.
 	Proof *trustgate.Proof `json:"proof,omitempty" doc:"what shows that the program speaks for the identity, with what was indexed of it"`
 	// Manifest is empty outside runs.
 	Manifest string    `json:"manifestSha256,omitempty" doc:"sha256 of the agent's manifest when its run began"`
 	At       time.Time `json:"at"`
 }
 
-// verdictOnWire converts a verdict of the trust gate into the form of the API.
-func verdictOnWire(v trustgate.Verdict) *Verdict {
-	w := &Verdict{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons, Status: v.Agent.Status,
+// gateDecisionOnWire converts a decision of the trust gate into the form of the API.
+func gateDecisionOnWire(v trustgate.Decision) *GateDecision {
+	w := &GateDecision{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons, Status: v.Agent.Status,
 		Score: v.Agent.Score, Low: v.Agent.Low,
 		High: v.Agent.High, Confidence: v.Agent.Confidence, Tier: v.Agent.Tier, Trust01: v.Agent.Trust01,
-		OpenFi: objectOf(v.OpenFi), Gates: wire.EncodeGates(v.Gates),
+		OpenFi: rest.ObjectOf(v.OpenFi), Gates: wire.EncodeGates(v.Gates),
 		Threshold: v.Threshold, Value: v.Task.Value, Policy: v.Policy.Hex(), Pin: v.Pin, Proof: v.Proof,
 		Manifest: v.Manifest, At: v.At}
 	if w.Reasons == nil {
@@ -59,25 +60,21 @@ func verdictOnWire(v trustgate.Verdict) *Verdict {
 	return w
 }
 
-// TrustQuestion is for which task an agent is judged. An empty one asks for what the
-// policy demands of every task.
+// TrustQuestion describes the task for which an agent is judged. Without members only the demands
+// that the policy makes of every task apply.
 type TrustQuestion struct {
 	Threshold   policy.Threshold `json:"threshold,omitzero" doc:"that the agent must reach, beside the policy's"`
 	ValueAtRisk string           `json:"valueAtRisk,omitempty" pattern:"^[0-9]{1,78}$" doc:"in wei"`
 	Tags        []string         `json:"tags,omitempty" maxItems:"16" doc:"words for the rules of the policy"`
 }
 
-// TrustAnswer is a verdict of now, and whether its score could be made again.
+// TrustAnswer is the current decision of the trust gate, and whether its score could be replayed.
 type TrustAnswer struct {
-	Agent   string   `json:"slug"`
-	Verdict *Verdict `json:"verdict"`
-	// Verified is absent where nothing was made again.
+	Agent    string        `json:"slug"`
+	Decision *GateDecision `json:"decision"`
+	// Verified is absent if nothing was replayed.
 	Verified *bool  `json:"verified,omitempty"`
 	Differs  string `json:"differs,omitempty" doc:"what is other than what is stored"`
-}
-
-type slugInput struct {
-	Slug string `path:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64"`
 }
 
 type trustInput struct {
@@ -87,28 +84,28 @@ type trustInput struct {
 
 // module reads an agent by the slug that a caller gave.
 func (c *Control) module(ctx context.Context, slug string) (repute.Module, error) {
-	if err := known("agent", slug); err != nil {
+	if err := rest.Known("agent", slug); err != nil {
 		return repute.Module{}, err
 	}
 	return rundb.Module(ctx, c.db, slug)
 }
 
 // getTrust serves GET /v1/agents/{slug}/trust.
-func (c *Control) getTrust(ctx context.Context, in *trustInput) (*answer[TrustAnswer], error) {
-	v, err := c.judged(ctx, in.Slug, TrustQuestion{ValueAtRisk: in.Value})
+func (c *Control) getTrust(ctx context.Context, in *trustInput) (*rest.Answer[TrustAnswer], error) {
+	v, err := c.decideGate(ctx, in.Slug, TrustQuestion{ValueAtRisk: in.Value})
 	if err != nil {
 		return nil, err
 	}
-	return say(&TrustAnswer{Agent: in.Slug, Verdict: verdictOnWire(v)}), nil
+	return rest.Say(&TrustAnswer{Agent: in.Slug, Decision: gateDecisionOnWire(v)}), nil
 }
 
-// judged asks the trust gate about an agent as a task with these terms would.
-func (c *Control) judged(ctx context.Context, slug string, q TrustQuestion) (v trustgate.Verdict, err error) {
+// decideGate returns the decision of the trust gate about an agent, for a task with these terms.
+func (c *Control) decideGate(ctx context.Context, slug string, q TrustQuestion) (v trustgate.Decision, err error) {
 	m, err := c.module(ctx, slug)
 	if err != nil {
 		return v, err
 	}
-	// What a task with these terms would be refused for is refused here.
+	// Terms that would be refused in a task are refused here too.
 	r := standard.Request{Goal: "judge", Coordinator: slug,
 		Terms: standard.Terms{Threshold: q.Threshold, ValueAtRisk: q.ValueAtRisk, Tags: q.Tags}}
 	if err := c.check(&r); err != nil {
@@ -118,20 +115,20 @@ func (c *Control) judged(ctx context.Context, slug string, q TrustQuestion) (v t
 	if task.Value == "" {
 		task.Value = "0"
 	}
-	return trustgate.Judge(ctx, c.db, c.o.Policy(), c.o.Lenient, m, task, q.Threshold)
+	return trustgate.Decide(ctx, c.db, c.o.Policy(), c.o.Lenient, m, task, q.Threshold)
 }
 
-// recomputeTrust serves POST /v1/agents/{slug}/trust: the score is made again from the stored
+// recomputeTrust serves POST /v1/agents/{slug}/trust: the score is replayed from the stored
 // evidence and compared.
-func (c *Control) recomputeTrust(ctx context.Context, _ string, in *slugInput, q TrustQuestion) (*answer[TrustAnswer],
+func (c *Control) recomputeTrust(ctx context.Context, _ string, in *rest.SlugInput, q TrustQuestion) (*rest.Answer[TrustAnswer],
 	error) {
-	v, err := c.judged(ctx, in.Slug, q)
+	v, err := c.decideGate(ctx, in.Slug, q)
 	if err != nil {
 		return nil, err
 	}
-	out := TrustAnswer{Agent: in.Slug, Verdict: verdictOnWire(v)}
+	out := TrustAnswer{Agent: in.Slug, Decision: gateDecisionOnWire(v)}
 	if c.o.Replay == nil {
-		return say(&out), nil
+		return rest.Say(&out), nil
 	}
 	if _, err := trustdb.KeepInput(ctx, c.db, c.o.Policy().Text()); err != nil {
 		return nil, err
@@ -141,19 +138,19 @@ func (c *Control) recomputeTrust(ctx context.Context, _ string, in *slugInput, q
 		return nil, err
 	}
 	out.Verified, out.Differs = &good, differs
-	return say(&out), nil
+	return rest.Say(&out), nil
 }
 
-// verify makes a verdict again. That it comes out another way, or that its evidence is
-// gone, is an answer.
-func (c *Control) verify(ctx context.Context, v trustgate.Verdict) (good bool, differs string, err error) {
+// verify computes a decision again. A different result, or missing evidence, is an answer and no
+// error.
+func (c *Control) verify(ctx context.Context, v trustgate.Decision) (good bool, differs string, err error) {
 	select {
 	case c.replays <- struct{}{}:
 		defer func() { <-c.replays }()
 	case <-ctx.Done():
 		return false, "", ctx.Err()
 	}
-	err = trustgate.VerifyVerdict(ctx, c.db, c.o.Replay, v)
+	err = trustgate.Verify(ctx, c.db, c.o.Replay, v)
 	if errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrGone) ||
 		errors.Is(err, repute.ErrInvalid) {
 		return false, httpapi.Clean(err.Error()), nil
@@ -161,8 +158,8 @@ func (c *Control) verify(ctx context.Context, v trustgate.Verdict) (good bool, d
 	return err == nil, "", err
 }
 
-// verdictOf is the verdict that a phase left behind, if it did.
-func verdictOf(p repute.RunPhase) (v trustgate.Verdict, found bool, err error) {
+// gateDecisionOf returns the decision that a phase stored; found is false if it stored none.
+func gateDecisionOf(p repute.RunPhase) (v trustgate.Decision, found bool, err error) {
 	switch p.Phase {
 	case repute.PhaseTrust:
 		if p.Status == repute.PhaseFailed {
@@ -172,7 +169,7 @@ func verdictOf(p repute.RunPhase) (v trustgate.Verdict, found bool, err error) {
 		return v, err == nil, err
 	case repute.PhaseExecute:
 		var r struct {
-			Regate *trustgate.Verdict `json:"regate"`
+			Regate *trustgate.Decision `json:"regate"`
 		}
 		if err := json.Unmarshal(p.Result, &r); err != nil || r.Regate == nil {
 			return v, false, err

@@ -15,13 +15,13 @@ import (
 	"repute/store/paydb"
 )
 
-// question is what is asked of a transaction.
+// question is the claim about a transaction that the chain must confirm.
 type question struct {
 	tx       common.Hash
 	from, to common.Address
 }
 
-// landed is a final transaction with what it moved from the one to the other.
+// landed is a final transaction with its transfers from the payer to the payee.
 type landed struct {
 	block     repute.Block
 	succeeded bool
@@ -71,11 +71,11 @@ func (e *openError) Error() string { return fmt.Sprintf("%s: %v", e.reason, e.er
 // Unwrap returns the error of the endpoint.
 func (e *openError) Unwrap() error { return e.err }
 
-// noAnswer marks a failure after which the payment stays open and is looked up again.
+// noAnswer marks a failure after which the claim stays open and is retried.
 func noAnswer(err error) error { return &openError{repute.PaymentNoAnswer, err} }
 
-// verdict leaves a claim open, or refuses it when nobody has known the transaction for
-// long. What is verified already stays until it can be looked at again.
+// verdict keeps a claim open, or refuses it if no endpoint has known the transaction for a long
+// time. A verified claim stays verified until it can be examined again.
 func (e *openError) verdict(c paydb.Claim) paydb.Outcome {
 	if c.State == repute.PaymentVerified {
 		return paydb.Outcome{Next: later(c.Attempts)}
@@ -86,7 +86,7 @@ func (e *openError) verdict(c paydb.Claim) paydb.Outcome {
 	return paydb.Outcome{State: repute.PaymentUnavailable, Reason: e.reason, Next: later(c.Attempts)}
 }
 
-// judge collects what decides a claim, and returns the function that decides it.
+// judge collects the facts about a claim and returns the function that decides it.
 func (l *Loop) judge(ctx context.Context, c paydb.Claim) (func(func(uint64) bool) paydb.Outcome, error) {
 	final, err := paydb.FinalBlock(ctx, l.db, l.chain)
 	if err != nil {
@@ -116,8 +116,8 @@ func (l *Loop) judge(ctx context.Context, c paydb.Claim) (func(func(uint64) bool
 	}, nil
 }
 
-// verdictOf returns what a mined transaction proves about a claimed payment. A verified one has a
-// next time, because money may be sent back within the window.
+// verdictOf returns what a mined transaction proves about a claimed payment. A verified payment has
+// a next time, because money may be sent back within the window.
 func verdictOf(k repute.PaymentCase, t landed, next time.Duration) paydb.Outcome {
 	if !t.succeeded {
 		return paydb.Outcome{State: repute.PaymentRefused, Reason: repute.PaymentFailed}
@@ -181,14 +181,14 @@ func (l *Loop) transaction(ctx context.Context, c paydb.Claim, final uint64) (la
 	return t, nil
 }
 
-// transferTopic is the event of ERC-20: Transfer(address indexed, address indexed, uint256).
+// transferTopic is the topic of ERC-20's Transfer(address indexed, address indexed, uint256).
 var transferTopic = common.HexToHash("0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef")
 
-// maxTransfers bounds what is kept of one transaction.
+// maxTransfers bounds how many transfers of one transaction are kept.
 const maxTransfers = 100
 
-// transfersOf returns the token transfers between the claimed parties in the claimed transaction,
-// at most maxTransfers.
+// transfersOf returns the token transfers from the claimed payer to the claimed payee in the
+// transaction, at most maxTransfers.
 func transfersOf(logs []types.Log, q question) (out []repute.TokenTransfer) {
 	for i := range logs {
 		t, ok := transferOf(&logs[i])

@@ -13,9 +13,9 @@ import (
 	"repute/store/trustdb"
 )
 
-// standing asks again whether the agent of a run, and those that it works for, may act at
-// all. Since Execute began an identity may be sold, an agent removed or a policy replaced:
-// nothing is sent after that. It is asked before a transaction is journaled, and once more
+// standing decides again whether the agent of a run, and those that it works for, may act at all.
+// Since the beginning of Execute an identity may have been sold, an agent removed or a policy
+// replaced: nothing is sent after that. It is called before a transaction is journaled and again
 // before it is signed.
 func (w *work) standing(ctx context.Context) error {
 	for x := w; x != nil; x = x.parent {
@@ -26,7 +26,7 @@ func (w *work) standing(ctx context.Context) error {
 	return nil
 }
 
-// standingOf is standing of one agent: that of x.
+// standingOf is standing for the agent of x alone.
 func (w *work) standingOf(ctx context.Context, x *work) error {
 	now, err := rundb.Module(ctx, w.e.db, x.Run.Agent)
 	switch {
@@ -42,10 +42,10 @@ func (w *work) standingOf(ctx context.Context, x *work) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", journal.ErrRuntime, err)
 	}
-	if v.Decision.Effect == policy.Allow || v.Same(&x.verdict) {
-		return nil // what a person approved of is as it was
+	if v.Decision.Effect == policy.Allow || v.Same(&x.gateDecision) {
+		return nil // an approved agent that has not changed
 	}
-	subject := x.verdict.Subject(&v) + x.whom(v.Decision.Effect)
+	subject := x.gateDecision.Subject(&v) + x.whom(v.Decision.Effect)
 	stored := v.Stored(repute.PhaseExecute, repute.DecisionStanding, subject)
 	if v.Decision.Effect == policy.Deny {
 		return errors.Join(&transaction.DeniedError{Reasons: v.Decision.Reasons},
@@ -62,7 +62,7 @@ func (w *work) standingOf(ctx context.Context, x *work) error {
 	return w.approved(ctx, stored, v.Decision, nil)
 }
 
-// sameAgent reports whether two references name the same agent, or both none.
+// sameAgent reports whether two references name the same agent or both name none.
 func sameAgent(a, b *repute.AgentID) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }

@@ -1,4 +1,4 @@
-package control
+package treasury
 
 import (
 	"context"
@@ -14,32 +14,34 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
+	"repute/orchestrator/control/rest"
 	"repute/orchestrator/operate"
+	"repute/store"
 	"repute/store/walletdb"
 )
 
-// TreasuryEvent is what a treasury says happened.
+// TreasuryEvent is an event that a treasury emitted.
 type TreasuryEvent struct {
-	ChainID     uint64     `json:"chainId"`
-	Treasury    string     `json:"treasury"`
-	Kind        string     `json:"event" doc:"NativeExecuted, ERC20Transferred, PolicySet, Paused and the like; Unreadable when it is none of the treasury's"`
-	Transaction string     `json:"transaction"`
-	Block       uint64     `json:"block"`
-	BlockHash   string     `json:"blockHash"`
-	BlockTime   *time.Time `json:"blockTime,omitempty"`
-	LogIndex    uint32     `json:"logIndex"`
-	Finality    string     `json:"finality" enum:"latest,finalized" doc:"latest: it may still be replaced"`
-	AgentKey    string     `json:"agentKey,omitempty" doc:"keccak256 of the slug"`
-	RunKey      string     `json:"runKey,omitempty" doc:"keccak256 of the run's or act's id"`
-	TaskKey     string     `json:"taskKey,omitempty"`
-	Fields      Object     `json:"fields" doc:"as the event has them: amounts decimal, purpose as whoever asked wrote it"`
+	ChainID     uint64      `json:"chainId"`
+	Treasury    string      `json:"treasury"`
+	Kind        string      `json:"event" doc:"NativeExecuted, ERC20Transferred, PolicySet, Paused and the like; Unreadable when it is none of the treasury's"`
+	Transaction string      `json:"transaction"`
+	Block       uint64      `json:"block"`
+	BlockHash   string      `json:"blockHash"`
+	BlockTime   *time.Time  `json:"blockTime,omitempty"`
+	LogIndex    uint32      `json:"logIndex"`
+	Finality    string      `json:"finality" enum:"latest,finalized" doc:"latest: it may still be replaced"`
+	AgentKey    string      `json:"agentKey,omitempty" doc:"keccak256 of the slug"`
+	RunKey      string      `json:"runKey,omitempty" doc:"keccak256 of the run's or act's id"`
+	TaskKey     string      `json:"taskKey,omitempty"`
+	Fields      rest.Object `json:"fields" doc:"as the event has them: amounts decimal, purpose as whoever asked wrote it"`
 }
 
 // eventOnWire converts an event of the treasury into the form of the API.
 func eventOnWire(e *walletdb.TreasuryEvent) TreasuryEvent {
 	w := TreasuryEvent{ChainID: e.ChainID, Treasury: e.Treasury.Hex(), Kind: e.Kind, Transaction: e.Tx.Hex(),
 		Block: e.Block.Number, BlockHash: e.Block.Hash.Hex(),
-		BlockTime: maybe(e.Block.Time), LogIndex: e.LogIndex, Finality: string(repute.Latest), Fields: objectOf(e.Fields)}
+		BlockTime: rest.OptionalTime(e.Block.Time), LogIndex: e.LogIndex, Finality: string(repute.Latest), Fields: rest.ObjectOf(e.Fields)}
 	if e.Final {
 		w.Finality = string(repute.Finalized)
 	}
@@ -47,7 +49,7 @@ func eventOnWire(e *walletdb.TreasuryEvent) TreasuryEvent {
 	return w
 }
 
-// keyHex is empty for no key.
+// keyHex returns the hex text of a key, empty for the zero key.
 func keyHex(key common.Hash) string {
 	if (key == common.Hash{}) {
 		return ""
@@ -55,9 +57,9 @@ func keyHex(key common.Hash) string {
 	return key.Hex()
 }
 
-// eventsOf are the treasury's events of a run or act.
-func (c *Control) eventsOf(ctx context.Context, id string) ([]TreasuryEvent, error) {
-	list, err := walletdb.TreasuryEventsOfRun(ctx, c.db, crypto.Keccak256Hash([]byte(id)))
+// EventsOf returns the treasury's events of a run or an operator action, by its id.
+func EventsOf(ctx context.Context, db *store.DB, id string) ([]TreasuryEvent, error) {
+	list, err := walletdb.TreasuryEventsOfRun(ctx, db, crypto.Keccak256Hash([]byte(id)))
 	out := make([]TreasuryEvent, 0, len(list))
 	for i := range list {
 		out = append(out, eventOnWire(&list[i]))
@@ -78,8 +80,8 @@ type treasuryEventsInput struct {
 }
 
 // treasuryEvents serves GET /v1/treasury/events.
-func (c *Control) treasuryEvents(ctx context.Context, in *treasuryEventsInput) (*answer[TreasuryEventList], error) {
-	o, err := c.operator()
+func (s *Service) treasuryEvents(ctx context.Context, in *treasuryEventsInput) (*rest.Answer[TreasuryEventList], error) {
+	o, err := s.operator()
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +97,14 @@ func (c *Control) treasuryEvents(ctx context.Context, in *treasuryEventsInput) (
 	if err != nil {
 		return nil, err
 	}
-	if err := known("agent", in.Agent); err != nil {
+	if err := rest.Known("agent", in.Agent); err != nil {
 		return nil, err
 	}
 	var agent common.Hash
 	if in.Agent != "" {
 		agent = crypto.Keccak256Hash([]byte(in.Agent))
 	}
-	list, err := walletdb.TreasuryEvents(ctx, c.db, chain, at, agent, block, index, size+1)
+	list, err := walletdb.TreasuryEvents(ctx, s.db, chain, at, agent, block, index, size+1)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +116,7 @@ func (c *Control) treasuryEvents(ctx context.Context, in *treasuryEventsInput) (
 	for i := range list {
 		out.Events = append(out.Events, eventOnWire(&list[i]))
 	}
-	return say(&out), nil
+	return rest.Say(&out), nil
 }
 
 // eventPlace reads a cursor; the newest place when it is empty.
@@ -131,43 +133,43 @@ func eventPlace(text string) (block uint64, index uint32, err error) {
 	return block, uint32(n), nil
 }
 
-// TreasuryNow is the treasury's status, and how far its events are indexed.
+// TreasuryNow is the treasury's status and the state of its index.
 type TreasuryNow struct {
 	operate.TreasuryStatus
 	Index *TreasuryIndex `json:"index,omitempty" doc:"absent before its events are followed"`
 }
 
-// TreasuryIndex says how far a treasury's events are indexed.
+// TreasuryIndex describes the indexed events of a treasury.
 type TreasuryIndex struct {
 	From      uint64 `json:"fromBlock"`
 	To        uint64 `json:"toBlock"`
 	Finalized uint64 `json:"finalizedBlock"`
 	Reorgs    int64  `json:"reorgs"`
 	Missing   int64  `json:"missing" doc:"confirmed transactions of this service of which no event is stored"`
-	// Compared is absent where NotCompared says why.
+	// Compared is absent if NotCompared gives a reason.
 	Compared    *operate.TreasuryCompared `json:"compared,omitempty" doc:"the treasury's own books against its indexed events"`
 	NotCompared string                    `json:"notCompared,omitempty" doc:"why they could not be compared now"`
 }
 
-// treasuryStatus serves GET /v1/treasury/status, with how far the events are indexed.
-func (c *Control) treasuryStatus(ctx context.Context, _ *struct{}) (*answer[TreasuryNow], error) {
-	o, err := c.operator()
+// treasuryStatus serves GET /v1/treasury/status, with the state of the index.
+func (s *Service) treasuryStatus(ctx context.Context, _ *struct{}) (*rest.Answer[TreasuryNow], error) {
+	o, err := s.operator()
 	if err != nil {
 		return nil, err
 	}
-	s, err := o.TreasuryStatus(ctx)
+	status, err := o.TreasuryStatus(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := TreasuryNow{TreasuryStatus: s}
-	t, err := walletdb.ReadTreasury(ctx, c.db, s.ChainID, common.HexToAddress(s.Address))
+	out := TreasuryNow{TreasuryStatus: status}
+	t, err := walletdb.ReadTreasury(ctx, s.db, status.ChainID, common.HexToAddress(status.Address))
 	if errors.Is(err, repute.ErrNotFound) {
-		return say(&out), nil
+		return rest.Say(&out), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	missing, err := walletdb.TreasuryMissing(ctx, c.db, t.ChainID, t.Address)
+	missing, err := walletdb.TreasuryMissing(ctx, s.db, t.ChainID, t.Address)
 	out.Index = &TreasuryIndex{From: t.Start, To: t.Cursor.Number, Finalized: t.Finalized, Reorgs: t.Reorgs,
 		Missing: missing}
 	if err != nil {
@@ -182,5 +184,5 @@ func (c *Control) treasuryStatus(ctx context.Context, _ *struct{}) (*answer[Trea
 	default:
 		return nil, err
 	}
-	return say(&out), nil
+	return rest.Say(&out), nil
 }

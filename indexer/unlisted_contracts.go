@@ -64,7 +64,7 @@ func (a *unlisted) topicsNow() []common.Hash {
 // would lose the validations that the query without addresses finds.
 func (f *Follower) retryListed(ctx context.Context, q node.Query, refused error) (*piece, bool) {
 	named := needsAddress(refused)
-	if len(q.Anywhere) == 0 || ctx.Err() != nil || !named && (q.To-q.From >= listedRange || jsonrpc.IsTransient(refused)) {
+	if len(q.AnyAddress) == 0 || ctx.Err() != nil || !named && (q.To-q.From >= listedRange || jsonrpc.IsTransient(refused)) {
 		return nil, false
 	}
 	known, err := query.ValidationContracts(ctx, f.db, f.chain.ID, knownMost)
@@ -72,7 +72,7 @@ func (f *Follower) retryListed(ctx context.Context, q node.Query, refused error)
 		return nil, false
 	}
 	narrow := q
-	narrow.Anywhere, narrow.Addresses = nil, f.decoder.With(known)
+	narrow.AnyAddress, narrow.Addresses = nil, f.decoder.With(known)
 	for tries := 0; ; tries++ {
 		p, err := f.tryFetch(ctx, narrow)
 		if err != nil {
@@ -110,7 +110,7 @@ func (f *Follower) noteListed(p *piece) {
 		f.unlisted.known = p.q.Addresses[len(f.decoder.Addresses):]
 		f.status.setLimited(repute.Warning +
 			"validations: listed: the endpoint refuses questions for contracts of any address")
-	case f.unlisted.off && len(p.q.Anywhere) > 0:
+	case f.unlisted.off && len(p.q.AnyAddress) > 0:
 		f.log.Info("validations of any contract are indexed again")
 		f.unlisted.off, f.unlisted.known = false, nil
 		f.status.setLimited("")

@@ -1,0 +1,96 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"repute"
+	"repute/internal/httpapi"
+)
+
+// Cursor returns the cursor of a place in a list that is ordered by time and id.
+func Cursor(at time.Time, id string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(at.UnixMicro(), 10) + "/" + id))
+}
+
+// ReadCursor reads a cursor that Cursor wrote: the time and id of the last entity of the page before. The empty text
+// is the beginning of the list.
+func ReadCursor(text string) (at time.Time, id string, err error) {
+	if text == "" {
+		return at, "", nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	micros, id, found := strings.Cut(string(raw), "/")
+	n, err2 := strconv.ParseInt(micros, 10, 64)
+	if err != nil || err2 != nil || !found || n < 0 || n > 1<<53 || len(id) > 2*maxID || httpapi.Clean(id) != id {
+		return at, "", repute.Invalid("cursor", "is not a cursor of this list", "nextCursor of the page before")
+	}
+	return time.UnixMicro(n).UTC(), id, nil
+}
+
+// IDInput is the path parameter of an entity with an id.
+type IDInput struct {
+	ID string `path:"id"`
+}
+
+// Object is a JSON object as it was stored.
+type Object json.RawMessage
+
+// Schema implements huma.SchemaProvider.
+func (Object) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeObject} }
+
+// MarshalJSON returns the stored bytes.
+func (o Object) MarshalJSON() ([]byte, error) { return json.RawMessage(o).MarshalJSON() }
+
+// UnmarshalJSON copies the bytes without decoding them.
+func (o *Object) UnmarshalJSON(raw []byte) error { return (*json.RawMessage)(o).UnmarshalJSON(raw) }
+
+// ObjectOf returns JSON that was stored as an object, nil for JSON of another kind.
+func ObjectOf(raw json.RawMessage) Object {
+	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
+		return nil
+	}
+	return Object(raw)
+}
+
+// SlugInput is the path parameter of an agent.
+type SlugInput struct {
+	Slug string `path:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64"`
+}
+
+// OrEmpty returns a list that is written as [], never as null.
+func OrEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// OptionalTime returns nil for the zero time.
+func OptionalTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// Amounts are the limits of a run, or the part of them that it used.
+type Amounts struct {
+	Steps     int    `json:"maxSteps"`
+	ToolCalls int    `json:"maxToolCalls"`
+	Writes    int    `json:"maxOnchainWrites"`
+	RuntimeMS int64  `json:"maxRuntimeMs"`
+	GasWei    string `json:"maxGasWei,omitempty"`
+}
+
+// AmountsOf returns limits, or used amounts, in the form of the API.
+func AmountsOf(l repute.Limits) Amounts {
+	return Amounts{Steps: l.Steps, ToolCalls: l.ToolCalls, Writes: l.Writes, RuntimeMS: l.Runtime.Milliseconds(),
+		GasWei: l.GasWei}
+}
