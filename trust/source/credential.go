@@ -3,7 +3,6 @@ package source
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -144,7 +143,7 @@ func Sort(credentials []Credential) {
 	})
 }
 
-// Encode writes credentials as evidence: one JSON object per line, in the order of Sort. Its sha256 is their Digest.
+// Encode writes credentials as evidence: one JSON object per line, in the order of Sort.
 func Encode(credentials []Credential) ([]byte, error) {
 	sorted := slices.Clone(credentials)
 	Sort(sorted)
@@ -174,10 +173,4 @@ func Decode(text []byte) (out []Credential, err error) {
 		out = append(out, c)
 	}
 	return out, nil
-}
-
-// Digest is the sha256 of what Encode returns.
-func Digest(credentials []Credential) (common.Hash, error) {
-	text, err := Encode(credentials)
-	return sha256.Sum256(text), err
 }

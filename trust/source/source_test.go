@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math/big"
@@ -421,19 +422,24 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-func TestDigest(t *testing.T) {
+func TestEncode(t *testing.T) {
 	t.Parallel()
 	p := shipped(t)
 	list := []Credential{of(p, "bab", rater, 2), of(p, "bab", rater, 1), of(p, "agentbook", rater, 3)}
-	first, err := Digest(list)
+	list[1].Renewed, list[2].Lapsed = 7, 8
+	first, err := Encode(list)
 	slices.Reverse(list)
-	second, err2 := Digest(list)
-	if err != nil || err2 != nil || first != second {
+	second, err2 := Encode(list)
+	if err != nil || err2 != nil || !bytes.Equal(first, second) {
 		t.Errorf("%s and %s: %v, %v", first, second, err, err2)
 	}
+	back, err := Decode(first)
+	if Sort(list); err != nil || !slices.Equal(back, list) {
+		t.Errorf("%+v, %v: want %+v", back, err, list)
+	}
 	list[0].Revoked = 5
-	if third, _ := Digest(list); third == first {
-		t.Error("a revocation does not change the digest")
+	if third, _ := Encode(list); bytes.Equal(third, first) {
+		t.Error("a revocation is not encoded")
 	}
 }
 
