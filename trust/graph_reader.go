@@ -22,6 +22,7 @@ type GraphReader struct {
 	agents map[repute.TokenID]agentOwner
 	means  map[[2]uint32]*decayedMean // by rater and owner
 	habits habits
+	files  map[writing]int // scales that files of feedback state
 	small  []smallRating
 	scales *Scales // nil before Build
 	told   tally
@@ -57,6 +58,9 @@ func NewGraphReader(at repute.Block, roots []flow.Root, links []Link, p *Params)
 	return r
 }
 
+// StateScales adds the scales that files of feedback state. It MUST be called before the first rating is added.
+func (r *GraphReader) StateScales(list []FileScale) { r.files = r.p.Tags.fileScales(list) }
+
 // Agent adds an agent, which its owner has had since a block. Each agent MUST be added
 // before its ratings.
 func (r *GraphReader) Agent(token repute.TokenID, since uint64, owner, wallet common.Address) {
@@ -84,7 +88,7 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 	if int(e.rule) < len(r.p.Tags.rules) {
 		rule := r.p.Tags.rules[e.rule]
 		r.habits.add(w, rule, value)
-		if rule.hasOtherScale(value) {
+		if _, stated := r.files[w]; stated || rule.hasOtherScale(value) {
 			r.small = append(r.small, one)
 			return
 		}
@@ -132,7 +136,7 @@ func (r *GraphReader) Scales() *Scales { return r.scales }
 
 // Build returns the graph of all that was added. It is called once.
 func (r *GraphReader) Build() *flow.Graph {
-	r.scales = r.habits.scales(&r.p.Tags)
+	r.scales = r.habits.scales(&r.p.Tags, r.files)
 	for i := range r.small {
 		r.add(&r.small[i])
 	}

@@ -69,12 +69,14 @@ type GraphOf struct {
 	Roots       []flow.Root
 	Links       []trust.Link
 	Validations []common.Address // contracts whose answers count
+	Scales      []trust.FileScale
 }
 
 // ReadGraph builds the graph of who vouches for whom on a chain as of a block. The reader tells on which scales its
 // raters wrote until then, and how much of it counts.
 func ReadGraph(ctx context.Context, db *store.DB, of GraphOf, p *trust.Params) (*flow.Graph, *trust.GraphReader, error) {
 	r := trust.NewGraphReader(of.Block, of.Roots, of.Links, p)
+	r.StateScales(of.Scales)
 	party := func(p trustdb.Party) { r.Agent(p.TokenID, p.Since, p.Owner, p.Wallet) }
 	edge := func(e trustdb.Edge) { r.Rating(e.TokenID, rowOf(e.Row)) }
 	if err := trustdb.ReadGraph(ctx, db, of.ChainID, of.Block.Number, of.Validations, party, edge); err != nil {
