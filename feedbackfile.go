@@ -15,7 +15,9 @@ type FeedbackFile struct {
 	Value    string
 	Decimals *uint8 // nil when absent
 	// Rating is the number that older files give instead of Value (score, rating).
-	Rating   string
+	Rating string
+	// Scale is the scale that the value is on, nil when the file does not say or contradicts itself.
+	Scale    *FeedbackScale
 	Tag1     string
 	Tag2     string
 	Endpoint string
@@ -25,6 +27,12 @@ type FeedbackFile struct {
 	OASF     FeedbackOASF
 	Payment  *PaymentClaim
 	Extra    map[string]json.RawMessage // unknown members, as written
+}
+
+// FeedbackScale says between which numbers a value lies.
+type FeedbackScale struct {
+	Min string // a decimal number as written, "" when absent
+	Max string // a decimal number as written
 }
 
 // FeedbackMCP says which part of an MCP server was used.

@@ -54,7 +54,7 @@ fragment asOf on AsOf { chainId block hash time finality safe finalized head hea
 	completeness { status reason verifiedToBlock ranges { from to } pending undecoded openGaps } }
 fragment file on File { status source sha256 keccak256 size fetchedAt reason detail proof { verdict by } problems {
 	code } problemCount contradictions { code message }
-  feedback { registry tokenId client createdAt value decimals rating tag1 tag2 endpoint text mcp { tool prompt
+  feedback { registry tokenId client createdAt value decimals rating scale { min max } tag1 tag2 endpoint text mcp { tool prompt
   	resource } a2a { skills contextId taskId }
     oasf { skills domains } payment { from to chainId txHash } } }
 query($id: ID!, $at: String) {

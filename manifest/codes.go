@@ -95,6 +95,7 @@ const (
 	CodeOtherTag       = "WF573"
 	CodeOtherEndpoint  = "WF574"
 	CodeCapabilityForm = "IF562"
+	CodeScaleForm      = "WF563"
 
 	// Agent cards.
 	CodeCardNoVersion   = "WC580"

@@ -150,6 +150,8 @@ func aboutFeedback() []explanation {
 		{CodeNoValue, "F", "no value", "add \"value\" and \"valueDecimals\" as sent to the registry"},
 		{CodeValueForm, "F", "value is no number", "write the integer sent to the registry"},
 		{CodeDecimalsForm, "F", "valueDecimals is no integer from 0 to 18", "write the integer sent to the registry"},
+		{CodeScaleForm, "F", "the scale of the value is none, or is given differently in several places",
+			"write \"maxValue\": the largest value that could be given"},
 		{CodeRating, "F", "the older score or rating instead of value", "write \"value\" and \"valueDecimals\""},
 		{CodeFlat, "F", "a flat member (mcpTool, a2aSkills, skill, …) instead of the standard's nested one",
 			"nest it: \"mcp\": {\"tool\": …}, \"a2a\": {\"skills\": […]}, \"oasf\": {…}"},

@@ -32,6 +32,7 @@ func (r *reader) feedback(o *object) repute.FeedbackFile {
 		CreatedAt: o.textOf("createdAt", "created_at", "timestamp"),
 		Value:     o.number("value"),
 		Rating:    o.rating(),
+		Scale:     o.scale(),
 		Decimals:  o.decimals(),
 		Tag1:      o.text("tag1", maxText),
 		Tag2:      o.text("tag2", maxText),

@@ -24,7 +24,7 @@ import (
 
 // Version numbers the parser. Stored parses are keyed by it: raise it with every
 // change that alters what a parser returns for any document.
-const Version = 8
+const Version = 9
 
 // TypeRegistration is the type the standard asks for.
 const TypeRegistration = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"

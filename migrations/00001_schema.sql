@@ -545,6 +545,8 @@ create table parses (
     errors         integer not null,
     primary key (sha256, kind, parser_version)
 );
+create index parses_scaled on parses (sha256)
+    where kind = 'feedback' and jsonb_typeof(content->'Scale') = 'object';
 comment on table parses is
     'What the bytes are as a registration file, as a file of feedback, or as an agent card.';
 comment on column parses.content is 'What was read of the file; null in JSON where nothing could be.';
@@ -670,6 +672,7 @@ create table trust_runs (
     validations   bytea         not null default '\x',
     sources       bytea         not null default '\x',
     credentials   bytea         not null default '\x',
+    file_scales   bytea         not null default '\x',
     readings      text          not null default '',
     verified_to   bigint        not null default 0,
     marked        numeric(78, 0),
@@ -707,6 +710,8 @@ comment on column trust_runs.validations is
 comment on column trust_runs.sources is
     'sha256 of the policy of sources, kept in trust_inputs; empty where no source was asked.';
 comment on column trust_runs.credentials is 'sha256 of what sources say of raters, kept in trust_inputs.';
+comment on column trust_runs.file_scales is
+    'sha256 of the scales that files of feedback name, kept in trust_inputs; empty where none does.';
 comment on column trust_runs.readings is
     'How the reading of each source went, as canonical JSON; empty where none was asked.';
 comment on column trust_runs.verified_to is
@@ -809,6 +814,8 @@ create table trust_roots (
     set_name   text,
     address    bytea,
     weight     bigint      not null check (weight > 0),
+    class      text        not null default '' check (class in ('', 'B')),
+    rules      text        not null default '',
     reason     text        not null,
     expires_at timestamptz,
     created_at timestamptz not null default now(),
@@ -817,6 +824,10 @@ create table trust_roots (
 comment on table trust_roots is 'Addresses that are trusted by configuration, in named sets.';
 comment on column trust_roots.set_name is '"default" is the one that stored scores use.';
 comment on column trust_roots.weight is 'Millionths.';
+comment on column trust_roots.class is
+    'Empty for a root that passes trust on; B for a reviewed writer, which has bounded weight and vouches for nobody.';
+comment on column trust_roots.rules is
+    'Rules for the tags of its own ratings, as a JSON list; empty for none.';
 comment on column trust_roots.expires_at is 'Compared with times of blocks; null for never.';
 
 create table trust_links (

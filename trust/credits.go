@@ -27,6 +27,8 @@ type RaterCredit struct {
 	// Subject is the same for all addresses that the source knows as one person, zero where it does not tell.
 	Subject common.Hash
 	Weight  fixed.Fixed
+	// Unlimited says that the weight is not divided among many agents.
+	Unlimited bool
 }
 
 // Credited returns the weights with what sources give the raters of the graph beside them. An identity has of each
@@ -86,7 +88,7 @@ func (t *crediting) credits() map[flow.Node][]flow.Credit {
 		if who := t.persons[person{h.Source, h.Subject}]; who != nil && who.identities > 1 {
 			credit.Person, n = who.number, who.agents
 		}
-		if n > t.c.Agents {
+		if n > t.c.Agents && !h.Unlimited {
 			credit.Weight = credit.Weight.Scaled(int64(t.c.Agents), int64(n))
 		}
 		out[h.node] = append(out[h.node], credit)

@@ -23,6 +23,7 @@ type GraphReader struct {
 	former map[repute.TokenID][]Tenure // of agents that had other owners or wallets, the oldest first
 	means  map[[2]uint32]*decayedMean  // by rater and owner
 	habits habits
+	files  map[writing]int // scales that files of feedback state
 	small  []smallRating
 	scales *Scales // nil before Build
 	tally  tally
@@ -59,6 +60,9 @@ func NewGraphReader(at repute.Block, roots []flow.Root, links []Link, p *Params)
 	}
 	return r
 }
+
+// StateScales adds the scales that files of feedback state. It MUST be called before the first rating is added.
+func (r *GraphReader) StateScales(list []FileScale) { r.files = r.p.Tags.fileScales(list) }
 
 // Agent adds an agent, which its owner has had since a block. All agents MUST be added
 // before the first rating.
@@ -108,7 +112,7 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 	if int(e.rule) < len(r.p.Tags.rules) {
 		rule := r.p.Tags.rules[e.rule]
 		r.habits.add(w, rule, value)
-		if rule.hasOtherScale(value) {
+		if _, stated := r.files[w]; stated || rule.hasOtherScale(value) {
 			r.small = append(r.small, one)
 			return
 		}
@@ -156,7 +160,7 @@ func (r *GraphReader) Scales() *Scales { return r.scales }
 
 // Build returns the graph of all that was added. It is called once, after the last rating.
 func (r *GraphReader) Build() *flow.Graph {
-	r.scales = r.habits.scales(&r.p.Tags)
+	r.scales = r.habits.scales(&r.p.Tags, r.files)
 	for i := range r.small {
 		r.add(&r.small[i])
 	}

@@ -11,12 +11,12 @@ import (
 	"repute/trust/flow"
 )
 
-// RootsAt are the roots of a set that count at a block's time: those that have not
-// expired. Each address stands once.
+// RootsAt are the roots of a set that pass trust on at a block's time: those that have not
+// expired and are no reviewed writers. Each address stands once.
 func RootsAt(set []repute.TrustRoot, at time.Time) []flow.Root {
 	heaviest := map[common.Address]uint64{}
 	for _, r := range set {
-		if r.Expires.IsZero() || at.Before(r.Expires) {
+		if r.Class == "" && (r.Expires.IsZero() || at.Before(r.Expires)) {
 			heaviest[r.Address] = max(heaviest[r.Address], r.Weight)
 		}
 	}

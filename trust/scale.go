@@ -16,6 +16,26 @@ import (
 // one takes all values as the table of tags has them.
 type Scales struct {
 	tops map[writing]int // where the scale of a writing ends; absent: it cannot be told, or was never asked
+	// stated are those of tops that files of feedback state. They hold for all values, also for large ones.
+	stated map[writing]bool
+}
+
+// FileScale is the end of the scale that the files of a rater's ratings state for a tag, 0 where they state several.
+type FileScale struct {
+	Rater common.Address `json:"rater"`
+	Tag   string         `json:"tag"`
+	Top   int            `json:"top"`
+}
+
+// fileScales returns what files state by rater and tag, for the tags that are written on several scales.
+func (t *TagTable) fileScales(list []FileScale) map[writing]int {
+	out := map[writing]int{}
+	for _, s := range list {
+		if at, known := t.place(s.Rater, s.Tag); known && len(t.rules[at.rule].Scales) > 0 {
+			out[writing{s.Rater, int32(at.number)}] = s.Top
+		}
+	}
+	return out
 }
 
 // writing is what one rater writes with one tag of the table.
@@ -72,10 +92,16 @@ func (r *TagRule) scaleOf(h *habit) (top int, known bool) {
 
 // onOwnScale converts a value that a rater wrote to the rule's own scale. It is not ok where the scale cannot be told.
 func (s *Scales) onOwnScale(w writing, r *TagRule, value fixed.Fixed) (own fixed.Fixed, ok bool) {
-	if s == nil || !r.hasOtherScale(value) {
+	if s == nil {
 		return value, true
 	}
 	top, known := s.tops[w]
+	if s.stated[w] && value > fixed.Int(top) {
+		return 0, false
+	}
+	if !s.stated[w] && !r.hasOtherScale(value) {
+		return value, true
+	}
 	if !known {
 		return 0, false
 	}
@@ -87,7 +113,7 @@ func (s *Scales) Size() int64 {
 	if s == nil {
 		return 0
 	}
-	return int64(len(s.tops)) * 64
+	return int64(len(s.tops)+len(s.stated)) * 64
 }
 
 // Readings are what a value may mean by the scales of its tag, such as "5 of 5" and "5 of 100"; none where there is
@@ -120,14 +146,22 @@ func (m habits) add(w writing, r *TagRule, value fixed.Fixed) {
 	m[w].add(r, value)
 }
 
-// scales are those of all raters for whom they matter.
-func (m habits) scales(t *TagTable) *Scales {
-	out := &Scales{map[writing]int{}}
+// scales are those of all raters for whom they matter. What files state comes before what the values let infer, unless
+// a value lies beyond it: then the rater uses several scales, and values that may be on another one cannot be told.
+func (m habits) scales(t *TagTable, files map[writing]int) *Scales {
+	out := &Scales{map[writing]int{}, map[writing]bool{}}
 	rules := t.byNumber()
 	for w, h := range m {
 		if top, known := rules[w.tag].scaleOf(h); known && h.small > 0 {
 			out.tops[w] = top
 		}
+	}
+	for w, top := range files {
+		if h := m[w]; top == 0 || h != nil && h.most > fixed.Int(top) {
+			delete(out.tops, w)
+			continue
+		}
+		out.tops[w], out.stated[w] = top, true
 	}
 	return out
 }

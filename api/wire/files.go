@@ -24,21 +24,28 @@ type File struct {
 
 // FeedbackFile is what a feedback file says.
 type FeedbackFile struct {
-	Registry  string        `json:"registry" doc:"eip155:{chainId}:{address}, as written"`
-	TokenID   *BigInt       `json:"tokenId"`
-	Client    string        `json:"client"`
-	CreatedAt string        `json:"createdAt"`
-	Value     string        `json:"value" doc:"a decimal number as written: an integer that decimals applies to, or one with a fraction"`
-	Decimals  *int32        `json:"decimals"`
-	Rating    string        `json:"rating" doc:"what older files give instead of value"`
-	Tag1      string        `json:"tag1"`
-	Tag2      string        `json:"tag2"`
-	Endpoint  string        `json:"endpoint"`
-	Text      string        `json:"text" doc:"for people"`
-	MCP       FeedbackMCP   `json:"mcp"`
-	A2A       FeedbackA2A   `json:"a2a"`
-	OASF      FeedbackOASF  `json:"oasf"`
-	Payment   *PaymentClaim `json:"payment" doc:"a claim to be checked on chain, no proof by itself"`
+	Registry  string         `json:"registry" doc:"eip155:{chainId}:{address}, as written"`
+	TokenID   *BigInt        `json:"tokenId"`
+	Client    string         `json:"client"`
+	CreatedAt string         `json:"createdAt"`
+	Value     string         `json:"value" doc:"a decimal number as written: an integer that decimals applies to, or one with a fraction"`
+	Decimals  *int32         `json:"decimals"`
+	Rating    string         `json:"rating" doc:"what older files give instead of value"`
+	Scale     *FeedbackScale `json:"scale" doc:"between which numbers the value lies; null when the file does not say or contradicts itself"`
+	Tag1      string         `json:"tag1"`
+	Tag2      string         `json:"tag2"`
+	Endpoint  string         `json:"endpoint"`
+	Text      string         `json:"text" doc:"for people"`
+	MCP       FeedbackMCP    `json:"mcp"`
+	A2A       FeedbackA2A    `json:"a2a"`
+	OASF      FeedbackOASF   `json:"oasf"`
+	Payment   *PaymentClaim  `json:"payment" doc:"a claim to be checked on chain, no proof by itself"`
+}
+
+// FeedbackScale says between which numbers a value lies.
+type FeedbackScale struct {
+	Min string `json:"min" doc:"a decimal number as written; empty when absent"`
+	Max string `json:"max" doc:"a decimal number as written"`
 }
 
 // FeedbackMCP says which part of an MCP server was used.

@@ -128,6 +128,9 @@ func (c *documentCutter) feedback(f repute.FeedbackFile) *FeedbackFile {
 		decimals := int32(*f.Decimals)
 		w.Decimals = &decimals
 	}
+	if s := f.Scale; s != nil {
+		w.Scale = &FeedbackScale{c.text(s.Min), c.text(s.Max)}
+	}
 	if p := f.Payment; p != nil {
 		w.Payment = &PaymentClaim{c.text(p.From), c.text(p.To), c.text(p.ChainID), c.text(p.TxHash)}
 	}

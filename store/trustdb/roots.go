@@ -25,6 +25,8 @@ const (
 	// MaxRoots is how many roots a set may have, MaxLinks how many links a chain may have.
 	MaxRoots = 10_000
 	MaxLinks = 1_000_000
+	// maxRootRules is the most bytes of a root's rules for tags.
+	maxRootRules = 16 << 10
 	// MaxReason is the most bytes of reasons and sources.
 	MaxReason = 500
 )
@@ -33,7 +35,7 @@ const (
 // such set.
 func Roots(ctx context.Context, db *store.DB, chainID uint64, set string) ([]repute.TrustRoot, error) {
 	rows, err := db.Readers().Query(ctx, `
-		select address, weight, reason, expires_at from trust_roots
+		select address, weight, class, rules, reason, expires_at from trust_roots
 		where chain_id = $1 and set_name = $2 order by address`, chainID, set)
 	if err != nil {
 		return nil, store.Failed("list roots", err)
@@ -41,7 +43,7 @@ func Roots(ctx context.Context, db *store.DB, chainID uint64, set string) ([]rep
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r repute.TrustRoot, err error) {
 		var address []byte
 		var expires *time.Time
-		err = row.Scan(&address, &r.Weight, &r.Reason, &expires)
+		err = row.Scan(&address, &r.Weight, &r.Class, &r.Rules, &r.Reason, &expires)
 		r.Address, r.Expires = common.BytesToAddress(address), store.TimeOf(expires)
 		return r, err
 	})
@@ -82,6 +84,12 @@ func CheckRoot(r repute.TrustRoot) error {
 		return repute.Invalid("address", "is zero", "0x and 40 hex digits")
 	case r.Weight == 0 || r.Weight > MaxRootWeight:
 		return repute.Invalid("weight", "is not above 0 or is above 1000", "e.g. 1; only the ratio between roots counts")
+	case r.Class != "" && r.Class != repute.ReviewedWriter:
+		return repute.Invalid("class", fmt.Sprintf("%.20q is no class of roots", r.Class), "none, or B for a reviewed writer")
+	case r.Class == repute.ReviewedWriter && r.Weight > repute.MaxWriterWeight:
+		return repute.Invalid("weight", "of a reviewed writer is above 0.5", "at most 0.5")
+	case len(r.Rules) > maxRootRules:
+		return repute.Invalid("tags", fmt.Sprintf("the rules have %d bytes", len(r.Rules)), "at most 16 KiB")
 	}
 	return checkReason("reason", r.Reason)
 }
@@ -162,9 +170,10 @@ func atMost(ctx context.Context, tx pgx.Tx, most int, field, count string, args 
 func putRoots(ctx context.Context, tx pgx.Tx, chainID uint64, set string, roots []repute.TrustRoot) error {
 	var addresses [][]byte
 	var weights []int64
-	var reasons []string
+	var reasons, classes, rules []string
 	var expires []*time.Time
 	for _, r := range roots {
+		classes, rules = append(classes, r.Class), append(rules, r.Rules)
 		addresses, weights, reasons = append(addresses, r.Address.Bytes()), append(weights, int64(r.Weight)),
 			append(reasons, r.Reason)
 		var end *time.Time
@@ -175,13 +184,15 @@ func putRoots(ctx context.Context, tx pgx.Tx, chainID uint64, set string, roots 
 		expires = append(expires, end)
 	}
 	_, err := tx.Exec(ctx, `
-		insert into trust_roots (chain_id, set_name, address, weight, reason, expires_at)
-		select distinct on (r.a) $1, $2, r.a, r.w, r.t, r.e
-		from unnest($3::bytea[], $4::bigint[], $5::text[], $6::timestamptz[]) with ordinality as r(a, w, t, e, n) order by
-			r.a, r.n desc
+		insert into trust_roots (chain_id, set_name, address, weight, reason, expires_at, class, rules)
+		select distinct on (r.a) $1, $2, r.a, r.w, r.t, r.e, r.c, r.u
+		from unnest($3::bytea[], $4::bigint[], $5::text[], $6::timestamptz[], $7::text[], $8::text[])
+			with ordinality as r(a, w, t, e, c, u, n)
+		order by r.a, r.n desc
 		on conflict (chain_id, set_name, address) do update
-		set weight = excluded.weight, reason = excluded.reason, expires_at = excluded.expires_at`,
-		chainID, set, addresses, weights, reasons, expires)
+		set weight = excluded.weight, reason = excluded.reason, expires_at = excluded.expires_at, class = excluded.class,
+			rules = excluded.rules`,
+		chainID, set, addresses, weights, reasons, expires, classes, rules)
 	return err
 }
 

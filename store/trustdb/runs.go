@@ -32,7 +32,8 @@ type Run struct {
 	// These are the sha256 of the inputs, which ReadInput returns, and of graph and weights.
 	// Validations, the contracts whose answers count, is zero for runs from before it was stored.
 	// Sources and Credentials, the policy of sources and what these say of raters, are zero where no source was asked.
-	Params, Tags, Roots, Links, Validations, Weights, Sources, Credentials common.Hash
+	// FileScales, what files of feedback say of scales, is zero where none does.
+	Params, Tags, Roots, Links, Validations, Weights, Sources, Credentials, FileScales common.Hash
 	// Readings say how the reading of each source went, as canonical JSON; "" where none was asked.
 	Readings string
 	// VerifiedTo is the block up to which every block from the start on was proven when the run began, 0 for none.
@@ -54,23 +55,23 @@ func (r *Run) Verified() bool { return r.Run > 0 && r.VerifiedTo > 0 && r.Bounda
 
 // Inputs are the sha256 of all inputs that the run names.
 func (r *Run) Inputs() []common.Hash {
-	all := []common.Hash{r.Params, r.Tags, r.Roots, r.Links, r.Validations, r.Sources, r.Credentials}
+	all := []common.Hash{r.Params, r.Tags, r.Roots, r.Links, r.Validations, r.Sources, r.Credentials, r.FileScales}
 	return slices.DeleteFunc(all, func(h common.Hash) bool { return h == (common.Hash{}) })
 }
 
 // selectRun begins the statements that scanRun reads.
 const selectRun = `select chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links,
-	validations, weights, sources, credentials, readings, verified_to, identities, edges, started_at, closed_at
+	validations, weights, sources, credentials, file_scales, readings, verified_to, identities, edges, started_at, closed_at
 	from trust_runs `
 
 // scanRun reads a row of selectRun.
 func scanRun(row pgx.Row) (r Run, err error) {
-	var hash, params, tags, roots, links, validations, weights, sources, credentials []byte
+	var hash, params, tags, roots, links, validations, weights, sources, credentials, scales []byte
 	var at, closed *time.Time
 	err = row.Scan(&r.ChainID, &r.Run, &r.Epoch, &r.Boundary, &r.Block.Number, &hash, &at, &r.Scorer, &params, &tags,
 		&roots, &links,
-		&validations, &weights, &sources, &credentials, &r.Readings, &r.VerifiedTo, &r.Identities, &r.Edges, &r.Started,
-		&closed)
+		&validations, &weights, &sources, &credentials, &scales, &r.Readings, &r.VerifiedTo, &r.Identities, &r.Edges,
+		&r.Started, &closed)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, repute.ErrNotFound
 	}
@@ -78,7 +79,7 @@ func scanRun(row pgx.Row) (r Run, err error) {
 	r.Params, r.Tags, r.Roots, r.Links = common.BytesToHash(params), common.BytesToHash(tags), common.BytesToHash(roots),
 		common.BytesToHash(links)
 	r.Validations, r.Sources = common.BytesToHash(validations), common.BytesToHash(sources)
-	r.Credentials = common.BytesToHash(credentials)
+	r.Credentials, r.FileScales = common.BytesToHash(credentials), common.BytesToHash(scales)
 	r.Weights, r.Started, r.Closed = common.BytesToHash(weights), r.Started.UTC(), store.TimeOf(closed)
 	return r, err
 }
@@ -180,15 +181,17 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 		tag, err := tx.Exec(ctx, `
 			insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags,
 				roots, links, weights, identities, edges, repaired,
-				unjudged_low, unjudged_high, unjudged, validations, coverage, sources, credentials, readings, verified_to)
+				unjudged_low, unjudged_high, unjudged, validations, coverage, sources, credentials, readings, verified_to,
+				file_scales)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, nullif($19, ''), $20, $21,
-				$22, $23, $24, $25)
+				$22, $23, $24, $25, $26)
 			on conflict do nothing`,
 			r.ChainID, r.Run, r.Epoch, r.Boundary, r.Block.Number, store.HashBytes(r.Block.Hash),
 			store.MaybeTime(r.Block.Time), r.Scorer,
 			r.Params[:], r.Tags[:], r.Roots[:], r.Links[:], r.Weights[:], r.Identities, r.Edges, r.Repaired,
 			r.Unjudged.Low, r.Unjudged.High, r.Unjudged.Result, store.HashBytes(r.Validations), r.Coverage,
-			store.HashBytes(r.Sources), store.HashBytes(r.Credentials), r.Readings, r.VerifiedTo)
+			store.HashBytes(r.Sources), store.HashBytes(r.Credentials), r.Readings, r.VerifiedTo,
+			store.HashBytes(r.FileScales))
 		if err != nil {
 			return err
 		}

@@ -49,9 +49,9 @@ func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (bodies inpu
 		hash common.Hash
 	}{{"parameters", run.Params}, {"table of tags", run.Tags}, {"roots", run.Roots}, {"links", run.Links},
 		{"list of validation contracts", run.Validations}, {"policy of sources", run.Sources},
-		{"credentials", run.Credentials}} {
+		{"credentials", run.Credentials}, {"scales of feedback files", run.FileScales}} {
 		if i >= inSources && in.hash == (common.Hash{}) {
-			continue // no source was asked
+			continue // no source was asked, no file states a scale
 		}
 		if in.hash == (common.Hash{}) && i == inValidations { // the run is from before it was kept
 			now, err := trustdb.AllowedValidations(ctx, db, run.ChainID)
@@ -73,14 +73,16 @@ func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (bodies inpu
 	return bodies, nil
 }
 
-// inputs are parameters, tags, roots, links, validation contracts, policy of sources and credentials as they are stored.
-type inputs [7][]byte
+// inputs are parameters, tags, roots, links, validation contracts, policy of sources, credentials and scales that files of
+// feedback state, as they are stored.
+type inputs [8][]byte
 
 // Where inputs have the validation contracts, the policy of sources and what these say.
 const (
 	inValidations = 4 + iota
 	inSources
 	inCredentials
+	inScales
 )
 
 // credits returns what sources give raters by the stored inputs of a run, nil where no source was asked.
@@ -118,20 +120,29 @@ func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run, credit
 	if err != nil {
 		return nil, err
 	}
-	return walkRun(ctx, db, run, params, roots, GraphOf{Links: trust.LinksOf(links), Validations: validations}, credits)
+	scales, err := replay.DecodeFileScales(in[inScales])
+	if err != nil {
+		return nil, err
+	}
+	of := GraphOf{Links: trust.LinksOf(links), Validations: validations, Scales: scales}
+	return walkRun(ctx, db, run, params, roots, of, credits)
 }
 
 // walkRun builds the graph of a run and walks it.
 func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.Params, set []repute.TrustRoot,
 	of GraphOf, credits *trust.Credits) (*basis, error) {
-	roots := trust.RootsAt(set, run.Block.Time)
+	roots, writers := trust.RootsAt(set, run.Block.Time), trust.WritersAt(set, run.Block.Time)
+	params, err := params.WithRoots(writers)
+	if err != nil {
+		return nil, err
+	}
 	of.ChainID, of.Block, of.Roots = run.ChainID, run.Block, roots
 	graph, reader, err := ReadGraph(ctx, db, of, params)
 	if err != nil {
 		return nil, err
 	}
 	weights := graph.Walk(roots, params.Walk)
-	if credits != nil {
+	if credits = credits.WithReviewedWriters(writers); credits != nil {
 		weights = reader.Credited(weights, credits)
 	}
 	covers, known := reader.Coverage(weights)

@@ -243,6 +243,9 @@ func (k *keeper) readLists(ctx context.Context, version int64) error {
 // begin makes and stores a run. repute.ErrFenced when another engine was faster.
 func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs) error {
 	started := time.Now()
+	if err := k.readFileScales(ctx, &run); err != nil {
+		return err
+	}
 	unnumbered := run
 	unnumbered.Run, unnumbered.Sources = 0, common.Hash{} // its weights and credentials are found here
 	if err := k.keep(ctx, bodies[0], bodies[1], bodies[inValidations]); err != nil {

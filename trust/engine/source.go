@@ -72,12 +72,14 @@ type GraphOf struct {
 	Roots       []flow.Root
 	Links       []trust.Link
 	Validations []common.Address // contracts whose answers count
+	Scales      []trust.FileScale
 }
 
 // ReadGraph builds the graph of who vouches for whom on a chain as of a block. The reader tells on which scales its
 // raters wrote until then, and how much of it counts.
 func ReadGraph(ctx context.Context, db *store.DB, of GraphOf, p *trust.Params) (*flow.Graph, *trust.GraphReader, error) {
 	r := trust.NewGraphReader(of.Block, of.Roots, of.Links, p)
+	r.StateScales(of.Scales)
 	party := func(p trustdb.Party) {
 		r.Agent(p.TokenID, p.Since, p.Owner, p.Wallet)
 		for tenures := tenuresOf(p.Holders); len(tenures) > 1; tenures = tenures[1:] {

@@ -13,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/trust"
 )
 
 // The canonical form of a set of roots, of links and of validation contracts: one JSON object without spaces, its
@@ -23,7 +24,9 @@ type (
 	}
 	rootEntry struct {
 		Address common.Address `json:"address"`
-		Weight  uint64         `json:"weight"`            // millionths
+		Weight  uint64         `json:"weight"` // millionths
+		Class   string         `json:"class,omitempty"`
+		Rules   string         `json:"rules,omitempty"`
 		Expires int64          `json:"expires,omitempty"` // Unix seconds
 		Reason  string         `json:"reason,omitempty"`
 	}
@@ -32,6 +35,9 @@ type (
 	}
 	validationSet struct {
 		Validations []common.Address `json:"validations"`
+	}
+	scaleSet struct {
+		Scales []trust.FileScale `json:"scales"`
 	}
 	linkEntry struct {
 		A      common.Address `json:"a"`
@@ -49,7 +55,7 @@ func NoRoots() common.Hash { return HashInput(EncodeRoots(nil)) }
 func EncodeRoots(roots []repute.TrustRoot) []byte {
 	set := rootSet{make([]rootEntry, len(roots))}
 	for i, r := range roots {
-		set.Roots[i] = rootEntry{Address: r.Address, Weight: r.Weight, Reason: r.Reason}
+		set.Roots[i] = rootEntry{Address: r.Address, Weight: r.Weight, Class: r.Class, Rules: r.Rules, Reason: r.Reason}
 		if !r.Expires.IsZero() {
 			set.Roots[i].Expires = r.Expires.Unix()
 		}
@@ -70,7 +76,8 @@ func DecodeRoots(body []byte) ([]repute.TrustRoot, error) {
 	}
 	roots := make([]repute.TrustRoot, len(set.Roots))
 	for i, r := range set.Roots {
-		roots[i] = repute.TrustRoot{Address: r.Address, Weight: r.Weight, Reason: r.Reason}
+		roots[i] = repute.TrustRoot{Address: r.Address, Weight: r.Weight, Class: r.Class, Rules: r.Rules,
+			Reason: r.Reason}
 		if r.Expires != 0 {
 			roots[i].Expires = time.Unix(r.Expires, 0).UTC()
 		}
@@ -124,6 +131,27 @@ func DecodeValidations(body []byte) ([]common.Address, error) {
 		return nil, fmt.Errorf("validation contracts: %w", err)
 	}
 	return set.Validations, nil
+}
+
+// EncodeFileScales gives the canonical bytes of the scales that files of feedback state, in order of rater and tag.
+func EncodeFileScales(scales []trust.FileScale) []byte {
+	set := scaleSet{append([]trust.FileScale{}, scales...)}
+	slices.SortFunc(set.Scales, func(a, b trust.FileScale) int {
+		return cmp.Or(a.Rater.Cmp(b.Rater), cmp.Compare(a.Tag, b.Tag))
+	})
+	return canonical(set)
+}
+
+// DecodeFileScales reads what EncodeFileScales wrote; nothing for an empty body.
+func DecodeFileScales(body []byte) ([]trust.FileScale, error) {
+	var set scaleSet
+	if len(body) == 0 {
+		return nil, nil
+	}
+	if err := readCanonical(body, &set); err != nil {
+		return nil, fmt.Errorf("scales of feedback files: %w", err)
+	}
+	return set.Scales, nil
 }
 
 // HashInput names the canonical bytes of an input of scores.

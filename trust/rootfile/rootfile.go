@@ -43,10 +43,17 @@ type Link struct {
 	repute.TrustLink
 }
 
-// ReadRoots reads a file of roots. The error is repute.ErrInvalid; it holds one error per
+// ReadRoots reads a file of roots, or one of reviewed writers, which has the list writers instead. The error is repute.ErrInvalid; it holds one error per
 // bad line, ten at most.
 func ReadRoots(r io.Reader, o Options) ([]Root, error) {
-	return read(r, "roots", o, []string{"chain", "address", "weight", "reason", "expires"},
+	text, err := peek(r)
+	if err != nil {
+		return nil, err
+	}
+	if isWriterFile(text) {
+		return readWriters(text, o)
+	}
+	return read(text, "roots", o, []string{"chain", "address", "weight", "reason", "expires"},
 		func(e entry, o Options) (Root, string, error) {
 			root := Root{Line: e.line}
 			err := e.root(&root, o)
@@ -74,6 +81,13 @@ var shipped []byte
 // Shipped are the roots that come with the product, for chains whose operator has named
 // none. There are none: nobody is trusted without a source that anybody can check.
 func Shipped() ([]Root, error) { return ReadRoots(bytes.NewReader(shipped), Options{}) }
+
+//go:embed writers.yaml
+var shippedWriters []byte
+
+// ShippedWriters are the reviewed writers that come with the product. They count on a chain only after an operator
+// imports the file.
+func ShippedWriters() ([]Root, error) { return ReadRoots(bytes.NewReader(shippedWriters), Options{}) }
 
 const mostErrors = 10
 
