@@ -4,8 +4,6 @@
 package rootfile
 
 import (
-	"bytes"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -67,13 +65,6 @@ func ReadLinks(r io.Reader, o Options) ([]Link, error) {
 			return link, fmt.Sprintf("link of %s and %s of chain %d", a.Hex(), b.Hex(), link.ChainID), err
 		})
 }
-
-//go:embed roots.yaml
-var shipped []byte
-
-// Shipped are the roots that come with the product, for chains whose operator has named
-// none. There are none: nobody is trusted without a source that anybody can check.
-func Shipped() ([]Root, error) { return ReadRoots(bytes.NewReader(shipped), Options{}) }
 
 const mostErrors = 10
 
