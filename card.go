@@ -19,12 +19,12 @@ type AgentCard struct {
 	SecuritySchemes  []string // names
 	InputModes       []string // media types
 	OutputModes      []string // media types
-	// Signatures counts them. Nobody verified them.
+	// Signatures is their number; they are not verified.
 	Signatures int
 	Extra      map[string]json.RawMessage // unknown members, as written
 }
 
-// CardInterface is one way to talk to the agent.
+// CardInterface is one endpoint of the agent with its protocol.
 type CardInterface struct {
 	URL             string
 	Binding         string // JSONRPC, GRPC, HTTP+JSON
@@ -32,7 +32,7 @@ type CardInterface struct {
 	Tenant          string
 }
 
-// CardSkill is one thing the agent can do.
+// CardSkill is one skill of the agent.
 type CardSkill struct {
 	ID          string
 	Name        string

@@ -7,7 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Chain says which registries are followed on one EVM chain.
+// Chain has the registries that are followed on one EVM chain.
 type Chain struct {
 	ID          uint64
 	Name        string
@@ -45,22 +45,21 @@ const (
 	Finalized Finality = "finalized"
 )
 
-// At selects the state a question is asked of: a Finality, or a block number
-// when Finality is empty.
+// At selects the state that a request reads: by Finality, or by block number if Finality is empty.
 type At struct {
 	Finality Finality
 	Block    uint64
 }
 
-// CompletenessStatus is how much of a chain's history the index can vouch for.
+// CompletenessStatus describes how much of a chain's history the index has and has proven.
 type CompletenessStatus string
 
-// Completeness of a chain, and of one event kind on it. Where several apply the first of
-// Incomplete, Partial, Unproven and Verifying is given.
+// Completeness of a chain, and of one event kind on it. If several apply the first of Incomplete,
+// Partial, Unproven and Verifying is used.
 const (
 	Complete   CompletenessStatus = "complete"   // indexed from the deployment on, every final block proven, no known gap
-	Verifying  CompletenessStatus = "verifying"  // final blocks are still to be compared with the chain
-	Unproven   CompletenessStatus = "unproven"   // final blocks were compared, and nothing proves what they hold
+	Verifying  CompletenessStatus = "verifying"  // final blocks remain to be compared with the chain
+	Unproven   CompletenessStatus = "unproven"   // final blocks were compared, and nothing proves their contents
 	Partial    CompletenessStatus = "partial"    // only the listed ranges are covered
 	Incomplete CompletenessStatus = "incomplete" // a gap is known and not yet repaired
 )
@@ -70,41 +69,41 @@ type BlockRange struct{ From, To uint64 }
 
 // Completeness is published with every answer.
 type Completeness struct {
-	// Status is Complete when nothing is known to be missing and every block from the start
-	// to the newest final one, less the blocks of ten minutes (32 to 4,096), is proven: by
-	// receipts with the root of its header, by a bloom that is part of the block's hash, or by
-	// two endpoints of different hosts that show the same logs.
+	// Status is Complete when nothing is known to be missing and every block from the start to the
+	// newest final one, except those of the last ten minutes (32 to 4,096), is proven: by receipts
+	// with the root of its header, by a bloom that is part of the block's hash, or by two endpoints
+	// of different hosts that return the same logs.
 	Status CompletenessStatus
-	// Reason says what Complete lacks; "" for Complete.
+	// Reason is what is missing for Complete; "" for Complete.
 	Reason string
-	// VerifiedTo is the block up to which every block from the start on is proven, 0 where
-	// the first one is not. Newer blocks are proven first.
+	// VerifiedTo is the newest block up to which every block from the start is proven, 0 if the
+	// first one is not. Newer blocks are proven first.
 	VerifiedTo uint64
-	Ranges     []BlockRange // what is covered, ascending
-	// Pending counts stored events that wait for one that is missing.
+	Ranges     []BlockRange // covered blocks, ascending
+	// Pending counts stored events that wait for a missing one.
 	Pending int64
 	// Undecoded counts logs of the registries that cannot be read: see Undecoded.
 	Undecoded int64
-	// Kinds tells the same of each kind of event, in order of their numbers. Status
-	// is Incomplete while any of them is.
+	// Kinds is the completeness of each kind of event, in order of their numbers. Status is
+	// Incomplete while any of them is.
 	Kinds []KindCompleteness
 }
 
-// AsOf says how fresh an answer of one chain is.
+// AsOf describes how current an answer about one chain is.
 type AsOf struct {
 	ChainID      uint64
 	Block        Block // the block the answer is true at
 	Finality     Finality
 	Safe         uint64    // newest safe block, 0 when unknown
 	Finalized    uint64    // newest finalized block, 0 when unknown
-	Head         uint64    // the node's head when last asked
+	Head         uint64    // the node's head at the last request
 	HeadSeenAt   time.Time // when that was; zero for imports
 	LagSeconds   *int64    // now minus Block.Time, nil when no time is known
 	LagBlocks    *int64    // head minus Block, nil when the head is stale
 	Completeness Completeness
 }
 
-// ChainStatus is one chain as operators see it.
+// ChainStatus is the state of one chain for operators.
 type ChainStatus struct {
 	Chain
 	AsOf
@@ -122,11 +121,11 @@ type ChainStatus struct {
 	Scoring    Scoring
 }
 
-// Warning begins a LastError that says what the endpoints do not allow to index. It
+// Warning is the prefix of a LastError about events that the endpoints do not allow to index, which
 // is no failure of the loop.
 const Warning = "warning: "
 
-// Failing tells whether the indexing loop complains of a failure.
+// Failing reports whether the indexing loop has a failure.
 func (s ChainStatus) Failing() bool {
 	return s.LastError != "" && !strings.HasPrefix(s.LastError, Warning)
 }

@@ -1,20 +1,22 @@
 package repute
 
-// Coverage tells how much of what was said of a chain's agents counts in scores, as of the last block of a closed
-// epoch, and why the rest does not.
+// Coverage counts the statements about a chain's agents that count in scores, as of the last block
+// of a closed epoch, and why the others do not.
 type Coverage struct {
-	// Records are live ratings, and the latest answers of validation contracts on the allow-list. One counts if the
-	// table of tags can read it and its rater has weight.
+	// Records are live ratings, and the latest answers of validation contracts on the allow-list. A
+	// record counts if the table of tags knows its tag and its rater has weight.
 	Records Counted `json:"records"`
-	Raters  Counted `json:"raters"` // addresses; those count of which a record does
-	Agents  Counted `json:"agents"` // that have records; those count of which a record does
-	// Several is how many of Agents.All three distinct raters or more spoke of, whatever they weigh.
+	Raters  Counted `json:"raters"` // addresses; those with a counted record count
+	Agents  Counted `json:"agents"` // agents with records; those with a counted record count
+	// Several is how many of Agents.All have records of three or more distinct raters, whatever
+	// their weight.
 	Several int64 `json:"several"`
-	// BySource is how many of Records.Counted have weight by each source, and by more than one where several do.
+	// BySource is how many of Records.Counted have weight by each source, or by several sources.
 	BySource map[string]int64 `json:"bySource,omitempty"`
 	// ByRoots is how many of Records.Counted are by roots themselves.
 	ByRoots int64 `json:"byRoots"`
-	// Left counts the other records by the reason why they do not count: those of explanations, and LeftNoWeight.
+	// Left counts the other records by the reason why they do not count: the reasons of
+	// explanations, and LeftNoWeight.
 	Left map[string]int64 `json:"left"`
 	// ToFifty is what it costs by published prices to lift a new agent to a score of 50 by credentials of the chain's
 	// sources; nil where no source is read.
@@ -36,7 +38,7 @@ type UnreadTag struct {
 // LongTag stands in UnreadTag for all tags of more than 64 bytes.
 const LongTag = "(longer than 64 bytes)"
 
-// Counted is how many of all count.
+// Counted is a number of records and the part of it that counts.
 type Counted struct {
 	All     int64 `json:"all"`
 	Counted int64 `json:"counted"`
@@ -54,5 +56,6 @@ type LiftPrice struct {
 	Unpriced []string `json:"unpriced"`
 }
 
-// LeftNoWeight is why a record does not count that could be read: nobody who is trusted praised its rater, or too few.
+// LeftNoWeight is the reason of a readable record whose rater no trusted identity, or too few,
+// rated well.
 const LeftNoWeight = "no-weight"

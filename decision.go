@@ -8,7 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// DecisionKind says what a decision about a run is.
+// DecisionKind is the kind of a decision about a run.
 type DecisionKind string
 
 // Kinds of decisions.
@@ -35,21 +35,21 @@ type RunDecision struct {
 	Attempt         int   // of the run
 	Phase           Phase // in which it was decided
 	Kind            DecisionKind
-	// Subject is what the decision is about, e.g. trust, policy, or the key of a call.
+	// Subject names the question, e.g. trust, policy, or the key of a call.
 	Subject string
 	Effect  string // allow, deny or require_approval
 	Reasons json.RawMessage
 	Policy  common.Hash // sha256 of the policy's bytes
-	// Input is all that was looked at: the verdict with its evidence, what rules saw of a
-	// transaction, or who answered.
+	// Input is the complete basis of the decision: the trust decision with its evidence, the
+	// policy's view of a transaction, or the person who answered.
 	Input json.RawMessage
 	At    time.Time
 	// Previous is the Hash of the decision before, zero for the first one.
 	Previous common.Hash
-	Hash     common.Hash // as stored; Sum is what it must be
+	Hash     common.Hash // the stored hash; it MUST equal Sum
 }
 
-// decisionRecord is the canonical form of a decision: the fields in this order.
+// decisionRecord is the canonical form of a decision: its fields in this order.
 type decisionRecord struct {
 	Record   string          `json:"record"`
 	Task     string          `json:"taskId"`
@@ -68,30 +68,30 @@ type decisionRecord struct {
 	Previous common.Hash     `json:"previous"`
 }
 
-// Record is the canonical form of a decision: JSON without spaces. The error is of Reasons
-// or Input that are no JSON.
+// Record returns the canonical form of a decision: JSON without spaces. It fails if Reasons or
+// Input are no JSON.
 func (d *RunDecision) Record() ([]byte, error) {
 	return json.Marshal(decisionRecord{"repute decision/1", d.Task, d.Root, d.Run, d.Number, d.Attempt, d.Phase.String(),
 		d.Kind, d.Subject, d.Effect,
 		d.Reasons, d.Policy, d.Input, d.At.UTC().Format(time.RFC3339Nano), d.Previous})
 }
 
-// Sum is the sha256 of the Record: what Hash must be.
+// Sum returns the sha256 of the Record, which Hash must equal.
 func (d *RunDecision) Sum() (common.Hash, error) {
 	record, err := d.Record()
 	return sha256.Sum256(record), err
 }
 
-// DecisionsHead is the end of a task's chain of decisions: what is signed.
+// DecisionsHead is the newest link of a task's chain of decisions. It is what gets signed.
 type DecisionsHead struct {
 	Task, Root string
 	Count      int64
-	Hash       common.Hash // of the last decision, zero for none
+	Hash       common.Hash // hash of the last decision, zero for none
 }
 
 // SealedHead is a DecisionsHead with its signature, if there is one.
 type SealedHead struct {
 	DecisionsHead
-	Signer    common.Address // who is said to have signed
+	Signer    common.Address // the claimed signer
 	Signature []byte         // r, s, v; empty: the chain is not signed
 }

@@ -12,11 +12,11 @@ const (
 	SeverityInfo    Severity = "info"
 )
 
-// DocumentKind says what a document is, whatever it was published as.
+// DocumentKind is the kind of a document by its contents.
 type DocumentKind string
 
-// Kinds of documents. Validation files have no standard form: they are kept and
-// hashed, not read.
+// Kinds of documents. Validation files have no standard form: they are stored and hashed but not
+// parsed.
 const (
 	RegistrationDocument DocumentKind = "registration"
 	FeedbackDocument     DocumentKind = "feedback"
@@ -25,15 +25,15 @@ const (
 	UnknownDocument      DocumentKind = "unknown"
 )
 
-// LinkResult says whether a registration file claims to be an agent's file. Only
-// both together, the URI on chain and the claim in the file, prove anything.
+// LinkResult is whether a registration file claims to be an agent's file. Only the URI on chain and
+// the claim in the file together prove it.
 type LinkResult string
 
 // Results of the check of registrations[].
 const (
 	LinkLinked   LinkResult = "linked"   // names this chain, registry and token id
 	LinkUnlinked LinkResult = "unlinked" // names no agent at all
-	LinkOther    LinkResult = "other"    // names agents, this one not among them
+	LinkOther    LinkResult = "other"    // names other agents only
 )
 
 // Problem is one defect of a document, found by package manifest.
@@ -44,7 +44,7 @@ type Problem struct {
 	Message  string   // for people; may quote the document, so hostile
 }
 
-// DocumentStatus says how far the document behind a URI is known.
+// DocumentStatus is the state of the document behind a URI.
 type DocumentStatus string
 
 // States of a URI's document.
@@ -54,22 +54,22 @@ const (
 	DocumentOK      DocumentStatus = "ok"      // fetched and parsed without errors
 	DocumentInvalid DocumentStatus = "invalid" // fetched, parsed with errors
 	DocumentFailed  DocumentStatus = "failed"  // could not be fetched; see Reason
-	DocumentDead    DocumentStatus = "dead"    // failed for good or too often; tried again rarely, if at all
+	DocumentDead    DocumentStatus = "dead"    // failed permanently or too often; retried rarely or never
 	DocumentDenied  DocumentStatus = "denied"  // the operator does not show it; see Detail
 )
 
-// Document is what is known of the bytes behind one URI.
+// Document describes the bytes behind one URI.
 type Document struct {
 	Status       DocumentStatus
 	Source       string    // data, inline, https, ipfs; "" before the first fetch
 	SHA256       [32]byte  // zero when no bytes are known
 	Size         int64     // bytes
-	Dropped      bool      // the bytes were known and are not kept any more
+	Dropped      bool      // the bytes were read and are no longer stored
 	FetchedAt    time.Time // zero when never
 	Reason       string    // code of the last failure, "" when none (package resolver)
-	Detail       string    // the failure in words
-	NextTry      time.Time // zero when none is planned
+	Detail       string    // text of the last failure
+	NextTry      time.Time // time of the next fetch, zero when none is planned
 	Registration *Registration
-	Problems     []Problem // the first ten where many agents are read at once
+	Problems     []Problem // problems; only the first ten in lists of agents
 	ProblemCount int64     // all of them
 }

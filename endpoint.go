@@ -2,14 +2,14 @@ package repute
 
 import "time"
 
-// EndpointState is whether an endpoint is asked.
+// EndpointState is whether requests are sent to an endpoint.
 type EndpointState string
 
 // States of an endpoint.
 const (
 	EndpointClosed   EndpointState = "closed"    // works: its circuit is closed
-	EndpointOpen     EndpointState = "open"      // failed too often and is left alone for a while
-	EndpointHalfOpen EndpointState = "half_open" // gets one question to show that it works again
+	EndpointOpen     EndpointState = "open"      // failed too often: no requests for a while
+	EndpointHalfOpen EndpointState = "half_open" // one request may show that it works again
 	EndpointExcluded EndpointState = "excluded"  // serves another chain
 )
 
@@ -24,8 +24,8 @@ type Endpoint struct {
 	ErrorRate   float64       // failures per request, smoothed, 0 to 1
 	Requests    int64         // since the process started
 	Failures    int64
-	RateLimit   float64 // requests per second it is asked at most, 0 for any
-	Concurrency int     // requests at a time it is asked at most
+	RateLimit   float64 // largest requests per second, 0 for no limit
+	Concurrency int     // largest number of simultaneous requests
 	Head        uint64  // newest block it has reported, 0 when unknown
 	LastError   string  // without keys, "" when it never failed
 	LastOKAt    time.Time

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Error kinds. Packages wrap them with %w; api maps them to the wire in one
-// place. An error of no kind is internal and never shown to a caller.
+// Error kinds. Packages wrap them with %w; package httpapi maps them to responses in one place. An
+// error of no kind is internal and never shown to a caller.
 var (
 	// ErrNotFound: no such agent, feedback, document or chain.
 	ErrNotFound = errors.New("not found")
@@ -26,18 +26,18 @@ var (
 	ErrLimited = errors.New("limit exceeded")
 )
 
-// BusyError says that this service has too much of one kind of work for now. Its text and hint
-// name nothing of the inside and are shown to callers.
+// BusyError is returned when this service has too much of one kind of work. Its text and hint
+// reveal nothing internal and are shown to callers.
 type BusyError struct {
-	What  string        // what there is too much of
-	Hint  string        // what else would be answered now, "" where nothing would
+	What  string        // the work that there is too much of
+	Hint  string        // the request that would be answered now, "" for none
 	Retry time.Duration // how long to wait before asking again
 }
 
-// Error gives What alone.
+// Error returns What.
 func (e *BusyError) Error() string { return e.What }
 
-// Unwrap makes every BusyError an ErrUnavailable.
+// Unwrap returns ErrUnavailable.
 func (e *BusyError) Unwrap() error { return ErrUnavailable }
 
 // Outcomes of an indexing step. They steer the loop and are not failures.
@@ -49,60 +49,59 @@ var (
 	ErrFinalized = errors.New("reorganization below finality")
 	// ErrFenced: another process holds the lease; nothing was committed.
 	ErrFenced = errors.New("lease lost")
-	// ErrHeld: the lease is held by somebody else and has not expired.
+	// ErrHeld: another process holds the lease and it has not expired.
 	ErrHeld = errors.New("lease held")
 )
 
-// MissingError names what there is not.
+// MissingError names an entity that does not exist.
 type MissingError struct {
 	What string // e.g. "agent 8453:22"
-	Why  string // what is with it, "is not indexed" when empty
-	Hint string // what to do, "" where nothing can be said
+	Why  string // what is wrong with it, "is not indexed" when empty
+	Hint string // what to do, "" if nothing helps
 }
 
 // Error reads "what is not indexed".
 func (e *MissingError) Error() string { return e.What + " " + cmp.Or(e.Why, "is not indexed") }
 
-// Unwrap makes every MissingError an ErrNotFound.
+// Unwrap returns ErrNotFound.
 func (e *MissingError) Unwrap() error { return ErrNotFound }
 
-// Missing makes a MissingError.
+// Missing returns a MissingError.
 func Missing(format string, args ...any) error {
 	return &MissingError{What: fmt.Sprintf(format, args...)}
 }
 
-// Unknown makes a MissingError of what is no part of the index.
+// Unknown returns a MissingError for an entity that is not part of the index.
 func Unknown(format string, args ...any) error {
 	return &MissingError{What: fmt.Sprintf(format, args...), Why: "does not exist"}
 }
 
-// DeniedError is content the operator does not serve.
+// DeniedError is returned for content that the operator does not serve.
 type DeniedError struct{ Reason string }
 
 // Error reads "denied by the operator: reason".
 func (e *DeniedError) Error() string { return "denied by the operator: " + e.Reason }
 
-// Unwrap makes every DeniedError an ErrGone.
+// Unwrap returns ErrGone.
 func (e *DeniedError) Unwrap() error { return ErrGone }
 
-// ConflictError says what contradicts what is stored or what a node shows, and the way
-// out of it.
+// ConflictError describes a contradiction to stored data or to a node, and the way to resolve it.
 type ConflictError struct{ What string }
 
-// Error gives What alone: the kind's word says nothing to a reader.
+// Error returns What without the text of the kind, which adds nothing for a reader.
 func (e *ConflictError) Error() string { return e.What }
 
-// Unwrap makes every ConflictError an ErrConflict.
+// Unwrap returns ErrConflict.
 func (e *ConflictError) Unwrap() error { return ErrConflict }
 
-// Conflict makes a ConflictError.
+// Conflict returns a ConflictError.
 func Conflict(format string, args ...any) error { return &ConflictError{fmt.Sprintf(format, args...)} }
 
-// InputError names the field that is wrong and how to mend it.
+// InputError names the wrong field and the correction.
 type InputError struct {
 	Field  string // parameter or path, e.g. "cursor"
 	Reason string // what is wrong
-	Hint   string // what would be right
+	Hint   string // what is allowed
 }
 
 // Error reads "field: reason (hint)".
@@ -110,10 +109,10 @@ func (e *InputError) Error() string {
 	return fmt.Sprintf("%s: %s (%s)", e.Field, e.Reason, e.Hint)
 }
 
-// Unwrap makes every InputError an ErrInvalid.
+// Unwrap returns ErrInvalid.
 func (e *InputError) Unwrap() error { return ErrInvalid }
 
-// Invalid makes an InputError.
+// Invalid returns an InputError.
 func Invalid(field, reason, hint string) error {
 	return &InputError{Field: field, Reason: reason, Hint: hint}
 }

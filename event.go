@@ -34,7 +34,7 @@ const (
 	KindTicketConsumed
 )
 
-// String gives the event's Solidity name.
+// String returns the event's Solidity name.
 func (k EventKind) String() string {
 	names := [...]string{"", "Transfer", "Registered", "URIUpdated", "MetadataSet", "MetadataUpdate",
 		"BatchMetadataUpdate", "Approval", "ApprovalForAll", "NewFeedback", "FeedbackRevoked",
@@ -46,8 +46,8 @@ func (k EventKind) String() string {
 	return names[k]
 }
 
-// HasState tells whether the registries' own views show what events of the kind
-// lead to, so that a chain's state proves them.
+// HasState reports whether the registries' views return the effect of events of the kind, so that
+// the state of the chain proves them.
 func (k EventKind) HasState() bool {
 	return k >= KindTransfer && k <= KindValidationResponse && k != KindMetadataUpdate && k != KindBatchMetadataUpdate
 }

@@ -152,18 +152,9 @@ type VoteTally struct {
 	Count int64
 }
 
-// SummarizeVotes fills Reviewers, Median, Mean, Min and Max from one vote per
-// reviewer. Votes must not be empty.
-func (t *TagSummary) SummarizeVotes(votes []Amount) {
-	tallies := make([]VoteTally, len(votes))
-	for i, v := range votes {
-		tallies[i] = VoteTally{v, 1}
-	}
-	t.SummarizeTallies(tallies)
-}
-
-// SummarizeTallies is SummarizeVotes over votes already counted by value, in
-// any order and division. Tallies must not be empty; they are reordered.
+// SummarizeTallies fills Reviewers, Median, Mean, Min and Max from the votes of all reviewers, one
+// vote each, counted by value in any order and division. Tallies must not be empty; they are
+// reordered.
 func (t *TagSummary) SummarizeTallies(tallies []VoteTally) {
 	type vote struct {
 		VoteTally

@@ -109,7 +109,7 @@ func TestMedianIsExact(t *testing.T) {
 		}
 		less := 0
 		var s repute.TagSummary
-		s.SummarizeVotes(votes)
+		s.SummarizeTallies(votesOf(votes))
 		m := rat(s.Median)
 		more := 0
 		for _, r := range rats {
@@ -127,7 +127,7 @@ func TestMedianIsExact(t *testing.T) {
 
 func TestMedianOfTwoIsTheirMean(t *testing.T) {
 	var s repute.TagSummary
-	s.SummarizeVotes([]repute.Amount{amount(t, "2", 18), amount(t, "1", 18)})
+	s.SummarizeTallies(votesOf([]repute.Amount{amount(t, "2", 18), amount(t, "1", 18)}))
 	if got := s.Median.Decimal(); got != "0.0000000000000000015" {
 		t.Errorf("got %s", got)
 	}
@@ -147,14 +147,22 @@ func b2i(b bool) int {
 
 func TestDerivedAmountsAreShort(t *testing.T) {
 	var s repute.TagSummary
-	s.SummarizeVotes([]repute.Amount{amount(t, "10", 0), amount(t, "205", 1)})
+	s.SummarizeTallies(votesOf([]repute.Amount{amount(t, "10", 0), amount(t, "205", 1)}))
 	if s.Mean.Value.String() != "1525" || s.Mean.Decimals != 2 || s.Median.Value.String() != "1525" ||
 		s.Median.Decimals != 2 {
 		t.Errorf("got mean %s@%d, median %s@%d, want 1525@2", s.Mean.Value, s.Mean.Decimals, s.Median.Value,
 			s.Median.Decimals)
 	}
-	s.SummarizeVotes([]repute.Amount{amount(t, "0", 18)})
+	s.SummarizeTallies(votesOf([]repute.Amount{amount(t, "0", 18)}))
 	if s.Mean.Decimals != 0 || s.Mean.Value.Sign() != 0 {
 		t.Errorf("got mean %s@%d of nothing but zero", s.Mean.Value, s.Mean.Decimals)
 	}
+}
+
+// votesOf counts each vote on its own.
+func votesOf(votes []repute.Amount) (out []repute.VoteTally) {
+	for _, v := range votes {
+		out = append(out, repute.VoteTally{Amount: v, Count: 1})
+	}
+	return out
 }

@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// MaxJSONDepth is how deep JSON that somebody sends may nest: Postgres, and readers in other
-// languages, fail on far less than what a request can hold.
+// MaxJSONDepth is the largest nesting of JSON from callers: Postgres, and readers in other
+// languages, fail on much less than a request can contain.
 const MaxJSONDepth = 64
 
-// CheckJSON refuses JSON that not every reader of what is stored can read: deeper than
-// MaxJSONDepth, with NUL or half a surrogate pair in a text, or no UTF-8. The error is
-// ErrInvalid and names the field, with the member of an object that is wrong.
+// CheckJSON refuses JSON that some readers cannot read: deeper than MaxJSONDepth, with NUL or half
+// a surrogate pair in a text, or invalid UTF-8. The error is ErrInvalid and names the field, with
+// the wrong member of an object.
 func CheckJSON(field string, raw []byte) error {
 	if !utf8.Valid(raw) {
 		return Invalid(field, "is no UTF-8", "JSON in UTF-8")
@@ -31,7 +31,7 @@ func CheckJSON(field string, raw []byte) error {
 	return nil
 }
 
-// jsonScan goes once through valid JSON.
+// jsonScan scans valid JSON once.
 type jsonScan struct {
 	raw    []byte
 	field  string
@@ -40,7 +40,7 @@ type jsonScan struct {
 	member string // of the outermost object
 }
 
-// next moves over one token. repute.ErrInvalid: the text nests too deep.
+// next reads one token. repute.ErrInvalid: the text nests too deep.
 func (s *jsonScan) next() error {
 	switch s.raw[s.at] {
 	case '{', '[':
@@ -99,12 +99,13 @@ func (s *jsonScan) unit() error {
 	return nil
 }
 
+// digits decodes the four hex digits of an escape sequence.
 func (s *jsonScan) digits(at int) uint64 {
 	n, _ := strconv.ParseUint(string(s.raw[at:at+4]), 16, 16) // four hex digits: the JSON is valid
 	return n
 }
 
-// wrong makes an error that names the member the scan is at.
+// wrong returns an error that names the current member.
 func (s *jsonScan) wrong(reason, hint string) error {
 	field := s.field
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Stablecoin is a token of which one is worth one US dollar, by the operator's word.
+// Stablecoin is a token that the operator declares to be worth one US dollar.
 type Stablecoin struct {
 	ChainID  uint64
 	Address  common.Address
@@ -20,11 +20,11 @@ type Stablecoin struct {
 // Micros are millionths of a US dollar.
 type Micros int64
 
-// MaxPaid is the most that one payment counts for: a thousand million US dollars.
+// MaxPaid is the largest amount that one payment counts for: a thousand million US dollars.
 const MaxPaid Micros = 1e15
 
-// Worth is what an amount of the coin's smallest units counts for, at most MaxPaid. What is
-// below a millionth is dropped.
+// Worth returns the value of an amount in the coin's smallest units, at most MaxPaid. Fractions of
+// a millionth are dropped.
 func (s Stablecoin) Worth(amount *big.Int) Micros {
 	n := new(big.Int).Mul(amount, big.NewInt(1e6))
 	n.Quo(n, pow10(int(s.Decimals)))
@@ -34,30 +34,30 @@ func (s Stablecoin) Worth(amount *big.Int) Micros {
 	return Micros(n.Int64())
 }
 
-// PaymentState is how far the payment that a feedback file claims is known.
+// PaymentState is the state of the payment that a feedback file claims.
 type PaymentState string
 
 // States of payments.
 const (
 	PaymentPending     PaymentState = "pending"     // not looked up yet
 	PaymentVerified    PaymentState = "verified"    // on the chain, final, and counted
-	PaymentRefused     PaymentState = "refused"     // looked up, and not what it claims; see PaymentReason
+	PaymentRefused     PaymentState = "refused"     // examined, and the claim is not true; see PaymentReason
 	PaymentUnavailable PaymentState = "unavailable" // cannot be looked up now, and is tried again
 )
 
-// PaymentReason is why a payment is refused or unavailable.
+// PaymentReason is the reason why a payment is refused or unavailable.
 type PaymentReason string
 
 // Reasons for payments that are refused.
 const (
-	PaymentMalformed PaymentReason = "malformed"       // the file lacks a member, or one is no address, chain or hash
-	PaymentNotPayer  PaymentReason = "not-the-client"  // the payer is neither the rater nor provably the same party
+	PaymentMalformed PaymentReason = "malformed"       // the file lacks a member, or one is not an address, chain or hash
+	PaymentNotPayer  PaymentReason = "not-the-client"  // the payer is neither the rater nor provably the same identity
 	PaymentSelf      PaymentReason = "self"            // the payer acts for the agent
 	PaymentNotPayee  PaymentReason = "not-the-payee"   // the receiver was not the agent's wallet or declared payee
-	PaymentNone      PaymentReason = "no-transfer"     // the transaction moved nothing from the one to the other
+	PaymentNone      PaymentReason = "no-transfer"     // the transaction has no transfer from payer to payee
 	PaymentUnlisted  PaymentReason = "unlisted-token"  // it moved a token that is on no list
 	PaymentUsed      PaymentReason = "used"            // an earlier rating claims it
-	PaymentCircular  PaymentReason = "circular"        // half of it or more came from the agent's side, or went back
+	PaymentCircular  PaymentReason = "circular"        // half of it or more came from the agent's side, or was returned
 	PaymentDust      PaymentReason = "dust"            // less than a millionth of a dollar
 	PaymentAbsent    PaymentReason = "no-transaction"  // no endpoint knows the transaction, for long
 	PaymentFailed    PaymentReason = "reverted"        // the transaction failed
@@ -66,13 +66,13 @@ const (
 
 // Reasons for payments that are unavailable.
 const (
-	PaymentNotFollowed PaymentReason = "chain-not-followed" // nobody follows the chain it names
+	PaymentNotFollowed PaymentReason = "chain-not-followed" // the chain is not followed
 	PaymentNotFound    PaymentReason = "not-found"          // no endpoint knows the transaction yet
 	PaymentNotFinal    PaymentReason = "not-final"          // its block is not final yet
 	PaymentNoAnswer    PaymentReason = "no-answer"          // the endpoints do not answer
 )
 
-// TokenTransfer is one movement of a token, as its contract logged it.
+// TokenTransfer is one Transfer event of a token.
 type TokenTransfer struct {
 	Tx              common.Hash
 	Block, LogIndex uint64
@@ -80,52 +80,51 @@ type TokenTransfer struct {
 	Amount          *big.Int
 }
 
-// Payment is what a rating's file claims to have been paid for what it rates, and what the
-// chain says of that.
+// Payment is the payment that a rating's file claims, and its state on the chain.
 type Payment struct {
 	State    PaymentState
 	Reason   PaymentReason // "" when verified or pending
-	ChainID  uint64        // where it was paid, 0 when the file does not say
+	ChainID  uint64        // chain of the payment, 0 when the file names none
 	Tx       common.Hash
 	From, To common.Address
-	// The rest is of verified ones.
+	// The following fields are set for verified payments.
 	Coin     Stablecoin
 	Amount   Amount
-	Paid     Micros // of it, what counts: less what came back
+	Paid     Micros // the part that counts: the amount less the returned part
 	Block    uint64
 	LogIndex uint64
 	Time     time.Time
 }
 
-// PaymentCase is all that a claimed payment is judged by.
+// PaymentCase has all facts by which a claimed payment is decided.
 type PaymentCase struct {
 	From, To common.Address // as the file claims
-	// Client is the rater and whoever is verifiably the same party, Payees whom the agent
-	// was paid through at the time, Party who acts for the agent.
-	Client, Payees, Party []common.Address
-	// Paid is when the claimed transaction happened, Given when the rating was given; zero
-	// when unknown.
+	// Client is the rater with all addresses of the same verified identity, Payees are the
+	// addresses through which the agent was paid at the time, Operators those that act for the
+	// agent.
+	Client, Payees, Operators []common.Address
+	// Paid is the time of the claimed transaction, Given the time of the rating; zero when unknown.
 	Paid, Given time.Time
 	Coins       []Stablecoin    // of the chain
 	Transfers   []TokenTransfer // of the claimed transaction, in any token, by log index
-	// Taken tells of the transaction's logs which are counted for earlier ratings.
+	// Taken reports whether a log of the transaction counts for an earlier rating.
 	Taken func(logIndex uint64) bool
-	// Around are the movements of listed coins known of some time before and after.
+	// Around are known transfers of listed coins before and after the payment.
 	Around []TokenTransfer
 }
 
-// clockSkew is how much the clocks of two chains may differ.
+// clockSkew is the largest assumed difference between the clocks of two chains.
 const clockSkew = time.Minute
 
-// Judge finds the transfer that is the claimed payment, and what of it counts: each
-// transfer counts once, and what came from the agent's side or went back to the rater,
-// directly or through one other, does not. The reason is "" when it counts.
+// Judge returns the transfer that is the claimed payment, and the part of it that counts: each
+// transfer counts once, and money that came from the agent's side or was returned to the rater,
+// directly or through one other address, does not count. The reason is "" when the payment counts.
 func (c PaymentCase) Judge() (TokenTransfer, Micros, PaymentReason) {
 	switch {
 	case !slices.Contains(c.Client, c.From):
 		return TokenTransfer{}, 0, PaymentNotPayer
 	case c.From == c.To ||
-		slices.ContainsFunc(c.Client, func(a common.Address) bool { return slices.Contains(c.Party, a) }):
+		slices.ContainsFunc(c.Client, func(a common.Address) bool { return slices.Contains(c.Operators, a) }):
 		return TokenTransfer{}, 0, PaymentSelf
 	case !slices.Contains(c.Payees, c.To):
 		return TokenTransfer{}, 0, PaymentNotPayee
@@ -148,7 +147,7 @@ func (c PaymentCase) Judge() (TokenTransfer, Micros, PaymentReason) {
 	return t, paid - back, ""
 }
 
-// find gives the first transfer that fits and is not counted yet.
+// find returns the first matching transfer that does not count already.
 func (c PaymentCase) find() (TokenTransfer, PaymentReason) {
 	reason := PaymentNone
 	for _, t := range c.Transfers {
@@ -168,9 +167,10 @@ func (c PaymentCase) find() (TokenTransfer, PaymentReason) {
 	return TokenTransfer{}, reason
 }
 
-// back is what went from the agent's side to the rater's, directly or through one other.
+// back returns the sum of transfers from the agent's side to the rater's, directly or through one
+// other address.
 func (c PaymentCase) back() (sum Micros) {
-	agent := append(slices.Clone(c.Party), c.To)
+	agent := append(slices.Clone(c.Operators), c.To)
 	in, out := map[common.Address]Micros{}, map[common.Address]Micros{}
 	for _, t := range c.Around {
 		coin, listed := CoinOf(c.Coins, t.Token)
@@ -202,8 +202,8 @@ func CoinOf(coins []Stablecoin, token common.Address) (Stablecoin, bool) {
 	return coins[i], true
 }
 
-// Payees are the addresses of a chain that a registration file names to be paid at: its
-// services' accounts, and payTo of the file or of its x402. The file claims them.
+// Payees returns the addresses of a chain at which a registration file asks to be paid: its
+// services' accounts, and payTo of the file or of its x402. The file only claims them.
 func (r Registration) Payees(chainID uint64) (out []common.Address) {
 	for _, account := range r.Wallets() {
 		if account.ChainID == chainID {
@@ -211,7 +211,7 @@ func (r Registration) Payees(chainID uint64) (out []common.Address) {
 		}
 	}
 	var x402 struct{ PayTo json.RawMessage }
-	_ = json.Unmarshal(r.Extra["x402"], &x402) // anything else names nobody
+	_ = json.Unmarshal(r.Extra["x402"], &x402) // any other form names no address
 	for _, raw := range []json.RawMessage{r.Extra["payTo"], x402.PayTo} {
 		var text string
 		if json.Unmarshal(raw, &text) != nil {
@@ -229,7 +229,7 @@ func (r Registration) Payees(chainID uint64) (out []common.Address) {
 // String writes dollars exactly, e.g. "12.5".
 func (m Micros) String() string { return Amount{big.NewInt(int64(m)), 6}.Decimal() }
 
-// RatingPayment says that from then on Paid counts for a rating, 0 for nothing more.
+// RatingPayment sets the amount that counts for a rating, 0 for none.
 type RatingPayment struct {
 	Client common.Address
 	Index  uint64

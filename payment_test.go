@@ -28,7 +28,7 @@ const (
 func paying() repute.PaymentCase {
 	return repute.PaymentCase{From: who(client), To: who(payee),
 		Client: []common.Address{who(client), who(own)}, Payees: []common.Address{who(payee)},
-		Party:     []common.Address{who(owner), who(payee)},
+		Operators: []common.Address{who(owner), who(payee)},
 		Coins:     []repute.Stablecoin{{Address: who(usd), Symbol: "USDC", Decimals: 6}},
 		Transfers: []repute.TokenTransfer{moved(5, usd, client, payee, 100e6)},
 	}

@@ -16,16 +16,16 @@ type Registration struct {
 	Description    string
 	Image          string
 	Services       []Service
-	X402           *bool // takes payments by x402; nil when absent
+	X402           *bool // accepts payments by x402; nil when absent
 	Active         *bool // nil when absent
 	Registrations  []RegistrationLink
 	SupportedTrust []string
 	Extra          map[string]json.RawMessage // unknown members, as written
-	// Partial: members were left out because many agents were read at once.
+	// Partial reports that members were omitted because many agents were read together.
 	Partial bool
 }
 
-// Service is one endpoint an agent offers.
+// Service is one endpoint of an agent.
 type Service struct {
 	Name     string // as written: MCP, A2A, web, OASF, …
 	Endpoint string
@@ -70,33 +70,23 @@ func ParseAccount(s string) (Account, error) {
 // maxCollected bounds the lists that are collected over all services.
 const maxCollected = 256
 
-// Skills are those of all services as written, each once, at most 256.
+// Skills returns the skills of all services as written, each once, at most 256.
 func (r Registration) Skills() []string {
 	return collect(r.Services, func(s Service) []string { return s.Skills })
 }
 
-// Domains are the OASF domains of all services as written, each once, at most 256.
+// Domains returns the OASF domains of all services as written, each once, at most 256.
 func (r Registration) Domains() []string {
 	return collect(r.Services, func(s Service) []string { return s.Domains })
 }
 
-// Tools are the MCP tools of all services as written, each once, at most 256.
+// Tools returns the MCP tools of all services as written, each once, at most 256.
 func (r Registration) Tools() []string {
 	return collect(r.Services, func(s Service) []string { return s.Tools })
 }
 
-// ServiceNames are the names of all services as written, each once, at most 256.
-func (r Registration) ServiceNames() []string {
-	return collect(r.Services, func(s Service) []string {
-		if s.Name == "" {
-			return nil
-		}
-		return []string{s.Name}
-	})
-}
-
-// Wallets are the EVM accounts that services name in their endpoints, each once, at
-// most 256. The file claims them; only the chain's agentWallet is proven.
+// Wallets returns the EVM accounts in the endpoints of services, each once, at most 256. The file
+// only claims them; the chain proves only agentWallet.
 func (r Registration) Wallets() []Account {
 	return collect(r.Services, func(s Service) []Account {
 		if a, err := ParseAccount(s.Endpoint); err == nil {
@@ -106,7 +96,7 @@ func (r Registration) Wallets() []Account {
 	})
 }
 
-// collect gathers a list over all services, each entry where it comes first.
+// collect returns a list over all services without repetitions.
 func collect[T comparable](services []Service, of func(Service) []T) []T {
 	var out []T
 	seen := map[T]bool{}

@@ -22,10 +22,10 @@ func (p Points) String() string {
 // MarshalJSON writes a JSON number with three digits.
 func (p Points) MarshalJSON() ([]byte, error) { return []byte(p.String()), nil }
 
-// Scoring tells how far the scores of a chain are.
+// Scoring describes the progress of the scores of a chain.
 type Scoring struct {
-	// Run, from 1, and Epoch are of the newest walk, and Block is the last of that epoch.
-	// All are 0 before the first one.
+	// Run, counted from 1, and Epoch identify the newest computation of weights, and Block is the
+	// last block of that epoch. All are 0 before the first one.
 	Run, Epoch, Block uint64
 	WalkedAt          time.Time
 	Final             bool      // the epoch's final scores are all stored
@@ -33,33 +33,34 @@ type Scoring struct {
 	Stale             int64     // agents whose scores must be looked at
 	StaleSince        time.Time // since when the first of them waits, zero without
 	LookedAt          time.Time // when an engine last looked for changes, to about ten seconds
-	// Coverage is as of the newest epoch that was closed, zero before the first.
+	// Coverage is as of the newest closed epoch, zero before the first.
 	Coverage Coverage
 	// VerifiedTo and Verified are as in the final scores of that epoch, and Sources is how the sources were read for
 	// it, empty where none was asked.
 	VerifiedTo uint64
 	Verified   bool
 	Sources    []SourceState
-	// Late: for more than a minute nobody has looked, or an agent has waited for the effect
-	// of an event. Before the first run: there could be one.
+	// Late reports that no engine worked for more than a minute, or that an agent has waited that
+	// long for the effect of an event.
 	Late bool
 }
 
-// Status says how much a score rests on.
+// Status describes how much evidence a score has.
 type Status string
 
-// Statuses. An unrated agent has score 0, so that every minimum refuses it. A thin one has the score of its few trusted
-// voices, with a wide interval, and passes no gate of the score. The zero value is that of a score that nobody computed.
+// Statuses of scores. An unrated agent has score 0, so that every minimum refuses it. A thin one
+// has the score of its few trusted raters, with a wide interval, and passes no gate that reads the
+// score. The zero value is the status of a score that was not computed.
 const (
 	Rated   Status = "rated"
 	Thin    Status = "thin"
 	Unrated Status = "unrated"
 )
 
-// Statuses are all of them, the best first.
+// Statuses returns all statuses, the best first.
 func Statuses() []Status { return []Status{Rated, Thin, Unrated} }
 
-// Score is how far an agent can be trusted, as it was stored.
+// Score is a stored score of an agent.
 type Score struct {
 	Agent AgentID
 	// Block is the newest that the score follows from; ages run to its time. Of a final
@@ -94,16 +95,16 @@ type Score struct {
 	Result                 []byte // all of it, as canonical JSON
 }
 
-// Penalty is what an identity answers for: how bad an agent was while the identity had it.
-// It limits the other agents of that identity.
+// Penalty is the limit that a bad agent puts on the other agents of an identity that answered for
+// it.
 type Penalty struct {
 	TokenID     TokenID
 	Identity    common.Address // the name of an identity of the run's graph
 	Holder      common.Address // the address of it that had the agent first
 	Score, High Points
 	Tier        int
-	// Bad is how many agents that are surely bad the identity answers for in all, no more than a thousand are counted.
-	// It is set where penalties are read.
+	// Bad is the number of surely bad agents for which the identity answers, at most a thousand. It
+	// is set when penalties are read.
 	Bad int
 	// Domains bound the penalty to those agents of the identity that one of them proves; empty for all its agents.
 	Domains []string

@@ -7,8 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Task is work that somebody asked for. It runs only as far as the trust in its
-// coordinator allows.
+// Task is requested work. It runs only as far as the trust in its coordinator allows.
 type Task struct {
 	ID          string
 	Goal        string
@@ -16,17 +15,18 @@ type Task struct {
 	Coordinator string          // slug of the agent that plans it
 	// Terms are budget, threshold, value at risk and tags, as the orchestrator's JSON.
 	Terms json.RawMessage
-	// Key makes asking twice one task; empty: none. By is who asked.
+	// Key is the idempotency key; empty: none. By is the name of the caller.
 	Key, By string
 	Status  TaskStatus
 	Run     string // the run of the whole task
-	// Awaiting is AwaitingApproval while a person must decide, Error why the run failed; else empty.
+	// Awaiting is AwaitingApproval while a person must decide, Error the reason of a failed run;
+	// otherwise they are empty.
 	Awaiting, Error string
 	Created         time.Time
 	Updated         time.Time
 }
 
-// TaskStatus is where a task is (OpenFi agent standard, statuses).
+// TaskStatus is the status of a task (OpenFi agent standard, statuses).
 type TaskStatus string
 
 // Statuses of tasks.
@@ -40,7 +40,7 @@ const (
 	TaskRejected  TaskStatus = "rejected" // trust, policy or dry run refused it
 )
 
-// RunStatus is where a run is (OpenFi agent standard, statuses).
+// RunStatus is the status of a run (OpenFi agent standard, statuses).
 type RunStatus string
 
 // Statuses of runs.
@@ -53,12 +53,12 @@ const (
 	RunCancelled RunStatus = "cancelled"
 )
 
-// Ended tells whether nothing more happens by itself.
+// Ended reports whether the status is final unless the run is retried.
 func (s RunStatus) Ended() bool {
 	return s == RunCompleted || s == RunFailed || s == RunCancelled
 }
 
-// AwaitingApproval is what a run waits for that a person must decide on.
+// AwaitingApproval is the value of Awaiting while a run waits for a person.
 const AwaitingApproval = "awaiting_approval"
 
 // Phase is a part of a run (OpenFi agent standard, lifecycle).
@@ -77,13 +77,13 @@ const (
 	PhaseRecord
 )
 
-// Phases are all of them in order.
+// Phases returns all phases in order.
 func Phases() []Phase {
 	return []Phase{PhaseDiscover, PhasePlan, PhaseTrust, PhasePolicy, PhaseDryRun, PhaseExecute, PhaseVerify,
 		PhaseSummarize, PhaseRecord}
 }
 
-// String is the phase's name. Stored checkpoints name phases by it.
+// String returns the phase's name, which stored checkpoints use.
 func (p Phase) String() string {
 	if p < PhaseDiscover || p > PhaseRecord {
 		return "none"
@@ -91,7 +91,7 @@ func (p Phase) String() string {
 	return [...]string{"discover", "plan", "trust", "policy", "dry_run", "execute", "verify", "summarize", "record"}[p-1]
 }
 
-// ParsePhase is the phase of a name, or false.
+// ParsePhase returns the phase of a name, or false.
 func ParsePhase(name string) (Phase, bool) {
 	for _, p := range Phases() {
 		if p.String() == name {
@@ -101,7 +101,7 @@ func ParsePhase(name string) (Phase, bool) {
 	return 0, false
 }
 
-// PhaseStatus is what came of a phase.
+// PhaseStatus is the outcome of a phase.
 type PhaseStatus string
 
 // Statuses of phases.
@@ -117,7 +117,7 @@ type RunPhase struct {
 	Phase   Phase
 	Attempt int
 	Status  PhaseStatus
-	Result  json.RawMessage // what the phase leaves behind
+	Result  json.RawMessage // result of the phase
 	Error   string          // why it failed, for people
 	Started time.Time
 	Ended   time.Time
@@ -130,7 +130,7 @@ type Limits struct {
 	GasWei                   string // decimal, empty: no limit
 }
 
-// Used is what a run and the runs below it have taken of their limits.
+// Used is the part of the limits that a run and the runs below it have used.
 type Used struct {
 	Steps, ToolCalls, Writes int
 	Runtime                  time.Duration
@@ -140,15 +140,15 @@ type Used struct {
 // Run is one execution of a task by an agent, or of a step of it by another agent.
 type Run struct {
 	ID, Task string
-	// Root is the run of the whole task, Parent the one that this is a step of, ParentStep
-	// that step; the latter two are empty in a root run.
+	// Root is the run of the whole task, Parent the run of which this is a step, ParentStep that
+	// step; the latter two are empty in a root run.
 	Root, Parent, ParentStep string
 	Agent                    string // slug
 	Goal                     string
 	Input                    json.RawMessage
 	Status                   RunStatus
 	Awaiting                 string // AwaitingApproval or empty
-	// Attempt counts from 1: it is one more after each retry from a failed phase.
+	// Attempt counts from 1. A retry of a failed phase increments it.
 	Attempt int
 	Phase   Phase // the last one that was recorded, 0 for none
 	Limits  Limits
@@ -161,7 +161,7 @@ type Run struct {
 	Ended   time.Time // zero before
 }
 
-// CallKind says what a run reached outside itself.
+// CallKind is the kind of a call that a run made.
 type CallKind string
 
 // Kinds of calls and other entries of a run's receipts.
@@ -176,19 +176,18 @@ const (
 	CallRefused      CallKind = "refused" // a transaction that a rule refused: nothing of it was sent
 )
 
-// Receipt is the record of a call that the runtime made for an agent. Agents cannot
-// write one.
+// Receipt is the runtime's record of a call of an agent. Agents cannot write receipts.
 type Receipt struct {
 	ID      int64
 	Run     string
 	Step    string // empty outside steps
-	Key     string // what makes the call the same call when the step runs again
+	Key     string // identifies the call when the step runs again
 	Kind    CallKind
 	Ref     string // tool, URL, contract or transaction hash, run id
 	Summary string
 	Chain   uint64 // 0: none
 	Domain  string // trust or execution, or a host name
-	// Done is false for a call that began and whose end nobody saw.
+	// Done is false for a call whose end was not recorded.
 	Done    bool
 	Error   string
 	Request json.RawMessage
@@ -212,13 +211,13 @@ type Module struct {
 	Slug     string
 	URL      string   // of a remote agent; empty: part of the binary
 	Agent    *AgentID // its onchain identity; nil: none
-	DryRun   bool     // it has one
+	DryRun   bool     // implements a dry run
 	Manifest json.RawMessage
-	Proof    ModuleProof // that the program speaks for Agent
+	Proof    ModuleProof // proof that the program acts for Agent
 	Added    time.Time
 }
 
-// ProofKind says how it was shown that a program speaks for an identity.
+// ProofKind is the kind of proof that a program acts for an identity.
 type ProofKind string
 
 // Kinds of proofs.
@@ -228,8 +227,8 @@ const (
 	ProofKey       ProofKind = "key"       // the program has a key of the agent's wallet or owner: part of the binary
 )
 
-// ModuleProof is how it was shown that the program of a module speaks for its identity. The
-// zero value: not at all. Whether it still holds is for whoever reads it to find out.
+// ModuleProof is the proof that the program of a module acts for its identity, at registration. The
+// zero value: none. Readers MUST check whether it still holds.
 type ModuleProof struct {
 	Kind   ProofKind
 	Host   string         // of ProofDomain

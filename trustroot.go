@@ -19,7 +19,7 @@ const ReviewedWriter = "B"
 // MaxWriterWeight is the most weight of a reviewed writer, in millionths.
 const MaxWriterWeight = RootUnit / 2
 
-// TrustRoot is an address that is trusted by configuration, not by what others say.
+// TrustRoot is an address that is trusted by configuration and not because of ratings.
 type TrustRoot struct {
 	Address common.Address
 	Weight  uint64    // in millionths, above 0; only the ratio between roots of a set counts
@@ -29,9 +29,9 @@ type TrustRoot struct {
 	Expires time.Time // from this block time on it does not count; zero: never. Whole seconds
 }
 
-// TrustLink says that two addresses are one party, by evidence from outside the chain.
+// TrustLink declares that two addresses are one identity, by evidence from outside the chain.
 type TrustLink struct {
-	A, B   common.Address // A is the lower one where it was stored
+	A, B   common.Address // A is the lower address in stored links
 	Reason string
 	Source string // where anybody can check it
 }

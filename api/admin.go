@@ -15,27 +15,27 @@ import (
 	"repute/internal/httpapi"
 )
 
-// adminPrefix is where the job queue is shown to operators.
+// adminPrefix is the path of the job queue's pages.
 const adminPrefix = "/admin/jobs"
 
 // adminPolicy is pagePolicy for pages that style themselves.
 const adminPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; font-src 'self'; " +
 	"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// A caller is told this often that its token is wrong: some at once, then one every
-// ten seconds. What makes guessing hopeless is the length of the token.
+// Limit of answers to wrong tokens per caller: several at first, then one every ten seconds.
+// Guessing is prevented by the length of the token.
 const (
 	wrongTokens      = 10
 	wrongTokenPeriod = 10 * time.Second
 )
 
-// admin lets in callers whose token has the role operate.
+// admin admits callers whose token has the role operate.
 type admin struct {
 	tokenOf func(string) *httpapi.Token
 	wrong   *httpapi.Limiter // of callers that were wrong
 }
 
-// mountAdmin adds the operator's pages; where no token has the role operate there are none.
+// mountAdmin adds the operator's pages. Without a token of the role operate there are none.
 func (a *API) mountAdmin() error {
 	if !a.server.HasTokens(httpapi.RoleOperate) {
 		return nil
@@ -63,15 +63,15 @@ func (a *API) mountAdmin() error {
 		pages.ServeHTTP(c.Response(), c.Request())
 		return nil
 	}
-	a.server.Raw(adminPrefix + "/*") // the pages tell paths with a slash at the end from others
+	a.server.Raw(adminPrefix + "/*") // the pages distinguish paths by a slash at the end
 	a.server.Echo.Any(adminPrefix, show, guard.check)
 	a.server.Echo.Any(adminPrefix+"/*", show, guard.check)
 	return nil
 }
 
-// check asks for the token as bearer, or as the password of any user: a browser
-// can do that. A browser adds the password by itself also to requests of other sites'
-// pages: httpapi.Guard MUST keep those away.
+// check requires the token as bearer token, or as the password of any user, which a browser can
+// send. A browser adds the password also to requests that pages of other sites cause: httpapi.Guard
+// MUST refuse those.
 func (g admin) check(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		given, has := tokenIn(c.Request())
@@ -90,14 +90,14 @@ func (g admin) check(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// isRight never depends on who was wrong before: callers behind one address could
+// isRight does not depend on earlier wrong tokens, because callers behind one address could then
 // lock the operator out.
 func (g admin) isRight(given string) bool {
 	t := g.tokenOf(given)
 	return t != nil && t.May(httpapi.RoleOperate) == nil
 }
 
-// tokenIn is the token that a request carries.
+// tokenIn returns the token of a request.
 func tokenIn(r *http.Request) (token string, has bool) {
 	if _, password, isBasic := r.BasicAuth(); isBasic {
 		return password, true
@@ -106,7 +106,7 @@ func tokenIn(r *http.Request) (token string, has bool) {
 	return strings.TrimSpace(token), found && strings.EqualFold(scheme, "Bearer")
 }
 
-// unauthorized answers 401 with both ways of giving a token, so that a browser asks for one.
+// unauthorized answers 401 with both authentication schemes, so that a browser asks for the token.
 func unauthorized(c echo.Context, detail string) error {
 	c.Response().Header().Add("WWW-Authenticate", `Basic realm="repute", charset="UTF-8"`)
 	c.Response().Header().Add("WWW-Authenticate", `Bearer realm="repute"`)

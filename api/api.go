@@ -22,8 +22,8 @@ import (
 	"repute/trust/statement"
 )
 
-// Options say what the API serves and how much of it. Server and DB are needed; the
-// zero value of everything else works.
+// Options configure the API. Server and DB are required; the zero value of everything else is
+// usable.
 type Options struct {
 	// Server gets the routes.
 	Server *httpapi.Server
@@ -32,22 +32,22 @@ type Options struct {
 	DefaultChain uint64
 	// Version of the program, shown by /status.
 	Version string
-	// Ready adds to /readyz what only the caller knows, e.g. that an RPC
+	// Ready adds a condition to /readyz that only the caller can check, such as that an RPC
 	// endpoint answers. Its error is shown to callers.
 	Ready func(context.Context) error
-	// Restarts says how often the Postgres that this process keeps was started again, and when
-	// last. Nil: this process keeps none.
+	// Restarts returns how often the Postgres that this process manages was restarted, and when
+	// last. Nil: this process manages none.
 	Restarts func() (n int, last time.Time)
 	// Trust tunes explanations of scores and scores by a caller's roots.
 	Trust engine.ReaderOptions
-	// Tools gets the tools that ask the index, and is served at /mcp. Nil: neither.
+	// Tools receives the tools that read the index, and is served at /mcp. Nil: neither.
 	Tools *mcp.Server
-	// Signer signs final scores for those who ask. Nil: nothing is signed.
+	// Signer signs final scores on request. Nil: nothing is signed.
 	Signer *statement.Signer
 	// QueryDepth is the deepest nesting of a GraphQL query: 16, so that the
 	// introspection query of common tools fits.
 	QueryDepth int
-	// QueryCost is how many rows a GraphQL query may ask for: 10000.
+	// QueryCost is the largest number of rows that a GraphQL query may request: 10000.
 	QueryCost int
 }
 
@@ -61,8 +61,8 @@ type API struct {
 	restarts  func() (n int, last time.Time)
 }
 
-// New adds the routes of the index to the server of o. It talks to nobody yet, so it succeeds also
-// while the database is away.
+// New adds the routes of the index to the server of o. It makes no request, so that it succeeds
+// also while the database is unavailable.
 func New(o Options) (*API, error) {
 	httpapi.Fill(&o.QueryDepth, 16)
 	httpapi.Fill(&o.QueryCost, 10_000)

@@ -33,13 +33,13 @@ func (a *API) decision(ctx context.Context, ref repute.AgentRef,
 	if none := errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing); err != nil && !none &&
 		!errors.Is(err, repute.ErrGone) {
 		return nil, answers.UnknownAgent(err)
-	} // else the score says that there is none
+	} // } // otherwise the decision says that there is no score
 	w, err := a.Decide(score, d)
 	return ok(wire.DecisionAnswer{Agent: wire.ID(id.String()), Decision: w, AsOf: wire.EncodeAsOf(asOf)}), err
 }
 
 type (
-	// decisionTool is the input of the tool that decides.
+	// decisionTool is the input of the tool repute_decide.
 	decisionTool struct {
 		AgentTool
 		MinScore    *float64 `json:"minScore,omitempty" minimum:"-100" maximum:"100" doc:"that low, the lower bound of the score, must reach"`

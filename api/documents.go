@@ -42,7 +42,7 @@ type DocumentsQuery struct {
 	answers.PageQuery
 }
 
-// Query is the query itself, also where it is embedded.
+// Query returns the query, also where it is embedded.
 func (q *DocumentsQuery) Query() *DocumentsQuery { return q }
 
 // RefreshQuery are the parameters of a refresh: none.
@@ -51,10 +51,10 @@ type RefreshQuery struct {
 	caller string
 }
 
-// Query is the query itself, also where it is embedded.
+// Query returns the query, also where it is embedded.
 func (q *RefreshQuery) Query() *RefreshQuery { return q }
 
-// Resolve keeps who asks.
+// Resolve records the caller, whose requests are limited.
 func (q *RefreshQuery) Resolve(ctx huma.Context) []error {
 	q.caller = httpapi.CallerOf(ctx.Context())
 	return q.Request.Resolve(ctx)
@@ -102,7 +102,8 @@ func (a *API) documents(ctx context.Context, ref repute.AgentRef, q *DocumentsQu
 		AsOf: wire.Each(page.AsOf, wire.EncodeAsOf)}), nil
 }
 
-// refresh serves POST /agents/{id}/refresh: the agent's document is read again soon.
+// refresh serves POST /agents/{id}/refresh: it schedules the agent's document to be read again
+// soon.
 func (a *API) refresh(ctx context.Context, ref repute.AgentRef, q *RefreshQuery) (*output[wire.RefreshAnswer], error) {
 	answer, err := a.RequestRefresh(ctx, ref, q.caller)
 	if err != nil {
@@ -118,8 +119,8 @@ const (
 	octetType = "application/octet-stream"
 )
 
-// rawOutput is a document. Bytes of strangers are never shown as a page under our
-// name, whatever they claim to be.
+// rawOutput is the bytes of a document. They are foreign and MUST NOT be rendered as a page of this
+// host, whatever their declared type.
 type rawOutput struct {
 	Status       int
 	ContentType  string `header:"Content-Type"`
@@ -137,7 +138,7 @@ func (o *rawOutput) settle(ifNoneMatch string) {
 	}
 }
 
-// body serves GET /documents/{sha256}: the bytes of a document as they were read.
+// body serves GET /documents/{sha256}: the stored bytes of a document.
 func (a *API) body(ctx context.Context, in *bodyInput) (*rawOutput, error) {
 	sum, err := parseSHA256(in.SHA256)
 	if err != nil {
@@ -164,7 +165,7 @@ func parseSHA256(s string) (sum [32]byte, err error) {
 	return sum, nil
 }
 
-// safeType tells what bytes are by themselves: what was claimed of them is not asked.
+// safeType returns the type of bytes by their contents; the declared type is ignored.
 func safeType(body []byte) (contentType, extension string) {
 	switch {
 	case json.Valid(body):

@@ -8,25 +8,24 @@ import (
 	"strings"
 )
 
-// lastly is how long an answer may be reused without asking again: chains move
-// every second or two.
+// lastly is the Cache-Control of answers at the newest block, which changes every one or two
+// seconds.
 const lastly = "public, max-age=2"
 
-// asked is for an answer that ends at a time of its own: it is kept, but not given again
-// without asking.
+// asked is the Cache-Control of an answer that expires at a known time: caches must revalidate it.
 const asked = "public, no-cache"
 
-// steady is a body that can leave out what moves while nothing happens (the
-// clock, the node's head), so that its hash names its content.
+// steady is implemented by bodies with values that change without new data (the clock, the node's
+// head). Steady returns the body without them, so that its hash identifies its content.
 type steady interface{ Steady() any }
 
-// ok makes an answer that caches may keep until its data changes.
+// ok returns an answer that caches may keep until its data changes.
 func ok[B any](body B) *output[B] {
 	return &output[B]{Status: http.StatusOK, CacheControl: lastly, Body: &body}
 }
 
-// settle gives the answer its ETag and empties it when the caller has it
-// already. The tag is weak: asOf's clock is not in it, block and hash are.
+// settle sets the ETag of the answer, and removes the body if the caller has it already. The tag is
+// weak, because it covers block and hash of asOf but not the clock.
 func (o *output[B]) settle(ifNoneMatch string) {
 	s, has := any(*o.Body).(steady)
 	if !has {
@@ -35,7 +34,7 @@ func (o *output[B]) settle(ifNoneMatch string) {
 	}
 	raw, err := json.Marshal(s.Steady())
 	if err != nil {
-		return // encoding the answer itself will say so
+		return // encoding the answer reports the error
 	}
 	sum := sha256.Sum256(raw)
 	o.ETag = `W/"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"`
@@ -44,7 +43,7 @@ func (o *output[B]) settle(ifNoneMatch string) {
 	}
 }
 
-// matches compares weakly, as RFC 9110 wants for If-None-Match.
+// matches compares tags weakly, as RFC 9110 defines for If-None-Match.
 func matches(header, etag string) bool {
 	for _, candidate := range strings.Split(header, ",") {
 		candidate = strings.TrimSpace(candidate)

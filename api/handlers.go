@@ -25,7 +25,7 @@ func (a *API) agent(ctx context.Context, ref repute.AgentRef, q *answers.AgentQu
 	return ok(wire.AgentAnswer{Agent: wire.EncodeAgentAt(agent, at), Beside: beside, AsOf: wire.EncodeAsOf(asOf)}), nil
 }
 
-// agentAt is an agent in the view that a caller wrote.
+// agentAt reads an agent at the block or finality of a query parameter.
 func (a *API) agentAt(ctx context.Context, ref repute.AgentRef, view string) (agent repute.Agent, asOf repute.AsOf,
 	at repute.At, err error) {
 	if at, err = answers.ParseAt(view); err != nil {
@@ -39,8 +39,8 @@ func (a *API) agentAt(ctx context.Context, ref repute.AgentRef, view string) (ag
 	return agent, asOf, at, answers.UnknownAgent(err)
 }
 
-// reputation serves GET /agents/{id}/reputation: score, gates and what clients say, of one
-// snapshot.
+// reputation serves GET /agents/{id}/reputation: score, gates and the summaries of feedback, from
+// one snapshot.
 func (a *API) reputation(ctx context.Context, ref repute.AgentRef,
 	q *answers.ReputationQuery) (*output[wire.ReputationAnswer],
 	error) {
@@ -140,7 +140,7 @@ func (a *API) validations(ctx context.Context, ref repute.AgentRef,
 		AsOf: wire.Each(page.AsOf, wire.EncodeAsOf)}), nil
 }
 
-// listAgents serves GET /agents: lists, or searches where a search parameter is given.
+// listAgents serves GET /agents: a list, or a search if a search parameter is given.
 func (a *API) listAgents(ctx context.Context, in *agentsInput) (*output[wire.AgentList], error) {
 	chains, err := answers.ParseChains(in.ChainIDs)
 	if err != nil {
@@ -167,7 +167,7 @@ func (a *API) getChain(ctx context.Context, in *chainInput) (*output[wire.Chain]
 	return ok(wire.EncodeChain(chain)), nil
 }
 
-// chain returns a chain that is indexed. The error names those that are.
+// chain returns an indexed chain. The error names the indexed ones.
 func (a *API) chain(ctx context.Context, id string) (repute.ChainStatus, error) {
 	want, err := repute.ParseChainID(id)
 	if err != nil {
@@ -213,6 +213,7 @@ func (a *API) status(ctx context.Context, _ *plainInput) (*output[wire.StatusAns
 	return ok(s), nil
 }
 
+// databaseState returns the restarts of a managed Postgres, nil without any.
 func databaseState(n int, last time.Time) *wire.DatabaseState {
 	s := &wire.DatabaseState{Restarts: n}
 	if !last.IsZero() {

@@ -22,21 +22,21 @@ type health struct {
 	Checks []check `json:"checks,omitempty"`
 }
 
-// check is one thing readiness depends on.
+// check is one condition of readiness.
 type check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// healthz says that the process runs, nothing more: a database that is away is
-// no reason to restart it.
+// healthz reports that the process runs and nothing more: an unavailable database is no reason to
+// restart it.
 func (a *API) healthz(c echo.Context) error {
 	c.Response().Header().Set("Cache-Control", "no-store")
 	return c.JSON(http.StatusOK, health{Status: "ok"})
 }
 
-// readyz says whether questions can be answered now, and if not, why.
+// readyz reports whether requests can be answered now, and otherwise why not.
 func (a *API) readyz(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)
 	defer cancel()
@@ -51,7 +51,7 @@ func (a *API) readyz(c echo.Context) error {
 	return c.JSON(status, h)
 }
 
-// checks answers for readiness. The database is asked once for all callers of a moment.
+// checks returns the conditions of readiness. Concurrent callers share one database request.
 func (a *API) checks(ctx context.Context) []check {
 	stored := a.readiness.get(func() []check { return a.checkStore(ctx) })
 	if !stored[0].OK {
@@ -60,19 +60,19 @@ func (a *API) checks(ctx context.Context) []check {
 	return append(stored[:len(stored):len(stored)], a.checkCaller(ctx)...)
 }
 
-// readyAge is how long an answer of the database about readiness holds, so that
-// any number of callers cost it one question a second.
+// readyAge is how long an answer about readiness is reused, so that any number of callers cause one
+// database request per second.
 const readyAge = time.Second
 
-// readiness remembers the last answer. The zero value has none.
+// readiness caches the last answer. The zero value has none.
 type readiness struct {
-	mu   sync.Mutex // held while asking: who comes meanwhile gets the same answer
+	mu   sync.Mutex // held during the request, so that concurrent callers get the same answer
 	at   time.Time
 	last []check
 }
 
-// get asks when the last answer is too old. That nothing is indexed yet is not
-// kept: the question is cheap, and the next answer may be another one.
+// get calls ask if the last answer is too old. The answer that nothing is indexed yet is not
+// cached, because it is cheap and may change at any moment.
 func (r *readiness) get(ask func() []check) []check {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,14 +86,14 @@ func (r *readiness) get(ask func() []check) []check {
 	return r.last
 }
 
-// checkStore wants a database that answers and at least one chain with a block.
-// The caller's context gives no more than the time: others wait for the answer.
+// checkStore requires a database that answers and at least one chain with a block. The caller's
+// context only limits the time, because others wait for the answer.
 func (a *API) checkStore(ctx context.Context) []check {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
 	known, indexed, err := a.DB.Ready(ctx)
 	if err != nil {
-		// Its words may hold host and user: they go to the log only.
+		// The error may contain host and user, and is only logged.
 		a.log.WarnContext(ctx, "not ready", "check", "database", "error", err)
 		return []check{{Name: "database", Reason: "the database does not answer"}}
 	}
@@ -107,7 +107,7 @@ func (a *API) checkStore(ctx context.Context) []check {
 	return []check{{Name: "database", OK: true}, chains}
 }
 
-// checkCaller asks the process around the API whether it can do its part.
+// checkCaller calls Options.Ready.
 func (a *API) checkCaller(ctx context.Context) []check {
 	if a.ready == nil {
 		return nil
@@ -120,6 +120,6 @@ func (a *API) checkCaller(ctx context.Context) []check {
 	if errors.Is(err, context.DeadlineExceeded) {
 		reason = "did not answer in time"
 	}
-	// What is indexed can be asked for while its nodes are away.
+	// The index is readable while its nodes are unavailable.
 	return []check{{Name: "service", OK: errors.Is(err, repute.ErrUnavailable), Reason: reason}}
 }

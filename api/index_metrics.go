@@ -14,20 +14,20 @@ import (
 	"repute/store/query"
 )
 
-// indexAge is how old the answer about the index may be that metrics are made of,
-// and indexTimeout how long one look may take.
+// indexAge is how long metrics reuse an answer about the index; indexTimeout bounds one database
+// request.
 const (
 	indexAge     = 5 * time.Second
 	indexTimeout = 10 * time.Second
 )
 
-// indexCollector tells what the database says of every chain, whichever process
-// wrote it, when it is asked: the same facts as /status.
+// indexCollector exports the status of every chain when it is scraped, whichever process wrote it:
+// the same facts as /status.
 type indexCollector struct {
 	db  *store.DB
 	log *slog.Logger
 
-	mu     sync.Mutex // held while looking: who asks meanwhile gets the same answer
+	mu     sync.Mutex // held during the request, so that concurrent scrapes get the same answer
 	at     time.Time
 	chains []repute.ChainStatus
 	err    error
@@ -37,7 +37,7 @@ type indexCollector struct {
 	labeled  []labeledGauge
 }
 
-// chainGauge is one number of a chain; false leaves it out.
+// chainGauge is one number of a chain; false omits it.
 type chainGauge struct {
 	desc  *prometheus.Desc
 	value func(repute.ChainStatus) (float64, bool)
@@ -49,7 +49,7 @@ type labeledGauge struct {
 	each func(s repute.ChainStatus, put func(label string, value float64))
 }
 
-// newIndexCollector makes a collector that reads the index when it is scraped.
+// newIndexCollector returns a collector that reads the index when it is scraped.
 func newIndexCollector(db *store.DB, log *slog.Logger) *indexCollector {
 	c := &indexCollector{db: db, log: log,
 		readable: prometheus.NewDesc("repute_index_readable", "1 when the database answered the question about the chains.",
@@ -61,17 +61,17 @@ func newIndexCollector(db *store.DB, log *slog.Logger) *indexCollector {
 	return c
 }
 
-// gauge declares a metric with a value for each chain, or none.
+// gauge declares a metric with at most one value per chain.
 func (c *indexCollector) gauge(name, help string, value func(repute.ChainStatus) (float64, bool)) {
 	c.gauges = append(c.gauges, chainGauge{prometheus.NewDesc("repute_index_"+name, help, []string{"chain"}, nil), value})
 }
 
-// count is a number that is always known.
+// count declares a number that is always known.
 func (c *indexCollector) count(name, help string, value func(repute.ChainStatus) int64) {
 	c.gauge(name, help, func(s repute.ChainStatus) (float64, bool) { return float64(value(s)), true })
 }
 
-// block is a number that is unknown while it is 0.
+// block declares a block number that is unknown while it is 0.
 func (c *indexCollector) block(name, help string, value func(repute.ChainStatus) uint64) {
 	c.gauge(name, help, func(s repute.ChainStatus) (float64, bool) { return float64(value(s)), value(s) > 0 })
 }
@@ -100,7 +100,7 @@ func (c *indexCollector) freshness() {
 	})
 }
 
-// troubles declares what an operator should be alerted of.
+// troubles declares the metrics for alerts.
 func (c *indexCollector) troubles() {
 	c.flag("complete", "1 when every final block is indexed and proven, but for those of ten minutes.",
 		func(s repute.ChainStatus) bool { return s.Completeness.Status == repute.Complete })
@@ -246,7 +246,7 @@ func (c *indexCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// look asks the database, at most every indexAge.
+// look reads the status of all chains, at most once per indexAge.
 func (c *indexCollector) look() ([]repute.ChainStatus, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

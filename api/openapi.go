@@ -8,7 +8,8 @@ import (
 	"repute/web"
 )
 
-// mountPlain adds what is no typed operation, and the pages, which are in no document.
+// mountPlain adds the routes that are no typed operations, and the pages, which are not in the
+// document.
 func (a *API) mountPlain() {
 	s, e := a.server, a.server.Echo
 	s.Get(httpapi.Route{Path: "/healthz", ID: "health", ContentType: jsonType, Example: health{Status: "ok"},

@@ -8,8 +8,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// pagePolicy lets a page run its own script and ask this server, nothing else:
-// no inline script, no foreign host.
+// pagePolicy allows a page to run its own script and to call this server: no inline script, no
+// other host.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

@@ -12,7 +12,7 @@ import (
 	"repute/api/answers"
 )
 
-// The inputs of the operations on one agent, which a path names, and of lists of agents.
+// Inputs of the operations on one agent, which the path names, and of lists of agents.
 type (
 	agentInput struct {
 		answers.AgentPath
@@ -53,9 +53,9 @@ type (
 	}
 )
 
-// oneForm writes the paths of agents in one form. /agents/{chainId}/{tokenId} and
-// /chains/{chainId}/agents/{id} become /agents/{id}?chainId=, with what follows; /chains/{chainId}/agents
-// becomes /agents?chainId=. What is in none of these forms stays.
+// oneForm rewrites the forms of an agent's path to one: /agents/{chainId}/{tokenId} and
+// /chains/{chainId}/agents/{id} become /agents/{id}?chainId=, with the rest of the path;
+// /chains/{chainId}/agents becomes /agents?chainId=. Other paths stay.
 func oneForm(u *url.URL) {
 	parts := strings.Split(strings.TrimPrefix(u.Path, "/"), "/")
 	switch {
@@ -66,7 +66,8 @@ func oneForm(u *url.URL) {
 	}
 }
 
-// onChain makes a path of what is below /agents, on a chain. A list of chains is none.
+// onChain returns the path below /agents for an agent or list of a chain. It does not accept a list
+// of chains.
 func onChain(u *url.URL, chain string, below []string) {
 	if strings.Contains(chain, ",") {
 		return
@@ -79,12 +80,13 @@ func onChain(u *url.URL, chain string, below []string) {
 	u.RawQuery = named
 }
 
-// startsWithLetter tells the name of a part of an agent, misspelled perhaps, from a token id.
+// startsWithLetter distinguishes the name of an agent's subresource, perhaps misspelled, from a
+// token id.
 func startsWithLetter(s string) bool {
 	return s == "" || s[0] >= 'a' && s[0] <= 'z' || s[0] >= 'A' && s[0] <= 'Z'
 }
 
-// mount is the table of contents of the REST API.
+// mount is the table of the routes of the REST API.
 func (a *API) mount() {
 	get(a, "/agents", "list-agents", "Lists agents, or searches them where a search parameter is given", a.listAgents)
 	get(a, "/agents/facets", "get-facets",
@@ -113,7 +115,7 @@ func (a *API) mount() {
 	get(a, "/status", "get-status", "Returns the state of the whole index: ok or degraded, with every chain", a.status)
 }
 
-// output is an answer with its validators.
+// output is an answer with its cache headers.
 type output[B any] struct {
 	Status       int
 	ETag         string `header:"ETag"`
@@ -121,7 +123,7 @@ type output[B any] struct {
 	Body         *B
 }
 
-// agentInputOf is an input that names an agent by its path and asks Q of it.
+// agentInputOf is an input whose path names an agent, with the query Q.
 type agentInputOf[I, Q any] interface {
 	*I
 	Ref() (repute.AgentRef, error)
@@ -129,13 +131,13 @@ type agentInputOf[I, Q any] interface {
 	Common() *answers.Request
 }
 
-// settled is an answer that compares itself with what the caller has.
+// settled is an answer that can compare itself with the caller's cached one.
 type settled[O any] interface {
 	*O
 	settle(ifNoneMatch string)
 }
 
-// onAgent mounts an operation on one agent: its id is parsed here, the agent is looked up in answer.
+// onAgent mounts an operation on one agent: it parses the agent's id, and answer reads the agent.
 // change completes the description.
 func onAgent[I, Q, O any, PI agentInputOf[I, Q], PO settled[O]](a *API, path, id, summary string,
 	answer func(context.Context, repute.AgentRef, *Q) (*O, error), change ...func(*huma.Operation)) {
@@ -152,7 +154,7 @@ func onAgent[I, Q, O any, PI agentInputOf[I, Q], PO settled[O]](a *API, path, id
 	})
 }
 
-// get mounts one operation that reads.
+// get mounts one reading operation.
 func get[I, O any, PI requestOf[I], PO settled[O]](a *API, path, id, summary string,
 	handle func(context.Context, *I) (*O, error)) {
 	register[I, O, PI, PO](a, describeOperation(a, path, id, summary), handle)
@@ -162,7 +164,7 @@ func get[I, O any, PI requestOf[I], PO settled[O]](a *API, path, id, summary str
 func describeOperation(a *API, path, id, summary string) huma.Operation {
 	return huma.Operation{
 		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary,
-		// The inputs are text and parsed by ids.go, which gives better answers.
+		// Parameters are parsed by package answers, whose errors are more helpful.
 		SkipValidateParams: true,
 		Responses: map[string]*huma.Response{
 			"304":     {Description: "Nothing changed since the answer with this ETag."},
@@ -171,13 +173,13 @@ func describeOperation(a *API, path, id, summary string) huma.Operation {
 	}
 }
 
-// requestOf is an input with a request.
+// requestOf is an input with access to the request.
 type requestOf[I any] interface {
 	*I
 	Common() *answers.Request
 }
 
-// register puts an operation on the router; every error goes through the one table.
+// register adds an operation to the router and converts its errors.
 func register[I, O any, PI requestOf[I], PO settled[O]](a *API, op huma.Operation,
 	handle func(context.Context, *I) (*O, error)) {
 	huma.Register(a.server.API, op, func(ctx context.Context, in *I) (*O, error) {

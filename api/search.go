@@ -37,7 +37,7 @@ func (a *API) listFacets(ctx context.Context, in *facetsInput) (*output[wire.Fac
 	return a.facets(ctx, &in.FacetsQuery, chains)
 }
 
-// facets counts what the agents that match have.
+// facets counts the values of the matching agents.
 func (a *API) facets(ctx context.Context, q *answers.FacetsQuery, chains []uint64) (*output[wire.Facets], error) {
 	f, err := q.AgentsFilter.Filter(chains)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"repute/trust/statement"
 )
 
-// keysPath is where the keys are that sign statements.
+// keysPath is the path of the public keys that verify statements.
 const keysPath = "/.well-known/repute-keys.json"
 
-// mountKeys serves the keys that sign statements.
+// mountKeys serves the public keys that verify statements.
 func (a *API) mountKeys() {
 	keys := statement.KeyList{}
 	if a.Signer != nil {

@@ -16,7 +16,7 @@ import (
 	"repute/mcp"
 )
 
-// The inputs of the tools. What they mean, and what they may be, is as in the REST routes.
+// Inputs of the tools. Their values and limits are those of the REST routes.
 type (
 	// AgentTool names an agent, and the view of its chain.
 	AgentTool struct {
@@ -67,7 +67,7 @@ type (
 	}
 )
 
-// ref reads the agent that a tool was asked about.
+// ref parses the agent of a tool's input.
 func (in *AgentTool) ref() (repute.AgentRef, error) {
 	chain := ""
 	if in.ChainID != 0 {
@@ -81,11 +81,11 @@ func (in *AgentTool) ref() (repute.AgentRef, error) {
 	return ref, err
 }
 
-// toolsRoute is where the tools are served.
+// toolsRoute is the path of the MCP server.
 const toolsRoute = "/mcp"
 
-// mountTools serves a server of tools, those of others in it too, under the same limits
-// as everything else.
+// mountTools serves all tools of an MCP server, including those of other packages, under the limits
+// of the other routes.
 func (a *API) mountTools(s *mcp.Server) error {
 	if s == nil {
 		return nil
@@ -95,10 +95,10 @@ func (a *API) mountTools(s *mcp.Server) error {
 	return a.addTools(s)
 }
 
-// toolPage is how many agents a tool shows where nobody says.
+// toolPage is the default page size of tools.
 const toolPage = 10
 
-// addTools gives a server the tools that ask the index.
+// addTools adds the tools that read the index to a server.
 func (a *API) addTools(s *mcp.Server) error {
 	for _, err := range []error{
 		mcp.Add(s, mcp.Tool[reputationTool, wire.ReputationAnswer]{Name: "repute_get_reputation",
@@ -124,7 +124,7 @@ func (a *API) addTools(s *mcp.Server) error {
 	return nil
 }
 
-// bodyOf is the answer of a route's handler without what is for HTTP alone.
+// bodyOf returns the body of a route's answer, for the tool that does the same.
 func bodyOf[B any](out *output[B], err error) (B, error) {
 	if err != nil {
 		var none B
@@ -177,7 +177,7 @@ func (a *API) searchTool(ctx context.Context, in searchTool) (w wire.AgentList, 
 	return bodyOf(a.agents(ctx, &q, in.ChainIDs))
 }
 
-// query is the input as the list's route takes it: text, and which of it was given.
+// query returns the input in the form of the route: texts, and which of them were given.
 func (in *searchTool) query() (q answers.AgentsQuery) {
 	q.Q, q.Service, q.Skill, q.Domain, q.Trust, q.Tag = in.Q, in.Service, in.Skill, in.Domain, in.Trust, in.Tag
 	q.Owner, q.Wallet, q.RatedStatus, q.Sort, q.Order, q.Cursor = in.Owner, in.Wallet, in.Rating, in.Sort, in.Order,

@@ -16,7 +16,7 @@ import (
 	"repute/store/query"
 )
 
-// The inputs of the routes that give whole texts.
+// Inputs of the routes that return a text in full which other answers cut.
 type (
 	uriInput struct {
 		answers.AgentPath
@@ -40,7 +40,7 @@ type TextQuery struct {
 	Field    string         `path:"field" enum:"tag1,tag2,endpoint,feedbackURI,responseURI,requestURI,tag,metadataKey,metadataValue" doc:"the text, by its name in the event"`
 }
 
-// Query is the query itself, also where it is embedded.
+// Query returns the query, also where it is embedded.
 func (q *TextQuery) Query() *TextQuery { return q }
 
 // mountTexts adds the routes that answers name where they cut a text.
@@ -55,14 +55,13 @@ func (a *API) mountTexts() {
 	register(a, op, a.wholeTag)
 }
 
-// asText describes an operation that gives a text of the chain.
+// asText describes an operation that returns a text of the chain.
 func asText(op *huma.Operation) {
 	op.Responses["200"] = &huma.Response{Description: "The bytes as they are on the chain.",
 		Content: map[string]*huma.MediaType{plainType: {Example: "https://agent.example/agent.json"}, octetType: {}}}
 }
 
-// textOutput gives bytes of strangers, never as a page and never as anything that a
-// browser reads.
+// textOutput returns foreign bytes with headers that keep browsers from rendering them.
 func textOutput(body []byte) *rawOutput {
 	kind := plainType
 	if wire.PlainText(body) == nil {
@@ -76,7 +75,7 @@ func textOutput(body []byte) *rawOutput {
 	}
 }
 
-// wholeTag serves GET /tags/{hash}: a tag that answers show only the beginning of.
+// wholeTag serves GET /tags/{hash}: the full tag of which answers show only the beginning.
 func (a *API) wholeTag(ctx context.Context, in *tagInput) (*rawOutput, error) {
 	hash, err := parseSHA256(in.Hash)
 	if err != nil {
@@ -89,7 +88,7 @@ func (a *API) wholeTag(ctx context.Context, in *tagInput) (*rawOutput, error) {
 	return textOutput(tag), nil
 }
 
-// wholeURI serves the URI of an agent that answers show only the beginning of.
+// wholeURI serves the full URI of an agent of which answers show only the beginning.
 func (a *API) wholeURI(ctx context.Context, ref repute.AgentRef, q *answers.AgentQuery) (*rawOutput, error) {
 	agent, _, _, err := a.agentAt(ctx, ref, q.At)
 	if err != nil {
@@ -101,7 +100,7 @@ func (a *API) wholeURI(ctx context.Context, ref repute.AgentRef, q *answers.Agen
 	return textOutput([]byte(agent.URI)), nil
 }
 
-// wholeText serves a text of an event that answers show only the beginning of.
+// wholeText serves the full text of an event of which answers show only the beginning.
 func (a *API) wholeText(ctx context.Context, ref repute.AgentRef, q *TextQuery) (*rawOutput, error) {
 	block, err := parsePlace("block", string(q.Block))
 	if err != nil {

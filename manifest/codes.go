@@ -122,7 +122,7 @@ func severity(code string) repute.Severity {
 	return repute.SeverityInfo
 }
 
-// HasErrors tells whether a document is not usable as what it was read as.
+// HasErrors reports whether a document is unusable as the kind it was read as.
 func HasErrors(problems []repute.Problem) bool {
 	for _, p := range problems {
 		if p.Severity == repute.SeverityError {

@@ -78,7 +78,7 @@ func (c *cursor) take() []byte {
 	return c.text[start:c.at]
 }
 
-// skipString goes behind the closing quote.
+// skipString moves behind the closing quote.
 func (c *cursor) skipString() {
 	for c.at++; c.at < len(c.text); c.at++ {
 		switch c.text[c.at] {
@@ -92,8 +92,7 @@ func (c *cursor) skipString() {
 	c.at = min(c.at, len(c.text))
 }
 
-// skipPlain goes behind a number or a word, or one character of what stands between
-// values.
+// skipPlain moves behind a number or a literal, or over one character between values.
 func (c *cursor) skipPlain() {
 	for first := c.at; c.at < len(c.text); c.at++ {
 		switch c.text[c.at] {
@@ -106,7 +105,7 @@ func (c *cursor) skipPlain() {
 	}
 }
 
-// name is the name before the value, as a JSON reader gives it.
+// name returns the decoded name before the value.
 func (c *cursor) name() string {
 	inside := c.quoted[1 : len(c.quoted)-1]
 	if bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {

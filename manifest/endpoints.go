@@ -150,8 +150,8 @@ func isWeb(scheme string) bool {
 	return scheme == "https" || scheme == "http" || scheme == "wss" || scheme == "ws"
 }
 
-// isActive tells of URLs that run a script, open a file or a page of their own making
-// where they are followed.
+// isActive reports whether following a URL runs a script, or opens a file or a page of the URL's
+// own content.
 func isActive(scheme, endpoint string) bool {
 	switch scheme {
 	case "javascript", "vbscript", "file", "blob", "about", "view-source":
@@ -175,7 +175,7 @@ func mediaType(uri string) string {
 	return media
 }
 
-// isLocal tells of hosts that others than the author cannot reach.
+// isLocal reports whether a host can be reached only by the author.
 func isLocal(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if a, err := netip.ParseAddr(host); err == nil {

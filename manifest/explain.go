@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// explanation is what is to be known of a code.
+// explanation describes a code.
 type explanation struct {
 	code    string
 	areas   string // letters of the kinds of documents it is used for
@@ -13,8 +13,7 @@ type explanation struct {
 	hint    string // what to write instead
 }
 
-// Hint tells what to write instead of what a code complains about; "" for a code that
-// is not ours.
+// Hint returns what to write instead of the text that a code reports; "" for an unknown code.
 func Hint(code string) string { return explain(code).hint }
 
 // explain finds a code, whichever kind of document it was given for.
@@ -30,7 +29,7 @@ func explain(code string) explanation {
 	return explanation{}
 }
 
-// explanations are all codes, in the order of the documentation.
+// explanations returns all codes in the order of the documentation.
 func explanations() []explanation {
 	return slices.Concat(aboutDocuments(), aboutText(), aboutRegistrations(), aboutLinks(), aboutFeedback(), aboutCards())
 }

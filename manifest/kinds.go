@@ -7,8 +7,8 @@ import (
 	"repute"
 )
 
-// Detect tells what a document is by its members, whatever it was published as. What
-// is no JSON object is unknown.
+// Detect returns the kind of a document by its members, whatever it was published as. A document
+// that is no JSON object is unknown.
 func Detect(b []byte) repute.DocumentKind {
 	r := &reader{area: areaAgent}
 	b = r.trim(b)
@@ -70,7 +70,7 @@ func kindName(kind repute.DocumentKind) string {
 	return "a registration file"
 }
 
-// kind tells what an object is; for what is unknown also the code that says so.
+// kind returns the kind of an object; for an unknown one also the code that reports it.
 func (o *object) kind() (repute.DocumentKind, string) {
 	switch {
 	case isFeedback(o):

@@ -26,8 +26,8 @@ type frameError struct {
 	} `json:"error"`
 }
 
-// framed answers messages that are none with an error of JSON-RPC: the SDK says in plain
-// text what it cannot read. The status stays.
+// framed answers malformed messages with a JSON-RPC error; the SDK answers them in plain text. The
+// HTTP status stays.
 func framed(next http.Handler, most int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -48,7 +48,7 @@ func framed(next http.Handler, most int64) http.Handler {
 	})
 }
 
-// refuseFrame writes why a message is none.
+// refuseFrame writes the JSON-RPC error for a malformed message.
 func refuseFrame(w http.ResponseWriter, status int, body []byte, text string) {
 	var asked struct {
 		Version string          `json:"jsonrpc"`
@@ -71,10 +71,10 @@ func refuseFrame(w http.ResponseWriter, status int, body []byte, text string) {
 	_ = json.NewEncoder(w).Encode(e) // the caller went away
 }
 
-// plainText keeps an answer back that is an error in plain text.
+// plainText withholds an answer that is an error in plain text.
 type plainText struct {
 	http.ResponseWriter
-	status int // of what is kept back; 0: nothing is
+	status int // status of the withheld answer; 0: none
 	text   bytes.Buffer
 }
 

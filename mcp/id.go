@@ -8,16 +8,16 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Text is a string or a whole number, whichever a caller has at hand: an agent's id may
-// be 22 or "8453:22". Numbers are kept as they are written, of any size.
+// Text is a string or a whole number: an agent's id may be 22 or "8453:22". Numbers of any size
+// keep their digits.
 type Text string
 
-// Schema says both.
+// Schema returns a schema that allows both.
 func (Text) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeString}, {Type: huma.TypeInteger}}}
 }
 
-// UnmarshalJSON takes both.
+// UnmarshalJSON accepts both.
 func (t *Text) UnmarshalJSON(raw []byte) error {
 	if bytes.HasPrefix(raw, []byte(`"`)) {
 		return json.Unmarshal(raw, (*string)(t))
@@ -31,9 +31,9 @@ func (t *Text) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// number describes json.Number, which the library takes for a text although it is written
-// as a number.
+// number describes json.Number, which the library treats as a text although it is written as a
+// number.
 type number struct{}
 
-// Schema says so.
+// Schema returns the schema of a number.
 func (number) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeNumber} }

@@ -30,17 +30,17 @@ func outline(schema map[string]any) map[string]any {
 		}
 		if next.shell["properties"] = members; !first && len(encoded(grouped(root))) > maxOutline {
 			delete(next.shell, "properties")
-			o.open = o.open[:before] // its own members stay out with it
+			o.open = o.open[:before] // its own members are omitted too
 		}
 	}
 	return grouped(root)
 }
 
-// alike is from how many members of the same kind on one entry says it of all of them.
+// alike is the number of members of the same kind from which one entry describes all of them.
 const alike = 3
 
-// grouped is a schema in which members that are alike share an entry of patternProperties,
-// which takes a third of the room.
+// grouped returns a schema in which similar members share an entry of patternProperties, which
+// takes a third of the space.
 func grouped(s map[string]any) map[string]any {
 	out := maps.Clone(s)
 	if items, ok := s["items"].(map[string]any); ok {
@@ -70,17 +70,17 @@ func grouped(s map[string]any) map[string]any {
 	return out
 }
 
-// outliner goes through a schema.
+// outliner walks through a schema.
 type outliner struct {
 	open []opened // whose members are not listed yet
 }
 
-// opened is an object of the outline, and its properties in the whole schema.
+// opened is an object of the outline with its properties in the whole schema.
 type opened struct {
 	shell, properties map[string]any
 }
 
-// shell is a schema without what is inside of it. Objects with properties are remembered.
+// shell returns a schema without its inner schemas, and records objects with properties for later.
 func (o *outliner) shell(s map[string]any) map[string]any {
 	out, kinds, all := map[string]any{}, []any{}, alternatives(s)
 	if enum, ok := all[0]["enum"]; ok && len(all) == 1 {
@@ -110,7 +110,7 @@ func (o *outliner) shell(s map[string]any) map[string]any {
 	return out
 }
 
-// alternatives are the schemas of which one applies.
+// alternatives returns the schemas of oneOf or anyOf.
 func alternatives(s map[string]any) (out []map[string]any) {
 	list, ok := s["anyOf"].([]any)
 	if !ok {
@@ -123,8 +123,8 @@ func alternatives(s map[string]any) (out []map[string]any) {
 	return out
 }
 
-// encoded is the JSON of a part of a schema.
+// encoded returns a part of a schema as JSON.
 func encoded(v any) []byte {
-	raw, _ := json.Marshal(v) // made of what JSON was read into
+	raw, _ := json.Marshal(v) // decoded JSON can always be encoded
 	return raw
 }

@@ -16,8 +16,8 @@ import (
 	"repute/internal/httpapi"
 )
 
-// shape is the JSON Schema of a type, with everything that it refers to inside. Types
-// document themselves by the tags doc and enum, as those of the REST routes do.
+// shape is the JSON Schema of a type with all referenced schemas inlined. Types are documented by
+// the tags doc and enum, like those of the REST routes.
 type shape struct {
 	registry huma.Registry
 	root     *huma.Schema
@@ -58,8 +58,8 @@ func shapeOf(t reflect.Type, open bool) (s shape, err error) {
 	return s, err
 }
 
-// plain shortens a schema for its readers: without the widths that numbers have in Go, and with
-// one list of types in place of alternatives that are a type each.
+// plain simplifies a schema for models: without the bit widths of Go's numbers, and with one list
+// of types instead of alternatives that are a single type each.
 func plain(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -83,8 +83,8 @@ func plain(v any) {
 	}
 }
 
-// inline puts what a schema refers to in its place, with the description that the reference
-// has. Types MUST not refer to themselves.
+// inline replaces references by the referenced schemas, with the description of the reference.
+// Types MUST NOT refer to themselves.
 func inline(v any, defs map[string]any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -107,7 +107,7 @@ func inline(v any, defs map[string]any) {
 	}
 }
 
-// kindsOf are the types of alternatives that say nothing else; nil: they do.
+// kindsOf returns the types of alternatives that consist of nothing but a type; otherwise nil.
 func kindsOf(alternatives any) (kinds []any) {
 	list, _ := alternatives.([]any)
 	for _, v := range list {
@@ -121,6 +121,7 @@ func kindsOf(alternatives any) (kinds []any) {
 	return kinds
 }
 
+// remarshal converts a value by way of JSON.
 func remarshal(from, into any) error {
 	raw, err := json.Marshal(from)
 	if err != nil {
@@ -129,8 +130,7 @@ func remarshal(from, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// read decodes arguments that are as the shape says. repute.ErrInvalid names the first
-// field that is not.
+// read decodes valid arguments. repute.ErrInvalid names the first wrong field.
 func (s *shape) read(raw json.RawMessage, into any) error {
 	if len(bytes.TrimSpace(raw)) == 0 || string(raw) == "null" {
 		raw = json.RawMessage("{}")
@@ -153,7 +153,7 @@ func (s *shape) read(raw json.RawMessage, into any) error {
 	return nil
 }
 
-// check returns the mistake in the arguments that stands first, with the field it is in.
+// check returns the first mistake in the arguments, with its field.
 func (s *shape) check(v any) error {
 	var found huma.ValidateResult
 	huma.Validate(s.registry, s.root, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, v, &found)
@@ -172,10 +172,10 @@ func (s *shape) check(v any) error {
 	}))
 }
 
-// unexpected is what the library says of a field that nobody knows.
+// unexpected is the library's text about an unknown field.
 const unexpected = "unexpected property"
 
-// rank puts unknown fields first: a name that is misspelled explains one that is missing.
+// rank puts unknown fields first: a misspelled name explains a missing one.
 func rank(d *huma.ErrorDetail) int {
 	if d.Message == unexpected {
 		return 0
@@ -183,7 +183,7 @@ func rank(d *huma.ErrorDetail) int {
 	return 1
 }
 
-// tell puts the library's words into ours.
+// tell converts an error of the library to repute.InputError.
 func (s *shape) tell(d *huma.ErrorDetail) error {
 	field, reason := d.Location, d.Message
 	if name, ok := strings.CutPrefix(reason, "expected required property "); ok {
@@ -204,6 +204,7 @@ func (s *shape) tell(d *huma.ErrorDetail) error {
 	return repute.Invalid(brief(field), strings.Replace(reason, "expected ", "must be ", 1), hint)
 }
 
+// brief shortens the path of a field for an error.
 func brief(field string) string {
 	if field == "" {
 		return "arguments"
@@ -211,6 +212,7 @@ func brief(field string) string {
 	return fmt.Sprintf("%.100s", field)
 }
 
+// names returns the fields of the arguments, for a hint.
 func (s *shape) names() (out []string) {
 	for name := range s.root.Properties {
 		out = append(out, name)

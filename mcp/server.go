@@ -14,7 +14,7 @@ import (
 	"repute"
 )
 
-// Options say how tools are served. The zero value works.
+// Options configure a Server. The zero value is usable.
 type Options struct {
 	Version string // of the program
 	// Timeout of one call: 60 s when zero.
@@ -26,7 +26,7 @@ type Options struct {
 	Logger *slog.Logger // nil: slog's default
 }
 
-// Server has tools. Make one with New, give it tools with Add, then serve it.
+// Server serves tools. Make one with New, add tools with Add, then serve it.
 type Server struct {
 	o   Options
 	log *slog.Logger
@@ -49,12 +49,12 @@ func New(o Options) *Server {
 		Instructions: instructions,
 		// Tools are the same for as long as the process lives, and nothing is logged to callers.
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
-		Logger:       slog.New(slog.DiscardHandler), // it would log what callers send
+		Logger:       slog.New(slog.DiscardHandler), // the SDK would log messages of callers
 	})
 	return s
 }
 
-// requestKey is the context key of the context of the HTTP request that a call came with.
+// requestKey is the context key of the context of a call's HTTP request.
 type requestKey struct{}
 
 // Handler serves the tools over streamable HTTP at whatever path it is mounted. No state
@@ -67,7 +67,8 @@ func (s *Server) Handler() http.Handler {
 		DisableLocalhostProtection: true, // httpapi.Guard knows the names that this server has
 	})
 	return framed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A caller of the older protocols who went away does not end a call by itself.
+		// In older protocol versions a call continues after its caller has disconnected; this
+		// context ends it.
 		stream.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context())))
 	}), s.o.Input)
 }
@@ -84,10 +85,10 @@ func (s *Server) Stdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	return nil
 }
 
-// errPanic is never shown: a call that panicked is told as an internal error.
+// errPanic is never shown: a panic is reported as an internal error.
 var errPanic = fmt.Errorf("a tool panicked")
 
-// tooLarge refuses an answer that nobody wants to read.
+// tooLarge refuses an answer above Options.Output.
 func tooLarge(size, most int) error {
 	return fmt.Errorf("the answer would have %d bytes, at most %d are given: ask for less, by limit or a narrower question: %w", size, most, repute.ErrLimited)
 }

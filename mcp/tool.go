@@ -14,25 +14,25 @@ import (
 	"repute/internal/httpapi"
 )
 
-// Tool is something that callers may ask for. In and Out are structs; their fields are
-// documented by tags json, doc and enum, and those of In without omitempty are required.
+// Tool is a tool for callers. In and Out are structs; their fields are documented by the tags json,
+// doc and enum, and those of In without omitempty are required.
 type Tool[In, Out any] struct {
 	Name        string // letters, digits and _
-	Description string // for whoever chooses among tools
+	Description string // helps a model to choose a tool
 	Effect      Effect
-	// Do answers. Its error is told in the words of the REST routes.
+	// Do carries the call out. Its error has the form of the REST routes.
 	Do func(context.Context, In) (Out, error)
 }
 
-// Effect is what calling a tool does beside answering. The zero value: nothing.
+// Effect describes the side effects of a tool. The zero value: none.
 type Effect struct {
 	Changes bool // it changes something
 	Repeats bool // doing it again with the same input changes nothing more
-	Destroy bool // what it changes cannot be taken back
-	World   bool // it reaches beyond what is stored here: a chain, other agents
+	Destroy bool // its changes cannot be undone
+	World   bool // it affects more than this service: a chain, other agents
 }
 
-// text is an error as a model reads it.
+// text returns an error in the form for models.
 func text(b *httpapi.ErrorBody) string {
 	t := b.Code + ": " + strings.TrimSuffix(b.Detail, ".")
 	if b.Hint != "" {
@@ -41,10 +41,10 @@ func text(b *httpapi.ErrorBody) string {
 	return t
 }
 
-// problemKey is where an error's body is in a result's _meta.
+// problemKey is the key of an error's body in _meta of a result.
 const problemKey = "repute/problem"
 
-// Add gives a server one more tool. An error is a mistake in its types.
+// Add adds a tool to a server. It fails for types that have no schema.
 func Add[In, Out any](s *Server, t Tool[In, Out]) error {
 	in, err := shapeOf(reflect.TypeFor[In](), false)
 	if err != nil {
@@ -72,8 +72,8 @@ func Add[In, Out any](s *Server, t Tool[In, Out]) error {
 	return nil
 }
 
-// annotations tell a client what calling a tool does. What is the protocol's default is left
-// out: a tool that changes something destroys, and reaches beyond, unless it says otherwise.
+// annotations describe the effects for clients. Defaults of the protocol are omitted: a tool that
+// changes something is destructive and open-world unless it says otherwise.
 func (e Effect) annotations() *sdk.ToolAnnotations {
 	a := &sdk.ToolAnnotations{ReadOnlyHint: !e.Changes, IdempotentHint: !e.Changes || e.Repeats}
 	if !e.World {
@@ -105,7 +105,7 @@ func call[In, Out any](ctx context.Context, do func(context.Context, In) (Out, e
 	return json.Marshal(out)
 }
 
-// told is the result of a call for the caller, and a word for the log.
+// told returns the result of a call for the caller, and its outcome for the log.
 func (s *Server) told(ctx context.Context, raw json.RawMessage, err error) (*sdk.CallToolResult, string) {
 	if err == nil {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(raw)}}, StructuredContent: raw}, "ok"
@@ -115,8 +115,8 @@ func (s *Server) told(ctx context.Context, raw json.RawMessage, err error) (*sdk
 		Content: []sdk.Content{&sdk.TextContent{Text: text(b)}}}, b.Code
 }
 
-// bounded gives a call its time, the caller's token, and the end of the HTTP request that
-// it came with.
+// bounded adds the timeout, the caller's token, and the end of the HTTP request to a call's
+// context.
 func (s *Server) bounded(ctx context.Context, r *sdk.CallToolRequest) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	if r.Extra != nil && r.Extra.Header != nil {
@@ -137,7 +137,7 @@ func (s *Server) bounded(ctx context.Context, r *sdk.CallToolRequest) (context.C
 // tokenKey is the context key of the caller's token.
 type tokenKey struct{}
 
-// Token is the bearer token that a call came with, empty without one.
+// Token returns the bearer token of a call, empty without one.
 func Token(ctx context.Context) string {
 	t, _ := ctx.Value(tokenKey{}).(string)
 	return t

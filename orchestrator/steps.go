@@ -14,6 +14,7 @@ import (
 	"repute/orchestrator/standard"
 	"repute/orchestrator/telemetry"
 	"repute/orchestrator/transaction"
+	"repute/store"
 	"repute/store/rundb"
 )
 
@@ -165,7 +166,7 @@ func (w *work) delegate(ctx context.Context, s standard.Step, inputs map[string]
 	}
 	input := s.Input
 	if len(inputs) > 0 {
-		input = journal.JSON(map[string]any{"input": orNull(s.Input), "inputs": inputs})
+		input = journal.JSON(map[string]any{"input": store.OrNull(s.Input), "inputs": inputs})
 	}
 	stored, err := rundb.SubRun(ctx, w.e.db, w.lease, repute.Run{ID: journal.NewID("run"), Task: w.Run.Task,
 		Parent:     w.Run.ID,
@@ -203,12 +204,4 @@ func (w *work) answer(parent *work) (json.RawMessage, error) {
 		return nil, fmt.Errorf("run %s of agent %s %s: %s", w.Run.ID, w.Run.Agent, w.Run.Status, w.Run.Error)
 	}
 	return journal.JSON(map[string]any{"run": w.Run.ID, "summary": w.summary.Text, "steps": w.done.Steps}), nil
-}
-
-// orNull returns a JSON value, null for none.
-func orNull(v json.RawMessage) json.RawMessage {
-	if len(v) == 0 {
-		return json.RawMessage("null")
-	}
-	return v
 }

@@ -12,14 +12,14 @@ import (
 	mh "github.com/multiformats/go-multihash"
 )
 
-// maxCIDText bounds what is handed to the CID decoder: a long CID is identity
-// data, which has its own URI forms.
+// maxCIDText bounds the text that is passed to the CID decoder: a longer CID is identity data,
+// which has its own URI forms.
 const maxCIDText = 512
 
 var errNoCID = errors.New("no CID")
 
-// strongHashes are the multihashes whose match proves the bytes. The general
-// default list also has SHA-1, which it keeps for git.
+// strongHashes are the multihashes whose match proves the bytes. The default list of the library
+// also has SHA-1, for git.
 var strongHashes = verifcid.NewAllowlist(map[uint64]bool{
 	mh.IDENTITY:         true,
 	mh.SHA2_256:         true,
@@ -30,8 +30,8 @@ var strongHashes = verifcid.NewAllowlist(map[uint64]bool{
 	mh.SHA3_256:         true,
 })
 
-// knownGateways serve /ipfs/{cid} for everybody: a URL on them names a CID, and
-// any gateway may answer for it.
+// knownGateways serve /ipfs/{cid} to everyone: a URL on them names a CID, for which any gateway may
+// answer.
 var knownGateways = map[string]bool{
 	"ipfs.io":                    true,
 	"dweb.link":                  true,
@@ -80,7 +80,7 @@ func parseCID(text string) (cid.Cid, error) {
 	return id, checkStrong(id)
 }
 
-// checkStrong refuses CIDs whose hash somebody could find a second preimage of.
+// checkStrong refuses a CID with a hash of which a second preimage can be found.
 func checkStrong(id cid.Cid) error {
 	if err := verifcid.ValidateCid(strongHashes, id); err != nil {
 		return fmt.Errorf("cid %s: %w", id, err)

@@ -12,14 +12,14 @@ type Kind string
 const (
 	KindEmpty       Kind = "empty"
 	KindData        Kind = "data"
-	KindJSON        Kind = "json" // the document itself, written where a URI belongs
+	KindJSON        Kind = "json" // the document itself in place of a URI
 	KindHTTPS       Kind = "https"
 	KindHTTP        Kind = "http"
 	KindIPFS        Kind = "ipfs"
 	KindUnsupported Kind = "unsupported"
 )
 
-// Ref is what a URI's text says by itself, before anything is fetched.
+// Ref is the information in the text of a URI, before anything is fetched.
 type Ref struct {
 	Kind Kind
 	// Host is the key of the queue the fetch belongs in: HostOf for http(s), "ipfs"
@@ -37,7 +37,7 @@ type Ref struct {
 	Reason Reason
 }
 
-// Classify tells the form of a URI. It is pure and accepts any bytes.
+// Classify returns the form of a URI. It is pure and accepts any bytes.
 func Classify(uri string) Ref {
 	s := strings.TrimSpace(strings.TrimPrefix(uri, "\ufeff"))
 	switch {
@@ -61,7 +61,7 @@ func hasScheme(s, scheme string) bool {
 	return len(s) >= len(scheme) && strings.EqualFold(s[:len(scheme)], scheme)
 }
 
-// classifyWeb reads a URL with http or https. One of a known gateway is an ipfs document.
+// classifyWeb parses a URL with http or https. One on a known gateway is an ipfs document.
 func classifyWeb(s string) Ref {
 	u, err := url.Parse(s)
 	// The host becomes a key, so it must be storable: no DNS name is longer.
@@ -75,7 +75,7 @@ func classifyWeb(s string) Ref {
 	return Ref{Kind: Kind(u.Scheme), Host: canonicalHost(u), URL: s}
 }
 
-// classifyIPFS reads what follows ipfs:.
+// classifyIPFS parses the text after ipfs:.
 func classifyIPFS(s, rest string) Ref {
 	rest = strings.TrimPrefix(rest, "ipfs/")
 	id, path, err := parseCIDPath(rest)
@@ -85,8 +85,8 @@ func classifyIPFS(s, rest string) Ref {
 	return Ref{Kind: KindIPFS, Host: "ipfs", URL: s, CID: id.String(), Path: path}
 }
 
-// classifyRest handles what has no scheme we read: a bare CID, another scheme, or
-// text that never was a URI.
+// classifyRest classifies texts without a supported scheme: a bare CID, another scheme, or a text
+// that is no URI.
 func classifyRest(s string) Ref {
 	bare := strings.TrimPrefix(strings.TrimPrefix(s, "/"), "ipfs/")
 	// Shorter strings can be valid CIDs by chance; no strong hash is this short.
@@ -111,5 +111,5 @@ func isScheme(s string) bool {
 			return false
 		}
 	}
-	return len(s) > 1 // one letter and a colon is a drive
+	return len(s) > 1 // one letter and a colon is a drive letter
 }

@@ -13,7 +13,7 @@ const (
 	defaultTimeout        = 20 * time.Second
 )
 
-// Source says where bytes came from.
+// Source is the origin of bytes.
 type Source string
 
 // Sources of documents. Bytes from SourceIPFS were verified against the CID; data
@@ -28,27 +28,24 @@ const (
 // Options configure a Client. The zero value reads public https and data: URIs.
 type Options struct {
 	GuardOptions
-	// Gateways are trustless ipfs gateways ("https://host"), asked in order, those
-	// that failed lately last. They pass the guard as well: a private one must also
-	// be in AllowHosts.
+	// Gateways are trustless ipfs gateways ("https://host"), asked in order, those with recent
+	// failures last. The guard applies to them too: a private one must also be in AllowHosts.
 	Gateways []string
-	// Node is the trustless gateway of the operator's own ipfs node, e.g.
-	// "http://127.0.0.1:8080". It is asked before the others and may be private;
-	// documents may not lead there.
+	// Node is the trustless gateway of the operator's own ipfs node, e.g. "http://127.0.0.1:8080".
+	// It is asked first and may be private. URIs of documents must not reach it.
 	Node string
 	// UserAgent should name the operator: "name/version (+https://contact)".
 	UserAgent      string
 	MaxBytes       int64
 	MaxInlineBytes int64
-	// Timeout limits one fetch with everything it takes: redirects, or all ipfs
-	// gateways, who share it.
+	// Timeout bounds one fetch with all redirects, or with all ipfs gateways together.
 	Timeout time.Duration
-	// Log hears of gateways that give wrong bytes. Nil: nobody does.
+	// Log receives messages about gateways that return wrong bytes. Nil: discarded.
 	Log *slog.Logger
 }
 
-// Document is the bytes behind a URI and where they came from. Its strings are valid
-// UTF-8, bounded, and without control characters; the bytes are as they came.
+// Document is the bytes behind a URI and their origin. Its strings are valid UTF-8, bounded, and
+// without control characters; the bytes are unchanged.
 type Document struct {
 	Bytes     []byte // never nil, but where NotModified is set
 	MediaType string // as declared, without parameters, lower case; may be ""
@@ -60,19 +57,18 @@ type Document struct {
 	Gateway  string // scheme and host of the gateway that served the ipfs blocks
 	// Root is the multihash of the file itself, at the end of the path; ipfs only.
 	Root []byte
-	// Blocks are the blocks that prove an ipfs document, each once: those of the
-	// path from the root and those of the file. Identity blocks, which are their own
-	// CID, are left out.
+	// Blocks are the blocks that prove an ipfs document, each once: those of the path from the root
+	// and those of the file. Identity blocks, whose CID contains the bytes, are not included.
 	Blocks []Block
 	// ETag and LastModified are the validators of an https answer, as sent; "" if
 	// they are no decent text.
 	ETag         string
 	LastModified string
-	// FreshFor is for how long an https answer claims to stay valid (Cache-Control),
-	// between MinFresh and MaxFresh; 0 when it does not say.
+	// FreshFor is how long an https answer is valid according to Cache-Control, between MinFresh
+	// and MaxFresh; 0 without the header.
 	FreshFor time.Duration
-	// NotModified: the server says that the bytes are those the validators were given
-	// for. Bytes and MediaType are empty then.
+	// NotModified reports that the server still has the version of the given validators. Bytes and
+	// MediaType are empty then.
 	NotModified bool
 	FetchedAt   time.Time
 }
@@ -85,8 +81,8 @@ type Block struct {
 	Node      bool // read as a dag-pb node, not as a part of the file alone
 }
 
-// Validators tell a server which version of a document is known, so that it need
-// not be sent again: the Document's fields of the same names. Empty ones are not sent.
+// Validators identify a known version of a document for the server, which then need not send it
+// again. They are the fields of the same names of Document. Empty ones are not sent.
 type Validators struct {
 	ETag, LastModified string
 }
@@ -96,11 +92,11 @@ type Client struct {
 	opts  Options
 	guard *Guard
 	peers *peers
-	// pace is the time in which a body must make progress.
+	// pace is the period within which a body must make progress.
 	pace time.Duration
 }
 
-// New makes a client; it fails on a gateway or node that is not a plain URL.
+// New returns a client. It fails on a gateway or node that is not a plain URL.
 func New(o Options) (*Client, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxBytes
@@ -123,7 +119,7 @@ func New(o Options) (*Client, error) {
 	return c, err
 }
 
-// Guard is the client's guard, for other requests to hosts that strangers named.
+// Guard returns the client's guard, for other requests to foreign hosts.
 func (c *Client) Guard() *Guard { return c.guard }
 
 // Close closes pooled connections.
@@ -137,9 +133,8 @@ func (c *Client) Fetch(ctx context.Context, uri string) (Document, error) {
 	return c.FetchIfChanged(ctx, uri, Validators{})
 }
 
-// FetchIfChanged is Fetch for a document of which a version is known: an https server
-// that still has it may answer NotModified. Other forms ignore the validators: what
-// they name cannot change.
+// FetchIfChanged is Fetch for a document with a known version: an https server that still has it
+// may answer NotModified. Other forms ignore the validators, because their contents cannot change.
 func (c *Client) FetchIfChanged(ctx context.Context, uri string, known Validators) (Document, error) {
 	doc, err := c.fetch(ctx, Classify(uri), known)
 	if err != nil {

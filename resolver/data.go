@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// dataHeader is what stands before the comma of a data: URI.
+// dataHeader is the part of a data: URI before the comma.
 type dataHeader struct {
 	mediaType string
 	base64    bool
@@ -40,8 +40,7 @@ func decodeData(uri string, limit int64) ([]byte, string, error) {
 	return raw, h.mediaType, nil
 }
 
-// parseDataHeader reads what stands between data: and the comma: media type, base64 and ERC-8004's
-// enc.
+// parseDataHeader parses media type, base64 and ERC-8004's enc of a data: URI.
 func parseDataHeader(head string) dataHeader {
 	var h dataHeader
 	for i, part := range strings.Split(head, ";") {
@@ -94,8 +93,8 @@ func decodeBase64(text []byte) ([]byte, error) {
 	return out[:n], err
 }
 
-// unpercent decodes %XX and leaves every other percent sign alone: unescaped JSON
-// behind the comma may well say "100%".
+// unpercent decodes %XX and keeps every other percent sign, because unescaped JSON after the comma
+// may contain "100%".
 func unpercent(s string) []byte {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
@@ -113,7 +112,7 @@ func unpercent(s string) []byte {
 	return out
 }
 
-// unhex is the value of a hexadecimal digit.
+// unhex returns the value of a hexadecimal digit.
 func unhex(c byte) (byte, bool) {
 	switch {
 	case c >= '0' && c <= '9':
@@ -145,8 +144,8 @@ func looksJSON(b []byte) bool {
 	return len(b) > 0 && (b[0] == '{' || b[0] == '[')
 }
 
-// Inline reads a URI that is its own document: a data: URI, or JSON where a URI belongs.
-// It is an error of the package for every other form, and for more than limit bytes.
+// Inline returns the document that a URI contains: that of a data: URI, or JSON in place of a URI.
+// It returns an *Error for every other form, and for more than limit bytes.
 func Inline(uri string, limit int64) ([]byte, error) {
 	switch ref := Classify(uri); {
 	case ref.Kind == KindData:

@@ -6,9 +6,9 @@ import (
 	"net/url"
 )
 
-// Detail is the failure in words that may be published: unlike Error, which is for
-// logs, it names neither addresses of this machine's network nor the servers it
-// asks (name servers, gateways).
+// Detail describes the failure for publication. Unlike Error, which is for logs, it contains
+// neither addresses of this machine's network nor names of the servers in use (name servers,
+// gateways).
 func (e *Error) Detail() string {
 	say := func(words string) string { return storable(string(e.Reason)+": "+words, maxErrorText) }
 	switch e.Reason {
@@ -32,7 +32,7 @@ func (e *Error) Detail() string {
 	return e.Error()
 }
 
-// innermost is the cause below the layers that name addresses.
+// innermost returns the cause below the errors that contain addresses.
 func innermost(err error) error {
 	var op *net.OpError
 	var asked *url.Error

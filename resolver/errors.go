@@ -13,15 +13,15 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Reason says why a URI gave no document. The list is closed; values are stored
-// and published, so they never change their meaning.
+// Reason is the code of the failure to read a document. The list is closed; values are stored and
+// published, so that their meaning never changes.
 type Reason string
 
 // Reasons found in the URI or in the bytes. Another try repeats them.
 const (
 	ReasonEmpty               Reason = "empty"                // the URI is empty or blank
 	ReasonUnsupportedScheme   Reason = "unsupported_scheme"   // ar://, ipns://, file paths, …
-	ReasonNotURI              Reason = "not_a_uri"            // words, a hex address, junk
+	ReasonNotURI              Reason = "not_a_uri"            // plain text, a hex address, or other text
 	ReasonBadURL              Reason = "bad_url"              // http(s) that does not parse
 	ReasonHTTPDisabled        Reason = "http_disabled"        // plain http, which is off
 	ReasonBlockedHost         Reason = "blocked_host"         // userinfo, single label, .local, public IP literal, …
@@ -35,13 +35,13 @@ const (
 	ReasonRatio               Reason = "ratio"                // inflates too much: a bomb
 )
 
-// Reasons found on the network. Retry says whether another try may help.
+// Reasons that are found on the network. Retry reports whether a retry may help.
 const (
 	ReasonBlockedAddress Reason = "blocked_address" // resolves to a private or special address
 	ReasonDNS            Reason = "dns"             // the host name does not resolve
 	ReasonNetwork        Reason = "network"         // connection refused, reset or broken
 	ReasonTimeout        Reason = "timeout"         // no complete answer in time
-	ReasonTooSlow        Reason = "too_slow"        // the body hardly makes progress
+	ReasonTooSlow        Reason = "too_slow"        // the body makes almost no progress
 	ReasonTLS            Reason = "tls"             // handshake or certificate
 	ReasonRedirects      Reason = "redirects"       // more than three
 	ReasonNotFound       Reason = "not_found"       // 404 or 410, or no such path in an ipfs directory
@@ -54,7 +54,7 @@ const (
 	ReasonCanceled       Reason = "canceled"        // the caller gave up
 )
 
-// Reasons are all of them that a fetch can end with and that are stored.
+// Reasons returns all stored reasons of failed fetches.
 func Reasons() []Reason {
 	return []Reason{ReasonEmpty, ReasonUnsupportedScheme, ReasonNotURI, ReasonBadURL, ReasonHTTPDisabled,
 		ReasonBlockedHost, ReasonBlockedPort,
@@ -71,12 +71,12 @@ type Error struct {
 	// Retry: the same URI may work later. False means that trying again is
 	// pointless until the document, the URI or the configuration changes.
 	Retry bool
-	// RetryAfter is how long the server asked us to wait, 0 if it did not say.
+	// RetryAfter is the pause that the server asked for, 0 for none.
 	RetryAfter time.Duration
 	Status     int // HTTP status, 0 when there was none
-	// Elsewhere: the host that failed is not the URI's, which redirected to it.
-	Elsewhere bool
-	Err       error // the cause, may be nil
+	// AfterRedirect reports that another host failed, to which the URI's host redirected.
+	AfterRedirect bool
+	Err           error // the cause, may be nil
 }
 
 // Error reads "reason: cause". Causes quote strangers, so the text is cut and cleaned
@@ -88,15 +88,15 @@ func (e *Error) Error() string {
 	return storable(string(e.Reason)+": "+e.Err.Error(), maxErrorText)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// final is a failure that the next try would repeat.
+// final returns an error that a retry would repeat.
 func final(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
 }
 
-// passing is a failure that may be gone at the next try.
+// passing returns an error that may be gone at the next try.
 func passing(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Retry: true, Err: fmt.Errorf(format, args...)}
 }
@@ -134,8 +134,8 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &t) && t.Timeout()
 }
 
-// isLongHeader tells an answer whose header is over the limit. The standard library
-// has no error value for it.
+// isLongHeader reports whether an error is that of a header over the limit, for which the standard
+// library has no error value.
 func isLongHeader(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "server response headers exceeded") ||

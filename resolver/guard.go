@@ -29,12 +29,11 @@ const (
 // GuardOptions opens the guard. The zero value allows public https hosts on port
 // 443 only.
 type GuardOptions struct {
-	// AllowHosts are "host" (any port) or "host:port" that may be private and may
-	// be spoken to over plain http: for development and for one's own services.
-	// Every document may then lead there, also by a redirect.
+	// AllowHosts are "host" (any port) or "host:port" that may be private and may use plain http:
+	// for development and own services. URIs of all documents may reach them, also by a redirect.
 	AllowHosts []string
-	// AllowPrefixes are address ranges that may be dialed although they are
-	// private, on any port; IP literals inside them may use plain http.
+	// AllowPrefixes are private address ranges that may be dialed on any port; IP literals inside
+	// them may use plain http.
 	AllowPrefixes []netip.Prefix
 	// AllowHTTP permits plain http to public hosts on port 80.
 	AllowHTTP bool
@@ -44,12 +43,12 @@ type GuardOptions struct {
 	RootCAs *x509.CertPool
 	// Resolver replaces the pure Go resolver.
 	Resolver *net.Resolver
-	// HeaderTimeout is how long a host may take until its answer begins; 10 s when 0.
+	// HeaderTimeout bounds the time until a host's answer begins; 10 s when 0.
 	HeaderTimeout time.Duration
 }
 
-// Guard decides which URLs may be requested and which addresses may be dialed.
-// Every outgoing request to a host that a stranger named goes through one.
+// Guard decides which URLs may be requested and which addresses may be dialed. Every outgoing
+// request to a foreign host MUST use one.
 type Guard struct {
 	hosts     map[string]bool
 	prefixes  []netip.Prefix
@@ -59,7 +58,7 @@ type Guard struct {
 	transport *http.Transport
 }
 
-// NewGuard makes a guard with its own connection pool.
+// NewGuard returns a guard with its own connection pool.
 func NewGuard(o GuardOptions) *Guard {
 	g := &Guard{hosts: map[string]bool{}, prefixes: o.AllowPrefixes, http: o.AllowHTTP, ports: o.Ports}
 	for _, h := range o.AllowHosts {
@@ -76,8 +75,8 @@ func NewGuard(o GuardOptions) *Guard {
 	return g
 }
 
-// newTransport makes a transport whose connections pass the guard after names are resolved, so
-// that DNS cannot change the address in between.
+// newTransport returns a transport that checks addresses after names are resolved, so that DNS
+// cannot change the address in between.
 func (g *Guard) newTransport(o GuardOptions) *http.Transport {
 	resolver := o.Resolver
 	if resolver == nil {
@@ -108,17 +107,17 @@ func (g *Guard) newTransport(o GuardOptions) *http.Transport {
 	}
 }
 
-// onlyHTTP1 leaves HTTP/2 out: a server that floods its client with frames that carry
-// nothing (empty DATA, PING, SETTINGS) costs most of a core until the timeout, and
-// net/http has no bound on them. HTTP/1.1 has no such frames, and every server speaks it.
+// onlyHTTP1 disables HTTP/2: a server that floods its client with empty frames (DATA, PING,
+// SETTINGS) costs most of a core until the timeout, and net/http does not limit them. HTTP/1.1 has
+// no such frames, and every server supports it.
 func onlyHTTP1() *http.Protocols {
 	var p http.Protocols
 	p.SetHTTP1(true)
 	return &p
 }
 
-// Control is a net.Dialer.Control. It sees the address after the name was
-// resolved, so neither DNS rebinding nor a redirect gets around it.
+// Control implements net.Dialer.Control. It checks the address after the name was resolved, so that
+// neither DNS rebinding nor a redirect bypasses it.
 func (g *Guard) Control(network, address string, conn syscall.RawConn) error {
 	if ap, err := netip.ParseAddrPort(address); err == nil && g.allowsAddr(ap.Addr()) {
 		return nil
@@ -166,8 +165,8 @@ func (g *Guard) allowsAddr(addr netip.Addr) bool {
 	return slices.ContainsFunc(g.prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// checkLiteral refuses an IP address in place of a host name, and says whether it is an internal
-// one.
+// checkLiteral refuses an IP address in place of a host name; the error distinguishes internal
+// addresses.
 func (g *Guard) checkLiteral(addr netip.Addr) error {
 	if err := g.guardian.SafeAddr(addr); err != nil {
 		return final(ReasonBlockedAddress, "%w", err)
@@ -191,7 +190,7 @@ func checkName(host string) error {
 	return nil
 }
 
-// defaultPort is the port of a URL, that of its scheme when it names none.
+// defaultPort returns the port of a URL, or that of its scheme.
 func defaultPort(u *url.URL) string {
 	switch {
 	case u.Port() != "":
@@ -229,8 +228,8 @@ func (g *Guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.transport.RoundTrip(req)
 }
 
-// Client is an http.Client behind the guard: at most three redirects, each checked,
-// no cookies, no proxy, and the given limit for a whole exchange (0 means 20 s).
+// Client returns an http.Client that uses the guard: at most three redirects, each checked, no
+// cookies, no proxy, and a limit for the whole exchange (0 means 20 s).
 func (g *Guard) Client(timeout time.Duration) *http.Client {
 	if timeout <= 0 {
 		timeout = defaultTimeout

@@ -8,19 +8,18 @@ import (
 )
 
 const (
-	// maxRatio is far above what documents reach (about 10) and below what a
-	// bomb needs (about 1,000).
+	// maxRatio exceeds the ratio of documents (about 10) and is below that of gzip bombs (about
+	// 1,000).
 	maxRatio = 100
-	// ratioFloor keeps the ratio from judging small documents, where repetition
-	// is harmless.
+	// ratioFloor exempts small documents, whose repetition is harmless.
 	ratioFloor = 64 << 10
 )
 
 // isGzip reports whether bytes begin as gzip does.
 func isGzip(b []byte) bool { return len(b) > 2 && b[0] == 0x1f && b[1] == 0x8b }
 
-// countingReader counts what the decompressor really consumed, and remembers why
-// its source failed, to tell a broken connection from broken data.
+// countingReader counts the bytes that the decompressor read, and keeps the error of its source,
+// which distinguishes a broken connection from broken data.
 type countingReader struct {
 	*bufio.Reader
 	n   int64
@@ -35,7 +34,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadByte counts single bytes: the decompressor asks for most of them one by one.
+// ReadByte counts single bytes, which the decompressor mostly reads.
 func (c *countingReader) ReadByte() (byte, error) {
 	b, err := c.Reader.ReadByte()
 	if err == nil {
@@ -52,7 +51,7 @@ func (c *countingReader) note(err error) {
 	}
 }
 
-// failure is why compressed bytes could not be read: the connection's error, or bad gzip.
+// failure returns why compressed bytes could not be read: the connection's error, or invalid gzip.
 func (c *countingReader) failure(err error) error {
 	if c.err != nil {
 		return c.err
@@ -60,7 +59,7 @@ func (c *countingReader) failure(err error) error {
 	return final(ReasonBadGzip, "%w", err)
 }
 
-// inflate reads at most limit bytes of plain text and gives up early on bombs.
+// inflate reads at most limit decompressed bytes and stops early at gzip bombs.
 func inflate(r io.Reader, limit int64) ([]byte, error) {
 	in := &countingReader{Reader: bufio.NewReader(r)}
 	zr, err := gzip.NewReader(in)

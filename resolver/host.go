@@ -20,8 +20,8 @@ func HostOf(rawURL string) string {
 	return canonicalHost(u)
 }
 
-// canonicalHost is the host of a URL in one form, with the port where it is not that of the
-// scheme. Empty when it cannot be stored.
+// canonicalHost returns the host of a URL in one form, with the port unless it is the scheme's
+// default. It is empty if it cannot be stored.
 func canonicalHost(u *url.URL) string {
 	name, port := canonicalName(u.Hostname()), u.Port()
 	if name == "" || storable(name, maxHostText) != name {
@@ -36,8 +36,8 @@ func canonicalHost(u *url.URL) string {
 	return net.JoinHostPort(name, port)
 }
 
-// canonicalName maps names as net/http does before it asks DNS: what is no name to it
-// stays as it is written, and fails there.
+// canonicalName converts names like net/http before a DNS query. A text that is no name stays
+// unchanged, and fails there.
 func canonicalName(host string) string {
 	for i := range len(host) {
 		if host[i] < 0x80 {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	maxBlockBytes = 2 << 20 // what the network itself exchanges
+	maxBlockBytes = 2 << 20 // limit of the network's own exchange
 	maxBlocks     = 256     // blocks read for one document
 	maxDAGBytes   = 8 << 20 // bytes of all its blocks, directories included
 
@@ -25,14 +25,14 @@ const (
 	carType = "application/vnd.ipld.car"
 )
 
-// blockSet holds verified blocks by multihash, so that a CIDv0 and a CIDv1 of the
-// same bytes are one block.
+// blockSet has verified blocks by multihash, so that a CIDv0 and a CIDv1 of the same bytes are one
+// block.
 type blockSet struct {
 	mu     sync.Mutex
 	byHash map[string][]byte
 }
 
-// add keeps a block if its bytes are the CID's.
+// add adds a block if its bytes match the CID.
 func (s *blockSet) add(id cid.Cid, b []byte) error {
 	got, err := id.Prefix().Sum(b)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *blockSet) add(id cid.Cid, b []byte) error {
 	return nil
 }
 
-// put keeps a block that was verified before.
+// put adds a block that was verified before.
 func (s *blockSet) put(id cid.Cid, b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *blockSet) get(id cid.Cid) ([]byte, bool) {
 	return b, ok
 }
 
-// size is how many blocks there are.
+// size returns the number of blocks.
 func (s *blockSet) size() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *Client) fetchIPFS(ctx context.Context, ref Ref) (Document, error) {
 	}
 	asked := c.peers.order(time.Now(), ref.Gateway)
 	if len(asked) == 0 && root.Prefix().MhType == mh.IDENTITY {
-		asked = []*peer{{}} // the CID is the data: nobody need be asked
+		asked = []*peer{{}} // the CID contains the bytes: no gateway is needed
 	}
 	if len(asked) == 0 {
 		return Document{}, allFailed(nil)
@@ -89,7 +89,7 @@ func (c *Client) fetchIPFS(ctx context.Context, ref Ref) (Document, error) {
 	return r.run(ctx)
 }
 
-// ipfsDocument is the answer to a walk, with the blocks that prove it.
+// ipfsDocument returns the result of a walk with the blocks that prove it.
 func ipfsDocument(root cid.Cid, path, gateway string, b []byte, w *walker) Document {
 	return Document{
 		Bytes:    b,
@@ -102,8 +102,8 @@ func ipfsDocument(root cid.Cid, path, gateway string, b []byte, w *walker) Docum
 	}
 }
 
-// aboutGateway tells reasons that name a gateway's fault from those the verified
-// blocks prove.
+// aboutGateway reports whether a reason is a failure of a gateway, as opposed to a fact that
+// verified blocks prove.
 func aboutGateway(r Reason) bool {
 	switch r {
 	case ReasonTooLarge, ReasonNotFound, ReasonDirectory, ReasonBadDAG, ReasonBadCID:
@@ -149,8 +149,8 @@ func (c *Client) fromGateway(ctx context.Context, g *peer, root cid.Cid, path st
 	err error) {
 	defer survive(&err)
 	sent := &blockSet{}
-	// One CAR carries the whole proof; a lone raw block needs none. A gateway
-	// without CAR support still serves the blocks one by one.
+	// One CAR contains the whole proof; a single raw block needs none. A gateway without CAR
+	// support serves the blocks one by one.
 	if p := root.Prefix(); g.base != "" && p.Codec != cid.Raw && p.MhType != mh.IDENTITY {
 		if err := c.loadCAR(ctx, g, root, path, sent); isReason(err, ReasonCIDMismatch) {
 			return Document{}, err
@@ -172,9 +172,9 @@ func isReason(err error, r Reason) bool {
 	return errors.As(err, &e) && e.Reason == r
 }
 
-// loadCAR reads verified blocks out of the gateway's CAR for the path. It keeps
-// what it read also when it fails: a CAR that is cut short or floods us with blocks
-// nobody asked for is no proof against the document.
+// loadCAR reads verified blocks from the gateway's CAR for the path. It keeps them also if it
+// fails, because a truncated CAR, or one with unrequested blocks, proves nothing against the
+// document.
 func (c *Client) loadCAR(ctx context.Context, g *peer, root cid.Cid, path string, into *blockSet) error {
 	resp, err := c.ask(ctx, g, root.String()+escapePath(path)+"?format=car&dag-scope=entity",
 		carType+";version=1;order=dfs;dups=n")
@@ -188,23 +188,23 @@ func (c *Client) loadCAR(ctx context.Context, g *peer, root cid.Cid, path string
 	return readCAR(io.LimitReader(resp.Body, maxDAGBytes), into)
 }
 
-// ask sends a request to a gateway. Its error does not name the URL: an operator's
-// gateway may have a key in it.
+// ask sends a request to a gateway. Its error does not contain the URL, in which an operator's
+// gateway may have a key.
 func (c *Client) ask(ctx context.Context, g *peer, what, accept string) (*http.Response, error) {
-	// A gateway may begin a CAR and then search the network for its first block: what
-	// holds it to its time is the next gateway, not the pace of its body.
+	// A gateway may begin a CAR and then search the network for its first block. The next gateway
+	// limits its time, not the pace of its body.
 	resp, err := c.get(ctx, g.guard, c.opts.Timeout, g.base+"/ipfs/"+what, map[string]string{"Accept": accept})
 	var named *url.Error
 	if errors.As(err, &named) {
 		err = named.Err
 	}
 	if err != nil && isLongHeader(err) {
-		return nil, passing(ReasonGateway, "%w", err) // nothing is said about the document
+		return nil, passing(ReasonGateway, "%w", err) // the error says nothing about the document
 	}
 	return resp, err
 }
 
-// readCAR leaves the verifying to blockSet.add, which can say that bytes are wrong.
+// readCAR reads blocks without verifying them; blockSet.add verifies, and can report wrong bytes.
 func readCAR(body io.Reader, into *blockSet) (err error) {
 	defer surviveGateway(&err)
 	r, err := car.NewBlockReader(body, car.WithTrustedCAR(true),
@@ -230,8 +230,8 @@ func readCAR(body io.Reader, into *blockSet) (err error) {
 	return nil
 }
 
-// block gives one verified block: from the CID itself, from what was proved or sent,
-// or as a raw block from the gateway. What it gives is proved for the next gateway.
+// block returns one verified block: from the CID itself, from proven or sent blocks, or as a raw
+// block from the gateway. The block counts as proven for the next gateway.
 func (c *Client) block(ctx context.Context, g *peer, id cid.Cid, proven, sent *blockSet) ([]byte, error) {
 	if err := checkStrong(id); err != nil {
 		return nil, final(ReasonBadCID, "%w", err)
@@ -256,7 +256,7 @@ func (c *Client) block(ctx context.Context, g *peer, id cid.Cid, proven, sent *b
 	return b, proven.add(id, b)
 }
 
-// rawBlock asks a gateway for one block. The caller compares it with its CID.
+// rawBlock requests one block from a gateway. The caller compares it with its CID.
 func (c *Client) rawBlock(ctx context.Context, g *peer, id cid.Cid) ([]byte, error) {
 	resp, err := c.ask(ctx, g, id.String()+"?format=raw", rawType)
 	if err != nil {
@@ -266,7 +266,7 @@ func (c *Client) rawBlock(ctx context.Context, g *peer, id cid.Cid) ([]byte, err
 	b, err := readBody(resp, maxBlockBytes)
 	if isReason(err, ReasonTooLarge) || isReason(err, ReasonRatio) || isReason(err, ReasonUnsupportedEncoding) ||
 		isReason(err, ReasonBadGzip) {
-		// It is the gateway's body that cannot be read, not the document.
+		// The body of the gateway cannot be read, which says nothing about the document.
 		return nil, passing(ReasonGateway, "block %s: %v", id, err)
 	}
 	if err != nil {

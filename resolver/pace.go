@@ -9,14 +9,13 @@ import (
 )
 
 const (
-	// paceWindow and minProgress: a body that gives fewer bytes in a window holds a
-	// worker for nothing.
+	// A body with fewer than minProgress bytes within paceWindow occupies a worker without use.
 	paceWindow  = 5 * time.Second
 	minProgress = 512
 )
 
-// pacedBody breaks off a body that comes by the byte: the limit on the whole exchange
-// alone would let a server hold us for all of it, again and again.
+// pacedBody stops reading a body that arrives very slowly. The limit on the whole exchange alone
+// would let a server occupy a worker for all of it, repeatedly.
 type pacedBody struct {
 	io.ReadCloser
 	window time.Duration
@@ -26,7 +25,7 @@ type pacedBody struct {
 	slow   atomic.Bool
 }
 
-// newPacedBody watches body; cancel ends the request it belongs to.
+// newPacedBody watches body; cancel ends its request.
 func newPacedBody(body io.ReadCloser, window time.Duration, cancel context.CancelFunc) *pacedBody {
 	p := &pacedBody{ReadCloser: body, window: window, cancel: cancel}
 	p.timer = time.AfterFunc(time.Hour, p.look)
@@ -34,7 +33,7 @@ func newPacedBody(body io.ReadCloser, window time.Duration, cancel context.Cance
 	return p
 }
 
-// look gives the body up when too few bytes came in the window.
+// look ends the request if too few bytes arrived in the window.
 func (p *pacedBody) look() {
 	if p.got.Swap(0) >= minProgress {
 		p.timer.Reset(p.window)

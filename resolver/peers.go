@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A gateway that fails is asked last for a while, which doubles with every further
-// failure. Wrong bytes are no accident: they cost the longest rest at once.
+// A failed gateway is asked last for a pause that doubles with every further failure. Wrong bytes
+// are no accident and cause the longest pause at once.
 const (
 	minRest = 30 * time.Second
 	maxRest = 16 * time.Minute
@@ -20,7 +20,7 @@ const (
 
 // peer is one trustless ipfs gateway.
 type peer struct {
-	base  string // URL without trailing slash; it may hold a key
+	base  string // URL without trailing slash; it may contain a key
 	name  string // scheme and host, fit for logs
 	guard *Guard
 
@@ -28,8 +28,7 @@ type peer struct {
 	rests    time.Time // asked last until then
 }
 
-// peers are the configured ones and how well they did. Health lives in memory
-// only: a new process asks them all again.
+// peers are the configured gateways and their health, which is only in memory.
 type peers struct {
 	mu    sync.Mutex
 	all   []*peer // as configured, the operator's node first
@@ -65,8 +64,8 @@ func newPeers(guard *Guard, o Options) (*peers, error) {
 
 var errBadGateway = errors.New("not a gateway URL: want https://host, without user, query or fragment")
 
-// newPeer gives the gateway at a URL and its host with port. Errors do not repeat
-// the URL, which may hold a key.
+// newPeer returns the gateway at a URL and its host with port. Errors do not contain the URL, which
+// may contain a key.
 func newPeer(base string) (*peer, string, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" ||
@@ -76,9 +75,8 @@ func newPeer(base string) (*peer, string, error) {
 	return &peer{base: strings.TrimRight(base, "/"), name: u.Scheme + "://" + u.Host}, u.Host, nil
 }
 
-// order lists whom to ask: the healthy as configured, then the resting, those that may
-// be asked again soonest first. The origin that a URI names comes last, unless it is
-// among them.
+// order returns the gateways to ask: the healthy in configured order, then those in a pause, the
+// shortest first. The origin in the URI is last, unless it is configured.
 func (p *peers) order(now time.Time, named string) []*peer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +98,7 @@ func (p *peers) worked(g *peer) {
 	g.failures, g.rests = 0, time.Time{}
 }
 
-// failed lets a gateway rest. That it does not have one document says nothing about it.
+// failed starts a gateway's pause. A missing document is no failure of the gateway.
 func (p *peers) failed(g *peer, why *Error, now time.Time) {
 	if why.Reason == ReasonNotFound || why.Reason == ReasonCanceled {
 		return

@@ -9,17 +9,17 @@ import (
 	"github.com/ipfs/go-cid"
 )
 
-// hedgeAfter is for how long one gateway has the word alone.
+// hedgeAfter is how long one gateway is waited for before the next one is asked too.
 const hedgeAfter = 1500 * time.Millisecond
 
-// race asks gateways for one document: the first at once, the next whenever one
-// failed or took long. The first that proves the document wins.
+// race asks gateways for one document: the first at once, the next one after a failure or after
+// hedgeAfter. The first gateway that proves the document wins.
 type race struct {
 	client  *Client
 	root    cid.Cid
 	path    string
 	asked   []*peer
-	answers chan answer // holds an answer of each: nobody waits to write
+	answers chan answer // has room for every answer, so that no sender blocks
 
 	started  int
 	running  []*peer
@@ -33,10 +33,10 @@ type answer struct {
 	err  error
 }
 
-// run gives the document or why there is none.
+// run returns the document or the failure.
 func (r *race) run(caller context.Context) (Document, error) {
 	ctx, cancel := context.WithTimeout(caller, r.client.opts.Timeout)
-	defer cancel() // ends those that lost
+	defer cancel() // cancels the remaining requests
 	// Also the last of many silent gateways must leave time to answer.
 	patience := min(hedgeAfter, r.client.opts.Timeout/time.Duration(2*len(r.asked)))
 	hedge := time.NewTicker(patience)
@@ -75,7 +75,7 @@ func (r *race) start(ctx context.Context) {
 	}()
 }
 
-// won remembers the winner, and those it overtook: they had more time.
+// won records the success of the winner, and failures of the gateways that had more time.
 func (r *race) won(winner *peer) {
 	for _, g := range r.running {
 		if g == winner {
@@ -86,8 +86,8 @@ func (r *race) won(winner *peer) {
 	r.client.peers.worked(winner)
 }
 
-// lost notes a failure. It returns those that end the race: what the blocks prove, and
-// the caller's giving up.
+// lost records a failure. It returns those that end the race: facts that blocks prove, and
+// cancellation by the caller.
 func (r *race) lost(caller context.Context, a answer) error {
 	r.running = slices.DeleteFunc(r.running, func(g *peer) bool { return g == a.from })
 	named := networkError(caller, a.err)

@@ -12,10 +12,10 @@ const (
 	maxErrorText = 1 << 10
 )
 
-// storable makes text that strangers wrote fit for databases and logs: valid UTF-8
-// without control characters, of at most limit bytes.
+// storable makes foreign text fit for databases and logs: valid UTF-8 without control characters,
+// of at most limit bytes.
 func storable(s string, limit int) string {
-	// Mapping turns invalid bytes into U+FFFD, which is longer: hence the second cut.
+	// Mapping replaces invalid bytes by U+FFFD, which is longer; therefore the text is cut again.
 	return cut(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
@@ -35,8 +35,7 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// validator keeps an ETag or a date only whole: another text would be sent back to
-// a server that never said it.
+// validator returns an ETag or a date only if it is complete: a cut one would not match.
 func validator(s string) string {
 	if storable(s, maxShortText) != s {
 		return ""

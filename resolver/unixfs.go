@@ -25,15 +25,15 @@ const (
 	codecDagJSON = 0x0129
 )
 
-// walker reads a UnixFS file out of verified blocks. It holds no more than the
-// document and touches no more than maxBlocks blocks, however often they repeat.
+// walker reads a UnixFS file from verified blocks. It keeps only the document in memory and reads
+// at most maxBlocks blocks, including repetitions.
 type walker struct {
 	load  func(context.Context, cid.Cid) ([]byte, error)
 	limit int64
 	loads int
 	bytes int
 	root  []byte         // multihash of the file, once its path is walked
-	proof []Block        // what was loaded, each block once
+	proof []Block        // loaded blocks, each once
 	seen  map[string]int // where in proof a multihash is
 }
 
@@ -44,16 +44,15 @@ type pbNode struct {
 	kind int64
 }
 
-// survive turns a panic into bad_dag. The decoders are others' and the blocks are
-// hostile: what they do not survive is the document's fault, not the process's.
+// survive turns a panic into bad_dag: a panic of a library's decoder on foreign blocks is a fault
+// of the document and must not end the process.
 func survive(err *error) {
 	if r := recover(); r != nil {
 		*err = final(ReasonBadDAG, "decoder gave up: %v", r)
 	}
 }
 
-// surviveGateway is survive for bytes that nobody verified yet: they tell nothing of
-// the document.
+// surviveGateway is survive for unverified bytes, which say nothing about the document.
 func surviveGateway(err *error) {
 	if r := recover(); r != nil {
 		*err = passing(ReasonGateway, "decoder gave up: %v", r)
@@ -73,7 +72,7 @@ func (w *walker) file(ctx context.Context, root cid.Cid, path string) ([]byte, e
 	return w.read(ctx, id, nil, 0)
 }
 
-// block loads a block and counts it against the bounds of one document.
+// block loads a block and counts it against the limits of one document.
 func (w *walker) block(ctx context.Context, id cid.Cid) ([]byte, error) {
 	b, err := w.load(ctx, id)
 	if err != nil {
@@ -154,8 +153,8 @@ func (w *walker) child(ctx context.Context, dir cid.Cid, name string) (cid.Cid, 
 	return cid.Undef, final(ReasonNotFound, "no %q in %s", name, dir)
 }
 
-// shardChild leaves the walk through the hash trie to the library; its blocks come
-// through the same door as ours.
+// shardChild finds a child in a sharded directory with the library; its blocks are loaded and
+// counted like all others.
 func (w *walker) shardChild(ctx context.Context, n pbNode, name string) (id cid.Cid, err error) {
 	defer survive(&err)
 	var failed error
@@ -193,10 +192,10 @@ func (w *walker) shardChild(ctx context.Context, n pbNode, name string) (id cid.
 	return toCID(l)
 }
 
-// linkCID is the CID that a link points to.
+// linkCID returns the CID of a link.
 func linkCID(l dagpb.PBLink) (cid.Cid, error) { return toCID(l.FieldHash().Link()) }
 
-// toCID is the CID of a link of the data model.
+// toCID returns the CID of a link of the data model.
 func toCID(l ipld.Link) (cid.Cid, error) {
 	link, ok := l.(cidlink.Link)
 	if !ok {

@@ -13,24 +13,25 @@ import (
 	"time"
 )
 
-// maxRetryAfter caps what a server may ask for: it must not park a URI for ever.
+// maxRetryAfter bounds the pause that a server may ask for, so that it cannot postpone a URI
+// forever.
 const maxRetryAfter = 24 * time.Hour
 
-// Bounds of Document.FreshFor: no server is asked more often, and none is believed
-// for longer.
+// Bounds of Document.FreshFor: a shorter time would cause too many requests, and a longer one is
+// not believed.
 const (
 	MinFresh = 5 * time.Minute
 	MaxFresh = 7 * 24 * time.Hour
 )
 
-// fetchWeb reads one document over http(s), unless it is still the known one.
+// fetchWeb reads one document over http(s), unless the server still has the known version.
 func (c *Client) fetchWeb(ctx context.Context, target string, known Validators) (Document, error) {
-	// Servers that speak several formats should send the document, not a page.
+	// Servers with several formats should send the document and not a page.
 	header := map[string]string{
 		"Accept":          "application/json, */*;q=0.5",
 		"Accept-Encoding": "gzip",
 	}
-	// These came from strangers once: only what is a header value goes back.
+	// Validators are foreign texts: only a valid header value is sent.
 	if tag := validator(known.ETag); tag != "" {
 		header["If-None-Match"] = tag
 	}
@@ -40,7 +41,7 @@ func (c *Client) fetchWeb(ctx context.Context, target string, known Validators) 
 	resp, err := c.get(ctx, c.guard, c.pace, target, header)
 	if err != nil {
 		named := networkError(ctx, err)
-		named.Elsewhere = named.Elsewhere || redirected(target, err)
+		named.AfterRedirect = named.AfterRedirect || redirected(target, err)
 		return Document{}, named
 	}
 	defer resp.Body.Close()
@@ -60,18 +61,18 @@ func (c *Client) fetchWeb(ctx context.Context, target string, known Validators) 
 	}
 	if doc.Bytes, err = readBody(resp, c.opts.MaxBytes); err != nil {
 		named := networkError(ctx, err)
-		named.Elsewhere = resp.Request.Response != nil
+		named.AfterRedirect = resp.Request.Response != nil
 		return Document{}, named
 	}
 	mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil {
-		mediaType = "" // a malformed type is as good as none: the bytes decide
+		mediaType = "" // a malformed type is ignored: the bytes decide
 	}
 	doc.MediaType = storable(mediaType, maxShortText)
 	return doc, nil
 }
 
-// redirected tells whether a request for target failed at another host.
+// redirected reports whether a request for target failed at another host.
 func redirected(target string, err error) bool {
 	var failed *url.Error
 	if !errors.As(err, &failed) {
@@ -82,8 +83,8 @@ func redirected(target string, err error) bool {
 	return errAt == nil && errAsked == nil && !strings.EqualFold(at.Host, asked.Host)
 }
 
-// get sends a guarded GET and returns only answers with status 200, or 304 to a
-// conditional request. The body must make progress within pace.
+// get sends a guarded GET and returns only answers with status 200, or 304 to a conditional
+// request. The body must make progress within pace.
 func (c *Client) get(ctx context.Context, guard *Guard, pace time.Duration, target string,
 	header map[string]string) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -110,15 +111,15 @@ func (c *Client) get(ctx context.Context, guard *Guard, pace time.Duration, targ
 	return nil, statusError(resp)
 }
 
-// statusError turns an unwelcome status into a reason. Agents often register
-// before they publish, so a 404 may pass; other client errors seldom do.
+// statusError converts a status to a reason. Agents often register before they publish, so that a
+// 404 may pass; other client errors rarely do.
 func statusError(resp *http.Response) *Error {
 	e := &Error{
-		Reason:     ReasonHTTPStatus,
-		Status:     resp.StatusCode,
-		Elsewhere:  resp.Request.Response != nil, // the redirect that led here
-		RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
-		Err:        fmt.Errorf("%s from %s", resp.Status, resp.Request.URL.Host),
+		Reason:        ReasonHTTPStatus,
+		Status:        resp.StatusCode,
+		AfterRedirect: resp.Request.Response != nil, // the redirect that led here
+		RetryAfter:    retryAfter(resp.Header.Get("Retry-After"), time.Now()),
+		Err:           fmt.Errorf("%s from %s", resp.Status, resp.Request.URL.Host),
 	}
 	switch code := resp.StatusCode; code {
 	case http.StatusNotFound:
@@ -156,7 +157,7 @@ func freshFor(h http.Header) time.Duration {
 			if err != nil {
 				continue
 			}
-			age, _ := strconv.ParseInt(h.Get("Age"), 10, 32) // what is no number counts as none
+			age, _ := strconv.ParseInt(h.Get("Age"), 10, 32) // an invalid Age counts as none
 			return min(max(time.Duration(secs-max(age, 0))*time.Second, MinFresh), MaxFresh)
 		}
 	}
@@ -182,9 +183,8 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	return bounded(b, limit)
 }
 
-// inflateBody reads a compressed body that is itself no longer than limit. One that
-// is longer must not be cut: gzip may end at any member, and the part would pass for
-// the whole.
+// inflateBody reads a compressed body of at most limit bytes. A longer one MUST NOT be cut, because
+// gzip may end at any member, and the part would be taken for the whole.
 func inflateBody(body io.Reader, limit int64) ([]byte, error) {
 	source := &io.LimitedReader{R: body, N: limit + 1}
 	b, err := inflate(source, limit)

@@ -1,11 +1,15 @@
 package store_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"repute"
+	"repute/store"
 	"repute/store/chaindb"
+
+	"github.com/jackc/pgx/v5"
 )
 
 func TestEndpoints(t *testing.T) {
@@ -28,7 +32,7 @@ func TestEndpoints(t *testing.T) {
 	}
 	names := func(chain uint64) (out []string) {
 		t.Helper()
-		list, err := chaindb.Endpoints(t.Context(), db, chain)
+		list, err := readEndpoints(t.Context(), db, chain)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +49,7 @@ func TestEndpoints(t *testing.T) {
 	if got := names(7); len(got) != 3 || len(names(0)) != 3 || len(names(8)) != 0 {
 		t.Errorf("stored %v", got)
 	}
-	list, err := chaindb.Endpoints(t.Context(), db, 7)
+	list, err := readEndpoints(t.Context(), db, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,4 +86,13 @@ func TestEndpoints(t *testing.T) {
 	if err := chaindb.ForgetEndpoints(t.Context(), db, 7, "p1"); err != nil || len(names(7)) != 0 {
 		t.Errorf("after a process ended: %v, %v", names(7), err)
 	}
+}
+
+// readEndpoints reads the stored health of a chain's endpoints.
+func readEndpoints(ctx context.Context, db *store.DB, chainID uint64) (out []repute.Endpoint, err error) {
+	err = chaindb.View(ctx, db, "read endpoints", func(ctx context.Context, tx pgx.Tx) error {
+		out, err = chaindb.ReadEndpoints(ctx, tx, chainID)
+		return err
+	})
+	return out, err
 }

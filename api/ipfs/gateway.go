@@ -25,36 +25,37 @@ import (
 
 const gatewayPath = "/ipfs/"
 
-// Most of one answer: a directory's CAR leads to every document we keep of it. A link
-// takes several times its bytes once it is decoded; no block holds a quarter of them.
+// Limits of one answer: a directory's CAR can contain every stored document of the directory. A
+// decoded link takes several times its encoded bytes, and no block is a quarter links.
 const (
 	maxGatewayBlocks = 1000
 	maxGatewayBytes  = 32 << 20
 	maxGatewayLinks  = 200_000
 )
 
-// ipfsGateway is a read-only trustless gateway (specs.ipfs.tech) over the blocks and
-// documents that are kept: raw blocks and CARs only, so that callers verify what they
-// get and a browser is never shown a stranger's page under our name.
+// ipfsGateway is a read-only trustless gateway (specs.ipfs.tech) over the stored blocks and
+// documents. It serves only raw blocks and CARs, so that callers verify the bytes and a browser
+// never renders foreign pages from this host.
 type ipfsGateway struct {
 	kept *keptBlocks
 	next http.Handler
 	fail func(context.Context, error) *httpapi.ErrorBody
 }
 
+// newIPFSGateway returns a gateway over blocks. fail converts errors to answers.
 func newIPFSGateway(blocks blockSource, timeout time.Duration,
 	fail func(context.Context, error) *httpapi.ErrorBody) (*ipfsGateway,
 	error) {
 	kept := &keptBlocks{from: blocks}
-	// Nothing is fetched for a caller: what is not kept is not there.
+	// Nothing is fetched for a caller: only stored blocks exist.
 	backend, err := gateway.NewBlocksBackend(blockservice.New(kept, offline.Exchange(kept)))
 	if err != nil {
 		return nil, fmt.Errorf("ipfs gateway: %w", err)
 	}
 	handler := gateway.NewHandler(gateway.Config{
 		NoDNSLink: true, DisableHTMLErrors: true, MaxRequestDuration: timeout,
-		// Requests are counted with all others; a registry of its own keeps it out of the
-		// process-wide one.
+		// These metrics are not exported, because the server counts all requests. Without a
+		// registry the library would register them globally.
 		MetricsRegistry: prometheus.NewRegistry(),
 	}, backend)
 	return &ipfsGateway{kept: kept, next: handler, fail: fail}, nil
@@ -75,14 +76,14 @@ func (g *ipfsGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	answer.dropHeaders()
 	if err := left.failure(); err != nil {
-		g.fail(r.Context(), err).Write(w) // the library tells no more of it than its text
+		g.fail(r.Context(), err).Write(w) // the library's answer contains only the text of the error
 		return
 	}
 	g.fail(r.Context(), answer.problem()).Write(w)
 }
 
-// check refuses what the library would answer with less help, or lead away. It looks
-// for the root, because the library begins a CAR before it knows whether there is one.
+// check refuses requests for which the library has less helpful errors, or redirects. It reads the
+// root block, because the library starts a CAR before it knows whether the root exists.
 func (g *ipfsGateway) check(r *http.Request) error {
 	text, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, gatewayPath), "/")
 	id, err := cid.Decode(text)
@@ -97,16 +98,16 @@ func (g *ipfsGateway) check(r *http.Request) error {
 	return err
 }
 
-// CacheImmutable is how long caches may keep bytes that never change. Not for a year: what the
-// operator denies must leave the caches between.
+// CacheImmutable is the Cache-Control of bytes that never change. It is a day and not a year, so
+// that denied documents disappear from caches.
 const CacheImmutable = "public, max-age=86400, immutable"
 
 const notKept = "not among the documents that are kept here"
 
-// maxCIDText is more than any CID of a hash needs.
+// maxCIDText bounds the text of a CID; no CID of a known hash is longer.
 const maxCIDText = 256
 
-// gatewayAnswer holds back failures, to be told in our words.
+// gatewayAnswer withholds failures of the library, which are answered as problem details instead.
 type gatewayAnswer struct {
 	http.ResponseWriter
 	begun   bool
@@ -114,8 +115,7 @@ type gatewayAnswer struct {
 	words   strings.Builder
 }
 
-// WriteHeader lets only good answers through. The library lets caches keep them for
-// almost a year.
+// WriteHeader forwards only successful answers, with a shorter cache time than the library's year.
 func (a *gatewayAnswer) WriteHeader(status int) {
 	a.begun = true
 	if status >= 400 {
@@ -126,7 +126,7 @@ func (a *gatewayAnswer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write keeps the beginning of a failure's text.
+// Write stores the beginning of a failure's text.
 func (a *gatewayAnswer) Write(b []byte) (int, error) {
 	if !a.begun {
 		a.WriteHeader(http.StatusOK)
@@ -140,10 +140,10 @@ func (a *gatewayAnswer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Unwrap serves http.ResponseController.
+// Unwrap is for http.ResponseController.
 func (a *gatewayAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// dropHeaders takes back what described the answer that did not come.
+// dropHeaders removes headers that describe the withheld answer.
 func (a *gatewayAnswer) dropHeaders() {
 	for _, name := range []string{"Content-Disposition", "Content-Location", "Cache-Control", "Etag", "Last-Modified",
 		"Accept-Ranges"} {
@@ -170,7 +170,7 @@ func (a *gatewayAnswer) problem() *httpapi.ErrorBody {
 	return httpapi.NewError(a.refused, "invalid", "Invalid request", words)
 }
 
-// Mount serves what is kept to IPFS clients.
+// Mount adds the gateway over the stored blocks and documents to a server.
 func Mount(server *httpapi.Server, db *store.DB) error {
 	g, err := newIPFSGateway(storedBlocks{db}, server.Limits.Timeout, server.Fail)
 	if err != nil {

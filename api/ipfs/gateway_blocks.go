@@ -16,7 +16,7 @@ import (
 	"repute/store/docdb"
 )
 
-// blockSource is where the gateway's bytes come from.
+// blockSource reads stored blocks and documents.
 type blockSource interface {
 	Block(ctx context.Context, multihash []byte) ([]byte, error)
 	ProofBlock(ctx context.Context, multihash []byte) ([]byte, error)
@@ -35,22 +35,22 @@ func (s storedBlocks) ProofBlock(ctx context.Context, multihash []byte) ([]byte,
 	return docdb.ProofBlock(ctx, s.db, multihash)
 }
 
-// keptBlocks is a boxo blockstore over what is kept. It only reads.
+// keptBlocks is a read-only boxo blockstore over the stored blocks and documents.
 type keptBlocks struct {
 	from blockSource
 }
 
 var errReadOnly = errors.New("the gateway only reads")
 
-// served tells the CIDs that may be looked up. Raw blocks are handed out as they are.
-// dag-pb is decoded by the gateway, so it must be what the resolver could read; other
-// codecs are not, because documents that strangers wrote would reach their decoders.
+// served reports whether a CID may be read. Raw blocks are served unchanged. The gateway decodes
+// dag-pb; only blocks that the resolver decoded are stored. Other codecs are refused, because
+// foreign bytes would reach their decoders.
 func served(id cid.Cid) bool {
 	p := id.Prefix()
 	return p.Codec == cid.Raw || p.Codec == cid.DagProtobuf && p.MhType != mh.IDENTITY
 }
 
-// Get gives a block, an error that format.IsNotFound knows when it is not kept.
+// Get returns a block; format.IsNotFound recognizes the error of one that is not stored.
 func (k *keptBlocks) Get(ctx context.Context, id cid.Cid) (blocks.Block, error) {
 	if !served(id) {
 		return nil, format.ErrNotFound{Cid: id}
@@ -73,8 +73,8 @@ func (k *keptBlocks) Get(ctx context.Context, id cid.Cid) (blocks.Block, error) 
 	return blocks.NewBlockWithCid(b, id)
 }
 
-// countLinks counts the links of a dag-pb node, whose fields are a tag, a length and as
-// many bytes, up to where it is none: nothing is decoded of it there either.
+// countLinks counts the links of a dag-pb node without decoding them: its fields are a tag, a
+// length and that many bytes. It stops at the first malformed field.
 func countLinks(node []byte) (n int) {
 	const data, link = 0x0a, 0x12
 	for {
@@ -93,7 +93,7 @@ func countLinks(node []byte) (n int) {
 	}
 }
 
-// read returns a block that is kept. An identity CID holds its bytes itself.
+// read returns a stored block. The bytes of an identity CID are in the CID.
 func (k *keptBlocks) read(ctx context.Context, id cid.Cid) ([]byte, error) {
 	if id.Prefix().MhType == mh.IDENTITY {
 		digest, err := mh.Decode(id.Hash())
@@ -108,7 +108,7 @@ func (k *keptBlocks) read(ctx context.Context, id cid.Cid) ([]byte, error) {
 	return k.from.ProofBlock(ctx, id.Hash())
 }
 
-// Has tells whether a block is kept.
+// Has reports whether a block is stored.
 func (k *keptBlocks) Has(ctx context.Context, id cid.Cid) (bool, error) {
 	_, err := k.Get(ctx, id)
 	if format.IsNotFound(err) {
@@ -117,7 +117,7 @@ func (k *keptBlocks) Has(ctx context.Context, id cid.Cid) (bool, error) {
 	return err == nil, err
 }
 
-// GetSize gives the length of a block.
+// GetSize returns the length of a block.
 func (k *keptBlocks) GetSize(ctx context.Context, id cid.Cid) (int, error) {
 	b, err := k.Get(ctx, id)
 	if err != nil {
@@ -126,7 +126,7 @@ func (k *keptBlocks) GetSize(ctx context.Context, id cid.Cid) (int, error) {
 	return len(b.RawData()), nil
 }
 
-// Put is refused, like everything that would change what is kept.
+// Put is refused, like every other change.
 func (*keptBlocks) Put(context.Context, blocks.Block) error { return errReadOnly }
 
 // PutMany is refused.
@@ -135,10 +135,10 @@ func (*keptBlocks) PutMany(context.Context, []blocks.Block) error { return errRe
 // DeleteBlock is refused.
 func (*keptBlocks) DeleteBlock(context.Context, cid.Cid) error { return errReadOnly }
 
-// AllKeysChan is refused: the gateway does not list what is kept.
+// AllKeysChan is refused: the gateway does not list stored blocks.
 func (*keptBlocks) AllKeysChan(context.Context) (<-chan cid.Cid, error) { return nil, errReadOnly }
 
-// allowance is what one answer may still read, and why it could not.
+// allowance is the rest of what one answer may read, and the first error.
 type allowance struct {
 	blocks, bytes, links atomic.Int64
 
@@ -147,7 +147,7 @@ type allowance struct {
 
 type allowanceKey struct{}
 
-// newAllowance bounds one answer of the gateway.
+// newAllowance returns the limits of one answer.
 func newAllowance() *allowance {
 	a := &allowance{}
 	a.blocks.Store(maxGatewayBlocks)
@@ -156,8 +156,8 @@ func newAllowance() *allowance {
 	return a
 }
 
-// spend takes one block of so many bytes and links, unless it could not be read. The
-// first error stays.
+// spend subtracts one block with its bytes and links, or records the error of reading it. The first
+// error is kept.
 func (a *allowance) spend(size, links int, err error) error {
 	if err == nil && (a.blocks.Add(-1) < 0 || a.bytes.Add(-int64(size)) < 0 || a.links.Add(-int64(links)) < 0) {
 		err = repute.Invalid("path", "leads to more than this gateway gives at once", "ask for its parts")

@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/big"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -300,15 +298,17 @@ func (v *verification) tags(ctx context.Context, token uint64, all []devnet.Feed
 	v.compare("tag count", fmt.Sprint(token), len(got.Tags), len(votes))
 	for _, g := range got.Tags {
 		var want repute.TagSummary
-		var list []repute.Amount
+		var list []repute.VoteTally
 		tag := raw(g.Tag, g.TagHex)
 		for whole, byClient := range votes {
 			if shownAs(whole, tag, g.Partial) == tag {
-				list = slices.AppendSeq(list, maps.Values(byClient))
+				for _, vote := range byClient {
+					list = append(list, repute.VoteTally{Amount: vote, Count: 1})
+				}
 			}
 		}
 		if len(list) > 0 {
-			want.SummarizeVotes(list)
+			want.SummarizeTallies(list)
 		}
 		v.compare("tag", fmt.Sprintf("%d %q", token, g.Tag), fmt.Sprint(g.Reviewers, g.Median.Decimal, g.Min.Decimal,
 			g.Max.Decimal),

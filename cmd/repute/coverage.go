@@ -46,7 +46,7 @@ thin, and why the other ratings do not count, the most frequent reason first.`,
 	return cmd
 }
 
-// chainCoverage is what the command prints of a chain as JSON.
+// chainCoverage is the JSON output for one chain.
 type chainCoverage struct {
 	ChainID    uint64             `json:"chainId"`
 	Coverage   wire.Coverage      `json:"coverage"`
@@ -55,6 +55,7 @@ type chainCoverage struct {
 	VerifiedTo *wire.Long         `json:"verifiedTo"`
 }
 
+// printCoverage prints the coverage of chains as a table or as a JSON list.
 func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) error {
 	list := []chainCoverage{}
 	for i, c := range wire.NewStatus(config.Version, chains).Chains {
@@ -123,7 +124,7 @@ func printBySource(w io.Writer, c chainCoverage) {
 	}
 }
 
-// percent is a part of a whole, empty where there is none.
+// percent returns a part in percent, empty if the whole is 0.
 func percent(n, of wire.Long) string {
 	if of == 0 {
 		return ""

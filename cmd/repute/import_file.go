@@ -19,16 +19,17 @@ import (
 	"repute/trust/rootfile"
 )
 
-// fileImport is what differs between the lists that are imported from files.
+// fileImport describes one kind of list that is imported from files.
 type fileImport[T any] struct {
-	list  string // what the entries are, in the plural
-	one   string // how to take one away
+	list  string // name of the entries, in the plural
+	one   string // hint how to remove one entry
 	read  func(io.Reader, rootfile.Options) ([]T, error)
 	check func() error // of the flags, before anything is read; may be nil
 	chain func(T) uint64
 	add   func(ctx context.Context, db *store.DB, chain uint64, of []T, replace bool) error
 }
 
+// importCommand returns the command that imports a list from a file.
 func importCommand[T any](p *cli.Program, f fileImport[T]) *cobra.Command {
 	var replace bool
 	cmd := &cobra.Command{
@@ -51,8 +52,8 @@ func importCommand[T any](p *cli.Program, f fileImport[T]) *cobra.Command {
 	return cmd
 }
 
-// run stores what is of each chain and tells how much it was. A file without entries is
-// refused: one that was cut short would take all away.
+// run stores the entries of each chain and prints their number. A file without entries is refused,
+// because a truncated file would remove all entries.
 func (f fileImport[T]) run(ctx context.Context, w io.Writer, db *store.DB, in io.Reader, o rootfile.Options,
 	replace bool) error {
 	entries, err := f.read(in, o)
@@ -75,7 +76,7 @@ func (f fileImport[T]) run(ctx context.Context, w io.Writer, db *store.DB, in io
 	return nil
 }
 
-// importList opens a file of entries and finds out which chain those that name none are of.
+// importList opens a file of entries and finds the chain for entries that name none.
 func importList(ctx context.Context, p *cli.Program, name string,
 	read func(*store.DB, io.Reader, rootfile.Options) error) error {
 	in, err := p.OpenInput(name)

@@ -29,19 +29,19 @@ func main() {
 	os.Exit(code)
 }
 
-// interruptible ends its context at the first Ctrl-C or SIGTERM. The second one
-// ends the process at once, as if nobody listened.
+// interruptible returns a context that ends at the first Ctrl-C or SIGTERM. The second signal ends
+// the process at once, by the default handler.
 func interruptible() (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
 
-// codeInterrupted is the exit code of what a signal ended before it was done.
+// codeInterrupted is the exit code of a command that a signal ended early.
 const codeInterrupted = 130
 
-// run is the whole program: it returns the exit code, 2 for wrong usage or
-// input, 1 for anything else that failed, 130 for what was interrupted.
+// run is the whole program. It returns the exit code: 2 for wrong usage or input, 1 for another
+// failure, 130 after an interruption.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot(stdout, stderr)
 	if err := knownCommand(root, args); err != nil {
@@ -51,8 +51,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitCode(ctx, root.ExecuteContext(ctx), stderr)
 }
 
-// knownCommand refuses a word that is no command, also beside --help, which is looked at before
-// words are.
+// knownCommand refuses an unknown command, also together with --help, which cobra handles before
+// the arguments.
 func knownCommand(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
@@ -64,7 +64,7 @@ func knownCommand(root *cobra.Command, args []string) error {
 	return nil
 }
 
-// exitCode says what went wrong and which code stands for it.
+// exitCode prints an error and returns its exit code.
 func exitCode(ctx context.Context, err error, stderr io.Writer) int {
 	var chosen cli.ExitError
 	switch {
@@ -84,13 +84,14 @@ func exitCode(ctx context.Context, err error, stderr io.Writer) int {
 	return 1
 }
 
+// newRoot returns the command line with its output streams.
 func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	p := &cli.Program{Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Terminal: cli.IsTerminal(os.Stdin) &&
 		cli.IsTerminal(stderr)}
 	return root(p)
 }
 
-// root is the command with all subcommands.
+// root returns the command with all subcommands.
 func root(p *cli.Program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "repute",
@@ -120,7 +121,7 @@ done. verify says more with its own: see its help.`,
 	return root
 }
 
-// movedCommand says where a command is that this program does not have.
+// movedCommand returns a hidden command that names the program which has the command now.
 func movedCommand(name, use string) *cobra.Command {
 	return &cobra.Command{
 		Use:                name,
@@ -142,14 +143,14 @@ func misused(cmd *cobra.Command, err error) error {
 	}
 	reason := err.Error()
 	var wrong *pflag.InvalidValueError
-	if errors.As(err, &wrong) { // whose words are those of package strconv
+	if errors.As(err, &wrong) { // the text of package strconv is for programmers
 		reason = fmt.Sprintf("--%s: %.60q is no %s", wrong.GetFlag().Name, wrong.GetValue(),
 			kindOf(wrong.GetFlag().Value.Type()))
 	}
 	return repute.Invalid(field, reason, cmd.UseLine()+"; see "+cmd.CommandPath()+" --help")
 }
 
-// kindOf says what a flag of a type takes.
+// kindOf describes the values of a flag type.
 func kindOf(flagType string) string {
 	switch flagType {
 	case "uint", "uint64":
@@ -164,8 +165,8 @@ func kindOf(flagType string) string {
 	return flagType
 }
 
-// strict makes wrong arguments of a command and its subcommands wrong usage, and
-// a word that is no subcommand too.
+// strict makes wrong arguments of a command and its subcommands a usage error, including unknown
+// subcommands.
 func strict(cmd *cobra.Command) {
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {

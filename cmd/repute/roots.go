@@ -38,6 +38,7 @@ of the default one counts from the next epoch on. docs/how-to/roots.md describes
 	return cmd
 }
 
+// setFlag adds the flag --set.
 func setFlag(cmd *cobra.Command, set *string) {
 	cmd.Flags().StringVar(set, "set", repute.DefaultRoots, "name of the set")
 }
@@ -81,7 +82,7 @@ func rootsAddCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// addRoot adds a root, or changes the one with its address: what was not given stays.
+// addRoot adds a root, or changes the root with its address: values that were not given stay.
 func addRoot(ctx context.Context, p *cli.Program, db *store.DB, chain uint64, set string, root repute.TrustRoot,
 	weighs, expires bool) error {
 	if err := trustdb.CheckRootSet(set); err != nil {
@@ -112,7 +113,7 @@ func addRoot(ctx context.Context, p *cli.Program, db *store.DB, chain uint64, se
 	return warnUnindexed(ctx, p, db, chain)
 }
 
-// countsFrom says when a change of a set counts.
+// countsFrom describes when a change of a set becomes effective.
 func countsFrom(set string) string {
 	if set == repute.DefaultRoots {
 		return "from the next epoch on"
@@ -120,7 +121,7 @@ func countsFrom(set string) string {
 	return "at once for whoever asks by the set"
 }
 
-// warnUnindexed says so where nothing of a chain is stored: its name may be a slip.
+// warnUnindexed prints a warning if the chain is not indexed, because its name may be misspelled.
 func warnUnindexed(ctx context.Context, p *cli.Program, db *store.DB, chain uint64) error {
 	stored, err := query.Chains(ctx, db)
 	if err == nil && !slices.ContainsFunc(stored, func(c repute.ChainStatus) bool { return c.Chain.ID == chain }) {
@@ -158,8 +159,8 @@ func rootsRemoveCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// theChain is the id of the one chain that --chain names or the configuration has, or of
-// the only one that is stored.
+// theChain returns the id of the chain that --chain names, the only configured one, or the only
+// stored one.
 func theChain(ctx context.Context, p *cli.Program, c config.Config, db *store.DB) (uint64, error) {
 	stored, err := query.Chains(ctx, db)
 	if err != nil {
@@ -190,11 +191,11 @@ func rootsImportCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// rootList is a set of roots as roots list prints it for programs.
+// rootList is the JSON output for one set of roots.
 type rootList struct {
 	ChainID uint64      `json:"chainId"`
 	Set     string      `json:"set"`
-	Hash    common.Hash `json:"hash"` // what scores name the set by
+	Hash    common.Hash `json:"hash"` // the hash by which scores identify the set
 	Roots   []rootView  `json:"roots"`
 }
 
@@ -231,6 +232,7 @@ func rootsListCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
+// rootLists reads the sets of a chain, or of all chains.
 func rootLists(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, set string) ([]rootList, error) {
 	only := uint64(0)
 	if len(p.Flags.Chains) > 0 {
@@ -264,7 +266,7 @@ func rootLists(ctx context.Context, p *cli.Program, c config.Config, db *store.D
 	return lists, nil
 }
 
-// setNames says which sets there are, on one chain or on any.
+// setNames lists the existing sets of one chain or of all, for a hint.
 func setNames(sets []trustdb.RootSet, chain uint64) string {
 	var names []string
 	for _, s := range sets {
@@ -283,6 +285,7 @@ func setNames(sets []trustdb.RootSet, chain uint64) string {
 	return "there are: " + list
 }
 
+// encodeRoots returns the JSON output for a set; expired roots are marked.
 func encodeRoots(s trustdb.RootSet, roots []repute.TrustRoot, now time.Time) rootList {
 	list := rootList{ChainID: s.ChainID, Set: s.Name, Hash: replay.HashInput(replay.EncodeRoots(roots)),
 		Roots: make([]rootView, len(roots))}
@@ -295,6 +298,7 @@ func encodeRoots(s trustdb.RootSet, roots []repute.TrustRoot, now time.Time) roo
 	return list
 }
 
+// printRoots prints sets as tables.
 func printRoots(w io.Writer, lists []rootList) error {
 	if len(lists) == 0 {
 		fmt.Fprintln(w, "no roots: only sources give raters weight")

@@ -36,7 +36,7 @@ func scoreCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// printCommand prints a file that repute comes with, as a start for one's own.
+// printCommand returns a command that prints an embedded file, as a template for an own one.
 func printCommand(p *cli.Program, name, what string, body []byte) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: "print the " + what + " that repute comes with, as a start for a file of your own (trust." +
@@ -92,8 +92,8 @@ func scoreExplainCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// rootsAsked are the roots that a score is asked by, as the API takes them: addresses, or the
-// name of a set. Empty for the chain's own.
+// rootsAsked returns the value of the API's parameter roots: addresses, or the name of a set.
+// Empty: the roots of the chain.
 func rootsAsked(roots []string, set string) (string, error) {
 	switch {
 	case len(roots) > 0 && set != "":
@@ -137,7 +137,7 @@ stored bytes, and where a number stored beside these is another.`,
 	return cmd
 }
 
-// withReader finds an agent and what explains its scores.
+// withReader calls f with an agent and the reader of its scores.
 func withReader(ctx context.Context, p *cli.Program, agent string, f func(*engine.Reader, repute.AgentID) error) error {
 	ref, err := repute.ParseAgentRef(agent)
 	if err != nil {
@@ -160,6 +160,7 @@ func withReader(ctx context.Context, p *cli.Program, agent string, f func(*engin
 	})
 }
 
+// printExplanation prints an explanation as tables.
 func printExplanation(w io.Writer, e wire.ExplainAnswer) error {
 	fmt.Fprintln(w, e.Sentence)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -206,6 +207,7 @@ func printExplanation(w io.Writer, e wire.ExplainAnswer) error {
 	return t.Flush()
 }
 
+// raters lists addresses, shortened if there are many.
 func raters(list []wire.Address) string {
 	switch len(list) {
 	case 0:
@@ -216,7 +218,7 @@ func raters(list []wire.Address) string {
 	return fmt.Sprintf("%s and %d more", list[0], len(list)-1)
 }
 
-// figures are a contribution's opinion, evidence and weight, where its kind has them.
+// figures returns a contribution's opinion, evidence and weight as far as its kind has them.
 func figures(c wire.Contribution) string {
 	switch c.Kind {
 	case trust.KindOpinion:
@@ -275,8 +277,7 @@ func troubleOf(s wire.SourceState) string {
 	return out
 }
 
-// meaning says what a gate means for the agent: one that keeps out is good news when it is
-// not passed.
+// meaning describes a gate's result for the agent: not passing a gate that excludes agents is good.
 func meaning(g wire.Gate) string {
 	switch keepsOut := g.Direction == string(trust.KeepsOut); {
 	case keepsOut && g.Passed:
@@ -289,6 +290,7 @@ func meaning(g wire.Gate) string {
 	return "does not admit it"
 }
 
+// lacks lists the unmet conditions of a gate.
 func lacks(g wire.Gate) string {
 	parts := make([]string, 0, len(g.Lacks))
 	for _, l := range g.Lacks {

@@ -42,8 +42,8 @@ indexed that far; --roles indexer leaves the rest out.`,
 	return cmd
 }
 
-// serve checks everything that can be checked before anything is opened, and runs. A
-// signal is no error unless an end was wished for that it came before.
+// serve checks the configuration as far as possible before it opens anything, and runs the service.
+// A signal is an error only if it came before a requested end.
 func serve(ctx context.Context, p *cli.Program, end service.Ending) error {
 	c, err := p.Flags.Load()
 	if err != nil {
@@ -68,12 +68,12 @@ func serve(ctx context.Context, p *cli.Program, end service.Ending) error {
 	case end.Comes():
 		return fmt.Errorf("ended before everything was indexed: %w", ctx.Err())
 	case errors.Is(err, context.Canceled):
-		return nil // told to stop while it started
+		return nil // interrupted during the start
 	}
 	return err
 }
 
-// settle completes the chains by what the database knows of them.
+// settle completes the configured chains with data from the database.
 func settle(ctx context.Context, c *config.Config, db *store.DB) error {
 	stored, err := query.Chains(ctx, db)
 	if err != nil {
@@ -83,8 +83,8 @@ func settle(ctx context.Context, c *config.Config, db *store.DB) error {
 	return c.CheckDefault(stored)
 }
 
-// serveOn runs the service on its database until ctx ends, which is no error, or
-// the end that was wished for comes.
+// serveOn runs the service on its database until ctx ends, which is no error, or until the
+// requested end.
 func serveOn(ctx context.Context, p *cli.Program, c config.Config, end service.Ending) error {
 	screen := newScreen(p, c)
 	defer screen.Close()
@@ -119,7 +119,7 @@ func serveOn(ctx context.Context, p *cli.Program, c config.Config, end service.E
 	return nil
 }
 
-// tellEnd says how far each chain is indexed, where that was all there was to do.
+// tellEnd prints the indexed blocks of each chain after a run with a requested end.
 func tellEnd(ctx context.Context, p *cli.Program, db *store.DB, c config.Config) error {
 	stored, err := query.Chains(ctx, db)
 	if err != nil {
@@ -137,13 +137,13 @@ func tellEnd(ctx context.Context, p *cli.Program, db *store.DB, c config.Config)
 	return nil
 }
 
-// newScreen has bars where a person reads the log.
+// newScreen returns a screen with progress bars on a terminal.
 func newScreen(p *cli.Program, c config.Config) *progress.Screen {
 	return progress.NewScreen(p.Stderr, cli.IsTerminal(p.Stderr) && c.LogFormat == "text")
 }
 
-// listener opens the API's port before anything slow starts, so that a taken
-// one is reported at once. Nil without the role.
+// listener opens the API's port before slow work, so that a used port is reported at once. Nil
+// without the role api.
 func listener(c *config.Config) (net.Listener, error) {
 	if !c.Has("api") {
 		return nil, nil

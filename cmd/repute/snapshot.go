@@ -57,8 +57,8 @@ final one when nothing else is said. A name that ends in .gz is compressed.
 	return cmd
 }
 
-// exportEvents writes the file and tells on stderr what is in it and what an import of it
-// cannot be used for, so that standard output may be the file.
+// exportEvents writes the file. It prints the contents and limits of the snapshot to stderr, so
+// that standard output may be the file.
 func exportEvents(ctx context.Context, p *cli.Program, db *store.DB, chain uint64, blocks repute.BlockRange,
 	file string) error {
 	var result archive.ExportResult
@@ -118,8 +118,8 @@ refused stay stored. What was stored is told as JSON.`,
 	return cmd
 }
 
-// importInput finds out which chain the input is of, by its own word, the flags and
-// what is stored, and stores it. No database is made for a chain that nobody knows.
+// importInput determines the chain of the input from its header, the flags and the database, and
+// imports it. It creates no database for an unknown chain.
 func importInput(ctx context.Context, p *cli.Program, name string, in *bufio.Reader) error {
 	c, err := p.Flags.Load()
 	if err != nil {
@@ -159,20 +159,21 @@ func importInput(ctx context.Context, p *cli.Program, name string, in *bufio.Rea
 	})
 }
 
-// importReport is what import prints.
+// importReport is the output of import.
 type importReport struct {
 	Events     int            `json:"events"`     // new logs stored
 	Duplicates int            `json:"duplicates"` // logs that were stored already
 	Agents     int            `json:"agents"`     // of the chain afterwards
 	Applied    map[string]int `json:"applied"`    // new logs that took effect, by event
-	Waiting    map[string]int `json:"waiting"`    // new logs that wait for a missing one, by event
+	Waiting    map[string]int `json:"waiting"`    // new logs that wait for a missing one, by kind of event
 	Pending    int            `json:"pending"`    // such logs of the chain afterwards
 }
 
+// encodeImport converts the result of an import.
 func encodeImport(r importdb.ImportResult) importReport { return importReport(r) }
 
-// importFrom stores a snapshot in parts, with progress, or recorded logs at once, for which
-// chain must be given.
+// importFrom imports a snapshot in chunks with progress, or recorded logs in one transaction.
+// Recorded logs need chain.
 func importFrom(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, chain *repute.Chain,
 	in *bufio.Reader, compare archive.Compare) (importdb.ImportResult, error) {
 	if !archive.IsSnapshot(in) {

@@ -45,7 +45,7 @@ func (t *hostClaim) resolve(ctx context.Context, u docdb.URI) (saved <-chan erro
 // leads there.
 func (t *hostClaim) note(err error) {
 	var failure *resolver.Error
-	if !errors.As(err, &failure) || failure.Elsewhere {
+	if !errors.As(err, &failure) || failure.AfterRedirect {
 		t.silent.Store(0)
 		return
 	}

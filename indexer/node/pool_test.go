@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"repute"
@@ -324,7 +326,7 @@ func TestPoolNames(t *testing.T) {
 	if err := p.save(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	list, err := chaindb.Endpoints(t.Context(), db, 31337)
+	list, err := readEndpoints(t.Context(), db, 31337)
 	if err != nil || len(list) != 2 || list[0].Name == list[1].Name {
 		t.Fatalf("stored %+v, %v", list, err)
 	}
@@ -348,4 +350,13 @@ func TestPoolNames(t *testing.T) {
 			t.Errorf("no metric repute_endpoint_%s", name)
 		}
 	}
+}
+
+// readEndpoints reads the stored health of a chain's endpoints.
+func readEndpoints(ctx context.Context, db *store.DB, chainID uint64) (out []repute.Endpoint, err error) {
+	err = chaindb.View(ctx, db, "read endpoints", func(ctx context.Context, tx pgx.Tx) error {
+		out, err = chaindb.ReadEndpoints(ctx, tx, chainID)
+		return err
+	})
+	return out, err
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"repute/internal/rpctest"
-	"repute/store/chaindb"
 )
 
 // runPool runs the pool until the test ends, or until end is called.
@@ -121,11 +120,11 @@ func TestPoolRunTries(t *testing.T) {
 	a.GoDark(false)
 	await(t, "recovery", func() bool { return !p.members[0].limiter.Failing() })
 	await(t, "stored health", func() bool {
-		list, err := chaindb.Endpoints(t.Context(), p.opts.DB, 31337)
+		list, err := readEndpoints(t.Context(), p.opts.DB, 31337)
 		return err == nil && len(list) == 2 && list[0].State == "closed" && list[1].State == "closed" && list[0].Head == 3
 	})
 	end()
-	if list, err := chaindb.Endpoints(t.Context(), p.opts.DB, 31337); err != nil || len(list) != 0 {
+	if list, err := readEndpoints(t.Context(), p.opts.DB, 31337); err != nil || len(list) != 0 {
 		t.Errorf("left behind: %v, %v", list, err)
 	}
 }

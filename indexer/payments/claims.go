@@ -96,12 +96,13 @@ func (l *Loop) judge(ctx context.Context, c paydb.Claim) (func(func(uint64) bool
 	if err != nil {
 		return nil, err
 	}
-	parties, err := paydb.ReadParties(ctx, l.db, c, t.block)
+	related, err := paydb.ReadRelated(ctx, l.db, c, t.block)
 	if err != nil {
 		return nil, err
 	}
-	k := repute.PaymentCase{From: c.From, To: c.To, Client: parties.Client, Payees: parties.Payees, Party: parties.Party,
-		Paid: t.block.Time, Given: c.Given, Coins: l.opts.Coins, Transfers: t.transfers, Around: parties.Around}
+	k := repute.PaymentCase{From: c.From, To: c.To, Client: related.Client, Payees: related.Payees,
+		Operators: related.Operators,
+		Paid:      t.block.Time, Given: c.Given, Coins: l.opts.Coins, Transfers: t.transfers, Around: related.Around}
 	next := time.Duration(0)
 	if _, _, reason := k.Judge(); reason == "" { // only then is it worth asking for more
 		back, rest, err := l.around(ctx, k, t.block, final)

@@ -28,7 +28,7 @@ func (l *Loop) around(ctx context.Context, k repute.PaymentCase, paid repute.Blo
 	if rest > 0 {
 		rest = max(rest, retryMin)
 	}
-	logs, err := l.moved(ctx, r, append(slices.Clone(k.Party), k.To), k.Client)
+	logs, err := l.moved(ctx, r, append(slices.Clone(k.Operators), k.To), k.Client)
 	if err != nil {
 		return nil, 0, noAnswer(err)
 	}

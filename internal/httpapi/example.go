@@ -7,8 +7,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// addExamples gives every answer of JSON that has a schema and no example of its own one that
-// follows from the schema. Answers of one schema share it.
+// addExamples adds an example to every JSON answer that has a schema and no example. Answers with
+// the same schema share it.
 func addExamples(o *huma.OpenAPI) {
 	if o.Components.Examples == nil {
 		o.Components.Examples = map[string]*huma.Example{}
@@ -29,7 +29,7 @@ func addExamples(o *huma.OpenAPI) {
 	}
 }
 
-// addExample gives a body an example made from its schema, which all bodies of that schema share.
+// addExample adds an example that follows from the schema of a body.
 func addExample(o *huma.OpenAPI, media *huma.MediaType) {
 	e := sampler{o.Components.Schemas, nil}
 	name, named := strings.CutPrefix(media.Schema.Ref, schemaPrefix)
@@ -43,14 +43,14 @@ func addExample(o *huma.OpenAPI, media *huma.MediaType) {
 	media.Examples = map[string]*huma.Example{name: {Ref: "#/components/examples/" + name}}
 }
 
-// sampler makes values that a schema admits. above are the schemas that the value is in: a
-// value is not put into itself again.
+// sampler creates values that satisfy a schema. above are the enclosing schemas, in which recursion
+// stops.
 type sampler struct {
 	schemas huma.Registry
 	above   []string
 }
 
-// of makes a value of a field.
+// of returns a value for a field.
 func (e sampler) of(field string, s *huma.Schema) any {
 	switch {
 	case s.Ref != "":
@@ -83,10 +83,10 @@ func (e sampler) of(field string, s *huma.Schema) any {
 	return map[string]any{}
 }
 
+// recurs reports whether a schema refers to an enclosing one.
 func (e sampler) recurs(s *huma.Schema) bool { return s.Ref != "" && slices.Contains(e.above, s.Ref) }
 
-// object makes an example of an answer that succeeded: members about failures are left out or
-// null.
+// object returns an example of a successful answer: members about failures are omitted or null.
 func (e sampler) object(s *huma.Schema) any {
 	out := map[string]any{}
 	for name, p := range s.Properties {
@@ -104,13 +104,13 @@ func (e sampler) object(s *huma.Schema) any {
 	return out
 }
 
-// isFailure reports whether a field says what went wrong: in an example nothing did.
+// isFailure reports whether a field describes a failure, which an example does not have.
 func isFailure(field string) bool {
 	return slices.Contains([]string{"reason", "error", "lastError", "undecoded", "notCompared", "differs", "why",
 		"awaiting", "cancel"}, field)
 }
 
-// singular is the name of one entry of a list.
+// singular returns the name of one entry of a list.
 func singular(list string) string {
 	if list == "path" || list == "without" {
 		return "rater"
@@ -118,7 +118,7 @@ func singular(list string) string {
 	return strings.TrimSuffix(list, "s")
 }
 
-// sampleNumber makes a number within the bounds of its schema.
+// sampleNumber returns a number within the bounds of its schema.
 func sampleNumber(field string, s *huma.Schema) any {
 	n := 1.0
 	switch strings.ToLower(field) {
@@ -150,7 +150,7 @@ const (
 	sampleHash    = "0x9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 )
 
-// sampleText makes a text as fields of this name hold one.
+// sampleText returns a typical text of a field with this name.
 func sampleText(field string, s *huma.Schema) string {
 	if s.Format == "date-time" {
 		return "2026-01-31T12:00:00Z"
@@ -172,10 +172,10 @@ func sampleText(field string, s *huma.Schema) string {
 	return "text"
 }
 
-// sample is a text for fields of these names, each between spaces, and of a pattern.
+// sample is a text for fields with these names, separated by spaces, and with a pattern.
 type sample struct{ text, fields, pattern string }
 
-// samples are values for members by their names, for text that fits the pattern beside them.
+// samples returns typical texts by field names and pattern.
 func samples() []sample {
 	return []sample{
 		{sampleAddress, " owner wallet approved registry address rater raters client responder validator contract token target from to operator ownerWallet " +

@@ -12,10 +12,10 @@ import (
 	"repute"
 )
 
-// GuardOptions say under which names a server is called and which pages may use it. The
-// zero value admits loopback names and no pages of other sites.
+// GuardOptions are the allowed host names of a server and the pages that may use it. The zero value
+// allows loopback names and no pages of other sites.
 type GuardOptions struct {
-	// Hosts are names or addresses, without port, that the header Host may hold.
+	// Hosts are names or addresses, without port, that the header Host may contain.
 	Hosts []string
 	// Origins are sites, scheme://host[:port], whose pages may send any request.
 	Origins []string
@@ -35,8 +35,8 @@ type Guard struct {
 	public  func(*http.Request) bool
 }
 
-// NewGuard returns a guard. repute.ErrInvalid names the key of the configuration that holds a
-// host or an origin that is none.
+// NewGuard returns a guard. repute.ErrInvalid names the configuration key of an invalid host or
+// origin.
 func NewGuard(o GuardOptions) (*Guard, error) {
 	g := &Guard{cross: http.NewCrossOriginProtection(), public: o.Public}
 	for _, h := range o.Hosts {
@@ -62,7 +62,7 @@ func NewGuard(o GuardOptions) (*Guard, error) {
 	return g, nil
 }
 
-// Over returns a handler that passes on to next what the guard admits.
+// Over returns a handler that passes admitted requests to next.
 func (g *Guard) Over(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if refusal := g.refusal(r); refusal != nil {
@@ -74,7 +74,7 @@ func (g *Guard) Over(next http.Handler) http.Handler {
 	})
 }
 
-// refusal says why a request is not admitted; nil: it is.
+// refusal returns why a request is refused; nil if it is admitted.
 func (g *Guard) refusal(r *http.Request) *ErrorBody {
 	public := g.public != nil && g.public(r)
 	switch {
@@ -109,8 +109,8 @@ func (g *Guard) knowsHost(r *http.Request, public bool) bool {
 	return public || isAddress || !strings.Contains(name, ".")
 }
 
-// knowsPage reports whether a request comes from a program, a page of this server, one of
-// a configured origin, or a link that a person follows.
+// knowsPage reports whether a request was sent by a program, a page of this server or of a
+// configured origin, or by following a link.
 func (g *Guard) knowsPage(r *http.Request) bool {
 	if !isSafe(r.Method) {
 		return g.cross.Check(r) == nil

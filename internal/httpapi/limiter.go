@@ -13,15 +13,15 @@ import (
 	"repute"
 )
 
-// Limiter decides whether a caller may go on. Make one with NewLimiter.
+// Limiter limits the requests of each caller. Make one with NewLimiter.
 type Limiter struct {
 	local  *buckets
 	shared *sharedBuckets // nil: this process counts alone
 	rate   float64
 }
 
-// NewLimiter counts callers under a name of its own, each with so many requests per second
-// and burst at once, shared by processes where there is a client.
+// NewLimiter returns a limiter of perSecond requests per caller with bursts of burst. With a
+// client, processes count together under the name.
 func NewLimiter(name string, perSecond float64, burst int, client *Redis, log *slog.Logger) *Limiter {
 	l := &Limiter{local: newBuckets(rate.Limit(perSecond), burst), rate: perSecond}
 	if client != nil {
@@ -32,7 +32,7 @@ func NewLimiter(name string, perSecond float64, burst int, client *Redis, log *s
 	return l
 }
 
-// Allow counts a request. When it may not pass, wait is how long until one more would.
+// Allow counts a request. If it must not pass, wait is the time until the next one may.
 func (l *Limiter) Allow(ctx context.Context, caller string) (wait time.Duration) {
 	if l.shared != nil {
 		return l.shared.allow(ctx, caller)
@@ -40,11 +40,11 @@ func (l *Limiter) Allow(ctx context.Context, caller string) (wait time.Duration)
 	return l.local.allow(ctx, caller)
 }
 
-// Shared tells whether processes count together.
+// Shared reports whether processes count together.
 func (l *Limiter) Shared() bool { return l.shared != nil }
 
-// Redis says whether the callers are counted together now: ok, away, or "" where no Redis
-// is configured. It asks at most once a second.
+// Redis returns whether callers are counted together now: "ok", "away", or "" without a configured
+// Redis. It asks Redis at most once a second.
 func (l *Limiter) Redis(ctx context.Context) string {
 	switch {
 	case l.shared == nil:
@@ -55,8 +55,8 @@ func (l *Limiter) Redis(ctx context.Context) string {
 	return "away"
 }
 
-// limit refuses callers that ask too much with 429 and Retry-After, but not requests that
-// skip names. refused is called for each; nil: nobody counts them. hint adds to the answer.
+// limit refuses callers above the limit with 429 and Retry-After, except requests that skip
+// selects. refused is called for each refusal, unless it is nil. hint is added to the answer.
 func (l *Limiter) limit(skip func(echo.Context) bool, refused func(), hint string) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -78,15 +78,15 @@ func (l *Limiter) limit(skip func(echo.Context) bool, refused func(), hint strin
 	}
 }
 
-// generation is how long an idle caller is remembered at least. It must exceed
-// burst/rate, or forgetting a caller would refill its bucket.
+// generation is the shortest time that an idle caller's bucket is kept. It MUST exceed burst/rate,
+// because removing a bucket refills it.
 const (
 	generation = time.Minute
 	maxCallers = 100_000
 )
 
-// buckets is a token bucket per caller in this process. Two generations of
-// them bound the memory without a timer.
+// buckets has a token bucket per caller in this process. Two generations of them bound the memory
+// without a timer.
 type buckets struct {
 	rate  rate.Limit
 	burst int
@@ -96,12 +96,12 @@ type buckets struct {
 	since             time.Time
 }
 
+// newBuckets returns buckets that refill at a rate.
 func newBuckets(r rate.Limit, burst int) *buckets {
 	return &buckets{rate: r, burst: burst, current: map[string]*rate.Limiter{}}
 }
 
-// allow takes one request from the caller's bucket; where there is none, it says how long until
-// there is.
+// allow takes a token from the caller's bucket, or returns the time until the next one.
 func (b *buckets) allow(_ context.Context, caller string) time.Duration {
 	now := time.Now()
 	r := b.bucket(caller, now).ReserveN(now, 1)
@@ -112,7 +112,7 @@ func (b *buckets) allow(_ context.Context, caller string) time.Duration {
 	return wait
 }
 
-// bucket finds the bucket of a caller, a full one for a new caller.
+// bucket returns the bucket of a caller, a full one for a new caller.
 func (b *buckets) bucket(caller string, now time.Time) *rate.Limiter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,7 +129,7 @@ func (b *buckets) bucket(caller string, now time.Time) *rate.Limiter {
 	return l
 }
 
-// lifetime is how long a bucket is kept: longer than it takes to fill.
+// lifetime returns how long a bucket is kept: longer than it takes to refill.
 func (b *buckets) lifetime() time.Duration {
 	refill := time.Duration(float64(b.burst) / float64(b.rate) * float64(time.Second))
 	return max(generation, refill)

@@ -16,7 +16,7 @@ type metrics struct {
 	limited  prometheus.Counter
 }
 
-// newMetrics makes the metrics of requests and registers them.
+// newMetrics creates the metrics of requests and registers them.
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -52,7 +52,7 @@ func (m *metrics) begin() func(method, route string, status int, took time.Durat
 	}
 }
 
-// knownMethod keeps invented methods from growing the metrics.
+// knownMethod replaces unknown methods, which would create unbounded label values.
 func knownMethod(method string) string {
 	switch method {
 	case "GET", "POST", "OPTIONS", "PUT", "DELETE", "PATCH":

@@ -20,7 +20,7 @@ const RequestIDHeader = "X-Request-Id"
 // idKey is the context key of the request id.
 type idKey struct{}
 
-// RequestID is the id of the request ctx belongs to, "" outside of one.
+// RequestID returns the id of the request of ctx, "" outside of a request.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(idKey{}).(string)
 	return id
@@ -29,14 +29,14 @@ func RequestID(ctx context.Context) string {
 // callerContext is the context key of the caller.
 type callerContext struct{}
 
-// CallerOf is who asks, as limits count: "" outside of a request.
+// CallerOf returns the key by which the caller is limited, "" outside of a request.
 func CallerOf(ctx context.Context) string {
 	caller, _ := ctx.Value(callerContext{}).(string)
 	return caller
 }
 
-// identify gives the request an id, the caller's when it is harmless in a log, and remembers
-// who asks. It comes before all other middleware.
+// identify gives the request an id, the caller's if it is safe in a log, and records the caller. It
+// MUST be the first middleware.
 func identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id := c.Request().Header.Get(RequestIDHeader)
@@ -50,13 +50,14 @@ func identify(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// harmlessID reports whether a caller's request id can stand in a log as it is.
+// harmlessID reports whether a caller's request id is safe in a log.
 func harmlessID(id string) bool {
 	return id != "" && len(id) <= 64 && strings.Trim(id,
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""
 }
 
-// CallerKey groups an IPv6 network, which one caller owns whole.
+// CallerKey returns the key of an IP address for limits: an IPv6 network is one caller, who owns
+// all of its addresses.
 func CallerKey(ip string) string {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil || addr.Unmap().Is4() {
@@ -69,8 +70,8 @@ func CallerKey(ip string) string {
 	return prefix.String()
 }
 
-// callerAddress finds the caller's address: the connection's, or what a trusted
-// proxy says.
+// callerAddress returns a function for the caller's address: that of the connection, or the one
+// that a trusted proxy reports.
 func callerAddress(proxies []netip.Prefix) echo.IPExtractor {
 	if len(proxies) == 0 {
 		return echo.ExtractIPDirect()
@@ -101,7 +102,7 @@ func catch(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// secure keeps browsers from reading our JSON as anything else.
+// secure sets headers that keep browsers from interpreting answers as another type.
 func secure(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
@@ -112,7 +113,7 @@ func secure(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// deadline bounds every request but streams. Every outside call below takes the request's context.
+// deadline bounds every request except streams. Handlers pass the request's context to every call.
 func (s *Server) deadline(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if s.streams[c.Path()] {
@@ -125,7 +126,7 @@ func (s *Server) deadline(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// writeError is the last stop of errors from routing and middleware.
+// writeError converts errors of routing and middleware to answers.
 func (s *Server) writeError(err error, c echo.Context) {
 	ctx := c.Request().Context()
 	if c.Response().Committed {
@@ -139,7 +140,7 @@ func (s *Server) writeError(err error, c echo.Context) {
 	s.Fail(ctx, err).Write(c.Response())
 }
 
-// routerProblem puts the router's own refusals into our words.
+// routerProblem converts errors of the router to problem details.
 func routerProblem(he *echo.HTTPError, method, allowed string) *ErrorBody {
 	switch he.Code {
 	case http.StatusNotFound:

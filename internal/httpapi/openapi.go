@@ -15,7 +15,7 @@ import (
 	"repute"
 )
 
-// documentPath is where the document is served.
+// documentPath is the path of the OpenAPI document.
 const documentPath = "/openapi.json"
 
 // apiVersion is the version of the contract, not of the program: the golden file test demands a new
@@ -35,7 +35,8 @@ strangers; never show it unescaped. Errors are RFC 9457 problem details.`
 // Bearer is the name of the security scheme of operations that need a token.
 const Bearer = "bearer"
 
-// document is the head of the OpenAPI document. The server serves it itself, without foreign hosts.
+// document returns the head of the OpenAPI document. The server itself serves it, without scripts
+// of other hosts.
 func document() huma.Config {
 	c := huma.DefaultConfig("repute", apiVersion)
 	c.Info.Description = apiDescription
@@ -47,8 +48,8 @@ func document() huma.Config {
 	return c
 }
 
-// escapedJSON writes <, > and & as escapes: an answer holds no markup, wherever it
-// is put.
+// escapedJSON writes <, > and & as escapes, so that an answer contains no markup wherever it is
+// embedded.
 func escapedJSON() huma.Format {
 	return huma.Format{Marshal: func(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) },
 		Unmarshal: json.Unmarshal}
@@ -78,8 +79,8 @@ func describe(o *huma.OpenAPI) ([]byte, error) {
 	return append(raw, '\n'), nil
 }
 
-// bound says of an operation what the server checks everywhere: parameters of a query are not
-// empty, and bodies have no other members than those described.
+// bound describes the checks that the server makes for every operation: query parameters are not
+// empty, and bodies have only described members.
 func bound(o *huma.OpenAPI, op *huma.Operation) {
 	for _, p := range op.Parameters {
 		if one := 1; p.In == "query" && p.Schema.Type == huma.TypeString && len(p.Schema.Enum) == 0 &&
@@ -96,8 +97,8 @@ func bound(o *huma.OpenAPI, op *huma.Operation) {
 	}
 }
 
-// closeSchema admits no members that are not described, and no null for one that is required,
-// here and below.
+// closeSchema forbids members that are not described, and null for required ones, in a schema and
+// the schemas in it.
 func closeSchema(r huma.Registry, s *huma.Schema) {
 	if s == nil {
 		return
@@ -114,17 +115,16 @@ func closeSchema(r huma.Registry, s *huma.Schema) {
 	}
 	for name, p := range s.Properties {
 		if closeSchema(r, p); slices.Contains(s.Required, name) {
-			p.Nullable = false // a pointer to what must be given
+			p.Nullable = false // a pointer to a required value
 		}
 	}
 }
 
-// schemaPrefix is where documents keep their schemas.
+// schemaPrefix is the prefix of references to schemas.
 const schemaPrefix = "#/components/schemas/"
 
-// Relax says of the schema of t what holds on our wire and the library does not know:
-// arrays are never null, objects may gain fields, and a pointer that is always written may
-// be null, whatever it points to.
+// Relax describes the form of answers where the library does not: arrays are never null, objects
+// may gain members, and a pointer that is always written may be null.
 func Relax(s *huma.Schema, t reflect.Type) {
 	if t != nil && s != nil {
 		admitNull(s, t)
@@ -132,7 +132,7 @@ func Relax(s *huma.Schema, t reflect.Type) {
 	relax(s)
 }
 
-// relax is Relax for what follows from the schema alone.
+// relax is the part of Relax that follows from the schema alone.
 func relax(s *huma.Schema) {
 	if s == nil {
 		return
@@ -179,8 +179,8 @@ func admitNull(s *huma.Schema, t reflect.Type) {
 	}
 }
 
-// checkQuery refuses parameters that are unknown, repeated or empty: ignoring a mistyped or
-// forgotten one would answer another question. repute.ErrInvalid names the parameter.
+// checkQuery refuses unknown, repeated or empty parameters, because ignoring a misspelled one would
+// answer another question. repute.ErrInvalid names the parameter.
 func checkQuery(u *url.URL, params []*huma.Param) error {
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -206,7 +206,7 @@ func checkQuery(u *url.URL, params []*huma.Param) error {
 	return nil
 }
 
-// onceHint says how to give several values: as the parameter's documentation does.
+// onceHint returns how to give several values, as the parameter's documentation says.
 func onceHint(doc string) string {
 	if strings.Contains(doc, "divided by commas") {
 		return "give it once, with several values divided by commas"
@@ -214,7 +214,7 @@ func onceHint(doc string) string {
 	return "give it once: it takes one value"
 }
 
-// mayBeEmpty tells parameters whose empty value is one: their tag says minLength:"0".
+// mayBeEmpty reports whether the empty value of a parameter is valid: its tag has minLength:"0".
 func mayBeEmpty(s *huma.Schema) bool { return s != nil && s.MinLength != nil && *s.MinLength == 0 }
 
 // knownHint lists the parameters that an operation has.

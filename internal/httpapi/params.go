@@ -8,8 +8,9 @@ import (
 	"repute"
 )
 
-// Parameters arrive as text and are parsed by their handlers, so that each mistake is answered 400 with
-// the name of the parameter and what it takes. Their types say how they are documented.
+// Parameters arrive as text and are parsed by their handlers, so that each mistake is answered by
+// 400 with the name of the parameter and the allowed values. Their types define how they are
+// documented.
 type (
 	// Number is a parameter documented as an integer.
 	Number string
@@ -21,18 +22,18 @@ type (
 	Moment string
 )
 
-// Schema says integer.
+// Schema returns the schema of an integer.
 func (Number) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeInteger, Format: "int64"}
 }
 
-// Schema says number.
+// Schema returns the schema of a number.
 func (Real) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeNumber} }
 
-// Schema says boolean.
+// Schema returns the schema of a boolean.
 func (Flag) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeBoolean} }
 
-// Schema says either.
+// Schema returns the schema of a time or a date.
 func (Moment) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeString, Format: "date"},
 		{Type: huma.TypeString, Format: "date-time"}}, Examples: []any{"2026-01-31"}}
@@ -49,7 +50,7 @@ func (f Flag) Bool(name string) (bool, error) {
 	return false, repute.Invalid(name, "not a boolean", "true or false")
 }
 
-// Optional is Bool, and nil where the parameter is absent.
+// Optional is Bool; it returns nil if the parameter is absent.
 func (f Flag) Optional(name string) (*bool, error) {
 	if f == "" {
 		return nil, nil
@@ -58,7 +59,7 @@ func (f Flag) Optional(name string) (*bool, error) {
 	return &b, err
 }
 
-// Sizes of a page of a list: what it has where nobody says, and at most.
+// Default and largest size of a page of a list.
 const (
 	DefaultPage = 50
 	MaxPage     = 200

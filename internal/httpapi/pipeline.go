@@ -12,7 +12,7 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 )
 
-// use sets up what every request passes, outermost first.
+// use installs the middleware of all requests, outermost first.
 func (s *Server) use() {
 	e := s.Echo
 	e.HideBanner, e.HidePort = true, true
@@ -23,14 +23,14 @@ func (s *Server) use() {
 		s.deadline, middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024, Skipper: isRaw}))
 }
 
-// limit refuses callers that ask too often, but not what machines ask every few seconds.
+// limit limits each caller, except for the quiet routes.
 func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 	return s.limiter.limit(func(c echo.Context) bool { return s.Limits.Rate < 0 || quiet(RouteOf(c)) },
 		s.metrics.limited.Inc, "lists and GraphQL answer many questions in one request")(next)
 }
 
-// share lets pages of other sites read what is open to all, and what is private only those
-// that are listed: where reading takes no token, any page in a browser could ask.
+// share allows pages of all sites to read public routes, and pages of the configured origins to
+// read private ones: without a token for reading, any page in a browser could do it.
 func (s *Server) share() echo.MiddlewareFunc {
 	config := middleware.CORSConfig{
 		AllowMethods:  []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete},
@@ -39,7 +39,8 @@ func (s *Server) share() echo.MiddlewareFunc {
 		MaxAge:        3600,
 	}
 	all, listed := config, config
-	// No cookies: a page has no token of its own to send. What is open may be asked with any header.
+	// Cookies are not used, so that a page has no credentials to send. Public routes accept any
+	// header.
 	all.AllowOrigins, all.AllowHeaders, listed.AllowOrigins = []string{"*"}, nil, s.origins
 	everybody, some := middleware.CORSWithConfig(all), middleware.CORSWithConfig(listed)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
@@ -56,8 +57,8 @@ func (s *Server) share() echo.MiddlewareFunc {
 	}
 }
 
-// observe writes the access log, at level debug, and the metrics. Query and headers stay
-// out of the log: both may carry secrets.
+// observe writes the access log, at level debug, and the metrics. Query and headers are not logged,
+// because both may contain secrets.
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start := time.Now()
@@ -79,13 +80,13 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// quiet routes are asked every few seconds by machines; they are neither limited nor worth a line in
-// the log.
+// quiet reports whether a route is requested every few seconds by machines. Such requests are
+// neither limited nor logged.
 func quiet(route string) bool {
 	return route == "/healthz" || route == "/readyz" || route == "/metrics"
 }
 
-// readBody reads what a caller sends before anything else happens.
+// readBody reads the body of a request before any other work.
 func (s *Server) readBody(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()

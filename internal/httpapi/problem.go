@@ -27,29 +27,30 @@ type ErrorBody struct {
 	Errors    []FieldError `json:"errors,omitempty"`
 	RequestID string       `json:"requestId,omitempty" doc:"quote it when you report the problem"`
 
-	// Retry is how long to wait before asking again; 0: waiting does not help.
+	// Retry is the pause before the next request; 0: a retry does not help.
 	Retry time.Duration `json:"-"`
-	// Challenge says how to prove who one is; empty: not said here.
+	// Challenge is the value of WWW-Authenticate; empty: none.
 	Challenge string `json:"-"`
 }
 
-// FieldError names one wrong parameter.
+// FieldError describes one wrong parameter.
 type FieldError struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 }
 
-// Error is the detail.
+// Error returns the detail.
 func (b *ErrorBody) Error() string { return b.Detail }
 
-// GetStatus makes the router answer with the right status.
+// GetStatus returns the HTTP status, for huma.
 func (b *ErrorBody) GetStatus() int { return b.Status }
 
-// RetryAfter is the header that says when to come back, in seconds.
+// RetryAfter is the header with the pause before a retry, in seconds.
 const RetryAfter = "Retry-After"
 
-// GetHeaders adds Retry-After where waiting helps, and how to prove who one is.
+// GetHeaders returns Retry-After if a retry helps, and the authentication scheme if one is
+// required.
 func (b *ErrorBody) GetHeaders() http.Header {
 	h := http.Header{"Cache-Control": {"no-store"}}
 	if b.Retry > 0 {
@@ -62,45 +63,45 @@ func (b *ErrorBody) GetHeaders() http.Header {
 	return h
 }
 
-// ContentType is RFC 9457's.
+// ContentType is that of RFC 9457.
 func (b *ErrorBody) ContentType(string) string { return ProblemType }
 
 // ProblemType is the media type of problems.
 const ProblemType = "application/problem+json"
 
-// ErrUnauthorized is returned when a route needs a token and the caller gave none that is known.
+// ErrUnauthorized is returned when a route needs a token and the request has none that is known.
 var ErrUnauthorized = errors.New("a bearer token is needed")
 
 // ErrForbidden is returned when the token of the caller has not the role that a route needs.
 var ErrForbidden = errors.New("not for this caller")
 
-// refusal says why a caller may not do something, and what would help. Its kind is ErrUnauthorized or
-// ErrForbidden.
+// refusal is an error about a caller without the needed rights, with a hint. Its kind is
+// ErrUnauthorized or ErrForbidden.
 type refusal struct {
 	kind         error
 	detail, hint string
 }
 
-// Error is the detail.
+// Error returns the detail.
 func (r *refusal) Error() string { return r.detail }
 
 // Unwrap returns the kind.
 func (r *refusal) Unwrap() error { return r.kind }
 
-// howToAuthorize is the hint where a token is missing or not known.
+// howToAuthorize is the hint for a missing or unknown token.
 const howToAuthorize = "send Authorization: Bearer {token} with one of orchestrator.tokens"
 
-// kind is one row of the table from error kinds to the wire.
+// kind is one row of the table from error kinds to responses.
 type kind struct {
 	err    error
 	status int
 	code   string
 	title  string
-	detail string // shown instead of the error's own words, which may name hosts
+	detail string // shown instead of the error's own text, which may contain hosts
 	retry  time.Duration
 }
 
-// kinds is the one mapping from error kinds to the wire, first match wins.
+// kinds is the only mapping from error kinds to responses; the first match is used.
 func kinds() []kind {
 	return []kind{
 		{repute.ErrInvalid, 400, "invalid", "Invalid request", "", 0},
@@ -118,8 +119,8 @@ func kinds() []kind {
 	}
 }
 
-// ErrorOf translates any error; one that is an *ErrorBody comes back as it is. One of no
-// known kind becomes a 500 that says nothing of the inside; the caller must log it.
+// ErrorOf converts any error; an *ErrorBody is returned unchanged. An error of no known kind
+// becomes a 500 without internal details; the caller MUST log it.
 func ErrorOf(err error) *ErrorBody {
 	var ready *ErrorBody
 	if errors.As(err, &ready) {
@@ -133,6 +134,7 @@ func ErrorOf(err error) *ErrorBody {
 	return NewError(500, "internal", "Internal error", "something broke on our side; it has been logged")
 }
 
+// body returns the response for an error of this kind.
 func (k kind) body(err error) *ErrorBody {
 	b := NewError(k.status, k.code, k.title, k.detail)
 	b.Retry = k.retry
@@ -170,15 +172,16 @@ func (k kind) body(err error) *ErrorBody {
 	return b
 }
 
-// NewError makes a problem of no particular error.
+// NewError returns a problem without an underlying error.
 func NewError(status int, code, title, detail string) *ErrorBody {
 	return &ErrorBody{Type: "urn:repute:problem:" + code, Title: title, Status: status, Code: code, Detail: detail}
 }
 
-// maxMessage bounds a text of a problem, in bytes: what was wrong may be as long as the request.
+// maxMessage bounds a text of a problem, in bytes, because a wrong value may be as long as the
+// request.
 const maxMessage = 2048
 
-// brief is the head of a text, which then ends with an ellipsis.
+// brief cuts a text and adds an ellipsis.
 func brief(s string) string {
 	const ellipsis = "…"
 	if len(s) <= maxMessage {
@@ -191,7 +194,7 @@ func brief(s string) string {
 	return s[:n] + ellipsis
 }
 
-// bounded is the problem with every text no longer than it may be.
+// bounded returns the problem with cut texts.
 func (b ErrorBody) bounded() ErrorBody {
 	b.Detail, b.Hint = brief(b.Detail), brief(b.Hint)
 	b.Errors = slices.Clone(b.Errors)
@@ -201,8 +204,8 @@ func (b ErrorBody) bounded() ErrorBody {
 	return b
 }
 
-// Report prepares an error for the wire and logs it when it is ours to mend. The answer is
-// the caller's own.
+// Report converts an error to a response, and logs it if it is a fault of this service. The caller
+// owns the result.
 func Report(ctx context.Context, log *slog.Logger, err error) *ErrorBody {
 	b := ErrorOf(err).bounded()
 	b.RequestID = RequestID(ctx)
@@ -219,10 +222,10 @@ func (b *ErrorBody) Write(w http.ResponseWriter) {
 	}
 	w.Header().Set("Content-Type", ProblemType)
 	w.WriteHeader(b.Status)
-	_ = json.NewEncoder(w).Encode(b) // the caller may be gone; nobody is left to tell
+	_ = json.NewEncoder(w).Encode(b) // the caller may be gone
 }
 
-// Clean makes text of anything: what is not UTF-8, and NUL, becomes U+FFFD.
+// Clean replaces invalid UTF-8 and NUL by U+FFFD.
 func Clean(s string) string {
 	const replacement = string(utf8.RuneError)
 	return strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)

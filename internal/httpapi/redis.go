@@ -99,22 +99,22 @@ func (r *Redis) run(ctx context.Context, script *redis.Script, args ...any) (int
 	return n, nil
 }
 
-// sharedBuckets keeps the buckets in Redis, so that replicas count together.
-// While Redis is away each counts alone.
+// sharedBuckets keeps the buckets in Redis, so that replicas count together. While Redis does not
+// answer each counts alone.
 type sharedBuckets struct {
 	client  *Redis
 	take    *redis.Script
 	local   *buckets
 	log     *slog.Logger
-	name    string // of what is counted
+	name    string // name of the limit
 	rate    float64
 	burst   int
 	breaker *gobreaker.CircuitBreaker
 	health  redisHealth
 }
 
-// newBreaker opens at the first failure: what it protects has a substitute. After a
-// second one request, and no more, finds out whether Redis answers again.
+// newBreaker returns a breaker that opens at the first failure, because there is a local
+// substitute. After a second a single request tries Redis again.
 func newBreaker() *gobreaker.CircuitBreaker {
 	return gobreaker.NewCircuitBreaker(gobreaker.Settings{
 		Timeout:     time.Second,
@@ -122,6 +122,7 @@ func newBreaker() *gobreaker.CircuitBreaker {
 	})
 }
 
+// allow takes a token in Redis, or from the local bucket while Redis does not answer.
 func (s *sharedBuckets) allow(ctx context.Context, caller string) time.Duration {
 	wait, err := s.breaker.Execute(func() (any, error) {
 		// A caller that disconnects is no failure of Redis.
@@ -138,9 +139,9 @@ func (s *sharedBuckets) allow(ctx context.Context, caller string) time.Duration 
 	return wait.(time.Duration)
 }
 
-// takeScript is the generic cell rate algorithm: one number per caller, the
-// time at which its bucket is full again, by Redis's clock in microseconds. It
-// gives the microseconds to wait, 0 when the request passes.
+// takeScript is the generic cell rate algorithm: one number per caller, the time at which its
+// bucket is full again, in microseconds of Redis' clock. It returns the microseconds to wait, 0
+// when the request passes.
 func takeScript() *redis.Script {
 	return redis.NewScript(1, `
 local interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -155,25 +156,25 @@ return 0`)
 }
 
 const (
-	// redisChecked is how long what was found out about Redis holds.
+	// redisChecked is how long the last observation of Redis is valid.
 	redisChecked = time.Second
 	// redisCheck bounds a question that no request waits for.
 	redisCheck = time.Second
 )
 
-// redisHealth remembers whether Redis answered when it was last asked. The zero value
-// takes it to, and it is safe for concurrent use.
+// redisHealth is the last observation of Redis. The zero value means that Redis answers. It is safe
+// for concurrent use.
 type redisHealth struct {
 	mu   sync.Mutex
 	at   time.Time // of the last answer or failure
 	away bool
 }
 
-// saw takes what became of a question. A change is logged, once, however many requests
+// saw records the outcome of a request to Redis. A change is logged once, however many requests
 // notice it.
 func (h *redisHealth) saw(ctx context.Context, log *slog.Logger, err error) {
 	if ctx.Err() != nil {
-		return // who asked has gone
+		return // the caller has disconnected
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,14 +188,14 @@ func (h *redisHealth) saw(ctx context.Context, log *slog.Logger, err error) {
 	}
 }
 
-// last says what the newest answer of Redis was, and how long ago.
+// last returns whether Redis failed at the last request, and the time since then.
 func (h *redisHealth) last() (away bool, age time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.away, time.Since(h.at)
 }
 
-// up asks Redis, at most once a second.
+// up reports whether Redis answers; it asks at most once a second.
 func (s *sharedBuckets) up(ctx context.Context) bool {
 	away, age := s.health.last()
 	if age < redisChecked {

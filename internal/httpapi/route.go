@@ -14,28 +14,28 @@ type Route struct {
 	ID, Summary string
 	ContentType string // of the answer
 	Params      []*huma.Param
-	Schema      *huma.Schema // of the answer; nil says nothing of it
+	Schema      *huma.Schema // schema of the answer; nil: none
 	Example     any
 }
 
-// Get serves and describes a route.
+// Get serves and describes a GET route.
 func (s *Server) Get(r Route, handle echo.HandlerFunc) {
 	s.Describe(http.MethodGet, r)
 	s.Echo.GET(routerPath(r.Path), handle)
 }
 
-// Stream is Get for a route that answers as long as the caller listens: no deadline ends it, and
-// nothing holds back what it writes.
+// Stream is Get for a route that answers until the caller disconnects: without deadline and without
+// buffering.
 func (s *Server) Stream(r Route, handle echo.HandlerFunc) {
 	s.streams[routerPath(r.Path)] = true
 	s.Get(r, handle)
 }
 
-// Raw says of a path, as the router writes it, that its handler bounds bodies and compresses answers by
+// Raw marks a path, in the router's form, whose handler bounds bodies and compresses answers
 // itself.
 func (s *Server) Raw(path string) { s.raw[path] = true }
 
-// Describe adds to the document what is served by other means than Get.
+// Describe adds a route to the document that is not served by Get.
 func (s *Server) Describe(method string, r Route) *huma.Operation {
 	op := &huma.Operation{Method: method, Path: r.Path, OperationID: r.ID, Summary: r.Summary, Parameters: r.Params,
 		Responses: map[string]*huma.Response{

@@ -8,7 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// literal is a router for which a colon in a path is no parameter.
+// literal is a router in which a colon in a path is no parameter.
 type literal struct{ huma.Adapter }
 
 // Handle implements huma.Adapter.
@@ -21,8 +21,8 @@ func (l literal) Handle(op *huma.Operation, handle func(huma.Context)) {
 // escapedColon is a colon in a route that is no parameter.
 const escapedColon = `\:`
 
-// RouteOf is the template of the request's route as OpenAPI writes it, and "unmatched" where
-// there is none, so that foreign paths cannot grow metrics.
+// RouteOf returns the template of the request's route in OpenAPI's form, and "unmatched" without a
+// route, so that foreign paths do not create metrics.
 func RouteOf(c echo.Context) string {
 	if c.Path() == "" {
 		return "unmatched"
@@ -36,8 +36,7 @@ func RouteOf(c echo.Context) string {
 	return strings.ReplaceAll(strings.Join(segments, "/"), escapedColon, ":")
 }
 
-// routed refuses a method that a path does not have before anything else about the request is
-// judged: who asks, its parameters, its body.
+// routed refuses a wrong method of a path before the caller, parameters or body are checked.
 func routed(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.Get(echo.ContextKeyHeaderAllow) != nil && c.Request().Method != http.MethodOptions {

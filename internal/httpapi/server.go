@@ -17,41 +17,41 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ServerOptions say who may ask what of a server, and how much. The zero value works: nobody
-// has a token.
+// ServerOptions configure tokens and limits of a server. The zero value is usable and has no
+// tokens.
 type ServerOptions struct {
-	// Tokens open the routes that change something: name to token. The name is kept with what was
-	// done. Empty: those routes are closed.
+	// Tokens are required by routes that change something: name to token. The name is stored with
+	// the change. Empty: those routes refuse every request.
 	Tokens map[string]string
-	// Roles say by its name what a token is for. One without an entry is for everything.
+	// Roles are the roles of a token by its name. A token without an entry has all roles.
 	Roles map[string][]string
-	// Origins are web sites, scheme://host[:port], whose pages may ask the routes that are private.
+	// Origins are web sites, scheme://host[:port], whose pages may use private routes.
 	Origins []string
 	// Registry collects the metrics of requests. Nil: a registry of its own.
 	Registry *prometheus.Registry
-	// Redis lets several processes share one rate limit per caller. Nil: each counts alone.
+	// Redis lets several processes count together. Nil: each counts alone.
 	Redis *Redis
-	// Logger takes the access log and failures. Nil: slog's default.
+	// Logger receives the access log and failures. Nil: slog's default.
 	Logger *slog.Logger
 	Limits Limits
 }
 
-// Limits bound what one request or caller may use. Zero fields get the default named in
-// their comment.
+// Limits bound the use by one request or caller. Zero fields have the default named in their
+// comment.
 type Limits struct {
 	// Timeout of one request, not of streams: 15 s.
 	Timeout time.Duration
 	// Body is the largest request body in bytes: 512 KiB.
 	Body int64
-	// Rate is how many requests per second one caller may keep up: 50. Negative: no limit.
+	// Rate is the sustained number of requests per second of one caller: 50. Negative: no limit.
 	Rate float64
-	// Burst is how many may come at once: 200.
+	// Burst is the largest number of requests at once: 200.
 	Burst int
 	// TrustedProxies may name the caller in X-Forwarded-For; from others the header is ignored.
 	TrustedProxies []netip.Prefix
 }
 
-// withDefaults fills in what is not set.
+// withDefaults replaces zero values by defaults.
 func (l Limits) withDefaults() Limits {
 	Fill(&l.Timeout, 15*time.Second)
 	Fill(&l.Body, 512<<10)
@@ -72,11 +72,11 @@ func Fill[T comparable](field *T, value T) {
 // middleware that every request passes. Packages add their routes to Echo or API; the first call of
 // Handler writes the document. Make one with NewServer.
 type Server struct {
-	// Echo takes the routes that are no typed operation.
+	// Echo is the router for routes that are no typed operations.
 	Echo *echo.Echo
-	// API takes the operations, and describes them.
+	// API is the router for typed operations, which it describes.
 	API huma.API
-	// Registry has the metrics of requests; routes add theirs.
+	// Registry has the metrics of requests; routes add their own.
 	Registry *prometheus.Registry
 	Log      *slog.Logger
 	Limits   Limits
@@ -89,12 +89,12 @@ type Server struct {
 	needs   func(*http.Request, string) []Role
 	private func(string) bool
 	rewrite func(*url.URL)
-	streams map[string]bool // routes that answer for as long as the caller listens
+	streams map[string]bool // routes that answer until the caller disconnects
 	raw     map[string]bool // routes that read their body themselves, or compress by themselves
 }
 
-// NewServer makes a server without routes. It talks to nobody yet. repute.ErrInvalid names the key of
-// the configuration whose token or role cannot be used.
+// NewServer returns a server without routes. It makes no request. repute.ErrInvalid names the
+// configuration key of an unusable token or role.
 func NewServer(o ServerOptions) (*Server, error) {
 	s := &Server{Echo: echo.New(), Registry: o.Registry, Log: o.Logger, Limits: o.Limits.withDefaults(),
 		origins: o.Origins,
@@ -133,8 +133,8 @@ func (s *Server) Protect(needs func(r *http.Request, route string) []Role, priva
 // Rewrite brings the URL of a request into the form that routes know, before the router sees it.
 func (s *Server) Rewrite(f func(*url.URL)) { s.rewrite = f }
 
-// Handler serves every route that was added. HEAD is answered wherever GET is, ids may come
-// percent-encoded, and a slash at the end of a path changes nothing.
+// Handler returns the handler of all routes. HEAD is answered like GET, ids may be percent-encoded,
+// and a slash at the end of a path is ignored.
 func (s *Server) Handler() (http.Handler, error) {
 	doc, err := describe(s.API.OpenAPI())
 	if err != nil {
@@ -144,9 +144,9 @@ func (s *Server) Handler() (http.Handler, error) {
 		return c.Blob(http.StatusOK, "application/openapi+json", doc)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A copy: the server must still see HEAD to leave the body out.
+		// The copy keeps HEAD in the original request, by which the server omits the body.
 		in, u := *r, *r.URL
-		// The router would match, and hand on, an escaped path as it is.
+		// Otherwise the router would match the escaped path.
 		u.RawPath, in.URL = "", &u
 		if trimmed := strings.TrimRight(u.Path, "/"); trimmed != "" && !s.raw[trimmed+"/*"] {
 			u.Path = trimmed
@@ -171,7 +171,7 @@ func (s *Server) checkQuery(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-// Fail prepares an error for the wire and logs it when it is ours to mend.
+// Fail converts an error to a response, and logs it if it is a fault of this service.
 func (s *Server) Fail(ctx context.Context, err error) *ErrorBody { return Report(ctx, s.Log, err) }
 
 // Problems documents the answers that are no success, once for every operation.
@@ -183,14 +183,15 @@ func (s *Server) Problems() *huma.Response {
 			Schema: s.API.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[ErrorBody](), true, "")}}}
 }
 
-// CheckRedis asks Redis, where there is one to be asked, and logs when it does not
-// answer: a service should say so when it starts, not when the first request comes.
+// CheckRedis asks a configured Redis and logs if it does not answer, so that the log shows it at
+// the start and not at the first request.
 func (s *Server) CheckRedis(ctx context.Context) { s.limiter.Redis(ctx) }
 
-// Redis says whether callers are counted together now: ok, away, or "" where no Redis is configured.
+// Redis returns whether callers are counted together now: "ok", "away", or "" without a configured
+// Redis.
 func (s *Server) Redis(ctx context.Context) string { return s.limiter.Redis(ctx) }
 
-// watchRedis publishes whether Redis answers, where there is one.
+// watchRedis exports whether a configured Redis answers.
 func (s *Server) watchRedis() error {
 	if !s.limiter.Shared() {
 		return nil
@@ -218,7 +219,7 @@ func (s *Server) Limiter(name string, perSecond float64, burst int) *Limiter {
 	return l
 }
 
-// NoRoute is the answer where there is nothing.
+// NoRoute returns the answer for an unknown path.
 func NoRoute() *ErrorBody {
 	b := NewError(http.StatusNotFound, "not_found", "Not found", "no such route")
 	b.Hint = "GET " + documentPath + " or /docs lists the routes"

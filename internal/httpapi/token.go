@@ -14,15 +14,15 @@ import (
 	"repute"
 )
 
-// Role is what a token is for.
+// Role is a right of a token.
 type Role string
 
-// Roles of tokens. Whoever has any may read.
+// Roles of tokens. Every token may read.
 const (
 	RoleAsk     Role = "ask"     // for tasks: submit, cancel, try again
-	RoleApprove Role = "approve" // what the policy leaves to a person
+	RoleApprove Role = "approve" // approve what the policy leaves to a person
 	RoleOperate Role = "operate" // agents, identities, feedback, calls and transfers by the treasury, job queue
-	RoleOwn     Role = "own"     // what the treasury allows: operators, caps, allow-lists, relayers
+	RoleOwn     Role = "own"     // change the treasury's rules: operators, caps, allow-lists, relayers
 	RoleRead    Role = "read"    // and nothing else
 )
 
@@ -37,7 +37,7 @@ const (
 	maxTokenName = 40
 )
 
-// Token is a caller's proof of who it is, kept as a hash.
+// Token identifies a caller; only its hash is stored.
 type Token struct {
 	Name  string
 	hash  [sha256.Size]byte
@@ -63,7 +63,7 @@ func ReadTokens(tokens map[string]string, roles map[string][]string) (out []Toke
 	return out, readRoles(out, roles)
 }
 
-// readRoles gives tokens the roles that a configuration names.
+// readRoles sets the configured roles of tokens.
 func readRoles(tokens []Token, roles map[string][]string) error {
 	for name, list := range roles {
 		at := slices.IndexFunc(tokens, func(t Token) bool { return t.Name == name })
@@ -86,7 +86,7 @@ func readRoles(tokens []Token, roles map[string][]string) error {
 	return nil
 }
 
-// May is ErrForbidden where the token has not all of the roles.
+// May returns ErrForbidden unless the token has all of the roles.
 func (t *Token) May(needed ...Role) error {
 	for _, r := range needed {
 		if t.roles != nil && r != RoleRead && !slices.Contains(t.roles, r) {
@@ -97,7 +97,7 @@ func (t *Token) May(needed ...Role) error {
 	return nil
 }
 
-// TokenOf finds a token by its text, in the same time for every one; nil: nobody has it.
+// TokenOf returns the token with a text, in constant time; nil if there is none.
 func (s *Server) TokenOf(text string) (found *Token) {
 	sum := sha256.Sum256([]byte(text))
 	for i := range s.tokens {
@@ -113,17 +113,17 @@ func (s *Server) HasTokens(r Role) bool {
 	return slices.ContainsFunc(s.tokens, func(t Token) bool { return t.May(r) == nil })
 }
 
-// call is what is known of a request beside itself.
+// call has data of a request that middleware adds.
 type call struct {
-	token  *Token // nil without one
-	denied error  // why there is none
+	token  *Token // nil without a token
+	denied error  // why the token was refused
 	body   []byte
 }
 
 // callKey is the context key of a request's *call.
 type callKey struct{}
 
-// callOf is never nil.
+// callOf returns the data of a request; never nil.
 func callOf(ctx context.Context) *call {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		return c
@@ -131,7 +131,7 @@ func callOf(ctx context.Context) *call {
 	return &call{denied: ErrUnauthorized}
 }
 
-// By is the name of the token that a request came with. ErrUnauthorized: it came with none that is known.
+// By returns the name of the request's token. ErrUnauthorized: it has none that is known.
 func By(ctx context.Context) (string, error) {
 	c := callOf(ctx)
 	if c.token == nil {
@@ -140,10 +140,10 @@ func By(ctx context.Context) (string, error) {
 	return c.token.Name, nil
 }
 
-// RequestBody is the body of a request, empty where it has none.
+// RequestBody returns the body of a request, empty without one.
 func RequestBody(ctx context.Context) []byte { return callOf(ctx).body }
 
-// authenticate finds out who asks. Routes that change something demand a name.
+// authenticate identifies the caller. Routes that change something require a token.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -163,7 +163,7 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// permit lets through what the caller's token is for, before parameters and body are read.
+// permit checks the roles of the caller's token before parameters and body are read.
 func (s *Server) permit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		needed := s.needs(c.Request(), c.Path())

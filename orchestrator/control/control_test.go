@@ -285,7 +285,7 @@ func TestHostileInput(t *testing.T) {
 		{"POST /v1/tasks", ``, 400, "goal"},
 		{"POST /v1/tasks", `{`, 400, "body"},
 		{"POST /v1/tasks", `[]`, 400, "body"},
-		{"POST /v1/tasks", `{"goal":"x"} {}`, 400, "goes on"},
+		{"POST /v1/tasks", `{"goal":"x"} {}`, 400, "has more"},
 		{"POST /v1/tasks", `{"goal":7}`, 400, "goal"},
 		{"POST /v1/tasks", `{"goal":"x","golem":1}`, 400, "golem"},
 		{"POST /v1/tasks", `{"goal":"x","coordinatorSlug":"nobody"}`, 404, "nobody"},

@@ -115,7 +115,7 @@ func TestPrivateReads(t *testing.T) {
 	for tool, arguments := range map[string]string{"openfi_get_run": `{"runId":"` + task.RunID + `"}`,
 		"openfi_get_run_receipts": `{"runId":"` + task.RunID + `"}`,
 		"openfi_get_agent_log":    `{"slug":"plain"}`, "openfi_get_treasury_status": `{}`} {
-		h.tools("").refuses(tool, arguments, "nobody says who asks")
+		h.tools("").refuses(tool, arguments, "the caller sent none")
 	}
 	for _, path := range []string{"/v1/agents", "/v1/agents/plain", "/v1/agents/plain/trust", "/openapi.json",
 		"/.well-known/agent.json"} {

@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/orchestrator/transaction"
+	"repute/store"
 	"repute/store/walletdb"
 )
 
@@ -296,7 +297,7 @@ func (o *Operator) shown(row *walletdb.Act) (Act, error) {
 	for _, part := range []struct {
 		text json.RawMessage
 		into any
-	}{{row.Transactions, &steps}, {row.Decision, &d}, {orNull(row.Result), &result}} {
+	}{{row.Transactions, &steps}, {row.Decision, &d}, {store.OrNull(row.Result), &result}} {
 		if err := json.Unmarshal(part.text, part.into); err != nil {
 			return act, fmt.Errorf("stored act %s: %w", row.ID, err)
 		}
@@ -318,13 +319,6 @@ func (o *Operator) shown(row *walletdb.Act) (Act, error) {
 		act.Ended = &row.Ended
 	}
 	return act, nil
-}
-
-func orNull(text json.RawMessage) json.RawMessage {
-	if len(text) == 0 {
-		return json.RawMessage("null")
-	}
-	return text
 }
 
 // domain returns on which of the two chains a kind of action is sent.

@@ -67,18 +67,9 @@ func saveEndpoint(ctx context.Context, tx pgx.Tx, chainID uint64, e repute.Endpo
 	return err
 }
 
-// Endpoints returns the endpoints of a chain, or of all chains for 0, ordered by chain, name and
+// ReadEndpoints returns the endpoints of a chain, or of all chains for 0, ordered by chain, name and
 // owner. Rows that no process wrote for a minute are left out. UpdatedAt is by the clock of the
 // database.
-func Endpoints(ctx context.Context, db *store.DB, chainID uint64) (out []repute.Endpoint, err error) {
-	err = View(ctx, db, "read endpoints", func(ctx context.Context, tx pgx.Tx) error {
-		out, err = ReadEndpoints(ctx, tx, chainID)
-		return err
-	})
-	return out, err
-}
-
-// ReadEndpoints is Endpoints within a transaction.
 func ReadEndpoints(ctx context.Context, tx pgx.Tx, chainID uint64) ([]repute.Endpoint, error) {
 	rows, err := tx.Query(ctx, `
 		select chain_id, name, owner, kind, state, latency_ms, error_rate, requests, failures, rate_limit,

@@ -22,11 +22,11 @@ func CancelTask(ctx context.Context, db *store.DB, id, by, reason string) error 
 		if err != nil {
 			return err
 		}
-		wish := store.CleanText(strings.TrimSuffix(fmt.Sprintf("by %s: %s", by, reason), ": "))
+		cancellation := store.CleanText(strings.TrimSuffix(fmt.Sprintf("by %s: %s", by, reason), ": "))
 		var idle bool
 		if err := tx.QueryRow(ctx,
 			`update runs set cancel = $2 where id = $1 returning awaiting <> '' or held_until <= clock_timestamp()`, root,
-			wish).Scan(&idle); err != nil {
+			cancellation).Scan(&idle); err != nil {
 			return err
 		}
 		requested := repute.RunEvent{Run: root, Kind: "cancel.requested",
@@ -40,13 +40,13 @@ func CancelTask(ctx context.Context, db *store.DB, id, by, reason string) error 
 
 // endCanceled ends the task of a canceled root run that no worker has.
 func endCanceled(ctx context.Context, tx pgx.Tx, root string) error {
-	var task, wish string
+	var task, cancellation string
 	var attempt int
-	if err := tx.QueryRow(ctx, `select task_id, cancel, attempt from runs where id = $1`, root).Scan(&task, &wish,
-		&attempt); err != nil || wish == "" {
+	if err := tx.QueryRow(ctx, `select task_id, cancel, attempt from runs where id = $1`, root).Scan(&task, &cancellation,
+		&attempt); err != nil || cancellation == "" {
 		return err
 	}
-	ended, err := endIdle(ctx, tx, root, wish)
+	ended, err := endIdle(ctx, tx, root, cancellation)
 	if err != nil {
 		return err
 	}
@@ -60,13 +60,13 @@ func endCanceled(ctx context.Context, tx pgx.Tx, root string) error {
 }
 
 // endIdle ends a root run that no worker has, with the runs below it, and returns their events.
-func endIdle(ctx context.Context, tx pgx.Tx, root, wish string) (below []repute.RunEvent, err error) {
+func endIdle(ctx context.Context, tx pgx.Tx, root, cancellation string) (below []repute.RunEvent, err error) {
 	b := &pgx.Batch{}
 	b.Queue(`
 		update runs set status = $2, error = $3, awaiting = '', ended_at = clock_timestamp(), lost_after = 'infinity',
 			fence = fence + 1
-		where id = $1`, root, string(repute.RunCancelled), "cancelled "+wish)
-	queueEndBelow(b, root, repute.RunCancelled, "cancelled "+wish, &below)
+		where id = $1`, root, string(repute.RunCancelled), "cancelled "+cancellation)
+	queueEndBelow(b, root, repute.RunCancelled, "cancelled "+cancellation, &below)
 	return below, tx.SendBatch(ctx, b).Close()
 }
 

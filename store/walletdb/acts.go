@@ -15,7 +15,7 @@ import (
 	"repute/store"
 )
 
-// Act is a transaction that the operator of this service asked for, outside any run.
+// Act is an operator action: a transaction that a person requested outside any run.
 type Act struct {
 	ID string
 	// Key is the idempotency key of the request; empty for none.

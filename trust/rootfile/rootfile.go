@@ -4,8 +4,6 @@
 package rootfile
 
 import (
-	"bytes"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -75,20 +73,12 @@ func ReadLinks(r io.Reader, o Options) ([]Link, error) {
 		})
 }
 
-//go:embed roots.yaml
-var shipped []byte
-
-// Shipped are the roots that come with the product, for chains whose operator has named
-// none. There are none: nobody is trusted without a source that anybody can check.
-func Shipped() ([]Root, error) { return ReadRoots(bytes.NewReader(shipped), Options{}) }
-
 //go:embed writers.yaml
 var shippedWriters []byte
 
-// ShippedWriters are the reviewed writers that come with the product. They count on a chain only after an operator
+// ShippedWriters returns the reviewed writers that come with the product. They count on a chain only after an operator
 // imports the file.
 func ShippedWriters() ([]Root, error) { return ReadRoots(bytes.NewReader(shippedWriters), Options{}) }
-
 const mostErrors = 10
 
 // read makes something of each entry; key tells which are the same.

@@ -124,12 +124,6 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-func TestShipped(t *testing.T) {
-	if roots, err := rootfile.Shipped(); err != nil || len(roots) != 0 {
-		t.Errorf("%v, %v", roots, err)
-	}
-}
-
 func TestWeightsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := rapid.Uint64Range(1, trustdb.MaxRootWeight).Draw(t, "weight")

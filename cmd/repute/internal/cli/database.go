@@ -23,8 +23,8 @@ import (
 type Database struct {
 	URL  string
 	Stop func()
-	// Restarts says how often the private one of this run was started again, and when last;
-	// nil for another one.
+	// Restarts returns how often the private server of this run was restarted, and when last; nil
+	// for another server.
 	Restarts func() (n int, last time.Time)
 }
 
@@ -72,8 +72,8 @@ func answers(ctx context.Context, url string) bool {
 	return conn.Close(ctx) == nil
 }
 
-// AwaitStore is openStore for services: while Postgres does not answer it keeps
-// trying, so that processes may start in any order.
+// AwaitStore is openStore for services: it retries while Postgres does not answer, so that
+// processes may start in any order.
 func AwaitStore(ctx context.Context, url string, c config.Config, log *slog.Logger) (*store.DB, error) {
 	for wait := time.Second; ; wait = min(2*wait, 15*time.Second) {
 		db, err := openStore(ctx, url, c)
@@ -90,7 +90,7 @@ func AwaitStore(ctx context.Context, url string, c config.Config, log *slog.Logg
 	}
 }
 
-// openStore migrates and opens, or says at once why that cannot be.
+// openStore migrates and opens the database, or returns at once why that is impossible.
 func openStore(ctx context.Context, url string, c config.Config) (*store.DB, error) {
 	if err := store.Migrate(ctx, url); err != nil {
 		return nil, fmt.Errorf("database: %w", err)
@@ -132,7 +132,7 @@ func (p *Program) WithStore(ctx context.Context, f func(config.Config, *store.DB
 	})
 }
 
-// WithAnyStore is withStore that makes a private database where none is, and migrates.
+// WithAnyStore is WithStore that creates a private database if there is none, and migrates.
 func (p *Program) WithAnyStore(ctx context.Context, f func(config.Config, *store.DB) error) error {
 	c, err := p.Flags.Load()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"repute"
 )
 
-// WriteFile gives write a file that appears under its name only when it is whole.
-// What is no regular file, a device or a pipe, is written to and never replaced.
+// WriteFile calls write with a file that gets its name only when it is complete. A device or a pipe
+// is written directly and never replaced.
 func (p *Program) WriteFile(name string, write func(io.Writer) error) (err error) {
 	if name == "-" {
 		return write(p.Stdout)
@@ -46,7 +46,7 @@ func (p *Program) WriteFile(name string, write func(io.Writer) error) (err error
 	return os.Rename(file.Name(), name)
 }
 
-// writeInto writes to what is there and stays: a device, a pipe.
+// writeInto writes to an existing device or pipe.
 func writeInto(name string, write func(io.Writer) error) error {
 	file, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
@@ -55,7 +55,7 @@ func writeInto(name string, write func(io.Writer) error) error {
 	return errors.Join(compressed(name, file, write), file.Close())
 }
 
-// compressed writes through gzip where the name says so.
+// compressed compresses with gzip if the name ends in .gz.
 func compressed(name string, w io.Writer, write func(io.Writer) error) error {
 	if !strings.HasSuffix(name, ".gz") {
 		return write(w)
@@ -67,8 +67,7 @@ func compressed(name string, w io.Writer, write func(io.Writer) error) error {
 	return zip.Close()
 }
 
-// OpenInput opens a file, or takes standard input for "-". repute.ErrInvalid where it
-// cannot be read.
+// OpenInput opens a file, or standard input for "-". repute.ErrInvalid if it cannot be read.
 func (p *Program) OpenInput(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(p.Stdin), nil

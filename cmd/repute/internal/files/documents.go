@@ -34,7 +34,7 @@ func DocumentsCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// DocumentsStatus is what documents status shows; its JSON is for programs.
+// DocumentsStatus is the output of documents status.
 type DocumentsStatus struct {
 	Total    int64                           `json:"total"`
 	Due      int64                           `json:"due"`
@@ -84,6 +84,7 @@ func documentsStatusCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
+// readDocumentsStatus reads the status of the document queue on one snapshot.
 func readDocumentsStatus(ctx context.Context, db *store.DB) (s DocumentsStatus, err error) {
 	stats, err := docdb.ReadURIStats(ctx, db)
 	if err != nil {
@@ -110,6 +111,7 @@ func readDocumentsStatus(ctx context.Context, db *store.DB) (s DocumentsStatus, 
 	return s, err
 }
 
+// print prints the status as tables.
 func (s DocumentsStatus) print(w io.Writer, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "URIs\t%d\tdue %d\tplanned %d\tof agents, proofs and files of feedback\n", s.Total, s.Due, s.Planned)
@@ -160,4 +162,5 @@ func documentsDeniedCommand(p *cli.Program) *cobra.Command {
 	}
 }
 
+// oneLine returns a text with all white space replaced by single spaces.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

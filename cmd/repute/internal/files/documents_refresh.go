@@ -44,7 +44,7 @@ func documentsRetryCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// checkRetry refuses what selects nothing, or twice.
+// checkRetry refuses flags that select nothing or contradict each other.
 func checkRetry(f docdb.RetryFilter, agents []string, all bool) error {
 	selects := f.Host != "" || f.Reason != "" || len(agents) > 0
 	switch {
@@ -60,7 +60,7 @@ func checkRetry(f docdb.RetryFilter, agents []string, all bool) error {
 	return nil
 }
 
-// retry makes due what failed, and says why where nothing did.
+// retry schedules failed documents, and prints the reason if nothing was scheduled.
 func retry(ctx context.Context, p *cli.Program, db *store.DB, f docdb.RetryFilter) error {
 	n, err := docdb.RetryDocuments(ctx, db, f)
 	if err != nil {
@@ -85,7 +85,7 @@ func retry(ctx context.Context, p *cli.Program, db *store.DB, f docdb.RetryFilte
 	return nil
 }
 
-// areOf is "1 document is" or "2 documents are".
+// areOf returns "1 document is" or "2 documents are".
 func areOf(n int64, what string) string {
 	if n == 1 {
 		return cli.Count(int(n), what) + " is"
@@ -108,8 +108,7 @@ func agentsNamed(ctx context.Context, db *store.DB, c config.Config, args []stri
 	return ids, nil
 }
 
-// agentNamed reads an id; a bare one is of the one chain there is or of the default
-// chain.
+// agentNamed parses an agent's id; a bare token id is of the only chain or of the default chain.
 func agentNamed(ctx context.Context, db *store.DB, c config.Config, arg string) (repute.AgentID, error) {
 	ref, err := repute.ParseAgentRef(arg)
 	if err == nil {
@@ -152,7 +151,7 @@ func documentsDenyCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// denialNamed is a denial as it is written, with an agent's id in full.
+// denialNamed returns a denial in its stored form, with an agent's full id.
 func denialNamed(ctx context.Context, db *store.DB, c config.Config, args []string) (repute.Denial, error) {
 	d := repute.Denial{Kind: repute.DenyKind(args[0]), Value: args[1]}
 	if d.Kind != repute.DenyAgent {
@@ -160,13 +159,13 @@ func denialNamed(ctx context.Context, db *store.DB, c config.Config, args []stri
 	}
 	id, err := agentNamed(ctx, db, c, d.Value)
 	if errors.Is(err, repute.ErrNotFound) {
-		return d, nil // of a chain that may be indexed one day
+		return d, nil // the chain may be indexed later
 	}
 	d.Value = id.Short()
 	return d, err
 }
 
-// deny says how much is denied: who mistypes a value sees it.
+// deny prints how many documents a denial affects, which shows a mistyped value.
 func deny(ctx context.Context, p *cli.Program, db *store.DB, d repute.Denial, drop bool) error {
 	reach, err := denydb.DenialReach(ctx, db, d)
 	if err != nil {

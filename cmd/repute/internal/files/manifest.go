@@ -34,7 +34,7 @@ const (
 	codeUnreadable = 2
 )
 
-// checkTimeout bounds reading one document with everything it takes.
+// checkTimeout bounds fetching one document.
 const checkTimeout = time.Minute
 
 // ManifestCommand returns the command that checks one published file.
@@ -94,8 +94,8 @@ var checkKinds = []string{kindAuto, string(repute.RegistrationDocument), string(
 	string(repute.CardDocument),
 	string(schemas.CapabilityDocument), string(schemas.LogDocument)}
 
-// unreadable makes every failure to get at the document the same exit code, and tells
-// a program that reads standard output as well.
+// unreadable gives every failure to read the document the same exit code, and also prints it as
+// JSON if requested.
 func unreadable(p *cli.Program, err error, what string, asJSON bool) error {
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -159,7 +159,7 @@ func readFileDocument(name string) ([]byte, error) {
 	return readDocument(f, name)
 }
 
-// readDocument refuses what every reader of a published document would refuse.
+// readDocument refuses a document that is too large, like every reader of published documents.
 func readDocument(from io.Reader, name string) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(from, resolver.DefaultMaxBytes+1))
 	if err == nil && len(b) > resolver.DefaultMaxBytes {
@@ -187,7 +187,7 @@ func checkRemote(ctx context.Context, p *cli.Program, uri string, kind repute.Do
 	return judge(shortened(uri), doc.Bytes, kind), nil
 }
 
-// unfetched is a failed fetch in words: the reason, what it was, and what to do about it.
+// unfetched describes a failed fetch: the reason, the error and the fix.
 func unfetched(uri string, err error) error {
 	var failure *resolver.Error
 	if !errors.As(err, &failure) || failure.Reason == resolver.ReasonCanceled {
@@ -201,7 +201,7 @@ func unfetched(uri string, err error) error {
 	return fmt.Errorf("read %.120s: %s", uri, text)
 }
 
-// fetchHint is what an author can do about a document that cannot be fetched.
+// fetchHint returns the fix for a document that cannot be fetched.
 func fetchHint(reason resolver.Reason) string {
 	switch reason {
 	case resolver.ReasonHTTPDisabled:
@@ -222,7 +222,7 @@ func fetchHint(reason resolver.Reason) string {
 	return ""
 }
 
-// shortened is a URI for people: a data: URI is the document itself.
+// shortened returns a URI for output; a data: URI is cut, because it contains the document.
 func shortened(uri string) string {
 	const most = 120
 	if len(uri) <= most {
@@ -231,8 +231,8 @@ func shortened(uri string) string {
 	return uri[:most] + "…"
 }
 
-// checkAgent reports what the index knows of an agent's registration file, and whether
-// the file knows the agent.
+// checkAgent reports the indexed data of an agent's registration file, and whether the file names
+// the agent.
 func checkAgent(ctx context.Context, p *cli.Program, ref repute.AgentRef, kind repute.DocumentKind) (Report, error) {
 	if kind != kindAuto && kind != repute.RegistrationDocument {
 		return Report{}, repute.Invalid("kind", "an agent has a registration file",
@@ -254,7 +254,7 @@ func checkAgent(ctx context.Context, p *cli.Program, ref repute.AgentRef, kind r
 	return report, err
 }
 
-// judgeAgent is the report on an agent whose file was read.
+// judgeAgent returns the report about an agent whose file was read.
 func judgeAgent(agent repute.Agent) (Report, error) {
 	doc := agent.Document
 	if doc.Registration == nil && len(doc.Problems) == 0 {
@@ -271,14 +271,14 @@ func judgeAgent(agent repute.Agent) (Report, error) {
 	report := newReport(agent.ID.String(), repute.RegistrationDocument, problems)
 	report.Bytes, report.SHA256 = doc.Size, fmt.Sprintf("0x%x", doc.SHA256)
 	report.URI = shortened(agent.URI)
-	if doc.Registration != nil { // bytes that are no JSON object say nothing
+	if doc.Registration != nil { // bytes that are no JSON object name no agent
 		report.Name = doc.Registration.Name
 		report.Link = manifest.Links(*doc.Registration, agent.ID)
 	}
 	return report, nil
 }
 
-// judge parses bytes as what they are meant to be, or as what they look like.
+// judge parses bytes as the expected kind of document, or as the detected one.
 func judge(source string, b []byte, kind repute.DocumentKind) Report {
 	if kind == kindAuto {
 		kind = detect(b)
@@ -305,7 +305,8 @@ func judge(source string, b []byte, kind repute.DocumentKind) Report {
 	return report
 }
 
-// detect tells what a document looks like: those of orchestrators name their schema.
+// detect returns the kind of a document by its contents: documents of orchestrators name their
+// schema.
 func detect(b []byte) repute.DocumentKind {
 	if kind, ok := schemas.Detect(b); ok {
 		return kind
@@ -313,7 +314,7 @@ func detect(b []byte) repute.DocumentKind {
 	return manifest.Detect(b)
 }
 
-// judgeOwn holds a document of an orchestrator's agent against its schema.
+// judgeOwn validates a document of an orchestrator's agent by its schema.
 func judgeOwn(b []byte, kind repute.DocumentKind) (name string, problems []repute.Problem) {
 	problems, err := schemas.Check(kind, b)
 	if err != nil {
@@ -323,6 +324,6 @@ func judgeOwn(b []byte, kind repute.DocumentKind) (name string, problems []reput
 		Name  string
 		Agent struct{ Name string }
 	}
-	_ = json.Unmarshal(b, &doc) // what cannot be read is a problem already
+	_ = json.Unmarshal(b, &doc) // unreadable JSON is among the problems already
 	return cmp.Or(doc.Name, doc.Agent.Name), problems
 }

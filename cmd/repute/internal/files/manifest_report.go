@@ -11,7 +11,7 @@ import (
 	"repute/manifest/schemas"
 )
 
-// Report is what manifest check found, and what --json prints.
+// Report is the result of manifest check, and its JSON output.
 type Report struct {
 	Source   string              `json:"source"`
 	Kind     repute.DocumentKind `json:"kind"`
@@ -19,20 +19,20 @@ type Report struct {
 	URI      string              `json:"uri,omitempty"` // of an agent
 	Bytes    int64               `json:"bytes"`
 	SHA256   string              `json:"sha256"`
-	Link     repute.LinkResult  `json:"link,omitempty"` // of an agent
+	Link     repute.LinkResult   `json:"link,omitempty"` // of an agent
 	Errors   int                 `json:"errors"`
 	Warnings int                 `json:"warnings"`
 	Infos    int                 `json:"infos"`
 	Problems []manifestProblem   `json:"problems"`
 }
 
-// UnreadReport is what --json prints of a document that could not be read.
+// UnreadReport is the JSON output for a document that could not be read.
 type UnreadReport struct {
 	Source string `json:"source"`
 	Error  string `json:"error"`
 }
 
-// manifestProblem is a problem with what to do about it.
+// manifestProblem is a problem with its fix.
 type manifestProblem struct {
 	Code     string          `json:"code"`
 	Severity repute.Severity `json:"severity"`
@@ -41,6 +41,7 @@ type manifestProblem struct {
 	Hint     string          `json:"hint"`
 }
 
+// newReport returns a report with the problems ordered by severity.
 func newReport(source string, kind repute.DocumentKind, problems []repute.Problem) Report {
 	r := Report{Source: source, Kind: kind, Problems: []manifestProblem{}}
 	for _, p := range problems {
@@ -69,7 +70,7 @@ func showReport(p *cli.Program, r Report, asJSON bool) error {
 	return err
 }
 
-// text is the report for people: what was read, the problems worst first, a count.
+// text returns the report as text: the source, the problems by severity, a count.
 func (r Report) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", cli.Visible(r.Source))

@@ -10,29 +10,29 @@ import (
 )
 
 const (
-	// progressTick is between two looks at how far a chain has come.
+	// progressTick is the interval between two samples of a chain.
 	progressTick = 500 * time.Millisecond
-	// progressWindow is what speeds are measured over.
+	// progressWindow is the period over which speeds are measured.
 	progressWindow = 15 * time.Second
-	// Plain lines come this often, or whenever so many percent are done.
+	// Lines without bars are printed at this interval, or after that many percent.
 	progressPause   = 10 * time.Second
 	progressPercent = 5
-	// nearTip is how many blocks behind its head a chain counts as followed.
+	// nearTip is how many blocks below its head a chain counts as up to date.
 	nearTip = 64
 )
 
-// Sample is how far one chain has come at a moment.
+// Sample is the state of one chain at a moment.
 type Sample struct {
 	from, block, head uint64 // first block of all, newest stored, newest there is; 0 unknown
 	events            int64  // stored by this process
-	endpoints         string // e.g. "2/3", "" where none are asked
+	endpoints         string // e.g. "2/3", "" without endpoints
 	file              bool   // of a file, which ends and is not followed
 }
 
-// behind is how many blocks are missing.
+// behind returns how many blocks are missing.
 func (s Sample) behind() uint64 { return s.head - min(s.block, s.head) }
 
-// followed tells whether the chain is as good as at its head.
+// followed reports whether the chain is practically at its head.
 func (s Sample) followed() bool { return !s.file && s.behind() <= nearTip }
 
 // done and all measure the whole history.
@@ -41,7 +41,7 @@ func (s Sample) done() (done, all uint64) {
 	return s.block - min(first, s.block), s.head - min(first, s.head)
 }
 
-// percent is 0 where the head is not known.
+// percent returns the progress, 0 if the head is not known.
 func (s Sample) percent() int {
 	done, all := s.done()
 	if all == 0 {
@@ -50,13 +50,13 @@ func (s Sample) percent() int {
 	return int(100 * float64(min(done, all)) / float64(all))
 }
 
-// tracker measures one chain's speed and decides when plain lines are due.
+// tracker measures one chain's speed and decides when lines are due.
 type tracker struct {
 	name    string
 	history []timedSample // of the window, oldest first
 	told    time.Time     // of the last plain line
-	percent int           // that it told
-	caught  bool          // that it said the chain is followed
+	percent int           // percent in the last line
+	caught  bool          // the line "up to date" was printed
 }
 
 type timedSample struct {
@@ -64,7 +64,7 @@ type timedSample struct {
 	at time.Time
 }
 
-// add takes a new sample.
+// add adds a sample.
 func (t *tracker) add(now time.Time, s Sample) {
 	if len(t.history) > 0 && t.last().block == 0 {
 		t.history = nil // speed is measured from where it is known
@@ -77,7 +77,7 @@ func (t *tracker) add(now time.Time, s Sample) {
 
 func (t *tracker) last() timedSample { return t.history[len(t.history)-1] }
 
-// speed is events and blocks per second over the window.
+// speed returns events and blocks per second over the window.
 func (t *tracker) speed() (events, blocks float64) {
 	first, last := t.history[0], t.last()
 	seconds := last.at.Sub(first.at).Seconds()
@@ -87,7 +87,7 @@ func (t *tracker) speed() (events, blocks float64) {
 	return float64(last.events-first.events) / seconds, float64(last.block-first.block) / seconds
 }
 
-// eta is when the head will be reached at this speed; 0 for nobody knows.
+// eta returns the time until the head is reached at this speed; 0 if unknown.
 func (t *tracker) eta() time.Duration {
 	_, blocks := t.speed()
 	if blocks <= 0 {
@@ -96,7 +96,7 @@ func (t *tracker) eta() time.Duration {
 	return min(time.Duration(float64(t.last().behind())/blocks*float64(time.Second)), 1000*time.Hour).Round(time.Second)
 }
 
-// text is what stands behind the bar.
+// text returns the text after the bar.
 func (t *tracker) text() string {
 	s := t.last()
 	if s.head == 0 {
@@ -116,7 +116,7 @@ func (t *tracker) text() string {
 	return fmt.Sprintf("%d%%  block %d of %d  %.0f events/s%s%s", s.percent(), s.block, s.head, events, eta, t.endpoints())
 }
 
-// endpoints is how many of them work, e.g. "  endpoints 2/3".
+// endpoints returns how many endpoints work, e.g. "  endpoints 2/3".
 func (t *tracker) endpoints() string {
 	if e := t.last().endpoints; e != "" {
 		return "  endpoints " + e
@@ -124,7 +124,7 @@ func (t *tracker) endpoints() string {
 	return ""
 }
 
-// due tells whether a plain line is, and remembers it as told.
+// due reports whether a line is due, and records that it is printed.
 func (t *tracker) due() bool {
 	s := t.last()
 	if s.head == 0 || s.block == 0 {
@@ -154,18 +154,18 @@ func (t *tracker) log(log *slog.Logger) {
 		"eventsPerSecond", int(events), "eta", t.eta(), "endpoints", s.endpoints)
 }
 
-// Reporter shows how far chains have come: bars on a terminal, lines of the log where there is none.
+// Reporter shows the progress of chains: bars on a terminal, otherwise lines of the log.
 type Reporter struct {
 	screen *Screen
 	log    *slog.Logger
 }
 
-// NewReporter returns a reporter with bars on screen, or lines in log where screen has none.
+// NewReporter returns a reporter with bars on screen, or lines in log if screen has no bars.
 func NewReporter(screen *Screen, log *slog.Logger) Reporter {
 	return Reporter{screen: screen, log: log}
 }
 
-// Follow shows one chain until ctx ends, and once more then.
+// Follow shows one chain until ctx ends, and its final state.
 func (p Reporter) Follow(ctx context.Context, name string, look func() Sample) {
 	show := p.Chain(name)
 	for {
@@ -179,7 +179,7 @@ func (p Reporter) Follow(ctx context.Context, name string, look func() Sample) {
 	}
 }
 
-// Chain begins to show a chain; what it returns takes its samples.
+// Chain adds a chain. The returned function takes its samples.
 func (p Reporter) Chain(name string) func(time.Time, Sample) {
 	t := &tracker{name: name}
 	if p.screen.bars == nil {

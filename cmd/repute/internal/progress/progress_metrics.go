@@ -10,11 +10,11 @@ import (
 	"repute"
 )
 
-// SampleOf reads how far a chain has come out of the metrics of this process's own
-// loops, so that it needs no word of them.
+// SampleOf reads the progress of a chain from the metrics of this process, so that the loops need
+// no other interface.
 func SampleOf(metrics prometheus.Gatherer, chain repute.Chain) Sample {
 	s := Sample{from: max(chain.StartBlock, 1)}
-	families, _ := metrics.Gather() // what could be read is there in any case
+	families, _ := metrics.Gather() // partial results are returned too
 	label := strconv.FormatUint(chain.ID, 10)
 	working, asked := 0, map[string]bool{}
 	for _, family := range families {
@@ -43,6 +43,7 @@ func SampleOf(metrics prometheus.Gatherer, chain repute.Chain) Sample {
 	return s
 }
 
+// labelOf returns the value of a label.
 func labelOf(m *dto.Metric, name string) string {
 	for _, l := range m.GetLabel() {
 		if l.GetName() == name {
@@ -52,7 +53,7 @@ func labelOf(m *dto.Metric, name string) string {
 	return ""
 }
 
-// Imported is a sample of a snapshot's import.
+// Imported returns a sample of a snapshot's import.
 func Imported(blocks repute.BlockRange, block uint64, events int) Sample {
 	return Sample{from: blocks.From, block: block, head: blocks.To, events: int64(events), file: true}
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// screenRefresh is how often bars are drawn.
+// screenRefresh is the interval of drawing bars.
 const screenRefresh = 200 * time.Millisecond
 
-// Screen is where a program writes its messages: above the progress bars on a
-// terminal, plainly elsewhere. It is safe for concurrent use.
+// Screen is where a program writes messages: above the progress bars on a terminal, otherwise
+// unchanged. It is safe for concurrent use.
 type Screen struct {
 	out  io.Writer
-	bars *mpb.Progress // nil where nobody watches
+	bars *mpb.Progress // nil without bars
 }
 
-// NewScreen draws bars only on a terminal whose lines people read and that has room
-// for them: some that are made by programs say that they are 0 columns wide.
+// NewScreen draws bars only on a terminal with enough columns: terminals that programs create may
+// have 0 columns.
 func NewScreen(out io.Writer, terminal bool) *Screen {
 	s := &Screen{out: out}
 	if terminal && roomy(out) {
@@ -31,7 +31,7 @@ func NewScreen(out io.Writer, terminal bool) *Screen {
 	return s
 }
 
-// roomy tells whether a terminal has columns to draw in. What does not tell has.
+// roomy reports whether a terminal has columns to draw in. An unknown width counts as enough.
 func roomy(out io.Writer) bool {
 	w := cwriter.New(out)
 	if !w.IsTerminal() {
@@ -41,7 +41,7 @@ func roomy(out io.Writer) bool {
 	return err == nil && width > 0
 }
 
-// Write puts whole lines above the bars, with the next drawing.
+// Write prints whole lines above the bars, at the next drawing.
 func (s *Screen) Write(b []byte) (int, error) {
 	if s.bars == nil {
 		return s.out.Write(b)
@@ -53,7 +53,7 @@ func (s *Screen) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close draws what is left and leaves the screen to others.
+// Close draws the final state and stops drawing.
 func (s *Screen) Close() {
 	if s.bars != nil {
 		s.bars.Shutdown()
@@ -66,7 +66,7 @@ type bar struct {
 	text atomic.Pointer[string]
 }
 
-// add begins a bar. It never completes by itself: a chain goes on growing.
+// add adds a bar. It never completes, because a chain grows.
 func (s *Screen) add(name string) *bar {
 	b := new(bar)
 	b.text.Store(new(string))
@@ -76,7 +76,7 @@ func (s *Screen) add(name string) *bar {
 	return b
 }
 
-// show moves the bar to done out of all, with words behind it.
+// show sets the bar to done out of all, with a text after it.
 func (b *bar) show(done, all uint64, text string) {
 	b.text.Store(&text)
 	b.bar.SetTotal(int64(max(all, 1)), false)

@@ -20,7 +20,7 @@ import (
 	"repute/orchestrator/wallet"
 )
 
-// builtins are the agents that repute comes with, as configured.
+// builtins returns the configured built-in agents.
 func builtins(c *config.Config, h sender) (out []orchestrator.Module, err error) {
 	o, err := c.AgentOptions(h.registries)
 	if err != nil {
@@ -32,7 +32,7 @@ func builtins(c *config.Config, h sender) (out []orchestrator.Module, err error)
 			return nil, err
 		}
 		if h.wallet != nil {
-			if key, err := h.wallet.Identity(h.trust, name); err == nil { // without one it writes nothing
+			if key, err := h.wallet.Identity(h.trust, name); err == nil { // without a key it sends no transaction
 				self.Wallet = key
 			}
 		}
@@ -45,7 +45,7 @@ func builtins(c *config.Config, h sender) (out []orchestrator.Module, err error)
 	return out, nil
 }
 
-// tools are what agents may use by name.
+// tools returns the tools of agents by name.
 func (h *sender) tools() map[string]orchestrator.Tool {
 	if h.wallet == nil {
 		return nil
@@ -53,12 +53,11 @@ func (h *sender) tools() map[string]orchestrator.Tool {
 	return map[string]orchestrator.Tool{agents.ConsentTool: consentTool{h.wallet}}
 }
 
-// consentTool has wallets whose keys are configured consent to serve an agent, as far as the
-// wallet allows it to a run.
+// consentTool signs consents of wallets whose keys are configured, as far as the wallet permits it
+// for a run.
 type consentTool struct{ wallet *wallet.Wallet }
 
-// consentTime is how long a consent holds: the registry takes five minutes at most, by its
-// own clock.
+// consentTime is the validity of a consent; the registry allows five minutes by its own clock.
 const consentTime = 4 * time.Minute
 
 // Call implements orchestrator.Tool.

@@ -7,7 +7,7 @@ import (
 	"repute/cmd/repute/internal/config"
 )
 
-// Ending is when a service ends by itself; the zero value is never.
+// Ending is the condition at which a service ends by itself; the zero value is never.
 type Ending struct {
 	Until uint64
 	Once  bool
@@ -17,7 +17,7 @@ type Ending struct {
 // Comes reports whether the service ends by itself.
 func (e Ending) Comes() bool { return e != Ending{} }
 
-// Check refuses endings that would never come.
+// Check refuses conditions that never occur.
 func (e Ending) Check(c config.Config) error {
 	switch {
 	case e.Never:

@@ -9,12 +9,12 @@ import (
 	"repute/mcp"
 )
 
-// tools makes a server without tools yet.
+// tools returns an MCP server without tools.
 func (s *Service) tools() *mcp.Server {
 	return mcp.New(mcp.Options{Version: config.Version, Logger: s.log})
 }
 
-// Speak serves all tools to one caller until it goes away.
+// Speak serves all tools to one caller until its input ends.
 func (s *Service) Speak(ctx context.Context, in io.Reader, out io.Writer, token string) error {
 	tools := s.tools()
 	h, err := s.openSender()
@@ -42,7 +42,7 @@ func (s *Service) Speak(ctx context.Context, in io.Reader, out io.Writer, token 
 	return tools.Stdio(ctx, closer, unclosed{out}, token)
 }
 
-// unclosed is a writer that others may not close.
+// unclosed is a writer whose Close does nothing, because it is shared.
 type unclosed struct{ io.Writer }
 
 // Close does nothing.

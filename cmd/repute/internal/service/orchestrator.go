@@ -20,14 +20,15 @@ import (
 	"repute/trust/engine"
 )
 
-// agentTimeout bounds one request to an agent elsewhere, or of one to the world.
+// agentTimeout bounds one request to a remote agent, or of an agent to a public address.
 const agentTimeout = 60 * time.Second
 
-// policyEvery is how often the policy's file is looked at.
+// policyEvery is the interval of checking the policy's file for changes.
 const policyEvery = 2 * time.Second
 
-// Outside is the way to public addresses, and to the hosts. Agents elsewhere and the requests
-// of agents have lists of their own: no agent reaches another past its trust check.
+// Outside returns a client that reaches public addresses and the given hosts. Remote agents and
+// requests of agents have separate lists, so that no agent reaches another one without its trust
+// check.
 func Outside(c *config.Config, hosts []string) *http.Client {
 	return resolver.NewGuard(resolver.GuardOptions{AllowHosts: hosts, HeaderTimeout: agentTimeout}).Client(agentTimeout)
 }
@@ -51,7 +52,7 @@ func (s *Service) orchestrate(ctx context.Context, h sender) error {
 	return e.Run(ctx)
 }
 
-// engineOptions are those of the engine that follow from the configuration.
+// engineOptions returns the configured options of the engine.
 func (s *Service) engineOptions(h sender) (o orchestrator.Options, err error) {
 	client := Outside(&s.Config, s.Config.Orchestrator.AgentHosts)
 	modules, err := builtins(&s.Config, h)
@@ -68,7 +69,7 @@ func (s *Service) engineOptions(h sender) (o orchestrator.Options, err error) {
 		Drain:          config.Drain, Log: s.log}, nil
 }
 
-// tracesOf is nil where nobody collects traces.
+// tracesOf returns nil if no traces are collected.
 func tracesOf(p *sdk.TracerProvider) *telemetry.Trace {
 	if p == nil {
 		return nil
@@ -76,7 +77,7 @@ func tracesOf(p *sdk.TracerProvider) *telemetry.Trace {
 	return telemetry.NewTrace(p)
 }
 
-// endTraces sends what was not sent yet; a collector that does not answer holds up nobody.
+// endTraces sends the remaining traces within a bound of time.
 func endTraces(p *sdk.TracerProvider) {
 	if p == nil {
 		return
@@ -86,7 +87,7 @@ func endTraces(p *sdk.TracerProvider) {
 	_ = p.Shutdown(ctx) // the failure is logged by the provider
 }
 
-// control adds the routes under /v1 to a server, and gives tools those of the orchestrator.
+// control adds the routes under /v1 to a server, and their tools to an MCP server.
 func (s *Service) control(ctx context.Context, h sender, server *httpapi.Server, tools *mcp.Server) error {
 	client, err := orchestrator.NewClient(s.db)
 	if err != nil {

@@ -59,7 +59,7 @@ func (s *Service) followTreasury(ctx context.Context, t followedTreasury) error 
 	return treasury.New(s.db, t.chain.ID, t.at, t.from, pool, treasury.Options{Log: s.log}).Run(ctx)
 }
 
-// sender is what the orchestrator sends transactions with: keys, chains and addresses.
+// sender has what the orchestrator needs to send transactions: keys, chains and addresses.
 type sender struct {
 	wallet           *wallet.Wallet // nil: none is configured
 	operator         *operate.Operator
@@ -77,8 +77,7 @@ type followedTreasury struct {
 	from  uint64
 }
 
-// openSender reads the keys of the configured wallets and makes what sends with them. Without
-// wallets it sends nothing.
+// openSender reads the keys of the configured wallets. Without wallets nothing is sent.
 func (s *Service) openSender() (h sender, err error) {
 	list, err := s.Config.Wallets()
 	if err != nil {
@@ -140,8 +139,8 @@ func (h *sender) chain() transaction.Chain {
 	return h.wallet
 }
 
-// names returns what an address of a chain is called by the configuration: treasury, operator
-// of the treasury, wallet of an agent. An address may have several names.
+// names returns the configured names of an address of a chain: treasury, operator of the treasury,
+// wallet of an agent. An address may have several names.
 func (h sender) names(chainID uint64, a common.Address) (out []string) {
 	if h.wallet == nil {
 		return nil

@@ -1,6 +1,6 @@
-// Package service runs the configured roles in one process: it makes followers of chains,
-// the document loop, the trust engine, the orchestrator with its keys, and the API, and keeps
-// them going until its context ends.
+// Package service runs the configured roles in one process: it creates followers of chains, the
+// document loop, the trust engine, the orchestrator with its keys, and the API, and runs them until
+// its context ends.
 package service
 
 import (
@@ -34,7 +34,7 @@ import (
 	"repute/trust/source/read"
 )
 
-// Service is the product: loops and API around one store.
+// Service has the loops and the API around one store.
 type Service struct {
 	Config   config.Config
 	log      *slog.Logger
@@ -48,8 +48,8 @@ type Service struct {
 	Ending Ending
 	// Screen is where progress is shown, nil for nowhere. The caller sets it before Run.
 	Screen *progress.Screen
-	// Restarts says how often the Postgres of this process was started again; nil where it
-	// keeps none.
+	// Restarts returns how often the Postgres of this process was restarted; nil if it manages
+	// none.
 	Restarts func() (n int, last time.Time)
 
 	mu        sync.Mutex
@@ -68,8 +68,8 @@ func New(c config.Config, db *store.DB, log *slog.Logger) *Service {
 	return s
 }
 
-// Run starts the configured roles on listener l (used by role api alone) and
-// returns when ctx ends, or when a role failed for good.
+// Run starts the configured roles on listener l (used only by role api). It returns when ctx ends,
+// or when a role has failed permanently.
 func (s *Service) Run(ctx context.Context, l net.Listener) error {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
@@ -122,7 +122,7 @@ func (s *Service) Run(ctx context.Context, l net.Listener) error {
 	return g.Wait()
 }
 
-// work starts what the role orchestrator does.
+// work starts the loops of the role orchestrator.
 func (s *Service) work(ctx context.Context, g *errgroup.Group, h sender) {
 	g.Go(func() error { return s.orchestrate(ctx, h) })
 	g.Go(func() error { return h.run(ctx) })
@@ -155,7 +155,7 @@ func (s *Service) answer(ctx context.Context, g *errgroup.Group, l net.Listener,
 	return nil
 }
 
-// server makes the server with every route, and gives tools those of the index and the orchestrator.
+// server returns the server with every route, and adds the tools of the index and the orchestrator.
 func (s *Service) server(ctx context.Context, h sender, shared *httpapi.Redis, tools *mcp.Server) (*httpapi.Server,
 	error) {
 	c := &s.Config
@@ -168,11 +168,11 @@ func (s *Service) server(ctx context.Context, h sender, shared *httpapi.Redis, t
 	return server, errors.Join(s.api(server, tools), s.control(ctx, h, server, tools))
 }
 
-// changesKept is how far the change feed goes back: a reader who stayed away for longer
-// reads the state afresh.
+// changesKept is how long the change feed is kept: a reader that was away for longer reads the
+// whole state again.
 const changesKept = 30 * 24 * time.Hour
 
-// forgetChanges keeps the change feed within its bound until ctx ends.
+// forgetChanges removes old entries of the change feed until ctx ends.
 func (s *Service) forgetChanges(ctx context.Context) {
 	for ctx.Err() == nil {
 		if _, err := s.db.PruneChanges(ctx, changesKept); err != nil && ctx.Err() == nil {
@@ -182,9 +182,8 @@ func (s *Service) forgetChanges(ctx context.Context) {
 	}
 }
 
-// followAll runs one loop per chain. A chain that must stop does not stop the
-// others, nor the other roles of the process; only where indexing is all there is
-// to do and every chain has stopped is that the service's failure.
+// followAll runs one loop per chain. A chain that must stop does not stop other chains or roles. It
+// is the failure of the service only if indexing is its only role and every chain has stopped.
 func (s *Service) followAll(ctx context.Context, chains []config.Followed) error {
 	errs := make([]error, len(chains))
 	var running sync.WaitGroup
@@ -209,7 +208,7 @@ func (s *Service) followAll(ctx context.Context, chains []config.Followed) error
 	return err
 }
 
-// show tells of the chains' progress until all of them have stopped.
+// show prints the progress of the chains until all of them have stopped.
 func (s *Service) show(ctx context.Context, chains []config.Followed, running *sync.WaitGroup) {
 	var showing sync.WaitGroup
 	defer showing.Wait()
@@ -226,7 +225,7 @@ func (s *Service) show(ctx context.Context, chains []config.Followed, running *s
 	running.Wait()
 }
 
-// nodes makes the endpoints of a chain, whose requests are counted under its id.
+// nodes returns the endpoints of a chain, whose requests are counted under its id.
 func (s *Service) nodes(chainID uint64, urls []string) (nodes []*node.Node, err error) {
 	for _, url := range urls {
 		n, err := node.New(url, node.Options{Count: s.rpc.CountRPC(chainID)})
@@ -238,7 +237,7 @@ func (s *Service) nodes(chainID uint64, urls []string) (nodes []*node.Node, err 
 	return nodes, nil
 }
 
-// endpoints makes the pool of a chain's endpoints.
+// endpoints returns the pool of a chain's endpoints.
 func (s *Service) endpoints(c config.Followed) (*node.Pool, error) {
 	nodes, err := s.nodes(c.ID, c.RPC)
 	if err != nil {
@@ -247,8 +246,8 @@ func (s *Service) endpoints(c config.Followed) (*node.Pool, error) {
 	return node.NewPool(nodes, node.PoolOptions{ChainID: c.ID, DB: s.db, Metrics: s.rpc, Log: s.log}), nil
 }
 
-// follow keeps one chain up to date until ctx or its end comes. An error is one that needs
-// an operator: see indexer.Follower.Run.
+// follow follows one chain until ctx ends or its requested end. Its error needs an operator: see
+// indexer.Follower.Run.
 func (s *Service) follow(ctx context.Context, c config.Followed) error {
 	pool, err := s.endpoints(c)
 	if err != nil {
@@ -278,9 +277,8 @@ func (s *Service) follow(ctx context.Context, c config.Followed) error {
 	return f.Run(ctx)
 }
 
-// ready says why this process cannot follow a chain of its own, if so. What passes by
-// itself, a node that is away, is repute.ErrUnavailable: the others and what is indexed
-// are served all the same.
+// ready returns why this process cannot follow a chain. A temporary failure such as an unavailable
+// node is repute.ErrUnavailable: other chains and indexed data are served.
 func (s *Service) ready(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -300,6 +298,7 @@ func (s *Service) ready(context.Context) error {
 	return errors.Join(wrong...)
 }
 
+// documents returns the loop that fetches documents.
 func (s *Service) documents() (*documents.Loop, error) {
 	client, err := s.Config.Resolver(s.log)
 	if err != nil {
@@ -309,7 +308,7 @@ func (s *Service) documents() (*documents.Loop, error) {
 		Metrics: documents.NewMetrics(s.registry), Log: s.log}), nil
 }
 
-// shared is what processes count their callers in together; nil where none is configured.
+// shared returns the Redis in which processes count callers together; nil if none is configured.
 func shared(c *config.Config) (*httpapi.Redis, error) {
 	if c.Redis == "" {
 		return nil, nil
@@ -348,7 +347,7 @@ func (s *Service) listen(ctx context.Context, l net.Listener, h http.Handler) er
 	return nil
 }
 
-// trustEngine makes the engine that keeps scores, and what closes its connections.
+// trustEngine returns the engine that keeps scores up to date, and a function that closes its connections.
 func (s *Service) trustEngine() (*engine.Engine, func(), error) {
 	o, err := s.Config.Trust.Options()
 	if err != nil {

@@ -45,6 +45,7 @@ func agentListCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
+// showAgents prints agents as a table or as JSON.
 func showAgents(p *cli.Program, list []control.TaskAgent, asJSON bool) error {
 	if asJSON {
 		return p.PrintJSON(list)
@@ -56,7 +57,7 @@ func showAgents(p *cli.Program, list []control.TaskAgent, asJSON bool) error {
 	return nil
 }
 
-// firstOf is err, or what f says where there is none.
+// firstOf returns err, or the error of f if err is nil.
 func firstOf(err error, f func() error) error {
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ protocol of docs/reference/agents.md; with --remote it is a Python program.`,
 	return cmd
 }
 
-// runnable is a directory as agent run tells it from a name.
+// runnable returns a directory in the form that agent run distinguishes from an agent's name.
 func runnable(dir string) string {
 	if filepath.IsAbs(dir) || strings.HasPrefix(dir, ".") {
 		return dir
@@ -85,7 +85,7 @@ func writeAgent(from, dir string) error {
 	})
 }
 
-// titled is a slug for people: My agent.
+// titled returns the display name for a slug: My agent.
 func titled(slug string) string {
 	words := strings.ReplaceAll(slug, "-", " ")
 	return strings.ToUpper(words[:1]) + words[1:]

@@ -28,7 +28,7 @@ import (
 	"repute/trust/statement"
 )
 
-// running is an agent that agent run serves.
+// running has the flags of agent run.
 type running struct {
 	what, address, slug, id, wallet string
 	keyFile                         string // of the identity's wallet or owner; empty: it proves nothing
@@ -90,7 +90,7 @@ func runAgent(ctx context.Context, p *cli.Program, r running) error {
 	return nil
 }
 
-// serving is what serves the agent until its context ends.
+// serving returns the function that serves the agent until its context ends.
 func serving(ctx context.Context, p *cli.Program, r running) (func(context.Context) error, error) {
 	if info, err := os.Stat(r.what); err == nil && info.IsDir() && strings.ContainsAny(r.what, `./\`) {
 		return directory(ctx, p, r)
@@ -118,8 +118,9 @@ func serving(ctx context.Context, p *cli.Program, r running) (func(context.Conte
 	}, nil
 }
 
-// builtin serves an agent that repute comes with, as the flags and the configured chains say.
-// No page of a browser reaches it: it answers by addresses, loopback names and allowed_hosts.
+// builtin returns the handler of a built-in agent, configured by the flags and chains. It answers
+// only to IP addresses, loopback names and allowed_hosts, so that no page in a browser can reach
+// it.
 func builtin(p *cli.Program, r running) (http.Handler, error) {
 	c, err := p.Flags.Load()
 	if err != nil {
@@ -149,7 +150,7 @@ func builtin(p *cli.Program, r running) (http.Handler, error) {
 	return guardedAgent(a, c.AllowedHosts...)
 }
 
-// guardedAgent serves an agent to programs alone.
+// guardedAgent returns a handler that refuses requests of browsers.
 func guardedAgent(a agents.Agent, hosts ...string) (http.Handler, error) {
 	guard, err := httpapi.NewGuard(httpapi.GuardOptions{Hosts: hosts})
 	if err != nil {
@@ -158,13 +159,13 @@ func guardedAgent(a agents.Agent, hosts ...string) (http.Handler, error) {
 	return guard.Over(agents.Handler(a)), nil
 }
 
-// directory is what serves the program in a directory, which is built before.
+// directory builds the program in a directory and returns the function that runs it.
 func directory(ctx context.Context, p *cli.Program, r running) (func(context.Context) error, error) {
 	command, remove, err := build(ctx, p, r.what)
 	if err != nil {
 		return nil, err
 	}
-	// Whoever else listens there would be taken for the agent.
+	// Another program on this port would be mistaken for the agent.
 	if l, err := net.Listen("tcp", r.address); err != nil {
 		remove()
 		return nil, taken(r.address, err)
@@ -178,7 +179,7 @@ func directory(ctx context.Context, p *cli.Program, r running) (func(context.Con
 	}, nil
 }
 
-// taken says that nobody can listen at an address.
+// taken returns the error for an address that cannot be listened on.
 func taken(address string, err error) error {
 	reason := err.Error()
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -187,7 +188,8 @@ func taken(address string, err error) error {
 	return repute.Invalid("address", reason, "another one with --address HOST:PORT")
 }
 
-// build makes the program in a directory ready and says how it is called.
+// build builds the program in a directory and returns its command line. remove deletes build
+// output.
 func build(ctx context.Context, p *cli.Program, dir string) (command []string, remove func(), err error) {
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
 		if _, err := os.Stat(filepath.Join(dir, "agent.py")); err != nil {
@@ -226,14 +228,14 @@ func child(ctx context.Context, p *cli.Program, r running, command []string) err
 	return fmt.Errorf("the agent ended: %w", err)
 }
 
-// agentAddress is where repute agent run and the agents that repute agent new makes listen
-// when nothing else is said.
+// agentAddress is the default address of repute agent run and of agents that repute agent new
+// creates.
 const agentAddress = "127.0.0.1:8099"
 
-// startsWithin is how long an agent may take to answer, its build included.
+// startsWithin bounds the time until an agent answers, including its build.
 const startsWithin = 2 * time.Minute
 
-// introduce waits until the agent answers, registers it, and says so.
+// introduce waits until the agent answers, registers it, and prints so.
 func introduce(ctx context.Context, p *cli.Program, r running) error {
 	base := "http://" + r.address
 	waiting, cancel := context.WithTimeout(ctx, startsWithin)
@@ -247,7 +249,7 @@ func introduce(ctx context.Context, p *cli.Program, r running) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	if ctx.Err() != nil { // the agent has ended: who answers is somebody else
+	if ctx.Err() != nil { // the agent has ended, so that another program answered
 		return ctx.Err()
 	}
 	fmt.Fprintf(p.Stdout, "agent %s answers at %s\n", info.Slug, base)
@@ -266,7 +268,7 @@ func introduce(ctx context.Context, p *cli.Program, r running) error {
 	return nil
 }
 
-// where are the flags of other commands that ask the same orchestrator.
+// where returns the flags with which other commands reach the same orchestrator.
 func (r running) where() string {
 	if r.orchestrator == "" {
 		return ""
@@ -274,7 +276,7 @@ func (r running) where() string {
 	return " --orchestrator " + r.orchestrator + " --token …"
 }
 
-// prove adds what the key in a file signs: that the agent works under its identity.
+// prove adds the signature of a key file, which proves that the agent acts for its identity.
 func prove(r *control.AgentRegistration, file string) error {
 	if file == "" {
 		return nil
@@ -296,7 +298,7 @@ func prove(r *control.AgentRegistration, file string) error {
 	return err
 }
 
-// register makes the agent known to an orchestrator.
+// register registers the agent with an orchestrator.
 func register(ctx context.Context, p *cli.Program, r running, what control.AgentRegistration) error {
 	if r.orchestrator != "" {
 		e := remoteClient{r.orchestrator, r.token}

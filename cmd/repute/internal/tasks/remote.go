@@ -23,15 +23,16 @@ import (
 	"repute/orchestrator/control"
 )
 
-// remoteClient is an orchestrator that is asked over HTTP; without a URL the configured
-// database is.
+// remoteClient calls an orchestrator over HTTP. Without a URL commands use the configured database.
 type remoteClient struct{ url, token string }
 
+// flags adds the flags --orchestrator and --token.
 func (e *remoteClient) flags(f *pflag.FlagSet) {
 	f.StringVar(&e.url, "orchestrator", "", "URL of the orchestrator to ask, in place of a database")
 	f.StringVar(&e.token, "token", "", "bearer token, one of orchestrator.tokens (REPUTE_TOKEN)")
 }
 
+// request returns a request to a route with the token and a JSON body.
 func (e *remoteClient) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
 	var text io.Reader
 	if body != nil {
@@ -56,7 +57,7 @@ func (e *remoteClient) request(ctx context.Context, method, path string, body an
 	return req, nil
 }
 
-// call asks a route and reads its answer into a value, unless that is nil.
+// call requests a route and decodes its answer into a value, unless that is nil.
 func (e *remoteClient) call(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -86,10 +87,10 @@ func (e *remoteClient) call(ctx context.Context, method, path string, body, into
 	return nil
 }
 
-// refusal is what an orchestrator says against a request.
+// refusal returns the error in an answer of an orchestrator.
 func refusal(status int, answer []byte) error {
 	var said struct{ Detail, Hint string }
-	_ = json.Unmarshal(answer, &said) // where it is something else the status says enough
+	_ = json.Unmarshal(answer, &said) // for another answer the status is enough
 	if status == http.StatusUnauthorized {
 		return repute.Invalid("token", "is missing or not known to the orchestrator",
 			"--token, or REPUTE_TOKEN in the environment: one of its orchestrator.tokens")
@@ -109,11 +110,13 @@ func refusal(status int, answer []byte) error {
 		cli.Visible(cmp.Or(said.Hint, fmt.Sprintf("it answered %d", status))))
 }
 
+// taskPath returns the path of a task or of an action on it.
 func taskPath(id, act string) string { return "/v1/tasks/" + url.PathEscape(id) + act }
 
+// runPath returns the path of a run or of a part of it.
 func runPath(id, act string) string { return "/v1/runs/" + url.PathEscape(id) + act }
 
-// rootRun is the run of a task, or of a run's id itself.
+// rootRun returns the root run of a task; id may also be a run's.
 func (e *remoteClient) rootRun(ctx context.Context, id string) (string, error) {
 	var t control.Task
 	err := e.call(ctx, http.MethodGet, taskPath(id, ""), nil, &t)
@@ -123,7 +126,7 @@ func (e *remoteClient) rootRun(ctx context.Context, id string) (string, error) {
 	return t.RunID, err
 }
 
-// waitingRun is the run of a task that waits itself; id may be a run's too.
+// waitingRun returns the run of a task that waits for an approval; id may also be a run's.
 func (e *remoteClient) waitingRun(ctx context.Context, id string) (string, error) {
 	var t control.Task
 	err := e.call(ctx, http.MethodGet, taskPath(id, ""), nil, &t)
@@ -141,7 +144,7 @@ func (e *remoteClient) waitingRun(ctx context.Context, id string) (string, error
 	return id, err
 }
 
-// approve answers what a run, or the run of a task, waits for.
+// approve answers the open approval of a run or of a task's run.
 func (e *remoteClient) approve(ctx context.Context, id string, a control.ApprovalAnswer) error {
 	run, err := e.waitingRun(ctx, id)
 	if err != nil {
@@ -150,7 +153,7 @@ func (e *remoteClient) approve(ctx context.Context, id string, a control.Approva
 	return e.call(ctx, http.MethodPost, runPath(run, "/approval"), a, nil)
 }
 
-// askRemote shows what a run, or the run of a task, waits for.
+// askRemote prints the open approvals of a run or of a task's run.
 func askRemote(ctx context.Context, p *cli.Program, e *remoteClient, id string) error {
 	id, err := e.waitingRun(ctx, id)
 	if err != nil {
@@ -189,7 +192,7 @@ func watchRemote(ctx context.Context, p *cli.Program, e *remoteClient, task stri
 	}
 }
 
-// events prints a stream until it ends and says up to which event.
+// events prints a stream until it ends and returns the number of the last event.
 func events(ctx context.Context, p *cli.Program, e *remoteClient, run string, after int64, asJSON bool) (int64, error) {
 	req, err := e.request(ctx, http.MethodGet, runPath(run, "/events?after="+strconv.FormatInt(after, 10)), nil)
 	if err != nil {
@@ -222,9 +225,10 @@ func events(ctx context.Context, p *cli.Program, e *remoteClient, run string, af
 			return after, err
 		}
 	}
-	return after, ctx.Err() // a stream that was cut off is asked for again
+	return after, ctx.Err() // the caller reconnects after an interrupted stream
 }
 
+// readEvent decodes one event of the stream.
 func readEvent(number int64, text string) (repute.RunEvent, error) {
 	var said struct {
 		RunID string          `json:"runId"`

@@ -11,12 +11,12 @@ import (
 	"repute/orchestrator/control"
 )
 
-// maxResultText bounds what is printed of one step's result, in bytes; --json prints it whole.
+// maxResultText bounds the printed part of one step's result, in bytes; --json prints all of it.
 const maxResultText = 4 << 10
 
-// runResult is what a run came to, the last line of watch with --json.
+// runResult is the result of a run, the last line of watch with --json.
 type runResult struct {
-	Kind    string              `json:"kind"` // always result: tells it from events
+	Kind    string              `json:"kind"` // always "result", which distinguishes it from events
 	Run     string              `json:"runId"`
 	Status  repute.RunStatus    `json:"status"`
 	Error   string              `json:"error,omitempty"`
@@ -24,7 +24,7 @@ type runResult struct {
 	Steps   []control.Step      `json:"steps"`
 }
 
-// result adds the lines about what a run came to: its summary, and the result of each step.
+// result adds the lines about a run's result: its summary, and the result of each step.
 func (r shownRun) result(line func(name, format string, args ...any)) {
 	if r.Summary != nil && r.Summary.Text != "" {
 		line("summary", "%s", strings.ToValidUTF8(shortText(r.Summary.Text), ""))
@@ -36,7 +36,7 @@ func (r shownRun) result(line func(name, format string, args ...any)) {
 	}
 }
 
-// shortText is a text without its end where it is too long to print.
+// shortText cuts a text that is too long to print.
 func shortText(text string) string {
 	if len(text) <= maxResultText {
 		return text
@@ -45,7 +45,7 @@ func shortText(text string) string {
 		len(text))
 }
 
-// compact is JSON on one line.
+// compact returns JSON on one line.
 func compact(text json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, text) != nil {
@@ -54,7 +54,7 @@ func compact(text json.RawMessage) string {
 	return b.String()
 }
 
-// ended prints what a run that has ended came to; the error says that it did not complete.
+// ended prints the result of a run that has ended; the error says that the run did not complete.
 func ended(p *cli.Program, run control.Run, asJSON bool) error {
 	var err error
 	if asJSON {

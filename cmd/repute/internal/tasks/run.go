@@ -31,7 +31,7 @@ func RunCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// withControl runs f on the configured database, with what the routes under /v1 know.
+// withControl calls f with the control plane on the configured database, without a server.
 func withControl(ctx context.Context, p *cli.Program, f func(*control.Control, *store.DB) error) error {
 	return p.WithStore(ctx, func(c config.Config, db *store.DB) error {
 		plane, err := newControl(p, c, db)
@@ -42,7 +42,7 @@ func withControl(ctx context.Context, p *cli.Program, f func(*control.Control, *
 	})
 }
 
-// newControl is the control plane over a database, without the routes.
+// newControl returns the control plane over a database, without routes.
 func newControl(p *cli.Program, c config.Config, db *store.DB) (*control.Control, error) {
 	client, err := orchestrator.NewClient(db)
 	if err != nil {
@@ -65,7 +65,7 @@ func newControl(p *cli.Program, c config.Config, db *store.DB) (*control.Control
 		Agents: service.Outside(&c, c.Orchestrator.AgentHosts), DefaultChain: c.DefaultChain})
 }
 
-// shownRun is what --json prints.
+// shownRun is the JSON output for a run.
 type shownRun struct {
 	control.Run
 	Gate *control.GateCheck `json:"gate,omitempty"`
@@ -120,6 +120,7 @@ func readRun(ctx context.Context, c *control.Control, db *store.DB, id string, v
 	return shown, err
 }
 
+// showRemote prints a run of a remote orchestrator.
 func showRemote(ctx context.Context, p *cli.Program, e *remoteClient, id string, verify, asJSON bool) error {
 	var shown shownRun
 	id, err := e.rootRun(ctx, id)
@@ -137,7 +138,7 @@ func showRemote(ctx context.Context, p *cli.Program, e *remoteClient, id string,
 	return showRun(p, shown, asJSON)
 }
 
-// mostDecisions bounds what a server may have verifyGate collect.
+// mostDecisions bounds how many decisions verifyGate collects from a server.
 const mostDecisions = 100_000
 
 // verifyGate joins the pages of a check of a run's decisions.
@@ -161,6 +162,7 @@ func (e *remoteClient) verifyGate(ctx context.Context, id string) (*control.Gate
 	}
 }
 
+// showRun prints a run as text or JSON.
 func showRun(p *cli.Program, r shownRun, asJSON bool) error {
 	var err error
 	if asJSON {
@@ -174,7 +176,7 @@ func showRun(p *cli.Program, r shownRun, asJSON bool) error {
 	return err
 }
 
-// awaited says why a person must decide, and how.
+// awaited adds the lines about open approvals, with the command that answers them.
 func (r shownRun) awaited(line func(name, format string, args ...any)) {
 	for _, a := range r.Awaited {
 		line("asks", "%s", a.Subject)
@@ -185,7 +187,7 @@ func (r shownRun) awaited(line func(name, format string, args ...any)) {
 	}
 }
 
-// gateLines are what a check of decisions found.
+// gateLines adds the lines about the check of decisions.
 func gateLines(g *control.GateCheck, line func(name, format string, args ...any)) {
 	for _, v := range g.Decisions {
 		line("gate", "decision %d of run %s, phase %s: verified %v %s", v.Number, v.RunID, v.Phase, v.Verified, v.Differs)
@@ -198,7 +200,7 @@ func gateLines(g *control.GateCheck, line func(name, format string, args ...any)
 	}
 }
 
-// text is the run for people.
+// text returns the run as text.
 func (r shownRun) text() string {
 	var b strings.Builder
 	line := liner(&b)

@@ -38,7 +38,8 @@ func TaskCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// withClient runs f on the configured database. Whoever runs tasks there finds what f asks.
+// withClient calls f with the configured database. A running orchestrator on that database does the
+// work that f requests.
 func withClient(ctx context.Context, p *cli.Program, f func(*store.DB, *orchestrator.Client) error) error {
 	return p.WithStore(ctx, func(_ config.Config, db *store.DB) error {
 		client, err := orchestrator.NewClient(db)
@@ -94,6 +95,7 @@ func taskSubmitCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 	return cmd
 }
 
+// thresholdFlags adds the flags of trust thresholds.
 func thresholdFlags(f *pflag.FlagSet, t *policy.Threshold) {
 	f.Float64Var(&t.MinTrustScore, "min-trust-score", 0, "of OpenFi's scale, 0 to 1")
 	f.Int64Var(&t.MinTier, "min-tier", 0, "that agents need, 1 to 4")
@@ -104,7 +106,8 @@ func thresholdFlags(f *pflag.FlagSet, t *policy.Threshold) {
 	f.BoolVar(&t.RequireValidation, "require-validation", false, "agents need a validation that counts")
 }
 
-// budgetFlags are of the run and all below it together. What is not given is the default.
+// budgetFlags adds the flags of the budget of a run and all runs below it. Limits that are not
+// given have their defaults.
 func budgetFlags(f *pflag.FlagSet, b *policy.Bounds) {
 	f.Var(countFlag{&b.Steps}, "max-steps",
 		"steps of the run and all below it; 0 allows none, as with the next ones; not given: the default")
@@ -114,7 +117,7 @@ func budgetFlags(f *pflag.FlagSet, b *policy.Bounds) {
 	f.StringVar(&b.GasWei, "max-gas", "", "what their gas may cost, in wei")
 }
 
-// countFlag is the flag of a number that may be absent.
+// countFlag is the flag of an optional number.
 type countFlag struct{ to **int64 }
 
 // Set implements pflag.Value.
@@ -137,6 +140,7 @@ func (c countFlag) String() string {
 // Type implements pflag.Value.
 func (countFlag) Type() string { return "int" }
 
+// submitRemote submits a task to a remote orchestrator and, with watch, follows it.
 func submitRemote(ctx context.Context, p *cli.Program, e *remoteClient, r standard.Request, watch,
 	asJSON bool) error {
 	asked := control.TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: control.Terms(r.Terms),
@@ -187,13 +191,13 @@ func taskWatchCommand(p *cli.Program, e *remoteClient) *cobra.Command {
 	return cmd
 }
 
-// watchEvery is how often events are looked for.
+// watchEvery is the interval of reading new events.
 const watchEvery = 250 * time.Millisecond
 
 // watchTask prints events until the root run has ended, then its result.
 func watchTask(ctx context.Context, p *cli.Program, db *store.DB, t repute.Task, asJSON bool) error {
 	for after := int64(0); ; {
-		run, err := rundb.Run(ctx, db, t.Run) // before its events: those of one that ended are all there
+		run, err := rundb.Run(ctx, db, t.Run) // read before the events, so that all events of an ended run are printed
 		if err != nil {
 			return err
 		}
@@ -225,7 +229,7 @@ func watchTask(ctx context.Context, p *cli.Program, db *store.DB, t repute.Task,
 	}
 }
 
-// showEvent prints an event of the run root, or of one below it, which is named.
+// showEvent prints an event of the root run, or of a run below it, which is named.
 func showEvent(p *cli.Program, root string, e repute.RunEvent, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(p.Stdout).Encode(map[string]any{"number": e.Number, "runId": e.Run, "kind": e.Kind,
@@ -240,7 +244,7 @@ func showEvent(p *cli.Program, root string, e repute.RunEvent, asJSON bool) erro
 	return err
 }
 
-// done says what was done, unless it was not.
+// done prints what was done, unless err is set.
 func done(p *cli.Program, err error, what string) error {
 	if err == nil {
 		fmt.Fprintln(p.Stdout, what)
@@ -312,7 +316,8 @@ func taskApproveCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comm
 	return cmd
 }
 
-// ask prints what a run waits for, and says how to answer: nobody approves unseen.
+// ask prints the open approvals of a run with the command that answers them: nobody should approve
+// unseen.
 func ask(p *cli.Program, run string, open []control.Awaited) error {
 	if len(open) == 0 {
 		return repute.Conflict("no approval of run %s is pending", run)
@@ -330,7 +335,7 @@ func ask(p *cli.Program, run string, open []control.Awaited) error {
 		"look at what is shown, then --subject with one of: "+strings.Join(subjects, ", "))
 }
 
-// visibleLines is a text whose lines are safe to print.
+// visibleLines returns a text whose lines are safe to print on a terminal.
 func visibleLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
@@ -339,7 +344,8 @@ func visibleLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// waitingOf is the run of a task that waits itself: those above it wait with it.
+// waitingOf returns the run of a task that itself waits for an approval; the runs above it wait for
+// it.
 func waitingOf(runs []repute.Run) string {
 	id := runs[0].ID
 	for _, r := range runs {

@@ -14,27 +14,27 @@ import (
 	"repute/store/docjson"
 )
 
-// Parties are the addresses between which a claimed payment may have gone.
-type Parties struct {
-	Client, Payees, Party []common.Address // as of repute.PaymentCase
-	Around                []repute.TokenTransfer
+// Related are the addresses between which a claimed payment may have gone.
+type Related struct {
+	Client, Payees, Operators []common.Address // as of repute.PaymentCase
+	Around                    []repute.TokenTransfer
 }
 
 const (
-	// maxParty is the most addresses that count as one identity.
-	maxParty = 100
+	// maxIdentity is the most addresses that count as one identity.
+	maxIdentity = 100
 	// paymentWindow is the time before and after a payment in which another one may be its return.
 	paymentWindow = 30 * 24 * time.Hour
 	// maxAround is how many payments in the window are read, the nearest ones.
 	maxAround = 1000
 )
 
-// ReadParties reads who is related to client and agent as of the block of a payment. For a payment
+// ReadRelated reads who is related to client and agent as of the block of a payment. For a payment
 // on another chain than the agent's, the block's time decides.
-func ReadParties(ctx context.Context, db *store.DB, c Claim, paid repute.Block) (p Parties, err error) {
+func ReadRelated(ctx context.Context, db *store.DB, c Claim, paid repute.Block) (p Related, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = db.InTx(ctx, options, "read parties of a payment", func(tx pgx.Tx) error {
-		if p.Client, err = clientParty(ctx, tx, c); err != nil {
+	err = db.InTx(ctx, options, "read addresses related to a payment", func(tx pgx.Tx) error {
+		if p.Client, err = clientIdentity(ctx, tx, c); err != nil {
 			return err
 		}
 		if err := p.agent(ctx, tx, c, paid); err != nil {
@@ -45,9 +45,9 @@ func ReadParties(ctx context.Context, db *store.DB, c Claim, paid repute.Block) 
 	return p, err
 }
 
-// clientParty returns the rater with the addresses that signed to be one identity with it, the
+// clientIdentity returns the rater with the addresses that signed to be one identity with it, the
 // wallets and owners of its agents, and addresses that links name.
-func clientParty(ctx context.Context, tx pgx.Tx, c Claim) ([]common.Address, error) {
+func clientIdentity(ctx context.Context, tx pgx.Tx, c Claim) ([]common.Address, error) {
 	rows, err := tx.Query(ctx, `
 		select $2::bytea union (
 			select case when owner = $2 then wallet else owner end from (
@@ -58,7 +58,7 @@ func clientParty(ctx context.Context, tx pgx.Tx, c Claim) ([]common.Address, err
 				union all (select owner, wallet from agents where chain_id = $1 and wallet = $2 order by token_id limit $4)) a)
 		union (select case when a = $2 then b else a end from trust_links where chain_id = $1 and (a = $2 or b = $2) limit
 			$4)`,
-		c.Rating.Agent.ChainID, c.Rating.Client.Bytes(), c.From.Bytes(), maxParty)
+		c.Rating.Agent.ChainID, c.Rating.Client.Bytes(), c.From.Bytes(), maxIdentity)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func collectAddresses(rows pgx.Rows) ([]common.Address, error) {
 }
 
 // agent reads who acted for the agent when it was paid, and through which addresses.
-func (p *Parties) agent(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Block) error {
+func (p *Related) agent(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Block) error {
 	rating := c.Rating.Agent
 	var owner, wallet, approved []byte
 	var uri int64
@@ -97,11 +97,11 @@ func (p *Parties) agent(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Blo
 		select unnest($3::bytea[]) union
 		(select operator from operators where chain_id = $1 and owner = $4 and to_block is null limit $5) union
 		select unnest(array[owner, wallet, approved]) from agents where chain_id = $1 and token_id = $2`,
-		rating.ChainID, store.TokenNum(rating.TokenID), [][]byte{owner, wallet, approved}, owner, maxParty)
+		rating.ChainID, store.TokenNum(rating.TokenID), [][]byte{owner, wallet, approved}, owner, maxIdentity)
 	if err != nil {
 		return err
 	}
-	if p.Party, err = collectAddresses(rows); err != nil {
+	if p.Operators, err = collectAddresses(rows); err != nil {
 		return err
 	}
 	if len(wallet) > 0 {
@@ -136,17 +136,17 @@ func declaredPayees(ctx context.Context, tx pgx.Tx, uri int64, chainID uint64, a
 		return nil, err
 	}
 	list := r.Payees(chainID)
-	return list[:min(len(list), maxParty)], nil
+	return list[:min(len(list), maxIdentity)], nil
 }
 
 // around reads verified payments that may return the money.
-func (p *Parties) around(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Block) error {
+func (p *Related) around(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Block) error {
 	rows, err := tx.Query(ctx, `
 		select tx, pay_block, pay_log, token, payer, payee, amount from payments
 		where pay_chain = $1 and state = 'verified' and (payer = any($2) or payee = any($3))
 			and pay_time between $4::timestamptz - $5::interval and $4::timestamptz + $5::interval
 		order by abs(extract(epoch from pay_time - $4::timestamptz)), tx, pay_log limit $6`,
-		c.ChainID, store.AddressColumn(append(slices.Clone(p.Party), c.To)), store.AddressColumn(p.Client), paid.Time,
+		c.ChainID, store.AddressColumn(append(slices.Clone(p.Operators), c.To)), store.AddressColumn(p.Client), paid.Time,
 		paymentWindow, maxAround)
 	if err != nil {
 		return err
