@@ -139,7 +139,7 @@ func (r *GraphReader) formerOwners(g *flow.Graph) map[uint32][]formerOwner {
 		}
 		present := g.Identity(r.agents[token].owner)
 		registrar := g.Identity(tenures[0].Owner)
-		atOnce := false
+		var atOnce bool
 		if i := slices.IndexFunc(tenures, func(t Tenure) bool { return g.Identity(t.Owner) != registrar }); i > 0 {
 			atOnce = isHandover(tenures[0].Began, tenures[i].Began)
 		} else {

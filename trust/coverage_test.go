@@ -48,7 +48,8 @@ func TestKnownAgentsOfFormerOwners(t *testing.T) {
 		}
 	}
 	_, known := r.Coverage(r.Build().Walk(roots, w.params.Walk))
-	if want := (map[common.Address]int{address(registrar): 5, address(former): 2, address(owner): 7}); !maps.Equal(known, want) {
+	want := map[common.Address]int{address(registrar): 5, address(former): 2, address(owner): 7}
+	if !maps.Equal(known, want) {
 		t.Errorf("known are %v, want %v", known, want)
 	}
 }

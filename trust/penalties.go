@@ -104,7 +104,8 @@ func (s *Scorer) Penalties(e Evidence, own *Result) (out []repute.Penalty) {
 }
 
 // penalize adds the penalty of an identity if the score that it is accountable for is surely bad.
-func (s *Scorer) penalize(list []repute.Penalty, e *Evidence, h *identityTenures, r *Result, domains []string) []repute.Penalty {
+func (s *Scorer) penalize(list []repute.Penalty, e *Evidence, h *identityTenures, r *Result,
+	domains []string) []repute.Penalty {
 	if r == nil || r.High >= s.p.guardBelow() {
 		return list
 	}

@@ -56,9 +56,9 @@ func (s *washing) launched(e *trust.Evidence, first uint64) {
 	give(e, s.old, first-1, 60)
 }
 
-// judge fills the scores of a case: of an agent of the bad one's owner and of a bystander's, as of penalties and known
-// agents of each identity.
-func (s *washing) judge(c GuardCase, penalties trust.Penalties, mine trust.Evidence, others trust.Penalties, known int,
+// judge fills the scores of a case: of an agent of the bad one's owner and of bystanders', where one agent of each
+// identity is known.
+func (s *washing) judge(c GuardCase, penalties trust.Penalties, mine trust.Evidence, others trust.Penalties,
 	bystanders ...trust.Evidence) GuardCase {
 	if c.Bad == 0 {
 		c.Bad = points(s.bad.Score)
@@ -66,7 +66,7 @@ func (s *washing) judge(c GuardCase, penalties trust.Penalties, mine trust.Evide
 	c.Score = held(s.ask(penalties, true, 1, mine))
 	c.Free, c.Unlimited = held(s.ask(nil, true, 1, trust.Evidence{Owner: Address(s.other)})), 100
 	for _, e := range bystanders {
-		c.Unlimited = min(c.Unlimited, held(s.ask(others, true, known, e)))
+		c.Unlimited = min(c.Unlimited, held(s.ask(others, true, 1, e)))
 	}
 	return c
 }
@@ -98,7 +98,7 @@ func (s *washing) paidCase() GuardCase {
 	})
 	c := s.judge(GuardCase{Accountable: "owner that customers paid, and that never acts after a launchpad's transfer",
 		Bystander: "payee that only the bad one's file names, and of an owner that got it and is paid by strangers"}, penalties,
-		trust.Evidence{Owner: Address(s.old)}, named, 1, trust.Evidence{Owner: Address(s.other)})
+		trust.Evidence{Owner: Address(s.old)}, named, trust.Evidence{Owner: Address(s.other)})
 	c.Unlimited = min(c.Unlimited, held(s.ask(gifted, true, 1, trust.Evidence{Owner: Address(s.next)})))
 	return c
 }
@@ -126,7 +126,7 @@ func (s *washing) domainCase() GuardCase {
 	})
 	return s.judge(GuardCase{Accountable: "owner whose domain proves both agents, and that never acts after a launchpad's transfer",
 		Bystander: "owner with another domain, or on a host that it shares with others"}, penalties,
-		served(s.old, s.old, s.old), shared, 1, served(s.old, s.old, s.other), trust.Evidence{Owner: Address(s.other)})
+		served(s.old, s.old, s.old), shared, served(s.old, s.old, s.other), trust.Evidence{Owner: Address(s.other)})
 }
 
 // agedCase is of agents that were praised long ago.
@@ -171,7 +171,7 @@ func (s *washing) platformCase() GuardCase {
 	customer := trust.Evidence{Owner: Address(s.other), Registrar: Address(platform)}
 	c := s.judge(GuardCase{Accountable: "customer that acts, after a platform handed over in eleven minutes",
 		Bystander: "other customer of that platform, or of one with 1,000 known agents whose bad customer never acts"}, acted,
-		trust.Evidence{Owner: Address(s.old)}, acted, 1, customer)
+		trust.Evidence{Owner: Address(s.old)}, acted, customer)
 	c.Unlimited = min(c.Unlimited, held(s.ask(idle, true, s.known(platform), customer)))
 	return c
 }
@@ -218,7 +218,7 @@ func (s *washing) listedCase() GuardCase {
 	}
 	penalties := s.penalties(given)
 	return s.judge(GuardCase{Accountable: "owner that gave the bad one away", Bystander: "owner that got it, approved a market and an operator, and did nothing else"},
-		penalties, trust.Evidence{Owner: Address(s.old)}, penalties, 1, trust.Evidence{Owner: Address(s.next)})
+		penalties, trust.Evidence{Owner: Address(s.old)}, penalties, trust.Evidence{Owner: Address(s.next)})
 }
 
 // movedCase is of an owner that moves an agent to its verified wallet: the bad one, or a good one that keeps its praise.
@@ -230,7 +230,7 @@ func (s *washing) movedCase() GuardCase {
 	})
 	c := s.judge(GuardCase{Accountable: "owner that moved the bad one to its own wallet before the ratings",
 		Bystander: "owner that moved a praised one to its own wallet"}, moved, trust.Evidence{Owner: Address(s.old)},
-		moved, 1, trust.Evidence{Owner: Address(s.other)})
+		moved, trust.Evidence{Owner: Address(s.other)})
 	last := uint64(len(s.World.Ratings) + len(s.praise))
 	tenures := []trust.Tenure{{To: last, Owner: Address(s.other), Wallet: Address(s.next)},
 		{From: last + 1, To: math.MaxUint64, Owner: Address(s.next)}}
@@ -254,5 +254,5 @@ func (s *washing) strawmanCase() GuardCase {
 	})
 	return s.judge(GuardCase{Accountable: "owner that gave it away after half of the ratings to one that acts for it",
 		Bystander: "owner that gave one away before the ratings to one that acts for it", Bad: points(bad.Score)}, before,
-		trust.Evidence{Owner: Address(s.old)}, sold, 1, trust.Evidence{Owner: Address(s.old)})
+		trust.Evidence{Owner: Address(s.old)}, sold, trust.Evidence{Owner: Address(s.old)})
 }

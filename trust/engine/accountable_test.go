@@ -45,7 +45,8 @@ func (l *ledger) pay(t *testing.T, db *store.DB, agent uint64, payee common.Addr
 			insert into payments (chain_id, token_id, client, idx, payer, payee, pay_chain, tx, state, reason, pay_block,
 				pay_log, pay_time, token, symbol, decimals, amount, paid, given, block, log_index)
 			values (9, $1, $2, 1, $2, $3, 9, $4, 'verified', '', $5, 0, $6, $3, 'USDC', 6, 1000000, 1000000, $7, $5, 0)`,
-			agent, rater[:], payee[:], fmt.Appendf(nil, "payment %d/%d", agent, i), at.Number, at.Time.Add(-time.Second), at.Time)
+			agent, rater[:], payee[:], fmt.Appendf(nil, "payment %d/%d", agent, i), at.Number, at.Time.Add(-time.Second),
+			at.Time)
 		ok(t, err)
 	}
 }
@@ -120,7 +121,8 @@ func TestDomainOfABadAgent(t *testing.T) {
 	s := l.state()
 	var events []repute.Event
 	for _, domain := range []string{"own.example", "shared.example", "foreign.example"} {
-		events = append(append(append(events, s.at(domain, person(21))...), s.at(domain, person(21))...), s.mint(person(21))...)
+		events = append(events, s.at(domain, person(21))...)
+		events = append(append(events, s.at(domain, person(21))...), s.mint(person(21))...)
 	}
 	events = append(events, s.at("shared.example", person(22))...) // 9, of somebody else
 	l.mine(s, events...)
