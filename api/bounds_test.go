@@ -155,14 +155,23 @@ func TestCoverageMetrics(t *testing.T) {
 		}
 	}
 	rest := as[wire.Chain](t, get(t, s, "/chains/8453")).Scores
-	graph := data[struct {
-		Chains []struct{ Scores wire.ChainScores }
-	}](t, ask(t, s, `{ chains { scores { verified verifiedTo sources { source status reason chain block readAt completeAt kept }
-		coverage { bySource { source count } toFifty { dollars units priced unpriced } } } } }`, nil)).Chains[0].Scores
+	all := data[struct {
+		Chains []struct {
+			ChainID wire.Long
+			Scores  wire.ChainScores
+		}
+	}](t, ask(t, s, `{ chains { chainId scores { verified verifiedTo sources { source status reason chain block readAt completeAt kept }
+		coverage { bySource { source count } toFifty { dollars units priced unpriced } } } } }`, nil)).Chains
+	var graph wire.ChainScores
+	for _, c := range all {
+		if c.ChainID == 8453 {
+			graph = c.Scores
+		}
+	}
 	if *rest.Coverage.ToFifty.Dollars != 470 || rest.Sources[1].Status != "off" || !rest.Verified || *rest.VerifiedTo != 3 {
 		t.Errorf("REST %+v", rest)
 	}
-	if !reflect.DeepEqual(graph.Sources, rest.Sources) || !reflect.DeepEqual(graph.Coverage.ToFifty, rest.Coverage.ToFifty) ||
+	if !graph.Verified || !reflect.DeepEqual(graph.Sources, rest.Sources) || !reflect.DeepEqual(graph.Coverage.ToFifty, rest.Coverage.ToFifty) ||
 		!reflect.DeepEqual(graph.Coverage.BySource, rest.Coverage.BySource) || *graph.VerifiedTo != 3 {
 		t.Errorf("GraphQL %+v, REST %+v", graph, rest)
 	}
