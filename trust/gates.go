@@ -129,8 +129,8 @@ func (r *Result) passes(gate string) bool {
 // whole3 turns points into thousandths.
 func whole3(f fixed.Fixed) Points { return Points(f.Round(1000)) }
 
-// lacks lists what an agent lacks to pass a gate; none when it passes. Gates that admit read admits, and those that keep
-// out what holds without sources: these MUST NOT help an agent out of there, nor into it.
+// lacks lists what an agent lacks to pass a gate; none when it passes. Gates that admit read admits, and those that
+// keep out what holds without sources: these MUST NOT help an agent out of there, nor into it.
 func (s *scoring) lacks(gate int, admits *standing) []Lacking {
 	first, g := len(s.lacking), &s.p.Gates[gate]
 	lack := func(what string, have, need fixed.Fixed) {

@@ -34,7 +34,8 @@ func TestIndependentImplementation(t *testing.T) {
 		for i, want := range w.scores(t) {
 			g := got[i]
 			for what, pair := range map[string][2]float64{"score": {g.Score, float64(want.Score) / 1000},
-				"mean": {g.Mean, float64(want.Mean) / 1000}, "low": {g.Low, float64(want.Low) / 1000}, "high": {g.High, float64(want.High) / 1000},
+				"mean": {g.Mean, float64(want.Mean) / 1000}, "low": {g.Low, float64(want.Low) / 1000},
+				"high":     {g.High, float64(want.High) / 1000},
 				"evidence": {g.Evidence, float64(want.Evidence) / float64(fixed.One)},
 				"paths":    {math.Floor(g.FlowFor + 1.0/(1<<16)), float64(want.PathsFor)}} {
 				if what == "paths" && pair[1] >= 3 { // more is measured only where it matters
@@ -203,7 +204,8 @@ func (w *otherWorld) credits() *trust.Credits {
 	bounds := func(b otherBounds) flow.SourceBounds {
 		return flow.SourceBounds{Praise: exact(b.Praise), Blame: exact(b.Blame)}
 	}
-	out := &trust.Credits{Agents: w.Credits.Agents, Days: w.Credits.Days, Rules: flow.SourceRules{All: bounds(w.Credits.All)}}
+	out := &trust.Credits{Agents: w.Credits.Agents, Days: w.Credits.Days,
+		Rules: flow.SourceRules{All: bounds(w.Credits.All)}}
 	for i, c := range w.Credits.Classes {
 		out.Rules.Classes = append(out.Rules.Classes, flow.SourceClass{ID: fmt.Sprint(i), Rater: exact(c.Rater),
 			SourceBounds: bounds(c.otherBounds)})

@@ -98,7 +98,8 @@ type RatedParams struct {
 
 // GuardParams are of the whitewash guard: an agent of somebody who answers for an agent that is surely below Below
 // points has neither a better score nor a better tier than that one. Where fewer than FullShare of the agents of that
-// party that are known are surely bad, it limits in proportion. A former owner answers for ratings up to TailDays later.
+// party that are known are surely bad, it limits in proportion. A former owner answers for ratings up to TailDays
+// later.
 type GuardParams struct {
 	Below fixed.Fixed `json:"below"`
 	// Known is the weight of all its raters together from which on an agent is known.

@@ -245,8 +245,8 @@ func (s *scoring) boundPaths() {
 	s.prior = s.p.Prior.Most.Mul(s.vouching)
 }
 
-// multiplyBlame multiplies the evidence against an agent with so much base and vouched evidence. What sources give has a
-// factor of its own, by its own paths: it MUST NOT make the blame of others weigh more.
+// multiplyBlame multiplies the evidence against an agent with so much base and vouched evidence. What sources give
+// has a factor of its own, by its own paths: it MUST NOT make the blame of others weigh more.
 func (s *scoring) multiplyBlame(known fixed.Fixed) {
 	vouched := s.p.Negative.of(whole(s.flowAgainst), known)
 	sourced := s.p.Negative.of(whole(s.sourcedAgainst.flow), known+s.sourcedFor.evidence+s.sourcedAgainst.evidence)
@@ -336,7 +336,8 @@ func (s *scoring) result(r *Result) {
 		Block: s.block.Number, BlockHash: s.block.Hash, Params: s.p.Hash, TagTable: s.p.TagsHash,
 		Mean: points(s.mean), Confidence: s.confidence(), Evidence: s.evidence(), Low: s.low(), High: s.high(),
 		Positive: s.positive, Negative: s.negative, Pool: s.pool, Vouching: s.vouching, Prior: points(s.prior),
-		PathsFor: whole(s.flowFor), PathsAgainst: whole(s.flowAgainst), Channels: s.channels(r.Channels[:0]), Gates: r.Gates[:0],
+		PathsFor: whole(s.flowFor), PathsAgainst: whole(s.flowAgainst),
+		Channels: s.channels(r.Channels[:0]), Gates: r.Gates[:0],
 		Rows: len(s.a.records), Excluded: s.a.excluded,
 	}
 	r.TrustedFor, r.TrustedAgainst = s.trusted()
@@ -361,8 +362,8 @@ func (s *scoring) status() Status {
 	return Unrated
 }
 
-// trusted counts the raters with weight who speak for the agent and against it, each by the channel in which it has most
-// evidence.
+// trusted counts the raters with weight who speak for the agent and against it, each by the channel in which it has
+// most evidence.
 func (s *scoring) trusted() (praise, blame int) {
 	for at := 0; at < len(s.opinions); {
 		strongest := &s.opinions[at]
@@ -405,7 +406,8 @@ func (s *scoring) channels(views []ChannelView) []ChannelView {
 const guardLeast Points = 500
 
 // guard returns that related agent which takes most from an agent with this upper bound, nil where there is none. One
-// that takes next to nothing is not named: a custodian's agents would all be marked for a single bad one among thousands.
+// that takes next to nothing is not named: a custodian's agents would all be marked for a single bad one among
+// thousands.
 func (s *scoring) guard(high Points) (most *GuardView) {
 	below := s.p.guardBelow()
 	for i := range s.related {

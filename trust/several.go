@@ -6,9 +6,9 @@ import (
 	"repute/trust/fixed"
 )
 
-// severalRaters reports whether enough independent raters of weight speak of the agent, on whichever side: whether a flow
-// that passes RatedParams.Each by every identity reaches RatedParams.Raters times that. So one party is one rater, however
-// many wallets it vouches for, and raters of little weight or of long ago count in part.
+// severalRaters reports whether enough independent raters of weight speak of the agent, on whichever side: whether a
+// flow that passes RatedParams.Each by every identity reaches RatedParams.Raters times that. So one party is one
+// rater, however many wallets it vouches for, and raters of little weight or of long ago count in part.
 func (s *scoring) severalRaters() bool {
 	each := s.p.Rated.Each &^ 1 // as flows can tell
 	need, have := each*fixed.Fixed(s.p.Rated.Raters), s.sourcedRaters(each)

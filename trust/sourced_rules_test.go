@@ -99,7 +99,8 @@ func TestSourcesDoNotHelpRoots(t *testing.T) {
 		}
 		with, without := m.score()
 		if with.passes("service") || with.Tier > 2 || without.Tier > with.Tier {
-			t.Errorf("%d roots and six units of sources: low %s, tier %d, without sources tier %d", roots, with.Low, with.Tier, without.Tier)
+			t.Errorf("%d roots and six units of sources: low %s, tier %d, without sources tier %d", roots, with.Low,
+				with.Tier, without.Tier)
 		}
 		if roots > 0 && with.Low < 50_000 {
 			t.Errorf("%d roots and six units of sources: low is %s, so the test shows nothing", roots, with.Low)
@@ -162,7 +163,8 @@ func TestNoNegativePool(t *testing.T) {
 	}
 }
 
-// Raters lately against an agent count in units of vouched weight: ten of next to none, or by sources, shut nobody down.
+// Raters lately against an agent count in units of vouched weight: ten of next to none, or by sources, shut nobody
+// down.
 func TestRecentRatersAreUnits(t *testing.T) {
 	for what, c := range map[string]struct {
 		recent []Row
@@ -194,15 +196,16 @@ func TestTwoRatersRate(t *testing.T) {
 		held  []RaterCredit
 		want  Status
 	}{
-		"two roots":                   {nil, rows(0, 2, 100), nil, Rated},
-		"a root and a holder":         {nil, append(rows(0, 1, 100), row(1000, 100, 0)), credentials(1000, 1001, kyc), Rated},
-		"the same, who differ":        {nil, append(rows(0, 1, 100), row(1000, 0, 0)), credentials(1000, 1001, kyc), Rated},
-		"two holders":                 {nil, rows(1000, 1002, 100), credentials(1000, 1002, kyc), Rated},
-		"two holders of names":        {nil, rows(1000, 1002, 100), credentials(1000, 1002, name), Rated},
-		"a root":                      {nil, rows(0, 1, 100), nil, Thin},
-		"a holder":                    {nil, rows(1000, 1001, 100), credentials(1000, 1001, kyc), Thin},
-		"a root and strangers":        {nil, append(rows(0, 1, 100), rows(1000, 1100, 100)...), nil, Thin},
-		"a root and its wallets":      {[][2]int{{0, 2000}, {0, 2001}}, append(rows(0, 1, 100), rows(2000, 2002, 100)...), nil, Thin},
+		"two roots":            {nil, rows(0, 2, 100), nil, Rated},
+		"a root and a holder":  {nil, append(rows(0, 1, 100), row(1000, 100, 0)), credentials(1000, 1001, kyc), Rated},
+		"the same, who differ": {nil, append(rows(0, 1, 100), row(1000, 0, 0)), credentials(1000, 1001, kyc), Rated},
+		"two holders":          {nil, rows(1000, 1002, 100), credentials(1000, 1002, kyc), Rated},
+		"two holders of names": {nil, rows(1000, 1002, 100), credentials(1000, 1002, name), Rated},
+		"a root":               {nil, rows(0, 1, 100), nil, Thin},
+		"a holder":             {nil, rows(1000, 1001, 100), credentials(1000, 1001, kyc), Thin},
+		"a root and strangers": {nil, append(rows(0, 1, 100), rows(1000, 1100, 100)...), nil, Thin},
+		"a root and its wallets": {[][2]int{{0, 2000}, {0, 2001}},
+			append(rows(0, 1, 100), rows(2000, 2002, 100)...), nil, Thin},
 		"two wallets of a root":       {[][2]int{{0, 2000}, {0, 2001}}, rows(2000, 2002, 100), nil, Thin},
 		"a holder with two addresses": {nil, rows(1000, 1002, 100), onePerson(credentials(1000, 1002, kyc)), Thin},
 		"a root that holds something": {nil, rows(0, 1, 100), credentials(0, 1, kyc), Thin},

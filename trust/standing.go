@@ -87,7 +87,8 @@ func (s *scoring) admits() standing {
 		return out
 	}
 	v := &s.vouched
-	out.low, out.pathsFor, out.confidence = min(out.low, v.low), min(out.pathsFor, v.pathsFor), min(out.confidence, v.confidence)
+	out.low, out.pathsFor = min(out.low, v.low), min(out.pathsFor, v.pathsFor)
+	out.confidence = min(out.confidence, v.confidence)
 	if v.status != Rated {
 		out.status = v.status
 	}

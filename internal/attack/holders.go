@@ -23,7 +23,8 @@ type holding struct {
 	person int // the same for all addresses of one person; 0: the source does not tell
 }
 
-// Sources are the facts about raters that attacks buy: the shipped policy, with one source of class B while it has none.
+// Sources are the facts about raters that attacks buy: the shipped policy, with one source of class B while it has
+// none.
 type Sources struct {
 	policy *source.Policy
 	rules  flow.SourceRules
@@ -152,8 +153,8 @@ func (b *Bench) BoughtPraise(s *Sources, class string, n int) Outcome {
 	return b.bought(name, n, target, 1, s, held)
 }
 
-// BoughtWithRoots is S2: so many compromised roots praise a new agent and fifty wallets, which praise it too, and so do a
-// hundred holders of credentials of each source.
+// BoughtWithRoots is S2: so many compromised roots praise a new agent and fifty wallets, which praise it too, and so
+// do a hundred holders of credentials of each source.
 func (b *Bench) BoughtWithRoots(s *Sources, roots int) Outcome {
 	target := b.World.Next()
 	var more []Rating
@@ -201,11 +202,12 @@ func (b *Bench) ThreeWallets(s *Sources, id string, told bool) Outcome {
 func (b *Bench) Budget(s *Sources, id string, agents int) Outcome {
 	const holders = 6
 	target := b.World.Next()
-	return b.bought("S4 six holders lift so many agents, each of them by", agents, target, agents, s, hold(target+1, holders, id))
+	return b.bought("S4 six holders lift so many agents, each of them by", agents, target, agents, s,
+		hold(target+1, holders, id))
 }
 
-// BoughtSlander is S5: a hundred holders of each source of a class say the worst of victims with evidence of five units,
-// alone or beside raters of full weight.
+// BoughtSlander is S5: a hundred holders of each source of a class say the worst of victims with evidence of five
+// units, alone or beside raters of full weight.
 func (b *Bench) BoughtSlander(s *Sources, class string, beside int) Drop {
 	dummy := b.World.Next() // rated by all holders, so that the graph knows them
 	held := hold(dummy+1, 100, s.of(class)...)

@@ -37,20 +37,21 @@ type Marginals struct {
 	Monitored float64 `json:"monitored"`
 }
 
-// ChainMarginals are those of the three chains that were studied. Coordinated and Honest: arXiv 2606.26028, to 2026-05-13.
-// Two: AgentCount, July 2026 (single-author agents 54, 89 and 89 %). Base, also Agents, Three, Monitors and Monitored: its
-// run of 2026-07-29 (29,570 agents, 18.1 % with three authors; six addresses are authors of 91.3 % and the only ones of
-// 87.7 %); Raters: "Reading the Score", to 2026-08-11 (12,569; the 99th percentile of reviewers is 10, which gives Tail).
-// BNB Chain: 104 clients (AgentCount). Assumed: agents of BNB Chain and Ethereum, raters of Ethereum, Three and Tail of
-// both as on Base in proportion, three monitors as on Celo, and that half of the monitors are reviewed.
+// ChainMarginals are those of the three chains that were studied. Coordinated and Honest: arXiv 2606.26028, to
+// 2026-05-13. Two: AgentCount, July 2026 (single-author agents 54, 89 and 89 %). Base, also Agents, Three, Monitors
+// and Monitored: its run of 2026-07-29 (29,570 agents, 18.1 % with three authors; six addresses are authors of 91.3 %
+// and the only ones of 87.7 %); Raters: "Reading the Score", to 2026-08-11 (12,569; the 99th percentile of reviewers
+// is 10, which gives Tail). BNB Chain: 104 clients (AgentCount). Assumed: agents of BNB Chain and Ethereum, raters of
+// Ethereum, Three and Tail of both as on Base in proportion, three monitors as on Celo, and that half of the monitors
+// are reviewed.
 func ChainMarginals() []Marginals {
 	return []Marginals{
 		{Chain: 1, Name: "Ethereum", Agents: 2500, Raters: 800, Coordinated: 0.736, Honest: 0.845, Two: 0.11, Three: 0.043,
 			Tail: 2.4, Monitors: 3, Listed: 2, Monitored: 0.29},
 		{Chain: 56, Name: "BNB Chain", Agents: 8000, Raters: 104, Coordinated: 0.592, Honest: 0.277, Two: 0.11, Three: 0.043,
 			Tail: 2.4, Monitors: 3, Listed: 2, Monitored: 0.29},
-		{Chain: 8453, Name: "Base", Agents: 29_570, Raters: 12_569, Coordinated: 0.906, Honest: 0.106, Two: 0.465, Three: 0.181,
-			Tail: 2.4, Monitors: 6, Listed: 3, Monitored: 0.29},
+		{Chain: 8453, Name: "Base", Agents: 29_570, Raters: 12_569, Coordinated: 0.906, Honest: 0.106, Two: 0.465,
+			Three: 0.181, Tail: 2.4, Monitors: 6, Listed: 3, Monitored: 0.29},
 	}
 }
 
@@ -200,8 +201,9 @@ func (c *Chain) Cover(p *trust.Params, policy *source.Policy, share float64, wri
 
 // add adds a part of a coverage.
 func (c *Coverage) add(x Coverage, part float64) {
-	for _, f := range [][2]*float64{{&c.Raters, &x.Raters}, {&c.Records, &x.Records}, {&c.Rated, &x.Rated}, {&c.Thin, &x.Thin},
-		{&c.PersonsRated, &x.PersonsRated}, {&c.PersonsThin, &x.PersonsThin}, {&c.Heard, &x.Heard}, {&c.Several, &x.Several}} {
+	for _, f := range [][2]*float64{{&c.Raters, &x.Raters}, {&c.Records, &x.Records}, {&c.Rated, &x.Rated},
+		{&c.Thin, &x.Thin}, {&c.PersonsRated, &x.PersonsRated}, {&c.PersonsThin, &x.PersonsThin}, {&c.Heard, &x.Heard},
+		{&c.Several, &x.Several}} {
 		*f[0] += part * *f[1]
 	}
 	c.Agents, c.Three = x.Agents, x.Three
@@ -213,7 +215,8 @@ func (c *Chain) cover(p *trust.Params, w *flow.Weights, roots []int) (out Covera
 	spoke, counted := map[int]bool{}, map[int]bool{}
 	var records, persons, personsThree int
 	for agent, ratings := range c.about {
-		e := trust.Evidence{Agent: repute.AgentID{ChainID: c.Chain}, Owner: Address(c.owner(agent)), Weights: w, Block: c.block()}
+		e := trust.Evidence{Agent: repute.AgentID{ChainID: c.Chain}, Owner: Address(c.owner(agent)), Weights: w,
+			Block: c.block()}
 		var own, honest, heard float64
 		for _, r := range ratings {
 			e.Rows = append(e.Rows, rowOf(agent, r))

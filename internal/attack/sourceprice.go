@@ -2,7 +2,6 @@ package attack
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"repute/trust"
@@ -17,7 +16,8 @@ type SourcePrice struct {
 	// how many credentials that is.
 	To50        float64 `json:"dollars_to_50"`
 	Credentials int     `json:"credentials"`
-	// Best is the mean by all that can be held of every source, Low its lower bound, Opens whether it opens a gate of value.
+	// Best is the mean by all that can be held of every source, Low its lower bound, Opens whether it opens a gate of
+	// value.
 	Best  float64 `json:"best"`
 	Low   float64 `json:"low"`
 	Opens bool    `json:"opens"`
@@ -64,13 +64,12 @@ func dollars(p *source.Policy, held []holding) (sum float64) {
 	return sum
 }
 
-// Sway is what one source can move at any agent: a hostile one that gives credentials to whoever it likes, up and down, and
-// one whose credentials are gone: G6. It is the most over all sources, new agents and known ones.
+// Sway is what one source can move at any agent: a hostile one that gives credentials to whoever it likes, up and
+// down, and one whose credentials are gone: G6. It is the most over all sources, new agents and known ones.
 type Sway struct {
-	Source string  `json:"source"`
-	Up     float64 `json:"up"`
-	Down   float64 `json:"down"`
-	Gone   float64 `json:"gone"`
+	Up   float64 `json:"up"`
+	Down float64 `json:"down"`
+	Gone float64 `json:"gone"`
 }
 
 // Sway tries every source on a new agent, and on agents with n ratings of full weight of which part is blame.
@@ -89,7 +88,7 @@ func (b *Bench) Sway(s *Sources) (most Sway) {
 				for i, p := range raters[:n] {
 					ev.Rows = append(ev.Rows, rowOf(1<<30+i, Rating{p, 0, 1 - 2*one(i < blame), b.World.Now}))
 				}
-				x := Sway{Source: id}
+				var x Sway
 				for value, moved := range map[float64]*float64{1: &x.Up, -1: &x.Down} {
 					said := ev
 					said.Rows = slices.Clone(ev.Rows)
@@ -101,7 +100,7 @@ func (b *Bench) Sway(s *Sources) (most Sway) {
 						x.Gone = points(hostile.ask(said).Mean - e.ask(said).Mean)
 					}
 				}
-				most = Sway{cmp.Or(most.Source, id), math.Max(most.Up, x.Up), math.Max(most.Down, x.Down), math.Max(most.Gone, x.Gone)}
+				most = Sway{max(most.Up, x.Up), max(most.Down, x.Down), max(most.Gone, x.Gone)}
 			}
 		}
 	}

@@ -41,7 +41,8 @@ func TestBoughtCredentials(t *testing.T) {
 // A person is one, a rater's weight is divided among all it rates, and a revoked credential is none.
 func TestCredentialsAreCounted(t *testing.T) {
 	b, s := NewBench(Population(600, 30, 1), params(t), 1), NewSources(policy(t))
-	if one, three := b.ThreeWallets(s, "agentbook", true), b.ThreeWallets(s, "agentbook", false); one.Units*2.9 > three.Units {
+	one, three := b.ThreeWallets(s, "agentbook", true), b.ThreeWallets(s, "agentbook", false)
+	if one.Units*2.9 > three.Units {
 		t.Errorf("three wallets of one person give %.2f units, of three persons %.2f", one.Units, three.Units)
 	}
 	for _, agents := range []int{20, 200, 2000} {

@@ -54,7 +54,8 @@ type SourceBounds struct {
 	Moved  float64 `json:"praised"` // most points that praise by all sources gave
 }
 
-// SourceBounds tries random parts of what is said of random parties, with credentials for strangers and for some raters.
+// SourceBounds tries random parts of what is said of random parties, with credentials for strangers and for some
+// raters.
 func (b *Bench) SourceBounds(s *Sources, trials int) (out SourceBounds) {
 	t := &trial{b: b, rng: b.rng(), engine: NewEngine(b.World, b.Params)}
 	dummy := b.World.Next()

@@ -69,8 +69,8 @@ func (m told) sources() (rows []string) {
 		if p.To50 > 0 {
 			price = fmt.Sprintf("$%.0f, %d credentials", p.To50, p.Credentials)
 		}
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s, %s |", price, map[bool]string{true: "opens", false: "closed"}[p.Opens],
-			short(p.Best, 1), short(p.Low, 1)))
+		gates := map[bool]string{true: "open", false: "closed"}[p.Opens]
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s, %s |", price, gates, short(p.Best, 1), short(p.Low, 1)))
 	}
 	return append(rows, m.coverage()...)
 }

@@ -30,8 +30,8 @@ type ChainCoverage struct {
 	Lines []RatedLine       `json:"lines"` // the choice of what makes an agent rated
 }
 
-// RatedLine is one choice of RatedParams, and the share of agents with three honest reviewers that are rated by it, where
-// three in ten honest raters hold something and reviewed writers are roots.
+// RatedLine is one choice of RatedParams, and the share of agents with three honest reviewers that are rated by it,
+// where three in ten honest raters hold something and reviewed writers are roots.
 type RatedLine struct {
 	Units float64 `json:"units"`
 	Each  float64 `json:"each"`
@@ -85,9 +85,11 @@ func (b *trustBench) sources(a *attack.Bench, out *TrustWorld) {
 	}
 	b.judge(AtMost(in(w, "S4 units that six holders give 20, 200 or 2,000 agents together"), most, 6*20*0.5, ""))
 	x.Bounds, x.Sway = a.SourceBounds(s, b.o.Trials/4), a.Sway(s)
-	b.judge(AtMost(in(w, "S6 times that sources opened a gate of value or gave more than tier 2"), float64(x.Bounds.Opened), 0, ""),
-		AtMost(in(w, "S6 times that sources moved an agent into or out of a gate that keeps out"), float64(x.Bounds.Kept), 0, ""),
-		AtMost(in(w, "S6 times that losing a credential raised an agent that its holder praised"), float64(x.Bounds.Raised), 0, ""),
+	never := func(what string, times int) { b.judge(AtMost(in(w, "S6 times that "+what), float64(times), 0, "")) }
+	never("sources opened a gate of value or gave more than tier 2", x.Bounds.Opened)
+	never("sources moved an agent into or out of a gate that keeps out", x.Bounds.Kept)
+	never("losing a credential raised an agent that its holder praised", x.Bounds.Raised)
+	b.judge(
 		AtMost(in(w, "S6 most that blame by all sources took"), x.Bounds.Drop, swayDown, "points"),
 		AtMost(in(w, "G6 one hostile issuer: up"), x.Sway.Up, swayUp, "points"),
 		AtMost(in(w, "G6 one hostile issuer: down"), x.Sway.Down, swayDown, "points"),
@@ -120,8 +122,9 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 		out.Coverage = append(out.Coverage, chain)
 		for _, r := range chain.Rows[2:4] {
 			by := map[bool]string{false: "by sources alone", true: "by sources and reviewed writers"}[r.Writers]
-			b.judge(AtLeast(fmt.Sprintf("G2 %s, %s: agents with three honest reviewers that are rated", m.Name, by), r.Rated, 0.6, ""),
-				AtLeast(fmt.Sprintf("G2 %s, %s: agents with honest feedback that are at least thin", m.Name, by), r.Thin, 0.5, ""))
+			name := fmt.Sprintf("G2 %s, %s: agents with ", m.Name, by)
+			b.judge(AtLeast(name+"three honest reviewers that are rated", r.Rated, 0.6, ""),
+				AtLeast(name+"honest feedback that are at least thin", r.Thin, 0.5, ""))
 		}
 	}
 	a, s := attack.NewBench(generated, b.p, seed), attack.NewSources(b.policy)
