@@ -31,6 +31,7 @@ var (
 	identity   = common.HexToAddress("0x1d")
 	reputation = common.HexToAddress("0x2e")
 	validation = common.HexToAddress("0x3f")
+	gateway    = common.HexToAddress("0x4a")
 )
 
 const (
@@ -110,9 +111,15 @@ func (l *ledger) mine(s state, events ...repute.Event) {
 	b := mined{Block: repute.Block{Number: parent.Number + 1, Parent: parent.Hash}, after: s}
 	b.Hash = common.BytesToHash(fmt.Appendf(nil, "block %d/%d", b.Number, l.forks))
 	b.Time = time.Unix(1_750_000_000+60*int64(b.Number), 0).Add(l.later).UTC()
+	tx := 0
 	for i, e := range events {
 		address := identity
+		if _, isTicket := e.(repute.TicketConsumed); !isTicket { // which is of the transaction of the event before it
+			tx = i
+		}
 		switch e.(type) {
+		case repute.TicketConsumed:
+			address = gateway
 		case repute.NewFeedback, repute.FeedbackRevoked, repute.ResponseAppended:
 			address = reputation
 		case repute.ValidationRequest, repute.ValidationResponse:
@@ -121,8 +128,8 @@ func (l *ledger) mine(s state, events ...repute.Event) {
 		b.records = append(b.records,
 			repute.Record{Event: e, Time: b.Time, Log: types.Log{Address: address, Topics: topics(e), BlockNumber: b.Number,
 				BlockHash: b.Hash,
-				Index:     uint(i), TxIndex: uint(i),
-				TxHash: common.BytesToHash(fmt.Appendf(nil, "tx %d/%d/%d", b.Number, i, l.forks))}})
+				Index:     uint(i), TxIndex: uint(tx),
+				TxHash: common.BytesToHash(fmt.Appendf(nil, "tx %d/%d/%d", b.Number, tx, l.forks))}})
 	}
 	l.blocks = append(l.blocks, b)
 }
@@ -131,6 +138,8 @@ func (l *ledger) mine(s state, events ...repute.Event) {
 func topics(e repute.Event) []common.Hash {
 	word := func(a common.Address) common.Hash { return common.BytesToHash(a[:]) }
 	switch e := e.(type) {
+	case repute.TicketConsumed:
+		return []common.Hash{{}, e.TicketID, word(e.Payer), e.TokenID.Bytes32(), word(e.Agent), e.FeedbackHash}
 	case repute.Transfer:
 		return []common.Hash{{}, word(e.From), word(e.To), e.TokenID.Bytes32()}
 	case repute.Registered:

@@ -1,0 +1,62 @@
+package engine_test
+
+import (
+	"testing"
+
+	"repute"
+	"repute/trust"
+	"repute/trust/engine"
+)
+
+// A rating that came through a gateway counts as its payer's, and one without a ticket as nobody's: otherwise the gateway
+// would have one vote for all who paid.
+func TestRatingsThroughAGateway(t *testing.T) {
+	t.Parallel()
+	l := newLedger(12)
+	l.chain.Gateways = []repute.Gateway{{Address: gateway, From: 1}}
+	db, _ := l.fresh(t)
+	s := l.state()
+	l.mine(s, append(s.mint(person(9)), s.mint(person(10))...)...)
+	paid := func(agent uint64, payer int) []repute.Event {
+		return []repute.Event{s.rate(agent, gateway, 90), repute.TicketConsumed{Payer: person(payer), TokenID: token(agent)}}
+	}
+	l.mine(s, append(paid(0, 0), paid(0, 1)...)...) // two roots
+	l.mine(s, s.rate(0, gateway, 90))
+	l.mine(s, paid(0, 9)...) // its owner
+	l.mine(s, s.rate(1, person(0), 90))
+	l.mine(s, s.rate(1, person(1), 90))
+	l.pad(20)
+	l.store(t, db, 20)
+	start(t, db)
+	settle(t, db, 9, 20)
+	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	ok(t, err)
+	explain := func(agent uint64) engine.Account {
+		t.Helper()
+		a, err := r.Explain(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(agent)},
+			repute.At{Finality: repute.Finalized}, nil)
+		ok(t, err)
+		return a
+	}
+	through, directly := explain(0), explain(1)
+	if d := through.Score.Mean - directly.Score.Mean; through.Score.Mean <= 0 || max(d, -d) > 20 {
+		t.Errorf("through the gateway %v, directly %v", through.Score.Mean, directly.Score.Mean)
+	}
+	if through.ByReason[trust.ReasonGateway] != 1 || through.ByReason[trust.ReasonSelf] != 1 || len(through.Excluded) != 2 {
+		t.Errorf("left out: %v", through.ByReason)
+	}
+	seen := 0
+	for _, c := range through.Contributions {
+		for _, row := range c.Rows {
+			seen++
+			if row.Via == nil || *row.Via != gateway || row.Rater != person(0) && row.Rater != person(1) {
+				t.Errorf("row %+v", row)
+			}
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d rows through the gateway", seen)
+	}
+	_, err = r.Replay(t.Context(), through.Score.Agent, 20)
+	ok(t, err)
+}
