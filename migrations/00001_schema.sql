@@ -663,7 +663,8 @@ create table trust_runs (
     sources       bytea         not null default '\x',
     credentials   bytea         not null default '\x',
     readings      text          not null default '',
-    marked        numeric(78, 0),
+    scored_to     numeric(78, 0),
+    passes        bigint        not null default 0,
     coverage      jsonb         not null default '{}',
     rated         bigint,
     thin          bigint,
@@ -700,8 +701,9 @@ comment on column trust_runs.sources is
 comment on column trust_runs.credentials is 'sha256 of what sources say of raters, kept in trust_inputs.';
 comment on column trust_runs.readings is
     'How the reading of each source went, as canonical JSON; empty where none was asked.';
-comment on column trust_runs.marked is
-    'Agents up to this one were marked for scoring; -1 for none, null for all.';
+comment on column trust_runs.scored_to is
+    'The pass over all agents has scored them up to this one; -1 for none, null for all.';
+comment on column trust_runs.passes is 'How often a pass over all agents was begun.';
 
 create table trust_scores (
     chain_id   bigint,

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -56,16 +55,18 @@ func TestStaleAfterPrunedChanges(t *testing.T) {
 	w.store(t, db, w.tip().Number)
 	_, err := db.Pool().Exec(t.Context(), "delete from changes where seq < (select max(seq) from changes)")
 	ok(t, err)
+	_, err = db.Pool().Exec(t.Context(), "update trust_runs set scored_to = null")
+	ok(t, err)
 	marked(t, db, 7)
-	if stale(t, db) == 0 {
-		t.Error("nobody is stale after changes were lost")
+	before, err := trustdb.ReadPass(t.Context(), db, 7)
+	if err != nil {
+		t.Fatalf("no pass after changes were lost: %v", err)
 	}
-	clear(t, db)
 	for range 3 {
 		marked(t, db, 7)
 	}
-	if n := stale(t, db); n > 0 {
-		t.Errorf("%d agents are stale again", n)
+	if after, err := trustdb.ReadPass(t.Context(), db, 7); err != nil || after != before {
+		t.Errorf("another pass: %+v, %v", after, err)
 	}
 }
 
@@ -135,43 +136,54 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// Agents are marked in parts, by whoever comes, each once, and a run is not closed before.
-func TestMarkAgentsInParts(t *testing.T) {
+// markAll marks all agents instead of beginning a pass.
+func markAll(t *testing.T, db *store.DB) {
+	t.Helper()
+	for _, sql := range []string{"update trust_runs set scored_to = null", `
+		insert into trust_stale (chain_id, token_id, cause, final)
+		select chain_id, token_id, 1, true from agents where feedback + revoked + validations > 0`} {
+		_, err := db.Pool().Exec(t.Context(), sql)
+		ok(t, err)
+	}
+}
+
+// Agents that are stale because of a run wait until its pass is behind them, others do not, and the
+// run is not closed before.
+func TestStaleAgentsWaitForThePass(t *testing.T) {
 	t.Parallel()
 	db, _ := followed(t, 7)
 	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 7, Run: 2, Scorer: "test"}))
+	markAll(t, db)
 	want := stale(t, db)
 	if want < 4 {
 		t.Fatalf("%d agents: the test shows nothing", want)
 	}
-	clear(t, db)
-	_, err := db.Pool().Exec(t.Context(), "update trust_runs set marked = -1")
-	ok(t, err)
-	var running sync.WaitGroup
-	for range 3 {
-		running.Go(func() {
-			for range 200 {
-				if _, err := trustdb.MarkAgents(t.Context(), db, 7, 2); err != nil {
-					t.Error(err)
-				}
-			}
-		})
+	claimed := func(urgent bool) int {
+		list, err := trustdb.ClaimStale(t.Context(), db, 7, 2, urgent, 1000, 0)
+		ok(t, err)
+		return len(list)
 	}
-	running.Wait()
-	if n := stale(t, db); n != want {
-		t.Errorf("%d agents are stale, want %d", n, want)
+	exec := func(sql string) {
+		_, err := db.Pool().Exec(t.Context(), sql)
+		ok(t, err)
+	}
+	exec("update trust_runs set scored_to = -1")
+	if n := claimed(false); n != 0 {
+		t.Errorf("%d agents are claimed before the pass reached them", n)
+	}
+	exec("update trust_stale set cause = 0 where token_id = (select max(token_id) from trust_stale)")
+	if n := claimed(true); n != 1 {
+		t.Errorf("%d agents with an event are claimed", n)
+	}
+	exec("update trust_runs set scored_to = (select min(token_id) from trust_stale)")
+	if n := claimed(false); n != 1 {
+		t.Errorf("%d agents behind the pass are claimed", n)
 	}
 	clear(t, db)
-	_, err = db.Pool().Exec(t.Context(), "update trust_runs set marked = 1")
-	ok(t, err)
 	if closed, err := trustdb.CloseRun(t.Context(), db, 7); closed || err != nil {
 		t.Errorf("closed %v, %v", closed, err)
 	}
-	for more := true; more; {
-		more, err = trustdb.MarkAgents(t.Context(), db, 7, 2)
-		ok(t, err)
-	}
-	clear(t, db)
+	exec("update trust_runs set scored_to = null")
 	if closed, err := trustdb.CloseRun(t.Context(), db, 7); !closed || err != nil {
 		t.Errorf("closed %v, %v", closed, err)
 	}

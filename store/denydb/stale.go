@@ -10,11 +10,14 @@ import (
 	"repute/store/trustdb"
 )
 
+// maxDirect is the most agents that are marked in the transaction of a denial.
+const maxDirect = 1000
+
 // markDenied marks the agents as stale whose documents a denial covers, because scores say whether
-// these count. When they are many, all agents of all chains are marked, in parts.
+// these count. When they are many, all agents of all chains are scored again.
 func markDenied(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 	var many bool
-	args := append(concernedArgs(d), trustdb.FirstMarked, trustdb.CauseEvent)
+	args := append(concernedArgs(d), maxDirect, trustdb.CauseEvent)
 	err := tx.QueryRow(ctx, `
 		with `+concerned+`,
 		hit as materialized (
@@ -41,7 +44,7 @@ func markDenied(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 		return err
 	}
 	for _, id := range ids {
-		if err := trustdb.MarkAll(ctx, tx, id); err != nil {
+		if err := trustdb.BeginPass(ctx, tx, id); err != nil {
 			return err
 		}
 	}

@@ -78,10 +78,9 @@ func scanPenalty(row pgx.CollectableRow) (g repute.Penalty, err error) {
 }
 
 // hasPenalties reports whether saving the agents writes penalties: some have one now or had one.
-func hasPenalties(ctx context.Context, tx pgx.Tx, chainID uint64, agents []ScoredAgent) (has bool, err error) {
+func hasPenalties(ctx context.Context, tx pgx.Tx, chainID uint64, agents []*ScoredAgent) (has bool, err error) {
 	tokens := make([]repute.TokenID, len(agents))
-	for i := range agents {
-		a := &agents[i]
+	for i, a := range agents {
 		if a.Current != nil && len(a.Current.Penalties) > 0 || a.Last != nil && len(a.Last.Penalties) > 0 {
 			return true, nil
 		}

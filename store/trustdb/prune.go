@@ -135,13 +135,12 @@ func pruneInputs(ctx context.Context, tx pgx.Tx, after, last []byte) error {
 // holdManifests locks the manifests of scores that are about to be stored until the transaction
 // ends. Manifests that an agent's newest score names need no lock. repute.ErrGone when one is not
 // stored.
-func holdManifests(ctx context.Context, tx pgx.Tx, chainID uint64, agents []ScoredAgent) error {
+func holdManifests(ctx context.Context, tx pgx.Tx, chainID uint64, agents []*ScoredAgent) error {
 	var tokens []repute.TokenID
 	var hashes [][]byte
-	for i := range agents {
-		a := &agents[i]
-		for _, s := range []*AgentScore{a.Current, a.Last} {
-			if s != nil && s.Evidence != (common.Hash{}) {
+	for _, a := range agents {
+		for s, stays := range map[*AgentScore]bool{a.Current: a.SameCurrent, a.Last: a.SameLast} {
+			if s != nil && !stays && s.Evidence != (common.Hash{}) {
 				tokens, hashes = append(tokens, a.TokenID), append(hashes, s.Evidence.Bytes())
 			}
 		}

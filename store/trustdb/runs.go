@@ -162,9 +162,9 @@ func AllowedValidations(ctx context.Context, db *store.DB, chainID uint64) ([]co
 	return addressesOf(list), store.Failed(fmt.Sprintf("validation contracts of chain %d", chainID), err)
 }
 
-// AddRun stores a chain's next run and marks the first agents that have or had ratings as stale;
-// MarkAgents marks the others. From the first run on the change feed marks agents. repute.ErrFenced
-// when another process stored a run with this number.
+// AddRun stores a chain's next run and begins the pass that scores all agents for it. From the
+// first run on the change feed marks agents. repute.ErrFenced when another process stored a run
+// with this number.
 func AddRun(ctx context.Context, db *store.DB, r Run) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("add trust run of chain %d", r.ChainID), func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
@@ -206,7 +206,7 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 			r.ChainID); err != nil {
 			return err
 		}
-		return MarkAll(ctx, tx, r.ChainID)
+		return BeginPass(ctx, tx, r.ChainID)
 	})
 }
 
@@ -214,7 +214,7 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 // did. Final scores of a closed run never change.
 func CloseRun(ctx context.Context, db *store.DB, chainID uint64) (closed bool, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("close trust run of chain %d", chainID), func(tx pgx.Tx) error {
-		// MarkAgents locks the run's row. Only a statement after this one sees what it marked.
+		// SavePass locks the run's row. Only a statement after this one sees what it marked.
 		if _, err := tx.Exec(ctx,
 			`select from trust_runs where chain_id = $1 and closed_at is null order by run desc limit 1 for update`,
 			chainID); err != nil {
@@ -224,7 +224,7 @@ func CloseRun(ctx context.Context, db *store.DB, chainID uint64) (closed bool, e
 			update trust_runs set closed_at = clock_timestamp(),
 				rated = (select count(*) from trust_scores where chain_id = $1 and status = 'rated'),
 				thin = (select count(*) from trust_scores where chain_id = $1 and status = 'thin')
-			where chain_id = $1 and closed_at is null and marked is null and run = (select max(run) from trust_runs where
+			where chain_id = $1 and closed_at is null and scored_to is null and run = (select max(run) from trust_runs where
 				chain_id = $1)
 			and not exists (select from trust_stale where chain_id = $1 and final)
 			and not exists (select from trust_related where chain_id = $1 and final)`, chainID)

@@ -28,67 +28,6 @@ const MarkTokens = `
 		trust_stale.final or excluded.final,
 		mark = default, claimed = '-infinity'`
 
-// judgedAgents is the SQL condition of agents that have or had ratings or answers of contracts on
-// the allow-list.
-const judgedAgents = `(feedback > 0 or revoked > 0 or validations > 0)`
-
-// MarkAll begins to mark all agents that have or had ratings or scores, with their final
-// scores while the newest run is open. MarkAgents continues in short transactions, so that a
-// crash leaves the rest to other processes.
-func MarkAll(ctx context.Context, tx pgx.Tx, chainID uint64) error {
-	_, err := tx.Exec(ctx, `
-		update trust_runs set marked = -1 where chain_id = $1 and run = (select max(run) from trust_runs where chain_id =
-			$1)`, chainID)
-	if err == nil {
-		_, err = markSome(ctx, tx, chainID, FirstMarked)
-	}
-	return store.Failed("mark all agents", err)
-}
-
-// FirstMarked is how many agents are marked together with the run that begins.
-const FirstMarked = 1000
-
-// MarkAgents makes up to limit more agents of a chain's newest run stale, in order of their
-// ids, and reports whether there may be more. Any number of processes may call it; one at a
-// time works on a chain. A run is not closed before all are marked. An agent whose first
-// rating arrives after its place was passed is marked by the change feed.
-func MarkAgents(ctx context.Context, db *store.DB, chainID uint64, limit int) (more bool, err error) {
-	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("mark agents of chain %d", chainID), func(tx pgx.Tx) error {
-		more, err = markSome(ctx, tx, chainID, limit)
-		return err
-	})
-	return more, err
-}
-
-// markSome marks the next agents of the newest run.
-func markSome(ctx context.Context, tx pgx.Tx, chainID uint64, limit int) (more bool, err error) {
-	var run int64
-	var after string
-	var open bool
-	err = tx.QueryRow(ctx, `
-		select run, marked::text, closed_at is null from trust_runs
-		where chain_id = $1 and run = (select max(run) from trust_runs where chain_id = $1) and marked is not null
-		for update skip locked`, chainID).Scan(&run, &after, &open)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	err = tx.QueryRow(ctx, `
-		with part as (
-			select token_id from (
-				(select token_id from agents where chain_id = $1 and token_id > $2::numeric and `+judgedAgents+` order by token_id limit $4)
-				union (select token_id from trust_scores where chain_id = $1 and token_id > $2::numeric order by token_id limit
-					$4)) a
-			order by token_id limit $4),
-		done as (
-			insert into trust_stale (chain_id, token_id, cause, final) select $1, token_id, $3, $6 from part order by token_id`+MarkTokens+`)
-		update trust_runs set marked = (select max(token_id) from part having count(*) = $4) where chain_id = $1 and run = $5
-		returning marked is not null`, chainID, after, causeRun, limit, run, open).Scan(&more)
-	return more, err
-}
-
 // feedRow is the part of a change that scores depend on.
 type feedRow struct {
 	at    store.ChangeCursor
@@ -129,7 +68,7 @@ func MarkStale(ctx context.Context, db *store.DB, chainID uint64, limit int) (n 
 			if err := noteRepaired(ctx, tx, chainID, p.oldest.Seq); err != nil {
 				return err
 			}
-			if err := MarkAll(ctx, tx, chainID); err != nil {
+			if err := BeginPass(ctx, tx, chainID); err != nil {
 				return err
 			}
 			return moveFeed(ctx, tx, chainID, p.oldest)
@@ -245,7 +184,7 @@ func markRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []feedRow) er
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil || !all {
 		return err
 	}
-	return MarkAll(ctx, tx, chainID)
+	return BeginPass(ctx, tx, chainID)
 }
 
 // StaleAgent is a claimed agent whose score must be computed.
@@ -258,8 +197,9 @@ type StaleAgent struct {
 }
 
 // ClaimStale claims up to limit stale agents of a chain for ttl, the longest waiting first:
-// with urgent only those with events, otherwise only those of a run. It claims none when run
-// is not the chain's newest, because the caller would score by old weights.
+// with urgent only those with events, otherwise only those of a run that a pass is not about to
+// reach. It claims none when run is not the chain's newest, because the caller would score by old
+// weights.
 func ClaimStale(ctx context.Context, db *store.DB, chainID, run uint64, urgent bool, limit int,
 	ttl time.Duration) ([]StaleAgent, error) {
 	cause := causeRun
@@ -267,17 +207,19 @@ func ClaimStale(ctx context.Context, db *store.DB, chainID, run uint64, urgent b
 		cause = CauseEvent
 	}
 	rows, err := db.Pool().Query(ctx, `
-		with c as (
+		with newest as materialized (
+			select run, scored_to from trust_runs where chain_id = $1 order by run desc limit 1),
+		c as (
 			select token_id from trust_stale
-			where chain_id = $1 and cause = $3 and claimed < clock_timestamp() and $2 = (select max(run) from trust_runs
-				where chain_id = $1)
+			where chain_id = $1 and cause = $3 and claimed < clock_timestamp() and $2 = (select run from newest)
+			and ($3 = $6 or token_id <= coalesce((select scored_to from newest), token_id))
 			order by since limit $4 for update skip locked)
 		update trust_stale s set claimed = clock_timestamp() + $5
 		from c where s.chain_id = $1 and s.token_id = c.token_id
 		returning s.token_id, s.mark, s.final,
 			coalesce((select feedback from agents a where (a.chain_id, a.token_id) = (s.chain_id, s.token_id)), 0),
 			exists (select from trust_scores c where (c.chain_id, c.token_id) = (s.chain_id, s.token_id))`,
-		chainID, int64(run), cause, limit, ttl)
+		chainID, int64(run), cause, limit, ttl, CauseEvent)
 	if err != nil {
 		return nil, store.Failed("claim stale agents", err)
 	}
