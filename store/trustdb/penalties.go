@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
@@ -35,7 +36,9 @@ func (who Identities) known(identity common.Address) []byte {
 	if who.Known != nil {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(who.Known(identity))))
 	}
-	for _, m := range who.Members(identity) {
+	members := slices.Clone(who.Members(identity)) // each process that makes the graph has another order
+	slices.SortFunc(members, common.Address.Cmp)
+	for _, m := range members {
 		h.Write(m[:])
 	}
 	return h.Sum(nil)

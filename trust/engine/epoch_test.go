@@ -21,7 +21,7 @@ func stored(t *testing.T, db *store.DB) (lines []string) {
 		union all select 'penalty ' || p::text from trust_penalties p
 		union all select 'input ' || hash::text from trust_inputs where hash in (select evidence from trust_scores)
 		union all select 'stale ' || token_id from trust_stale
-		union all select 'run ' || run || ' ' || (closed_at is not null) || ' ' || rated from trust_runs
+		union all select 'run ' || run || ' ' || (closed_at is not null) || ' ' || rated || ' ' || weights::text from trust_runs
 		order by 1`)
 	ok(t, err)
 	lines, err = pgx.CollectRows(rows, pgx.RowTo[string])
@@ -78,6 +78,7 @@ func difference(a, b []string) string {
 	}
 	return "one is longer"
 }
+
 
 // settledVillage is a village with scores, in which no engine runs.
 func settledVillage(t *testing.T) (*ledger, *store.DB) {
