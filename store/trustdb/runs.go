@@ -112,7 +112,7 @@ type Chain struct {
 	Run uint64
 	// Epoch is the length of an epoch in blocks as SetEpoch stored it, 0 before.
 	Epoch uint64
-	// Repaired is the newest change that reports a late log, 0 when a run has followed it.
+	// Repaired is the newest mark that tells of events found late, 0 when a run has followed it.
 	Repaired int64
 	// Validations are the contracts whose answers count now.
 	Validations []common.Address
@@ -126,7 +126,7 @@ func Chains(ctx context.Context, db *store.DB) ([]Chain, error) {
 	rows, err := db.Readers().Query(ctx, `
 		select chain_id, imported, cursor_block, finalized_block,
 			coalesce((select max(run) from trust_runs r where r.chain_id = c.chain_id), 0),
-			coalesce((select repaired from trust_feed f where f.chain_id = c.chain_id), 0), validations, epoch_blocks,
+			coalesce((select position from cursors l where (l.job, l.chain_id, l.part) = ('late logs', c.chain_id, 0)), 0), validations, epoch_blocks,
 			(select position from cursors where job = 'roots and links')
 		from chains c where cursor_block >= start_block order by chain_id`)
 	if err != nil {
@@ -162,9 +162,8 @@ func AllowedValidations(ctx context.Context, db *store.DB, chainID uint64) ([]co
 	return addressesOf(list), store.Failed(fmt.Sprintf("validation contracts of chain %d", chainID), err)
 }
 
-// AddRun stores a chain's next run and begins the pass that scores all agents for it. From the
-// first run on the change feed marks agents. repute.ErrFenced when another process stored a run
-// with this number.
+// AddRun stores a chain's next run and begins the pass that scores all agents for it.
+// repute.ErrFenced when another process stored a run with this number.
 func AddRun(ctx context.Context, db *store.DB, r Run) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("add trust run of chain %d", r.ChainID), func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
@@ -185,18 +184,8 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 		if tag.RowsAffected() == 0 {
 			return repute.ErrFenced
 		}
-		// Whatever is not visible yet to the statement after it will be read from the feed. A
-		// position before the oldest change would say that some were lost.
-		_, err = tx.Exec(ctx, `
-			insert into trust_feed (chain_id, xid, seq)
-			select $1, xid, seq from (
-				select pg_snapshot_xmin(pg_current_snapshot()) as xid, 0 as seq
-				union all (select xid, seq from changes order by xid, seq limit 1)) p
-			order by xid desc, seq desc limit 1 on conflict do nothing`, r.ChainID)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `update trust_feed set repaired = 0 where chain_id = $1 and repaired = $2`, r.ChainID,
+		if _, err := tx.Exec(ctx, `
+			update cursors set position = 0 where job = 'late logs' and chain_id = $1 and position = $2`, r.ChainID,
 			r.Repaired); err != nil {
 			return err
 		}

@@ -38,10 +38,10 @@ func (k *keeper) run(ctx context.Context) {
 	running.Go(func() { k.loop(ctx, "rescore", k.chain, k.poll, k.rescore) })
 }
 
-// follow marks agents of new events as stale and scores them.
+// follow makes the agents stale that writers marked, and scores them.
 func (k *keeper) follow(ctx context.Context) (more bool, err error) {
 	const most = 1000
-	n, err := trustdb.MarkStale(ctx, k.db, k.chain, most)
+	n, err := trustdb.ResolveMarks(ctx, k.db, k.chain, most)
 	if err != nil {
 		return false, err
 	}

@@ -79,7 +79,6 @@ func difference(a, b []string) string {
 	return "one is longer"
 }
 
-
 // settledVillage is a village with scores, in which no engine runs.
 func settledVillage(t *testing.T) (*ledger, *store.DB) {
 	t.Helper()

@@ -30,13 +30,8 @@ func (s *Steps) Reads() int { return s.k.reads }
 
 // Follow marks what is stale and scores it, and tells how many agents that were.
 func (s *Steps) Follow(ctx context.Context) (int, error) {
-	for ctx.Err() == nil { // somebody else's transaction may hold the feed back
-		if n, err := trustdb.MarkStale(ctx, s.k.db, s.k.chain, 1000); n > 0 || err != nil {
-			if err != nil {
-				return 0, err
-			}
-			break
-		}
+	if _, err := trustdb.ResolveMarks(ctx, s.k.db, s.k.chain, 1000); err != nil {
+		return 0, err
 	}
 	return s.k.scoreSome(ctx, byEvent, 64)
 }
