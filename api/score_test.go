@@ -128,8 +128,7 @@ func runEngineBy(t *testing.T, db *store.DB, params []byte, boundary uint64) {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		var quiet bool
 		err := db.Pool().QueryRow(t.Context(), `
-			select not exists (select from trust_stale) and not exists (select from changes c join trust_feed f using
-				(chain_id) where (c.xid, c.seq) > (f.xid, f.seq))
+			select not exists (select from trust_stale) and not exists (select from trust_marks)
 			and exists (select from trust_runs where boundary = $1 and closed_at is not null)`, boundary).Scan(&quiet)
 		if err == nil && quiet {
 			return

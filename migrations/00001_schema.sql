@@ -675,7 +675,8 @@ create table trust_runs (
     file_scales   bytea         not null default '\x',
     readings      text          not null default '',
     verified_to   bigint        not null default 0,
-    marked        numeric(78, 0),
+    scored_to     numeric(78, 0),
+    passes        bigint        not null default 0,
     coverage      jsonb         not null default '{}',
     rated         bigint,
     thin          bigint,
@@ -699,7 +700,7 @@ comment on column trust_runs.links is 'sha256 of the links, kept in trust_inputs
 comment on column trust_runs.weights is 'sha256 of graph and weights.';
 comment on column trust_runs.closed_at is 'When every agent had its final score; null until then.';
 comment on column trust_runs.repaired is
-    'The change by which a log found late was announced and that the run followed; 0 for none.';
+    'The mark of events found late that the run followed; 0 for none.';
 comment on column trust_runs.unjudged_low is
     'Low end of the score of an agent that nobody judged, in thousandths of a point.';
 comment on column trust_runs.unjudged_high is
@@ -716,8 +717,9 @@ comment on column trust_runs.readings is
     'How the reading of each source went, as canonical JSON; empty where none was asked.';
 comment on column trust_runs.verified_to is
     'Block up to which every block from the start on was proven when the run began; 0 for none.';
-comment on column trust_runs.marked is
-    'Agents up to this one were marked for scoring; -1 for none, null for all.';
+comment on column trust_runs.scored_to is
+    'The pass over all agents has scored them up to this one; -1 for none, null for all.';
+comment on column trust_runs.passes is 'How often a pass over all agents was begun.';
 
 create table trust_scores (
     chain_id   bigint,
@@ -795,19 +797,26 @@ comment on column trust_stale.final is 'Whether the final score must be computed
 comment on column trust_stale.mark is 'Another number each time the agent is marked.';
 comment on column trust_stale.claimed is 'End of the claim of the process that computes it.';
 
-create table trust_feed (
-    chain_id bigint      primary key,
-    xid      xid8        not null,
-    seq      bigint      not null,
-    read_at  timestamptz not null default now(),
-    repaired bigint      not null default 0,
-    pruned   bigint      not null default 0
+create table trust_marks (
+    id         bigint        generated always as identity,
+    chain_id   bigint,
+    token_id   numeric(78, 0),
+    owner      bytea,
+    from_block bigint,
+    to_block   bigint,
+    late       boolean       not null default false,
+    every      boolean       not null default false,
+    primary key (chain_id, id),
+    check (num_nonnulls(token_id, owner, from_block) + (late or every)::integer = 1),
+    check ((from_block is null) = (to_block is null))
 );
-comment on table trust_feed is 'How far the change feed was read for scores, per chain.';
-comment on column trust_feed.read_at is 'When an engine last looked.';
-comment on column trust_feed.repaired is
-    'The change that tells of a log found late; 0 once a run has followed it.';
-comment on column trust_feed.pruned is 'Final scores that were replaced in this run or before may be gone.';
+comment on table trust_marks is
+    'Changes that scores follow from, as their writers recorded them. The trust engine takes them away and marks '
+    'the agents concerned in trust_stale. A row is for one agent, for the agents of one owner, for those that '
+    'events of a range of blocks name, or for all.';
+comment on column trust_marks.owner is 'An address for whose agents others may act from now on, or no longer.';
+comment on column trust_marks.late is 'Events were found late: final scores must be computed by another run.';
+comment on column trust_marks.every is 'Any agent may have changed.';
 
 create table trust_roots (
     chain_id   bigint,
@@ -1373,7 +1382,9 @@ comment on column cursors.job is
     'ratings matched with files that claim payments. "shared document": changes of a document that many '
     'agents share. "roots and links": position is raised by each change of trust_roots or trust_links. '
     '"cluster": position identifies the Postgres cluster that wrote the rows, because transaction ids mean '
-    'nothing in another one. Others: maintenance passes.';
+    'nothing in another one. "late logs": position is the mark of events found late that no run has followed, 0 for '
+    'none. "marks": begun is when an engine last looked for marks. "pruned finals": final scores that were replaced '
+    'in the run of this position or before may be gone. Others: maintenance passes.';
 comment on column cursors.chain_id is '0 where the job is not one chain''s.';
 comment on column cursors.part is
     'Kind of event (repute.EventKind) of "verified", number of the "requested block", row in uris of '
@@ -1402,7 +1413,7 @@ create trigger changed after insert or update or delete or truncate on trust_lin
 drop table cursors, leases, treasury_events, treasury_blocks, treasuries, acts, intent_attempts,
     intents, run_approvals, run_decisions, run_events, run_calls, run_steps, run_phases, runs,
     tasks, modules, payment_ledger, payments, payment_files, trust_related, trust_penalties,
-    trust_inputs, trust_links, trust_roots, trust_feed, trust_stale, trust_finals, trust_scores,
+    trust_inputs, trust_links, trust_roots, trust_marks, trust_stale, trust_finals, trust_scores,
     trust_runs, searchable, document_blocks, ipfs_blocks, denied, domains, links, parses, documents,
     fetches, hosts, uris, changes, votes, sums, agents, validation_responses, validation_requests,
     responses, feedback, operators, metadata, agent_states, tags, events, endpoints, pending, gaps,

@@ -35,9 +35,6 @@ func settleCluster(ctx context.Context, pool *pgxpool.Pool) error {
 		if _, err := tx.Exec(ctx, "update changes set xid = $1::text::xid8", restoredXID); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "update trust_feed set xid = $1::text::xid8, seq = 0", restoredXID); err != nil {
-			return err
-		}
 		_, err = tx.Exec(ctx, "update cursors set position = $1 where job = 'cluster'", here)
 		return err
 	})

@@ -41,6 +41,10 @@ func TestScoringSaysWhoWaits(t *testing.T) {
 			Expires: w.tip().Time}}, false))
 	exec("update trust_roots set expires_at = now() - interval '1 day' where expires_at is not null")
 	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 7, Run: 1, Epoch: 4, Boundary: 110, Scorer: "test"}))
+	for marked(t, db, 7) > 0 {
+	}
+	clear(t, db)
+	markAll(t, db)
 	s := look()
 	if s.Run != 1 || s.Epoch != 4 || s.Block != 110 || s.Roots != 1 || s.Stale == 0 || s.StaleSince.IsZero() ||
 		s.LookedAt.IsZero() || s.WalkedAt.IsZero() || s.Final || s.Late {
@@ -55,7 +59,7 @@ func TestScoringSaysWhoWaits(t *testing.T) {
 		t.Error("an event without effect is one")
 	}
 	exec("delete from trust_stale")
-	exec("update trust_feed set read_at = now() - interval '2 minutes'")
+	exec("update cursors set begun = now() - interval '2 minutes' where job = 'marks'")
 	if s := look(); !s.Late || s.Stale != 0 || !s.StaleSince.IsZero() {
 		t.Errorf("nobody looks: %+v", s)
 	}

@@ -17,6 +17,7 @@ func TestFollowGuiltInParts(t *testing.T) {
 	db, _ := followed(t, 7)
 	ctx := t.Context()
 	ok(t, trustdb.AddRun(ctx, db, trustdb.Run{ChainID: 7, Run: 2, Scorer: "test"}))
+	markAll(t, db)
 	claimed, err := trustdb.ClaimStale(ctx, db, 7, 2, false, 1, 0)
 	ok(t, err)
 	if len(claimed) != 1 {
@@ -82,6 +83,7 @@ func TestFollowGuiltThatStays(t *testing.T) {
 	who := trustdb.Identities{Members: func(a common.Address) []common.Address { return []common.Address{a} }}
 	save := func(run uint64, score repute.Points) (rows, changed int) {
 		ok(t, trustdb.AddRun(ctx, db, trustdb.Run{ChainID: 7, Run: run, Boundary: run * 10, Scorer: "test"}))
+		markAll(t, db)
 		claimed, err := trustdb.ClaimStale(ctx, db, 7, run, false, 1, 0)
 		ok(t, err)
 		bad := &trustdb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")},
@@ -92,11 +94,6 @@ func TestFollowGuiltThatStays(t *testing.T) {
 			"select count(*), count(*) filter (where updated = -1) from trust_related").Scan(&rows, &changed))
 		for more := true; more; {
 			more, err = trustdb.MarkRelated(ctx, db, 7, 100)
-			ok(t, err)
-		}
-		clear(t, db)
-		for more := true; more; {
-			more, err = trustdb.MarkAgents(ctx, db, 7, 1000)
 			ok(t, err)
 		}
 		clear(t, db)

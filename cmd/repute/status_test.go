@@ -64,7 +64,7 @@ func TestStatusShowsTrouble(t *testing.T) {
 		!strings.Contains(out, "no route to it") || strings.Contains(out, "role trust") {
 		t.Errorf("after a walk:\n%s", out)
 	}
-	mustExec(t, db, "update trust_feed set read_at = now() - interval '2 minutes'")
+	mustExec(t, db, "update trust_runs set started_at = now() - interval '2 minutes'")
 	if out := mustRun(t, "status", "--config", config); !strings.Contains(out, "scores are late") {
 		t.Errorf("nobody looks, and\n%s", out)
 	}

@@ -2,19 +2,23 @@ package denydb
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
 	"repute"
 	"repute/store"
-	"repute/store/trustdb"
+	"repute/store/trustmark"
 )
 
-// markDenied marks the agents as stale whose documents a denial covers, because scores say whether
-// these count. When they are many, all agents of all chains are marked, in parts.
+// maxDirect is the most agents that are marked in the transaction of a denial.
+const maxDirect = 1000
+
+// markDenied marks the agents whose documents a denial covers, because scores say whether these
+// count. When they are many, all agents of all chains are scored again.
 func markDenied(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 	var many bool
-	args := append(concernedArgs(d), trustdb.FirstMarked, trustdb.CauseEvent)
+	args := append(concernedArgs(d), maxDirect)
 	err := tx.QueryRow(ctx, `
 		with `+concerned+`,
 		hit as materialized (
@@ -24,26 +28,18 @@ func markDenied(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 			from (select id from gave union select u.id from concerned c join uris u on u.sha256 = c.sha256) w
 			join agents a on a.uri_id = w.id
 			where $1 <> 'agent' limit $6 + 1)),
-		few as (
-			insert into trust_stale (chain_id, token_id, cause, final)
-			select h.chain_id, h.token_id, $7, false from hit h join trust_feed f using (chain_id)
-			where (select count(*) from hit) <= $6 order by h.chain_id, h.token_id`+trustdb.MarkTokens+`)
+		few as (`+trustmark.InsertAgents+`select distinct chain_id, token_id from hit where (select count(*) from hit) <= $6)
 		select count(*) > $6 from hit`, args...).Scan(&many)
 	if err != nil || !many {
 		return store.Failed("mark agents of a denial", err)
 	}
-	chains, err := tx.Query(ctx, "select chain_id from trust_feed order by chain_id")
+	rows, err := tx.Query(ctx, "select chain_id from chains order by chain_id")
 	if err != nil {
 		return err
 	}
-	ids, err := pgx.CollectRows(chains, pgx.RowTo[uint64])
-	if err != nil {
-		return err
+	chains, err := pgx.CollectRows(rows, pgx.RowTo[uint64])
+	for _, id := range chains {
+		err = errors.Join(err, trustmark.Add(ctx, tx, id, trustmark.Marks{All: true}))
 	}
-	for _, id := range ids {
-		if err := trustdb.MarkAll(ctx, tx, id); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }

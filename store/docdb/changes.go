@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute/store"
+	"repute/store/trustmark"
 )
 
 const (
@@ -81,12 +82,15 @@ func (n *visibleChanges) addDocumentChanges(ctx context.Context, tx pgx.Tx) erro
 			insert into cursors (job, part, due) select 'shared document', id, now() from k where crowd order by id
 			on conflict (job, chain_id, part) do update set
 				state = cursors.state || jsonb_build_object('again', cursors.state ? 'chain'),
-				due = coalesce(cursors.due, greatest(now(), cursors.begun + $4::interval)))
-		insert into changes (chain_id, kind, block, log_index, token_id, data)
-		select a.chain_id, 'document.updated', 0, 0, a.token_id, k.data::jsonb
-		from k join agents a on a.uri_id = k.id
-		where not k.crowd and `+deniedAgent("a")+` is null
-		order by a.chain_id, a.token_id`, n.documents, n.data, maxDirectChanges, sharedChangesPause)
+				due = coalesce(cursors.due, greatest(now(), cursors.begun + $4::interval))),
+		told as (
+			insert into changes (chain_id, kind, block, log_index, token_id, data)
+			select a.chain_id, 'document.updated', 0, 0, a.token_id, k.data::jsonb
+			from k join agents a on a.uri_id = k.id
+			where not k.crowd and `+deniedAgent("a")+` is null
+			order by a.chain_id, a.token_id
+			returning chain_id, token_id)
+		`+trustmark.InsertAgents+`select distinct chain_id, token_id from told`, n.documents, n.data, maxDirectChanges, sharedChangesPause)
 	return err
 }
 
@@ -114,11 +118,14 @@ func (n *visibleChanges) addProofChanges(ctx context.Context, tx pgx.Tx) error {
 			from named n
 			cross join lateral (select sha256 from uris where id = n.uri_id offset 0) f
 			cross join lateral (select domain, uri_id from domains where sha256 = f.sha256 offset 0) w
-			where w.uri_id = n.id)
-		insert into changes (chain_id, kind, block, log_index, token_id, data)
-		select a.chain_id, 'proof.updated', 0, 0, a.token_id, jsonb_build_object('domain', a.domain)
-		from told a where `+deniedAgent("a")+` is null
-		order by a.chain_id, a.token_id, a.domain`, n.proofs, n.was, n.is, maxDirectChanges)
+			where w.uri_id = n.id),
+		changed as (
+			insert into changes (chain_id, kind, block, log_index, token_id, data)
+			select a.chain_id, 'proof.updated', 0, 0, a.token_id, jsonb_build_object('domain', a.domain)
+			from told a where `+deniedAgent("a")+` is null
+			order by a.chain_id, a.token_id, a.domain
+			returning chain_id, token_id)
+		`+trustmark.InsertAgents+`select distinct chain_id, token_id from changed`, n.proofs, n.was, n.is, maxDirectChanges)
 	return err
 }
 
@@ -177,7 +184,9 @@ func addSomeChanges(ctx context.Context, tx pgx.Tx, uri int64, limit int) error 
 		told as (
 			insert into changes (chain_id, kind, block, log_index, token_id, data)
 			select a.chain_id, 'document.updated', 0, 0, a.token_id, $3::jsonb from portion a
-			where `+deniedAgent("a")+` is null order by a.chain_id, a.token_id),
+			where `+deniedAgent("a")+` is null order by a.chain_id, a.token_id
+			returning chain_id, token_id),
+		marked as (`+trustmark.InsertAgents+`select chain_id, token_id from told),
 		last as (select chain_id, token_id, (select count(*) from portion) = $2 as full_step from portion order by 1 desc,
 			2 desc limit 1)
 		update cursors n set

@@ -25,6 +25,11 @@ type ChangeRow struct {
 	ID *repute.TokenID
 	// Data is a JSON object, by the kind.
 	Data []byte
+	// Owner is the address whose operators changed, zero for changes of another kind.
+	Owner common.Address
+	// From is the first block of a range that was stored without a change for each event, 0 for
+	// changes of another kind.
+	From uint64
 }
 
 // change adds a change for readers of the feed. The data types cannot fail to marshal.
@@ -32,7 +37,7 @@ func (f *fold) change(kind string, at chaindb.Point, id *repute.TokenID, data an
 	if f.quiet {
 		return
 	}
-	f.out.changes = append(f.out.changes, ChangeRow{kind, at, id, store.Marshal(data)})
+	f.out.changes = append(f.out.changes, ChangeRow{Kind: kind, At: at, ID: id, Data: store.Marshal(data)})
 }
 
 // transferredData is the data of a change of kind store.KindTransferred.

@@ -143,7 +143,10 @@ func (f *fold) approvalForAll(e repute.ApprovalForAll, at chaindb.Point) {
 		o.inBlock = f.block
 		f.operatorsInBlock = append(f.operatorsInBlock, key)
 	}
-	f.change(store.KindOperator, at, nil, operatorData{store.Eip55(e.Owner), store.Eip55(e.Operator), e.Approved})
+	if !f.quiet {
+		f.out.changes = append(f.out.changes, ChangeRow{Kind: store.KindOperator, At: at, Owner: e.Owner,
+			Data: store.Marshal(operatorData{store.Eip55(e.Owner), store.Eip55(e.Operator), e.Approved})})
+	}
 }
 
 // endBlock adds history rows for everything that differs from the end of the block before: one row

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/trustmark"
 	"repute/store/verifydb"
 )
 
@@ -65,6 +66,13 @@ func rewindTo(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repute.Blo
 	if err := rewindFeedback(ctx, tx, c.ID, agents, to.Number); err != nil {
 		return err
 	}
+	owners, err := ownersAbove(ctx, tx, c.ID, to.Number)
+	if err != nil {
+		return store.Failed("find rewound operators", err)
+	}
+	if err := trustmark.Add(ctx, tx, c.ID, trustmark.Marks{Tokens: agents, Owners: owners}); err != nil {
+		return err
+	}
 	var b pgx.Batch
 	queueRewind(&b, c.ID, store.TokenArray(agents), to.Number)
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
@@ -100,6 +108,21 @@ func agentsAbove(ctx context.Context, tx pgx.Tx, chainID, n uint64) ([]repute.To
 			return id, err
 		}
 		return id, id.SetFromDecimal(s)
+	})
+}
+
+// ownersAbove returns the addresses whose operators changed above block n.
+func ownersAbove(ctx context.Context, tx pgx.Tx, chainID, n uint64) ([]common.Address, error) {
+	rows, err := tx.Query(ctx, `
+		select owner from operators where chain_id = $1 and from_block > $2
+		union select owner from operators where chain_id = $1 and to_block > $2`, chainID, n)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (owner common.Address, err error) {
+		var column []byte
+		err = row.Scan(&column)
+		return common.BytesToAddress(column), err
 	})
 }
 

@@ -315,7 +315,7 @@ func (d *Delta) waiting() (n int) {
 
 // Backfilled returns the one change that stands for all changes of a range of blocks.
 func Backfilled(from, to uint64) ChangeRow {
-	return ChangeRow{Kind: store.KindBackfilled, At: chaindb.Point{Block: to},
+	return ChangeRow{Kind: store.KindBackfilled, At: chaindb.Point{Block: to}, From: from,
 		Data: store.Marshal(backfilledData{from, to})}
 }
 

@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/trustmark"
 )
 
 // storeBlocks stores the headers of the batch and of its last block.
@@ -339,7 +340,7 @@ func (d *Delta) encodePending(chainID uint64) *CopyBuffer {
 	return c
 }
 
-// StoreChanges appends changes to the feed.
+// StoreChanges appends changes to the feed and marks the agents whose scores they may move.
 func StoreChanges(ctx context.Context, tx pgx.Tx, chainID uint64, changes []ChangeRow) error {
 	c := NewCopy("changes", "chain_id, kind, block, log_index, token_id, data")
 	for i := range changes {
@@ -351,5 +352,27 @@ func StoreChanges(ctx context.Context, tx pgx.Tx, chainID uint64, changes []Chan
 		c.MaybeToken(r.ID)
 		c.Json(r.Data)
 	}
-	return c.Send(ctx, tx)
+	if err := c.Send(ctx, tx); err != nil {
+		return err
+	}
+	return trustmark.Add(ctx, tx, chainID, marksOf(changes))
+}
+
+// marksOf returns what changes mean for scores. A rewind marks its agents itself.
+func marksOf(changes []ChangeRow) (m trustmark.Marks) {
+	for i := range changes {
+		r := &changes[i]
+		switch {
+		case r.ID != nil:
+			m.Tokens = append(m.Tokens, *r.ID)
+		case r.From > 0:
+			m.Blocks = append(m.Blocks, repute.BlockRange{From: r.From, To: r.At.Block})
+		case r.Owner != (common.Address{}):
+			m.Owners = append(m.Owners, r.Owner)
+		}
+		if r.Kind == store.KindRepaired {
+			m.Late, m.All = true, m.All || r.ID == nil
+		}
+	}
+	return m
 }

@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/trustmark"
 )
 
 // RatingID identifies one rating.
@@ -346,7 +347,10 @@ func announcePayment(ctx context.Context, tx pgx.Tx, r RatingID) error {
 		"insert into changes (chain_id, kind, block, log_index, token_id, data) values ($1, $2, 0, 0, $3, $4)",
 		r.Agent.ChainID, kindPayment, store.TokenNum(r.Agent.TokenID),
 		store.Marshal(paymentData{store.Eip55(r.Client), r.Index, said}))
-	return err
+	if err != nil {
+		return err
+	}
+	return trustmark.Add(ctx, tx, r.Agent.ChainID, trustmark.Marks{Tokens: []repute.TokenID{r.Agent.TokenID}})
 }
 
 // FinalBlock returns the newest stored block of a chain that is final, 0 when there is none.

@@ -91,10 +91,10 @@ func finalScore(ctx context.Context, s chaindb.Subject) (repute.Score, error) {
 // pruned: another one replaced them before the bound.
 func prunedSince(ctx context.Context, s chaindb.Subject, run uint64) (pruned bool, err error) {
 	err = s.Tx.QueryRow(ctx, `
-		select exists (select from trust_runs asked join trust_feed d using (chain_id) join trust_finals l using (chain_id)
+		select exists (select from trust_runs asked join cursors d using (chain_id) join trust_finals l using (chain_id)
 			where asked.chain_id = $1 and asked.run = (select max(run) from trust_runs where chain_id = $1 and closed_at is
 				not null and boundary <= $3)
-			and asked.run <> $4 and l.token_id = $2 and l.run > asked.run and l.run <= d.pruned)`, append(s.Key(), run)...).Scan(&pruned)
+			and asked.run <> $4 and l.token_id = $2 and l.run > asked.run and d.job = 'pruned finals' and l.run <= d.position)`, append(s.Key(), run)...).Scan(&pruned)
 	return pruned, err
 }
 

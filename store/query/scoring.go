@@ -23,13 +23,13 @@ func readScoring(ctx context.Context, tx pgx.Tx) (map[uint64]repute.Scoring, err
 			not null,
 			(select count(*) from trust_roots t where t.chain_id = c.chain_id and t.set_name = $1 and (t.expires_at is null
 				or t.expires_at > now())),
-			w.n, w.since, f.read_at, coalesce(k.coverage, '{}'), coalesce(k.rated, 0), coalesce(k.thin, 0),
+			w.n, w.since, f.begun, coalesce(k.coverage, '{}'), coalesce(k.rated, 0), coalesce(k.thin, 0),
 			coalesce(k.verified_to, 0), coalesce(k.verified_to > 0 and k.boundary <= k.verified_to, false),
 			coalesce(k.readings, ''),
 			case when r.run is null then (c.imported or c.finalized_block between 1 and c.cursor_block) and c.cursor_block >= c.start_block
-				else coalesce(f.read_at, r.started_at) < now() - $2::interval or coalesce(w.urgent < now() - $2::interval, false) end
+				else coalesce(f.begun, r.started_at) < now() - $2::interval or coalesce(w.urgent < now() - $2::interval, false) end
 		from chains c
-		left join trust_feed f using (chain_id)
+		left join cursors f on (f.job, f.chain_id, f.part) = ('marks', c.chain_id, 0)
 		left join lateral (select * from trust_runs r where r.chain_id = c.chain_id order by run desc limit 1) r on true
 		left join lateral (select coverage, rated, thin, verified_to, boundary, readings from trust_runs k
 			where k.chain_id = c.chain_id and k.closed_at is not null order by run desc limit 1) k on true

@@ -1,11 +1,11 @@
 // Package trustdb stores what the trust engine works with: roots and links, runs with their
 // inputs, stale agents, scores, and penalties.
 //
-// A run belongs to an epoch. AddRun stores it with the hashes of its inputs and marks all
-// agents with ratings as stale; MarkStale reads the change feed and marks agents whose scores
-// later changes may affect. The engine takes stale agents with ClaimStale, reads their evidence
-// with ReadSubjects, and stores the results with SaveScores. CloseRun closes the run when every
-// agent has its final score, which never changes then.
+// A run belongs to an epoch. AddRun stores it with the hashes of its inputs and begins a Pass,
+// which scores all agents in order of their ids; SavePass stores its batches. MarkStale reads the
+// change feed and marks agents whose scores later changes may affect. The engine takes these with
+// ClaimStale, reads their evidence with ReadSubjects, and stores the results with SaveScores.
+// CloseRun closes the run when every agent has its final score, which never changes then.
 //
 // A bad agent is a penalty for the identities that owned it. When one changes, MarkRelated
 // marks the other agents of these identities.

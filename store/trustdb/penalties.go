@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -38,7 +39,9 @@ func (who Identities) known(identity common.Address) []byte {
 	if who.Known != nil {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(who.Known(identity))))
 	}
-	for _, m := range who.Members(identity) {
+	members := slices.Clone(who.Members(identity)) // each process that makes the graph has another order
+	slices.SortFunc(members, common.Address.Cmp)
+	for _, m := range members {
 		h.Write(m[:])
 	}
 	return h.Sum(nil)
@@ -102,10 +105,9 @@ func scanPenalty(row pgx.CollectableRow) (g repute.Penalty, err error) {
 }
 
 // hasPenalties reports whether saving the agents writes penalties: some have one now or had one.
-func hasPenalties(ctx context.Context, tx pgx.Tx, chainID uint64, agents []ScoredAgent) (has bool, err error) {
+func hasPenalties(ctx context.Context, tx pgx.Tx, chainID uint64, agents []*ScoredAgent) (has bool, err error) {
 	tokens := make([]repute.TokenID, len(agents))
-	for i := range agents {
-		a := &agents[i]
+	for i, a := range agents {
 		if a.Current != nil && len(a.Current.Penalties) > 0 || a.Last != nil && len(a.Last.Penalties) > 0 {
 			return true, nil
 		}

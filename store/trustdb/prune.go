@@ -45,10 +45,10 @@ func PruneFinals(ctx context.Context, db *store.DB, kept time.Duration) (more bo
 				select chain_id, token_id, run from trust_finals
 				where (chain_id, token_id, run) > ($1, $2::text::numeric, $3) order by chain_id, token_id, run limit $4),
 			gone as (
-				delete from trust_finals f using page p join trust_feed d on d.chain_id = p.chain_id
+				delete from trust_finals f using page p join cursors d on (d.job, d.chain_id, d.part) = ('pruned finals', p.chain_id, 0)
 				where (f.chain_id, f.token_id, f.run) = (p.chain_id, p.token_id, p.run)
 				and exists (select from trust_finals l where l.chain_id = f.chain_id and l.token_id = f.token_id and l.run >
-					f.run and l.run <= d.pruned)
+					f.run and l.run <= d.position)
 				and not exists (select from run_decisions where pins @> array[f.evidence]))
 			select chain_id, token_id::text, run from page p order by p.chain_id, p.token_id, p.run`, chain, token, run, prunePage)
 		if err != nil {
@@ -67,9 +67,9 @@ func PruneFinals(ctx context.Context, db *store.DB, kept time.Duration) (more bo
 // beginPrune stores the run up to which final scores may be pruned, which query.ScoreOf reads.
 func beginPrune(ctx context.Context, tx pgx.Tx, kept time.Duration) error {
 	_, err := tx.Exec(ctx, `
-		update trust_feed f set pruned = r.run
-		from (select chain_id, max(run) as run from trust_runs where closed_at < now() - $1::interval group by chain_id) r
-		where r.chain_id = f.chain_id and f.pruned < r.run`, kept)
+		insert into cursors as c (job, chain_id, position)
+		select 'pruned finals', chain_id, max(run) from trust_runs where closed_at < now() - $1::interval group by chain_id
+		on conflict (job, chain_id, part) do update set position = greatest(c.position, excluded.position)`, kept)
 	return err
 }
 
@@ -135,13 +135,12 @@ func pruneInputs(ctx context.Context, tx pgx.Tx, after, last []byte) error {
 // holdManifests locks the manifests of scores that are about to be stored until the transaction
 // ends. Manifests that an agent's newest score names need no lock. repute.ErrGone when one is not
 // stored.
-func holdManifests(ctx context.Context, tx pgx.Tx, chainID uint64, agents []ScoredAgent) error {
+func holdManifests(ctx context.Context, tx pgx.Tx, chainID uint64, agents []*ScoredAgent) error {
 	var tokens []repute.TokenID
 	var hashes [][]byte
-	for i := range agents {
-		a := &agents[i]
-		for _, s := range []*AgentScore{a.Current, a.Last} {
-			if s != nil && s.Evidence != (common.Hash{}) {
+	for _, a := range agents {
+		for s, stays := range map[*AgentScore]bool{a.Current: a.SameCurrent, a.Last: a.SameLast} {
+			if s != nil && !stays && s.Evidence != (common.Hash{}) {
 				tokens, hashes = append(tokens, a.TokenID), append(hashes, s.Evidence.Bytes())
 			}
 		}

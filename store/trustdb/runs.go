@@ -123,7 +123,7 @@ type Chain struct {
 	Run uint64
 	// Epoch is the length of an epoch in blocks as SetEpoch stored it, 0 before.
 	Epoch uint64
-	// Repaired is the newest change that reports a late log, 0 when a run has followed it.
+	// Repaired is the newest mark that tells of events found late, 0 when a run has followed it.
 	Repaired int64
 	// Validations are the contracts whose answers count now.
 	Validations []common.Address
@@ -137,8 +137,8 @@ func Chains(ctx context.Context, db *store.DB) ([]Chain, error) {
 	rows, err := db.Readers().Query(ctx, `
 		select chain_id, imported, cursor_block, finalized_block,
 			coalesce((select max(run) from trust_runs r where r.chain_id = c.chain_id), 0),
-			coalesce((select repaired from trust_feed f where f.chain_id = c.chain_id), 0), validations, epoch_blocks,
-			(select position from cursors where job = 'roots and links'), `+chaindb.ProvenTo+`
+			coalesce((select position from cursors l where (l.job, l.chain_id, l.part) = ('late logs', c.chain_id, 0)), 0),
+			validations, epoch_blocks, (select position from cursors where job = 'roots and links'), `+chaindb.ProvenTo+`
 		from chains c where cursor_block >= start_block order by chain_id`)
 	if err != nil {
 		return nil, store.Failed("list chains to score", err)
@@ -173,9 +173,8 @@ func AllowedValidations(ctx context.Context, db *store.DB, chainID uint64) ([]co
 	return addressesOf(list), store.Failed(fmt.Sprintf("validation contracts of chain %d", chainID), err)
 }
 
-// AddRun stores a chain's next run and marks the first agents that have or had ratings as stale;
-// MarkAgents marks the others. From the first run on the change feed marks agents. repute.ErrFenced
-// when another process stored a run with this number.
+// AddRun stores a chain's next run and begins the pass that scores all agents for it.
+// repute.ErrFenced when another process stored a run with this number.
 func AddRun(ctx context.Context, db *store.DB, r Run) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("add trust run of chain %d", r.ChainID), func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
@@ -198,18 +197,8 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 		if tag.RowsAffected() == 0 {
 			return repute.ErrFenced
 		}
-		// Whatever is not visible yet to the statement after it will be read from the feed. A
-		// position before the oldest change would say that some were lost.
-		_, err = tx.Exec(ctx, `
-			insert into trust_feed (chain_id, xid, seq)
-			select $1, xid, seq from (
-				select pg_snapshot_xmin(pg_current_snapshot()) as xid, 0 as seq
-				union all (select xid, seq from changes order by xid, seq limit 1)) p
-			order by xid desc, seq desc limit 1 on conflict do nothing`, r.ChainID)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `update trust_feed set repaired = 0 where chain_id = $1 and repaired = $2`, r.ChainID,
+		if _, err := tx.Exec(ctx, `
+			update cursors set position = 0 where job = 'late logs' and chain_id = $1 and position = $2`, r.ChainID,
 			r.Repaired); err != nil {
 			return err
 		}
@@ -219,7 +208,7 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 			r.ChainID); err != nil {
 			return err
 		}
-		return MarkAll(ctx, tx, r.ChainID)
+		return BeginPass(ctx, tx, r.ChainID)
 	})
 }
 
@@ -227,7 +216,7 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 // did. Final scores of a closed run never change.
 func CloseRun(ctx context.Context, db *store.DB, chainID uint64) (closed bool, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("close trust run of chain %d", chainID), func(tx pgx.Tx) error {
-		// MarkAgents locks the run's row. Only a statement after this one sees what it marked.
+		// SavePass locks the run's row. Only a statement after this one sees what it marked.
 		if _, err := tx.Exec(ctx,
 			`select from trust_runs where chain_id = $1 and closed_at is null order by run desc limit 1 for update`,
 			chainID); err != nil {
@@ -237,7 +226,7 @@ func CloseRun(ctx context.Context, db *store.DB, chainID uint64) (closed bool, e
 			update trust_runs set closed_at = clock_timestamp(),
 				rated = (select count(*) from trust_scores where chain_id = $1 and status = 'rated'),
 				thin = (select count(*) from trust_scores where chain_id = $1 and status = 'thin')
-			where chain_id = $1 and closed_at is null and marked is null and run = (select max(run) from trust_runs where
+			where chain_id = $1 and closed_at is null and scored_to is null and run = (select max(run) from trust_runs where
 				chain_id = $1)
 			and not exists (select from trust_stale where chain_id = $1 and final)
 			and not exists (select from trust_related where chain_id = $1 and final)`, chainID)

@@ -2,13 +2,9 @@ package trustdb
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 
 	"repute"
@@ -28,224 +24,78 @@ const MarkTokens = `
 		trust_stale.final or excluded.final,
 		mark = default, claimed = '-infinity'`
 
-// judgedAgents is the SQL condition of agents that have or had ratings or answers of contracts on
-// the allow-list.
-const judgedAgents = `(feedback > 0 or revoked > 0 or validations > 0)`
-
-// MarkAll begins to mark all agents that have or had ratings or scores, with their final
-// scores while the newest run is open. MarkAgents continues in short transactions, so that a
-// crash leaves the rest to other processes.
-func MarkAll(ctx context.Context, tx pgx.Tx, chainID uint64) error {
-	_, err := tx.Exec(ctx, `
-		update trust_runs set marked = -1 where chain_id = $1 and run = (select max(run) from trust_runs where chain_id =
-			$1)`, chainID)
-	if err == nil {
-		_, err = markSome(ctx, tx, chainID, FirstMarked)
-	}
-	return store.Failed("mark all agents", err)
-}
-
-// FirstMarked is how many agents are marked together with the run that begins.
-const FirstMarked = 1000
-
-// MarkAgents makes up to limit more agents of a chain's newest run stale, in order of their
-// ids, and reports whether there may be more. Any number of processes may call it; one at a
-// time works on a chain. A run is not closed before all are marked. An agent whose first
-// rating arrives after its place was passed is marked by the change feed.
-func MarkAgents(ctx context.Context, db *store.DB, chainID uint64, limit int) (more bool, err error) {
-	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("mark agents of chain %d", chainID), func(tx pgx.Tx) error {
-		more, err = markSome(ctx, tx, chainID, limit)
-		return err
-	})
-	return more, err
-}
-
-// markSome marks the next agents of the newest run.
-func markSome(ctx context.Context, tx pgx.Tx, chainID uint64, limit int) (more bool, err error) {
-	var run int64
-	var after string
-	var open bool
-	err = tx.QueryRow(ctx, `
-		select run, marked::text, closed_at is null from trust_runs
-		where chain_id = $1 and run = (select max(run) from trust_runs where chain_id = $1) and marked is not null
-		for update skip locked`, chainID).Scan(&run, &after, &open)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	err = tx.QueryRow(ctx, `
-		with part as (
-			select token_id from (
-				(select token_id from agents where chain_id = $1 and token_id > $2::numeric and `+judgedAgents+` order by token_id limit $4)
-				union (select token_id from trust_scores where chain_id = $1 and token_id > $2::numeric order by token_id limit
-					$4)) a
-			order by token_id limit $4),
-		done as (
-			insert into trust_stale (chain_id, token_id, cause, final) select $1, token_id, $3, $6 from part order by token_id`+MarkTokens+`)
-		update trust_runs set marked = (select max(token_id) from part having count(*) = $4) where chain_id = $1 and run = $5
-		returning marked is not null`, chainID, after, causeRun, limit, run, open).Scan(&more)
-	return more, err
-}
-
-// feedRow is the part of a change that scores depend on.
-type feedRow struct {
-	at    store.ChangeCursor
-	kind  string
-	block uint64
-	token *repute.TokenID
-	// owner is set for a change of operators, as 0x….
-	owner *string
-	// from is set for a backfilled range.
-	from *uint64
-}
-
-// feedPosition is the cursor in a chain's changes.
-type feedPosition struct {
-	at store.ChangeCursor
-	// Statements after this one see all writes of transactions before that id.
-	before uint64
-	// oldest is the oldest change that is stored, zero when there is none.
-	oldest store.ChangeCursor
-	// due says that the time of the last look must be stored.
-	due bool
-}
-
-// MarkStale reads up to limit changes of a chain and makes the agents stale whose scores they
-// may change. It returns how many it read: fewer than limit when there are no more. Any
-// number of processes may call it; one at a time reads a chain. Before the chain's first run
-// it does nothing.
-func MarkStale(ctx context.Context, db *store.DB, chainID uint64, limit int) (n int, err error) {
-	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("mark stale agents of chain %d", chainID), func(tx pgx.Tx) error {
-		p, err := lockFeed(ctx, tx, chainID)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
+// ResolveMarks takes up to limit marks of a chain away and makes the agents stale whose scores they
+// concern. It returns how many there were: fewer than limit when there are no more. Any number of
+// processes may call it. Before the chain's first run, whose pass reads all agents, marks have no
+// effect. Scores of rewound blocks stay hidden until they are computed again: see query.ScoreOf.
+func ResolveMarks(ctx context.Context, db *store.DB, chainID uint64, limit int) (n int, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("resolve marks of chain %d", chainID), func(tx pgx.Tx) error {
+		// One statement sees that there is no run, and the marks. A run that is stored later reads what
+		// they are about.
+		tag, err := tx.Exec(ctx, `
+			delete from trust_marks where chain_id = $1 and not exists (select from trust_runs where chain_id = $1)
+			and id in (select id from trust_marks where chain_id = $1 order by id limit $2 for update skip locked)`, chainID, limit)
+		if n = int(tag.RowsAffected()); err != nil || n > 0 {
 			return err
 		}
-		if p.at.Before(p.oldest) && p.oldest.Seq > 1 { // changes were pruned before they were read, perhaps of late logs
-			if err := noteRepaired(ctx, tx, chainID, p.oldest.Seq); err != nil {
+		var late int64
+		var every bool
+		if err := tx.QueryRow(ctx, resolveMarks, chainID, limit, CauseEvent, causeRun).Scan(&n, &late, &every); err != nil {
+			return err
+		}
+		if late > 0 {
+			if err := noteLate(ctx, tx, chainID, late); err != nil {
 				return err
 			}
-			if err := MarkAll(ctx, tx, chainID); err != nil {
-				return err
-			}
-			return moveFeed(ctx, tx, chainID, p.oldest)
 		}
-		rows, err := readFeed(ctx, tx, chainID, p.at, limit)
-		n = len(rows)
-		switch {
-		case err != nil:
-			return err
-		case n > 0:
-			p.at = rows[n-1].at
-			err = markRows(ctx, tx, chainID, rows)
-		case !p.due:
-			return nil
-		default: // the changes of other chains need not be read again
-			if p.before > p.at.XID {
-				p.at = store.ChangeCursor{XID: p.before}
-			}
+		if every {
+			return BeginPass(ctx, tx, chainID)
 		}
-		if err != nil {
-			return err
-		}
-		return moveFeed(ctx, tx, chainID, p.at)
+		return nil
 	})
+	if err == nil && n < limit {
+		err = noteLook(ctx, db, chainID)
+	}
 	return n, err
 }
 
-// lockFeed locks a chain's cursor. pgx.ErrNoRows: there is none, or another process has it.
-// Pruning removes the oldest changes first: if a change as old as the cursor is left, so are
-// all newer ones.
-func lockFeed(ctx context.Context, tx pgx.Tx, chainID uint64) (p feedPosition, err error) {
-	err = tx.QueryRow(ctx, `
-		select f.xid::text::bigint, f.seq, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, f.read_at <
-			clock_timestamp() - interval '10 seconds',
-			coalesce(c.xid::text::bigint, 0), coalesce(c.seq, 0)
-		from trust_feed f left join (select xid, seq from changes order by xid, seq limit 1) c on true
-		where f.chain_id = $1 for update of f skip locked`, chainID).Scan(&p.at.XID, &p.at.Seq, &p.before, &p.due, &p.oldest.XID, &p.oldest.Seq)
-	return p, err
-}
+// resolveMarks deletes marks and inserts what they concern. Agents of an owner that nobody judged
+// have no score that an operator could change. Agents of a range of blocks are not urgent, because
+// ranges are stored while a chain is far behind.
+const resolveMarks = `
+	with m as materialized (
+		delete from trust_marks where chain_id = $1 and id in (
+			select id from trust_marks where chain_id = $1 order by id limit $2 for update skip locked)
+		returning *),
+	told as (
+		insert into trust_stale (chain_id, token_id, cause, final)
+		select $1, token_id, min(cause), false from (
+			select token_id, $3::smallint as cause from m where token_id is not null
+			union all
+			select a.token_id, $3 from m join agents a on (a.chain_id, a.owner) = ($1, m.owner)
+			where ` + judgedAgents + ` or exists (select from trust_scores s where (s.chain_id, s.token_id) = (a.chain_id, a.token_id))
+			union all
+			select e.token_id, $4 from m join events e on e.chain_id = $1 and e.block between m.from_block and m.to_block
+			where e.token_id is not null) c
+		group by token_id order by token_id` + MarkTokens + `)
+	select count(*), coalesce(max(id) filter (where late), 0), coalesce(bool_or(every), false) from m`
 
-// moveFeed stores the cursor in a chain's changes.
-func moveFeed(ctx context.Context, tx pgx.Tx, chainID uint64, at store.ChangeCursor) error {
-	_, err := tx.Exec(ctx,
-		`update trust_feed set xid = $2::text::xid8, seq = $3, read_at = clock_timestamp() where chain_id = $1`,
-		chainID, fmt.Sprint(at.XID), at.Seq)
+// noteLate makes a run due that computes all final scores again.
+func noteLate(ctx context.Context, tx pgx.Tx, chainID uint64, mark int64) error {
+	_, err := tx.Exec(ctx, `
+		insert into cursors (job, chain_id, position) values ('late logs', $1, $2)
+		on conflict (job, chain_id, part) do update set position = excluded.position`, chainID, mark)
 	return err
 }
 
-// noteRepaired makes a run due that computes all final scores again.
-func noteRepaired(ctx context.Context, tx pgx.Tx, chainID uint64, seq int64) error {
-	_, err := tx.Exec(ctx, `update trust_feed set repaired = $2 where chain_id = $1`, chainID, seq)
-	return err
-}
-
-// readFeed reads changes of a chain that no older transaction can precede any more.
-func readFeed(ctx context.Context, tx pgx.Tx, chainID uint64, after store.ChangeCursor, limit int) ([]feedRow, error) {
-	rows, err := tx.Query(ctx, `
-		select xid::text::bigint, seq, kind, block, token_id::text, case when kind = $5 then data->>'owner' end,
-			case when kind = $6 then (data->>'from')::bigint end
-		from changes
-		where chain_id = $1 and xid < pg_snapshot_xmin(pg_current_snapshot()) and (xid, seq) > ($2::text::xid8, $3::bigint)
-		order by xid, seq limit $4`, chainID, fmt.Sprint(after.XID), after.Seq, limit, store.KindOperator, store.KindBackfilled)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r feedRow, err error) {
-		var token *string
-		err = row.Scan(&r.at.XID, &r.at.Seq, &r.kind, &r.block, &token, &r.owner, &r.from)
-		if err == nil && token != nil {
-			r.token = new(repute.TokenID)
-			err = r.token.SetFromDecimal(*token)
-		}
-		return r, err
-	})
-}
-
-// markRows makes the agents of some changes stale. Rewound scores stay hidden until then: see
-// query.ScoreOf. Final scores wait for a run, which a late log makes due.
-func markRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []feedRow) error {
-	said := map[repute.TokenID]bool{}
-	var b pgx.Batch
-	all := false
-	for _, r := range rows {
-		if r.kind == store.KindRepaired {
-			b.Queue(`update trust_feed set repaired = $2 where chain_id = $1`, chainID, r.at.Seq)
-		}
-		switch {
-		case r.token != nil:
-			said[*r.token] = true
-		case r.kind == store.KindRepaired:
-			all = true
-		case r.owner != nil:
-			b.Queue(`insert into trust_stale (chain_id, token_id, cause, final)
-				select $1, token_id, $2, false from agents a where chain_id = $1 and owner = $3
-				and (`+judgedAgents+` or exists (select from trust_scores s where (s.chain_id, s.token_id) = (a.chain_id, a.token_id)))
-				order by token_id`+MarkTokens, // judged: of one whose first score is being made there is none yet
-				chainID, CauseEvent, common.HexToAddress(*r.owner).Bytes())
-		case r.from != nil:
-			b.Queue(`insert into trust_stale (chain_id, token_id, cause, final)
-				select distinct $1::bigint, token_id, $2::smallint, false from events
-				where chain_id = $1 and block between $3 and $4 and token_id is not null order by token_id`+MarkTokens,
-				chainID, causeRun, *r.from, r.block)
-		case r.kind == store.KindRewound:
-			b.Queue(`insert into trust_stale (chain_id, token_id, cause, final)
-				select $1, token_id, $2, false from trust_scores where chain_id = $1 and block > $3 order by token_id`+MarkTokens,
-				chainID, CauseEvent, r.block)
-		}
-	}
-	if len(said) > 0 {
-		b.Queue(`insert into trust_stale (chain_id, token_id, cause, final)
-			select $1, t, $2, false from unnest($3::numeric[]) t order by t`+MarkTokens, chainID, CauseEvent, store.TokenArray(slices.Collect(maps.Keys(said))))
-	}
-	if err := tx.SendBatch(ctx, &b).Close(); err != nil || !all {
-		return err
-	}
-	return MarkAll(ctx, tx, chainID)
+// noteLook stores that somebody looked for marks, every ten seconds.
+func noteLook(ctx context.Context, db *store.DB, chainID uint64) error {
+	_, err := db.Pool().Exec(ctx, `
+		insert into cursors as c (job, chain_id, begun)
+		select 'marks', $1, clock_timestamp() where not exists (select from cursors
+			where job = 'marks' and chain_id = $1 and part = 0 and begun > clock_timestamp() - interval '10 seconds')
+		on conflict (job, chain_id, part) do update set begun = excluded.begun`, chainID)
+	return store.Failed("look for marks", err)
 }
 
 // StaleAgent is a claimed agent whose score must be computed.
@@ -254,12 +104,13 @@ type StaleAgent struct {
 	Mark    int64 // of the moment it was claimed
 	Final   bool  // the final score too
 	Rows    int64 // live ratings, about
-	Scored  bool  // it has a score
+	Scored  bool  // it has a score, or the final score of the run before is limited by another agent
 }
 
 // ClaimStale claims up to limit stale agents of a chain for ttl, the longest waiting first:
-// with urgent only those with events, otherwise only those of a run. It claims none when run
-// is not the chain's newest, because the caller would score by old weights.
+// with urgent only those with events, otherwise only those of a run that a pass is not about to
+// reach. It claims none when run is not the chain's newest, because the caller would score by old
+// weights.
 func ClaimStale(ctx context.Context, db *store.DB, chainID, run uint64, urgent bool, limit int,
 	ttl time.Duration) ([]StaleAgent, error) {
 	cause := causeRun
@@ -267,17 +118,21 @@ func ClaimStale(ctx context.Context, db *store.DB, chainID, run uint64, urgent b
 		cause = CauseEvent
 	}
 	rows, err := db.Pool().Query(ctx, `
-		with c as (
+		with newest as materialized (
+			select run, scored_to from trust_runs where chain_id = $1 order by run desc limit 1),
+		c as (
 			select token_id from trust_stale
-			where chain_id = $1 and cause = $3 and claimed < clock_timestamp() and $2 = (select max(run) from trust_runs
-				where chain_id = $1)
+			where chain_id = $1 and cause = $3 and claimed < clock_timestamp() and $2 = (select run from newest)
+			and ($3 = $6 or token_id <= coalesce((select scored_to from newest), token_id))
 			order by since limit $4 for update skip locked)
 		update trust_stale s set claimed = clock_timestamp() + $5
 		from c where s.chain_id = $1 and s.token_id = c.token_id
 		returning s.token_id, s.mark, s.final,
 			coalesce((select feedback from agents a where (a.chain_id, a.token_id) = (s.chain_id, s.token_id)), 0),
-			exists (select from trust_scores c where (c.chain_id, c.token_id) = (s.chain_id, s.token_id))`,
-		chainID, int64(run), cause, limit, ttl)
+			exists (select from trust_scores c where (c.chain_id, c.token_id) = (s.chain_id, s.token_id))
+				or coalesce((select guarded from trust_finals f where (f.chain_id, f.token_id) = (s.chain_id, s.token_id) and f.run < $2
+					order by run desc limit 1), false)`,
+		chainID, int64(run), cause, limit, ttl, CauseEvent)
 	if err != nil {
 		return nil, store.Failed("claim stale agents", err)
 	}

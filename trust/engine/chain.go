@@ -40,10 +40,10 @@ func (k *keeper) run(ctx context.Context) {
 	running.Go(func() { k.loop(ctx, "rescore", k.chain, k.poll, k.rescore) })
 }
 
-// follow marks agents of new events as stale and scores them.
+// follow makes the agents stale that writers marked, and scores them.
 func (k *keeper) follow(ctx context.Context) (more bool, err error) {
 	const most = 1000
-	n, err := trustdb.MarkStale(ctx, k.db, k.chain, most)
+	n, err := trustdb.ResolveMarks(ctx, k.db, k.chain, most)
 	if err != nil {
 		return false, err
 	}
@@ -51,18 +51,15 @@ func (k *keeper) follow(ctx context.Context) (more bool, err error) {
 	return n == most || scored > 0, err
 }
 
-// rescore marks the agents that a new run or a changed penalty concerns, scores those that
-// wait for that reason, and closes the run when none is left.
+// rescore passes over all agents for a new run, scores those that a changed penalty concerns, and
+// closes the run when none is left.
 func (k *keeper) rescore(ctx context.Context) (more bool, err error) {
-	more, err = trustdb.MarkAgents(ctx, k.db, k.chain, 5000)
-	if err != nil {
+	if done, err := k.pass(ctx); done || err != nil {
+		return done, err
+	}
+	if more, err = trustdb.MarkRelated(ctx, k.db, k.chain, 5000); err != nil {
 		return false, err
 	}
-	follow, err := trustdb.MarkRelated(ctx, k.db, k.chain, 5000)
-	if err != nil {
-		return false, err
-	}
-	more = more || follow
 	n, err := k.scoreSome(ctx, byRun, 256)
 	if err != nil || n > 0 || more {
 		return n > 0 || more, err

@@ -11,36 +11,27 @@ import (
 	"repute/trust"
 )
 
-// addDomains sets the domains that prove agents and no agent of another owner, as far as their files name the owner or
+// addDomains sets the domains that prove an agent and no agent of another owner, as far as their files name the owner or
 // the wallet: for final scores by the URIs of the run's block.
-func (s *scoreRun) addDomains(ctx context.Context, list []trust.Evidence, final bool) error {
-	tokens := make([]repute.TokenID, len(list))
-	for i := range list {
-		tokens[i] = list[i].Agent.TokenID
-	}
+func (s *scoreRun) addDomains(ctx context.Context, e *trust.Evidence, final bool) error {
 	var at *uint64
 	if final {
 		at = &s.basis.run.Block.Number
 	}
-	found, err := trustdb.ProvenDomains(ctx, s.db, s.basis.run.ChainID, tokens, at)
+	found, err := trustdb.ProvenDomains(ctx, s.db, s.basis.run.ChainID, []repute.TokenID{e.Agent.TokenID}, at)
 	if err != nil {
 		return err
 	}
-	for i := range list {
-		e := &list[i]
-		var proofs []trust.DomainProof
-		for _, d := range found {
-			if d.TokenID == e.Agent.TokenID {
-				proofs = append(proofs, trust.DomainProof{Domain: d.Domain, Named: d.Named, Owners: d.Owners})
-			}
-		}
-		e.Domains = e.OwnDomains(proofs)
+	proofs := make([]trust.DomainProof, 0, len(found))
+	for _, d := range found {
+		proofs = append(proofs, trust.DomainProof{Domain: d.Domain, Named: d.Named, Owners: d.Owners})
 	}
+	e.Domains = e.OwnDomains(proofs)
 	return nil
 }
 
 // addAffiliatedDomains sets the domains of those agents that an identity with penalties bounded to domains is behind.
-func (s *scoreRun) addAffiliatedDomains(ctx context.Context, list []trust.Evidence, behind []trustdb.Affiliation,
+func (s *scoreRun) addAffiliatedDomains(ctx context.Context, list []*subject, behind []trustdb.Affiliation,
 	final bool) error {
 	identities := make([]common.Address, len(behind))
 	for i, a := range behind {
@@ -55,10 +46,9 @@ func (s *scoreRun) addAffiliatedDomains(ctx context.Context, list []trust.Eviden
 		concerned[a.TokenID] = concerned[a.TokenID] || slices.Contains(bounded, a.Identity)
 	}
 	domains := map[repute.TokenID][]string{}
-	for i := range list {
-		e := &list[i]
+	for _, e := range list {
 		if concerned[e.Agent.TokenID] {
-			if err := s.addDomains(ctx, list[i:i+1], final); err != nil {
+			if err := s.addDomains(ctx, &e.Evidence, final); err != nil {
 				return err
 			}
 			domains[e.Agent.TokenID] = e.Domains

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"slices"
@@ -55,6 +56,8 @@ type Engine struct {
 	ask     SourceReader
 	metrics *Metrics
 	log     *slog.Logger
+	owner   string // of leases
+	batch   int    // most agents of a batch of a pass
 
 	mu   sync.Mutex
 	kept map[common.Hash]bool // inputs known to be stored
@@ -63,7 +66,8 @@ type Engine struct {
 // New makes an engine. repute.ErrInvalid: the parameters are wrong.
 func New(db *store.DB, o EngineOptions) (*Engine, error) {
 	e := &Engine{db: db, files: [2][]byte{o.Params, o.Tags}, poll: cmp.Or(o.Poll, 200*time.Millisecond), exact: o.Exact,
-		finals: o.Finals, sources: o.Sources, ask: o.Ask, metrics: o.Metrics, log: o.Log, kept: map[common.Hash]bool{}}
+		finals: o.Finals, sources: o.Sources, ask: o.Ask, metrics: o.Metrics, log: o.Log, owner: rand.Text(), batch: passAgents,
+		kept: map[common.Hash]bool{}}
 	params, tags := trust.DefaultFiles()
 	for i, file := range [][]byte{params, tags} {
 		if e.files[i] == nil {

@@ -308,6 +308,7 @@ func startWith(t testing.TB, db *store.DB, o engine.EngineOptions) (stop func())
 	o.Params, o.Poll = shortEpochs(t), 10*time.Millisecond
 	e, err := engine.New(db, o)
 	ok(t, err)
+	engine.SmallBatches(e)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = e.Run(ctx) }()
@@ -325,11 +326,11 @@ func settle(t testing.TB, db *store.DB, chain, boundary uint64) trustdb.Run {
 		var quiet bool
 		var seen string
 		ok(t, db.Pool().QueryRow(t.Context(), `
-			select not exists (select from trust_stale) and not exists (select from changes c join trust_feed f using
-				(chain_id) where (c.xid, c.seq) > (f.xid, f.seq)),
+			select not exists (select from trust_stale) and not exists (select from trust_marks) and not exists (select from trust_runs r
+				where scored_to is not null and run = (select max(run) from trust_runs where chain_id = r.chain_id)),
 				concat((select count(*) from trust_stale), ' ', (select max(mark) from trust_stale), ' ', (select max(run) from
-					trust_runs), ' ',
-					(select count(*) from trust_finals), ' ', (select max(seq) from trust_feed))`).Scan(&quiet, &seen))
+					trust_runs), ' ', (select max(scored_to) from trust_runs), ' ', (select count(*) from trust_marks), ' ',
+					(select count(*) from trust_finals))`).Scan(&quiet, &seen))
 		states, err := trustdb.ReadStates(t.Context(), db)
 		ok(t, err)
 		if quiet && len(states) == 1 && states[0].Boundary == boundary && !states[0].Closed.IsZero() {

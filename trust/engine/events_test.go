@@ -282,6 +282,7 @@ func TestLateScoresOfAnOlderRun(t *testing.T) {
 	stop()
 	run.Run++
 	ok(t, trustdb.AddRun(t.Context(), db, run))
+	allStale(t, db)
 	claimed, err := trustdb.ClaimStale(t.Context(), db, 9, run.Run, false, 10, time.Minute)
 	ok(t, err)
 	run.Run++

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 
+	"repute"
 	"repute/store"
 	"repute/store/trustdb"
 )
@@ -13,6 +15,7 @@ type Steps struct{ k *keeper }
 // NewSteps makes an engine of one chain that does not run.
 func NewSteps(db *store.DB, params []byte, chain uint64) (*Steps, error) {
 	e, err := New(db, EngineOptions{Params: params})
+	SmallBatches(e)
 	return &Steps{&keeper{Engine: e, chain: chain}}, err
 }
 
@@ -27,13 +30,51 @@ func (s *Steps) Reads() int { return s.k.reads }
 
 // Follow marks what is stale and scores it, and tells how many agents that were.
 func (s *Steps) Follow(ctx context.Context) (int, error) {
-	for ctx.Err() == nil { // somebody else's transaction may hold the feed back
-		if n, err := trustdb.MarkStale(ctx, s.k.db, s.k.chain, 1000); n > 0 || err != nil {
-			if err != nil {
-				return 0, err
-			}
-			break
-		}
+	if _, err := trustdb.ResolveMarks(ctx, s.k.db, s.k.chain, 1000); err != nil {
+		return 0, err
 	}
 	return s.k.scoreSome(ctx, byEvent, 64)
+}
+
+// SmallBatches makes an engine pass over few agents at a time.
+func SmallBatches(e *Engine) { e.batch = 3 }
+
+// Rescore scores all agents for the newest run: by a pass, or each agent for itself as after an
+// event.
+func (s *Steps) Rescore(ctx context.Context, byPass bool) error {
+	for more := true; more; {
+		var err error
+		if !byPass {
+			if err = staleInsteadOfPass(ctx, s.k); err != nil {
+				return err
+			}
+		}
+		if more, err = s.k.rescore(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// staleInsteadOfPass marks all agents one by one, where a pass would score them.
+func staleInsteadOfPass(ctx context.Context, k *keeper) error {
+	p, err := trustdb.ReadPass(ctx, k.db, k.chain)
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	agents, err := trustdb.PassAgents(ctx, k.db, p, 1000)
+	if err != nil {
+		return err
+	}
+	for _, a := range agents {
+		if _, err := k.db.Pool().Exec(ctx, "insert into trust_stale (chain_id, token_id, cause, final) values ($1, $2, 1, $3)",
+			k.chain, store.TokenNum(a.TokenID), p.Final); err != nil {
+			return err
+		}
+	}
+	_, err = k.db.Pool().Exec(ctx, "update trust_runs set scored_to = null where chain_id = $1", k.chain)
+	return err
 }

@@ -9,9 +9,9 @@ import (
 	"repute/trust/engine"
 )
 
-// A run whose agents were marked in part, by somebody who died, is finished by another
-// engine, and not closed before.
-func TestMarkingGoesOn(t *testing.T) {
+// A pass that ended with its process is finished by another engine, and the run is not closed
+// before.
+func TestPassGoesOn(t *testing.T) {
 	t.Parallel()
 	_, db := village(t, 40)
 	stop := start(t, db)
@@ -23,7 +23,7 @@ func TestMarkingGoesOn(t *testing.T) {
 		_, err := db.Pool().Exec(t.Context(), sql)
 		ok(t, err)
 	}
-	exec("update trust_runs set marked = 17, closed_at = null")
+	exec("update trust_runs set scored_to = 17, closed_at = null")
 	exec("delete from trust_scores where token_id > 17")
 	exec("delete from trust_finals where token_id > 17")
 	if closed, err := trustdb.CloseRun(t.Context(), db, 9); closed || err != nil {

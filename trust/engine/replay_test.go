@@ -66,7 +66,7 @@ func pay(t *testing.T, db *store.DB, agent uint64, rater common.Address, usd int
 			'USDC', 6, $3 * 1000000, $3 * 1000000, now(), 1, 3)
 		on conflict (chain_id, token_id, client, idx) do update set state = excluded.state, paid = excluded.paid`,
 		`insert into payment_ledger (chain_id, token_id, client, idx, paid) values (9, $1, $2, 1, $3 * 1000000)`,
-		`insert into changes (chain_id, kind, block, log_index, token_id, data) select 9, 'payment.checked', 0, 0, $1, '{}' where $2::bytea is not null and $3::bigint is not null`,
+		`insert into trust_marks (chain_id, token_id) select 9, $1 where $2::bytea is not null and $3::bigint is not null`,
 	} {
 		_, err := tx.Exec(t.Context(), sql, agent, rater.Bytes(), usd)
 		ok(t, err)

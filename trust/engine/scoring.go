@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -42,11 +43,7 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 	if err != nil || len(stale) == 0 {
 		return 0, err
 	}
-	s := k.scorers[why]
-	if s == nil || s.basis != b {
-		s = &scoreRun{k.Engine, b, trust.NewScorer(b.weights, b.params)}
-		k.scorers[why] = s
-	}
+	s := k.scorer(b, why)
 	for rest := stale; len(rest) > 0; {
 		group := head(rest)
 		rest = rest[len(group):]
@@ -64,6 +61,16 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 		k.metrics.scored(k.chain, len(group), time.Since(started))
 	}
 	return n, nil
+}
+
+// scorer returns the scoring by a basis for one of the loops.
+func (k *keeper) scorer(b *basis, why reason) *scoreRun {
+	s := k.scorers[why]
+	if s == nil || s.basis != b {
+		s = &scoreRun{k.Engine, b, trust.NewScorer(b.weights, b.params)}
+		k.scorers[why] = s
+	}
+	return s
 }
 
 // head is the longest run of agents that may be in memory together.
@@ -84,59 +91,69 @@ type scoreRun struct {
 	scorer *trust.Scorer
 }
 
-// score computes and stores the scores of a batch of agents, provisional and final ones.
+// score computes and stores the scores of claimed agents, provisional and final ones.
 func (s *scoreRun) score(ctx context.Context, stale []trustdb.StaleAgent) error {
-	ids, scored := make([]repute.TokenID, len(stale)), map[repute.TokenID]bool{}
-	for i, a := range stale {
-		ids[i], scored[a.TokenID] = a.TokenID, a.Scored
-	}
-	now, err := trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, ids, nil, s.basis.validations)
-	if err != nil {
-		return err
-	}
-	last, err := s.finals(ctx, stale, now, scored)
-	if err != nil {
-		return err
-	}
-	for id, l := range last {
-		scored[id] = scored[id] || l.Guarded
-	}
-	current, err := s.evaluate(ctx, now, false, scored)
+	w, err := s.load(ctx, stale)
 	if err != nil {
 		return err
 	}
 	out := make([]trustdb.ScoredAgent, len(stale))
-	for i, a := range stale {
-		out[i] = trustdb.ScoredAgent{StaleAgent: a}
-		if c := current[a.TokenID]; c != nil {
-			out[i].Current, out[i].Shown, out[i].Exact = &c.AgentScore, c.facts, s.exact
+	for i := range stale {
+		if out[i], err = s.judge(ctx, w, i); err != nil {
+			return err
 		}
-		if l := last[a.TokenID]; a.Final && l != nil {
-			out[i].Last, out[i].Facts = &l.AgentScore, l.facts
-		}
+	}
+	if err := s.keep(ctx, w.manifests(out)...); err != nil {
+		return err
 	}
 	run := s.basis.run
-	who := trustdb.Identities{Members: s.basis.weights.Graph().Members, Known: s.basis.knownAgents, Params: run.Params}
-	return trustdb.SaveScores(ctx, s.db, run.ChainID, run.Run, out, who)
+	return trustdb.SaveScores(ctx, s.db, run.ChainID, run.Run, out, s.who())
 }
 
-// finals are the scores as of the run's block, of those agents that one is due of. Where
-// nothing happened since, the evidence is the newest one.
-func (s *scoreRun) finals(ctx context.Context, stale []trustdb.StaleAgent, now []trustdb.Subject,
-	scored map[repute.TokenID]bool) (map[repute.TokenID]*evaluated, error) {
-	due := map[repute.TokenID]bool{}
-	for _, a := range stale {
-		due[a.TokenID] = a.Final
+// who are the identities of the run.
+func (s *scoreRun) who() trustdb.Identities {
+	return trustdb.Identities{Members: s.basis.weights.Graph().Members, Known: s.basis.knownAgents,
+		Params: s.basis.run.Params}
+}
+
+// work is the evidence about a batch of agents.
+type work struct {
+	agents    []trustdb.StaleAgent
+	now, last []*subject // by the index of the agent; nil where there is nothing to score
+	mu        sync.Mutex
+	bodies    map[common.Hash][]byte // of manifests
+}
+
+// subject is an agent's evidence as of a block.
+type subject struct {
+	trust.Evidence
+	judged bool
+}
+
+// load reads the evidence about agents: as of the newest state, and as of the run's block for those
+// that a final score is due of. Where nothing happened since, both are the same events.
+func (s *scoreRun) load(ctx context.Context, stale []trustdb.StaleAgent) (*work, error) {
+	ids, index := make([]repute.TokenID, len(stale)), make(map[repute.TokenID]int, len(stale))
+	for i, a := range stale {
+		ids[i], index[a.TokenID] = a.TokenID, i
+	}
+	w := &work{agents: stale, bodies: map[common.Hash][]byte{}}
+	now, err := trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, ids, nil, s.basis.validations)
+	if err != nil {
+		return nil, err
+	}
+	if w.now, err = s.evidence(ctx, now, index, false); err != nil {
+		return nil, err
 	}
 	var moved []repute.TokenID
-	var still []trustdb.Subject
+	var last []trustdb.Subject
 	for _, subject := range now {
 		switch id := subject.Agent.TokenID; {
-		case !due[id]:
+		case !stale[index[id]].Final:
 		case subject.Updated.Number > s.basis.run.Block.Number:
 			moved = append(moved, id)
 		default:
-			still = append(still, subject)
+			last = append(last, subject)
 		}
 	}
 	if len(moved) > 0 {
@@ -145,66 +162,103 @@ func (s *scoreRun) finals(ctx context.Context, stale []trustdb.StaleAgent, now [
 		if err != nil {
 			return nil, err
 		}
-		still = append(still, then...)
+		last = append(last, then...)
 	}
-	return s.evaluate(ctx, still, true, scored)
+	w.last, err = s.evidence(ctx, last, index, true)
+	return w, err
 }
 
-// evaluated is an agent's score with its facts and manifest.
-type evaluated struct {
-	trustdb.AgentScore
-	facts    common.Hash
-	manifest []byte // to be kept
-}
-
-// evaluate scores agents: final ones as of the run's block, others as of the newest block
-// in which something happened to them, if that is newer. Those that nobody judged have a
-// score when another agent limits them, or when they are scored already.
-func (s *scoreRun) evaluate(ctx context.Context, subjects []trustdb.Subject, final bool,
-	scored map[repute.TokenID]bool) (map[repute.TokenID]*evaluated, error) {
+// evidence converts what was read about agents: final evidence is as of the run's block, other
+// evidence as of the newest block in which something happened to the agent, if that is newer.
+func (s *scoreRun) evidence(ctx context.Context, subjects []trustdb.Subject, index map[repute.TokenID]int,
+	final bool) ([]*subject, error) {
+	out := make([]*subject, len(index))
+	if len(subjects) == 0 {
+		return out, nil
+	}
 	who, err := s.identities(ctx, subjects, final)
 	if err != nil {
 		return nil, err
 	}
-	evidence := make([]trust.Evidence, len(subjects))
+	list := make([]*subject, len(subjects))
 	for i := range subjects {
-		subject := &subjects[i]
-		subject.Block = s.basis.run.Block
-		if !final && subject.Updated.Number > s.basis.run.Block.Number {
-			subject.Block = subject.Updated
+		from := &subjects[i]
+		from.Block = s.basis.run.Block
+		if !final && from.Updated.Number > s.basis.run.Block.Number {
+			from.Block = from.Updated
 		}
-		evidence[i] = EvidenceOf(*subject, s.basis.weights, s.basis.scales)
-		evidence[i].Validations, evidence[i].Identity = s.basis.run.Validations, who[subject.Agent.TokenID]
+		list[i] = &subject{EvidenceOf(*from, s.basis.weights, s.basis.scales), from.Judged}
+		list[i].Validations, list[i].Identity = s.basis.run.Validations, who[from.Agent.TokenID]
+		out[index[from.Agent.TokenID]] = list[i]
 	}
-	if err := s.addRelated(ctx, evidence, final); err != nil {
+	return out, s.addRelated(ctx, list, final)
+}
+
+// judge computes the scores of an agent, provisional and final ones.
+func (s *scoreRun) judge(ctx context.Context, w *work, i int) (out trustdb.ScoredAgent, err error) {
+	out.StaleAgent = w.agents[i]
+	scored := out.Scored
+	last, err := s.evaluate(ctx, w, w.last[i], true, scored)
+	if err != nil {
+		return out, err
+	}
+	if last != nil {
+		out.Last, out.Facts = &last.AgentScore, last.facts
+		scored = scored || last.Guarded
+	}
+	now, err := s.evaluate(ctx, w, w.now[i], false, scored)
+	if now != nil {
+		out.Current, out.Shown, out.Exact = &now.AgentScore, now.facts, s.exact
+	}
+	return out, err
+}
+
+// evaluated is an agent's score with its facts.
+type evaluated struct {
+	trustdb.AgentScore
+	facts common.Hash
+}
+
+// evaluate scores an agent. One that nobody judged has a score when another agent limits it, or
+// when it is scored already.
+func (s *scoreRun) evaluate(ctx context.Context, w *work, e *subject, final, scored bool) (*evaluated, error) {
+	if e == nil || e.Block.Time.IsZero() || !e.judged && len(e.Related) == 0 && !scored {
+		return nil, nil // nothing dated, or nothing there
+	}
+	one, body, err := s.one(ctx, e.Evidence, final)
+	if err != nil {
 		return nil, err
 	}
-	out := make(map[repute.TokenID]*evaluated, len(subjects))
-	var manifests [][]byte
-	for i := range evidence {
-		e, judged := &evidence[i], subjects[i].Judged
-		if e.Block.Time.IsZero() || !judged && len(e.Related) == 0 && !scored[e.Agent.TokenID] {
-			continue // nothing dated, or nothing there
+	one.Final, one.Plain = final, !e.judged && !one.Guarded
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.bodies[one.Evidence] = body
+	return one, nil
+}
+
+// manifests are those of the scores that are to be stored.
+func (w *work) manifests(list []trustdb.ScoredAgent) (out [][]byte) {
+	named := map[common.Hash]bool{}
+	name := func(s *trustdb.AgentScore, stays bool) {
+		if s != nil && !stays && !named[s.Evidence] {
+			named[s.Evidence] = true
+			out = append(out, w.bodies[s.Evidence])
 		}
-		one, err := s.one(ctx, *e, final)
-		if err != nil {
-			return nil, err
-		}
-		one.Final, one.Plain = final, !judged && !one.Guarded
-		out[e.Agent.TokenID] = one
-		manifests = append(manifests, one.manifest)
 	}
-	return out, s.keep(ctx, manifests...)
+	for i := range list {
+		name(list[i].Current, list[i].SameCurrent)
+		name(list[i].Last, list[i].SameLast)
+	}
+	return out
 }
 
 // addRelated adds to agents the penalties of the identities behind them.
-func (s *scoreRun) addRelated(ctx context.Context, list []trust.Evidence, final bool) error {
+func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) error {
 	var behind []trustdb.Affiliation
 	if s.basis.params.Guard.FullShare == 0 {
 		return nil
 	}
-	for i := range list {
-		e := &list[i]
+	for _, e := range list {
 		for _, identity := range e.AffiliatedIdentities() {
 			behind = append(behind, trustdb.Affiliation{TokenID: e.Agent.TokenID, Identity: identity})
 		}
@@ -218,26 +272,25 @@ func (s *scoreRun) addRelated(ctx context.Context, list []trust.Evidence, final 
 	found, err := trustdb.WorstPenalties(ctx, s.db, s.basis.run.ChainID, behind, final)
 	penalties := trust.Penalties{}
 	penalties.Add(found...)
-	for i := range list {
-		e := &list[i]
-		e.Related = penalties.Related(e, s.basis.params, s.basis.knownAgents)
+	for _, e := range list {
+		e.Related = penalties.Related(&e.Evidence, s.basis.params, s.basis.knownAgents)
 	}
 	return err
 }
 
-// one scores an agent and finds the penalties of its present and former owners.
-func (s *scoreRun) one(ctx context.Context, e trust.Evidence, final bool) (*evaluated, error) {
+// one scores an agent and finds the penalties of its present and former owners. It returns the
+// manifest of its evidence too.
+func (s *scoreRun) one(ctx context.Context, e trust.Evidence, final bool) (*evaluated, []byte, error) {
 	free := e
 	free.Related = nil
 	own := s.scorer.Score(free)
 	if s.basis.params.IsSurelyBad(&own) {
-		list := []trust.Evidence{free}
-		if err := s.addDomains(ctx, list, final); err != nil {
-			return nil, err
+		if err := s.addDomains(ctx, &free, final); err != nil {
+			return nil, nil, err
 		}
-		free = list[0]
 	}
-	out, result := &evaluated{manifest: replay.ManifestOf(&e).Encode()}, own
+	manifest := replay.ManifestOf(&e).Encode()
+	out, result := new(evaluated), own
 	out.Penalties = s.scorer.Penalties(free, &own)
 	for i := range out.Penalties {
 		out.Penalties[i].Score, out.Penalties[i].High = stepped(out.Penalties[i].Score), stepped(out.Penalties[i].High)
@@ -247,11 +300,11 @@ func (s *scoreRun) one(ctx context.Context, e trust.Evidence, final bool) (*eval
 	}
 	var err error
 	if out.Score, err = StoredScore(&result); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	out.Score.Block, out.Evidence, out.Scorer = e.Block, replay.HashInput(out.manifest), s.basis.run.Scorer
+	out.Score.Block, out.Evidence, out.Scorer = e.Block, replay.HashInput(manifest), s.basis.run.Scorer
 	out.Guarded, out.facts = result.Guard != nil, factsOf(&result)
-	return out, nil
+	return out, manifest, nil
 }
 
 // penaltyStep is how far a bad agent's score must move before related agents are scored

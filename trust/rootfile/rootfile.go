@@ -73,12 +73,6 @@ func ReadLinks(r io.Reader, o Options) ([]Link, error) {
 		})
 }
 
-//go:embed writers.yaml
-var shippedWriters []byte
-
-// ShippedWriters returns the reviewed writers that come with the product. They count on a chain only after an operator
-// imports the file.
-func ShippedWriters() ([]Root, error) { return ReadRoots(bytes.NewReader(shippedWriters), Options{}) }
 const mostErrors = 10
 
 // read makes something of each entry; key tells which are the same.

@@ -1,7 +1,9 @@
 package rootfile_test
 
 import (
+	"bytes"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -76,7 +78,11 @@ func TestWriters(t *testing.T) {
 // The shipped list is empty: nobody is in it without evidence that anybody can check.
 func TestShippedWriters(t *testing.T) {
 	t.Parallel()
-	if writers, err := rootfile.ShippedWriters(); err != nil || len(writers) != 0 {
+	text, err := os.ReadFile("writers.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if writers, err := rootfile.ReadRoots(bytes.NewReader(text), rootfile.Options{}); err != nil || len(writers) != 0 {
 		t.Errorf("%v, %v", writers, err)
 	}
 }

@@ -1,0 +1,158 @@
+package trustdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// judgedAgents is the SQL condition of agents that have or had ratings or answers of contracts on
+// the allow-list.
+const judgedAgents = `(feedback > 0 or revoked > 0 or validations > 0)`
+
+// Pass scores all agents of a chain, in order of their ids, for its newest run: those that have or
+// had ratings, and those that have a score. A crash loses only the batch that was being scored.
+//
+// An agent that is stale while the pass has not reached it is scored for its own reason at once,
+// and stays stale: the pass leaves it out, and it is scored with its final score once the pass is
+// behind it. So the pass never writes an older score over a newer one.
+type Pass struct {
+	ChainID, Run uint64
+	// Number is another one each time all agents of a run are to be scored again.
+	Number int64
+	// Final says that final scores are due too, because the run is open.
+	Final bool
+	// After is the last agent that was scored, in decimal; "-1" for none.
+	After string
+}
+
+// ReadPass returns the pass of a chain's newest run. repute.ErrNotFound when all agents are scored.
+func ReadPass(ctx context.Context, db *store.DB, chainID uint64) (Pass, error) {
+	p := Pass{ChainID: chainID}
+	err := db.Pool().QueryRow(ctx, `
+		select run, passes, closed_at is null, scored_to::text from trust_runs
+		where chain_id = $1 and run = (select max(run) from trust_runs where chain_id = $1) and scored_to is not null`,
+		chainID).Scan(&p.Run, &p.Number, &p.Final, &p.After)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return p, repute.ErrNotFound
+	}
+	return p, store.Failed(fmt.Sprintf("pass over the agents of chain %d", chainID), err)
+}
+
+// BeginPass makes all agents of a chain be scored again for its newest run, with their final
+// scores while the run is open. Nothing that was read before may be stored by the new pass, so a
+// pass that is under way ends.
+func BeginPass(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	_, err := tx.Exec(ctx, `
+		update trust_runs set scored_to = -1, passes = passes + 1
+		where chain_id = $1 and run = (select max(run) from trust_runs where chain_id = $1)`, chainID)
+	return store.Failed("score all agents", err)
+}
+
+// PassAgents returns up to limit agents that follow in the pass; fewer when they are the last ones.
+func PassAgents(ctx context.Context, db *store.DB, p Pass, limit int) ([]StaleAgent, error) {
+	rows, err := db.Pool().Query(ctx, `
+		select k.token_id, coalesce(a.feedback, 0), exists (
+			select from trust_scores s where (s.chain_id, s.token_id) = ($1, k.token_id))
+		from (
+			(select token_id from agents where chain_id = $1 and token_id > $2::text::numeric and `+judgedAgents+` order by token_id limit $3)
+			union (select token_id from trust_scores where chain_id = $1 and token_id > $2::text::numeric
+				order by token_id limit $3)
+			order by token_id limit $3) k
+		left join agents a on (a.chain_id, a.token_id) = ($1, k.token_id)
+		order by k.token_id`, p.ChainID, p.After, limit)
+	if err != nil {
+		return nil, store.Failed("agents of a pass", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a StaleAgent, err error) {
+		a.Final = p.Final
+		return a, row.Scan((*store.TokenNum)(&a.TokenID), &a.Rows, &a.Scored)
+	})
+	return list, store.Failed("agents of a pass", err)
+}
+
+// SavePass stores the scores of the agents that follow in a pass, as SaveScores does, and moves the
+// pass behind them; after the last ones the pass ends. It returns the pass as it is then.
+// repute.ErrFenced: the lease is lost, another run or another pass has begun, or another process
+// has stored these agents. Nothing is stored then. repute.ErrGone: an evidence manifest is not
+// stored.
+func SavePass(ctx context.Context, db *store.DB, l store.Lease, p Pass, agents []ScoredAgent, last bool,
+	who Identities) (Pass, error) {
+	to := p
+	if len(agents) > 0 {
+		to.After = agents[len(agents)-1].TokenID.Dec()
+	}
+	err := retryDeadlock(func() error {
+		return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save a pass of chain %d", p.ChainID), func(tx pgx.Tx) error {
+			if err := store.HoldLease(ctx, tx, l); err != nil {
+				return err
+			}
+			stale, err := deferStale(ctx, tx, p, to.After, last)
+			if err != nil {
+				return err
+			}
+			if err := p.move(ctx, tx, to.After, last); err != nil {
+				return err
+			}
+			mine := make([]*ScoredAgent, 0, len(agents))
+			for i := range agents {
+				if a := &agents[i]; !stale[a.TokenID] {
+					mine = append(mine, a)
+				}
+			}
+			return saveLocked(ctx, tx, p.ChainID, p.Run, mine, who)
+		})
+	})
+	return to, err
+}
+
+// deferStale locks the stale agents that the pass reaches, marks them again so that they get their
+// final score after it, and returns them.
+func deferStale(ctx context.Context, tx pgx.Tx, p Pass, to string, last bool) (map[repute.TokenID]bool, error) {
+	if _, err := tx.Exec(ctx, planByKey); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, `
+		with s as (
+			select token_id from trust_stale
+			where chain_id = $1 and token_id > $2::text::numeric and (token_id <= $3::text::numeric or $4)
+			order by token_id for update)
+		update trust_stale t set final = t.final or $5, mark = default, claimed = '-infinity'
+		from s where t.chain_id = $1 and t.token_id = s.token_id
+		returning t.token_id`, p.ChainID, p.After, to, last, p.Final)
+	if err != nil {
+		return nil, err
+	}
+	return collectTokens(rows)
+}
+
+// planByKey makes Postgres plan the statements of a transaction by index: the statistics of tables
+// that a pass rewrites are always out of date.
+const planByKey = `select set_config(name, value, true) from (values ('plan_cache_mode', 'force_custom_plan'),
+	('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off')) v(name, value)`
+
+// move stores how far the pass is. repute.ErrFenced when it is no longer where it was read.
+func (p Pass) move(ctx context.Context, tx pgx.Tx, to string, last bool) error {
+	tag, err := tx.Exec(ctx, `
+		update trust_runs set scored_to = case when not $6 then $5::text::numeric end
+		where chain_id = $1 and run = $2 and passes = $3 and scored_to = $4::text::numeric and (closed_at is null) = $7
+		and run = (select max(run) from trust_runs where chain_id = $1)`, p.ChainID, int64(p.Run), p.Number, p.After, to, last,
+		p.Final)
+	if err == nil && tag.RowsAffected() == 0 {
+		err = fmt.Errorf("pass of run %d after agent %s: %w", p.Run, p.After, repute.ErrFenced)
+	}
+	return err
+}
+
+// PassLease is the name of the lease of the process that passes over a chain's agents, and
+// PassLeaseTTL how long it lasts without being renewed.
+func PassLease(chainID uint64) string { return fmt.Sprintf("scores:%d", chainID) }
+
+// PassLeaseTTL is longer than scoring a batch takes.
+const PassLeaseTTL = time.Minute

@@ -1,0 +1,106 @@
+package trustdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// Kept finds the scores in effect that stay as they are in a pass, because age alone changed them
+// by less than Tolerance. Most do, so most need not be sent to the database.
+type Kept struct {
+	db   *store.DB
+	pass Pass
+	// block is the block of the pass's run.
+	block uint64
+	// runs are the runs with the inputs of the pass's run, with their blocks.
+	runs map[uint64]uint64
+}
+
+// ReadKept reads what scores in effect are compared with in a pass.
+func ReadKept(ctx context.Context, db *store.DB, p Pass, block uint64) (*Kept, error) {
+	k := &Kept{db: db, pass: p, block: block, runs: map[uint64]uint64{}}
+	rows, err := db.Pool().Query(ctx, `
+		select was.run, was.block from trust_runs was join trust_runs is_ using (chain_id)
+		where chain_id = $1 and is_.run = $2 and `+sameInputs, p.ChainID, int64(p.Run))
+	if err != nil {
+		return nil, store.Failed("runs with equal inputs", err)
+	}
+	var run, at uint64
+	_, err = pgx.ForEachRow(rows, []any{&run, &at}, func() error { k.runs[run] = at; return nil })
+	return k, store.Failed("runs with equal inputs", err)
+}
+
+// inEffect is a stored score, without what readers alone need.
+type inEffect struct {
+	run, block                         uint64
+	hash, evidence, facts              []byte
+	score, low, high, mean, confidence int32
+}
+
+// near reports whether the numbers of a stored score and of one that may replace it differ by less
+// than Tolerance.
+func (e *inEffect) near(s *AgentScore) bool {
+	far := func(a, b int32) bool { return max(a-b, b-a) >= int32(Tolerance) }
+	return !far(e.score, int32(s.Score.Score)) && !far(e.low, int32(s.Low)) && !far(e.high, int32(s.High))
+}
+
+// Mark sets SameCurrent and SameLast of agents in order of their ids. It is no promise that other
+// scores are stored: SavePass compares all that it gets.
+func (k *Kept) Mark(ctx context.Context, agents []ScoredAgent) error {
+	if len(agents) == 0 {
+		return nil
+	}
+	tokens := make([]repute.TokenID, len(agents))
+	at := make(map[repute.TokenID]*ScoredAgent, len(agents))
+	for i := range agents {
+		tokens[i], at[agents[i].TokenID] = agents[i].TokenID, &agents[i]
+	}
+	var e inEffect
+	var token store.TokenNum
+	rows, err := k.db.Pool().Query(ctx, `
+		select s.token_id, s.run, s.block, s.block_hash, s.evidence, s.facts, s.score, s.low, s.high, s.mean, s.confidence
+		from unnest($2::numeric[]) n(t) cross join lateral (
+			select * from trust_scores where chain_id = $1 and token_id = n.t offset 0) s`, k.pass.ChainID, store.TokenArray(tokens))
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&token, &e.run, &e.block, &e.hash, &e.evidence, &e.facts, &e.score, &e.low,
+			&e.high, &e.mean, &e.confidence}, func() error {
+			a := at[repute.TokenID(token)]
+			a.SameCurrent = a.Current != nil && !a.Exact && k.current(&e, a)
+			return nil
+		})
+	}
+	if err != nil || !k.pass.Final {
+		return store.Failed("scores in effect", err)
+	}
+	rows, err = k.db.Pool().Query(ctx, `
+		select n.t, s.run, s.facts, s.score, s.low, s.high
+		from unnest($2::numeric[]) n(t) cross join lateral (
+			select * from trust_finals where chain_id = $1 and token_id = n.t and run < $3 order by run desc limit 1) s`,
+		k.pass.ChainID, store.TokenArray(tokens), int64(k.pass.Run))
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&token, &e.run, &e.facts, &e.score, &e.low, &e.high}, func() error {
+			a := at[repute.TokenID(token)]
+			_, comparable := k.runs[e.run]
+			a.SameLast = a.Last != nil && comparable && common.BytesToHash(e.facts) == a.Facts && e.near(a.Last)
+			return nil
+		})
+	}
+	return store.Failed(fmt.Sprintf("final scores in effect before run %d", k.pass.Run), err)
+}
+
+// current reports whether a newest score stays: see sameScore, whose rare cases it leaves out.
+func (k *Kept) current(e *inEffect, a *ScoredAgent) bool {
+	s := a.Current
+	was, comparable := k.runs[e.run]
+	mean, confidence := e.mean-int32(s.Mean), e.confidence-int32(s.Confidence)
+	return comparable && e.block == was && common.BytesToHash(e.evidence) == s.Evidence &&
+		common.BytesToHash(e.facts) == a.Shown && e.near(s) && max(mean, -mean) < int32(Tolerance) &&
+		max(confidence, -confidence) < 10*int32(Tolerance) &&
+		(e.block == s.Block.Number && common.BytesToHash(e.hash) == s.Block.Hash || e.block <= k.block && s.Block.Number == k.block)
+}

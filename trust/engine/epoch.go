@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"repute"
+	"repute/store"
+	"repute/store/trustdb"
+	"repute/trust"
+)
+
+// epoch is the pass that scores all agents of a chain for a run: evidence is read in order of
+// the agents' ids, scored on all processors and written in batches, all three at the same time.
+// A batch with what is before and behind it bounds the memory.
+type epoch struct {
+	*scoreRun
+	pass  trustdb.Pass
+	lease store.Lease
+	kept  *trustdb.Kept
+	// workers score, one on each processor.
+	workers []*scoreRun
+}
+
+// passAgents bounds the agents of a batch; maxRows bounds their ratings.
+const passAgents = 4096
+
+// pass scores all agents for the newest run, or continues where another engine ended, and reports
+// whether it did. One engine at a time does it for a chain.
+func (k *keeper) pass(ctx context.Context) (done bool, err error) {
+	b := k.basis.Load()
+	if b == nil {
+		return false, nil
+	}
+	if _, err := trustdb.ReadPass(ctx, k.db, k.chain); errors.Is(err, repute.ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	lease, err := k.db.Acquire(ctx, trustdb.PassLease(k.chain), k.owner, trustdb.PassLeaseTTL)
+	if errors.Is(err, repute.ErrHeld) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, k.db.Release(context.WithoutCancel(ctx), lease)) }()
+	p, err := trustdb.ReadPass(ctx, k.db, k.chain) // another engine may have ended it
+	if errors.Is(err, repute.ErrNotFound) || err == nil && p.Run != b.run.Run {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	e := &epoch{scoreRun: k.scorer(b, byRun), pass: p, lease: lease}
+	for range runtime.GOMAXPROCS(0) {
+		e.workers = append(e.workers, &scoreRun{k.Engine, b, trust.NewScorer(b.weights, b.params)})
+	}
+	started := time.Now()
+	n, err := e.run(ctx)
+	k.metrics.scored(k.chain, n, time.Since(started))
+	k.log.Info("scored all agents", "chain", k.chain, "run", p.Run, "agents", n, "seconds", time.Since(started).Seconds())
+	return err == nil, err
+}
+
+// batch is a part of a pass.
+type batch struct {
+	pass trustdb.Pass // as it is before the batch
+	work *work
+	last bool // no agents follow
+	out  []trustdb.ScoredAgent
+}
+
+// run passes over the agents that are left and returns how many it scored.
+func (e *epoch) run(ctx context.Context) (n int, err error) {
+	if e.kept, err = trustdb.ReadKept(ctx, e.db, e.pass, e.basis.run.Block.Number); err != nil {
+		return 0, err
+	}
+	loaded, scored := make(chan batch), make(chan batch)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { defer close(loaded); return e.loadAll(ctx, loaded) })
+	group.Go(func() error { defer close(scored); return e.scoreAll(ctx, loaded, scored) })
+	group.Go(func() error {
+		for b := range scored {
+			if err := e.save(ctx, b); err != nil {
+				return err
+			}
+			n += len(b.out)
+		}
+		return nil
+	})
+	return n, group.Wait()
+}
+
+// loadAll reads the evidence of one batch after the other.
+func (e *epoch) loadAll(ctx context.Context, to chan<- batch) error {
+	p := e.pass
+	for {
+		agents, err := trustdb.PassAgents(ctx, e.db, p, e.batch)
+		if err != nil {
+			return err
+		}
+		b := batch{pass: p, last: len(agents) < e.batch}
+		if group := head(agents); len(group) < len(agents) {
+			agents, b.last = group, false
+		}
+		if b.work, err = e.load(ctx, agents); err != nil {
+			return err
+		}
+		if !send(ctx, to, b) || b.last {
+			return ctx.Err()
+		}
+		p.After = agents[len(agents)-1].TokenID.Dec()
+	}
+}
+
+// send hands a batch on, and reports whether somebody took it.
+func send(ctx context.Context, to chan<- batch, b batch) bool {
+	select {
+	case to <- b:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// scoreAll scores batches and finds what of them must be stored.
+func (e *epoch) scoreAll(ctx context.Context, from <-chan batch, to chan<- batch) error {
+	for b := range from {
+		if err := e.scoreBatch(ctx, &b); err != nil {
+			return err
+		}
+		if err := e.kept.Mark(ctx, b.out); err != nil {
+			return err
+		}
+		if !send(ctx, to, b) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// scoreBatch scores the agents of a batch on all processors.
+func (e *epoch) scoreBatch(ctx context.Context, b *batch) error {
+	b.out = make([]trustdb.ScoredAgent, len(b.work.agents))
+	var next atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	for _, worker := range e.workers {
+		group.Go(func() error {
+			for i := int(next.Add(1)) - 1; i < len(b.out) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				var err error
+				if b.out[i], err = worker.judge(ctx, b.work, i); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	return group.Wait()
+}
+
+// save stores a batch and moves the pass behind it.
+func (e *epoch) save(ctx context.Context, b batch) error {
+	if err := e.db.Renew(ctx, e.lease, trustdb.PassLeaseTTL); err != nil {
+		return err
+	}
+	store := func() error {
+		if err := e.keep(ctx, b.work.manifests(b.out)...); err != nil {
+			return err
+		}
+		_, err := trustdb.SavePass(ctx, e.db, e.lease, b.pass, b.out, b.last, e.who())
+		return err
+	}
+	err := store()
+	if errors.Is(err, repute.ErrGone) { // a manifest that was kept before was pruned
+		e.forget()
+		err = store()
+	}
+	return err
+}
