@@ -127,7 +127,8 @@ func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.
 	if err != nil {
 		return nil, err
 	}
-	readings := k.readSources(ctx, run.Block, sources, raters, source.Past{States: before, Credentials: held})
+	past := source.Past{States: before, Credentials: held}
+	readings := k.readSources(ctx, run.Block, sources, raters, past)
 	fails := slices.ContainsFunc(readings, func(r source.Reading) bool {
 		was := stateOf(before, r.Source) // no epoch waits again for a source that did not answer the one before
 		return r.Status == source.StatusIncomplete && (was == nil || was.Status != source.StatusIncomplete)
