@@ -207,7 +207,8 @@ func printSources(p *cli.Program, views []sourceView, now time.Time) error {
 		if v.Reason != "" {
 			state += ": " + cli.Visible(v.Reason)
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", v.ChainID, v.ID, v.Class, v.Weight, price, v.Home, v.Holders, state)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", v.ChainID, v.ID, v.Class, v.Weight, price, v.Home, v.Holders,
+			state)
 	}
 	return w.Flush()
 }
@@ -277,7 +278,9 @@ func sourcesCheckCommand(p *cli.Program) *cobra.Command {
 				return err
 			}
 			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				return ask(cmd.Context(), p, c, db, func(a *asking) error { return checkAddress(cmd.Context(), p, a, address, asJSON) })
+				return ask(cmd.Context(), p, c, db, func(a *asking) error {
+					return checkAddress(cmd.Context(), p, a, address, asJSON)
+				})
 			})
 		},
 	}
@@ -365,7 +368,9 @@ Exit codes: 0 all are confirmed, 1 some differ, 2 not everything could be checke
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				return ask(cmd.Context(), p, c, db, func(a *asking) error { return verifySources(cmd.Context(), p, a, asJSON) })
+				return ask(cmd.Context(), p, c, db, func(a *asking) error {
+					return verifySources(cmd.Context(), p, a, asJSON)
+				})
 			})
 		},
 	}

@@ -134,7 +134,7 @@ func (k *keeper) settleReadings(policy *source.Policy, held []source.Credential,
 			state.Complete = was.Complete
 		}
 		for j := range settled {
-			if settled[j].Read < r.Time {
+			if settled[j].Read < r.Time && settled[j].Lapsed == 0 {
 				state.Kept++
 			}
 		}

@@ -50,7 +50,8 @@ const maxSteps = 8
 // newPlan compiles a method. Errors are repute.ErrInvalid and name the field below one.
 func newPlan(field string, m *Method) (*plan, error) {
 	if (m.EAS == nil) == (len(m.Calls)+len(m.Events) == 0) || m.EAS != nil && len(m.Events) > 0 {
-		return nil, repute.Invalid(field, "needs either eas or calls, or events", "give one of them, events also beside calls")
+		return nil, repute.Invalid(field, "needs either eas or calls, or events",
+			"give one of them, events also beside calls")
 	}
 	method := *m
 	if m.EAS != nil {
@@ -93,8 +94,8 @@ func (e *EAS) calls() []Call {
 	indexed := Call{Contract: "indexer", Function: "getAttestationUid(address,bytes32) returns (bytes32 latest)",
 		Arguments: []string{raterName, e.Schema.ID.Hex()}, Holds: []Condition{{Value: latestName, NotZero: true}}}
 	record := Call{Contract: "registry", Function: recordText, Arguments: []string{latestName},
-		Holds: []Condition{{Value: "uid", Equals: []string{latestName}}, {Value: "schema", Equals: []string{e.Schema.ID.Hex()}},
-			{Value: "recipient", Equals: []string{raterName}}, {Value: "attester", Equals: e.attesters()}}}
+		Holds: []Condition{{Value: "uid", Equals: []string{latestName}},
+			{Value: "schema", Equals: []string{e.Schema.ID.Hex()}}, {Value: "recipient", Equals: []string{raterName}}, {Value: "attester", Equals: e.attesters()}}}
 	if e.Logs {
 		return []Call{record}
 	}

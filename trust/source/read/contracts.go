@@ -31,14 +31,14 @@ func (s *session) factsOf(ctx context.Context, contracts []common.Address) (map[
 	if len(unread) == 0 {
 		return s.facts, nil
 	}
-	found, err := agreed(ctx, s, "the code of a contract", slices.Equal, func(ctx context.Context, n *node.Node) (out []fact,
-		err error) {
+	ask := func(ctx context.Context, n *node.Node) (out []fact, err error) {
 		err = patiently(ctx, func() error {
 			out, err = s.readFacts(ctx, n, unread)
 			return err
 		})
 		return out, err
-	})
+	}
+	found, err := agreed(ctx, s, "the code of a contract", slices.Equal, ask)
 	if err != nil {
 		return nil, err
 	}

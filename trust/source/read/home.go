@@ -103,9 +103,10 @@ func (r *Reader) before(ctx context.Context, s *session, high repute.Block) (rep
 
 // confirm reads a block and the next one from all endpoints: it is the last one that is not after the epoch's end.
 func (s *session) confirm(ctx context.Context, number uint64) (repute.Block, error) {
-	blocks, err := agreed(ctx, s, "headers", slices.Equal, func(ctx context.Context, n *node.Node) ([]repute.Block, error) {
+	ask := func(ctx context.Context, n *node.Node) ([]repute.Block, error) {
 		return n.Blocks(ctx, []uint64{number, number + 1})
-	})
+	}
+	blocks, err := agreed(ctx, s, "headers", slices.Equal, ask)
 	if err != nil {
 		return repute.Block{}, err
 	}

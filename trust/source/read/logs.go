@@ -196,7 +196,7 @@ func (s *shelf) add(raters []common.Address, signs []source.Sign, next uint64) e
 
 // signs reads the logs of one range.
 func (j *job) signs(ctx context.Context, filters []source.Filter, r repute.BlockRange) ([]source.Sign, error) {
-	return agreed(ctx, j.session, "logs", slices.Equal, func(ctx context.Context, n *node.Node) (out []source.Sign, err error) {
+	ask := func(ctx context.Context, n *node.Node) (out []source.Sign, err error) {
 		for _, f := range filters {
 			if err := patiently(ctx, func() error {
 				found, err := j.matching(ctx, n, f, r)
@@ -210,7 +210,8 @@ func (j *job) signs(ctx context.Context, filters []source.Filter, r repute.Block
 		}
 		slices.SortFunc(out, source.Sign.Compare)
 		return slices.Compact(out), nil
-	})
+	}
+	return agreed(ctx, j.session, "logs", slices.Equal, ask)
 }
 
 // matching asks one endpoint for the logs of one filter.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"repute"
+	"repute/trust/source"
 )
 
 // loadWith parses args and merges; file, when not empty, becomes the YAML file.
@@ -83,6 +84,10 @@ func TestConfigRefuses(t *testing.T) {
 	cases := []struct{ name, file, field, args string }{
 		{"unknown key", "lisen: x", "config", ""},
 		{"not YAML", "a: [", "config", ""},
+		{"no such file of sources", "trust: {sources: /nonexistent.yaml}", "trust.sources", ""},
+		{"empty sources", "trust: {sources: ''}", "trust.sources", ""},
+		{"a file of sources that is none", "trust: {sources: config_test.go}", "trust.sources", ""},
+		{"log format in the file", "log_format: json", "config", ""},
 		{"unknown role", "roles: [indexer, cook]", "roles", ""},
 		{"unknown log level", "log_level: loud", "log_level", ""},
 		{"lease out of range", "lease: 1ms", "lease", ""},
@@ -203,5 +208,37 @@ func TestWalletsRefused(t *testing.T) {
 	c.Orchestrator.Wallets[0].Chain = "424242"
 	if list, err := c.Wallets(); err != nil || list[0].ChainID != 424242 {
 		t.Errorf("a chain by its id: %v, %v", list, err)
+	}
+}
+
+// Sources are those of the program unless the configuration names others or none.
+func TestConfigSources(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sources.yaml")
+	text := strings.Replace(string(source.DefaultFile()), "weight: 0.25 # no published price", "weight: 0.2", 1)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shipped, err := source.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, same := range map[string]bool{"": true, "trust: {sources: default}": true, "trust: {sources: " + path + "}": false} {
+		c, err := loadWith(t, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := c.Trust.Policy(); err != nil || (p.Hash() == shipped.Hash()) != same {
+			t.Errorf("%q: %v, another policy than wanted", file, err)
+		}
+	}
+	c, err := loadWith(t, "trust: {sources: none}", "--chain", "base", "--rpc", "http://h", "--chain", "polygon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := c.Trust.Policy(); err != nil || p != nil {
+		t.Errorf("none is %v, %v", p, err)
+	}
+	if got, err := c.Reachable(); err != nil || len(got) != 1 || len(got[8453]) != 1 {
+		t.Errorf("reaches %v, %v: want Base alone", got, err)
 	}
 }

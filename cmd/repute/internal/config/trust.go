@@ -67,7 +67,8 @@ func (c trustConfig) Policy() (*source.Policy, error) {
 	p, err := source.Parse(text)
 	var wrong *repute.InputError
 	if errors.As(err, &wrong) && c.Sources != sourcesDefault {
-		return nil, repute.Invalid("trust.sources", fmt.Sprintf("%s: %s: %s", c.Sources, wrong.Field, wrong.Reason), wrong.Hint)
+		reason := fmt.Sprintf("%s: %s: %s", c.Sources, wrong.Field, wrong.Reason)
+		return nil, repute.Invalid("trust.sources", reason, wrong.Hint)
 	}
 	return p, err
 }
