@@ -102,7 +102,7 @@ func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) err
 
 // printSources shows how sources were read, and what it costs to lift an agent by them.
 func printSources(w io.Writer, c chainCoverage) {
-	fmt.Fprintf(w, "  blocks of these scores\t%s\n", verified(c.Verified, c.VerifiedTo))
+	fmt.Fprintf(w, "\n  blocks of these scores\t%s\n", verified(c.Verified, c.VerifiedTo))
 	for _, s := range c.Sources {
 		fmt.Fprintf(w, "  source %s\t%s\n", s.Source, troubleOf(s))
 	}
@@ -116,7 +116,7 @@ func printSources(w io.Writer, c chainCoverage) {
 	}
 	fmt.Fprintf(w, "  to lift a new agent to 50\t%s\n", price)
 	if len(lift.Unpriced) > 0 {
-		fmt.Fprintf(w, "  not counted, without a published price\t%s\n", strings.Join(lift.Unpriced, ", "))
+		fmt.Fprintf(w, "  not counted, without published price\t%s\n", strings.Join(lift.Unpriced, ", "))
 	}
 }
 
