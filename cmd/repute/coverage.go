@@ -96,17 +96,17 @@ func printCoverage(p *cli.Program, chains []repute.ChainStatus, asJSON bool) err
 		for _, l := range v.Left {
 			row("left out: "+l.Reason, l.Count, v.Records.All)
 		}
-		printBySource(w, c)
 		for _, t := range v.Tags {
 			row(fmt.Sprintf("  %s: tag %q", t.Reason, t.Tag), t.Records, v.Records.All)
 		}
+		printBySource(w, c)
 	}
 	return w.Flush()
 }
 
 // printBySource shows how sources were read, and what it costs to lift an agent by them.
 func printBySource(w io.Writer, c chainCoverage) {
-	fmt.Fprintf(w, "  blocks of these scores\t%s\n", verified(c.Verified, c.VerifiedTo))
+	fmt.Fprintf(w, "\n  blocks of these scores\t%s\n", verified(c.Verified, c.VerifiedTo))
 	for _, s := range c.Sources {
 		fmt.Fprintf(w, "  source %s\t%s\n", s.Source, troubleOf(s))
 	}
@@ -120,7 +120,7 @@ func printBySource(w io.Writer, c chainCoverage) {
 	}
 	fmt.Fprintf(w, "  to lift a new agent to 50\t%s\n", price)
 	if len(lift.Unpriced) > 0 {
-		fmt.Fprintf(w, "  not counted, without a published price\t%s\n", strings.Join(lift.Unpriced, ", "))
+		fmt.Fprintf(w, "  not counted, without published price\t%s\n", strings.Join(lift.Unpriced, ", "))
 	}
 }
 
