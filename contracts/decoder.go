@@ -33,6 +33,15 @@ func NewDecoder(c repute.Chain) Decoder {
 	return d
 }
 
+// FollowedTopics lists the first topics of what the contracts of a chain emit, those of superseded ABIs included.
+func FollowedTopics(c repute.Chain) []common.Hash {
+	topics := append(Topics(), LegacyTopics()...)
+	if len(c.Gateways) > 0 {
+		topics = append(topics, GatewayTopics()...)
+	}
+	return topics
+}
+
 func (d *Decoder) add(a common.Address, topics []common.Hash) {
 	if a == (common.Address{}) {
 		return

@@ -170,7 +170,7 @@ func NewFollower(db *store.DB, c repute.Chain, source Source, o Options) *Follow
 	c.StartBlock = max(c.StartBlock, 1) // as the store has it: a genesis block has no logs
 	f := &Follower{db: db, chain: c, source: source, opts: o, label: chainLabel(c.ID),
 		log: o.Log.With("chain", c.ID), decoder: contracts.NewDecoder(c),
-		topics:   append(contracts.Topics(), contracts.LegacyTopics()...),
+		topics:   contracts.FollowedTopics(c),
 		unlisted: newUnlisted(o.AnyValidation), prefetch: prefetcher{width: min(2, o.Ahead)}, until: o.Until,
 		nudge: make(chan struct{}, 1)}
 	f.headerTrust.off = o.Bloom == BloomOff

@@ -150,7 +150,7 @@ func (w *window) add(h *node.Sealed, stored []types.Log, admits bool) {
 // admits reports whether a bloom admits any event of the registries.
 func (v *Verifier) admits(b types.Bloom) bool {
 	s := missing.Search{Addresses: v.decoder.Addresses,
-		Topics: [][]common.Hash{append(contracts.Topics(), contracts.LegacyTopics()...)}}
+		Topics: [][]common.Hash{contracts.FollowedTopics(v.chain)}}
 	return s.May(b)
 }
 
