@@ -29,7 +29,12 @@ type Cost struct {
 	// ratings at the median, and for the most rated agent.
 	Event   float64 `json:"event_ms"`
 	Busiest float64 `json:"event_of_most_rated_ms"`
+	// Large is one more rating of an agent with LargeRatings, by its account: see trust.Account.
+	Large float64 `json:"event_of_large_ms"`
 }
+
+// LargeRatings is how many ratings the most rated agent has on a real chain.
+const LargeRatings = 284_072
 
 // Total is the seconds of a recomputation, loading left out.
 func (c Cost) Total() float64 { return c.Walk + c.Scores }
@@ -161,6 +166,7 @@ func MeasureCost(ctx context.Context, edges int, p *trust.Params) (Cost, error) 
 	})
 	c.Rated = int(rated.Load())
 	c.Event, c.Busiest = some.events(w, p)
+	c.Large = largeEvent(w, p)
 	return c, err
 }
 
@@ -192,6 +198,35 @@ func (s *sample) events(w *flow.Weights, p *trust.Params) (usual, busiest float6
 	}
 	slices.Sort(all)
 	return all[len(all)/2], min(once(s.busiest), once(s.busiest), once(s.busiest))
+}
+
+// largeEvent adds single ratings to the account of an agent with very many, each by another rater,
+// and returns the milliseconds of the fastest of five.
+func largeEvent(w *flow.Weights, p *trust.Params) (fastest float64) {
+	at := repute.Block{Number: 1 << 40, Time: time.Unix(1_800_000_000, 0)}
+	e := trust.Evidence{Block: at, Owner: Address(1), Weights: w}
+	rate := func(i int) trust.Row {
+		r := rowOf(i, Rating{From: 2 + i, To: 1, Value: 0.9, Time: at.Time.Unix() - int64(LargeRatings-i)})
+		r.Block = uint64(1 + i)
+		return r
+	}
+	for i := range LargeRatings {
+		e.Rows = append(e.Rows, rate(i))
+	}
+	s := trust.NewScorer(w, p)
+	account := s.NewAccount(&e)
+	for i := range 5 {
+		e.Rows = []trust.Row{rate(LargeRatings + i)}
+		e.Block.Time = e.Block.Time.Add(time.Minute)
+		start := time.Now()
+		account.Add(&e)
+		s.ScoreAccount(account, e)
+		took := float64(time.Since(start).Nanoseconds()) / 1e6
+		if i == 0 || took < fastest {
+			fastest = took
+		}
+	}
+	return fastest
 }
 
 // MeasurePersonal scores the most rated agent by a hundred roots of a caller, most of which

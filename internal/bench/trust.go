@@ -376,6 +376,7 @@ const (
 	costSeconds = 5
 	costMB      = 1000
 	costEventMS = 5
+	costLargeMS = 50
 
 	personalEdges = 600_000
 	personalMS    = 300
@@ -404,6 +405,7 @@ func (b *trustBench) cost(ctx context.Context) error {
 	b.judge(AtMost("T16 full recomputation"+name, c.Total(), costSeconds*max(part, 0.1), "s"),
 		AtMost("T16 memory while recomputing"+name, c.Memory, costMB, "MB"),
 		AtMost("T16 one event", c.Event, costEventMS, "ms"),
+		AtMost(fmt.Sprintf("T16 one event at an agent of %d ratings", attack.LargeRatings), c.Large, costLargeMS, "ms"),
 		AtMost(fmt.Sprintf("score by a caller's hundred roots, %d ratings", edges), b.m.Personal, personalMS, "ms"))
 	return nil
 }

@@ -2,6 +2,7 @@ package trustdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/big"
 	"time"
@@ -19,7 +20,7 @@ import (
 func ReadEvidence(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At,
 	validations []common.Address) (out Subject, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read evidence", id, at, func(ctx context.Context, s chaindb.Subject) error {
-		q := evidence{s.Tx, s.Chain.Chain, s.Block, validations}
+		q := evidence{s.Tx, s.Chain.Chain, s.Block, -1, validations}
 		found, err := q.subjects(ctx, []repute.TokenID{s.ID.TokenID})
 		if err == nil && len(found) == 0 {
 			err = repute.Missing("agent %s", id.Short())
@@ -49,7 +50,7 @@ func ReadSubjects(ctx context.Context, db *store.DB, chainID uint64, tokens []re
 		if err != nil {
 			return err
 		}
-		q := evidence{tx, repute.Chain{ID: chainID, Identity: c.Identity}, chaindb.Everything, validations}
+		q := evidence{tx, repute.Chain{ID: chainID, Identity: c.Identity}, chaindb.Everything, -1, validations}
 		if block != nil {
 			q.block = int64(*block)
 		}
@@ -59,11 +60,63 @@ func ReadSubjects(ctx context.Context, db *store.DB, chainID uint64, tokens []re
 	return out, err
 }
 
+// Known says which ratings of an agent a caller has: the live ones up to a block.
+type Known struct {
+	Block uint64
+	Hash  common.Hash // of that block
+	// Live and Revoked are how many ratings the agent had.
+	Live, Revoked int64
+}
+
+// ReadGrowth reads the newest state of an agent, but of its ratings only those after a block, on
+// one snapshot. grown is false when something else happened to the ratings: a reorganization, a
+// revocation, a late event; or when payments or answers of validation contracts count, which
+// this does not read.
+func ReadGrowth(ctx context.Context, db *store.DB, chainID uint64, token repute.TokenID, known Known,
+	validations []common.Address) (s Subject, grown bool, err error) {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = db.InTx(ctx, options, "read later evidence", func(tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, `
+			select a.revoked = $6
+				and exists (select from blocks where (chain_id, number, hash) = ($1, $3, $4))
+				and a.feedback = $5 + (select count(*) from feedback where chain_id = $1 and token_id = $2 and block > $3)
+				and `+ratingsAlone("$1", "$2", "$7")+`
+			from agents a where chain_id = $1 and token_id = $2`, chainID, store.TokenNum(token), int64(known.Block),
+			known.Hash[:], known.Live, known.Revoked, store.AddressColumn(validations)).Scan(&grown)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil || !grown {
+			return err
+		}
+		c, err := chaindb.ScanChainRow(chainID, tx.QueryRow(ctx, chaindb.SelectChain, chainID))
+		if err != nil {
+			return err
+		}
+		q := evidence{tx, repute.Chain{ID: chainID, Identity: c.Identity}, chaindb.Everything, int64(known.Block), validations}
+		list, err := q.subjects(ctx, []repute.TokenID{token})
+		if grown = err == nil && len(list) == 1; grown {
+			s = list[0]
+		}
+		return err
+	})
+	return s, grown, err
+}
+
+// ratingsAlone returns the SQL of whether the evidence about an agent is ratings without payments
+// and answers.
+func ratingsAlone(chain, token, validations string) string {
+	return fmt.Sprintf(`not exists (select from payments where chain_id = %[1]s and token_id = %[2]s and state = 'verified')
+		and not exists (select from validation_requests where chain_id = %[1]s and token_id = %[2]s and contract = any(%[3]s))`,
+		chain, token, validations)
+}
+
 // evidence reads what scores follow from, as of a block.
 type evidence struct {
 	tx    pgx.Tx
 	chain repute.Chain
 	block int64
+	after int64 // ratings up to this block are left out
 	// validations are the contracts whose answers count: those of a run, not of the chain now.
 	validations []common.Address
 }
@@ -106,6 +159,10 @@ func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Subj
 	return out, nil
 }
 
+// ManyRatings is above what agents usually have: reading those of a larger one for each event would
+// take longer than all else.
+const ManyRatings = 5000
+
 // holders reads who owns each agent, since when, and who acts for it.
 func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func(Subject)) error {
 	rows, err := q.tx.Query(ctx, `
@@ -113,7 +170,8 @@ func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func
 			newest.number, newest.hash, newest.time,
 			exists (select from feedback where chain_id = $1 and token_id = u.t and block <= $3) or exists (
 				select from validation_requests q join validation_responses x using (chain_id, contract, request_hash)
-				where q.chain_id = $1 and q.token_id = u.t and q.contract = any($4) and x.block <= $3)
+				where q.chain_id = $1 and q.token_id = u.t and q.contract = any($4) and x.block <= $3),
+			coalesce(a.revoked, 0), a.feedback > $5 and `+ratingsAlone("$1", "u.t", "$4")+`
 		from unnest($2::numeric[]) u(t)
 		cross join lateral (select owner, wallet, approved from agent_states
 			where chain_id = $1 and token_id = u.t and from_block <= $3 order by from_block desc limit 1) now
@@ -124,19 +182,21 @@ func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func
 			from operators where chain_id = $1 and owner = now.owner and from_block <= $3) acts
 		left join agents a on (a.chain_id, a.token_id) = ($1, u.t)
 		left join blocks newest on (newest.chain_id, newest.number) = ($1, greatest(a.updated_block, acts.block))
-		order by u.t`, q.chain.ID, store.TokenArray(tokens), q.block, store.AddressColumn(q.validations))
+		order by u.t`, q.chain.ID, store.TokenArray(tokens), q.block, store.AddressColumn(q.validations), ManyRatings)
 	if err != nil {
 		return err
 	}
 	var token store.TokenNum
+	var revoked int64
+	var large *bool
 	var owner, wallet, approved, hash []byte
 	var operators [][]byte
 	var at *time.Time
 	var number *uint64
 	var judged bool
 	_, err = pgx.ForEachRow(rows, []any{&token, &owner, &wallet, &approved, &operators, &number,
-		&hash, &at, &judged}, func() error {
-		s := Subject{Judged: judged, Agent: repute.AgentID{ChainID: q.chain.ID, Registry: q.chain.Identity,
+		&hash, &at, &judged, &revoked, &large}, func() error {
+		s := Subject{Judged: judged, Revoked: revoked, Large: large != nil && *large, Agent: repute.AgentID{ChainID: q.chain.ID, Registry: q.chain.Identity,
 			TokenID: repute.TokenID(token)},
 			Owner: common.BytesToAddress(owner), Wallet: common.BytesToAddress(wallet),
 			Approved: common.BytesToAddress(approved)}
@@ -193,9 +253,9 @@ func (q evidence) ratings(ctx context.Context, tokens []repute.TokenID, use func
 		join tags t2 on t2.id = f.tag2
 		join uris u on u.id = f.uri_id
 		left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)
-		where f.chain_id = $1 and f.token_id = any($2::numeric[]) and f.block <= $3 and (f.revoked_block is null or
-			f.revoked_block > $3)`,
-		q.chain.ID, store.TokenArray(tokens), q.block)
+		where f.chain_id = $1 and f.token_id = any($2::numeric[]) and f.block <= $3 and f.block > $4 and (f.revoked_block
+			is null or f.revoked_block > $3)`,
+		q.chain.ID, store.TokenArray(tokens), q.block, q.after)
 	if err != nil {
 		return err
 	}

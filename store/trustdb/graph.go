@@ -30,7 +30,12 @@ type Subject struct {
 	Updated repute.Block
 	// Judged says that the agent has or had ratings or answers by then.
 	Judged bool
-	Rows   []Row
+	// Revoked is how many ratings were revoked until now.
+	Revoked int64
+	// Large says that the agent has more than ManyRatings, and neither payments nor answers that
+	// count.
+	Large bool
+	Rows  []Row
 }
 
 // Holder is an owner of an agent from the end of a block on.

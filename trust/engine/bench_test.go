@@ -1,10 +1,14 @@
 package engine_test
 
 import (
+	"cmp"
+	"os"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
+	"repute/store"
 	"repute/trust/engine"
 )
 
@@ -51,4 +55,67 @@ func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	ok(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkEpoch is an epoch of REPUTE_BENCH_RATINGS ratings (100,000) of a tenth as many agents:
+// reading the graph and the walk, then the pass over all agents, which stores their scores the first
+// time and finds them unchanged later.
+func BenchmarkEpoch(b *testing.B) {
+	ratings, err := strconv.Atoi(cmp.Or(os.Getenv("REPUTE_BENCH_RATINGS"), "100000"))
+	ok(b, err)
+	db := crowd(b, ratings)
+	exec := func(sql string, args ...any) {
+		_, err := db.Pool().Exec(b.Context(), sql, args...)
+		ok(b, err)
+	}
+	for n := range b.N {
+		b.StopTimer()
+		exec("update chains set cursor_block = 70 + 10 * $1, finalized_block = 70 + 10 * $1", n)
+		steps, err := engine.NewSteps(db, shortEpochs(b), 9)
+		ok(b, err)
+		b.StartTimer()
+		began, busy := time.Now(), cpu(b)
+		ok(b, steps.Walk(b.Context()))
+		walked, walkBusy := time.Since(began), cpu(b)-busy
+		began, busy = time.Now(), cpu(b)
+		ok(b, steps.Pass(b.Context()))
+		b.Logf("walk %v, %v of processors; pass %v, %v of processors", walked, walkBusy, time.Since(began), cpu(b)-busy)
+		ok(b, steps.Rescore(b.Context(), true)) // closes the run
+	}
+}
+
+// crowd is a chain with that many random ratings, most of few agents.
+func crowd(b *testing.B, ratings int) *store.DB {
+	b.Helper()
+	l := newLedger(1)
+	db, _ := l.fresh(b)
+	l.grow(60)
+	l.store(b, db, 60)
+	address := func(n string) string { return "decode(lpad(to_hex((1::bigint << 40) + " + n + "), 40, '0'), 'hex')" }
+	for _, sql := range []string{`
+		insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log,
+			updated_block, updated_log)
+		select 9, 1000 + i, ` + address("i") + `, false, '', '', 1, 1, i, 60, i from generate_series(0, $1::bigint / 10 - 1) i`, `
+		insert into agent_states (chain_id, token_id, from_block, owner, claimed, wallet, approved, uri_id)
+		select 9, token_id, 1, owner, false, '', '', 1 from agents where token_id >= 1000 and $1 > 0`, `
+		insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id, endpoint,
+			hash)
+		select distinct on (token_id, client) 9, token_id, client, 1, block, i, case when i % 10 = 0 then 15 else 90 end, 0,
+			t.tag1, t.tag2, t.uri_id, '', ''
+		from (select 1000 + floor(power(random(), 2) * ($1::bigint / 10))::bigint token_id,
+			` + address("floor(random() * ($1::bigint / 10))::bigint") + ` client, 1 + i % 60 block, i
+			from generate_series(0, $1::bigint - 1) i) g, (select tag1, tag2, uri_id from feedback limit 1) t`, `
+		update agents a set feedback = n from (select token_id, count(*) n from feedback
+			where token_id >= 1000 and $1 > 0 group by 1) f where f.token_id = a.token_id`, `
+		insert into trust_roots (chain_id, set_name, address, weight, reason)
+		select 9, 'default', owner, 1000000, 'bench' from agents where token_id >= 1000 and token_id % 100 = 0 and $1 > 0`,
+	} {
+		_, err := db.Pool().Exec(b.Context(), sql, ratings)
+		ok(b, err)
+	}
+	for _, sql := range []string{"update cursors set position = position + 1 where job = 'roots and links'", "analyze"} {
+		_, err := db.Pool().Exec(b.Context(), sql)
+		ok(b, err)
+	}
+	return db
 }

@@ -120,3 +120,13 @@ func (h *cache[K, V]) keep(key K, v V) {
 		h.bytes -= h.size(old)
 	}
 }
+
+// drop evicts a value.
+func (h *cache[K, V]) drop(key K) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if v, known := h.kept.Peek(key); known {
+		h.bytes -= h.size(v)
+		h.kept.Remove(key)
+	}
+}

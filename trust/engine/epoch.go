@@ -59,7 +59,7 @@ func (k *keeper) pass(ctx context.Context) (done bool, err error) {
 	}
 	e := &epoch{scoreRun: k.scorer(b, byRun), pass: p, lease: lease}
 	for range runtime.GOMAXPROCS(0) {
-		e.workers = append(e.workers, &scoreRun{k.Engine, b, trust.NewScorer(b.weights, b.params)})
+		e.workers = append(e.workers, &scoreRun{Engine: k.Engine, basis: b, scorer: trust.NewScorer(b.weights, b.params)})
 	}
 	started := time.Now()
 	n, err := e.run(ctx)
@@ -74,6 +74,8 @@ type batch struct {
 	work *work
 	last bool // no agents follow
 	out  []trustdb.ScoredAgent
+	// manifests are those of the scores to be stored.
+	manifests [][]byte
 }
 
 // run passes over the agents that are left and returns how many it scored.
@@ -135,7 +137,11 @@ func (e *epoch) scoreAll(ctx context.Context, from <-chan batch, to chan<- batch
 		if err := e.scoreBatch(ctx, &b); err != nil {
 			return err
 		}
-		if err := e.kept.Mark(ctx, b.out); err != nil {
+		err := e.kept.Mark(ctx, b.out)
+		if err == nil {
+			b.manifests, err = b.work.finish(b.out)
+		}
+		if err != nil {
 			return err
 		}
 		if !send(ctx, to, b) {
@@ -170,7 +176,7 @@ func (e *epoch) save(ctx context.Context, b batch) error {
 		return err
 	}
 	store := func() error {
-		if err := e.keep(ctx, b.work.manifests(b.out)...); err != nil {
+		if err := e.keep(ctx, b.manifests...); err != nil {
 			return err
 		}
 		_, err := trustdb.SavePass(ctx, e.db, e.lease, b.pass, b.out, b.last, e.who())

@@ -78,3 +78,18 @@ func staleInsteadOfPass(ctx context.Context, k *keeper) error {
 	_, err = k.db.Pool().Exec(ctx, "update trust_runs set scored_to = null where chain_id = $1", k.chain)
 	return err
 }
+
+// Pass passes over all agents in batches of the usual size.
+func (s *Steps) Pass(ctx context.Context) error {
+	s.k.batch = passAgents
+	_, err := s.k.pass(ctx)
+	return err
+}
+
+// Grown is how often the kept account of an agent was continued.
+func (s *Steps) Grown() int {
+	if r := s.k.scorers[byEvent]; r != nil {
+		return r.grown
+	}
+	return 0
+}

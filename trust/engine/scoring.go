@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"sync"
+	"reflect"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -67,7 +67,10 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 func (k *keeper) scorer(b *basis, why reason) *scoreRun {
 	s := k.scorers[why]
 	if s == nil || s.basis != b {
-		s = &scoreRun{k.Engine, b, trust.NewScorer(b.weights, b.params)}
+		s = &scoreRun{Engine: k.Engine, basis: b, scorer: trust.NewScorer(b.weights, b.params)}
+		if why == byEvent {
+			s.large = newLarge()
+		}
 		k.scorers[why] = s
 	}
 	return s
@@ -89,6 +92,8 @@ type scoreRun struct {
 	*Engine
 	basis  *basis
 	scorer *trust.Scorer
+	large  *cache[repute.TokenID, *large] // nil where all ratings are read
+	grown  int                            // how often an account in it was continued
 }
 
 // score computes and stores the scores of claimed agents, provisional and final ones.
@@ -103,7 +108,11 @@ func (s *scoreRun) score(ctx context.Context, stale []trustdb.StaleAgent) error 
 			return err
 		}
 	}
-	if err := s.keep(ctx, w.manifests(out)...); err != nil {
+	manifests, err := w.finish(out)
+	if err != nil {
+		return err
+	}
+	if err := s.keep(ctx, manifests...); err != nil {
 		return err
 	}
 	run := s.basis.run
@@ -116,18 +125,22 @@ func (s *scoreRun) who() trustdb.Identities {
 		Params: s.basis.run.Params}
 }
 
-// work is the evidence about a batch of agents.
+// work is the evidence about a batch of agents, and what was found of it.
 type work struct {
 	agents    []trustdb.StaleAgent
 	now, last []*subject // by the index of the agent; nil where there is nothing to score
-	mu        sync.Mutex
-	bodies    map[common.Hash][]byte // of manifests
+	found     []found
 }
+
+// found holds the scores of an agent, nil where it has none.
+type found struct{ now, last *evaluated }
 
 // subject is an agent's evidence as of a block.
 type subject struct {
 	trust.Evidence
 	judged bool
+	// account holds the ratings of an agent with very many, instead of Rows; nil for others.
+	account *trust.Account
 }
 
 // load reads the evidence about agents: as of the newest state, and as of the run's block for those
@@ -137,8 +150,8 @@ func (s *scoreRun) load(ctx context.Context, stale []trustdb.StaleAgent) (*work,
 	for i, a := range stale {
 		ids[i], index[a.TokenID] = a.TokenID, i
 	}
-	w := &work{agents: stale, bodies: map[common.Hash][]byte{}}
-	now, err := trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, ids, nil, s.basis.validations)
+	w := &work{agents: stale, found: make([]found, len(stale))}
+	now, err := s.newest(ctx, stale, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +163,7 @@ func (s *scoreRun) load(ctx context.Context, stale []trustdb.StaleAgent) (*work,
 	for _, subject := range now {
 		switch id := subject.Agent.TokenID; {
 		case !stale[index[id]].Final:
-		case subject.Updated.Number > s.basis.run.Block.Number:
+		case subject.Updated.Number > s.basis.run.Block.Number || w.now[index[id]].account != nil:
 			moved = append(moved, id)
 		default:
 			last = append(last, subject)
@@ -187,69 +200,91 @@ func (s *scoreRun) evidence(ctx context.Context, subjects []trustdb.Subject, ind
 		if !final && from.Updated.Number > s.basis.run.Block.Number {
 			from.Block = from.Updated
 		}
-		list[i] = &subject{EvidenceOf(*from, s.basis.weights, s.basis.scales), from.Judged}
+		list[i] = &subject{Evidence: EvidenceOf(*from, s.basis.weights, s.basis.scales), judged: from.Judged}
 		list[i].Validations, list[i].Identity = s.basis.run.Validations, who[from.Agent.TokenID]
+		if !final {
+			if list[i].account, err = s.accountOf(from, &list[i].Evidence); err != nil {
+				return nil, err
+			}
+		}
 		out[index[from.Agent.TokenID]] = list[i]
 	}
 	return out, s.addRelated(ctx, list, final)
 }
 
-// judge computes the scores of an agent, provisional and final ones.
+// judge computes the scores of an agent, provisional and final ones. Results are encoded by finish.
 func (s *scoreRun) judge(ctx context.Context, w *work, i int) (out trustdb.ScoredAgent, err error) {
 	out.StaleAgent = w.agents[i]
-	scored := out.Scored
-	last, err := s.evaluate(ctx, w, w.last[i], true, scored)
-	if err != nil {
+	scored, f := out.Scored, &w.found[i]
+	if f.last, err = s.evaluate(ctx, w.last[i], true, scored); err != nil {
 		return out, err
 	}
-	if last != nil {
-		out.Last, out.Facts = &last.AgentScore, last.facts
-		scored = scored || last.Guarded
+	if f.last != nil {
+		out.Last, out.Facts = &f.last.AgentScore, f.last.facts
+		scored = scored || f.last.Guarded
 	}
-	now, err := s.evaluate(ctx, w, w.now[i], false, scored)
-	if now != nil {
-		out.Current, out.Shown, out.Exact = &now.AgentScore, now.facts, s.exact
+	if f.last != nil && w.now[i].same(w.last[i]) {
+		again := *f.last
+		again.Final = false
+		f.now = &again
+	} else if f.now, err = s.evaluate(ctx, w.now[i], false, scored); err != nil {
+		return out, err
 	}
-	return out, err
+	if f.now != nil {
+		out.Current, out.Shown, out.Exact = &f.now.AgentScore, f.now.facts, s.exact
+	}
+	return out, nil
 }
 
-// evaluated is an agent's score with its facts.
+// same reports whether two pieces of evidence about an agent give the same score: both are as of
+// the run's block, after which nothing happened.
+func (e *subject) same(other *subject) bool {
+	return e != nil && e.Block == other.Block && reflect.DeepEqual(e.Related, other.Related) &&
+		reflect.DeepEqual(e.Identity, other.Identity)
+}
+
+// evaluated is an agent's score with what is stored of it.
 type evaluated struct {
 	trustdb.AgentScore
-	facts common.Hash
+	facts    common.Hash
+	manifest []byte
+	result   *trust.Result
 }
 
 // evaluate scores an agent. One that nobody judged has a score when another agent limits it, or
 // when it is scored already.
-func (s *scoreRun) evaluate(ctx context.Context, w *work, e *subject, final, scored bool) (*evaluated, error) {
+func (s *scoreRun) evaluate(ctx context.Context, e *subject, final, scored bool) (*evaluated, error) {
 	if e == nil || e.Block.Time.IsZero() || !e.judged && len(e.Related) == 0 && !scored {
 		return nil, nil // nothing dated, or nothing there
 	}
-	one, body, err := s.one(ctx, e.Evidence, final)
+	one, err := s.one(ctx, e, final)
 	if err != nil {
 		return nil, err
 	}
 	one.Final, one.Plain = final, !e.judged && !one.Guarded
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.bodies[one.Evidence] = body
 	return one, nil
 }
 
-// manifests are those of the scores that are to be stored.
-func (w *work) manifests(list []trustdb.ScoredAgent) (out [][]byte) {
+// finish encodes the results of the scores that are to be stored and returns their manifests.
+func (w *work) finish(list []trustdb.ScoredAgent) (manifests [][]byte, err error) {
 	named := map[common.Hash]bool{}
-	name := func(s *trustdb.AgentScore, stays bool) {
-		if s != nil && !stays && !named[s.Evidence] {
-			named[s.Evidence] = true
-			out = append(out, w.bodies[s.Evidence])
+	encode := func(e *evaluated, stays bool) {
+		if e == nil || stays {
+			return
+		}
+		var failed error
+		e.Result, failed = json.Marshal(e.result)
+		err = errors.Join(err, failed)
+		if !named[e.Evidence] {
+			named[e.Evidence] = true
+			manifests = append(manifests, e.manifest)
 		}
 	}
 	for i := range list {
-		name(list[i].Current, list[i].SameCurrent)
-		name(list[i].Last, list[i].SameLast)
+		encode(w.found[i].last, list[i].SameLast)
+		encode(w.found[i].now, list[i].SameCurrent)
 	}
-	return out
+	return manifests, err
 }
 
 // addRelated adds to agents the penalties of the identities behind them.
@@ -278,33 +313,37 @@ func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) 
 	return err
 }
 
-// one scores an agent and finds the penalties of its present and former owners. It returns the
-// manifest of its evidence too.
-func (s *scoreRun) one(ctx context.Context, e trust.Evidence, final bool) (*evaluated, []byte, error) {
-	free := e
+// one scores an agent and finds the penalties of its present and former owners.
+func (s *scoreRun) one(ctx context.Context, e *subject, final bool) (*evaluated, error) {
+	free := e.Evidence
 	free.Related = nil
-	own := s.scorer.Score(free)
+	own := s.scoreOf(e, free)
 	if s.basis.params.IsSurelyBad(&own) {
 		if err := s.addDomains(ctx, &free, final); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	manifest := replay.ManifestOf(&e).Encode()
-	out, result := new(evaluated), own
+	out := &evaluated{manifest: replay.ManifestOf(&e.Evidence).Encode(), result: &own}
 	out.Penalties = s.scorer.Penalties(free, &own)
 	for i := range out.Penalties {
 		out.Penalties[i].Score, out.Penalties[i].High = stepped(out.Penalties[i].Score), stepped(out.Penalties[i].High)
 	}
 	if len(e.Related) > 0 {
-		result = s.scorer.Score(e)
+		limited := s.scoreOf(e, e.Evidence)
+		out.result = &limited
 	}
-	var err error
-	if out.Score, err = StoredScore(&result); err != nil {
-		return nil, nil, err
+	out.Score = numbersOf(out.result)
+	out.Score.Block, out.Evidence, out.Scorer = e.Block, replay.HashInput(out.manifest), s.basis.run.Scorer
+	out.Guarded, out.facts = out.result.Guard != nil, factsOf(out.result)
+	return out, nil
+}
+
+// scoreOf scores by the account of a subject, where it has one.
+func (s *scoreRun) scoreOf(e *subject, by trust.Evidence) trust.Result {
+	if e.account != nil {
+		return s.scorer.ScoreAccount(e.account, by)
 	}
-	out.Score.Block, out.Evidence, out.Scorer = e.Block, replay.HashInput(manifest), s.basis.run.Scorer
-	out.Guarded, out.facts = result.Guard != nil, factsOf(&result)
-	return out, manifest, nil
+	return s.scorer.Score(by)
 }
 
 // penaltyStep is how far a bad agent's score must move before related agents are scored
@@ -322,12 +361,18 @@ func stepped(p trust.Points) trust.Points {
 
 // StoredScore is a result in the terms of stored scores. Block but for its number and
 // hash, run, scorer and evidence are left to the caller.
-func StoredScore(r *trust.Result) (repute.Score, error) {
-	body, err := json.Marshal(r)
+func StoredScore(r *trust.Result) (s repute.Score, err error) {
+	s = numbersOf(r)
+	s.Result, err = json.Marshal(r)
+	return s, err
+}
+
+// numbersOf is StoredScore without the encoded result.
+func numbersOf(r *trust.Result) repute.Score {
 	return repute.Score{Agent: r.Agent, Block: repute.Block{Number: r.Block, Hash: r.BlockHash}, Params: r.Params,
 		Tags:   r.TagTable,
 		Status: r.Status, Score: r.Score, Low: r.Low, High: r.High, Mean: r.Mean,
-		Confidence: r.Confidence.Round(1_000_000), Tier: r.Tier, Result: body}, err
+		Confidence: r.Confidence.Round(1_000_000), Tier: r.Tier}
 }
 
 // factsOf tells results apart by what age alone does not change.

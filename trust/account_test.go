@@ -1,0 +1,69 @@
+package trust
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"repute"
+	"repute/trust/fixed"
+	"repute/trust/flow"
+)
+
+// An account to which ratings are added block by block gives the same score as all of them
+// together, for raters of any weight, equal words in one block, praise before the owner and rows
+// that do not count.
+func TestAccountGrows(t *testing.T) {
+	t.Parallel()
+	p, err := DefaultParams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := flow.NewGraphBuilder()
+	for i := range 6 {
+		b.Vouch(b.Add(address(i)), b.Add(address(i+1)), fixed.One)
+	}
+	w := b.Build().Walk([]flow.Root{{Address: address(0), Weight: fixed.One}, {Address: address(2), Weight: fixed.One}}, p.Walk)
+	rapid.Check(t, func(t *rapid.T) {
+		s := NewScorer(w, p)
+		all := Evidence{Owner: address(20), Weights: w, Since: rapid.Uint64Range(0, 3).Draw(t, "since")}
+		all.Named = append(all.Named, address(5))
+		var account *Account
+		grown := 0
+		for block := uint64(1); block <= 12; block++ {
+			at := time.Unix(1_750_000_000+int64(block)*86_400, 0)
+			var rows []Row
+			for i := range rapid.IntRange(0, 5).Draw(t, "ratings") {
+				tag := rapid.SampledFrom([]string{"starred", "uptime", "nobody knows"}).Draw(t, "tag")
+				rows = append(rows, Row{Block: block, LogIndex: uint32(9 - i), Time: at.Unix(), Index: block*10 + uint64(i),
+					Rater: address(rapid.IntRange(0, 20).Draw(t, "rater")), Tag1: tag,
+					Amount: repute.Amount{Value: bigInt(rapid.SampledFrom([]int64{0, 20, 60, 90, 100}).Draw(t, "value"))}})
+			}
+			view := all
+			view.Block, view.Rows = repute.Block{Number: block, Time: at}, rows
+			all.Block, all.Rows = view.Block, append(all.Rows, rows...)
+			switch {
+			case account == nil && len(rows) > 0:
+				account = s.NewAccount(&view)
+			case account != nil && rapid.Bool().Draw(t, "again"): // else with the rows of the next block
+				late := view
+				late.Rows = all.Rows[grown:]
+				if !account.Continues(&late) {
+					t.Fatal("the account does not continue")
+				}
+				account.Add(&late)
+			default:
+				continue
+			}
+			grown = len(all.Rows)
+			if got, want := s.ScoreAccount(account, view), s.Score(all); !reflect.DeepEqual(got, want) {
+				t.Fatalf("got %+v\nwant %+v", got, want)
+			}
+		}
+		if account != nil && grown > 0 && account.Len() != grown {
+			t.Fatalf("%d rows, want %d", account.Len(), grown)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store/trustdb"
+	"repute/trust"
+)
+
+// largeRows bounds the ratings of all accounts that a loop keeps: about 150 bytes each.
+const largeRows = 1 << 20
+
+// large is what is kept of an agent with very many ratings, so that an event needs only the
+// ratings since the last one. It is dropped with the weights of its run.
+type large struct {
+	account *trust.Account
+	known   trustdb.Known
+	belongs string // see belonging
+	size    int64  // ratings when it was made
+}
+
+// newLarge makes the cache of large agents of one loop.
+func newLarge() *cache[repute.TokenID, *large] {
+	return newCache(bounds{what: "ratings of an agent", memory: largeRows},
+		func(l *large) int64 { return l.size }, func(id repute.TokenID) string { return id.Dec() })
+}
+
+// belonging names the addresses that decide which ratings of an agent count.
+func belonging(s *trustdb.Subject) string {
+	return fmt.Sprint(s.Owner, s.Wallet, s.Approved, s.Operators, s.Holders)
+}
+
+// newest reads the newest evidence about agents. Of a large agent that was scored before only later
+// ratings are read: accountOf has the others.
+func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids []repute.TokenID) (out []trustdb.Subject,
+	err error) {
+	if s.large == nil {
+		return trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, ids, nil, s.basis.validations)
+	}
+	var grown []trustdb.Subject
+	ids = slices.Clone(ids)
+	for _, a := range stale {
+		kept, known := s.large.peek(a.TokenID)
+		if !known {
+			continue
+		}
+		subject, grows, err := trustdb.ReadGrowth(ctx, s.db, s.basis.run.ChainID, a.TokenID, kept.known, s.basis.validations)
+		if err != nil {
+			return nil, err
+		}
+		if grows && belonging(&subject) == kept.belongs {
+			grown = append(grown, subject)
+			ids = slices.DeleteFunc(ids, func(id repute.TokenID) bool { return id == a.TokenID })
+			continue
+		}
+		s.large.drop(a.TokenID)
+	}
+	if len(ids) > 0 {
+		out, err = trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, ids, nil, s.basis.validations)
+	}
+	return append(out, grown...), err
+}
+
+// accountOf returns the account of a large agent's ratings: the kept one with those that were read,
+// or a new one of all. Nil: the agent is not large, or its penalties follow from single ratings.
+// repute.ErrGone when the kept account does not go on with what was read: all must be read again.
+func (s *scoreRun) accountOf(from *trustdb.Subject, e *trust.Evidence) (*trust.Account, error) {
+	if s.large == nil {
+		return nil, nil
+	}
+	id := e.Agent.TokenID
+	kept, known := s.large.peek(id)
+	if known && (!kept.account.Continues(e) || s.scorer.NeedsRows(e)) {
+		s.large.drop(id)
+		return nil, fmt.Errorf("earlier ratings of agent %s: %w", e.Agent.Short(), repute.ErrGone)
+	}
+	if known {
+		kept.account.Add(e)
+		s.grown++
+	} else {
+		if !from.Large || from.Updated.Hash == (common.Hash{}) || s.scorer.NeedsRows(e) {
+			return nil, nil
+		}
+		kept = &large{account: s.scorer.NewAccount(e), belongs: belonging(from), size: int64(len(e.Rows))}
+		s.large.keep(id, kept)
+	}
+	kept.known = trustdb.Known{Block: from.Updated.Number, Hash: from.Updated.Hash,
+		Live: kept.known.Live + int64(len(e.Rows)), Revoked: from.Revoked}
+	return kept.account, nil
+}

@@ -1,0 +1,141 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"repute"
+	"repute/store"
+	"repute/trust/engine"
+)
+
+// large is a settled ledger in which agent 0 has as many ratings as those whose accounts are kept.
+func large(t testing.TB, ratings int) (*ledger, *store.DB) {
+	t.Helper()
+	l := newLedger(5)
+	db, url := l.fresh(t)
+	s := l.state()
+	l.mine(s, append(s.mint(person(8)), s.mint(person(9))...)...)
+	l.mine(s, s.rate(0, person(0), 90), s.rate(0, person(1), 80), s.rate(0, person(2), 70))
+	for len(l.blocks) < 60 {
+		l.mine(l.state())
+	}
+	l.store(t, db, 60)
+	fill(t, db, ratings)
+	return l, open(t, url) // without the rows that the first one remembers
+}
+
+// fill gives agent 0 that many ratings more, each of another rater.
+func fill(t testing.TB, db *store.DB, ratings int) {
+	t.Helper()
+	for _, sql := range []string{`
+		insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id,
+			endpoint, hash)
+		select chain_id, token_id, decode(lpad(to_hex(n + (1::bigint << 40)), 40, '0'), 'hex'), 1, block, 10 + n, 11 + n % 89,
+			decimals, tag1, tag2, uri_id, endpoint, hash
+		from feedback, generate_series(1, $1) n where token_id = 0 and log_index = 0`,
+		"update agents set feedback = feedback + $1 where token_id = 0"} {
+		_, err := db.Pool().Exec(t.Context(), sql, ratings)
+		ok(t, err)
+	}
+	_, err := db.Pool().Exec(t.Context(), "analyze feedback")
+	ok(t, err)
+}
+
+// The kept account of a large agent gives the scores that all its ratings give, whatever happens to
+// the agent: ratings, revocations, a new wallet or owner, a payment, and blocks that are replaced.
+func TestLargeAgentByItsAccount(t *testing.T) {
+	t.Parallel()
+	l, db := large(t, 6000)
+	steps, err := engine.NewSteps(db, shortEpochs(t), 9)
+	ok(t, err)
+	ok(t, steps.Walk(t.Context()))
+	ok(t, steps.Rescore(t.Context(), true))
+	grown := 0
+	check := func(what string) {
+		t.Helper()
+		l.store(t, db, 60)
+		before := steps.Grown()
+		n, err := steps.Follow(t.Context())
+		ok(t, err)
+		if n == 0 {
+			t.Errorf("%s: nothing was scored", what)
+		}
+		grown += steps.Grown() - before
+		got := stored(t, db)
+		fresh, err := engine.NewSteps(db, shortEpochs(t), 9)
+		ok(t, err)
+		ok(t, fresh.Walk(t.Context()))
+		_, err = db.Pool().Exec(t.Context(), "insert into trust_marks (chain_id, token_id) values (9, 0)")
+		ok(t, err)
+		_, err = db.Pool().Exec(t.Context(), "update trust_scores set block = 0, result = '' where token_id = 0")
+		ok(t, err)
+		n, err = fresh.Follow(t.Context())
+		ok(t, err)
+		if want := stored(t, db); n == 0 || difference(got, want) != "one is longer" || len(got) != len(want) {
+			t.Errorf("%s: %s", what, difference(got, want))
+		}
+	}
+	event := func(what string, events ...repute.Event) {
+		t.Helper()
+		l.mine(l.state(), events...)
+		check(what)
+	}
+	rate := func(n int) repute.Event {
+		s := l.blocks[len(l.blocks)-1].after
+		return s.rate(0, person(n), int64(50+n))
+	}
+	event("the first event", rate(3))
+	event("a root", rate(4))
+	event("several in a block", rate(5), rate(9), rate(10))
+	event("a rater again", rate(0))
+	event("a revocation", repute.FeedbackRevoked{TokenID: token(0), Client: person(4), Index: 1})
+	event("after a revocation", rate(6))
+	pay(t, db, 0, person(1), 100)
+	check("a payment")
+	pay(t, db, 0, person(1), 0)
+	check("no payment")
+	event("before a fork", rate(12))
+	l.fork(uint64(len(l.blocks) - 1))
+	event("a fork", rate(13))
+	event("after a fork", rate(14))
+	event("an operator", repute.ApprovalForAll{Owner: person(8), Operator: person(11), Approved: true})
+	event("after an operator", rate(7))
+	event("a wallet", repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: person(3).Bytes()})
+	event("after a wallet", rate(15))
+	if grown < 5 {
+		t.Errorf("the account was kept for %d events", grown)
+	}
+}
+
+// BenchmarkEventAtALargeAgent is the work for one more rating of an agent with 284,072 ratings, by
+// an engine that has scored it before.
+func BenchmarkEventAtALargeAgent(b *testing.B) {
+	const ratings = 284_072
+	l, db := large(b, ratings)
+	steps, err := engine.NewSteps(db, shortEpochs(b), 9)
+	ok(b, err)
+	ok(b, steps.Walk(b.Context()))
+	ok(b, steps.Pass(b.Context()))
+	first := time.Duration(0)
+	var busy time.Duration
+	for n := 0; b.Loop(); n++ {
+		b.StopTimer()
+		s := l.state()
+		l.mine(s, s.rate(0, person(n%people), 90))
+		l.store(b, db, 60)
+		before, began := cpu(b), time.Now()
+		b.StartTimer()
+		_, err := steps.Follow(b.Context())
+		b.StopTimer()
+		ok(b, err)
+		if n == 0 {
+			first = time.Since(began)
+		} else {
+			busy += cpu(b) - before
+		}
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(first.Microseconds())/1000, "first-ms")
+	b.ReportMetric(float64(busy.Microseconds())/1000/float64(max(1, b.N-1)), "cpu-ms/op")
+}
