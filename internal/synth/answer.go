@@ -116,7 +116,7 @@ func (s *Server) blockJSON(number uint64, full bool) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("block %d: %w", number, err)
 	}
-	rest := besideHeader{Uncles: []common.Hash{}, Size: hexutil.Uint64(1_000 + 200*uint64(b.txs))}
+	rest := blockMembers{Uncles: []common.Hash{}, Size: hexutil.Uint64(1_000 + 200*uint64(b.txs))}
 	if rest.Transactions, err = s.transactions(number, b, full); err != nil {
 		return nil, err
 	}
@@ -127,8 +127,8 @@ func (s *Server) blockJSON(number uint64, full bool) (any, error) {
 	return json.RawMessage(slices.Concat(header[:len(header)-1], []byte(","), beside[1:])), nil
 }
 
-// besideHeader is what a block's answer has beside its header.
-type besideHeader struct {
+// blockMembers are the members of a block that are not part of its header.
+type blockMembers struct {
 	Uncles          []common.Hash  `json:"uncles"`
 	Size            hexutil.Uint64 `json:"size"`
 	TotalDifficulty hexutil.Uint64 `json:"totalDifficulty"`

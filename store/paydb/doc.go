@@ -3,7 +3,7 @@
 // MatchPayments and ScanPayments join files that claim payments with the ratings that name
 // them; each match is a row of payments. The payments loop takes rows with DuePayments, looks
 // the transaction up, and stores the result with SettlePayment. One transfer counts for one
-// rating, the earliest one. ReadParties returns the addresses that may pay or be paid for
+// rating, the earliest one. ReadRelated returns the addresses that may pay or be paid for
 // client and agent, by which a payment to oneself is recognized.
 //
 // Each change of the amount that counts for a rating is an entry in the ledger, so that a score
