@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -17,7 +18,7 @@ import (
 	"repute/api"
 	"repute/internal/httpapi"
 
-	"github.com/gomodule/redigo/redis"
+	"github.com/redis/go-redis/v9"
 )
 
 // tight lets three requests through and then one per minute.
@@ -101,9 +102,9 @@ func TestSharedRateLimit(t *testing.T) {
 	if passed != 3 {
 		t.Errorf("%d passed over three replicas, want 3", passed)
 	}
-	ttl, err := redis.Int64(server.do("PTTL", "repute:rate:127.0.0.1"))
-	if err != nil || ttl <= 0 || ttl > (4*time.Minute).Milliseconds() {
-		t.Errorf("the bucket is kept for %d ms, %v", ttl, err)
+	ttl := client.PTTL(context.Background(), "repute:rate:127.0.0.1").Val()
+	if ttl <= 0 || ttl > 4*time.Minute {
+		t.Errorf("the bucket is kept for %s", ttl)
 	}
 	server.stop()
 	for i, s := range replicas {
@@ -132,7 +133,7 @@ func TestSharedRefill(t *testing.T) {
 func TestFrozenRedisStallsNobody(t *testing.T) {
 	t.Parallel()
 	server := startRedis(t)
-	s := serve(t, api.Options{DB: open(t, nowhere)}, httpapi.ServerOptions{Redis: server.client(t, httpapi.RedisBudget), Limits: tight()})
+	s := serve(t, api.Options{DB: open(t, nowhere)}, httpapi.ServerOptions{Redis: server.client(t), Limits: tight()})
 	if err := server.process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -152,31 +153,24 @@ type redisServer struct {
 	stop    func()
 }
 
-// patient is a client that waits for a Redis on a busy machine: its counting is tested, not its
-// speed.
-func (r redisServer) patient(t *testing.T) *httpapi.Redis {
+// patient is a client that waits for a Redis on a busy machine: it is its counting that is
+// tested.
+func (r redisServer) patient(t *testing.T) *redis.Client {
 	t.Helper()
-	return r.client(t, 10*time.Second)
+	client := redis.NewClient(&redis.Options{Addr: r.addr, ContextTimeoutEnabled: true, ReadTimeout: 10 * time.Second,
+		MaxRetries: -1})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
-func (r redisServer) client(t *testing.T, budget time.Duration) *httpapi.Redis {
+func (r redisServer) client(t *testing.T) *redis.Client {
 	t.Helper()
-	client, err := httpapi.OpenRedis("redis://"+r.addr, budget)
+	client, err := httpapi.OpenRedis("redis://" + r.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	return client
-}
-
-// do sends one command over a connection of its own.
-func (r redisServer) do(command string, args ...any) (any, error) {
-	conn, err := redis.Dial("tcp", r.addr)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	return conn.Do(command, args...)
 }
 
 func startRedis(t *testing.T) redisServer {
@@ -205,9 +199,10 @@ func startRedis(t *testing.T) redisServer {
 		}
 	}
 	t.Cleanup(stop)
-	server := redisServer{addr, cmd.Process, stop}
-	waitFor(t, "redis", func() bool { _, err := server.do("PING"); return err == nil })
-	return server
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+	waitFor(t, "redis", func() bool { return client.Ping(context.Background()).Err() == nil })
+	return redisServer{addr, cmd.Process, stop}
 }
 
 func freeAddress(t *testing.T) string {

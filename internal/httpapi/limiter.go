@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/time/rate"
 
 	"repute"
@@ -22,7 +23,7 @@ type Limiter struct {
 
 // NewLimiter returns a limiter of perSecond requests per caller with bursts of burst. With a
 // client, processes count together under the name.
-func NewLimiter(name string, perSecond float64, burst int, client *Redis, log *slog.Logger) *Limiter {
+func NewLimiter(name string, perSecond float64, burst int, client *redis.Client, log *slog.Logger) *Limiter {
 	l := &Limiter{local: newBuckets(rate.Limit(perSecond), burst), rate: perSecond}
 	if client != nil {
 		l.shared = &sharedBuckets{client: client, take: takeScript(), local: l.local, log: log, name: name, rate: perSecond,

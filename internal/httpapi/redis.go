@@ -2,107 +2,39 @@ package httpapi
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"net/url"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
+	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker"
 
 	"repute"
 )
 
-// RedisBudget is the longest that a request waits for its own counting. A healthy Redis answers
-// within a millisecond.
-const RedisBudget = 50 * time.Millisecond
+// redisBudget is the most a request waits for its own counting. Redis answers within a
+// millisecond where it is well; what takes longer is not worth a caller's time.
+const redisBudget = 50 * time.Millisecond
 
-// maxRedisConnections bounds the connections of one process. A request that finds all of them
-// busy waits within its budget.
-const maxRedisConnections = 32
-
-// Redis is a pool of connections to one Redis server. Make one with OpenRedis.
-type Redis struct {
-	pool   *redis.Pool
-	budget time.Duration
-}
-
-// OpenRedis returns a client whose every step, including connecting, ends within budget or with
-// its context. It does not connect yet. An address that is not a Redis URL is
-// repute.ErrInvalid; the error never quotes it, because it may contain a password.
-func OpenRedis(address string, budget time.Duration) (*Redis, error) {
-	if !isRedisURL(address) {
+// OpenRedis makes a client whose every step, also of connecting, ends within redisBudget
+// or with its context. Its own defaults wait for seconds, and try again.
+// repute.ErrInvalid: url is no Redis URL.
+func OpenRedis(url string) (*redis.Client, error) {
+	options, err := redis.ParseURL(url)
+	if err != nil {
 		return nil, repute.Invalid("redis", "not a Redis URL", "e.g. redis://host:6379/0")
 	}
-	dial := func(ctx context.Context) (redis.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, budget)
-		defer cancel()
-		return redis.DialURLContext(ctx, address, redis.DialConnectTimeout(budget), redis.DialReadTimeout(budget),
-			redis.DialWriteTimeout(budget))
-	}
-	return &Redis{budget: budget, pool: &redis.Pool{DialContext: dial, MaxIdle: maxRedisConnections,
-		MaxActive: maxRedisConnections, Wait: true, IdleTimeout: time.Minute, TestOnBorrowContext: alive}}, nil
-}
-
-// isRedisURL reports whether address has a scheme of Redis, a host, and a database number or no
-// path.
-func isRedisURL(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" || u.Hostname() == "" {
-		return false
-	}
-	number := strings.Trim(u.Path, "/")
-	_, err = strconv.ParseUint(number, 10, 16)
-	return number == "" || err == nil
-}
-
-// alive checks a connection that was idle for a second, so that a restart of Redis does not fail
-// one request for every idle connection.
-func alive(ctx context.Context, c redis.Conn, used time.Time) error {
-	if time.Since(used) < time.Second {
-		return nil
-	}
-	_, err := redis.DoContext(c, ctx, "PING")
-	return err
-}
-
-// Close closes all connections.
-func (r *Redis) Close() error { return r.pool.Close() }
-
-// ping returns nil if Redis answers before ctx ends.
-func (r *Redis) ping(ctx context.Context) error {
-	conn, err := r.pool.GetContext(ctx)
-	if err != nil {
-		return fmt.Errorf("redis: %w", err)
-	}
-	defer conn.Close()
-	if _, err := redis.DoContext(conn, ctx, "PING"); err != nil {
-		return fmt.Errorf("redis: %w", err)
-	}
-	return nil
-}
-
-// run evaluates a script that returns an integer.
-func (r *Redis) run(ctx context.Context, script *redis.Script, args ...any) (int64, error) {
-	conn, err := r.pool.GetContext(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("redis: %w", err)
-	}
-	defer conn.Close()
-	n, err := redis.Int64(script.DoContext(ctx, conn, args...))
-	if err != nil {
-		return 0, fmt.Errorf("redis: %w", err)
-	}
-	return n, nil
+	options.ContextTimeoutEnabled = true
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = redisBudget, redisBudget, redisBudget
+	options.PoolTimeout = redisBudget
+	options.MaxRetries, options.DialerRetries = -1, 1 // the limiter counts alone meanwhile, and asks again
+	return redis.NewClient(options), nil
 }
 
 // sharedBuckets keeps the buckets in Redis, so that replicas count together. While Redis does not
 // answer each counts alone.
 type sharedBuckets struct {
-	client  *Redis
+	client  *redis.Client
 	take    *redis.Script
 	local   *buckets
 	log     *slog.Logger
@@ -125,11 +57,11 @@ func newBreaker() *gobreaker.CircuitBreaker {
 // allow takes a token in Redis, or from the local bucket while Redis does not answer.
 func (s *sharedBuckets) allow(ctx context.Context, caller string) time.Duration {
 	wait, err := s.breaker.Execute(func() (any, error) {
-		// A caller that disconnects is no failure of Redis.
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.client.budget)
+		// A caller who goes away says nothing about Redis.
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.client.Options().ReadTimeout)
 		defer cancel()
 		interval := int64(float64(time.Second/time.Microsecond) / s.rate)
-		wait, err := s.client.run(bounded, s.take, "repute:"+s.name+":"+caller, interval, s.burst)
+		wait, err := s.take.Run(bounded, s.client, []string{"repute:" + s.name + ":" + caller}, interval, s.burst).Int64()
 		s.health.saw(ctx, s.log, err)
 		return time.Duration(wait) * time.Microsecond, err
 	})
@@ -143,7 +75,7 @@ func (s *sharedBuckets) allow(ctx context.Context, caller string) time.Duration 
 // bucket is full again, in microseconds of Redis' clock. It returns the microseconds to wait, 0
 // when the request passes.
 func takeScript() *redis.Script {
-	return redis.NewScript(1, `
+	return redis.NewScript(`
 local interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -203,7 +135,7 @@ func (s *sharedBuckets) up(ctx context.Context) bool {
 	}
 	bounded, cancel := context.WithTimeout(ctx, redisCheck)
 	defer cancel()
-	s.health.saw(ctx, s.log, s.client.ping(bounded))
+	s.health.saw(ctx, s.log, s.client.Ping(bounded).Err())
 	away, _ = s.health.last()
 	return !away
 }

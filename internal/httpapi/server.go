@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 )
 
 // ServerOptions configure tokens and limits of a server. The zero value is usable and has no
@@ -30,7 +31,7 @@ type ServerOptions struct {
 	// Registry collects the metrics of requests. Nil: a registry of its own.
 	Registry *prometheus.Registry
 	// Redis lets several processes count together. Nil: each counts alone.
-	Redis *Redis
+	Redis *redis.Client
 	// Logger receives the access log and failures. Nil: slog's default.
 	Logger *slog.Logger
 	Limits Limits

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
 
 	"repute"
-	"repute/internal/httpapi"
 )
 
 // check refuses settings that cannot be meant, before anything is opened, and parses
@@ -76,13 +76,13 @@ func (c *Config) checkDatabase() error {
 	return nil
 }
 
-// checkRedis refuses an address that is not a Redis URL.
+// checkRedis refuses what is no URL of Redis. The parser's message may quote the
+// password.
 func (c *Config) checkRedis() error {
-	if c.Redis == "" {
-		return nil
+	if _, err := redis.ParseURL(c.Redis); c.Redis != "" && err != nil {
+		return repute.Invalid("redis", "not a Redis URL", "e.g. redis://host:6379/0")
 	}
-	_, err := httpapi.OpenRedis(c.Redis, httpapi.RedisBudget)
-	return err
+	return nil
 }
 
 func (c *Config) checkProxies() error {

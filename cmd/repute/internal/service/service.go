@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"repute"
@@ -156,7 +157,7 @@ func (s *Service) answer(ctx context.Context, g *errgroup.Group, l net.Listener,
 }
 
 // server returns the server with every route, and adds the tools of the index and the orchestrator.
-func (s *Service) server(ctx context.Context, h sender, shared *httpapi.Redis, tools *mcp.Server) (*httpapi.Server,
+func (s *Service) server(ctx context.Context, h sender, shared *redis.Client, tools *mcp.Server) (*httpapi.Server,
 	error) {
 	c := &s.Config
 	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: c.Orchestrator.Tokens,
@@ -309,11 +310,12 @@ func (s *Service) documents() (*documents.Loop, error) {
 }
 
 // shared returns the Redis in which processes count callers together; nil if none is configured.
-func shared(c *config.Config) (*httpapi.Redis, error) {
+func shared(c *config.Config) (*redis.Client, error) {
 	if c.Redis == "" {
 		return nil, nil
 	}
-	return httpapi.OpenRedis(c.Redis, httpapi.RedisBudget)
+	redis.SetLogger(silent{}) // it would write past the log
+	return httpapi.OpenRedis(c.Redis)
 }
 
 // api adds the routes of the index to a server.
@@ -326,6 +328,12 @@ func (s *Service) api(server *httpapi.Server, tools *mcp.Server) error {
 		Version: config.Version, Tools: tools, Ready: s.ready, Signer: s.Config.Signing.Signer, Restarts: s.Restarts})
 	return err
 }
+
+// silent is a log that nobody reads: what it is told comes back as an error too.
+type silent struct{}
+
+// Printf does nothing.
+func (silent) Printf(context.Context, string, ...any) {}
 
 // listen serves until ctx ends; running requests then get the drain time.
 func (s *Service) listen(ctx context.Context, l net.Listener, h http.Handler) error {
