@@ -148,7 +148,7 @@ func TestReputation(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	if top := r.Tags[0]; top.Tag != "speed" || top.Count != 11 || top.Reviewers != 1 || top.Median.Decimal != "12" ||
-		top.Unit != nil {
+		top.Unit == nil || *top.Unit != "points of 100" {
 		t.Errorf("speed: %+v", top)
 	}
 	quality := r.Tags[1]
