@@ -103,7 +103,7 @@ func TestTaskFlags(t *testing.T) {
 	t.Cleanup(server.Close)
 	mustRun(t, "task", "submit", "x", "--orchestrator", server.URL, "--min-reputation", "-5", "--min-trust-score", "0.5",
 		"--min-tier", "2", "--gate", "service,identity",
-		"--require-identity", "--require-registration", "--require-validation", "--max-steps", "1", "--max-tool-calls", "2",
+		"--require-identity", "--require-registration", "--require-validation", "--verified", "--max-steps", "1", "--max-tool-calls", "2",
 		"--max-runtime-ms", "3", "--max-writes", "4",
 		"--max-gas", "5", "--value-at-risk", "6", "--tag", "a", "--key", "k", "--input", "7")
 	for _, v := range []reflect.Value{reflect.ValueOf(asked.Threshold), reflect.ValueOf(asked.Budget),
