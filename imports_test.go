@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"manifest":                    {"."},
 	"manifest/schemas":            {"."},
 	"policy":                      {"."},
+	"x402":                        {},
 	"mcp":                         {".", "internal/httpapi"},
 	"store":                       {".", "migrations"},
 	"store/chaindb":               {".", "store"},
