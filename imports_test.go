@@ -102,10 +102,11 @@ var allowed = map[string][]string{
 	"orchestrator/wallet/keys": {".", "indexer/node"},
 	"orchestrator/wallet/rules": {".", "contracts", "contracts/bindings", "orchestrator/safety",
 		"orchestrator/transaction", "orchestrator/wallet/keys",
-		"store/walletdb"},
+		"store/walletdb", "x402"},
 	"orchestrator/wallet": {".", "orchestrator/wallet/keys", "orchestrator/wallet/rules", "contracts",
 		"contracts/bindings", "indexer/node",
-		"store", "store/rundb", "store/walletdb", "orchestrator/safety", "orchestrator/transaction", "policy"},
+		"store", "store/rundb", "store/walletdb", "orchestrator/safety", "orchestrator/transaction", "policy", "x402"},
+	"orchestrator/settlement": {".", "orchestrator/transaction", "orchestrator/wallet", "store", "store/walletdb", "x402"},
 	"orchestrator/operate": {".", "contracts", "contracts/bindings", "store", "store/rundb", "store/walletdb",
 		"orchestrator/approval", "orchestrator/safety", "orchestrator/transaction", "orchestrator/trustgate",
 		"orchestrator/wallet", "orchestrator/wallet/rules", "policy"},
@@ -126,6 +127,7 @@ var allowed = map[string][]string{
 	"internal/pg":      {},
 	"internal/pgtest":  {"*"},
 	"internal/rpctest": {"*"},
+	"internal/paytest": {"*"},
 	"internal/tracing": {},
 	"internal/synth":   {".", "contracts", "contracts/bindings"},
 	"cmd/bench":        {".", "internal/bench"},
@@ -156,7 +158,7 @@ var allowed = map[string][]string{
 }
 
 // testOnly packages must not be imported by product code.
-var testOnly = []string{"contracts/bindings/fixtures", "internal/pgtest", "internal/rpctest"}
+var testOnly = []string{"contracts/bindings/fixtures", "internal/pgtest", "internal/rpctest", "internal/paytest"}
 
 func TestImportTable(t *testing.T) {
 	seen := 0

@@ -101,6 +101,29 @@ func SettlesBy(target common.Address, data []byte) (contract common.Address, cal
 	return target, data, known
 }
 
+// Charge is what a settling transaction moves.
+type Charge struct {
+	Token, To common.Address
+	Amount    Amount
+}
+
+// Charged reads what a settling transaction moves. ok is false for a transaction that this package
+// does not make.
+func Charged(target common.Address, data []byte) (c Charge, ok bool) {
+	contract, call, ok := SettlesBy(target, data)
+	if !ok || len(call) < 4+7*32 {
+		return c, false
+	}
+	at := func(i int) []byte { return call[4+32*i : 4+32*(i+1)] }
+	switch contract {
+	case ExactProxy:
+		return Charge{common.BytesToAddress(at(0)), common.BytesToAddress(at(5)), readAmount(at(1))}, true
+	case UptoProxy:
+		return Charge{common.BytesToAddress(at(0)), common.BytesToAddress(at(6)), readAmount(at(4))}, true
+	}
+	return Charge{contract, common.BytesToAddress(at(1)), readAmount(at(2))}, true
+}
+
 // lastCall decodes the second call of packCalls; only the encoding of packCalls is accepted.
 func lastCall(data []byte) (to common.Address, call []byte, ok bool) {
 	if len(data) < 4+4*32 || string(data[:4]) != string(selector(sigAggregate)) {
