@@ -106,6 +106,7 @@ var allowed = map[string][]string{
 	"orchestrator/wallet": {".", "orchestrator/wallet/keys", "orchestrator/wallet/rules", "contracts",
 		"contracts/bindings", "indexer/node",
 		"store", "store/rundb", "store/walletdb", "orchestrator/safety", "orchestrator/transaction", "policy", "x402"},
+	"orchestrator/payer":      {".", "store", "store/walletdb", "x402"},
 	"orchestrator/settlement": {".", "orchestrator/transaction", "orchestrator/wallet", "store", "store/walletdb", "x402"},
 	"orchestrator/operate": {".", "contracts", "contracts/bindings", "store", "store/rundb", "store/walletdb",
 		"orchestrator/approval", "orchestrator/safety", "orchestrator/transaction", "orchestrator/trustgate",
