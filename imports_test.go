@@ -144,6 +144,8 @@ var allowed = map[string][]string{
 	"cmd/repute/internal/cli": {".", "cmd/repute/internal/config", "contracts", "indexer/documents", "internal/pg",
 		"store", "store/query", "store/searchdb"},
 	"cmd/repute/internal/progress": {"."},
+	"cmd/repute/internal/payments": {".", "cmd/repute/internal/cli", "cmd/repute/internal/config",
+		"cmd/repute/internal/service", "orchestrator/payer", "orchestrator/settlement", "orchestrator/wallet", "store", "x402"},
 	"cmd/repute/internal/service": {".", "api", "cmd/repute/internal/config", "cmd/repute/internal/progress", "indexer",
 		"indexer/documents", "indexer/node", "indexer/payments", "indexer/treasury", "indexer/verify", "internal/httpapi",
 		"internal/tracing", "mcp", "orchestrator", "orchestrator/agents", "orchestrator/control", "orchestrator/operate",
