@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -155,7 +156,7 @@ func (l *Local) known(r *Requirements) error {
 
 // Supported implements Facilitator.
 func (l *Local) Supported(context.Context) (Supported, error) {
-	s := Supported{Kinds: []Kind{}, Extensions: []string{}, Signers: map[string][]common.Address{}}
+	s := Supported{Kinds: []Kind{}, Extensions: []string{}, Signers: map[string][]string{}}
 	for _, id := range l.Chains {
 		s.Kinds = append(s.Kinds, Kind{X402Version: V2, Scheme: SchemeExact, Network: Network(id)})
 		if name := Slug(id); name != "" {
@@ -165,7 +166,11 @@ func (l *Local) Supported(context.Context) (Supported, error) {
 			continue
 		}
 		accounts := l.Verifier.Accounts(id)
-		s.Signers["eip155:*"] = append(s.Signers["eip155:*"], accounts...)
+		for _, a := range accounts {
+			if known := s.Signers["eip155:*"]; !slices.Contains(known, a.Hex()) {
+				s.Signers["eip155:*"] = append(known, a.Hex())
+			}
+		}
 		if len(accounts) > 0 {
 			extra, err := json.Marshal(Extra{Facilitator: &accounts[0]})
 			if err != nil {

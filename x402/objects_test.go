@@ -241,3 +241,29 @@ func TestPaymentID(t *testing.T) {
 		}
 	}
 }
+
+// TestChecksums: addresses are written with the checksum of EIP-55, which some clients insist on,
+// and read in any case.
+func TestChecksums(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPayment(t)
+		if p.Payload.Permit2 != nil && rapid.Bool().Draw(t, "upto") {
+			f := drawAddress(t, "facilitator")
+			p.Payload.Permit2.Witness.Facilitator = &f
+		}
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range strings.Split(string(text), `"`) {
+			if common.IsHexAddress(word) && len(word) == 42 && common.HexToAddress(word).Hex() != word {
+				t.Fatalf("%s in %s", word, text)
+			}
+		}
+		var back x402.Payment
+		if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(p, back) {
+			t.Fatalf("%+v is read as %+v: %v", p, back, err)
+		}
+	})
+}

@@ -191,7 +191,7 @@ type Kind struct {
 // Supported is what a facilitator supports (section 7.3). Signers are its accounts by CAIP-2
 // pattern.
 type Supported struct {
-	Kinds      []Kind                      `json:"kinds"`
-	Extensions []string                    `json:"extensions"`
-	Signers    map[string][]common.Address `json:"signers"`
+	Kinds      []Kind              `json:"kinds"`
+	Extensions []string            `json:"extensions"`
+	Signers    map[string][]string `json:"signers"`
 }

@@ -80,8 +80,8 @@ func statement(domain, name string, of []apitypes.Type, message apitypes.TypedDa
 func (d *Demand) AddOffers(ctx context.Context, s Signer, until uint64) error {
 	offers := []SignedOffer{}
 	for i, r := range d.Accepts {
-		o := Offer{Version: 1, ResourceURL: d.Resource.URL, Scheme: r.Scheme, Network: r.Network, Asset: lower(r.Asset),
-			PayTo: lower(r.PayTo), Amount: r.Amount.String(), ValidUntil: until}
+		o := Offer{Version: 1, ResourceURL: d.Resource.URL, Scheme: r.Scheme, Network: r.Network, Asset: r.Asset.Hex(),
+			PayTo: r.PayTo.Hex(), Amount: r.Amount.String(), ValidUntil: until}
 		signed, err := s.SignTyped(ctx, o.data())
 		if err != nil {
 			return fmt.Errorf("sign offer: %w", err)

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -51,7 +52,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{World: paytest.New(t, devnet.Options{}), answers: map[string]string{}}
+	return newWorldOn(t, 31337)
+}
+
+// newWorldOn is newWorld on a chain with an id.
+func newWorldOn(t *testing.T, chainID uint64) *world {
+	t.Helper()
+	w := &world{World: paytest.New(t, devnet.Options{ChainID: chainID}), answers: map[string]string{}}
 	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
 	ok(t, err)
 	t.Cleanup(db.Close)
@@ -107,7 +114,8 @@ func (w *world) script(path, text string) {
 
 // trusted makes the payee's account the wallet or owner of an agent with a score.
 func (w *world) trusted(by string, low string) {
-	w.script("/chains/31337/agents?"+by+"="+strings.ToLower(w.Payee().Hex()), `{"items":[{"id":"eip155:31337:0xa:1"}]}`)
+	w.script(fmt.Sprintf("/chains/%d/agents?%s=%s", w.Chain().ID, by, strings.ToLower(w.Payee().Hex())),
+		`{"items":[{"id":"eip155:31337:0xa:1"}]}`)
 	w.script("/agents/eip155:31337:0xa:1/reputation", `{"score":60,"low":`+low+`,"status":"rated"}`)
 }
 
