@@ -62,9 +62,7 @@ func (v *Verifier) permit(ctx context.Context, t *Transfer, p *Permit, raw []byt
 		}
 		t.deploying(s)
 	}
-	word := NewAmount(0)
-	word.n.Rsh(&p.Nonce.n, 8)
-	if err := v.funds(ctx, t, Permit2, pack(sigNonceBitmap, nil, p.From, word)); err != nil {
+	if err := v.funds(ctx, t); err != nil {
 		return err
 	}
 	if err := v.allowance(ctx, t); err != nil {

@@ -139,7 +139,7 @@ func (v *Verifier) authorization(ctx context.Context, t *Transfer, a *Authorizat
 	if err := v.domain(ctx, t, terms); err != nil {
 		return err
 	}
-	if err := v.funds(ctx, t, t.Token, pack(sigNonceState, nil, a.From, a.Nonce)); err != nil {
+	if err := v.funds(ctx, t); err != nil {
 		return err
 	}
 	return v.simulate(ctx, t, common.Address{})
@@ -206,14 +206,13 @@ func (v *Verifier) text(ctx context.Context, t *Transfer, function string) (stri
 	return readString(answer), nil
 }
 
-// funds checks that the nonce is unused, by a question whose answer is 0 then, and that the payer
-// has the amount.
-func (v *Verifier) funds(ctx context.Context, t *Transfer, of common.Address, nonce []byte) error {
-	state, err := v.call(ctx, t.ChainID, of, nonce)
+// funds checks that the nonce is unused, and that the payer has the amount.
+func (v *Verifier) funds(ctx context.Context, t *Transfer) error {
+	spent, err := v.spent(ctx, t)
 	if errors.Is(err, ErrUnavailable) {
 		return err
 	}
-	if err == nil && used(state, t.bit()) {
+	if spent {
 		return refuse(ReasonNonceUsed, "the authorization was used or canceled")
 	}
 	balance, err := v.call(ctx, t.ChainID, t.Token, pack(sigBalance, nil, t.From))

@@ -3,7 +3,11 @@ package settlement_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -280,5 +284,27 @@ func TestSupported(t *testing.T) {
 	if len(s.Kinds) != 2 || len(s.Signers["eip155:*"]) != 1 ||
 		!bytes.Contains(text, []byte(`"facilitatorAddress"`)) {
 		t.Errorf("%s", text)
+	}
+}
+
+// TestClaimedSettlements: a facilitator that says yes and never settles is not believed, one whose
+// settlement the chain shows is.
+func TestClaimedSettlements(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	honest := w.facilitator(t)
+	liar := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		_, _ = out.Write([]byte(`{"success":true,"transaction":"0x` + strings.Repeat("11", 32) + `","network":"eip155:31337"}`))
+	}))
+	t.Cleanup(liar.Close)
+	c, err := x402.NewClient(nil, time.Second, liar.URL)
+	ok(t, err)
+	for _, r := range []x402.Requirements{w.Requirements(10), w.PlainRequirements(10)} {
+		p := w.Pay(t, r)
+		lying := &x402.Confirmed{Facilitator: c, Verifier: honest.Verifier, Wait: time.Second}
+		if s, err := lying.Settle(t.Context(), p, r); !errors.Is(err, x402.ErrUnknownEnd) || s.Success {
+			t.Errorf("a claim is believed: %+v, %v", s, err)
+		}
+		w.settleOnce(t, &x402.Confirmed{Facilitator: honest, Verifier: honest.Verifier}, p, r, 10)
 	}
 }
