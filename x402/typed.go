@@ -58,7 +58,7 @@ func PermitData(p Permit, chainID uint64) apitypes.TypedData {
 		Message: apitypes.TypedDataMessage{
 			"permitted": map[string]any{"token": p.Permitted.Token.Hex(), "amount": p.Permitted.Amount.String()},
 			"spender":   p.Spender.Hex(), "nonce": p.Nonce.String(), "deadline": p.Deadline.String(),
-			"witness": map[string]any(message)},
+			"witness": message},
 	}
 }
 

@@ -331,3 +331,34 @@ func TestUnpaid(t *testing.T) {
 		}
 	}
 }
+
+// TestVersion1: a server that speaks version 1 alone is paid, and its facilitator, which is asked over
+// HTTP, settles in that version.
+func TestVersion1(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, 84532)
+	w.trusted("wallet", "40")
+	facilitator := httptest.NewServer(x402.NewHandler(w.shop.Facilitator))
+	t.Cleanup(facilitator.Close)
+	c, err := x402.NewClient(nil, 0, facilitator.URL)
+	ok(t, err)
+	w.shop.Facilitator, w.shop.Signer = c, nil
+	old := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(x402.HeaderPayment) != "" {
+			t.Error("a payment of version 2")
+		}
+		kept := httptest.NewRecorder()
+		w.shop.ServeHTTP(kept, r)
+		for _, name := range []string{"Content-Type", x402.HeaderResponseV1} {
+			out.Header().Set(name, kept.Header().Get(name))
+		}
+		out.WriteHeader(kept.Code)
+		_, _ = out.Write(kept.Body.Bytes())
+	}))
+	t.Cleanup(old.Close)
+	a, err := w.payer(t, nil).Do(t.Context(), payer.Request{URL: old.URL})
+	ok(t, err)
+	if a.Receipt == nil || a.Receipt.Transaction == "" || a.Receipt.Network != "eip155:84532" || w.paid(t) != 10_000 {
+		t.Errorf("%+v: %d units", a.Receipt, w.paid(t))
+	}
+}

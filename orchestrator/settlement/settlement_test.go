@@ -2,6 +2,7 @@ package settlement_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"math/big"
@@ -307,4 +308,58 @@ func TestClaimedSettlements(t *testing.T) {
 		}
 		w.settleOnce(t, &x402.Confirmed{Facilitator: honest, Verifier: honest.Verifier}, p, r, 10)
 	}
+}
+
+// TestUnknownEnd: while a settlement is not mined the facilitator answers 503, and the same payment
+// sent again is settled by the one transaction. A chain that cannot be asked is 503 too.
+func TestUnknownEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.facilitator(t)
+	hasty := *f
+	hasty.Settler = &impatient{f.Settler}
+	server := httptest.NewServer(x402.NewHandler(&hasty))
+	t.Cleanup(server.Close)
+	c, err := x402.NewClient(nil, 0, server.URL)
+	ok(t, err)
+	r := w.Requirements(10)
+	p := w.Pay(t, r)
+	w.SetPeriod(0)
+	for range 2 {
+		if s, err := c.Settle(t.Context(), p, r); !errors.Is(err, x402.ErrUnknownEnd) || s.Success {
+			t.Fatalf("%+v, %v", s, err)
+		}
+	}
+	w.SetPeriod(250 * time.Millisecond)
+	var s x402.Settlement
+	for end := time.Now().Add(30 * time.Second); !s.Success && time.Now().Before(end); {
+		s, _ = c.Settle(t.Context(), p, r)
+	}
+	if !s.Success || w.paid(t) != 10 || w.sent(t) != 1 {
+		t.Errorf("%+v: %d units moved in %d transactions", s, w.paid(t), w.sent(t))
+	}
+	gone := w.chain(t, map[string]int{"settler": paytest.SettlerAccount})
+	gone.RPC, gone.Patience = []string{"http://127.0.0.1:1"}, 100*time.Millisecond
+	blind, err := open(t, w.url, gone)
+	ok(t, err)
+	if v, err := blind.Verify(t.Context(), w.Pay(t, r), r); !errors.Is(err, x402.ErrUnavailable) || v.IsValid {
+		t.Errorf("without a chain: %+v, %v", v, err)
+	}
+}
+
+// impatient waits for the end of a settlement for no longer than half a second.
+type impatient struct{ x402.Settler }
+
+// Send implements x402.Settler.
+func (i *impatient) Send(ctx context.Context, t *x402.Transfer) (x402.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	return i.Settler.Send(ctx, t)
+}
+
+// Outcome implements x402.Settler.
+func (i *impatient) Outcome(ctx context.Context, t *x402.Transfer) (x402.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	return i.Settler.Outcome(ctx, t)
 }
