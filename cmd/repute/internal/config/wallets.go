@@ -29,7 +29,7 @@ type walletConfig struct {
 	Operator keyRef `yaml:"operator"`
 	// Key of the treasury's owner, which sets its policies.
 	Owner keyRef `yaml:"owner"`
-	// Keys that sign registry writes, by agent slug.
+	// Keys that sign registry writes, settlements of x402 payments and payments, by agent slug.
 	Identities map[string]keyRef `yaml:"identities"`
 	// Slugs of identities whose wallets the registrar may bind to agents that it registered.
 	Consents []string `yaml:"consents"`
