@@ -2,13 +2,13 @@ package x402_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"testing"
-
-	"context"
 
 	"repute/x402"
 )
@@ -102,7 +102,9 @@ func FuzzFacilitator(f *testing.F) {
 			r.Header.Set("Content-Type", "application/json")
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
-			if w.Code != http.StatusOK && w.Code != http.StatusBadRequest || bytes.Contains(w.Body.Bytes(), []byte("true")) {
+			var said struct{ IsValid, Success bool }
+			if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil || said.IsValid || said.Success ||
+				w.Code != http.StatusOK && w.Code != http.StatusBadRequest {
 				t.Errorf("%s: %d %s", path, w.Code, w.Body)
 			}
 		}
