@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"manifest":                    {"."},
 	"manifest/schemas":            {"."},
 	"policy":                      {"."},
+	"x402":                        {},
 	"mcp":                         {".", "internal/httpapi"},
 	"store":                       {".", "migrations"},
 	"store/chaindb":               {".", "store"},
@@ -104,10 +105,12 @@ var allowed = map[string][]string{
 	"orchestrator/wallet/keys": {".", "indexer/node"},
 	"orchestrator/wallet/rules": {".", "contracts", "contracts/bindings", "orchestrator/safety",
 		"orchestrator/transaction", "orchestrator/wallet/keys",
-		"store/walletdb"},
+		"store/walletdb", "x402"},
 	"orchestrator/wallet": {".", "orchestrator/wallet/keys", "orchestrator/wallet/rules", "contracts",
 		"contracts/bindings", "indexer/node",
-		"store", "store/rundb", "store/walletdb", "orchestrator/safety", "orchestrator/transaction", "policy"},
+		"store", "store/rundb", "store/walletdb", "orchestrator/safety", "orchestrator/transaction", "policy", "x402"},
+	"orchestrator/payer":      {".", "store", "store/walletdb", "x402"},
+	"orchestrator/settlement": {".", "orchestrator/transaction", "orchestrator/wallet", "store", "store/walletdb", "x402"},
 	"orchestrator/operate": {".", "contracts", "contracts/bindings", "store", "store/rundb", "store/walletdb",
 		"orchestrator/approval", "orchestrator/safety", "orchestrator/transaction", "orchestrator/trustgate",
 		"orchestrator/wallet", "orchestrator/wallet/rules", "policy"},
@@ -133,6 +136,7 @@ var allowed = map[string][]string{
 	"internal/pg":      {},
 	"internal/pgtest":  {"*"},
 	"internal/rpctest": {"*"},
+	"internal/paytest": {"*"},
 	"internal/tracing": {},
 	"internal/synth":   {".", "contracts", "contracts/bindings"},
 	"cmd/bench":        {".", "internal/bench"},
@@ -148,6 +152,8 @@ var allowed = map[string][]string{
 	"cmd/repute/internal/cli": {".", "cmd/repute/internal/config", "contracts", "indexer/documents", "internal/pg",
 		"store", "store/query", "store/searchdb"},
 	"cmd/repute/internal/progress": {"."},
+	"cmd/repute/internal/payments": {".", "cmd/repute/internal/cli", "cmd/repute/internal/config",
+		"cmd/repute/internal/service", "orchestrator/payer", "orchestrator/settlement", "orchestrator/wallet", "store", "x402"},
 	"cmd/repute/internal/service": {".", "api", "cmd/repute/internal/config", "cmd/repute/internal/progress", "indexer",
 		"indexer/documents", "indexer/node", "indexer/payments", "indexer/treasury", "indexer/verify", "internal/httpapi",
 		"internal/tracing", "mcp", "orchestrator", "orchestrator/agents", "orchestrator/control", "orchestrator/operate",
@@ -163,7 +169,7 @@ var allowed = map[string][]string{
 }
 
 // testOnly packages must not be imported by product code.
-var testOnly = []string{"contracts/bindings/fixtures", "internal/pgtest", "internal/rpctest"}
+var testOnly = []string{"contracts/bindings/fixtures", "internal/pgtest", "internal/rpctest", "internal/paytest"}
 
 func TestImportTable(t *testing.T) {
 	seen := 0

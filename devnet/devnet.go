@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/eth"
 	"github.com/ethereum/go-ethereum/ethclient"
@@ -25,6 +26,10 @@ type Options struct {
 	Host     string   // where JSON-RPC listens; "" means 127.0.0.1
 	Port     int      // of JSON-RPC, HTTP and WebSocket alike; 0 takes a free one
 	Origins  []string // browser origins that may use JSON-RPC
+
+	// Code is runtime code that is there from the first block on, by address: contracts that have
+	// the same address on every chain.
+	Code map[common.Address][]byte
 
 	// Period makes a block automatically that often, at wall-clock time. 0 leaves
 	// it to Mine; see SetPeriod.

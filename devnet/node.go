@@ -8,6 +8,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/rawdb"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/eth"
 	"github.com/ethereum/go-ethereum/eth/ethconfig"
 	"github.com/ethereum/go-ethereum/eth/filters"
@@ -92,6 +93,9 @@ func (d *Devnet) genesis() *core.Genesis {
 	rules.ChainID = new(big.Int).SetUint64(d.opt.ChainID)
 	alloc := core.SystemContractAllocs()
 	maps.Copy(alloc, allocation(d.keys))
+	for at, code := range d.opt.Code {
+		alloc[at] = types.Account{Balance: new(big.Int), Code: code}
+	}
 	return &core.Genesis{
 		Config:     &rules,
 		Timestamp:  uint64(d.opt.GenesisTime.Truncate(time.Second).Unix()),

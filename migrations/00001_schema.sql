@@ -1284,7 +1284,8 @@ create unique index acts_one_identity on acts (chain_id, agent)
 create index acts_open on acts (created_at)
     where ended_at is null;
 comment on table acts is
-    'Operator actions, outside any run. Their transactions are intents with the ids ID/1, ID/2 …';
+    'Operator actions, outside any run. Their transactions are intents with the ids ID/1, ID/2 …; those of kind '
+    'purchase pay for answers by x402 and have none.';
 comment on column acts.key is 'Idempotency key of the request; null without one.';
 comment on column acts.agent is 'Slug; empty for none.';
 comment on column acts.transactions is 'As they were simulated.';

@@ -19,6 +19,7 @@ import (
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/cmd/repute/internal/files"
+	"repute/cmd/repute/internal/payments"
 	"repute/cmd/repute/internal/tasks"
 )
 
@@ -112,8 +113,9 @@ done. verify says more with its own: see its help.`,
 	root.AddCommand(serveCommand(p), importEventsCommand(p), exportCommand(p), reindexCommand(p),
 		dumpCommand(p), verifyCommand(p), migrateCommand(p), statusCommand(p), chainsCommand(p), files.DocumentsCommand(p),
 		scoreCommand(p), trustCommand(p), files.ManifestCommand(p),
-		rootsCommand(p), sourcesCommand(p), evidenceCommand(p), keysCommand(p), verifySnapshotCommand(p), tasks.TaskCommand(p),
-		tasks.RunCommand(p), tasks.AgentCommand(p), mcpCommand(p),
+		rootsCommand(p), sourcesCommand(p), evidenceCommand(p), keysCommand(p), verifySnapshotCommand(p),
+		tasks.TaskCommand(p), tasks.RunCommand(p), tasks.AgentCommand(p), mcpCommand(p),
+		payments.FacilitatorCommand(p), payments.PayCommand(p),
 		movedCommand("bench", "make bench, or go run ./cmd/bench NAME"),
 		movedCommand("demo", "make demo, or go run ./cmd/demo"), versionCommand(p))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })

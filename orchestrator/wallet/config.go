@@ -44,6 +44,8 @@ type ChainConfig struct {
 	Owner keys.Config
 	// Identities sign registry writes, by agent slug. None may be the operator's key.
 	Identities map[string]keys.Config
+	// Tokens are the tokens in which identities may settle x402 payments. Empty: none.
+	Tokens []common.Address
 	// Consents are the slugs of identities whose wallets the registrar may bind to agents that it
 	// registered. Empty: none.
 	Consents []string
@@ -146,7 +148,8 @@ func Open(db *store.DB, c Config) (*Wallet, error) {
 func openChain(log *slog.Logger, field string, conf ChainConfig) (*chain, error) {
 	c := &chain{ChainConfig: conf, field: field, id: new(big.Int).SetUint64(conf.ChainID),
 		identities: map[string]keys.Signer{}, signing: make(chan struct{}, 1)}
-	c.rules = rules.Rules{ChainID: c.id, Treasury: conf.Treasury, Registries: conf.Registries, Ceilings: conf.Ceilings}
+	c.rules = rules.Rules{ChainID: c.id, Treasury: conf.Treasury, Registries: conf.Registries, Tokens: conf.Tokens,
+		Ceilings: conf.Ceilings}
 	for i, url := range conf.RPC {
 		e, err := dial(fmt.Sprintf("%s.rpc[%d]", field, i), fmt.Sprintf("endpoint %d of chain %d", i+1, conf.ChainID), url,
 			log)

@@ -239,7 +239,7 @@ func (e *endpoint) viewsAt(ctx context.Context, at *head, balanceOf common.Addre
 	batch := []rpc.BatchElem{{Method: "eth_getBalance", Args: []any{balanceOf, pinned(at.Hash)}, Result: balance}}
 	for i, v := range views {
 		batch = append(batch,
-			rpc.BatchElem{Method: "eth_call", Args: []any{message(common.Address{}, v.To, v.Data), pinned(at.Hash)},
+			rpc.BatchElem{Method: "eth_call", Args: []any{message(v.From, v.To, v.Data), pinned(at.Hash)},
 				Result: &answers[i]})
 	}
 	if err := e.batch(ctx, batch); err != nil {

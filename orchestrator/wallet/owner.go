@@ -60,10 +60,10 @@ func (w *Wallet) IdentityOf(chainID uint64, key common.Address) (string, error) 
 	return "", &repute.MissingError{What: fmt.Sprintf("key of %s on chain %d", key, chainID), Why: "is not configured"}
 }
 
-// View is a call of a view function.
+// View is a question to a contract. The zero From stands for nobody.
 type View struct {
-	To   common.Address
-	Data []byte
+	From, To common.Address
+	Data     []byte
 }
 
 // Seen are results at one block.

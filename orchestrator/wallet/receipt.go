@@ -14,14 +14,15 @@ import (
 	"repute"
 	"repute/orchestrator/wallet/rules"
 	"repute/store/walletdb"
+	"repute/x402"
 )
 
 // maxLogs bounds the stored logs of a transaction, in bytes of JSON.
 const maxLogs = 256 << 10
 
-// keptLogs returns a transaction's logs as JSON. If they are too large it keeps only those of the
-// treasury and the registries, which show payments and changed records; nil if these are too large
-// too.
+// keptLogs are a transaction's logs as JSON. Of too many those of the treasury, the registries
+// and the tokens alone are kept, which tell what was paid and whose records changed; nil where
+// these are too many too.
 func (c *chain) keptLogs(logs []*types.Log) (json.RawMessage, error) {
 	all, err := json.Marshal(logs)
 	if err != nil {
@@ -30,8 +31,8 @@ func (c *chain) keptLogs(logs []*types.Log) (json.RawMessage, error) {
 	if len(all) <= maxLogs {
 		return all, nil
 	}
-	ours := append([]common.Address{c.Treasury, c.Registries.Identity, c.Registries.Reputation},
-		c.Registries.Validations...)
+	ours := slices.Concat([]common.Address{c.Treasury, c.Registries.Identity, c.Registries.Reputation},
+		c.Registries.Validations, c.Tokens)
 	few, err := json.Marshal(slices.DeleteFunc(slices.Clone(logs),
 		func(l *types.Log) bool { return !slices.Contains(ours, l.Address) }))
 	if err != nil || len(few) > maxLogs {
@@ -108,6 +109,9 @@ func contradiction(in *walletdb.Intent, r *types.Receipt) string {
 		return ""
 	case r.Status != types.ReceiptStatusSuccessful:
 		return fmt.Sprintf("has status %d", r.Status)
+	}
+	if _, settles := x402.Charged(in.To, in.Data); settles {
+		return "" // what the token's logs show of it is for the caller to judge
 	}
 	s, err := rules.ParseSpending(in.Data)
 	if err != nil { // a registry write: each of them emits an event

@@ -163,10 +163,11 @@ func ActOfKey(ctx context.Context, db *store.DB, key string) (out Act, err error
 	return out, err
 }
 
-// Acts returns acts before a time and id, the newest first; a zero time is the beginning.
+// Acts returns acts before a time and id, the newest first, without purchases; a zero time is the
+// beginning.
 func Acts(ctx context.Context, db *store.DB, before time.Time, beforeID string, most int) ([]Act, error) {
 	rows, err := db.Readers().Query(ctx,
-		selectActs+`where $1::timestamptz is null or (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3`,
+		selectActs+`where kind <> 'purchase' and ($1::timestamptz is null or (created_at, id) < ($1, $2)) order by created_at desc, id desc limit $3`,
 		store.MaybeTime(before), store.CleanText(beforeID), most)
 	if err != nil {
 		return nil, store.Failed("read acts", err)
@@ -176,11 +177,11 @@ func Acts(ctx context.Context, db *store.DB, before time.Time, beforeID string, 
 }
 
 // OpenActs returns acts that have not ended and whose caller no longer waits, the oldest first,
-// after a time and id; a zero time is the beginning.
+// without purchases, after a time and id; a zero time is the beginning.
 func OpenActs(ctx context.Context, db *store.DB, older time.Duration, after time.Time, afterID string,
 	most int) ([]Act, error) {
 	rows, err := db.Pool().Query(ctx, selectActs+`
-		where ended_at is null and created_at < now() - make_interval(secs => $1) and ($2::timestamptz is null or
+		where ended_at is null and kind <> 'purchase' and created_at < now() - make_interval(secs => $1) and ($2::timestamptz is null or
 			(created_at, id) > ($2, $3))
 		order by created_at, id limit $4`, older.Seconds(), store.MaybeTime(after), store.CleanText(afterID), most)
 	if err != nil {

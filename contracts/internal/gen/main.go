@@ -28,6 +28,8 @@ type target struct {
 // names gives overloads, and what two contracts of one package would both
 // declare, a name of its own. Keyed by contract and function signature.
 var names = map[string]string{
+	"AuthorizedToken.transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)": "transferWithSplitSignature",
+	"AuthorizedToken.transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)":                 "transferWithSignature",
 	"IdentityRegistry.register()":                                      "register",
 	"IdentityRegistry.register(string)":                                "registerURI",
 	"IdentityRegistry.register(string,(string,bytes)[])":               "registerWithMetadata",

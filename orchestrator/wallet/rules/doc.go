@@ -2,7 +2,8 @@
 //
 // Rules.Sign is the only way to a signature, and it checks the transaction first, whoever made
 // it: chain and form, no native coin, fees below the Ceilings, and a target and function that
-// the key's Role may call. An agent's own key signs a few functions of the registries. The
+// the key's Role may call. An agent's own key signs a few functions of the registries, and
+// transactions that settle x402 payments in listed tokens. The
 // operator's key signs calls of the treasury that name the agent, run and task that ask. The
 // owner's key signs what sets policies of the treasury. Nothing else is signed.
 //

@@ -9,8 +9,10 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute/contracts/bindings"
+	"repute/contracts/bindings/fixtures"
 	"repute/orchestrator/safety"
 	"repute/orchestrator/transaction"
+	"repute/x402"
 )
 
 // TestPermit checks transactions that a wallet never makes.
@@ -18,8 +20,8 @@ func TestPermit(t *testing.T) {
 	t.Parallel()
 	treasury, identity, reputation, validation := common.HexToAddress("0x01"), common.HexToAddress("0x02"),
 		common.HexToAddress("0x03"), common.HexToAddress("0x04")
-	payee := common.HexToAddress("0x05")
-	r := Rules{ChainID: big.NewInt(7), Treasury: treasury, Ceilings: DefaultCeilings(7),
+	payee, token := common.HexToAddress("0x05"), common.HexToAddress("0x06")
+	r := Rules{ChainID: big.NewInt(7), Treasury: treasury, Ceilings: DefaultCeilings(7), Tokens: []common.Address{token},
 		Registries: safety.Registries{
 			ChainID: 7, Identity: identity, Reputation: reputation, Validations: []common.Address{validation}}}
 	o := transaction.Origin{Agent: "payer", Run: "run_1", Task: "task_1"}
@@ -31,6 +33,13 @@ func TestPermit(t *testing.T) {
 	}
 	praise := bindings.NewReputationRegistry().PackGiveFeedback(big.NewInt(1), big.NewInt(1), 0, "", "", "", "",
 		[32]byte{})
+	coin := fixtures.NewAuthorizedToken()
+	settles := coin.PackTransferWithSplitSignature(payee, payee, big.NewInt(1), big.NewInt(0), big.NewInt(1), [32]byte{}, 27,
+		[32]byte{}, [32]byte{})
+	multicall := func(second common.Address, data []byte) []byte {
+		return fixtures.NewMulticall().PackAggregate3([]fixtures.MulticallCall3{
+			{Target: identity, AllowFailure: true, CallData: praise}, {Target: second, CallData: data}})
+	}
 	form := func(to *common.Address, value int64, data []byte) *types.Transaction {
 		return types.NewTx(&types.DynamicFeeTx{ChainID: r.ChainID, To: to, Value: big.NewInt(value), Data: data, Gas: 1,
 			GasFeeCap: big.NewInt(1), GasTipCap: big.NewInt(1)})
@@ -64,6 +73,17 @@ func TestPermit(t *testing.T) {
 		{"withdraw", ByOperator, form(&treasury, 0, b.PackWithdraw(payee, big.NewInt(1))), false},
 		{"more bytes", ByOperator, form(&treasury, 0, append(slices.Clone(good), 0)), false},
 		{"fewer bytes", ByOperator, form(&treasury, 0, good[:len(good)-32]), false},
+		{"settlement", ByIdentity, form(&token, 0, settles), true},
+		{"settlement after a deployment by Multicall3", ByIdentity, form(&x402.Multicall3, 0, multicall(token, settles)), true},
+		{"settlement by the operator", ByOperator, form(&token, 0, settles), false},
+		{"settlement by the owner", ByOwner, form(&token, 0, settles), false},
+		{"settlement in a token that is not listed", ByIdentity, form(&payee, 0, settles), false},
+		{"settlement on a registry", ByIdentity, form(&identity, 0, settles), false},
+		{"transfer of the key's own", ByIdentity, form(&token, 0, coin.PackTransfer(payee, big.NewInt(1))), false},
+		{"approval by the key", ByIdentity, form(&token, 0, coin.PackApprove(payee, big.NewInt(1))), false},
+		{"approval through Multicall3", ByIdentity,
+			form(&x402.Multicall3, 0, multicall(token, coin.PackApprove(payee, big.NewInt(1)))), false},
+		{"deployment by the key itself", ByIdentity, form(&payee, 0, multicall(token, settles)), false},
 		{"another chain", ByOperator, types.NewTx(&types.DynamicFeeTx{ChainID: big.NewInt(8), To: &treasury, Data: good}),
 			false},
 		{"an old form", ByOperator, types.NewTx(&types.LegacyTx{To: &treasury, Data: good}), false},

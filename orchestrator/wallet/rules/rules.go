@@ -18,6 +18,7 @@ import (
 	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet/keys"
 	"repute/store/walletdb"
+	"repute/x402"
 )
 
 // Rules define the transactions that may be signed on a chain.
@@ -25,7 +26,8 @@ type Rules struct {
 	ChainID    *big.Int
 	Treasury   common.Address // the zero address for none
 	Registries safety.Registries
-	Ceilings   Ceilings // all set
+	Tokens     []common.Address // that identities settle x402 payments in
+	Ceilings   Ceilings         // all set
 }
 
 // Role is the kind of a key. Each kind signs other transactions.
@@ -84,12 +86,22 @@ func (r *Rules) RegistryWrite(to common.Address, data []byte) (registry, allowed
 	return registry, registry && oneOf(list, data)
 }
 
+// Settles reports whether data settles an x402 payment in one of the tokens. Such a transaction moves
+// only what its payer signed for: nothing of the account that sends it, but for gas. A wallet that
+// is deployed before is deployed by Multicall3, never by the account itself.
+func (r *Rules) Settles(to common.Address, data []byte) bool {
+	c, ok := x402.Charged(to, data)
+	_, registry := r.writes(to)
+	return ok && !registry && to != r.Treasury && slices.Contains(r.Tokens, c.Token)
+}
+
 // SetsPolicy reports whether data calls a function of the treasury that its owner signs.
 func SetsPolicy(data []byte) bool { return oneOf(ownerFunctions, data) }
 
-// permit checks a transaction directly before it is signed: the operator's key signs calls of the
-// treasury for this agent, run and task; an agent's own key signs listed functions of the
-// registries; the treasury's owner signs functions that set policies. Nothing else is signed.
+// permit is the last look at a transaction before it is signed: the operator's key signs
+// calls of the treasury for this agent, run and task, an agent's own key signs listed
+// functions of the registries and settlements of x402 payments, the treasury's owner's key what
+// sets policies, and nothing else is signed.
 func (r *Rules) permit(by Role, o transaction.Origin, tx *types.Transaction) error {
 	switch {
 	case tx.Type() != types.DynamicFeeTxType || len(tx.AccessList()) > 0 || tx.ChainId().Cmp(r.ChainID) != 0:
@@ -108,7 +120,7 @@ func (r *Rules) permit(by Role, o transaction.Origin, tx *types.Transaction) err
 	case ByOwner:
 		return r.PermitOwner(*tx.To(), tx.Data())
 	}
-	if _, allowed := r.RegistryWrite(*tx.To(), tx.Data()); !allowed {
+	if _, allowed := r.RegistryWrite(*tx.To(), tx.Data()); !allowed && !r.Settles(*tx.To(), tx.Data()) {
 		return Refusal("is no registry write that agents sign (target %s, selector 0x%x)", tx.To(),
 			tx.Data()[:min(4, len(tx.Data()))])
 	}

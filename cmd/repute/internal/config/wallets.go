@@ -29,7 +29,7 @@ type walletConfig struct {
 	Operator keyRef `yaml:"operator"`
 	// Key of the treasury's owner, which sets its policies.
 	Owner keyRef `yaml:"owner"`
-	// Keys that sign registry writes, by agent slug.
+	// Keys that sign registry writes, settlements of x402 payments and payments, by agent slug.
 	Identities map[string]keyRef `yaml:"identities"`
 	// Slugs of identities whose wallets the registrar may bind to agents that it registered.
 	Consents []string `yaml:"consents"`
@@ -146,6 +146,13 @@ func (c *Config) Wallets() (out []wallet.ChainConfig, err error) {
 		if err != nil {
 			return nil, err
 		}
+		known, err := c.coinsOn(chain.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, coin := range known {
+			on.Tokens = append(on.Tokens, coin.Address)
+		}
 		out = append(out, on)
 	}
 	return out, nil
@@ -194,17 +201,22 @@ func (c *Config) Registries(wallets []wallet.ChainConfig) (out []safety.Registri
 // known: of the chain's entry, or built in.
 func (c *Config) Tokens(wallets []wallet.ChainConfig) (out []repute.Stablecoin, err error) {
 	for _, w := range wallets {
-		entry := ChainConfig{}
-		for _, cc := range c.Chains {
-			if chain, err := cc.Resolve(); err == nil && chain.ID == w.ChainID {
-				entry = cc
-			}
-		}
-		known, err := entry.coins(repute.Chain{ID: w.ChainID, Name: entry.key()})
+		known, err := c.coinsOn(w.ChainID)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, known...)
 	}
 	return out, nil
+}
+
+// coinsOn are the tokens of a chain whose symbol and decimals are known.
+func (c *Config) coinsOn(chainID uint64) ([]repute.Stablecoin, error) {
+	entry := ChainConfig{}
+	for _, cc := range c.Chains {
+		if chain, err := cc.Resolve(); err == nil && chain.ID == chainID {
+			entry = cc
+		}
+	}
+	return entry.coins(repute.Chain{ID: chainID, Name: entry.key()})
 }

@@ -1,0 +1,2 @@
+// Package payments has the commands that pay and settle by x402.
+package payments

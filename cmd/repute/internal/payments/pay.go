@@ -1,0 +1,210 @@
+package payments
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
+	"repute/cmd/repute/internal/service"
+	"repute/orchestrator/payer"
+	"repute/orchestrator/wallet"
+	"repute/store"
+	"repute/x402"
+)
+
+// payFlags are those of repute pay.
+type payFlags struct {
+	index, as, method, data string
+	max, maxHost, maxDay    string
+	minScore                float64
+	unknown, json           bool
+}
+
+// PayCommand is repute pay.
+func PayCommand(p *cli.Program) *cobra.Command {
+	var f payFlags
+	cmd := &cobra.Command{
+		Use:   "pay URL [--max 0.05] [--min-score 20]",
+		Short: "ask a server, and pay for its answer if the agent behind it is trusted",
+		Long: `Asks a URL. If the server demands payment by x402, finds whose account is to be paid in the
+index (an agent's wallet or owner on the chain of the payment, or an agent that the host
+proves), asks for its score and pays if it is high enough and no cap is passed. Only
+known stablecoins are paid with, one US dollar each. A request whose answer was lost is
+asked again with the same payment while that holds. The answer goes to standard output,
+the receipt to standard error; receipts are stored.`,
+		Example: `  repute pay https://agent.example/report --index http://127.0.0.1:8080 --max 0.05 --min-score 20`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
+				return f.pay(cmd.Context(), p, &c, db, args[0])
+			})
+		},
+	}
+	p.Flags.Database(cmd.Flags())
+	set := cmd.Flags()
+	set.StringVar(&f.index, "index", "", "URL of the index that is asked whom to trust (INDEXER_URL)")
+	set.StringVar(&f.as, "as", "", "slug of the identity in orchestrator.wallets whose key pays; may be left out where one has a key")
+	set.StringVar(&f.max, "max", "0.05", "most that this call may cost, in dollars")
+	set.StringVar(&f.maxHost, "max-host", "1", "most that is paid to one host in 24 hours, in dollars")
+	set.StringVar(&f.maxDay, "max-day", "5", "most that is paid in 24 hours, in dollars")
+	set.Float64Var(&f.minScore, "min-score", 20, "the lower bound of the payee's score must be at least this, -100 to 100")
+	set.BoolVar(&f.unknown, "allow-unknown", false, "also pay accounts of no known agent, and agents that nobody has rated")
+	set.StringVar(&f.method, "method", "", "GET, or POST where there is data")
+	set.StringVar(&f.data, "data", "", "JSON that is sent; @FILE reads a file")
+	set.BoolVar(&f.json, "json", false, "print answer and receipt as one JSON object")
+	return cmd
+}
+
+// dollars reads an amount of dollars exactly.
+func dollars(field, text string) (repute.Micros, error) {
+	whole, fraction, _ := strings.Cut(text, ".")
+	if whole != "" && len(whole) <= 9 && len(fraction) <= 6 && strings.Trim(whole+fraction, "0123456789") == "" {
+		n, ok := new(big.Int).SetString(whole+fraction+strings.Repeat("0", 6-len(fraction)), 10)
+		if ok && n.IsInt64() {
+			return repute.Micros(n.Int64()), nil
+		}
+	}
+	return 0, repute.Invalid(field, fmt.Sprintf("%.40q is no amount", text), "dollars, at most six digits after the point")
+}
+
+// request is what is asked for.
+func (f *payFlags) request(p *cli.Program, address string) (payer.Request, error) {
+	r := payer.Request{Method: strings.ToUpper(f.method), URL: address, Body: []byte(f.data)}
+	if name, ok := strings.CutPrefix(f.data, "@"); ok {
+		in, err := p.OpenInput(name)
+		if err != nil {
+			return r, err
+		}
+		defer in.Close()
+		if r.Body, err = io.ReadAll(io.LimitReader(in, 10<<20)); err != nil {
+			return r, repute.Invalid("data", err.Error(), "a readable file")
+		}
+	}
+	if len(r.Body) > 0 {
+		r.Type, r.Method = "application/json", cmp.Or(r.Method, http.MethodPost)
+	}
+	return r, nil
+}
+
+// options are those of the payer.
+func (f *payFlags) options(c *config.Config, w *wallet.Wallet, list []wallet.ChainConfig, address string) (o payer.Options,
+	err error) {
+	o = payer.Options{Index: cmp.Or(f.index, os.Getenv("INDEXER_URL")), MinScore: f.minScore, AllowUnknown: f.unknown,
+		By: "repute pay"}
+	if o.Index == "" {
+		return o, repute.Invalid("index", "is missing", "--index, or INDEXER_URL: the URL of an index such as repute serve")
+	}
+	for _, cap := range []struct {
+		field, text string
+		into        *repute.Micros
+	}{{"max", f.max, &o.MaxCall}, {"max-host", f.maxHost, &o.MaxHost}, {"max-day", f.maxDay, &o.MaxDay}} {
+		if *cap.into, err = dollars(cap.field, cap.text); err != nil {
+			return o, err
+		}
+	}
+	if o.Coins, err = c.Tokens(list); err != nil {
+		return o, err
+	}
+	if o.Agent, err = f.identity(list); err != nil {
+		return o, err
+	}
+	o.Keys = func(id uint64) (x402.Signer, error) { return w.IdentityKey(id, o.Agent) }
+	u, err := url.Parse(address)
+	if err != nil {
+		return o, repute.Invalid("URL", err.Error(), "an http or https URL")
+	}
+	o.HTTP = service.Outside(c, append([]string{u.Host}, c.AllowHosts...)) // the caller chose the host
+	return o, nil
+}
+
+// identity is the slug that pays: the chosen one, or the only one.
+func (f *payFlags) identity(list []wallet.ChainConfig) (string, error) {
+	slugs := map[string]bool{}
+	for _, c := range list {
+		for slug := range c.Identities {
+			slugs[slug] = true
+		}
+	}
+	if f.as == "" && len(slugs) == 1 {
+		for slug := range slugs {
+			return slug, nil
+		}
+	}
+	if !slugs[f.as] {
+		return "", repute.Invalid("as", fmt.Sprintf("%.80q is no identity with a key", f.as),
+			"a slug of identities in orchestrator.wallets")
+	}
+	return f.as, nil
+}
+
+// paidAnswer is what repute pay --json prints.
+type paidAnswer struct {
+	Status  int            `json:"status"`
+	Body    string         `json:"body"`
+	Receipt *payer.Receipt `json:"receipt"`
+}
+
+// pay asks and pays.
+func (f *payFlags) pay(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, address string) error {
+	r, err := f.request(p, address)
+	if err != nil {
+		return err
+	}
+	w, list, err := openWallet(p, c, db)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	o, err := f.options(c, w, list, address)
+	if err != nil {
+		return err
+	}
+	o.Log = c.Logger(p.Stderr)
+	buyer, err := payer.New(db, o)
+	if err != nil {
+		return err
+	}
+	a, err := buyer.Do(ctx, r)
+	if err != nil {
+		return err
+	}
+	if f.json {
+		err = p.PrintJSON(paidAnswer{a.Status, string(a.Body), a.Receipt})
+	} else {
+		err = f.print(p, &a)
+	}
+	if err == nil && a.Status >= 400 {
+		err = cli.ExitError{Code: 1, Text: fmt.Sprintf("the server answered with status %d", a.Status)}
+	}
+	return err
+}
+
+// print writes the body, and what was paid.
+func (f *payFlags) print(p *cli.Program, a *payer.Answer) error {
+	if _, err := p.Stdout.Write(a.Body); err != nil {
+		return err
+	}
+	r := a.Receipt
+	if r == nil {
+		return nil
+	}
+	whom := "an account of no known agent"
+	if r.Payee != nil {
+		whom = fmt.Sprintf("agent %s (by %s, score %g, at least %g)", cli.Visible(r.Payee.Agent), r.Payee.By, r.Payee.Score,
+			r.Payee.Low)
+	}
+	fmt.Fprintf(p.Stderr, "paid %s dollars to %s, %s, in transaction %s; receipt %s\n", r.Dollars, r.PayTo, whom,
+		cmp.Or(cli.Visible(r.Transaction), "unknown"), r.ID)
+	return nil
+}

@@ -1,0 +1,224 @@
+package payments_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
+	"repute/cmd/repute/internal/payments"
+	"repute/cmd/repute/internal/service"
+	"repute/contracts/bindings"
+	"repute/devnet"
+	"repute/internal/paytest"
+	"repute/internal/pgtest"
+	"repute/orchestrator/payer"
+	"repute/store"
+	"repute/x402"
+)
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+}
+
+// world is a chain, its index, and a configuration with keys.
+type world struct {
+	*paytest.World
+	file, database, index string
+}
+
+const configuration = `chains:
+  - {name: pay, id: 31337, identity: "%s", reputation: "%s", start_block: 1, rpc: "%s", stablecoins: ["%s USDC 6"]}
+orchestrator:
+  wallets:
+    - chain: pay
+      identities: {settler: "file:%s", buyer: "file:%s"}
+`
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{World: paytest.New(t, devnet.Options{}), database: pgtest.New(t)}
+	key := func(account int) string {
+		path := filepath.Join(t.TempDir(), "key")
+		ok(t, os.WriteFile(path, []byte(hex.EncodeToString(crypto.FromECDSA(w.Account(account).Key))), 0o600))
+		return path
+	}
+	c := w.Chain()
+	w.file = filepath.Join(t.TempDir(), "repute.yaml")
+	ok(t, os.WriteFile(w.file, fmt.Appendf(nil, configuration, c.Identity, c.Reputation, w.RPCURL(), w.Token,
+		key(paytest.SettlerAccount), key(paytest.PayerAccount)), 0o600))
+	return w
+}
+
+// serveIndex follows the chain and answers over HTTP until the test ends.
+func (w *world) serveIndex(t *testing.T) {
+	t.Helper()
+	var f config.Flags
+	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f.Serving(set)
+	ok(t, set.Parse([]string{"--config", w.file, "--database-url", w.database, "--roles", "indexer,api,trust"}))
+	c, err := f.Load()
+	ok(t, err)
+	db, err := store.Open(t.Context(), w.database, store.Options{})
+	ok(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	w.index = "http://" + l.Addr().String()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- service.New(c, db, c.Logger(io.Discard)).Run(ctx, l) }()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		db.Close()
+	})
+}
+
+// output is what a command has printed so far.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// run runs a command of repute.
+func (w *world) run(ctx context.Context, out *output, args ...string) error {
+	p := &cli.Program{Stdin: strings.NewReader(""), Stdout: out, Stderr: out}
+	root := &cobra.Command{Use: "repute", SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) { p.Flags.Set = cmd.Flags() }}
+	root.AddCommand(payments.FacilitatorCommand(p), payments.PayCommand(p))
+	root.SetArgs(append(args, "--config", w.file, "--database-url", w.database, "--log-level", "error"))
+	return root.ExecuteContext(ctx)
+}
+
+// facilitator serves one until the test ends, and returns its client.
+func (w *world) facilitator(t *testing.T) *x402.Client {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	out, ended := &output{}, make(chan error, 1)
+	go func() {
+		ended <- w.run(ctx, out, "facilitator", "serve", "--settler", "settler", "--listen", "127.0.0.1:0")
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	const said = "facilitator on "
+	for end := time.Now().Add(time.Minute); !strings.Contains(out.String(), said); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the facilitator does not serve: %s", out)
+		}
+	}
+	_, url, _ := strings.Cut(strings.TrimSpace(out.String()), said)
+	c, err := x402.NewClient(nil, 0, url)
+	ok(t, err)
+	return c
+}
+
+// register makes an agent of the payee's, whose wallet is the payee, and waits for its index.
+func (w *world) register(t *testing.T) {
+	t.Helper()
+	data, err := bindings.NewIdentityRegistry().TryPackRegister()
+	ok(t, err)
+	w.Send(t, paytest.PayeeAccount, w.Chain().Identity, data)
+}
+
+// TestPayOnce is the whole path: an agent that the index knows demands payment, repute pay asks the
+// index and pays, and a facilitator of repute settles.
+func TestPayOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.serveIndex(t)
+	shop := &paytest.Shop{Facilitator: w.facilitator(t), Accepts: []x402.Requirements{w.Requirements(20_000)}}
+	server := httptest.NewServer(shop)
+	t.Cleanup(server.Close)
+	pay := func(more ...string) (*output, error) {
+		out := &output{}
+		return out, w.run(t.Context(), out, append([]string{"pay", server.URL, "--index", w.index, "--as", "buyer"}, more...)...)
+	}
+	if _, err := pay(); err == nil || !strings.Contains(err.Error(), "belongs to no agent") {
+		t.Fatalf("nobody can be named: %v", err)
+	}
+	w.register(t)
+	var err error
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		if _, err = pay(); err != nil && strings.Contains(err.Error(), "nobody has rated agent") {
+			break
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), "(by wallet)") {
+		t.Fatalf("the agent is not named: %v", err)
+	}
+	if _, err := pay("--allow-unknown", "--max", "0.019999"); err == nil || !strings.Contains(err.Error(), "at most 0.019999") {
+		t.Errorf("over the cap: %v", err)
+	}
+	if w.Balance(t, w.Token, w.Payee()) != 0 {
+		t.Fatal("something was paid")
+	}
+	out, err := pay("--allow-unknown", "--json", "--data", `{"a":1}`)
+	ok(t, err)
+	var answer struct {
+		Status  int
+		Body    string
+		Receipt *payer.Receipt
+	}
+	ok(t, json.Unmarshal([]byte(out.String()), &answer))
+	if answer.Status != 200 || !strings.Contains(answer.Body, "run") || answer.Receipt.Payee.By != payer.ByWallet ||
+		answer.Receipt.Dollars != "0.02" || w.Balance(t, w.Token, w.Payee()) != 20_000 {
+		t.Errorf("%s: %d units", out, w.Balance(t, w.Token, w.Payee()))
+	}
+	if out, err := pay("--allow-unknown"); err != nil || !strings.Contains(out.String(), "paid 0.02 dollars to") {
+		t.Errorf("%s: %v", out, err)
+	}
+}
+
+// TestMisuse lists command lines that are refused with the flag that is wrong.
+func TestMisuse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, args := range map[string][]string{
+		"settler":  {"facilitator", "serve"},
+		"settler ": {"facilitator", "serve", "--settler", "nobody"},
+		"index":    {"pay", "http://127.0.0.1:1", "--as", "buyer"},
+		"as":       {"pay", "http://127.0.0.1:1", "--index", "http://127.0.0.1:1"},
+		"max":      {"pay", "http://127.0.0.1:1", "--index", "http://127.0.0.1:1", "--as", "buyer", "--max", "1e3"},
+		"max-day":  {"pay", "http://127.0.0.1:1", "--index", "http://127.0.0.1:1", "--as", "buyer", "--max-day", "-1"},
+	} {
+		if err := w.run(t.Context(), &output{}, args...); err == nil || !strings.HasPrefix(err.Error(), strings.TrimSpace(name)+":") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}

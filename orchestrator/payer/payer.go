@@ -1,0 +1,285 @@
+package payer
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"repute"
+	"repute/store"
+	"repute/store/walletdb"
+	"repute/x402"
+)
+
+// Options configure a Payer.
+type Options struct {
+	Index string       // base URL of the index that is asked whom to trust
+	API   *http.Client // that reaches the index; http.DefaultClient when nil
+	HTTP  *http.Client // that reaches servers; http.DefaultClient when nil. Redirects are not followed
+	// Keys returns the key that pays on a chain; repute.ErrNotFound where none does.
+	Keys  func(chainID uint64) (x402.Signer, error)
+	Coins []repute.Stablecoin // that are paid with
+	Agent string              // slug of the identity that pays
+	By    string              // the caller, for the records
+
+	MaxCall, MaxHost, MaxDay repute.Micros // caps; nothing is paid where one is 0
+	// MinScore is compared with the lower bound of the payee's score.
+	MinScore float64
+	// AllowUnknown pays accounts that belong to no known agent, and agents that nobody has rated.
+	AllowUnknown bool
+	Log          *slog.Logger // nil discards
+}
+
+// Payer pays. It is safe for concurrent use, by any number of processes on one database.
+type Payer struct {
+	db    *store.DB
+	index index
+	o     Options
+}
+
+// New returns a Payer. repute.ErrInvalid where the index is no URL.
+func New(db *store.DB, o Options) (*Payer, error) {
+	if u, err := url.Parse(o.Index); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, repute.Invalid("index", fmt.Sprintf("%.100q is no URL", o.Index), "e.g. http://127.0.0.1:8080")
+	}
+	o.API, o.HTTP = cmp.Or(o.API, http.DefaultClient), cmp.Or(o.HTTP, http.DefaultClient)
+	direct := *o.HTTP // a payment MUST NOT follow a redirect to another host
+	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	o.HTTP = &direct
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Payer{db: db, index: index{strings.TrimRight(o.Index, "/"), o.API}, o: o}, nil
+}
+
+// Request is what is asked of a server.
+type Request struct {
+	Method string // GET where it is empty
+	URL    string
+	Type   string // of the body
+	Body   []byte
+}
+
+// digest names a request.
+func (r *Request) digest() string {
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(r.Method), []byte(r.URL), []byte(r.Type), r.Body} {
+		fmt.Fprintf(h, "%d:", len(part))
+		h.Write(part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Answer is what a server answered. Receipt is nil where nothing was paid.
+type Answer struct {
+	Status  int
+	Header  http.Header
+	Body    []byte
+	Receipt *Receipt
+}
+
+// Receipt is a purchase that has ended with an answer. It is stored.
+type Receipt struct {
+	ID          string              `json:"id"`
+	URL         string              `json:"url"`
+	Method      string              `json:"method"`
+	Status      int                 `json:"status"`
+	Payee       *Payee              `json:"payee"` // null where nobody could be named
+	Payer       string              `json:"payer"`
+	PayTo       string              `json:"payTo"`
+	Network     string              `json:"network"`
+	Asset       string              `json:"asset"`
+	Amount      string              `json:"amount"` // smallest units
+	Dollars     string              `json:"dollars"`
+	Transaction string              `json:"transaction"` // "" where the server names none
+	Signed      *x402.SignedReceipt `json:"signed,omitempty"`
+	Time        time.Time           `json:"time"`
+}
+
+// Refused is a payment that was not made, or that the server did not accept.
+type Refused struct {
+	Reason string
+	Payee  *Payee // nil where nobody could be named
+}
+
+// Error gives the reason.
+func (r *Refused) Error() string { return "not paid: " + r.Reason }
+
+// Unwrap makes it a repute.ErrInvalid.
+func (r *Refused) Unwrap() error { return repute.ErrInvalid }
+
+// Do asks a server and pays for the answer where it demands that. A *Refused was not paid for;
+// repute.ErrLimited would pass a cap; repute.ErrUnavailable says that the answer of a payment is
+// lost: the same request, asked again before the payment expires, is asked with the same payment.
+func (p *Payer) Do(ctx context.Context, r Request) (Answer, error) {
+	r.Method = cmp.Or(r.Method, http.MethodGet)
+	u, err := url.Parse(r.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return Answer{}, repute.Invalid("url", fmt.Sprintf("%.200q is no URL", r.URL), "http or https")
+	}
+	open, err := walletdb.OpenPurchase(ctx, p.db, p.o.Agent, r.digest())
+	if err == nil {
+		return p.finish(ctx, &r, &open)
+	} else if !errors.Is(err, repute.ErrNotFound) {
+		return Answer{}, err
+	}
+	first, err := p.send(ctx, &r, nil)
+	if err != nil || first.Status != http.StatusPaymentRequired {
+		return first, err
+	}
+	demand, version, err := x402.DemandOf(first.Header, first.Body)
+	if err != nil {
+		return first, repute.Invalid("demand", "cannot be read: "+err.Error(), "a demand of x402 version 1 or 2")
+	}
+	purchase, err := p.buy(ctx, &r, u, &demand, version)
+	if err != nil {
+		return Answer{}, err
+	}
+	return p.finish(ctx, &r, purchase)
+}
+
+// offer is a way to pay that this payer can use.
+type offer struct {
+	x402.Requirements
+	chain  uint64
+	worth  repute.Micros
+	signer x402.Signer
+}
+
+// choose takes the cheapest way to pay for which there are a coin and a key.
+func (p *Payer) choose(d *x402.PaymentRequired) (best *offer, err error) {
+	for _, r := range d.Accepts {
+		chain, err := x402.ChainOf(r.Network)
+		if err != nil || r.Check() != nil {
+			continue
+		}
+		coin, known := p.coin(chain, &r)
+		if !known {
+			continue
+		}
+		signer, err := p.o.Keys(chain)
+		if errors.Is(err, repute.ErrNotFound) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		o := &offer{r, chain, worth(coin, r.Amount.Big()), signer}
+		if best == nil || o.worth < best.worth {
+			best = o
+		}
+	}
+	if best == nil {
+		return nil, &Refused{Reason: "no demanded way to pay has a listed coin and a configured key"}
+	}
+	return best, nil
+}
+
+// coin finds the listed coin that is demanded.
+func (p *Payer) coin(chain uint64, r *x402.Requirements) (repute.Stablecoin, bool) {
+	for _, c := range p.o.Coins {
+		if c.ChainID == chain && c.Address == r.Asset {
+			return c, true
+		}
+	}
+	return repute.Stablecoin{}, false
+}
+
+// worth is what an amount counts for, rounded up: caps MUST NOT be passed by parts of a millionth.
+func worth(c repute.Stablecoin, amount *big.Int) repute.Micros {
+	w := c.Worth(amount)
+	if w < repute.MaxPaid && amount.Sign() > 0 {
+		unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(c.Decimals)), nil)
+		exact := new(big.Int).Mul(amount, big.NewInt(1e6))
+		if new(big.Int).Mul(big.NewInt(int64(w)), unit).Cmp(exact) < 0 {
+			w++
+		}
+	}
+	return w
+}
+
+// buy decides about a demand, signs the payment and stores the purchase. A refusal is stored too.
+func (p *Payer) buy(ctx context.Context, r *Request, u *url.URL, d *x402.PaymentRequired, version int) (
+	*walletdb.Purchase, error) {
+	o, err := p.choose(d)
+	if err != nil {
+		return nil, err
+	}
+	payee, err := p.index.payee(ctx, o.chain, o.PayTo, u.Hostname())
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	out := &walletdb.Purchase{ID: newID(), By: p.o.By, ChainID: o.chain, Agent: p.o.Agent, Request: r.digest(),
+		Host: u.Host, Worth: o.worth, Expires: now.Add(time.Duration(o.MaxTimeoutSeconds) * time.Second)}
+	if out.Decision, err = json.Marshal(decision{Payee: payee, MinScore: p.o.MinScore, Payment: o.Requirements}); err != nil {
+		return nil, fmt.Errorf("decision: %w", err)
+	}
+	if refused := p.judge(o, payee); refused != nil {
+		out.Refused, out.Payment = refused.Reason, json.RawMessage("null")
+		p.o.Log.Warn("payment refused", "url", r.URL, "reason", refused.Reason)
+		return nil, errors.Join(refused, walletdb.AddPurchase(ctx, p.db, *out, walletdb.Caps{}))
+	}
+	payment, err := x402.Pay(ctx, o.signer, d, version, o.Requirements, now)
+	if err != nil {
+		return nil, err
+	}
+	if len(payment.Extensions) > 0 {
+		if err := payment.Extensions.SetPaymentID(out.ID); err != nil {
+			return nil, err
+		}
+	}
+	if out.Payment, err = json.Marshal(payment); err != nil {
+		return nil, fmt.Errorf("payment: %w", err)
+	}
+	return out, walletdb.AddPurchase(ctx, p.db, *out, walletdb.Caps{Host: p.o.MaxHost, Day: p.o.MaxDay})
+}
+
+// decision is what a purchase follows from, as it is stored.
+type decision struct {
+	Payee    *Payee            `json:"payee"`
+	MinScore float64           `json:"minScore"`
+	Payment  x402.Requirements `json:"requirements"`
+}
+
+// judge says why a demand is not paid; nil where it is.
+func (p *Payer) judge(o *offer, payee *Payee) *Refused {
+	refuse := func(format string, args ...any) *Refused {
+		return &Refused{Reason: fmt.Sprintf(format, args...), Payee: payee}
+	}
+	switch {
+	case o.worth > p.o.MaxCall:
+		return refuse("the price is %s dollars, at most %s are paid for a call", o.worth, p.o.MaxCall)
+	case payee == nil && !p.o.AllowUnknown:
+		return refuse("%s belongs to no agent that the index knows, by wallet, owner or proven domain", o.PayTo)
+	case payee == nil:
+		return nil
+	case payee.Status == "unrated" && !p.o.AllowUnknown:
+		return refuse("nobody has rated agent %s, which %s belongs to (by %s)", payee.Agent, o.PayTo, payee.By)
+	case payee.Status != "unrated" && payee.Low < p.o.MinScore:
+		return refuse("agent %s, which %s belongs to (by %s), has a score of at least %g, %g are needed", payee.Agent,
+			o.PayTo, payee.By, payee.Low, p.o.MinScore)
+	}
+	return nil
+}
+
+// newID makes a name that sorts by time, of the form that payment-identifier takes.
+func newID() string {
+	var b [10]byte
+	rand.Read(b[:]) // never fails
+	return fmt.Sprintf("buy_%012x%s", time.Now().UnixMilli(), hex.EncodeToString(b[:]))
+}
+
+// reader reads the body from its beginning.
+func (r *Request) reader() *bytes.Reader { return bytes.NewReader(r.Body) }

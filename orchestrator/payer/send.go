@@ -1,0 +1,136 @@
+package payer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"repute"
+	"repute/store/walletdb"
+	"repute/x402"
+)
+
+// maxBody bounds an answer of a server, in bytes.
+const maxBody = 10 << 20
+
+// A payment whose answer is lost is sent again, after pauses that double.
+const (
+	attempts   = 4
+	firstPause = 500 * time.Millisecond
+)
+
+// send makes one request, with a payment where there is one. repute.ErrUnavailable where no whole
+// answer is received.
+func (p *Payer) send(ctx context.Context, r *Request, payment *x402.Payment) (a Answer, err error) {
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, r.reader())
+	if err != nil {
+		return a, repute.Invalid("url", err.Error(), "http or https")
+	}
+	if r.Type != "" {
+		req.Header.Set("Content-Type", r.Type)
+	}
+	if payment != nil {
+		text, err := x402.Encode(payment)
+		if err != nil {
+			return a, err
+		}
+		name := x402.HeaderPayment
+		if payment.Version == x402.V1 {
+			name = x402.HeaderPaymentV1
+		}
+		req.Header.Set(name, text)
+	}
+	res, err := p.o.HTTP.Do(req)
+	if err != nil {
+		return a, fmt.Errorf("%s: %w: %w", req.URL.Host, repute.ErrUnavailable, err)
+	}
+	defer res.Body.Close()
+	a = Answer{Status: res.StatusCode, Header: res.Header}
+	if a.Body, err = io.ReadAll(io.LimitReader(res.Body, maxBody+1)); err != nil {
+		return a, fmt.Errorf("%s: %w: %w", req.URL.Host, repute.ErrUnavailable, err)
+	}
+	if len(a.Body) > maxBody {
+		return a, fmt.Errorf("%s: the answer has more than %d bytes: %w", req.URL.Host, maxBody, repute.ErrLimited)
+	}
+	return a, nil
+}
+
+// finish sends the payment of a stored purchase until it is answered, and stores the receipt.
+func (p *Payer) finish(ctx context.Context, r *Request, b *walletdb.Purchase) (a Answer, err error) {
+	var payment x402.Payment
+	if err := json.Unmarshal(b.Payment, &payment); err != nil {
+		return a, fmt.Errorf("stored payment %s: %w", b.ID, err)
+	}
+	pause := firstPause
+	for i := range attempts {
+		a, err = p.send(ctx, r, &payment)
+		if err == nil && !open(&a) {
+			return p.ended(ctx, r, b, &payment, a)
+		}
+		if err == nil {
+			err = fmt.Errorf("%s answers %d: %w", b.Host, a.Status, repute.ErrUnavailable)
+		}
+		if i == attempts-1 {
+			break
+		}
+		p.o.Log.Warn("paid request will be repeated with the same payment", "id", b.ID, "host", b.Host, "error", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return a, fmt.Errorf("%w: %w", repute.ErrUnavailable, ctx.Err())
+		}
+		pause *= 2
+	}
+	return a, fmt.Errorf("purchase %s: the answer is lost; the same request is asked again with the same payment: %w", b.ID, err)
+}
+
+// open reports whether an answer leaves the end of its payment open: the server failed, or is not
+// done with it.
+func open(a *Answer) bool {
+	if s, ok := x402.SettlementOf(a.Header); ok && s.Success {
+		return false
+	}
+	return a.Status >= 500 || a.Status == http.StatusTooManyRequests || a.Status == http.StatusConflict
+}
+
+// ended stores what became of a purchase. An answer that refuses the payment is a *Refused.
+func (p *Payer) ended(ctx context.Context, r *Request, b *walletdb.Purchase, payment *x402.Payment, a Answer) (Answer,
+	error) {
+	s, settled := x402.SettlementOf(a.Header)
+	if refusedBy(&a, &s, settled) {
+		reason := fmt.Sprintf("%s does not accept the payment (status %d, %.100s)", b.Host, a.Status, s.ErrorReason)
+		err := walletdb.EndPurchase(ctx, p.db, b.ID, nil, reason)
+		if err != nil {
+			return a, err
+		}
+		return a, &Refused{Reason: reason}
+	}
+	var d decision
+	if err := json.Unmarshal(b.Decision, &d); err != nil {
+		return a, fmt.Errorf("stored decision %s: %w", b.ID, err)
+	}
+	a.Receipt = &Receipt{ID: b.ID, URL: r.URL, Method: r.Method, Status: a.Status, Payee: d.Payee,
+		Payer: payment.Payload.Payer().Hex(), PayTo: d.Payment.PayTo.Hex(), Network: d.Payment.Network,
+		Asset: d.Payment.Asset.Hex(), Amount: d.Payment.Amount.String(), Dollars: b.Worth.String(),
+		Transaction: s.Transaction, Time: time.Now().UTC()}
+	if signed, ok, err := s.Receipt(); ok && err == nil {
+		a.Receipt.Signed = &signed
+	}
+	text, err := json.Marshal(a.Receipt)
+	if err != nil {
+		return a, fmt.Errorf("receipt: %w", err)
+	}
+	return a, walletdb.EndPurchase(ctx, p.db, b.ID, text, "")
+}
+
+// refusedBy reports whether a server refused a payment.
+func refusedBy(a *Answer, s *x402.Settlement, settled bool) bool {
+	if settled {
+		return !s.Success
+	}
+	return a.Status == http.StatusPaymentRequired || a.Status == http.StatusPreconditionFailed ||
+		a.Status == http.StatusBadRequest
+}

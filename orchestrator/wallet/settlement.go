@@ -1,0 +1,60 @@
+package wallet
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/orchestrator/transaction"
+	"repute/orchestrator/wallet/keys"
+	"repute/orchestrator/wallet/rules"
+)
+
+// SendSettlement is Send for a transaction that settles an x402 payment: intent's Data to its
+// Target, signed by the identity of its Agent. Agents cannot ask for it.
+func (w *Wallet) SendSettlement(ctx context.Context, intent transaction.Intent) (transaction.Sent, error) {
+	return w.once(ctx, &intent, func(c *chain) (*call, error) { return c.settlementCall(&intent) })
+}
+
+// settlementCall makes the transaction of a settlement. The error says why the rules do not permit
+// it.
+func (c *chain) settlementCall(in *transaction.Intent) (*call, error) {
+	signer := c.identities[in.Agent]
+	switch {
+	case signer == nil:
+		return nil, repute.Invalid("settler", fmt.Sprintf("%.80q has no key on chain %d", in.Agent, c.ChainID),
+			"a slug of identities")
+	case !c.rules.Settles(in.Target, in.Data):
+		return nil, rules.Refusal("settles no payment in a token that is listed for chain %d", c.ChainID)
+	}
+	return &call{Origin: in.Origin, by: rules.ByIdentity, signer: signer, to: in.Target, data: in.Data}, nil
+}
+
+// IdentityKey is the key that signs for an agent on a chain; repute.ErrNotFound where there is
+// none. It signs payments of x402, which move tokens of the identity's own account.
+func (w *Wallet) IdentityKey(chainID uint64, slug string) (keys.Signer, error) {
+	c, err := w.on(chainID)
+	if err != nil {
+		return nil, err
+	}
+	if s := c.identities[slug]; s != nil {
+		return s, nil
+	}
+	return nil, &repute.MissingError{What: fmt.Sprintf("identity key of agent %q on chain %d", slug, chainID),
+		Why: "is not configured"}
+}
+
+// ReadFrom is Read of a call that an account makes.
+func (w *Wallet) ReadFrom(ctx context.Context, chainID uint64, from, to common.Address, data []byte) ([]byte, error) {
+	c, err := w.on(chainID)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := c.look(ctx, nil, to, []View{{From: from, To: to, Data: data}})
+	if err != nil {
+		return nil, err
+	}
+	return seen.Answers[0], nil
+}
