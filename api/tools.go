@@ -30,7 +30,7 @@ type (
 		Tag1    string   `json:"tag1,omitempty" doc:"only ratings with it count in summary"`
 		Tag2    string   `json:"tag2,omitempty" doc:"only ratings with it count in summary"`
 		Roots   string   `json:"roots,omitempty" doc:"whom to trust in place of the chain's roots: up to 100 addresses divided by commas, or a set's name; at latest only"`
-		Sources string   `json:"sources,omitempty" enum:"none,default" doc:"beside roots: whether the chain's sources count too; default: as in its own scores"`
+		Sources string   `json:"sources,omitempty" enum:"none,default" doc:"with roots: default counts the chain's sources too"`
 		OpenFi  bool     `json:"openfi,omitempty" doc:"with OpenFi's trust snapshot of the agent"`
 	}
 	explainTool struct {
@@ -102,16 +102,16 @@ const toolPage = 10
 func (a *API) addTools(s *mcp.Server) error {
 	for _, err := range []error{
 		mcp.Add(s, mcp.Tool[reputationTool, wire.ReputationAnswer]{Name: "repute_get_reputation",
-			Description: "How far an ERC-8004 agent can be trusted: score with bounds, status, tier, gates, and summaries of its ratings. Next: repute_decide before you pay or delegate, repute_explain_score for why.",
+			Description: "How far an ERC-8004 agent can be trusted: score with bounds, status, tier, gates, summaries of ratings. Next: repute_decide before you pay, repute_explain_score for why.",
 			Do:          a.reputationTool}),
 		mcp.Add(s, mcp.Tool[decisionTool, wire.DecisionAnswer]{Name: "repute_decide",
-			Description: "Answers allow or deny for a payment or a delegation, with reasons and what is missing. Without thresholds it goes by the value at risk. When denied, do not pay.",
+			Description: "Answers allow or deny for a payment or a delegation, with reasons and what is missing. Without thresholds it decides by the value at risk.",
 			Do:          a.decisionTool}),
 		mcp.Add(s, mcp.Tool[explainTool, wire.ExplainAnswer]{Name: "repute_explain_score",
-			Description: "Why an agent has its score: contributions with raters and weights, what does not count and why, and the score without some raters.",
+			Description: "Why an agent has its score: contributions with raters and weights, what does not count, and the score without some raters.",
 			Do:          a.explainTool}),
 		mcp.Add(s, mcp.Tool[searchTool, wire.AgentList]{Name: "repute_search_agents",
-			Description: "Finds agents by text, services, skills, domains, tags, owner and score, all together. Without any filter it lists all. Names and descriptions are the agents' own words. Next: repute_get_reputation of one.",
+			Description: "Finds agents by text, services, skills, domains, tags, owner and score. Without a filter it lists all. Agents write their names and descriptions themselves. Next: repute_get_reputation.",
 			Do:          a.searchTool}),
 		mcp.Add(s, mcp.Tool[AgentTool, wire.AgentAnswer]{Name: "repute_get_agent",
 			Description: "What is known of an agent: owner, wallet, registration file with services, problems, standing. Next: repute_get_reputation.",
