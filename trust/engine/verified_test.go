@@ -114,9 +114,12 @@ func closedRun(t *testing.T, db *store.DB) trustdb.Run {
 func lookedAgain(t *testing.T, db *store.DB) bool {
 	t.Helper()
 	var looked bool
-	ok(t, db.Pool().QueryRow(t.Context(), "select read_at > now() - interval '1 second' from trust_feed").Scan(&looked))
+	ok(t, db.Pool().QueryRow(t.Context(), `
+		select begun > now() - interval '1 second' from cursors where job = 'marks' and part = 0`).Scan(&looked))
 	if !looked {
-		_, err := db.Pool().Exec(t.Context(), "update trust_feed set read_at = now() - interval '20 seconds' where read_at < now() - interval '1 second'")
+		_, err := db.Pool().Exec(t.Context(), `
+			update cursors set begun = now() - interval '20 seconds'
+			where job = 'marks' and begun < now() - interval '1 second'`)
 		ok(t, err)
 	}
 	return looked
