@@ -18,12 +18,13 @@ func TestLiftPriceOnBase(t *testing.T) {
 	}
 	sources := p.On(8453)
 	got := p.LiftPrice(sources, 5*fixed.One)
-	if got.OutOfReach || got.Dollars != 470*fixed.One || !slices.Equal(got.Priced, []string{"agentbook", "coinbase-account"}) ||
+	if got.OutOfReach || got.Dollars != 493*fixed.One ||
+		!slices.Equal(got.Priced, []string{"agentbook", "coinbase-account", "farcaster-pro"}) ||
 		!slices.Contains(got.Unpriced, "human-passport") {
 		t.Errorf("%+v", got)
 	}
-	if got := p.LiftPrice(sources, 7*fixed.One); !got.OutOfReach || got.Dollars != 0 || got.Units != 6*fixed.One {
-		t.Errorf("seven units by two sources: %+v", got)
+	if got := p.LiftPrice(sources, 8*fixed.One); !got.OutOfReach || got.Dollars != 0 || got.Units != 7*fixed.One {
+		t.Errorf("more than the bound of all sources: %+v", got)
 	}
 	if got := p.LiftPrice(p.On(56), 5*fixed.One); !got.OutOfReach {
 		t.Errorf("one source alone: %+v", got)
