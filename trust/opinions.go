@@ -193,8 +193,8 @@ func (m *decayedMean) mean() (value, strength fixed.Fixed) {
 	return fixed.Clamp(m.value.Div(m.decay), -fixed.One), m.weight.Div(m.decay).Mul(m.payment).Mul(m.newest)
 }
 
-// flow measures the independent trust by which the raters are reached who speak with weight on
-// one side, up to limit. A burst is one rater, in however many channels it speaks.
+// flow returns the maximum flow of weight from the roots to the raters with an opinion on one side, up to limit. A
+// burst counts as one rater in all its channels.
 func (s *scoring) flow(side func(fixed.Fixed) bool, subject flow.Node, limit fixed.Fixed) fixed.Fixed {
 	if s.w.Rootless() {
 		return 0

@@ -352,7 +352,8 @@ func (s *scoring) result(r *Result) {
 	s.judge(r)
 }
 
-// status says whether there is enough evidence for a score. Strangers alone, however many, do not make an agent thin.
+// status returns whether there is enough evidence for a score. Raters without weight, however many, never make an agent
+// thin.
 func (s *scoring) status() Status {
 	switch {
 	case s.confidence() >= s.p.Rated.Confidence && s.severalRaters():
@@ -363,8 +364,8 @@ func (s *scoring) status() Status {
 	return Unrated
 }
 
-// trusted counts the raters with weight who speak for the agent and against it, each by the channel in which it has
-// most evidence.
+// trusted counts the raters with weight for the agent and against it, each by its opinion in the channel in which it
+// has most evidence.
 func (s *scoring) trusted() (praise, blame int) {
 	for at := 0; at < len(s.opinions); {
 		strongest := &s.opinions[at]
@@ -403,7 +404,7 @@ func (s *scoring) channels(views []ChannelView) []ChannelView {
 	return views
 }
 
-// guardLeast is the least effect of a related agent that is told, in points.
+// guardLeast is the least effect of a related agent that is shown, in thousandths of a point.
 const guardLeast Points = 500
 
 // guard returns that related agent which takes most from an agent with this upper bound, nil where there is none. One

@@ -37,7 +37,7 @@ type EngineOptions struct {
 	// Finals is for how long a final score is kept after another one replaced it, for ever
 	// when 0.
 	Finals time.Duration
-	// Sources is the policy of facts that give raters a first weight, and Ask asks about them. Nil: no source counts.
+	// Sources is the policy of sources of trust, nil for none. Ask reads them; with nil every source is incomplete.
 	Sources *source.Policy
 	Ask     SourceReader
 	Metrics *Metrics // nil: not counted

@@ -81,7 +81,7 @@ type vouched struct {
 // unranked is the rank of those no root leads to.
 const unranked = 1<<16 - 1
 
-// Walk spreads trust from the roots, in two ways that Weights tells apart. Mass: in each of
+// Walk spreads trust from the roots, in the two ways of Weights. Mass: in each of
 // Params.Iterations rounds every identity passes on what it has, but for the restart share, to
 // those it vouches for; what is not passed on starts again at the roots. Weight: every identity
 // hands out a part of what it has received, no praise more than its bound. Roots the graph does

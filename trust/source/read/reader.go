@@ -33,8 +33,8 @@ func New(multicall common.Address, pools map[uint64]*node.Pool) (*Reader, error)
 	if err != nil {
 		return nil, err
 	}
-	kept := logCache{sources: map[sourceKey]*sourceLogs{}}
-	return &Reader{pools: pools, calls: calls, kept: kept, ends: map[uint64]end{}}, nil
+	return &Reader{pools: pools, calls: calls, kept: logCache{sources: map[sourceKey]*sourceLogs{}},
+		ends: map[uint64]end{}}, nil
 }
 
 // Reaches reports whether an endpoint of a chain is configured.
