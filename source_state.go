@@ -5,16 +5,18 @@ import (
 	"fmt"
 )
 
-// SourceState is how a source of first weight was read for an epoch, as a run stores it. Times are seconds of the Unix
-// era.
+// SourceState is the result of reading a source of trust for an epoch, as the epoch's run stores it. The trust engine
+// writes it as a source.State. Times are Unix seconds.
 type SourceState struct {
-	Source string `json:"source"`
+	Source string `json:"source"` // id of the source
 	Chain  uint64 `json:"chain"`  // on which it was read
-	Status string `json:"status"` // ok, off: it is not what was declared, or incomplete: some raters were not answered for
-	Reason string `json:"reason"`
-	Block  uint64 `json:"block"` // as of which it was read
-	Time   uint64 `json:"time"`
-	// Complete is the time of the newest reading that was complete, 0 for none, and Kept is how many credentials of
+	// Status is ok, off when a contract differs from its declaration, or incomplete when there is no answer about some
+	// raters.
+	Status string `json:"status"`
+	Reason string `json:"reason"` // "" for ok
+	Block  uint64 `json:"block"`  // at which it was read
+	Time   uint64 `json:"time"`   // of Block
+	// Complete is the time of the newest reading with status ok, 0 when there was none. Kept is how many credentials of
 	// earlier readings still count.
 	Complete uint64 `json:"complete"`
 	Kept     int    `json:"kept"`
@@ -23,7 +25,7 @@ type SourceState struct {
 // SourceOK is the status of a source that was read completely.
 const SourceOK = "ok"
 
-// ParseSourceStates reads the readings of a run; "" is none.
+// ParseSourceStates parses the JSON that a run stores; none for "".
 func ParseSourceStates(readings string) (list []SourceState, err error) {
 	if readings == "" {
 		return nil, nil

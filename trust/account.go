@@ -5,18 +5,20 @@ import (
 	"slices"
 )
 
-// Account is the evidence of the ratings of one agent, kept so that a few later ratings need not be
-// read and ordered together with all earlier ones. It is for one goroutine at a time.
+// Account has the sorted records of one agent's ratings, so that later ratings can be added without reading and sorting
+// the earlier ones again. The trust engine keeps accounts of agents with very many ratings. An Account MUST NOT be used
+// by two goroutines at once.
 type Account struct {
 	l       *accountBuilder
 	account account
-	newest  int64 // time of the newest row, Unix seconds
-	block   uint64
-	// open says that rows were left out because of their time, which a later view may know better.
+	newest  int64  // time of the newest row, Unix seconds
+	block   uint64 // block of the newest row
+	// open says that rows were left out because their time is unknown or in the future, so that a later view may include
+	// them. Continues is then false.
 	open bool
 }
 
-// NewAccount returns the account of the rows of e, for the scorer's weights and parameters.
+// NewAccount returns an account with the rows of e, for the scorer's weights and parameters.
 func (s *Scorer) NewAccount(e *Evidence) *Account {
 	a := &Account{l: newAccountBuilder(s.w, s.p)}
 	a.account = a.l.build(e)
@@ -24,12 +26,12 @@ func (s *Scorer) NewAccount(e *Evidence) *Account {
 	return a
 }
 
-// Len is the number of rows, also of those that do not count.
+// Len returns the number of rows, including rows that do not count.
 func (a *Account) Len() int { return len(a.account.records) + a.account.excluded }
 
-// Continues reports whether Add may add the rows of e and Score then gives what Score of all rows
-// together would: they are in later blocks, and the view is not before any row. The owner, the
-// wallet, the addresses that they named and Since MUST be those of the first evidence.
+// Continues reports whether the rows of e may be added: all of them are in later blocks than the rows of the account,
+// and no row is newer than the view of e. ScoreAccount then returns the same as Score of all rows. The owner, the
+// wallet, the addresses that they approved and Since of e MUST be equal to those of the first evidence.
 func (a *Account) Continues(e *Evidence) bool {
 	for i := range e.Rows {
 		if e.Rows[i].Block <= a.block || e.Rows[i].Time > e.Block.Time.Unix() {
@@ -63,7 +65,7 @@ func (a *Account) Add(e *Evidence) {
 	a.note()
 }
 
-// note remembers what the next rows are compared with, and gives up what they do not need.
+// note updates newest, block and open after rows were added, and frees memory that later rows do not need.
 func (a *Account) note() {
 	for i := range a.l.rows {
 		a.newest, a.block = max(a.newest, a.l.rows[i].Time), max(a.block, a.l.rows[i].Block)
@@ -72,16 +74,16 @@ func (a *Account) note() {
 		a.open = a.open || x.Reason == ReasonFuture || x.Reason == ReasonUndated
 	}
 	a.l.rows, a.l.excluded = nil, nil
-	clear(a.l.bursts) // no later row is in the block of an earlier one
+	clear(a.l.bursts) // a burst is in one block, and later rows are in later blocks
 }
 
-// insert puts sorted statements among those before index old, behind equal ones, and returns the
-// lowest index that changed. There is room for them behind old.
+// insert merges added, which is sorted, into the sorted statements before index old, and returns the lowest index that
+// changed. A statement is inserted after equal ones. The slots from old on MUST be as many as added has.
 func (l *accountBuilder) insert(old int, added []statement) (first int) {
 	to := len(l.statements)
 	for n := len(added); n > 0; n-- {
 		at, _ := slices.BinarySearchFunc(l.statements[:old], added[n-1], func(a, b statement) int {
-			return cmp.Or(a.compare(b), -1) // behind equal ones
+			return cmp.Or(a.compare(b), -1) // after equal ones
 		})
 		copy(l.statements[at+n:to], l.statements[at:old])
 		l.statements[at+n-1] = added[n-1]
@@ -90,12 +92,12 @@ func (l *accountBuilder) insert(old int, added []statement) (first int) {
 	return first
 }
 
-// compare orders statements as accounts have them.
+// compare orders statements by burst, channel and rater.
 func (s statement) compare(b statement) int {
 	return cmp.Or(cmp.Compare(s.burst, b.burst), cmp.Compare(s.channel, b.channel), cmp.Compare(s.rater, b.rater))
 }
 
-// record is the record of a statement, by the one before it.
+// record returns the record of the i-th statement, with the groups that it opens after the statement before it.
 func (l *accountBuilder) record(i int) record {
 	s := &l.statements[i]
 	if i == 0 {
@@ -106,7 +108,7 @@ func (l *accountBuilder) record(i int) record {
 	return s.record
 }
 
-// ScoreAccount is Score with the rows of an account instead of those of e.
+// ScoreAccount is Scorer.Score with the rows of an account instead of those of e.
 func (s *Scorer) ScoreAccount(a *Account, e Evidence) (r Result) {
 	s.evaluate(a.account, e.Block, e.Related)
 	s.identity, s.lacking = e.Identity, nil
@@ -115,8 +117,8 @@ func (s *Scorer) ScoreAccount(a *Account, e Evidence) (r Result) {
 	return r
 }
 
-// NeedsRows reports whether Penalties reads the rows of e: another identity than the owner's had
-// the agent, or answers for a part of its ratings.
+// NeedsRows reports whether Penalties reads the rows of e, which an Account does not have: identities other than the
+// owner's are accountable for the agent, or the owner is for a part of its ratings.
 func (s *Scorer) NeedsRows(e *Evidence) bool {
 	held, alone := s.tenuresByIdentity(e)
 	return s.p.Guard.FullShare != 0 && !alone && len(held) > 0

@@ -16,7 +16,7 @@ import (
 const handoverSeconds = 10 * 60
 
 // leastPayers is how many raters with weight must have paid the owner of an agent before the owner counts as using
-// it. One would do for a customer, but anybody can send money to an address that never asked for it.
+// it. One payer is not enough, because anybody can send money to any address.
 const leastPayers = 2
 
 // OwnerEvent is an event of the Identity Registry about one agent. Block and Kind are always set, To of transfers and
@@ -86,7 +86,8 @@ func (s *Scorer) beginnings(e *Evidence) (out []beginning) {
 }
 
 // paidOwners returns the identities that customers paid for the agent's work. A payment counts if it reached an address
-// of the identity that owned the agent then, and comes from a rater with weight. leastPayers of these MUST have paid.
+// of the identity that owned the agent then, and comes from a rater with weight. At least leastPayers raters MUST have
+// paid.
 func (s *Scorer) paidOwners(e *Evidence) (out []beginning) {
 	g := s.w.Graph()
 	type payers struct {

@@ -12,36 +12,36 @@ import (
 	"repute/trust/flow"
 )
 
-// tally is what was added to a GraphReader, as far as Coverage and Credited ask.
+// tally has a short form of each record that was added to a GraphReader. Coverage and Credited read it.
 type tally struct {
 	records []tallied
-	raters  map[common.Address]uint32
-	agents  map[repute.TokenID]uint32
-	owners  []common.Address // by agent
-	codes   map[Reason]uint8 // 1 more than the index in Reasons
+	raters  map[common.Address]uint32 // number of each rater
+	agents  map[repute.TokenID]uint32 // number of each agent
+	owners  []common.Address          // by number of the agent
+	codes   map[Reason]uint8          // 1 more than the index in Reasons
 }
 
-// tallied is one record, small enough to keep ten million.
+// tallied is one record in 12 bytes, so that ten million fit into memory.
 type tallied struct {
-	rater, agent uint32 // numbers
-	// ageAndReason has the age in minutes above eight bits of tally.codes, which say why the record does not count,
-	// 0 where it can be read.
+	rater, agent uint32 // numbers in tally.raters and tally.agents
+	// ageAndReason is the age in minutes in the upper 24 bits, and in the lower eight the code of the reason for which
+	// the record does not count, 0 when it can be read.
 	ageAndReason uint32
 }
 
-// maxMinutes is the greatest age that is told apart, 31 years.
+// maxMinutes is the largest age that is stored, 31 years.
 const maxMinutes = 1<<24 - 1
 
-// reason returns why the record does not count, of tally.codes.
+// reason returns the code in tally.codes of the reason for which the record does not count, 0 when it can be read.
 func (r tallied) reason() uint8 { return uint8(r.ageAndReason) }
 
-// minutes returns the age of the record.
+// minutes returns the age of the record in minutes.
 func (r tallied) minutes() int { return int(r.ageAndReason >> 8) }
 
-// ageMinutes is an age in seconds in the terms of records.
+// ageMinutes converts an age in seconds to minutes, 0 to maxMinutes.
 func ageMinutes(seconds int64) int { return int(max(0, min(seconds/60, maxMinutes))) }
 
-// number is the number of a key, the next one where it is new.
+// number returns the number of a key. A new key gets the next number.
 func number[K comparable](of map[K]uint32, key K) (n uint32, isNew bool) {
 	n, known := of[key]
 	if !known {
@@ -51,7 +51,7 @@ func number[K comparable](of map[K]uint32, key K) (n uint32, isNew bool) {
 	return n, !known
 }
 
-// add takes in a record of an age in seconds and returns its index, which holds until sort.
+// add adds a record with an age in seconds and returns its index, which is valid until sort.
 func (t *tally) add(token repute.TokenID, owner, rater common.Address, age int64) int {
 	if t.raters == nil {
 		t.raters, t.agents = map[common.Address]uint32{}, map[repute.TokenID]uint32{}
@@ -69,27 +69,27 @@ func (t *tally) add(token repute.TokenID, owner, rater common.Address, age int64
 	return len(t.records) - 1
 }
 
-// leave says why a record does not count.
+// leave sets the reason for which a record does not count.
 func (t *tally) leave(record int, reason Reason) {
 	r := &t.records[record]
 	r.ageAndReason = r.ageAndReason&^0xff | uint32(t.codes[reason])
 }
 
-// sort orders the records by agent and rater. It is called once, when nothing is added any more: byAgent relies on the
-// order, and indices of records are invalid afterwards.
+// sort orders the records by agent and rater. Build calls it once, after the last add: byAgent relies on the order, and
+// indices of records are invalid afterwards.
 func (t *tally) sort() {
 	slices.SortFunc(t.records, func(a, b tallied) int {
 		return cmp.Or(cmp.Compare(a.agent, b.agent), cmp.Compare(a.rater, b.rater))
 	})
 }
 
-// Coverage tells how much of all that was added counts by these weights, which follow from the graph of Build. Rated
-// and Thin are left to the caller. known is how many agents each identity has, or handed over, that raters of weight
-// made known: all together weigh what an agent needs to be rated.
+// Coverage counts the added records by whether they count with these weights of the graph of Build. It leaves the
+// fields Rated, Thin and ToFifty to the caller. known is how many known agents each identity has or handed over: agents
+// whose raters have a vouched weight of GuardParams.Known together.
 func (r *GraphReader) Coverage(w *flow.Weights) (out repute.Coverage, known map[common.Address]int) {
 	t := &r.tally
 	c := &covering{w: w, least: r.p.Paths.MinWeight, raters: make([]flow.Node, len(t.raters)),
-		seen: make([]uint32, len(t.raters)), spoke: make([]bool, len(t.raters)), out: repute.Coverage{
+		seen: make([]uint32, len(t.raters)), counted: make([]bool, len(t.raters)), out: repute.Coverage{
 			Left: map[string]int64{}, Records: repute.Counted{All: int64(len(t.records))},
 			Raters: repute.Counted{All: int64(len(t.raters))}, Agents: repute.Counted{All: int64(len(t.agents))}}}
 	if w.Credited() > 0 {
@@ -119,17 +119,18 @@ func (r *GraphReader) Coverage(w *flow.Weights) (out repute.Coverage, known map[
 	return c.out, known
 }
 
-// formerOwner is an identity that handed an agent over, with the spans of time whose ratings make the agent one of
-// those that the identity is known for.
+// formerOwner is an identity that handed an agent over. spans are the times whose ratings decide whether the agent is a
+// known one of this identity.
 type formerOwner struct {
 	identity common.Address
 	node     flow.Node
 	spans    [][2]int // youngest and oldest age of records in minutes
 }
 
-// formerOwners returns by the number of each agent the identities that had it before the present owner. An agent counts
-// for its registrar by all ratings, as the registrar is accountable for what a customer does with it until the customer
-// acts, and for other former owners by those of their tenures. One that was handed over at once does not count.
+// formerOwners returns, by the number of each agent, the identities that had it before the present owner. All ratings
+// of an agent count for its registrar, because the registrar is accountable until the next owner acts for the agent.
+// For other former owners the ratings of their tenures count. A registrar that handed the agent over at once is left
+// out.
 func (r *GraphReader) formerOwners(g *flow.Graph) map[uint32][]formerOwner {
 	out := map[uint32][]formerOwner{}
 	for token, tenures := range r.former {
@@ -167,8 +168,8 @@ func (r *GraphReader) formerOwners(g *flow.Graph) map[uint32][]formerOwner {
 	return out
 }
 
-// during returns how much the raters of a former owner's time are vouched for together. Praise of that time does not
-// count for the present owner, for the reason earlier.
+// during returns the sum of the vouched weights of raters during a former owner's tenures. earlier is the code of
+// ReasonEarlier: praise from that time does not count for the present owner, but counts here.
 func (c *covering) during(f *formerOwner, records []tallied, earlier uint8) (weight fixed.Fixed) {
 	counted := -1
 	for i := range records {
@@ -182,26 +183,26 @@ func (c *covering) during(f *formerOwner, records []tallied, earlier uint8) (wei
 	return weight
 }
 
-// spanned reports whether a record can be read and is of the former owner's time.
+// spanned reports whether a record can be read and is from a span of the former owner.
 func (f *formerOwner) spanned(s *tallied, earlier uint8) bool {
 	return (s.reason() == 0 || s.reason() == earlier) && slices.ContainsFunc(f.spans, func(span [2]int) bool {
 		return span[0] <= s.minutes() && s.minutes() <= span[1]
 	})
 }
 
-// covering is the making of a Coverage, agent by agent.
+// covering computes a Coverage, agent by agent.
 type covering struct {
 	w       *flow.Weights
-	least   fixed.Fixed
-	reasons []string
+	least   fixed.Fixed // a rater with this weight or less does not count
+	reasons []string    // names of Reasons, by code - 1
 	raters  []flow.Node // by number
-	seen    []uint32    // by rater: 1 more than the last agent it is counted for, by weight
-	spoke   []bool      // by rater: a record of it counts
+	seen    []uint32    // by rater: 1 more than the number of the last agent with a counted record of the rater
+	counted []bool      // by rater: one of its records counts
 	out     repute.Coverage
 }
 
-// agent counts the records of an agent, which follow each other by rater, and returns how much its raters are vouched
-// for together.
+// agent counts the records of an agent and returns the sum of the vouched weights of its raters. The records of one
+// rater MUST follow each other.
 func (c *covering) agent(agent uint32, owner flow.Node, records []tallied) (weight fixed.Fixed) {
 	raters, counted := 0, c.out.Records.Counted
 	for i, s := range records {
@@ -229,7 +230,8 @@ func (c *covering) agent(agent uint32, owner flow.Node, records []tallied) (weig
 	return weight
 }
 
-// count takes in a record that counts, and returns what vouches for its rater the first time it speaks of the agent.
+// count counts a record that counts. It returns the vouched weight of the rater for the rater's first record of the
+// agent, and 0 for its others.
 func (c *covering) count(agent, rater uint32, node flow.Node) fixed.Fixed {
 	c.out.Records.Counted++
 	if c.w.IsRoot(node) {
@@ -238,8 +240,8 @@ func (c *covering) count(agent, rater uint32, node flow.Node) fixed.Fixed {
 	for _, credit := range c.w.Credits(node) {
 		c.out.BySource[c.w.SourceRules().Sources[credit.Source].ID]++
 	}
-	if !c.spoke[rater] {
-		c.spoke[rater] = true
+	if !c.counted[rater] {
+		c.counted[rater] = true
 		c.out.Raters.Counted++
 	}
 	if c.seen[rater] == agent+1 {
@@ -249,8 +251,8 @@ func (c *covering) count(agent, rater uint32, node flow.Node) fixed.Fixed {
 	return c.w.Weight(node)
 }
 
-// byAgent returns the records of each agent by its number, each rater's one after the other. The agents that it skips
-// have none. The records MUST be sorted.
+// byAgent iterates over the numbers of agents with records, and over their records ordered by rater. The records MUST
+// be sorted.
 func (t *tally) byAgent() iter.Seq2[int, []tallied] {
 	return func(use func(int, []tallied) bool) {
 		for first := 0; first < len(t.records); {

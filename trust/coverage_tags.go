@@ -52,7 +52,7 @@ func (u *unreadTags) most() []repute.UnreadTag {
 	return slices.Clone(out[:min(len(out), listedUnreadTags)])
 }
 
-// shownTag replaces what is not printable in a tag, which holds the bytes that its writer chose.
+// shownTag replaces unprintable characters of a tag, because anybody can write any bytes.
 func shownTag(tag string) string {
 	if tag == UnreadTag {
 		return repute.LongTag

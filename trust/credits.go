@@ -10,44 +10,43 @@ import (
 	"repute/trust/flow"
 )
 
-// Credits are what sources give raters as of a block: weight because of facts that are costly to forge, beside the word
-// of roots. See package trust/source.
+// Credits are the weights that sources and reviews of writers give to raters at a block, in addition to the trust that
+// flows from roots. The trust engine makes them once per run from the credentials of package trust/source.
 type Credits struct {
 	Rules flow.SourceRules
-	// A rater's credits weigh fully at so many agents in so many days, and in proportion less at each where it rates
-	// more.
+	// A rater that rated n agents, more than Agents, in the last Days days has Agents/n of its credits at each of them.
 	Agents, Days int
 	Raters       []RaterCredit
 }
 
-// RaterCredit is what one source gives one address.
+// RaterCredit is the weight that one source gives to one address.
 type RaterCredit struct {
 	Rater  common.Address
-	Source int // of Rules.Sources
-	// Subject is the same for all addresses that the source knows as one person, zero where it does not tell.
+	Source int // index in Rules.Sources
+	// Subject is equal for all addresses that the source shows to be of one person, zero where it names none.
 	Subject common.Hash
-	Weight  fixed.Fixed
-	// Unlimited says that the weight is not divided among many agents.
+	Weight  fixed.Fixed // 0 to 1
+	// Unlimited says that the weight is not divided when the rater rates many agents. It is set for reviewed writers.
 	Unlimited bool
 }
 
-// Credited returns the weights with what sources give the raters of the graph beside them. An identity has of each
-// source the best credit of its addresses.
+// Credited returns the weights with the credits of the graph's identities. An identity has, of each source, the best
+// credit of its addresses.
 func (r *GraphReader) Credited(w *flow.Weights, c *Credits) *flow.Weights {
 	t := crediting{c: c, agents: r.recentAgents(w.Graph(), c.Days), held: c.byIdentity(w.Graph()),
 		persons: map[person]*shared{}}
 	return w.WithCredits(c.Rules, t.credits())
 }
 
-// crediting turns credits of addresses into those of identities.
+// crediting converts credits of addresses into credits of identities. Credited makes one for each call.
 type crediting struct {
 	c       *Credits
-	agents  map[flow.Node]int // that an identity rated lately
+	agents  map[flow.Node]int // how many agents an identity rated in the last c.Days days
 	held    []identityCredit
-	persons map[person]*shared
+	persons map[person]*shared // set by findPersons
 }
 
-// person is a subject of a source, and shared what its identities have in common.
+// person identifies a subject of a source. shared has the sums over the identities of one person.
 type (
 	person struct {
 		source  int
@@ -55,17 +54,17 @@ type (
 	}
 	shared struct {
 		identities, agents int
-		number             uint32 // from 1
+		number             uint32 // of the person, from 1
 	}
 )
 
-// identityCredit is a credit by the identity that has it.
+// identityCredit is a credit and the identity that has it.
 type identityCredit struct {
 	node flow.Node
 	*RaterCredit
 }
 
-// byIdentity lists the best credit of each source that the identities of a graph have.
+// byIdentity returns the best credit of each identity of a graph by each source.
 func (c *Credits) byIdentity(g *flow.Graph) (list []identityCredit) {
 	for i := range c.Raters {
 		if n := g.Node(c.Raters[i].Rater); n != flow.NoNode {
@@ -79,7 +78,7 @@ func (c *Credits) byIdentity(g *flow.Graph) (list []identityCredit) {
 	return slices.CompactFunc(list, func(a, b identityCredit) bool { return a.node == b.node && a.Source == b.Source })
 }
 
-// credits are those of each identity after its budget and the bounds of classes.
+// credits returns the credits of each identity, divided among the agents that it rated and limited by class.
 func (t *crediting) credits() map[flow.Node][]flow.Credit {
 	t.findPersons()
 	out := map[flow.Node][]flow.Credit{}
@@ -99,7 +98,7 @@ func (t *crediting) credits() map[flow.Node][]flow.Credit {
 	return out
 }
 
-// findPersons numbers those whom sources tell, and adds up the agents that their identities rated.
+// findPersons numbers the persons of all credits, and adds up the agents that the identities of each person rated.
 func (t *crediting) findPersons() {
 	for _, h := range t.held {
 		if h.Subject == (common.Hash{}) {
@@ -115,7 +114,7 @@ func (t *crediting) findPersons() {
 	}
 }
 
-// boundClasses limits what an identity has by each class.
+// boundClasses scales the credits of an identity down to the most that each class gives one rater.
 func (t *crediting) boundClasses(credits []flow.Credit) {
 	rules := &t.c.Rules
 	sums := make([]limited, len(rules.Classes))
@@ -130,8 +129,8 @@ func (t *crediting) boundClasses(credits []flow.Credit) {
 	}
 }
 
-// recentAgents is how many agents each identity rated within so many days. One that two addresses of an identity rated
-// counts twice.
+// recentAgents returns how many agents each identity rated in the last days. An agent that two addresses of an identity
+// rated counts twice.
 func (r *GraphReader) recentAgents(g *flow.Graph, days int) map[flow.Node]int {
 	const minutes = 24 * 60
 	counts := make([]int, len(r.tally.raters))

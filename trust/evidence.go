@@ -37,9 +37,9 @@ type Evidence struct {
 	// Weights are those of the last epoch, and Scales what its raters had written until then.
 	Weights *flow.Weights
 	Scales  *Scales
-	// Related are surely bad agents that the identities behind this one answer for.
+	// Related is the result of Penalties.Related: surely bad agents that limit this one.
 	Related []RelatedAgent
-	// Identity is nil when no gate asks for it.
+	// Identity has the results of the checks of gates on the agent's identity, nil when no gate has such checks.
 	Identity *Identity
 }
 
@@ -50,13 +50,14 @@ type Row struct {
 	LogIndex uint32
 	Time     int64 // of the block, Unix seconds
 	Rater    common.Address
-	// Via is the feedback gateway that wrote the rating for Rater, zero for none. It is Rater where nothing says for whom.
+	// Via is the feedback gateway that wrote the rating for Rater, zero for none. It equals Rater when no ticket names
+	// the payer.
 	Via        common.Address
 	Index      uint64 // of the rating, 0 for a validation answer
 	Validation bool
 	Amount     repute.Amount // 0 to 100 for a validation answer
 	Tag1, Tag2 string        // Tag1 is the answer's tag for a validation
-	// Content tells equal ratings: the keccak256 of the URI with what it holds, or zero.
+	// Content is equal for ratings with the same feedback URI: a hash that identifies the URI, or zero.
 	Content common.Hash
 	// Paid is what the rater provably paid the agent for the rated work, in US dollars. Each
 	// payment counts for one row.
@@ -105,10 +106,10 @@ const (
 	ReasonSelf       Reason = "self"          // by the agent's own identity, or praise by an address that the owner named
 	ReasonUnknownTag Reason = "unknown-tag"   // the tag table has no rule
 	ReasonRange      Reason = "out-of-range"  // the value is outside the tag's range
-	ReasonScale      Reason = "scale"         // it cannot be told on which scale the rater wrote the value
+	ReasonScale      Reason = "scale"         // the scale on which the rater wrote the value is unknown
 	ReasonChannel    Reason = "other-channel" // the tag's channel is not part of the score
 	ReasonEarlier    Reason = "earlier-owner" // praise from before the owner got the agent
 	ReasonFuture     Reason = "future"        // later than the view
 	ReasonUndated    Reason = "undated"       // the time of its block is unknown
-	ReasonGateway    Reason = "gateway"       // a feedback gateway wrote it, and no ticket says for whom
+	ReasonGateway    Reason = "gateway"       // a feedback gateway wrote it, and no ticket names its payer
 )

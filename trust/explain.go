@@ -10,8 +10,7 @@ import (
 	"repute/trust/flow"
 )
 
-// Explanation tells what a score is made of. The points of Contributions add up to the
-// score exactly.
+// Explanation has the parts of a score. The points of Contributions add up to the score exactly.
 type Explanation struct {
 	Result        Result         `json:"result"`
 	Contributions []Contribution `json:"contributions"` // the largest first, the prior and adjustments at the end
@@ -25,9 +24,9 @@ const (
 	KindOpinion = "opinion" // of one rater, or of several that count as one
 	KindRest    = "rest"    // of all raters that are not listed
 	KindPrior   = "prior"   // of the agent's own vouching
-	KindUnrated = "unrated" // takes away what cannot be relied on
+	KindUnrated = "unrated" // sets the score to 0, because the agent is unrated
 	KindGuard   = "guard"   // a related agent limits this one
-	KindAge     = "age"     // what age changed since an earlier epoch, which the score was kept from
+	KindAge     = "age"     // change by the age of ratings since the earlier epoch whose stored score is in effect
 )
 
 // Contribution is one part of a score.
@@ -35,17 +34,17 @@ type Contribution struct {
 	Kind    string `json:"kind"`
 	Points  Points `json:"points"`
 	Channel string `json:"channel,omitempty"`
-	// Raters speak as one, at most ten are listed; Weight is that of the strongest.
+	// Raters count as one rater; at most ten are listed. Weight is that of the strongest, 0 to 1.
 	Raters []common.Address `json:"raters,omitempty"`
 	all    []common.Address // not only those that are listed
 	Weight fixed.Fixed      `json:"weight"`
-	// Opinion, -1 to 1, and Evidence in units after all bounds; Unvouched is the part of
-	// the evidence that comes from the pool, and Sourced the part that Sources give.
+	// Opinion is -1 to 1. Evidence is in units, after all bounds. Unvouched is the part of it that comes from the pool,
+	// and Sourced the part that comes from Sources.
 	Opinion   fixed.Fixed `json:"opinion"`
 	Evidence  fixed.Fixed `json:"evidence"`
 	Unvouched fixed.Fixed `json:"unvouched"`
 	Sourced   fixed.Fixed `json:"sourced"`
-	// Sources name the facts about a rater that give its word weight.
+	// Sources are the ids of the sources that give the strongest rater weight.
 	Sources []string `json:"sources,omitempty"`
 	// Path leads from a root to the strongest rater, nil when there is none.
 	Path []common.Address `json:"path,omitempty"`
@@ -79,8 +78,8 @@ type Ignored struct {
 // maxListed bounds what an explanation lists of each kind.
 const maxListed = 100
 
-// Explain evaluates an agent and tells how. It lists the hundred contributions with
-// most points and adds up the others.
+// Explain evaluates an agent and returns the parts of its score. It lists the hundred contributions with most points,
+// and adds up the others as KindRest.
 func (s *Scorer) Explain(e Evidence) Explanation {
 	s.load(&e)
 	out := Explanation{ByReason: map[Reason]int{}}

@@ -10,8 +10,8 @@ import (
 	"repute/trust/flow"
 )
 
-// GraphReader builds the graph of who vouches for whom: an edge goes from each address
-// that rated an agent well to the agent's owner. Its weight is that of flow.Params.Edge: newer
+// GraphReader builds the graph through which trust flows: it has an edge from each address
+// that rated an agent well to the agent's owner. The weight of an edge is that of flow.Params.Edge: newer
 // opinions weigh more. An agent's owner and its verified wallet, who both signed for that,
 // are one identity. Ratings from before the owner got the agent do not count. Roots are part
 // of the graph even when nothing else is known of them.

@@ -42,8 +42,8 @@ type ReadDocument struct {
 	ParserVersion int         `json:"parserVersion"` // 0: nothing but the members named here
 }
 
-// lacksIdentity tells what is missing of the checks that a gate asks for: of how many
-// things an agent has how many. i is nil where nobody looked.
+// lacksIdentity calls lack for each check of a gate that the agent does not pass, with the number that it has and the
+// number that it needs. i is nil when the checks were not made.
 func lacksIdentity(checks []string, i *Identity, lack func(what string, have, need fixed.Fixed)) {
 	if i == nil && len(checks) > 0 {
 		lack(unchecked, 0, fixed.One)
@@ -59,7 +59,7 @@ func lacksIdentity(checks []string, i *Identity, lack func(what string, have, ne
 	}
 }
 
-// ChecksIdentity reports whether a gate asks who an agent is.
+// ChecksIdentity reports whether a gate has checks on the agent's identity.
 func (p *Params) ChecksIdentity() bool {
 	return slices.ContainsFunc(p.Gates, func(g Gate) bool { return len(g.Checks) > 0 })
 }

@@ -66,9 +66,9 @@ func (l *Ledger) account(i int) account {
 }
 
 // Score evaluates every agent, on as many goroutines as there are processors: each result
-// is that of the function Score with the same evidence without related agents. use is
-// called once for each agent, from several goroutines and in no particular order; the result's lists are only valid until it returns. Score ends
-// early with ctx's error.
+// is that of the function Score with the same evidence without related agents. use is called once for each agent, from
+// several goroutines and in no particular order; the result's lists are only valid until it returns. Score ends early
+// with ctx's error.
 func (l *Ledger) Score(ctx context.Context, use func(*Result)) error {
 	return l.each(ctx, func(i int, s *Scorer, r *Result) {
 		s.evaluate(l.account(i), l.block, nil)

@@ -81,7 +81,7 @@ func (s *scoring) single(v *opinion, at int) {
 
 // merged combines the members of one opinion.
 func (s *scoring) merged(v *opinion, at int) int {
-	var heard, unheard blend
+	var weighted, unvouched blend
 	for again := true; again; again = !s.opens(at, opensOpinion) {
 		node, weight := s.a.records[at].node, s.shares[at]
 		var mean decayedMean
@@ -89,23 +89,23 @@ func (s *scoring) merged(v *opinion, at int) int {
 		value, strength := mean.mean()
 		granted := s.grant(v, node, strength)
 		v.vouched = max(v.vouched, weight.Mul(strength))
-		heard.add(value, (weight + granted).Mul(strength))
-		v.pooled = max(v.pooled, unheard.add(value, (fixed.One-weight-granted).Mul(strength)))
+		weighted.add(value, (weight + granted).Mul(strength))
+		v.pooled = max(v.pooled, unvouched.add(value, (fixed.One-weight-granted).Mul(strength)))
 		v.weight, v.strength, v.newest = max(v.weight, weight), max(v.strength, strength), max(v.newest, mean.last)
 		if node != flow.NoNode {
 			s.members = append(s.members, node)
 		}
 	}
-	v.value, v.poolValue = heard.mean(), unheard.mean()
+	v.value, v.poolValue = weighted.mean(), unvouched.mean()
 	return at
 }
 
-// grant adds what sources give one of an opinion's members, and returns its weight. Of several the one with most
-// evidence counts.
+// grant returns the weight that sources grant a member of an opinion, and sets the opinion's evidence by sources to
+// that of the member with most. In the evaluation without sources it returns 0 and sets hasSourced.
 func (s *scoring) grant(v *opinion, node flow.Node, strength fixed.Fixed) fixed.Fixed {
 	granted := s.w.Granted(node)
-	if s.leaveOut {
-		s.heard = s.heard || granted > 0
+	if s.withoutSources {
+		s.hasSourced = s.hasSourced || granted > 0
 		return 0
 	}
 	if evidence := granted.Mul(strength); evidence > v.sourced {
@@ -193,8 +193,8 @@ func (m *decayedMean) mean() (value, strength fixed.Fixed) {
 	return fixed.Clamp(m.value.Div(m.decay), -fixed.One), m.weight.Div(m.decay).Mul(m.payment).Mul(m.newest)
 }
 
-// flow measures the independent trust by which the raters are reached who speak with weight on
-// one side, up to limit. A burst is one rater, in however many channels it speaks.
+// flow returns the maximum flow of weight from the roots to the raters with an opinion on one side, up to limit. A
+// burst counts as one rater in all its channels.
 func (s *scoring) flow(side func(fixed.Fixed) bool, subject flow.Node, limit fixed.Fixed) fixed.Fixed {
 	if s.w.Rootless() {
 		return 0

@@ -19,7 +19,7 @@ var defaultParams []byte
 //go:embed tags.json
 var defaultTags []byte
 
-// Params is everything a score depends on beside evidence and roots. It is read from
+// Params has everything a score depends on besides evidence and roots. It is read from
 // two files, params.json and tags.json; Hash and TagsHash name their exact bytes.
 type Params struct {
 	Version  string         `json:"version"`
@@ -88,18 +88,19 @@ type PathParams struct {
 	MinWeight fixed.Fixed `json:"minWeight"` // raters of no more than this add nothing to it
 }
 
-// RatedParams say what makes an agent rated, and what makes one without that thin.
+// RatedParams are the conditions for the statuses rated and thin. An agent is rated when all of the first three are
+// met.
 type RatedParams struct {
-	Confidence fixed.Fixed `json:"confidence"` // from which on an agent is rated, provided that
-	Raters     int         `json:"raters"`     // so many independent ones speak of it,
-	Each       fixed.Fixed `json:"each"`       // with so much evidence in units each
-	Thin       fixed.Fixed `json:"thin"`       // units of vouched or sourced evidence from which on it is thin
+	Confidence fixed.Fixed `json:"confidence"` // least confidence, 0 to 1
+	Raters     int         `json:"raters"`     // least number of independent raters
+	Each       fixed.Fixed `json:"each"`       // least evidence of each of them, in units
+	Thin       fixed.Fixed `json:"thin"`       // units of vouched and sourced evidence from which on an agent is thin
 }
 
-// GuardParams are of the whitewash guard: an agent of somebody who answers for an agent that is surely below Below
-// points has neither a better score nor a better tier than that one. Where fewer than FullShare of the agents of that
-// party that are known are surely bad, it limits in proportion. A former owner answers for ratings up to TailDays
-// later.
+// GuardParams are the parameters of penalties. An agent is surely bad when its upper bound is below Below points. It
+// limits score and tier of the other agents of an identity that is accountable for it to its own: entirely when at
+// least FullShare of the known agents of the identity are surely bad, in proportion when fewer are. A former owner is
+// accountable for ratings up to TailDays after its tenure.
 type GuardParams struct {
 	Below fixed.Fixed `json:"below"`
 	// Known is the weight of all its raters together from which on an agent is known.

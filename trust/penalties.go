@@ -11,17 +11,17 @@ import (
 	"repute/trust/flow"
 )
 
-// Tenure is a span of blocks in which an agent had one owner and one wallet. Ratings from
-// that span are about what they did. The tenures of an agent follow each other.
+// Tenure is a range of blocks in which an agent had one owner and one wallet. Ratings from this range are about them.
+// The tenures of an agent follow each other without gaps.
 type Tenure struct {
-	From, To uint64 // inclusive
-	// Began and Ended are when owner or wallet changed, in Unix seconds: zero when unknown.
-	// Ended is also zero while the tenure lasts.
+	From, To uint64 // first and last block; To is math.MaxUint64 while the tenure lasts
+	// Began and Ended are the times of the changes of owner or wallet, Unix seconds, 0 when unknown. Ended is also 0
+	// while the tenure lasts.
 	Began, Ended  int64
-	Owner, Wallet common.Address
+	Owner, Wallet common.Address // Wallet is zero where none is verified
 }
 
-// Action is the first transaction of an owner on behalf of an agent.
+// Action is the first transaction by which an address acted for an agent: see Evidence.Actions.
 type Action struct {
 	Block uint64
 	By    common.Address
@@ -37,15 +37,15 @@ const (
 	RoleRegistrar Role = "registrar"
 )
 
-// PresentSince returns the first block whose ratings are about the present owner, zero
-// without tenures. A transfer between two addresses of one identity changes nothing.
+// PresentSince returns the first block whose ratings are about the present owner, 0 without tenures. A transfer between
+// two addresses of one identity is not a change of owner.
 func PresentSince(tenures []Tenure, g *flow.Graph) (block uint64) {
 	one := func(a, b common.Address) bool { return g.Identity(a) == g.Identity(b) }
 	return presentSince(tenures, one)
 }
 
-// presentSince is PresentSince where one reports whether two addresses are one identity. An owner and its verified
-// wallet are one, so that a transfer to the wallet is none to somebody else.
+// presentSince is PresentSince with a function that reports whether two addresses are one identity. A transfer to the
+// owner's verified wallet is not a change of owner either.
 func presentSince(tenures []Tenure, one func(a, b common.Address) bool) (block uint64) {
 	for i, t := range tenures {
 		if i == 0 || t.Owner != tenures[i-1].Wallet && !one(t.Owner, tenures[i-1].Owner) {
@@ -55,8 +55,8 @@ func presentSince(tenures []Tenure, one func(a, b common.Address) bool) (block u
 	return block
 }
 
-// MovedFrom returns the addresses that had an agent since a block of PresentSince, without the present owner: their
-// identity still has it.
+// MovedFrom returns the addresses, other than the present owner, that owned an agent since the block of PresentSince.
+// They are addresses of the present owner's identity, or have the owner as their verified wallet.
 func MovedFrom(tenures []Tenure, since uint64) (out []common.Address) {
 	for _, t := range tenures {
 		if t.From >= since && t.Owner != tenures[len(tenures)-1].Owner && !slices.Contains(out, t.Owner) {
@@ -66,13 +66,14 @@ func MovedFrom(tenures []Tenure, since uint64) (out []common.Address) {
 	return out
 }
 
-// Penalties returns the identities that are accountable for an agent whose score is surely bad. Each is judged by the
-// ratings from its own tenures and Guard.TailDays after them, from its beginning on and until another identity uses
-// the agent. When the score by all ratings is surely bad, the present owner is penalized as well, provided it
-// registered the agent or acted for it. own is that score, without related agents. Receiving a bad agent brings no
-// penalty, and giving it away removes none.
+// Penalties returns the penalties of the identities that are accountable for an agent. For each identity the agent is
+// scored by the ratings that the identity is accountable for: those of its tenures and of Guard.TailDays after them,
+// from the time at which it began to use the agent until another identity does. A penalty follows when this score is
+// surely bad. When the score by all ratings is surely bad, the present owner is penalized as well, provided it
+// registered the agent or acted for it. own is the score by all ratings, without related agents. Receiving a bad agent
+// brings no penalty, and giving it away removes none. The trust engine calls Penalties after each score.
 //
-// An owner that is accountable for nothing is penalized with regard to e.Domains alone: the penalty reaches those of
+// An owner that is not accountable otherwise is penalized with regard to e.Domains only: the penalty limits those of
 // its agents that the same domains prove.
 func (s *Scorer) Penalties(e Evidence, own *Result) (out []repute.Penalty) {
 	if s.p.Guard.FullShare == 0 {
@@ -103,7 +104,8 @@ func (s *Scorer) Penalties(e Evidence, own *Result) (out []repute.Penalty) {
 	return out
 }
 
-// penalize adds the penalty of an identity if the score that it is accountable for is surely bad.
+// penalize appends the penalty of an identity if r, the score by the ratings that it is accountable for, is surely bad.
+// r may be nil. A penalty with domains is limited to the agents that these domains prove.
 func (s *Scorer) penalize(list []repute.Penalty, e *Evidence, h *identityTenures, r *Result,
 	domains []string) []repute.Penalty {
 	if r == nil || r.High >= s.p.guardBelow() {
@@ -113,7 +115,8 @@ func (s *Scorer) penalize(list []repute.Penalty, e *Evidence, h *identityTenures
 		High: r.High, Tier: r.Tier, Domains: domains})
 }
 
-// latest returns the tenures since the present owner has the agent.
+// latest returns the tenures of the present owner since PresentSince. Its until is 0 everywhere, so that no rating
+// after the owner's tenures counts.
 func (e *Evidence) latest(g *flow.Graph) identityTenures {
 	h := identityTenures{identity: g.Identity(e.Owner), holder: e.Owner}
 	since := PresentSince(e.Tenures, g)
@@ -126,10 +129,10 @@ func (e *Evidence) latest(g *flow.Graph) identityTenures {
 	return h
 }
 
-// Penalties are surely bad agents by the identities that answer for them.
+// Penalties are the penalties of identities, by identity.
 type Penalties map[common.Address][]repute.Penalty
 
-// Add adds penalties under their identities. Of several by one agent the first counts.
+// Add adds penalties under their identities. A second penalty of an identity by the same agent is ignored.
 func (g Penalties) Add(list ...repute.Penalty) {
 	for _, x := range list {
 		if !slices.ContainsFunc(g[x.Identity], func(y repute.Penalty) bool { return x.TokenID == y.TokenID }) {
@@ -138,13 +141,14 @@ func (g Penalties) Add(list ...repute.Penalty) {
 	}
 }
 
-// Related returns that penalty of the identities behind an agent, its owner, its wallet and its registrar, which limits
-// it most. An agent's own penalties are left out, and those for domains that do not prove the agent. known tells how
-// many agents of an identity are known: see GraphReader.Coverage.
+// Related returns the related agent whose penalty limits an agent most, as a list of one; nil when there is none. It
+// considers the penalties of the agent's owner, wallet and registrar, except those by the agent itself and those for
+// domains that do not prove the agent. known returns how many known agents an identity has: see GraphReader.Coverage.
 func (g Penalties) Related(e *Evidence, p *Params, known func(identity common.Address) int) (out []RelatedAgent) {
 	for _, b := range e.affiliates() {
 		identity := e.Weights.Graph().Identity(b.address)
-		list := slices.DeleteFunc(slices.Clone(g[identity]), func(x repute.Penalty) bool { return !e.isIn(x.Domains) })
+		list := slices.DeleteFunc(slices.Clone(g[identity]),
+			func(x repute.Penalty) bool { return !e.isIn(x.Domains) })
 		for _, x := range list {
 			if x.TokenID == e.Agent.TokenID {
 				continue
@@ -160,28 +164,29 @@ func (g Penalties) Related(e *Evidence, p *Params, known func(identity common.Ad
 	return out
 }
 
-// isIn reports whether a penalty that is bounded to these domains concerns the agent. One without domains concerns
-// all agents.
+// isIn reports whether a penalty for these domains applies to the agent. A penalty without domains applies to all
+// agents of its identity.
 func (e *Evidence) isIn(domains []string) bool {
 	return len(domains) == 0 || slices.ContainsFunc(domains, func(d string) bool { return slices.Contains(e.Domains, d) })
 }
 
-// share is how far an identity of which so many agents are surely bad limits the others, 0 to 1, where so many are
-// known. Bad ones that it gave away count among all of them.
+// share returns how far the other agents of an identity are limited, 0 to 1, when bad of its known agents are surely
+// bad. Bad agents that the identity gave away count in both numbers.
 func (g *GuardParams) share(bad, known int) fixed.Fixed {
 	return min(fixed.One, fixed.Ratio(int64(bad), int64(max(bad, known))).Div(g.FullShare))
 }
 
-// compare orders related agents, the one that takes most from an agent of 100 points first.
+// compare orders related agents, with the one that lowers the score of an agent of 100 points most first.
 func (k *RelatedAgent) compare(other *RelatedAgent) int {
 	return cmp.Or(cmp.Compare(other.takes(), k.takes()), cmp.Compare(k.Score, other.Score),
 		k.Agent.TokenID.Cmp(&other.Agent.TokenID))
 }
 
-// takes is what it takes from an agent of 100 points, but for rounding.
+// takes returns by how many thousandths of a point the related agent lowers the score of an agent of 100 points, before
+// rounding.
 func (k *RelatedAgent) takes() fixed.Fixed { return fixed.Fixed(100_000 - k.Score).Mul(k.Share) }
 
-// IsSurelyBad reports whether a result brings penalties to the identities that are accountable for the agent.
+// IsSurelyBad reports whether a result causes penalties for the identities that are accountable for the agent.
 func (p *Params) IsSurelyBad(r *Result) bool { return p.Guard.FullShare > 0 && r.High < p.guardBelow() }
 
 // affiliate is an address that is related to an agent.
@@ -190,8 +195,8 @@ type affiliate struct {
 	address common.Address
 }
 
-// affiliates returns owner, wallet and registrar, as far as they are set. A registrar is left out if it transferred the
-// agent at once, or if the present owner acted for the agent since: the agent is then a customer's.
+// affiliates returns owner, wallet and registrar, except those that are not set. The registrar is left out when it
+// transferred the agent at once, or when the present owner has acted for the agent: see isCustomers.
 func (e *Evidence) affiliates() (out []affiliate) {
 	isCustomers := e.isCustomers()
 	for _, a := range []affiliate{{RoleOwner, e.Owner}, {RoleWallet, e.Wallet}, {RoleRegistrar, e.Registrar}} {
@@ -202,7 +207,8 @@ func (e *Evidence) affiliates() (out []affiliate) {
 	return out
 }
 
-// isCustomers reports whether the registrar has nothing to do with the agent any more.
+// isCustomers reports whether the agent belongs to a customer of its registrar, so that the registrar is no longer
+// related to it.
 func (e *Evidence) isCustomers() bool {
 	g := e.Weights.Graph()
 	if _, atOnce := e.firstTransfer(g); atOnce {

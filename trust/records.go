@@ -109,8 +109,8 @@ func newAccountBuilder(w *flow.Weights, p *Params) *accountBuilder {
 //
 // A rater has one opinion in a channel however many ratings it gives. Raters without weight of their own whose
 // first rows are equal and in the same block form a burst and count as one, with the first rater
-// of weight who says the same there, because bots and batches write that way. Raters with weight
-// are told apart: a bundler or a busy block puts the words of many into one.
+// with weight whose first row is equal there, because bots and batches write that way. Raters with
+// weight are never merged, because a bundler or a busy block puts the ratings of many into one block.
 func (l *accountBuilder) build(e *Evidence) account {
 	l.reset(e)
 	for i := range l.rows {
@@ -208,8 +208,8 @@ func (l *accountBuilder) addRow(e *Evidence, i int) Reason {
 	return ""
 }
 
-// join is the burst of a rater that says what burst says: that one, unless both it and another in
-// there have weight.
+// join returns the burst of a rater whose first row is that of burst: that burst, or a new one when both the rater and
+// another rater in that burst have weight.
 func (l *accountBuilder) join(burst uint32, node flow.Node) uint32 {
 	if !l.w.Counts(node, l.p.Paths.MinWeight) {
 		return burst

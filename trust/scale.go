@@ -10,24 +10,26 @@ import (
 	"repute/trust/fixed"
 )
 
-// Scales says on which scale each rater writes the values of a tag that is written on several: with five stars as 5
-// where the tag's own scale ends at 100, or with success as 1. It is inferred from everything that the rater wrote
-// with that tag up to a block, see scaleOf. It does not change and is safe for concurrent use. A nil
-// one takes all values as the table of tags has them.
+// Scales has the scale on which each rater writes the values of a tag, for tags that are written on several scales:
+// five stars as 5 where the tag's own scale ends at 100, or success as 1. A scale is stated by the rater's feedback
+// files, or inferred from all values that the rater wrote with the tag up to a block: see scaleOf. GraphReader.Build
+// makes the scales of a run. They do not change and are safe for concurrent use. With nil all values are on the tag's
+// own scale.
 type Scales struct {
-	tops map[writing]int // where the scale of a writing ends; absent: it cannot be told, or was never asked
-	// stated are those of tops that files of feedback state. They hold for all values, also for large ones.
+	tops map[writing]int // end of the scale; absent when it is unknown
+	// stated are the keys of tops whose scale feedback files state. Such a scale applies to all values, an inferred one
+	// only to values that may be on several scales.
 	stated map[writing]bool
 }
 
-// FileScale is the end of the scale that the files of a rater's ratings state for a tag, 0 where they state several.
+// FileScale is the end of the scale that feedback files of a rater state for a tag.
 type FileScale struct {
 	Rater common.Address `json:"rater"`
 	Tag   string         `json:"tag"`
-	Top   int            `json:"top"`
+	Top   int            `json:"top"` // 0 when the files state different scales
 }
 
-// fileScales returns what files state by rater and tag, for the tags that are written on several scales.
+// fileScales returns the stated ends by rater and tag, for tags that are written on several scales.
 func (t *TagTable) fileScales(list []FileScale) map[writing]int {
 	out := map[writing]int{}
 	for _, s := range list {
@@ -38,32 +40,31 @@ func (t *TagTable) fileScales(list []FileScale) map[writing]int {
 	return out
 }
 
-// writing is what one rater writes with one tag of the table.
+// writing identifies the values of one rater with one tag of the table.
 type writing struct {
 	rater common.Address
-	tag   int32 // its number
+	tag   int32 // number of the tag in the table
 }
 
-// habit is what a rater ever wrote with one tag.
+// habit summarizes all values of a writing.
 type habit struct {
-	most     fixed.Fixed
-	small    int  // values above 0 that another scale would have too
-	fraction bool // one of these is not whole
+	most     fixed.Fixed // the largest value
+	small    int         // how many values may be on another scale: see hasOtherScale
+	fraction bool        // one of these values is not whole
 }
 
-// leastSmall is how many small values show on which scale they are. A single 5 may be a bad mark of 100.
+// leastSmall is how many small values are needed to infer a scale. A single 5 may be a bad mark of 100.
 const leastSmall = 5
 
-// hasOtherScale reports whether a value above 0 may be on another scale than the rule's own. Nothing is the least of
-// every scale.
+// hasOtherScale reports whether a value may be on another scale than the rule's own. 0 is 0 on every scale.
 func (r *TagRule) hasOtherScale(value fixed.Fixed) bool {
 	return len(r.Scales) > 0 && value > 0 && value <= fixed.Int(r.Scales[len(r.Scales)-1])
 }
 
-// ownTop is where the rule's own scale ends.
+// ownTop returns the end of the rule's own scale.
 func (r *TagRule) ownTop() int { return int(r.Curve[len(r.Curve)-1].X >> 32) }
 
-// add takes in a value.
+// add adds a value to the summary.
 func (h *habit) add(r *TagRule, value fixed.Fixed) {
 	h.most = max(h.most, value)
 	if r.hasOtherScale(value) {
@@ -72,9 +73,10 @@ func (h *habit) add(r *TagRule, value fixed.Fixed) {
 	}
 }
 
-// scaleOf tells where the scale of a rater's values ends. It is the rule's own as soon as one value is beyond all
-// others. Otherwise it is the smallest one that holds all values, if there are leastSmall of them and the largest one
-// is its end. A scale that ends at 1 takes values between 0 and 1, unless the tag knows no other.
+// scaleOf infers the end of the scale of a rater's values. It is the rule's own when one value is above the ends of all
+// other scales. Otherwise it is the smallest scale that contains all values, provided that there are at least
+// leastSmall values and the largest one is the end of the scale. A scale that ends at 1 also needs a value between 0
+// and 1, unless it is the tag's only other scale. known is false when the scale cannot be inferred.
 func (r *TagRule) scaleOf(h *habit) (top int, known bool) {
 	if !r.hasOtherScale(h.most) {
 		return r.ownTop(), true
@@ -90,7 +92,8 @@ func (r *TagRule) scaleOf(h *habit) (top int, known bool) {
 	return top, h.most == fixed.Int(top)
 }
 
-// onOwnScale converts a value that a rater wrote to the rule's own scale. It is not ok where the scale cannot be told.
+// onOwnScale converts a value of a rater to the rule's own scale. ok is false when the scale is unknown, and when the
+// value is above the end that files state. Such a value does not count.
 func (s *Scales) onOwnScale(w writing, r *TagRule, value fixed.Fixed) (own fixed.Fixed, ok bool) {
 	if s == nil {
 		return value, true
@@ -116,8 +119,8 @@ func (s *Scales) Size() int64 {
 	return int64(len(s.tops)+len(s.stated)) * 64
 }
 
-// Readings are what a value may mean by the scales of its tag, such as "5 of 5" and "5 of 100"; none where there is
-// one alone.
+// Readings returns the possible meanings of a value by the scales of its tag, such as "5 of 5" and "5 of 100"; nil when
+// it has only one.
 func (t *TagTable) Readings(writer common.Address, tag string, value repute.Amount) (out []string) {
 	r := t.RuleOf(writer, tag)
 	x, ok := fixedAmount(value)
@@ -132,10 +135,10 @@ func (t *TagTable) Readings(writer common.Address, tag string, value repute.Amou
 	return out
 }
 
-// habits are what raters wrote, by rater and tag.
+// habits are the summaries of all values of raters.
 type habits map[writing]*habit
 
-// add takes in a value of a rater.
+// add adds a value of a rater. Values of tags with one scale, and values of 0 or less, are ignored.
 func (m habits) add(w writing, r *TagRule, value fixed.Fixed) {
 	if len(r.Scales) == 0 || value <= 0 {
 		return
@@ -146,8 +149,8 @@ func (m habits) add(w writing, r *TagRule, value fixed.Fixed) {
 	m[w].add(r, value)
 }
 
-// scales are those of all raters for whom they matter. What files state comes before what the values let infer, unless
-// a value lies beyond it: then the rater uses several scales, and values that may be on another one cannot be told.
+// scales returns the scales of all raters with values that may be on several scales. A scale that files state replaces
+// an inferred one. When a value is above the stated end, the rater uses several scales, and its scale is unknown.
 func (m habits) scales(t *TagTable, files map[writing]int) *Scales {
 	out := &Scales{map[writing]int{}, map[writing]bool{}}
 	rules := t.byNumber()

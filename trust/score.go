@@ -89,13 +89,14 @@ type scoring struct {
 	sums     []blend       // by channel
 	lacking  []Lacking
 
-	// Sources are left out of the first evaluation of an agent, which notes whether they say anything about it: heard. If
-	// so, vouched is what it found, and a second one takes them in.
-	leaveOut, heard bool
-	vouched, now    standing
+	// An agent is evaluated without sources first (withoutSources), which sets hasSourced when a source gives weight to
+	// any of its raters. If so, vouched is the standing of this first evaluation, and the agent is evaluated again with
+	// sources.
+	withoutSources, hasSourced bool
+	vouched, now               standing
 
-	grants                     []grant // what sources give the opinions
-	persons                    map[uint32]limited
+	grants                     []grant            // evidence by sources, in the order of opinions
+	persons                    map[uint32]limited // evidence by sources of each person: see sharePersons
 	sourcedFor, sourcedAgainst sourcedSide
 
 	positive, negative, pool fixed.Fixed // evidence of each kind
@@ -135,17 +136,17 @@ func (s *Scorer) load(e *Evidence) {
 	s.identity = e.Identity
 }
 
-// evaluate computes the mean, deviation and evidence of an account: without sources, and with them where they say
-// anything.
+// evaluate computes the mean, deviation and evidence of an account, without sources and, when sources give weight to
+// any of the raters, with them.
 func (s *scoring) evaluate(a account, at repute.Block, related []RelatedAgent) {
 	s.a, s.block, s.related, s.identity = a, at, related, nil
-	s.leaveOut, s.heard = true, false
+	s.withoutSources, s.hasSourced = true, false
 	s.weighOpinions()
-	if !s.heard {
+	if !s.hasSourced {
 		return
 	}
 	s.vouched = s.standing(s.vouched)
-	s.leaveOut = false
+	s.withoutSources = false
 	s.weighOpinions()
 }
 
@@ -351,7 +352,8 @@ func (s *scoring) result(r *Result) {
 	s.judge(r)
 }
 
-// status says whether there is enough evidence for a score. Strangers alone, however many, do not make an agent thin.
+// status returns whether there is enough evidence for a score. Raters without weight, however many, never make an agent
+// thin.
 func (s *scoring) status() Status {
 	switch {
 	case s.confidence() >= s.p.Rated.Confidence && s.severalRaters():
@@ -362,8 +364,8 @@ func (s *scoring) status() Status {
 	return Unrated
 }
 
-// trusted counts the raters with weight who speak for the agent and against it, each by the channel in which it has
-// most evidence.
+// trusted counts the raters with weight for the agent and against it, each by its opinion in the channel in which it
+// has most evidence.
 func (s *scoring) trusted() (praise, blame int) {
 	for at := 0; at < len(s.opinions); {
 		strongest := &s.opinions[at]
@@ -402,7 +404,7 @@ func (s *scoring) channels(views []ChannelView) []ChannelView {
 	return views
 }
 
-// guardLeast is the least effect of a related agent that is told, in points.
+// guardLeast is the least effect of a related agent that is shown, in thousandths of a point.
 const guardLeast Points = 500
 
 // guard returns that related agent which takes most from an agent with this upper bound, nil where there is none. One

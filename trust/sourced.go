@@ -5,30 +5,31 @@ import (
 	"repute/trust/flow"
 )
 
-// SourcedView is what sources gave to a score.
+// SourcedView is the part of a score that comes from sources.
 type SourcedView struct {
-	Raters  int         `json:"raters"`  // whose word sources give weight
-	Classes []string    `json:"classes"` // of these sources
-	Praise  fixed.Fixed `json:"praise"`  // evidence in units, part of Result.Positive and Negative
-	Blame   fixed.Fixed `json:"blame"`
-	// Without sources: the bounds and the paths that gates of value read too, and gates that keep out read alone.
+	Raters  int         `json:"raters"`  // with weight by a source
+	Classes []string    `json:"classes"` // ids of the classes of these sources
+	Praise  fixed.Fixed `json:"praise"`  // units of evidence by sources, part of Result.Positive
+	Blame   fixed.Fixed `json:"blame"`   // units of evidence by sources, part of Result.Negative
+	// The other fields are those of the score without sources. Gates that admit read the worse of both, gates that keep
+	// out read only these.
 	Low          Points `json:"low"`
 	High         Points `json:"high"`
 	PathsFor     int    `json:"pathsFor"`
 	PathsAgainst int    `json:"pathsAgainst"`
 }
 
-// grant is what one source gives one opinion.
+// grant is the evidence that one source gives one opinion.
 type grant struct {
-	opinion, source int
-	person          uint32
-	amount          fixed.Fixed // of evidence
+	opinion, source int         // indices in scoring.opinions and SourceRules.Sources
+	person          uint32      // 0 for a person with a single identity
+	amount          fixed.Fixed // units of evidence
 }
 
-// sourcedSide is what sources give one side: evidence, and independent trust behind it.
+// sourcedSide is the evidence by sources for or against an agent, and the independent trust behind it, both in units.
 type sourcedSide struct{ evidence, flow fixed.Fixed }
 
-// boundSources limits what sources give each side: by person, by source, by class, and all of them.
+// boundSources limits the evidence by sources on each side: by person, by source, by class, and in total.
 func (s *scoring) boundSources() {
 	s.sourcedFor, s.sourcedAgainst = sourcedSide{}, sourcedSide{}
 	if s.w.Credited() == 0 {
@@ -47,7 +48,7 @@ func (s *scoring) boundSources() {
 	s.sourcedAgainst = s.boundGrants(isAgainst, func(b *flow.SourceBounds) fixed.Fixed { return b.Blame })
 }
 
-// readGrants divides what opinions have by sources among these.
+// readGrants divides the evidence by sources of each opinion among the sources that give it.
 func (s *scoring) readGrants() {
 	s.grants = s.grants[:0]
 	for i := range s.opinions {
@@ -56,12 +57,14 @@ func (s *scoring) readGrants() {
 			continue
 		}
 		for _, c := range s.w.Credits(v.credited) {
-			s.grants = append(s.grants, grant{i, c.Source, c.Person, v.sourced.Scaled(int64(c.Weight), int64(v.granted))})
+			amount := v.sourced.Scaled(int64(c.Weight), int64(v.granted))
+			s.grants = append(s.grants, grant{i, c.Source, c.Person, amount})
 		}
 	}
 }
 
-// sharePersons makes the raters whom a source knows as one person give no more than one of them.
+// sharePersons scales the grants of each person with several identities down to the largest one, so that they give no
+// more together than one identity.
 func (s *scoring) sharePersons() {
 	clear(s.persons)
 	for i := range s.grants {
@@ -82,7 +85,8 @@ func (s *scoring) sharePersons() {
 	}
 }
 
-// boundGrants limits the grants of one side and sets what its opinions have by them.
+// boundGrants limits the grants of one side and sets the evidence by sources of its opinions to their sums. of returns
+// the bound that applies to this side.
 func (s *scoring) boundGrants(side func(fixed.Fixed) bool, of func(*flow.SourceBounds) fixed.Fixed) sourcedSide {
 	rules := s.w.SourceRules()
 	s.limit(side, len(rules.Sources), func(g *grant) int { return g.source },
@@ -103,7 +107,7 @@ func (s *scoring) boundGrants(side func(fixed.Fixed) bool, of func(*flow.SourceB
 	return s.sumSourced(side)
 }
 
-// limit scales the grants of one side that have a key in common down to the most that the key has.
+// limit scales the grants of one side with the same key down, so that their sum is at most most(key).
 func (s *scoring) limit(side func(fixed.Fixed) bool, keys int, key func(*grant) int, most func(key int) fixed.Fixed) {
 	sums := make([]limited, keys)
 	for i := range s.grants {
@@ -121,7 +125,8 @@ func (s *scoring) limit(side func(fixed.Fixed) bool, keys int, key func(*grant) 
 	}
 }
 
-// sumSourced adds up one side: a rater is a way of its own, which carries no more than what sources grant it.
+// sumSourced adds up the evidence by sources of one side, and its flow: that of a burst is at most the weight that
+// sources grant it.
 func (s *scoring) sumSourced(side func(fixed.Fixed) bool) (out sourcedSide) {
 	for at := 0; at < len(s.opinions); {
 		var evidence, capacity fixed.Fixed
@@ -136,7 +141,7 @@ func (s *scoring) sumSourced(side func(fixed.Fixed) bool) (out sourcedSide) {
 	return out
 }
 
-// sourcedView tells what sources gave, nil where they gave nothing.
+// sourcedView returns the part of the score that comes from sources, nil where that is nothing.
 func (s *scoring) sourcedView() *SourcedView {
 	if s.sourcedFor.evidence+s.sourcedAgainst.evidence == 0 {
 		return nil
@@ -162,7 +167,7 @@ func (s *scoring) sourcedView() *SourcedView {
 	return view
 }
 
-// sourceNames are the sources that give a node weight.
+// sourceNames returns the ids of the sources that give a node weight.
 func (s *scoring) sourceNames(n flow.Node) (names []string) {
 	for _, c := range s.w.Credits(n) {
 		names = append(names, s.w.SourceRules().Sources[c.Source].ID)

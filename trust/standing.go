@@ -2,36 +2,36 @@ package trust
 
 import "repute/trust/fixed"
 
-// standing is what gates and tiers ask of an evaluation.
+// standing has the results of an evaluation that gates and tiers read.
 type standing struct {
 	status                 Status
-	own                    Points // upper bound by the agent's own evidence
-	low, high              Points // limited by the guard
+	own                    Points // upper bound of the score by the agent's own evidence, before the guard
+	low, high              Points // bounds of the score, limited by the guard
 	confidence             fixed.Fixed
 	pathsFor, pathsAgainst int
-	channels               []fixed.Fixed // evidence by channel of the tag table
-	recent                 []fixed.Fixed // by gate: units of raters who spoke against the agent lately
+	channels               []fixed.Fixed // units of evidence by channel of the tag table
+	recent                 []fixed.Fixed // by gate: see recentAgainst
 	total                  moments
 }
 
-// low is the lower bound of the evaluation.
+// low returns the lower bound of the last evaluation.
 func (s *scoring) low() Points { return points(fixed.Clamp(s.mean-s.deviation, -fixed.One)) }
 
-// high is the upper bound of the evaluation. Sources do not make an agent surely bad: below that line only vouched
-// evidence leads.
+// high returns the upper bound of the last evaluation. Evidence by sources MUST NOT make an agent surely bad: it lowers
+// the bound to guardBelow at most, unless the bound without sources is lower.
 func (s *scoring) high() Points {
 	high := points(fixed.Clamp(s.mean+s.deviation, -fixed.One))
-	if s.heard && !s.leaveOut {
+	if s.hasSourced && !s.withoutSources {
 		return max(high, min(s.vouched.own, s.p.guardBelow()))
 	}
 	return high
 }
 
-// isCondemned reports whether an agent is surely bad by vouched evidence. Sources say nothing for such a one: who buys
-// them MUST NOT lift the penalty from his other agents.
-func (s *scoring) isCondemned() bool { return s.heard && s.vouched.own < s.p.guardBelow() }
+// isCondemned reports whether the agent is surely bad without sources. Praise by sources does not count for such an
+// agent: an owner MUST NOT be able to buy credentials that lift the penalty from its other agents.
+func (s *scoring) isCondemned() bool { return s.hasSourced && s.vouched.own < s.p.guardBelow() }
 
-// standing returns what the last evaluation found, in the memory of old.
+// standing returns the results of the last evaluation. It reuses the slices of old.
 func (s *scoring) standing(old standing) standing {
 	out := standing{status: s.status(), own: s.high(), confidence: s.confidence(), total: s.total,
 		pathsFor: whole(s.flowFor), pathsAgainst: whole(s.flowAgainst),
@@ -49,7 +49,8 @@ func (s *scoring) standing(old standing) standing {
 	return out
 }
 
-// recentAgainst is the vouched weight of the raters who spoke against the agent within so many days.
+// recentAgainst returns the sum of the vouched weights of raters with an opinion against the agent from the last days;
+// 0 for a gate with no such condition.
 func (s *scoring) recentAgainst(days int) (sum fixed.Fixed) {
 	if days == 0 {
 		return 0
@@ -71,19 +72,19 @@ func (s *scoring) recentAgainst(days int) (sum fixed.Fixed) {
 	return sum
 }
 
-// vouchedOnly is the standing without sources.
+// vouchedOnly returns the standing without sources, which gates that keep agents out read.
 func (s *scoring) vouchedOnly() *standing {
-	if s.heard {
+	if s.hasSourced {
 		return &s.vouched
 	}
 	return &s.now
 }
 
-// admits is what the gates that admit read: of each number the worse one without and with sources, so that sources may
-// close a gate of value and never open it.
+// admits returns the standing that gates that admit agents read. Each number is the worse one of those with and without
+// sources: sources may close such a gate and MUST NOT open it.
 func (s *scoring) admits() standing {
 	out := s.now
-	if !s.heard {
+	if !s.hasSourced {
 		return out
 	}
 	v := &s.vouched

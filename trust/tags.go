@@ -12,8 +12,8 @@ import (
 	"repute/trust/fixed"
 )
 
-// TagTable says what the values of each tag mean. A tag that has no rule weighs nothing. A value outside the curve of its
-// rule is left out and never moved into the curve's range.
+// TagTable has the rules by which the values of tags are read. A rating whose tag has no rule does not count. A value
+// outside the curve of its rule does not count either; it is never moved into the curve's range.
 type TagTable struct {
 	Version    string     `json:"version"`
 	Channels   []Channel  `json:"channels"`

@@ -10,11 +10,12 @@ import (
 	"repute/trust/fixed"
 )
 
-// maxRules bounds the general rules, those of writers, the channels and the finalities. Records number all rules
-// together in a byte.
+// maxRules is the highest number of general rules, of writers' rules, of channels and of finalities, for each of these
+// lists. A record stores the index of its rule among all rules in one byte.
 const maxRules = 80
 
-// check refuses a table of tags that contradicts itself, and prepares its lookups.
+// check validates a table of tags and fills its lookups. It is called for each new table, also after writers' rules
+// were added.
 func (t *TagTable) check() error {
 	t.rules, t.use = nil, map[string]Use{}
 	t.byTag, t.byWriter = map[string]tagPlace{}, map[writerTag]tagPlace{}
@@ -40,7 +41,7 @@ func (t *TagTable) check() error {
 	return t.checkCurve("tags: validation", v.Channel, v.Weight, v.Curve)
 }
 
-// addWriters adds the rules of writers.
+// addWriters validates the rules of all writers and adds them to the lookups.
 func (t *TagTable) addWriters() error {
 	for i, w := range t.Writers {
 		field := fmt.Sprintf("tags: writers[%d]", i)
@@ -59,7 +60,7 @@ func (t *TagTable) addWriters() error {
 	return nil
 }
 
-// addRule checks a rule, of a writer unless that is zero, and makes its tags known.
+// addRule validates a rule and adds its tags to the lookups. A zero writer means that the rule is a general one.
 func (t *TagTable) addRule(field string, writer common.Address, r *TagRule) error {
 	if err := t.checkCurve(field, r.Channel, r.Weight, r.Curve); err != nil {
 		return err
@@ -87,7 +88,8 @@ func (t *TagTable) addRule(field string, writer common.Address, r *TagRule) erro
 	return nil
 }
 
-// check refuses a rule that does not say what its values mean, or that contradicts its own curve.
+// check requires unit, reason and direction of a rule, and refuses a range, direction or scales that do not fit its
+// curve.
 func (r *TagRule) check(field string) error {
 	switch {
 	case r.Unit == "":

@@ -23,12 +23,16 @@ const tagPage = "../docs/reference/tags.md"
 
 const tagPageHead = `# Tags
 
-Made from the program by ` + "`go test ./trust -run TagReference -update`" + `. What ` + "`repute`" + ` reads in the tags of ratings
-(` + "`tag1`" + `): the table of ` + "`trust/tags.json`" + `, which ` + "`repute score tags`" + ` prints and ` + "`trust.tags`" + ` replaces. A tag is
-compared byte by byte. A tag that is not listed is left out with the reason ` + "`unknown-tag`" + `, one whose channel is not
-part of the score with ` + "`other-channel`" + `, and a value outside the range with ` + "`out-of-range`" + `.
-` + "`repute trust coverage`" + ` lists the tags that are left out most. Platforms with a meaning of their own have
-[rules of their own](../how-to/roots.md#writers).
+The tags of ratings (` + "`tag1`" + `) that count, and how their values are read. This is the table of ` + "`trust/tags.json`" + `:
+` + "`repute score tags`" + ` prints it, and ` + "`trust.tags`" + ` in the configuration replaces it. A tag is compared byte by byte.
+
+These ratings do not count in the score: a tag that is not listed (reason ` + "`unknown-tag`" + `), a tag whose channel is not
+part of the score (` + "`other-channel`" + `), and a value outside the range (` + "`out-of-range`" + `). ` + "`repute trust coverage`" + ` lists the
+most frequent tags that do not count. Reviewed platforms can have [rules of their own](../how-to/roots.md#writers).
+
+The column *other scales end at* lists further scales on which raters write the tag, such as 5 for stars. The
+[scale of each rater](../explanation/trust.md#parameters) is inferred. ` + "`go test ./trust -run TagReference -update`" + ` makes
+this page.
 
 | tag1 | channel, its use | unit | better | range | weight | other scales end at | reason |
 |---|---|---|---|---|---|---|---|

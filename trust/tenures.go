@@ -9,23 +9,23 @@ import (
 	"repute/trust/flow"
 )
 
-// maxTenureIdentities bounds the former owners that are judged: the first one and the latest
-// ones. Judging one costs as much as a score.
+// maxTenureIdentities is how many identities an agent's penalties are computed for, the first and the latest ones. The
+// computation for one identity costs as much as a score.
 const maxTenureIdentities = 32
 
 // identityTenures are the tenures of one identity that is accountable for an agent.
 type identityTenures struct {
 	accountable
-	identity, holder common.Address
-	tenures          []int // of Evidence.Tenures
-	// until is, by tenure, the first block whose ratings are not about the identity any more because another
-	// one used the agent; math.MaxUint64 for none.
+	identity, holder common.Address // holder is the identity's first address that had the agent
+	tenures          []int          // indices in Evidence.Tenures
+	// until has for each tenure the first block whose ratings are not about the identity any more, because another
+	// identity began to use the agent; math.MaxUint64 when none did.
 	until []uint64
 }
 
-// tenuresByIdentity groups tenures by identity, in order of the first one, and leaves out
-// identities that are not accountable for the agent. alone reports whether one identity had the
-// agent all the time.
+// tenuresByIdentity groups tenures by identity, in the order of their first tenures, and leaves out identities that are
+// not accountable for the agent. alone reports whether one identity had the agent all the time and is accountable for
+// all ratings.
 func (s *Scorer) tenuresByIdentity(e *Evidence) (out []identityTenures, alone bool) {
 	out = groupTenures(e.Tenures, s.w.Graph())
 	alone = len(out) == 1 && !slices.ContainsFunc(e.Tenures, func(t Tenure) bool { return t.Owner != e.Owner })
@@ -43,8 +43,8 @@ func (s *Scorer) tenuresByIdentity(e *Evidence) (out []identityTenures, alone bo
 	return out, alone
 }
 
-// groupTenures groups tenures by the identities that had them as owner or wallet, in order of the first one. An owner
-// that moves the agent to its own verified wallet still has it.
+// groupTenures groups tenures by the identities that were owner or wallet, in the order of their first tenures. An
+// owner that moves the agent to its own verified wallet still has the agent.
 func groupTenures(tenures []Tenure, g *flow.Graph) (out []identityTenures) {
 	at := map[common.Address]int{}
 	add := func(a common.Address, n int) {
@@ -81,12 +81,13 @@ func groupTenures(tenures []Tenure, g *flow.Graph) (out []identityTenures) {
 	return out
 }
 
-// end sets until. beginnings MUST be in order of their blocks.
+// end sets until. beginnings are the blocks at which identities began to use the agent, in ascending order.
 func (h *identityTenures) end(e *Evidence, beginnings []beginning) {
 	h.until = make([]uint64, len(h.tenures))
 	next := 0
 	for i, n := range h.tenures {
-		for next < len(beginnings) && (beginnings[next].identity == h.identity || beginnings[next].from <= e.Tenures[n].To) {
+		to := e.Tenures[n].To
+		for next < len(beginnings) && (beginnings[next].identity == h.identity || beginnings[next].from <= to) {
 			next++
 		}
 		h.until[i] = math.MaxUint64
@@ -96,8 +97,8 @@ func (h *identityTenures) end(e *Evidence, beginnings []beginning) {
 	}
 }
 
-// scoreDuring scores an agent by the ratings that an identity is accountable for. It returns nil
-// when none of them is negative.
+// scoreDuring returns the score of an agent by the ratings that an identity is accountable for, nil when none of them
+// is negative.
 func (s *Scorer) scoreDuring(e *Evidence, h *identityTenures) *Result {
 	part := h.evidence(e, s.w.Graph(), int64(s.p.Guard.TailDays)*24*60*60)
 	if !slices.ContainsFunc(part.Rows, func(r Row) bool { return s.p.blames(&r, e) }) {
@@ -113,10 +114,10 @@ func (p *Params) blames(row *Row, e *Evidence) bool {
 	return reason == "" && rec.value < 0
 }
 
-// evidence returns the part of e that the identity is accountable for: rows from its tenures, and
-// from tail seconds after each or until another identity uses the agent. Rows MUST be in chain order. Ratings by the
-// agent's owner or wallet at that time are left out. A rating by a customer who paid is about the tenure in which the
-// payment was made.
+// evidence returns e with only the rows that the identity is accountable for: those of its tenures, and those of the
+// following tail seconds unless another identity has begun to use the agent. Rows MUST be in chain order. Ratings by
+// the agent's owner or wallet at that time are left out. A rating with a verified payment is about the tenure of the
+// payment.
 func (h *identityTenures) evidence(e *Evidence, g *flow.Graph, tail int64) Evidence {
 	out := *e
 	out.Owner, out.Self, out.Named, out.Since, out.Related, out.Rows = h.holder, nil, nil, 0, nil, nil
@@ -150,8 +151,8 @@ func (h *identityTenures) evidence(e *Evidence, g *flow.Graph, tail int64) Evide
 	return out
 }
 
-// inTail reports whether a row is about the identity's tenure n although the tenure is over: it is less than tail
-// seconds younger, and nobody else used the agent before.
+// inTail reports whether a row is about the identity's n-th tenure although that tenure has ended: the row is at most
+// tail seconds later, and no other identity has begun to use the agent. n is an index in h.tenures, -1 for none.
 func (h *identityTenures) inTail(e *Evidence, n int, row *Row, tail int64) bool {
 	if n < 0 {
 		return false

@@ -14,17 +14,17 @@ import (
 	"repute/trust/flow"
 )
 
-// ReviewedWriters is the name of the source that gives reviewed writers their weight.
+// ReviewedWriters is the id of the source in Credits that gives reviewed writers their weight.
 const ReviewedWriters = "reviewed-writers"
 
-// Bounds of reviewed writers where no policy of sources has a class B. They are those of the policy that this project
-// comes with.
+// Bounds of reviewed writers and of all credits when no policy of sources is used. They are those of the default
+// policy.
 var (
 	writerBounds = flow.SourceBounds{Praise: fixed.Int(3), Blame: fixed.Int(2)}
 	allBounds    = flow.SourceBounds{Praise: fixed.Int(7), Blame: fixed.Int(3)}
 )
 
-// WritersAt returns the reviewed writers of a set of roots at a block's time, by address: those that have not expired.
+// WritersAt returns the reviewed writers of a set of roots that have not expired at a block's time, ordered by address.
 func WritersAt(set []repute.TrustRoot, at time.Time) (list []repute.TrustRoot) {
 	for _, r := range set {
 		if r.Class == repute.ReviewedWriter && (r.Expires.IsZero() || at.Before(r.Expires)) {
@@ -35,7 +35,7 @@ func WritersAt(set []repute.TrustRoot, at time.Time) (list []repute.TrustRoot) {
 	return list
 }
 
-// ParseRules reads a writer's own rules for tags, a JSON list as in the table of tags; none for "".
+// ParseRules parses a writer's own rules for tags: a JSON list with the members of the table of tags; none for "".
 func ParseRules(writer common.Address, text string) ([]WriterRules, error) {
 	if text == "" {
 		return nil, nil
@@ -44,12 +44,13 @@ func ParseRules(writer common.Address, text string) ([]WriterRules, error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&rules[0].Tags); err != nil {
-		return nil, repute.Invalid("tags", fmt.Sprintf("of writer %s: %s", writer.Hex(), err), "a list of rules as in trust/tags.json")
+		return nil, repute.Invalid("tags", fmt.Sprintf("of writer %s: %s", writer.Hex(), err),
+			"a list of rules as in trust/tags.json")
 	}
 	return rules, nil
 }
 
-// WithRoots returns the parameters with the rules of the reviewed writers among them.
+// WithRoots returns the parameters with the tag rules of these reviewed writers added to the table of tags.
 func (p *Params) WithRoots(writers []repute.TrustRoot) (*Params, error) {
 	var all []WriterRules
 	for _, w := range writers {
@@ -62,8 +63,8 @@ func (p *Params) WithRoots(writers []repute.TrustRoot) (*Params, error) {
 	return p.WithWriters(all)
 }
 
-// WithReviewedWriters returns credits with those of reviewed writers: each has its weight at every agent that it rates,
-// and all of them together are bounded as class B is. c may be nil.
+// WithReviewedWriters returns c with a credit for each reviewed writer. A writer has its full weight at every agent,
+// and all writers together are bounded like sources of class B. c may be nil.
 func (c *Credits) WithReviewedWriters(writers []repute.TrustRoot) *Credits {
 	if len(writers) == 0 {
 		return c
@@ -74,13 +75,15 @@ func (c *Credits) WithReviewedWriters(writers []repute.TrustRoot) *Credits {
 		out.Rules.Sources, out.Rules.Classes = slices.Clone(c.Rules.Sources), slices.Clone(c.Rules.Classes)
 		out.Raters = slices.Clone(c.Raters)
 	}
-	class := slices.IndexFunc(out.Rules.Classes, func(c flow.SourceClass) bool { return c.ID == repute.ReviewedWriter })
+	class := slices.IndexFunc(out.Rules.Classes,
+		func(c flow.SourceClass) bool { return c.ID == repute.ReviewedWriter })
 	if class < 0 {
 		class = len(out.Rules.Classes)
 		out.Rules.Classes = append(out.Rules.Classes, flow.SourceClass{ID: repute.ReviewedWriter,
 			Rater: fixed.Ratio(repute.MaxWriterWeight, repute.RootUnit), SourceBounds: writerBounds})
 	}
-	out.Rules.Sources = append(out.Rules.Sources, flow.Source{ID: ReviewedWriters, Class: class, SourceBounds: writerBounds})
+	out.Rules.Sources = append(out.Rules.Sources,
+		flow.Source{ID: ReviewedWriters, Class: class, SourceBounds: writerBounds})
 	for _, w := range writers {
 		weight := fixed.Ratio(int64(min(w.Weight, repute.MaxWriterWeight)), repute.RootUnit)
 		out.Raters = append(out.Raters, RaterCredit{Rater: w.Address, Source: len(out.Rules.Sources) - 1, Weight: weight,

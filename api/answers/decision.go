@@ -28,13 +28,13 @@ type DecisionQuery struct {
 // Query is the query itself, also where it is embedded.
 func (q *DecisionQuery) Query() *DecisionQuery { return q }
 
-// Demand is a question for a decision, read.
+// Demand has the parsed thresholds of a request for a decision.
 type Demand struct {
 	own   policy.Threshold
 	value string // "" when not given
 }
 
-// ReadDemand reads the thresholds of a question. At least one MUST be given.
+// ReadDemand parses the thresholds of a request. Without any threshold, Decide applies the steps by value from 0.
 func (q *DecisionQuery) ReadDemand() (d Demand, err error) {
 	f, err := parseScoreFilter(string(q.MinScore), "", string(q.Tier), "")
 	if err != nil {
@@ -59,8 +59,8 @@ func (q *DecisionQuery) ReadDemand() (d Demand, err error) {
 	return d, nil
 }
 
-// Decide compares a score with what is demanded. It reads the lower bound, as gates that
-// admit do: thin evidence does not admit.
+// Decide compares a score with thresholds. It compares the lower bound of the score, as gates that admit do, so that
+// little evidence does not admit an agent.
 func (x *Index) Decide(score repute.Score, d Demand) (w wire.Decision, err error) {
 	if err := d.own.CheckGates("gates", x.trust.Passable()); err != nil {
 		var input *repute.InputError
@@ -105,7 +105,7 @@ func (x *Index) Decide(score repute.Score, d Demand) (w wire.Decision, err error
 	return w, nil
 }
 
-// agentOf is what a policy sees of a score.
+// agentOf converts a score to the input of a policy.
 func agentOf(s wire.Scored) policy.Agent {
 	a := policy.Agent{Status: s.Status, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence,
 		Tier: int64(s.Tier), Verified: s.Verified,
@@ -119,7 +119,7 @@ func agentOf(s wire.Scored) policy.Agent {
 	return a
 }
 
-// missingOf lists the numbers that a score does not reach.
+// missingOf returns the thresholds that a score does not reach, with the numbers that are missing.
 func missingOf(s wire.Scored, t policy.Threshold) []wire.Missing {
 	out := []wire.Missing{}
 	lack := func(what string, have, need float64) {

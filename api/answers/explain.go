@@ -26,20 +26,20 @@ type ExplainQuery struct {
 // Query is the query itself, also where it is embedded.
 func (q *ExplainQuery) Query() *ExplainQuery { return q }
 
-// ExplainPlan is what an explanation was asked with.
+// ExplainPlan has the parsed parameters of an explanation. Plan makes it.
 type ExplainPlan struct {
 	At      repute.At
 	Without []common.Address
 	By      OwnRoots
 	Limit   int
-	// Stored is the score to explain, in the view AsOf; nil: the one that is stored now.
+	// Stored is the score to explain, in the view AsOf; nil for the score that is stored now. Plan leaves it nil.
 	Stored *repute.Score
 	AsOf   repute.AsOf
 }
 
 // Bounds of an explanation.
 const (
-	// DefaultListed is how many contributions and excluded rows are listed where nobody says.
+	// DefaultListed is how many contributions and excluded rows are listed without the parameter limit.
 	DefaultListed = 20
 	// MaxListed is how many of them may be asked for.
 	MaxListed = 100
@@ -74,7 +74,7 @@ func (x *Index) Explanation(ctx context.Context, id repute.AgentID, p ExplainPla
 	return p.explain(ctx, x.trust, id)
 }
 
-// explain is the answer that was planned.
+// explain computes the explanation, by the chain's own roots or by those of the caller.
 func (p *ExplainPlan) explain(ctx context.Context, r *engine.Reader, id repute.AgentID) (w wire.ExplainAnswer,
 	err error) {
 	if p.By.Roots == "" {
@@ -88,7 +88,7 @@ func (p *ExplainPlan) explain(ctx context.Context, r *engine.Reader, id repute.A
 	if err != nil {
 		return w, err
 	}
-	// Whoever explains has been admitted: the walk is no dearer.
+	// The caller of explain has applied the limit already: a walk from own roots costs no more than an explanation.
 	account, err := r.ExplainPersonal(ctx, id, set, p.Without, func() error { return nil })
 	if err != nil {
 		return w, err
@@ -108,13 +108,13 @@ func (p *ExplainPlan) account(ctx context.Context, r *engine.Reader, id repute.A
 	return r.Explain(ctx, id, p.At, p.Without)
 }
 
-// Explanations and walks by a caller's roots: so many at once, then one per period.
+// Rate limit of explanations and of walks from a caller's roots: walkBurst at once, then one per walkPeriod.
 const (
 	walkPeriod = time.Second
 	walkBurst  = 20
 )
 
-// admitWalk counts what is dearer than a read against the caller's own bucket.
+// admitWalk applies the rate limit of the caller to an expensive computation. The error is the answer 429.
 func (x *Index) admitWalk(ctx context.Context) error {
 	if wait := x.walks.Allow(ctx, httpapi.CallerOf(ctx)); wait > 0 && x.limited {
 		return tooSoon("too many explanations and walks from roots of your own", wait)
@@ -122,8 +122,8 @@ func (x *Index) admitWalk(ctx context.Context) error {
 	return nil
 }
 
-// Explain is what the explanation's route answers about an agent, for other ways to
-// show it.
+// Explain returns the answer of the REST operation for an explanation without its rate limit. `repute score explain`
+// calls it.
 func Explain(ctx context.Context, r *engine.Reader, id repute.AgentID, q ExplainQuery) (w wire.ExplainAnswer,
 	err error) {
 	p, err := q.Plan()

@@ -12,8 +12,8 @@ import (
 // MaxClients is how many addresses one parameter may name.
 const MaxClients = 1000
 
-// ParseAgent reads an agent id as any client may write it and fills in the
-// chain given beside it ("" when none). Two different chains are refused.
+// ParseAgent parses an agent id in any of its forms, and sets its chain to chain unless that is "". An id with another
+// chain is refused.
 func ParseAgent(id, chain string) (repute.AgentRef, error) {
 	ref, err := repute.ParseAgentRef(id)
 	if err != nil || chain == "" {

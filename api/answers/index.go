@@ -1,7 +1,6 @@
-// Package answers reads and computes what REST, GraphQL and the tools answer alike: the parameters of
-// a question and how they are parsed, the agent that an id names, its score by the chain's roots or
-// the caller's, explanations, decisions, signed scores and requested refreshes. What it returns is
-// ready for encoding: the shapes are those of package wire. How an answer travels is the business of
+// Package answers computes the answers that REST, GraphQL and the tools of MCP have in common. It parses the parameters
+// of a request, resolves agent ids, and returns scores by the chain's or the caller's roots, explanations, decisions,
+// signed scores and results of requested refreshes. The results have the types of package wire. Protocols are left to
 // the packages that call it.
 package answers
 
@@ -39,7 +38,7 @@ type Index struct {
 	DB           *store.DB
 	defaultChain uint64
 	version      string
-	limited      bool             // whether the two limiters below count
+	limited      bool             // whether the two limiters below apply
 	refreshes    *httpapi.Limiter // of refreshes, which cost others a fetch
 	walks        *httpapi.Limiter // of explanations, and of walks by a caller's roots
 	trust        *engine.Reader

@@ -14,14 +14,15 @@ import (
 // The parameters of the REST operations, which GraphQL and the tools fill in too. The tags only
 // document; ids.go parses.
 
-// Request is what every operation has.
+// Request has the parameters of every operation.
 type Request struct {
 	IfNoneMatch string `header:"If-None-Match" doc:"ETag of an earlier answer; 304 when nothing changed"`
 
 	values url.Values
 }
 
-// Resolve keeps the query as it came: an empty parameter is not an absent one.
+// Resolve stores the query of the URL, because an empty parameter differs from an absent one. The package huma calls
+// it.
 func (r *Request) Resolve(ctx huma.Context) []error {
 	u := ctx.URL()
 	r.values = u.Query()
@@ -34,7 +35,7 @@ func (r *Request) Common() *Request { return r }
 // SetGiven says which query parameters were given, for inputs that come by another way than HTTP.
 func (r *Request) SetGiven(values url.Values) { r.values = values }
 
-// optional is nil when the parameter is absent.
+// optional returns the value of a query parameter, nil when it is absent.
 func (r *Request) optional(name string) *string {
 	if v, ok := r.values[name]; ok {
 		return &v[0]
@@ -48,7 +49,7 @@ type AgentPath struct {
 	ChainID httpapi.Number `query:"chainId" minimum:"1" doc:"chain of a bare token id"`
 }
 
-// Ref reads the id with the chain beside it.
+// Ref parses the id and the chain.
 func (p *AgentPath) Ref() (repute.AgentRef, error) { return ParseAgent(p.ID, string(p.ChainID)) }
 
 // ChainPath names a chain.
@@ -174,7 +175,7 @@ func (q *ValidationQuery) Filter() (f query.ValidationFilter, err error) {
 	return f, err
 }
 
-// TextOf writes an optional argument as a query parameter has it: "" where it was not given.
+// TextOf returns an optional argument as the text of a query parameter, "" for nil.
 func TextOf[T any](v *T) string {
 	if v == nil {
 		return ""

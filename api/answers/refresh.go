@@ -11,7 +11,7 @@ import (
 	"repute/store/query"
 )
 
-// A caller may ask for so many refreshes at once, then for one every few seconds.
+// Rate limit of refreshes: refreshBurst at once, then one per refreshPeriod.
 const (
 	refreshBurst  = 10
 	refreshPeriod = 6 * time.Second

@@ -10,19 +10,20 @@ import (
 	"repute/store/chaindb"
 )
 
-// Resolve fills in what the caller left open and says how ids look when there
-// is nothing of that name.
+// Resolve completes an agent id with the chain and the registry that the caller left out. When no such chain is
+// indexed, the error has a hint with the forms of ids.
 func (x *Index) Resolve(ctx context.Context, ref repute.AgentRef) (repute.AgentID, error) {
 	id, err := chaindb.ResolveAgent(ctx, x.DB, ref, x.defaultChain)
 	return id, Missing(err, repute.AgentIDForms+"; GET /chains lists the chains that are indexed")
 }
 
-// UnknownAgent says where to look for an agent that is not there although its id can be.
+// UnknownAgent adds a hint to repute.ErrNotFound of an agent whose id is valid: where agents are listed.
 func UnknownAgent(err error) error {
-	return Missing(err, "GET /agents and the tool repute_search_agents list the agents that are, GET /chains how far each chain is indexed")
+	return Missing(err, "GET /agents and the tool repute_search_agents list the agents that are, "+
+		"GET /chains how far each chain is indexed")
 }
 
-// Missing adds a hint to what was not found and has none.
+// Missing adds a hint to repute.ErrNotFound that has none. It returns other errors unchanged.
 func Missing(err error, hint string) error {
 	if !errors.Is(err, repute.ErrNotFound) {
 		return err

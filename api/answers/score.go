@@ -13,8 +13,7 @@ import (
 	"repute/trust/engine"
 )
 
-// Scored is the stored score, or where roots of the caller are given what follows from
-// them.
+// Scored returns the stored score, or the score by the caller's roots when by has any.
 func (x *Index) Scored(ctx context.Context, id repute.AgentID, stored repute.Score, by OwnRoots) (wire.Scored, error) {
 	if by.Roots == "" {
 		return wire.EncodeScored(stored)
@@ -30,11 +29,11 @@ func (x *Index) Scored(ctx context.Context, id repute.AgentID, stored repute.Sco
 	return wire.EncodePersonal(p, name)
 }
 
-// OwnRoots is how a caller says whom to trust instead of the chain's roots.
+// OwnRoots has the parameters roots and sources, by which a caller replaces the chain's own roots.
 type OwnRoots struct {
-	// Roots are addresses divided by commas, or the name of a set; empty for the chain's own.
+	// Roots are addresses divided by commas, or the name of a set of roots of the chain; "" for the chain's own roots.
 	Roots string
-	// Sources is SourcesDefault where the chain's sources are to count beside these roots.
+	// Sources is SourcesDefault when the chain's sources count in addition to these roots, SourcesNone or "" otherwise.
 	Sources string
 }
 
@@ -44,7 +43,7 @@ const (
 	SourcesDefault = "default"
 )
 
-// read reads addresses or the name of a set, and says which it was.
+// read returns the roots. name is the name of their set, or "given" for a list of addresses.
 func (o OwnRoots) read(ctx context.Context, r *engine.Reader, chainID uint64) (by engine.Own, name string, err error) {
 	by.Sources = o.Sources == SourcesDefault
 	if strings.HasPrefix(o.Roots, "0x") || strings.HasPrefix(o.Roots, "0X") || strings.ContainsAny(o.Roots, ", ") {
@@ -55,7 +54,7 @@ func (o OwnRoots) read(ctx context.Context, r *engine.Reader, chainID uint64) (b
 	return by, o.Roots, err
 }
 
-// Check refuses roots of the caller where there is no score by them, and sources without such roots.
+// Check refuses own roots with signed or with another view than latest, and sources without own roots.
 func (o OwnRoots) Check(sign bool, at repute.At) error {
 	switch {
 	case o.Sources != "" && o.Sources != SourcesNone && o.Sources != SourcesDefault:
@@ -73,7 +72,7 @@ func (o OwnRoots) Check(sign bool, at repute.At) error {
 	return nil
 }
 
-// NoRoots refuses an empty list: whoever meant to give roots must not get a score by
+// NoRoots returns the error for an empty parameter roots. A caller that meant to give roots MUST NOT get a score by
 // those of the chain.
 func NoRoots() error {
 	return repute.Invalid("roots", "is empty",

@@ -12,8 +12,8 @@ import (
 	"repute/store/searchdb"
 )
 
-// SearchQuery selects agents by their documents and ratings. Beside any of it the best
-// matches come first by default.
+// SearchQuery selects agents by their documents and ratings. With any of its parameters the default order is the best
+// matches first.
 type SearchQuery struct {
 	Q           string         `query:"q" doc:"text in name, services, skills, domains, trust models, tags and description, one word of two or more letters or digits: words in any order and parts of words, a host, a URL, an address or an agent's id; \"a phrase\", -without and or are understood; match tells what was found"`
 	Service     string         `query:"service" doc:"only agents that offer this service, e.g. MCP; several divided by commas: all of them; capitals do not matter"`
@@ -32,7 +32,7 @@ func searchNames() []string {
 	return []string{"q", "service", "skill", "domain", "supportedTrust", "tag", "x402", "active", "status", "minFeedback"}
 }
 
-// isSearch tells a search from a list.
+// isSearch reports whether a parameter of SearchQuery was given.
 func (r *Request) isSearch() bool {
 	for _, name := range searchNames() {
 		if r.optional(name) != nil {
@@ -42,7 +42,7 @@ func (r *Request) isSearch() bool {
 	return false
 }
 
-// Filter reads what selects agents.
+// Filter parses the parameters that select agents.
 func (q *AgentsFilter) Filter(chains []uint64) (f searchdb.AgentFilter, err error) {
 	f = searchdb.AgentFilter{
 		ChainIDs: chains, Text: q.Q, Service: q.Service, Skill: q.Skill, Domain: q.Domain, Trust: q.Trust, Tag: q.Tag,
@@ -88,13 +88,13 @@ func parseSince(s string) (t time.Time, err error) {
 	if err != nil {
 		return t, repute.Invalid("registeredSince", "neither a time nor a date", "e.g. 2026-01-31T12:00:00Z or 2026-01-31")
 	}
-	if epoch := time.Unix(0, 0).UTC(); t.Before(epoch) { // of every block whose time is known
+	if epoch := time.Unix(0, 0).UTC(); t.Before(epoch) { // matches every block with a known time
 		return epoch, nil
 	}
 	return t, nil
 }
 
-// Filter reads what selects agents and how they are listed.
+// Filter parses the parameters that select and order agents.
 func (q *AgentsQuery) Filter(chains []uint64) (f searchdb.AgentFilter, err error) {
 	if f, err = q.AgentsFilter.Filter(chains); err != nil {
 		return f, err
@@ -111,8 +111,8 @@ func (q *AgentsQuery) Filter(chains []uint64) (f searchdb.AgentFilter, err error
 	return f, err
 }
 
-// ParseSort reads the order of a list: what is asked for most comes first by
-// default, so ids ascend and the others descend.
+// ParseSort parses the order of a list. Without order, ids ascend and all others descend. search says that parameters
+// of SearchQuery are given, which makes relevance the default.
 func ParseSort(sort, order string, search bool) (by string, desc bool, err error) {
 	switch sort {
 	case "":
@@ -132,8 +132,8 @@ func ParseSort(sort, order string, search bool) (by string, desc bool, err error
 	return "", false, repute.Invalid("order", "unknown direction", "asc or desc")
 }
 
-// SearchError calls the text by the name it has here, and tells what helps against
-// a search that takes too long.
+// SearchError replaces the names of fields in an error by those of the caller's parameters (text is that of the search
+// text), and adds a hint to the error of a search that takes too long.
 func SearchError(err error, text string) error {
 	var input *repute.InputError
 	if errors.As(err, &input) {

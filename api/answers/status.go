@@ -8,12 +8,12 @@ import (
 	"repute/store/docdb"
 )
 
-// StatusOf writes the state of the index from that of chains.
+// StatusOf returns the status of the index, from the statuses of its chains.
 func (x *Index) StatusOf(chains []repute.ChainStatus) wire.StatusAnswer {
 	return wire.NewStatus(x.version, chains)
 }
 
-// How long documents may wait: for a process that starts, and for those that work.
+// How long documents may wait before the status reports it: without a process that fetches, and with one.
 const (
 	fetchStart = time.Minute
 	fetchLate  = 15 * time.Minute

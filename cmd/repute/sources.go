@@ -24,6 +24,7 @@ import (
 	sourceread "repute/trust/source/read"
 )
 
+// sourcesCommand returns `repute sources` with its subcommands.
 func sourcesCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sources",
@@ -39,12 +40,12 @@ describes the sources, their file and their limits.`,
 	return cmd
 }
 
-// errNoSources says that the configuration has none.
+// errNoSources returns the error for a configuration without sources.
 func errNoSources() error {
 	return repute.Invalid("trust.sources", "is none: no source counts", "default, or the path of a file")
 }
 
-// sourceView is a source as it counts on one chain.
+// sourceView is what `sources list` prints about a source on one chain.
 type sourceView struct {
 	ChainID uint64        `json:"chainId"`
 	ID      string        `json:"id"`
@@ -53,17 +54,19 @@ type sourceView struct {
 	Meaning string        `json:"meaning"`
 	Class   source.Class  `json:"class"`
 	Weight  string        `json:"weight"`
-	Price   *source.Price `json:"price"`
-	Home    uint64        `json:"homeChain"`
-	// State is ok, off, incomplete, unread or, without an endpoint of the home, unreachable.
+	Price   *source.Price `json:"price"`     // null: no price is published
+	Home    uint64        `json:"homeChain"` // chain on which it is read
+	// State is the status of the last run's reading: ok, off or incomplete. It is unread when the last run did not read
+	// the source, and unreachable when in addition no endpoint of the home is configured.
 	State  string     `json:"state"`
-	Reason string     `json:"reason,omitempty"`
-	Block  uint64     `json:"block,omitempty"`
-	Time   *time.Time `json:"time"`
-	// Holders is how many raters have a credential by the last run.
+	Reason string     `json:"reason,omitempty"` // of a state other than ok and unread
+	Block  uint64     `json:"block,omitempty"`  // at which it was read, 0 when unread
+	Time   *time.Time `json:"time"`             // of Block, null when unread
+	// Holders is how many raters have a credential that has not lapsed, by the last run.
 	Holders int `json:"holders"`
 }
 
+// sourcesListCommand returns `repute sources list`.
 func sourcesListCommand(p *cli.Program) *cobra.Command {
 	var asJSON, file bool
 	cmd := &cobra.Command{
@@ -88,7 +91,7 @@ func sourcesListCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// printIf prints a value as JSON where it is wanted.
+// printIf prints a value as JSON if wanted.
 func printIf(p *cli.Program, wanted bool, v any) error {
 	if !wanted {
 		return nil
@@ -96,6 +99,7 @@ func printIf(p *cli.Program, wanted bool, v any) error {
 	return p.PrintJSON(v)
 }
 
+// printSourcesFile prints the file of sources that the configuration names.
 func printSourcesFile(p *cli.Program) error {
 	c, err := p.Flags.Load()
 	if err != nil {
@@ -111,6 +115,7 @@ func printSourcesFile(p *cli.Program) error {
 	return err
 }
 
+// listSources returns the sources that count on the chosen chains, with their states by the last runs.
 func listSources(ctx context.Context, p *cli.Program, c config.Config, db *store.DB) ([]sourceView, error) {
 	policy, err := c.Trust.Policy()
 	if err != nil || policy == nil {
@@ -141,7 +146,7 @@ func listSources(ctx context.Context, p *cli.Program, c config.Config, db *store
 	return out, nil
 }
 
-// viewOf is a source on a chain, with what the last run says of it.
+// viewOf returns the view of a source on a chain. past is the result of the last run's readings.
 func viewOf(s *source.Source, chain uint64, past source.Past) sourceView {
 	v := sourceView{ChainID: chain, ID: s.ID, Name: s.Name, Issuer: s.Issuer, Meaning: s.Meaning, Class: s.Class,
 		Weight: s.Weight.Decimal(2), Price: s.Price, Home: chain, State: "unread"}
@@ -166,7 +171,8 @@ func viewOf(s *source.Source, chain uint64, past source.Past) sourceView {
 	return v
 }
 
-// lastSources is what the newest run of a chain found by sources; nothing where it asked none.
+// lastSources returns the newest run of a chain with its readings and credentials, which are empty when the run read no
+// source.
 func lastSources(ctx context.Context, db *store.DB, chain uint64) (past source.Past, run trustdb.Run, err error) {
 	run, err = trustdb.ReadRun(ctx, db, chain, 0)
 	switch {
@@ -188,6 +194,7 @@ func lastSources(ctx context.Context, db *store.DB, chain uint64) (past source.P
 	return past, run, err
 }
 
+// printSources prints the sources as a table.
 func printSources(p *cli.Program, views []sourceView, now time.Time) error {
 	if len(views) == 0 {
 		fmt.Fprintln(p.Stdout, "no source counts on any chain that is indexed")
@@ -213,17 +220,17 @@ func printSources(p *cli.Program, views []sourceView, now time.Time) error {
 	return w.Flush()
 }
 
-// asking is what check and verify need of a chain.
+// asking has what check and verify need to read the sources of a chain.
 type asking struct {
 	chain   uint64
 	policy  *source.Policy
-	sources []*source.Source // that can be read
+	sources []*source.Source // that count on the chain and have an endpoint
 	reader  *sourceread.Reader
-	past    source.Past
-	run     trustdb.Run
+	past    source.Past // of run
+	run     trustdb.Run // the newest one
 }
 
-// ask prepares questions about the one chain that is chosen.
+// ask opens a reader of the sources of the one chosen chain, calls f, and closes the reader.
 func ask(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, f func(*asking) error) error {
 	policy, err := c.Trust.Policy()
 	if err != nil {
@@ -256,16 +263,18 @@ func ask(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, f f
 	return f(a)
 }
 
-// answerView is what one source says of one address.
+// answerView is the answer of one source about one address.
 type answerView struct {
 	Source string `json:"source"`
 	Says   string `json:"says"` // yes, no, unknown or off
 	Weight string `json:"weight"`
-	// Why it gives no weight, for says yes; why there is no answer, for unknown and off.
+	// Why is the reason for which a credential gives no weight, for yes, and for which there is no answer, for unknown
+	// and off. It is "" when the credential gives weight, and for no.
 	Why        string             `json:"why,omitempty"`
 	Credential *source.Credential `json:"credential"`
 }
 
+// sourcesCheckCommand returns `repute sources check`.
 func sourcesCheckCommand(p *cli.Program) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -297,6 +306,7 @@ type checkView struct {
 	Sources []answerView   `json:"sources"`
 }
 
+// checkAddress reads all sources about one address and prints the answers.
 func checkAddress(ctx context.Context, p *cli.Program, a *asking, address common.Address, asJSON bool) error {
 	at, err := a.reader.Now(ctx, a.chain, a.sources)
 	if err != nil {
@@ -324,7 +334,8 @@ func checkAddress(ctx context.Context, p *cli.Program, a *asking, address common
 	return printCheck(p, v)
 }
 
-// answerOf puts a reading of one address into words.
+// answerOf converts the reading of one source about one address. held are the address's credentials after Settle, and
+// now is the time in Unix seconds at which they are counted.
 func answerOf(policy *source.Policy, r *source.Reading, held []source.Credential, now uint64) answerView {
 	v := answerView{Source: r.Source, Says: "no", Weight: "0.00"}
 	if len(held) > 0 {
@@ -342,6 +353,7 @@ func answerOf(policy *source.Policy, r *source.Reading, held []source.Credential
 	return v
 }
 
+// printCheck prints the answers about one address as a table.
 func printCheck(p *cli.Program, v checkView) error {
 	fmt.Fprintf(p.Stdout, "%s on chain %d at block %d: weight %s from sources\n", v.Address, v.ChainID, v.Block, v.Weight)
 	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
@@ -356,6 +368,7 @@ func printCheck(p *cli.Program, v checkView) error {
 	return w.Flush()
 }
 
+// sourcesVerifyCommand returns `repute sources verify`.
 func sourcesVerifyCommand(p *cli.Program) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -378,9 +391,11 @@ Exit codes: 0 all are confirmed, 1 some differ, 2 not everything could be checke
 	return cmd
 }
 
+// verifySources reads the stored credentials of the newest run again and prints the differences.
 func verifySources(ctx context.Context, p *cli.Program, a *asking, asJSON bool) error {
 	if !a.reader.Reaches(a.chain) {
-		return repute.Invalid("rpc", fmt.Sprintf("no endpoint of chain %d is configured", a.chain), "--chain NAME --rpc URL")
+		return repute.Invalid("rpc", fmt.Sprintf("no endpoint of chain %d is configured", a.chain),
+			"--chain NAME --rpc URL")
 	}
 	found, err := a.reader.Verify(ctx, a.chain, a.run.Block, a.sources, a.past)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"repute/store"
 )
 
-// gatewayColumns returns gateways as the parameters for the columns gateways and gateways_from.
+// gatewayColumns returns gateways as parameters for the columns gateways and gateways_from of chains.
 func gatewayColumns(list []repute.Gateway) (addresses [][]byte, from []int64) {
 	addresses, from = [][]byte{}, []int64{}
 	for _, g := range list {
@@ -21,7 +21,7 @@ func gatewayColumns(list []repute.Gateway) (addresses [][]byte, from []int64) {
 	return addresses, from
 }
 
-// scanGateways reads the columns gateways and gateways_from.
+// scanGateways returns the gateways of the columns gateways and gateways_from of chains.
 func scanGateways(addresses [][]byte, from []int64) (list []repute.Gateway) {
 	for i, a := range addresses {
 		list = append(list, repute.Gateway{Address: common.BytesToAddress(a), From: uint64(from[i])})
@@ -38,7 +38,8 @@ func (c *ChainRow) GatewayBytes() [][]byte {
 	return out
 }
 
-// GatewayGaps returns the gaps that feedback gateways leave in blocks that were indexed before they were listed.
+// GatewayGaps returns the gaps in the tickets of feedback gateways for blocks that were indexed before a gateway was
+// listed.
 func GatewayGaps(gateways []repute.Gateway, blocks repute.BlockRange) (gaps []Gap) {
 	for _, g := range gateways {
 		since := repute.BlockRange{From: max(blocks.From, g.From), To: blocks.To}
@@ -50,7 +51,8 @@ func GatewayGaps(gateways []repute.Gateway, blocks repute.BlockRange) (gaps []Ga
 	return gaps
 }
 
-// SetGateways stores the allow-list of gateways and attributes anew the ratings of those that enter or leave it.
+// SetGateways stores the allow-list of gateways. It clears the payers of ratings by gateways that are removed, and sets
+// those of ratings by gateways that are added.
 func (c *ChainRow) SetGateways(ctx context.Context, tx pgx.Tx, now []repute.Gateway) error {
 	addresses, from := gatewayColumns(now)
 	if _, err := tx.Exec(ctx, "update chains set gateways = $2, gateways_from = $3 where chain_id = $1", c.ID, addresses,
@@ -82,10 +84,10 @@ func (c *ChainRow) SetGateways(ctx context.Context, tx pgx.Tx, now []repute.Gate
 	return AttributeRatings(ctx, tx, c.ID, entering, agents, 0)
 }
 
-// AttributeRatings sets the payer of the ratings that gateways wrote about agents, a numeric[] parameter, from a block on.
-// A rating belongs to the payer of a ticket when both are of the same transaction, gateway and agent and have the same
-// feedback hash, and no other rating and no other ticket there have all of these. Every other rating of a gateway has no
-// payer. The events MUST be stored.
+// AttributeRatings sets the payer of the ratings that gateways wrote about agents, a numeric[] parameter, from block
+// from on. A rating belongs to the payer of a ticket when both have the same transaction, gateway, agent and feedback
+// hash, and no other rating or ticket has all of these. Every other rating of a gateway has an empty payer. The events
+// MUST be stored before.
 func AttributeRatings(ctx context.Context, tx pgx.Tx, chainID uint64, gateways [][]byte, agents string,
 	from uint64) error {
 	// Topics after the first and the data together are the five words of TicketConsumed in order, whichever are indexed.
@@ -93,7 +95,8 @@ func AttributeRatings(ctx context.Context, tx pgx.Tx, chainID uint64, gateways [
 		update feedback f set payer = coalesce(m.payer, '') from (
 			select r.id, case when r.ratings = 1 and t.tickets = 1 and t.payer <> $5 then t.payer end as payer
 			from (
-				select f.id, f.token_id, f.client, e.block, e.tx_hash, case when f.hash = '' then $6 else f.hash end as hash,
+				select f.id, f.token_id, f.client, e.block, e.tx_hash,
+					case when f.hash = '' then $6 else f.hash end as hash,
 					count(*) over (partition by f.token_id, f.client, f.hash, e.block, e.tx_hash) as ratings
 				from unnest($3::numeric[]) u(t)
 				cross join lateral (select ctid as id, token_id, client, hash, block, log_index from feedback

@@ -15,22 +15,22 @@ import (
 	"repute/store/docjson"
 )
 
-// maxDomainOwners is the most owners of one domain that are read.
+// maxDomainOwners is how many owners of one domain are read.
 const maxDomainOwners = 100
 
 // ProvenDomain is a domain that proves an agent.
 type ProvenDomain struct {
 	TokenID repute.TokenID
 	Domain  string
-	// Named are the addresses of the chain that the domain's file names.
+	// Named are the accounts of the agent's chain that the domain's file names.
 	Named []common.Address
-	// Owners own the agents of all chains that the domain's file names and whose files name the domain, at most
-	// maxDomainOwners.
+	// Owners are the owners of agents on all chains that the domain's file names and whose files name the domain, at
+	// most maxDomainOwners.
 	Owners []common.Address
 }
 
-// ProvenDomains returns the domains that prove agents of a chain: from the URIs that the agents had at block, or have
-// now for nil, as they were read last.
+// ProvenDomains returns the domains that prove agents of a chain, by the URIs that the agents had at block, or have now
+// when block is nil. The newest content of these documents counts.
 func ProvenDomains(ctx context.Context, db *store.DB, chainID uint64, tokens []repute.TokenID, block *uint64) (
 	out []ProvenDomain, err error) {
 	args := []any{chainID, store.TokenArray(tokens), int64(chaindb.Everything)}
@@ -60,7 +60,7 @@ func ProvenDomains(ctx context.Context, db *store.DB, chainID uint64, tokens []r
 	return out, err
 }
 
-// read reads what the file of the domain, with hash sum, says.
+// read sets Named and Owners from the domain's file, whose content has the sha256 sum.
 func (d *ProvenDomain) read(ctx context.Context, tx pgx.Tx, chainID uint64, sum []byte) error {
 	var content []byte
 	var owners [][]byte

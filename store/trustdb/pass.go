@@ -12,27 +12,28 @@ import (
 	"repute/store"
 )
 
-// judgedAgents is the SQL condition of agents that have or had ratings or answers of contracts on
+// judgedAgents is the SQL condition of agents that have or had ratings, or answers of contracts on
 // the allow-list.
 const judgedAgents = `(feedback > 0 or revoked > 0 or validations > 0)`
 
-// Pass scores all agents of a chain, in order of their ids, for its newest run: those that have or
-// had ratings, and those that have a score. A crash loses only the batch that was being scored.
+// Pass is the progress of scoring all agents of a chain, in the order of their ids, for its newest run: agents that
+// have or had ratings, and agents that have a score. It is stored in the run after each batch, so that a crash loses
+// only the batch that was being scored.
 //
-// An agent that is stale while the pass has not reached it is scored for its own reason at once,
-// and stays stale: the pass leaves it out, and it is scored with its final score once the pass is
-// behind it. So the pass never writes an older score over a newer one.
+// An agent that becomes stale before the pass reaches it is scored for its own reason at once, and stays stale. The
+// pass skips it, and its final score is computed after the pass has advanced. So the pass never replaces a newer score
+// with an older one.
 type Pass struct {
 	ChainID, Run uint64
-	// Number is another one each time all agents of a run are to be scored again.
+	// Number is increased by BeginPass. A batch of a pass with another number is not stored.
 	Number int64
-	// Final says that final scores are due too, because the run is open.
+	// Final says that final scores are computed too, because the run is open.
 	Final bool
-	// After is the last agent that was scored, in decimal; "-1" for none.
+	// After is the token id of the last agent that was scored, in decimal; "-1" at the beginning.
 	After string
 }
 
-// ReadPass returns the pass of a chain's newest run. repute.ErrNotFound when all agents are scored.
+// ReadPass returns the pass of a chain's newest run. repute.ErrNotFound means that all agents are scored.
 func ReadPass(ctx context.Context, db *store.DB, chainID uint64) (Pass, error) {
 	p := Pass{ChainID: chainID}
 	err := db.Pool().QueryRow(ctx, `
@@ -45,9 +46,8 @@ func ReadPass(ctx context.Context, db *store.DB, chainID uint64) (Pass, error) {
 	return p, store.Failed(fmt.Sprintf("pass over the agents of chain %d", chainID), err)
 }
 
-// BeginPass makes all agents of a chain be scored again for its newest run, with their final
-// scores while the run is open. Nothing that was read before may be stored by the new pass, so a
-// pass that is under way ends.
+// BeginPass starts a pass over all agents of a chain for its newest run, with final scores while the run is open. A
+// pass that is in progress cannot store its next batch, because it may have read older data.
 func BeginPass(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	_, err := tx.Exec(ctx, `
 		update trust_runs set scored_to = -1, passes = passes + 1
@@ -55,13 +55,14 @@ func BeginPass(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	return store.Failed("score all agents", err)
 }
 
-// PassAgents returns up to limit agents that follow in the pass; fewer when they are the last ones.
+// PassAgents returns the next agents of the pass, up to limit. Fewer than limit means that no agents follow.
 func PassAgents(ctx context.Context, db *store.DB, p Pass, limit int) ([]StaleAgent, error) {
 	rows, err := db.Pool().Query(ctx, `
 		select k.token_id, coalesce(a.feedback, 0), exists (
 			select from trust_scores s where (s.chain_id, s.token_id) = ($1, k.token_id))
 		from (
-			(select token_id from agents where chain_id = $1 and token_id > $2::text::numeric and `+judgedAgents+` order by token_id limit $3)
+			(select token_id from agents where chain_id = $1 and token_id > $2::text::numeric and `+judgedAgents+`
+				order by token_id limit $3)
 			union (select token_id from trust_scores where chain_id = $1 and token_id > $2::text::numeric
 				order by token_id limit $3)
 			order by token_id limit $3) k
@@ -77,11 +78,10 @@ func PassAgents(ctx context.Context, db *store.DB, p Pass, limit int) ([]StaleAg
 	return list, store.Failed("agents of a pass", err)
 }
 
-// SavePass stores the scores of the agents that follow in a pass, as SaveScores does, and moves the
-// pass behind them; after the last ones the pass ends. It returns the pass as it is then.
-// repute.ErrFenced: the lease is lost, another run or another pass has begun, or another process
-// has stored these agents. Nothing is stored then. repute.ErrGone: an evidence manifest is not
-// stored.
+// SavePass stores the scores of the next agents of a pass, as SaveScores does, advances the pass to the last of them,
+// and returns the advanced pass. With last the pass ends. repute.ErrFenced means that the lease is lost, that another
+// run or another pass has begun, or that another process has stored these agents; nothing is stored then.
+// repute.ErrGone means that an evidence manifest is not stored.
 func SavePass(ctx context.Context, db *store.DB, l store.Lease, p Pass, agents []ScoredAgent, last bool,
 	who Identities) (Pass, error) {
 	to := p
@@ -112,8 +112,8 @@ func SavePass(ctx context.Context, db *store.DB, l store.Lease, p Pass, agents [
 	return to, err
 }
 
-// deferStale locks the stale agents that the pass reaches, marks them again so that they get their
-// final score after it, and returns them.
+// deferStale locks the stale agents among those of the batch, marks them so that they are scored after the pass, with
+// their final scores, and returns them.
 func deferStale(ctx context.Context, tx pgx.Tx, p Pass, to string, last bool) (map[repute.TokenID]bool, error) {
 	if _, err := tx.Exec(ctx, planByKey); err != nil {
 		return nil, err
@@ -132,27 +132,26 @@ func deferStale(ctx context.Context, tx pgx.Tx, p Pass, to string, last bool) (m
 	return collectTokens(rows)
 }
 
-// planByKey makes Postgres plan the statements of a transaction by index: the statistics of tables
-// that a pass rewrites are always out of date.
+// planByKey makes Postgres use indexes in a transaction, because the statistics of tables that a pass rewrites are
+// always out of date.
 const planByKey = `select set_config(name, value, true) from (values ('plan_cache_mode', 'force_custom_plan'),
 	('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off')) v(name, value)`
 
-// move stores how far the pass is. repute.ErrFenced when it is no longer where it was read.
+// move advances the stored pass. repute.ErrFenced means that the stored pass is no longer p.
 func (p Pass) move(ctx context.Context, tx pgx.Tx, to string, last bool) error {
 	tag, err := tx.Exec(ctx, `
 		update trust_runs set scored_to = case when not $6 then $5::text::numeric end
 		where chain_id = $1 and run = $2 and passes = $3 and scored_to = $4::text::numeric and (closed_at is null) = $7
-		and run = (select max(run) from trust_runs where chain_id = $1)`, p.ChainID, int64(p.Run), p.Number, p.After, to, last,
-		p.Final)
+		and run = (select max(run) from trust_runs where chain_id = $1)`,
+		p.ChainID, int64(p.Run), p.Number, p.After, to, last, p.Final)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = fmt.Errorf("pass of run %d after agent %s: %w", p.Run, p.After, repute.ErrFenced)
 	}
 	return err
 }
 
-// PassLease is the name of the lease of the process that passes over a chain's agents, and
-// PassLeaseTTL how long it lasts without being renewed.
+// PassLease returns the name of the lease that the process scoring all agents of a chain MUST have.
 func PassLease(chainID uint64) string { return fmt.Sprintf("scores:%d", chainID) }
 
-// PassLeaseTTL is longer than scoring a batch takes.
+// PassLeaseTTL is how long the lease lasts without being renewed. It is longer than scoring a batch takes.
 const PassLeaseTTL = time.Minute

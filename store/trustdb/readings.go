@@ -10,8 +10,9 @@ import (
 	"repute/store"
 )
 
-// Raters returns the addresses of which a rating is live as of a block, or an answer of one of these validation
-// contracts counts, in order. It may take as long as ctx allows.
+// Raters returns, in ascending order, the addresses that wrote a rating that is live as of a block, or that answered a
+// request of one of these validation contracts. It may take as long as ctx allows. The trust engine reads sources about
+// these addresses.
 func Raters(ctx context.Context, db *store.DB, chainID, block uint64,
 	validations []common.Address) (list []common.Address, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
@@ -39,9 +40,9 @@ func Raters(ctx context.Context, db *store.DB, chainID, block uint64,
 	return list, err
 }
 
-// ReadPins returns, of each source and each chain on which it was read, the newest stored reading that names the
-// implementations of the source's contracts, as JSON. An implementation that counts because it was seen first is
-// known from these alone.
+// ReadPins returns, for each source and each chain on which it was read, the newest stored reading with implementations
+// of the source's contracts, as the JSON of a source.State. Implementations that "first-seen" pins are stored nowhere
+// else.
 func ReadPins(ctx context.Context, db *store.DB, chainID uint64) ([][]byte, error) {
 	rows, err := db.Readers().Query(ctx, `
 		select distinct on (s->>'source', s->>'chain') s::text::bytea

@@ -11,36 +11,38 @@ import (
 	"repute/store"
 )
 
-// Reasons for which a score is stale: an event, which is urgent, or a run.
+// Values of the column cause of trust_stale: an event, which is urgent, or a run.
 const (
 	CauseEvent = 0
 	causeRun   = 1
 )
 
-// MarkTokens is the SQL that resolves the conflict of a mark with a stored one. A process that is
-// scoring the agent sees the new mark when it saves.
+// MarkTokens is the ON CONFLICT clause of an insert into trust_stale. It gives the row a new mark and ends its claim,
+// so that a process that is scoring the agent does not delete the row when it saves.
 const MarkTokens = `
 	on conflict (chain_id, token_id) do update set cause = least(trust_stale.cause, excluded.cause), final =
 		trust_stale.final or excluded.final,
 		mark = default, claimed = '-infinity'`
 
-// ResolveMarks takes up to limit marks of a chain away and makes the agents stale whose scores they
-// concern. It returns how many there were: fewer than limit when there are no more. Any number of
-// processes may call it. Before the chain's first run, whose pass reads all agents, marks have no
-// effect. Scores of rewound blocks stay hidden until they are computed again: see query.ScoreOf.
+// ResolveMarks deletes up to limit marks of a chain (see package trustmark) and makes their agents stale. It returns
+// how many it deleted; fewer than limit means that there are no more. Any number of processes may call it at once.
+// Before the chain's first run, whose pass scores all agents, marks have no effect. Scores of rewound blocks stay
+// hidden until they are computed again: see query.ScoreOf.
 func ResolveMarks(ctx context.Context, db *store.DB, chainID uint64, limit int) (n int, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("resolve marks of chain %d", chainID), func(tx pgx.Tx) error {
-		// One statement sees that there is no run, and the marks. A run that is stored later reads what
-		// they are about.
+		// One statement checks that there is no run and deletes the marks. A run that is stored later reads the changed
+		// rows anyway.
 		tag, err := tx.Exec(ctx, `
 			delete from trust_marks where chain_id = $1 and not exists (select from trust_runs where chain_id = $1)
-			and id in (select id from trust_marks where chain_id = $1 order by id limit $2 for update skip locked)`, chainID, limit)
+			and id in (select id from trust_marks where chain_id = $1 order by id limit $2 for update skip locked)`,
+			chainID, limit)
 		if n = int(tag.RowsAffected()); err != nil || n > 0 {
 			return err
 		}
 		var late int64
 		var every bool
-		if err := tx.QueryRow(ctx, resolveMarks, chainID, limit, CauseEvent, causeRun).Scan(&n, &late, &every); err != nil {
+		err = tx.QueryRow(ctx, resolveMarks, chainID, limit, CauseEvent, causeRun).Scan(&n, &late, &every)
+		if err != nil {
 			return err
 		}
 		if late > 0 {
@@ -59,28 +61,29 @@ func ResolveMarks(ctx context.Context, db *store.DB, chainID uint64, limit int) 
 	return n, err
 }
 
-// resolveMarks deletes marks and inserts what they concern. Agents of an owner that nobody judged
-// have no score that an operator could change. Agents of a range of blocks are not urgent, because
-// ranges are stored while a chain is far behind.
+// resolveMarks deletes marks and inserts the marked agents into trust_stale. For a mark of an owner it leaves out
+// agents without ratings and without a score, because an operator's approval cannot change their score. Agents of a
+// range of blocks have the cause run, which is not urgent, because ranges are stored while a chain is far behind.
 const resolveMarks = `
 	with m as materialized (
 		delete from trust_marks where chain_id = $1 and id in (
 			select id from trust_marks where chain_id = $1 order by id limit $2 for update skip locked)
 		returning *),
-	told as (
+	marked as (
 		insert into trust_stale (chain_id, token_id, cause, final)
 		select $1, token_id, min(cause), false from (
 			select token_id, $3::smallint as cause from m where token_id is not null
 			union all
 			select a.token_id, $3 from m join agents a on (a.chain_id, a.owner) = ($1, m.owner)
-			where ` + judgedAgents + ` or exists (select from trust_scores s where (s.chain_id, s.token_id) = (a.chain_id, a.token_id))
+			where ` + judgedAgents + ` or exists (
+				select from trust_scores s where (s.chain_id, s.token_id) = (a.chain_id, a.token_id))
 			union all
 			select e.token_id, $4 from m join events e on e.chain_id = $1 and e.block between m.from_block and m.to_block
 			where e.token_id is not null) c
 		group by token_id order by token_id` + MarkTokens + `)
 	select count(*), coalesce(max(id) filter (where late), 0), coalesce(bool_or(every), false) from m`
 
-// noteLate makes a run due that computes all final scores again.
+// noteLate stores the newest mark of events that were found late, which makes another run due.
 func noteLate(ctx context.Context, tx pgx.Tx, chainID uint64, mark int64) error {
 	_, err := tx.Exec(ctx, `
 		insert into cursors (job, chain_id, position) values ('late logs', $1, $2)
@@ -88,7 +91,7 @@ func noteLate(ctx context.Context, tx pgx.Tx, chainID uint64, mark int64) error 
 	return err
 }
 
-// noteLook stores that somebody looked for marks, every ten seconds.
+// noteLook stores the time at which marks were last resolved, at most every ten seconds.
 func noteLook(ctx context.Context, db *store.DB, chainID uint64) error {
 	_, err := db.Pool().Exec(ctx, `
 		insert into cursors as c (job, chain_id, begun)
@@ -101,16 +104,15 @@ func noteLook(ctx context.Context, db *store.DB, chainID uint64) error {
 // StaleAgent is a claimed agent whose score must be computed.
 type StaleAgent struct {
 	TokenID repute.TokenID
-	Mark    int64 // of the moment it was claimed
-	Final   bool  // the final score too
-	Rows    int64 // live ratings, about
-	Scored  bool  // it has a score, or the final score of the run before is limited by another agent
+	Mark    int64 // mark of the row when it was claimed; a newer mark keeps the agent stale
+	Final   bool  // the final score must be computed too
+	Rows    int64 // about how many live ratings the agent has
+	Scored  bool  // it has a score, or another agent limits its final score of the run before
 }
 
-// ClaimStale claims up to limit stale agents of a chain for ttl, the longest waiting first:
-// with urgent only those with events, otherwise only those of a run that a pass is not about to
-// reach. It claims none when run is not the chain's newest, because the caller would score by old
-// weights.
+// ClaimStale claims up to limit stale agents of a chain for ttl, the longest waiting first. With urgent it claims only
+// agents with events, otherwise only agents of a run that no pass will still reach. It claims none when run is not the
+// chain's newest, because the caller would score with old weights.
 func ClaimStale(ctx context.Context, db *store.DB, chainID, run uint64, urgent bool, limit int,
 	ttl time.Duration) ([]StaleAgent, error) {
 	cause := causeRun
@@ -130,7 +132,8 @@ func ClaimStale(ctx context.Context, db *store.DB, chainID, run uint64, urgent b
 		returning s.token_id, s.mark, s.final,
 			coalesce((select feedback from agents a where (a.chain_id, a.token_id) = (s.chain_id, s.token_id)), 0),
 			exists (select from trust_scores c where (c.chain_id, c.token_id) = (s.chain_id, s.token_id))
-				or coalesce((select guarded from trust_finals f where (f.chain_id, f.token_id) = (s.chain_id, s.token_id) and f.run < $2
+				or coalesce((select guarded from trust_finals f
+					where (f.chain_id, f.token_id) = (s.chain_id, s.token_id) and f.run < $2
 					order by run desc limit 1), false)`,
 		chainID, int64(run), cause, limit, ttl, CauseEvent)
 	if err != nil {

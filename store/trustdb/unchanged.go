@@ -11,18 +11,18 @@ import (
 	"repute/store"
 )
 
-// Kept finds the scores in effect that stay as they are in a pass, because age alone changed them
-// by less than Tolerance. Most do, so most need not be sent to the database.
+// Kept finds the scores in effect that a pass need not store again, because only the age of ratings changed them, by
+// less than Tolerance. These are most scores.
 type Kept struct {
 	db   *store.DB
 	pass Pass
 	// block is the block of the pass's run.
 	block uint64
-	// runs are the runs with the inputs of the pass's run, with their blocks.
+	// runs has the blocks of the runs with the same inputs as the pass's run, by number.
 	runs map[uint64]uint64
 }
 
-// ReadKept reads what scores in effect are compared with in a pass.
+// ReadKept returns the Kept of a pass. block is the block of the pass's run.
 func ReadKept(ctx context.Context, db *store.DB, p Pass, block uint64) (*Kept, error) {
 	k := &Kept{db: db, pass: p, block: block, runs: map[uint64]uint64{}}
 	rows, err := db.Pool().Query(ctx, `
@@ -36,7 +36,7 @@ func ReadKept(ctx context.Context, db *store.DB, p Pass, block uint64) (*Kept, e
 	return k, store.Failed("runs with equal inputs", err)
 }
 
-// inEffect is a stored score, without what readers alone need.
+// inEffect has the columns of a stored score that decide whether it is replaced.
 type inEffect struct {
 	run, block                         uint64
 	hash, evidence, facts              []byte
@@ -50,8 +50,8 @@ func (e *inEffect) near(s *AgentScore) bool {
 	return !far(e.score, int32(s.Score.Score)) && !far(e.low, int32(s.Low)) && !far(e.high, int32(s.High))
 }
 
-// Mark sets SameCurrent and SameLast of agents in order of their ids. It is no promise that other
-// scores are stored: SavePass compares all that it gets.
+// Mark sets SameCurrent and SameLast of scored agents. It may leave them false for scores that are the same: SavePass
+// compares again.
 func (k *Kept) Mark(ctx context.Context, agents []ScoredAgent) error {
 	if len(agents) == 0 {
 		return nil
@@ -66,7 +66,8 @@ func (k *Kept) Mark(ctx context.Context, agents []ScoredAgent) error {
 	rows, err := k.db.Pool().Query(ctx, `
 		select s.token_id, s.run, s.block, s.block_hash, s.evidence, s.facts, s.score, s.low, s.high, s.mean, s.confidence
 		from unnest($2::numeric[]) n(t) cross join lateral (
-			select * from trust_scores where chain_id = $1 and token_id = n.t offset 0) s`, k.pass.ChainID, store.TokenArray(tokens))
+			select * from trust_scores where chain_id = $1 and token_id = n.t offset 0) s`,
+		k.pass.ChainID, store.TokenArray(tokens))
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, []any{&token, &e.run, &e.block, &e.hash, &e.evidence, &e.facts, &e.score, &e.low,
 			&e.high, &e.mean, &e.confidence}, func() error {
@@ -94,7 +95,8 @@ func (k *Kept) Mark(ctx context.Context, agents []ScoredAgent) error {
 	return store.Failed(fmt.Sprintf("final scores in effect before run %d", k.pass.Run), err)
 }
 
-// current reports whether a newest score stays: see sameScore, whose rare cases it leaves out.
+// current reports whether the provisional score of an agent need not be stored again. It has the conditions of
+// sameScore without its rare cases.
 func (k *Kept) current(e *inEffect, a *ScoredAgent) bool {
 	s := a.Current
 	was, comparable := k.runs[e.run]
@@ -102,5 +104,6 @@ func (k *Kept) current(e *inEffect, a *ScoredAgent) bool {
 	return comparable && e.block == was && common.BytesToHash(e.evidence) == s.Evidence &&
 		common.BytesToHash(e.facts) == a.Shown && e.near(s) && max(mean, -mean) < int32(Tolerance) &&
 		max(confidence, -confidence) < 10*int32(Tolerance) &&
-		(e.block == s.Block.Number && common.BytesToHash(e.hash) == s.Block.Hash || e.block <= k.block && s.Block.Number == k.block)
+		(e.block == s.Block.Number && common.BytesToHash(e.hash) == s.Block.Hash ||
+			e.block <= k.block && s.Block.Number == k.block)
 }

@@ -1,8 +1,8 @@
-// Package trustmark records what changed that scores follow from, in the transaction that changes
-// it. Packages that write events, documents, payments and denials call it; the trust engine finds
-// the agents concerned with trustdb.ResolveMarks.
+// Package trustmark marks agents whose scores may change. Packages that write events, documents, payments and denials
+// call Add in the transaction of the change. The trust engine polls trustdb.ResolveMarks, which deletes the marks and
+// makes the agents stale, so that they are scored again.
 //
-// Marks are only appended, so that writers wait neither for each other nor for the engine.
+// Add only inserts rows, so that writers neither wait for each other nor for the engine.
 //
 // Tables: trust_marks.
 package trustmark
@@ -19,25 +19,22 @@ import (
 
 // Marks are changes on one chain. The zero value marks nothing.
 type Marks struct {
-	// Tokens are agents to which something happened.
+	// Tokens are the agents of the changed rows.
 	Tokens []repute.TokenID
-	// Owners are addresses for whose agents other addresses may act from now on, or no longer.
+	// Owners are addresses that approved an operator for all their agents, or revoked the approval.
 	Owners []common.Address
-	// Blocks are ranges whose events were stored: all agents that they name changed.
+	// Blocks are ranges of blocks whose events were stored. All agents of these events are marked.
 	Blocks []repute.BlockRange
-	// Late says that events were found late: final scores that follow from them are wrong, so that
-	// another run is due.
+	// Late says that events of blocks that already have final scores were found. Another run computes these scores again.
 	Late bool
-	// All says that any agent may have changed.
+	// All says that every agent of the chain may have changed.
 	All bool
 }
 
-// InsertAgents is the SQL that marks the agents of a query with the columns chain_id and token_id,
-// which follows it.
+// InsertAgents is SQL that marks agents. The caller MUST append a query with the columns chain_id and token_id.
 const InsertAgents = `insert into trust_marks (chain_id, token_id) `
 
-// Add marks the agents whose scores the changes of a chain may move. Nothing is marked when the
-// transaction is rolled back.
+// Add marks the agents of a chain whose scores may change. The marks become visible when the transaction commits.
 func Add(ctx context.Context, tx pgx.Tx, chainID uint64, m Marks) error {
 	if len(m.Tokens)+len(m.Owners)+len(m.Blocks) == 0 && !m.Late && !m.All {
 		return nil

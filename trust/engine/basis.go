@@ -16,20 +16,20 @@ import (
 	"repute/trust/source"
 )
 
-// basis holds what all scores of a run have in common.
+// basis has the data that all scores of a run share. A new run replaces it.
 type basis struct {
-	run     trustdb.Run // its number is 0 where no engine has run
+	run     trustdb.Run // its number is 0 when no engine has run on the chain
 	params  *trust.Params
-	weights *flow.Weights // by the chain's own roots
+	weights *flow.Weights // from the chain's own roots and sources
 	scales  *trust.Scales // of its raters
 	covers  repute.Coverage
-	known   map[common.Address]int // agents of each identity: see trust.GraphReader.Coverage
-	// validations are the contracts whose answers count, whatever the chain lists now.
+	known   map[common.Address]int // known agents by identity: see trust.GraphReader.Coverage
+	// validations are the validation contracts of the run, which may differ from the chain's present allow-list.
 	validations []common.Address
 }
 
-// basisOf rebuilds a run's graph and weights from the stored inputs. The error is a
-// *PrunedError where that is not what it was.
+// basisOf rebuilds a run's graph and weights from its stored inputs. The error is a *PrunedError when an input is no
+// longer stored, or when the weights differ from those of the run.
 func basisOf(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error) {
 	bodies, err := readInputs(ctx, db, run)
 	if err != nil {
@@ -42,7 +42,7 @@ func basisOf(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error)
 	return bodies.walk(ctx, db, run, credits)
 }
 
-// readInputs reads what a run names.
+// readInputs reads the stored inputs whose hashes a run names. The error is a *PrunedError when one is not stored.
 func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (bodies inputs, err error) {
 	for i, in := range []struct {
 		what string
@@ -51,9 +51,9 @@ func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (bodies inpu
 		{"list of validation contracts", run.Validations}, {"policy of sources", run.Sources},
 		{"credentials", run.Credentials}, {"scales of feedback files", run.FileScales}} {
 		if i >= inSources && in.hash == (common.Hash{}) {
-			continue // no source was asked, no file states a scale
+			continue // the run read no source, or no file stated a scale
 		}
-		if in.hash == (common.Hash{}) && i == inValidations { // the run is from before it was kept
+		if in.hash == (common.Hash{}) && i == inValidations { // the run does not name its list
 			now, err := trustdb.AllowedValidations(ctx, db, run.ChainID)
 			if err != nil {
 				return bodies, err
@@ -73,11 +73,11 @@ func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (bodies inpu
 	return bodies, nil
 }
 
-// inputs are parameters, tags, roots, links, validation contracts, policy of sources, credentials and scales that files of
-// feedback state, as they are stored.
+// inputs are the encoded inputs of a run besides events: parameters, tags, roots, links, validation contracts, policy
+// of sources, credentials, and scales that feedback files state.
 type inputs [8][]byte
 
-// Where inputs have the validation contracts, the policy of sources and what these say.
+// Indices in inputs.
 const (
 	inValidations = 4 + iota
 	inSources
@@ -85,7 +85,7 @@ const (
 	inScales
 )
 
-// credits returns what sources give raters by the stored inputs of a run, nil where no source was asked.
+// credits decodes policy and credentials of a run and returns the credits of its raters, nil when it read no source.
 func (in inputs) credits(run trustdb.Run) (*trust.Credits, error) {
 	if len(in[inSources]) == 0 {
 		return nil, nil
@@ -101,8 +101,8 @@ func (in inputs) credits(run trustdb.Run) (*trust.Credits, error) {
 	return creditsOf(policy, held, run.Block.Time), nil
 }
 
-// walk decodes the stored inputs of a run and walks its graph again. credits are what sources give raters, nil for
-// nothing.
+// walk decodes the inputs of a run, builds its graph and computes its weights. credits are those of sources, nil for
+// none.
 func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run, credits *trust.Credits) (*basis, error) {
 	params, err := trust.ParseParams(in[0], in[1])
 	if err != nil {
@@ -128,7 +128,8 @@ func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run, credit
 	return walkRun(ctx, db, run, params, roots, of, credits)
 }
 
-// walkRun builds the graph of a run and walks it.
+// walkRun builds the graph of a run and computes its weights. The error is a *replay.PrunedError when the weights of a
+// stored run come out differently.
 func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.Params, set []repute.TrustRoot,
 	of GraphOf, credits *trust.Credits) (*basis, error) {
 	roots, writers := trust.RootsAt(set, run.Block.Time), trust.WritersAt(set, run.Block.Time)
@@ -148,17 +149,19 @@ func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.P
 	covers, known := reader.Coverage(weights)
 	w := &basis{run, params, weights, reader.Scales(), covers, known, of.Validations}
 	if run.Run != 0 && w.weights.Sum() != run.Weights {
-		return nil, &replay.PrunedError{What: fmt.Sprintf("the chain's ratings up to block %d are not those that the weights of epoch %d follow from", run.Block.Number, run.Epoch)}
+		return nil, &replay.PrunedError{What: fmt.Sprintf(
+			"the chain's ratings up to block %d are not those that the weights of epoch %d follow from",
+			run.Block.Number, run.Epoch)}
 	}
 	return w, nil
 }
 
-// knownAgents is how many known agents an identity has as of the run.
+// knownAgents returns how many known agents an identity has as of the run: see trust.GraphReader.Coverage.
 func (w *basis) knownAgents(identity common.Address) int {
 	return w.known[identity]
 }
 
-// size is about how many bytes a graph takes with what was found of it.
+// size returns about how many bytes of memory a basis takes.
 func (w *basis) size() int64 {
 	return w.weights.Graph().Size() + w.weights.Size() + w.scales.Size() + int64(len(w.known))*48
 }

@@ -17,21 +17,23 @@ import (
 	"repute/trust/source"
 )
 
-// keeper keeps the scores of one chain.
+// keeper computes the scores of one chain and keeps them up to date. The engine makes one for each chain.
 type keeper struct {
 	*Engine
-	chain   uint64
-	basis   atomic.Pointer[basis] // of the newest run known here, nil at first
-	settled bool                  // this engine's own parameters had their run
-	scorers [reasons]*scoreRun    // each used by one loop only
-	lists   listed                // the roots and links that were met last
-	reads   int                   // how often they were read
-	policy  *source.Policy        // of sources, that was read last
+	chain uint64
+	basis atomic.Pointer[basis] // of the newest run that this engine has loaded, nil at first
+	// settled says that a run by this engine's own parameters and sources was made. From then on the engine follows
+	// those of the newest run, which may be another engine's.
+	settled bool
+	scorers [reasons]*scoreRun // each is used by one loop only
+	lists   listed             // hashes of the roots and links that were read last
+	reads   int                // how often roots and links were read, for tests
+	policy  *source.Policy     // another engine's policy of sources that was read last
 	retry   sourceRetry
 }
 
-// run keeps the scores of a chain until ctx ends: walks at the end of epochs, follows changes,
-// scores stale agents.
+// run keeps the scores of a chain up to date until ctx ends. Three loops run concurrently: walk begins a run at the end
+// of an epoch, follow scores agents after events, and rescore scores all agents for a new run.
 func (k *keeper) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -40,7 +42,8 @@ func (k *keeper) run(ctx context.Context) {
 	running.Go(func() { k.loop(ctx, "rescore", k.chain, k.poll, k.rescore) })
 }
 
-// follow makes the agents stale that writers marked, and scores them.
+// follow marks the agents stale whose data changed (see package trustmark), and scores them. more reports whether it
+// should be called again at once.
 func (k *keeper) follow(ctx context.Context) (more bool, err error) {
 	const most = 1000
 	n, err := trustdb.ResolveMarks(ctx, k.db, k.chain, most)
@@ -51,8 +54,8 @@ func (k *keeper) follow(ctx context.Context) (more bool, err error) {
 	return n == most || scored > 0, err
 }
 
-// rescore passes over all agents for a new run, scores those that a changed penalty concerns, and
-// closes the run when none is left.
+// rescore scores all agents for a new run, then the agents that changed penalties apply to, and closes the run when no
+// such agent is left. Closing makes the run's final scores visible.
 func (k *keeper) rescore(ctx context.Context) (more bool, err error) {
 	if done, err := k.pass(ctx); done || err != nil {
 		return done, err
@@ -71,8 +74,7 @@ func (k *keeper) rescore(ctx context.Context) (more bool, err error) {
 	return false, err
 }
 
-// walk makes the chain's next run when one is due, else loads the newest run of another
-// engine.
+// walk begins the chain's next run when one is due. Otherwise it loads the newest run when another engine made it.
 func (k *keeper) walk(ctx context.Context) (more bool, err error) {
 	c, err := k.state(ctx)
 	if err != nil {
@@ -91,7 +93,7 @@ func (k *keeper) walk(ctx context.Context) (more bool, err error) {
 	if due && !k.retry.early(next.Boundary) {
 		err := k.begin(ctx, next, last, bodies)
 		if !errors.Is(err, errSourcesWait) {
-			k.settled = k.settled || err == nil // a run that failed is tried again, by the same parameters
+			k.settled = k.settled || err == nil // after an error the run is retried with the same parameters
 			return true, err
 		}
 		k.retry = sourceRetry{next.Boundary, time.Now().Add(retrySources)}
@@ -99,13 +101,13 @@ func (k *keeper) walk(ctx context.Context) (more bool, err error) {
 	}
 	k.settled = k.settled || !due && next.Run > 0
 	b := k.basis.Load()
-	if c.Run > 0 && (b == nil || b.run.Run != c.Run) && last.Scorer == EngineVersion { // another version does its own
+	if c.Run > 0 && (b == nil || b.run.Run != c.Run) && last.Scorer == EngineVersion { // else another version scores it
 		return true, k.takeOver(ctx, last, next, bodies)
 	}
 	return false, nil
 }
 
-// state reads how far the chain and its scores are.
+// state reads the progress of the chain's index and of its scores.
 func (k *keeper) state(ctx context.Context) (trustdb.Chain, error) {
 	chains, err := trustdb.Chains(ctx, k.db)
 	if err != nil {
@@ -119,10 +121,10 @@ func (k *keeper) state(ctx context.Context) (trustdb.Chain, error) {
 	return trustdb.Chain{}, fmt.Errorf("chain %d: %w", k.chain, repute.ErrNotFound)
 }
 
-// next returns the run that the chain could have now, and whether it is due. It is due when another epoch is
-// final (see boundary), when its blocks were verified late, when the header or logs of its last block were found
-// late, and when roots, links, the list of validation contracts or this engine's parameters or sources changed.
-// A chain that is still far behind gets no run, because its scores would be out of date.
+// next returns the run that the chain would have now, and whether it is due. It is due when another epoch is final (see
+// boundaryOf), when the last epoch's blocks were verified, or its logs or the header of its last block were found,
+// after its run, and when roots, links, the list of validation contracts or this engine's parameters or sources
+// changed. A chain that is still far behind gets no run, because its scores would be out of date.
 func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (run trustdb.Run, bodies inputs,
 	due bool, err error) {
 	final := c.Finalized
@@ -172,14 +174,14 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 	return run, bodies, due, nil
 }
 
-// mostUnverified is for how many epochs a chain's verified scores stay in force while verification lags. Then newer
-// ones take their place, and say that they are not verified: scores that stand still would hide what agents do since.
+// mostUnverified is for how many epochs a chain's verified scores stay in effect while verification lags. After that
+// newer, unverified scores replace them, because older scores would hide how agents behaved since.
 const mostUnverified = 3
 
 // boundaryOf returns the block that the chain's next run ends at: the end of the newest final epoch whose blocks are
-// all verified. Where verification is less than mostUnverified epochs behind the newest final one, or behind the
-// verified scores in force, the chain waits for it. Where it never came this far, as on imported chains, or stands
-// still, the newest final epoch counts unverified.
+// all verified. While that block, or the end of the verified scores in effect, is at most mostUnverified epochs behind
+// the newest final epoch, the chain waits for verification. When it is further behind, or when no block is verified, as
+// on imported chains, the run is that of the newest final epoch and is unverified.
 func boundaryOf(c trustdb.Chain, last trustdb.Run, final, length uint64) uint64 {
 	newest := final / length * length
 	if newest <= c.VerifiedTo {
@@ -195,9 +197,9 @@ func boundaryOf(c trustdb.Chain, last trustdb.Run, final, length uint64) uint64 
 	return newest
 }
 
-// inputs returns parameters, tags and validation contracts as they should be now, without
-// roots and links: see readLists. Of two engines with different parameters the one that was
-// started last decides; the other keeps the parameters that it found.
+// inputs returns parameters, tags and validation contracts for the next run, without roots and links: see readLists.
+// When two engines have different parameters, the engine that was started last decides; the other uses those of the
+// last run.
 func (k *keeper) inputs(ctx context.Context, c trustdb.Chain, last trustdb.Run) (bodies inputs, err error) {
 	bodies[0], bodies[1] = k.files[0], k.files[1]
 	if k.settled && last.Run > 0 {
@@ -211,14 +213,14 @@ func (k *keeper) inputs(ctx context.Context, c trustdb.Chain, last trustdb.Run) 
 	return bodies, nil
 }
 
-// listed holds the hashes of a chain's roots and links. They tell whether a list changed
-// without reading it: there may be a million links.
+// listed has the hashes of a chain's roots and links, as they were when they had the given version. While the version
+// is the same, the lists need not be read: there may be a million links.
 type listed struct {
-	version      int64 // of all lists, from before they were read
+	version      int64 // read before the lists
 	roots, links common.Hash
 }
 
-// readLists stores roots and links as they are and notes their hashes.
+// readLists reads roots and links, stores them as inputs of the next run and sets lists.
 func (k *keeper) readLists(ctx context.Context, version int64) error {
 	k.reads++
 	roots, err := trustdb.Roots(ctx, k.db, k.chain, repute.DefaultRoots)
@@ -237,14 +239,15 @@ func (k *keeper) readLists(ctx context.Context, version int64) error {
 	return nil
 }
 
-// begin makes and stores a run. repute.ErrFenced when another engine was faster.
+// begin makes a run: it reads the sources, computes the weights, and stores the run. repute.ErrFenced means that
+// another engine has stored a run since, and errSourcesWait that the run must be made later.
 func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs) error {
 	started := time.Now()
 	if err := k.readFileScales(ctx, &run); err != nil {
 		return err
 	}
 	unnumbered := run
-	unnumbered.Run, unnumbered.Sources = 0, common.Hash{} // its weights and credentials are found here
+	unnumbered.Run, unnumbered.Sources = 0, common.Hash{} // weights and credentials of the run are not known yet
 	if err := k.keep(ctx, bodies[0], bodies[1], bodies[inValidations]); err != nil {
 		return err
 	}
@@ -263,7 +266,7 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 		err = trustdb.RenewInputs(ctx, k.db, run.Inputs()...)
 	}
 	if err != nil {
-		if errors.Is(err, repute.ErrGone) { // inputs were pruned in the meantime: store them again
+		if errors.Is(err, repute.ErrGone) { // inputs were pruned in the meantime: the next try stores them again
 			k.forget()
 			k.lists = listed{}
 		}
@@ -296,8 +299,8 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 	return nil
 }
 
-// takeOver makes the weights of a run that another engine stored. Where they cannot be
-// made again, because late logs were found since, the chain gets another run.
+// takeOver computes the weights of a run that another engine stored. When they cannot be computed again, because logs
+// were found late since, it begins another run.
 func (k *keeper) takeOver(ctx context.Context, last, next trustdb.Run, bodies inputs) error {
 	read, cancel := context.WithTimeout(ctx, maxGraphRead)
 	defer cancel()
@@ -314,5 +317,5 @@ func (k *keeper) takeOver(ctx context.Context, last, next trustdb.Run, bodies in
 	return k.begin(ctx, next, last, bodies)
 }
 
-// maxGraphRead bounds the reading of a chain's graph.
+// maxGraphRead is how long reading a chain's graph may take.
 const maxGraphRead = 30 * time.Minute

@@ -12,16 +12,17 @@ import (
 	"repute/trust/source"
 )
 
-// SourceReader asks the sources of a chain, at a block, about raters. past is what the readings had found that the last
-// epoch used. A source that cannot be read has a reading that says so; an error means that none could.
+// SourceReader reads sources of trust. Package trust/source/read implements it.
 type SourceReader interface {
-	// Reaches reports whether a chain can be asked.
+	// Reaches reports whether an endpoint of the chain is configured.
 	Reaches(chain uint64) bool
+	// Read reads sources about raters as of a block of a chain. past is the result of the last run's readings. A source
+	// that cannot be read has a reading with that status; an error means that no source was read.
 	Read(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source, raters []common.Address,
 		past source.Past) ([]source.Reading, error)
 }
 
-// creditsOf puts credentials into the terms of scores as of a time.
+// creditsOf converts the credentials that count at a time into credits, by the rules of a policy.
 func creditsOf(p *source.Policy, held []source.Credential, at time.Time) *trust.Credits {
 	out := &trust.Credits{Rules: p.Rules(), Agents: p.Budget.Agents, Days: p.Budget.Days}
 	numbers := map[string]int{}
@@ -37,7 +38,8 @@ func creditsOf(p *source.Policy, held []source.Credential, at time.Time) *trust.
 	return out
 }
 
-// sourcesOn are the sources of a policy that count on the chain and are read there, or on a home that can be asked.
+// sourcesOn returns the sources of a policy that count on the chain and that this process can read: on the chain
+// itself, or on their first home when endpoints of both chains are configured. p may be nil.
 func (k *keeper) sourcesOn(p *source.Policy) []*source.Source {
 	if p == nil {
 		return nil

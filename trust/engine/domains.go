@@ -11,8 +11,9 @@ import (
 	"repute/trust"
 )
 
-// addDomains sets the domains that prove an agent and no agent of another owner, as far as their files name the owner or
-// the wallet: for final scores by the URIs of the run's block.
+// addDomains sets Evidence.Domains: the domains that prove the agent, whose files name an address of its owner, and
+// that prove agents of no other owner. For final scores the agent's URI at the run's block counts, otherwise its
+// present one.
 func (s *scoreRun) addDomains(ctx context.Context, e *trust.Evidence, final bool) error {
 	var at *uint64
 	if final {
@@ -30,7 +31,8 @@ func (s *scoreRun) addDomains(ctx context.Context, e *trust.Evidence, final bool
 	return nil
 }
 
-// addAffiliatedDomains sets the domains of those agents that an identity with penalties bounded to domains is behind.
+// addAffiliatedDomains sets the domains of the agents in list whose owner, wallet or registrar has a penalty that
+// applies only to agents of certain domains. Other agents do not need their domains.
 func (s *scoreRun) addAffiliatedDomains(ctx context.Context, list []*subject, behind []trustdb.Affiliation,
 	final bool) error {
 	identities := make([]common.Address, len(behind))

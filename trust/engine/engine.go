@@ -37,7 +37,7 @@ type EngineOptions struct {
 	// Finals is for how long a final score is kept after another one replaced it, for ever
 	// when 0.
 	Finals time.Duration
-	// Sources is the policy of facts that give raters a first weight, and Ask asks about them. Nil: no source counts.
+	// Sources is the policy of sources of trust, nil for none. Ask reads them; with nil every source is incomplete.
 	Sources *source.Policy
 	Ask     SourceReader
 	Metrics *Metrics // nil: not counted
@@ -66,8 +66,8 @@ type Engine struct {
 // New makes an engine. repute.ErrInvalid: the parameters are wrong.
 func New(db *store.DB, o EngineOptions) (*Engine, error) {
 	e := &Engine{db: db, files: [2][]byte{o.Params, o.Tags}, poll: cmp.Or(o.Poll, 200*time.Millisecond), exact: o.Exact,
-		finals: o.Finals, sources: o.Sources, ask: o.Ask, metrics: o.Metrics, log: o.Log, owner: rand.Text(), batch: passAgents,
-		kept: map[common.Hash]bool{}}
+		finals: o.Finals, sources: o.Sources, ask: o.Ask, metrics: o.Metrics, log: o.Log, owner: rand.Text(),
+		batch: passAgents, kept: map[common.Hash]bool{}}
 	params, tags := trust.DefaultFiles()
 	for i, file := range [][]byte{params, tags} {
 		if e.files[i] == nil {

@@ -15,23 +15,22 @@ import (
 	"repute/trust"
 )
 
-// epoch is the pass that scores all agents of a chain for a run: evidence is read in order of
-// the agents' ids, scored on all processors and written in batches, all three at the same time.
-// A batch with what is before and behind it bounds the memory.
+// epoch is one execution of the pass that scores all agents of a chain for a run. It works in batches, in the order of
+// the agents' ids. Reading evidence, scoring and writing run concurrently, so that at most three batches are in memory.
 type epoch struct {
 	*scoreRun
 	pass  trustdb.Pass
 	lease store.Lease
 	kept  *trustdb.Kept
-	// workers score, one on each processor.
+	// workers compute scores concurrently, one for each processor.
 	workers []*scoreRun
 }
 
-// passAgents bounds the agents of a batch; maxRows bounds their ratings.
+// passAgents is the largest number of agents of a batch. maxRows also limits their ratings.
 const passAgents = 4096
 
-// pass scores all agents for the newest run, or continues where another engine ended, and reports
-// whether it did. One engine at a time does it for a chain.
+// pass scores all agents for the newest run, or continues a pass that another engine began. done reports whether it
+// completed the pass. rescore calls it at each poll. A lease keeps other engines from scoring the same chain.
 func (k *keeper) pass(ctx context.Context) (done bool, err error) {
 	b := k.basis.Load()
 	if b == nil {
@@ -59,26 +58,28 @@ func (k *keeper) pass(ctx context.Context) (done bool, err error) {
 	}
 	e := &epoch{scoreRun: k.scorer(b, byRun), pass: p, lease: lease}
 	for range runtime.GOMAXPROCS(0) {
-		e.workers = append(e.workers, &scoreRun{Engine: k.Engine, basis: b, scorer: trust.NewScorer(b.weights, b.params)})
+		scorer := trust.NewScorer(b.weights, b.params)
+		e.workers = append(e.workers, &scoreRun{Engine: k.Engine, basis: b, scorer: scorer})
 	}
 	started := time.Now()
 	n, err := e.run(ctx)
 	k.metrics.scored(k.chain, n, time.Since(started))
-	k.log.Info("scored all agents", "chain", k.chain, "run", p.Run, "agents", n, "seconds", time.Since(started).Seconds())
+	k.log.Info("scored all agents", "chain", k.chain, "run", p.Run, "agents", n,
+		"seconds", time.Since(started).Seconds())
 	return err == nil, err
 }
 
-// batch is a part of a pass.
+// batch is a part of a pass. loadAll sets pass, work and last, and scoreAll sets the others.
 type batch struct {
-	pass trustdb.Pass // as it is before the batch
+	pass trustdb.Pass // state of the pass before the batch
 	work *work
 	last bool // no agents follow
 	out  []trustdb.ScoredAgent
-	// manifests are those of the scores to be stored.
+	// manifests are the evidence manifests of the scores that are stored.
 	manifests [][]byte
 }
 
-// run passes over the agents that are left and returns how many it scored.
+// run scores the remaining agents of the pass and returns how many it scored.
 func (e *epoch) run(ctx context.Context) (n int, err error) {
 	if e.kept, err = trustdb.ReadKept(ctx, e.db, e.pass, e.basis.run.Block.Number); err != nil {
 		return 0, err
@@ -99,7 +100,7 @@ func (e *epoch) run(ctx context.Context) (n int, err error) {
 	return n, group.Wait()
 }
 
-// loadAll reads the evidence of one batch after the other.
+// loadAll reads the evidence of all batches, one after the other, and sends them.
 func (e *epoch) loadAll(ctx context.Context, to chan<- batch) error {
 	p := e.pass
 	for {
@@ -121,7 +122,7 @@ func (e *epoch) loadAll(ctx context.Context, to chan<- batch) error {
 	}
 }
 
-// send hands a batch on, and reports whether somebody took it.
+// send sends a batch and reports whether it was received before ctx ended.
 func send(ctx context.Context, to chan<- batch, b batch) bool {
 	select {
 	case to <- b:
@@ -131,7 +132,7 @@ func send(ctx context.Context, to chan<- batch, b batch) bool {
 	}
 }
 
-// scoreAll scores batches and finds what of them must be stored.
+// scoreAll scores batches, marks the scores that need not be stored again, and encodes the others.
 func (e *epoch) scoreAll(ctx context.Context, from <-chan batch, to chan<- batch) error {
 	for b := range from {
 		if err := e.scoreBatch(ctx, &b); err != nil {
@@ -170,7 +171,7 @@ func (e *epoch) scoreBatch(ctx context.Context, b *batch) error {
 	return group.Wait()
 }
 
-// save stores a batch and moves the pass behind it.
+// save stores a batch and advances the pass to its last agent.
 func (e *epoch) save(ctx context.Context, b batch) error {
 	if err := e.db.Renew(ctx, e.lease, trustdb.PassLeaseTTL); err != nil {
 		return err
@@ -183,7 +184,7 @@ func (e *epoch) save(ctx context.Context, b batch) error {
 		return err
 	}
 	err := store()
-	if errors.Is(err, repute.ErrGone) { // a manifest that was kept before was pruned
+	if errors.Is(err, repute.ErrGone) { // a manifest that this engine had stored was pruned
 		e.forget()
 		err = store()
 	}

@@ -14,8 +14,8 @@ import (
 	"repute/trust/replay"
 )
 
-// readFileScales reads which scales files of feedback state as of the run's block, stores them and names them in the run.
-// They are an input of the run because a file may be read long after its rating was given.
+// readFileScales reads which scales feedback files state as of the run's block, stores them and sets FileScales of the
+// run. They are an input of the run because a file may be read long after its rating was given.
 func (k *keeper) readFileScales(ctx context.Context, run *trustdb.Run) error {
 	stated := statedScales{}
 	if err := trustdb.ScaleClaims(ctx, k.db, k.chain, run.Block.Number, stated.add); err != nil {
@@ -39,7 +39,7 @@ type statedScale struct {
 	tag   string
 }
 
-// add takes in what one file says, unless the file contradicts its rating.
+// add adds the statement of one file, unless the file contradicts its rating.
 func (s statedScales) add(c trustdb.ScaleClaim) {
 	top, ok := stateScale(&c)
 	if !ok {
@@ -61,16 +61,17 @@ func (s statedScales) list() []trust.FileScale {
 	return out
 }
 
-// maxScale bounds the end of a scale that a file may state.
+// maxScale is the largest end of a scale that a file may state.
 const maxScale = 1_000_000
 
-// stateScale returns the end of the scale that a file states. It is not ok where the file contradicts the rating on the
-// chain, where the rating's value is not on the scale, and where the scale begins elsewhere than at 0 or 1.
+// stateScale returns the end of the scale that a file states. ok is false when the file contradicts the rating on the
+// chain, when the rating's value is not on the scale, and when the scale does not begin at 0 or 1.
 func stateScale(c *trustdb.ScaleClaim) (top int, ok bool) {
 	file, rating := c.File, c.Rating
 	rating.Agent.ChainID, rating.Agent.Registry, file.Registry = 0, common.Address{}, ""
-	rating.Client = c.Rater // a gateway's file names who paid
-	differs := []string{manifest.CodeOtherClient, manifest.CodeOtherAgent, manifest.CodeOtherValue, manifest.CodeOtherTag}
+	rating.Client = c.Rater // the file of a gateway names the payer, not the gateway
+	differs := []string{manifest.CodeOtherClient, manifest.CodeOtherAgent, manifest.CodeOtherValue,
+		manifest.CodeOtherTag}
 	for _, p := range manifest.MatchFeedback(file, rating) {
 		if slices.Contains(differs, p.Code) {
 			return 0, false

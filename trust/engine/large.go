@@ -12,31 +12,32 @@ import (
 	"repute/trust"
 )
 
-// largeRows bounds the ratings of all accounts that a loop keeps: about 150 bytes each.
+// largeRows is the largest number of ratings in the cache of large agents, about 150 bytes each.
 const largeRows = 1 << 20
 
-// large is what is kept of an agent with very many ratings, so that an event needs only the
-// ratings since the last one. It is dropped with the weights of its run.
+// large is a cached account of an agent with very many ratings, so that only the ratings since the last event are read
+// after a new one. The cache belongs to a scoreRun and is dropped with it when the next run begins.
 type large struct {
 	account *trust.Account
-	known   trustdb.Known
-	belongs string // see belonging
-	size    int64  // ratings when it was made
+	known   trustdb.Known // state of the agent up to which account has its ratings
+	belongs string        // result of belonging for the account
+	size    int64         // number of ratings when the account was made
 }
 
-// newLarge makes the cache of large agents of one loop.
+// newLarge returns an empty cache of large agents.
 func newLarge() *cache[repute.TokenID, *large] {
 	return newCache(bounds{what: "ratings of an agent", memory: largeRows},
 		func(l *large) int64 { return l.size }, func(id repute.TokenID) string { return id.Dec() })
 }
 
-// belonging names the addresses that decide which ratings of an agent count.
+// belonging returns a text of the addresses that decide which ratings of an agent count. An account is valid only while
+// it does not change.
 func belonging(s *trustdb.Subject) string {
 	return fmt.Sprint(s.Owner, s.Wallet, s.Approved, s.Operators, s.Holders)
 }
 
-// newest reads the newest evidence about agents. Of a large agent that was scored before only later
-// ratings are read: accountOf has the others.
+// newest reads the newest evidence about agents. For a large agent in the cache it reads only the ratings that follow
+// those of the account; accountOf adds them.
 func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids []repute.TokenID) (out []trustdb.Subject,
 	err error) {
 	if s.large == nil {
@@ -49,7 +50,8 @@ func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids [
 		if !known {
 			continue
 		}
-		subject, grows, err := trustdb.ReadGrowth(ctx, s.db, s.basis.run.ChainID, a.TokenID, kept.known, s.basis.validations)
+		subject, grows, err := trustdb.ReadGrowth(ctx, s.db, s.basis.run.ChainID, a.TokenID, kept.known,
+			s.basis.validations)
 		if err != nil {
 			return nil, err
 		}
@@ -66,9 +68,10 @@ func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids [
 	return append(out, grown...), err
 }
 
-// accountOf returns the account of a large agent's ratings: the kept one with those that were read,
-// or a new one of all. Nil: the agent is not large, or its penalties follow from single ratings.
-// repute.ErrGone when the kept account does not go on with what was read: all must be read again.
+// accountOf returns the account of a large agent's ratings: the cached one with the ratings of e added, or a new one of
+// all ratings. It returns nil when the agent is not large, or when its penalties need single ratings. repute.ErrGone
+// means that the ratings of e cannot be added to the cached account: it was dropped, and all ratings MUST be read
+// again.
 func (s *scoreRun) accountOf(from *trustdb.Subject, e *trust.Evidence) (*trust.Account, error) {
 	if s.large == nil {
 		return nil, nil

@@ -19,10 +19,10 @@ import (
 // MaxPersonalRoots is how many roots a caller may name.
 const MaxPersonalRoots = 100
 
-// Own says whom a caller trusts instead of a chain's roots.
+// Own has the roots of a caller, which replace the chain's own.
 type Own struct {
 	Roots []repute.TrustRoot
-	// Sources says that the credits of the chain's policy of sources count beside the roots.
+	// Sources says that the credits by the chain's sources count in addition to the roots.
 	Sources bool
 }
 
@@ -34,7 +34,7 @@ type Personal struct {
 	// Given is the number of roots that have not expired, Known the number of these whose
 	// identity gave a rating that counts. The others have no influence.
 	Given, Known int
-	Sourced      bool // the chain's sources count beside the roots
+	Sourced      bool // the chain's sources count in addition to the roots
 	Block        repute.Block
 	Result       trust.Result
 }
@@ -61,7 +61,7 @@ func (r *Reader) NamedRoots(ctx context.Context, chainID uint64, set string) ([]
 }
 
 // PersonalRoots reads addresses divided by commas, each of weight one. repute.ErrInvalid
-// names what is wrong: a bad address or one that stands twice, in whatever capitals.
+// names a bad address, or one that is listed twice, whatever its capitals.
 func PersonalRoots(list string) ([]repute.TrustRoot, error) {
 	parts := strings.Split(list, ",")
 	if len(parts) > MaxPersonalRoots {
@@ -92,12 +92,10 @@ func PersonalRoots(list string) ([]repute.TrustRoot, error) {
 	return roots, nil
 }
 
-// Personal scores an agent, in the state its newest stored score is of, by other roots
-// over the graph of the chain's newest epoch. Sources count where by asks for them, and the epoch read any.
-// admit is called before a walk, which is
-// expensive, unless the walk by the same roots is cached. A limit by a related agent applies
-// here too; the related agent was judged by the chain's own roots. Errors
-// are those of Explain and admit.
+// Personal scores an agent by a caller's roots, with the evidence of its newest stored score and the graph of the
+// chain's newest epoch. Sources count when by includes them and the epoch read any. admit is called before weights are
+// computed from these roots, which is expensive, unless they are cached. The guard applies too; the related agent's
+// score is that by the chain's own roots. Errors are those of Explain and admit.
 func (r *Reader) Personal(ctx context.Context, id repute.AgentID, by Own, admit func() error) (p Personal, err error) {
 	c, err := r.personalCase(ctx, id, by, admit)
 	if err != nil {
@@ -106,8 +104,8 @@ func (r *Reader) Personal(ctx context.Context, id repute.AgentID, by Own, admit 
 	return c.personal(trust.Score(c.evidence, c.world.params)), nil
 }
 
-// ExplainPersonal tells what the score is made of that Personal gives, as Explain does of
-// the stored one. Errors are those of Personal.
+// ExplainPersonal explains the score that Personal returns, as Explain explains the stored one. Errors are those of
+// Personal.
 func (r *Reader) ExplainPersonal(ctx context.Context, id repute.AgentID, by Own, without []common.Address,
 	admit func() error) (out PersonalAccount, err error) {
 	err = steady(func() error {
@@ -218,8 +216,8 @@ type personalWalk struct {
 
 func (w *personalWalk) size() int64 { return w.weights.Size() }
 
-// walk returns the weights by a caller's roots, from the cache where the same roots were asked for
-// at the same block. admit is asked before a new walk of the graph.
+// walk returns the weights by a caller's roots, from the cache when the same roots were used at the same block. admit
+// is called before new weights are computed, and its error is returned.
 func (r *Reader) walk(ctx context.Context, w *basis, of walkOf, roots []flow.Root,
 	admit func() error) (*personalWalk, error) {
 	key := walkKey{worldKey{w.run.ChainID, w.run.Run, w.run.Block.Number}, of}

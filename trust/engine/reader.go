@@ -105,17 +105,17 @@ type Account struct {
 	Breakdown
 }
 
-// Breakdown tells what a score is made of, and what it would be without some raters.
+// Breakdown is the explanation of a score, with the scores that the agent would have without some raters.
 type Breakdown struct {
 	trust.Explanation
-	// Counterfactuals are first what was asked for, then without each of the strongest
-	// raters, then without all of them.
+	// Counterfactuals are in this order: without the raters that the caller named, without each of the strongest raters,
+	// and without all of these.
 	Counterfactuals []Counterfactual
 }
 
 // Counterfactual is what a score would be without the ratings and answers of some.
 type Counterfactual struct {
-	// Without lists no more than ten of raters who speak as one; all of them are left out.
+	// Without lists at most ten of raters that count as one; all of them are left out.
 	Without []common.Address
 	Result  trust.Result
 }
@@ -123,7 +123,7 @@ type Counterfactual struct {
 // strongest is how many raters are left out by themselves.
 const strongest = 3
 
-// Explain tells what an agent's stored score is made of: the newest one for latest,
+// Explain explains an agent's stored score: the newest one for latest,
 // else the final one of the last epoch up to the block. without names raters whose
 // ratings to leave out in a counterfactual. repute.ErrNotFound as in query.Agent, a
 // *PrunedError where the inputs of the score are gone, repute.ErrUnavailable where too
@@ -321,7 +321,8 @@ func (r *Reader) unvouched(ctx context.Context, chainID uint64, none repute.Scor
 		return nil, err
 	}
 	validations, err := trustdb.AllowedValidations(ctx, r.db, chainID)
-	return &basis{trustdb.Run{ChainID: chainID}, p, flow.NewGraphBuilder().Build().Walk(nil, p.Walk), new(trust.Scales), repute.Coverage{}, nil, validations}, err
+	return &basis{trustdb.Run{ChainID: chainID}, p, flow.NewGraphBuilder().Build().Walk(nil, p.Walk),
+		new(trust.Scales), repute.Coverage{}, nil, validations}, err
 }
 
 // paramsOf are the parameters that a score names; the reader's own where no engine has run.

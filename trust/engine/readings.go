@@ -19,7 +19,7 @@ import (
 	"repute/trust/source"
 )
 
-// errSourcesWait is returned while an epoch waits for sources that do not answer.
+// errSourcesWait is returned by begin while an epoch waits for sources that do not answer.
 var errSourcesWait = errors.New("sources do not answer; after the next epoch's end their last readings count")
 
 const (
@@ -29,26 +29,27 @@ const (
 	maxSourceRead = 15 * time.Minute
 )
 
-// sourceRetry is when an epoch that waits for sources asks them again.
+// sourceRetry is the time at which an epoch that waits for sources reads them again. walk sets it.
 type sourceRetry struct {
-	boundary uint64 // of the epoch, 0 for none
+	boundary uint64 // last block of the epoch, 0 when no epoch waits
 	at       time.Time
 }
 
-// early reports whether it is too early to ask for an epoch again.
+// early reports whether an epoch waits and its next try is not due yet.
 func (r sourceRetry) early(boundary uint64) bool {
 	return r.boundary == boundary && time.Now().Before(r.at)
 }
 
-// mayWait reports whether a run may wait for sources: from the end of the epoch after the last run's to the end of
-// the next one. It follows from stored runs alone, so that a restart neither ends the wait nor begins it again.
+// mayWait reports whether a run may wait for sources: it is of the epoch that follows that of the last run, and no
+// later epoch has ended. The result follows from stored runs only, so that a restart neither ends nor prolongs the
+// wait.
 func mayWait(run, last trustdb.Run) bool {
 	length := run.Boundary / max(run.Epoch, 1)
 	return last.Run > 0 && run.Boundary > last.Boundary && run.Boundary <= last.Boundary+length
 }
 
-// sourcesOf returns the hash of the policy of sources that the next run has, zero where no source counts on the chain.
-// As of parameters, of two engines with different policies the one that was started last decides.
+// sourcesOf returns the hash of the next run's policy of sources, zero when no source counts on the chain. When two
+// engines have different policies, the engine that was started last decides, as it does for parameters.
 func (k *keeper) sourcesOf(last trustdb.Run) common.Hash {
 	if k.settled && last.Run > 0 {
 		return last.Sources
@@ -59,7 +60,8 @@ func (k *keeper) sourcesOf(last trustdb.Run) common.Hash {
 	return k.sources.Hash()
 }
 
-// policyOf returns the policy of sources with that hash, which may be another engine's; nil for the zero hash.
+// policyOf returns the policy of sources with a hash, nil for the zero hash. The policy of another engine is read from
+// the database.
 func (k *keeper) policyOf(ctx context.Context, hash common.Hash) (*source.Policy, error) {
 	switch {
 	case hash == common.Hash{}:
@@ -81,9 +83,9 @@ func (k *keeper) policyOf(ctx context.Context, hash common.Hash) (*source.Policy
 	return p, nil
 }
 
-// askSources asks the sources of a run about the raters of its view, stores what they say and names it in the run.
-// What one does not answer is as the last run had it, for as long as the policy allows. errSourcesWait: the run is to
-// be made later.
+// askSources reads the sources of a run, stores the credentials, and sets Credentials and Readings of the run. Raters
+// without an answer keep the credentials of the last run for as long as the policy allows. begin calls it once per run.
+// errSourcesWait means that the run must be made later.
 func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.Run) (*trust.Credits, error) {
 	policy, err := k.policyOf(ctx, run.Sources)
 	if err != nil || policy == nil {
@@ -115,14 +117,14 @@ func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.
 	return creditsOf(policy, now, run.Block.Time), k.keep(ctx, policy.Encode(), body)
 }
 
-// failsAnew reports whether a source did not answer although it did the epoch before. No epoch waits for one that did
-// not answer twice.
+// failsAnew reports whether a source is incomplete and was not so in the epoch before. An epoch waits only for such
+// sources, not for those that are incomplete a second time.
 func failsAnew(r source.Reading, before []source.State) bool {
 	was := stateOf(before, r.Source)
 	return r.Status == source.StatusIncomplete && (was == nil || was.Status != source.StatusIncomplete)
 }
 
-// settleReadings returns the credentials that hold after readings, and how these went.
+// settleReadings returns the credentials of all sources after their readings, and the states of the readings.
 func (k *keeper) settleReadings(policy *source.Policy, held []source.Credential, before []source.State,
 	readings []source.Reading) (now []source.Credential, states []source.State) {
 	for i := range readings {
@@ -139,12 +141,13 @@ func (k *keeper) settleReadings(policy *source.Policy, held []source.Credential,
 			}
 		}
 		now, states = append(now, settled...), append(states, state)
-		k.tellSource(&state, before)
+		k.logState(&state, before)
 	}
 	return now, states
 }
 
-// readSources reads all sources about the raters of the run's view, and returns one reading of each, in their order.
+// readSources reads all sources about the raters of the run's view, and returns one reading of each, in the order of
+// sources. A source without a usable reading is incomplete about all raters.
 func (k *keeper) readSources(ctx context.Context, run *trustdb.Run, sources []*source.Source,
 	past source.Past) ([]source.Reading, error) {
 	validations, err := trustdb.ReadInput(ctx, k.db, run.Validations)
@@ -187,7 +190,7 @@ func (k *keeper) readSources(ctx context.Context, run *trustdb.Run, sources []*s
 	return out, nil
 }
 
-// unanswered is the reading of a source that said nothing of any rater.
+// unanswered returns the reading of a source that could not be read about any rater.
 func unanswered(s *source.Source, chain uint64, at repute.Block, raters []common.Address,
 	reason string) source.Reading {
 	return source.Reading{Unknown: raters, State: source.State{Source: s.ID, Chain: chain,
@@ -195,8 +198,9 @@ func unanswered(s *source.Source, chain uint64, at repute.Block, raters []common
 		Time: uint64(max(0, at.Time.Unix()))}}
 }
 
-// readingOf picks the reading of a source. fault says why there is none to rely on: a reading that is missing, or that
-// is about other sources or raters, MUST NOT count as "no".
+// readingOf returns the reading of a source among readings. fault is the reason for which there is no usable one, ""
+// when there is one. A reading that is missing, or that is about another source or other raters, MUST NOT count as
+// "no".
 func readingOf(s *source.Source, raters []common.Address, readings []source.Reading) (r source.Reading, fault string) {
 	found := 0
 	for i := range readings {
@@ -218,7 +222,7 @@ func readingOf(s *source.Source, raters []common.Address, readings []source.Read
 	return r, ""
 }
 
-// stateOf is that of one source, nil where there is none.
+// stateOf returns the state of one source, nil when there is none.
 func stateOf(states []source.State, id string) *source.State {
 	at := slices.IndexFunc(states, func(s source.State) bool { return s.Source == id })
 	if at < 0 {
@@ -227,9 +231,9 @@ func stateOf(states []source.State, id string) *source.State {
 	return &states[at]
 }
 
-// lastReadings are the credentials that the last run used, and how the readings of its sources went. The credentials
-// are empty where they are not stored any more. Implementations that were pinned when they were seen first are those
-// of the newest run that names them, even if later runs read no source.
+// lastReadings returns the credentials that the last run used, and the states of its readings. The credentials are
+// empty when they are no longer stored. Pinned implementations are those of the newest run that names them, even when
+// later runs read no source.
 func (k *keeper) lastReadings(ctx context.Context, last trustdb.Run) (held []source.Credential, states []source.State,
 	err error) {
 	if last.Readings != "" {
@@ -254,7 +258,7 @@ func (k *keeper) lastReadings(ctx context.Context, last trustdb.Run) (held []sou
 	return held, states, nil
 }
 
-// addPins gives states the implementations that were pinned, also those of sources that the last run did not read.
+// addPins sets the pinned implementations of states, and adds states of sources that the last run did not read.
 func (k *keeper) addPins(ctx context.Context, states []source.State) ([]source.State, error) {
 	pins, err := trustdb.ReadPins(ctx, k.db, k.chain)
 	if err != nil {
@@ -265,7 +269,8 @@ func (k *keeper) addPins(ctx context.Context, states []source.State) ([]source.S
 		if err := json.Unmarshal(body, &pin); err != nil {
 			return nil, fmt.Errorf("pinned implementations of sources: %w", err)
 		}
-		at := slices.IndexFunc(states, func(s source.State) bool { return s.Source == pin.Source && s.Chain == pin.Chain })
+		at := slices.IndexFunc(states,
+			func(s source.State) bool { return s.Source == pin.Source && s.Chain == pin.Chain })
 		switch {
 		case at < 0:
 			states = append(states, pin)
@@ -276,8 +281,8 @@ func (k *keeper) addPins(ctx context.Context, states []source.State) ([]source.S
 	return states, nil
 }
 
-// tellSource logs that the state of a source is another one than before.
-func (k *keeper) tellSource(now *source.State, before []source.State) {
+// logState logs the state of a source when its status differs from that of the epoch before.
+func (k *keeper) logState(now *source.State, before []source.State) {
 	was := stateOf(before, now.Source)
 	if was != nil && was.Status == now.Status || was == nil && now.Status == source.StatusOK {
 		return
@@ -290,8 +295,8 @@ func (k *keeper) tellSource(now *source.State, before []source.State) {
 		strings.TrimSpace(now.Reason))
 }
 
-// toFifty is what credentials cost that lift a new agent to 50: as much evidence as the prior has, and the highest
-// opinion. It is nil where no source is read.
+// toFifty returns the price of the credentials that lift a new agent to a score of 50, nil when no source is read. That
+// takes as many units of the best opinion as the prior has: Evidence.Base.
 func (k *keeper) toFifty(ctx context.Context, sources common.Hash, p *trust.Params) (*repute.LiftPrice, error) {
 	policy, err := k.policyOf(ctx, sources)
 	if err != nil || policy == nil {

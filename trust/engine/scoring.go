@@ -20,20 +20,20 @@ import (
 // expired is discarded.
 const claimFor = time.Minute
 
-// maxRows bounds the ratings that are in memory at once, unless one agent has more.
+// maxRows is how many ratings of a batch are in memory at once. A single agent with more is a batch of its own.
 const maxRows = 50_000
 
-// reason is why agents are stale. Each has its own loop, so that agents of a new event do
-// not wait for the work of an epoch.
+// reason is the reason for which agents are stale. Each reason has its own loop, so that an agent with a new event does
+// not wait until all agents of an epoch are scored.
 type reason int
 
 const (
-	byEvent reason = iota
-	byRun
-	reasons
+	byEvent reason = iota // an event changed the agent's evidence
+	byRun                 // a new run, or a changed penalty of a related agent
+	reasons               // number of reasons
 )
 
-// scoreSome claims stale agents, scores them and stores what came of it.
+// scoreSome claims up to most stale agents, scores them, stores the scores and returns how many agents it scored.
 func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, err error) {
 	b := k.basis.Load()
 	if b == nil {
@@ -49,7 +49,7 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 		rest = rest[len(group):]
 		started := time.Now()
 		err := s.score(ctx, group)
-		// a manifest that was kept before was pruned: nobody waits for the end of the claim
+		// A manifest that this engine had stored was pruned, or a cached account was dropped: retry while the claim lasts.
 		if errors.Is(err, repute.ErrGone) {
 			k.forget()
 			err = s.score(ctx, group)
@@ -63,7 +63,7 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 	return n, nil
 }
 
-// scorer returns the scoring by a basis for one of the loops.
+// scorer returns the scoreRun of a loop for a basis, and makes a new one for a new basis.
 func (k *keeper) scorer(b *basis, why reason) *scoreRun {
 	s := k.scorers[why]
 	if s == nil || s.basis != b {
@@ -76,7 +76,7 @@ func (k *keeper) scorer(b *basis, why reason) *scoreRun {
 	return s
 }
 
-// head is the longest run of agents that may be in memory together.
+// head returns the first agents of a list, as many as maxRows allows and at least one.
 func head(agents []trustdb.StaleAgent) []trustdb.StaleAgent {
 	rows := int64(0)
 	for i, a := range agents {
@@ -87,13 +87,13 @@ func head(agents []trustdb.StaleAgent) []trustdb.StaleAgent {
 	return agents
 }
 
-// scoreRun scores agents on one basis.
+// scoreRun scores agents with one basis. It MUST NOT be used by two goroutines at once.
 type scoreRun struct {
 	*Engine
 	basis  *basis
 	scorer *trust.Scorer
-	large  *cache[repute.TokenID, *large] // nil where all ratings are read
-	grown  int                            // how often an account in it was continued
+	large  *cache[repute.TokenID, *large] // nil for the loop of a run, which reads all ratings
+	grown  int                            // how often ratings were added to a cached account, for tests
 }
 
 // score computes and stores the scores of claimed agents, provisional and final ones.
@@ -119,32 +119,32 @@ func (s *scoreRun) score(ctx context.Context, stale []trustdb.StaleAgent) error 
 	return trustdb.SaveScores(ctx, s.db, run.ChainID, run.Run, out, s.who())
 }
 
-// who are the identities of the run.
+// who returns the functions by which trustdb finds the identities of the run.
 func (s *scoreRun) who() trustdb.Identities {
 	return trustdb.Identities{Members: s.basis.weights.Graph().Members, Known: s.basis.knownAgents,
 		Params: s.basis.run.Params}
 }
 
-// work is the evidence about a batch of agents, and what was found of it.
+// work is the evidence about a batch of agents, with the scores that judge computes.
 type work struct {
 	agents    []trustdb.StaleAgent
-	now, last []*subject // by the index of the agent; nil where there is nothing to score
-	found     []found
+	now, last []*subject // provisional and final evidence by index in agents; nil when there is none
+	found     []found    // by index in agents
 }
 
-// found holds the scores of an agent, nil where it has none.
+// found has the provisional (now) and the final (last) score of an agent, nil when it has none.
 type found struct{ now, last *evaluated }
 
 // subject is an agent's evidence as of a block.
 type subject struct {
 	trust.Evidence
-	judged bool
-	// account holds the ratings of an agent with very many, instead of Rows; nil for others.
+	judged bool // the agent has, or had, ratings or answers of validation contracts
+	// account has the ratings of an agent with very many, instead of Rows; nil for other agents.
 	account *trust.Account
 }
 
-// load reads the evidence about agents: as of the newest state, and as of the run's block for those
-// that a final score is due of. Where nothing happened since, both are the same events.
+// load reads the evidence about agents: as of the newest block, and as of the run's block for agents whose final score
+// is due. When nothing happened to an agent since the run's block, both are read once.
 func (s *scoreRun) load(ctx context.Context, stale []trustdb.StaleAgent) (*work, error) {
 	ids, index := make([]repute.TokenID, len(stale)), make(map[repute.TokenID]int, len(stale))
 	for i, a := range stale {
@@ -181,8 +181,8 @@ func (s *scoreRun) load(ctx context.Context, stale []trustdb.StaleAgent) (*work,
 	return w, err
 }
 
-// evidence converts what was read about agents: final evidence is as of the run's block, other
-// evidence as of the newest block in which something happened to the agent, if that is newer.
+// evidence converts rows of agents to evidence, by the index of the agents. Final evidence is as of the run's block,
+// other evidence as of the newest block with an event of the agent if that is newer.
 func (s *scoreRun) evidence(ctx context.Context, subjects []trustdb.Subject, index map[repute.TokenID]int,
 	final bool) ([]*subject, error) {
 	out := make([]*subject, len(index))
@@ -212,7 +212,7 @@ func (s *scoreRun) evidence(ctx context.Context, subjects []trustdb.Subject, ind
 	return out, s.addRelated(ctx, list, final)
 }
 
-// judge computes the scores of an agent, provisional and final ones. Results are encoded by finish.
+// judge computes the provisional and the final score of the i-th agent of a batch. finish encodes their results.
 func (s *scoreRun) judge(ctx context.Context, w *work, i int) (out trustdb.ScoredAgent, err error) {
 	out.StaleAgent = w.agents[i]
 	scored, f := out.Scored, &w.found[i]
@@ -236,26 +236,26 @@ func (s *scoreRun) judge(ctx context.Context, w *work, i int) (out trustdb.Score
 	return out, nil
 }
 
-// same reports whether two pieces of evidence about an agent give the same score: both are as of
-// the run's block, after which nothing happened.
+// same reports whether the provisional evidence e gives the same score as the final evidence other: both are as of the
+// run's block, with equal related agents and identity.
 func (e *subject) same(other *subject) bool {
 	return e != nil && e.Block == other.Block && reflect.DeepEqual(e.Related, other.Related) &&
 		reflect.DeepEqual(e.Identity, other.Identity)
 }
 
-// evaluated is an agent's score with what is stored of it.
+// evaluated is an agent's score before its result is encoded.
 type evaluated struct {
 	trustdb.AgentScore
-	facts    common.Hash
-	manifest []byte
+	facts    common.Hash // result of factsOf
+	manifest []byte      // encoded evidence manifest
 	result   *trust.Result
 }
 
-// evaluate scores an agent. One that nobody judged has a score when another agent limits it, or
-// when it is scored already.
+// evaluate scores an agent. It returns nil for an agent without evidence, and for one without ratings that has no score
+// yet (scored) and that no related agent limits.
 func (s *scoreRun) evaluate(ctx context.Context, e *subject, final, scored bool) (*evaluated, error) {
 	if e == nil || e.Block.Time.IsZero() || !e.judged && len(e.Related) == 0 && !scored {
-		return nil, nil // nothing dated, or nothing there
+		return nil, nil
 	}
 	one, err := s.one(ctx, e, final)
 	if err != nil {
@@ -265,7 +265,8 @@ func (s *scoreRun) evaluate(ctx context.Context, e *subject, final, scored bool)
 	return one, nil
 }
 
-// finish encodes the results of the scores that are to be stored and returns their manifests.
+// finish encodes the results of the scores that are stored, and returns their manifests without duplicates. Scores with
+// SameLast or SameCurrent are already in the database.
 func (w *work) finish(list []trustdb.ScoredAgent) (manifests [][]byte, err error) {
 	named := map[common.Hash]bool{}
 	encode := func(e *evaluated, stays bool) {
@@ -287,7 +288,7 @@ func (w *work) finish(list []trustdb.ScoredAgent) (manifests [][]byte, err error
 	return manifests, err
 }
 
-// addRelated adds to agents the penalties of the identities behind them.
+// addRelated sets Evidence.Related: the related agent whose penalty limits an agent most.
 func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) error {
 	var behind []trustdb.Affiliation
 	if s.basis.params.Guard.FullShare == 0 {
@@ -313,7 +314,7 @@ func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) 
 	return err
 }
 
-// one scores an agent and finds the penalties of its present and former owners.
+// one scores an agent and computes the penalties of its present and former owners.
 func (s *scoreRun) one(ctx context.Context, e *subject, final bool) (*evaluated, error) {
 	free := e.Evidence
 	free.Related = nil
@@ -338,7 +339,7 @@ func (s *scoreRun) one(ctx context.Context, e *subject, final bool) (*evaluated,
 	return out, nil
 }
 
-// scoreOf scores by the account of a subject, where it has one.
+// scoreOf returns the score of by, with the ratings of the subject's account when it has one.
 func (s *scoreRun) scoreOf(e *subject, by trust.Evidence) trust.Result {
 	if e.account != nil {
 		return s.scorer.ScoreAccount(e.account, by)
@@ -346,11 +347,12 @@ func (s *scoreRun) scoreOf(e *subject, by trust.Evidence) trust.Result {
 	return s.scorer.Score(by)
 }
 
-// penaltyStep is how far a bad agent's score must move before related agents are scored
-// again: an identity may have many of them, and all scores age at each epoch.
+// penaltyStep is the step, in thousandths of a point, to which scores of penalties are rounded down. Related agents are
+// scored again only when a rounded score changes: an identity may have many of them, and scores change slightly at each
+// epoch because ratings age.
 const penaltyStep trust.Points = 500
 
-// stepped is the next step at or below a score.
+// stepped rounds a score down to a multiple of penaltyStep.
 func stepped(p trust.Points) trust.Points {
 	if rest := p % penaltyStep; rest < 0 {
 		return p - rest - penaltyStep
@@ -359,15 +361,14 @@ func stepped(p trust.Points) trust.Points {
 	}
 }
 
-// StoredScore is a result in the terms of stored scores. Block but for its number and
-// hash, run, scorer and evidence are left to the caller.
+// StoredScore converts a result to a stored score. The caller sets time of the block, run, scorer and evidence.
 func StoredScore(r *trust.Result) (s repute.Score, err error) {
 	s = numbersOf(r)
 	s.Result, err = json.Marshal(r)
 	return s, err
 }
 
-// numbersOf is StoredScore without the encoded result.
+// numbersOf returns StoredScore without the encoded result.
 func numbersOf(r *trust.Result) repute.Score {
 	return repute.Score{Agent: r.Agent, Block: repute.Block{Number: r.Block, Hash: r.BlockHash}, Params: r.Params,
 		Tags:   r.TagTable,
@@ -375,7 +376,8 @@ func numbersOf(r *trust.Result) repute.Score {
 		Confidence: r.Confidence.Round(1_000_000), Tier: r.Tier}
 }
 
-// factsOf tells results apart by what age alone does not change.
+// factsOf returns a hash of the fields of a result that do not change gradually with the age of ratings. Scores with
+// equal facts and nearly equal numbers are not stored again.
 func factsOf(r *trust.Result) common.Hash {
 	passed := []string{}
 	for _, g := range r.Gates {

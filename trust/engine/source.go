@@ -75,8 +75,8 @@ type GraphOf struct {
 	Scales      []trust.FileScale
 }
 
-// ReadGraph builds the graph of who vouches for whom on a chain as of a block. The reader tells on which scales its
-// raters wrote until then, and how much of it counts.
+// ReadGraph builds the graph of a chain as of a block, through which trust flows. The reader has the scales of its
+// raters, and returns Coverage.
 func ReadGraph(ctx context.Context, db *store.DB, of GraphOf, p *trust.Params) (*flow.Graph, *trust.GraphReader, error) {
 	r := trust.NewGraphReader(of.Block, of.Roots, of.Links, p)
 	r.StateScales(of.Scales)

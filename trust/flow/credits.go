@@ -7,48 +7,48 @@ import (
 	"repute/trust/fixed"
 )
 
-// SourceRules bound what facts about raters give, which sources tell: no one source, no class of them and not all
-// together give a side of an agent's evidence more.
+// SourceRules limit the evidence about an agent that comes from sources: that of each source, of each class and of all
+// sources together, for the agent and against it.
 type SourceRules struct {
 	Sources []Source
 	Classes []SourceClass
 	All     SourceBounds
 }
 
-// Source is one whose facts give identities weight.
+// Source gives identities weight because of facts about them: see package trust/source.
 type Source struct {
 	ID    string
-	Class int // of SourceRules.Classes
+	Class int // index in SourceRules.Classes
 	SourceBounds
 }
 
-// SourceClass is a class of sources, by what a credential of them costs.
+// SourceClass is a class of sources whose credentials are about equally hard to get.
 type SourceClass struct {
 	ID    string
-	Rater fixed.Fixed // most that credits of the class give one identity, 0 to 1
+	Rater fixed.Fixed // highest sum of an identity's credits of the class, 0 to 1
 	SourceBounds
 }
 
-// SourceBounds are the most that counts for an agent and against it, in units of evidence.
+// SourceBounds are the most units of evidence that count for an agent (Praise) and against it (Blame).
 type SourceBounds struct{ Praise, Blame fixed.Fixed }
 
-// Credit is weight that a source gives an identity because of a fact about it, without anybody's word.
+// Credit is the weight that a source gives an identity because of a fact about it.
 type Credit struct {
-	Source int         // of SourceRules.Sources
+	Source int         // index in SourceRules.Sources
 	Weight fixed.Fixed // 0 to 1
-	// Person is the same for all credits of one person, and 0 where no other identity has a credit of that person.
+	// Person is equal for all credits of one person, and 0 when the person has only one identity.
 	Person uint32
 }
 
-// credited is an identity with credits.
+// credited has the credits of an identity, scaled so that their sum is granted.
 type credited struct {
 	granted fixed.Fixed
 	credits []Credit
 }
 
-// WithCredits returns the weights with what sources give beside them. An identity has the larger of both: what is
-// granted is what the sum of its credits, at most 1, has beyond its weight. Credits vouch for nobody, and neither Weight,
-// Vouching nor Sum knows of them.
+// WithCredits returns the weights with credits of identities. An identity is granted the difference between the sum of
+// its credits, at most 1, and its weight, so that it counts with the larger of the two. Granted weight is not passed on
+// to others, and Weight, Vouching and Sum do not include it.
 func (w *Weights) WithCredits(rules SourceRules, of map[Node][]Credit) *Weights {
 	out := *w
 	out.rules, out.given = rules, of
@@ -73,12 +73,13 @@ func (w *Weights) WithCredits(rules SourceRules, of map[Node][]Credit) *Weights 
 	return &out
 }
 
-// CreditedLike returns the weights with what sources give by other weights of the same graph beside them.
+// CreditedLike returns the weights with the credits of other weights of the same graph. It is used for the weights by a
+// caller's own roots.
 func (w *Weights) CreditedLike(other *Weights) *Weights {
 	return w.WithCredits(other.rules, other.given)
 }
 
-// Granted returns what sources give a node beyond its weight, 0 to 1; 0 for NoNode.
+// Granted returns the weight that sources grant a node in addition to Weight, 0 to 1; 0 for NoNode.
 func (w *Weights) Granted(n Node) fixed.Fixed {
 	if int(n/64) >= len(w.isCredited) || w.isCredited[n/64]&(1<<(n%64)) == 0 {
 		return 0
@@ -86,16 +87,16 @@ func (w *Weights) Granted(n Node) fixed.Fixed {
 	return w.credits[n].granted
 }
 
-// Credits returns what Granted consists of, by source, but for rounding.
+// Credits returns the parts of Granted by source. Their sum may differ from Granted by rounding.
 func (w *Weights) Credits(n Node) []Credit { return w.credits[n].credits }
 
-// SourceRules returns the bounds of all that is granted.
+// SourceRules returns the limits of evidence by sources.
 func (w *Weights) SourceRules() *SourceRules { return &w.rules }
 
-// Counts reports whether the word of a node has a weight above least, vouched for or granted.
+// Counts reports whether a node has a weight above least, by trust flow or by sources.
 func (w *Weights) Counts(n Node, least fixed.Fixed) bool {
 	return w.Weight(n) > least || w.Granted(n) > least
 }
 
-// Credited is how many identities have weight that sources grant.
+// Credited returns how many identities sources grant weight to.
 func (w *Weights) Credited() int { return len(w.credits) }

@@ -4,10 +4,10 @@
 // together into one Node, an identity, and gives each edge its share of the giver's trust. The
 // resulting Graph depends on neither the order of insertion nor the machine.
 //
-// Graph.Walk spreads trust from the roots, twice. Mass tells how much of all trust reaches an
-// identity; weight tells how much its word counts, and takes praise by several. The Weights it
-// returns hold both, and who vouches for an identity on a shortest path. Graph.Personal does the
-// same for roots of a caller.
+// Graph.Walk spreads trust from the roots in two ways. Mass is the share of all trust that reaches
+// an identity. Weight is how much the identity's opinions count; it needs praise by several. The
+// Weights that Walk returns have both, and a shortest path from a root to each identity.
+// Graph.Personal does the same for roots of a caller.
 //
 // A PathFinder measures how much weight reaches groups of raters independently: a maximum flow in
 // which no identity passes more than one unit, so that many raters behind one identity count as one.

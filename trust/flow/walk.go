@@ -27,7 +27,7 @@ const (
 type Params struct {
 	Restart      fixed.Fixed `json:"restart"`      // share of the mass that starts again at the roots in each round
 	Iterations   int         `json:"iterations"`   // rounds for mass, always all of them; at most as many for weights
-	FullShare    fixed.Fixed `json:"fullShare"`    // an identity with this share of the median root's mass is vouched for fully
+	FullShare    fixed.Fixed `json:"fullShare"`    // share of the median root's mass that vouches for an identity fully
 	MaxRootShare fixed.Fixed `json:"maxRootShare"` // most one root may have of the restart
 	// RootGives is the weight that a root hands out, in units of a rater of full weight, divided among all it praises.
 	RootGives fixed.Fixed `json:"rootGives"`
@@ -46,13 +46,13 @@ func (p *Params) Edge(opinion, strength fixed.Fixed) fixed.Fixed {
 	return min(fixed.One, opinion.Div(p.FullOpinion)).Mul(strength)
 }
 
-// Weights says how much each identity of a graph is vouched for by a set of roots. It
-// does not change and is safe for concurrent use.
+// Weights has the trust that reaches each identity of a graph from a set of roots. It does not change and is safe for
+// concurrent use.
 //
-// Two things are told apart. The mass of an identity is the part of all trust that reaches it, however few
-// praise it. Its weight, by which its word counts, takes several: one praise gives at most Params.Vouch, and an identity
-// hands out Params.PassOn of what it has received, over all it praises. So identities that praise each other, however
-// many they are, have together no more than 1/(1-PassOn) of what others give them.
+// There are two measures. The mass of an identity is its share of all trust, even when a single identity praises it.
+// Its weight, by which its opinions count, needs several: one praise gives at most Params.Vouch, and an identity passes
+// on Params.PassOn of what it has received, divided among all it praises. So identities that praise each other, however
+// many, have together no more than 1/(1-PassOn) of what others give them.
 type Weights struct {
 	graph    *Graph
 	mass     []uint64 // by node, units of 2^-60; all of them together are at most 1
@@ -81,7 +81,7 @@ type vouched struct {
 // unranked is the rank of those no root leads to.
 const unranked = 1<<16 - 1
 
-// Walk spreads trust from the roots, in two ways that Weights tells apart. Mass: in each of
+// Walk spreads trust from the roots, in the two ways of Weights. Mass: in each of
 // Params.Iterations rounds every identity passes on what it has, but for the restart share, to
 // those it vouches for; what is not passed on starts again at the roots. Weight: every identity
 // hands out a part of what it has received, no praise more than its bound. Roots the graph does

@@ -41,8 +41,8 @@ type Link struct {
 	repute.TrustLink
 }
 
-// ReadRoots reads a file of roots, or one of reviewed writers, which has the list writers instead. The error is repute.ErrInvalid; it holds one error per
-// bad line, ten at most.
+// ReadRoots reads a file of roots, or one of reviewed writers, which has the list writers instead. The error is
+// repute.ErrInvalid and contains one error per bad line, ten at most.
 func ReadRoots(r io.Reader, o Options) ([]Root, error) {
 	text, err := peek(r)
 	if err != nil {

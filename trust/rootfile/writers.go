@@ -57,7 +57,8 @@ type evidence struct {
 // writerDefault is the weight of a writer whose entry gives none.
 const writerDefault = "0.5"
 
-// readWriters reads a file of reviewed writers as roots of class B. The error holds one error per bad entry, ten at most.
+// readWriters reads a file of reviewed writers as roots of class B. The error holds one error per bad entry, ten at
+// most.
 func readWriters(in io.Reader, o Options) ([]Root, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxYAML+1))
 	if err != nil {
@@ -152,7 +153,8 @@ func (w *writerEntry) reason() (string, error) {
 			return "", repute.Invalid(field+".link", fmt.Sprintf("%.80q is no link", e.Link), "a URL that begins with https://")
 		}
 		if _, err := time.Parse(time.DateOnly, e.Date); err != nil {
-			return "", repute.Invalid(field+".date", fmt.Sprintf("%.40q is no day", e.Date), "when it was checked, such as 2026-11-24")
+			return "", repute.Invalid(field+".date", fmt.Sprintf("%.40q is no day", e.Date),
+				"when it was checked, such as 2026-11-24")
 		}
 		if strings.TrimSpace(e.Method) == "" {
 			return "", repute.Invalid(field+".method", "is missing", "how it was checked")

@@ -28,19 +28,20 @@ type value struct {
 	wordType
 }
 
-// function is a call that is made: a selector, the types it takes and the values it returns.
+// function is the signature of a contract function that a plan calls.
 type function struct {
 	text     string
 	selector [4]byte
 	inputs   []value
 	outputs  []value
-	record   bool // the answer is the record of an EAS attestation
+	record   bool // the function returns an EAS attestation: decode uses decodeRecord
 }
 
 // maxSignature bounds the text of a function or error, in bytes.
 const maxSignature = 500
 
-// parseFunction reads a signature such as lookupHuman(address) returns (uint256 humanId).
+// parseFunction parses a signature such as lookupHuman(address) returns (uint256 humanId). newPlan calls it for each
+// function and each error of a file of sources.
 func parseFunction(text string) (f function, err error) {
 	parts := regexp.MustCompile(`^(\w+)\(([^()]*)\)(?: returns \(([^()]*)\))?$`).FindStringSubmatch(text)
 	if parts == nil || len(text) > maxSignature {
@@ -59,6 +60,7 @@ func parseFunction(text string) (f function, err error) {
 	return f, err
 }
 
+// parseValues parses a list of types with optional names, divided by commas.
 func parseValues(text string) (out []value, err error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -77,6 +79,7 @@ func parseValues(text string) (out []value, err error) {
 	return out, nil
 }
 
+// parseType parses the name of a type. The error lists the types that are supported.
 func parseType(name string) (wordType, error) {
 	t := wordType{name: name}
 	if name == "address" || name == "bool" {
@@ -107,8 +110,10 @@ func (t wordType) valid(w common.Hash) bool {
 	return zero(w[t.size:])
 }
 
+// number reports whether the type is uintN.
 func (t wordType) number() bool { return strings.HasPrefix(t.name, "uint") }
 
+// zero reports whether all bytes are 0.
 func zero(b []byte) bool {
 	for _, x := range b {
 		if x != 0 {
@@ -118,7 +123,7 @@ func zero(b []byte) bool {
 	return true
 }
 
-// literal encodes a value that stands in the file.
+// literal encodes a value that is written in the file of sources.
 func (t wordType) literal(text string) (w common.Hash, err error) {
 	switch {
 	case t.name == "bool" && (text == "true" || text == "false"):
@@ -140,7 +145,7 @@ func (t wordType) literal(text string) (w common.Hash, err error) {
 	return w, fmt.Errorf("%.80q is no %s", text, t.name)
 }
 
-// encode returns the calldata of a call.
+// encode returns the calldata of a call with these arguments.
 func (f *function) encode(arguments []common.Hash) []byte {
 	out := make([]byte, 0, len(f.selector)+len(arguments)*wordSize)
 	out = append(out, f.selector[:]...)
@@ -153,7 +158,7 @@ func (f *function) encode(arguments []common.Hash) []byte {
 // errEncoding is returned for an answer that is not of the declared type.
 var errEncoding = errors.New("the answer is not of the declared type")
 
-// decode takes an answer apart. It accepts only what an encoder writes.
+// decode returns the words of an answer. It refuses with errEncoding everything that no ABI encoder writes.
 func (f *function) decode(data []byte) ([]common.Hash, error) {
 	if f.record {
 		return f.decodeRecord(data)
@@ -161,7 +166,7 @@ func (f *function) decode(data []byte) ([]common.Hash, error) {
 	return f.words(data)
 }
 
-// words reads the values that the function returns, with nothing before or behind them.
+// words decodes an answer that consists of exactly the words of the declared outputs.
 func (f *function) words(data []byte) ([]common.Hash, error) {
 	if len(data) != len(f.outputs)*wordSize {
 		return nil, fmt.Errorf("%w: %d bytes instead of %d", errEncoding, len(data), len(f.outputs)*wordSize)
@@ -175,14 +180,15 @@ func (f *function) words(data []byte) ([]common.Hash, error) {
 	return out, nil
 }
 
-// recordText names the words of an EAS record as getAttestation returns it, without its data.
-const recordText = "getAttestation(bytes32) returns (bytes32 uid, bytes32 schema, uint64 time, uint64 expirationTime, " +
-	"uint64 revocationTime, bytes32 refUID, address recipient, address attester, bool revocable)"
+// recordText declares the nine words of an attestation that getAttestation of EAS returns. The field data, which
+// follows them, has no fixed size and is left out.
+const recordText = "getAttestation(bytes32) returns (bytes32 uid, bytes32 schema, uint64 time, " +
+	"uint64 expirationTime, uint64 revocationTime, bytes32 refUID, address recipient, address attester, bool revocable)"
 
-// decodeRecord takes an EAS record apart: a tuple of nine words and bytes.
+// decodeRecord decodes an EAS attestation: a tuple of nine words and the bytes of data.
 func (f *function) decodeRecord(data []byte) ([]common.Hash, error) {
 	head := len(f.outputs) * wordSize
-	tail := wordSize + head + wordSize // behind the offset of the tuple, its words and the offset of the bytes
+	tail := wordSize + head + wordSize // after the offset of the tuple, the nine words and the offset of data
 	if len(data) < tail+wordSize || number(data[0:]) != wordSize || number(data[tail-wordSize:]) != uint64(head+wordSize) {
 		return nil, fmt.Errorf("%w: %d bytes are no attestation", errEncoding, len(data))
 	}
@@ -192,7 +198,7 @@ func (f *function) decodeRecord(data []byte) ([]common.Hash, error) {
 	return f.words(data[wordSize : wordSize+head])
 }
 
-// number reads a word as a number; what does not fit is the largest number.
+// number returns a word as a number, or the largest uint64 when the word does not fit.
 func number(data []byte) uint64 {
 	if !zero(data[:24]) {
 		return 1<<64 - 1

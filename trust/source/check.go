@@ -12,17 +12,17 @@ import (
 	"repute/trust/fixed"
 )
 
-// Bounds of what a file may say.
+// Limits of a file of sources.
 const (
-	maxDays    = 3650
-	maxSources = 200
-	maxRelays  = 10_000
+	maxDays    = 3650   // of every duration, ten years
+	maxSources = 200    // entries of sources
+	maxRelays  = 10_000 // addresses of all relays together
 )
 
-// unpriced is the most that a credential weighs of which no price is known.
+// unpriced is the highest weight of a credential without a published price.
 const unpriced = fixed.One / 4
 
-// check refuses what cannot be meant, and prepares the lookups.
+// check validates the whole file, compiles the plan of each source and fills the lookup of relays. Parse calls it once.
 func (p *Policy) check() error {
 	switch {
 	case p.Version != "1":
@@ -51,6 +51,7 @@ func (p *Policy) check() error {
 	return p.checkRelays()
 }
 
+// checkClasses requires valid rules for exactly the classes A, B and C.
 func (p *Policy) checkClasses() error {
 	for _, class := range []Class{ClassA, ClassB, ClassC} {
 		field := "classes." + string(class)
@@ -71,7 +72,7 @@ func (p *Policy) checkClasses() error {
 	return nil
 }
 
-// check refuses bounds that are not above zero or wider than those around them.
+// check refuses bounds that are not above zero, and bounds above those of within, the next larger group.
 func (b Bounds) check(field string, within Bounds) error {
 	if b.Praise <= 0 || b.Praise > within.Praise {
 		return repute.Invalid(field+".praise", "out of range", "above 0, at most "+within.Praise.Decimal(1))
@@ -82,6 +83,7 @@ func (b Bounds) check(field string, within Bounds) error {
 	return nil
 }
 
+// checkSource validates the i-th source and compiles its plan.
 func (p *Policy) checkSource(field string, i int) (err error) {
 	s := &p.Sources[i]
 	rule, known := p.Classes[s.Class]
@@ -90,7 +92,8 @@ func (p *Policy) checkSource(field string, i int) (err error) {
 		ok     bool
 		hint   string
 	}{
-		{"id", regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`).MatchString(s.ID), "small letters, digits and hyphens, at most 40"},
+		{"id", regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`).MatchString(s.ID),
+			"small letters, digits and hyphens, at most 40"},
 		{"id", p.Source(s.ID) == s, "an id that no other source has"},
 		{"version", s.Version > 0, "1 or more"},
 		{"name", s.Name != "", "a name for people"},
@@ -127,10 +130,11 @@ func (p *Policy) checkSource(field string, i int) (err error) {
 	return s.checkHomes(field)
 }
 
-// Dated reports whether the source tells when a credential was issued.
+// Dated reports whether the contracts or logs of the source give the time at which a credential was issued.
 func (s *Source) Dated() bool { return s.plan.issued >= 0 || len(s.plan.events) > 0 }
 
-// checkWeight holds a weight to its class and to the price: a unit is meant to cost about 100 dollars.
+// checkWeight refuses a weight above that of the class (most), and one above price / $100 rounded to 0.05, because one
+// unit of weight is meant to cost about 100 dollars.
 func (s *Source) checkWeight(field string, most fixed.Fixed) error {
 	if s.Price == nil {
 		most = min(most, unpriced)
@@ -149,7 +153,7 @@ func (s *Source) checkWeight(field string, most fixed.Fixed) error {
 	return nil
 }
 
-// checkHomes holds the contracts of every chain to those that the plan asks.
+// checkHomes requires that each home lists exactly the contracts that the plan calls or reads logs of.
 func (s *Source) checkHomes(field string) error {
 	asked := map[string]bool{}
 	for _, step := range s.plan.steps {
@@ -177,6 +181,7 @@ func (s *Source) checkHomes(field string) error {
 	return nil
 }
 
+// check validates a contract of a home. asked says that the plan uses it.
 func (c Contract) check(field string, asked bool) error {
 	if !asked {
 		return repute.Invalid(field, "is not used by read", "leave it out")
@@ -193,6 +198,7 @@ func (c Contract) check(field string, asked bool) error {
 	return nil
 }
 
+// checkDefaults validates defaults and others, which list the sources of each chain.
 func (p *Policy) checkDefaults() error {
 	for i, d := range p.Defaults {
 		field := fmt.Sprintf("defaults[%d]", i)
@@ -207,6 +213,7 @@ func (p *Policy) checkDefaults() error {
 	return p.checkIDs("others", p.Others)
 }
 
+// checkIDs refuses an id of no source and an id that is listed twice.
 func (p *Policy) checkIDs(field string, ids []string) error {
 	for i, id := range ids {
 		if p.Source(id) == nil || slices.Index(ids, id) != i {
@@ -217,6 +224,7 @@ func (p *Policy) checkIDs(field string, ids []string) error {
 	return nil
 }
 
+// checkRelays validates the relays and fills the lookup of their addresses.
 func (p *Policy) checkRelays() error {
 	p.relays = map[common.Address]string{}
 	for i, r := range p.Relays {

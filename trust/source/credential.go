@@ -13,46 +13,52 @@ import (
 	"repute/trust/fixed"
 )
 
-// Credential is one fact about one address, as it was read at a block. Times are seconds of the Unix era.
+// Credential is one fact about one address, as it was read at a block. Times are Unix seconds. Inquiry.Credential makes
+// it, Date sets the times that logs give, and Settle sets Lapsed.
 type Credential struct {
-	Source  string         `json:"source"` // its id
-	Version int            `json:"version"`
+	Source  string         `json:"source"`  // id of the source
+	Version int            `json:"version"` // of the source's declaration, when the credential was read
 	Class   Class          `json:"class"`
 	Rater   common.Address `json:"rater"`
-	// Subject is equal for credentials of one source that belong to one person, as far as the source tells.
+	// Subject is equal for credentials of one source that belong to one person. For a source that names no person it is
+	// the rater's address, or zero where logs date the credential.
 	Subject common.Hash `json:"subject"`
-	Weight  fixed.Fixed `json:"weight"`
-	Issued  uint64      `json:"issued"`            // or first found, where the source does not tell
+	Weight  fixed.Fixed `json:"weight"` // of the source when it was read; Raters uses the policy's instead
+	// Issued is the time of issue, or the time of the first reading that found the credential where the source is not
+	// Dated.
+	Issued  uint64      `json:"issued"`
 	Renewed uint64      `json:"renewed,omitempty"` // the last time that it was issued again; 0: never
 	Expires uint64      `json:"expires,omitempty"` // 0: never
-	Revoked uint64      `json:"revoked,omitempty"` // 0: it is not
-	Chain   uint64      `json:"chain"`             // where it was read
-	Block   uint64      `json:"block"`
-	Hash    common.Hash `json:"hash"`   // of the block
-	Read    uint64      `json:"read"`   // time of the block
-	Answer  common.Hash `json:"answer"` // sha256 of all answers of the contracts
-	// Lapsed is the time of the first reading since Read that did not confirm it; 0: there was none.
+	Revoked uint64      `json:"revoked,omitempty"` // 0: it is not revoked
+	Chain   uint64      `json:"chain"`             // on which it was read
+	Block   uint64      `json:"block"`             // at which it was read
+	Hash    common.Hash `json:"hash"`              // of Block
+	Read    uint64      `json:"read"`              // time of Block
+	Answer  common.Hash `json:"answer"`            // sha256 of all answers of the contracts
+	// Lapsed is the time of the reading since which the credential has no weight: the source was off, or no reading had
+	// confirmed the credential for KeepDays. 0: it has not lapsed.
 	Lapsed uint64 `json:"lapsed,omitempty"`
 }
 
-// Why says why a credential gives no weight at a time; "" when it does.
+// Why is the reason for which a credential gives no weight at a time; "" when it gives weight.
 type Why string
 
-// Reasons without weight.
+// Reasons for which a credential gives no weight.
 const (
 	WhyUnlisted Why = "unlisted" // the policy has no such source, or another version of it
 	WhyRelay    Why = "relay"    // the address sends transactions for others
 	WhyRevoked  Why = "revoked"
 	WhyExpired  Why = "expired"
 	WhyMaturing Why = "maturing" // issued too recently
-	WhyAged     Why = "aged"     // issued and renewed too long ago
-	WhyLapsed   Why = "lapsed"   // no reading has confirmed it for longer than the source allows
+	WhyAged     Why = "aged"     // issued, or last renewed, longer ago than ageDays
+	WhyLapsed   Why = "lapsed"   // see Credential.Lapsed
 )
 
-// day is in seconds.
+// day is the length of a day in seconds.
 const day = 24 * 60 * 60
 
-// Counts returns why a credential gives no weight at a time, "" when it gives its weight.
+// Counts returns the reason for which a credential gives no weight at a time in Unix seconds, or "" when it gives
+// weight.
 func (p *Policy) Counts(c *Credential, at uint64) Why {
 	s := p.Source(c.Source)
 	if s == nil || s.Version != c.Version {
@@ -76,14 +82,14 @@ func (p *Policy) Counts(c *Credential, at uint64) Why {
 	return ""
 }
 
-// Rater is the weight that an address has from all its credentials.
+// Rater is the weight of an address by all its credentials.
 type Rater struct {
 	Address common.Address
 	Weight  fixed.Fixed // at most 1
-	Parts   []Part      // one for each source, by its id; they may add up to more than 1
+	Parts   []Part      // one for each source, ordered by its id; their sum may be above 1
 }
 
-// Part is what one source gives a rater.
+// Part is the weight of a rater by one source.
 type Part struct {
 	Source  string
 	Class   Class
@@ -91,8 +97,9 @@ type Part struct {
 	Weight  fixed.Fixed
 }
 
-// Raters returns the weights at a time, ascending by address: of each source the best credential that counts, bounded
-// by its class. The weights are those of the policy, not those that the credentials were stored with.
+// Raters returns the weights of all raters at a time in Unix seconds, in ascending order of their addresses. At most
+// one credential of each source counts for a rater, within the bound of its class. The weights are those of the policy,
+// not those that the credentials were stored with.
 func (p *Policy) Raters(credentials []Credential, at uint64) []Rater {
 	counting := make([]*Credential, 0, len(credentials))
 	for i := range credentials {
@@ -113,8 +120,8 @@ func (p *Policy) Raters(credentials []Credential, at uint64) []Rater {
 	return out
 }
 
-// add joins a credential, which comes in the order of sources. Of several of one source the first counts: all of them
-// weigh the same.
+// add adds the weight of a credential. Credentials MUST be added in the order of their sources. Several credentials of
+// one source have the same weight, so the first one counts and the others are ignored.
 func (r *Rater) add(p *Policy, c *Credential) {
 	if n := len(r.Parts); n > 0 && r.Parts[n-1].Source == c.Source {
 		return
@@ -135,7 +142,7 @@ func (r *Rater) add(p *Policy, c *Credential) {
 	r.Weight = min(fixed.One, r.Weight+w)
 }
 
-// Sort orders credentials by source, rater and subject, in place.
+// Sort orders credentials by source, rater, subject, chain and answer, in place.
 func Sort(credentials []Credential) {
 	slices.SortFunc(credentials, func(a, b Credential) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), a.Rater.Cmp(b.Rater), a.Subject.Cmp(b.Subject),
@@ -143,7 +150,8 @@ func Sort(credentials []Credential) {
 	})
 }
 
-// Encode writes credentials as evidence: one JSON object per line, in the order of Sort.
+// Encode returns credentials as one JSON object per line, in the order of Sort. The trust engine stores these bytes
+// once per run, and the run names their sha256.
 func Encode(credentials []Credential) ([]byte, error) {
 	sorted := slices.Clone(credentials)
 	Sort(sorted)
@@ -155,7 +163,7 @@ func Encode(credentials []Credential) ([]byte, error) {
 		}
 		out.Write(append(line, '\n'))
 	}
-	return append([]byte{}, out.Bytes()...), nil // no credential is an empty text
+	return append([]byte{}, out.Bytes()...), nil // empty, not nil, without credentials
 }
 
 // Decode reads what Encode wrote. The error is repute.ErrInvalid and names the line.
@@ -168,7 +176,8 @@ func Decode(text []byte) (out []Credential, err error) {
 		d := json.NewDecoder(bytes.NewReader(line))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&c); err != nil {
-			return nil, repute.Invalid(fmt.Sprintf("credentials line %d", n+1), err.Error(), "one credential in JSON on each line")
+			return nil, repute.Invalid(fmt.Sprintf("credentials line %d", n+1), err.Error(),
+				"one credential in JSON on each line")
 		}
 		out = append(out, c)
 	}

@@ -8,7 +8,7 @@ import (
 	"repute/trust/fixed"
 )
 
-// Source is the declaration of one kind of credential.
+// Source is the declaration of one kind of credential: one entry under sources in the file. Parse makes it.
 type Source struct {
 	ID      string `yaml:"id" json:"id"`
 	Version int    `yaml:"version" json:"version"` // raised when the meaning of an answer changes
@@ -17,22 +17,25 @@ type Source struct {
 	// Meaning completes the sentence "a credential says that the address ...".
 	Meaning string      `yaml:"meaning" json:"meaning"`
 	Class   Class       `yaml:"class" json:"class"`
-	Weight  fixed.Fixed `yaml:"weight" json:"weight"`
-	Price   *Price      `yaml:"price,omitempty" json:"price,omitempty"` // nil: no quote is known
+	Weight  fixed.Fixed `yaml:"weight" json:"weight"`                   // of one credential, above 0 and at most 1
+	Price   *Price      `yaml:"price,omitempty" json:"price,omitempty"` // nil: no price is published
 	// MaturityDays is how long after its issue a credential begins to count.
 	MaturityDays int `yaml:"maturityDays" json:"maturityDays"`
-	// AgeDays is how long after its issue it counts; 0 where every reading shows that it is still held.
+	// AgeDays is for how long a credential counts after its issue or its last renewal. 0: as long as every reading
+	// confirms it.
 	AgeDays int `yaml:"ageDays" json:"ageDays"`
-	// KeepDays is how long the last verified credential of a rater counts when a reading is incomplete; 0: not at all.
+	// KeepDays is for how long the last verified credential of a rater counts while readings do not answer for the
+	// rater. 0: not at all.
 	KeepDays int `yaml:"keepDays" json:"keepDays"`
-	// CarryDays is how long a credential that no reading confirms keeps its time of issue, where that is the time of the
-	// first reading. It has no weight meanwhile, but need not mature anew. 0: not at all.
-	CarryDays int    `yaml:"carryDays,omitempty" json:"carryDays,omitempty"`
-	Bounds    Bounds `yaml:"bounds" json:"bounds"`
-	Homes     []Home `yaml:"homes" json:"homes"`
-	Read      Method `yaml:"read" json:"read"`
+	// CarryDays is for how long an unconfirmed credential keeps its time of issue, for sources that are not Dated. The
+	// credential has no weight meanwhile, but does not have to mature again afterwards. 0: not at all.
+	CarryDays int `yaml:"carryDays,omitempty" json:"carryDays,omitempty"`
+	// Bounds are the units of this source that may count at one agent.
+	Bounds Bounds `yaml:"bounds" json:"bounds"`
+	Homes  []Home `yaml:"homes" json:"homes"`
+	Read   Method `yaml:"read" json:"read"`
 
-	plan *plan
+	plan *plan // Read, compiled by Parse
 }
 
 // Price is what one credential costs on the market, at the lower end of a published quote.
@@ -45,24 +48,24 @@ type Price struct {
 // Home is a chain on which a source can be read.
 type Home struct {
 	Chain uint64 `yaml:"chain" json:"chain"`
-	// FromBlock is at or before the first log that the events of Read ask for.
+	// FromBlock is a block at or before the first log of the events of Read. Logs are read from this block on.
 	FromBlock uint64              `yaml:"fromBlock,omitempty" json:"fromBlock,omitempty"`
 	Contracts map[string]Contract `yaml:"contracts" json:"contracts"` // by the names that Read uses
 }
 
-// Contract is a contract that a source asks.
+// Contract is a contract that a source calls or reads logs of.
 type Contract struct {
 	Address common.Address `yaml:"address" json:"address"`
-	// Implementations are those that the contract may delegate to by its EIP-1967 slot. FirstSeen stands for the one
-	// that the first reading found. Without any the contract must not be a proxy.
+	// Implementations are the addresses that the contract may delegate to by its EIP-1967 slot. FirstSeen stands for the
+	// implementation that the first reading found. An empty list means that the contract MUST NOT be a proxy.
 	Implementations []string `yaml:"implementations,omitempty" json:"implementations,omitempty"`
 }
 
-// FirstSeen in a list of implementations pins the one that the first reading found.
+// FirstSeen in a list of implementations accepts the implementation that the first reading found, and no later one.
 const FirstSeen = "first-seen"
 
-// Accepts reports whether the contract may delegate to an implementation, the zero address where it is no proxy.
-// first is the one that an earlier reading pinned, nil where there was none.
+// Accepts reports whether the contract may delegate to an implementation, which is the zero address for a contract that
+// is no proxy. first is the implementation that an earlier reading found, nil before the first reading.
 func (c Contract) Accepts(implementation common.Address, first *common.Address) bool {
 	if implementation == (common.Address{}) && len(c.Implementations) == 0 {
 		return true
@@ -76,7 +79,7 @@ func (c Contract) Accepts(implementation common.Address, first *common.Address) 
 	return false
 }
 
-// Home returns where the source is read on a chain, nil when it is not.
+// Home returns the entry of a chain in Homes, nil when the source cannot be read on this chain.
 func (s *Source) Home(chain uint64) *Home {
 	at := slices.IndexFunc(s.Homes, func(h Home) bool { return h.Chain == chain })
 	if at < 0 {
@@ -85,33 +88,37 @@ func (s *Source) Home(chain uint64) *Home {
 	return &s.Homes[at]
 }
 
-// Method says how a source is read: by EAS or by Calls, one of them, or by Events alone.
+// Method is how a source is read. It has one of these forms: EAS, Calls, Events, or Calls and Events.
 type Method struct {
 	EAS   *EAS   `yaml:"eas,omitempty" json:"eas,omitempty"`
 	Calls []Call `yaml:"calls,omitempty" json:"calls,omitempty"`
-	// Events are the logs that tell since when an address has its credential, and without Calls whether it has one.
+	// Events are the logs that give the time of issue of a credential. Without Calls they also show whether an address
+	// has a credential.
 	Events []Event `yaml:"events,omitempty" json:"events,omitempty"`
-	// Person names the value that is equal for all addresses of one person. Without it every address is one.
+	// Person names the returned value that is equal for all addresses of one person. "": every address counts as a
+	// different person.
 	Person string `yaml:"person,omitempty" json:"person,omitempty"`
-	// KeepFirst keeps the person that an address was bound to first, where anybody can bind it again.
+	// KeepFirst keeps the person that an address was bound to first. It is set for contracts that let anybody bind an
+	// address again.
 	KeepFirst bool `yaml:"keepFirst,omitempty" json:"keepFirst,omitempty"`
-	// Issued names the value with the time of issue. Without it and without Events a credential is issued when a reading
-	// first finds it.
+	// Issued names the returned value with the time of issue in Unix seconds. "" without Events: the time of issue is
+	// that of the first reading that finds the credential.
 	Issued  string `yaml:"issued,omitempty" json:"issued,omitempty"`
-	Expires string `yaml:"expires,omitempty" json:"expires,omitempty"`
-	Revoked string `yaml:"revoked,omitempty" json:"revoked,omitempty"`
+	Expires string `yaml:"expires,omitempty" json:"expires,omitempty"` // names the value with the time of expiry; "": none
+	Revoked string `yaml:"revoked,omitempty" json:"revoked,omitempty"` // names the value with the time of revocation
 }
 
-// EAS reads an attestation of the Ethereum Attestation Service: an indexer names the uid of an address's latest
-// attestation, and the registry has its record. The home's contracts are named indexer and registry. With Logs there is
-// no indexer: the logs of the registry name the latest attestation that is not revoked.
+// EAS reads an attestation of the Ethereum Attestation Service. An indexer contract returns the uid of the latest
+// attestation of an address, and the registry contract returns the attestation. The contracts of the home MUST have the
+// names indexer and registry. With Logs there is no indexer: the logs of the registry name the latest attestation that
+// is not revoked.
 type EAS struct {
 	Logs     bool             `yaml:"logs,omitempty" json:"logs,omitempty"`
 	Schema   Schema           `yaml:"schema" json:"schema"`
-	Attester []common.Address `yaml:"attester" json:"attester"` // any of them
+	Attester []common.Address `yaml:"attester" json:"attester"` // an attestation of any of them counts
 }
 
-// Schema is an EAS schema. Its id commits to all other members, and so to who can attest.
+// Schema is an EAS schema. Its id is the hash of the other members, so that no other contract can decide who attests.
 type Schema struct {
 	ID        common.Hash    `yaml:"id" json:"id"`
 	Text      string         `yaml:"text" json:"text"`
@@ -124,17 +131,19 @@ type Call struct {
 	Contract string `yaml:"contract" json:"contract"`
 	// Function is a signature with names for what it returns, e.g. lookupHuman(address) returns (uint256 humanId).
 	Function string `yaml:"function" json:"function"`
-	// Arguments are rater, names of returned values, or literals.
-	Arguments []string    `yaml:"arguments,omitempty" json:"arguments,omitempty"`
-	Holds     []Condition `yaml:"holds,omitempty" json:"holds,omitempty"`
-	// No lists the errors that mean "no", e.g. AttestationNotFound(). Any other failure is no answer.
+	// Arguments are the word rater, names of values that earlier calls returned, or literals.
+	Arguments []string `yaml:"arguments,omitempty" json:"arguments,omitempty"`
+	// Holds are conditions for returned values. The rater has no credential when one of them is false.
+	Holds []Condition `yaml:"holds,omitempty" json:"holds,omitempty"`
+	// No lists the errors that mean that the rater has no credential, e.g. AttestationNotFound(). After any other
+	// failure the rater is Unknown.
 	No []string `yaml:"no,omitempty" json:"no,omitempty"`
 }
 
 // Meanings of events.
 const (
-	Issued  = "issued"  // the rater has the credential from this log on; again: it is renewed
-	Revoked = "revoked" // the rater has it no more
+	Issued  = "issued"  // the rater has the credential from this log on; a second log renews it
+	Revoked = "revoked" // the rater has no credential from this log on
 )
 
 // Event is a kind of log about credentials.
@@ -142,19 +151,20 @@ type Event struct {
 	Contract string `yaml:"contract" json:"contract"`
 	// Event is its declaration, e.g. Transfer(address indexed from, address indexed to, uint256 indexed tokenId).
 	Event string `yaml:"event" json:"event"`
-	// Rater names the indexed address that the log is about, and Person the value that tells its credentials apart.
+	// Rater names the indexed value with the address of the rater. Person names the value that distinguishes several
+	// credentials of one rater; "": a rater has at most one.
 	Rater  string `yaml:"rater" json:"rater"`
 	Person string `yaml:"person,omitempty" json:"person,omitempty"`
 	Means  string `yaml:"means" json:"means"` // Issued or Revoked
-	// Holds are conditions for values of the event. A log that does not meet them says nothing.
+	// Holds are conditions for values of the event. A log that does not meet all of them is ignored.
 	Holds []Condition `yaml:"holds,omitempty" json:"holds,omitempty"`
 }
 
-// Condition is what a returned value must be; exactly one member beside Value is set.
+// Condition is a condition for a returned value. Exactly one of NotZero, AtLeast and Equals MUST be set.
 type Condition struct {
-	Value   string `yaml:"value" json:"value"`
+	Value   string `yaml:"value" json:"value"` // name of the returned value
 	NotZero bool   `yaml:"notZero,omitempty" json:"notZero,omitempty"`
 	AtLeast string `yaml:"atLeast,omitempty" json:"atLeast,omitempty"` // a decimal number
-	// Equals lists an argument or literal as in Call.Arguments; any of them may match.
+	// Equals lists values in the form of Call.Arguments. The condition is met when any of them is equal.
 	Equals []string `yaml:"equals,omitempty" json:"equals,omitempty"`
 }

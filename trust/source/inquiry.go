@@ -8,13 +8,13 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Query is one contract call.
+// Query is one contract call: the contract and the calldata.
 type Query struct {
 	To   common.Address
 	Data []byte
 }
 
-// Verdict is what is known of a rater after an answer.
+// Verdict is the state of an inquiry about a rater.
 type Verdict int
 
 // Verdicts.
@@ -22,23 +22,24 @@ const (
 	Open       Verdict = iota // another call is needed
 	Holds                     // the rater has a credential
 	Denied                    // the contracts say that it has none
-	Unknown                   // the call failed in a way that says nothing
+	Unknown                   // the call failed, and the failure does not show whether the rater has one
 	Unreadable                // the answer is not of the declared type: the source cannot be read
 )
 
-// Inquiry asks one source about one rater: Next and Answer in turn until the verdict is not Open.
+// Inquiry asks one source about one rater. The caller calls Next and Answer alternately while Verdict is Open.
 type Inquiry struct {
 	Rater   common.Address
-	Verdict Verdict
+	Verdict Verdict // set by Ask and Answer
 	source  *Source
 	home    *Home
-	step    int
-	values  []common.Hash
-	answers []byte
+	step    int           // index of the next call in plan.steps
+	values  []common.Hash // plan.values, as far as they are known
+	answers []byte        // all answers so far, one after the other
 }
 
-// Ask begins an inquiry at one of the source's homes. latest is what Tenure said of the rater where ByLogs holds, and
-// zero otherwise. Without any call the logs have said that the rater has a credential.
+// Ask begins an inquiry at one of the source's homes. latest is the Subject of the rater's Tenure for a source with
+// ByLogs, and zero for others. For a source without calls the verdict is Holds at once: the caller MUST have found a
+// Tenure of the rater in the logs.
 func (s *Source) Ask(home *Home, rater common.Address, latest common.Hash) *Inquiry {
 	q := &Inquiry{Rater: rater, source: s, home: home, values: []common.Hash{common.BytesToHash(rater[:])}}
 	if s.ByLogs() && len(s.plan.steps) > 0 {
@@ -50,7 +51,7 @@ func (s *Source) Ask(home *Home, rater common.Address, latest common.Hash) *Inqu
 	return q
 }
 
-// Next returns the call that is to be made while the verdict is Open.
+// Next returns the next call. It MUST be called only while the verdict is Open.
 func (q *Inquiry) Next() Query {
 	s := &q.source.plan.steps[q.step]
 	arguments := make([]common.Hash, len(s.arguments))
@@ -60,6 +61,7 @@ func (q *Inquiry) Next() Query {
 	return Query{q.home.Contracts[s.contract].Address, s.call.encode(arguments)}
 }
 
+// of returns the argument, which is one of these values or a literal.
 func (a argument) of(values []common.Hash) common.Hash {
 	if a.place < 0 {
 		return a.literal
@@ -67,8 +69,8 @@ func (a argument) of(values []common.Hash) common.Hash {
 	return values[a.place]
 }
 
-// Answer takes what the call returned, or with what data it was reverted. The error says what is wrong with an answer
-// that is Unknown or Unreadable.
+// Answer takes the data that the call of Next returned, or without success the data of its revert, and sets Verdict.
+// The error is the reason of the verdicts Unknown and Unreadable, nil for others.
 func (q *Inquiry) Answer(success bool, data []byte) error {
 	s := &q.source.plan.steps[q.step]
 	if !success {
@@ -95,7 +97,7 @@ func (q *Inquiry) Answer(success bool, data []byte) error {
 	return nil
 }
 
-// met reports whether a condition holds.
+// met reports whether these values meet the condition.
 func (c condition) met(values []common.Hash) bool {
 	if c.atLeast != nil {
 		return values[c.place].Big().Cmp(c.atLeast) >= 0
@@ -103,11 +105,12 @@ func (c condition) met(values []common.Hash) bool {
 	return slices.ContainsFunc(c.equals, func(a argument) bool { return a.of(values) == values[c.place] })
 }
 
-// Person returns the value that is equal for all addresses of the rater's person, of a verdict that is Holds.
+// Person returns the value that is equal for all addresses of the rater's person; the rater's address where the source
+// names none. The verdict MUST be Holds.
 func (q *Inquiry) Person() common.Hash { return q.values[max(0, q.source.plan.person)] }
 
-// Credential returns what was found, of a verdict that is Holds, as read at a block of a time in seconds of the Unix
-// era.
+// Credential returns the credential that was found. The arguments are number, hash and time in Unix seconds of the
+// block at which the calls were made. The verdict MUST be Holds.
 func (q *Inquiry) Credential(block uint64, hash common.Hash, time uint64) Credential {
 	s := q.source
 	c := Credential{Source: s.ID, Version: s.Version, Class: s.Class, Weight: s.Weight, Rater: q.Rater,

@@ -11,43 +11,43 @@ import (
 	"repute"
 )
 
-// plan is how a source is read: calls one after the other, each for raters that passed the ones before.
+// plan is a compiled Method. Its calls are made in order, each for the raters that passed all calls before it.
 type plan struct {
 	steps                            []step
-	values                           []value // all that the steps return, in order; the rater's address is the first
-	person, issued, expires, revoked int     // places in values, -1 for none
+	values                           []value // of all steps, in order; the first one is the rater's address
+	person, issued, expires, revoked int     // indices in values, -1 for none
 	events                           []logEvent
 }
 
-// step is one call of a plan.
+// step is a compiled Call.
 type step struct {
 	contract  string
 	call      function
 	arguments []argument
 	holds     []condition
-	no        [][4]byte
+	no        [][4]byte // selectors of the errors that mean that the rater has no credential
 }
 
-// argument is a literal, or a value where place is not negative.
+// argument is the value at index place, or literal when place is negative.
 type argument struct {
 	place   int
 	literal common.Hash
 }
 
-// condition is a Condition with its places.
+// condition is a compiled Condition. place is the index of its value in plan.values.
 type condition struct {
 	place   int
-	atLeast *big.Int // nil: not asked for
+	atLeast *big.Int // nil: the condition is equals
 	equals  []argument
 }
 
-// raterName is what the address that is asked about is called in arguments.
+// raterName is the name of the rater's address in arguments.
 const raterName = "rater"
 
-// maxSteps bounds the calls of one source for one rater.
+// maxSteps is the highest number of calls of one source for one rater.
 const maxSteps = 8
 
-// newPlan compiles a method. Errors are repute.ErrInvalid and name the field below one.
+// newPlan compiles a method. The error is repute.ErrInvalid and names a field below field.
 func newPlan(field string, m *Method) (*plan, error) {
 	if (m.EAS == nil) == (len(m.Calls)+len(m.Events) == 0) || m.EAS != nil && len(m.Events) > 0 {
 		return nil, repute.Invalid(field, "needs either eas or calls, or events",
@@ -86,22 +86,24 @@ func newPlan(field string, m *Method) (*plan, error) {
 	return p, p.listen(field, &method)
 }
 
-// latestName is what the uid of an address's latest attestation is called.
+// latestName is the name of the value with the uid of an address's latest attestation.
 const latestName = "latest"
 
-// calls are those of an EAS source.
+// calls returns the calls of an EAS source.
 func (e *EAS) calls() []Call {
 	indexed := Call{Contract: "indexer", Function: "getAttestationUid(address,bytes32) returns (bytes32 latest)",
 		Arguments: []string{raterName, e.Schema.ID.Hex()}, Holds: []Condition{{Value: latestName, NotZero: true}}}
 	record := Call{Contract: "registry", Function: recordText, Arguments: []string{latestName},
 		Holds: []Condition{{Value: "uid", Equals: []string{latestName}},
-			{Value: "schema", Equals: []string{e.Schema.ID.Hex()}}, {Value: "recipient", Equals: []string{raterName}}, {Value: "attester", Equals: e.attesters()}}}
+			{Value: "schema", Equals: []string{e.Schema.ID.Hex()}}, {Value: "recipient", Equals: []string{raterName}},
+			{Value: "attester", Equals: e.attesters()}}}
 	if e.Logs {
 		return []Call{record}
 	}
 	return []Call{indexed, record}
 }
 
+// attesters returns the addresses of Attester in the form of Condition.Equals.
 func (e *EAS) attesters() []string {
 	out := make([]string, len(e.Attester))
 	for i, a := range e.Attester {
@@ -110,7 +112,7 @@ func (e *EAS) attesters() []string {
 	return out
 }
 
-// check proves that the schema's id commits to its text and to the contract that decides who attests.
+// check requires an attester and a schema id that is the hash of text, resolver and revocable, as EAS computes it.
 func (e *EAS) check(field string) error {
 	if len(e.Attester) == 0 || slices.Contains(e.Attester, common.Address{}) {
 		return repute.Invalid(field+".attester", "is missing", "the address that attests, or a list")
@@ -127,7 +129,7 @@ func (e *EAS) check(field string) error {
 	return nil
 }
 
-// add appends a call.
+// add compiles a call and appends it to the steps.
 func (p *plan) add(field string, c *Call) error {
 	f, err := parseFunction(c.Function)
 	if err != nil {
@@ -166,7 +168,7 @@ func (p *plan) add(field string, c *Call) error {
 	return nil
 }
 
-// declare makes the values of a call known to what follows.
+// declare appends the returned values of a call, which later calls and conditions may name.
 func (p *plan) declare(field string, outputs []value) error {
 	if len(outputs) == 0 {
 		return repute.Invalid(field, "returns nothing", "name what it returns, e.g. returns (bool human)")
@@ -181,12 +183,13 @@ func (p *plan) declare(field string, outputs []value) error {
 	return nil
 }
 
-// place returns where a value is, -1 when there is none of that name.
+// place returns the index of the value with a name, -1 when there is none.
 func (p *plan) place(name string) int {
 	return slices.IndexFunc(p.values, func(v value) bool { return v.name == name })
 }
 
-// argument reads an argument or literal of a type. The rater also fits wider numbers and bytes32, padded on the left.
+// argument compiles an argument of a type. The rater's address may also be used, padded on the left, as bytes32 and as
+// a number of 160 bits or more.
 func (p *plan) argument(text string, t wordType) (argument, error) {
 	if at := p.place(text); at >= 0 {
 		have := p.values[at].wordType
@@ -200,7 +203,7 @@ func (p *plan) argument(text string, t wordType) (argument, error) {
 	return argument{place: -1, literal: w}, err
 }
 
-// condition appends a condition to a step.
+// condition compiles a condition and appends it to a step.
 func (p *plan) condition(field string, c *Condition, s *step) error {
 	out := condition{place: p.place(c.Value)}
 	if out.place < 0 {
@@ -236,7 +239,7 @@ func (p *plan) condition(field string, c *Condition, s *step) error {
 	return nil
 }
 
-// name finds the values that a credential is made of.
+// name sets person, issued, expires and revoked to the indices of the values that the method names.
 func (p *plan) name(field string, m *Method) error {
 	for _, c := range []struct {
 		member, name string

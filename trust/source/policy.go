@@ -20,26 +20,26 @@ import (
 //go:embed sources.yaml
 var defaultFile []byte
 
-// maxFile bounds a file of sources, in bytes.
+// maxFile is the largest size of a file of sources, in bytes.
 const maxFile = 1 << 20
 
-// Policy is a checked file of sources. It does not change and is safe for concurrent use.
+// Policy is a validated file of sources. Parse makes it. It does not change and is safe for concurrent use.
 type Policy struct {
 	Version   string              `yaml:"version" json:"version"`
-	Multicall common.Address      `yaml:"multicall" json:"multicall"` // the contract that makes many calls at once
+	Multicall common.Address      `yaml:"multicall" json:"multicall"` // Multicall3, at this address on every chain
 	Classes   map[Class]ClassRule `yaml:"classes" json:"classes"`
-	All       Bounds              `yaml:"all" json:"all"` // what all sources together may move at one agent
+	All       Bounds              `yaml:"all" json:"all"` // units of all sources together that may count at one agent
 	Budget    Budget              `yaml:"budget" json:"budget"`
 	Defaults  []ChainDefault      `yaml:"defaults" json:"defaults"`
 	Others    []string            `yaml:"others" json:"others"` // ids for chains without an entry in Defaults
 	Relays    []Relay             `yaml:"relays" json:"relays"`
 	Sources   []Source            `yaml:"sources" json:"sources"`
 
-	body   []byte
-	relays map[common.Address]string
+	body   []byte                    // canonical JSON: see Encode
+	relays map[common.Address]string // names of Relays by address
 }
 
-// Class says how hard a credential is to get.
+// Class is how hard a credential is to get.
 type Class string
 
 // Classes of credentials.
@@ -51,41 +51,41 @@ const (
 
 // ClassRule bounds the credentials of one class.
 type ClassRule struct {
-	Weight fixed.Fixed `yaml:"weight" json:"weight"` // most that one credential gives
-	InAll  bool        `yaml:"inAll" json:"inAll"`   // Weight also bounds the sum over all sources of the class
+	Weight fixed.Fixed `yaml:"weight" json:"weight"` // highest weight of one credential
+	InAll  bool        `yaml:"inAll" json:"inAll"`   // Weight also limits a rater's sum over all sources of the class
 	Bounds `yaml:",inline"`
 }
 
-// Bounds are the most units of evidence that count at one agent, for it and against it.
+// Bounds are the most units of evidence that count at one agent: Praise for it, Blame against it.
 type Bounds struct {
 	Praise fixed.Fixed `yaml:"praise" json:"praise"`
 	Blame  fixed.Fixed `yaml:"blame" json:"blame"`
 }
 
-// Budget limits how many agents one rater's credentials lift: with more than Agents in Days before an epoch, each agent
-// gets its share.
+// Budget limits how many agents the credentials of one rater lift. A rater that rated n agents, more than Agents, in
+// the last Days days before the end of the epoch has Agents/n of its weight at each of them.
 type Budget struct {
 	Agents int `yaml:"agents" json:"agents"`
 	Days   int `yaml:"days" json:"days"`
 }
 
-// ChainDefault lists the sources that count on a chain unless the operator says otherwise.
+// ChainDefault lists the ids of the sources that count on a chain.
 type ChainDefault struct {
 	Chain   uint64   `yaml:"chain" json:"chain"`
 	Sources []string `yaml:"sources" json:"sources"`
 }
 
-// Relay is a service that sends transactions for others: its address has no weight from any source.
+// Relay is a service that sends transactions for others. Its addresses have no weight by any source.
 type Relay struct {
 	Name      string           `yaml:"name" json:"name"`
 	Reference string           `yaml:"reference" json:"reference"`
 	Addresses []common.Address `yaml:"addresses" json:"addresses"`
 }
 
-// Default is the policy of the file in this package.
+// Default parses the file of sources in this package.
 func Default() (*Policy, error) { return Parse(defaultFile) }
 
-// DefaultFile returns the file of sources that this package comes with.
+// DefaultFile returns the text of the file of sources in this package.
 func DefaultFile() []byte { return slices.Clone(defaultFile) }
 
 // Parse reads a file of sources. The error is repute.ErrInvalid and names the field.
@@ -103,7 +103,7 @@ func Parse(text []byte) (*Policy, error) {
 		}
 	}
 	if err != nil {
-		return nil, misread(err, text)
+		return nil, decodeError(err, text)
 	}
 	if err := p.check(); err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (p *Policy) Source(id string) *Source {
 	return &p.Sources[at]
 }
 
-// On lists the sources that count on a chain by default, in the order of the file.
+// On returns the sources that count on a chain, in the order of the file.
 func (p *Policy) On(chain uint64) []*Source {
 	ids := p.Others
 	for _, d := range p.Defaults {
@@ -147,7 +147,7 @@ func (p *Policy) On(chain uint64) []*Source {
 	return out
 }
 
-// Relay reports whether an address sends transactions for others, and whose it is.
+// Relay reports whether an address belongs to a relay, and returns the relay's name.
 func (p *Policy) Relay(a common.Address) (name string, relay bool) {
 	name, relay = p.relays[a]
 	return name, relay

@@ -7,16 +7,17 @@ import (
 	"repute/trust/fixed"
 )
 
-// Lift is the least that credentials cost which together give one new agent so much evidence, by published prices
-// alone. To rent a holder for one rating costs less than to buy a credential.
+// Lift is an estimate of the lowest price of a score: LiftPrice computes the cost of the credentials whose holders
+// together give a new agent a number of units of praise. It uses published prices only. Renting a holder for one rating
+// costs less than buying a credential, and nobody publishes that price.
 type Lift struct {
-	Dollars fixed.Fixed // 0 where OutOfReach
-	// Units is the evidence that was asked for, or where OutOfReach the most that priced sources give.
+	Dollars fixed.Fixed // US dollars; 0 when OutOfReach
+	// Units is the praise that was asked for, or when OutOfReach the most that sources with a price can give.
 	Units fixed.Fixed
-	// OutOfReach says that the bounds of sources, classes and all sources admit no such evidence at published prices.
+	// OutOfReach says that sources with a price cannot give so many units within the bounds of the policy.
 	OutOfReach bool
-	// Priced are the ids of the sources that were counted, the cheapest by unit first; Unpriced are those that count
-	// in scores and have no published price.
+	// Priced are the ids of the sources that were counted, in ascending order of the price of one unit. Unpriced are
+	// the ids of sources that count in scores and have no published price; they are not part of Dollars.
 	Priced, Unpriced []string
 }
 
@@ -24,12 +25,13 @@ type Lift struct {
 type offer struct {
 	*Source
 	weight fixed.Fixed // of one credential
-	unit   fixed.Fixed // price of one unit
+	unit   fixed.Fixed // price of one unit of weight, US dollars
 }
 
-// LiftPrice returns what it costs to give a new agent so many units of praise by some sources of the policy: it buys
-// whole credentials, those with the lowest price by unit first, within the bounds of each source, each class and all
-// sources. The bounds contain one another, so that no other order costs less, but for the rest of one credential.
+// LiftPrice returns the cost of units of praise for one new agent by these sources of the policy. It buys whole
+// credentials in ascending order of the price of one unit, within the bounds of each source, each class and all
+// sources. The bounds are nested, so no other order costs less, except for the unused part of the last credential. The
+// trust engine calls it once per run, and stores the result in the run's coverage.
 func (p *Policy) LiftPrice(sources []*Source, units fixed.Fixed) Lift {
 	out := Lift{Priced: []string{}, Unpriced: []string{}}
 	var offers []offer
@@ -41,7 +43,9 @@ func (p *Policy) LiftPrice(sources []*Source, units fixed.Fixed) Lift {
 		weight := min(s.Weight, p.Classes[s.Class].Weight)
 		offers = append(offers, offer{s, weight, s.Price.USD.Div(weight)})
 	}
-	slices.SortFunc(offers, func(a, b offer) int { return cmp.Or(cmp.Compare(a.unit, b.unit), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(offers, func(a, b offer) int {
+		return cmp.Or(cmp.Compare(a.unit, b.unit), cmp.Compare(a.ID, b.ID))
+	})
 	left, classes := min(units, p.All.Praise), map[Class]fixed.Fixed{}
 	for i := range offers {
 		o := &offers[i]
@@ -52,7 +56,7 @@ func (p *Policy) LiftPrice(sources []*Source, units fixed.Fixed) Lift {
 		}
 		left, classes[o.Class], out.Units = left-bought, classes[o.Class]+bought, out.Units+bought
 		count := bought / o.weight
-		if bought-count*o.weight > o.weight/1000 { // less is what rounding leaves
+		if bought-count*o.weight > o.weight/1000 { // a smaller rest is a rounding error
 			count++
 		}
 		out.Dollars += o.Price.USD * count

@@ -8,8 +8,8 @@ import (
 	"repute/trust/flow"
 )
 
-// Rules returns the policy's bounds in the terms of scores. Sources and classes are in the order of the policy and of
-// their ids.
+// Rules returns the policy's bounds in the types of package flow, which limits evidence by them. Sources are in the
+// order of the policy, classes in the order of their ids.
 func (p *Policy) Rules() (rules flow.SourceRules) {
 	bounds := func(b Bounds) flow.SourceBounds { return flow.SourceBounds{Praise: b.Praise, Blame: b.Blame} }
 	rules.All = bounds(p.All)

@@ -7,54 +7,59 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Status says whether a source could be read.
+// Status is the result of reading a source.
 type Status string
 
-// States of sources.
+// Results of reading a source.
 const (
-	StatusOK Status = "ok" // every rater was answered for
-	// StatusOff: the source is not what was declared, so that nothing it says counts.
+	// StatusOK means that there is an answer about every rater.
+	StatusOK Status = "ok"
+	// StatusOff means that a contract differs from its declaration. No credential of the source counts.
 	StatusOff Status = "off"
-	// StatusIncomplete: some raters were not answered for.
+	// StatusIncomplete means that there is no answer about some raters.
 	StatusIncomplete Status = "incomplete"
 )
 
-// State is how the reading of one source went, and the block that it is about.
+// State is the result of reading one source at one block. A run stores the states of all its sources as JSON.
 type State struct {
 	Source string      `json:"source"`
-	Chain  uint64      `json:"chain"`
+	Chain  uint64      `json:"chain"` // on which it was read
 	Status Status      `json:"status"`
 	Reason string      `json:"reason,omitempty"` // "" for StatusOK
-	Block  uint64      `json:"block"`
-	Hash   common.Hash `json:"hash"`
-	Time   uint64      `json:"time"` // of the block, in seconds of the Unix era
-	// Complete is the time of the block of the newest reading that was StatusOK, 0 where none was. The caller of Settle
-	// sets it, and Kept.
+	Block  uint64      `json:"block"`            // at which it was read
+	Hash   common.Hash `json:"hash"`             // of the block
+	Time   uint64      `json:"time"`             // of the block, Unix seconds
+	// Complete is the time of the block of the newest reading with StatusOK, 0 when there was none. The trust engine
+	// sets Complete and Kept after Settle.
 	Complete uint64 `json:"complete,omitempty"`
-	// Kept is how many credentials of an earlier reading still count because this one is incomplete.
+	// Kept is how many credentials of earlier readings still count because this reading is incomplete.
 	Kept int `json:"kept,omitempty"`
-	// Implementations are those that the source's contracts delegated to, by their names; the zero address for none.
+	// Implementations are the addresses that the source's contracts delegate to, by the contracts' names. The zero
+	// address stands for a contract that is no proxy.
 	Implementations map[string]common.Address `json:"implementations,omitempty"`
 }
 
-// Reading is what one source said of the raters that it was asked about.
+// Reading is the result of reading one source about a list of raters.
 type Reading struct {
 	State
 	Credentials []Credential
-	Unknown     []common.Address // raters that were not answered for
+	Unknown     []common.Address // raters without an answer
 }
 
-// Past is what the readings of a chain's sources had found before.
+// Past is the result of the readings of a chain's sources for the epoch before.
 type Past struct {
 	States      []State
-	Credentials []Credential
+	Credentials []Credential // of all sources, after Settle
 }
 
-// Settle returns the credentials that hold after a reading. previous are those that held after the one before, of any
-// sources. A rater that was not answered for keeps its last verified one for as long as the source allows. After that,
-// and while a source is off, none of its credentials has weight; where the source does not tell when they were issued
-// they are carried along without weight, so that a failure does not make them mature anew. Where the source does not
-// tell, the first reading that found a credential decides, and one that a reading denied in between begins anew.
+// Settle returns the credentials of the source of r after the reading r. previous are the credentials of all sources
+// after the reading before.
+//
+//   - A rater without an answer keeps its last verified credential for KeepDays.
+//   - After KeepDays, and while the source is off, the credential has no weight. For a source that is not Dated it
+//     stays in the list for CarryDays with Lapsed set, so that a failure does not restart its maturity.
+//   - For a source that is not Dated, the time of issue is that of the first reading that found the credential. A
+//     reading that denies the credential ends this: a later reading starts at its own time.
 func (p *Policy) Settle(previous []Credential, r *Reading) []Credential {
 	s := p.Source(r.Source)
 	if s == nil {
@@ -87,7 +92,7 @@ func (p *Policy) Settle(previous []Credential, r *Reading) []Credential {
 	return out
 }
 
-// keep appends a credential that a reading did not confirm, as long as it is to be kept.
+// keep appends a credential that the reading r did not confirm, unless KeepDays and CarryDays are over.
 func (s *Source) keep(out []Credential, c Credential, r *Reading) []Credential {
 	kept := func(days int) bool { return r.Time-c.Read <= uint64(days)*day }
 	switch {
@@ -102,8 +107,8 @@ func (s *Source) keep(out []Credential, c Credential, r *Reading) []Credential {
 	return out
 }
 
-// carry takes over from an older credential of the same rater what a reading cannot tell. What logs tell needs none of
-// it.
+// carry copies the time of issue, and with KeepFirst the person, from an older credential of the same rater. It does
+// nothing for a source that is Dated, whose readings give both.
 func (s *Source) carry(c, old *Credential) {
 	if s.Dated() {
 		return

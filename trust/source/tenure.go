@@ -4,35 +4,38 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Moment is when a log was written: a block whose time is to be looked up, or, with block 0, a time that is known.
+// Moment is the time of a log. When Block is above 0, Time is unknown until the caller has looked up the block's time.
+// When Block is 0, Time is known, in Unix seconds.
 type Moment struct {
 	Block, Time uint64
 }
 
-// Tenure is one credential of a rater as logs tell it.
+// Tenure is the time during which a rater has had one credential, according to logs.
 type Tenure struct {
 	Subject common.Hash
 	Issued  Moment
 	Renewed Moment // the last time that it was issued again; zero: never
 
-	place int // of the issue among all signs
+	place int // position of the issue among all signs, from 1; 0 for a credential known before
 }
 
-// Telling is what logs tell of a rater.
+// Telling is the result of Source.Tenure.
 type Telling int
 
-// Tellings.
+// Results of Source.Tenure.
 const (
-	Tells     Telling = iota // the tenure is found
-	TellsNone                // the rater has no credential
-	TellsLess                // the logs before the known credential are needed too
+	Tells     Telling = iota // the logs show a credential: Tenure is set
+	TellsNone                // the logs show that the rater has no credential
+	TellsLess                // the caller must call again with known nil and all logs of the rater
 )
 
-// Tenure finds since when a rater has its credential. signs are the rater's in the order of the chain: those after the
-// block of the known credential, or with a nil one all. person is what calls answered, zero where none was asked.
+// Tenure finds the credential of a rater in logs, with its time of issue. signs are the rater's logs in the order of
+// the chain: those after the block of the known credential, or all of them when known is nil. person is the result of
+// Inquiry.Person, zero when no calls were made.
 //
-// Where anybody can bind an address again and the first person counts, and where nothing tells credentials apart by
-// person, the one that is held for longest counts. Of attestations the latest counts.
+// When a rater has several credentials at once, the latest attestation counts for EAS. For other sources the credential
+// of person counts where calls return a person and KeepFirst is not set, else the one that the rater has had for
+// longest.
 func (s *Source) Tenure(known *Credential, person common.Hash, signs []Sign) (Tenure, Telling) {
 	held := map[common.Hash]*Tenure{}
 	if known != nil {
@@ -50,7 +53,7 @@ func (s *Source) Tenure(known *Credential, person common.Hash, signs []Sign) (Te
 			held[sign.Key] = &Tenure{Subject: sign.Key, Issued: at, place: i + 1}
 		}
 	}
-	// Without the known one an older one may be held.
+	// When the known credential is gone, the rater may still have an older one, which only the earlier logs show.
 	lost := known != nil && held[known.Subject] == nil && s.Read.EAS == nil
 	var best *Tenure
 	switch {
@@ -72,7 +75,7 @@ func (s *Source) Tenure(known *Credential, person common.Hash, signs []Sign) (Te
 	return *best, Tells
 }
 
-// prefers reports whether a tenure counts rather than another one. No two have one place.
+// prefers reports whether t counts rather than than. Two tenures never have the same place.
 func (s *Source) prefers(t, than *Tenure) bool {
 	if s.Read.EAS != nil {
 		return t.place > than.place
@@ -80,7 +83,7 @@ func (s *Source) prefers(t, than *Tenure) bool {
 	return t.place < than.place
 }
 
-// Date gives a credential the person and the times that logs tell.
+// Date sets the person and the times of a credential to those of a tenure. Its moments MUST have their times.
 func (c *Credential) Date(t Tenure) {
 	c.Subject, c.Issued, c.Renewed = t.Subject, t.Issued.Time, t.Renewed.Time
 }

@@ -88,10 +88,13 @@ func Of(s repute.Score, holds HoldsAsOf, issued time.Time, life time.Duration) (
 	case s.Block.Time.IsZero():
 		return Statement{}, repute.Conflict("the time of block %d is unknown: its scores are not signed", s.Block.Number)
 	case holds.Time.IsZero() || holds.Number < s.Block.Number || holds.Time.Before(s.Block.Time):
-		return Statement{}, repute.Conflict("the score of agent %s is of block %d, and it is unknown when it held as of block %d", s.Agent.Short(), s.Block.Number, holds.Number)
+		return Statement{}, repute.Conflict(
+			"the score of agent %s is of block %d, and it is unknown when it held as of block %d", s.Agent.Short(),
+			s.Block.Number, holds.Number)
 	case holds.VerifiedTo < holds.Number:
 		return Statement{}, repute.Conflict(
-			"blocks are verified up to %d only, and the score of agent %s holds as of block %d: it is not signed", holds.VerifiedTo, s.Agent.Short(), holds.Number)
+			"blocks are verified up to %d only, and the score of agent %s holds as of block %d: it is not signed",
+			holds.VerifiedTo, s.Agent.Short(), holds.Number)
 	case holds.Time.After(issued.Add(skew)):
 		return Statement{}, repute.Conflict("the time of block %d is in the future: scores as of it are not signed",
 			holds.Number)

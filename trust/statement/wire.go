@@ -108,7 +108,8 @@ func (s *Signed) UnmarshalJSON(b []byte) error {
 	m := w.Message
 	*s = Signed{Signer: w.Signer, Statement: Statement{
 		Agent:  repute.AgentID{ChainID: w.Domain.ChainID, Registry: w.Domain.Contract, TokenID: token},
-		Status: repute.Status(m.Status), Score: repute.Points(m.Score), Low: repute.Points(m.Low), High: repute.Points(m.High),
+		Status: repute.Status(m.Status),
+		Score:  repute.Points(m.Score), Low: repute.Points(m.Low), High: repute.Points(m.High),
 		Confidence: int64(m.Confidence), Tier: int(m.Tier), Guarded: m.Guarded,
 		Block: repute.Block{Number: m.Block, Hash: m.BlockHash, Time: timeOf(m.BlockTime)},
 		Holds: HoldsAsOf{m.HoldsBlock, timeOf(m.HoldsTime), m.VerifiedTo}, Epoch: m.Epoch, Scorer: m.Scorer, Params: m.Params,

@@ -15,11 +15,11 @@ import (
 	"repute/trust/source"
 )
 
-// tries is how often a question is asked while waiting may help.
+// tries is how often a request is sent before its error is returned.
 const tries = 3
 
-// patiently asks again where waiting may help.
-func patiently(ctx context.Context, ask func() error) (err error) {
+// retry calls ask again, a second later, after errors that may be temporary.
+func retry(ctx context.Context, ask func() error) (err error) {
 	for range tries {
 		if err = ask(); err == nil || !node.WaitingHelps(err) || ctx.Err() != nil {
 			return err
@@ -29,7 +29,8 @@ func patiently(ctx context.Context, ask func() error) (err error) {
 	return err
 }
 
-// agreed asks all endpoints of a session the same, at the same time, and returns what they say where it is the same.
+// agreed sends a request to all endpoints of a session concurrently and returns their answer. It fails when one
+// endpoint fails and when two answers are not the same. what names the request in that error.
 func agreed[T any](ctx context.Context, s *session, what string, same func(a, b T) bool,
 	ask func(context.Context, *node.Node) (T, error)) (first T, err error) {
 	answers := make([]T, len(s.nodes))
@@ -52,7 +53,7 @@ func agreed[T any](ctx context.Context, s *session, what string, same func(a, b 
 	return answers[0], nil
 }
 
-// call makes calls through Multicall3.
+// call makes contract calls through Multicall3 and returns one answer for each query.
 func (s *session) call(ctx context.Context, queries []source.Query) ([]answer, error) {
 	if _, err := s.factsOf(ctx, []common.Address{s.reader.calls.address}); err != nil {
 		return nil, err

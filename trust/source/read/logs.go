@@ -16,56 +16,59 @@ import (
 	"repute/trust/source"
 )
 
-// archive keeps what logs say of raters, so that each is read once.
-type archive struct {
+// logCache keeps the decoded logs of all sources in memory, so that each log is read once per process.
+type logCache struct {
 	mu      sync.Mutex
-	shelves map[shelfKey]*shelf
+	sources map[sourceKey]*sourceLogs
 }
 
-type shelfKey struct {
+// sourceKey identifies a source at a home. A new version of the source starts with no logs.
+type sourceKey struct {
 	source  string
 	version int
 	chain   uint64
 }
 
-// shelf is what the logs of one source say.
-type shelf struct {
+// sourceLogs are the logs of one source at one home.
+type sourceLogs struct {
 	mu     sync.Mutex
 	raters map[common.Address]*history
-	span   uint64 // how many blocks are asked for at once; 0: any number
+	span   uint64 // blocks of one request, reduced when endpoints refuse larger ranges; 0: no limit
 }
 
-// history is what the logs up to a block say of one rater.
+// history has the logs of one rater from the block after known, or from the home's FromBlock, up to the block before
+// next.
 type history struct {
-	known *source.Credential // what an earlier reading found, nil where signs has all
+	known *source.Credential // of an earlier reading; nil when signs has all logs of the rater
 	next  uint64             // the first block that was not read
-	signs []source.Sign
+	signs []source.Sign      // in the order of the chain
 }
 
 const (
 	// ratersAtOnce is how many addresses one filter names.
 	ratersAtOnce = 500
-	// maxSpans bounds the filters that one reading of a source asks for. What is left is asked for at the next one.
+	// maxSpans is how many requests for logs one reading of a source makes. The next reading continues.
 	maxSpans = 2_000
-	// maxSigns bounds the logs that are kept of one rater.
+	// maxSigns is how many logs of one rater are kept. Above it the source is incomplete.
 	maxSigns = 50_000
 )
 
-func (a *archive) shelf(j *job) *shelf {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	key := shelfKey{j.source.ID, j.source.Version, j.home.Chain}
-	if a.shelves[key] == nil {
-		a.shelves[key] = &shelf{raters: map[common.Address]*history{}}
+// of returns the logs of the source that a job reads.
+func (c *logCache) of(j *job) *sourceLogs {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := sourceKey{j.source.ID, j.source.Version, j.home.Chain}
+	if c.sources[key] == nil {
+		c.sources[key] = &sourceLogs{raters: map[common.Address]*history{}}
 	}
-	return a.shelves[key]
+	return c.sources[key]
 }
 
-// tenures finds what the logs up to the session's block say of raters; persons is what calls said. Raters without a
-// credential have none.
+// tenures reads the logs of raters up to the session's block and returns the tenures of raters with a credential.
+// persons are the results of Inquiry.Person, nil when no calls were made.
 func (j *job) tenures(ctx context.Context, raters []common.Address, persons map[common.Address]common.Hash) (
 	map[common.Address]source.Tenure, error) {
-	s := j.reader.kept.shelf(j)
+	s := j.reader.kept.of(j)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begin(j, raters)
@@ -92,9 +95,9 @@ func (j *job) tenures(ctx context.Context, raters []common.Address, persons map[
 	return out, nil
 }
 
-// begin makes the histories of raters that have none: from where their last credential was read on, where it was dated
-// by logs of the same source.
-func (s *shelf) begin(j *job, raters []common.Address) {
+// begin makes a history for each rater that has none. It starts after the block at which the rater's stored credential
+// of this source was read, or at FromBlock when the rater has none.
+func (s *sourceLogs) begin(j *job, raters []common.Address) {
 	held := map[common.Address]*source.Credential{}
 	for i := range j.past.Credentials {
 		c := &j.past.Credentials[i]
@@ -115,7 +118,7 @@ func (s *shelf) begin(j *job, raters []common.Address) {
 	}
 }
 
-// until are the signs up to a block.
+// until returns the signs up to a block.
 func (h *history) until(block uint64) []source.Sign {
 	at, _ := slices.BinarySearchFunc(h.signs, block, func(s source.Sign, block uint64) int {
 		if s.Block <= block {
@@ -126,9 +129,9 @@ func (h *history) until(block uint64) []source.Sign {
 	return h.signs[:at]
 }
 
-// extend reads the logs about raters up to the session's block. Raters whose next block is the same are asked for
-// together.
-func (j *job) extend(ctx context.Context, s *shelf, raters []common.Address, budget *int) error {
+// extend reads the logs of raters up to the session's block. Raters whose next block is the same share their requests.
+// budget is how many requests the reading may still make.
+func (j *job) extend(ctx context.Context, s *sourceLogs, raters []common.Address, budget *int) error {
 	groups := map[uint64][]common.Address{}
 	for _, a := range raters {
 		if next := s.raters[a].next; next <= j.session.at.Number {
@@ -145,11 +148,11 @@ func (j *job) extend(ctx context.Context, s *shelf, raters []common.Address, bud
 	return nil
 }
 
-// errSpans says that a reading has asked for as many logs as it may.
+// errSpans is returned when a reading has made maxSpans requests for logs.
 var errSpans = errors.New("the logs of the source are not read up to the epoch's end yet")
 
-// scan reads the logs about some raters from a block on, in spans that the endpoints take.
-func (j *job) scan(ctx context.Context, s *shelf, raters []common.Address, from uint64, budget *int) error {
+// scan reads the logs of raters from a block on. It halves the range of a request that endpoints refuse.
+func (j *job) scan(ctx context.Context, s *sourceLogs, raters []common.Address, from uint64, budget *int) error {
 	filters := j.source.Filters(j.home, raters)
 	for end := j.session.at.Number; from <= end; {
 		r := repute.BlockRange{From: from, To: end}
@@ -179,8 +182,8 @@ func (j *job) scan(ctx context.Context, s *shelf, raters []common.Address, from 
 	return nil
 }
 
-// add appends what a span said.
-func (s *shelf) add(raters []common.Address, signs []source.Sign, next uint64) error {
+// add appends the signs of a range that ends before the block next to the histories of raters.
+func (s *sourceLogs) add(raters []common.Address, signs []source.Sign, next uint64) error {
 	for _, a := range raters {
 		s.raters[a].next = next
 	}
@@ -194,11 +197,11 @@ func (s *shelf) add(raters []common.Address, signs []source.Sign, next uint64) e
 	return nil
 }
 
-// signs reads the logs of one range.
+// signs reads and decodes the logs of one range of blocks from all endpoints of the session.
 func (j *job) signs(ctx context.Context, filters []source.Filter, r repute.BlockRange) ([]source.Sign, error) {
 	ask := func(ctx context.Context, n *node.Node) (out []source.Sign, err error) {
 		for _, f := range filters {
-			if err := patiently(ctx, func() error {
+			if err := retry(ctx, func() error {
 				found, err := j.matching(ctx, n, f, r)
 				if err == nil {
 					out = append(out, found...)
@@ -214,7 +217,7 @@ func (j *job) signs(ctx context.Context, filters []source.Filter, r repute.Block
 	return agreed(ctx, j.session, "logs", slices.Equal, ask)
 }
 
-// matching asks one endpoint for the logs of one filter.
+// matching reads and decodes the logs of one filter from one endpoint.
 func (j *job) matching(ctx context.Context, n *node.Node, f source.Filter, r repute.BlockRange) (out []source.Sign,
 	err error) {
 	logs, err := n.Matching(ctx, r, []common.Address{f.Contract}, f.Topics)
@@ -238,7 +241,7 @@ func (j *job) matching(ctx context.Context, n *node.Node, f source.Filter, r rep
 	return out, nil
 }
 
-// time finds the times of the blocks that tenures name.
+// time reads the headers of the blocks that tenures name, and sets the times of their moments.
 func (s *session) time(ctx context.Context, tenures map[common.Address]source.Tenure) error {
 	wanted := map[uint64]uint64{}
 	for _, t := range tenures {
@@ -254,7 +257,7 @@ func (s *session) time(ctx context.Context, tenures map[common.Address]source.Te
 	}
 	blocks, err := agreed(ctx, s, "headers", slices.Equal, func(ctx context.Context, n *node.Node) (out []repute.Block,
 		err error) {
-		err = patiently(ctx, func() error {
+		err = retry(ctx, func() error {
 			out, err = n.Blocks(ctx, numbers)
 			return err
 		})

@@ -12,8 +12,8 @@ import (
 	"repute/trust/source"
 )
 
-// Now returns a final block of a chain at which all sources can be read: the newest one, or where a home lags behind it
-// the last one that is not after what is final there.
+// Now returns the newest final block of a chain at which all sources can be read. When the final block of a home is
+// older than that of the chain, it is the last block of the chain before the home's final block.
 func (r *Reader) Now(ctx context.Context, chain uint64, sources []*source.Source) (repute.Block, error) {
 	if !r.Reaches(chain) {
 		return repute.Block{}, repute.Invalid("rpc", fmt.Sprintf("no endpoint of chain %d is configured", chain),
@@ -42,26 +42,26 @@ func (r *Reader) Now(ctx context.Context, chain uint64, sources []*source.Source
 	return s.at, s.ready(ctx)
 }
 
-// Difference is a stored credential that contracts do not confirm.
+// Difference is a stored credential that another reading does not confirm.
 type Difference struct {
 	Source string         `json:"source"`
 	Rater  common.Address `json:"rater"`
 	Block  uint64         `json:"block"`
-	What   string         `json:"difference"`
+	What   string         `json:"difference"` // a sentence for people
 }
 
-// Checked is what Verify found.
+// Checked is the result of Verify.
 type Checked struct {
 	Credentials int          `json:"credentials"` // that were compared
 	Differences []Difference `json:"differences"`
-	Unchecked   []string     `json:"unchecked"` // what could not be compared, and why
+	Unchecked   []string     `json:"unchecked"` // credentials that could not be compared, with the reason
 }
 
-// Verify reads stored credentials of a chain again, each at the block at which it was read, and compares them. at is the
-// block of the run that has them, and states are those of its readings. Attestations are compared by their own times
-// where the state of the block is not kept any more.
-func (r *Reader) Verify(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source, past source.Past) (
-	out Checked, err error) {
+// Verify reads stored credentials of a chain again, each at the block at which it was read, and compares them. at is
+// the block of the run that stored them, and past has the states and credentials of this run. When the endpoints no
+// longer have the state of that block, attestations are read at the newest final block and compared by their own times.
+func (r *Reader) Verify(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source,
+	past source.Past) (out Checked, err error) {
 	out.Differences, out.Unchecked = []Difference{}, []string{}
 	for _, s := range sources {
 		for _, group := range byBlock(s, past.Credentials) {
@@ -73,7 +73,7 @@ func (r *Reader) Verify(ctx context.Context, chain uint64, at repute.Block, sour
 	return out, nil
 }
 
-// byBlock are the credentials of a source that readings confirmed, by the block of the reading.
+// byBlock returns the credentials of a source that have not lapsed, grouped by the block at which they were read.
 func byBlock(s *source.Source, held []source.Credential) [][]source.Credential {
 	var own []source.Credential
 	for _, c := range held {
@@ -92,7 +92,8 @@ func byBlock(s *source.Source, held []source.Credential) [][]source.Credential {
 	return out
 }
 
-// verify compares the credentials of one source and block.
+// verify compares held, the stored credentials of one source and block, with another reading, and adds the result to
+// out.
 func (r *Reader) verify(ctx context.Context, chain uint64, at repute.Block, s *source.Source, states []source.State,
 	held []source.Credential, out *Checked) error {
 	first := held[0]
@@ -112,15 +113,16 @@ func (r *Reader) verify(ctx context.Context, chain uint64, at repute.Block, s *s
 			return err
 		}
 	} else if found.Status != source.StatusOff && found.Hash != first.Hash {
-		out.Unchecked = append(out.Unchecked, fmt.Sprintf("%s: %d credentials of block %d of chain %d: it is read at block %d now",
-			s.ID, len(held), first.Block, first.Chain, found.Block))
+		out.Unchecked = append(out.Unchecked,
+			fmt.Sprintf("%s: %d credentials of block %d of chain %d: it is read at block %d now",
+				s.ID, len(held), first.Block, first.Chain, found.Block))
 		return nil
 	}
 	compare(s, held, &found, out)
 	return nil
 }
 
-// again reads a source about the holders of credentials.
+// again reads a source about the raters of stored credentials.
 func (r *Reader) again(ctx context.Context, chain uint64, at repute.Block, s *source.Source, states []source.State,
 	held []source.Credential) (source.Reading, error) {
 	raters := make([]common.Address, len(held))
@@ -134,7 +136,7 @@ func (r *Reader) again(ctx context.Context, chain uint64, at repute.Block, s *so
 	return readings[0], nil
 }
 
-// compare tells what differs between stored credentials and a reading of them.
+// compare compares stored credentials with another reading, and adds the result to out.
 func compare(s *source.Source, held []source.Credential, found *source.Reading, out *Checked) {
 	unknown := 0
 	for i := range held {
@@ -163,8 +165,8 @@ func compare(s *source.Source, held []source.Credential, found *source.Reading, 
 	}
 }
 
-// differs says in what a stored credential differs from one that was found, "" for nothing. A later revocation is no
-// difference. Times that only the first reading tells are not compared.
+// differs returns the first difference between a stored credential and one that was found, "" for none. A revocation
+// after the stored reading is no difference. The time of issue is compared only for sources that are Dated.
 func differs(s *source.Source, stored, found *source.Credential) string {
 	revoked := found.Revoked
 	if revoked > stored.Read {

@@ -6,17 +6,18 @@ import (
 	"repute/trust/fixed"
 )
 
-// severalRaters reports whether enough independent raters of weight speak of the agent, on whichever side: whether a
-// flow that passes RatedParams.Each by every identity reaches RatedParams.Raters times that. So one party is one
-// rater, however many wallets it vouches for, and raters of little weight or of long ago count in part.
+// severalRaters reports whether enough independent raters with weight rated the agent, for it or against it: whether a
+// maximum flow of at most RatedParams.Each through each identity reaches RatedParams.Raters times Each. So an identity
+// counts as one rater however many wallets it vouches for, and raters with little weight or with old ratings count in
+// part. status calls it for each evaluation.
 func (s *scoring) severalRaters() bool {
-	each := s.p.Rated.Each &^ 1 // as flows can tell
+	each := s.p.Rated.Each &^ 1 // flows have one binary digit less than Fixed
 	need, have := each*fixed.Fixed(s.p.Rated.Raters), s.sourcedRaters(each)
 	if have >= need || s.w.Rootless() {
 		return have >= need
 	}
 	s.f.BeginLimited(s.a.owner, each)
-	s.flat = slices.Grow(s.flat[:0], len(s.members)) // it does not move below
+	s.flat = slices.Grow(s.flat[:0], len(s.members)) // raters returns parts of flat, which MUST NOT be moved
 	for at := 0; at < len(s.opinions) && have+s.f.Value() < need; {
 		first := at
 		members, next := s.raters(first, func(fixed.Fixed) bool { return true })
@@ -31,15 +32,17 @@ func (s *scoring) severalRaters() bool {
 	return have+s.f.Flow(need-have) >= need
 }
 
-// persons joins bursts whose raters sources know as one person.
+// persons is a union-find structure that joins the bursts of one person. A burst is a group of opinions that count as
+// one rater (opinion.opensBurst); it is named by its index.
 type persons struct {
-	parent []int // of each burst; the last of a person is its own
-	of     map[uint32]int
-	sum    []fixed.Fixed // evidence by sources, of the last burst for all of the person
-	weight []fixed.Fixed // vouched weight, the same
+	parent []int          // of each burst; the representative of a person is its own parent
+	of     map[uint32]int // first burst of each person
+	sum    []fixed.Fixed  // evidence by sources; that of a representative is the sum over the person
+	weight []fixed.Fixed  // vouched weight; that of a representative is the largest of the person
 }
 
-// sourcedRaters is how much the raters have by sources, none more than each with its vouched weight.
+// sourcedRaters returns how much flow sources add to severalRaters: for each person its evidence by sources, at most
+// what its vouched weight lacks of each.
 func (s *scoring) sourcedRaters(each fixed.Fixed) (have fixed.Fixed) {
 	if len(s.grants) == 0 {
 		return 0
@@ -65,7 +68,7 @@ func (s *scoring) sourcedRaters(each fixed.Fixed) (have fixed.Fixed) {
 	return have
 }
 
-// last is the burst that stands for all of a person.
+// last returns the representative of the person that a burst belongs to.
 func (p *persons) last(burst int) int {
 	for p.parent[burst] != burst {
 		burst = p.parent[burst]
@@ -73,7 +76,7 @@ func (p *persons) last(burst int) int {
 	return burst
 }
 
-// join makes a burst one of a person, 0 for none.
+// join adds a burst to a person. It does nothing for person 0, which stands for no person.
 func (p *persons) join(burst int, person uint32) {
 	if person == 0 {
 		return

@@ -11,7 +11,8 @@ import (
 	"repute/store/query"
 )
 
-// Beside reads what others say, where the document makes it worth asking.
+// Beside returns the domain proofs of an agent, and the agents that its document and theirs name mutually. They are
+// read for the latest view only, and only when the document has services or names other agents.
 func (x *Index) Beside(ctx context.Context, agent repute.Agent, at repute.At) (wire.Beside, error) {
 	w := wire.Beside{DomainProofs: []wire.DomainProof{}, LinkedAgents: []wire.LinkedAgent{}}
 	r := agent.Document.Registration
@@ -33,7 +34,7 @@ func (x *Index) Beside(ctx context.Context, agent repute.Agent, at repute.At) (w
 	return w, err
 }
 
-// namesOthers reports whether a file is of other agents too.
+// namesOthers reports whether a registration file names agents other than id.
 func namesOthers(r repute.Registration, id repute.AgentID) bool {
 	return slices.ContainsFunc(r.Registrations, func(l repute.RegistrationLink) bool {
 		other, ok := manifest.LinkedAgent(l)

@@ -12,8 +12,8 @@ import (
 	"repute"
 )
 
-// misread says of a file that does not decode which field is wrong. Of several it names the first.
-func misread(err error, text []byte) error {
+// decodeError converts an error of the YAML decoder to repute.ErrInvalid with the name of the first wrong field.
+func decodeError(err error, text []byte) error {
 	const hint = "docs/reference/sources.md lists the members of the file"
 	var list *yaml.LoadErrors
 	one := &yaml.LoadError{}
@@ -26,13 +26,13 @@ func misread(err error, text []byte) error {
 	unknown := regexp.MustCompile(`^field (\S+) not found in type \S+$`)
 	reason := unknown.ReplaceAllString(one.Message, `there is no member "$1"`)
 	var root yaml.Node
-	_ = yaml.Unmarshal(text, &root) // of a file that is no YAML the line alone is named
-	return repute.Invalid(cmp.Or(fieldAt(&root, one.Mark, ""), "sources"), fmt.Sprintf("line %d: %s", one.Mark.Line, reason),
-		hint)
+	_ = yaml.Unmarshal(text, &root) // root stays empty when text is no YAML: the error then names only the line
+	return repute.Invalid(cmp.Or(fieldAt(&root, one.Mark, ""), "sources"),
+		fmt.Sprintf("line %d: %s", one.Mark.Line, reason), hint)
 }
 
-// fieldAt names the field whose key or value begins at a place of the file, such as sources[0].weight; "" where there
-// is none.
+// fieldAt returns the path of the field whose key or value begins at a position of the file, such as sources[0].weight;
+// "" where there is none.
 func fieldAt(n *yaml.Node, at yaml.Mark, path string) string {
 	for i, child := range n.Content {
 		below := path
