@@ -25,7 +25,7 @@ var errSourcesWait = errors.New("sources do not answer; after the next epoch's e
 const (
 	// retrySources is the pause before a waiting epoch asks its sources again.
 	retrySources = time.Minute
-	// maxSourceRead bounds one reading of all sources of a chain.
+	// maxSourceRead bounds one reading of all sources of a chain. Storing what was read is not bounded by it.
 	maxSourceRead = 15 * time.Minute
 )
 
@@ -89,8 +89,6 @@ func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.
 	if err != nil || policy == nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxSourceRead)
-	defer cancel()
 	held, before, err := k.lastReadings(ctx, last)
 	if err != nil {
 		return nil, err
@@ -165,8 +163,11 @@ func (k *keeper) readSources(ctx context.Context, run *trustdb.Run, sources []*s
 		reason = "the time of the epoch's last block is unknown"
 	} else if k.ask != nil {
 		reason = ""
-		if readings, err = k.ask.Read(ctx, k.chain, at, sources, raters, past); err != nil {
+		if readings, err = k.readWithin(ctx, at, sources, raters, past); err != nil {
 			reason, readings = err.Error(), nil
+		}
+		if ctx.Err() != nil { // the engine ends
+			return nil, ctx.Err()
 		}
 	}
 	out := make([]source.Reading, len(sources))
@@ -185,6 +186,14 @@ func (k *keeper) readSources(ctx context.Context, run *trustdb.Run, sources []*s
 		}
 	}
 	return out, nil
+}
+
+// readWithin asks the reader for at most the limit of a reading.
+func (k *keeper) readWithin(ctx context.Context, at repute.Block, sources []*source.Source, raters []common.Address,
+	past source.Past) ([]source.Reading, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.limit)
+	defer cancel()
+	return k.ask.Read(ctx, k.chain, at, sources, raters, past)
 }
 
 // unanswered is the reading of a source that said nothing of any rater.

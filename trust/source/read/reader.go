@@ -39,7 +39,8 @@ func New(multicall common.Address, pools map[uint64]*node.Pool) (*Reader, error)
 func (r *Reader) Reaches(chain uint64) bool { return r.pools[chain] != nil }
 
 // Read asks sources about raters as of a block of a chain. past is what the readings before had found. There is one
-// reading for each source, in their order; what fails is said in it.
+// reading for each source, in their order; what fails is said in it. After the deadline of the context, the sources that
+// were not read are incomplete and all their raters are unknown. A canceled context is an error.
 func (r *Reader) Read(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source,
 	raters []common.Address, past source.Past) ([]source.Reading, error) {
 	sessions := map[uint64]*session{}
@@ -59,7 +60,7 @@ func (r *Reader) Read(ctx context.Context, chain uint64, at repute.Block, source
 		}
 		j.session = open(j.home.Chain)
 		out = append(out, j.run(ctx))
-		if ctx.Err() != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, ctx.Err()
 		}
 	}
@@ -169,6 +170,9 @@ func (j *job) before() *source.State {
 
 // read asks contracts and logs, and fills the reading.
 func (j *job) read(ctx context.Context, before *source.State) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("the time for reading the sources ended before this one was read: %w", err)
+	}
 	if err := j.session.ready(ctx); err != nil {
 		return err
 	}
