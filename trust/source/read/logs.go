@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -32,7 +33,7 @@ type shelfKey struct {
 type shelf struct {
 	mu     sync.Mutex
 	raters map[common.Address]*history
-	span   uint64 // how many blocks are asked for at once; 0: any number
+	pace   pace
 }
 
 // history is what the logs up to a block say of one rater.
@@ -40,16 +41,50 @@ type history struct {
 	known *source.Credential // what an earlier reading found, nil where signs has all
 	next  uint64             // the first block that was not read
 	signs []source.Sign
+	full  bool // there were more signs than are kept, and signs has none
 }
 
 const (
 	// ratersAtOnce is how many addresses one filter names.
 	ratersAtOnce = 500
+	// maxNamed is how many addresses are asked for by filters that name them. For more, all logs of the contract are
+	// asked for: 100,000 addresses would take 200 filters for every span.
+	maxNamed = 2_000
 	// maxSpans bounds the filters that one reading of a source asks for. What is left is asked for at the next one.
 	maxSpans = 2_000
 	// maxSigns bounds the logs that are kept of one rater.
 	maxSigns = 50_000
+	// shareOfTime is the part of the time left for all sources that the logs of one source may take, as a divisor: the
+	// first source MUST leave time for the others.
+	shareOfTime = 3
 )
+
+// limits bound the reading of logs.
+type limits struct {
+	spans int // filters of one reading of a source
+	signs int // logs that are kept of one rater
+}
+
+// allowance is what one reading of a source may still ask for.
+type allowance struct {
+	filters int
+	until   time.Time // zero: any time
+}
+
+// newAllowance returns the allowance of one reading.
+func newAllowance(ctx context.Context, filters int) *allowance {
+	a := &allowance{filters: filters}
+	if deadline, bounded := ctx.Deadline(); bounded {
+		a.until = time.Now().Add(time.Until(deadline) / shareOfTime)
+	}
+	return a
+}
+
+// take reports whether so many filters may be asked for.
+func (a *allowance) take(filters int) bool {
+	a.filters -= filters
+	return a.filters >= 0 && (a.until.IsZero() || time.Now().Before(a.until))
+}
 
 func (a *archive) shelf(j *job) *shelf {
 	a.mu.Lock()
@@ -62,7 +97,7 @@ func (a *archive) shelf(j *job) *shelf {
 }
 
 // tenures finds what the logs up to the session's block say of raters; persons is what calls said. Raters without a
-// credential have none.
+// credential have none, and those whose logs are not read yet are missed.
 func (j *job) tenures(ctx context.Context, raters []common.Address, persons map[common.Address]common.Hash) (
 	map[common.Address]source.Tenure, error) {
 	s := j.reader.kept.shelf(j)
@@ -70,14 +105,18 @@ func (j *job) tenures(ctx context.Context, raters []common.Address, persons map[
 	defer s.mu.Unlock()
 	s.begin(j, raters)
 	out := map[common.Address]source.Tenure{}
-	budget := maxSpans
+	left := newAllowance(ctx, j.reader.limits.spans)
 	for len(raters) > 0 {
-		if err := j.extend(ctx, s, raters, &budget); err != nil {
+		if err := j.extend(ctx, s, raters, left); err != nil && !errors.Is(err, errSpans) {
 			return nil, err
 		}
 		var again []common.Address
 		for _, a := range raters {
 			h := s.raters[a]
+			if why := h.unread(a, j.session.at.Number, j.reader.limits); why != nil {
+				j.miss(a, why)
+				continue
+			}
 			tenure, tells := j.source.Tenure(h.known, persons[a], h.until(j.session.at.Number))
 			switch tells {
 			case source.Tells:
@@ -90,6 +129,17 @@ func (j *job) tenures(ctx context.Context, raters []common.Address, persons map[
 		raters = again
 	}
 	return out, nil
+}
+
+// unread returns why the logs up to a block do not tell about the rater, nil where they do.
+func (h *history) unread(rater common.Address, block uint64, most limits) error {
+	switch {
+	case h.full:
+		return fmt.Errorf("more than %d logs are about %s", most.signs, rater)
+	case h.next <= block:
+		return errSpans
+	}
+	return nil
 }
 
 // begin makes the histories of raters that have none: from where their last credential was read on, where it was dated
@@ -127,17 +177,18 @@ func (h *history) until(block uint64) []source.Sign {
 }
 
 // extend reads the logs about raters up to the session's block. Raters whose next block is the same are asked for
-// together.
-func (j *job) extend(ctx context.Context, s *shelf, raters []common.Address, budget *int) error {
+// together. Those of whom least is unread come first: raters whose credential is known MUST NOT wait for a scan of the
+// whole chain that new ones need, and a scan that an earlier reading began is ended before another one begins.
+func (j *job) extend(ctx context.Context, s *shelf, raters []common.Address, left *allowance) error {
 	groups := map[uint64][]common.Address{}
 	for _, a := range raters {
 		if next := s.raters[a].next; next <= j.session.at.Number {
 			groups[next] = append(groups[next], a)
 		}
 	}
-	for _, next := range slices.Sorted(maps.Keys(groups)) {
+	for _, next := range slices.Backward(slices.Sorted(maps.Keys(groups))) {
 		for part := range slices.Chunk(groups[next], ratersAtOnce) {
-			if err := j.scan(ctx, s, part, next, budget); err != nil {
+			if err := j.scan(ctx, s, part, next, left); err != nil {
 				return err
 			}
 		}
@@ -149,49 +200,43 @@ func (j *job) extend(ctx context.Context, s *shelf, raters []common.Address, bud
 var errSpans = errors.New("the logs of the source are not read up to the epoch's end yet")
 
 // scan reads the logs about some raters from a block on, in spans that the endpoints take.
-func (j *job) scan(ctx context.Context, s *shelf, raters []common.Address, from uint64, budget *int) error {
+func (j *job) scan(ctx context.Context, s *shelf, raters []common.Address, from uint64, left *allowance) error {
 	filters := j.source.Filters(j.home, raters)
 	for end := j.session.at.Number; from <= end; {
-		r := repute.BlockRange{From: from, To: end}
-		if s.span > 0 {
-			r.To = min(end, from+s.span-1)
-		}
-		if *budget -= len(filters); *budget < 0 {
+		r := s.pace.span(from, end)
+		if !left.take(len(filters)) {
 			return errSpans
 		}
 		signs, err := j.signs(ctx, filters, r)
 		switch {
 		case err == nil:
+			s.pace.answered(r)
 		case jsonrpc.IsTransient(err) || errors.As(err, &offError{}) || r.From == r.To || ctx.Err() != nil:
 			return err
 		default:
-			s.span = max(1, (r.To-r.From+1)/2)
-			if hint := jsonrpc.RangeHint(err); hint > 0 {
-				s.span = min(s.span, hint)
-			}
+			s.pace.refused(r, jsonrpc.RangeHint(err))
 			continue
 		}
-		if err := s.add(raters, signs, r.To+1); err != nil {
-			return err
-		}
+		s.add(raters, signs, r.To+1, j.reader.limits.signs)
 		from = r.To + 1
 	}
 	return nil
 }
 
 // add appends what a span said.
-func (s *shelf) add(raters []common.Address, signs []source.Sign, next uint64) error {
+func (s *shelf) add(raters []common.Address, signs []source.Sign, next uint64, most int) {
 	for _, a := range raters {
 		s.raters[a].next = next
 	}
 	for _, sign := range signs {
 		h := s.raters[sign.Rater]
-		if h.signs = append(h.signs, sign); len(h.signs) > maxSigns {
-			delete(s.raters, sign.Rater)
-			return fmt.Errorf("more than %d logs are about %s", maxSigns, sign.Rater)
+		if h.full {
+			continue
+		}
+		if h.signs = append(h.signs, sign); len(h.signs) > most {
+			h.signs, h.full = nil, true
 		}
 	}
-	return nil
 }
 
 // signs reads the logs of one range.

@@ -21,6 +21,8 @@ type Reader struct {
 	pools map[uint64]*node.Pool
 	calls *multicall
 	kept  archive
+	// limits are those of this package; tests have smaller ones.
+	limits limits
 
 	mu   sync.Mutex
 	ends map[uint64]end // of chains that are read for others: where they were last read
@@ -32,7 +34,8 @@ func New(multicall common.Address, pools map[uint64]*node.Pool) (*Reader, error)
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{pools: pools, calls: calls, kept: archive{shelves: map[shelfKey]*shelf{}}, ends: map[uint64]end{}}, nil
+	return &Reader{pools: pools, calls: calls, kept: archive{shelves: map[shelfKey]*shelf{}}, ends: map[uint64]end{},
+		limits: limits{maxSpans, maxSigns}}, nil
 }
 
 // Reaches reports whether an endpoint of a chain is configured.
@@ -115,8 +118,9 @@ type job struct {
 	raters  []common.Address
 	past    source.Past
 
-	out   source.Reading
-	asked []*source.Inquiry
+	out    source.Reading
+	asked  []*source.Inquiry
+	missed map[common.Address]bool
 }
 
 // offError turns a source off: it is not what was declared.
@@ -225,8 +229,15 @@ func (j *job) ask(ctx context.Context) error {
 	return nil
 }
 
-// miss notes a rater that was not answered for.
+// miss notes a rater that was not answered for; the first reason counts.
 func (j *job) miss(rater common.Address, why error) {
+	if j.missed[rater] {
+		return
+	}
+	if j.missed == nil {
+		j.missed = map[common.Address]bool{}
+	}
+	j.missed[rater] = true
 	j.out.Unknown = append(j.out.Unknown, rater)
 	if j.out.Status == source.StatusOK {
 		j.out.Status, j.out.Reason = source.StatusIncomplete, shorten(why)
