@@ -149,11 +149,11 @@ type Filter struct {
 	Topics   [][]common.Hash
 }
 
-// Filters ask for all logs of the source at a home that are about any of some raters.
+// Filters ask for all logs of the source at a home that are about any of some raters; without raters, about anybody.
 func (s *Source) Filters(home *Home, raters []common.Address) (out []Filter) {
-	about := make([]common.Hash, len(raters))
-	for i, r := range raters {
-		about[i] = common.BytesToHash(r[:])
+	var about []common.Hash
+	for _, r := range raters {
+		about = append(about, common.BytesToHash(r[:]))
 	}
 	for i := range s.plan.events {
 		e := &s.plan.events[i]
@@ -174,9 +174,12 @@ func (s *Source) Filters(home *Home, raters []common.Address) (out []Filter) {
 
 // wanted are the topics behind the first.
 func (e *logEvent) wanted(about []common.Hash) [][]common.Hash {
-	last := e.indexed[e.rater]
+	last := 0
 	topics := make([][]common.Hash, 3)
-	topics[last-1] = about
+	if len(about) > 0 {
+		last = e.indexed[e.rater]
+		topics[last-1] = about
+	}
 	for _, h := range e.holds {
 		at := e.indexed[h.place]
 		if at == 0 || len(h.equals) == 0 || h.place == e.rater || slices.ContainsFunc(h.equals, argument.named) {
@@ -201,9 +204,16 @@ type Sign struct {
 	Index   uint // of the log in the block
 }
 
-// Compare orders signs as the chain has them.
+// Compare orders signs as the chain has them. Signs of one log are ordered by all that they say, so that equal ones, which
+// two filters found, are neighbors.
 func (s Sign) Compare(o Sign) int {
-	return cmp.Or(cmp.Compare(s.Block, o.Block), cmp.Compare(s.Index, o.Index))
+	revoked := 0
+	if s.Revoked != o.Revoked {
+		if revoked = 1; o.Revoked {
+			revoked = -1
+		}
+	}
+	return cmp.Or(cmp.Compare(s.Block, o.Block), cmp.Compare(s.Index, o.Index), s.Rater.Cmp(o.Rater), s.Key.Cmp(o.Key), revoked)
 }
 
 // Signs reads a log of the source's contracts; none where it is another one. A log that both takes a credential from a
@@ -256,10 +266,4 @@ func (e *logEvent) decode(l *types.Log) ([]common.Hash, error) {
 		return nil, fmt.Errorf("%w: it has %d topics and %d bytes", errEncoding, len(l.Topics), len(l.Data))
 	}
 	return values, nil
-}
-
-// Names reports whether the filter asks for logs about a rater.
-func (f *Filter) Names(rater common.Address) bool {
-	about := common.BytesToHash(rater[:])
-	return slices.ContainsFunc(f.Topics[1:], func(any []common.Hash) bool { return slices.Contains(any, about) })
 }

@@ -187,7 +187,11 @@ func (j *job) extend(ctx context.Context, s *shelf, raters []common.Address, lef
 		}
 	}
 	for _, next := range slices.Backward(slices.Sorted(maps.Keys(groups))) {
-		for part := range slices.Chunk(groups[next], ratersAtOnce) {
+		size := ratersAtOnce
+		if len(groups[next]) > maxNamed {
+			size = len(groups[next])
+		}
+		for part := range slices.Chunk(groups[next], size) {
 			if err := j.scan(ctx, s, part, next, left); err != nil {
 				return err
 			}
@@ -201,13 +205,20 @@ var errSpans = errors.New("the logs of the source are not read up to the epoch's
 
 // scan reads the logs about some raters from a block on, in spans that the endpoints take.
 func (j *job) scan(ctx context.Context, s *shelf, raters []common.Address, from uint64, left *allowance) error {
-	filters := j.source.Filters(j.home, raters)
+	named, about := raters, map[common.Address]bool{}
+	if len(raters) > maxNamed {
+		named = nil
+	}
+	for _, a := range raters {
+		about[a] = true
+	}
+	filters := j.source.Filters(j.home, named)
 	for end := j.session.at.Number; from <= end; {
 		r := s.pace.span(from, end)
 		if !left.take(len(filters)) {
 			return errSpans
 		}
-		signs, err := j.signs(ctx, filters, r)
+		signs, err := j.signs(ctx, filters, about, r)
 		switch {
 		case err == nil:
 			s.pace.answered(r)
@@ -239,12 +250,13 @@ func (s *shelf) add(raters []common.Address, signs []source.Sign, next uint64, m
 	}
 }
 
-// signs reads the logs of one range.
-func (j *job) signs(ctx context.Context, filters []source.Filter, r repute.BlockRange) ([]source.Sign, error) {
+// signs reads what the logs of one range say about some raters.
+func (j *job) signs(ctx context.Context, filters []source.Filter, about map[common.Address]bool, r repute.BlockRange) (
+	[]source.Sign, error) {
 	ask := func(ctx context.Context, n *node.Node) (out []source.Sign, err error) {
 		for _, f := range filters {
 			if err := patiently(ctx, func() error {
-				found, err := j.matching(ctx, n, f, r)
+				found, err := j.matching(ctx, n, f, about, r)
 				if err == nil {
 					out = append(out, found...)
 				}
@@ -260,8 +272,8 @@ func (j *job) signs(ctx context.Context, filters []source.Filter, r repute.Block
 }
 
 // matching asks one endpoint for the logs of one filter.
-func (j *job) matching(ctx context.Context, n *node.Node, f source.Filter, r repute.BlockRange) (out []source.Sign,
-	err error) {
+func (j *job) matching(ctx context.Context, n *node.Node, f source.Filter, about map[common.Address]bool,
+	r repute.BlockRange) (out []source.Sign, err error) {
 	logs, err := n.Matching(ctx, r, []common.Address{f.Contract}, f.Topics)
 	if err == nil {
 		err = node.Capped(r, len(logs))
@@ -275,7 +287,7 @@ func (j *job) matching(ctx context.Context, n *node.Node, f source.Filter, r rep
 			return nil, offError{err}
 		}
 		for _, s := range signs {
-			if f.Names(s.Rater) {
+			if about[s.Rater] {
 				out = append(out, s)
 			}
 		}

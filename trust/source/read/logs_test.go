@@ -285,3 +285,67 @@ func TestTooManyLogsOfOneRater(t *testing.T) {
 		}
 	}
 }
+
+// requests counts all that an endpoint was asked for.
+func (w *world) requests() (n int) {
+	for _, m := range []string{"eth_chainId", "eth_blockNumber", "eth_getBlockByNumber", "eth_getBlockByHash", "eth_call",
+		"eth_getCode", "eth_getStorageAt", "eth_getLogs"} {
+		n += w.Calls(m)
+	}
+	return n
+}
+
+// 100,000 raters of a source that is read by logs alone take fewer than 200 requests of any kind, at the first reading and
+// at the next. Logs about others say nothing of them.
+func TestNumberOfRequestsByLogs(t *testing.T) {
+	t.Parallel()
+	s := shipped(t).Source("farcaster-pro")
+	w := newWorld(t, 8453)
+	tiers := s.Home(8453).Contracts["tiers"].Address
+	w.put(tiers, nil)
+	var logs []types.Log
+	for i := range 3_000 { // two of three are about nobody who is asked about
+		logs = append(logs, types.Log{Address: tiers, Data: word(365), Topics: []common.Hash{
+			crypto.Keccak256Hash([]byte("PurchasedTier(uint256,uint256,uint256,address)")), common.BytesToHash(word(7)),
+			common.BytesToHash(word(1)), hashOf(numbered(50_000 * i))}})
+		if len(logs) == 300 {
+			w.Mine(logs)
+			logs = nil
+		}
+	}
+	w.MineEmpty(3)
+	r := w.reader(8453)
+	for range 2 {
+		before := w.requests()
+		got := one(t, r, 8453, at(w.Head()), s, addresses(100_000), source.Past{})
+		want(t, got, source.StatusOK)
+		if n := w.requests() - before; len(got.Credentials) != 2 || n == 0 || n >= 200 {
+			t.Errorf("%d credentials by %d requests", len(got.Credentials), n)
+		}
+		w.MineEmpty(1)
+	}
+}
+
+// The logs of a contract that are read for many raters say the same as those that are read for few.
+func TestManyRatersFindTheSame(t *testing.T) {
+	t.Parallel()
+	s := shipped(t).Source("basename")
+	w := newWorld(t, 8453)
+	registrar := s.Home(8453).Contracts["registrar"].Address
+	w.put(registrar, map[string]func(common.Hash) (bool, []byte){
+		"balanceOf(address)": func(common.Hash) (bool, []byte) { return true, word(1) }})
+	for name := range 6 {
+		moved := func(from, to int) types.Log {
+			return types.Log{Address: registrar, Topics: []common.Hash{crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)")),
+				hashOf(numbered(from)), hashOf(numbered(to)), common.BytesToHash(word(uint64(name)))}}
+		}
+		w.Mine([]types.Log{moved(name+5_000, name)}) // from an address that is not asked about
+		w.Mine([]types.Log{moved(name, (name+1)%6)})
+	}
+	w.MineEmpty(3)
+	few := one(t, w.reader(8453), 8453, at(w.Head()), s, addresses(6), source.Past{})
+	many := one(t, w.reader(8453), 8453, at(w.Head()), s, addresses(maxNamed+1), source.Past{})
+	if len(few.Credentials) != 6 || !same(few.Credentials, many.Credentials[:min(6, len(many.Credentials))]) {
+		t.Errorf("%d and %d credentials: %+v", len(few.Credentials), len(many.Credentials), many.Credentials)
+	}
+}

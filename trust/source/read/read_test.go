@@ -49,16 +49,20 @@ func chip(t *testing.T) (*world, *source.Source) {
 }
 
 // The source that asks for most, of which everybody has a credential: at most 20 calls for 10,000 raters, and fewer than
-// 200 for 100,000.
+// 200 for 100,000. With each call the endpoint is asked which block it has, so that requests of all kinds are about
+// twice as many.
 func TestNumberOfCalls(t *testing.T) {
 	t.Parallel()
 	w, s := chip(t)
 	w.MineEmpty(3)
 	r := w.reader(42220)
 	for raters, most := range map[int]int{10_000: 20, 100_000: 199} {
-		before := w.Calls("eth_call")
+		before, all := w.Calls("eth_call"), w.requests()
 		got := one(t, r, 42220, at(w.Head()), s, addresses(raters), source.Past{})
 		want(t, got, source.StatusOK)
+		if n := w.requests() - all; n > 2*most+10 {
+			t.Errorf("%d requests of all kinds for %d raters", n, raters)
+		}
 		if calls := w.Calls("eth_call") - before; len(got.Credentials) != raters || calls > most || calls < raters/5000 {
 			t.Errorf("%d credentials of %d raters by %d calls, want at most %d", len(got.Credentials), raters, calls, most)
 		}
