@@ -170,6 +170,10 @@ func differs(s *source.Source, stored, found *source.Credential) string {
 	if revoked > stored.Read {
 		revoked = 0
 	}
+	issued, renewed := stored.Issued, stored.Renewed
+	if s.Read.EAS != nil && renewed > 0 { // what was read is the last of several attestations
+		issued, renewed = renewed, found.Renewed
+	}
 	switch {
 	case stored.Subject != found.Subject:
 		return fmt.Sprintf("the person is %s, stored is %s", found.Subject, stored.Subject)
@@ -177,7 +181,7 @@ func differs(s *source.Source, stored, found *source.Credential) string {
 		return fmt.Sprintf("it expires at %d, stored is %d", found.Expires, stored.Expires)
 	case stored.Revoked != revoked && stored.Revoked <= stored.Read:
 		return fmt.Sprintf("it was revoked at %d, stored is %d", found.Revoked, stored.Revoked)
-	case s.Dated() && (stored.Issued != found.Issued || stored.Renewed != found.Renewed && found.Hash == stored.Hash):
+	case s.Dated() && (issued != found.Issued || renewed != found.Renewed && found.Hash == stored.Hash):
 		return fmt.Sprintf("it was issued at %d and renewed at %d, stored are %d and %d", found.Issued, found.Renewed,
 			stored.Issued, stored.Renewed)
 	case stored.Hash == found.Hash && stored.Answer != found.Answer:
