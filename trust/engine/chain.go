@@ -152,11 +152,15 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 			return run, bodies, false, err
 		}
 	}
+	sources, err := k.sourcesOf(last)
+	if err != nil {
+		return run, bodies, false, err
+	}
 	boundary := boundaryOf(c, last, final, length)
 	run = trustdb.Run{ChainID: k.chain, Run: last.Run + 1, Epoch: boundary / length, Boundary: boundary,
 		Scorer: EngineVersion,
 		Params: replay.HashInput(bodies[0]), Tags: replay.HashInput(bodies[1]), Roots: k.lists.roots, Links: k.lists.links,
-		Validations: replay.HashInput(bodies[inValidations]), Sources: k.sourcesOf(last), Repaired: c.Repaired,
+		Validations: replay.HashInput(bodies[inValidations]), Sources: sources, Repaired: c.Repaired,
 		VerifiedTo: c.VerifiedTo}
 	if last.Run > 0 && run.Boundary < last.Boundary { // an epoch was longer once
 		run.Epoch, run.Boundary = last.Epoch, last.Boundary
@@ -280,7 +284,7 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 	}
 	run.Unjudged = trustdb.Unjudged{Low: stored.Low, High: stored.High, Result: string(stored.Result)}
 	run.Coverage = b.covers
-	if run.Coverage.ToFifty, err = k.toFifty(ctx, run.Sources, b.params); err != nil {
+	if run.Coverage.ToFifty, err = k.toFifty(ctx, &run, b.params); err != nil {
 		return err
 	}
 	b.run = run

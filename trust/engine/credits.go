@@ -2,12 +2,15 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/source"
 )
@@ -38,13 +41,28 @@ func creditsOf(p *source.Policy, held []source.Credential, at time.Time) *trust.
 	return out
 }
 
-// sourcesOn returns the sources of a policy that count on the chain and that this process can read: on the chain
-// itself, or on their first home when endpoints of both chains are configured. p may be nil.
-func (k *keeper) sourcesOn(p *source.Policy) []*source.Source {
+// sourcesOn returns the sources of a policy that count on the chain: those that this process can ask, and those that
+// the last run read, which another process may have asked. An engine without an endpoint of a home MUST NOT take from
+// raters at once what an engine with one found.
+func (k *keeper) sourcesOn(p *source.Policy, last []source.State) []*source.Source {
 	if p == nil {
 		return nil
 	}
-	return slices.DeleteFunc(p.On(k.chain), func(s *source.Source) bool {
-		return s.Home(k.chain) == nil && (k.ask == nil || !k.ask.Reaches(s.Homes[0].Chain) || !k.ask.Reaches(k.chain))
-	})
+	return slices.DeleteFunc(p.On(k.chain), func(s *source.Source) bool { return !k.asks(s) && stateOf(last, s.ID) == nil })
+}
+
+// asks reports whether a source is read on the chain, or on a home that this process can ask.
+func (k *keeper) asks(s *source.Source) bool {
+	return s.Home(k.chain) != nil || k.ask != nil && k.ask.Reaches(s.Homes[0].Chain) && k.ask.Reaches(k.chain)
+}
+
+// statesOf returns how the readings of a run's sources went, none where the run asked no source.
+func statesOf(run *trustdb.Run) (states []source.State, err error) {
+	if run.Readings == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(run.Readings), &states); err != nil {
+		return nil, fmt.Errorf("readings of sources of run %d: %w", run.Run, err)
+	}
+	return states, nil
 }

@@ -40,8 +40,10 @@ type EngineOptions struct {
 	// Sources is the policy of sources of trust, nil for none. Ask reads them; with nil every source is incomplete.
 	Sources *source.Policy
 	Ask     SourceReader
-	Metrics *Metrics // nil: not counted
-	Log     *slog.Logger
+	// AskLimit bounds one reading of all sources of a chain, 15 minutes when 0.
+	AskLimit time.Duration
+	Metrics  *Metrics // nil: not counted
+	Log      *slog.Logger
 }
 
 // Engine keeps the stored scores of all indexed chains up to date. Any number of engines may
@@ -54,6 +56,7 @@ type Engine struct {
 	finals  time.Duration
 	sources *source.Policy
 	ask     SourceReader
+	limit   time.Duration // of one reading of sources
 	metrics *Metrics
 	log     *slog.Logger
 	owner   string // of leases
@@ -66,8 +69,8 @@ type Engine struct {
 // New makes an engine. repute.ErrInvalid: the parameters are wrong.
 func New(db *store.DB, o EngineOptions) (*Engine, error) {
 	e := &Engine{db: db, files: [2][]byte{o.Params, o.Tags}, poll: cmp.Or(o.Poll, 200*time.Millisecond), exact: o.Exact,
-		finals: o.Finals, sources: o.Sources, ask: o.Ask, metrics: o.Metrics, log: o.Log, owner: rand.Text(),
-		batch: passAgents, kept: map[common.Hash]bool{}}
+		finals: o.Finals, sources: o.Sources, ask: o.Ask, limit: cmp.Or(o.AskLimit, maxSourceRead), metrics: o.Metrics,
+		log: o.Log, owner: rand.Text(), batch: passAgents, kept: map[common.Hash]bool{}}
 	params, tags := trust.DefaultFiles()
 	for i, file := range [][]byte{params, tags} {
 		if e.files[i] == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -66,5 +67,48 @@ func TestSourceOfAnotherChain(t *testing.T) {
 				t.Errorf("told %+v and %+v", first, second)
 			}
 		})
+	}
+}
+
+// An engine without an endpoint of the home keeps what an engine with one found, for as long as the policy allows.
+func TestEngineWithoutEndpointOfTheHome(t *testing.T) {
+	t.Parallel()
+	policy, err := source.Parse([]byte(strings.Replace(testPolicy, "homes: [{chain: 9", "homes: [{chain: 77", 1)))
+	ok(t, err)
+	found := func(r []source.Reading) []source.Reading {
+		for i := range r {
+			r[i].Chain = 77
+			for j := range r[i].Credentials {
+				r[i].Credentials[j].Chain = 77
+			}
+		}
+		return r
+	}
+	l, db, c := clubbed(t)
+	stopEngines(t, db, c)
+	c.set(func(c *club) { c.change = found })
+	start := func(reaches map[uint64]bool) func() {
+		a := &abroad{club: c, reaches: reaches, past: make(chan source.Past, 9)}
+		return startWith(t, db, engine.EngineOptions{Exact: true, Sources: policy, Ask: a})
+	}
+	c.stop = start(map[uint64]bool{9: true, 77: true})
+	if held := credentialsOf(t, db, advance(t, l, db, 20)); len(held) != 4 {
+		t.Fatalf("%d credentials", len(held))
+	}
+	stopEngines(t, db, c)
+	c.stop = start(map[uint64]bool{9: true})
+	asked := c.times()
+	run := advance(t, l, db, 40) // two epochs at once do not wait
+	if state := statesOf(t, run)[0]; len(credentialsOf(t, db, run)) != 4 || state.Kept != 4 || state.Chain != 77 ||
+		state.Status != source.StatusIncomplete || !strings.Contains(state.Reason, "no endpoint of chain 77") {
+		t.Errorf("readings %s", run.Readings)
+	}
+	if newest(t, db, 0).Status != repute.Rated || c.times() != asked {
+		t.Errorf("%s after %d questions", newest(t, db, 0).Status, c.times()-asked)
+	}
+	replayAll(t, db)
+	l.later = 48 * time.Hour // longer than keepDays
+	if run = advance(t, l, db, 60); run.Sources != policy.Hash() || newest(t, db, 0).Status != repute.Unrated {
+		t.Errorf("%s after keepDays", newest(t, db, 0).Status)
 	}
 }

@@ -25,7 +25,7 @@ var errSourcesWait = errors.New("sources do not answer; after the next epoch's e
 const (
 	// retrySources is the pause before a waiting epoch asks its sources again.
 	retrySources = time.Minute
-	// maxSourceRead bounds one reading of all sources of a chain.
+	// maxSourceRead bounds one reading of all sources of a chain. Storing what was read is not bounded by it.
 	maxSourceRead = 15 * time.Minute
 )
 
@@ -50,14 +50,15 @@ func mayWait(run, last trustdb.Run) bool {
 
 // sourcesOf returns the hash of the next run's policy of sources, zero when no source counts on the chain. When two
 // engines have different policies, the engine that was started last decides, as it does for parameters.
-func (k *keeper) sourcesOf(last trustdb.Run) common.Hash {
+func (k *keeper) sourcesOf(last trustdb.Run) (common.Hash, error) {
 	if k.settled && last.Run > 0 {
-		return last.Sources
+		return last.Sources, nil
 	}
-	if len(k.sourcesOn(k.sources)) == 0 {
-		return common.Hash{}
+	states, err := statesOf(&last)
+	if err != nil || len(k.sourcesOn(k.sources, states)) == 0 {
+		return common.Hash{}, err
 	}
-	return k.sources.Hash()
+	return k.sources.Hash(), nil
 }
 
 // policyOf returns the policy of sources with a hash, nil for the zero hash. The policy of another engine is read from
@@ -91,13 +92,15 @@ func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.
 	if err != nil || policy == nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxSourceRead)
-	defer cancel()
 	held, before, err := k.lastReadings(ctx, last)
 	if err != nil {
 		return nil, err
 	}
-	readings, err := k.readSources(ctx, run, k.sourcesOn(policy), source.Past{States: before, Credentials: held})
+	read, err := statesOf(&last)
+	if err != nil {
+		return nil, err
+	}
+	readings, err := k.readSources(ctx, run, k.sourcesOn(policy, read), source.Past{States: before, Credentials: held})
 	if err != nil {
 		return nil, err
 	}
@@ -164,12 +167,16 @@ func (k *keeper) readSources(ctx context.Context, run *trustdb.Run, sources []*s
 	}
 	at, reason := run.Block, "this process has no endpoint of the chain"
 	var readings []source.Reading
+	asked := slices.DeleteFunc(slices.Clone(sources), func(s *source.Source) bool { return !k.asks(s) })
 	if at.Time.IsZero() {
 		reason = "the time of the epoch's last block is unknown"
-	} else if k.ask != nil {
+	} else if k.ask != nil && len(asked) > 0 {
 		reason = ""
-		if readings, err = k.ask.Read(ctx, k.chain, at, sources, raters, past); err != nil {
+		if readings, err = k.readWithin(ctx, at, asked, raters, past); err != nil {
 			reason, readings = err.Error(), nil
+		}
+		if ctx.Err() != nil { // the engine ends
+			return nil, ctx.Err()
 		}
 	}
 	out := make([]source.Reading, len(sources))
@@ -179,15 +186,29 @@ func (k *keeper) readSources(ctx context.Context, run *trustdb.Run, sources []*s
 			out[i] = one
 			continue
 		}
-		if reason != "" {
+		switch {
+		case !k.asks(s):
+			fault = fmt.Sprintf("this process has no endpoint of chain %d", s.Homes[0].Chain)
+		case reason != "":
 			fault = reason
 		}
 		out[i] = unanswered(s, k.chain, at, raters, fault)
+		if s.Home(k.chain) == nil { // its credentials are of the home
+			out[i].Chain, out[i].Block, out[i].Hash = s.Homes[0].Chain, 0, common.Hash{}
+		}
 		if was := stateOf(past.States, s.ID); was != nil {
 			out[i].Implementations = was.Implementations
 		}
 	}
 	return out, nil
+}
+
+// readWithin asks the reader for at most the limit of a reading.
+func (k *keeper) readWithin(ctx context.Context, at repute.Block, sources []*source.Source, raters []common.Address,
+	past source.Past) ([]source.Reading, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.limit)
+	defer cancel()
+	return k.ask.Read(ctx, k.chain, at, sources, raters, past)
 }
 
 // unanswered returns the reading of a source that could not be read about any rater.
@@ -236,10 +257,8 @@ func stateOf(states []source.State, id string) *source.State {
 // later runs read no source.
 func (k *keeper) lastReadings(ctx context.Context, last trustdb.Run) (held []source.Credential, states []source.State,
 	err error) {
-	if last.Readings != "" {
-		if err := json.Unmarshal([]byte(last.Readings), &states); err != nil {
-			return nil, nil, fmt.Errorf("readings of sources of run %d: %w", last.Run, err)
-		}
+	if states, err = statesOf(&last); err != nil {
+		return nil, nil, err
 	}
 	if states, err = k.addPins(ctx, states); err != nil || last.Credentials == (common.Hash{}) {
 		return nil, states, err
@@ -297,12 +316,16 @@ func (k *keeper) logState(now *source.State, before []source.State) {
 
 // toFifty returns the price of the credentials that lift a new agent to a score of 50, nil when no source is read. That
 // takes as many units of the best opinion as the prior has: Evidence.Base.
-func (k *keeper) toFifty(ctx context.Context, sources common.Hash, p *trust.Params) (*repute.LiftPrice, error) {
-	policy, err := k.policyOf(ctx, sources)
+func (k *keeper) toFifty(ctx context.Context, run *trustdb.Run, p *trust.Params) (*repute.LiftPrice, error) {
+	policy, err := k.policyOf(ctx, run.Sources)
 	if err != nil || policy == nil {
 		return nil, err
 	}
-	lift := policy.LiftPrice(k.sourcesOn(policy), p.Evidence.Base)
+	states, err := statesOf(run)
+	if err != nil {
+		return nil, err
+	}
+	lift := policy.LiftPrice(k.sourcesOn(policy, states), p.Evidence.Base)
 	return &repute.LiftPrice{Cents: int64(lift.Dollars.Scaled(100, 1) / fixed.One), OutOfReach: lift.OutOfReach,
 		Units: int64(lift.Units.Scaled(1000, 1) / fixed.One), Priced: lift.Priced, Unpriced: lift.Unpriced}, nil
 }

@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -269,5 +271,37 @@ func TestPersonalWithSources(t *testing.T) {
 	account, err := r.ExplainPersonal(t.Context(), newestID(0), by, nil, func() error { return nil })
 	if ok(t, err); account.Personal.Result.Score != stored.Score {
 		t.Errorf("sources alone give %s, beside a root that knows nobody %s", stored.Score, account.Personal.Result.Score)
+	}
+}
+
+// late is a club that answers in time at first, and then only when the time for reading is over.
+type late struct {
+	*club
+	slow atomic.Bool
+}
+
+// Read is engine.SourceReader.
+func (l *late) Read(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source, raters []common.Address,
+	past source.Past) ([]source.Reading, error) {
+	if l.slow.Load() {
+		<-ctx.Done()
+	}
+	return l.club.Read(ctx, chain, at, sources, raters, past)
+}
+
+// What was read until the time for reading sources is over is stored, and the epoch is scored by it.
+func TestReadingsAfterTheLimitAreStored(t *testing.T) {
+	t.Parallel()
+	l, db, c := clubbed(t)
+	settle(t, db, 9, 10)
+	stopEngines(t, db, c)
+	slow := &late{club: c}
+	slow.slow.Store(true)
+	c.set(func(c *club) { c.members = persons(31, 34) })
+	startWith(t, db, engine.EngineOptions{Exact: true, Sources: policyWith(t, "usd: 50", "usd: 50.0"), Ask: slow,
+		AskLimit: 50 * time.Millisecond})
+	run := advance(t, l, db, 20)
+	if held := credentialsOf(t, db, run); len(held) != 3 || statesOf(t, run)[0].Status != source.StatusOK {
+		t.Errorf("%d credentials, readings %s", len(held), run.Readings)
 	}
 }

@@ -19,15 +19,15 @@ import (
 type logEvent struct {
 	contract string
 	topic    common.Hash
-	values   []value // as in a plan; the first one is a placeholder, not a value of the event
-	indexed  []int   // topic number of each value, 0 for a value in the data
-	rater    int     // index in values
-	person   int     // index in values, 0 for none
-	revoked  bool    // the event takes the credential away
+	values   []value // as in a plan: the first one is not of the event
+	indexed  []int   // of each value its topic, 0 for none
+	rater    int     // places in values; person is 0 for none
+	person   int
+	revoked  bool
 	holds    []condition
 }
 
-// events returns the events that name attestations, for an EAS source without an indexer; none for one with an indexer.
+// events are those that name the attestations of an EAS source without an indexer.
 func (e *EAS) events() []Event {
 	if !e.Logs {
 		return nil
@@ -41,10 +41,10 @@ func (e *EAS) events() []Event {
 	return []Event{event("Attested", Issued), event("Revoked", Revoked)}
 }
 
-// maxEvents is the highest number of kinds of logs of one source.
+// maxEvents bounds the kinds of logs of one source.
 const maxEvents = 8
 
-// listen compiles the events of a method into the plan.
+// listen compiles the events of a method.
 func (p *plan) listen(field string, m *Method) error {
 	if len(m.Events) > maxEvents {
 		return repute.Invalid(field+".events", fmt.Sprintf("%d kinds", len(m.Events)), fmt.Sprintf("at most %d", maxEvents))
@@ -65,7 +65,6 @@ func (p *plan) listen(field string, m *Method) error {
 	return nil
 }
 
-// newEvent compiles one event. The error is repute.ErrInvalid and names a field below field.
 func newEvent(field string, text *Event) (*logEvent, error) {
 	names := &plan{values: []value{{}}}
 	e := &logEvent{contract: text.Contract, indexed: []int{0}, revoked: text.Means == Revoked}
@@ -102,7 +101,7 @@ func newEvent(field string, text *Event) (*logEvent, error) {
 	return e, nil
 }
 
-// parse parses the declaration of an event, sets topic and indexed, and returns the values.
+// parse reads the declaration of an event.
 func (e *logEvent) parse(text string) (values []value, err error) {
 	parts := regexp.MustCompile(`^(\w+)\(([^()]+)\)$`).FindStringSubmatch(text)
 	if parts == nil || len(text) > maxSignature {
@@ -135,27 +134,26 @@ func (e *logEvent) parse(text string) (values []value, err error) {
 	return values, nil
 }
 
-// ByLogs reports whether logs decide which raters may have a credential. Logs of other sources at most give the times
-// of credentials that calls have found.
+// ByLogs reports whether logs alone tell which raters may have a credential. Otherwise they only date those that calls
+// found.
 func (s *Source) ByLogs() bool {
 	return len(s.plan.events) > 0 && (s.Read.EAS != nil || len(s.plan.steps) == 0)
 }
 
-// ByEvents reports whether logs give the time of issue. It is false for EAS, whose attestations have a time of their
-// own.
+// ByEvents reports whether logs tell since when a rater has a credential.
 func (s *Source) ByEvents() bool { return len(s.plan.events) > 0 && s.Read.EAS == nil }
 
-// Filter selects logs of one contract, with topics as in eth_getLogs: an empty position matches every topic.
+// Filter asks for logs of one contract by topics as a node's filter does: an empty position is any.
 type Filter struct {
 	Contract common.Address
 	Topics   [][]common.Hash
 }
 
-// Filters returns filters that together select all logs of the source at a home about any of these raters.
+// Filters ask for all logs of the source at a home that are about any of some raters; without raters, about anybody.
 func (s *Source) Filters(home *Home, raters []common.Address) (out []Filter) {
-	about := make([]common.Hash, len(raters))
-	for i, r := range raters {
-		about[i] = common.BytesToHash(r[:])
+	var about []common.Hash
+	for _, r := range raters {
+		about = append(about, common.BytesToHash(r[:]))
 	}
 	for i := range s.plan.events {
 		e := &s.plan.events[i]
@@ -174,11 +172,14 @@ func (s *Source) Filters(home *Home, raters []common.Address) (out []Filter) {
 	return out
 }
 
-// wanted returns the topics of a filter after the first one: the raters, and literals that Holds asks for.
+// wanted are the topics behind the first.
 func (e *logEvent) wanted(about []common.Hash) [][]common.Hash {
-	last := e.indexed[e.rater]
+	last := 0
 	topics := make([][]common.Hash, 3)
-	topics[last-1] = about
+	if len(about) > 0 {
+		last = e.indexed[e.rater]
+		topics[last-1] = about
+	}
 	for _, h := range e.holds {
 		at := e.indexed[h.place]
 		if at == 0 || len(h.equals) == 0 || h.place == e.rater || slices.ContainsFunc(h.equals, argument.named) {
@@ -192,25 +193,31 @@ func (e *logEvent) wanted(about []common.Hash) [][]common.Hash {
 	return topics[:last]
 }
 
-// named reports whether the argument is a returned value, not a literal.
 func (a argument) named() bool { return a.place >= 0 }
 
-// Sign is a decoded log: a rater got a credential or lost it.
+// Sign is what one log says of a rater's credential.
 type Sign struct {
 	Rater   common.Address
-	Key     common.Hash // distinguishes the credentials of one rater; zero where a rater has at most one
-	Revoked bool        // the rater lost the credential
+	Key     common.Hash // tells the credentials of one rater apart; zero where there is one
+	Revoked bool
 	Block   uint64
 	Index   uint // of the log in the block
 }
 
-// Compare orders signs by block and log index.
+// Compare orders signs as the chain has them. Signs of one log are ordered by all that they say, so that equal ones, which
+// two filters found, are neighbors.
 func (s Sign) Compare(o Sign) int {
-	return cmp.Or(cmp.Compare(s.Block, o.Block), cmp.Compare(s.Index, o.Index))
+	revoked := 0
+	if s.Revoked != o.Revoked {
+		if revoked = 1; o.Revoked {
+			revoked = -1
+		}
+	}
+	return cmp.Or(cmp.Compare(s.Block, o.Block), cmp.Compare(s.Index, o.Index), s.Rater.Cmp(o.Rater), s.Key.Cmp(o.Key), revoked)
 }
 
-// Signs decodes a log. It returns none for a log that is no event of the source, and none for a log that takes a
-// credential from a rater and gives it to the same rater. The error means that the log does not have the declared type.
+// Signs reads a log of the source's contracts; none where it is another one. A log that both takes a credential from a
+// rater and gives it to the same says nothing.
 func (s *Source) Signs(home *Home, l *types.Log) (out []Sign, err error) {
 	for i := range s.plan.events {
 		e := &s.plan.events[i]
@@ -237,7 +244,7 @@ func (s *Source) Signs(home *Home, l *types.Log) (out []Sign, err error) {
 	return out, nil
 }
 
-// decode returns the values of a log in the order of logEvent.values, of which the first is zero.
+// decode returns the values of a log, the first one zero.
 func (e *logEvent) decode(l *types.Log) ([]common.Hash, error) {
 	values := make([]common.Hash, len(e.values))
 	data, topics := l.Data, 1
@@ -259,10 +266,4 @@ func (e *logEvent) decode(l *types.Log) ([]common.Hash, error) {
 		return nil, fmt.Errorf("%w: it has %d topics and %d bytes", errEncoding, len(l.Topics), len(l.Data))
 	}
 	return values, nil
-}
-
-// Names reports whether the filter selects logs about a rater.
-func (f *Filter) Names(rater common.Address) bool {
-	about := common.BytesToHash(rater[:])
-	return slices.ContainsFunc(f.Topics[1:], func(any []common.Hash) bool { return slices.Contains(any, about) })
 }

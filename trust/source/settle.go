@@ -110,6 +110,10 @@ func (s *Source) keep(out []Credential, c Credential, r *Reading) []Credential {
 // carry copies the time of issue, and with KeepFirst the person, from an older credential of the same rater. It does
 // nothing for a source that is Dated, whose readings give both.
 func (s *Source) carry(c, old *Credential) {
+	if s.Read.EAS != nil {
+		s.renew(c, old)
+		return
+	}
 	if s.Dated() {
 		return
 	}
@@ -118,5 +122,19 @@ func (s *Source) carry(c, old *Credential) {
 	}
 	if c.Subject == old.Subject {
 		c.Issued = old.Issued
+	}
+}
+
+// renew joins an attestation with the one before it of the same rater, so that a renewal does not mature anew: it counts
+// since the first issue, and the last one extends its age alone. The earlier one MUST have been valid at the issue of
+// the later one as far as its last reading tells, and of the same attester, which is certain where the source has one.
+func (s *Source) renew(c, old *Credential) {
+	again := max(old.Issued, old.Renewed) // the issue of the attestation that old was read from
+	valid := (old.Revoked == 0 || old.Revoked > c.Issued) && (old.Expires == 0 || old.Expires > c.Issued)
+	switch {
+	case c.Subject == old.Subject && c.Issued == again:
+		c.Issued, c.Renewed = old.Issued, old.Renewed
+	case c.Subject != old.Subject && c.Issued > again && valid && old.Lapsed == 0 && len(s.Read.EAS.Attester) == 1:
+		c.Issued, c.Renewed = old.Issued, c.Issued
 	}
 }

@@ -67,3 +67,57 @@ func TestSettle(t *testing.T) {
 		t.Errorf("lost and found again: %+v", back)
 	}
 }
+
+// A holder of an attestation who is attested anew before it ends keeps its weight, and the new attestation extends its
+// age. Whose attestation was revoked or had expired before matures anew.
+func TestRenewedAttestation(t *testing.T) {
+	t.Parallel()
+	p := shipped(t)
+	attested := func(uid, issued, expires, revoked, read uint64) Credential {
+		c := of(p, "coinbase-account", rater, uid)
+		c.Issued, c.Expires, c.Revoked, c.Read, c.Chain = issued*day, expires*day, revoked*day, read*day, 8453
+		return c
+	}
+	settle := func(old Credential, found Credential) Credential {
+		t.Helper()
+		held := p.Settle([]Credential{old}, &Reading{State: State{Source: "coinbase-account", Chain: 8453, Status: StatusOK,
+			Time: found.Read}, Credentials: []Credential{found}})
+		if len(held) != 1 || held[0].Subject != found.Subject || held[0].Read != found.Read {
+			t.Fatalf("%+v", held)
+		}
+		return held[0]
+	}
+	old := attested(1, 100, 800, 0, 399)
+	now := settle(old, attested(2, 400, 1200, 0, 400))
+	if now.Issued != 100*day || now.Renewed != 400*day || now.Expires != 1200*day || p.Counts(&now, 400*day) != "" {
+		t.Errorf("renewed: %+v, %q", now, p.Counts(&now, 400*day))
+	}
+	for _, at := range []uint64{401, 765} { // read again, and a year after the renewal
+		now = settle(now, attested(2, 400, 1200, 0, at))
+		if now.Issued != 100*day || now.Renewed != 400*day || p.Counts(&now, at*day) != "" {
+			t.Errorf("at day %d: %+v, %q", at, now, p.Counts(&now, at*day))
+		}
+	}
+	if why := p.Counts(&now, 766*day); why != WhyAged {
+		t.Errorf("longer than a year after the renewal: %q", why)
+	}
+	now = settle(now, attested(3, 766, 0, 0, 766))
+	if now.Issued != 100*day || now.Renewed != 766*day || p.Counts(&now, 766*day) != "" {
+		t.Errorf("renewed twice: %+v", now)
+	}
+	lapsed := old
+	lapsed.Lapsed = 398 * day
+	for name, old := range map[string]Credential{
+		"revoked before": attested(1, 100, 0, 350, 399), "expired before": attested(1, 100, 399, 0, 398), "lapsed": lapsed} {
+		if now := settle(old, attested(2, 400, 0, 0, 400)); now.Issued != 400*day || p.Counts(&now, 400*day) != WhyMaturing {
+			t.Errorf("%s: %+v", name, now)
+		}
+	}
+	if now := settle(attested(1, 100, 0, 500, 399), attested(2, 400, 0, 0, 400)); now.Issued != 100*day {
+		t.Errorf("revoked after the renewal: %+v", now)
+	}
+	p.Source("coinbase-account").Read.EAS.Attester = append(p.Source("coinbase-account").Read.EAS.Attester, rater)
+	if now := settle(old, attested(2, 400, 0, 0, 400)); now.Issued != 400*day {
+		t.Errorf("perhaps of another attester: %+v", now)
+	}
+}

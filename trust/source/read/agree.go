@@ -15,11 +15,11 @@ import (
 	"repute/trust/source"
 )
 
-// tries is how often a request is sent before its error is returned.
+// tries is how often a question is asked while waiting may help.
 const tries = 3
 
-// retry calls ask again, a second later, after errors that may be temporary.
-func retry(ctx context.Context, ask func() error) (err error) {
+// patiently asks again where waiting may help.
+func patiently(ctx context.Context, ask func() error) (err error) {
 	for range tries {
 		if err = ask(); err == nil || !node.WaitingHelps(err) || ctx.Err() != nil {
 			return err
@@ -29,8 +29,7 @@ func retry(ctx context.Context, ask func() error) (err error) {
 	return err
 }
 
-// agreed sends a request to all endpoints of a session concurrently and returns their answer. It fails when one
-// endpoint fails and when two answers are not the same. what names the request in that error.
+// agreed asks all endpoints of a session the same, at the same time, and returns what they say where it is the same.
 func agreed[T any](ctx context.Context, s *session, what string, same func(a, b T) bool,
 	ask func(context.Context, *node.Node) (T, error)) (first T, err error) {
 	answers := make([]T, len(s.nodes))
@@ -53,7 +52,7 @@ func agreed[T any](ctx context.Context, s *session, what string, same func(a, b 
 	return answers[0], nil
 }
 
-// call makes contract calls through Multicall3 and returns one answer for each query.
+// call makes calls through Multicall3.
 func (s *session) call(ctx context.Context, queries []source.Query) ([]answer, error) {
 	if _, err := s.factsOf(ctx, []common.Address{s.reader.calls.address}); err != nil {
 		return nil, err

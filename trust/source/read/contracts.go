@@ -13,16 +13,16 @@ import (
 	"repute/trust/source"
 )
 
-// fact is the state of a contract at a session's block.
+// fact is what is known of a contract at a session's block.
 type fact struct {
-	empty          bool        // the address has no code
-	implementation common.Hash // value of the EIP-1967 slot, zero for a contract that is no proxy
+	empty          bool        // it has no code
+	implementation common.Hash // what its EIP-1967 slot holds
 }
 
-// implementationSlot is the storage slot of EIP-1967: keccak256("eip1967.proxy.implementation") - 1.
+// implementationSlot is that of EIP-1967: keccak256("eip1967.proxy.implementation") - 1.
 const implementationSlot = "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc"
 
-// factsOf returns the facts of contracts, and reads each contract once per session.
+// factsOf reads contracts, each once per session.
 func (s *session) factsOf(ctx context.Context, contracts []common.Address) (map[common.Address]fact, error) {
 	unread := slices.DeleteFunc(slices.Clone(contracts), func(a common.Address) bool {
 		_, known := s.facts[a]
@@ -32,7 +32,7 @@ func (s *session) factsOf(ctx context.Context, contracts []common.Address) (map[
 		return s.facts, nil
 	}
 	ask := func(ctx context.Context, n *node.Node) (out []fact, err error) {
-		err = retry(ctx, func() error {
+		err = patiently(ctx, func() error {
 			out, err = s.readFacts(ctx, n, unread)
 			return err
 		})
@@ -48,7 +48,6 @@ func (s *session) factsOf(ctx context.Context, contracts []common.Address) (map[
 	return s.facts, nil
 }
 
-// readFacts reads code and EIP-1967 slot of contracts from one endpoint.
 func (s *session) readFacts(ctx context.Context, n *node.Node, contracts []common.Address) ([]fact, error) {
 	codes, err := n.Codes(ctx, s.at, contracts)
 	if err != nil {
@@ -65,8 +64,8 @@ func (s *session) readFacts(ctx context.Context, n *node.Node, contracts []commo
 	return out, nil
 }
 
-// checkContracts compares the contracts of the home with their declaration, and stores their implementations in the
-// reading. before is the state of the reading before, which has the pinned implementations; nil for the first reading.
+// checkContracts compares the contracts of the home with the declaration. The first implementations that are found
+// without a fault are pinned in the reading.
 func (j *job) checkContracts(ctx context.Context, before *source.State) error {
 	names := slices.Sorted(maps.Keys(j.home.Contracts))
 	addresses := make([]common.Address, len(names))
@@ -100,11 +99,11 @@ func (j *job) checkContracts(ctx context.Context, before *source.State) error {
 	return nil
 }
 
-// delegation returns the prefix of the code of an externally owned account that delegates to a contract (EIP-7702).
+// delegation begins the code of an address that is a key and delegates to a contract (EIP-7702).
 func delegation() []byte { return []byte{0xef, 0x01, 0x00} }
 
-// leaveContracts removes raters whose address has code on the home or on the scored chain, when these are two chains. A
-// contract at an address can belong to different owners on different chains, a key cannot.
+// leaveContracts takes out of what was found on another chain the addresses that have code on either chain: there the
+// same address can belong to somebody else.
 func (j *job) leaveContracts(ctx context.Context) error {
 	if j.local == nil {
 		return nil
@@ -125,7 +124,7 @@ func (j *job) leaveContracts(ctx context.Context) error {
 	return nil
 }
 
-// keys reports for each inquiry whether the rater's address has no code, or only that of a delegation.
+// keys tells which addresses have no code of their own.
 func (s *session) keys(ctx context.Context, asked []*source.Inquiry) ([]bool, error) {
 	addresses := make([]common.Address, len(asked))
 	for i, q := range asked {
@@ -133,7 +132,7 @@ func (s *session) keys(ctx context.Context, asked []*source.Inquiry) ([]bool, er
 	}
 	return agreed(ctx, s, "the code of a rater", slices.Equal, func(ctx context.Context, n *node.Node) ([]bool, error) {
 		var codes [][]byte
-		err := retry(ctx, func() (err error) {
+		err := patiently(ctx, func() (err error) {
 			codes, err = n.Codes(ctx, s.at, addresses)
 			return err
 		})

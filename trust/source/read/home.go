@@ -10,21 +10,20 @@ import (
 	"repute/indexer/node"
 )
 
-// end is the result of endOf for one epoch, kept so that all sources of a home are read at the same block.
+// end is a place where a chain was read for other ones.
 type end struct {
-	time  time.Time // of the end of the epoch
+	time  time.Time // of the epoch
 	block repute.Block
 }
 
-// Depths below the newest block at which blocks count as final when a node does not return its finalized block. The
-// indexer uses the same depths.
+// Depths at which blocks count as final where a node does not name them, as for the chains that are followed.
 const (
 	depth        = 64
-	depthOfHeads = 256 // for a node that returns its newest block as finalized
+	depthOfHeads = 256 // where it calls its newest block final
 )
 
-// endOf finds the last final block of a home whose time is not after the epoch's end. It fails until a later block is
-// final too: only then does every machine find the same block.
+// endOf finds the last final block of a chain whose time is not after the epoch's end. Until a later block is final it
+// is not known which one that is: all who ask find the same.
 func (r *Reader) endOf(ctx context.Context, s *session) (repute.Block, error) {
 	r.mu.Lock()
 	known := r.ends[s.chain]
@@ -63,7 +62,7 @@ func (r *Reader) endOf(ctx context.Context, s *session) (repute.Block, error) {
 	return block, err
 }
 
-// lastFinal returns the newest final block of a chain.
+// lastFinal is the newest final block of a chain.
 func (r *Reader) lastFinal(ctx context.Context, chain uint64) (repute.Block, error) {
 	heads, err := r.pools[chain].Heads(ctx)
 	if err != nil {
@@ -79,7 +78,6 @@ func (r *Reader) lastFinal(ctx context.Context, chain uint64) (repute.Block, err
 	return r.block(ctx, chain, final)
 }
 
-// block reads the header of a block from any endpoint.
 func (r *Reader) block(ctx context.Context, chain, number uint64) (repute.Block, error) {
 	blocks, err := r.pools[chain].Blocks(ctx, []uint64{number})
 	if err != nil {
@@ -88,8 +86,7 @@ func (r *Reader) block(ctx context.Context, chain, number uint64) (repute.Block,
 	return blocks[0], nil
 }
 
-// before finds a block below high whose time is not after the epoch's end. It quadruples its step at each try, so that
-// the search ends after few requests.
+// before finds a block that is not after the epoch's end, in steps that grow.
 func (r *Reader) before(ctx context.Context, s *session, high repute.Block) (repute.Block, error) {
 	for step := uint64(256); ; step *= 4 {
 		low, err := r.block(ctx, s.chain, high.Number-min(step, high.Number))
@@ -104,8 +101,7 @@ func (r *Reader) before(ctx context.Context, s *session, high repute.Block) (rep
 	}
 }
 
-// confirm reads a block and its successor from all endpoints, and fails unless the block is the last one whose time is
-// not after the epoch's end.
+// confirm reads a block and the next one from all endpoints: it is the last one that is not after the epoch's end.
 func (s *session) confirm(ctx context.Context, number uint64) (repute.Block, error) {
 	ask := func(ctx context.Context, n *node.Node) ([]repute.Block, error) {
 		return n.Blocks(ctx, []uint64{number, number + 1})

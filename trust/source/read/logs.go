@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -16,71 +17,106 @@ import (
 	"repute/trust/source"
 )
 
-// logCache keeps the decoded logs of all sources in memory, so that each log is read once per process.
-type logCache struct {
+// archive keeps what logs say of raters, so that each is read once.
+type archive struct {
 	mu      sync.Mutex
-	sources map[sourceKey]*sourceLogs
+	shelves map[shelfKey]*shelf
 }
 
-// sourceKey identifies a source at a home. A new version of the source starts with no logs.
-type sourceKey struct {
+type shelfKey struct {
 	source  string
 	version int
 	chain   uint64
 }
 
-// sourceLogs are the logs of one source at one home.
-type sourceLogs struct {
+// shelf is what the logs of one source say.
+type shelf struct {
 	mu     sync.Mutex
 	raters map[common.Address]*history
-	span   uint64 // blocks of one request, reduced when endpoints refuse larger ranges; 0: no limit
+	pace   pace
 }
 
-// history has the logs of one rater from the block after known, or from the home's FromBlock, up to the block before
-// next.
+// history is what the logs up to a block say of one rater.
 type history struct {
-	known *source.Credential // of an earlier reading; nil when signs has all logs of the rater
+	known *source.Credential // what an earlier reading found, nil where signs has all
 	next  uint64             // the first block that was not read
-	signs []source.Sign      // in the order of the chain
+	signs []source.Sign
+	full  bool // there were more signs than are kept, and signs has none
 }
 
 const (
 	// ratersAtOnce is how many addresses one filter names.
 	ratersAtOnce = 500
-	// maxSpans is how many requests for logs one reading of a source makes. The next reading continues.
+	// maxNamed is how many addresses are asked for by filters that name them. For more, all logs of the contract are
+	// asked for: 100,000 addresses would take 200 filters for every span.
+	maxNamed = 2_000
+	// maxSpans bounds the filters that one reading of a source asks for. What is left is asked for at the next one.
 	maxSpans = 2_000
-	// maxSigns is how many logs of one rater are kept. Above it the source is incomplete.
+	// maxSigns bounds the logs that are kept of one rater.
 	maxSigns = 50_000
+	// shareOfTime is the part of the time left for all sources that the logs of one source may take, as a divisor: the
+	// first source MUST leave time for the others.
+	shareOfTime = 3
 )
 
-// of returns the logs of the source that a job reads.
-func (c *logCache) of(j *job) *sourceLogs {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	key := sourceKey{j.source.ID, j.source.Version, j.home.Chain}
-	if c.sources[key] == nil {
-		c.sources[key] = &sourceLogs{raters: map[common.Address]*history{}}
-	}
-	return c.sources[key]
+// limits bound the reading of logs.
+type limits struct {
+	spans int // filters of one reading of a source
+	signs int // logs that are kept of one rater
 }
 
-// tenures reads the logs of raters up to the session's block and returns the tenures of raters with a credential.
-// persons are the results of Inquiry.Person, nil when no calls were made.
+// allowance is what one reading of a source may still ask for.
+type allowance struct {
+	filters int
+	until   time.Time // zero: any time
+}
+
+// newAllowance returns the allowance of one reading.
+func newAllowance(ctx context.Context, filters int) *allowance {
+	a := &allowance{filters: filters}
+	if deadline, bounded := ctx.Deadline(); bounded {
+		a.until = time.Now().Add(time.Until(deadline) / shareOfTime)
+	}
+	return a
+}
+
+// take reports whether so many filters may be asked for.
+func (a *allowance) take(filters int) bool {
+	a.filters -= filters
+	return a.filters >= 0 && (a.until.IsZero() || time.Now().Before(a.until))
+}
+
+func (a *archive) shelf(j *job) *shelf {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := shelfKey{j.source.ID, j.source.Version, j.home.Chain}
+	if a.shelves[key] == nil {
+		a.shelves[key] = &shelf{raters: map[common.Address]*history{}}
+	}
+	return a.shelves[key]
+}
+
+// tenures finds what the logs up to the session's block say of raters; persons is what calls said. Raters without a
+// credential have none, and those whose logs are not read yet are missed.
 func (j *job) tenures(ctx context.Context, raters []common.Address, persons map[common.Address]common.Hash) (
 	map[common.Address]source.Tenure, error) {
-	s := j.reader.kept.of(j)
+	s := j.reader.kept.shelf(j)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begin(j, raters)
 	out := map[common.Address]source.Tenure{}
-	budget := maxSpans
+	left := newAllowance(ctx, j.reader.limits.spans)
 	for len(raters) > 0 {
-		if err := j.extend(ctx, s, raters, &budget); err != nil {
+		if err := j.extend(ctx, s, raters, left); err != nil && !errors.Is(err, errSpans) {
 			return nil, err
 		}
 		var again []common.Address
 		for _, a := range raters {
 			h := s.raters[a]
+			if why := h.unread(a, j.session.at.Number, j.reader.limits); why != nil {
+				j.miss(a, why)
+				continue
+			}
 			tenure, tells := j.source.Tenure(h.known, persons[a], h.until(j.session.at.Number))
 			switch tells {
 			case source.Tells:
@@ -95,9 +131,20 @@ func (j *job) tenures(ctx context.Context, raters []common.Address, persons map[
 	return out, nil
 }
 
-// begin makes a history for each rater that has none. It starts after the block at which the rater's stored credential
-// of this source was read, or at FromBlock when the rater has none.
-func (s *sourceLogs) begin(j *job, raters []common.Address) {
+// unread returns why the logs up to a block do not tell about the rater, nil where they do.
+func (h *history) unread(rater common.Address, block uint64, most limits) error {
+	switch {
+	case h.full:
+		return fmt.Errorf("more than %d logs are about %s", most.signs, rater)
+	case h.next <= block:
+		return errSpans
+	}
+	return nil
+}
+
+// begin makes the histories of raters that have none: from where their last credential was read on, where it was dated
+// by logs of the same source.
+func (s *shelf) begin(j *job, raters []common.Address) {
 	held := map[common.Address]*source.Credential{}
 	for i := range j.past.Credentials {
 		c := &j.past.Credentials[i]
@@ -118,7 +165,7 @@ func (s *sourceLogs) begin(j *job, raters []common.Address) {
 	}
 }
 
-// until returns the signs up to a block.
+// until are the signs up to a block.
 func (h *history) until(block uint64) []source.Sign {
 	at, _ := slices.BinarySearchFunc(h.signs, block, func(s source.Sign, block uint64) int {
 		if s.Block <= block {
@@ -129,18 +176,23 @@ func (h *history) until(block uint64) []source.Sign {
 	return h.signs[:at]
 }
 
-// extend reads the logs of raters up to the session's block. Raters whose next block is the same share their requests.
-// budget is how many requests the reading may still make.
-func (j *job) extend(ctx context.Context, s *sourceLogs, raters []common.Address, budget *int) error {
+// extend reads the logs about raters up to the session's block. Raters whose next block is the same are asked for
+// together. Those of whom least is unread come first: raters whose credential is known MUST NOT wait for a scan of the
+// whole chain that new ones need, and a scan that an earlier reading began is ended before another one begins.
+func (j *job) extend(ctx context.Context, s *shelf, raters []common.Address, left *allowance) error {
 	groups := map[uint64][]common.Address{}
 	for _, a := range raters {
 		if next := s.raters[a].next; next <= j.session.at.Number {
 			groups[next] = append(groups[next], a)
 		}
 	}
-	for _, next := range slices.Sorted(maps.Keys(groups)) {
-		for part := range slices.Chunk(groups[next], ratersAtOnce) {
-			if err := j.scan(ctx, s, part, next, budget); err != nil {
+	for _, next := range slices.Backward(slices.Sorted(maps.Keys(groups))) {
+		size := ratersAtOnce
+		if len(groups[next]) > maxNamed {
+			size = len(groups[next])
+		}
+		for part := range slices.Chunk(groups[next], size) {
+			if err := j.scan(ctx, s, part, next, left); err != nil {
 				return err
 			}
 		}
@@ -148,61 +200,63 @@ func (j *job) extend(ctx context.Context, s *sourceLogs, raters []common.Address
 	return nil
 }
 
-// errSpans is returned when a reading has made maxSpans requests for logs.
+// errSpans says that a reading has asked for as many logs as it may.
 var errSpans = errors.New("the logs of the source are not read up to the epoch's end yet")
 
-// scan reads the logs of raters from a block on. It halves the range of a request that endpoints refuse.
-func (j *job) scan(ctx context.Context, s *sourceLogs, raters []common.Address, from uint64, budget *int) error {
-	filters := j.source.Filters(j.home, raters)
+// scan reads the logs about some raters from a block on, in spans that the endpoints take.
+func (j *job) scan(ctx context.Context, s *shelf, raters []common.Address, from uint64, left *allowance) error {
+	named, about := raters, map[common.Address]bool{}
+	if len(raters) > maxNamed {
+		named = nil
+	}
+	for _, a := range raters {
+		about[a] = true
+	}
+	filters := j.source.Filters(j.home, named)
 	for end := j.session.at.Number; from <= end; {
-		r := repute.BlockRange{From: from, To: end}
-		if s.span > 0 {
-			r.To = min(end, from+s.span-1)
-		}
-		if *budget -= len(filters); *budget < 0 {
+		r := s.pace.span(from, end)
+		if !left.take(len(filters)) {
 			return errSpans
 		}
-		signs, err := j.signs(ctx, filters, r)
+		signs, err := j.signs(ctx, filters, about, r)
 		switch {
 		case err == nil:
+			s.pace.answered(r)
 		case jsonrpc.IsTransient(err) || errors.As(err, &offError{}) || r.From == r.To || ctx.Err() != nil:
 			return err
 		default:
-			s.span = max(1, (r.To-r.From+1)/2)
-			if hint := jsonrpc.RangeHint(err); hint > 0 {
-				s.span = min(s.span, hint)
-			}
+			s.pace.refused(r, jsonrpc.RangeHint(err))
 			continue
 		}
-		if err := s.add(raters, signs, r.To+1); err != nil {
-			return err
-		}
+		s.add(raters, signs, r.To+1, j.reader.limits.signs)
 		from = r.To + 1
 	}
 	return nil
 }
 
-// add appends the signs of a range that ends before the block next to the histories of raters.
-func (s *sourceLogs) add(raters []common.Address, signs []source.Sign, next uint64) error {
+// add appends what a span said.
+func (s *shelf) add(raters []common.Address, signs []source.Sign, next uint64, most int) {
 	for _, a := range raters {
 		s.raters[a].next = next
 	}
 	for _, sign := range signs {
 		h := s.raters[sign.Rater]
-		if h.signs = append(h.signs, sign); len(h.signs) > maxSigns {
-			delete(s.raters, sign.Rater)
-			return fmt.Errorf("more than %d logs are about %s", maxSigns, sign.Rater)
+		if h.full {
+			continue
+		}
+		if h.signs = append(h.signs, sign); len(h.signs) > most {
+			h.signs, h.full = nil, true
 		}
 	}
-	return nil
 }
 
-// signs reads and decodes the logs of one range of blocks from all endpoints of the session.
-func (j *job) signs(ctx context.Context, filters []source.Filter, r repute.BlockRange) ([]source.Sign, error) {
+// signs reads what the logs of one range say about some raters.
+func (j *job) signs(ctx context.Context, filters []source.Filter, about map[common.Address]bool, r repute.BlockRange) (
+	[]source.Sign, error) {
 	ask := func(ctx context.Context, n *node.Node) (out []source.Sign, err error) {
 		for _, f := range filters {
-			if err := retry(ctx, func() error {
-				found, err := j.matching(ctx, n, f, r)
+			if err := patiently(ctx, func() error {
+				found, err := j.matching(ctx, n, f, about, r)
 				if err == nil {
 					out = append(out, found...)
 				}
@@ -217,9 +271,9 @@ func (j *job) signs(ctx context.Context, filters []source.Filter, r repute.Block
 	return agreed(ctx, j.session, "logs", slices.Equal, ask)
 }
 
-// matching reads and decodes the logs of one filter from one endpoint.
-func (j *job) matching(ctx context.Context, n *node.Node, f source.Filter, r repute.BlockRange) (out []source.Sign,
-	err error) {
+// matching asks one endpoint for the logs of one filter.
+func (j *job) matching(ctx context.Context, n *node.Node, f source.Filter, about map[common.Address]bool,
+	r repute.BlockRange) (out []source.Sign, err error) {
 	logs, err := n.Matching(ctx, r, []common.Address{f.Contract}, f.Topics)
 	if err == nil {
 		err = node.Capped(r, len(logs))
@@ -233,7 +287,7 @@ func (j *job) matching(ctx context.Context, n *node.Node, f source.Filter, r rep
 			return nil, offError{err}
 		}
 		for _, s := range signs {
-			if f.Names(s.Rater) {
+			if about[s.Rater] {
 				out = append(out, s)
 			}
 		}
@@ -241,7 +295,7 @@ func (j *job) matching(ctx context.Context, n *node.Node, f source.Filter, r rep
 	return out, nil
 }
 
-// time reads the headers of the blocks that tenures name, and sets the times of their moments.
+// time finds the times of the blocks that tenures name.
 func (s *session) time(ctx context.Context, tenures map[common.Address]source.Tenure) error {
 	wanted := map[uint64]uint64{}
 	for _, t := range tenures {
@@ -257,7 +311,7 @@ func (s *session) time(ctx context.Context, tenures map[common.Address]source.Te
 	}
 	blocks, err := agreed(ctx, s, "headers", slices.Equal, func(ctx context.Context, n *node.Node) (out []repute.Block,
 		err error) {
-		err = retry(ctx, func() error {
+		err = patiently(ctx, func() error {
 			out, err = n.Blocks(ctx, numbers)
 			return err
 		})

@@ -1,13 +1,16 @@
 package read
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
+	"pgregory.net/rapid"
 
 	"repute/internal/rpctest"
 	"repute/trust/source"
@@ -47,8 +50,8 @@ func TestLogsAreReadOnce(t *testing.T) {
 		past   source.Past
 		want   [][2]uint64
 	}{
-		"the same process":        {r, source.Past{}, [][2]uint64{{0, 16}, {11, 16}}},
-		"started anew":            {w.reader(8453), past, [][2]uint64{{0, 16}, {11, 16}}},
+		"the same process":        {r, source.Past{}, [][2]uint64{{11, 16}, {0, 16}}},
+		"started anew":            {w.reader(8453), past, [][2]uint64{{11, 16}, {0, 16}}},
 		"another machine, at all": {w.reader(8453), source.Past{}, [][2]uint64{{0, 16}}},
 	} {
 		now := one(t, c.reader, 8453, at(w.Head()), s, addresses(10), c.past)
@@ -174,5 +177,175 @@ func TestPaidByLogs(t *testing.T) {
 	if len(r.Credentials) != 1 || r.Credentials[0].Rater != numbered(1) ||
 		r.Credentials[0].Issued != w.Blocks()[1].Header.Time || w.Calls("eth_call") != 0 {
 		t.Errorf("%+v", r.Credentials)
+	}
+}
+
+// A reading that may not ask for all logs goes on where the one before ended. Raters whose credential is known count
+// meanwhile, and only those whose logs are unread are unknown.
+func TestScanGoesOnAtTheNextReading(t *testing.T) {
+	t.Parallel()
+	w, s, _ := booked(t)
+	first := one(t, w.reader(8453), 8453, at(w.Head()), s, addresses(5), source.Past{})
+	want(t, first, source.StatusOK)
+	w.MineEmpty(150)
+	w.Inject(rpctest.LimitRange(4, rpctest.Error{Code: -32005, Message: "query exceeds max block range 4"}))
+	r := w.reader(8453)
+	r.limits.spans = 60
+	past := source.Past{States: []source.State{first.State}, Credentials: first.Credentials}
+	readings := 0
+	for ; readings < 10; readings++ {
+		w.MineEmpty(2)
+		now := one(t, r, 8453, at(w.Head()), s, addresses(12), past)
+		if now.Status == source.StatusOK {
+			if len(now.Credentials) != 10 || len(now.Unknown) != 0 || now.Credentials[9].Issued != w.Blocks()[10].Header.Time {
+				t.Errorf("%d credentials, %d unknown", len(now.Credentials), len(now.Unknown))
+			}
+			break
+		}
+		want(t, now, source.StatusIncomplete, "not read up to the epoch's end yet")
+		if !slices.Equal(now.Unknown, addresses(10)[5:]) || len(now.Credentials) != 5 {
+			t.Errorf("reading %d: %d credentials, unknown %s", readings, len(now.Credentials), now.Unknown)
+		}
+	}
+	if readings == 0 || readings == 10 {
+		t.Errorf("all is read after %d readings", readings)
+	}
+}
+
+// The time for the logs of one source is a part of the time for all.
+func TestLogsLeaveTimeForOthers(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	if left := time.Until(newAllowance(ctx, 1).until); left > 21*time.Minute || left < 15*time.Minute {
+		t.Errorf("%s of an hour", left)
+	}
+	ended, cancel := context.WithTimeout(t.Context(), -time.Second)
+	defer cancel()
+	if newAllowance(ended, 5).take(1) || !newAllowance(t.Context(), 5).take(5) || newAllowance(t.Context(), 5).take(6) {
+		t.Error("more is asked for than allowed, or less")
+	}
+}
+
+// Spans begin with any number of blocks. An endpoint with a limit refuses few requests, and where the limit is of logs
+// the spans become longer again.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		dense := rapid.Uint64Range(1, 100).Draw(t, "limit at first")
+		sparse := dense * rapid.Uint64Range(1, 1000).Draw(t, "factor")
+		hint := rapid.SampledFrom([]uint64{0, dense}).Draw(t, "hint")
+		var p pace
+		requests, refusals, blocks := 0, 0, uint64(0)
+		const end = 100_000
+		for from := uint64(0); from <= end; {
+			r, limit := p.span(from, end), dense
+			if from > end/100 {
+				limit = sparse
+			}
+			if r.From != from || r.To < from || r.To > end {
+				t.Fatalf("%+v from %d", r, from)
+			}
+			requests++
+			if r.To-r.From+1 > limit {
+				refusals++
+				p.refused(r, min(hint, limit))
+				continue
+			}
+			p.answered(r)
+			blocks, from = blocks+r.To-r.From+1, r.To+1
+		}
+		if blocks != end+1 || refusals > 40+requests/minPatience {
+			t.Fatalf("%d blocks by %d requests, %d refused", blocks, requests, refusals)
+		}
+		if most := 200 + int(4*(end/100/dense+end/sparse)) + maxPatience*10; requests > most {
+			t.Fatalf("%d requests, want at most %d", requests, most)
+		}
+	})
+}
+
+// More logs about one rater than are kept make that rater unknown, and nobody else.
+func TestTooManyLogsOfOneRater(t *testing.T) {
+	t.Parallel()
+	w, s, log := attestations(t)
+	var logs []types.Log
+	for i := range 40 {
+		logs = append(logs, log("Attested", string(rune(i+1)), numbered(1)))
+	}
+	w.Mine(append(logs, log("Attested", "single", numbered(2))))
+	r := w.reader(8453)
+	r.limits.signs = 30
+	for range 2 {
+		w.MineEmpty(1)
+		now := one(t, r, 8453, at(w.Head()), s, addresses(4), source.Past{})
+		want(t, now, source.StatusIncomplete, "more than 30 logs", numbered(1).Hex())
+		if !slices.Equal(now.Unknown, []common.Address{numbered(1)}) || len(now.Credentials) != 1 ||
+			now.Credentials[0].Rater != numbered(2) {
+			t.Errorf("unknown %s, %+v", now.Unknown, now.Credentials)
+		}
+	}
+}
+
+// requests counts all that an endpoint was asked for.
+func (w *world) requests() (n int) {
+	for _, m := range []string{"eth_chainId", "eth_blockNumber", "eth_getBlockByNumber", "eth_getBlockByHash", "eth_call",
+		"eth_getCode", "eth_getStorageAt", "eth_getLogs"} {
+		n += w.Calls(m)
+	}
+	return n
+}
+
+// 100,000 raters of a source that is read by logs alone take fewer than 200 requests of any kind, at the first reading and
+// at the next. Logs about others say nothing of them.
+func TestNumberOfRequestsByLogs(t *testing.T) {
+	t.Parallel()
+	s := shipped(t).Source("farcaster-pro")
+	w := newWorld(t, 8453)
+	tiers := s.Home(8453).Contracts["tiers"].Address
+	w.put(tiers, nil)
+	var logs []types.Log
+	for i := range 3_000 { // two of three are about nobody who is asked about
+		logs = append(logs, types.Log{Address: tiers, Data: word(365), Topics: []common.Hash{
+			crypto.Keccak256Hash([]byte("PurchasedTier(uint256,uint256,uint256,address)")), common.BytesToHash(word(7)),
+			common.BytesToHash(word(1)), hashOf(numbered(50_000 * i))}})
+		if len(logs) == 300 {
+			w.Mine(logs)
+			logs = nil
+		}
+	}
+	w.MineEmpty(3)
+	r := w.reader(8453)
+	for range 2 {
+		before := w.requests()
+		got := one(t, r, 8453, at(w.Head()), s, addresses(100_000), source.Past{})
+		want(t, got, source.StatusOK)
+		if n := w.requests() - before; len(got.Credentials) != 2 || n == 0 || n >= 200 {
+			t.Errorf("%d credentials by %d requests", len(got.Credentials), n)
+		}
+		w.MineEmpty(1)
+	}
+}
+
+// The logs of a contract that are read for many raters say the same as those that are read for few.
+func TestManyRatersFindTheSame(t *testing.T) {
+	t.Parallel()
+	s := shipped(t).Source("basename")
+	w := newWorld(t, 8453)
+	registrar := s.Home(8453).Contracts["registrar"].Address
+	w.put(registrar, map[string]func(common.Hash) (bool, []byte){
+		"balanceOf(address)": func(common.Hash) (bool, []byte) { return true, word(1) }})
+	for name := range 6 {
+		moved := func(from, to int) types.Log {
+			return types.Log{Address: registrar, Topics: []common.Hash{crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)")),
+				hashOf(numbered(from)), hashOf(numbered(to)), common.BytesToHash(word(uint64(name)))}}
+		}
+		w.Mine([]types.Log{moved(name+5_000, name)}) // from an address that is not asked about
+		w.Mine([]types.Log{moved(name, (name+1)%6)})
+	}
+	w.MineEmpty(3)
+	few := one(t, w.reader(8453), 8453, at(w.Head()), s, addresses(6), source.Past{})
+	many := one(t, w.reader(8453), 8453, at(w.Head()), s, addresses(maxNamed+1), source.Past{})
+	if len(few.Credentials) != 6 || !same(few.Credentials, many.Credentials[:min(6, len(many.Credentials))]) {
+		t.Errorf("%d and %d credentials: %+v", len(few.Credentials), len(many.Credentials), many.Credentials)
 	}
 }

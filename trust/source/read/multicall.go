@@ -15,20 +15,20 @@ import (
 	"repute/trust/source"
 )
 
-// multicall makes many contract calls in one eth_call through the contract Multicall3.
+// multicall makes many calls in one through Multicall3, which returns what each of them returned or was reverted with.
 type multicall struct {
 	address common.Address
 	method  abi.Method
 }
 
-// call3 is the struct Call3 of Multicall3.
+// call3 is a call as aggregate3 takes it.
 type call3 struct {
 	Target       common.Address
 	AllowFailure bool
 	CallData     []byte
 }
 
-// answer is the struct Result of Multicall3: the data that a call returned, or without success the data of its revert.
+// answer is what one call returned, or was reverted with.
 type answer struct {
 	Success    bool
 	ReturnData []byte
@@ -40,7 +40,6 @@ const aggregate3 = `[{"type":"function","name":"aggregate3","stateMutability":"p
 	"outputs":[{"name":"returnData","type":"tuple[]","components":[{"name":"success","type":"bool"},
 		{"name":"returnData","type":"bytes"}]}]}]`
 
-// newMulticall returns a multicall that uses the Multicall3 at an address.
 func newMulticall(address common.Address) (*multicall, error) {
 	parsed, err := abi.JSON(strings.NewReader(aggregate3))
 	if err != nil {
@@ -50,27 +49,27 @@ func newMulticall(address common.Address) (*multicall, error) {
 }
 
 const (
-	// callsAtOnce is how many calls one request has at first. Nodes allow 50 million gas for a request, and reading an
-	// attestation takes some 20,000. Three calls for each of 10,000 raters take 18 requests.
+	// callsAtOnce is how many calls go in one. Nodes allow 50 million gas, and reading an attestation takes some 20,000.
+	// With it three calls for each of 10,000 raters are 18.
 	callsAtOnce = 1_700
-	// callsAtLeast is the lower limit of the size of later requests, which shrinks when an endpoint refuses a request.
+	// callsAtLeast is how few calls go in one for all that follow, where more were refused.
 	callsAtLeast = 200
-	// maxRefused is how many requests an endpoint may refuse before ask fails.
+	// maxRefused is how often an endpoint may refuse so many calls before it is not asked any more.
 	maxRefused = 24
 )
 
-// exchange is the state of one call of ask: a series of requests to one endpoint at a block.
+// exchange is one series of questions to one endpoint at a block.
 type exchange struct {
 	*multicall
 	node    *node.Node
 	at      repute.Block
-	size    int   // calls of the next request
-	refused int   // requests that the endpoint refused because of their size
-	any     bool  // the endpoint answered at least one request
+	size    int
+	refused int
+	any     bool  // it answered once
 	last    error // the last refusal
 }
 
-// ask makes all calls at one endpoint and returns one answer for each query.
+// ask makes all calls.
 func (m *multicall) ask(ctx context.Context, n *node.Node, at repute.Block, queries []source.Query) ([]answer, error) {
 	e := &exchange{multicall: m, node: n, at: at, size: callsAtOnce}
 	out := make([]answer, 0, len(queries))
@@ -88,11 +87,11 @@ func (m *multicall) ask(ctx context.Context, n *node.Node, at repute.Block, quer
 	return out, nil
 }
 
-// some makes calls in one request, and splits them in halves when the endpoint refuses the request because of its size.
-// A single call that the endpoint refuses has an answer without success and without data.
+// some makes calls in one, or in halves where the endpoint refuses so many. A single call that is refused has no
+// answer.
 func (e *exchange) some(ctx context.Context, queries []source.Query) ([]answer, error) {
 	var got []answer
-	err := retry(ctx, func() (err error) {
+	err := patiently(ctx, func() (err error) {
 		got, err = e.once(ctx, queries)
 		return err
 	})
@@ -117,8 +116,7 @@ func (e *exchange) some(ctx context.Context, queries []source.Query) ([]answer, 
 	return append(first, second...), err
 }
 
-// tooMany reports whether a smaller request may succeed: after an error about gas or size, and after an unrecognized
-// error.
+// tooMany reports whether fewer calls may be answered: too much gas, too many bytes, or words that nobody knows.
 func tooMany(err error) bool {
 	if errors.Is(err, node.ErrMoved) || errors.Is(err, node.ErrNoState) {
 		return false
@@ -127,7 +125,7 @@ func tooMany(err error) bool {
 	return errors.Is(err, node.ErrReverted) || fault == jsonrpc.FaultRange || fault == jsonrpc.FaultMalformed
 }
 
-// once sends one call of aggregate3 and decodes its answers.
+// once makes one call of aggregate3.
 func (e *exchange) once(ctx context.Context, queries []source.Query) ([]answer, error) {
 	calls := make([]call3, len(queries))
 	for i, q := range queries {
@@ -149,13 +147,11 @@ func (e *exchange) once(ctx context.Context, queries []source.Query) ([]answer, 
 		err = fmt.Errorf("%d answers to %d calls", len(answers), len(queries))
 	}
 	if err != nil {
-		return nil, &jsonrpc.AnswerError{
-			What: e.node.Host() + " answers for Multicall3 with something else: " + err.Error()}
+		return nil, &jsonrpc.AnswerError{What: e.node.Host() + " answers for Multicall3 with something else: " + err.Error()}
 	}
 	return answers, nil
 }
 
-// decode decodes the returned data of aggregate3.
 func (e *exchange) decode(data []byte) ([]answer, error) {
 	values, err := e.method.Outputs.Unpack(data)
 	if err != nil {

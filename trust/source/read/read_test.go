@@ -1,8 +1,11 @@
 package read
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -46,16 +49,20 @@ func chip(t *testing.T) (*world, *source.Source) {
 }
 
 // The source that asks for most, of which everybody has a credential: at most 20 calls for 10,000 raters, and fewer than
-// 200 for 100,000.
+// 200 for 100,000. With each call the endpoint is asked which block it has, so that requests of all kinds are about
+// twice as many.
 func TestNumberOfCalls(t *testing.T) {
 	t.Parallel()
 	w, s := chip(t)
 	w.MineEmpty(3)
 	r := w.reader(42220)
 	for raters, most := range map[int]int{10_000: 20, 100_000: 199} {
-		before := w.Calls("eth_call")
+		before, all := w.Calls("eth_call"), w.requests()
 		got := one(t, r, 42220, at(w.Head()), s, addresses(raters), source.Past{})
 		want(t, got, source.StatusOK)
+		if n := w.requests() - all; n > 2*most+10 {
+			t.Errorf("%d requests of all kinds for %d raters", n, raters)
+		}
 		if calls := w.Calls("eth_call") - before; len(got.Credentials) != raters || calls > most || calls < raters/5000 {
 			t.Errorf("%d credentials of %d raters by %d calls, want at most %d", len(got.Credentials), raters, calls, most)
 		}
@@ -235,5 +242,44 @@ func TestUpgraded(t *testing.T) {
 	want(t, now, source.StatusOK)
 	if now.Implementations["registry"] != other {
 		t.Errorf("pinned %s", now.Implementations)
+	}
+}
+
+// At the deadline the sources that were read stay read, and the others are incomplete. A canceled reading is an error.
+func TestDeadlineKeepsWhatWasRead(t *testing.T) {
+	t.Parallel()
+	w, book, _ := booked(t)
+	slow := shipped(t).Source("basename")
+	registrar := slow.Home(8453).Contracts["registrar"].Address
+	w.put(registrar, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	w.set(func() {
+		w.first = func(c rpctest.Call) *rpctest.Answer {
+			if c.Method == "eth_getCode" && strings.Contains(strings.ToLower(string(c.Params[0])), strings.ToLower(registrar.Hex())) {
+				<-ctx.Done()
+			}
+			return nil
+		}
+	})
+	sources := []*source.Source{book, slow, shipped(t).Source("farcaster-pro")}
+	got, err := w.reader(8453).Read(ctx, 8453, at(w.Head()), sources, addresses(12), source.Past{})
+	if err != nil || len(got) != 3 {
+		t.Fatalf("%d readings, %v", len(got), err)
+	}
+	want(t, got[0], source.StatusOK)
+	if len(got[0].Credentials) != 10 {
+		t.Errorf("%d credentials of the source that was read", len(got[0].Credentials))
+	}
+	for _, r := range got[1:] {
+		want(t, r, source.StatusIncomplete, "deadline")
+		if len(r.Unknown) != 12 || r.Time != w.Head().Header.Time {
+			t.Errorf("%s: %d unknown, %+v", r.Source, len(r.Unknown), r.State)
+		}
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.reader(8453).Read(canceled, 8453, at(w.Head()), sources, addresses(2), source.Past{}); err == nil {
+		t.Error("a canceled reading is none")
 	}
 }

@@ -20,29 +20,30 @@ import (
 type Reader struct {
 	pools map[uint64]*node.Pool
 	calls *multicall
-	kept  logCache
+	kept  archive
+	// limits are those of this package; tests have smaller ones.
+	limits limits
 
 	mu   sync.Mutex
-	ends map[uint64]end // last result of endOf by home, guarded by mu
+	ends map[uint64]end // of chains that are read for others: where they were last read
 }
 
-// New returns a reader that uses these pools of endpoints, by chain id. multicall is the address of Multicall3, which
-// is the same on all chains.
+// New makes a reader of the chains that the pools ask. multicall is the address of Multicall3, the same on all.
 func New(multicall common.Address, pools map[uint64]*node.Pool) (*Reader, error) {
 	calls, err := newMulticall(multicall)
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{pools: pools, calls: calls, kept: logCache{sources: map[sourceKey]*sourceLogs{}},
-		ends: map[uint64]end{}}, nil
+	return &Reader{pools: pools, calls: calls, kept: archive{shelves: map[shelfKey]*shelf{}}, ends: map[uint64]end{},
+		limits: limits{maxSpans, maxSigns}}, nil
 }
 
 // Reaches reports whether an endpoint of a chain is configured.
 func (r *Reader) Reaches(chain uint64) bool { return r.pools[chain] != nil }
 
-// Read reads sources about raters as of a block of the scored chain. past is the result of the epoch before. It returns
-// one reading for each source, in the order of sources. A source that cannot be read has a reading with Status and
-// Reason; the error is only that of ctx.
+// Read asks sources about raters as of a block of a chain. past is what the readings before had found. There is one
+// reading for each source, in their order; what fails is said in it. After the deadline of the context, the sources that
+// were not read are incomplete and all their raters are unknown. A canceled context is an error.
 func (r *Reader) Read(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source,
 	raters []common.Address, past source.Past) ([]source.Reading, error) {
 	sessions := map[uint64]*session{}
@@ -62,30 +63,29 @@ func (r *Reader) Read(ctx context.Context, chain uint64, at repute.Block, source
 		}
 		j.session = open(j.home.Chain)
 		out = append(out, j.run(ctx))
-		if ctx.Err() != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, ctx.Err()
 		}
 	}
 	return out, nil
 }
 
-// session is the state of one call of Read for one chain: a block, and the endpoints that are used.
+// session is a chain at one block, with the endpoints that are asked of it.
 type session struct {
 	reader *Reader
 	chain  uint64
 	nodes  []*node.Node
-	err    error        // reason for which the chain cannot be read, nil when it can
-	at     repute.Block // at which everything is read
-	placed bool         // at is set, or could not be found
-	end    time.Time    // of the epoch
+	err    error // why it cannot be asked
+	at     repute.Block
+	placed bool // at is known
+	end    time.Time
 	facts  map[common.Address]fact
 }
 
-// witnesses is how many endpoints must give the same answer when endpoints of so many hosts are configured.
+// witnesses is how many endpoints must agree, where so many are configured.
 const witnesses = 2
 
-// open returns a session with endpoints of a chain. Its block is not set: Read sets that of the scored chain, and ready
-// finds that of another home.
+// open finds the endpoints of a chain. Blocks of another chain than the scored one are placed when they are needed.
 func (r *Reader) open(ctx context.Context, chain uint64, at repute.Block) *session {
 	s := &session{reader: r, chain: chain, end: at.Time, facts: map[common.Address]fact{}}
 	pool := r.pools[chain]
@@ -99,7 +99,7 @@ func (r *Reader) open(ctx context.Context, chain uint64, at repute.Block) *sessi
 	return s
 }
 
-// ready finds the session's block unless it is known, and returns the error of the session.
+// ready places the session's block.
 func (s *session) ready(ctx context.Context) error {
 	if s.err == nil && !s.placed {
 		s.at, s.err = s.reader.endOf(ctx, s)
@@ -118,17 +118,18 @@ type job struct {
 	raters  []common.Address
 	past    source.Past
 
-	out   source.Reading
-	asked []*source.Inquiry // about raters that may have a credential
+	out    source.Reading
+	asked  []*source.Inquiry
+	missed map[common.Address]bool
 }
 
-// offError is returned when a contract differs from its declaration. The source is then off.
+// offError turns a source off: it is not what was declared.
 type offError struct{ error }
 
-// maxReason is the largest length of State.Reason in bytes.
+// maxReason bounds the reason that is stored of a failed reading, in bytes.
 const maxReason = 500
 
-// run reads the source and returns the reading. An error becomes the reading's status and reason.
+// run reads the source.
 func (j *job) run(ctx context.Context) source.Reading {
 	before := j.before()
 	j.out.State = source.State{Source: j.source.ID, Chain: j.home.Chain, Status: source.StatusOK}
@@ -138,7 +139,7 @@ func (j *job) run(ctx context.Context) source.Reading {
 	err := j.read(ctx, before)
 	at := j.session.at
 	j.out.Block, j.out.Hash, j.out.Time = at.Number, at.Hash, uint64(max(0, at.Time.Unix()))
-	if at.Time.IsZero() { // the block was not found: keepDays and carryDays are counted up to the end of the epoch
+	if at.Time.IsZero() { // it was not found: the credentials of before are as old as the epoch makes them
 		j.out.Time = uint64(max(0, j.session.end.Unix()))
 	}
 	var off offError
@@ -154,7 +155,7 @@ func (j *job) run(ctx context.Context) source.Reading {
 	return j.out
 }
 
-// shorten returns the text of an error in one line of at most maxReason bytes.
+// shorten returns an error as a reason of one line.
 func shorten(err error) string {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if len(text) > maxReason {
@@ -163,7 +164,6 @@ func shorten(err error) string {
 	return text
 }
 
-// before returns the state of the source for the epoch before, nil when there is none.
 func (j *job) before() *source.State {
 	at := slices.IndexFunc(j.past.States, func(s source.State) bool { return s.Source == j.source.ID })
 	if at < 0 {
@@ -172,8 +172,11 @@ func (j *job) before() *source.State {
 	return &j.past.States[at]
 }
 
-// read reads contracts and logs, and sets the credentials of the reading.
+// read asks contracts and logs, and fills the reading.
 func (j *job) read(ctx context.Context, before *source.State) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("the time for reading the sources ended before this one was read: %w", err)
+	}
 	if err := j.session.ready(ctx); err != nil {
 		return err
 	}
@@ -192,7 +195,7 @@ func (j *job) read(ctx context.Context, before *source.State) error {
 	return j.date(ctx)
 }
 
-// ask makes all calls of the source. Afterwards asked has the inquiries that found a credential.
+// ask makes all calls of the source. Afterwards asked holds the inquiries that found a credential.
 func (j *job) ask(ctx context.Context) error {
 	if err := j.begin(ctx); err != nil {
 		return err
@@ -226,15 +229,22 @@ func (j *job) ask(ctx context.Context) error {
 	return nil
 }
 
-// miss adds a rater without an answer to the reading, which becomes incomplete.
+// miss notes a rater that was not answered for; the first reason counts.
 func (j *job) miss(rater common.Address, why error) {
+	if j.missed[rater] {
+		return
+	}
+	if j.missed == nil {
+		j.missed = map[common.Address]bool{}
+	}
+	j.missed[rater] = true
 	j.out.Unknown = append(j.out.Unknown, rater)
 	if j.out.Status == source.StatusOK {
 		j.out.Status, j.out.Reason = source.StatusIncomplete, shorten(why)
 	}
 }
 
-// begin makes an inquiry for each rater, or with ByLogs for each rater that has a credential according to logs.
+// begin makes the inquiries: of all raters, or of those for whom logs name an attestation.
 func (j *job) begin(ctx context.Context) error {
 	if !j.source.ByLogs() {
 		for _, a := range j.raters {
@@ -254,7 +264,7 @@ func (j *job) begin(ctx context.Context) error {
 	return nil
 }
 
-// date makes a credential of each inquiry in asked, and with ByEvents sets its times to those of the logs.
+// date makes credentials of what was found.
 func (j *job) date(ctx context.Context) error {
 	at := j.session.at
 	var tenures map[common.Address]source.Tenure

@@ -12,8 +12,8 @@ import (
 	"repute/trust/source"
 )
 
-// Now returns the newest final block of a chain at which all sources can be read. When the final block of a home is
-// older than that of the chain, it is the last block of the chain before the home's final block.
+// Now returns a final block of a chain at which all sources can be read: the newest one, or where a home lags behind it
+// the last one that is not after what is final there.
 func (r *Reader) Now(ctx context.Context, chain uint64, sources []*source.Source) (repute.Block, error) {
 	if !r.Reaches(chain) {
 		return repute.Block{}, repute.Invalid("rpc", fmt.Sprintf("no endpoint of chain %d is configured", chain),
@@ -42,26 +42,26 @@ func (r *Reader) Now(ctx context.Context, chain uint64, sources []*source.Source
 	return s.at, s.ready(ctx)
 }
 
-// Difference is a stored credential that another reading does not confirm.
+// Difference is a stored credential that contracts do not confirm.
 type Difference struct {
 	Source string         `json:"source"`
 	Rater  common.Address `json:"rater"`
 	Block  uint64         `json:"block"`
-	What   string         `json:"difference"` // a sentence for people
+	What   string         `json:"difference"`
 }
 
-// Checked is the result of Verify.
+// Checked is what Verify found.
 type Checked struct {
 	Credentials int          `json:"credentials"` // that were compared
 	Differences []Difference `json:"differences"`
-	Unchecked   []string     `json:"unchecked"` // credentials that could not be compared, with the reason
+	Unchecked   []string     `json:"unchecked"` // what could not be compared, and why
 }
 
-// Verify reads stored credentials of a chain again, each at the block at which it was read, and compares them. at is
-// the block of the run that stored them, and past has the states and credentials of this run. When the endpoints no
-// longer have the state of that block, attestations are read at the newest final block and compared by their own times.
-func (r *Reader) Verify(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source,
-	past source.Past) (out Checked, err error) {
+// Verify reads stored credentials of a chain again, each at the block at which it was read, and compares them. at is the
+// block of the run that has them, and states are those of its readings. Attestations are compared by their own times
+// where the state of the block is not kept any more.
+func (r *Reader) Verify(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source, past source.Past) (
+	out Checked, err error) {
 	out.Differences, out.Unchecked = []Difference{}, []string{}
 	for _, s := range sources {
 		for _, group := range byBlock(s, past.Credentials) {
@@ -73,7 +73,7 @@ func (r *Reader) Verify(ctx context.Context, chain uint64, at repute.Block, sour
 	return out, nil
 }
 
-// byBlock returns the credentials of a source that have not lapsed, grouped by the block at which they were read.
+// byBlock are the credentials of a source that readings confirmed, by the block of the reading.
 func byBlock(s *source.Source, held []source.Credential) [][]source.Credential {
 	var own []source.Credential
 	for _, c := range held {
@@ -92,8 +92,7 @@ func byBlock(s *source.Source, held []source.Credential) [][]source.Credential {
 	return out
 }
 
-// verify compares held, the stored credentials of one source and block, with another reading, and adds the result to
-// out.
+// verify compares the credentials of one source and block.
 func (r *Reader) verify(ctx context.Context, chain uint64, at repute.Block, s *source.Source, states []source.State,
 	held []source.Credential, out *Checked) error {
 	first := held[0]
@@ -113,16 +112,15 @@ func (r *Reader) verify(ctx context.Context, chain uint64, at repute.Block, s *s
 			return err
 		}
 	} else if found.Status != source.StatusOff && found.Hash != first.Hash {
-		out.Unchecked = append(out.Unchecked,
-			fmt.Sprintf("%s: %d credentials of block %d of chain %d: it is read at block %d now",
-				s.ID, len(held), first.Block, first.Chain, found.Block))
+		out.Unchecked = append(out.Unchecked, fmt.Sprintf("%s: %d credentials of block %d of chain %d: it is read at block %d now",
+			s.ID, len(held), first.Block, first.Chain, found.Block))
 		return nil
 	}
 	compare(s, held, &found, out)
 	return nil
 }
 
-// again reads a source about the raters of stored credentials.
+// again reads a source about the holders of credentials.
 func (r *Reader) again(ctx context.Context, chain uint64, at repute.Block, s *source.Source, states []source.State,
 	held []source.Credential) (source.Reading, error) {
 	raters := make([]common.Address, len(held))
@@ -136,7 +134,7 @@ func (r *Reader) again(ctx context.Context, chain uint64, at repute.Block, s *so
 	return readings[0], nil
 }
 
-// compare compares stored credentials with another reading, and adds the result to out.
+// compare tells what differs between stored credentials and a reading of them.
 func compare(s *source.Source, held []source.Credential, found *source.Reading, out *Checked) {
 	unknown := 0
 	for i := range held {
@@ -165,12 +163,16 @@ func compare(s *source.Source, held []source.Credential, found *source.Reading, 
 	}
 }
 
-// differs returns the first difference between a stored credential and one that was found, "" for none. A revocation
-// after the stored reading is no difference. The time of issue is compared only for sources that are Dated.
+// differs says in what a stored credential differs from one that was found, "" for nothing. A later revocation is no
+// difference. Times that only the first reading tells are not compared.
 func differs(s *source.Source, stored, found *source.Credential) string {
 	revoked := found.Revoked
 	if revoked > stored.Read {
 		revoked = 0
+	}
+	issued, renewed := stored.Issued, stored.Renewed
+	if s.Read.EAS != nil && renewed > 0 { // what was read is the last of several attestations
+		issued, renewed = renewed, found.Renewed
 	}
 	switch {
 	case stored.Subject != found.Subject:
@@ -179,7 +181,7 @@ func differs(s *source.Source, stored, found *source.Credential) string {
 		return fmt.Sprintf("it expires at %d, stored is %d", found.Expires, stored.Expires)
 	case stored.Revoked != revoked && stored.Revoked <= stored.Read:
 		return fmt.Sprintf("it was revoked at %d, stored is %d", found.Revoked, stored.Revoked)
-	case s.Dated() && (stored.Issued != found.Issued || stored.Renewed != found.Renewed && found.Hash == stored.Hash):
+	case s.Dated() && (issued != found.Issued || renewed != found.Renewed && found.Hash == stored.Hash):
 		return fmt.Sprintf("it was issued at %d and renewed at %d, stored are %d and %d", found.Issued, found.Renewed,
 			stored.Issued, stored.Renewed)
 	case stored.Hash == found.Hash && stored.Answer != found.Answer:
