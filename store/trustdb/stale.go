@@ -27,18 +27,26 @@ const MarkTokens = `
 // ResolveMarks takes up to limit marks of a chain away and makes the agents stale whose scores they
 // concern. It returns how many there were: fewer than limit when there are no more. Any number of
 // processes may call it. Before the chain's first run, whose pass reads all agents, marks have no
-// effect. Scores of rewound blocks stay hidden until they are computed again: see query.ScoreOf.
+// effect but that of late events: a run whose graph was read before them may be stored yet. Scores of rewound blocks stay hidden until they are computed again: see query.ScoreOf.
 func ResolveMarks(ctx context.Context, db *store.DB, chainID uint64, limit int) (n int, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("resolve marks of chain %d", chainID), func(tx pgx.Tx) error {
 		// One statement sees that there is no run, and the marks. A run that is stored later reads what
 		// they are about.
-		tag, err := tx.Exec(ctx, `
-			delete from trust_marks where chain_id = $1 and not exists (select from trust_runs where chain_id = $1)
-			and id in (select id from trust_marks where chain_id = $1 order by id limit $2 for update skip locked)`, chainID, limit)
-		if n = int(tag.RowsAffected()); err != nil || n > 0 {
+		var late int64
+		if err := tx.QueryRow(ctx, `
+			with m as (
+				delete from trust_marks where chain_id = $1 and not exists (select from trust_runs where chain_id = $1)
+				and id in (select id from trust_marks where chain_id = $1 order by id limit $2 for update skip locked)
+				returning id, late)
+			select count(*), coalesce(max(id) filter (where late), 0) from m`, chainID, limit).Scan(&n, &late); err != nil {
 			return err
 		}
-		var late int64
+		if late > 0 {
+			return noteLate(ctx, tx, chainID, late)
+		}
+		if n > 0 {
+			return nil
+		}
 		var every bool
 		if err := tx.QueryRow(ctx, resolveMarks, chainID, limit, CauseEvent, causeRun).Scan(&n, &late, &every); err != nil {
 			return err
