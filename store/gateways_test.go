@@ -170,3 +170,35 @@ func TestRatersBehindGateways(t *testing.T) {
 		t.Errorf("raters %v, want %v", got, want)
 	}
 }
+
+// A gateway that is listed, or no longer, makes another run due; a list that stays as it is does not.
+func TestListOfGatewaysMakesARunDue(t *testing.T) {
+	t.Parallel()
+	db, ctx := testDB(t), ctxOf(t)
+	l := twoAgents()
+	l.extend(txOf{ticket(0, 7, 1), viaGateway(0, 1, rpctest.Gateway, 1)})
+	listed, unlisted := testChain(1), testChain(1)
+	unlisted.Gateways = nil
+	ok(t, chaindb.AddChain(ctx, db, listed))
+	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)))
+	ok(t, trustdb.AddRun(ctx, db, trustdb.Run{ChainID: 1, Run: 1, Scorer: "test"}))
+	marks := func() (late, every int) {
+		t.Helper()
+		_, err := db.Pool().Exec(ctx, "delete from trust_marks where not late")
+		ok(t, err)
+		ok(t, db.Pool().QueryRow(ctx, "select count(*), count(*) filter (where every) from trust_marks").Scan(&late, &every))
+		_, err = db.Pool().Exec(ctx, "delete from trust_marks")
+		ok(t, err)
+		return late, every
+	}
+	marks()
+	for i, c := range []struct {
+		chain repute.Chain
+		want  int
+	}{{listed, 0}, {unlisted, 1}, {unlisted, 0}, {listed, 1}} {
+		ok(t, chaindb.AddChain(ctx, db, c.chain))
+		if late, every := marks(); late != c.want || every != c.want {
+			t.Errorf("step %d: %d late marks, %d of all agents, want %d", i, late, every, c.want)
+		}
+	}
+}
