@@ -20,7 +20,7 @@ const ReviewedWriters = "reviewed-writers"
 // Bounds of reviewed writers where no policy of sources has a class B. They are those of the policy that this project
 // comes with.
 var (
-	writerBounds = flow.SourceBounds{Praise: fixed.Int(3), Blame: fixed.Int(2)}
+	writerBounds = flow.SourceBounds{Praise: fixed.Ratio(27, 10), Blame: fixed.Int(2)}
 	allBounds    = flow.SourceBounds{Praise: fixed.Int(7), Blame: fixed.Int(3)}
 )
 
