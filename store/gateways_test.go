@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -15,6 +16,7 @@ import (
 	"repute/store/chaindb"
 	"repute/store/eventdb"
 	"repute/store/importdb"
+	"repute/store/trustdb"
 )
 
 // viaGateway is a rating that a client wrote, with number idx and a feedback hash.
@@ -149,4 +151,54 @@ func TestTicketsFoundLate(t *testing.T) {
 	ok(t, importdb.Amend(ctx, db, 1, store.Lease{}, importdb.Amendment{Block: l.blocks[1].Block,
 		Remove: []types.Log{found[0].Log}}))
 	wantPayers(t, dump(t, ctx, db, 1), []any{noPayer})
+}
+
+// The raters of whom sources are asked are the payers of gateways, not the gateways; a rating without a payer has none.
+func TestRatersBehindGateways(t *testing.T) {
+	t.Parallel()
+	db, ctx := testDB(t), ctxOf(t)
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
+	l := twoAgents()
+	l.extend(txOf{ticket(0, 7, 1), viaGateway(0, 1, rpctest.Gateway, 1)}, txOf{viaGateway(1, 1, rpctest.Gateway, 1)},
+		txOf{viaGateway(1, 1, rpctest.Account(9), 1)})
+	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)))
+	want := []common.Address{rpctest.Account(7), rpctest.Account(9)}
+	slices.SortFunc(want, common.Address.Cmp)
+	got, err := trustdb.Raters(ctx, db, 1, l.head().Number, nil)
+	ok(t, err)
+	if !slices.Equal(got, want) {
+		t.Errorf("raters %v, want %v", got, want)
+	}
+}
+
+// A gateway that is listed, or no longer, makes another run due; a list that stays as it is does not.
+func TestListOfGatewaysMakesARunDue(t *testing.T) {
+	t.Parallel()
+	db, ctx := testDB(t), ctxOf(t)
+	l := twoAgents()
+	l.extend(txOf{ticket(0, 7, 1), viaGateway(0, 1, rpctest.Gateway, 1)})
+	listed, unlisted := testChain(1), testChain(1)
+	unlisted.Gateways = nil
+	ok(t, chaindb.AddChain(ctx, db, listed))
+	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)))
+	ok(t, trustdb.AddRun(ctx, db, trustdb.Run{ChainID: 1, Run: 1, Scorer: "test"}))
+	marks := func() (late, every int) {
+		t.Helper()
+		_, err := db.Pool().Exec(ctx, "delete from trust_marks where not late")
+		ok(t, err)
+		ok(t, db.Pool().QueryRow(ctx, "select count(*), count(*) filter (where every) from trust_marks").Scan(&late, &every))
+		_, err = db.Pool().Exec(ctx, "delete from trust_marks")
+		ok(t, err)
+		return late, every
+	}
+	marks()
+	for i, c := range []struct {
+		chain repute.Chain
+		want  int
+	}{{listed, 0}, {unlisted, 1}, {unlisted, 0}, {listed, 1}} {
+		ok(t, chaindb.AddChain(ctx, db, c.chain))
+		if late, every := marks(); late != c.want || every != c.want {
+			t.Errorf("step %d: %d late marks, %d of all agents, want %d", i, late, every, c.want)
+		}
+	}
 }

@@ -124,3 +124,20 @@ func TestReindexReportsWhatDoesNotDecode(t *testing.T) {
 	}
 	equalDumps(t, "failed reindex", want, dump(t, ctx, db, 1))
 }
+
+// A gateway that is listed during a reindex is not lost: the new rows would say that its ratings are its own.
+func TestReindexGivesWayToAGateway(t *testing.T) {
+	t.Parallel()
+	db, ctx := testDB(t), ctxOf(t)
+	l := twoAgents()
+	l.extend(txOf{ticket(0, 7, 1), viaGateway(0, 1, rpctest.Gateway, 1)})
+	listed, unlisted := testChain(1), testChain(1)
+	unlisted.Gateways = nil
+	ok(t, chaindb.AddChain(ctx, db, unlisted))
+	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)))
+	err := importdb.Reindex(ctx, db, 1, during(func() { ok(t, chaindb.AddChain(ctx, db, listed)) }))
+	if !errors.Is(err, repute.ErrFenced) {
+		t.Errorf("reindex: %v", err)
+	}
+	wantPayers(t, dump(t, ctx, db, 1), []any{address(rpctest.Account(7))})
+}

@@ -135,3 +135,21 @@ func TestTrustInputs(t *testing.T) {
 		t.Errorf("an input that never was: %v", err)
 	}
 }
+
+// A check sees the whole set as it would be, and its error keeps all of it as it was.
+func TestChecksOfRoots(t *testing.T) {
+	t.Parallel()
+	db, ctx := testDB(t), ctxOf(t)
+	one, two := repute.TrustRoot{Address: person(1), Weight: 1, Reason: "r"}, repute.TrustRoot{Address: person(2), Weight: 1, Reason: "r"}
+	ok(t, trustdb.AddRoots(ctx, db, 7, repute.DefaultRoots, []repute.TrustRoot{one}, false))
+	refused := errors.New("refused")
+	for _, replace := range []bool{false, true} {
+		seen := 0
+		err := trustdb.AddRoots(ctx, db, 7, repute.DefaultRoots, []repute.TrustRoot{two}, replace,
+			func(set []repute.TrustRoot) error { seen = len(set); return refused })
+		if want := map[bool]int{false: 2, true: 1}[replace]; !errors.Is(err, refused) || seen != want {
+			t.Errorf("replace %v: %v, the check saw %d roots, want %d", replace, err, seen, want)
+		}
+	}
+	sameRoots(t, db, 7, repute.DefaultRoots, one)
+}

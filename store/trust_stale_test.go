@@ -240,3 +240,35 @@ func TestStaleAgentsWaitForThePass(t *testing.T) {
 		t.Errorf("closed %v, %v", closed, err)
 	}
 }
+
+// A late mark that is resolved before the first run is stored still makes a run due when that run's graph was read
+// before the mark.
+func TestLateMarksBeforeTheFirstRun(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 52)
+	w.grow(20)
+	w.store(t, db, w.tip().Number)
+	for marked(t, db, 7) > 0 {
+	}
+	repaired := func() int64 {
+		t.Helper()
+		chains, err := trustdb.Chains(t.Context(), db)
+		ok(t, err)
+		return chains[0].Repaired
+	}
+	before := repaired()
+	ok(t, pgx.BeginFunc(t.Context(), db.Pool(), func(tx pgx.Tx) error {
+		return trustmark.Add(t.Context(), tx, 7, trustmark.Marks{Late: true, All: true})
+	}))
+	if n := marked(t, db, 7); n != 1 {
+		t.Fatalf("%d marks", n)
+	}
+	late := repaired()
+	if late <= before {
+		t.Errorf("the late mark is lost: repaired %d", late)
+	}
+	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 7, Run: 1, Scorer: "test", Repaired: before}))
+	if n := repaired(); n != late {
+		t.Errorf("repaired %d after a run that does not follow the mark, want %d", n, late)
+	}
+}

@@ -41,6 +41,12 @@ func (t *TagTable) check() error {
 	return t.checkCurve("tags: validation", v.Channel, v.Weight, v.Curve)
 }
 
+// accepts returns the error of the table with rules of writers in addition to its own, and leaves the table as it is.
+func (t TagTable) accepts(writers []WriterRules) error {
+	t.Writers = append(slices.Clone(t.Writers), writers...)
+	return t.check()
+}
+
 // addWriters validates the rules of all writers and adds them to the lookups.
 func (t *TagTable) addWriters() error {
 	for i, w := range t.Writers {

@@ -20,7 +20,7 @@ const ReviewedWriters = "reviewed-writers"
 // Bounds of reviewed writers and of all credits when no policy of sources is used. They are those of the default
 // policy.
 var (
-	writerBounds = flow.SourceBounds{Praise: fixed.Int(3), Blame: fixed.Int(2)}
+	writerBounds = flow.SourceBounds{Praise: fixed.Ratio(27, 10), Blame: fixed.Int(2)}
 	allBounds    = flow.SourceBounds{Praise: fixed.Int(7), Blame: fixed.Int(3)}
 )
 
@@ -50,17 +50,27 @@ func ParseRules(writer common.Address, text string) ([]WriterRules, error) {
 	return rules, nil
 }
 
-// WithRoots returns the parameters with the tag rules of these reviewed writers added to the table of tags.
-func (p *Params) WithRoots(writers []repute.TrustRoot) (*Params, error) {
+// WithRoots returns the parameters with the rules of reviewed writers. It leaves out the rules of a writer that the table
+// refuses, alone or with those of the writers before it: refused has one repute.ErrInvalid per such writer, which then
+// rates by the general rules. The result follows from parameters and writers alone, so that a replay leaves out the same.
+func (p *Params) WithRoots(writers []repute.TrustRoot) (with *Params, refused []error) {
 	var all []WriterRules
 	for _, w := range writers {
 		rules, err := ParseRules(w.Address, w.Rules)
+		if err == nil && len(rules) > 0 {
+			err = p.Tags.accepts(append(slices.Clip(all), rules...))
+		}
 		if err != nil {
-			return nil, err
+			refused = append(refused, fmt.Errorf("rules of writer %s: %w", w.Address.Hex(), err))
+			continue
 		}
 		all = append(all, rules...)
 	}
-	return p.WithWriters(all)
+	with, err := p.WithWriters(all)
+	if err != nil { // the table itself is wrong
+		return p, append(refused, err)
+	}
+	return with, refused
 }
 
 // WithReviewedWriters returns c with a credit for each reviewed writer. A writer has its full weight at every agent,

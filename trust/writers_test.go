@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -120,12 +121,42 @@ func TestRulesOfRoots(t *testing.T) {
 	w := reviewed(1, 1)
 	w.Rules = `[{"tags":["grade"],"channel":"quality","unit":"grade","better":"lower","range":[1,6],"weight":1,
 		"curve":[[1,1],[6,-1]],"reason":"a school"}]`
-	got, err := p.WithRoots([]repute.TrustRoot{w, reviewed(2, 1)})
-	if err != nil || got.Tags.RuleOf(address(1), "grade") == nil || got.Tags.RuleOf(address(2), "grade") != nil {
-		t.Errorf("%v", err)
+	got, refused := p.WithRoots([]repute.TrustRoot{w, reviewed(2, 1)})
+	if len(refused) > 0 || got.Tags.RuleOf(address(1), "grade") == nil || got.Tags.RuleOf(address(2), "grade") != nil {
+		t.Errorf("%v", refused)
 	}
-	w.Rules = `[{"tag":["grade"]}]`
-	if _, err := p.WithRoots([]repute.TrustRoot{w}); err == nil {
-		t.Error("an unknown member is read")
+	unknown := reviewed(3, 1)
+	unknown.Rules = `[{"tag":["grade"]}]`
+	got, refused = p.WithRoots([]repute.TrustRoot{unknown, w})
+	if len(refused) != 1 || !errors.Is(refused[0], repute.ErrInvalid) || got.Tags.RuleOf(address(1), "grade") == nil {
+		t.Errorf("an unknown member is read, or keeps the other writer out: %v", refused)
+	}
+}
+
+// Writers whose rules are more than the table holds do not end all scoring: those with the first addresses keep theirs.
+func TestMoreRulesOfRootsThanTheTableHolds(t *testing.T) {
+	t.Parallel()
+	p := must(DefaultParams())
+	own := 0
+	for _, w := range p.Tags.Writers {
+		own += len(w.Tags)
+	}
+	var list []repute.TrustRoot
+	for i := range maxRules + 1 {
+		w := reviewed(1+i, 1)
+		w.Rules = `[{"tags":["grade"],"channel":"quality","unit":"grade","better":"lower","range":[1,6],"weight":1,
+			"curve":[[1,1],[6,-1]],"reason":"a school"}]`
+		list = append(list, w)
+	}
+	got, refused := p.WithRoots(list)
+	if len(refused) != 1+own {
+		t.Fatalf("%d refused: %v", len(refused), refused)
+	}
+	last := maxRules - own
+	if got.Tags.RuleOf(list[last-1].Address, "grade") == nil || got.Tags.RuleOf(list[last].Address, "grade") != nil {
+		t.Error("not the last ones are left out")
+	}
+	if again, _ := p.WithRoots(list); len(again.Tags.Writers) != len(got.Tags.Writers) {
+		t.Error("another result")
 	}
 }

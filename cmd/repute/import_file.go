@@ -16,6 +16,7 @@ import (
 	"repute/contracts"
 	"repute/store"
 	"repute/store/query"
+	"repute/trust"
 	"repute/trust/rootfile"
 )
 
@@ -95,11 +96,23 @@ func importList(ctx context.Context, p *cli.Program, name string,
 				return err
 			}
 		}
+		if o.Params, err = tagTable(c); err != nil {
+			return err
+		}
 		if err := read(db, in, o); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		return nil
 	})
+}
+
+// tagTable returns the configured parameters, whose table rules of writers must fit.
+func tagTable(c config.Config) (*trust.Params, error) {
+	files, err := c.Trust.Options()
+	if err != nil {
+		return nil, err
+	}
+	return trust.ReadParams(files.Params, files.Tags)
 }
 
 // chainNamed finds a chain by the name that the configuration, the database or the list

@@ -175,8 +175,13 @@ func theChain(ctx context.Context, p *cli.Program, c config.Config, db *store.DB
 
 func rootsImportCommand(p *cli.Program) *cobra.Command {
 	set := ""
+	var options rootfile.Options
 	cmd := importCommand(p, fileImport[rootfile.Root]{
-		list: "roots", one: "roots remove takes one away", read: rootfile.ReadRoots,
+		list: "roots", one: "roots remove takes one away",
+		read: func(in io.Reader, o rootfile.Options) ([]rootfile.Root, error) {
+			options = o
+			return rootfile.ReadRoots(in, o)
+		},
 		check: func() error { return trustdb.CheckRootSet(set) },
 		chain: func(r rootfile.Root) uint64 { return r.ChainID },
 		add: func(ctx context.Context, db *store.DB, chain uint64, of []rootfile.Root, replace bool) error {
@@ -184,7 +189,7 @@ func rootsImportCommand(p *cli.Program) *cobra.Command {
 			for i, r := range of {
 				roots[i] = r.TrustRoot
 			}
-			return trustdb.AddRoots(ctx, db, chain, set, roots, replace)
+			return trustdb.AddRoots(ctx, db, chain, set, roots, replace, options.CheckSet)
 		},
 	})
 	setFlag(cmd, &set)

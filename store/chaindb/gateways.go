@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/trustmark"
 )
 
 // gatewayColumns returns gateways as parameters for the columns gateways and gateways_from of chains.
@@ -51,8 +52,8 @@ func GatewayGaps(gateways []repute.Gateway, blocks repute.BlockRange) (gaps []Ga
 	return gaps
 }
 
-// SetGateways stores the allow-list of gateways. It clears the payers of ratings by gateways that are removed, and sets
-// those of ratings by gateways that are added.
+// SetGateways stores the allow-list of gateways and attributes anew the ratings of those that enter or leave it. Then all
+// scores change, so that another run is due.
 func (c *ChainRow) SetGateways(ctx context.Context, tx pgx.Tx, now []repute.Gateway) error {
 	addresses, from := gatewayColumns(now)
 	if _, err := tx.Exec(ctx, "update chains set gateways = $2, gateways_from = $3 where chain_id = $1", c.ID, addresses,
@@ -65,6 +66,12 @@ func (c *ChainRow) SetGateways(ctx context.Context, tx pgx.Tx, now []repute.Gate
 		if !c.Gateways[g.Address] {
 			entering = append(entering, g.Address.Bytes())
 		}
+	}
+	if len(leaving)+len(entering) == 0 {
+		return nil
+	}
+	if err := trustmark.Add(ctx, tx, c.ID, trustmark.Marks{Late: true, All: true}); err != nil {
+		return err
 	}
 	if len(leaving) > 0 {
 		_, err := tx.Exec(ctx, "update feedback set payer = null where chain_id = $1 and client = any($2)", c.ID, leaving)

@@ -3,6 +3,7 @@ package importdb
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/jackc/pgx/v5"
@@ -172,15 +173,14 @@ func (r *reindexer) swap(ctx context.Context, tx pgx.Tx) error {
 	return eventdb.StoreChanges(ctx, tx, r.chain.ID, []eventdb.ChangeRow{repaired})
 }
 
-// sameTrust returns an error when the allow-list of validation contracts changed, because the new
-// rows count by the old one.
+// sameTrust returns an error when the allow-list of validation contracts or of gateways changed, because
+// the new rows count by the old one.
 func (r *reindexer) sameTrust(now *chaindb.ChainRow) error {
-	same := len(now.Trusted) == len(r.chain.Trusted)
-	for a := range now.Trusted {
-		same = same && r.chain.Trusted[a]
-	}
-	if !same {
+	if !maps.Equal(now.Trusted, r.chain.Trusted) {
 		return fmt.Errorf("the validation contracts changed: %w", repute.ErrFenced)
+	}
+	if !maps.Equal(now.Gateways, r.chain.Gateways) {
+		return fmt.Errorf("the feedback gateways changed: %w", repute.ErrFenced)
 	}
 	return nil
 }

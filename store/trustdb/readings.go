@@ -10,9 +10,9 @@ import (
 	"repute/store"
 )
 
-// Raters returns, in ascending order, the addresses that wrote a rating that is live as of a block, or that answered a
-// request of one of these validation contracts. It may take as long as ctx allows. The trust engine reads sources about
-// these addresses.
+// Raters returns the addresses of which a rating is live as of a block, or an answer of one of these validation
+// contracts counts, in order. A rating through a gateway is of its payer, as in ReadGraph. It may take as long as ctx
+// allows.
 func Raters(ctx context.Context, db *store.DB, chainID, block uint64,
 	validations []common.Address) (list []common.Address, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
@@ -21,8 +21,9 @@ func Raters(ctx context.Context, db *store.DB, chainID, block uint64,
 			return err
 		}
 		rows, err := tx.Query(ctx, `
-			select client from feedback
+			select coalesce(payer, client) from feedback
 			where chain_id = $1 and block <= $2 and (revoked_block is null or revoked_block > $2)
+				and (payer is null or payer <> '')
 			union
 			select q.validator from validation_responses x join validation_requests q using (chain_id, contract, request_hash)
 			where x.chain_id = $1 and x.block <= $2 and x.contract = any($3)
@@ -30,9 +31,9 @@ func Raters(ctx context.Context, db *store.DB, chainID, block uint64,
 		if err != nil {
 			return err
 		}
-		var client []byte
-		_, err = pgx.ForEachRow(rows, []any{&client}, func() error {
-			list = append(list, common.BytesToAddress(client))
+		var rater []byte
+		_, err = pgx.ForEachRow(rows, []any{&rater}, func() error {
+			list = append(list, common.BytesToAddress(rater))
 			return nil
 		})
 		return err

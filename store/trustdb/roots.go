@@ -34,20 +34,27 @@ const (
 // Roots returns a chain's set of roots ordered by address, expired ones too; none when there is no
 // such set.
 func Roots(ctx context.Context, db *store.DB, chainID uint64, set string) ([]repute.TrustRoot, error) {
-	rows, err := db.Readers().Query(ctx, `
+	list, err := rootsOf(ctx, db.Readers(), chainID, set)
+	return list, store.Failed("list roots", err)
+}
+
+// rootsOf reads a set.
+func rootsOf(ctx context.Context, from interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}, chainID uint64, set string) ([]repute.TrustRoot, error) {
+	rows, err := from.Query(ctx, `
 		select address, weight, class, rules, reason, expires_at from trust_roots
 		where chain_id = $1 and set_name = $2 order by address`, chainID, set)
 	if err != nil {
-		return nil, store.Failed("list roots", err)
+		return nil, err
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r repute.TrustRoot, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r repute.TrustRoot, err error) {
 		var address []byte
 		var expires *time.Time
 		err = row.Scan(&address, &r.Weight, &r.Class, &r.Rules, &r.Reason, &expires)
 		r.Address, r.Expires = common.BytesToAddress(address), store.TimeOf(expires)
 		return r, err
 	})
-	return list, store.Failed("list roots", err)
 }
 
 // RootSet identifies one set of roots.
@@ -119,9 +126,10 @@ func CheckLink(l repute.TrustLink) error {
 
 // AddRoots adds roots to a chain's set or changes those in it; with replace it removes all others.
 // All changes are stored or none. Scores use them from the next epoch on. repute.ErrInvalid when a
-// root is invalid or the set would be too large.
+// root is invalid or the set would be too large. Each of checks gets the whole set as it would be, ordered by address; the
+// first error of one is returned and nothing is stored.
 func AddRoots(ctx context.Context, db *store.DB, chainID uint64, set string, roots []repute.TrustRoot,
-	replace bool) error {
+	replace bool, checks ...func([]repute.TrustRoot) error) error {
 	if err := CheckRootSet(set); err != nil {
 		return err
 	}
@@ -143,9 +151,27 @@ func AddRoots(ctx context.Context, db *store.DB, chainID uint64, set string, roo
 		if err := putRoots(ctx, tx, chainID, set, roots); err != nil {
 			return err
 		}
-		return atMost(ctx, tx, MaxRoots, "set", "select count(*) from trust_roots where chain_id = $1 and set_name = $2",
-			chainID, set)
+		if err := atMost(ctx, tx, MaxRoots, "set",
+			"select count(*) from trust_roots where chain_id = $1 and set_name = $2", chainID, set); err != nil {
+			return err
+		}
+		return checkSet(ctx, tx, chainID, set, checks)
 	})
+}
+
+// checkSet returns the first error of checks about a set as the transaction has it.
+func checkSet(ctx context.Context, tx pgx.Tx, chainID uint64, set string,
+	checks []func([]repute.TrustRoot) error) error {
+	if len(checks) == 0 {
+		return nil
+	}
+	whole, err := rootsOf(ctx, tx, chainID, set)
+	for _, check := range checks {
+		if err == nil {
+			err = check(whole)
+		}
+	}
+	return err
 }
 
 // lockTrust lets one transaction at a time change roots and links.

@@ -26,20 +26,28 @@ const MarkTokens = `
 
 // ResolveMarks deletes up to limit marks of a chain (see package trustmark) and makes their agents stale. It returns
 // how many it deleted; fewer than limit means that there are no more. Any number of processes may call it at once.
-// Before the chain's first run, whose pass scores all agents, marks have no effect. Scores of rewound blocks stay
-// hidden until they are computed again: see query.ScoreOf.
+// Before the chain's first run, whose pass scores all agents, only marks of late events have an effect: a run whose
+// graph was read before them may be stored yet. Scores of rewound blocks stay hidden until they are computed again: see
+// query.ScoreOf.
 func ResolveMarks(ctx context.Context, db *store.DB, chainID uint64, limit int) (n int, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("resolve marks of chain %d", chainID), func(tx pgx.Tx) error {
 		// One statement checks that there is no run and deletes the marks. A run that is stored later reads the changed
 		// rows anyway.
-		tag, err := tx.Exec(ctx, `
-			delete from trust_marks where chain_id = $1 and not exists (select from trust_runs where chain_id = $1)
-			and id in (select id from trust_marks where chain_id = $1 order by id limit $2 for update skip locked)`,
-			chainID, limit)
-		if n = int(tag.RowsAffected()); err != nil || n > 0 {
+		var late int64
+		if err := tx.QueryRow(ctx, `
+			with m as (
+				delete from trust_marks where chain_id = $1 and not exists (select from trust_runs where chain_id = $1)
+				and id in (select id from trust_marks where chain_id = $1 order by id limit $2 for update skip locked)
+				returning id, late)
+			select count(*), coalesce(max(id) filter (where late), 0) from m`, chainID, limit).Scan(&n, &late); err != nil {
 			return err
 		}
-		var late int64
+		if late > 0 {
+			return noteLate(ctx, tx, chainID, late)
+		}
+		if n > 0 {
+			return nil
+		}
 		var every bool
 		err = tx.QueryRow(ctx, resolveMarks, chainID, limit, CauseEvent, causeRun).Scan(&n, &late, &every)
 		if err != nil {

@@ -24,6 +24,8 @@ type basis struct {
 	scales  *trust.Scales // of its raters
 	covers  repute.Coverage
 	known   map[common.Address]int // known agents by identity: see trust.GraphReader.Coverage
+	// refused are the rules of reviewed writers that were left out: see trust.Params.WithRoots.
+	refused []error
 	// validations are the validation contracts of the run, which may differ from the chain's present allow-list.
 	validations []common.Address
 }
@@ -133,10 +135,7 @@ func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run, credit
 func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.Params, set []repute.TrustRoot,
 	of GraphOf, credits *trust.Credits) (*basis, error) {
 	roots, writers := trust.RootsAt(set, run.Block.Time), trust.WritersAt(set, run.Block.Time)
-	params, err := params.WithRoots(writers)
-	if err != nil {
-		return nil, err
-	}
+	params, refused := params.WithRoots(writers)
 	of.ChainID, of.Block, of.Roots = run.ChainID, run.Block, roots
 	graph, reader, err := ReadGraph(ctx, db, of, params)
 	if err != nil {
@@ -147,7 +146,7 @@ func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.P
 		weights = reader.Credited(weights, credits)
 	}
 	covers, known := reader.Coverage(weights)
-	w := &basis{run, params, weights, reader.Scales(), covers, known, of.Validations}
+	w := &basis{run, params, weights, reader.Scales(), covers, known, refused, of.Validations}
 	if run.Run != 0 && w.weights.Sum() != run.Weights {
 		return nil, &replay.PrunedError{What: fmt.Sprintf(
 			"the chain's ratings up to block %d are not those that the weights of epoch %d follow from",

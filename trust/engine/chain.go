@@ -296,6 +296,10 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 	k.metrics.walked(k.chain, took)
 	k.log.Info("walked the graph", "chain", k.chain, "epoch", run.Epoch, "run", run.Run, "block", run.Block.Number,
 		"identities", run.Identities, "edges", run.Edges, "seconds", took.Seconds())
+	for _, err := range b.refused {
+		k.log.Warn("rules of a reviewed writer are left out: its ratings count by the general rules", "chain", k.chain,
+			"run", run.Run, "reason", err)
+	}
 	if run.Roots == replay.NoRoots() && run.Credentials == (common.Hash{}) {
 		k.log.Warn("the chain has neither roots nor sources: nobody is rated; repute roots add names a root",
 			"chain", k.chain, "epoch", run.Epoch)

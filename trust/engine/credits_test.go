@@ -15,7 +15,9 @@ import (
 	"repute/store"
 	"repute/store/query"
 	"repute/store/trustdb"
+	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/flow"
 	"repute/trust/source"
 )
 
@@ -256,4 +258,22 @@ func TestSourceThatIsOff(t *testing.T) {
 		t.Errorf("%s with readings %s", now.Status, run.Readings)
 	}
 	replayAll(t, db)
+}
+
+// Without a policy of sources reviewed writers are bounded as class B is in the policy that this project comes with.
+func TestBoundsOfWritersWithoutAPolicy(t *testing.T) {
+	t.Parallel()
+	p, err := source.Default()
+	ok(t, err)
+	var none *trust.Credits
+	rules := none.WithReviewedWriters([]repute.TrustRoot{{Address: person(1), Class: repute.ReviewedWriter, Weight: 1}}).Rules
+	b := p.Classes[source.ClassB]
+	for name, got := range map[string]flow.SourceBounds{"class": rules.Classes[0].SourceBounds, "source": rules.Sources[0].SourceBounds} {
+		if source.Bounds(got) != b.Bounds {
+			t.Errorf("%s %+v, want %+v", name, got, b.Bounds)
+		}
+	}
+	if source.Bounds(rules.All) != p.All || rules.Classes[0].Rater != b.Weight {
+		t.Errorf("all %+v, rater %v, want %+v, %v", rules.All, rules.Classes[0].Rater, p.All, b.Weight)
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"repute"
+	"repute/store/chaindb"
+	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
 )
@@ -59,4 +61,41 @@ func TestRatingsThroughAGateway(t *testing.T) {
 	}
 	_, err = r.Replay(t.Context(), through.Score.Agent, 20)
 	ok(t, err)
+}
+
+// A gateway that is listed, or no longer, makes a run at once, whose final scores can be made again; those of the run
+// before are gone from the replay, with the list that they follow from.
+func TestListOfGatewaysMakesARun(t *testing.T) {
+	t.Parallel()
+	l := newLedger(12)
+	l.chain.Gateways = []repute.Gateway{{Address: gateway, From: 1}}
+	db, _ := l.fresh(t)
+	s := l.state()
+	l.mine(s, s.mint(person(9))...)
+	for i := range rooted {
+		l.mine(s, s.rate(0, gateway, 90), repute.TicketConsumed{Payer: person(i), TokenID: token(0)})
+	}
+	l.pad(20)
+	l.store(t, db, 20)
+	start(t, db)
+	first := settle(t, db, 9, 20)
+	with := newest(t, db, 0)
+	if with.Score <= 0 {
+		t.Fatalf("score %s through the gateway", with.Score)
+	}
+	for i, list := range [][]repute.Gateway{nil, l.chain.Gateways} {
+		c := l.chain
+		c.Gateways = list
+		ok(t, chaindb.AddChain(t.Context(), db, c))
+		await(t, "another run", func() bool {
+			r, err := trustdb.ReadRun(t.Context(), db, 9, 0)
+			ok(t, err)
+			return r.Run == first.Run+uint64(i)+1 && !r.Closed.IsZero()
+		})
+		now := newest(t, db, 0)
+		if back := i == 1; (now.Score == with.Score) != back {
+			t.Errorf("list %v: score %s, at first %s", list, now.Score, with.Score)
+		}
+		replayAll(t, db)
+	}
 }

@@ -322,7 +322,7 @@ func (r *Reader) unvouched(ctx context.Context, chainID uint64, none repute.Scor
 	}
 	validations, err := trustdb.AllowedValidations(ctx, r.db, chainID)
 	return &basis{trustdb.Run{ChainID: chainID}, p, flow.NewGraphBuilder().Build().Walk(nil, p.Walk),
-		new(trust.Scales), repute.Coverage{}, nil, validations}, err
+		new(trust.Scales), repute.Coverage{}, nil, nil, validations}, err
 }
 
 // paramsOf are the parameters that a score names; the reader's own where no engine has run.

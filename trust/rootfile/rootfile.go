@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/store/trustdb"
+	"repute/trust"
 )
 
 // Options say what a file leaves open.
@@ -25,6 +26,27 @@ type Options struct {
 	Chain func(name string) (uint64, bool)
 	// Now is what entries must not have expired at; zero: it is not asked.
 	Now time.Time
+	// Params have the table of tags that rules of writers must fit; nil: that of this project.
+	Params *trust.Params
+}
+
+// params returns the parameters that rules of writers must fit.
+func (o Options) params() (*trust.Params, error) {
+	if o.Params != nil {
+		return o.Params, nil
+	}
+	return trust.DefaultParams()
+}
+
+// CheckSet returns repute.ErrInvalid when the rules of all writers of a set that have not expired do not fit the table of
+// tags together: a run would leave some of them out.
+func (o Options) CheckSet(set []repute.TrustRoot) error {
+	params, err := o.params()
+	if err != nil {
+		return err
+	}
+	_, refused := params.WithRoots(trust.WritersAt(set, o.Now))
+	return errors.Join(refused[:min(len(refused), mostErrors)]...)
 }
 
 // Root is an entry of a file of roots.

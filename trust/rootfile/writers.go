@@ -132,7 +132,7 @@ func readWriter(n *yaml.Node, o Options) (root Root, err error) {
 		return root, repute.Invalid("expires", "is missing", "a day within a year, such as 2027-06-30")
 	}
 	root.Class = repute.ReviewedWriter
-	if root.Rules, err = w.rules(root); err != nil {
+	if root.Rules, err = w.rules(root, o); err != nil {
 		return root, err
 	}
 	return root, trustdb.CheckRoot(root.TrustRoot)
@@ -164,8 +164,8 @@ func (w *writerEntry) reason() (string, error) {
 	return strings.TrimSpace(w.Operator) + ": " + strings.Join(parts, "; "), nil
 }
 
-// rules returns the writer's rules as JSON, after a check against the table of tags that this project comes with.
-func (w *writerEntry) rules(root Root) (string, error) {
+// rules returns the writer's rules as JSON, after a check against the table of tags.
+func (w *writerEntry) rules(root Root, o Options) (string, error) {
 	if w.Tags.Kind == 0 {
 		return "", nil
 	}
@@ -181,7 +181,7 @@ func (w *writerEntry) rules(root Root) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	params, err := trust.DefaultParams()
+	params, err := o.params()
 	if err != nil {
 		return "", err
 	}

@@ -3,6 +3,7 @@ package rootfile_test
 import (
 	"bytes"
 	"errors"
+	"math/big"
 	"os"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/trust"
 	"repute/trust/rootfile"
 )
 
@@ -103,4 +105,51 @@ func FuzzReadWriters(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Writers whose rules fit the table one by one, and not together, are refused as a set; those that have expired do not
+// count.
+func TestWritersFitTheTableTogether(t *testing.T) {
+	t.Parallel()
+	roots, err := rootfile.ReadRoots(strings.NewReader(writer), options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set []repute.TrustRoot
+	for i := range 81 {
+		w := roots[0].TrustRoot
+		w.Address = common.BigToAddress(big.NewInt(int64(1000 + i)))
+		set = append(set, w)
+	}
+	if err := options().CheckSet(set[:1]); err != nil {
+		t.Error(err)
+	}
+	if err := options().CheckSet(set); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("81 writers: %v", err)
+	}
+	for i := range set[1:] {
+		set[1+i].Expires = options().Now
+	}
+	if err := options().CheckSet(set); err != nil {
+		t.Errorf("80 of them have expired: %v", err)
+	}
+}
+
+// The configured table decides, in both directions.
+func TestWritersFitTheConfiguredTable(t *testing.T) {
+	t.Parallel()
+	_, tags := trust.DefaultFiles()
+	own, err := trust.ReadParams(nil, bytes.ReplaceAll(tags, []byte(`"quality"`), []byte(`"marks"`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options()
+	o.Params = own
+	if _, err := rootfile.ReadRoots(strings.NewReader(writer), o); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("a channel that the table lacks: %v", err)
+	}
+	mine := strings.Replace(writer, "channel: quality", "channel: marks", 1)
+	if _, err := rootfile.ReadRoots(strings.NewReader(mine), o); err != nil {
+		t.Errorf("a channel of its own: %v", err)
+	}
 }
