@@ -116,8 +116,12 @@ func (s *Scorer) ScoreAccount(a *Account, e Evidence) (r Result) {
 }
 
 // NeedsRows reports whether Penalties reads the rows of e: another identity than the owner's had
-// the agent, or answers for a part of its ratings.
+// the agent, or answers for a part of its ratings; or the owner is accountable for nothing, so that domains may bound
+// its penalty.
 func (s *Scorer) NeedsRows(e *Evidence) bool {
+	if s.p.Guard.FullShare == 0 {
+		return false
+	}
 	held, alone := s.tenuresByIdentity(e)
-	return s.p.Guard.FullShare != 0 && !alone && len(held) > 0
+	return !alone && len(held) > 0 || len(e.Tenures) > 0 && !e.isOwnerAmong(held, s.w.Graph())
 }

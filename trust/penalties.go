@@ -80,8 +80,7 @@ func (s *Scorer) Penalties(e Evidence, own *Result) (out []repute.Penalty) {
 	}
 	held, alone := s.tenuresByIdentity(&e)
 	owner := s.w.Graph().Identity(e.Owner)
-	isBounded := len(e.Domains) > 0 && len(e.Tenures) > 0 &&
-		!slices.ContainsFunc(held, func(h identityTenures) bool { return h.identity == owner })
+	isBounded := len(e.Domains) > 0 && len(e.Tenures) > 0 && !e.isOwnerAmong(held, s.w.Graph())
 	if !alone && len(held) > 0 || isBounded {
 		e.Rows = slices.Clone(e.Rows)
 		slices.SortFunc(e.Rows, inChain)
@@ -101,6 +100,12 @@ func (s *Scorer) Penalties(e Evidence, own *Result) (out []repute.Penalty) {
 		out = s.penalize(out, &e, &h, s.scoreDuring(&e, &h), e.Domains)
 	}
 	return out
+}
+
+// isOwnerAmong reports whether the present owner is among the identities that are accountable for the agent.
+func (e *Evidence) isOwnerAmong(held []identityTenures, g *flow.Graph) bool {
+	owner := g.Identity(e.Owner)
+	return slices.ContainsFunc(held, func(h identityTenures) bool { return h.identity == owner })
 }
 
 // penalize adds the penalty of an identity if the score that it is accountable for is surely bad.
