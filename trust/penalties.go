@@ -131,7 +131,8 @@ func (e *Evidence) latest(g *flow.Graph) identityTenures {
 	return h
 }
 
-// Penalties are surely bad agents by the identities that answer for them.
+// Penalties are surely bad agents by the identities that answer for them. Where Penalty.Bad is set they MUST be those
+// of one agent: Bad counts what concerns it.
 type Penalties map[common.Address][]repute.Penalty
 
 // Add adds penalties under their identities. Of several by one agent the first counts.
