@@ -85,7 +85,9 @@ type Score struct {
 	// none. Verified reports whether it covers all that a final score follows from; it is false for provisional ones.
 	VerifiedTo uint64
 	Verified   bool
-	// Readings say how the reading of each source went for the run, as JSON; "" where none was asked and in lists.
+	// Readings say how the reading of each source went for the newest run of the chain, of a final score for the newest
+	// closed one as of the block asked, as JSON; "" where none was asked and in lists. The score may be of an earlier run,
+	// which its hashes name.
 	Readings string
 
 	Status                 Status

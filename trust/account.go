@@ -117,9 +117,13 @@ func (s *Scorer) ScoreAccount(a *Account, e Evidence) (r Result) {
 	return r
 }
 
-// NeedsRows reports whether Penalties reads the rows of e, which an Account does not have: identities other than the
-// owner's are accountable for the agent, or the owner is for a part of its ratings.
+// NeedsRows reports whether Penalties reads the rows of e: another identity than the owner's had
+// the agent, or answers for a part of its ratings; or the owner is accountable for nothing, so that domains may bound
+// its penalty.
 func (s *Scorer) NeedsRows(e *Evidence) bool {
+	if s.p.Guard.FullShare == 0 {
+		return false
+	}
 	held, alone := s.tenuresByIdentity(e)
-	return s.p.Guard.FullShare != 0 && !alone && len(held) > 0
+	return !alone && len(held) > 0 || len(e.Tenures) > 0 && !e.isOwnerAmong(held, s.w.Graph())
 }

@@ -81,8 +81,7 @@ func (s *Scorer) Penalties(e Evidence, own *Result) (out []repute.Penalty) {
 	}
 	held, alone := s.tenuresByIdentity(&e)
 	owner := s.w.Graph().Identity(e.Owner)
-	isBounded := len(e.Domains) > 0 && len(e.Tenures) > 0 &&
-		!slices.ContainsFunc(held, func(h identityTenures) bool { return h.identity == owner })
+	isBounded := len(e.Domains) > 0 && len(e.Tenures) > 0 && !e.isOwnerAmong(held, s.w.Graph())
 	if !alone && len(held) > 0 || isBounded {
 		e.Rows = slices.Clone(e.Rows)
 		slices.SortFunc(e.Rows, inChain)
@@ -102,6 +101,12 @@ func (s *Scorer) Penalties(e Evidence, own *Result) (out []repute.Penalty) {
 		out = s.penalize(out, &e, &h, s.scoreDuring(&e, &h), e.Domains)
 	}
 	return out
+}
+
+// isOwnerAmong reports whether the present owner is among the identities that are accountable for the agent.
+func (e *Evidence) isOwnerAmong(held []identityTenures, g *flow.Graph) bool {
+	owner := g.Identity(e.Owner)
+	return slices.ContainsFunc(held, func(h identityTenures) bool { return h.identity == owner })
 }
 
 // penalize appends the penalty of an identity if r, the score by the ratings that it is accountable for, is surely bad.
@@ -129,7 +134,8 @@ func (e *Evidence) latest(g *flow.Graph) identityTenures {
 	return h
 }
 
-// Penalties are the penalties of identities, by identity.
+// Penalties are surely bad agents by the identities that answer for them. Where Penalty.Bad is set they MUST be those
+// of one agent: Bad counts what concerns it.
 type Penalties map[common.Address][]repute.Penalty
 
 // Add adds penalties under their identities. A second penalty of an identity by the same agent is ignored.

@@ -15,9 +15,18 @@ import (
 	"repute/store/chaindb"
 )
 
-// scoreColumns are the columns that trust_scores and trust_finals share, of relation s, and those
-// of the run r.
-const scoreColumns = scoreNumbers + `, s.result, r.readings`
+// scoreColumns returns the columns that trust_scores and trust_finals share, of relation s, those of the run r, and the
+// readings of sources, which are SQL.
+func scoreColumns(readings string) string { return scoreNumbers + ", s.result, " + readings }
+
+// readingsNow returns the SQL of how the sources were read for the newest run of a chain that meets a condition. A
+// score that age alone changes little keeps the row of an earlier run, of which the sources may have been well or not.
+func readingsNow(chain, condition string) string {
+	return "(select n.readings from trust_runs n where n.chain_id = " + chain + condition + " order by n.run desc limit 1)"
+}
+
+// isClosed is a condition of readingsNow for final scores.
+const isClosed = " and n.closed_at is not null"
 
 // scoreNumbers are scoreColumns without the result and the readings of sources.
 const scoreNumbers = `s.token_id, s.run, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, r.sources,
@@ -71,7 +80,7 @@ func ScoreOf(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At)
 // not visible yet.
 func finalScore(ctx context.Context, s chaindb.Subject) (repute.Score, error) {
 	rows, err := s.Tx.Query(ctx, `
-		select `+scoreColumns+`, true, r.block, r.block_hash, r.block_time
+		select `+scoreColumns(readingsNow("$1", isClosed+" and n.boundary <= $3"))+`, true, r.block, r.block_hash, r.block_time
 		from trust_finals s join trust_runs r using (chain_id, run)
 		where s.chain_id = $1 and s.token_id = $2 and s.run <= (
 			select max(run) from trust_runs where chain_id = $1 and closed_at is not null and boundary <= $3)
@@ -127,7 +136,7 @@ func PinnedScore(ctx context.Context, db *store.DB, pin ScorePin) (out repute.Sc
 	err = chaindb.ViewAgent(ctx, db, "read pinned score", pin.Agent, repute.At{Finality: repute.Latest},
 		func(ctx context.Context, s chaindb.Subject) error {
 			rows, err := s.Tx.Query(ctx, `
-			select `+scoreColumns+`, true, r.block, r.block_hash, r.block_time
+			select `+scoreColumns("r.readings")+`, true, r.block, r.block_hash, r.block_time
 			from trust_finals s join trust_runs r using (chain_id, run)
 			where s.chain_id = $1 and s.token_id = $2 and s.evidence = $3 and sha256(s.result) = $4
 				and (r.block, r.params, r.tags, r.roots, r.links) = ($5, $6, $7, $8, $9)

@@ -31,9 +31,11 @@ func Scored() string {
 // otherwise the score of agents without ratings of the last run. Results are large, so lists leave
 // them out.
 func newestScores(results bool) string {
-	columns, unjudged := scoreColumns, "convert_to(r.unjudged, 'UTF8'), r.readings"
+	columns, final := scoreColumns(readingsNow("k.chain_id", "")), scoreColumns(readingsNow("k.chain_id", isClosed))
+	unjudged := "convert_to(r.unjudged, 'UTF8'), r.readings"
 	if !results {
 		columns, unjudged = scoreNumbers+", ''::bytea, ''", "''::bytea, ''"
+		final = columns
 	}
 	return `
 	select s.*, k.chain_id, c.identity
@@ -44,7 +46,7 @@ func newestScores(results bool) string {
 		from trust_scores s join trust_runs r using (chain_id, run)
 		where (s.chain_id, s.token_id) = (k.chain_id, k.token_id) and ` + validScore("s", "r") + `
 		union all (
-			select ` + columns + `, true, r.block, r.block_hash, r.block_time, 2
+			select ` + final + `, true, r.block, r.block_hash, r.block_time, 2
 			from trust_finals s join trust_runs r using (chain_id, run)
 			where (s.chain_id, s.token_id) = (k.chain_id, k.token_id)
 				and s.run <= (select max(run) from trust_runs where chain_id = k.chain_id and closed_at is not null)

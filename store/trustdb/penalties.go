@@ -47,11 +47,11 @@ func (who Identities) known(identity common.Address) []byte {
 	return h.Sum(nil)
 }
 
-// WorstPenalties returns for each affiliation the worst penalty of its identity by another
-// agent: in the newest state, or as of the newest run. It takes no locks; a penalty written
-// at the same time makes the agent stale again.
+// WorstPenalties returns by agent, for each of its affiliations, the worst penalty of the identity by another
+// agent: in the newest state, or as of the newest run. One identity may have several for agents that different domains
+// prove. It takes no locks; a penalty written at the same time makes the agent stale again.
 func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Affiliation,
-	final bool) (out []repute.Penalty, err error) {
+	final bool) (map[repute.TokenID][]repute.Penalty, error) {
 	tokens, identities, domains := make([]repute.TokenID, len(list)), make([]common.Address, len(list)), make([]string, len(list))
 	for i, a := range list {
 		tokens[i], identities[i], domains[i] = a.TokenID, a.Identity, strings.Join(a.Domains, " ")
@@ -64,7 +64,7 @@ func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Af
 				select from trust_penalties b where b.chain_id = $1 and b.final = $2 and b.identity = u.p
 				and (b.domains = '{}' or b.domains && u.d) limit 1000) b) n
 			from (select distinct p, d from u) u)
-		select g.token_id, g.identity, g.owner, g.score, g.high, g.tier, bad.n, g.domains
+		select u.t, g.token_id, g.identity, g.owner, g.score, g.high, g.tier, bad.n, g.domains
 		from u join bad using (p, d)
 		cross join lateral (
 			select * from trust_penalties g where g.chain_id = $1 and g.final = $2 and g.identity = u.p and g.token_id <> u.t
@@ -74,7 +74,16 @@ func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Af
 	if err != nil {
 		return nil, store.Failed("read penalties", err)
 	}
-	out, err = pgx.CollectRows(rows, scanPenalty)
+	out := map[repute.TokenID][]repute.Penalty{}
+	var of store.TokenNum
+	var g repute.Penalty
+	var identity, owner []byte
+	into := []any{&of, (*store.TokenNum)(&g.TokenID), &identity, &owner, &g.Score, &g.High, &g.Tier, &g.Bad, &g.Domains}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		g.Identity, g.Holder = common.BytesToAddress(identity), common.BytesToAddress(owner)
+		out[repute.TokenID(of)] = append(out[repute.TokenID(of)], g)
+		return nil
+	})
 	return out, store.Failed("read penalties", err)
 }
 
@@ -94,14 +103,6 @@ func BoundedIdentities(ctx context.Context, db *store.DB, chainID uint64, identi
 		out[i] = common.BytesToAddress(raw)
 	}
 	return out, store.Failed("read penalties of domains", err)
-}
-
-// scanPenalty reads a row of WorstPenalties.
-func scanPenalty(row pgx.CollectableRow) (g repute.Penalty, err error) {
-	var identity, owner []byte
-	err = row.Scan((*store.TokenNum)(&g.TokenID), &identity, &owner, &g.Score, &g.High, &g.Tier, &g.Bad, &g.Domains)
-	g.Identity, g.Holder = common.BytesToAddress(identity), common.BytesToAddress(owner)
-	return g, err
 }
 
 // hasPenalties reports whether saving the agents writes penalties: some have one now or had one.

@@ -6,6 +6,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/trustdb"
 	"repute/trust/engine"
 )
 
@@ -105,6 +106,48 @@ func TestLargeAgentByItsAccount(t *testing.T) {
 	event("after a wallet", rate(15))
 	if grown < 5 {
 		t.Errorf("the account was kept for %d events", grown)
+	}
+}
+
+// The owner of a large agent that its own domain proves, and who never acts, stays accountable with regard to that
+// domain however many ratings follow one by one.
+func TestDomainOfALargeAgent(t *testing.T) {
+	t.Parallel()
+	l := newLedger(99)
+	db, url := l.fresh(t)
+	s := l.state()
+	l.mine(s, append(s.at("own.example", person(21)), s.at("own.example", person(21))...)...)
+	l.give(0, person(8))
+	l.give(1, person(8))
+	s = l.state()
+	l.mine(s, s.words(0, 11, 0, rooted)...)
+	l.store(t, db, l.tip().Number)
+	serve(t, db, "own.example", person(8), 0, 1)
+	for len(l.blocks) < 60 {
+		l.mine(l.state())
+	}
+	l.store(t, db, 60)
+	fill(t, db, 6000)
+	db = open(t, url)
+	steps, err := engine.NewSteps(db, shortEpochs(t), 9)
+	ok(t, err)
+	ok(t, steps.Walk(t.Context()))
+	ok(t, steps.Rescore(t.Context(), true))
+	for n := range 4 {
+		if !limited(t, db, 1) {
+			t.Fatalf("after %d events the other agent of the domain is free", n)
+		}
+		s := l.state()
+		l.mine(s, s.rate(0, person(40+n), 50))
+		l.store(t, db, 60)
+		_, err := steps.Follow(t.Context())
+		ok(t, err)
+		_, err = trustdb.MarkRelated(t.Context(), db, 9, 100)
+		ok(t, err)
+		_, err = db.Pool().Exec(t.Context(), "update trust_stale set cause = 0") // so that Follow scores it
+		ok(t, err)
+		_, err = steps.Follow(t.Context())
+		ok(t, err)
 	}
 }
 

@@ -110,6 +110,35 @@ func TestScoresAcrossPolicies(t *testing.T) {
 	}
 }
 
+// Scores that stay over several epochs, because age alone changes them little, say how the sources were read for the
+// newest one, and a final score of the past how they were read for that epoch.
+func TestKeptScoresTellOfSourcesNow(t *testing.T) {
+	t.Parallel()
+	l, db, c := clubbedWith(t, engine.EngineOptions{})
+	first := settle(t, db, 9, 10)
+	check := func(what string, s repute.Score, want source.Status) {
+		t.Helper()
+		if states := statesOf(t, trustdb.Run{Readings: s.Readings}); s.Run != first.Run || states[0].Status != want {
+			t.Errorf("%s score of run %d: sources %s, want %s", what, s.Run, s.Readings, want)
+		}
+	}
+	c.set(func(c *club) { c.fails = errors.New("no route to it") })
+	asked := c.times()
+	l.pad(20)
+	l.store(t, db, 20)
+	await(t, "the first question", func() bool { return c.times() > asked })
+	advance(t, l, db, 30)
+	check("newest", newest(t, db, 0), source.StatusIncomplete)
+	check("final", final(t, db, 0), source.StatusIncomplete)
+	c.set(func(c *club) { c.fails = nil })
+	advance(t, l, db, 40)
+	check("newest", newest(t, db, 0), source.StatusOK)
+	check("final", final(t, db, 0), source.StatusOK)
+	then, _, err := query.ScoreOf(t.Context(), db, newestID(0), repute.At{Block: 30})
+	ok(t, err)
+	check("earlier final", then, source.StatusIncomplete)
+}
+
 // While an epoch waits for sources, events are scored by the last run's weights, also by an engine that starts in the
 // meantime; and a restart does not prolong the wait.
 func TestRestartWhileWaiting(t *testing.T) {

@@ -306,12 +306,15 @@ func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) 
 		return err
 	}
 	found, err := trustdb.WorstPenalties(ctx, s.db, s.basis.run.ChainID, behind, final)
-	penalties := trust.Penalties{}
-	penalties.Add(found...)
+	if err != nil {
+		return err
+	}
 	for _, e := range list {
+		penalties := trust.Penalties{}
+		penalties.Add(found[e.Agent.TokenID]...)
 		e.Related = penalties.Related(&e.Evidence, s.basis.params, s.basis.knownAgents)
 	}
-	return err
+	return nil
 }
 
 // one scores an agent and computes the penalties of its present and former owners.
