@@ -43,6 +43,7 @@ func (k *keeper) sourcesOn(p *source.Policy) []*source.Source {
 		return nil
 	}
 	return slices.DeleteFunc(p.On(k.chain), func(s *source.Source) bool {
-		return s.Home(k.chain) == nil && (k.ask == nil || !k.ask.Reaches(s.Homes[0].Chain) || !k.ask.Reaches(k.chain))
+		home := s.ReadOn(k.chain)
+		return home != k.chain && (k.ask == nil || !k.ask.Reaches(home) || !k.ask.Reaches(k.chain))
 	})
 }

@@ -81,10 +81,17 @@ func (k *keeper) policyOf(ctx context.Context, hash common.Hash) (*source.Policy
 	return p, nil
 }
 
-// askSources asks the sources of a run about the raters of its view, stores what they say and names it in the run.
-// What one does not answer is as the last run had it, for as long as the policy allows. errSourcesWait: the run is to
-// be made later.
-func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.Run) (*trust.Credits, error) {
+// saidBySources is what the sources of a run said, and what they had said before.
+type saidBySources struct {
+	policy   *source.Policy
+	held     []source.Credential // by the last run
+	before   []source.State
+	readings []source.Reading // of the sources that are read on chains
+}
+
+// askSources asks the sources of a run about the raters of its view, but for those that read payments; nil where none
+// counts. errSourcesWait: the run is to be made later.
+func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.Run) (*saidBySources, error) {
 	policy, err := k.policyOf(ctx, run.Sources)
 	if err != nil || policy == nil {
 		return nil, err
@@ -95,14 +102,36 @@ func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.
 	if err != nil {
 		return nil, err
 	}
-	readings, err := k.readSources(ctx, run, k.sourcesOn(policy), source.Past{States: before, Credentials: held})
+	ask := slices.DeleteFunc(k.sourcesOn(policy), func(s *source.Source) bool { return s.Read.Payments != nil })
+	readings, err := k.readSources(ctx, run, ask, source.Past{States: before, Credentials: held})
 	if err != nil {
 		return nil, err
 	}
 	if mayWait(*run, last) && slices.ContainsFunc(readings, func(r source.Reading) bool { return failsAnew(r, before) }) {
 		return nil, errSourcesWait
 	}
-	now, states := k.settleReadings(policy, held, before, readings)
+	return &saidBySources{policy, held, before, readings}, nil
+}
+
+// settleSources adds what payments say of raters to what sources said, stores the credentials that hold and names them
+// in the run. What a source did not answer is as the last run had it, for as long as the policy allows.
+func (k *keeper) settleSources(ctx context.Context, run *trustdb.Run, w *walked, said *saidBySources) (*trust.Credits,
+	error) {
+	if said == nil {
+		return nil, nil
+	}
+	readings := said.readings
+	for _, s := range k.sourcesOn(said.policy) {
+		if s.Read.Payments == nil {
+			continue
+		}
+		spent, err := w.spent(ctx, k.db, s)
+		if err != nil {
+			return nil, err
+		}
+		readings = append(readings, spent)
+	}
+	now, states := k.settleReadings(said.policy, said.held, said.before, readings)
 	body, err := source.Encode(now)
 	if err != nil {
 		return nil, err
@@ -112,7 +141,7 @@ func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.
 		return nil, fmt.Errorf("encode the readings of sources: %w", err)
 	}
 	run.Credentials, run.Readings = replay.HashInput(body), string(asked)
-	return creditsOf(policy, now, run.Block.Time), k.keep(ctx, policy.Encode(), body)
+	return creditsOf(said.policy, now, run.Block.Time), k.keep(ctx, said.policy.Encode(), body)
 }
 
 // failsAnew reports whether a source did not answer although it did the epoch before. No epoch waits for one that did

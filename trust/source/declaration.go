@@ -85,12 +85,22 @@ func (s *Source) Home(chain uint64) *Home {
 	return &s.Homes[at]
 }
 
-// Method says how a source is read: by EAS or by Calls, one of them, or by Events alone.
+// ReadOn returns the chain on which the source is read for raters of a chain.
+func (s *Source) ReadOn(chain uint64) uint64 {
+	if s.Read.Payments != nil || s.Home(chain) != nil {
+		return chain
+	}
+	return s.Homes[0].Chain
+}
+
+// Method says how a source is read: by EAS, by Calls, by Events alone or by Payments, one of them.
 type Method struct {
 	EAS   *EAS   `yaml:"eas,omitempty" json:"eas,omitempty"`
 	Calls []Call `yaml:"calls,omitempty" json:"calls,omitempty"`
 	// Events are the logs that tell since when an address has its credential, and without Calls whether it has one.
 	Events []Event `yaml:"events,omitempty" json:"events,omitempty"`
+	// Payments reads no contract but the verified payments that the index has of raters.
+	Payments *Payments `yaml:"payments,omitempty" json:"payments,omitempty"`
 	// Person names the value that is equal for all addresses of one person. Without it every address is one.
 	Person string `yaml:"person,omitempty" json:"person,omitempty"`
 	// KeepFirst keeps the person that an address was bound to first, where anybody can bind it again.
