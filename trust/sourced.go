@@ -8,6 +8,7 @@ import (
 // SourcedView is what sources gave to a score.
 type SourcedView struct {
 	Raters  int         `json:"raters"`  // whose word sources give weight
+	Alone   int         `json:"alone"`   // of Result.TrustedFor and TrustedAgainst, those without vouched weight
 	Classes []string    `json:"classes"` // of these sources
 	Praise  fixed.Fixed `json:"praise"`  // evidence in units, part of Result.Positive and Negative
 	Blame   fixed.Fixed `json:"blame"`
@@ -144,6 +145,7 @@ func (s *scoring) sourcedView() *SourcedView {
 	v := &s.vouched
 	view := &SourcedView{Praise: s.sourcedFor.evidence, Blame: s.sourcedAgainst.evidence, Low: v.low, High: v.high,
 		PathsFor: v.pathsFor, PathsAgainst: v.pathsAgainst}
+	view.Alone = s.sourcedAlone()
 	rules := s.w.SourceRules()
 	classes := make([]bool, len(rules.Classes))
 	last := flow.NoNode
