@@ -130,7 +130,7 @@ var allowed = map[string][]string{
 	"internal/bench": {".", "store", "store/chaindb", "store/eventdb", "store/importdb",
 		"indexer/documents", "devnet", "trust", "trust/fixed", "orchestrator", "orchestrator/policyfile",
 		"orchestrator/standard", "policy", "internal/attack", "internal/pg", "internal/synth",
-		"trust/source"},
+		"indexer/node", "trust/source", "trust/source/read"},
 	"internal/attack":  {".", "trust", "trust/fixed", "trust/flow", "trust/source"},
 	"internal/httpapi": {"."},
 	"internal/pg":      {},

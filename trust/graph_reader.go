@@ -92,6 +92,13 @@ func (r *GraphReader) agent(token repute.TokenID) (of agentOwner, known bool) {
 	return of, known
 }
 
+// OwnerOf returns the owner of an agent. own reports whether ratings of a block are about the owner's identity, not about
+// an earlier one's.
+func (r *GraphReader) OwnerOf(token repute.TokenID, block uint64) (owner common.Address, own bool) {
+	of, known := r.agent(token)
+	return of.owner, known && block >= of.since
+}
+
 // Rating adds a rating of an agent, or the answer of a validation contract.
 func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 	of, known := r.agent(token)
@@ -165,6 +172,9 @@ func (r *GraphReader) Build() *flow.Graph {
 		r.add(&r.small[i])
 	}
 	r.small, r.habits = nil, nil
+	for token := range r.former {
+		r.agent(token) // the builder knows who is linked until it builds
+	}
 	r.tally.sort()
 	for pair, s := range r.means {
 		if value, strength := s.mean(); value > 0 {

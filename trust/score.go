@@ -1,6 +1,8 @@
 package trust
 
 import (
+	"iter"
+
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
@@ -367,13 +369,7 @@ func (s *scoring) status() Status {
 // trusted counts the raters with weight for the agent and against it, each by its opinion in the channel in which it
 // has most evidence.
 func (s *scoring) trusted() (praise, blame int) {
-	for at := 0; at < len(s.opinions); {
-		strongest := &s.opinions[at]
-		for at++; at < len(s.opinions) && !s.opinions[at].opensBurst; at++ {
-			if v := &s.opinions[at]; v.vouched+v.sourced > strongest.vouched+strongest.sourced {
-				strongest = v
-			}
-		}
+	for strongest := range s.mainOpinions() {
 		switch {
 		case max(strongest.weight, strongest.granted) <= s.p.Paths.MinWeight:
 		case isAgainst(strongest.value):
@@ -383,6 +379,33 @@ func (s *scoring) trusted() (praise, blame int) {
 		}
 	}
 	return praise, blame
+}
+
+// sourcedAlone counts those of trusted who have weight by sources alone.
+func (s *scoring) sourcedAlone() (n int) {
+	for strongest := range s.mainOpinions() {
+		if strongest.weight <= s.p.Paths.MinWeight && strongest.granted > s.p.Paths.MinWeight {
+			n++
+		}
+	}
+	return n
+}
+
+// mainOpinions yields the opinion of each burst with most evidence by vouched weight and sources.
+func (s *scoring) mainOpinions() iter.Seq[*opinion] {
+	return func(yield func(*opinion) bool) {
+		for at := 0; at < len(s.opinions); {
+			strongest := &s.opinions[at]
+			for at++; at < len(s.opinions) && !s.opinions[at].opensBurst; at++ {
+				if v := &s.opinions[at]; v.vouched+v.sourced > strongest.vouched+strongest.sourced {
+					strongest = v
+				}
+			}
+			if !yield(strongest) {
+				return
+			}
+		}
+	}
 }
 
 // channels adds up each channel that has evidence, in the memory of views.

@@ -8,6 +8,7 @@ import (
 // SourcedView is the part of a score that comes from sources.
 type SourcedView struct {
 	Raters  int         `json:"raters"`  // with weight by a source
+	Alone   int         `json:"alone"`   // of Result.TrustedFor and TrustedAgainst, those without vouched weight
 	Classes []string    `json:"classes"` // ids of the classes of these sources
 	Praise  fixed.Fixed `json:"praise"`  // units of evidence by sources, part of Result.Positive
 	Blame   fixed.Fixed `json:"blame"`   // units of evidence by sources, part of Result.Negative
@@ -149,6 +150,7 @@ func (s *scoring) sourcedView() *SourcedView {
 	v := &s.vouched
 	view := &SourcedView{Praise: s.sourcedFor.evidence, Blame: s.sourcedAgainst.evidence, Low: v.low, High: v.high,
 		PathsFor: v.pathsFor, PathsAgainst: v.pathsAgainst}
+	view.Alone = s.sourcedAlone()
 	rules := s.w.SourceRules()
 	classes := make([]bool, len(rules.Classes))
 	last := flow.NoNode

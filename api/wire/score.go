@@ -142,16 +142,36 @@ type resultView struct {
 	Rows     int    `json:"rows"`
 	Excluded int    `json:"excluded"`
 
-	Mean           float64  `json:"mean"`
-	Evidence       float64  `json:"evidence"`
-	Confidence     float64  `json:"confidence"`
-	Sourced        *Sourced `json:"sourced"`
-	TrustedFor     int      `json:"trustedFor"`
-	TrustedAgainst int      `json:"trustedAgainst"`
-	Channels       []struct {
-		Evidence float64 `json:"evidence"`
-		Mean     float64 `json:"mean"`
-	} `json:"channels"`
+	Mean           float64   `json:"mean"`
+	Evidence       float64   `json:"evidence"`
+	Confidence     float64   `json:"confidence"`
+	Sourced        *sourced  `json:"sourced"`
+	TrustedFor     int       `json:"trustedFor"`
+	TrustedAgainst int       `json:"trustedAgainst"`
+	Channels       []channel `json:"channels"`
+}
+
+// channel is the evidence of one channel and its mean, in points.
+type channel struct {
+	Evidence float64 `json:"evidence"`
+	Mean     float64 `json:"mean"`
+}
+
+// sourced is what sources gave, with what sentences tell of it.
+type sourced struct {
+	Sourced
+	Alone int `json:"alone"` // clients with weight by sources alone
+	// Low and High are the bounds without sources.
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+// shown is the part that answers show, nil where sources gave nothing.
+func (s *sourced) shown() *Sourced {
+	if s == nil {
+		return nil
+	}
+	return &s.Sourced
 }
 
 // EncodeScored writes a stored score with its gates and, where the agent is unrated, the reason.
@@ -170,7 +190,7 @@ func EncodeScored(s repute.Score) (w Scored, err error) {
 		w.Sentence = w.inWords(view)
 		return w, nil
 	}
-	w.Gates, w.Sourced = settleGates(view.Gates), view.Sourced
+	w.Gates, w.Sourced = settleGates(view.Gates), view.Sourced.shown()
 	w.limit(view.Guard)
 	w.Sentence = w.inWords(view)
 	w.Verified, w.VerifiedTo = s.Verified, OrNull(Long(s.VerifiedTo))
@@ -310,7 +330,7 @@ func EncodePersonal(p engine.Personal, set string) (w Scored, err error) {
 	if err != nil {
 		return w, err
 	}
-	w.Standing, w.Gates, w.Sourced, w.Sources = standing, view.Gates, view.Sourced, []SourceState{}
+	w.Standing, w.Gates, w.Sourced, w.Sources = standing, view.Gates, view.Sourced.shown(), []SourceState{}
 	w.OwnRoots = &OwnRoots{Given: Long(p.Given), Known: Long(p.Known), Sourced: p.Sourced}
 	switch {
 	case p.Result.Status == trust.Rated:

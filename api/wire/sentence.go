@@ -54,12 +54,16 @@ func (v resultView) basis() string {
 	if len(sourced.Classes) > 1 {
 		classes = "classes " + strings.Join(sourced.Classes, ", ")
 	}
-	part := 1.0
+	part, trusted := 1.0, v.TrustedFor+v.TrustedAgainst
 	if v.Evidence > 0 {
 		part = min(1, (sourced.Praise+sourced.Blame)/v.Evidence)
 	}
-	if int(sourced.Raters) >= v.TrustedFor+v.TrustedAgainst && part > 0.9 {
+	switch alone := min(sourced.Alone, trusted); {
+	case alone == trusted:
 		return "their weight comes from sources alone (" + classes + ")"
+	case alone > 0:
+		return fmt.Sprintf("%d by roots and %d by sources alone; sources give %.0f %% of the evidence (%s)", trusted-alone,
+			alone, 100*part, classes)
 	}
 	return fmt.Sprintf("their weight comes from roots and, for %.0f %% of the evidence, from sources (%s)", 100*part, classes)
 }
@@ -101,43 +105,82 @@ func verdict(opinion float64) string {
 	return "bad"
 }
 
-// missing says how many more opinions of +1 by raters of full weight an agent lacks for a gate that reads the lower
-// bound, which is low now. What they do for the prior is not counted.
+// missing says how many more opinions of +1 by raters of full vouched weight an agent lacks for a gate that reads the
+// lower bound, which is low now. Such a gate reads what holds without sources too: what sources give counts for nothing
+// where the bound is lower without it. What the opinions do for the prior is not counted.
 func (v resultView) missing(g Gate, low float64) string {
 	const most = 1000
-	units := 0.0
+	units, all := 0.0, v.moments(low)
+	vouched := all.without(v.Sourced)
 	for _, l := range g.Lacks {
 		switch l.What {
 		case "low":
-			for units < most && v.lowWith(low, units) < l.Need {
+			for units < most && min(all.lowWith(units), vouched.lowWith(units)) < l.Need {
 				units++
 			}
 		case "paths":
 			units = max(units, math.Ceil(l.Need-l.Have))
 		}
 	}
+	who := "trusted client"
+	if v.Sourced != nil {
+		who = "client vouched for by roots"
+	}
 	switch {
 	case units == 0:
 		return "more than ratings"
 	case units == 1:
-		return "1 more trusted client"
+		return "1 more " + who
 	case units >= most:
 		return "very many more"
 	}
-	return fmt.Sprintf("about %.0f more trusted clients", units)
+	return fmt.Sprintf("about %.0f more %s", units, strings.Replace(who, "client", "clients", 1))
 }
 
-// lowWith is the lower bound after so many more opinions of +1.
-func (v resultView) lowWith(low, units float64) float64 {
-	if v.Evidence == 0 || v.Confidence == 0 {
-		return low
+// moments are the sums behind a mean and its deviation, with opinions from -1 to 1.
+type moments struct {
+	base, evidence float64 // weights of the prior and of what was said
+	prior          float64 // what the prior adds to the sum of values
+	mean, square   float64 // square is the sum of squares, with the prior's variance in it
+}
+
+// moments are the sums that a result with such a lower bound was made of.
+func (v resultView) moments(low float64) moments {
+	m := moments{evidence: v.Evidence, mean: v.Mean / 100}
+	if v.Confidence > 0 {
+		m.base = v.Evidence/v.Confidence - v.Evidence
 	}
-	total, mean := v.Evidence/v.Confidence, v.Mean/100 // of base and evidence
-	deviation := (v.Mean - low) / 100
-	// The sums of squares and of values that mean and deviation were made of, the prior's part in them left as it is.
-	value := v.average() * v.Evidence
-	square := deviation*deviation*total*total + 2*value*mean - v.Evidence*mean*mean
-	mean = (mean*total + units) / (total + units)
-	spread := square + units - 2*(value+units)*mean + (v.Evidence+units)*mean*mean
-	return 100 * (mean - math.Sqrt(max(0, spread))/(total+units))
+	m.prior = m.mean*(m.base+m.evidence) - v.average()*m.evidence
+	m.square = m.squareOf((v.Mean - low) / 100)
+	return m
+}
+
+// squareOf is the sum of squares that such a deviation was made of.
+func (m moments) squareOf(deviation float64) float64 {
+	total := m.base + m.evidence
+	value := m.mean*total - m.prior
+	return deviation*deviation*total*total + 2*value*m.mean - m.evidence*m.mean*m.mean
+}
+
+// without are the moments without what sources gave, nil for nothing. Its bounds tell mean and deviation.
+func (m moments) without(given *sourced) moments {
+	if given == nil {
+		return m
+	}
+	m.evidence = max(0, m.evidence-given.Praise-given.Blame)
+	m.mean = (given.Low + given.High) / 200
+	m.square = m.squareOf((given.High - given.Low) / 200)
+	return m
+}
+
+// lowWith is the lower bound after so many more opinions of +1, in points.
+func (m moments) lowWith(units float64) float64 {
+	total := m.base + m.evidence + units
+	if total == 0 {
+		return 0
+	}
+	evidence, value := m.evidence+units, m.mean*(m.base+m.evidence)-m.prior+units
+	mean := (m.prior + value) / total
+	spread := m.square + units - 2*value*mean + evidence*mean*mean
+	return 100 * (mean - math.Sqrt(max(0, spread))/total)
 }

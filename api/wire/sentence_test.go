@@ -3,9 +3,11 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+	"pgregory.net/rapid"
 
 	"repute"
 	"repute/trust"
@@ -22,8 +24,9 @@ func scoreOf(status repute.Status, result string) repute.Score {
 func TestSentenceSaysTheBasis(t *testing.T) {
 	for want, result := range map[string]string{
 		"37.5: 1 trusted client, on average divided; their weight comes from roots":                                                        `{"trustedFor":1,"evidence":1}`,
-		"37.5: 6 trusted clients, on average divided; their weight comes from sources alone (class A)":                                     `{"trustedFor":6,"evidence":3.2,"sourced":{"raters":6,"classes":["A"],"praise":3}}`,
-		"37.5: 6 trusted clients, on average divided; their weight comes from sources alone (classes A, C)":                                `{"trustedFor":6,"evidence":3,"sourced":{"raters":6,"classes":["A","C"],"praise":3}}`,
+		"37.5: 6 trusted clients, on average divided; their weight comes from sources alone (class A)":                                     `{"trustedFor":6,"evidence":3.2,"sourced":{"raters":6,"alone":6,"classes":["A"],"praise":3}}`,
+		"37.5: 6 trusted clients, on average divided; their weight comes from sources alone (classes A, C)":                                `{"trustedFor":6,"evidence":3,"sourced":{"raters":6,"alone":6,"classes":["A","C"],"praise":3}}`,
+		"37.5: 6 trusted clients, on average divided; 4 by roots and 2 by sources alone; sources give 75 % of the evidence (class B)":      `{"trustedFor":6,"evidence":4,"sourced":{"raters":6,"alone":2,"classes":["B"],"praise":2,"blame":1}}`,
 		"37.5: 6 trusted clients, on average divided; their weight comes from roots and, for 25 % of the evidence, from sources (class B)": `{"trustedFor":6,"evidence":4,"sourced":{"raters":2,"classes":["B"],"praise":0.5,"blame":0.5}}`,
 	} {
 		w, err := EncodeScored(scoreOf(trust.Rated, result))
@@ -85,4 +88,55 @@ func TestEncodeCoverageBySource(t *testing.T) {
 	if want := `{"dollars":null,"units":3,"priced":[],"unpriced":[]}`; err != nil || string(body) != want {
 		t.Errorf("%s, %v", body, err)
 	}
+}
+
+// What full service needs follows from what holds without sources too: what they give lifts no agent towards it, and
+// what they say against it holds it back.
+func TestSentenceOfMixes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const base, baseVariance, need = 5, 0.25, 0.5
+		type part struct{ evidence, value float64 }
+		draw := func(name string, most float64) part {
+			return part{rapid.Float64Range(0.05, most).Draw(t, name), rapid.Float64Range(-1, 1).Draw(t, name+" value")}
+		}
+		vouched, given, prior := draw("vouched", 12), draw("given", 7), rapid.Float64Range(0, 0.1).Draw(t, "prior")
+		low := func(parts ...part) (low, high, mean, evidence float64) {
+			value, spread := base*prior, base*baseVariance
+			for _, p := range parts {
+				evidence, value = evidence+p.evidence, value+p.evidence*p.value
+			}
+			mean = value / (base + evidence)
+			for _, p := range parts {
+				spread += p.evidence * (p.value - mean) * (p.value - mean)
+			}
+			deviation := math.Sqrt(spread) / (base + evidence)
+			return mean - deviation, mean + deviation, mean, evidence
+		}
+		want := 0.0
+		for ; want < 1000; want++ {
+			more := part{want, 1}
+			without, _, _, _ := low(vouched, more)
+			if with, _, _, _ := low(vouched, given, more); min(with, without) >= need {
+				break
+			}
+		}
+		with, _, mean, evidence := low(vouched, given)
+		without, high, _, _ := low(vouched)
+		v := resultView{Mean: 100 * mean, Evidence: evidence, Confidence: evidence / (base + evidence),
+			Sourced: &sourced{Low: 100 * without, High: 100 * high}}
+		v.Sourced.Praise = given.evidence
+		v.Channels = append(v.Channels, channel{evidence,
+			100 * (vouched.evidence*vouched.value + given.evidence*given.value) / evidence})
+		got := v.missing(Gate{Lacks: []Lacking{{What: "low", Have: 100 * min(with, without), Need: 100 * need}}}, 100*with)
+		text := fmt.Sprintf("about %.0f more clients vouched for by roots", want)
+		switch want {
+		case 0:
+			text = "more than ratings"
+		case 1:
+			text = "1 more client vouched for by roots"
+		}
+		if got != text {
+			t.Fatalf("%q, want %q: %+v and %+v", got, text, vouched, given)
+		}
+	})
 }

@@ -20,6 +20,7 @@ import (
 	"repute/store"
 	"repute/store/query"
 	"repute/store/trustdb"
+	"repute/trust/engine"
 	"repute/trust/source"
 	sourceread "repute/trust/source/read"
 )
@@ -149,10 +150,7 @@ func listSources(ctx context.Context, p *cli.Program, c config.Config, db *store
 // viewOf returns the view of a source on a chain. past is the result of the last run's readings.
 func viewOf(s *source.Source, chain uint64, past source.Past) sourceView {
 	v := sourceView{ChainID: chain, ID: s.ID, Name: s.Name, Issuer: s.Issuer, Meaning: s.Meaning, Class: s.Class,
-		Weight: s.Weight.Decimal(2), Price: s.Price, Home: chain, State: "unread"}
-	if s.Home(chain) == nil {
-		v.Home = s.Homes[0].Chain
-	}
+		Weight: s.Weight.Decimal(2), Price: s.Price, Home: s.ReadOn(chain), State: "unread"}
 	at := slices.IndexFunc(past.States, func(st source.State) bool { return st.Source == s.ID })
 	if at < 0 {
 		return v
@@ -225,6 +223,7 @@ type asking struct {
 	chain   uint64
 	policy  *source.Policy
 	sources []*source.Source // that count on the chain and have an endpoint
+	spent   []*source.Source // that are read from payments in the index
 	reader  *sourceread.Reader
 	past    source.Past // of run
 	run     trustdb.Run // the newest one
@@ -257,9 +256,14 @@ func ask(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, f f
 	}
 	defer stop()
 	a.reader = reader
-	a.sources = slices.DeleteFunc(policy.On(a.chain), func(s *source.Source) bool {
-		return s.Home(a.chain) == nil && !reader.Reaches(s.Homes[0].Chain)
-	})
+	for _, s := range policy.On(a.chain) {
+		switch home := s.ReadOn(a.chain); {
+		case s.Read.Payments != nil:
+			a.spent = append(a.spent, s)
+		case home == a.chain || reader.Reaches(home):
+			a.sources = append(a.sources, s)
+		}
+	}
 	return f(a)
 }
 
@@ -325,6 +329,11 @@ func checkAddress(ctx context.Context, p *cli.Program, a *asking, address common
 		all = append(all, held...)
 		v.Sources = append(v.Sources, answerOf(a.policy, &readings[i], held, now))
 	}
+	for _, s := range a.spent {
+		r := lastReading(s, a.past, address)
+		all = append(all, r.Credentials...)
+		v.Sources = append(v.Sources, answerOf(a.policy, &r, r.Credentials, now))
+	}
 	for _, r := range a.policy.Raters(all, now) {
 		v.Weight = r.Weight.Decimal(2)
 	}
@@ -332,6 +341,23 @@ func checkAddress(ctx context.Context, p *cli.Program, a *asking, address common
 		return p.PrintJSON(v)
 	}
 	return printCheck(p, v)
+}
+
+// lastReading is what the last run found of one address by a source that is read from the index.
+func lastReading(s *source.Source, past source.Past, address common.Address) source.Reading {
+	r := source.Reading{State: source.State{Source: s.ID, Status: source.StatusIncomplete,
+		Reason: "no epoch has read it yet"}, Unknown: []common.Address{address}}
+	for _, st := range past.States {
+		if st.Source == s.ID {
+			r = source.Reading{State: st}
+		}
+	}
+	for _, c := range past.Credentials {
+		if c.Source == s.ID && c.Rater == address {
+			r.Credentials = append(r.Credentials, c)
+		}
+	}
+	return r
 }
 
 // answerOf converts the reading of one source about one address. held are the address's credentials after Settle, and
@@ -375,14 +401,15 @@ func sourcesVerifyCommand(p *cli.Program) *cobra.Command {
 		Use:   "verify [--chain NAME --rpc URL]",
 		Short: "read the stored credentials of a chain's newest run again, and tell what differs",
 		Long: `Reads each stored credential again at the block at which it was read. The endpoints must
-have the state of that block; attestations are also compared by their own times.
+have the state of that block; attestations are also compared by their own times. Credentials by
+payments are made again from the verified payments in the index.
 
 Exit codes: 0 all are confirmed, 1 some differ, 2 not everything could be checked.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
 				return ask(cmd.Context(), p, c, db, func(a *asking) error {
-					return verifySources(cmd.Context(), p, a, asJSON)
+					return verifySources(cmd.Context(), p, db, a, asJSON)
 				})
 			})
 		},
@@ -391,14 +418,35 @@ Exit codes: 0 all are confirmed, 1 some differ, 2 not everything could be checke
 	return cmd
 }
 
+// verifySpent compares the credentials by payments with those that the verified payments give now.
+func verifySpent(ctx context.Context, db *store.DB, a *asking, out *sourceread.Checked) error {
+	for _, s := range a.spent {
+		held := slices.DeleteFunc(slices.Clone(a.past.Credentials), func(c source.Credential) bool {
+			return c.Source != s.ID || c.Version != s.Version
+		})
+		if len(held) == 0 {
+			continue
+		}
+		found, err := engine.Spent(ctx, db, a.run, s)
+		if err != nil {
+			return err
+		}
+		out.Compare(s, held, &found)
+	}
+	return nil
+}
+
 // verifySources reads the stored credentials of the newest run again and prints the differences.
-func verifySources(ctx context.Context, p *cli.Program, a *asking, asJSON bool) error {
+func verifySources(ctx context.Context, p *cli.Program, db *store.DB, a *asking, asJSON bool) error {
 	if !a.reader.Reaches(a.chain) {
 		return repute.Invalid("rpc", fmt.Sprintf("no endpoint of chain %d is configured", a.chain),
 			"--chain NAME --rpc URL")
 	}
 	found, err := a.reader.Verify(ctx, a.chain, a.run.Block, a.sources, a.past)
 	if err != nil {
+		return err
+	}
+	if err := verifySpent(ctx, db, a, &found); err != nil {
 		return err
 	}
 	if asJSON {

@@ -58,7 +58,8 @@ func TestSourcesCommands(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	run(t.Context(), append(strings.Fields("sources check "+address+reach+" --json"), "--database-url", url), &stdout, &stderr)
 	var v checkView
-	if err := json.Unmarshal(stdout.Bytes(), &v); err != nil || len(v.Sources) != 7 || v.Sources[0].Says != "unknown" {
+	if err := json.Unmarshal(stdout.Bytes(), &v); err != nil || len(v.Sources) != 8 || v.Sources[0].Says != "unknown" ||
+		v.Sources[7].Why != "no epoch has read it yet" {
 		t.Errorf("%+v: %v, %s", v, err, stderr.String())
 	}
 }

@@ -83,8 +83,8 @@ func TestSourcePrice(t *testing.T) {
 	if base.To50 < 300 || base.Best < 50 || base.Opens {
 		t.Errorf("Base: %+v", base)
 	}
-	if one := b.SourcePrice(s, 56); one.To50 != 0 || one.Best > 37.5 || one.Opens {
-		t.Errorf("a chain with one source: %+v", one)
+	if one := b.SourcePrice(s, 56); one.To50 != 0 || one.Best > 54 || one.Opens {
+		t.Errorf("a chain with one priced source: %+v", one)
 	}
 }
 

@@ -60,6 +60,7 @@ func (m told) sources() (rows []string) {
 			over(func(w *TrustWorld) float64 { return w.Sources.Sway.Gone })),
 		fmt.Sprintf("a revoked credential has no effect | ≤ 1 | %d |", s.Lag.Epochs),
 		fmt.Sprintf("orders of ratings and credentials | one digest | %d |", len(s.Digests)),
+		fmt.Sprintf("the source with most calls | ≤ 20 | %d |", s.Calls.Calls),
 		fmt.Sprintf("600 copies without weight: change | 12 paths, 0 | %.0f paths, %s |",
 			m.over(func(w *TrustWorld) float64 { return float64(w.Batch.Paths) }, math.Min),
 			over(func(w *TrustWorld) float64 { return math.Abs(w.Batch.Copied - w.Batch.Mean) })),

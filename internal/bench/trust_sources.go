@@ -21,6 +21,7 @@ type TrustSources struct {
 	Prices   []attack.SourcePrice `json:"prices"` // G4, G5
 	Lag      attack.Lag           `json:"lag"`    // G7
 	Digests  []string             `json:"digests"`
+	Calls    SourceCalls          `json:"calls"` // G9
 }
 
 // ChainCoverage is who would be rated on a chain with the published marginals: G1 to G3.
@@ -50,6 +51,7 @@ type SourceAttacks struct {
 const (
 	swayUp, swayDown = 37.5, 26
 	least50          = 300 // dollars
+	mostSourceCalls  = 20  // eth_call for 10,000 raters and a source
 )
 
 // sources judges what credentials reach on a world.
@@ -105,7 +107,7 @@ func (b *trustBench) batches(a *attack.Bench, out *TrustWorld) {
 		AtMost(in(a.World, "T22 change by 600 copies without weight"), max(x.Copied-x.Mean, x.Mean-x.Copied), 0, "points"))
 }
 
-// coverage judges G1 to G5, G7 and G8.
+// coverage judges G1 to G5 and G7 to G9.
 func (b *trustBench) coverage(ctx context.Context, generated *attack.World) error {
 	out := &TrustSources{Policy: b.policy.Hash()}
 	b.m.Sources = out
@@ -147,6 +149,12 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 		}
 	}
 	b.judge(AtMost("G8 different results of four orders of ratings and credentials", float64(len(out.Digests)), 1, ""))
+	var err error
+	if out.Calls, err = sourceCalls(ctx, b.policy, 10_000); err != nil {
+		return fmt.Errorf("calls of sources: %w", err)
+	}
+	b.judge(AtMost("G9 calls of a node for 10,000 raters and the source with most", float64(out.Calls.Calls),
+		mostSourceCalls, "calls"))
 	return nil
 }
 

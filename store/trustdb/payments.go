@@ -2,9 +2,11 @@ package trustdb
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
 
 	"repute"
 	"repute/store"
@@ -91,4 +93,50 @@ func (q evidence) payments(ctx context.Context, tokens []repute.TokenID) (map[ra
 		paid[r] = p.Payment()
 	}
 	return paid, rows.Err()
+}
+
+// PaidRating is a rating whose payment is verified.
+type PaidRating struct {
+	TokenID repute.TokenID
+	Client  common.Address
+	Block   uint64 // of the rating
+	Payment *repute.Payment
+}
+
+// PaidRatings returns the ratings of a chain as of a block whose payments are verified and were made since a time, of
+// clients that paid at least so many addresses. A revoked rating was paid for all the same. It may take as long as ctx
+// allows.
+func PaidRatings(ctx context.Context, db *store.DB, chainID uint64, at repute.Block, since time.Time,
+	payees int) (list []PaidRating, err error) {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = db.InTx(ctx, options, fmt.Sprintf("paid ratings of chain %d", chainID), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "set local statement_timeout = 0"); err != nil {
+			return err
+		}
+		list, err = paidRatings(ctx, tx, chainID, at, since, payees)
+		return err
+	})
+	return list, err
+}
+
+func paidRatings(ctx context.Context, tx pgx.Tx, chainID uint64, at repute.Block, since time.Time,
+	payees int) ([]PaidRating, error) {
+	rows, err := tx.Query(ctx, `
+		with paid as (
+			select * from payments p
+			where chain_id = $1 and state = 'verified' and block <= $2 and pay_time between $3 and $4 and exists (
+				select from feedback f where (f.chain_id, f.token_id, f.client, f.idx) = (p.chain_id, p.token_id, p.client, p.idx)))
+		select token_id, client, block, `+PaymentColumns+` from paid pm
+		where client in (select client from paid group by client having count(distinct payee) >= $5)`,
+		chainID, at.Number, since, at.Time, payees)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r PaidRating, err error) {
+		var client []byte
+		var p PaymentRow
+		err = row.Scan(append([]any{(*store.TokenNum)(&r.TokenID), &client, &r.Block}, p.Into()...)...)
+		r.Client, r.Payment = common.BytesToAddress(client), p.Payment()
+		return r, err
+	})
 }

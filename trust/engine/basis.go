@@ -41,7 +41,11 @@ func basisOf(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error)
 	if err != nil {
 		return nil, err
 	}
-	return bodies.walk(ctx, db, run, credits)
+	w, err := bodies.walk(ctx, db, run)
+	if err != nil {
+		return nil, err
+	}
+	return w.credited(credits)
 }
 
 // readInputs reads the stored inputs whose hashes a run names. The error is a *PrunedError when one is not stored.
@@ -103,9 +107,8 @@ func (in inputs) credits(run trustdb.Run) (*trust.Credits, error) {
 	return creditsOf(policy, held, run.Block.Time), nil
 }
 
-// walk decodes the inputs of a run, builds its graph and computes its weights. credits are those of sources, nil for
-// none.
-func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run, credits *trust.Credits) (*basis, error) {
+// walk decodes the stored inputs of a run and walks its graph by roots again.
+func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run) (*walked, error) {
 	params, err := trust.ParseParams(in[0], in[1])
 	if err != nil {
 		return nil, err
@@ -127,13 +130,24 @@ func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run, credit
 		return nil, err
 	}
 	of := GraphOf{Links: trust.LinksOf(links), Validations: validations, Scales: scales}
-	return walkRun(ctx, db, run, params, roots, of, credits)
+	return walkRun(ctx, db, run, params, roots, of)
+}
+
+// walked is a run's graph with the weights by roots alone.
+type walked struct {
+	run         trustdb.Run
+	params      *trust.Params
+	weights     *flow.Weights
+	reader      *trust.GraphReader
+	writers     []repute.TrustRoot // reviewed ones
+	refused     []error            // rules of reviewed writers that were left out
+	validations []common.Address
 }
 
 // walkRun builds the graph of a run and computes its weights. The error is a *replay.PrunedError when the weights of a
 // stored run come out differently.
 func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.Params, set []repute.TrustRoot,
-	of GraphOf, credits *trust.Credits) (*basis, error) {
+	of GraphOf) (*walked, error) {
 	roots, writers := trust.RootsAt(set, run.Block.Time), trust.WritersAt(set, run.Block.Time)
 	params, refused := params.WithRoots(writers)
 	of.ChainID, of.Block, of.Roots = run.ChainID, run.Block, roots
@@ -141,18 +155,24 @@ func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.P
 	if err != nil {
 		return nil, err
 	}
-	weights := graph.Walk(roots, params.Walk)
-	if credits = credits.WithReviewedWriters(writers); credits != nil {
-		weights = reader.Credited(weights, credits)
+	return &walked{run, params, graph.Walk(roots, params.Walk), reader, writers, refused,
+		of.Validations}, nil
+}
+
+// credited returns the basis with what sources give raters; credits are nil for nothing. It fails where the weights are
+// not those of the stored run.
+func (w *walked) credited(credits *trust.Credits) (*basis, error) {
+	run, weights := w.run, w.weights
+	if credits = credits.WithReviewedWriters(w.writers); credits != nil {
+		weights = w.reader.Credited(weights, credits)
 	}
-	covers, known := reader.Coverage(weights)
-	w := &basis{run, params, weights, reader.Scales(), covers, known, refused, of.Validations}
-	if run.Run != 0 && w.weights.Sum() != run.Weights {
+	if run.Run != 0 && weights.Sum() != run.Weights {
 		return nil, &replay.PrunedError{What: fmt.Sprintf(
 			"the chain's ratings up to block %d are not those that the weights of epoch %d follow from",
 			run.Block.Number, run.Epoch)}
 	}
-	return w, nil
+	covers, known := w.reader.Coverage(weights)
+	return &basis{run, w.params, weights, w.reader.Scales(), covers, known, w.refused, w.validations}, nil
 }
 
 // knownAgents returns how many known agents an identity has as of the run: see trust.GraphReader.Coverage.

@@ -255,17 +255,13 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 	if err := k.keep(ctx, bodies[0], bodies[1], bodies[inValidations]); err != nil {
 		return err
 	}
-	credits, err := k.askSources(ctx, &run, last)
+	got, err := k.askSources(ctx, &run, last)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxGraphRead)
 	defer cancel()
-	var b *basis
-	in, err := readInputs(ctx, k.db, unnumbered)
-	if err == nil {
-		b, err = in.walk(ctx, k.db, unnumbered, credits)
-	}
+	b, err := k.walkWith(ctx, &run, unnumbered, got)
 	if err == nil {
 		err = trustdb.RenewInputs(ctx, k.db, run.Inputs()...)
 	}
@@ -305,6 +301,25 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 			"chain", k.chain, "epoch", run.Epoch)
 	}
 	return nil
+}
+
+// walkWith walks the graph of a run by its roots, finds by these weights what payments say of raters, and returns the
+// basis with what all sources give. The run gets the hash of the credentials.
+func (k *keeper) walkWith(ctx context.Context, run *trustdb.Run, unnumbered trustdb.Run, got *sourceReadings) (*basis,
+	error) {
+	in, err := readInputs(ctx, k.db, unnumbered)
+	if err != nil {
+		return nil, err
+	}
+	w, err := in.walk(ctx, k.db, unnumbered)
+	if err != nil {
+		return nil, err
+	}
+	credits, err := k.settleSources(ctx, run, w, got)
+	if err != nil {
+		return nil, err
+	}
+	return w.credited(credits)
 }
 
 // takeOver computes the weights of a run that another engine stored. When they cannot be computed again, because logs

@@ -53,7 +53,8 @@ func (k *keeper) sourcesOn(p *source.Policy, last []source.State) []*source.Sour
 
 // asks reports whether a source is read on the chain, or on a home that this process can ask.
 func (k *keeper) asks(s *source.Source) bool {
-	return s.Home(k.chain) != nil || k.ask != nil && k.ask.Reaches(s.Homes[0].Chain) && k.ask.Reaches(k.chain)
+	home := s.ReadOn(k.chain)
+	return home == k.chain || k.ask != nil && k.ask.Reaches(home) && k.ask.Reaches(k.chain)
 }
 
 // statesOf returns how the readings of a run's sources went, none where the run asked no source.

@@ -198,7 +198,11 @@ func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error
 		if err != nil {
 			return nil, err
 		}
-		return walkRun(ctx, r.db, run, r.params, nil, GraphOf{Links: trust.LinksOf(links), Validations: validations}, nil)
+		w, err := walkRun(ctx, r.db, run, r.params, nil, GraphOf{Links: trust.LinksOf(links), Validations: validations})
+		if err != nil {
+			return nil, err
+		}
+		return w.credited(nil)
 	})
 }
 

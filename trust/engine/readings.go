@@ -84,10 +84,17 @@ func (k *keeper) policyOf(ctx context.Context, hash common.Hash) (*source.Policy
 	return p, nil
 }
 
-// askSources reads the sources of a run, stores the credentials, and sets Credentials and Readings of the run. Raters
-// without an answer keep the credentials of the last run for as long as the policy allows. begin calls it once per run.
+// sourceReadings holds the readings of a run's sources, and what the last run had.
+type sourceReadings struct {
+	policy   *source.Policy
+	held     []source.Credential // by the last run
+	before   []source.State
+	readings []source.Reading // of the sources that are read on chains
+}
+
+// askSources reads the sources of a run that ask contracts, nil when no source counts. begin calls it once per run.
 // errSourcesWait means that the run must be made later.
-func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.Run) (*trust.Credits, error) {
+func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.Run) (*sourceReadings, error) {
 	policy, err := k.policyOf(ctx, run.Sources)
 	if err != nil || policy == nil {
 		return nil, err
@@ -100,14 +107,36 @@ func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.
 	if err != nil {
 		return nil, err
 	}
-	readings, err := k.readSources(ctx, run, k.sourcesOn(policy, read), source.Past{States: before, Credentials: held})
+	ask := slices.DeleteFunc(k.sourcesOn(policy, read), func(s *source.Source) bool { return s.Read.Payments != nil })
+	readings, err := k.readSources(ctx, run, ask, source.Past{States: before, Credentials: held})
 	if err != nil {
 		return nil, err
 	}
 	if mayWait(*run, last) && slices.ContainsFunc(readings, func(r source.Reading) bool { return failsAnew(r, before) }) {
 		return nil, errSourcesWait
 	}
-	now, states := k.settleReadings(policy, held, before, readings)
+	return &sourceReadings{policy, held, before, readings}, nil
+}
+
+// settleSources adds the readings of payments to those of sources, stores the credentials and sets Credentials and
+// Readings of the run. Raters without an answer keep the credentials of the last run for as long as the policy allows.
+func (k *keeper) settleSources(ctx context.Context, run *trustdb.Run, w *walked, got *sourceReadings) (*trust.Credits,
+	error) {
+	if got == nil {
+		return nil, nil
+	}
+	readings := got.readings
+	for _, s := range k.sourcesOn(got.policy, nil) {
+		if s.Read.Payments == nil {
+			continue
+		}
+		spent, err := w.spent(ctx, k.db, s)
+		if err != nil {
+			return nil, err
+		}
+		readings = append(readings, spent)
+	}
+	now, states := k.settleReadings(got.policy, got.held, got.before, readings)
 	body, err := source.Encode(now)
 	if err != nil {
 		return nil, err
@@ -117,7 +146,7 @@ func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.
 		return nil, fmt.Errorf("encode the readings of sources: %w", err)
 	}
 	run.Credentials, run.Readings = replay.HashInput(body), string(asked)
-	return creditsOf(policy, now, run.Block.Time), k.keep(ctx, policy.Encode(), body)
+	return creditsOf(got.policy, now, run.Block.Time), k.keep(ctx, got.policy.Encode(), body)
 }
 
 // failsAnew reports whether a source is incomplete and was not so in the epoch before. An epoch waits only for such

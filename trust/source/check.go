@@ -104,7 +104,7 @@ func (p *Policy) checkSource(field string, i int) (err error) {
 		{"ageDays", s.AgeDays == 0 || s.AgeDays > s.MaturityDays && s.AgeDays <= maxDays, "0, or above maturityDays"},
 		{"keepDays", s.KeepDays >= 0 && s.KeepDays <= 30, "0 to 30"},
 		{"carryDays", s.CarryDays >= 0 && s.CarryDays <= 365, "0 to 365"},
-		{"homes", len(s.Homes) > 0, "one chain or more"},
+		{"homes", (len(s.Homes) > 0) == (s.Read.Payments == nil), "one chain or more, none with read.payments"},
 	} {
 		if !c.ok {
 			return repute.Invalid(field+"."+c.member, "is missing or out of range", c.hint)
@@ -126,12 +126,18 @@ func (p *Policy) checkSource(field string, i int) (err error) {
 	case s.CarryDays > 0 && s.Dated():
 		return repute.Invalid(field+".carryDays", "is set where the source tells when a credential was issued",
 			"leave it out: nothing is lost")
+	case s.Read.Payments != nil && s.AgeDays == 0:
+		return repute.Invalid(field+".ageDays", "is 0 where payments are read", "how many days of payments count")
+	case s.Read.Payments != nil && s.KeepDays > 0:
+		return repute.Invalid(field+".keepDays", "is set where payments are read", "0: the index always answers")
 	}
 	return s.checkHomes(field)
 }
 
 // Dated reports whether the contracts or logs of the source give the time at which a credential was issued.
-func (s *Source) Dated() bool { return s.plan.issued >= 0 || len(s.plan.events) > 0 }
+func (s *Source) Dated() bool {
+	return s.plan.issued >= 0 || len(s.plan.events) > 0 || s.Read.Payments != nil
+}
 
 // checkWeight refuses a weight above that of the class (most), and one above price / $100 rounded to 0.05, because one
 // unit of weight is meant to cost about 100 dollars.

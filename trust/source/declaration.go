@@ -88,13 +88,23 @@ func (s *Source) Home(chain uint64) *Home {
 	return &s.Homes[at]
 }
 
-// Method is how a source is read. It has one of these forms: EAS, Calls, Events, or Calls and Events.
+// ReadOn returns the chain on which the source is read for raters of a chain.
+func (s *Source) ReadOn(chain uint64) uint64 {
+	if s.Read.Payments != nil || s.Home(chain) != nil {
+		return chain
+	}
+	return s.Homes[0].Chain
+}
+
+// Method is how a source is read. It has one of these forms: EAS, Calls, Events, Calls and Events, or Payments.
 type Method struct {
 	EAS   *EAS   `yaml:"eas,omitempty" json:"eas,omitempty"`
 	Calls []Call `yaml:"calls,omitempty" json:"calls,omitempty"`
 	// Events are the logs that give the time of issue of a credential. Without Calls they also show whether an address
 	// has a credential.
 	Events []Event `yaml:"events,omitempty" json:"events,omitempty"`
+	// Payments reads no contract but the verified payments that the index has of raters.
+	Payments *Payments `yaml:"payments,omitempty" json:"payments,omitempty"`
 	// Person names the returned value that is equal for all addresses of one person. "": every address counts as a
 	// different person.
 	Person string `yaml:"person,omitempty" json:"person,omitempty"`

@@ -197,7 +197,7 @@ func FuzzLog(f *testing.F) {
 	f.Add("farcaster-pro", uint8(4), word(365))
 	f.Fuzz(func(t *testing.T, id string, topics uint8, data []byte) {
 		s := p.Source(id)
-		if s == nil {
+		if s == nil || len(s.Homes) == 0 {
 			return
 		}
 		home := &s.Homes[0]

@@ -49,8 +49,11 @@ const maxSteps = 8
 
 // newPlan compiles a method. The error is repute.ErrInvalid and names a field below field.
 func newPlan(field string, m *Method) (*plan, error) {
+	if m.Payments != nil {
+		return newPaymentPlan(field, m)
+	}
 	if (m.EAS == nil) == (len(m.Calls)+len(m.Events) == 0) || m.EAS != nil && len(m.Events) > 0 {
-		return nil, repute.Invalid(field, "needs either eas or calls, or events",
+		return nil, repute.Invalid(field, "needs either eas or calls, or events, or payments",
 			"give one of them, events also beside calls")
 	}
 	method := *m

@@ -9,8 +9,8 @@ import (
 	"repute/trust/fixed"
 )
 
-// The price of 50 on Base by published prices: 30 AgentBook entries at $9 give the 3 units that one source may give, and
-// four Coinbase wallets at $50 the other 2.
+// The price of 50 on Base by published prices: 27 AgentBook entries at $9 give the 2.7 units that one source may give,
+// and five Coinbase wallets at $50 the other 2.3.
 func TestLiftPriceOnBase(t *testing.T) {
 	p, err := Default()
 	if err != nil {
@@ -19,7 +19,7 @@ func TestLiftPriceOnBase(t *testing.T) {
 	sources := p.On(8453)
 	got := p.LiftPrice(sources, 5*fixed.One)
 	if got.OutOfReach || got.Dollars != 493*fixed.One ||
-		!slices.Equal(got.Priced, []string{"agentbook", "coinbase-account", "farcaster-pro"}) ||
+		!slices.Equal(got.Priced, []string{"agentbook", "coinbase-account", "x402-spend", "farcaster-pro"}) ||
 		!slices.Contains(got.Unpriced, "human-passport") {
 		t.Errorf("%+v", got)
 	}

@@ -30,21 +30,21 @@ func TestDefaultPerChain(t *testing.T) {
 	t.Parallel()
 	p := shipped(t)
 	for chain, want := range map[uint64]string{
-		8453:   "coinbase-account coinbase-business agentbook human-passport farcaster-score basename farcaster-pro",
-		56:     "bab",
-		42220:  "self-agent-id",
-		100:    "proof-of-humanity",
-		1:      "proof-of-humanity",
-		10:     "human-passport",
-		42161:  "human-passport",
-		59144:  "human-passport",
-		534352: "human-passport",
-		137:    "coinbase-account coinbase-business agentbook bab",
+		8453:   "coinbase-account coinbase-business agentbook human-passport farcaster-score basename farcaster-pro x402-spend",
+		56:     "bab x402-spend",
+		42220:  "self-agent-id x402-spend",
+		100:    "proof-of-humanity x402-spend",
+		1:      "proof-of-humanity x402-spend",
+		10:     "human-passport x402-spend",
+		42161:  "human-passport x402-spend",
+		59144:  "human-passport x402-spend",
+		534352: "human-passport x402-spend",
+		137:    "coinbase-account coinbase-business agentbook bab x402-spend",
 	} {
 		var ids []string
 		for _, s := range p.On(chain) {
 			ids = append(ids, s.ID)
-			if chain != 137 && s.Home(chain) == nil {
+			if chain != 137 && s.ReadOn(chain) != chain {
 				t.Errorf("chain %d: %s is not read there", chain, s.ID)
 			}
 		}
@@ -96,7 +96,7 @@ func TestSelectors(t *testing.T) {
 		if !slices.Equal(got, topics[s.ID]) {
 			t.Errorf("%s asks for logs %s, want %s", s.ID, got, topics[s.ID])
 		}
-		if s.Home(s.Homes[0].Chain) == nil {
+		if s.Read.Payments == nil && s.Home(s.Homes[0].Chain) == nil {
 			t.Errorf("%s has no home", s.ID)
 		}
 	}
@@ -120,8 +120,8 @@ func TestHashIgnoresComments(t *testing.T) {
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ old, text, want string }{
-		"unknown member":         {"    ageDays: 365", "    ageInDays: 365", `sources[0].ageInDays: line 43: there is no member "ageInDays"`},
-		"unknown member on top":  {"others: [", "extra: 1\nothers: [", `extra: line 30: there is no member "extra"`},
+		"unknown member":         {"    ageDays: 365", "    ageInDays: 365", `sources[0].ageInDays: line 44: there is no member "ageInDays"`},
+		"unknown member on top":  {"others: [", "extra: 1\nothers: [", `extra: line 31: there is no member "extra"`},
 		"unknown in a call":      {"      holds: [{value: names", "      hold: [{value: names", "sources[8].read.calls[0].hold: "},
 		"member twice":           {"    class: C\n", "    class: C\n    class: C\n", "class"},
 		"second document":        {"  - name: Virtuals", "---\nversion: \"1\"\n#", "second document"},
@@ -138,8 +138,8 @@ func TestRefused(t *testing.T) {
 		"carry with a time":      {"    ageDays: 365\n", "    ageDays: 365\n    carryDays: 3\n", "sources[0].carryDays"},
 		"id":                     {"id: coinbase-account", "id: Coinbase", "sources[0].id"},
 		"id twice":               {"id: coinbase-business", "id: coinbase-account", "sources[1].id"},
-		"default":                {"sources: [bab]", "sources: [bob]", "defaults[1].sources[0]"},
-		"others":                 {"agentbook, bab]", "agentbook, babel]", "others[3]"},
+		"default":                {"sources: [bab,", "sources: [bob,", "defaults[1].sources[0]"},
+		"others":                 {"agentbook, bab,", "agentbook, babel,", "others[3]"},
 		"schema":                 {"text: bool verifiedAccount", "text: bool verified", "sources[0].read.eas.schema.id"},
 		"contract":               {"contract: book", "contract: books", "sources[2].homes[0].contracts.books"},
 		"argument":               {"arguments: [agent]", "arguments: [nobody]", "sources[5].read.calls[1].arguments[0]"},
@@ -424,6 +424,10 @@ func FuzzParse(f *testing.F) {
 		}
 		for i := range p.Sources {
 			s := &p.Sources[i]
+			if s.Read.Payments != nil {
+				s.Spent(1, repute.Block{}, []Payment{{Paid: repute.MaxPaid}})
+				continue
+			}
 			q := s.Ask(&s.Homes[0], rater, common.Hash{})
 			if q.Verdict == Open {
 				_ = q.Next()
@@ -440,7 +444,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add("human-passport", false, []byte{1, 2, 3, 4})
 	f.Fuzz(func(t *testing.T, id string, success bool, data []byte) {
 		s := p.Source(id)
-		if s == nil {
+		if s == nil || len(s.Homes) == 0 {
 			return
 		}
 		q := s.Ask(&s.Homes[0], rater, common.Hash{})

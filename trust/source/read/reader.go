@@ -57,6 +57,10 @@ func (r *Reader) Read(ctx context.Context, chain uint64, at repute.Block, source
 	local.at, local.placed = at, true
 	out := make([]source.Reading, 0, len(sources))
 	for _, s := range sources {
+		if s.Read.Payments != nil {
+			out = append(out, notOnChain(s, chain, at, raters))
+			continue
+		}
 		j := &job{reader: r, source: s, home: s.Home(chain), raters: raters, past: past}
 		if j.home == nil {
 			j.home, j.local = &s.Homes[0], local
@@ -68,6 +72,13 @@ func (r *Reader) Read(ctx context.Context, chain uint64, at repute.Block, source
 		}
 	}
 	return out, nil
+}
+
+// notOnChain is the reading of a source that this reader cannot ask.
+func notOnChain(s *source.Source, chain uint64, at repute.Block, raters []common.Address) source.Reading {
+	return source.Reading{Unknown: raters, State: source.State{Source: s.ID, Chain: chain,
+		Status: source.StatusIncomplete, Reason: "payments are read from the index, not from a chain", Block: at.Number,
+		Hash: at.Hash, Time: uint64(max(0, at.Time.Unix()))}}
 }
 
 // session is a chain at one block, with the endpoints that are asked of it.

@@ -25,7 +25,7 @@ func (r *Reader) Now(ctx context.Context, chain uint64, sources []*source.Source
 	}
 	end := final.Time
 	for _, s := range sources {
-		if home := s.Homes[0].Chain; s.Home(chain) == nil && r.Reaches(home) {
+		if home := s.ReadOn(chain); home != chain && r.Reaches(home) {
 			there, err := r.lastFinal(ctx, home)
 			if err != nil {
 				return there, err
@@ -116,7 +116,7 @@ func (r *Reader) verify(ctx context.Context, chain uint64, at repute.Block, s *s
 			s.ID, len(held), first.Block, first.Chain, found.Block))
 		return nil
 	}
-	compare(s, held, &found, out)
+	out.Compare(s, held, &found)
 	return nil
 }
 
@@ -134,8 +134,8 @@ func (r *Reader) again(ctx context.Context, chain uint64, at repute.Block, s *so
 	return readings[0], nil
 }
 
-// compare tells what differs between stored credentials and a reading of them.
-func compare(s *source.Source, held []source.Credential, found *source.Reading, out *Checked) {
+// Compare adds what differs between stored credentials of a source and a reading of them.
+func (out *Checked) Compare(s *source.Source, held []source.Credential, found *source.Reading) {
 	unknown := 0
 	for i := range held {
 		c := &held[i]
@@ -149,6 +149,9 @@ func compare(s *source.Source, held []source.Credential, found *source.Reading, 
 			what = "the source is off: " + found.Reason
 		case at < 0:
 			what = "the contracts say that there is no credential"
+			if s.Read.Payments != nil {
+				what = "the verified payments do not reach the sum"
+			}
 		default:
 			what = differs(s, c, &found.Credentials[at])
 		}
@@ -185,7 +188,7 @@ func differs(s *source.Source, stored, found *source.Credential) string {
 		return fmt.Sprintf("it was issued at %d and renewed at %d, stored are %d and %d", found.Issued, found.Renewed,
 			stored.Issued, stored.Renewed)
 	case stored.Hash == found.Hash && stored.Answer != found.Answer:
-		return "the answers of the contracts have another hash"
+		return "what it rests on has another hash"
 	}
 	return ""
 }
