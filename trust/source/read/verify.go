@@ -140,7 +140,7 @@ func (out *Checked) Compare(s *source.Source, held []source.Credential, found *s
 	for i := range held {
 		c := &held[i]
 		at := slices.IndexFunc(found.Credentials, func(f source.Credential) bool { return f.Rater == c.Rater })
-		what := ""
+		var what string
 		switch {
 		case slices.Contains(found.Unknown, c.Rater):
 			unknown++
