@@ -221,15 +221,17 @@ type asking struct {
 	reader  *sourceread.Reader
 	past    source.Past
 	run     trustdb.Run
+	pruned  []string // inputs of the run that are not stored any more
 }
 
-// ask prepares questions about the one chain that is chosen.
-func ask(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, f func(*asking) error) error {
+// ask prepares questions about the one chain that is chosen, by the policy of the configuration. With asRun the policy is
+// that of the chain's newest run, where the run has one.
+func ask(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, asRun bool, f func(*asking) error) error {
 	policy, err := c.Trust.Policy()
 	if err != nil {
 		return err
 	}
-	if policy == nil {
+	if policy == nil && !asRun {
 		return errNoSources()
 	}
 	stored, err := query.Chains(ctx, db)
@@ -244,16 +246,55 @@ func ask(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, f f
 	if a.past, a.run, err = lastSources(ctx, db, a.chain); err != nil {
 		return err
 	}
-	reader, stop, err := service.New(c, db, c.Logger(p.Stderr)).Sources(policy)
+	if asRun {
+		if err := a.takeRun(ctx, db); err != nil {
+			return err
+		}
+	}
+	reader, stop, err := service.New(c, db, c.Logger(p.Stderr)).Sources(a.policy)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	a.reader = reader
-	a.sources = slices.DeleteFunc(policy.On(a.chain), func(s *source.Source) bool {
-		return s.Home(a.chain) == nil && !reader.Reaches(s.Homes[0].Chain)
+	a.sources = slices.DeleteFunc(a.policy.On(a.chain), func(s *source.Source) bool {
+		return !asRun && s.Home(a.chain) == nil && !reader.Reaches(s.Homes[0].Chain)
 	})
 	return f(a)
+}
+
+// takeRun takes the policy of the run, and notes which inputs of the run are not stored any more. Without the run's policy
+// the configured one is used: credentials of other sources are then not checked, and are told.
+func (a *asking) takeRun(ctx context.Context, db *store.DB) error {
+	none := common.Hash{}
+	if a.run.Credentials != none {
+		_, err := trustdb.ReadInput(ctx, db, a.run.Credentials)
+		if err := a.notePruned("credentials", err); err != nil {
+			return err
+		}
+	}
+	if a.run.Sources != none && (a.policy == nil || a.policy.Hash() != a.run.Sources) {
+		body, err := trustdb.ReadInput(ctx, db, a.run.Sources)
+		if err == nil {
+			a.policy, err = source.Parse(body)
+		}
+		if err := a.notePruned("policy of sources", err); err != nil {
+			return err
+		}
+	}
+	if a.policy == nil {
+		return errNoSources()
+	}
+	return nil
+}
+
+// notePruned notes an input that is not stored, and returns any other error of reading it.
+func (a *asking) notePruned(what string, err error) error {
+	if errors.Is(err, repute.ErrNotFound) {
+		a.pruned = append(a.pruned, fmt.Sprintf("the %s of run %d: not stored any more", what, a.run.Run))
+		return nil
+	}
+	return err
 }
 
 // answerView is what one source says of one address.
@@ -278,7 +319,7 @@ func sourcesCheckCommand(p *cli.Program) *cobra.Command {
 				return err
 			}
 			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				return ask(cmd.Context(), p, c, db, func(a *asking) error {
+				return ask(cmd.Context(), p, c, db, false, func(a *asking) error {
 					return checkAddress(cmd.Context(), p, a, address, asJSON)
 				})
 			})
@@ -361,14 +402,15 @@ func sourcesVerifyCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [--chain NAME --rpc URL]",
 		Short: "read the stored credentials of a chain's newest run again, and tell what differs",
-		Long: `Reads each stored credential again at the block at which it was read. The endpoints must
-have the state of that block; attestations are also compared by their own times.
+		Long: `Reads each stored credential again at the block at which it was read, by the policy of the run.
+The endpoints must have the state of that block; attestations are also compared by their own
+times. Credentials that cannot be read again, and inputs that were pruned, count as not checked.
 
 Exit codes: 0 all are confirmed, 1 some differ, 2 not everything could be checked.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				return ask(cmd.Context(), p, c, db, func(a *asking) error {
+				return ask(cmd.Context(), p, c, db, true, func(a *asking) error {
 					return verifySources(cmd.Context(), p, a, asJSON)
 				})
 			})
@@ -386,6 +428,7 @@ func verifySources(ctx context.Context, p *cli.Program, a *asking, asJSON bool) 
 	if err != nil {
 		return err
 	}
+	found.Unchecked = append(found.Unchecked, a.pruned...)
 	if asJSON {
 		err = p.PrintJSON(found)
 	} else {
