@@ -227,15 +227,17 @@ type asking struct {
 	reader  *sourceread.Reader
 	past    source.Past // of run
 	run     trustdb.Run // the newest one
+	pruned  []string    // inputs of the run that are no longer stored
 }
 
-// ask opens a reader of the sources of the one chosen chain, calls f, and closes the reader.
-func ask(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, f func(*asking) error) error {
+// ask opens a reader of the sources of the one chosen chain, calls f, and closes the reader. The policy is that of the
+// configuration, or with asRun that of the chain's newest run if the run has one.
+func ask(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, asRun bool, f func(*asking) error) error {
 	policy, err := c.Trust.Policy()
 	if err != nil {
 		return err
 	}
-	if policy == nil {
+	if policy == nil && !asRun {
 		return errNoSources()
 	}
 	stored, err := query.Chains(ctx, db)
@@ -250,21 +252,60 @@ func ask(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, f f
 	if a.past, a.run, err = lastSources(ctx, db, a.chain); err != nil {
 		return err
 	}
-	reader, stop, err := service.New(c, db, c.Logger(p.Stderr)).Sources(policy)
+	if asRun {
+		if err := a.takeRun(ctx, db); err != nil {
+			return err
+		}
+	}
+	reader, stop, err := service.New(c, db, c.Logger(p.Stderr)).Sources(a.policy)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	a.reader = reader
-	for _, s := range policy.On(a.chain) {
+	for _, s := range a.policy.On(a.chain) {
 		switch home := s.ReadOn(a.chain); {
 		case s.Read.Payments != nil:
 			a.spent = append(a.spent, s)
-		case home == a.chain || reader.Reaches(home):
+		case asRun || home == a.chain || reader.Reaches(home):
 			a.sources = append(a.sources, s)
 		}
 	}
 	return f(a)
+}
+
+// takeRun sets the policy to that of the run and notes which inputs of the run are no longer stored. Without the run's
+// policy the configured one stays; credentials of other sources are then reported as not checked.
+func (a *asking) takeRun(ctx context.Context, db *store.DB) error {
+	none := common.Hash{}
+	if a.run.Credentials != none {
+		_, err := trustdb.ReadInput(ctx, db, a.run.Credentials)
+		if err := a.notePruned("credentials", err); err != nil {
+			return err
+		}
+	}
+	if a.run.Sources != none && (a.policy == nil || a.policy.Hash() != a.run.Sources) {
+		body, err := trustdb.ReadInput(ctx, db, a.run.Sources)
+		if err == nil {
+			a.policy, err = source.Parse(body)
+		}
+		if err := a.notePruned("policy of sources", err); err != nil {
+			return err
+		}
+	}
+	if a.policy == nil {
+		return errNoSources()
+	}
+	return nil
+}
+
+// notePruned notes an input that is not stored, and returns any other error of reading it.
+func (a *asking) notePruned(what string, err error) error {
+	if errors.Is(err, repute.ErrNotFound) {
+		a.pruned = append(a.pruned, fmt.Sprintf("the %s of run %d: not stored any more", what, a.run.Run))
+		return nil
+	}
+	return err
 }
 
 // answerView is the answer of one source about one address.
@@ -291,7 +332,7 @@ func sourcesCheckCommand(p *cli.Program) *cobra.Command {
 				return err
 			}
 			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				return ask(cmd.Context(), p, c, db, func(a *asking) error {
+				return ask(cmd.Context(), p, c, db, false, func(a *asking) error {
 					return checkAddress(cmd.Context(), p, a, address, asJSON)
 				})
 			})
@@ -400,15 +441,16 @@ func sourcesVerifyCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [--chain NAME --rpc URL]",
 		Short: "read the stored credentials of a chain's newest run again, and tell what differs",
-		Long: `Reads each stored credential again at the block at which it was read. The endpoints must
-have the state of that block; attestations are also compared by their own times. Credentials by
-payments are made again from the verified payments in the index.
+		Long: `Reads each stored credential again at the block at which it was read, by the policy of the run.
+The endpoints must have the state of that block; attestations are also compared by their own
+times. Credentials by payments are compared with the verified payments in the index. Credentials
+that cannot be read again, and inputs that were pruned, count as not checked.
 
 Exit codes: 0 all are confirmed, 1 some differ, 2 not everything could be checked.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.WithStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				return ask(cmd.Context(), p, c, db, func(a *asking) error {
+				return ask(cmd.Context(), p, c, db, true, func(a *asking) error {
 					return verifySources(cmd.Context(), p, db, a, asJSON)
 				})
 			})
@@ -442,13 +484,18 @@ func verifySources(ctx context.Context, p *cli.Program, db *store.DB, a *asking,
 		return repute.Invalid("rpc", fmt.Sprintf("no endpoint of chain %d is configured", a.chain),
 			"--chain NAME --rpc URL")
 	}
-	found, err := a.reader.Verify(ctx, a.chain, a.run.Block, a.sources, a.past)
+	onChains := a.past
+	onChains.Credentials = slices.DeleteFunc(slices.Clone(a.past.Credentials), func(c source.Credential) bool {
+		return slices.ContainsFunc(a.spent, func(s *source.Source) bool { return s.ID == c.Source && s.Version == c.Version })
+	})
+	found, err := a.reader.Verify(ctx, a.chain, a.run.Block, a.sources, onChains)
 	if err != nil {
 		return err
 	}
 	if err := verifySpent(ctx, db, a, &found); err != nil {
 		return err
 	}
+	found.Unchecked = append(found.Unchecked, a.pruned...)
 	if asJSON {
 		err = p.PrintJSON(found)
 	} else {

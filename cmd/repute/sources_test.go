@@ -8,8 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
+	"repute/store/trustdb"
+	"repute/trust/replay"
 	"repute/trust/source"
 )
 
@@ -62,4 +66,53 @@ func TestSourcesCommands(t *testing.T) {
 		v.Sources[7].Why != "no epoch has read it yet" {
 		t.Errorf("%+v: %v, %s", v, err, stderr.String())
 	}
+}
+
+// What verify cannot see is told and is no success: credentials of sources that cannot be asked, those that are in no
+// policy, and inputs that were pruned.
+func TestVerifyTellsWhatItDoesNotCheck(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	db := openTest(t, url)
+	chain := rpctest.New(t, rpctest.Options{ChainID: 8453})
+	chain.MineEmpty(100)
+	head := chain.Head()
+	policy := []byte(strings.ReplaceAll(string(source.DefaultFile()), "coinbase-business", "other-business"))
+	held, err := source.Encode([]source.Credential{
+		{Source: "other-business", Version: 1, Rater: common.Address{1}, Chain: 8453, Block: head.Number(), Hash: head.Hash()},
+		{Source: "agentbook", Version: 7, Rater: common.Address{2}, Chain: 8453},
+		{Source: "bab", Version: 1, Rater: common.Address{3}, Chain: 56, Lapsed: 5},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := source.Parse(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := trustdb.KeepInputs(t.Context(), db, parsed.Encode(), held); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, db, `insert into chains (chain_id, name, identity, reputation, validations, start_block, imported, cursor_block, cursor_hash)
+		values (8453, 'base', decode(repeat('01', 20), 'hex'), decode(repeat('02', 20), 'hex'), '{}', 0, false, 60, decode(repeat('03', 32), 'hex'))`)
+	if err := trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 8453, Run: 1, Epoch: 3, Boundary: 60, Scorer: "test",
+		Readings: "[]", Sources: parsed.Hash(), Credentials: replay.HashInput(held)}); err != nil {
+		t.Fatal(err)
+	}
+	verify := func(wants ...string) {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		args := []string{"sources", "verify", "--chain", "base", "--rpc", chain.URL(), "--database-url", url}
+		if code := run(t.Context(), args, &stdout, &stderr); code != codeUnchecked {
+			t.Errorf("code %d: %s%s", code, stdout.String(), stderr.String())
+		}
+		for _, w := range wants {
+			if !strings.Contains(stdout.String(), w) {
+				t.Errorf("no %q in\n%s", w, stdout.String())
+			}
+		}
+	}
+	verify("other-business: 1 credentials", "1 credentials of version 7 of agentbook", "1 credentials of version 1 of bab")
+	mustExec(t, db, "delete from trust_inputs")
+	verify("credentials of run 1: not stored", "policy of sources of run 1: not stored")
 }

@@ -3,6 +3,7 @@ package read
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -59,10 +60,10 @@ type Checked struct {
 
 // Verify reads stored credentials of a chain again, each at the block at which it was read, and compares them. at is the
 // block of the run that has them, and states are those of its readings. Attestations are compared by their own times
-// where the state of the block is not kept any more.
+// where the state of the block is not kept any more. A stored credential that is not compared is told in Unchecked.
 func (r *Reader) Verify(ctx context.Context, chain uint64, at repute.Block, sources []*source.Source, past source.Past) (
 	out Checked, err error) {
-	out.Differences, out.Unchecked = []Difference{}, []string{}
+	out.Differences, out.Unchecked = []Difference{}, notVisited(sources, past.Credentials)
 	for _, s := range sources {
 		for _, group := range byBlock(s, past.Credentials) {
 			if err := r.verify(ctx, chain, at, s, past.States, group, &out); err != nil {
@@ -77,7 +78,7 @@ func (r *Reader) Verify(ctx context.Context, chain uint64, at repute.Block, sour
 func byBlock(s *source.Source, held []source.Credential) [][]source.Credential {
 	var own []source.Credential
 	for _, c := range held {
-		if c.Source == s.ID && c.Version == s.Version && c.Lapsed == 0 {
+		if visits(s, &c) {
 			own = append(own, c)
 		}
 	}
@@ -88,6 +89,33 @@ func byBlock(s *source.Source, held []source.Credential) [][]source.Credential {
 			out = append(out, nil)
 		}
 		out[len(out)-1] = append(out[len(out)-1], c)
+	}
+	return out
+}
+
+// visits reports whether a credential is compared as one of a source.
+func visits(s *source.Source, c *source.Credential) bool {
+	return c.Source == s.ID && c.Version == s.Version && c.Lapsed == 0
+}
+
+// notVisited tells, by source, how many credentials are not compared because they lapsed, or because they are of a source
+// or a version that is not among the given ones.
+func notVisited(sources []*source.Source, held []source.Credential) []string {
+	counts := map[string]int{}
+	for i := range held {
+		c := &held[i]
+		if slices.ContainsFunc(sources, func(s *source.Source) bool { return visits(s, c) }) {
+			continue
+		}
+		why := "the policy has no such source on the chain"
+		if c.Lapsed > 0 {
+			why = "no reading has confirmed them since, and they have no weight"
+		}
+		counts[fmt.Sprintf("version %d of %s: %s", c.Version, c.Source, why)]++
+	}
+	out := []string{}
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, fmt.Sprintf("%d credentials of %s", counts[what], what))
 	}
 	return out
 }
