@@ -24,10 +24,11 @@ const MarkTokens = `
 		trust_stale.final or excluded.final,
 		mark = default, claimed = '-infinity'`
 
-// ResolveMarks takes up to limit marks of a chain away and makes the agents stale whose scores they
-// concern. It returns how many there were: fewer than limit when there are no more. Any number of
-// processes may call it. Before the chain's first run, whose pass reads all agents, marks have no
-// effect but that of late events: a run whose graph was read before them may be stored yet. Scores of rewound blocks stay hidden until they are computed again: see query.ScoreOf.
+// ResolveMarks takes up to limit marks of a chain away and makes the agents stale whose scores they concern. It
+// returns how many there were: fewer than limit when there are no more. Any number of processes may call it. Before
+// the chain's first run, whose pass reads all agents, marks have no effect but that of late events: a run whose graph
+// was read before them may be stored yet. Scores of rewound blocks stay hidden until they are computed again: see
+// query.ScoreOf.
 func ResolveMarks(ctx context.Context, db *store.DB, chainID uint64, limit int) (n int, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("resolve marks of chain %d", chainID), func(tx pgx.Tx) error {
 		// One statement sees that there is no run, and the marks. A run that is stored later reads what
