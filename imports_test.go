@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 	"x402":                        {},
 	"mcp":                         {".", "internal/httpapi"},
 	"store":                       {".", "migrations"},
-	"store/chaindb":               {".", "store", "store/trustmark"},
+	"store/chaindb":               {".", "store", "store/paydb", "store/trustmark"},
 	"store/denydb":                {".", "store", "store/docdb", "store/trustmark"},
 	"store/docdb":                 {".", "store", "store/chaindb", "store/docjson", "store/searchtext", "store/trustmark"},
 	"store/docjson":               {".", "store"},

@@ -16,6 +16,7 @@ import (
 	"repute/store/chaindb"
 	"repute/store/eventdb"
 	"repute/store/importdb"
+	"repute/store/paydb"
 	"repute/store/trustdb"
 )
 
@@ -134,7 +135,7 @@ func TestListOfGatewaysChanges(t *testing.T) {
 	}
 }
 
-// A ticket that is found late gives the rating to its payer.
+// A ticket that is found late gives the rating to its payer, whose payment is looked up again.
 func TestTicketsFoundLate(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
@@ -146,8 +147,18 @@ func TestTicketsFoundLate(t *testing.T) {
 	late.Records = append(late.Records[:2:2], late.Records[3:]...)
 	ok(t, eventdb.Apply(ctx, db, late))
 	wantPayers(t, dump(t, ctx, db, 1), []any{noPayer})
+	_, err := db.Pool().Exec(ctx, `
+		insert into payments (chain_id, token_id, client, idx, payer, payee, pay_chain, tx, state, reason)
+		select 1, token_id, client, idx, $1, $1, 1, sha256($1), 'refused', 'no-transaction' from feedback`,
+		rpctest.Account(7).Bytes())
+	ok(t, err)
 	ok(t, importdb.Amend(ctx, db, 1, store.Lease{}, importdb.Amendment{Block: l.blocks[1].Block, Records: found}))
 	wantPayers(t, dump(t, ctx, db, 1), []any{address(rpctest.Account(7))})
+	var state string
+	ok(t, db.Pool().QueryRow(ctx, "select state from payments").Scan(&state))
+	if state != "pending" {
+		t.Errorf("the payment that was refused for nobody is %s", state)
+	}
 	ok(t, importdb.Amend(ctx, db, 1, store.Lease{}, importdb.Amendment{Block: l.blocks[1].Block,
 		Remove: []types.Log{found[0].Log}}))
 	wantPayers(t, dump(t, ctx, db, 1), []any{noPayer})
@@ -200,5 +211,69 @@ func TestListOfGatewaysMakesARunDue(t *testing.T) {
 		if late, every := marks(); late != c.want || every != c.want {
 			t.Errorf("step %d: %d late marks, %d of all agents, want %d", i, late, every, c.want)
 		}
+	}
+}
+
+// The payment of a rating through a gateway is one of its payer, and is looked up again when the payer changes.
+func TestPaymentsOfGateways(t *testing.T) {
+	t.Parallel()
+	db, ctx := testDB(t), ctxOf(t)
+	l := twoAgents()
+	l.extend(txOf{ticket(0, 7, 1), viaGateway(0, 1, rpctest.Gateway, 1)}, txOf{viaGateway(1, 1, rpctest.Account(9), 1)})
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
+	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)))
+	run := func(sql string, args ...any) int64 {
+		t.Helper()
+		tag, err := db.Pool().Exec(ctx, sql, args...)
+		ok(t, err)
+		return tag.RowsAffected()
+	}
+	run("update chains set finalized_block = cursor_block")
+	file := `insert into payment_files (uri_id, chain_id, token_id, client, payer, payee, pay_chain, tx)
+		select uri_id, 1, token_id, $2, $2, $3, 1, sha256($2) from feedback where client = $1`
+	run(file, rpctest.Gateway.Bytes(), rpctest.Account(7).Bytes(), rpctest.Account(1).Bytes())
+	if n, err := paydb.MatchPayments(ctx, db, 10); err != nil || n != 1 {
+		t.Fatalf("%d files, %v", n, err)
+	}
+	due := func() paydb.Claim {
+		t.Helper()
+		list, _, err := paydb.DuePayments(ctx, db, 1, common.Address{}, 10)
+		ok(t, err)
+		if len(list) != 1 || list[0].Rating.Client != rpctest.Gateway {
+			t.Fatalf("due: %+v", list)
+		}
+		return list[0]
+	}
+	paid := due()
+	if paid.Rater != rpctest.Account(7) {
+		t.Errorf("rater %s, want the payer", paid.Rater)
+	}
+	related, err := paydb.ReadRelated(ctx, db, paid, l.head())
+	ok(t, err)
+	if !slices.Contains(related.Client, rpctest.Account(7)) || slices.Contains(related.Client, rpctest.Gateway) {
+		t.Errorf("the client's identity is %v", related.Client)
+	}
+	settle := func(c paydb.Claim) {
+		t.Helper()
+		ok(t, paydb.SettlePayment(ctx, db, c, func(func(uint64) bool) paydb.Outcome {
+			return paydb.Outcome{State: repute.PaymentRefused, Reason: repute.PaymentAbsent}
+		}))
+	}
+	settle(paid)
+	if list, _, err := paydb.DuePayments(ctx, db, 1, common.Address{}, 10); err != nil || len(list) > 0 {
+		t.Fatalf("due after it was settled: %+v, %v", list, err)
+	}
+	unlisted := testChain(1)
+	unlisted.Gateways = nil
+	ok(t, chaindb.AddChain(ctx, db, unlisted))
+	if again := due(); again.Rater != rpctest.Gateway {
+		t.Errorf("rater %s, want the gateway, which is not listed now", again.Rater)
+	}
+	settle(paid) // what was found for the payer does not count for the gateway
+	if again := due(); again.Attempts != 0 {
+		t.Errorf("%+v", again)
+	}
+	if n := run("update payment_files set unseen = false where unseen"); n != 1 {
+		t.Errorf("%d files are matched again", n)
 	}
 }

@@ -140,7 +140,8 @@ func TestTrustInputs(t *testing.T) {
 func TestChecksOfRoots(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	one, two := repute.TrustRoot{Address: person(1), Weight: 1, Reason: "r"}, repute.TrustRoot{Address: person(2), Weight: 1, Reason: "r"}
+	one := repute.TrustRoot{Address: person(1), Weight: 1, Reason: "r"}
+	two := repute.TrustRoot{Address: person(2), Weight: 1, Reason: "r"}
 	ok(t, trustdb.AddRoots(ctx, db, 7, repute.DefaultRoots, []repute.TrustRoot{one}, false))
 	refused := errors.New("refused")
 	for _, replace := range []bool{false, true} {

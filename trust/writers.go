@@ -50,9 +50,10 @@ func ParseRules(writer common.Address, text string) ([]WriterRules, error) {
 	return rules, nil
 }
 
-// WithRoots returns the parameters with the rules of reviewed writers. It leaves out the rules of a writer that the table
-// refuses, alone or with those of the writers before it: refused has one repute.ErrInvalid per such writer, which then
-// rates by the general rules. The result follows from parameters and writers alone, so that a replay leaves out the same.
+// WithRoots returns the parameters with the rules of reviewed writers. It leaves out the rules of a writer that the
+// table refuses, alone or with those of the writers before it: refused has one repute.ErrInvalid per such writer,
+// which then rates by the general rules. The result follows from parameters and writers alone, so that a replay
+// leaves out the same.
 func (p *Params) WithRoots(writers []repute.TrustRoot) (with *Params, refused []error) {
 	var all []WriterRules
 	for _, w := range writers {

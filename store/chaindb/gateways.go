@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/paydb"
 	"repute/store/trustmark"
 )
 
@@ -52,8 +53,8 @@ func GatewayGaps(gateways []repute.Gateway, blocks repute.BlockRange) (gaps []Ga
 	return gaps
 }
 
-// SetGateways stores the allow-list of gateways and attributes anew the ratings of those that enter or leave it. Then all
-// scores change, so that another run is due.
+// SetGateways stores the allow-list of gateways and attributes anew the ratings of those that enter or leave it. Then
+// all scores change, so that another run is due, and the payments of these ratings are checked again.
 func (c *ChainRow) SetGateways(ctx context.Context, tx pgx.Tx, now []repute.Gateway) error {
 	addresses, from := gatewayColumns(now)
 	if _, err := tx.Exec(ctx, "update chains set gateways = $2, gateways_from = $3 where chain_id = $1", c.ID, addresses,
@@ -79,9 +80,17 @@ func (c *ChainRow) SetGateways(ctx context.Context, tx pgx.Tx, now []repute.Gate
 			return store.Failed("release ratings of gateways", err)
 		}
 	}
-	if len(entering) == 0 {
-		return nil
+	if len(entering) > 0 {
+		if err := c.attribute(ctx, tx, entering); err != nil {
+			return err
+		}
 	}
+	return store.Failed("look at payments again",
+		paydb.ReopenRatings(ctx, tx, c.ID, slices.Concat(leaving, entering), nil))
+}
+
+// attribute sets the payers of all ratings of gateways that enter the list.
+func (c *ChainRow) attribute(ctx context.Context, tx pgx.Tx, entering [][]byte) error {
 	var agents string
 	err := tx.QueryRow(ctx, `select coalesce(array_agg(distinct token_id), '{}')::text from feedback
 		where chain_id = $1 and client = any($2)`, c.ID, entering).Scan(&agents)

@@ -17,6 +17,7 @@ import (
 	"repute/store/chaindb"
 	"repute/store/docdb"
 	"repute/store/eventdb"
+	"repute/store/paydb"
 )
 
 // ImportResult is the outcome of an import or a repair.
@@ -351,7 +352,25 @@ func (m *merge) rebuild(ctx context.Context) error {
 	if err := forget(ctx, m.tx, m.chain.ID, m.agents, operators); err != nil {
 		return err
 	}
-	return m.refold(ctx, operators)
+	if err := m.refold(ctx, operators); err != nil {
+		return err
+	}
+	return m.reopenPayments(ctx)
+}
+
+// reopenPayments schedules the payments of ratings to which late tickets may give another payer.
+func (m *merge) reopenPayments(ctx context.Context) error {
+	var blocks []uint64
+	for i := range m.fresh {
+		if _, isTicket := m.fresh[i].Event.(repute.TicketConsumed); isTicket {
+			blocks = append(blocks, m.fresh[i].Log.BlockNumber)
+		}
+	}
+	if len(blocks) == 0 {
+		return nil
+	}
+	return store.Failed("look at payments again",
+		paydb.ReopenRatings(ctx, m.tx, m.chain.ID, m.chain.GatewayBytes(), blocks))
 }
 
 // contested adds agents that a new validation request affects although it names another agent: the

@@ -36,9 +36,9 @@ const putClaims = `
 		and (p.payer, p.payee, p.pay_chain, p.tx) is distinct from (excluded.payer, excluded.payee, excluded.pay_chain,
 			excluded.tx)`
 
-// MatchPayments matches up to limit files that claim payments, and were not matched before, with
-// the ratings that name them. It returns how many files it took. ScanPayments matches files that
-// name neither the agent nor the client.
+// MatchPayments matches up to limit files that claim payments, and were not matched before, with the ratings that
+// name them. The file of a rating through a gateway names who paid as its client. It returns how many files it took.
+// ScanPayments matches files that name neither the agent nor the client.
 func MatchPayments(ctx context.Context, db *store.DB, limit int) (n int, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "match payments", func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx,
@@ -55,10 +55,11 @@ func MatchPayments(ctx context.Context, db *store.DB, limit int) (n int, err err
 				select r.chain_id, r.token_id, r.client, r.idx, f.payer, f.payee, f.pay_chain, f.tx
 				from payment_files f
 				join chains c on f.chain_id is null or c.chain_id = f.chain_id
-				cross join lateral (select f.client as address union select f.payer) who
+				cross join lateral (select f.client as address union select f.payer union select unnest(c.gateways)) who
 				cross join lateral (
 					select * from feedback r
 					where (r.chain_id, r.token_id, r.client) = (c.chain_id, f.token_id, who.address) and r.uri_id = f.uri_id
+						and (r.payer is null or r.payer in (f.client, f.payer))
 					order by r.idx limit %d) r
 				where f.uri_id = any($1))`, claimsPerFile)+putClaims, ids)
 		if err == nil {

@@ -29,6 +29,8 @@ func (r RatingID) key() []any {
 // Claim is a payment that a rating's file claims and that is to be looked up.
 type Claim struct {
 	Rating RatingID
+	// Rater is whose the rating is: its client, or who paid where the client is a feedback gateway.
+	Rater common.Address
 	// Given is when, and Block and LogIndex where the rating was given; Given is zero when
 	// the block's time is unknown.
 	Given           time.Time
@@ -76,11 +78,15 @@ func DuePayments(ctx context.Context, db *store.DB, payChain uint64, after commo
 // maxClients is how many clients one call asks for a due claim.
 const maxClients = 2000
 
+// rater is the SQL of whose a rating is, of a row of feedback. A rating of a gateway without a payer is nobody's and
+// does not count, whatever its payment.
+const rater = `coalesce(nullif(f.payer, ''), f.client)`
+
 // finalClaim is the SQL join that finds whether the rating of claim p is final. The offset makes
 // Postgres look up each rating by key, whatever the statistics say.
 const finalClaim = `
 	join chains c on c.chain_id = p.chain_id
-	cross join lateral (select block, log_index from feedback f
+	cross join lateral (select block, log_index, ` + rater + ` as rater from feedback f
 		where (f.chain_id, f.token_id, f.client, f.idx) = (p.chain_id, p.token_id, p.client, p.idx) and f.block <=
 			c.finalized_block offset 0) r`
 
@@ -105,7 +111,7 @@ const duePayments = `
 		union all
 		(select p.chain_id, p.token_id, p.client, p.idx, p.next_due, null from payments p ` + finalClaim + `
 		where p.pay_chain = $1 and p.next_due <= now() order by p.next_due limit $2))
-	select p.chain_id, c.identity, p.token_id, p.client, p.idx, b.time, r.block, r.log_index, p.payer, p.payee,
+	select p.chain_id, c.identity, p.token_id, p.client, r.rater, p.idx, b.time, r.block, r.log_index, p.payer, p.payee,
 		p.pay_chain, p.tx, p.state, p.attempts, d.n is not null,
 		(select client from who where n = $5)
 	from (select chain_id, token_id, client, idx, min(n) as n from due group by 1, 2, 3, 4 order by min(n) nulls last,
@@ -116,13 +122,14 @@ const duePayments = `
 
 // scanClaim reads a claim, whether it is the one of its client, and the client that was asked last.
 func scanClaim(row pgx.CollectableRow, asked *[]byte) (c Claim, taken bool, err error) {
-	var identity, client, payer, payee, tx []byte
+	var identity, client, rater, payer, payee, tx []byte
 	var given *time.Time
-	err = row.Scan(&c.Rating.Agent.ChainID, &identity, (*store.TokenNum)(&c.Rating.Agent.TokenID), &client,
+	err = row.Scan(&c.Rating.Agent.ChainID, &identity, (*store.TokenNum)(&c.Rating.Agent.TokenID), &client, &rater,
 		&c.Rating.Index, &given, &c.Block, &c.LogIndex,
 		&payer, &payee, &c.ChainID, &tx, &c.State, &c.Attempts, &taken, asked)
 	c.Rating.Agent.Registry, c.Rating.Client, c.Given = common.BytesToAddress(identity), common.BytesToAddress(client),
 		store.TimeOf(given)
+	c.Rater = common.BytesToAddress(rater)
 	c.From, c.To, c.Tx = common.BytesToAddress(payer), common.BytesToAddress(payee), common.BytesToHash(tx)
 	return c, taken, err
 }
@@ -141,7 +148,7 @@ type Outcome struct {
 
 // SettlePayment stores the outcome that judge returns for a claim. judge can ask which logs of the
 // transaction count for earlier ratings, and may take one that counts for a later rating, which is
-// looked up again. A claim that changed meanwhile, because its file changed, stays as it is. Agents
+// looked up again. A claim that changed meanwhile, because its file or its rater changed, stays as it is. Agents
 // whose ratings count differently get a change.
 func SettlePayment(ctx context.Context, db *store.DB, c Claim,
 	judge func(taken func(logIndex uint64) bool) Outcome) error {
@@ -217,7 +224,7 @@ func takenLogs(ctx context.Context, tx pgx.Tx, c Claim) ([]uint64, error) {
 // ReopenPayments schedules every claim whose outcome depends on a block's time: claims of ratings
 // in the block, of transfers in it, and of the other ratings that claim the same transfers.
 func ReopenPayments(ctx context.Context, tx pgx.Tx, chainID, block uint64) error {
-	rows, err := tx.Query(ctx, `
+	return reopen(ctx, tx, `
 		with timed as (
 			select pay_chain, tx from payments p where chain_id = $1 and block = $2
 				and token_id = any(array(select token_id from events where chain_id = $1 and block = $2 and token_id is not null))
@@ -231,6 +238,35 @@ func ReopenPayments(ctx context.Context, tx pgx.Tx, chainID, block uint64) error
 		where (p.chain_id, p.token_id, p.client, p.idx) = (w.chain_id, w.token_id, w.client, w.idx) and h.chain_id =
 			p.chain_id
 		returning p.chain_id, h.identity, p.token_id, p.client, p.idx, w.state = 'verified'`, chainID, block)
+}
+
+// ReopenRatings schedules the claims of all ratings that gateways wrote on a chain in some blocks, nil for all: whose
+// these ratings are changed, and with it who may have paid. Their files are matched again. The ratings MUST have
+// their payers.
+func ReopenRatings(ctx context.Context, tx pgx.Tx, chainID uint64, gateways [][]byte, blocks []uint64) error {
+	_, err := tx.Exec(ctx, `
+		update payment_files set unseen = true where uri_id in (select uri_id from feedback
+			where chain_id = $1 and client = any($2) and ($3::bigint[] is null or block = any($3)))`, chainID, gateways, blocks)
+	if err != nil {
+		return err
+	}
+	return reopen(ctx, tx, `
+		with was as (
+			select p.chain_id, p.token_id, p.client, p.idx, p.state from payments p
+			join feedback f using (chain_id, token_id, client, idx)
+			where f.chain_id = $1 and f.client = any($2) and ($3::bigint[] is null or f.block = any($3))
+				and p.state in ('verified', 'refused') and p.reason <> 'malformed'
+			order by p.chain_id, p.token_id, p.client, p.idx for update of p
+		)
+		update payments p set state = 'pending', reason = '', next_due = now(), attempts = 0 from was w, chains h
+		where (p.chain_id, p.token_id, p.client, p.idx) = (w.chain_id, w.token_id, w.client, w.idx) and h.chain_id =
+			p.chain_id
+		returning p.chain_id, h.identity, p.token_id, p.client, p.idx, w.state = 'verified'`, chainID, gateways, blocks)
+}
+
+// reopen runs a statement that returns ratings whose claims it scheduled, and whether each was verified before.
+func reopen(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
+	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}
@@ -304,10 +340,12 @@ func saveOutcome(ctx context.Context, tx pgx.Tx, c Claim, v Outcome) error {
 			token = case when $13 then $17::bytea end, symbol = case when $13 then $18::text end, decimals = case when $13 then $19::smallint end,
 			amount = case when $13 then $20::numeric end, paid = case when $13 then $21::bigint end
 		where (chain_id, token_id, client, idx) = ($1, $2, $3, $4) and pay_chain = $8 and tx = $9 and payer = $22 and
-			payee = $23`,
+			payee = $23
+			and not exists (select from feedback f where (f.chain_id, f.token_id, f.client, f.idx) = ($1, $2, $3, $4)
+				and `+rater+` <> $24)`,
 		append(c.orderArgs(), v.State, v.Reason, next, verified, v.Transfer.Block, v.Transfer.LogIndex,
 			store.MaybeTime(v.Time), v.Coin.Address.Bytes(),
-			v.Coin.Symbol, int16(v.Coin.Decimals), amount, int64(v.Paid), c.From.Bytes(), c.To.Bytes())...)
+			v.Coin.Symbol, int16(v.Coin.Decimals), amount, int64(v.Paid), c.From.Bytes(), c.To.Bytes(), c.Rater.Bytes())...)
 	return err
 }
 

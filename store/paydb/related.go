@@ -58,7 +58,7 @@ func clientIdentity(ctx context.Context, tx pgx.Tx, c Claim) ([]common.Address, 
 				union all (select owner, wallet from agents where chain_id = $1 and wallet = $2 order by token_id limit $4)) a)
 		union (select case when a = $2 then b else a end from trust_links where chain_id = $1 and (a = $2 or b = $2) limit
 			$4)`,
-		c.Rating.Agent.ChainID, c.Rating.Client.Bytes(), c.From.Bytes(), maxIdentity)
+		c.Rating.Agent.ChainID, c.Rater.Bytes(), c.From.Bytes(), maxIdentity)
 	if err != nil {
 		return nil, err
 	}

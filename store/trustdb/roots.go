@@ -124,10 +124,10 @@ func CheckLink(l repute.TrustLink) error {
 	return checkReason("source", l.Source)
 }
 
-// AddRoots adds roots to a chain's set or changes those in it; with replace it removes all others.
-// All changes are stored or none. Scores use them from the next epoch on. repute.ErrInvalid when a
-// root is invalid or the set would be too large. Each of checks gets the whole set as it would be, ordered by address; the
-// first error of one is returned and nothing is stored.
+// AddRoots adds roots to a chain's set or changes those in it; with replace it removes all others. All changes are
+// stored or none. Scores use them from the next epoch on. repute.ErrInvalid when a root is invalid or the set would
+// be too large. Each of checks gets the whole set as it would be, ordered by address; the first error of one is
+// returned and nothing is stored.
 func AddRoots(ctx context.Context, db *store.DB, chainID uint64, set string, roots []repute.TrustRoot,
 	replace bool, checks ...func([]repute.TrustRoot) error) error {
 	if err := CheckRootSet(set); err != nil {

@@ -24,10 +24,10 @@ const MarkTokens = `
 		trust_stale.final or excluded.final,
 		mark = default, claimed = '-infinity'`
 
-// ResolveMarks deletes up to limit marks of a chain (see package trustmark) and makes their agents stale. It returns
-// how many it deleted; fewer than limit means that there are no more. Any number of processes may call it at once.
-// Before the chain's first run, whose pass scores all agents, only marks of late events have an effect: a run whose
-// graph was read before them may be stored yet. Scores of rewound blocks stay hidden until they are computed again: see
+// ResolveMarks takes up to limit marks of a chain away and makes the agents stale whose scores they concern. It
+// returns how many there were: fewer than limit when there are no more. Any number of processes may call it. Before
+// the chain's first run, whose pass reads all agents, marks have no effect but that of late events: a run whose graph
+// was read before them may be stored yet. Scores of rewound blocks stay hidden until they are computed again: see
 // query.ScoreOf.
 func ResolveMarks(ctx context.Context, db *store.DB, chainID uint64, limit int) (n int, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("resolve marks of chain %d", chainID), func(tx pgx.Tx) error {

@@ -266,9 +266,11 @@ func TestBoundsOfWritersWithoutAPolicy(t *testing.T) {
 	p, err := source.Default()
 	ok(t, err)
 	var none *trust.Credits
-	rules := none.WithReviewedWriters([]repute.TrustRoot{{Address: person(1), Class: repute.ReviewedWriter, Weight: 1}}).Rules
+	writer := repute.TrustRoot{Address: person(1), Class: repute.ReviewedWriter, Weight: 1}
+	rules := none.WithReviewedWriters([]repute.TrustRoot{writer}).Rules
 	b := p.Classes[source.ClassB]
-	for name, got := range map[string]flow.SourceBounds{"class": rules.Classes[0].SourceBounds, "source": rules.Sources[0].SourceBounds} {
+	for name, got := range map[string]flow.SourceBounds{"class": rules.Classes[0].SourceBounds,
+		"source": rules.Sources[0].SourceBounds} {
 		if source.Bounds(got) != b.Bounds {
 			t.Errorf("%s %+v, want %+v", name, got, b.Bounds)
 		}

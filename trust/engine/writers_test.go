@@ -8,7 +8,8 @@ import (
 	"repute/store/trustdb"
 )
 
-// More rules of writers than the table holds do not end all scoring: a run leaves some out, and is made again as it was.
+// More rules of writers than the table holds do not end all scoring: a run leaves some out, and is made again as it
+// was.
 func TestTooManyRulesOfWritersDoNotStopScoring(t *testing.T) {
 	t.Parallel()
 	l := newLedger(12)

@@ -38,8 +38,8 @@ func (o Options) params() (*trust.Params, error) {
 	return trust.DefaultParams()
 }
 
-// CheckSet returns repute.ErrInvalid when the rules of all writers of a set that have not expired do not fit the table of
-// tags together: a run would leave some of them out.
+// CheckSet returns repute.ErrInvalid when the rules of all writers of a set that have not expired do not fit the
+// table of tags together: a run would leave some of them out.
 func (o Options) CheckSet(set []repute.TrustRoot) error {
 	params, err := o.params()
 	if err != nil {

@@ -135,21 +135,30 @@ func TestWritersFitTheTableTogether(t *testing.T) {
 	}
 }
 
-// The configured table decides, in both directions.
+// The configured table decides: a writer may use a channel that it alone has.
 func TestWritersFitTheConfiguredTable(t *testing.T) {
 	t.Parallel()
 	_, tags := trust.DefaultFiles()
-	own, err := trust.ReadParams(nil, bytes.ReplaceAll(tags, []byte(`"quality"`), []byte(`"marks"`)))
+	own, err := trust.ReadParams(nil, bytes.Replace(tags, []byte(`"channels": [`),
+		[]byte(`"channels": [{"name": "marks", "use": "score"},`), 1))
 	if err != nil {
 		t.Fatal(err)
 	}
+	mine := strings.Replace(writer, "channel: quality", "channel: marks", 1)
 	o := options()
-	o.Params = own
-	if _, err := rootfile.ReadRoots(strings.NewReader(writer), o); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := rootfile.ReadRoots(strings.NewReader(mine), o); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("a channel that the table lacks: %v", err)
 	}
-	mine := strings.Replace(writer, "channel: quality", "channel: marks", 1)
-	if _, err := rootfile.ReadRoots(strings.NewReader(mine), o); err != nil {
-		t.Errorf("a channel of its own: %v", err)
+	o.Params = own
+	roots, err := rootfile.ReadRoots(strings.NewReader(mine), o)
+	if err != nil {
+		t.Fatalf("a channel of its own: %v", err)
+	}
+	set := []repute.TrustRoot{roots[0].TrustRoot}
+	if err := o.CheckSet(set); err != nil {
+		t.Errorf("the set: %v", err)
+	}
+	if err := options().CheckSet(set); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("the set by the table of this project: %v", err)
 	}
 }
