@@ -27,6 +27,9 @@ func (s *Scorer) NewAccount(e *Evidence) *Account {
 // Len is the number of rows, also of those that do not count.
 func (a *Account) Len() int { return len(a.account.records) + a.account.excluded }
 
+// IsOpen reports whether Continues never does: rows were left out because of their time.
+func (a *Account) IsOpen() bool { return a.open }
+
 // Continues reports whether Add may add the rows of e and Score then gives what Score of all rows
 // together would: they are in later blocks, and the view is not before any row. The owner, the
 // wallet, the addresses that they named and Since MUST be those of the first evidence.

@@ -53,7 +53,7 @@ func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids [
 		if err != nil {
 			return nil, err
 		}
-		if grows && belonging(&subject) == kept.belongs {
+		if grows && belonging(&subject) == kept.belongs && s.continues(kept, subject) {
 			grown = append(grown, subject)
 			ids = slices.DeleteFunc(ids, func(id repute.TokenID) bool { return id == a.TokenID })
 			continue
@@ -66,16 +66,32 @@ func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids [
 	return append(out, grown...), err
 }
 
+// continues reports whether the kept account of a large agent goes on with what was read since, and the agent's
+// penalties follow from it.
+func (s *scoreRun) continues(kept *large, since trustdb.Subject) bool {
+	since.Block = s.viewOf(&since)
+	e := EvidenceOf(since, s.basis.weights, s.basis.scales)
+	return kept.account.Continues(&e) && !s.scorer.NeedsRows(&e)
+}
+
+// viewOf is the block as of which the newest score of an agent is.
+func (s *scoreRun) viewOf(of *trustdb.Subject) repute.Block {
+	if of.Updated.Number > s.basis.run.Block.Number {
+		return of.Updated
+	}
+	return s.basis.run.Block
+}
+
 // accountOf returns the account of a large agent's ratings: the kept one with those that were read,
 // or a new one of all. Nil: the agent is not large, or its penalties follow from single ratings.
-// repute.ErrGone when the kept account does not go on with what was read: all must be read again.
+// repute.ErrGone when the kept account does not go on with what was read, which newest rules out.
 func (s *scoreRun) accountOf(from *trustdb.Subject, e *trust.Evidence) (*trust.Account, error) {
 	if s.large == nil {
 		return nil, nil
 	}
 	id := e.Agent.TokenID
 	kept, known := s.large.peek(id)
-	if known && (!kept.account.Continues(e) || s.scorer.NeedsRows(e)) {
+	if known && !kept.account.Continues(e) {
 		s.large.drop(id)
 		return nil, fmt.Errorf("earlier ratings of agent %s: %w", e.Agent.Short(), repute.ErrGone)
 	}
@@ -86,7 +102,11 @@ func (s *scoreRun) accountOf(from *trustdb.Subject, e *trust.Evidence) (*trust.A
 		if !from.Large || from.Updated.Hash == (common.Hash{}) || s.scorer.NeedsRows(e) {
 			return nil, nil
 		}
-		kept = &large{account: s.scorer.NewAccount(e), belongs: belonging(from), size: int64(len(e.Rows))}
+		account := s.scorer.NewAccount(e)
+		if account.IsOpen() {
+			return nil, nil
+		}
+		kept = &large{account: account, belongs: belonging(from), size: int64(len(e.Rows))}
 		s.large.keep(id, kept)
 	}
 	kept.known = trustdb.Known{Block: from.Updated.Number, Hash: from.Updated.Hash,
