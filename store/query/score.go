@@ -81,7 +81,8 @@ func ScoreOf(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At)
 // not visible yet.
 func finalScore(ctx context.Context, s chaindb.Subject) (repute.Score, error) {
 	rows, err := s.Tx.Query(ctx, `
-		select `+scoreColumns(readingsNow("$1", isClosed+" and n.boundary <= $3"))+`, true, r.block, r.block_hash, r.block_time
+		select `+scoreColumns(readingsNow("$1", isClosed+" and n.boundary <= $3"))+`, true,
+			r.block, r.block_hash, r.block_time
 		from trust_finals s join trust_runs r using (chain_id, run)
 		where s.chain_id = $1 and s.token_id = $2 and s.run <= (
 			select max(run) from trust_runs where chain_id = $1 and closed_at is not null and boundary <= $3)

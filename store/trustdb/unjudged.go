@@ -37,8 +37,8 @@ func ReadUnjudged(ctx context.Context, s chaindb.Subject) (repute.Score, error) 
 	var boundary uint64
 	var at *time.Time
 	err := s.Tx.QueryRow(ctx, `
-		select epoch, scorer, params, tags, roots, links, sources, credentials, file_scales, verified_to, boundary, readings, unjudged_low,
-			unjudged_high, unjudged, block, block_hash, block_time, true
+		select epoch, scorer, params, tags, roots, links, sources, credentials, file_scales, verified_to, boundary, readings,
+			unjudged_low, unjudged_high, unjudged, block, block_hash, block_time, true
 		from trust_runs where chain_id = $1 and unjudged is not null and closed_at is not null and boundary <= $2
 		order by run desc limit 1`, s.ID.ChainID, s.Block).Scan(
 		&out.Epoch, &out.Scorer, &params, &tags, &roots, &links, &sources, &credentials, &scales, &out.VerifiedTo, &boundary,

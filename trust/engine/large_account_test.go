@@ -156,7 +156,8 @@ func TestLargeAgentsWithoutTimes(t *testing.T) {
 	t.Parallel()
 	l, db := large(t, 6000)
 	for _, sql := range []string{`
-		insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id, endpoint, hash)
+		insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id,
+			endpoint, hash)
 		select chain_id, 1, client, idx, block, log_index + 20000, value, decimals, tag1, tag2, uri_id, endpoint, hash
 		from feedback where token_id = 0`,
 		"update agents set feedback = (select feedback from agents where token_id = 0) where token_id = 1",
