@@ -79,8 +79,9 @@ type Score struct {
 	// more. Everything else says that nothing is known.
 	Pruned bool
 	// Hashes (sha256) of everything else that the score follows from, besides events. Sources, of the policy, and
-	// Credentials, of what the sources said of raters, are zero where no source was asked.
-	Params, Tags, Roots, Links, Sources, Credentials, Evidence common.Hash
+	// Credentials, of what the sources said of raters, are zero where no source was asked. FileScales, of what files of
+	// feedback say of scales, is zero where none does.
+	Params, Tags, Roots, Links, Sources, Credentials, FileScales, Evidence common.Hash
 	// VerifiedTo is the block up to which every block from the chain's start on was proven when the run began, 0 for
 	// none. Verified reports whether it covers all that a final score follows from; it is false for provisional ones.
 	VerifiedTo uint64

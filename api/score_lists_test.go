@@ -91,7 +91,7 @@ const explained = `query($id: ID!, $at: String, $without: [Address!]) { agent(id
 		agent: roots score low high confidence status tier sentence reason guard { agent score tier holder role share roots }
 			sourced { raters classes praise blame } sources { source status reason chain block readAt completeAt kept } verified verifiedTo gates { id
 			direction passed lacks { what have must need units } } scorer finality epoch
-		scoredAt { block hash time } hashes { params tags roots links sources credentials evidence } roots ownRoots { given known sourced }
+		scoredAt { block hash time } hashes { params tags roots links sources credentials fileScales evidence } roots ownRoots { given known sourced }
 		contributions { kind points channel raters weight opinion evidence unvouched sourced sources path count rows { tx block time logIndex
 			rater via index tag1 value } }
 		excluded { tx block time logIndex rater via index tag1 value readings reason } excludedByReason { reason count }

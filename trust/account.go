@@ -29,6 +29,9 @@ func (s *Scorer) NewAccount(e *Evidence) *Account {
 // Len returns the number of rows, including rows that do not count.
 func (a *Account) Len() int { return len(a.account.records) + a.account.excluded }
 
+// IsOpen reports whether rows were left out because of their time, so that Continues never holds.
+func (a *Account) IsOpen() bool { return a.open }
+
 // Continues reports whether the rows of e may be added: all of them are in later blocks than the rows of the account,
 // and no row is newer than the view of e. ScoreAccount then returns the same as Score of all rows. The owner, the
 // wallet, the addresses that they approved and Since of e MUST be equal to those of the first evidence.

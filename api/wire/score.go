@@ -97,6 +97,7 @@ type (
 		Links       *Hash `json:"links"`
 		Sources     *Hash `json:"sources" doc:"of the policy of sources; null where none is read"`
 		Credentials *Hash `json:"credentials" doc:"of what the sources said of raters; null where none is read"`
+		FileScales  *Hash `json:"fileScales" doc:"of the scales that files of feedback state; null where none does"`
 		Evidence    *Hash `json:"evidence" doc:"of the manifest of what was read besides events; null for roots of the caller"`
 	}
 	// Gate is a line and what an agent lacks to pass it.
@@ -206,7 +207,7 @@ func EncodeScored(s repute.Score) (w Scored, err error) {
 	w.ScoredAt = encodeScoredAt(s.Block)
 	w.Hashes = &ScoreHashes{Params: Hash(s.Params.Hex()), Tags: Hash(s.Tags.Hex()), Roots: Hash(s.Roots.Hex()),
 		Links: encodeHash(s.Links), Sources: encodeHash(s.Sources), Credentials: encodeHash(s.Credentials),
-		Evidence: encodeHash(s.Evidence)}
+		FileScales: encodeHash(s.FileScales), Evidence: encodeHash(s.Evidence)}
 	return w, nil
 }
 
@@ -345,7 +346,7 @@ func EncodePersonal(p engine.Personal, set string) (w Scored, err error) {
 	w.Scorer, w.Finality, w.Epoch, w.Roots = OrNull(p.Run.Scorer), OrNull("provisional"), &epoch, &set
 	w.ScoredAt = encodeScoredAt(p.Block)
 	w.Hashes = &ScoreHashes{Params: Hash(p.Params.Hash.Hex()), Tags: Hash(p.Params.TagsHash.Hex()),
-		Roots: Hash(p.Roots.Hex()), Links: encodeHash(p.Run.Links)}
+		Roots: Hash(p.Roots.Hex()), Links: encodeHash(p.Run.Links), FileScales: encodeHash(p.Run.FileScales)}
 	w.VerifiedTo = OrNull(Long(p.Run.VerifiedTo))
 	if p.Sourced {
 		w.Hashes.Sources, w.Hashes.Credentials = encodeHash(p.Run.Sources), encodeHash(p.Run.Credentials)

@@ -62,9 +62,11 @@ type Pin struct {
 	// Sources and Credentials are absent where no source was asked.
 	Sources     *common.Hash `json:"sources,omitempty"`
 	Credentials *common.Hash `json:"credentials,omitempty"`
-	VerifiedTo  uint64       `json:"verifiedTo,omitempty"` // block up to which all blocks were proven
-	Evidence    common.Hash  `json:"evidence"`             // of the evidence manifest
-	Result      common.Hash  `json:"result"`               // sha256 of the score's canonical bytes
+	// FileScales is absent where no file of feedback states a scale.
+	FileScales *common.Hash `json:"fileScales,omitempty"`
+	VerifiedTo uint64       `json:"verifiedTo,omitempty"` // block up to which all blocks were proven
+	Evidence   common.Hash  `json:"evidence"`             // of the evidence manifest
+	Result     common.Hash  `json:"result"`               // sha256 of the score's canonical bytes
 }
 
 // equal reports whether two pins name the same evidence.
@@ -165,7 +167,8 @@ func (v *Decision) addScore(s *repute.Score) error {
 	v.Pin = Pin{Agent: v.Pin.Agent, Block: s.Block.Number, BlockHash: s.Block.Hash, Epoch: s.Epoch, Scorer: s.Scorer,
 		Params: s.Params,
 		Tags:   s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence, Result: replay.HashInput(s.Result),
-		Sources: hashOrNil(s.Sources), Credentials: hashOrNil(s.Credentials), VerifiedTo: s.VerifiedTo}
+		Sources: hashOrNil(s.Sources), Credentials: hashOrNil(s.Credentials),
+		FileScales: hashOrNil(s.FileScales), VerifiedTo: s.VerifiedTo}
 	var r struct {
 		Gates []trust.GateView `json:"gates"`
 	}
@@ -257,7 +260,8 @@ func (v *Decision) remake(ctx context.Context, replay *engine.Reader, pin Pin) e
 	id := repute.AgentID{ChainID: ref.ChainID, Registry: *ref.Registry, TokenID: ref.TokenID}
 	score, err := replay.ReplayPinned(ctx, query.ScorePin{Agent: id, Block: pin.Block, Params: pin.Params, Tags: pin.Tags,
 		Roots: pin.Roots, Links: pin.Links, Evidence: pin.Evidence, Outcome: pin.Result,
-		Sources: hashOf(pin.Sources), Credentials: hashOf(pin.Credentials), VerifiedTo: pin.VerifiedTo})
+		Sources: hashOf(pin.Sources), Credentials: hashOf(pin.Credentials),
+		FileScales: hashOf(pin.FileScales), VerifiedTo: pin.VerifiedTo})
 	if errors.Is(err, repute.ErrNotFound) { // find out why the pinned score cannot be replayed
 		score, err = replay.Replay(ctx, id, pin.Block)
 	}

@@ -30,23 +30,24 @@ const isClosed = " and n.closed_at is not null"
 
 // scoreNumbers are scoreColumns without the result and the readings of sources.
 const scoreNumbers = `s.token_id, s.run, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, r.sources,
-	r.credentials, r.verified_to, r.boundary, s.evidence,
+	r.credentials, r.file_scales, r.verified_to, r.boundary, s.evidence,
 	s.status, s.score, s.low, s.high, s.mean, s.confidence, s.tier`
 
 // scanScore returns a function that reads a score of a chain, and further columns after it.
 func scanScore(c repute.Chain, more ...any) func(pgx.CollectableRow) (repute.Score, error) {
 	return func(row pgx.CollectableRow) (s repute.Score, err error) {
 		s.Agent.ChainID, s.Agent.Registry = c.ID, c.Identity
-		var params, tags, roots, links, sources, credentials, evidence, hash []byte
+		var params, tags, roots, links, sources, credentials, scales, evidence, hash []byte
 		var boundary uint64
 		var at *time.Time
 		err = row.Scan(append([]any{(*store.TokenNum)(&s.Agent.TokenID), &s.Run, &s.Epoch, &s.Scorer, &params, &tags,
-			&roots, &links, &sources, &credentials, &s.VerifiedTo, &boundary, &evidence,
+			&roots, &links, &sources, &credentials, &scales, &s.VerifiedTo, &boundary, &evidence,
 			&s.Status, &s.Score, &s.Low, &s.High, &s.Mean, &s.Confidence, &s.Tier, &s.Result, &s.Readings,
 			&s.Final, &s.Block.Number, &hash, &at}, more...)...)
 		s.Params, s.Tags, s.Roots, s.Links = common.BytesToHash(params), common.BytesToHash(tags),
 			common.BytesToHash(roots), common.BytesToHash(links)
 		s.Sources, s.Credentials = common.BytesToHash(sources), common.BytesToHash(credentials)
+		s.FileScales = common.BytesToHash(scales)
 		s.Verified = s.Final && s.VerifiedTo > 0 && boundary <= s.VerifiedTo
 		s.Evidence, s.Block.Hash, s.Block.Time = common.BytesToHash(evidence), common.BytesToHash(hash), store.TimeOf(at)
 		return s, err
@@ -80,7 +81,8 @@ func ScoreOf(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At)
 // not visible yet.
 func finalScore(ctx context.Context, s chaindb.Subject) (repute.Score, error) {
 	rows, err := s.Tx.Query(ctx, `
-		select `+scoreColumns(readingsNow("$1", isClosed+" and n.boundary <= $3"))+`, true, r.block, r.block_hash, r.block_time
+		select `+scoreColumns(readingsNow("$1", isClosed+" and n.boundary <= $3"))+`, true,
+			r.block, r.block_hash, r.block_time
 		from trust_finals s join trust_runs r using (chain_id, run)
 		where s.chain_id = $1 and s.token_id = $2 and s.run <= (
 			select max(run) from trust_runs where chain_id = $1 and closed_at is not null and boundary <= $3)
@@ -127,8 +129,8 @@ type ScorePin struct {
 	Block uint64
 	// These are the hashes that a stored score names: its inputs, its evidence, and Outcome, the
 	// sha256 of Score.Result. VerifiedTo is as in the score.
-	Params, Tags, Roots, Links, Sources, Credentials, Evidence, Outcome common.Hash
-	VerifiedTo                                                          uint64
+	Params, Tags, Roots, Links, Sources, Credentials, FileScales, Evidence, Outcome common.Hash
+	VerifiedTo                                                                      uint64
 }
 
 // PinnedScore returns the final score of a pin. repute.ErrNotFound when there is none.
@@ -140,10 +142,11 @@ func PinnedScore(ctx context.Context, db *store.DB, pin ScorePin) (out repute.Sc
 			from trust_finals s join trust_runs r using (chain_id, run)
 			where s.chain_id = $1 and s.token_id = $2 and s.evidence = $3 and sha256(s.result) = $4
 				and (r.block, r.params, r.tags, r.roots, r.links) = ($5, $6, $7, $8, $9)
-				and (r.sources, r.credentials) = ($10, $11) and r.verified_to = $12 and r.closed_at is not null
+				and (r.sources, r.credentials, r.file_scales) = ($10, $11, $13) and r.verified_to = $12 and r.closed_at is not null
 			order by s.run desc limit 1`, s.ID.ChainID, store.TokenNum(s.ID.TokenID), pin.Evidence[:], pin.Outcome[:],
 				pin.Block, pin.Params[:], pin.Tags[:], pin.Roots[:], pin.Links[:],
-				store.HashBytes(pin.Sources), store.HashBytes(pin.Credentials), pin.VerifiedTo)
+				store.HashBytes(pin.Sources), store.HashBytes(pin.Credentials), pin.VerifiedTo,
+				store.HashBytes(pin.FileScales))
 			out, err = oneScore(rows, err, s.Chain.Chain)
 			return err
 		})

@@ -52,8 +52,8 @@ func newestScores(results bool) string {
 				and s.run <= (select max(run) from trust_runs where chain_id = k.chain_id and closed_at is not null)
 			order by s.run desc limit 1)
 		union all (
-			select k.token_id, 0, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, r.sources, r.credentials, r.verified_to,
-				r.boundary, ''::bytea,
+			select k.token_id, 0, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, r.sources, r.credentials,
+				r.file_scales, r.verified_to, r.boundary, ''::bytea,
 				'unrated', 0, r.unjudged_low, r.unjudged_high, 0, 0, 0, ` + unjudged + `, false, r.block, r.block_hash, r.block_time, 3
 			from trust_runs r where r.chain_id = k.chain_id and r.unjudged is not null order by r.run desc limit 1)
 		order by rank limit 1) s`

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"math/big"
 	"testing"
 	"time"
@@ -11,9 +12,11 @@ import (
 	"repute/manifest"
 	"repute/store"
 	"repute/store/docdb"
+	"repute/store/query"
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/replay"
 )
 
 // readFile stores the file behind a URI as the fetcher reads it.
@@ -66,6 +69,21 @@ func TestFilesOfRatingsStateScales(t *testing.T) {
 			}
 			if (run.FileScales != common.Hash{}) != c.counts {
 				t.Errorf("run names %s", run.FileScales)
+			}
+			for _, s := range []repute.Score{newest(t, db, 0), final(t, db, 0)} {
+				if s.FileScales != run.FileScales {
+					t.Errorf("a score of the run, final %v, names %s", s.Final, s.FileScales)
+				}
+				pin := query.ScorePin{Agent: s.Agent, Block: s.Block.Number, Params: s.Params, Tags: s.Tags, Roots: s.Roots,
+					Links: s.Links, Sources: s.Sources, Credentials: s.Credentials, Evidence: s.Evidence,
+					Outcome: replay.HashInput(s.Result), VerifiedTo: s.VerifiedTo, FileScales: s.FileScales}
+				if _, err := query.PinnedScore(t.Context(), db, pin); s.Final && err != nil {
+					t.Errorf("pinned: %v", err)
+				}
+				pin.FileScales = common.Hash{1}
+				if _, err := query.PinnedScore(t.Context(), db, pin); !errors.Is(err, repute.ErrNotFound) {
+					t.Errorf("pinned with other scales: %v", err)
+				}
 			}
 			// what is read later changes nothing of the run
 			_, err = db.Pool().Exec(t.Context(), "delete from parses")

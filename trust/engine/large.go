@@ -55,7 +55,7 @@ func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids [
 		if err != nil {
 			return nil, err
 		}
-		if grows && belonging(&subject) == kept.belongs {
+		if grows && belonging(&subject) == kept.belongs && s.continues(kept, subject) {
 			grown = append(grown, subject)
 			ids = slices.DeleteFunc(ids, func(id repute.TokenID) bool { return id == a.TokenID })
 			continue
@@ -68,6 +68,22 @@ func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids [
 	return append(out, grown...), err
 }
 
+// continues reports whether the ratings read since can be added to the cached account of a large agent, and the
+// penalties of the agent need no single ratings.
+func (s *scoreRun) continues(kept *large, since trustdb.Subject) bool {
+	since.Block = s.viewOf(&since)
+	e := EvidenceOf(since, s.basis.weights, s.basis.scales)
+	return kept.account.Continues(&e) && !s.scorer.NeedsRows(&e)
+}
+
+// viewOf returns the block as of which the newest score of an agent is computed.
+func (s *scoreRun) viewOf(of *trustdb.Subject) repute.Block {
+	if of.Updated.Number > s.basis.run.Block.Number {
+		return of.Updated
+	}
+	return s.basis.run.Block
+}
+
 // accountOf returns the account of a large agent's ratings: the cached one with the ratings of e added, or a new one of
 // all ratings. It returns nil when the agent is not large, or when its penalties need single ratings. repute.ErrGone
 // means that the ratings of e cannot be added to the cached account: it was dropped, and all ratings MUST be read
@@ -78,7 +94,7 @@ func (s *scoreRun) accountOf(from *trustdb.Subject, e *trust.Evidence) (*trust.A
 	}
 	id := e.Agent.TokenID
 	kept, known := s.large.peek(id)
-	if known && (!kept.account.Continues(e) || s.scorer.NeedsRows(e)) {
+	if known && !kept.account.Continues(e) {
 		s.large.drop(id)
 		return nil, fmt.Errorf("earlier ratings of agent %s: %w", e.Agent.Short(), repute.ErrGone)
 	}
@@ -89,7 +105,11 @@ func (s *scoreRun) accountOf(from *trustdb.Subject, e *trust.Evidence) (*trust.A
 		if !from.Large || from.Updated.Hash == (common.Hash{}) || s.scorer.NeedsRows(e) {
 			return nil, nil
 		}
-		kept = &large{account: s.scorer.NewAccount(e), belongs: belonging(from), size: int64(len(e.Rows))}
+		account := s.scorer.NewAccount(e)
+		if account.IsOpen() {
+			return nil, nil
+		}
+		kept = &large{account: account, belongs: belonging(from), size: int64(len(e.Rows))}
 		s.large.keep(id, kept)
 	}
 	kept.known = trustdb.Known{Block: from.Updated.Number, Hash: from.Updated.Hash,

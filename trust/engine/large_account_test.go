@@ -151,6 +151,35 @@ func TestDomainOfALargeAgent(t *testing.T) {
 	}
 }
 
+// Large agents of one batch whose accounts cannot be continued, because a rating has no time, are read again together.
+func TestLargeAgentsWithoutTimes(t *testing.T) {
+	t.Parallel()
+	l, db := large(t, 6000)
+	for _, sql := range []string{`
+		insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id,
+			endpoint, hash)
+		select chain_id, 1, client, idx, block, log_index + 20000, value, decimals, tag1, tag2, uri_id, endpoint, hash
+		from feedback where token_id = 0`,
+		"update agents set feedback = (select feedback from agents where token_id = 0) where token_id = 1",
+		"update blocks set time = null where number = (select max(block) from feedback where token_id = 1)"} {
+		_, err := db.Pool().Exec(t.Context(), sql)
+		ok(t, err)
+	}
+	steps, err := engine.NewSteps(db, shortEpochs(t), 9)
+	ok(t, err)
+	ok(t, steps.Walk(t.Context()))
+	ok(t, steps.Pass(t.Context()))
+	for range 3 {
+		s := l.state()
+		l.mine(s, s.rate(0, person(20), 50), s.rate(1, person(20), 50))
+		l.store(t, db, 60)
+		n, err := steps.Follow(t.Context())
+		if ok(t, err); n != 2 || steps.Grown() != 0 {
+			t.Errorf("%d agents were scored, %d by a kept account", n, steps.Grown())
+		}
+	}
+}
+
 // BenchmarkEventAtALargeAgent is the work for one more rating of an agent with 284,072 ratings, by
 // an engine that has scored it before.
 func BenchmarkEventAtALargeAgent(b *testing.B) {

@@ -197,8 +197,8 @@ func (s *scoreRun) evidence(ctx context.Context, subjects []trustdb.Subject, ind
 	for i := range subjects {
 		from := &subjects[i]
 		from.Block = s.basis.run.Block
-		if !final && from.Updated.Number > s.basis.run.Block.Number {
-			from.Block = from.Updated
+		if !final {
+			from.Block = s.viewOf(from)
 		}
 		list[i] = &subject{Evidence: EvidenceOf(*from, s.basis.weights, s.basis.scales), judged: from.Judged}
 		list[i].Validations, list[i].Identity = s.basis.run.Validations, who[from.Agent.TokenID]

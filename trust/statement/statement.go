@@ -57,6 +57,7 @@ type Statement struct {
 	Params, Tags, Roots, Links, Evidence common.Hash
 	// Sources and Credentials are of the policy of sources and of what these said of raters, zero where none was asked.
 	Sources, Credentials common.Hash
+	FileScales           common.Hash // of what files of feedback say of scales, zero where none does
 	IssuedAt, ExpiresAt  time.Time
 }
 
@@ -112,7 +113,7 @@ func Of(s repute.Score, holds HoldsAsOf, issued time.Time, life time.Duration) (
 		Tier: s.Tier, Guarded: result.Guard != nil,
 		Block: repute.Block{Number: s.Block.Number, Hash: s.Block.Hash, Time: s.Block.Time.UTC()},
 		Holds: HoldsAsOf{holds.Number, holds.Time.UTC(), holds.VerifiedTo}, Epoch: s.Epoch, Scorer: s.Scorer,
-		Sources: s.Sources, Credentials: s.Credentials,
+		Sources: s.Sources, Credentials: s.Credentials, FileScales: s.FileScales,
 		Params: s.Params, Tags: s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence,
 		IssuedAt: issued, ExpiresAt: issued.Add(life)}, nil
 }

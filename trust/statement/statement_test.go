@@ -31,7 +31,8 @@ func score() repute.Score {
 		Run: 5, Epoch: 20_000,
 		Scorer: "repute/1", Params: common.Hash{2}, Tags: common.Hash{3}, Roots: common.Hash{4}, Links: common.Hash{5},
 		Evidence: common.Hash{6}, Sources: common.Hash{7}, Credentials: common.Hash{8},
-		Status: repute.Rated, Score: 49_400, Low: -31_250, High: 66_000, Mean: 49_400, Confidence: 640_000, Tier: 2,
+		FileScales: common.Hash{9},
+		Status:     repute.Rated, Score: 49_400, Low: -31_250, High: 66_000, Mean: 49_400, Confidence: 640_000, Tier: 2,
 		Result: []byte(`{"guard":{"agent":"a"}}`)}
 }
 
@@ -307,7 +308,7 @@ func TestRoundTrip(t *testing.T) {
 			Epoch:   rapid.Uint64().Draw(t, "epoch"), Scorer: rapid.String().Draw(t, "scorer"), Params: hash("params"),
 			Tags:  hash("tags"),
 			Roots: hash("roots"), Links: hash("links"), Evidence: hash("evidence"),
-			Sources: hash("sources"), Credentials: hash("credentials")}
+			Sources: hash("sources"), Credentials: hash("credentials"), FileScales: hash("fileScales")}
 		s.Holds = statement.HoldsAsOf{Number: s.Block.Number, VerifiedTo: rapid.Uint64Min(s.Block.Number).Draw(t, "verifiedTo"),
 			Time: s.Block.Time.Add(time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "holds")) * time.Second)}
 		s.IssuedAt = s.Holds.Time.Add(time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "issued")) * time.Second)
@@ -431,10 +432,10 @@ func TestGuardedIsSigned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := strings.Replace(string(body), `"version":"5"`, `"version":"4"`, 1)
+	old := strings.Replace(string(body), `"version":"6"`, `"version":"5"`, 1)
 	var back statement.Signed
 	if err := json.Unmarshal([]byte(old), &back); err == nil ||
-		!strings.Contains(err.Error(), `version "4", not "repute trust score", version "5"`) {
+		!strings.Contains(err.Error(), `version "5", not "repute trust score", version "6"`) {
 		t.Errorf("a statement of the version before: %v", err)
 	}
 }

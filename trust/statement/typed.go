@@ -13,7 +13,7 @@ import (
 // The domain. Chain and registry are the agent's.
 const (
 	domainName    = "repute trust score"
-	domainVersion = "5"
+	domainVersion = "6"
 	primaryType   = "TrustScore"
 )
 
@@ -59,6 +59,7 @@ func (s *Statement) values() []value {
 		v("links", "bytes32", s.Links),
 		v("sources", "bytes32", s.Sources),
 		v("credentials", "bytes32", s.Credentials),
+		v("fileScales", "bytes32", s.FileScales),
 		v("evidence", "bytes32", s.Evidence),
 		v("issuedAt", "uint256", unix(s.IssuedAt)),
 		v("expiresAt", "uint256", unix(s.ExpiresAt)),

@@ -57,6 +57,7 @@ type message struct {
 	Links       common.Hash `json:"links"`
 	Sources     common.Hash `json:"sources"`
 	Credentials common.Hash `json:"credentials"`
+	FileScales  common.Hash `json:"fileScales"`
 	Evidence    common.Hash `json:"evidence"`
 	Issued      uint64      `json:"issuedAt"`
 	Expires     uint64      `json:"expiresAt"`
@@ -81,7 +82,8 @@ func (s Signed) MarshalJSON() ([]byte, error) {
 			BlockHash: s.Block.Hash, BlockTime: unix(s.Block.Time),
 			HoldsBlock: s.Holds.Number, HoldsTime: unix(s.Holds.Time), VerifiedTo: s.Holds.VerifiedTo, Epoch: s.Epoch,
 			Scorer: s.Scorer, Params: s.Params,
-			Tags: s.Tags, Roots: s.Roots, Links: s.Links, Sources: s.Sources, Credentials: s.Credentials, Evidence: s.Evidence,
+			Tags: s.Tags, Roots: s.Roots, Links: s.Links, Sources: s.Sources, Credentials: s.Credentials,
+			FileScales: s.FileScales, Evidence: s.Evidence,
 			Issued: unix(s.IssuedAt), Expires: unix(s.ExpiresAt)}})
 }
 
@@ -113,7 +115,8 @@ func (s *Signed) UnmarshalJSON(b []byte) error {
 		Confidence: int64(m.Confidence), Tier: int(m.Tier), Guarded: m.Guarded,
 		Block: repute.Block{Number: m.Block, Hash: m.BlockHash, Time: timeOf(m.BlockTime)},
 		Holds: HoldsAsOf{m.HoldsBlock, timeOf(m.HoldsTime), m.VerifiedTo}, Epoch: m.Epoch, Scorer: m.Scorer, Params: m.Params,
-		Tags: m.Tags, Roots: m.Roots, Links: m.Links, Sources: m.Sources, Credentials: m.Credentials, Evidence: m.Evidence,
+		Tags: m.Tags, Roots: m.Roots, Links: m.Links, Sources: m.Sources, Credentials: m.Credentials,
+		FileScales: m.FileScales, Evidence: m.Evidence,
 		IssuedAt: timeOf(m.Issued), ExpiresAt: timeOf(m.Expires)}}
 	copy(s.Signature[:], w.Signature)
 	return nil
