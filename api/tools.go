@@ -20,7 +20,7 @@ import (
 type (
 	// AgentTool names an agent, and the view of its chain.
 	AgentTool struct {
-		AgentID mcp.Text `json:"agentId" doc:"{chainId}:{tokenId} as 8453:22, eip155:{chainId}:{registry}:{tokenId}, or a token id with chainId or one chain"`
+		AgentID mcp.Text `json:"agentId" doc:"8453:22, eip155:{chainId}:{registry}:{tokenId}, or a token id with chainId or one chain"`
 		ChainID uint64   `json:"chainId,omitempty" minimum:"1" doc:"of a bare token id"`
 		At      mcp.Text `json:"at,omitempty" doc:"latest (default), safe, finalized or a block number"`
 	}
@@ -28,8 +28,8 @@ type (
 		AgentTool
 		Clients []string `json:"clients,omitempty" maxItems:"100" doc:"addresses: only their ratings count in summary"`
 		Tag1    string   `json:"tag1,omitempty" doc:"only ratings with it count in summary"`
-		Tag2    string   `json:"tag2,omitempty" doc:"only ratings with it count in summary"`
-		Roots   string   `json:"roots,omitempty" doc:"whom to trust in place of the chain's roots: up to 100 addresses divided by commas, or a set's name; at latest only"`
+		Tag2    string   `json:"tag2,omitempty" doc:"as tag1"`
+		Roots   string   `json:"roots,omitempty" doc:"up to 100 addresses by commas, or a set's name, in place of the chain's roots; at latest only"`
 		Sources string   `json:"sources,omitempty" enum:"none,default" doc:"with roots: default counts the chain's sources too"`
 		OpenFi  bool     `json:"openfi,omitempty" doc:"with OpenFi's trust snapshot of the agent"`
 	}
@@ -37,7 +37,7 @@ type (
 		AgentTool
 		Without []string `json:"without,omitempty" maxItems:"100" doc:"addresses: what the score would be without their rows"`
 		Roots   string   `json:"roots,omitempty" doc:"as in repute_get_reputation"`
-		Sources string   `json:"sources,omitempty" enum:"none,default" doc:"as in repute_get_reputation"`
+		Sources string   `json:"sources,omitempty" enum:"none,default" doc:"with roots"`
 		Limit   int      `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"contributions and excluded rows; absent: 20"`
 	}
 	searchTool struct {
@@ -48,8 +48,8 @@ type (
 		Domain   string   `json:"domain,omitempty" doc:"exactly, whole path, e.g. finance/markets"`
 		Trust    string   `json:"supportedTrust,omitempty" doc:"e.g. reputation"`
 		Tag      string   `json:"tag,omitempty" doc:"tag1 of a live rating, exactly"`
-		X402     *bool    `json:"x402,omitempty" doc:"whether they say that they take x402 payments"`
-		Active   *bool    `json:"active,omitempty" doc:"whether they say that they are active"`
+		X402     *bool    `json:"x402,omitempty" doc:"declared to take x402 payments"`
+		Active   *bool    `json:"active,omitempty" doc:"declared active"`
 		Status   string   `json:"status,omitempty" enum:"none,pending,ok,invalid,failed,dead,denied" doc:"of the document"`
 		Ratings  int64    `json:"minFeedback,omitempty" minimum:"0" doc:"live ratings at least"`
 		Since    string   `json:"registeredSince,omitempty" doc:"time or date"`
@@ -60,7 +60,7 @@ type (
 		Tier     *int     `json:"tier,omitempty" minimum:"0" maximum:"4" doc:"only rated agents of it"`
 		Rating   string   `json:"rating,omitempty" enum:"rated,thin,unrated" doc:"only these"`
 		Fold     *bool    `json:"fold,omitempty" doc:"false: near-identical agents of one owner one by one"`
-		Sort     string   `json:"sort,omitempty" enum:"id,feedback,updated,score,relevance" doc:"feedback: live ratings, updated: last event; default id, beside q to minFeedback relevance"`
+		Sort     string   `json:"sort,omitempty" enum:"id,feedback,updated,score,relevance" doc:"feedback: live ratings, updated: last event; default id, with q to minFeedback relevance"`
 		Order    string   `json:"order,omitempty" enum:"asc,desc" doc:"default: desc, asc for id"`
 		Limit    int      `json:"limit,omitempty" minimum:"1" maximum:"50" doc:"absent: 10"`
 		Cursor   string   `json:"cursor,omitempty" doc:"next of the answer before, with the same filters"`
