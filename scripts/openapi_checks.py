@@ -18,6 +18,7 @@ DEPENDS = {
     "id": "a token id alone needs one chain; it fits 256 bits",
     "q": "a word of two letters or digits",
     "roots": "addresses, or a set of the chain",
+    "sources": "only beside roots",
     "tokenId": "it fits 256 bits",
     "variables": "a JSON object as text",
 }
