@@ -18,10 +18,9 @@ type Shop struct {
 	Facilitator x402.Facilitator
 	Accepts     []x402.Requirements
 	Signer      x402.Signer // of offers and receipts; nil for none
-	// Lose is how many answers to payments are cut off after the work is done.
-	Lose int
 
 	mu     sync.Mutex
+	lose   int // how many answers to payments are still to be cut off
 	runs   int
 	served map[string]string // answers by payment
 }
@@ -31,6 +30,13 @@ func (s *Shop) Runs() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.runs
+}
+
+// Lose makes the next n answers to payments be cut off after the work is done.
+func (s *Shop) Lose(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lose = n
 }
 
 // demand is what the shop asks for.
@@ -119,8 +125,8 @@ func (s *Shop) run(payment string, body []byte) (text string, lost bool) {
 		quoted, _ := json.Marshal(string(body)) // a string always is JSON
 		s.served[payment] = fmt.Sprintf(`{"echo":%s,"run":%d}`, quoted, s.runs)
 	}
-	if lost = s.Lose > 0; lost {
-		s.Lose--
+	if lost = s.lose > 0; lost {
+		s.lose--
 	}
 	return s.served[payment], lost
 }

@@ -298,17 +298,17 @@ func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.trusted("wallet", "40")
-	w.shop.Lose = 2
+	w.shop.Lose(2)
 	a, err := w.payer(t, nil).Do(t.Context(), payer.Request{URL: w.url})
 	ok(t, err)
 	if a.Receipt == nil || w.paid(t) != 10_000 || w.shop.Runs() != 1 {
 		t.Errorf("%d units, %d runs", w.paid(t), w.shop.Runs())
 	}
-	w.shop.Lose = 1000
+	w.shop.Lose(1000)
 	if _, err := w.payer(t, nil).Do(t.Context(), payer.Request{URL: w.url}); !errors.Is(err, repute.ErrUnavailable) {
 		t.Errorf("all answers are lost: %v", err)
 	}
-	w.shop.Lose = 0
+	w.shop.Lose(0)
 	later, err := w.payer(t, nil).Do(t.Context(), payer.Request{URL: w.url})
 	ok(t, err)
 	if later.Receipt == nil || later.Receipt.ID == a.Receipt.ID || w.paid(t) != 20_000 || w.shop.Runs() != 2 {
