@@ -164,8 +164,7 @@ func get[I, O any, PI requestOf[I], PO settled[O]](a *API, path, id, summary str
 func describeOperation(a *API, path, id, summary string) huma.Operation {
 	return huma.Operation{
 		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary,
-		// Parameters are parsed by package answers, whose errors are more helpful.
-		SkipValidateParams: true,
+		SkipValidateParams: true, // httpapi.Server does, with other error texts
 		Responses: map[string]*huma.Response{
 			"304":     {Description: "Nothing changed since the answer with this ETag."},
 			"default": a.server.Problems(),

@@ -180,7 +180,8 @@ func admitNull(s *huma.Schema, t reflect.Type) {
 }
 
 // checkQuery refuses unknown, repeated or empty parameters, because ignoring a misspelled one would
-// answer another question. repute.ErrInvalid names the parameter.
+// answer another question, and values that do not match their schemas. Parameters of the path are left
+// to the handlers, which answer 404 where nothing has such a name. repute.ErrInvalid names the parameter.
 func checkQuery(u *url.URL, params []*huma.Param) error {
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -192,7 +193,8 @@ func checkQuery(u *url.URL, params []*huma.Param) error {
 			known[p.Name] = p
 		}
 	}
-	for name, given := range values {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		given := values[name]
 		if known[name] == nil {
 			return repute.Invalid(name, "unknown parameter", knownHint(name, slices.Sorted(maps.Keys(known))))
 		}
@@ -201,6 +203,9 @@ func checkQuery(u *url.URL, params []*huma.Param) error {
 		}
 		if given[0] == "" && !mayBeEmpty(known[name].Schema) {
 			return repute.Invalid(name, "is empty", "give a value, or leave it out")
+		}
+		if err := checkValue(known[name], given[0]); err != nil {
+			return err
 		}
 	}
 	return nil

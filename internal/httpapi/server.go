@@ -162,7 +162,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	}), nil
 }
 
-// checkQuery refuses parameters that an operation does not have.
+// checkQuery refuses parameters that an operation does not have, and wrong values.
 func (s *Server) checkQuery(ctx huma.Context, next func(huma.Context)) {
 	u := ctx.URL()
 	if err := checkQuery(&u, ctx.Operation().Parameters); err != nil {

@@ -4,6 +4,7 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -65,7 +66,7 @@ type None struct{}
 // operation returns the entry of a route in the OpenAPI document.
 func (r *Router) operation(method, path, id, summary string) huma.Operation {
 	return huma.Operation{OperationID: id, Method: method, Path: Prefix + path, Summary: summary,
-		SkipValidateParams: true, // they are text and parsed here, which gives better answers
+		SkipValidateParams: true, // httpapi.Server does, with other error texts
 		Responses:          map[string]*huma.Response{"default": r.server.Problems()}}
 }
 
@@ -87,14 +88,25 @@ func Write[R, I, B any](r *Router, method, path, id, summary string,
 	handle func(ctx context.Context, by string, in *I, body R) (*Answer[B], error)) {
 	op := r.operation(method, path, id, summary)
 	op.Security = []map[string][]string{{httpapi.Bearer: {}}}
+	check := checkBody[R](r)
 	huma.Register(r.server.API, op, func(ctx context.Context, in *I) (*Answer[B], error) {
-		out, err := written(ctx, in, handle)
+		out, err := written(ctx, in, check, handle)
 		if err != nil {
 			return nil, r.Fail(ctx, err)
 		}
 		return out, nil
 	})
 	describeBody[R](r, &op)
+}
+
+// checkBody returns the function that validates a body by the schema of R.
+func checkBody[R any](r *Router) func([]byte) error {
+	if reflect.TypeFor[R]() == reflect.TypeFor[None]() {
+		return func([]byte) error { return nil }
+	}
+	schemas := r.server.API.OpenAPI().Components.Schemas
+	schema := schemas.Schema(reflect.TypeFor[R](), true, "")
+	return func(body []byte) error { return httpapi.CheckBody(schemas, schema, body) }
 }
 
 // describeBody adds the body of a request to the document. The operation that huma routes has no
@@ -122,15 +134,21 @@ func describeBody[R any](r *Router, op *huma.Operation) {
 
 // written decodes the body of a request that changes something and calls its handler with the name
 // of the caller.
-func written[R, I, B any](ctx context.Context, in *I, handle func(context.Context, string, *I, R) (*Answer[B],
-	error)) (*Answer[B], error) {
+func written[R, I, B any](ctx context.Context, in *I, check func([]byte) error,
+	handle func(context.Context, string, *I, R) (*Answer[B], error)) (*Answer[B], error) {
 	name, err := httpapi.By(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var body R
-	if err := decode(httpapi.RequestBody(ctx), &body); err != nil {
+	text := httpapi.RequestBody(ctx)
+	if err := decode(text, &body); err != nil {
 		return nil, err
+	}
+	if len(bytes.TrimSpace(text)) > 0 {
+		if err := check(text); err != nil {
+			return nil, err
+		}
 	}
 	return handle(ctx, name, in, body)
 }
