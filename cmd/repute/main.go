@@ -20,6 +20,7 @@ import (
 	"repute/cmd/repute/internal/config"
 	"repute/cmd/repute/internal/files"
 	"repute/cmd/repute/internal/payments"
+	"repute/cmd/repute/internal/scores"
 	"repute/cmd/repute/internal/tasks"
 )
 
@@ -112,8 +113,8 @@ done. verify says more with its own: see its help.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(serveCommand(p), importEventsCommand(p), exportCommand(p), reindexCommand(p),
 		dumpCommand(p), verifyCommand(p), migrateCommand(p), statusCommand(p), chainsCommand(p), files.DocumentsCommand(p),
-		scoreCommand(p), trustCommand(p), files.ManifestCommand(p),
-		rootsCommand(p), sourcesCommand(p), evidenceCommand(p), keysCommand(p), verifySnapshotCommand(p),
+		scores.ScoreCommand(p), scores.TrustCommand(p), files.ManifestCommand(p),
+		scores.RootsCommand(p), scores.SourcesCommand(p), scores.EvidenceCommand(p), keysCommand(p), verifySnapshotCommand(p),
 		tasks.TaskCommand(p), tasks.RunCommand(p), tasks.AgentCommand(p), mcpCommand(p),
 		payments.FacilitatorCommand(p), payments.PayCommand(p),
 		movedCommand("bench", "make bench, or go run ./cmd/bench NAME"),

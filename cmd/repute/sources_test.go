@@ -103,7 +103,7 @@ func TestVerifyTellsWhatItDoesNotCheck(t *testing.T) {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
 		args := []string{"sources", "verify", "--chain", "base", "--rpc", chain.URL(), "--database-url", url}
-		if code := run(t.Context(), args, &stdout, &stderr); code != codeUnchecked {
+		if code := run(t.Context(), args, &stdout, &stderr); code != cli.CodeUnchecked {
 			t.Errorf("code %d: %s%s", code, stdout.String(), stderr.String())
 		}
 		for _, w := range wants {

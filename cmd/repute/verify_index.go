@@ -20,12 +20,6 @@ import (
 	"repute/store/query"
 )
 
-// Exit codes of verify.
-const (
-	codeDiffers   = 1
-	codeUnchecked = 2
-)
-
 // verifyOptions are the flags of verify.
 type verifyOptions struct {
 	verify.CheckOptions
@@ -54,7 +48,7 @@ Prints each difference. Exit codes: 0 nothing differs; 1 something does, or did 
 			if err == nil || errors.As(err, &chosen) || errors.Is(err, repute.ErrInvalid) {
 				return err
 			}
-			return fmt.Errorf("%w: %w", cli.ExitError{Code: codeUnchecked, Text: "not checked"}, err)
+			return fmt.Errorf("%w: %w", cli.ExitError{Code: cli.CodeUnchecked, Text: "not checked"}, err)
 		},
 	}
 	p.Flags.Database(cmd.Flags())
@@ -241,10 +235,10 @@ func conclude(p *cli.Program, report verifyReport, r verify.CheckResult, asJSON 
 	}
 	switch {
 	case r.Differences > 0:
-		return cli.ExitError{Code: codeDiffers, Text: "the index differs from the chain in " + cli.Count(r.Differences,
+		return cli.ExitError{Code: cli.CodeDiffers, Text: "the index differs from the chain in " + cli.Count(r.Differences,
 			"place")}
 	case r.Unproven > 0 || len(r.Unchecked) > 0:
-		return cli.ExitError{Code: codeUnchecked, Text: "not everything could be checked"}
+		return cli.ExitError{Code: cli.CodeUnchecked, Text: "not everything could be checked"}
 	}
 	return nil
 }

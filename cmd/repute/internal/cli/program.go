@@ -56,6 +56,12 @@ func (p *Program) PrintJSON(v any) error {
 	return enc.Encode(v)
 }
 
+// Exit codes of commands that compare what is stored with the chain.
+const (
+	CodeDiffers   = 1 // something differs
+	CodeUnchecked = 2 // nothing differs, and something could not be compared
+)
+
 // ExitError is an error with an exit code of its own.
 type ExitError struct {
 	Code int

@@ -1,4 +1,4 @@
-package main
+package scores
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 	"repute/trust/rootfile"
 )
 
-func rootsCommand(p *cli.Program) *cobra.Command {
+func RootsCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "roots",
 		Short: "say who is trusted without anybody's word: where scores begin",

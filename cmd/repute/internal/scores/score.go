@@ -1,4 +1,4 @@
-package main
+package scores
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 	"repute/trust/engine"
 )
 
-func scoreCommand(p *cli.Program) *cobra.Command {
+func ScoreCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "score", Short: "tell what scores are made of, and make them again"}
 	cmd.AddCommand(scoreExplainCommand(p), scoreReplayCommand(p))
 	for _, sub := range cmd.Commands() {

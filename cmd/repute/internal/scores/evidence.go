@@ -1,4 +1,4 @@
-package main
+package scores
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"repute/trust/rootfile"
 )
 
-func evidenceCommand(p *cli.Program) *cobra.Command {
+func EvidenceCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evidence",
 		Short: "tell what is known from outside the chain about who is one party",

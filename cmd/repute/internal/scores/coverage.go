@@ -1,4 +1,4 @@
-package main
+package scores
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 	"repute/store"
 )
 
-func trustCommand(p *cli.Program) *cobra.Command {
+func TrustCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "trust", Short: "tell how much of what was said of agents counts"}
 	cmd.AddCommand(coverageCommand(p))
 	return cmd
