@@ -82,7 +82,7 @@ func TestRootsCommands(t *testing.T) {
 	}
 	var out, said bytes.Buffer
 	code := run(t.Context(), []string{"roots", "list", "--json", "--database-url", url}, &out, &said)
-	var lists []rootList
+	var lists []struct{ Roots []struct{ Weight string } }
 	if err := json.Unmarshal(out.Bytes(), &lists); code != 0 || err != nil || len(lists) != 1 ||
 		lists[0].Roots[1].Weight != "2" {
 		t.Errorf("exit %d, %v, %s%s", code, err, &out, &said)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"repute/cmd/repute/internal/cli"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 	"repute/store/trustdb"
@@ -61,7 +62,7 @@ func TestSourcesCommands(t *testing.T) {
 	}
 	var stdout, stderr bytes.Buffer
 	run(t.Context(), append(strings.Fields("sources check "+address+reach+" --json"), "--database-url", url), &stdout, &stderr)
-	var v checkView
+	var v struct{ Sources []struct{ Says, Why string } }
 	if err := json.Unmarshal(stdout.Bytes(), &v); err != nil || len(v.Sources) != 8 || v.Sources[0].Says != "unknown" ||
 		v.Sources[7].Why != "no epoch has read it yet" {
 		t.Errorf("%+v: %v, %s", v, err, stderr.String())
