@@ -58,7 +58,7 @@ func (n *Node) exchange(ctx context.Context, batch []rpc.BatchElem) (size int, e
 
 // request sends calls in one request once the limiter admits it.
 func (n *Node) request(ctx context.Context, batch []rpc.BatchElem) (size int, err error) {
-	probe, err := n.limiter.Enter(ctx)
+	leave, err := n.limiter.Enter(ctx)
 	if err != nil {
 		return 0, n.wrap("request", err)
 	}
@@ -79,8 +79,8 @@ func (n *Node) request(ctx context.Context, batch []rpc.BatchElem) (size int, er
 		n.count(e.Method, errors.Join(err, e.Error))
 	}
 	o := outcomeOf(ctx, batch, err)
-	o.Took, o.Probe = time.Since(began), probe
-	n.limiter.Leave(o)
+	o.Took = time.Since(began)
+	leave(o)
 	done(o)
 	return size, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"repute/indexer/node/jsonrpc"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"repute"
+	"repute/indexer/node/jsonrpc"
 )
 
 func gateOf() *Limiter {
@@ -24,16 +24,22 @@ func gateOf() *Limiter {
 // ask sends one request through the limiter that ends as given.
 func (l *Limiter) ask(t *testing.T, o Outcome) error {
 	t.Helper()
-	probe, err := l.Enter(t.Context())
+	leave, err := l.Enter(t.Context())
 	if err != nil {
 		return err
 	}
-	o.Probe = probe
 	if o.Err != nil {
 		o.Text = o.Err.Error()
 	}
-	l.Leave(o)
+	leave(o)
 	return nil
+}
+
+// stateNow is what Report says of the endpoint.
+func stateNow(l *Limiter) repute.EndpointState {
+	var e repute.Endpoint
+	l.Report(&e)
+	return e.State
 }
 
 var (
@@ -51,7 +57,7 @@ func TestGateConcurrency(t *testing.T) {
 			var all sync.WaitGroup
 			for range n {
 				all.Go(func() {
-					probe, err := g.Enter(t.Context())
+					leave, err := g.Enter(t.Context())
 					if err != nil {
 						t.Error(err)
 						return
@@ -61,7 +67,7 @@ func TestGateConcurrency(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 					flying.Add(-1)
-					g.Leave(Outcome{Took: time.Second, Probe: probe})
+					leave(Outcome{Took: time.Second})
 				})
 			}
 			all.Wait()
@@ -71,8 +77,8 @@ func TestGateConcurrency(t *testing.T) {
 			t.Errorf("%d at once at first, want %d", peak.Load(), startConcurrency)
 		}
 		load(100)
-		if peak.Load() != 8 || g.limit != 8 {
-			t.Errorf("after many successes %d at once, limit %g, want 8", peak.Load(), g.limit)
+		if peak.Load() != 8 || g.concurrency.limit != 8 {
+			t.Errorf("after many successes %d at once, limit %g, want 8", peak.Load(), g.concurrency.limit)
 		}
 		for range 3 { // together: one halving
 			_ = g.ask(t, Outcome{Err: context.DeadlineExceeded, Dense: true})
@@ -96,20 +102,20 @@ func TestGateFindsRate(t *testing.T) {
 		for range 8 {
 			all.Go(func() {
 				for time.Now().Before(end) {
-					probe, err := g.Enter(t.Context())
+					leave, err := g.Enter(t.Context())
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					time.Sleep(20 * time.Millisecond)
-					o := Outcome{Probe: probe, Took: 20 * time.Millisecond}
+					o := Outcome{Took: 20 * time.Millisecond}
 					if server.Allow() {
 						served.Add(1)
 					} else {
 						refused.Add(1)
 						o.Err = &jsonrpc.StatusError{Code: 429, Retry: time.Second}
 					}
-					g.Leave(o)
+					leave(o)
 				}
 			})
 		}
@@ -122,8 +128,8 @@ func TestGateFindsRate(t *testing.T) {
 		}
 		t.Logf("%d served, %d refused", served.Load(), refused.Load())
 		time.Sleep(time.Hour)
-		if err := g.ask(t, Outcome{}); err != nil || g.rate != 0 {
-			t.Errorf("after an hour of calm: rate %g, %v, want no limit", g.rate, err)
+		if err := g.ask(t, Outcome{}); err != nil || g.pace.rate() != 0 {
+			t.Errorf("after an hour of calm: rate %g, %v, want no limit", g.pace.rate(), err)
 		}
 	})
 }
@@ -244,14 +250,14 @@ func TestGateBreaker(t *testing.T) {
 		if !g.Usable(time.Now()) {
 			t.Fatal("not usable after the pause")
 		}
-		probe, err := g.Enter(t.Context())
-		if err != nil || !probe {
-			t.Fatalf("probe %t: %v", probe, err)
+		leave, err := g.Enter(t.Context())
+		if state := stateNow(g); err != nil || state != repute.EndpointHalfOpen {
+			t.Fatalf("%s: %v", state, err)
 		}
 		if err := g.ask(t, Outcome{}); err == nil {
 			t.Error("a second request beside the probe")
 		}
-		g.Leave(Outcome{Err: errDown, Text: "refused", Probe: true})
+		leave(Outcome{Err: errDown, Text: "refused"})
 		if err := g.ask(t, Outcome{}); err == nil || g.openFor != 2*open {
 			t.Errorf("after a failed probe: %v, open for %s, before %s", err, g.openFor, open)
 		}
@@ -281,8 +287,8 @@ func TestGateSparesDense(t *testing.T) {
 				}
 			}
 		}
-		if g.state != repute.EndpointClosed || g.health.errorRate < 0.5 || g.failures != 9*tripAfter {
-			t.Errorf("%s, error rate %g, %d failures", g.state, g.health.errorRate, g.failures)
+		if stateNow(g) != repute.EndpointClosed || g.health.errorRate < 0.5 || g.health.failures != 9*tripAfter {
+			t.Errorf("%s, error rate %g, %d failures", stateNow(g), g.health.errorRate, g.health.failures)
 		}
 		g.Exclude("serves chain 5, not 8453")
 		if err := g.ask(t, Outcome{}); err == nil || g.Usable(time.Now()) {
@@ -308,8 +314,8 @@ func TestGatePausesAreBounded(t *testing.T) {
 				if e := g.ask(t, Outcome{Err: err}); e != nil {
 					t.Fatal(e)
 				}
-				if g.limit != 1 {
-					t.Errorf("%g requests will be sent at once after the pause, want one", g.limit)
+				if g.concurrency.limit != 1 {
+					t.Errorf("%g requests will be sent at once after the pause, want one", g.concurrency.limit)
 				}
 				time.Sleep(mostPause)
 			}
@@ -342,8 +348,8 @@ func TestGateProbe(t *testing.T) {
 				if err := g.ask(t, Outcome{Err: tt.err, Dense: true}); err != nil {
 					t.Fatal(err)
 				}
-				if g.state != tt.want {
-					t.Errorf("%s, want %s", g.state, tt.want)
+				if stateNow(g) != tt.want {
+					t.Errorf("%s, want %s", stateNow(g), tt.want)
 				}
 			})
 		})
