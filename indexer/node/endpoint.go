@@ -108,12 +108,17 @@ func (m *peer) state(now time.Time) (head uint64, doubted bool, age time.Duratio
 	return m.head, now.Before(m.doubted), now.Sub(m.looked)
 }
 
+// setLooked records the time of a request for the head.
+func (m *peer) setLooked() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.looked = time.Now()
+}
+
 // look requests the head and checks that the endpoint serves the chain and has the block. An
 // endpoint of another chain is excluded, with repute.ErrConflict.
 func (m *peer) look(ctx context.Context, chainID uint64) (Heads, error) {
-	m.mu.Lock()
-	m.looked = time.Now()
-	m.mu.Unlock()
+	m.setLooked()
 	h, err := m.Heads(ctx)
 	if err == nil {
 		err = m.checkChainID(h.ChainID, chainID)
@@ -144,6 +149,7 @@ func (m *peer) checkChainID(is, want uint64) error {
 
 // chainAgain requests the chain id from an excluded endpoint, bypassing its limiter.
 func (m *peer) chainAgain(ctx context.Context, chainID uint64) {
+	m.setLooked()
 	ctx, cancel := context.WithTimeout(ctx, m.opts.Timeout)
 	defer cancel()
 	var id *hexutil.Uint64

@@ -71,9 +71,9 @@ func (n *Node) someCalls(ctx context.Context, at repute.Block, calls []Call, res
 		switch err := batch[i].Error; {
 		case err == nil:
 			results[i].Data = raw[i]
-		case reverted(err):
+		case jsonrpc.IsRevert(err):
 			results[i].Err = ErrReverted
-		case stateless(err):
+		case jsonrpc.LacksState(err):
 			return noState("eth_call", err)
 		case WaitingHelps(err):
 			return n.wrap("eth_call", err)
@@ -116,7 +116,7 @@ func (n *Node) Storage(ctx context.Context, at repute.Block, contract common.Add
 		return common.Hash{}, err
 	}
 	if err := batch[0].Error; err != nil {
-		if stateless(err) {
+		if jsonrpc.LacksState(err) {
 			return common.Hash{}, noState("eth_getStorageAt", err)
 		}
 		return common.Hash{}, n.wrap("eth_getStorageAt", err)
@@ -139,7 +139,7 @@ func (n *Node) Codes(ctx context.Context, at repute.Block, addresses []common.Ad
 		}
 		for i := range part {
 			if err := batch[i].Error; err != nil {
-				if stateless(err) {
+				if jsonrpc.LacksState(err) {
 					return nil, noState("eth_getCode", err)
 				}
 				return nil, n.wrap("eth_getCode", err)
@@ -171,33 +171,6 @@ func WaitingHelps(err error) bool {
 	switch jsonrpc.Diagnose(err).Fault {
 	case jsonrpc.FaultRate, jsonrpc.FaultAuth, jsonrpc.FaultTransient:
 		return true
-	}
-	return false
-}
-
-// reverted reports whether a call failed because the contract reverted, and not because of the
-// node.
-func reverted(err error) bool {
-	const code = 3
-	var coded rpc.Error
-	return errors.As(err, &coded) && coded.ErrorCode() == code ||
-		strings.Contains(strings.ToLower(err.Error()), "execution reverted")
-}
-
-// stateless reports whether an error is the message of a node that has dropped the state of a
-// block.
-func stateless(err error) bool {
-	if fault := jsonrpc.Diagnose(err).Fault; fault == jsonrpc.FaultPruned || fault == jsonrpc.FaultBehind {
-		return true
-	}
-	s := strings.ToLower(err.Error())
-	for _, words := range []string{"missing trie node", "header not found", "state is pruned", "pruned",
-		"state not available",
-		"state is not available", "historical state", "state histories", "no state available", "proof window", "archive",
-		"block is out of range", "old data not available", "state recreation", "unknown block", "block not found"} {
-		if strings.Contains(s, words) {
-			return true
-		}
 	}
 	return false
 }

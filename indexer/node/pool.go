@@ -9,14 +9,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/indexer/node/jsonrpc"
-	"repute/indexer/node/limit"
 	"repute/store"
 )
 
@@ -44,8 +42,6 @@ type Pool struct {
 }
 
 const (
-	// recheckChainAfter is how long a check of the endpoint's chain id is valid.
-	recheckChainAfter = 10 * time.Minute
 	// staleHead is the age of a head at which an idle endpoint is asked for it again.
 	staleHead = 30 * time.Second
 	// secondHeadWait is how long Heads waits for the answer of a second endpoint.
@@ -277,61 +273,6 @@ func (p *Pool) having(number uint64) []*peer {
 		head, doubted, _ := m.state(now)
 		return !doubted && (head == 0 || head >= number)
 	})
-}
-
-// first calls ask with one member after another until one answers. A member whose chain was not
-// checked recently is checked before. Of several errors it returns one that a shorter range may
-// cure, and among those the one that allows the most blocks.
-func (p *Pool) first(ctx context.Context, list []*peer, ask func(*peer) error) error {
-	var worst error
-	for _, m := range list {
-		err := p.prove(ctx, m)
-		if err == nil {
-			err = ask(m)
-		}
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		if worst == nil || outranks(err, worst) {
-			worst = err
-		}
-	}
-	return p.conflict(worst)
-}
-
-// outranks reports whether err is more useful to the caller of first than another error.
-func outranks(err, than error) bool {
-	if jsonrpc.IsTransient(err) != jsonrpc.IsTransient(than) {
-		return !jsonrpc.IsTransient(err)
-	}
-	return errors.Is(than, repute.ErrConflict) || jsonrpc.RangeHint(err) > jsonrpc.RangeHint(than)
-}
-
-// conflict makes an error repute.ErrConflict if and only if no endpoint serves the chain.
-func (p *Pool) conflict(err error) error {
-	var wrong []string
-	for _, m := range p.members {
-		if reason, excluded := m.limiter.Exclusion(); excluded {
-			wrong = append(wrong, m.name+" "+reason)
-		}
-	}
-	switch {
-	case len(wrong) == len(p.members) && !errors.Is(err, repute.ErrConflict):
-		return repute.Conflict("no endpoint serves the chain: %s: give an endpoint of chain %d in rpc",
-			strings.Join(wrong, ", "), p.opts.ChainID)
-	case len(wrong) < len(p.members) && errors.Is(err, repute.ErrConflict):
-		return limit.Excluded(err.Error())
-	}
-	return err
-}
-
-// prove checks that a member serves the chain, unless it was checked recently.
-func (p *Pool) prove(ctx context.Context, m *peer) error {
-	if m.limiter.Excluded() || m.isProven(time.Now()) {
-		return nil // the limiter refuses excluded ones
-	}
-	_, err := m.look(ctx, p.opts.ChainID)
-	return err
 }
 
 // Agreed returns the headers of canonical blocks on which the endpoints agree. A statement of one

@@ -39,30 +39,12 @@ func (p *Pool) Run(ctx context.Context) error {
 	return nil
 }
 
-// idleTimeout bounds a look at an idle endpoint.
-const idleTimeout = 10 * time.Second
-
 // tryIdle requests the head from endpoints that were not used for a while, so that their health is
 // known when they are needed.
 func (p *Pool) tryIdle(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, idleTimeout)
-	defer cancel()
-	var asking sync.WaitGroup
-	for _, m := range p.members {
-		_, _, age := m.state(time.Now())
-		switch failing := m.limiter.Failing(); {
-		case m.limiter.Excluded() && age > staleHead:
-			asking.Go(func() {
-				m.mu.Lock()
-				m.looked = time.Now()
-				m.mu.Unlock()
-				m.chainAgain(ctx, p.opts.ChainID)
-			})
-		case m.limiter.Usable(time.Now()) && (failing || age > staleHead):
-			asking.Go(func() { _, _ = m.look(ctx, p.opts.ChainID) }) // the limiter remembers
-		}
-	}
-	asking.Wait()
+	p.refresh(ctx, func(m *peer, age time.Duration) bool {
+		return m.limiter.Usable(time.Now()) && (m.limiter.Failing() || age > staleHead)
+	})
 }
 
 // saveTimeout bounds the storing of health.

@@ -43,7 +43,7 @@ type Limiter struct {
 type health struct {
 	requests  int64
 	failures  int64
-	latency   time.Duration // of light requests
+	latency   time.Duration // of light requests that were answered or timed out
 	errorRate float64
 	lastError string
 	lastOK    time.Time
@@ -233,12 +233,7 @@ func (l *Limiter) succeed(o Outcome, now time.Time) {
 	l.openFor = 0
 	l.health.lastOK = now
 	l.health.errorRate *= 1 - smoothing
-	if !o.Dense || l.health.latency == 0 {
-		if l.health.latency == 0 {
-			l.health.latency = o.Took
-		}
-		l.health.latency += time.Duration(smoothing * float64(o.Took-l.health.latency))
-	}
+	l.health.took(o)
 }
 
 // fail records a failure, lowers the rate after a refusal, and returns the outcome for the breaker.
@@ -256,6 +251,9 @@ func (l *Limiter) fail(o Outcome, probe bool, now time.Time) error {
 		l.concurrency.halve(now)
 	}
 	l.health.fail(o.Text + cutPause(diagnosis))
+	if isTimeout(o.Err) { // or an endpoint that never answers would rank as the fastest
+		l.health.took(o)
+	}
 	switch {
 	case trips(diagnosis.Fault, o.Dense), probe && isTimeout(o.Err):
 		return o.Err
@@ -263,6 +261,17 @@ func (l *Limiter) fail(o Outcome, probe bool, now time.Time) error {
 		return nil
 	}
 	return errIgnored
+}
+
+// took records the time of an answer. Answers to dense requests take longer, and count only while
+// no other is known.
+func (h *health) took(o Outcome) {
+	if h.latency == 0 {
+		h.latency = o.Took
+	}
+	if !o.Dense {
+		h.latency += time.Duration(smoothing * float64(o.Took-h.latency))
+	}
 }
 
 // fail counts a failed request.

@@ -355,3 +355,20 @@ func TestGateProbe(t *testing.T) {
 		})
 	}
 }
+
+// An endpoint that never answers ranks behind one that does, from its first timeout on.
+func TestScoreOfTimeouts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		silent, slow := gateOf(), gateOf()
+		for _, err := range []error{silent.ask(t, Outcome{Err: context.DeadlineExceeded, Took: 6 * time.Second}),
+			slow.ask(t, Outcome{Took: time.Second})} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if silent.Score() <= slow.Score() {
+			t.Errorf("scores %g of one that does not answer, %g of one that does", silent.Score(), slow.Score())
+		}
+	})
+}
