@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/big"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -18,50 +17,43 @@ import (
 
 	"repute"
 	"repute/indexer/node"
-	"repute/orchestrator/wallet/keys"
 )
 
-// Timeouts of a request to an endpoint; the shorter one applies if another endpoint can be asked.
+// Timeouts of a request to an endpoint; the shorter one applies if the chain has more endpoints.
 const (
 	callTimeout     = 20 * time.Second
 	failoverTimeout = 6 * time.Second
 )
 
-// maxAnswer bounds an answer of an endpoint or a signer, in bytes after decompression.
-const maxAnswer = 64 << 20
-
-// endpoint is one JSON-RPC endpoint of a chain, or a remote signer. Its URL and the errors of its
-// transport are only logged: errors reach agents, which see its name.
+// endpoint is one JSON-RPC endpoint of a chain. Its URL and the errors of its transport are only
+// logged: errors reach agents, which see its name.
 type endpoint struct {
-	name   string // its place among the chain's endpoints
-	log    *slog.Logger
-	rpc    *node.Node
-	others bool // the chain has more endpoints
-
-	silent atomic.Int64 // Unix time of the last failure to return the newest block; 0: none
-	known  atomic.Bool  // it was checked to serve the configured chain
-	looked atomic.Int64 // when it last gave no chain id, seconds since 1970
+	name    string // its place among the chain's endpoints, for errors
+	place   int    // the same, from 0
+	log     *slog.Logger
+	rpc     *node.Node
+	timeout time.Duration // of one call
 }
 
-// timeout returns the timeout of one call.
-func (e *endpoint) timeout() time.Duration {
-	if e.others {
-		return failoverTimeout
+// openPool returns a pool of a chain's endpoints. It connects at the first request.
+func openPool(chainID uint64, urls []string, log *slog.Logger) (*node.Pool, error) {
+	nodes := make([]*node.Node, len(urls))
+	for i, url := range urls {
+		n, err := node.New(url, node.Options{})
+		if err != nil {
+			return nil, err
+		}
+		nodes[i] = n
 	}
-	return callTimeout
+	return node.NewPool(nodes, node.PoolOptions{ChainID: chainID, Log: log}), nil
 }
 
-// dial returns a client for an endpoint or a signer; field names its URL in errors. It connects at
-// the first request.
-func dial(field, name, url string, log *slog.Logger) (*endpoint, error) {
-	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
-		return nil, repute.Invalid(field, "is no address", "an http or https URL")
+// checkURL refuses the URL of an endpoint that is not HTTP; field names it in errors.
+func checkURL(field, url string) error {
+	if _, err := node.New(url, node.Options{}); err != nil || !strings.HasPrefix(url, "http") {
+		return repute.Invalid(field, "is no address", "an http or https URL")
 	}
-	client, err := node.New(url, node.Options{Timeout: keys.Timeout, MaxBytes: maxAnswer})
-	if err != nil {
-		return nil, repute.Invalid(field, "is no address", "an http or https URL")
-	}
-	return &endpoint{name: name, log: log, rpc: client}, nil
+	return nil
 }
 
 // plain returns a foreign text as one line of printable characters, for errors.
@@ -96,16 +88,22 @@ func (e *downError) Error() string { return e.text + ": " + repute.ErrUnavailabl
 // Unwrap returns repute.ErrUnavailable.
 func (e *downError) Unwrap() error { return repute.ErrUnavailable }
 
+// isDown reports whether an endpoint gave no answer, as opposed to a wrong one.
+func isDown(err error) bool {
+	var down *downError
+	return errors.As(err, &down)
+}
+
 // call makes one call within the endpoint's timeout.
 func (e *endpoint) call(ctx context.Context, result any, method string, args ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	return e.rpc.CallContext(ctx, result, method, args...)
 }
 
 // batch makes several calls within the endpoint's timeout.
 func (e *endpoint) batch(ctx context.Context, calls []rpc.BatchElem) error {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	return e.rpc.BatchCallContext(ctx, calls)
 }
@@ -122,11 +120,6 @@ func message(from common.Address, to common.Address, data []byte) map[string]any
 		m["from"] = from
 	}
 	return m
-}
-
-// chainID requests the id of the endpoint's chain.
-func (e *endpoint) chainID(ctx context.Context) (*big.Int, error) {
-	return e.amount(ctx, "chain id", "eth_chainId")
 }
 
 // amount makes a call whose result is a quantity.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -53,7 +52,7 @@ func (e *fewError) Unwrap() error { return repute.ErrUnavailable }
 // endpoints answer or two disagree; repute.ErrInvalid where all say that the contract refuses.
 func agree[T any](ctx context.Context, c *chain, at *common.Hash,
 	ask func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
-	if err := c.ours(ctx); err != nil {
+	if err := c.checkChain(ctx); err != nil {
 		return nil, nil, err
 	}
 	for try := 1; ; try++ {
@@ -73,33 +72,33 @@ func agree[T any](ctx context.Context, c *chain, at *common.Hash,
 // agreeOnce is one attempt of agree.
 func agreeOnce[T any](ctx context.Context, c *chain, at *common.Hash,
 	ask func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
-	asked := c.talking()
-	newest := make([]*head, len(asked))
-	if at == nil {
-		pinned, err := c.pin(ctx, asked, newest)
+	newest, pinned := make([]*head, len(c.nodes)), at == nil
+	if pinned {
+		hash, err := c.pin(ctx, newest)
 		if err != nil {
 			return nil, nil, err
 		}
-		at = &pinned
+		at = &hash
 	}
-	answers, errs := make([]answer[T], len(asked)), make([]error, len(asked))
-	each(asked, func(i int, e *endpoint) {
-		block := newest[i]
-		if block == nil || block.Hash != *at {
-			if block, errs[i] = e.blockByHash(ctx, *at); errs[i] != nil {
-				return
+	answers := make([]answer[T], len(c.nodes))
+	err := c.each(ctx, func(e *endpoint) (err error) {
+		block := newest[e.place]
+		switch {
+		case block == nil && pinned:
+			return nil // it did not answer just now
+		case block == nil || block.Hash != *at:
+			if block, err = e.blockByHash(ctx, *at); err != nil {
+				return err
 			}
 		}
 		value, err := ask(ctx, e, block)
-		var down *downError
-		if err != nil && (errors.As(err, &down) || !errors.Is(err, repute.ErrInvalid)) {
-			errs[i] = err
-			return
+		if err != nil && (isDown(err) || !errors.Is(err, repute.ErrInvalid)) {
+			return err
 		}
-		answers[i] = answer[T]{e, block, value, err}
+		answers[e.place] = answer[T]{e, block, value, err}
+		return nil
 	})
-	return judged(ctx, c, slices.DeleteFunc(answers, func(a answer[T]) bool { return a.by == nil }),
-		errors.Join(errs...), differ)
+	return judged(ctx, c, slices.DeleteFunc(answers, func(a answer[T]) bool { return a.by == nil }), err, differ)
 }
 
 // judged compares answers.
@@ -150,44 +149,19 @@ func few(c *chain, answered int, failed error) error {
 	return &fewError{text}
 }
 
-// talking returns the endpoints to ask: without those that recently gave no answer, if the others
-// are enough for a quorum.
-func (c *chain) talking() []*endpoint {
-	now := time.Now().Unix()
-	out := slices.DeleteFunc(slices.Clone(c.nodes), func(e *endpoint) bool { return now-e.silent.Load() < leftFor })
-	if len(out) < c.quorum() {
-		return c.nodes
-	}
-	return out
-}
-
-// pin returns the hash of the newest block that a quorum of endpoints has, as the last of them
-// reports it. It stores the newest block of each endpoint in newest.
-func (c *chain) pin(ctx context.Context, asked []*endpoint, newest []*head) (common.Hash, error) {
-	errs := make([]error, len(asked))
-	each(asked, func(i int, e *endpoint) {
-		newest[i], errs[i] = e.block(ctx, "latest")
-		if errs[i] == nil {
-			e.silent.Store(0)
-		} else if ctx.Err() == nil {
-			e.silent.Store(time.Now().Unix())
-		}
+// pin returns the hash of the newest block that a quorum of endpoints has. It stores the newest
+// block of each endpoint in newest, by its place.
+func (c *chain) pin(ctx context.Context, newest []*head) (common.Hash, error) {
+	failed := c.each(ctx, func(e *endpoint) (err error) {
+		newest[e.place], err = e.block(ctx, "latest")
+		return err
 	})
 	reached := slices.DeleteFunc(slices.Clone(newest), func(h *head) bool { return h == nil })
 	if len(reached) < c.quorum() {
-		return common.Hash{}, few(c, len(reached), errors.Join(errs...))
+		return common.Hash{}, few(c, len(reached), failed)
 	}
 	slices.SortStableFunc(reached, func(a, b *head) int { return cmp.Compare(b.Number, a.Number) })
 	return reached[c.quorum()-1].Hash, nil
-}
-
-// each calls f for all endpoints concurrently.
-func each(asked []*endpoint, f func(i int, e *endpoint)) {
-	var all sync.WaitGroup
-	for i, e := range asked {
-		all.Go(func() { f(i, e) })
-	}
-	all.Wait()
 }
 
 // differs returns how two endpoints' headers of one block differ, empty if they do not.

@@ -140,8 +140,7 @@ func (c *chain) agreed(ctx context.Context, first *endpoint, in *walletdb.Intent
 			continue
 		}
 		r, err := e.receipt(ctx, m.Hash)
-		var down *downError
-		if errors.As(err, &down) && ctx.Err() == nil {
+		if isDown(err) && ctx.Err() == nil {
 			continue
 		}
 		if err != nil || r == nil {

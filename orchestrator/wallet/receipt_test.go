@@ -169,7 +169,7 @@ func TestEndpointDown(t *testing.T) {
 	in := w.pay("x", "1")
 	in.ChainID = 5
 	if _, err := b.Send(t.Context(), in); !errors.Is(err, repute.ErrConflict) ||
-		!strings.Contains(err.Error(), "of chain 31337") {
+		!strings.Contains(err.Error(), "serves chain 31337") {
 		t.Errorf("another chain: %v", err)
 	}
 	in.ChainID = 6

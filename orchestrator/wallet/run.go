@@ -2,6 +2,7 @@ package wallet
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"repute/store/walletdb"
@@ -11,6 +12,13 @@ import (
 // again, replaces them and stores their results, until ctx ends. It checks confirmed transactions
 // until their blocks are final. Any number of processes may run it.
 func (w *Wallet) Run(ctx context.Context) error {
+	var probing sync.WaitGroup
+	defer probing.Wait()
+	for _, c := range w.chains {
+		if w.ownsPools {
+			probing.Go(func() { _ = c.pool.Run(ctx) }) // ends with ctx, without an error
+		}
+	}
 	followers, looked := map[string]*follower{}, map[*chain]time.Time{}
 	for {
 		pause := time.Minute
