@@ -18,9 +18,9 @@ import (
 
 // Errors about state that a node does not have or does not serve.
 var (
-	// ErrNoState: the node does not keep the state of that block.
+	// ErrNoState is returned when the node does not have the state of the block any more.
 	ErrNoState = errors.New("the node does not have the state of the block")
-	// ErrReverted: the contract refused the call.
+	// ErrReverted is returned when the contract refused the call.
 	ErrReverted = errors.New("call reverted")
 	// ErrMoved is returned when the node's block of that number has another hash than the requested
 	// one.
@@ -84,7 +84,8 @@ func (n *Node) someCalls(ctx context.Context, at repute.Block, calls []Call, res
 	return nil
 }
 
-// callAt sends a batch that is true only if the block is the node's.
+// callAt sends a batch whose answers count only if the node has the block: it also requests the header
+// and compares its hash. The errors of the calls are in their elements.
 func (n *Node) callAt(ctx context.Context, at repute.Block, batch []rpc.BatchElem) error {
 	var head *jsonrpc.Header
 	all := append(batch[:len(batch):len(batch)], byNumber(at.Number, &head))
@@ -124,7 +125,7 @@ func (n *Node) Storage(ctx context.Context, at repute.Block, contract common.Add
 	return common.BytesToHash(word), nil
 }
 
-// Codes reads the code of addresses at a block, empty where there is none, in batches that also ask for the block's
+// Codes reads the code of addresses at a block, empty where there is none, in batches that also request the block's
 // header as Calls does.
 func (n *Node) Codes(ctx context.Context, at repute.Block, addresses []common.Address) ([][]byte, error) {
 	out := make([][]byte, 0, len(addresses))
@@ -159,8 +160,7 @@ func (n *Node) Code(ctx context.Context, at repute.Block, contract common.Addres
 	return codes[0], nil
 }
 
-// noState wraps the answer of a node without the state. The text of the answer has no secrets any
-// more.
+// noState wraps the answer of a node without the state. The cause MUST be free of keys.
 func noState(method string, cause error) error {
 	return fmt.Errorf("%s: %w (%w)", method, ErrNoState, cause)
 }
@@ -335,7 +335,7 @@ func (n *Node) Matching(ctx context.Context, r repute.BlockRange, addresses []co
 	for i := range logs {
 		if l := &logs[i]; l.Removed || !inBlock(l) || l.BlockNumber < r.From || l.BlockNumber > r.To ||
 			!slices.Contains(addresses, l.Address) {
-			return nil, n.wrap("eth_getLogs", BadLog(l, "not asked for"))
+			return nil, n.wrap("eth_getLogs", BadLog(l, "not requested"))
 		}
 	}
 	return logs, nil

@@ -107,16 +107,16 @@ func (p *Pool) refresh(ctx context.Context, due func(m *peer, age time.Duration)
 		_, _, age := m.state(time.Now())
 		switch excluded := m.limiter.Excluded(); {
 		case excluded && age > staleHead:
-			asking.Go(func() { m.chainAgain(ctx, p.opts.ChainID) })
+			asking.Go(func() { m.recheckChain(ctx, p.opts.ChainID) })
 		case !excluded && due(m, age):
-			asking.Go(func() { _, _ = m.look(ctx, p.opts.ChainID) }) // the limiter records the error
+			asking.Go(func() { _, _ = m.refreshHead(ctx, p.opts.ChainID) }) // the limiter records the error
 		}
 	}
 	asking.Wait()
 }
 
-// first calls ask with one member after another until one answers. A member whose chain was not
-// checked recently is checked before. Of several errors it returns one that a shorter range may
+// first calls ask with one member after another until ask returns nil. The chain of a member that was
+// not checked recently is checked before. Of several errors it returns one that a shorter range may
 // cure, and among those the one that allows the most blocks.
 func (p *Pool) first(ctx context.Context, list []*peer, ask func(*peer) error) error {
 	var worst error
@@ -168,6 +168,6 @@ func (p *Pool) prove(ctx context.Context, m *peer) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, idleTimeout)
 	defer cancel()
-	_, err := m.look(ctx, p.opts.ChainID)
+	_, err := m.refreshHead(ctx, p.opts.ChainID)
 	return err
 }

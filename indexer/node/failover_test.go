@@ -38,9 +38,10 @@ func TestFirst(t *testing.T) {
 			t.Errorf("called with %v: %v", done.hosts, err)
 		}
 	}
+	a.GoDark(false)
+	await(t, "recovery", func() bool { _, err := p.members[0].refreshHead(t.Context(), 31337); return err == nil })
 	var done asked
 	refused := errors.New("refused")
-	a.GoDark(false)
 	if err := p.First(t.Context(), func(n *Node) error { _ = done.call(t)(n); return refused }); !errors.Is(err, refused) ||
 		len(done.hosts) != 2 {
 		t.Errorf("called with %v: %v", done.hosts, err)

@@ -31,8 +31,8 @@ type Options struct {
 	// Concurrency is the largest number of simultaneous requests, 8. A new node starts with two and
 	// adapts to the endpoint.
 	Concurrency int
-	// After repeated failures no request is sent for OpenMin, 500 ms. The pause doubles with each
-	// further failure up to OpenMax, 15 s.
+	// After five failures in a row no request is sent for OpenMin, 500 ms. Then one request probes the
+	// endpoint. The pause doubles with each probe that fails up to OpenMax, 15 s.
 	OpenMin, OpenMax time.Duration
 	// Header is sent with every request, e.g. an API key.
 	Header http.Header
@@ -258,26 +258,26 @@ func (n *Node) span(ctx context.Context, q Query) (Span, error) {
 	if q.Linked && q.To-q.From < hashedRange {
 		return n.linked(ctx, q)
 	}
-	asked := q.numbers()
+	needed := q.numbers()
 	if !q.Linked {
-		asked = asked[:1] // the blocks are final: once is enough
+		needed = needed[:1] // the blocks are final: once is enough
 	}
-	headers := make([]*jsonrpc.Header, len(asked)+1)
+	headers := make([]*jsonrpc.Header, len(needed)+1)
 	filters := q.filters(map[string]any{"fromBlock": hexutil.EncodeUint64(q.From), "toBlock": hexutil.EncodeUint64(q.To)})
 	logs := make([][]types.Log, len(filters))
-	batch := make([]rpc.BatchElem, 0, len(asked)+len(filters)+1)
-	for i, number := range asked {
+	batch := make([]rpc.BatchElem, 0, len(needed)+len(filters)+1)
+	for i, number := range needed {
 		batch = append(batch, byNumber(number, &headers[i]))
 	}
 	for i, filter := range filters {
 		batch = append(batch, byFilter(filter, &logs[i]))
 	}
-	batch = append(batch, byNumber(q.To, &headers[len(asked)]))
+	batch = append(batch, byNumber(q.To, &headers[len(needed)]))
 	size, err := n.exchange(ctx, batch)
 	if err != nil {
 		return Span{}, err
 	}
-	blocks, err := n.blocks(append(asked, q.To), headers, batch)
+	blocks, err := n.blocks(append(needed, q.To), headers, batch)
 	if err != nil {
 		return Span{}, err
 	}
@@ -311,7 +311,8 @@ func capped(q Query, lists [][]types.Log) error {
 	return nil
 }
 
-// Capped refuses so many logs of a range, where they may have been cut off and a shorter range can tell.
+// Capped returns an error if an answer with so many logs may be truncated and a shorter range can show
+// whether it is.
 func Capped(r repute.BlockRange, logs int) error {
 	if r.From < r.To && slices.Contains(knownCaps(), logs) {
 		return &capError{logs}
@@ -385,7 +386,7 @@ func (q Query) numbers() []uint64 {
 }
 
 // filters returns the filters of eth_getLogs for the blocks that where names: one for the
-// registries, and one for any contract if q asks for that.
+// registries, and one for any contract if q has AnyAddress.
 func (q Query) filters(where map[string]any) []map[string]any {
 	registries := maps.Clone(where)
 	registries["address"], registries["topics"] = q.Addresses, [][]common.Hash{q.Topics}

@@ -42,7 +42,7 @@ type Pool struct {
 }
 
 const (
-	// staleHead is the age of a head at which an idle endpoint is asked for it again.
+	// staleHead is the age of a head at which it is requested again from an idle endpoint.
 	staleHead = 30 * time.Second
 	// secondHeadWait is how long Heads waits for the answer of a second endpoint.
 	secondHeadWait = 100 * time.Millisecond
@@ -99,11 +99,11 @@ func (p *Pool) changed(n *Node, from, to repute.EndpointState, why string) {
 	case to == repute.EndpointExcluded:
 		p.log.Warn("endpoint excluded", "endpoint", n.name, "reason", why)
 	case from == repute.EndpointClosed:
-		p.log.Warn("endpoint left alone", "endpoint", n.name, "error", why)
+		p.log.Warn("endpoint paused after failures", "endpoint", n.name, "error", why)
 	case to == repute.EndpointClosed:
 		p.log.Warn("endpoint works again", "endpoint", n.name)
 	default:
-		p.log.Debug("endpoint tried again", "endpoint", n.name, "state", to, "error", why)
+		p.log.Debug("endpoint probed", "endpoint", n.name, "state", to, "error", why)
 	}
 }
 
@@ -119,8 +119,8 @@ func (p *Pool) Nodes() []*Node {
 	return out
 }
 
-// Witnesses lists endpoints of different hosts that serve the chain, the healthiest first: n of them, or as many as are
-// configured. The error names the hosts that do not answer where there are fewer.
+// Witnesses returns n endpoints of different hosts that serve the chain, or as many as are configured,
+// the healthiest first. If fewer answer, the error names the hosts that do not.
 func (p *Pool) Witnesses(ctx context.Context, n int) ([]*Node, error) {
 	var out []*Node
 	var failed []error
@@ -209,7 +209,7 @@ func (p *Pool) spanOf(ctx context.Context, m *peer, q Query) (Span, error) {
 	return span, nil
 }
 
-// Blocks asks one endpoint after another until one has all blocks.
+// Blocks requests blocks from one endpoint after another until one has all blocks.
 func (p *Pool) Blocks(ctx context.Context, numbers []uint64) (blocks []repute.Block, err error) {
 	if len(numbers) == 0 {
 		return nil, nil
@@ -221,7 +221,7 @@ func (p *Pool) Blocks(ctx context.Context, numbers []uint64) (blocks []repute.Bl
 	return blocks, err
 }
 
-// Header asks one endpoint after another until one returns a header whose hash was recomputed. If
+// Header requests a header from one endpoint after another until one returns a header whose hash was recomputed. If
 // none does, it returns a header without that proof.
 func (p *Pool) Header(ctx context.Context, number uint64) (shown Sealed, err error) {
 	err = p.first(ctx, p.having(number), func(m *peer) error {
@@ -240,8 +240,8 @@ func (p *Pool) Header(ctx context.Context, number uint64) (shown Sealed, err err
 	return shown, err
 }
 
-// Receipts asks one endpoint after another until one proves the contents of a block. If none can,
-// it returns the unproven evidence of one of them.
+// Receipts requests the receipts of a block from one endpoint after another until one proves the
+// contents of the block. If none can, it returns the unproven evidence of one of them.
 func (p *Pool) Receipts(ctx context.Context, block repute.Block, spend Spend) (shown Evidence, err error) {
 	hosts := map[string]bool{}
 	err = p.first(ctx, p.having(block.Number), func(m *peer) error {
@@ -266,7 +266,7 @@ func (p *Pool) Receipts(ctx context.Context, block repute.Block, spend Spend) (s
 	return shown, err
 }
 
-// having ranks the members for questions about a block.
+// having ranks the members for requests about a block: those that are known not to have it come later.
 func (p *Pool) having(number uint64) []*peer {
 	now := time.Now()
 	return p.ranked(func(m *peer) bool {
@@ -331,26 +331,26 @@ type view struct {
 	votes  int
 }
 
-// views asks the best endpoints at the same time.
+// views requests blocks from the best endpoints at the same time.
 func (p *Pool) views(ctx context.Context, numbers []uint64) (out []*view) {
 	list := p.having(slices.Max(numbers))
 	found := make(chan *view, maxCompared)
-	asked := 0
+	sent := 0
 	for _, m := range list {
-		if asked == maxCompared || !m.limiter.Usable(time.Now()) {
+		if sent == maxCompared || !m.limiter.Usable(time.Now()) {
 			break
 		}
-		asked++
+		sent++
 		go func() {
 			v := &view{peer: m}
-			if h, err := m.look(ctx, p.opts.ChainID); err == nil {
+			if h, err := m.refreshHead(ctx, p.opts.ChainID); err == nil {
 				v.head = h.Latest.Number
 				v.blocks, _ = m.Blocks(ctx, numbers) // no blocks: no opinion
 			}
 			found <- v
 		}()
 	}
-	for range asked {
+	for range sent {
 		if v := <-found; len(v.blocks) == len(numbers) {
 			out = append(out, v)
 		}

@@ -97,7 +97,7 @@ var errSilent = errors.New("no heads are announced although there are new ones")
 // while polling shows that the chain moves.
 func (p *Pool) subscribe(ctx context.Context, m *peer, retry *Backoff) error {
 	if m.limiter.Excluded() || !m.limiter.Usable(time.Now()) {
-		return errors.New("the endpoint is not asked now")
+		return errors.New("the endpoint is excluded or paused")
 	}
 	dialing, cancel := context.WithTimeout(ctx, m.opts.Timeout)
 	defer cancel()
@@ -144,7 +144,7 @@ type heartbeat struct {
 	least    time.Duration
 }
 
-// hear records a new head.
+// hear records an announced head.
 func (h *heartbeat) hear(b repute.Block) {
 	now := time.Now()
 	if h.head > 0 {
@@ -153,5 +153,5 @@ func (h *heartbeat) hear(b repute.Block) {
 	h.last, h.head = now, b.Number
 }
 
-// silent: nothing for six block times, and not less than least.
+// silent reports whether no head was announced for six block times, and for least.
 func (h *heartbeat) silent() bool { return time.Since(h.last) > max(h.least, 6*h.interval) }

@@ -56,7 +56,7 @@ type ChainConfig struct {
 
 	Confirmations uint64        // blocks from the mined one on, including it; 2 when 0
 	StuckAfter    time.Duration // until a transaction that is not mined is replaced; 1 min when 0
-	Poll          time.Duration // between looks for a receipt; 500 ms when 0
+	Poll          time.Duration // between requests for a receipt; 500 ms when 0
 	Patience      time.Duration // for endpoints that fail or contradict each other; 1 min when 0
 	// Headroom is how many percent fees may rise above those at the simulation; 100 when 0.
 	Headroom       int64
@@ -143,7 +143,7 @@ func Open(db *store.DB, c Config) (*Wallet, error) {
 			return nil, err
 		}
 		if len(conf.RPC) == 1 && opened.signs() {
-			w.log.Warn("transactions: one endpoint alone is believed about fees, nonces, balances and policies; configure a second one", "chain", conf.ChainID, "field", field+".rpc")
+			w.log.Warn("transactions: one endpoint alone is trusted about fees, nonces, balances and policies; configure a second one", "chain", conf.ChainID, "field", field+".rpc")
 		}
 	}
 	return w, nil
@@ -287,7 +287,7 @@ func (w *Wallet) Read(ctx context.Context, chainID uint64, to common.Address, da
 	if err != nil {
 		return nil, err
 	}
-	seen, err := c.look(ctx, nil, to, []View{{To: to, Data: data}})
+	seen, err := c.agreedViews(ctx, nil, to, []View{{To: to, Data: data}})
 	if err != nil {
 		return nil, err
 	}

@@ -73,13 +73,14 @@ func plain(text string) string {
 // text.
 func (e *endpoint) failed(doing string, err error) error {
 	if !errors.Is(err, context.Canceled) {
-		e.log.Warn("transactions: an endpoint did not answer", "endpoint", e.name, "host", e.rpc.Host(), "asked", doing,
+		e.log.Warn("transactions: an endpoint did not answer", "endpoint", e.name, "host", e.rpc.Host(), "request", doing,
 			"error", plain(err.Error()))
 	}
 	return &downError{fmt.Sprintf("%s of %s: no answer", doing, e.name)}
 }
 
-// downError is returned for an endpoint that gives no answer, as opposed to a wrong one.
+// downError is returned for an endpoint without an answer, as opposed to a wrong answer. with continues
+// with the next endpoint after it.
 type downError struct{ text string }
 
 // Error names the call and the endpoint.

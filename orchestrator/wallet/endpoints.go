@@ -10,8 +10,9 @@ import (
 	"repute/indexer/node"
 )
 
-// with calls f with one endpoint after another until one answers. f MUST be repeatable. A wrong
-// answer is returned and not retried, because a person must see it.
+// with calls f with one endpoint after another until one answers. f MUST be repeatable. An error of f
+// other than a downError, such as a contradiction, is returned and not retried, because a person must
+// see it.
 func (c *chain) with(ctx context.Context, f func(*endpoint) error) error {
 	if err := c.checkChain(ctx); err != nil {
 		return err

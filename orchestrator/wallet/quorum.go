@@ -14,7 +14,7 @@ import (
 	"repute"
 )
 
-// quorum is how many endpoints must return the same answer before money moves by it. A single
+// quorum is how many endpoints MUST return the same answer before money moves because of it. A single
 // configured endpoint is trusted alone: that is the operator's choice, and Open logs a warning.
 const quorum = 2
 
@@ -45,18 +45,19 @@ func (e *fewError) Error() string { return e.err.Error() }
 // Unwrap returns repute.ErrUnavailable.
 func (e *fewError) Unwrap() error { return repute.ErrUnavailable }
 
-// agree asks every endpoint the same question at one block, pinned by its hash: at, or the
-// newest that two endpoints have. It returns the answers, which two endpoints at least give
-// and none contradicts: differ says how two contradict each other, empty where they do not.
-// Every read that decides about money MUST be made by it. repute.ErrUnavailable where too few
-// endpoints answer or two disagree; repute.ErrInvalid where all say that the contract refuses.
+// agree calls read with every endpoint for the same block, which is pinned by its hash: at, or the
+// newest block that two endpoints have. It returns the answers if at least two endpoints answer and
+// none contradicts another. differ returns how two answers contradict each other, empty if they do
+// not. Every read that decides about money MUST be made by agree. The error is repute.ErrUnavailable
+// if too few endpoints answer or two disagree, and repute.ErrInvalid if the contract refuses the call
+// according to all of them.
 func agree[T any](ctx context.Context, c *chain, at *common.Hash,
-	ask func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
+	read func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
 	if err := c.checkChain(ctx); err != nil {
 		return nil, nil, err
 	}
 	for try := 1; ; try++ {
-		values, block, err := agreeOnce(ctx, c, at, ask, differ)
+		values, block, err := agreeOnce(ctx, c, at, read, differ)
 		var few *fewError
 		if !errors.As(err, &few) || try == agreeTries || len(c.nodes) == 1 {
 			return values, block, err
@@ -71,7 +72,7 @@ func agree[T any](ctx context.Context, c *chain, at *common.Hash,
 
 // agreeOnce is one attempt of agree.
 func agreeOnce[T any](ctx context.Context, c *chain, at *common.Hash,
-	ask func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
+	read func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
 	newest, pinned := make([]*head, len(c.nodes)), at == nil
 	if pinned {
 		hash, err := c.pin(ctx, newest)
@@ -85,13 +86,13 @@ func agreeOnce[T any](ctx context.Context, c *chain, at *common.Hash,
 		block := newest[e.place]
 		switch {
 		case block == nil && pinned:
-			return nil // it did not answer just now
+			return nil // it has just failed to return the newest block
 		case block == nil || block.Hash != *at:
 			if block, err = e.blockByHash(ctx, *at); err != nil {
 				return err
 			}
 		}
-		value, err := ask(ctx, e, block)
+		value, err := read(ctx, e, block)
 		if err != nil && (isDown(err) || !errors.Is(err, repute.ErrInvalid)) {
 			return err
 		}
@@ -101,7 +102,8 @@ func agreeOnce[T any](ctx context.Context, c *chain, at *common.Hash,
 	return judged(ctx, c, slices.DeleteFunc(answers, func(a answer[T]) bool { return a.by == nil }), err, differ)
 }
 
-// judged compares answers.
+// judged compares answers. The first answer is the reference; failed has the errors of the endpoints
+// without an answer.
 func judged[T any](ctx context.Context, c *chain, answers []answer[T], failed error,
 	differ func(a, b *T) string) (values []T, at *head, err error) {
 	if len(answers) < c.quorum() || ctx.Err() != nil {

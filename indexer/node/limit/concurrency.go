@@ -5,11 +5,11 @@ import "time"
 // concurrency bounds the requests in flight. The bound grows with successes and halves with
 // timeouts and refusals. It is guarded by the lock of its Limiter.
 type concurrency struct {
-	most   float64        // upper bound of limit
-	limit  float64        // requests in flight that are allowed now
-	flying int            // requests in flight
-	halved time.Time      // when limit was last halved
-	freed  chan time.Time // closed when a request ends
+	most     float64        // upper bound of limit
+	limit    float64        // requests in flight that are allowed now
+	inFlight int            // requests in flight
+	halved   time.Time      // when limit was last halved
+	freed    chan time.Time // closed when a request ends
 }
 
 const (
@@ -29,11 +29,11 @@ func newConcurrency(most int) concurrency {
 func (c *concurrency) whole() int { return max(1, int(c.limit)) }
 
 // full reports whether a request must wait until another one ends.
-func (c *concurrency) full() bool { return c.flying >= c.whole() }
+func (c *concurrency) full() bool { return c.inFlight >= c.whole() }
 
 // leave ends a request and wakes those that wait.
 func (c *concurrency) leave() {
-	c.flying--
+	c.inFlight--
 	close(c.freed)
 	c.freed = make(chan time.Time)
 }

@@ -27,8 +27,8 @@ type Limiter struct {
 	mu          sync.Mutex
 	concurrency concurrency
 	pace        pace
-	paused      time.Time // end of the pause that the endpoint asked for
-	alone       time.Time // end of that pause while no other endpoint can answer
+	paused      time.Time // end of the pause that the endpoint requested, at most maxPause long
+	pausedAlone time.Time // the same, at most maxPauseAlone long: it applies while no other endpoint is usable
 
 	breaker  *gobreaker.TwoStepCircuitBreaker[any]
 	openFor  time.Duration // how long the breaker opened last, 0 after a success
@@ -38,8 +38,8 @@ type Limiter struct {
 	health   health
 }
 
-// health is what a Limiter has seen of its endpoint. Latency and errorRate are smoothed over about
-// ten requests.
+// health summarizes the requests to an endpoint. Latency and errorRate are smoothed over about ten
+// requests.
 type health struct {
 	requests  int64
 	failures  int64
@@ -51,11 +51,11 @@ type health struct {
 
 // Bounds of a Limiter.
 const (
-	tripAfter   = 5                // failures in a row open the breaker
-	maxGateWait = 5 * time.Second  // longer pauses are errors, so that another endpoint is asked
-	mostPause   = 3 * time.Minute  // longest pause that is granted to an endpoint
-	alonePause  = 30 * time.Second // the same while no other endpoint can answer
-	smoothing   = 0.1
+	tripAfter     = 5                // failures in a row open the breaker
+	maxWait       = 5 * time.Second  // longer pauses are errors, so that another endpoint is used
+	maxPause      = 3 * time.Minute  // longest pause that is granted to an endpoint
+	maxPauseAlone = 30 * time.Second // the same while no other endpoint can answer
+	smoothing     = 0.1
 )
 
 // New returns the limiter of an endpoint that accepts at most concurrency requests at a time. No
@@ -109,11 +109,11 @@ func (l *Limiter) state(now time.Time) repute.EndpointState {
 	return stateOf(l.breaker.State())
 }
 
-// Excluded returns the error of a request to an endpoint that is out of use.
+// Excluded returns the error of a request to an endpoint that is excluded.
 func Excluded(why string) error { return &ClosedError{why, jsonrpc.FaultAuth, 0} }
 
 // ClosedError is returned for a request that was not sent because its endpoint is paused,
-// excluded, or left alone after failures.
+// excluded, or left unused after failures.
 type ClosedError struct {
 	why   string
 	fault jsonrpc.Fault
@@ -152,13 +152,13 @@ func (l *Limiter) try(now time.Time) (leave func(Outcome), ready <-chan time.Tim
 	if err := l.barred(now); err != nil {
 		return nil, nil, err
 	}
-	until := l.alone
+	until := l.pausedAlone
 	if others {
 		until = l.paused
 	}
 	switch wait := until.Sub(now); {
-	case wait > maxGateWait:
-		return nil, nil, &ClosedError{fmt.Sprintf("left alone for %s after: %s", wait.Round(time.Second),
+	case wait > maxWait:
+		return nil, nil, &ClosedError{fmt.Sprintf("paused for %s after: %s", wait.Round(time.Second),
 			l.health.lastError), jsonrpc.FaultRate, wait}
 	case wait > 0:
 		return nil, time.After(wait), nil
@@ -179,25 +179,25 @@ func (l *Limiter) admit(now time.Time) (leave func(Outcome), err error) {
 		return nil, &ClosedError{err.Error(), jsonrpc.FaultTransient, 0}
 	}
 	probe := l.breaker.State() == gobreaker.StateHalfOpen
-	l.concurrency.flying++
+	l.concurrency.inFlight++
 	l.health.requests++
 	l.pace.demand.add(now)
 	return func(o Outcome) { l.leave(o, probe, done) }, nil
 }
 
-// barred returns the reason for which no request is possible at all; nil when requests are
-// possible.
+// barred returns the error of a request that the state of the endpoint does not allow; nil if the state
+// allows one.
 func (l *Limiter) barred(now time.Time) error {
 	switch l.state(now) {
 	case repute.EndpointExcluded:
 		return Excluded("excluded: " + l.reason)
 	case repute.EndpointOpen:
 		wait := l.reopens.Sub(now)
-		return &ClosedError{fmt.Sprintf("left alone for %s after %d failures in a row, the last: %s",
+		return &ClosedError{fmt.Sprintf("paused for %s after %d failures in a row, the last: %s",
 			wait.Round(time.Millisecond), tripAfter, l.health.lastError), jsonrpc.FaultTransient, wait}
 	case repute.EndpointHalfOpen:
 		if c := l.breaker.Counts(); c.Requests > c.TotalExclusions {
-			return &ClosedError{"being tried again after failures, the last: " + l.health.lastError,
+			return &ClosedError{"waiting for the result of a probe after failures, the last: " + l.health.lastError,
 				jsonrpc.FaultTransient, 0}
 		}
 	}
@@ -281,14 +281,14 @@ func (h *health) fail(text string) {
 	h.lastError = text
 }
 
-// cutPause returns a note for the log when an endpoint asks for a longer pause than this package
-// grants.
+// cutPause returns a note for the log if an endpoint requests a longer pause than maxPauseAlone, which
+// is therefore shortened; otherwise it returns an empty text.
 func cutPause(v jsonrpc.Diagnosis) string {
-	if v.Fault != jsonrpc.FaultRate || v.RetryAfter <= alonePause {
+	if v.Fault != jsonrpc.FaultRate || v.RetryAfter <= maxPauseAlone {
 		return ""
 	}
-	return fmt.Sprintf(" (wants to be left alone for %s; asked again after %s, or %s while no other endpoint can answer)",
-		v.RetryAfter.Round(time.Second), min(v.RetryAfter, mostPause).Round(time.Second), alonePause)
+	return fmt.Sprintf(" (asks for a pause of %s; retried after %s, or %s while no other endpoint can answer)",
+		v.RetryAfter.Round(time.Second), min(v.RetryAfter, maxPause).Round(time.Second), maxPauseAlone)
 }
 
 // isTimeout reports whether a request was not answered in time.
@@ -309,14 +309,14 @@ func trips(f jsonrpc.Fault, dense bool) bool {
 	return false
 }
 
-// slow pauses requests for as long as the endpoint asks for, within the bounds, and lowers their
+// slow pauses requests for the time that the endpoint requests, within the bounds, and lowers their
 // rate.
 func (l *Limiter) slow(now time.Time, retryAfter time.Duration) {
-	if retryAfter > alonePause {
+	if retryAfter > maxPauseAlone {
 		l.concurrency.limit = 1 // then a single request shows whether the endpoint works
 	}
-	l.paused = later(l.paused, now.Add(min(retryAfter, mostPause)))
-	l.alone = later(l.alone, now.Add(min(retryAfter, alonePause)))
+	l.paused = later(l.paused, now.Add(min(retryAfter, maxPause)))
+	l.pausedAlone = later(l.pausedAlone, now.Add(min(retryAfter, maxPauseAlone)))
 	l.pace.slow(now)
 }
 
@@ -385,7 +385,7 @@ func (l *Limiter) Score() float64 {
 		return 0
 	}
 	latency := max(l.health.latency, time.Millisecond)
-	return latency.Seconds() * (1 + 8*l.health.errorRate) * (1 + float64(l.concurrency.flying)/l.concurrency.limit)
+	return latency.Seconds() * (1 + 8*l.health.errorRate) * (1 + float64(l.concurrency.inFlight)/l.concurrency.limit)
 }
 
 // Report fills in the state, latency, error rate and limits of the endpoint.

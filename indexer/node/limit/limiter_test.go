@@ -51,7 +51,7 @@ func TestGateConcurrency(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := gateOf()
-		var flying, peak atomic.Int64
+		var inFlight, peak atomic.Int64
 		load := func(n int) {
 			peak.Store(0)
 			var all sync.WaitGroup
@@ -62,11 +62,11 @@ func TestGateConcurrency(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					now := flying.Add(1)
+					now := inFlight.Add(1)
 					for p := peak.Load(); now > p && !peak.CompareAndSwap(p, now); p = peak.Load() {
 					}
 					time.Sleep(time.Second)
-					flying.Add(-1)
+					inFlight.Add(-1)
 					leave(Outcome{Took: time.Second})
 				})
 			}
@@ -191,7 +191,7 @@ func TestGateRetryAfter(t *testing.T) {
 	})
 }
 
-// An endpoint that wants to be left alone for an hour, or until 2099, is asked again
+// An endpoint that asks for a pause of an hour, or until 2099, is retried
 // after three minutes, and after half a minute while no other can answer; its last error
 // says so.
 func TestGateCutsPauses(t *testing.T) {
@@ -211,7 +211,7 @@ func TestGateCutsPauses(t *testing.T) {
 				}
 				time.Sleep(want - 10*time.Second)
 				err := g.ask(t, Outcome{})
-				if err == nil || !strings.Contains(err.Error(), "wants to be left alone for") {
+				if err == nil || !strings.Contains(err.Error(), "asks for a pause of") {
 					t.Errorf("%s: ten seconds before the pause ends: %v", header, err)
 				}
 				time.Sleep(10 * time.Second)
@@ -301,7 +301,7 @@ func TestGateSparesDense(t *testing.T) {
 	})
 }
 
-// "Leave me alone for ten years" is not obeyed.
+// A pause of ten years is not granted.
 func TestGatePausesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -317,7 +317,7 @@ func TestGatePausesAreBounded(t *testing.T) {
 				if g.concurrency.limit != 1 {
 					t.Errorf("%g requests will be sent at once after the pause, want one", g.concurrency.limit)
 				}
-				time.Sleep(mostPause)
+				time.Sleep(maxPause)
 			}
 		}
 	})

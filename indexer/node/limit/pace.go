@@ -19,8 +19,8 @@ type pace struct {
 
 // Bounds of the rate, in requests per second.
 const (
-	leastRate = 0.2
-	mostRate  = 500 // above it no limit is needed
+	minRate   = 0.2
+	maxRate   = 500 // above it no limit is needed
 	firstRate = 10  // least taken for the limit at the first refusal
 )
 
@@ -60,7 +60,7 @@ func (p *pace) grow(now time.Time) {
 	if raised >= 0.9*p.ceiling && now.Sub(p.slowed) < carefulFor {
 		raised = max(current, 0.9*p.ceiling) * math.Pow(1.01, elapsed)
 	}
-	if raised > mostRate {
+	if raised > maxRate {
 		p.bucket.SetLimitAt(now, rate.Inf)
 		return
 	}
@@ -83,8 +83,8 @@ func (p *pace) slow(now time.Time) {
 	if current := p.rate(); current > 0 {
 		refused = min(refused, current)
 	}
-	p.ceiling = max(refused, leastRate)
-	lowered := max(refused/2, leastRate)
+	p.ceiling = max(refused, minRate)
+	lowered := max(refused/2, minRate)
 	p.bucket = rate.NewLimiter(rate.Limit(lowered), burst(lowered))
 	p.bucket.AllowN(now, burst(lowered))
 }
