@@ -29,8 +29,9 @@ func (p *Pool) First(ctx context.Context, ask func(*Node) error) error {
 }
 
 // Each calls ask with several endpoints at the same time, so that the caller can compare their
-// answers, and returns the error of each, nil after an answer. It asks all endpoints that serve the
-// chain and do not fail, and also the others if those are fewer than least.
+// answers, and returns the error of each, nil after an answer. It calls ask with all endpoints that
+// serve the chain and whose last request did not fail, and also with the others if those are fewer
+// than least.
 func (p *Pool) Each(ctx context.Context, least int, ask func(*Node) error) map[*Node]error {
 	p.proveAll(ctx)
 	list := p.working()
@@ -79,11 +80,12 @@ func (p *Pool) Members() []*Node {
 	return out
 }
 
-// working returns the members that recently showed that they serve the chain and that do not fail.
+// working returns the members that recently showed that they serve the chain and whose last request did
+// not fail. Run probes the others.
 func (p *Pool) working() (out []*peer) {
 	now := time.Now()
 	for _, m := range p.members {
-		if m.isProven(now) && !m.limiter.Excluded() && !m.limiter.Failing() {
+		if m.isProven(now) && !m.limiter.Excluded() && !m.limiter.Failed() {
 			out = append(out, m)
 		}
 	}

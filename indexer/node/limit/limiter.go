@@ -356,6 +356,14 @@ func (l *Limiter) Failing() bool {
 	return state == repute.EndpointOpen || state == repute.EndpointHalfOpen
 }
 
+// Failed reports whether the last request that counts for the breaker failed. It is true before the
+// breaker opens, for callers that have enough other endpoints.
+func (l *Limiter) Failed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.breaker.State() != gobreaker.StateClosed || l.breaker.Counts().ConsecutiveFailures > 0
+}
+
 // Excluded reports whether Exclude has taken the endpoint out of use.
 func (l *Limiter) Excluded() bool {
 	_, excluded := l.Exclusion()
