@@ -78,6 +78,20 @@ func NewPool(nodes []*Node, o PoolOptions) *Pool {
 	return p
 }
 
+// OpenPool returns a Pool of the endpoints with these URLs, in their order. It connects at the first
+// request.
+func OpenPool(urls []string, o Options, p PoolOptions) (*Pool, error) {
+	nodes := make([]*Node, len(urls))
+	for i, url := range urls {
+		n, err := New(url, o)
+		if err != nil {
+			return nil, err
+		}
+		nodes[i] = n
+	}
+	return NewPool(nodes, p), nil
+}
+
 // Close ends the connections of all nodes.
 func (p *Pool) Close() {
 	for _, m := range p.members {

@@ -201,7 +201,9 @@ func (c *chain) openEndpoints(of *Config, log *slog.Logger) (err error) {
 	}
 	open := of.Pool
 	if open == nil {
-		open = func(chainID uint64, urls []string) (*node.Pool, error) { return openPool(chainID, urls, log) }
+		open = func(chainID uint64, urls []string) (*node.Pool, error) {
+			return node.OpenPool(urls, node.Options{}, node.PoolOptions{ChainID: chainID, Log: log})
+		}
 	}
 	if c.pool, err = open(c.ChainID, c.RPC); err != nil {
 		return err

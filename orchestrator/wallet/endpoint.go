@@ -19,7 +19,8 @@ import (
 	"repute/indexer/node"
 )
 
-// Timeouts of a request to an endpoint; the shorter one applies if the chain has more endpoints.
+// Timeouts of a call to an endpoint; the shorter one applies if the chain has more endpoints. Both MUST
+// exceed five seconds, from which on package node counts them as a failure of the endpoint.
 const (
 	callTimeout     = 20 * time.Second
 	failoverTimeout = 6 * time.Second
@@ -33,19 +34,6 @@ type endpoint struct {
 	log     *slog.Logger
 	rpc     *node.Node
 	timeout time.Duration // of one call
-}
-
-// openPool returns a pool of a chain's endpoints. It connects at the first request.
-func openPool(chainID uint64, urls []string, log *slog.Logger) (*node.Pool, error) {
-	nodes := make([]*node.Node, len(urls))
-	for i, url := range urls {
-		n, err := node.New(url, node.Options{})
-		if err != nil {
-			return nil, err
-		}
-		nodes[i] = n
-	}
-	return node.NewPool(nodes, node.PoolOptions{ChainID: chainID, Log: log}), nil
 }
 
 // checkURL refuses the URL of an endpoint that is not HTTP; field names it in errors.

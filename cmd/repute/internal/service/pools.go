@@ -18,19 +18,7 @@ type pools struct {
 	running sync.WaitGroup
 }
 
-// nodes returns the endpoints of a chain, whose requests are counted under its id.
-func (s *Service) nodes(chainID uint64, urls []string) (nodes []*node.Node, err error) {
-	for _, url := range urls {
-		n, err := node.New(url, node.Options{Count: s.rpc.CountRPC(chainID)})
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, n)
-	}
-	return nodes, nil
-}
-
-// pool returns the pool of a chain's endpoints. Close closes it.
+// pool returns the pool of a chain's endpoints, whose calls are counted under its id. Close closes it.
 func (s *Service) pool(chainID uint64, urls []string) (*node.Pool, error) {
 	s.pools.mu.Lock()
 	defer s.pools.mu.Unlock()
@@ -38,15 +26,14 @@ func (s *Service) pool(chainID uint64, urls []string) (*node.Pool, error) {
 	if p := s.pools.byURLs[key]; p != nil {
 		return p, nil
 	}
-	nodes, err := s.nodes(chainID, urls)
-	if err != nil {
-		return nil, err
-	}
 	o := node.PoolOptions{ChainID: chainID, Metrics: s.rpc, Log: s.log}
 	if chains, err := s.Config.Reachable(); err == nil && slices.Equal(chains[chainID], urls) {
 		o.DB = s.db // the health of the other lists would replace that of the chain's own
 	}
-	p := node.NewPool(nodes, o)
+	p, err := node.OpenPool(urls, node.Options{Count: s.rpc.CountRPC(chainID)}, o)
+	if err != nil {
+		return nil, err
+	}
 	if s.pools.byURLs == nil {
 		s.pools.byURLs, s.pools.stop = map[string]*node.Pool{}, map[*node.Pool]context.CancelFunc{}
 	}
