@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/rpc"
 
@@ -19,8 +20,8 @@ func TestBatchesComeBack(t *testing.T) {
 	undo := c.Inject(rpctest.On("eth_getBlockByNumber",
 		rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32005, Message: "batch exceeds compute limit"}})))
 	if _, err := n.Blocks(t.Context(), Query{From: 1, To: 50, Linked: true}.numbers()); err == nil ||
-		n.batches.size() != 1 {
-		t.Fatalf("%d calls in a request after refusals, %v", n.batches.size(), err)
+		n.batches.Size() != 1 {
+		t.Fatalf("%d calls in a request after refusals, %v", n.batches.Size(), err)
 	}
 	undo()
 	for range 100 {
@@ -28,25 +29,8 @@ func TestBatchesComeBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n.batches.size() != 50 {
-		t.Errorf("after 100 good answers %d calls in a request, want 50", n.batches.size())
-	}
-}
-
-// A limit that is real is tried more and more seldom.
-func TestBatchesRealLimit(t *testing.T) {
-	t.Parallel()
-	b := batches{now: 50, most: 50}
-	refused := 0
-	for range 10_000 {
-		for b.size() > 10 {
-			b.refused(b.size())
-			refused++
-		}
-		b.answered()
-	}
-	if refused > 15 || b.size() < 5 {
-		t.Errorf("refused %d times in 10,000 requests, at last %d calls in one", refused, b.size())
+	if n.batches.Size() != 50 {
+		t.Errorf("after 100 good answers %d calls in a request, want 50", n.batches.Size())
 	}
 }
 
@@ -64,11 +48,11 @@ func TestRevertIsNoRefusal(t *testing.T) {
 	}
 	var health repute.Endpoint
 	n.limiter.Report(&health)
-	if n.batches.size() != 50 || health.RateLimit != 0 {
-		t.Errorf("%d calls in a request and %g requests a second after a contract's words", n.batches.size(),
+	if n.batches.Size() != 50 || health.RateLimit != 0 {
+		t.Errorf("%d calls in a request and %g requests a second after a contract's words", n.batches.Size(),
 			health.RateLimit)
 	}
-	if o := outcomeOf(context.Background(), batch, nil); o.Err != nil {
+	if o := outcomeOf(context.Background(), batch, nil, time.Second); o.Err != nil {
 		t.Errorf("counts as %v", o.Err)
 	}
 }

@@ -123,8 +123,8 @@ func (s *Span) checkHeaders(q Query) (map[uint64]common.Hash, error) {
 	return hashes, nil
 }
 
-// checkLog also records the hash of a block first seen in a log, so that all
-// logs of a block must agree.
+// checkLog verifies a log of an answer to q. It also records the hash of a block that is first seen in
+// a log, so that all logs of a block must have the same hash.
 func checkLog(l *types.Log, q *Query, hashes map[uint64]common.Hash) error {
 	known, ok := hashes[l.BlockNumber]
 	switch {
@@ -135,7 +135,7 @@ func checkLog(l *types.Log, q *Query, hashes map[uint64]common.Hash) error {
 	case l.BlockNumber < q.From || l.BlockNumber > q.To:
 		return BadLog(l, fmt.Sprintf("outside %d..%d", q.From, q.To))
 	case !q.matches(l):
-		return BadLog(l, "of an address or topic not asked for: "+l.Address.Hex())
+		return BadLog(l, "of an address or topic that was not requested: "+l.Address.Hex())
 	case l.BlockHash == (common.Hash{}):
 		return BadLog(l, "without block hash")
 	case ok && known != l.BlockHash:

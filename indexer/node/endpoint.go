@@ -20,18 +20,18 @@ import (
 type peer struct {
 	*Node
 
-	mu       sync.Mutex
-	head     uint64    // newest block it is known to have, 0 when unknown
-	looked   time.Time // time of the last request for its head
-	proven   time.Time // time when it last showed that it serves the pool's chain
-	pruned   uint64    // it has no logs from there on downwards
-	refused  uint64    // a range of so many blocks was refused,
-	when     time.Time // then
-	noLogs   time.Time // it does not answer eth_getLogs, until then
-	doubted  time.Time // until then its statements about the chain are not believed
-	shown    uint64    // newest block it has shown to have
-	lastHead headReport
-	alone    bool // it is the only endpoint of the pool
+	mu        sync.Mutex
+	head      uint64    // newest block it is known to have, 0 when unknown
+	requested time.Time // time of the last request for its head
+	proven    time.Time // time when it last showed that it serves the pool's chain
+	pruned    uint64    // it has no logs from there on downwards
+	refused   uint64    // a range of so many blocks was refused,
+	when      time.Time // then
+	noLogs    time.Time // it does not answer eth_getLogs, until then
+	doubted   time.Time // until then its statements about the chain are ignored
+	shown     uint64    // newest block it has shown to have
+	lastHead  headReport
+	alone     bool // it is the only endpoint of the pool
 }
 
 // How long a member's faults are remembered.
@@ -41,7 +41,7 @@ const (
 	forgetDoubt    = 30 * time.Second
 )
 
-// fits reports whether the member may have the answer to q.
+// fits reports whether the member may have the answer to q, by what it refused or lacked recently.
 func (m *peer) fits(q Query, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,15 +105,20 @@ func (m *peer) doubt() {
 func (m *peer) state(now time.Time) (head uint64, doubted bool, age time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.head, now.Before(m.doubted), now.Sub(m.looked)
+	return m.head, now.Before(m.doubted), now.Sub(m.requested)
 }
 
-// look requests the head and checks that the endpoint serves the chain and has the block. An
-// endpoint of another chain is excluded, with repute.ErrConflict.
-func (m *peer) look(ctx context.Context, chainID uint64) (Heads, error) {
+// setRequested records the time of a request for the head.
+func (m *peer) setRequested() {
 	m.mu.Lock()
-	m.looked = time.Now()
-	m.mu.Unlock()
+	defer m.mu.Unlock()
+	m.requested = time.Now()
+}
+
+// refreshHead requests the head and checks that the endpoint serves the chain and has the block. An
+// endpoint of another chain is excluded, with repute.ErrConflict.
+func (m *peer) refreshHead(ctx context.Context, chainID uint64) (Heads, error) {
+	m.setRequested()
 	h, err := m.Heads(ctx)
 	if err == nil {
 		err = m.checkChainID(h.ChainID, chainID)
@@ -142,8 +147,9 @@ func (m *peer) checkChainID(is, want uint64) error {
 	return nil
 }
 
-// chainAgain requests the chain id from an excluded endpoint, bypassing its limiter.
-func (m *peer) chainAgain(ctx context.Context, chainID uint64) {
+// recheckChain requests the chain id from an excluded endpoint, bypassing its limiter.
+func (m *peer) recheckChain(ctx context.Context, chainID uint64) {
+	m.setRequested()
 	ctx, cancel := context.WithTimeout(ctx, m.opts.Timeout)
 	defer cancel()
 	var id *hexutil.Uint64

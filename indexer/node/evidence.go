@@ -18,9 +18,9 @@ import (
 
 // Errors about state that a node does not have or does not serve.
 var (
-	// ErrNoState: the node does not keep the state of that block.
+	// ErrNoState is returned when the node does not have the state of the block any more.
 	ErrNoState = errors.New("the node does not have the state of the block")
-	// ErrReverted: the contract refused the call.
+	// ErrReverted is returned when the contract refused the call.
 	ErrReverted = errors.New("call reverted")
 	// ErrMoved is returned when the node's block of that number has another hash than the requested
 	// one.
@@ -71,9 +71,9 @@ func (n *Node) someCalls(ctx context.Context, at repute.Block, calls []Call, res
 		switch err := batch[i].Error; {
 		case err == nil:
 			results[i].Data = raw[i]
-		case reverted(err):
+		case jsonrpc.IsRevert(err):
 			results[i].Err = ErrReverted
-		case stateless(err):
+		case jsonrpc.LacksState(err):
 			return noState("eth_call", err)
 		case WaitingHelps(err):
 			return n.wrap("eth_call", err)
@@ -84,7 +84,8 @@ func (n *Node) someCalls(ctx context.Context, at repute.Block, calls []Call, res
 	return nil
 }
 
-// callAt sends a batch that is true only if the block is the node's.
+// callAt sends a batch whose answers count only if the node has the block: it also requests the header
+// and compares its hash. The errors of the calls are in their elements.
 func (n *Node) callAt(ctx context.Context, at repute.Block, batch []rpc.BatchElem) error {
 	var head *jsonrpc.Header
 	all := append(batch[:len(batch):len(batch)], byNumber(at.Number, &head))
@@ -116,7 +117,7 @@ func (n *Node) Storage(ctx context.Context, at repute.Block, contract common.Add
 		return common.Hash{}, err
 	}
 	if err := batch[0].Error; err != nil {
-		if stateless(err) {
+		if jsonrpc.LacksState(err) {
 			return common.Hash{}, noState("eth_getStorageAt", err)
 		}
 		return common.Hash{}, n.wrap("eth_getStorageAt", err)
@@ -124,7 +125,7 @@ func (n *Node) Storage(ctx context.Context, at repute.Block, contract common.Add
 	return common.BytesToHash(word), nil
 }
 
-// Codes reads the code of addresses at a block, empty where there is none, in batches that also ask for the block's
+// Codes reads the code of addresses at a block, empty where there is none, in batches that also request the block's
 // header as Calls does.
 func (n *Node) Codes(ctx context.Context, at repute.Block, addresses []common.Address) ([][]byte, error) {
 	out := make([][]byte, 0, len(addresses))
@@ -139,7 +140,7 @@ func (n *Node) Codes(ctx context.Context, at repute.Block, addresses []common.Ad
 		}
 		for i := range part {
 			if err := batch[i].Error; err != nil {
-				if stateless(err) {
+				if jsonrpc.LacksState(err) {
 					return nil, noState("eth_getCode", err)
 				}
 				return nil, n.wrap("eth_getCode", err)
@@ -159,8 +160,7 @@ func (n *Node) Code(ctx context.Context, at repute.Block, contract common.Addres
 	return codes[0], nil
 }
 
-// noState wraps the answer of a node without the state. The text of the answer has no secrets any
-// more.
+// noState wraps the answer of a node without the state. The cause MUST be free of keys.
 func noState(method string, cause error) error {
 	return fmt.Errorf("%s: %w (%w)", method, ErrNoState, cause)
 }
@@ -171,33 +171,6 @@ func WaitingHelps(err error) bool {
 	switch jsonrpc.Diagnose(err).Fault {
 	case jsonrpc.FaultRate, jsonrpc.FaultAuth, jsonrpc.FaultTransient:
 		return true
-	}
-	return false
-}
-
-// reverted reports whether a call failed because the contract reverted, and not because of the
-// node.
-func reverted(err error) bool {
-	const code = 3
-	var coded rpc.Error
-	return errors.As(err, &coded) && coded.ErrorCode() == code ||
-		strings.Contains(strings.ToLower(err.Error()), "execution reverted")
-}
-
-// stateless reports whether an error is the message of a node that has dropped the state of a
-// block.
-func stateless(err error) bool {
-	if fault := jsonrpc.Diagnose(err).Fault; fault == jsonrpc.FaultPruned || fault == jsonrpc.FaultBehind {
-		return true
-	}
-	s := strings.ToLower(err.Error())
-	for _, words := range []string{"missing trie node", "header not found", "state is pruned", "pruned",
-		"state not available",
-		"state is not available", "historical state", "state histories", "no state available", "proof window", "archive",
-		"block is out of range", "old data not available", "state recreation", "unknown block", "block not found"} {
-		if strings.Contains(s, words) {
-			return true
-		}
 	}
 	return false
 }
@@ -362,7 +335,7 @@ func (n *Node) Matching(ctx context.Context, r repute.BlockRange, addresses []co
 	for i := range logs {
 		if l := &logs[i]; l.Removed || !inBlock(l) || l.BlockNumber < r.From || l.BlockNumber > r.To ||
 			!slices.Contains(addresses, l.Address) {
-			return nil, n.wrap("eth_getLogs", BadLog(l, "not asked for"))
+			return nil, n.wrap("eth_getLogs", BadLog(l, "not requested"))
 		}
 	}
 	return logs, nil

@@ -12,8 +12,8 @@ import (
 	"repute/indexer/node/jsonrpc"
 )
 
-// addBusy reads the headers of the blocks with logs, where the chain's headers prove
-// anything: they vouch for the blocks' times, and their blooms for the logs.
+// addBusy adds the headers of the blocks with logs, on chains whose headers are hashes of their fields:
+// they prove the times of the blocks, and their blooms are compared with the logs.
 func (n *Node) addBusy(ctx context.Context, q Query, s *Span) error {
 	if !q.Sealed {
 		return nil

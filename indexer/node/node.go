@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -32,8 +31,8 @@ type Options struct {
 	// Concurrency is the largest number of simultaneous requests, 8. A new node starts with two and
 	// adapts to the endpoint.
 	Concurrency int
-	// After repeated failures no request is sent for OpenMin, 500 ms. The pause doubles with each
-	// further failure up to OpenMax, 15 s.
+	// After five failures in a row no request is sent for OpenMin, 500 ms. Then one request probes the
+	// endpoint. The pause doubles with each probe that fails up to OpenMax, 15 s.
 	OpenMin, OpenMax time.Duration
 	// Header is sent with every request, e.g. an API key.
 	Header http.Header
@@ -54,9 +53,9 @@ type Node struct {
 	http    *jsonrpc.Client // nil for ws and wss
 
 	limiter *limit.Limiter
-	meter   *meter      // nil: not measured
-	batches batches     // calls that the endpoint accepts in one batch
-	doubted atomic.Bool // the last refusal was ambiguous between a range too large and an outage
+	meter   *meter         // nil: not measured
+	batches *limit.Batches // calls that the endpoint accepts in one batch
+	doubted atomic.Bool    // the last refusal was ambiguous between a range too large and an outage
 
 	mu     sync.Mutex
 	client *rpc.Client // of ws and wss, once connected
@@ -79,50 +78,13 @@ func New(rawURL string, o Options) (*Node, error) {
 	setDefault(&o.Concurrency, 8)
 	setDefault(&o.OpenMin, 500*time.Millisecond)
 	setDefault(&o.OpenMax, 15*time.Second)
-	n := &Node{url: rawURL, host: u.Host, witness: witnessOf(u), name: u.Host, kind: "ws", secrets: secretsOf(u),
+	n := &Node{url: rawURL, host: u.Host, witness: jsonrpc.HostOf(u), name: u.Host, kind: "ws", secrets: jsonrpc.Redactor(u),
 		opts: o, limiter: limit.New(o.Concurrency, o.OpenMin, o.OpenMax),
-		batches: batches{now: o.MaxBatch, most: o.MaxBatch}}
+		batches: limit.NewBatches(o.MaxBatch)}
 	if strings.HasPrefix(u.Scheme, "http") {
 		n.kind, n.http = "http", jsonrpc.NewClient(rawURL, o.Header, o.MaxBytes)
 	}
 	return n, nil
-}
-
-// minSecret is the shortest path segment that is treated as a key: "v3" and "rpc" are not keys.
-const minSecret = 4
-
-// secretsOf blanks path segments, query values and user info, as written and
-// decoded.
-func secretsOf(u *url.URL) *strings.Replacer {
-	var found []string
-	add := func(least int, parts ...string) {
-		for _, s := range parts {
-			if len(s) >= least {
-				found = append(found, s)
-			}
-		}
-	}
-	add(minSecret, strings.Split(u.Path, "/")...)
-	add(minSecret, strings.Split(u.EscapedPath(), "/")...)
-	for _, pair := range strings.Split(u.RawQuery, "&") {
-		name, value, _ := strings.Cut(pair, "=")
-		if value == "" {
-			value = name // ?KEY
-		}
-		plain, _ := url.QueryUnescape(value)
-		add(1, value, plain)
-	}
-	if u.User != nil {
-		password, _ := u.User.Password()
-		add(1, u.User.Username(), password, u.User.String())
-	}
-	// Longer secrets are replaced first, because a shorter one may be part of them.
-	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
-	var pairs []string
-	for _, s := range found {
-		pairs = append(pairs, s, "…")
-	}
-	return strings.NewReplacer(pairs...)
 }
 
 // Close ends the connections.
@@ -136,16 +98,6 @@ func (n *Node) Close() {
 // Host returns the host name or the IP address of the endpoint in its normal form, without the
 // port: endpoints with the same Host count as one witness.
 func (n *Node) Host() string { return n.witness }
-
-// witnessOf returns the host of a URL in lower case, without port and trailing dot. Other
-// notations of an IP address count as the same address.
-func witnessOf(u *url.URL) string {
-	name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	if ip, err := netip.ParseAddr(name); err == nil {
-		return ip.Unmap().String()
-	}
-	return name
-}
 
 // disconnect closes a WebSocket connection; the next request opens a new one.
 func (n *Node) disconnect() {
@@ -306,26 +258,26 @@ func (n *Node) span(ctx context.Context, q Query) (Span, error) {
 	if q.Linked && q.To-q.From < hashedRange {
 		return n.linked(ctx, q)
 	}
-	asked := q.numbers()
+	needed := q.numbers()
 	if !q.Linked {
-		asked = asked[:1] // the blocks are final: once is enough
+		needed = needed[:1] // the blocks are final: once is enough
 	}
-	headers := make([]*jsonrpc.Header, len(asked)+1)
+	headers := make([]*jsonrpc.Header, len(needed)+1)
 	filters := q.filters(map[string]any{"fromBlock": hexutil.EncodeUint64(q.From), "toBlock": hexutil.EncodeUint64(q.To)})
 	logs := make([][]types.Log, len(filters))
-	batch := make([]rpc.BatchElem, 0, len(asked)+len(filters)+1)
-	for i, number := range asked {
+	batch := make([]rpc.BatchElem, 0, len(needed)+len(filters)+1)
+	for i, number := range needed {
 		batch = append(batch, byNumber(number, &headers[i]))
 	}
 	for i, filter := range filters {
 		batch = append(batch, byFilter(filter, &logs[i]))
 	}
-	batch = append(batch, byNumber(q.To, &headers[len(asked)]))
+	batch = append(batch, byNumber(q.To, &headers[len(needed)]))
 	size, err := n.exchange(ctx, batch)
 	if err != nil {
 		return Span{}, err
 	}
-	blocks, err := n.blocks(append(asked, q.To), headers, batch)
+	blocks, err := n.blocks(append(needed, q.To), headers, batch)
 	if err != nil {
 		return Span{}, err
 	}
@@ -359,7 +311,8 @@ func capped(q Query, lists [][]types.Log) error {
 	return nil
 }
 
-// Capped refuses so many logs of a range, where they may have been cut off and a shorter range can tell.
+// Capped returns an error if an answer with so many logs may be truncated and a shorter range can show
+// whether it is.
 func Capped(r repute.BlockRange, logs int) error {
 	if r.From < r.To && slices.Contains(knownCaps(), logs) {
 		return &capError{logs}
@@ -433,7 +386,7 @@ func (q Query) numbers() []uint64 {
 }
 
 // filters returns the filters of eth_getLogs for the blocks that where names: one for the
-// registries, and one for any contract if q asks for that.
+// registries, and one for any contract if q has AnyAddress.
 func (q Query) filters(where map[string]any) []map[string]any {
 	registries := maps.Clone(where)
 	registries["address"], registries["topics"] = q.Addresses, [][]common.Hash{q.Topics}

@@ -36,7 +36,7 @@ func (n *Node) BatchCallContext(ctx context.Context, batch []rpc.BatchElem) erro
 // safe to show.
 func (n *Node) exchange(ctx context.Context, batch []rpc.BatchElem) (size int, err error) {
 	for len(batch) > 0 {
-		part := batch[:min(len(batch), n.batches.size())]
+		part := batch[:min(len(batch), n.batches.Size())]
 		more, err := n.request(ctx, part)
 		if n.tooMany(part, err) {
 			for i := range part {
@@ -48,7 +48,7 @@ func (n *Node) exchange(ctx context.Context, batch []rpc.BatchElem) (size int, e
 			return size, err
 		}
 		if !refusesBatch(part, nil) {
-			n.batches.answered()
+			n.batches.Answered()
 		}
 		size += more
 		batch = batch[len(part):]
@@ -58,7 +58,7 @@ func (n *Node) exchange(ctx context.Context, batch []rpc.BatchElem) (size int, e
 
 // request sends calls in one request once the limiter admits it.
 func (n *Node) request(ctx context.Context, batch []rpc.BatchElem) (size int, err error) {
-	probe, err := n.limiter.Enter(ctx)
+	leave, err := n.limiter.Enter(ctx)
 	if err != nil {
 		return 0, n.wrap("request", err)
 	}
@@ -78,9 +78,8 @@ func (n *Node) request(ctx context.Context, batch []rpc.BatchElem) (size int, er
 		}
 		n.count(e.Method, errors.Join(err, e.Error))
 	}
-	o := outcomeOf(ctx, batch, err)
-	o.Took, o.Probe = time.Since(began), probe
-	n.limiter.Leave(o)
+	o := outcomeOf(ctx, batch, err, time.Since(began))
+	leave(o)
 	done(o)
 	return size, err
 }
@@ -93,10 +92,14 @@ func (n *Node) send(ctx context.Context, batch []rpc.BatchElem) (size int, err e
 	return 0, n.push(ctx, batch)
 }
 
-// outcomeOf returns the outcome of a request for the limiter.
-func outcomeOf(ctx context.Context, batch []rpc.BatchElem, err error) limit.Outcome {
-	o := limit.Outcome{Err: err}
-	if ctx.Err() != nil {
+// fairWait is how long a request must have taken for a deadline of the caller to count as a timeout
+// of the endpoint. Shorter deadlines show nothing about the endpoint.
+const fairWait = 5 * time.Second
+
+// outcomeOf returns the outcome of a request for the limiter. ctx is that of the caller.
+func outcomeOf(ctx context.Context, batch []rpc.BatchElem, err error, took time.Duration) limit.Outcome {
+	o := limit.Outcome{Err: err, Took: took}
+	if ctx.Err() != nil && (took < fairWait || !errors.Is(ctx.Err(), context.DeadlineExceeded)) {
 		o.Err = context.Canceled
 	}
 	for _, e := range batch {
@@ -123,7 +126,7 @@ func (n *Node) tooMany(batch []rpc.BatchElem, err error) bool {
 	if len(batch) == 1 || !refusesBatch(batch, err) {
 		return false
 	}
-	n.batches.refused(len(batch))
+	n.batches.Refused(len(batch))
 	return true
 }
 
@@ -137,7 +140,7 @@ func refusesBatch(batch []rpc.BatchElem, err error) bool {
 // isRevert reports whether a contract ended the call: the message is then the contract's and not
 // the endpoint's.
 func isRevert(e rpc.BatchElem) bool {
-	return e.Method == "eth_call" && e.Error != nil && reverted(e.Error)
+	return e.Method == "eth_call" && e.Error != nil && jsonrpc.IsRevert(e.Error)
 }
 
 // isBatchRefusal reports whether an endpoint refused a batch because of the number of its calls.

@@ -9,14 +9,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/indexer/node/jsonrpc"
-	"repute/indexer/node/limit"
 	"repute/store"
 )
 
@@ -44,9 +42,7 @@ type Pool struct {
 }
 
 const (
-	// recheckChainAfter is how long a check of the endpoint's chain id is valid.
-	recheckChainAfter = 10 * time.Minute
-	// staleHead is the age of a head at which an idle endpoint is asked for it again.
+	// staleHead is the age of a head at which it is requested again from an idle endpoint.
 	staleHead = 30 * time.Second
 	// secondHeadWait is how long Heads waits for the answer of a second endpoint.
 	secondHeadWait = 100 * time.Millisecond
@@ -82,6 +78,20 @@ func NewPool(nodes []*Node, o PoolOptions) *Pool {
 	return p
 }
 
+// OpenPool returns a Pool of the endpoints with these URLs, in their order. It connects at the first
+// request.
+func OpenPool(urls []string, o Options, p PoolOptions) (*Pool, error) {
+	nodes := make([]*Node, len(urls))
+	for i, url := range urls {
+		n, err := New(url, o)
+		if err != nil {
+			return nil, err
+		}
+		nodes[i] = n
+	}
+	return NewPool(nodes, p), nil
+}
+
 // Close ends the connections of all nodes.
 func (p *Pool) Close() {
 	for _, m := range p.members {
@@ -103,11 +113,11 @@ func (p *Pool) changed(n *Node, from, to repute.EndpointState, why string) {
 	case to == repute.EndpointExcluded:
 		p.log.Warn("endpoint excluded", "endpoint", n.name, "reason", why)
 	case from == repute.EndpointClosed:
-		p.log.Warn("endpoint left alone", "endpoint", n.name, "error", why)
+		p.log.Warn("endpoint paused after failures", "endpoint", n.name, "error", why)
 	case to == repute.EndpointClosed:
 		p.log.Warn("endpoint works again", "endpoint", n.name)
 	default:
-		p.log.Debug("endpoint tried again", "endpoint", n.name, "state", to, "error", why)
+		p.log.Debug("endpoint probed", "endpoint", n.name, "state", to, "error", why)
 	}
 }
 
@@ -123,8 +133,8 @@ func (p *Pool) Nodes() []*Node {
 	return out
 }
 
-// Witnesses lists endpoints of different hosts that serve the chain, the healthiest first: n of them, or as many as are
-// configured. The error names the hosts that do not answer where there are fewer.
+// Witnesses returns n endpoints of different hosts that serve the chain, or as many as are configured,
+// the healthiest first. If fewer answer, the error names the hosts that do not.
 func (p *Pool) Witnesses(ctx context.Context, n int) ([]*Node, error) {
 	var out []*Node
 	var failed []error
@@ -213,7 +223,7 @@ func (p *Pool) spanOf(ctx context.Context, m *peer, q Query) (Span, error) {
 	return span, nil
 }
 
-// Blocks asks one endpoint after another until one has all blocks.
+// Blocks requests blocks from one endpoint after another until one has all blocks.
 func (p *Pool) Blocks(ctx context.Context, numbers []uint64) (blocks []repute.Block, err error) {
 	if len(numbers) == 0 {
 		return nil, nil
@@ -225,7 +235,7 @@ func (p *Pool) Blocks(ctx context.Context, numbers []uint64) (blocks []repute.Bl
 	return blocks, err
 }
 
-// Header asks one endpoint after another until one returns a header whose hash was recomputed. If
+// Header requests a header from one endpoint after another until one returns a header whose hash was recomputed. If
 // none does, it returns a header without that proof.
 func (p *Pool) Header(ctx context.Context, number uint64) (shown Sealed, err error) {
 	err = p.first(ctx, p.having(number), func(m *peer) error {
@@ -244,8 +254,8 @@ func (p *Pool) Header(ctx context.Context, number uint64) (shown Sealed, err err
 	return shown, err
 }
 
-// Receipts asks one endpoint after another until one proves the contents of a block. If none can,
-// it returns the unproven evidence of one of them.
+// Receipts requests the receipts of a block from one endpoint after another until one proves the
+// contents of the block. If none can, it returns the unproven evidence of one of them.
 func (p *Pool) Receipts(ctx context.Context, block repute.Block, spend Spend) (shown Evidence, err error) {
 	hosts := map[string]bool{}
 	err = p.first(ctx, p.having(block.Number), func(m *peer) error {
@@ -270,68 +280,13 @@ func (p *Pool) Receipts(ctx context.Context, block repute.Block, spend Spend) (s
 	return shown, err
 }
 
-// having ranks the members for questions about a block.
+// having ranks the members for requests about a block: those that are known not to have it come later.
 func (p *Pool) having(number uint64) []*peer {
 	now := time.Now()
 	return p.ranked(func(m *peer) bool {
 		head, doubted, _ := m.state(now)
 		return !doubted && (head == 0 || head >= number)
 	})
-}
-
-// first calls ask with one member after another until one answers. A member whose chain was not
-// checked recently is checked before. Of several errors it returns one that a shorter range may
-// cure, and among those the one that allows the most blocks.
-func (p *Pool) first(ctx context.Context, list []*peer, ask func(*peer) error) error {
-	var worst error
-	for _, m := range list {
-		err := p.prove(ctx, m)
-		if err == nil {
-			err = ask(m)
-		}
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		if worst == nil || outranks(err, worst) {
-			worst = err
-		}
-	}
-	return p.conflict(worst)
-}
-
-// outranks reports whether err is more useful to the caller of first than another error.
-func outranks(err, than error) bool {
-	if jsonrpc.IsTransient(err) != jsonrpc.IsTransient(than) {
-		return !jsonrpc.IsTransient(err)
-	}
-	return errors.Is(than, repute.ErrConflict) || jsonrpc.RangeHint(err) > jsonrpc.RangeHint(than)
-}
-
-// conflict makes an error repute.ErrConflict if and only if no endpoint serves the chain.
-func (p *Pool) conflict(err error) error {
-	var wrong []string
-	for _, m := range p.members {
-		if reason, excluded := m.limiter.Exclusion(); excluded {
-			wrong = append(wrong, m.name+" "+reason)
-		}
-	}
-	switch {
-	case len(wrong) == len(p.members) && !errors.Is(err, repute.ErrConflict):
-		return repute.Conflict("no endpoint serves the chain: %s: give an endpoint of chain %d in rpc",
-			strings.Join(wrong, ", "), p.opts.ChainID)
-	case len(wrong) < len(p.members) && errors.Is(err, repute.ErrConflict):
-		return limit.Excluded(err.Error())
-	}
-	return err
-}
-
-// prove checks that a member serves the chain, unless it was checked recently.
-func (p *Pool) prove(ctx context.Context, m *peer) error {
-	if m.limiter.Excluded() || m.isProven(time.Now()) {
-		return nil // the limiter refuses excluded ones
-	}
-	_, err := m.look(ctx, p.opts.ChainID)
-	return err
 }
 
 // Agreed returns the headers of canonical blocks on which the endpoints agree. A statement of one
@@ -390,26 +345,26 @@ type view struct {
 	votes  int
 }
 
-// views asks the best endpoints at the same time.
+// views requests blocks from the best endpoints at the same time.
 func (p *Pool) views(ctx context.Context, numbers []uint64) (out []*view) {
 	list := p.having(slices.Max(numbers))
 	found := make(chan *view, maxCompared)
-	asked := 0
+	sent := 0
 	for _, m := range list {
-		if asked == maxCompared || !m.limiter.Usable(time.Now()) {
+		if sent == maxCompared || !m.limiter.Usable(time.Now()) {
 			break
 		}
-		asked++
+		sent++
 		go func() {
 			v := &view{peer: m}
-			if h, err := m.look(ctx, p.opts.ChainID); err == nil {
+			if h, err := m.refreshHead(ctx, p.opts.ChainID); err == nil {
 				v.head = h.Latest.Number
 				v.blocks, _ = m.Blocks(ctx, numbers) // no blocks: no opinion
 			}
 			found <- v
 		}()
 	}
-	for range asked {
+	for range sent {
 		if v := <-found; len(v.blocks) == len(numbers) {
 			out = append(out, v)
 		}

@@ -24,7 +24,7 @@ import (
 	"repute/store/chaindb"
 )
 
-// poolOf makes a Pool over the URLs whose endpoints are never left alone for long.
+// poolOf makes a Pool over the URLs whose endpoints are never paused for long.
 func poolOf(t *testing.T, o PoolOptions, urls ...string) *Pool {
 	t.Helper()
 	var nodes []*Node
@@ -107,7 +107,7 @@ func TestPoolMovesOn(t *testing.T) {
 		}
 		dark.GoDark(false)
 		for _, m := range p.members { // both work again
-			await(t, "recovery", func() bool { _, err := m.look(t.Context(), 31337); return err == nil })
+			await(t, "recovery", func() bool { _, err := m.refreshHead(t.Context(), 31337); return err == nil })
 		}
 	}
 	a.GoDark(true)
@@ -118,8 +118,8 @@ func TestPoolMovesOn(t *testing.T) {
 	if _, err := p.Span(t.Context(), queryOf(a, 1, 9, false)); err == nil || !jsonrpc.IsTransient(err) {
 		t.Errorf("all dark: %v", err)
 	}
-	if left, back := log.count("left alone"), log.count("works again"); left > 5 || back > left {
-		t.Errorf("%d warnings that an endpoint is left alone, %d that one works again", left, back)
+	if left, back := log.count("paused after failures"), log.count("works again"); left > 5 || back > left {
+		t.Errorf("%d warnings that an endpoint is paused, %d that one works again", left, back)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestPoolWrongChain(t *testing.T) {
 	}
 	b.GoDark(false)
 	b.SetChainID(6)
-	p.members[1].chainAgain(t.Context(), 31337)
+	p.members[1].recheckChain(t.Context(), 31337)
 	for _, ask := range []func() error{
 		func() error { _, err := p.Heads(t.Context()); return err },
 		func() error { _, err := p.Span(t.Context(), queryOf(a, 1, 5, false)); return err },
@@ -170,7 +170,7 @@ func TestPoolWrongChain(t *testing.T) {
 		}
 	}
 	a.SetChainID(31337)
-	p.members[0].looked = time.Time{}
+	p.members[0].requested = time.Time{}
 	p.tryIdle(t.Context())
 	wantSpan(t, p, queryOf(b, 1, 5, false), a)
 }

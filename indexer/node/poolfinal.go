@@ -60,7 +60,7 @@ func (m *peer) finalityReport(now time.Time) (h Heads, waited bool) {
 }
 
 // checkHeadBlock requests a block near the reported head, if the head is far above every block that the
-// member has returned. A member that does not have it is not believed for a while.
+// member has returned. The reports of a member that does not have it are ignored for a while.
 func (m *peer) checkHeadBlock(ctx context.Context, head uint64) error {
 	if m.alone || head <= m.proof()+maxUnshownDistance {
 		return nil
@@ -140,7 +140,7 @@ func confirmedBlock(named map[string]uint64, waiting map[string]bool) uint64 {
 }
 
 // higherHead returns the higher of two heads; the head of a doubted endpoint loses.
-func higherHead(a, b look) look {
+func higherHead(a, b headResult) headResult {
 	switch {
 	case a.heads.ChainID == 0:
 		return b
@@ -155,18 +155,18 @@ func higherHead(a, b look) look {
 	return a
 }
 
-// look is one endpoint's answer about its head.
-type look struct {
+// headResult is one endpoint's answer about its head.
+type headResult struct {
 	heads   Heads
 	err     error
 	doubted bool
 }
 
-// lookAt requests the head from one member.
-func (p *Pool) lookAt(ctx context.Context, m *peer) look {
-	h, err := m.look(ctx, p.opts.ChainID)
+// headOf requests the head from one member.
+func (p *Pool) headOf(ctx context.Context, m *peer) headResult {
+	h, err := m.refreshHead(ctx, p.opts.ChainID)
 	_, doubted, _ := m.state(time.Now())
-	return look{h, err, doubted}
+	return headResult{h, err, doubted}
 }
 
 // Limited lowers the safe and the final block to the newest block, which they cannot exceed.

@@ -9,8 +9,8 @@ import (
 	"repute"
 )
 
-// Heads asks the endpoint with the highest head, or the best one among equals, and from time to
-// time a second one, and returns the higher head. An endpoint that does not answer, or does not
+// Heads requests the heads from the endpoint with the highest head, or the best one among equals, and
+// from time to time from a second one, and returns the higher head. An endpoint that does not answer, or does not
 // have the block it reports, is replaced by the next one. Safe and final blocks need two endpoints
 // (see confirmFinality). It returns repute.ErrConflict if all endpoints serve other chains.
 func (p *Pool) Heads(ctx context.Context) (Heads, error) {
@@ -19,7 +19,7 @@ func (p *Pool) Heads(ctx context.Context) (Heads, error) {
 	slices.SortStableFunc(list, func(a, b *peer) int {
 		return cmp.Or(boolCompare(b.limiter.Usable(now), a.limiter.Usable(now)), p.compareHeads(a, b, now))
 	})
-	answers := make(chan look, len(list))
+	answers := make(chan headResult, len(list))
 	next := 0
 	ask := func() {
 		m := list[next]
@@ -28,7 +28,7 @@ func (p *Pool) Heads(ctx context.Context) (Heads, error) {
 			// The answer of a second endpoint is of use also after Heads has returned.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.opts.Timeout)
 			defer cancel()
-			answers <- p.lookAt(ctx, m)
+			answers <- p.headOf(ctx, m)
 		}()
 	}
 	ask()
@@ -44,8 +44,8 @@ func (p *Pool) Heads(ctx context.Context) (Heads, error) {
 }
 
 // gather waits for the first valid answer, and for secondHeadWait for a higher one.
-func (p *Pool) gather(ctx context.Context, answers <-chan look, all int, next *int, ask func()) (Heads, error) {
-	var best look
+func (p *Pool) gather(ctx context.Context, answers <-chan headResult, all int, next *int, ask func()) (Heads, error) {
+	var best headResult
 	var worst error
 	var enough <-chan time.Time
 	for got := 0; got < *next; {

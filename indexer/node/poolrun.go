@@ -39,30 +39,12 @@ func (p *Pool) Run(ctx context.Context) error {
 	return nil
 }
 
-// idleTimeout bounds a look at an idle endpoint.
-const idleTimeout = 10 * time.Second
-
 // tryIdle requests the head from endpoints that were not used for a while, so that their health is
 // known when they are needed.
 func (p *Pool) tryIdle(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, idleTimeout)
-	defer cancel()
-	var asking sync.WaitGroup
-	for _, m := range p.members {
-		_, _, age := m.state(time.Now())
-		switch failing := m.limiter.Failing(); {
-		case m.limiter.Excluded() && age > staleHead:
-			asking.Go(func() {
-				m.mu.Lock()
-				m.looked = time.Now()
-				m.mu.Unlock()
-				m.chainAgain(ctx, p.opts.ChainID)
-			})
-		case m.limiter.Usable(time.Now()) && (failing || age > staleHead):
-			asking.Go(func() { _, _ = m.look(ctx, p.opts.ChainID) }) // the limiter remembers
-		}
-	}
-	asking.Wait()
+	p.refresh(ctx, func(m *peer, age time.Duration) bool {
+		return m.limiter.Usable(time.Now()) && (m.limiter.Failing() || age > staleHead)
+	})
 }
 
 // saveTimeout bounds the storing of health.
@@ -115,7 +97,7 @@ var errSilent = errors.New("no heads are announced although there are new ones")
 // while polling shows that the chain moves.
 func (p *Pool) subscribe(ctx context.Context, m *peer, retry *Backoff) error {
 	if m.limiter.Excluded() || !m.limiter.Usable(time.Now()) {
-		return errors.New("the endpoint is not asked now")
+		return errors.New("the endpoint is excluded or paused")
 	}
 	dialing, cancel := context.WithTimeout(ctx, m.opts.Timeout)
 	defer cancel()
@@ -162,7 +144,7 @@ type heartbeat struct {
 	least    time.Duration
 }
 
-// hear records a new head.
+// hear records an announced head.
 func (h *heartbeat) hear(b repute.Block) {
 	now := time.Now()
 	if h.head > 0 {
@@ -171,5 +153,5 @@ func (h *heartbeat) hear(b repute.Block) {
 	h.last, h.head = now, b.Number
 }
 
-// silent: nothing for six block times, and not less than least.
+// silent reports whether no head was announced for six block times, and for least.
 func (h *heartbeat) silent() bool { return time.Since(h.last) > max(h.least, 6*h.interval) }

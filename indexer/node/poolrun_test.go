@@ -114,7 +114,7 @@ func TestPoolRunTries(t *testing.T) {
 		_, _ = p.members[0].Heads(t.Context())
 	}
 	if !p.members[0].limiter.Failing() {
-		t.Fatal("the endpoint is not left alone")
+		t.Fatal("the endpoint is not paused")
 	}
 	end := runPool(t, p)
 	a.GoDark(false)

@@ -40,8 +40,8 @@ func (n *Node) Transaction(ctx context.Context, tx common.Hash) (*TransactionPla
 	return &TransactionPlace{Block: at, Succeeded: receipt.Status == nil || *receipt.Status == types.ReceiptStatusSuccessful}, nil
 }
 
-// Transaction asks one endpoint after another until one knows the transaction; nil if none of those
-// that answer does.
+// Transaction requests the place of a transaction from one endpoint after another until one knows it.
+// It returns nil if none of those that answer does.
 func (p *Pool) Transaction(ctx context.Context, tx common.Hash) (found *TransactionPlace, err error) {
 	answered := false
 	err = p.first(ctx, p.having(0), func(m *peer) error {
@@ -61,7 +61,7 @@ func (p *Pool) Transaction(ctx context.Context, tx common.Hash) (found *Transact
 	return found, err
 }
 
-// Matching asks one endpoint after another, like Node.Matching.
+// Matching is Node.Matching with failover.
 func (p *Pool) Matching(ctx context.Context, r repute.BlockRange, addresses []common.Address,
 	topics [][]common.Hash) (logs []types.Log, err error) {
 	err = p.first(ctx, p.having(r.To), func(m *peer) error {

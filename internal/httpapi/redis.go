@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/sony/gobreaker"
+	"github.com/sony/gobreaker/v2"
 
 	"repute"
 )
@@ -41,14 +41,14 @@ type sharedBuckets struct {
 	name    string // name of the limit
 	rate    float64
 	burst   int
-	breaker *gobreaker.CircuitBreaker
+	breaker *gobreaker.CircuitBreaker[time.Duration]
 	health  redisHealth
 }
 
 // newBreaker returns a breaker that opens at the first failure, because there is a local
 // substitute. After a second a single request tries Redis again.
-func newBreaker() *gobreaker.CircuitBreaker {
-	return gobreaker.NewCircuitBreaker(gobreaker.Settings{
+func newBreaker() *gobreaker.CircuitBreaker[time.Duration] {
+	return gobreaker.NewCircuitBreaker[time.Duration](gobreaker.Settings{
 		Timeout:     time.Second,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures > 0 },
 	})
@@ -56,7 +56,7 @@ func newBreaker() *gobreaker.CircuitBreaker {
 
 // allow takes a token in Redis, or from the local bucket while Redis does not answer.
 func (s *sharedBuckets) allow(ctx context.Context, caller string) time.Duration {
-	wait, err := s.breaker.Execute(func() (any, error) {
+	wait, err := s.breaker.Execute(func() (time.Duration, error) {
 		// A caller who goes away says nothing about Redis.
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.client.Options().ReadTimeout)
 		defer cancel()
@@ -68,7 +68,7 @@ func (s *sharedBuckets) allow(ctx context.Context, caller string) time.Duration 
 	if err != nil {
 		return s.local.allow(ctx, caller)
 	}
-	return wait.(time.Duration)
+	return wait
 }
 
 // takeScript is the generic cell rate algorithm: one number per caller, the time at which its

@@ -13,15 +13,15 @@ import (
 
 // opinion is one endpoint's answer about a call at a block.
 type opinion struct {
-	outcome rules.Outcome // decision of the treasury's terms, if they were requested
-	reason  string        // why the chain would refuse the call; empty: it would not
-	gas     uint64        // limit; 0 where the chain would refuse
-	logs    []types.Log   // that it would emit
-	told    bool          // the endpoint can simulate logs
-	balance *big.Int      // of the sender, in wei
-	tip     *big.Int      // wei per gas
-	dataFee *big.Int      // wei
-	oracle  bool          // the chain takes a fee for data
+	outcome   rules.Outcome // decision of the treasury's terms, if they were requested
+	reason    string        // why the chain would refuse the call; empty: it would not
+	gas       uint64        // limit; 0 where the chain would refuse
+	logs      []types.Log   // that it would emit
+	simulated bool          // the endpoint can simulate logs
+	balance   *big.Int      // of the sender, in wei
+	tip       *big.Int      // wei per gas
+	dataFee   *big.Int      // wei
+	oracle    bool          // the chain takes a fee for data
 }
 
 // appraisal is the answer about a call on which endpoints agree.
@@ -43,8 +43,8 @@ func (c *chain) appraise(ctx context.Context, k *call, withTerms bool) (*apprais
 	var gas, tips []*big.Int
 	for i := range list {
 		gas, tips = append(gas, new(big.Int).SetUint64(list[i].gas)), append(tips, list[i].tip)
-		if list[i].told && !out.told {
-			out.told, out.logs = true, list[i].logs
+		if list[i].simulated && !out.simulated {
+			out.simulated, out.logs = true, list[i].logs
 		}
 	}
 	out.gas, out.tip = median(gas, true).Uint64(), median(tips, false)
@@ -58,7 +58,7 @@ func (c *chain) opinion(ctx context.Context, e *endpoint, k *call, at *head, wit
 	o.outcome = rules.Outcome{Caps: true, Call: true}
 	if withTerms && k.spends != nil {
 		t := &rules.Terms{Sender: k.signer.Address(), Treasury: c.Treasury}
-		if err := e.look(ctx, t, k.spends, at); err != nil {
+		if err := e.readTerms(ctx, t, k.spends, at); err != nil {
 			return o, err
 		}
 		o.outcome = t.Judge(k.spends)
@@ -67,7 +67,7 @@ func (c *chain) opinion(ctx context.Context, e *endpoint, k *call, at *head, wit
 		return o, err
 	}
 	if withTerms && o.reason == "" && k.spends != nil && len(k.spends.Data) > 0 {
-		o.logs, o.told = e.logs(ctx, k, at.Hash)
+		o.logs, o.simulated = e.logs(ctx, k, at.Hash)
 	}
 	if o.balance, err = e.balance(ctx, k.signer.Address(), at.Hash); err != nil {
 		return o, err
@@ -93,7 +93,7 @@ func (o *opinion) differs(other *opinion) string {
 		return fmt.Sprintf("that the oracle of fees for data is there: %v and %v", o.oracle, other.oracle)
 	case o.dataFee.Cmp(other.dataFee) != 0:
 		return fmt.Sprintf("that the transaction's data cost %s and %s wei", o.dataFee, other.dataFee)
-	case o.told && other.told && !reflect.DeepEqual(o.logs, other.logs):
+	case o.simulated && other.simulated && !reflect.DeepEqual(o.logs, other.logs):
 		return fmt.Sprintf("that the call emits %d and %d events, which are not the same", len(o.logs), len(other.logs))
 	}
 	return ""

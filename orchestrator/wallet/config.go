@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/orchestrator/safety"
 	"repute/orchestrator/wallet/keys"
 	"repute/orchestrator/wallet/rules"
@@ -23,7 +24,10 @@ type Config struct {
 	Chains []ChainConfig
 	// Registrar is the slug of the agent whose runs may request consents. Empty: no run may.
 	Registrar string
-	Log       *slog.Logger // nil discards
+	// Pool returns the pool of a chain's endpoints, in the order of their URLs, which other readers of
+	// the chain may share. The wallet closes it only where Pool is nil: it then opens its own pools.
+	Pool func(chainID uint64, urls []string) (*node.Pool, error)
+	Log  *slog.Logger // nil discards
 }
 
 // ChainConfig configures one chain. Only ChainID and RPC are required; without keys nothing is
@@ -52,7 +56,7 @@ type ChainConfig struct {
 
 	Confirmations uint64        // blocks from the mined one on, including it; 2 when 0
 	StuckAfter    time.Duration // until a transaction that is not mined is replaced; 1 min when 0
-	Poll          time.Duration // between looks for a receipt; 500 ms when 0
+	Poll          time.Duration // between requests for a receipt; 500 ms when 0
 	Patience      time.Duration // for endpoints that fail or contradict each other; 1 min when 0
 	// Headroom is how many percent fees may rise above those at the simulation; 100 when 0.
 	Headroom       int64
@@ -95,6 +99,7 @@ type Wallet struct {
 	log       *slog.Logger
 	chains    map[uint64]*chain
 	registrar string
+	ownsPools bool // Close closes the pools
 }
 
 // chain is a chain with its keys.
@@ -102,21 +107,22 @@ type chain struct {
 	ChainConfig
 	field      string // name of the chain in the configuration, for errors
 	id         *big.Int
-	nodes      []*endpoint
+	log        *slog.Logger
+	pool       *node.Pool
+	nodes      []*endpoint // the pool's, in the configured order
 	rules      rules.Rules
 	operator   keys.Signer            // nil: no treasury calls
 	owner      keys.Signer            // nil: no policies are set
 	identities map[string]keys.Signer // by slug
 	signing    chan struct{}          // held while a nonce is assigned, so that this uses one database connection at most
-	best       atomic.Int64           // endpoint that answered last, by its place
 	oracle     atomic.Int32           // whether the chain has an oracle for data fees
-	left       atomic.Int64           // Unix time when the current endpoint replaced the preferred one
 }
 
 // Open reads the keys of a configuration. It makes no request to endpoints. Errors are
 // repute.ErrInvalid and contain no part of a key.
 func Open(db *store.DB, c Config) (*Wallet, error) {
-	w := &Wallet{db: db, log: c.Log, chains: map[uint64]*chain{}, registrar: c.Registrar}
+	w := &Wallet{db: db, log: c.Log, chains: map[uint64]*chain{}, registrar: c.Registrar,
+		ownsPools: c.Pool == nil}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}
@@ -130,14 +136,14 @@ func Open(db *store.DB, c Config) (*Wallet, error) {
 			w.Close()
 			return nil, repute.Invalid(field+".chain", fmt.Sprintf("%d stands there twice", conf.ChainID), "one entry per chain")
 		}
-		opened, err := openChain(w.log, field, conf.withDefaults())
+		opened, err := openChain(&c, w.log, field, conf.withDefaults())
 		w.chains[conf.ChainID] = opened
 		if err != nil {
 			w.Close()
 			return nil, err
 		}
 		if len(conf.RPC) == 1 && opened.signs() {
-			w.log.Warn("transactions: one endpoint alone is believed about fees, nonces, balances and policies; configure a second one", "chain", conf.ChainID, "field", field+".rpc")
+			w.log.Warn("transactions: one endpoint alone is trusted about fees, nonces, balances and policies; configure a second one", "chain", conf.ChainID, "field", field+".rpc")
 		}
 	}
 	return w, nil
@@ -145,19 +151,13 @@ func Open(db *store.DB, c Config) (*Wallet, error) {
 
 // openChain opens the endpoints and keys of a chain. With an error it also returns the opened part,
 // so that the caller can close it.
-func openChain(log *slog.Logger, field string, conf ChainConfig) (*chain, error) {
-	c := &chain{ChainConfig: conf, field: field, id: new(big.Int).SetUint64(conf.ChainID),
+func openChain(of *Config, log *slog.Logger, field string, conf ChainConfig) (*chain, error) {
+	c := &chain{ChainConfig: conf, log: log, field: field, id: new(big.Int).SetUint64(conf.ChainID),
 		identities: map[string]keys.Signer{}, signing: make(chan struct{}, 1)}
 	c.rules = rules.Rules{ChainID: c.id, Treasury: conf.Treasury, Registries: conf.Registries, Tokens: conf.Tokens,
 		Ceilings: conf.Ceilings}
-	for i, url := range conf.RPC {
-		e, err := dial(fmt.Sprintf("%s.rpc[%d]", field, i), fmt.Sprintf("endpoint %d of chain %d", i+1, conf.ChainID), url,
-			log)
-		if err != nil {
-			return c, err
-		}
-		e.others = len(conf.RPC) > 1
-		c.nodes = append(c.nodes, e)
+	if err := c.openEndpoints(of, log); err != nil {
+		return c, err
 	}
 	var err error
 	if c.operator, err = conf.Operator.Open(log, field+".operator"); err != nil {
@@ -192,6 +192,33 @@ func openChain(log *slog.Logger, field string, conf ChainConfig) (*chain, error)
 	return c, c.checkConsents(field)
 }
 
+// openEndpoints opens the chain's pool.
+func (c *chain) openEndpoints(of *Config, log *slog.Logger) (err error) {
+	for i, url := range c.RPC {
+		if err := checkURL(fmt.Sprintf("%s.rpc[%d]", c.field, i), url); err != nil {
+			return err
+		}
+	}
+	open := of.Pool
+	if open == nil {
+		open = func(chainID uint64, urls []string) (*node.Pool, error) {
+			return node.OpenPool(urls, node.Options{}, node.PoolOptions{ChainID: chainID, Log: log})
+		}
+	}
+	if c.pool, err = open(c.ChainID, c.RPC); err != nil {
+		return err
+	}
+	timeout := callTimeout
+	if len(c.RPC) > 1 {
+		timeout = failoverTimeout
+	}
+	for i, n := range c.pool.Members() {
+		c.nodes = append(c.nodes, &endpoint{name: fmt.Sprintf("endpoint %d of chain %d", i+1, c.ChainID), place: i, log: log,
+			rpc: n, timeout: timeout})
+	}
+	return nil
+}
+
 // checkConsents refuses consents for slugs that have no key.
 func (c *chain) checkConsents(field string) error {
 	for i, slug := range c.Consents {
@@ -209,11 +236,8 @@ func (c *chain) signs() bool { return c.operator != nil || c.owner != nil || len
 // Close ends the connections.
 func (w *Wallet) Close() {
 	for _, c := range w.chains {
-		if c == nil {
-			continue
-		}
-		for _, e := range c.nodes {
-			e.rpc.Close()
+		if w.ownsPools && c != nil && c.pool != nil {
+			c.pool.Close()
 		}
 	}
 }
@@ -265,7 +289,7 @@ func (w *Wallet) Read(ctx context.Context, chainID uint64, to common.Address, da
 	if err != nil {
 		return nil, err
 	}
-	seen, err := c.look(ctx, nil, to, []View{{To: to, Data: data}})
+	seen, err := c.agreedViews(ctx, nil, to, []View{{To: to, Data: data}})
 	if err != nil {
 		return nil, err
 	}

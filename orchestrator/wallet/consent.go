@@ -45,11 +45,11 @@ func (w *Wallet) SignConsent(ctx context.Context, consent Consent) ([]byte, erro
 	return s.SignTyped(ctx, consent.typed(c.Registries.Identity))
 }
 
-// ConsentOfRun is SignConsent for a run. A run's input comes from anybody who may create
-// tasks, and who has a wallet bound to a bad agent makes the wallet answer for that agent.
-// So the run MUST be the registrar's own, its transactions MUST have registered the agent,
-// the registrar's key MUST own it still, and the wallet MUST be that of a slug that the
-// configuration opens. The error is repute.ErrInvalid and says what is not so.
+// ConsentOfRun is SignConsent for a run. Anybody who may create tasks chooses a run's input, and could
+// bind the wallet to a bad agent, for which the wallet's owner would then answer. Therefore the run
+// MUST be one of the registrar, its transactions MUST have registered the agent, the registrar's key
+// MUST still own the agent, and the wallet MUST be that of a slug in Consents. The error is
+// repute.ErrInvalid and names the violated condition.
 func (w *Wallet) ConsentOfRun(ctx context.Context, by transaction.Origin, consent Consent) ([]byte, error) {
 	c, err := w.on(consent.ChainID)
 	if err != nil {

@@ -28,10 +28,11 @@ const (
 	oracleThere
 )
 
-// maxDataFee bounds the fee for data that is believed, in bits of its wei.
+// maxDataFee bounds the accepted fee for data, in bits of its wei.
 const maxDataFee = 96
 
-// hasOracle reports whether a chain takes a fee for data. It asks until endpoints agree.
+// hasOracle reports whether a chain takes a fee for data. It reads the code of the oracle until
+// endpoints have agreed about it.
 func (c *chain) hasOracle(ctx context.Context, e *endpoint, at *head) (bool, error) {
 	if known := c.oracle.Load(); known != oracleUnknown {
 		return known == oracleThere, nil
@@ -65,14 +66,14 @@ func (c *chain) dataFee(ctx context.Context, e *endpoint, k *call, at *head) (fe
 	if err != nil {
 		return nil, there, fmt.Errorf("transaction: %w", err)
 	}
-	ask := make([]byte, 4+64+(len(raw)+31)/32*32)
-	copy(ask, crypto.Keccak256([]byte("getL1Fee(bytes)"))[:4])
-	ask[4+31] = 32
-	binary.BigEndian.PutUint64(ask[4+56:], uint64(len(raw)))
-	copy(ask[4+64:], raw)
-	out, err := e.readAt(ctx, oracle, ask, at.Hash)
+	input := make([]byte, 4+64+(len(raw)+31)/32*32)
+	copy(input, crypto.Keccak256([]byte("getL1Fee(bytes)"))[:4])
+	input[4+31] = 32
+	binary.BigEndian.PutUint64(input[4+56:], uint64(len(raw)))
+	copy(input[4+64:], raw)
+	out, err := e.readAt(ctx, oracle, input, at.Hash)
 	if errors.Is(err, repute.ErrInvalid) || err == nil && len(out) != 32 {
-		return new(big.Int), there, nil // something else is there
+		return new(big.Int), there, nil // the contract is not the oracle
 	}
 	if err != nil {
 		return nil, there, err

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/big"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -18,50 +17,31 @@ import (
 
 	"repute"
 	"repute/indexer/node"
-	"repute/orchestrator/wallet/keys"
 )
 
-// Timeouts of a request to an endpoint; the shorter one applies if another endpoint can be asked.
+// Timeouts of a call to an endpoint; the shorter one applies if the chain has more endpoints. Both MUST
+// exceed five seconds, from which on package node counts them as a failure of the endpoint.
 const (
 	callTimeout     = 20 * time.Second
 	failoverTimeout = 6 * time.Second
 )
 
-// maxAnswer bounds an answer of an endpoint or a signer, in bytes after decompression.
-const maxAnswer = 64 << 20
-
-// endpoint is one JSON-RPC endpoint of a chain, or a remote signer. Its URL and the errors of its
-// transport are only logged: errors reach agents, which see its name.
+// endpoint is one JSON-RPC endpoint of a chain. Its URL and the errors of its transport are only
+// logged: errors reach agents, which see its name.
 type endpoint struct {
-	name   string // its place among the chain's endpoints
-	log    *slog.Logger
-	rpc    *node.Node
-	others bool // the chain has more endpoints
-
-	silent atomic.Int64 // Unix time of the last failure to return the newest block; 0: none
-	known  atomic.Bool  // it was checked to serve the configured chain
-	looked atomic.Int64 // when it last gave no chain id, seconds since 1970
+	name    string // its place among the chain's endpoints, for errors
+	place   int    // the same, from 0
+	log     *slog.Logger
+	rpc     *node.Node
+	timeout time.Duration // of one call
 }
 
-// timeout returns the timeout of one call.
-func (e *endpoint) timeout() time.Duration {
-	if e.others {
-		return failoverTimeout
+// checkURL refuses the URL of an endpoint that is not HTTP; field names it in errors.
+func checkURL(field, url string) error {
+	if _, err := node.New(url, node.Options{}); err != nil || !strings.HasPrefix(url, "http") {
+		return repute.Invalid(field, "is no address", "an http or https URL")
 	}
-	return callTimeout
-}
-
-// dial returns a client for an endpoint or a signer; field names its URL in errors. It connects at
-// the first request.
-func dial(field, name, url string, log *slog.Logger) (*endpoint, error) {
-	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
-		return nil, repute.Invalid(field, "is no address", "an http or https URL")
-	}
-	client, err := node.New(url, node.Options{Timeout: keys.Timeout, MaxBytes: maxAnswer})
-	if err != nil {
-		return nil, repute.Invalid(field, "is no address", "an http or https URL")
-	}
-	return &endpoint{name: name, log: log, rpc: client}, nil
+	return nil
 }
 
 // plain returns a foreign text as one line of printable characters, for errors.
@@ -81,13 +61,14 @@ func plain(text string) string {
 // text.
 func (e *endpoint) failed(doing string, err error) error {
 	if !errors.Is(err, context.Canceled) {
-		e.log.Warn("transactions: an endpoint did not answer", "endpoint", e.name, "host", e.rpc.Host(), "asked", doing,
+		e.log.Warn("transactions: an endpoint did not answer", "endpoint", e.name, "host", e.rpc.Host(), "request", doing,
 			"error", plain(err.Error()))
 	}
 	return &downError{fmt.Sprintf("%s of %s: no answer", doing, e.name)}
 }
 
-// downError is returned for an endpoint that gives no answer, as opposed to a wrong one.
+// downError is returned for an endpoint without an answer, as opposed to a wrong answer. with continues
+// with the next endpoint after it.
 type downError struct{ text string }
 
 // Error names the call and the endpoint.
@@ -96,16 +77,22 @@ func (e *downError) Error() string { return e.text + ": " + repute.ErrUnavailabl
 // Unwrap returns repute.ErrUnavailable.
 func (e *downError) Unwrap() error { return repute.ErrUnavailable }
 
+// isDown reports whether an endpoint gave no answer, as opposed to a wrong one.
+func isDown(err error) bool {
+	var down *downError
+	return errors.As(err, &down)
+}
+
 // call makes one call within the endpoint's timeout.
 func (e *endpoint) call(ctx context.Context, result any, method string, args ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	return e.rpc.CallContext(ctx, result, method, args...)
 }
 
 // batch makes several calls within the endpoint's timeout.
 func (e *endpoint) batch(ctx context.Context, calls []rpc.BatchElem) error {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	return e.rpc.BatchCallContext(ctx, calls)
 }
@@ -122,11 +109,6 @@ func message(from common.Address, to common.Address, data []byte) map[string]any
 		m["from"] = from
 	}
 	return m
-}
-
-// chainID requests the id of the endpoint's chain.
-func (e *endpoint) chainID(ctx context.Context) (*big.Int, error) {
-	return e.amount(ctx, "chain id", "eth_chainId")
 }
 
 // amount makes a call whose result is a quantity.

@@ -22,13 +22,13 @@ type simulatedBlock struct {
 	} `json:"calls"`
 }
 
-// logs returns the logs that a call would emit at a block. told is false if the endpoint does not
+// logs returns the logs that a call would emit at a block. simulated is false if the endpoint does not
 // support eth_simulateV1.
-func (e *endpoint) logs(ctx context.Context, k *call, at common.Hash) (out []types.Log, told bool) {
-	asked := map[string]any{"blockStateCalls": []any{map[string]any{"calls": []any{message(k.signer.Address(), k.to,
+func (e *endpoint) logs(ctx context.Context, k *call, at common.Hash) (out []types.Log, simulated bool) {
+	request := map[string]any{"blockStateCalls": []any{map[string]any{"calls": []any{message(k.signer.Address(), k.to,
 		k.data)}}}}
 	var blocks []simulatedBlock
-	if err := e.call(ctx, &blocks, "eth_simulateV1", asked, pinned(at)); err != nil {
+	if err := e.call(ctx, &blocks, "eth_simulateV1", request, pinned(at)); err != nil {
 		return nil, false
 	}
 	for _, b := range blocks {

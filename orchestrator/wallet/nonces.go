@@ -11,8 +11,8 @@ import (
 	"repute/store/walletdb"
 )
 
-// reach is the largest plausible distance of a nonce from the account's own: a larger one is an
-// endpoint's invention, and a transaction with it is never mined.
+// reach is the largest plausible distance of a nonce from the account's own: a larger one is invented
+// by an endpoint, and a transaction with it is never mined.
 const reach = 1 << 20
 
 // nextNonce returns the nonce of an account's next transaction: the journal's, or a larger one if
@@ -50,7 +50,7 @@ func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n
 			pending, of, n.Next, repute.ErrUnavailable)
 	}
 	if others < pending {
-		note("transaction: nonce that nobody else confirms", "chain", c.ChainID, "from", of, "said", pending, "by",
+		note("transaction: nonce that no other endpoint confirms", "chain", c.ChainID, "from", of, "nonce", pending, "by",
 			e.rpc.Host(), "others", others, "journal", n.Next)
 	}
 	return max(n.Next, min(pending, others)), nil

@@ -14,7 +14,7 @@ import (
 )
 
 // SimulateOwner is Simulate for a call of the treasury by its owner, which agents cannot
-// ask for.
+// request.
 func (w *Wallet) SimulateOwner(ctx context.Context, o transaction.Origin, chainID uint64,
 	data []byte) (transaction.Simulation, error) {
 	return w.simulated(ctx, chainID, func(c *chain) (*call, error) { return c.ownerCall(o, data) })
@@ -82,7 +82,7 @@ func (w *Wallet) Look(ctx context.Context, chainID uint64, balanceOf common.Addr
 	if err != nil {
 		return Seen{}, err
 	}
-	return c.look(ctx, nil, balanceOf, views)
+	return c.agreedViews(ctx, nil, balanceOf, views)
 }
 
 // LookAt is Look at a block that is still on the chain. repute.ErrUnavailable if too few endpoints
@@ -93,11 +93,11 @@ func (w *Wallet) LookAt(ctx context.Context, chainID uint64, balanceOf common.Ad
 	if err != nil {
 		return out, err
 	}
-	return c.look(ctx, &at.Hash, balanceOf, views)
+	return c.agreedViews(ctx, &at.Hash, balanceOf, views)
 }
 
-// look reads at a block; nil is the newest one.
-func (c *chain) look(ctx context.Context, at *common.Hash, balanceOf common.Address, views []View) (Seen, error) {
+// agreedViews returns the views on which endpoints agree at a block; nil is the newest one.
+func (c *chain) agreedViews(ctx context.Context, at *common.Hash, balanceOf common.Address, views []View) (Seen, error) {
 	list, _, err := agree(ctx, c, at, func(ctx context.Context, e *endpoint, at *head) (Seen, error) {
 		return e.viewsAt(ctx, at, balanceOf, views)
 	}, (*Seen).differs)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -15,7 +14,7 @@ import (
 	"repute"
 )
 
-// quorum is how many endpoints must return the same answer before money moves by it. A single
+// quorum is how many endpoints MUST return the same answer before money moves because of it. A single
 // configured endpoint is trusted alone: that is the operator's choice, and Open logs a warning.
 const quorum = 2
 
@@ -46,18 +45,19 @@ func (e *fewError) Error() string { return e.err.Error() }
 // Unwrap returns repute.ErrUnavailable.
 func (e *fewError) Unwrap() error { return repute.ErrUnavailable }
 
-// agree asks every endpoint the same question at one block, pinned by its hash: at, or the
-// newest that two endpoints have. It returns the answers, which two endpoints at least give
-// and none contradicts: differ says how two contradict each other, empty where they do not.
-// Every read that decides about money MUST be made by it. repute.ErrUnavailable where too few
-// endpoints answer or two disagree; repute.ErrInvalid where all say that the contract refuses.
+// agree calls read with every endpoint for the same block, which is pinned by its hash: at, or the
+// newest block that two endpoints have. It returns the answers if at least two endpoints answer and
+// none contradicts another. differ returns how two answers contradict each other, empty if they do
+// not. Every read that decides about money MUST be made by agree. The error is repute.ErrUnavailable
+// if too few endpoints answer or two disagree, and repute.ErrInvalid if the contract refuses the call
+// according to all of them.
 func agree[T any](ctx context.Context, c *chain, at *common.Hash,
-	ask func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
-	if err := c.ours(ctx); err != nil {
+	read func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
+	if err := c.checkChain(ctx); err != nil {
 		return nil, nil, err
 	}
 	for try := 1; ; try++ {
-		values, block, err := agreeOnce(ctx, c, at, ask, differ)
+		values, block, err := agreeOnce(ctx, c, at, read, differ)
 		var few *fewError
 		if !errors.As(err, &few) || try == agreeTries || len(c.nodes) == 1 {
 			return values, block, err
@@ -72,37 +72,38 @@ func agree[T any](ctx context.Context, c *chain, at *common.Hash,
 
 // agreeOnce is one attempt of agree.
 func agreeOnce[T any](ctx context.Context, c *chain, at *common.Hash,
-	ask func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
-	asked := c.talking()
-	newest := make([]*head, len(asked))
-	if at == nil {
-		pinned, err := c.pin(ctx, asked, newest)
+	read func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
+	newest, pinned := make([]*head, len(c.nodes)), at == nil
+	if pinned {
+		hash, err := c.pin(ctx, newest)
 		if err != nil {
 			return nil, nil, err
 		}
-		at = &pinned
+		at = &hash
 	}
-	answers, errs := make([]answer[T], len(asked)), make([]error, len(asked))
-	each(asked, func(i int, e *endpoint) {
-		block := newest[i]
-		if block == nil || block.Hash != *at {
-			if block, errs[i] = e.blockByHash(ctx, *at); errs[i] != nil {
-				return
+	answers := make([]answer[T], len(c.nodes))
+	err := c.each(ctx, func(e *endpoint) (err error) {
+		block := newest[e.place]
+		switch {
+		case block == nil && pinned:
+			return nil // it has just failed to return the newest block
+		case block == nil || block.Hash != *at:
+			if block, err = e.blockByHash(ctx, *at); err != nil {
+				return err
 			}
 		}
-		value, err := ask(ctx, e, block)
-		var down *downError
-		if err != nil && (errors.As(err, &down) || !errors.Is(err, repute.ErrInvalid)) {
-			errs[i] = err
-			return
+		value, err := read(ctx, e, block)
+		if err != nil && (isDown(err) || !errors.Is(err, repute.ErrInvalid)) {
+			return err
 		}
-		answers[i] = answer[T]{e, block, value, err}
+		answers[e.place] = answer[T]{e, block, value, err}
+		return nil
 	})
-	return judged(ctx, c, slices.DeleteFunc(answers, func(a answer[T]) bool { return a.by == nil }),
-		errors.Join(errs...), differ)
+	return judged(ctx, c, slices.DeleteFunc(answers, func(a answer[T]) bool { return a.by == nil }), err, differ)
 }
 
-// judged compares answers.
+// judged compares answers. The first answer is the reference; failed has the errors of the endpoints
+// without an answer.
 func judged[T any](ctx context.Context, c *chain, answers []answer[T], failed error,
 	differ func(a, b *T) string) (values []T, at *head, err error) {
 	if len(answers) < c.quorum() || ctx.Err() != nil {
@@ -150,44 +151,19 @@ func few(c *chain, answered int, failed error) error {
 	return &fewError{text}
 }
 
-// talking returns the endpoints to ask: without those that recently gave no answer, if the others
-// are enough for a quorum.
-func (c *chain) talking() []*endpoint {
-	now := time.Now().Unix()
-	out := slices.DeleteFunc(slices.Clone(c.nodes), func(e *endpoint) bool { return now-e.silent.Load() < leftFor })
-	if len(out) < c.quorum() {
-		return c.nodes
-	}
-	return out
-}
-
-// pin returns the hash of the newest block that a quorum of endpoints has, as the last of them
-// reports it. It stores the newest block of each endpoint in newest.
-func (c *chain) pin(ctx context.Context, asked []*endpoint, newest []*head) (common.Hash, error) {
-	errs := make([]error, len(asked))
-	each(asked, func(i int, e *endpoint) {
-		newest[i], errs[i] = e.block(ctx, "latest")
-		if errs[i] == nil {
-			e.silent.Store(0)
-		} else if ctx.Err() == nil {
-			e.silent.Store(time.Now().Unix())
-		}
+// pin returns the hash of the newest block that a quorum of endpoints has. It stores the newest
+// block of each endpoint in newest, by its place.
+func (c *chain) pin(ctx context.Context, newest []*head) (common.Hash, error) {
+	failed := c.each(ctx, func(e *endpoint) (err error) {
+		newest[e.place], err = e.block(ctx, "latest")
+		return err
 	})
 	reached := slices.DeleteFunc(slices.Clone(newest), func(h *head) bool { return h == nil })
 	if len(reached) < c.quorum() {
-		return common.Hash{}, few(c, len(reached), errors.Join(errs...))
+		return common.Hash{}, few(c, len(reached), failed)
 	}
 	slices.SortStableFunc(reached, func(a, b *head) int { return cmp.Compare(b.Number, a.Number) })
 	return reached[c.quorum()-1].Hash, nil
-}
-
-// each calls f for all endpoints concurrently.
-func each(asked []*endpoint, f func(i int, e *endpoint)) {
-	var all sync.WaitGroup
-	for i, e := range asked {
-		all.Go(func() { f(i, e) })
-	}
-	all.Wait()
 }
 
 // differs returns how two endpoints' headers of one block differ, empty if they do not.

@@ -20,9 +20,9 @@ import (
 // maxLogs bounds the stored logs of a transaction, in bytes of JSON.
 const maxLogs = 256 << 10
 
-// keptLogs are a transaction's logs as JSON. Of too many those of the treasury, the registries
-// and the tokens alone are kept, which tell what was paid and whose records changed; nil where
-// these are too many too.
+// keptLogs returns a transaction's logs as JSON. Above maxLogs it keeps only the logs of the treasury,
+// the registries and the tokens, which show what was paid and whose records changed, and nil if these
+// exceed maxLogs too.
 func (c *chain) keptLogs(logs []*types.Log) (json.RawMessage, error) {
 	all, err := json.Marshal(logs)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *chain) mined(ctx context.Context, e *endpoint, in *walletdb.Intent) (m 
 		if r == nil {
 			continue
 		}
-		if err := e.believable(ctx, in, &a, r.Receipt); err != nil {
+		if err := e.checkReceipt(ctx, in, &a, r.Receipt); err != nil {
 			return m, false, err
 		}
 		logs, err := c.keptLogs(r.Logs)
@@ -65,9 +65,9 @@ func (c *chain) mined(ctx context.Context, e *endpoint, in *walletdb.Intent) (m 
 	return m, false, nil
 }
 
-// believable compares a receipt with the chain and with the signed form. A contradiction is
+// checkReceipt compares a receipt with the chain and with the signed form. A contradiction is
 // repute.ErrUnavailable, because the endpoint cannot be trusted.
-func (e *endpoint) believable(ctx context.Context, in *walletdb.Intent, a *walletdb.IntentAttempt,
+func (e *endpoint) checkReceipt(ctx context.Context, in *walletdb.Intent, a *walletdb.IntentAttempt,
 	r *types.Receipt) error {
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("receipt of %s at %s: %s: %w", a.Hash, e.name, fmt.Sprintf(format, args...), repute.ErrUnavailable)
@@ -111,7 +111,7 @@ func contradiction(in *walletdb.Intent, r *types.Receipt) string {
 		return fmt.Sprintf("has status %d", r.Status)
 	}
 	if _, settles := x402.Charged(in.To, in.Data); settles {
-		return "" // what the token's logs show of it is for the caller to judge
+		return "" // what the token's logs show of it is checked by the caller
 	}
 	s, err := rules.ParseSpending(in.Data)
 	if err != nil { // a registry write: each of them emits an event
@@ -140,14 +140,13 @@ func (c *chain) agreed(ctx context.Context, first *endpoint, in *walletdb.Intent
 			continue
 		}
 		r, err := e.receipt(ctx, m.Hash)
-		var down *downError
-		if errors.As(err, &down) && ctx.Err() == nil {
+		if isDown(err) && ctx.Err() == nil {
 			continue
 		}
 		if err != nil || r == nil {
 			return false, err
 		}
-		if err := e.believable(ctx, in, &in.Attempts[i], r.Receipt); err != nil {
+		if err := e.checkReceipt(ctx, in, &in.Attempts[i], r.Receipt); err != nil {
 			return false, err
 		}
 		logs, err := c.keptLogs(r.Logs)

@@ -5,8 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,7 +173,7 @@ func TestEndpointDown(t *testing.T) {
 	in := w.pay("x", "1")
 	in.ChainID = 5
 	if _, err := b.Send(t.Context(), in); !errors.Is(err, repute.ErrConflict) ||
-		!strings.Contains(err.Error(), "of chain 31337") {
+		!strings.Contains(err.Error(), "serves chain 31337") {
 		t.Errorf("another chain: %v", err)
 	}
 	in.ChainID = 6
@@ -227,6 +231,29 @@ func TestFailover(t *testing.T) {
 	}
 	if got := w.paid(); got != 60 {
 		t.Errorf("paid %d, wanted 60", got)
+	}
+}
+
+// TestHangingEndpoint reads by two endpoints of three without waiting for the third each time, which
+// accepts requests and never answers them.
+func TestHangingEndpoint(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var requests atomic.Int32
+	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		_, _ = io.Copy(io.Discard, r.Body) // the server notices the end of the request once the body is read
+		<-r.Context().Done()
+	}))
+	t.Cleanup(hanging.Close)
+	a, _ := w.open(w.config(hanging.URL, w.d.RPCURL(), w.proxy(nil, nil)))
+	for range 5 {
+		if _, err := a.Read(t.Context(), w.d.Chain().ID, w.token, tokenABI.PackBalanceOf(w.treasury)); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := requests.Load(); n != 1 {
+		t.Errorf("%d requests to an endpoint that does not answer, want one", n)
 	}
 }
 

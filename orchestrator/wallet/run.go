@@ -2,6 +2,7 @@ package wallet
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"repute/store/walletdb"
@@ -11,21 +12,28 @@ import (
 // again, replaces them and stores their results, until ctx ends. It checks confirmed transactions
 // until their blocks are final. Any number of processes may run it.
 func (w *Wallet) Run(ctx context.Context) error {
-	followers, looked := map[string]*follower{}, map[*chain]time.Time{}
+	var probing sync.WaitGroup
+	defer probing.Wait()
+	for _, c := range w.chains {
+		if w.ownsPools {
+			probing.Go(func() { _ = c.pool.Run(ctx) }) // ends with ctx, without an error
+		}
+	}
+	followers, rechecked := map[string]*follower{}, map[*chain]time.Time{}
 	for {
 		pause := time.Minute
 		open := map[string]*follower{}
 		for _, c := range w.chains {
 			pause = min(pause, 5*c.Poll)
-			if err := w.tend(ctx, c, followers, open); err != nil && ctx.Err() == nil {
-				w.log.Warn("transactions: will look again", "chain", c.ChainID, "error", err)
+			if err := w.stepAll(ctx, c, followers, open); err != nil && ctx.Err() == nil {
+				w.log.Warn("transactions: step failed, will retry", "chain", c.ChainID, "error", err)
 			}
-			if time.Since(looked[c]) < c.StuckAfter {
+			if time.Since(rechecked[c]) < c.StuckAfter {
 				continue
 			}
-			looked[c] = time.Now()
+			rechecked[c] = time.Now()
 			if err := w.recheck(ctx, c); err != nil && ctx.Err() == nil {
-				w.log.Warn("transactions: confirmed ones will be looked at again", "chain", c.ChainID, "error", err)
+				w.log.Warn("transactions: check of confirmed ones failed, will retry", "chain", c.ChainID, "error", err)
 			}
 		}
 		followers = open // drops those that are final
@@ -37,16 +45,16 @@ func (w *Wallet) Run(ctx context.Context) error {
 	}
 }
 
-// tend takes one step with every open intent of a chain. before has the followers of the previous
+// stepAll takes one step with every open intent of a chain. before has the followers of the previous
 // pass, after receives those of this one.
-func (w *Wallet) tend(ctx context.Context, c *chain, before, after map[string]*follower) error {
+func (w *Wallet) stepAll(ctx context.Context, c *chain, before, after map[string]*follower) error {
 	for last := ""; ; {
 		open, err := walletdb.OpenIntents(ctx, w.db, c.ChainID, last)
 		if err != nil || len(open) == 0 {
 			return err
 		}
 		for i := range open {
-			if err := w.lookAfter(ctx, c, &open[i], before, after); err != nil {
+			if err := w.stepIntent(ctx, c, &open[i], before, after); err != nil {
 				return err
 			}
 		}
@@ -54,9 +62,9 @@ func (w *Wallet) tend(ctx context.Context, c *chain, before, after map[string]*f
 	}
 }
 
-// lookAfter takes one step with an intent. Its follower, with endpoint and times, is kept from pass
+// stepIntent takes one step with an intent. Its follower, with endpoint and times, is kept from pass
 // to pass.
-func (w *Wallet) lookAfter(ctx context.Context, c *chain, in *walletdb.Intent, before,
+func (w *Wallet) stepIntent(ctx context.Context, c *chain, in *walletdb.Intent, before,
 	after map[string]*follower) error {
 	f := before[in.ID]
 	if f == nil {

@@ -50,16 +50,16 @@ func (w *Wallet) stored(ctx context.Context, intent *transaction.Intent) (wallet
 		return in, err
 	case err != nil:
 		return in, fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
-	case !askedAs(intent, &in):
+	case !isRequested(intent, &in):
 		return in, repute.Conflict("intent %s is another transaction", in.ID)
 	}
 	return in, nil
 }
 
-// askedAs reports whether a stored intent was made from the requested one, with this configuration
+// isRequested reports whether a stored intent was made from the requested one, with this configuration
 // or an earlier one. An id that is used for another transaction MUST be refused, because the caller
-// would believe that its own was sent.
-func askedAs(intent *transaction.Intent, in *walletdb.Intent) bool {
+// would take the other transaction for its own.
+func isRequested(intent *transaction.Intent, in *walletdb.Intent) bool {
 	if in.ChainID != intent.ChainID || in.Run != intent.Run || in.Agent != intent.Agent {
 		return false
 	}
@@ -202,7 +202,7 @@ func (w *Wallet) follow(ctx context.Context, in walletdb.Intent) (transaction.Se
 		case time.Since(healthy) > c.Patience:
 			return transaction.Sent{}, err
 		default:
-			w.log.Warn("transaction: will look again", "intent", f.id, "chain", c.ChainID, "error", err)
+			w.log.Warn("transaction: step failed, will retry", "intent", f.id, "chain", c.ChainID, "error", err)
 		}
 		select {
 		case <-time.After(c.Poll):
@@ -280,10 +280,10 @@ func (f *follower) stepAt(ctx context.Context, e *endpoint, in walletdb.Intent) 
 		}
 	}
 	if used {
-		return f.taken(ctx, in)
+		return f.nonceTaken(ctx, in)
 	}
 	f.foreign = 0
-	if err := f.before(ctx, e, &in); err != nil || in.State.Final() {
+	if err := f.sendEarlier(ctx, e, &in); err != nil || in.State.Final() {
 		return in, err
 	}
 	return in, f.push(ctx, e, &in)
@@ -324,9 +324,9 @@ func (f *follower) settle(ctx context.Context, e *endpoint, in walletdb.Intent, 
 	return walletdb.ReadIntent(ctx, f.w.db, in.ID)
 }
 
-// before takes care of earlier transactions of the account, which nobody may be waiting for: this
-// one is mined only after them.
-func (f *follower) before(ctx context.Context, e *endpoint, in *walletdb.Intent) error {
+// sendEarlier sends earlier transactions of the account again, for which nobody may be waiting: this
+// transaction is mined only after them.
+func (f *follower) sendEarlier(ctx context.Context, e *endpoint, in *walletdb.Intent) error {
 	next, err := e.nonce(ctx, in.From, "latest")
 	if err != nil || next >= in.Nonce || !f.due() {
 		return err
@@ -375,8 +375,8 @@ func (f *follower) offer(ctx context.Context, e *endpoint, in *walletdb.Intent) 
 	}
 	if note != "" {
 		f.note = " (" + e.name + " said: " + note + ")"
-		f.w.log.Warn("transaction: not taken", "intent", in.ID, "chain", in.ChainID, "endpoint", e.name, "host",
-			e.rpc.Host(), "said", note)
+		f.w.log.Warn("transaction: refused by an endpoint", "intent", in.ID, "chain", in.ChainID, "endpoint", e.name, "host",
+			e.rpc.Host(), "reason", note)
 		return nil
 	}
 	if in.State == walletdb.IntentSigned {

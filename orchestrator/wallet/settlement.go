@@ -13,7 +13,7 @@ import (
 )
 
 // SendSettlement is Send for a transaction that settles an x402 payment: intent's Data to its
-// Target, signed by the identity of its Agent. Agents cannot ask for it.
+// Target, signed by the identity of its Agent. Agents cannot request it.
 func (w *Wallet) SendSettlement(ctx context.Context, intent transaction.Intent) (transaction.Sent, error) {
 	return w.once(ctx, &intent, func(c *chain) (*call, error) { return c.settlementCall(&intent) })
 }
@@ -33,7 +33,7 @@ func (c *chain) settlementCall(in *transaction.Intent) (*call, error) {
 }
 
 // IdentityKey is the key that signs for an agent on a chain; repute.ErrNotFound where there is
-// none. It signs payments of x402, which move tokens of the identity's own account.
+// none. It signs x402 payments, which move tokens of the identity's account.
 func (w *Wallet) IdentityKey(chainID uint64, slug string) (keys.Signer, error) {
 	c, err := w.on(chainID)
 	if err != nil {
@@ -52,7 +52,7 @@ func (w *Wallet) ReadFrom(ctx context.Context, chainID uint64, from, to common.A
 	if err != nil {
 		return nil, err
 	}
-	seen, err := c.look(ctx, nil, to, []View{{From: from, To: to, Data: data}})
+	seen, err := c.agreedViews(ctx, nil, to, []View{{From: from, To: to, Data: data}})
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func (c *chain) simulate(ctx context.Context, k *call) (out transaction.Simulati
 	out = transaction.Simulation{Block: uint64(a.at.Number), BlockHash: a.at.Hash, Gas: a.gas,
 		ThroughCall: k.by == rules.ByOperator,
 		WithinCaps:  a.outcome.Caps, CallOK: a.outcome.Call, Reason: cmp.Or(a.outcome.Reason, a.reason)}
-	if a.told {
+	if a.simulated {
 		out.Treasury, out.Logs = c.Treasury, a.logs
 	}
 	now := rules.Cost(a.gas, c.usual(a.at.base(), a.tip).limit)
@@ -117,8 +117,8 @@ func (e *endpoint) balance(ctx context.Context, of common.Address, at common.Has
 	return e.amount(ctx, "balance", "eth_getBalance", of, pinned(at))
 }
 
-// look reads a treasury's terms at a block, in one request.
-func (e *endpoint) look(ctx context.Context, t *rules.Terms, s *rules.Spending, at *head) error {
+// readTerms reads a treasury's terms at a block, in one request.
+func (e *endpoint) readTerms(ctx context.Context, t *rules.Terms, s *rules.Spending, at *head) error {
 	qs := t.Questions(s)
 	answers := make([]hexutil.Bytes, len(qs)+1)
 	batch := []rpc.BatchElem{{Method: "eth_getCode", Args: []any{t.Treasury, pinned(at.Hash)}, Result: &answers[0]}}

@@ -16,11 +16,11 @@ import (
 	"repute/store/walletdb"
 )
 
-// taken ends an intent whose nonce another transaction used. A missing receipt proves nothing,
+// nonceTaken ends an intent whose nonce another transaction used. A missing receipt proves nothing,
 // because nodes lag, prune and lie. The intent fails only if as many endpoints as confirm a
 // transaction return the same other transaction in a confirmed block, signed by the account with
 // that nonce. Until then it stays open, with a note.
-func (f *follower) taken(ctx context.Context, in walletdb.Intent) (walletdb.Intent, error) {
+func (f *follower) nonceTaken(ctx context.Context, in walletdb.Intent) (walletdb.Intent, error) {
 	if f.foreign++; f.foreign%foreignSeen != 0 {
 		return in, nil
 	}
@@ -34,7 +34,7 @@ func (f *follower) taken(ctx context.Context, in walletdb.Intent) (walletdb.Inte
 	}
 	if other == (common.Hash{}) || hasForm(&now, other) {
 		f.note = fmt.Sprintf(" (nonce %d of %s is used, but %s)", in.Nonce, in.From, why)
-		f.w.log.Warn("transaction: nonce used, nobody shows by what", "intent", in.ID, "chain", in.ChainID, "from", in.From,
+		f.w.log.Warn("transaction: nonce used by an unknown transaction", "intent", in.ID, "chain", in.ChainID, "from", in.From,
 			"nonce", in.Nonce, "why", why)
 		return now, nil
 	}
@@ -143,7 +143,7 @@ func (e *endpoint) blockOfNonce(ctx context.Context, of common.Address, nonce, l
 	return high, true, nil
 }
 
-// maxSeen bounds the transactions of a block that are looked through.
+// maxSeen bounds the transactions of a block that are searched.
 const maxSeen = 100_000
 
 // transactionOf finds the transaction of a block that the account of an intent signed with its

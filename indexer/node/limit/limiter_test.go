@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"repute/indexer/node/jsonrpc"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"repute"
+	"repute/indexer/node/jsonrpc"
 )
 
 func gateOf() *Limiter {
@@ -24,16 +24,22 @@ func gateOf() *Limiter {
 // ask sends one request through the limiter that ends as given.
 func (l *Limiter) ask(t *testing.T, o Outcome) error {
 	t.Helper()
-	probe, err := l.Enter(t.Context())
+	leave, err := l.Enter(t.Context())
 	if err != nil {
 		return err
 	}
-	o.Probe = probe
 	if o.Err != nil {
 		o.Text = o.Err.Error()
 	}
-	l.Leave(o)
+	leave(o)
 	return nil
+}
+
+// stateNow is what Report says of the endpoint.
+func stateNow(l *Limiter) repute.EndpointState {
+	var e repute.Endpoint
+	l.Report(&e)
+	return e.State
 }
 
 var (
@@ -45,23 +51,23 @@ func TestGateConcurrency(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := gateOf()
-		var flying, peak atomic.Int64
+		var inFlight, peak atomic.Int64
 		load := func(n int) {
 			peak.Store(0)
 			var all sync.WaitGroup
 			for range n {
 				all.Go(func() {
-					probe, err := g.Enter(t.Context())
+					leave, err := g.Enter(t.Context())
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					now := flying.Add(1)
+					now := inFlight.Add(1)
 					for p := peak.Load(); now > p && !peak.CompareAndSwap(p, now); p = peak.Load() {
 					}
 					time.Sleep(time.Second)
-					flying.Add(-1)
-					g.Leave(Outcome{Took: time.Second, Probe: probe})
+					inFlight.Add(-1)
+					leave(Outcome{Took: time.Second})
 				})
 			}
 			all.Wait()
@@ -71,8 +77,8 @@ func TestGateConcurrency(t *testing.T) {
 			t.Errorf("%d at once at first, want %d", peak.Load(), startConcurrency)
 		}
 		load(100)
-		if peak.Load() != 8 || g.limit != 8 {
-			t.Errorf("after many successes %d at once, limit %g, want 8", peak.Load(), g.limit)
+		if peak.Load() != 8 || g.concurrency.limit != 8 {
+			t.Errorf("after many successes %d at once, limit %g, want 8", peak.Load(), g.concurrency.limit)
 		}
 		for range 3 { // together: one halving
 			_ = g.ask(t, Outcome{Err: context.DeadlineExceeded, Dense: true})
@@ -96,20 +102,20 @@ func TestGateFindsRate(t *testing.T) {
 		for range 8 {
 			all.Go(func() {
 				for time.Now().Before(end) {
-					probe, err := g.Enter(t.Context())
+					leave, err := g.Enter(t.Context())
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					time.Sleep(20 * time.Millisecond)
-					o := Outcome{Probe: probe, Took: 20 * time.Millisecond}
+					o := Outcome{Took: 20 * time.Millisecond}
 					if server.Allow() {
 						served.Add(1)
 					} else {
 						refused.Add(1)
 						o.Err = &jsonrpc.StatusError{Code: 429, Retry: time.Second}
 					}
-					g.Leave(o)
+					leave(o)
 				}
 			})
 		}
@@ -122,8 +128,8 @@ func TestGateFindsRate(t *testing.T) {
 		}
 		t.Logf("%d served, %d refused", served.Load(), refused.Load())
 		time.Sleep(time.Hour)
-		if err := g.ask(t, Outcome{}); err != nil || g.rate != 0 {
-			t.Errorf("after an hour of calm: rate %g, %v, want no limit", g.rate, err)
+		if err := g.ask(t, Outcome{}); err != nil || g.pace.rate() != 0 {
+			t.Errorf("after an hour of calm: rate %g, %v, want no limit", g.pace.rate(), err)
 		}
 	})
 }
@@ -185,7 +191,7 @@ func TestGateRetryAfter(t *testing.T) {
 	})
 }
 
-// An endpoint that wants to be left alone for an hour, or until 2099, is asked again
+// An endpoint that asks for a pause of an hour, or until 2099, is retried
 // after three minutes, and after half a minute while no other can answer; its last error
 // says so.
 func TestGateCutsPauses(t *testing.T) {
@@ -205,7 +211,7 @@ func TestGateCutsPauses(t *testing.T) {
 				}
 				time.Sleep(want - 10*time.Second)
 				err := g.ask(t, Outcome{})
-				if err == nil || !strings.Contains(err.Error(), "wants to be left alone for") {
+				if err == nil || !strings.Contains(err.Error(), "asks for a pause of") {
 					t.Errorf("%s: ten seconds before the pause ends: %v", header, err)
 				}
 				time.Sleep(10 * time.Second)
@@ -244,14 +250,14 @@ func TestGateBreaker(t *testing.T) {
 		if !g.Usable(time.Now()) {
 			t.Fatal("not usable after the pause")
 		}
-		probe, err := g.Enter(t.Context())
-		if err != nil || !probe {
-			t.Fatalf("probe %t: %v", probe, err)
+		leave, err := g.Enter(t.Context())
+		if state := stateNow(g); err != nil || state != repute.EndpointHalfOpen {
+			t.Fatalf("%s: %v", state, err)
 		}
 		if err := g.ask(t, Outcome{}); err == nil {
 			t.Error("a second request beside the probe")
 		}
-		g.Leave(Outcome{Err: errDown, Text: "refused", Probe: true})
+		leave(Outcome{Err: errDown, Text: "refused"})
 		if err := g.ask(t, Outcome{}); err == nil || g.openFor != 2*open {
 			t.Errorf("after a failed probe: %v, open for %s, before %s", err, g.openFor, open)
 		}
@@ -281,8 +287,8 @@ func TestGateSparesDense(t *testing.T) {
 				}
 			}
 		}
-		if g.state != repute.EndpointClosed || g.health.errorRate < 0.5 || g.failures != 9*tripAfter {
-			t.Errorf("%s, error rate %g, %d failures", g.state, g.health.errorRate, g.failures)
+		if stateNow(g) != repute.EndpointClosed || g.health.errorRate < 0.5 || g.health.failures != 9*tripAfter {
+			t.Errorf("%s, error rate %g, %d failures", stateNow(g), g.health.errorRate, g.health.failures)
 		}
 		g.Exclude("serves chain 5, not 8453")
 		if err := g.ask(t, Outcome{}); err == nil || g.Usable(time.Now()) {
@@ -295,7 +301,7 @@ func TestGateSparesDense(t *testing.T) {
 	})
 }
 
-// "Leave me alone for ten years" is not obeyed.
+// A pause of ten years is not granted.
 func TestGatePausesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -308,10 +314,10 @@ func TestGatePausesAreBounded(t *testing.T) {
 				if e := g.ask(t, Outcome{Err: err}); e != nil {
 					t.Fatal(e)
 				}
-				if g.limit != 1 {
-					t.Errorf("%g requests will be sent at once after the pause, want one", g.limit)
+				if g.concurrency.limit != 1 {
+					t.Errorf("%g requests will be sent at once after the pause, want one", g.concurrency.limit)
 				}
-				time.Sleep(mostPause)
+				time.Sleep(maxPause)
 			}
 		}
 	})
@@ -342,10 +348,27 @@ func TestGateProbe(t *testing.T) {
 				if err := g.ask(t, Outcome{Err: tt.err, Dense: true}); err != nil {
 					t.Fatal(err)
 				}
-				if g.state != tt.want {
-					t.Errorf("%s, want %s", g.state, tt.want)
+				if stateNow(g) != tt.want {
+					t.Errorf("%s, want %s", stateNow(g), tt.want)
 				}
 			})
 		})
 	}
+}
+
+// An endpoint that never answers ranks behind one that does, from its first timeout on.
+func TestScoreOfTimeouts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		silent, slow := gateOf(), gateOf()
+		for _, err := range []error{silent.ask(t, Outcome{Err: context.DeadlineExceeded, Took: 6 * time.Second}),
+			slow.ask(t, Outcome{Took: time.Second})} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if silent.Score() <= slow.Score() {
+			t.Errorf("scores %g of one that does not answer, %g of one that does", silent.Score(), slow.Score())
+		}
+	})
 }

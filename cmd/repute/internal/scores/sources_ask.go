@@ -57,11 +57,12 @@ func ask(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, asR
 			return err
 		}
 	}
-	reader, stop, err := service.New(c, db, c.Logger(p.Stderr)).Sources(a.policy)
+	endpoints := service.New(c, db, c.Logger(p.Stderr))
+	defer endpoints.Close()
+	reader, err := endpoints.Sources(a.policy)
 	if err != nil {
 		return err
 	}
-	defer stop()
 	a.reader = reader
 	for _, s := range a.policy.On(a.chain) {
 		switch home := s.ReadOn(a.chain); {

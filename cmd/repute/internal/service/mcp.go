@@ -16,8 +16,11 @@ func (s *Service) tools() *mcp.Server {
 
 // Speak serves all tools to one caller until its input ends.
 func (s *Service) Speak(ctx context.Context, in io.Reader, out io.Writer, token string) error {
+	defer s.Close()
 	tools := s.tools()
-	h, err := s.openSender()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	h, err := s.openSender(ctx)
 	if err != nil {
 		return err
 	}
@@ -27,7 +30,6 @@ func (s *Service) Speak(ctx context.Context, in io.Reader, out io.Writer, token 
 	}
 	var beside sync.WaitGroup
 	defer beside.Wait()
-	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	beside.Go(func() { s.Config.Orchestrator.File.Watch(ctx, policyEvery, s.log) })
 	beside.Go(func() {

@@ -50,12 +50,10 @@ func treasuries(c *config.Config, wallets []wallet.ChainConfig) (out []followedT
 
 // followTreasury keeps a treasury's events up to date until ctx ends.
 func (s *Service) followTreasury(ctx context.Context, t followedTreasury) error {
-	nodes, err := s.nodes(t.chain.ID, t.rpc)
+	pool, err := s.pool(t.chain.ID, t.rpc)
 	if err != nil {
 		return err
 	}
-	pool := node.NewPool(nodes, node.PoolOptions{ChainID: t.chain.ID, Log: s.log})
-	defer pool.Close()
 	return treasury.New(s.db, t.chain.ID, t.at, t.from, pool, treasury.Options{Log: s.log}).Run(ctx)
 }
 
@@ -77,8 +75,9 @@ type followedTreasury struct {
 	from  uint64
 }
 
-// openSender reads the keys of the configured wallets. Without wallets nothing is sent.
-func (s *Service) openSender() (h sender, err error) {
+// openSender reads the keys of the configured wallets, whose pools run until ctx ends. Without wallets
+// nothing is sent.
+func (s *Service) openSender(ctx context.Context) (h sender, err error) {
 	list, err := s.Config.Wallets()
 	if err != nil {
 		return h, err
@@ -89,8 +88,9 @@ func (s *Service) openSender() (h sender, err error) {
 	if h.tokens, err = s.Config.Tokens(list); err != nil || len(list) == 0 {
 		return h, err
 	}
-	if h.wallet, err = wallet.Open(s.db, wallet.Config{Chains: list, Registrar: s.Config.Registrar(),
-		Log: s.log}); err != nil {
+	if h.wallet, err = wallet.Open(s.db, wallet.Config{Chains: list, Registrar: s.Config.Registrar(), Log: s.log,
+		Pool: func(chainID uint64, urls []string) (*node.Pool, error) { return s.runningPool(ctx, chainID, urls) },
+	}); err != nil {
 		return h, err
 	}
 	c := &s.Config.Orchestrator

@@ -95,21 +95,55 @@ func TestWalletsConfigured(t *testing.T) {
 	}
 	defer db.Close()
 	s := New(c, db, slog.New(slog.DiscardHandler))
+	defer s.Close()
 	var wrong *repute.InputError
-	if _, err := s.openSender(); !errors.As(err, &wrong) || wrong.Field != "orchestrator.wallets[0].operator" {
+	if _, err := s.openSender(t.Context()); !errors.As(err, &wrong) || wrong.Field != "orchestrator.wallets[0].operator" {
 		t.Fatalf("without the variable: %v", err)
 	}
 	t.Setenv("TEST_OPERATOR_KEY", "0123 no key")
-	if _, err := s.openSender(); err == nil || strings.Contains(err.Error(), "0123") ||
+	if _, err := s.openSender(t.Context()); err == nil || strings.Contains(err.Error(), "0123") ||
 		strings.Contains(err.Error(), "secret-key") {
 		t.Fatalf("with what is no key: %v", err)
 	}
 	t.Setenv("TEST_OPERATOR_KEY", strings.Repeat("01", 32))
-	h, err := s.openSender()
+	h, err := s.openSender(t.Context())
 	if err != nil || h.chain() == nil || h.operator == nil || len(h.registries) != 2 {
 		t.Fatalf("%+v, %v", h, err)
 	}
 	h.close()
+}
+
+// The wallet asks the pool that the other loops of the process ask: its failures are theirs.
+func TestPoolsAreShared(t *testing.T) {
+	c := loaded(t, keyed(t), pgtest.New(t))
+	db, err := store.Open(t.Context(), c.Database, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	t.Setenv("TEST_OPERATOR_KEY", strings.Repeat("01", 32))
+	s := New(c, db, slog.New(slog.DiscardHandler))
+	defer s.Close()
+	h, err := s.openSender(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.close()
+	if _, err := h.wallet.Read(t.Context(), 31337, common.HexToAddress("0xaa"), nil); !errors.Is(err, repute.ErrUnavailable) {
+		t.Errorf("read without an endpoint that answers: %v", err)
+	}
+	for _, treasury := range h.treasuries {
+		pool, err := s.pool(treasury.chain.ID, treasury.rpc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if health := pool.Health(); len(health) != 1 || health[0].Failures == 0 {
+			t.Errorf("the pool of the treasury's loop does not know of the wallet's failures: %+v", health)
+		}
+	}
+	if len(h.treasuries) != 1 || len(s.pools.byURLs) != 2 {
+		t.Errorf("%d treasuries, %d pools, want 1 and one for each wallet", len(h.treasuries), len(s.pools.byURLs))
+	}
 }
 
 // Approvals name amounts of the tokens that the entry of a chain lists, and of those that are
@@ -125,7 +159,8 @@ func TestApprovalsNameTokens(t *testing.T) {
 	defer db.Close()
 	t.Setenv("TEST_OPERATOR_KEY", strings.Repeat("01", 32))
 	s := New(c, db, slog.New(slog.DiscardHandler))
-	h, err := s.openSender()
+	defer s.Close()
+	h, err := s.openSender(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,6 +53,8 @@ type Service struct {
 	// none.
 	Restarts func() (n int, last time.Time)
 
+	pools pools
+
 	mu        sync.Mutex
 	followers []*indexer.Follower
 }
@@ -72,6 +74,7 @@ func New(c config.Config, db *store.DB, log *slog.Logger) *Service {
 // Run starts the configured roles on listener l (used only by role api). It returns when ctx ends,
 // or when a role has failed permanently.
 func (s *Service) Run(ctx context.Context, l net.Listener) error {
+	defer s.Close()
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	g, ctx := errgroup.WithContext(ctx)
@@ -96,17 +99,16 @@ func (s *Service) Run(ctx context.Context, l net.Listener) error {
 		g.Go(func() error { return loop.Run(ctx) })
 	}
 	if s.Config.Has("trust") {
-		engine, stop, err := s.trustEngine()
+		engine, err := s.trustEngine()
 		if err != nil {
 			return err
 		}
-		defer stop()
 		g.Go(func() error { return engine.Run(ctx) })
 	}
 	var h sender
 	if s.Config.Has("orchestrator") {
 		var err error
-		if h, err = s.openSender(); err != nil {
+		if h, err = s.openSender(ctx); err != nil {
 			return err
 		}
 		defer h.close()
@@ -226,40 +228,17 @@ func (s *Service) show(ctx context.Context, chains []config.Followed, running *s
 	running.Wait()
 }
 
-// nodes returns the endpoints of a chain, whose requests are counted under its id.
-func (s *Service) nodes(chainID uint64, urls []string) (nodes []*node.Node, err error) {
-	for _, url := range urls {
-		n, err := node.New(url, node.Options{Count: s.rpc.CountRPC(chainID)})
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, n)
-	}
-	return nodes, nil
-}
-
-// endpoints returns the pool of a chain's endpoints.
-func (s *Service) endpoints(c config.Followed) (*node.Pool, error) {
-	nodes, err := s.nodes(c.ID, c.RPC)
-	if err != nil {
-		return nil, err
-	}
-	return node.NewPool(nodes, node.PoolOptions{ChainID: c.ID, DB: s.db, Metrics: s.rpc, Log: s.log}), nil
-}
-
 // follow follows one chain until ctx ends or its requested end. Its error needs an operator: see
 // indexer.Follower.Run.
 func (s *Service) follow(ctx context.Context, c config.Followed) error {
-	pool, err := s.endpoints(c)
+	pool, err := s.runningPool(ctx, c.ID, c.RPC)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watched, stop := context.WithCancel(ctx)
 	defer stop()
-	watching.Go(func() { _ = pool.Run(watched) }) // ends with watched, without an error
 	if len(c.Coins) > 0 && !s.Ending.Comes() {
 		loop := payments.New(s.db, pool, c.ID, payments.Options{Coins: c.Coins, Log: s.log})
 		watching.Go(func() { _ = loop.Run(watched) }) // ends with watched, without an error
@@ -355,51 +334,38 @@ func (s *Service) listen(ctx context.Context, l net.Listener, h http.Handler) er
 	return nil
 }
 
-// trustEngine returns the engine that keeps scores up to date, and a function that closes its connections.
-func (s *Service) trustEngine() (*engine.Engine, func(), error) {
+// trustEngine returns the engine that keeps scores up to date.
+func (s *Service) trustEngine() (*engine.Engine, error) {
 	o, err := s.Config.Trust.Options()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	reader, stop, err := s.Sources(o.Sources)
+	reader, err := s.Sources(o.Sources)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if reader != nil {
 		o.Ask = reader
 	}
 	o.Metrics, o.Log = engine.NewMetrics(s.registry), s.log
-	e, err := engine.New(s.db, o)
-	if err != nil {
-		stop()
-	}
-	return e, stop, err
+	return engine.New(s.db, o)
 }
 
-// Sources makes what asks the endpoints of all configured chains about raters, nil where no source counts, and what
-// closes its connections.
-func (s *Service) Sources(p *source.Policy) (*read.Reader, func(), error) {
+// Sources returns the reader that asks the endpoints of all configured chains about raters; nil if no
+// source counts.
+func (s *Service) Sources(p *source.Policy) (*read.Reader, error) {
 	if p == nil {
-		return nil, func() {}, nil
+		return nil, nil
 	}
 	chains, err := s.Config.Reachable()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	pools := map[uint64]*node.Pool{}
-	stop := func() {
-		for _, pool := range pools {
-			pool.Close()
-		}
-	}
+	list := map[uint64]*node.Pool{}
 	for id, urls := range chains {
-		nodes, err := s.nodes(id, urls)
-		if err != nil {
-			stop()
-			return nil, nil, err
+		if list[id], err = s.pool(id, urls); err != nil {
+			return nil, err
 		}
-		pools[id] = node.NewPool(nodes, node.PoolOptions{ChainID: id, Log: s.log})
 	}
-	reader, err := read.New(p.Multicall, pools)
-	return reader, stop, err
+	return read.New(p.Multicall, list)
 }

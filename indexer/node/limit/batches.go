@@ -1,11 +1,11 @@
-package node
+package limit
 
 import "sync"
 
-// batches is the number of calls that an endpoint accepts in one request. A refusal halves it. It
+// Batches is the number of calls that an endpoint accepts in one request. A refusal halves it. It
 // doubles again after a number of answers that grows with every refusal, so that one misread
-// refusal is forgotten and a real limit is seldom exceeded.
-type batches struct {
+// refusal is forgotten and a real limit is seldom exceeded. It is safe for concurrent use.
+type Batches struct {
 	mu    sync.Mutex
 	now   int // calls in one request
 	most  int
@@ -14,21 +14,24 @@ type batches struct {
 	tried bool // more was tried since the last refusal
 }
 
+// NewBatches returns a size of at most most calls, with which it starts.
+func NewBatches(most int) *Batches { return &Batches{now: most, most: most} }
+
 // Answers until a larger batch is tried.
 const (
 	batchCalmMin = 16
 	batchCalmMax = 4096
 )
 
-// size returns the number of calls for the next request.
-func (b *batches) size() int {
+// Size returns the number of calls for the next request.
+func (b *Batches) Size() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.now
 }
 
-// refused records that so many calls were too many.
-func (b *batches) refused(calls int) {
+// Refused records that so many calls were too many.
+func (b *Batches) Refused(calls int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if calls > b.now {
@@ -40,8 +43,8 @@ func (b *batches) refused(calls int) {
 	b.now, b.calm, b.wait, b.tried = max(1, calls/2), 0, max(b.wait, batchCalmMin), false
 }
 
-// answered counts an answered request, and doubles the number of calls when enough were answered.
-func (b *batches) answered() {
+// Answered counts an answered request, and doubles the number of calls when enough were answered.
+func (b *Batches) Answered() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.calm++; b.now < b.most && b.calm >= b.wait {
