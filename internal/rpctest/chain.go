@@ -12,6 +12,8 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/ethereum/go-ethereum/trie"
+
+	"repute/internal/chainserver"
 )
 
 // Options shape a chain. The zero value is chain 31337 with one block per second.
@@ -27,6 +29,7 @@ type Options struct {
 // Chain is a scripted chain. All methods are safe for concurrent use.
 type Chain struct {
 	Registries
+	*chainserver.Server
 	opts Options
 	srv  *httptest.Server
 
@@ -38,13 +41,6 @@ type Chain struct {
 	seen      *uint64                // reported head when lower than the true one
 	safe      uint64
 	finalized uint64
-	dark      bool
-	rules     []*rule
-	filters   []*filter
-	calls     map[string]int
-
-	batchMost    int // calls in one request, 0 for any
-	batchRefusal Answer
 
 	of     *Chain // the endpoint this is a second one of
 	frozen bool
@@ -93,12 +89,13 @@ func New(t testing.TB, o Options) *Chain {
 	if o.Start == 0 {
 		o.Start = 1_700_000_000
 	}
-	c := &Chain{opts: o, id: o.ChainID, byHash: map[common.Hash]*Block{}, calls: map[string]int{},
+	c := &Chain{opts: o, id: o.ChainID, byHash: map[common.Hash]*Block{},
 		Registries: Registries{
 			Identity:   common.HexToAddress("0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"),
 			Reputation: common.HexToAddress("0x8004baa17c55a88189ae136b182e5fda19de9b63"),
 			Validation: common.HexToAddress("0x8004cc8439f36fd5f9f049d9ff86523df6daab58"),
 		}}
+	c.Server = chainserver.Serve(source{c}, chainserver.Options{NoBlockTime: o.NoBlockTime})
 	c.Mine()
 	c.srv = httptest.NewServer(c)
 	t.Cleanup(func() {

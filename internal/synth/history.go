@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -20,10 +21,7 @@ import (
 )
 
 // Position names one log of a history.
-type Position struct {
-	Block, LogIndex uint64
-	Kind            repute.EventKind
-}
+type Position struct{ Block, LogIndex uint64 }
 
 // History is a built history. It is safe for concurrent use until Close.
 type History struct {
@@ -36,14 +34,7 @@ type History struct {
 	index  *os.File
 	byHash []hashEntry // by the first bytes of the hash
 
-	agents    *table[agent]
-	versions  *table[version]
-	entries   *table[entry]
-	spans     *table[span]
-	ratings   *table[rating]
-	responses *table[response]
-	requests  *table[request]
-	answers   *table[answer]
+	tables // in the order of their keys
 }
 
 // hashEntry finds a block by the first eight bytes of its hash.
@@ -144,28 +135,15 @@ func load(dir string) (h *History, err error) {
 	if h.index, err = os.Open(filepath.Join(dir, blocksFile)); err != nil {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
-	if err := h.openTables(); err != nil {
-		return nil, err
+	f, err := os.Open(filepath.Join(dir, stateFile))
+	if err != nil {
+		return nil, fmt.Errorf("open history: %w", err)
+	}
+	defer f.Close()
+	if err := h.tables.load(bufio.NewReaderSize(f, 1<<20)); err != nil {
+		return nil, fmt.Errorf("open history: %w", err)
 	}
 	return h, h.indexHashes()
-}
-
-func (h *History) openTables() (err error) {
-	set := func(e error) { err = errors.Join(err, e) }
-	set(into(&h.agents, h.dir, agentsFile))
-	set(into(&h.versions, h.dir, versionsFile))
-	set(into(&h.entries, h.dir, entriesFile))
-	set(into(&h.spans, h.dir, spansFile))
-	set(into(&h.ratings, h.dir, ratingsFile))
-	set(into(&h.responses, h.dir, respFile))
-	set(into(&h.requests, h.dir, requestsFile))
-	set(into(&h.answers, h.dir, answersFile))
-	return err
-}
-
-func into[T any](t **table[T], dir, name string) (err error) {
-	*t, err = openTable[T](dir, name)
-	return err
 }
 
 // indexHashes reads the hash of every block.
@@ -205,19 +183,10 @@ func (h *History) Close() error {
 			err = errors.Join(err, f.Close())
 		}
 	}
-	err = errors.Join(err, shut(h.agents), shut(h.versions), shut(h.entries), shut(h.spans), shut(h.ratings),
-		shut(h.responses), shut(h.requests), shut(h.answers))
 	if h.owned {
 		err = errors.Join(err, os.RemoveAll(filepath.Dir(h.dir)))
 	}
 	return err
-}
-
-func shut[T any](t *table[T]) error {
-	if t == nil {
-		return nil
-	}
-	return t.Close()
 }
 
 // Dir is where the history's files are.
@@ -335,9 +304,14 @@ func (h *History) Logs(number uint64) ([]*types.Log, error) {
 	if err != nil {
 		return nil, err
 	}
+	return h.logsBetween(start, end)
+}
+
+// logsBetween gives the logs between two places in the file.
+func (h *History) logsBetween(start, end uint64) ([]*types.Log, error) {
 	raw, err := h.read(start, end)
 	if err != nil {
-		return nil, fmt.Errorf("logs of block %d: %w", number, err)
+		return nil, err
 	}
 	logs := []*types.Log{}
 	var line []byte
@@ -345,7 +319,7 @@ func (h *History) Logs(number uint64) ([]*types.Log, error) {
 		line, raw = cutLine(raw)
 		l, err := parseLine(line)
 		if err != nil {
-			return nil, fmt.Errorf("logs of block %d: %w", number, err)
+			return nil, fmt.Errorf("logs at byte %d: %w", start, err)
 		}
 		logs = append(logs, l)
 	}

@@ -13,15 +13,12 @@ import (
 
 // A line is one log as JSON, always with the same members in the same order,
 // ending in a comma and a line break, so that a run of lines is the inside of an
-// array. What comes before the topics has a fixed width.
+// array.
 const (
 	lineEnd    = ",\n"
 	lineHead   = `{"address":"0x`
 	lineTopics = `","topics":["0x`
 	lineTx     = `","transactionHash":"0x`
-	addressAt  = len(lineHead)
-	topicAt    = addressAt + 40 + len(lineTopics)
-	topicStep  = 64 + len(`","0x`)
 )
 
 // appendLine writes a log whose position is filled in.

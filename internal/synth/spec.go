@@ -48,7 +48,7 @@ const (
 	fullEvents = 1_000_000
 	// layout numbers the files' format and the generator: a directory of another
 	// one is not reused.
-	layout = 1
+	layout = 2
 	// deployBlock is where the registries appear.
 	deployBlock = 100
 	// The head lies that far above the last event, and so do the safe and the

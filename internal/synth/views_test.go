@@ -23,7 +23,7 @@ type asker struct {
 }
 
 func ask(t *testing.T, h *History) asker {
-	return asker{serve(t, h, Mode{}), t, bindings.NewIdentityRegistry(), bindings.NewReputationRegistry(),
+	return asker{serve(t, h), t, bindings.NewIdentityRegistry(), bindings.NewReputationRegistry(),
 		bindings.NewValidationRegistry()}
 }
 
