@@ -123,19 +123,19 @@ func parseSizes(list string) (sizes []int, err error) {
 
 // nodeCommand is the other side of bench index.
 func (b *benches) nodeCommand() *cobra.Command {
-	var dir, shape, mode string
-	var events int
+	var o bench.NodeOptions
 	cmd := &cobra.Command{
 		Use:    "node",
 		Hidden: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return bench.ServeHistory(cmd.Context(), b.stdout, dir, shape, mode, events)
-		},
+		RunE:   func(cmd *cobra.Command, _ []string) error { return bench.ServeHistory(cmd.Context(), b.stdout, o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&dir, "dir", bench.HistoryDir(), "where histories are kept")
-	f.StringVar(&shape, "shape", "base", "base or busy")
-	f.StringVar(&mode, "mode", "clean", "e.g. range=10000,rate=50,latency=20ms,lossy")
-	f.IntVar(&events, "events", 1_000_000, "of the history")
+	f.StringVar(&o.Dir, "dir", bench.HistoryDir(), "where histories are kept")
+	f.StringVar(&o.Shape, "shape", "base", "base or busy")
+	f.IntVar(&o.Events, "events", 1_000_000, "of the history")
+	f.Uint64Var(&o.Range, "range", 0, "most blocks of an answer with logs, 0 for any")
+	f.IntVar(&o.Rate, "rate", 0, "HTTP requests per second, 0 for any")
+	f.DurationVar(&o.Latency, "latency", 0, "of every HTTP request")
+	f.BoolVar(&o.Lossy, "lossy", false, "leave logs of every kind out of answers over more than one block")
 	return cmd
 }

@@ -81,17 +81,17 @@ func Documents(ctx context.Context, o DocumentsOptions) (r Report, err error) {
 	defer func() { err = errors.Join(err, server.stop()) }()
 	r = Report{Name: "documents", Config: map[string]any{"documents": o.Documents, "hosts": o.Hosts,
 		"dead_hosts": o.Hosts / deadOneIn, "dead_hosts_of_crowd": crowd,
-		"hosts_at_once": documents.DefaultHosts, "requests_per_host": documents.HostParallel, "seed": seed}}
+		"hosts_at_once": documents.DefaultHosts, "requests_per_host": documents.HostParallel, "seed": Seed}}
 	if r.Machine, err = machine(ctx, server.admin); err != nil {
 		return r, err
 	}
-	b := &documentsBench{progress: progress{o.Progress}, o: o, server: server}
+	b := &documentsBench{Progress: Progress{o.Progress}, o: o, server: server}
 	if err := b.measure(ctx); err != nil {
 		return r, err
 	}
 	r.Measurements, r.Targets = b.m, b.m.targets()
 	for _, t := range r.Targets {
-		b.say("%s", t)
+		b.Say("%s", t)
 	}
 	return r, nil
 }
@@ -113,7 +113,7 @@ func (o DocumentsOptions) withDefaults() (DocumentsOptions, error) {
 }
 
 type documentsBench struct {
-	progress
+	Progress
 	o      DocumentsOptions
 	server *postgres
 	m      DocumentsMeasurements
@@ -162,7 +162,7 @@ func (b *documentsBench) run(ctx context.Context, name string, x *reading) (Docu
 	if err != nil {
 		return r, err
 	}
-	b.say("%s: %d in %.2f s (ideal %.2f s, product %.2f s, Postgres %.2f s), %.0f/s, at most %d at once, %.0f MB at 20 %%, %.0f MB at the end, %.0f MB at most",
+	b.Say("%s: %d in %.2f s (ideal %.2f s, product %.2f s, Postgres %.2f s), %.0f/s, at most %d at once, %.0f MB at 20 %%, %.0f MB at the end, %.0f MB at most",
 		name, r.Documents, r.Seconds, r.Ideal, r.CPU, r.PgCPU, r.PerSecond, r.AtOnce, r.EarlyMB, r.EndMB, r.PeakMB)
 	return r, nil
 }

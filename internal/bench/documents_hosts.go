@@ -71,7 +71,7 @@ func startFarm(ctx context.Context, live, dead, each int) (*farm, error) {
 // continent, its handshake included.
 func delays(hosts, each int) [][]time.Duration {
 	const typical, spread, within = 250 * time.Millisecond, 0.35, 0.25
-	random := rand.New(rand.NewPCG(seed, seed))
+	random := rand.New(rand.NewPCG(Seed, Seed))
 	out := make([][]time.Duration, hosts)
 	for h := range out {
 		host := float64(typical) * math.Exp(spread*random.NormFloat64())

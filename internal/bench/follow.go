@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"repute/devnet"
@@ -121,17 +122,17 @@ func (m *FollowMeasurements) targets() []Target {
 
 // polling is a run over HTTP, with the polls of the blocks that are watched.
 func (f *follow) polling(ctx context.Context) (p Polling, err error) {
-	c, err := countPolls(f.chain.RPCURL())
+	var polls atomic.Int64
+	url, stop, err := countPolls(f.chain.RPCURL(), &polls)
 	if err != nil {
 		return p, err
 	}
-	defer func() { err = errors.Join(err, c.close()) }()
-	var before int64
-	m, err := f.run(ctx, c.URL, func() { before = c.polls.Load() })
+	defer func() { err = errors.Join(err, stop()) }()
+	m, err := f.run(ctx, url, func() { polls.Store(0) })
 	if err != nil {
 		return p, err
 	}
-	p = Polling{Visible: m.Visible, Polls: c.polls.Load() - before}
+	p = Polling{Visible: m.Visible, Polls: polls.Load()}
 	p.PerBlock = float64(p.Polls) / float64(m.Blocks)
 	return p, nil
 }

@@ -30,9 +30,12 @@ type IndexOptions struct {
 	Progress io.Writer // lines for a person; nil: none
 }
 
-// modes are how a node may behave, as synth.ParseMode reads it.
+// clean is the mode of an honest node.
+const clean = "clean"
+
+// modes are how a node may behave: its flag for it.
 var modes = map[string]string{
-	"clean":      "clean",
+	clean:        clean,
 	"range":      "range=10000",
 	"rate":       "rate=20",
 	lossy:        "lossy",
@@ -136,11 +139,11 @@ func Index(ctx context.Context, o IndexOptions) (r Report, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	b := &indexBench{progress: progress{o.Progress}, o: o, server: server}
+	b := &indexBench{Progress: Progress{o.Progress}, o: o, server: server}
 	b.m.Modes = map[string]Measured{}
 	r = Report{Name: "index", Config: map[string]any{"events": o.Events, "modes": o.Modes, "runs": o.Runs,
 		"curve": o.Curve, "busy": o.Busy,
-		"seed": seed}}
+		"seed": Seed}}
 	if r.Machine, err = machine(ctx, server.admin); err != nil {
 		return r, err
 	}
@@ -149,13 +152,13 @@ func Index(ctx context.Context, o IndexOptions) (r Report, err error) {
 	}
 	r.Measurements, r.Targets = b.m, b.targets()
 	for _, t := range r.Targets {
-		b.say("%s", t)
+		b.Say("%s", t)
 	}
 	return r, nil
 }
 
 type indexBench struct {
-	progress
+	Progress
 	o      IndexOptions
 	server *postgres
 	m      IndexMeasurements
@@ -180,7 +183,7 @@ func (b *indexBench) history(ctx context.Context, shape synth.Shape, events int)
 	start := time.Now()
 	h, err := synth.Open(ctx, b.o.Dir, specOf(shape, events))
 	if err == nil && time.Since(start) > time.Second {
-		b.say("generated a %s history of %d events in %s", shape, events, time.Since(start).Round(time.Second))
+		b.Say("generated a %s history of %d events in %s", shape, events, time.Since(start).Round(time.Second))
 	}
 	return h, err
 }
@@ -188,7 +191,7 @@ func (b *indexBench) history(ctx context.Context, shape synth.Shape, events int)
 func (b *indexBench) indexing(h *synth.History, mode string) *indexing {
 	return &indexing{program: b.o.Program, node: b.o.Node, server: b.server, history: h, dir: b.o.Dir, mode: modes[mode],
 		compare: true,
-		timeout: time.Minute + time.Duration(h.Events())*time.Millisecond, say: b.say}
+		timeout: time.Minute + time.Duration(h.Events())*time.Millisecond, say: b.Say}
 }
 
 // mode measures one behavior of the node, the first one several times with the
@@ -230,7 +233,7 @@ func (b *indexBench) runs(ctx context.Context, name string, x *indexing, n int,
 			return err
 		}
 		m.Runs = append(m.Runs, run)
-		b.say("%s %d: %.2f s (indexer %.2f s, Postgres %.2f s), %.0f events/s, %d requests, %.2f calls per 2,000 events, %.0f MB%s", name,
+		b.Say("%s %d: %.2f s (indexer %.2f s, Postgres %.2f s), %.0f events/s, %d requests, %.2f calls per 2,000 events, %.0f MB%s", name,
 			x.history.Events(), run.Seconds, run.CPUSeconds, run.PostgresCPU, run.EventsPerS, run.Requests, run.CallsPer2000,
 			run.PeakMB,
 			verdict(x.compare, run))
@@ -282,7 +285,7 @@ func (b *indexBench) yardsticks(ctx context.Context, all *rows, transactions int
 	if err != nil {
 		return err
 	}
-	b.say("yardsticks: %d final rows %.2f s (Postgres %.2f s), raw events %.2f s (%.2f s), %d transactions", y.FinalRows,
+	b.Say("yardsticks: %d final rows %.2f s (Postgres %.2f s), raw events %.2f s (%.2f s), %d transactions", y.FinalRows,
 		final, finalCPU,
 		raw, rawCPU, y.Transactions)
 	y.FinalSeconds, y.FinalCPU = append(y.FinalSeconds, final), append(y.FinalCPU, finalCPU)

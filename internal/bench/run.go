@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"repute/internal/chainserver"
 	"repute/internal/synth"
 )
 
@@ -127,7 +128,7 @@ func (r *Run) took(t time.Duration, events int) {
 	r.EventsPerS, r.MicrosPerEvent = float64(events)/t.Seconds(), float64(t.Microseconds())/float64(events)
 }
 
-func (r *Run) answered(s synth.Stats, events int) {
+func (r *Run) answered(s chainserver.Stats, events int) {
 	r.Requests, r.Limited, r.Calls, r.AnswersMB = s.Requests, s.Limited, s.Calls, float64(s.Bytes)/1e6
 	headers := s.Calls["eth_getBlockByNumber"]
 	others := -headers

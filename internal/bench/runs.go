@@ -73,7 +73,7 @@ func Runs(ctx context.Context, o RunsOptions) (r Report, err error) {
 			err = e
 		}
 	}()
-	x := &running{o: o, server: p, say: progress{o.Progress}}
+	x := &running{o: o, server: p, Progress: Progress{o.Progress}}
 	if err := x.unloaded(ctx); err != nil {
 		return r, err
 	}
@@ -92,7 +92,7 @@ func Runs(ctx context.Context, o RunsOptions) (r Report, err error) {
 		AtMost("runs doubled by kills", float64(x.m.Kills.Doubled), 0, ""),
 	}
 	for _, t := range r.Targets {
-		x.say.say("%s", t)
+		x.Say("%s", t)
 	}
 	return r, nil
 }
@@ -101,8 +101,8 @@ func Runs(ctx context.Context, o RunsOptions) (r Report, err error) {
 type running struct {
 	o      RunsOptions
 	server *postgres
-	say    progress
-	m      RunsMeasurements
+	Progress
+	m RunsMeasurements
 }
 
 // NoopAgent is the slug of the agent that does nothing.
@@ -170,7 +170,7 @@ func (x *running) single(ctx context.Context, d *database) error {
 	}
 	slices.Sort(took)
 	x.m.Single.Runs, x.m.Single.Median, x.m.Single.P95 = len(took), took[len(took)/2], took[len(took)*95/100]
-	x.say.say("%d runs one after the other: median %.1f ms, 95 %% within %.1f ms", len(took), x.m.Single.Median*1000,
+	x.Say("%d runs one after the other: median %.1f ms, 95 %% within %.1f ms", len(took), x.m.Single.Median*1000,
 		x.m.Single.P95*1000)
 	return nil
 }
@@ -201,7 +201,7 @@ func (x *running) load(ctx context.Context, d *database, db *store.DB, w *proces
 	l.Runs, l.Seconds, l.PerSecond, l.Commits, l.ServerCPU = int(n), took, n/took, (after.commits-before.commits)/n,
 		after.cpu-before.cpu
 	l.Statements = (after.statements - before.statements) / n
-	x.say.say("%d runs at once: %.1f/s, %.0f statements and %.0f commits each", l.Runs, l.PerSecond, l.Statements,
+	x.Say("%d runs at once: %.1f/s, %.0f statements and %.0f commits each", l.Runs, l.PerSecond, l.Statements,
 		l.Commits)
 	return nil
 }
@@ -284,7 +284,7 @@ func (x *running) judge(ctx context.Context, d *database) (err error) {
 			return err
 		}
 	}
-	x.say.say("%d runs with %d kills in %.0f s: %d lost, %d doubled", k.Runs, k.Kills, k.Seconds, k.Lost+k.Undecided,
+	x.Say("%d runs with %d kills in %.0f s: %d lost, %d doubled", k.Runs, k.Kills, k.Seconds, k.Lost+k.Undecided,
 		k.Doubled)
 	return nil
 }

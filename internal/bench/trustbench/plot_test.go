@@ -1,4 +1,4 @@
-package bench
+package trustbench
 
 import (
 	"encoding/xml"

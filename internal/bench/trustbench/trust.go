@@ -1,4 +1,6 @@
-package bench
+// Package trustbench measures what it takes to move a score, how well scores tell good from bad, and
+// what they cost.
+package trustbench
 
 import (
 	"cmp"
@@ -13,6 +15,7 @@ import (
 
 	"repute"
 	"repute/internal/attack"
+	"repute/internal/bench"
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/source"
@@ -71,7 +74,7 @@ type NegativeRule struct {
 
 // Trust measures what it takes to move a score, beside what it takes with other formulas,
 // how well scores tell good from bad, and what they cost.
-func Trust(ctx context.Context, o TrustOptions) (r Report, err error) {
+func Trust(ctx context.Context, o TrustOptions) (r bench.Report, err error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
@@ -87,32 +90,32 @@ func Trust(ctx context.Context, o TrustOptions) (r Report, err error) {
 	if err != nil {
 		return r, err
 	}
-	b := &trustBench{progress: progress{o.Progress}, o: o, p: p, policy: policy}
+	b := &trustBench{Progress: bench.Progress{To: o.Progress}, o: o, p: p, policy: policy}
 	if err := b.measure(ctx); err != nil {
 		return r, err
 	}
-	r = Report{Name: "trust", Machine: host(), Measurements: b.m, Targets: b.targets,
+	r = bench.Report{Name: "trust", Machine: bench.Host(), Measurements: b.m, Targets: b.targets,
 		Config: map[string]any{"params": p.Version, "params_hash": p.Hash, "tags_hash": p.TagsHash, "trials": o.Trials,
-			"curve": o.Curve, "seed": seed}}
+			"curve": o.Curve, "seed": bench.Seed}}
 	for _, t := range r.Targets {
-		b.say("%s", t)
+		b.Say("%s", t)
 	}
 	return r, nil
 }
 
 type trustBench struct {
-	progress
+	bench.Progress
 	o       TrustOptions
 	p       *trust.Params
 	policy  *source.Policy
 	m       TrustMeasurements
-	targets []Target
+	targets []bench.Target
 }
 
-func (b *trustBench) judge(t ...Target) { b.targets = append(b.targets, t...) }
+func (b *trustBench) judge(t ...bench.Target) { b.targets = append(b.targets, t...) }
 
 func (b *trustBench) measure(ctx context.Context) error {
-	generated := attack.Population(1500, 60, seed)
+	generated := attack.Population(1500, 60, bench.Seed)
 	recorded, err := b.recorded()
 	if err != nil {
 		return err
@@ -163,7 +166,7 @@ func (b *trustBench) recorded() (*attack.World, error) {
 	}
 	w, err := attack.Load(trustFiles(b.o.Data))
 	if errors.Is(err, fs.ErrNotExist) {
-		b.say("detection is not measured: %v", err)
+		b.Say("detection is not measured: %v", err)
 		return nil, nil
 	}
 	return w, err
@@ -171,8 +174,8 @@ func (b *trustBench) recorded() (*attack.World, error) {
 
 // world attacks one world: T1 to T8, T10, T11 and T14.
 func (b *trustBench) world(w *attack.World, p *trust.Params) {
-	b.say("attacks on %s, %d ratings", w.Name, len(w.Ratings))
-	a := attack.NewBench(w, p, seed)
+	b.Say("attacks on %s, %d ratings", w.Name, len(w.Ratings))
+	a := attack.NewBench(w, p, bench.Seed)
 	out := TrustWorld{World: w.Name, Ratings: len(w.Ratings)}
 	b.praise(a, &out)
 	b.slander(a, &out)
@@ -185,10 +188,10 @@ func (b *trustBench) world(w *attack.World, p *trust.Params) {
 	if out.Honest > 0 {
 		share = float64(out.Rated) / float64(out.Honest)
 	}
-	b.judge(AtLeast(in(w, "honest agents with eight raters of full weight that are rated"), share, 0.9, ""))
+	b.judge(bench.AtLeast(in(w, "honest agents with eight raters of full weight that are rated"), share, 0.9, ""))
 	out.Whitewash = a.Whitewash()
 	out.Price, out.Scales = a.Price(), a.Scales()
-	b.judge(AtMost(in(w, "T20 loss by six ratings on other scales among twelve"), out.Scales.Inferred, 2, "points"))
+	b.judge(bench.AtMost(in(w, "T20 loss by six ratings on other scales among twelve"), out.Scales.Inferred, 2, "points"))
 	b.identity(w, out)
 	b.m.Worlds = append(b.m.Worlds, out)
 }
@@ -201,7 +204,7 @@ func (b *trustBench) praise(a *attack.Bench, out *TrustWorld) {
 	try := func(most float64, outcomes ...attack.Outcome) {
 		worst := slices.MaxFunc(outcomes, func(x, y attack.Outcome) int { return cmp.Compare(x.Mean, y.Mean) })
 		out.Outcomes = append(out.Outcomes, outcomes...)
-		b.judge(AtMost(in(a.World, fmt.Sprintf("%s, %d: mean", worst.Attack, worst.Size)), worst.Mean, most, "points"))
+		b.judge(bench.AtMost(in(a.World, fmt.Sprintf("%s, %d: mean", worst.Attack, worst.Size)), worst.Mean, most, "points"))
 	}
 	var fresh []attack.Outcome
 	for _, n := range []int{1, 3, 10, 100, 1000, 10_000} {
@@ -240,8 +243,8 @@ func (b *trustBench) drops(a *attack.Bench, out *TrustWorld, most float64, drops
 		rejected += d.Rejected
 	}
 	out.Drops = append(out.Drops, drops...)
-	b.judge(AtMost(in(a.World, fmt.Sprintf("%s, %d: worst drop", worst.Attack, worst.Size)), worst.Worst, most, "points"),
-		AtMost(in(a.World, worst.Attack+": victims rejected or shut down"), float64(rejected), 0, ""))
+	b.judge(bench.AtMost(in(a.World, fmt.Sprintf("%s, %d: worst drop", worst.Attack, worst.Size)), worst.Worst, most, "points"),
+		bench.AtMost(in(a.World, worst.Attack+": victims rejected or shut down"), float64(rejected), 0, ""))
 }
 
 // mixing are attacks that put together what each by itself is worth little: T17 and T18.
@@ -250,8 +253,8 @@ func (b *trustBench) mixing(a *attack.Bench, out *TrustWorld) {
 		worst := slices.MaxFunc(outcomes, func(x, y attack.Outcome) int { return cmp.Compare(x.Mean, y.Mean) })
 		best := slices.MaxFunc(outcomes, func(x, y attack.Outcome) int { return cmp.Compare(x.Tier, y.Tier) })
 		out.Outcomes = append(out.Outcomes, outcomes...)
-		b.judge(AtMost(in(a.World, fmt.Sprintf("%s, %d: mean", worst.Attack, worst.Size)), worst.Mean, most, "points"),
-			AtMost(in(a.World, fmt.Sprintf("%s, %d: tier", best.Attack, best.Size)), float64(best.Tier), float64(tier), ""))
+		b.judge(bench.AtMost(in(a.World, fmt.Sprintf("%s, %d: mean", worst.Attack, worst.Size)), worst.Mean, most, "points"),
+			bench.AtMost(in(a.World, fmt.Sprintf("%s, %d: tier", best.Attack, best.Size)), float64(best.Tier), float64(tier), ""))
 	}
 	var byRoot, byRater []attack.Outcome
 	var drops []attack.Drop
@@ -277,56 +280,56 @@ func (b *trustBench) mixing(a *attack.Bench, out *TrustWorld) {
 // always tries what holds for any agent.
 func (b *trustBench) always(a *attack.Bench, out *TrustWorld) {
 	out.Bounds = a.Bounds(b.o.Trials)
-	b.judge(AtMost(in(a.World, "T8 most that strangers moved a score / what the pool allows"), out.Bounds.Strangers, 1,
+	b.judge(bench.AtMost(in(a.World, "T8 most that strangers moved a score / what the pool allows"), out.Bounds.Strangers, 1,
 		""),
-		AtMost(in(a.World, "T14 times that praise lowered a score"), float64(out.Bounds.Lowered), 0, ""),
-		AtMost(in(a.World, "T14 times that revoking did not restore it exactly"), float64(out.Bounds.Unrestored), 0, ""))
+		bench.AtMost(in(a.World, "T14 times that praise lowered a score"), float64(out.Bounds.Lowered), 0, ""),
+		bench.AtMost(in(a.World, "T14 times that revoking did not restore it exactly"), float64(out.Bounds.Unrestored), 0, ""))
 }
 
 // identity judges what has rules, T10 and T11; prices are measured.
 func (b *trustBench) identity(w *attack.World, out TrustWorld) {
 	x := out.Whitewash
-	b.judge(AtMost(in(w, "T10 new agent of a bad agent's party, in every way: score above the bad one's"),
+	b.judge(bench.AtMost(in(w, "T10 new agent of a bad agent's party, in every way: score above the bad one's"),
 		x.Worst()-x.Old, 0, "points"),
-		AtMost(in(w, "T10 new agent of a bad agent's party: tier"), float64(x.BestTier), 0, ""),
-		AtMost(in(w, "T10 loss of who was given a bad agent, and of his customer"),
+		bench.AtMost(in(w, "T10 new agent of a bad agent's party: tier"), float64(x.BestTier), 0, ""),
+		bench.AtMost(in(w, "T10 loss of who was given a bad agent, and of his customer"),
 			x.Praised-min(x.Gifted, x.GiftedFirst, x.Customer), 0, "points"),
-		AtMost(in(w, "T21 agent of a party of which one known agent in four is bad: score above the bad one's"),
+		bench.AtMost(in(w, "T21 agent of a party of which one known agent in four is bad: score above the bad one's"),
 			x.Shared[1].Score-x.Old, 0, "points"),
-		AtMost(in(w, "T21 the same of one in a thousand: loss"), x.Praised-x.Shared[4].Score, 2, "points"),
-		AtMost(in(w, "T10 new agent without a link: score"), x.Unlinked, 0, "points"),
-		Holds(in(w, "T10 new agent without a link is not served in full"), !x.Service),
-		AtMost(in(w, "T11 strangers with payments above strangers without"), out.Price.Strangers-out.Price.Unpaid, 0,
+		bench.AtMost(in(w, "T21 the same of one in a thousand: loss"), x.Praised-x.Shared[4].Score, 2, "points"),
+		bench.AtMost(in(w, "T10 new agent without a link: score"), x.Unlinked, 0, "points"),
+		bench.Holds(in(w, "T10 new agent without a link is not served in full"), !x.Service),
+		bench.AtMost(in(w, "T11 strangers with payments above strangers without"), out.Price.Strangers-out.Price.Unpaid, 0,
 			"points"))
 	for _, c := range x.Cases {
-		b.judge(AtMost(in(w, "T10 "+c.Accountable+": other agent's score above the bad one's"), c.Score-c.Bad, 0, "points"),
-			AtMost(in(w, "T10 "+c.Bystander+": loss"), c.Free-c.Unlimited, 2, "points"))
+		b.judge(bench.AtMost(in(w, "T10 "+c.Accountable+": other agent's score above the bad one's"), c.Score-c.Bad, 0, "points"),
+			bench.AtMost(in(w, "T10 "+c.Bystander+": loss"), c.Free-c.Unlimited, 2, "points"))
 	}
 }
 
 func (b *trustBench) detect(w *attack.World) {
-	b.say("detection on %s", w.Name)
+	b.Say("detection on %s", w.Name)
 	const leave = 1500 // ratings: each takes a walk of its own
 	d := attack.Detect(w, attack.Undated(*b.p), b.p, leave)
 	b.m.Detection = &d
-	b.judge(AtLeast(in(w, "T12 AUC of bad against good parties, label edges removed"), d.AUC, 0.90, ""),
-		AtLeast(in(w, "T12 the same with the first three ratings"), d.First3, 0.82, ""),
-		AtLeast(in(w, "T12 AUC of the score that users see, by the shipped parameters"), d.Seen, 0.905, ""),
-		AtLeast(in(w, "T12 the same score with the first three ratings"), d.SeenFirst3, 0.84, ""),
-		AtLeast(in(w, "T12 lower end of the 95 % interval above the plain mean"), d.Low, 0.000001, ""),
-		AtMost(in(w, "T13 leave-one-out error of the engine"), d.Error, 0.265, ""),
-		AtLeast(in(w, "T13 leave-one-out correlation of the engine"), d.Pearson, 0.41, ""))
+	b.judge(bench.AtLeast(in(w, "T12 AUC of bad against good parties, label edges removed"), d.AUC, 0.90, ""),
+		bench.AtLeast(in(w, "T12 the same with the first three ratings"), d.First3, 0.82, ""),
+		bench.AtLeast(in(w, "T12 AUC of the score that users see, by the shipped parameters"), d.Seen, 0.905, ""),
+		bench.AtLeast(in(w, "T12 the same score with the first three ratings"), d.SeenFirst3, 0.84, ""),
+		bench.AtLeast(in(w, "T12 lower end of the 95 % interval above the plain mean"), d.Low, 0.000001, ""),
+		bench.AtMost(in(w, "T13 leave-one-out error of the engine"), d.Error, 0.265, ""),
+		bench.AtLeast(in(w, "T13 leave-one-out correlation of the engine"), d.Pearson, 0.41, ""))
 }
 
 func (b *trustBench) onOff() {
 	o := attack.MeasureOnOff(b.p)
 	b.m.OnOff = o
-	b.judge(AtMost("T9 bad days until below 50", float64(o.Below50), 3, "days"),
-		AtMost("T9 bad days until below -10", float64(o.Below10), 12, "days"),
-		AtLeast("T9 good days until 50 again", float64(o.Recovery), 60, "days"))
+	b.judge(bench.AtMost("T9 bad days until below 50", float64(o.Below50), 3, "days"),
+		bench.AtMost("T9 bad days until below -10", float64(o.Below10), 12, "days"),
+		bench.AtLeast("T9 good days until 50 again", float64(o.Recovery), 60, "days"))
 	const halfLives = 4
 	b.m.VouchAge = attack.VouchAge(b.p, 2*halfLives)
-	b.judge(AtMost("T19 weight by a root's only praise, four half-lives old", b.m.VouchAge[halfLives], 0.1, ""))
+	b.judge(bench.AtMost("T19 weight by a root's only praise, four half-lives old", b.m.VouchAge[halfLives], 0.1, ""))
 }
 
 // rules compares ways to weigh bad news.
@@ -342,7 +345,7 @@ func (b *trustBench) rules(w *attack.World) {
 	} {
 		p := *b.p
 		p.Negative.Factors = rule.factors
-		a, o := attack.NewBench(w, &p, seed), attack.MeasureOnOff(&p)
+		a, o := attack.NewBench(w, &p, bench.Seed), attack.MeasureOnOff(&p)
 		b.m.Negatives = append(b.m.Negatives,
 			NegativeRule{Rule: rule.name, Chosen: slices.Equal(rule.factors, b.p.Negative.Factors),
 				One: a.SlanderByRaters(1).Worst, Three: a.SlanderByRaters(3).Worst, Below50: o.Below50, Below10: o.Below10,
@@ -352,7 +355,7 @@ func (b *trustBench) rules(w *attack.World) {
 
 // digests is T15.
 func (b *trustBench) digests(ctx context.Context, w *attack.World) error {
-	b.say("the same bytes in any order")
+	b.Say("the same bytes in any order")
 	seen := map[string]bool{}
 	for i := range 6 {
 		digest, err := w.Digest(ctx, b.p, uint64(i), 1+i%2, i >= 3)
@@ -365,7 +368,7 @@ func (b *trustBench) digests(ctx context.Context, w *attack.World) error {
 		b.m.Digests = append(b.m.Digests, digest)
 	}
 	slices.Sort(b.m.Digests)
-	b.judge(AtMost("T15 different results of six orders, on one and two processors, one by one and in one pass",
+	b.judge(bench.AtMost("T15 different results of six orders, on one and two processors, one by one and in one pass",
 		float64(len(seen)), 1, ""))
 	return nil
 }
@@ -385,12 +388,12 @@ const (
 // cost is T16.
 func (b *trustBench) cost(ctx context.Context) error {
 	for _, n := range b.o.Curve {
-		b.say("recomputing %d ratings", n)
+		b.Say("recomputing %d ratings", n)
 		c, err := attack.MeasureCost(ctx, n, b.p)
 		if err != nil {
 			return fmt.Errorf("cost of %d ratings: %w", n, err)
 		}
-		b.say("%d ratings: loaded in %.1f s; walk %.2f s, scores %.2f s, %.2f s of processors, %.0f MB; an event %.2f ms, of the most rated agent %.2f ms",
+		b.Say("%d ratings: loaded in %.1f s; walk %.2f s, scores %.2f s, %.2f s of processors, %.0f MB; an event %.2f ms, of the most rated agent %.2f ms",
 			n, c.Build, c.Walk, c.Scores, c.CPU, c.Memory, c.Event, c.Busiest)
 		b.m.Cost = append(b.m.Cost, c)
 	}
@@ -402,10 +405,10 @@ func (b *trustBench) cost(ctx context.Context) error {
 	b.m.Personal = attack.MeasurePersonal(edges, b.p)
 	name := fmt.Sprintf(" of %d ratings", c.Edges)
 	part := float64(min(c.Edges, costEdges)) / costEdges // a shorter curve is held to its part, not below a tenth
-	b.judge(AtMost("T16 full recomputation"+name, c.Total(), costSeconds*max(part, 0.1), "s"),
-		AtMost("T16 memory while recomputing"+name, c.Memory, costMB, "MB"),
-		AtMost("T16 one event", c.Event, costEventMS, "ms"),
-		AtMost(fmt.Sprintf("T16 one event at an agent of %d ratings", attack.LargeRatings), c.Large, costLargeMS, "ms"),
-		AtMost(fmt.Sprintf("score by a caller's hundred roots, %d ratings", edges), b.m.Personal, personalMS, "ms"))
+	b.judge(bench.AtMost("T16 full recomputation"+name, c.Total(), costSeconds*max(part, 0.1), "s"),
+		bench.AtMost("T16 memory while recomputing"+name, c.Memory, costMB, "MB"),
+		bench.AtMost("T16 one event", c.Event, costEventMS, "ms"),
+		bench.AtMost(fmt.Sprintf("T16 one event at an agent of %d ratings", attack.LargeRatings), c.Large, costLargeMS, "ms"),
+		bench.AtMost(fmt.Sprintf("score by a caller's hundred roots, %d ratings", edges), b.m.Personal, personalMS, "ms"))
 	return nil
 }

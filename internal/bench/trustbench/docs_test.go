@@ -1,4 +1,4 @@
-package bench
+package trustbench
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 	"repute/trust"
 )
 
-const docs = "../../docs"
+const docs = "../../../docs"
 
 // TestTrustPageTellsTheReport: the figures and charts of docs/explanation/trust.md are those of the
 // report beside it, and the report is of the parameters that the product has.
