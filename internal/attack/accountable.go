@@ -91,7 +91,7 @@ func (s *washing) paidCase() GuardCase {
 		s.launched(e, first)
 		give(e, s.next, first, secondsDay)
 		for i := range 10 {
-			row := rowOf(len(s.World.Ratings)+words+i, Rating{s.next + 10 + i, s.old, -1, s.World.Now})
+			row := RowOf(len(s.World.Ratings)+words+i, Rating{s.next + 10 + i, s.old, -1, s.World.Now})
 			row.Payee, row.PaidAt = Address(s.next), s.World.Now-1
 			e.Rows = append(e.Rows, row)
 		}
@@ -135,7 +135,7 @@ func (s *washing) agedCase() GuardCase {
 		e := s.engine.Evidence(s.fresh)
 		e.Owner, e.Agent = Address(owner), repute.AgentID{ChainID: 1}
 		for i, p := range append(s.praise, s.praise...) {
-			e.Rows = append(e.Rows, rowOf(len(s.World.Ratings)+i, Rating{p, s.fresh, 1, s.World.Now - 200*secondsDay*int64(i%2)}))
+			e.Rows = append(e.Rows, RowOf(len(s.World.Ratings)+i, Rating{p, s.fresh, 1, s.World.Now - 200*secondsDay*int64(i%2)}))
 		}
 		e.Agent.TokenID.SetUint64(1)
 		e.Related = s.kept.Related(&e, s.Params, func(common.Address) int { return 1 })
@@ -193,11 +193,11 @@ func (s *washing) known(platform int) int {
 		r.Former(token(first+i), trust.Tenure{To: 1, Began: 1, Ended: 1 + 11*60, Owner: Address(platform)})
 	}
 	for i, of := range s.World.Ratings {
-		r.Rating(token(of.To), rowOf(i, of))
+		r.Rating(token(of.To), RowOf(i, of))
 	}
 	for i := range platformCustomers {
 		for n, p := range s.praise {
-			r.Rating(token(first+i), rowOf(len(s.World.Ratings)+3*i+n, Rating{p, first + i, 1, s.World.Now}))
+			r.Rating(token(first+i), RowOf(len(s.World.Ratings)+3*i+n, Rating{p, first + i, 1, s.World.Now}))
 		}
 	}
 	_, known := r.Coverage(r.Build().Walk(s.engine.roots(), s.Params.Walk))

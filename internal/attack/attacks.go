@@ -143,7 +143,7 @@ func (b *Bench) WeakInChannels(n int, all bool) Outcome {
 			if j > 0 && !all {
 				continue
 			}
-			r := rowOf(len(b.World.Ratings)+10*i+j, Rating{q, target, 1, b.World.Now})
+			r := RowOf(len(b.World.Ratings)+10*i+j, Rating{q, target, 1, b.World.Now})
 			r.Tag1, r.Validation = tag, j == 2
 			if all && j < 2 { // a payment is of a rating
 				r.Paid = fixed.Int(100)

@@ -96,7 +96,7 @@ func (e *Engine) credited(s *Sources, held []holding, agents int) *Engine {
 		token := repute.TokenID{uint64(n)}
 		reader.Agent(token, 0, Address(1<<30+n), common.Address{})
 		for _, party := range parties(held) {
-			row := rowOf(1, Rating{From: party, Value: 1, Time: e.w.Now})
+			row := RowOf(1, Rating{From: party, Value: 1, Time: e.w.Now})
 			reader.Rating(token, row)
 		}
 	}

@@ -140,7 +140,7 @@ func (c *Chain) weigh(p *trust.Params, roots []int) (*trust.GraphReader, *flow.W
 		token := repute.TokenID{uint64(agent)}
 		reader.Agent(token, 0, Address(c.owner(agent)), common.Address{})
 		for _, r := range ratings {
-			reader.Rating(token, rowOf(agent, r))
+			reader.Rating(token, RowOf(agent, r))
 		}
 	}
 	return reader, reader.Build().Walk(list, p.Walk)
@@ -219,7 +219,7 @@ func (c *Chain) cover(p *trust.Params, w *flow.Weights, roots []int) (out Covera
 			Block: c.block()}
 		var own, honest, heard float64
 		for _, r := range ratings {
-			e.Rows = append(e.Rows, rowOf(agent, r))
+			e.Rows = append(e.Rows, RowOf(agent, r))
 			node := w.Graph().Node(Address(r.From))
 			counts := w.Counts(node, p.Paths.MinWeight)
 			if records++; counts {

@@ -65,7 +65,7 @@ func (t *trial) evidence() trust.Evidence {
 func (t *trial) strangers(e trust.Evidence, before trust.Result, out *Bounds) {
 	rows := slices.Clone(e.Rows)
 	for i := range 1 + t.rng.IntN(60) {
-		row := rowOf(len(t.b.World.Ratings)+t.rng.IntN(20),
+		row := RowOf(len(t.b.World.Ratings)+t.rng.IntN(20),
 			Rating{0, 0, 2*t.rng.Float64() - 1, t.b.World.Now - t.rng.Int64N(200*secondsDay)})
 		if len(e.Rows) > 0 && t.rng.IntN(2) == 0 {
 			row = e.Rows[t.rng.IntN(len(e.Rows))]
@@ -88,7 +88,7 @@ func (t *trial) praise(e trust.Evidence, before trust.Result, out *Bounds) {
 	if slices.ContainsFunc(e.Rows, func(r trust.Row) bool { return r.Rater == Address(rater) }) {
 		return
 	}
-	row := rowOf(len(t.b.World.Ratings), Rating{rater, 0, 1, t.b.World.Now - t.rng.Int64N(200*secondsDay)})
+	row := RowOf(len(t.b.World.Ratings), Rating{rater, 0, 1, t.b.World.Now - t.rng.Int64N(200*secondsDay)})
 	if len(e.Rows) > 0 && t.rng.IntN(2) == 0 {
 		row.Block = e.Rows[t.rng.IntN(len(e.Rows))].Block
 	}
@@ -118,7 +118,7 @@ func (w *World) Digest(ctx context.Context, p *trust.Params, seed uint64, proces
 	for _, i := range order {
 		r := w.Ratings[i]
 		if from, to := b.Add(Address(r.From)), b.Add(Address(r.To)); r.Value > 0 {
-			b.Vouch(from, to, p.Walk.Edge(fixedOf(r.Value), fixed.One))
+			b.Vouch(from, to, p.Walk.Edge(FixedOf(r.Value), fixed.One))
 		}
 	}
 	e := &Engine{w: w, p: p, about: map[int][]int{}}

@@ -86,14 +86,14 @@ func (b *Bench) Sway(s *Sources) (most Sway) {
 				ev := e.Evidence(b.World.Next() - 1)
 				ev.Rows, ev.Owner = nil, Address(target+1+holders)
 				for i, p := range raters[:n] {
-					ev.Rows = append(ev.Rows, rowOf(1<<30+i, Rating{p, 0, 1 - 2*one(i < blame), b.World.Now}))
+					ev.Rows = append(ev.Rows, RowOf(1<<30+i, Rating{p, 0, 1 - 2*one(i < blame), b.World.Now}))
 				}
 				var x Sway
 				for value, moved := range map[float64]*float64{1: &x.Up, -1: &x.Down} {
 					said := ev
 					said.Rows = slices.Clone(ev.Rows)
 					for i, h := range held {
-						said.Rows = append(said.Rows, rowOf(1<<31+i, Rating{h.party, 0, value, b.World.Now}))
+						said.Rows = append(said.Rows, RowOf(1<<31+i, Rating{h.party, 0, value, b.World.Now}))
 					}
 					*moved = value * points(hostile.ask(said).Mean-e.ask(ev).Mean)
 					if value == 1 {

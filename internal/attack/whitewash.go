@@ -103,7 +103,7 @@ func (b *Bench) washing() *washing {
 	for _, p := range b.fullRaters(words) {
 		more = append(more, Rating{p, s.old, -1, b.World.Now})
 	}
-	s.engine = newEngine(b.World.With(more...), b.Params, [2]int{s.old, s.alias})
+	s.engine = NewEngine(b.World.With(more...), b.Params, [2]int{s.old, s.alias})
 	s.bad = s.engine.scorer.Score(s.engine.Evidence(s.old))
 	s.kept = s.givenTo()
 	s.given = s.givenTo(hand{words, s.next})
@@ -149,7 +149,7 @@ func (s *washing) ask(penalties trust.Penalties, praised bool, known int, e trus
 	e.Related = penalties.Related(&e, s.Params, func(common.Address) int { return known })
 	for i, p := range s.praise {
 		if praised {
-			e.Rows = append(e.Rows, rowOf(len(s.World.Ratings)+i, Rating{p, s.fresh, 1, s.World.Now}))
+			e.Rows = append(e.Rows, RowOf(len(s.World.Ratings)+i, Rating{p, s.fresh, 1, s.World.Now}))
 		}
 	}
 	return s.engine.scorer.Score(e)

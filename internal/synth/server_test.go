@@ -136,7 +136,7 @@ func TestFilters(t *testing.T) {
 	s := serve(t, h)
 	all := stored(t, h, 0, h.Head())
 	feedback, transfer := contracts.Topic(repute.KindNewFeedback), contracts.Topic(repute.KindTransfer)
-	token := tokenTopic(3)
+	token := common.BigToHash(big.NewInt(3))
 	for name, q := range map[string]ethereum.FilterQuery{
 		"one address":     {Addresses: []common.Address{validationAddress}},
 		"two topics":      {Topics: [][]common.Hash{{feedback, transfer}}},

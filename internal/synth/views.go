@@ -122,7 +122,9 @@ func reverted(data []byte, reason ...string) *chainserver.Error {
 
 // require is Solidity's revert with a reason.
 func require(reason string) *chainserver.Error {
-	return reverted(append(crypto.Keccak256([]byte("Error(string)"))[:4], pack([]any{reason})...), reason)
+	text := make([]byte, 96) // offset, length and one word of text
+	text[31], text[63] = 32, byte(copy(text[64:], reason))
+	return reverted(append(crypto.Keccak256([]byte("Error(string)"))[:4], text...), reason)
 }
 
 func nonexistent(token *big.Int) *chainserver.Error {

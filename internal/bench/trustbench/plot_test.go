@@ -17,7 +17,7 @@ func TestPlots(t *testing.T) {
 			{Attack: "T1 a", Size: 1, Mean: 9, Baselines: map[string]float64{"a & <b>": 100, "c": 50}},
 			{Attack: "T1 a", Size: 1000, Mean: 9, Baselines: map[string]float64{"a & <b>": 100, "c": 70}}}}},
 		OnOff: attack.OnOff{Timeline: []attack.OnOffStep{{Day: 0, Mean: 60}, {Day: 1, Mean: -20}}},
-		Cost:  []attack.Cost{{Edges: 10_000, Walk: 0.01, Scores: 0.02}, {Edges: 100_000, Walk: 0.1, Scores: 0.2}},
+		Cost:  []Cost{{Edges: 10_000, Walk: 0.01, Scores: 0.02}, {Edges: 100_000, Walk: 0.1, Scores: 0.2}},
 	}
 	plots := m.Plots()
 	if len(plots) != 3 || !strings.Contains(plots["wallets.svg"], "a &amp; &lt;b&gt;") {

@@ -38,7 +38,7 @@ type TrustMeasurements struct {
 	OnOff     attack.OnOff      `json:"on_off"`              // T9
 	Negatives []NegativeRule    `json:"negative_rules"`      // the choice between T7 and T9
 	Digests   []string          `json:"digests"`             // T15: different ones among all orders and processors
-	Cost      []attack.Cost     `json:"cost"`                // T16
+	Cost      []Cost            `json:"cost"`                // T16
 	VouchAge  []float64         `json:"vouch_age"`           // weight by a root's only praise, so many half-lives ago
 	Personal  float64           `json:"personal_ms"`         // walk and score by a caller's roots, slowest of twenty
 	Sources   *TrustSources     `json:"sources"`             // G1 to G8
@@ -389,7 +389,7 @@ const (
 func (b *trustBench) cost(ctx context.Context) error {
 	for _, n := range b.o.Curve {
 		b.Say("recomputing %d ratings", n)
-		c, err := attack.MeasureCost(ctx, n, b.p)
+		c, err := MeasureCost(ctx, n, b.p)
 		if err != nil {
 			return fmt.Errorf("cost of %d ratings: %w", n, err)
 		}
@@ -402,13 +402,13 @@ func (b *trustBench) cost(ctx context.Context) error {
 	}
 	c := b.m.Cost[len(b.m.Cost)-1]
 	edges := min(personalEdges, c.Edges)
-	b.m.Personal = attack.MeasurePersonal(edges, b.p)
+	b.m.Personal = MeasurePersonal(edges, b.p)
 	name := fmt.Sprintf(" of %d ratings", c.Edges)
 	part := float64(min(c.Edges, costEdges)) / costEdges // a shorter curve is held to its part, not below a tenth
 	b.judge(bench.AtMost("T16 full recomputation"+name, c.Total(), costSeconds*max(part, 0.1), "s"),
 		bench.AtMost("T16 memory while recomputing"+name, c.Memory, costMB, "MB"),
 		bench.AtMost("T16 one event", c.Event, costEventMS, "ms"),
-		bench.AtMost(fmt.Sprintf("T16 one event at an agent of %d ratings", attack.LargeRatings), c.Large, costLargeMS, "ms"),
+		bench.AtMost(fmt.Sprintf("T16 one event at an agent of %d ratings", LargeRatings), c.Large, costLargeMS, "ms"),
 		bench.AtMost(fmt.Sprintf("score by a caller's hundred roots, %d ratings", edges), b.m.Personal, personalMS, "ms"))
 	return nil
 }

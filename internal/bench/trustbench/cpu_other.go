@@ -1,6 +1,6 @@
 //go:build !unix
 
-package attack
+package trustbench
 
 // processorSeconds is not to be had here.
 func processorSeconds() float64 { return 0 }

@@ -1,4 +1,4 @@
-package attack
+package trustbench
 
 import (
 	"testing"
@@ -32,4 +32,13 @@ func TestPersonalIsOfARatedAgent(t *testing.T) {
 	if took := MeasurePersonal(10_000, p); took <= 0 {
 		t.Errorf("%g ms", took)
 	}
+}
+
+func params(t testing.TB) *trust.Params {
+	t.Helper()
+	p, err := trust.DefaultParams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

@@ -1,4 +1,4 @@
-package attack
+package trustbench
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/internal/attack"
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
@@ -59,18 +60,18 @@ func newCrowd(edges int) *crowd {
 }
 
 // rating is number i: one in ten is bad.
-func (c *crowd) rating(i int) Rating {
+func (c *crowd) rating(i int) attack.Rating {
 	value := 0.9
 	if i%10 == 0 {
 		value = -0.5
 	}
-	return Rating{int(c.from[i]), int(c.to[i]), value, c.now - int64(i*7919%10_000_000)}
+	return attack.Rating{From: int(c.from[i]), To: int(c.to[i]), Value: value, Time: c.now - int64(i*7919%10_000_000)}
 }
 
 // roots are one party in a hundred, so that most agents are rated: one that nobody of weight speaks of is no work.
 func (c *crowd) roots() (roots []flow.Root) {
 	for i := 0; i < c.parties; i += 100 {
-		roots = append(roots, flow.Root{Address: Address(i), Weight: fixed.One})
+		roots = append(roots, flow.Root{Address: attack.Address(i), Weight: fixed.One})
 	}
 	return roots
 }
@@ -78,12 +79,12 @@ func (c *crowd) roots() (roots []flow.Root) {
 func (c *crowd) graph(p *trust.Params) *flow.Graph {
 	b := flow.NewGraphBuilder()
 	for party := range c.parties {
-		b.Add(Address(party))
+		b.Add(attack.Address(party))
 	}
 	for i := range c.from {
 		r := c.rating(i)
 		if r.Value > 0 {
-			b.Vouch(c.from[i], c.to[i], p.Walk.Edge(fixedOf(r.Value), fixed.One)) // numbers are given in order
+			b.Vouch(c.from[i], c.to[i], p.Walk.Edge(attack.FixedOf(r.Value), fixed.One)) // numbers are given in order
 		}
 	}
 	return b.Build()
@@ -125,10 +126,10 @@ func (c *crowd) ledger(w *flow.Weights, p *trust.Params) (l *trust.Ledger, some 
 		chosen[c.to[i*len(c.to)/samples]] = true
 	}
 	for agent := range c.parties {
-		e := trust.Evidence{Block: c.block(), Owner: Address(agent)}
+		e := trust.Evidence{Block: c.block(), Owner: attack.Address(agent)}
 		e.Agent.TokenID.SetUint64(uint64(agent))
 		for _, i := range list[start[agent]:start[agent+1]] {
-			e.Rows = append(e.Rows, rowOf(int(i), c.rating(int(i))))
+			e.Rows = append(e.Rows, attack.RowOf(int(i), c.rating(int(i))))
 		}
 		l.Add(e)
 		if chosen[uint32(agent)] {
@@ -204,9 +205,9 @@ func (s *sample) events(w *flow.Weights, p *trust.Params) (usual, busiest float6
 // and returns the milliseconds of the fastest of five.
 func largeEvent(w *flow.Weights, p *trust.Params) (fastest float64) {
 	at := repute.Block{Number: 1 << 40, Time: time.Unix(1_800_000_000, 0)}
-	e := trust.Evidence{Block: at, Owner: Address(1), Weights: w}
+	e := trust.Evidence{Block: at, Owner: attack.Address(1), Weights: w}
 	rate := func(i int) trust.Row {
-		r := rowOf(i, Rating{From: 2 + i, To: 1, Value: 0.9, Time: at.Time.Unix() - int64(LargeRatings-i)})
+		r := attack.RowOf(i, attack.Rating{From: 2 + i, To: 1, Value: 0.9, Time: at.Time.Unix() - int64(LargeRatings-i)})
 		r.Block = uint64(1 + i)
 		return r
 	}
@@ -249,7 +250,7 @@ func MeasurePersonal(edges int, p *trust.Params) (slowest float64) {
 // strangeRoots are a hundred addresses, others for each n, of which one in eleven never rated.
 func (c *crowd) strangeRoots(n int) (roots []flow.Root) {
 	for i := range 100 {
-		roots = append(roots, flow.Root{Address: Address((n*7919 + i*613) % (c.parties + c.parties/10)), Weight: fixed.One})
+		roots = append(roots, flow.Root{Address: attack.Address((n*7919 + i*613) % (c.parties + c.parties/10)), Weight: fixed.One})
 	}
 	return roots
 }

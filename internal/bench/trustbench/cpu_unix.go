@@ -1,6 +1,6 @@
 //go:build unix
 
-package attack
+package trustbench
 
 import "syscall"
 
