@@ -26,7 +26,7 @@ func (b *benches) indexCommand() *cobra.Command {
 			if o.Node, err = self(); err != nil {
 				return err
 			}
-			if err := positive("events", o.Events); err != nil {
+			if err := errors.Join(positive("events", o.Events), positive("runs", o.Runs)); err != nil {
 				return err
 			}
 			if o.Curve, err = parseSizes(curve); err != nil {
@@ -40,8 +40,7 @@ func (b *benches) indexCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.Bool("json", true, "print the report as JSON, the only form there is")
-	f.StringVar(&o.Dir, "dir", "",
-		"where generated histories are kept, about 1.3 GB per million events; default "+bench.HistoryDir())
+	f.StringVar(&o.Dir, "dir", bench.HistoryDir(), "where generated histories are kept, about 1.3 GB per million events")
 	f.IntVar(&o.Events, "events", 1_000_000, "of the history of every mode")
 	f.StringSliceVar(&o.Modes, "modes", bench.ModeNames(), "how the node behaves")
 	f.IntVar(&o.Runs, "runs", 3, "of the first mode, with the yardsticks in between")

@@ -122,3 +122,48 @@ func (r *process) await(ctx context.Context, every time.Duration, ready func(con
 		}
 	}
 }
+
+// Usage is what a run of the product took, to its end.
+type Usage struct {
+	CPU         float64 `json:"cpu_seconds"` // of the product, its start and end included
+	PostgresCPU float64 `json:"postgres_cpu_seconds"`
+	PeakMB      float64 `json:"peak_rss_mb"` // of the product
+	WALMB       float64 `json:"wal_mb"`
+}
+
+// session is the product at work on a database.
+type session struct {
+	*process
+	d      *database
+	before int64 // position of the server's log
+}
+
+// serve starts the product with a configuration.
+func (d *database) serve(ctx context.Context, p Program, config string) (s *session, err error) {
+	s = &session{d: d}
+	if s.before, err = d.server.wal(ctx); err != nil {
+		return nil, err
+	}
+	s.process, err = p.start("serve", "--config", config)
+	return s, err
+}
+
+// count adds what the server did so far.
+func (s *session) count(ctx context.Context, u *Usage) error {
+	now, err := s.d.server.wal(ctx)
+	if err != nil {
+		return err
+	}
+	cpu, err := s.d.cpu(ctx)
+	u.WALMB, u.PostgresCPU = float64(now-s.before)/1e6, cpu.Seconds()
+	return err
+}
+
+// end stops the product and adds what it took.
+func (s *session) end(u *Usage) error {
+	if err := s.stop(); err != nil {
+		return err
+	}
+	u.CPU, u.PeakMB = s.cpu().Seconds(), float64(s.peakKB)/1024
+	return nil
+}

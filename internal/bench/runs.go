@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -63,38 +61,24 @@ const (
 // Runs measures what the nine phases cost beside the agent's work, with an agent that
 // does nothing, and that killing workers loses and doubles nothing.
 func Runs(ctx context.Context, o RunsOptions) (r Report, err error) {
-	log := slog.New(slog.DiscardHandler)
-	p, err := startCounting(ctx, log)
-	if err != nil {
-		return r, err
-	}
-	defer func() {
-		if e := p.stop(); err == nil {
-			err = e
+	r = Report{Name: "runs", Config: map[string]any{"runs": o.Runs, "single": o.Single, "kills": o.Kills,
+		"workers": o.Workers}}
+	say := Progress{o.Progress}
+	return onServer(ctx, say, r, true, func(server *postgres) (any, []Target, error) {
+		x := &running{o: o, server: server, Progress: say}
+		if err := x.unloaded(ctx); err != nil {
+			return nil, nil, err
 		}
-	}()
-	x := &running{o: o, server: p, Progress: Progress{o.Progress}}
-	if err := x.unloaded(ctx); err != nil {
-		return r, err
-	}
-	if err := x.killed(ctx); err != nil {
-		return r, err
-	}
-	r.Name, r.Config, r.Measurements = "runs", map[string]any{"runs": o.Runs, "single": o.Single, "kills": o.Kills,
-		"workers": o.Workers}, x.m
-	if r.Machine, err = machine(ctx, p.admin); err != nil {
-		return r, err
-	}
-	r.Targets = []Target{
-		AtMost("nine phases of an agent that does nothing, median", x.m.Single.Median*1000, maxOverhead*1000, "ms"),
-		AtLeast("runs at full load", x.m.Load.PerSecond, minThroughput, "/s"),
-		AtMost("runs lost by kills", float64(x.m.Kills.Lost+x.m.Kills.Undecided), 0, ""),
-		AtMost("runs doubled by kills", float64(x.m.Kills.Doubled), 0, ""),
-	}
-	for _, t := range r.Targets {
-		x.Say("%s", t)
-	}
-	return r, nil
+		if err := x.killed(ctx); err != nil {
+			return nil, nil, err
+		}
+		return x.m, []Target{
+			AtMost("nine phases of an agent that does nothing, median", x.m.Single.Median*1000, maxOverhead*1000, "ms"),
+			AtLeast("runs at full load", x.m.Load.PerSecond, minThroughput, "/s"),
+			AtMost("runs lost by kills", float64(x.m.Kills.Lost+x.m.Kills.Undecided), 0, ""),
+			AtMost("runs doubled by kills", float64(x.m.Kills.Doubled), 0, ""),
+		}, nil
+	})
 }
 
 // running is one call of Runs.
@@ -153,22 +137,11 @@ func (x *running) unloaded(ctx context.Context) (err error) {
 }
 
 func (x *running) single(ctx context.Context, d *database) error {
-	rows, err := d.Query(ctx, `select extract(epoch from ended_at - started_at)::float8 from runs order by 1`)
-	if err != nil {
-		return err
+	took, err := value[[]float64](ctx, d,
+		`select array_agg(t order by t) from (select extract(epoch from ended_at - started_at)::float8 as t from runs) as took`)
+	if err != nil || len(took) == 0 {
+		return fmt.Errorf("times of %d runs: %w", len(took), err)
 	}
-	var took []float64
-	for rows.Next() {
-		var t float64
-		if err := rows.Scan(&t); err != nil {
-			return err
-		}
-		took = append(took, t)
-	}
-	if err := rows.Err(); err != nil || len(took) == 0 {
-		return fmt.Errorf("runs: %d, %w", len(took), err)
-	}
-	slices.Sort(took)
 	x.m.Single.Runs, x.m.Single.Median, x.m.Single.P95 = len(took), took[len(took)/2], took[len(took)*95/100]
 	x.Say("%d runs one after the other: median %.1f ms, 95 %% within %.1f ms", len(took), x.m.Single.Median*1000,
 		x.m.Single.P95*1000)

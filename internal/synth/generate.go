@@ -127,7 +127,7 @@ func (g *generator) gap() int {
 // blockSize draws how many logs a block gets at least: mostly few, sometimes
 // ten times as many.
 func (g *generator) blockSize() uint32 {
-	mean := float64(g.spec.Events) / float64(g.spec.Blocks) / filled
+	const mean = 5 / filled
 	size := g.rng.ExpFloat64() * mean / 2
 	if g.rng.IntN(10) == 0 {
 		size *= 11

@@ -26,7 +26,6 @@ type Position struct{ Block, LogIndex uint64 }
 // History is a built history. It is safe for concurrent use until Close.
 type History struct {
 	dir   string
-	owned bool // the directory goes with the history
 	meta  meta
 	enc   *encoder
 
@@ -43,33 +42,17 @@ type hashEntry struct {
 	number uint32
 }
 
-// Open opens the history of a spec under dir, building it when it is not there.
-// Several may live in one directory. An empty dir means a temporary one that
-// Close removes. Building writes about 1.3 GB per million events.
+// Open opens the history of a spec under dir, building it when it is not there. Several may live in one
+// directory. Building writes about 1.3 GB per million events.
 func Open(ctx context.Context, dir string, spec Spec) (*History, error) {
-	spec, err := spec.check()
-	if err != nil {
+	if err := spec.check(); err != nil {
 		return nil, err
 	}
 	key, err := spec.key()
 	if err != nil {
 		return nil, err
 	}
-	owned := dir == ""
-	if owned {
-		if dir, err = os.MkdirTemp("", "synth-"); err != nil {
-			return nil, fmt.Errorf("open history: %w", err)
-		}
-	}
-	h, err := openAt(ctx, dir, key, spec)
-	if err != nil {
-		if owned {
-			err = errors.Join(err, os.RemoveAll(dir))
-		}
-		return nil, err
-	}
-	h.owned = owned
-	return h, nil
+	return openAt(ctx, dir, key, spec)
 }
 
 func openAt(ctx context.Context, parent, key string, spec Spec) (*History, error) {
@@ -175,7 +158,7 @@ func (h *History) eachBlock(fn func(number uint64, raw []byte) error) error {
 	return nil
 }
 
-// Close closes the files and removes a temporary directory.
+// Close closes the files.
 func (h *History) Close() error {
 	var err error
 	for _, f := range []*os.File{h.lines, h.index} {
@@ -183,14 +166,8 @@ func (h *History) Close() error {
 			err = errors.Join(err, f.Close())
 		}
 	}
-	if h.owned {
-		err = errors.Join(err, os.RemoveAll(filepath.Dir(h.dir)))
-	}
 	return err
 }
-
-// Dir is where the history's files are.
-func (h *History) Dir() string { return h.dir }
 
 // Spec is what the history was made from, nothing left open.
 func (h *History) Spec() Spec { return h.meta.Spec }
@@ -313,17 +290,7 @@ func (h *History) logsBetween(start, end uint64) ([]*types.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	logs := []*types.Log{}
-	var line []byte
-	for len(raw) > 0 {
-		line, raw = cutLine(raw)
-		l, err := parseLine(line)
-		if err != nil {
-			return nil, fmt.Errorf("logs at byte %d: %w", start, err)
-		}
-		logs = append(logs, l)
-	}
-	return logs, nil
+	return parseLines(raw)
 }
 
 // transactionHashes gives the hashes of a block's transactions in order, as its lines name
