@@ -418,3 +418,21 @@ func goroutines() []string {
 		return strings.Contains(stack, "filters.(*Subscription).Unsubscribe")
 	})
 }
+
+func TestResponseCounts(t *testing.T) {
+	t.Parallel()
+	dn := start(t, devnet.Options{})
+	client, other := dn.Account(1), dn.Account(2)
+	b := dn.Batch()
+	b.Register(dn.Account(0), "")
+	b.GiveFeedback(client, devnet.Rating{Value: common.Big1})
+	b.AppendResponse(other, 0, client.Address, 1, "ipfs://a", common.Hash{})
+	b.AppendResponse(other, 0, client.Address, 1, "ipfs://b", common.Hash{})
+	ok(b.Mine(t.Context()))(t)
+	if n := ok(dn.View().ResponseCount(t.Context(), 0, client.Address, 1))(t); n != 2 {
+		t.Errorf("%d responses", n)
+	}
+	if n := len(ok(dn.ViewAt(1).Clients(t.Context(), 0))(t)); n != 0 {
+		t.Errorf("%d clients before there was an agent", n)
+	}
+}

@@ -13,7 +13,7 @@ import (
 
 	"repute"
 	"repute/api/wire"
-	"repute/devnet"
+	"repute/internal/population"
 	"repute/orchestrator/agents"
 	"repute/orchestrator/control"
 	"repute/policy"
@@ -52,8 +52,8 @@ type taskShown struct {
 
 // showTasks gives one task to an agent that is rated well, and the same one to an agent
 // that a ring praises.
-func (d *demo) showTasks(ctx context.Context, population *devnet.Population) (s shown, err error) {
-	rival, err := d.serveRival(ctx, population.Praised)
+func (d *demo) showTasks(ctx context.Context, p *population.Population) (s shown, err error) {
+	rival, err := d.serveRival(ctx, p.Praised)
 	if err != nil {
 		return s, err
 	}
@@ -89,16 +89,16 @@ func (d *demo) showTasks(ctx context.Context, population *devnet.Population) (s 
 }
 
 // mineTasks shows the tasks on a chain that makes blocks meanwhile.
-func (d *demo) mineTasks(ctx context.Context, population *devnet.Population) (shown, error) {
+func (d *demo) mineTasks(ctx context.Context, p *population.Population) (shown, error) {
 	d.progress("giving a task to a trusted agent, and to one that a ring praises")
 	d.chain.SetPeriod(250 * time.Millisecond)
 	defer d.chain.SetPeriod(0)
-	return d.showTasks(ctx, population)
+	return d.showTasks(ctx, p)
 }
 
-// tellTasks shows the tasks to a person.
-func (d *demo) tellTasks(ctx context.Context, population *devnet.Population) error {
-	s, err := d.showTasks(ctx, population)
+// announceTasks shows the tasks to a person.
+func (d *demo) announceTasks(ctx context.Context, p *population.Population) error {
+	s, err := d.showTasks(ctx, p)
 	switch {
 	case ctx.Err() != nil:
 		return nil

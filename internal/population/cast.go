@@ -1,14 +1,16 @@
-package devnet
+package population
+
+import "repute/devnet"
 
 // cast says which accounts play which part in a population.
 type cast struct {
-	owners     []Account
-	clients    []Account // the watchtowers first, the wallets of rating agents last
-	ring       []Account
-	validators []Account
-	wallets    []Account // for agents; the first raters of them rate too
-	heirs      []Account // agents are transferred to them
-	operators  []Account
+	owners     []devnet.Account
+	clients    []devnet.Account // the watchtowers first, the wallets of rating agents last
+	ring       []devnet.Account
+	validators []devnet.Account
+	wallets    []devnet.Account // for agents; the first raters of them rate too
+	heirs      []devnet.Account // agents are transferred to them
+	operators  []devnet.Account
 }
 
 // Sizes of the cast.
@@ -21,12 +23,12 @@ const (
 )
 
 // Watchtowers are the accounts that measure agents in every population of the devnet.
-func Watchtowers(d *Devnet) []Account { return newCast(d).clients[:watchtowers] }
+func Watchtowers(d *devnet.Devnet) []devnet.Account { return newCast(d).clients[:watchtowers] }
 
 // newCast needs castAccounts accounts. Six clients own agents too, so that trust
 // can flow on from whom the watchtowers rate well.
-func newCast(d *Devnet) cast {
-	accounts := func(from, n int) (list []Account) {
+func newCast(d *devnet.Devnet) cast {
+	accounts := func(from, n int) (list []devnet.Account) {
 		for i := range n {
 			list = append(list, d.Account(from+i))
 		}

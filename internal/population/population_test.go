@@ -1,12 +1,17 @@
-package devnet_test
+package population
 
 import (
 	"bytes"
+	"crypto/tls"
+	"io"
+	"math/big"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -16,11 +21,50 @@ import (
 	"repute/devnet"
 )
 
-func populate(t *testing.T, dn *devnet.Devnet, docs devnet.DocumentHost,
-	o devnet.PopulationOptions) *devnet.Population {
+// populate starts a devnet with a population and its documents.
+func populate(t *testing.T, dn devnet.Options, o Options) *Population {
 	t.Helper()
-	o.Documents = docs
-	return ok(devnet.Populate(t.Context(), dn, o))(t)
+	chain, err := devnet.Start(t.Context(), dn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = chain.Close() })
+	if o.Documents == nil {
+		if o.Documents, err = devnet.StartDocuments(""); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = o.Documents.Close() })
+	}
+	return ok(Populate(t.Context(), chain, o))(t)
+}
+
+// ok fails the test on an error and passes on the value.
+func ok[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// logs are all logs of the registries.
+func logs(t *testing.T, p *Population) []types.Log {
+	t.Helper()
+	return ok(p.dn.Client().FilterLogs(t.Context(), ethereum.FilterQuery{
+		FromBlock: new(big.Int).SetUint64(p.chain.StartBlock),
+		Addresses: append([]common.Address{p.chain.Identity, p.chain.Reputation}, p.chain.Validations...)}))(t)
+}
+
+// get returns the status and the body.
+func get(t *testing.T, docs *devnet.Documents, url string) (int, []byte) {
+	t.Helper()
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{RootCAs: docs.Roots()}}}
+	resp := ok(client.Get(url))(t)
+	defer resp.Body.Close()
+	return resp.StatusCode, ok(io.ReadAll(resp.Body))(t)
 }
 
 // decoded are the events behind the logs.
@@ -39,9 +83,8 @@ func decoded(t *testing.T, list []types.Log) map[repute.EventKind]int {
 
 func TestPopulationHasEverything(t *testing.T) {
 	t.Parallel()
-	dn, docs := start(t, devnet.Options{}), documents(t)
-	p := populate(t, dn, docs, devnet.PopulationOptions{Seed: 1})
-	kinds := decoded(t, logs(t, dn))
+	p := populate(t, devnet.Options{}, Options{Seed: 1})
+	kinds := decoded(t, logs(t, p))
 	for kind, atLeast := range map[repute.EventKind]int{
 		repute.KindRegistered: 50, repute.KindNewFeedback: 300 + 50 + 8, repute.KindFeedbackRevoked: 20,
 		repute.KindResponseAppended: 50, repute.KindValidationRequest: 25, repute.KindValidationResponse: 24,
@@ -52,15 +95,15 @@ func TestPopulationHasEverything(t *testing.T) {
 			t.Errorf("%d %s, want at least %d", kinds[kind], kind, atLeast)
 		}
 	}
-	if n := ok(dn.View().AgentCount(t.Context()))(t); n != uint64(len(p.Agents)) || n < 40 {
+	if n := ok(p.dn.View().AgentCount(t.Context()))(t); n != uint64(len(p.Agents)) || n < 40 {
 		t.Errorf("%d agents on chain, %d meant", n, len(p.Agents))
 	}
-	forms := map[devnet.Form]int{}
+	forms := map[Form]int{}
 	for _, a := range p.Agents {
 		forms[a.Form]++
 	}
-	for _, f := range []devnet.Form{devnet.FormBase64, devnet.FormPercent, devnet.FormGzip, devnet.FormWeb,
-		devnet.FormIPFS, devnet.FormBlocks, devnet.FormHTML, devnet.FormMalformed, devnet.FormLegacy, devnet.FormTampered} {
+	for _, f := range []Form{FormBase64, FormPercent, FormGzip, FormWeb,
+		FormIPFS, FormBlocks, FormHTML, FormMalformed, FormLegacy, FormTampered} {
 		if forms[f] == 0 {
 			t.Errorf("no agent with form %s", f)
 		}
@@ -69,9 +112,8 @@ func TestPopulationHasEverything(t *testing.T) {
 
 func TestPopulationMeansWhatTheChainSays(t *testing.T) {
 	t.Parallel()
-	dn, docs := start(t, devnet.Options{}), documents(t)
-	p := populate(t, dn, docs, devnet.PopulationOptions{Seed: 2})
-	view := dn.View()
+	p := populate(t, devnet.Options{}, Options{Seed: 2})
+	view := p.dn.View()
 	for _, a := range p.Agents {
 		owner := ok(view.OwnerOf(t.Context(), a.ID))(t)
 		wallet := ok(view.AgentWallet(t.Context(), a.ID))(t)
@@ -101,9 +143,8 @@ func TestPopulationMeansWhatTheChainSays(t *testing.T) {
 // give by this module's own arithmetic.
 func TestViewsAgree(t *testing.T) {
 	t.Parallel()
-	dn, docs := start(t, devnet.Options{}), documents(t)
-	p := populate(t, dn, docs, devnet.PopulationOptions{Seed: 3})
-	view, rated := dn.View(), 0
+	p := populate(t, devnet.Options{}, Options{Seed: 3})
+	view, rated := p.dn.View(), 0
 	for _, a := range p.Agents {
 		clients := ok(view.Clients(t.Context(), a.ID))(t)
 		if len(clients) == 0 {
@@ -132,9 +173,8 @@ func TestViewsAgree(t *testing.T) {
 
 func TestValidationViews(t *testing.T) {
 	t.Parallel()
-	dn, docs := start(t, devnet.Options{}), documents(t)
-	p := populate(t, dn, docs, devnet.PopulationOptions{Seed: 4})
-	view, requests, answered := dn.View(), 0, uint64(0)
+	p := populate(t, devnet.Options{}, Options{Seed: 4})
+	view, requests, answered := p.dn.View(), 0, uint64(0)
 	for _, a := range p.Agents {
 		count, _, err := view.ValidationSummary(t.Context(), a.ID, nil, "")
 		if err != nil {
@@ -153,37 +193,22 @@ func TestValidationViews(t *testing.T) {
 	}
 }
 
-func TestResponseCounts(t *testing.T) {
-	t.Parallel()
-	dn := start(t, devnet.Options{})
-	client, other := dn.Account(1), dn.Account(2)
-	b := dn.Batch()
-	b.Register(dn.Account(0), "")
-	b.GiveFeedback(client, devnet.Rating{Value: common.Big1})
-	b.AppendResponse(other, 0, client.Address, 1, "ipfs://a", common.Hash{})
-	b.AppendResponse(other, 0, client.Address, 1, "ipfs://b", common.Hash{})
-	ok(b.Mine(t.Context()))(t)
-	if n := ok(dn.View().ResponseCount(t.Context(), 0, client.Address, 1))(t); n != 2 {
-		t.Errorf("%d responses", n)
-	}
-	if n := len(ok(dn.ViewAt(1).Clients(t.Context(), 0))(t)); n != 0 {
-		t.Errorf("%d clients before there was an agent", n)
-	}
-}
-
 func TestPopulationIsDeterministic(t *testing.T) {
 	t.Parallel()
-	docs := documents(t)
+	docs, err := devnet.StartDocuments("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = docs.Close() })
 	genesis := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
 	run := func(seed uint64) []types.Log {
-		dn := start(t, devnet.Options{GenesisTime: genesis})
-		p := populate(t, dn, docs, devnet.PopulationOptions{Seed: seed, Until: genesis.Add(720 * time.Hour)})
+		p := populate(t, devnet.Options{GenesisTime: genesis}, Options{Documents: docs, Seed: seed, Until: genesis.Add(720 * time.Hour)})
 		for range 10 {
 			if err := p.Tick(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		return logs(t, dn)
+		return logs(t, p)
 	}
 	one, same, other := run(5), run(5), run(6)
 	if !reflect.DeepEqual(one, same) {
@@ -197,12 +222,11 @@ func TestPopulationIsDeterministic(t *testing.T) {
 func TestPopulationSpreadsOverTime(t *testing.T) {
 	t.Parallel()
 	until := time.Now().Truncate(time.Second)
-	dn, docs := start(t, devnet.Options{GenesisTime: until.Add(-30 * 24 * time.Hour)}), documents(t)
-	populate(t, dn, docs, devnet.PopulationOptions{Until: until})
-	if head := dn.Head(); !head.Time.Equal(until) {
+	p := populate(t, devnet.Options{GenesisTime: until.Add(-30 * 24 * time.Hour)}, Options{Until: until})
+	if head := p.dn.Head(); !head.Time.Equal(until) {
 		t.Errorf("last block at %s, want %s", head.Time, until)
 	}
-	first := ok(dn.Client().HeaderByNumber(t.Context(), common.Big2))(t)
+	first := ok(p.dn.Client().HeaderByNumber(t.Context(), common.Big2))(t)
 	if day := until.Add(-25 * 24 * time.Hour).Unix(); int64(first.Time) > day {
 		t.Errorf("first block of the population at %d, after %d", first.Time, day)
 	}
@@ -210,33 +234,31 @@ func TestPopulationSpreadsOverTime(t *testing.T) {
 
 func TestTickSurvivesReorganizations(t *testing.T) {
 	t.Parallel()
-	dn, docs := start(t, devnet.Options{}), documents(t)
-	p := populate(t, dn, docs, devnet.PopulationOptions{Seed: 7})
-	before := len(logs(t, dn))
+	p := populate(t, devnet.Options{}, Options{Seed: 7})
+	before := len(logs(t, p))
 	for i := range 60 {
 		if err := p.Tick(t.Context()); err != nil {
 			t.Fatalf("tick %d: %v", i, err)
 		}
 		if i%6 == 5 {
-			if err := dn.Reorg(t.Context(), 1+i%4, 2+i%4); err != nil {
+			if err := p.dn.Reorg(t.Context(), 1+i%4, 2+i%4); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if after := len(logs(t, dn)); after < before+60 {
+	if after := len(logs(t, p)); after < before+60 {
 		t.Errorf("%d logs after %d: the chain hardly lives", after, before)
 	}
 }
 
 func TestPopulationDocumentsAreServed(t *testing.T) {
 	t.Parallel()
-	dn, docs := start(t, devnet.Options{}), documents(t)
-	p := populate(t, dn, docs, devnet.PopulationOptions{Seed: 8})
+	p := populate(t, devnet.Options{}, Options{Seed: 8})
 	verbose := 0
 	for _, a := range p.Agents {
 		switch {
-		case a.Form == devnet.FormWeb:
-			code, _, body := get(t, docs, a.URI)
+		case a.Form == FormWeb:
+			code, body := get(t, p.docs, a.URI)
 			if code != 200 || !bytes.Contains(body, []byte(a.Name)) {
 				t.Errorf("agent %d: %d %.80q", a.ID, code, body)
 			}
@@ -244,10 +266,10 @@ func TestPopulationDocumentsAreServed(t *testing.T) {
 				verbose++
 			}
 		case strings.HasPrefix(a.URI, "ipfs://"):
-			url := docs.URL() + "/ipfs/" + strings.TrimPrefix(a.URI, "ipfs://") + "?format=car"
-			code, _, body := get(t, docs, url)
+			url := p.docs.URL() + "/ipfs/" + strings.TrimPrefix(a.URI, "ipfs://") + "?format=car"
+			code, body := get(t, p.docs, url)
 			if good := code == 200 && bytes.Contains(body, []byte(`"name"`)); good == a.Form.Broken() &&
-				a.Form != devnet.FormTampered {
+				a.Form != FormTampered {
 				t.Errorf("agent %d, %s: %d, %d bytes", a.ID, a.Form, code, len(body))
 			}
 		}
@@ -259,16 +281,15 @@ func TestPopulationDocumentsAreServed(t *testing.T) {
 
 func TestFeedbackHashesMostlyMatch(t *testing.T) {
 	t.Parallel()
-	dn, docs := start(t, devnet.Options{}), documents(t)
-	populate(t, dn, docs, devnet.PopulationOptions{Seed: 9})
+	p := populate(t, devnet.Options{}, Options{Seed: 9})
 	right, wrong := 0, 0
-	for _, l := range logs(t, dn) {
+	for _, l := range logs(t, p) {
 		e := ok(contracts.Decode(l))(t)
 		f, isFeedback := e.(repute.NewFeedback)
-		if !isFeedback || !strings.HasPrefix(f.URI, docs.URL()) || strings.HasSuffix(f.URI, ".gone") {
+		if !isFeedback || !strings.HasPrefix(f.URI, p.docs.URL()) || strings.HasSuffix(f.URI, ".gone") {
 			continue
 		}
-		if _, _, body := get(t, docs, f.URI); crypto.Keccak256Hash(body) == f.FeedbackHash {
+		if _, body := get(t, p.docs, f.URI); crypto.Keccak256Hash(body) == f.FeedbackHash {
 			right++
 		} else {
 			wrong++
