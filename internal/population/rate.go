@@ -53,9 +53,11 @@ func (p *Population) rateBy(b *devnet.Batch, client int, a *Agent) {
 	p.give(b, account, r)
 }
 
-// foreign returns the agent, or the next one that is not the client's own.
+// foreign returns the agent, or the next one that is neither the client's own nor the one that only the
+// ring rates.
 func (p *Population) foreign(client devnet.Account, a *Agent) *Agent {
-	for i := int(a.ID - p.Agents[0].ID); a.Owner.Address == client.Address || a.Wallet == client.Address; i++ {
+	for i := int(a.ID - p.Agents[0].ID); a.Owner.Address == client.Address || a.Wallet == client.Address ||
+		a.ID == p.Praised; i++ {
 		a = &p.Agents[(i+1)%len(p.Agents)]
 	}
 	return a
