@@ -376,10 +376,11 @@ func TestStartFailsWhenThePortIsTaken(t *testing.T) {
 
 func TestCloseLeavesNoGoroutines(t *testing.T) {
 	cycle := func() {
-		dn, err := devnet.Start(context.Background(), devnet.Options{Period: time.Millisecond})
+		dn, err := devnet.Start(context.Background(), devnet.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		dn.SetPeriod(time.Millisecond)
 		docs := ok(devnet.StartDocuments(""))(t)
 		reader := ok(ethclient.Dial(dn.WSURL()))(t)
 		defer reader.Close()

@@ -33,7 +33,7 @@ func (b *benches) trustCommand() *cobra.Command {
 	var curve, plots string
 	cmd := &cobra.Command{
 		Use:   "trust --json",
-		Short: "what it takes to move a score, beside other formulas, and what scores cost",
+		Short: "what it takes to move a score, compared with other formulas, and what scores cost",
 		Long: `Attacks the trust engine on a generated population, and on recorded traders where
 --data has their files, and asks other scorers' formulas about the same victims.
 It needs neither Postgres nor a network.`,

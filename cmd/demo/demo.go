@@ -117,7 +117,7 @@ func startChain(ctx context.Context) (*devnet.Devnet, error) {
 	return devnet.Start(ctx, devnet.Options{Port: port, Seed: "demo"})
 }
 
-// serve runs the product beside the population's life.
+// serve runs the product while the population acts.
 func (d *demo) serve(ctx context.Context, config string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -275,7 +275,7 @@ func (d *demo) settled(status wire.StatusAnswer) bool {
 
 func (d *demo) progress(what string) { fmt.Fprintln(d.stderr, "demo:", what) }
 
-// banner tells a person where everything is.
+// banner prints the addresses of everything for a person.
 func (d *demo) banner(follow string) {
 	faucet := d.chain.Faucet()
 	fmt.Fprintf(d.stdout, `

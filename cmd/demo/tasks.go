@@ -35,7 +35,7 @@ type shown struct {
 	Reported agents.Reported `json:"-"` // what the reporter posted
 	Paid     agents.Paid     `json:"-"`
 	Feedback int             `json:"postedRatings"` // by the reporter, that the index shows
-	// Before and After are the score of whom the reporter measured.
+	// Before and After are the score of the agent that the reporter measured.
 	Before float64 `json:"scoreBefore"`
 	After  float64 `json:"scoreAfter"`
 }
@@ -106,7 +106,7 @@ func (d *demo) announceTasks(ctx context.Context, p *population.Population) erro
 		d.progress("the tasks were not shown: " + err.Error())
 		return nil
 	}
-	s.tell(d.stdout, d.base)
+	s.print(d.stdout, d.base)
 	return nil
 }
 
@@ -243,8 +243,8 @@ func (v *verification) tasks(s shown) {
 	v.compare("score that a report lifted", s.Reported.Agent, s.After > s.Before, true)
 }
 
-// tell says it to a person.
-func (s shown) tell(w io.Writer, base string) {
+// print writes the result for a person.
+func (s shown) print(w io.Writer, base string) {
 	fmt.Fprintf(w, "A task for the demo's coordinator, which is rated well: %s in %.0f s.\n", s.Accepted.Status,
 		s.Accepted.Seconds)
 	for _, r := range s.Reported.Ratings {

@@ -53,7 +53,7 @@ type trial struct {
 	next    int
 }
 
-// evidence is a random part of what is said of a random party.
+// evidence is a random part of the ratings of a random party.
 func (t *trial) evidence() trust.Evidence {
 	e := t.engine.Evidence(t.parties[t.rng.IntN(len(t.parties))])
 	keep := t.rng.Float64()
@@ -82,7 +82,7 @@ func (t *trial) strangers(e trust.Evidence, before trust.Result, out *Bounds) {
 	out.Strangers, out.MostMoved = max(out.Strangers, (moved-0.002)/most), max(out.MostMoved, moved)
 }
 
-// praise adds a row of +1 from a rater with none before, whoever that is, and takes it away.
+// praise adds a row of +1 from a rater with none before, and takes it away.
 func (t *trial) praise(e trust.Evidence, before trust.Result, out *Bounds) {
 	rater := t.rng.IntN(t.next + 20)
 	if slices.ContainsFunc(e.Rows, func(r trust.Row) bool { return r.Rater == Address(rater) }) {

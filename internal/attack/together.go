@@ -54,7 +54,7 @@ type SourceBounds struct {
 	Moved  float64 `json:"praised"` // most points that praise by all sources gave
 }
 
-// SourceBounds tries random parts of what is said of random parties, with credentials for strangers and for some
+// SourceBounds tries random parts of the ratings of random parties, with credentials for strangers and for some
 // raters.
 func (b *Bench) SourceBounds(s *Sources, trials int) (out SourceBounds) {
 	t := &trial{b: b, rng: b.rng(), engine: NewEngine(b.World, b.Params)}

@@ -245,10 +245,10 @@ func Address(party int) (a common.Address) {
 // FixedOf rounds a value of a scenario to the nearest Fixed.
 func FixedOf(v float64) fixed.Fixed { return fixed.Fixed(math.Round(v * float64(fixed.One))) }
 
-// Score is what the engine says of a party.
+// Score is the engine's result for a party.
 func (e *Engine) Score(party int) trust.Result { return e.scorer.Score(e.Evidence(party)) }
 
-// Evidence is what the engine is told of a party.
+// Evidence is what the engine gets to know of a party.
 func (e *Engine) Evidence(party int) trust.Evidence {
 	ev := trust.Evidence{
 		Agent: repute.AgentID{ChainID: 1}, Owner: Address(party), Weights: e.weights,

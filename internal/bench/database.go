@@ -140,7 +140,7 @@ func (p *postgres) wal(ctx context.Context) (at int64, err error) {
 }
 
 // cpu is the processor time that the sessions now open in the database have used,
-// 0 where the system does not tell. Unlike the clock it does not depend on what
+// 0 where the system has no such figure. Unlike the clock it does not depend on what
 // else the machine does.
 func (d *database) cpu(ctx context.Context) (total time.Duration, err error) {
 	rows, err := d.Query(ctx, "select pid from pg_stat_activity where datname = current_database()")

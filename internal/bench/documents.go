@@ -45,7 +45,7 @@ type DocumentsMeasurements struct {
 // the last one is visible in the database.
 type DocumentsRun struct {
 	Documents int     `json:"documents"`
-	Dead      int     `json:"documents_of_dead_hosts"` // due beside them, not waited for
+	Dead      int     `json:"documents_of_dead_hosts"` // due at the same time, not waited for
 	Seconds   float64 `json:"seconds"`
 	PerSecond float64 `json:"documents_per_second"`
 	// Ideal is what the product's own limits allow with the latencies served: the
@@ -124,7 +124,7 @@ func (b *documentsBench) data(ctx context.Context) (DocumentsRun, error) {
 	return b.run(ctx, "data: URIs", x)
 }
 
-// web reads documents of hosts that answer, with those of dead ones due beside them.
+// web reads documents of hosts that answer, while those of dead ones are due.
 func (b *documentsBench) web(ctx context.Context, name string, dead int) (r DocumentsRun, err error) {
 	f, err := startFarm(ctx, b.o.Hosts-b.o.Hosts/deadOneIn, dead, b.o.Documents/b.o.Hosts)
 	if err != nil {

@@ -83,7 +83,7 @@ func (x *reading) read(ctx context.Context, d *database, config string, r *Docum
 	return p.end(&r.Usage)
 }
 
-// stored tells whether all is stored, and notes the memory held on the way.
+// stored reports whether all documents are stored, and records the resident memory at a fifth and at the end.
 func (x *reading) stored(d *database, p *process, r *DocumentsRun) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		n, err := value[int](ctx, d, "select count(*) from fetches where sha256 is not null")
@@ -108,7 +108,7 @@ func (x *reading) start(ctx context.Context, d *database) (time.Time, error) {
 	return value[time.Time](ctx, d, "select min(fetched_at) from fetches where sha256 is not null")
 }
 
-// residentMB is the memory that the program holds now, 0 where the system does not tell.
+// residentMB is the memory that the program holds now, 0 where the system has no such figure.
 func (r *process) residentMB() float64 {
 	value := field(filepath.Join("/proc", strconv.Itoa(r.cmd.Process.Pid), "status"), "VmRSS")
 	kb, _ := strconv.ParseInt(strings.TrimSuffix(value, " kB"), 10, 64)

@@ -163,7 +163,7 @@ func (f *follow) run(ctx context.Context, endpoint string, begun func()) (m Foll
 	return m, err
 }
 
-// agents are rated in turn; the first one is watched.
+// agents are rated round-robin; the first one is watched.
 const agents = 10
 
 // prepare registers the agents.

@@ -273,7 +273,7 @@ func (b *indexBench) yardsticks(ctx context.Context, all *rows, transactions int
 	return nil
 }
 
-// timed runs fn on a fresh database and gives the seconds it took, by the clock
+// timed runs fn on a fresh database and returns the seconds it took, by the clock
 // and of the server's processor.
 func (b *indexBench) timed(ctx context.Context, fn func(*database) (time.Duration, error)) (clock, cpu float64,
 	err error) {

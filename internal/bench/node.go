@@ -129,7 +129,7 @@ func startNode(p Program, dir string, h *synth.History, mode string) (*node, err
 	line, err := bufio.NewReader(r.out).ReadString('\n')
 	if err != nil {
 		_ = r.stop()
-		return nil, fmt.Errorf("the node did not start: %s", r.said)
+		return nil, fmt.Errorf("the node did not start: %s", r.stderr)
 	}
 	return &node{r, strings.TrimSpace(line)}, nil
 }

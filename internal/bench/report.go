@@ -28,7 +28,7 @@ type Report struct {
 	Targets      []Target `json:"targets"`
 }
 
-// OK tells whether every target was met.
+// OK reports whether every target was met.
 func (r *Report) OK() bool {
 	return !slices.ContainsFunc(r.Targets, func(t Target) bool { return !t.OK })
 }
@@ -71,7 +71,7 @@ func (t Target) String() string {
 	return fmt.Sprintf("%-6s %s: %.4g %s (%s %.4g)", verdict, t.Name, t.Value, t.Unit, t.Bound, t.Limit)
 }
 
-// Progress tells a person how far a benchmark is.
+// Progress writes lines for a person while a benchmark runs.
 type Progress struct{ To io.Writer }
 
 // Say writes a line with the time of day; nothing is written to no writer.
@@ -98,7 +98,7 @@ type Machine struct {
 func Host() Machine {
 	m := Machine{System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version(),
 		CPU: field("/proc/cpuinfo", "model name"), Settings: map[string]string{}}
-	_, _ = fmt.Sscan(field("/proc/meminfo", "MemTotal"), &m.MemoryMB) // unknown elsewhere: 0
+	_, _ = fmt.Sscan(field("/proc/meminfo", "MemTotal"), &m.MemoryMB) // 0 on other systems
 	m.MemoryMB /= 1024
 	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
 		_, _ = fmt.Sscan(string(raw), &m.Load)

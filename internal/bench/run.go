@@ -127,7 +127,7 @@ func (r *Run) answered(s chainserver.Stats, events int) {
 	r.CallsPer2000, r.HeadersPer2000 = float64(others)*2000/float64(events), float64(headers)*2000/float64(events)
 }
 
-// stored tells whether the newest event's block is indexed.
+// stored reports whether the newest event's block is indexed.
 func (x *indexing) stored(d *database) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		return value[bool](ctx, d, "select exists (select from chains where cursor_block >= $1)", x.history.LastEvent())

@@ -58,7 +58,7 @@ const (
 	minThroughput = 40    // runs per second
 )
 
-// Runs measures what the nine phases cost beside the agent's work, with an agent that
+// Runs measures what the nine phases cost in addition to the agent's work, with an agent that
 // does nothing, and that killing workers loses and doubles nothing.
 func Runs(ctx context.Context, o RunsOptions) (r Report, err error) {
 	r = Report{Name: "runs", Config: map[string]any{"runs": o.Runs, "single": o.Single, "kills": o.Kills,

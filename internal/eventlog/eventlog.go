@@ -48,7 +48,7 @@ func ticketLog(e repute.TicketConsumed) types.Log {
 		e.TokenID.Bytes32()}, Data: append(agent[:], e.FeedbackHash[:]...)}
 }
 
-// parts gives an event's address, indexed and plain arguments in ABI order.
+// parts returns an event's address, indexed and plain arguments in ABI order.
 func (r Registries) parts(e repute.Event) (at common.Address, topics, data []any) {
 	switch e := e.(type) {
 	case repute.NewFeedback:
@@ -126,7 +126,7 @@ func (r Registries) Tx(events ...repute.Event) []types.Log {
 	return logs
 }
 
-// Register gives the logs of register(string).
+// Register returns the logs of register(string).
 func (r Registries) Register(id uint64, owner common.Address, uri string) []types.Log {
 	return r.Tx(
 		repute.Transfer{To: owner, TokenID: Token(id)},
@@ -135,20 +135,20 @@ func (r Registries) Register(id uint64, owner common.Address, uri string) []type
 		repute.MetadataSet{TokenID: Token(id), Key: "agentWallet", Value: owner.Bytes()})
 }
 
-// Move gives the logs of a transfer, which clears the wallet first.
+// Move returns the logs of a transfer, which clears the wallet first.
 func (r Registries) Move(id uint64, from, to common.Address) []types.Log {
 	return r.Tx(
 		repute.MetadataSet{TokenID: Token(id), Key: "agentWallet", Value: []byte{}},
 		repute.Transfer{From: from, To: to, TokenID: Token(id)})
 }
 
-// SetURI gives the logs of setAgentURI.
+// SetURI returns the logs of setAgentURI.
 func (r Registries) SetURI(id uint64, by common.Address, uri string) []types.Log {
 	return r.Tx(repute.MetadataUpdate{TokenID: Token(id)},
 		repute.URIUpdated{TokenID: Token(id), URI: uri, UpdatedBy: by})
 }
 
-// Feedback gives the log of giveFeedback with a whole value and one tag.
+// Feedback returns the log of giveFeedback with a whole value and one tag.
 func (r Registries) Feedback(id uint64, client common.Address, index uint64, value int64, tag string) []types.Log {
 	return r.Tx(repute.NewFeedback{TokenID: Token(id), Client: client, Index: index,
 		Value: big.NewInt(value), Tag1: tag})
@@ -160,7 +160,7 @@ func Token(id uint64) (t repute.TokenID) {
 	return t
 }
 
-// Account gives the n-th of a fixed series of addresses.
+// Account returns the n-th of a fixed series of addresses.
 func Account(n uint64) common.Address {
 	return common.BigToAddress(new(big.Int).SetUint64(0xacc0_0000_0000 + n))
 }

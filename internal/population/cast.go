@@ -25,8 +25,8 @@ const (
 // Watchtowers are the accounts that measure agents in every population of the devnet.
 func Watchtowers(d *devnet.Devnet) []devnet.Account { return newCast(d).clients[:watchtowers] }
 
-// newCast needs castAccounts accounts. Six clients own agents too, so that trust
-// can flow on from whom the watchtowers rate well.
+// newCast needs castAccounts accounts. Six clients own agents too, so that trust flows on from agents
+// that the watchtowers rate well.
 func newCast(d *devnet.Devnet) cast {
 	accounts := func(from, n int) (list []devnet.Account) {
 		for i := range n {

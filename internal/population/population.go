@@ -28,7 +28,7 @@ type Options struct {
 }
 
 // Population is who lives on a populated chain and what was sent for them. What the chain holds is
-// said by View: reorganizations may undo transactions. Its methods belong to one goroutine.
+// read with View: reorganizations may undo transactions. Its methods belong to one goroutine.
 type Population struct {
 	Agents      []Agent
 	Watchtowers []devnet.Account // the clients that measure; fit to be roots of trust

@@ -248,7 +248,7 @@ func (p *Population) request(b *devnet.Batch) {
 	p.requests = append(p.requests, request{validator: validator, hash: hash})
 }
 
-// validate answers a request: every sixth with 0, which the chain's own view cannot tell from no answer.
+// validate answers a request: every sixth with 0, which the chain's own view cannot distinguish from no answer.
 func (p *Population) validate(b *devnet.Batch, q *request) {
 	body := fmt.Appendf(nil, `{"request":"%s","report":"run %d"}`, q.hash, p.rng.IntN(1000))
 	v := devnet.ValidationAnswer{Request: q.hash, URI: p.publish(FormWeb, "report", body), Hash: crypto.Keccak256Hash(body),

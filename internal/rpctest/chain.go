@@ -46,7 +46,7 @@ type Chain struct {
 	frozen bool
 	others int // endpoints made by Second
 
-	watchers   []chan *Block // told of mined blocks
+	watchers   []chan *Block // receive mined blocks
 	muted      bool
 	subscribed int
 	sockets    map[*rpc.Server]bool
@@ -66,7 +66,7 @@ func (b *Block) Number() uint64 { return b.Header.Number.Uint64() }
 // Hash is the header's hash.
 func (b *Block) Hash() common.Hash { return b.hash }
 
-// Logs gives copies of the block's logs in order.
+// Logs returns copies of the block's logs in order.
 func (b *Block) Logs() []types.Log {
 	var out []types.Log
 	for _, r := range b.Receipts {
@@ -119,7 +119,7 @@ func (c *Chain) Mine(txs ...[]types.Log) *Block {
 	for _, w := range c.watchers {
 		select {
 		case w <- b:
-		default: // nobody listens any more
+		default: // the subscription ended
 		}
 	}
 	return b
@@ -146,7 +146,7 @@ func (c *Chain) Fork(at uint64) {
 	}
 }
 
-// Blocks gives the canonical chain, ascending.
+// Blocks returns the canonical chain, ascending.
 func (c *Chain) Blocks() []*Block {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,7 +16,7 @@ var Gateway = eventlog.Gateway
 // Token makes a token id of a small number.
 func Token(id uint64) repute.TokenID { return eventlog.Token(id) }
 
-// Account gives the n-th of a fixed series of addresses.
+// Account returns the n-th of a fixed series of addresses.
 func Account(n uint64) common.Address { return eventlog.Account(n) }
 
 func must(err error) {

@@ -18,8 +18,8 @@ import (
 // answers.
 type Proxy struct {
 	*httptest.Server
-	// Lie, when not nil, may change the members of any answer; it is to be set while
-	// nobody asks.
+	// Lie, when not nil, may change the members of any answer; it MUST be set while
+	// no request is running.
 	Lie func(c ProxyCall, answer map[string]json.RawMessage)
 
 	url    string // of the honest node
@@ -86,7 +86,7 @@ func (d *Proxy) Lose(lose func(types.Log) bool, single, receipts bool) {
 	d.lose, d.single, d.receipts = lose, single, receipts
 }
 
-// Refuse makes the node lack a method; "" gives all of them back.
+// Refuse makes the node lack a method; "" restores all of them.
 func (d *Proxy) Refuse(method string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

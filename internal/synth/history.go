@@ -25,9 +25,9 @@ type Position struct{ Block, LogIndex uint64 }
 
 // History is a built history. It is safe for concurrent use until Close.
 type History struct {
-	dir   string
-	meta  meta
-	enc   *encoder
+	dir  string
+	meta meta
+	enc  *encoder
 
 	lines  *os.File
 	index  *os.File
@@ -65,8 +65,8 @@ func openAt(ctx context.Context, parent, key string, spec Spec) (*History, error
 	return load(dir)
 }
 
-// build writes a history beside dir and moves it there when it is whole. When
-// another process was faster, its equal one stays.
+// build writes a history next to dir and renames it when it is complete. When another process was
+// faster, its equal one stays.
 func build(ctx context.Context, parent, dir string, spec Spec) error {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return fmt.Errorf("build history: %w", err)
@@ -75,7 +75,7 @@ func build(ctx context.Context, parent, dir string, spec Spec) error {
 	if err != nil {
 		return fmt.Errorf("build history: %w", err)
 	}
-	defer os.RemoveAll(draft) // nothing is there any more when all went well
+	defer os.RemoveAll(draft) // it was renamed when the build succeeded
 	e := newEncoder()
 	w, err := newWriter(draft, spec, e)
 	if err != nil {
@@ -231,7 +231,7 @@ func (h *History) neighbors(number uint64) (b block, parent common.Hash, end uin
 	return b, parent, uint64(info.Size()), nil
 }
 
-// Header gives a block's header and hash.
+// Header returns a block's header and hash.
 func (h *History) Header(number uint64) (*types.Header, common.Hash, error) {
 	if number > h.Head() {
 		return nil, common.Hash{}, fmt.Errorf("block %d: %w", number, repute.ErrNotFound)
@@ -275,7 +275,7 @@ func (h *History) read(start, end uint64) ([]byte, error) {
 	return raw, nil
 }
 
-// Logs gives the logs of one block in order.
+// Logs returns the logs of one block in order.
 func (h *History) Logs(number uint64) ([]*types.Log, error) {
 	start, end, err := h.lineSpan(number, number)
 	if err != nil {
@@ -284,7 +284,7 @@ func (h *History) Logs(number uint64) ([]*types.Log, error) {
 	return h.logsBetween(start, end)
 }
 
-// logsBetween gives the logs between two places in the file.
+// logsBetween returns the logs between two places in the file.
 func (h *History) logsBetween(start, end uint64) ([]*types.Log, error) {
 	raw, err := h.read(start, end)
 	if err != nil {
@@ -293,7 +293,7 @@ func (h *History) logsBetween(start, end uint64) ([]*types.Log, error) {
 	return parseLines(raw)
 }
 
-// transactionHashes gives the hashes of a block's transactions in order, as its lines name
+// transactionHashes returns the hashes of a block's transactions in order, as its lines name
 // them: whole receipts would cost a benchmark more than what it measures.
 func (h *History) transactionHashes(number uint64) ([]common.Hash, error) {
 	start, end, err := h.lineSpan(number, number)
@@ -319,7 +319,7 @@ func (h *History) transactionHashes(number uint64) ([]common.Hash, error) {
 	return hashes, nil
 }
 
-// Receipts gives one receipt per transaction of a block, places filled in.
+// Receipts returns one receipt per transaction of a block, places filled in.
 func (h *History) Receipts(number uint64) ([]*types.Receipt, error) {
 	logs, err := h.Logs(number)
 	if err != nil {

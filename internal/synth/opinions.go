@@ -67,7 +67,7 @@ func (g *generator) rateOther(heavy, crowd uint32) {
 	g.rateAs(p.token, p.client, g.otherRating())
 }
 
-// usually gives the common value in nine of ten cases.
+// usually returns the common value in nine of ten cases.
 func (g *generator) usually(common int64) int64 {
 	if g.rng.IntN(10) > 0 {
 		return common

@@ -26,7 +26,7 @@ func until(block uint32) any {
 
 func id(token uint32) number { return number(strconv.FormatUint(uint64(token), 10)) }
 
-// raw gives an address or a hash as columns hold them: empty for zero.
+// raw returns an address or a hash as columns hold them: empty for zero.
 func (p party) raw() []byte {
 	if p == 0 {
 		return []byte{}

@@ -100,7 +100,7 @@ type pair struct {
 	client party
 }
 
-// opinion is what a client said so far.
+// opinion counts the ratings of a client.
 type opinion struct{ last, live uint32 }
 
 type metadataSlot struct{ token, key uint32 }
@@ -174,7 +174,7 @@ func (s *state) mint(owner party, at point) uint32 {
 	return token
 }
 
-// change gives the state of an agent for changing it.
+// change returns the state of an agent for changing it.
 func (s *state) change(token uint32) *agentState {
 	s.touched = append(s.touched, token)
 	return &s.agents[token].Now

@@ -88,7 +88,7 @@ func (h *History) clientSums(live []*rating, rank []int, yield yieldRow) error {
 	return nil
 }
 
-// voteRows gives the newest live value of every client per tag.
+// voteRows lists the newest live value of every client per tag.
 func voteRows(h *History, yield yieldRow) error {
 	rank := h.ranks()
 	return h.eachAgent(func(token uint32, live []*rating) error {

@@ -31,7 +31,7 @@ const (
 	plotGrid, plotInk, plotBG = "#d8d8d8", "#222222", "#ffffff"
 )
 
-// plotColors tell lines apart, for the color-blind too.
+// plotColors distinguish lines, for the color-blind too.
 var plotColors = [...]string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666"}
 
 // svg draws the plot.

@@ -15,7 +15,7 @@ import (
 	"repute/trust/source"
 )
 
-// TrustSources is what facts about raters give, and to whom.
+// TrustSources is what credentials of raters give to agents.
 type TrustSources struct {
 	Policy   common.Hash          `json:"policy"` // of sources, the shipped one
 	Coverage []ChainCoverage      `json:"coverage"`

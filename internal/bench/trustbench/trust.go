@@ -72,7 +72,7 @@ type NegativeRule struct {
 	Recovery int     `json:"recovery_days"`
 }
 
-// Trust measures what it takes to move a score, beside what it takes with other formulas,
+// Trust measures what it takes to move a score, what it takes with other formulas,
 // how well scores tell good from bad, and what they cost.
 func Trust(ctx context.Context, o TrustOptions) (r bench.Report, err error) {
 	if o.Progress == nil {
