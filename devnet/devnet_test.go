@@ -73,9 +73,9 @@ func register(t *testing.T, dn *devnet.Devnet, n int) devnet.Mined {
 
 func TestStartDeploysRegistries(t *testing.T) {
 	t.Parallel()
-	dn := start(t, devnet.Options{ChainID: 4242, Name: "here"})
+	dn := start(t, devnet.Options{ChainID: 4242})
 	c := dn.Chain()
-	if c.ID != 4242 || c.Name != "here" || c.StartBlock != 1 || len(c.Validations) != 1 {
+	if c.ID != 4242 || c.StartBlock != 1 || len(c.Validations) != 1 {
 		t.Errorf("chain: %+v", c)
 	}
 	if id := ok(dn.Client().ChainID(t.Context()))(t); id.Uint64() != 4242 {
