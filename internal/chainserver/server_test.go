@@ -60,7 +60,8 @@ func TestAnswers(t *testing.T) {
 		"[]":                         `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request"}}`,
 		`{"id":7,"method":"a"}`:      `{"jsonrpc":"2.0","id":7,"result":"a"}`,
 		`{"id":"x","method":"fail"}`: `{"jsonrpc":"2.0","id":"x","error":{"code":-32602,"message":"invalid"}}`,
-		` [{"id":1,"method":"stream"},{"id":2}] `: `[{"jsonrpc":"2.0","id":1,"result":[1]},{"jsonrpc":"2.0","id":2,"result":""}]`,
+		` [{"id":1,"method":"stream"},{"id":2}] `: `[{"jsonrpc":"2.0","id":1,"result":[1]},` +
+			`{"jsonrpc":"2.0","id":2,"result":""}]`,
 	} {
 		if _, got, header, err := post(t, url, body); err != nil || got != want || header.Get("Content-Length") == "" {
 			t.Errorf("%s: %s, %v, want %s", body, got, err, want)
@@ -139,7 +140,8 @@ func TestRateLimit(t *testing.T) {
 
 // FuzzBody: whatever is sent, the answer is JSON.
 func FuzzBody(f *testing.F) {
-	for _, body := range []string{"", "{", "[]", "[1]", `{"id":[1],"method":"a","params":[{}]}`, `[{"id":"\u2028"},null]`} {
+	for _, body := range []string{"", "{", "[]", "[1]", `{"id":[1],"method":"a","params":[{}]}`,
+		`[{"id":"\u2028"},null]`} {
 		f.Add(body)
 	}
 	s := New(words{})

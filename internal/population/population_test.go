@@ -202,7 +202,8 @@ func TestPopulationIsDeterministic(t *testing.T) {
 	t.Cleanup(func() { _ = docs.Close() })
 	genesis := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
 	run := func(seed uint64) []types.Log {
-		p := populate(t, devnet.Options{GenesisTime: genesis}, Options{Documents: docs, Seed: seed, Until: genesis.Add(720 * time.Hour)})
+		p := populate(t, devnet.Options{GenesisTime: genesis}, Options{Documents: docs, Seed: seed,
+			Until: genesis.Add(720 * time.Hour)})
 		for range 10 {
 			if err := p.Tick(t.Context()); err != nil {
 				t.Fatal(err)

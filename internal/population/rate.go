@@ -251,8 +251,9 @@ func (p *Population) request(b *devnet.Batch) {
 // validate answers a request: every sixth with 0, which the chain's own view cannot distinguish from no answer.
 func (p *Population) validate(b *devnet.Batch, q *request) {
 	body := fmt.Appendf(nil, `{"request":"%s","report":"run %d"}`, q.hash, p.rng.IntN(1000))
-	v := devnet.ValidationAnswer{Request: q.hash, URI: p.publish(FormWeb, "report", body), Hash: crypto.Keccak256Hash(body),
-		Tag: []string{"soft", "hard_finality", "tee", ""}[p.rng.IntN(4)]}
+	v := devnet.ValidationAnswer{Request: q.hash, URI: p.publish(FormWeb, "report", body),
+		Hash: crypto.Keccak256Hash(body),
+		Tag:  []string{"soft", "hard_finality", "tee", ""}[p.rng.IntN(4)]}
 	if p.rng.IntN(6) > 0 {
 		v.Response = uint8(60 + p.rng.IntN(41))
 	}

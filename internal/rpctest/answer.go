@@ -54,7 +54,8 @@ func (c *Chain) find(r chainserver.Ref) *Block {
 	if r.Hash != (common.Hash{}) {
 		return c.byHash[r.Hash]
 	}
-	n, ok := chainserver.Tags{First: c.opts.Genesis, Head: c.headNumber(), Safe: c.safe, Finalized: c.finalized}.Number(r.Tag)
+	tags := chainserver.Tags{First: c.opts.Genesis, Head: c.headNumber(), Safe: c.safe, Finalized: c.finalized}
+	n, ok := tags.Number(r.Tag)
 	if !ok {
 		return nil
 	}

@@ -29,7 +29,8 @@ func index(t *testing.T, h *synth.History) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.Inject(chainserver.LimitRange(500, chainserver.Error{Code: -32614, Message: "eth_getLogs is limited to a 500 range"}))
+	server.Inject(chainserver.LimitRange(500, chainserver.Error{Code: -32614,
+		Message: "eth_getLogs is limited to a 500 range"}))
 	srv := httptest.NewServer(server)
 	t.Cleanup(srv.Close)
 	n, err := node.New(srv.URL, node.Options{})

@@ -60,7 +60,8 @@ func (n *node) Logs(q *chainserver.Query, decoded bool) (any, *chainserver.Error
 	if err != nil {
 		return nil, chainserver.Internal(err)
 	}
-	if !decoded && q.MatchesAll([]common.Address{identityAddress, reputationAddress, validationAddress}, n.h.enc.topics[1:]) {
+	registries := []common.Address{identityAddress, reputationAddress, validationAddress}
+	if !decoded && q.MatchesAll(registries, n.h.enc.topics[1:]) {
 		return n.h.stream(start, end), nil
 	}
 	logs, err := n.h.logsBetween(start, end)

@@ -199,5 +199,6 @@ func (g *generator) answerValidation() {
 	g.st.answer(q.Token, a)
 	g.begin(validationAddress)
 	g.about(q.Token, repute.ValidationResponse{Validator: q.Validator.address(), TokenID: token(q.Token),
-		RequestHash: q.Hash.hash(), Response: a.Response, URI: a.URI.String(), ResponseHash: a.Hash.hash(), Tag: g.enc.tags[a.Tag]})
+		RequestHash: q.Hash.hash(), Response: a.Response, URI: a.URI.String(), ResponseHash: a.Hash.hash(),
+		Tag: g.enc.tags[a.Tag]})
 }

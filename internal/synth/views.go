@@ -247,7 +247,8 @@ func (h *History) feedbackView(token *big.Int, client common.Address, index uint
 
 // responseCount counts as the contract does: no client means all, index 0 all ratings of the client,
 // no responders all; a responder named twice counts twice.
-func (h *History) responseCount(token *big.Int, client common.Address, index uint64, responders []common.Address) (n uint64) {
+func (h *History) responseCount(token *big.Int, client common.Address, index uint64,
+	responders []common.Address) (n uint64) {
 	if !h.known(token) {
 		return 0
 	}

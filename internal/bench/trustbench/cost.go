@@ -250,7 +250,8 @@ func MeasurePersonal(edges int, p *trust.Params) (slowest float64) {
 // strangeRoots are a hundred addresses, others for each n, of which one in eleven never rated.
 func (c *crowd) strangeRoots(n int) (roots []flow.Root) {
 	for i := range 100 {
-		roots = append(roots, flow.Root{Address: attack.Address((n*7919 + i*613) % (c.parties + c.parties/10)), Weight: fixed.One})
+		party := (n*7919 + i*613) % (c.parties + c.parties/10)
+		roots = append(roots, flow.Root{Address: attack.Address(party), Weight: fixed.One})
 	}
 	return roots
 }

@@ -106,8 +106,10 @@ func (b *trustBench) batches(a *attack.Bench, out *TrustWorld) {
 	out.Batch = a.Batch()
 	x := out.Batch
 	b.judge(bench.AtLeast(in(a.World, "T22 twelve roots in one block: paths"), float64(x.Paths), 12, ""),
-		bench.AtMost(in(a.World, "T22 twelve roots in one block: loss against blocks of their own"), x.Apart-x.Mean, 0, "points"),
-		bench.AtMost(in(a.World, "T22 change by 600 copies without weight"), max(x.Copied-x.Mean, x.Mean-x.Copied), 0, "points"))
+		bench.AtMost(in(a.World, "T22 twelve roots in one block: loss against blocks of their own"), x.Apart-x.Mean, 0,
+			"points"),
+		bench.AtMost(in(a.World, "T22 change by 600 copies without weight"), max(x.Copied-x.Mean, x.Mean-x.Copied), 0,
+			"points"))
 }
 
 // coverage judges G1 to G5 and G7 to G9.
@@ -151,7 +153,8 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 			out.Digests = append(out.Digests, digest)
 		}
 	}
-	b.judge(bench.AtMost("G8 different results of four orders of ratings and credentials", float64(len(out.Digests)), 1, ""))
+	b.judge(bench.AtMost("G8 different results of four orders of ratings and credentials", float64(len(out.Digests)), 1,
+		""))
 	var err error
 	if out.Calls, err = sourceCalls(ctx, b.policy, 10_000); err != nil {
 		return fmt.Errorf("calls of sources: %w", err)

@@ -243,7 +243,8 @@ func (b *trustBench) drops(a *attack.Bench, out *TrustWorld, most float64, drops
 		rejected += d.Rejected
 	}
 	out.Drops = append(out.Drops, drops...)
-	b.judge(bench.AtMost(in(a.World, fmt.Sprintf("%s, %d: worst drop", worst.Attack, worst.Size)), worst.Worst, most, "points"),
+	b.judge(bench.AtMost(in(a.World, fmt.Sprintf("%s, %d: worst drop", worst.Attack, worst.Size)), worst.Worst, most,
+		"points"),
 		bench.AtMost(in(a.World, worst.Attack+": victims rejected or shut down"), float64(rejected), 0, ""))
 }
 
@@ -254,7 +255,8 @@ func (b *trustBench) mixing(a *attack.Bench, out *TrustWorld) {
 		best := slices.MaxFunc(outcomes, func(x, y attack.Outcome) int { return cmp.Compare(x.Tier, y.Tier) })
 		out.Outcomes = append(out.Outcomes, outcomes...)
 		b.judge(bench.AtMost(in(a.World, fmt.Sprintf("%s, %d: mean", worst.Attack, worst.Size)), worst.Mean, most, "points"),
-			bench.AtMost(in(a.World, fmt.Sprintf("%s, %d: tier", best.Attack, best.Size)), float64(best.Tier), float64(tier), ""))
+			bench.AtMost(in(a.World, fmt.Sprintf("%s, %d: tier", best.Attack, best.Size)), float64(best.Tier), float64(tier),
+				""))
 	}
 	var byRoot, byRater []attack.Outcome
 	var drops []attack.Drop
@@ -280,10 +282,11 @@ func (b *trustBench) mixing(a *attack.Bench, out *TrustWorld) {
 // always tries what holds for any agent.
 func (b *trustBench) always(a *attack.Bench, out *TrustWorld) {
 	out.Bounds = a.Bounds(b.o.Trials)
-	b.judge(bench.AtMost(in(a.World, "T8 most that strangers moved a score / what the pool allows"), out.Bounds.Strangers, 1,
-		""),
+	b.judge(bench.AtMost(in(a.World, "T8 most that strangers moved a score / what the pool allows"), out.Bounds.Strangers,
+		1, ""),
 		bench.AtMost(in(a.World, "T14 times that praise lowered a score"), float64(out.Bounds.Lowered), 0, ""),
-		bench.AtMost(in(a.World, "T14 times that revoking did not restore it exactly"), float64(out.Bounds.Unrestored), 0, ""))
+		bench.AtMost(in(a.World, "T14 times that revoking did not restore it exactly"), float64(out.Bounds.Unrestored), 0,
+			""))
 }
 
 // identity judges what has rules, T10 and T11; prices are measured.
