@@ -102,7 +102,8 @@ func (f *faults) GoDark(dark bool) {
 	f.dark = dark
 }
 
-func (f *faults) isDark() bool {
+// Dark reports whether the server is dark.
+func (f *faults) Dark() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.dark

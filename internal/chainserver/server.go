@@ -91,7 +91,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the request was cut short or is too large", http.StatusRequestEntityTooLarge)
 		return
 	}
-	if s.isDark() {
+	if s.Dark() {
 		hangUp(w)
 		return
 	}

@@ -20,7 +20,7 @@ type (
 
 // ServeHTTP answers a call or a batch, or opens a WebSocket.
 func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Upgrade") != "" {
+	if r.Header.Get("Upgrade") != "" && !c.Dark() {
 		c.socket(w, r)
 		return
 	}
