@@ -3,7 +3,7 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 BUILD = $(GO) build -trimpath -ldflags "-s -w -X repute/cmd/repute/internal/config.Version=$(VERSION)"
 # Packages that carry an in-process Ethereum node; too slow to build with -race.
-NODE_PACKAGES = /(devnet|contracts|cmd/demo|cmd/bench|internal/bench)(/|$$)|/cmd/repute$$
+NODE_PACKAGES = /(devnet|contracts|cmd/demo|cmd/bench|internal/bench|internal/population)(/|$$)|/cmd/repute$$
 TEST_TIMEOUT ?= 20m
 TESTFLAGS ?=
 # Recorded traders, for the benchmark of trust.

@@ -23,7 +23,7 @@ var (
 
 const walletKey = "agentWallet"
 
-// args hands out a log's arguments in the order of the event's declaration,
+// args reads a log's arguments in the order of the event's declaration,
 // indexed ones from the topics and the others from the data. The first argument
 // that does not decode is kept as err; what is read after it is worthless.
 //
@@ -155,7 +155,7 @@ func (a *args) bytes() []byte { return append([]byte{}, a.tail()...) }
 // against the same string in the data.
 func (a *args) hashed(topic common.Hash, s string) {
 	if a.err == nil && topic != hashOf(s) {
-		a.fail("indexed hash is not that of the string beside it")
+		a.fail("indexed hash is not that of the string in the data")
 	}
 }
 

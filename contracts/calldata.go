@@ -19,7 +19,7 @@ type Argument struct {
 	Name  string `json:"name,omitempty" doc:"as the ABI names it, e.g. orders[0].amount"`
 	Type  string `json:"type" doc:"of the contract ABI, e.g. uint256"`
 	Value string `json:"value" doc:"decimal of integers, 0x and hex of bytes, EIP-55 of addresses, true or false; of lists their length"`
-	// At is where a value of one word stands in the calldata, 0 for others.
+	// At is where a value of one word begins in the calldata, 0 for others.
 	At int `json:"-"`
 }
 
@@ -221,7 +221,7 @@ func Range(typeName string) (lowest, highest *big.Int) {
 	return new(big.Int).Neg(half), new(big.Int).Sub(half, one)
 }
 
-// List gives the arguments one after the other, those inside of tuples and lists too.
+// List returns the arguments one after the other, those inside of tuples and lists too.
 func (a *Arguments) List() []Argument {
 	return listed(nil, a.values, "", "")
 }

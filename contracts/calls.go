@@ -139,7 +139,7 @@ func typeText(t *abi.Type) string {
 }
 
 // DecodeCall decodes calldata by the ABI of the contract that it is sent to. It accepts the
-// standard encoding alone: what is shown to a person is then all that the contract is told.
+// standard encoding alone: what is shown to a person is then all that the contract receives.
 func DecodeCall(of abi.ABI, data []byte) (Call, error) {
 	m, err := of.MethodById(data)
 	if err != nil {
@@ -239,7 +239,7 @@ func (d *CallDecoder) inside(c *Call) (out []Call) {
 	return out
 }
 
-// targetOf is whom a treasury's executeCall calls with an argument.
+// targetOf is the contract that a treasury's executeCall calls with an argument.
 func (c *Call) targetOf(path string) string {
 	if c.Decoded != nil && c.Decoded.Function.Signature == executeCallSignature && path == "3" {
 		return c.Arguments[1].Value

@@ -28,7 +28,6 @@ const targets = {
     ExactPermit2Proxy: "src/test/Permit2.sol",
     LendingPool: "src/test/LendingPool.sol",
     Loud: "src/test/Loud.sol",
-    ManyCalls: "src/test/Sources.sol",
     MintReceiver: "src/test/MintReceiver.sol",
     Multicall: "src/test/Multicall.sol",
     Names: "src/test/Sources.sol",

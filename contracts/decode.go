@@ -24,7 +24,7 @@ var (
 // LegacyError names the superseded event a log carries.
 type LegacyError struct{ Signature string }
 
-// Error gives the event's signature.
+// Error returns the event's signature.
 func (e *LegacyError) Error() string { return ErrLegacy.Error() + ": " + e.Signature }
 
 // Unwrap makes every LegacyError an ErrLegacy.
@@ -77,7 +77,7 @@ func Read(l types.Log) (repute.Event, error) {
 	return e, nil
 }
 
-// possible tells feedback numbers that a registry can have counted to.
+// possible reports whether a registry can have counted to a feedback number.
 func possible(e repute.Event) bool {
 	var index uint64
 	switch e := e.(type) {

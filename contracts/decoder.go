@@ -52,7 +52,7 @@ func (d *Decoder) add(a common.Address, topics []common.Hash) {
 	d.Emits[a] = append(d.Emits[a], topics...)
 }
 
-// Decode gives a log's event, false when the log is none of ours. A log that a
+// Decode returns a log's event, false when the log is none of ours. A log that a
 // followed contract emitted and nobody can read is repute.Undecoded.
 func (d *Decoder) Decode(l types.Log) (repute.Event, bool) {
 	topics, ours := d.Emits[l.Address]
@@ -66,7 +66,7 @@ func (d *Decoder) Decode(l types.Log) (repute.Event, bool) {
 	return e, err == nil
 }
 
-// With gives the addresses to ask for when there are others beside the followed
+// With returns the addresses to ask for when there are others than the followed
 // ones, which come first.
 func (d *Decoder) With(others []common.Address) []common.Address {
 	list := slices.Clone(d.Addresses)
@@ -78,14 +78,14 @@ func (d *Decoder) With(others []common.Address) []common.Address {
 	return list
 }
 
-// Foreign gives the validation event of a contract that nobody listed, false when
+// Foreign returns the validation event of a contract that nobody listed, false when
 // it was not asked for or says nothing: anybody may emit anything. What was asked for
 // are first topics of any address, and addresses, of which the followed ones come first.
-func (d *Decoder) Foreign(l types.Log, anywhere []common.Hash, asked []common.Address) (repute.Event, bool) {
+func (d *Decoder) Foreign(l types.Log, anyAddress []common.Hash, asked []common.Address) (repute.Event, bool) {
 	switch {
 	case len(l.Topics) == 0:
 		return nil, false
-	case slices.Contains(anywhere, l.Topics[0]):
+	case slices.Contains(anyAddress, l.Topics[0]):
 	case slices.Contains(asked[len(d.Addresses):], l.Address) && slices.Contains(ValidationTopics()[:2], l.Topics[0]):
 	default:
 		return nil, false

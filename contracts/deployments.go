@@ -35,7 +35,7 @@ type Deployment struct {
 	Note          string `json:"note"` // where StartBlock comes from
 }
 
-// Chain gives the deployment as a chain to follow, its own validation registry
+// Chain returns the deployment as a chain to follow, its own validation registry
 // the only trusted one.
 func (d Deployment) Chain() repute.Chain {
 	return repute.Chain{
@@ -57,7 +57,7 @@ func Deployments() []Deployment {
 	return list
 }
 
-// FindDeployment gives the network of that name, in any case, or of that decimal
+// FindDeployment returns the network of that name, in any case, or of that decimal
 // chain id. The error is repute.ErrNotFound.
 func FindDeployment(nameOrID string) (Deployment, error) {
 	for _, d := range Deployments() {

@@ -68,7 +68,7 @@ func ParseFunction(text string) (*Function, error) {
 	name := p.word()
 	inputs, err := p.tuple(0)
 	if err == nil && (name == "" || strings.TrimSpace(p.rest) != "") {
-		err = fmt.Errorf("starts without a name or goes on after the arguments")
+		err = fmt.Errorf("starts without a name or has more text after the arguments")
 	}
 	if err != nil {
 		return nil, repute.Invalid("function", fmt.Sprintf("%.80q cannot be read: %v", text, err),

@@ -29,7 +29,7 @@ type Question[T any] struct {
 }
 
 // AgentCountSlot is the place in an identity registry's storage that holds the
-// number of agents, which is also the next id. No function tells it.
+// number of agents, which is also the next id. No function returns it.
 func AgentCountSlot() common.Hash {
 	return common.HexToHash("0xa040f782729de4970518741823ec1276cbcd41a0c7493f62d173341566a04e00")
 }

@@ -34,9 +34,6 @@ const initialEther = 1_000_000
 // Faucet is the account shown to people. Nothing in this package spends from it.
 func (d *Devnet) Faucet() Account { return d.keys[faucetAccount] }
 
-// Deployer deployed the registries and owns them.
-func (d *Devnet) Deployer() Account { return d.keys[deployerAccount] }
-
 // Account is the i-th funded account, 0 ≤ i < Options.Accounts. An index beyond
 // wraps around.
 func (d *Devnet) Account(i int) Account {

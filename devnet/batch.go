@@ -66,7 +66,7 @@ func (b *Batch) packed(from Account, to common.Address, data []byte, err error) 
 // Mine makes a block of the batch, at the time that Devnet.Mine would give it,
 // and empties the batch. An empty batch makes the block that Devnet.Mine makes.
 // Reverted transactions are part of the block; the first one is returned
-// as an ErrReverted beside the block.
+// as an ErrReverted together with the block.
 func (b *Batch) Mine(ctx context.Context) (Mined, error) {
 	return b.mine(ctx, b.dn.next)
 }

@@ -65,9 +65,7 @@ func (d *Devnet) loop() {
 				ticker.Reset(p)
 			}
 		case <-ticker.C:
-			if err := d.tick(); err != nil {
-				d.opt.Log.Warn("automatic block failed", "chain", d.opt.ChainID, "error", err)
-			}
+			_ = d.tick() // the next one may succeed
 		}
 	}
 }
@@ -167,7 +165,7 @@ func (d *Devnet) Finalized() repute.Block {
 
 var (
 	// errAside is returned where a branch is in the way.
-	errAside = errors.New("a branch is being built: publish or drop it first")
+	errAside = errors.New("a branch is being built: publish it first")
 	// errStopped is returned for blocks after Close.
 	errStopped = errors.New("devnet is closed")
 )
@@ -227,13 +225,6 @@ func (d *Devnet) publishBranch(ctx context.Context) error {
 	}
 	d.aside = false
 	return nil
-}
-
-// DropBranch forgets an unpublished branch.
-func (d *Devnet) DropBranch() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.tip, d.aside = d.eth.BlockChain().CurrentBlock(), false
 }
 
 // Reorg replaces the newest depth blocks by n empty ones, n > depth, in one step.

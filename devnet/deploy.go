@@ -16,7 +16,7 @@ import (
 // proxy first points at a minimal implementation that gives it an owner, and the
 // owner then upgrades it. All in one block.
 func (d *Devnet) deploy(ctx context.Context) error {
-	dep := deployment{batch: d.Batch(), from: d.Deployer()}
+	dep := deployment{batch: d.Batch(), from: d.keys[deployerAccount]}
 	minimal := dep.create(&bindings.MinimalUUPSMetaData, nil)
 	proxy := func() common.Address {
 		own := bindings.NewMinimalUUPS().PackInitialize(dep.from.Address)
@@ -34,7 +34,7 @@ func (d *Devnet) deploy(ctx context.Context) error {
 	}
 	d.chain = repute.Chain{
 		ID:          d.opt.ChainID,
-		Name:        d.opt.Name,
+		Name:        "devnet",
 		Identity:    identity,
 		Reputation:  reputation,
 		Validations: []common.Address{validation},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -19,21 +18,15 @@ import (
 
 // Options configure a Devnet. The zero value is usable.
 type Options struct {
-	ChainID  uint64   // 0 means 31337
-	Name     string   // of the chain; "" means devnet
-	Seed     string   // keys, hence addresses, and block randomness derive from it
-	Accounts int      // funded accounts beside the faucet; 0 means 256
-	Host     string   // where JSON-RPC listens; "" means 127.0.0.1
-	Port     int      // of JSON-RPC, HTTP and WebSocket alike; 0 takes a free one
-	Origins  []string // browser origins that may use JSON-RPC
+	ChainID  uint64 // 0 means 31337
+	Seed     string // keys, hence addresses, and block randomness derive from it
+	Accounts int    // funded accounts without the faucet; 0 means 256
+	Port     int    // of JSON-RPC on 127.0.0.1, HTTP and WebSocket alike; 0 takes a free one
 
 	// Code is runtime code that is there from the first block on, by address: contracts that have
 	// the same address on every chain.
 	Code map[common.Address][]byte
 
-	// Period makes a block automatically that often, at wall-clock time. 0 leaves
-	// it to Mine; see SetPeriod.
-	Period time.Duration
 	// GenesisTime is the time of block 0; zero means an hour ago. Blocks made on
 	// demand follow it in steps of BlockTime, so that the same calls give the
 	// same hashes.
@@ -45,13 +38,6 @@ type Options struct {
 	// UnsafeForks permits Fork below the finalized block, which no honest chain
 	// does.
 	UnsafeForks bool
-
-	// Prune keeps the state of the newest 128 blocks only, so that a chain that
-	// runs for days grows by some 3 KB a block instead of 10. Views and forks then
-	// reach no deeper.
-	Prune bool
-
-	Log *slog.Logger // for failures of automatic blocks; nil discards them
 }
 
 // BlockTime separates blocks that are made on demand.
@@ -61,14 +47,8 @@ func (o Options) withDefaults() Options {
 	if o.ChainID == 0 {
 		o.ChainID = 31337
 	}
-	if o.Name == "" {
-		o.Name = "devnet"
-	}
 	if o.Accounts == 0 {
 		o.Accounts = 256
-	}
-	if o.Host == "" {
-		o.Host = "127.0.0.1"
 	}
 	if o.GenesisTime.IsZero() {
 		o.GenesisTime = time.Now().Add(-time.Hour)
@@ -78,9 +58,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.FinalizedDepth == 0 {
 		o.FinalizedDepth = 16
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return o
 }
@@ -127,7 +104,6 @@ func Start(ctx context.Context, opt Options) (*Devnet, error) {
 		return nil, errors.Join(fmt.Errorf("deploy registries: %w", err), d.stopNode())
 	}
 	go d.loop()
-	d.SetPeriod(opt.Period)
 	return d, nil
 }
 

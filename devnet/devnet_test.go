@@ -73,9 +73,9 @@ func register(t *testing.T, dn *devnet.Devnet, n int) devnet.Mined {
 
 func TestStartDeploysRegistries(t *testing.T) {
 	t.Parallel()
-	dn := start(t, devnet.Options{ChainID: 4242, Name: "here"})
+	dn := start(t, devnet.Options{ChainID: 4242})
 	c := dn.Chain()
-	if c.ID != 4242 || c.Name != "here" || c.StartBlock != 1 || len(c.Validations) != 1 {
+	if c.ID != 4242 || c.StartBlock != 1 || len(c.Validations) != 1 {
 		t.Errorf("chain: %+v", c)
 	}
 	if id := ok(dn.Client().ChainID(t.Context()))(t); id.Uint64() != 4242 {
@@ -376,10 +376,11 @@ func TestStartFailsWhenThePortIsTaken(t *testing.T) {
 
 func TestCloseLeavesNoGoroutines(t *testing.T) {
 	cycle := func() {
-		dn, err := devnet.Start(context.Background(), devnet.Options{Period: time.Millisecond})
+		dn, err := devnet.Start(context.Background(), devnet.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		dn.SetPeriod(time.Millisecond)
 		docs := ok(devnet.StartDocuments(""))(t)
 		reader := ok(ethclient.Dial(dn.WSURL()))(t)
 		defer reader.Close()
@@ -417,4 +418,22 @@ func goroutines() []string {
 	return slices.DeleteFunc(all, func(stack string) bool {
 		return strings.Contains(stack, "filters.(*Subscription).Unsubscribe")
 	})
+}
+
+func TestResponseCounts(t *testing.T) {
+	t.Parallel()
+	dn := start(t, devnet.Options{})
+	client, other := dn.Account(1), dn.Account(2)
+	b := dn.Batch()
+	b.Register(dn.Account(0), "")
+	b.GiveFeedback(client, devnet.Rating{Value: common.Big1})
+	b.AppendResponse(other, 0, client.Address, 1, "ipfs://a", common.Hash{})
+	b.AppendResponse(other, 0, client.Address, 1, "ipfs://b", common.Hash{})
+	ok(b.Mine(t.Context()))(t)
+	if n := ok(dn.View().ResponseCount(t.Context(), 0, client.Address, 1))(t); n != 2 {
+		t.Errorf("%d responses", n)
+	}
+	if n := len(ok(dn.ViewAt(1).Clients(t.Context(), 0))(t)); n != 0 {
+		t.Errorf("%d clients before there was an agent", n)
+	}
 }

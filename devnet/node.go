@@ -62,11 +62,10 @@ func (d *Devnet) nodeConfig() *node.Config {
 	conf := node.DefaultConfig
 	conf.DataDir = "" // everything in memory
 	conf.P2P = p2p.Config{NoDiscovery: true, NoDial: true}
-	conf.HTTPHost, conf.HTTPPort = d.opt.Host, d.opt.Port
-	conf.WSHost, conf.WSPort = d.opt.Host, d.opt.Port
+	conf.HTTPHost, conf.HTTPPort = "127.0.0.1", d.opt.Port
+	conf.WSHost, conf.WSPort = conf.HTTPHost, conf.HTTPPort
 	conf.HTTPModules = []string{"eth", "net", "web3", "txpool", "debug"}
 	conf.WSModules = conf.HTTPModules
-	conf.HTTPCors, conf.WSOrigins = d.opt.Origins, d.opt.Origins
 	return &conf
 }
 
@@ -79,7 +78,7 @@ func (d *Devnet) ethConfig() *ethconfig.Config {
 	conf.Miner.GasCeil = blockGas
 	conf.Miner.GasPrice = big.NewInt(1)
 	conf.StateScheme = rawdb.HashScheme // the other scheme forgets after 128 blocks
-	conf.NoPruning = !d.opt.Prune
+	conf.NoPruning = true
 	conf.TransactionHistory = 0 // look up transactions of the whole chain
 	conf.LogNoHistory = true    // search blocks: an index would lag behind the head
 	conf.SnapshotCache = 0

@@ -127,7 +127,7 @@ func (v View) ResponseCount(ctx context.Context, agent uint64, client common.Add
 		r.UnpackGetResponseCount)
 }
 
-// ValidationView is a request's latest state. The registry cannot tell a pending
+// ValidationView is a request's latest state. The registry cannot distinguish a pending
 // request from one answered with 0.
 type ValidationView struct {
 	Validator  common.Address

@@ -26,7 +26,7 @@ func (b *benches) indexCommand() *cobra.Command {
 			if o.Node, err = self(); err != nil {
 				return err
 			}
-			if err := positive("events", o.Events); err != nil {
+			if err := errors.Join(positive("events", o.Events), positive("runs", o.Runs)); err != nil {
 				return err
 			}
 			if o.Curve, err = parseSizes(curve); err != nil {
@@ -40,8 +40,7 @@ func (b *benches) indexCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.Bool("json", true, "print the report as JSON, the only form there is")
-	f.StringVar(&o.Dir, "dir", "",
-		"where generated histories are kept, about 1.3 GB per million events; default "+bench.HistoryDir())
+	f.StringVar(&o.Dir, "dir", bench.HistoryDir(), "where generated histories are kept, about 1.3 GB per million events")
 	f.IntVar(&o.Events, "events", 1_000_000, "of the history of every mode")
 	f.StringSliceVar(&o.Modes, "modes", bench.ModeNames(), "how the node behaves")
 	f.IntVar(&o.Runs, "runs", 3, "of the first mode, with the yardsticks in between")
@@ -123,19 +122,19 @@ func parseSizes(list string) (sizes []int, err error) {
 
 // nodeCommand is the other side of bench index.
 func (b *benches) nodeCommand() *cobra.Command {
-	var dir, shape, mode string
-	var events int
+	var o bench.NodeOptions
 	cmd := &cobra.Command{
 		Use:    "node",
 		Hidden: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return bench.ServeHistory(cmd.Context(), b.stdout, dir, shape, mode, events)
-		},
+		RunE:   func(cmd *cobra.Command, _ []string) error { return bench.ServeHistory(cmd.Context(), b.stdout, o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&dir, "dir", bench.HistoryDir(), "where histories are kept")
-	f.StringVar(&shape, "shape", "base", "base or busy")
-	f.StringVar(&mode, "mode", "clean", "e.g. range=10000,rate=50,latency=20ms,lossy")
-	f.IntVar(&events, "events", 1_000_000, "of the history")
+	f.StringVar(&o.Dir, "dir", bench.HistoryDir(), "where histories are kept")
+	f.StringVar(&o.Shape, "shape", "base", "base or busy")
+	f.IntVar(&o.Events, "events", 1_000_000, "of the history")
+	f.Uint64Var(&o.Range, "range", 0, "most blocks of an answer with logs, 0 for any")
+	f.IntVar(&o.Rate, "rate", 0, "HTTP requests per second, 0 for any")
+	f.DurationVar(&o.Latency, "latency", 0, "of every HTTP request")
+	f.BoolVar(&o.Lossy, "lossy", false, "leave logs of every kind out of answers over more than one block")
 	return cmd
 }

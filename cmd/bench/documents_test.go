@@ -32,7 +32,7 @@ func TestBenchDocuments(t *testing.T) {
 	}
 	m := report.Measurements
 	if report.Name != "documents" || report.Machine.Postgres == "" || m.Data.Documents != 200 || m.Data.CPUs != 1 ||
-		m.Data.PgCPU <= 0 {
+		m.Data.PostgresCPU <= 0 {
 		t.Errorf("got %+v", report)
 	}
 	if m.Live.Documents != 190 || m.Live.Dead != 0 || m.Web.Documents != 190 || m.Web.Dead != 10 {

@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute/internal/bench"
+	"repute/internal/bench/trustbench"
 )
 
 // writePlots writes the charts of a report of trust, to no directory: none.
 func writePlots(dir string, r bench.Report) error {
-	m, ok := r.Measurements.(bench.TrustMeasurements)
+	m, ok := r.Measurements.(trustbench.TrustMeasurements)
 	if dir == "" || !ok {
 		return nil
 	}
@@ -28,11 +29,11 @@ func writePlots(dir string, r bench.Report) error {
 }
 
 func (b *benches) trustCommand() *cobra.Command {
-	o := bench.TrustOptions{Progress: b.stderr}
+	o := trustbench.TrustOptions{Progress: b.stderr}
 	var curve, plots string
 	cmd := &cobra.Command{
 		Use:   "trust --json",
-		Short: "what it takes to move a score, beside other formulas, and what scores cost",
+		Short: "what it takes to move a score, compared with other formulas, and what scores cost",
 		Long: `Attacks the trust engine on a generated population, and on recorded traders where
 --data has their files, and asks other scorers' formulas about the same victims.
 It needs neither Postgres nor a network.`,
@@ -43,10 +44,10 @@ It needs neither Postgres nor a network.`,
 			if o.Curve, err = parseSizes(curve); err != nil {
 				return err
 			}
-			if err := bench.CheckTrustData(o.Data); err != nil {
+			if err := trustbench.CheckTrustData(o.Data); err != nil {
 				return err
 			}
-			r, err := bench.Trust(cmd.Context(), o)
+			r, err := trustbench.Trust(cmd.Context(), o)
 			if err == nil {
 				err = writePlots(plots, r)
 			}

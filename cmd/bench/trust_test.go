@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"repute/internal/bench"
+	"repute/internal/bench/trustbench"
 )
 
 // The benchmark of trust runs without a database and meets every target but those of
@@ -20,7 +21,7 @@ func TestBenchTrust(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds")
 	}
-	if bench.CheckTrustData(data) != nil {
+	if trustbench.CheckTrustData(data) != nil {
 		data = ""
 	}
 	var stdout, stderr bytes.Buffer
@@ -28,7 +29,7 @@ func TestBenchTrust(t *testing.T) {
 		&stderr)
 	var report struct {
 		Name         string
-		Measurements bench.TrustMeasurements
+		Measurements trustbench.TrustMeasurements
 		Targets      []bench.Target
 	}
 	dec := json.NewDecoder(&stdout)

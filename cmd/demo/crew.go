@@ -17,6 +17,7 @@ import (
 	"repute"
 	"repute/contracts/bindings"
 	"repute/devnet"
+	"repute/internal/population"
 	"repute/manifest"
 	"repute/orchestrator/agents"
 )
@@ -166,7 +167,7 @@ func (c *crew) fund(ctx context.Context, chain *devnet.Devnet) error {
 // the one that is to be measured, just enough that it is rated. Each says something else:
 // who says the same in one block counts as one.
 func (c *crew) rate(chain *devnet.Devnet, b *devnet.Batch) {
-	for i, w := range devnet.Watchtowers(chain) {
+	for i, w := range population.Watchtowers(chain) {
 		for j, m := range c.members {
 			success, up := int64(96+(i+j)%4), int64(9900+10*i)
 			if m.slug == weather {

@@ -16,6 +16,7 @@ import (
 	"repute/api/wire"
 	"repute/devnet"
 	"repute/internal/pg"
+	"repute/internal/population"
 	"repute/store"
 	"repute/store/trustdb"
 )
@@ -116,7 +117,7 @@ func startChain(ctx context.Context) (*devnet.Devnet, error) {
 	return devnet.Start(ctx, devnet.Options{Port: port, Seed: "demo"})
 }
 
-// serve runs the product beside the population's life.
+// serve runs the product while the population acts.
 func (d *demo) serve(ctx context.Context, config string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -125,22 +126,22 @@ func (d *demo) serve(ctx context.Context, config string) error {
 	g.Go(func() error {
 		defer cancel() // the life's end is the demo's
 		d.progress("populating the chain")
-		population, err := devnet.Populate(ctx, d.chain, devnet.PopulationOptions{Documents: d.docs, Seed: 1,
+		p, err := population.Populate(ctx, d.chain, population.Options{Documents: d.docs, Seed: 1,
 			Until: time.Now()})
 		if err != nil {
 			return err
 		}
 		if d.once {
-			return d.verify(ctx, population)
+			return d.verify(ctx, p)
 		}
-		follow, remove, err := d.follower(population.Watchtowers)
+		follow, remove, err := d.follower(p.Watchtowers)
 		if err != nil {
 			return err
 		}
 		defer remove()
 		d.banner(follow)
-		g.Go(func() error { return d.tellTasks(ctx, population) })
-		return d.live(ctx, population)
+		g.Go(func() error { return d.announceTasks(ctx, p) })
+		return d.live(ctx, p)
 	})
 	err := g.Wait()
 	if errors.Is(err, context.Canceled) {
@@ -161,7 +162,7 @@ func (d *demo) trustWatchtowers(ctx context.Context) error {
 	}
 	defer db.Close()
 	var roots []repute.TrustRoot
-	for _, w := range devnet.Watchtowers(d.chain) {
+	for _, w := range population.Watchtowers(d.chain) {
 		roots = append(roots, repute.TrustRoot{Address: w.Address, Weight: repute.RootUnit, Reason: watchtowerReason})
 	}
 	return trustdb.AddRoots(ctx, db, d.chain.Chain().ID, repute.DefaultRoots, roots, true)
@@ -170,7 +171,7 @@ func (d *demo) trustWatchtowers(ctx context.Context) error {
 // live adds a little activity each second, and every other second a block of what
 // people sent to the devnet themselves. A period that never comes round makes
 // those blocks follow the clock.
-func (d *demo) live(ctx context.Context, population *devnet.Population) error {
+func (d *demo) live(ctx context.Context, p *population.Population) error {
 	d.chain.SetPeriod(24 * time.Hour)
 	for second := 1; ; second++ {
 		select {
@@ -178,26 +179,26 @@ func (d *demo) live(ctx context.Context, population *devnet.Population) error {
 			return nil
 		case <-time.After(time.Second):
 		}
-		if err := d.act(ctx, population, second%2 == 0); err != nil && ctx.Err() == nil {
+		if err := d.act(ctx, p, second%2 == 0); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("demo activity: %w", err)
 		}
 	}
 }
 
-func (d *demo) act(ctx context.Context, population *devnet.Population, others bool) error {
+func (d *demo) act(ctx context.Context, p *population.Population, others bool) error {
 	if others {
 		_, err := d.chain.Mine(ctx)
 		return err
 	}
-	return population.Tick(ctx)
+	return p.Tick(ctx)
 }
 
 // verify lets the population live through a few blocks and a reorganization,
 // waits for the index and compares.
-func (d *demo) verify(ctx context.Context, population *devnet.Population) error {
+func (d *demo) verify(ctx context.Context, p *population.Population) error {
 	started := time.Now()
 	for range 5 {
-		if err := population.Tick(ctx); err != nil {
+		if err := p.Tick(ctx); err != nil {
 			return err
 		}
 	}
@@ -214,10 +215,10 @@ func (d *demo) verify(ctx context.Context, population *devnet.Population) error 
 	if err := v.run(ctx); err != nil {
 		return err
 	}
-	if err := v.scores(ctx, population); err != nil {
+	if err := v.scores(ctx, p); err != nil {
 		return err
 	}
-	tasks, err := d.mineTasks(ctx, population)
+	tasks, err := d.mineTasks(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -274,7 +275,7 @@ func (d *demo) settled(status wire.StatusAnswer) bool {
 
 func (d *demo) progress(what string) { fmt.Fprintln(d.stderr, "demo:", what) }
 
-// banner tells a person where everything is.
+// banner prints the addresses of everything for a person.
 func (d *demo) banner(follow string) {
 	faucet := d.chain.Faucet()
 	fmt.Fprintf(d.stdout, `

@@ -15,8 +15,8 @@ import (
 )
 
 // follower writes the configuration of another process that follows the demo's chain.
-// What that process stores is in a directory beside it and outlives the demo: the other
-// process may still run. The certificate of the demo's documents is beside it, too, and
+// What that process stores is in the same directory and outlives the demo: the other
+// process may still run. The directory also holds the certificate of the demo's documents, and
 // its roots of trust, which are in no configuration.
 func (d *demo) follower(roots []devnet.Account) (file string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "repute-demo-")
@@ -46,8 +46,8 @@ func (d *demo) follower(roots []devnet.Account) (file string, remove func(), err
 	return file, remove, nil
 }
 
-// What is beside the configuration: the certificate of the demo's documents, and whom
-// its scores start at.
+// Files next to the configuration: the certificate of the demo's documents, and the roots
+// of its scores.
 const (
 	followerCA    = "documents.pem"
 	followerRoots = "roots.yaml"
@@ -67,7 +67,7 @@ func rootsText(chain uint64, roots []devnet.Account) string {
 
 // followerText is a configuration in dir for a process that follows a demo.
 func followerText(chain repute.Chain, rpc, dir string, docs *devnet.Documents) string {
-	return fmt.Sprintf(`# The chain of a running demo of repute, for a process beside it.
+	return fmt.Sprintf(`# The chain of a running demo of repute, for another process.
 listen: 127.0.0.1:0
 roles: [indexer, documents, trust, api]
 data_dir: %q

@@ -63,7 +63,7 @@ population of agents, clients and validators, a server for their documents, and
 repute on top. Nothing is kept.
 
 With --once it compares every answer of the API with the chain's own view
-functions, prints a JSON summary and exits; the exit code tells.`,
+functions, prints a JSON summary and exits with 1 where an answer differs.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -13,7 +13,7 @@ import (
 
 	"repute"
 	"repute/api/wire"
-	"repute/devnet"
+	"repute/internal/population"
 	"repute/orchestrator/agents"
 	"repute/orchestrator/control"
 	"repute/policy"
@@ -35,7 +35,7 @@ type shown struct {
 	Reported agents.Reported `json:"-"` // what the reporter posted
 	Paid     agents.Paid     `json:"-"`
 	Feedback int             `json:"postedRatings"` // by the reporter, that the index shows
-	// Before and After are the score of whom the reporter measured.
+	// Before and After are the score of the agent that the reporter measured.
 	Before float64 `json:"scoreBefore"`
 	After  float64 `json:"scoreAfter"`
 }
@@ -52,8 +52,8 @@ type taskShown struct {
 
 // showTasks gives one task to an agent that is rated well, and the same one to an agent
 // that a ring praises.
-func (d *demo) showTasks(ctx context.Context, population *devnet.Population) (s shown, err error) {
-	rival, err := d.serveRival(ctx, population.Praised)
+func (d *demo) showTasks(ctx context.Context, p *population.Population) (s shown, err error) {
+	rival, err := d.serveRival(ctx, p.Praised)
 	if err != nil {
 		return s, err
 	}
@@ -89,16 +89,16 @@ func (d *demo) showTasks(ctx context.Context, population *devnet.Population) (s 
 }
 
 // mineTasks shows the tasks on a chain that makes blocks meanwhile.
-func (d *demo) mineTasks(ctx context.Context, population *devnet.Population) (shown, error) {
+func (d *demo) mineTasks(ctx context.Context, p *population.Population) (shown, error) {
 	d.progress("giving a task to a trusted agent, and to one that a ring praises")
 	d.chain.SetPeriod(250 * time.Millisecond)
 	defer d.chain.SetPeriod(0)
-	return d.showTasks(ctx, population)
+	return d.showTasks(ctx, p)
 }
 
-// tellTasks shows the tasks to a person.
-func (d *demo) tellTasks(ctx context.Context, population *devnet.Population) error {
-	s, err := d.showTasks(ctx, population)
+// announceTasks shows the tasks to a person.
+func (d *demo) announceTasks(ctx context.Context, p *population.Population) error {
+	s, err := d.showTasks(ctx, p)
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -106,7 +106,7 @@ func (d *demo) tellTasks(ctx context.Context, population *devnet.Population) err
 		d.progress("the tasks were not shown: " + err.Error())
 		return nil
 	}
-	s.tell(d.stdout, d.base)
+	s.print(d.stdout, d.base)
 	return nil
 }
 
@@ -243,8 +243,8 @@ func (v *verification) tasks(s shown) {
 	v.compare("score that a report lifted", s.Reported.Agent, s.After > s.Before, true)
 }
 
-// tell says it to a person.
-func (s shown) tell(w io.Writer, base string) {
+// print writes the result for a person.
+func (s shown) print(w io.Writer, base string) {
 	fmt.Fprintf(w, "A task for the demo's coordinator, which is rated well: %s in %.0f s.\n", s.Accepted.Status,
 		s.Accepted.Seconds)
 	for _, r := range s.Reported.Ratings {

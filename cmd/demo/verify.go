@@ -155,7 +155,7 @@ func (v *verification) metadata(ctx context.Context, token uint64, got wire.Agen
 	return nil
 }
 
-// raw gives the chain's own bytes of a text that had to be mended for JSON.
+// raw returns the chain's own bytes of a text that was changed to be valid JSON.
 func raw(text string, hex *wire.Hex) string {
 	if hex == nil {
 		return text

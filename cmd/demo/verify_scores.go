@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"repute/api/wire"
-	"repute/devnet"
+	"repute/internal/population"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 
 // scores checks that agents are rated by what the roots vouch for, and that the praise of
 // the ring does not count. It waits for the run that follows the roots.
-func (v *verification) scores(ctx context.Context, population *devnet.Population) error {
+func (v *verification) scores(ctx context.Context, p *population.Population) error {
 	ctx, cancel := context.WithTimeout(ctx, scoresWithin)
 	defer cancel()
 	rated, err := v.rated(ctx)
@@ -39,7 +39,7 @@ func (v *verification) scores(ctx context.Context, population *devnet.Population
 	}
 	v.Checked["rated agents"] = rated
 	var praised wire.ReputationAnswer
-	if err := v.get(ctx, fmt.Sprintf("/agents/%d/reputation", population.Praised), nil, &praised); err != nil {
+	if err := v.get(ctx, fmt.Sprintf("/agents/%d/reputation", p.Praised), nil, &praised); err != nil {
 		return err
 	}
 	v.compare("score that a ring bought", praised.Agent, praised.Score <= maxPraised, true)

@@ -94,7 +94,7 @@ func BenchmarkSpan(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	server, err := synth.NewServer(h, synth.Mode{})
+	server, err := synth.NewServer(h)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (s *washing) paidCase() GuardCase {
 		s.launched(e, first)
 		give(e, s.next, first, secondsDay)
 		for i := range 10 {
-			row := rowOf(len(s.World.Ratings)+words+i, Rating{s.next + 10 + i, s.old, -1, s.World.Now})
+			row := RowOf(len(s.World.Ratings)+badRatings+i, Rating{s.next + 10 + i, s.old, -1, s.World.Now})
 			row.Payee, row.PaidAt = Address(s.next), s.World.Now-1
 			e.Rows = append(e.Rows, row)
 		}
@@ -135,7 +135,7 @@ func (s *washing) agedCase() GuardCase {
 		e := s.engine.Evidence(s.fresh)
 		e.Owner, e.Agent = Address(owner), repute.AgentID{ChainID: 1}
 		for i, p := range append(s.praise, s.praise...) {
-			e.Rows = append(e.Rows, rowOf(len(s.World.Ratings)+i, Rating{p, s.fresh, 1, s.World.Now - 200*secondsDay*int64(i%2)}))
+			e.Rows = append(e.Rows, RowOf(len(s.World.Ratings)+i, Rating{p, s.fresh, 1, s.World.Now - 200*secondsDay*int64(i%2)}))
 		}
 		e.Agent.TokenID.SetUint64(1)
 		e.Related = s.kept.Related(&e, s.Params, func(common.Address) int { return 1 })
@@ -193,11 +193,11 @@ func (s *washing) known(platform int) int {
 		r.Former(token(first+i), trust.Tenure{To: 1, Began: 1, Ended: 1 + 11*60, Owner: Address(platform)})
 	}
 	for i, of := range s.World.Ratings {
-		r.Rating(token(of.To), rowOf(i, of))
+		r.Rating(token(of.To), RowOf(i, of))
 	}
 	for i := range platformCustomers {
 		for n, p := range s.praise {
-			r.Rating(token(first+i), rowOf(len(s.World.Ratings)+3*i+n, Rating{p, first + i, 1, s.World.Now}))
+			r.Rating(token(first+i), RowOf(len(s.World.Ratings)+3*i+n, Rating{p, first + i, 1, s.World.Now}))
 		}
 	}
 	_, known := r.Coverage(r.Build().Walk(s.engine.roots(), s.Params.Walk))
@@ -207,13 +207,13 @@ func (s *washing) known(platform int) int {
 // listedCase is of a bad agent that is given away. The receiver approves a market, and an operator for all its agents.
 func (s *washing) listedCase() GuardCase {
 	given := func(e *trust.Evidence, first uint64) {
-		give(e, s.next, first+words, 199*secondsDay)
+		give(e, s.next, first+badRatings, 199*secondsDay)
 		e.Named = []common.Address{Address(s.next + 6), Address(s.next + 7)}
 		_, e.Actions = trust.ReadActions([]trust.OwnerEvent{
 			{Kind: repute.KindRegistered, To: Address(s.old)},
-			{Block: first + words, Kind: repute.KindTransfer, From: Address(s.old), To: Address(s.next)},
-			{Block: first + words + 1, Kind: repute.KindApproval, From: Address(s.next), To: Address(s.next + 6)},
-			{Block: first + words + 2, Kind: repute.KindApprovalForAll, From: Address(s.next), To: Address(s.next + 7)},
+			{Block: first + badRatings, Kind: repute.KindTransfer, From: Address(s.old), To: Address(s.next)},
+			{Block: first + badRatings + 1, Kind: repute.KindApproval, From: Address(s.next), To: Address(s.next + 6)},
+			{Block: first + badRatings + 2, Kind: repute.KindApprovalForAll, From: Address(s.next), To: Address(s.next + 7)},
 		})
 	}
 	penalties := s.penalties(given)
@@ -242,11 +242,11 @@ func (s *washing) movedCase() GuardCase {
 // strawmanCase is of an owner that gives the agent to another one, who acts for it, after half of the negative ratings.
 func (s *washing) strawmanCase() GuardCase {
 	half := s.engine.Evidence(s.old)
-	half.Rows = half.Rows[:words/2]
+	half.Rows = half.Rows[:badRatings/2]
 	bad := s.engine.scorer.Score(half)
 	before := s.penalties(func(e *trust.Evidence, first uint64) {
-		give(e, s.next, first+words/2, 200*secondsDay-60)
-		e.Actions = []trust.Action{{Block: first + words/2 - 1, By: Address(s.next)}}
+		give(e, s.next, first+badRatings/2, 200*secondsDay-60)
+		e.Actions = []trust.Action{{Block: first + badRatings/2 - 1, By: Address(s.next)}}
 	})
 	sold := s.penalties(func(e *trust.Evidence, first uint64) {
 		give(e, s.next, first-1, 200*secondsDay-60)

@@ -143,7 +143,7 @@ func (b *Bench) WeakInChannels(n int, all bool) Outcome {
 			if j > 0 && !all {
 				continue
 			}
-			r := rowOf(len(b.World.Ratings)+10*i+j, Rating{q, target, 1, b.World.Now})
+			r := RowOf(len(b.World.Ratings)+10*i+j, Rating{q, target, 1, b.World.Now})
 			r.Tag1, r.Validation = tag, j == 2
 			if all && j < 2 { // a payment is of a rating
 				r.Paid = fixed.Int(100)
@@ -221,13 +221,13 @@ func (b *Bench) slander(attack string, n int, engine *Engine, victims []int, sla
 	for _, v := range victims {
 		before, opinions := engine.Score(v), b.World.opinions(v)
 		ev := engine.Evidence(v)
-		said := opinions
+		all := opinions
 		for i, r := range slander(v) {
 			row := trust.Row{Block: uint64(len(b.World.Ratings) + i), Time: r.Time, Rater: Address(r.From), Index: 1,
 				Tag1: "quality"}
 			row.Amount.Value = zero()
 			ev.Rows = append(ev.Rows, row)
-			said = append(said, r.Value)
+			all = append(all, r.Value)
 		}
 		after := engine.scorer.Score(ev)
 		lost := float64(before.Mean-after.Mean) / 1000
@@ -239,7 +239,7 @@ func (b *Bench) slander(attack string, n int, engine *Engine, victims []int, sla
 			}
 		}
 		for _, base := range Baselines() {
-			d.Baselines[base.Name] = max(d.Baselines[base.Name], base.Score(opinions)-base.Score(said))
+			d.Baselines[base.Name] = max(d.Baselines[base.Name], base.Score(opinions)-base.Score(all))
 		}
 	}
 	return d

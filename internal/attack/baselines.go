@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Baseline is a formula of another scorer, for scale 0 to 100 unless said otherwise.
+// Baseline is a formula of another scorer, for scale 0 to 100 unless stated otherwise.
 type Baseline struct {
 	Name  string
 	Score func(values []float64) float64 // of opinions -1 to 1 by distinct clients
@@ -45,7 +45,7 @@ func quickNode(v []float64) float64 {
 	return 0.5882 * (50 + 50*mean(v))
 }
 
-// nsgoods counts clients and ratings beside their mean, from three clients on. All
+// nsgoods counts clients and ratings in addition to their mean, from three clients on. All
 // ratings are taken to be of today.
 func nsgoods(v []float64) float64 {
 	n := float64(len(v))
@@ -71,7 +71,7 @@ func mainStreet(v []float64) float64 {
 	return min(40, 10*math.Log10(n)) + 15 + 30*succeeded/n*min(1, n/10)
 }
 
-// opinions are what is said of a party.
+// opinions are the values of the ratings of a party.
 func (w *World) opinions(party int) (out []float64) {
 	for _, r := range w.Ratings {
 		if r.To == party {

@@ -157,7 +157,7 @@ func (w *World) engineWithout(p *trust.Params) func(int) float64 {
 	}
 }
 
-// scores gives what of says of the engine's results, and plain means, of known parties that are no roots and have a
+// scores returns a value of the engine's results, and plain means, of known parties that are no roots and have a
 // rating left.
 func (w *World) scores(p *trust.Params, of func(*trust.Result) trust.Points) (engine, plain []float64, bad []bool) {
 	e := NewEngine(w, p)
@@ -193,7 +193,7 @@ func auc(scores []float64, bad []bool) float64 {
 	return wins / pairs
 }
 
-// interval resamples parties and gives the middle 95 % of the difference of both AUCs.
+// interval resamples parties and returns the middle 95 % of the difference of both AUCs.
 func interval(a, b []float64, bad []bool) (low, high float64) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var diffs []float64

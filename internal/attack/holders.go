@@ -20,7 +20,7 @@ import (
 type holding struct {
 	party  int
 	source string
-	person int // the same for all addresses of one person; 0: the source does not tell
+	person int // the same for all addresses of one person; 0: the source does not identify persons
 }
 
 // Sources are the facts about raters that attacks buy: the shipped policy, with one source of class B while it has
@@ -96,7 +96,7 @@ func (e *Engine) credited(s *Sources, held []holding, agents int) *Engine {
 		token := repute.TokenID{uint64(n)}
 		reader.Agent(token, 0, Address(1<<30+n), common.Address{})
 		for _, party := range parties(held) {
-			row := rowOf(1, Rating{From: party, Value: 1, Time: e.w.Now})
+			row := RowOf(1, Rating{From: party, Value: 1, Time: e.w.Now})
 			reader.Rating(token, row)
 		}
 	}
@@ -138,7 +138,7 @@ func (b *Bench) bought(name string, size, target, agents int, s *Sources, held [
 	return o
 }
 
-// BoughtPraise is S1: n holders of credentials of a class, of its sources in turn, praise a new agent; "" for all
+// BoughtPraise is S1: n holders of credentials of a class, of its sources round-robin, praise a new agent; "" for all
 // classes, so many of each source.
 func (b *Bench) BoughtPraise(s *Sources, class string, n int) Outcome {
 	target := b.World.Next()
@@ -182,14 +182,14 @@ func (b *Bench) BoughtWithRaters(s *Sources, raters int) Outcome {
 		hold(target+1, 100, s.of("")...), more...)
 }
 
-// ThreeWallets is S3: a holder praises an agent from three wallets, of a source that tells persons or of one that does
+// ThreeWallets is S3: a holder praises an agent from three wallets, of a source that identifies persons or of one that does
 // not.
-func (b *Bench) ThreeWallets(s *Sources, id string, told bool) Outcome {
+func (b *Bench) ThreeWallets(s *Sources, id string, identified bool) Outcome {
 	const wallets = 3
 	target := b.World.Next()
 	held := hold(target+1, wallets, id)
 	name := "S3 one holder with three wallets, not told apart from three: " + id
-	if told {
+	if identified {
 		name = "S3 one holder with three wallets, told as one person: " + id
 		for i := range held {
 			held[i].person = 1
@@ -207,8 +207,8 @@ func (b *Bench) Budget(s *Sources, id string, agents int) Outcome {
 }
 
 // BoughtSlander is S5: a hundred holders of each source of a class say the worst of victims with evidence of five
-// units, alone or beside raters of full weight.
-func (b *Bench) BoughtSlander(s *Sources, class string, beside int) Drop {
+// units, alone or together with raters of full weight.
+func (b *Bench) BoughtSlander(s *Sources, class string, raters int) Drop {
 	dummy := b.World.Next() // rated by all holders, so that the graph knows them
 	held := hold(dummy+1, 100, s.of(class)...)
 	plain := NewEngine(b.World.With(b.by(held, dummy, -1)...), b.Params)
@@ -218,13 +218,13 @@ func (b *Bench) BoughtSlander(s *Sources, class string, beside int) Drop {
 	if class == "" {
 		name = "S5 slander by credentials of every source"
 	}
-	if beside > 0 {
+	if raters > 0 {
 		name = "S5 the same with raters of full weight"
 	}
-	return b.slander(name, cmp.Or(beside, len(held)), engine, victims, func(victim int) []Rating {
+	return b.slander(name, cmp.Or(raters, len(held)), engine, victims, func(victim int) []Rating {
 		out := b.by(held, victim, -1)
-		for _, p := range b.fullRaters(beside + 20) {
-			if p != victim && len(out) < len(held)+beside && !b.rated(p, victim) {
+		for _, p := range b.fullRaters(raters + 20) {
+			if p != victim && len(out) < len(held)+raters && !b.rated(p, victim) {
 				out = append(out, Rating{p, victim, -1, b.World.Now})
 			}
 		}

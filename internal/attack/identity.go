@@ -25,7 +25,7 @@ func (b *Bench) Price() (p Price) {
 	ask := func(from []int, paid fixed.Fixed) trust.Result {
 		e := engine.Evidence(target)
 		for i, rater := range from {
-			row := rowOf(len(b.World.Ratings)+i, Rating{rater, target, 1, b.World.Now})
+			row := RowOf(len(b.World.Ratings)+i, Rating{rater, target, 1, b.World.Now})
 			row.Paid = paid
 			e.Rows = append(e.Rows, row)
 		}

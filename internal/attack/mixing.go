@@ -139,7 +139,7 @@ func VouchAge(p *trust.Params, most int) (weights []float64) {
 		r := trust.NewGraphReader(at, []flow.Root{{Address: root, Weight: fixed.One}}, nil, p)
 		token := repute.TokenID{1}
 		r.Agent(token, 0, rater, common.Address{})
-		row := rowOf(1, Rating{Value: 1, Time: at.Time.Unix() - int64(age*p.Evidence.HalfLifeDays*secondsDay)})
+		row := RowOf(1, Rating{Value: 1, Time: at.Time.Unix() - int64(age*p.Evidence.HalfLifeDays*secondsDay)})
 		row.Rater = root
 		r.Rating(token, row)
 		_, weight := r.Build().Walk([]flow.Root{{Address: root, Weight: fixed.One}}, p.Walk).Rater(rater)

@@ -83,7 +83,7 @@ type onOff struct {
 func (x *onOff) rows(bad, good int) (rows []trust.Row, values []float64) {
 	const now = 1_800_000_000
 	add := func(value float64, age int64) {
-		r := rowOf(len(rows), Rating{From: len(rows), Value: value, Time: now - age*secondsDay})
+		r := RowOf(len(rows), Rating{From: len(rows), Value: value, Time: now - age*secondsDay})
 		rows, values = append(rows, r), append(values, value)
 	}
 	for i := range onOffGood {

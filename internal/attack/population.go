@@ -15,7 +15,7 @@ import (
 	"repute/trust/source"
 )
 
-// Marginals are what is published about the raters of a chain, as far as it is. What is not is assumed, and said so in
+// Marginals are what is published about the raters of a chain, as far as it is. What is not is assumed, which
 // docs/explanation/trust.md.
 type Marginals struct {
 	Chain  uint64 `json:"chain"`
@@ -55,7 +55,7 @@ func ChainMarginals() []Marginals {
 	}
 }
 
-// Chain is a generated chain: agents, by whom they were rated and how.
+// Chain is a generated chain: agents and their ratings.
 type Chain struct {
 	Marginals
 	now      int64
@@ -129,7 +129,7 @@ func (c *Chain) count(rng *rand.Rand) int {
 // owner is the party of an agent.
 func (c *Chain) owner(agent int) int { return 1<<24 + agent }
 
-// weigh tells an engine's reader everything and returns it with the weights by some roots.
+// weigh passes everything to an engine's reader and returns it with the weights by some roots.
 func (c *Chain) weigh(p *trust.Params, roots []int) (*trust.GraphReader, *flow.Weights) {
 	var list []flow.Root
 	for _, r := range roots {
@@ -140,7 +140,7 @@ func (c *Chain) weigh(p *trust.Params, roots []int) (*trust.GraphReader, *flow.W
 		token := repute.TokenID{uint64(agent)}
 		reader.Agent(token, 0, Address(c.owner(agent)), common.Address{})
 		for _, r := range ratings {
-			reader.Rating(token, rowOf(agent, r))
+			reader.Rating(token, RowOf(agent, r))
 		}
 	}
 	return reader, reader.Build().Walk(list, p.Walk)
@@ -219,7 +219,7 @@ func (c *Chain) cover(p *trust.Params, w *flow.Weights, roots []int) (out Covera
 			Block: c.block()}
 		var own, honest, heard float64
 		for _, r := range ratings {
-			e.Rows = append(e.Rows, rowOf(agent, r))
+			e.Rows = append(e.Rows, RowOf(agent, r))
 			node := w.Graph().Node(Address(r.From))
 			counts := w.Counts(node, p.Paths.MinWeight)
 			if records++; counts {
@@ -238,7 +238,7 @@ func (c *Chain) cover(p *trust.Params, w *flow.Weights, roots []int) (out Covera
 			}
 		}
 		r := scorer.Score(e)
-		out.tell(&r, honest, heard)
+		out.count(&r, honest, heard)
 		if own > 0 {
 			persons++
 			out.PersonsThin += one(r.Status != trust.Unrated)
@@ -260,8 +260,8 @@ func (c *Chain) cover(p *trust.Params, w *flow.Weights, roots []int) (out Covera
 	return out
 }
 
-// tell counts an agent with so many honest reviewers, of whom so many are heard.
-func (c *Coverage) tell(r *trust.Result, honest, heard float64) {
+// count adds an agent with so many honest reviewers, of which so many have weight.
+func (c *Coverage) count(r *trust.Result, honest, heard float64) {
 	if honest > 0 {
 		c.Agents++
 		c.Heard += one(heard > 0)

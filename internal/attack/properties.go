@@ -53,7 +53,7 @@ type trial struct {
 	next    int
 }
 
-// evidence is a random part of what is said of a random party.
+// evidence is a random part of the ratings of a random party.
 func (t *trial) evidence() trust.Evidence {
 	e := t.engine.Evidence(t.parties[t.rng.IntN(len(t.parties))])
 	keep := t.rng.Float64()
@@ -65,7 +65,7 @@ func (t *trial) evidence() trust.Evidence {
 func (t *trial) strangers(e trust.Evidence, before trust.Result, out *Bounds) {
 	rows := slices.Clone(e.Rows)
 	for i := range 1 + t.rng.IntN(60) {
-		row := rowOf(len(t.b.World.Ratings)+t.rng.IntN(20),
+		row := RowOf(len(t.b.World.Ratings)+t.rng.IntN(20),
 			Rating{0, 0, 2*t.rng.Float64() - 1, t.b.World.Now - t.rng.Int64N(200*secondsDay)})
 		if len(e.Rows) > 0 && t.rng.IntN(2) == 0 {
 			row = e.Rows[t.rng.IntN(len(e.Rows))]
@@ -82,13 +82,13 @@ func (t *trial) strangers(e trust.Evidence, before trust.Result, out *Bounds) {
 	out.Strangers, out.MostMoved = max(out.Strangers, (moved-0.002)/most), max(out.MostMoved, moved)
 }
 
-// praise adds a row of +1 from a rater with none before, whoever that is, and takes it away.
+// praise adds a row of +1 from a rater with none before, and takes it away.
 func (t *trial) praise(e trust.Evidence, before trust.Result, out *Bounds) {
 	rater := t.rng.IntN(t.next + 20)
 	if slices.ContainsFunc(e.Rows, func(r trust.Row) bool { return r.Rater == Address(rater) }) {
 		return
 	}
-	row := rowOf(len(t.b.World.Ratings), Rating{rater, 0, 1, t.b.World.Now - t.rng.Int64N(200*secondsDay)})
+	row := RowOf(len(t.b.World.Ratings), Rating{rater, 0, 1, t.b.World.Now - t.rng.Int64N(200*secondsDay)})
 	if len(e.Rows) > 0 && t.rng.IntN(2) == 0 {
 		row.Block = e.Rows[t.rng.IntN(len(e.Rows))].Block
 	}
@@ -118,7 +118,7 @@ func (w *World) Digest(ctx context.Context, p *trust.Params, seed uint64, proces
 	for _, i := range order {
 		r := w.Ratings[i]
 		if from, to := b.Add(Address(r.From)), b.Add(Address(r.To)); r.Value > 0 {
-			b.Vouch(from, to, p.Walk.Edge(fixedOf(r.Value), fixed.One))
+			b.Vouch(from, to, p.Walk.Edge(FixedOf(r.Value), fixed.One))
 		}
 	}
 	e := &Engine{w: w, p: p, about: map[int][]int{}}

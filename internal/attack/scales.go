@@ -33,18 +33,18 @@ func (b *Bench) Scales() (loss ScaleLoss) {
 		{"successRate", repute.Amount{Value: big.NewInt(1)}},
 		{"successRate", repute.Amount{Value: big.NewInt(98), Decimals: 2}},
 	} {
-		for _, elsewhere := range []int{0, 10} { // ratings of each by which its scale may be known
+		for _, others := range []int{0, 10} { // ratings of each by which its scale may be known
 			e := engine.Evidence(b.World.Next())
 			for i, p := range who[:12] {
-				e.Rows = append(e.Rows, rowOf(i, Rating{p, 0, 0.85, b.World.Now}))
+				e.Rows = append(e.Rows, RowOf(i, Rating{p, 0, 0.85, b.World.Now}))
 			}
 			r := trust.NewGraphReader(e.Block, []flow.Root{{Address: Address(who[0]), Weight: fixed.One}}, nil, b.Params)
 			var more []trust.Row
 			for i, p := range who[12:] {
-				row := rowOf(100+i, Rating{p, 0, 1, b.World.Now})
+				row := RowOf(100+i, Rating{p, 0, 1, b.World.Now})
 				row.Tag1, row.Amount = praise.tag, praise.amount
 				more = append(more, row)
-				for n := range elsewhere {
+				for n := range others {
 					token := repute.TokenID{uint64(n)}
 					r.Agent(token, 0, Address(n), common.Address{})
 					r.Rating(token, row)

@@ -64,7 +64,7 @@ func dollars(p *source.Policy, held []holding) (sum float64) {
 	return sum
 }
 
-// Sway is what one source can move at any agent: a hostile one that gives credentials to whoever it likes, up and
+// Sway is what one source can move at any agent: a hostile one that gives credentials to any address, up and
 // down, and one whose credentials are gone: G6. It is the most over all sources, new agents and known ones.
 type Sway struct {
 	Up   float64 `json:"up"`
@@ -86,18 +86,18 @@ func (b *Bench) Sway(s *Sources) (most Sway) {
 				ev := e.Evidence(b.World.Next() - 1)
 				ev.Rows, ev.Owner = nil, Address(target+1+holders)
 				for i, p := range raters[:n] {
-					ev.Rows = append(ev.Rows, rowOf(1<<30+i, Rating{p, 0, 1 - 2*one(i < blame), b.World.Now}))
+					ev.Rows = append(ev.Rows, RowOf(1<<30+i, Rating{p, 0, 1 - 2*one(i < blame), b.World.Now}))
 				}
 				var x Sway
 				for value, moved := range map[float64]*float64{1: &x.Up, -1: &x.Down} {
-					said := ev
-					said.Rows = slices.Clone(ev.Rows)
+					rated := ev
+					rated.Rows = slices.Clone(ev.Rows)
 					for i, h := range held {
-						said.Rows = append(said.Rows, rowOf(1<<31+i, Rating{h.party, 0, value, b.World.Now}))
+						rated.Rows = append(rated.Rows, RowOf(1<<31+i, Rating{h.party, 0, value, b.World.Now}))
 					}
-					*moved = value * points(hostile.ask(said).Mean-e.ask(ev).Mean)
+					*moved = value * points(hostile.ask(rated).Mean-e.ask(ev).Mean)
 					if value == 1 {
-						x.Gone = points(hostile.ask(said).Mean - e.ask(said).Mean)
+						x.Gone = points(hostile.ask(rated).Mean - e.ask(rated).Mean)
 					}
 				}
 				most = Sway{max(most.Up, x.Up), max(most.Down, x.Down), max(most.Gone, x.Gone)}

@@ -34,7 +34,7 @@ func (b *Bench) Batch() Batch {
 			if i < roots {
 				from = b.World.Roots[i]
 			}
-			row := rowOf(len(b.World.Ratings)+i*block, Rating{from, target, 1, b.World.Now})
+			row := RowOf(len(b.World.Ratings)+i*block, Rating{from, target, 1, b.World.Now})
 			row.LogIndex = uint32(i)
 			ev.Rows = append(ev.Rows, row)
 		}
@@ -54,7 +54,7 @@ type SourceBounds struct {
 	Moved  float64 `json:"praised"` // most points that praise by all sources gave
 }
 
-// SourceBounds tries random parts of what is said of random parties, with credentials for strangers and for some
+// SourceBounds tries random parts of the ratings of random parties, with credentials for strangers and for some
 // raters.
 func (b *Bench) SourceBounds(s *Sources, trials int) (out SourceBounds) {
 	t := &trial{b: b, rng: b.rng(), engine: NewEngine(b.World, b.Params)}
@@ -91,7 +91,7 @@ func (t *trial) sources(s *Sources, worlds []*Engine, holders []holding, out *So
 	}
 	if e.Rows = slices.Clone(e.Rows); t.rng.IntN(3) == 0 && len(e.Rows) > 0 { // compromised roots, whom nobody outvotes
 		for i, root := range t.b.World.Roots[:1+t.rng.IntN(2)] {
-			e.Rows = append(e.Rows, rowOf(1<<30+i, Rating{root, 0, 1, t.b.World.Now}))
+			e.Rows = append(e.Rows, RowOf(1<<30+i, Rating{root, 0, 1, t.b.World.Now}))
 		}
 	}
 	before := worlds[0].credited(s, nil, 1).ask(e)
@@ -100,7 +100,7 @@ func (t *trial) sources(s *Sources, worlds []*Engine, holders []holding, out *So
 		if i < blamers/4 {
 			v = -1
 		}
-		e.Rows = append(e.Rows, rowOf(1<<31+i, Rating{h.party, 0, v, t.b.World.Now - t.rng.Int64N(100*secondsDay)}))
+		e.Rows = append(e.Rows, RowOf(1<<31+i, Rating{h.party, 0, v, t.b.World.Now - t.rng.Int64N(100*secondsDay)}))
 	}
 	for i := range e.Rows { // some of the others hold something too
 		if t.rng.IntN(8) == 0 && len(e.Rows)-len(held) > i {

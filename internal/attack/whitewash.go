@@ -19,13 +19,13 @@ type Whitewash struct {
 	// of a new one whose owner is linked to the bad one's by an imported link
 	SameIdentity float64 `json:"same_identity_score"`
 	GivenAway    float64 `json:"given_away_score"` // of a new one of its owner, who gave the bad one away before
-	Dropped      float64 `json:"dropped_score"`    // of a new one of its owner, who gave it away a day before the words
-	// of a new one of its owner, who spread the words over four hands and took it back
+	Dropped      float64 `json:"dropped_score"`    // of a new one of its owner, who gave it away a day before the ratings
+	// of a new one of its owner, who passed the bad one on to three owners during the ratings and took it back
 	Split       float64 `json:"split_score"`
 	Unjudged    float64 `json:"unjudged_high"`      // upper bound of a new one of its owner that nobody rated
 	BestTier    int     `json:"best_tier"`          // of all these
 	Gifted      float64 `json:"gifted_score"`       // of a new one of somebody who was given the bad one
-	GiftedFirst float64 `json:"gifted_first_score"` // of a new one of somebody who was given it before the words
+	GiftedFirst float64 `json:"gifted_first_score"` // of a new one of somebody who was given it before the ratings
 	Customer    float64 `json:"customer_score"`     // of one that the same registered for another
 	Unlinked    float64 `json:"unlinked_score"`     // of a new one without any link and without praise
 	Service     bool    `json:"unlinked_served"`    // whether the unlinked one passes the gate of full service
@@ -59,7 +59,7 @@ type washing struct {
 	bad                         trust.Result
 }
 
-// Whitewash measures T10 by the functions that the engine goes by.
+// Whitewash measures T10 by the functions that the engine uses.
 func (b *Bench) Whitewash() (w Whitewash) {
 	s := b.washing()
 	owner, other := Address(s.old), Address(s.other)
@@ -100,36 +100,36 @@ func (b *Bench) washing() *washing {
 	n := b.World.Next()
 	s := &washing{Bench: b, old: n, fresh: n + 1, alias: n + 2, other: n + 3, next: n + 4, praise: b.fullRaters(23)[20:]}
 	var more []Rating
-	for _, p := range b.fullRaters(words) {
+	for _, p := range b.fullRaters(badRatings) {
 		more = append(more, Rating{p, s.old, -1, b.World.Now})
 	}
-	s.engine = newEngine(b.World.With(more...), b.Params, [2]int{s.old, s.alias})
+	s.engine = NewEngine(b.World.With(more...), b.Params, [2]int{s.old, s.alias})
 	s.bad = s.engine.scorer.Score(s.engine.Evidence(s.old))
 	s.kept = s.givenTo()
-	s.given = s.givenTo(hand{words, s.next})
-	s.dropped = s.givenTo(hand{0, s.next})
-	s.split = s.givenTo(hand{5, s.next}, hand{10, s.next + 1}, hand{15, s.next + 2}, hand{words, s.old})
+	s.given = s.givenTo(handover{badRatings, s.next})
+	s.dropped = s.givenTo(handover{0, s.next})
+	s.split = s.givenTo(handover{5, s.next}, handover{10, s.next + 1}, handover{15, s.next + 2}, handover{badRatings, s.old})
 	return s
 }
 
-// words are how many raters of full weight condemn the bad agent.
-const words = 20
+// badRatings is how many raters of full weight rate the bad agent negatively.
+const badRatings = 20
 
-// hand gives the bad agent to an identity after so many of its ratings.
-type hand struct{ after, to int }
+// handover gives the bad agent to an identity after so many of its ratings.
+type handover struct{ after, to int }
 
 // givenTo returns the penalties of the bad agent, which its owner registered long ago and handed
 // on. Nobody who gets it does anything with it. One that was dropped before its ratings was
 // dropped a day before them; of one that is split none is so near that its tail counts.
-func (s *washing) givenTo(hands ...hand) trust.Penalties {
+func (s *washing) givenTo(handovers ...handover) trust.Penalties {
 	e, now := s.engine.Evidence(s.old), s.World.Now
 	first := e.Rows[0].Block // each word is in a block of its own
 	e.Registrar = e.Owner
 	e.Tenures = []trust.Tenure{{To: math.MaxUint64, Began: now - 200*secondsDay, Owner: e.Owner}}
-	for _, h := range hands {
+	for _, h := range handovers {
 		last := &e.Tenures[len(e.Tenures)-1]
 		last.To = first + uint64(h.after) - 1
-		if len(hands) == 1 {
+		if len(handovers) == 1 {
 			last.Ended = now - secondsDay
 		}
 		e.Owner = Address(h.to)
@@ -141,7 +141,7 @@ func (s *washing) givenTo(hands ...hand) trust.Penalties {
 	return out
 }
 
-// ask scores an agent of whom e says who is behind it, where each identity has so many known agents.
+// ask scores an agent with the owner and wallet of e, where each identity has so many known agents.
 func (s *washing) ask(penalties trust.Penalties, praised bool, known int, e trust.Evidence) trust.Result {
 	base := s.engine.Evidence(s.fresh)
 	e.Agent, e.Block, e.Weights = repute.AgentID{ChainID: 1}, base.Block, base.Weights
@@ -149,13 +149,13 @@ func (s *washing) ask(penalties trust.Penalties, praised bool, known int, e trus
 	e.Related = penalties.Related(&e, s.Params, func(common.Address) int { return known })
 	for i, p := range s.praise {
 		if praised {
-			e.Rows = append(e.Rows, rowOf(len(s.World.Ratings)+i, Rating{p, s.fresh, 1, s.World.Now}))
+			e.Rows = append(e.Rows, RowOf(len(s.World.Ratings)+i, Rating{p, s.fresh, 1, s.World.Now}))
 		}
 	}
 	return s.engine.scorer.Score(e)
 }
 
-// held is what stands of a mean after the guard: unrated or not, as all means here.
+// held is the mean after the penalty, of rated and unrated agents alike.
 func held(r trust.Result) float64 { return points(r.Held()) }
 
 func points(p trust.Points) float64 { return float64(p) / 1000 }

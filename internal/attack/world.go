@@ -206,18 +206,16 @@ type Engine struct {
 	about   map[int][]int // ratings by whom they are about
 }
 
-// NewEngine builds the graph of who praised whom and walks it from the roots.
-func NewEngine(w *World, p *trust.Params) *Engine { return newEngine(w, p) }
-
-// newEngine is NewEngine where some are known to be one party.
-func newEngine(w *World, p *trust.Params, links ...[2]int) *Engine {
+// NewEngine builds the graph of who praised whom and walks it from the roots. Both parties of a link are
+// known to be one.
+func NewEngine(w *World, p *trust.Params, links ...[2]int) *Engine {
 	e := &Engine{w: w, p: p, about: map[int][]int{}}
 	b := flow.NewGraphBuilder()
 	for i, r := range w.Ratings {
 		e.about[r.To] = append(e.about[r.To], i)
 		from, to := b.Add(Address(r.From)), b.Add(Address(r.To))
 		if r.Value > 0 {
-			b.Vouch(from, to, p.Walk.Edge(fixedOf(r.Value), fixed.One))
+			b.Vouch(from, to, p.Walk.Edge(FixedOf(r.Value), fixed.One))
 		}
 	}
 	for _, r := range w.Roots {
@@ -244,27 +242,27 @@ func Address(party int) (a common.Address) {
 	return a
 }
 
-// fixedOf rounds a value of a scenario to the nearest Fixed.
-func fixedOf(v float64) fixed.Fixed { return fixed.Fixed(math.Round(v * float64(fixed.One))) }
+// FixedOf rounds a value of a scenario to the nearest Fixed.
+func FixedOf(v float64) fixed.Fixed { return fixed.Fixed(math.Round(v * float64(fixed.One))) }
 
-// Score is what the engine says of a party.
+// Score is the engine's result for a party.
 func (e *Engine) Score(party int) trust.Result { return e.scorer.Score(e.Evidence(party)) }
 
-// Evidence is what the engine is told of a party.
+// Evidence is what the engine gets to know of a party.
 func (e *Engine) Evidence(party int) trust.Evidence {
 	ev := trust.Evidence{
 		Agent: repute.AgentID{ChainID: 1}, Owner: Address(party), Weights: e.weights,
 		Block: repute.Block{Number: 1 << 40, Time: time.Unix(e.w.Now, 0)},
 	}
 	for _, i := range e.about[party] {
-		ev.Rows = append(ev.Rows, rowOf(i, e.w.Ratings[i]))
+		ev.Rows = append(ev.Rows, RowOf(i, e.w.Ratings[i]))
 	}
 	return ev
 }
 
-// rowOf puts rating number i into the terms of a chain: 0 to 100 in millionths, in a
+// RowOf puts rating number i into the terms of a chain: 0 to 100 in millionths, in a
 // block of its own.
-func rowOf(i int, r Rating) trust.Row {
+func RowOf(i int, r Rating) trust.Row {
 	return trust.Row{Block: uint64(i), Time: r.Time, Rater: Address(r.From), Index: 1, Tag1: "quality",
 		Amount: repute.Amount{Value: big.NewInt(int64(math.Round((r.Value*50 + 50) * 1e6))), Decimals: 6}}
 }

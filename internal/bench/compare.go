@@ -31,7 +31,7 @@ func compareDump(ctx context.Context, d *database, h *synth.History) (string, er
 	return firstDifference(got, want)
 }
 
-// stream gives to read what write writes. Closing it ends the writing.
+// stream returns a reader of what write writes. Closing it ends the writing.
 func stream(write func(io.Writer) error) io.ReadCloser {
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(write(w)) }()

@@ -29,22 +29,36 @@ type postgres struct {
 // template is the migrated database that others are copies of.
 const template = "bench_template"
 
-func startPostgres(ctx context.Context, log *slog.Logger) (*postgres, error) {
-	return startWith(ctx, pg.Options{Log: log})
-}
-
-// startCounting is startPostgres with a count of statements, where the server has the
-// library for it.
-func startCounting(ctx context.Context, log *slog.Logger) (*postgres, error) {
-	p, err := startWith(ctx,
-		pg.Options{Log: log, Settings: map[string]string{"shared_preload_libraries": "pg_stat_statements"}})
-	if err != nil && ctx.Err() == nil {
-		return startPostgres(ctx, log)
+// onServer runs a benchmark on a private server, which counts statements where that is asked for and the
+// server has the library for it, and completes its report.
+func onServer(ctx context.Context, say Progress, r Report, counting bool,
+	run func(*postgres) (measurements any, targets []Target, err error)) (_ Report, err error) {
+	o := pg.Options{Log: slog.New(slog.DiscardHandler)}
+	if counting {
+		o.Settings = map[string]string{"shared_preload_libraries": "pg_stat_statements"}
 	}
-	return p, err
+	server, err := startPostgres(ctx, o)
+	if err != nil && counting && ctx.Err() == nil {
+		o.Settings = nil
+		server, err = startPostgres(ctx, o)
+	}
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	if r.Machine, err = machine(ctx, server.admin); err != nil {
+		return r, err
+	}
+	if r.Measurements, r.Targets, err = run(server); err != nil {
+		return r, err
+	}
+	for _, t := range r.Targets {
+		say.Say("%s", t)
+	}
+	return r, nil
 }
 
-func startWith(ctx context.Context, o pg.Options) (*postgres, error) {
+func startPostgres(ctx context.Context, o pg.Options) (*postgres, error) {
 	server, err := pg.Start(ctx, o)
 	if err != nil {
 		return nil, err
@@ -126,7 +140,7 @@ func (p *postgres) wal(ctx context.Context) (at int64, err error) {
 }
 
 // cpu is the processor time that the sessions now open in the database have used,
-// 0 where the system does not tell. Unlike the clock it does not depend on what
+// 0 where the system has no such figure. Unlike the clock it does not depend on what
 // else the machine does.
 func (d *database) cpu(ctx context.Context) (total time.Duration, err error) {
 	rows, err := d.Query(ctx, "select pid from pg_stat_activity where datname = current_database()")

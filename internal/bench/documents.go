@@ -1,24 +1,21 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"time"
 
 	"repute"
 	"repute/indexer/documents"
 )
 
-// DocumentsOptions say what Documents measures. Zero values are replaced by the
-// defaults named.
+// DocumentsOptions say what Documents measures.
 type DocumentsOptions struct {
 	Program   Program
-	Documents int       // of each run, 20,000
-	Hosts     int       // that serve them over http, 200, of which one in twenty is dead
+	Documents int       // of each run
+	Hosts     int       // that serve them over http, of which one in twenty is dead
 	Progress  io.Writer // lines for a person; nil: none
 }
 
@@ -48,21 +45,18 @@ type DocumentsMeasurements struct {
 // the last one is visible in the database.
 type DocumentsRun struct {
 	Documents int     `json:"documents"`
-	Dead      int     `json:"documents_of_dead_hosts"` // due beside them, not waited for
+	Dead      int     `json:"documents_of_dead_hosts"` // due at the same time, not waited for
 	Seconds   float64 `json:"seconds"`
 	PerSecond float64 `json:"documents_per_second"`
 	// Ideal is what the product's own limits allow with the latencies served: the
 	// greater of the sum of them by the requests allowed at once, and that of the
 	// slowest host by the requests allowed to one.
-	Ideal   float64 `json:"ideal_seconds,omitempty"`
-	AtOnce  int     `json:"requests_at_once,omitempty"` // at most, as the hosts saw it
-	CPU     float64 `json:"cpu_seconds"`                // of the product, its start and end included
-	CPUs    int     `json:"gomaxprocs"`                 // of the product; 0: all of the machine
-	PgCPU   float64 `json:"postgres_cpu_seconds"`
+	Ideal  float64 `json:"ideal_seconds,omitempty"`
+	AtOnce int     `json:"requests_at_once,omitempty"` // at most, as the hosts saw it
+	CPUs   int     `json:"gomaxprocs"`                 // of the product; 0: all of the machine
+	Usage
 	EarlyMB float64 `json:"rss_mb_at_20_percent"`
 	EndMB   float64 `json:"rss_mb_at_100_percent"`
-	PeakMB  float64 `json:"peak_rss_mb"`
-	WALMB   float64 `json:"wal_mb"`
 }
 
 // growth is how much more memory was held at the end than early.
@@ -71,49 +65,34 @@ func (r DocumentsRun) growth() float64 { return r.EndMB / max(r.EarlyMB, 1) }
 // Documents measures how fast documents are read and stored: those written in their
 // URIs, and those of many slow hosts on this machine, without and with dead ones.
 func Documents(ctx context.Context, o DocumentsOptions) (r Report, err error) {
-	if o, err = o.withDefaults(); err != nil {
+	if err := o.check(); err != nil {
 		return r, err
 	}
-	server, err := startPostgres(ctx, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, server.stop()) }()
 	r = Report{Name: "documents", Config: map[string]any{"documents": o.Documents, "hosts": o.Hosts,
 		"dead_hosts": o.Hosts / deadOneIn, "dead_hosts_of_crowd": crowd,
-		"hosts_at_once": documents.DefaultHosts, "requests_per_host": documents.HostParallel, "seed": seed}}
-	if r.Machine, err = machine(ctx, server.admin); err != nil {
-		return r, err
-	}
-	b := &documentsBench{progress: progress{o.Progress}, o: o, server: server}
-	if err := b.measure(ctx); err != nil {
-		return r, err
-	}
-	r.Measurements, r.Targets = b.m, b.m.targets()
-	for _, t := range r.Targets {
-		b.say("%s", t)
-	}
-	return r, nil
+		"hosts_at_once": documents.DefaultHosts, "requests_per_host": documents.HostParallel, "seed": Seed}}
+	say := Progress{o.Progress}
+	return onServer(ctx, say, r, false, func(server *postgres) (any, []Target, error) {
+		b := &documentsBench{Progress: say, o: o, server: server}
+		err := b.measure(ctx)
+		return b.m, b.m.targets(), err
+	})
 }
 
-func (o DocumentsOptions) withDefaults() (DocumentsOptions, error) {
-	o.Documents, o.Hosts = cmp.Or(o.Documents, 20_000), cmp.Or(o.Hosts, 200)
-	if o.Progress == nil {
-		o.Progress = io.Discard
-	}
+func (o DocumentsOptions) check() error {
 	if o.Hosts < deadOneIn {
-		return o, repute.Invalid("hosts", fmt.Sprintf("of %d hosts none can be dead", o.Hosts),
+		return repute.Invalid("hosts", fmt.Sprintf("of %d hosts none can be dead", o.Hosts),
 			fmt.Sprintf("%d or more", deadOneIn))
 	}
 	if o.Documents < o.Hosts {
-		return o, repute.Invalid("documents", fmt.Sprintf("%d are not one for each of %d hosts", o.Documents, o.Hosts),
+		return repute.Invalid("documents", fmt.Sprintf("%d are not one for each of %d hosts", o.Documents, o.Hosts),
 			"more documents, or fewer --hosts")
 	}
-	return o, nil
+	return nil
 }
 
 type documentsBench struct {
-	progress
+	Progress
 	o      DocumentsOptions
 	server *postgres
 	m      DocumentsMeasurements
@@ -141,11 +120,11 @@ func (b *documentsBench) data(ctx context.Context) (DocumentsRun, error) {
 	for i := range uris {
 		uris[i] = dataURI(i)
 	}
-	x := &reading{program: b.o.Program, server: b.server, uris: uris, live: len(uris), cpus: 1}
+	x := &reading{documentsBench: b, uris: uris, live: len(uris), cpus: 1}
 	return b.run(ctx, "data: URIs", x)
 }
 
-// web reads documents of hosts that answer, with those of dead ones due beside them.
+// web reads documents of hosts that answer, while those of dead ones are due.
 func (b *documentsBench) web(ctx context.Context, name string, dead int) (r DocumentsRun, err error) {
 	f, err := startFarm(ctx, b.o.Hosts-b.o.Hosts/deadOneIn, dead, b.o.Documents/b.o.Hosts)
 	if err != nil {
@@ -153,7 +132,7 @@ func (b *documentsBench) web(ctx context.Context, name string, dead int) (r Docu
 	}
 	defer func() { err = errors.Join(err, f.stop()) }()
 	b.m.Latency = f.latencies()
-	x := &reading{program: b.o.Program, server: b.server, uris: f.uris(dead > 0), live: f.live * f.each, farm: f}
+	x := &reading{documentsBench: b, uris: f.uris(dead > 0), live: f.live * f.each, farm: f}
 	return b.run(ctx, name, x)
 }
 
@@ -162,8 +141,8 @@ func (b *documentsBench) run(ctx context.Context, name string, x *reading) (Docu
 	if err != nil {
 		return r, err
 	}
-	b.say("%s: %d in %.2f s (ideal %.2f s, product %.2f s, Postgres %.2f s), %.0f/s, at most %d at once, %.0f MB at 20 %%, %.0f MB at the end, %.0f MB at most",
-		name, r.Documents, r.Seconds, r.Ideal, r.CPU, r.PgCPU, r.PerSecond, r.AtOnce, r.EarlyMB, r.EndMB, r.PeakMB)
+	b.Say("%s: %d in %.2f s (ideal %.2f s, product %.2f s, Postgres %.2f s), %.0f/s, at most %d at once, %.0f MB at 20 %%, %.0f MB at the end, %.0f MB at most",
+		name, r.Documents, r.Seconds, r.Ideal, r.CPU, r.PostgresCPU, r.PerSecond, r.AtOnce, r.EarlyMB, r.EndMB, r.PeakMB)
 	return r, nil
 }
 

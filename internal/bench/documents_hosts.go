@@ -60,7 +60,7 @@ func startFarm(ctx context.Context, live, dead, each int) (*farm, error) {
 		case (i-live)%2 == 0:
 			f.hold(l)
 		default:
-			_ = l.Close() // nobody listens there now, which is what is wanted
+			_ = l.Close() // a dead host: connections are refused
 		}
 	}
 	return f, nil
@@ -71,7 +71,7 @@ func startFarm(ctx context.Context, live, dead, each int) (*farm, error) {
 // continent, its handshake included.
 func delays(hosts, each int) [][]time.Duration {
 	const typical, spread, within = 250 * time.Millisecond, 0.35, 0.25
-	random := rand.New(rand.NewPCG(seed, seed))
+	random := rand.New(rand.NewPCG(Seed, Seed))
 	out := make([][]time.Duration, hosts)
 	for h := range out {
 		host := float64(typical) * math.Exp(spread*random.NormFloat64())
@@ -89,7 +89,7 @@ func (f *farm) serve(l net.Listener, host int) {
 	f.serving.Go(func() { _ = s.Serve(l) }) // until stop closes it
 }
 
-// answer gives a document when its time has come.
+// answer sends a document after its latency.
 func (f *farm) answer(w http.ResponseWriter, r *http.Request, host int) {
 	n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
 	if err != nil || n < 0 || n >= f.each {
@@ -108,10 +108,10 @@ func (f *farm) answer(w http.ResponseWriter, r *http.Request, host int) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(registration(host*f.each + n)) // who does not want it any more has gone
+	_, _ = w.Write(registration(host*f.each + n)) // the client may have gone
 }
 
-// hold accepts connections until the end and never says a word.
+// hold accepts connections until the end and never answers.
 func (f *farm) hold(l net.Listener) {
 	f.held = append(f.held, l)
 	f.serving.Go(func() {
@@ -122,7 +122,7 @@ func (f *farm) hold(l net.Listener) {
 			}
 			f.serving.Go(func() {
 				<-f.done
-				_ = c.Close() // nothing was said on it
+				_ = c.Close() // nothing was sent on it
 			})
 		}
 	})
@@ -141,7 +141,7 @@ func (f *farm) stop() error {
 	return errors.Join(errs...)
 }
 
-// uris are those of the documents, one of each host in turn.
+// uris are those of the documents, round-robin by host.
 func (f *farm) uris(dead bool) (out []string) {
 	hosts := f.hosts
 	if !dead {

@@ -13,12 +13,11 @@ import (
 
 // reading is what one DocumentsRun needs.
 type reading struct {
-	program Program
-	server  *postgres
-	uris    []string
-	live    int   // how many of them can be read
-	farm    *farm // that serves them; nil: they need no network
-	cpus    int   // of the product; 0: all
+	*documentsBench
+	uris []string
+	live int   // how many of them can be read
+	farm *farm // that serves them; nil: they need no network
+	cpus int   // of the product; 0: all
 }
 
 // run reads the documents into a fresh database in which they are due.
@@ -56,20 +55,16 @@ func (x *reading) configure(d *database) (path string, err error) {
 
 // read runs the product until all documents are stored that can be read.
 func (x *reading) read(ctx context.Context, d *database, config string, r *DocumentsRun) (err error) {
-	before, err := x.server.wal(ctx)
-	if err != nil {
-		return err
-	}
-	program := x.program
+	program := x.o.Program
 	if x.cpus > 0 {
 		program.Env = append(program.Env[:len(program.Env):len(program.Env)], "GOMAXPROCS="+strconv.Itoa(x.cpus))
 	}
-	p, err := program.start("serve", "--config", config)
+	p, err := d.serve(ctx, program, config)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.stop()) }()
-	if err := p.await(ctx, 50*time.Millisecond, x.stored(d, p, r)); err != nil {
+	if err := p.await(ctx, 50*time.Millisecond, x.stored(d, p.process, r)); err != nil {
 		return err
 	}
 	end := time.Now()
@@ -79,17 +74,16 @@ func (x *reading) read(ctx context.Context, d *database, config string, r *Docum
 	}
 	r.Seconds = end.Sub(start).Seconds()
 	r.PerSecond = float64(r.Documents) / r.Seconds
-	if err := x.count(ctx, d, before, r); err != nil {
+	if x.farm != nil {
+		r.Ideal, r.AtOnce = x.farm.ideal().Seconds(), int(x.farm.most.Load())
+	}
+	if err := p.count(ctx, &r.Usage); err != nil {
 		return err
 	}
-	if err := p.stop(); err != nil {
-		return err
-	}
-	r.CPU, r.PeakMB = p.cpu().Seconds(), float64(p.peakKB)/1024
-	return nil
+	return p.end(&r.Usage)
 }
 
-// stored tells whether all is stored, and notes the memory held on the way.
+// stored reports whether all documents are stored, and records the resident memory at a fifth and at the end.
 func (x *reading) stored(d *database, p *process, r *DocumentsRun) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		n, err := value[int](ctx, d, "select count(*) from fetches where sha256 is not null")
@@ -114,21 +108,7 @@ func (x *reading) start(ctx context.Context, d *database) (time.Time, error) {
 	return value[time.Time](ctx, d, "select min(fetched_at) from fetches where sha256 is not null")
 }
 
-// count reads what the database and the hosts can tell of the run.
-func (x *reading) count(ctx context.Context, d *database, before int64, r *DocumentsRun) error {
-	now, err := x.server.wal(ctx)
-	if err != nil {
-		return err
-	}
-	cpu, err := d.cpu(ctx)
-	r.WALMB, r.PgCPU = float64(now-before)/1e6, cpu.Seconds()
-	if x.farm != nil {
-		r.Ideal, r.AtOnce = x.farm.ideal().Seconds(), int(x.farm.most.Load())
-	}
-	return err
-}
-
-// residentMB is the memory that the program holds now, 0 where the system does not tell.
+// residentMB is the memory that the program holds now, 0 where the system has no such figure.
 func (r *process) residentMB() float64 {
 	value := field(filepath.Join("/proc", strconv.Itoa(r.cmd.Process.Pid), "status"), "VmRSS")
 	kb, _ := strconv.ParseInt(strings.TrimSuffix(value, " kB"), 10, 64)

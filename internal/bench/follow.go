@@ -1,29 +1,27 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"repute/devnet"
 )
 
-// FollowOptions say what Follow measures. Zero values are replaced by the defaults
-// named.
+// FollowOptions say what Follow measures.
 type FollowOptions struct {
 	Program   Program
-	Blocks    int       // made and watched, one a second, 120
-	PerSecond int       // events, 100
+	Blocks    int       // made and watched, one a second
+	PerSecond int       // events
 	Progress  io.Writer // lines for a person; nil: none
 }
 
@@ -74,41 +72,23 @@ type Delays struct {
 // ratings every second, the product follows it over WebSocket and scores it, and its
 // REST API is asked all the time. A second run follows it over HTTP.
 func Follow(ctx context.Context, o FollowOptions) (r Report, err error) {
-	o.Blocks, o.PerSecond = cmp.Or(o.Blocks, 120), cmp.Or(o.PerSecond, 100)
-	if o.Progress == nil {
-		o.Progress = io.Discard
-	}
-	server, err := startPostgres(ctx, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, server.stop()) }()
 	r = Report{Name: "follow", Config: map[string]any{"blocks": o.Blocks, "events_per_second": o.PerSecond}}
-	if r.Machine, err = machine(ctx, server.admin); err != nil {
-		return r, err
-	}
-	dn, err := devnet.Start(ctx, devnet.Options{Seed: "bench"})
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, dn.Close()) }()
-	f := &follow{o: o, server: server, chain: dn}
-	if err := f.prepare(ctx); err != nil {
-		return r, err
-	}
-	m, err := f.run(ctx, dn.WSURL(), func() {})
-	if err != nil {
-		return r, err
-	}
-	if m.HTTP, err = f.polling(ctx); err != nil {
-		return r, err
-	}
-	r.Measurements = m
-	r.Targets = m.targets()
-	for _, t := range r.Targets {
-		fmt.Fprintln(o.Progress, t)
-	}
-	return r, nil
+	return onServer(ctx, Progress{o.Progress}, r, false, func(server *postgres) (_ any, _ []Target, err error) {
+		dn, err := devnet.Start(ctx, devnet.Options{Seed: "bench"})
+		if err != nil {
+			return nil, nil, err
+		}
+		defer func() { err = errors.Join(err, dn.Close()) }()
+		f := &follow{o: o, server: server, chain: dn}
+		if err := f.prepare(ctx); err != nil {
+			return nil, nil, err
+		}
+		m, err := f.run(ctx, dn.WSURL(), func() {})
+		if err == nil {
+			m.HTTP, err = f.polling(ctx)
+		}
+		return m, m.targets(), err
+	})
 }
 
 func (m *FollowMeasurements) targets() []Target {
@@ -121,17 +101,17 @@ func (m *FollowMeasurements) targets() []Target {
 
 // polling is a run over HTTP, with the polls of the blocks that are watched.
 func (f *follow) polling(ctx context.Context) (p Polling, err error) {
-	c, err := countPolls(f.chain.RPCURL())
+	var polls atomic.Int64
+	url, stop, err := countPolls(f.chain.RPCURL(), &polls)
 	if err != nil {
 		return p, err
 	}
-	defer func() { err = errors.Join(err, c.close()) }()
-	var before int64
-	m, err := f.run(ctx, c.URL, func() { before = c.polls.Load() })
+	defer func() { err = errors.Join(err, stop()) }()
+	m, err := f.run(ctx, url, func() { polls.Store(0) })
 	if err != nil {
 		return p, err
 	}
-	p = Polling{Visible: m.Visible, Polls: c.polls.Load() - before}
+	p = Polling{Visible: m.Visible, Polls: polls.Load()}
 	p.PerBlock = float64(p.Polls) / float64(m.Blocks)
 	return p, nil
 }
@@ -183,7 +163,7 @@ func (f *follow) run(ctx context.Context, endpoint string, begun func()) (m Foll
 	return m, err
 }
 
-// agents are rated in turn; the first one is watched.
+// agents are rated round-robin; the first one is watched.
 const agents = 10
 
 // prepare registers the agents.
@@ -283,15 +263,8 @@ func freeAddress(ctx context.Context) (string, error) {
 
 // configure writes the product's configuration.
 func (f *follow) configure(d *database, address, endpoint string) (path string, err error) {
-	c := f.chain.Chain()
-	return writeConfig(fmt.Sprintf(`database: %q
-roles: [indexer, trust, api]
-listen: %q
-rate: -1
-log_level: warn
-chains:
-  - {name: %s, id: %d, identity: %q, reputation: %q, validations: [%q], start_block: %d, rpc: %q}
-`, d.url, address, c.Name, c.ID, c.Identity, c.Reputation, c.Validations[0], c.StartBlock, endpoint))
+	return writeConfig(fmt.Sprintf("database: %q\nroles: [indexer, trust, api]\nlisten: %q\nrate: -1\nlog_level: warn\n",
+		d.url, address) + chainConfig(f.chain.Chain(), endpoint))
 }
 
 // delaysOf summarizes milliseconds.

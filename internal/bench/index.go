@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -16,23 +15,25 @@ import (
 	"repute/internal/synth"
 )
 
-// IndexOptions say what Index measures. Zero values are replaced by the defaults
-// named.
+// IndexOptions say what Index measures.
 type IndexOptions struct {
 	Program  Program
 	Node     Program   // serves a history when started as node
-	Dir      string    // of the generated histories, HistoryDir
-	Events   int       // of the history of every mode, 1,000,000
-	Modes    []string  // how the node behaves: keys of Modes; empty: all
-	Runs     int       // of the first mode and of the yardsticks, 3; other modes run once
+	Dir      string    // of the generated histories
+	Events   int       // of the history of every mode
+	Modes    []string  // how the node behaves, of ModeNames
+	Runs     int       // of the first mode and of the yardsticks; other modes run once
 	Curve    []int     // further sizes of history, with an honest node
 	Busy     int       // feedback of the busy history, 0 for none of that
 	Progress io.Writer // lines for a person; nil: none
 }
 
-// modes are how a node may behave, as synth.ParseMode reads it.
+// clean is the mode of an honest node.
+const clean = "clean"
+
+// modes are how a node may behave: its flag for it.
 var modes = map[string]string{
-	"clean":      "clean",
+	clean:        clean,
 	"range":      "range=10000",
 	"rate":       "rate=20",
 	lossy:        "lossy",
@@ -52,25 +53,19 @@ const (
 
 // ModeNames lists the modes there are.
 func ModeNames() []string {
-	return []string{"clean", "range", "rate", lossy, "latency20", "latency100"}
+	return []string{clean, "range", "rate", lossy, "latency20", "latency100"}
 }
 
-func (o IndexOptions) withDefaults() (IndexOptions, error) {
-	o.Dir = cmp.Or(o.Dir, HistoryDir())
-	o.Events = cmp.Or(o.Events, 1_000_000)
-	o.Runs = max(1, cmp.Or(o.Runs, 3))
-	if len(o.Modes) == 0 {
-		o.Modes = ModeNames()
-	}
+func (o IndexOptions) check() error {
 	for _, name := range o.Modes {
 		if modes[name] == "" {
-			return o, repute.Invalid("modes", "unknown mode "+name, "any of "+strings.Join(ModeNames(), ","))
+			return repute.Invalid("modes", "unknown mode "+name, "any of "+strings.Join(ModeNames(), ","))
 		}
 	}
-	if o.Progress == nil {
-		o.Progress = io.Discard
+	if len(o.Modes) == 0 {
+		return repute.Invalid("modes", "there is none", "any of "+strings.Join(ModeNames(), ","))
 	}
-	return o, nil
+	return nil
 }
 
 // What an index must reach.
@@ -128,34 +123,23 @@ type CurvePoint struct {
 // Index measures how fast histories are indexed: by the product, in a process of
 // its own, from a node in another one, into an empty, running, migrated Postgres.
 func Index(ctx context.Context, o IndexOptions) (r Report, err error) {
-	if o, err = o.withDefaults(); err != nil {
+	if err := o.check(); err != nil {
 		return r, err
 	}
-	server, err := startPostgres(ctx, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, server.stop()) }()
-	b := &indexBench{progress: progress{o.Progress}, o: o, server: server}
-	b.m.Modes = map[string]Measured{}
 	r = Report{Name: "index", Config: map[string]any{"events": o.Events, "modes": o.Modes, "runs": o.Runs,
-		"curve": o.Curve, "busy": o.Busy,
-		"seed": seed}}
-	if r.Machine, err = machine(ctx, server.admin); err != nil {
-		return r, err
-	}
-	if err := b.measure(ctx); err != nil {
-		return r, err
-	}
-	r.Measurements, r.Targets = b.m, b.targets()
-	for _, t := range r.Targets {
-		b.say("%s", t)
-	}
-	return r, nil
+		"curve": o.Curve, "busy": o.Busy, "seed": Seed}}
+	say := Progress{o.Progress}
+	return onServer(ctx, say, r, false, func(server *postgres) (any, []Target, error) {
+		b := &indexBench{Progress: say, o: o, server: server, m: IndexMeasurements{Modes: map[string]Measured{}}}
+		if err := b.measure(ctx); err != nil {
+			return nil, nil, err
+		}
+		return b.m, b.targets(), nil
+	})
 }
 
 type indexBench struct {
-	progress
+	Progress
 	o      IndexOptions
 	server *postgres
 	m      IndexMeasurements
@@ -180,15 +164,14 @@ func (b *indexBench) history(ctx context.Context, shape synth.Shape, events int)
 	start := time.Now()
 	h, err := synth.Open(ctx, b.o.Dir, specOf(shape, events))
 	if err == nil && time.Since(start) > time.Second {
-		b.say("generated a %s history of %d events in %s", shape, events, time.Since(start).Round(time.Second))
+		b.Say("generated a %s history of %d events in %s", shape, events, time.Since(start).Round(time.Second))
 	}
 	return h, err
 }
 
 func (b *indexBench) indexing(h *synth.History, mode string) *indexing {
-	return &indexing{program: b.o.Program, node: b.o.Node, server: b.server, history: h, dir: b.o.Dir, mode: modes[mode],
-		compare: true,
-		timeout: time.Minute + time.Duration(h.Events())*time.Millisecond, say: b.say}
+	return &indexing{indexBench: b, history: h, mode: modes[mode], compare: true,
+		timeout: time.Minute + time.Duration(h.Events())*time.Millisecond}
 }
 
 // mode measures one behavior of the node, the first one several times with the
@@ -207,17 +190,17 @@ func (b *indexBench) mode(ctx context.Context, name string, first bool) error {
 	if name == lossy {
 		x.settle, x.verifyRate = lossyWait, lossyRate
 	}
-	if !first {
-		return b.runs(ctx, name, x, 1, nil)
+	n := 1
+	if x.keepRows = first; first {
+		n = b.o.Runs
 	}
-	x.keepRows = true
-	return b.runs(ctx, name, x, b.o.Runs, b.yardsticks)
+	b.m.Modes[name], err = b.runs(ctx, name, x, n)
+	return err
 }
 
-// runs indexes n times; after is called after each with the rows of the first.
-func (b *indexBench) runs(ctx context.Context, name string, x *indexing, n int,
-	after func(context.Context, *rows, int) error) error {
-	m := Measured{Node: x.mode, Events: x.history.Events()}
+// runs indexes n times. Where the rows of the first run are kept, the yardsticks follow each run.
+func (b *indexBench) runs(ctx context.Context, name string, x *indexing, n int) (m Measured, err error) {
+	m = Measured{Node: x.mode, Events: x.history.Events()}
 	var kept *rows
 	defer func() {
 		if kept != nil {
@@ -227,26 +210,25 @@ func (b *indexBench) runs(ctx context.Context, name string, x *indexing, n int,
 	for range n {
 		run, captured, err := x.run(ctx)
 		if err != nil {
-			return err
+			return m, err
 		}
 		m.Runs = append(m.Runs, run)
-		b.say("%s %d: %.2f s (indexer %.2f s, Postgres %.2f s), %.0f events/s, %d requests, %.2f calls per 2,000 events, %.0f MB%s", name,
-			x.history.Events(), run.Seconds, run.CPUSeconds, run.PostgresCPU, run.EventsPerS, run.Requests, run.CallsPer2000,
+		b.Say("%s %d: %.2f s (indexer %.2f s, Postgres %.2f s), %.0f events/s, %d requests, %.2f calls per 2,000 events, %.0f MB%s", name,
+			x.history.Events(), run.Seconds, run.CPU, run.PostgresCPU, run.EventsPerS, run.Requests, run.CallsPer2000,
 			run.PeakMB,
 			verdict(x.compare, run))
 		if captured != nil {
 			kept, x.keepRows = captured, false
 		}
 		x.compare = false // what one run made of the history, another will
-		if after != nil {
-			if err := after(ctx, kept, m.Runs[0].Transactions); err != nil {
-				return err
+		if kept != nil {
+			if err := b.yardsticks(ctx, kept, m.Runs[0].Transactions); err != nil {
+				return m, err
 			}
 		}
 	}
 	m.summarize()
-	b.m.Modes[name] = m
-	return nil
+	return m, nil
 }
 
 func verdict(compared bool, r Run) string {
@@ -282,7 +264,7 @@ func (b *indexBench) yardsticks(ctx context.Context, all *rows, transactions int
 	if err != nil {
 		return err
 	}
-	b.say("yardsticks: %d final rows %.2f s (Postgres %.2f s), raw events %.2f s (%.2f s), %d transactions", y.FinalRows,
+	b.Say("yardsticks: %d final rows %.2f s (Postgres %.2f s), raw events %.2f s (%.2f s), %d transactions", y.FinalRows,
 		final, finalCPU,
 		raw, rawCPU, y.Transactions)
 	y.FinalSeconds, y.FinalCPU = append(y.FinalSeconds, final), append(y.FinalCPU, finalCPU)
@@ -291,7 +273,7 @@ func (b *indexBench) yardsticks(ctx context.Context, all *rows, transactions int
 	return nil
 }
 
-// timed runs fn on a fresh database and gives the seconds it took, by the clock
+// timed runs fn on a fresh database and returns the seconds it took, by the clock
 // and of the server's processor.
 func (b *indexBench) timed(ctx context.Context, fn func(*database) (time.Duration, error)) (clock, cpu float64,
 	err error) {
@@ -315,19 +297,15 @@ func (b *indexBench) busy(ctx context.Context) error {
 		return err
 	}
 	defer h.Close()
-	if err := b.runs(ctx, "busy", b.indexing(h, "clean"), b.o.Runs, nil); err != nil {
-		return err
-	}
-	m := b.m.Modes["busy"]
-	delete(b.m.Modes, "busy")
+	m, err := b.runs(ctx, "busy", b.indexing(h, clean), b.o.Runs)
 	b.m.Busy = &m
-	return nil
+	return err
 }
 
 // curve measures histories of several sizes; that of the modes is known already.
 func (b *indexBench) curve(ctx context.Context) error {
 	for _, events := range b.o.Curve {
-		m, known := b.m.Modes["clean"]
+		m, known := b.m.Modes[clean]
 		if !known || events != b.o.Events {
 			var err error
 			if m, err = b.size(ctx, events); err != nil {
@@ -347,13 +325,7 @@ func (b *indexBench) size(ctx context.Context, events int) (Measured, error) {
 		return Measured{}, err
 	}
 	defer h.Close()
-	const name = "curve"
-	if err := b.runs(ctx, name, b.indexing(h, "clean"), 1, nil); err != nil {
-		return Measured{}, err
-	}
-	m := b.m.Modes[name]
-	delete(b.m.Modes, name)
-	return m, nil
+	return b.runs(ctx, "curve", b.indexing(h, clean), 1)
 }
 
 // targets judges what was measured.
@@ -364,7 +336,7 @@ func (b *indexBench) targets() (list []Target) {
 			shareOfFinalRows, ""),
 		AtLeast("time of COPY of the raw events / time of indexing", b.m.Yardsticks.RawMedian/first.Seconds,
 			shareOfRawEvents, ""))
-	if clean, ok := b.m.Modes["clean"]; ok {
+	if clean, ok := b.m.Modes[clean]; ok {
 		list = append(list, AtMost("RPC calls per 2,000 events, clean", clean.Runs[0].CallsPer2000, callsPer2000, "calls"))
 	}
 	highest := 0.0

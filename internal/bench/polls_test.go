@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -16,13 +17,14 @@ func TestPollsAreCounted(t *testing.T) {
 		_, _ = w.Write(append([]byte("answer to "), body...))
 	}))
 	t.Cleanup(node.Close)
-	c, err := countPolls(node.URL)
+	var polls atomic.Int64
+	url, stop, err := countPolls(node.URL, &polls)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, body := range []string{`[{"params":["latest",false]},{"params":["safe",false]}]`, `{"params":["0x1",false]}`,
 		`{"params":["latest",false]}`} {
-		res, err := http.Post(c.URL, "application/json", strings.NewReader(body))
+		res, err := http.Post(url, "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,10 +33,10 @@ func TestPollsAreCounted(t *testing.T) {
 			t.Errorf("%s, %v", got, err)
 		}
 	}
-	if n := c.polls.Load(); n != 2 {
+	if n := polls.Load(); n != 2 {
 		t.Errorf("%d polls, want 2", n)
 	}
-	if err := c.close(); err != nil {
+	if err := stop(); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,6 +16,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// Seed of everything that is generated: figures of different days speak of the same histories.
+const Seed = 8004
+
 // Report is the outcome of one benchmark, as JSON.
 type Report struct {
 	Name         string   `json:"name"`
@@ -25,7 +28,7 @@ type Report struct {
 	Targets      []Target `json:"targets"`
 }
 
-// OK tells whether every target was met.
+// OK reports whether every target was met.
 func (r *Report) OK() bool {
 	return !slices.ContainsFunc(r.Targets, func(t Target) bool { return !t.OK })
 }
@@ -68,11 +71,15 @@ func (t Target) String() string {
 	return fmt.Sprintf("%-6s %s: %.4g %s (%s %.4g)", verdict, t.Name, t.Value, t.Unit, t.Bound, t.Limit)
 }
 
-// progress tells a person how far a benchmark is.
-type progress struct{ to io.Writer }
+// Progress writes lines for a person while a benchmark runs.
+type Progress struct{ To io.Writer }
 
-func (p progress) say(format string, args ...any) {
-	fmt.Fprintf(p.to, time.Now().Format("15:04:05 ")+format+"\n", args...)
+// Say writes a line with the time of day; nothing is written to no writer.
+func (p Progress) Say(format string, args ...any) {
+	if p.To == nil {
+		return
+	}
+	fmt.Fprintf(p.To, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 
 // Machine is where a benchmark ran.
@@ -87,11 +94,11 @@ type Machine struct {
 	Settings map[string]string `json:"settings,omitempty"` // of Postgres, those that decide its speed
 }
 
-// host looks at this machine.
-func host() Machine {
+// Host describes this machine.
+func Host() Machine {
 	m := Machine{System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version(),
 		CPU: field("/proc/cpuinfo", "model name"), Settings: map[string]string{}}
-	_, _ = fmt.Sscan(field("/proc/meminfo", "MemTotal"), &m.MemoryMB) // unknown elsewhere: 0
+	_, _ = fmt.Sscan(field("/proc/meminfo", "MemTotal"), &m.MemoryMB) // 0 on other systems
 	m.MemoryMB /= 1024
 	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
 		_, _ = fmt.Sscan(string(raw), &m.Load)
@@ -101,7 +108,7 @@ func host() Machine {
 
 // machine looks at this one and at the server behind conn.
 func machine(ctx context.Context, conn *pgx.Conn) (Machine, error) {
-	m := host()
+	m := Host()
 	rows, err := conn.Query(ctx,
 		`select name, current_setting(name) from pg_settings where name in ('server_version', 'fsync',
 		'synchronous_commit', 'full_page_writes', 'shared_buffers', 'wal_level', 'max_wal_size', 'autovacuum')`)

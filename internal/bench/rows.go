@@ -134,7 +134,7 @@ func places(r *bufio.Reader) ([]int64, error) {
 	}
 }
 
-// readRow skips one row and gives its length, 0 at the end.
+// readRow skips one row and returns its length, 0 at the end.
 func readRow(r *bufio.Reader) (length int64, err error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:2]); err != nil {
@@ -158,7 +158,7 @@ func readRow(r *bufio.Reader) (length int64, err error) {
 }
 
 // storeAll stores the rows through one connection in the given number of
-// transactions, each with its share of every table, and tells how long it took.
+// transactions, each with its share of every table, and returns how long it took.
 func (r *rows) storeAll(ctx context.Context, d *database, transactions int) (time.Duration, error) {
 	for i := range r.tables { // the few rows that the migrations leave
 		if _, err := d.Exec(ctx, "delete from "+r.tables[i].name); err != nil {

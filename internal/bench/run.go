@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"repute"
+	"repute/internal/chainserver"
 	"repute/internal/synth"
 )
 
@@ -26,31 +28,24 @@ type Run struct {
 	CallsPer2000   float64 `json:"calls_per_2000_events"`
 	HeadersPer2000 float64 `json:"headers_per_2000_events"`
 	AnswersMB      float64 `json:"answers_mb"`
-	CPUSeconds     float64 `json:"cpu_seconds"` // of the indexer, to its end
-	PostgresCPU    float64 `json:"postgres_cpu_seconds"`
-	PeakMB         float64 `json:"peak_rss_mb"` // of the indexer, to its end
-	WALMB          float64 `json:"wal_mb"`
-	SettleSeconds  float64 `json:"settle_seconds"` // from then on until nothing was missing or waiting
-	Exact          bool    `json:"dump_equal"`
-	Difference     string  `json:"difference,omitempty"`
+	Usage
+	SettleSeconds float64 `json:"settle_seconds"` // from then on until nothing was missing or waiting
+	Exact         bool    `json:"dump_equal"`
+	Difference    string  `json:"difference,omitempty"`
 }
 
 // indexing is what one run needs.
 type indexing struct {
-	program Program
-	node    Program // serves the history
-	server  *postgres
+	*indexBench
 	// verifyRate is how many calls a second the index may make to compare itself
 	// with the chain, 0 for the product's own limit.
 	verifyRate int
 	history    *synth.History
-	dir        string // of the histories
 	mode       string // of the node
 	timeout    time.Duration
 	settle     time.Duration // how long holes may take to be repaired; 0: there are none
 	keepRows   bool          // capture the rows that result
 	compare    bool          // with the history's own dump
-	say        func(format string, args ...any)
 }
 
 // run indexes the history into a fresh database.
@@ -60,7 +55,7 @@ func (x *indexing) run(ctx context.Context) (r Run, captured *rows, err error) {
 		return r, nil, err
 	}
 	defer func() { err = errors.Join(err, d.drop(context.WithoutCancel(ctx))) }()
-	n, err := startNode(x.node, x.dir, x.history, x.mode)
+	n, err := startNode(x.o.Node, x.o.Dir, x.history, x.mode)
 	if err != nil {
 		return r, nil, err
 	}
@@ -87,13 +82,9 @@ func (x *indexing) index(ctx context.Context, d *database, n *node, r *Run) (err
 		return err
 	}
 	defer os.RemoveAll(filepath.Dir(config))
-	before, err := x.server.wal(ctx)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, x.timeout)
 	defer cancel()
-	p, err := x.program.start("serve", "--config", config)
+	p, err := d.serve(ctx, x.o.Program, config)
 	if err != nil {
 		return err
 	}
@@ -109,17 +100,16 @@ func (x *indexing) index(ctx context.Context, d *database, n *node, r *Run) (err
 		return err
 	}
 	r.answered(stats, x.history.Events())
-	if err := x.count(ctx, d, before, r); err != nil {
+	if err := p.count(ctx, &r.Usage); err != nil {
 		return err
 	}
-	if r.SettleSeconds, err = x.settled(ctx, d, p); err != nil {
+	if r.Transactions, err = value[int](ctx, d, "select count(*) from changes where kind = 'backfilled'"); err != nil {
 		return err
 	}
-	if err := p.stop(); err != nil {
+	if r.SettleSeconds, err = x.settled(ctx, d, p.process); err != nil {
 		return err
 	}
-	r.CPUSeconds, r.PeakMB = p.cpu().Seconds(), float64(p.peakKB)/1024
-	return nil
+	return p.end(&r.Usage)
 }
 
 func (r *Run) took(t time.Duration, events int) {
@@ -127,7 +117,7 @@ func (r *Run) took(t time.Duration, events int) {
 	r.EventsPerS, r.MicrosPerEvent = float64(events)/t.Seconds(), float64(t.Microseconds())/float64(events)
 }
 
-func (r *Run) answered(s synth.Stats, events int) {
+func (r *Run) answered(s chainserver.Stats, events int) {
 	r.Requests, r.Limited, r.Calls, r.AnswersMB = s.Requests, s.Limited, s.Calls, float64(s.Bytes)/1e6
 	headers := s.Calls["eth_getBlockByNumber"]
 	others := -headers
@@ -137,23 +127,7 @@ func (r *Run) answered(s synth.Stats, events int) {
 	r.CallsPer2000, r.HeadersPer2000 = float64(others)*2000/float64(events), float64(headers)*2000/float64(events)
 }
 
-// count reads what the database can tell of the run.
-func (x *indexing) count(ctx context.Context, d *database, before int64, r *Run) error {
-	now, err := x.server.wal(ctx)
-	if err != nil {
-		return err
-	}
-	r.WALMB = float64(now-before) / 1e6
-	cpu, err := d.cpu(ctx)
-	if err != nil {
-		return err
-	}
-	r.PostgresCPU = cpu.Seconds()
-	r.Transactions, err = value[int](ctx, d, "select count(*) from changes where kind = 'backfilled'")
-	return err
-}
-
-// stored tells whether the newest event's block is indexed.
+// stored reports whether the newest event's block is indexed.
 func (x *indexing) stored(d *database) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		return value[bool](ctx, d, "select exists (select from chains where cursor_block >= $1)", x.history.LastEvent())
@@ -174,7 +148,7 @@ func (x *indexing) settled(ctx context.Context, d *database, p *process) (float6
 			x.history.Events())
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		x.say("events are still missing after %s", x.settle)
+		x.Say("events are still missing after %s", x.settle)
 		err = nil
 	}
 	return time.Since(start).Seconds(), err
@@ -183,13 +157,14 @@ func (x *indexing) settled(ctx context.Context, d *database, p *process) (float6
 // configure writes the product's configuration: nothing but the chain, the
 // role and what verifyRate says is set.
 func (x *indexing) configure(d *database, n *node) (path string, err error) {
-	c := synth.Chain()
-	return writeConfig(fmt.Sprintf(`database: %q
-roles: [indexer]
-log_level: warn
-chains:
-  - {name: %s, id: %d, identity: %q, reputation: %q, validations: [%q], start_block: %d, rpc: %q, verify_rate: %d}
-`, d.url, c.Name, c.ID, c.Identity, c.Reputation, c.Validations[0], c.StartBlock, n.url, x.verifyRate))
+	return writeConfig(fmt.Sprintf("database: %q\nroles: [indexer]\nlog_level: warn\n", d.url) +
+		chainConfig(synth.Chain(), n.url) + fmt.Sprintf("    verify_rate: %d\n", x.verifyRate))
+}
+
+// chainConfig is the configuration of one chain. Lines with more of its keys may follow.
+func chainConfig(c repute.Chain, url string) string {
+	return fmt.Sprintf("chains:\n  - name: %s\n    id: %d\n    identity: %q\n    reputation: %q\n    validations: [%q]\n"+
+		"    start_block: %d\n    rpc: %q\n", c.Name, c.ID, c.Identity, c.Reputation, c.Validations[0], c.StartBlock, url)
 }
 
 // writeConfig puts a configuration into a new temporary directory.

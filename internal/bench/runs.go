@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -60,49 +58,35 @@ const (
 	minThroughput = 40    // runs per second
 )
 
-// Runs measures what the nine phases cost beside the agent's work, with an agent that
+// Runs measures what the nine phases cost in addition to the agent's work, with an agent that
 // does nothing, and that killing workers loses and doubles nothing.
 func Runs(ctx context.Context, o RunsOptions) (r Report, err error) {
-	log := slog.New(slog.DiscardHandler)
-	p, err := startCounting(ctx, log)
-	if err != nil {
-		return r, err
-	}
-	defer func() {
-		if e := p.stop(); err == nil {
-			err = e
+	r = Report{Name: "runs", Config: map[string]any{"runs": o.Runs, "single": o.Single, "kills": o.Kills,
+		"workers": o.Workers}}
+	say := Progress{o.Progress}
+	return onServer(ctx, say, r, true, func(server *postgres) (any, []Target, error) {
+		x := &running{o: o, server: server, Progress: say}
+		if err := x.unloaded(ctx); err != nil {
+			return nil, nil, err
 		}
-	}()
-	x := &running{o: o, server: p, say: progress{o.Progress}}
-	if err := x.unloaded(ctx); err != nil {
-		return r, err
-	}
-	if err := x.killed(ctx); err != nil {
-		return r, err
-	}
-	r.Name, r.Config, r.Measurements = "runs", map[string]any{"runs": o.Runs, "single": o.Single, "kills": o.Kills,
-		"workers": o.Workers}, x.m
-	if r.Machine, err = machine(ctx, p.admin); err != nil {
-		return r, err
-	}
-	r.Targets = []Target{
-		AtMost("nine phases of an agent that does nothing, median", x.m.Single.Median*1000, maxOverhead*1000, "ms"),
-		AtLeast("runs at full load", x.m.Load.PerSecond, minThroughput, "/s"),
-		AtMost("runs lost by kills", float64(x.m.Kills.Lost+x.m.Kills.Undecided), 0, ""),
-		AtMost("runs doubled by kills", float64(x.m.Kills.Doubled), 0, ""),
-	}
-	for _, t := range r.Targets {
-		x.say.say("%s", t)
-	}
-	return r, nil
+		if err := x.killed(ctx); err != nil {
+			return nil, nil, err
+		}
+		return x.m, []Target{
+			AtMost("nine phases of an agent that does nothing, median", x.m.Single.Median*1000, maxOverhead*1000, "ms"),
+			AtLeast("runs at full load", x.m.Load.PerSecond, minThroughput, "/s"),
+			AtMost("runs lost by kills", float64(x.m.Kills.Lost+x.m.Kills.Undecided), 0, ""),
+			AtMost("runs doubled by kills", float64(x.m.Kills.Doubled), 0, ""),
+		}, nil
+	})
 }
 
 // running is one call of Runs.
 type running struct {
 	o      RunsOptions
 	server *postgres
-	say    progress
-	m      RunsMeasurements
+	Progress
+	m RunsMeasurements
 }
 
 // NoopAgent is the slug of the agent that does nothing.
@@ -153,24 +137,13 @@ func (x *running) unloaded(ctx context.Context) (err error) {
 }
 
 func (x *running) single(ctx context.Context, d *database) error {
-	rows, err := d.Query(ctx, `select extract(epoch from ended_at - started_at)::float8 from runs order by 1`)
-	if err != nil {
-		return err
+	took, err := value[[]float64](ctx, d,
+		`select array_agg(t order by t) from (select extract(epoch from ended_at - started_at)::float8 as t from runs) as took`)
+	if err != nil || len(took) == 0 {
+		return fmt.Errorf("times of %d runs: %w", len(took), err)
 	}
-	var took []float64
-	for rows.Next() {
-		var t float64
-		if err := rows.Scan(&t); err != nil {
-			return err
-		}
-		took = append(took, t)
-	}
-	if err := rows.Err(); err != nil || len(took) == 0 {
-		return fmt.Errorf("runs: %d, %w", len(took), err)
-	}
-	slices.Sort(took)
 	x.m.Single.Runs, x.m.Single.Median, x.m.Single.P95 = len(took), took[len(took)/2], took[len(took)*95/100]
-	x.say.say("%d runs one after the other: median %.1f ms, 95 %% within %.1f ms", len(took), x.m.Single.Median*1000,
+	x.Say("%d runs one after the other: median %.1f ms, 95 %% within %.1f ms", len(took), x.m.Single.Median*1000,
 		x.m.Single.P95*1000)
 	return nil
 }
@@ -201,7 +174,7 @@ func (x *running) load(ctx context.Context, d *database, db *store.DB, w *proces
 	l.Runs, l.Seconds, l.PerSecond, l.Commits, l.ServerCPU = int(n), took, n/took, (after.commits-before.commits)/n,
 		after.cpu-before.cpu
 	l.Statements = (after.statements - before.statements) / n
-	x.say.say("%d runs at once: %.1f/s, %.0f statements and %.0f commits each", l.Runs, l.PerSecond, l.Statements,
+	x.Say("%d runs at once: %.1f/s, %.0f statements and %.0f commits each", l.Runs, l.PerSecond, l.Statements,
 		l.Commits)
 	return nil
 }
@@ -284,7 +257,7 @@ func (x *running) judge(ctx context.Context, d *database) (err error) {
 			return err
 		}
 	}
-	x.say.say("%d runs with %d kills in %.0f s: %d lost, %d doubled", k.Runs, k.Kills, k.Seconds, k.Lost+k.Undecided,
+	x.Say("%d runs with %d kills in %.0f s: %d lost, %d doubled", k.Runs, k.Kills, k.Seconds, k.Lost+k.Undecided,
 		k.Doubled)
 	return nil
 }

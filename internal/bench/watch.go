@@ -67,7 +67,7 @@ func (w *watch) ready(ctx context.Context, p *process, block uint64) error {
 	})
 }
 
-// start listens and polls until the function returned is called, which gives the
+// start listens and polls until the returned function is called, which returns the
 // first failure.
 func (w *watch) start(ctx context.Context) (stop func() error, err error) {
 	client, err := ethclient.DialContext(ctx, w.chain.WSURL())
@@ -218,8 +218,8 @@ func (w *watch) await(ctx context.Context, last uint64) error {
 	}
 }
 
-// measurements gives the times from announcement to visibility, and to a score. An
-// announcement that the API was faster than counts as nothing.
+// measurements returns the times from announcement to visibility, and to a score. A block
+// that the API showed before its announcement counts as 0.
 func (w *watch) measurements() (m FollowMeasurements) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,43 +1,65 @@
 package rpctest
 
 import (
-	"encoding/json"
-	"slices"
+	"net/http"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute/internal/chainserver"
 )
 
-// answer is what an honest node says.
-func (c *Chain) answer(call request) (any, *Error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch call.Method {
-	case "eth_chainId":
-		return hexutil.Uint64(c.id), nil
-	case "eth_blockNumber":
-		return hexutil.Uint64(c.headNumber()), nil
-	case "eth_getBlockByNumber":
-		return c.blockJSON(c.tagged(first(call))), nil
-	case "eth_getBlockByHash":
-		return c.blockJSON(c.byHash[common.HexToHash(first(call))]), nil
-	case "eth_getBlockReceipts":
-		return c.receipts(first(call)), nil
-	case "eth_getTransactionReceipt":
-		return c.receipt(common.HexToHash(first(call))), nil
-	case "eth_getLogs":
-		return c.logs(call)
+// What rules see and answer: see package chainserver.
+type (
+	Call   = chainserver.Call
+	Answer = chainserver.Answer
+	Error  = chainserver.Error
+	Rule   = chainserver.Rule
+)
+
+// ServeHTTP answers a call or a batch, or opens a WebSocket.
+func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") != "" && !c.Dark() {
+		c.socket(w, r)
+		return
 	}
-	return nil, errorf(-32601, "the method %s does not exist/is not available", call.Method)
+	c.sync()
+	c.Server.ServeHTTP(w, r)
 }
 
-// first is the first parameter as text.
-func first(call request) (s string) {
-	if len(call.Params) > 0 {
-		_ = json.Unmarshal(call.Params[0], &s)
+// source is the chain as its server sees it.
+type source struct{ c *Chain }
+
+// Block implements chainserver.Chain.
+func (s source) Block(r chainserver.Ref) (*chainserver.Block, *Error) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	b := s.c.find(r)
+	if b == nil {
+		return nil, nil
 	}
-	return s
+	return &chainserver.Block{Header: b.Header,
+		Receipts: func() (types.Receipts, error) { return b.Receipts, nil },
+		Transactions: func() (hashes []common.Hash, err error) {
+			for _, tx := range b.Txs {
+				hashes = append(hashes, tx.Hash())
+			}
+			return hashes, nil
+		}}, nil
+}
+
+// find returns a canonical block, or any block by its hash.
+func (c *Chain) find(r chainserver.Ref) *Block {
+	if r.Hash != (common.Hash{}) {
+		return c.byHash[r.Hash]
+	}
+	tags := chainserver.Tags{First: c.opts.Genesis, Head: c.headNumber(), Safe: c.safe, Finalized: c.finalized}
+	n, ok := tags.Number(r.Tag)
+	if !ok {
+		return nil
+	}
+	return c.at(n)
 }
 
 func (c *Chain) headNumber() uint64 {
@@ -48,32 +70,6 @@ func (c *Chain) headNumber() uint64 {
 	return head
 }
 
-// tagged finds a canonical block by number or tag, nil when there is none.
-func (c *Chain) tagged(tag string) *Block {
-	switch tag {
-	case "latest":
-		return c.at(c.headNumber())
-	case "safe":
-		return c.settled(c.safe)
-	case "finalized":
-		return c.settled(c.finalized)
-	case "earliest":
-		return c.blocks[0]
-	}
-	n, err := hexutil.DecodeUint64(tag)
-	if err != nil {
-		return nil
-	}
-	return c.at(n)
-}
-
-func (c *Chain) settled(n uint64) *Block {
-	if n == 0 {
-		return nil
-	}
-	return c.at(n)
-}
-
 func (c *Chain) at(n uint64) *Block {
 	if n < c.opts.Genesis || n > c.headNumber() {
 		return nil
@@ -81,126 +77,34 @@ func (c *Chain) at(n uint64) *Block {
 	return c.blocks[n-c.opts.Genesis]
 }
 
-// blockJSON gives the header's fields with the hash and the transactions'
-// hashes, as eth_getBlockByNumber(…, false) does.
-func (c *Chain) blockJSON(b *Block) any {
-	if b == nil {
-		return nil
-	}
-	raw, err := json.Marshal(b.Header)
-	must(err)
-	fields := map[string]any{}
-	must(json.Unmarshal(raw, &fields))
-	hashes := make([]common.Hash, 0, len(b.Txs))
-	for _, tx := range b.Txs {
-		hashes = append(hashes, tx.Hash())
-	}
-	fields["hash"] = b.Hash()
-	fields["transactions"] = hashes
-	fields["uncles"] = []common.Hash{}
-	return fields
-}
-
-func (c *Chain) receipts(ref string) any {
-	b := c.tagged(ref)
-	if len(ref) == 66 {
-		b = c.byHash[common.HexToHash(ref)]
-	}
-	if b == nil {
-		return nil
-	}
-	return b.Receipts
-}
-
-// receipt is that of a transaction in a canonical block, nil when there is none.
-func (c *Chain) receipt(tx common.Hash) any {
-	for _, b := range c.blocks {
-		for _, r := range b.Receipts {
-			if r.TxHash == tx {
-				return r
-			}
-		}
-	}
-	return nil
-}
-
-// query is the filter object of eth_getLogs.
-type query struct {
-	BlockHash *common.Hash
-	FromBlock string
-	ToBlock   string
-	Address   oneOrMany
-	Topics    []oneOrMany
-}
-
-// oneOrMany reads a hex string, a list of them, or null: any.
-type oneOrMany []string
-
-// UnmarshalJSON reads one string, several, or null for any.
-func (o *oneOrMany) UnmarshalJSON(raw []byte) error {
-	var single *string
-	if json.Unmarshal(raw, &single) == nil {
-		if single != nil {
-			*o = oneOrMany{*single}
-		}
-		return nil
-	}
-	return json.Unmarshal(raw, (*[]string)(o))
-}
-
-func (o oneOrMany) matches(b []byte) bool {
-	return len(o) == 0 || slices.ContainsFunc(o, func(s string) bool {
-		return common.HexToHash(s) == common.BytesToHash(b)
-	})
-}
-
-func (q query) matches(l *types.Log) bool {
-	if !q.Address.matches(l.Address[:]) {
-		return false
-	}
-	for i, want := range q.Topics {
-		if len(want) > 0 && (i >= len(l.Topics) || !want.matches(l.Topics[i][:])) {
-			return false
-		}
-	}
-	return true
-}
-
-func (c *Chain) logs(call request) (any, *Error) {
-	var q query
-	if len(call.Params) != 1 || json.Unmarshal(call.Params[0], &q) != nil {
-		return nil, errorf(-32602, "invalid argument 0")
-	}
-	blocks, fail := c.selected(q)
-	if fail != nil {
-		return nil, fail
-	}
+// Logs implements chainserver.Chain.
+func (s source) Logs(q *chainserver.Query, _ bool) (any, *Error) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	blocks, fail := s.c.selected(q)
 	found := []types.Log{}
 	for _, b := range blocks {
 		for _, l := range b.Logs() {
-			if q.matches(&l) {
+			if q.Matches(&l) {
 				found = append(found, l)
 			}
 		}
 	}
-	for _, f := range c.filters {
-		found = f.fn(found)
-	}
-	return c.logsJSON(found), nil
+	return found, fail
 }
 
-func (c *Chain) selected(q query) ([]*Block, *Error) {
+func (c *Chain) selected(q *chainserver.Query) ([]*Block, *Error) {
 	if q.BlockHash != nil {
 		b := c.byHash[*q.BlockHash]
 		if b == nil {
-			return nil, errorf(-32000, "unknown block")
+			return nil, chainserver.Errorf(-32000, "unknown block")
 		}
 		return []*Block{b}, nil
 	}
-	from, err := hexutil.DecodeUint64(q.FromBlock)
-	to, err2 := hexutil.DecodeUint64(q.ToBlock)
+	from, err := hexutil.DecodeUint64(q.FromBlock.Tag)
+	to, err2 := hexutil.DecodeUint64(q.ToBlock.Tag)
 	if err != nil || err2 != nil || from > to {
-		return nil, errorf(-32602, "invalid block range params")
+		return nil, chainserver.Errorf(-32602, "invalid block range params")
 	}
 	var out []*Block
 	for n := from; n <= min(to, c.headNumber()); n++ { // a lagging node is silent about the rest
@@ -211,16 +115,29 @@ func (c *Chain) selected(q query) ([]*Block, *Error) {
 	return out, nil
 }
 
-func (c *Chain) logsJSON(logs []types.Log) any {
-	if !c.opts.NoBlockTime {
-		return logs
+// Other implements chainserver.Chain.
+func (s source) Other(c *Call) (any, *Error) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	switch c.Method {
+	case "eth_chainId":
+		return hexutil.Uint64(s.c.id), nil
+	case "eth_getTransactionReceipt":
+		var tx common.Hash
+		fail := c.Param(0, &tx)
+		return s.c.receipt(tx), fail
 	}
-	raw, err := json.Marshal(logs)
-	must(err)
-	var out []map[string]any
-	must(json.Unmarshal(raw, &out))
-	for _, l := range out {
-		delete(l, "blockTimestamp")
+	return nil, chainserver.NotFound(c.Method)
+}
+
+// receipt returns that of a transaction in a canonical block, nil where there is none.
+func (c *Chain) receipt(tx common.Hash) any {
+	for _, b := range c.blocks {
+		for _, r := range b.Receipts {
+			if r.TxHash == tx {
+				return r
+			}
+		}
 	}
-	return out
+	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/ethereum/go-ethereum/trie"
+
+	"repute/internal/chainserver"
 )
 
 // Options shape a chain. The zero value is chain 31337 with one block per second.
@@ -27,6 +29,7 @@ type Options struct {
 // Chain is a scripted chain. All methods are safe for concurrent use.
 type Chain struct {
 	Registries
+	*chainserver.Server
 	opts Options
 	srv  *httptest.Server
 
@@ -38,19 +41,12 @@ type Chain struct {
 	seen      *uint64                // reported head when lower than the true one
 	safe      uint64
 	finalized uint64
-	dark      bool
-	rules     []*rule
-	filters   []*filter
-	calls     map[string]int
-
-	batchMost    int // calls in one request, 0 for any
-	batchRefusal Answer
 
 	of     *Chain // the endpoint this is a second one of
 	frozen bool
 	others int // endpoints made by Second
 
-	watchers   []chan *Block // told of mined blocks
+	watchers   []chan *Block // receive mined blocks
 	muted      bool
 	subscribed int
 	sockets    map[*rpc.Server]bool
@@ -70,7 +66,7 @@ func (b *Block) Number() uint64 { return b.Header.Number.Uint64() }
 // Hash is the header's hash.
 func (b *Block) Hash() common.Hash { return b.hash }
 
-// Logs gives copies of the block's logs in order.
+// Logs returns copies of the block's logs in order.
 func (b *Block) Logs() []types.Log {
 	var out []types.Log
 	for _, r := range b.Receipts {
@@ -93,12 +89,13 @@ func New(t testing.TB, o Options) *Chain {
 	if o.Start == 0 {
 		o.Start = 1_700_000_000
 	}
-	c := &Chain{opts: o, id: o.ChainID, byHash: map[common.Hash]*Block{}, calls: map[string]int{},
+	c := &Chain{opts: o, id: o.ChainID, byHash: map[common.Hash]*Block{},
 		Registries: Registries{
 			Identity:   common.HexToAddress("0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"),
 			Reputation: common.HexToAddress("0x8004baa17c55a88189ae136b182e5fda19de9b63"),
 			Validation: common.HexToAddress("0x8004cc8439f36fd5f9f049d9ff86523df6daab58"),
 		}}
+	c.Server = chainserver.Serve(source{c}, chainserver.Options{NoBlockTime: o.NoBlockTime})
 	c.Mine()
 	c.srv = httptest.NewServer(c)
 	t.Cleanup(func() {
@@ -122,7 +119,7 @@ func (c *Chain) Mine(txs ...[]types.Log) *Block {
 	for _, w := range c.watchers {
 		select {
 		case w <- b:
-		default: // nobody listens any more
+		default: // the subscription ended
 		}
 	}
 	return b
@@ -149,7 +146,7 @@ func (c *Chain) Fork(at uint64) {
 	}
 }
 
-// Blocks gives the canonical chain, ascending.
+// Blocks returns the canonical chain, ascending.
 func (c *Chain) Blocks() []*Block {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,11 +1,11 @@
 package rpctest
 
 import (
-	"encoding/json"
 	"sync/atomic"
 
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute/internal/chainserver"
 )
 
 // SetChainID makes the node answer another chain id.
@@ -25,32 +25,6 @@ func (c *Chain) lag(n *uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen = n
-}
-
-// GoDark makes the node close every connection without an answer.
-func (c *Chain) GoDark(dark bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.dark = dark
-}
-
-// LimitBatch refuses requests of more than max calls: every call of them, or with
-// Raw or Status the whole.
-func (c *Chain) LimitBatch(max int, refusal Answer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.batchMost, c.batchRefusal = max, refusal
-}
-
-// tooMany is the refusal of a request of n calls, if any.
-func (c *Chain) tooMany(n int) *Answer {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.batchMost == 0 || n <= c.batchMost {
-		return nil
-	}
-	refusal := c.batchRefusal
-	return &refusal
 }
 
 // On limits a rule to one method.
@@ -81,27 +55,11 @@ func Times(n int64, fn Rule) Rule {
 // Always answers every call it sees with a.
 func Always(a Answer) Rule { return func(Call) *Answer { return &a } }
 
-// LimitRange refuses eth_getLogs over more than max blocks with a provider's
-// own words.
-func LimitRange(max uint64, refusal Error) Rule {
-	return On("eth_getLogs", func(call Call) *Answer {
-		if from, to, ok := Range(call); ok && to-from+1 > max {
-			return &Answer{Error: &refusal}
-		}
-		return nil
-	})
-}
+// LimitRange refuses eth_getLogs over more than max blocks with a provider's own words.
+func LimitRange(max uint64, refusal Error) Rule { return chainserver.LimitRange(max, refusal) }
 
-// Range gives the block range of an eth_getLogs call.
-func Range(call Call) (from, to uint64, ok bool) {
-	var q query
-	if len(call.Params) == 0 || json.Unmarshal(call.Params[0], &q) != nil {
-		return 0, 0, false
-	}
-	from, err := hexutil.DecodeUint64(q.FromBlock)
-	to, err2 := hexutil.DecodeUint64(q.ToBlock)
-	return from, to, err == nil && err2 == nil
-}
+// Range returns the block range of an eth_getLogs call.
+func Range(call Call) (from, to uint64, ok bool) { return chainserver.Range(call) }
 
 // Drop is a MapLogs function that leaves out matching logs.
 func Drop(match func(types.Log) bool) func([]types.Log) []types.Log {

@@ -3,7 +3,6 @@ package rpctest
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -11,26 +10,32 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute/internal/chainserver"
 )
 
-// Proxy is a node that lies and loses logs: it stands before an honest one, of any
-// kind, and changes its answers.
+// Proxy is a node that lies and loses logs: it asks an honest one, of any kind, and changes its
+// answers.
 type Proxy struct {
 	*httptest.Server
-	// Lie, when not nil, may change the members of any answer; it is to be set while
-	// nobody asks.
+	// Lie, when not nil, may change the members of any answer; it MUST be set while
+	// no request is running.
 	Lie func(c ProxyCall, answer map[string]json.RawMessage)
+
+	url    string // of the honest node
+	server *chainserver.Server
 
 	mu       sync.Mutex
 	lose     func(types.Log) bool
 	single   bool   // also of questions about one block
 	receipts bool   // also out of receipts
 	refused  string // a method it does not have
-	calls    map[string]int
-	requests int
 }
 
-// NewProxy stands before the node at url until the test ends. It is honest at first.
+// ProxyCall is one call of a request.
+type ProxyCall = chainserver.Call
+
+// NewProxy asks the node at url until the test ends. It is honest at first.
 func NewProxy(t *testing.T, url string) *Proxy {
 	t.Helper()
 	return NewProxyAt(t, "127.0.0.1", url)
@@ -40,26 +45,37 @@ func NewProxy(t *testing.T, url string) *Proxy {
 // another witness only there.
 func NewProxyAt(t *testing.T, host, url string) *Proxy {
 	t.Helper()
-	d := &Proxy{calls: map[string]int{}}
-	d.Server = serveAt(t, host, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return
-		}
-		resp, err := http.Post(url, "application/json", bytes.NewReader(body))
-		if err != nil {
-			http.Error(w, "down", http.StatusBadGateway)
-			return
-		}
-		defer resp.Body.Close()
-		answer, err := io.ReadAll(resp.Body)
-		if err != nil {
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(d.change(body, answer))
-	}))
+	d := &Proxy{url: url}
+	d.server = chainserver.New(relay{d})
+	d.Server = serveAt(t, host, d.server)
 	return d
+}
+
+// relay answers what the honest node does, changed.
+type relay struct{ d *Proxy }
+
+// Answer implements chainserver.Source.
+func (r relay) Answer(c *ProxyCall) (any, *Error) {
+	question, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": c.Method, "params": c.Params})
+	must(err)
+	resp, err := http.Post(r.d.url, "application/json", bytes.NewReader(question))
+	if err != nil {
+		return nil, chainserver.Internal(err)
+	}
+	defer resp.Body.Close()
+	var answer map[string]json.RawMessage
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return nil, chainserver.Internal(err)
+	}
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	r.d.one(*c, answer)
+	if raw := answer["error"]; raw != nil {
+		var fail Error
+		must(json.Unmarshal(raw, &fail))
+		return nil, &fail
+	}
+	return answer["result"], nil
 }
 
 // Lose says which logs are left out from now on: of ranges, of questions about a
@@ -70,65 +86,20 @@ func (d *Proxy) Lose(lose func(types.Log) bool, single, receipts bool) {
 	d.lose, d.single, d.receipts = lose, single, receipts
 }
 
-// Refuse makes the node lack a method; "" gives all of them back.
+// Refuse makes the node lack a method; "" restores all of them.
 func (d *Proxy) Refuse(method string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.refused = method
 }
 
-// Count tells how often a method was called.
-func (d *Proxy) Count(method string) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.calls[method]
-}
+// Count returns how often a method was called.
+func (d *Proxy) Count(method string) int { return d.server.Calls(method) }
 
-// Requests tells how many requests came, each with one call or more.
-func (d *Proxy) Requests() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.requests
-}
+// Requests returns how many requests came, each with one call or more.
+func (d *Proxy) Requests() int { return int(d.server.Stats().Requests) }
 
-// ProxyCall is one call of a request.
-type ProxyCall struct {
-	ID     json.RawMessage   `json:"id"`
-	Method string            `json:"method"`
-	Params []json.RawMessage `json:"params"`
-}
-
-func (d *Proxy) change(question, answer []byte) []byte {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.requests++
-	if !bytes.HasPrefix(bytes.TrimSpace(question), []byte("[")) {
-		var c ProxyCall
-		var a map[string]json.RawMessage
-		if json.Unmarshal(question, &c) != nil || json.Unmarshal(answer, &a) != nil {
-			return answer
-		}
-		d.one(c, a)
-		out, _ := json.Marshal(a)
-		return out
-	}
-	var calls []ProxyCall
-	var answers []map[string]json.RawMessage
-	if json.Unmarshal(question, &calls) != nil || json.Unmarshal(answer, &answers) != nil {
-		return answer
-	}
-	for _, c := range calls {
-		for _, a := range answers {
-			if bytes.Equal(a["id"], c.ID) {
-				d.one(c, a)
-			}
-		}
-	}
-	out, _ := json.Marshal(answers)
-	return out
-}
-
-// Loses tells whether a log is left out now.
+// Loses reports whether a log is left out now.
 func (d *Proxy) Loses(l types.Log) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -137,7 +108,6 @@ func (d *Proxy) Loses(l types.Log) bool {
 
 // one changes the answer to one call.
 func (d *Proxy) one(c ProxyCall, a map[string]json.RawMessage) {
-	d.calls[c.Method]++
 	if c.Method == d.refused {
 		delete(a, "result")
 		a["error"] = json.RawMessage(`{"code":-32601,"message":"the method does not exist/is not available"}`)

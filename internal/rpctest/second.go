@@ -9,14 +9,16 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"repute/internal/chainserver"
 )
 
 // Second serves the same chain at an address of its own, as another endpoint of it by another
 // host: with its own faults, rules and head, and everything mined or forked on c. Mine on c only.
 func (c *Chain) Second(t testing.TB) *Chain {
 	t.Helper()
-	s := &Chain{Registries: c.Registries, opts: c.opts, id: c.opts.ChainID, byHash: map[common.Hash]*Block{},
-		calls: map[string]int{}, of: c}
+	s := &Chain{Registries: c.Registries, opts: c.opts, id: c.opts.ChainID, byHash: map[common.Hash]*Block{}, of: c}
+	s.Server = chainserver.Serve(source{s}, chainserver.Options{NoBlockTime: c.opts.NoBlockTime})
 	s.sync()
 	c.mu.Lock()
 	c.others++

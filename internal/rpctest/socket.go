@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
@@ -53,27 +52,15 @@ func (c *Chain) socket(w http.ResponseWriter, r *http.Request) {
 // socketAPI answers as ServeHTTP does; only the faults of single calls work.
 type socketAPI struct{ c *Chain }
 
-// ErrorCode makes an Error a go-ethereum one.
-func (e *Error) ErrorCode() int { return e.Code }
-
-// Error is the message.
-func (e *Error) Error() string { return e.Message }
-
 func (a *socketAPI) ask(method string, params ...any) (any, error) {
 	a.c.sync()
-	call := request{Method: method}
+	call := Call{Method: method}
 	for _, p := range params {
 		raw, err := json.Marshal(p)
 		must(err)
 		call.Params = append(call.Params, raw)
 	}
-	if answer := a.c.decide(call); answer != nil && !answer.Honest {
-		if answer.Error != nil {
-			return nil, answer.Error
-		}
-		return answer.Result, nil
-	}
-	result, fail := a.c.answer(call)
+	result, fail := a.c.Ask(&call)
 	if fail != nil {
 		return nil, fail
 	}
@@ -113,32 +100,12 @@ func (a *socketAPI) NewHeads(ctx context.Context) (*rpc.Subscription, error) {
 				return
 			case b := <-heads:
 				if !a.c.isMuted() {
-					_ = notifier.Notify(sub.ID, announced{b.Header, b.Hash()}) // the client may have gone
+					_ = notifier.Notify(sub.ID, b.Header) // the client may have gone
 				}
 			}
 		}
 	}()
 	return sub, nil
-}
-
-// announced is a header as nodes announce it, with its hash.
-type announced struct {
-	*types.Header
-	hash any
-}
-
-// MarshalJSON adds the hash to the header's fields.
-func (h announced) MarshalJSON() ([]byte, error) {
-	raw, err := json.Marshal(h.Header)
-	if err != nil {
-		return nil, err
-	}
-	fields := map[string]any{}
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, err
-	}
-	fields["hash"] = h.hash
-	return json.Marshal(fields)
 }
 
 func (c *Chain) isMuted() bool {

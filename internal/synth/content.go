@@ -94,7 +94,7 @@ const (
 	formMask text = 0xff << 56
 )
 
-// String gives the text itself.
+// String returns the text itself.
 func (t text) String() string {
 	n := uint64(t &^ formMask)
 	switch t & formMask {
@@ -160,7 +160,7 @@ func Document(n uint64) string {
 var words = strings.Fields("an agent that answers questions about markets weather code music travel health law art and " +
 	"trades tokens reports prices reads documents writes summaries plans routes books tables checks facts")
 
-// tagTable gives every tag by number. Tag 0 is empty; the first ones are named
+// tagTable lists every tag by number. Tag 0 is empty; the first ones are named
 // as they are seen in use.
 type tagTable []string
 

@@ -13,6 +13,7 @@ import (
 	"repute/indexer"
 	"repute/indexer/node"
 	"repute/indexer/node/jsonrpc"
+	"repute/internal/chainserver"
 	"repute/internal/pgtest"
 	"repute/internal/synth"
 	"repute/store"
@@ -24,10 +25,12 @@ import (
 // store then holds.
 func index(t *testing.T, h *synth.History) []byte {
 	t.Helper()
-	server, err := synth.NewServer(h, synth.Mode{RangeLimit: 500})
+	server, err := synth.NewServer(h)
 	if err != nil {
 		t.Fatal(err)
 	}
+	server.Inject(chainserver.LimitRange(500, chainserver.Error{Code: -32614,
+		Message: "eth_getLogs is limited to a 500 range"}))
 	srv := httptest.NewServer(server)
 	t.Cleanup(srv.Close)
 	n, err := node.New(srv.URL, node.Options{})

@@ -57,12 +57,17 @@ func (g *generator) deploy() {
 	for i, registry := range []common.Address{identityAddress, reputationAddress, validationAddress} {
 		minimal, real := administrators+1, administrators+2+party(i)
 		g.begin(registry)
-		g.emit(g.enc.log(registry, repute.KindUpgraded, []common.Hash{partyTopic(minimal)}))
-		g.emit(g.enc.log(registry, repute.KindOwnershipTransferred, []common.Hash{{}, partyTopic(administrators)}))
-		g.emit(g.enc.log(registry, repute.KindInitialized, nil, uint64(1)))
+		emit := func(e repute.Event) {
+			l := g.enc.log(e)
+			l.Address = registry
+			g.emit(l)
+		}
+		emit(repute.Upgraded{Implementation: minimal.address()})
+		emit(repute.OwnershipTransferred{New: administrators.address()})
+		emit(repute.Initialized{Version: 1})
 		g.begin(registry)
-		g.emit(g.enc.log(registry, repute.KindUpgraded, []common.Hash{partyTopic(real)}))
-		g.emit(g.enc.log(registry, repute.KindInitialized, nil, uint64(2)))
+		emit(repute.Upgraded{Implementation: real.address()})
+		emit(repute.Initialized{Version: 2})
 	}
 }
 
@@ -122,7 +127,7 @@ func (g *generator) gap() int {
 // blockSize draws how many logs a block gets at least: mostly few, sometimes
 // ten times as many.
 func (g *generator) blockSize() uint32 {
-	mean := float64(g.spec.Events) / float64(g.spec.Blocks) / filled
+	const mean = 5 / filled
 	size := g.rng.ExpFloat64() * mean / 2
 	if g.rng.IntN(10) == 0 {
 		size *= 11
@@ -227,10 +232,10 @@ func (g *generator) emit(l *types.Log) {
 	g.events++
 }
 
-// about emits a log that concerns an agent, which must exist.
-func (g *generator) about(token uint32, l *types.Log) {
+// about emits an event that concerns an agent, which must exist.
+func (g *generator) about(token uint32, e repute.Event) {
 	g.st.agents[token].Updated = g.here()
-	g.emit(l)
+	g.emit(g.enc.log(e))
 }
 
 // endBlock writes the current block and begins the next.

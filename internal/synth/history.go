@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -20,30 +21,19 @@ import (
 )
 
 // Position names one log of a history.
-type Position struct {
-	Block, LogIndex uint64
-	Kind            repute.EventKind
-}
+type Position struct{ Block, LogIndex uint64 }
 
 // History is a built history. It is safe for concurrent use until Close.
 type History struct {
-	dir   string
-	owned bool // the directory goes with the history
-	meta  meta
-	enc   *encoder
+	dir  string
+	meta meta
+	enc  *encoder
 
 	lines  *os.File
 	index  *os.File
 	byHash []hashEntry // by the first bytes of the hash
 
-	agents    *table[agent]
-	versions  *table[version]
-	entries   *table[entry]
-	spans     *table[span]
-	ratings   *table[rating]
-	responses *table[response]
-	requests  *table[request]
-	answers   *table[answer]
+	tables // in the order of their keys
 }
 
 // hashEntry finds a block by the first eight bytes of its hash.
@@ -52,33 +42,17 @@ type hashEntry struct {
 	number uint32
 }
 
-// Open opens the history of a spec under dir, building it when it is not there.
-// Several may live in one directory. An empty dir means a temporary one that
-// Close removes. Building writes about 1.3 GB per million events.
+// Open opens the history of a spec under dir, building it when it is not there. Several may live in one
+// directory. Building writes about 1.3 GB per million events.
 func Open(ctx context.Context, dir string, spec Spec) (*History, error) {
-	spec, err := spec.check()
-	if err != nil {
+	if err := spec.check(); err != nil {
 		return nil, err
 	}
 	key, err := spec.key()
 	if err != nil {
 		return nil, err
 	}
-	owned := dir == ""
-	if owned {
-		if dir, err = os.MkdirTemp("", "synth-"); err != nil {
-			return nil, fmt.Errorf("open history: %w", err)
-		}
-	}
-	h, err := openAt(ctx, dir, key, spec)
-	if err != nil {
-		if owned {
-			err = errors.Join(err, os.RemoveAll(dir))
-		}
-		return nil, err
-	}
-	h.owned = owned
-	return h, nil
+	return openAt(ctx, dir, key, spec)
 }
 
 func openAt(ctx context.Context, parent, key string, spec Spec) (*History, error) {
@@ -91,8 +65,8 @@ func openAt(ctx context.Context, parent, key string, spec Spec) (*History, error
 	return load(dir)
 }
 
-// build writes a history beside dir and moves it there when it is whole. When
-// another process was faster, its equal one stays.
+// build writes a history next to dir and renames it when it is complete. When another process was
+// faster, its equal one stays.
 func build(ctx context.Context, parent, dir string, spec Spec) error {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return fmt.Errorf("build history: %w", err)
@@ -101,7 +75,7 @@ func build(ctx context.Context, parent, dir string, spec Spec) error {
 	if err != nil {
 		return fmt.Errorf("build history: %w", err)
 	}
-	defer os.RemoveAll(draft) // nothing is there any more when all went well
+	defer os.RemoveAll(draft) // it was renamed when the build succeeded
 	e := newEncoder()
 	w, err := newWriter(draft, spec, e)
 	if err != nil {
@@ -144,28 +118,15 @@ func load(dir string) (h *History, err error) {
 	if h.index, err = os.Open(filepath.Join(dir, blocksFile)); err != nil {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
-	if err := h.openTables(); err != nil {
-		return nil, err
+	f, err := os.Open(filepath.Join(dir, stateFile))
+	if err != nil {
+		return nil, fmt.Errorf("open history: %w", err)
+	}
+	defer f.Close()
+	if err := h.tables.load(bufio.NewReaderSize(f, 1<<20)); err != nil {
+		return nil, fmt.Errorf("open history: %w", err)
 	}
 	return h, h.indexHashes()
-}
-
-func (h *History) openTables() (err error) {
-	set := func(e error) { err = errors.Join(err, e) }
-	set(into(&h.agents, h.dir, agentsFile))
-	set(into(&h.versions, h.dir, versionsFile))
-	set(into(&h.entries, h.dir, entriesFile))
-	set(into(&h.spans, h.dir, spansFile))
-	set(into(&h.ratings, h.dir, ratingsFile))
-	set(into(&h.responses, h.dir, respFile))
-	set(into(&h.requests, h.dir, requestsFile))
-	set(into(&h.answers, h.dir, answersFile))
-	return err
-}
-
-func into[T any](t **table[T], dir, name string) (err error) {
-	*t, err = openTable[T](dir, name)
-	return err
 }
 
 // indexHashes reads the hash of every block.
@@ -197,7 +158,7 @@ func (h *History) eachBlock(fn func(number uint64, raw []byte) error) error {
 	return nil
 }
 
-// Close closes the files and removes a temporary directory.
+// Close closes the files.
 func (h *History) Close() error {
 	var err error
 	for _, f := range []*os.File{h.lines, h.index} {
@@ -205,23 +166,8 @@ func (h *History) Close() error {
 			err = errors.Join(err, f.Close())
 		}
 	}
-	err = errors.Join(err, shut(h.agents), shut(h.versions), shut(h.entries), shut(h.spans), shut(h.ratings),
-		shut(h.responses), shut(h.requests), shut(h.answers))
-	if h.owned {
-		err = errors.Join(err, os.RemoveAll(filepath.Dir(h.dir)))
-	}
 	return err
 }
-
-func shut[T any](t *table[T]) error {
-	if t == nil {
-		return nil
-	}
-	return t.Close()
-}
-
-// Dir is where the history's files are.
-func (h *History) Dir() string { return h.dir }
 
 // Spec is what the history was made from, nothing left open.
 func (h *History) Spec() Spec { return h.meta.Spec }
@@ -285,7 +231,7 @@ func (h *History) neighbors(number uint64) (b block, parent common.Hash, end uin
 	return b, parent, uint64(info.Size()), nil
 }
 
-// Header gives a block's header and hash.
+// Header returns a block's header and hash.
 func (h *History) Header(number uint64) (*types.Header, common.Hash, error) {
 	if number > h.Head() {
 		return nil, common.Hash{}, fmt.Errorf("block %d: %w", number, repute.ErrNotFound)
@@ -329,30 +275,25 @@ func (h *History) read(start, end uint64) ([]byte, error) {
 	return raw, nil
 }
 
-// Logs gives the logs of one block in order.
+// Logs returns the logs of one block in order.
 func (h *History) Logs(number uint64) ([]*types.Log, error) {
 	start, end, err := h.lineSpan(number, number)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := h.read(start, end)
-	if err != nil {
-		return nil, fmt.Errorf("logs of block %d: %w", number, err)
-	}
-	logs := []*types.Log{}
-	var line []byte
-	for len(raw) > 0 {
-		line, raw = cutLine(raw)
-		l, err := parseLine(line)
-		if err != nil {
-			return nil, fmt.Errorf("logs of block %d: %w", number, err)
-		}
-		logs = append(logs, l)
-	}
-	return logs, nil
+	return h.logsBetween(start, end)
 }
 
-// transactionHashes gives the hashes of a block's transactions in order, as its lines name
+// logsBetween returns the logs between two places in the file.
+func (h *History) logsBetween(start, end uint64) ([]*types.Log, error) {
+	raw, err := h.read(start, end)
+	if err != nil {
+		return nil, err
+	}
+	return parseLines(raw)
+}
+
+// transactionHashes returns the hashes of a block's transactions in order, as its lines name
 // them: whole receipts would cost a benchmark more than what it measures.
 func (h *History) transactionHashes(number uint64) ([]common.Hash, error) {
 	start, end, err := h.lineSpan(number, number)
@@ -378,7 +319,7 @@ func (h *History) transactionHashes(number uint64) ([]common.Hash, error) {
 	return hashes, nil
 }
 
-// Receipts gives one receipt per transaction of a block, places filled in.
+// Receipts returns one receipt per transaction of a block, places filled in.
 func (h *History) Receipts(number uint64) ([]*types.Receipt, error) {
 	logs, err := h.Logs(number)
 	if err != nil {

@@ -1,8 +1,6 @@
 package synth
 
 import (
-	"github.com/ethereum/go-ethereum/common"
-
 	"repute"
 )
 
@@ -62,15 +60,15 @@ func (g *generator) registerSome() { g.register() }
 func (g *generator) register() {
 	owner, uri := g.owner(), g.agentURI()
 	g.begin(identityAddress)
-	token := g.mint(owner)
+	id := g.mint(owner)
 	if uri != 0 || g.rng.IntN(2) == 0 { // else register(), which sets no URI
-		g.metadataUpdate(token)
+		g.metadataUpdate(id)
 	}
-	g.registered(token, owner, uri)
-	g.wallet(token, owner)
+	g.registered(id, owner, uri)
+	g.wallet(id, owner)
 	if g.rng.IntN(10) == 0 {
 		for key := range 1 + g.rng.IntN(3) {
-			g.metadata(token, uint32(key), g.rng.Uint32())
+			g.metadata(id, uint32(key), g.rng.Uint32())
 		}
 	}
 }
@@ -80,78 +78,69 @@ func (g *generator) register() {
 func (g *generator) registerCallback() {
 	owner, uri := g.owner(), formWeb|g.number()
 	g.begin(identityAddress)
-	token := g.mint(owner)
+	id := g.mint(owner)
 	if g.rng.IntN(2) == 0 {
-		g.metadataUpdate(token)
-		g.uriUpdated(token, owner, uri)
-		g.registeredLog(token, owner, 0)
-		g.wallet(token, owner)
+		g.metadataUpdate(id)
+		g.uriUpdated(id, owner, uri)
+		g.registeredLog(id, owner, 0)
+		g.wallet(id, owner)
 		return
 	}
-	g.move(token, g.owner())
-	g.registered(token, owner, 0)
+	g.move(id, g.owner())
+	g.registered(id, owner, 0)
 	// The event names a wallet that the transfer has just ruled out.
-	g.walletLog(token, owner)
+	g.walletLog(id, owner)
 }
 
 func (g *generator) mint(owner party) uint32 {
-	token := g.st.mint(owner, g.here())
-	g.transferLog(token, 0, owner)
-	return token
+	id := g.st.mint(owner, g.here())
+	g.transferLog(id, 0, owner)
+	return id
 }
 
-func (g *generator) transferLog(token uint32, from, to party) {
-	g.about(token, g.enc.log(identityAddress, repute.KindTransfer,
-		[]common.Hash{partyTopic(from), partyTopic(to), tokenTopic(token)}))
+func (g *generator) transferLog(id uint32, from, to party) {
+	g.about(id, repute.Transfer{From: from.address(), To: to.address(), TokenID: token(id)})
 }
 
-func (g *generator) metadataUpdate(token uint32) {
-	g.about(token, g.enc.log(identityAddress, repute.KindMetadataUpdate, nil, uint64(token)))
+func (g *generator) metadataUpdate(id uint32) {
+	g.about(id, repute.MetadataUpdate{TokenID: token(id)})
 }
 
-func (g *generator) registered(token uint32, owner party, uri text) {
-	g.st.change(token).URI = uri
-	g.registeredLog(token, owner, uri)
+func (g *generator) registered(id uint32, owner party, uri text) {
+	g.st.change(id).URI = uri
+	g.registeredLog(id, owner, uri)
 }
 
-func (g *generator) registeredLog(token uint32, owner party, uri text) {
-	g.about(token, g.enc.log(identityAddress, repute.KindRegistered,
-		[]common.Hash{tokenTopic(token), partyTopic(owner)}, uri.String()))
+func (g *generator) registeredLog(id uint32, owner party, uri text) {
+	g.about(id, repute.Registered{TokenID: token(id), Owner: owner.address(), URI: uri.String()})
 }
 
-func (g *generator) uriUpdated(token uint32, by party, uri text) {
-	g.st.change(token).URI = uri
-	g.about(token, g.enc.log(identityAddress, repute.KindURIUpdated,
-		[]common.Hash{tokenTopic(token), partyTopic(by)}, uri.String()))
+func (g *generator) uriUpdated(id uint32, by party, uri text) {
+	g.st.change(id).URI = uri
+	g.about(id, repute.URIUpdated{TokenID: token(id), UpdatedBy: by.address(), URI: uri.String()})
 }
 
-func (g *generator) wallet(token uint32, wallet party) {
-	g.st.change(token).Wallet = wallet
-	g.walletLog(token, wallet)
+func (g *generator) wallet(id uint32, wallet party) {
+	g.st.change(id).Wallet = wallet
+	g.walletLog(id, wallet)
 }
 
 // walletLog carries 20 bytes, or none for no wallet.
-func (g *generator) walletLog(token uint32, wallet party) {
-	value := ""
-	if a := wallet.address(); wallet != 0 {
-		value = string(a[:])
-	}
-	g.about(token, g.enc.log(identityAddress, repute.KindMetadataSet,
-		[]common.Hash{tokenTopic(token), g.enc.wallet}, "agentWallet", value))
+func (g *generator) walletLog(id uint32, wallet party) {
+	g.about(id, repute.MetadataSet{TokenID: token(id), Key: "agentWallet", Value: wallet.raw()})
 }
 
-func (g *generator) metadata(token, key, value uint32) {
-	g.st.setMetadata(token, key, value, g.here())
-	g.about(token, g.enc.log(identityAddress, repute.KindMetadataSet,
-		[]common.Hash{tokenTopic(token), g.enc.key[key]}, metadataKeys[key], string(metadataValue(value))))
+func (g *generator) metadata(id, key, value uint32) {
+	g.st.setMetadata(id, key, value, g.here())
+	g.about(id, repute.MetadataSet{TokenID: token(id), Key: metadataKeys[key], Value: metadataValue(value)})
 }
 
 // move transfers: the wallet is cleared first, the approval without an event.
-func (g *generator) move(token uint32, to party) {
-	from := g.st.agents[token].Now.Owner
-	g.walletLog(token, 0)
-	g.st.transfer(token, to)
-	g.transferLog(token, from, to)
+func (g *generator) move(id uint32, to party) {
+	from := g.st.agents[id].Now.Owner
+	g.walletLog(id, 0)
+	g.st.transfer(id, to)
+	g.transferLog(id, from, to)
 }
 
 func (g *generator) transfer() {
@@ -160,14 +149,14 @@ func (g *generator) transfer() {
 }
 
 func (g *generator) updateURI() {
-	token := g.anyAgent()
+	id := g.anyAgent()
 	uri := g.agentURI()
 	if uri == 0 && g.rng.IntN(10) > 0 {
 		uri = formWeb | g.number()
 	}
 	g.begin(identityAddress)
-	g.metadataUpdate(token)
-	g.uriUpdated(token, g.st.agents[token].Now.Owner, uri)
+	g.metadataUpdate(id)
+	g.uriUpdated(id, g.st.agents[id].Now.Owner, uri)
 }
 
 func (g *generator) setMetadata() {
@@ -185,14 +174,13 @@ func (g *generator) setWallet() {
 }
 
 func (g *generator) approve() {
-	token, to := g.anyAgent(), party(0)
+	id, to := g.anyAgent(), party(0)
 	if g.rng.IntN(10) > 0 {
 		to = operators + party(g.rng.IntN(500))
 	}
 	g.begin(identityAddress)
-	g.st.change(token).Approved = to
-	g.about(token, g.enc.log(identityAddress, repute.KindApproval,
-		[]common.Hash{partyTopic(g.st.agents[token].Now.Owner), partyTopic(to), tokenTopic(token)}))
+	g.st.change(id).Approved = to
+	g.about(id, repute.Approval{Owner: g.st.agents[id].Now.Owner.address(), Approved: to.address(), TokenID: token(id)})
 }
 
 // approveAll also repeats what already holds, which is legal.
@@ -201,6 +189,5 @@ func (g *generator) approveAll() {
 	operator, yes := operators+party(g.rng.IntN(4)), g.rng.IntN(4) > 0
 	g.st.approveAll(owner, operator, yes)
 	g.begin(identityAddress)
-	g.emit(g.enc.log(identityAddress, repute.KindApprovalForAll,
-		[]common.Hash{partyTopic(owner), partyTopic(operator)}, yes))
+	g.emit(g.enc.log(repute.ApprovalForAll{Owner: owner.address(), Operator: operator.address(), Approved: yes}))
 }

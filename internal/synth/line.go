@@ -3,8 +3,10 @@ package synth
 import (
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -13,15 +15,12 @@ import (
 
 // A line is one log as JSON, always with the same members in the same order,
 // ending in a comma and a line break, so that a run of lines is the inside of an
-// array. What comes before the topics has a fixed width.
+// array.
 const (
 	lineEnd    = ",\n"
 	lineHead   = `{"address":"0x`
 	lineTopics = `","topics":["0x`
 	lineTx     = `","transactionHash":"0x`
-	addressAt  = len(lineHead)
-	topicAt    = addressAt + 40 + len(lineTopics)
-	topicStep  = 64 + len(`","0x`)
 )
 
 // appendLine writes a log whose position is filled in.
@@ -53,96 +52,24 @@ func appendLine(b []byte, l *types.Log) []byte {
 	return append(b, `","removed":false}`+lineEnd...)
 }
 
-// parseLine reads a line back. Speed is the point: only what appendLine wrote is
-// understood.
-func parseLine(line []byte) (*types.Log, error) {
-	p := lineParser{rest: line}
-	l := &types.Log{Topics: make([]common.Hash, 0, 4)}
-	p.bytes(lineHead, l.Address[:])
-	for sep := lineTopics; bytes.HasPrefix(p.rest, []byte(sep)); sep = `","0x` {
-		l.Topics = append(l.Topics, common.Hash{})
-		p.bytes(sep, l.Topics[len(l.Topics)-1][:])
+// parseLines reads whole lines back.
+func parseLines(lines []byte) (logs []*types.Log, err error) {
+	logs = []*types.Log{}
+	list := slices.Concat([]byte("["), bytes.TrimSuffix(lines, []byte(lineEnd)), []byte("]"))
+	if err := json.Unmarshal(list, &logs); err != nil {
+		return nil, fmt.Errorf("stored logs: %w", err)
 	}
-	l.Data = p.data(`"],"data":"0x`)
-	l.BlockNumber = p.number(`","blockNumber":"0x`)
-	p.bytes(lineTx, l.TxHash[:])
-	l.TxIndex = uint(p.number(`","transactionIndex":"0x`))
-	p.bytes(`","blockHash":"0x`, l.BlockHash[:])
-	l.BlockTimestamp = p.number(`","blockTimestamp":"0x`)
-	l.Index = uint(p.number(`","logIndex":"0x`))
-	if p.err != nil {
-		return nil, fmt.Errorf("stored log: %w", p.err)
-	}
-	return l, nil
+	return logs, nil
 }
 
 // lineTransaction reads the hash of the transaction that emitted a line's log.
 func lineTransaction(line []byte) (hash common.Hash, err error) {
-	p := lineParser{rest: line[max(0, bytes.Index(line, []byte(lineTx))):]}
-	p.bytes(lineTx, hash[:])
-	if p.err != nil {
-		return hash, fmt.Errorf("stored log: %w", p.err)
+	_, rest, ok := bytes.Cut(line, []byte(lineTx))
+	if !ok || len(rest) < 2*len(hash) {
+		return hash, fmt.Errorf("stored log: %w", io.ErrUnexpectedEOF)
 	}
-	return hash, nil
-}
-
-// lineParser eats a line from the left and keeps the first error.
-type lineParser struct {
-	rest []byte
-	err  error
-}
-
-func (p *lineParser) skip(prefix string) {
-	rest, ok := bytes.CutPrefix(p.rest, []byte(prefix))
-	if !ok && p.err == nil {
-		p.err = fmt.Errorf("%q is missing", prefix)
-	}
-	p.rest = rest
-}
-
-// bytes reads as many as fit into b.
-func (p *lineParser) bytes(prefix string, b []byte) {
-	p.skip(prefix)
-	if p.err != nil {
-		return
-	}
-	if len(p.rest) < 2*len(b) {
-		p.err = io.ErrUnexpectedEOF
-		return
-	}
-	if _, err := hex.Decode(b, p.rest[:2*len(b)]); err != nil {
-		p.err = err
-	}
-	p.rest = p.rest[2*len(b):]
-}
-
-// quoted gives everything up to the closing quote.
-func (p *lineParser) quoted(prefix string) []byte {
-	p.skip(prefix)
-	n := bytes.IndexByte(p.rest, '"')
-	if n < 0 || p.err != nil {
-		return nil
-	}
-	digits := p.rest[:n]
-	p.rest = p.rest[n:]
-	return digits
-}
-
-func (p *lineParser) data(prefix string) []byte {
-	digits := p.quoted(prefix)
-	b := make([]byte, len(digits)/2)
-	if _, err := hex.Decode(b, digits); err != nil && p.err == nil {
-		p.err = err
-	}
-	return b
-}
-
-func (p *lineParser) number(prefix string) uint64 {
-	n, err := strconv.ParseUint(string(p.quoted(prefix)), 16, 64)
-	if err != nil && p.err == nil {
-		p.err = err
-	}
-	return n
+	_, err = hex.Decode(hash[:], rest[:2*len(hash)])
+	return hash, err
 }
 
 // cutLine splits off the first line, with its end.

@@ -3,8 +3,6 @@ package synth
 import (
 	"math"
 
-	"github.com/ethereum/go-ethereum/common"
-
 	"repute"
 )
 
@@ -69,7 +67,7 @@ func (g *generator) rateOther(heavy, crowd uint32) {
 	g.rateAs(p.token, p.client, g.otherRating())
 }
 
-// usually gives the common value in nine of ten cases.
+// usually returns the common value in nine of ten cases.
 func (g *generator) usually(common int64) int64 {
 	if g.rng.IntN(10) > 0 {
 		return common
@@ -138,15 +136,14 @@ func (g *generator) secondTag() uint16 {
 }
 
 // rateAs gives feedback.
-func (g *generator) rateAs(token uint32, client party, r rating) {
-	r.Token, r.Client, r.At = token, client, g.here()
-	r.Index = g.st.nextIndex(pair{token, client})
+func (g *generator) rateAs(id uint32, client party, r rating) {
+	r.Token, r.Client, r.At = id, client, g.here()
+	r.Index = g.st.nextIndex(pair{id, client})
 	g.st.rate(r)
 	g.begin(reputationAddress)
-	g.about(token, g.enc.log(reputationAddress, repute.KindNewFeedback,
-		[]common.Hash{tokenTopic(token), partyTopic(client), g.enc.tag[r.Tag1]},
-		uint64(r.Index), r.Value, uint64(r.Decimals), g.enc.tags[r.Tag1], g.enc.tags[r.Tag2],
-		r.Endpoint.String(), r.URI.String(), r.Hash.hash()))
+	g.about(id, repute.NewFeedback{TokenID: token(id), Client: client.address(), Index: uint64(r.Index),
+		Value: r.Value.big(), Decimals: r.Decimals, Tag1: g.enc.tags[r.Tag1], Tag2: g.enc.tags[r.Tag2],
+		Endpoint: r.Endpoint.String(), URI: r.URI.String(), FeedbackHash: r.Hash.hash()})
 }
 
 // revoke withdraws a rating that is live; nothing when none is found quickly.
@@ -159,8 +156,7 @@ func (g *generator) revoke() {
 		}
 		g.st.revoke(i, g.here())
 		g.begin(reputationAddress)
-		g.about(r.Token, g.enc.log(reputationAddress, repute.KindFeedbackRevoked,
-			[]common.Hash{tokenTopic(r.Token), partyTopic(r.Client), numberTopic(r.Index)}))
+		g.about(r.Token, repute.FeedbackRevoked{TokenID: token(r.Token), Client: r.Client.address(), Index: uint64(r.Index)})
 		return
 	}
 }
@@ -178,9 +174,8 @@ func (g *generator) respond() {
 	}
 	g.st.respond(r)
 	g.begin(reputationAddress)
-	g.about(r.Token, g.enc.log(reputationAddress, repute.KindResponseAppended,
-		[]common.Hash{tokenTopic(r.Token), partyTopic(r.Client), partyTopic(r.Responder)},
-		uint64(r.Index), r.URI.String(), r.Hash.hash()))
+	g.about(r.Token, repute.ResponseAppended{TokenID: token(r.Token), Client: r.Client.address(), Index: uint64(r.Index),
+		Responder: r.Responder.address(), URI: r.URI.String(), ResponseHash: r.Hash.hash()})
 }
 
 func (g *generator) requestValidation() {
@@ -189,8 +184,8 @@ func (g *generator) requestValidation() {
 	r.Hash = digest(r.URI)
 	g.st.request(r)
 	g.begin(validationAddress)
-	g.about(r.Token, g.enc.log(validationAddress, repute.KindValidationRequest,
-		[]common.Hash{partyTopic(r.Validator), tokenTopic(r.Token), r.Hash.hash()}, r.URI.String()))
+	g.about(r.Token, repute.ValidationRequest{Validator: r.Validator.address(), TokenID: token(r.Token),
+		RequestHash: r.Hash.hash(), URI: r.URI.String()})
 }
 
 // answerValidation answers any request; later answers replace earlier ones.
@@ -203,7 +198,7 @@ func (g *generator) answerValidation() {
 	}
 	g.st.answer(q.Token, a)
 	g.begin(validationAddress)
-	g.about(q.Token, g.enc.log(validationAddress, repute.KindValidationResponse,
-		[]common.Hash{partyTopic(q.Validator), tokenTopic(q.Token), q.Hash.hash()},
-		uint64(a.Response), a.URI.String(), a.Hash.hash(), g.enc.tags[a.Tag]))
+	g.about(q.Token, repute.ValidationResponse{Validator: q.Validator.address(), TokenID: token(q.Token),
+		RequestHash: q.Hash.hash(), Response: a.Response, URI: a.URI.String(), ResponseHash: a.Hash.hash(),
+		Tag: g.enc.tags[a.Tag]})
 }

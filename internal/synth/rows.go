@@ -3,11 +3,9 @@ package synth
 import (
 	"bytes"
 	"crypto/sha256"
-	"errors"
 	"math/big"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -26,9 +24,9 @@ func until(block uint32) any {
 	return uint64(block)
 }
 
-func id(token uint32) Numeric { return Numeric(strconv.FormatUint(uint64(token), 10)) }
+func id(token uint32) number { return number(strconv.FormatUint(uint64(token), 10)) }
 
-// raw gives an address or a hash as columns hold them: empty for zero.
+// raw returns an address or a hash as columns hold them: empty for zero.
 func (p party) raw() []byte {
 	if p == 0 {
 		return []byte{}
@@ -45,9 +43,9 @@ func (d digest) raw() []byte {
 	return h[:]
 }
 
-func (h *History) tag(n uint16) Tag { return Tag(h.enc.tags[n]) }
+func (h *History) tag(n uint16) []byte { return []byte(h.enc.tags[n]) }
 
-func (t text) uri() URI { return URI(t.String()) }
+func (t text) uri() []byte { return []byte(t.String()) }
 
 // eachLog passes every log with its event in order.
 func (h *History) eachLog(fn func(r *repute.Record) error) error {
@@ -77,7 +75,7 @@ func eventRows(h *History, yield yieldRow) error {
 		l := &r.Log
 		var token any
 		if t, ok := repute.AgentOf(r.Event); ok {
-			token = Numeric(t.Dec())
+			token = number(t.Dec())
 		}
 		topics := make([]byte, 0, 4*common.HashLength)
 		for _, t := range l.Topics {
@@ -89,23 +87,8 @@ func eventRows(h *History, yield yieldRow) error {
 	})
 }
 
-func blockRows(h *History, yield yieldRow) error {
-	var parent common.Hash
-	return h.eachBlock(func(number uint64, raw []byte) error {
-		b := readBlock(raw)
-		before := parent
-		if parent = b.hash; b.logs == 0 {
-			return nil
-		}
-		return yield(chain, number, b.hash[:], before[:], time.Unix(int64(blockTime(number)), 0).UTC())
-	})
-}
-
 func versionRows(h *History, yield yieldRow) error {
-	for v, err := range h.versions.all() {
-		if err != nil {
-			return err
-		}
+	for _, v := range h.versions {
 		s := v.State
 		if err := yield(chain, id(v.Token), uint64(v.From), until(v.To), s.Owner.raw(), false, s.Wallet.raw(),
 			s.Approved.raw(), s.URI.uri()); err != nil {
@@ -116,10 +99,7 @@ func versionRows(h *History, yield yieldRow) error {
 }
 
 func entryRows(h *History, yield yieldRow) error {
-	for e, err := range h.entries.all() {
-		if err != nil {
-			return err
-		}
+	for _, e := range h.entries {
 		key := []byte(metadataKeys[e.Key])
 		hash := sha256.Sum256(key)
 		value := append([]byte{}, metadataValue(e.Value)...)
@@ -131,10 +111,7 @@ func entryRows(h *History, yield yieldRow) error {
 }
 
 func spanRows(h *History, yield yieldRow) error {
-	for s, err := range h.spans.all() {
-		if err != nil {
-			return err
-		}
+	for _, s := range h.spans {
 		if err := yield(chain, s.Owner.raw(), s.Operator.raw(), uint64(s.From), until(s.To)); err != nil {
 			return err
 		}
@@ -143,10 +120,7 @@ func spanRows(h *History, yield yieldRow) error {
 }
 
 func ratingRows(h *History, yield yieldRow) error {
-	for r, err := range h.ratings.all() {
-		if err != nil {
-			return err
-		}
+	for _, r := range h.ratings {
 		var block, log any
 		if r.Revoked != (point{}) {
 			block, log = uint64(r.Revoked.Block), uint64(r.Revoked.Log)
@@ -161,13 +135,10 @@ func ratingRows(h *History, yield yieldRow) error {
 	return nil
 }
 
-func numeric(v *big.Int) Numeric { return Numeric(v.String()) }
+func numeric(v *big.Int) number { return number(v.String()) }
 
 func responseRows(h *History, yield yieldRow) error {
-	for r, err := range h.responses.all() {
-		if err != nil {
-			return err
-		}
+	for _, r := range h.responses {
 		if err := yield(chain, id(r.Token), r.Client.raw(), uint64(r.Index), uint64(r.At.Block), uint64(r.At.Log),
 			r.Responder.raw(), r.URI.uri(), r.Hash.raw()); err != nil {
 			return err
@@ -177,10 +148,7 @@ func responseRows(h *History, yield yieldRow) error {
 }
 
 func requestRows(h *History, yield yieldRow) error {
-	for r, err := range h.requests.all() {
-		if err != nil {
-			return err
-		}
+	for _, r := range h.requests {
 		if err := yield(chain, validationAddress[:], r.Hash.raw(), id(r.Token), r.Validator.raw(), r.URI.uri(),
 			uint64(r.At.Block), uint64(r.At.Log)); err != nil {
 			return err
@@ -190,10 +158,7 @@ func requestRows(h *History, yield yieldRow) error {
 }
 
 func answerRows(h *History, yield yieldRow) error {
-	for a, err := range h.answers.all() {
-		if err != nil {
-			return err
-		}
+	for _, a := range h.answers {
 		if err := yield(chain, validationAddress[:], a.Request.raw(), uint64(a.At.Block), uint64(a.At.Log),
 			uint64(a.Response),
 			a.URI.uri(), a.Hash.raw(), h.tag(a.Tag)); err != nil {
@@ -204,36 +169,11 @@ func answerRows(h *History, yield yieldRow) error {
 }
 
 func agentRows(h *History, yield yieldRow) error {
-	token := uint32(0)
-	for a, err := range h.agents.all() {
-		if err != nil {
-			return err
-		}
+	for token, a := range h.agents {
 		s := a.Now
-		if err := yield(chain, id(token), s.Owner.raw(), false, s.Wallet.raw(), s.Approved.raw(), s.URI.uri(),
+		if err := yield(chain, id(uint32(token)), s.Owner.raw(), false, s.Wallet.raw(), s.Approved.raw(), s.URI.uri(),
 			uint64(a.Registered.Block), uint64(a.Registered.Log), uint64(a.Updated.Block), uint64(a.Updated.Log),
 			uint64(a.Feedback), uint64(a.Revoked), uint64(a.Clients), uint64(a.Responses), uint64(a.Validation)); err != nil {
-			return err
-		}
-		token++
-	}
-	return nil
-}
-
-// tagRows lists every tag the other rows name; the empty one always exists.
-func tagRows(h *History, yield yieldRow) error {
-	used := map[uint16]bool{0: true}
-	err := errors.Join(
-		each(h.ratings, func(r *rating) { used[r.Tag1], used[r.Tag2] = true, true }),
-		each(h.answers, func(a *answer) { used[a.Tag] = true }))
-	if err != nil {
-		return err
-	}
-	for _, n := range h.byTagHash() {
-		if !used[n] {
-			continue
-		}
-		if err := yield(h.enc.tag[n][:], h.tag(n)); err != nil {
 			return err
 		}
 	}
@@ -248,44 +188,4 @@ func (h *History) byTagHash() []uint16 {
 	}
 	slices.SortFunc(order, func(a, b uint16) int { return bytes.Compare(h.enc.tag[a][:], h.enc.tag[b][:]) })
 	return order
-}
-
-// uriRows lists every URI the other rows name, by the hash of its bytes; the
-// empty one always exists.
-func uriRows(h *History, yield yieldRow) error {
-	used := map[text]bool{0: true}
-	err := errors.Join(
-		each(h.versions, func(v *version) { used[v.State.URI] = true }),
-		each(h.ratings, func(r *rating) { used[r.URI] = true }),
-		each(h.responses, func(r *response) { used[r.URI] = true }),
-		each(h.requests, func(r *request) { used[r.URI] = true }),
-		each(h.answers, func(a *answer) { used[a.URI] = true }))
-	if err != nil {
-		return err
-	}
-	type word struct {
-		hash [32]byte
-		text text
-	}
-	words := make([]word, 0, len(used))
-	for t := range used {
-		words = append(words, word{sha256.Sum256([]byte(t.String())), t})
-	}
-	slices.SortFunc(words, func(a, b word) int { return bytes.Compare(a.hash[:], b.hash[:]) })
-	for _, w := range words {
-		if err := yield(w.hash[:], w.text.uri()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func each[T any](t *table[T], fn func(*T)) error {
-	for row, err := range t.all() {
-		if err != nil {
-			return err
-		}
-		fn(row)
-	}
-	return nil
 }

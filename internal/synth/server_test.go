@@ -1,19 +1,13 @@
 package synth
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/big"
-	"net"
-	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
@@ -23,18 +17,19 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/internal/chainserver"
 )
 
 // served is a server with a go-ethereum client.
 type served struct {
-	*Server
+	*chainserver.Server
 	*ethclient.Client
 	url string
 }
 
-func serve(t testing.TB, h *History, m Mode) served {
+func serve(t testing.TB, h *History) served {
 	t.Helper()
-	s, err := NewServer(h, m)
+	s, err := NewServer(h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +91,7 @@ func same(t *testing.T, what string, got, want []types.Log) {
 
 func TestRangeIsItsBlocks(t *testing.T) {
 	h := get(t)
-	s := serve(t, h, Mode{})
+	s := serve(t, h)
 	for _, span := range [][2]uint64{{0, h.Head()}, {deployBlock, deployBlock}, {0, 99}, {200, 350},
 		{h.LastEvent(), h.Head()}} {
 		whole := s.logs(t, query(span[0], span[1]))
@@ -119,29 +114,31 @@ func TestRangeIsItsBlocks(t *testing.T) {
 	}
 }
 
-func TestParseLine(t *testing.T) {
+// Lines hold what go-ethereum's own encoder writes of a log.
+func TestLines(t *testing.T) {
 	h := get(t)
-	want := stored(t, h, 0, h.Head())
-	i := 0
-	for _, r := range records(t, h) {
-		if !reflect.DeepEqual(r.Log, want[i]) {
-			t.Fatalf("log %d is %+v, want %+v", i, r.Log, want[i])
+	for _, l := range stored(t, h, 0, h.Head())[:200] {
+		var ours, theirs map[string]any
+		raw, err := json.Marshal(l)
+		if err != nil || json.Unmarshal(raw, &theirs) != nil {
+			t.Fatal(err)
 		}
-		i++
+		line := strings.TrimSuffix(string(appendLine(nil, &l)), lineEnd)
+		if err := json.Unmarshal([]byte(line), &ours); err != nil || !reflect.DeepEqual(ours, theirs) {
+			t.Fatalf("%v, want %v: %v", ours, theirs, err)
+		}
 	}
-	for _, bad := range []string{"", "{}", lineHead + "00"} {
-		if _, err := parseLine([]byte(bad)); err == nil {
-			t.Errorf("parsed %q", bad)
-		}
+	if _, err := parseLines([]byte("{")); err == nil {
+		t.Error("parsed half a line")
 	}
 }
 
 func TestFilters(t *testing.T) {
 	h := get(t)
-	s := serve(t, h, Mode{})
+	s := serve(t, h)
 	all := stored(t, h, 0, h.Head())
 	feedback, transfer := contracts.Topic(repute.KindNewFeedback), contracts.Topic(repute.KindTransfer)
-	token := tokenTopic(3)
+	token := common.BigToHash(big.NewInt(3))
 	for name, q := range map[string]ethereum.FilterQuery{
 		"one address":     {Addresses: []common.Address{validationAddress}},
 		"two topics":      {Topics: [][]common.Hash{{feedback, transfer}}},
@@ -184,7 +181,7 @@ func matches(q *ethereum.FilterQuery, l *types.Log) bool {
 
 func TestBlocksOverRPC(t *testing.T) {
 	h := get(t)
-	s := serve(t, h, Mode{})
+	s := serve(t, h)
 	if id, err := s.ChainID(t.Context()); err != nil || id.Uint64() != Chain().ID {
 		t.Errorf("chain %v, %v", id, err)
 	}
@@ -199,17 +196,23 @@ func TestBlocksOverRPC(t *testing.T) {
 		}
 	}
 	last := new(big.Int).SetUint64(h.LastEvent())
-	block, err := s.BlockByNumber(t.Context(), last) // full transactions
+	header, err := s.HeaderByNumber(t.Context(), last)
 	if err != nil {
 		t.Fatal(err)
 	}
-	receipts, err := s.BlockReceipts(t.Context(), rpc.BlockNumberOrHashWithHash(block.Hash(), true))
-	if err != nil || len(receipts) != len(block.Transactions()) || len(receipts) == 0 {
-		t.Fatalf("%d receipts for %d transactions, %v", len(receipts), len(block.Transactions()), err)
+	n, err := s.TransactionCount(t.Context(), header.Hash()) // a method that no node of ours has
+	if err == nil {
+		t.Errorf("an unknown method counted %d", n)
 	}
-	checkReceipts(t, h, block.Header(), receipts)
-	if byHash, err := s.BlockByHash(t.Context(), block.Hash()); err != nil || byHash.Hash() != block.Hash() {
-		t.Errorf("by hash: %v", err)
+	receipts, err := s.BlockReceipts(t.Context(), rpc.BlockNumberOrHashWithHash(header.Hash(), true))
+	if err != nil || len(receipts) == 0 {
+		t.Fatalf("%d receipts, %v", len(receipts), err)
+	}
+	checkReceipts(t, h, header, receipts)
+	var block struct{ Transactions []common.Hash }
+	err = s.Client.Client().CallContext(t.Context(), &block, "eth_getBlockByHash", header.Hash(), false)
+	if err != nil || len(block.Transactions) != len(receipts) || block.Transactions[0] != receipts[0].TxHash {
+		t.Errorf("by hash: %+v, %v", block, err)
 	}
 	if _, err := s.HeaderByNumber(t.Context(), new(big.Int).SetUint64(h.Head()+1)); err != ethereum.NotFound {
 		t.Errorf("block above the head: %v", err)
@@ -218,9 +221,8 @@ func TestBlocksOverRPC(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	h := get(t)
-	s := serve(t, h, Mode{RangeLimit: 500})
+	s := serve(t, h)
 	for what, q := range map[string]ethereum.FilterQuery{
-		"limited to a 500 range":                  query(0, 500),
 		"block range extends beyond current head": query(h.Head(), h.Head()+1),
 		"invalid block range params":              query(5, 4),
 		"unknown block":                           {BlockHash: &common.Hash{1}},
@@ -229,31 +231,13 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	s.logs(t, query(0, 499))
-	for n, want := range map[uint64]string{7: "7", 10_000: "10,000", 1_000_050: "1,000,050"} {
-		if got := thousands(n); got != want {
-			t.Errorf("%d is written %s", n, got)
-		}
-	}
-	for body, code := range map[string]string{"{": "-32700", "[]": "-32600", `{"id":1,"method":"eth_odd"}`: "-32601",
-		`{"id":1,"method":"eth_getLogs","params":[7]}`: "-32602"} {
-		resp, err := http.Post(s.url, "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil || !strings.Contains(string(raw), code) || !json.Valid(raw) {
-			t.Errorf("%s answered %s, %v", body, raw, err)
-		}
-	}
 }
 
 // One batch may hold a header, a range answered from the file, a filtered range
 // and a failure.
 func TestBatch(t *testing.T) {
 	h := get(t)
-	s := serve(t, h, Mode{RangeLimit: 5_000})
+	s := serve(t, h)
 	var head *types.Header
 	var everything, some []types.Log
 	filter := func(from, to uint64, topics ...common.Hash) map[string]any {
@@ -283,162 +267,45 @@ func TestBatch(t *testing.T) {
 	}
 }
 
+// A lossy server leaves out what Lost names, and only where more than one block is asked for.
 func TestLossy(t *testing.T) {
 	h := get(t)
-	s := serve(t, h, Mode{Lossy: true})
+	s := serve(t, h)
+	if err := h.LoseLogs(s.Server); err != nil {
+		t.Fatal(err)
+	}
 	lost, err := h.Lost()
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone, kinds := map[Position]bool{}, map[repute.EventKind]bool{}
-	for _, at := range lost {
-		gone[at], kinds[at.Kind] = true, true
+	kinds, perBlock, all := map[repute.EventKind]bool{}, map[uint64]int{}, stored(t, h, 0, h.Head())
+	for _, l := range all {
+		if lost[Position{l.BlockNumber, uint64(l.Index)}] {
+			kinds[h.enc.kindOf(l.Topics[0])] = true
+			perBlock[l.BlockNumber]++
+		}
 	}
-	if len(lost) != len(gone) || len(kinds) < 12 || len(lost) > 100 {
+	if len(kinds) < 12 || len(lost) > 100 {
 		t.Errorf("%d logs of %d kinds", len(lost), len(kinds))
 	}
-	all := stored(t, h, 0, h.Head())
-	for _, span := range [][2]uint64{{0, h.Head()}, {200, 500}, {lost[0].Block, lost[0].Block + 1}} {
+	for _, span := range [][2]uint64{{0, h.Head()}, {200, 500}} {
 		var want []types.Log
 		for _, l := range all {
-			at := Position{l.BlockNumber, uint64(l.Index), h.enc.kindOf(l.Topics[0])}
-			if l.BlockNumber >= span[0] && l.BlockNumber <= span[1] && !gone[at] {
+			if l.BlockNumber >= span[0] && l.BlockNumber <= span[1] && !lost[Position{l.BlockNumber, uint64(l.Index)}] {
 				want = append(want, l)
 			}
 		}
 		same(t, fmt.Sprint(span), s.logs(t, query(span[0], span[1])), want)
 	}
-	filtered := query(0, h.Head())
-	filtered.Topics = [][]common.Hash{{contracts.Topic(repute.KindNewFeedback)}}
-	if got := len(s.logs(t, filtered)); got >= h.Counts()["NewFeedback"] {
-		t.Errorf("a filtered range has all %d ratings", got)
-	}
-	for _, at := range lost {
-		same(t, "single block", s.logs(t, query(at.Block, at.Block)), stored(t, h, at.Block, at.Block))
-	}
-}
-
-func TestLossyWholeBlock(t *testing.T) {
-	h := get(t)
-	lost, err := h.Lost()
-	if err != nil {
-		t.Fatal(err)
-	}
-	perBlock := map[uint64]int{}
-	for _, at := range lost {
-		perBlock[at.Block]++
-	}
 	whole := 0
 	for number, n := range perBlock {
-		if b, _, _, err := h.neighbors(number); err != nil || int(b.logs) == n {
+		honest := stored(t, h, number, number)
+		same(t, "single block", s.logs(t, query(number, number)), honest)
+		if len(honest) == n {
 			whole++
 		}
 	}
 	if whole == 0 || whole == len(perBlock) {
 		t.Errorf("%d of %d blocks are lost entirely", whole, len(perBlock))
-	}
-}
-
-func TestRateLimit(t *testing.T) {
-	s := serve(t, get(t), Mode{PerSecond: 5})
-	limited := 0
-	for range 50 {
-		resp, err := http.Post(s.url, "application/json", strings.NewReader(`{"id":1,"method":"eth_chainId"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode == http.StatusTooManyRequests {
-			limited++
-			if resp.Header.Get("Retry-After") == "" {
-				t.Fatal("no Retry-After")
-			}
-		}
-	}
-	if stats := s.Stats(); limited == 0 || int64(limited) != stats.Limited || stats.Requests != int64(50-limited) {
-		t.Errorf("%d limited, %+v", limited, stats)
-	}
-}
-
-func TestLatency(t *testing.T) {
-	const latency = 30 * time.Millisecond
-	s := serve(t, get(t), Mode{Latency: latency})
-	start := time.Now()
-	if _, err := s.ChainID(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Since(start); took < latency {
-		t.Errorf("answered after %s", took)
-	}
-}
-
-// A run that the file does not hold breaks the connection off.
-func TestBrokenAnswer(t *testing.T) {
-	for name, p := range map[string]part{
-		"known length":   {start: 1 << 50, end: 1<<50 + 10},
-		"unknown length": {raw: []byte("[1")},
-	} {
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			b := body{parts: []part{p}}
-			if p.raw != nil {
-				b.parts = append(b.parts, part{end: 10, filter: &filter{}})
-			}
-			if _, err := b.send(w, t.TempDir()); err != nil {
-				abort(w)
-			}
-		}))
-		resp, err := http.Get(srv.URL)
-		if err == nil {
-			_, err = io.ReadAll(resp.Body)
-			resp.Body.Close()
-		}
-		srv.Close()
-		if err == nil {
-			t.Errorf("%s: taken for whole", name)
-		}
-	}
-}
-
-func TestModeText(t *testing.T) {
-	for _, text := range []string{"clean", "lossy", "range=10000", "range=10,rate=50,latency=20ms,lossy"} {
-		m, err := ParseMode(text)
-		if err != nil || m.String() != text {
-			t.Errorf("%s became %s, %v", text, m, err)
-		}
-	}
-	for _, text := range []string{"", "fast", "range=x", "rate=-1", "latency=3"} {
-		if _, err := ParseMode(text); err == nil {
-			t.Errorf("%q is a mode", text)
-		}
-	}
-}
-
-func TestServeEnds(t *testing.T) {
-	h := get(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, l, h, Mode{}) }()
-	url := "http://" + l.Addr().String()
-	resp, err := http.Post(url, "application/json", bytes.NewReader([]byte(`{"id":7,"method":"eth_blockNumber"}`)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if resp, err = http.Get(url + "/stats"); err != nil {
-		t.Fatal(err)
-	}
-	var stats Stats
-	err = json.NewDecoder(resp.Body).Decode(&stats)
-	resp.Body.Close()
-	if err != nil || stats.Calls["eth_blockNumber"] != 1 {
-		t.Errorf("%+v, %v", stats, err)
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("served until the end: %v", err)
 	}
 }

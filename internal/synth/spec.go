@@ -29,11 +29,8 @@ type Spec struct {
 	Shape Shape
 	Seed  uint64
 	// Events is how many logs there are, those of the registries' deployment
-	// included. For Busy it counts the feedback only.
+	// included, a block per five of them. For Busy it counts the feedback only, a block per ten.
 	Events int
-	// Blocks is about how many blocks a Base history spreads over, 0 for a block
-	// per five logs. Busy has a block per ten.
-	Blocks int
 }
 
 // Limits of Spec.Events.
@@ -48,7 +45,7 @@ const (
 	fullEvents = 1_000_000
 	// layout numbers the files' format and the generator: a directory of another
 	// one is not reused.
-	layout = 1
+	layout = 2
 	// deployBlock is where the registries appear.
 	deployBlock = 100
 	// The head lies that far above the last event, and so do the safe and the
@@ -75,22 +72,16 @@ func Chain() repute.Chain {
 		Validations: []common.Address{validationAddress}, StartBlock: deployBlock}
 }
 
-// check fills in what is left open. The error is an ErrInvalid.
-func (s Spec) check() (Spec, error) {
+// check refuses what no history can be made of. The error is an ErrInvalid.
+func (s Spec) check() error {
 	if s.Shape != Base && s.Shape != Busy {
-		return s, repute.Invalid("shape", fmt.Sprintf("unknown shape %q", s.Shape), "base or busy")
+		return repute.Invalid("shape", fmt.Sprintf("unknown shape %q", s.Shape), "base or busy")
 	}
 	if s.Events < MinEvents || s.Events > MaxEvents {
-		return s, repute.Invalid("events", fmt.Sprintf("%d is out of range", s.Events),
+		return repute.Invalid("events", fmt.Sprintf("%d is out of range", s.Events),
 			fmt.Sprintf("%d to %d", MinEvents, MaxEvents))
 	}
-	if s.Blocks < 0 || s.Blocks > MaxEvents {
-		return s, repute.Invalid("blocks", fmt.Sprintf("%d is out of range", s.Blocks), fmt.Sprintf("0 to %d", MaxEvents))
-	}
-	if s.Blocks == 0 {
-		s.Blocks = s.Events / 5
-	}
-	return s, nil
+	return nil
 }
 
 // key names the spec's directory.

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"io"
 	"math"
 	"slices"
 )
@@ -97,17 +100,15 @@ type pair struct {
 	client party
 }
 
-// opinion is what a client said so far.
+// opinion counts the ratings of a client.
 type opinion struct{ last, live uint32 }
 
 type metadataSlot struct{ token, key uint32 }
 type operatorSlot struct{ owner, operator party }
 
-// state is what the events so far amount to. It follows the contracts, not any
-// index of them: histories change at the end of a block, however often something
-// changed within it.
-type state struct {
-	agents    []agent
+// tables are what an index of a history holds. Rows are structs of numbers.
+type tables struct {
+	agents    []agent // by token
 	versions  []version
 	entries   []entry
 	spans     []span
@@ -115,6 +116,38 @@ type state struct {
 	responses []response
 	requests  []request
 	answers   []answer
+}
+
+// save writes all rows, each table with their number first.
+func (t *tables) save(w io.Writer) error {
+	return errors.Join(saveRows(w, t.agents), saveRows(w, t.versions), saveRows(w, t.entries), saveRows(w, t.spans),
+		saveRows(w, t.ratings), saveRows(w, t.responses), saveRows(w, t.requests), saveRows(w, t.answers))
+}
+
+// load reads what save wrote.
+func (t *tables) load(r io.Reader) error {
+	return errors.Join(loadRows(r, &t.agents), loadRows(r, &t.versions), loadRows(r, &t.entries), loadRows(r, &t.spans),
+		loadRows(r, &t.ratings), loadRows(r, &t.responses), loadRows(r, &t.requests), loadRows(r, &t.answers))
+}
+
+func saveRows[T any](w io.Writer, rows []T) error {
+	return errors.Join(binary.Write(w, binary.LittleEndian, uint64(len(rows))), binary.Write(w, binary.LittleEndian, rows))
+}
+
+func loadRows[T any](r io.Reader, rows *[]T) error {
+	var n uint64
+	if err := binary.Read(r, binary.LittleEndian, &n); err != nil {
+		return err
+	}
+	*rows = make([]T, n)
+	return binary.Read(r, binary.LittleEndian, *rows)
+}
+
+// state is what the events so far amount to. It follows the contracts, not any
+// index of them: histories change at the end of a block, however often something
+// changed within it.
+type state struct {
+	tables
 
 	pairs    map[pair]*opinion
 	slots    map[metadataSlot]int // index of the open entry
@@ -141,7 +174,7 @@ func (s *state) mint(owner party, at point) uint32 {
 	return token
 }
 
-// change gives the state of an agent for changing it.
+// change returns the state of an agent for changing it.
 func (s *state) change(token uint32) *agentState {
 	s.touched = append(s.touched, token)
 	return &s.agents[token].Now

@@ -7,35 +7,24 @@ import (
 	"slices"
 )
 
-// What an index keeps beside the feedback, computed from the ratings: they come
-// by agent, client and index.
+// Sums and votes are computed from the ratings, which are ordered by agent, client and index.
 
-// eachAgent passes the live ratings of every agent that has some, agent by agent
-// and client by client.
+// eachAgent passes the live ratings of every agent that has some, agent by agent and client by client.
 func (h *History) eachAgent(fn func(token uint32, live []*rating) error) error {
 	var live []*rating
-	flush := func() error {
-		if len(live) == 0 {
-			return nil
-		}
-		err := fn(live[0].Token, live)
-		live = live[:0]
-		return err
-	}
-	for r, err := range h.ratings.all() {
-		if err != nil {
-			return err
-		}
-		if len(live) > 0 && live[0].Token != r.Token {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
+	for i := range h.ratings {
+		r := &h.ratings[i]
 		if r.Revoked == (point{}) {
 			live = append(live, r)
 		}
+		if last := i == len(h.ratings)-1; len(live) > 0 && (last || h.ratings[i+1].Token != r.Token) {
+			if err := fn(r.Token, live); err != nil {
+				return err
+			}
+			live = live[:0]
+		}
 	}
-	return flush()
+	return nil
 }
 
 // ranks numbers the tags in the order of their hashes.
@@ -99,7 +88,7 @@ func (h *History) clientSums(live []*rating, rank []int, yield yieldRow) error {
 	return nil
 }
 
-// voteRows gives the newest live value of every client per tag.
+// voteRows lists the newest live value of every client per tag.
 func voteRows(h *History, yield yieldRow) error {
 	rank := h.ranks()
 	return h.eachAgent(func(token uint32, live []*rating) error {

@@ -3,6 +3,7 @@ package synth
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,17 +16,10 @@ import (
 
 // Names of a history's files.
 const (
-	logsFile     = "logs.json"
-	blocksFile   = "blocks"
-	metaFile     = "meta.json"
-	agentsFile   = "agents"
-	versionsFile = "agent_states"
-	entriesFile  = "metadata"
-	spansFile    = "operators"
-	ratingsFile  = "feedback"
-	respFile     = "responses"
-	requestsFile = "validation_requests"
-	answersFile  = "validation_responses"
+	logsFile   = "logs.json"
+	blocksFile = "blocks"
+	metaFile   = "meta.json"
+	stateFile  = "state"
 )
 
 // meta is what a history's directory says about it.
@@ -112,7 +106,7 @@ func (w *writer) add(list []transaction) error {
 func (w *writer) note(l *types.Log) {
 	kind := w.enc.kindOf(l.Topics[0])
 	w.counts[kind]++
-	at := Position{Block: l.BlockNumber, LogIndex: uint64(l.Index), Kind: kind}
+	at := Position{Block: l.BlockNumber, LogIndex: uint64(l.Index)}
 	if n := w.counts[kind]; n&(n-1) == 0 {
 		w.meta.Marks[kind] = at
 	}
@@ -131,7 +125,7 @@ func (w *writer) finish(s *state) error {
 		return fmt.Errorf("build history: %w", err)
 	}
 	s.sort()
-	if err := s.save(w.dir); err != nil {
+	if err := s.saveTo(filepath.Join(w.dir, stateFile)); err != nil {
 		return err
 	}
 	for kind, n := range w.counts {
@@ -149,20 +143,14 @@ func (w *writer) finish(s *state) error {
 	return nil
 }
 
-func (s *state) save(dir string) error {
-	for _, save := range []func() error{
-		func() error { return saveTable(dir, agentsFile, s.agents) },
-		func() error { return saveTable(dir, versionsFile, s.versions) },
-		func() error { return saveTable(dir, entriesFile, s.entries) },
-		func() error { return saveTable(dir, spansFile, s.spans) },
-		func() error { return saveTable(dir, ratingsFile, s.ratings) },
-		func() error { return saveTable(dir, respFile, s.responses) },
-		func() error { return saveTable(dir, requestsFile, s.requests) },
-		func() error { return saveTable(dir, answersFile, s.answers) },
-	} {
-		if err := save(); err != nil {
-			return err
-		}
+func (s *state) saveTo(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("build history: %w", err)
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	if err := errors.Join(s.save(w), w.Flush(), f.Close()); err != nil {
+		return fmt.Errorf("build history: %w", err)
 	}
 	return nil
 }

@@ -1,29 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.24;
 
-/// @title Many calls in one, as Multicall3 makes them.
-contract ManyCalls {
-    struct Call3 {
-        address target;
-        bool allowFailure;
-        bytes callData;
-    }
-
-    struct Result {
-        bool success;
-        bytes returnData;
-    }
-
-    function aggregate3(Call3[] calldata calls) external payable returns (Result[] memory results) {
-        results = new Result[](calls.length);
-        for (uint256 i = 0; i < calls.length; i++) {
-            (bool success, bytes memory data) = calls[i].target.call(calls[i].callData);
-            require(success || calls[i].allowFailure, "call failed");
-            results[i] = Result(success, data);
-        }
-    }
-}
-
 /// @title Attestations with the events and the record of the Ethereum Attestation Service. Anybody attests.
 contract Attestations {
     struct Attestation {

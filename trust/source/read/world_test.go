@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ethereum/go-ethereum/accounts/abi"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -17,6 +16,7 @@ import (
 
 	"repute"
 	"repute/indexer/node"
+	"repute/internal/chainserver"
 	"repute/internal/rpctest"
 	"repute/trust/source"
 )
@@ -111,27 +111,23 @@ func (w *world) aggregate(to common.Address, data []byte, change func(common.Add
 	if k := w.contracts[multicallAddress]; to != multicallAddress || k == nil {
 		return &rpctest.Answer{Result: "0x"}
 	}
-	m, err := newMulticall(multicallAddress)
-	w.check(err)
-	values, err := m.method.Inputs.Unpack(data[4:])
-	w.check(err)
-	calls := *abi.ConvertType(values[0], new([]call3)).(*[]call3)
-	if w.most > 0 && len(calls) > w.most {
-		return &rpctest.Answer{Error: &rpctest.Error{Code: -32000, Message: "out of gas"}}
-	}
-	out := make([]answer, len(calls))
-	for i, c := range calls {
-		if k := w.contracts[c.Target]; k != nil && k.call != nil {
-			out[i].Success, out[i].ReturnData = k.call(c.CallData)
+	made := 0
+	packed, err := chainserver.Aggregate3(data, func(to common.Address, data []byte) (ok bool, out []byte) {
+		made++
+		if k := w.contracts[to]; k != nil && k.call != nil {
+			ok, out = k.call(data)
 		}
 		if change != nil {
-			if other := change(c.Target, c.CallData); other != nil {
-				out[i] = answer{true, other}
+			if other := change(to, data); other != nil {
+				return true, other
 			}
 		}
-	}
-	packed, err := m.method.Outputs.Pack(out)
+		return ok, out
+	})
 	w.check(err)
+	if w.most > 0 && made > w.most {
+		return &rpctest.Answer{Error: &rpctest.Error{Code: -32000, Message: "out of gas"}}
+	}
 	return &rpctest.Answer{Result: hexutil.Bytes(packed)}
 }
 

@@ -127,7 +127,7 @@ func start(t *testing.T) *chain {
 	ok(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	c := &chain{t: t, d: d, from: d.Account(0)}
-	multicall := c.create(&fixtures.ManyCallsMetaData, nil)
+	multicall := c.create(&fixtures.MulticallMetaData, nil)
 	c.registry = c.create(&fixtures.AttestationsMetaData, nil)
 	c.impl = c.create(&fixtures.BookMetaData, nil)
 	c.book = c.create(&fixtures.OpenProxyMetaData, fixtures.NewOpenProxy().PackConstructor(c.impl))
