@@ -10,11 +10,7 @@ import (
 )
 
 func FuzzSchema(f *testing.F) {
-	for _, e := range explosive() {
-		if len(e[0]) < 5000 {
-			f.Add(e[0], e[1][:min(len(e[1]), 1000)])
-		}
-	}
+	f.Add(explosive()["itself"][0], explosive()["itself"][1])
 	f.Add(`{"type":"object","properties":{"a":{"format":"regex","minLength":1}}}`, `{"a":"("}`)
 	f.Add(`{"$id":"https://a.example/","$defs":{"b":{"$id":"b","$anchor":"c"}},"$ref":"b#c"}`, `1`)
 	f.Add(`{"unevaluatedProperties":false,"dependentSchemas":{"a":{"properties":{"b":true}}}}`, `{"a":1,"b":2}`)
