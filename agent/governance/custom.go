@@ -119,7 +119,10 @@ func (p *Policy) customReasons(ctx context.Context, req *Request, state State, n
 	return out
 }
 
-func viewScore(s Score) scoreView { return scoreView{s.Value, s.Low, s.High, s.Rated} }
+func viewScore(s Score) scoreView {
+	s = s.orUnrated()
+	return scoreView{s.Value, s.Low, s.High, s.Rated}
+}
 
 func viewClient(c Client) clientView {
 	v := clientView{Identity: c.Identity, scoreView: viewScore(c.Score)}

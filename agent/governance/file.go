@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -127,14 +128,34 @@ func wrongMember(err error) error {
 	switch {
 	case errors.As(err, &semantic):
 		field += string(semantic.JSONPointer)
-		if reason = "is no " + semantic.GoType.String(); semantic.Err != nil {
+		switch {
+		case errors.Is(semantic.Err, jsonv2.ErrUnknownName):
+			reason = "is no member of a policy"
+		case semantic.Err != nil:
 			reason = semantic.Err.Error()
+		default:
+			reason = "is no " + jsonName(semantic.GoType)
 		}
 	case errors.As(err, &syntactic):
 		field, reason = field+string(syntactic.JSONPointer), syntactic.Err.Error()
 	}
 	return repute.Invalid(fmt.Sprintf("%.200s", field), fmt.Sprintf("%.200s", reason),
 		"docs/reference/agent-policy.md lists the members")
+}
+
+// jsonName is what JSON calls the values of a Go type.
+func jsonName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Slice:
+		return "list"
+	}
+	return "number in range"
 }
 
 const (

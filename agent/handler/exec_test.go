@@ -145,6 +145,40 @@ func TestExecLeavesNoProcess(t *testing.T) {
 	}
 }
 
+// However many processes a program starts, none is left when its time is up.
+func TestExecKillsManyForks(t *testing.T) {
+	t.Parallel()
+	const markOf = "TEST_FORKS=1"
+	left := func() (n int) {
+		files, _ := filepath.Glob("/proc/[0-9]*/environ")
+		for _, file := range files {
+			if env, err := os.ReadFile(file); err == nil && bytes.Contains(env, []byte(markOf)) {
+				n++
+			}
+		}
+		return n
+	}
+	most := 0
+	e := shell(`for i in 1 2 3 4 5; do (for j in 1 2 3 4 5 6; do setsid sleep 600 & done; sleep 600) & done; wait`,
+		func(e *handler.Exec) { e.Env, e.Wall = append(e.Env, markOf), 3*time.Second })
+	done := make(chan error, 1)
+	go func() {
+		_, err := e.Run(t.Context(), call(`{}`))
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			if n := left(); !errors.Is(err, handler.ErrTimeout) || n != 0 || most < 5 {
+				t.Errorf("%d of at least %d processes are left; %v", n, most, err)
+			}
+			return
+		case <-time.After(50 * time.Millisecond):
+			most = max(most, left())
+		}
+	}
+}
+
 // dead fails unless the process whose id a file holds has ended.
 func dead(t *testing.T, file string) {
 	t.Helper()
