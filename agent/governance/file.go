@@ -185,7 +185,8 @@ func (f *File) check() error {
 		need(threshold == nil || *threshold >= -100 && *threshold <= 100, field, "is no score", "-100 to 100")
 	}
 	limit := r.Payment.FreeTierRateLimit
-	need(limit == nil || *limit >= 0 && *limit <= maxRate, "rules.payment.freeTierRateLimit", "out of range", "0 to 1000000")
+	need(limit == nil || *limit >= 0 && *limit <= maxRate, "rules.payment.freeTierRateLimit", "out of range",
+		"0 to 1000000")
 	need(r.Payment.RefundPolicy == RefundNone || r.Payment.RefundPolicy == RefundOnFailure,
 		"rules.payment.refundPolicy", fmt.Sprintf("%.40q is not known", r.Payment.RefundPolicy), "none or onFailure")
 	need(!r.Shutdown.AutoShutdownOnLowReputation || r.Shutdown.ShutdownThreshold != nil,

@@ -91,7 +91,8 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 		{`"agentId": 42,`, ``, "agentId: missing"},
 		{`-10`, `-101`, "rules.reputation.rejectBelowScore: is no score"},
 		{`-10`, `"-10"`, "policy/rules/reputation/rejectBelowScore: is no number"},
-		{`"requirePaymentForAll": false`, `"requirePaymentForAll": 0`, "policy/rules/payment/requirePaymentForAll: is no boolean"},
+		{`"requirePaymentForAll": false`, `"requirePaymentForAll": 0`,
+			"policy/rules/payment/requirePaymentForAll: is no boolean"},
 		{`"freeTierRateLimit": 10`, `"freeTierRateLimit": -1`, "rules.payment.freeTierRateLimit: out of range"},
 		{`"none"`, `"maybe"`, `rules.payment.refundPolicy: "maybe" is not known`},
 		{`"1 ETH"`, `"1ETH"`, "policy/rules/validation/requireValidationAbove: is no threshold"},
@@ -121,7 +122,8 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 		{`"upgrade"`, `"custom":[{"id":"a","when":"true","effect":"refuse","reason":"r"}],"upgrade"`,
 			`rules.custom[0].effect: "refuse" is no effect`},
 		{`"upgrade"`, `"custom":[{"id":"a","when":"true","effect":"deny","reason":""}],"upgrade"`, "rules.custom[0].reason:"},
-		{`"upgrade"`, `"custom":[{"id":"a","when":"true","effect":"deny","reason":"r"},{"id":"a","when":"true","effect":"deny","reason":"r"}],"upgrade"`,
+		{`"upgrade"`,
+			`"custom":[{"id":"a","when":"true","effect":"deny","reason":"r"},{"id":"a","when":"true","effect":"deny","reason":"r"}],"upgrade"`,
 			"rules.custom[1].id:"},
 	}
 	for _, tt := range tests {
