@@ -9,11 +9,13 @@ create extension if not exists pg_trgm;
 create table chains (
     chain_id        bigint      primary key check (chain_id > 0),
     name            text        not null,
-    identity        bytea       not null check (length(identity) = 20),
-    reputation      bytea       not null check (length(reputation) = 20),
+    identity        bytea       not null check (length(identity) in (0, 20)),
+    reputation      bytea       not null check (length(reputation) = length(identity)),
     validations     bytea[]     not null,
     gateways        bytea[]     not null default '{}',
     gateways_from   bigint[]    not null default '{}',
+    treasuries      bytea[]     not null default '{}',
+    treasuries_from bigint[]    not null default '{}',
     start_block     bigint      not null,
     imported        boolean     not null,
     cursor_block    bigint      not null,
@@ -32,11 +34,15 @@ create table chains (
     covered         int8multirange not null default '{}'
 );
 comment on table chains is 'The chains that are indexed, how far, and what their registries are.';
-comment on column chains.identity is 'Address of the Identity Registry.';
-comment on column chains.reputation is 'Address of the Reputation Registry.';
+comment on column chains.identity is
+    'Address of the Identity Registry; empty for a chain that is indexed for its treasuries alone.';
+comment on column chains.reputation is 'Address of the Reputation Registry; empty as identity.';
 comment on column chains.gateways is
     'Feedback gateways on the allow-list: their ratings belong to the payers of their tickets.';
 comment on column chains.gateways_from is 'For each gateway a block at or before its deployment.';
+comment on column chains.treasuries is
+    'OpenFiTreasury contracts whose events are indexed. A process that sends transactions adds them.';
+comment on column chains.treasuries_from is 'For each treasury the first block whose events are read.';
 comment on column chains.validations is 'Addresses of the Validation Registries, none to several.';
 comment on column chains.start_block is 'First block that is read: that of the registries'' deployment.';
 comment on column chains.imported is
@@ -1296,55 +1302,32 @@ comment on column acts.refused is 'Why nothing was sent; empty when it was.';
 comment on column acts.error is 'Why it ended early; empty when it did not.';
 comment on column acts.ended_at is 'Null while one of its transactions is not final.';
 
-create table treasuries (
-    chain_id     bigint,
-    address      bytea       check (length(address) = 20),
-    start_block  bigint      not null,
-    cursor_block bigint      not null,
-    cursor_hash  bytea       not null,
-    cursor_time  timestamptz,
-    finalized    bigint      not null default 0,
-    reorgs       bigint      not null default 0,
-    primary key (chain_id, address)
-);
-comment on table treasuries is 'Treasuries that are followed, each with a cursor of its own.';
-comment on column treasuries.cursor_block is 'Everything up to here is stored; start_block - 1 at first.';
-comment on column treasuries.cursor_hash is 'Hash of cursor_block; empty before the first block.';
-
-create table treasury_blocks (
-    chain_id bigint,
-    address  bytea,
-    number   bigint,
-    hash     bytea       not null,
-    time     timestamptz,
-    primary key (chain_id, address, number)
-);
-comment on table treasury_blocks is
-    'Blocks of a treasury''s chain that may still be replaced, and those that hold its events.';
-
 create table treasury_events (
     chain_id  bigint,
-    address   bytea,
     block     bigint,
     log_index integer,
+    address   bytea   not null check (length(address) = 20),
     tx_hash   bytea   not null,
-    kind      text    not null,
+    kind      text    not null check (kind in ('CallAllowed', 'Deposited', 'ERC20Transferred', 'NativeExecuted', 'OwnershipTransferStarted', 'OwnershipTransferred', 'Paused', 'PolicySet', 'RelayerApproved', 'TokenPolicySet', 'Unpaused', 'Withdrawn', 'Unreadable')),
     agent_key bytea,
     run_key   bytea,
     task_key  bytea,
     fields    json    not null,
-    primary key (chain_id, address, block, log_index),
-    foreign key (chain_id, address) references treasuries(chain_id, address) on delete cascade
+    primary key (chain_id, block, log_index),
+    foreign key (chain_id, block, log_index) references events on delete cascade
 );
 create index treasury_events_agent on treasury_events (chain_id, address, agent_key, block);
 create index treasury_events_run on treasury_events (run_key)
     where run_key is not null;
 create index treasury_events_tx on treasury_events (tx_hash);
-comment on table treasury_events is 'Events of treasuries.';
-comment on column treasury_events.kind is 'The event''s name.';
+comment on table treasury_events is
+    'Layer 2: events of treasuries, decoded. A row goes with its row in events, as when blocks are replaced.';
+comment on column treasury_events.address is 'The treasury.';
+comment on column treasury_events.kind is 'Name of the event; Unreadable for a log that does not decode.';
 comment on column treasury_events.agent_key is 'keccak256 of the slug; null for no agent.';
 comment on column treasury_events.run_key is 'keccak256 of the run''s id; null for no run.';
 comment on column treasury_events.task_key is 'keccak256 of the task''s id; null for no task.';
+comment on column treasury_events.fields is 'Arguments by name, as texts and booleans.';
 
 -- The database itself.
 
@@ -1411,7 +1394,7 @@ create trigger changed after insert or update or delete or truncate on trust_roo
 create trigger changed after insert or update or delete or truncate on trust_links execute function trust_lists_changed();
 
 -- +goose Down
-drop table cursors, leases, treasury_events, treasury_blocks, treasuries, acts, intent_attempts,
+drop table cursors, leases, treasury_events, acts, intent_attempts,
     intents, run_approvals, run_decisions, run_events, run_calls, run_steps, run_phases, runs,
     tasks, modules, payment_ledger, payments, payment_files, trust_related, trust_penalties,
     trust_inputs, trust_links, trust_roots, trust_marks, trust_stale, trust_finals, trust_scores,
