@@ -488,15 +488,17 @@ create table hosts (
     host       text        primary key,
     due_at     timestamptz not null,
     failures   integer     not null default 0,
-    rank       smallint    not null default 0,
-    rest_until timestamptz
+    rank       smallint    not null default 0 check (rank between 0 and 3),
+    rest_until timestamptz,
+    claimed_until timestamptz
 );
 create index hosts_due on hosts (rank, due_at);
 comment on table hosts is
     'The queue of documents by host: one row per host with planned documents.';
 comment on column hosts.due_at is
-    'When the host is claimed next: not after the earliest next_due of its URIs, except during a claim and '
-    'until a backoff ends.';
+    'When the host may be claimed next: not after the earliest next_due of its URIs, except until a backoff ends.';
+comment on column hosts.claimed_until is
+    'End of the claim of the worker that fetches from the host; null when none does.';
 comment on column hosts.failures is 'Claims in a row in which it did not answer.';
 comment on column hosts.rank is 'Rank of its first document due, as in uris.';
 comment on column hosts.rest_until is 'End of its backoff, which new documents cannot shorten; null without one.';
@@ -1367,7 +1369,8 @@ comment on column cursors.job is
     'agents share. "roots and links": position is raised by each change of trust_roots or trust_links. '
     '"cluster": position identifies the Postgres cluster that wrote the rows, because transaction ids mean '
     'nothing in another one. "late logs": position is the mark of events found late that no run has followed, 0 for '
-    'none. "marks": begun is when an engine last looked for marks. "pruned finals": final scores that were replaced '
+    'none. "marks": begun is when an engine last looked for marks. "documents": begun is when a process last looked for '
+    'documents to fetch. "pruned finals": final scores that were replaced '
     'in the run of this position or before may be gone. Others: maintenance passes.';
 comment on column cursors.chain_id is '0 where the job is not one chain''s.';
 comment on column cursors.part is
