@@ -103,7 +103,7 @@ comment on column block_proofs.loose is 'Newest block whose header no second hos
 
 create table gaps (
     chain_id   bigint,
-    kind       smallint,
+    kind       smallint check (kind between 1 and 20),
     subject    text,
     token_id   numeric(78, 0),
     client     bytea,
@@ -129,7 +129,7 @@ create table pending (
     block     bigint,
     log_index integer,
     token_id  numeric(78, 0),
-    reason    text          not null,
+    reason    text          not null check (reason in ('unknown_agent', 'index_gap', 'unknown_feedback', 'unknown_request', 'foreign_request', 'legacy_event', 'malformed_event')),
     primary key (chain_id, block, log_index)
 );
 create index pending_waiting on pending (chain_id, reason) where reason in ('unknown_agent', 'index_gap', 'unknown_feedback', 'unknown_request', 'legacy_event', 'malformed_event');
@@ -142,7 +142,7 @@ create table endpoints (
     chain_id    bigint,
     name        text,
     owner       text,
-    kind        text             not null,
+    kind        text             not null check (kind in ('http', 'ws')),
     state       text             not null check (state in ('closed', 'open', 'half_open', 'excluded')),
     latency_ms  double precision not null,
     error_rate  double precision not null,
@@ -174,7 +174,7 @@ create table events (
     block     bigint,
     log_index integer,
     tx_index  integer       not null,
-    kind      smallint      not null check (kind > 0),
+    kind      smallint      not null check (kind between 1 and 20),
     address   bytea         not null,
     tx_hash   bytea         not null,
     token_id  numeric(78, 0),
@@ -406,7 +406,7 @@ create table changes (
     seq        bigint        generated always as identity primary key,
     xid        xid8          not null default pg_current_xact_id(),
     chain_id   bigint        not null,
-    kind       text          not null,
+    kind       text          not null check (kind in ('agent.transferred', 'agent.registered', 'agent.uri', 'agent.wallet', 'agent.metadata', 'agent.approval', 'operator', 'feedback.given', 'feedback.revoked', 'response.appended', 'validation.requested', 'validation.responded', 'backfilled', 'rewound', 'retracted', 'repaired', 'document.updated', 'proof.updated', 'payment.checked')),
     block      bigint        not null,
     log_index  integer       not null,
     token_id   numeric(78, 0),
@@ -431,14 +431,14 @@ create table uris (
     id            bigint      generated always as identity primary key,
     hash          bytea       not null unique check (length(hash) = 32),
     uri           bytea       not null,
-    kind          text        not null,
+    kind          text        not null check (kind in ('empty', 'data', 'json', 'https', 'http', 'ipfs', 'unsupported')),
     host          text        not null,
     next_due      timestamptz,
     attempts      integer     not null default 0,
     fetched_at    timestamptz,
-    source        text        not null default '',
+    source        text        not null default '' check (source in ('', 'data', 'inline', 'https', 'ipfs')),
     sha256        bytea,
-    reason        text        not null default '',
+    reason        text        not null default '' check (reason in ('', 'empty', 'unsupported_scheme', 'not_a_uri', 'bad_url', 'http_disabled', 'blocked_host', 'blocked_port', 'bad_data_uri', 'bad_base64', 'bad_cid', 'bad_gzip', 'unsupported_encoding', 'too_large', 'ratio', 'blocked_address', 'dns', 'network', 'timeout', 'too_slow', 'tls', 'redirects', 'not_found', 'http_status', 'no_gateway', 'gateway', 'cid_mismatch', 'bad_dag', 'directory', 'denied', 'internal')),
     detail        text        not null default '',
     etag          text        not null default '',
     last_modified text        not null default '',
@@ -507,8 +507,8 @@ create table fetches (
     uri_id     bigint      references uris on delete cascade,
     fetched_at timestamptz,
     sha256     bytea,
-    source     text        not null,
-    reason     text        not null,
+    source     text        not null check (source in ('', 'data', 'inline', 'https', 'ipfs')),
+    reason     text        not null check (reason in ('', 'empty', 'unsupported_scheme', 'not_a_uri', 'bad_url', 'http_disabled', 'blocked_host', 'blocked_port', 'bad_data_uri', 'bad_base64', 'bad_cid', 'bad_gzip', 'unsupported_encoding', 'too_large', 'ratio', 'blocked_address', 'dns', 'network', 'timeout', 'too_slow', 'tls', 'redirects', 'not_found', 'http_status', 'no_gateway', 'gateway', 'cid_mismatch', 'bad_dag', 'directory', 'denied', 'internal')),
     primary key (uri_id, fetched_at)
 );
 create index fetches_sha256 on fetches (sha256)
@@ -947,7 +947,7 @@ create table payments (
     pay_chain bigint,
     tx        bytea,
     state     text          not null check (state in ('pending', 'verified', 'refused', 'unavailable')),
-    reason    text          not null default '',
+    reason    text          not null default '' check (reason in ('', 'malformed', 'not-the-client', 'self', 'not-the-payee', 'no-transfer', 'unlisted-token', 'used', 'circular', 'dust', 'no-transaction', 'reverted', 'after-the-claim', 'chain-not-followed', 'not-found', 'not-final', 'no-answer')),
     attempts  integer       not null default 0,
     next_due  timestamptz,
     checked   timestamptz,
@@ -1160,7 +1160,7 @@ create table run_events (
     root_id text        references runs on delete cascade,
     number  bigint,
     run_id  text        not null,
-    kind    text        not null,
+    kind    text        not null check (kind in ('task.added', 'phase.finished', 'phase.delayed', 'approval.requested', 'approval.given', 'step.started', 'step.finished', 'call', 'cancel.requested', 'run.retried', 'run.finished')),
     data    json        not null,
     at      timestamptz not null default now(),
     primary key (root_id, number)
@@ -1181,8 +1181,8 @@ create table run_decisions (
     at       timestamptz not null default now(),
     root_id  text        not null,
     number   bigint      not null,
-    phase    integer     not null,
-    kind     text        not null,
+    phase    integer     not null check (phase between 0 and 9),
+    kind     text        not null check (kind in ('trust', 'policy', 'call', 'value', 'standing', 'refused', 'approval')),
     previous bytea       not null,
     hash     bytea       not null,
     pins     bytea[]     not null default '{}'
@@ -1271,7 +1271,7 @@ comment on table intent_attempts is
 create table acts (
     id           text        primary key,
     key          text        unique,
-    kind         text        not null,
+    kind         text        not null check (kind in ('policy', 'call', 'transfer', 'identity', 'wallet', 'feedback', 'purchase')),
     asked_by     text        not null,
     chain_id     bigint      not null,
     agent        text        not null,
