@@ -129,7 +129,7 @@ create table pending (
     block     bigint,
     log_index integer,
     token_id  numeric(78, 0),
-    reason    text          not null check (reason in ('unknown_agent', 'index_gap', 'unknown_feedback', 'unknown_request', 'foreign_request', 'legacy_event', 'malformed_event')),
+    reason    text          not null check (reason in ('unknown_agent', 'index_gap', 'unknown_feedback', 'unknown_request', 'foreign_request', 'already_revoked', 'duplicate_request', 'request_mismatch', 'out_of_range', 'legacy_event', 'malformed_event')),
     primary key (chain_id, block, log_index)
 );
 create index pending_waiting on pending (chain_id, reason) where reason in ('unknown_agent', 'index_gap', 'unknown_feedback', 'unknown_request', 'legacy_event', 'malformed_event');

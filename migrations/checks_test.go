@@ -116,8 +116,8 @@ func TestChecksAreTheConstants(t *testing.T) {
 	for column, want := range map[string][]string{
 		"events.kind": kinds,
 		"gaps.kind":   kinds,
-		"pending.reason": append(constants(t, "store/chaindb", "WaitsFor.*|IgnoredForeign"),
-			constants(t, ".", "UndecodedReason")...),
+		"pending.reason": slices.Concat(constants(t, "store/chaindb", "WaitsFor.*|IgnoredForeign"),
+			constants(t, "store/eventdb", "ignored.*"), constants(t, ".", "UndecodedReason")),
 		"endpoints.state": constants(t, ".", "EndpointState"),
 		"changes.kind": slices.Concat(constants(t, "store", "Kind[A-Z].*"), constants(t, "store/paydb", "kindPayment"),
 			literals(t, `'([a-z]+\.updated)', 0, 0`, "store/docdb")),
