@@ -15,6 +15,7 @@ type Chain struct {
 	Reputation  common.Address
 	Validations []common.Address // allow-list: only these count as trusted
 	Gateways    []Gateway        // allow-list of feedback gateways, by address
+	Treasuries  []Treasury       // treasuries whose events are indexed; the store has the list
 	StartBlock  uint64           // at or before the identity registry's deployment
 	Imported    bool             // fed by import, never followed
 }
@@ -25,6 +26,15 @@ type Gateway struct {
 	Address common.Address
 	From    uint64 // at or before the block of its deployment
 }
+
+// Treasury is an OpenFiTreasury contract whose events are indexed.
+type Treasury struct {
+	Address common.Address
+	From    uint64 // first block whose events are read
+}
+
+// WithoutRegistries reports whether the chain has no registries: it is indexed for its treasuries alone.
+func (c Chain) WithoutRegistries() bool { return c.Identity == common.Address{} }
 
 // Block identifies a block by number and hash. Time has seconds' precision and
 // is zero when unknown.

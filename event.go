@@ -1,6 +1,7 @@
 package repute
 
 import (
+	"encoding/json"
 	"math/big"
 	"time"
 
@@ -32,6 +33,7 @@ const (
 	KindEIP712DomainChanged
 	KindUndecoded // not an event of any ABI: see Undecoded
 	KindTicketConsumed
+	KindTreasuryEvent // any event of an OpenFiTreasury
 )
 
 // String returns the event's Solidity name.
@@ -39,7 +41,7 @@ func (k EventKind) String() string {
 	names := [...]string{"", "Transfer", "Registered", "URIUpdated", "MetadataSet", "MetadataUpdate",
 		"BatchMetadataUpdate", "Approval", "ApprovalForAll", "NewFeedback", "FeedbackRevoked",
 		"ResponseAppended", "ValidationRequest", "ValidationResponse", "Upgraded", "Initialized",
-		"OwnershipTransferred", "EIP712DomainChanged", "Undecoded", "TicketConsumed"}
+		"OwnershipTransferred", "EIP712DomainChanged", "Undecoded", "TicketConsumed", "TreasuryEvent"}
 	if k < 1 || int(k) >= len(names) {
 		return "unknown"
 	}
@@ -184,6 +186,17 @@ type TicketConsumed struct {
 	FeedbackHash common.Hash    // that of the rating
 }
 
+// TreasuryEvent is any event of an OpenFiTreasury, which is the log's address.
+type TreasuryEvent struct {
+	Name string // of the event; TreasuryUnreadable for a log that is none of the contract's
+	// Agent, Run and Task are keccak256 of slug and ids; zero where the event names none.
+	Agent, Run, Task common.Hash
+	Fields           json.RawMessage // an object of texts and booleans
+}
+
+// TreasuryUnreadable is the Name of a treasury's log that does not decode. Its Fields are topics and data.
+const TreasuryUnreadable = "Unreadable"
+
 // Undecoded is a log of a followed registry whose meaning the known ABI does not
 // give. It is kept so that a later version can read it, and counts as a gap.
 type Undecoded struct{ Reason UndecodedReason }
@@ -286,6 +299,9 @@ func (EIP712DomainChanged) Kind() EventKind { return KindEIP712DomainChanged }
 
 // Kind returns KindTicketConsumed.
 func (TicketConsumed) Kind() EventKind { return KindTicketConsumed }
+
+// Kind returns KindTreasuryEvent.
+func (TreasuryEvent) Kind() EventKind { return KindTreasuryEvent }
 
 // Kind returns KindUndecoded.
 func (Undecoded) Kind() EventKind { return KindUndecoded }

@@ -125,8 +125,8 @@ func keep(t *testing.T, db *store.DB, fetch func(context.Context, string) (resol
 		l.add(mint(uint64(i), addr(1), uri)...)
 	}
 	kept := map[string][]byte{}
-	for _, host := range mustValue(docdb.DueHosts(t.Context(), db, 100, ""))(t) {
-		for _, u := range mustValue(docdb.DueURIs(t.Context(), db, host, 100))(t) {
+	for _, c := range mustValue(docdb.ClaimHosts(t.Context(), db, []docdb.Rank{docdb.RankNew}, 100))(t) {
+		for _, u := range mustValue(docdb.DueURIs(t.Context(), db, c.Host, 100))(t) {
 			doc, err := fetch(t.Context(), u.URI)
 			must(t, err)
 			r := docdb.FetchResult{URIID: u.ID, Body: doc.Bytes, Source: string(doc.Source), FetchedAt: time.Now(),

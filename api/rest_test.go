@@ -379,8 +379,8 @@ func TestDocument(t *testing.T) {
 		Registrations: []repute.RegistrationLink{{Registry: "eip155:8453:0x1"}},
 		Extra:         map[string]json.RawMessage{"more": json.RawMessage(`{"deep":[1,2]}`)},
 	}
-	for _, host := range mustValue(docdb.DueHosts(ctx, l.db, 10))(t) {
-		for _, u := range mustValue(docdb.DueURIs(ctx, l.db, host, 100))(t) {
+	for _, c := range mustValue(docdb.ClaimHosts(ctx, l.db, []docdb.Rank{docdb.RankNew}, 10))(t) {
+		for _, u := range mustValue(docdb.DueURIs(ctx, l.db, c.Host, 100))(t) {
 			if u.URI != "https://agent.example/9.json" {
 				continue
 			}

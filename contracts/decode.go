@@ -30,7 +30,7 @@ func (e *LegacyError) Error() string { return ErrLegacy.Error() + ": " + e.Signa
 // Unwrap makes every LegacyError an ErrLegacy.
 func (e *LegacyError) Unwrap() error { return ErrLegacy }
 
-// Decode reads one log as an event of the three registries, their proxies or a feedback gateway. The
+// Decode reads one log as an event of the three registries, their proxies, a feedback gateway or a treasury. The
 // log's address is not looked at: whether the contract is followed is the
 // caller's to know. Strings are the log's bytes as they are, and the event holds
 // no reference to the log.
@@ -45,6 +45,9 @@ func Decode(l types.Log) (repute.Event, error) {
 	}
 	if isTicket(&l) {
 		return decodeTicket(&l)
+	}
+	if isTreasuryEvent(&l) {
+		return decodeTreasury(&l), nil
 	}
 	s, ok := shapeOf[l.Topics[0]]
 	if !ok {

@@ -15,13 +15,14 @@ type Decoder struct {
 	Addresses []common.Address
 	// Emits says which topics mean something at which address: a Transfer of the
 	// reputation registry is none of ours.
-	Emits  map[common.Address][]common.Hash
-	legacy []common.Hash
+	Emits      map[common.Address][]common.Hash
+	legacy     []common.Hash
+	treasuries map[common.Address]bool
 }
 
 // NewDecoder is for the contracts that chain c names.
 func NewDecoder(c repute.Chain) Decoder {
-	d := Decoder{Emits: map[common.Address][]common.Hash{}, legacy: LegacyTopics()}
+	d := Decoder{Emits: map[common.Address][]common.Hash{}, legacy: LegacyTopics(), treasuries: map[common.Address]bool{}}
 	d.add(c.Identity, IdentityTopics())
 	d.add(c.Reputation, ReputationTopics())
 	for _, v := range c.Validations {
@@ -30,14 +31,27 @@ func NewDecoder(c repute.Chain) Decoder {
 	for _, g := range c.Gateways {
 		d.add(g.Address, GatewayTopics())
 	}
+	for _, t := range c.Treasuries {
+		if _, other := d.Emits[t.Address]; !other {
+			d.add(t.Address, TreasuryTopics())
+			d.treasuries[t.Address] = true
+		}
+	}
 	return d
 }
 
 // FollowedTopics lists the first topics of what the contracts of a chain emit, those of superseded ABIs included.
 func FollowedTopics(c repute.Chain) []common.Hash {
+	if c.WithoutRegistries() {
+		return TreasuryTopics()
+	}
 	topics := append(Topics(), LegacyTopics()...)
 	if len(c.Gateways) > 0 {
 		topics = append(topics, GatewayTopics()...)
+	}
+	if len(c.Treasuries) > 0 {
+		topics = append(topics, slices.DeleteFunc(TreasuryTopics(),
+			func(t common.Hash) bool { return slices.Contains(topics, t) })...)
 	}
 	return topics
 }
@@ -58,6 +72,9 @@ func (d *Decoder) Decode(l types.Log) (repute.Event, bool) {
 	topics, ours := d.Emits[l.Address]
 	if !ours || len(l.Topics) == 0 {
 		return nil, false
+	}
+	if d.treasuries[l.Address] {
+		return decodeTreasury(&l), slices.Contains(topics, l.Topics[0])
 	}
 	if !slices.Contains(topics, l.Topics[0]) && !slices.Contains(d.legacy, l.Topics[0]) {
 		return nil, false

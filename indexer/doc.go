@@ -1,4 +1,5 @@
-// Package indexer follows chains: it reads the logs of the registries from nodes and stores them.
+// Package indexer follows chains: it reads the logs of the registries, of feedback gateways and of treasuries from nodes
+// and stores them.
 //
 // A Follower follows one chain. Each Step does one unit of work:
 //
@@ -15,6 +16,10 @@
 // of processes may follow the chains of one database: all but one stand by. Failures are retried with
 // growing pauses and shown in the status of the chain. Only a reorganization of final blocks and an
 // endpoint of another chain end Run, because they need an operator.
+//
+// Treasuries are listed in the store, and read whenever the lease is acquired: chaindb.WatchTreasury adds one and ends
+// the lease, so that no block is indexed without it from then on. What it emitted in blocks that were indexed before is
+// a gap, which package verify reads. A chain without registries is indexed for its treasuries alone.
 //
 // All state is in the store: a process may be killed at any instruction, and the next one continues.
 // Package archive reads and writes events as files, package verify compares what is stored with the

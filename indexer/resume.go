@@ -18,8 +18,11 @@ import (
 const comparedBlocks = 16
 
 // addOrResume adds the chain to the store. A chain that was imported without gaps is resumed at the end
-// of the import, if the node has the same blocks.
+// of the import, if the node has the same blocks. A chain without registries is stored already.
 func (f *Follower) addOrResume(ctx context.Context, l store.Lease) error {
+	if f.chain.WithoutRegistries() {
+		return nil // chaindb.WatchTreasury added it
+	}
 	end, imported, err := importdb.CanResume(ctx, f.db, f.chain)
 	if err != nil {
 		return err

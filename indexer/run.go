@@ -57,7 +57,12 @@ func (f *Follower) leadOnce(ctx context.Context, added *bool, retry *node.Backof
 	if err := f.setGoal(ctx); err != nil {
 		return err
 	}
-	lease, err := f.db.Acquire(ctx, fmt.Sprintf("chain:%d", f.chain.ID), f.opts.Owner, f.opts.TTL)
+	if f.chain.WithoutRegistries() {
+		if err := f.readTreasuries(ctx); err != nil {
+			return err
+		}
+	}
+	lease, err := f.db.Acquire(ctx, chaindb.LeaseName(f.chain.ID), f.opts.Owner, f.opts.TTL)
 	if errors.Is(err, repute.ErrHeld) {
 		return f.standBy(ctx, *added, err)
 	}
@@ -70,6 +75,9 @@ func (f *Follower) leadOnce(ctx context.Context, added *bool, retry *node.Backof
 	}
 	if err == nil {
 		*added = true
+		err = f.readTreasuries(ctx)
+	}
+	if err == nil {
 		err = f.lead(ctx, lease, retry)
 	}
 	if errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrFinalized) {
@@ -97,7 +105,7 @@ func (f *Follower) setGoal(ctx context.Context) error {
 // follows other registries, and ErrDone when it has stored the last wanted block.
 func (f *Follower) standBy(ctx context.Context, added bool, held error) error {
 	if !added {
-		held = errors.Join(chaindb.CheckChain(ctx, f.db, f.chain), held)
+		held = errors.Join(f.takeOver(ctx), held)
 	}
 	if f.until == 0 {
 		return held

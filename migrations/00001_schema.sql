@@ -9,11 +9,13 @@ create extension if not exists pg_trgm;
 create table chains (
     chain_id        bigint      primary key check (chain_id > 0),
     name            text        not null,
-    identity        bytea       not null check (length(identity) = 20),
-    reputation      bytea       not null check (length(reputation) = 20),
+    identity        bytea       not null check (length(identity) in (0, 20)),
+    reputation      bytea       not null check (length(reputation) = length(identity)),
     validations     bytea[]     not null,
     gateways        bytea[]     not null default '{}',
     gateways_from   bigint[]    not null default '{}',
+    treasuries      bytea[]     not null default '{}',
+    treasuries_from bigint[]    not null default '{}',
     start_block     bigint      not null,
     imported        boolean     not null,
     cursor_block    bigint      not null,
@@ -32,11 +34,15 @@ create table chains (
     covered         int8multirange not null default '{}'
 );
 comment on table chains is 'The chains that are indexed, how far, and what their registries are.';
-comment on column chains.identity is 'Address of the Identity Registry.';
-comment on column chains.reputation is 'Address of the Reputation Registry.';
+comment on column chains.identity is
+    'Address of the Identity Registry; empty for a chain that is indexed for its treasuries alone.';
+comment on column chains.reputation is 'Address of the Reputation Registry; empty as identity.';
 comment on column chains.gateways is
     'Feedback gateways on the allow-list: their ratings belong to the payers of their tickets.';
 comment on column chains.gateways_from is 'For each gateway a block at or before its deployment.';
+comment on column chains.treasuries is
+    'OpenFiTreasury contracts whose events are indexed. A process that sends transactions adds them.';
+comment on column chains.treasuries_from is 'For each treasury the first block whose events are read.';
 comment on column chains.validations is 'Addresses of the Validation Registries, none to several.';
 comment on column chains.start_block is 'First block that is read: that of the registries'' deployment.';
 comment on column chains.imported is
@@ -97,7 +103,7 @@ comment on column block_proofs.loose is 'Newest block whose header no second hos
 
 create table gaps (
     chain_id   bigint,
-    kind       smallint,
+    kind       smallint check (kind between 1 and 20),
     subject    text,
     token_id   numeric(78, 0),
     client     bytea,
@@ -123,7 +129,7 @@ create table pending (
     block     bigint,
     log_index integer,
     token_id  numeric(78, 0),
-    reason    text          not null,
+    reason    text          not null check (reason in ('unknown_agent', 'index_gap', 'unknown_feedback', 'unknown_request', 'foreign_request', 'already_revoked', 'duplicate_request', 'request_mismatch', 'out_of_range', 'legacy_event', 'malformed_event')),
     primary key (chain_id, block, log_index)
 );
 create index pending_waiting on pending (chain_id, reason) where reason in ('unknown_agent', 'index_gap', 'unknown_feedback', 'unknown_request', 'legacy_event', 'malformed_event');
@@ -136,7 +142,7 @@ create table endpoints (
     chain_id    bigint,
     name        text,
     owner       text,
-    kind        text             not null,
+    kind        text             not null check (kind in ('http', 'ws')),
     state       text             not null check (state in ('closed', 'open', 'half_open', 'excluded')),
     latency_ms  double precision not null,
     error_rate  double precision not null,
@@ -168,7 +174,7 @@ create table events (
     block     bigint,
     log_index integer,
     tx_index  integer       not null,
-    kind      smallint      not null check (kind > 0),
+    kind      smallint      not null check (kind between 1 and 20),
     address   bytea         not null,
     tx_hash   bytea         not null,
     token_id  numeric(78, 0),
@@ -400,7 +406,7 @@ create table changes (
     seq        bigint        generated always as identity primary key,
     xid        xid8          not null default pg_current_xact_id(),
     chain_id   bigint        not null,
-    kind       text          not null,
+    kind       text          not null check (kind in ('agent.transferred', 'agent.registered', 'agent.uri', 'agent.wallet', 'agent.metadata', 'agent.approval', 'operator', 'feedback.given', 'feedback.revoked', 'response.appended', 'validation.requested', 'validation.responded', 'backfilled', 'rewound', 'retracted', 'repaired', 'document.updated', 'proof.updated', 'payment.checked')),
     block      bigint        not null,
     log_index  integer       not null,
     token_id   numeric(78, 0),
@@ -425,14 +431,14 @@ create table uris (
     id            bigint      generated always as identity primary key,
     hash          bytea       not null unique check (length(hash) = 32),
     uri           bytea       not null,
-    kind          text        not null,
+    kind          text        not null check (kind in ('empty', 'data', 'json', 'https', 'http', 'ipfs', 'unsupported')),
     host          text        not null,
     next_due      timestamptz,
     attempts      integer     not null default 0,
     fetched_at    timestamptz,
-    source        text        not null default '',
+    source        text        not null default '' check (source in ('', 'data', 'inline', 'https', 'ipfs')),
     sha256        bytea,
-    reason        text        not null default '',
+    reason        text        not null default '' check (reason in ('', 'empty', 'unsupported_scheme', 'not_a_uri', 'bad_url', 'http_disabled', 'blocked_host', 'blocked_port', 'bad_data_uri', 'bad_base64', 'bad_cid', 'bad_gzip', 'unsupported_encoding', 'too_large', 'ratio', 'blocked_address', 'dns', 'network', 'timeout', 'too_slow', 'tls', 'redirects', 'not_found', 'http_status', 'no_gateway', 'gateway', 'cid_mismatch', 'bad_dag', 'directory', 'denied', 'internal')),
     detail        text        not null default '',
     etag          text        not null default '',
     last_modified text        not null default '',
@@ -482,15 +488,17 @@ create table hosts (
     host       text        primary key,
     due_at     timestamptz not null,
     failures   integer     not null default 0,
-    rank       smallint    not null default 0,
-    rest_until timestamptz
+    rank       smallint    not null default 0 check (rank between 0 and 3),
+    rest_until timestamptz,
+    claimed_until timestamptz
 );
 create index hosts_due on hosts (rank, due_at);
 comment on table hosts is
     'The queue of documents by host: one row per host with planned documents.';
 comment on column hosts.due_at is
-    'When the host is claimed next: not after the earliest next_due of its URIs, except during a claim and '
-    'until a backoff ends.';
+    'When the host may be claimed next: not after the earliest next_due of its URIs, except until a backoff ends.';
+comment on column hosts.claimed_until is
+    'End of the claim of the worker that fetches from the host; null when none does.';
 comment on column hosts.failures is 'Claims in a row in which it did not answer.';
 comment on column hosts.rank is 'Rank of its first document due, as in uris.';
 comment on column hosts.rest_until is 'End of its backoff, which new documents cannot shorten; null without one.';
@@ -499,8 +507,8 @@ create table fetches (
     uri_id     bigint      references uris on delete cascade,
     fetched_at timestamptz,
     sha256     bytea,
-    source     text        not null,
-    reason     text        not null,
+    source     text        not null check (source in ('', 'data', 'inline', 'https', 'ipfs')),
+    reason     text        not null check (reason in ('', 'empty', 'unsupported_scheme', 'not_a_uri', 'bad_url', 'http_disabled', 'blocked_host', 'blocked_port', 'bad_data_uri', 'bad_base64', 'bad_cid', 'bad_gzip', 'unsupported_encoding', 'too_large', 'ratio', 'blocked_address', 'dns', 'network', 'timeout', 'too_slow', 'tls', 'redirects', 'not_found', 'http_status', 'no_gateway', 'gateway', 'cid_mismatch', 'bad_dag', 'directory', 'denied', 'internal')),
     primary key (uri_id, fetched_at)
 );
 create index fetches_sha256 on fetches (sha256)
@@ -939,7 +947,7 @@ create table payments (
     pay_chain bigint,
     tx        bytea,
     state     text          not null check (state in ('pending', 'verified', 'refused', 'unavailable')),
-    reason    text          not null default '',
+    reason    text          not null default '' check (reason in ('', 'malformed', 'not-the-client', 'self', 'not-the-payee', 'no-transfer', 'unlisted-token', 'used', 'circular', 'dust', 'no-transaction', 'reverted', 'after-the-claim', 'chain-not-followed', 'not-found', 'not-final', 'no-answer')),
     attempts  integer       not null default 0,
     next_due  timestamptz,
     checked   timestamptz,
@@ -1152,7 +1160,7 @@ create table run_events (
     root_id text        references runs on delete cascade,
     number  bigint,
     run_id  text        not null,
-    kind    text        not null,
+    kind    text        not null check (kind in ('task.added', 'phase.finished', 'phase.delayed', 'approval.requested', 'approval.given', 'step.started', 'step.finished', 'call', 'cancel.requested', 'run.retried', 'run.finished')),
     data    json        not null,
     at      timestamptz not null default now(),
     primary key (root_id, number)
@@ -1173,8 +1181,8 @@ create table run_decisions (
     at       timestamptz not null default now(),
     root_id  text        not null,
     number   bigint      not null,
-    phase    integer     not null,
-    kind     text        not null,
+    phase    integer     not null check (phase between 0 and 9),
+    kind     text        not null check (kind in ('trust', 'policy', 'call', 'value', 'standing', 'refused', 'approval')),
     previous bytea       not null,
     hash     bytea       not null,
     pins     bytea[]     not null default '{}'
@@ -1263,7 +1271,7 @@ comment on table intent_attempts is
 create table acts (
     id           text        primary key,
     key          text        unique,
-    kind         text        not null,
+    kind         text        not null check (kind in ('policy', 'call', 'transfer', 'identity', 'wallet', 'feedback', 'purchase')),
     asked_by     text        not null,
     chain_id     bigint      not null,
     agent        text        not null,
@@ -1296,55 +1304,32 @@ comment on column acts.refused is 'Why nothing was sent; empty when it was.';
 comment on column acts.error is 'Why it ended early; empty when it did not.';
 comment on column acts.ended_at is 'Null while one of its transactions is not final.';
 
-create table treasuries (
-    chain_id     bigint,
-    address      bytea       check (length(address) = 20),
-    start_block  bigint      not null,
-    cursor_block bigint      not null,
-    cursor_hash  bytea       not null,
-    cursor_time  timestamptz,
-    finalized    bigint      not null default 0,
-    reorgs       bigint      not null default 0,
-    primary key (chain_id, address)
-);
-comment on table treasuries is 'Treasuries that are followed, each with a cursor of its own.';
-comment on column treasuries.cursor_block is 'Everything up to here is stored; start_block - 1 at first.';
-comment on column treasuries.cursor_hash is 'Hash of cursor_block; empty before the first block.';
-
-create table treasury_blocks (
-    chain_id bigint,
-    address  bytea,
-    number   bigint,
-    hash     bytea       not null,
-    time     timestamptz,
-    primary key (chain_id, address, number)
-);
-comment on table treasury_blocks is
-    'Blocks of a treasury''s chain that may still be replaced, and those that hold its events.';
-
 create table treasury_events (
     chain_id  bigint,
-    address   bytea,
     block     bigint,
     log_index integer,
+    address   bytea   not null check (length(address) = 20),
     tx_hash   bytea   not null,
-    kind      text    not null,
+    kind      text    not null check (kind in ('CallAllowed', 'Deposited', 'ERC20Transferred', 'NativeExecuted', 'OwnershipTransferStarted', 'OwnershipTransferred', 'Paused', 'PolicySet', 'RelayerApproved', 'TokenPolicySet', 'Unpaused', 'Withdrawn', 'Unreadable')),
     agent_key bytea,
     run_key   bytea,
     task_key  bytea,
     fields    json    not null,
-    primary key (chain_id, address, block, log_index),
-    foreign key (chain_id, address) references treasuries(chain_id, address) on delete cascade
+    primary key (chain_id, block, log_index),
+    foreign key (chain_id, block, log_index) references events on delete cascade
 );
 create index treasury_events_agent on treasury_events (chain_id, address, agent_key, block);
 create index treasury_events_run on treasury_events (run_key)
     where run_key is not null;
 create index treasury_events_tx on treasury_events (tx_hash);
-comment on table treasury_events is 'Events of treasuries.';
-comment on column treasury_events.kind is 'The event''s name.';
+comment on table treasury_events is
+    'Layer 2: events of treasuries, decoded. A row goes with its row in events, as when blocks are replaced.';
+comment on column treasury_events.address is 'The treasury.';
+comment on column treasury_events.kind is 'Name of the event; Unreadable for a log that does not decode.';
 comment on column treasury_events.agent_key is 'keccak256 of the slug; null for no agent.';
 comment on column treasury_events.run_key is 'keccak256 of the run''s id; null for no run.';
 comment on column treasury_events.task_key is 'keccak256 of the task''s id; null for no task.';
+comment on column treasury_events.fields is 'Arguments by name, as texts and booleans.';
 
 -- The database itself.
 
@@ -1384,7 +1369,8 @@ comment on column cursors.job is
     'agents share. "roots and links": position is raised by each change of trust_roots or trust_links. '
     '"cluster": position identifies the Postgres cluster that wrote the rows, because transaction ids mean '
     'nothing in another one. "late logs": position is the mark of events found late that no run has followed, 0 for '
-    'none. "marks": begun is when an engine last looked for marks. "pruned finals": final scores that were replaced '
+    'none. "marks": begun is when an engine last looked for marks. "documents": begun is when a process last looked for '
+    'documents to fetch. "pruned finals": final scores that were replaced '
     'in the run of this position or before may be gone. Others: maintenance passes.';
 comment on column cursors.chain_id is '0 where the job is not one chain''s.';
 comment on column cursors.part is
@@ -1411,7 +1397,7 @@ create trigger changed after insert or update or delete or truncate on trust_roo
 create trigger changed after insert or update or delete or truncate on trust_links execute function trust_lists_changed();
 
 -- +goose Down
-drop table cursors, leases, treasury_events, treasury_blocks, treasuries, acts, intent_attempts,
+drop table cursors, leases, treasury_events, acts, intent_attempts,
     intents, run_approvals, run_decisions, run_events, run_calls, run_steps, run_phases, runs,
     tasks, modules, payment_ledger, payments, payment_files, trust_related, trust_penalties,
     trust_inputs, trust_links, trust_roots, trust_marks, trust_stale, trust_finals, trust_scores,

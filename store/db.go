@@ -181,8 +181,8 @@ func (db *DB) Ready(ctx context.Context) (known, indexed bool, err error) {
 	}
 	defer conn.Release()
 	err = conn.QueryRow(ctx, `
-		select exists (select from chains), exists (select from chains where cursor_block >= start_block and covered <>
-			'{}')`).Scan(&known, &indexed)
+		select exists (select from chains where identity <> ''),
+			exists (select from chains where identity <> '' and cursor_block >= start_block and covered <> '{}')`).Scan(&known, &indexed)
 	return known, indexed, Failed("look whether anything is indexed", err)
 }
 

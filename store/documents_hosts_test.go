@@ -7,8 +7,11 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"repute"
 	"repute/store"
@@ -35,21 +38,47 @@ func TestHostsOfAgentsComeFirst(t *testing.T) {
 			|| i || '.example') w(h)`)
 	sqlExec(t, db, "insert into uris (hash, uri, kind, host, rank, next_due) values (sha256('n'), 'n', 'https', 'new.example', 0, now())")
 	ok(t, docdb.RestoreHosts(ctx, db))
-	hosts, err := docdb.DueHosts(ctx, db, 100)
-	if err != nil || len(hosts) != 101 || hosts[0] != "new.example" {
-		t.Errorf("%d hosts, first %q, %v", len(hosts), hosts[:1], err)
+	ofAgents := []docdb.Rank{docdb.RankAgent, docdb.RankNew, docdb.RankProof}
+	hosts := claimHosts(t, db, ofAgents, 100)
+	if len(hosts) != 100 || !slices.Contains(hosts, "new.example") {
+		t.Errorf("%d hosts of agents", len(hosts))
 	}
-	files, err := docdb.DueFileHosts(ctx, db, 2000, "h1001.example")
-	if err != nil || len(files) != 999 || slices.Contains(files, "h1000.example") {
-		t.Errorf("%d hosts of files, %v", len(files), err)
+	files := claimHosts(t, db, []docdb.Rank{docdb.RankFile}, 2000, "h1001.example")
+	if len(files) != 999 || slices.Contains(files, "h1000.example") {
+		t.Errorf("%d hosts of files", len(files))
 	}
+	if again := claimHosts(t, db, ofAgents, 2000); len(again) != 901 || slices.Contains(again, "new.example") {
+		t.Errorf("%d other hosts of agents", len(again))
+	}
+	sqlExec(t, db, "update hosts set claimed_until = null")
 	// What was read of the new agent leaves its host with its files.
 	sqlExec(t, db, "update uris set next_due = now() + interval '1 day' where rank = 0")
 	sqlExec(t, db, `insert into uris (hash, uri, kind, host, rank, next_due) values (sha256('f'), 'f', 'https', 'new.example', 3, now())`)
-	ok(t, docdb.FinishHost(ctx, db, "new.example"))
-	if files, err := docdb.DueFileHosts(ctx, db, 2000); err != nil || !slices.Contains(files, "new.example") {
-		t.Errorf("%d hosts of files, %v", len(files), err)
+	ok(t, docdb.FinishHost(ctx, db, docdb.HostClaim{Host: "new.example"}))
+	if files := claimHosts(t, db, []docdb.Rank{docdb.RankFile}, 2000); !slices.Contains(files, "new.example") {
+		t.Errorf("%d hosts of files", len(files))
 	}
+}
+
+// claimHosts returns the names of the hosts that ClaimHosts claims.
+func claimHosts(t *testing.T, db *store.DB, ranks []docdb.Rank, limit int, except ...string) (hosts []string) {
+	t.Helper()
+	claims, err := docdb.ClaimHosts(ctxOf(t), db, ranks, limit, except...)
+	ok(t, err)
+	for _, c := range claims {
+		hosts = append(hosts, c.Host)
+	}
+	return hosts
+}
+
+// dueHosts returns the hosts with documents due, the longest waiting first.
+func dueHosts(t *testing.T, db *store.DB) []string {
+	t.Helper()
+	rows, err := db.Pool().Query(ctxOf(t), "select host from hosts where due_at <= now() order by due_at")
+	ok(t, err)
+	hosts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	ok(t, err)
+	return hosts
 }
 
 // What a host asked for stands against wishes, new documents and a new start; its
@@ -70,7 +99,7 @@ func TestRestOutlastsWishes(t *testing.T) {
 			u := claim(t, db, host)[url]
 			save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "http_status",
 				NextDue: time.Now().Add(24 * time.Hour)})
-			ok(t, docdb.BackOffHost(ctx, db, host, c.asked, time.Hour, time.Hour))
+			ok(t, docdb.BackOffHost(ctx, db, docdb.HostClaim{Host: host}, c.asked, time.Hour, time.Hour))
 			r, err := query.RequestRefresh(ctx, db, w.id(0))
 			if err != nil || !r.Queued {
 				t.Errorf("refresh %+v, %v", r, err)
@@ -78,8 +107,8 @@ func TestRestOutlastsWishes(t *testing.T) {
 			_, err = docdb.RetryDocuments(ctx, db, docdb.RetryFilter{})
 			ok(t, err)
 			ok(t, docdb.RestoreHosts(ctx, db))
-			if hosts, err := docdb.DueHosts(ctx, db, 10); err != nil || len(hosts) != 0 {
-				t.Errorf("due while it rests: %q, %v", hosts, err)
+			if hosts := dueHosts(t, db); len(hosts) != 0 {
+				t.Errorf("due while it rests: %q", hosts)
 			}
 			var within bool
 			ok(t, db.Pool().QueryRow(ctx,
@@ -142,7 +171,7 @@ func TestURISetAgainIsRead(t *testing.T) {
 		}
 	}
 	save(t, db, docdb.FetchResult{URIID: u[uris[4]].ID, FetchedAt: now, Reason: "bad_data_uri", Dead: true})
-	ok(t, docdb.FinishHost(ctxOf(t), db, ""))
+	ok(t, docdb.FinishHost(ctxOf(t), db, docdb.HostClaim{Host: ""}))
 	for _, uri := range uris {
 		w.mine(repute.URIUpdated{TokenID: tokenID(2), URI: uri, UpdatedBy: person(2)})
 	}
@@ -197,7 +226,7 @@ func TestDeadCIDsHaveTheirQueue(t *testing.T) {
 	const cid, url = "ipfs://cid", "https://x/0"
 	db, _ := queue(t, cid, url)
 	sqlExec(t, db, "update uris set host = 'ipfs' where kind = 'ipfs'")
-	sqlExec(t, db, "insert into hosts values ('ipfs', now())")
+	sqlExec(t, db, "insert into hosts (host, due_at) values ('ipfs', now())")
 	fail := func(u docdb.URI) {
 		t.Helper()
 		save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "gateway",
@@ -214,8 +243,8 @@ func TestDeadCIDsHaveTheirQueue(t *testing.T) {
 	if due := claim(t, db, "ipfs"); len(due) != 0 {
 		t.Errorf("after the second failure still due: %+v", due)
 	}
-	if hosts, err := docdb.DueHosts(ctxOf(t), db, 10); err != nil || !slices.Contains(hosts, docdb.RetryHost) {
-		t.Errorf("hosts %q, %v", hosts, err)
+	if hosts := dueHosts(t, db); !slices.Contains(hosts, docdb.RetryHost) {
+		t.Errorf("hosts %q", hosts)
 	}
 	fail(claim(t, db, docdb.RetryHost)[cid])
 	if n, err := docdb.RetryDocuments(ctxOf(t), db, docdb.RetryFilter{Host: "ipfs"}); err != nil || n != 1 {
@@ -311,18 +340,81 @@ func TestAllowedDuringClaim(t *testing.T) {
 	}
 }
 
-// A turn begins once.
-func TestBeginHost(t *testing.T) {
+// A host is claimed once, by one of any number of processes, also when new documents of it are due meanwhile. A claim
+// that expired is another's, and its former holder changes nothing of it.
+func TestHostClaims(t *testing.T) {
 	t.Parallel()
-	db, _ := queue(t, "https://x/0")
-	hostOf(t, db, "x")
-	for _, want := range []bool{true, false} {
-		if begun, err := docdb.ClaimHost(ctxOf(t), db, "x"); err != nil || begun != want {
-			t.Errorf("begun = %t, %v, want %t", begun, err, want)
-		}
+	db, w := queue(t)
+	sqlExec(t, db, `insert into uris (hash, uri, kind, host, rank, next_due)
+		select sha256(h::bytea), h::bytea, 'https', h, 1, now() - interval '1 minute' from generate_series(1, 100) i,
+			lateral (select 'h' || i || '.example') w(h)`)
+	ok(t, docdb.RestoreHosts(ctxOf(t), db))
+	of := []docdb.Rank{docdb.RankAgent}
+	var mu sync.Mutex
+	claimed := map[string]docdb.HostClaim{}
+	var processes sync.WaitGroup
+	for range 8 {
+		processes.Go(func() {
+			for {
+				claims, err := docdb.ClaimHosts(ctxOf(t), db, of, 3)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				for _, c := range claims {
+					if _, twice := claimed[c.Host]; twice {
+						t.Errorf("%s is claimed twice", c.Host)
+					}
+					claimed[c.Host] = c
+				}
+				all := len(claimed) == 100
+				mu.Unlock()
+				if all || err != nil || len(claims) == 0 && t.Failed() {
+					return
+				}
+			}
+		})
 	}
-	if begun, err := docdb.ClaimHost(ctxOf(t), db, "unknown"); err != nil || begun {
-		t.Errorf("a host without documents: %t, %v", begun, err)
+	processes.Wait()
+	w.mine(repute.Transfer{To: person(1), TokenID: tokenID(0)},
+		repute.Registered{TokenID: tokenID(0), URI: "https://x/new", Owner: person(1)})
+	w.store(t, db, w.tip().Number)
+	sqlExec(t, db, "update uris set host = 'h1.example' where uri = 'https://x/new'")
+	sqlExec(t, db, "update hosts set due_at = now() where host = 'h1.example'")
+	if again := claimHosts(t, db, of, 100); len(again) != 0 {
+		t.Errorf("claimed again: %q", again)
+	}
+	old := claimed["h1.example"]
+	sqlExec(t, db, "update hosts set claimed_until = now() - interval '1 second' where host = 'h1.example'")
+	next, err := docdb.ClaimHosts(ctxOf(t), db, of, 100)
+	if err != nil || len(next) != 1 || next[0].Host != "h1.example" {
+		t.Fatalf("the claim that expired: %+v, %v", next, err)
+	}
+	ok(t, docdb.FinishHost(ctxOf(t), db, old))
+	ok(t, docdb.ReleaseHost(ctxOf(t), db, old))
+	ok(t, docdb.BackOffHost(ctxOf(t), db, old, time.Hour, time.Hour, time.Hour))
+	if again := claimHosts(t, db, of, 100); len(again) != 0 || !slices.Contains(dueHosts(t, db), "h1.example") {
+		t.Errorf("its former holder ended the claim: %q", again)
+	}
+	ok(t, docdb.ReleaseHost(ctxOf(t), db, next[0]))
+	if again := claimHosts(t, db, of, 100); !slices.Equal(again, []string{"h1.example"}) {
+		t.Errorf("after the release: %q", again)
+	}
+}
+
+// The last free place goes to each rank in turn, however many hosts of another rank wait.
+func TestRanksTakeTurns(t *testing.T) {
+	t.Parallel()
+	db, _ := queue(t)
+	sqlExec(t, db, `insert into hosts (host, due_at, rank) select 'h' || i, now() - i * interval '1 second', i % 3
+		from generate_series(1, 90) i`)
+	of := []docdb.Rank{docdb.RankProof, docdb.RankNew, docdb.RankAgent}
+	if got := claimHosts(t, db, of, 1); !slices.Equal(got, []string{"h89"}) {
+		t.Errorf("one place: %q, want the longest waiting of the first rank", got)
+	}
+	if got := claimHosts(t, db, of, 6); len(got) != 6 || !slices.Contains(got, "h90") || !slices.Contains(got, "h87") ||
+		!slices.Contains(got, "h86") || !slices.Contains(got, "h88") {
+		t.Errorf("six places: %q, want two of each rank", got)
 	}
 }
 

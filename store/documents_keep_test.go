@@ -91,13 +91,13 @@ func TestRefresh(t *testing.T) {
 	t.Parallel()
 	db, w := queue(t, "https://x/0", "")
 	read(t, db, claim(t, db, "")["https://x/0"], "0", linked("zero"))
-	ok(t, docdb.FinishHost(ctxOf(t), db, ""))
+	ok(t, docdb.FinishHost(ctxOf(t), db, docdb.HostClaim{Host: ""}))
 	first, err := query.RequestRefresh(ctxOf(t), db, w.id(0))
 	if err != nil || !first.Queued || time.Until(first.NextAllowed) < 50*time.Second {
 		t.Fatalf("refresh: %+v, %v", first, err)
 	}
-	if hosts, err := docdb.DueHosts(ctxOf(t), db, 10); err != nil || len(hosts) != 1 {
-		t.Errorf("hosts %q, %v", hosts, err)
+	if hosts := dueHosts(t, db); len(hosts) != 1 {
+		t.Errorf("hosts %q", hosts)
 	}
 	if u := claim(t, db, "")["https://x/0"]; u.Rank != docdb.RankAgent { // never read ones come before
 		t.Errorf("claimed %+v", u)
@@ -335,9 +335,9 @@ func TestRetryAndStats(t *testing.T) {
 	if due := claim(t, db, ""); len(due) != 3 {
 		t.Errorf("%d due", len(due))
 	}
-	ok(t, docdb.BackOffHost(ctxOf(t), db, "", time.Hour, time.Second, time.Minute))
-	if hosts, err := docdb.DueHosts(ctxOf(t), db, 10); err != nil || len(hosts) != 0 {
-		t.Errorf("hosts %q, %v", hosts, err)
+	ok(t, docdb.BackOffHost(ctxOf(t), db, docdb.HostClaim{Host: ""}, time.Hour, time.Second, time.Minute))
+	if hosts := dueHosts(t, db); len(hosts) != 0 {
+		t.Errorf("hosts %q", hosts)
 	}
 }
 

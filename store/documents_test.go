@@ -285,9 +285,9 @@ func TestClaimsDoNotOverlap(t *testing.T) {
 			t.Errorf("uri %d was claimed %d times", id, times)
 		}
 	}
-	ok(t, docdb.FinishHost(context.Background(), db, ""))
-	if hosts, err := docdb.DueHosts(context.Background(), db, 10); err != nil || len(hosts) != 0 {
-		t.Errorf("hosts while all is claimed: %q, %v", hosts, err)
+	ok(t, docdb.FinishHost(context.Background(), db, docdb.HostClaim{Host: ""}))
+	if hosts := dueHosts(t, db); len(hosts) != 0 {
+		t.Errorf("hosts while all is claimed: %q", hosts)
 	}
 	sqlExec(t, db, "update uris set next_due = next_due - interval '6 minutes' where next_due is not null")
 	again := claim(t, db, "")
@@ -308,15 +308,15 @@ func TestDueOrder(t *testing.T) {
 		select sha256(h::bytea), h::bytea, 'https', h, now() + w from (values ('a.example', interval '-1 s'),
 			('b.example', interval '1 h'),
 			('c.example', interval '-1 h'), ('d.example', null)) v(h, w)`)
-	sqlExec(t, db, "insert into hosts select host, next_due from uris where host <> '' and next_due is not null")
+	sqlExec(t, db, "insert into hosts (host, due_at) select host, next_due from uris where host <> '' and next_due is not null")
 	ctx := context.Background()
-	hosts, err := docdb.DueHosts(ctx, db, 10)
-	if err != nil || !slices.Equal(hosts, []string{"c.example", "a.example", ""}) &&
+	hosts := dueHosts(t, db)
+	if !slices.Equal(hosts, []string{"c.example", "a.example", ""}) &&
 		!slices.Equal(hosts, []string{"c.example", "", "a.example"}) {
-		t.Errorf("due hosts = %q, %v", hosts, err)
+		t.Errorf("due hosts = %q", hosts)
 	}
-	if hosts, err := docdb.DueHosts(ctx, db, 2); err != nil || len(hosts) != 2 {
-		t.Errorf("two due hosts = %q, %v", hosts, err)
+	if hosts, err := docdb.DueOf(ctx, db, "b.example", "a.example"); err != nil || !slices.Equal(hosts, []string{"a.example"}) {
+		t.Errorf("due of two = %q, %v", hosts, err)
 	}
 	due, err := docdb.DueURIs(ctx, db, "", 2)
 	if err != nil || len(due) != 2 || due[0].URI != "https://x/3" || due[1].URI != "https://x/2" {
@@ -386,8 +386,8 @@ func TestURIStats(t *testing.T) {
 }
 
 // TestNoHostStarves has more hosts than one look takes, each with more documents
-// than a turn takes, all waiting longer than the newcomer: it is due within the
-// rounds it takes to serve everybody once, and what is asked for first is in each.
+// than a turn takes, all waiting longer than the newcomer: it is claimed within the
+// rounds it takes to serve everybody once. Own hosts are nobody's claim.
 func TestNoHostStarves(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
@@ -398,26 +398,26 @@ func TestNoHostStarves(t *testing.T) {
 		from generate_series(1, $1::int) i, generate_series(1, 5) n`, hosts)
 	sqlExec(t, db, `insert into uris (hash, uri, kind, host, next_due) values
 		(sha256('i'), 'i', 'ipfs', 'ipfs', now()), (sha256('d'), 'd', 'data', '', now()), (sha256('z'), 'z', 'https', 'z.example', now())`)
-	sqlExec(t, db, "insert into hosts select host, min(next_due) from uris group by host")
+	sqlExec(t, db, "insert into hosts (host, due_at) select host, min(next_due) from uris group by host")
 	for range 2 {
-		due, err := docdb.DueHosts(ctx, db, limit, "", "ipfs")
+		claims, err := docdb.ClaimHosts(ctx, db, []docdb.Rank{docdb.RankNew, docdb.RankFile}, limit, "", "ipfs")
 		ok(t, err)
-		if len(due) != limit+2 && !slices.Contains(due, "z.example") || !slices.Contains(due, "") ||
-			!slices.Contains(due, "ipfs") {
-			t.Fatalf("%d hosts due", len(due))
+		if len(claims) != limit {
+			t.Fatalf("%d hosts claimed", len(claims))
 		}
-		for _, host := range due {
-			if host == "z.example" {
+		for _, c := range claims {
+			switch c.Host {
+			case "z.example":
 				return
+			case "", "ipfs":
+				t.Fatalf("host %q was claimed", c.Host)
 			}
-			if host != "" && host != "ipfs" {
-				_, err := docdb.DueURIs(ctx, db, host, 1)
-				ok(t, err)
-				ok(t, docdb.FinishHost(ctx, db, host))
-			}
+			_, err := docdb.DueURIs(ctx, db, c.Host, 1)
+			ok(t, err)
+			ok(t, docdb.FinishHost(ctx, db, c))
 		}
 	}
-	t.Error("a host was never due")
+	t.Error("a host was never claimed")
 }
 
 // TestFinishedHostComesBack interns beside a host's end.
@@ -433,14 +433,14 @@ func TestFinishedHostComesBack(t *testing.T) {
 		w.agents++
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if err := docdb.FinishHost(ctx, db, ""); err != nil {
+			if err := docdb.FinishHost(ctx, db, docdb.HostClaim{Host: ""}); err != nil {
 				t.Error(err)
 			}
 		})
 		w.store(t, db, w.tip().Number)
 		wg.Wait()
-		if hosts, err := docdb.DueHosts(ctx, db, 10); err != nil || len(hosts) != 1 {
-			t.Fatalf("after uri %d: %q, %v", i, hosts, err)
+		if hosts := dueHosts(t, db); len(hosts) != 1 {
+			t.Fatalf("after uri %d: %q", i, hosts)
 		}
 	}
 }
@@ -458,13 +458,13 @@ func TestOnlyURIsOfAgentsAreDue(t *testing.T) {
 	if stats, err := docdb.ReadURIStats(ctxOf(t), db); err != nil || stats.Total != 1 {
 		t.Errorf("stats = %+v, %v", stats, err)
 	}
-	ok(t, docdb.FinishHost(ctxOf(t), db, ""))
+	ok(t, docdb.FinishHost(ctxOf(t), db, docdb.HostClaim{Host: ""}))
 	for range 2 { // once more changes nothing
 		w.mine(repute.URIUpdated{TokenID: tokenID(0), URI: later, UpdatedBy: person(0)})
 		w.store(t, db, w.tip().Number)
 	}
-	if hosts, err := docdb.DueHosts(ctxOf(t), db, 10); err != nil || len(hosts) != 1 {
-		t.Errorf("due hosts %q, %v", hosts, err)
+	if hosts := dueHosts(t, db); len(hosts) != 1 {
+		t.Errorf("due hosts %q", hosts)
 	}
 	u := claim(t, db, "")[later]
 	if u.Attempts != 1 {

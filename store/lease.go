@@ -104,6 +104,13 @@ func (db *DB) Release(ctx context.Context, l Lease) error {
 	return Failed("release lease "+l.Name, err)
 }
 
+// RevokeLease ends a lease when tx commits: writes under it are refused from then on, and its holder MUST acquire it
+// again. A lease that nobody holds stays free.
+func RevokeLease(ctx context.Context, tx pgx.Tx, name string) error {
+	_, err := tx.Exec(ctx, "update leases set epoch = epoch + 1, expires_at = clock_timestamp() where name = $1", name)
+	return Failed("revoke lease "+name, err)
+}
+
 // HoldLease takes the advisory lock by which Acquire finds this transaction, and returns
 // repute.ErrFenced when the lease is lost. The zero lease is not checked.
 func HoldLease(ctx context.Context, tx pgx.Tx, l Lease) error {

@@ -228,9 +228,9 @@ func TestReadsUseIndexes(t *testing.T) {
 			must(err)
 		},
 		"hosts": func() {
-			_, err := docdb.DueHosts(ctx, db, 10, "", "ipfs")
+			_, err := docdb.ClaimHosts(ctx, db, []docdb.Rank{docdb.RankNew, docdb.RankAgent, docdb.RankProof}, 10, "", "ipfs")
 			must(err)
-			must(docdb.FinishHost(ctx, db, "h7"))
+			must(docdb.FinishHost(ctx, db, docdb.HostClaim{Host: "h7"}))
 		},
 		"queue": func() {
 			_, err := docdb.DueURIs(ctx, db, "h7", 10)

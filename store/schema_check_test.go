@@ -64,9 +64,13 @@ func TestFetching(t *testing.T) {
 	if err != nil || f.Workers || f.Since.IsZero() || time.Since(f.Since) > time.Hour {
 		t.Errorf("%+v, %v", f, err)
 	}
-	sqlExec(t, db, "insert into river_leader (name, leader_id, elected_at, expires_at) values ('default', 'x', now(), now() + interval '1 minute')")
+	ok(t, docdb.NoteWorker(t.Context(), db))
 	sqlExec(t, db, "update hosts set due_at = now() + interval '1 hour'")
 	if f, err = docdb.ReadFetching(t.Context(), db); err != nil || f != (docdb.Fetching{Workers: true}) {
 		t.Errorf("%+v, %v", f, err)
+	}
+	sqlExec(t, db, "update cursors set begun = begun - interval '1 minute' where job = 'documents'")
+	if f, err = docdb.ReadFetching(t.Context(), db); err != nil || f.Workers {
+		t.Errorf("the worker is gone: %+v, %v", f, err)
 	}
 }

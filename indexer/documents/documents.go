@@ -1,16 +1,15 @@
 // Package documents fetches the files that URIs on the chain name: registration files of agents, proofs
 // of their domains, and the files of feedback, responses and validations.
 //
-// A Loop takes due URIs from the table uris, which is the queue: a job claims a host, fetches the due URIs
+// A Loop takes due URIs from the table uris, which is the queue: a job has the claim of a host, fetches the due URIs
 // of the host through package resolver, parses each document and saves bytes, problems and the parsed form.
-// River only starts jobs. A host that does not answer is left until its backoff ends, so that it delays no
+// A host that does not answer is left until its backoff ends, so that it delays no
 // other host. Maintenance passes run concurrently: they schedule new files, parse stored bytes again
 // after the parser changed, and delete what exceeds the bounds of the store.
 package documents
 
 import (
 	"context"
-	"crypto/rand"
 	"log/slog"
 	"strings"
 	"time"
@@ -81,21 +80,21 @@ type fetcher interface {
 }
 
 // Loop fetches the documents behind due URIs. Any number of processes may run it on one database:
-// the state is in table uris, and River distributes the hosts over the workers, one job per host at
-// a time.
+// the state is in tables uris and hosts, and the claim of a host gives it to one job at a time.
 type Loop struct {
 	db    *store.DB
 	fetch fetcher
 	opts  Options
 	saver *saver
-	slots map[string]*slots // by queue
-	id    string            // of this process's jobs in its own queue
+	// claimed are the places for hosts of agents and for those of other files, own those for ownHosts.
+	claimed [2]*slots
+	own     *slots
 }
 
 // New returns a loop.
 func New(db *store.DB, fetch *resolver.Client, o Options) *Loop {
-	l := &Loop{db: db, fetch: fetch, opts: o.withDefaults(), id: rand.Text()}
-	l.slots = newSlots(l.opts.Hosts)
+	l := &Loop{db: db, fetch: fetch, opts: o.withDefaults()}
+	l.claimed, l.own = newSlots(l.opts.Hosts)
 	l.saver = &saver{save: l.save, broken: l.broken}
 	return l
 }

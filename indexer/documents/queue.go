@@ -3,47 +3,34 @@ package documents
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
-	"repute"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"github.com/riverqueue/river/rivertype"
 	"golang.org/x/sync/errgroup"
 
+	"repute"
 	"repute/indexer/node"
 	"repute/store/docdb"
 )
 
 const (
-	// agentsQueue holds hosts at which documents of agents are due, filesQueue hosts at which only
-	// other files are due, ownQueue the hosts in ownHosts. Hosts that do not answer can fill the first
-	// two, and filling filesQueue costs an attacker little, so that it MUST NOT delay the others.
-	agentsQueue = "documents"
-	filesQueue  = "documents_files"
-	ownQueue    = "documents_own"
 	// jobBudget is how long one job starts fetches while other hosts may wait, freeBudget while
 	// no other host waits. The last fetch ends before jobTimeout: it takes at most fetchLimit, and
 	// saveLimit twice, for the document saved before and its own. Afterwards the job waits at most
-	// returnLimit for each of the last document, its claims and its host. After rescueAfter the
-	// job of a process that died is started again.
+	// returnLimit for each of the last document, its claims and its host. All of it ends before the
+	// claim of the host expires (docdb.HostClaim).
 	jobBudget   = 15 * time.Second
 	freeBudget  = 60 * time.Second
 	fetchLimit  = 22 * time.Second // more than the client's own
 	saveLimit   = 15 * time.Second // of all tries
 	jobTimeout  = 118 * time.Second
-	rescueAfter = 135 * time.Second
 	returnLimit = 5 * time.Second
 	// stopAfter is what running fetches get at shutdown.
 	stopAfter = 3 * time.Second
-	// sweepMost is how many hosts of each rank one sweep queues beyond the free workers. The queue is
-	// first in, first out: the host of a new agent waits behind no more hosts of the other ranks.
-	sweepMost = 100
+	// noteEvery is how often the loop records that it works, for the status.
+	noteEvery = 5 * time.Second
 )
 
 // ownHosts are the hosts that need no server of an agent: "" for documents that the URI itself contains,
@@ -53,42 +40,44 @@ var ownHosts = [...]string{"", "ipfs", docdb.RetryHost}
 // isOwn reports whether a host is one of ownHosts.
 func isOwn(host string) bool { return slices.Contains(ownHosts[:], host) }
 
-// hostJob drains one host's due URIs; "" holds those that need no network.
-type hostJob struct {
-	Host string `json:"host"`
-	// Process is Loop.id for the own hosts, "" for others: several processes may work on an
-	// own one, and none waits until a job is rescued of one that died.
-	Process string `json:"process,omitempty"`
+// slots are the places for jobs of one class of hosts in this process. Hosts that do not answer can fill the places of
+// their class, and filling those of files costs an attacker little, so that no class MUST delay another.
+type slots struct {
+	ranks []docdb.Rank // of the hosts; nil for ownHosts
+	most  int
+	taken atomic.Int32
+	turns int // claims so far
 }
 
-// Kind names the job in River's tables.
-func (hostJob) Kind() string { return "documents" }
+// free returns how many more hosts could be worked on now.
+func (s *slots) free() int { return max(0, s.most-int(s.taken.Load())) }
 
-// InsertOpts allows one unfinished job per host. It is not retried: the next
-// sweep finds what is still due.
-func (j hostJob) InsertOpts() river.InsertOpts {
-	queue := agentsQueue
-	if isOwn(j.Host) {
-		queue = ownQueue
-	}
-	return river.InsertOpts{Queue: queue, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByArgs: true,
-		ByState: []rivertype.JobState{rivertype.JobStateAvailable, rivertype.JobStatePending,
-			rivertype.JobStateRunning, rivertype.JobStateScheduled}}}
+// nextRanks returns the ranks of the class, each first in turn, so that the last free place is not always of one rank.
+func (s *slots) nextRanks() []docdb.Rank {
+	n := s.turns % len(s.ranks)
+	s.turns++
+	return slices.Concat(s.ranks[n:], s.ranks[:n])
 }
 
-var _ river.JobArgsWithInsertOpts = hostJob{}
+// newSlots divides the workers: hosts of other files get a quarter of the places, besides those of
+// hosts of agents, which they therefore never hold up.
+func newSlots(hosts int) (claimed [2]*slots, own *slots) {
+	claimed[0] = &slots{ranks: []docdb.Rank{docdb.RankNew, docdb.RankAgent, docdb.RankProof}, most: hosts}
+	claimed[1] = &slots{ranks: []docdb.Rank{docdb.RankFile}, most: (hosts + 3) / 4}
+	return claimed, &slots{most: len(ownHosts)}
+}
 
 // Run fetches until ctx ends, which is no error; running fetches get a moment
 // to finish. While the database is away it waits.
 func (l *Loop) Run(ctx context.Context) error {
 	retry := node.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 	for ctx.Err() == nil {
-		client, err := l.start(ctx)
+		// Hosts that have planned documents and are not scheduled are scheduled first.
+		err := docdb.RestoreHosts(ctx, l.db)
 		if err == nil {
 			var group errgroup.Group
 			group.Go(func() error { l.maintain(ctx); return nil })
-			l.sweepUntil(ctx, client)
-			<-client.Stopped()
+			l.dispatch(ctx)
 			return group.Wait()
 		}
 		l.opts.Log.Warn("documents: not started", "error", err)
@@ -97,131 +86,136 @@ func (l *Loop) Run(ctx context.Context) error {
 	return nil
 }
 
-// start returns a running River client. Hosts that have planned documents and are not scheduled
-// are scheduled first.
-func (l *Loop) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
-	if err := docdb.RestoreHosts(ctx, l.db); err != nil {
-		return nil, err
-	}
-	workers := river.NewWorkers()
-	river.AddWorker(workers, river.WorkFunc(l.work))
-	client, err := river.NewClient(riverpgxv5.New(l.db.Pool()), &river.Config{
-		Queues:                      l.queues(),
-		Workers:                     workers,
-		FetchPollInterval:           time.Second,
-		JobTimeout:                  jobTimeout,
-		RescueStuckJobsAfter:        rescueAfter,
-		SoftStopTimeout:             stopAfter,
-		CompletedJobRetentionPeriod: 10 * time.Minute,
-		Logger:                      slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("river: %w", err)
-	}
-	if err := client.Start(ctx); err != nil {
-		return nil, fmt.Errorf("river: %w", err)
-	}
-	return client, nil
-}
-
-// slots are the places of a queue in this process.
-type slots struct {
-	most  int
-	taken atomic.Int32
-}
-
-// free returns how many more hosts could be worked on now.
-func (s *slots) free() int { return max(0, s.most-int(s.taken.Load())) }
-
-// newSlots divides the workers: hosts of other files get a quarter of the places, besides those of
-// hosts of agents, which they therefore never hold up.
-func newSlots(hosts int) map[string]*slots {
-	return map[string]*slots{agentsQueue: {most: hosts}, filesQueue: {most: (hosts + 3) / 4},
-		ownQueue: {most: len(ownHosts)}}
-}
-
-// queues returns River's configuration, with as many workers as each queue has slots.
-func (l *Loop) queues() map[string]river.QueueConfig {
-	out := map[string]river.QueueConfig{}
-	for name, s := range l.slots {
-		out[name] = river.QueueConfig{MaxWorkers: s.most}
-	}
-	return out
-}
-
-// sweepUntil queues due hosts until ctx ends.
-func (l *Loop) sweepUntil(ctx context.Context, client *river.Client[pgx.Tx]) {
+// dispatch starts a job for each host that is due while there are places, until ctx ends and no job runs.
+func (l *Loop) dispatch(ctx context.Context) {
+	d := dispatcher{loop: l, own: map[string]bool{}, freed: make(chan struct{}, 1)}
+	jobs, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer d.running.Wait()
+	defer context.AfterFunc(ctx, func() { repute.Pause(jobs, stopAfter); cancel() })()
 	retry := node.Backoff{Min: l.opts.Sweep, Max: 5 * time.Second}
 	for ctx.Err() == nil {
-		if err := l.sweep(ctx, client); err != nil && ctx.Err() == nil {
+		hungry, err := d.sweep(ctx, jobs)
+		if err != nil && ctx.Err() == nil {
 			l.opts.Log.Warn("documents: sweep failed", "error", err)
 			repute.Pause(ctx, retry.Next())
 			continue
 		}
 		retry.Reset()
-		repute.Pause(ctx, l.opts.Sweep)
+		d.wait(ctx, hungry)
 	}
 }
 
-// sweep inserts a job for each host that is due. Jobs are unique by host, so a host that waits or
-// is worked on gets no second one.
-func (l *Loop) sweep(ctx context.Context, client *river.Client[pgx.Tx]) error {
-	hosts, err := docdb.DueHosts(ctx, l.db, sweepMost+l.slots[agentsQueue].free(), ownHosts[:]...)
+// dispatcher gives hosts to jobs of this process.
+type dispatcher struct {
+	loop    *Loop
+	running sync.WaitGroup
+	freed   chan struct{} // holds a signal when a job has ended
+	noted   time.Time
+
+	mu  sync.Mutex
+	own map[string]bool // the own hosts that a job of this process works on
+}
+
+// sweep starts jobs for hosts that are due. hungry is true when more hosts may be due than there were places.
+func (d *dispatcher) sweep(ctx, jobs context.Context) (hungry bool, err error) {
+	if time.Since(d.noted) >= noteEvery {
+		if err := docdb.NoteWorker(ctx, d.loop.db); err != nil {
+			return false, err
+		}
+		d.noted = time.Now()
+	}
+	due, err := docdb.DueOf(ctx, d.loop.db, ownHosts[:]...)
 	if err != nil {
-		return err
+		return false, err
 	}
-	files, err := docdb.DueFileHosts(ctx, l.db, sweepMost+l.slots[filesQueue].free(), ownHosts[:]...)
-	if err != nil {
-		return err
+	for _, host := range due {
+		d.startOwn(jobs, host)
 	}
-	var jobs []river.InsertManyParams
-	for _, host := range hosts {
-		jobs = append(jobs, river.InsertManyParams{Args: l.jobOf(host)})
+	for _, place := range d.loop.claimed {
+		free := place.free()
+		if free == 0 {
+			hungry = true
+			continue
+		}
+		claims, err := docdb.ClaimHosts(ctx, d.loop.db, place.nextRanks(), free, ownHosts[:]...)
+		if err != nil {
+			return false, err
+		}
+		hungry = hungry || len(claims) == free
+		for _, c := range claims {
+			d.start(jobs, place, c, func() {})
+		}
 	}
-	for _, host := range files {
-		o := l.jobOf(host).InsertOpts()
-		o.Queue = filesQueue
-		jobs = append(jobs, river.InsertManyParams{Args: l.jobOf(host), InsertOpts: &o})
-	}
-	if len(jobs) == 0 {
-		return nil
-	}
-	_, err = client.InsertMany(ctx, jobs)
-	return err
+	return hungry, nil
 }
 
-// jobOf returns the job of a host. A job of one of ownHosts names the process, so that each
-// process can have one.
-func (l *Loop) jobOf(host string) hostJob {
-	if isOwn(host) {
-		return hostJob{Host: host, Process: l.id}
+// startOwn starts a job for one of ownHosts unless one of this process runs. Each process may have one.
+func (d *dispatcher) startOwn(jobs context.Context, host string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.own[host] {
+		return
 	}
-	return hostJob{Host: host}
+	d.own[host] = true
+	d.start(jobs, d.loop.own, docdb.HostClaim{Host: host}, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.own, host)
+	})
 }
 
-// work fetches the due URIs of one host until the budget of the job ends, which is longer while no other
-// host waits. Then it releases the host.
-func (l *Loop) work(ctx context.Context, job *river.Job[hostJob]) error {
-	place := l.slots[job.Queue]
+// start starts a job, which calls ended at its end.
+func (d *dispatcher) start(jobs context.Context, place *slots, c docdb.HostClaim, ended func()) {
 	place.taken.Add(1)
-	defer place.taken.Add(-1)
-	t := &hostClaim{loop: l, place: place, host: job.Args.Host, begun: time.Now()}
-	begun, err := t.claimHost(ctx)
-	if begun {
-		err = t.run(ctx)
+	d.running.Go(func() {
+		defer d.signal()
+		defer ended()
+		defer place.taken.Add(-1)
+		d.loop.work(jobs, place, c)
+	})
+}
+
+// signal records that a job has ended. It does not block.
+func (d *dispatcher) signal() {
+	select {
+	case d.freed <- struct{}{}:
+	default:
 	}
-	if err != nil {
-		err = errors.Join(err, l.releaseHost(ctx, t.host))
-		l.opts.Log.Warn("documents: host not finished", "host", t.host, "error", err)
+}
+
+// wait waits until the next sweep, or where hosts wait for a place until a job has ended.
+func (d *dispatcher) wait(ctx context.Context, hungry bool) {
+	t := time.NewTimer(d.loop.opts.Sweep)
+	defer t.Stop()
+	freed := d.freed
+	if !hungry {
+		freed = nil
 	}
-	return err
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	case <-freed:
+	}
+}
+
+// work fetches the due URIs of one claimed host until the budget of the job ends, which is longer while no other
+// host waits. Then it ends the claim.
+func (l *Loop) work(ctx context.Context, place *slots, c docdb.HostClaim) {
+	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
+	defer cancel()
+	t := &hostClaim{loop: l, place: place, host: c.Host, claim: c, begun: time.Now()}
+	if err := t.run(ctx); err != nil {
+		err = errors.Join(err, l.releaseHost(ctx, c))
+		l.opts.Log.Warn("documents: host not finished", "host", c.Host, "error", err)
+	}
 }
 
 // releaseHost ends the claim to a host, also after ctx has ended.
-func (l *Loop) releaseHost(ctx context.Context, host string) error {
+func (l *Loop) releaseHost(ctx context.Context, c docdb.HostClaim) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnLimit)
 	defer cancel()
-	return docdb.ReleaseHost(ctx, l.db, host)
+	return docdb.ReleaseHost(ctx, l.db, c)
 }
 
 // hostClaim is the claim of one job to one host, and what the job has seen of it.
@@ -229,6 +223,7 @@ type hostClaim struct {
 	loop   *Loop
 	place  *slots
 	host   string
+	claim  docdb.HostClaim
 	begun  time.Time
 	short  atomic.Bool  // a worker found no due URI
 	silent atomic.Int32 // fetches in a row that the host did not answer
@@ -253,15 +248,6 @@ func portions(host string) (portion, parallel int) {
 	return 8, HostParallel
 }
 
-// claimHost reports whether this job owns the host: another job may have worked on it while this one was
-// queued. Several jobs may work on one of ownHosts.
-func (t *hostClaim) claimHost(ctx context.Context) (bool, error) {
-	if isOwn(t.host) {
-		return true, nil
-	}
-	return docdb.ClaimHost(ctx, t.loop.db, t.host)
-}
-
 // run fetches the due documents of the claimed host and ends the claim: with a backoff when the
 // host did not answer, else with its next due time.
 func (t *hostClaim) run(ctx context.Context) error {
@@ -274,10 +260,10 @@ func (t *hostClaim) run(ctx context.Context) error {
 	switch {
 	case err != nil:
 	case t.backsOff():
-		err = docdb.BackOffHost(ctx, t.loop.db, t.host, time.Duration(t.rest.Load()),
+		err = docdb.BackOffHost(ctx, t.loop.db, t.claim, time.Duration(t.rest.Load()),
 			t.loop.opts.RetryMin, min(t.loop.opts.RetryMax, time.Hour))
 	default:
-		err = docdb.FinishHost(ctx, t.loop.db, t.host)
+		err = docdb.FinishHost(ctx, t.loop.db, t.claim)
 	}
 	return err
 }

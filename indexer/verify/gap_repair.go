@@ -30,6 +30,9 @@ const (
 // settleNext looks for what one gap lacks. Events that wait are gaps as well.
 // ErrNothingNew when none is due.
 func (v *Verifier) settleNext(ctx context.Context, l store.Lease, at verifydb.Standing) error {
+	if v.opts.HistoryOnly {
+		return v.settleHistory(ctx, l, at)
+	}
 	waiting, err := v.waiting(ctx)
 	if err != nil {
 		return err

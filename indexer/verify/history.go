@@ -24,17 +24,38 @@ const (
 	historyRange = 10_000 // blocks of the first query
 )
 
-// readHistory continues to read the blocks that were indexed before a validation contract or a
-// feedback gateway was listed. The lower end of the gap is its progress, so that any process can
+// settleHistory reads the next part of one history. ErrNothingNew when none is due.
+func (v *Verifier) settleHistory(ctx context.Context, l store.Lease, at verifydb.Standing) error {
+	due, err := chaindb.DueGaps(ctx, v.db, v.chain.ID, dueHistories)
+	if err != nil {
+		return err
+	}
+	for _, h := range due {
+		if strings.HasPrefix(h.Subject, chaindb.HistorySubject) {
+			return v.readHistory(ctx, l, at, h)
+		}
+	}
+	return ErrNothingNew
+}
+
+// dueHistories is how many due gaps are looked through for one of a history: more than a chain can have.
+const dueHistories = 10_000
+
+// readHistory continues to read the blocks that were indexed before a validation contract, a
+// feedback gateway or a treasury was listed. The lower end of the gap is its progress, so that any process can
 // continue.
 func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at verifydb.Standing, h gap) error {
 	contract := common.HexToAddress(strings.TrimPrefix(h.Subject, chaindb.HistorySubject))
+	isTreasury := slices.ContainsFunc(v.chain.Treasuries, func(t repute.Treasury) bool { return t.Address == contract })
 	isGateway := slices.ContainsFunc(v.chain.Gateways, func(g repute.Gateway) bool { return g.Address == contract })
-	if !isGateway && !slices.Contains(v.chain.Validations, contract) {
+	if !isGateway && !isTreasury && !slices.Contains(v.chain.Validations, contract) {
 		return chaindb.CloseGap(ctx, v.db, v.chain.ID, l, h) // no longer listed
 	}
 	s := missing.Search{Addresses: []common.Address{contract}, Topics: [][]common.Hash{{contracts.Topic(h.Kind)}}}
-	if isGateway {
+	switch {
+	case isTreasury:
+		s.Topics = [][]common.Hash{contracts.TreasuryTopics()}
+	case isGateway:
 		s.Topics = [][]common.Hash{contracts.GatewayTopics()}
 	}
 	most := uint64(historyRange)

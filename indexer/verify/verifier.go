@@ -51,9 +51,12 @@ type Options struct {
 	// RetryMin and RetryMax are the first and the longest pause before a gap is
 	// looked for again, 30 s and 1 h.
 	RetryMin, RetryMax time.Duration
-	NoBloom            bool         // headers' blooms prove nothing: the receipts of every block are read
-	Metrics            *Metrics     // nil: not exposed
-	Log                *slog.Logger // nil: discarded
+	// HistoryOnly compares nothing: the verifier only reads what a contract emitted in blocks that were indexed
+	// before it was listed.
+	HistoryOnly bool
+	NoBloom     bool         // headers' blooms prove nothing: the receipts of every block are read
+	Metrics     *Metrics     // nil: not exposed
+	Log         *slog.Logger // nil: discarded
 }
 
 // withDefaults replaces zero values by the named defaults.
@@ -93,7 +96,7 @@ type Verifier struct {
 	began         time.Time     // when this process began to compare all agents
 	swept         time.Time     // when it last had
 	rest          time.Duration // how long to wait then
-	tasks         [4]task
+	tasks         []task
 	first         int             // the task to begin with
 	dense         bool            // too many blooms of this chain admit events to search by them
 	bloomless     bool            // blooms lack logs of their blocks, so that none excludes any
@@ -122,17 +125,41 @@ func New(db *store.DB, c repute.Chain, witnesses func() []*node.Node, o Options)
 	v.states = state.New(db, c, v.witnesses.Spend, v.log)
 	v.unprovenRetry.retry = node.Backoff{Min: o.RetryMin, Max: o.RetryMax}
 	retry := node.Backoff{Min: time.Second, Max: time.Minute}
-	v.tasks = [4]task{{run: v.checkStart, retry: retry}, {run: v.settleNext, retry: retry},
+	v.tasks = []task{{run: v.checkStart, retry: retry}, {run: v.settleNext, retry: retry},
 		{run: v.sweepAgents, retry: retry}, {run: v.sweepBlocks, retry: retry}}
+	if o.HistoryOnly {
+		v.tasks = []task{{run: v.settleNext, retry: retry}}
+	}
 	return v
+}
+
+// readTreasuries reads the treasuries whose events are indexed. Adding one ends the lease, so that Run reads them once.
+func (v *Verifier) readTreasuries(ctx context.Context) error {
+	treasuries, start, _, err := chaindb.Contracts(ctx, v.db, v.chain.ID)
+	if err != nil {
+		return err
+	}
+	if v.chain.WithoutRegistries() {
+		v.chain.StartBlock = start
+	}
+	v.chain.Treasuries = treasuries
+	v.decoder = contracts.NewDecoder(v.chain)
+	return nil
 }
 
 // Run verifies under the chain's lease until ctx ends, which is no error, or the lease is lost,
 // which is repute.ErrFenced. A signal on nudge reports that events were stored which wait for
 // missing ones.
 func (v *Verifier) Run(ctx context.Context, l store.Lease, nudge <-chan struct{}) error {
+	known := false // whether the treasuries are
 	for ctx.Err() == nil {
-		err := v.Step(ctx, l)
+		var err error
+		if !known {
+			err = v.readTreasuries(ctx)
+		}
+		if known = err == nil; known {
+			err = v.Step(ctx, l)
+		}
 		wait := time.Duration(0)
 		switch {
 		case ctx.Err() != nil:

@@ -99,7 +99,7 @@ func (h *house) index() {
 // chain says of it is indexed.
 func TestToolsActOnTheChain(t *testing.T) {
 	t.Parallel()
-	h, follower := followedHouse(t, worker{slug: "plain"})
+	h := treasuryHouse(t, worker{slug: "plain"})
 	token, b := h.tokens(), h.tools(annsToken)
 	payee := common.HexToAddress("0xaa")
 	var registered operate.Act
@@ -119,7 +119,7 @@ func TestToolsActOnTheChain(t *testing.T) {
 	if has := h.tokensOf(token, payee); has != 60 {
 		t.Errorf("the payee has %d units", has)
 	}
-	h.follow(follower)
+	h.indexed()
 	events, err := walletdb.TreasuryEvents(t.Context(), h.db, h.d.Chain().ID, h.treasury,
 		crypto.Keccak256Hash([]byte("plain")), 1<<62, 0, 10)
 	ok(t, err)

@@ -3,7 +3,6 @@ package control_test
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"math/big"
 	"net/http"
@@ -17,11 +16,12 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"repute"
 	"repute/contracts"
 	"repute/contracts/bindings"
 	"repute/devnet"
+	"repute/indexer"
 	"repute/indexer/node"
-	follow "repute/indexer/treasury"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/control/treasury"
@@ -29,22 +29,13 @@ import (
 	"repute/orchestrator/safety"
 	"repute/orchestrator/wallet"
 	"repute/orchestrator/wallet/keys"
+	"repute/store/chaindb"
+	"repute/store/walletdb"
 )
 
 // treasuryHouse is a house with a wallet on a chain, whose treasury holds 1,000 wei, of
-// which the agent "plain" may move 100 at once.
+// which the agent "plain" may move 100 at once. Its events are indexed until the test ends.
 func treasuryHouse(t *testing.T, agents ...orchestrator.Module) *house {
-	t.Helper()
-	h, follower := followedHouse(t, agents...)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); _ = follower.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-done })
-	return h
-}
-
-// followedHouse is a treasuryHouse with a follower of the treasury's events.
-func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *follow.Follower) {
 	t.Helper()
 	d, err := devnet.Start(t.Context(), devnet.Options{Accounts: 6})
 	ok(t, err)
@@ -66,13 +57,17 @@ func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *follow
 		return keys.Config{KeyFile: path}
 	}
 	c := d.Chain()
-	var follower *follow.Follower
 	h := newHouse(t, func(o *options) {
 		one, err := node.New(d.RPCURL(), node.Options{})
 		ok(t, err)
 		pool := node.NewPool([]*node.Node{one}, node.PoolOptions{ChainID: c.ID})
 		t.Cleanup(pool.Close)
-		follower = follow.New(o.DB, c.ID, at, 1, pool, follow.Options{})
+		ok(t, chaindb.WatchTreasury(t.Context(), o.DB, c.ID, repute.Treasury{Address: at, From: 1}))
+		f := indexer.NewFollower(o.DB, repute.Chain{ID: c.ID}, pool, indexer.Options{Poll: 10 * time.Millisecond})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = f.Run(ctx) }()
+		t.Cleanup(func() { cancel(); <-done })
 		w, err := wallet.Open(o.DB,
 			wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{d.RPCURL()}, Treasury: at,
 				Registries: safety.Registries{Identity: c.Identity, Reputation: c.Reputation}, Operator: key(operator),
@@ -86,19 +81,17 @@ func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *follow
 		o.on.Limits.Timeout = time.Minute
 	}, agents...)
 	h.d, h.treasury = d, at
-	return h, follower
+	return h
 }
 
-// follow reads the treasury's events up to the head.
-func (h *house) follow(f *follow.Follower) {
+// indexed waits until the treasury's events are indexed up to the present head.
+func (h *house) indexed() {
 	h.t.Helper()
-	for {
-		if err := f.Step(h.t.Context()); errors.Is(err, follow.ErrNothingNew) {
-			return
-		} else if err != nil {
-			h.t.Fatal(err)
-		}
-	}
+	head := h.d.Head().Number
+	h.until("the treasury's events are indexed", func() bool {
+		at, err := walletdb.ReadTreasury(h.t.Context(), h.db, h.d.Chain().ID, h.treasury)
+		return err == nil && at.Cursor.Number >= head
+	})
 }
 
 // A change of a policy can be looked at before it is signed: decoded, with nothing stored or
@@ -195,14 +188,14 @@ func TestTreasuryRoutes(t *testing.T) {
 
 // What the treasury says is shown with the run or act that it is of.
 func TestTreasuryEvents(t *testing.T) {
-	h, follower := followedHouse(t, worker{slug: "plain"})
+	h := treasuryHouse(t, worker{slug: "plain"})
 	task := h.submit(`{"goal":"do it","coordinatorSlug":"plain"}`)
 	h.waits(task.RunID, "the run ends", func(r control.Run) bool { return r.EndedAt != nil })
 	var ofRun, ofNone operate.Act
 	const pay = `{"agentSlug":"plain","target":"0x00000000000000000000000000000000000000aa","value":"40","purpose":"fee","runId":"%s"}`
 	h.into(h.ann(http.MethodPost, "/v1/treasury/calls", fmt.Sprintf(pay, task.RunID)), 200, &ofRun)
 	h.into(h.ann(http.MethodPost, "/v1/treasury/calls", fmt.Sprintf(pay, "")), 200, &ofNone)
-	h.follow(follower)
+	h.indexed()
 	var run control.Run
 	h.into(h.call(http.MethodGet, "/v1/runs/"+task.RunID, ""), 200, &run)
 	if len(run.Treasury) != 1 || run.Treasury[0].Kind != "NativeExecuted" ||
@@ -238,7 +231,7 @@ func TestTreasuryEvents(t *testing.T) {
 		_, err := h.db.Pool().Exec(t.Context(), "delete from treasury_events where kind = $1", kind)
 		ok(t, err)
 		h.until("another block", func() bool { return h.d.Head().Number > now.Index.To })
-		h.follow(follower)
+		h.indexed()
 		h.into(h.call(http.MethodGet, "/v1/treasury/status", ""), 200, &now)
 		if c := now.Index.Compared; c == nil || !strings.Contains(strings.Join(c.Differ, "\n"), says) {
 			t.Errorf("without %s: %+v %s", kind, c, now.Index.NotCompared)

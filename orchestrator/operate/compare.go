@@ -46,6 +46,9 @@ func (o *Operator) CompareTreasury(ctx context.Context, t walletdb.Treasury) (Tr
 	if last := o.compared.Load(); last != nil && last.BlockHash == t.Cursor.Hash.Hex() {
 		return *last, nil
 	}
+	if (t.Cursor.Hash == common.Hash{}) {
+		return TreasuryCompared{}, fmt.Errorf("the treasury's earlier events are still being read: %w", repute.ErrUnavailable)
+	}
 	c := &comparison{treasury: t, out: TreasuryCompared{Block: t.Cursor.Number, BlockHash: t.Cursor.Hash.Hex(),
 		Differ: []string{}},
 		names: map[common.Hash]string{}, said: map[common.Hash]json.RawMessage{}}

@@ -21,8 +21,9 @@ import (
 	"repute/contracts/bindings"
 	"repute/contracts/bindings/fixtures"
 	"repute/devnet"
+	"repute/indexer"
 	"repute/indexer/node"
-	"repute/indexer/treasury"
+	"repute/indexer/verify"
 	"repute/internal/pgtest"
 	"repute/orchestrator/operate"
 	"repute/orchestrator/safety"
@@ -30,6 +31,7 @@ import (
 	"repute/orchestrator/wallet/keys"
 	"repute/policy"
 	"repute/store"
+	"repute/store/chaindb"
 	"repute/store/rundb"
 )
 
@@ -108,7 +110,11 @@ func (w *world) followOf(treasuryAt common.Address) {
 	one, err := node.New(w.d.RPCURL(), node.Options{})
 	ok(w.t, err)
 	pool := node.NewPool([]*node.Node{one}, node.PoolOptions{ChainID: w.d.Chain().ID})
-	f := treasury.New(w.db, w.d.Chain().ID, treasuryAt, 1, pool, treasury.Options{Poll: 10 * time.Millisecond})
+	chain := repute.Chain{ID: w.d.Chain().ID}
+	ok(w.t, chaindb.WatchTreasury(w.t.Context(), w.db, chain.ID, repute.Treasury{Address: treasuryAt, From: 1}))
+	f := indexer.NewFollower(w.db, chain, pool, indexer.Options{Poll: 10 * time.Millisecond,
+		Verifier: verify.New(w.db, chain, pool.Nodes,
+			verify.Options{HistoryOnly: true, Rate: 1000, Poll: 10 * time.Millisecond})})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = f.Run(ctx) }()

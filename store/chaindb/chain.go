@@ -22,6 +22,8 @@ type ChainRow struct {
 	Trusted map[common.Address]bool
 	// Gateways holds the feedback gateways on the allow-list.
 	Gateways map[common.Address]bool
+	// Treasuries are the treasuries whose events are indexed.
+	Treasuries []repute.Treasury
 	// Start is the first block that is indexed.
 	Start uint64
 	// Imported says that the events came from files and nothing follows the chain.
@@ -53,8 +55,8 @@ func HoldChain(ctx context.Context, tx pgx.Tx, chainID uint64) (*ChainRow, error
 
 const (
 	// chainColumns are the columns that ScanChainRow reads.
-	chainColumns = `identity, reputation, validations, gateways, start_block, imported, cursor_block, cursor_hash,
-	finalized_block, reorgs, writes`
+	chainColumns = `identity, reputation, validations, gateways, treasuries, treasuries_from, start_block, imported,
+	cursor_block, cursor_hash, finalized_block, reorgs, writes`
 	// SelectChain is the statement that reads the row of chain $1 for ScanChainRow.
 	SelectChain = "select " + chainColumns + " from chains where chain_id = $1"
 )
@@ -63,9 +65,10 @@ const (
 func ScanChainRow(chainID uint64, row pgx.Row) (*ChainRow, error) {
 	c := &ChainRow{ID: chainID, Trusted: map[common.Address]bool{}, Gateways: map[common.Address]bool{}}
 	var identity, reputation, hash []byte
-	var validations, gateways [][]byte
-	err := row.Scan(&identity, &reputation, &validations, &gateways, &c.Start, &c.Imported, &c.Cursor.Number, &hash, &c.Finalized,
-		&c.Reorgs, &c.Writes)
+	var validations, gateways, treasuries [][]byte
+	var from []int64
+	err := row.Scan(&identity, &reputation, &validations, &gateways, &treasuries, &from, &c.Start, &c.Imported,
+		&c.Cursor.Number, &hash, &c.Finalized, &c.Reorgs, &c.Writes)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("chain %d: %w", chainID, repute.ErrNotFound)
 	}
@@ -80,6 +83,7 @@ func ScanChainRow(chainID uint64, row pgx.Row) (*ChainRow, error) {
 	for _, g := range gateways {
 		c.Gateways[common.BytesToAddress(g)] = true
 	}
+	c.Treasuries = scanTreasuries(treasuries, from)
 	return c, nil
 }
 
@@ -95,7 +99,8 @@ func (c *ChainRow) TrustedBytes() [][]byte {
 // AddChain stores the chain, or compares it with the stored one: repute.ErrConflict when
 // registries, start block or the source of events differ. A changed name and changed allow-lists are stored,
 // validations are counted and ratings of gateways attributed by the new ones. The start block of an imported chain may
-// become lower. A start block of 0 means 1, because the genesis block has no logs.
+// become lower. A start block of 0 means 1, because the genesis block has no logs. A chain that was indexed for its
+// treasuries alone gets the registries and is indexed anew.
 func AddChain(ctx context.Context, db *store.DB, c repute.Chain) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("add chain %d", c.ID), func(tx pgx.Tx) error {
 		return InsertChain(ctx, tx, c)
@@ -118,6 +123,9 @@ func InsertChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 	stored, err := LockChain(ctx, tx, c.ID)
 	if err != nil {
 		return err
+	}
+	if stored.withoutRegistries() && !c.WithoutRegistries() {
+		return stored.setRegistries(ctx, tx, c)
 	}
 	if err := stored.Conflict(c); err != nil {
 		return err
@@ -195,6 +203,8 @@ func (c *ChainRow) Conflict(with repute.Chain) error {
 		return repute.Conflict("%s is %v, not %v", what, stored, given)
 	}
 	switch {
+	case c.withoutRegistries() && !with.WithoutRegistries():
+		return nil // AddChain stores them
 	case with.Imported && !c.Imported:
 		return repute.Conflict("the chain is followed, its logs come from a node and not from files: import into another database")
 	case c.Imported && !with.Imported:

@@ -66,13 +66,19 @@ const Waiting = `reason in ('` + WaitsForAgent + `', '` + WaitsForIndex + `', '`
 	WaitsForRequest +
 	`', '` + string(repute.LegacyEvent) + `', '` + string(repute.MalformedEvent) + `')`
 
+// HasRegistries is the SQL condition of chains that are indexed for their registries, as all but those that are
+// indexed for treasuries alone.
+const HasRegistries = `identity <> ''`
+
 // Undecoded is the SQL condition of pending events that this version of the program cannot read.
 const Undecoded = `reason in ('` + string(repute.LegacyEvent) + `', '` + string(repute.MalformedEvent) + `')`
 
-// ReadChains reads the chains with the given ids, or all for nil, ordered by id.
+// ReadChains reads the chains with the given ids, or all for nil, ordered by id. Chains without registries are not
+// among them: nothing is known of their agents.
 func ReadChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*ChainView, error) {
 	rows, err := tx.Query(ctx, `
-		select c.chain_id, c.name, c.identity, c.reputation, c.validations, c.gateways, c.gateways_from, c.start_block, c.imported,
+		select c.chain_id, c.name, c.identity, c.reputation, c.validations, c.gateways, c.gateways_from, c.treasuries, c.treasuries_from,
+			c.start_block, c.imported,
 			c.cursor_block, c.cursor_hash, c.cursor_time, c.head_block, c.head_seen_at, c.safe_block,
 			c.finalized_block, c.reorgs, c.halted, c.last_error,
 			array(select lower(r) from unnest(c.covered) r order by r), array(select upper(r) - 1 from unnest(c.covered) r
@@ -82,7 +88,7 @@ func ReadChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*ChainView, err
 		cross join lateral (select count(*) filter (where not `+Undecoded+`) pending, count(*) filter (where `+Undecoded+`) undecoded
 			from pending p where p.chain_id = c.chain_id and p.`+Waiting+`) w
 		left join lateral (select number, time from blocks b where b.chain_id = c.chain_id order by number limit 1) o on true
-		where $1::bigint[] is null or c.chain_id = any($1)
+		where ($1::bigint[] is null or c.chain_id = any($1)) and c.`+HasRegistries+`
 		order by c.chain_id`, ids)
 	if err != nil {
 		return nil, err
@@ -94,11 +100,12 @@ func ReadChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*ChainView, err
 func scanChain(row pgx.CollectableRow) (*ChainView, error) {
 	var c ChainView
 	var identity, reputation, hash []byte
-	var validations, gateways [][]byte
+	var validations, gateways, treasuries [][]byte
 	var cursorTime, headSeen, oldest *time.Time
-	var from, to, gatewaysFrom []int64
+	var from, to, gatewaysFrom, treasuriesFrom []int64
 	var verified, waits, gaps, open, blocks []byte
-	err := row.Scan(&c.ID, &c.Name, &identity, &reputation, &validations, &gateways, &gatewaysFrom, &c.StartBlock, &c.Imported,
+	err := row.Scan(&c.ID, &c.Name, &identity, &reputation, &validations, &gateways, &gatewaysFrom,
+		&treasuries, &treasuriesFrom, &c.StartBlock, &c.Imported,
 		&c.Cursor, &hash, &cursorTime, &c.head, &headSeen, &c.safe,
 		&c.Finalized, &c.Reorgs, &c.Halted, &c.LastError, &from, &to, &c.Pending, &c.Undecoded, &c.now,
 		&c.oldest, &oldest, &verified, &waits, &gaps, &open, &blocks)
@@ -110,7 +117,7 @@ func scanChain(row pgx.CollectableRow) (*ChainView, error) {
 	for _, v := range validations {
 		c.Validations = append(c.Validations, common.BytesToAddress(v))
 	}
-	c.Gateways = scanGateways(gateways, gatewaysFrom)
+	c.Gateways, c.Treasuries = scanGateways(gateways, gatewaysFrom), scanTreasuries(treasuries, treasuriesFrom)
 	c.cursorHash = common.BytesToHash(hash)
 	c.cursorTime, c.headSeen, c.oldestTime = store.TimeOf(cursorTime), store.TimeOf(headSeen), store.TimeOf(oldest)
 	for i := range from {

@@ -3,7 +3,8 @@
 //
 // A chain is added once with AddChain and then followed by the process that holds its lease.
 // Every write of its rows begins with LockChain, which keeps other writers out; readers are
-// never blocked. SetHead stores what the node reports about the head, and eventdb moves the
+// never blocked. WatchTreasury adds a contract to those that are indexed, which ends the lease. SetHead
+// stores what the node reports about the head, and eventdb moves the
 // cursor.
 //
 // Answers are read with View or ViewAgent: one read-only snapshot, in which ReadChains returns

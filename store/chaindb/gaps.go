@@ -180,6 +180,16 @@ type proof struct {
 	Blocks     blocksProof
 }
 
+// ofRegistries is the SQL condition of gaps that concern agents. What is missing of a treasury shows in the status of
+// the treasury.
+const ofRegistries = `kind <> ` + treasuryKind
+
+// treasuryKind is repute.KindTreasuryEvent in SQL.
+const treasuryKind = "20"
+
+// The program does not compile unless treasuryKind is the kind's number.
+const _ = uint(repute.KindTreasuryEvent-20) + uint(20-repute.KindTreasuryEvent)
+
 // selectProof are the columns of chain c that readProof decodes, each a JSON array of a few rows.
 // They are part of the statement that reads the chain, so that an answer needs no further
 // statement.
@@ -190,9 +200,9 @@ const selectProof = `
 	(select jsonb_agg(jsonb_build_object('kind', kind, 'token', token_id::text, 'client', encode(client, 'hex'),
 		'from', from_block,
 		'to', to_block, 'reason', reason, 'since', found_at, 'tries', tries, 'next', next_try)) from (
-		select * from gaps g where g.chain_id = c.chain_id order by found_at, kind, subject limit 50) g),
+		select * from gaps g where g.chain_id = c.chain_id and g.` + ofRegistries + ` order by found_at, kind, subject limit 50) g),
 	(select jsonb_agg(jsonb_build_array(kind, n)) from (
-		select kind, count(*) n from gaps g where g.chain_id = c.chain_id group by kind) g),
+		select kind, count(*) n from gaps g where g.chain_id = c.chain_id and g.` + ofRegistries + ` group by kind) g),
 	(select jsonb_build_object(
 		'ranges', (select jsonb_agg(jsonb_build_object('from', from_block, 'to', to_block, 'reason', reason, 'first',
 			lower(unproven), 'last', upper(unproven) - 1,

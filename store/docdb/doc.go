@@ -2,8 +2,8 @@
 // validations.
 //
 // Life of a URI: eventdb calls Intern for the strings of a batch, which makes URIs of agents
-// due. The documents loop asks DueHosts for hosts with due documents, claims one with
-// ClaimHost, claims its URIs with DueURIs, fetches them, and stores the outcomes with
+// due. The documents loop claims hosts with due documents with ClaimHosts, claims their URIs with
+// DueURIs, fetches them, and stores the outcomes with
 // SaveDocuments. That one transaction stores the bytes and the ipfs blocks that prove them,
 // what parsers read in them, the search row, the outcome of the fetch, claimed payments, and
 // the changes for readers of the feed. FinishHost or BackOffHost ends the claim.

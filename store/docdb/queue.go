@@ -45,41 +45,51 @@ func lastRank(db *store.DB) Rank {
 	return RankFile
 }
 
-// DueHosts returns hosts with agents' documents to fetch now, "" for documents that need no
-// network. Hosts in first are always included, even if only files are due. Of the other hosts
-// up to limit per rank are returned, the longest waiting first. A host stays due until
-// FinishHost.
-func DueHosts(ctx context.Context, db *store.DB, limit int, first ...string) ([]string, error) {
-	if first == nil {
-		first = []string{}
-	}
-	return hostsDue(ctx, db, RankNew, RankProof, limit, first, []string{})
+// HostClaim is the right of one worker to fetch from a host. It ends with FinishHost, BackOffHost or ReleaseHost, which
+// change nothing once it has expired and another worker has the host.
+type HostClaim struct {
+	Host  string
+	Until time.Time // by the database's clock; zero for a host that needs no claim
 }
 
-// DueFileHosts returns up to limit hosts, except those in except, that have only files to
-// fetch now. They are apart from the hosts of agents because anybody can create any number
-// of them at the price of a rating.
-func DueFileHosts(ctx context.Context, db *store.DB, limit int, except ...string) ([]string, error) {
-	if except == nil {
-		except = []string{}
+// ClaimHosts claims hosts with documents due, up to limit in all: the longest waiting of each rank in turn, so that no
+// rank waits for another. The rank of a host is that of its first due document. Hosts in except are left out.
+// Concurrent calls get different hosts and do not wait for each other.
+func ClaimHosts(ctx context.Context, db *store.DB, ranks []Rank, limit int, except ...string) ([]HostClaim, error) {
+	if ranks = slices.DeleteFunc(slices.Clone(ranks), func(r Rank) bool { return r > lastRank(db) }); len(ranks) == 0 {
+		return nil, nil
 	}
-	return hostsDue(ctx, db, RankFile, RankFile, limit, []string{}, except)
-}
-
-// hostsDue returns the hosts whose first due document has a rank between from and to.
-func hostsDue(ctx context.Context, db *store.DB, from, to Rank, limit int, first, except []string) ([]string, error) {
 	rows, err := db.Pool().Query(ctx, `
-		(select host from hosts where host = any($1) and due_at <= now())
-		union all
-		select h.host from generate_series($3::int, $4::int) r
-		cross join lateral (
-			select host from hosts where rank = r and due_at <= now() and host <> all($1) and host <> all($5)
-			order by due_at limit $2) h`, first, limit, from, to, except)
+		with due as (
+			select h.host, r.place, row_number() over (partition by r.place order by h.due_at) as nth
+			from unnest($1::int[]) with ordinality r(rank, place)
+			cross join lateral (
+				select host, due_at from hosts where rank = r.rank and `+unclaimedDue+` and host <> all($3)
+				order by due_at limit $2 for update skip locked) h),
+		picked as (select host from due order by nth, place limit $2)
+		update hosts h set claimed_until = now() + $4::interval from picked p where h.host = p.host
+		returning h.host, h.claimed_until`, ranks, limit, append([]string{}, except...), hostClaimTime)
+	if err != nil {
+		return nil, store.Failed("claim hosts", err)
+	}
+	claims, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c HostClaim, err error) {
+		return c, row.Scan(&c.Host, &c.Until)
+	})
+	return claims, store.Failed("claim hosts", err)
+}
+
+// unclaimedDue is the SQL condition of hosts that may be claimed.
+const unclaimedDue = `due_at <= now() and (claimed_until is null or claimed_until <= now())`
+
+// DueOf returns those of some hosts that have documents due. It is for hosts from which several workers may
+// fetch at the same time, without a claim.
+func DueOf(ctx context.Context, db *store.DB, hosts ...string) ([]string, error) {
+	rows, err := db.Pool().Query(ctx, `select host from hosts where host = any($1) and due_at <= now()`, hosts)
 	if err != nil {
 		return nil, store.Failed("list due hosts", err)
 	}
-	hosts, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return hosts, store.Failed("list due hosts", err)
+	due, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return due, store.Failed("list due hosts", err)
 }
 
 // String returns the name of the rank.
@@ -90,31 +100,27 @@ func (r Rank) String() string {
 	return [...]string{"new", "agent", "proof", "file"}[r]
 }
 
-// hostClaimTime is how long a claim of a host lasts. Its owner ends the claim before, unless
-// it crashed.
+// hostClaimTime is how long a claim of a host lasts. Its worker ends it before, unless the process died.
 const hostClaimTime = 135 * time.Second
 
-// ClaimHost claims a host and reports whether it was still due. A claimed host is not due for
-// two minutes, unless new documents of it are, so that DueHosts does not return it again.
-func ClaimHost(ctx context.Context, db *store.DB, host string) (bool, error) {
-	done, err := db.Pool().Exec(ctx,
-		"update hosts set due_at = now() + $2::interval where host = $1 and due_at <= now()", host, hostClaimTime)
-	return done.RowsAffected() == 1, store.Failed("begin host", err)
-}
+// ownClaim is the SQL condition that claim $2 of host $1 is still the caller's.
+const ownClaim = `host = $1 and claimed_until is not distinct from $2`
 
 // ReleaseHost ends a claim with due documents left: the host is due again at once.
-func ReleaseHost(ctx context.Context, db *store.DB, host string) error {
-	_, err := db.Pool().Exec(ctx, "update hosts set due_at = least(due_at, greatest(now(), rest_until)) where host = $1",
-		host)
+func ReleaseHost(ctx context.Context, db *store.DB, c HostClaim) error {
+	_, err := db.Pool().Exec(ctx, `
+		update hosts set claimed_until = null, due_at = least(due_at, greatest(now(), rest_until)) where `+ownClaim,
+		c.Host, store.MaybeTime(c.Until))
 	return store.Failed("return host", err)
 }
 
 // FinishHost ends a claim: the host is due again with its next document, behind all hosts
 // that wait already.
-func FinishHost(ctx context.Context, db *store.DB, host string) error {
+func FinishHost(ctx context.Context, db *store.DB, c HostClaim) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "finish host", func(tx pgx.Tx) error {
 		// The lock on the row keeps others from adding a due document unseen.
-		if _, err := tx.Exec(ctx, "select from hosts where host = $1 for update", host); err != nil {
+		tag, err := tx.Exec(ctx, "select from hosts where "+ownClaim+" for update", c.Host, store.MaybeTime(c.Until))
+		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
 		// Due documents are ordered by rank, later ones by time.
@@ -125,10 +131,11 @@ func FinishHost(ctx context.Context, db *store.DB, host string) error {
 					select next_due as due from uris where host = $1 and rank = r and next_due is not null
 					order by next_due limit 1) u
 				order by greatest(u.due, now()), r limit 1)
-			update hosts h set due_at = greatest(n.due, now()), rank = n.rank, failures = 0, rest_until = null
-			from next n where h.host = $1`, host, lastRank(db))
+			update hosts h set due_at = greatest(n.due, now()), rank = n.rank, failures = 0, rest_until = null,
+				claimed_until = null
+			from next n where h.host = $1`, c.Host, lastRank(db))
 		if err == nil && done.RowsAffected() == 0 {
-			_, err = tx.Exec(ctx, "delete from hosts where host = $1", host)
+			_, err = tx.Exec(ctx, "delete from hosts where host = $1", c.Host)
 		}
 		return err
 	})
@@ -142,14 +149,14 @@ const minHostBackoff = 5 * time.Minute
 // shortest, doubled for each such claim in a row up to longest, but not before rest, the pause
 // that it asked for. New documents make it due earlier, though not within rest or five
 // minutes.
-func BackOffHost(ctx context.Context, db *store.DB, host string, rest, shortest, longest time.Duration) error {
+func BackOffHost(ctx context.Context, db *store.DB, c HostClaim, rest, shortest, longest time.Duration) error {
 	_, err := db.Pool().Exec(ctx, `
 		with pause as (
-			select least($3::interval * power(2, least(failures, 20)), $4::interval) * (0.9 + random() / 5) as silence
+			select least($4::interval * power(2, least(failures, 20)), $5::interval) * (0.9 + random() / 5) as silence
 			from hosts where host = $1)
-		update hosts set failures = failures + 1, due_at = now() + greatest($2::interval, p.silence),
-			rest_until = now() + greatest($2::interval, least(p.silence, $5::interval))
-		from pause p where host = $1`, host, rest, shortest, longest, minHostBackoff)
+		update hosts set failures = failures + 1, due_at = now() + greatest($3::interval, p.silence),
+			rest_until = now() + greatest($3::interval, least(p.silence, $6::interval)), claimed_until = null
+		from pause p where `+ownClaim, c.Host, store.MaybeTime(c.Until), rest, shortest, longest, minHostBackoff)
 	return store.Failed("postpone host", err)
 }
 

@@ -121,12 +121,24 @@ type Fetching struct {
 	Workers bool      // some process works on documents
 }
 
+// workerGone is how long no process has worked on documents before ReadFetching reports that none does. NoteWorker MUST
+// be called more often.
+const workerGone = "30 seconds"
+
+// NoteWorker records that this process works on documents.
+func NoteWorker(ctx context.Context, db *store.DB) error {
+	_, err := db.Pool().Exec(ctx, `
+		insert into cursors (job, begun) values ('documents', now())
+		on conflict (job, chain_id, part) do update set begun = now()`)
+	return store.Failed("note a worker on documents", err)
+}
+
 // ReadFetching reads the state of the queue with one cheap query.
 func ReadFetching(ctx context.Context, db *store.DB) (f Fetching, err error) {
 	var since *time.Time
 	err = db.Readers().QueryRow(ctx, `
-		select (select min(due_at) from hosts where due_at <= now()), exists (select from river_leader where expires_at >
-			now())`).Scan(&since, &f.Workers)
+		select (select min(due_at) from hosts where due_at <= now()), exists (
+			select from cursors where job = 'documents' and begun > now() - interval '`+workerGone+`')`).Scan(&since, &f.Workers)
 	f.Since = store.TimeOf(since)
 	return f, store.Failed("look at the queue of documents", err)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 
 	"repute"
@@ -95,6 +96,15 @@ func (c *CopyBuffer) Bool(v bool) {
 func (c *CopyBuffer) Bytes(v []byte) {
 	c.Buf = binary.BigEndian.AppendUint32(c.Buf, uint32(len(v)))
 	c.Buf = append(c.Buf, v...)
+}
+
+// maybeHash appends a hash, null for zero.
+func (c *CopyBuffer) maybeHash(h common.Hash) {
+	if h == (common.Hash{}) {
+		c.Null()
+		return
+	}
+	c.Bytes(h[:])
 }
 
 // Text appends a text, which must be valid UTF-8 without NUL.

@@ -14,6 +14,9 @@
 // An event that needs a missing one is stored as pending and has no effect. When the missing
 // one is found, package importdb folds the affected agents again.
 //
-// Tables: events, agent_states, metadata, operators, feedback, responses, validation_requests,
+// Events of treasuries are stored with the others and decoded in treasury_events. They change
+// nothing of agents.
+//
+// Tables: events, treasury_events, agent_states, metadata, operators, feedback, responses, validation_requests,
 // validation_responses, pending, agents, sums, votes.
 package eventdb

@@ -197,8 +197,11 @@ func (f *fold) apply(r *repute.Record) error {
 	if err := checkAddress(f.chain, r); err != nil {
 		return err
 	}
-	if r.Event.Kind() == repute.KindTicketConsumed {
-		return nil // it says whose a rating of its transaction is: see Delta.attribute
+	switch r.Event.Kind() {
+	case repute.KindTicketConsumed: // it says whose a rating of its transaction is: see Delta.attribute
+		return nil
+	case repute.KindTreasuryEvent: // EncodeEvents makes its rows
+		return nil
 	}
 	at := chaindb.PointOf(&r.Log)
 	a := f.agentOf(r)

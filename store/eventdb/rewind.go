@@ -204,7 +204,7 @@ func queueRewind(b *pgx.Batch, chainID uint64, agents string, n uint64) {
 		`delete from operators where chain_id = $1 and from_block > $2`,
 		`update operators set to_block = null where chain_id = $1 and to_block > $2`,
 		`delete from pending where chain_id = $1 and block > $2`,
-		`delete from events where chain_id = $1 and block > $2`,
+		`delete from events where chain_id = $1 and block > $2`, // and, by its foreign key, from treasury_events
 		`delete from blocks where chain_id = $1 and number > $2`,
 		`update chains set covered = covered * int8multirange(int8range(null, $2, '[]')) where chain_id = $1`,
 	} {
@@ -249,6 +249,9 @@ var retractable = []string{store.KindTransferred, store.KindRegistered, store.Ki
 // retractChanges adds a change for the rewind and one for each change that it undoes, newest first.
 // A backfilled range that is cut is announced again for the part that stays.
 func retractChanges(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repute.Block) error {
+	if c.Identity == (common.Address{}) {
+		return nil // readers of the feed do not know chains without registries
+	}
 	rewound := ChangeRow{Kind: store.KindRewound, At: chaindb.Point{Block: to.Number},
 		Data: store.Marshal(rewoundData{to.Number, to.Hash, c.Cursor.Number})}
 	if err := StoreChanges(ctx, tx, c.ID, []ChangeRow{rewound}); err != nil {

@@ -222,7 +222,7 @@ func applyBatch(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, b *Batch, j
 	if err := d.Write(ctx, tx, c.ID); err != nil {
 		return err
 	}
-	if b.Backfill && b.To.Number > b.Parent.Number {
+	if b.Backfill && b.To.Number > b.Parent.Number && c.Identity != (common.Address{}) {
 		d.changes = []ChangeRow{Backfilled(b.Parent.Number+1, b.To.Number)}
 	}
 	if err := StoreChanges(ctx, tx, c.ID, d.changes); err != nil {
@@ -237,9 +237,9 @@ func applyBatch(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, b *Batch, j
 // job is the part of a batch that is computed while the transaction begins.
 type job struct {
 	fold   chan *fold
-	events chan *CopyBuffer // nil: they and the headers are stored already
-	known  *cachedChain     // what need not be loaded
-	folded *fold            // nil while there is none
+	events chan *EventRows // nil: they and the headers are stored already
+	known  *cachedChain    // what need not be loaded
+	folded *fold           // nil while there is none
 }
 
 // keep caches the rows that the batch wrote when err, the result of the commit, is nil.
@@ -258,7 +258,7 @@ func (j *job) keep(r *rowCache, err error) error {
 func startJob(b *Batch, ids docdb.Interned, careful, stored bool) *job {
 	j := &job{fold: make(chan *fold, 1)}
 	if !stored {
-		j.events = make(chan *CopyBuffer, 1)
+		j.events = make(chan *EventRows, 1)
 	}
 	go func() {
 		f := newFold(ids, b.Records)

@@ -36,8 +36,48 @@ func storeBlocks(ctx context.Context, tx pgx.Tx, chainID uint64, b *Batch) error
 	return c.Send(ctx, tx)
 }
 
-// EncodeEvents returns the rows of events for records.
-func EncodeEvents(chainID uint64, records []repute.Record) *CopyBuffer {
+// EventRows are the rows of events, and those of treasury_events, which refer to them.
+type EventRows struct{ events, treasuries *CopyBuffer }
+
+// Send stores the rows. It MUST be called once.
+func (r *EventRows) Send(ctx context.Context, tx pgx.Tx) error {
+	if err := r.events.Send(ctx, tx); err != nil {
+		return err
+	}
+	return r.treasuries.Send(ctx, tx)
+}
+
+// EncodeEvents returns the rows for records.
+func EncodeEvents(chainID uint64, records []repute.Record) *EventRows {
+	return &EventRows{encodeEvents(chainID, records), encodeTreasuryEvents(chainID, records)}
+}
+
+// encodeTreasuryEvents returns the rows of treasury_events for the records of treasuries.
+func encodeTreasuryEvents(chainID uint64, records []repute.Record) *CopyBuffer {
+	c := NewCopy("treasury_events",
+		"chain_id, block, log_index, address, tx_hash, kind, agent_key, run_key, task_key, fields")
+	for i := range records {
+		e, isTreasury := records[i].Event.(repute.TreasuryEvent)
+		if !isTreasury {
+			continue
+		}
+		l := &records[i].Log
+		c.Row()
+		c.Int64(int64(chainID))
+		at(c, chaindb.PointOf(l))
+		c.Bytes(l.Address[:])
+		c.Bytes(l.TxHash[:])
+		c.Text(e.Name)
+		c.maybeHash(e.Agent)
+		c.maybeHash(e.Run)
+		c.maybeHash(e.Task)
+		c.Bytes(e.Fields) // the binary form of json is its text
+	}
+	return c
+}
+
+// encodeEvents returns the rows of events for records.
+func encodeEvents(chainID uint64, records []repute.Record) *CopyBuffer {
 	c := NewCopy("events", "chain_id, block, log_index, tx_index, kind, address, tx_hash, token_id, topics, data")
 	const besideData = 300
 	size := besideData * len(records)

@@ -31,7 +31,7 @@ func (m *merge) finish(ctx context.Context, reason string) (ImportResult, error)
 }
 
 // changes returns a change for each rebuilt agent, and one without an agent when late events belong
-// to none. An import above everything stored is one backfill.
+// to none. Events of treasuries change nothing that readers of the feed see. An import above everything stored is one backfill.
 func (m *merge) changes(reason string) []eventdb.ChangeRow {
 	if len(m.fresh) == 0 {
 		return nil
@@ -49,7 +49,7 @@ func (m *merge) changes(reason string) []eventdb.ChangeRow {
 	for i := range m.fresh {
 		if id, ok := repute.AgentOf(m.fresh[i].Event); ok {
 			agents[id] = true
-		} else if len(rows) == 0 {
+		} else if _, private := m.fresh[i].Event.(repute.TreasuryEvent); !private && len(rows) == 0 {
 			rows = append(rows, eventdb.ChangeRow{Kind: store.KindRepaired, At: at, Data: data})
 		}
 	}

@@ -23,6 +23,11 @@ var dumpTables = []struct{ name, sql string }{
 			'tx', encode(e.tx_hash, 'hex'), 'agent', e.token_id::text, 'topics', encode(e.topics, 'hex'), 'data', encode(e.data, 'hex'))::text
 		from events e left join blocks b on b.chain_id = e.chain_id and b.number = e.block
 		where $1::bigint in (0, e.chain_id) order by e.chain_id, e.block, e.log_index`},
+	{"treasury_events", `
+		select json_build_object('table', 'treasury_events', 'chain', chain_id, 'block', block, 'log', log_index, 'address',
+			encode(address, 'hex'), 'tx', encode(tx_hash, 'hex'), 'kind', kind, 'agent', encode(agent_key, 'hex'),
+			'run', encode(run_key, 'hex'), 'task', encode(task_key, 'hex'), 'fields', fields)::text
+		from treasury_events where $1::bigint in (0, chain_id) order by chain_id, block, log_index`},
 	{"pending", `
 		select json_build_object('table', 'pending', 'chain', chain_id, 'block', block, 'log', log_index, 'agent',
 			token_id::text, 'reason', reason)::text

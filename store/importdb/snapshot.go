@@ -32,7 +32,8 @@ type Snapshot struct {
 }
 
 // ReadSnapshot reads the stored logs of a chain in order, with block hash and time where they are
-// known, on one snapshot of the database and without holding them in memory. It calls begin once,
+// known, on one snapshot of the database and without holding them in memory. Events of treasuries, which are the
+// operator's and not the chain's, are left out. It calls begin once,
 // then each for every log; the pointer is valid during the call. want bounds the blocks: a zero
 // From is the chain's start, a zero To the newest final block, or the newest one of an imported
 // chain. repute.ErrNotFound for an unknown chain, repute.ErrInvalid for blocks that are not
@@ -104,7 +105,8 @@ func snapshotOf(ctx context.Context, tx pgx.Tx, c *chaindb.ChainView, want reput
 func snapshotGaps(ctx context.Context, tx pgx.Tx, chainID uint64, r repute.BlockRange) ([]chaindb.Gap, error) {
 	rows, err := tx.Query(ctx, `
 		select kind, subject, token_id::text, client, from_block, to_block, reason, found_at, tries, next_try from gaps
-		where chain_id = $1 and from_block <= $3 and to_block >= $2 order by kind, subject`, chainID, r.From, r.To)
+		where chain_id = $1 and from_block <= $3 and to_block >= $2 and kind <> $4 order by kind, subject`,
+		chainID, r.From, r.To, repute.KindTreasuryEvent)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +141,8 @@ func snapshotLogs(ctx context.Context, tx pgx.Tx, s Snapshot, each func(*types.L
 		select e.block, e.log_index, e.tx_index, e.address, e.tx_hash, e.topics, e.data, b.hash, coalesce(extract(epoch
 			from b.time)::bigint, 0)
 		from events e left join blocks b on b.chain_id = e.chain_id and b.number = e.block
-		where e.chain_id = $1 and e.block between $2 and $3 order by e.block, e.log_index`, s.Chain.ID, s.Range.From, s.Range.To)
+		where e.chain_id = $1 and e.block between $2 and $3 and e.kind <> $4 order by e.block, e.log_index`,
+		s.Chain.ID, s.Range.From, s.Range.To, repute.KindTreasuryEvent)
 	if err != nil {
 		return err
 	}
@@ -233,6 +236,9 @@ func Resume(ctx context.Context, db *store.DB, c repute.Chain, l store.Lease, en
 			return err
 		}
 		if err := stored.SetGateways(ctx, tx, c.Gateways); err != nil {
+			return err
+		}
+		if err := stored.AddTreasuryGaps(ctx, tx, stored.Treasuries); err != nil {
 			return err
 		}
 		return stored.AddHistoryGaps(ctx, tx, c)

@@ -27,7 +27,7 @@ const putClaims = `
 		case when whole then now() end
 	from (
 		select h.*, payer is not null and payee is not null and pay_chain is not null and tx is not null as whole,
-			exists (select from chains c where c.chain_id = h.pay_chain and not c.imported) as followed
+			exists (select from chains c where c.chain_id = h.pay_chain and not c.imported and c.identity <> '') as followed
 		from hit h) h
 	on conflict (chain_id, token_id, client, idx) do update
 	set payer = excluded.payer, payee = excluded.payee, pay_chain = excluded.pay_chain, tx = excluded.tx, state = excluded.state,

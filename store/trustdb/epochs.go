@@ -19,11 +19,11 @@ import (
 // number when there is no block.
 func EpochEnd(ctx context.Context, db *store.DB, chainID, boundary uint64) (repute.Block, error) {
 	b, err := chaindb.ScanBlock(db.Readers().QueryRow(ctx, `
-		with newest as (select block from events where chain_id = $1 and block <= $2 order by block desc limit 1)
+		with newest as (select block from events where chain_id = $1 and block <= $2 and kind <> $3 order by block desc limit 1)
 		select number, hash, parent, time from blocks
 		where chain_id = $1 and number <= $2 and number >= coalesce((select block from newest), 0)
 			and (time is not null or number = (select block from newest))
-		order by number desc limit 1`, chainID, boundary))
+		order by number desc limit 1`, chainID, boundary, repute.KindTreasuryEvent))
 	if errors.Is(err, repute.ErrNotFound) {
 		return repute.Block{Number: boundary}, nil
 	}

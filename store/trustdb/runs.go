@@ -139,7 +139,7 @@ func Chains(ctx context.Context, db *store.DB) ([]Chain, error) {
 			coalesce((select max(run) from trust_runs r where r.chain_id = c.chain_id), 0),
 			coalesce((select position from cursors l where (l.job, l.chain_id, l.part) = ('late logs', c.chain_id, 0)), 0),
 			validations, epoch_blocks, (select position from cursors where job = 'roots and links'), `+chaindb.ProvenTo+`
-		from chains c where cursor_block >= start_block order by chain_id`)
+		from chains c where cursor_block >= start_block and c.`+chaindb.HasRegistries+` order by chain_id`)
 	if err != nil {
 		return nil, store.Failed("list chains to score", err)
 	}

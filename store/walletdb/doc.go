@@ -6,9 +6,9 @@
 // with a higher fee, and MarkIntent stores how far the transaction is. After a crash the same
 // intent is found again by its id, and sent again as it was signed.
 //
-// An act is an operator action outside any run; its transactions are intents. A treasury is
-// followed by itself, with a cursor in its row: SaveTreasury and RewindTreasury store its
-// events.
+// An act is an operator action outside any run; its transactions are intents. Events of treasuries
+// are indexed with their chain: chaindb.WatchTreasury adds a treasury, eventdb stores its events,
+// and this package reads them.
 //
-// Tables: intents, intent_attempts, acts, treasuries, treasury_blocks, treasury_events.
+// Tables: intents, intent_attempts, acts; it reads treasury_events.
 package walletdb

@@ -15,14 +15,16 @@ import (
 	"repute/store/chaindb"
 )
 
-// Treasury is a treasury that is followed, and how far.
+// Treasury is a treasury whose events are indexed, and how far.
 type Treasury struct {
-	ChainID   uint64
-	Address   common.Address
-	Start     uint64       // first block that was looked at
-	Cursor    repute.Block // everything up to here is stored; without hash before the first block
-	Finalized uint64       // up to which the stored blocks are final
-	Reorgs    int64
+	ChainID uint64
+	Address common.Address
+	Start   uint64 // first block whose events are read
+	// Cursor is the block up to which every event is stored: that of the chain, or while events of earlier blocks are
+	// read the block before them. It has no hash before the first block and where no header is stored.
+	Cursor    repute.Block
+	Finalized uint64 // up to which block of the chain nothing is replaced
+	Reorgs    int64  // of the chain
 }
 
 // TreasuryEvent is an event of a treasury.
@@ -39,151 +41,38 @@ type TreasuryEvent struct {
 	Final            bool
 }
 
-// TreasuryBatch is a range of consecutive blocks with all events of a treasury in them.
-type TreasuryBatch struct {
-	ChainID uint64
-	Address common.Address
-	Parent  repute.Block // must be the stored cursor
-	To      repute.Block // becomes the cursor
-	Blocks  []repute.Block
-	Events  []TreasuryEvent
-	// Finalized is up to which block nothing can be replaced.
-	Finalized uint64
-}
-
-// AddTreasury adds a treasury that is followed from a block on. One that is followed from a later
-// block begins again.
-func AddTreasury(ctx context.Context, db *store.DB, chainID uint64, address common.Address, start uint64) (Treasury,
-	error) {
-	err := db.InTx(ctx, pgx.TxOptions{}, "add treasury", func(tx pgx.Tx) error {
-		b := &pgx.Batch{}
-		b.Queue(`delete from treasury_events e using treasuries t where (e.chain_id, e.address) = (t.chain_id, t.address) and t.chain_id = $1 and t.address = $2 and t.start_block > $3`, int64(chainID), address[:], int64(start))
-		b.Queue(`delete from treasury_blocks e using treasuries t where (e.chain_id, e.address) = (t.chain_id, t.address) and t.chain_id = $1 and t.address = $2 and t.start_block > $3`, int64(chainID), address[:], int64(start))
-		b.Queue(`
-			insert into treasuries (chain_id, address, start_block, cursor_block, cursor_hash) values ($1, $2, $3::bigint,
-				$3::bigint - 1, '')
-			on conflict (chain_id, address) do update set start_block = excluded.start_block, cursor_block =
-				excluded.cursor_block, cursor_hash = '', cursor_time = null, finalized = 0
-			where treasuries.start_block > excluded.start_block`, int64(chainID), address[:], int64(start))
-		return tx.SendBatch(ctx, b).Close()
-	})
-	if err != nil {
-		return Treasury{}, err
-	}
-	return ReadTreasury(ctx, db, chainID, address)
-}
-
-// selectTreasuries begins the statements about treasuries.
-const selectTreasuries = `
-	select t.chain_id, t.address, start_block, cursor_block, cursor_hash, cursor_time, finalized, reorgs from
-		treasuries t `
-
-// ReadTreasury returns how far a treasury is followed. repute.ErrNotFound when it is not.
+// ReadTreasury returns how far the events of a treasury are indexed. repute.ErrNotFound when they are not.
 func ReadTreasury(ctx context.Context, db *store.DB, chainID uint64, address common.Address) (t Treasury, err error) {
-	rows, err := db.Pool().Query(ctx, selectTreasuries+`where t.chain_id = $1 and t.address = $2`, int64(chainID),
-		address[:])
-	if err != nil {
-		return t, store.Failed("read treasury", err)
-	}
-	t, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (t Treasury, err error) {
-		var at, hash []byte
-		var seen *time.Time
-		err = row.Scan(&t.ChainID, &at, &t.Start, &t.Cursor.Number, &hash, &seen, &t.Finalized, &t.Reorgs)
-		t.Address, t.Cursor.Hash = common.BytesToAddress(at), common.BytesToHash(hash)
-		if seen != nil {
-			t.Cursor.Time = seen.UTC()
-		}
-		return t, err
-	})
+	t = Treasury{ChainID: chainID, Address: address}
+	var hash []byte
+	var seen *time.Time
+	err = db.Pool().QueryRow(ctx, `
+		select t.start, r.reached, case when r.reached = c.cursor_block then c.cursor_hash else coalesce(b.hash, '') end,
+			case when r.reached = c.cursor_block then c.cursor_time else b.time end, c.finalized_block, c.reorgs
+		from chains c
+		cross join lateral unnest(c.treasuries, c.treasuries_from) t(address, start)
+		left join gaps g on (g.chain_id, g.kind, g.subject) = (c.chain_id, $3, $4)
+		cross join lateral (select least(g.from_block - 1, c.cursor_block) as reached) r
+		left join blocks b on (b.chain_id, b.number) = (c.chain_id, r.reached)
+		where c.chain_id = $1 and t.address = $2`, chainID, address[:], repute.KindTreasuryEvent,
+		chaindb.HistorySubject+address.Hex()).Scan(&t.Start, &t.Cursor.Number, &hash, &seen, &t.Finalized, &t.Reorgs)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, &repute.MissingError{What: fmt.Sprintf("treasury %s on chain %d", address, chainID), Why: "is not followed"}
 	}
+	t.Cursor.Hash, t.Cursor.Time = common.BytesToHash(hash), store.TimeOf(seen)
+	t.Finalized = min(t.Finalized, t.Cursor.Number)
 	return t, store.Failed("read treasury", err)
 }
 
 // TreasuryMissing counts own transactions that are confirmed up to the cursor and of which no event
 // is stored, because an endpoint left logs out.
-func TreasuryMissing(ctx context.Context, db *store.DB, chainID uint64, address common.Address) (n int64, err error) {
+func TreasuryMissing(ctx context.Context, db *store.DB, t Treasury) (n int64, err error) {
 	err = db.Readers().QueryRow(ctx, `
-		select count(*) from intents i join treasuries t on (t.chain_id, t.address) = (i.chain_id, i.target)
-		where i.chain_id = $1 and i.target = $2 and i.state = 'confirmed' and i.block between t.start_block and t.cursor_block
-		and not exists (select 1 from treasury_events e where e.tx_hash = i.hash and e.chain_id = i.chain_id)`, int64(chainID), address[:]).Scan(&n)
+		select count(*) from intents i
+		where i.chain_id = $1 and i.target = $2 and i.state = 'confirmed' and i.block between $3 and $4
+		and not exists (select 1 from treasury_events e where e.tx_hash = i.hash and e.chain_id = i.chain_id)`,
+		int64(t.ChainID), t.Address[:], int64(t.Start), int64(t.Cursor.Number)).Scan(&n)
 	return n, store.Failed("compare a treasury's events", err)
-}
-
-// SaveTreasury stores events, blocks and cursor of a batch in one transaction. repute.ErrFenced
-// when the cursor is not the batch's parent, because another process was faster.
-func SaveTreasury(ctx context.Context, db *store.DB, b TreasuryBatch) error {
-	return db.InTx(ctx, pgx.TxOptions{}, "save treasury's events", func(tx pgx.Tx) error {
-		if err := holdTreasury(ctx, tx, b.ChainID, b.Address, b.Parent); err != nil {
-			return err
-		}
-		return saveTreasury(ctx, tx, &b)
-	})
-}
-
-// RewindTreasury removes all blocks above ancestor, a stored block, and stores the batch that
-// follows it, in one transaction. repute.ErrFenced when the cursor is not was, and
-// repute.ErrFinalized when ancestor is below a final block.
-func RewindTreasury(ctx context.Context, db *store.DB, was, ancestor repute.Block, b TreasuryBatch) error {
-	return db.InTx(ctx, pgx.TxOptions{}, "rewind treasury's events", func(tx pgx.Tx) error {
-		if err := holdTreasury(ctx, tx, b.ChainID, b.Address, was); err != nil {
-			return err
-		}
-		var finalized uint64
-		if err := tx.QueryRow(ctx, `select finalized from treasuries where chain_id = $1 and address = $2`,
-			int64(b.ChainID), b.Address[:]).Scan(&finalized); err != nil {
-			return err
-		}
-		if ancestor.Number < finalized {
-			return fmt.Errorf("block %d is below finalized block %d: %w", ancestor.Number, finalized, repute.ErrFinalized)
-		}
-		q := &pgx.Batch{}
-		q.Queue(`delete from treasury_events where chain_id = $1 and address = $2 and block > $3`, int64(b.ChainID),
-			b.Address[:], int64(ancestor.Number))
-		q.Queue(`delete from treasury_blocks where chain_id = $1 and address = $2 and number > $3`, int64(b.ChainID),
-			b.Address[:], int64(ancestor.Number))
-		q.Queue(`update treasuries set reorgs = reorgs + 1 where chain_id = $1 and address = $2`, int64(b.ChainID),
-			b.Address[:])
-		if err := tx.SendBatch(ctx, q).Close(); err != nil {
-			return err
-		}
-		return saveTreasury(ctx, tx, &b)
-	})
-}
-
-// holdTreasury locks a treasury and returns repute.ErrFenced when its cursor is another block.
-func holdTreasury(ctx context.Context, tx pgx.Tx, chainID uint64, address common.Address, cursor repute.Block) error {
-	var number uint64
-	var hash []byte
-	err := tx.QueryRow(ctx,
-		`select cursor_block, cursor_hash from treasuries where chain_id = $1 and address = $2 for update`, int64(chainID),
-		address[:]).Scan(&number, &hash)
-	if err == nil && (number != cursor.Number || common.BytesToHash(hash) != cursor.Hash) {
-		err = fmt.Errorf("cursor is block %d: %w", number, repute.ErrFenced)
-	}
-	return err
-}
-
-// saveTreasury stores a batch and deletes headers that are no longer needed.
-func saveTreasury(ctx context.Context, tx pgx.Tx, b *TreasuryBatch) error {
-	q := &pgx.Batch{}
-	for _, h := range b.Blocks {
-		q.Queue(`insert into treasury_blocks (chain_id, address, number, hash, time) values ($1, $2, $3, $4, $5) on conflict do nothing`,
-			int64(b.ChainID), b.Address[:], int64(h.Number), h.Hash[:], store.MaybeTime(h.Time))
-	}
-	for i := range b.Events {
-		e := &b.Events[i]
-		q.Queue(`insert into treasury_events (chain_id, address, block, log_index, tx_hash, kind, agent_key, run_key, task_key, fields) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-			int64(b.ChainID), b.Address[:], int64(e.Block.Number), int32(e.LogIndex), e.Tx[:], e.Kind, maybeHash(e.Agent),
-			maybeHash(e.Run), maybeHash(e.Task), store.OrNull(e.Fields))
-	}
-	q.Queue(`update treasuries set cursor_block = $3::bigint, cursor_hash = $4, cursor_time = $5, finalized = greatest(finalized, least($6::bigint, $3::bigint)) where chain_id = $1 and address = $2`,
-		int64(b.ChainID), b.Address[:], int64(b.To.Number), b.To.Hash[:], store.MaybeTime(b.To.Time), int64(b.Finalized))
-	// Headers of final blocks are deleted, except the newest one and those with events.
-	q.Queue(`delete from treasury_blocks o where chain_id = $1 and address = $2 and number < (select max(number) from treasury_blocks where chain_id = $1 and address = $2 and number <= $3)
-		and not exists (select 1 from treasury_events e where e.chain_id = $1 and e.address = $2 and e.block = o.number)`, int64(b.ChainID), b.Address[:], int64(b.Finalized))
-	return tx.SendBatch(ctx, q).Close()
 }
 
 // maybeHash returns a hash as a parameter, null for zero.
@@ -194,25 +83,12 @@ func maybeHash(h common.Hash) []byte {
 	return h[:]
 }
 
-// TreasuryBlocks returns the stored blocks of a treasury, the newest first.
-func TreasuryBlocks(ctx context.Context, db *store.DB, chainID uint64, address common.Address,
-	most int) ([]repute.Block, error) {
-	rows, err := db.Pool().Query(ctx,
-		`select number, hash, ''::bytea, time from treasury_blocks where chain_id = $1 and address = $2 order by number desc limit $3`, int64(chainID), address[:], most)
-	if err != nil {
-		return nil, store.Failed("read treasury's blocks", err)
-	}
-	list, err := pgx.CollectRows(rows,
-		func(row pgx.CollectableRow) (repute.Block, error) { return chaindb.ScanBlock(row) })
-	return list, store.Failed("read treasury's blocks", err)
-}
-
 // selectTreasuryEvents begins the statements that treasuryEvents reads.
 const selectTreasuryEvents = `
-	select e.chain_id, e.address, e.block, b.hash, b.time, e.log_index, e.tx_hash, e.kind, e.agent_key, e.run_key,
-		e.task_key, e.fields, e.block <= t.finalized
-	from treasury_events e join treasuries t using (chain_id, address) join treasury_blocks b on (b.chain_id,
-		b.address, b.number) = (e.chain_id, e.address, e.block) `
+	select e.chain_id, e.address, e.block, coalesce(b.hash, ''), b.time, e.log_index, e.tx_hash, e.kind, e.agent_key, e.run_key,
+		e.task_key, e.fields, e.block <= c.finalized_block
+	from treasury_events e join chains c using (chain_id)
+	left join blocks b on (b.chain_id, b.number) = (e.chain_id, e.block) `
 
 // maxTreasuryEvents is the most events of an answer.
 const maxTreasuryEvents = 1000

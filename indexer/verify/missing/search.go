@@ -39,6 +39,12 @@ func Searches(c repute.Chain, h chaindb.Gap) []Search {
 			addresses[i] = g.Address
 		}
 		return []Search{{addresses, [][]common.Hash{contracts.GatewayTopics()}}}
+	case repute.KindTreasuryEvent:
+		addresses := make([]common.Address, len(c.Treasuries))
+		for i, t := range c.Treasuries {
+			addresses[i] = t.Address
+		}
+		return []Search{{addresses, [][]common.Hash{contracts.TreasuryTopics()}}}
 	case repute.KindApprovalForAll:
 		s := Search{[]common.Address{c.Identity}, [][]common.Hash{topic}}
 		if h.Client != nil {

@@ -169,7 +169,7 @@ func (s *Service) treasuryStatus(ctx context.Context, _ *struct{}) (*rest.Answer
 	if err != nil {
 		return nil, err
 	}
-	missing, err := walletdb.TreasuryMissing(ctx, s.db, t.ChainID, t.Address)
+	missing, err := walletdb.TreasuryMissing(ctx, s.db, t)
 	out.Index = &TreasuryIndex{From: t.Start, To: t.Cursor.Number, Finalized: t.Finalized, Reorgs: t.Reorgs,
 		Missing: missing}
 	if err != nil {

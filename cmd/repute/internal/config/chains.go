@@ -40,7 +40,7 @@ type ChainConfig struct {
 	// what it holds. off: nothing.
 	Bloom string `yaml:"bloom"`
 	// JSON-RPC calls per second that compare the index with the chain; 50 headers count as one.
-	// 0: 25. Negative: none.
+	// 0: 25. Negative: none, except to read what a contract emitted before it was listed.
 	VerifyRate float64 `yaml:"verify_rate"`
 	// Tokens that payments count in, a dollar each, in addition to the USDC that is known of the
 	// chain: "ADDRESS SYMBOL DECIMALS".

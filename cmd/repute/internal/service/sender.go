@@ -3,17 +3,20 @@ package service
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/cmd/repute/internal/config"
+	"repute/indexer"
 	"repute/indexer/node"
-	"repute/indexer/treasury"
+	"repute/indexer/verify"
 	"repute/orchestrator/operate"
 	"repute/orchestrator/safety"
 	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
+	"repute/store/chaindb"
 )
 
 // CheckSender refuses keys that cannot be read and agents that cannot be made of them. Where
@@ -48,13 +51,51 @@ func treasuries(c *config.Config, wallets []wallet.ChainConfig) (out []followedT
 	return out
 }
 
-// followTreasury keeps a treasury's events up to date until ctx ends.
-func (s *Service) followTreasury(ctx context.Context, t followedTreasury) error {
-	pool, err := s.pool(t.chain.ID, t.rpc)
-	if err != nil {
-		return err
+// watchPause is the pause before a treasury is added again that could not be added.
+const watchPause = 5 * time.Second
+
+// treasuryDepth is how many blocks below the head count as final, where the node names no final block, on a chain
+// without an entry of its own.
+const treasuryDepth = 64
+
+// watch adds a treasury to the contracts whose events are indexed. The process with the role indexer that has the
+// chain in its configuration indexes them; without one this process does, until ctx ends.
+func (s *Service) watch(ctx context.Context, t followedTreasury) {
+	for ctx.Err() == nil {
+		err := chaindb.WatchTreasury(ctx, s.db, t.chain.ID, repute.Treasury{Address: t.at, From: t.from})
+		if err == nil {
+			break
+		}
+		s.log.Warn("treasury not watched", "chain", t.chain.ID, "treasury", t.at, "again", watchPause, "error", err)
+		repute.Pause(ctx, watchPause)
 	}
-	return treasury.New(s.db, t.chain.ID, t.at, t.from, pool, treasury.Options{Log: s.log}).Run(ctx)
+	if !s.indexes(t.chain.ID) {
+		s.followTreasuries(ctx, t)
+	}
+}
+
+// indexes reports whether this process indexes the registries of a chain.
+func (s *Service) indexes(chainID uint64) bool {
+	chains, err := s.Config.Followed()
+	return err == nil && s.Config.Has("indexer") &&
+		slices.ContainsFunc(chains, func(c config.Followed) bool { return c.ID == chainID })
+}
+
+// followTreasuries indexes the treasuries of a chain without registries until ctx ends. It stands by while another
+// process does so, or indexes the chain with registries.
+func (s *Service) followTreasuries(ctx context.Context, t followedTreasury) {
+	pool, err := s.runningPool(ctx, t.chain.ID, t.rpc)
+	if err != nil {
+		s.log.Error("treasury not followed", "chain", t.chain.ID, "error", err)
+		return
+	}
+	chain := repute.Chain{ID: t.chain.ID, StartBlock: t.from}
+	f := indexer.NewFollower(s.db, chain, pool, indexer.Options{TTL: s.Config.Lease, Depth: treasuryDepth,
+		Metrics: s.metrics, Log: s.log,
+		Verifier: verify.New(s.db, chain, pool.Nodes, verify.Options{HistoryOnly: true, Metrics: s.verified, Log: s.log})})
+	if err := f.Run(ctx); err != nil {
+		s.log.Error("treasury no longer followed", "chain", t.chain.ID, "error", err)
+	}
 }
 
 // sender has what the orchestrator needs to send transactions: keys, chains and addresses.

@@ -130,7 +130,7 @@ func (s *Service) work(ctx context.Context, g *errgroup.Group, h sender) {
 	g.Go(func() error { return s.orchestrate(ctx, h) })
 	g.Go(func() error { return h.run(ctx) })
 	for _, t := range h.treasuries {
-		g.Go(func() error { return s.followTreasury(ctx, t) })
+		g.Go(func() error { s.watch(ctx, t); return nil })
 	}
 }
 
@@ -246,10 +246,8 @@ func (s *Service) follow(ctx context.Context, c config.Followed) error {
 	options := indexer.Options{TTL: s.Config.Lease, Wake: pool.Announced(),
 		Until: s.Ending.Until, Once: s.Ending.Once, Depth: c.Depth, AnyValidation: !c.Listed, Bloom: c.Bloom,
 		Metrics: s.metrics, Log: s.log}
-	if c.VerifyRate >= 0 {
-		options.Verifier = verify.New(s.db, c.Chain, pool.Nodes,
-			verify.Options{Rate: c.VerifyRate, NoBloom: c.Bloom == indexer.BloomOff, Metrics: s.verified, Log: s.log})
-	}
+	options.Verifier = verify.New(s.db, c.Chain, pool.Nodes, verify.Options{Rate: c.VerifyRate,
+		HistoryOnly: c.VerifyRate < 0, NoBloom: c.Bloom == indexer.BloomOff, Metrics: s.verified, Log: s.log})
 	f := indexer.NewFollower(s.db, c.Chain, pool, options)
 	s.mu.Lock()
 	s.followers = append(s.followers, f)
