@@ -1,0 +1,49 @@
+package capability
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"repute"
+)
+
+// TaskHash identifies what was asked for: keccak256 over the canonical JSON (RFC 8785) of an object
+// with agentId (decimal string), capability, version and input. repute.ErrInvalid: the input has no
+// canonical form.
+func TaskHash(agentID, capability, version string, input json.RawMessage) (common.Hash, error) {
+	if err := checkDocument("input", input); err != nil {
+		return common.Hash{}, err
+	}
+	raw, err := json.Marshal(struct {
+		AgentID    string          `json:"agentId"`
+		Capability string          `json:"capability"`
+		Version    string          `json:"version"`
+		Input      json.RawMessage `json:"input"`
+	}{agentID, capability, version, input})
+	if err != nil {
+		return common.Hash{}, fmt.Errorf("task hash: %w", err)
+	}
+	return canonicalHash("input", raw)
+}
+
+// ResultHash identifies an answer: keccak256 over its canonical JSON (RFC 8785). repute.ErrInvalid:
+// the output has no canonical form.
+func ResultHash(output json.RawMessage) (common.Hash, error) {
+	if err := checkDocument("output", output); err != nil {
+		return common.Hash{}, err
+	}
+	return canonicalHash("output", output)
+}
+
+// canonicalHash is keccak256 over the canonical JSON of raw.
+func canonicalHash(field string, raw []byte) (common.Hash, error) {
+	v := jsontext.Value(raw).Clone()
+	if err := v.Canonicalize(); err != nil {
+		return common.Hash{}, repute.Invalid(field, "has no canonical form", "JSON with each member once")
+	}
+	return crypto.Keccak256Hash(v), nil
+}

@@ -1,0 +1,83 @@
+package handler
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"repute"
+	"repute/agent/capability"
+)
+
+// Handler does the work of a capability.
+type Handler interface {
+	// Run returns the answer, as JSON. It ends soon after ctx does. The error is ErrFailed, ErrTimeout
+	// or repute.ErrUnavailable, or the cause of a ctx that was canceled.
+	Run(ctx context.Context, call capability.Call) (json.RawMessage, error)
+}
+
+var (
+	// ErrFailed is returned when the handler is at fault: it crashed, or its answer is no JSON or too
+	// large. A client cannot correct it.
+	ErrFailed = errors.New("the handler failed")
+	// ErrTimeout is returned when the handler used up its time.
+	ErrTimeout = errors.New("the handler did not end in time")
+)
+
+// DefaultMaxAnswer bounds an answer, in bytes.
+const DefaultMaxAnswer = 10 << 20
+
+// Task hands calls to an orchestrator, as tasks.
+type Task struct {
+	Runner      TaskRunner
+	Coordinator string // slug of the agent that plans the task
+}
+
+// TaskRunner runs a task for a call and waits for its result. Its errors are those of a Handler.
+type TaskRunner interface {
+	RunTask(ctx context.Context, coordinator string, call capability.Call) (json.RawMessage, error)
+}
+
+// Run implements Handler.
+func (t *Task) Run(ctx context.Context, call capability.Call) (json.RawMessage, error) {
+	answer, err := t.Runner.RunTask(ctx, t.Coordinator, call)
+	if err != nil {
+		return nil, ended(ctx, err)
+	}
+	return checked(answer)
+}
+
+// ended turns the failure of work under ctx into an error of a Handler: what ends because the time is
+// up is ErrTimeout, whatever the work says.
+func ended(ctx context.Context, err error) error {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, context.DeadlineExceeded), errors.Is(err, ErrTimeout),
+		cause == nil && errors.Is(err, context.DeadlineExceeded):
+		return ErrTimeout
+	case cause != nil:
+		return fmt.Errorf("the run was ended: %w", cause)
+	case errors.Is(err, repute.ErrUnavailable), errors.Is(err, ErrFailed):
+		return err
+	}
+	return ErrFailed
+}
+
+// checked returns an answer that is JSON, without the space around it.
+func checked(answer []byte) (json.RawMessage, error) {
+	answer = bytes.TrimSpace(answer)
+	if !json.Valid(answer) {
+		return nil, fmt.Errorf("%w: its answer is no JSON", ErrFailed)
+	}
+	return answer, nil
+}
+
+// logger is log, or one that discards.
+func logger(log *slog.Logger) *slog.Logger {
+	if log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return log
+}
