@@ -140,18 +140,8 @@ func joined(reasons []string, none string) string {
 
 // identify finds out who asks. The payer of a payment is proved in step 3.
 func (w *work) identify(ctx context.Context) error {
-	c := w.request.Client
-	if c != nil {
-		if err := signed.Fresh(signed.HeaderClientTimestamp, c.Timestamp, time.Now()); err != nil {
-			return &Problem{Status: http.StatusUnauthorized, Code: "unauthorized", Message: problemOf(err).Message}
-		}
-		ask := signed.TaskRequest{AgentID: w.router.o.ID.TokenID, Client: c.Client, TaskHash: w.response.TaskHash,
-			Timestamp: c.Timestamp}
-		err := w.router.checkSignature(ctx, c.Client, &ask, c.Signature)
-		switch {
-		case errors.Is(err, signed.ErrSignature):
-			return problem(http.StatusUnauthorized, "unauthorized", "the signature is not the client's")
-		case err != nil:
+	if c := w.request.Client; c != nil {
+		if err := w.router.CheckClient(ctx, w.response.TaskHash, c); err != nil {
 			return err
 		}
 		w.client, w.proof = c.Client, c.Signature
@@ -224,6 +214,20 @@ func (w *work) call(ctx context.Context) (output json.RawMessage, err error) {
 		}
 	}
 	return w.service.Handler.Run(ctx, c)
+}
+
+// CheckClient returns a *Problem where a client did not sign the request for a task, or did so too long
+// ago.
+func (r *Router) CheckClient(ctx context.Context, task common.Hash, c *signed.SignedRequest) error {
+	if err := signed.Fresh(signed.HeaderClientTimestamp, c.Timestamp, time.Now()); err != nil {
+		return &Problem{Status: http.StatusUnauthorized, Code: "unauthorized", Message: problemOf(err).Message}
+	}
+	ask := signed.TaskRequest{AgentID: r.o.ID.TokenID, Client: c.Client, TaskHash: task, Timestamp: c.Timestamp}
+	err := r.checkSignature(ctx, c.Client, &ask, c.Signature)
+	if errors.Is(err, signed.ErrSignature) {
+		return problem(http.StatusUnauthorized, "unauthorized", "the signature is not the client's")
+	}
+	return err
 }
 
 // checkSignature checks a client's signature.
