@@ -27,8 +27,9 @@ type Decision struct {
 
 // Score is what is known of the agent's own score.
 type Score struct {
-	Value    float64   `json:"score"` // -100 to 100
-	Low      float64   `json:"low"`
+	Value    float64   `json:"score"`  // -100 to 100
+	Low      float64   `json:"low"`    // the score is shown to be at least this
+	High     float64   `json:"high"`   // and at most this
 	Status   string    `json:"status"` // rated, thin, unrated
 	Feedback int64     `json:"feedbackCount"`
 	At       time.Time `json:"at"` // when it was read

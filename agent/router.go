@@ -95,8 +95,10 @@ type Router struct {
 	started  time.Time
 	score    atomic.Pointer[Score]
 	beat     atomic.Pointer[Beat]
-	hard     context.Context // ends when running requests must end
-	cancel   context.CancelFunc
+	// registered is what the chain said last; nil before Upkeep.Start.
+	registered atomic.Pointer[Registered]
+	hard       context.Context // ends when running requests must end
+	cancel     context.CancelFunc
 }
 
 // NewRouter returns a router. repute.ErrInvalid names the field of a service that cannot be served.
