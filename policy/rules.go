@@ -28,7 +28,43 @@ const (
 
 type program struct {
 	rule Rule
-	run  cel.Program
+	when Expression
+}
+
+// Expression is a compiled condition. It is safe for concurrent use.
+type Expression struct{ run cel.Program }
+
+// NewExpression compiles a condition. repute.ErrInvalid: the field is no CEL expression of type bool
+// over names, which the error lists.
+func NewExpression(env *cel.Env, field, when, names string) (e Expression, err error) {
+	if len(when) > maxWhen {
+		return e, repute.Invalid(field, "too long", fmt.Sprintf("at most %d bytes", maxWhen))
+	}
+	ast, issues := env.Compile(when)
+	if issues.Err() != nil {
+		return e, repute.Invalid(field, issues.Err().Error(), "a CEL expression over "+names)
+	}
+	if !ast.OutputType().IsExactType(cel.BoolType) {
+		return e, repute.Invalid(field, "is of type "+ast.OutputType().String(), "a condition: bool")
+	}
+	e.run, err = env.Program(ast, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(100))
+	if err != nil {
+		return e, repute.Invalid(field, err.Error(), "a CEL expression")
+	}
+	return e, nil
+}
+
+// Holds reports whether the condition is true of values. An error means that it could not be
+// evaluated within its cost and time; callers MUST then choose the safe side.
+func (e Expression) Holds(ctx context.Context, values map[string]any) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, ruleTime)
+	defer cancel()
+	out, _, err := e.run.ContextEval(ctx, values)
+	if err != nil {
+		return false, fmt.Errorf("the rule could not be evaluated: %s", strings.TrimSpace(err.Error()))
+	}
+	holds, ok := out.Value().(bool)
+	return ok && holds, nil
 }
 
 // compile checks all rules. The error names each that is wrong.
@@ -68,33 +104,23 @@ func compileRule(env *cel.Env, at string, r Rule) (program, error) {
 		return program{}, repute.Invalid(at+".reason", "missing", "a sentence for people")
 	case !r.Effect.known():
 		return program{}, repute.Invalid(at+".effect", fmt.Sprintf("%q is no effect", r.Effect), effects)
-	case len(r.When) > maxWhen:
-		return program{}, repute.Invalid(at+".when", "too long", fmt.Sprintf("at most %d bytes", maxWhen))
 	}
-	ast, issues := env.Compile(r.When)
-	if issues.Err() != nil {
-		return program{}, repute.Invalid(at+".when", issues.Err().Error(),
-			"a CEL expression over task, plan, agent, call and phase")
-	}
-	if !ast.OutputType().IsExactType(cel.BoolType) {
-		return program{}, repute.Invalid(at+".when", "is of type "+ast.OutputType().String(), "a condition: bool")
-	}
-	run, err := env.Program(ast, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(100))
-	if err != nil {
-		return program{}, repute.Invalid(at+".when", err.Error(), "a CEL expression")
-	}
-	return program{rule: r, run: run}, nil
+	when, err := NewExpression(env, at+".when", r.When, "task, plan, agent, call and phase")
+	return program{rule: r, when: when}, err
 }
 
-// environment declares what rules can name.
+// environment declares what the rules of this package can name.
 func environment() (*cel.Env, error) {
-	options := []cel.EnvOption{
+	return Environment(
 		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[Task](), reflect.TypeFor[Plan](),
 			reflect.TypeFor[Agent](), reflect.TypeFor[Call]()),
 		cel.Variable("phase", cel.StringType), cel.Variable("task", cel.ObjectType("policy.Task")),
 		cel.Variable("plan", cel.ObjectType("policy.Plan")),
-		cel.Variable("agent", cel.ObjectType("policy.Agent")), cel.Variable("call", cel.ObjectType("policy.Call")),
-	}
+		cel.Variable("agent", cel.ObjectType("policy.Agent")), cel.Variable("call", cel.ObjectType("policy.Call")))
+}
+
+// Environment declares the functions on amounts, and the variables that options add.
+func Environment(options ...cel.EnvOption) (*cel.Env, error) {
 	for name, holds := range map[string]func(int) bool{
 		"lt": func(c int) bool { return c < 0 }, "lte": func(c int) bool { return c <= 0 },
 		"gt": func(c int) bool { return c > 0 }, "gte": func(c int) bool { return c >= 0 },
@@ -160,16 +186,10 @@ func text(v ref.Val) string {
 
 // evaluate tells whether the rule applies. A rule that fails applies, and denies.
 func (p program) evaluate(ctx context.Context, in *Input) (Reason, bool) {
-	ctx, cancel := context.WithTimeout(ctx, ruleTime)
-	defer cancel()
-	out, _, err := p.run.ContextEval(ctx, map[string]any{"phase": in.Phase, "task": in.Task, "plan": in.Plan,
+	applies, err := p.when.Holds(ctx, map[string]any{"phase": in.Phase, "task": in.Task, "plan": in.Plan,
 		"agent": in.Agent, "call": in.Call})
 	if err != nil {
-		return Reason{ID: p.rule.ID, Effect: Deny,
-			Text: "the rule could not be evaluated: " + strings.TrimSpace(err.Error())}, true
+		return Reason{ID: p.rule.ID, Effect: Deny, Text: err.Error()}, true
 	}
-	if applies, ok := out.Value().(bool); !ok || !applies {
-		return Reason{}, false
-	}
-	return Reason{ID: p.rule.ID, Effect: p.rule.Effect, Text: p.rule.Reason}, true
+	return Reason{ID: p.rule.ID, Effect: p.rule.Effect, Text: p.rule.Reason}, applies
 }
