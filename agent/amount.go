@@ -8,21 +8,26 @@ import (
 	"strings"
 
 	"repute"
+	"repute/x402"
 )
 
-// units converts a decimal amount of whole units to the smallest unit, exactly.
-func units(text string, decimals uint8) (*big.Int, error) {
+// Units converts a decimal amount of whole units to the smallest unit, exactly.
+// repute.ErrInvalid where it is none.
+func Units(text string, decimals uint8) (a x402.Amount, err error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	digits := whole + fraction
 	if whole == "" || len(digits) > 78 || strings.Trim(digits, "0123456789") != "" || len(fraction) > int(decimals) {
-		return nil, repute.Invalid("amount", fmt.Sprintf("%.80q is no amount", text),
+		return a, repute.Invalid("amount", fmt.Sprintf("%.80q is no amount", text),
 			fmt.Sprintf("a decimal number with at most %d digits after the point", decimals))
 	}
 	n, ok := new(big.Int).SetString(digits+strings.Repeat("0", int(decimals)-len(fraction)), 10)
-	if !ok || n.BitLen() > 256 {
-		return nil, repute.Invalid("amount", fmt.Sprintf("%.80q is too large", text), "below 2^256 of the smallest unit")
+	if ok {
+		a, err = x402.AmountOf(n)
 	}
-	return n, nil
+	if !ok || err != nil {
+		return a, repute.Invalid("amount", fmt.Sprintf("%.80q is too large", text), "below 2^256 of the smallest unit")
+	}
+	return a, nil
 }
 
 // pointed returns the text or number that a JSON Pointer names in a value.

@@ -63,7 +63,7 @@ func (s *Service) check(promises bool) error {
 		return repute.Invalid(field+".pricing", fmt.Sprintf("%s %s cannot be paid by x402", s.Price.Amount, s.Price.Currency),
 			"tokens to pay with, or payments.promises: true, by which no money moves")
 	}
-	if _, err := units(s.Price.Amount, s.Price.Decimals); err != nil {
+	if _, err := Units(s.Price.Amount, s.Price.Decimals); err != nil {
 		return fmt.Errorf("%s.pricing: %w", field, err)
 	}
 	for i := range s.Price.Ways {
@@ -108,13 +108,12 @@ func (p *Price) charge(r x402.Requirements, output json.RawMessage) (x402.Requir
 	if err != nil {
 		return r, err
 	}
-	n, err := units(text, p.way(&r).Decimals)
+	amount, err := Units(text, p.way(&r).Decimals)
 	if err != nil {
 		return r, err
 	}
-	amount, err := x402.AmountOf(n)
-	if err != nil || amount.Cmp(r.Amount) > 0 {
-		return r, fmt.Errorf("the output charges %s units, %s at most are allowed", n, r.Amount)
+	if amount.Cmp(r.Amount) > 0 {
+		return r, fmt.Errorf("the output charges %s units, %s at most are allowed", amount, r.Amount)
 	}
 	r.Amount = amount
 	return r, nil
@@ -122,9 +121,9 @@ func (p *Price) charge(r x402.Requirements, output json.RawMessage) (x402.Requir
 
 // smallest is the price in the currency's smallest unit.
 func (p *Price) smallest() *big.Int {
-	n, err := units(p.Amount, p.Decimals)
+	n, err := Units(p.Amount, p.Decimals)
 	if err != nil {
 		return new(big.Int) // services are checked when the router is made
 	}
-	return n
+	return n.Big()
 }

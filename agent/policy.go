@@ -23,6 +23,8 @@ type Decision struct {
 	// Limited says that the request is refused for now, and Retry for how long.
 	Limited bool
 	Retry   time.Duration
+	// Validation says that a validator must confirm the result.
+	Validation bool
 }
 
 // Score is what is known of the agent's own score.

@@ -83,6 +83,7 @@ type Response struct {
 	PaymentVersion int
 	Mode           Mode
 	Replayed       bool // the answer was stored, nothing was run
+	Validation     bool // the policy asks for a validator's confirmation of the result
 }
 
 // Router runs capabilities for clients. It is safe for concurrent use.

@@ -185,6 +185,7 @@ func (u *Upkeep) readScore(ctx context.Context) {
 
 // watch follows the agent's events by one step.
 func (u *Upkeep) watch(ctx context.Context, from uint64) (next uint64, err error) {
+	u.Router.SetScore(ctx, nil) // windows of the policy open and close by the clock
 	events, next, err := u.Registry.Events(ctx, from)
 	if err != nil {
 		u.failed(ctx, "watch events", err)

@@ -16,8 +16,12 @@ import (
 	"repute/x402"
 )
 
-// headerMode marks answers of an agent that does not work normally.
-const headerMode = "X-Agent-Mode"
+// headerMode marks answers of an agent that does not work normally, headerValidation those whose
+// result a validator must confirm by the agent's policy.
+const (
+	headerMode       = "X-Agent-Mode"
+	headerValidation = "X-Agent-Validation"
+)
 
 // capability runs a capability.
 func (s *surface) capability(c echo.Context) error {
@@ -75,6 +79,9 @@ func (s *surface) respond(c echo.Context, out *agent.Response) error {
 	h := c.Response().Header()
 	if out.Mode != agent.Normal {
 		h.Set(headerMode, string(out.Mode))
+	}
+	if out.Validation {
+		h.Set(headerValidation, "required")
 	}
 	h.Set("Cache-Control", "no-store")
 	if err := out.WriteSettlement(h); err != nil {
