@@ -29,6 +29,8 @@ import (
 func ServeCommand(p *cli.Program) *cobra.Command {
 	var file, main string
 	var resume bool
+	shared := pflag.NewFlagSet("main", pflag.ContinueOnError) // --config of this command is the agent's file
+	p.Flags.Database(shared)
 	cmd := &cobra.Command{
 		Use:   "serve --config agent.yaml",
 		Short: "run an agent: capabilities over HTTP, paid by x402, every answer signed",
@@ -40,13 +42,8 @@ processes serve one agent. SIGTERM ends it: requests in flight are waited for.`,
 		Example: "  repute agent serve --config agent.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if main != "" { // --config of this command is the agent's file
-				set := pflag.NewFlagSet("main", pflag.ContinueOnError)
-				given := p.Flags.Set
-				p.Flags.Database(set)
-				if p.Flags.Set = given; set.Set("config", main) != nil {
-					return repute.Invalid("main-config", "cannot be used", "a YAML file")
-				}
+			if err := shared.Set("config", main); main != "" && err != nil {
+				return repute.Invalid("main-config", err.Error(), "a YAML file")
 			}
 			a, err := agentconfig.Load(file, os.Getenv)
 			if err != nil {
