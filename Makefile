@@ -95,10 +95,12 @@ check: lint
 	@scripts/setup.sh postgres
 	$(GO) test -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -vE '$(NODE_PACKAGES)')
 
-# TestTypeScriptExample runs what this compiles.
+# TestTypeScriptExample and TestMinimalRuntime run what this compiles.
 examples:
 	@scripts/setup.sh node
-	cd examples/agent-ts && npm ci --no-audit --no-fund && npm run --silent build
+	@for name in agent-ts minimal-runtime verify-response; do \
+		(cd examples/$$name && npm ci --ignore-scripts --no-audit --no-fund && npm run --silent build) || exit 1; \
+	done
 
 generate:
 	@scripts/setup.sh node python

@@ -17,7 +17,7 @@ import (
 const (
 	// maxValues bounds the values of a document: each costs some hundred bytes while it is
 	// validated, and an error as much again.
-	maxValues = 250_000
+	maxValues = 100_000
 	// maxNumber bounds a number's digits and exponent: exact arithmetic on 1e1000000 takes
 	// milliseconds for eight bytes of input.
 	maxNumber = 400

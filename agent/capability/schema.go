@@ -39,7 +39,7 @@ type copyOf struct {
 }
 
 // base is the address that a schema is compiled under; a reference to any other is refused.
-const base = "repute:schema"
+const base = "repute:///schema"
 
 // compileSchema compiles a schema. repute.ErrInvalid says what is wrong with it.
 func compileSchema(field string, raw []byte) (*schema, error) {

@@ -69,15 +69,26 @@ func (e *Exec) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), stdout, stderr
 	if err := start(cmd, e.limits()); err != nil {
 		logger(e.Log).ErrorContext(ctx, "program not started", "path", e.Path, "error", err)
-		return nil, fmt.Errorf("%w: the handler's program cannot be started", repute.ErrUnavailable)
+		return nil, ended(ctx, fmt.Errorf("%w: the handler's program cannot be started", repute.ErrUnavailable))
 	}
 	err = cmd.Wait()
 	killAll(cmd.Process.Pid, run)
-	if err == nil || stderr.len() > 0 {
-		logger(e.Log).DebugContext(ctx, "program ended", "path", e.Path, "requestId", call.RequestID,
-			"error", err, "stderr", stderr.text())
+	out, failure := e.result(ctx, cmd, stdout, err)
+	e.logEnd(ctx, call, failure, err, stderr.text())
+	return out, failure
+}
+
+// logEnd logs how a program ended, when it failed or wrote to standard error.
+func (e *Exec) logEnd(ctx context.Context, call capability.Call, failure, err error, stderr string) {
+	level := slog.LevelDebug
+	switch {
+	case failure != nil:
+		level = slog.LevelWarn
+	case stderr == "":
+		return
 	}
-	return e.result(ctx, cmd, stdout, err)
+	logger(e.Log).Log(ctx, level, "program ended", "path", e.Path, "capability", call.Capability,
+		"requestId", call.RequestID, "error", err, "stderr", stderr)
 }
 
 // command is the program of one run, without streams.
@@ -110,7 +121,6 @@ func (e *Exec) result(ctx context.Context, cmd *exec.Cmd, out *answer, err error
 	case overCPU(cmd.ProcessState, e.limits().cpu):
 		return nil, fmt.Errorf("%w: it used up its CPU time", ErrTimeout)
 	}
-	logger(e.Log).WarnContext(ctx, "program failed", "path", e.Path, "error", err)
 	return nil, fmt.Errorf("%w: its program ended with an error", ErrFailed)
 }
 
@@ -160,12 +170,6 @@ func (t *tail) Write(p []byte) (int, error) {
 	defer t.mu.Unlock()
 	t.buf.Write(p[:min(len(p), t.most-t.buf.Len())])
 	return len(p), nil
-}
-
-func (t *tail) len() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.buf.Len()
 }
 
 func (t *tail) text() string {

@@ -1,0 +1,215 @@
+//go:build linux
+
+package handler_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"repute"
+	"repute/agent/capability"
+	"repute/agent/handler"
+)
+
+// shell runs a script as a handler.
+func shell(script string, change ...func(*handler.Exec)) *handler.Exec {
+	e := &handler.Exec{Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=/usr/bin:/bin"}}
+	for _, c := range change {
+		c(e)
+	}
+	return e
+}
+
+func call(input string) capability.Call {
+	return capability.Call{AgentID: "42", Capability: "echo", Version: "1.0.0", RequestID: "r-1",
+		Time: time.Unix(1_700_000_000, 0), Input: json.RawMessage(input)}
+}
+
+func TestExecGivesTheCallAndTakesTheAnswer(t *testing.T) {
+	t.Parallel()
+	out, err := shell(`cat`).Run(t.Context(), call(`{"text":"hi"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		AgentID, Capability, Version, RequestID, Timestamp string
+		Input                                              struct{ Text string }
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.AgentID != "42" || got.Capability != "echo" || got.RequestID != "r-1" || got.Input.Text != "hi" ||
+		got.Timestamp != "2023-11-14T22:13:20Z" {
+		t.Errorf("the program got %s", out)
+	}
+}
+
+func TestExecEnvironmentIsWhatIsListed(t *testing.T) {
+	t.Setenv("HANDLER_SECRET", "do not inherit")
+	out, err := shell(`printf '"%s"' "$(env | cut -d= -f1 | sort | tr '\n' ' ')"`).Run(t.Context(), call(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The shell itself sets PWD, OLDPWD, SHLVL and _.
+	for _, name := range strings.Fields(strings.Trim(string(out), `"`)) {
+		switch name {
+		case "PATH", "REPUTE_RUN", "PWD", "OLDPWD", "SHLVL", "_":
+		default:
+			t.Errorf("the program sees %s", name)
+		}
+	}
+}
+
+func TestExecEndsWhatMisbehaves(t *testing.T) {
+	t.Parallel()
+	brief := func(e *handler.Exec) { e.Wall = 700 * time.Millisecond }
+	tests := []struct {
+		name   string
+		e      *handler.Exec
+		want   error
+		within time.Duration
+	}{
+		{"crash", shell(`echo secret-on-stderr >&2; exit 3`), handler.ErrFailed, 5 * time.Second},
+		{"killed", shell(`kill -9 $$`), handler.ErrFailed, 5 * time.Second},
+		{"no JSON", shell(`echo secret-on-stdout`), handler.ErrFailed, 5 * time.Second},
+		{"nothing", shell(`:`), handler.ErrFailed, 5 * time.Second},
+		{"100 MB", shell(`yes secret-on-stdout | head -c 100000000`), handler.ErrFailed, 9 * time.Second},
+		{"never ends", shell(`sleep 600`, brief), handler.ErrTimeout, 5 * time.Second},
+		{"never reads, never ends", shell(`exec 0<&-; sleep 600`, brief), handler.ErrTimeout, 5 * time.Second},
+		{"burns CPU", shell(`while :; do :; done`, func(e *handler.Exec) { e.CPU = time.Second }),
+			handler.ErrTimeout, 9 * time.Second},
+		{"fork that burns", shell(`while :; do :; done & while :; do :; done`, brief), handler.ErrTimeout, 5 * time.Second},
+		{"too much memory", shell(`x=x; while :; do x=$x$x; done`, func(e *handler.Exec) { e.Memory = 64 << 20 }),
+			handler.ErrFailed, 9 * time.Second},
+		{"no such program", &handler.Exec{Path: "/no/such/program"}, repute.ErrUnavailable, 5 * time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			out, err := tt.e.Run(t.Context(), call(`{}`))
+			if !errors.Is(err, tt.want) {
+				t.Fatalf("got %.100s, %v; want %v", out, err, tt.want)
+			}
+			if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "/") {
+				t.Errorf("the error tells what clients must not see: %v", err)
+			}
+			if took := time.Since(began); took > tt.within {
+				t.Errorf("ended after %s", took)
+			}
+		})
+	}
+}
+
+// The limits are those of the kernel, before the program's first instruction.
+func TestExecLimitsAreSet(t *testing.T) {
+	t.Parallel()
+	out, err := shell(`printf '[%s,%s]' "$(ulimit -v)" "$(ulimit -t)"`).Run(t.Context(), call(`{}`))
+	if err != nil || string(out) != fmt.Sprintf("[%d,%d]", handler.DefaultMemory>>10, 10) {
+		t.Errorf("the program sees limits %s, %v", out, err)
+	}
+}
+
+// What a program starts dies with it: children, those in a session of their own, and orphans.
+func TestExecLeavesNoProcess(t *testing.T) {
+	t.Parallel()
+	tests := map[string]string{
+		"child":         `sleep 600 >/dev/null 2>&1 & echo $! >"$PIDS"`,
+		"holds output":  `sleep 600 & echo $! >"$PIDS"`,
+		"other session": `setsid sh -c 'echo $$ >"$PIDS"; exec sleep 600' >/dev/null 2>&1 & while [ ! -s "$PIDS" ]; do :; done`,
+		"orphan": `(setsid sh -c 'sh -c "echo \$\$ >\"\$PIDS\"; exec sleep 600" & exit' >/dev/null 2>&1 &) ` +
+			`; while [ ! -s "$PIDS" ]; do :; done`,
+	}
+	for name, script := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pids := filepath.Join(t.TempDir(), "pid")
+			e := shell(script+`; echo '{"done":true}'`, func(e *handler.Exec) { e.Env = append(e.Env, "PIDS="+pids) })
+			out, err := e.Run(t.Context(), call(`{}`))
+			if err != nil || string(out) != `{"done":true}` {
+				t.Fatalf("got %s, %v", out, err)
+			}
+			dead(t, pids)
+		})
+	}
+}
+
+// dead fails unless the process whose id a file holds has ended.
+func dead(t *testing.T, file string) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		if !runs(pid) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("process %d still runs", pid)
+	_ = syscall.Kill(pid, syscall.SIGKILL) // so that the test leaves none either
+}
+
+// runs reports whether a process exists that is not a zombie.
+func runs(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := bytes.Cut(stat, []byte(") "))
+	return !bytes.HasPrefix(rest, []byte("Z"))
+}
+
+func TestExecEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, cancel)
+	_, err := shell(`sleep 600`).Run(ctx, call(`{}`))
+	if !errors.Is(err, context.Canceled) || errors.Is(err, handler.ErrTimeout) || errors.Is(err, handler.ErrFailed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Standard error is logged up to a bound and does not end the program.
+func TestExecLogsStandardErrorBounded(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	e := shell(`yes noise | head -c 1000000 >&2; exit 1`, func(e *handler.Exec) {
+		e.Log = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	if _, err := e.Run(t.Context(), call(`{}`)); !errors.Is(err, handler.ErrFailed) {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), "noise") || log.Len() > 64<<10 {
+		t.Errorf("the log has %d bytes", log.Len())
+	}
+}
+
+func TestExecRunsInParallel(t *testing.T) {
+	t.Parallel()
+	for i := range 20 {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			out, err := shell(`read x; echo '{"n":1}'`).Run(t.Context(), call(`{}`))
+			if err != nil || string(out) != `{"n":1}` {
+				t.Errorf("got %s, %v", out, err)
+			}
+		})
+	}
+}

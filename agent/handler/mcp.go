@@ -1,0 +1,196 @@
+package handler
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os/exec"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"repute"
+	"repute/agent/capability"
+)
+
+// MCP calls a tool of an MCP server with the input as its arguments. A structured result is the
+// answer; else the text of the result is, as JSON where it is JSON and as a JSON string otherwise.
+type MCP struct {
+	Server    Connector
+	Tool      string
+	MaxAnswer int // DefaultMaxAnswer when 0
+	Log       *slog.Logger
+}
+
+// Connector gives sessions with an MCP server.
+type Connector interface {
+	// Session returns a session, and a function that MUST be called when the call on it has ended.
+	Session(ctx context.Context) (session *sdk.ClientSession, done func(), err error)
+}
+
+// Run implements Handler.
+func (m *MCP) Run(ctx context.Context, call capability.Call) (json.RawMessage, error) {
+	if input := bytes.TrimSpace(call.Input); len(input) == 0 || input[0] != '{' {
+		return nil, fmt.Errorf("%w: tools take objects, and the capability's input schema allows others", ErrFailed)
+	}
+	session, done, err := m.Server.Session(ctx)
+	if err != nil {
+		logger(m.Log).WarnContext(ctx, "MCP server not reached", "tool", m.Tool, "error", err)
+		return nil, ended(ctx, fmt.Errorf("%w: the handler's MCP server cannot be reached", repute.ErrUnavailable))
+	}
+	defer done()
+	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: m.Tool, Arguments: call.Input})
+	switch {
+	case err != nil:
+		logger(m.Log).WarnContext(ctx, "tool not called", "tool", m.Tool, "error", err)
+		return nil, ended(ctx, fmt.Errorf("%w: its MCP server did not run the tool", ErrFailed))
+	case result.IsError:
+		logger(m.Log).WarnContext(ctx, "tool failed", "tool", m.Tool, "text", fmt.Sprintf("%.4096s", textOf(result)))
+		return nil, fmt.Errorf("%w: its tool ended with an error", ErrFailed)
+	}
+	return m.answer(result)
+}
+
+// answer is the result of a tool as JSON.
+func (m *MCP) answer(result *sdk.CallToolResult) (raw json.RawMessage, err error) {
+	text := textOf(result)
+	switch {
+	case result.StructuredContent != nil:
+		raw, err = json.Marshal(result.StructuredContent)
+	case json.Valid([]byte(text)):
+		raw = json.RawMessage(text)
+	default:
+		raw, err = json.Marshal(text)
+	}
+	if most := cmp.Or(m.MaxAnswer, DefaultMaxAnswer); err == nil && len(raw) > most {
+		return nil, fmt.Errorf("%w: its answer has more than %d bytes", ErrFailed, most)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: its answer is no JSON", ErrFailed)
+	}
+	return checked(raw)
+}
+
+// textOf joins the texts of a result.
+func textOf(result *sdk.CallToolResult) string {
+	var out bytes.Buffer
+	for _, c := range result.Content {
+		if t, ok := c.(*sdk.TextContent); ok {
+			out.WriteString(t.Text)
+		}
+	}
+	return out.String()
+}
+
+// client is the MCP client of all connectors.
+func client() *sdk.Client {
+	return sdk.NewClient(&sdk.Implementation{Name: "repute", Version: "1"}, nil)
+}
+
+// MCPEndpoint connects over streamable HTTP, anew for each call, so that a restarted server costs no
+// failed call.
+type MCPEndpoint struct {
+	URL       string
+	Client    *http.Client // decides what may be reached; see Doer
+	MaxAnswer int64        // DefaultMaxAnswer when 0
+}
+
+// Session implements Connector.
+func (e *MCPEndpoint) Session(ctx context.Context) (*sdk.ClientSession, func(), error) {
+	bounded := *e.Client
+	bounded.Transport = &boundedTransport{cmp.Or(e.Client.Transport, http.DefaultTransport),
+		2 * cmp.Or(e.MaxAnswer, DefaultMaxAnswer)}
+	session, err := client().Connect(ctx, &sdk.StreamableClientTransport{Endpoint: e.URL, HTTPClient: &bounded,
+		DisableStandaloneSSE: true, MaxRetries: -1}, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return session, func() { _ = session.Close() }, nil // the call has ended
+}
+
+// boundedTransport ends answers that are too long.
+type boundedTransport struct {
+	next http.RoundTripper
+	most int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.next.RoundTrip(req)
+	if err == nil {
+		resp.Body = &boundedBody{ReadCloser: resp.Body, left: t.most}
+	}
+	return resp, err
+}
+
+// boundedBody is a body that fails beyond its bound.
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errors.New("the answer is too long")
+	}
+	return n, err
+}
+
+// MCPProgram connects to a program over standard input and output. The program runs until Close, and
+// is started again when it ended. The operator vouches for it: no limits bind it.
+type MCPProgram struct {
+	Path string
+	Args []string
+	Env  []string // the whole environment
+
+	mu      sync.Mutex
+	session *sdk.ClientSession
+}
+
+// Session implements Connector.
+func (p *MCPProgram) Session(ctx context.Context) (*sdk.ClientSession, func(), error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session != nil {
+		return p.session, func() {}, nil
+	}
+	cmd := exec.Command(p.Path, p.Args...) // it outlives the call that starts it
+	cmd.Env = append([]string{}, p.Env...)
+	session, err := client().Connect(ctx, &sdk.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.session = session
+	go p.forget(session)
+	return session, func() {}, nil
+}
+
+// forget waits for the end of a session, so that the next call starts another.
+func (p *MCPProgram) forget(session *sdk.ClientSession) {
+	_ = session.Wait() // whatever ended it, the session is over
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session == session {
+		p.session = nil
+	}
+}
+
+// Close ends the program.
+func (p *MCPProgram) Close() error {
+	p.mu.Lock()
+	session := p.session
+	p.session = nil
+	p.mu.Unlock()
+	if session == nil {
+		return nil
+	}
+	return session.Close()
+}

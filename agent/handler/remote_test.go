@@ -1,0 +1,193 @@
+package handler_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"repute"
+	"repute/agent/capability"
+	"repute/agent/handler"
+)
+
+func request() capability.Call {
+	return capability.Call{AgentID: "42", Capability: "echo", Version: "1.0.0", RequestID: "r-1",
+		Time: time.Unix(1_700_000_000, 0), Input: json.RawMessage(`{"text":"hi"}`)}
+}
+
+func TestHTTPMapsStatuses(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		status int
+		body   string
+		want   error
+	}{
+		"answer":      {200, ` {"n":1} `, nil},
+		"no JSON":     {200, `secret`, handler.ErrFailed},
+		"too large":   {200, `"` + strings.Repeat("x", 2000) + `"`, handler.ErrFailed},
+		"bad request": {400, `secret`, handler.ErrFailed},
+		"error":       {500, `secret`, handler.ErrFailed},
+		"redirect":    {302, `secret`, handler.ErrFailed},
+		"busy":        {429, `secret`, repute.ErrUnavailable},
+		"down":        {503, `secret`, repute.ErrUnavailable},
+		"late":        {504, `secret`, handler.ErrTimeout},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var got struct{ RequestID string }
+				body, _ := io.ReadAll(r.Body)
+				if json.Unmarshal(body, &got) != nil || got.RequestID != "r-1" || r.Header.Get("X-Token") != "t" ||
+					r.Header.Get("Idempotency-Key") != "r-1" {
+					t.Errorf("the server got %s", body)
+				}
+				w.WriteHeader(tt.status)
+				_, _ = io.WriteString(w, tt.body)
+			}))
+			defer s.Close()
+			h := &handler.HTTP{URL: s.URL, Client: s.Client(), Header: http.Header{"X-Token": {"t"}}, MaxAnswer: 1000}
+			out, err := h.Run(t.Context(), request())
+			if !errors.Is(err, tt.want) || err == nil && string(out) != `{"n":1}` {
+				t.Fatalf("got %s, %v; want %v", out, err, tt.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error quotes the server: %v", err)
+			}
+		})
+	}
+}
+
+func TestHTTPEndsInTime(t *testing.T) {
+	t.Parallel()
+	block := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"beginning`)
+		w.(http.Flusher).Flush()
+		<-block
+	}))
+	defer s.Close()
+	defer close(block)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := (&handler.HTTP{URL: s.URL, Client: s.Client()}).Run(ctx, request()); !errors.Is(err, handler.ErrTimeout) {
+		t.Errorf("got %v", err)
+	}
+	gone := &handler.HTTP{URL: "http://127.0.0.1:1/", Client: s.Client()}
+	if _, err := gone.Run(t.Context(), request()); !errors.Is(err, repute.ErrUnavailable) ||
+		strings.Contains(err.Error(), "127.0.0.1") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// toolServer serves four tools.
+func toolServer(t *testing.T) *httptest.Server {
+	t.Helper()
+	s := sdk.NewServer(&sdk.Implementation{Name: "tools", Version: "1"}, nil)
+	add := func(name string, result *sdk.CallToolResult, err error) {
+		s.AddTool(&sdk.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)},
+			func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				if string(r.Params.Arguments) != `{"text":"hi"}` {
+					t.Errorf("the tool got %s", r.Params.Arguments)
+				}
+				return result, err
+			})
+	}
+	text := func(s string) []sdk.Content { return []sdk.Content{&sdk.TextContent{Text: s}} }
+	add("structured", &sdk.CallToolResult{StructuredContent: map[string]any{"n": 1}, Content: text("one")}, nil)
+	add("json", &sdk.CallToolResult{Content: text(`{"n":1}`)}, nil)
+	add("text", &sdk.CallToolResult{Content: text(`plain`)}, nil)
+	add("long", &sdk.CallToolResult{Content: text(strings.Repeat("x", 100_000))}, nil)
+	add("wrong", &sdk.CallToolResult{IsError: true, Content: text("secret")}, nil)
+	add("broken", nil, errors.New("secret"))
+	h := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s },
+		&sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+func TestMCPCallsTools(t *testing.T) {
+	t.Parallel()
+	s := toolServer(t)
+	tests := map[string]struct {
+		answer string
+		want   error
+	}{
+		"structured": {`{"n":1}`, nil},
+		"json":       {`{"n":1}`, nil},
+		"text":       {`"plain"`, nil},
+		"long":       {"", handler.ErrFailed},
+		"wrong":      {"", handler.ErrFailed},
+		"broken":     {"", handler.ErrFailed},
+		"absent":     {"", handler.ErrFailed},
+	}
+	for tool, tt := range tests {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+			m := &handler.MCP{Server: &handler.MCPEndpoint{URL: s.URL, Client: s.Client(), MaxAnswer: 20_000}, Tool: tool,
+				MaxAnswer: 20_000}
+			out, err := m.Run(t.Context(), request())
+			if !errors.Is(err, tt.want) || string(out) != tt.answer {
+				t.Errorf("got %.100s, %v; want %s, %v", out, err, tt.answer, tt.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error quotes the tool: %v", err)
+			}
+		})
+	}
+}
+
+func TestMCPUnavailable(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]handler.Connector{
+		"endpoint": &handler.MCPEndpoint{URL: "http://127.0.0.1:1/mcp", Client: &http.Client{}},
+		"program":  &handler.MCPProgram{Path: "/no/such/program"},
+	} {
+		if _, err := (&handler.MCP{Server: c, Tool: "x"}).Run(t.Context(), request()); !errors.Is(err, repute.ErrUnavailable) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	list := request()
+	list.Input = json.RawMessage(`[1]`)
+	if _, err := (&handler.MCP{}).Run(t.Context(), list); !errors.Is(err, handler.ErrFailed) {
+		t.Errorf("a list as arguments: %v", err)
+	}
+}
+
+// taskRunner answers with what it holds.
+type taskRunner struct {
+	answer string
+	err    error
+}
+
+func (r taskRunner) RunTask(_ context.Context, coordinator string, call capability.Call) (json.RawMessage, error) {
+	if coordinator != "coordinator" || call.RequestID != "r-1" {
+		return nil, errors.New("another call")
+	}
+	return json.RawMessage(r.answer), r.err
+}
+
+func TestTaskKeepsKinds(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ err, want error }{
+		{nil, nil}, {handler.ErrFailed, handler.ErrFailed}, {repute.ErrUnavailable, repute.ErrUnavailable},
+		{context.DeadlineExceeded, handler.ErrTimeout}, {errors.New("secret"), handler.ErrFailed},
+	} {
+		task := &handler.Task{Runner: taskRunner{`{"n":1}`, tt.err}, Coordinator: "coordinator"}
+		out, err := task.Run(t.Context(), request())
+		if !errors.Is(err, tt.want) || err == nil && string(out) != `{"n":1}` {
+			t.Errorf("%v: got %s, %v", tt.err, out, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("the error quotes the runner: %v", err)
+		}
+	}
+}
