@@ -1331,6 +1331,88 @@ comment on column treasury_events.run_key is 'keccak256 of the run''s id; null f
 comment on column treasury_events.task_key is 'keccak256 of the task''s id; null for no task.';
 comment on column treasury_events.fields is 'Arguments by name, as texts and booleans.';
 
+-- Agents that are run here.
+
+create table agent_payments (
+    id         text        primary key,
+    agent      text        not null,
+    capability text        not null,
+    task_hash  bytea       not null,
+    payload    bytea       not null,
+    payment_id text,
+    payer      bytea       not null,
+    settlement text        not null check (settlement in ('none', 'x402')),
+    request_id text        not null,
+    state      text        not null default 'claimed'
+        check (state in ('claimed', 'running', 'ran', 'done', 'failed', 'interrupted')),
+    settled    json,
+    output     json,
+    answer     json,
+    owner      text        not null,
+    expires_at timestamptz not null,
+    created_at timestamptz not null default now()
+);
+create unique index agent_payments_identifier on agent_payments (agent, payer, payment_id)
+    where payment_id is not null;
+create index agent_payments_created on agent_payments (created_at);
+comment on table agent_payments is
+    'Payments that agents accepted, each claimed before its work: a payment is worked for once, by one process.';
+comment on column agent_payments.id is 'Names the authorization that the payer signed; the chain takes it once.';
+comment on column agent_payments.agent is 'Full id of the agent that is paid.';
+comment on column agent_payments.payload is 'sha256 of the payment as it was sent: others know its id from the chain.';
+comment on column agent_payments.payment_id is 'The client''s name of the payment; null for none.';
+comment on column agent_payments.settlement is 'x402: money moves. none: a promise.';
+comment on column agent_payments.request_id is 'Id of the first request; handlers get the same one again.';
+comment on column agent_payments.state is
+    'claimed: nothing was run. running: the handler was called and did not return yet. ran: output is stored. '
+    'done: answer is stored. failed: the handler failed. interrupted: the process ended while the handler ran.';
+comment on column agent_payments.settled is 'The settlement; null while its end is not known.';
+comment on column agent_payments.answer is 'What is answered, also to repetitions; null until the end.';
+comment on column agent_payments.owner is 'Process that works on it until expires_at.';
+
+create table agent_receipts (
+    at               timestamptz not null default now(),
+    number           bigint      generated always as identity,
+    kind             text        not null check (kind in ('execution', 'decision', 'payment', 'event')),
+    agent            text        not null,
+    request_id       text        not null default '',
+    capability       text        not null default '',
+    client           bytea       not null default '',
+    task_hash        bytea       not null default '',
+    result_hash      bytea       not null default '',
+    outcome          text        not null,
+    settlement       text        not null default 'none' check (settlement in ('none', 'x402')),
+    amount           numeric     not null default 0 check (amount >= 0),
+    decimals         smallint    not null default 0,
+    currency         text        not null default '',
+    tx_hash          bytea       not null default '',
+    client_signature bytea       not null default '',
+    agent_signature  bytea       not null default '',
+    detail           json        not null default '{}',
+    primary key (at, number)
+) partition by range (at);
+create index agent_receipts_paid on agent_receipts (agent, at, number)
+    where kind = 'execution' and amount > 0;
+create index agent_receipts_request on agent_receipts (request_id);
+comment on table agent_receipts is
+    'What agents did: append-only, in one partition a month (agent_receipts_YEAR_MONTH), which are dropped after '
+    'the retention time.';
+comment on column agent_receipts.kind is
+    'execution: a capability was run. decision: of the policy. payment: a payment was verified or settled. event: '
+    'start, stop, heartbeat, changes of mode.';
+comment on column agent_receipts.outcome is
+    'Status of an execution, effect of a decision, state of a payment, name of an event.';
+comment on column agent_receipts.settlement is 'x402: money moved, which tx_hash shows. none: free, or a promise.';
+comment on column agent_receipts.amount is 'In the currency''s smallest unit.';
+
+-- +goose StatementBegin
+create function agent_receipts_unchanged() returns trigger language plpgsql as $$
+begin
+    raise exception 'agent_receipts is append-only';
+end $$;
+-- +goose StatementEnd
+create trigger unchanged before update or delete on agent_receipts for each row execute function agent_receipts_unchanged();
+
 -- The database itself.
 
 create table leases (
@@ -1397,7 +1479,7 @@ create trigger changed after insert or update or delete or truncate on trust_roo
 create trigger changed after insert or update or delete or truncate on trust_links execute function trust_lists_changed();
 
 -- +goose Down
-drop table cursors, leases, treasury_events, acts, intent_attempts,
+drop table cursors, leases, agent_receipts, agent_payments, treasury_events, acts, intent_attempts,
     intents, run_approvals, run_decisions, run_events, run_calls, run_steps, run_phases, runs,
     tasks, modules, payment_ledger, payments, payment_files, trust_related, trust_penalties,
     trust_inputs, trust_links, trust_roots, trust_marks, trust_stale, trust_finals, trust_scores,
@@ -1405,4 +1487,4 @@ drop table cursors, leases, treasury_events, acts, intent_attempts,
     fetches, hosts, uris, changes, votes, sums, agents, validation_responses, validation_requests,
     responses, feedback, operators, metadata, agent_states, tags, events, endpoints, pending, gaps,
     block_proofs, blocks, chains;
-drop function trust_lists_changed;
+drop function trust_lists_changed, agent_receipts_unchanged;

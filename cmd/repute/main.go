@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"repute"
+	"repute/cmd/repute/internal/agents"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/cmd/repute/internal/files"
@@ -115,13 +116,21 @@ done. verify says more with its own: see its help.`,
 		dumpCommand(p), verifyCommand(p), migrateCommand(p), statusCommand(p), chainsCommand(p), files.DocumentsCommand(p),
 		scores.ScoreCommand(p), scores.TrustCommand(p), files.ManifestCommand(p),
 		scores.RootsCommand(p), scores.SourcesCommand(p), scores.EvidenceCommand(p), keysCommand(p), verifySnapshotCommand(p),
-		tasks.TaskCommand(p), tasks.RunCommand(p), tasks.AgentCommand(p), mcpCommand(p),
+		tasks.TaskCommand(p), tasks.RunCommand(p), agentCommand(p), mcpCommand(p),
 		payments.FacilitatorCommand(p), payments.PayCommand(p),
 		movedCommand("bench", "make bench, or go run ./cmd/bench NAME"),
 		movedCommand("demo", "make demo, or go run ./cmd/demo"), versionCommand(p))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })
 	strict(root)
 	return root
+}
+
+// agentCommand has the commands for agents of the orchestrator, and those of the runtime for agents of
+// one's own.
+func agentCommand(p *cli.Program) *cobra.Command {
+	cmd := tasks.AgentCommand(p)
+	cmd.AddCommand(agents.ServeCommand(p), agents.VerifyCommand(p))
+	return cmd
 }
 
 // movedCommand returns a hidden command that names the program which has the command now.

@@ -1,0 +1,157 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"repute/agent/signed"
+	"repute/store/agentdb"
+	"repute/x402"
+)
+
+// answer is what is stored of the answer to a paid request, without its output.
+type answer struct {
+	Status     int           `json:"status"`
+	Problem    *Problem      `json:"problem,omitempty"`
+	ResultHash common.Hash   `json:"resultHash,omitzero"`
+	Timestamp  uint64        `json:"timestamp,omitempty"`
+	Metadata   string        `json:"metadata,omitempty"`
+	Signature  hexutil.Bytes `json:"signature,omitempty"`
+}
+
+func answerOf(r *Response) *answer {
+	s := r.Signed
+	return &answer{Status: r.Status, ResultHash: s.ResultHash, Timestamp: s.Timestamp, Metadata: s.Metadata,
+		Signature: s.Signature}
+}
+
+// replay gives the stored answer of a payment whose work is done.
+func (w *work) replay() error {
+	w.response.Replayed = true
+	if err := w.settled(); err != nil {
+		return err
+	}
+	var a answer
+	if err := json.Unmarshal(w.row.Answer, &a); err != nil {
+		return fmt.Errorf("stored answer: %w", err)
+	}
+	w.response.RequestID = w.row.RequestID
+	if a.Problem != nil {
+		return a.Problem
+	}
+	w.output, w.response.Status = w.row.Output, a.Status
+	w.response.Signed = &signed.Response{TaskResponse: signed.TaskResponse{AgentID: w.router.o.ID.TokenID,
+		TaskHash: w.row.TaskHash, ResultHash: a.ResultHash, Timestamp: a.Timestamp, Metadata: a.Metadata},
+		Domain: signed.DomainOf(w.router.o.ID), Signature: a.Signature}
+	return nil
+}
+
+// metadata is what an agent signs of an answer beside its hashes, as JSON.
+type metadata struct {
+	Capability  string             `json:"capability,omitempty"`
+	Version     string             `json:"version,omitempty"`
+	RequestID   string             `json:"requestId,omitempty"`
+	Status      int                `json:"status"`
+	Settlement  agentdb.Settlement `json:"settlement,omitempty"`
+	Transaction string             `json:"transaction,omitempty"`
+}
+
+// Metadata is what is signed of a response with a status, beside its hashes.
+func (r *Response) Metadata(s *Service) string {
+	m := metadata{RequestID: r.RequestID, Status: r.Status}
+	if s != nil {
+		m.Capability, m.Version = s.Definition().Name, s.Definition().Version
+	}
+	if r.Settlement != nil {
+		m.Settlement, m.Transaction = agentdb.X402, r.Settlement.Transaction
+	}
+	raw, _ := json.Marshal(m) // texts and numbers are JSON
+	return string(raw)
+}
+
+// sign is step 6.
+func (w *work) sign(ctx context.Context) error {
+	var err error
+	w.response.Signed, err = w.router.Sign(ctx, w.response.TaskHash, w.output, w.response.Metadata(w.service))
+	return err
+}
+
+// entry is the line of the log about an execution, step 7.
+func (w *work) entry() agentdb.Entry {
+	e := agentdb.Entry{Kind: agentdb.Execution, Agent: w.router.o.ID.String(), RequestID: w.request.ID,
+		Capability: w.service.Definition().Name, Client: w.client, TaskHash: w.response.TaskHash,
+		Outcome: strconv.Itoa(w.response.Status), ClientSignature: w.proof,
+		Detail: json.RawMessage(fmt.Sprintf(`{"ms":%d}`, time.Since(w.began).Milliseconds()))}
+	if s := w.response.Signed; s != nil {
+		e.ResultHash, e.AgentSignature = s.ResultHash, s.Signature
+	}
+	if w.row == nil {
+		return e
+	}
+	e.RequestID = w.row.RequestID
+	if s := w.response.Settlement; s != nil {
+		e.Settlement, e.TxHash = agentdb.X402, common.HexToHash(s.Transaction)
+	}
+	if w.response.Settlement != nil || w.row.Settlement == agentdb.NoSettlement {
+		e.Amount, e.Decimals, e.Currency = w.price.amount, w.price.decimals, w.price.currency
+	}
+	return e
+}
+
+// record stores a decision or a payment's verification, and logs it.
+func (w *work) record(ctx context.Context, kind agentdb.Kind, outcome string, detail map[string]any) error {
+	raw, err := json.Marshal(detail)
+	if err != nil {
+		return fmt.Errorf("log: %w", err)
+	}
+	if detail == nil {
+		raw = nil
+	}
+	w.router.o.Log.DebugContext(ctx, string(kind), "requestId", w.request.ID, "capability", w.request.Capability,
+		"outcome", outcome, "client", w.client, "detail", detail)
+	return agentdb.Add(ctx, w.router.db, agentdb.Entry{Kind: kind, Agent: w.router.o.ID.String(), RequestID: w.request.ID,
+		Capability: w.service.Definition().Name, Client: w.client, TaskHash: w.response.TaskHash, Outcome: outcome,
+		ClientSignature: w.proof, Detail: raw})
+}
+
+// finish is step 8: it makes the response of what happened.
+func (w *work) finish(ctx context.Context, err error) *Response {
+	r, name := w.response, "unknown"
+	if w.service != nil {
+		name = w.service.Definition().Name
+	}
+	if err != nil {
+		r.Problem = problemOf(err)
+		r.Status, r.Output, r.Signed = r.Problem.Status, nil, nil
+		if r.Problem.Demand == nil && r.Status >= http.StatusInternalServerError {
+			w.router.o.Log.ErrorContext(ctx, "request failed", "requestId", r.RequestID, "capability", name,
+				"status", r.Status, "error", err)
+		}
+	} else {
+		r.Output = w.output
+	}
+	if r.Problem != nil && r.Problem.Demand != nil {
+		r.Settlement = w.failure
+	}
+	took := time.Since(w.began)
+	w.router.metrics.requests.WithLabelValues(name, strconv.Itoa(r.Status)).Inc()
+	w.router.metrics.duration.WithLabelValues(name).Observe(took.Seconds())
+	w.router.o.Log.InfoContext(ctx, "execution", "requestId", r.RequestID, "capability", name, "status", r.Status,
+		"ms", took.Milliseconds(), "client", w.client, "paid", w.row != nil, "replayed", r.Replayed, "mode", r.Mode)
+	return r
+}
+
+// WriteSettlement adds the header of the settlement, in the form of the payment's version.
+func (r *Response) WriteSettlement(h http.Header) error {
+	if r.Settlement == nil || r.PaymentVersion == 0 {
+		return nil
+	}
+	return x402.WriteSettlement(h, r.PaymentVersion, *r.Settlement)
+}

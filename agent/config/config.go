@@ -1,0 +1,177 @@
+package config
+
+import (
+	"encoding/json"
+	"time"
+
+	"repute/agent/capability"
+)
+
+// Config is an agent as its operator describes it.
+type Config struct {
+	Agent    Agent    `json:"agent" doc:"who the agent is, and where its chain and index are"`
+	Profile  Profile  `json:"profile" doc:"what the agent says of itself"`
+	Listen   string   `json:"listen" doc:"address of the HTTP surface; AGENT_PORT sets its port" default:"127.0.0.1:3000"`
+	LogLevel string   `json:"log_level" doc:"debug, info, warn or error (AGENT_LOG_LEVEL)" default:"info"`
+	Policy   Policy   `json:"policy" doc:"the policy.json"`
+	Payments Payments `json:"payments" doc:"how the agent is paid"`
+	Limits   Limits   `json:"limits" doc:"bounds of requests"`
+	Receipts Receipts `json:"receipts" doc:"what is kept and shown of executions"`
+	// Capabilities MUST have at least one item.
+	Capabilities []Capability `json:"capabilities" doc:"what the agent does"`
+
+	// Notes say where the environment wins over the file.
+	Notes []string `json:"-"`
+}
+
+// Agent names the agent.
+type Agent struct {
+	ID          Text   `json:"id" doc:"token id, or the full id eip155:chain:registry:token (AGENT_ID)"`
+	Registry    string `json:"registry" doc:"address of the identity registry (AGENT_REGISTRY_CONTRACT)"`
+	Key         string `json:"key" doc:"private key of the agent's owner or wallet: env:NAME or file:PATH (AGENT_PRIVATE_KEY holds the key itself)"`
+	MetadataURI string `json:"metadata_uri" doc:"URI of the registration file; the chain's wins (AGENT_METADATA_URI)"`
+	RPC         List   `json:"rpc" doc:"URLs of nodes, asked in order (RPC_URL, separated by commas)"`
+	Indexer     string `json:"indexer" doc:"URL of the index that scores agents (INDEXER_URL)"`
+	// Reputation and Validations are asked for feedback and validation requests.
+	Reputation  string `json:"reputation" doc:"address of the reputation registry; the known one of the chain"`
+	Validations List   `json:"validations" doc:"addresses of validation registries; the known ones of the chain"`
+}
+
+// Profile is the beginning of the registration file.
+type Profile struct {
+	Name           string `json:"name" doc:"name of the agent"`
+	Description    string `json:"description" doc:"what it does, for people"`
+	Version        string `json:"version" doc:"of the agent, three numbers" default:"1.0.0"`
+	Image          string `json:"image" doc:"URL of a picture"`
+	URL            string `json:"url" doc:"where clients reach the agent, https in production; the host of each request"`
+	SupportedTrust List   `json:"supported_trust" doc:"trust models, such as reputation"`
+}
+
+// Policy says where the policy is.
+type Policy struct {
+	URI      string `json:"uri" doc:"file or https URL (AGENT_POLICY_URI); none: everything is allowed"`
+	Unsigned bool   `json:"unsigned" doc:"accept a policy that its owner did not sign"`
+}
+
+// Payments say how the agent is paid.
+type Payments struct {
+	Address      string  `json:"address" doc:"account that is paid (AGENT_PAYMENT_ADDRESS); that of the key"`
+	Facilitators List    `json:"facilitators" doc:"URLs of facilitators of x402, asked in order; their settlements are confirmed on the chain"`
+	Settler      string  `json:"settler" doc:"instead: slug of orchestrator.wallets whose key settles here"`
+	Promises     bool    `json:"promises" doc:"accept signed receipts of the specification, by which no money moves"`
+	RequireID    bool    `json:"require_id" doc:"demand an id of each payment (payment-identifier)"`
+	NoOffers     bool    `json:"no_offers" doc:"leave out signed offers and receipts (offer-receipt)"`
+	Tokens       []Token `json:"tokens" doc:"tokens that prices may name, beside the USDC that is known of a network"`
+}
+
+// Token is a token that prices are paid in.
+type Token struct {
+	Network  string `json:"network" doc:"CAIP-2, such as eip155:8453; the agent's chain"`
+	Asset    string `json:"asset" doc:"address of the token"`
+	Symbol   string `json:"symbol" doc:"how prices name it"`
+	Decimals uint8  `json:"decimals" doc:"what the token's decimals() says"`
+	Name     string `json:"name" doc:"of the token's EIP-712 domain; empty for tokens without EIP-3009, which are paid by Permit2"`
+	Version  string `json:"version" doc:"of the token's EIP-712 domain"`
+}
+
+// Limits bound requests.
+type Limits struct {
+	Concurrency int     `json:"concurrency" doc:"requests that are answered at once" default:"10"`
+	Degraded    int     `json:"degraded" doc:"the same in mode degraded; half of it"`
+	MaxBody     int64   `json:"max_body" doc:"bytes of a request" default:"10485760"`
+	Rate        float64 `json:"rate" doc:"requests per second of one caller" default:"5"`
+	Burst       int     `json:"burst" doc:"requests of one caller at once" default:"30"`
+	Drain       Seconds `json:"drain" doc:"how long requests in flight are waited for at the end, in seconds" default:"30"`
+}
+
+// Receipts say what is kept.
+type Receipts struct {
+	Public bool `json:"public" doc:"show amounts and signatures to everybody"`
+	Days   int  `json:"days" doc:"how long the log is kept, 90 or more" default:"90"`
+}
+
+// Capability is a definition with its handler.
+type Capability struct {
+	capability.Definition
+	Handler Handler
+	// ChargeFrom and Repeatable are those of agent.Price and agent.Service.
+	ChargeFrom string
+	Repeatable bool
+}
+
+// Handler is the work behind a capability: exactly one of Exec and HTTP.
+type Handler struct {
+	Exec []string          `json:"exec" doc:"program and arguments; input on standard input, output on standard output"`
+	Dir  string            `json:"dir" doc:"where the program runs"`
+	Env  map[string]string `json:"env" doc:"its environment, which is empty otherwise"`
+	HTTP string            `json:"http" doc:"URL that takes the call by POST and answers the output"`
+}
+
+// own are the members of a capability that are not of its definition.
+type own struct {
+	Handler    Handler `json:"handler" doc:"what does the work"`
+	ChargeFrom string  `json:"chargeFrom" doc:"scheme upto: JSON Pointer into the output, to the amount that is charged"`
+	Repeatable bool    `json:"repeatable" doc:"the handler may be called again for a payment after a crash"`
+}
+
+// UnmarshalJSON separates the definition from the other members.
+func (c *Capability) UnmarshalJSON(raw []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return err
+	}
+	ours := map[string]json.RawMessage{}
+	for _, name := range []string{"handler", "chargeFrom", "repeatable"} {
+		if v, ok := members[name]; ok {
+			ours[name] = v
+			delete(members, name)
+		}
+	}
+	definition, err := json.Marshal(members)
+	if err != nil {
+		return err
+	}
+	if c.Definition, err = capability.ParseDefinition(definition); err != nil {
+		return err
+	}
+	rest, err := json.Marshal(ours)
+	if err != nil {
+		return err
+	}
+	var o own
+	if err := decode("capabilities", rest, &o); err != nil {
+		return err
+	}
+	c.Handler, c.ChargeFrom, c.Repeatable = o.Handler, o.ChargeFrom, o.Repeatable
+	return nil
+}
+
+// Text is a text that may be written as a number.
+type Text string
+
+// UnmarshalJSON reads a string or a number.
+func (t *Text) UnmarshalJSON(raw []byte) error {
+	if len(raw) > 0 && raw[0] != '"' {
+		*t = Text(raw)
+		return nil
+	}
+	return json.Unmarshal(raw, (*string)(t))
+}
+
+// List is a list of texts that may be written as one text.
+type List []string
+
+// UnmarshalJSON reads a list or a text.
+func (l *List) UnmarshalJSON(raw []byte) error {
+	if len(raw) > 0 && raw[0] == '"' {
+		*l = List{""}
+		return json.Unmarshal(raw, &(*l)[0])
+	}
+	return json.Unmarshal(raw, (*[]string)(l))
+}
+
+// Seconds is a time in seconds.
+type Seconds float64
+
+// Duration returns the time.
+func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }

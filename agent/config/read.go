@@ -1,0 +1,260 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"go.yaml.in/yaml/v4"
+
+	"repute"
+)
+
+// maxFile bounds the file, in bytes.
+const maxFile = 1 << 20
+
+// Load reads a file, "" for none, and the environment. repute.ErrInvalid names the member or
+// variable that is wrong, and what is allowed.
+func Load(path string, getenv func(string) string) (*Config, error) {
+	var text []byte
+	if path != "" {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, repute.Invalid("config", err.Error(), "a readable YAML file")
+		}
+		defer file.Close()
+		if text, err = io.ReadAll(io.LimitReader(file, maxFile+1)); err != nil || len(text) > maxFile {
+			return nil, repute.Invalid("config", "cannot be read, or is larger than 1 MiB", "a readable YAML file")
+		}
+	}
+	return Parse(text, getenv)
+}
+
+// Parse is Load of a text.
+func Parse(text []byte, getenv func(string) string) (*Config, error) {
+	c := &Config{}
+	if len(strings.TrimSpace(string(text))) > 0 {
+		var tree any
+		if err := yaml.Unmarshal(text, &tree); err != nil {
+			return nil, repute.Invalid("config", fmt.Sprintf("%.300s", err.Error()), "YAML")
+		}
+		raw, err := json.Marshal(tree)
+		if err != nil {
+			return nil, repute.Invalid("config", "is no YAML of texts, numbers, lists and objects", "see docs/reference/agent.md")
+		}
+		if err := decode("config", raw, c); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.environment(getenv); err != nil {
+		return nil, err
+	}
+	c.complete()
+	return c, c.check()
+}
+
+// decode reads JSON strictly. The error names the member and, for an unknown one, the allowed ones.
+func decode(field string, raw []byte, into any) error {
+	err := jsonv2.Unmarshal(raw, into, jsonv2.RejectUnknownMembers(true))
+	if err == nil {
+		return nil
+	}
+	var input *repute.InputError
+	if errors.As(err, &input) {
+		return input
+	}
+	var wrong *jsonv2.SemanticError
+	if !errors.As(err, &wrong) {
+		return repute.Invalid(field, fmt.Sprintf("%.300s", err.Error()), "see docs/reference/agent.md")
+	}
+	at := strings.Split(strings.Trim(string(wrong.JSONPointer), "/"), "/")
+	name := strings.Join(at, ".")
+	if errors.Is(err, jsonv2.ErrUnknownName) {
+		return repute.Invalid(name, "is not known", "one of "+strings.Join(members(reflect.TypeOf(into), at[:len(at)-1]), ", "))
+	}
+	reason := "has the wrong type"
+	if wrong.Err != nil {
+		reason = fmt.Sprintf("%.200s", wrong.Err.Error())
+	}
+	return repute.Invalid(name, reason, fmt.Sprintf("a value of type %s", kindOf(wrong.GoType)))
+}
+
+func kindOf(t reflect.Type) string {
+	if t == nil {
+		return "that is documented"
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "list"
+	case reflect.Struct, reflect.Map:
+		return "object"
+	}
+	return "number"
+}
+
+// members lists the names that are allowed at a place of a type.
+func members(t reflect.Type, at []string) (out []string) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if len(at) > 0 && at[0] != "" {
+		switch t.Kind() {
+		case reflect.Slice:
+			return members(t.Elem(), at[1:])
+		case reflect.Struct:
+			for i := range t.NumField() {
+				if name(t.Field(i)) == at[0] {
+					return members(t.Field(i).Type, at[1:])
+				}
+			}
+		}
+		return nil
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range t.NumField() {
+		if n := name(t.Field(i)); n != "" {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// name is the member of a field, "" for none.
+func name(f reflect.StructField) string {
+	n, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	if n == "-" {
+		return ""
+	}
+	return n
+}
+
+// Variables are those of section 14, with what they set.
+func Variables() []string {
+	return []string{"AGENT_ID", "AGENT_PRIVATE_KEY", "AGENT_METADATA_URI", "AGENT_REGISTRY_CONTRACT", "RPC_URL",
+		"INDEXER_URL", "AGENT_PORT", "AGENT_LOG_LEVEL", "AGENT_PAYMENT_ADDRESS", "AGENT_POLICY_URI"}
+}
+
+// environment sets what variables say.
+func (c *Config) environment(getenv func(string) string) error {
+	set := func(variable, key, old string, into func(string)) {
+		v := getenv(variable)
+		if v == "" {
+			return
+		}
+		if old != "" && old != v {
+			c.Notes = append(c.Notes, variable+" of the environment wins over "+key+" of the file")
+		}
+		into(v)
+	}
+	text := func(variable, key string, s *string) { set(variable, key, *s, func(v string) { *s = v }) }
+	text("AGENT_ID", "agent.id", (*string)(&c.Agent.ID))
+	text("AGENT_METADATA_URI", "agent.metadata_uri", &c.Agent.MetadataURI)
+	text("AGENT_REGISTRY_CONTRACT", "agent.registry", &c.Agent.Registry)
+	text("INDEXER_URL", "agent.indexer", &c.Agent.Indexer)
+	text("AGENT_LOG_LEVEL", "log_level", &c.LogLevel)
+	text("AGENT_PAYMENT_ADDRESS", "payments.address", &c.Payments.Address)
+	text("AGENT_POLICY_URI", "policy.uri", &c.Policy.URI)
+	set("RPC_URL", "agent.rpc", strings.Join(c.Agent.RPC, ","), func(v string) { c.Agent.RPC = strings.Split(v, ",") })
+	if getenv("AGENT_PRIVATE_KEY") != "" {
+		if c.Agent.Key != "" && c.Agent.Key != "env:AGENT_PRIVATE_KEY" {
+			c.Notes = append(c.Notes, "AGENT_PRIVATE_KEY of the environment wins over agent.key of the file")
+		}
+		c.Agent.Key = "env:AGENT_PRIVATE_KEY"
+	}
+	if port := getenv("AGENT_PORT"); port != "" {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return repute.Invalid("AGENT_PORT", fmt.Sprintf("%.20q is no port", port), "1 to 65535")
+		}
+		host, old, err := net.SplitHostPort(c.Listen)
+		if err != nil {
+			host = "127.0.0.1"
+		}
+		if old != "" && old != port {
+			c.Notes = append(c.Notes, "AGENT_PORT of the environment wins over listen of the file")
+		}
+		c.Listen = net.JoinHostPort(host, port)
+	}
+	return nil
+}
+
+// complete fills in the defaults, which the tags name too.
+func (c *Config) complete() {
+	for _, v := range []reflect.Value{reflect.ValueOf(c).Elem(), reflect.ValueOf(&c.Profile).Elem(),
+		reflect.ValueOf(&c.Limits).Elem(), reflect.ValueOf(&c.Receipts).Elem()} {
+		for i := range v.NumField() {
+			text := v.Type().Field(i).Tag.Get("default")
+			if f := v.Field(i); text != "" && f.IsZero() {
+				fill(f, text)
+			}
+		}
+	}
+}
+
+func fill(f reflect.Value, text string) {
+	switch f.Kind() {
+	case reflect.String:
+		f.SetString(text)
+	case reflect.Int, reflect.Int64:
+		n, _ := strconv.ParseInt(text, 10, 64) // defaults are numbers
+		f.SetInt(n)
+	case reflect.Float64:
+		n, _ := strconv.ParseFloat(text, 64)
+		f.SetFloat(n)
+	}
+}
+
+// check refuses what cannot be served. The error joins all that is wrong.
+func (c *Config) check() error {
+	var wrong []error
+	need := func(ok bool, field, reason, hint string) {
+		if !ok {
+			wrong = append(wrong, repute.Invalid(field, reason, hint))
+		}
+	}
+	need(c.Agent.ID != "", "agent.id", "is missing", "the agent's token id (AGENT_ID)")
+	need(c.Agent.Key != "", "agent.key", "is missing", "env:NAME or file:PATH, or AGENT_PRIVATE_KEY")
+	need(len(c.Agent.RPC) > 0, "agent.rpc", "is missing", "a URL (RPC_URL)")
+	need(c.Profile.Name != "", "profile.name", "is missing", "a name")
+	need(len(c.Capabilities) > 0, "capabilities", "is empty", "at least one")
+	need(len(c.Payments.Facilitators) == 0 || c.Payments.Settler == "", "payments", "names facilitators and a settler", "one of both")
+	need(slices.Contains([]string{"debug", "info", "warn", "error"}, strings.ToLower(c.LogLevel)), "log_level",
+		fmt.Sprintf("%.20q is no level", c.LogLevel), "debug, info, warn or error (AGENT_LOG_LEVEL)")
+	need(c.Limits.Concurrency > 0 && c.Limits.Degraded >= 0 && c.Limits.Degraded <= c.Limits.Concurrency, "limits.concurrency",
+		"is out of range", "1 or more, and degraded not above it")
+	need(c.Receipts.Days >= 90, "receipts.days", fmt.Sprintf("%d is too short", c.Receipts.Days), "90 or more")
+	need(c.Limits.MaxBody > 0, "limits.max_body", "is out of range", "1 or more")
+	for _, u := range append(append(List{}, c.Agent.RPC...), append(c.Payments.Facilitators, c.Agent.Indexer, c.Profile.URL)...) {
+		at, err := url.Parse(u)
+		need(u == "" || err == nil && at.Host != "", "agent", fmt.Sprintf("%.80q is no URL", safeURL(u)), "https://host/path")
+	}
+	for i := range c.Capabilities {
+		h := &c.Capabilities[i].Handler
+		need((len(h.Exec) > 0) != (h.HTTP != ""), fmt.Sprintf("capabilities.%d.handler", i), "names no work, or two kinds",
+			"exec or http")
+	}
+	return errors.Join(wrong...)
+}
+
+// safeURL is a URL without what may be secret in it.
+func safeURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "…"
+	}
+	return u.Scheme + "://" + u.Host
+}

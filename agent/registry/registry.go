@@ -1,0 +1,215 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"repute"
+	"repute/agent"
+	"repute/contracts"
+	"repute/contracts/bindings"
+	"repute/x402"
+)
+
+// Options name the agent and its chain.
+type Options struct {
+	ID          repute.AgentID
+	Reputation  common.Address   // zero: feedback is not watched
+	Validations []common.Address // empty: requests are not watched
+	RPC         []string
+	Timeout     time.Duration // of one question, 10 s when 0
+}
+
+// Registry asks about one agent. It is safe for concurrent use.
+type Registry struct {
+	o     Options
+	nodes []*ethclient.Client
+}
+
+// Open returns a registry. It makes no request. repute.ErrInvalid for a URL that is none.
+func Open(o Options) (*Registry, error) {
+	if o.Timeout == 0 {
+		o.Timeout = 10 * time.Second
+	}
+	r := &Registry{o: o}
+	for _, url := range o.RPC {
+		c, err := rpc.DialOptions(context.Background(), url, rpc.WithHTTPClient(&http.Client{Timeout: o.Timeout}))
+		if err != nil {
+			r.Close()
+			return nil, repute.Invalid("agent.rpc", "one is no URL of a node", "http or https URLs (RPC_URL)")
+		}
+		r.nodes = append(r.nodes, ethclient.NewClient(c))
+	}
+	if len(r.nodes) == 0 {
+		return nil, repute.Invalid("agent.rpc", "is empty", "a URL (RPC_URL)")
+	}
+	return r, nil
+}
+
+// Close ends the connections.
+func (r *Registry) Close() {
+	for _, n := range r.nodes {
+		n.Close()
+	}
+}
+
+// ask asks the nodes in order until one answers. repute.ErrUnavailable where none does. What a
+// contract refuses is an answer. The error has no URL, which may contain a secret.
+func (r *Registry) ask(ctx context.Context, question func(context.Context, *ethclient.Client) error) error {
+	failed := []error{}
+	for i, n := range r.nodes {
+		ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
+		err := question(ctx, n)
+		cancel()
+		if err == nil || reverted(err) {
+			return err
+		}
+		failed = append(failed, fmt.Errorf("node %d does not answer", i+1))
+	}
+	return fmt.Errorf("chain %d: %w: %w", r.o.ID.ChainID, repute.ErrUnavailable, errors.Join(failed...))
+}
+
+// reverted reports whether a contract refused a call.
+func reverted(err error) bool {
+	var data rpc.DataError
+	return errors.As(err, &data) && data.ErrorData() != nil || err != nil && strings.Contains(err.Error(), "execution reverted")
+}
+
+// ChainID is the chain that the nodes are of.
+func (r *Registry) ChainID(ctx context.Context) (id uint64, err error) {
+	err = r.ask(ctx, func(ctx context.Context, n *ethclient.Client) error {
+		answer, err := n.ChainID(ctx)
+		if err == nil {
+			id = answer.Uint64()
+		}
+		return err
+	})
+	return id, err
+}
+
+// Call implements x402.Chain.
+func (r *Registry) Call(ctx context.Context, chainID uint64, from, to common.Address, data []byte) (out []byte, err error) {
+	if chainID != r.o.ID.ChainID {
+		return nil, fmt.Errorf("chain %d: %w", chainID, repute.ErrUnavailable)
+	}
+	err = r.ask(ctx, func(ctx context.Context, n *ethclient.Client) error {
+		out, err = n.CallContract(ctx, ethereum.CallMsg{From: from, To: &to, Data: data}, nil)
+		return err
+	})
+	if reverted(err) {
+		err = fmt.Errorf("%w: %w", x402.ErrReverted, repute.ErrInvalid)
+	}
+	return out, err
+}
+
+// Agent implements agent.Registry. repute.ErrNotFound where no such agent is registered.
+func (r *Registry) Agent(ctx context.Context) (a agent.Registered, err error) {
+	contract, id := bindings.NewIdentityRegistry(), r.o.ID.TokenID.ToBig()
+	call := func(data []byte) ([]byte, error) {
+		return r.Call(ctx, r.o.ID.ChainID, common.Address{}, r.o.ID.Registry, data)
+	}
+	raw, err := call(contract.PackOwnerOf(id))
+	if errors.Is(err, x402.ErrReverted) {
+		return a, &repute.MissingError{What: "agent " + r.o.ID.String(), Why: "is not registered",
+			Hint: "agent.id and agent.registry (AGENT_ID, AGENT_REGISTRY_CONTRACT)"}
+	}
+	if err != nil {
+		return a, err
+	}
+	if a.Owner, err = contract.UnpackOwnerOf(raw); err != nil {
+		return a, repute.Invalid("agent.registry", r.o.ID.Registry.Hex()+" is no identity registry on this chain",
+			"the address of ERC-8004's (AGENT_REGISTRY_CONTRACT)")
+	}
+	if raw, err = call(contract.PackTokenURI(id)); err != nil {
+		return a, err
+	}
+	if a.URI, err = contract.UnpackTokenURI(raw); err != nil {
+		return a, fmt.Errorf("token URI: %w", err)
+	}
+	if raw, err = call(contract.PackGetAgentWallet(id)); err != nil {
+		return a, err
+	}
+	a.Wallet, err = contract.UnpackGetAgentWallet(raw)
+	return a, err
+}
+
+// maxBlocks bounds one question for logs.
+const maxBlocks = 1000
+
+// Events implements agent.Registry: what happened to the agent from a block on. next is where to go
+// on; of a beginning of 0 it is the block after the newest one.
+func (r *Registry) Events(ctx context.Context, from uint64) (out []repute.Record, next uint64, err error) {
+	err = r.ask(ctx, func(ctx context.Context, n *ethclient.Client) error {
+		out = nil
+		head, err := n.BlockNumber(ctx)
+		if err != nil || from == 0 || from > head {
+			next = max(head+1, from)
+			return err
+		}
+		to := min(head, from+maxBlocks-1)
+		for _, q := range r.queries(from, to) {
+			logs, err := n.FilterLogs(ctx, q)
+			if err != nil {
+				return err
+			}
+			out = append(out, r.decode(logs)...)
+		}
+		next = to + 1
+		return nil
+	})
+	slices.SortStableFunc(out, func(a, b repute.Record) int {
+		return cmpLogs(&a.Log, &b.Log)
+	})
+	return out, next, err
+}
+
+func cmpLogs(a, b *types.Log) int {
+	if a.BlockNumber != b.BlockNumber {
+		return int(int64(a.BlockNumber) - int64(b.BlockNumber))
+	}
+	return int(a.Index) - int(b.Index)
+}
+
+// queries ask for the agent's events: its id is the first indexed argument of some and the second of
+// others.
+func (r *Registry) queries(from, to uint64) []ethereum.FilterQuery {
+	b := r.o.ID.TokenID.Bytes32()
+	id := []common.Hash{b}
+	topic := func(signature string) []common.Hash { return []common.Hash{crypto.Keccak256Hash([]byte(signature))} }
+	one := func(at []common.Address, topics ...[]common.Hash) ethereum.FilterQuery {
+		return ethereum.FilterQuery{FromBlock: new(big.Int).SetUint64(from), ToBlock: new(big.Int).SetUint64(to),
+			Addresses: at, Topics: topics}
+	}
+	out := []ethereum.FilterQuery{one([]common.Address{r.o.ID.Registry}, topic("URIUpdated(uint256,string,address)"), id)}
+	if (r.o.Reputation != common.Address{}) {
+		out = append(out, one([]common.Address{r.o.Reputation},
+			topic("NewFeedback(uint256,address,uint64,int128,uint8,string,string,string,string,string,bytes32)"), id))
+	}
+	if len(r.o.Validations) > 0 {
+		out = append(out, one(r.o.Validations, topic("ValidationRequest(address,uint256,string,bytes32)"), nil, id))
+	}
+	return out
+}
+
+// decode reads logs; those that are none of the registries' are left out.
+func (r *Registry) decode(logs []types.Log) (out []repute.Record) {
+	for _, l := range logs {
+		if e, err := contracts.Decode(l); err == nil && !l.Removed {
+			out = append(out, repute.Record{Log: l, Event: e})
+		}
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/labstack/echo/v4"
+
+	"repute/agent"
+	"repute/agent/signed"
+	"repute/internal/httpapi"
+	"repute/x402"
+)
+
+// headerMode marks answers of an agent that does not work normally, headerValidation those whose
+// result a validator must confirm by the agent's policy.
+const (
+	headerMode       = "X-Agent-Mode"
+	headerValidation = "X-Agent-Validation"
+)
+
+// capability runs a capability.
+func (s *surface) capability(c echo.Context) error {
+	r := c.Request()
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != jsonType {
+		return httpapi.NewError(http.StatusUnsupportedMediaType, "invalid", "Unsupported media type",
+			"Content-Type: application/json is needed")
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return httpapi.NewError(http.StatusBadRequest, "invalid", "Invalid request", "the request body cannot be read")
+	}
+	q := agent.Request{Capability: c.Param("name"), Input: body, Resource: s.base(r) + "/capability/" + c.Param("name"),
+		Caller: httpapi.CallerOf(r.Context())}
+	if one := s.router.Service(q.Capability); one != nil {
+		q.Resource = s.base(r) + "/capability/" + one.Definition().Name
+	}
+	if err := readPayment(r.Header, &q); err != nil {
+		return err
+	}
+	out := s.router.Do(r.Context(), q)
+	return s.respond(c, out)
+}
+
+// readPayment reads the payment of a request: the first of the three headers that is there. A wrong
+// one is no payment of another kind.
+func readPayment(h http.Header, q *agent.Request) error {
+	p, err := x402.PaymentOf(h)
+	var refused *x402.Refusal
+	switch {
+	case err == nil:
+		q.Payment = &p
+	case errors.As(err, &refused):
+		return wrongHeader("payment", refused.Error())
+	case h.Get(signed.HeaderReceipt) != "":
+		promise, err := signed.DecodePromise(h.Get(signed.HeaderReceipt))
+		if err != nil {
+			return err
+		}
+		q.Promise = &promise
+	}
+	q.Client, err = signed.ReadRequest(h)
+	return err
+}
+
+func wrongHeader(name, text string) error {
+	b := httpapi.NewError(http.StatusBadRequest, "invalid", "Invalid request", httpapi.Clean(name+": "+text))
+	return b
+}
+
+// respond writes the answer of the router.
+func (s *surface) respond(c echo.Context, out *agent.Response) error {
+	note := noteOf(c.Request().Context())
+	note.task, note.metadata, note.signed = out.TaskHash, out.Metadata(s.router.Service(c.Param("name"))), out.Signed
+	h := c.Response().Header()
+	if out.Mode != agent.Normal {
+		h.Set(headerMode, string(out.Mode))
+	}
+	if out.Validation {
+		h.Set(headerValidation, "required")
+	}
+	h.Set("Cache-Control", "no-store")
+	if err := out.WriteSettlement(h); err != nil {
+		return err
+	}
+	if p := out.Problem; p != nil {
+		if p.Demand != nil {
+			return p.Demand.WriteStatus(c.Response(), p.Status)
+		}
+		b := httpapi.NewError(p.Status, p.Code, http.StatusText(p.Status), p.Message)
+		b.Hint, b.Retry, b.RequestID = p.Hint, p.Retry, out.RequestID
+		b.Write(c.Response())
+		return nil
+	}
+	return c.Blob(out.Status, jsonType, out.Output)
+}
+
+// note is what the handler of a request knows for the signature of its answer.
+type note struct {
+	task     common.Hash
+	metadata string
+	signed   *signed.Response // of the body; nil where it is to be signed
+}
+
+// noteKey is the context key of a note.
+type noteKey struct{}
+
+func noteOf(ctx context.Context) *note {
+	if n, ok := ctx.Value(noteKey{}).(*note); ok {
+		return n
+	}
+	return &note{}
+}

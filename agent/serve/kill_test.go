@@ -1,0 +1,298 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"repute"
+	"repute/agent"
+	"repute/agent/capability"
+	"repute/agent/handler"
+	"repute/orchestrator/wallet/keys"
+	"repute/store"
+	"repute/x402"
+)
+
+// childVariable holds what a process of TestKilled is to answer.
+const childVariable = "REPUTE_AGENT_TEST_CHILD"
+
+// errand is a paid request that a process is to answer.
+type errand struct {
+	Database, Handler, Facilitator string
+	ChainID                        uint64
+	Payment                        x402.Payment
+	Price                          agent.Price
+	SideEffects, Repeatable        bool
+}
+
+// TestMain runs the tests, or answers what a test wants a process to answer.
+func TestMain(m *testing.M) {
+	text := os.Getenv(childVariable)
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	if err := runErrand([]byte(text)); err != nil {
+		_, _ = os.Stderr.WriteString(err.Error() + "\n")
+		os.Exit(1)
+	}
+}
+
+func runErrand(text []byte) error {
+	var e errand
+	if err := json.Unmarshal(text, &e); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	db, err := store.Open(ctx, e.Database, store.Options{})
+	if err != nil {
+		return err
+	}
+	f, err := x402.NewClient(nil, 0, e.Facilitator)
+	if err != nil {
+		return err
+	}
+	c, err := capability.New(capability.Definition{Name: "echo", Version: "1.0.0", InputSchema: json.RawMessage(inputSchema),
+		OutputSchema: json.RawMessage(outputSchema), SideEffects: e.SideEffects})
+	if err != nil {
+		return err
+	}
+	key, err := crypto.HexToECDSA(agentKey)
+	if err != nil {
+		return err
+	}
+	router, err := agent.NewRouter(db, agent.Options{ID: repute.AgentID{ChainID: e.ChainID}, Version: "1.0.0", Signer: keys.Local{Key: key}, Lease: time.Second,
+		Payments: agent.Payments{Facilitator: f, Address: e.Price.Ways[0].PayTo}, Services: []*agent.Service{{Capability: c,
+			Price: &e.Price, Repeatable: e.Repeatable, Handler: &handler.HTTP{URL: e.Handler, Client: http.DefaultClient}}}})
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		r := router.Do(ctx, agent.Request{Capability: "echo", Input: []byte(hello), Resource: "http://a.example/", Payment: &e.Payment})
+		switch {
+		case r.Status == http.StatusServiceUnavailable:
+			time.Sleep(100 * time.Millisecond)
+		case r.Problem != nil:
+			fmt.Printf("%d %s: %s\n", r.Status, r.Problem.Code, r.Problem.Message)
+			return nil
+		default:
+			fmt.Printf("%d %s\n", r.Status, r.Output)
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// striker is a process that is killed at one of its messages to the database: before the server has
+// the message, or after.
+type striker struct {
+	network, address string
+	mu               sync.Mutex
+	child            *exec.Cmd
+	at, count        int // half messages; 0 for never
+	counting         bool
+	struck           bool
+}
+
+// relay listens for the process, and returns the database's URL through it.
+func (s *striker) relay(t *testing.T, database string) string {
+	t.Helper()
+	config, err := pgconn.ParseConfig(database)
+	ok(t, err)
+	s.network, s.address = pgconn.NetworkAddress(config.Host, config.Port)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for client, err := l.Accept(); err == nil; client, err = l.Accept() {
+			go s.serve(client)
+		}
+	}()
+	u, err := url.Parse(database)
+	ok(t, err)
+	u.Host = l.Addr().String()
+	return u.String()
+}
+
+func (s *striker) serve(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial(s.network, s.address)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go func() {
+		_, _ = io.Copy(client, server)
+		_ = client.Close()
+	}()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(buffer)
+		if err != nil {
+			return
+		}
+		s.strike(buffer[:n])
+		if _, err := server.Write(buffer[:n]); err != nil {
+			return
+		}
+		s.strike(nil)
+	}
+}
+
+// strike counts from the first message about payments on.
+func (s *striker) strike(message []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counting = s.counting || bytes.Contains(message, []byte("agent_"))
+	if !s.counting || s.at == 0 {
+		return
+	}
+	if s.count++; s.count == s.at {
+		s.struck = true
+		_ = s.child.Process.Kill()
+	}
+}
+
+// run starts a process that is killed at a half message, and returns what it said.
+func (s *striker) run(t *testing.T, e errand, at int) (said string, killed bool) {
+	t.Helper()
+	text, err := json.Marshal(e)
+	ok(t, err)
+	out, log := &bytes.Buffer{}, &bytes.Buffer{}
+	s.mu.Lock()
+	s.at, s.count, s.counting, s.struck = at, 0, false, false
+	s.child = exec.CommandContext(t.Context(), os.Args[0])
+	s.child.Env = append(os.Environ(), childVariable+"="+string(text))
+	s.child.Stdout, s.child.Stderr = out, log
+	err = s.child.Start()
+	s.mu.Unlock()
+	ok(t, err)
+	err = s.child.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && !s.struck {
+		t.Errorf("the process failed: %v: %s", err, log)
+	}
+	return strings.TrimSpace(out.String()), s.struck
+}
+
+// counter is a handler that counts its runs by request.
+type counter struct {
+	mu   sync.Mutex
+	runs map[string]int
+}
+
+// ServeHTTP implements http.Handler.
+func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var call struct{ RequestID string }
+	raw, _ := io.ReadAll(r.Body)
+	_ = json.Unmarshal(raw, &call)
+	c.mu.Lock()
+	c.runs[call.RequestID]++
+	c.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(w, `{"id":%q}`, call.RequestID)
+}
+
+// taken is how many runs were made, and how many of the same request.
+func (c *counter) taken() (all, most int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.runs {
+		all, most = all+n, max(most, n)
+	}
+	c.runs = map[string]int{}
+	return all, most
+}
+
+// TestKilled kills the answering process with -9 at each of its messages to the database in turn, and
+// lets another one go on: the payment is charged at most once and never without an answer that says
+// so, the handler is called once unless it may be called again, and nobody gets content for nothing.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	database(t, w.url)
+	f := httptest.NewServer(x402.NewHandler(facilitator(t, database(t, w.url), w.chain(t))))
+	t.Cleanup(f.Close)
+	first := 1
+	for name, kind := range map[string]struct{ effects, again bool }{"settled after": {false, false},
+		"settled before": {true, false}, "repeatable": {true, true}} {
+		e := errand{Facilitator: f.URL, ChainID: w.Chain().ID, Price: *w.price(), SideEffects: kind.effects, Repeatable: kind.again}
+		at := first
+		first++
+		t.Run(name, func(t *testing.T) { t.Parallel(); w.killed(t, e, at) })
+	}
+}
+
+// stride is how many half messages lie between the kills of one kind; 1 takes minutes. The kinds begin
+// at different ones.
+const stride = 3
+
+// killed kills processes that answer one request each, and lets others go on.
+func (w *world) killed(t *testing.T, e errand, first int) {
+	t.Helper()
+	var s striker
+	c := &counter{runs: map[string]int{}}
+	work := httptest.NewServer(c)
+	t.Cleanup(work.Close)
+	key, err := crypto.GenerateKey()
+	ok(t, err)
+	payee := crypto.PubkeyToAddress(key.PublicKey) // of its own, so that payments of others do not count
+	e.Database, e.Handler, e.Price.Ways[0].PayTo = s.relay(t, w.url), work.URL, payee
+	kills, ends, before := 0, map[string]int{}, int64(0)
+	for at := first; at < 400; at += stride {
+		e.Payment = w.Pay(t, e.Price.Ways[0].Requirements)
+		_, killed := s.run(t, e, at)
+		said, _ := s.run(t, e, 0)
+		now := w.Balance(t, w.Token, payee)
+		all, most := c.taken()
+		ends[judge(t, e.SideEffects, e.Repeatable, said, now-before, all, most)]++
+		if t.Failed() {
+			t.Fatalf("kill %d: %q, %d units, %d runs, %d of one request", at, said, now-before, all, most)
+		}
+		if before = now; !killed {
+			break
+		}
+		kills++
+	}
+	if kills < 15 || e.Repeatable && ends["interrupted"] > 0 {
+		t.Errorf("%d kills, %v", kills, ends)
+	}
+	t.Logf("%d processes killed: %v", kills, ends)
+}
+
+// judge says how a payment ended, and fails where something was lost or doubled.
+func judge(t *testing.T, effects, again bool, said string, paid int64, runs, most int) string {
+	t.Helper()
+	switch {
+	case strings.HasPrefix(said, "200 "):
+		if paid != 10 || runs < 1 || most > 2 || !again && runs != 1 {
+			t.Errorf("an answer")
+		}
+		return "answer"
+	case strings.HasPrefix(said, "500 interrupted") && !again:
+		charged := strings.Contains(said, "was charged") && !strings.Contains(said, "nothing was charged")
+		if runs > 1 || charged != effects || paid != map[bool]int64{true: 10}[effects] {
+			t.Errorf("an interruption")
+		}
+		return "interrupted"
+	}
+	t.Errorf("another end")
+	return said
+}

@@ -1,0 +1,140 @@
+package serve_test
+
+import (
+	"math/big"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute/agent"
+	"repute/agent/signed"
+	"repute/internal/pgtest"
+	"repute/orchestrator/wallet/keys"
+	"repute/x402"
+)
+
+// proofOf are the headers by which a client signs a request.
+func proofOf(t *testing.T, by x402.Signer, d signed.Domain, r *signed.TaskRequest) http.Header {
+	t.Helper()
+	sig, err := by.SignTyped(t.Context(), r.Data(d))
+	ok(t, err)
+	return http.Header{http.CanonicalHeaderKey(signed.HeaderClient): {r.Client.Hex()},
+		http.CanonicalHeaderKey(signed.HeaderClientTimestamp): {strconv.FormatUint(r.Timestamp, 10)},
+		http.CanonicalHeaderKey(signed.HeaderClientSignature): {hexutil.Encode(sig)}}
+}
+
+// TestPromises: receipts of the specification are accepted where they are switched on, once, and
+// refused for each thing that is wrong.
+func TestPromises(t *testing.T) {
+	t.Parallel()
+	key, err := crypto.GenerateKey()
+	ok(t, err)
+	client, payee, h := keys.Local{Key: key}, common.HexToAddress("0xfee"), &echo{}
+	url, price := pgtest.New(t), &agent.Price{Amount: "0.001", Currency: "ETH", Decimals: 18}
+	s := open(t, url, agent.Options{Services: []*agent.Service{service(t, "echo", h, price, nil), service(t, "second", h, price, nil)},
+		Payments: agent.Payments{Promises: true, Address: payee}})
+	asked := s.send(t, "echo", hello, nil)
+	task := common.HexToHash(asked.header.Get("X-Payment-TaskHash"))
+	units := big.NewInt(1e15)
+	now := uint64(time.Now().Unix())
+	good := signed.PaymentReceipt{From: client.Address(), To: payee, Amount: units, Currency: "ETH", TaskHash: task, Timestamp: now}
+	domain := signed.DomainOf(s.router.ID())
+	send := func(r signed.PaymentReceipt, d signed.Domain, change func([]byte) []byte) reply {
+		sig, err := client.SignTyped(t.Context(), r.Data(d))
+		ok(t, err)
+		p := signed.Promise{PaymentReceipt: r, Signature: change(sig)}
+		text, err := p.Encode()
+		ok(t, err)
+		return s.send(t, "echo", hello, http.Header{http.CanonicalHeaderKey(signed.HeaderReceipt): {text}})
+	}
+	same := func(b []byte) []byte { return b }
+	wrong := map[string]func(*signed.PaymentReceipt, *signed.Domain){
+		"one unit short": func(r *signed.PaymentReceipt, _ *signed.Domain) { r.Amount = new(big.Int).Sub(units, big.NewInt(1)) },
+		"stale":          func(r *signed.PaymentReceipt, _ *signed.Domain) { r.Timestamp -= 62 },
+		"future":         func(r *signed.PaymentReceipt, _ *signed.Domain) { r.Timestamp += 20 },
+		"milliseconds":   func(r *signed.PaymentReceipt, _ *signed.Domain) { r.Timestamp *= 1000 },
+		"another task":   func(r *signed.PaymentReceipt, _ *signed.Domain) { r.TaskHash[3] ^= 1 },
+		"another payee":  func(r *signed.PaymentReceipt, _ *signed.Domain) { r.To = client.Address() },
+		"another coin":   func(r *signed.PaymentReceipt, _ *signed.Domain) { r.Currency = "USDC" },
+		"wrong signer":   func(r *signed.PaymentReceipt, _ *signed.Domain) { r.From = payee },
+		"another chain":  func(_ *signed.PaymentReceipt, d *signed.Domain) { d.ChainID++ },
+		"another agency": func(_ *signed.PaymentReceipt, d *signed.Domain) { d.Registry = payee },
+	}
+	for name, change := range wrong {
+		r, d := good, domain
+		change(&r, &d)
+		if got := send(r, d, same); got.status != http.StatusPaymentRequired || h.count() != 0 {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+	if got := send(good, domain, highS); got.status != http.StatusPaymentRequired || h.count() != 0 {
+		t.Errorf("high s: %d %s", got.status, got.body)
+	}
+	if got := send(good, domain, same); got.status != http.StatusOK || h.count() != 1 {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	for name, change := range map[string]func([]byte) []byte{"same": same, "other v": func(b []byte) []byte { b[64] ^= 27; return b },
+		"compact": compact} {
+		if got := send(good, domain, change); got.status != http.StatusConflict || h.count() != 1 {
+			t.Errorf("used, %s: %d %s", name, got.status, got.body)
+		}
+	}
+	more := good
+	more.Amount, more.Timestamp = new(big.Int).Add(units, big.NewInt(5)), now-1
+	if got := send(more, domain, compact); got.status != http.StatusOK || h.count() != 2 {
+		t.Errorf("more than the price, compact: %d %s", got.status, got.body)
+	}
+	shown := s.ask(t, http.MethodGet, "/agent/42/receipts", "", nil).body
+	if strings.Count(shown, `"settlement":"none"`) != 2 || strings.Contains(shown, "x402") {
+		t.Errorf("%s", shown)
+	}
+	for _, text := range []string{"eyJhbGciOiJIUzI1NiJ9.e30.x", "{}", "e30="} {
+		got := s.send(t, "echo", hello, http.Header{http.CanonicalHeaderKey(signed.HeaderReceipt): {text}})
+		if got.status != http.StatusBadRequest {
+			t.Errorf("%s: %d", text, got.status)
+		}
+	}
+}
+
+// highS is the other signature of the same key and digest.
+func highS(sig []byte) []byte {
+	n := crypto.S256().Params().N
+	s := new(big.Int).Sub(n, new(big.Int).SetBytes(sig[32:64]))
+	out := append([]byte{}, sig...)
+	s.FillBytes(out[32:64])
+	if out[64] >= 27 {
+		out[64] = 27 + (1 - (out[64] - 27))
+	} else {
+		out[64] = 1 - out[64]
+	}
+	return out
+}
+
+// compact is a signature of 64 bytes (EIP-2098).
+func compact(sig []byte) []byte {
+	v := sig[64]
+	if v >= 27 {
+		v -= 27
+	}
+	out := append([]byte{}, sig[:64]...)
+	out[32] |= v << 7
+	return out
+}
+
+// TestPromisesOff: promises are off by default, and a capability that is priced in ether alone cannot
+// be offered then.
+func TestPromisesOff(t *testing.T) {
+	t.Parallel()
+	db := database(t, pgtest.New(t))
+	_, err := agent.NewRouter(db, agent.Options{Signer: signer(t), Services: []*agent.Service{service(t, "echo", &echo{},
+		&agent.Price{Amount: "0.001", Currency: "ETH", Decimals: 18}, nil)}})
+	if err == nil || !strings.Contains(err.Error(), "cannot be paid by x402") {
+		t.Errorf("%v", err)
+	}
+}

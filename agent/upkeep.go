@@ -1,0 +1,215 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"golang.org/x/sync/errgroup"
+
+	"repute"
+	"repute/store/agentdb"
+)
+
+// Registered is what the chain says of an agent.
+type Registered struct {
+	Owner  common.Address
+	Wallet common.Address // zero where none is set
+	URI    string
+}
+
+// Registry is the chain of an agent. Events returns what happened to it from a block on, and where
+// to go on; from 0 on nothing, and the next block.
+type Registry interface {
+	Agent(ctx context.Context) (Registered, error)
+	Events(ctx context.Context, from uint64) (events []repute.Record, next uint64, err error)
+}
+
+// Reputation reads the agent's own score.
+type Reputation interface {
+	Own(ctx context.Context) (Score, error)
+}
+
+// Resolver reports whether a URI leads to a document.
+type Resolver interface {
+	Resolves(ctx context.Context, uri string) error
+}
+
+// Upkeep is what a runtime does beside answering requests (sections 3 and 9).
+type Upkeep struct {
+	Router     *Router
+	Registry   Registry
+	Reputation Reputation // nil: the own score is not read
+	Resolver   Resolver   // nil: the metadata URI is not resolved
+	// MetadataURI is what the operator believes the chain says; "" for nothing.
+	MetadataURI string
+	Days        int // for which the log is kept
+	// Times between: chain and metadata, own score and heartbeat, events.
+	Sync, Beat, Watch time.Duration
+}
+
+// Times of section 3, and between questions for events.
+const (
+	SyncTime  = time.Hour
+	BeatTime  = 10 * time.Minute
+	WatchTime = 15 * time.Second
+)
+
+// Start checks that the agent is registered and that the signing key is its owner's or wallet's, and
+// prepares the log. repute.ErrInvalid or repute.ErrNotFound names what is wrong: the agent MUST NOT be
+// served then.
+func (u *Upkeep) Start(ctx context.Context) error {
+	if u.Days == 0 {
+		u.Days = agentdb.MinRetention
+	}
+	if err := agentdb.Maintain(ctx, u.Router.db, u.Days); err != nil {
+		return err
+	}
+	if err := u.sync(ctx); err != nil {
+		return err
+	}
+	u.Router.Event(ctx, "start", map[string]string{"version": u.Router.o.Version})
+	return u.Router.Beat(ctx)
+}
+
+// Owners are the agent's owner and wallet.
+func (u *Upkeep) Owners() []common.Address {
+	a := u.Router.registered.Load()
+	if a == nil {
+		return nil
+	}
+	out := []common.Address{a.Owner}
+	if a.Wallet != (common.Address{}) && a.Wallet != a.Owner {
+		out = append(out, a.Wallet)
+	}
+	return out
+}
+
+// sync reads the agent from the chain and compares it with the key and the metadata.
+func (u *Upkeep) sync(ctx context.Context) error {
+	a, err := u.Registry.Agent(ctx)
+	if err != nil {
+		return err
+	}
+	by := u.Router.o.Signer.Address()
+	if by != a.Owner && by != a.Wallet {
+		return repute.Invalid("agent.key", fmt.Sprintf("is of %s; the agent's owner is %s and its wallet %s", by, a.Owner, a.Wallet),
+			"a key of the owner or the wallet (AGENT_PRIVATE_KEY)")
+	}
+	u.Router.registered.Store(&a)
+	log := u.Router.o.Log
+	if u.MetadataURI != "" && u.MetadataURI != a.URI {
+		log.WarnContext(ctx, "agent.metadata_uri (AGENT_METADATA_URI) is not what the chain says; the chain wins",
+			"configured", u.MetadataURI, "chain", a.URI)
+	}
+	if u.Resolver == nil {
+		return nil
+	}
+	if err := u.Resolver.Resolves(ctx, a.URI); err != nil {
+		log.WarnContext(ctx, "the agent's metadata URI does not resolve", "uri", a.URI, "error", err)
+	}
+	return nil
+}
+
+// Run keeps the agent up to date until ctx ends. It returns an error where the agent MUST NOT be served
+// any more: it was transferred, and the key is not its owner's or wallet's.
+func (u *Upkeep) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	each := func(every time.Duration, otherwise time.Duration, step func(context.Context) error) {
+		if every == 0 {
+			every = otherwise
+		}
+		g.Go(func() error {
+			for {
+				if err := step(ctx); err != nil {
+					return err
+				}
+				select {
+				case <-ctx.Done():
+					return nil
+				case <-time.After(every):
+				}
+			}
+		})
+	}
+	each(u.Sync, SyncTime, u.resync)
+	each(u.Beat, BeatTime, u.beat)
+	var from uint64
+	each(u.Watch, WatchTime, func(ctx context.Context) error {
+		next, err := u.watch(ctx, from)
+		from = next
+		return err
+	})
+	return g.Wait()
+}
+
+// resync is the hourly step: a chain that does not answer is asked again later.
+func (u *Upkeep) resync(ctx context.Context) error {
+	if err := agentdb.Maintain(ctx, u.Router.db, u.Days); err != nil {
+		u.failed(ctx, "maintain log", err)
+	}
+	if err := agentdb.PrunePayments(ctx, u.Router.db, time.Duration(u.Days)*24*time.Hour); err != nil {
+		u.failed(ctx, "prune payments", err)
+	}
+	err := u.sync(ctx)
+	if errors.Is(err, repute.ErrInvalid) || errors.Is(err, repute.ErrNotFound) {
+		return err
+	}
+	u.failed(ctx, "read agent from the chain", err)
+	return nil
+}
+
+// beat is the step every ten minutes: own score, mode and heartbeat.
+func (u *Upkeep) beat(ctx context.Context) error {
+	u.readScore(ctx)
+	u.failed(ctx, "heartbeat", u.Router.Beat(ctx))
+	return nil
+}
+
+// readScore reads the own score. Without an answer the last one counts, with its age.
+func (u *Upkeep) readScore(ctx context.Context) {
+	if u.Reputation == nil {
+		u.Router.SetScore(ctx, nil)
+		return
+	}
+	s, err := u.Reputation.Own(ctx)
+	if err != nil {
+		u.failed(ctx, "read own score", err)
+		u.Router.SetScore(ctx, nil)
+		return
+	}
+	u.Router.SetScore(ctx, &s)
+}
+
+// watch follows the agent's events by one step.
+func (u *Upkeep) watch(ctx context.Context, from uint64) (next uint64, err error) {
+	u.Router.SetScore(ctx, nil) // windows of the policy open and close by the clock
+	events, next, err := u.Registry.Events(ctx, from)
+	if err != nil {
+		u.failed(ctx, "watch events", err)
+		return from, nil
+	}
+	for _, e := range events {
+		u.Router.Event(ctx, e.Event.Kind().String(), map[string]any{"block": e.Log.BlockNumber, "transaction": e.Log.TxHash})
+		u.Router.o.Log.InfoContext(ctx, "event of the agent", "event", e.Event.Kind().String(), "block", e.Log.BlockNumber,
+			"transaction", e.Log.TxHash)
+		switch e.Event.Kind() {
+		case repute.KindURIUpdated:
+			if err := u.resync(ctx); err != nil {
+				return next, err
+			}
+		case repute.KindNewFeedback:
+			u.readScore(ctx)
+		}
+	}
+	return next, nil
+}
+
+// failed logs what is tried again later.
+func (u *Upkeep) failed(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
+		u.Router.o.Log.WarnContext(ctx, what+" failed", "error", err)
+	}
+}

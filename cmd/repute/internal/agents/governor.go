@@ -1,0 +1,180 @@
+package agents
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/agent"
+	"repute/agent/governance"
+	"repute/agent/reputation"
+	"repute/agent/signed"
+	"repute/store"
+	"repute/store/agentdb"
+)
+
+// governor decides by a policy.json.
+type governor struct {
+	loader *governance.Loader
+	db     *store.DB
+	id     repute.AgentID
+	scores *reputation.Client // nil: clients are unrated
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	before governance.Mode // standing of the last evaluation
+	state  governance.State
+	known  map[common.Address]agent.Score
+}
+
+// scoreAge is how long the score of a client is believed, and maxKnown how many are kept.
+const (
+	scoreAge = 10 * time.Minute
+	maxKnown = 10_000
+)
+
+// Decide implements agent.Governor.
+func (g *governor) Decide(ctx context.Context, q agent.Question) agent.Decision {
+	p := g.loader.Current().Policy
+	if p == nil {
+		return agent.Decision{Reasons: []string{"the agent has no policy"}}
+	}
+	d := q.Service.Definition()
+	req := &governance.Request{Capability: d.Name, TrustTier: d.TrustTier, RequiresValidation: d.RequiresValidation,
+		Client: governance.Client{Address: q.Client, Identity: q.Caller, Score: g.client(ctx, p, q.Client)}, Paid: q.Paid}
+	if price := q.Service.Price; price != nil {
+		req.Price = &governance.Price{Amount: price.Amount, Currency: price.Currency}
+	}
+	g.mu.Lock()
+	state := g.state
+	g.mu.Unlock()
+	verdict := p.Decide(ctx, req, state, q.Time)
+	out := agent.Decision{Allow: true}
+	if refused(&verdict, req) {
+		out.Allow, out.Reasons = false, texts(&verdict)
+		return out
+	}
+	out.Validation = verdict.Has(governance.RequireValidation)
+	free, err := p.TakeFree(ctx, counter{g.db, g.id.String()}, req, q.Time)
+	switch {
+	case err != nil:
+		g.log.WarnContext(ctx, "free requests cannot be counted", "error", err)
+		return agent.Decision{Limited: true, Retry: 5 * time.Second, Reasons: []string{"free requests cannot be counted now"}}
+	case free.Effect == governance.Deny:
+		out.Allow, out.Limited, out.Retry = false, true, time.Minute
+		if until := free.Reasons[0].Until; !until.IsZero() {
+			out.Retry = until.Sub(q.Time)
+		}
+	}
+	verdict.Merge(free)
+	out.Reasons = texts(&verdict)
+	return out
+}
+
+// refused reports whether a decision refuses a request. A payment that is asked for is demanded in the
+// next step, where the capability has a price.
+func refused(d *governance.Decision, req *governance.Request) bool {
+	return d.Has(governance.Deny) || d.Has(governance.RequireApproval) ||
+		d.Has(governance.RequirePayment) && req.Price == nil
+}
+
+func texts(d *governance.Decision) (out []string) {
+	for _, r := range d.Reasons {
+		out = append(out, string(r.Code)+": "+r.Text)
+	}
+	return out
+}
+
+// client is the score of a client, where the policy compares it with anything. While the index does
+// not answer the last one counts, and a client that was never looked up is unrated.
+func (g *governor) client(ctx context.Context, p *governance.Policy, who common.Address) governance.Score {
+	rules := p.File().Rules.Reputation
+	if g.scores == nil || who == (common.Address{}) || rules.MinClientReputation == nil && rules.RejectBelowScore == nil {
+		return governance.Score{}
+	}
+	g.mu.Lock()
+	s, known := g.known[who]
+	g.mu.Unlock()
+	if known && time.Since(s.At) < scoreAge {
+		return scoreOf(&s)
+	}
+	now, err := g.scores.Of(ctx, who)
+	if err != nil {
+		g.log.WarnContext(ctx, "the index does not tell a client's score", "client", who, "error", err)
+		return scoreOf(&s)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.known == nil || len(g.known) >= maxKnown {
+		g.known = map[common.Address]agent.Score{}
+	}
+	g.known[who] = now
+	return scoreOf(&now)
+}
+
+func scoreOf(s *agent.Score) governance.Score {
+	return governance.Score{Value: s.Value, Low: s.Low, High: s.High, Rated: s.Status != "unrated" && s.Status != "", At: s.At}
+}
+
+// Mode implements agent.Governor.
+func (g *governor) Mode(own *agent.Score, now time.Time) (agent.Mode, string) {
+	p := g.loader.Current().Policy
+	if p == nil {
+		return agent.Shutdown, "the agent has no policy"
+	}
+	var s agent.Score
+	if own != nil {
+		s = *own
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.state = p.Mode(governance.Own{Score: scoreOf(&s), Before: g.before}, now)
+	g.before = g.state.Standing
+	reasons := []string{}
+	for _, r := range g.state.Reasons {
+		reasons = append(reasons, r.Text)
+	}
+	return agent.Mode(g.state.Mode), strings.Join(reasons, "; ")
+}
+
+// recall sets the standing that an earlier process had.
+func (g *governor) recall(ctx context.Context) error {
+	last, err := agentdb.LastEvent(ctx, g.db, g.id.String(), "mode ")
+	if mode := governance.Mode(strings.TrimPrefix(last, "mode ")); mode == governance.Stopped {
+		g.before = mode
+	}
+	return err
+}
+
+// counter counts free requests in the database.
+type counter struct {
+	db    *store.DB
+	agent string
+}
+
+// TakeFree implements governance.FreeCounter.
+func (c counter) TakeFree(ctx context.Context, k governance.FreeKey, limit int) (bool, error) {
+	return agentdb.TakeFree(ctx, c.db, agentdb.Free{Agent: c.agent, Client: k.Client, Capability: k.Capability, Since: k.Hour}, limit)
+}
+
+// policyVerifier checks that the agent's owner signed a policy.
+type policyVerifier struct {
+	id       repute.AgentID
+	registry agent.Registry
+	wallets  signed.Wallets
+}
+
+// VerifyPolicy implements governance.Verifier.
+func (v policyVerifier) VerifyPolicy(ctx context.Context, hash common.Hash, signature []byte) error {
+	a, err := v.registry.Agent(ctx)
+	if err != nil {
+		return err
+	}
+	p, domain := signed.Policy{AgentID: v.id.TokenID, PolicyHash: hash}, signed.DomainOf(v.id)
+	return signed.Check(ctx, v.wallets, domain, a.Owner, p.Data(domain), signature)
+}

@@ -1,0 +1,151 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"repute"
+	"repute/agent"
+	agentconfig "repute/agent/config"
+	"repute/agent/serve"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
+	"repute/store"
+	"repute/x402"
+)
+
+// ServeCommand is repute agent serve.
+func ServeCommand(p *cli.Program) *cobra.Command {
+	var file, main string
+	var resume bool
+	shared := pflag.NewFlagSet("main", pflag.ContinueOnError) // --config of this command is the agent's file
+	p.Flags.Database(shared)
+	cmd := &cobra.Command{
+		Use:   "serve --config agent.yaml",
+		Short: "run an agent: capabilities over HTTP, paid by x402, every answer signed",
+		Long: `Runs an agent by the Agent Runtime Specification 1.0. It starts only where the agent is
+registered on its chain and the key is its owner's or wallet's. The environment of the
+specification (AGENT_ID, AGENT_PRIVATE_KEY, RPC_URL, ...) wins over the file, and a
+warning says so. Payments are claimed in Postgres before their work, so that any number of
+processes serve one agent. SIGTERM ends it: requests in flight are waited for.`,
+		Example: "  repute agent serve --config agent.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := shared.Set("config", main); main != "" && err != nil {
+				return repute.Invalid("main-config", err.Error(), "a YAML file")
+			}
+			a, err := agentconfig.Load(file, os.Getenv)
+			if err != nil {
+				return err
+			}
+			return p.WithAnyStore(cmd.Context(), func(c config.Config, db *store.DB) error {
+				return run(cmd.Context(), p, &c, db, a, resume)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "YAML file of the agent (docs/reference/agent.md)")
+	cmd.Flags().StringVar(&main, "main-config", "", "YAML file of repute, for orchestrator.wallets and the database (REPUTE_CONFIG)")
+	cmd.Flags().BoolVar(&resume, "resume", false, "serve again after a shutdown for low reputation")
+	return cmd
+}
+
+// process is an agent that runs.
+type process struct {
+	config *agentconfig.Config
+	router *agent.Router
+	upkeep *agent.Upkeep
+	work   []func(context.Context) error // what runs beside it
+	server *http.Server
+	log    *slog.Logger
+}
+
+// run serves an agent until ctx ends.
+func run(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, a *agentconfig.Config, resume bool) error {
+	c.LogLevel, c.LogFormat = a.LogLevel, "json"
+	log := c.Logger(p.Stderr)
+	for _, note := range a.Notes {
+		log.Warn(note)
+	}
+	b := &builder{main: c, db: db, config: a, log: log, program: p, resume: resume, registry: prometheus.NewRegistry()}
+	defer b.close()
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", a.Listen)
+	if err != nil {
+		return repute.Invalid("listen", err.Error(), "HOST:PORT that is free (AGENT_PORT)")
+	}
+	b.out.server = &http.Server{Handler: b.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
+		WriteTimeout: 10 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 4 * x402.MaxHeader}
+	fmt.Fprintf(p.Stdout, "agent %s on http://%s\n", b.id.Short(), l.Addr())
+	return b.out.serve(ctx, l)
+}
+
+// serve answers until ctx ends, then drains.
+func (p *process) serve(ctx context.Context, l net.Listener) error {
+	g, running := errgroup.WithContext(ctx)
+	for _, work := range append(p.work, p.upkeep.Run) {
+		g.Go(func() error {
+			if err := work(running); running.Err() == nil {
+				return err
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		if err := p.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve: %w", err)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-running.Done()
+		return p.stop(context.WithoutCancel(ctx))
+	})
+	return g.Wait()
+}
+
+// stop accepts nothing new, waits for requests in flight, and cancels those that take too long.
+func (p *process) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.config.Limits.Drain.Duration())
+	defer cancel()
+	p.log.Info("stopping", "wait", p.config.Limits.Drain.Duration())
+	closed := make(chan error, 1)
+	last, end := context.WithTimeout(context.WithoutCancel(ctx), p.config.Limits.Drain.Duration()+cutTime)
+	defer end()
+	go func() { closed <- p.server.Shutdown(last) }()
+	p.router.Drain(ctx)
+	err := <-closed
+	if err != nil {
+		p.log.Warn("connections were cut off", "error", err)
+		_ = p.server.Close() // the process ends
+	}
+	after, end := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer end()
+	p.router.Event(after, "stop", map[string]bool{"clean": err == nil})
+	p.log.Info("stopped")
+	return nil
+}
+
+// cutTime is for the answers of canceled requests to be sent.
+const cutTime = 5 * time.Second
+
+// mounted is the surface of an agent over HTTP.
+func (b *builder) surface() (http.Handler, error) {
+	a := b.config
+	return serve.New(serve.Options{Router: b.out.router, Owners: b.out.upkeep.Owners, PublicReceipts: a.Receipts.Public,
+		MaxBody: a.Limits.MaxBody, Rate: a.Limits.Rate, Burst: a.Limits.Burst, Registry: b.registry, Log: b.log,
+		Profile: serve.Profile{Name: a.Profile.Name, Description: a.Profile.Description, Image: a.Profile.Image,
+			URL: a.Profile.URL, PolicyURI: a.Policy.URI, SupportedTrust: a.Profile.SupportedTrust}})
+}

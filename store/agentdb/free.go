@@ -1,0 +1,59 @@
+package agentdb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute/store"
+)
+
+// freeOutcome is the outcome of entries that count free requests.
+const freeOutcome = "free"
+
+// Free names a counter of free requests: of a client and a capability from a time on.
+type Free struct {
+	Agent, Client, Capability string
+	Since                     time.Time
+}
+
+// TakeFree counts a free request unless so many are counted, and reports whether it did. Processes
+// count together.
+func TakeFree(ctx context.Context, db *store.DB, f Free, limit int) (taken bool, err error) {
+	detail, err := json.Marshal(map[string]string{"client": store.CleanText(f.Client)})
+	if err != nil {
+		return false, fmt.Errorf("count free requests: %w", err)
+	}
+	err = db.InTx(ctx, pgx.TxOptions{}, "count free requests", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`,
+			fmt.Sprintf("free %s %s %s", f.Agent, f.Client, f.Capability)); err != nil {
+			return err
+		}
+		var n int
+		if err := tx.QueryRow(ctx, `select count(*) from agent_receipts where at >= $1 and agent = $2 and kind = 'decision'
+			and outcome = 'free' and capability = $3 and detail->>'client' = $4`, f.Since, f.Agent, f.Capability,
+			store.CleanText(f.Client)).Scan(&n); err != nil {
+			return err
+		}
+		if taken = n < limit; !taken {
+			return nil
+		}
+		return add(ctx, tx, &Entry{Kind: Decision, Agent: f.Agent, Capability: f.Capability, Outcome: freeOutcome,
+			Detail: detail})
+	})
+	return taken, err
+}
+
+// LastEvent returns the outcome of the newest event whose outcome begins with a text, "" for none.
+func LastEvent(ctx context.Context, db *store.DB, agent, prefix string) (outcome string, err error) {
+	err = db.Pool().QueryRow(ctx, `select outcome from agent_receipts where agent = $1 and kind = 'event'
+		and starts_with(outcome, $2) order by at desc, number desc limit 1`, agent, prefix).Scan(&outcome)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	return outcome, store.Failed("read events", err)
+}
