@@ -13,14 +13,14 @@ import (
 type Decoder struct {
 	// Addresses are the followed contracts, each once.
 	Addresses []common.Address
-	// Emits says which topics mean something at which address: a Transfer of the
-	// reputation registry is none of ours.
+	// Emits has the first topics of the events that each contract emits. Logs of a contract with
+	// another topic are not decoded, such as a Transfer of the reputation registry.
 	Emits      map[common.Address][]common.Hash
-	legacy     []common.Hash
-	treasuries map[common.Address]bool
+	legacy     []common.Hash           // first topics of superseded ABIs
+	treasuries map[common.Address]bool // contracts of which every log is a TreasuryEvent
 }
 
-// NewDecoder is for the contracts that chain c names.
+// NewDecoder returns a Decoder of the contracts that chain c names.
 func NewDecoder(c repute.Chain) Decoder {
 	d := Decoder{Emits: map[common.Address][]common.Hash{}, legacy: LegacyTopics(), treasuries: map[common.Address]bool{}}
 	d.add(c.Identity, IdentityTopics())
@@ -40,7 +40,8 @@ func NewDecoder(c repute.Chain) Decoder {
 	return d
 }
 
-// FollowedTopics lists the first topics of what the contracts of a chain emit, those of superseded ABIs included.
+// FollowedTopics returns the first topics, each once, of what the contracts of a chain emit, with those of
+// superseded ABIs. They are the filter of log queries and of blooms.
 func FollowedTopics(c repute.Chain) []common.Hash {
 	if c.WithoutRegistries() {
 		return TreasuryTopics()
@@ -56,6 +57,7 @@ func FollowedTopics(c repute.Chain) []common.Hash {
 	return topics
 }
 
+// add adds a contract with the first topics of its events. The zero address is no contract.
 func (d *Decoder) add(a common.Address, topics []common.Hash) {
 	if a == (common.Address{}) {
 		return
@@ -66,8 +68,9 @@ func (d *Decoder) add(a common.Address, topics []common.Hash) {
 	d.Emits[a] = append(d.Emits[a], topics...)
 }
 
-// Decode returns a log's event, false when the log is none of ours. A log that a
-// followed contract emitted and nobody can read is repute.Undecoded.
+// Decode returns the event of a log, and false for a log of another contract or with another topic than
+// the contract's. A log of a followed contract that cannot be decoded is a repute.Undecoded, or of a
+// treasury a repute.TreasuryEvent with the name repute.TreasuryUnreadable.
 func (d *Decoder) Decode(l types.Log) (repute.Event, bool) {
 	topics, ours := d.Emits[l.Address]
 	if !ours || len(l.Topics) == 0 {
@@ -83,8 +86,7 @@ func (d *Decoder) Decode(l types.Log) (repute.Event, bool) {
 	return e, err == nil
 }
 
-// With returns the addresses to ask for when there are others than the followed
-// ones, which come first.
+// With returns the followed addresses and, after them, others that are not among them.
 func (d *Decoder) With(others []common.Address) []common.Address {
 	list := slices.Clone(d.Addresses)
 	for _, a := range others {
@@ -95,9 +97,9 @@ func (d *Decoder) With(others []common.Address) []common.Address {
 	return list
 }
 
-// Foreign returns the validation event of a contract that nobody listed, false when
-// it was not asked for or says nothing: anybody may emit anything. What was asked for
-// are first topics of any address, and addresses, of which the followed ones come first.
+// Foreign returns the validation event of a contract that is not on the allow-list, and false for a log that was
+// not asked for or does not decode, because any contract may emit anything. The query asked for the first topics in
+// anyAddress at any address, and for the addresses in asked, of which the followed ones come first.
 func (d *Decoder) Foreign(l types.Log, anyAddress []common.Hash, asked []common.Address) (repute.Event, bool) {
 	switch {
 	case len(l.Topics) == 0:

@@ -41,7 +41,7 @@ func TestReindexMendsDerivedRows(t *testing.T) {
 	want := dump(t, ctx, db, 1)
 	_, err := db.Pool().Exec(ctx, `
 		update agents set feedback = 99, owner = '\x01'; delete from votes; delete from agent_states where from_block = 10;
-		insert into pending values (1, 10, 0, 5, 'nonsense')`)
+		insert into pending values (1, 10, 0, 5, 'out_of_range')`)
 	ok(t, err)
 	ok(t, importdb.Reindex(ctx, db, 1, contracts.Read))
 	equalDumps(t, "reindex", want, dump(t, ctx, db, 1))

@@ -26,7 +26,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "Documents fetched, by source and failure reason."}, []string{"source", "reason"}),
 		planned: gauge("repute_documents_planned", "Documents with a next fetch, by rank: new, agent, proof or file."),
 		due:     gauge("repute_documents_due", "Documents that wait to be fetched now, by rank."),
-		dead:    gauge("repute_documents_dead", "Documents that failed for good or too often, by rank."),
+		dead:    gauge("repute_documents_dead", "Documents that failed permanently or too often, by rank."),
 		oldest:  gauge("repute_documents_oldest_due_seconds", "For how long the document waits that waits longest, by rank."),
 	}
 	r.MustRegister(m.documents, m.planned, m.due, m.dead, m.oldest)

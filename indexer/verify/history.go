@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -27,15 +28,11 @@ const (
 // settleHistory reads the next part of one history. ErrNothingNew when none is due.
 func (v *Verifier) settleHistory(ctx context.Context, l store.Lease, at verifydb.Standing) error {
 	due, err := chaindb.DueGaps(ctx, v.db, v.chain.ID, dueHistories)
-	if err != nil {
-		return err
+	i := slices.IndexFunc(due, func(h gap) bool { return strings.HasPrefix(h.Subject, chaindb.HistorySubject) })
+	if err != nil || i < 0 {
+		return cmp.Or(err, ErrNothingNew)
 	}
-	for _, h := range due {
-		if strings.HasPrefix(h.Subject, chaindb.HistorySubject) {
-			return v.readHistory(ctx, l, at, h)
-		}
-	}
-	return ErrNothingNew
+	return v.readHistory(ctx, l, at, due[i])
 }
 
 // dueHistories is how many due gaps are looked through for one of a history: more than a chain can have.

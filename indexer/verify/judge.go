@@ -20,7 +20,7 @@ import (
 // repaired without one.
 type judgement struct {
 	block   node.Sealed
-	logs    []types.Log // ours that the block has
+	logs    []types.Log // of followed contracts, as the block has them
 	absent  []types.Log // in the block and not stored
 	extra   []types.Log // stored, and not in the block
 	claimed []types.Log // not stored, and shown by a single witness that cannot prove it
@@ -308,8 +308,8 @@ func (v *Verifier) weigh(e node.Evidence, stored []types.Log) judgement {
 	return j
 }
 
-// judgePlaces judges the blocks of logs that are not stored, at most so many that were not
-// looked at before, and returns those in which logs are missing or claimed to be. The error is that of a block that could not be judged.
+// judgePlaces judges the blocks of logs that are not stored, at most so many that were not looked at before, and returns
+// those in which logs are missing or claimed to be. The error is that of a block that could not be judged.
 func (v *Verifier) judgePlaces(ctx context.Context, logs []types.Log, most int,
 	looked map[uint64]bool) (out []judgement, err error) {
 	unknown, err := verifydb.UnknownLogs(ctx, v.db, v.chain.ID, logs)

@@ -53,7 +53,7 @@ type RankQueue struct {
 	Rank    Rank
 	Planned int64     // with a next try, due or later
 	Due     int64     // waiting now
-	Dead    int64     // failed for good or too often
+	Dead    int64     // failed permanently or too often
 	Oldest  time.Time // due for longest, zero when none is
 }
 

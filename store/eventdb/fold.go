@@ -197,11 +197,8 @@ func (f *fold) apply(r *repute.Record) error {
 	if err := checkAddress(f.chain, r); err != nil {
 		return err
 	}
-	switch r.Event.Kind() {
-	case repute.KindTicketConsumed: // it says whose a rating of its transaction is: see Delta.attribute
-		return nil
-	case repute.KindTreasuryEvent: // EncodeEvents makes its rows
-		return nil
+	if k := r.Event.Kind(); k == repute.KindTicketConsumed || k == repute.KindTreasuryEvent {
+		return nil // Delta.attribute reads the first, EncodeEvents decodes the second
 	}
 	at := chaindb.PointOf(&r.Log)
 	a := f.agentOf(r)

@@ -100,8 +100,8 @@ func (r *reindexer) begin(ctx context.Context, chainID uint64) error {
 	return nil
 }
 
-// rebuildLockClass and rebuildLock form the advisory lock of whoever rewrites a chain's derived
-// rows.
+// rebuildLockClass and rebuildLock form the advisory lock that a writer of a chain's derived rows holds
+// while it replaces them.
 const rebuildLockClass = 0x62756c64 // "buld"
 
 // rebuildLock returns the second key of that lock.

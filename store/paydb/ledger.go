@@ -29,7 +29,7 @@ func ReadLedger(ctx context.Context, db *store.DB, id repute.AgentID) ([]repute.
 	return list, store.Failed(what, err)
 }
 
-// ledgerLock is the advisory lock of whoever writes to the ledger.
+// ledgerLock is the advisory lock that a transaction holds while it writes to the ledger.
 const ledgerLock = 0x706c6564676572
 
 // counts adds an entry for the amount that counts for a rating from now on, and a change. Such

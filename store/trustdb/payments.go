@@ -104,7 +104,7 @@ type PaidRating struct {
 }
 
 // PaidRatings returns the ratings of a chain as of a block whose payments are verified and were made since a time, of
-// clients that paid at least so many addresses. A revoked rating was paid for all the same. It may take as long as ctx
+// clients that paid at least so many addresses. Revoked ratings are among them. It may take as long as ctx
 // allows.
 func PaidRatings(ctx context.Context, db *store.DB, chainID uint64, at repute.Block, since time.Time,
 	payees int) (list []PaidRating, err error) {

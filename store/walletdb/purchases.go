@@ -12,8 +12,8 @@ import (
 	"repute/store"
 )
 
-// purchaseKind is the kind of acts that pay for an answer by x402. Their transactions are sent by
-// whoever is paid: they have no intents.
+// purchaseKind is the kind of acts that pay for an answer by x402. The payee sends their
+// transactions, so that they have no intents.
 const purchaseKind = "purchase"
 
 // Purchase is an answer of a server that is paid for.

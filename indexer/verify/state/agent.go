@@ -151,7 +151,7 @@ func (c *comparison) validations(a *verifydb.AgentThen) {
 func (c *comparison) request(a *verifydb.AgentThen, q verifydb.RequestThen) {
 	want(c, "getValidationStatus", q.Contract, c.views.Validation(q.Hash), func(v contracts.Validation, gone bool) {
 		if gone || v.Validator != q.Validator || v.Agent.Cmp(a.ID.ToBig()) != 0 {
-			return // a request of another registry's history: nothing of ours is missing
+			return // the request belongs to another agent or validator: no event of this one is missing
 		}
 		same := v.Response == q.Response && v.Hash == q.Answer && v.Tag == q.Tag &&
 			(q.Updated.IsZero() || v.Updated == uint64(q.Updated.Unix()))
