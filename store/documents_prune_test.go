@@ -81,7 +81,7 @@ func TestVersionsHaveAnEnd(t *testing.T) {
 	// What is shown stays, however often its host fails afterwards.
 	for n := range 2*kept + 3 {
 		save(t, db, docdb.FetchResult{URIID: u[clock].ID, FetchedAt: start.Add(10*time.Hour + time.Duration(n)*time.Minute),
-			Reason: fmt.Sprint("reason ", n%2)})
+			Reason: []string{"timeout", "dns"}[n%2]})
 	}
 	prune(t, db)
 	if got := rowsIn(t, db, "fetches where uri_id = $1", u[clock].ID); got != kept+1 {

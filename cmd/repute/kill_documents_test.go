@@ -115,6 +115,16 @@ func TestKillDuringDocuments(t *testing.T) {
 			}
 		}
 	}
+	// A document that is read before its agent is stored is told of with the agent.
+	cmd, out := child(t, "serve", "--config", configure(t, chain, database))
+	wait("indexed", out, func() bool {
+		return count("select count(*) from pg_tables where tablename = 'agents'") > 0 &&
+			count("select count(*) from agents") == int64(len(uris))
+	})
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
 	for kill := range int64(kills) {
 		cmd, out := child(t, "serve", "--config", config)
 		wait("far enough", out, func() bool { return asked.Load() >= killHosts*killEach*(kill+1)/(kills+1) })
@@ -127,7 +137,7 @@ func TestKillDuringDocuments(t *testing.T) {
 	if read := count("select count(*) from uris where sha256 is not null"); read == 0 || read >= int64(len(uris)) {
 		t.Fatalf("the last kill found %d of %d documents read: not in the middle", read, len(uris))
 	}
-	_, out := child(t, "serve", "--config", config)
+	_, out = child(t, "serve", "--config", config)
 	wait("all read", out,
 		func() bool { return count("select count(*) from uris where sha256 is not null") == int64(len(uris)) })
 	if got := asked.Load(); got > killHosts*(killEach+kills*killWorkers) {
