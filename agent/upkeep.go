@@ -70,6 +70,7 @@ func (u *Upkeep) Start(ctx context.Context) error {
 	if err := u.sync(ctx); err != nil {
 		return err
 	}
+	u.readScore(ctx)
 	u.Router.Event(ctx, "start", map[string]string{"version": u.Router.o.Version})
 	return u.Router.Beat(ctx)
 }

@@ -81,6 +81,7 @@ type Limits struct {
 	MaxBody     int64   `json:"max_body" doc:"bytes of a request" default:"10485760"`
 	Rate        float64 `json:"rate" doc:"requests per second of one caller" default:"5"`
 	Burst       int     `json:"burst" doc:"requests of one caller at once" default:"30"`
+	Proxies     List    `json:"trusted_proxies" doc:"networks of reverse proxies, such as 10.0.0.0/8, whose X-Forwarded-For names the caller"`
 	Drain       Seconds `json:"drain" doc:"how long requests in flight are waited for at the end, in seconds" default:"30"`
 }
 

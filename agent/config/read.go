@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"reflect"
@@ -242,12 +243,26 @@ func (c *Config) check() error {
 		at, err := url.Parse(u)
 		need(u == "" || err == nil && at.Host != "", "agent", fmt.Sprintf("%.80q is no URL", safeURL(u)), "https://host/path")
 	}
+	_, err := c.Limits.Prefixes()
+	wrong = append(wrong, err)
 	for i := range c.Capabilities {
 		h := &c.Capabilities[i].Handler
 		need((len(h.Exec) > 0) != (h.HTTP != ""), fmt.Sprintf("capabilities.%d.handler", i), "names no work, or two kinds",
 			"exec or http")
 	}
 	return errors.Join(wrong...)
+}
+
+// Prefixes are the networks of trusted proxies.
+func (l *Limits) Prefixes() (out []netip.Prefix, err error) {
+	for _, text := range l.Proxies {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, repute.Invalid("limits.trusted_proxies", fmt.Sprintf("%.60q is no network", text), "such as 10.0.0.0/8")
+		}
+		out = append(out, p)
+	}
+	return out, nil
 }
 
 // safeURL is a URL without what may be secret in it.

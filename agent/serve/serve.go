@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"reflect"
 	"strings"
 	"time"
@@ -42,8 +43,10 @@ type Options struct {
 	// MaxBody bounds requests in bytes: the largest of the capabilities' when 0.
 	MaxBody int64
 	// Rate and Burst limit each caller, in requests per second and at once: 5 and 30 when 0.
-	Rate     float64
-	Burst    int
+	Rate  float64
+	Burst int
+	// Proxies are networks of reverse proxies whose X-Forwarded-For names the caller.
+	Proxies  []netip.Prefix
 	Registry *prometheus.Registry
 	Log      *slog.Logger
 }
@@ -70,7 +73,8 @@ func New(o Options) (http.Handler, error) {
 	httpapi.Fill(&o.Rate, 5)
 	httpapi.Fill(&o.Burst, 30)
 	server, err := httpapi.NewServer(httpapi.ServerOptions{Registry: o.Registry, Logger: o.Log,
-		Limits: httpapi.Limits{Timeout: answerTime, Body: o.MaxBody, Rate: o.Rate, Burst: o.Burst}})
+		Limits: httpapi.Limits{Timeout: answerTime, Body: o.MaxBody, Rate: o.Rate, Burst: o.Burst,
+			TrustedProxies: o.Proxies}})
 	if err != nil {
 		return nil, err
 	}

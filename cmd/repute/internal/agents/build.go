@@ -30,6 +30,7 @@ import (
 	"repute/orchestrator/wallet/keys"
 	"repute/resolver"
 	"repute/store"
+	"repute/store/agentdb"
 	"repute/x402"
 )
 
@@ -319,10 +320,14 @@ func (b *builder) governor(ctx context.Context, wallets *x402.Verifier) (agent.G
 	}
 	b.out.work = append(b.out.work, func(ctx context.Context) error { loader.Watch(ctx, policyEvery, b.log); return nil })
 	g := &governor{loader: loader, db: b.db, id: b.id, scores: b.scores, log: b.log}
-	if b.resume {
-		return g, nil
+	if !b.resume {
+		return g, g.recall(ctx)
 	}
-	return g, g.recall(ctx)
+	if err := agentdb.Maintain(ctx, b.db, b.config.Receipts.Days); err != nil {
+		return nil, err
+	}
+	return g, agentdb.Add(ctx, b.db, agentdb.Entry{Kind: agentdb.Event, Agent: b.id.String(), Outcome: "mode normal",
+		Detail: []byte(`{"reason":"resumed by the operator"}`)})
 }
 
 // resolves reads documents.

@@ -141,11 +141,15 @@ func (p *process) stop(ctx context.Context) error {
 // cutTime is for the answers of canceled requests to be sent.
 const cutTime = 5 * time.Second
 
-// mounted is the surface of an agent over HTTP.
+// surface is the surface of an agent over HTTP.
 func (b *builder) surface() (http.Handler, error) {
 	a := b.config
+	proxies, err := a.Limits.Prefixes()
+	if err != nil {
+		return nil, err
+	}
 	return serve.New(serve.Options{Router: b.out.router, Owners: b.out.upkeep.Owners, PublicReceipts: a.Receipts.Public,
-		MaxBody: a.Limits.MaxBody, Rate: a.Limits.Rate, Burst: a.Limits.Burst, Registry: b.registry, Log: b.log,
+		MaxBody: a.Limits.MaxBody, Rate: a.Limits.Rate, Burst: a.Limits.Burst, Proxies: proxies, Registry: b.registry, Log: b.log,
 		Profile: serve.Profile{Name: a.Profile.Name, Description: a.Profile.Description, Image: a.Profile.Image,
 			URL: a.Profile.URL, PolicyURI: a.Policy.URI, SupportedTrust: a.Profile.SupportedTrust}})
 }
