@@ -96,7 +96,8 @@ func (u *Upkeep) sync(ctx context.Context) error {
 	}
 	by := u.Router.o.Signer.Address()
 	if by != a.Owner && by != a.Wallet {
-		return repute.Invalid("agent.key", fmt.Sprintf("is of %s; the agent's owner is %s and its wallet %s", by, a.Owner, a.Wallet),
+		return repute.Invalid("agent.key",
+			fmt.Sprintf("is of %s; the agent's owner is %s and its wallet %s", by, a.Owner, a.Wallet),
 			"a key of the owner or the wallet (AGENT_PRIVATE_KEY)")
 	}
 	u.Router.registered.Store(&a)

@@ -92,7 +92,8 @@ func (b *builder) identity(ctx context.Context) error {
 		return err
 	}
 	if ref.ChainID != 0 && ref.ChainID != b.id.ChainID {
-		return repute.Invalid("agent.rpc", fmt.Sprintf("its nodes are of chain %d, the agent of %d", b.id.ChainID, ref.ChainID),
+		return repute.Invalid("agent.rpc",
+			fmt.Sprintf("its nodes are of chain %d, the agent of %d", b.id.ChainID, ref.ChainID),
 			"nodes of the agent's chain (RPC_URL)")
 	}
 	o := registry.Options{RPC: a.RPC}
@@ -115,7 +116,8 @@ func (b *builder) identity(ctx context.Context) error {
 		}
 	}
 	if (b.id.Registry == common.Address{}) {
-		return repute.Invalid("agent.registry", "is missing, and none is known of this chain", "an address (AGENT_REGISTRY_CONTRACT)")
+		return repute.Invalid("agent.registry", "is missing, and none is known of this chain",
+			"an address (AGENT_REGISTRY_CONTRACT)")
 	}
 	if len(a.Validations) > 0 {
 		o.Validations = nil
