@@ -97,8 +97,8 @@ func (s *surface) card(c echo.Context) error {
 	base, skills := s.base(c.Request()), []object{}
 	for _, one := range s.router.Services() {
 		d := one.Definition()
-		skills = append(skills, object{"id": d.Name, "name": d.Name, "description": d.Description, "tags": []string{"erc-8004"},
-			"inputModes": []string{jsonType}, "outputModes": []string{jsonType}})
+		skills = append(skills, object{"id": d.Name, "name": d.Name, "description": d.Description,
+			"tags": []string{"erc-8004"}, "inputModes": []string{jsonType}, "outputModes": []string{jsonType}})
 	}
 	return c.JSON(http.StatusOK, object{"protocolVersion": a2aVersion, "name": s.o.Profile.Name,
 		"description": s.o.Profile.Description, "url": base, "preferredTransport": "HTTP+JSON",

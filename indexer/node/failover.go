@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,11 +22,14 @@ const (
 	idleTimeout = 10 * time.Second
 )
 
-// First calls ask with one endpoint after another, the healthiest first, until ask returns nil. An
-// endpoint whose chain was not checked recently is checked before. The error is of the endpoints, or
+// First calls ask with one endpoint after another until ask returns nil: in the configured order, so
+// that a caller who continues later reads from the same endpoint, with those last whose last request
+// failed. An endpoint whose chain was not checked recently is checked before. The error is of the endpoints, or
 // repute.ErrConflict if none of them serves the chain.
 func (p *Pool) First(ctx context.Context, ask func(*Node) error) error {
-	return p.first(ctx, p.having(0), func(m *peer) error { return ask(m.Node) })
+	list := slices.Clone(p.members)
+	slices.SortStableFunc(list, func(a, b *peer) int { return boolCompare(a.limiter.Failed(), b.limiter.Failed()) })
+	return p.first(ctx, list, func(m *peer) error { return ask(m.Node) })
 }
 
 // Each calls ask with several endpoints at the same time, so that the caller can compare their

@@ -55,7 +55,8 @@ processes serve one agent. SIGTERM ends it: requests in flight are waited for.`,
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "YAML file of the agent (docs/reference/agent.md)")
-	cmd.Flags().StringVar(&main, "main-config", "", "YAML file of repute, for orchestrator.wallets and the database (REPUTE_CONFIG)")
+	cmd.Flags().StringVar(&main, "main-config", "",
+		"YAML file of repute, for orchestrator.wallets and the database (REPUTE_CONFIG)")
 	cmd.Flags().BoolVar(&resume, "resume", false, "serve again after a shutdown for low reputation")
 	return cmd
 }
@@ -71,7 +72,8 @@ type process struct {
 }
 
 // run serves an agent until ctx ends.
-func run(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, a *agentconfig.Config, resume bool) error {
+func run(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, a *agentconfig.Config,
+	resume bool) error {
 	c.LogLevel, c.LogFormat = a.LogLevel, "json"
 	log := c.Logger(p.Stderr)
 	for _, note := range a.Notes {
@@ -141,11 +143,16 @@ func (p *process) stop(ctx context.Context) error {
 // cutTime is for the answers of canceled requests to be sent.
 const cutTime = 5 * time.Second
 
-// mounted is the surface of an agent over HTTP.
+// surface is the surface of an agent over HTTP.
 func (b *builder) surface() (http.Handler, error) {
 	a := b.config
+	proxies, err := a.Limits.Prefixes()
+	if err != nil {
+		return nil, err
+	}
 	return serve.New(serve.Options{Router: b.out.router, Owners: b.out.upkeep.Owners, PublicReceipts: a.Receipts.Public,
-		MaxBody: a.Limits.MaxBody, Rate: a.Limits.Rate, Burst: a.Limits.Burst, Registry: b.registry, Log: b.log,
+		MaxBody: a.Limits.MaxBody, Rate: a.Limits.Rate, Burst: a.Limits.Burst, Proxies: proxies,
+		Registry: b.registry, Log: b.log,
 		Profile: serve.Profile{Name: a.Profile.Name, Description: a.Profile.Description, Image: a.Profile.Image,
 			URL: a.Profile.URL, PolicyURI: a.Policy.URI, SupportedTrust: a.Profile.SupportedTrust}})
 }
