@@ -21,13 +21,18 @@ type GraphReader struct {
 	at     int64 // the time that ratings age to, in Unix seconds
 	agents map[repute.TokenID]agentOwner
 	former map[repute.TokenID][]Tenure // of agents that had other owners or wallets, the oldest first
-	means  map[[2]uint32]*decayedMean  // by rater and owner
+	pairs  map[[2]uint32]int           // index in means by rater and owner
+	means  []decayedMean
 	habits habits
 	files  map[writing]int // scales that files of feedback state
 	small  []smallRating
 	scales *Scales // nil before Build
 	tally  tally
 	unread unreadTags
+	last   agentOwner // of lastToken, so that ratings of one agent that follow each other find it once
+	// lastKnown says that lastToken has an owner.
+	lastToken          repute.TokenID
+	lastKnown, hasLast bool
 }
 
 // smallRating is a rating whose scale is known when everything was read.
@@ -51,7 +56,7 @@ type agentOwner struct {
 // NewGraphReader returns a reader of the state at a block.
 func NewGraphReader(at repute.Block, roots []flow.Root, links []Link, p *Params) *GraphReader {
 	r := &GraphReader{b: flow.NewGraphBuilder(), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]agentOwner{},
-		means: map[[2]uint32]*decayedMean{}, habits: habits{}, former: map[repute.TokenID][]Tenure{}}
+		pairs: map[[2]uint32]int{}, habits: habits{}, former: map[repute.TokenID][]Tenure{}}
 	for _, root := range roots {
 		r.b.Add(root.Address)
 	}
@@ -99,9 +104,39 @@ func (r *GraphReader) OwnerOf(token repute.TokenID, block uint64) (owner common.
 	return of.owner, known && block >= of.since
 }
 
+// Survey tells the reader of a rating before all ratings are added: the scale of its rater follows from it. When Survey
+// was called for each rating, Settle MUST be called before the first of them is added.
+func (r *GraphReader) Survey(token repute.TokenID, row Row) {
+	of, known := r.owner(token)
+	if !known {
+		return
+	}
+	e, w, value, reason := r.p.begin(&row, r.at)
+	if reason != "" || slices.Contains(of.moved, row.Rater) || int(e.rule) >= len(r.p.Tags.rules) {
+		return
+	}
+	r.habits.add(w, r.p.Tags.rules[e.rule], value)
+}
+
+// Settle computes the scales of all raters from what Survey was called with. Without it ratings whose scale depends on
+// others are kept until Build, which takes more memory.
+func (r *GraphReader) Settle() {
+	r.scales = r.habits.scales(&r.p.Tags, r.files)
+	r.habits = nil
+}
+
+// owner is agent with the result of the last call.
+func (r *GraphReader) owner(token repute.TokenID) (of agentOwner, known bool) {
+	if !r.hasLast || r.lastToken != token {
+		r.last, r.lastKnown = r.agent(token)
+		r.lastToken, r.hasLast = token, true
+	}
+	return r.last, r.lastKnown
+}
+
 // Rating adds a rating of an agent, or the answer of a validation contract.
 func (r *GraphReader) Rating(token repute.TokenID, row Row) {
-	of, known := r.agent(token)
+	of, known := r.owner(token)
 	if !known {
 		return
 	}
@@ -116,7 +151,7 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 		return
 	}
 	one := smallRating{e, w, value, of.id, index, row.Block < of.since}
-	if int(e.rule) < len(r.p.Tags.rules) {
+	if r.scales == nil && int(e.rule) < len(r.p.Tags.rules) {
 		rule := r.p.Tags.rules[e.rule]
 		r.habits.add(w, rule, value)
 		if _, stated := r.files[w]; stated || rule.hasOtherScale(value) {
@@ -125,6 +160,17 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 		}
 	}
 	r.add(&one)
+}
+
+// EndOwner says that all ratings of all agents of one owner were added, and none of them will be. The reader then
+// needs no memory for them but an edge for each pair. It MUST be called for each owner or for none, after Settle.
+func (r *GraphReader) EndOwner() {
+	r.vouch()
+	r.means = r.means[:0]
+	if len(r.pairs) > manyRows {
+		r.pairs = map[[2]uint32]int{}
+	}
+	clear(r.pairs)
 }
 
 // add adds a rating to the mean of its rater.
@@ -141,10 +187,12 @@ func (r *GraphReader) add(one *smallRating) {
 	}
 	pair := [2]uint32{r.b.Add(one.rater), one.owner}
 	r.b.Rates(pair[0])
-	if r.means[pair] == nil {
-		r.means[pair] = &decayedMean{}
+	at, known := r.pairs[pair]
+	if !known {
+		at = len(r.means)
+		r.pairs[pair], r.means = at, append(r.means, decayedMean{})
 	}
-	r.means[pair].add(r.p, &one.record, r.at)
+	r.means[at].add(r.p, &one.record, r.at)
 }
 
 // Raters are the addresses of which some rating can be read, in order.
@@ -167,19 +215,26 @@ func (r *GraphReader) Scales() *Scales { return r.scales }
 
 // Build returns the graph of all that was added. It is called once, after the last rating.
 func (r *GraphReader) Build() *flow.Graph {
-	r.scales = r.habits.scales(&r.p.Tags, r.files)
+	if r.scales == nil {
+		r.Settle()
+	}
 	for i := range r.small {
 		r.add(&r.small[i])
 	}
-	r.small, r.habits = nil, nil
+	r.small = nil
 	for token := range r.former {
 		r.agent(token) // the builder knows who is linked until it builds
 	}
 	r.tally.sort()
-	for pair, s := range r.means {
-		if value, strength := s.mean(); value > 0 {
+	r.vouch()
+	return r.b.Build()
+}
+
+// vouch adds an edge for each positive mean.
+func (r *GraphReader) vouch() {
+	for pair, at := range r.pairs {
+		if value, strength := r.means[at].mean(); value > 0 {
 			r.b.Vouch(pair[0], pair[1], r.p.Walk.Edge(value, strength))
 		}
 	}
-	return r.b.Build()
 }

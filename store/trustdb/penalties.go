@@ -47,6 +47,21 @@ func (who Identities) known(identity common.Address) []byte {
 	return h.Sum(nil)
 }
 
+// PenalizedIdentities returns the identities of a chain with penalties.
+func PenalizedIdentities(ctx context.Context, db *store.DB, chainID uint64) (map[common.Address]bool, error) {
+	rows, err := db.Pool().Query(ctx, "select distinct identity from trust_penalties where chain_id = $1", chainID)
+	if err != nil {
+		return nil, store.Failed("penalized identities", err)
+	}
+	out := map[common.Address]bool{}
+	var identity []byte
+	_, err = pgx.ForEachRow(rows, []any{&identity}, func() error {
+		out[common.BytesToAddress(identity)] = true
+		return nil
+	})
+	return out, store.Failed("penalized identities", err)
+}
+
 // WorstPenalties returns by agent, for each of its affiliations, the worst penalty of the identity by another
 // agent: in the newest state, or as of the newest run. One identity may have several for agents that different domains
 // prove. It takes no locks; a penalty written at the same time makes the agent stale again.

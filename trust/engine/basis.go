@@ -13,6 +13,7 @@ import (
 	"repute/trust"
 	"repute/trust/flow"
 	"repute/trust/replay"
+	"repute/trust/rows"
 	"repute/trust/source"
 )
 
@@ -32,7 +33,7 @@ type basis struct {
 
 // basisOf rebuilds a run's graph and weights from its stored inputs. The error is a *PrunedError when an input is no
 // longer stored, or when the weights differ from those of the run.
-func basisOf(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error) {
+func basisOf(ctx context.Context, db *store.DB, from *rows.Store, run trustdb.Run) (*basis, error) {
 	bodies, err := readInputs(ctx, db, run)
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func basisOf(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error)
 	if err != nil {
 		return nil, err
 	}
-	w, err := bodies.walk(ctx, db, run)
+	w, err := bodies.walk(ctx, from, run)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func (in inputs) credits(run trustdb.Run) (*trust.Credits, error) {
 }
 
 // walk decodes the stored inputs of a run and walks its graph by roots again.
-func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run) (*walked, error) {
+func (in inputs) walk(ctx context.Context, from *rows.Store, run trustdb.Run) (*walked, error) {
 	params, err := trust.ParseParams(in[0], in[1])
 	if err != nil {
 		return nil, err
@@ -129,8 +130,8 @@ func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run) (*walk
 	if err != nil {
 		return nil, err
 	}
-	of := GraphOf{Links: trust.LinksOf(links), Validations: validations, Scales: scales}
-	return walkRun(ctx, db, run, params, roots, of)
+	of := rows.GraphOf{Links: trust.LinksOf(links), Validations: validations, Scales: scales}
+	return walkRun(ctx, from, run, params, roots, of)
 }
 
 // walked is a run's graph with the weights by roots alone.
@@ -146,12 +147,12 @@ type walked struct {
 
 // walkRun builds the graph of a run and computes its weights. The error is a *replay.PrunedError when the weights of a
 // stored run come out differently.
-func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.Params, set []repute.TrustRoot,
-	of GraphOf) (*walked, error) {
+func walkRun(ctx context.Context, from *rows.Store, run trustdb.Run, params *trust.Params, set []repute.TrustRoot,
+	of rows.GraphOf) (*walked, error) {
 	roots, writers := trust.RootsAt(set, run.Block.Time), trust.WritersAt(set, run.Block.Time)
 	params, refused := params.WithRoots(writers)
-	of.ChainID, of.Block, of.Roots = run.ChainID, run.Block, roots
-	graph, reader, err := ReadGraph(ctx, db, of, params)
+	of.Block, of.Roots, of.Anew = run.Block, roots, run.Repaired > 0
+	graph, reader, err := from.Graph(ctx, of, params)
 	if err != nil {
 		return nil, err
 	}

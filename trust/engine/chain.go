@@ -14,6 +14,7 @@ import (
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/replay"
+	"repute/trust/rows"
 	"repute/trust/source"
 )
 
@@ -28,8 +29,16 @@ type keeper struct {
 	scorers [reasons]*scoreRun // each is used by one loop only
 	lists   listed             // hashes of the roots and links that were read last
 	reads   int                // how often roots and links were read, for tests
-	policy  *source.Policy     // another engine's policy of sources that was read last
-	retry   sourceRetry
+	// rows are the agents and ratings as of the newest run that this engine has loaded.
+	rows   *rows.Store
+	reread passNumber     // the pass that rows were read anew for
+	policy *source.Policy // another engine's policy of sources that was read last
+	retry  sourceRetry
+}
+
+// newKeeper returns the keeper of a chain.
+func newKeeper(e *Engine, chain uint64) *keeper {
+	return &keeper{Engine: e, chain: chain, rows: rows.New(e.db, chain)}
 }
 
 // run keeps the scores of a chain up to date until ctx ends. Three loops run concurrently: walk begins a run at the end
@@ -311,7 +320,7 @@ func (k *keeper) walkWith(ctx context.Context, run *trustdb.Run, unnumbered trus
 	if err != nil {
 		return nil, err
 	}
-	w, err := in.walk(ctx, k.db, unnumbered)
+	w, err := in.walk(ctx, k.rows, unnumbered)
 	if err != nil {
 		return nil, err
 	}
@@ -327,7 +336,7 @@ func (k *keeper) walkWith(ctx context.Context, run *trustdb.Run, unnumbered trus
 func (k *keeper) takeOver(ctx context.Context, last, next trustdb.Run, bodies inputs) error {
 	read, cancel := context.WithTimeout(ctx, maxGraphRead)
 	defer cancel()
-	b, err := basisOf(read, k.db, last)
+	b, err := basisOf(read, k.db, k.rows, last)
 	if err == nil {
 		k.basis.Store(b)
 		return nil

@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/rows"
 )
 
 // largeRows is the largest number of ratings in the cache of large agents, about 150 bytes each.
@@ -72,7 +73,7 @@ func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids [
 // penalties of the agent need no single ratings.
 func (s *scoreRun) continues(kept *large, since trustdb.Subject) bool {
 	since.Block = s.viewOf(&since)
-	e := EvidenceOf(since, s.basis.weights, s.basis.scales)
+	e := rows.EvidenceOf(since, s.basis.weights, s.basis.scales)
 	return kept.account.Continues(&e) && !s.scorer.NeedsRows(&e)
 }
 
