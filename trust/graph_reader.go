@@ -16,20 +16,21 @@ import (
 // are one identity. Ratings from before the owner got the agent do not count. Roots are part
 // of the graph even when nothing else is known of them.
 type GraphReader struct {
-	b      *flow.GraphBuilder
-	p      *Params
-	at     int64 // the time that ratings age to, in Unix seconds
-	agents map[repute.TokenID]agentOwner
-	former map[repute.TokenID][]Tenure // of agents that had other owners or wallets, the oldest first
-	pairs  map[[2]uint32]int           // index in means by rater and owner
-	means  []decayedMean
-	habits habits
-	files  map[writing]int // scales that files of feedback state
-	small  []smallRating
-	scales *Scales // nil before Build
-	tally  tally
-	unread unreadTags
-	last   agentOwner // of lastToken, so that ratings of one agent that follow each other find it once
+	b       *flow.GraphBuilder
+	p       *Params
+	at      int64 // the time that ratings age to, in Unix seconds
+	agents  map[repute.TokenID]agentOwner
+	former  map[repute.TokenID][]Tenure // of agents that had other owners or wallets, the oldest first
+	pairs   map[[2]uint32]int           // index in means by rater and owner
+	means   []decayedMean
+	habits  habits
+	files   map[writing]int // scales that files of feedback state
+	small   []smallRating
+	scales  *Scales // nil before Build
+	tally   tally
+	unread  unreadTags
+	writers []graphWriter // by Row.Writer - 1
+	last    agentOwner    // of lastToken, so that ratings of one agent that follow each other find it once
 	// lastKnown says that lastToken has an owner.
 	lastToken          repute.TokenID
 	lastKnown, hasLast bool
@@ -41,8 +42,9 @@ type smallRating struct {
 	writing
 	value fixed.Fixed
 	owner uint32
-	index int  // of the record in GraphReader.tally, before it is sorted
-	late  bool // the agent has another owner since
+	index int    // of the record in GraphReader.tally, before it is sorted
+	late  bool   // the agent has another owner since
+	by    uint32 // Row.Writer
 }
 
 type agentOwner struct {
@@ -104,21 +106,62 @@ func (r *GraphReader) OwnerOf(token repute.TokenID, block uint64) (owner common.
 	return of.owner, known && block >= of.since
 }
 
-// Survey tells the reader of a rating before all ratings are added: the scale of its rater follows from it. When Survey
-// was called for each rating, Settle MUST be called before the first of them is added.
-func (r *GraphReader) Survey(token repute.TokenID, row Row) {
-	of, known := r.owner(token)
-	if !known {
-		return
-	}
-	e, w, value, reason := r.p.begin(&row, r.at)
-	if reason != "" || slices.Contains(of.moved, row.Rater) || int(e.rule) >= len(r.p.Tags.rules) {
-		return
-	}
-	r.habits.add(w, r.p.Tags.rules[e.rule], value)
+// graphWriter has what a GraphReader knows of a rater with a number.
+type graphWriter struct {
+	id, number uint32 // 1 more than its numbers in the builder and in the tally, 0 for none
+	isScaled   bool   // the scale of one of its tags may be another one than the tag's
 }
 
-// Settle computes the scales of all raters from what Survey was called with. Without it ratings whose scale depends on
+// writer returns what is known of a row's rater. It is valid until the next call.
+func (r *GraphReader) writer(row *Row) *graphWriter {
+	if row.Writer == 0 {
+		return &graphWriter{}
+	}
+	for len(r.writers) < int(row.Writer) {
+		r.writers = append(r.writers, graphWriter{})
+	}
+	return &r.writers[row.Writer-1]
+}
+
+// Survey tells the reader of a rating before all ratings are added, because the scale of its rater follows from it.
+// When Survey is called for one rating, it MUST be called for all, and then Measure for all, and then Settle, before
+// the first of them is added.
+func (r *GraphReader) Survey(token repute.TokenID, row Row) {
+	w, rule, value, ok := r.scaled(token, &row)
+	if !ok || r.habits[w] != nil {
+		return
+	}
+	if _, stated := r.files[w]; stated || rule.hasOtherScale(value) {
+		r.habits[w] = &habit{}
+		r.writer(&row).isScaled = true
+	}
+}
+
+// Measure adds a rating to what the scale of its rater follows from: see Survey.
+func (r *GraphReader) Measure(token repute.TokenID, row Row) {
+	if row.Writer > 0 && !r.writer(&row).isScaled {
+		return
+	}
+	if w, rule, value, ok := r.scaled(token, &row); ok && r.habits[w] != nil {
+		r.habits.add(w, rule, value)
+	}
+}
+
+// scaled returns the value of a rating that may count, if its tag is written on several scales.
+func (r *GraphReader) scaled(token repute.TokenID, row *Row) (w writing, rule *TagRule, value fixed.Fixed, ok bool) {
+	of, known := r.owner(token)
+	if !known {
+		return w, nil, 0, false
+	}
+	e, w, value, reason := r.p.begin(row, r.at)
+	if reason != "" || slices.Contains(of.moved, row.Rater) || int(e.rule) >= len(r.p.Tags.rules) {
+		return w, nil, 0, false
+	}
+	rule = r.p.Tags.rules[e.rule]
+	return w, rule, value, len(rule.Scales) > 0
+}
+
+// Settle computes the scales of all raters from what Measure was called with. Without it ratings whose scale depends on
 // others are kept until Build, which takes more memory.
 func (r *GraphReader) Settle() {
 	r.scales = r.habits.scales(&r.p.Tags, r.files)
@@ -140,7 +183,8 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 	if !known {
 		return
 	}
-	index := r.tally.add(token, of.owner, row.Rater, r.at-row.Time)
+	by := r.writer(&row)
+	index := r.tally.add(token, of.owner, row.Rater, &by.number, r.at-row.Time)
 	e, w, value, reason := r.p.begin(&row, r.at)
 	if reason == "" && slices.Contains(of.moved, row.Rater) {
 		reason = ReasonSelf
@@ -150,7 +194,7 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 		r.unread.add(row.Tag1, reason)
 		return
 	}
-	one := smallRating{e, w, value, of.id, index, row.Block < of.since}
+	one := smallRating{e, w, value, of.id, index, row.Block < of.since, row.Writer}
 	if r.scales == nil && int(e.rule) < len(r.p.Tags.rules) {
 		rule := r.p.Tags.rules[e.rule]
 		r.habits.add(w, rule, value)
@@ -185,7 +229,7 @@ func (r *GraphReader) add(one *smallRating) {
 		}
 		return
 	}
-	pair := [2]uint32{r.b.Add(one.rater), one.owner}
+	pair := [2]uint32{r.idOf(one), one.owner}
 	r.b.Rates(pair[0])
 	at, known := r.pairs[pair]
 	if !known {
@@ -193,6 +237,18 @@ func (r *GraphReader) add(one *smallRating) {
 		r.pairs[pair], r.means = at, append(r.means, decayedMean{})
 	}
 	r.means[at].add(r.p, &one.record, r.at)
+}
+
+// idOf returns the builder's number of the rater.
+func (r *GraphReader) idOf(one *smallRating) uint32 {
+	if one.by == 0 {
+		return r.b.Add(one.rater)
+	}
+	w := &r.writers[one.by-1]
+	if w.id == 0 {
+		w.id = r.b.Add(one.rater) + 1
+	}
+	return w.id - 1
 }
 
 // Raters are the addresses of which some rating can be read, in order.

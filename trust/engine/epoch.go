@@ -159,7 +159,8 @@ func (e *epoch) load(ctx context.Context, agents []trustdb.StaleAgent) (*work, e
 	for i, a := range agents {
 		evidence, ok := trust.Evidence{}, false
 		if !e.unlike[a.TokenID] {
-			evidence, ok = e.rows.Evidence(e.basis.run.Block, a.TokenID, e.basis.weights, e.basis.scales)
+			evidence, ok = e.rows.Evidence(e.basis.run.Block, a.TokenID, e.basis.params, e.basis.weights,
+				e.basis.scales)
 		}
 		if !ok {
 			others, at = append(others, a), append(at, i)

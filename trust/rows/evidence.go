@@ -43,8 +43,8 @@ func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *trust.Scales) trust.
 
 // Evidence returns the evidence about an agent as of the store's block, without Related and Validations. ok is false
 // when the store is that of another block, or when the agent has no ratings there.
-func (s *Store) Evidence(block repute.Block, token repute.TokenID, w *flow.Weights, scales *trust.Scales) (
-	e trust.Evidence, ok bool) {
+func (s *Store) Evidence(block repute.Block, token repute.TokenID, p *trust.Params, w *flow.Weights,
+	scales *trust.Scales) (e trust.Evidence, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.at.Number != block.Number || s.at.Hash != block.Hash {
@@ -57,9 +57,16 @@ func (s *Store) Evidence(block repute.Block, token repute.TokenID, w *flow.Weigh
 	subject := s.subjectOf(a, s.chain)
 	subject.Block = block
 	e = EvidenceOf(subject, w, scales)
+	by := s.read
+	if by != nil && (by.params != p || by.graph != w.Graph()) {
+		by = nil
+	}
+	if by != nil {
+		e.Nodes = by.nodes
+	}
 	e.Rows = make([]trust.Row, len(a.ratings))
 	for i := range a.ratings {
-		s.numbers.row(&a.ratings[i], &e.Rows[i])
+		s.numbers.row(&a.ratings[i], &e.Rows[i], by)
 	}
 	return e, true
 }

@@ -28,14 +28,16 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *trust.Params) (*flow.G
 	if err := s.At(ctx, of.Block, of.Validations, of.Anew); err != nil {
 		return nil, nil, err
 	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	r := trust.NewGraphReader(of.Block, of.Roots, of.Links, p)
 	r.StateScales(of.Scales)
 	for i := range s.agents {
 		s.addAgent(r, &s.agents[i])
 	}
+	s.read = newReadings(&s.numbers, p)
 	s.eachRow(s.agents, r.Survey)
+	s.eachRow(s.agents, r.Measure)
 	r.Settle()
 	s.eachOwner(func(agents []uint32) {
 		for _, i := range agents {
@@ -43,7 +45,9 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *trust.Params) (*flow.G
 		}
 		r.EndOwner()
 	})
-	return r.Build(), r, ctx.Err()
+	g := r.Build()
+	s.read.find(&s.numbers, g)
+	return g, r, ctx.Err()
 }
 
 // addAgent adds the owners of an agent to a graph.
@@ -76,7 +80,7 @@ func (s *Store) eachRow(agents []agent, use func(repute.TokenID, trust.Row)) {
 	for i := range agents {
 		a := &agents[i]
 		for j := range a.ratings {
-			s.numbers.row(&a.ratings[j], &row)
+			s.numbers.row(&a.ratings[j], &row, s.read)
 			use(a.token, row)
 		}
 		for _, answer := range s.answers[a.token] {

@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/flow"
 )
 
 // numbers numbers what many ratings have in common.
@@ -131,11 +132,51 @@ func (n *numbers) readTags(ctx context.Context, from *trustdb.Snapshot) error {
 	return nil
 }
 
-// row sets a row of evidence to a rating.
-func (n *numbers) row(r *rating, to *trust.Row) {
+// readings has what the kinds of ratings mean by the parameters of a run, and the nodes of the raters in its graph.
+type readings struct {
+	params *trust.Params
+	said   []*trust.Said // by kind; nil when it is not known
+	graph  *flow.Graph
+	nodes  []flow.Node // by writer
+}
+
+// mostKinds bounds the memory of readings.said. Beyond it each row is read by itself.
+const mostKinds = 1 << 20
+
+// newReadings reads all kinds.
+func newReadings(n *numbers, p *trust.Params) *readings {
+	out := &readings{params: p}
+	if len(n.kinds) > mostKinds {
+		return out
+	}
+	out.said = make([]*trust.Said, len(n.kinds))
+	var row trust.Row
+	for i := range n.kinds {
+		n.row(&rating{kind: uint32(i)}, &row, nil)
+		out.said[i] = p.Said(&row)
+	}
+	return out
+}
+
+// find sets the nodes of all writers in a graph.
+func (r *readings) find(n *numbers, g *flow.Graph) {
+	r.graph, r.nodes = g, make([]flow.Node, len(n.writers))
+	for i, a := range n.writers {
+		r.nodes[i] = g.Node(a)
+	}
+}
+
+// row sets a row of evidence to a rating, with what readings have when they are not nil.
+func (n *numbers) row(r *rating, to *trust.Row, by *readings) {
 	k := &n.kinds[r.kind]
 	*to = trust.Row{Block: uint64(r.block), LogIndex: r.log, Time: int64(r.time), Rater: n.writers[r.writer],
 		Amount: n.values[k.value], Tag1: n.tags[k.tag1].Text, Tag2: n.tags[k.tag2].Text}
+	if by != nil {
+		to.Writer = r.writer + 1
+		if by.said != nil {
+			to.Said = by.said[r.kind]
+		}
+	}
 	if n.tags[k.tag1].Other {
 		to.Tag1 = trust.UnreadTag
 	}

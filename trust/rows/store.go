@@ -40,6 +40,7 @@ type data struct {
 	// reread counts the ratings that were read again since everything was read: as many rows of the first reading are
 	// not used any more.
 	reread, ratings int
+	read            *readings // nil before Graph
 }
 
 // agent is an agent with its ratings in chain order.
@@ -92,7 +93,7 @@ func (s *Store) At(ctx context.Context, block repute.Block, validations []common
 				return fmt.Errorf("all agents: %w", err)
 			}
 		}
-		s.at, s.run = block, from.Run
+		s.at, s.run, s.read = block, from.Run, nil
 		return s.readShared(ctx, from, validations)
 	})
 	if err != nil {
