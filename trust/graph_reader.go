@@ -137,9 +137,22 @@ func (r *GraphReader) Survey(token repute.TokenID, row Row) {
 	}
 }
 
+// MayScale reports whether Survey has an effect for ratings with this meaning; nil is an unknown one.
+func (r *GraphReader) MayScale(s *Said) bool {
+	if s == nil || len(r.files) > 0 {
+		return true
+	}
+	return s.reason == "" && int(s.rule) < len(r.p.Tags.rules) && r.p.Tags.rules[s.rule].hasOtherScale(s.value)
+}
+
+// IsScaled reports whether Measure has an effect for ratings of the rater with a number, after Survey.
+func (r *GraphReader) IsScaled(writer uint32) bool {
+	return writer == 0 || int(writer) <= len(r.writers) && r.writers[writer-1].isScaled
+}
+
 // Measure adds a rating to what the scale of its rater follows from: see Survey.
 func (r *GraphReader) Measure(token repute.TokenID, row Row) {
-	if row.Writer > 0 && !r.writer(&row).isScaled {
+	if !r.IsScaled(row.Writer) {
 		return
 	}
 	if w, rule, value, ok := r.scaled(token, &row); ok && r.habits[w] != nil {

@@ -173,7 +173,15 @@ func (e *epoch) load(ctx context.Context, agents []trustdb.StaleAgent) (*work, e
 			last = append(last, w.last[i])
 		}
 	}
-	if err := errors.Join(e.complete(ctx, now, false), e.complete(ctx, last, true)); err != nil || len(others) == 0 {
+	if err := e.complete(ctx, now, false); err != nil {
+		return nil, err
+	}
+	for i, s := range w.last { // the agents have the same URIs as of both blocks
+		if s != nil {
+			s.Validations, s.Identity = w.now[i].Validations, w.now[i].Identity
+		}
+	}
+	if err := e.addRelated(ctx, last, true); err != nil || len(others) == 0 {
 		return w, err
 	}
 	rest, err := e.scoreRun.load(ctx, others)

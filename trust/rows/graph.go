@@ -36,12 +36,10 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *trust.Params) (*flow.G
 		s.addAgent(r, &s.agents[i])
 	}
 	s.read = newReadings(&s.numbers, p)
-	s.eachRow(s.agents, r.Survey)
-	s.eachRow(s.agents, r.Measure)
-	r.Settle()
+	s.scale(r)
 	s.eachOwner(func(agents []uint32) {
 		for _, i := range agents {
-			s.eachRow(s.agents[i:i+1], r.Rating)
+			s.eachRow(s.agents[i:i+1], nil, r.Rating)
 		}
 		r.EndOwner()
 	})
@@ -74,12 +72,34 @@ func (s *Store) addAgent(r *trust.GraphReader, a *agent) {
 	}
 }
 
-// eachRow calls use with all ratings and answers of agents.
-func (s *Store) eachRow(agents []agent, use func(repute.TokenID, trust.Row)) {
+// scale lets a reader find the scales of all raters.
+func (s *Store) scale(r *trust.GraphReader) {
+	defer r.Settle()
+	may := make([]bool, len(s.numbers.kinds))
+	for i := range may {
+		var said *trust.Said
+		if s.read.said != nil {
+			said = s.read.said[i]
+		}
+		may[i] = r.MayScale(said)
+	}
+	if !slices.Contains(may, true) {
+		return
+	}
+	s.eachRow(s.agents, func(one *rating) bool { return may[one.kind] }, r.Survey)
+	s.eachRow(s.agents, func(one *rating) bool { return r.IsScaled(one.writer + 1) }, r.Measure)
+}
+
+// eachRow calls use with all answers of agents, and with their ratings for which want returns true, or all when it is
+// nil.
+func (s *Store) eachRow(agents []agent, want func(*rating) bool, use func(repute.TokenID, trust.Row)) {
 	var row trust.Row
 	for i := range agents {
 		a := &agents[i]
 		for j := range a.ratings {
+			if want != nil && !want(&a.ratings[j]) {
+				continue
+			}
 			s.numbers.row(&a.ratings[j], &row, s.read)
 			use(a.token, row)
 		}
