@@ -103,6 +103,25 @@ func ReadGrowth(ctx context.Context, db *store.DB, chainID uint64, token repute.
 	return s, grown, err
 }
 
+// LargeAgents returns the agents whose Subject is Large, with how many of their ratings were revoked.
+func LargeAgents(ctx context.Context, db *store.DB, chainID uint64,
+	validations []common.Address) (map[repute.TokenID]int64, error) {
+	rows, err := db.Pool().Query(ctx, `
+		select a.token_id, a.revoked from agents a where a.chain_id = $1 and a.feedback > $2 and `+
+		ratingsAlone("$1", "a.token_id", "$3"), chainID, ManyRatings, store.AddressColumn(validations))
+	if err != nil {
+		return nil, store.Failed("large agents", err)
+	}
+	out := map[repute.TokenID]int64{}
+	var token store.TokenNum
+	var revoked int64
+	_, err = pgx.ForEachRow(rows, []any{&token, &revoked}, func() error {
+		out[repute.TokenID(token)] = revoked
+		return nil
+	})
+	return out, store.Failed("large agents", err)
+}
+
 // ratingsAlone returns the SQL of whether the evidence about an agent is ratings without payments
 // and answers.
 func ratingsAlone(chain, token, validations string) string {

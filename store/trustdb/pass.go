@@ -153,7 +153,7 @@ func SavePass(ctx context.Context, db *store.DB, l store.Lease, p Pass, agents [
 					mine = append(mine, a)
 				}
 			}
-			return saveLocked(ctx, tx, p.ChainID, p.Run, mine, who)
+			return saveLocked(ctx, tx, p.ChainID, p.Run, mine, p.Number == 1, who)
 		})
 	})
 	return to, err

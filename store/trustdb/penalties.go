@@ -121,13 +121,20 @@ func BoundedIdentities(ctx context.Context, db *store.DB, chainID uint64, identi
 }
 
 // hasPenalties reports whether saving the agents writes penalties: some have one now or had one.
-func hasPenalties(ctx context.Context, tx pgx.Tx, chainID uint64, agents []*ScoredAgent) (has bool, err error) {
+func hasPenalties(ctx context.Context, tx pgx.Tx, chainID uint64, agents []*ScoredAgent, inOrder bool) (has bool,
+	err error) {
 	tokens := make([]repute.TokenID, len(agents))
 	for i, a := range agents {
 		if a.Current != nil && len(a.Current.Penalties) > 0 || a.Last != nil && len(a.Last.Penalties) > 0 {
 			return true, nil
 		}
 		tokens[i] = a.TokenID
+	}
+	if inOrder && len(tokens) > 0 { // one range instead of thousands of keys; it may have others, which does no harm
+		err = tx.QueryRow(ctx, `
+			select exists (select from trust_penalties where chain_id = $1 and final in (false, true) and token_id between
+				$2 and $3)`, chainID, store.TokenNum(tokens[0]), store.TokenNum(tokens[len(tokens)-1])).Scan(&has)
+		return has, err
 	}
 	err = tx.QueryRow(ctx, `
 		select exists (select from trust_penalties where chain_id = $1 and final in (false, true) and token_id =

@@ -29,6 +29,7 @@ type basis struct {
 	refused []error
 	// validations are the validation contracts of the run, which may differ from the chain's present allow-list.
 	validations []common.Address
+	built       *built
 }
 
 // basisOf rebuilds a run's graph and weights from its stored inputs. The error is a *PrunedError when an input is no
@@ -173,7 +174,8 @@ func (w *walked) credited(credits *trust.Credits) (*basis, error) {
 			run.Block.Number, run.Epoch)}
 	}
 	covers, known := w.reader.Coverage(weights)
-	return &basis{run, w.params, weights, w.reader.Scales(), covers, known, w.refused, w.validations}, nil
+	return &basis{run, w.params, weights, w.reader.Scales(), covers, known, w.refused, w.validations,
+		&built{}}, nil
 }
 
 // knownAgents returns how many known agents an identity has as of the run: see trust.GraphReader.Coverage.

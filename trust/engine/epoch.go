@@ -27,6 +27,8 @@ type epoch struct {
 	rows  *rows.Store
 	// unlike are the agents whose evidence is not that of rows.
 	unlike map[repute.TokenID]bool
+	// large has how many ratings of each large agent were revoked.
+	large map[repute.TokenID]int64
 	// workers compute scores concurrently, one for each processor.
 	workers []*scoreRun
 }
@@ -107,6 +109,9 @@ func (e *epoch) run(ctx context.Context) (n int, err error) {
 	if e.unlike, err = trustdb.UnlikeRun(ctx, e.db, run.ChainID, run.Block.Number, e.basis.validations); err != nil {
 		return 0, err
 	}
+	if e.large, err = trustdb.LargeAgents(ctx, e.db, run.ChainID, e.basis.validations); err != nil {
+		return 0, err
+	}
 	if e.penalized, err = trustdb.PenalizedIdentities(ctx, e.db, run.ChainID); err != nil {
 		return 0, err
 	}
@@ -157,20 +162,15 @@ func (e *epoch) load(ctx context.Context, agents []trustdb.StaleAgent) (*work, e
 	var others []trustdb.StaleAgent
 	var at []int // indices of others
 	for i, a := range agents {
-		evidence, ok := trust.Evidence{}, false
-		if !e.unlike[a.TokenID] {
-			evidence, ok = e.rows.Evidence(e.basis.run.Block, a.TokenID, e.basis.params, e.basis.weights,
-				e.basis.scales)
-		}
-		if !ok {
+		one := e.remembered(a.TokenID)
+		if one == nil {
 			others, at = append(others, a), append(at, i)
 			continue
 		}
-		w.now[i] = &subject{Evidence: evidence, judged: true}
-		now = append(now, w.now[i])
+		w.now[i], now = one, append(now, one)
 		if a.Final {
-			w.last[i] = &subject{Evidence: evidence, judged: true}
-			last = append(last, w.last[i])
+			again := *one
+			w.last[i], last = &again, append(last, &again)
 		}
 	}
 	if err := e.complete(ctx, now, false); err != nil {
@@ -192,6 +192,23 @@ func (e *epoch) load(ctx context.Context, agents []trustdb.StaleAgent) (*work, e
 		w.now[to], w.last[to] = rest.now[i], rest.last[i]
 	}
 	return w, nil
+}
+
+// remembered returns the evidence about an agent that is in memory, nil when it is not.
+func (e *epoch) remembered(token repute.TokenID) *subject {
+	if e.unlike[token] {
+		return nil
+	}
+	b := e.basis
+	agent, evidence, ok := e.rows.Evidence(b.run.Block, token, b.params, b.weights, b.scales)
+	if !ok {
+		return nil
+	}
+	out := &subject{Evidence: evidence, judged: true}
+	if out.built = e.accountFor(&agent, &evidence); out.built != nil {
+		out.account = out.built.account
+	}
+	return out
 }
 
 // send sends a batch and reports whether it was received before ctx ended.
@@ -260,5 +277,13 @@ func (e *epoch) save(ctx context.Context, b batch) error {
 		e.forget()
 		err = store()
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	for i, s := range b.work.now {
+		if s != nil && s.built != nil {
+			e.basis.built.add(b.work.agents[i].TokenID, s.built)
+		}
+	}
+	return nil
 }

@@ -322,8 +322,8 @@ func (r *Reader) unvouched(ctx context.Context, chainID uint64, none repute.Scor
 		return nil, err
 	}
 	validations, err := trustdb.AllowedValidations(ctx, r.db, chainID)
-	return &basis{trustdb.Run{ChainID: chainID}, p, flow.NewGraphBuilder().Build().Walk(nil, p.Walk),
-		new(trust.Scales), repute.Coverage{}, nil, nil, validations}, err
+	return &basis{run: trustdb.Run{ChainID: chainID}, params: p, scales: new(trust.Scales), validations: validations,
+		weights: flow.NewGraphBuilder().Build().Walk(nil, p.Walk)}, err
 }
 
 // paramsOf are the parameters that a score names; the reader's own where no engine has run.

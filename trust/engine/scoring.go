@@ -144,6 +144,7 @@ type subject struct {
 	judged bool // the agent has, or had, ratings or answers of validation contracts
 	// account has the ratings of an agent with very many, instead of Rows; nil for other agents.
 	account *trust.Account
+	built   *large // of account, when a pass made it
 }
 
 // load reads the evidence about agents: as of the newest block, and as of the run's block for agents whose final score

@@ -41,20 +41,21 @@ func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *trust.Scales) trust.
 	return e
 }
 
-// Evidence returns the evidence about an agent as of the store's block, without Related and Validations. ok is false
+// Evidence returns an agent as of the store's block without its ratings, and the evidence about it without Related and
+// Validations. ok is false
 // when the store is that of another block, or when the agent has no ratings there.
 func (s *Store) Evidence(block repute.Block, token repute.TokenID, p *trust.Params, w *flow.Weights,
-	scales *trust.Scales) (e trust.Evidence, ok bool) {
+	scales *trust.Scales) (subject trustdb.Subject, e trust.Evidence, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.at.Number != block.Number || s.at.Hash != block.Hash {
-		return e, false
+		return subject, e, false
 	}
 	a := s.find(token)
 	if a == nil || len(a.ratings) == 0 {
-		return e, false
+		return subject, e, false
 	}
-	subject := s.subjectOf(a, s.chain)
+	subject = s.subjectOf(a, s.chain)
 	subject.Block = block
 	e = EvidenceOf(subject, w, scales)
 	by := s.read
@@ -68,7 +69,7 @@ func (s *Store) Evidence(block repute.Block, token repute.TokenID, p *trust.Para
 	for i := range a.ratings {
 		s.numbers.row(&a.ratings[i], &e.Rows[i], by)
 	}
-	return e, true
+	return subject, e, true
 }
 
 // unix is a time in seconds since 1970, 0 for the zero time.
