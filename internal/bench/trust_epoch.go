@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -117,13 +118,15 @@ func (x *crowdChainBench) fill(ctx context.Context) error {
 		`insert into events (chain_id, block, log_index, tx_index, kind, address, tx_hash, token_id, topics, data)
 			select @chain, 1, registered_log, 0, ` + strconv.Itoa(int(repute.KindTransfer)) + `, '', '', token_id,
 				decode(repeat('00', 76), 'hex') || owner || decode(lpad(to_hex(token_id::bigint), 64, '0'), 'hex'), '' from agents`,
+		`alter table feedback drop constraint feedback_pkey`, // indexes that are made of stored rows are made faster
 		`insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id,
 			endpoint, hash)
-			select @chain, floor(power(random(), 2) * (@ratings / 10))::bigint,
-				` + fmt.Sprintf(party, "floor(random() * (@ratings / 10))::bigint") + `, 1, 1 + i % @last, i / @last,
-				case when i % 10 = 0 then 25 else 95 end, 0, (select min(id) from tags), (select max(id) from tags),
+			select distinct on (g.token, g.client) @chain, g.token, ` + fmt.Sprintf(party, "g.client") + `, 1, 1 + i % @last,
+				i / @last, case when i % 10 = 0 then 25 else 95 end, 0, (select min(id) from tags), (select max(id) from tags),
 				(select max(id) from uris), '', ''
-			from generate_series(0::bigint, @ratings - 1) i on conflict do nothing`,
+			from (select i, floor(power(random(), 2) * (@ratings / 10))::bigint as token,
+				floor(random() * (@ratings / 10))::bigint as client from generate_series(0::bigint, @ratings - 1) i) g`,
+		`alter table feedback add primary key (chain_id, token_id, client, idx)`,
 		`update agents a set feedback = n from (select token_id, count(*) n from feedback group by 1) f
 			where f.token_id = a.token_id`,
 		`insert into trust_roots (chain_id, set_name, address, weight, reason)
@@ -132,17 +135,44 @@ func (x *crowdChainBench) fill(ctx context.Context) error {
 	starred, empty := store.Keccak("starred"), store.Keccak("")
 	args := pgx.NamedArgs{"chain": int64(crowdChain), "last": x.last, "ratings": int64(x.o.Epoch),
 		"starred": starred[:], "empty": empty[:]}
+	indexes, err := x.dropIndexes(ctx)
+	if err != nil {
+		return err
+	}
 	for _, sql := range statements {
 		if _, err := x.d.Exec(ctx, sql, args); err != nil {
 			return fmt.Errorf("%.40s: %w", sql, err)
 		}
 	}
-	for _, sql := range []string{"vacuum analyze", "checkpoint"} {
+	for _, sql := range append(indexes, "vacuum analyze", "checkpoint") {
 		if _, err := x.d.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("%s: %w", sql, err)
 		}
 	}
 	return nil
+}
+
+// dropIndexes drops the indexes of ratings, but for the primary key, and returns the statements that make them again.
+func (x *crowdChainBench) dropIndexes(ctx context.Context) ([]string, error) {
+	if _, err := x.d.Exec(ctx, "set maintenance_work_mem = '512MB'; set work_mem = '512MB'"); err != nil {
+		return nil, fmt.Errorf("memory for indexes: %w", err)
+	}
+	rows, err := x.d.Query(ctx, `select indexname, indexdef from pg_indexes
+		where tablename = 'feedback' and indexname <> 'feedback_pkey'`)
+	if err != nil {
+		return nil, fmt.Errorf("indexes of ratings: %w", err)
+	}
+	var drop, again []string
+	var name, definition string
+	_, err = pgx.ForEachRow(rows, []any{&name, &definition}, func() error {
+		drop, again = append(drop, "drop index "+name), append(again, definition)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("indexes of ratings: %w", err)
+	}
+	_, err = x.d.Exec(ctx, strings.Join(drop, "; "))
+	return again, err
 }
 
 // measure runs the product over the first epoch and the later ones.
