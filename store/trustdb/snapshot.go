@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math/big"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -271,9 +272,34 @@ func (s *Snapshot) Operators(ctx context.Context) (map[common.Address][]common.A
 	return out, err
 }
 
-// Answers reads the latest answers of the validation contracts.
-func (s *Snapshot) Answers(ctx context.Context, validations []common.Address, use func(Edge)) error {
-	return trustAnswerEdges(ctx, s.q.tx, s.q.chain.ID, uint64(s.q.block), validations, use)
+// Answers reads the latest answers of the validation contracts, without their URIs. It calls use with the agent of each.
+func (s *Snapshot) Answers(ctx context.Context, validations []common.Address, use func(repute.TokenID, Row)) error {
+	rows, err := s.q.tx.Query(ctx, `
+		select distinct on (x.contract, x.request_hash) q.token_id, q.validator, x.response,
+			`+tagHead("t.value")+`, x.block, x.log_index, b.time
+		from validation_responses x
+		join validation_requests q using (chain_id, contract, request_hash)
+		join tags t on t.id = x.tag
+		left join blocks b on (b.chain_id, b.number) = (x.chain_id, x.block)
+		where x.chain_id = $1 and x.block <= $2 and x.contract = any($3)
+		order by x.contract, x.request_hash, x.block desc, x.log_index desc`, s.q.chain.ID, s.q.block,
+		store.AddressColumn(validations))
+	if err != nil {
+		return err
+	}
+	var token store.TokenNum
+	var r Row
+	var validator, tag []byte
+	var response int64
+	var at *time.Time
+	_, err = pgx.ForEachRow(rows, []any{&token, &validator, &response, &tag, &r.Block, &r.LogIndex, &at}, func() error {
+		r = Row{Rater: common.BytesToAddress(validator), Validation: true,
+			Amount: repute.Amount{Value: big.NewInt(response)},
+			Tag1:   string(tag), Other: tag == nil, Block: r.Block, LogIndex: r.LogIndex, Time: store.TimeOf(at)}
+		use(repute.TokenID(token), r)
+		return nil
+	})
+	return err
 }
 
 // UnlikeRun returns the agents whose newest evidence may differ from that as of a run's block, or that have verified

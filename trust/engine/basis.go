@@ -51,58 +51,56 @@ func basisOf(ctx context.Context, db *store.DB, from *rows.Store, run trustdb.Ru
 }
 
 // readInputs reads the stored inputs whose hashes a run names. The error is a *PrunedError when one is not stored.
-func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (bodies inputs, err error) {
-	for i, in := range []struct {
+func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (in inputs, err error) {
+	type input struct {
 		what string
 		hash common.Hash
-	}{{"parameters", run.Params}, {"table of tags", run.Tags}, {"roots", run.Roots}, {"links", run.Links},
-		{"list of validation contracts", run.Validations}, {"policy of sources", run.Sources},
-		{"credentials", run.Credentials}, {"scales of feedback files", run.FileScales}} {
-		if i >= inSources && in.hash == (common.Hash{}) {
-			continue // the run read no source, or no file stated a scale
+		into *[]byte
+	}
+	list := []input{{"parameters", run.Params, &in.params}, {"table of tags", run.Tags, &in.tags},
+		{"roots", run.Roots, &in.roots}, {"links", run.Links, &in.links}}
+	if run.Validations == (common.Hash{}) { // the run does not name its list
+		now, err := trustdb.AllowedValidations(ctx, db, run.ChainID)
+		if err != nil {
+			return in, err
 		}
-		if in.hash == (common.Hash{}) && i == inValidations { // the run does not name its list
-			now, err := trustdb.AllowedValidations(ctx, db, run.ChainID)
-			if err != nil {
-				return bodies, err
-			}
-			bodies[i] = replay.EncodeValidations(now)
-			continue
+		in.validations = replay.EncodeValidations(now)
+	}
+	for _, i := range []input{{"list of validation contracts", run.Validations, &in.validations},
+		{"policy of sources", run.Sources, &in.sources}, {"credentials", run.Credentials, &in.credentials},
+		{"scales of feedback files", run.FileScales, &in.scales}} {
+		if i.hash != (common.Hash{}) { // else the run read no source, or no file stated a scale
+			list = append(list, i)
 		}
-		body, err := trustdb.ReadInput(ctx, db, in.hash)
+	}
+	for _, i := range list {
+		*i.into, err = trustdb.ReadInput(ctx, db, i.hash)
 		if errors.Is(err, repute.ErrNotFound) {
-			return bodies, &replay.PrunedError{What: fmt.Sprintf("the %s with sha256 %s", in.what, in.hash)}
+			return in, &replay.PrunedError{What: fmt.Sprintf("the %s with sha256 %s", i.what, i.hash)}
 		}
 		if err != nil {
-			return bodies, err
+			return in, err
 		}
-		bodies[i] = body
 	}
-	return bodies, nil
+	return in, nil
 }
 
-// inputs are the encoded inputs of a run besides events: parameters, tags, roots, links, validation contracts, policy
-// of sources, credentials, and scales that feedback files state.
-type inputs [8][]byte
-
-// Indices in inputs.
-const (
-	inValidations = 4 + iota
-	inSources
-	inCredentials
-	inScales
-)
+// inputs are the encoded inputs of a run besides events. sources, credentials and scales, which feedback files state,
+// are empty when the run has none.
+type inputs struct {
+	params, tags, roots, links, validations, sources, credentials, scales []byte
+}
 
 // credits decodes policy and credentials of a run and returns the credits of its raters, nil when it read no source.
 func (in inputs) credits(run trustdb.Run) (*trust.Credits, error) {
-	if len(in[inSources]) == 0 {
+	if len(in.sources) == 0 {
 		return nil, nil
 	}
-	policy, err := source.Parse(in[inSources])
+	policy, err := source.Parse(in.sources)
 	if err != nil {
 		return nil, err
 	}
-	held, err := source.Decode(in[inCredentials])
+	held, err := source.Decode(in.credentials)
 	if err != nil {
 		return nil, err
 	}
@@ -111,23 +109,23 @@ func (in inputs) credits(run trustdb.Run) (*trust.Credits, error) {
 
 // walk decodes the stored inputs of a run and walks its graph by roots again.
 func (in inputs) walk(ctx context.Context, from *rows.Store, run trustdb.Run) (*walked, error) {
-	params, err := trust.ParseParams(in[0], in[1])
+	params, err := trust.ParseParams(in.params, in.tags)
 	if err != nil {
 		return nil, err
 	}
-	roots, err := replay.DecodeRoots(in[2])
+	roots, err := replay.DecodeRoots(in.roots)
 	if err != nil {
 		return nil, err
 	}
-	links, err := replay.DecodeLinks(in[3])
+	links, err := replay.DecodeLinks(in.links)
 	if err != nil {
 		return nil, err
 	}
-	validations, err := replay.DecodeValidations(in[inValidations])
+	validations, err := replay.DecodeValidations(in.validations)
 	if err != nil {
 		return nil, err
 	}
-	scales, err := replay.DecodeFileScales(in[inScales])
+	scales, err := replay.DecodeFileScales(in.scales)
 	if err != nil {
 		return nil, err
 	}

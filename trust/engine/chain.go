@@ -151,7 +151,7 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 			return run, bodies, false, err
 		}
 	}
-	p, err := trust.ParseParams(bodies[0], bodies[1])
+	p, err := trust.ParseParams(bodies.params, bodies.tags)
 	if err != nil {
 		return run, bodies, false, err
 	}
@@ -168,8 +168,9 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 	boundary := boundaryOf(c, last, final, length)
 	run = trustdb.Run{ChainID: k.chain, Run: last.Run + 1, Epoch: boundary / length, Boundary: boundary,
 		Scorer: EngineVersion,
-		Params: replay.HashInput(bodies[0]), Tags: replay.HashInput(bodies[1]), Roots: k.lists.roots, Links: k.lists.links,
-		Validations: replay.HashInput(bodies[inValidations]), Sources: sources, Repaired: c.Repaired,
+		Params: replay.HashInput(bodies.params), Tags: replay.HashInput(bodies.tags),
+		Roots: k.lists.roots, Links: k.lists.links,
+		Validations: replay.HashInput(bodies.validations), Sources: sources, Repaired: c.Repaired,
 		VerifiedTo: c.VerifiedTo}
 	if last.Run > 0 && run.Boundary < last.Boundary { // an epoch was longer once
 		run.Epoch, run.Boundary = last.Epoch, last.Boundary
@@ -214,15 +215,16 @@ func boundaryOf(c trustdb.Chain, last trustdb.Run, final, length uint64) uint64 
 // When two engines have different parameters, the engine that was started last decides; the other uses those of the
 // last run.
 func (k *keeper) inputs(ctx context.Context, c trustdb.Chain, last trustdb.Run) (bodies inputs, err error) {
-	bodies[0], bodies[1] = k.files[0], k.files[1]
+	bodies.params, bodies.tags = k.files[0], k.files[1]
 	if k.settled && last.Run > 0 {
-		for i, hash := range []*[32]byte{(*[32]byte)(&last.Params), (*[32]byte)(&last.Tags)} {
-			if bodies[i], err = trustdb.ReadInput(ctx, k.db, *hash); err != nil {
-				return bodies, err
-			}
+		if bodies.params, err = trustdb.ReadInput(ctx, k.db, last.Params); err != nil {
+			return bodies, err
+		}
+		if bodies.tags, err = trustdb.ReadInput(ctx, k.db, last.Tags); err != nil {
+			return bodies, err
 		}
 	}
-	bodies[inValidations] = replay.EncodeValidations(c.Validations)
+	bodies.validations = replay.EncodeValidations(c.Validations)
 	return bodies, nil
 }
 
@@ -261,7 +263,7 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 	}
 	unnumbered := run
 	unnumbered.Run, unnumbered.Sources = 0, common.Hash{} // weights and credentials of the run are not known yet
-	if err := k.keep(ctx, bodies[0], bodies[1], bodies[inValidations]); err != nil {
+	if err := k.keep(ctx, bodies.params, bodies.tags, bodies.validations); err != nil {
 		return err
 	}
 	got, err := k.askSources(ctx, &run, last)

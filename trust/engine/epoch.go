@@ -153,8 +153,8 @@ func (e *epoch) loadAll(ctx context.Context, to chan<- batch) error {
 	}
 }
 
-// load returns the evidence about the agents of a batch: from memory, or for agents of which memory has not all from the
-// database.
+// load returns the evidence about the agents of a batch: from memory, or from the database where memory has not all of
+// it.
 func (e *epoch) load(ctx context.Context, agents []trustdb.StaleAgent) (*work, error) {
 	w := &work{agents: agents, now: make([]*subject, len(agents)), last: make([]*subject, len(agents)),
 		found: make([]found, len(agents))}

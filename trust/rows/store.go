@@ -114,8 +114,8 @@ func (s *Store) readShared(ctx context.Context, from *trustdb.Snapshot, validati
 	if len(validations) == 0 {
 		return nil
 	}
-	return from.Answers(ctx, validations, func(e trustdb.Edge) {
-		s.answers[e.TokenID] = append(s.answers[e.TokenID], rowOf(e.Row))
+	return from.Answers(ctx, validations, func(token repute.TokenID, r trustdb.Row) {
+		s.answers[token] = append(s.answers[token], rowOf(r))
 	})
 }
 
