@@ -81,6 +81,12 @@ func (r *GraphReader) Agent(token repute.TokenID, since uint64, owner, wallet co
 	}
 }
 
+// Grow makes room for so many ratings.
+func (r *GraphReader) Grow(ratings int) {
+	r.tally.records = slices.Grow(r.tally.records, ratings)
+	r.b.Grow(ratings)
+}
+
 // Former adds an earlier tenure of an agent, the oldest first. Tenures follow each other, and the agent's owner has it
 // since the last one. An identity that handed an agent over has it among its known agents: see Coverage.
 func (r *GraphReader) Former(token repute.TokenID, t Tenure) {

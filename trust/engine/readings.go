@@ -282,8 +282,8 @@ func stateOf(states []source.State, id string) *source.State {
 }
 
 // lastReadings returns the credentials that the last run used, and read, the states of its readings, with the pinned
-// implementations. The credentials are empty when they are no longer stored. Pinned implementations are those of the newest run that names them, even when
-// later runs read no source.
+// implementations. The credentials are empty when they are no longer stored. Pinned implementations are those of the
+// newest run that names them, even when later runs read no source.
 func (k *keeper) lastReadings(ctx context.Context, last trustdb.Run, read []source.State) (held []source.Credential,
 	states []source.State, err error) {
 	if states, err = k.addPins(ctx, read); err != nil || last.Credentials == (common.Hash{}) {

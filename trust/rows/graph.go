@@ -37,6 +37,7 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *trust.Params) (*flow.G
 	}
 	s.read = newReadings(&s.numbers, p)
 	s.scale(r)
+	r.Grow(s.ratings)
 	s.eachOwner(func(agents []uint32) {
 		for _, i := range agents {
 			s.eachRow(s.agents[i:i+1], nil, r.Rating)
