@@ -14,7 +14,8 @@ import (
 // mostChanged is the part of all agents, and of all ratings, that is read again before everything is: a half.
 const mostChanged = 2
 
-// load reads everything.
+// load reads everything. The agents have no ratings before arrange, which needs no transaction: a large chain takes
+// longer to sort than the database lets a transaction wait.
 func (s *Store) load(ctx context.Context, from *trustdb.Snapshot) error {
 	s.data = data{registry: from.Chain().Identity, numbers: newNumbers()}
 	agents, ratings, err := from.Size(ctx)
@@ -30,9 +31,14 @@ func (s *Store) load(ctx context.Context, from *trustdb.Snapshot) error {
 	if all, err = r.readRatings(ctx, nil, all); err != nil {
 		return err
 	}
-	s.divide(s.agents, all)
-	s.ratings = len(all)
+	s.unsorted, s.ratings = all, len(all)
 	return s.numbers.readTags(ctx, from)
+}
+
+// arrange gives the agents the ratings that load read.
+func (s *Store) arrange() {
+	s.divide(s.agents, s.unsorted)
+	s.unsorted = nil
 }
 
 // divide sorts ratings and gives each agent its own.

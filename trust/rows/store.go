@@ -40,6 +40,7 @@ type data struct {
 	// reread counts the ratings that were read again since everything was read: as many rows of the first reading are
 	// not used any more.
 	reread, ratings int
+	unsorted        []rating  // all ratings between load and arrange
 	read            *readings // nil before Graph
 }
 
@@ -98,8 +99,10 @@ func (s *Store) At(ctx context.Context, block repute.Block, validations []common
 	})
 	if err != nil {
 		s.data = data{}
+		return err
 	}
-	return err
+	s.arrange()
+	return nil
 }
 
 // Loads returns how often everything was read.
