@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/store"
 	"repute/store/trustdb"
 )
 
@@ -25,10 +27,7 @@ func TestTrustEvidenceIsTheGraph(t *testing.T) {
 	w.store(t, db, w.tip().Number)
 	answers := 0
 	for n := w.blocks[5].Number; n <= w.tip().Number; n += 23 {
-		graph, parties := map[repute.TokenID][]string{}, map[repute.TokenID]trustdb.Party{}
-		ok(t, trustdb.ReadGraph(ctx, db, w.chain.ID, n, w.chain.Validations,
-			func(p trustdb.Party) { parties[p.TokenID] = p },
-			func(e trustdb.Edge) { graph[e.TokenID] = append(graph[e.TokenID], said(e.Row)) }))
+		graph, owners := snapshotOf(t, db, &w.chain, n)
 		for i := range w.agents {
 			id := w.id(i)
 			if w.mintBlock(id.TokenID) > n {
@@ -55,9 +54,8 @@ func TestTrustEvidenceIsTheGraph(t *testing.T) {
 			}
 			sameSet(t, fmt.Sprintf("ratings of agent %d at %d", i, n), got, want)
 			sameSet(t, fmt.Sprintf("graph of agent %d at %d", i, n), graph[id.TokenID], all)
-			p := parties[id.TokenID]
-			if p.Owner != s.Owner || p.Wallet != s.Wallet || p.Since != since(s.Holders) {
-				t.Fatalf("agent %d at %d: %+v in the graph, %+v by itself", i, n, p, s)
+			if state := owners[id.TokenID]; state.Owner != s.Owner || state.Wallet != s.Wallet || state.Approved != s.Approved {
+				t.Fatalf("agent %d at %d: %+v in the snapshot, %+v by itself", i, n, state, s)
 			}
 		}
 	}
@@ -66,17 +64,47 @@ func TestTrustEvidenceIsTheGraph(t *testing.T) {
 	}
 }
 
-// since is the block from which on what is said of an agent is said of its owner.
-func since(holders []trustdb.Holder) (block uint64) {
-	for i, h := range holders {
-		switch {
-		case i == 0:
-			block = h.From
-		case h.Owner != holders[i-1].Owner:
-			block = h.From + 1
+// snapshotOf reads the ratings and answers of all agents as of a block, as said writes them, and the newest state of
+// each agent.
+func snapshotOf(t *testing.T, db *store.DB, chain *repute.Chain, block uint64) (rated map[repute.TokenID][]string,
+	states map[repute.TokenID]trustdb.SnapshotState) {
+	t.Helper()
+	rated, states = map[repute.TokenID][]string{}, map[repute.TokenID]trustdb.SnapshotState{}
+	ok(t, trustdb.ReadSnapshot(t.Context(), db, chain.ID, block, func(ctx context.Context, s *trustdb.Snapshot) error {
+		type rating struct {
+			token repute.TokenID
+			row   trustdb.Row
+			tag   int64
 		}
-	}
-	return block
+		var list []rating
+		var keys []int64
+		err := s.Ratings(ctx, nil, func(r *trustdb.SnapshotRating) error {
+			token, err := s.DecodeToken(r.Token)
+			ok(t, err)
+			value, err := s.DecodeValue(r.Value)
+			ok(t, err)
+			keys = append(keys, r.Tag1)
+			list = append(list, rating{token, trustdb.Row{Rater: r.Client, Block: r.Block, LogIndex: r.LogIndex,
+				Amount: repute.Amount{Value: value.Int, Decimals: r.Decimals}}, r.Tag1})
+			return nil
+		})
+		ok(t, err)
+		tags, err := s.Tags(ctx, keys)
+		ok(t, err)
+		for _, r := range list {
+			r.row.Tag1 = tags[r.tag].Text
+			rated[r.token] = append(rated[r.token], said(r.row))
+		}
+		ok(t, s.Answers(ctx, chain.Validations, func(token repute.TokenID, r trustdb.Row) {
+			rated[token] = append(rated[token], said(r))
+		}))
+		return s.States(ctx, nil, func(state *trustdb.SnapshotState) error {
+			token, err := s.DecodeToken(state.Token)
+			states[token] = *state
+			return err
+		})
+	}))
+	return rated, states
 }
 
 func sameSet(t *testing.T, what string, got, want []string) {

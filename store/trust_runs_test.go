@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -89,7 +90,12 @@ func TestRatersOfAView(t *testing.T) {
 		got, err := trustdb.Raters(t.Context(), db, 7, block, nil)
 		ok(t, err)
 		want := map[common.Address]bool{}
-		ok(t, trustdb.ReadGraph(t.Context(), db, 7, block, nil, func(trustdb.Party) {}, func(e trustdb.Edge) { want[e.Rater] = true }))
+		ok(t, trustdb.ReadSnapshot(t.Context(), db, 7, block, func(ctx context.Context, s *trustdb.Snapshot) error {
+			return s.Ratings(ctx, nil, func(r *trustdb.SnapshotRating) error {
+				want[r.Client] = true
+				return nil
+			})
+		}))
 		if len(got) != len(want) || !slices.IsSortedFunc(got, common.Address.Cmp) ||
 			slices.ContainsFunc(got, func(a common.Address) bool { return !want[a] }) {
 			t.Errorf("block %d: %v, want %v", block, got, want)

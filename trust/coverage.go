@@ -19,6 +19,9 @@ type tally struct {
 	agents  map[repute.TokenID]uint32 // number of each agent
 	owners  []common.Address          // by number of the agent
 	codes   map[Reason]uint8          // 1 more than the index in Reasons
+	// lastAgent is the number of last, the agent of the newest record.
+	last      repute.TokenID
+	lastAgent uint32
 }
 
 // tallied is one record in 12 bytes, so that ten million fit into memory.
@@ -52,7 +55,8 @@ func number[K comparable](of map[K]uint32, key K) (n uint32, isNew bool) {
 }
 
 // add adds a record with an age in seconds and returns its index, which is valid until sort.
-func (t *tally) add(token repute.TokenID, owner, rater common.Address, age int64) int {
+// known is 1 more than the rater's number, or 0: then add sets it.
+func (t *tally) add(token repute.TokenID, owner, rater common.Address, known *uint32, age int64) int {
 	if t.raters == nil {
 		t.raters, t.agents = map[common.Address]uint32{}, map[repute.TokenID]uint32{}
 		t.codes = map[Reason]uint8{}
@@ -60,12 +64,18 @@ func (t *tally) add(token repute.TokenID, owner, rater common.Address, age int64
 			t.codes[reason] = uint8(i + 1)
 		}
 	}
-	agent, isNew := number(t.agents, token)
-	if isNew {
-		t.owners = append(t.owners, owner)
+	if len(t.owners) == 0 || t.last != token {
+		agent, isNew := number(t.agents, token)
+		if isNew {
+			t.owners = append(t.owners, owner)
+		}
+		t.last, t.lastAgent = token, agent
 	}
-	by, _ := number(t.raters, rater)
-	t.records = append(t.records, tallied{rater: by, agent: agent, ageAndReason: uint32(ageMinutes(age)) << 8})
+	if *known == 0 {
+		by, _ := number(t.raters, rater)
+		*known = by + 1
+	}
+	t.records = append(t.records, tallied{rater: *known - 1, agent: t.lastAgent, ageAndReason: uint32(ageMinutes(age)) << 8})
 	return len(t.records) - 1
 }
 
@@ -78,9 +88,14 @@ func (t *tally) leave(record int, reason Reason) {
 // sort orders the records by agent and rater. Build calls it once, after the last add: byAgent relies on the order, and
 // indices of records are invalid afterwards.
 func (t *tally) sort() {
-	slices.SortFunc(t.records, func(a, b tallied) int {
-		return cmp.Or(cmp.Compare(a.agent, b.agent), cmp.Compare(a.rater, b.rater))
-	})
+	byRater := func(a, b tallied) int { return cmp.Compare(a.rater, b.rater) }
+	if slices.IsSortedFunc(t.records, func(a, b tallied) int { return cmp.Compare(a.agent, b.agent) }) {
+		for _, records := range t.byAgent() {
+			slices.SortFunc(records, byRater)
+		}
+		return
+	}
+	slices.SortFunc(t.records, func(a, b tallied) int { return cmp.Or(cmp.Compare(a.agent, b.agent), byRater(a, b)) })
 }
 
 // Coverage counts the added records by whether they count with these weights of the graph of Build. It leaves the

@@ -72,7 +72,7 @@ func TestPenaltiesCountOnce(t *testing.T) {
 func TestRecordAges(t *testing.T) {
 	for age, want := range map[int64]int{-5: 0, 59: 0, 60: 1, 90 * testDay: 90 * 24 * 60, math.MaxInt64: maxMinutes} {
 		var records tally
-		records.leave(records.add(repute.TokenID{}, address(1), address(2), age), ReasonRange)
+		records.leave(records.add(repute.TokenID{}, address(1), address(2), new(uint32), age), ReasonRange)
 		if got := records.records[0]; got.minutes() != want || got.reason() != records.codes[ReasonRange] {
 			t.Errorf("%d seconds: %d minutes, reason %d", age, got.minutes(), got.reason())
 		}

@@ -37,6 +37,8 @@ type Evidence struct {
 	// Weights are those of the last epoch, and Scales what its raters had written until then.
 	Weights *flow.Weights
 	Scales  *Scales
+	// Nodes has the node of each rater in the graph of Weights, by Row.Writer - 1; nil when no row has a number.
+	Nodes []flow.Node
 	// Related is the result of Penalties.Related: surely bad agents that limit this one.
 	Related []RelatedAgent
 	// Identity has the results of the checks of gates on the agent's identity, nil when no gate has such checks.
@@ -66,6 +68,10 @@ type Row struct {
 	// matter for penalties alone.
 	Payee  common.Address
 	PaidAt int64
+	// Said and Writer save time where many rows are read, and change no result. Said is the result of Params.Said for the
+	// row, nil when it is unknown. Writer is a number above 0 of Rater among the raters of all agents, 0 for none.
+	Said   *Said
+	Writer uint32
 }
 
 // Client returns the address that wrote the rating, which numbers it.

@@ -16,18 +16,24 @@ import (
 // are one identity. Ratings from before the owner got the agent do not count. Roots are part
 // of the graph even when nothing else is known of them.
 type GraphReader struct {
-	b      *flow.GraphBuilder
-	p      *Params
-	at     int64 // the time that ratings age to, in Unix seconds
-	agents map[repute.TokenID]agentOwner
-	former map[repute.TokenID][]Tenure // of agents that had other owners or wallets, the oldest first
-	means  map[[2]uint32]*decayedMean  // by rater and owner
-	habits habits
-	files  map[writing]int // scales that files of feedback state
-	small  []smallRating
-	scales *Scales // nil before Build
-	tally  tally
-	unread unreadTags
+	b       *flow.GraphBuilder
+	p       *Params
+	at      int64 // the time that ratings age to, in Unix seconds
+	agents  map[repute.TokenID]agentOwner
+	former  map[repute.TokenID][]Tenure // of agents that had other owners or wallets, the oldest first
+	pairs   map[[2]uint32]int           // index in means by rater and owner
+	means   []decayedMean
+	habits  habits
+	files   map[writing]int // scales that files of feedback state
+	small   []smallRating
+	scales  *Scales // nil before Build
+	tally   tally
+	unread  unreadTags
+	writers []graphWriter // by Row.Writer - 1
+	last    agentOwner    // of lastToken, so that ratings of one agent that follow each other find it once
+	// lastKnown says that lastToken has an owner.
+	lastToken          repute.TokenID
+	lastKnown, hasLast bool
 }
 
 // smallRating is a rating whose scale is known when everything was read.
@@ -36,8 +42,9 @@ type smallRating struct {
 	writing
 	value fixed.Fixed
 	owner uint32
-	index int  // of the record in GraphReader.tally, before it is sorted
-	late  bool // the agent has another owner since
+	index int    // of the record in GraphReader.tally, before it is sorted
+	late  bool   // the agent has another owner since
+	by    uint32 // Row.Writer
 }
 
 type agentOwner struct {
@@ -51,7 +58,7 @@ type agentOwner struct {
 // NewGraphReader returns a reader of the state at a block.
 func NewGraphReader(at repute.Block, roots []flow.Root, links []Link, p *Params) *GraphReader {
 	r := &GraphReader{b: flow.NewGraphBuilder(), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]agentOwner{},
-		means: map[[2]uint32]*decayedMean{}, habits: habits{}, former: map[repute.TokenID][]Tenure{}}
+		pairs: map[[2]uint32]int{}, habits: habits{}, former: map[repute.TokenID][]Tenure{}}
 	for _, root := range roots {
 		r.b.Add(root.Address)
 	}
@@ -72,6 +79,12 @@ func (r *GraphReader) Agent(token repute.TokenID, since uint64, owner, wallet co
 	if wallet != (common.Address{}) {
 		r.b.Link(id, r.b.Add(wallet))
 	}
+}
+
+// Grow makes room for so many ratings.
+func (r *GraphReader) Grow(ratings int) {
+	r.tally.records = slices.Grow(r.tally.records, ratings)
+	r.b.Grow(ratings)
 }
 
 // Former adds an earlier tenure of an agent, the oldest first. Tenures follow each other, and the agent's owner has it
@@ -99,13 +112,98 @@ func (r *GraphReader) OwnerOf(token repute.TokenID, block uint64) (owner common.
 	return of.owner, known && block >= of.since
 }
 
+// graphWriter has what a GraphReader knows of a rater with a number.
+type graphWriter struct {
+	id, number uint32 // 1 more than its numbers in the builder and in the tally, 0 for none
+	isScaled   bool   // the scale of one of its tags may be another one than the tag's
+}
+
+// writer returns what is known of a row's rater. It is valid until the next call.
+func (r *GraphReader) writer(row *Row) *graphWriter {
+	if row.Writer == 0 {
+		return &graphWriter{}
+	}
+	for len(r.writers) < int(row.Writer) {
+		r.writers = append(r.writers, graphWriter{})
+	}
+	return &r.writers[row.Writer-1]
+}
+
+// Survey tells the reader of a rating before all ratings are added, because the scale of its rater follows from it.
+// When Survey is called for one rating, it MUST be called for all, and then Measure for all, and then Settle, before
+// the first of them is added.
+func (r *GraphReader) Survey(token repute.TokenID, row Row) {
+	w, rule, value, ok := r.scaled(token, &row)
+	if !ok || r.habits[w] != nil {
+		return
+	}
+	if _, stated := r.files[w]; stated || rule.hasOtherScale(value) {
+		r.habits[w] = &habit{}
+		r.writer(&row).isScaled = true
+	}
+}
+
+// MayScale reports whether Survey has an effect for ratings with this meaning; nil is an unknown one.
+func (r *GraphReader) MayScale(s *Said) bool {
+	if s == nil || len(r.files) > 0 {
+		return true
+	}
+	return s.reason == "" && int(s.rule) < len(r.p.Tags.rules) && r.p.Tags.rules[s.rule].hasOtherScale(s.value)
+}
+
+// IsScaled reports whether Measure has an effect for ratings of the rater with a number, after Survey.
+func (r *GraphReader) IsScaled(writer uint32) bool {
+	return writer == 0 || int(writer) <= len(r.writers) && r.writers[writer-1].isScaled
+}
+
+// Measure adds a rating to what the scale of its rater follows from: see Survey.
+func (r *GraphReader) Measure(token repute.TokenID, row Row) {
+	if !r.IsScaled(row.Writer) {
+		return
+	}
+	if w, rule, value, ok := r.scaled(token, &row); ok && r.habits[w] != nil {
+		r.habits.add(w, rule, value)
+	}
+}
+
+// scaled returns the value of a rating that may count, if its tag is written on several scales.
+func (r *GraphReader) scaled(token repute.TokenID, row *Row) (w writing, rule *TagRule, value fixed.Fixed, ok bool) {
+	of, known := r.owner(token)
+	if !known {
+		return w, nil, 0, false
+	}
+	e, w, value, reason := r.p.begin(row, r.at)
+	if reason != "" || slices.Contains(of.moved, row.Rater) || int(e.rule) >= len(r.p.Tags.rules) {
+		return w, nil, 0, false
+	}
+	rule = r.p.Tags.rules[e.rule]
+	return w, rule, value, len(rule.Scales) > 0
+}
+
+// Settle computes the scales of all raters from what Measure was called with. Without it ratings whose scale depends on
+// others are kept until Build, which takes more memory.
+func (r *GraphReader) Settle() {
+	r.scales = r.habits.scales(&r.p.Tags, r.files)
+	r.habits = nil
+}
+
+// owner is agent with the result of the last call.
+func (r *GraphReader) owner(token repute.TokenID) (of agentOwner, known bool) {
+	if !r.hasLast || r.lastToken != token {
+		r.last, r.lastKnown = r.agent(token)
+		r.lastToken, r.hasLast = token, true
+	}
+	return r.last, r.lastKnown
+}
+
 // Rating adds a rating of an agent, or the answer of a validation contract.
 func (r *GraphReader) Rating(token repute.TokenID, row Row) {
-	of, known := r.agent(token)
+	of, known := r.owner(token)
 	if !known {
 		return
 	}
-	index := r.tally.add(token, of.owner, row.Rater, r.at-row.Time)
+	by := r.writer(&row)
+	index := r.tally.add(token, of.owner, row.Rater, &by.number, r.at-row.Time)
 	e, w, value, reason := r.p.begin(&row, r.at)
 	if reason == "" && slices.Contains(of.moved, row.Rater) {
 		reason = ReasonSelf
@@ -115,8 +213,8 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 		r.unread.add(row.Tag1, reason)
 		return
 	}
-	one := smallRating{e, w, value, of.id, index, row.Block < of.since}
-	if int(e.rule) < len(r.p.Tags.rules) {
+	one := smallRating{e, w, value, of.id, index, row.Block < of.since, row.Writer}
+	if r.scales == nil && int(e.rule) < len(r.p.Tags.rules) {
 		rule := r.p.Tags.rules[e.rule]
 		r.habits.add(w, rule, value)
 		if _, stated := r.files[w]; stated || rule.hasOtherScale(value) {
@@ -125,6 +223,17 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 		}
 	}
 	r.add(&one)
+}
+
+// EndOwner says that all ratings of all agents of one owner were added, and none of them will be. The reader then
+// needs no memory for them but an edge for each pair. It MUST be called for each owner or for none, after Settle.
+func (r *GraphReader) EndOwner() {
+	r.vouch()
+	r.means = r.means[:0]
+	if len(r.pairs) > manyRows {
+		r.pairs = map[[2]uint32]int{}
+	}
+	clear(r.pairs)
 }
 
 // add adds a rating to the mean of its rater.
@@ -139,12 +248,26 @@ func (r *GraphReader) add(one *smallRating) {
 		}
 		return
 	}
-	pair := [2]uint32{r.b.Add(one.rater), one.owner}
+	pair := [2]uint32{r.idOf(one), one.owner}
 	r.b.Rates(pair[0])
-	if r.means[pair] == nil {
-		r.means[pair] = &decayedMean{}
+	at, known := r.pairs[pair]
+	if !known {
+		at = len(r.means)
+		r.pairs[pair], r.means = at, append(r.means, decayedMean{})
 	}
-	r.means[pair].add(r.p, &one.record, r.at)
+	r.means[at].add(r.p, &one.record, r.at)
+}
+
+// idOf returns the builder's number of the rater.
+func (r *GraphReader) idOf(one *smallRating) uint32 {
+	if one.by == 0 {
+		return r.b.Add(one.rater)
+	}
+	w := &r.writers[one.by-1]
+	if w.id == 0 {
+		w.id = r.b.Add(one.rater) + 1
+	}
+	return w.id - 1
 }
 
 // Raters are the addresses of which some rating can be read, in order.
@@ -167,19 +290,26 @@ func (r *GraphReader) Scales() *Scales { return r.scales }
 
 // Build returns the graph of all that was added. It is called once, after the last rating.
 func (r *GraphReader) Build() *flow.Graph {
-	r.scales = r.habits.scales(&r.p.Tags, r.files)
+	if r.scales == nil {
+		r.Settle()
+	}
 	for i := range r.small {
 		r.add(&r.small[i])
 	}
-	r.small, r.habits = nil, nil
+	r.small = nil
 	for token := range r.former {
 		r.agent(token) // the builder knows who is linked until it builds
 	}
 	r.tally.sort()
-	for pair, s := range r.means {
-		if value, strength := s.mean(); value > 0 {
+	r.vouch()
+	return r.b.Build()
+}
+
+// vouch adds an edge for each positive mean.
+func (r *GraphReader) vouch() {
+	for pair, at := range r.pairs {
+		if value, strength := r.means[at].mean(); value > 0 {
 			r.b.Vouch(pair[0], pair[1], r.p.Walk.Edge(value, strength))
 		}
 	}
-	return r.b.Build()
 }

@@ -183,6 +183,17 @@ func inChain(a, b Row) int {
 	return cmp.Or(bytes.Compare(a.Rater[:], b.Rater[:]), cmp.Compare(a.Index, b.Index))
 }
 
+// raterOf returns the identity of a row's rater.
+func (l *accountBuilder) raterOf(e *Evidence, row *Row) rater {
+	if e.Nodes == nil || row.Writer == 0 {
+		return raterOf(l.w.Graph(), row.Rater)
+	}
+	if n := e.Nodes[row.Writer-1]; n != flow.NoNode {
+		return rater{node: n}
+	}
+	return rater{node: flow.NoNode, address: row.Rater}
+}
+
 // addRow adds a row, or returns why it does not count.
 func (l *accountBuilder) addRow(e *Evidence, i int) Reason {
 	row := &l.rows[i]
@@ -190,7 +201,7 @@ func (l *accountBuilder) addRow(e *Evidence, i int) Reason {
 	if reason != "" {
 		return reason
 	}
-	who := raterOf(l.w.Graph(), row.Rater)
+	who := l.raterOf(e, row)
 	if own := l.self[who]; own == isSelf || own == isNamed && rec.value >= 0 {
 		return ReasonSelf
 	}
@@ -270,16 +281,46 @@ func (p *Params) begin(row *Row, at int64) (e record, w writing, value fixed.Fix
 	if row.Via != (common.Address{}) && row.Via == row.Rater {
 		return e, w, 0, ReasonGateway // the vote of one address would stand for all who paid
 	}
-	w.rater = row.Rater
-	if e.rule, w.tag, reason = p.rule(row); reason != "" {
-		return e, w, 0, reason
+	said := row.Said
+	if said == nil {
+		now := p.said(row)
+		said = &now
 	}
-	value, ok := fixedAmount(row.Amount)
-	if !ok {
-		return e, w, 0, ReasonRange
+	if said.reason != "" {
+		return e, w, 0, said.reason
 	}
+	w.rater, w.tag, e.rule = row.Rater, said.tag, said.rule
 	e.time, e.payment = uint32(row.Time), uint16(p.payment(row.Paid)>>20)
-	return e, w, value, ""
+	return e, w, said.value, ""
+}
+
+// Said is what the tags and the amount of a row mean by a table of tags.
+type Said struct {
+	rule   uint8
+	tag    int32 // number in the table
+	value  fixed.Fixed
+	reason Reason // why the row does not count, "" when it may count
+}
+
+// Said returns what the tags and the amount of a row mean, nil when that depends on who wrote it.
+func (p *Params) Said(row *Row) *Said {
+	if len(p.Tags.byWriter) > 0 {
+		return nil
+	}
+	said := p.said(row)
+	return &said
+}
+
+// said returns Said for one row.
+func (p *Params) said(row *Row) (s Said) {
+	if s.rule, s.tag, s.reason = p.rule(row); s.reason != "" {
+		return s
+	}
+	var ok bool
+	if s.value, ok = fixedAmount(row.Amount); !ok {
+		s.reason = ReasonRange
+	}
+	return s
 }
 
 // judge sets a record's opinion by what was written.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"repute"
 	"repute/internal/bench"
 	"repute/internal/bench/trustbench"
 )
@@ -28,6 +29,9 @@ func writePlots(dir string, r bench.Report) error {
 	return nil
 }
 
+// leastEpoch is the smallest chain whose epochs say anything.
+const leastEpoch = 10_000
+
 func (b *benches) trustCommand() *cobra.Command {
 	o := trustbench.TrustOptions{Progress: b.stderr}
 	var curve, plots string
@@ -36,13 +40,22 @@ func (b *benches) trustCommand() *cobra.Command {
 		Short: "what it takes to move a score, compared with other formulas, and what scores cost",
 		Long: `Attacks the trust engine on a generated population, and on recorded traders where
 --data has their files, and asks other scorers' formulas about the same victims.
-It needs neither Postgres nor a network.`,
+It needs neither Postgres nor a network, except for --epoch, which runs the product on
+a private Postgres.`,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if err := positive("trials", o.Trials); err != nil {
 				return err
 			}
 			if o.Curve, err = parseSizes(curve); err != nil {
 				return err
+			}
+			if o.Epoch < 0 || o.Epoch > 0 && o.Epoch < leastEpoch {
+				return repute.Invalid("epoch", "is too few ratings", fmt.Sprintf("0, or %d and more", leastEpoch))
+			}
+			if o.Epoch > 0 {
+				if o.Program, err = b.product(); err != nil {
+					return err
+				}
 			}
 			if err := trustbench.CheckTrustData(o.Data); err != nil {
 				return err
@@ -61,6 +74,8 @@ It needs neither Postgres nor a network.`,
 	f.StringVar(&curve, "curve", "10000,100000,1000000,10000000",
 		"numbers of ratings to recompute all scores of, empty for none; the last takes a minute to load")
 	f.StringVar(&plots, "plots", "", "directory to write charts of the report to, as SVG")
+	f.IntVar(&o.Epoch, "epoch", 300_000,
+		"ratings of the chain on which the product makes epochs, 0 for none; ten million take half an hour to store")
 	f.IntVar(&o.Trials, "trials", 2000, "of what must hold for any agent")
 	return cmd
 }

@@ -103,6 +103,25 @@ func ReadGrowth(ctx context.Context, db *store.DB, chainID uint64, token repute.
 	return s, grown, err
 }
 
+// LargeAgents returns the agents whose Subject is Large, with how many of their ratings were revoked.
+func LargeAgents(ctx context.Context, db *store.DB, chainID uint64,
+	validations []common.Address) (map[repute.TokenID]int64, error) {
+	rows, err := db.Pool().Query(ctx, `
+		select a.token_id, a.revoked from agents a where a.chain_id = $1 and a.feedback > $2 and `+
+		ratingsAlone("$1", "a.token_id", "$3"), chainID, ManyRatings, store.AddressColumn(validations))
+	if err != nil {
+		return nil, store.Failed("large agents", err)
+	}
+	out := map[repute.TokenID]int64{}
+	var token store.TokenNum
+	var revoked int64
+	_, err = pgx.ForEachRow(rows, []any{&token, &revoked}, func() error {
+		out[repute.TokenID(token)] = revoked
+		return nil
+	})
+	return out, store.Failed("large agents", err)
+}
+
 // ratingsAlone returns the SQL of whether the evidence about an agent is ratings without payments
 // and answers.
 func ratingsAlone(chain, token, validations string) string {
@@ -123,19 +142,9 @@ type evidence struct {
 
 // subjects reads the existing agents among tokens, in order.
 func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Subject, error) {
-	var out []Subject
-	if err := q.holders(ctx, tokens, func(s Subject) { out = append(out, s) }); err != nil {
-		return nil, fmt.Errorf("holders: %w", err)
-	}
-	at := make(map[repute.TokenID]*Subject, len(out))
-	for i := range out {
-		at[out[i].Agent.TokenID] = &out[i]
-	}
-	if err := q.tenures(ctx, tokens, at); err != nil {
-		return nil, fmt.Errorf("earlier holders: %w", err)
-	}
-	if err := q.actions(ctx, tokens, at); err != nil {
-		return nil, fmt.Errorf("acts of holders: %w", err)
+	out, at, err := q.owned(ctx, tokens)
+	if err != nil {
+		return nil, err
 	}
 	paid, err := q.payments(ctx, tokens)
 	if err != nil {
@@ -157,6 +166,25 @@ func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Subj
 		return nil, fmt.Errorf("answers: %w", err)
 	}
 	return out, nil
+}
+
+// owned reads the existing agents among tokens without payments, ratings and answers: in order, and by token id.
+func (q evidence) owned(ctx context.Context, tokens []repute.TokenID) (out []Subject,
+	at map[repute.TokenID]*Subject, err error) {
+	if err := q.holders(ctx, tokens, func(s Subject) { out = append(out, s) }); err != nil {
+		return nil, nil, fmt.Errorf("holders: %w", err)
+	}
+	at = make(map[repute.TokenID]*Subject, len(out))
+	for i := range out {
+		at[out[i].Agent.TokenID] = &out[i]
+	}
+	if err := q.tenures(ctx, tokens, at); err != nil {
+		return nil, nil, fmt.Errorf("earlier holders: %w", err)
+	}
+	if err := q.actions(ctx, tokens, at); err != nil {
+		return nil, nil, fmt.Errorf("acts of holders: %w", err)
+	}
+	return out, at, nil
 }
 
 // ManyRatings is above what agents usually have: reading those of a larger one for each event would

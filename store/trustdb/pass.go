@@ -55,27 +55,74 @@ func BeginPass(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	return store.Failed("score all agents", err)
 }
 
-// PassAgents returns the next agents of the pass, up to limit. Fewer than limit means that no agents follow.
-func PassAgents(ctx context.Context, db *store.DB, p Pass, limit int) ([]StaleAgent, error) {
-	rows, err := db.Pool().Query(ctx, `
-		select k.token_id, coalesce(a.feedback, 0), exists (
-			select from trust_scores s where (s.chain_id, s.token_id) = ($1, k.token_id))
-		from (
-			(select token_id from agents where chain_id = $1 and token_id > $2::text::numeric and `+judgedAgents+`
-				order by token_id limit $3)
-			union (select token_id from trust_scores where chain_id = $1 and token_id > $2::text::numeric
-				order by token_id limit $3)
-			order by token_id limit $3) k
-		left join agents a on (a.chain_id, a.token_id) = ($1, k.token_id)
-		order by k.token_id`, p.ChainID, p.After, limit)
-	if err != nil {
-		return nil, store.Failed("agents of a pass", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a StaleAgent, err error) {
-		a.Final = p.Final
-		return a, row.Scan((*store.TokenNum)(&a.TokenID), &a.Rows, &a.Scored)
+// PassAgents returns the next agents of the pass, up to limit, with their scores in effect for Kept.Mark. Fewer than
+// limit means that no agents follow.
+func PassAgents(ctx context.Context, db *store.DB, p Pass, limit int) (list []StaleAgent, err error) {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = db.InTx(ctx, options, "agents of a pass", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, planByKey); err != nil {
+			return err
+		}
+		judged, err := judgedAfter(ctx, tx, p, limit)
+		if err != nil {
+			return err
+		}
+		scored, err := scoredAfter(ctx, tx, p, limit)
+		if err != nil {
+			return err
+		}
+		list = mergeAgents(judged, scored)
+		list = list[:min(len(list), limit)]
+		return nil
 	})
-	return list, store.Failed("agents of a pass", err)
+	return list, err
+}
+
+// judgedAfter returns the next agents of a pass that have or had ratings or answers.
+func judgedAfter(ctx context.Context, tx pgx.Tx, p Pass, limit int) ([]StaleAgent, error) {
+	rows, err := tx.Query(ctx, `
+		select token_id, feedback from agents where chain_id = $1 and token_id > $2::text::numeric and `+judgedAgents+`
+		order by token_id limit $3`, p.ChainID, p.After, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a StaleAgent, err error) {
+		a.Final = p.Final
+		return a, row.Scan((*store.TokenNum)(&a.TokenID), &a.Rows)
+	})
+}
+
+// scoredAfter returns the next agents of a pass that have a score.
+func scoredAfter(ctx context.Context, tx pgx.Tx, p Pass, limit int) ([]StaleAgent, error) {
+	rows, err := tx.Query(ctx, `
+		select token_id, run, block, block_hash, evidence, facts, score, low, high, mean, confidence from trust_scores
+		where chain_id = $1 and token_id > $2::text::numeric order by token_id limit $3`, p.ChainID, p.After, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (StaleAgent, error) {
+		e := &inEffect{}
+		a := StaleAgent{Final: p.Final, Scored: true, current: e}
+		return a, row.Scan((*store.TokenNum)(&a.TokenID), &e.run, &e.block, &e.hash, &e.evidence, &e.facts, &e.score,
+			&e.low, &e.high, &e.mean, &e.confidence)
+	})
+}
+
+// mergeAgents merges two lists in order of their ids. An agent in both has the rows of the first one.
+func mergeAgents(judged, scored []StaleAgent) []StaleAgent {
+	out := make([]StaleAgent, 0, max(len(judged), len(scored)))
+	for len(judged) > 0 && len(scored) > 0 {
+		switch judged[0].TokenID.Cmp(&scored[0].TokenID) {
+		case -1:
+			out, judged = append(out, judged[0]), judged[1:]
+		case 1:
+			out, scored = append(out, scored[0]), scored[1:]
+		default:
+			scored[0].Rows = judged[0].Rows
+			out, judged, scored = append(out, scored[0]), judged[1:], scored[1:]
+		}
+	}
+	return append(append(out, judged...), scored...)
 }
 
 // SavePass stores the scores of the next agents of a pass, as SaveScores does, advances the pass to the last of them,
@@ -106,7 +153,7 @@ func SavePass(ctx context.Context, db *store.DB, l store.Lease, p Pass, agents [
 					mine = append(mine, a)
 				}
 			}
-			return saveLocked(ctx, tx, p.ChainID, p.Run, mine, who)
+			return saveLocked(ctx, tx, p.ChainID, p.Run, mine, p.Number == 1, who)
 		})
 	})
 	return to, err

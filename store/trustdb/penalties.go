@@ -47,6 +47,21 @@ func (who Identities) known(identity common.Address) []byte {
 	return h.Sum(nil)
 }
 
+// PenalizedIdentities returns the identities of a chain with penalties.
+func PenalizedIdentities(ctx context.Context, db *store.DB, chainID uint64) (map[common.Address]bool, error) {
+	rows, err := db.Pool().Query(ctx, "select distinct identity from trust_penalties where chain_id = $1", chainID)
+	if err != nil {
+		return nil, store.Failed("penalized identities", err)
+	}
+	out := map[common.Address]bool{}
+	var identity []byte
+	_, err = pgx.ForEachRow(rows, []any{&identity}, func() error {
+		out[common.BytesToAddress(identity)] = true
+		return nil
+	})
+	return out, store.Failed("penalized identities", err)
+}
+
 // WorstPenalties returns by agent, for each of its affiliations, the worst penalty of the identity by another
 // agent: in the newest state, or as of the newest run. One identity may have several for agents that different domains
 // prove. It takes no locks; a penalty written at the same time makes the agent stale again.
@@ -106,13 +121,20 @@ func BoundedIdentities(ctx context.Context, db *store.DB, chainID uint64, identi
 }
 
 // hasPenalties reports whether saving the agents writes penalties: some have one now or had one.
-func hasPenalties(ctx context.Context, tx pgx.Tx, chainID uint64, agents []*ScoredAgent) (has bool, err error) {
+func hasPenalties(ctx context.Context, tx pgx.Tx, chainID uint64, agents []*ScoredAgent, inOrder bool) (has bool,
+	err error) {
 	tokens := make([]repute.TokenID, len(agents))
 	for i, a := range agents {
 		if a.Current != nil && len(a.Current.Penalties) > 0 || a.Last != nil && len(a.Last.Penalties) > 0 {
 			return true, nil
 		}
 		tokens[i] = a.TokenID
+	}
+	if inOrder && len(tokens) > 0 { // one range instead of thousands of keys; it may have others, which does no harm
+		err = tx.QueryRow(ctx, `
+			select exists (select from trust_penalties where chain_id = $1 and final in (false, true) and token_id between
+				$2 and $3)`, chainID, store.TokenNum(tokens[0]), store.TokenNum(tokens[len(tokens)-1])).Scan(&has)
+		return has, err
 	}
 	err = tx.QueryRow(ctx, `
 		select exists (select from trust_penalties where chain_id = $1 and final in (false, true) and token_id =

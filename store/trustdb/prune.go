@@ -138,12 +138,17 @@ func pruneInputs(ctx context.Context, tx pgx.Tx, after, last []byte) error {
 func holdManifests(ctx context.Context, tx pgx.Tx, chainID uint64, agents []*ScoredAgent) error {
 	var tokens []repute.TokenID
 	var hashes [][]byte
-	for _, a := range agents {
-		for s, stays := range map[*AgentScore]bool{a.Current: a.SameCurrent, a.Last: a.SameLast} {
-			if s != nil && !stays && s.Evidence != (common.Hash{}) {
-				tokens, hashes = append(tokens, a.TokenID), append(hashes, s.Evidence.Bytes())
-			}
+	add := func(token repute.TokenID, s *AgentScore, stays bool) {
+		if s != nil && !stays && s.Evidence != (common.Hash{}) {
+			tokens, hashes = append(tokens, token), append(hashes, s.Evidence.Bytes())
 		}
+	}
+	for _, a := range agents {
+		add(a.TokenID, a.Current, a.SameCurrent)
+		add(a.TokenID, a.Last, a.SameLast)
+	}
+	if len(tokens) == 0 {
+		return nil
 	}
 	rows, err := tx.Query(ctx, `
 		select distinct n.hash from unnest($2::numeric[], $3::bytea[]) n(token, hash)

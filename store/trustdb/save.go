@@ -79,7 +79,7 @@ func SaveScores(ctx context.Context, db *store.DB, chainID, run uint64, agents [
 		if err := dropMarks(ctx, tx, chainID, run, mine); err != nil {
 			return err
 		}
-		return saveLocked(ctx, tx, chainID, run, mine, who)
+		return saveLocked(ctx, tx, chainID, run, mine, false, who)
 	}
 	return retryDeadlock(func() error {
 		return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save scores of chain %d", chainID), save)
@@ -99,16 +99,18 @@ func retryDeadlock(save func() error) error {
 	}
 }
 
-// saveLocked stores scores and penalties of agents that no other process writes meanwhile.
-func saveLocked(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*ScoredAgent, who Identities) error {
+// saveLocked stores scores and penalties of agents that no other process writes meanwhile. With first the agents are in
+// order, and none of them has a final score of the run.
+func saveLocked(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*ScoredAgent, first bool,
+	who Identities) error {
 	if err := holdManifests(ctx, tx, chainID, agents); err != nil {
 		return err
 	}
-	penalties, err := hasPenalties(ctx, tx, chainID, agents) // another worker may have found one before
+	penalties, err := hasPenalties(ctx, tx, chainID, agents, first) // another worker may have found one before
 	if err != nil {
 		return err
 	}
-	if err := writeFinals(ctx, tx, chainID, run, agents); err != nil {
+	if err := writeFinals(ctx, tx, chainID, run, agents, first); err != nil {
 		return fmt.Errorf("final scores: %w", err)
 	}
 	if err := writeCurrent(ctx, tx, chainID, run, agents); err != nil {
@@ -275,8 +277,8 @@ const scoreRows = `unnest($3::numeric[], $4::bigint[], $5::bytea[], $6::timestam
 	$17::boolean[], $18::boolean[]) n(token_id, block, block_hash, block_time, evidence, status, score, low, high, mean,
 	confidence, tier, result, facts, plain, guarded)`
 
-// writeFinals stores the final scores that differ from those in effect.
-func writeFinals(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*ScoredAgent) error {
+// writeFinals stores the final scores that differ from those in effect. With first no agent has one of the run.
+func writeFinals(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*ScoredAgent, first bool) error {
 	var c scoreColumns
 	var due []repute.TokenID
 	for _, a := range agents {
@@ -288,15 +290,17 @@ func writeFinals(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*
 			c.add(a.TokenID, a.Last, a.Facts)
 		}
 	}
-	if len(due) == 0 {
+	if len(due) > 0 && !first {
+		_, err := tx.Exec(ctx, `delete from trust_finals where chain_id = $1 and token_id = any($2::numeric[]) and run = $3`,
+			chainID, store.TokenArray(due), int64(run))
+		if err != nil {
+			return err
+		}
+	}
+	if len(c.tokens) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `delete from trust_finals where chain_id = $1 and token_id = any($2::numeric[]) and run = $3`,
-		chainID, store.TokenArray(due), int64(run))
-	if err != nil || len(c.tokens) == 0 {
-		return err
-	}
-	_, err = tx.Exec(ctx, `
+	_, err := tx.Exec(ctx, `
 		insert into trust_finals (chain_id, token_id, run, evidence, status, score, low, high, mean, confidence, tier,
 			facts, result, guarded)
 		select $1, n.token_id, $2, n.evidence, n.status, n.score, n.low, n.high, n.mean, n.confidence, n.tier,

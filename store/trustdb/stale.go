@@ -116,6 +116,8 @@ type StaleAgent struct {
 	Final   bool  // the final score must be computed too
 	Rows    int64 // about how many live ratings the agent has
 	Scored  bool  // it has a score, or another agent limits its final score of the run before
+	// current is the score in effect when PassAgents read it, nil for none.
+	current *inEffect
 }
 
 // ClaimStale claims up to limit stale agents of a chain for ttl, the longest waiting first. With urgent it claims only

@@ -50,49 +50,55 @@ func (e *inEffect) near(s *AgentScore) bool {
 	return !far(e.score, int32(s.Score.Score)) && !far(e.low, int32(s.Low)) && !far(e.high, int32(s.High))
 }
 
-// Mark sets SameCurrent and SameLast of scored agents. It may leave them false for scores that are the same: SavePass
-// compares again.
+// Mark sets SameCurrent and SameLast of scored agents of a batch, which PassAgents returned one after the other. It may
+// leave them false for scores that are the same: SavePass compares again. A score in effect that another process
+// replaced since PassAgents is that of an agent that SavePass leaves out.
 func (k *Kept) Mark(ctx context.Context, agents []ScoredAgent) error {
 	if len(agents) == 0 {
 		return nil
 	}
-	tokens := make([]repute.TokenID, len(agents))
-	at := make(map[repute.TokenID]*ScoredAgent, len(agents))
 	for i := range agents {
-		tokens[i], at[agents[i].TokenID] = agents[i].TokenID, &agents[i]
+		a := &agents[i]
+		a.SameCurrent = a.Current != nil && !a.Exact && a.current != nil && k.current(a.current, a)
+	}
+	if !k.pass.Final {
+		return nil
+	}
+	return k.db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly},
+		fmt.Sprintf("final scores in effect before run %d", k.pass.Run), func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, planByKey); err != nil {
+				return err
+			}
+			return k.markFinals(ctx, tx, agents)
+		})
+}
+
+// markFinals sets SameLast of scored agents, which are in order.
+func (k *Kept) markFinals(ctx context.Context, tx pgx.Tx, agents []ScoredAgent) error {
+	rows, err := tx.Query(ctx, `
+		select distinct on (token_id) token_id, run, facts, score, low, high from trust_finals
+		where chain_id = $1 and token_id between $2 and $3 and run < $4 order by token_id, run desc`,
+		k.pass.ChainID, store.TokenNum(agents[0].TokenID), store.TokenNum(agents[len(agents)-1].TokenID), int64(k.pass.Run))
+	if err != nil {
+		return err
 	}
 	var e inEffect
 	var token store.TokenNum
-	rows, err := k.db.Pool().Query(ctx, `
-		select s.token_id, s.run, s.block, s.block_hash, s.evidence, s.facts, s.score, s.low, s.high, s.mean, s.confidence
-		from unnest($2::numeric[]) n(t) cross join lateral (
-			select * from trust_scores where chain_id = $1 and token_id = n.t offset 0) s`,
-		k.pass.ChainID, store.TokenArray(tokens))
-	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&token, &e.run, &e.block, &e.hash, &e.evidence, &e.facts, &e.score, &e.low,
-			&e.high, &e.mean, &e.confidence}, func() error {
-			a := at[repute.TokenID(token)]
-			a.SameCurrent = a.Current != nil && !a.Exact && k.current(&e, a)
+	next := 0
+	_, err = pgx.ForEachRow(rows, []any{&token, &e.run, &e.facts, &e.score, &e.low, &e.high}, func() error {
+		id := repute.TokenID(token)
+		for next < len(agents) && agents[next].TokenID.Lt(&id) {
+			next++
+		}
+		if next == len(agents) || agents[next].TokenID != id {
 			return nil
-		})
-	}
-	if err != nil || !k.pass.Final {
-		return store.Failed("scores in effect", err)
-	}
-	rows, err = k.db.Pool().Query(ctx, `
-		select n.t, s.run, s.facts, s.score, s.low, s.high
-		from unnest($2::numeric[]) n(t) cross join lateral (
-			select * from trust_finals where chain_id = $1 and token_id = n.t and run < $3 order by run desc limit 1) s`,
-		k.pass.ChainID, store.TokenArray(tokens), int64(k.pass.Run))
-	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&token, &e.run, &e.facts, &e.score, &e.low, &e.high}, func() error {
-			a := at[repute.TokenID(token)]
-			_, comparable := k.runs[e.run]
-			a.SameLast = a.Last != nil && comparable && common.BytesToHash(e.facts) == a.Facts && e.near(a.Last)
-			return nil
-		})
-	}
-	return store.Failed(fmt.Sprintf("final scores in effect before run %d", k.pass.Run), err)
+		}
+		a := &agents[next]
+		_, comparable := k.runs[e.run]
+		a.SameLast = a.Last != nil && comparable && common.BytesToHash(e.facts) == a.Facts && e.near(a.Last)
+		return nil
+	})
+	return err
 }
 
 // current reports whether the provisional score of an agent need not be stored again. It has the conditions of

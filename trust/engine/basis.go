@@ -13,6 +13,7 @@ import (
 	"repute/trust"
 	"repute/trust/flow"
 	"repute/trust/replay"
+	"repute/trust/rows"
 	"repute/trust/source"
 )
 
@@ -28,11 +29,12 @@ type basis struct {
 	refused []error
 	// validations are the validation contracts of the run, which may differ from the chain's present allow-list.
 	validations []common.Address
+	built       *built
 }
 
 // basisOf rebuilds a run's graph and weights from its stored inputs. The error is a *PrunedError when an input is no
 // longer stored, or when the weights differ from those of the run.
-func basisOf(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error) {
+func basisOf(ctx context.Context, db *store.DB, from *rows.Store, run trustdb.Run) (*basis, error) {
 	bodies, err := readInputs(ctx, db, run)
 	if err != nil {
 		return nil, err
@@ -41,7 +43,7 @@ func basisOf(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error)
 	if err != nil {
 		return nil, err
 	}
-	w, err := bodies.walk(ctx, db, run)
+	w, err := bodies.walk(ctx, from, run)
 	if err != nil {
 		return nil, err
 	}
@@ -49,58 +51,56 @@ func basisOf(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error)
 }
 
 // readInputs reads the stored inputs whose hashes a run names. The error is a *PrunedError when one is not stored.
-func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (bodies inputs, err error) {
-	for i, in := range []struct {
+func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (in inputs, err error) {
+	type input struct {
 		what string
 		hash common.Hash
-	}{{"parameters", run.Params}, {"table of tags", run.Tags}, {"roots", run.Roots}, {"links", run.Links},
-		{"list of validation contracts", run.Validations}, {"policy of sources", run.Sources},
-		{"credentials", run.Credentials}, {"scales of feedback files", run.FileScales}} {
-		if i >= inSources && in.hash == (common.Hash{}) {
-			continue // the run read no source, or no file stated a scale
+		into *[]byte
+	}
+	list := []input{{"parameters", run.Params, &in.params}, {"table of tags", run.Tags, &in.tags},
+		{"roots", run.Roots, &in.roots}, {"links", run.Links, &in.links}}
+	if run.Validations == (common.Hash{}) { // the run does not name its list
+		now, err := trustdb.AllowedValidations(ctx, db, run.ChainID)
+		if err != nil {
+			return in, err
 		}
-		if in.hash == (common.Hash{}) && i == inValidations { // the run does not name its list
-			now, err := trustdb.AllowedValidations(ctx, db, run.ChainID)
-			if err != nil {
-				return bodies, err
-			}
-			bodies[i] = replay.EncodeValidations(now)
-			continue
+		in.validations = replay.EncodeValidations(now)
+	}
+	for _, i := range []input{{"list of validation contracts", run.Validations, &in.validations},
+		{"policy of sources", run.Sources, &in.sources}, {"credentials", run.Credentials, &in.credentials},
+		{"scales of feedback files", run.FileScales, &in.scales}} {
+		if i.hash != (common.Hash{}) { // else the run read no source, or no file stated a scale
+			list = append(list, i)
 		}
-		body, err := trustdb.ReadInput(ctx, db, in.hash)
+	}
+	for _, i := range list {
+		*i.into, err = trustdb.ReadInput(ctx, db, i.hash)
 		if errors.Is(err, repute.ErrNotFound) {
-			return bodies, &replay.PrunedError{What: fmt.Sprintf("the %s with sha256 %s", in.what, in.hash)}
+			return in, &replay.PrunedError{What: fmt.Sprintf("the %s with sha256 %s", i.what, i.hash)}
 		}
 		if err != nil {
-			return bodies, err
+			return in, err
 		}
-		bodies[i] = body
 	}
-	return bodies, nil
+	return in, nil
 }
 
-// inputs are the encoded inputs of a run besides events: parameters, tags, roots, links, validation contracts, policy
-// of sources, credentials, and scales that feedback files state.
-type inputs [8][]byte
-
-// Indices in inputs.
-const (
-	inValidations = 4 + iota
-	inSources
-	inCredentials
-	inScales
-)
+// inputs are the encoded inputs of a run besides events. sources, credentials and scales, which feedback files state,
+// are empty when the run has none.
+type inputs struct {
+	params, tags, roots, links, validations, sources, credentials, scales []byte
+}
 
 // credits decodes policy and credentials of a run and returns the credits of its raters, nil when it read no source.
 func (in inputs) credits(run trustdb.Run) (*trust.Credits, error) {
-	if len(in[inSources]) == 0 {
+	if len(in.sources) == 0 {
 		return nil, nil
 	}
-	policy, err := source.Parse(in[inSources])
+	policy, err := source.Parse(in.sources)
 	if err != nil {
 		return nil, err
 	}
-	held, err := source.Decode(in[inCredentials])
+	held, err := source.Decode(in.credentials)
 	if err != nil {
 		return nil, err
 	}
@@ -108,29 +108,29 @@ func (in inputs) credits(run trustdb.Run) (*trust.Credits, error) {
 }
 
 // walk decodes the stored inputs of a run and walks its graph by roots again.
-func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run) (*walked, error) {
-	params, err := trust.ParseParams(in[0], in[1])
+func (in inputs) walk(ctx context.Context, from *rows.Store, run trustdb.Run) (*walked, error) {
+	params, err := trust.ParseParams(in.params, in.tags)
 	if err != nil {
 		return nil, err
 	}
-	roots, err := replay.DecodeRoots(in[2])
+	roots, err := replay.DecodeRoots(in.roots)
 	if err != nil {
 		return nil, err
 	}
-	links, err := replay.DecodeLinks(in[3])
+	links, err := replay.DecodeLinks(in.links)
 	if err != nil {
 		return nil, err
 	}
-	validations, err := replay.DecodeValidations(in[inValidations])
+	validations, err := replay.DecodeValidations(in.validations)
 	if err != nil {
 		return nil, err
 	}
-	scales, err := replay.DecodeFileScales(in[inScales])
+	scales, err := replay.DecodeFileScales(in.scales)
 	if err != nil {
 		return nil, err
 	}
-	of := GraphOf{Links: trust.LinksOf(links), Validations: validations, Scales: scales}
-	return walkRun(ctx, db, run, params, roots, of)
+	of := rows.GraphOf{Links: trust.LinksOf(links), Validations: validations, Scales: scales}
+	return walkRun(ctx, from, run, params, roots, of)
 }
 
 // walked is a run's graph with the weights by roots alone.
@@ -146,12 +146,12 @@ type walked struct {
 
 // walkRun builds the graph of a run and computes its weights. The error is a *replay.PrunedError when the weights of a
 // stored run come out differently.
-func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.Params, set []repute.TrustRoot,
-	of GraphOf) (*walked, error) {
+func walkRun(ctx context.Context, from *rows.Store, run trustdb.Run, params *trust.Params, set []repute.TrustRoot,
+	of rows.GraphOf) (*walked, error) {
 	roots, writers := trust.RootsAt(set, run.Block.Time), trust.WritersAt(set, run.Block.Time)
 	params, refused := params.WithRoots(writers)
-	of.ChainID, of.Block, of.Roots = run.ChainID, run.Block, roots
-	graph, reader, err := ReadGraph(ctx, db, of, params)
+	of.Block, of.Roots, of.Anew = run.Block, roots, run.Repaired > 0
+	graph, reader, err := from.Graph(ctx, of, params)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,8 @@ func (w *walked) credited(credits *trust.Credits) (*basis, error) {
 			run.Block.Number, run.Epoch)}
 	}
 	covers, known := w.reader.Coverage(weights)
-	return &basis{run, w.params, weights, w.reader.Scales(), covers, known, w.refused, w.validations}, nil
+	return &basis{run, w.params, weights, w.reader.Scales(), covers, known, w.refused, w.validations,
+		&built{}}, nil
 }
 
 // knownAgents returns how many known agents an identity has as of the run: see trust.GraphReader.Coverage.

@@ -14,6 +14,7 @@ import (
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/replay"
+	"repute/trust/rows"
 	"repute/trust/source"
 )
 
@@ -28,8 +29,16 @@ type keeper struct {
 	scorers [reasons]*scoreRun // each is used by one loop only
 	lists   listed             // hashes of the roots and links that were read last
 	reads   int                // how often roots and links were read, for tests
-	policy  *source.Policy     // another engine's policy of sources that was read last
-	retry   sourceRetry
+	// rows are the agents and ratings as of the newest run that this engine has loaded.
+	rows   *rows.Store
+	reread passNumber     // the pass that rows were read anew for
+	policy *source.Policy // another engine's policy of sources that was read last
+	retry  sourceRetry
+}
+
+// newKeeper returns the keeper of a chain.
+func newKeeper(e *Engine, chain uint64) *keeper {
+	return &keeper{Engine: e, chain: chain, rows: rows.New(e.db, chain)}
 }
 
 // run keeps the scores of a chain up to date until ctx ends. Three loops run concurrently: walk begins a run at the end
@@ -142,7 +151,7 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 			return run, bodies, false, err
 		}
 	}
-	p, err := trust.ParseParams(bodies[0], bodies[1])
+	p, err := trust.ParseParams(bodies.params, bodies.tags)
 	if err != nil {
 		return run, bodies, false, err
 	}
@@ -159,8 +168,9 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 	boundary := boundaryOf(c, last, final, length)
 	run = trustdb.Run{ChainID: k.chain, Run: last.Run + 1, Epoch: boundary / length, Boundary: boundary,
 		Scorer: EngineVersion,
-		Params: replay.HashInput(bodies[0]), Tags: replay.HashInput(bodies[1]), Roots: k.lists.roots, Links: k.lists.links,
-		Validations: replay.HashInput(bodies[inValidations]), Sources: sources, Repaired: c.Repaired,
+		Params: replay.HashInput(bodies.params), Tags: replay.HashInput(bodies.tags),
+		Roots: k.lists.roots, Links: k.lists.links,
+		Validations: replay.HashInput(bodies.validations), Sources: sources, Repaired: c.Repaired,
 		VerifiedTo: c.VerifiedTo}
 	if last.Run > 0 && run.Boundary < last.Boundary { // an epoch was longer once
 		run.Epoch, run.Boundary = last.Epoch, last.Boundary
@@ -205,15 +215,16 @@ func boundaryOf(c trustdb.Chain, last trustdb.Run, final, length uint64) uint64 
 // When two engines have different parameters, the engine that was started last decides; the other uses those of the
 // last run.
 func (k *keeper) inputs(ctx context.Context, c trustdb.Chain, last trustdb.Run) (bodies inputs, err error) {
-	bodies[0], bodies[1] = k.files[0], k.files[1]
+	bodies.params, bodies.tags = k.files[0], k.files[1]
 	if k.settled && last.Run > 0 {
-		for i, hash := range []*[32]byte{(*[32]byte)(&last.Params), (*[32]byte)(&last.Tags)} {
-			if bodies[i], err = trustdb.ReadInput(ctx, k.db, *hash); err != nil {
-				return bodies, err
-			}
+		if bodies.params, err = trustdb.ReadInput(ctx, k.db, last.Params); err != nil {
+			return bodies, err
+		}
+		if bodies.tags, err = trustdb.ReadInput(ctx, k.db, last.Tags); err != nil {
+			return bodies, err
 		}
 	}
-	bodies[inValidations] = replay.EncodeValidations(c.Validations)
+	bodies.validations = replay.EncodeValidations(c.Validations)
 	return bodies, nil
 }
 
@@ -252,7 +263,7 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 	}
 	unnumbered := run
 	unnumbered.Run, unnumbered.Sources = 0, common.Hash{} // weights and credentials of the run are not known yet
-	if err := k.keep(ctx, bodies[0], bodies[1], bodies[inValidations]); err != nil {
+	if err := k.keep(ctx, bodies.params, bodies.tags, bodies.validations); err != nil {
 		return err
 	}
 	got, err := k.askSources(ctx, &run, last)
@@ -311,7 +322,7 @@ func (k *keeper) walkWith(ctx context.Context, run *trustdb.Run, unnumbered trus
 	if err != nil {
 		return nil, err
 	}
-	w, err := in.walk(ctx, k.db, unnumbered)
+	w, err := in.walk(ctx, k.rows, unnumbered)
 	if err != nil {
 		return nil, err
 	}
@@ -327,7 +338,7 @@ func (k *keeper) walkWith(ctx context.Context, run *trustdb.Run, unnumbered trus
 func (k *keeper) takeOver(ctx context.Context, last, next trustdb.Run, bodies inputs) error {
 	read, cancel := context.WithTimeout(ctx, maxGraphRead)
 	defer cancel()
-	b, err := basisOf(read, k.db, last)
+	b, err := basisOf(read, k.db, k.rows, last)
 	if err == nil {
 		k.basis.Store(b)
 		return nil

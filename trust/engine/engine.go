@@ -101,7 +101,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		for _, c := range chains {
 			if !started[c.ChainID] {
 				started[c.ChainID] = true
-				k := &keeper{Engine: e, chain: c.ChainID}
+				k := newKeeper(e, c.ChainID)
 				running.Go(func() { k.run(ctx) })
 			}
 		}

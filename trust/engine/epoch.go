@@ -7,12 +7,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"golang.org/x/sync/errgroup"
 
 	"repute"
 	"repute/store"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/rows"
 )
 
 // epoch is one execution of the pass that scores all agents of a chain for a run. It works in batches, in the order of
@@ -22,12 +24,23 @@ type epoch struct {
 	pass  trustdb.Pass
 	lease store.Lease
 	kept  *trustdb.Kept
+	rows  *rows.Store
+	// unlike are the agents whose evidence is not that of rows.
+	unlike map[repute.TokenID]bool
+	// large has how many ratings of each large agent were revoked.
+	large map[repute.TokenID]int64
 	// workers compute scores concurrently, one for each processor.
 	workers []*scoreRun
 }
 
 // passAgents is the largest number of agents of a batch. maxRows also limits their ratings.
 const passAgents = 4096
+
+// passNumber identifies a pass.
+type passNumber struct {
+	run    uint64
+	number int64
+}
 
 // pass scores all agents for the newest run, or continues a pass that another engine began. done reports whether it
 // completed the pass. rescore calls it at each poll. A lease keeps other engines from scoring the same chain.
@@ -56,7 +69,15 @@ func (k *keeper) pass(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	e := &epoch{scoreRun: k.scorer(b, byRun), pass: p, lease: lease}
+	if again := (passNumber{p.Run, p.Number}); p.Number > 1 && k.reread != again { // every agent may have changed
+		if err := k.rows.At(ctx, b.run.Block, b.validations, true); err != nil {
+			return false, err
+		}
+		k.reread = again
+	}
+	e := &epoch{scoreRun: k.scorer(b, byRun), pass: p, lease: lease, rows: k.rows}
+	e.penalized = map[common.Address]bool{}
+	defer func() { e.penalized = nil }()
 	for range runtime.GOMAXPROCS(0) {
 		scorer := trust.NewScorer(b.weights, b.params)
 		e.workers = append(e.workers, &scoreRun{Engine: k.Engine, basis: b, scorer: scorer})
@@ -82,6 +103,16 @@ type batch struct {
 // run scores the remaining agents of the pass and returns how many it scored.
 func (e *epoch) run(ctx context.Context) (n int, err error) {
 	if e.kept, err = trustdb.ReadKept(ctx, e.db, e.pass, e.basis.run.Block.Number); err != nil {
+		return 0, err
+	}
+	run := &e.basis.run
+	if e.unlike, err = trustdb.UnlikeRun(ctx, e.db, run.ChainID, run.Block.Number, e.basis.validations); err != nil {
+		return 0, err
+	}
+	if e.large, err = trustdb.LargeAgents(ctx, e.db, run.ChainID, e.basis.validations); err != nil {
+		return 0, err
+	}
+	if e.penalized, err = trustdb.PenalizedIdentities(ctx, e.db, run.ChainID); err != nil {
 		return 0, err
 	}
 	loaded, scored := make(chan batch), make(chan batch)
@@ -120,6 +151,64 @@ func (e *epoch) loadAll(ctx context.Context, to chan<- batch) error {
 		}
 		p.After = agents[len(agents)-1].TokenID.Dec()
 	}
+}
+
+// load returns the evidence about the agents of a batch: from memory, or from the database where memory has not all of
+// it.
+func (e *epoch) load(ctx context.Context, agents []trustdb.StaleAgent) (*work, error) {
+	w := &work{agents: agents, now: make([]*subject, len(agents)), last: make([]*subject, len(agents)),
+		found: make([]found, len(agents))}
+	var now, last []*subject
+	var others []trustdb.StaleAgent
+	var at []int // indices of others
+	for i, a := range agents {
+		one := e.remembered(a.TokenID)
+		if one == nil {
+			others, at = append(others, a), append(at, i)
+			continue
+		}
+		w.now[i], now = one, append(now, one)
+		if a.Final {
+			again := *one
+			w.last[i], last = &again, append(last, &again)
+		}
+	}
+	if err := e.complete(ctx, now, false); err != nil {
+		return nil, err
+	}
+	for i, s := range w.last { // the agents have the same URIs as of both blocks
+		if s != nil {
+			s.Validations, s.Identity = w.now[i].Validations, w.now[i].Identity
+		}
+	}
+	if err := e.addRelated(ctx, last, true); err != nil || len(others) == 0 {
+		return w, err
+	}
+	rest, err := e.scoreRun.load(ctx, others)
+	if err != nil {
+		return nil, err
+	}
+	for i, to := range at {
+		w.now[to], w.last[to] = rest.now[i], rest.last[i]
+	}
+	return w, nil
+}
+
+// remembered returns the evidence about an agent that is in memory, nil when it is not.
+func (e *epoch) remembered(token repute.TokenID) *subject {
+	if e.unlike[token] {
+		return nil
+	}
+	b := e.basis
+	agent, evidence, ok := e.rows.Evidence(b.run.Block, token, b.params, b.weights, b.scales)
+	if !ok {
+		return nil
+	}
+	out := &subject{Evidence: evidence, judged: true}
+	if out.built = e.accountFor(&agent, &evidence); out.built != nil {
+		out.account = out.built.account
+	}
+	return out
 }
 
 // send sends a batch and reports whether it was received before ctx ended.
@@ -188,5 +277,13 @@ func (e *epoch) save(ctx context.Context, b batch) error {
 		e.forget()
 		err = store()
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	for i, s := range b.work.now {
+		if s != nil && s.built != nil {
+			e.basis.built.add(b.work.agents[i].TokenID, s.built)
+		}
+	}
+	return nil
 }

@@ -15,8 +15,10 @@ type Steps struct{ k *keeper }
 // NewSteps makes an engine of one chain that does not run.
 func NewSteps(db *store.DB, params []byte, chain uint64) (*Steps, error) {
 	e, err := New(db, EngineOptions{Params: params})
-	SmallBatches(e)
-	return &Steps{&keeper{Engine: e, chain: chain}}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Steps{newKeeper(e, chain)}, err
 }
 
 // Walk takes over the newest run.

@@ -8,8 +8,8 @@ import (
 
 	"repute"
 	"repute/store/trustdb"
-	"repute/trust/engine"
 	"repute/trust/flow"
+	"repute/trust/rows"
 )
 
 // All agents of an accountable identity are limited: those that were registered ahead and lie unused, one that it bought, and
@@ -158,7 +158,7 @@ func TestHandedOnAtOnce(t *testing.T) {
 	}
 	of, err := trustdb.ReadEvidence(t.Context(), db, newestID(3), repute.At{Finality: repute.Latest}, nil)
 	ok(t, err)
-	e := engine.EvidenceOf(of, flow.NewGraphBuilder().Build().Walk(nil, flow.Params{}), nil)
+	e := rows.EvidenceOf(of, flow.NewGraphBuilder().Build().Walk(nil, flow.Params{}), nil)
 	if e.Registrar != person(8) || e.Tenures[0].Owner != person(13) || len(e.Actions) > 0 {
 		t.Errorf("registered by %s, first had by %s, actions %v", e.Registrar, e.Tenures[0].Owner, e.Actions)
 	}

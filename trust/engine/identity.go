@@ -78,15 +78,15 @@ func declares(id repute.AgentID, wallet common.Address, r *repute.Registration) 
 
 // identities are what the checks found of agents that have scores: of final ones by the URIs
 // of the run's block. None where no gate asks.
-func (s *scoreRun) identities(ctx context.Context, subjects []trustdb.Subject,
+func (s *scoreRun) identities(ctx context.Context, subjects []*subject,
 	final bool) (map[repute.TokenID]*trust.Identity, error) {
 	if !s.basis.params.ChecksIdentity() {
 		return nil, nil
 	}
-	of := make(map[repute.TokenID]*trustdb.Subject, len(subjects))
+	of := make(map[repute.TokenID]*subject, len(subjects))
 	tokens := make([]repute.TokenID, 0, len(subjects))
 	for i := range subjects {
-		of[subjects[i].Agent.TokenID] = &subjects[i]
+		of[subjects[i].Agent.TokenID] = subjects[i]
 		tokens = append(tokens, subjects[i].Agent.TokenID)
 	}
 	var at *uint64

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/rows"
 )
 
 // largeRows is the largest number of ratings in the cache of large agents, about 150 bytes each.
@@ -30,6 +32,56 @@ func newLarge() *cache[repute.TokenID, *large] {
 		func(l *large) int64 { return l.size }, func(id repute.TokenID) string { return id.Dec() })
 }
 
+// built has the accounts of large agents that a pass made, so that the first event after an epoch does not read all
+// ratings of the agent. Nobody else uses an account in it.
+type built struct {
+	mu   sync.Mutex
+	of   map[repute.TokenID]*large
+	size int64
+}
+
+// add adds an account, unless that would be more ratings than the cache of large agents has.
+func (b *built) add(id repute.TokenID, l *large) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.size+l.size > largeRows {
+		return
+	}
+	if b.of == nil {
+		b.of = map[repute.TokenID]*large{}
+	}
+	b.of[id] = l
+	b.size += l.size
+}
+
+// take removes an account and returns it, nil when there is none.
+func (b *built) take(id repute.TokenID) *large {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.of[id]
+	if l != nil {
+		delete(b.of, id)
+		b.size -= l.size
+	}
+	return l
+}
+
+// accountFor returns the account of an agent whose ratings are all in e, nil when it is not large or needs its single
+// ratings.
+func (e *epoch) accountFor(subject *trustdb.Subject, evidence *trust.Evidence) *large {
+	revoked, isLarge := e.large[evidence.Agent.TokenID]
+	if !isLarge || e.scorer.NeedsRows(evidence) {
+		return nil
+	}
+	block := e.basis.run.Block
+	l := &large{account: e.scorer.NewAccount(evidence), belongs: belonging(subject), size: int64(len(evidence.Rows)),
+		known: trustdb.Known{Block: block.Number, Hash: block.Hash, Live: int64(len(evidence.Rows)), Revoked: revoked}}
+	if l.account.IsOpen() {
+		return nil
+	}
+	return l
+}
+
 // belonging returns a text of the addresses that decide which ratings of an agent count. An account is valid only while
 // it does not change.
 func belonging(s *trustdb.Subject) string {
@@ -48,7 +100,10 @@ func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids [
 	for _, a := range stale {
 		kept, known := s.large.peek(a.TokenID)
 		if !known {
-			continue
+			if kept = s.basis.built.take(a.TokenID); kept == nil {
+				continue
+			}
+			s.large.keep(a.TokenID, kept)
 		}
 		subject, grows, err := trustdb.ReadGrowth(ctx, s.db, s.basis.run.ChainID, a.TokenID, kept.known,
 			s.basis.validations)
@@ -72,7 +127,7 @@ func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids [
 // penalties of the agent need no single ratings.
 func (s *scoreRun) continues(kept *large, since trustdb.Subject) bool {
 	since.Block = s.viewOf(&since)
-	e := EvidenceOf(since, s.basis.weights, s.basis.scales)
+	e := rows.EvidenceOf(since, s.basis.weights, s.basis.scales)
 	return kept.account.Continues(&e) && !s.scorer.NeedsRows(&e)
 }
 

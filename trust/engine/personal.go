@@ -14,6 +14,7 @@ import (
 	"repute/trust"
 	"repute/trust/flow"
 	"repute/trust/replay"
+	"repute/trust/rows"
 )
 
 // MaxPersonalRoots is how many roots a caller may name.
@@ -198,7 +199,7 @@ func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error
 		if err != nil {
 			return nil, err
 		}
-		w, err := walkRun(ctx, r.db, run, r.params, nil, GraphOf{Links: trust.LinksOf(links), Validations: validations})
+		w, err := walkRun(ctx, rows.New(r.db, chainID), run, r.params, nil, rows.GraphOf{Links: trust.LinksOf(links), Validations: validations})
 		if err != nil {
 			return nil, err
 		}

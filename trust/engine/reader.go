@@ -17,6 +17,7 @@ import (
 	"repute/trust"
 	"repute/trust/flow"
 	"repute/trust/replay"
+	"repute/trust/rows"
 )
 
 // ReaderOptions tune a Reader. The zero value works.
@@ -310,7 +311,7 @@ func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, 
 	if err != nil {
 		return trust.Evidence{}, err
 	}
-	return EvidenceOf(subject, w, world.scales), nil
+	return rows.EvidenceOf(subject, w, world.scales), nil
 }
 
 // unvouched is a world without roots and edges, by the parameters of the run that says
@@ -321,8 +322,8 @@ func (r *Reader) unvouched(ctx context.Context, chainID uint64, none repute.Scor
 		return nil, err
 	}
 	validations, err := trustdb.AllowedValidations(ctx, r.db, chainID)
-	return &basis{trustdb.Run{ChainID: chainID}, p, flow.NewGraphBuilder().Build().Walk(nil, p.Walk),
-		new(trust.Scales), repute.Coverage{}, nil, nil, validations}, err
+	return &basis{run: trustdb.Run{ChainID: chainID}, params: p, scales: new(trust.Scales), validations: validations,
+		weights: flow.NewGraphBuilder().Build().Walk(nil, p.Walk)}, err
 }
 
 // paramsOf are the parameters that a score names; the reader's own where no engine has run.
@@ -362,13 +363,15 @@ func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error)
 	if err != nil {
 		return nil, err
 	}
-	return r.older.get(ctx, key, func(ctx context.Context) (*basis, error) { return basisOf(ctx, r.db, stored) })
+	return r.older.get(ctx, key, func(ctx context.Context) (*basis, error) {
+		return basisOf(ctx, r.db, rows.New(r.db, stored.ChainID), stored)
+	})
 }
 
 // worldFor computes the parameters and weights of a run once for all callers that wait.
 func (r *Reader) worldFor(ctx context.Context, run trustdb.Run) (*basis, error) {
 	return r.worlds.get(ctx, worldKey{chain: run.ChainID, run: run.Run}, func(ctx context.Context) (*basis, error) {
-		return basisOf(ctx, r.db, run)
+		return basisOf(ctx, r.db, rows.New(r.db, run.ChainID), run)
 	})
 }
 

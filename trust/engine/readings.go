@@ -99,15 +99,15 @@ func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.
 	if err != nil || policy == nil {
 		return nil, err
 	}
-	held, before, err := k.lastReadings(ctx, last)
-	if err != nil {
-		return nil, err
-	}
 	read, err := statesOf(&last)
 	if err != nil {
 		return nil, err
 	}
 	ask := slices.DeleteFunc(k.sourcesOn(policy, read), func(s *source.Source) bool { return s.Read.Payments != nil })
+	held, before, err := k.lastReadings(ctx, last, read)
+	if err != nil {
+		return nil, err
+	}
 	readings, err := k.readSources(ctx, run, ask, source.Past{States: before, Credentials: held})
 	if err != nil {
 		return nil, err
@@ -281,15 +281,12 @@ func stateOf(states []source.State, id string) *source.State {
 	return &states[at]
 }
 
-// lastReadings returns the credentials that the last run used, and the states of its readings. The credentials are
-// empty when they are no longer stored. Pinned implementations are those of the newest run that names them, even when
-// later runs read no source.
-func (k *keeper) lastReadings(ctx context.Context, last trustdb.Run) (held []source.Credential, states []source.State,
-	err error) {
-	if states, err = statesOf(&last); err != nil {
-		return nil, nil, err
-	}
-	if states, err = k.addPins(ctx, states); err != nil || last.Credentials == (common.Hash{}) {
+// lastReadings returns the credentials that the last run used, and read, the states of its readings, with the pinned
+// implementations. The credentials are empty when they are no longer stored. Pinned implementations are those of the
+// newest run that names them, even when later runs read no source.
+func (k *keeper) lastReadings(ctx context.Context, last trustdb.Run, read []source.State) (held []source.Credential,
+	states []source.State, err error) {
+	if states, err = k.addPins(ctx, read); err != nil || last.Credentials == (common.Hash{}) {
 		return nil, states, err
 	}
 	body, err := trustdb.ReadInput(ctx, k.db, last.Credentials)

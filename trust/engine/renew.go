@@ -7,6 +7,7 @@ import (
 	"repute"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/rows"
 )
 
 // renew finds what the newest run makes of a score that was kept from an earlier run, where
@@ -44,7 +45,7 @@ func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 	if as == nil && subjects[0].Updated.Number > run.Block.Number {
 		subjects[0].Block = subjects[0].Updated
 	}
-	n.evidence = EvidenceOf(subjects[0], n.world.weights, n.world.scales)
+	n.evidence = rows.EvidenceOf(subjects[0], n.world.weights, n.world.scales)
 	err = r.addManifest(ctx, &n)
 	if errors.Is(err, repute.ErrGone) { // something happened since, as of which there is no score yet
 		return false, nil

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -13,7 +12,7 @@ import (
 	"repute"
 	"repute/store/trustdb"
 	"repute/trust"
-	"repute/trust/replay"
+	"repute/trust/rows"
 )
 
 // claimFor is how long a claim of stale agents lasts. Work that finishes after its claim
@@ -93,7 +92,11 @@ type scoreRun struct {
 	basis  *basis
 	scorer *trust.Scorer
 	large  *cache[repute.TokenID, *large] // nil for the loop of a run, which reads all ratings
-	grown  int                            // how often ratings were added to a cached account, for tests
+	// penalized are the identities with penalties when a pass began, nil outside of passes. A penalty that is stored
+	// later makes all agents of its identity stale.
+	penalized map[common.Address]bool
+	cached    evaluations
+	grown     int // how often ratings were added to a cached account, for tests
 }
 
 // score computes and stores the scores of claimed agents, provisional and final ones.
@@ -141,6 +144,7 @@ type subject struct {
 	judged bool // the agent has, or had, ratings or answers of validation contracts
 	// account has the ratings of an agent with very many, instead of Rows; nil for other agents.
 	account *trust.Account
+	built   *large // of account, when a pass made it
 }
 
 // load reads the evidence about agents: as of the newest block, and as of the run's block for agents whose final score
@@ -189,10 +193,6 @@ func (s *scoreRun) evidence(ctx context.Context, subjects []trustdb.Subject, ind
 	if len(subjects) == 0 {
 		return out, nil
 	}
-	who, err := s.identities(ctx, subjects, final)
-	if err != nil {
-		return nil, err
-	}
 	list := make([]*subject, len(subjects))
 	for i := range subjects {
 		from := &subjects[i]
@@ -200,8 +200,8 @@ func (s *scoreRun) evidence(ctx context.Context, subjects []trustdb.Subject, ind
 		if !final {
 			from.Block = s.viewOf(from)
 		}
-		list[i] = &subject{Evidence: EvidenceOf(*from, s.basis.weights, s.basis.scales), judged: from.Judged}
-		list[i].Validations, list[i].Identity = s.basis.run.Validations, who[from.Agent.TokenID]
+		var err error
+		list[i] = &subject{Evidence: rows.EvidenceOf(*from, s.basis.weights, s.basis.scales), judged: from.Judged}
 		if !final {
 			if list[i].account, err = s.accountOf(from, &list[i].Evidence); err != nil {
 				return nil, err
@@ -209,7 +209,20 @@ func (s *scoreRun) evidence(ctx context.Context, subjects []trustdb.Subject, ind
 		}
 		out[index[from.Agent.TokenID]] = list[i]
 	}
-	return out, s.addRelated(ctx, list, final)
+	return out, s.complete(ctx, list, final)
+}
+
+// complete adds to evidence what does not follow from the agent's own events: the checks of its identity, and related
+// agents.
+func (s *scoreRun) complete(ctx context.Context, list []*subject, final bool) error {
+	who, err := s.identities(ctx, list, final)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		e.Validations, e.Identity = s.basis.run.Validations, who[e.Agent.TokenID]
+	}
+	return s.addRelated(ctx, list, final)
 }
 
 // judge computes the provisional and the final score of the i-th agent of a batch. finish encodes their results.
@@ -296,6 +309,9 @@ func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) 
 	}
 	for _, e := range list {
 		for _, identity := range e.AffiliatedIdentities() {
+			if s.penalized != nil && !s.penalized[identity] {
+				continue
+			}
 			behind = append(behind, trustdb.Affiliation{TokenID: e.Agent.TokenID, Identity: identity})
 		}
 	}
@@ -327,7 +343,8 @@ func (s *scoreRun) one(ctx context.Context, e *subject, final bool) (*evaluated,
 			return nil, err
 		}
 	}
-	out := &evaluated{manifest: replay.ManifestOf(&e.Evidence).Encode(), result: &own}
+	manifest, named := s.cached.manifestOf(&e.Evidence)
+	out := &evaluated{manifest: manifest, result: &own}
 	out.Penalties = s.scorer.Penalties(free, &own)
 	for i := range out.Penalties {
 		out.Penalties[i].Score, out.Penalties[i].High = stepped(out.Penalties[i].Score), stepped(out.Penalties[i].High)
@@ -337,8 +354,8 @@ func (s *scoreRun) one(ctx context.Context, e *subject, final bool) (*evaluated,
 		out.result = &limited
 	}
 	out.Score = numbersOf(out.result)
-	out.Score.Block, out.Evidence, out.Scorer = e.Block, replay.HashInput(out.manifest), s.basis.run.Scorer
-	out.Guarded, out.facts = out.result.Guard != nil, factsOf(out.result)
+	out.Score.Block, out.Score.Evidence, out.Scorer = e.Block, named, s.basis.run.Scorer
+	out.Guarded, out.facts = out.result.Guard != nil, s.cached.factsOf(out.result)
 	return out, nil
 }
 
@@ -377,22 +394,4 @@ func numbersOf(r *trust.Result) repute.Score {
 		Tags:   r.TagTable,
 		Status: r.Status, Score: r.Score, Low: r.Low, High: r.High, Mean: r.Mean,
 		Confidence: r.Confidence.Round(1_000_000), Tier: r.Tier}
-}
-
-// factsOf returns a hash of the fields of a result that do not change gradually with the age of ratings. Scores with
-// equal facts and nearly equal numbers are not stored again.
-func factsOf(r *trust.Result) common.Hash {
-	passed := []string{}
-	for _, g := range r.Gates {
-		if g.Passed {
-			passed = append(passed, g.ID)
-		}
-	}
-	b, _ := json.Marshal(struct { // of strings and numbers: it cannot fail
-		Status                             trust.Status
-		Tier, Rows, Excluded, For, Against int
-		Passed                             []string
-		Guard                              *trust.GuardView
-	}{r.Status, r.Tier, r.Rows, r.Excluded, r.PathsFor, r.PathsAgainst, passed, r.Guard})
-	return sha256.Sum256(b)
 }

@@ -9,9 +9,9 @@ import (
 	"repute/store"
 	"repute/store/trustdb"
 	"repute/trust"
-	"repute/trust/engine"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rows"
 )
 
 // scoreOf is an agent's score by the ledger's roots at its tip, and how many edges the
@@ -25,13 +25,13 @@ func scoreOf(t *testing.T, l *ledger, db *store.DB, id repute.TokenID) (trust.Re
 		roots = append(roots, flow.Root{Address: person(i), Weight: fixed.One})
 	}
 	listed := l.chain.Validations
-	g, reader, err := engine.ReadGraph(t.Context(), db, engine.GraphOf{ChainID: l.chain.ID, Block: l.tip(), Roots: roots,
+	g, reader, err := rows.New(db, l.chain.ID).Graph(t.Context(), rows.GraphOf{Block: l.tip(), Roots: roots,
 		Validations: listed}, p)
 	ok(t, err)
 	said, err := trustdb.ReadEvidence(t.Context(), db, repute.AgentID{ChainID: l.chain.ID, Registry: identity,
 		TokenID: id}, repute.At{Block: l.tip().Number}, listed)
 	ok(t, err)
-	e := engine.EvidenceOf(said, g.Walk(roots, p.Walk), reader.Scales())
+	e := rows.EvidenceOf(said, g.Walk(roots, p.Walk), reader.Scales())
 	e.Block = l.tip()
 	return trust.Score(e, p), g.Edges()
 }

@@ -7,6 +7,7 @@ import (
 	"repute/store"
 	"repute/store/trustdb"
 	"repute/trust/flow"
+	"repute/trust/rows"
 	"repute/trust/source"
 )
 
@@ -44,7 +45,7 @@ func Spent(ctx context.Context, db *store.DB, run trustdb.Run, s *source.Source)
 	if err != nil {
 		return source.Reading{}, err
 	}
-	w, err := in.walk(ctx, db, run)
+	w, err := in.walk(ctx, rows.New(db, run.ChainID), run)
 	if err != nil {
 		return source.Reading{}, err
 	}

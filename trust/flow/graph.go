@@ -94,6 +94,9 @@ type edge struct{ from, to, weight uint32 }
 // NewGraphBuilder returns an empty builder.
 func NewGraphBuilder() *GraphBuilder { return &GraphBuilder{ids: map[common.Address]uint32{}} }
 
+// Grow makes room for so many edges.
+func (b *GraphBuilder) Grow(edges int) { b.edges = slices.Grow(b.edges, edges) }
+
 // Add makes an address known and returns its number for Rates, Link and Vouch.
 func (b *GraphBuilder) Add(a common.Address) uint32 {
 	id, ok := b.ids[a]
@@ -198,8 +201,9 @@ func (b *GraphBuilder) number() []uint32 {
 // sortEdges orders edges by receiver and giver, and keeps the heaviest of each pair.
 func sortEdges(edges []edge, nodes int) []edge {
 	edges = slices.DeleteFunc(edges, func(e edge) bool { return e.from == e.to })
-	edges = bucket(edges, nodes, func(e edge) uint32 { return e.from })
-	edges = bucket(edges, nodes, func(e edge) uint32 { return e.to })
+	other := make([]edge, len(edges))
+	bucket(edges, other, nodes, func(e edge) uint32 { return e.from })
+	bucket(other, edges, nodes, func(e edge) uint32 { return e.to })
 	out := edges[:0]
 	for _, e := range edges {
 		if n := len(out); n > 0 && out[n-1].from == e.from && out[n-1].to == e.to {
@@ -211,8 +215,8 @@ func sortEdges(edges []edge, nodes int) []edge {
 	return out
 }
 
-// bucket is a stable counting sort: comparing ten million edges takes ten times longer.
-func bucket(edges []edge, nodes int, key func(edge) uint32) []edge {
+// bucket is a stable counting sort into another list as long: comparing ten million edges takes ten times longer.
+func bucket(edges, to []edge, nodes int, key func(edge) uint32) {
 	next := make([]uint32, nodes+1)
 	for _, e := range edges {
 		next[key(e)+1]++
@@ -220,13 +224,11 @@ func bucket(edges []edge, nodes int, key func(edge) uint32) []edge {
 	for n := range nodes {
 		next[n+1] += next[n]
 	}
-	out := make([]edge, len(edges))
 	for _, e := range edges {
 		k := key(e)
-		out[next[k]] = e
+		to[next[k]] = e
 		next[k]++
 	}
-	return out
 }
 
 // connect fills the in-edges: a giver's trust is divided among those it vouches for.

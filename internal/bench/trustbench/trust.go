@@ -25,9 +25,12 @@ import (
 type TrustOptions struct {
 	// Data is a directory with trust/soc-sign-bitcoinalpha.csv and trust/alpha_gt.csv; "" or a directory
 	// without them leaves out what is measured on recorded traders: see CheckTrustData.
-	Data     string
-	Curve    []int     // numbers of ratings to recompute, ascending; none: no cost is measured
-	Trials   int       // of what always holds, 2,000
+	Data   string
+	Curve  []int // numbers of ratings to recompute, ascending; none: no cost is measured
+	Trials int   // of what always holds, 2,000
+	// Epoch is the number of ratings of the chain on which Program makes epochs; 0: it makes none.
+	Epoch    int
+	Program  bench.Program
 	Progress io.Writer // lines for a person; nil: none
 }
 
@@ -39,6 +42,7 @@ type TrustMeasurements struct {
 	Negatives []NegativeRule    `json:"negative_rules"`      // the choice between T7 and T9
 	Digests   []string          `json:"digests"`             // T15: different ones among all orders and processors
 	Cost      []Cost            `json:"cost"`                // T16
+	Epoch     *bench.TrustEpoch       `json:"epoch,omitempty"`     // T16, by the product; nil: not measured
 	VouchAge  []float64         `json:"vouch_age"`           // weight by a root's only praise, so many half-lives ago
 	Personal  float64           `json:"personal_ms"`         // walk and score by a caller's roots, slowest of twenty
 	Sources   *TrustSources     `json:"sources"`             // G1 to G8
@@ -96,7 +100,7 @@ func Trust(ctx context.Context, o TrustOptions) (r bench.Report, err error) {
 	}
 	r = bench.Report{Name: "trust", Machine: bench.Host(), Measurements: b.m, Targets: b.targets,
 		Config: map[string]any{"params": p.Version, "params_hash": p.Hash, "tags_hash": p.TagsHash, "trials": o.Trials,
-			"curve": o.Curve, "seed": bench.Seed}}
+			"curve": o.Curve, "epoch": o.Epoch, "seed": bench.Seed}}
 	for _, t := range r.Targets {
 		b.Say("%s", t)
 	}
@@ -135,7 +139,10 @@ func (b *trustBench) measure(ctx context.Context) error {
 	if err := b.digests(ctx, generated); err != nil {
 		return err
 	}
-	return b.cost(ctx)
+	if err := b.cost(ctx); err != nil {
+		return err
+	}
+	return b.epoch(ctx)
 }
 
 // trustFiles are the files of recorded traders in a directory of data.

@@ -1,14 +1,12 @@
-package engine
+package rows
 
 import (
-	"context"
 	"math"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/flow"
@@ -43,6 +41,37 @@ func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *trust.Scales) trust.
 	return e
 }
 
+// Evidence returns an agent as of the store's block without its ratings, and the evidence about it without Related and
+// Validations. ok is false
+// when the store is that of another block, or when the agent has no ratings there.
+func (s *Store) Evidence(block repute.Block, token repute.TokenID, p *trust.Params, w *flow.Weights,
+	scales *trust.Scales) (subject trustdb.Subject, e trust.Evidence, ok bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.at.Number != block.Number || s.at.Hash != block.Hash {
+		return subject, e, false
+	}
+	a := s.find(token)
+	if a == nil || len(a.ratings) == 0 {
+		return subject, e, false
+	}
+	subject = s.subjectOf(a, s.chain)
+	subject.Block = block
+	e = EvidenceOf(subject, w, scales)
+	by := s.read
+	if by != nil && (by.params != p || by.graph != w.Graph()) {
+		by = nil
+	}
+	if by != nil {
+		e.Nodes = by.nodes
+	}
+	e.Rows = make([]trust.Row, len(a.ratings))
+	for i := range a.ratings {
+		s.numbers.row(&a.ratings[i], &e.Rows[i], by)
+	}
+	return subject, e, true
+}
+
 // unix is a time in seconds since 1970, 0 for the zero time.
 func unix(t time.Time) int64 {
 	if t.IsZero() {
@@ -63,34 +92,6 @@ func rowOf(r trustdb.Row) trust.Row {
 		row.Paid, row.Payee, row.PaidAt = trust.Dollars(r.Payment.Paid), r.Payment.To, unix(r.Payment.Time)
 	}
 	return row
-}
-
-// GraphOf holds the inputs of a graph besides events and parameters.
-type GraphOf struct {
-	ChainID     uint64
-	Block       repute.Block // the view; ages run to its time
-	Roots       []flow.Root
-	Links       []trust.Link
-	Validations []common.Address // contracts whose answers count
-	Scales      []trust.FileScale
-}
-
-// ReadGraph builds the graph of a chain as of a block, through which trust flows. The reader has the scales of its
-// raters, and returns Coverage.
-func ReadGraph(ctx context.Context, db *store.DB, of GraphOf, p *trust.Params) (*flow.Graph, *trust.GraphReader, error) {
-	r := trust.NewGraphReader(of.Block, of.Roots, of.Links, p)
-	r.StateScales(of.Scales)
-	party := func(p trustdb.Party) {
-		r.Agent(p.TokenID, p.Since, p.Owner, p.Wallet)
-		for tenures := tenuresOf(p.Holders); len(tenures) > 1; tenures = tenures[1:] {
-			r.Former(p.TokenID, tenures[0])
-		}
-	}
-	edge := func(e trustdb.Edge) { r.Rating(e.TokenID, rowOf(e.Row)) }
-	if err := trustdb.ReadGraph(ctx, db, of.ChainID, of.Block.Number, of.Validations, party, edge); err != nil {
-		return nil, nil, err
-	}
-	return r.Build(), r, nil
 }
 
 // tenuresOf converts owners and wallets into tenures. Ratings from the block of a transfer

@@ -1,0 +1,249 @@
+package rows
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store/trustdb"
+)
+
+// mostChanged is the part of all agents, and of all ratings, that is read again before everything is: a half.
+const mostChanged = 2
+
+// load reads everything. The agents have no ratings before arrange, which needs no transaction: a large chain takes
+// longer to sort than the database lets a transaction wait.
+func (s *Store) load(ctx context.Context, from *trustdb.Snapshot) error {
+	s.data = data{registry: from.Chain().Identity, numbers: newNumbers()}
+	agents, ratings, err := from.Size(ctx)
+	if err != nil {
+		return err
+	}
+	r := reading{data: &s.data, from: from, index: make(map[string]uint32, agents)}
+	s.agents = make([]agent, 0, agents)
+	if err := r.readAgents(ctx, nil); err != nil {
+		return err
+	}
+	all := make([]rating, 0, ratings)
+	if all, err = r.readRatings(ctx, nil, all); err != nil {
+		return err
+	}
+	s.unsorted, s.ratings = all, len(all)
+	return s.numbers.readTags(ctx, from)
+}
+
+// arrange gives the agents the ratings that load read.
+func (s *Store) arrange() {
+	s.divide(s.agents, s.unsorted)
+	s.unsorted = nil
+}
+
+// divide sorts ratings and gives each agent its own.
+func (s *Store) divide(agents []agent, all []rating) {
+	slices.SortFunc(all, func(a, b rating) int {
+		if a.agent != b.agent {
+			return int(a.agent) - int(b.agent)
+		}
+		return inChain(a, b)
+	})
+	for first := 0; first < len(all); {
+		next := first + 1
+		undated := all[first].time == 0
+		for ; next < len(all) && all[next].agent == all[first].agent; next++ {
+			undated = undated || all[next].time == 0
+		}
+		a := &agents[all[first].agent]
+		a.ratings, a.undated = all[first:next:next], a.undated || undated
+		first = next
+	}
+}
+
+// reading reads agents and ratings.
+type reading struct {
+	*data
+	from  *trustdb.Snapshot
+	index map[string]uint32 // of agents in data, by their token ids in binary form
+	odd   []repute.TokenID  // agents that need a subject
+}
+
+// readAgents reads agents, those of tokens or all for nil, and appends them to data in order.
+func (r *reading) readAgents(ctx context.Context, tokens []repute.TokenID) error {
+	begin := len(r.agents)
+	var raw []byte
+	isOdd := false
+	end := func() {
+		if isOdd {
+			r.odd = append(r.odd, r.agents[len(r.agents)-1].token)
+		}
+		isOdd = false
+	}
+	err := r.from.States(ctx, tokens, func(state *trustdb.SnapshotState) error {
+		if len(r.agents) == begin || string(raw) != string(state.Token) {
+			end()
+			raw = append(raw[:0], state.Token...)
+			token, err := r.from.DecodeToken(raw)
+			if err != nil {
+				return fmt.Errorf("token id: %w", err)
+			}
+			r.index[string(raw)] = uint32(len(r.agents))
+			r.agents = append(r.agents, agent{token: token, owner: state.Owner, isOwn: state.Wallet == state.Owner,
+				from: state.From, began: state.Time, undated: state.Time == 0})
+		}
+		a := &r.agents[len(r.agents)-1]
+		a.undated = a.undated || state.Time == 0
+		isOdd = isOdd || state.Owner != a.owner || state.Approved != (common.Address{}) ||
+			state.Wallet != (common.Address{}) && !a.isOwn || a.isOwn && state.Wallet != a.owner
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("states: %w", err)
+	}
+	if len(r.agents) > begin {
+		end()
+	}
+	acted, err := r.from.Acted(ctx, tokens)
+	if err != nil {
+		return fmt.Errorf("actions: %w", err)
+	}
+	return r.readSubjects(ctx, append(r.odd, acted...))
+}
+
+// readSubjects sets the subjects of agents.
+func (r *reading) readSubjects(ctx context.Context, tokens []repute.TokenID) error {
+	slices.SortFunc(tokens, func(a, b repute.TokenID) int { return compare(&a, &b) })
+	tokens = slices.Compact(tokens)
+	const most = 4096
+	for part := range slices.Chunk(tokens, most) {
+		list, err := r.from.Subjects(ctx, part)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			if a := r.find(list[i].Agent.TokenID); a != nil {
+				a.subject = &list[i]
+				a.subject.Operators = nil
+			}
+		}
+	}
+	return nil
+}
+
+// readRatings appends the ratings of agents that are in index to all.
+func (r *reading) readRatings(ctx context.Context, tokens []repute.TokenID, all []rating) ([]rating, error) {
+	err := r.from.Ratings(ctx, tokens, func(row *trustdb.SnapshotRating) error {
+		i, known := r.index[string(row.Token)]
+		if !known {
+			return nil // nobody registered the agent
+		}
+		one, err := r.numbers.ratingOf(r.from, row)
+		one.agent = i
+		all = append(all, one)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("ratings: %w", err)
+	}
+	return all, err
+}
+
+// update reads the agents again that changed since the store's block. kept is false when everything must be read.
+func (s *Store) update(ctx context.Context, from *trustdb.Snapshot, block repute.Block) (kept bool, err error) {
+	if s.at.Hash == (common.Hash{}) || s.at.Number > block.Number || s.registry != from.Chain().Identity {
+		return false, nil
+	}
+	if kept, err = from.Continues(ctx, s.at, s.run); !kept || err != nil {
+		return false, err
+	}
+	changed, err := from.Changed(ctx, s.at.Number)
+	if err != nil {
+		return false, err
+	}
+	for i := range s.agents {
+		if s.agents[i].undated {
+			changed = append(changed, s.agents[i].token)
+		}
+	}
+	if len(changed) > len(s.agents)/mostChanged {
+		return false, nil
+	}
+	if len(changed) > 0 {
+		if err := s.replace(ctx, from, changed); err != nil {
+			return false, err
+		}
+	}
+	if s.reread > s.ratings/mostChanged {
+		return false, nil
+	}
+	return s.counts(ctx, from, block)
+}
+
+// replace reads agents again.
+func (s *Store) replace(ctx context.Context, from *trustdb.Snapshot, tokens []repute.TokenID) error {
+	slices.SortFunc(tokens, func(a, b repute.TokenID) int { return compare(&a, &b) })
+	tokens = slices.Compact(tokens)
+	part := data{numbers: s.numbers}
+	r := reading{data: &part, from: from, index: make(map[string]uint32, len(tokens))}
+	if err := r.readAgents(ctx, tokens); err != nil {
+		return err
+	}
+	all, err := r.readRatings(ctx, tokens, nil)
+	if err != nil {
+		return err
+	}
+	s.numbers = part.numbers
+	if err := s.numbers.readTags(ctx, from); err != nil {
+		return err
+	}
+	s.divide(part.agents, all)
+	s.reread += len(all)
+	s.merge(part.agents)
+	return nil
+}
+
+// merge replaces agents and adds those that are new. Both lists are in order.
+func (s *Store) merge(changed []agent) {
+	added := 0
+	for i := range changed {
+		if known := s.find(changed[i].token); known != nil {
+			*known = changed[i]
+			continue
+		}
+		changed[added] = changed[i]
+		added++
+	}
+	changed = changed[:added]
+	old := len(s.agents)
+	s.agents = append(s.agents, changed...)
+	for to := len(s.agents) - 1; len(changed) > 0 && to >= 0; to-- { // from the end, as they are in one list
+		last := &changed[len(changed)-1]
+		if old > 0 && compare(&s.agents[old-1].token, &last.token) > 0 {
+			s.agents[to] = s.agents[old-1]
+			old--
+			continue
+		}
+		s.agents[to] = *last
+		changed = changed[:len(changed)-1]
+	}
+}
+
+// counts reports whether agents and ratings are as many as the database counts among agents without a later event.
+func (s *Store) counts(ctx context.Context, from *trustdb.Snapshot, block repute.Block) (bool, error) {
+	later, err := from.Changed(ctx, block.Number)
+	if err != nil {
+		return false, err
+	}
+	agents, ratings := int64(len(s.agents)), int64(0)
+	for i := range s.agents {
+		ratings += int64(len(s.agents[i].ratings))
+	}
+	for _, token := range later {
+		if a := s.find(token); a != nil {
+			agents, ratings = agents-1, ratings-int64(len(a.ratings))
+		}
+	}
+	wantAgents, wantRatings, err := from.Counts(ctx)
+	return agents == wantAgents && ratings == wantRatings, err
+}

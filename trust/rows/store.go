@@ -1,0 +1,154 @@
+package rows
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+	"repute/store/trustdb"
+	"repute/trust"
+)
+
+// Store has the agents and the live ratings of a chain as of a block. It is safe for concurrent use.
+type Store struct {
+	db    *store.DB
+	chain uint64
+
+	mu sync.RWMutex
+	data
+	loads int // how often everything was read, for tests
+}
+
+// data is the content of a Store.
+type data struct {
+	registry common.Address
+	at       repute.Block // the zero block when nothing is loaded
+	run      uint64       // newest run when it was read
+	agents   []agent      // in order of their token ids
+	numbers  numbers
+	// operators are those of each owner.
+	operators map[common.Address][]common.Address
+	// answers are the latest answers of the validation contracts, by agent.
+	answers map[repute.TokenID][]trust.Row
+	// reread counts the ratings that were read again since everything was read: as many rows of the first reading are
+	// not used any more.
+	reread, ratings int
+	unsorted        []rating  // all ratings between load and arrange
+	read            *readings // nil before Graph
+}
+
+// agent is an agent with its ratings in chain order.
+type agent struct {
+	token   repute.TokenID
+	owner   common.Address
+	isOwn   bool // the owner is the verified wallet too; otherwise there is none, unless subject says so
+	undated bool // the time of some block is unknown, and may become known
+	from    uint64
+	began   int64 // time of block from in Unix seconds, 0 when unknown
+	ratings []rating
+	// subject is set for agents that had several owners or wallets, another wallet than the owner, or an approved
+	// address, or that somebody acted for. It has neither operators nor rows.
+	subject *trustdb.Subject
+}
+
+// rating is a live rating. writer and kind are numbers in numbers.
+type rating struct {
+	agent        uint32 // index of the agent while everything is read
+	writer, kind uint32
+	block, log   uint32
+	time         uint32 // of the block in Unix seconds, 0 when unknown
+	uri          uint32 // key of the row in uris
+}
+
+// inChain orders ratings of one agent.
+func inChain(a, b rating) int {
+	return cmp.Or(cmp.Compare(a.block, b.block), cmp.Compare(a.log, b.log))
+}
+
+// New returns an empty Store of a chain.
+func New(db *store.DB, chain uint64) *Store { return &Store{db: db, chain: chain} }
+
+// At makes the store that of a block, with the answers of these validation contracts. With anew it reads everything
+// again.
+func (s *Store) At(ctx context.Context, block repute.Block, validations []common.Address, anew bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := trustdb.ReadSnapshot(ctx, s.db, s.chain, block.Number, func(ctx context.Context, from *trustdb.Snapshot) error {
+		kept := false
+		if !anew {
+			var err error
+			if kept, err = s.update(ctx, from, block); err != nil {
+				return fmt.Errorf("changed agents: %w", err)
+			}
+		}
+		if !kept {
+			s.loads++
+			if err := s.load(ctx, from); err != nil {
+				return fmt.Errorf("all agents: %w", err)
+			}
+		}
+		s.at, s.run, s.read = block, from.Run, nil
+		return s.readShared(ctx, from, validations)
+	})
+	if err != nil {
+		s.data = data{}
+		return err
+	}
+	s.arrange()
+	return nil
+}
+
+// Loads returns how often everything was read.
+func (s *Store) Loads() int { return s.loads }
+
+// readShared reads what does not belong to one agent: operators and answers.
+func (s *Store) readShared(ctx context.Context, from *trustdb.Snapshot, validations []common.Address) (err error) {
+	if s.operators, err = from.Operators(ctx); err != nil {
+		return fmt.Errorf("operators: %w", err)
+	}
+	s.answers = map[repute.TokenID][]trust.Row{}
+	if len(validations) == 0 {
+		return nil
+	}
+	return from.Answers(ctx, validations, func(token repute.TokenID, r trustdb.Row) {
+		s.answers[token] = append(s.answers[token], rowOf(r))
+	})
+}
+
+// find returns the agent with a token id, nil when there is none.
+func (d *data) find(token repute.TokenID) *agent {
+	i, found := slices.BinarySearchFunc(d.agents, token, func(a agent, t repute.TokenID) int { return compare(&a.token, &t) })
+	if !found {
+		return nil
+	}
+	return &d.agents[i]
+}
+
+// compare orders token ids by number.
+func compare(a, b *repute.TokenID) int { return a.Cmp(b) }
+
+// subjectOf returns the agent without its ratings.
+func (d *data) subjectOf(a *agent, chain uint64) trustdb.Subject {
+	if a.subject != nil {
+		out := *a.subject
+		out.Operators = d.operators[out.Owner]
+		return out
+	}
+	out := trustdb.Subject{Agent: repute.AgentID{ChainID: chain, Registry: d.registry, TokenID: a.token}, Owner: a.owner,
+		Operators: d.operators[a.owner]}
+	if a.isOwn {
+		out.Wallet = a.owner
+	}
+	out.Holders = []trustdb.Holder{{From: a.from, Owner: a.owner, Wallet: out.Wallet}}
+	if a.began != 0 {
+		out.Holders[0].Time = time.Unix(a.began, 0).UTC()
+	}
+	return out
+}
