@@ -42,7 +42,7 @@ type TrustMeasurements struct {
 	Negatives []NegativeRule    `json:"negative_rules"`      // the choice between T7 and T9
 	Digests   []string          `json:"digests"`             // T15: different ones among all orders and processors
 	Cost      []Cost            `json:"cost"`                // T16
-	Epoch     *bench.TrustEpoch       `json:"epoch,omitempty"`     // T16, by the product; nil: not measured
+	Epoch     *bench.TrustEpoch `json:"epoch,omitempty"`     // T16, by the product; nil: not measured
 	VouchAge  []float64         `json:"vouch_age"`           // weight by a root's only praise, so many half-lives ago
 	Personal  float64           `json:"personal_ms"`         // walk and score by a caller's roots, slowest of twenty
 	Sources   *TrustSources     `json:"sources"`             // G1 to G8
