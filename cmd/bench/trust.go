@@ -52,13 +52,13 @@ a private Postgres.`,
 			if o.Epoch < 0 || o.Epoch > 0 && o.Epoch < leastEpoch {
 				return repute.Invalid("epoch", "is too few ratings", fmt.Sprintf("0, or %d and more", leastEpoch))
 			}
+			if err := trustbench.CheckTrustData(o.Data); err != nil {
+				return err
+			}
 			if o.Epoch > 0 {
 				if o.Program, err = b.product(); err != nil {
 					return err
 				}
-			}
-			if err := trustbench.CheckTrustData(o.Data); err != nil {
-				return err
 			}
 			r, err := trustbench.Trust(cmd.Context(), o)
 			if err == nil {
