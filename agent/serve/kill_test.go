@@ -226,38 +226,55 @@ func (c *counter) taken() (all, most int) {
 // so, the handler is called once unless it may be called again, and nobody gets content for nothing.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	w, c := newWorld(t), &counter{runs: map[string]int{}}
+	w := newWorld(t)
 	database(t, w.url)
-	work := httptest.NewServer(c)
-	t.Cleanup(work.Close)
 	f := httptest.NewServer(x402.NewHandler(facilitator(t, database(t, w.url), w.chain(t))))
 	t.Cleanup(f.Close)
-	for _, kind := range []struct{ effects, again bool }{{false, false}, {true, false}, {true, true}} {
-		var s striker
-		e := errand{Database: s.relay(t, w.url), Handler: work.URL, Facilitator: f.URL,
-			ChainID: w.Chain().ID, Price: *w.price(), SideEffects: kind.effects, Repeatable: kind.again}
-		kills, ends := 0, map[string]int{}
-		for at := 1; at < 400; at++ {
-			e.Payment = w.Pay(t, w.Requirements(10))
-			before := w.Balance(t, w.Token, w.Payee())
-			_, killed := s.run(t, e, at)
-			said, _ := s.run(t, e, 0)
-			paid := w.Balance(t, w.Token, w.Payee()) - before
-			all, most := c.taken()
-			end := judge(t, kind.effects, kind.again, said, paid, all, most)
-			if ends[end]++; t.Failed() {
-				t.Fatalf("kill %d, %+v: %q, %d units, %d runs, %d of one request", at, kind, said, paid, all, most)
-			}
-			if !killed {
-				break
-			}
-			kills++
-		}
-		if kills < 30 || kind.again == (ends["interrupted"] > 0) {
-			t.Errorf("%+v: %d kills, %v", kind, kills, ends)
-		}
-		t.Logf("%+v: %d processes killed: %v", kind, kills, ends)
+	first := 1
+	for name, kind := range map[string]struct{ effects, again bool }{"settled after": {false, false},
+		"settled before": {true, false}, "repeatable": {true, true}} {
+		e := errand{Facilitator: f.URL, ChainID: w.Chain().ID, Price: *w.price(), SideEffects: kind.effects, Repeatable: kind.again}
+		at := first
+		first++
+		t.Run(name, func(t *testing.T) { t.Parallel(); w.killed(t, e, at) })
 	}
+}
+
+// stride is how many half messages lie between the kills of one kind; 1 takes minutes. The kinds begin
+// at different ones.
+const stride = 3
+
+// killed kills processes that answer one request each, and lets others go on.
+func (w *world) killed(t *testing.T, e errand, first int) {
+	t.Helper()
+	var s striker
+	c := &counter{runs: map[string]int{}}
+	work := httptest.NewServer(c)
+	t.Cleanup(work.Close)
+	key, err := crypto.GenerateKey()
+	ok(t, err)
+	payee := crypto.PubkeyToAddress(key.PublicKey) // of its own, so that payments of others do not count
+	e.Database, e.Handler, e.Price.Ways[0].PayTo = s.relay(t, w.url), work.URL, payee
+	kills, ends, before := 0, map[string]int{}, int64(0)
+	for at := first; at < 400; at += stride {
+		e.Payment = w.Pay(t, e.Price.Ways[0].Requirements)
+		_, killed := s.run(t, e, at)
+		said, _ := s.run(t, e, 0)
+		now := w.Balance(t, w.Token, payee)
+		all, most := c.taken()
+		ends[judge(t, e.SideEffects, e.Repeatable, said, now-before, all, most)]++
+		if t.Failed() {
+			t.Fatalf("kill %d: %q, %d units, %d runs, %d of one request", at, said, now-before, all, most)
+		}
+		if before = now; !killed {
+			break
+		}
+		kills++
+	}
+	if kills < 15 || e.Repeatable && ends["interrupted"] > 0 {
+		t.Errorf("%d kills, %v", kills, ends)
+	}
+	t.Logf("%d processes killed: %v", kills, ends)
 }
 
 // judge says how a payment ended, and fails where something was lost or doubled.

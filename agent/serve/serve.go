@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -76,6 +77,7 @@ func New(o Options) (http.Handler, error) {
 	s := &surface{o: o, router: o.Router, server: server}
 	s.describe()
 	s.mount()
+	s.describeProblems()
 	inner, err := server.Handler()
 	if err != nil {
 		return nil, err
@@ -90,6 +92,18 @@ func (s *surface) describe() {
 	info.Description = "An agent of the ERC-8004 registries, by the Agent Runtime Specification 1.0. Every answer is signed " +
 		"(EIP-712, type TaskResponse): see the headers X-Agent-*. Capabilities that cost something answer 402 with what " +
 		"they cost, for x402 of versions 1 and 2. Errors are RFC 9457 problem details with the members error and message."
+}
+
+// describeProblems adds the members of problems that clients of the specification read. Codes are more
+// than those of the rest of the project.
+func (s *surface) describeProblems() {
+	problem := s.server.API.OpenAPI().Components.Schemas.Map()[reflect.TypeFor[httpapi.ErrorBody]().Name()]
+	if problem == nil {
+		return
+	}
+	problem.Properties["code"].Enum = nil
+	problem.Properties["error"] = &huma.Schema{Type: huma.TypeString, Description: "the same as code"}
+	problem.Properties["message"] = &huma.Schema{Type: huma.TypeString, Description: "the same as detail"}
 }
 
 // mount adds the routes.

@@ -1,0 +1,195 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+	"repute/agent"
+	"repute/agent/capability"
+	"repute/internal/pgtest"
+	"repute/orchestrator/wallet/keys"
+	"repute/store"
+	"repute/store/agentdb"
+)
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+}
+
+// outside is what an agent sees of chain and index.
+type outside struct {
+	mu     sync.Mutex
+	agent  agent.Registered
+	events []repute.Record
+	score  agent.Score
+	err    error // of the index
+	chain  error
+	reads  int // of the agent
+}
+
+// Agent implements agent.Registry.
+func (o *outside) Agent(context.Context) (agent.Registered, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reads++
+	return o.agent, o.chain
+}
+
+// Events implements agent.Registry.
+func (o *outside) Events(_ context.Context, from uint64) ([]repute.Record, uint64, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := o.events
+	o.events = nil
+	return out, from + 1, o.chain
+}
+
+// Own implements agent.Reputation.
+func (o *outside) Own(context.Context) (agent.Score, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.score
+	s.At = time.Now()
+	return s, o.err
+}
+
+func (o *outside) set(change func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	change()
+}
+
+// byScore is a policy of the own score: below 50 degraded, old for more than a second maintenance.
+type byScore struct{ agent.Open }
+
+// Mode implements agent.Governor.
+func (byScore) Mode(own *agent.Score, now time.Time) (agent.Mode, string) {
+	switch {
+	case own == nil || now.Sub(own.At) > time.Second:
+		return agent.Maintenance, "the score is old"
+	case own.Value < 50:
+		return agent.Degraded, "the score is low"
+	}
+	return agent.Normal, ""
+}
+
+type nothing struct{}
+
+// Run implements agent.Handler.
+func (nothing) Run(context.Context, capability.Call) (json.RawMessage, error) {
+	return json.RawMessage(`{}`), nil
+}
+
+func upkeep(t *testing.T, o *outside) (*agent.Upkeep, *store.DB) {
+	t.Helper()
+	db, err := store.Open(context.WithoutCancel(t.Context()), pgtest.New(t), store.Options{})
+	ok(t, err)
+	t.Cleanup(db.Close)
+	key, err := crypto.GenerateKey()
+	ok(t, err)
+	c, err := capability.New(capability.Definition{Name: "echo", Version: "1.0.0", InputSchema: json.RawMessage(`{}`),
+		OutputSchema: json.RawMessage(`{}`)})
+	ok(t, err)
+	signer := keys.Local{Key: key}
+	o.agent = agent.Registered{Owner: common.Address{1}, Wallet: signer.Address(), URI: "https://a.example/"}
+	router, err := agent.NewRouter(db, agent.Options{Signer: signer, Governor: byScore{}, Version: "1.0.0",
+		Services: []*agent.Service{{Capability: c, Handler: nothing{}}}})
+	ok(t, err)
+	return &agent.Upkeep{Router: router, Registry: o, Reputation: o, Sync: 50 * time.Millisecond, Beat: 50 * time.Millisecond,
+		Watch: 20 * time.Millisecond}, db
+}
+
+// await waits until an agent is in a mode.
+func await(t *testing.T, u *agent.Upkeep, want agent.Mode) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if mode, _ := u.Router.Mode(); mode == want {
+			return
+		}
+		if time.Now().After(end) {
+			mode, _ := u.Router.Mode()
+			t.Fatalf("mode %s, want %s", mode, want)
+		}
+	}
+}
+
+// TestUpkeep: the mode follows the own score; without index or chain the last score counts with its
+// age; events are stored; a transferred agent is not served any more.
+func TestUpkeep(t *testing.T) {
+	t.Parallel()
+	o := &outside{score: agent.Score{Value: 80}}
+	u, db := upkeep(t, o)
+	ok(t, u.Start(t.Context()))
+	if b := u.Router.Heartbeat(); b == nil || len(b.Signature) != 65 {
+		t.Errorf("%+v", b)
+	}
+	ended := make(chan error, 1)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	defer stop()
+	go func() { ended <- u.Run(ctx) }()
+	await(t, u, agent.Normal)
+	o.set(func() { o.score.Value = 20 })
+	await(t, u, agent.Degraded)
+	o.set(func() { o.err = repute.ErrUnavailable })
+	await(t, u, agent.Maintenance)
+	if s := u.Router.Score(); s == nil || s.Value != 20 || time.Since(s.At) < time.Second {
+		t.Errorf("the last score is %+v", s)
+	}
+	o.set(func() { o.err, o.chain, o.score.Value = nil, repute.ErrUnavailable, 90 })
+	await(t, u, agent.Normal)
+	o.set(func() {
+		o.chain, o.events = nil, []repute.Record{{Event: repute.URIUpdated{}}, {Event: repute.NewFeedback{}}}
+	})
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if last, err := agentdb.LastEvent(t.Context(), db, u.Router.ID().String(), "NewFeedback"); err == nil && last != "" {
+			break
+		}
+	}
+	entries, err := agentdb.Entries(t.Context(), db, agentdb.Query{Agent: u.Router.ID().String(), Kind: agentdb.Event})
+	ok(t, err)
+	seen := ""
+	for _, e := range entries {
+		seen += e.Outcome + " "
+	}
+	for _, want := range []string{"start", "heartbeat", "mode degraded", "mode maintenance", "URIUpdated", "NewFeedback"} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("%s is not stored", want)
+		}
+	}
+	o.set(func() { o.agent.Wallet = common.Address{} })
+	select {
+	case err := <-ended:
+		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "agent.key") {
+			t.Errorf("%v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a transferred agent is still served")
+	}
+}
+
+// TestRefusedStart: without the agent, or with a key of somebody else, nothing is served.
+func TestRefusedStart(t *testing.T) {
+	t.Parallel()
+	o := &outside{}
+	u, _ := upkeep(t, o)
+	o.agent.Wallet = common.Address{2}
+	if err := u.Start(t.Context()); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+	o.chain = repute.Missing("agent 1:2")
+	if err := u.Start(t.Context()); !errors.Is(err, repute.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,142 @@
+package agentdb_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/big"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/internal/pgtest"
+	"repute/store"
+	"repute/store/agentdb"
+)
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+}
+
+func open(t *testing.T) *store.DB {
+	t.Helper()
+	db, err := store.Open(context.WithoutCancel(t.Context()), pgtest.New(t), store.Options{})
+	ok(t, err)
+	t.Cleanup(db.Close)
+	ok(t, agentdb.Maintain(t.Context(), db, agentdb.MinRetention))
+	return db
+}
+
+func payment(owner string) agentdb.Payment {
+	return agentdb.Payment{ID: "p", Agent: "a", Capability: "echo", TaskHash: common.Hash{1}, Payload: [32]byte{2},
+		Payer: common.Address{3}, Settlement: agentdb.X402, RequestID: "r-" + owner, Owner: owner, PaymentID: "name"}
+}
+
+// TestClaim: one owner works on a payment until its time ends; then another one goes on where it
+// stopped, and the first one can store nothing any more.
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	one, err := agentdb.Claim(t.Context(), db, payment("one"), 300*time.Millisecond)
+	ok(t, err)
+	ok(t, agentdb.SetRunning(t.Context(), db, one))
+	if _, err := agentdb.Claim(t.Context(), db, payment("two"), time.Minute); !errors.Is(err, agentdb.ErrWorkedOn) {
+		t.Fatalf("%v", err)
+	}
+	for _, change := range []func(*agentdb.Payment){func(p *agentdb.Payment) { p.TaskHash[0]++ },
+		func(p *agentdb.Payment) { p.Payload[0]++ }, func(p *agentdb.Payment) { p.Capability = "other" },
+		func(p *agentdb.Payment) { p.Agent = "other" }, func(p *agentdb.Payment) { p.ID = "same name" }} {
+		p := payment("two")
+		change(&p)
+		if _, err := agentdb.Claim(t.Context(), db, p, time.Minute); !errors.Is(err, repute.ErrConflict) {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+	time.Sleep(400 * time.Millisecond)
+	two, err := agentdb.Claim(t.Context(), db, payment("two"), time.Minute)
+	ok(t, err)
+	if two.Owner != "two" || two.State != agentdb.Running || two.RequestID != "r-one" {
+		t.Errorf("%+v", two)
+	}
+	for name, err := range map[string]error{"renew": agentdb.Renew(t.Context(), db, one, time.Minute),
+		"ran":     agentdb.SetRan(t.Context(), db, one, json.RawMessage(`1`)),
+		"settled": agentdb.SetSettled(t.Context(), db, one, json.RawMessage(`1`)),
+		"end":     agentdb.End(t.Context(), db, one, agentdb.Done, json.RawMessage(`1`), agentdb.Entry{Kind: agentdb.Execution, Outcome: "200"})} {
+		if !errors.Is(err, repute.ErrFenced) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	ok(t, agentdb.SetRan(t.Context(), db, two, json.RawMessage(`{"x": 1}`)))
+	ok(t, agentdb.End(t.Context(), db, two, agentdb.Done, json.RawMessage(`{}`), agentdb.Entry{Kind: agentdb.Execution, Outcome: "200",
+		Agent: "a", Amount: big.NewInt(10), Settlement: agentdb.X402}))
+	three, err := agentdb.Claim(t.Context(), db, payment("three"), time.Minute)
+	ok(t, err)
+	if three.State != agentdb.Done || string(three.Output) != `{"x": 1}` || three.Owner == "three" {
+		t.Errorf("%+v", three)
+	}
+	paid, err := agentdb.Entries(t.Context(), db, agentdb.Query{Agent: "a", Paid: true})
+	ok(t, err)
+	if len(paid) != 1 {
+		t.Errorf("%+v", paid)
+	}
+}
+
+// TestRetention: only whole months that are older than the retention are dropped.
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	for _, sql := range []string{
+		`create table agent_receipts_2020_01 partition of agent_receipts for values from ('2020-01-01 00:00:00+00') to ('2020-02-01 00:00:00+00')`,
+		`insert into agent_receipts (at, kind, agent, outcome) values ('2020-01-05', 'event', 'a', 'old')`,
+		`insert into agent_receipts (kind, agent, outcome) values ('event', 'a', 'new')`} {
+		_, err := db.Pool().Exec(t.Context(), sql)
+		ok(t, err)
+	}
+	if err := agentdb.Maintain(t.Context(), db, agentdb.MinRetention-1); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+	ok(t, agentdb.Maintain(t.Context(), db, 40_000))
+	left, err := agentdb.Entries(t.Context(), db, agentdb.Query{Agent: "a"})
+	ok(t, err)
+	if len(left) != 2 {
+		t.Fatalf("%+v", left)
+	}
+	ok(t, agentdb.Maintain(t.Context(), db, agentdb.MinRetention))
+	left, err = agentdb.Entries(t.Context(), db, agentdb.Query{Agent: "a"})
+	ok(t, err)
+	if len(left) != 1 || left[0].Outcome != "new" {
+		t.Errorf("%+v", left)
+	}
+}
+
+// TestTakeFree: processes that count at once give away what the limit allows, and no more.
+func TestTakeFree(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	var taken atomic.Int64
+	var all sync.WaitGroup
+	f := agentdb.Free{Agent: "a", Client: "c", Capability: "echo", Since: time.Now().Add(-time.Minute)}
+	for range 20 {
+		all.Go(func() {
+			got, err := agentdb.TakeFree(t.Context(), db, f, 5)
+			if err != nil {
+				t.Error(err)
+			}
+			if got {
+				taken.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	f.Client = "other"
+	if other, err := agentdb.TakeFree(t.Context(), db, f, 5); err != nil || !other || taken.Load() != 5 {
+		t.Errorf("%d taken; %v %v", taken.Load(), other, err)
+	}
+}
