@@ -14,12 +14,19 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
 
 	"repute/agent/envelope"
+	"repute/agent/serve"
 	"repute/internal/httpapi"
 	"repute/x402"
 )
 
-// Path is where Handler is to be mounted.
+// Path is where the agent answers.
 const Path = "/a2a"
+
+// Mounts are the tasks over HTTP.
+func (s *Server) Mounts() []serve.Mount {
+	return []serve.Mount{{Path: Path, Methods: []string{http.MethodPost}, Handler: s.Handler(), Name: "A2A",
+		Endpoint: "/.well-known/agent-card.json", Version: string(a2a.Version)}}
+}
 
 // headersExtensions are the names by which clients of version 1.0 and of older ones ask for extensions.
 func headersExtensions() []string { return []string{a2a.SvcParamExtensions, "X-A2A-Extensions"} }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"reflect"
@@ -46,6 +47,25 @@ type Options struct {
 	Burst    int
 	Registry *prometheus.Registry
 	Log      *slog.Logger
+	// Mounts are other surfaces of the same agent, under the same limits.
+	Mounts []Mount
+	// Card returns the agent card for clients that reach the agent at a URL; nil: there is none.
+	Card func(ctx context.Context, base string) (json.RawMessage, error)
+}
+
+// Mount is a surface that bounds bodies and signs answers itself.
+type Mount struct {
+	// Path is where its handler is, without parameters; Below says that the handler has the paths below
+	// it, too.
+	Path    string
+	Below   bool
+	Methods []string
+	Handler http.Handler
+	// Stream says that GET answers until the client disconnects.
+	Stream bool
+	// Name, Endpoint and Version are those of the service in the registration file; no Name: it is not
+	// listed there.
+	Name, Endpoint, Version string
 }
 
 // surface serves an agent.

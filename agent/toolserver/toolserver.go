@@ -17,6 +17,7 @@ import (
 	"repute/agent"
 	"repute/agent/capability"
 	"repute/agent/envelope"
+	"repute/agent/serve"
 	"repute/internal/httpapi"
 	"repute/mcp"
 	"repute/x402"
@@ -76,11 +77,23 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Streamable serves streamable HTTP by POST. It MUST stand behind an httpapi.Guard.
-func (s *Server) Streamable() http.Handler { return s.mcp.Handler() }
+// Paths of streamable HTTP, and of HTTP with server-sent events.
+const (
+	Path       = "/mcp"
+	EventsPath = "/mcp/sse"
+)
 
-// Events serves HTTP with server-sent events. It MUST stand behind an httpapi.Guard.
-func (s *Server) Events() http.Handler { return s.mcp.Events() }
+// Mounts are the tools over HTTP.
+func (s *Server) Mounts() []serve.Mount {
+	return []serve.Mount{
+		{Path: Path, Methods: []string{http.MethodPost}, Handler: s.mcp.Handler(), Name: "MCP", Endpoint: Path,
+			Version: mcpVersion},
+		{Path: EventsPath, Methods: []string{http.MethodGet, http.MethodPost}, Handler: s.mcp.Events(), Stream: true},
+	}
+}
+
+// mcpVersion is the newest version of the protocol that is spoken.
+const mcpVersion = "2026-07-28"
 
 // Close ends the sessions of Events. Calls MUST have ended: see agent.Router.Drain.
 func (s *Server) Close() { s.mcp.Close() }
