@@ -83,8 +83,10 @@ const jsonType = "application/json"
 
 // New returns the handler of an agent.
 func New(o Options) (http.Handler, error) {
-	for _, s := range o.Router.Services() {
-		o.MaxBody = max(o.MaxBody, s.Definition().MaxRequestBytes)
+	if o.MaxBody == 0 {
+		for _, s := range o.Router.Services() {
+			o.MaxBody = max(o.MaxBody, s.Definition().MaxRequestBytes)
+		}
 	}
 	httpapi.Fill(&o.MaxBody, capability.DefaultMaxBytes)
 	httpapi.Fill(&o.Rate, 5)
@@ -98,6 +100,9 @@ func New(o Options) (http.Handler, error) {
 	s.describe()
 	s.mount()
 	s.describeProblems()
+	if err := s.mountOthers(); err != nil {
+		return nil, err
+	}
 	inner, err := server.Handler()
 	if err != nil {
 		return nil, err
