@@ -1385,22 +1385,6 @@ comment on column agent_payments.settled is 'The settlement; null while its end 
 comment on column agent_payments.answer is 'What is answered, also to repetitions; null until the end.';
 comment on column agent_payments.owner is 'Process that works on it until expires_at.';
 
-create table agent_tasks (
-    agent      text        not null,
-    id         text        not null,
-    state      text        not null
-        check (state in ('working', 'input_required', 'completed', 'failed', 'rejected', 'canceled')),
-    task       json        not null,
-    expires_at timestamptz not null,
-    primary key (agent, id)
-);
-create index agent_tasks_expires on agent_tasks (expires_at);
-comment on table agent_tasks is 'Tasks of A2A, for clients that pay for them or ask for their end.';
-comment on column agent_tasks.agent is 'Full id of the agent.';
-comment on column agent_tasks.id is 'Random; whoever knows it may read the task.';
-comment on column agent_tasks.state is 'A task changes until it is completed, failed, rejected or canceled.';
-comment on column agent_tasks.task is 'The task as A2A writes it, in version 1.0.';
-
 create table agent_receipts (
     at               timestamptz not null default now(),
     number           bigint      generated always as identity,
@@ -1509,7 +1493,7 @@ create trigger changed after insert or update or delete or truncate on trust_roo
 create trigger changed after insert or update or delete or truncate on trust_links execute function trust_lists_changed();
 
 -- +goose Down
-drop table cursors, leases, agent_receipts, agent_tasks, agent_payments, treasury_events, treasury_blocks, treasuries, acts, intent_attempts,
+drop table cursors, leases, agent_receipts, agent_payments, treasury_events, treasury_blocks, treasuries, acts, intent_attempts,
     intents, run_approvals, run_decisions, run_events, run_calls, run_steps, run_phases, runs,
     tasks, modules, payment_ledger, payments, payment_files, trust_related, trust_penalties,
     trust_inputs, trust_links, trust_roots, trust_marks, trust_stale, trust_finals, trust_scores,

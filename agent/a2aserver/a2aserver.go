@@ -1,14 +1,14 @@
 // Package a2aserver offers the capabilities of an agent over A2A 1.0 and 0.3 as JSON-RPC, paid by the
 // x402 extension of A2A. A message is one execution of a capability; a task that is not paid waits for
-// the payment in the state input-required. Tasks are stored in Postgres for an hour, so that any
-// process of an agent goes on with them.
+// the payment in the state input-required.
+//
+// Tasks are remembered by the process for an hour. Payments are in Postgres: in any process, a new
+// message with the same input and payment gets the same answer.
 package a2aserver
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -23,8 +23,6 @@ import (
 	"repute/agent"
 	"repute/agent/envelope"
 	"repute/internal/httpapi"
-	"repute/store"
-	"repute/store/agentdb"
 	"repute/x402"
 )
 
@@ -54,7 +52,6 @@ const (
 // Options configure the surface.
 type Options struct {
 	Router *agent.Router
-	DB     *store.DB
 	// Name and Description are the card's.
 	Name, Description, Image string
 	// MaxBody bounds a request in bytes.
@@ -66,14 +63,15 @@ type Options struct {
 type Server struct {
 	o      Options
 	router *agent.Router
+	tasks  *tasks
 	// background are tasks whose clients did not wait.
 	background sync.WaitGroup
 }
 
 // New returns a server.
-func New(o Options) *Server { return &Server{o: o, router: o.Router} }
+func New(o Options) *Server { return &Server{o: o, router: o.Router, tasks: newTasks()} }
 
-// Close waits until tasks whose clients did not wait are stored. The router MUST be drained before.
+// Close waits until tasks whose clients did not wait have ended. The router MUST be drained before.
 func (s *Server) Close() { s.background.Wait() }
 
 // exchange is one message on its way.
@@ -85,31 +83,31 @@ type exchange struct {
 
 // SendMessage implements a2asrv.RequestHandler.
 func (s *Server) SendMessage(ctx context.Context, q *a2a.SendMessageRequest) (a2a.SendMessageResult, error) {
-	x, err := s.open(ctx, q)
+	x, err := s.open(q)
 	if err != nil {
 		return nil, err
 	}
 	if x.message.Metadata[x402.A2AStatus] == paymentRejected {
-		return s.cancel(ctx, x.task)
+		return s.cancel(x.task)
 	}
 	if q.Config == nil || !q.Config.ReturnImmediately {
 		return s.run(ctx, x)
 	}
 	x.task.Status = status(a2a.TaskStateWorking, nil)
-	if err := s.put(ctx, x.task); err != nil {
+	if err := s.tasks.put(x.task); err != nil {
 		return nil, err
 	}
 	shown, ctx := *x.task, context.WithoutCancel(ctx)
 	s.background.Go(func() {
 		if _, err := s.run(ctx, x); err != nil {
-			s.o.Log.ErrorContext(ctx, "task not stored", "task", x.task.ID, "error", err)
+			s.o.Log.ErrorContext(ctx, "task not remembered", "task", x.task.ID, "error", err)
 		}
 	})
 	return &shown, nil
 }
 
 // open checks a message and reads the task that it belongs to.
-func (s *Server) open(ctx context.Context, q *a2a.SendMessageRequest) (*exchange, error) {
+func (s *Server) open(q *a2a.SendMessageRequest) (*exchange, error) {
 	m := q.Message
 	switch {
 	case m == nil || m.ID == "" || m.Role != a2a.MessageRoleUser || len(m.Parts) == 0:
@@ -123,7 +121,7 @@ func (s *Server) open(ctx context.Context, q *a2a.SendMessageRequest) (*exchange
 		}
 		return &exchange{message: m, task: &a2a.Task{ID: a2a.NewTaskID(), ContextID: context}}, nil
 	}
-	task, err := s.read(ctx, m.TaskID)
+	task, err := s.tasks.get(m.TaskID)
 	switch {
 	case err != nil:
 		return nil, err
@@ -135,7 +133,7 @@ func (s *Server) open(ctx context.Context, q *a2a.SendMessageRequest) (*exchange
 	return &exchange{message: m, task: task}, nil
 }
 
-// run asks the router and stores the task.
+// run asks the router and remembers the task.
 func (s *Server) run(ctx context.Context, x *exchange) (*a2a.Task, error) {
 	answer, err := s.ask(ctx, x)
 	if err != nil {
@@ -146,7 +144,7 @@ func (s *Server) run(ctx context.Context, x *exchange) (*a2a.Task, error) {
 		s.o.Log.ErrorContext(ctx, "message failed", "task", x.task.ID, "error", err)
 		return nil, a2a.ErrInternalError
 	}
-	return x.task, s.put(context.WithoutCancel(ctx), x.task)
+	return x.task, s.tasks.put(x.task)
 }
 
 func (s *Server) ask(ctx context.Context, x *exchange) (*envelope.Answer, error) {
@@ -303,56 +301,18 @@ func status(state a2a.TaskState, message *a2a.Message) a2a.TaskStatus {
 	return a2a.TaskStatus{State: state, Message: message, Timestamp: &now}
 }
 
-// stateNames are the stored names of states.
-func stateNames() map[a2a.TaskState]agentdb.TaskState {
-	return map[a2a.TaskState]agentdb.TaskState{a2a.TaskStateWorking: agentdb.TaskWorking,
-		a2a.TaskStateInputRequired: agentdb.TaskInputRequired, a2a.TaskStateCompleted: agentdb.TaskCompleted,
-		a2a.TaskStateFailed: agentdb.TaskFailed, a2a.TaskStateRejected: agentdb.TaskRejected,
-		a2a.TaskStateCanceled: agentdb.TaskCanceled}
-}
-
-// put stores a task.
-func (s *Server) put(ctx context.Context, t *a2a.Task) error {
-	raw, err := json.Marshal(t)
-	if err != nil {
-		return fmt.Errorf("task: %w", err)
-	}
-	err = agentdb.PutTask(ctx, s.o.DB, agentdb.Task{Agent: s.router.ID().String(), ID: string(t.ID),
-		State: stateNames()[t.Status.State], JSON: raw})
-	if errors.Is(err, repute.ErrConflict) { // another message ended it: its answer is the task's
-		return nil
-	}
-	return err
-}
-
-func (s *Server) read(ctx context.Context, id a2a.TaskID) (*a2a.Task, error) {
-	stored, err := agentdb.ReadTask(ctx, s.o.DB, s.router.ID().String(), string(id))
-	if errors.Is(err, repute.ErrNotFound) {
-		return nil, a2a.ErrTaskNotFound
-	}
-	if err != nil {
-		s.o.Log.ErrorContext(ctx, "task not read", "error", err)
-		return nil, a2a.ErrInternalError
-	}
-	t := &a2a.Task{}
-	if err := json.Unmarshal(stored.JSON, t); err != nil {
-		return nil, fmt.Errorf("stored task: %w", err)
-	}
-	return t, nil
-}
-
 // cancel ends a task that waits for its payment.
-func (s *Server) cancel(ctx context.Context, t *a2a.Task) (*a2a.Task, error) {
+func (s *Server) cancel(t *a2a.Task) (*a2a.Task, error) {
 	if t.Status.State != a2a.TaskStateInputRequired {
 		return nil, a2a.ErrTaskNotCancelable
 	}
 	t.Status = status(a2a.TaskStateCanceled, nil)
-	return t, s.put(ctx, t)
+	return t, s.tasks.put(t)
 }
 
 // GetTask implements a2asrv.RequestHandler.
-func (s *Server) GetTask(ctx context.Context, q *a2a.GetTaskRequest) (*a2a.Task, error) {
-	t, err := s.read(ctx, q.ID)
+func (s *Server) GetTask(_ context.Context, q *a2a.GetTaskRequest) (*a2a.Task, error) {
+	t, err := s.tasks.get(q.ID)
 	if err == nil && q.HistoryLength != nil && *q.HistoryLength == 0 {
 		t.History = nil
 	}
@@ -360,12 +320,12 @@ func (s *Server) GetTask(ctx context.Context, q *a2a.GetTaskRequest) (*a2a.Task,
 }
 
 // CancelTask implements a2asrv.RequestHandler: a task that is being worked on cannot be canceled.
-func (s *Server) CancelTask(ctx context.Context, q *a2a.CancelTaskRequest) (*a2a.Task, error) {
-	t, err := s.read(ctx, q.ID)
+func (s *Server) CancelTask(_ context.Context, q *a2a.CancelTaskRequest) (*a2a.Task, error) {
+	t, err := s.tasks.get(q.ID)
 	if err != nil {
 		return nil, err
 	}
-	return s.cancel(ctx, t)
+	return s.cancel(t)
 }
 
 // ListTasks implements a2asrv.RequestHandler: callers are not known, so that nobody's tasks are listed.

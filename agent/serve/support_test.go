@@ -153,7 +153,7 @@ func open(t testing.TB, url string, o agent.Options) *shop {
 	ok(t, err)
 	s.tools, err = toolserver.New(toolserver.Options{Router: s.router, Name: "echo agent", MaxBody: maxBody, Log: o.Log})
 	ok(t, err)
-	s.tasks = a2aserver.New(a2aserver.Options{Router: s.router, DB: s.db, Name: "echo agent", MaxBody: maxBody, Log: o.Log})
+	s.tasks = a2aserver.New(a2aserver.Options{Router: s.router, Name: "echo agent", MaxBody: maxBody, Log: o.Log})
 	t.Cleanup(s.tasks.Close)
 	orchestrators, err := remoteserver.New(remoteserver.Options{Router: s.router, Name: "echo agent", MaxBody: maxBody,
 		Log: o.Log})

@@ -19,7 +19,7 @@ func (b *builder) surface() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.out.tasks = a2aserver.New(a2aserver.Options{Router: router, DB: b.db, Name: a.Profile.Name,
+	b.out.tasks = a2aserver.New(a2aserver.Options{Router: router, Name: a.Profile.Name,
 		Description: a.Profile.Description, Image: a.Profile.Image, MaxBody: a.Limits.MaxBody, Log: b.log})
 	orchestrators, err := remoteserver.New(remoteserver.Options{Router: router, Name: a.Profile.Name,
 		Description: a.Profile.Description, MaxBody: a.Limits.MaxBody, Log: b.log})
