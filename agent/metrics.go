@@ -54,7 +54,8 @@ func gauges(r *Router) []prometheus.Collector {
 	return []prometheus.Collector{
 		gauge("agent_reputation_score", "The agent's own score, -100 to 100; 0 where it is not known.",
 			scored(func(s *Score) float64 { return s.Value })),
-		gauge("agent_feedback_count", "Ratings that the agent has.", scored(func(s *Score) float64 { return float64(s.Feedback) })),
+		gauge("agent_feedback_count", "Ratings that the agent has.",
+			scored(func(s *Score) float64 { return float64(s.Feedback) })),
 		gauge("agent_uptime_seconds", "Time since the start.", func() float64 { return r.Uptime().Seconds() }),
 		gauge("agent_memory_usage_bytes", "Memory that the process uses.", memory),
 		gauge("agent_cpu_usage_percent", "CPU time of the process since its start, in percent of one CPU.",
@@ -80,6 +81,7 @@ func cpu() time.Duration {
 // settled counts money that moved.
 func (m *metrics) settled(p *paid) {
 	m.payments.WithLabelValues("settled").Inc()
-	whole, _ := new(big.Rat).SetFrac(p.amount, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(p.decimals)), nil)).Float64()
+	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(p.decimals)), nil)
+	whole, _ := new(big.Rat).SetFrac(p.amount, unit).Float64()
 	m.revenue.WithLabelValues(p.currency).Add(whole)
 }

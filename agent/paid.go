@@ -100,7 +100,8 @@ func (w *work) resume(ctx context.Context) error {
 			p.Message += w.charged()
 			return w.fail(ctx, agentdb.Failed, p)
 		}
-		if err := lasting(ctx, func(ctx context.Context) error { return agentdb.SetRan(ctx, db, *row, w.output) }); err != nil {
+		ran := func(ctx context.Context) error { return agentdb.SetRan(ctx, db, *row, w.output) }
+		if err := lasting(ctx, ran); err != nil {
 			return err
 		}
 		row.State = agentdb.Ran

@@ -70,6 +70,7 @@ func (u *Upkeep) Start(ctx context.Context) error {
 	if err := u.sync(ctx); err != nil {
 		return err
 	}
+	u.readScore(ctx)
 	u.Router.Event(ctx, "start", map[string]string{"version": u.Router.o.Version})
 	return u.Router.Beat(ctx)
 }
@@ -95,7 +96,8 @@ func (u *Upkeep) sync(ctx context.Context) error {
 	}
 	by := u.Router.o.Signer.Address()
 	if by != a.Owner && by != a.Wallet {
-		return repute.Invalid("agent.key", fmt.Sprintf("is of %s; the agent's owner is %s and its wallet %s", by, a.Owner, a.Wallet),
+		return repute.Invalid("agent.key",
+			fmt.Sprintf("is of %s; the agent's owner is %s and its wallet %s", by, a.Owner, a.Wallet),
 			"a key of the owner or the wallet (AGENT_PRIVATE_KEY)")
 	}
 	u.Router.registered.Store(&a)

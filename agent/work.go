@@ -184,8 +184,8 @@ func (w *work) handle(ctx context.Context) (err error) {
 		return &Problem{Status: http.StatusGatewayTimeout, Code: "timeout", Message: "the capability did not end in time",
 			Cause: err}
 	case errors.Is(err, repute.ErrUnavailable):
-		return &Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "the capability cannot be run now",
-			Retry: 5 * time.Second, Cause: err}
+		return &Problem{Status: http.StatusServiceUnavailable, Code: "unavailable",
+			Message: "the capability cannot be run now", Retry: 5 * time.Second, Cause: err}
 	default:
 		return internal("the capability failed", err)
 	}

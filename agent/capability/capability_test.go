@@ -72,18 +72,27 @@ func TestParseDefinition(t *testing.T) {
 func TestNewNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*capability.Definition){
-		"name":                func(d *capability.Definition) { d.Name = "code_review" },
-		"version":             func(d *capability.Definition) { d.Version = "1.0" },
-		"description":         func(d *capability.Definition) { d.Description = strings.Repeat("x", 5000) },
-		"scheme":              func(d *capability.Definition) { d.Scheme = "maybe" },
-		"settle":              func(d *capability.Definition) { d.Scheme, d.Settle = capability.UpTo, capability.SettleBefore },
-		"estimatedDuration":   func(d *capability.Definition) { d.EstimatedDuration = -1 },
-		"trustTier":           func(d *capability.Definition) { d.TrustTier = 5 },
-		"timeoutSeconds":      func(d *capability.Definition) { d.TimeoutSeconds = 301 },
-		"maxRequestBytes":     func(d *capability.Definition) { d.MaxRequestBytes = -1 },
-		"maxAnswerBytes":      func(d *capability.Definition) { d.MaxAnswerBytes = 1 << 40 },
-		"pricing[0].amount":   func(d *capability.Definition) { d.Pricing = capability.Prices{{Amount: "1e3", Currency: "USDC"}} },
-		"pricing[0].currency": func(d *capability.Definition) { d.Pricing = capability.Prices{{Amount: "1", Currency: "U S"}} },
+		"name":        func(d *capability.Definition) { d.Name = "code_review" },
+		"version":     func(d *capability.Definition) { d.Version = "1.0" },
+		"description": func(d *capability.Definition) { d.Description = strings.Repeat("x", 5000) },
+		"scheme":      func(d *capability.Definition) { d.Scheme = "maybe" },
+		"settle": func(d *capability.Definition) {
+			d.Scheme, d.Settle = capability.UpTo,
+				capability.SettleBefore
+		},
+		"estimatedDuration": func(d *capability.Definition) { d.EstimatedDuration = -1 },
+		"trustTier":         func(d *capability.Definition) { d.TrustTier = 5 },
+		"timeoutSeconds":    func(d *capability.Definition) { d.TimeoutSeconds = 301 },
+		"maxRequestBytes":   func(d *capability.Definition) { d.MaxRequestBytes = -1 },
+		"maxAnswerBytes":    func(d *capability.Definition) { d.MaxAnswerBytes = 1 << 40 },
+		"pricing[0].amount": func(d *capability.Definition) {
+			d.Pricing = capability.Prices{{Amount: "1e3",
+				Currency: "USDC"}}
+		},
+		"pricing[0].currency": func(d *capability.Definition) {
+			d.Pricing = capability.Prices{{Amount: "1",
+				Currency: "U S"}}
+		},
 		"pricing[0].network": func(d *capability.Definition) {
 			d.Pricing = capability.Prices{{Amount: "1", Currency: "USDC", Network: "base"}}
 		},
@@ -219,8 +228,10 @@ func explosive() map[string][2]string {
 			{"properties":{"a":{"$ref":"#/definitions/e"}}}]}},"$ref":"#/definitions/e"}`, nested},
 		"itself":             {`{"$defs":{"e":{"$ref":"#/$defs/e"}},"$ref":"#/$defs/e"}`, `1`},
 		"dynamic references": {`{"$dynamicAnchor":"e","anyOf":[{"required":["b"],"properties":{"a":{"$dynamicRef":"#e"}}},{"required":["c"],"properties":{"a":{"$dynamicRef":"#e"}}}]}`, nested},
-		"patterns":           {`{"items":{"allOf":[` + strings.Repeat(`{"pattern":"^(([a-z]+)*)*(x{1,200}){1,4}$"},`, 200) + `{}]}}`, `["` + strings.Repeat("x", 4_000_000) + `"]`},
-		"many errors":        {`{"items":{"allOf":[` + strings.Repeat(`{"minimum":10},`, 500) + `{}]}}`, `[1` + strings.Repeat(",1", 90_000) + `]`},
+		"patterns": {`{"items":{"allOf":[` + strings.Repeat(`{"pattern":"^(([a-z]+)*)*(x{1,200}){1,4}$"},`, 200) +
+			`{}]}}`, `["` + strings.Repeat("x", 4_000_000) + `"]`},
+		"many errors": {`{"items":{"allOf":[` + strings.Repeat(`{"minimum":10},`, 500) + `{}]}}`, `[1` +
+			strings.Repeat(",1", 90_000) + `]`},
 	}
 }
 
@@ -289,7 +300,8 @@ func TestCallOnTheWire(t *testing.T) {
 }
 
 func BenchmarkCheckInput(b *testing.B) {
-	c := withInput(b, `{"type":"object","required":["files"],"properties":{"files":{"type":"array","items":{"type":"object",
+	c := withInput(b,
+		`{"type":"object","required":["files"],"properties":{"files":{"type":"array","items":{"type":"object",
 		"required":["path","text"],"properties":{"path":{"type":"string","pattern":"^[a-z/.]+$"},"text":{"type":"string"}}}}}}`)
 	doc := json.RawMessage(`{"files":[` + strings.Repeat(`{"path":"a/b.go","text":"`+strings.Repeat("x", 1000)+`"},`, 99) +
 		`{"path":"a","text":""}]}`)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"time"
 
@@ -118,13 +119,33 @@ func wrongMember(err error) error {
 	switch {
 	case errors.As(err, &semantic):
 		field = "capability" + string(semantic.JSONPointer)
-		if semantic.Err != nil {
+		switch {
+		case errors.Is(semantic.Err, jsonv2.ErrUnknownName):
+			reason = "is no member"
+		case semantic.Err != nil:
 			reason = semantic.Err.Error()
+		case semantic.GoType != nil:
+			reason = "is no " + jsonName(semantic.GoType)
 		}
 	case errors.As(err, &syntactic):
 		field, reason = "capability"+string(syntactic.JSONPointer), syntactic.Err.Error()
 	}
 	return repute.Invalid(field, fmt.Sprintf("%.200s", reason), "the members of a capability definition, each once")
+}
+
+// jsonName is what JSON calls the values of a Go type.
+func jsonName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Slice:
+		return "list"
+	}
+	return "number in range"
 }
 
 var (

@@ -26,7 +26,8 @@ func TestHashesAreOverCanonicalJSON(t *testing.T) {
 	if err != nil || got != want {
 		t.Errorf("task hash %s, %v; want %s", got, err, want)
 	}
-	got, err = capability.ResultHash(json.RawMessage(`[333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001]`))
+	got,
+		err = capability.ResultHash(json.RawMessage(`[333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001]`))
 	want = crypto.Keccak256Hash([]byte(`[333333333.3333333,1e+30,4.5,0.002,1e-27]`))
 	if err != nil || got != want {
 		t.Errorf("result hash %s, %v; want %s", got, err, want)

@@ -149,7 +149,8 @@ func TestMinimalRuntime(t *testing.T) {
 		resp.Body = io.NopCloser(strings.NewReader(string(got)))
 		return resp, got
 	}
-	if resp, body := ask("GET", "/health", "", ""); resp.StatusCode != 200 || !strings.Contains(string(body), `"agentId":"42"`) {
+	if resp, body := ask("GET", "/health", "", ""); resp.StatusCode != 200 || !strings.Contains(string(body),
+		`"agentId":"42"`) {
 		t.Errorf("health: %d %s", resp.StatusCode, body)
 	}
 	const path, input = "/capability/word-count", `{"text": "one  two"}`

@@ -28,7 +28,7 @@ type Config struct {
 type Agent struct {
 	ID          Text   `json:"id" doc:"token id, or the full id eip155:chain:registry:token (AGENT_ID)"`
 	Registry    string `json:"registry" doc:"address of the identity registry (AGENT_REGISTRY_CONTRACT)"`
-	Key         string `json:"key" doc:"private key of the agent's owner or wallet: env:NAME or file:PATH (AGENT_PRIVATE_KEY holds the key itself)"`
+	Key         string `json:"key" doc:"of the owner or wallet: env:NAME or file:PATH (AGENT_PRIVATE_KEY is the key)"`
 	MetadataURI string `json:"metadata_uri" doc:"URI of the registration file; the chain's wins (AGENT_METADATA_URI)"`
 	RPC         List   `json:"rpc" doc:"URLs of nodes, asked in order (RPC_URL, separated by commas)"`
 	Indexer     string `json:"indexer" doc:"URL of the index that scores agents (INDEXER_URL)"`
@@ -56,7 +56,7 @@ type Policy struct {
 // Payments say how the agent is paid.
 type Payments struct {
 	Address      string  `json:"address" doc:"account that is paid (AGENT_PAYMENT_ADDRESS); that of the key"`
-	Facilitators List    `json:"facilitators" doc:"URLs of facilitators of x402, asked in order; their settlements are confirmed on the chain"`
+	Facilitators List    `json:"facilitators" doc:"URLs, asked in order; settlements are confirmed on the chain"`
 	Settler      string  `json:"settler" doc:"instead: slug of orchestrator.wallets whose key settles here"`
 	Promises     bool    `json:"promises" doc:"accept signed receipts of the specification, by which no money moves"`
 	RequireID    bool    `json:"require_id" doc:"demand an id of each payment (payment-identifier)"`
@@ -70,7 +70,7 @@ type Token struct {
 	Asset    string `json:"asset" doc:"address of the token"`
 	Symbol   string `json:"symbol" doc:"how prices name it"`
 	Decimals uint8  `json:"decimals" doc:"what the token's decimals() says"`
-	Name     string `json:"name" doc:"of the token's EIP-712 domain; empty for tokens without EIP-3009, which are paid by Permit2"`
+	Name     string `json:"name" doc:"of the EIP-712 domain; empty: paid by Permit2, without EIP-3009"`
 	Version  string `json:"version" doc:"of the token's EIP-712 domain"`
 }
 
@@ -81,6 +81,7 @@ type Limits struct {
 	MaxBody     int64   `json:"max_body" doc:"bytes of a request" default:"10485760"`
 	Rate        float64 `json:"rate" doc:"requests per second of one caller" default:"5"`
 	Burst       int     `json:"burst" doc:"requests of one caller at once" default:"30"`
+	Proxies     List    `json:"trusted_proxies" doc:"networks such as 10.0.0.0/8 whose X-Forwarded-For counts"`
 	Drain       Seconds `json:"drain" doc:"how long requests in flight are waited for at the end, in seconds" default:"30"`
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"reflect"
@@ -49,7 +50,8 @@ func Parse(text []byte, getenv func(string) string) (*Config, error) {
 		}
 		raw, err := json.Marshal(tree)
 		if err != nil {
-			return nil, repute.Invalid("config", "is no YAML of texts, numbers, lists and objects", "see docs/reference/agent.md")
+			return nil, repute.Invalid("config", "is no YAML of texts, numbers, lists and objects",
+				"see docs/reference/agent.md")
 		}
 		if err := decode("config", raw, c); err != nil {
 			return nil, err
@@ -79,7 +81,8 @@ func decode(field string, raw []byte, into any) error {
 	at := strings.Split(strings.Trim(string(wrong.JSONPointer), "/"), "/")
 	name := strings.Join(at, ".")
 	if errors.Is(err, jsonv2.ErrUnknownName) {
-		return repute.Invalid(name, "is not known", "one of "+strings.Join(members(reflect.TypeOf(into), at[:len(at)-1]), ", "))
+		allowed := members(reflect.TypeOf(into), at[:len(at)-1])
+		return repute.Invalid(name, "is not known", "one of "+strings.Join(allowed, ", "))
 	}
 	reason := "has the wrong type"
 	if wrong.Err != nil {
@@ -231,23 +234,38 @@ func (c *Config) check() error {
 	need(len(c.Agent.RPC) > 0, "agent.rpc", "is missing", "a URL (RPC_URL)")
 	need(c.Profile.Name != "", "profile.name", "is missing", "a name")
 	need(len(c.Capabilities) > 0, "capabilities", "is empty", "at least one")
-	need(len(c.Payments.Facilitators) == 0 || c.Payments.Settler == "", "payments", "names facilitators and a settler", "one of both")
+	need(len(c.Payments.Facilitators) == 0 || c.Payments.Settler == "", "payments",
+		"names facilitators and a settler", "one of both")
 	need(slices.Contains([]string{"debug", "info", "warn", "error"}, strings.ToLower(c.LogLevel)), "log_level",
 		fmt.Sprintf("%.20q is no level", c.LogLevel), "debug, info, warn or error (AGENT_LOG_LEVEL)")
-	need(c.Limits.Concurrency > 0 && c.Limits.Degraded >= 0 && c.Limits.Degraded <= c.Limits.Concurrency, "limits.concurrency",
-		"is out of range", "1 or more, and degraded not above it")
+	need(c.Limits.Concurrency > 0 && c.Limits.Degraded >= 0 && c.Limits.Degraded <= c.Limits.Concurrency,
+		"limits.concurrency", "is out of range", "1 or more, and degraded not above it")
 	need(c.Receipts.Days >= 90, "receipts.days", fmt.Sprintf("%d is too short", c.Receipts.Days), "90 or more")
 	need(c.Limits.MaxBody > 0, "limits.max_body", "is out of range", "1 or more")
-	for _, u := range append(append(List{}, c.Agent.RPC...), append(c.Payments.Facilitators, c.Agent.Indexer, c.Profile.URL)...) {
+	for _, u := range slices.Concat(c.Agent.RPC, c.Payments.Facilitators, List{c.Agent.Indexer, c.Profile.URL}) {
 		at, err := url.Parse(u)
 		need(u == "" || err == nil && at.Host != "", "agent", fmt.Sprintf("%.80q is no URL", safeURL(u)), "https://host/path")
 	}
+	_, err := c.Limits.Prefixes()
+	wrong = append(wrong, err)
 	for i := range c.Capabilities {
 		h := &c.Capabilities[i].Handler
 		need((len(h.Exec) > 0) != (h.HTTP != ""), fmt.Sprintf("capabilities.%d.handler", i), "names no work, or two kinds",
 			"exec or http")
 	}
 	return errors.Join(wrong...)
+}
+
+// Prefixes are the networks of trusted proxies.
+func (l *Limits) Prefixes() (out []netip.Prefix, err error) {
+	for _, text := range l.Proxies {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, repute.Invalid("limits.trusted_proxies", fmt.Sprintf("%.60q is no network", text), "such as 10.0.0.0/8")
+		}
+		out = append(out, p)
+	}
+	return out, nil
 }
 
 // safeURL is a URL without what may be secret in it.

@@ -78,7 +78,8 @@ func (p *Policy) compile() error {
 func compileRule(env *cel.Env, at string, r CustomRule, twice bool) (c customRule, err error) {
 	switch {
 	case !rulePattern.MatchString(r.ID) || twice:
-		return c, repute.Invalid(at+".id", fmt.Sprintf("%.80q is empty, malformed or used twice", r.ID), "a short name of its own")
+		return c, repute.Invalid(at+".id", fmt.Sprintf("%.80q is empty, malformed or used twice", r.ID),
+			"a short name of its own")
 	case r.Effect.strength() < 0:
 		return c, repute.Invalid(at+".effect", fmt.Sprintf("%.40q is no effect", r.Effect),
 			"allow, degrade, require_validation, require_approval, require_payment or deny")
@@ -119,7 +120,10 @@ func (p *Policy) customReasons(ctx context.Context, req *Request, state State, n
 	return out
 }
 
-func viewScore(s Score) scoreView { return scoreView{s.Value, s.Low, s.High, s.Rated} }
+func viewScore(s Score) scoreView {
+	s = s.orUnrated()
+	return scoreView{s.Value, s.Low, s.High, s.Rated}
+}
 
 func viewClient(c Client) clientView {
 	v := clientView{Identity: c.Identity, scoreView: viewScore(c.Score)}

@@ -92,13 +92,21 @@ func (d *Decision) add(reasons ...Reason) {
 }
 
 // Score is a score of the index, -100 to 100, with its bounds. The zero value is that of an unrated
-// client or agent: 0.
+// client or agent.
 type Score struct {
 	Value float64
 	Low   float64   // the score is shown to be at least this
 	High  float64   // and at most this
-	Rated bool      // false: nobody whom the index trusts has rated
+	Rated bool      // false: nobody whom the index trusts has rated, and rules see 0 for value and bounds
 	At    time.Time // when it was read; zero when it never was
+}
+
+// orUnrated is the score as rules see it.
+func (s Score) orUnrated() Score {
+	if !s.Rated {
+		s.Value, s.Low, s.High = 0, 0, 0
+	}
+	return s
 }
 
 // Known is a rated score without bounds of its own.
@@ -142,6 +150,7 @@ func (p *Policy) Decide(ctx context.Context, req *Request, state State, now time
 // client compares a client's score with the thresholds. The admission threshold reads the lower
 // bound, the refusal the upper one, so that little evidence neither admits nor refuses.
 func (p *Policy) client(s Score) (out []Reason) {
+	s = s.orUnrated()
 	rules := p.file.Rules.Reputation
 	if least := rules.MinClientReputation; least != nil && s.Low < *least {
 		out = append(out, low(CodeReputation, Deny, "rules.reputation.minClientReputation",
@@ -177,6 +186,7 @@ func (p *Policy) validation(req *Request) (out []Reason) {
 
 // Validator judges whether a validator is good enough: the lower bound of its score counts.
 func (p *Policy) Validator(s Score) Decision {
+	s = s.orUnrated()
 	d := Decision{Effect: Allow}
 	if least := p.file.Rules.Validation.ValidatorMinReputation; least != nil && s.Low < *least {
 		d.add(low(CodeValidator, Deny, "rules.validation.validatorMinReputation",

@@ -44,6 +44,9 @@ func TestDecide(t *testing.T) {
 		{"unrated client, minimum 0", `"reputation":{"minClientReputation":0}`, governance.Request{}, governance.Allow, ""},
 		{"unrated client, minimum 1", `"reputation":{"minClientReputation":1}`, governance.Request{}, governance.Deny,
 			"reputation_too_low"},
+		{"unrated client with bounds", `"reputation":{"minClientReputation":0,"rejectBelowScore":-10}`,
+			governance.Request{Client: governance.Client{Score: governance.Score{Value: 50, Low: -100, High: -100}}},
+			governance.Allow, ""},
 		{"the lower bound admits", `"reputation":{"minClientReputation":10}`,
 			governance.Request{Client: governance.Client{Score: bounds(10, 90)}}, governance.Allow, ""},
 		{"the lower bound does not admit", `"reputation":{"minClientReputation":10}`,
@@ -62,7 +65,8 @@ func TestDecide(t *testing.T) {
 			governance.RequirePayment, "payment_required"},
 		{"payment for all, paid", `"payment":{"requirePaymentForAll":true}`, governance.Request{Paid: true, Price: usdc},
 			governance.Allow, ""},
-		{"a refusal is stronger than payment", `"payment":{"requirePaymentForAll":true},"reputation":{"minClientReputation":1}`,
+		{"a refusal is stronger than payment",
+			`"payment":{"requirePaymentForAll":true},"reputation":{"minClientReputation":1}`,
 			governance.Request{}, governance.Deny, "reputation_too_low payment_required"},
 		{"at the threshold", thresholds, governance.Request{Price: eth("1.000")}, governance.Allow, ""},
 		{"above the threshold", thresholds, governance.Request{Price: eth("1.000000000000000001")},
@@ -117,7 +121,8 @@ func TestValidatorAndRefund(t *testing.T) {
 func TestCustomRules(t *testing.T) {
 	t.Parallel()
 	rule := func(when string, effect governance.Effect) string {
-		return `"custom":[{"id":"mine","when":` + "`" + when + "`" + `,"effect":"` + string(effect) + `","reason":"Because."}]`
+		return `"custom":[{"id":"mine","when":` + "`" + when + "`" + `,"effect":"` + string(effect) +
+			`","reason":"Because."}]`
 	}
 	request := governance.Request{Capability: "code-review", TrustTier: 3, Paid: true,
 		Price:  &governance.Price{Amount: "2", Currency: "USDC", Minor: "2000000"},
@@ -178,7 +183,8 @@ func TestFreeTier(t *testing.T) {
 			t.Errorf("request %d: %+v", i, d)
 		}
 	}
-	if d := take("a", "x", late, nil); codes(d) != "free_tier_exhausted" || !d.Reasons[0].Until.Equal(noon.Add(time.Hour)) {
+	if d := take("a", "x", late, nil); codes(d) != "free_tier_exhausted" ||
+		!d.Reasons[0].Until.Equal(noon.Add(time.Hour)) {
 		t.Errorf("got %+v", d)
 	}
 	for name, d := range map[string]governance.Decision{
@@ -220,20 +226,30 @@ func TestMode(t *testing.T) {
 	}{
 		{"no rules", ``, governance.Own{Score: governance.Known(-100, noon)}, governance.Normal, ""},
 		{"good", restart, governance.Own{Score: bounds(50, 60)}, governance.Normal, ""},
-		{"the lower bound degrades", restart, governance.Own{Score: bounds(49.9, 100)}, governance.Degraded, "own_reputation_low"},
-		{"unrated is 0", restart, governance.Own{Score: governance.Score{At: noon}}, governance.Degraded, "own_reputation_low"},
-		{"the upper bound stops", restart, governance.Own{Score: bounds(-100, -50.1)}, governance.Stopped, "shutdown_low_reputation"},
-		{"the upper bound does not stop", restart, governance.Own{Score: bounds(-100, -50)}, governance.Degraded, "own_reputation_low"},
+		{"the lower bound degrades", restart, governance.Own{Score: bounds(49.9, 100)}, governance.Degraded,
+			"own_reputation_low"},
+		{"unrated is 0", restart, governance.Own{Score: governance.Score{At: noon}}, governance.Degraded,
+			"own_reputation_low"},
+		{"unrated is 0 whatever its bounds", restart, governance.Own{Score: governance.Score{Value: 50, Low: 50, High: 50,
+			At: noon}},
+			governance.Degraded, "own_reputation_low"},
+		{"the upper bound stops", restart, governance.Own{Score: bounds(-100, -50.1)}, governance.Stopped,
+			"shutdown_low_reputation"},
+		{"the upper bound does not stop", restart, governance.Own{Score: bounds(-100, -50)}, governance.Degraded,
+			"own_reputation_low"},
 		{"shutdown is off", off, governance.Own{Score: bounds(-100, -60)}, governance.Degraded, "own_reputation_low"},
 		{"stays stopped", sticky, governance.Own{Score: governance.Known(100, noon), Before: governance.Stopped},
 			governance.Stopped, "shutdown_low_reputation"},
 		{"starts again", restart, governance.Own{Score: governance.Known(100, noon), Before: governance.Stopped},
 			governance.Normal, ""},
-		{"does not start by an old score", restart, governance.Own{Score: old(governance.Known(100, noon)), Before: governance.Stopped},
+		{"does not start by an old score", restart, governance.Own{Score: old(governance.Known(100, noon)),
+			Before: governance.Stopped},
 			governance.Stopped, "shutdown_low_reputation"},
-		{"does not stop by an old score", restart, governance.Own{Score: old(governance.Known(-100, noon)), Before: governance.Normal},
+		{"does not stop by an old score", restart, governance.Own{Score: old(governance.Known(-100, noon)),
+			Before: governance.Normal},
 			governance.Normal, "own_score_stale"},
-		{"stays degraded by an old score", restart, governance.Own{Score: old(governance.Known(100, noon)), Before: governance.Degraded},
+		{"stays degraded by an old score", restart, governance.Own{Score: old(governance.Known(100, noon)),
+			Before: governance.Degraded},
 			governance.Degraded, "own_score_stale"},
 		{"no score yet", restart, governance.Own{}, governance.Degraded, "own_score_stale"},
 	}
@@ -252,7 +268,8 @@ func TestMode(t *testing.T) {
 func TestModeDecides(t *testing.T) {
 	t.Parallel()
 	p := parse(t, sample)
-	for value, want := range map[float64]governance.Effect{60: governance.Allow, 0: governance.Degrade, -60: governance.Deny} {
+	for value, want := range map[float64]governance.Effect{60: governance.Allow, 0: governance.Degrade,
+		-60: governance.Deny} {
 		state := p.Mode(governance.Own{Score: governance.Known(value, noon)}, noon)
 		if d := p.Decide(t.Context(), &governance.Request{}, state, noon); d.Effect != want {
 			t.Errorf("own score %g: %+v", value, d)
@@ -300,7 +317,8 @@ func TestModeIsMonotonic(t *testing.T) {
 		p := draw(t, rules, score.Draw(t, "degrade"), rapid.Bool().Draw(t, "auto"), score.Draw(t, "stop"),
 			rapid.Bool().Draw(t, "restart"), rapid.IntRange(0, 23).Draw(t, "hour"))
 		low, width, up := score.Draw(t, "low"), rapid.IntRange(0, 50).Draw(t, "width"), rapid.IntRange(0, 100).Draw(t, "up")
-		before := rapid.SampledFrom([]governance.Mode{"", governance.Normal, governance.Degraded, governance.Stopped}).Draw(t, "before")
+		before := rapid.SampledFrom([]governance.Mode{"", governance.Normal, governance.Degraded, governance.Stopped}).Draw(t,
+			"before")
 		mode := func(low, high int) int {
 			s := bounds(float64(low), float64(high))
 			return slices.Index(order, p.Mode(governance.Own{Score: s, Before: before}, noon).Mode)

@@ -94,6 +94,10 @@ func TestReferencePage(t *testing.T) {
 	if !strings.Contains(text, "`"+p.Hash().Hex()+"`") {
 		t.Errorf("the hash of the example is %s", p.Hash())
 	}
+	_, err = governance.Parse([]byte(strings.Replace(example, "refundPolicy", "refund", 1)))
+	if first, _, _ := strings.Cut(err.Error(), " ("); !strings.Contains(text, "`"+first+"`") {
+		t.Errorf("the error of an unknown member is %v", err)
+	}
 	types := map[string]string{"string": ` == ""`, "double": ` < 1.0`, "bool": ` == true`, "int": ` == 1`}
 	for _, name := range rows(t, text, "name") {
 		fits := 0

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -127,14 +128,34 @@ func wrongMember(err error) error {
 	switch {
 	case errors.As(err, &semantic):
 		field += string(semantic.JSONPointer)
-		if reason = "is no " + semantic.GoType.String(); semantic.Err != nil {
+		switch {
+		case errors.Is(semantic.Err, jsonv2.ErrUnknownName):
+			reason = "is no member of a policy"
+		case semantic.Err != nil:
 			reason = semantic.Err.Error()
+		default:
+			reason = "is no " + jsonName(semantic.GoType)
 		}
 	case errors.As(err, &syntactic):
 		field, reason = field+string(syntactic.JSONPointer), syntactic.Err.Error()
 	}
 	return repute.Invalid(fmt.Sprintf("%.200s", field), fmt.Sprintf("%.200s", reason),
 		"docs/reference/agent-policy.md lists the members")
+}
+
+// jsonName is what JSON calls the values of a Go type.
+func jsonName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Slice:
+		return "list"
+	}
+	return "number in range"
 }
 
 const (
@@ -164,7 +185,8 @@ func (f *File) check() error {
 		need(threshold == nil || *threshold >= -100 && *threshold <= 100, field, "is no score", "-100 to 100")
 	}
 	limit := r.Payment.FreeTierRateLimit
-	need(limit == nil || *limit >= 0 && *limit <= maxRate, "rules.payment.freeTierRateLimit", "out of range", "0 to 1000000")
+	need(limit == nil || *limit >= 0 && *limit <= maxRate, "rules.payment.freeTierRateLimit", "out of range",
+		"0 to 1000000")
 	need(r.Payment.RefundPolicy == RefundNone || r.Payment.RefundPolicy == RefundOnFailure,
 		"rules.payment.refundPolicy", fmt.Sprintf("%.40q is not known", r.Payment.RefundPolicy), "none or onFailure")
 	need(!r.Shutdown.AutoShutdownOnLowReputation || r.Shutdown.ShutdownThreshold != nil,

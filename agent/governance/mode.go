@@ -36,6 +36,7 @@ type State struct {
 // Mode tells how the agent serves at a time. A score that is old changes nothing; without any the
 // agent is degraded where its policy has a threshold, because nothing shows that it is reached.
 func (p *Policy) Mode(own Own, now time.Time) State {
+	own.Score = own.Score.orUnrated()
 	s := State{Own: own.Score}
 	s.Standing, s.Reasons = p.standing(own, now)
 	s.Mode = s.Standing

@@ -59,7 +59,10 @@ func Parse(text []byte) (*Policy, error) {
 		p.file.Rules.Payment.RefundPolicy = RefundNone
 	}
 	p.hash, err = hashOf(raw)
-	return p, errors.Join(err, p.file.check(), p.readSignature(), p.readWindow(), p.compile())
+	if err := errors.Join(err, p.file.check(), p.readSignature(), p.readWindow(), p.compile()); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // File is the policy as written, with its defaults.

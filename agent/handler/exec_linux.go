@@ -46,8 +46,12 @@ func release(pid int, l limits) error {
 	if !status.Stopped() {
 		return errors.New("the program ended before its limits were set")
 	}
-	for what, limit := range map[int]uint64{unix.RLIMIT_AS: l.memory, unix.RLIMIT_CPU: l.cpu, unix.RLIMIT_CORE: 0} {
-		if err := unix.Prlimit(pid, what, &unix.Rlimit{Cur: limit, Max: limit}, nil); err != nil {
+	for what, limit := range map[int]unix.Rlimit{
+		unix.RLIMIT_AS:   {Cur: l.memory, Max: l.memory},
+		unix.RLIMIT_CPU:  {Cur: l.cpu, Max: l.cpu + 1}, // SIGXCPU first: SIGKILL alone does not tell why
+		unix.RLIMIT_CORE: {},
+	} {
+		if err := unix.Prlimit(pid, what, &limit, nil); err != nil {
 			return fmt.Errorf("limit %d: %w", what, err)
 		}
 	}
@@ -104,5 +108,5 @@ func overCPU(state *os.ProcessState, seconds uint64) bool {
 	}
 	used := state.UserTime() + state.SystemTime()
 	return status.Signal() == syscall.SIGXCPU ||
-		status.Signal() == syscall.SIGKILL && used+100*time.Millisecond >= time.Duration(seconds)*time.Second
+		status.Signal() == syscall.SIGKILL && used >= time.Duration(seconds)*time.Second // it ignores SIGXCPU
 }

@@ -151,7 +151,8 @@ func TestMCPUnavailable(t *testing.T) {
 		"endpoint": &handler.MCPEndpoint{URL: "http://127.0.0.1:1/mcp", Client: &http.Client{}},
 		"program":  &handler.MCPProgram{Path: "/no/such/program"},
 	} {
-		if _, err := (&handler.MCP{Server: c, Tool: "x"}).Run(t.Context(), request()); !errors.Is(err, repute.ErrUnavailable) {
+		if _, err := (&handler.MCP{Server: c, Tool: "x"}).Run(t.Context(), request()); !errors.Is(err,
+			repute.ErrUnavailable) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

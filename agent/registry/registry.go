@@ -85,7 +85,8 @@ func (r *Registry) ask(ctx context.Context, question func(context.Context, *ethc
 // reverted reports whether a contract refused a call.
 func reverted(err error) bool {
 	var data rpc.DataError
-	return errors.As(err, &data) && data.ErrorData() != nil || err != nil && strings.Contains(err.Error(), "execution reverted")
+	return errors.As(err, &data) && data.ErrorData() != nil ||
+		err != nil && strings.Contains(err.Error(), "execution reverted")
 }
 
 // ChainID is the chain that the nodes are of.
@@ -101,7 +102,8 @@ func (r *Registry) ChainID(ctx context.Context) (id uint64, err error) {
 }
 
 // Call implements x402.Chain.
-func (r *Registry) Call(ctx context.Context, chainID uint64, from, to common.Address, data []byte) (out []byte, err error) {
+func (r *Registry) Call(ctx context.Context, chainID uint64, from, to common.Address,
+	data []byte) (out []byte, err error) {
 	if chainID != r.o.ID.ChainID {
 		return nil, fmt.Errorf("chain %d: %w", chainID, repute.ErrUnavailable)
 	}

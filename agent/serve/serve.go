@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"reflect"
 	"strings"
 	"time"
@@ -43,8 +44,10 @@ type Options struct {
 	// MaxBody bounds requests in bytes: the largest of the capabilities' when 0.
 	MaxBody int64
 	// Rate and Burst limit each caller, in requests per second and at once: 5 and 30 when 0.
-	Rate     float64
-	Burst    int
+	Rate  float64
+	Burst int
+	// Proxies are networks of reverse proxies whose X-Forwarded-For names the caller.
+	Proxies  []netip.Prefix
 	Registry *prometheus.Registry
 	Log      *slog.Logger
 	// Mounts are other surfaces of the same agent, under the same limits.
@@ -92,7 +95,8 @@ func New(o Options) (http.Handler, error) {
 	httpapi.Fill(&o.Rate, 5)
 	httpapi.Fill(&o.Burst, 30)
 	server, err := httpapi.NewServer(httpapi.ServerOptions{Registry: o.Registry, Logger: o.Log,
-		Limits: httpapi.Limits{Timeout: answerTime, Body: o.MaxBody, Rate: o.Rate, Burst: o.Burst}})
+		Limits: httpapi.Limits{Timeout: answerTime, Body: o.MaxBody, Rate: o.Rate, Burst: o.Burst,
+			TrustedProxies: o.Proxies}})
 	if err != nil {
 		return nil, err
 	}
@@ -114,9 +118,9 @@ func New(o Options) (http.Handler, error) {
 func (s *surface) describe() {
 	info := s.server.API.OpenAPI().Info
 	info.Title, info.Version = s.o.Profile.Name, s.router.Version()
-	info.Description = "An agent of the ERC-8004 registries, by the Agent Runtime Specification 1.0. Every answer is signed " +
-		"(EIP-712, type TaskResponse): see the headers X-Agent-*. Capabilities that cost something answer 402 with what " +
-		"they cost, for x402 of versions 1 and 2. Errors are RFC 9457 problem details with the members error and message."
+	info.Description = "An agent of the ERC-8004 registries, by the Agent Runtime Specification 1.0. Every answer is " +
+		"signed (EIP-712, type TaskResponse): see the headers X-Agent-*. Capabilities that cost something answer 402 " +
+		"with what they cost, for x402 of versions 1 and 2. Errors are RFC 9457 problem details with the members error and message."
 }
 
 // describeProblems adds the members of problems that clients of the specification read. Codes are more
@@ -141,16 +145,16 @@ func (s *surface) mount() {
 		Schema: &huma.Schema{}, Example: map[string]any{"echo": "hello"}})
 	op.RequestBody = &huma.RequestBody{Required: true, Description: "Input by the capability's schema",
 		Content: map[string]*huma.MediaType{jsonType: {Schema: &huma.Schema{}, Example: map[string]any{"text": "hello"}}}}
-	op.Responses["402"] = &huma.Response{Description: "What the capability costs, in the header PAYMENT-REQUIRED for x402 of " +
-		"version 2, in the body for version 1, and in the headers X-Payment-*",
+	op.Responses["402"] = &huma.Response{Description: "What the capability costs, in the header PAYMENT-REQUIRED for " +
+		"x402 of version 2, in the body for version 1, and in the headers X-Payment-*",
 		Content: map[string]*huma.MediaType{jsonType: {Schema: &huma.Schema{Type: huma.TypeObject}}}}
 	s.get("/health", "health", "How the agent works, and what it can do", s.health)
 	s.get("/health/ready", "ready", "Reports whether requests can be answered now; 503 where not", s.ready)
 	s.get("/healthz", "alive", "Reports that the process runs", func(c echo.Context) error {
 		return c.JSON(http.StatusOK, map[string]string{"status": "ok"})
 	})
-	s.get("/.well-known/agent-registration.json", "registration", "The registration file, by ERC-8004 and the specification",
-		s.registration)
+	s.get("/.well-known/agent-registration.json", "registration",
+		"The registration file, by ERC-8004 and the specification", s.registration)
 	s.get("/.well-known/agent-card.json", "card", "The agent card, by A2A", s.card)
 	for path, id := range map[string]string{"/agent/{id}/receipts": "receipts", "/agents/{id}/receipts": "agentReceipts"} {
 		params := append(receiptParams(), httpapi.TextParam("id", "path", "The agent's id, in any form"))
@@ -160,9 +164,10 @@ func (s *surface) mount() {
 			Example: []receipt{{ReceiptID: "1-1", TaskHash: common.Hash{}.Hex(), Settlement: "x402"}}},
 			httpapi.Strict(receiptParams(), s.receipts))
 	}
-	s.server.Get(httpapi.Route{Path: "/metrics", ID: "metrics", ContentType: "text/plain", Example: "agent_uptime_seconds 1\n",
-		Summary: "Metrics in the text format of Prometheus"}, echo.WrapHandler(promhttp.HandlerFor(s.server.Registry,
-		promhttp.HandlerOpts{Registry: s.server.Registry, DisableCompression: true})))
+	s.server.Get(httpapi.Route{Path: "/metrics", ID: "metrics", ContentType: "text/plain",
+		Example: "agent_uptime_seconds 1\n", Summary: "Metrics in the text format of Prometheus"},
+		echo.WrapHandler(promhttp.HandlerFor(s.server.Registry,
+			promhttp.HandlerOpts{Registry: s.server.Registry, DisableCompression: true})))
 }
 
 func (s *surface) get(path, id, summary string, handle echo.HandlerFunc) {

@@ -94,7 +94,8 @@ func (in *promise) read() (p Promise, err error) {
 	if p.Timestamp, err = strconv.ParseUint(in.Timestamp.String(), 10, 64); err != nil {
 		return p, repute.Invalid(HeaderReceipt+".timestamp", "is no time", "seconds since 1970")
 	}
-	if p.Signature, err = hexutil.Decode(in.Signature); err != nil || len(p.Signature) == 0 || len(p.Signature) > maxSignature {
+	p.Signature, err = hexutil.Decode(in.Signature)
+	if err != nil || len(p.Signature) == 0 || len(p.Signature) > maxSignature {
 		return p, repute.Invalid(HeaderReceipt+".signature", "is no signature", "0x and hex digits")
 	}
 	return p, nil

@@ -26,7 +26,8 @@ type Signer interface {
 // Wallets checks signatures of contract wallets, by ERC-1271, and of wallets that are not deployed,
 // by ERC-6492. The error is for a chain that cannot be asked.
 type Wallets interface {
-	ValidSignature(ctx context.Context, chainID uint64, wallet common.Address, digest common.Hash, signature []byte) (bool, error)
+	ValidSignature(ctx context.Context, chainID uint64, wallet common.Address, digest common.Hash,
+		signature []byte) (bool, error)
 }
 
 // maxSignature bounds a signature in bytes: those of wallets that are not deployed carry the call
@@ -44,7 +45,8 @@ func Digest(data apitypes.TypedData) (common.Hash, error) {
 
 // Check returns ErrSignature where a signature is not the account's. Accounts with a key are
 // recovered; only the others are asked on the chain. Without wallets those are refused.
-func Check(ctx context.Context, w Wallets, d Domain, account common.Address, data apitypes.TypedData, sig []byte) error {
+func Check(ctx context.Context, w Wallets, d Domain, account common.Address, data apitypes.TypedData,
+	sig []byte) error {
 	digest, err := Digest(data)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSignature, err)

@@ -65,8 +65,8 @@ const (
 var ErrWorkedOn = fmt.Errorf("another request with this payment is being answered: %w", repute.ErrUnavailable)
 
 // columns of agent_payments, as scan reads them.
-const columns = `id, agent, capability, task_hash, payload, coalesce(payment_id, ''), payer, settlement, request_id, state,
-	settled, output, answer, owner, created_at`
+const columns = `id, agent, capability, task_hash, payload, coalesce(payment_id, ''), payer, settlement, request_id,
+	state, settled, output, answer, owner, created_at`
 
 func scan(row pgx.Row) (p Payment, err error) {
 	var task, payload, payer []byte

@@ -30,6 +30,7 @@ import (
 	"repute/orchestrator/wallet/keys"
 	"repute/resolver"
 	"repute/store"
+	"repute/store/agentdb"
 	"repute/x402"
 )
 
@@ -91,7 +92,8 @@ func (b *builder) identity(ctx context.Context) error {
 		return err
 	}
 	if ref.ChainID != 0 && ref.ChainID != b.id.ChainID {
-		return repute.Invalid("agent.rpc", fmt.Sprintf("its nodes are of chain %d, the agent of %d", b.id.ChainID, ref.ChainID),
+		return repute.Invalid("agent.rpc",
+			fmt.Sprintf("its nodes are of chain %d, the agent of %d", b.id.ChainID, ref.ChainID),
 			"nodes of the agent's chain (RPC_URL)")
 	}
 	o := registry.Options{RPC: a.RPC}
@@ -114,7 +116,8 @@ func (b *builder) identity(ctx context.Context) error {
 		}
 	}
 	if (b.id.Registry == common.Address{}) {
-		return repute.Invalid("agent.registry", "is missing, and none is known of this chain", "an address (AGENT_REGISTRY_CONTRACT)")
+		return repute.Invalid("agent.registry", "is missing, and none is known of this chain",
+			"an address (AGENT_REGISTRY_CONTRACT)")
 	}
 	if len(a.Validations) > 0 {
 		o.Validations = nil
@@ -319,10 +322,14 @@ func (b *builder) governor(ctx context.Context, wallets *x402.Verifier) (agent.G
 	}
 	b.out.work = append(b.out.work, func(ctx context.Context) error { loader.Watch(ctx, policyEvery, b.log); return nil })
 	g := &governor{loader: loader, db: b.db, id: b.id, scores: b.scores, log: b.log}
-	if b.resume {
-		return g, nil
+	if !b.resume {
+		return g, g.recall(ctx)
 	}
-	return g, g.recall(ctx)
+	if err := agentdb.Maintain(ctx, b.db, b.config.Receipts.Days); err != nil {
+		return nil, err
+	}
+	return g, agentdb.Add(ctx, b.db, agentdb.Entry{Kind: agentdb.Event, Agent: b.id.String(), Outcome: "mode normal",
+		Detail: []byte(`{"reason":"resumed by the operator"}`)})
 }
 
 // resolves reads documents.

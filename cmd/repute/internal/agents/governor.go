@@ -118,7 +118,8 @@ func (g *governor) client(ctx context.Context, p *governance.Policy, who common.
 }
 
 func scoreOf(s *agent.Score) governance.Score {
-	return governance.Score{Value: s.Value, Low: s.Low, High: s.High, Rated: s.Status != "unrated" && s.Status != "", At: s.At}
+	rated := s.Status != "unrated" && s.Status != ""
+	return governance.Score{Value: s.Value, Low: s.Low, High: s.High, Rated: rated, At: s.At}
 }
 
 // Mode implements agent.Governor.
@@ -159,7 +160,8 @@ type counter struct {
 
 // TakeFree implements governance.FreeCounter.
 func (c counter) TakeFree(ctx context.Context, k governance.FreeKey, limit int) (bool, error) {
-	return agentdb.TakeFree(ctx, c.db, agentdb.Free{Agent: c.agent, Client: k.Client, Capability: k.Capability, Since: k.Hour}, limit)
+	f := agentdb.Free{Agent: c.agent, Client: k.Client, Capability: k.Capability, Since: k.Hour}
+	return agentdb.TakeFree(ctx, c.db, f, limit)
 }
 
 // policyVerifier checks that the agent's owner signed a policy.

@@ -112,8 +112,9 @@ func (p *pricing) way(field string, d *capability.Definition, one capability.Pri
 	if err != nil {
 		return way, fmt.Errorf("price: %w", err)
 	}
-	return agent.Way{Symbol: t.Symbol, Decimals: t.Decimals, Requirements: x402.Requirements{Scheme: scheme, Network: network,
-		Amount: amount, Asset: asset, PayTo: p.payTo, MaxTimeoutSeconds: int64(d.Timeout().Seconds()) + settleTime,
+	return agent.Way{Symbol: t.Symbol, Decimals: t.Decimals, Requirements: x402.Requirements{Scheme: scheme,
+		Network: network,
+		Amount:  amount, Asset: asset, PayTo: p.payTo, MaxTimeoutSeconds: int64(d.Timeout().Seconds()) + settleTime,
 		Extra: raw}}, nil
 }
 

@@ -57,7 +57,8 @@ processes serve one agent. SIGTERM ends it: requests in flight are waited for.`,
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "YAML file of the agent (docs/reference/agent.md)")
-	cmd.Flags().StringVar(&main, "main-config", "", "YAML file of repute, for orchestrator.wallets and the database (REPUTE_CONFIG)")
+	cmd.Flags().StringVar(&main, "main-config", "",
+		"YAML file of repute, for orchestrator.wallets and the database (REPUTE_CONFIG)")
 	cmd.Flags().BoolVar(&resume, "resume", false, "serve again after a shutdown for low reputation")
 	cmd.Flags().BoolVar(&stdio, "stdio", false,
 		"answer MCP on standard input and output instead of HTTP, until the input ends; logs go to standard error")

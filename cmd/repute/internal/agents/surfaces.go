@@ -13,7 +13,10 @@ import (
 // surface is the HTTP surface of an agent, with the others mounted on it. All have one limit of size.
 func (b *builder) surface() (http.Handler, error) {
 	a, router := b.config, b.out.router
-	var err error
+	proxies, err := a.Limits.Prefixes()
+	if err != nil {
+		return nil, err
+	}
 	b.out.tools, err = toolserver.New(toolserver.Options{Router: router, Name: a.Profile.Name, MaxBody: a.Limits.MaxBody,
 		Log: b.log})
 	if err != nil {
@@ -27,8 +30,9 @@ func (b *builder) surface() (http.Handler, error) {
 		return nil, err
 	}
 	return serve.New(serve.Options{Router: router, Owners: b.out.upkeep.Owners, PublicReceipts: a.Receipts.Public,
-		MaxBody: a.Limits.MaxBody, Rate: a.Limits.Rate, Burst: a.Limits.Burst, Registry: b.registry, Log: b.log,
-		Mounts: slices.Concat(b.out.tools.Mounts(), b.out.tasks.Mounts(), orchestrators.Mounts()), Card: b.out.tasks.Card,
+		MaxBody: a.Limits.MaxBody, Rate: a.Limits.Rate, Burst: a.Limits.Burst, Proxies: proxies,
+		Registry: b.registry, Log: b.log, Card: b.out.tasks.Card,
+		Mounts: slices.Concat(b.out.tools.Mounts(), b.out.tasks.Mounts(), orchestrators.Mounts()),
 		Profile: serve.Profile{Name: a.Profile.Name, Description: a.Profile.Description, Image: a.Profile.Image,
 			URL: a.Profile.URL, PolicyURI: a.Policy.URI, SupportedTrust: a.Profile.SupportedTrust}})
 }

@@ -38,8 +38,8 @@ func VerifyCommand(p *cli.Program) *cobra.Command {
 key signed. Compare the signer with the agent's owner or wallet, or give it by --signer.
 With --input and --capability it also checks that the answer is about that task. Answers of
 contract wallets cannot be verified offline.`,
-		Example: `  curl -i -d '{"text":"hi"}' -H 'Content-Type: application/json' http://127.0.0.1:3000/capability/echo > answer.txt
-  repute agent verify-response answer.txt --input input.json --capability echo`,
+		Example: `  curl -i -d '{"text":"hi"}' -H Content-Type:application/json http://127.0.0.1:3000/capability/echo > a.txt
+  repute agent verify-response a.txt --input input.json --capability echo`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			in, err := p.OpenInput(args[0])
@@ -132,7 +132,7 @@ func show(w io.Writer, v *verified, asJSON bool) error {
 		e.SetIndent("", "  ")
 		return e.Encode(v)
 	}
-	_, err := fmt.Fprintf(w, "valid: signed by %s\nagent: %s\ntask: %s\nresult: %s\ntime: %s\nstatus: %d\nmetadata: %s\n", v.Signer,
-		v.Agent, v.TaskHash, v.ResultHash, v.Time, v.Status, v.Metadata)
+	_, err := fmt.Fprintf(w, "valid: signed by %s\nagent: %s\ntask: %s\nresult: %s\ntime: %s\nstatus: %d\nmetadata: %s\n",
+		v.Signer, v.Agent, v.TaskHash, v.ResultHash, v.Time, v.Status, v.Metadata)
 	return err
 }
