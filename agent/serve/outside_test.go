@@ -14,6 +14,7 @@ import (
 
 	"repute/agent"
 	"repute/agent/capability"
+	"repute/agent/toolserver"
 	"repute/devnet"
 	"repute/internal/paytest"
 	"repute/internal/pgtest"
@@ -96,9 +97,9 @@ func TestRuntimePaidByClientsOfOthers(t *testing.T) {
 	}
 }
 
-// TestRuntimeA2AClientsOfOthers: the A2A clients of npm and PyPI find an agent by its card and run a
-// free capability; npm's pays for the other by the x402 extension, signed by npm's x402.
-func TestRuntimeA2AClientsOfOthers(t *testing.T) {
+// TestRuntimeTasksOfOthers: the A2A clients of npm and PyPI find an agent by its card, run a free
+// capability, and pay for another by the x402 extension; PyPI's x402 pays for a tool of MCP.
+func TestRuntimeTasksOfOthers(t *testing.T) {
 	o := newOutside(t)
 	for _, x := range []struct {
 		name, program, script, capability string
@@ -108,10 +109,15 @@ func TestRuntimeA2AClientsOfOthers(t *testing.T) {
 		{"npm @a2a-js/sdk and @x402/core", "node", "a2a.mjs", "for-money", 10},
 		{"PyPI a2a-sdk", "venv/bin/python", "a2a_client.py", "for-free", 0},
 		{"PyPI a2a-sdk and x402", "venv/bin/python", "a2a_client.py", "for-money", 10},
+		{"PyPI x402 over MCP", "venv/bin/python", "mcp_client.py", "for-free", 0},
+		{"PyPI x402 pays over MCP", "venv/bin/python", "mcp_client.py", "for-money", 10},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			before, runs := o.paid(t), o.handler.count()
-			out := o.run(t, x.program, x.script, o.URL, x.capability)
+			before, runs, url := o.paid(t), o.handler.count(), o.URL
+			if x.script == "mcp_client.py" {
+				url += toolserver.Path
+			}
+			out := o.run(t, x.program, x.script, url, x.capability)
 			if out.Status != http.StatusOK || !strings.Contains(out.Body, "from outside") || o.paid(t)-before != x.paid ||
 				o.handler.count() != runs+1 || (out.Transaction != "") != (x.paid > 0) {
 				t.Errorf("%+v: %d units moved, %d runs", out, o.paid(t)-before, o.handler.count()-runs)
