@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-pypi='x402[evm,flask,httpx,mcp,requests]==2.25.0 a2a-sdk==1.3.0'
+pypi='x402[evm,flask,httpx,mcp,requests]==2.25.0 mcp==1.30.0 a2a-sdk==1.3.0' # mcp 2 is not what x402 expects
 node=22.23.3
 cache=${REPUTE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/repute/x402}
 case $(uname -m) in

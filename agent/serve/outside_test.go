@@ -56,6 +56,9 @@ type said struct {
 	Body, Transaction string
 }
 
+// last is the end of what a program says, where Python names the error.
+func last(text string) string { return text[max(0, len(text)-1500):] }
+
 // run runs a program with the payer's key.
 func (o *outside) run(t *testing.T, program string, args ...string) (out said) {
 	t.Helper()
@@ -66,7 +69,7 @@ func (o *outside) run(t *testing.T, program string, args ...string) (out said) {
 	cmd.Stderr = &errors
 	text, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%s %v: %v\n%.3000s", program, args, err, errors.String())
+		t.Fatalf("%s %v: %v\n%s", program, args, err, last(errors.String()))
 	}
 	ok(t, json.Unmarshal(text, &out))
 	return out
