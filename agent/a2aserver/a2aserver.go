@@ -69,7 +69,7 @@ type Server struct {
 }
 
 // New returns a server.
-func New(o Options) *Server { return &Server{o: o, router: o.Router, tasks: newTasks()} }
+func New(o Options) *Server { return &Server{o: o, router: o.Router, tasks: newTasks(taskBytes)} }
 
 // Close waits until tasks whose clients did not wait have ended. The router MUST be drained before.
 func (s *Server) Close() { s.background.Wait() }

@@ -23,6 +23,7 @@ type tasks struct {
 	byID  map[a2a.TaskID]*list.Element
 	order list.List // of *remembered, the oldest first
 	bytes int
+	most  int // bytes
 }
 
 // remembered is a task as JSON.
@@ -33,7 +34,7 @@ type remembered struct {
 	at    time.Time
 }
 
-func newTasks() *tasks { return &tasks{byID: map[a2a.TaskID]*list.Element{}} }
+func newTasks(most int) *tasks { return &tasks{byID: map[a2a.TaskID]*list.Element{}, most: most} }
 
 // put remembers a task, unless it has ended before.
 func (t *tasks) put(task *a2a.Task) error {
@@ -51,7 +52,7 @@ func (t *tasks) put(task *a2a.Task) error {
 	}
 	t.byID[task.ID] = t.order.PushBack(&remembered{task.ID, raw, task.Status.State.Terminal(), time.Now()})
 	t.bytes += len(raw)
-	for first := t.order.Front(); first != nil && (t.bytes > taskBytes || t.stale(first)); first = t.order.Front() {
+	for first := t.order.Front(); first != nil && (t.bytes > t.most || t.stale(first)); first = t.order.Front() {
 		t.remove(first)
 	}
 	return nil
