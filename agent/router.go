@@ -171,6 +171,9 @@ func (r *Router) Services() []*Service {
 // ID is the agent's.
 func (r *Router) ID() repute.AgentID { return r.o.ID }
 
+// Signer is the account that signs answers.
+func (r *Router) Signer() common.Address { return r.o.Signer.Address() }
+
 // Version is the agent's.
 func (r *Router) Version() string { return r.o.Version }
 

@@ -17,6 +17,8 @@ import (
 // Options configure a Server. The zero value is usable.
 type Options struct {
 	Version string // of the program
+	// Name and Instructions are what clients are told of the server: those of repute when empty.
+	Name, Instructions string
 	// Timeout of one call: 60 s when zero.
 	Timeout time.Duration
 	// Input is the largest message in bytes: 1 MiB when zero.
@@ -31,6 +33,8 @@ type Server struct {
 	o   Options
 	log *slog.Logger
 	sdk *sdk.Server
+	// aliases are other names of tools in calls; the first call ends their being added.
+	aliases map[string]string
 }
 
 const instructions = `Reputation of ERC-8004 agents as repute indexes it from the chain, and the OpenFi orchestrator over it.
@@ -41,16 +45,18 @@ Tools that change something take dry_run and need a bearer token.`
 // New returns a server without tools.
 func New(o Options) *Server {
 	o.Timeout, o.Input, o.Output = cmp.Or(o.Timeout, time.Minute), cmp.Or(o.Input, 1<<20), cmp.Or(o.Output, 512<<10)
-	s := &Server{o: o, log: o.Logger}
+	o.Name, o.Instructions = cmp.Or(o.Name, "repute"), cmp.Or(o.Instructions, instructions)
+	s := &Server{o: o, log: o.Logger, aliases: map[string]string{}}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
-	s.sdk = sdk.NewServer(&sdk.Implementation{Name: "repute", Title: "repute", Version: o.Version}, &sdk.ServerOptions{
-		Instructions: instructions,
+	s.sdk = sdk.NewServer(&sdk.Implementation{Name: o.Name, Title: o.Name, Version: o.Version}, &sdk.ServerOptions{
+		Instructions: o.Instructions,
 		// Tools are the same for as long as the process lives, and nothing is logged to callers.
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 		Logger:       slog.New(slog.DiscardHandler), // the SDK would log messages of callers
 	})
+	s.sdk.AddReceivingMiddleware(s.rename)
 	return s
 }
 
@@ -71,6 +77,22 @@ func (s *Server) Handler() http.Handler {
 		// context ends it.
 		stream.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context())))
 	}), s.o.Input)
+}
+
+// Events serves the tools over HTTP with server-sent events, the transport of protocol version
+// 2024-11-05, at whatever path it is mounted: GET opens a session, whose messages are sent by POST to
+// the address in its first event. Sessions live in this process. What Handler says of an
+// httpapi.Guard counts here too.
+func (s *Server) Events() http.Handler {
+	return sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return s.sdk }, &sdk.SSEOptions{
+		DisableLocalhostProtection: true, MaxRequestBodyBytes: s.o.Input})
+}
+
+// Close ends all sessions. Answers in flight are lost, so that calls MUST have ended.
+func (s *Server) Close() {
+	for session := range s.sdk.Sessions() {
+		_ = session.Close() // the caller may be gone
+	}
 }
 
 // Stdio serves one caller on a pair of streams until in ends or ctx does, which is no

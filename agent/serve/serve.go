@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -49,6 +50,25 @@ type Options struct {
 	Proxies  []netip.Prefix
 	Registry *prometheus.Registry
 	Log      *slog.Logger
+	// Mounts are other surfaces of the same agent, under the same limits.
+	Mounts []Mount
+	// Card returns the agent card for clients that reach the agent at a URL; nil: there is none.
+	Card func(ctx context.Context, base string) (json.RawMessage, error)
+}
+
+// Mount is a surface that bounds bodies and signs answers itself.
+type Mount struct {
+	// Path is where its handler is, without parameters; Below says that the handler has the paths below
+	// it, too.
+	Path    string
+	Below   bool
+	Methods []string
+	Handler http.Handler
+	// Stream says that GET answers until the client disconnects.
+	Stream bool
+	// Name, Endpoint and Version are those of the service in the registration file; no Name: it is not
+	// listed there.
+	Name, Endpoint, Version string
 }
 
 // surface serves an agent.
@@ -66,8 +86,10 @@ const jsonType = "application/json"
 
 // New returns the handler of an agent.
 func New(o Options) (http.Handler, error) {
-	for _, s := range o.Router.Services() {
-		o.MaxBody = max(o.MaxBody, s.Definition().MaxRequestBytes)
+	if o.MaxBody == 0 {
+		for _, s := range o.Router.Services() {
+			o.MaxBody = max(o.MaxBody, s.Definition().MaxRequestBytes)
+		}
 	}
 	httpapi.Fill(&o.MaxBody, capability.DefaultMaxBytes)
 	httpapi.Fill(&o.Rate, 5)
@@ -82,6 +104,9 @@ func New(o Options) (http.Handler, error) {
 	s.describe()
 	s.mount()
 	s.describeProblems()
+	if err := s.mountOthers(); err != nil {
+		return nil, err
+	}
 	inner, err := server.Handler()
 	if err != nil {
 		return nil, err

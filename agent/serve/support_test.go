@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -21,9 +22,12 @@ import (
 
 	"repute"
 	"repute/agent"
+	"repute/agent/a2aserver"
 	"repute/agent/capability"
+	"repute/agent/remoteserver"
 	"repute/agent/serve"
 	"repute/agent/signed"
+	"repute/agent/toolserver"
 	"repute/devnet"
 	"repute/internal/paytest"
 	"repute/internal/pgtest"
@@ -128,6 +132,8 @@ func database(t testing.TB, url string) *store.DB {
 type shop struct {
 	*httptest.Server
 	router *agent.Router
+	tools  *toolserver.Server
+	tasks  *a2aserver.Server
 	db     *store.DB
 	log    *bytes.Buffer
 }
@@ -145,13 +151,25 @@ func open(t testing.TB, url string, o agent.Options) *shop {
 	var err error
 	s.router, err = agent.NewRouter(s.db, o)
 	ok(t, err)
+	s.tools, err = toolserver.New(toolserver.Options{Router: s.router, Name: "echo agent", MaxBody: maxBody, Log: o.Log})
+	ok(t, err)
+	s.tasks = a2aserver.New(a2aserver.Options{Router: s.router, Name: "echo agent", MaxBody: maxBody, Log: o.Log})
+	t.Cleanup(s.tasks.Close)
+	orchestrators, err := remoteserver.New(remoteserver.Options{Router: s.router, Name: "echo agent", MaxBody: maxBody,
+		Log: o.Log})
+	ok(t, err)
 	h, err := serve.New(serve.Options{Router: s.router, Profile: serve.Profile{Name: "echo agent"}, Log: o.Log, Rate: 1000,
-		Burst: 1000, Registry: o.Registry})
+		Burst: 1000, Registry: o.Registry, MaxBody: maxBody, Card: s.tasks.Card,
+		Mounts: slices.Concat(s.tools.Mounts(), s.tasks.Mounts(), orchestrators.Mounts())})
 	ok(t, err)
 	s.Server = httptest.NewServer(h)
 	t.Cleanup(s.Close)
+	t.Cleanup(s.tools.Close) // before the server, which waits for streams
 	return s
 }
+
+// maxBody is the limit of all surfaces in tests.
+const maxBody = 1 << 20
 
 type locked struct {
 	mu *sync.Mutex

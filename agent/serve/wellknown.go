@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -43,15 +44,15 @@ func (s *surface) registration(c echo.Context) error {
 			tiers = append(tiers, tier)
 		}
 	}
+	services, endpoints := s.services(base)
 	out := object{
 		"type": "https://eips.ethereum.org/EIPS/eip-8004#registration-v1",
 		"name": p.Name, "description": p.Description, "version": s.router.Version(), "specVersion": specVersion,
-		"services": []object{{"name": "web", "endpoint": base},
-			{"name": "A2A", "endpoint": base + "/.well-known/agent-card.json", "version": a2aVersion}},
+		"services": services,
 		"registrations": []object{{"agentId": id.TokenID.Dec(),
 			"agentRegistry": fmt.Sprintf("eip155:%d:%s", id.ChainID, id.Registry.Hex())}},
 		"supportedTrust": orEmpty(p.SupportedTrust), "active": true, "x402Support": len(prices) > 0,
-		"agentId": id.TokenID.Dec(), "endpoints": object{"http": base}, "capabilities": s.names(), "trustTiers": tiers,
+		"agentId": id.TokenID.Dec(), "endpoints": endpoints, "capabilities": s.names(), "trustTiers": tiers,
 		"payment": object{"x402Enabled": len(prices) > 0, "pricing": prices},
 	}
 	if n, ok := number(id.TokenID.Uint64(), id.TokenID.IsUint64()); ok {
@@ -67,6 +68,22 @@ func (s *surface) registration(c echo.Context) error {
 		out["owner"] = owners[0]
 	}
 	return c.JSON(http.StatusOK, out)
+}
+
+// services are the surfaces of the agent, as ERC-8004 and as the specification lists them.
+func (s *surface) services(base string) (services []object, endpoints object) {
+	services, endpoints = []object{{"name": "web", "endpoint": base}}, object{"http": base}
+	for _, m := range s.o.Mounts {
+		if m.Name == "" {
+			continue
+		}
+		one := object{"name": m.Name, "endpoint": base + m.Endpoint}
+		if m.Version != "" {
+			one["version"] = m.Version
+		}
+		services, endpoints[strings.ToLower(m.Name)] = append(services, one), base+m.Endpoint
+	}
+	return services, endpoints
 }
 
 // number returns an id that JSON numbers hold exactly.
@@ -89,19 +106,14 @@ func orEmpty(list []string) []string {
 	return list
 }
 
-// a2aVersion is the version of A2A that the card has.
-const a2aVersion = "0.3.0"
-
 // card answers the agent card.
 func (s *surface) card(c echo.Context) error {
-	base, skills := s.base(c.Request()), []object{}
-	for _, one := range s.router.Services() {
-		d := one.Definition()
-		skills = append(skills, object{"id": d.Name, "name": d.Name, "description": d.Description,
-			"tags": []string{"erc-8004"}, "inputModes": []string{jsonType}, "outputModes": []string{jsonType}})
+	if s.o.Card == nil {
+		return httpapi.NoRoute()
 	}
-	return c.JSON(http.StatusOK, object{"protocolVersion": a2aVersion, "name": s.o.Profile.Name,
-		"description": s.o.Profile.Description, "url": base, "preferredTransport": "HTTP+JSON",
-		"version": s.router.Version(), "capabilities": object{"streaming": false, "pushNotifications": false},
-		"defaultInputModes": []string{jsonType}, "defaultOutputModes": []string{jsonType}, "skills": skills})
+	raw, err := s.o.Card(c.Request().Context(), s.base(c.Request()))
+	if err != nil {
+		return err
+	}
+	return c.Blob(http.StatusOK, jsonType, raw)
 }

@@ -22,6 +22,8 @@ type GuardOptions struct {
 	// Public reports whether a request changes nothing and reads nothing private. Nil: no
 	// request is public.
 	Public func(*http.Request) bool
+	// Hint says how a name becomes one of the server; that of repute's configuration when empty.
+	Hint string
 }
 
 // Guard refuses requests that a stranger's page made a browser send. A page reaches a server
@@ -33,12 +35,13 @@ type Guard struct {
 	origins []string
 	cross   *http.CrossOriginProtection
 	public  func(*http.Request) bool
+	hint    string
 }
 
 // NewGuard returns a guard. repute.ErrInvalid names the configuration key of an invalid host or
 // origin.
 func NewGuard(o GuardOptions) (*Guard, error) {
-	g := &Guard{cross: http.NewCrossOriginProtection(), public: o.Public}
+	g := &Guard{cross: http.NewCrossOriginProtection(), public: o.Public, hint: o.Hint}
 	for _, h := range o.Hosts {
 		if h == "" || strings.ContainsAny(h, "/@ ") || hostName(h) != strings.ToLower(strings.Trim(h, "[].")) {
 			return nil, repute.Invalid("allowed_hosts", fmt.Sprintf("%.200q is no host", h),
@@ -82,6 +85,9 @@ func (g *Guard) refusal(r *http.Request) *ErrorBody {
 		b := NewError(http.StatusForbidden, "forbidden", "Forbidden", fmt.Sprintf("Host: %.100q is no name of this server",
 			Clean(r.Host)))
 		b.Hint = "call it by its address, or add the name to allowed_hosts of the configuration; orchestrator.public_url is included"
+		if g.hint != "" {
+			b.Hint = g.hint
+		}
 		return b
 	case !public && !g.knowsPage(r):
 		b := NewError(http.StatusForbidden, "forbidden", "Forbidden",

@@ -35,6 +35,9 @@ func (s *Server) Stream(r Route, handle echo.HandlerFunc) {
 // itself.
 func (s *Server) Raw(path string) { s.raw[path] = true }
 
+// Streams marks a path, in the router's form, whose handler may answer until the caller disconnects.
+func (s *Server) Streams(path string) { s.streams[path] = true }
+
 // Describe adds a route to the document that is not served by Get.
 func (s *Server) Describe(method string, r Route) *huma.Operation {
 	op := &huma.Operation{Method: method, Path: r.Path, OperationID: r.ID, Summary: r.Summary, Parameters: r.Params,

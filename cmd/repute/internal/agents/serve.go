@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,8 +18,9 @@ import (
 
 	"repute"
 	"repute/agent"
+	"repute/agent/a2aserver"
 	agentconfig "repute/agent/config"
-	"repute/agent/serve"
+	"repute/agent/toolserver"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/store"
@@ -28,7 +30,7 @@ import (
 // ServeCommand is repute agent serve.
 func ServeCommand(p *cli.Program) *cobra.Command {
 	var file, main string
-	var resume bool
+	var resume, stdio bool
 	shared := pflag.NewFlagSet("main", pflag.ContinueOnError) // --config of this command is the agent's file
 	p.Flags.Database(shared)
 	cmd := &cobra.Command{
@@ -50,7 +52,7 @@ processes serve one agent. SIGTERM ends it: requests in flight are waited for.`,
 				return err
 			}
 			return p.WithAnyStore(cmd.Context(), func(c config.Config, db *store.DB) error {
-				return run(cmd.Context(), p, &c, db, a, resume)
+				return run(cmd.Context(), p, &c, db, a, mode{resume: resume, stdio: stdio})
 			})
 		},
 	}
@@ -58,7 +60,15 @@ processes serve one agent. SIGTERM ends it: requests in flight are waited for.`,
 	cmd.Flags().StringVar(&main, "main-config", "",
 		"YAML file of repute, for orchestrator.wallets and the database (REPUTE_CONFIG)")
 	cmd.Flags().BoolVar(&resume, "resume", false, "serve again after a shutdown for low reputation")
+	cmd.Flags().BoolVar(&stdio, "stdio", false,
+		"answer MCP on standard input and output instead of HTTP, until the input ends; logs go to standard error")
 	return cmd
+}
+
+// mode is how an agent is started.
+type mode struct {
+	resume bool // after a shutdown for low reputation
+	stdio  bool // MCP on standard input and output
 }
 
 // process is an agent that runs.
@@ -68,21 +78,25 @@ type process struct {
 	upkeep *agent.Upkeep
 	work   []func(context.Context) error // what runs beside it
 	server *http.Server
+	tools  *toolserver.Server
+	tasks  *a2aserver.Server
 	log    *slog.Logger
 }
 
 // run serves an agent until ctx ends.
-func run(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, a *agentconfig.Config,
-	resume bool) error {
+func run(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, a *agentconfig.Config, m mode) error {
 	c.LogLevel, c.LogFormat = a.LogLevel, "json"
 	log := c.Logger(p.Stderr)
 	for _, note := range a.Notes {
 		log.Warn(note)
 	}
-	b := &builder{main: c, db: db, config: a, log: log, program: p, resume: resume, registry: prometheus.NewRegistry()}
+	b := &builder{main: c, db: db, config: a, log: log, program: p, resume: m.resume, registry: prometheus.NewRegistry()}
 	defer b.close()
 	if err := b.build(ctx); err != nil {
 		return err
+	}
+	if m.stdio {
+		return b.out.converse(ctx, p.Stdin, p.Stdout)
 	}
 	l, err := net.Listen("tcp", a.Listen)
 	if err != nil {
@@ -94,8 +108,8 @@ func run(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, a 
 	return b.out.serve(ctx, l)
 }
 
-// serve answers until ctx ends, then drains.
-func (p *process) serve(ctx context.Context, l net.Listener) error {
+// beside runs what runs beside the surfaces.
+func (p *process) beside(ctx context.Context) (*errgroup.Group, context.Context) {
 	g, running := errgroup.WithContext(ctx)
 	for _, work := range append(p.work, p.upkeep.Run) {
 		g.Go(func() error {
@@ -105,6 +119,34 @@ func (p *process) serve(ctx context.Context, l net.Listener) error {
 			return nil
 		})
 	}
+	return g, running
+}
+
+// converse answers one client of MCP until its input or ctx ends, then drains.
+func (p *process) converse(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g, running := p.beside(ctx)
+	g.Go(func() error {
+		defer cancel()
+		return p.tools.Stdio(running, io.NopCloser(in), nopWriteCloser{out})
+	})
+	g.Go(func() error {
+		<-running.Done()
+		return p.stop(context.WithoutCancel(ctx))
+	})
+	return g.Wait()
+}
+
+// nopWriteCloser is a writer that is not closed.
+type nopWriteCloser struct{ io.Writer }
+
+// Close implements io.Closer.
+func (nopWriteCloser) Close() error { return nil }
+
+// serve answers until ctx ends, then drains.
+func (p *process) serve(ctx context.Context, l net.Listener) error {
+	g, running := p.beside(ctx)
 	g.Go(func() error {
 		if err := p.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve: %w", err)
@@ -126,8 +168,16 @@ func (p *process) stop(ctx context.Context) error {
 	closed := make(chan error, 1)
 	last, end := context.WithTimeout(context.WithoutCancel(ctx), p.config.Limits.Drain.Duration()+cutTime)
 	defer end()
-	go func() { closed <- p.server.Shutdown(last) }()
+	go func() {
+		if p.server == nil {
+			closed <- nil
+			return
+		}
+		closed <- p.server.Shutdown(last)
+	}()
 	p.router.Drain(ctx)
+	p.tasks.Close()
+	p.tools.Close() // ends streams, which the server waits for
 	err := <-closed
 	if err != nil {
 		p.log.Warn("connections were cut off", "error", err)
@@ -142,17 +192,3 @@ func (p *process) stop(ctx context.Context) error {
 
 // cutTime is for the answers of canceled requests to be sent.
 const cutTime = 5 * time.Second
-
-// surface is the surface of an agent over HTTP.
-func (b *builder) surface() (http.Handler, error) {
-	a := b.config
-	proxies, err := a.Limits.Prefixes()
-	if err != nil {
-		return nil, err
-	}
-	return serve.New(serve.Options{Router: b.out.router, Owners: b.out.upkeep.Owners, PublicReceipts: a.Receipts.Public,
-		MaxBody: a.Limits.MaxBody, Rate: a.Limits.Rate, Burst: a.Limits.Burst, Proxies: proxies,
-		Registry: b.registry, Log: b.log,
-		Profile: serve.Profile{Name: a.Profile.Name, Description: a.Profile.Description, Image: a.Profile.Image,
-			URL: a.Profile.URL, PolicyURI: a.Policy.URI, SupportedTrust: a.Profile.SupportedTrust}})
-}

@@ -1,0 +1,375 @@
+// Package a2aserver offers the capabilities of an agent over A2A 1.0 and 0.3 as JSON-RPC, paid by the
+// x402 extension of A2A. A message is one execution of a capability; a task that is not paid waits for
+// the payment in the state input-required.
+//
+// Tasks are remembered by the process for an hour. Payments are in Postgres: in any process, a new
+// message with the same input and payment gets the same answer.
+package a2aserver
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2asrv"
+
+	"repute"
+	"repute/agent"
+	"repute/agent/envelope"
+	"repute/internal/httpapi"
+	"repute/x402"
+)
+
+// Members of metadata beside those of x402.
+const (
+	// MetaStatus is the status that HTTP clients get, MetaSignature an envelope.Signature over the
+	// data of the artifact or of the status message, MetaMode how the agent works where it is not
+	// normal, and MetaValidation says that a validator must confirm the result.
+	MetaStatus     = "agent402.status"
+	MetaSignature  = "agent402.signature"
+	MetaRequest    = "agent402.requestId"
+	MetaMode       = "agent402.mode"
+	MetaValidation = "agent402.validation"
+	// MetaSkill names the capability in a message, where its data does not.
+	MetaSkill = "skillId"
+)
+
+// States of a payment, in the metadata of messages.
+const (
+	paymentRequired  = "payment-required"
+	paymentSubmitted = "payment-submitted"
+	paymentRejected  = "payment-rejected" // by the client
+	paymentCompleted = "payment-completed"
+	paymentFailed    = "payment-failed"
+)
+
+// Options configure the surface.
+type Options struct {
+	Router *agent.Router
+	// Name and Description are the card's.
+	Name, Description, Image string
+	// MaxBody bounds a request in bytes.
+	MaxBody int64
+	Log     *slog.Logger
+}
+
+// Server answers A2A. It implements a2asrv.RequestHandler.
+type Server struct {
+	o      Options
+	router *agent.Router
+	tasks  *tasks
+	// background are tasks whose clients did not wait.
+	background sync.WaitGroup
+}
+
+// New returns a server.
+func New(o Options) *Server { return &Server{o: o, router: o.Router, tasks: newTasks(taskBytes)} }
+
+// Close waits until tasks whose clients did not wait have ended. The router MUST be drained before.
+func (s *Server) Close() { s.background.Wait() }
+
+// exchange is one message on its way.
+type exchange struct {
+	task    *a2a.Task
+	message *a2a.Message
+	request agent.Request
+}
+
+// SendMessage implements a2asrv.RequestHandler.
+func (s *Server) SendMessage(ctx context.Context, q *a2a.SendMessageRequest) (a2a.SendMessageResult, error) {
+	x, err := s.open(q)
+	if err != nil {
+		return nil, err
+	}
+	if x.message.Metadata[x402.A2AStatus] == paymentRejected {
+		return s.cancel(x.task)
+	}
+	if q.Config == nil || !q.Config.ReturnImmediately {
+		return s.run(ctx, x)
+	}
+	x.task.Status = status(a2a.TaskStateWorking, nil)
+	if err := s.tasks.put(x.task); err != nil {
+		return nil, err
+	}
+	shown, ctx := *x.task, context.WithoutCancel(ctx)
+	s.background.Go(func() {
+		if _, err := s.run(ctx, x); err != nil {
+			s.o.Log.ErrorContext(ctx, "task not remembered", "task", x.task.ID, "error", err)
+		}
+	})
+	return &shown, nil
+}
+
+// open checks a message and reads the task that it belongs to.
+func (s *Server) open(q *a2a.SendMessageRequest) (*exchange, error) {
+	m := q.Message
+	switch {
+	case m == nil || m.ID == "" || m.Role != a2a.MessageRoleUser || len(m.Parts) == 0:
+		return nil, a2a.NewError(a2a.ErrInvalidParams, "message: messageId, the user's role and a part are needed")
+	case q.Config != nil && q.Config.PushConfig != nil:
+		return nil, a2a.ErrPushNotificationNotSupported
+	case m.TaskID == "":
+		context := m.ContextID
+		if context == "" {
+			context = a2a.NewContextID()
+		}
+		return &exchange{message: m, task: &a2a.Task{ID: a2a.NewTaskID(), ContextID: context}}, nil
+	}
+	task, err := s.tasks.get(m.TaskID)
+	switch {
+	case err != nil:
+		return nil, err
+	case m.ContextID != "" && m.ContextID != task.ContextID:
+		return nil, a2a.NewError(a2a.ErrInvalidParams, "contextId: is not the task's")
+	case task.Status.State != a2a.TaskStateInputRequired:
+		return nil, a2a.NewError(a2a.ErrUnsupportedOperation, "taskId: the task does not wait for a message")
+	}
+	return &exchange{message: m, task: task}, nil
+}
+
+// run asks the router and remembers the task.
+func (s *Server) run(ctx context.Context, x *exchange) (*a2a.Task, error) {
+	answer, err := s.ask(ctx, x)
+	if err != nil {
+		s.o.Log.ErrorContext(ctx, "message failed", "task", x.task.ID, "error", err)
+		return nil, a2a.ErrInternalError
+	}
+	if err := s.finish(x, answer); err != nil {
+		s.o.Log.ErrorContext(ctx, "message failed", "task", x.task.ID, "error", err)
+		return nil, a2a.ErrInternalError
+	}
+	return x.task, s.tasks.put(x.task)
+}
+
+func (s *Server) ask(ctx context.Context, x *exchange) (*envelope.Answer, error) {
+	if err := s.request(ctx, x); err != nil {
+		return envelope.Refused(ctx, s.router, err)
+	}
+	return envelope.Do(ctx, s.router, x.request)
+}
+
+// request reads what a message asks for. A message that pays for a task has the task's input, unless
+// it has one itself.
+func (s *Server) request(ctx context.Context, x *exchange) error {
+	m, q := x.message, &x.request
+	q.Caller = httpapi.CallerOf(ctx)
+	payment, err := envelope.ReadPayment(m.Metadata[x402.A2APayload])
+	if err != nil {
+		return err
+	}
+	first := m
+	if len(x.task.History) > 0 && !hasData(m) {
+		first = x.task.History[0]
+	}
+	raw, err := input(first)
+	if err != nil {
+		return err
+	}
+	skill, _ := first.Metadata[MetaSkill].(string)
+	order, err := envelope.ReadOrder(s.router, raw, skill)
+	if err != nil {
+		return err
+	}
+	if q.Payment = payment; payment == nil {
+		q.Payment = order.Payment
+	}
+	q.Capability, q.Input, q.Resource = order.Capability, order.Input, "a2a://skill/"+order.Capability
+	x.task.History = history(first)
+	call, ok := a2asrv.CallContextFrom(ctx)
+	if !ok {
+		return nil
+	}
+	h := http.Header{}
+	for name, values := range call.ServiceParams().List() {
+		h[http.CanonicalHeaderKey(name)] = values
+	}
+	return envelope.Identify(h, q)
+}
+
+func hasData(m *a2a.Message) bool {
+	for _, p := range m.Parts {
+		if _, ok := p.Content.(a2a.Data); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// input is the first part of a message that is JSON: data, or a text of JSON. Any other text is the
+// input itself.
+func input(m *a2a.Message) (json.RawMessage, error) {
+	for _, p := range m.Parts {
+		if data, ok := p.Content.(a2a.Data); ok {
+			return json.Marshal(data.Value)
+		}
+	}
+	for _, p := range m.Parts {
+		if text, ok := p.Content.(a2a.Text); ok {
+			if json.Valid([]byte(text)) {
+				return json.RawMessage(text), nil
+			}
+			return json.Marshal(string(text))
+		}
+	}
+	return nil, repute.Invalid("message.parts", "have no data", "a data part {capability, input}")
+}
+
+// maxHistory bounds the input that is kept for a payment, in bytes. A client sends a larger one again
+// with its payment.
+const maxHistory = 64 << 10
+
+func history(first *a2a.Message) []*a2a.Message {
+	kept := &a2a.Message{ID: first.ID, Role: first.Role, Parts: first.Parts, TaskID: first.TaskID, ContextID: first.ContextID}
+	if skill, ok := first.Metadata[MetaSkill]; ok {
+		kept.Metadata = map[string]any{MetaSkill: skill}
+	}
+	if raw, err := json.Marshal(kept); err != nil || len(raw) > maxHistory {
+		return nil
+	}
+	return []*a2a.Message{kept}
+}
+
+// finish puts an answer into its task.
+func (s *Server) finish(x *exchange, a *envelope.Answer) error {
+	meta := map[string]any{MetaStatus: a.Status, MetaSignature: a.Signature, MetaRequest: a.RequestID}
+	if a.Mode != agent.Normal {
+		meta[MetaMode] = a.Mode
+	}
+	if a.Validation {
+		meta[MetaValidation] = "required"
+	}
+	body := a2a.NewDataPart(a.Body)
+	body.MediaType = "application/json"
+	state := outcome(x, a, meta)
+	var message *a2a.Message
+	if a.Problem == nil {
+		x.task.Artifacts = []*a2a.Artifact{{ID: a2a.NewArtifactID(), Name: x.request.Capability, Parts: a2a.ContentParts{body},
+			Metadata: map[string]any{MetaSignature: a.Signature}}}
+		message = a2a.NewMessageForTask(a2a.MessageRoleAgent, x.task, a2a.NewTextPart("done"))
+	} else {
+		message = a2a.NewMessageForTask(a2a.MessageRoleAgent, x.task, a2a.NewTextPart(a.Problem.Message), body)
+	}
+	if message.Metadata = meta; meta[x402.A2AStatus] != nil {
+		message.Extensions = []string{x402.A2AExtensionURI}
+	}
+	x.task.Status = status(state, message)
+	if x.task.Metadata == nil {
+		x.task.Metadata = map[string]any{}
+	}
+	x.task.Metadata[MetaStatus] = a.Status
+	return nil
+}
+
+// outcome is the state of a task, and adds what the payment extension says of it to the metadata.
+func outcome(x *exchange, a *envelope.Answer, meta map[string]any) a2a.TaskState {
+	if a.Settlement != nil {
+		meta[x402.A2AReceipts] = []x402.Settlement{*a.Settlement}
+		if meta[x402.A2AStatus] = paymentCompleted; !a.Settlement.Success {
+			meta[x402.A2AStatus] = paymentFailed
+		}
+	}
+	p, pays := a.Problem, x.request.Payment != nil || x.request.Promise != nil
+	switch {
+	case p == nil:
+		return a2a.TaskStateCompleted
+	case p.Demand != nil && !pays:
+		meta[x402.A2AStatus], meta[x402.A2ARequired] = paymentRequired, a.Body
+		return a2a.TaskStateInputRequired
+	case p.Demand != nil:
+		meta[x402.A2AStatus], meta[x402.A2AError] = paymentFailed, p.Demand.Error
+		return a2a.TaskStateFailed
+	case pays && p.Retry > 0: // the same payment is to be sent again
+		meta[x402.A2AStatus] = paymentSubmitted
+		return a2a.TaskStateInputRequired
+	case pays && a.Settlement == nil:
+		meta[x402.A2AStatus], meta[x402.A2AError] = paymentFailed, p.Code
+	}
+	if p.Status >= http.StatusInternalServerError && p.Status != http.StatusServiceUnavailable {
+		return a2a.TaskStateFailed
+	}
+	return a2a.TaskStateRejected
+}
+
+func status(state a2a.TaskState, message *a2a.Message) a2a.TaskStatus {
+	now := time.Now().UTC()
+	return a2a.TaskStatus{State: state, Message: message, Timestamp: &now}
+}
+
+// cancel ends a task that waits for its payment.
+func (s *Server) cancel(t *a2a.Task) (*a2a.Task, error) {
+	if t.Status.State != a2a.TaskStateInputRequired {
+		return nil, a2a.ErrTaskNotCancelable
+	}
+	t.Status = status(a2a.TaskStateCanceled, nil)
+	return t, s.tasks.put(t)
+}
+
+// GetTask implements a2asrv.RequestHandler.
+func (s *Server) GetTask(_ context.Context, q *a2a.GetTaskRequest) (*a2a.Task, error) {
+	t, err := s.tasks.get(q.ID)
+	if err == nil && q.HistoryLength != nil && *q.HistoryLength == 0 {
+		t.History = nil
+	}
+	return t, err
+}
+
+// CancelTask implements a2asrv.RequestHandler: a task that is being worked on cannot be canceled.
+func (s *Server) CancelTask(_ context.Context, q *a2a.CancelTaskRequest) (*a2a.Task, error) {
+	t, err := s.tasks.get(q.ID)
+	if err != nil {
+		return nil, err
+	}
+	return s.cancel(t)
+}
+
+// ListTasks implements a2asrv.RequestHandler: callers are not known, so that nobody's tasks are listed.
+func (s *Server) ListTasks(context.Context, *a2a.ListTasksRequest) (*a2a.ListTasksResponse, error) {
+	return nil, a2a.ErrUnsupportedOperation
+}
+
+// SubscribeToTask implements a2asrv.RequestHandler.
+func (s *Server) SubscribeToTask(context.Context, *a2a.SubscribeToTaskRequest) iter.Seq2[a2a.Event, error] {
+	return unsupported
+}
+
+// SendStreamingMessage implements a2asrv.RequestHandler.
+func (s *Server) SendStreamingMessage(context.Context, *a2a.SendMessageRequest) iter.Seq2[a2a.Event, error] {
+	return unsupported
+}
+
+func unsupported(yield func(a2a.Event, error) bool) { yield(nil, a2a.ErrUnsupportedOperation) }
+
+// GetTaskPushConfig implements a2asrv.RequestHandler.
+func (s *Server) GetTaskPushConfig(context.Context, *a2a.GetTaskPushConfigRequest) (*a2a.PushConfig, error) {
+	return nil, a2a.ErrPushNotificationNotSupported
+}
+
+// ListTaskPushConfigs implements a2asrv.RequestHandler.
+func (s *Server) ListTaskPushConfigs(context.Context, *a2a.ListTaskPushConfigRequest) (*a2a.ListTaskPushConfigResponse,
+	error) {
+	return nil, a2a.ErrPushNotificationNotSupported
+}
+
+// CreateTaskPushConfig implements a2asrv.RequestHandler.
+func (s *Server) CreateTaskPushConfig(context.Context, *a2a.PushConfig) (*a2a.PushConfig, error) {
+	return nil, a2a.ErrPushNotificationNotSupported
+}
+
+// DeleteTaskPushConfig implements a2asrv.RequestHandler.
+func (s *Server) DeleteTaskPushConfig(context.Context, *a2a.DeleteTaskPushConfigRequest) error {
+	return a2a.ErrPushNotificationNotSupported
+}
+
+// GetExtendedAgentCard implements a2asrv.RequestHandler.
+func (s *Server) GetExtendedAgentCard(context.Context, *a2a.GetExtendedAgentCardRequest) (*a2a.AgentCard, error) {
+	return nil, a2a.ErrExtendedCardNotConfigured
+}
+
+// trimmed is a URL without a slash at its end.
+func trimmed(url string) string { return strings.TrimRight(url, "/") }

@@ -1,0 +1,230 @@
+// Package envelope converts requests and answers of an agent.Router for surfaces that carry JSON
+// objects in place of HTTP headers: MCP, A2A and the orchestrator's protocol for remote agents. All
+// of them give the same answers, signed over the same bytes.
+package envelope
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"repute"
+	"repute/agent"
+	"repute/agent/signed"
+	"repute/internal/httpapi"
+	"repute/x402"
+)
+
+// Signature has the members of a signed answer. Each is what the HTTP header of its name holds.
+type Signature struct {
+	AgentID    string        `json:"agentId"`  // X-Agent-ID
+	Registry   string        `json:"registry"` // X-Agent-Registry
+	Version    string        `json:"version"`  // X-Agent-Version
+	TaskHash   string        `json:"taskHash"`
+	ResultHash string        `json:"resultHash"`
+	Timestamp  uint64        `json:"timestamp"` // seconds since 1970
+	Metadata   string        `json:"metadata"`
+	Signature  hexutil.Bytes `json:"signature"`
+}
+
+// Headers returns the signature as HTTP headers, for signed.ReadResponse.
+func (s *Signature) Headers() http.Header {
+	h := http.Header{}
+	for name, value := range map[string]string{signed.HeaderAgentID: s.AgentID, signed.HeaderRegistry: s.Registry,
+		signed.HeaderVersion: s.Version, signed.HeaderTaskHash: s.TaskHash, signed.HeaderResultHash: s.ResultHash,
+		signed.HeaderTimestamp: fmt.Sprint(s.Timestamp), signed.HeaderMetadata: s.Metadata,
+		signed.HeaderSignature: s.Signature.String()} {
+		h.Set(name, value)
+	}
+	return h
+}
+
+// Answer is a router's answer without a transport.
+type Answer struct {
+	*agent.Response
+	// Body is the output, the demand of a payment (x402 version 2), or a problem with the members of
+	// RFC 9457 and error and message. The signature is over its canonical JSON.
+	Body      json.RawMessage
+	Signature Signature
+}
+
+// Do asks a router and signs its answer.
+func Do(ctx context.Context, r *agent.Router, q agent.Request) (*Answer, error) {
+	out := r.Do(ctx, q)
+	a := &Answer{Response: out, Body: out.Output}
+	if out.Problem != nil {
+		body, err := problemBody(out)
+		if err != nil {
+			return nil, err
+		}
+		a.Body = body
+	}
+	s := out.Signed
+	if s == nil {
+		var err error
+		metadata := out.Metadata(r.Service(q.Capability))
+		if s, err = r.Sign(context.WithoutCancel(ctx), out.TaskHash, a.Body, metadata); err != nil {
+			return nil, err
+		}
+	}
+	a.Signature = signatureOf(s, r.Version())
+	return a, nil
+}
+
+func signatureOf(s *signed.Response, version string) Signature {
+	return Signature{AgentID: s.AgentID.Dec(), Version: version, TaskHash: s.TaskHash.Hex(),
+		Registry:   fmt.Sprintf("eip155:%d:%s", s.Domain.ChainID, s.Domain.Registry.Hex()),
+		ResultHash: s.ResultHash.Hex(), Timestamp: s.Timestamp, Metadata: s.Metadata, Signature: s.Signature}
+}
+
+// problemBody is the body of an answer that is no success.
+func problemBody(out *agent.Response) (json.RawMessage, error) {
+	p := out.Problem
+	if p.Demand != nil {
+		d := struct {
+			x402.PaymentRequired
+			Failed *x402.Settlement `json:"x402/payment-response,omitempty"`
+		}{p.Demand.Required(), nil}
+		if s := out.Settlement; s != nil && !s.Success {
+			d.Failed = s
+		}
+		return json.Marshal(d)
+	}
+	b := httpapi.NewError(p.Status, p.Code, http.StatusText(p.Status), httpapi.Clean(p.Message))
+	b.Hint, b.RequestID = httpapi.Clean(p.Hint), out.RequestID
+	return json.Marshal(struct {
+		*httpapi.ErrorBody
+		Error   string  `json:"error"`
+		Message string  `json:"message"`
+		Retry   float64 `json:"retryAfter,omitempty"` // seconds
+	}{b, p.Code, b.Detail, p.Retry.Seconds()})
+}
+
+// Refused is the answer to a request that does not reach the router.
+func Refused(ctx context.Context, r *agent.Router, err error) (*Answer, error) {
+	p := &agent.Problem{Status: http.StatusBadRequest, Code: "invalid", Message: "the request is malformed", Cause: err}
+	var input *repute.InputError
+	var refused *x402.Refusal
+	switch {
+	case errors.As(err, &input):
+		p.Message, p.Hint = input.Field+": "+input.Reason, input.Hint
+	case errors.As(err, &refused):
+		p.Message = "payment: " + refused.Error()
+	}
+	out := &agent.Response{Status: p.Status, Problem: p, Mode: agent.Normal}
+	body, err := problemBody(out)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.Sign(ctx, out.TaskHash, body, out.Metadata(nil))
+	if err != nil {
+		return nil, err
+	}
+	return &Answer{Response: out, Body: body, Signature: signatureOf(s, r.Version())}, nil
+}
+
+// Identify reads who asks, and a payment by promise, from the headers X-Client-* and
+// X-Payment-Receipt. A payment by x402 wins over a promise.
+func Identify(h http.Header, q *agent.Request) error {
+	var err error
+	if text := h.Get(signed.HeaderReceipt); text != "" && q.Payment == nil {
+		promise, err := signed.DecodePromise(text)
+		if err != nil {
+			return err
+		}
+		q.Promise = &promise
+	}
+	q.Client, err = signed.ReadRequest(h)
+	return err
+}
+
+// ReadPayment reads a payment by x402; nil for none. The error is an *x402.Refusal.
+func ReadPayment(v any) (*x402.Payment, error) {
+	if v == nil {
+		return nil, nil
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, &x402.Refusal{Reason: x402.ReasonInvalidPayload, Message: "no JSON object"}
+	}
+	var p x402.Payment
+	if err := json.Unmarshal(raw, &p); err != nil {
+		var refused *x402.Refusal
+		if errors.As(err, &refused) {
+			return nil, refused
+		}
+		return nil, &x402.Refusal{Reason: x402.ReasonInvalidPayload, Message: "no payment of x402"}
+	}
+	return &p, nil
+}
+
+// Headers reads an object of texts as HTTP headers, for transports that have none.
+func Headers(v any) http.Header {
+	h := http.Header{}
+	members, _ := v.(map[string]any)
+	for name, value := range members {
+		if text, ok := value.(string); ok {
+			h.Set(name, text)
+		}
+	}
+	return h
+}
+
+// Order is what a request says in one object: a capability, its input and a payment.
+type Order struct {
+	Capability string          `json:"capability"`
+	Input      json.RawMessage `json:"input"`
+	Payment    *x402.Payment   `json:"payment"`
+}
+
+// ReadOrder reads {capability, input, payment}, of which capability and payment may be missing. Every
+// other value is the input itself. Without a capability it is the named one, or the agent's only one.
+func ReadOrder(r *agent.Router, raw json.RawMessage, names ...string) (o Order, err error) {
+	var members map[string]json.RawMessage
+	wrapped := json.Unmarshal(raw, &members) == nil && members["input"] != nil
+	for name := range members {
+		wrapped = wrapped && (name == "capability" || name == "input" || name == "payment")
+	}
+	switch {
+	case !wrapped:
+		o.Input = raw
+	default:
+		if err := json.Unmarshal(raw, &o); err != nil {
+			var refused *x402.Refusal
+			if errors.As(err, &refused) {
+				return o, refused
+			}
+			return o, repute.Invalid("capability", "is no text", "the name of a capability")
+		}
+	}
+	services := r.Services()
+	for _, name := range names {
+		if o.Capability == "" && r.Service(name) != nil {
+			o.Capability = name
+		}
+	}
+	if o.Capability == "" && len(services) == 1 {
+		o.Capability = services[0].Definition().Name
+	}
+	if o.Capability == "" {
+		known := []string{}
+		for _, s := range services {
+			known = append(known, s.Definition().Name)
+		}
+		return o, repute.Invalid("capability", "is not named", "{capability, input} with one of "+strings.Join(known, ", "))
+	}
+	return o, nil
+}
+
+// Pricing is what a capability costs, for lists; nil for a free one.
+func Pricing(s *agent.Service) map[string]any {
+	if s.Price == nil {
+		return nil
+	}
+	return map[string]any{"amount": s.Price.Amount, "currency": s.Price.Currency}
+}
