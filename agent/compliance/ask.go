@@ -8,7 +8,9 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // maxAnswer bounds an answer in bytes, maxCapabilities how many of a runtime are asked.
@@ -86,10 +88,28 @@ func (a *answer) refusal(statuses ...int) (string, error) {
 	return fmt.Sprintf("%d", a.status), a.problem()
 }
 
-// ask sends one request and remembers its answer.
+// maxWaits is how often a rate limit is waited for, maxWait the longest pause.
+const (
+	maxWaits = 5
+	maxWait  = 10 * time.Second
+)
+
+// ask sends one request and remembers its answer. Rate limits are respected: the request is sent
+// again after the pause that the answer names.
 func (s *suite) ask(ctx context.Context, method, path string, body []byte, h http.Header) *answer {
 	a := &answer{what: method + " " + path}
 	a.err = s.send(ctx, a, method, path, body, h)
+	for range maxWaits {
+		if a.err != nil || a.status != http.StatusTooManyRequests {
+			break
+		}
+		seconds, _ := strconv.Atoi(a.header.Get("Retry-After")) // 0 where it is no number
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(maxWait, max(time.Second, time.Duration(seconds)*time.Second))):
+		}
+		a.err = s.send(ctx, a, method, path, body, h)
+	}
 	if a.err == nil {
 		s.seen = append(s.seen, a)
 	}

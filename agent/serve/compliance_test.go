@@ -197,7 +197,7 @@ func faults() map[string]fault {
 			return false
 		}),
 		"x402-v2: no header":                   on("/capability", 402, without(x402.HeaderRequired)),
-		"x402-v1: no requirement":           on("/capability", 402, replaced(`"accepts":[`, `"accepts":[{"scheme":1}`)),
+		"x402-v1: no requirement":              on("/capability", 402, replaced(`"accepts":[`, `"accepts":[{"scheme":1}`)),
 		"malformed-payment: an internal error": headed(x402.HeaderPayment, 1, on("/capability", 400, to(500, `{"error":"x","message":"x"}`))),
 		"unsigned-receipt: accepted":           headed(signed.HeaderReceipt, 20, on("/capability", 402, to(200, `{}`))),
 		"forged-payment: accepted":             paying(10, to(200, `{}`)),

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -20,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"repute"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/cmd/repute/internal/payments"
@@ -117,7 +120,7 @@ func (w *world) run(ctx context.Context, out *output, args ...string) error {
 	p := &cli.Program{Stdin: strings.NewReader(""), Stdout: out, Stderr: out}
 	root := &cobra.Command{Use: "repute", SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { p.Flags.Set = cmd.Flags() }}
-	root.AddCommand(payments.FacilitatorCommand(p), payments.PayCommand(p))
+	root.AddCommand(payments.FacilitatorCommand(p), payments.PayCommand(p), payments.FeedbackCommand(p))
 	root.SetArgs(append(args, "--config", w.file, "--database-url", w.database, "--log-level", "error"))
 	return root.ExecuteContext(ctx)
 }
@@ -205,6 +208,68 @@ func TestPayOnce(t *testing.T) {
 	}
 }
 
+// TestFeedbackGiven closes the loop: an agent is found, paid and rated, the rating proves the payment,
+// and the index shows it as paid. The same command again rates nothing, another rating of the same
+// payment is refused.
+func TestFeedbackGiven(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register(t)
+	w.serveIndex(t)
+	shop := &paytest.Shop{Facilitator: w.facilitator(t), Accepts: []x402.Requirements{w.Requirements(20_000)}}
+	server := httptest.NewServer(shop)
+	t.Cleanup(server.Close)
+	out, err := &output{}, error(nil)
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		out = &output{}
+		if err = w.run(t.Context(), out, "pay", server.URL, "--index", w.index, "--as", "buyer", "--allow-unknown", "--json"); err != nil ||
+			strings.Contains(out.String(), `"agent"`) {
+			break
+		}
+	}
+	ok(t, err)
+	receipt := filepath.Join(t.TempDir(), "paid.json")
+	ok(t, os.WriteFile(receipt, []byte(out.String()), 0o600))
+	give := func(more ...string) (string, error) {
+		out := &output{}
+		err := w.run(t.Context(), out, append([]string{"feedback", "give", "--receipt", receipt, "--tag", "quality", "--as"}, more...)...)
+		return out.String(), err
+	}
+	if _, err := give("settler", "--value", "90"); err == nil || !strings.HasPrefix(err.Error(), "as:") {
+		t.Errorf("one who did not pay: %v", err)
+	}
+	first, err := give("buyer", "--value", "90", "--json")
+	ok(t, err)
+	again, err := give("buyer", "--value", "90", "--json")
+	if err != nil || again != first {
+		t.Errorf("again: %s, %v; first %s", again, err, first)
+	}
+	if _, err := give("buyer", "--value", "91"); !errors.Is(err, repute.ErrConflict) {
+		t.Errorf("another rating of the payment: %v", err)
+	}
+	w.seesPaid(t)
+}
+
+// seesPaid waits until the index shows one rating whose payment is verified.
+func (w *world) seesPaid(t *testing.T) {
+	t.Helper()
+	var body []byte
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		res, err := http.Get(w.index + "/agents/31337:0/feedback")
+		ok(t, err)
+		body, err = io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		ok(t, err)
+		if strings.Contains(string(body), `"verified"`) {
+			if n := strings.Count(string(body), `"tag1":"quality"`); n != 1 {
+				t.Errorf("%d ratings: %s", n, body)
+			}
+			return
+		}
+	}
+	t.Errorf("the rating is not shown as paid: %s", body)
+}
+
 // TestMisuse lists command lines that are refused with the flag that is wrong.
 func TestMisuse(t *testing.T) {
 	t.Parallel()
@@ -213,6 +278,8 @@ func TestMisuse(t *testing.T) {
 		"settler":  {"facilitator", "serve"},
 		"settler ": {"facilitator", "serve", "--settler", "nobody"},
 		"index":    {"pay", "http://127.0.0.1:1", "--as", "buyer"},
+		"receipt":  {"feedback", "give", "--value", "1"},
+		"file":     {"feedback", "give", "--receipt", "/nowhere", "--value", "1"},
 		"as":       {"pay", "http://127.0.0.1:1", "--index", "http://127.0.0.1:1"},
 		"max":      {"pay", "http://127.0.0.1:1", "--index", "http://127.0.0.1:1", "--as", "buyer", "--max", "1e3"},
 		"max-day":  {"pay", "http://127.0.0.1:1", "--index", "http://127.0.0.1:1", "--as", "buyer", "--max-day", "-1"},
