@@ -3,6 +3,7 @@ package payments_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"repute"
+	"repute/agent/signed"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/cmd/repute/internal/payments"
@@ -248,6 +250,49 @@ func TestFeedbackGiven(t *testing.T) {
 		t.Errorf("another rating of the payment: %v", err)
 	}
 	w.seesPaid(t)
+	w.ratesByAnswer(t, server.URL)
+}
+
+// ratesByAnswer pays again and rates with the signed answer as its receipt: the agent's wallet is read
+// from the chain. An answer that was changed proves nothing.
+func (w *world) ratesByAnswer(t *testing.T, url string) {
+	t.Helper()
+	out := &output{}
+	ok(t, w.run(t.Context(), out, "pay", url, "--index", w.index, "--as", "buyer", "--allow-unknown", "--json", "--data", `{"b":2}`))
+	var paid struct{ Receipt payer.Receipt }
+	ok(t, json.Unmarshal([]byte(out.String()), &paid))
+	body, d := `{"answer":1}`, signed.Domain{ChainID: w.Chain().ID, Registry: w.Chain().Identity}
+	answer := signed.Response{Domain: d, TaskResponse: signed.TaskResponse{ResultHash: signed.HashBody([]byte(body)),
+		Timestamp: uint64(time.Now().Unix()), Metadata: "{}"}}
+	var err error
+	answer.Signature, err = w.Signer(paytest.PayeeAccount).SignTyped(t.Context(), answer.Data(d))
+	ok(t, err)
+	h := http.Header{}
+	answer.Write(h, "1.0.0")
+	ok(t, x402.WriteSettlement(h, x402.V2, x402.Settlement{Success: true, Transaction: paid.Receipt.Transaction,
+		Network: paid.Receipt.Network, Payer: paid.Receipt.Payer}))
+	var text bytes.Buffer
+	text.WriteString("HTTP/1.1 200 OK\r\n")
+	ok(t, h.Write(&text))
+	give := func(body, name string) error {
+		file := filepath.Join(t.TempDir(), name)
+		ok(t, os.WriteFile(file, []byte(text.String()+"\r\n"+body), 0o600))
+		out = &output{}
+		return w.run(t.Context(), out, "feedback", "give", "--receipt", file, "--value", "4.5", "--tag", "quality", "--as", "buyer",
+			"--json")
+	}
+	if err := give(`{"answer":2}`, "changed.txt"); err == nil || !strings.HasPrefix(err.Error(), "body:") {
+		t.Errorf("a changed answer: %v", err)
+	}
+	ok(t, give(body, "answer.txt"))
+	var given struct{ Agent, Payment, URI string }
+	ok(t, json.Unmarshal([]byte(out.String()), &given))
+	document, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(given.URI, "data:application/json;base64,"))
+	if err != nil || given.Payment != paid.Receipt.Transaction ||
+		!strings.Contains(string(document), fmt.Sprintf(`"toAddress":%q`, w.Payee().Hex())) ||
+		!strings.Contains(string(document), `"value":45,"valueDecimals":1`) {
+		t.Errorf("%s: %s, %v", out, document, err)
+	}
 }
 
 // seesPaid waits until the index shows one rating whose payment is verified.
