@@ -1,4 +1,4 @@
-// Command bench measures repute on this machine: index, follow, documents, trust and runs.
+// Command bench measures repute on this machine: index, follow, documents, trust, runs and agent.
 // It runs the binary of the product in processes of its own, on a private Postgres and
 // generated histories, and prints one JSON report on standard output.
 package main
@@ -77,7 +77,7 @@ there is no report because something failed; 2 wrong usage; 130 interrupted.`,
 	root.PersistentFlags().StringVar(&b.program, "program", filepath.Join("bin", "repute"),
 		"the binary to measure, which make build makes")
 	root.AddCommand(b.indexCommand(), b.followCommand(), b.documentsCommand(), b.trustCommand(), b.runsCommand(),
-		b.runsWorkerCommand(), b.nodeCommand())
+		b.runsWorkerCommand(), b.nodeCommand(), b.agentCommand(), b.agentWorkerCommand())
 	for _, cmd := range root.Commands() {
 		cmd.Args = noArguments
 	}

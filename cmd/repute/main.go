@@ -117,7 +117,7 @@ done. verify says more with its own: see its help.`,
 		scores.ScoreCommand(p), scores.TrustCommand(p), files.ManifestCommand(p),
 		scores.RootsCommand(p), scores.SourcesCommand(p), scores.EvidenceCommand(p), keysCommand(p), verifySnapshotCommand(p),
 		tasks.TaskCommand(p), tasks.RunCommand(p), agentCommand(p), mcpCommand(p),
-		payments.FacilitatorCommand(p), payments.PayCommand(p),
+		payments.FacilitatorCommand(p), payments.PayCommand(p), payments.FeedbackCommand(p),
 		movedCommand("bench", "make bench, or go run ./cmd/bench NAME"),
 		movedCommand("demo", "make demo, or go run ./cmd/demo"), versionCommand(p))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })
@@ -129,7 +129,7 @@ done. verify says more with its own: see its help.`,
 // one's own.
 func agentCommand(p *cli.Program) *cobra.Command {
 	cmd := tasks.AgentCommand(p)
-	cmd.AddCommand(agents.ServeCommand(p), agents.VerifyCommand(p))
+	cmd.AddCommand(agents.ServeCommand(p), agents.VerifyCommand(p), agents.ComplianceCommand(p))
 	return cmd
 }
 

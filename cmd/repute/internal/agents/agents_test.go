@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,8 +24,12 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/spf13/cobra"
 
+	"repute/agent/compliance"
+	agentconfig "repute/agent/config"
 	"repute/cmd/repute/internal/agents"
 	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/tasks"
+	"repute/contracts/bindings"
 	"repute/devnet"
 	"repute/internal/paytest"
 	"repute/internal/pgtest"
@@ -150,7 +157,7 @@ func (w *world) run(ctx context.Context, out *output, args ...string) error {
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { p.Flags.Set = cmd.Flags() }}
 	agent := &cobra.Command{Use: "agent"}
 	p.Flags.Database(agent.PersistentFlags())
-	agent.AddCommand(agents.ServeCommand(p), agents.VerifyCommand(p))
+	agent.AddCommand(agents.ServeCommand(p), agents.VerifyCommand(p), agents.ComplianceCommand(p))
 	root.AddCommand(agent)
 	root.SetArgs(append([]string{"agent"}, args...))
 	return root.ExecuteContext(ctx)
@@ -318,5 +325,87 @@ func TestRefusedStart(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestComplianceCommand checks a served agent with its chain, its policy and a payment: nothing fails,
+// and without a key the payment is skipped.
+func TestComplianceCommand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	handler, _, _ := worker(t)
+	const uri = `data:application/json,{"name":"echo agent"}`
+	data, err := bindings.NewIdentityRegistry().TryPackSetAgentURI(new(big.Int), uri)
+	ok(t, err)
+	w.Send(t, paytest.PayeeAccount, w.Chain().Identity, data)
+	policy := w.file(t, "policy.json", `{"version":"1.0","agentId":0,"rules":{}}`)
+	url, _, _ := w.serve(t, w.agentFile(t, "0", w.key, "policy: {uri: "+policy+", unsigned: true}", handler))
+	payer := w.file(t, "payer", hex.EncodeToString(crypto.FromECDSA(w.Account(paytest.PayerAccount).Key)))
+	check := func(more ...string) (map[string]compliance.Check, int) {
+		out := &output{}
+		err := w.run(t.Context(), out, append([]string{"verify-compliance", "--url", url, "--rpc", w.RPCURL(), "--agent", "31337:0",
+			"--json"}, more...)...)
+		var exit cli.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		var report compliance.Report
+		ok(t, json.Unmarshal([]byte(out.String()), &report))
+		checks := map[string]compliance.Check{}
+		for _, c := range report.Checks {
+			if checks[c.ID] = c; !c.OK && !c.Skipped {
+				t.Errorf("%+v", c)
+			}
+		}
+		return checks, exit.Code
+	}
+	checks, code := check("--metadata-uri", uri, "--policy", policy, "--pay-key-file", payer)
+	for _, id := range []string{"registered", "metadata", "signatures", "health", "paid", "replay", "policy"} {
+		if c := checks[id]; !c.OK || c.Skipped {
+			t.Errorf("%s: %+v", id, c)
+		}
+	}
+	if code != cli.CodeUnchecked || w.Balance(t, w.Token, w.Payee()) != 20_000 { // version 1 has no name for the chain
+		t.Errorf("exit code %d, %d units", code, w.Balance(t, w.Token, w.Payee()))
+	}
+	if checks, code := check(); !checks["paid"].Skipped || code != cli.CodeUnchecked {
+		t.Errorf("%+v: exit code %d", checks["paid"], code)
+	}
+	out := &output{}
+	err = w.run(t.Context(), out, "verify-compliance", "--url", url, "--rpc", w.RPCURL(), "--metadata-uri", "https://agent.example/")
+	var exit cli.ExitError
+	if !errors.As(err, &exit) || exit.Code != cli.CodeDiffers || !strings.Contains(out.String(), "FAILED   metadata") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestNewRuntime: what agent new --runtime writes is loaded, served and answers.
+func TestNewRuntime(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/usr/bin/env"); err != nil {
+		t.Skip(err)
+	}
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	w := newWorld(t)
+	dir := filepath.Join(w.dir, "my-agent")
+	out := &output{}
+	cmd := tasks.AgentCommand(&cli.Program{Stdin: strings.NewReader(""), Stdout: out, Stderr: out})
+	cmd.SetArgs([]string{"new", dir, "--runtime"})
+	ok(t, cmd.ExecuteContext(t.Context()))
+	raw, err := os.ReadFile(filepath.Join(dir, "agent.yaml"))
+	ok(t, err)
+	none := func(string) string { return "" }
+	if _, err := agentconfig.Parse(raw, none); err != nil {
+		t.Fatalf("agent.yaml as written: %v", err)
+	}
+	text := strings.NewReplacer("env:AGENT_PRIVATE_KEY", "file:"+w.key, "https://mainnet.base.org", w.RPCURL(),
+		"127.0.0.1:3000", "127.0.0.1:0", "  id: 0", fmt.Sprintf("  id: 0\n  registry: %q", w.Chain().Identity)).Replace(string(raw))
+	url, _, _ := w.serve(t, w.file(t, "agent.yaml", text))
+	res := post(t, url+"/capability/count", `{"text":"one two"}`, nil)
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK || string(body) != `{"words": 2}` {
+		t.Errorf("%d %s: %v", res.StatusCode, body, err)
 	}
 }

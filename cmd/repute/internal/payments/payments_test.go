@@ -3,11 +3,14 @@ package payments_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -20,6 +23,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"repute"
+	"repute/agent/signed"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/cmd/repute/internal/payments"
@@ -75,7 +80,7 @@ func (w *world) serveIndex(t *testing.T) {
 	var f config.Flags
 	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	f.Serving(set)
-	ok(t, set.Parse([]string{"--config", w.file, "--database-url", w.database, "--roles", "indexer,api,trust"}))
+	ok(t, set.Parse([]string{"--config", w.file, "--database-url", w.database, "--roles", "indexer,documents,api,trust"}))
 	c, err := f.Load()
 	ok(t, err)
 	db, err := store.Open(t.Context(), w.database, store.Options{})
@@ -117,7 +122,7 @@ func (w *world) run(ctx context.Context, out *output, args ...string) error {
 	p := &cli.Program{Stdin: strings.NewReader(""), Stdout: out, Stderr: out}
 	root := &cobra.Command{Use: "repute", SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { p.Flags.Set = cmd.Flags() }}
-	root.AddCommand(payments.FacilitatorCommand(p), payments.PayCommand(p))
+	root.AddCommand(payments.FacilitatorCommand(p), payments.PayCommand(p), payments.FeedbackCommand(p))
 	root.SetArgs(append(args, "--config", w.file, "--database-url", w.database, "--log-level", "error"))
 	return root.ExecuteContext(ctx)
 }
@@ -205,6 +210,117 @@ func TestPayOnce(t *testing.T) {
 	}
 }
 
+// TestFeedbackGiven closes the loop: an agent is found, paid and rated, the rating proves the payment,
+// and the index shows it as paid. The same command again rates nothing, another rating of the same
+// payment is refused.
+func TestFeedbackGiven(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register(t)
+	w.serveIndex(t)
+	shop := &paytest.Shop{Facilitator: w.facilitator(t), Accepts: []x402.Requirements{w.Requirements(20_000)}}
+	server := httptest.NewServer(shop)
+	t.Cleanup(server.Close)
+	out, err := &output{}, error(nil)
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		out = &output{}
+		if err = w.run(t.Context(), out, "pay", server.URL, "--index", w.index, "--as", "buyer", "--allow-unknown", "--json"); err != nil ||
+			strings.Contains(out.String(), `"agent"`) {
+			break
+		}
+	}
+	ok(t, err)
+	receipt := filepath.Join(t.TempDir(), "paid.json")
+	ok(t, os.WriteFile(receipt, []byte(out.String()), 0o600))
+	give := func(more ...string) (string, error) {
+		out := &output{}
+		err := w.run(t.Context(), out, append([]string{"feedback", "give", "--receipt", receipt, "--tag", "quality", "--as"}, more...)...)
+		return out.String(), err
+	}
+	if _, err := give("settler", "--value", "90"); err == nil || !strings.HasPrefix(err.Error(), "as:") {
+		t.Errorf("one who did not pay: %v", err)
+	}
+	first, err := give("buyer", "--value", "90", "--json")
+	ok(t, err)
+	again, err := give("buyer", "--value", "90", "--json")
+	if err != nil || again != first {
+		t.Errorf("again: %s, %v; first %s", again, err, first)
+	}
+	if _, err := give("buyer", "--value", "91"); !errors.Is(err, repute.ErrConflict) {
+		t.Errorf("another rating of the payment: %v", err)
+	}
+	w.seesPaid(t)
+	w.ratesByAnswer(t, server.URL)
+}
+
+// ratesByAnswer pays again and rates with the signed answer as its receipt: the agent's wallet is read
+// from the chain. An answer that was changed proves nothing.
+func (w *world) ratesByAnswer(t *testing.T, url string) {
+	t.Helper()
+	out := &output{}
+	ok(t, w.run(t.Context(), out, "pay", url, "--index", w.index, "--as", "buyer", "--allow-unknown", "--json", "--data", `{"b":2}`))
+	var paid struct{ Receipt payer.Receipt }
+	ok(t, json.Unmarshal([]byte(out.String()), &paid))
+	body, d := `{"answer":1}`, signed.Domain{ChainID: w.Chain().ID, Registry: w.Chain().Identity}
+	answer := signed.Response{Domain: d, TaskResponse: signed.TaskResponse{ResultHash: signed.HashBody([]byte(body)),
+		Timestamp: uint64(time.Now().Unix()), Metadata: "{}"}}
+	var err error
+	answer.Signature, err = w.Signer(paytest.PayeeAccount).SignTyped(t.Context(), answer.Data(d))
+	ok(t, err)
+	h := http.Header{}
+	answer.Write(h, "1.0.0")
+	ok(t, x402.WriteSettlement(h, x402.V2, x402.Settlement{Success: true, Transaction: paid.Receipt.Transaction,
+		Network: paid.Receipt.Network, Payer: paid.Receipt.Payer}))
+	var text bytes.Buffer
+	text.WriteString("HTTP/1.1 200 OK\r\n")
+	ok(t, h.Write(&text))
+	give := func(body, name string) error {
+		file := filepath.Join(t.TempDir(), name)
+		ok(t, os.WriteFile(file, []byte(text.String()+"\r\n"+body), 0o600))
+		out = &output{}
+		return w.run(t.Context(), out, "feedback", "give", "--receipt", file, "--value", "4.5", "--tag", "quality", "--as", "buyer",
+			"--json")
+	}
+	if err := give(`{"answer":2}`, "changed.txt"); err == nil || !strings.HasPrefix(err.Error(), "body:") {
+		t.Errorf("a changed answer: %v", err)
+	}
+	ok(t, give(body, "answer.txt"))
+	var given struct{ Agent, Payment, URI string }
+	ok(t, json.Unmarshal([]byte(out.String()), &given))
+	document, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(given.URI, "data:application/json;base64,"))
+	if err != nil || given.Payment != paid.Receipt.Transaction ||
+		!strings.Contains(string(document), fmt.Sprintf(`"toAddress":%q`, w.Payee().Hex())) ||
+		!strings.Contains(string(document), `"value":45,"valueDecimals":1`) {
+		t.Errorf("%s: %s, %v", out, document, err)
+	}
+}
+
+// seesPaid waits until the index shows one rating whose payment is verified.
+func (w *world) seesPaid(t *testing.T) {
+	t.Helper()
+	var list struct {
+		Items []struct {
+			Client  string
+			Payment *struct{ State, Reason, From, To, USD string }
+		}
+	}
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		res, err := http.Get(w.index + "/agents/31337:0/feedback")
+		ok(t, err)
+		err = json.NewDecoder(res.Body).Decode(&list)
+		_ = res.Body.Close()
+		ok(t, err)
+		if len(list.Items) == 1 && list.Items[0].Payment != nil && list.Items[0].Payment.State == "verified" {
+			break
+		}
+	}
+	payer := w.Account(paytest.PayerAccount).Address.Hex()
+	if len(list.Items) != 1 || list.Items[0].Client != payer || list.Items[0].Payment == nil ||
+		list.Items[0].Payment.State != "verified" || list.Items[0].Payment.From != payer || list.Items[0].Payment.USD != "0.02" {
+		t.Errorf("the rating is not shown as paid: %+v", list)
+	}
+}
+
 // TestMisuse lists command lines that are refused with the flag that is wrong.
 func TestMisuse(t *testing.T) {
 	t.Parallel()
@@ -213,6 +329,8 @@ func TestMisuse(t *testing.T) {
 		"settler":  {"facilitator", "serve"},
 		"settler ": {"facilitator", "serve", "--settler", "nobody"},
 		"index":    {"pay", "http://127.0.0.1:1", "--as", "buyer"},
+		"receipt":  {"feedback", "give", "--value", "1"},
+		"file":     {"feedback", "give", "--receipt", "/nowhere", "--value", "1"},
 		"as":       {"pay", "http://127.0.0.1:1", "--index", "http://127.0.0.1:1"},
 		"max":      {"pay", "http://127.0.0.1:1", "--index", "http://127.0.0.1:1", "--as", "buyer", "--max", "1e3"},
 		"max-day":  {"pay", "http://127.0.0.1:1", "--index", "http://127.0.0.1:1", "--as", "buyer", "--max-day", "-1"},

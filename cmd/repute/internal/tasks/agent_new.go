@@ -23,29 +23,36 @@ import (
 var scaffolds embed.FS
 
 func agentNewCommand(p *cli.Program) *cobra.Command {
-	var python bool
+	var python, runtime bool
 	cmd := &cobra.Command{
 		Use:   "new DIRECTORY",
 		Short: "write an agent that compiles, has a test and can be run",
 		Long: `Write an agent into a new directory, whose name is the agent's slug. It is a Go
 program of its own that needs nothing but the standard library and serves the
-protocol of docs/reference/agents.md; with --remote it is a Python program.`,
-		Example: "  repute agent new my-agent && repute agent run ./my-agent",
-		Args:    cobra.ExactArgs(1),
+protocol of docs/reference/agents.md; with --remote it is a Python program. With
+--runtime it is configuration for repute agent serve, and a program for its capability.`,
+		Example: "  repute agent new my-agent && repute agent run ./my-agent\n" +
+			"  repute agent new my-agent --runtime && repute agent serve --config my-agent/agent.yaml",
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			from := "scaffold/go"
-			if python {
+			from, next := "scaffold/go", "repute agent run "+runnable(args[0])
+			switch {
+			case python && runtime:
+				return repute.Invalid("runtime", "comes with --remote", "one of both")
+			case python:
 				from = "scaffold/python"
+			case runtime:
+				from, next = "scaffold/runtime", "repute agent serve --config "+filepath.Join(args[0], "agent.yaml")
 			}
 			if err := writeAgent(from, args[0]); err != nil {
 				return err
 			}
-			fmt.Fprintf(p.Stdout, "%s is written; its README.md says how to go on:\n\n  repute agent run %s\n", args[0],
-				runnable(args[0]))
+			fmt.Fprintf(p.Stdout, "%s is written; its README.md says how to go on:\n\n  %s\n", args[0], next)
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&python, "remote", false, "an agent in Python instead of Go")
+	cmd.Flags().BoolVar(&runtime, "runtime", false, "configuration of an agent that repute agent serve runs")
 	return cmd
 }
 
@@ -71,7 +78,11 @@ func writeAgent(from, dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return repute.Invalid("directory", err.Error(), "one that is not there yet")
 	}
-	fill := strings.NewReplacer("__SLUG__", slug, "__NAME__", titled(slug))
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("directory: %w", err)
+	}
+	fill := strings.NewReplacer("__DIR__", full, "__SLUG__", slug, "__NAME__", titled(slug))
 	return fs.WalkDir(scaffolds, from, func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -80,8 +91,12 @@ func writeAgent(from, dir string) error {
 		if err != nil {
 			return err
 		}
+		mode := os.FileMode(0o644)
+		if strings.HasPrefix(string(text), "#!") {
+			mode = 0o755
+		}
 		return os.WriteFile(filepath.Join(dir, strings.TrimSuffix(path.Base(name), ".tmpl")),
-			[]byte(fill.Replace(string(text))), 0o644)
+			[]byte(fill.Replace(string(text))), mode)
 	})
 }
 

@@ -1,0 +1,222 @@
+package compliance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxAnswer bounds an answer in bytes, maxCapabilities how many of a runtime are asked.
+const (
+	maxAnswer       = 16 << 20
+	maxCapabilities = 20
+)
+
+// answer is one that was read, or the failure to read it.
+type answer struct {
+	what   string // method and path
+	status int
+	header http.Header
+	body   []byte
+	err    error
+}
+
+// is returns an error where the answer is missing or has none of some statuses.
+func (a *answer) is(statuses ...int) error {
+	if a == nil {
+		return fmt.Errorf("no answer")
+	}
+	if a.err != nil {
+		return fmt.Errorf("%s: %w", a.what, a.err)
+	}
+	for _, want := range statuses {
+		if a.status == want {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is answered with %d, wanted is %s: %.100s", a.what, a.status, alternatives(statuses), a.body)
+}
+
+func alternatives(list []int) string {
+	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(list), "[]")), " or ")
+}
+
+// object reads the body as a JSON object.
+func (a *answer) object() (map[string]any, error) {
+	var out map[string]any
+	if err := json.Unmarshal(a.body, &out); err != nil || out == nil {
+		return nil, fmt.Errorf("%s: the body is no JSON object: %.100s", a.what, a.body)
+	}
+	return out, nil
+}
+
+// problem returns an error where the body is no error of appendix B: members error and message, in
+// problem details or plain JSON.
+func (a *answer) problem() error {
+	media, _, err := mime.ParseMediaType(a.header.Get("Content-Type"))
+	if err != nil || media != "application/json" && media != "application/problem+json" {
+		return fmt.Errorf("%s: Content-Type is %.80q, wanted is application/problem+json or application/json", a.what,
+			a.header.Get("Content-Type"))
+	}
+	body, err := a.object()
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"error", "message"} {
+		if text, ok := body[name].(string); !ok || text == "" {
+			return fmt.Errorf("%s: member %s of the error is missing or no text: %.100s", a.what, name, a.body)
+		}
+	}
+	if status, given := body["status"].(float64); given && int(status) != a.status {
+		return fmt.Errorf("%s: the body says status %v, the answer has %d", a.what, status, a.status)
+	}
+	return nil
+}
+
+// refusal is an answer with one of some statuses and the members of an error.
+func (a *answer) refusal(statuses ...int) (string, error) {
+	if err := a.is(statuses...); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d", a.status), a.problem()
+}
+
+// maxWaits is how often a rate limit is waited for, maxWait the longest pause.
+const (
+	maxWaits = 5
+	maxWait  = 10 * time.Second
+)
+
+// ask sends one request and remembers its answer. Rate limits are respected: the request is sent
+// again after the pause that the answer names.
+func (s *suite) ask(ctx context.Context, method, path string, body []byte, h http.Header) *answer {
+	a := &answer{what: method + " " + path}
+	a.err = s.send(ctx, a, method, path, body, h)
+	for range maxWaits {
+		if a.err != nil || a.status != http.StatusTooManyRequests {
+			break
+		}
+		seconds, _ := strconv.Atoi(a.header.Get("Retry-After")) // 0 where it is no number
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(maxWait, max(time.Second, time.Duration(seconds)*time.Second))):
+		}
+		a.err = s.send(ctx, a, method, path, body, h)
+	}
+	if a.err == nil {
+		s.seen = append(s.seen, a)
+	}
+	return a
+}
+
+func (s *suite) send(ctx context.Context, a *answer, method, path string, body []byte, h http.Header) error {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, s.o.URL+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	for name, values := range h {
+		r.Header[name] = values
+	}
+	if len(body) > 0 {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if len(body) > 1<<20 {
+		r.Header.Set("Expect", "100-continue")
+	}
+	res, err := s.o.Client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	a.status, a.header = res.StatusCode, res.Header
+	if a.body, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1)); err != nil {
+		return err
+	}
+	if len(a.body) > maxAnswer {
+		return fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	}
+	return nil
+}
+
+// call asks a capability.
+func (s *suite) call(ctx context.Context, q request, h http.Header) *answer {
+	return s.ask(ctx, http.MethodPost, "/capability/"+q.name, q.input, h)
+}
+
+// look makes the requests that several checks read: health, the registration file, and which
+// capabilities are paid for and free.
+func (s *suite) look(ctx context.Context) {
+	s.health = s.ask(ctx, http.MethodGet, "/health", nil, nil)
+	if s.health.err == nil {
+		_ = json.Unmarshal(s.health.body, &s.state) // judged by its check
+	}
+	s.registration = s.ask(ctx, http.MethodGet, "/.well-known/agent-registration.json", nil, nil)
+	if s.o.Mode == Shutdown {
+		return
+	}
+	for _, q := range s.candidates() {
+		a := s.call(ctx, q, nil)
+		switch {
+		case a.err != nil:
+		case a.status == http.StatusPaymentRequired && s.demand == nil:
+			s.demand, s.paid = a, q
+		case a.status == http.StatusOK && s.gift == nil:
+			s.gift = a
+		}
+		if s.demand != nil && s.gift != nil || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// candidates are requests that may be answered: the operator's, then each capability with usual
+// inputs.
+func (s *suite) candidates() (out []request) {
+	if s.o.Capability != "" && len(s.o.Input) > 0 {
+		out = append(out, request{s.o.Capability, s.o.Input})
+	}
+	inputs := []string{`{"text":"hello"}`, `{}`}
+	if len(s.o.Input) > 0 {
+		inputs = append([]string{string(s.o.Input)}, inputs...)
+	}
+	names := s.state.Capabilities
+	for _, name := range names[:min(len(names), maxCapabilities)] {
+		if !plain(name) || s.o.Capability == name && len(s.o.Input) > 0 {
+			continue
+		}
+		for _, input := range inputs {
+			out = append(out, request{name, json.RawMessage(input)})
+		}
+	}
+	return out
+}
+
+// plain reports whether a name can be part of a path.
+func plain(name string) bool {
+	return name != "" && len(name) <= 100 && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
+}
+
+// other returns an input of the same form with another text, where the input has a text.
+func other(input json.RawMessage) (json.RawMessage, bool) {
+	var members map[string]any
+	if err := json.Unmarshal(input, &members); err != nil {
+		return nil, false
+	}
+	for name, value := range members {
+		if text, ok := value.(string); ok {
+			members[name] = text + "x"
+			raw, err := json.Marshal(members)
+			return raw, err == nil
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"repute/internal/bench/agentbench"
+)
+
+func (b *benches) agentCommand() *cobra.Command {
+	o := agentbench.Options{Progress: b.stderr}
+	cmd := &cobra.Command{
+		Use:   "agent --json",
+		Short: "what the agent runtime adds to a handler, and that killed agents lose and double no payment",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			program, err := self()
+			if err != nil {
+				return err
+			}
+			o.Program = program.Path
+			if err := errors.Join(positive("requests", o.Requests), positive("at-once", o.AtOnce),
+				positive("paid", o.Paid)); err != nil {
+				return err
+			}
+			return b.report(agentbench.Agent(cmd.Context(), o))
+		},
+	}
+	f := cmd.Flags()
+	f.Bool("json", true, "print the report as JSON, the only form there is")
+	f.IntVar(&o.Requests, "requests", 2000, "of each measurement of times")
+	f.IntVar(&o.AtOnce, "at-once", 100, "clients")
+	f.IntVar(&o.Paid, "paid", 2000, "paid calls while agents are killed")
+	f.IntVar(&o.Kills, "kills", 10, "of agents at random moments, kill -9")
+	return cmd
+}
+
+// agentWorkerCommand is the agent of bench agent.
+func (b *benches) agentWorkerCommand() *cobra.Command {
+	var o agentbench.WorkerOptions
+	cmd := &cobra.Command{
+		Use:    "agent-worker",
+		Hidden: true,
+		RunE:   func(cmd *cobra.Command, _ []string) error { return agentbench.Work(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.DatabaseURL, "database-url", "", "of the benchmark's database")
+	f.StringVar(&o.Facilitator, "facilitator", "", "URL of the benchmark's facilitator")
+	f.StringVar(&o.Listen, "listen", "", "address of the agent")
+	return cmd
+}

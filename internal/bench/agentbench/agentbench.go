@@ -1,0 +1,238 @@
+package agentbench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute/internal/bench"
+	"repute/internal/pg"
+	"repute/store"
+	"repute/x402"
+)
+
+// Options say what Agent measures.
+type Options struct {
+	Program  string // this program, which is the agent when started as agent-worker
+	Requests int    // of each measurement of times
+	AtOnce   int    // clients
+	Paid     int    // calls while processes are killed
+	Kills    int    // kill -9, at random moments
+	Progress io.Writer
+}
+
+// Times are of requests, in milliseconds.
+type Times struct {
+	Count int     `json:"count"`
+	P50   float64 `json:"p50"`
+	P99   float64 `json:"p99"`
+}
+
+// Measurements is what Agent found. Times are in milliseconds.
+type Measurements struct {
+	Serial struct { // one request after the other
+		Bare  Times   `json:"bare"`
+		Free  Times   `json:"free"`
+		Ratio float64 `json:"ratio"` // of the medians
+	} `json:"serial"`
+	AtOnce struct {
+		Bare   Times   `json:"bare"`
+		Free   Times   `json:"free"`
+		Paid   Times   `json:"paid"`
+		Before Times   `json:"before_handler"` // of paid requests: input, policy and payment, in the process
+		Schema Times   `json:"schema"`         // checks of the input alone
+		Health Times   `json:"health"`         // while free requests are answered
+		Ratio  float64 `json:"ratio"`          // of the medians of free and bare
+	} `json:"at_once"`
+	Kills struct {
+		Calls       int     `json:"calls"`
+		Kills       int     `json:"kills"`
+		Seconds     float64 `json:"seconds"`
+		Interrupted int     `json:"interrupted"` // answered so, not charged, and paid for anew
+		Settled     int     `json:"settled"`     // authorizations of the ledger
+		Lost        int     `json:"lost"`        // settled without an answer
+		Doubled     int     `json:"doubled"`     // settled twice for one call, or answered in two ways
+	} `json:"kills"`
+}
+
+// Targets of Agent, in milliseconds.
+const (
+	maxSchema   = 10
+	maxPayment  = 50
+	maxOverhead = 100
+	maxMedian   = 5
+	maxHealth   = 100
+)
+
+// Agent measures the runtime.
+func Agent(ctx context.Context, o Options) (r bench.Report, err error) {
+	r = bench.Report{Name: "agent", Machine: bench.Host(), Config: map[string]any{"requests": o.Requests, "at_once": o.AtOnce,
+		"paid": o.Paid, "kills": o.Kills}}
+	x := &run{Options: o, Progress: bench.Progress{To: o.Progress}, ledger: &ledger{settled: map[common.Hash]common.Hash{}},
+		client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 2 * o.AtOnce}}}
+	server, err := pg.Start(ctx, pg.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return r, err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		defer cancel()
+		err = errors.Join(err, server.Stop(ctx))
+	}()
+	if err := store.Migrate(ctx, server.URL()); err != nil {
+		return r, err
+	}
+	facilitator := httptest.NewServer(x402.NewHandler(x.ledger))
+	defer facilitator.Close()
+	if err := x.begin(ctx, server.URL(), facilitator.URL); err != nil {
+		return r, err
+	}
+	defer x.stop()
+	for _, step := range []func(context.Context) error{x.serial, x.atOnce, x.killed} {
+		if err := step(ctx); err != nil {
+			return r, err
+		}
+	}
+	r.Measurements, r.Targets = x.m, x.targets()
+	for _, t := range r.Targets {
+		x.Say("%s", t)
+	}
+	return r, nil
+}
+
+// run is one call of Agent.
+type run struct {
+	Options
+	bench.Progress
+	ledger *ledger
+	client *http.Client
+	args   []string // of the agent's process
+	base   string
+
+	mu      sync.Mutex
+	process *exec.Cmd
+	m       Measurements
+}
+
+func (x *run) targets() []bench.Target {
+	a, k := &x.m.AtOnce, &x.m.Kills
+	at := fmt.Sprintf("%d at once, p99", x.AtOnce)
+	return []bench.Target{
+		bench.AtMost("check of the input by its schema, "+at, a.Schema.P99, maxSchema, "ms"),
+		bench.AtMost("input, policy and payment before the handler, "+at, a.Before.P99, maxPayment, "ms"),
+		bench.AtMost("free request less the bare handler, "+at, a.Free.P99-a.Bare.P50, maxOverhead, "ms"),
+		bench.AtMost("free request by itself, median", x.m.Serial.Free.P50, maxMedian, "ms"),
+		bench.AtMost("health under this load, p99", a.Health.P99, maxHealth, "ms"),
+		bench.AtMost("payments lost by kills", float64(k.Lost), 0, ""),
+		bench.AtMost("payments doubled by kills", float64(k.Doubled), 0, ""),
+	}
+}
+
+// begin starts the agent at a free address.
+func (x *run) begin(ctx context.Context, database, facilitator string) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	listen := l.Addr().String()
+	_ = l.Close()
+	x.base = "http://" + listen
+	x.args = []string{"agent-worker", "--database-url", database, "--facilitator", facilitator, "--listen", listen}
+	return x.start(ctx)
+}
+
+// start runs the agent and waits until it answers.
+func (x *run) start(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, x.Program, x.args...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the agent: %w", err)
+	}
+	x.mu.Lock()
+	x.process = cmd
+	x.mu.Unlock()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		res, err := x.client.Get(x.base + "/health")
+		if err == nil {
+			_ = res.Body.Close()
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return errors.New("the agent does not answer")
+}
+
+// stop kills the agent.
+func (x *run) stop() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_ = x.process.Process.Kill() // it may have ended
+	_ = x.process.Wait()
+}
+
+// timesOf summarizes times.
+func timesOf(took []time.Duration) (t Times) {
+	slices.Sort(took)
+	if t.Count = len(took); t.Count == 0 {
+		return t
+	}
+	ms := func(at int) float64 { return float64(took[at].Microseconds()) / 1000 }
+	t.P50, t.P99 = ms(t.Count/2), ms(min(t.Count-1, t.Count*99/100))
+	return t
+}
+
+func ratio(a, b Times) float64 { return a.P50 / cmp.Or(b.P50, 0.001) }
+
+// killed makes the paid calls while the agent is killed at random moments.
+func (x *run) killed(ctx context.Context) error {
+	k, began := &x.m.Kills, time.Now()
+	before := x.ledger.moved()
+	ended := make(chan error, 1)
+	calls, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { ended <- x.payCalls(calls) }()
+	for k.Kills < x.Kills {
+		select {
+		case err := <-ended: // too fast for as many kills
+			x.Say("the calls ended after %d kills", k.Kills)
+			return errors.Join(err, x.judge(before, began))
+		case <-time.After(time.Duration(100+rand.IntN(900)) * time.Millisecond):
+		}
+		x.stop()
+		if err := x.start(ctx); err != nil {
+			return err
+		}
+		k.Kills++
+	}
+	if err := <-ended; err != nil {
+		return err
+	}
+	return x.judge(before, began)
+}
+
+// judge compares what the ledger moved with the calls.
+func (x *run) judge(before int, began time.Time) error {
+	k := &x.m.Kills
+	k.Calls, k.Seconds, k.Settled = x.Paid, time.Since(began).Seconds(), x.ledger.moved()-before
+	k.Lost += max(0, k.Calls-k.Settled) // answered without a settlement
+	k.Doubled += max(0, k.Settled-k.Calls)
+	x.Say("%d paid calls with %d kills in %.0f s: %d settled, %d interrupted, %d lost, %d doubled", k.Calls, k.Kills, k.Seconds,
+		k.Settled, k.Interrupted, k.Lost, k.Doubled)
+	return nil
+}
