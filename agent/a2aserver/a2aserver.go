@@ -140,10 +140,7 @@ func (s *Server) run(ctx context.Context, x *exchange) (*a2a.Task, error) {
 		s.o.Log.ErrorContext(ctx, "message failed", "task", x.task.ID, "error", err)
 		return nil, a2a.ErrInternalError
 	}
-	if err := s.finish(x, answer); err != nil {
-		s.o.Log.ErrorContext(ctx, "message failed", "task", x.task.ID, "error", err)
-		return nil, a2a.ErrInternalError
-	}
+	x.finish(answer)
 	return x.task, s.tasks.put(x.task)
 }
 
@@ -236,7 +233,7 @@ func history(first *a2a.Message) []*a2a.Message {
 }
 
 // finish puts an answer into its task.
-func (s *Server) finish(x *exchange, a *envelope.Answer) error {
+func (x *exchange) finish(a *envelope.Answer) {
 	meta := map[string]any{MetaStatus: a.Status, MetaSignature: a.Signature, MetaRequest: a.RequestID}
 	if a.Mode != agent.Normal {
 		meta[MetaMode] = a.Mode
@@ -263,7 +260,6 @@ func (s *Server) finish(x *exchange, a *envelope.Answer) error {
 		x.task.Metadata = map[string]any{}
 	}
 	x.task.Metadata[MetaStatus] = a.Status
-	return nil
 }
 
 // outcome is the state of a task, and adds what the payment extension says of it to the metadata.

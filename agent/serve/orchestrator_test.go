@@ -171,7 +171,7 @@ func TestOrchestrator(t *testing.T) {
 	} {
 		task["goal"], task["coordinatorSlug"] = "echo", "echo-agent"
 		r := o.run(t, task)
-		if told := r.Error + string(fmt.Sprint(r.Reasons)); r.Status == repute.RunCompleted || h.count() != 2 ||
+		if told := r.Error + fmt.Sprint(r.Reasons); r.Status == repute.RunCompleted || h.count() != 2 ||
 			!strings.Contains(strings.ToLower(told), what) {
 			t.Errorf("%s: %s %s, %d runs of the handler", what, r.Status, told, h.count())
 		}
