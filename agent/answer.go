@@ -105,7 +105,8 @@ func (w *work) entry() agentdb.Entry {
 	return e
 }
 
-// record stores a decision or a payment's verification, and logs it.
+// record stores a decision or a payment's verification, and logs it. A decision that allows is stored
+// with the next entry of the request, in one transaction.
 func (w *work) record(ctx context.Context, kind agentdb.Kind, outcome string, detail map[string]any) error {
 	raw, err := json.Marshal(detail)
 	if err != nil {
@@ -116,14 +117,43 @@ func (w *work) record(ctx context.Context, kind agentdb.Kind, outcome string, de
 	}
 	w.router.o.Log.DebugContext(ctx, string(kind), "requestId", w.request.ID, "capability", w.request.Capability,
 		"outcome", outcome, "client", w.client, "detail", detail)
-	return agentdb.Add(ctx, w.router.db, agentdb.Entry{Kind: kind, Agent: w.router.o.ID.String(), RequestID: w.request.ID,
+	e := agentdb.Entry{Kind: kind, Agent: w.router.o.ID.String(), RequestID: w.request.ID,
 		Capability: w.service.Definition().Name, Client: w.client, TaskHash: w.response.TaskHash, Outcome: outcome,
-		ClientSignature: w.proof, Detail: raw})
+		ClientSignature: w.proof, Detail: raw}
+	if kind == agentdb.Decision && outcome == allowed {
+		w.log = append(w.log, e)
+		return nil
+	}
+	return w.append(ctx, e)
+}
+
+// allowed is the outcome of a decision that lets a request go on.
+const allowed = "allow"
+
+// append stores entries after those that wait.
+func (w *work) append(ctx context.Context, more ...agentdb.Entry) error {
+	if err := agentdb.Add(ctx, w.router.db, append(w.log, more...)...); err != nil {
+		return err
+	}
+	w.log = nil
+	return nil
+}
+
+// flush stores entries that still wait at the end of a request. A failure is logged.
+func (w *work) flush(ctx context.Context) {
+	if len(w.log) == 0 {
+		return
+	}
+	err := lasting(ctx, func(ctx context.Context) error { return w.append(ctx) })
+	if err != nil {
+		w.router.o.Log.ErrorContext(ctx, "decision not stored", "requestId", w.request.ID, "error", err)
+	}
 }
 
 // finish is step 8: it makes the response of what happened.
 func (w *work) finish(ctx context.Context, err error) *Response {
 	r, name := w.response, "unknown"
+	w.flush(ctx)
 	if w.service != nil {
 		name = w.service.Definition().Name
 	}

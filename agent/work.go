@@ -34,7 +34,8 @@ type work struct {
 	row    *agentdb.Payment  // nil for a free request
 	terms  x402.Requirements // own requirements that are paid
 	price  paid
-	proof  []byte // the client's signature
+	proof  []byte          // the client's signature
+	log    []agentdb.Entry // are stored with the next entry, see record
 	output json.RawMessage
 	// failure is a settlement that was refused.
 	failure *x402.Settlement
@@ -100,7 +101,7 @@ func (w *work) decide(ctx context.Context) error {
 	}
 	d := r.o.Governor.Decide(ctx, Question{Service: w.service, Client: w.client, Caller: caller,
 		Paid: w.request.Payment != nil || w.request.Promise != nil, Time: w.began})
-	outcome := "allow"
+	outcome := allowed
 	w.response.Validation = d.Validation
 	switch {
 	case d.Limited:
@@ -168,8 +169,7 @@ func (w *work) free(ctx context.Context) error {
 	if err := w.sign(ctx); err != nil {
 		return err
 	}
-	entry := w.entry()
-	return agentdb.Add(ctx, w.router.db, entry)
+	return w.append(ctx, w.entry())
 }
 
 // handle is steps 4 and 5. Its error is a *Problem without a text of the handler.

@@ -54,7 +54,7 @@ type Measurements struct {
 		Free   Times   `json:"free"`
 		Paid   Times   `json:"paid"`
 		Before Times   `json:"before_handler"` // of paid requests: input, policy and payment, in the process
-		Schema Times   `json:"schema"`         // checks of the input alone
+		Schema Times   `json:"schema"`         // of free requests before the handler: input and policy
 		Health Times   `json:"health"`         // while free requests are answered
 		Ratio  float64 `json:"ratio"`          // of the medians of free and bare
 	} `json:"at_once"`
@@ -132,7 +132,7 @@ func (x *run) targets() []bench.Target {
 	a, k := &x.m.AtOnce, &x.m.Kills
 	at := fmt.Sprintf("%d at once, p99", x.AtOnce)
 	return []bench.Target{
-		bench.AtMost("check of the input by its schema, "+at, a.Schema.P99, maxSchema, "ms"),
+		bench.AtMost("input by its schema and policy before the handler, "+at, a.Schema.P99, maxSchema, "ms"),
 		bench.AtMost("input, policy and payment before the handler, "+at, a.Before.P99, maxPayment, "ms"),
 		bench.AtMost("free request less the bare handler, "+at, a.Free.P99-a.Bare.P50, maxOverhead, "ms"),
 		bench.AtMost("free request by itself, median", x.m.Serial.Free.P50, maxMedian, "ms"),

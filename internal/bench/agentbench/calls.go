@@ -132,7 +132,7 @@ func took(all []answer) (out []time.Duration) {
 	return out
 }
 
-// atOnce measures all clients at once: bare, free with health beside it, paid, and the schema alone.
+// atOnce measures all clients at once: bare, free with health beside it, and paid.
 func (x *run) atOnce(ctx context.Context) error {
 	m := &x.m.AtOnce
 	bare, err := x.crowd(ctx, func(ctx context.Context) (answer, error) { return x.good(ctx, http.MethodPost, "/bare", "") })
@@ -157,7 +157,7 @@ func (x *run) atOnce(ctx context.Context) error {
 	if m.Before, err = beforeHandler(paid); err != nil {
 		return err
 	}
-	if m.Schema, err = x.schema(ctx); err != nil {
+	if m.Schema, err = beforeHandler(free); err != nil {
 		return err
 	}
 	x.Say("%d at once, p99: bare %.1f ms, free %.1f ms, paid %.1f ms, before the handler %.1f ms, health %.1f ms", x.AtOnce,
@@ -208,21 +208,6 @@ func beforeHandler(all []answer) (Times, error) {
 		out = append(out, time.Duration(body.Micros)*time.Microsecond)
 	}
 	return timesOf(out), nil
-}
-
-// schema measures the check of the input by itself.
-func (x *run) schema(ctx context.Context) (Times, error) {
-	c, err := definition("echo")
-	if err != nil {
-		return Times{}, err
-	}
-	all, err := x.crowd(ctx, func(ctx context.Context) (a answer, err error) {
-		began := time.Now()
-		err = c.CheckInput(ctx, json.RawMessage(input))
-		a.took = time.Since(began)
-		return a, err
-	})
-	return timesOf(took(all)), err
 }
 
 // payCalls makes the paid calls while the agent is killed. Each is sent until it is answered, and a

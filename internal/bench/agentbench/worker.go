@@ -103,7 +103,7 @@ func Work(ctx context.Context, o WorkerOptions) error {
 }
 
 func newRouter(db *store.DB, facilitator string) (*agent.Router, error) {
-	f, err := x402.NewClient(nil, 0, facilitator)
+	f, err := x402.NewClient(&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 200}}, 0, facilitator)
 	if err != nil {
 		return nil, err
 	}

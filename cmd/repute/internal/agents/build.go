@@ -166,7 +166,10 @@ func (b *builder) facilitator(context.Context) error {
 	b.local = func(id uint64) bool { return id == b.id.ChainID }
 	switch {
 	case len(p.Facilitators) > 0:
-		c, err := x402.NewClient(nil, 0, p.Facilitators...)
+		// Each request in flight keeps its connection: the default keeps two and closes the others.
+		to := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: max(2, b.config.Limits.Concurrency),
+			IdleConnTimeout: time.Minute}
+		c, err := x402.NewClient(&http.Client{Transport: to}, 0, p.Facilitators...)
 		if err != nil {
 			return repute.Invalid("payments.facilitators", err.Error(), "base URLs")
 		}
