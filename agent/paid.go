@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/store/agentdb"
@@ -163,10 +166,7 @@ func (w *work) settle(ctx context.Context, r x402.Requirements) error {
 		w.failure = &x402.Settlement{ErrorReason: known(s.ErrorReason), Network: r.Network, Payer: w.client.Hex()}
 		return w.demand(ctx, &x402.Refusal{Reason: w.failure.ErrorReason, Message: "it was not settled"})
 	}
-	s.Network, s.Payer = r.Network, w.client.Hex()
-	if s.Amount == nil {
-		s.Amount = &r.Amount
-	}
+	s = moved(&s, &r, w.client)
 	if by := w.router.o.Payments.Signer; by != nil {
 		if err := s.AddReceipt(ctx, by, x402.Receipt{Network: r.Network, ResourceURL: w.request.Resource, Payer: s.Payer,
 			IssuedAt: uint64(time.Now().Unix()), Transaction: s.Transaction}); err != nil {
@@ -185,6 +185,16 @@ func (w *work) settle(ctx context.Context, r x402.Requirements) error {
 	w.router.metrics.settled(&w.price)
 	return w.record(ctx, agentdb.Verification, "settled", map[string]any{"transaction": s.Transaction,
 		"amount": r.Amount, "asset": r.Asset, "network": r.Network})
+}
+
+// moved is a settlement without what a facilitator wrote beside the transaction: it is stored and sent
+// in a header, which has room for 64 KiB.
+func moved(s *x402.Settlement, r *x402.Requirements, payer common.Address) x402.Settlement {
+	out := x402.Settlement{Success: true, Network: r.Network, Payer: payer.Hex(), Amount: &r.Amount}
+	if hash := common.HexToHash(s.Transaction); strings.EqualFold(hash.Hex(), s.Transaction) {
+		out.Transaction = hash.Hex()
+	}
+	return out
 }
 
 // end is steps 6 and 7 of a paid request.

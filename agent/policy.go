@@ -12,7 +12,7 @@ type Question struct {
 	Service *Service
 	Client  common.Address // who pays or signed; zero where nobody did
 	Caller  string         // key by which free requests are counted: the client, else its address
-	Paid    bool           // a payment came with the request
+	Paid    bool           // a payment came with the request, which step 3 verifies; never for what has no price
 	Time    time.Time
 }
 

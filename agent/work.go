@@ -100,7 +100,7 @@ func (w *work) decide(ctx context.Context) error {
 		caller = w.client.Hex()
 	}
 	d := r.o.Governor.Decide(ctx, Question{Service: w.service, Client: w.client, Caller: caller,
-		Paid: w.request.Payment != nil || w.request.Promise != nil, Time: w.began})
+		Paid: w.service.Price != nil && (w.request.Payment != nil || w.request.Promise != nil), Time: w.began})
 	outcome := allowed
 	w.response.Validation = d.Validation
 	switch {

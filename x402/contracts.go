@@ -24,23 +24,25 @@ var (
 
 // Functions of the contracts.
 const (
-	sigTransferSplit   = "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)"
-	sigTransferBytes   = "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)"
-	sigExactSettle     = "settle(((address,uint256),uint256,uint256),address,(address,uint256),bytes)"
-	sigUptoSettle      = "settle(((address,uint256),uint256,uint256),uint256,address,(address,address,uint256),bytes)"
-	sigAggregate       = "aggregate3((address,bool,bytes)[])"
-	sigNonceState      = "authorizationState(address,bytes32)"
-	sigBalance         = "balanceOf(address)"
-	sigAllowance       = "allowance(address,address)"
-	sigNonceBitmap     = "nonceBitmap(address,uint256)"
-	sigValid           = "isValidSignature(bytes32,bytes)"
-	sigDomain          = "DOMAIN_SEPARATOR()"
-	sigName            = "name()"
-	sigVersion         = "version()"
-	eventTransfer      = "Transfer(address,address,uint256)"
-	validSignature     = "1626ba7e" // what ERC-1271 wallets answer
-	domainType         = "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
-	deploymentAppendix = "6492649264926492649264926492649264926492649264926492649264926492"
+	sigTransferSplit = "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)"
+	sigTransferBytes = "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)"
+	sigExactSettle   = "settle(((address,uint256),uint256,uint256),address,(address,uint256),bytes)"
+	sigUptoSettle    = "settle(((address,uint256),uint256,uint256),uint256,address,(address,address,uint256),bytes)"
+	sigAggregate     = "aggregate3((address,bool,bytes)[])"
+	sigNonceState    = "authorizationState(address,bytes32)"
+	sigBalance       = "balanceOf(address)"
+	sigAllowance     = "allowance(address,address)"
+	sigNonceBitmap   = "nonceBitmap(address,uint256)"
+	sigValid         = "isValidSignature(bytes32,bytes)"
+	sigDomain        = "DOMAIN_SEPARATOR()"
+	sigName          = "name()"
+	sigVersion       = "version()"
+	eventTransfer    = "Transfer(address,address,uint256)"
+	// eventAuthorizationUsed is of EIP-3009.
+	eventAuthorizationUsed = "AuthorizationUsed(address,bytes32)"
+	validSignature         = "1626ba7e" // what ERC-1271 wallets answer
+	domainType             = "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
+	deploymentAppendix     = "6492649264926492649264926492649264926492649264926492649264926492"
 )
 
 // selector is the beginning of calldata for a function.

@@ -75,7 +75,7 @@ func wrongHeader(name, text string) error {
 // respond writes the answer of the router.
 func (s *surface) respond(c echo.Context, out *agent.Response) error {
 	note := noteOf(c.Request().Context())
-	note.task, note.metadata, note.signed = out.TaskHash, out.Metadata(s.router.Service(c.Param("name"))), out.Signed
+	note.task, note.metadata = out.TaskHash, out.Metadata(s.router.Service(c.Param("name")))
 	h := c.Response().Header()
 	if out.Mode != agent.Normal {
 		h.Set(headerMode, string(out.Mode))
@@ -96,6 +96,7 @@ func (s *surface) respond(c echo.Context, out *agent.Response) error {
 		b.Write(c.Response())
 		return nil
 	}
+	note.signed = out.Signed
 	return c.Blob(out.Status, jsonType, out.Output)
 }
 
