@@ -71,15 +71,19 @@ func addVisibleChanges(ctx context.Context, tx pgx.Tx, ids []int64, before map[i
 }
 
 // addDocumentChanges writes one change per agent that shows a document. When there are more
-// than maxDirectChanges, AddSharedChanges does. The changes belong to no block, because a
+// than maxDirectChanges, AddSharedChanges does. It also does for the file of an agent that no agent
+// shows yet: the transaction that stores the agent may commit before this one, and who reads the
+// agent in between finds no document. The changes belong to no block, because a
 // rewind does not undo what was read from a URI. Denied agents get none.
 func (n *visibleChanges) addDocumentChanges(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `
 		with k as materialized (
-			select id, data, exists (select from agents a where a.uri_id = u.id offset $3) as crowd
+			select id, data, exists (select from agents a where a.uri_id = u.id offset $3) as crowd,
+				not exists (select from agents a where a.uri_id = u.id) as alone
 			from unnest($1::bigint[], $2::text[]) as u(id, data)),
 		later as (
-			insert into cursors (job, part, due) select 'shared document', id, now() from k where crowd order by id
+			insert into cursors (job, part, due) select 'shared document', id, now() from k
+			where crowd or alone and exists (select from uris u where u.id = k.id and u.rank < 2) order by id
 			on conflict (job, chain_id, part) do update set
 				state = cursors.state || jsonb_build_object('again', cursors.state ? 'chain'),
 				due = coalesce(cursors.due, greatest(now(), cursors.begun + $4::interval))),

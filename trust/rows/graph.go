@@ -25,11 +25,11 @@ type GraphOf struct {
 // Graph makes the store that of a block and builds the graph of the chain through which trust flows. The reader has the
 // scales of its raters, and returns Coverage.
 func (s *Store) Graph(ctx context.Context, of GraphOf, p *trust.Params) (*flow.Graph, *trust.GraphReader, error) {
-	if err := s.At(ctx, of.Block, of.Validations, of.Anew); err != nil {
+	s.mu.Lock() // until the graph is built, or a pass could move the store to the block of another run
+	defer s.mu.Unlock()
+	if err := s.moveTo(ctx, of.Block, of.Validations, of.Anew); err != nil {
 		return nil, nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	r := trust.NewGraphReader(of.Block, of.Roots, of.Links, p)
 	r.StateScales(of.Scales)
 	for i := range s.agents {

@@ -80,6 +80,11 @@ func New(db *store.DB, chain uint64) *Store { return &Store{db: db, chain: chain
 func (s *Store) At(ctx context.Context, block repute.Block, validations []common.Address, anew bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.moveTo(ctx, block, validations, anew)
+}
+
+// moveTo is At under the lock.
+func (s *Store) moveTo(ctx context.Context, block repute.Block, validations []common.Address, anew bool) error {
 	err := trustdb.ReadSnapshot(ctx, s.db, s.chain, block.Number, func(ctx context.Context, from *trustdb.Snapshot) error {
 		kept := false
 		if !anew {
@@ -106,7 +111,11 @@ func (s *Store) At(ctx context.Context, block repute.Block, validations []common
 }
 
 // Loads returns how often everything was read.
-func (s *Store) Loads() int { return s.loads }
+func (s *Store) Loads() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.loads
+}
 
 // readShared reads what does not belong to one agent: operators and answers.
 func (s *Store) readShared(ctx context.Context, from *trustdb.Snapshot, validations []common.Address) (err error) {
