@@ -21,7 +21,6 @@ import (
 
 // liar is a facilitator of others.
 type liar struct {
-	payer          common.Address
 	verify, settle func(w http.ResponseWriter, r *http.Request)
 }
 

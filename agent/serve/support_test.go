@@ -91,7 +91,7 @@ func (e *echo) Run(ctx context.Context, c capability.Call) (json.RawMessage, err
 	if out != "" {
 		return json.RawMessage(out), nil
 	}
-	return json.Marshal(map[string]any{"run": n, "text": json.RawMessage(c.Input)})
+	return json.Marshal(map[string]any{"run": n, "text": c.Input})
 }
 
 func (e *echo) count() int {
