@@ -181,7 +181,7 @@ func (w *work) claim(ctx context.Context, row *agentdb.Payment, verify func() er
 		return sendAgain(err)
 	}
 	if err == nil {
-		w.row = &claimed
+		w.row, w.proved = &claimed, true
 	}
 	return err
 }
@@ -200,6 +200,7 @@ func (w *work) verify(ctx context.Context, p *x402.Payment) error {
 	case !v.IsValid:
 		return w.demand(ctx, &x402.Refusal{Reason: known(v.InvalidReason), Message: "it is not valid"})
 	}
+	w.proved = true
 	w.router.metrics.payments.WithLabelValues("verified").Inc()
 	return w.record(ctx, agentdb.Verification, "verified", map[string]any{"scheme": w.terms.Scheme,
 		"network": w.terms.Network, "asset": w.terms.Asset, "amount": w.terms.Amount})
@@ -264,6 +265,7 @@ func (w *work) checkPromise(ctx context.Context, p *signed.Promise) error {
 	case p.TaskHash != w.response.TaskHash:
 		return refused(x402.ReasonInvalidPayload, "taskHash is not the request's: see X-Payment-TaskHash")
 	}
+	w.proved = true
 	w.router.metrics.payments.WithLabelValues("promised").Inc()
 	return w.record(ctx, agentdb.Verification, "promised", map[string]any{"amount": p.Amount.String(),
 		"currency": p.Currency})

@@ -29,6 +29,7 @@ type work struct {
 
 	service *Service
 	client  common.Address // who pays or signed; zero where nobody did
+	proved  bool           // the signature of client was checked
 
 	// Of a payment:
 	row    *agentdb.Payment  // nil for a free request
@@ -145,14 +146,14 @@ func (w *work) identify(ctx context.Context) error {
 		if err := w.router.CheckClient(ctx, w.response.TaskHash, c); err != nil {
 			return err
 		}
-		w.client, w.proof = c.Client, c.Signature
+		w.client, w.proof, w.proved = c.Client, c.Signature, true
 	}
 	switch {
 	case w.service.Price == nil:
 	case w.request.Payment != nil:
-		w.client, w.proof = w.request.Payment.Payload.Payer(), w.request.Payment.Payload.Signature
+		w.client, w.proof, w.proved = w.request.Payment.Payload.Payer(), w.request.Payment.Payload.Signature, false
 	case w.request.Promise != nil:
-		w.client, w.proof = w.request.Promise.From, w.request.Promise.Signature
+		w.client, w.proof, w.proved = w.request.Promise.From, w.request.Promise.Signature, false
 	}
 	return nil
 }

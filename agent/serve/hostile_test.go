@@ -20,6 +20,7 @@ import (
 	"repute/agent/signed"
 	"repute/internal/paytest"
 	"repute/internal/pgtest"
+	"repute/store/agentdb"
 	"repute/x402"
 )
 
@@ -151,5 +152,27 @@ func TestUsedBefore(t *testing.T) {
 	s := w.open(t, agent.Options{Payments: w.payments(f)}, service(t, "echo", h, w.price(), nil))
 	if got := s.send(t, "echo", hello, header(t, p)); got.status != http.StatusPaymentRequired || h.count() != 0 {
 		t.Errorf("%d %s, %d runs", got.status, got.body, h.count())
+	}
+}
+
+// TestLogOfStrangers: who sends what is refused fills the log with no long signatures, and writes nothing
+// into it in the name of others.
+func TestLogOfStrangers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.open(t, agent.Options{}, service(t, "echo", &echo{}, w.price(), nil))
+	p := w.Pay(t, w.Requirements(10))
+	p.Payload.Signature = make([]byte, 16<<10)
+	if got := s.send(t, "echo", hello, header(t, p)); got.status != http.StatusPaymentRequired {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	list, err := agentdb.Entries(t.Context(), s.db, agentdb.Query{Agent: s.router.ID().String()})
+	if err != nil || len(list) == 0 {
+		t.Fatalf("%v %v", list, err)
+	}
+	for _, e := range list {
+		if len(e.ClientSignature) > 0 || e.Client != (common.Address{}) {
+			t.Errorf("%s %s: client %s, %d bytes", e.Kind, e.Outcome, e.Client, len(e.ClientSignature))
+		}
 	}
 }
