@@ -101,6 +101,13 @@ func (w *work) decide(ctx context.Context) error {
 	}
 	d := r.o.Governor.Decide(ctx, Question{Service: w.service, Client: w.client, Caller: caller,
 		Paid: w.service.Price != nil && (w.request.Payment != nil || w.request.Promise != nil), Time: w.began})
+	if !d.Allow { // a policy can change while a payer waits
+		paid, err := w.accepted(ctx)
+		if err != nil {
+			return err
+		}
+		d.Allow, d.Limited = paid, d.Limited && !paid
+	}
 	outcome := "allow"
 	w.response.Validation = d.Validation
 	switch {

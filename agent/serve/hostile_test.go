@@ -176,3 +176,37 @@ func TestLogOfStrangers(t *testing.T) {
 		}
 	}
 }
+
+// fickle is a policy that refuses everybody from a time on.
+type fickle struct {
+	agent.Open
+	refuses *atomic.Bool
+}
+
+// Decide implements agent.Governor.
+func (f fickle) Decide(context.Context, agent.Question) agent.Decision {
+	return agent.Decision{Allow: !f.refuses.Load()}
+}
+
+// TestPolicyChangesAfterPayment: a payer that was charged gets the answer although the policy refuses it
+// by now.
+func TestPolicyChangesAfterPayment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	refuses, h := &atomic.Bool{}, &echo{}
+	s := w.open(t, agent.Options{Governor: fickle{refuses: refuses}}, service(t, "echo", h, w.price(), nil))
+	head := header(t, w.Pay(t, w.Requirements(10)))
+	for i, c := range []struct {
+		head   http.Header
+		input  string
+		status int
+	}{{head, hello, 200}, {head, hello, 200}, {head, `{"text":"other"}`, 403}, {header(t, w.Pay(t, w.Requirements(10))), hello, 403}} {
+		if got := s.send(t, "echo", c.input, c.head); got.status != c.status {
+			t.Errorf("%d: %d %s", i, got.status, got.body)
+		}
+		refuses.Store(true)
+	}
+	if h.count() != 1 || w.paid(t) != 10 {
+		t.Errorf("%d runs, paid %d", h.count(), w.paid(t))
+	}
+}
