@@ -95,11 +95,7 @@ func (w *work) decide(ctx context.Context) error {
 	if err := w.identify(ctx); err != nil {
 		return err
 	}
-	caller := w.request.Caller
-	if w.client != (common.Address{}) {
-		caller = w.client.Hex()
-	}
-	d := r.o.Governor.Decide(ctx, Question{Service: w.service, Client: w.client, Caller: caller,
+	d := r.o.Governor.Decide(ctx, Question{Service: w.service, Client: w.client, Caller: w.request.Caller,
 		Paid: w.service.Price != nil && (w.request.Payment != nil || w.request.Promise != nil), Time: w.began})
 	if !d.Allow { // a policy can change while a payer waits
 		paid, err := w.accepted(ctx)
