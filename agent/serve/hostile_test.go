@@ -210,3 +210,26 @@ func TestPolicyChangesAfterPayment(t *testing.T) {
 		t.Errorf("%d runs, paid %d", h.count(), w.paid(t))
 	}
 }
+
+// TestHandlerComesBack: a payment that was charged before its handler could not be reached is answered
+// when the handler is back, where it may be called again.
+func TestHandlerComesBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	h := &echo{fail: fmt.Errorf("no route: %w", repute.ErrUnavailable)}
+	one := service(t, "echo", h, w.price(), func(d *capability.Definition) { d.SideEffects = true })
+	one.Repeatable = true
+	s := w.open(t, agent.Options{}, one)
+	head := header(t, w.Pay(t, w.Requirements(10)))
+	if got := s.send(t, "echo", hello, head); got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	h.mu.Lock()
+	h.fail = nil
+	h.mu.Unlock()
+	for range 2 {
+		if got := s.send(t, "echo", hello, head); got.status != http.StatusOK || h.count() != 2 || w.paid(t) != 10 {
+			t.Errorf("%d %s, %d runs, paid %d", got.status, got.body, h.count(), w.paid(t))
+		}
+	}
+}
