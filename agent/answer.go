@@ -115,11 +115,16 @@ func (w *work) record(ctx context.Context, kind agentdb.Kind, outcome string, de
 	if detail == nil {
 		raw = nil
 	}
+	var client common.Address
+	var proof []byte
+	if w.proved { // others could fill the log with long signatures, in the name of anybody
+		client, proof = w.client, w.proof
+	}
 	w.router.o.Log.DebugContext(ctx, string(kind), "requestId", w.request.ID, "capability", w.request.Capability,
 		"outcome", outcome, "client", w.client, "detail", detail)
 	e := agentdb.Entry{Kind: kind, Agent: w.router.o.ID.String(), RequestID: w.request.ID,
-		Capability: w.service.Definition().Name, Client: w.client, TaskHash: w.response.TaskHash, Outcome: outcome,
-		ClientSignature: w.proof, Detail: raw}
+		Capability: w.service.Definition().Name, Client: client, TaskHash: w.response.TaskHash, Outcome: outcome,
+		ClientSignature: proof, Detail: raw}
 	if kind == agentdb.Decision && outcome == allowed {
 		w.log = append(w.log, e)
 		return nil

@@ -45,6 +45,8 @@ func (r *Router) SetScore(ctx context.Context, s *Score) {
 	if s != nil {
 		r.score.Store(s)
 	}
+	r.choosing.Lock() // the mode that was chosen last is the one that counts
+	defer r.choosing.Unlock()
 	mode, reason := r.o.Governor.Mode(r.score.Load(), time.Now())
 	r.SetMode(ctx, mode, reason)
 }

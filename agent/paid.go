@@ -100,6 +100,10 @@ func (w *work) resume(ctx context.Context) error {
 				return cause
 			}
 			p := problemOf(err)
+			if w.service.Repeatable && errors.Is(err, repute.ErrUnavailable) {
+				p.Message += ": send the same payment again" // the handler may be back then
+				return p
+			}
 			p.Message += w.charged()
 			return w.fail(ctx, agentdb.Failed, p)
 		}

@@ -111,28 +111,54 @@ func (w *work) payX402(ctx context.Context, p *x402.Payment) error {
 			Message: "the agent takes no payments by x402 for this capability"})
 	}
 	w.response.PaymentVersion = p.Version
-	offered := x402.Demand{Accepts: w.service.Price.accepts()}
-	var err error
-	if w.terms, err = offered.Match(p); err != nil {
+	row, err := w.x402Row(p)
+	if err != nil {
 		return w.refusedBy(ctx, err)
+	}
+	return w.claim(ctx, row, func() error { return w.verify(ctx, p) })
+}
+
+// x402Row names a payment by x402, and takes over the terms by which it pays. The error is a
+// *x402.Refusal or a *Problem.
+func (w *work) x402Row(p *x402.Payment) (row *agentdb.Payment, err error) {
+	offered := x402.Demand{Accepts: w.service.Price.accepts()}
+	if w.terms, err = offered.Match(p); err != nil {
+		return nil, err
 	}
 	name, err := p.Extensions.PaymentID(w.router.o.Payments.RequireID)
 	if err != nil {
-		return &Problem{Status: http.StatusBadRequest, Code: "invalid", Message: err.Error(), Cause: err}
+		return nil, &Problem{Status: http.StatusBadRequest, Code: "invalid", Message: err.Error(), Cause: err}
 	}
 	transfer, err := planner(&w.terms).Plan(p, &w.terms)
 	if err != nil {
-		return w.refusedBy(ctx, err)
+		return nil, err
 	}
 	way := w.service.Price.way(&w.terms)
 	w.price = paid{w.terms.Amount.Big(), way.Decimals, way.Symbol, w.terms.Asset.Hex(), w.terms.Network}
 	raw, err := json.Marshal(p)
 	if err != nil {
-		return fmt.Errorf("payment: %w", err)
+		return nil, fmt.Errorf("payment: %w", err)
 	}
-	row := w.newRow(transfer.ID(), sha256.Sum256(raw), agentdb.X402)
+	row = w.newRow(transfer.ID(), sha256.Sum256(raw), agentdb.X402)
 	row.PaymentID = name
-	return w.claim(ctx, row, func() error { return w.verify(ctx, p) })
+	return row, nil
+}
+
+// accepted reports whether the request's payment was accepted before: it can be charged, so that its
+// payer is owed the answer.
+func (w *work) accepted(ctx context.Context) (bool, error) {
+	if w.service.Price == nil || w.request.Payment == nil || w.router.o.Payments.Facilitator == nil {
+		return false, nil
+	}
+	row, err := w.x402Row(w.request.Payment)
+	if err != nil {
+		return false, nil // step 3 tells why
+	}
+	stored, err := agentdb.ReadPayment(ctx, w.router.db, row.ID)
+	if errors.Is(err, repute.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && row.Same(&stored) == nil, err
 }
 
 // planner names the transfer of a payment, without the chain.
@@ -181,7 +207,7 @@ func (w *work) claim(ctx context.Context, row *agentdb.Payment, verify func() er
 		return sendAgain(err)
 	}
 	if err == nil {
-		w.row = &claimed
+		w.row, w.proved = &claimed, true
 	}
 	return err
 }
@@ -200,6 +226,7 @@ func (w *work) verify(ctx context.Context, p *x402.Payment) error {
 	case !v.IsValid:
 		return w.demand(ctx, &x402.Refusal{Reason: known(v.InvalidReason), Message: "it is not valid"})
 	}
+	w.proved = true
 	w.router.metrics.payments.WithLabelValues("verified").Inc()
 	return w.record(ctx, agentdb.Verification, "verified", map[string]any{"scheme": w.terms.Scheme,
 		"network": w.terms.Network, "asset": w.terms.Asset, "amount": w.terms.Amount})
@@ -264,6 +291,7 @@ func (w *work) checkPromise(ctx context.Context, p *signed.Promise) error {
 	case p.TaskHash != w.response.TaskHash:
 		return refused(x402.ReasonInvalidPayload, "taskHash is not the request's: see X-Payment-TaskHash")
 	}
+	w.proved = true
 	w.router.metrics.payments.WithLabelValues("promised").Inc()
 	return w.record(ctx, agentdb.Verification, "promised", map[string]any{"amount": p.Amount.String(),
 		"currency": p.Currency})

@@ -11,7 +11,7 @@ import (
 type Question struct {
 	Service *Service
 	Client  common.Address // who pays or signed; zero where nobody did
-	Caller  string         // key by which free requests are counted: the client, else its address
+	Caller  string         // key of the caller's network address
 	Paid    bool           // a payment came with the request, which step 3 verifies; never for what has no price
 	Time    time.Time
 }

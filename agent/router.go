@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -95,6 +96,7 @@ type Router struct {
 	metrics  *metrics
 	started  time.Time
 	score    atomic.Pointer[Score]
+	choosing sync.Mutex // held while the policy's mode is set
 	beat     atomic.Pointer[Beat]
 	// registered is what the chain said last; nil before Upkeep.Start.
 	registered atomic.Pointer[Registered]

@@ -193,6 +193,7 @@ func (u *Upkeep) watch(ctx context.Context, from uint64) (next uint64, err error
 		u.failed(ctx, "watch events", err)
 		return from, nil
 	}
+	rated := false // strangers can rate often
 	for _, e := range events {
 		u.Router.Event(ctx, e.Event.Kind().String(), map[string]any{"block": e.Log.BlockNumber, "transaction": e.Log.TxHash})
 		u.Router.o.Log.InfoContext(ctx, "event of the agent", "event", e.Event.Kind().String(), "block", e.Log.BlockNumber,
@@ -203,8 +204,11 @@ func (u *Upkeep) watch(ctx context.Context, from uint64) (next uint64, err error
 				return next, err
 			}
 		case repute.KindNewFeedback:
-			u.readScore(ctx)
+			rated = true
 		}
+	}
+	if rated {
+		u.readScore(ctx)
 	}
 	return next, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -191,5 +192,42 @@ func TestRefusedStart(t *testing.T) {
 	o.chain = repute.Missing("agent 1:2")
 	if err := u.Start(t.Context()); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("%v", err)
+	}
+}
+
+// slow is a policy whose first choice of a mode takes long.
+type slow struct {
+	agent.Open
+	asked chan struct{}
+	calls atomic.Int32
+}
+
+// Mode implements agent.Governor.
+func (s *slow) Mode(*agent.Score, time.Time) (agent.Mode, string) {
+	if s.calls.Add(1) > 1 {
+		return agent.Shutdown, "the score is low"
+	}
+	close(s.asked)
+	time.Sleep(200 * time.Millisecond)
+	return agent.Normal, ""
+}
+
+// TestLastModeCounts: a choice that took long does not undo a shutdown that was chosen after it.
+func TestLastModeCounts(t *testing.T) {
+	t.Parallel()
+	_, db := upkeep(t, &outside{})
+	s := &slow{asked: make(chan struct{})}
+	router, err := agent.NewRouter(db, agent.Options{Governor: s})
+	ok(t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		router.SetScore(t.Context(), nil)
+	}()
+	<-s.asked
+	router.SetScore(t.Context(), nil)
+	<-ended
+	if mode, accepting := router.Mode(); mode != agent.Shutdown || accepting {
+		t.Errorf("mode %s, accepting %t", mode, accepting)
 	}
 }

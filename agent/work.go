@@ -29,6 +29,7 @@ type work struct {
 
 	service *Service
 	client  common.Address // who pays or signed; zero where nobody did
+	proved  bool           // the signature of client was checked
 
 	// Of a payment:
 	row    *agentdb.Payment  // nil for a free request
@@ -95,12 +96,15 @@ func (w *work) decide(ctx context.Context) error {
 	if err := w.identify(ctx); err != nil {
 		return err
 	}
-	caller := w.request.Caller
-	if w.client != (common.Address{}) {
-		caller = w.client.Hex()
-	}
-	d := r.o.Governor.Decide(ctx, Question{Service: w.service, Client: w.client, Caller: caller,
+	d := r.o.Governor.Decide(ctx, Question{Service: w.service, Client: w.client, Caller: w.request.Caller,
 		Paid: w.service.Price != nil && (w.request.Payment != nil || w.request.Promise != nil), Time: w.began})
+	if !d.Allow { // a policy can change while a payer waits
+		paid, err := w.accepted(ctx)
+		if err != nil {
+			return err
+		}
+		d.Allow, d.Limited = paid, d.Limited && !paid
+	}
 	outcome := allowed
 	w.response.Validation = d.Validation
 	switch {
@@ -146,14 +150,14 @@ func (w *work) identify(ctx context.Context) error {
 		if err := w.router.CheckClient(ctx, w.response.TaskHash, c); err != nil {
 			return err
 		}
-		w.client, w.proof = c.Client, c.Signature
+		w.client, w.proof, w.proved = c.Client, c.Signature, true
 	}
 	switch {
 	case w.service.Price == nil:
 	case w.request.Payment != nil:
-		w.client, w.proof = w.request.Payment.Payload.Payer(), w.request.Payment.Payload.Signature
+		w.client, w.proof, w.proved = w.request.Payment.Payload.Payer(), w.request.Payment.Payload.Signature, false
 	case w.request.Promise != nil:
-		w.client, w.proof = w.request.Promise.From, w.request.Promise.Signature
+		w.client, w.proof, w.proved = w.request.Promise.From, w.request.Promise.Signature, false
 	}
 	return nil
 }

@@ -1394,6 +1394,8 @@ create table agent_receipts (
 create index agent_receipts_paid on agent_receipts (agent, at, number)
     where kind = 'execution' and amount > 0;
 create index agent_receipts_request on agent_receipts (request_id);
+create index agent_receipts_free on agent_receipts (agent, (detail->>'client'), capability, at)
+    where kind = 'decision' and outcome = 'free';
 comment on table agent_receipts is
     'What agents did: append-only, in one partition a month (agent_receipts_YEAR_MONTH), which are dropped after '
     'the retention time.';

@@ -117,8 +117,8 @@ func Known(value float64, at time.Time) Score {
 // Client is who asks.
 type Client struct {
 	Address common.Address // zero where the client gave no proof of one
-	// Identity is what free requests are counted by: the identity that the address belongs to, else
-	// the address, else the network address.
+	// Identity is what free requests are counted by: the address where it is rated, else the network
+	// address, because keys cost nothing.
 	Identity string
 	Score    Score
 }

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"repute"
 	"repute/agent/capability"
 	"repute/agent/handler"
@@ -242,5 +244,17 @@ func TestExecRunsInParallel(t *testing.T) {
 				t.Errorf("got %s, %v", out, err)
 			}
 		})
+	}
+}
+
+// TestExecReadsNoMemoryOfItsCaller: programs run as the same user, and the environment of the caller may
+// hold a key.
+func TestExecReadsNoMemoryOfItsCaller(t *testing.T) {
+	t.Parallel()
+	if _, err := shell(`echo 1`).Run(t.Context(), call(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if visible, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || visible != 0 {
+		t.Errorf("/proc/PID/environ is readable for programs of the user: %d, %v", visible, err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"repute/agent/signed"
 	"repute/internal/paytest"
 	"repute/internal/pgtest"
+	"repute/store/agentdb"
 	"repute/x402"
 )
 
@@ -151,5 +152,84 @@ func TestUsedBefore(t *testing.T) {
 	s := w.open(t, agent.Options{Payments: w.payments(f)}, service(t, "echo", h, w.price(), nil))
 	if got := s.send(t, "echo", hello, header(t, p)); got.status != http.StatusPaymentRequired || h.count() != 0 {
 		t.Errorf("%d %s, %d runs", got.status, got.body, h.count())
+	}
+}
+
+// TestLogOfStrangers: who sends what is refused fills the log with no long signatures, and writes nothing
+// into it in the name of others.
+func TestLogOfStrangers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.open(t, agent.Options{}, service(t, "echo", &echo{}, w.price(), nil))
+	p := w.Pay(t, w.Requirements(10))
+	p.Payload.Signature = make([]byte, 16<<10)
+	if got := s.send(t, "echo", hello, header(t, p)); got.status != http.StatusPaymentRequired {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	list, err := agentdb.Entries(t.Context(), s.db, agentdb.Query{Agent: s.router.ID().String()})
+	if err != nil || len(list) == 0 {
+		t.Fatalf("%v %v", list, err)
+	}
+	for _, e := range list {
+		if len(e.ClientSignature) > 0 || e.Client != (common.Address{}) {
+			t.Errorf("%s %s: client %s, %d bytes", e.Kind, e.Outcome, e.Client, len(e.ClientSignature))
+		}
+	}
+}
+
+// fickle is a policy that refuses everybody from a time on.
+type fickle struct {
+	agent.Open
+	refuses *atomic.Bool
+}
+
+// Decide implements agent.Governor.
+func (f fickle) Decide(context.Context, agent.Question) agent.Decision {
+	return agent.Decision{Allow: !f.refuses.Load()}
+}
+
+// TestPolicyChangesAfterPayment: a payer that was charged gets the answer although the policy refuses it
+// by now.
+func TestPolicyChangesAfterPayment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	refuses, h := &atomic.Bool{}, &echo{}
+	s := w.open(t, agent.Options{Governor: fickle{refuses: refuses}}, service(t, "echo", h, w.price(), nil))
+	head := header(t, w.Pay(t, w.Requirements(10)))
+	for i, c := range []struct {
+		head   http.Header
+		input  string
+		status int
+	}{{head, hello, 200}, {head, hello, 200}, {head, `{"text":"other"}`, 403}, {header(t, w.Pay(t, w.Requirements(10))), hello, 403}} {
+		if got := s.send(t, "echo", c.input, c.head); got.status != c.status {
+			t.Errorf("%d: %d %s", i, got.status, got.body)
+		}
+		refuses.Store(true)
+	}
+	if h.count() != 1 || w.paid(t) != 10 {
+		t.Errorf("%d runs, paid %d", h.count(), w.paid(t))
+	}
+}
+
+// TestHandlerComesBack: a payment that was charged before its handler could not be reached is answered
+// when the handler is back, where it may be called again.
+func TestHandlerComesBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	h := &echo{fail: fmt.Errorf("no route: %w", repute.ErrUnavailable)}
+	one := service(t, "echo", h, w.price(), func(d *capability.Definition) { d.SideEffects = true })
+	one.Repeatable = true
+	s := w.open(t, agent.Options{}, one)
+	head := header(t, w.Pay(t, w.Requirements(10)))
+	if got := s.send(t, "echo", hello, head); got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	h.mu.Lock()
+	h.fail = nil
+	h.mu.Unlock()
+	for range 2 {
+		if got := s.send(t, "echo", hello, head); got.status != http.StatusOK || h.count() != 2 || w.paid(t) != 10 {
+			t.Errorf("%d %s, %d runs, paid %d", got.status, got.body, h.count(), w.paid(t))
+		}
 	}
 }

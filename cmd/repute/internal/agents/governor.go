@@ -46,7 +46,10 @@ func (g *governor) Decide(ctx context.Context, q agent.Question) agent.Decision 
 	}
 	d := q.Service.Definition()
 	req := &governance.Request{Capability: d.Name, TrustTier: d.TrustTier, RequiresValidation: d.RequiresValidation,
-		Client: governance.Client{Address: q.Client, Identity: q.Caller, Score: g.client(ctx, p, q.Client)}, Paid: q.Paid}
+		Client: governance.Client{Address: q.Client, Identity: q.Caller, Score: g.client(ctx, p, &q)}, Paid: q.Paid}
+	if req.Client.Score.Rated { // others make a new key for each request
+		req.Client.Identity = q.Client.Hex()
+	}
 	if price := q.Service.Price; price != nil {
 		req.Price = &governance.Price{Amount: price.Amount, Currency: price.Currency}
 	}
@@ -90,11 +93,14 @@ func texts(d *governance.Decision) (out []string) {
 	return out
 }
 
-// client is the score of a client, where the policy compares it with anything. While the index does
-// not answer the last one counts, and a client that was never looked up is unrated.
-func (g *governor) client(ctx context.Context, p *governance.Policy, who common.Address) governance.Score {
-	rules := p.File().Rules.Reputation
-	if g.scores == nil || who == (common.Address{}) || rules.MinClientReputation == nil && rules.RejectBelowScore == nil {
+// client is the score of a client, where the policy compares it with anything or counts free requests.
+// While the index does not answer the last one counts, and a client that was never looked up is
+// unrated.
+func (g *governor) client(ctx context.Context, p *governance.Policy, q *agent.Question) governance.Score {
+	rules, who := p.File().Rules, q.Client
+	counted := rules.Payment.FreeTierRateLimit != nil && q.Service.Price == nil
+	if g.scores == nil || who == (common.Address{}) ||
+		rules.Reputation.MinClientReputation == nil && rules.Reputation.RejectBelowScore == nil && !counted {
 		return governance.Score{}
 	}
 	g.mu.Lock()

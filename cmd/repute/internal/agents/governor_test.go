@@ -168,3 +168,21 @@ func TestOwnScore(t *testing.T) {
 		t.Errorf("resumed: %s", mode)
 	}
 }
+
+// TestFreeKeys: a client that signs each request with a new key has the free requests of its network
+// address; one that is rated has its own.
+func TestFreeKeys(t *testing.T) {
+	t.Parallel()
+	g, s := newGovernor(t, `{"payment":{"freeTierRateLimit":2}}`)
+	s.value.Store(50)
+	for i, c := range []struct {
+		who  common.Address
+		want bool
+	}{{common.Address{7}, true}, {common.Address{8}, true}, {common.Address{9}, false}, {client(), true}} {
+		q := question(t, nil, c.who)
+		q.Caller = "192.0.2.1"
+		if d := g.Decide(t.Context(), q); d.Allow != c.want {
+			t.Errorf("%d: %+v", i, d)
+		}
+	}
+}
