@@ -105,9 +105,13 @@ func (db *DB) Release(ctx context.Context, l Lease) error {
 }
 
 // RevokeLease ends a lease when tx commits: writes under it are refused from then on, and its holder MUST acquire it
-// again. A lease that nobody holds stays free.
+// again. A lease that nobody holds stays free. It waits for transactions that have checked the lease already, so that it
+// MUST be called before tx locks a row that they write.
 func RevokeLease(ctx context.Context, tx pgx.Tx, name string) error {
-	_, err := tx.Exec(ctx, "update leases set epoch = epoch + 1, expires_at = clock_timestamp() where name = $1", name)
+	_, err := tx.Exec(ctx, `
+		with revoked as (
+			update leases set epoch = epoch + 1, expires_at = clock_timestamp() where name = $1 returning epoch - 1 as was)
+		select pg_advisory_xact_lock($2, hashtext($1 || ':' || was)) from revoked`, name, leaseLockClass)
 	return Failed("revoke lease "+name, err)
 }
 

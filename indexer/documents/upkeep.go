@@ -15,7 +15,8 @@ const (
 	parseMost   = 50          // documents parsed again by one step
 	passEvery   = time.Minute // between looks whether a pass over all is to begin
 	countEvery  = 15 * time.Second
-	tellMost    = 5000 // agents updated by one step for a document that many agents share
+	tellMost    = 5000                   // agents updated by one step for a document that many agents share
+	tellFor     = 200 * time.Millisecond // how long such steps follow each other
 )
 
 // maintain runs the maintenance passes until ctx ends: it schedules files that indexing found, parses
@@ -85,9 +86,15 @@ func (l *Loop) parseOld(u docdb.Unparsed) (p docdb.Parsed) {
 	return parse(u.Body, u.Registration, u.Agents)
 }
 
-// tell updates the agents that share a changed document, one batch at a time.
+// tell updates the agents that share a changed document, and those that were stored while their documents were saved:
+// one document at a time, of which there may be thousands.
 func (l *Loop) tell(ctx context.Context) (more bool, err error) {
-	return docdb.AddSharedChanges(ctx, l.db, tellMost)
+	for begun := time.Now(); ; {
+		more, err = docdb.AddSharedChanges(ctx, l.db, tellMost)
+		if err != nil || !more || time.Since(begun) > tellFor {
+			return more, err
+		}
+	}
 }
 
 // restore schedules documents that an agent shows and whose bytes were dropped.

@@ -120,11 +120,20 @@ func InsertChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 	if err != nil || tag.RowsAffected() == 1 {
 		return err
 	}
-	stored, err := LockChain(ctx, tx, c.ID)
+	stored, err := ScanChainRow(c.ID, tx.QueryRow(ctx, SelectChain, c.ID))
 	if err != nil {
 		return err
 	}
-	if stored.withoutRegistries() && !c.WithoutRegistries() {
+	anew := stored.withoutRegistries() && !c.WithoutRegistries()
+	if anew {
+		if err := store.RevokeLease(ctx, tx, LeaseName(c.ID)); err != nil {
+			return err
+		}
+	}
+	if stored, err = LockChain(ctx, tx, c.ID); err != nil {
+		return err
+	}
+	if anew && stored.withoutRegistries() {
 		return stored.setRegistries(ctx, tx, c)
 	}
 	if err := stored.Conflict(c); err != nil {

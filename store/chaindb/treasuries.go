@@ -57,23 +57,37 @@ func WatchTreasury(ctx context.Context, db *store.DB, chainID uint64, t repute.T
 			if err != nil {
 				return err
 			}
-			c, err := LockChain(ctx, tx, chainID)
-			if err != nil {
+			c, err := ScanChainRow(chainID, tx.QueryRow(ctx, SelectChain, chainID))
+			if err != nil || c.watches(&t) {
+				return err
+			}
+			if err := store.RevokeLease(ctx, tx, LeaseName(chainID)); err != nil {
+				return err
+			}
+			if c, err = LockChain(ctx, tx, chainID); err != nil {
 				return err
 			}
 			return c.watch(ctx, tx, t)
 		})
 }
 
-// watch adds a treasury to a chain whose row is locked.
-func (c *ChainRow) watch(ctx context.Context, tx pgx.Tx, t repute.Treasury) error {
+// watches reports whether a treasury is watched from t.From or an earlier block on. It raises t.From to the chain's start
+// block.
+func (c *ChainRow) watches(t *repute.Treasury) bool {
 	if !c.withoutRegistries() {
 		t.From = max(t.From, c.Start)
 	}
-	at := slices.IndexFunc(c.Treasuries, func(o repute.Treasury) bool { return o.Address == t.Address })
-	if at >= 0 && c.Treasuries[at].From <= t.From {
+	return slices.ContainsFunc(c.Treasuries, func(o repute.Treasury) bool {
+		return o.Address == t.Address && o.From <= t.From
+	})
+}
+
+// watch adds a treasury to a chain whose lease is revoked and whose row is locked.
+func (c *ChainRow) watch(ctx context.Context, tx pgx.Tx, t repute.Treasury) error {
+	if c.watches(&t) {
 		return nil
 	}
+	at := slices.IndexFunc(c.Treasuries, func(o repute.Treasury) bool { return o.Address == t.Address })
 	list := slices.Clone(c.Treasuries)
 	switch {
 	case at >= 0:
@@ -91,9 +105,6 @@ func (c *ChainRow) watch(ctx context.Context, tx pgx.Tx, t repute.Treasury) erro
 		from)
 	if err != nil {
 		return store.Failed("store treasuries", err)
-	}
-	if err := store.RevokeLease(ctx, tx, LeaseName(c.ID)); err != nil {
-		return err
 	}
 	if t.From < c.Start {
 		return c.restart(ctx, tx, t.From)
@@ -121,11 +132,9 @@ func (c *ChainRow) restart(ctx context.Context, tx pgx.Tx, start uint64) error {
 }
 
 // setRegistries makes a chain that is indexed for its treasuries alone one with registries. It is indexed anew, with
-// its treasuries, by the process that has the registries in its configuration.
+// its treasuries, by the process that has the registries in its configuration. The lease MUST be revoked and the row
+// locked.
 func (c *ChainRow) setRegistries(ctx context.Context, tx pgx.Tx, to repute.Chain) error {
-	if err := store.RevokeLease(ctx, tx, LeaseName(c.ID)); err != nil {
-		return err
-	}
 	if err := c.restart(ctx, tx, to.StartBlock); err != nil {
 		return err
 	}
