@@ -220,7 +220,7 @@ func (w *work) verify(ctx context.Context, p *x402.Payment) error {
 	end := x402.NewAmount(uint64(w.began.Add(d.Timeout()).Unix()))
 	if !w.service.settlesBefore(&w.terms) && p.Payload.Until().Cmp(end) < 0 {
 		return w.demand(ctx, &x402.Refusal{Reason: x402.ReasonValidBefore,
-			Message: fmt.Sprintf("the authorization ends before the capability must, in %s: see maxTimeoutSeconds", d.Timeout())})
+			Message: fmt.Sprintf("the authorization ends before the capability must, in %s", d.Timeout())})
 	}
 	v, err := w.router.o.Payments.Facilitator.Verify(ctx, *p, w.terms)
 	switch {
