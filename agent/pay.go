@@ -97,8 +97,9 @@ func (w *work) terms402(ctx context.Context) (*x402.Demand, error) {
 
 // refusedBy is the answer to a payment that cannot be accepted.
 func (w *work) refusedBy(ctx context.Context, err error) error {
+	var told *Problem
 	var refused *x402.Refusal
-	if errors.As(err, &refused) {
+	if !errors.As(err, &told) && errors.As(err, &refused) {
 		return w.demand(ctx, refused)
 	}
 	return err
@@ -212,8 +213,15 @@ func (w *work) claim(ctx context.Context, row *agentdb.Payment, verify func() er
 	return err
 }
 
-// verify asks the facilitator about a payment, and stores its answer.
+// verify asks the facilitator about a payment, and stores its answer. A payment that is settled after
+// the run MUST hold as long as the handler may take: others have work done that they never pay.
 func (w *work) verify(ctx context.Context, p *x402.Payment) error {
+	d := w.service.Definition()
+	end := x402.NewAmount(uint64(w.began.Add(d.Timeout()).Unix()))
+	if !w.service.settlesBefore(&w.terms) && p.Payload.Until().Cmp(end) < 0 {
+		return w.demand(ctx, &x402.Refusal{Reason: x402.ReasonValidBefore,
+			Message: fmt.Sprintf("the authorization ends before the capability must, in %s", d.Timeout())})
+	}
 	v, err := w.router.o.Payments.Facilitator.Verify(ctx, *p, w.terms)
 	switch {
 	case err != nil:

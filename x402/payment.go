@@ -99,6 +99,17 @@ func (p *Payload) Payer() common.Address {
 	return common.Address{}
 }
 
+// Until is when the authorization ends, in seconds since 1970.
+func (p *Payload) Until() Amount {
+	switch {
+	case p.Authorization != nil:
+		return p.Authorization.ValidBefore
+	case p.Permit2 != nil:
+		return p.Permit2.Deadline
+	}
+	return Amount{}
+}
+
 // paymentV1 is the form of version 1.
 type paymentV1 struct {
 	X402Version int     `json:"x402Version"`

@@ -19,8 +19,9 @@ import (
 // and stopped before its first instruction, so that it cannot run without its limits.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true, Ptrace: true} }
 
-// start starts a program under limits. Before that it takes from programs of the same user the right to
-// read this process's environment and memory under /proc, where keys are. The thread that starts a traced program MUST also release it.
+// start starts a program under limits. Before that it takes from programs of the same user the right
+// to read this process's environment and memory under /proc, where keys are. The thread that starts a
+// traced program MUST also release it.
 func start(cmd *exec.Cmd, l limits) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("hide this process: %w", err)

@@ -233,3 +233,17 @@ func TestHandlerComesBack(t *testing.T) {
 		}
 	}
 }
+
+// TestShortAuthorization: nothing is run for an authorization that can end before the handler does.
+func TestShortAuthorization(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	h := &echo{}
+	s := w.open(t, agent.Options{}, service(t, "echo", h, w.price(), nil))
+	for _, r := range []x402.Requirements{w.Requirements(10), w.PlainRequirements(10)} {
+		r.MaxTimeoutSeconds = 15
+		if got := s.send(t, "echo", hello, header(t, w.Pay(t, r))); got.status != http.StatusPaymentRequired || h.count() != 0 {
+			t.Errorf("%d %s, %d runs", got.status, got.body, h.count())
+		}
+	}
+}
