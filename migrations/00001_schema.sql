@@ -1450,7 +1450,7 @@ comment on column cursors.job is
     '"verified": the states of all agents were compared at block, per kind of event. "compared NAME": a '
     'comparison of a chain with its node. "requested block": a block to be compared again. "payments": '
     'ratings matched with files that claim payments. "shared document": changes of a document that many '
-    'agents share. "roots and links": position is raised by each change of trust_roots or trust_links. '
+    'agents share, or whose agents may be stored at the same time. "roots and links": position is raised by each change of trust_roots or trust_links. '
     '"cluster": position identifies the Postgres cluster that wrote the rows, because transaction ids mean '
     'nothing in another one. "late logs": position is the mark of events found late that no run has followed, 0 for '
     'none. "marks": begun is when an engine last looked for marks. "documents": begun is when a process last looked for '

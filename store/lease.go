@@ -105,8 +105,8 @@ func (db *DB) Release(ctx context.Context, l Lease) error {
 }
 
 // RevokeLease ends a lease when tx commits: writes under it are refused from then on, and its holder MUST acquire it
-// again. A lease that nobody holds stays free. It waits for transactions that have checked the lease already, so that it
-// MUST be called before tx locks a row that they write.
+// again. A lease that nobody holds stays free. It waits for transactions that have checked the lease already, so that
+// it MUST be called before tx locks a row that they write.
 func RevokeLease(ctx context.Context, tx pgx.Tx, name string) error {
 	_, err := tx.Exec(ctx, `
 		with revoked as (

@@ -71,8 +71,8 @@ func WatchTreasury(ctx context.Context, db *store.DB, chainID uint64, t repute.T
 		})
 }
 
-// watches reports whether a treasury is watched from t.From or an earlier block on. It raises t.From to the chain's start
-// block.
+// watches reports whether a treasury is watched from t.From or an earlier block on. It raises t.From to the chain's
+// start block.
 func (c *ChainRow) watches(t *repute.Treasury) bool {
 	if !c.withoutRegistries() {
 		t.From = max(t.From, c.Start)
