@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -296,11 +295,8 @@ func TestBrokenRuntimes(t *testing.T) {
 		"mode: not degraded":        func(o *compliance.Options) { o.Mode = compliance.Degraded },
 		"https: plain http": func(o *compliance.Options) {
 			o.URL = "http://agent.example"
-			o.Client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-				var d net.Dialer
-				return d.DialContext(ctx, network, s.Listener.Addr().String())
-			}}}
-		},
+			o.Client = &http.Client{Transport: toHost(s.Listener.Addr().String())}
+	},
 	} {
 		changed := o
 		change(&changed)
@@ -317,4 +313,14 @@ func TestComplianceOptions(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
+}
+
+// toHost is a transport that sends all requests to a host, whatever host their URLs name.
+type toHost string
+
+// RoundTrip implements http.RoundTripper.
+func (to toHost) RoundTrip(r *http.Request) (*http.Response, error) {
+	sent := r.Clone(r.Context())
+	sent.URL.Host, sent.Host = string(to), string(to)
+	return http.DefaultTransport.RoundTrip(sent)
 }
