@@ -296,7 +296,7 @@ func TestBrokenRuntimes(t *testing.T) {
 		"https: plain http": func(o *compliance.Options) {
 			o.URL = "http://agent.example"
 			o.Client = &http.Client{Transport: toHost(s.Listener.Addr().String())}
-	},
+		},
 	} {
 		changed := o
 		change(&changed)
