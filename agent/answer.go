@@ -155,7 +155,7 @@ func (w *work) flush(ctx context.Context) {
 	}
 }
 
-// finish is step 8: it makes the response of what happened.
+// finish is step 8. It returns the response with the output, or with the problem for err, and logs it.
 func (w *work) finish(ctx context.Context, err error) *Response {
 	r, name := w.response, "unknown"
 	w.flush(ctx)

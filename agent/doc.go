@@ -7,8 +7,8 @@
 // knows no transport: package serve is HTTP over it.
 //
 // A payment is claimed by a row in Postgres before its work begins, and every step of the work is
-// stored before the next one. A process that takes a payment over from one that was killed goes on
-// where that one stopped. The same payment MUST NOT be charged twice, no answer is given before its
+// stored before the next one. When a process is killed, another one takes over its payments and continues
+// after the last stored step. The same payment MUST NOT be charged twice, no answer is given before its
 // payment is settled, and a handler is called once for a payment unless its capability says that it
 // may be called again.
 package agent

@@ -61,7 +61,7 @@ func (l *ledger) Settle(_ context.Context, p x402.Payment, r x402.Requirements) 
 // Supported implements x402.Facilitator.
 func (l *ledger) Supported(context.Context) (x402.Supported, error) { return x402.Supported{}, nil }
 
-// TestMinimalRuntimeComplies: the example, which is in another language, passes every check of what it
+// TestMinimalRuntimeComplies runs the checks against the example in TypeScript. It passes all of those for what it
 // offers, and is paid once.
 func TestMinimalRuntimeComplies(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ const (
 	SettleAfter  Settle = "after"  // after the handler succeeded; nothing is charged for a failure
 )
 
-// Bounds of what a definition may ask for, and their defaults.
+// Limits of a definition, and their defaults.
 const (
 	DefaultTimeout = 30 * time.Second
 	MaxTimeout     = 5 * time.Minute

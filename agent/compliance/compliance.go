@@ -61,9 +61,9 @@ type Options struct {
 	Chain Chain
 	// Documents is nil where URIs cannot be read.
 	Documents Documents
-	// MetadataURI is the one that the operator configured; empty: any.
+	// MetadataURI is the URI that the chain must have, or "" to accept any URI.
 	MetadataURI string
-	// Policy is the URI of policy.json; empty: the one that the registration file names.
+	// Policy is the URI of policy.json, or "" for the URI in the registration file.
 	Policy string
 	// Capability and Input are the paid request; empty: the first that demands a payment.
 	Capability string

@@ -165,7 +165,7 @@ func (s *suite) payable() (*x402.PaymentRequired, x402.Requirements, error) {
 	return nil, x402.Requirements{}, skip("no way to pay is of the scheme exact with EIP-3009")
 }
 
-// orSkip skips a check where the one that the error is of has failed.
+// orSkip skips a check that needs the demand whose check has failed with err.
 func orSkip(err error) error { return skip("it needs a demand: " + err.Error()) }
 
 // payer is who signs payments that are to be refused: one without funds where none is given.
@@ -396,7 +396,7 @@ func (s *suite) checkReplayOther(ctx context.Context) (string, error) {
 	return a.refusal(http.StatusConflict, http.StatusPaymentRequired, http.StatusBadRequest)
 }
 
-// checkReceipts reads the log of payments, which has the one that was made.
+// checkReceipts checks that the log of payments contains the payment of this run.
 func (s *suite) checkReceipts(ctx context.Context) (string, error) {
 	if s.state.AgentID == "" {
 		return "", skip("the agent's id is not known")

@@ -59,8 +59,8 @@ func TestReadOrder(t *testing.T) {
 	}
 }
 
-// FuzzReadOrder: whatever is sent, the error is of a kind that clients are told, and the input is part
-// of what was sent.
+// FuzzReadOrder checks for arbitrary bytes that an error has a kind with a status, and that the input is a
+// part of the message.
 func FuzzReadOrder(f *testing.F) {
 	for _, seed := range []string{`{"input":1}`, `{"capability":"a","input":{},"payment":{"x402Version":2}}`, `[`, `null`,
 		`{"input":null,"payment":null}`} {

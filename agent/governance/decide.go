@@ -170,7 +170,7 @@ func low(code Code, effect Effect, rule, text string, have, need float64) Reason
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// validation tells whether a result needs a validator.
+// validation returns the reasons for which a validator must confirm the result; none: no validator is needed.
 func (p *Policy) validation(req *Request) (out []Reason) {
 	if req.RequiresValidation {
 		out = append(out, Reason{Code: CodeValidation, Rule: "requiresValidation", Effect: RequireValidation,

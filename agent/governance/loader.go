@@ -94,9 +94,9 @@ func (l *Loader) Current() Loaded {
 	return l.current
 }
 
-// Load reads the source and takes the policy over when it is good; otherwise the last good one stays
-// and Current tells the problem, which is also the error. The signature is verified each time, because
-// an agent can change its owner. changed tells whether another policy counts than before.
+// Load reads the source. A valid policy replaces the present one. When the new policy is not valid, the last valid
+// one stays in force, and Current returns the error that Load returns. The signature is verified each time,
+// because an agent can change its owner. changed reports whether the policy in force is another one than before.
 func (l *Loader) Load(ctx context.Context) (changed bool, err error) {
 	l.loading.Lock()
 	defer l.loading.Unlock()

@@ -85,8 +85,8 @@ func (p *Policy) unproven(own Own, least float64) (Mode, []Reason) {
 	return Degraded, []Reason{r}
 }
 
-// stops tells whether the agent is shut down: because its score is too low, or because it was and
-// nothing ended that.
+// stops reports whether the agent is shut down, and why: its score is too low, or it was shut down before
+// and is not to restart by itself.
 func (p *Policy) stops(own Own, stale bool) (bool, Reason) {
 	rules := p.file.Rules.Shutdown
 	if !rules.AutoShutdownOnLowReputation || rules.ShutdownThreshold == nil {

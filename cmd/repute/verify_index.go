@@ -156,7 +156,7 @@ const verifyLease = 10 * time.Second
 // hold takes the chain's lease and renews it until stop. repute.ErrHeld when
 // another process has it.
 func hold(ctx context.Context, db *store.DB, chainID uint64) (lease store.Lease, stop func(), err error) {
-	lease, err = db.Acquire(ctx, fmt.Sprintf("chain:%d", chainID), fmt.Sprintf("verify:%d", os.Getpid()), verifyLease)
+	lease, err = db.Acquire(ctx, chaindb.LeaseName(chainID), fmt.Sprintf("verify:%d", os.Getpid()), verifyLease)
 	if err != nil {
 		return lease, nil, err
 	}
