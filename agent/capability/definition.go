@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"repute"
+	"repute/internal/strictjson"
 )
 
 // Scheme says how much of the price is charged.
@@ -105,47 +104,13 @@ func ParseDefinition(raw []byte) (d Definition, err error) {
 	if err := repute.CheckJSON("capability", raw); err != nil {
 		return d, err
 	}
-	if err := jsonv2.Unmarshal(raw, &d, jsonv2.RejectUnknownMembers(true)); err != nil {
-		return d, wrongMember(err)
-	}
-	return d, nil
+	return d, document().Decode(raw, &d)
 }
 
-// wrongMember names the member of a definition that could not be read.
-func wrongMember(err error) error {
-	field, reason := "capability", err.Error()
-	var semantic *jsonv2.SemanticError
-	var syntactic *jsontext.SyntacticError
-	switch {
-	case errors.As(err, &semantic):
-		field = "capability" + string(semantic.JSONPointer)
-		switch {
-		case errors.Is(semantic.Err, jsonv2.ErrUnknownName):
-			reason = "is no member"
-		case semantic.Err != nil:
-			reason = semantic.Err.Error()
-		case semantic.GoType != nil:
-			reason = "is no " + jsonName(semantic.GoType)
-		}
-	case errors.As(err, &syntactic):
-		field, reason = "capability"+string(syntactic.JSONPointer), syntactic.Err.Error()
-	}
-	return repute.Invalid(field, fmt.Sprintf("%.200s", reason), "the members of a capability definition, each once")
-}
-
-// jsonName is what JSON calls the values of a Go type.
-func jsonName(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "string"
-	case reflect.Bool:
-		return "boolean"
-	case reflect.Struct, reflect.Map:
-		return "object"
-	case reflect.Slice:
-		return "list"
-	}
-	return "number in range"
+// document returns how errors name a definition and its members.
+func document() strictjson.Document {
+	return strictjson.Document{Name: "capability", Unknown: "is no member",
+		Hint: "the members of a capability definition, each once"}
 }
 
 var (

@@ -4,14 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strconv"
 	"time"
 
-	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"repute"
+	"repute/internal/strictjson"
 )
 
 // File is a policy as written. An absent rule allows: every threshold is a pointer.
@@ -114,48 +111,13 @@ func (id *AgentID) UnmarshalJSON(raw []byte) error {
 // decode reads a policy from JSON. repute.ErrInvalid names the member that is unknown, given twice or
 // of the wrong type.
 func decode(raw []byte) (f File, err error) {
-	if err := jsonv2.Unmarshal(raw, &f, jsonv2.RejectUnknownMembers(true)); err != nil {
-		return f, wrongMember(err)
-	}
-	return f, nil
+	return f, document().Decode(raw, &f)
 }
 
-// wrongMember names the member of a policy that could not be read.
-func wrongMember(err error) error {
-	field, reason := "policy", err.Error()
-	var semantic *jsonv2.SemanticError
-	var syntactic *jsontext.SyntacticError
-	switch {
-	case errors.As(err, &semantic):
-		field += string(semantic.JSONPointer)
-		switch {
-		case errors.Is(semantic.Err, jsonv2.ErrUnknownName):
-			reason = "is no member of a policy"
-		case semantic.Err != nil:
-			reason = semantic.Err.Error()
-		default:
-			reason = "is no " + jsonName(semantic.GoType)
-		}
-	case errors.As(err, &syntactic):
-		field, reason = field+string(syntactic.JSONPointer), syntactic.Err.Error()
-	}
-	return repute.Invalid(fmt.Sprintf("%.200s", field), fmt.Sprintf("%.200s", reason),
-		"docs/reference/agent-policy.md lists the members")
-}
-
-// jsonName is what JSON calls the values of a Go type.
-func jsonName(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "string"
-	case reflect.Bool:
-		return "boolean"
-	case reflect.Struct, reflect.Map:
-		return "object"
-	case reflect.Slice:
-		return "list"
-	}
-	return "number in range"
+// document returns how errors name a policy and its members.
+func document() strictjson.Document {
+	return strictjson.Document{Name: "policy", Unknown: "is no member of a policy",
+		Hint: "docs/reference/agent-policy.md lists the members"}
 }
 
 const (

@@ -85,8 +85,8 @@ func (p *Policy) unproven(own Own, least float64) (Mode, []Reason) {
 	return Degraded, []Reason{r}
 }
 
-// stops reports whether the agent is shut down, and why: its score is too low, or it was shut down before
-// and is not to restart by itself.
+// stops reports whether the agent is shut down, and why: its score is too low, or it was shut down before and
+// either may not restart by itself or has no known score.
 func (p *Policy) stops(own Own, stale bool) (bool, Reason) {
 	rules := p.file.Rules.Shutdown
 	if !rules.AutoShutdownOnLowReputation || rules.ShutdownThreshold == nil {

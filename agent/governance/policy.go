@@ -79,7 +79,7 @@ func (p *Policy) Signature() []byte { return bytes.Clone(p.signature) }
 func hashOf(raw []byte) (common.Hash, error) {
 	var members map[string]jsontext.Value
 	if err := jsonv2.Unmarshal(raw, &members); err != nil {
-		return common.Hash{}, wrongMember(err)
+		return common.Hash{}, document().Wrong(err)
 	}
 	delete(members, "signature")
 	unsigned, err := jsonv2.Marshal(members)
