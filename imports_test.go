@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"policy":                      {"."},
 	"agent":                       {".", "agent/capability", "agent/signed", "store", "store/agentdb", "x402"},
 	"agent/a2aserver":             {".", "agent", "agent/envelope", "agent/serve", "internal/httpapi", "x402"},
-	"agent/capability":            {".", "internal/strictjson"},
+	"agent/capability":            {".", "agent/signed", "internal/strictjson"},
 	"agent/compliance":            {".", "agent/governance", "agent/signed", "x402"},
 	"agent/envelope":              {".", "agent", "agent/signed", "internal/httpapi", "x402"},
 	"agent/remoteserver": {".", "agent", "agent/capability", "agent/envelope", "agent/serve", "agent/signed",

@@ -5,10 +5,8 @@ import (
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/crypto"
-	"github.com/go-json-experiment/json/jsontext"
 
-	"repute"
+	"repute/agent/signed"
 )
 
 // TaskHash identifies what was asked for: keccak256 over the canonical JSON (RFC 8785) of an object
@@ -27,7 +25,7 @@ func TaskHash(agentID, capability, version string, input json.RawMessage) (commo
 	if err != nil {
 		return common.Hash{}, fmt.Errorf("task hash: %w", err)
 	}
-	return canonicalHash("input", raw)
+	return signed.HashJSON(raw)
 }
 
 // ResultHash identifies an answer: keccak256 over its canonical JSON (RFC 8785). repute.ErrInvalid:
@@ -36,14 +34,5 @@ func ResultHash(output json.RawMessage) (common.Hash, error) {
 	if err := checkDocument("output", output); err != nil {
 		return common.Hash{}, err
 	}
-	return canonicalHash("output", output)
-}
-
-// canonicalHash is keccak256 over the canonical JSON of raw.
-func canonicalHash(field string, raw []byte) (common.Hash, error) {
-	v := jsontext.Value(raw).Clone()
-	if err := v.Canonicalize(); err != nil {
-		return common.Hash{}, repute.Invalid(field, "has no canonical form", "JSON with each member once")
-	}
-	return crypto.Keccak256Hash(v), nil
+	return signed.HashJSON(output)
 }
