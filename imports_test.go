@@ -150,6 +150,7 @@ var allowed = map[string][]string{
 		"internal/pg", "orchestrator/wallet/keys", "store", "store/agentdb", "x402"},
 	"internal/bench/trustbench": {".", "indexer/node", "internal/attack", "internal/bench", "internal/chainserver", "trust",
 		"trust/fixed", "trust/flow", "trust/source", "trust/source/read"},
+	"internal/killtest":    {},
 	"internal/strictjson":  {"."},
 	"internal/chainserver": {},
 	"internal/attack":      {".", "trust", "trust/fixed", "trust/flow", "trust/source"},

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -24,13 +23,11 @@ import (
 	"repute/agent"
 	"repute/agent/capability"
 	"repute/agent/handler"
+	"repute/internal/killtest"
 	"repute/orchestrator/wallet/keys"
 	"repute/store"
 	"repute/x402"
 )
-
-// childVariable holds what a process of TestKilled is to answer.
-const childVariable = "REPUTE_AGENT_TEST_CHILD"
 
 // errand is a paid request that a process is to answer.
 type errand struct {
@@ -41,25 +38,10 @@ type errand struct {
 	SideEffects, Repeatable        bool
 }
 
-// TestMain runs the tests, or answers what a test wants a process to answer.
-func TestMain(m *testing.M) {
-	text := os.Getenv(childVariable)
-	if text == "" {
-		os.Exit(m.Run())
-	}
-	if err := runErrand([]byte(text)); err != nil {
-		_, _ = os.Stderr.WriteString(err.Error() + "\n")
-		os.Exit(1)
-	}
-}
+// TestMain runs the tests, or what a test wants a process to do.
+func TestMain(m *testing.M) { killtest.Main(m, runErrand) }
 
-func runErrand(text []byte) error {
-	var e errand
-	if err := json.Unmarshal(text, &e); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+func runErrand(ctx context.Context, e errand) error {
 	db, err := store.Open(ctx, e.Database, store.Options{})
 	if err != nil {
 		return err
@@ -172,13 +154,12 @@ func (s *striker) strike(message []byte) {
 // run starts a process that is killed at a half message, and returns what it said.
 func (s *striker) run(t *testing.T, e errand, at int) (said string, killed bool) {
 	t.Helper()
-	text, err := json.Marshal(e)
+	child, err := killtest.Command(t.Context(), e)
 	ok(t, err)
 	out, log := &bytes.Buffer{}, &bytes.Buffer{}
 	s.mu.Lock()
 	s.at, s.count, s.counting, s.struck = at, 0, false, false
-	s.child = exec.CommandContext(t.Context(), os.Args[0])
-	s.child.Env = append(os.Environ(), childVariable+"="+string(text))
+	s.child = child
 	s.child.Stdout, s.child.Stderr = out, log
 	err = s.child.Start()
 	s.mu.Unlock()

@@ -3,27 +3,23 @@ package settlement_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"sync"
 	"testing"
 	"time"
 
+	"repute/internal/killtest"
 	"repute/internal/paytest"
 	"repute/orchestrator/settlement"
 	"repute/orchestrator/wallet"
 	"repute/store"
 	"repute/x402"
 )
-
-// childVariable holds what a process of TestSettleKilled is to settle.
-const childVariable = "REPUTE_SETTLEMENT_TEST_CHILD"
 
 // errand is what a process is to settle.
 type errand struct {
@@ -33,25 +29,10 @@ type errand struct {
 	Requirements x402.Requirements
 }
 
-// TestMain runs the tests, or settles what a test wants a process to settle.
-func TestMain(m *testing.M) {
-	text := os.Getenv(childVariable)
-	if text == "" {
-		os.Exit(m.Run())
-	}
-	if err := runErrand([]byte(text)); err != nil {
-		_, _ = os.Stderr.WriteString(err.Error() + "\n")
-		os.Exit(1)
-	}
-}
+// TestMain runs the tests, or what a test wants a process to do.
+func TestMain(m *testing.M) { killtest.Main(m, runErrand) }
 
-func runErrand(text []byte) error {
-	var e errand
-	if err := json.Unmarshal(text, &e); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+func runErrand(ctx context.Context, e errand) error {
 	db, err := store.Open(ctx, e.Database, store.Options{})
 	if err != nil {
 		return err
@@ -126,17 +107,16 @@ func TestSettleKilled(t *testing.T) {
 	c := w.chain(t, map[string]int{"settler": paytest.SettlerAccount})
 	c.RPC = []string{w.relay(t, strike(1), strike(0))}
 	r := w.Requirements(10)
-	text, err := json.Marshal(errand{w.url, c, w.Pay(t, r), r})
-	ok(t, err)
+	work := errand{w.url, c, w.Pay(t, r), r}
 	killed := 0
 	for round := 1; round <= 100; round++ {
-		mu.Lock()
-		count, at = 0, round
-		child = exec.CommandContext(t.Context(), os.Args[0])
-		child.Env = append(os.Environ(), childVariable+"="+string(text))
+		next, err := killtest.Command(t.Context(), work)
+		ok(t, err)
 		said := &bytes.Buffer{}
-		child.Stderr = said
-		err := child.Start()
+		next.Stderr = said
+		mu.Lock()
+		count, at, child = 0, round, next
+		err = child.Start()
 		mu.Unlock()
 		ok(t, err)
 		if err := child.Wait(); err == nil {

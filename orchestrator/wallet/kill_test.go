@@ -2,22 +2,17 @@ package wallet_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"os"
 	"os/exec"
 	"sync"
 	"testing"
-	"time"
 
 	"repute"
+	"repute/internal/killtest"
 	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
 	"repute/store"
 )
-
-// childVariable holds what a process of TestSendKilled is to send.
-const childVariable = "REPUTE_WALLET_TEST_CHILD"
 
 // errand is what a process is to send.
 type errand struct {
@@ -26,25 +21,10 @@ type errand struct {
 	Intent   transaction.Intent
 }
 
-// TestMain runs the tests, or sends what a test wants a process to send.
-func TestMain(m *testing.M) {
-	text := os.Getenv(childVariable)
-	if text == "" {
-		os.Exit(m.Run())
-	}
-	if err := runErrand([]byte(text)); err != nil {
-		_, _ = os.Stderr.WriteString(err.Error() + "\n")
-		os.Exit(1)
-	}
-}
+// TestMain runs the tests, or what a test wants a process to do.
+func TestMain(m *testing.M) { killtest.Main(m, runErrand) }
 
-func runErrand(text []byte) error {
-	var e errand
-	if err := json.Unmarshal(text, &e); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+func runErrand(ctx context.Context, e errand) error {
 	db, err := store.Open(ctx, e.Database, store.Options{})
 	if err != nil {
 		return err
@@ -89,16 +69,15 @@ func TestSendKilled(t *testing.T) {
 		defer mu.Unlock()
 		strike(at%2 == 0 && count == at/2)
 	})
-	text, err := json.Marshal(errand{w.url, w.config(url), w.pay("one", "60")})
-	ok(t, err)
+	work := errand{w.url, w.config(url), w.pay("one", "60")}
 	w.mining()
 	killed := 0
 	for round := 1; round <= 100; round++ {
+		next, err := killtest.Command(t.Context(), work)
+		ok(t, err)
 		mu.Lock()
-		count, at = 0, round
-		child = exec.CommandContext(t.Context(), os.Args[0])
-		child.Env = append(os.Environ(), childVariable+"="+string(text))
-		err := child.Start()
+		count, at, child = 0, round, next
+		err = child.Start()
 		mu.Unlock()
 		ok(t, err)
 		if err := child.Wait(); err == nil {
