@@ -179,6 +179,7 @@ var allowed = map[string][]string{
 		"trust/rootfile", "trust/source", "trust/statement"},
 	"cmd/repute/internal/cli": {".", "cmd/repute/internal/config", "contracts", "indexer/documents", "internal/pg",
 		"store", "store/query", "store/searchdb"},
+	"cmd/repute/internal/clitest":  {"cmd/repute/internal/cli"},
 	"cmd/repute/internal/progress": {"."},
 	"cmd/repute/internal/payments": {".", "agent/signed", "cmd/repute/internal/cli", "cmd/repute/internal/config",
 		"cmd/repute/internal/service", "contracts/bindings", "orchestrator/payer", "orchestrator/settlement",

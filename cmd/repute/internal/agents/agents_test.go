@@ -1,7 +1,6 @@
 package agents_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -28,6 +27,7 @@ import (
 	agentconfig "repute/agent/config"
 	"repute/cmd/repute/internal/agents"
 	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/clitest"
 	"repute/cmd/repute/internal/tasks"
 	"repute/contracts/bindings"
 	"repute/devnet"
@@ -131,43 +131,21 @@ func (w *world) agentFile(t testing.TB, id, key, more, handler string) string {
 		more, handler, handler))
 }
 
-// output is what a command has printed so far.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
 // run runs a command of repute agent.
-func (w *world) run(ctx context.Context, out *output, args ...string) error {
-	p := &cli.Program{Stdin: strings.NewReader(""), Stdout: out, Stderr: out}
-	root := &cobra.Command{Use: "repute", SilenceErrors: true, SilenceUsage: true,
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) { p.Flags.Set = cmd.Flags() }}
-	agent := &cobra.Command{Use: "agent"}
-	p.Flags.Database(agent.PersistentFlags())
-	agent.AddCommand(agents.ServeCommand(p), agents.VerifyCommand(p), agents.ComplianceCommand(p))
-	root.AddCommand(agent)
-	root.SetArgs(append([]string{"agent"}, args...))
-	return root.ExecuteContext(ctx)
+func (w *world) run(ctx context.Context, out *clitest.Output, args ...string) error {
+	return clitest.Run(ctx, out, func(p *cli.Program) []*cobra.Command {
+		agent := &cobra.Command{Use: "agent"}
+		p.Flags.Database(agent.PersistentFlags())
+		agent.AddCommand(agents.ServeCommand(p), agents.VerifyCommand(p), agents.ComplianceCommand(p))
+		return []*cobra.Command{agent}
+	}, append([]string{"agent"}, args...)...)
 }
 
 // serve runs an agent, and returns its URL, what it says, and a function that ends it.
-func (w *world) serve(t *testing.T, file string) (url string, out *output, stop func() error) {
+func (w *world) serve(t *testing.T, file string) (url string, out *clitest.Output, stop func() error) {
 	t.Helper()
 	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
-	out, ended := &output{}, make(chan error, 1)
+	out, ended := &clitest.Output{}, make(chan error, 1)
 	go func() {
 		ended <- w.run(ctx, out, "serve", "--config", file, "--main-config", w.main, "--database-url", w.database)
 	}()
@@ -231,7 +209,7 @@ func TestServe(t *testing.T) {
 	answer, err := httputil.DumpResponse(res, true)
 	ok(t, err)
 	file, input := w.file(t, "answer.txt", string(answer)), w.file(t, "input.json", `{"text": "hello"}`)
-	said := &output{}
+	said := &clitest.Output{}
 	ok(t, w.run(t.Context(), said, "verify-response", file, "--input", input, "--capability", "echo", "--signer",
 		w.Payee().Hex(), "--json"))
 	if !strings.Contains(said.String(), `"task": "same"`) || !strings.Contains(said.String(), "eip155:31337") {
@@ -321,7 +299,7 @@ func TestRefusedStart(t *testing.T) {
 		"no policy":      {"0", w.key, "policy: {uri: /nowhere.json}", "policy.uri"},
 	} {
 		file := w.agentFile(t, c.id, c.key, c.more, "http://127.0.0.1:1")
-		err := w.run(t.Context(), &output{}, "serve", "--config", file, "--main-config", w.main, "--database-url", w.database)
+		err := w.run(t.Context(), &clitest.Output{}, "serve", "--config", file, "--main-config", w.main, "--database-url", w.database)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -342,7 +320,7 @@ func TestComplianceCommand(t *testing.T) {
 	url, _, _ := w.serve(t, w.agentFile(t, "0", w.key, "policy: {uri: "+policy+", unsigned: true}", handler))
 	payer := w.file(t, "payer", hex.EncodeToString(crypto.FromECDSA(w.Account(paytest.PayerAccount).Key)))
 	check := func(more ...string) (map[string]compliance.Check, int) {
-		out := &output{}
+		out := &clitest.Output{}
 		err := w.run(t.Context(), out, append([]string{"verify-compliance", "--url", url, "--rpc", w.RPCURL(), "--agent", "31337:0",
 			"--json"}, more...)...)
 		var exit cli.ExitError
@@ -371,7 +349,7 @@ func TestComplianceCommand(t *testing.T) {
 	if checks, code := check(); !checks["paid"].Skipped || code != cli.CodeUnchecked {
 		t.Errorf("%+v: exit code %d", checks["paid"], code)
 	}
-	out := &output{}
+	out := &clitest.Output{}
 	err = w.run(t.Context(), out, "verify-compliance", "--url", url, "--rpc", w.RPCURL(), "--metadata-uri", "https://agent.example/")
 	var exit cli.ExitError
 	if !errors.As(err, &exit) || exit.Code != cli.CodeDiffers || !strings.Contains(out.String(), "FAILED   metadata") {
@@ -390,7 +368,7 @@ func TestNewRuntime(t *testing.T) {
 	}
 	w := newWorld(t)
 	dir := filepath.Join(w.dir, "my-agent")
-	out := &output{}
+	out := &clitest.Output{}
 	cmd := tasks.AgentCommand(&cli.Program{Stdin: strings.NewReader(""), Stdout: out, Stderr: out})
 	cmd.SetArgs([]string{"new", dir, "--runtime"})
 	ok(t, cmd.ExecuteContext(t.Context()))

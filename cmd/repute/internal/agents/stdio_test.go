@@ -15,6 +15,7 @@ import (
 	"repute/agent/toolserver"
 	"repute/cmd/repute/internal/agents"
 	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/clitest"
 	"repute/internal/paytest"
 	"repute/x402"
 )
@@ -27,7 +28,7 @@ func TestStdio(t *testing.T) {
 	file := w.agentFile(t, "0", w.key, "", handler)
 	in, asking := io.Pipe()
 	answers, out := io.Pipe()
-	log, ended := &output{}, make(chan error, 1)
+	log, ended := &clitest.Output{}, make(chan error, 1)
 	p := &cli.Program{Stdin: in, Stdout: out, Stderr: log}
 	cmd := &cobra.Command{Use: "agent", SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { p.Flags.Set = cmd.Flags() }}

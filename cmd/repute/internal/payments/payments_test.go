@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"repute"
 	"repute/agent/signed"
 	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/clitest"
 	"repute/cmd/repute/internal/config"
 	"repute/cmd/repute/internal/payments"
 	"repute/cmd/repute/internal/service"
@@ -98,40 +98,18 @@ func (w *world) serveIndex(t *testing.T) {
 	})
 }
 
-// output is what a command has printed so far.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
 // run runs a command of repute.
-func (w *world) run(ctx context.Context, out *output, args ...string) error {
-	p := &cli.Program{Stdin: strings.NewReader(""), Stdout: out, Stderr: out}
-	root := &cobra.Command{Use: "repute", SilenceErrors: true, SilenceUsage: true,
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) { p.Flags.Set = cmd.Flags() }}
-	root.AddCommand(payments.FacilitatorCommand(p), payments.PayCommand(p), payments.FeedbackCommand(p))
-	root.SetArgs(append(args, "--config", w.file, "--database-url", w.database, "--log-level", "error"))
-	return root.ExecuteContext(ctx)
+func (w *world) run(ctx context.Context, out *clitest.Output, args ...string) error {
+	return clitest.Run(ctx, out, func(p *cli.Program) []*cobra.Command {
+		return []*cobra.Command{payments.FacilitatorCommand(p), payments.PayCommand(p), payments.FeedbackCommand(p)}
+	}, append(args, "--config", w.file, "--database-url", w.database, "--log-level", "error")...)
 }
 
 // facilitator serves one until the test ends, and returns its client.
 func (w *world) facilitator(t *testing.T) *x402.Client {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	out, ended := &output{}, make(chan error, 1)
+	out, ended := &clitest.Output{}, make(chan error, 1)
 	go func() {
 		ended <- w.run(ctx, out, "facilitator", "serve", "--settler", "settler", "--listen", "127.0.0.1:0")
 	}()
@@ -170,8 +148,8 @@ func TestPayOnce(t *testing.T) {
 	shop := &paytest.Shop{Facilitator: w.facilitator(t), Accepts: []x402.Requirements{w.Requirements(20_000)}}
 	server := httptest.NewServer(shop)
 	t.Cleanup(server.Close)
-	pay := func(more ...string) (*output, error) {
-		out := &output{}
+	pay := func(more ...string) (*clitest.Output, error) {
+		out := &clitest.Output{}
 		return out, w.run(t.Context(), out, append([]string{"pay", server.URL, "--index", w.index, "--as", "buyer"}, more...)...)
 	}
 	if _, err := pay(); err == nil || !strings.Contains(err.Error(), "belongs to no agent") {
@@ -222,9 +200,9 @@ func TestFeedbackGiven(t *testing.T) {
 	shop := &paytest.Shop{Facilitator: w.facilitator(t), Accepts: []x402.Requirements{w.Requirements(20_000)}}
 	server := httptest.NewServer(shop)
 	t.Cleanup(server.Close)
-	out, err := &output{}, error(nil)
+	out, err := &clitest.Output{}, error(nil)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		out = &output{}
+		out = &clitest.Output{}
 		if err = w.run(t.Context(), out, "pay", server.URL, "--index", w.index, "--as", "buyer", "--allow-unknown", "--json"); err != nil ||
 			strings.Contains(out.String(), `"agent"`) {
 			break
@@ -234,7 +212,7 @@ func TestFeedbackGiven(t *testing.T) {
 	receipt := filepath.Join(t.TempDir(), "paid.json")
 	ok(t, os.WriteFile(receipt, []byte(out.String()), 0o600))
 	give := func(more ...string) (string, error) {
-		out := &output{}
+		out := &clitest.Output{}
 		err := w.run(t.Context(), out, append([]string{"feedback", "give", "--receipt", receipt, "--tag", "quality", "--as"}, more...)...)
 		return out.String(), err
 	}
@@ -258,7 +236,7 @@ func TestFeedbackGiven(t *testing.T) {
 // from the chain. An answer that was changed proves nothing.
 func (w *world) ratesByAnswer(t *testing.T, url string) {
 	t.Helper()
-	out := &output{}
+	out := &clitest.Output{}
 	ok(t, w.run(t.Context(), out, "pay", url, "--index", w.index, "--as", "buyer", "--allow-unknown", "--json", "--data", `{"b":2}`))
 	var paid struct{ Receipt payer.Receipt }
 	ok(t, json.Unmarshal([]byte(out.String()), &paid))
@@ -278,7 +256,7 @@ func (w *world) ratesByAnswer(t *testing.T, url string) {
 	give := func(body, name string) error {
 		file := filepath.Join(t.TempDir(), name)
 		ok(t, os.WriteFile(file, []byte(text.String()+"\r\n"+body), 0o600))
-		out = &output{}
+		out = &clitest.Output{}
 		return w.run(t.Context(), out, "feedback", "give", "--receipt", file, "--value", "4.5", "--tag", "quality", "--as", "buyer",
 			"--json")
 	}
@@ -336,7 +314,7 @@ func TestMisuse(t *testing.T) {
 		"max":      {"pay", "http://127.0.0.1:1", "--index", "http://127.0.0.1:1", "--as", "buyer", "--max", "1e3"},
 		"max-day":  {"pay", "http://127.0.0.1:1", "--index", "http://127.0.0.1:1", "--as", "buyer", "--max-day", "-1"},
 	} {
-		if err := w.run(t.Context(), &output{}, args...); err == nil || !strings.HasPrefix(err.Error(), strings.TrimSpace(name)+":") {
+		if err := w.run(t.Context(), &clitest.Output{}, args...); err == nil || !strings.HasPrefix(err.Error(), strings.TrimSpace(name)+":") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

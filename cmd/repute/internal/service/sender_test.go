@@ -113,22 +113,29 @@ func TestWalletsConfigured(t *testing.T) {
 	h.close()
 }
 
-// The wallet asks the pool that the other loops of the process ask: its failures are theirs.
-func TestPoolsAreShared(t *testing.T) {
-	c := loaded(t, keyed(t), pgtest.New(t))
+// opened returns a service of a configuration, with what it sends transactions by.
+func opened(t *testing.T, text string) (*Service, sender) {
+	t.Helper()
+	c := loaded(t, text, pgtest.New(t))
 	db, err := store.Open(t.Context(), c.Database, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(db.Close)
 	t.Setenv("TEST_OPERATOR_KEY", strings.Repeat("01", 32))
 	s := New(c, db, slog.New(slog.DiscardHandler))
-	defer s.Close()
+	t.Cleanup(s.Close)
 	h, err := s.openSender(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.close()
+	t.Cleanup(h.close)
+	return s, h
+}
+
+// The wallet asks the pool that the other loops of the process ask: its failures are theirs.
+func TestPoolsAreShared(t *testing.T) {
+	s, h := opened(t, keyed(t))
 	if _, err := h.wallet.Read(t.Context(), 31337, common.HexToAddress("0xaa"), nil); !errors.Is(err, repute.ErrUnavailable) {
 		t.Errorf("read without an endpoint that answers: %v", err)
 	}
@@ -151,20 +158,7 @@ func TestPoolsAreShared(t *testing.T) {
 func TestApprovalsNameTokens(t *testing.T) {
 	text := strings.Replace(keyed(t), "start_block: 7,",
 		`start_block: 7, stablecoins: ["0x00000000000000000000000000000000000000cc USDX 2"],`, 1)
-	c := loaded(t, text, pgtest.New(t))
-	db, err := store.Open(t.Context(), c.Database, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	t.Setenv("TEST_OPERATOR_KEY", strings.Repeat("01", 32))
-	s := New(c, db, slog.New(slog.DiscardHandler))
-	defer s.Close()
-	h, err := s.openSender(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.close()
+	s, h := opened(t, text)
 	o, err := s.engineOptions(h)
 	if err != nil {
 		t.Fatal(err)
