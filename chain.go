@@ -13,24 +13,18 @@ type Chain struct {
 	Name        string
 	Identity    common.Address
 	Reputation  common.Address
-	Validations []common.Address // allow-list: only these count as trusted
-	Gateways    []Gateway        // allow-list of feedback gateways, by address
-	Treasuries  []Treasury       // treasuries whose events are indexed; the store has the list
-	StartBlock  uint64           // at or before the identity registry's deployment
-	Imported    bool             // fed by import, never followed
+	Validations []common.Address  // allow-list: only these count as trusted
+	Gateways    []WatchedContract // allow-list of feedback gateways, by address
+	Treasuries  []WatchedContract // treasuries whose events are indexed; the store has the list
+	StartBlock  uint64            // at or before the identity registry's deployment
+	Imported    bool              // fed by import, never followed
 }
 
-// Gateway is a contract that writes ratings for those who paid. Its ratings belong to the payers that its TicketConsumed
-// events name.
-type Gateway struct {
+// WatchedContract is a contract whose events are indexed besides those of the registries: a feedback gateway, whose
+// ratings belong to the payers that its TicketConsumed events name, or an OpenFiTreasury.
+type WatchedContract struct {
 	Address common.Address
-	From    uint64 // at or before the block of its deployment
-}
-
-// Treasury is an OpenFiTreasury contract whose events are indexed.
-type Treasury struct {
-	Address common.Address
-	From    uint64 // first block whose events are read
+	From    uint64 // first block whose events are read; of a gateway at or before that of its deployment
 }
 
 // WithoutRegistries reports whether the chain has no registries: it is indexed for its treasuries alone.

@@ -71,7 +71,8 @@ func TestDecodeTicketsOfAnotherLayout(t *testing.T) {
 func TestDecoderFollowsGateways(t *testing.T) {
 	t.Parallel()
 	listed := common.Address{1}
-	d := NewDecoder(repute.Chain{Identity: alice, Reputation: bob, Gateways: []repute.Gateway{{Address: listed, From: 7}}})
+	d := NewDecoder(repute.Chain{Identity: alice, Reputation: bob,
+		Gateways: []repute.WatchedContract{{Address: listed, From: 7}}})
 	if !reflect.DeepEqual(d.Addresses, []common.Address{alice, bob, listed}) {
 		t.Errorf("addresses %v", d.Addresses)
 	}

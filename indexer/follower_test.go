@@ -44,7 +44,7 @@ func openStoreAt(t *testing.T, url string) *store.DB {
 func chainOf(c *rpctest.Chain) repute.Chain {
 	return repute.Chain{ID: 31337, Name: "scripted", Identity: c.Identity, Reputation: c.Reputation,
 		Validations: []common.Address{c.Validation}, StartBlock: 1,
-		Gateways: []repute.Gateway{{Address: rpctest.Gateway, From: 1}}}
+		Gateways: []repute.WatchedContract{{Address: rpctest.Gateway, From: 1}}}
 }
 
 func follow(t *testing.T, db *store.DB, c *rpctest.Chain, o Options) *Follower {

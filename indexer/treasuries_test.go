@@ -31,7 +31,7 @@ var (
 // watch adds a treasury to those that are indexed.
 func watch(t *testing.T, db *store.DB, at common.Address, from uint64) {
 	t.Helper()
-	if err := chaindb.WatchTreasury(t.Context(), db, 31337, repute.Treasury{Address: at, From: from}); err != nil {
+	if err := chaindb.WatchTreasury(t.Context(), db, 31337, repute.WatchedContract{Address: at, From: from}); err != nil {
 		t.Fatal(err)
 	}
 }

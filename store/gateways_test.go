@@ -111,7 +111,7 @@ func TestListOfGatewaysChanges(t *testing.T) {
 		txOf{viaGateway(1, 1, rpctest.Account(9), 1)})
 	listed, unlisted := testChain(1), testChain(2)
 	unlisted.Gateways = nil
-	listed.Gateways = []repute.Gateway{{Address: rpctest.Gateway, From: firstBlock + 2}}
+	listed.Gateways = []repute.WatchedContract{{Address: rpctest.Gateway, From: firstBlock + 2}}
 	for _, c := range []repute.Chain{listed, unlisted} {
 		ok(t, chaindb.AddChain(ctx, db, c))
 		ok(t, eventdb.Apply(ctx, db, batchOf(c.ID, l.genesis, l.blocks)))

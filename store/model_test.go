@@ -28,7 +28,7 @@ var (
 	}
 	foreignValidation = common.HexToAddress("0xf0000000000000000000000000000000000000ff")
 	nobody            common.Address
-	modelGateways     = []repute.Gateway{{Address: rpctest.Gateway, From: firstBlock}}
+	modelGateways     = []repute.WatchedContract{{Address: rpctest.Gateway, From: firstBlock}}
 )
 
 // incompressible is what a plain B-tree key cannot hold.

@@ -28,7 +28,7 @@ func TestTreasuryAddedDuringABatch(t *testing.T) {
 
 	added := make(chan error, 1)
 	at := common.Address{19: 9}
-	go func() { added <- chaindb.WatchTreasury(ctx, db, id, repute.Treasury{Address: at, From: 1}) }()
+	go func() { added <- chaindb.WatchTreasury(ctx, db, id, repute.WatchedContract{Address: at, From: 1}) }()
 	time.Sleep(300 * time.Millisecond) // it has committed, or waits for the batch
 	c, err := chaindb.LockChain(ctx, batch, id)
 	ok(t, err)

@@ -102,7 +102,7 @@ type snapshotGateway struct {
 }
 
 // snapshotGateways returns gateways in the form of the header.
-func snapshotGateways(list []repute.Gateway) (out []snapshotGateway) {
+func snapshotGateways(list []repute.WatchedContract) (out []snapshotGateway) {
 	for _, g := range list {
 		out = append(out, snapshotGateway(g))
 	}
@@ -111,9 +111,9 @@ func snapshotGateways(list []repute.Gateway) (out []snapshotGateway) {
 
 // chain returns the chain as the writer of the snapshot followed it.
 func (h snapshotHeader) chain() repute.Chain {
-	var gateways []repute.Gateway
+	var gateways []repute.WatchedContract
 	for _, g := range h.Gateways {
-		gateways = append(gateways, repute.Gateway(g))
+		gateways = append(gateways, repute.WatchedContract(g))
 	}
 	return repute.Chain{Gateways: gateways, ID: h.ChainID, Name: h.Name, Identity: h.Identity, Reputation: h.Reputation,
 		Validations: h.Validations, StartBlock: h.StartBlock}

@@ -43,8 +43,8 @@ const dueHistories = 10_000
 // continue.
 func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at verifydb.Standing, h gap) error {
 	contract := common.HexToAddress(strings.TrimPrefix(h.Subject, chaindb.HistorySubject))
-	isTreasury := slices.ContainsFunc(v.chain.Treasuries, func(t repute.Treasury) bool { return t.Address == contract })
-	isGateway := slices.ContainsFunc(v.chain.Gateways, func(g repute.Gateway) bool { return g.Address == contract })
+	isTreasury := slices.ContainsFunc(v.chain.Treasuries, func(t repute.WatchedContract) bool { return t.Address == contract })
+	isGateway := slices.ContainsFunc(v.chain.Gateways, func(g repute.WatchedContract) bool { return g.Address == contract })
 	if !isGateway && !isTreasury && !slices.Contains(v.chain.Validations, contract) {
 		return chaindb.CloseGap(ctx, v.db, v.chain.ID, l, h) // no longer listed
 	}

@@ -41,12 +41,12 @@ func payments(t *testing.T, n int) *rpctest.Chain {
 // watching returns the chain with the treasury among its contracts, which the store knows too.
 func watching(t *testing.T, db *store.DB, c *rpctest.Chain) repute.Chain {
 	t.Helper()
-	added := repute.Treasury{Address: treasury, From: 1}
+	added := repute.WatchedContract{Address: treasury, From: 1}
 	if err := chaindb.WatchTreasury(t.Context(), db, 31337, added); err != nil {
 		t.Fatal(err)
 	}
 	chain := chainOf(c)
-	chain.Treasuries = []repute.Treasury{added}
+	chain.Treasuries = []repute.WatchedContract{added}
 	return chain
 }
 

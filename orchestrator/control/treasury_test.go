@@ -62,7 +62,7 @@ func treasuryHouse(t *testing.T, agents ...orchestrator.Module) *house {
 		ok(t, err)
 		pool := node.NewPool([]*node.Node{one}, node.PoolOptions{ChainID: c.ID})
 		t.Cleanup(pool.Close)
-		ok(t, chaindb.WatchTreasury(t.Context(), o.DB, c.ID, repute.Treasury{Address: at, From: 1}))
+		ok(t, chaindb.WatchTreasury(t.Context(), o.DB, c.ID, repute.WatchedContract{Address: at, From: 1}))
 		f := indexer.NewFollower(o.DB, repute.Chain{ID: c.ID}, pool, indexer.Options{Poll: 10 * time.Millisecond})
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})

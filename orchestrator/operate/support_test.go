@@ -111,7 +111,7 @@ func (w *world) followOf(treasuryAt common.Address) {
 	ok(w.t, err)
 	pool := node.NewPool([]*node.Node{one}, node.PoolOptions{ChainID: w.d.Chain().ID})
 	chain := repute.Chain{ID: w.d.Chain().ID}
-	ok(w.t, chaindb.WatchTreasury(w.t.Context(), w.db, chain.ID, repute.Treasury{Address: treasuryAt, From: 1}))
+	ok(w.t, chaindb.WatchTreasury(w.t.Context(), w.db, chain.ID, repute.WatchedContract{Address: treasuryAt, From: 1}))
 	f := indexer.NewFollower(w.db, chain, pool, indexer.Options{Poll: 10 * time.Millisecond,
 		Verifier: verify.New(w.db, chain, pool.Nodes,
 			verify.Options{HistoryOnly: true, Rate: 1000, Poll: 10 * time.Millisecond})})

@@ -23,7 +23,7 @@ type ChainRow struct {
 	// Gateways holds the feedback gateways on the allow-list.
 	Gateways map[common.Address]bool
 	// Treasuries are the treasuries whose events are indexed.
-	Treasuries []repute.Treasury
+	Treasuries []repute.WatchedContract
 	// Start is the first block that is indexed.
 	Start uint64
 	// Imported says that the events came from files and nothing follows the chain.
@@ -83,7 +83,7 @@ func ScanChainRow(chainID uint64, row pgx.Row) (*ChainRow, error) {
 	for _, g := range gateways {
 		c.Gateways[common.BytesToAddress(g)] = true
 	}
-	c.Treasuries = scanTreasuries(treasuries, from)
+	c.Treasuries = scanWatched(treasuries, from)
 	return c, nil
 }
 
@@ -111,7 +111,7 @@ func AddChain(ctx context.Context, db *store.DB, c repute.Chain) error {
 func InsertChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 	c.StartBlock = max(c.StartBlock, 1)
 	validations := AddressList(c.Validations)
-	gateways, from := gatewayColumns(c.Gateways)
+	gateways, from := watchedColumns(c.Gateways)
 	tag, err := tx.Exec(ctx, `
 		insert into chains (chain_id, name, identity, reputation, validations, start_block, imported, cursor_block,
 			cursor_hash, gateways, gateways_from)
@@ -174,7 +174,8 @@ func HistoryGaps(contracts []common.Address, blocks repute.BlockRange) (gaps []G
 // for in the blocks indexed so far.
 func (c *ChainRow) AddHistoryGaps(ctx context.Context, tx pgx.Tx, now repute.Chain) error {
 	entering := slices.DeleteFunc(slices.Clone(now.Validations), func(v common.Address) bool { return c.Trusted[v] })
-	gateways := slices.DeleteFunc(slices.Clone(now.Gateways), func(g repute.Gateway) bool { return c.Gateways[g.Address] })
+	gateways := slices.DeleteFunc(slices.Clone(now.Gateways),
+		func(g repute.WatchedContract) bool { return c.Gateways[g.Address] })
 	indexed := repute.BlockRange{From: c.Start, To: c.Cursor.Number}
 	gaps := append(HistoryGaps(entering, indexed), GatewayGaps(gateways, indexed)...)
 	if len(gaps) == 0 || c.Cursor.Number < c.Start {

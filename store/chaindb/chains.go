@@ -117,7 +117,7 @@ func scanChain(row pgx.CollectableRow) (*ChainView, error) {
 	for _, v := range validations {
 		c.Validations = append(c.Validations, common.BytesToAddress(v))
 	}
-	c.Gateways, c.Treasuries = scanGateways(gateways, gatewaysFrom), scanTreasuries(treasuries, treasuriesFrom)
+	c.Gateways, c.Treasuries = scanWatched(gateways, gatewaysFrom), scanWatched(treasuries, treasuriesFrom)
 	c.cursorHash = common.BytesToHash(hash)
 	c.cursorTime, c.headSeen, c.oldestTime = store.TimeOf(cursorTime), store.TimeOf(headSeen), store.TimeOf(oldest)
 	for i := range from {

@@ -14,23 +14,6 @@ import (
 	"repute/store/trustmark"
 )
 
-// gatewayColumns returns gateways as parameters for the columns gateways and gateways_from of chains.
-func gatewayColumns(list []repute.Gateway) (addresses [][]byte, from []int64) {
-	addresses, from = [][]byte{}, []int64{}
-	for _, g := range list {
-		addresses, from = append(addresses, g.Address.Bytes()), append(from, int64(g.From))
-	}
-	return addresses, from
-}
-
-// scanGateways returns the gateways of the columns gateways and gateways_from of chains.
-func scanGateways(addresses [][]byte, from []int64) (list []repute.Gateway) {
-	for i, a := range addresses {
-		list = append(list, repute.Gateway{Address: common.BytesToAddress(a), From: uint64(from[i])})
-	}
-	return list
-}
-
 // GatewayBytes returns the allow-list of feedback gateways as a bytea[] parameter.
 func (c *ChainRow) GatewayBytes() [][]byte {
 	out := [][]byte{}
@@ -42,21 +25,15 @@ func (c *ChainRow) GatewayBytes() [][]byte {
 
 // GatewayGaps returns the gaps in the tickets of feedback gateways for blocks that were indexed before a gateway was
 // listed.
-func GatewayGaps(gateways []repute.Gateway, blocks repute.BlockRange) (gaps []Gap) {
-	for _, g := range gateways {
-		since := repute.BlockRange{From: max(blocks.From, g.From), To: blocks.To}
-		if since.From <= since.To {
-			gaps = append(gaps, Gap{Subject: HistorySubject + g.Address.Hex(), Gap: repute.Gap{Kind: repute.KindTicketConsumed,
-				Blocks: since, Reason: "the contract was listed after these blocks were indexed"}})
-		}
-	}
-	return gaps
+func GatewayGaps(gateways []repute.WatchedContract, blocks repute.BlockRange) []Gap {
+	return historyGaps(repute.KindTicketConsumed, gateways, blocks,
+		"the contract was listed after these blocks were indexed")
 }
 
 // SetGateways stores the allow-list of gateways and attributes anew the ratings of those that enter or leave it. Then
 // all scores change, so that another run is due, and the payments of these ratings are checked again.
-func (c *ChainRow) SetGateways(ctx context.Context, tx pgx.Tx, now []repute.Gateway) error {
-	addresses, from := gatewayColumns(now)
+func (c *ChainRow) SetGateways(ctx context.Context, tx pgx.Tx, now []repute.WatchedContract) error {
+	addresses, from := watchedColumns(now)
 	if _, err := tx.Exec(ctx, "update chains set gateways = $2, gateways_from = $3 where chain_id = $1", c.ID, addresses,
 		from); err != nil {
 		return store.Failed("store gateways", err)

@@ -21,32 +21,12 @@ func LeaseName(chainID uint64) string { return fmt.Sprintf("chain:%d", chainID) 
 // withoutRegistries reports whether the chain is indexed for its treasuries alone.
 func (c *ChainRow) withoutRegistries() bool { return c.Identity == common.Address{} }
 
-// scanTreasuries returns the treasuries of the columns treasuries and treasuries_from of chains.
-func scanTreasuries(addresses [][]byte, from []int64) (list []repute.Treasury) {
-	for i, a := range addresses {
-		list = append(list, repute.Treasury{Address: common.BytesToAddress(a), From: uint64(from[i])})
-	}
-	return list
-}
-
-// TreasuryGaps returns the gaps in the events of treasuries in blocks that were indexed without them.
-func TreasuryGaps(treasuries []repute.Treasury, blocks repute.BlockRange) (gaps []Gap) {
-	for _, t := range treasuries {
-		since := repute.BlockRange{From: max(blocks.From, t.From), To: blocks.To}
-		if since.From <= since.To {
-			gaps = append(gaps, Gap{Subject: HistorySubject + t.Address.Hex(), Gap: repute.Gap{Kind: repute.KindTreasuryEvent,
-				Blocks: since, Reason: "the treasury was added after these blocks were indexed"}})
-		}
-	}
-	return gaps
-}
-
 // WatchTreasury adds a treasury to the contracts whose events are indexed on a chain. Its events are read from t.From
 // on, which becomes the chain's start block where that is later. The blocks that are indexed already are a gap
 // of the treasury until its events in them are read. The process that indexes the chain loses its lease
 // and acquires it again, so that no block is indexed without the treasury from then on. A chain that is not stored is
 // added without registries. A treasury that is watched from the same or an earlier block on stays as it is.
-func WatchTreasury(ctx context.Context, db *store.DB, chainID uint64, t repute.Treasury) error {
+func WatchTreasury(ctx context.Context, db *store.DB, chainID uint64, t repute.WatchedContract) error {
 	t.From = max(t.From, 1)
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("watch treasury %s on chain %d", t.Address, chainID),
 		func(tx pgx.Tx) error {
@@ -73,21 +53,21 @@ func WatchTreasury(ctx context.Context, db *store.DB, chainID uint64, t repute.T
 
 // watches reports whether a treasury is watched from t.From or an earlier block on. It raises t.From to the chain's
 // start block.
-func (c *ChainRow) watches(t *repute.Treasury) bool {
+func (c *ChainRow) watches(t *repute.WatchedContract) bool {
 	if !c.withoutRegistries() {
 		t.From = max(t.From, c.Start)
 	}
-	return slices.ContainsFunc(c.Treasuries, func(o repute.Treasury) bool {
+	return slices.ContainsFunc(c.Treasuries, func(o repute.WatchedContract) bool {
 		return o.Address == t.Address && o.From <= t.From
 	})
 }
 
 // watch adds a treasury to a chain whose lease is revoked and whose row is locked.
-func (c *ChainRow) watch(ctx context.Context, tx pgx.Tx, t repute.Treasury) error {
+func (c *ChainRow) watch(ctx context.Context, tx pgx.Tx, t repute.WatchedContract) error {
 	if c.watches(&t) {
 		return nil
 	}
-	at := slices.IndexFunc(c.Treasuries, func(o repute.Treasury) bool { return o.Address == t.Address })
+	at := slices.IndexFunc(c.Treasuries, func(o repute.WatchedContract) bool { return o.Address == t.Address })
 	list := slices.Clone(c.Treasuries)
 	switch {
 	case at >= 0:
@@ -97,10 +77,7 @@ func (c *ChainRow) watch(ctx context.Context, tx pgx.Tx, t repute.Treasury) erro
 	default:
 		list = append(list, t)
 	}
-	addresses, from := [][]byte{}, []int64{}
-	for _, o := range list {
-		addresses, from = append(addresses, o.Address.Bytes()), append(from, int64(o.From))
-	}
+	addresses, from := watchedColumns(list)
 	_, err := tx.Exec(ctx, "update chains set treasuries = $2, treasuries_from = $3 where chain_id = $1", c.ID, addresses,
 		from)
 	if err != nil {
@@ -109,12 +86,14 @@ func (c *ChainRow) watch(ctx context.Context, tx pgx.Tx, t repute.Treasury) erro
 	if t.From < c.Start {
 		return c.restart(ctx, tx, t.From)
 	}
-	return c.AddTreasuryGaps(ctx, tx, []repute.Treasury{t})
+	return c.AddTreasuryGaps(ctx, tx, []repute.WatchedContract{t})
 }
 
 // AddTreasuryGaps notes that the events of treasuries were not asked for in the blocks indexed so far.
-func (c *ChainRow) AddTreasuryGaps(ctx context.Context, tx pgx.Tx, treasuries []repute.Treasury) error {
-	return WidenGaps(ctx, tx, c.ID, TreasuryGaps(treasuries, repute.BlockRange{From: c.Start, To: c.Cursor.Number}))
+func (c *ChainRow) AddTreasuryGaps(ctx context.Context, tx pgx.Tx, treasuries []repute.WatchedContract) error {
+	indexed := repute.BlockRange{From: c.Start, To: c.Cursor.Number}
+	return WidenGaps(ctx, tx, c.ID, historyGaps(repute.KindTreasuryEvent, treasuries, indexed,
+		"the treasury was added after these blocks were indexed"))
 }
 
 // restart deletes what is indexed of a chain without registries, so that it is indexed anew from a block on.
@@ -138,7 +117,7 @@ func (c *ChainRow) setRegistries(ctx context.Context, tx pgx.Tx, to repute.Chain
 	if err := c.restart(ctx, tx, to.StartBlock); err != nil {
 		return err
 	}
-	gateways, from := gatewayColumns(to.Gateways)
+	gateways, from := watchedColumns(to.Gateways)
 	_, err := tx.Exec(ctx, `
 		update chains set name = $2, identity = $3, reputation = $4, validations = $5, imported = $6, gateways = $7,
 			gateways_from = $8,
@@ -151,7 +130,7 @@ func (c *ChainRow) setRegistries(ctx context.Context, tx pgx.Tx, to repute.Chain
 // Contracts returns the contracts of a chain that the database alone knows, and the start block: what a process
 // that indexes the chain needs besides its configuration. registries is false for a chain that is indexed for its
 // treasuries alone. repute.ErrNotFound for an unknown chain.
-func Contracts(ctx context.Context, db *store.DB, chainID uint64) (treasuries []repute.Treasury, start uint64,
+func Contracts(ctx context.Context, db *store.DB, chainID uint64) (treasuries []repute.WatchedContract, start uint64,
 	registries bool, err error) {
 	c, err := ScanChainRow(chainID, db.Pool().QueryRow(ctx, SelectChain, chainID))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 func TestRatingsThroughAGateway(t *testing.T) {
 	t.Parallel()
 	l := newLedger(12)
-	l.chain.Gateways = []repute.Gateway{{Address: gateway, From: 1}}
+	l.chain.Gateways = []repute.WatchedContract{{Address: gateway, From: 1}}
 	db, _ := l.fresh(t)
 	s := l.state()
 	l.mine(s, append(s.mint(person(9)), s.mint(person(10))...)...)
@@ -68,7 +68,7 @@ func TestRatingsThroughAGateway(t *testing.T) {
 func TestListOfGatewaysMakesARun(t *testing.T) {
 	t.Parallel()
 	l := newLedger(12)
-	l.chain.Gateways = []repute.Gateway{{Address: gateway, From: 1}}
+	l.chain.Gateways = []repute.WatchedContract{{Address: gateway, From: 1}}
 	db, _ := l.fresh(t)
 	s := l.state()
 	l.mine(s, s.mint(person(9))...)
@@ -83,7 +83,7 @@ func TestListOfGatewaysMakesARun(t *testing.T) {
 	if with.Score <= 0 {
 		t.Fatalf("score %s through the gateway", with.Score)
 	}
-	for i, list := range [][]repute.Gateway{nil, l.chain.Gateways} {
+	for i, list := range [][]repute.WatchedContract{nil, l.chain.Gateways} {
 		c := l.chain
 		c.Gateways = list
 		ok(t, chaindb.AddChain(t.Context(), db, c))

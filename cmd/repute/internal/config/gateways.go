@@ -23,18 +23,18 @@ func namesGateway(entry string) bool {
 }
 
 // gatewayText writes a gateway as gatewayOf reads it.
-func gatewayText(g repute.Gateway) string {
+func gatewayText(g repute.WatchedContract) string {
 	return fmt.Sprintf("%s %s %d", gatewayWord, g.Address.Hex(), g.From)
 }
 
 // gatewaysOf reads the feedback gateways of a chain.
-func gatewaysOf(entries []string, chain repute.Chain) (list []repute.Gateway, err error) {
+func gatewaysOf(entries []string, chain repute.Chain) (list []repute.WatchedContract, err error) {
 	for _, entry := range entries {
 		g, err := gatewayOf(entry)
 		if err != nil {
 			return nil, err
 		}
-		isListed := func(h repute.Gateway) bool { return h.Address == g.Address }
+		isListed := func(h repute.WatchedContract) bool { return h.Address == g.Address }
 		switch {
 		case slices.ContainsFunc(list, isListed):
 			return nil, repute.Invalid("validations", fmt.Sprintf("gateway %s stands twice", g.Address.Hex()), "keep one")
@@ -51,7 +51,7 @@ func gatewaysOf(entries []string, chain repute.Chain) (list []repute.Gateway, er
 }
 
 // gatewayOf reads "gateway ADDRESS BLOCK".
-func gatewayOf(entry string) (g repute.Gateway, err error) {
+func gatewayOf(entry string) (g repute.WatchedContract, err error) {
 	const form = `the word gateway, the contract's address and a block at or before its deployment, e.g. "gateway 0x… 41000000"`
 	parts := strings.Fields(entry)
 	if len(parts) != 3 {

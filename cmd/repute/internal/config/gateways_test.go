@@ -22,7 +22,7 @@ func TestGateways(t *testing.T) {
 	} {
 		chains, err := followedOf(t, "chains:\n  - name: base\n    rpc: http://a.example\n    validations: "+line+"\n")
 		if err != nil || len(chains[0].Validations) != validations || len(chains[0].Gateways) != 1 ||
-			chains[0].Gateways[0] != (repute.Gateway{Address: gateway, From: 41_000_000}) {
+			chains[0].Gateways[0] != (repute.WatchedContract{Address: gateway, From: 41_000_000}) {
 			t.Errorf("%s: %+v, %v", line, chains, err)
 		}
 	}
@@ -46,7 +46,7 @@ func TestGateways(t *testing.T) {
 func TestGatewaysOfStoredChains(t *testing.T) {
 	t.Parallel()
 	stored := repute.Chain{ID: 77, Name: "own", Identity: common.Address{1}, Reputation: common.Address{2},
-		Gateways: []repute.Gateway{{Address: common.Address{3}, From: 5}}}
+		Gateways: []repute.WatchedContract{{Address: common.Address{3}, From: 5}}}
 	c := Config{Chains: []ChainConfig{{Name: "own", RPC: URLs{"http://a.example"}}}}
 	c.Complete(stored)
 	chains, err := c.Followed()

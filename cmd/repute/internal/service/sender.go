@@ -62,7 +62,7 @@ const treasuryDepth = 64
 // chain in its configuration indexes them; without one this process does, until ctx ends.
 func (s *Service) watch(ctx context.Context, t followedTreasury) {
 	for ctx.Err() == nil {
-		err := chaindb.WatchTreasury(ctx, s.db, t.chain.ID, repute.Treasury{Address: t.at, From: t.from})
+		err := chaindb.WatchTreasury(ctx, s.db, t.chain.ID, repute.WatchedContract{Address: t.at, From: t.from})
 		if err == nil {
 			break
 		}
