@@ -270,21 +270,6 @@ func (r *GraphReader) idOf(one *smallRating) uint32 {
 	return w.id - 1
 }
 
-// Raters are the addresses of which some rating can be read, in order.
-func (r *GraphReader) Raters() (list []common.Address) {
-	read := make([]bool, len(r.tally.raters))
-	for _, s := range r.tally.records {
-		read[s.rater] = read[s.rater] || s.reason() == 0
-	}
-	for a, n := range r.tally.raters {
-		if read[n] {
-			list = append(list, a)
-		}
-	}
-	slices.SortFunc(list, common.Address.Cmp)
-	return list
-}
-
 // Scales are those of the raters of all that was added. It is nil before Build.
 func (r *GraphReader) Scales() *Scales { return r.scales }
 

@@ -27,12 +27,3 @@ func TaskHash(agentID, capability, version string, input json.RawMessage) (commo
 	}
 	return signed.HashJSON(raw)
 }
-
-// ResultHash identifies an answer: keccak256 over its canonical JSON (RFC 8785). repute.ErrInvalid:
-// the output has no canonical form.
-func ResultHash(output json.RawMessage) (common.Hash, error) {
-	if err := checkDocument("output", output); err != nil {
-		return common.Hash{}, err
-	}
-	return signed.HashJSON(output)
-}

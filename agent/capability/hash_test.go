@@ -15,6 +15,7 @@ import (
 
 	"repute"
 	"repute/agent/capability"
+	"repute/agent/signed"
 )
 
 // The expected bytes are written by hand from RFC 8785: sorted members, shortest numbers.
@@ -27,12 +28,13 @@ func TestHashesAreOverCanonicalJSON(t *testing.T) {
 		t.Errorf("task hash %s, %v; want %s", got, err, want)
 	}
 	got,
-		err = capability.ResultHash(json.RawMessage(`[333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001]`))
+		err = signed.HashJSON(json.RawMessage(`[333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001]`))
 	want = crypto.Keccak256Hash([]byte(`[333333333.3333333,1e+30,4.5,0.002,1e-27]`))
 	if err != nil || got != want {
 		t.Errorf("result hash %s, %v; want %s", got, err, want)
 	}
-	if _, err := capability.ResultHash(json.RawMessage(`[9007199254740993]`)); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := capability.TaskHash("42", "code-review", "1.0.0",
+		json.RawMessage(`[9007199254740993]`)); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("an integer that no double holds: %v", err)
 	}
 }

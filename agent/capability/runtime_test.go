@@ -25,6 +25,7 @@ import (
 	"github.com/ethereum/go-ethereum/signer/core/apitypes"
 
 	"repute/agent/capability"
+	"repute/agent/signed"
 )
 
 const (
@@ -86,7 +87,7 @@ func startRuntime(t *testing.T, node, facilitator string) (string, common.Addres
 // signer recovers who signed an answer, by the headers and the body alone.
 func signer(t *testing.T, h http.Header, body []byte) common.Address {
 	t.Helper()
-	result, err := capability.ResultHash(body)
+	result, err := signed.HashJSON(body)
 	if err != nil || h.Get("X-Agent-Result-Hash") != result.Hex() {
 		t.Fatalf("the result hash is %s, %v; the header has %s", result, err, h.Get("X-Agent-Result-Hash"))
 	}

@@ -109,11 +109,6 @@ func (s Score) orUnrated() Score {
 	return s
 }
 
-// Known is a rated score without bounds of its own.
-func Known(value float64, at time.Time) Score {
-	return Score{Value: value, Low: value, High: value, Rated: true, At: at}
-}
-
 // Client is who asks.
 type Client struct {
 	Address common.Address // zero where the client gave no proof of one

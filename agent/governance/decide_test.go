@@ -16,6 +16,11 @@ import (
 
 var noon = time.Date(2026, 1, 20, 12, 0, 0, 0, time.UTC)
 
+// known is a rated score without bounds of its own.
+func known(value float64, at time.Time) governance.Score {
+	return governance.Score{Value: value, Low: value, High: value, Rated: true, At: at}
+}
+
 func bounds(low, high float64) governance.Score {
 	return governance.Score{Value: (low + high) / 2, Low: low, High: high, Rated: true, At: noon}
 }
@@ -56,10 +61,10 @@ func TestDecide(t *testing.T) {
 		{"the upper bound does not refuse", `"reputation":{"rejectBelowScore":-10}`,
 			governance.Request{Client: governance.Client{Score: bounds(-90, -10)}}, governance.Allow, ""},
 		{"the stricter of both counts", `"reputation":{"minClientReputation":-50,"rejectBelowScore":-10}`,
-			governance.Request{Client: governance.Client{Score: governance.Known(-20, noon)}}, governance.Deny,
+			governance.Request{Client: governance.Client{Score: known(-20, noon)}}, governance.Deny,
 			"reputation_too_low"},
 		{"both are told", `"reputation":{"minClientReputation":0,"rejectBelowScore":-10}`,
-			governance.Request{Client: governance.Client{Score: governance.Known(-20, noon)}}, governance.Deny,
+			governance.Request{Client: governance.Client{Score: known(-20, noon)}}, governance.Deny,
 			"reputation_too_low reputation_too_low"},
 		{"payment for all, unpaid", `"payment":{"requirePaymentForAll":true}`, governance.Request{},
 			governance.RequirePayment, "payment_required"},
@@ -91,7 +96,7 @@ func TestDecide(t *testing.T) {
 func TestReasonsTellWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	d := parse(t, sample).Decide(t.Context(), &governance.Request{Price: &governance.Price{Amount: "1.5", Currency: "ETH"},
-		Client: governance.Client{Score: governance.Known(-10.5, noon)}}, governance.State{}, noon)
+		Client: governance.Client{Score: known(-10.5, noon)}}, governance.State{}, noon)
 	got := [][3]string{}
 	for _, r := range d.Reasons {
 		got = append(got, [3]string{r.Rule, r.Have, r.Need})
@@ -127,7 +132,7 @@ func TestCustomRules(t *testing.T) {
 	request := governance.Request{Capability: "code-review", TrustTier: 3, Paid: true,
 		Price:  &governance.Price{Amount: "2", Currency: "USDC", Minor: "2000000"},
 		Client: governance.Client{Address: common.HexToAddress("0xaa"), Identity: "id", Score: bounds(1, 3)}}
-	state := governance.State{Mode: governance.Degraded, Own: governance.Known(40, noon)}
+	state := governance.State{Mode: governance.Degraded, Own: known(40, noon)}
 	for when, applies := range map[string]bool{
 		`client.score == 2.0 && client.low == 1.0 && client.high == 3.0 && client.rated`:  true,
 		`client.address == '0x00000000000000000000000000000000000000AA'`:                  true,
@@ -224,7 +229,7 @@ func TestMode(t *testing.T) {
 		want        governance.Mode
 		code        governance.Code
 	}{
-		{"no rules", ``, governance.Own{Score: governance.Known(-100, noon)}, governance.Normal, ""},
+		{"no rules", ``, governance.Own{Score: known(-100, noon)}, governance.Normal, ""},
 		{"good", restart, governance.Own{Score: bounds(50, 60)}, governance.Normal, ""},
 		{"the lower bound degrades", restart, governance.Own{Score: bounds(49.9, 100)}, governance.Degraded,
 			"own_reputation_low"},
@@ -238,17 +243,17 @@ func TestMode(t *testing.T) {
 		{"the upper bound does not stop", restart, governance.Own{Score: bounds(-100, -50)}, governance.Degraded,
 			"own_reputation_low"},
 		{"shutdown is off", off, governance.Own{Score: bounds(-100, -60)}, governance.Degraded, "own_reputation_low"},
-		{"stays stopped", sticky, governance.Own{Score: governance.Known(100, noon), Before: governance.Stopped},
+		{"stays stopped", sticky, governance.Own{Score: known(100, noon), Before: governance.Stopped},
 			governance.Stopped, "shutdown_low_reputation"},
-		{"starts again", restart, governance.Own{Score: governance.Known(100, noon), Before: governance.Stopped},
+		{"starts again", restart, governance.Own{Score: known(100, noon), Before: governance.Stopped},
 			governance.Normal, ""},
-		{"does not start by an old score", restart, governance.Own{Score: old(governance.Known(100, noon)),
+		{"does not start by an old score", restart, governance.Own{Score: old(known(100, noon)),
 			Before: governance.Stopped},
 			governance.Stopped, "shutdown_low_reputation"},
-		{"does not stop by an old score", restart, governance.Own{Score: old(governance.Known(-100, noon)),
+		{"does not stop by an old score", restart, governance.Own{Score: old(known(-100, noon)),
 			Before: governance.Normal},
 			governance.Normal, "own_score_stale"},
-		{"stays degraded by an old score", restart, governance.Own{Score: old(governance.Known(100, noon)),
+		{"stays degraded by an old score", restart, governance.Own{Score: old(known(100, noon)),
 			Before: governance.Degraded},
 			governance.Degraded, "own_score_stale"},
 		{"no score yet", restart, governance.Own{}, governance.Degraded, "own_score_stale"},
@@ -270,7 +275,7 @@ func TestModeDecides(t *testing.T) {
 	p := parse(t, sample)
 	for value, want := range map[float64]governance.Effect{60: governance.Allow, 0: governance.Degrade,
 		-60: governance.Deny} {
-		state := p.Mode(governance.Own{Score: governance.Known(value, noon)}, noon)
+		state := p.Mode(governance.Own{Score: known(value, noon)}, noon)
 		if d := p.Decide(t.Context(), &governance.Request{}, state, noon); d.Effect != want {
 			t.Errorf("own score %g: %+v", value, d)
 		}

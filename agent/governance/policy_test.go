@@ -199,7 +199,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil || again.Hash() != p.Hash() {
 			t.Fatalf("a comment changes the hash, or %v", err)
 		}
-		state := p.Mode(governance.Own{Score: governance.Known(0, noon)}, noon)
+		state := p.Mode(governance.Own{Score: known(0, noon)}, noon)
 		d := p.Decide(t.Context(), &governance.Request{}, state, noon)
 		if len(d.Reasons) == 0 && d.Effect != governance.Allow {
 			t.Fatalf("%s without a reason", d.Effect)

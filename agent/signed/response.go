@@ -13,7 +13,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/holiman/uint256"
 
 	"repute"
 )
@@ -149,13 +148,4 @@ func ParseHTTP(in io.Reader) (status int, h http.Header, body []byte, err error)
 
 func wrongFile(err error) error {
 	return repute.Invalid("file", err.Error(), "an answer with its headers, as curl -i prints it")
-}
-
-// ParseToken reads an agent's number of any form of id.
-func ParseToken(field, text string) (uint256.Int, error) {
-	ref, err := repute.ParseAgentRef(text)
-	if err != nil {
-		return uint256.Int{}, repute.Invalid(field, fmt.Sprintf("%.80q is no agent id", text), "a decimal number")
-	}
-	return ref.TokenID, nil
 }
