@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"repute/internal/bench"
+	"repute/internal/bench/harness"
 )
 
 // The benchmark of documents runs and says all of what is promised. How fast it was is
@@ -22,9 +23,9 @@ func TestBenchDocuments(t *testing.T) {
 	}
 	var report struct {
 		Name         string
-		Machine      bench.Machine
+		Machine      harness.Machine
 		Measurements bench.DocumentsMeasurements
-		Targets      []bench.Target
+		Targets      []harness.Target
 	}
 	dec := json.NewDecoder(&stdout)
 	if err := dec.Decode(&report); err != nil || dec.More() {

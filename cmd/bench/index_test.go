@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"repute/internal/bench"
+	"repute/internal/bench/harness"
 )
 
 // The benchmark of indexing runs, says what it found in the form that is promised,
@@ -24,9 +25,9 @@ func TestBenchIndex(t *testing.T) {
 	}
 	var report struct {
 		Name         string
-		Machine      bench.Machine
+		Machine      harness.Machine
 		Measurements bench.IndexMeasurements
-		Targets      []bench.Target
+		Targets      []harness.Target
 	}
 	dec := json.NewDecoder(&stdout)
 	if err := dec.Decode(&report); err != nil {
@@ -52,7 +53,7 @@ func TestCurveEndsWithTheHistory(t *testing.T) {
 	}
 }
 
-func checkIndexReport(t *testing.T, m bench.IndexMeasurements, targets []bench.Target, code int) {
+func checkIndexReport(t *testing.T, m bench.IndexMeasurements, targets []harness.Target, code int) {
 	t.Helper()
 	clean := m.Modes["clean"]
 	if clean.Events != 20_000 || len(clean.Runs) != 1 || m.Busy == nil || m.Yardsticks.FinalRows < clean.Events {

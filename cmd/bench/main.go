@@ -12,12 +12,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"repute/internal/bench/harness"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"repute"
-	"repute/internal/bench"
 )
 
 func main() {
@@ -97,29 +97,29 @@ func noArguments(cmd *cobra.Command, args []string) error {
 }
 
 // product is the binary that --program names. repute.ErrInvalid when there is none.
-func (b *benches) product() (bench.Program, error) {
+func (b *benches) product() (harness.Program, error) {
 	path, err := filepath.Abs(b.program)
 	if err == nil {
 		_, err = os.Stat(path)
 	}
 	if err != nil {
-		return bench.Program{}, repute.Invalid("program", "there is no "+b.program,
+		return harness.Program{}, repute.Invalid("program", "there is no "+b.program,
 			"make build, or the path of a repute binary")
 	}
-	return bench.Program{Path: path}, nil
+	return harness.Program{Path: path}, nil
 }
 
 // self is this program, to be run again as a worker or as the node that serves a history.
-func self() (bench.Program, error) {
+func self() (harness.Program, error) {
 	path, err := os.Executable()
 	if err != nil {
-		return bench.Program{}, fmt.Errorf("find this program: %w", err)
+		return harness.Program{}, fmt.Errorf("find this program: %w", err)
 	}
-	return bench.Program{Path: path}, nil
+	return harness.Program{Path: path}, nil
 }
 
 // report prints what a benchmark found.
-func (b *benches) report(r bench.Report, err error) error {
+func (b *benches) report(r harness.Report, err error) error {
 	if err != nil {
 		return err
 	}

@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"repute/internal/bench/harness"
 
 	"github.com/spf13/cobra"
 
 	"repute"
-	"repute/internal/bench"
 	"repute/internal/bench/trustbench"
 )
 
 // writePlots writes the charts of a report of trust, to no directory: none.
-func writePlots(dir string, r bench.Report) error {
+func writePlots(dir string, r harness.Report) error {
 	m, ok := r.Measurements.(trustbench.TrustMeasurements)
 	if dir == "" || !ok {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"repute/internal/bench"
+	"repute/internal/bench/harness"
 	"repute/internal/bench/trustbench"
 )
 
@@ -30,7 +30,7 @@ func TestBenchTrust(t *testing.T) {
 	var report struct {
 		Name         string
 		Measurements trustbench.TrustMeasurements
-		Targets      []bench.Target
+		Targets      []harness.Target
 	}
 	dec := json.NewDecoder(&stdout)
 	if err := dec.Decode(&report); err != nil || dec.More() {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"repute/internal/bench/harness"
 
 	"repute/internal/synth"
 	"repute/store"
@@ -16,8 +17,8 @@ import (
 // compareDump compares the canonical dump of an index with the one that the
 // history's generator makes of its own state. It returns the first difference,
 // "" when there is none.
-func compareDump(ctx context.Context, d *database, h *synth.History) (string, error) {
-	db, err := store.Open(ctx, d.url, store.Options{})
+func compareDump(ctx context.Context, d *harness.Database, h *synth.History) (string, error) {
+	db, err := store.Open(ctx, d.URL, store.Options{})
 	if err != nil {
 		return "", err
 	}

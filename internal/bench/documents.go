@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"repute/internal/bench/harness"
 	"time"
 
 	"repute"
@@ -13,7 +14,7 @@ import (
 
 // DocumentsOptions say what Documents measures.
 type DocumentsOptions struct {
-	Program   Program
+	Program   harness.Program
 	Documents int       // of each run
 	Hosts     int       // that serve them over http, of which one in twenty is dead
 	Progress  io.Writer // lines for a person; nil: none
@@ -54,7 +55,7 @@ type DocumentsRun struct {
 	Ideal  float64 `json:"ideal_seconds,omitempty"`
 	AtOnce int     `json:"requests_at_once,omitempty"` // at most, as the hosts saw it
 	CPUs   int     `json:"gomaxprocs"`                 // of the product; 0: all of the machine
-	Usage
+	harness.Usage
 	EarlyMB float64 `json:"rss_mb_at_20_percent"`
 	EndMB   float64 `json:"rss_mb_at_100_percent"`
 }
@@ -64,15 +65,15 @@ func (r DocumentsRun) growth() float64 { return r.EndMB / max(r.EarlyMB, 1) }
 
 // Documents measures how fast documents are read and stored: those written in their
 // URIs, and those of many slow hosts on this machine, without and with dead ones.
-func Documents(ctx context.Context, o DocumentsOptions) (r Report, err error) {
+func Documents(ctx context.Context, o DocumentsOptions) (r harness.Report, err error) {
 	if err := o.check(); err != nil {
 		return r, err
 	}
-	r = Report{Name: "documents", Config: map[string]any{"documents": o.Documents, "hosts": o.Hosts,
+	r = harness.Report{Name: "documents", Config: map[string]any{"documents": o.Documents, "hosts": o.Hosts,
 		"dead_hosts": o.Hosts / deadOneIn, "dead_hosts_of_crowd": crowd,
-		"hosts_at_once": documents.DefaultHosts, "requests_per_host": documents.HostParallel, "seed": Seed}}
-	say := Progress{o.Progress}
-	return onServer(ctx, say, r, false, func(server *postgres) (any, []Target, error) {
+		"hosts_at_once": documents.DefaultHosts, "requests_per_host": documents.HostParallel, "seed": harness.Seed}}
+	say := harness.Progress{To: o.Progress}
+	return harness.OnServer(ctx, say, r, false, func(server *harness.Server) (any, []harness.Target, error) {
 		b := &documentsBench{Progress: say, o: o, server: server}
 		err := b.measure(ctx)
 		return b.m, b.m.targets(), err
@@ -92,9 +93,9 @@ func (o DocumentsOptions) check() error {
 }
 
 type documentsBench struct {
-	Progress
+	harness.Progress
 	o      DocumentsOptions
-	server *postgres
+	server *harness.Server
 	m      DocumentsMeasurements
 }
 
@@ -147,14 +148,15 @@ func (b *documentsBench) run(ctx context.Context, name string, x *reading) (Docu
 }
 
 // targets judges what was measured.
-func (m DocumentsMeasurements) targets() []Target {
-	return []Target{
-		AtLeast("data: URIs read and stored, product on one processor", m.Data.PerSecond, dataPerSecond, "/s"),
-		AtLeast("http with dead hosts: ideal time / time", m.Web.Ideal/m.Web.Seconds, shareOfBound, ""),
-		AtMost("http: time with dead hosts / time without", m.Web.Seconds/m.Live.Seconds, delayByDead, ""),
-		AtMost("http: time with as many dead hosts as places / time without", m.Crowd.Seconds/m.Live.Seconds, delayByCrowd,
+func (m DocumentsMeasurements) targets() []harness.Target {
+	return []harness.Target{
+		harness.AtLeast("data: URIs read and stored, product on one processor", m.Data.PerSecond, dataPerSecond, "/s"),
+		harness.AtLeast("http with dead hosts: ideal time / time", m.Web.Ideal/m.Web.Seconds, shareOfBound, ""),
+		harness.AtMost("http: time with dead hosts / time without", m.Web.Seconds/m.Live.Seconds, delayByDead, ""),
+		harness.AtMost("http: time with as many dead hosts as places / time without", m.Crowd.Seconds/m.Live.Seconds,
+			delayByCrowd,
 			""),
-		AtMost("data: URIs: RSS at 100 % / at 20 %", m.Data.growth(), memoryGrowth, ""),
-		AtMost("http: RSS at 100 % / at 20 %", m.Web.growth(), memoryGrowth, ""),
+		harness.AtMost("data: URIs: RSS at 100 % / at 20 %", m.Data.growth(), memoryGrowth, ""),
+		harness.AtMost("http: RSS at 100 % / at 20 %", m.Web.growth(), memoryGrowth, ""),
 	}
 }

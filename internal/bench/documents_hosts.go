@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"repute/internal/bench/harness"
 	"strconv"
 	"strings"
 	"sync"
@@ -71,7 +72,7 @@ func startFarm(ctx context.Context, live, dead, each int) (*farm, error) {
 // continent, its handshake included.
 func delays(hosts, each int) [][]time.Duration {
 	const typical, spread, within = 250 * time.Millisecond, 0.35, 0.25
-	random := rand.New(rand.NewPCG(Seed, Seed))
+	random := rand.New(rand.NewPCG(harness.Seed, harness.Seed))
 	out := make([][]time.Duration, hosts)
 	for h := range out {
 		host := float64(typical) * math.Exp(spread*random.NormFloat64())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"repute/internal/bench/harness"
 	"strconv"
 	"strings"
 	"time"
@@ -24,12 +25,12 @@ type reading struct {
 func (x *reading) run(ctx context.Context) (r DocumentsRun, err error) {
 	ctx, cancel := context.WithTimeout(ctx, documentsLimit)
 	defer cancel()
-	d, err := x.server.fresh(ctx)
+	d, err := x.server.Fresh(ctx)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, d.drop(context.WithoutCancel(ctx))) }()
-	if err := makeDue(ctx, d.url, x.uris); err != nil {
+	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
+	if err := makeDue(ctx, d.URL, x.uris); err != nil {
 		return r, err
 	}
 	for _, sql := range []string{"analyze", "checkpoint"} {
@@ -48,23 +49,24 @@ func (x *reading) run(ctx context.Context) (r DocumentsRun, err error) {
 
 // configure writes the product's configuration: nothing but the role is set, and that
 // documents may come from this machine.
-func (x *reading) configure(d *database) (path string, err error) {
-	return writeConfig(fmt.Sprintf("database: %q\nroles: [documents]\nlog_level: error\nallow_hosts: [%q]\n", d.url,
+func (x *reading) configure(d *harness.Database) (path string, err error) {
+	return harness.WriteConfig(fmt.Sprintf(
+		"database: %q\nroles: [documents]\nlog_level: error\nallow_hosts: [%q]\n", d.URL,
 		farmAddress))
 }
 
 // read runs the product until all documents are stored that can be read.
-func (x *reading) read(ctx context.Context, d *database, config string, r *DocumentsRun) (err error) {
+func (x *reading) read(ctx context.Context, d *harness.Database, config string, r *DocumentsRun) (err error) {
 	program := x.o.Program
 	if x.cpus > 0 {
 		program.Env = append(program.Env[:len(program.Env):len(program.Env)], "GOMAXPROCS="+strconv.Itoa(x.cpus))
 	}
-	p, err := d.serve(ctx, program, config)
+	p, err := d.Serve(ctx, program, config)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.stop()) }()
-	if err := p.await(ctx, 50*time.Millisecond, x.stored(d, p.process, r)); err != nil {
+	defer func() { err = errors.Join(err, p.Stop()) }()
+	if err := p.Await(ctx, 50*time.Millisecond, x.stored(d, p.Process, r)); err != nil {
 		return err
 	}
 	end := time.Now()
@@ -77,40 +79,40 @@ func (x *reading) read(ctx context.Context, d *database, config string, r *Docum
 	if x.farm != nil {
 		r.Ideal, r.AtOnce = x.farm.ideal().Seconds(), int(x.farm.most.Load())
 	}
-	if err := p.count(ctx, &r.Usage); err != nil {
+	if err := p.Count(ctx, &r.Usage); err != nil {
 		return err
 	}
-	return p.end(&r.Usage)
+	return p.End(&r.Usage)
 }
 
 // stored reports whether all documents are stored, and records the resident memory at a fifth and at the end.
-func (x *reading) stored(d *database, p *process, r *DocumentsRun) func(context.Context) (bool, error) {
+func (x *reading) stored(d *harness.Database, p *harness.Process, r *DocumentsRun) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		n, err := value[int](ctx, d, "select count(*) from fetches where sha256 is not null")
+		n, err := harness.Value[int](ctx, d, "select count(*) from fetches where sha256 is not null")
 		if err != nil {
 			return false, err
 		}
 		if r.EarlyMB == 0 && n >= x.live/5 {
-			r.EarlyMB = p.residentMB()
+			r.EarlyMB = residentMB(p)
 		}
 		if n >= x.live {
-			r.EndMB = p.residentMB()
+			r.EndMB = residentMB(p)
 		}
 		return n >= x.live, nil
 	}
 }
 
 // start is when the first document was asked for.
-func (x *reading) start(ctx context.Context, d *database) (time.Time, error) {
+func (x *reading) start(ctx context.Context, d *harness.Database) (time.Time, error) {
 	if x.farm != nil {
 		return x.farm.first()
 	}
-	return value[time.Time](ctx, d, "select min(fetched_at) from fetches where sha256 is not null")
+	return harness.Value[time.Time](ctx, d, "select min(fetched_at) from fetches where sha256 is not null")
 }
 
 // residentMB is the memory that the program holds now, 0 where the system has no such figure.
-func (r *process) residentMB() float64 {
-	value := field(filepath.Join("/proc", strconv.Itoa(r.cmd.Process.Pid), "status"), "VmRSS")
+func residentMB(r *harness.Process) float64 {
+	value := harness.Field(filepath.Join("/proc", strconv.Itoa(r.PID()), "status"), "VmRSS")
 	kb, _ := strconv.ParseInt(strings.TrimSuffix(value, " kB"), 10, 64)
 	return float64(kb) / 1024
 }

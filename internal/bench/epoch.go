@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"repute/internal/bench/harness"
 	"strconv"
 	"strings"
 	"time"
@@ -48,17 +49,17 @@ const (
 )
 
 // Epochs measures epochs of the product over a chain of so many ratings, on a private Postgres.
-func Epochs(ctx context.Context, p Program, ratings int) (m *TrustEpoch, err error) {
-	server, err := startPostgres(ctx, pg.Options{})
+func Epochs(ctx context.Context, p harness.Program, ratings int) (m *TrustEpoch, err error) {
+	server, err := harness.StartServer(ctx, pg.Options{})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, server.stop()) }()
-	d, err := server.fresh(ctx)
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	d, err := server.Fresh(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, d.drop(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
 	x := &crowdChainBench{program: p, ratings: ratings, d: d}
 	if err := x.fill(ctx); err != nil {
 		return nil, fmt.Errorf("chain of %d ratings: %w", ratings, err)
@@ -71,9 +72,9 @@ func Epochs(ctx context.Context, p Program, ratings int) (m *TrustEpoch, err err
 
 // crowdChainBench is a chain of random ratings in a database.
 type crowdChainBench struct {
-	program Program
+	program harness.Program
 	ratings int
-	d       *database
+	d       *harness.Database
 	last    int64 // block
 }
 
@@ -81,7 +82,7 @@ type crowdChainBench struct {
 // One party in a hundred is a root.
 func (x *crowdChainBench) fill(ctx context.Context) error {
 	x.last = int64(max(x.ratings/100/crowdEpoch, 1) * crowdEpoch)
-	db, err := store.Open(ctx, x.d.url, store.Options{MaxConns: 2})
+	db, err := store.Open(ctx, x.d.URL, store.Options{MaxConns: 2})
 	if err != nil {
 		return err
 	}
@@ -169,16 +170,16 @@ func (x *crowdChainBench) measure(ctx context.Context) (m *TrustEpoch, err error
 	ctx, cancel := context.WithTimeout(ctx, epochLimit)
 	defer cancel()
 	m = &TrustEpoch{Ratings: x.ratings, Agents: x.ratings / 10, New: x.ratings / 1000}
-	config, err := writeConfig(fmt.Sprintf("database: %q\nroles: [trust]\nlog_level: error\n", x.d.url))
+	config, err := harness.WriteConfig(fmt.Sprintf("database: %q\nroles: [trust]\nlog_level: error\n", x.d.URL))
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(filepath.Dir(config))
-	p, err := x.program.start("serve", "--config", config)
+	p, err := x.program.Start("serve", "--config", config)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, p.stop()) }()
+	defer func() { err = errors.Join(err, p.Stop()) }()
 	if m.First, err = x.next(ctx, p, x.last); err != nil {
 		return nil, err
 	}
@@ -192,14 +193,14 @@ func (x *crowdChainBench) measure(ctx context.Context) (m *TrustEpoch, err error
 		}
 		m.Later = append(m.Later, took)
 	}
-	used, err := x.d.cpu(ctx)
+	used, err := x.d.CPU(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.stop(); err != nil {
+	if err := p.Stop(); err != nil {
 		return nil, err
 	}
-	m.CPU, m.PgCPU, m.PeakMB, m.LoadMean = p.cpu().Seconds(), used.Seconds(), float64(p.peakKB)/1024, Host().Load
+	m.CPU, m.PgCPU, m.PeakMB, m.LoadMean = p.CPU().Seconds(), used.Seconds(), float64(p.PeakKB)/1024, harness.Host().Load
 	return m, nil
 }
 
@@ -227,7 +228,7 @@ func (x *crowdChainBench) rate(ctx context.Context, ratings, n int) error {
 
 // next makes a block final that ends an epoch, and returns how many seconds it took until the epoch's scores were
 // visible.
-func (x *crowdChainBench) next(ctx context.Context, p *process, block int64) (seconds float64, err error) {
+func (x *crowdChainBench) next(ctx context.Context, p *harness.Process, block int64) (seconds float64, err error) {
 	var began time.Time
 	err = x.d.QueryRow(ctx, `
 		update chains set cursor_block = $2, finalized_block = $2 where chain_id = $1 returning clock_timestamp()`,
@@ -236,7 +237,7 @@ func (x *crowdChainBench) next(ctx context.Context, p *process, block int64) (se
 		return 0, fmt.Errorf("end of an epoch: %w", err)
 	}
 	var closed *time.Time
-	err = p.await(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, error) {
+	err = p.Await(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, error) {
 		err := x.d.QueryRow(ctx, `select max(closed_at) from trust_runs where chain_id = $1 and boundary = $2`,
 			int64(crowdChain), block).Scan(&closed)
 		return closed != nil, err

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"repute/internal/bench/harness"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,7 @@ import (
 
 // FollowOptions say what Follow measures.
 type FollowOptions struct {
-	Program   Program
+	Program   harness.Program
 	Blocks    int       // made and watched, one a second
 	PerSecond int       // events
 	Progress  io.Writer // lines for a person; nil: none
@@ -71,9 +72,10 @@ type Delays struct {
 // Follow measures how soon a block's events are visible: a devnet makes a block of
 // ratings every second, the product follows it over WebSocket and scores it, and its
 // REST API is asked all the time. A second run follows it over HTTP.
-func Follow(ctx context.Context, o FollowOptions) (r Report, err error) {
-	r = Report{Name: "follow", Config: map[string]any{"blocks": o.Blocks, "events_per_second": o.PerSecond}}
-	return onServer(ctx, Progress{o.Progress}, r, false, func(server *postgres) (_ any, _ []Target, err error) {
+func Follow(ctx context.Context, o FollowOptions) (r harness.Report, err error) {
+	r = harness.Report{Name: "follow", Config: map[string]any{"blocks": o.Blocks, "events_per_second": o.PerSecond}}
+	return harness.OnServer(ctx, harness.Progress{To: o.Progress}, r, false, func(server *harness.Server) (_ any,
+		_ []harness.Target, err error) {
 		dn, err := devnet.Start(ctx, devnet.Options{Seed: "bench"})
 		if err != nil {
 			return nil, nil, err
@@ -91,12 +93,12 @@ func Follow(ctx context.Context, o FollowOptions) (r Report, err error) {
 	})
 }
 
-func (m *FollowMeasurements) targets() []Target {
-	return []Target{AtMost("announced to visible, median", m.Visible.Median, medianMillis, "ms"),
-		AtMost("announced to visible, p99", m.Visible.P99, p99Millis, "ms"),
-		AtMost("announced to scored, p99", m.Scored.P99, scoredMillis, "ms"),
-		AtMost("over HTTP: announced to visible, median", m.HTTP.Visible.Median, pollingMillis, "ms"),
-		AtMost("over HTTP: polls per block", m.HTTP.PerBlock, pollsPerBlock, "")}
+func (m *FollowMeasurements) targets() []harness.Target {
+	return []harness.Target{harness.AtMost("announced to visible, median", m.Visible.Median, medianMillis, "ms"),
+		harness.AtMost("announced to visible, p99", m.Visible.P99, p99Millis, "ms"),
+		harness.AtMost("announced to scored, p99", m.Scored.P99, scoredMillis, "ms"),
+		harness.AtMost("over HTTP: announced to visible, median", m.HTTP.Visible.Median, pollingMillis, "ms"),
+		harness.AtMost("over HTTP: polls per block", m.HTTP.PerBlock, pollsPerBlock, "")}
 }
 
 // polling is a run over HTTP, with the polls of the blocks that are watched.
@@ -118,18 +120,18 @@ func (f *follow) polling(ctx context.Context) (p Polling, err error) {
 
 type follow struct {
 	o      FollowOptions
-	server *postgres
+	server *harness.Server
 	chain  *devnet.Devnet
 	rated  int // ratings of the watched agent so far
 }
 
 // run measures over one endpoint, and calls begun when the first watched block comes next.
 func (f *follow) run(ctx context.Context, endpoint string, begun func()) (m FollowMeasurements, err error) {
-	d, err := f.server.fresh(ctx)
+	d, err := f.server.Fresh(ctx)
 	if err != nil {
 		return m, err
 	}
-	defer func() { err = errors.Join(err, d.drop(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return m, err
@@ -142,11 +144,11 @@ func (f *follow) run(ctx context.Context, endpoint string, begun func()) (m Foll
 	if err := f.addRoots(ctx, config); err != nil {
 		return m, err
 	}
-	p, err := f.o.Program.start("serve", "--config", config)
+	p, err := f.o.Program.Start("serve", "--config", config)
 	if err != nil {
 		return m, err
 	}
-	defer func() { err = errors.Join(err, p.stop()) }()
+	defer func() { err = errors.Join(err, p.Stop()) }()
 	w := newWatch("http://"+address, f.chain)
 	if err := w.ready(ctx, p, f.chain.Head().Number); err != nil {
 		return m, err
@@ -158,8 +160,8 @@ func (f *follow) run(ctx context.Context, endpoint string, begun func()) (m Foll
 	if m, err = f.measure(ctx, w); err != nil {
 		return m, err
 	}
-	err = p.stop()
-	m.CPU, m.PeakMB = p.cpu().Seconds(), float64(p.peakKB)/1024
+	err = p.Stop()
+	m.CPU, m.PeakMB = p.CPU().Seconds(), float64(p.PeakKB)/1024
 	return m, err
 }
 
@@ -180,17 +182,17 @@ func (f *follow) prepare(ctx context.Context) error {
 func (f *follow) addRoots(ctx context.Context, config string) error {
 	const roots = 20
 	for i := range roots {
-		p, err := f.o.Program.start("roots", "add", f.chain.Account(agents+i).Address.Hex(), "--reason", "rates well",
+		p, err := f.o.Program.Start("roots", "add", f.chain.Account(agents+i).Address.Hex(), "--reason", "rates well",
 			"--config", config, "--chain", f.chain.Chain().Name)
 		if err != nil {
 			return err
 		}
 		select {
-		case <-p.done:
+		case <-p.Done():
 		case <-ctx.Done():
-			return errors.Join(ctx.Err(), p.stop())
+			return errors.Join(ctx.Err(), p.Stop())
 		}
-		if err := p.failure(); err != nil {
+		if err := p.Failure(); err != nil {
 			return err
 		}
 	}
@@ -214,10 +216,10 @@ func (f *follow) rate(ctx context.Context, n int) (devnet.Mined, error) {
 
 // warm makes blocks until one is final and the watched agent has a score: before that
 // there are no weights of raters to score by.
-func (f *follow) warm(ctx context.Context, p *process, w *watch) error {
+func (f *follow) warm(ctx context.Context, p *harness.Process, w *watch) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return p.await(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
+	return p.Await(ctx, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
 		if _, err := f.rate(ctx, 0); err != nil {
 			return false, fmt.Errorf("make block: %w", err)
 		}
@@ -262,9 +264,10 @@ func freeAddress(ctx context.Context) (string, error) {
 }
 
 // configure writes the product's configuration.
-func (f *follow) configure(d *database, address, endpoint string) (path string, err error) {
-	return writeConfig(fmt.Sprintf("database: %q\nroles: [indexer, trust, api]\nlisten: %q\nrate: -1\nlog_level: warn\n",
-		d.url, address) + chainConfig(f.chain.Chain(), endpoint))
+func (f *follow) configure(d *harness.Database, address, endpoint string) (path string, err error) {
+	return harness.WriteConfig(fmt.Sprintf(
+		"database: %q\nroles: [indexer, trust, api]\nlisten: %q\nrate: -1\nlog_level: warn\n",
+		d.URL, address) + chainConfig(f.chain.Chain(), endpoint))
 }
 
 // delaysOf summarizes milliseconds.
@@ -274,5 +277,5 @@ func delaysOf(all []float64) Delays {
 		return Delays{}
 	}
 	at := func(share float64) float64 { return sorted[int(math.Ceil(share*float64(len(sorted))))-1] }
-	return Delays{Median: median(sorted), P90: at(0.90), P99: at(0.99), Longest: sorted[len(sorted)-1], All: all}
+	return Delays{Median: harness.Median(sorted), P90: at(0.90), P99: at(0.99), Longest: sorted[len(sorted)-1], All: all}
 }

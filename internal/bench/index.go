@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"repute/internal/bench/harness"
 	"slices"
 	"strings"
 	"time"
@@ -17,15 +18,15 @@ import (
 
 // IndexOptions say what Index measures.
 type IndexOptions struct {
-	Program  Program
-	Node     Program   // serves a history when started as node
-	Dir      string    // of the generated histories
-	Events   int       // of the history of every mode
-	Modes    []string  // how the node behaves, of ModeNames
-	Runs     int       // of the first mode and of the yardsticks; other modes run once
-	Curve    []int     // further sizes of history, with an honest node
-	Busy     int       // feedback of the busy history, 0 for none of that
-	Progress io.Writer // lines for a person; nil: none
+	Program  harness.Program
+	Node     harness.Program // serves a history when started as node
+	Dir      string          // of the generated histories
+	Events   int             // of the history of every mode
+	Modes    []string        // how the node behaves, of ModeNames
+	Runs     int             // of the first mode and of the yardsticks; other modes run once
+	Curve    []int           // further sizes of history, with an honest node
+	Busy     int             // feedback of the busy history, 0 for none of that
+	Progress io.Writer       // lines for a person; nil: none
 }
 
 // clean is the mode of an honest node.
@@ -122,14 +123,14 @@ type CurvePoint struct {
 
 // Index measures how fast histories are indexed: by the product, in a process of
 // its own, from a node in another one, into an empty, running, migrated Postgres.
-func Index(ctx context.Context, o IndexOptions) (r Report, err error) {
+func Index(ctx context.Context, o IndexOptions) (r harness.Report, err error) {
 	if err := o.check(); err != nil {
 		return r, err
 	}
-	r = Report{Name: "index", Config: map[string]any{"events": o.Events, "modes": o.Modes, "runs": o.Runs,
-		"curve": o.Curve, "busy": o.Busy, "seed": Seed}}
-	say := Progress{o.Progress}
-	return onServer(ctx, say, r, false, func(server *postgres) (any, []Target, error) {
+	r = harness.Report{Name: "index", Config: map[string]any{"events": o.Events, "modes": o.Modes, "runs": o.Runs,
+		"curve": o.Curve, "busy": o.Busy, "seed": harness.Seed}}
+	say := harness.Progress{To: o.Progress}
+	return harness.OnServer(ctx, say, r, false, func(server *harness.Server) (any, []harness.Target, error) {
 		b := &indexBench{Progress: say, o: o, server: server, m: IndexMeasurements{Modes: map[string]Measured{}}}
 		if err := b.measure(ctx); err != nil {
 			return nil, nil, err
@@ -139,9 +140,9 @@ func Index(ctx context.Context, o IndexOptions) (r Report, err error) {
 }
 
 type indexBench struct {
-	Progress
+	harness.Progress
 	o      IndexOptions
-	server *postgres
+	server *harness.Server
 	m      IndexMeasurements
 }
 
@@ -247,7 +248,7 @@ func (m *Measured) summarize() {
 		seconds = append(seconds, r.Seconds)
 		m.PeakMB = max(m.PeakMB, r.PeakMB)
 	}
-	m.Seconds = median(seconds)
+	m.Seconds = harness.Median(seconds)
 }
 
 // yardsticks stores the rows without an indexer.
@@ -255,12 +256,12 @@ func (b *indexBench) yardsticks(ctx context.Context, all *rows, transactions int
 	y := &b.m.Yardsticks
 	y.Transactions, y.FinalRows = max(1, transactions), all.count()
 	final, finalCPU, err := b.timed(ctx,
-		func(d *database) (time.Duration, error) { return all.storeAll(ctx, d, y.Transactions) })
+		func(d *harness.Database) (time.Duration, error) { return all.storeAll(ctx, d, y.Transactions) })
 	if err != nil {
 		return err
 	}
 	raw, rawCPU, err := b.timed(ctx,
-		func(d *database) (time.Duration, error) { return all.storeRaw(ctx, d, y.Transactions) })
+		func(d *harness.Database) (time.Duration, error) { return all.storeRaw(ctx, d, y.Transactions) })
 	if err != nil {
 		return err
 	}
@@ -269,24 +270,24 @@ func (b *indexBench) yardsticks(ctx context.Context, all *rows, transactions int
 		raw, rawCPU, y.Transactions)
 	y.FinalSeconds, y.FinalCPU = append(y.FinalSeconds, final), append(y.FinalCPU, finalCPU)
 	y.RawSeconds, y.RawCPU = append(y.RawSeconds, raw), append(y.RawCPU, rawCPU)
-	y.FinalMedian, y.RawMedian = median(y.FinalSeconds), median(y.RawSeconds)
+	y.FinalMedian, y.RawMedian = harness.Median(y.FinalSeconds), harness.Median(y.RawSeconds)
 	return nil
 }
 
 // timed runs fn on a fresh database and returns the seconds it took, by the clock
 // and of the server's processor.
-func (b *indexBench) timed(ctx context.Context, fn func(*database) (time.Duration, error)) (clock, cpu float64,
+func (b *indexBench) timed(ctx context.Context, fn func(*harness.Database) (time.Duration, error)) (clock, cpu float64,
 	err error) {
-	d, err := b.server.fresh(ctx)
+	d, err := b.server.Fresh(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, d.drop(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
 	took, err := fn(d)
 	if err != nil {
 		return 0, 0, err
 	}
-	used, err := d.cpu(ctx)
+	used, err := d.CPU(ctx)
 	return took.Seconds(), used.Seconds(), err
 }
 
@@ -329,43 +330,45 @@ func (b *indexBench) size(ctx context.Context, events int) (Measured, error) {
 }
 
 // targets judges what was measured.
-func (b *indexBench) targets() (list []Target) {
+func (b *indexBench) targets() (list []harness.Target) {
 	first := b.m.Modes[b.o.Modes[0]]
 	list = append(list,
-		AtLeast("time of COPY of the final rows / time of indexing", b.m.Yardsticks.FinalMedian/first.Seconds,
+		harness.AtLeast("time of COPY of the final rows / time of indexing", b.m.Yardsticks.FinalMedian/first.Seconds,
 			shareOfFinalRows, ""),
-		AtLeast("time of COPY of the raw events / time of indexing", b.m.Yardsticks.RawMedian/first.Seconds,
+		harness.AtLeast("time of COPY of the raw events / time of indexing", b.m.Yardsticks.RawMedian/first.Seconds,
 			shareOfRawEvents, ""))
 	if clean, ok := b.m.Modes[clean]; ok {
-		list = append(list, AtMost("RPC calls per 2,000 events, clean", clean.Runs[0].CallsPer2000, callsPer2000, "calls"))
+		list = append(list, harness.AtMost("RPC calls per 2,000 events, clean", clean.Runs[0].CallsPer2000,
+			callsPer2000, "calls"))
 	}
 	highest := 0.0
 	for _, name := range slices.Sorted(maps.Keys(b.m.Modes)) {
 		highest = max(highest, b.m.Modes[name].PeakMB)
-		list = append(list, Holds("dump equals the history, "+name, b.m.Modes[name].Runs[0].Exact))
+		list = append(list, harness.Holds("dump equals the history, "+name, b.m.Modes[name].Runs[0].Exact))
 	}
 	for _, p := range b.m.Curve {
 		highest = max(highest, p.PeakMB)
 	}
-	list = append(list, AtMost("highest RSS", highest, peakMB, "MB"))
+	list = append(list, harness.AtMost("highest RSS", highest, peakMB, "MB"))
 	if b.m.Busy != nil {
-		list = append(list, AtMost("busy blocks: start to last row", b.m.Busy.Seconds, busySeconds, "s"),
-			AtMost("busy blocks: RSS", b.m.Busy.PeakMB, busyPeakMB, "MB"),
-			Holds("dump equals the history, busy", b.m.Busy.Runs[0].Exact))
+		list = append(list, harness.AtMost("busy blocks: start to last row", b.m.Busy.Seconds, busySeconds, "s"),
+			harness.AtMost("busy blocks: RSS", b.m.Busy.PeakMB, busyPeakMB, "MB"),
+			harness.Holds("dump equals the history, busy", b.m.Busy.Runs[0].Exact))
 	}
 	return append(list, b.curveTargets()...)
 }
 
-func (b *indexBench) curveTargets() (list []Target) {
+func (b *indexBench) curveTargets() (list []harness.Target) {
 	if len(b.m.Curve) < 2 {
 		return nil
 	}
 	byCost := func(x, y CurvePoint) int { return cmp.Compare(x.MicrosPerEvent, y.MicrosPerEvent) }
 	low, high := slices.MinFunc(b.m.Curve, byCost), slices.MaxFunc(b.m.Curve, byCost)
-	list = append(list, AtMost(fmt.Sprintf("cost of an event at %d events / at %d events", high.Events, low.Events),
+	list = append(list, harness.AtMost(fmt.Sprintf("cost of an event at %d events / at %d events", high.Events,
+		low.Events),
 		high.MicrosPerEvent/low.MicrosPerEvent, curveSpread, ""))
 	for _, p := range b.m.Curve {
-		list = append(list, Holds(fmt.Sprintf("dump equals the history, %d events", p.Events), p.Exact))
+		list = append(list, harness.Holds(fmt.Sprintf("dump equals the history, %d events", p.Events), p.Exact))
 	}
 	return list
 }

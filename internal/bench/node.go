@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"repute/internal/bench/harness"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ func HistoryDir() string {
 }
 
 func specOf(shape synth.Shape, events int) synth.Spec {
-	return synth.Spec{Shape: shape, Seed: Seed, Events: events}
+	return synth.Spec{Shape: shape, Seed: harness.Seed, Events: events}
 }
 
 // NodeOptions say which history a node serves and how it misbehaves.
@@ -111,25 +112,25 @@ func Serve(h http.Handler) (url string, stop func() error, err error) {
 
 // node is a process that serves a history.
 type node struct {
-	*process
+	*harness.Process
 	url string
 }
 
 // startNode starts a node; mode is a flag of it, or "clean".
-func startNode(p Program, dir string, h *synth.History, mode string) (*node, error) {
+func startNode(p harness.Program, dir string, h *synth.History, mode string) (*node, error) {
 	spec := h.Spec()
 	args := []string{"node", "--dir", dir, "--shape", string(spec.Shape), "--events", strconv.Itoa(spec.Events)}
 	if mode != clean {
 		args = append(args, "--"+mode)
 	}
-	r, err := p.start(args...)
+	r, err := p.Start(args...)
 	if err != nil {
 		return nil, err
 	}
-	line, err := bufio.NewReader(r.out).ReadString('\n')
+	line, err := bufio.NewReader(r.Out).ReadString('\n')
 	if err != nil {
-		_ = r.stop()
-		return nil, fmt.Errorf("the node did not start: %s", r.stderr)
+		_ = r.Stop()
+		return nil, fmt.Errorf("the node did not start: %s", r.Stderr)
 	}
 	return &node{r, strings.TrimSpace(line)}, nil
 }

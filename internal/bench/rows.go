@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"repute/internal/bench/harness"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ func (t *tableRows) count() int { return len(t.at) - 1 }
 
 // capture writes all of a database's rows to files under a new temporary
 // directory, which remove deletes.
-func capture(ctx context.Context, d *database) (r *rows, err error) {
+func capture(ctx context.Context, d *harness.Database) (r *rows, err error) {
 	dir, err := os.MkdirTemp("", "bench-rows-")
 	if err != nil {
 		return nil, fmt.Errorf("capture rows: %w", err)
@@ -74,7 +75,7 @@ func (r *rows) count() (n int) {
 
 // listTables lists what the index consists of: chains first, for other tables
 // refer to them, and without what the migrations and the job queue keep.
-func listTables(ctx context.Context, d *database) ([]tableRows, error) {
+func listTables(ctx context.Context, d *harness.Database) ([]tableRows, error) {
 	found, err := d.Query(ctx, `
 		select c.relname, string_agg(quote_ident(a.attname), ', ' order by a.attnum)
 		from pg_class c join pg_attribute a on a.attrelid = c.oid
@@ -97,7 +98,7 @@ var (
 	copyTrailer = []byte{0xff, 0xff}
 )
 
-func (t *tableRows) capture(ctx context.Context, d *database, path string) error {
+func (t *tableRows) capture(ctx context.Context, d *harness.Database, path string) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -159,7 +160,7 @@ func readRow(r *bufio.Reader) (length int64, err error) {
 
 // storeAll stores the rows through one connection in the given number of
 // transactions, each with its share of every table, and returns how long it took.
-func (r *rows) storeAll(ctx context.Context, d *database, transactions int) (time.Duration, error) {
+func (r *rows) storeAll(ctx context.Context, d *harness.Database, transactions int) (time.Duration, error) {
 	for i := range r.tables { // the few rows that the migrations leave
 		if _, err := d.Exec(ctx, "delete from "+r.tables[i].name); err != nil {
 			return 0, fmt.Errorf("store rows: %w", err)
@@ -170,7 +171,7 @@ func (r *rows) storeAll(ctx context.Context, d *database, transactions int) (tim
 
 // storeRaw stores the events alone into a table of the same columns with the
 // primary key as its only index.
-func (r *rows) storeRaw(ctx context.Context, d *database, transactions int) (time.Duration, error) {
+func (r *rows) storeRaw(ctx context.Context, d *harness.Database, transactions int) (time.Duration, error) {
 	const raw = "raw_events"
 	_, err := d.Exec(ctx,
 		"create table "+raw+" (like events); alter table "+raw+" add primary key (chain_id, block, log_index)")
@@ -181,7 +182,7 @@ func (r *rows) storeRaw(ctx context.Context, d *database, transactions int) (tim
 	return r.store(ctx, d, transactions, r.tables[i:i+1], func(*tableRows) string { return raw })
 }
 
-func (r *rows) store(ctx context.Context, d *database, transactions int, tables []tableRows,
+func (r *rows) store(ctx context.Context, d *harness.Database, transactions int, tables []tableRows,
 	name func(*tableRows) string) (time.Duration, error) {
 	files := make([]*os.File, len(tables))
 	for i := range tables {

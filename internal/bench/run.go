@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"repute/internal/bench/harness"
 	"time"
 
 	"repute"
@@ -28,7 +29,7 @@ type Run struct {
 	CallsPer2000   float64 `json:"calls_per_2000_events"`
 	HeadersPer2000 float64 `json:"headers_per_2000_events"`
 	AnswersMB      float64 `json:"answers_mb"`
-	Usage
+	harness.Usage
 	SettleSeconds float64 `json:"settle_seconds"` // from then on until nothing was missing or waiting
 	Exact         bool    `json:"dump_equal"`
 	Difference    string  `json:"difference,omitempty"`
@@ -50,16 +51,16 @@ type indexing struct {
 
 // run indexes the history into a fresh database.
 func (x *indexing) run(ctx context.Context) (r Run, captured *rows, err error) {
-	d, err := x.server.fresh(ctx)
+	d, err := x.server.Fresh(ctx)
 	if err != nil {
 		return r, nil, err
 	}
-	defer func() { err = errors.Join(err, d.drop(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
 	n, err := startNode(x.o.Node, x.o.Dir, x.history, x.mode)
 	if err != nil {
 		return r, nil, err
 	}
-	defer func() { err = errors.Join(err, n.stop()) }()
+	defer func() { err = errors.Join(err, n.Stop()) }()
 	if err := x.index(ctx, d, n, &r); err != nil {
 		return r, nil, err
 	}
@@ -76,7 +77,7 @@ func (x *indexing) run(ctx context.Context) (r Run, captured *rows, err error) {
 }
 
 // index runs the product until everything is stored and nothing is missing.
-func (x *indexing) index(ctx context.Context, d *database, n *node, r *Run) (err error) {
+func (x *indexing) index(ctx context.Context, d *harness.Database, n *node, r *Run) (err error) {
 	config, err := x.configure(d, n)
 	if err != nil {
 		return err
@@ -84,32 +85,33 @@ func (x *indexing) index(ctx context.Context, d *database, n *node, r *Run) (err
 	defer os.RemoveAll(filepath.Dir(config))
 	ctx, cancel := context.WithTimeout(ctx, x.timeout)
 	defer cancel()
-	p, err := d.serve(ctx, x.o.Program, config)
+	p, err := d.Serve(ctx, x.o.Program, config)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.stop()) }()
+	defer func() { err = errors.Join(err, p.Stop()) }()
 	// Looking costs the database a little: less often where it takes long.
 	every := min(25*time.Millisecond, max(2*time.Millisecond, time.Duration(x.history.Events())*100*time.Nanosecond))
-	if err := p.await(ctx, every, x.stored(d)); err != nil {
+	if err := p.Await(ctx, every, x.stored(d)); err != nil {
 		return err
 	}
-	r.took(time.Since(p.started), x.history.Events())
+	r.took(time.Since(p.Started), x.history.Events())
 	stats, err := n.stats(ctx)
 	if err != nil {
 		return err
 	}
 	r.answered(stats, x.history.Events())
-	if err := p.count(ctx, &r.Usage); err != nil {
+	if err := p.Count(ctx, &r.Usage); err != nil {
 		return err
 	}
-	if r.Transactions, err = value[int](ctx, d, "select count(*) from changes where kind = 'backfilled'"); err != nil {
+	if r.Transactions, err = harness.Value[int](ctx, d,
+		"select count(*) from changes where kind = 'backfilled'"); err != nil {
 		return err
 	}
-	if r.SettleSeconds, err = x.settled(ctx, d, p.process); err != nil {
+	if r.SettleSeconds, err = x.settled(ctx, d, p.Process); err != nil {
 		return err
 	}
-	return p.end(&r.Usage)
+	return p.End(&r.Usage)
 }
 
 func (r *Run) took(t time.Duration, events int) {
@@ -128,23 +130,24 @@ func (r *Run) answered(s chainserver.Stats, events int) {
 }
 
 // stored reports whether the newest event's block is indexed.
-func (x *indexing) stored(d *database) func(context.Context) (bool, error) {
+func (x *indexing) stored(d *harness.Database) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		return value[bool](ctx, d, "select exists (select from chains where cursor_block >= $1)", x.history.LastEvent())
+		return harness.Value[bool](ctx, d, "select exists (select from chains where cursor_block >= $1)",
+			x.history.LastEvent())
 	}
 }
 
 // settled waits until all events are there and none waits for another one; how
 // long it took, or the whole time it was given.
-func (x *indexing) settled(ctx context.Context, d *database, p *process) (float64, error) {
+func (x *indexing) settled(ctx context.Context, d *harness.Database, p *harness.Process) (float64, error) {
 	if x.settle == 0 {
 		return 0, nil
 	}
 	start := time.Now()
 	limited, cancel := context.WithTimeout(ctx, x.settle)
 	defer cancel()
-	err := p.await(limited, time.Second, func(ctx context.Context) (bool, error) {
-		return value[bool](ctx, d, "select (select count(*) from events) >= $1 and not exists (select from pending)",
+	err := p.Await(limited, time.Second, func(ctx context.Context) (bool, error) {
+		return harness.Value[bool](ctx, d, "select (select count(*) from events) >= $1 and not exists (select from pending)",
 			x.history.Events())
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
@@ -156,8 +159,8 @@ func (x *indexing) settled(ctx context.Context, d *database, p *process) (float6
 
 // configure writes the product's configuration: nothing but the chain, the
 // role and what verifyRate says is set.
-func (x *indexing) configure(d *database, n *node) (path string, err error) {
-	return writeConfig(fmt.Sprintf("database: %q\nroles: [indexer]\nlog_level: warn\n", d.url) +
+func (x *indexing) configure(d *harness.Database, n *node) (path string, err error) {
+	return harness.WriteConfig(fmt.Sprintf("database: %q\nroles: [indexer]\nlog_level: warn\n", d.URL) +
 		chainConfig(synth.Chain(), n.url) + fmt.Sprintf("    verify_rate: %d\n", x.verifyRate))
 }
 
@@ -165,14 +168,4 @@ func (x *indexing) configure(d *database, n *node) (path string, err error) {
 func chainConfig(c repute.Chain, url string) string {
 	return fmt.Sprintf("chains:\n  - name: %s\n    id: %d\n    identity: %q\n    reputation: %q\n    validations: [%q]\n"+
 		"    start_block: %d\n    rpc: %q\n", c.Name, c.ID, c.Identity, c.Reputation, c.Validations[0], c.StartBlock, url)
-}
-
-// writeConfig puts a configuration into a new temporary directory.
-func writeConfig(text string) (path string, err error) {
-	dir, err := os.MkdirTemp("", "bench-")
-	if err != nil {
-		return "", fmt.Errorf("configure: %w", err)
-	}
-	path = filepath.Join(dir, "repute.yaml")
-	return path, os.WriteFile(path, []byte(text), 0o600)
 }

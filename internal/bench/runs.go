@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"repute/internal/bench/harness"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,9 +20,9 @@ import (
 
 // RunsOptions say what Runs measures.
 type RunsOptions struct {
-	Worker   Program // does runs when started as runs-worker
-	Runs     int     // at full load, and again with kills
-	Single   int     // one after the other
+	Worker   harness.Program // does runs when started as runs-worker
+	Runs     int             // at full load, and again with kills
+	Single   int             // one after the other
 	Kills    int
 	Workers  int // processes while some are killed
 	Progress io.Writer
@@ -60,11 +61,11 @@ const (
 
 // Runs measures what the nine phases cost in addition to the agent's work, with an agent that
 // does nothing, and that killing workers loses and doubles nothing.
-func Runs(ctx context.Context, o RunsOptions) (r Report, err error) {
-	r = Report{Name: "runs", Config: map[string]any{"runs": o.Runs, "single": o.Single, "kills": o.Kills,
+func Runs(ctx context.Context, o RunsOptions) (r harness.Report, err error) {
+	r = harness.Report{Name: "runs", Config: map[string]any{"runs": o.Runs, "single": o.Single, "kills": o.Kills,
 		"workers": o.Workers}}
-	say := Progress{o.Progress}
-	return onServer(ctx, say, r, true, func(server *postgres) (any, []Target, error) {
+	say := harness.Progress{To: o.Progress}
+	return harness.OnServer(ctx, say, r, true, func(server *harness.Server) (any, []harness.Target, error) {
 		x := &running{o: o, server: server, Progress: say}
 		if err := x.unloaded(ctx); err != nil {
 			return nil, nil, err
@@ -72,11 +73,11 @@ func Runs(ctx context.Context, o RunsOptions) (r Report, err error) {
 		if err := x.killed(ctx); err != nil {
 			return nil, nil, err
 		}
-		return x.m, []Target{
-			AtMost("nine phases of an agent that does nothing, median", x.m.Single.Median*1000, maxOverhead*1000, "ms"),
-			AtLeast("runs at full load", x.m.Load.PerSecond, minThroughput, "/s"),
-			AtMost("runs lost by kills", float64(x.m.Kills.Lost+x.m.Kills.Undecided), 0, ""),
-			AtMost("runs doubled by kills", float64(x.m.Kills.Doubled), 0, ""),
+		return x.m, []harness.Target{
+			harness.AtMost("nine phases of an agent that does nothing, median", x.m.Single.Median*1000, maxOverhead*1000, "ms"),
+			harness.AtLeast("runs at full load", x.m.Load.PerSecond, minThroughput, "/s"),
+			harness.AtMost("runs lost by kills", float64(x.m.Kills.Lost+x.m.Kills.Undecided), 0, ""),
+			harness.AtMost("runs doubled by kills", float64(x.m.Kills.Doubled), 0, ""),
 		}, nil
 	})
 }
@@ -84,8 +85,8 @@ func Runs(ctx context.Context, o RunsOptions) (r Report, err error) {
 // running is one call of Runs.
 type running struct {
 	o      RunsOptions
-	server *postgres
-	Progress
+	server *harness.Server
+	harness.Progress
 	m RunsMeasurements
 }
 
@@ -116,12 +117,12 @@ func (x *running) unloaded(ctx context.Context) (err error) {
 		return err
 	}
 	defer db.Close()
-	defer func() { _ = d.drop(context.WithoutCancel(ctx)) }()
+	defer func() { _ = d.Drop(context.WithoutCancel(ctx)) }()
 	w, err := x.worker(ctx, d)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = w.stop() }()
+	defer func() { _ = w.Stop() }()
 	for n := range x.o.Single {
 		if err := submit(ctx, db, 1); err != nil {
 			return err
@@ -136,8 +137,8 @@ func (x *running) unloaded(ctx context.Context) (err error) {
 	return x.load(ctx, d, db, w)
 }
 
-func (x *running) single(ctx context.Context, d *database) error {
-	took, err := value[[]float64](ctx, d,
+func (x *running) single(ctx context.Context, d *harness.Database) error {
+	took, err := harness.Value[[]float64](ctx, d,
 		`select array_agg(t order by t) from (select extract(epoch from ended_at - started_at)::float8 as t from runs) as took`)
 	if err != nil || len(took) == 0 {
 		return fmt.Errorf("times of %d runs: %w", len(took), err)
@@ -148,7 +149,7 @@ func (x *running) single(ctx context.Context, d *database) error {
 	return nil
 }
 
-func (x *running) load(ctx context.Context, d *database, db *store.DB, w *process) error {
+func (x *running) load(ctx context.Context, d *harness.Database, db *store.DB, w *harness.Process) error {
 	if err := submit(ctx, db, x.o.Runs); err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (x *running) load(ctx context.Context, d *database, db *store.DB, w *proces
 	if err != nil {
 		return err
 	}
-	already, err := value[int](ctx, d, `select count(*)::int from runs where ended_at is not null`)
+	already, err := harness.Value[int](ctx, d, `select count(*)::int from runs where ended_at is not null`)
 	if err != nil {
 		return err
 	}
@@ -182,16 +183,16 @@ func (x *running) load(ctx context.Context, d *database, db *store.DB, w *proces
 // serverWork is what the server has done so far.
 type serverWork struct{ commits, statements, cpu float64 }
 
-func (x *running) work(ctx context.Context, d *database) (w serverWork, err error) {
-	if w.commits, err = value[float64](ctx, d,
+func (x *running) work(ctx context.Context, d *harness.Database) (w serverWork, err error) {
+	if w.commits, err = harness.Value[float64](ctx, d,
 		`select xact_commit::float8 from pg_stat_database where datname = current_database()`); err != nil {
 		return w, err
 	}
-	if w.statements, err = value[float64](ctx, d,
+	if w.statements, err = harness.Value[float64](ctx, d,
 		`select coalesce(sum(calls), 0)::float8 from pg_stat_statements where dbid = (select oid from pg_database where datname = current_database())`); err != nil {
 		w.statements = 0 // not loaded
 	}
-	used, err := d.cpu(ctx)
+	used, err := d.CPU(ctx)
 	w.cpu = used.Seconds()
 	return w, err
 }
@@ -203,12 +204,12 @@ func (x *running) killed(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	defer func() { _ = d.drop(context.WithoutCancel(ctx)) }()
-	workers := make([]*process, x.o.Workers)
+	defer func() { _ = d.Drop(context.WithoutCancel(ctx)) }()
+	workers := make([]*harness.Process, x.o.Workers)
 	defer func() {
 		for _, w := range workers {
 			if w != nil {
-				_ = w.stop()
+				_ = w.Stop()
 			}
 		}
 	}()
@@ -224,8 +225,8 @@ func (x *running) killed(ctx context.Context) error {
 	for range x.o.Kills {
 		time.Sleep(time.Duration(100+rand.IntN(900)) * time.Millisecond)
 		i := rand.IntN(len(workers))
-		_ = workers[i].cmd.Process.Kill()
-		<-workers[i].done
+		_ = workers[i].Kill()
+		<-workers[i].Done()
 		if workers[i], err = x.worker(ctx, d); err != nil {
 			return err
 		}
@@ -239,7 +240,7 @@ func (x *running) killed(ctx context.Context) error {
 }
 
 // judge looks for what was lost or done twice.
-func (x *running) judge(ctx context.Context, d *database) (err error) {
+func (x *running) judge(ctx context.Context, d *harness.Database) (err error) {
 	k := &x.m.Kills
 	k.Runs = x.o.Runs
 	for _, q := range []struct {
@@ -253,7 +254,7 @@ func (x *running) judge(ctx context.Context, d *database) (err error) {
 			or (select count(*) from run_events e where e.root_id = r.id and e.kind = 'run.finished') <> 1
 			or (select count(*) from run_events e where e.root_id = r.id and e.kind = 'phase.finished') <> 9`},
 	} {
-		if *q.into, err = value[int](ctx, d, q.sql); err != nil {
+		if *q.into, err = harness.Value[int](ctx, d, q.sql); err != nil {
 			return err
 		}
 	}
@@ -262,32 +263,32 @@ func (x *running) judge(ctx context.Context, d *database) (err error) {
 	return nil
 }
 
-func (x *running) database(ctx context.Context) (*database, *store.DB, error) {
-	d, err := x.server.fresh(ctx)
+func (x *running) database(ctx context.Context) (*harness.Database, *store.DB, error) {
+	d, err := x.server.Fresh(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	// Without the library it is not there, and nothing is counted.
 	_, _ = d.Exec(ctx, "create extension if not exists pg_stat_statements")
-	db, err := store.Open(ctx, d.url, store.Options{})
+	db, err := store.Open(ctx, d.URL, store.Options{})
 	return d, db, err
 }
 
 // worker starts a process and waits until its agent is known.
-func (x *running) worker(ctx context.Context, d *database) (*process, error) {
-	w, err := x.o.Worker.start("runs-worker", "--database-url", d.url)
+func (x *running) worker(ctx context.Context, d *harness.Database) (*harness.Process, error) {
+	w, err := x.o.Worker.Start("runs-worker", "--database-url", d.URL)
 	if err != nil {
 		return nil, err
 	}
-	return w, w.await(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, error) {
-		return value[bool](ctx, d, `select exists (select from modules)`)
+	return w, w.Await(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, error) {
+		return harness.Value[bool](ctx, d, `select exists (select from modules)`)
 	})
 }
 
 // await waits until so many runs have ended.
-func (x *running) await(ctx context.Context, d *database, w *process, n int) error {
-	return w.await(ctx, 2*time.Millisecond, func(ctx context.Context) (bool, error) {
-		return value[bool](ctx, d, fmt.Sprintf(`select count(*) >= %d from runs where ended_at is not null`, n))
+func (x *running) await(ctx context.Context, d *harness.Database, w *harness.Process, n int) error {
+	return w.Await(ctx, 2*time.Millisecond, func(ctx context.Context) (bool, error) {
+		return harness.Value[bool](ctx, d, fmt.Sprintf(`select count(*) >= %d from runs where ended_at is not null`, n))
 	})
 }
 

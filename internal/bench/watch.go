@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"repute/internal/bench/harness"
 	"strconv"
 	"sync"
 	"time"
@@ -58,10 +59,10 @@ func newWatch(base string, dn *devnet.Devnet) *watch {
 }
 
 // ready waits until the product answers and has the block.
-func (w *watch) ready(ctx context.Context, p *process, block uint64) error {
+func (w *watch) ready(ctx context.Context, p *harness.Process, block uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return p.await(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, error) {
+	return p.Await(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, error) {
 		v, err := w.ask(ctx)
 		return err == nil && v.block >= block, nil // nobody answers at first
 	})

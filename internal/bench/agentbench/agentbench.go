@@ -6,22 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"repute/internal/bench/harness"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"repute/internal/bench"
-	"repute/internal/pg"
-	"repute/store"
 	"repute/x402"
 )
 
@@ -79,45 +76,43 @@ const (
 )
 
 // Agent measures the runtime.
-func Agent(ctx context.Context, o Options) (r bench.Report, err error) {
-	r = bench.Report{Name: "agent", Machine: bench.Host(), Config: map[string]any{"requests": o.Requests, "at_once": o.AtOnce,
-		"paid": o.Paid, "kills": o.Kills}}
-	x := &run{Options: o, Progress: bench.Progress{To: o.Progress}, ledger: &ledger{settled: map[common.Hash]common.Hash{}},
+func Agent(ctx context.Context, o Options) (harness.Report, error) {
+	r := harness.Report{Name: "agent",
+		Config: map[string]any{"requests": o.Requests, "at_once": o.AtOnce, "paid": o.Paid, "kills": o.Kills}}
+	x := &run{Options: o, Progress: harness.Progress{To: o.Progress},
+		ledger: &ledger{settled: map[common.Hash]common.Hash{}},
 		client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 2 * o.AtOnce}}}
-	server, err := pg.Start(ctx, pg.Options{Log: slog.New(slog.DiscardHandler)})
+	return harness.OnServer(ctx, x.Progress, r, false, func(server *harness.Server) (any, []harness.Target, error) {
+		err := x.measure(ctx, server)
+		return x.m, x.targets(), err
+	})
+}
+
+// measure makes all measurements with a database on a server.
+func (x *run) measure(ctx context.Context, server *harness.Server) (err error) {
+	d, err := server.Fresh(ctx)
 	if err != nil {
-		return r, err
+		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-		defer cancel()
-		err = errors.Join(err, server.Stop(ctx))
-	}()
-	if err := store.Migrate(ctx, server.URL()); err != nil {
-		return r, err
-	}
+	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
 	facilitator := httptest.NewServer(x402.NewHandler(x.ledger))
 	defer facilitator.Close()
-	if err := x.begin(ctx, server.URL(), facilitator.URL); err != nil {
-		return r, err
+	if err := x.begin(ctx, d.URL, facilitator.URL); err != nil {
+		return err
 	}
 	defer x.stop()
 	for _, step := range []func(context.Context) error{x.serial, x.atOnce, x.killed} {
 		if err := step(ctx); err != nil {
-			return r, err
+			return err
 		}
 	}
-	r.Measurements, r.Targets = x.m, x.targets()
-	for _, t := range r.Targets {
-		x.Say("%s", t)
-	}
-	return r, nil
+	return nil
 }
 
 // run is one call of Agent.
 type run struct {
 	Options
-	bench.Progress
+	harness.Progress
 	ledger *ledger
 	client *http.Client
 	args   []string // of the agent's process
@@ -128,17 +123,17 @@ type run struct {
 	m       Measurements
 }
 
-func (x *run) targets() []bench.Target {
+func (x *run) targets() []harness.Target {
 	a, k := &x.m.AtOnce, &x.m.Kills
 	at := fmt.Sprintf("%d at once, p99", x.AtOnce)
-	return []bench.Target{
-		bench.AtMost("input by its schema and policy before the handler, "+at, a.Schema.P99, maxSchema, "ms"),
-		bench.AtMost("input, policy and payment before the handler, "+at, a.Before.P99, maxPayment, "ms"),
-		bench.AtMost("free request less the bare handler, "+at, a.Free.P99-a.Bare.P99, maxOverhead, "ms"),
-		bench.AtMost("free request by itself, median", x.m.Serial.Free.P50, maxMedian, "ms"),
-		bench.AtMost("health under this load, p99", a.Health.P99, maxHealth, "ms"),
-		bench.AtMost("payments lost by kills", float64(k.Lost), 0, ""),
-		bench.AtMost("payments doubled by kills", float64(k.Doubled), 0, ""),
+	return []harness.Target{
+		harness.AtMost("input by its schema and policy before the handler, "+at, a.Schema.P99, maxSchema, "ms"),
+		harness.AtMost("input, policy and payment before the handler, "+at, a.Before.P99, maxPayment, "ms"),
+		harness.AtMost("free request less the bare handler, "+at, a.Free.P99-a.Bare.P99, maxOverhead, "ms"),
+		harness.AtMost("free request by itself, median", x.m.Serial.Free.P50, maxMedian, "ms"),
+		harness.AtMost("health under this load, p99", a.Health.P99, maxHealth, "ms"),
+		harness.AtMost("payments lost by kills", float64(k.Lost), 0, ""),
+		harness.AtMost("payments doubled by kills", float64(k.Doubled), 0, ""),
 	}
 }
 
@@ -199,33 +194,39 @@ func timesOf(took []time.Duration) (t Times) {
 
 func ratio(a, b Times) float64 { return a.P50 / cmp.Or(b.P50, 0.001) }
 
-// killed makes the paid calls while the agent is killed at random moments.
+// killed makes the paid calls, and kills the agent while a random one of them is made. How fast the machine is does
+// not change the number of kills.
 func (x *run) killed(ctx context.Context) error {
 	k, began := &x.m.Kills, time.Now()
 	before := x.ledger.moved()
-	ended := make(chan error, 1)
+	ended, begun := make(chan error, 1), make(chan struct{}, x.Paid)
 	calls, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { ended <- x.payCalls(calls) }()
-	for k.Kills < x.Kills {
-		select {
-		case err := <-ended: // too fast for as many kills
-			x.Say("the calls ended after %d kills", k.Kills)
-			x.judge(before, began)
-			return err
-		case <-time.After(time.Duration(100+rand.IntN(900)) * time.Millisecond):
+	go func() {
+		defer close(begun)
+		ended <- x.payCalls(calls, begun)
+	}()
+	at := rand.Perm(x.Paid)[:min(x.Kills, x.Paid)]
+	slices.Sort(at)
+	for n := 0; k.Kills < len(at); n++ {
+		if _, more := <-begun; !more {
+			break // the calls ended with an error
 		}
+		if n != at[k.Kills] {
+			continue
+		}
+		time.Sleep(time.Duration(rand.IntN(5000)) * time.Microsecond) // a call takes some milliseconds
 		x.stop()
 		if err := x.start(ctx); err != nil {
 			return err
 		}
 		k.Kills++
 	}
-	if err := <-ended; err != nil {
-		return err
+	err := <-ended
+	if err == nil {
+		x.judge(before, began)
 	}
-	x.judge(before, began)
-	return nil
+	return err
 }
 
 // judge compares what the ledger moved with the calls.

@@ -211,12 +211,15 @@ func beforeHandler(all []answer) (Times, error) {
 }
 
 // payCalls makes the paid calls while the agent is killed. Each is sent until it is answered, and a
-// tenth of them once more afterwards.
-func (x *run) payCalls(ctx context.Context) error {
+// tenth of them once more afterwards. begun receives a value for each call, and MUST have room for all.
+func (x *run) payCalls(ctx context.Context, begun chan<- struct{}) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(payers)
 	for i := range x.Paid {
-		g.Go(func() error { return x.payCall(ctx, i%10 == 0) })
+		g.Go(func() error {
+			begun <- struct{}{}
+			return x.payCall(ctx, i%10 == 0)
+		})
 	}
 	return g.Wait()
 }

@@ -3,6 +3,7 @@ package trustbench
 import (
 	"context"
 	"fmt"
+	"repute/internal/bench/harness"
 	"slices"
 
 	"repute/internal/bench"
@@ -23,7 +24,7 @@ func (b *trustBench) epoch(ctx context.Context) (err error) {
 	b.Say("first epoch %.1f s, later ones %.1f s, %.0f MB at most", m.First, later, m.PeakMB)
 	name := fmt.Sprintf(" of %d ratings, by the product", m.Ratings)
 	part := float64(min(m.Ratings, costEdges)) / costEdges // as in cost
-	b.judge(bench.AtMost("T16 epoch"+name, later, costSeconds*max(part, 0.1), "s"),
-		bench.AtMost("T16 memory of an epoch, with loading,"+name, m.PeakMB, costMB, "MB"))
+	b.judge(harness.AtMost("T16 epoch"+name, later, costSeconds*max(part, 0.1), "s"),
+		harness.AtMost("T16 memory of an epoch, with loading,"+name, m.PeakMB, costMB, "MB"))
 	return nil
 }

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"repute/internal/bench/harness"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/internal/attack"
-	"repute/internal/bench"
 	"repute/trust/fixed"
 	"repute/trust/source"
 )
@@ -63,8 +63,8 @@ func (b *trustBench) sources(a *attack.Bench, out *TrustWorld) {
 		best := slices.MaxFunc(outcomes, func(x, y attack.Outcome) int { return cmp.Compare(x.Tier, y.Tier) })
 		opened := slices.ContainsFunc(outcomes, func(o attack.Outcome) bool { return o.Opens })
 		x.Outcomes = append(x.Outcomes, outcomes...)
-		b.judge(bench.AtMost(in(w, best.Attack+": tier"), float64(best.Tier), 2, ""),
-			bench.Holds(in(w, best.Attack+": no gate of value opens"), !opened))
+		b.judge(harness.AtMost(in(w, best.Attack+": tier"), float64(best.Tier), 2, ""),
+			harness.Holds(in(w, best.Attack+": no gate of value opens"), !opened))
 	}
 	for _, class := range []string{"A", "B", "C", ""} {
 		var praise []attack.Outcome
@@ -86,29 +86,29 @@ func (b *trustBench) sources(a *attack.Bench, out *TrustWorld) {
 		x.Outcomes = append(x.Outcomes, o)
 		most = max(most, o.Units*float64(agents))
 	}
-	b.judge(bench.AtMost(in(w, "S4 units that six holders give 20, 200 or 2,000 agents together"), most, 6*20*0.5, ""))
+	b.judge(harness.AtMost(in(w, "S4 units that six holders give 20, 200 or 2,000 agents together"), most, 6*20*0.5, ""))
 	x.Bounds, x.Sway = a.SourceBounds(s, b.o.Trials/4), a.Sway(s)
 	never := func(what string, times int) {
-		b.judge(bench.AtMost(in(w, "S6 times that "+what), float64(times), 0, ""))
+		b.judge(harness.AtMost(in(w, "S6 times that "+what), float64(times), 0, ""))
 	}
 	never("sources opened a gate of value or gave more than tier 2", x.Bounds.Opened)
 	never("sources moved an agent into or out of a gate that keeps out", x.Bounds.Kept)
 	never("losing a credential raised an agent that its holder praised", x.Bounds.Raised)
 	b.judge(
-		bench.AtMost(in(w, "S6 most that blame by all sources took"), x.Bounds.Drop, swayDown, "points"),
-		bench.AtMost(in(w, "G6 one hostile issuer: up"), x.Sway.Up, swayUp, "points"),
-		bench.AtMost(in(w, "G6 one hostile issuer: down"), x.Sway.Down, swayDown, "points"),
-		bench.AtMost(in(w, "G6 one issuer gone: down"), x.Sway.Gone, swayUp, "points"))
+		harness.AtMost(in(w, "S6 most that blame by all sources took"), x.Bounds.Drop, swayDown, "points"),
+		harness.AtMost(in(w, "G6 one hostile issuer: up"), x.Sway.Up, swayUp, "points"),
+		harness.AtMost(in(w, "G6 one hostile issuer: down"), x.Sway.Down, swayDown, "points"),
+		harness.AtMost(in(w, "G6 one issuer gone: down"), x.Sway.Gone, swayUp, "points"))
 }
 
 // batches judges T22.
 func (b *trustBench) batches(a *attack.Bench, out *TrustWorld) {
 	out.Batch = a.Batch()
 	x := out.Batch
-	b.judge(bench.AtLeast(in(a.World, "T22 twelve roots in one block: paths"), float64(x.Paths), 12, ""),
-		bench.AtMost(in(a.World, "T22 twelve roots in one block: loss against blocks of their own"), x.Apart-x.Mean, 0,
+	b.judge(harness.AtLeast(in(a.World, "T22 twelve roots in one block: paths"), float64(x.Paths), 12, ""),
+		harness.AtMost(in(a.World, "T22 twelve roots in one block: loss against blocks of their own"), x.Apart-x.Mean, 0,
 			"points"),
-		bench.AtMost(in(a.World, "T22 change by 600 copies without weight"), max(x.Copied-x.Mean, x.Mean-x.Copied), 0,
+		harness.AtMost(in(a.World, "T22 change by 600 copies without weight"), max(x.Copied-x.Mean, x.Mean-x.Copied), 0,
 			"points"))
 }
 
@@ -119,7 +119,7 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 	const draws = 10
 	for _, m := range attack.ChainMarginals() {
 		b.Say("who is rated on %s", m.Name)
-		c, chain := m.Population(bench.Seed), ChainCoverage{Marginals: m}
+		c, chain := m.Population(harness.Seed), ChainCoverage{Marginals: m}
 		for _, share := range []float64{0.1, 0.3, 0.5} {
 			for _, writers := range []bool{false, true} {
 				chain.Rows = append(chain.Rows, c.Cover(b.p, b.policy, share, writers, draws))
@@ -130,20 +130,20 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 		for _, r := range chain.Rows[2:4] {
 			by := map[bool]string{false: "by sources alone", true: "by sources and reviewed writers"}[r.Writers]
 			name := fmt.Sprintf("G2 %s, %s: agents with ", m.Name, by)
-			b.judge(bench.AtLeast(name+"three honest reviewers that are rated", r.Rated, 0.6, ""),
-				bench.AtLeast(name+"honest feedback that are at least thin", r.Thin, 0.5, ""))
+			b.judge(harness.AtLeast(name+"three honest reviewers that are rated", r.Rated, 0.6, ""),
+				harness.AtLeast(name+"honest feedback that are at least thin", r.Thin, 0.5, ""))
 		}
 	}
-	a, s := attack.NewBench(generated, b.p, bench.Seed), attack.NewSources(b.policy)
+	a, s := attack.NewBench(generated, b.p, harness.Seed), attack.NewSources(b.policy)
 	for _, chain := range append(chains(b.policy), 0) { // 0 stands for chains without sources of their own
 		p := a.SourcePrice(s, chain)
 		out.Prices = append(out.Prices, p)
-		b.judge(bench.Holds(fmt.Sprintf("G4 chain %d: a mean of 50 costs $%d or is out of reach", chain, least50),
+		b.judge(harness.Holds(fmt.Sprintf("G4 chain %d: a mean of 50 costs $%d or is out of reach", chain, least50),
 			p.To50 == 0 || p.To50 >= least50),
-			bench.Holds(fmt.Sprintf("G5 chain %d: sources alone open no gate of value", chain), !p.Opens))
+			harness.Holds(fmt.Sprintf("G5 chain %d: sources alone open no gate of value", chain), !p.Opens))
 	}
 	out.Lag = a.Lag(s, b.policy.Sources[0].ID)
-	b.judge(bench.AtMost("G7 epochs from a revocation to its effect", float64(out.Lag.Epochs), 1, ""))
+	b.judge(harness.AtMost("G7 epochs from a revocation to its effect", float64(out.Lag.Epochs), 1, ""))
 	for i := range uint64(4) {
 		digest, err := a.SourcedDigest(ctx, s, i)
 		if err != nil {
@@ -153,13 +153,13 @@ func (b *trustBench) coverage(ctx context.Context, generated *attack.World) erro
 			out.Digests = append(out.Digests, digest)
 		}
 	}
-	b.judge(bench.AtMost("G8 different results of four orders of ratings and credentials", float64(len(out.Digests)), 1,
+	b.judge(harness.AtMost("G8 different results of four orders of ratings and credentials", float64(len(out.Digests)), 1,
 		""))
 	var err error
 	if out.Calls, err = sourceCalls(ctx, b.policy, 10_000); err != nil {
 		return fmt.Errorf("calls of sources: %w", err)
 	}
-	b.judge(bench.AtMost("G9 calls of a node for 10,000 raters and the source with most", float64(out.Calls.Calls),
+	b.judge(harness.AtMost("G9 calls of a node for 10,000 raters and the source with most", float64(out.Calls.Calls),
 		mostSourceCalls, "calls"))
 	return nil
 }

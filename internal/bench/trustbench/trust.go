@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"repute/internal/bench/harness"
 	"slices"
 
 	"repute"
@@ -30,7 +31,7 @@ type TrustOptions struct {
 	Trials int   // of what always holds, 2,000
 	// Epoch is the number of ratings of the chain on which Program makes epochs; 0: it makes none.
 	Epoch    int
-	Program  bench.Program
+	Program  harness.Program
 	Progress io.Writer // lines for a person; nil: none
 }
 
@@ -78,7 +79,7 @@ type NegativeRule struct {
 
 // Trust measures what it takes to move a score, what it takes with other formulas,
 // how well scores tell good from bad, and what they cost.
-func Trust(ctx context.Context, o TrustOptions) (r bench.Report, err error) {
+func Trust(ctx context.Context, o TrustOptions) (r harness.Report, err error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
@@ -94,13 +95,13 @@ func Trust(ctx context.Context, o TrustOptions) (r bench.Report, err error) {
 	if err != nil {
 		return r, err
 	}
-	b := &trustBench{Progress: bench.Progress{To: o.Progress}, o: o, p: p, policy: policy}
+	b := &trustBench{Progress: harness.Progress{To: o.Progress}, o: o, p: p, policy: policy}
 	if err := b.measure(ctx); err != nil {
 		return r, err
 	}
-	r = bench.Report{Name: "trust", Machine: bench.Host(), Measurements: b.m, Targets: b.targets,
+	r = harness.Report{Name: "trust", Machine: harness.Host(), Measurements: b.m, Targets: b.targets,
 		Config: map[string]any{"params": p.Version, "params_hash": p.Hash, "tags_hash": p.TagsHash, "trials": o.Trials,
-			"curve": o.Curve, "epoch": o.Epoch, "seed": bench.Seed}}
+			"curve": o.Curve, "epoch": o.Epoch, "seed": harness.Seed}}
 	for _, t := range r.Targets {
 		b.Say("%s", t)
 	}
@@ -108,18 +109,18 @@ func Trust(ctx context.Context, o TrustOptions) (r bench.Report, err error) {
 }
 
 type trustBench struct {
-	bench.Progress
+	harness.Progress
 	o       TrustOptions
 	p       *trust.Params
 	policy  *source.Policy
 	m       TrustMeasurements
-	targets []bench.Target
+	targets []harness.Target
 }
 
-func (b *trustBench) judge(t ...bench.Target) { b.targets = append(b.targets, t...) }
+func (b *trustBench) judge(t ...harness.Target) { b.targets = append(b.targets, t...) }
 
 func (b *trustBench) measure(ctx context.Context) error {
-	generated := attack.Population(1500, 60, bench.Seed)
+	generated := attack.Population(1500, 60, harness.Seed)
 	recorded, err := b.recorded()
 	if err != nil {
 		return err
@@ -182,7 +183,7 @@ func (b *trustBench) recorded() (*attack.World, error) {
 // world attacks one world: T1 to T8, T10, T11 and T14.
 func (b *trustBench) world(w *attack.World, p *trust.Params) {
 	b.Say("attacks on %s, %d ratings", w.Name, len(w.Ratings))
-	a := attack.NewBench(w, p, bench.Seed)
+	a := attack.NewBench(w, p, harness.Seed)
 	out := TrustWorld{World: w.Name, Ratings: len(w.Ratings)}
 	b.praise(a, &out)
 	b.slander(a, &out)
@@ -195,10 +196,11 @@ func (b *trustBench) world(w *attack.World, p *trust.Params) {
 	if out.Honest > 0 {
 		share = float64(out.Rated) / float64(out.Honest)
 	}
-	b.judge(bench.AtLeast(in(w, "honest agents with eight raters of full weight that are rated"), share, 0.9, ""))
+	b.judge(harness.AtLeast(in(w, "honest agents with eight raters of full weight that are rated"), share, 0.9, ""))
 	out.Whitewash = a.Whitewash()
 	out.Price, out.Scales = a.Price(), a.Scales()
-	b.judge(bench.AtMost(in(w, "T20 loss by six ratings on other scales among twelve"), out.Scales.Inferred, 2, "points"))
+	b.judge(harness.AtMost(in(w, "T20 loss by six ratings on other scales among twelve"), out.Scales.Inferred, 2,
+		"points"))
 	b.identity(w, out)
 	b.m.Worlds = append(b.m.Worlds, out)
 }
@@ -211,7 +213,8 @@ func (b *trustBench) praise(a *attack.Bench, out *TrustWorld) {
 	try := func(most float64, outcomes ...attack.Outcome) {
 		worst := slices.MaxFunc(outcomes, func(x, y attack.Outcome) int { return cmp.Compare(x.Mean, y.Mean) })
 		out.Outcomes = append(out.Outcomes, outcomes...)
-		b.judge(bench.AtMost(in(a.World, fmt.Sprintf("%s, %d: mean", worst.Attack, worst.Size)), worst.Mean, most, "points"))
+		b.judge(harness.AtMost(in(a.World, fmt.Sprintf("%s, %d: mean", worst.Attack, worst.Size)), worst.Mean, most,
+			"points"))
 	}
 	var fresh []attack.Outcome
 	for _, n := range []int{1, 3, 10, 100, 1000, 10_000} {
@@ -250,9 +253,9 @@ func (b *trustBench) drops(a *attack.Bench, out *TrustWorld, most float64, drops
 		rejected += d.Rejected
 	}
 	out.Drops = append(out.Drops, drops...)
-	b.judge(bench.AtMost(in(a.World, fmt.Sprintf("%s, %d: worst drop", worst.Attack, worst.Size)), worst.Worst, most,
+	b.judge(harness.AtMost(in(a.World, fmt.Sprintf("%s, %d: worst drop", worst.Attack, worst.Size)), worst.Worst, most,
 		"points"),
-		bench.AtMost(in(a.World, worst.Attack+": victims rejected or shut down"), float64(rejected), 0, ""))
+		harness.AtMost(in(a.World, worst.Attack+": victims rejected or shut down"), float64(rejected), 0, ""))
 }
 
 // mixing are attacks that put together what each by itself is worth little: T17 and T18.
@@ -261,8 +264,9 @@ func (b *trustBench) mixing(a *attack.Bench, out *TrustWorld) {
 		worst := slices.MaxFunc(outcomes, func(x, y attack.Outcome) int { return cmp.Compare(x.Mean, y.Mean) })
 		best := slices.MaxFunc(outcomes, func(x, y attack.Outcome) int { return cmp.Compare(x.Tier, y.Tier) })
 		out.Outcomes = append(out.Outcomes, outcomes...)
-		b.judge(bench.AtMost(in(a.World, fmt.Sprintf("%s, %d: mean", worst.Attack, worst.Size)), worst.Mean, most, "points"),
-			bench.AtMost(in(a.World, fmt.Sprintf("%s, %d: tier", best.Attack, best.Size)), float64(best.Tier), float64(tier),
+		b.judge(harness.AtMost(in(a.World, fmt.Sprintf("%s, %d: mean", worst.Attack, worst.Size)), worst.Mean, most,
+			"points"),
+			harness.AtMost(in(a.World, fmt.Sprintf("%s, %d: tier", best.Attack, best.Size)), float64(best.Tier), float64(tier),
 				""))
 	}
 	var byRoot, byRater []attack.Outcome
@@ -289,31 +293,33 @@ func (b *trustBench) mixing(a *attack.Bench, out *TrustWorld) {
 // always tries what holds for any agent.
 func (b *trustBench) always(a *attack.Bench, out *TrustWorld) {
 	out.Bounds = a.Bounds(b.o.Trials)
-	b.judge(bench.AtMost(in(a.World, "T8 most that strangers moved a score / what the pool allows"), out.Bounds.Strangers,
+	b.judge(harness.AtMost(in(a.World, "T8 most that strangers moved a score / what the pool allows"),
+		out.Bounds.Strangers,
 		1, ""),
-		bench.AtMost(in(a.World, "T14 times that praise lowered a score"), float64(out.Bounds.Lowered), 0, ""),
-		bench.AtMost(in(a.World, "T14 times that revoking did not restore it exactly"), float64(out.Bounds.Unrestored), 0,
+		harness.AtMost(in(a.World, "T14 times that praise lowered a score"), float64(out.Bounds.Lowered), 0, ""),
+		harness.AtMost(in(a.World, "T14 times that revoking did not restore it exactly"), float64(out.Bounds.Unrestored), 0,
 			""))
 }
 
 // identity judges what has rules, T10 and T11; prices are measured.
 func (b *trustBench) identity(w *attack.World, out TrustWorld) {
 	x := out.Whitewash
-	b.judge(bench.AtMost(in(w, "T10 new agent of a bad agent's party, in every way: score above the bad one's"),
+	b.judge(harness.AtMost(in(w, "T10 new agent of a bad agent's party, in every way: score above the bad one's"),
 		x.Worst()-x.Old, 0, "points"),
-		bench.AtMost(in(w, "T10 new agent of a bad agent's party: tier"), float64(x.BestTier), 0, ""),
-		bench.AtMost(in(w, "T10 loss of who was given a bad agent, and of his customer"),
+		harness.AtMost(in(w, "T10 new agent of a bad agent's party: tier"), float64(x.BestTier), 0, ""),
+		harness.AtMost(in(w, "T10 loss of who was given a bad agent, and of his customer"),
 			x.Praised-min(x.Gifted, x.GiftedFirst, x.Customer), 0, "points"),
-		bench.AtMost(in(w, "T21 agent of a party of which one known agent in four is bad: score above the bad one's"),
+		harness.AtMost(in(w, "T21 agent of a party of which one known agent in four is bad: score above the bad one's"),
 			x.Shared[1].Score-x.Old, 0, "points"),
-		bench.AtMost(in(w, "T21 the same of one in a thousand: loss"), x.Praised-x.Shared[4].Score, 2, "points"),
-		bench.AtMost(in(w, "T10 new agent without a link: score"), x.Unlinked, 0, "points"),
-		bench.Holds(in(w, "T10 new agent without a link is not served in full"), !x.Service),
-		bench.AtMost(in(w, "T11 strangers with payments above strangers without"), out.Price.Strangers-out.Price.Unpaid, 0,
+		harness.AtMost(in(w, "T21 the same of one in a thousand: loss"), x.Praised-x.Shared[4].Score, 2, "points"),
+		harness.AtMost(in(w, "T10 new agent without a link: score"), x.Unlinked, 0, "points"),
+		harness.Holds(in(w, "T10 new agent without a link is not served in full"), !x.Service),
+		harness.AtMost(in(w, "T11 strangers with payments above strangers without"), out.Price.Strangers-out.Price.Unpaid, 0,
 			"points"))
 	for _, c := range x.Cases {
-		b.judge(bench.AtMost(in(w, "T10 "+c.Accountable+": other agent's score above the bad one's"), c.Score-c.Bad, 0, "points"),
-			bench.AtMost(in(w, "T10 "+c.Bystander+": loss"), c.Free-c.Unlimited, 2, "points"))
+		b.judge(harness.AtMost(in(w, "T10 "+c.Accountable+": other agent's score above the bad one's"), c.Score-c.Bad,
+			0, "points"),
+			harness.AtMost(in(w, "T10 "+c.Bystander+": loss"), c.Free-c.Unlimited, 2, "points"))
 	}
 }
 
@@ -322,24 +328,24 @@ func (b *trustBench) detect(w *attack.World) {
 	const leave = 1500 // ratings: each takes a walk of its own
 	d := attack.Detect(w, attack.Undated(*b.p), b.p, leave)
 	b.m.Detection = &d
-	b.judge(bench.AtLeast(in(w, "T12 AUC of bad against good parties, label edges removed"), d.AUC, 0.90, ""),
-		bench.AtLeast(in(w, "T12 the same with the first three ratings"), d.First3, 0.82, ""),
-		bench.AtLeast(in(w, "T12 AUC of the score that users see, by the shipped parameters"), d.Seen, 0.905, ""),
-		bench.AtLeast(in(w, "T12 the same score with the first three ratings"), d.SeenFirst3, 0.84, ""),
-		bench.AtLeast(in(w, "T12 lower end of the 95 % interval above the plain mean"), d.Low, 0.000001, ""),
-		bench.AtMost(in(w, "T13 leave-one-out error of the engine"), d.Error, 0.265, ""),
-		bench.AtLeast(in(w, "T13 leave-one-out correlation of the engine"), d.Pearson, 0.41, ""))
+	b.judge(harness.AtLeast(in(w, "T12 AUC of bad against good parties, label edges removed"), d.AUC, 0.90, ""),
+		harness.AtLeast(in(w, "T12 the same with the first three ratings"), d.First3, 0.82, ""),
+		harness.AtLeast(in(w, "T12 AUC of the score that users see, by the shipped parameters"), d.Seen, 0.905, ""),
+		harness.AtLeast(in(w, "T12 the same score with the first three ratings"), d.SeenFirst3, 0.84, ""),
+		harness.AtLeast(in(w, "T12 lower end of the 95 % interval above the plain mean"), d.Low, 0.000001, ""),
+		harness.AtMost(in(w, "T13 leave-one-out error of the engine"), d.Error, 0.265, ""),
+		harness.AtLeast(in(w, "T13 leave-one-out correlation of the engine"), d.Pearson, 0.41, ""))
 }
 
 func (b *trustBench) onOff() {
 	o := attack.MeasureOnOff(b.p)
 	b.m.OnOff = o
-	b.judge(bench.AtMost("T9 bad days until below 50", float64(o.Below50), 3, "days"),
-		bench.AtMost("T9 bad days until below -10", float64(o.Below10), 12, "days"),
-		bench.AtLeast("T9 good days until 50 again", float64(o.Recovery), 60, "days"))
+	b.judge(harness.AtMost("T9 bad days until below 50", float64(o.Below50), 3, "days"),
+		harness.AtMost("T9 bad days until below -10", float64(o.Below10), 12, "days"),
+		harness.AtLeast("T9 good days until 50 again", float64(o.Recovery), 60, "days"))
 	const halfLives = 4
 	b.m.VouchAge = attack.VouchAge(b.p, 2*halfLives)
-	b.judge(bench.AtMost("T19 weight by a root's only praise, four half-lives old", b.m.VouchAge[halfLives], 0.1, ""))
+	b.judge(harness.AtMost("T19 weight by a root's only praise, four half-lives old", b.m.VouchAge[halfLives], 0.1, ""))
 }
 
 // rules compares ways to weigh bad news.
@@ -355,7 +361,7 @@ func (b *trustBench) rules(w *attack.World) {
 	} {
 		p := *b.p
 		p.Negative.Factors = rule.factors
-		a, o := attack.NewBench(w, &p, bench.Seed), attack.MeasureOnOff(&p)
+		a, o := attack.NewBench(w, &p, harness.Seed), attack.MeasureOnOff(&p)
 		b.m.Negatives = append(b.m.Negatives,
 			NegativeRule{Rule: rule.name, Chosen: slices.Equal(rule.factors, b.p.Negative.Factors),
 				One: a.SlanderByRaters(1).Worst, Three: a.SlanderByRaters(3).Worst, Below50: o.Below50, Below10: o.Below10,
@@ -378,7 +384,7 @@ func (b *trustBench) digests(ctx context.Context, w *attack.World) error {
 		b.m.Digests = append(b.m.Digests, digest)
 	}
 	slices.Sort(b.m.Digests)
-	b.judge(bench.AtMost("T15 different results of six orders, on one and two processors, one by one and in one pass",
+	b.judge(harness.AtMost("T15 different results of six orders, on one and two processors, one by one and in one pass",
 		float64(len(seen)), 1, ""))
 	return nil
 }
@@ -415,10 +421,10 @@ func (b *trustBench) cost(ctx context.Context) error {
 	b.m.Personal = MeasurePersonal(edges, b.p)
 	name := fmt.Sprintf(" of %d ratings", c.Edges)
 	part := float64(min(c.Edges, costEdges)) / costEdges // a shorter curve is held to its part, not below a tenth
-	b.judge(bench.AtMost("T16 full recomputation"+name, c.Total(), costSeconds*max(part, 0.1), "s"),
-		bench.AtMost("T16 memory while recomputing"+name, c.Memory, costMB, "MB"),
-		bench.AtMost("T16 one event", c.Event, costEventMS, "ms"),
-		bench.AtMost(fmt.Sprintf("T16 one event at an agent of %d ratings", LargeRatings), c.Large, costLargeMS, "ms"),
-		bench.AtMost(fmt.Sprintf("score by a caller's hundred roots, %d ratings", edges), b.m.Personal, personalMS, "ms"))
+	b.judge(harness.AtMost("T16 full recomputation"+name, c.Total(), costSeconds*max(part, 0.1), "s"),
+		harness.AtMost("T16 memory while recomputing"+name, c.Memory, costMB, "MB"),
+		harness.AtMost("T16 one event", c.Event, costEventMS, "ms"),
+		harness.AtMost(fmt.Sprintf("T16 one event at an agent of %d ratings", LargeRatings), c.Large, costLargeMS, "ms"),
+		harness.AtMost(fmt.Sprintf("score by a caller's hundred roots, %d ratings", edges), b.m.Personal, personalMS, "ms"))
 	return nil
 }

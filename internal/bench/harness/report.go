@@ -1,13 +1,11 @@
-// Package bench measures the product as its users run it: another process of the
-// same program, a real Postgres, a node that answers over HTTP. A measurement ends
-// in a Report, whose Targets say whether it was good enough.
-package bench
+package harness
 
 import (
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -97,8 +95,8 @@ type Machine struct {
 // Host describes this machine.
 func Host() Machine {
 	m := Machine{System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version(),
-		CPU: field("/proc/cpuinfo", "model name"), Settings: map[string]string{}}
-	_, _ = fmt.Sscan(field("/proc/meminfo", "MemTotal"), &m.MemoryMB) // 0 on other systems
+		CPU: Field("/proc/cpuinfo", "model name"), Settings: map[string]string{}}
+	_, _ = fmt.Sscan(Field("/proc/meminfo", "MemTotal"), &m.MemoryMB) // 0 on other systems
 	m.MemoryMB /= 1024
 	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
 		_, _ = fmt.Sscan(string(raw), &m.Load)
@@ -125,8 +123,8 @@ func machine(ctx context.Context, conn *pgx.Conn) (Machine, error) {
 	return m, err
 }
 
-// field reads a "name: value" line of a file under /proc, "" where there is none.
-func field(path, name string) string {
+// Field reads a "name: value" line of a file under /proc, "" where there is none.
+func Field(path, name string) string {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return ""
@@ -139,9 +137,9 @@ func field(path, name string) string {
 	return ""
 }
 
-// median is the middle value, the mean of the two in the middle of an even number,
+// Median is the middle value, the mean of the two in the middle of an even number,
 // and 0 of none.
-func median(values []float64) float64 {
+func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}
@@ -151,4 +149,14 @@ func median(values []float64) float64 {
 		return sorted[at]
 	}
 	return (sorted[at-1] + sorted[at]) / 2
+}
+
+// WriteConfig writes a configuration into a new temporary directory.
+func WriteConfig(text string) (path string, err error) {
+	dir, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return "", fmt.Errorf("configure: %w", err)
+	}
+	path = filepath.Join(dir, "repute.yaml")
+	return path, os.WriteFile(path, []byte(text), 0o600)
 }

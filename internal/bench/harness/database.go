@@ -1,4 +1,4 @@
-package bench
+package harness
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"repute/store"
 )
 
-// postgres is a private server, with the product's own settings, that gives out
+// Server is a private server, with the product's own settings, that gives out
 // empty migrated databases.
-type postgres struct {
+type Server struct {
 	server *pg.Server
 	admin  *pgx.Conn
 	url    *url.URL
@@ -29,23 +29,23 @@ type postgres struct {
 // template is the migrated database that others are copies of.
 const template = "bench_template"
 
-// onServer runs a benchmark on a private server, which counts statements where that is asked for and the
+// OnServer runs a benchmark on a private server, which counts statements where that is asked for and the
 // server has the library for it, and completes its report.
-func onServer(ctx context.Context, say Progress, r Report, counting bool,
-	run func(*postgres) (measurements any, targets []Target, err error)) (_ Report, err error) {
+func OnServer(ctx context.Context, say Progress, r Report, counting bool,
+	run func(*Server) (measurements any, targets []Target, err error)) (_ Report, err error) {
 	o := pg.Options{Log: slog.New(slog.DiscardHandler)}
 	if counting {
 		o.Settings = map[string]string{"shared_preload_libraries": "pg_stat_statements"}
 	}
-	server, err := startPostgres(ctx, o)
+	server, err := StartServer(ctx, o)
 	if err != nil && counting && ctx.Err() == nil {
 		o.Settings = nil
-		server, err = startPostgres(ctx, o)
+		server, err = StartServer(ctx, o)
 	}
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, server.stop()) }()
+	defer func() { err = errors.Join(err, server.Stop()) }()
 	if r.Machine, err = machine(ctx, server.admin); err != nil {
 		return r, err
 	}
@@ -58,19 +58,19 @@ func onServer(ctx context.Context, say Progress, r Report, counting bool,
 	return r, nil
 }
 
-func startPostgres(ctx context.Context, o pg.Options) (*postgres, error) {
+func StartServer(ctx context.Context, o pg.Options) (*Server, error) {
 	server, err := pg.Start(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	p := &postgres{server: server}
+	p := &Server{server: server}
 	if err := p.prepare(ctx); err != nil {
-		return nil, errors.Join(err, p.stop())
+		return nil, errors.Join(err, p.Stop())
 	}
 	return p, nil
 }
 
-func (p *postgres) prepare(ctx context.Context) (err error) {
+func (p *Server) prepare(ctx context.Context) (err error) {
 	if p.url, err = url.Parse(p.server.URL()); err != nil {
 		return fmt.Errorf("server's url: %w", err)
 	}
@@ -83,14 +83,14 @@ func (p *postgres) prepare(ctx context.Context) (err error) {
 	return store.Migrate(ctx, p.urlOf(template))
 }
 
-func (p *postgres) urlOf(name string) string {
+func (p *Server) urlOf(name string) string {
 	u := *p.url
 	u.Path = "/" + name
 	return u.String()
 }
 
-// stop ends the server and removes its files.
-func (p *postgres) stop() error {
+// Stop ends the server and removes its files.
+func (p *Server) Stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	var err error
@@ -100,49 +100,49 @@ func (p *postgres) stop() error {
 	return errors.Join(err, p.server.Stop(ctx))
 }
 
-// database is an empty migrated database with a connection to look into it.
-type database struct {
+// Database is an empty migrated database with a connection to look into it.
+type Database struct {
 	*pgx.Conn
-	server *postgres
+	server *Server
 	name   string
-	url    string
+	URL    string
 }
 
-// fresh makes a database and writes everything dirty out first, so that no
+// Fresh makes a database and writes everything dirty out first, so that no
 // measurement pays for the one before.
-func (p *postgres) fresh(ctx context.Context) (*database, error) {
+func (p *Server) Fresh(ctx context.Context) (*Database, error) {
 	p.count++
-	d := &database{server: p, name: fmt.Sprintf("bench_%d", p.count)}
-	d.url = p.urlOf(d.name)
+	d := &Database{server: p, name: fmt.Sprintf("bench_%d", p.count)}
+	d.URL = p.urlOf(d.name)
 	for _, sql := range []string{"create database " + d.name + " template " + template, "checkpoint"} {
 		if _, err := p.admin.Exec(ctx, sql); err != nil {
 			return nil, fmt.Errorf("fresh database: %w", err)
 		}
 	}
 	var err error
-	if d.Conn, err = pgx.Connect(ctx, d.url); err != nil {
+	if d.Conn, err = pgx.Connect(ctx, d.URL); err != nil {
 		return nil, fmt.Errorf("fresh database: %w", err)
 	}
 	return d, nil
 }
 
-// drop removes the database.
-func (d *database) drop(ctx context.Context) error {
+// Drop removes the database.
+func (d *Database) Drop(ctx context.Context) error {
 	err := d.Close(ctx)
 	_, e := d.server.admin.Exec(ctx, "drop database "+d.name+" with (force)")
 	return errors.Join(err, e)
 }
 
 // wal is the position of the server's log, for differences, in bytes.
-func (p *postgres) wal(ctx context.Context) (at int64, err error) {
+func (p *Server) wal(ctx context.Context) (at int64, err error) {
 	err = p.admin.QueryRow(ctx, "select (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&at)
 	return at, err
 }
 
-// cpu is the processor time that the sessions now open in the database have used,
+// CPU is the processor time that the sessions now open in the database have used,
 // 0 where the system has no such figure. Unlike the clock it does not depend on what
 // else the machine does.
-func (d *database) cpu(ctx context.Context) (total time.Duration, err error) {
+func (d *Database) CPU(ctx context.Context) (total time.Duration, err error) {
 	rows, err := d.Query(ctx, "select pid from pg_stat_activity where datname = current_database()")
 	if err != nil {
 		return 0, fmt.Errorf("sessions: %w", err)
@@ -172,8 +172,8 @@ func processorTime(pid int) (total time.Duration) {
 	return total
 }
 
-// value reads one value.
-func value[T any](ctx context.Context, d *database, sql string, args ...any) (v T, err error) {
+// Value reads one value.
+func Value[T any](ctx context.Context, d *Database, sql string, args ...any) (v T, err error) {
 	if err := d.QueryRow(ctx, sql, args...).Scan(&v); err != nil {
 		return v, fmt.Errorf("%.40s: %w", sql, err)
 	}
