@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"math/big"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -129,19 +131,9 @@ func (w *work) decide(ctx context.Context) error {
 	return nil
 }
 
-// joined is the first reasons as one text, or another text without reasons.
+// joined returns reasons as one text, of at most a thousand characters, or another text without reasons.
 func joined(reasons []string, none string) string {
-	text := ""
-	for i, r := range reasons {
-		if i > 0 {
-			text += "; "
-		}
-		text += r
-	}
-	if text == "" {
-		return none
-	}
-	return fmt.Sprintf("%.1000s", text)
+	return fmt.Sprintf("%.1000s", cmp.Or(strings.Join(reasons, "; "), none))
 }
 
 // identify finds out who asks. The payer of a payment is proved in step 3.
