@@ -58,6 +58,7 @@ func OnServer(ctx context.Context, say Progress, r Report, counting bool,
 	return r, nil
 }
 
+// StartServer starts a private server. Server.Stop ends it.
 func StartServer(ctx context.Context, o pg.Options) (*Server, error) {
 	server, err := pg.Start(ctx, o)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"repute/store"
 )
 
+// TrustCommand returns `repute trust` with its subcommands.
 func TrustCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "trust", Short: "tell how much of what was said of agents counts"}
 	cmd.AddCommand(coverageCommand(p))

@@ -15,6 +15,7 @@ import (
 	"repute/trust/rootfile"
 )
 
+// EvidenceCommand returns `repute evidence` with its subcommands.
 func EvidenceCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evidence",

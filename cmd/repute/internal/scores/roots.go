@@ -22,6 +22,7 @@ import (
 	"repute/trust/rootfile"
 )
 
+// RootsCommand returns `repute roots` with its subcommands.
 func RootsCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "roots",

@@ -24,6 +24,7 @@ import (
 	"repute/trust/engine"
 )
 
+// ScoreCommand returns `repute score` with its subcommands.
 func ScoreCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "score", Short: "tell what scores are made of, and make them again"}
 	cmd.AddCommand(scoreExplainCommand(p), scoreReplayCommand(p))
