@@ -14,10 +14,10 @@ import (
 	"math/big"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"repute"
+	"repute/internal/indexclient"
 	"repute/store"
 	"repute/store/walletdb"
 	"repute/x402"
@@ -26,7 +26,7 @@ import (
 // Options configure a Payer.
 type Options struct {
 	Index string       // base URL of the index that is asked whom to trust
-	API   *http.Client // that reaches the index; http.DefaultClient when nil
+	API   *http.Client // that reaches the index; one of its own when nil
 	HTTP  *http.Client // that reaches servers; http.DefaultClient when nil. Redirects are not followed
 	// Keys returns the key that pays on a chain; repute.ErrNotFound where none does.
 	Keys  func(chainID uint64) (x402.Signer, error)
@@ -51,17 +51,17 @@ type Payer struct {
 
 // New returns a Payer. repute.ErrInvalid where the index is no URL.
 func New(db *store.DB, o Options) (*Payer, error) {
-	if u, err := url.Parse(o.Index); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, repute.Invalid("index", fmt.Sprintf("%.100q is no URL", o.Index), "e.g. http://127.0.0.1:8080")
+	api, err := indexclient.New(o.Index, o.API)
+	if err != nil {
+		return nil, err
 	}
-	o.API, o.HTTP = cmp.Or(o.API, http.DefaultClient), cmp.Or(o.HTTP, http.DefaultClient)
-	direct := *o.HTTP // a payment MUST NOT follow a redirect to another host
+	direct := *cmp.Or(o.HTTP, http.DefaultClient) // a payment MUST NOT follow a redirect to another host
 	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	o.HTTP = &direct
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Payer{db: db, index: index{strings.TrimRight(o.Index, "/"), o.API}, o: o}, nil
+	return &Payer{db: db, index: index{api}, o: o}, nil
 }
 
 // Request is what is asked of a server.
