@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"net/url"
 	"os"
@@ -66,18 +65,6 @@ the receipt to standard error; receipts are stored.`,
 	return cmd
 }
 
-// dollars reads an amount of dollars exactly.
-func dollars(field, text string) (repute.Micros, error) {
-	whole, fraction, _ := strings.Cut(text, ".")
-	if whole != "" && len(whole) <= 9 && len(fraction) <= 6 && strings.Trim(whole+fraction, "0123456789") == "" {
-		n, ok := new(big.Int).SetString(whole+fraction+strings.Repeat("0", 6-len(fraction)), 10)
-		if ok && n.IsInt64() {
-			return repute.Micros(n.Int64()), nil
-		}
-	}
-	return 0, repute.Invalid(field, fmt.Sprintf("%.40q is no amount", text), "dollars, at most six digits after the point")
-}
-
 // request is what is asked for.
 func (f *payFlags) request(p *cli.Program, address string) (payer.Request, error) {
 	r := payer.Request{Method: strings.ToUpper(f.method), URL: address, Body: []byte(f.data)}
@@ -109,7 +96,7 @@ func (f *payFlags) options(c *config.Config, w *wallet.Wallet, list []wallet.Cha
 		field, text string
 		into        *repute.Micros
 	}{{"max", f.max, &o.MaxCall}, {"max-host", f.maxHost, &o.MaxHost}, {"max-day", f.maxDay, &o.MaxDay}} {
-		if *cap.into, err = dollars(cap.field, cap.text); err != nil {
+		if *cap.into, err = repute.ParseDollars(cap.field, cap.text); err != nil {
 			return o, err
 		}
 	}
