@@ -62,6 +62,7 @@ the receipt to standard error; receipts are stored.`,
 	set.StringVar(&f.method, "method", "", "GET, or POST where there is data")
 	set.StringVar(&f.data, "data", "", "JSON that is sent; @FILE reads a file")
 	set.BoolVar(&f.json, "json", false, "print answer and receipt as one JSON object")
+	cmd.AddCommand(payListCommand(p))
 	return cmd
 }
 
