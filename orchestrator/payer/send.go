@@ -110,7 +110,7 @@ func (p *Payer) ended(ctx context.Context, r *Request, b *walletdb.Purchase, pay
 	error) {
 	s, settled := x402.SettlementOf(a.Header)
 	if refusedBy(&a, &s, settled) {
-		reason := fmt.Sprintf("%s does not accept the payment (status %d, %.100s)", b.Host, a.Status, s.ErrorReason)
+		reason := fmt.Sprintf("%s does not accept the payment (status %d, %.100q)", b.Host, a.Status, whyRefused(&a, &s))
 		if len(b.Receipt) > 0 && string(b.Receipt) != "null" {
 			reason = fmt.Sprintf("%s was paid, and does not give its answer again (status %d)", b.Host, a.Status)
 		}
@@ -136,6 +136,18 @@ func (p *Payer) ended(ctx context.Context, r *Request, b *walletdb.Purchase, pay
 		return a, fmt.Errorf("receipt: %w", err)
 	}
 	return a, walletdb.EndPurchase(ctx, p.db, b.ID, text, "")
+}
+
+// whyRefused is the server's own reason: that of its settlement, or of its new demand.
+func whyRefused(a *Answer, s *x402.Settlement) string {
+	if s.ErrorReason != "" {
+		return string(s.ErrorReason)
+	}
+	demand, _, err := x402.DemandOf(a.Header, a.Body)
+	if err != nil {
+		return ""
+	}
+	return demand.Error
 }
 
 // refusedBy reports whether a server refused a payment.
