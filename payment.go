@@ -2,8 +2,11 @@ package repute
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -228,6 +231,18 @@ func (r Registration) Payees(chainID uint64) (out []common.Address) {
 
 // String writes dollars exactly, e.g. "12.5".
 func (m Micros) String() string { return Amount{big.NewInt(int64(m)), 6}.Decimal() }
+
+// ParseDollars reads an amount of US dollars exactly, e.g. "0.05". The error is ErrInvalid and names
+// the field.
+func ParseDollars(field, text string) (Micros, error) {
+	whole, fraction, _ := strings.Cut(text, ".")
+	if whole != "" && len(whole) <= 9 && len(fraction) <= 6 && strings.Trim(whole+fraction, "0123456789") == "" {
+		if n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", 6-len(fraction)), 10, 64); err == nil {
+			return Micros(n), nil
+		}
+	}
+	return 0, Invalid(field, fmt.Sprintf("%.40q is no amount", text), "dollars, at most six digits after the point")
+}
 
 // RatingPayment sets the amount that counts for a rating, 0 for none.
 type RatingPayment struct {

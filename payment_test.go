@@ -2,12 +2,15 @@ package repute_test
 
 import (
 	"encoding/json"
+	"errors"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"pgregory.net/rapid"
 
 	"repute"
 )
@@ -127,5 +130,21 @@ func TestRegistrationPayees(t *testing.T) {
 	r.Extra = map[string]json.RawMessage{"payTo": json.RawMessage(`3`), "x402": json.RawMessage(`true`)}
 	if got := r.Payees(8453); !slices.Equal(got, want[:1]) {
 		t.Errorf("payees %v, want %v", got, want[:1])
+	}
+}
+
+// TestParseDollars: what is written is read exactly, and nothing else is an amount.
+func TestParseDollars(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := repute.Micros(rapid.Int64Range(0, 999_999_999_999_999).Draw(t, "millionths"))
+		if got, err := repute.ParseDollars("max", m.String()); err != nil || got != m {
+			t.Errorf("%s is read as %d: %v", m, got, err)
+		}
+	})
+	for _, text := range []string{"", ".", ".5", "-1", "+1", "1e3", "1,5", "0.0000001", "1234567890", "1.2.3", " 1", "0x1", "١"} {
+		if got, err := repute.ParseDollars("max", text); !errors.Is(err, repute.ErrInvalid) || !strings.HasPrefix(err.Error(), "max:") {
+			t.Errorf("%q is read as %d: %v", text, got, err)
+		}
 	}
 }

@@ -170,6 +170,7 @@ const (
 	CallHTTP         CallKind = "http"
 	CallChain        CallKind = "chain_read"
 	CallTransaction  CallKind = "transaction"
+	CallPayment      CallKind = "payment" // a request that was paid for, if the server demanded it
 	CallSubRun       CallKind = "sub_run"
 	CallDryRun       CallKind = "dry_run"
 	CallVerification CallKind = "verification"

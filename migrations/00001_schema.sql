@@ -1134,7 +1134,7 @@ create table run_calls (
     run_id     text        not null references runs on delete cascade,
     step_id    text        not null,
     key        text        not null,
-    kind       text        not null check (kind in ('tool', 'http', 'chain_read', 'transaction', 'sub_run', 'dry_run', 'verification', 'refused')),
+    kind       text        not null check (kind in ('tool', 'http', 'chain_read', 'transaction', 'payment', 'sub_run', 'dry_run', 'verification', 'refused')),
     ref        text        not null,
     summary    text        not null,
     chain_id   bigint      not null,
@@ -1291,9 +1291,11 @@ create unique index acts_one_identity on acts (chain_id, agent)
     where (kind = 'identity') and (ended_at is null);
 create index acts_open on acts (created_at)
     where ended_at is null;
+create index acts_task on acts ((request->>'task'))
+    where kind = 'purchase';
 comment on table acts is
     'Operator actions, outside any run. Their transactions are intents with the ids ID/1, ID/2 …; those of kind '
-    'purchase pay for answers by x402 and have none.';
+    'purchase pay for answers by x402, also in runs, and have none.';
 comment on column acts.key is 'Idempotency key of the request; null without one.';
 comment on column acts.agent is 'Slug; empty for none.';
 comment on column acts.transactions is 'As they were simulated.';

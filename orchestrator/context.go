@@ -31,8 +31,8 @@ import (
 type Context struct {
 	RunID, TaskID, ParentRunID string
 	OperatorWallet             string
-	// Services are the capabilities of the runtime: tools, the names that Tool accepts, and chains,
-	// the ids of the trust and the execution chain.
+	// Services are the capabilities of the runtime: tools, the names that Tool accepts, chains, the ids
+	// of the trust and the execution chain, and payments, the bounds of Pay where it is allowed.
 	Services  map[string]any
 	Budget    policy.Budget
 	Threshold policy.Threshold
@@ -77,8 +77,12 @@ func (w *work) context(phase repute.Phase, step string) *Context {
 
 // services returns the capabilities that agents may use.
 func (e *Engine) services() map[string]any {
-	return map[string]any{"tools": slices.Sorted(maps.Keys(e.o.Tools)),
+	out := map[string]any{"tools": slices.Sorted(maps.Keys(e.o.Tools)),
 		"chains": map[string]uint64{"trust": e.o.TrustChain, "execution": e.o.ExecutionChain}}
+	if s := e.o.Policy().Spending(); e.o.Payer != nil && s.Allowed() {
+		out["payments"] = map[string]any{"maxCall": s.MaxCall.String(), "maxTask": s.MaxTask.String(), "minScore": s.MinScore}
+	}
+	return out
 }
 
 // close ends the use of a Context.

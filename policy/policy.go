@@ -33,6 +33,8 @@ type File struct {
 	// SendWithoutDryRun lets agents in other programs send transactions that they did not show
 	// in a dry run.
 	SendWithoutDryRun bool `yaml:"sendWithoutDryRun"`
+	// Payments let agents pay for answers by x402. Nil: nothing is paid.
+	Payments *Payments `yaml:"payments"`
 	// Default is the effect when no rule applies: allow when empty.
 	Default Effect `yaml:"default"`
 	Rules   []Rule `yaml:"rules"`
@@ -51,6 +53,7 @@ type Policy struct {
 	text   []byte
 	file   File
 	limits Budget
+	spend  Spending
 	hash   [sha256.Size]byte
 	rules  []program
 	worth  map[asset]price
@@ -102,6 +105,9 @@ func Parse(text []byte) (*Policy, error) {
 	}
 	p.limits = p.file.Limits.Or(DefaultBudget())
 	var err error
+	if p.spend, err = p.file.Payments.spending(); err != nil {
+		return nil, err
+	}
 	if p.worth, err = p.file.Trust.prices(); err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ import (
 type crew struct {
 	members  []*member
 	treasury common.Address
+	coin     coin
 	owner    devnet.Account // of the treasury
 	operator devnet.Account // who executes for the payer
 }
@@ -51,22 +52,26 @@ const (
 	crewPerDay     = params.Ether / 10
 )
 
-// demoPolicy leaves tasks to a person that ask for one.
+// demoPolicy leaves tasks to a person that ask for one, and lets agents pay for answers of agents that
+// the demo's index trusts.
 const demoPolicy = `version: "1"
+payments: {index: %q, maxCall: "0.05", maxTask: "0.10", minScore: 20}
 rules:
   - {id: asked-for, when: '"ask" in task.tags && agent.slug == task.coordinator', effect: require_approval, reason: tasks with the tag ask are looked at}
 `
 
-// settleCrew registers the crew, has the watchtowers rate it and founds the treasury.
-func settleCrew(ctx context.Context, chain *devnet.Devnet, docs *devnet.Documents) (*crew, error) {
+// settleCrew registers the crew, has the watchtowers rate it, founds the treasury and deploys the token.
+// selling is the address at which the seller sells.
+func settleCrew(ctx context.Context, chain *devnet.Devnet, docs *devnet.Documents, selling string) (*crew, error) {
 	c := &crew{owner: chain.Account(crewAccounts), operator: chain.Account(crewAccounts + 1)}
-	for i, slug := range append(agents.Names(), weather) {
+	for i, slug := range append(agents.Names(), weather, seller) {
 		c.members = append(c.members, &member{slug: slug, owner: chain.Account(crewAccounts + 2 + 2*i),
 			wallet: chain.Account(crewAccounts + 3 + 2*i)})
 	}
+	c.coin.settler = chain.Account(crewAccounts + 2 + 2*len(c.members))
 	steps := []func(*devnet.Devnet, *devnet.Batch){
 		func(chain *devnet.Devnet, b *devnet.Batch) { c.register(docs, b) },
-		func(chain *devnet.Devnet, b *devnet.Batch) { c.setWallets(b); c.found(b) },
+		func(chain *devnet.Devnet, b *devnet.Batch) { c.setWallets(b); c.found(b); c.deployCoin(b) },
 		func(chain *devnet.Devnet, b *devnet.Batch) { c.rate(chain, b) },
 	}
 	for i, fill := range steps {
@@ -80,10 +85,11 @@ func settleCrew(ctx context.Context, chain *devnet.Devnet, docs *devnet.Document
 			for j, id := range mined.Registered() {
 				c.members[j].id = id
 			}
-			c.publish(chain.Chain(), docs)
+			c.publish(chain.Chain(), docs, selling)
 		}
 		if i == 1 {
 			c.treasury = mined.Receipts[len(c.members)].ContractAddress
+			c.coin.at = mined.Receipts[len(c.members)+1].ContractAddress
 		}
 	}
 	return c, c.fund(ctx, chain)
@@ -98,13 +104,15 @@ func (c *crew) register(docs *devnet.Documents, b *devnet.Batch) {
 }
 
 // publish writes what the crew's URIs lead to, now that its ids are known.
-func (c *crew) publish(chain repute.Chain, docs *devnet.Documents) {
+func (c *crew) publish(chain repute.Chain, docs *devnet.Documents, selling string) {
 	for _, m := range c.members {
 		services := []map[string]any{{"name": "openfi-api", "endpoint": docs.URL() + crewPath(m.slug, "agent.json")}}
 		if m.slug == weather {
 			services = []map[string]any{{"name": "web", "endpoint": docs.URL() + crewPath(weather, "forecast")}}
 			docs.Serve(crewPath(weather, "forecast"), "application/json",
 				[]byte(`{"place":"harbor","wind":"4 Bft","rain":false}`))
+		} else if m.slug == seller {
+			services = []map[string]any{{"name": "web", "endpoint": forecastURL(selling)}}
 		} else if a, err := agents.New(m.slug, agents.Self{ID: m.identity(chain), Wallet: m.wallet.Address,
 			Owner: m.owner.Address}, agents.Options{}); err == nil {
 			docs.Serve(crewPath(m.slug, "agent.json"), "application/json", encoded(a.Info().Manifest))
@@ -157,6 +165,7 @@ func (c *crew) fund(ctx context.Context, chain *devnet.Devnet) error {
 	b.Send(c.owner, &c.treasury, treasury.PackSetPolicy(payer, true, c.operator.Address, big.NewInt(crewPerPayment),
 		big.NewInt(crewPerDay), new(big.Int)))
 	b.Send(c.owner, &c.treasury, treasury.PackSetCall(payer, c.member(weather).wallet.Address, [4]byte{}, true))
+	c.mint(b)
 	if _, err := b.Mine(ctx); err != nil {
 		return fmt.Errorf("fund the demo's treasury: %w", err)
 	}
@@ -195,8 +204,9 @@ func (c *crew) member(slug string) *member {
 func (m *member) ref(chain uint64) string { return fmt.Sprintf("%d:%d", chain, m.id) }
 
 // equip writes the crew's keys into files of dir and returns the configuration of the
-// orchestrator with them. The keys derive from a public seed: the files are private anyway.
-func (c *crew) equip(dir string, chain repute.Chain) (map[string]any, error) {
+// orchestrator with them, whose agents ask the index at a URL before they pay. The keys derive from a
+// public seed: the files are private anyway.
+func (c *crew) equip(dir string, chain repute.Chain, index string) (map[string]any, error) {
 	var failed error
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -208,13 +218,14 @@ func (c *crew) equip(dir string, chain repute.Chain) (map[string]any, error) {
 	}
 	working, identities := map[string]string{}, map[string]string{}
 	for _, m := range c.members {
-		if m.slug != weather {
+		if m.slug != weather && m.slug != seller {
 			working[m.slug], identities[m.slug] = m.ref(chain.ID), key(m.slug, m.wallet)
 		}
 	}
+	identities[settlerSlug] = key(settlerSlug, c.coin.settler)
 	wallet := map[string]any{"chain": fmt.Sprint(chain.ID), "treasury": c.treasury.Hex(),
 		"operator": key("operator", c.operator), "owner": key("owner", c.owner),
 		"identities": identities}
 	return map[string]any{"agents": working, "wallets": []any{wallet}, "coordinator": agents.Coordinator,
-		"policy": write("policy.yaml", demoPolicy)}, failed
+		"policy": write("policy.yaml", fmt.Sprintf(demoPolicy, index))}, failed
 }

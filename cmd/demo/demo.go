@@ -32,6 +32,8 @@ type demo struct {
 	dir    string // of the files that the product reads
 	crew   *crew
 	rival  net.Listener // of the agent that the ring praises
+	// selling is the address of the runtime that sells forecasts.
+	selling string
 }
 
 // newDemo checks the options and chooses the address of the API.
@@ -82,7 +84,10 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.chain.Close()) }()
-	if d.crew, err = settleCrew(ctx, d.chain, d.docs); err != nil {
+	if d.selling, err = freeAddress("127.0.0.1:0"); err != nil {
+		return err
+	}
+	if d.crew, err = settleCrew(ctx, d.chain, d.docs, d.selling); err != nil {
 		return err
 	}
 	if d.rival, err = listenRival(); err != nil {
@@ -96,7 +101,11 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return d.serve(ctx, config)
+	agent, err := d.writeSeller()
+	if err != nil {
+		return err
+	}
+	return d.serve(ctx, config, agent)
 }
 
 func stopDatabase(s *pg.Server) error {
@@ -117,12 +126,15 @@ func startChain(ctx context.Context) (*devnet.Devnet, error) {
 	return devnet.Start(ctx, devnet.Options{Port: port, Seed: "demo"})
 }
 
-// serve runs the product while the population acts.
-func (d *demo) serve(ctx context.Context, config string) error {
+// serve runs the product, and the runtime of the agent that a file describes, while the population acts.
+func (d *demo) serve(ctx context.Context, config, agent string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.product(ctx, "serve", "--config", config, "--log-format", d.logFormat) })
+	g.Go(func() error {
+		return d.product(ctx, "agent", "serve", "--config", agent, "--main-config", config)
+	})
 	g.Go(func() error {
 		defer cancel() // the life's end is the demo's
 		d.progress("populating the chain")
@@ -223,6 +235,7 @@ func (d *demo) verify(ctx context.Context, p *population.Population) error {
 		return err
 	}
 	v.tasks(tasks)
+	v.sold(tasks.Sold)
 	d.caps(ctx, v)
 	summary := struct {
 		OK bool `json:"ok"`
@@ -318,7 +331,7 @@ Follow the same chain from another process, with an index of its own:
   repute roots import %[9]s --config %[6]s
   SSL_CERT_FILE=%[13]s repute serve --config %[6]s
 
-One file of its ipfs gateway is wrong on purpose: the log warns of it. Two tasks are given now:
+One file of its ipfs gateway is wrong on purpose: the log warns of it. Three tasks are given now:
 
 `, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey(), follow, d.dbURL, d.tokens[demoOperate],
 		filepath.Join(filepath.Dir(follow), followerRoots),

@@ -74,6 +74,7 @@ func TestDemoOnce(t *testing.T) {
 	for kind, atLeast := range map[string]int{"owner": 40, "feedback": 350, "summary": 100, "validation": 10,
 		"rated agents": wantRated, "score that a ring bought": 1,
 		"task for an agent that is rated well": 1, "task for an agent that a ring praises": 1,
+		"task that buys a forecast": 1, "units that the seller has": 1, "payment that proves the rating": 1,
 		"posted ratings in the index": 1, "payment": 1, "roles that set caps": 4, "score that a report lifted": 1} {
 		if summary.Checked[kind] < atLeast {
 			t.Errorf("only %d comparisons of %s", summary.Checked[kind], kind)

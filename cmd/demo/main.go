@@ -1,6 +1,7 @@
 // Command demo shows repute at work on one machine: it starts a private Postgres, an Ethereum
 // chain with the three registries and a population, a server for their documents, and the binary
-// of the product on top. Nothing is kept.
+// of the product on top, twice: as the service, and as the runtime of an agent that is paid. Nothing
+// is kept.
 package main
 
 import (
@@ -59,8 +60,8 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 		Use:   "demo",
 		Short: "everything on one machine: chain, agents, index, API",
 		Long: `Starts a private Postgres, an Ethereum chain with the three registries, a
-population of agents, clients and validators, a server for their documents, and
-repute on top. Nothing is kept.
+population of agents, clients and validators, a server for their documents,
+repute on top, and a runtime of an agent that is paid. Nothing is kept.
 
 With --once it compares every answer of the API with the chain's own view
 functions, prints a JSON summary and exits with 1 where an answer differs.`,

@@ -43,7 +43,7 @@ func (d *demo) authority() string { return filepath.Join(d.dir, "documents.pem")
 // documents and agents, and returns its path.
 func (d *demo) configure() (string, error) {
 	chain := d.chain.Chain()
-	orchestrator, err := d.crew.equip(d.dir, chain)
+	orchestrator, err := d.crew.equip(d.dir, chain, d.base)
 	if err != nil {
 		return "", err
 	}
@@ -59,12 +59,13 @@ func (d *demo) configure() (string, error) {
 		"listen": d.listen, "roles": []string{"indexer", "documents", "trust", "api", "orchestrator"}, "rate": -1,
 		"default_chain": chain.ID,
 		"log_level":     d.logLevel,
-		"allow_hosts":   []string{d.docs.Host()}, "ipfs_gateways": []string{d.docs.URL()},
+		"allow_hosts":   []string{d.docs.Host(), d.selling}, "ipfs_gateways": []string{d.docs.URL()},
 		"signing":      map[string]any{"key": "file:" + signing},
 		"orchestrator": orchestrator,
 		"chains": []any{map[string]any{"name": chain.Name, "id": chain.ID, "identity": chain.Identity.Hex(),
 			"reputation":  chain.Reputation.Hex(),
-			"validations": validations, "start_block": chain.StartBlock, "rpc": d.chain.RPCURL()}},
+			"validations": validations, "start_block": chain.StartBlock, "rpc": d.chain.RPCURL(),
+			"stablecoins": d.crew.stablecoins()}},
 	})
 	if err != nil {
 		return "", err

@@ -28,7 +28,7 @@ const (
 	rivalSlug = "axi-agent"
 )
 
-// shown is what became of the demo's two tasks.
+// shown is what became of the demo's tasks.
 type shown struct {
 	Accepted taskShown       `json:"accepted"`
 	Rejected taskShown       `json:"rejected"`
@@ -38,6 +38,7 @@ type shown struct {
 	// Before and After are the score of the agent that the reporter measured.
 	Before float64 `json:"scoreBefore"`
 	After  float64 `json:"scoreAfter"`
+	Sold   sold    `json:"sold"`
 }
 
 // taskShown is one of them.
@@ -51,7 +52,7 @@ type taskShown struct {
 }
 
 // showTasks gives one task to an agent that is rated well, and the same one to an agent
-// that a ring praises.
+// that a ring praises. Then an answer is bought.
 func (d *demo) showTasks(ctx context.Context, p *population.Population) (s shown, err error) {
 	rival, err := d.serveRival(ctx, p.Praised)
 	if err != nil {
@@ -85,7 +86,11 @@ func (d *demo) showTasks(ctx context.Context, p *population.Population) (s shown
 	if s.Rejected, err = d.task(ctx, request); err != nil {
 		return s, err
 	}
-	return s, d.follow(ctx, &s)
+	if err := d.follow(ctx, &s); err != nil {
+		return s, err
+	}
+	s.Sold, err = d.buy(ctx)
+	return s, err
 }
 
 // mineTasks shows the tasks on a chain that makes blocks meanwhile.
@@ -259,6 +264,7 @@ func (s shown) print(w io.Writer, base string) {
 		fmt.Fprintf(w, "  %s (has %s, needs %s)\n", r.Text, r.Have, r.Need)
 	}
 	fmt.Fprintf(w, "  %s/v1/runs/%s\n\n", base, s.Rejected.Run)
+	s.Sold.print(w, base)
 }
 
 // decimal writes a value with decimals.

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -23,8 +25,34 @@ type Report struct {
 	Agent string `json:"agent"` // chain:id or eip155:chain:registry:id
 	// Endpoint is an endpoint in the agent's registration file; empty: the first.
 	Endpoint string `json:"endpoint,omitempty"`
-	Requests int    `json:"requests,omitempty"` // 1 to 10; 0: 5
+	Requests int    `json:"requests,omitempty"` // 1 to 10; 0: 5, or 1 that is paid for
 	Tag2     string `json:"tag2,omitempty"`     // qualifies the tag, such as treasury-ops
+	// Pay pays for each answer where the endpoint demands it. The success rate then carries the last
+	// payment as its proof.
+	Pay bool `json:"pay,omitempty"`
+	// Body is sent by POST; none: the endpoint is asked by GET.
+	Body json.RawMessage `json:"body,omitempty"`
+}
+
+// request is one request of the measurement.
+func (r *Report) request(endpoint string) outbound.HTTPRequest {
+	q := outbound.HTTPRequest{URL: endpoint, Header: map[string][]string{"Accept": {"application/json, */*;q=0.5"}}}
+	if len(r.Body) > 0 {
+		q.Method, q.Body = http.MethodPost, r.Body
+		q.Header["Content-Type"] = []string{"application/json"}
+	}
+	return q
+}
+
+// times is how many requests are asked for.
+func (r *Report) times() int {
+	switch {
+	case r.Requests > 0:
+		return r.Requests
+	case r.Pay:
+		return 1
+	}
+	return defaultRequests
 }
 
 // Reported describes the measurement and the posted ratings.
@@ -34,6 +62,10 @@ type Reported struct {
 	Endpoint string    `json:"endpoint"`
 	Requests []Request `json:"requests"`
 	Ratings  []Rating  `json:"ratings"`
+	// Payment is the last payment, Answer what was answered for it, at most 64 KiB of text. Nil and
+	// empty where nothing was paid.
+	Payment *outbound.Payment `json:"payment,omitempty"`
+	Answer  string            `json:"answer,omitempty"`
 }
 
 // Request is one request of a measurement.
@@ -61,7 +93,7 @@ type Rating struct {
 // reporterSheet returns the reporter's part of its manifest.
 func reporterSheet() sheet {
 	return sheet{name: "Reporter",
-		does:         "Calls an endpoint of an agent, measures success and response time, and posts both as feedback with a file and its hash.",
+		does:         "Calls an endpoint of an agent, paying for its answers if asked to, measures success and response time, and posts both as feedback with a file and its hash.",
 		capabilities: []string{"measurement", "feedback"}, categories: []string{"report"}, calls: 50, writes: 2}
 }
 
@@ -73,6 +105,8 @@ type reporter struct {
 const (
 	defaultRequests = 5
 	maxRequests     = 10
+	maxBody         = 64 << 10 // bytes of a request
+	maxShown        = 64 << 10 // bytes of an answer that the result has
 )
 
 // accept refuses to measure the reporter itself, and more requests than a run may make.
@@ -85,6 +119,8 @@ func (r *reporter) accept(o order[Report]) error {
 		return repute.Invalid("input.agent", "is the reporter itself", "another agent")
 	case o.In.Requests < 0 || o.In.Requests > maxRequests:
 		return repute.Invalid("input.requests", fmt.Sprintf("is %d", o.In.Requests), fmt.Sprintf("1 to %d", maxRequests))
+	case len(o.In.Body) > maxBody:
+		return repute.Invalid("input.body", "is too large", fmt.Sprintf("at most %d bytes of JSON", maxBody))
 	case len(o.In.Tag2) > 64:
 		return repute.Invalid("input.tag2", "is longer than 64 bytes", "a word")
 	}
@@ -109,21 +145,44 @@ func (r *reporter) endpoint(ctx context.Context, w World, c Chain, id repute.Age
 	return list[0], nil
 }
 
-// measure calls an endpoint. at is the time of the last request.
-func measure(ctx context.Context, w World, endpoint string, times int) (out []Request, at time.Time, err error) {
+// measurement is what came of the requests.
+type measurement struct {
+	requests []Request
+	at       time.Time         // of the last request
+	payment  *outbound.Payment // the last one
+	answer   string            // that was paid for by it
+}
+
+// measure calls an endpoint, and pays for its answers if pay is set. That no payment is made, because
+// the policy or a cap forbids it, says nothing about the agent: it is an error.
+func measure(ctx context.Context, w World, q outbound.HTTPRequest, times int, pay bool) (m measurement, err error) {
 	for range times {
-		answer, err := w.HTTP(ctx,
-			outbound.HTTPRequest{URL: endpoint, Header: map[string][]string{"Accept": {"application/json, */*;q=0.5"}}})
+		var answer outbound.PaidResponse
+		if pay {
+			answer, err = w.Pay(ctx, outbound.PaidRequest{HTTPRequest: q})
+		} else {
+			answer.HTTPResponse, err = w.HTTP(ctx, q)
+		}
 		switch {
-		case err != nil && ends(ctx, err):
-			return nil, at, err
+		case err != nil && (pay || ends(ctx, err)):
+			return m, err
 		case err != nil:
-			out = append(out, Request{Error: "no answer"})
-		default:
-			out, at = append(out, Request{Status: answer.Status, MS: answer.ElapsedMS}), answer.At
+			m.requests = append(m.requests, Request{Error: "no answer"})
+			continue
+		}
+		m.requests = append(m.requests, Request{Status: answer.Status, MS: answer.ElapsedMS})
+		m.at = answer.At
+		if answer.Payment != nil {
+			m.payment, m.answer = answer.Payment, shownText(answer.Body)
 		}
 	}
-	return out, at, nil
+	return m, nil
+}
+
+// shownText is an answer as the result has it: text alone, which can be stored.
+func shownText(body []byte) string {
+	text := strings.ToValidUTF8(string(body[:min(len(body), maxShown)]), "")
+	return strings.ReplaceAll(text, "\x00", "")
 }
 
 // ratings follow from a measurement: the share of answers, and their median time where
@@ -135,7 +194,7 @@ func ratings(requests []Request, tag2 string) []Rating {
 			times = append(times, r.MS)
 		}
 	}
-	out := []Rating{{Tag1: "successRate", Tag2: tag2, Value: int64(10_000 * len(times) / len(requests)), Decimals: 2}}
+	out := []Rating{{Tag1: tagSuccess, Tag2: tag2, Value: int64(10_000 * len(times) / len(requests)), Decimals: 2}}
 	if len(times) > 0 {
 		slices.Sort(times)
 		out = append(out, Rating{Tag1: "responseTime", Tag2: tag2, Value: times[len(times)/2]})
@@ -155,6 +214,24 @@ type feedbackFile struct {
 	Tag2          string          `json:"tag2,omitempty"`
 	Endpoint      string          `json:"endpoint"`
 	Measurement   []Request       `json:"measurement"`
+	// Proof is the payment that the rating follows from; a payment proves one rating.
+	Proof *paymentProof `json:"proofOfPayment,omitempty"`
+}
+
+// paymentProof is the standard's proofOfPayment.
+type paymentProof struct {
+	From    string `json:"fromAddress"`
+	To      string `json:"toAddress"`
+	ChainID string `json:"chainId"`
+	TxHash  string `json:"txHash"`
+}
+
+// proofOf is the proof of a payment; nil of none, and of one without a transaction.
+func proofOf(p *outbound.Payment) *paymentProof {
+	if p == nil || p.Transaction == "" {
+		return nil
+	}
+	return &paymentProof{From: p.From, To: p.To, ChainID: strings.TrimPrefix(p.Network, "eip155:"), TxHash: p.Transaction}
 }
 
 // file writes the file of a rating. Nothing in it differs when it is written again.
@@ -166,8 +243,9 @@ func (r *reporter) file(id repute.AgentID, endpoint string, at time.Time, reques
 		Tag1:     of.Tag1, Tag2: of.Tag2, Endpoint: endpoint, Measurement: requests}
 }
 
-// prepare measures the agent and returns the transactions of the ratings.
-func (r *reporter) prepare(ctx context.Context, w World, o order[Report], times int) (done Reported, c Chain,
+// prepare measures the agent and returns the transactions of the ratings. Nothing is paid with dry set:
+// then a demanded payment counts as an answer, because the paid request will get one.
+func (r *reporter) prepare(ctx context.Context, w World, o order[Report], times int, dry bool) (done Reported, c Chain,
 	txs []transaction.Tx, err error) {
 	id, c, err := r.chains.agent("input.agent", o.In.Agent)
 	if err != nil {
@@ -178,17 +256,26 @@ func (r *reporter) prepare(ctx context.Context, w World, o order[Report], times 
 		return done, c, nil, err
 	}
 	at := o.Task.Created
-	requests, last, err := measure(ctx, w, done.Endpoint, times)
+	m, err := measure(ctx, w, o.In.request(done.Endpoint), times, o.In.Pay && !dry)
 	if err != nil {
 		return done, c, nil, err
 	}
-	if !last.IsZero() {
-		at = last
+	for i := range m.requests {
+		if dry && o.In.Pay && m.requests[i].Status == http.StatusPaymentRequired {
+			m.requests[i].Status = http.StatusOK
+		}
 	}
-	done.Requests, done.Ratings = requests, ratings(requests, o.In.Tag2)
+	if !m.at.IsZero() {
+		at = m.at
+	}
+	done.Requests, done.Ratings, done.Payment, done.Answer = m.requests, ratings(m.requests, o.In.Tag2), m.payment, m.answer
 	for i := range done.Ratings {
 		f := &done.Ratings[i]
-		if f.URI, f.Hash, err = publish(r.file(id, done.Endpoint, at, requests, *f)); err != nil {
+		file := r.file(id, done.Endpoint, at, m.requests, *f)
+		if f.Tag1 == tagSuccess {
+			file.Proof = proofOf(m.payment)
+		}
+		if f.URI, f.Hash, err = publish(file); err != nil {
 			return done, c, nil, err
 		}
 		data := reputations.PackGiveFeedback(id.TokenID.ToBig(), big.NewInt(f.Value), f.Decimals, f.Tag1, f.Tag2,
@@ -201,7 +288,7 @@ func (r *reporter) prepare(ctx context.Context, w World, o order[Report], times 
 
 // dryRun measures with one request, and declares the ratings that it would post.
 func (r *reporter) dryRun(ctx context.Context, w World, o order[Report]) (d standard.DryRun, err error) {
-	done, _, txs, err := r.prepare(ctx, w, o, 1)
+	done, _, txs, err := r.prepare(ctx, w, o, 1, true)
 	if err != nil {
 		return d, err
 	}
@@ -210,6 +297,10 @@ func (r *reporter) dryRun(ctx context.Context, w World, o order[Report]) (d stan
 	}
 	d.Calls = txs
 	d.Warnings = []string{"values are of one request; those that are posted are of the whole measurement"}
+	if o.In.Pay {
+		d.Warnings = append(d.Warnings, fmt.Sprintf("up to %d answers are paid for, within the payments of the policy",
+			o.In.times()))
+	}
 	if len(done.Ratings) == 1 { // it may answer by then
 		d.Warnings = append(d.Warnings, "the endpoint does not answer now")
 	}
@@ -230,11 +321,7 @@ const longestAnswer = time.Hour
 
 // do measures the endpoint, and posts success rate and response time as two ratings.
 func (r *reporter) do(ctx context.Context, w World, o order[Report]) (Reported, error) {
-	times := o.In.Requests
-	if times == 0 {
-		times = defaultRequests
-	}
-	done, c, txs, err := r.prepare(ctx, w, o, times)
+	done, c, txs, err := r.prepare(ctx, w, o, o.In.times(), false)
 	if err != nil {
 		return done, err
 	}
@@ -273,13 +360,14 @@ func (r *reporter) verify(ctx context.Context, w World, o order[Report], done Re
 		}
 		onChain := Rating{Tag1: stored.Tag1, Tag2: stored.Tag2, Value: stored.Value.Int64(), Decimals: stored.ValueDecimals}
 		out = append(out, check(f.Tag1+" on the chain", onChain, want[i]), check(f.Tag1+" counts", stored.IsRevoked, false),
-			fileIs(f, done.Requests))
+			fileIs(f, done))
 	}
 	return out, nil
 }
 
-// fileIs checks that the file of a rating has its hash and contains the measurement.
-func fileIs(f Rating, requests []Request) standard.Check {
+// fileIs checks that the file of a rating has its hash and contains the measurement, and that only the
+// file of the success rate claims the payment.
+func fileIs(f Rating, done Reported) standard.Check {
 	c := standard.Check{Name: f.Tag1 + " file"}
 	body, err := resolver.Inline(f.URI, maxFile)
 	var file feedbackFile
@@ -289,12 +377,22 @@ func fileIs(f Rating, requests []Request) standard.Check {
 	case crypto.Keccak256Hash(body) != f.Hash:
 		c.Details = "is not the one of the hash"
 	case json.Unmarshal(body, &file) != nil || file.Value != f.Value || file.Tag1 != f.Tag1 ||
-		!slices.Equal(file.Measurement, requests):
+		!slices.Equal(file.Measurement, done.Requests):
 		c.Details = "says something else than was measured"
+	case f.Tag1 == tagSuccess && !same(file.Proof, proofOf(done.Payment)) || f.Tag1 != tagSuccess && file.Proof != nil:
+		c.Details = "claims another payment than was made"
 	default:
 		c.Passed = true
 	}
 	return c
+}
+
+// tagSuccess is the first tag of the rating that carries the proof of payment.
+const tagSuccess = "successRate"
+
+// same reports whether two proofs are equal or both missing.
+func same(a, b *paymentProof) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
 // summary describes the measurement and the ratings.
@@ -307,6 +405,9 @@ func (r *reporter) summary(_ order[Report], done Reported) (s standard.Summary) 
 	}
 	s.Text = fmt.Sprintf("%s answered %d of %d requests; agent %s is rated by that.", done.Endpoint, answered,
 		len(done.Requests), done.Agent)
+	if p := done.Payment; p != nil {
+		s.KeyActions = append(s.KeyActions, fmt.Sprintf("paid %s dollars for an answer", p.Dollars))
+	}
 	for _, f := range done.Ratings {
 		s.KeyActions = append(s.KeyActions, fmt.Sprintf("posted %s %d (%d decimals) as feedback %d", f.Tag1, f.Value,
 			f.Decimals, f.Index))

@@ -122,6 +122,11 @@ func (a *asking) HTTP(_ context.Context, q outbound.HTTPRequest) (out outbound.H
 	return out, a.next(remote.Call{Kind: "http", HTTP: &q}, &out)
 }
 
+// Pay implements World.
+func (a *asking) Pay(_ context.Context, q outbound.PaidRequest) (out outbound.PaidResponse, err error) {
+	return out, a.next(remote.Call{Kind: "pay", Pay: &q}, &out)
+}
+
 // Read implements World.
 func (a *asking) Read(_ context.Context, chainID uint64, to common.Address, data []byte) ([]byte, error) {
 	var out hexutil.Bytes

@@ -19,6 +19,7 @@ import (
 type World interface {
 	Tool(ctx context.Context, name string, input json.RawMessage) (json.RawMessage, error)
 	HTTP(ctx context.Context, q outbound.HTTPRequest) (outbound.HTTPResponse, error)
+	Pay(ctx context.Context, q outbound.PaidRequest) (outbound.PaidResponse, error)
 	Read(ctx context.Context, chainID uint64, to common.Address, data []byte) ([]byte, error)
 	Send(ctx context.Context, tx transaction.Tx) (transaction.Sent, error)
 }

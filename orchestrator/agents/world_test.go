@@ -21,12 +21,15 @@ import (
 
 	"repute"
 	"repute/contracts/bindings"
+	"repute/contracts/bindings/fixtures"
 	"repute/devnet"
 	"repute/indexer"
 	"repute/indexer/node"
+	"repute/internal/paytest"
 	"repute/internal/pgtest"
 	"repute/orchestrator"
 	"repute/orchestrator/agents"
+	"repute/orchestrator/payer"
 	"repute/orchestrator/remote"
 	"repute/orchestrator/safety"
 	"repute/orchestrator/standard"
@@ -36,6 +39,7 @@ import (
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
+	"repute/x402"
 )
 
 // Accounts of the devnet by what they do in these tests.
@@ -48,6 +52,7 @@ const (
 	subjectAccount
 	newWalletAccount
 	payeeAccount
+	settlerAccount
 )
 
 var treasuryABI = bindings.NewOpenFiTreasury()
@@ -65,6 +70,11 @@ type world struct {
 	asked    atomic.Int32
 	purse    *wallet.Wallet
 	broken   atomic.Int32 // every how manieth request fails, 0 for none
+	token    common.Address
+	shop     atomic.Pointer[paytest.Shop] // the subject's paid endpoint; nil: there is none
+	// low is the bound of the subject's score in the scripted index that payers ask.
+	low    atomic.Int32
+	scores *httptest.Server
 }
 
 func ok(t testing.TB, err error) {
@@ -90,8 +100,9 @@ func newFounded(t *testing.T) *world {
 	ok(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	w := &world{t: t, d: d, url: pgtest.New(t)}
-	w.server = httptest.NewServer(http.HandlerFunc(w.serve))
+	w.server, w.scores = httptest.NewServer(http.HandlerFunc(w.serve)), httptest.NewServer(http.HandlerFunc(w.score))
 	t.Cleanup(w.server.Close)
+	t.Cleanup(w.scores.Close)
 	w.found()
 	w.db, err = store.Open(t.Context(), w.url, store.Options{})
 	ok(t, err)
@@ -115,8 +126,24 @@ func (w *world) index() {
 	ok(w.t, indexer.NewFollower(w.db, chain, pool, indexer.Options{Once: true}).Run(w.t.Context()))
 }
 
+// score is an index that knows the subject alone.
+func (w *world) score(rw http.ResponseWriter, r *http.Request) {
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/reputation"):
+		fmt.Fprintf(rw, `{"score":60,"low":%d,"status":"rated"}`, w.low.Load())
+	case strings.EqualFold(r.URL.Query().Get("wallet"), w.d.Account(subjectAccount).Address.Hex()):
+		fmt.Fprintf(rw, `{"items":[{"id":%q}]}`, w.identity(0))
+	default:
+		fmt.Fprint(rw, `{"items":[]}`)
+	}
+}
+
 // serve is the subject's endpoint.
-func (w *world) serve(rw http.ResponseWriter, _ *http.Request) {
+func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
+	if shop := w.shop.Load(); shop != nil && r.URL.Path == "/paid" {
+		shop.ServeHTTP(rw, r)
+		return
+	}
 	if n, every := w.asked.Add(1), w.broken.Load(); every > 0 && n%every == 0 {
 		http.Error(rw, "broken", http.StatusInternalServerError)
 		return
@@ -139,8 +166,13 @@ func (w *world) found() {
 		b.Send(owner, &w.treasury, treasuryABI.PackSetCall(key, w.d.Account(payee).Address, [4]byte{}, true))
 	}
 	b.Register(w.d.Account(subjectAccount),
-		fmt.Sprintf(`{"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1","name":"Subject","services":[{"name":"web","endpoint":%q}]}`, w.server.URL+"/work"))
+		fmt.Sprintf(`{"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1","name":"Subject","services":[{"name":"web","endpoint":%q},{"name":"paid","endpoint":%q}]}`, w.server.URL+"/work", w.server.URL+"/paid"))
 	b.Register(w.d.Account(validatorAccount), "")
+	token := fixtures.NewAuthorizedToken()
+	b.Send(owner, nil, append(common.FromHex(fixtures.AuthorizedTokenMetaData.Bin),
+		token.PackConstructor(paytest.TokenName, paytest.TokenVersion)...))
+	w.token = crypto.CreateAddress(owner.Address, 5)
+	b.Send(owner, &w.token, token.PackMint(w.d.Account(reporterAccount).Address, big.NewInt(paytest.Funds)))
 	_, err := b.Mine(w.t.Context())
 	ok(w.t, err)
 }
@@ -173,10 +205,10 @@ func (w *world) start(served []string) {
 	purse, err := wallet.Open(w.db,
 		wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{w.d.RPCURL()}, Treasury: w.treasury,
 			Registries: registries,
-			Operator:   w.key(operatorAccount), Confirmations: 1, Poll: 10 * time.Millisecond,
+			Operator:   w.key(operatorAccount), Confirmations: 1, Poll: 10 * time.Millisecond, Tokens: []common.Address{w.token},
 			Identities: map[string]keys.Config{agents.Reporter: w.key(reporterAccount),
 				agents.Validator: w.key(validatorAccount), agents.Registrar: w.key(registrarAccount),
-				"fresh": w.key(newWalletAccount)},
+				"fresh": w.key(newWalletAccount), "settler": w.key(settlerAccount)},
 			Consents: []string{"fresh"}}}, Registrar: agents.Registrar})
 	ok(w.t, err)
 	w.t.Cleanup(purse.Close)
@@ -185,9 +217,12 @@ func (w *world) start(served []string) {
 		agents.Registrar: {Wallet: w.d.Account(registrarAccount).Address},
 		agents.Reporter:  {Wallet: w.d.Account(reporterAccount).Address},
 		agents.Validator: {Wallet: w.d.Account(validatorAccount).Address, ID: w.identity(1)}}
-	p, err := policy.Parse([]byte("version: \"1\"\n"))
+	p, err := policy.Parse(fmt.Appendf(nil, "version: \"1\"\npayments: {index: %q}\n", w.scores.URL))
 	ok(w.t, err)
 	o := orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p }, Chain: purse,
+		Payer: payer.ForRuns(w.db, payer.RunOptions{HTTP: http.DefaultClient, Coins: []repute.Stablecoin{{ChainID: c.ID,
+			Address: w.token, Symbol: paytest.TokenName, Decimals: 6}},
+			Keys: func(chainID uint64, slug string) (x402.Signer, error) { return purse.IdentityKey(chainID, slug) }}),
 		HTTP: http.DefaultClient, Registries: []safety.Registries{registries},
 		TrustChain: c.ID, ExecutionChain: c.ID, Hold: 5 * time.Second,
 		Tools: map[string]orchestrator.Tool{agents.ConsentTool: consents{w, purse}},

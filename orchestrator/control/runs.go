@@ -111,7 +111,7 @@ type ApprovalAnswer struct {
 type Receipt struct {
 	ID      int64           `json:"id"`
 	Step    string          `json:"stepId,omitempty"`
-	Kind    repute.CallKind `json:"type" enum:"tool,http,chain_read,transaction,sub_run,dry_run,verification,refused"`
+	Kind    repute.CallKind `json:"type" enum:"tool,http,chain_read,transaction,payment,sub_run,dry_run,verification,refused"`
 	Ref     string          `json:"ref"`
 	Summary string          `json:"summary"`
 	Chain   uint64          `json:"chainId,omitempty"`

@@ -39,6 +39,7 @@ type HTTPResponse struct {
 	ElapsedMS int64     `json:"elapsedMs"`
 }
 
+// MaxAnswer bounds the body of an answer, in bytes.
 const MaxAnswer = 1 << 20
 
 // Verb is the request's method, GET when none is given.
@@ -66,18 +67,10 @@ func (q *HTTPRequest) Send(ctx context.Context, client Doer, key string) (out HT
 	began := time.Now()
 	resp, err := client.Do(req)
 	if err != nil {
-		var told *url.Error
-		if errors.As(err, &told) { // it quotes the address, whose query may hold secrets
-			err = fmt.Errorf("%s: %w", req.URL.Host, told.Err)
-		}
-		var dns *net.DNSError
-		if errors.As(err, &dns) { // it names this machine's resolver
-			err = fmt.Errorf("%s: the name cannot be resolved", req.URL.Host)
-		}
-		return out, fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
+		return out, fmt.Errorf("%w: %w", repute.ErrUnavailable, Reason(req, err))
 	}
 	defer resp.Body.Close()
-	out = HTTPResponse{Status: resp.StatusCode, Header: harmless(resp.Header), At: began.UTC()}
+	out = HTTPResponse{Status: resp.StatusCode, Header: Harmless(resp.Header), At: began.UTC()}
 	out.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
 	out.ElapsedMS = (time.Since(began) + time.Millisecond - 1).Milliseconds()
 	if err == nil && len(out.Body) > MaxAnswer { // no limit of the run's: the agent may go on
@@ -86,8 +79,21 @@ func (q *HTTPRequest) Send(ctx context.Context, client Doer, key string) (out HT
 	return out, err
 }
 
-// harmless are the headers that an agent gets and the receipt keeps.
-func harmless(from http.Header) http.Header {
+// Reason is why a request was not answered, as an agent may see it.
+func Reason(req *http.Request, err error) error {
+	var told *url.Error
+	if errors.As(err, &told) { // it quotes the address, whose query may hold secrets
+		err = fmt.Errorf("%s: %w", req.URL.Host, told.Err)
+	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) { // it names this machine's resolver
+		err = fmt.Errorf("%s: the name cannot be resolved", req.URL.Host)
+	}
+	return err
+}
+
+// Harmless are the headers that an agent gets and the receipt keeps.
+func Harmless(from http.Header) http.Header {
 	out := http.Header{}
 	for _, name := range []string{"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language",
 		"Content-Length", "Content-Type", "Date", "Etag", "Expires",

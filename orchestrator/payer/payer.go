@@ -14,10 +14,10 @@ import (
 	"math/big"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"repute"
+	"repute/internal/indexclient"
 	"repute/store"
 	"repute/store/walletdb"
 	"repute/x402"
@@ -26,15 +26,17 @@ import (
 // Options configure a Payer.
 type Options struct {
 	Index string       // base URL of the index that is asked whom to trust
-	API   *http.Client // that reaches the index; http.DefaultClient when nil
+	API   *http.Client // that reaches the index; one of its own when nil
 	HTTP  *http.Client // that reaches servers; http.DefaultClient when nil. Redirects are not followed
 	// Keys returns the key that pays on a chain; repute.ErrNotFound where none does.
 	Keys  func(chainID uint64) (x402.Signer, error)
 	Coins []repute.Stablecoin // that are paid with
 	Agent string              // slug of the identity that pays
 	By    string              // the caller, for the records
+	Task  string              // the orchestrator's task that is paid for; empty for none
 
 	MaxCall, MaxHost, MaxDay repute.Micros // caps; nothing is paid where one is 0
+	MaxTask                  repute.Micros // cap of the task; not checked without a task
 	// MinScore is compared with the lower bound of the payee's score.
 	MinScore float64
 	// AllowUnknown pays accounts that belong to no known agent, and agents that nobody has rated.
@@ -51,17 +53,17 @@ type Payer struct {
 
 // New returns a Payer. repute.ErrInvalid where the index is no URL.
 func New(db *store.DB, o Options) (*Payer, error) {
-	if u, err := url.Parse(o.Index); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, repute.Invalid("index", fmt.Sprintf("%.100q is no URL", o.Index), "e.g. http://127.0.0.1:8080")
+	api, err := indexclient.New(o.Index, o.API)
+	if err != nil {
+		return nil, err
 	}
-	o.API, o.HTTP = cmp.Or(o.API, http.DefaultClient), cmp.Or(o.HTTP, http.DefaultClient)
-	direct := *o.HTTP // a payment MUST NOT follow a redirect to another host
+	direct := *cmp.Or(o.HTTP, http.DefaultClient) // a payment MUST NOT follow a redirect to another host
 	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	o.HTTP = &direct
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Payer{db: db, index: index{strings.TrimRight(o.Index, "/"), o.API}, o: o}, nil
+	return &Payer{db: db, index: index{api}, o: o}, nil
 }
 
 // Request is what is asked of a server.
@@ -70,6 +72,19 @@ type Request struct {
 	URL    string
 	Type   string // of the body
 	Body   []byte
+	// Header is sent with the request, beside the type and the payment.
+	Header http.Header
+	// Call names the call of a run. At most one payment is signed for a call, at any time and by any
+	// process. Empty outside runs: then a payment is repeated only until it expires.
+	Call string
+	// Still is asked before a payment is signed; an error refuses it. Nil asks nothing.
+	Still func(ctx context.Context) error
+}
+
+// purchaseID is the id of the only purchase of a call, of the form that payment-identifier takes.
+func purchaseID(call string) string {
+	sum := sha256.Sum256([]byte(call))
+	return "buy_" + hex.EncodeToString(sum[:20])
 }
 
 // digest names a request.
@@ -88,6 +103,8 @@ type Answer struct {
 	Header  http.Header
 	Body    []byte
 	Receipt *Receipt
+	At      time.Time     // when the answered request was sent
+	Elapsed time.Duration // until the whole answer had come, rounded up to milliseconds
 }
 
 // Receipt is a purchase that has ended with an answer. It is stored.
@@ -121,7 +138,7 @@ func (r *Refused) Error() string { return "not paid: " + r.Reason }
 func (r *Refused) Unwrap() error { return repute.ErrInvalid }
 
 // Do asks a server and pays for the answer where it demands that. A *Refused was not paid for;
-// repute.ErrLimited would pass a cap; repute.ErrUnavailable says that the answer of a payment is
+// repute.ErrLimited would pass a cap; outbound.ErrPaymentOpen says that the answer of a payment is
 // lost: the same request, asked again before the payment expires, is asked with the same payment.
 func (p *Payer) Do(ctx context.Context, r Request) (Answer, error) {
 	r.Method = cmp.Or(r.Method, http.MethodGet)
@@ -129,9 +146,8 @@ func (p *Payer) Do(ctx context.Context, r Request) (Answer, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return Answer{}, repute.Invalid("url", fmt.Sprintf("%.200q is no URL", r.URL), "http or https")
 	}
-	open, err := walletdb.OpenPurchase(ctx, p.db, p.o.Agent, r.digest())
-	if err == nil {
-		return p.finish(ctx, &r, &open)
+	if begun, err := p.begun(ctx, &r); err == nil {
+		return p.finish(ctx, &r, begun)
 	} else if !errors.Is(err, repute.ErrNotFound) {
 		return Answer{}, err
 	}
@@ -148,6 +164,17 @@ func (p *Payer) Do(ctx context.Context, r Request) (Answer, error) {
 		return Answer{}, err
 	}
 	return p.finish(ctx, &r, purchase)
+}
+
+// begun returns the purchase of a request whose payment is signed already. repute.ErrNotFound when
+// there is none.
+func (p *Payer) begun(ctx context.Context, r *Request) (*walletdb.Purchase, error) {
+	if r.Call == "" {
+		known, err := walletdb.OpenPurchase(ctx, p.db, p.o.Agent, r.digest())
+		return &known, err
+	}
+	known, err := walletdb.ReadPurchase(ctx, p.db, purchaseID(r.Call))
+	return &known, err
 }
 
 // offer is a way to pay that this payer can use.
@@ -222,16 +249,32 @@ func (p *Payer) buy(ctx context.Context, r *Request, u *url.URL, d *x402.Payment
 	}
 	now := time.Now()
 	out := &walletdb.Purchase{ID: newID(), By: p.o.By, ChainID: o.chain, Agent: p.o.Agent, Request: r.digest(),
-		Host: u.Host, Worth: o.worth, Expires: now.Add(time.Duration(o.MaxTimeoutSeconds) * time.Second)}
+		Host: u.Host, Worth: o.worth, Task: p.o.Task, Call: r.Call, Expires: now.Add(time.Duration(o.MaxTimeoutSeconds) * time.Second)}
 	if out.Decision, err = json.Marshal(decision{Payee: payee, MinScore: p.o.MinScore, Payment: o.Requirements}); err != nil {
 		return nil, fmt.Errorf("decision: %w", err)
 	}
 	if refused := p.judge(o, payee); refused != nil {
 		out.Refused, out.Payment = refused.Reason, json.RawMessage("null")
-		p.o.Log.Warn("payment refused", "url", r.URL, "reason", refused.Reason)
-		return nil, errors.Join(refused, walletdb.AddPurchase(ctx, p.db, *out, walletdb.Caps{}))
+		p.o.Log.Warn("payment refused", "host", u.Host, "reason", refused.Reason)
+		_, err := walletdb.AddPurchase(ctx, p.db, *out, walletdb.Caps{})
+		return nil, errors.Join(refused, err)
 	}
-	payment, err := x402.Pay(ctx, o.signer, d, version, o.Requirements, now)
+	return p.sign(ctx, r, d, version, o, out)
+}
+
+// sign signs the payment of a purchase and stores it. What is returned is the stored purchase, which
+// another process may have signed for the same call: only its payment MUST be sent.
+func (p *Payer) sign(ctx context.Context, r *Request, d *x402.PaymentRequired, version int, o *offer,
+	out *walletdb.Purchase) (*walletdb.Purchase, error) {
+	if r.Call != "" {
+		out.ID = purchaseID(r.Call)
+	}
+	if r.Still != nil {
+		if err := r.Still(ctx); err != nil {
+			return nil, err
+		}
+	}
+	payment, err := x402.Pay(ctx, o.signer, d, version, o.Requirements, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +286,9 @@ func (p *Payer) buy(ctx context.Context, r *Request, u *url.URL, d *x402.Payment
 	if out.Payment, err = json.Marshal(payment); err != nil {
 		return nil, fmt.Errorf("payment: %w", err)
 	}
-	return out, walletdb.AddPurchase(ctx, p.db, *out, walletdb.Caps{Host: p.o.MaxHost, Day: p.o.MaxDay})
+	stored, err := walletdb.AddPurchase(ctx, p.db, *out,
+		walletdb.Caps{Host: p.o.MaxHost, Day: p.o.MaxDay, Task: p.o.MaxTask})
+	return &stored, err
 }
 
 // decision is what a purchase follows from, as it is stored.

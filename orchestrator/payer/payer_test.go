@@ -45,6 +45,8 @@ type world struct {
 	url   string // of the shop
 	db    *store.DB
 	index string
+	// database is the URL of db.
+	database string
 	// answers are those of the index by path and query; others are 404.
 	mu      sync.Mutex
 	answers map[string]string
@@ -58,8 +60,8 @@ func newWorld(t *testing.T) *world {
 // newWorldOn is newWorld on a chain with an id.
 func newWorldOn(t *testing.T, chainID uint64) *world {
 	t.Helper()
-	w := &world{World: paytest.New(t, devnet.Options{ChainID: chainID}), answers: map[string]string{}}
-	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
+	w := &world{World: paytest.New(t, devnet.Options{ChainID: chainID}), answers: map[string]string{}, database: pgtest.New(t)}
+	db, err := store.Open(t.Context(), w.database, store.Options{})
 	ok(t, err)
 	t.Cleanup(db.Close)
 	path := filepath.Join(t.TempDir(), "key")
@@ -258,6 +260,23 @@ func TestBadIndexes(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		bad.Close()
+	}
+	if w.paid(t) != 0 {
+		t.Error("something was paid")
+	}
+}
+
+// TestNoScore: an answer without a score is none, also where every score of 0 would do.
+func TestNoScore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.trusted("wallet", "40")
+	for _, text := range []string{`{}`, `{"status":"rated"}`, `{"score":1000,"low":900,"status":"rated"}`} {
+		w.script("/agents/eip155:31337:0xa:1/reputation", text)
+		p := w.payer(t, func(o *payer.Options) { o.MinScore = -100 })
+		if _, err := p.Do(t.Context(), payer.Request{URL: w.url}); !errors.Is(err, repute.ErrUnavailable) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 	if w.paid(t) != 0 {
 		t.Error("something was paid")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/orchestrator/outbound"
 	"repute/store/walletdb"
 	"repute/x402"
 )
@@ -29,6 +30,9 @@ func (p *Payer) send(ctx context.Context, r *Request, payment *x402.Payment) (a 
 	if err != nil {
 		return a, repute.Invalid("url", err.Error(), "http or https")
 	}
+	for name, values := range r.Header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
 	if r.Type != "" {
 		req.Header.Set("Content-Type", r.Type)
 	}
@@ -43,23 +47,28 @@ func (p *Payer) send(ctx context.Context, r *Request, payment *x402.Payment) (a 
 		}
 		req.Header.Set(name, text)
 	}
+	began := time.Now()
 	res, err := p.o.HTTP.Do(req)
 	if err != nil {
-		return a, fmt.Errorf("%s: %w: %w", req.URL.Host, repute.ErrUnavailable, err)
+		return a, fmt.Errorf("%w: %w", repute.ErrUnavailable, outbound.Reason(req, err))
 	}
 	defer res.Body.Close()
-	a = Answer{Status: res.StatusCode, Header: res.Header}
+	a = Answer{Status: res.StatusCode, Header: res.Header, At: began.UTC()}
 	if a.Body, err = io.ReadAll(io.LimitReader(res.Body, maxBody+1)); err != nil {
 		return a, fmt.Errorf("%s: %w: %w", req.URL.Host, repute.ErrUnavailable, err)
 	}
 	if len(a.Body) > maxBody {
 		return a, fmt.Errorf("%s: the answer has more than %d bytes: %w", req.URL.Host, maxBody, repute.ErrLimited)
 	}
+	a.Elapsed = (time.Since(began) + time.Millisecond - 1).Truncate(time.Millisecond)
 	return a, nil
 }
 
 // finish sends the payment of a stored purchase until it is answered, and stores the receipt.
 func (p *Payer) finish(ctx context.Context, r *Request, b *walletdb.Purchase) (a Answer, err error) {
+	if b.Error != "" { // another payment of the same call could be the second one
+		return a, &Refused{Reason: b.Error}
+	}
 	var payment x402.Payment
 	if err := json.Unmarshal(b.Payment, &payment); err != nil {
 		return a, fmt.Errorf("stored payment %s: %w", b.ID, err)
@@ -80,11 +89,11 @@ func (p *Payer) finish(ctx context.Context, r *Request, b *walletdb.Purchase) (a
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return a, fmt.Errorf("%w: %w", repute.ErrUnavailable, ctx.Err())
+			return a, fmt.Errorf("%w: %w", outbound.ErrPaymentOpen, ctx.Err())
 		}
 		pause *= 2
 	}
-	return a, fmt.Errorf("purchase %s: the answer is lost; the same request is asked again with the same payment: %w", b.ID, err)
+	return a, fmt.Errorf("purchase %s: %w: %w", b.ID, outbound.ErrPaymentOpen, err)
 }
 
 // open reports whether an answer leaves the end of its payment open: the server failed, or is not
@@ -101,7 +110,10 @@ func (p *Payer) ended(ctx context.Context, r *Request, b *walletdb.Purchase, pay
 	error) {
 	s, settled := x402.SettlementOf(a.Header)
 	if refusedBy(&a, &s, settled) {
-		reason := fmt.Sprintf("%s does not accept the payment (status %d, %.100s)", b.Host, a.Status, s.ErrorReason)
+		reason := fmt.Sprintf("%s does not accept the payment (status %d, %.100q)", b.Host, a.Status, whyRefused(&a, &s))
+		if len(b.Receipt) > 0 && string(b.Receipt) != "null" {
+			reason = fmt.Sprintf("%s was paid, and does not give its answer again (status %d)", b.Host, a.Status)
+		}
 		err := walletdb.EndPurchase(ctx, p.db, b.ID, nil, reason)
 		if err != nil {
 			return a, err
@@ -124,6 +136,18 @@ func (p *Payer) ended(ctx context.Context, r *Request, b *walletdb.Purchase, pay
 		return a, fmt.Errorf("receipt: %w", err)
 	}
 	return a, walletdb.EndPurchase(ctx, p.db, b.ID, text, "")
+}
+
+// whyRefused is the server's own reason: that of its settlement, or of its new demand.
+func whyRefused(a *Answer, s *x402.Settlement) string {
+	if s.ErrorReason != "" {
+		return string(s.ErrorReason)
+	}
+	demand, _, err := x402.DemandOf(a.Header, a.Body)
+	if err != nil {
+		return ""
+	}
+	return demand.Error
 }
 
 // refusedBy reports whether a server refused a payment.

@@ -20,6 +20,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/outbound"
 	"repute/orchestrator/standard"
 )
 
@@ -218,14 +219,14 @@ func decode(method string, a *Answer, into any) error {
 }
 
 // makeCalls makes calls one after the other. What a rule refuses is an outcome; a run
-// that must wait or whose budget is used up ends here. So does one with a transaction whose
+// that must wait or whose budget is used up ends here. So does one with a transaction or payment whose
 // end is open: to the agent it would look like one that was not sent.
 func makeCalls(ctx context.Context, c *orchestrator.Context, calls []Call) (out []Outcome, err error) {
 	for _, call := range calls {
 		c.TakeReceipt() // of a call that was not one of these
 		result, err := makeCall(ctx, c, call)
 		var waits *orchestrator.ApprovalError
-		open := call.Kind == "send" && errors.Is(err, repute.ErrUnavailable)
+		open := call.Kind == "send" && errors.Is(err, repute.ErrUnavailable) || errors.Is(err, outbound.ErrPaymentOpen)
 		if open || errors.As(err, &waits) || errors.Is(err, repute.ErrLimited) || errors.Is(err, repute.ErrFenced) ||
 			errors.Is(err, orchestrator.ErrAway) || ctx.Err() != nil {
 			return nil, err
@@ -251,6 +252,8 @@ func makeCall(ctx context.Context, c *orchestrator.Context, call Call) (json.Raw
 		return c.Tool(ctx, call.Tool, call.Input)
 	case call.Kind == "http" && call.HTTP != nil:
 		return encoded(c.HTTP(ctx, *call.HTTP))
+	case call.Kind == "pay" && call.Pay != nil:
+		return encoded(c.Pay(ctx, *call.Pay))
 	case call.Kind == "read" && call.Read != nil:
 		data, err := hexutil.Decode(call.Read.Data)
 		if err != nil || !common.IsHexAddress(call.Read.To) {

@@ -118,7 +118,7 @@ func TestDocumentHasTheMembersOfTheTypes(t *testing.T) {
 	d := openAPI(t)
 	named := map[string]bool{}
 	for _, v := range []any{remote.Info{}, remote.Question{}, remote.Answer{}, standard.DryRun{},
-		standard.Summary{}, outbound.HTTPResponse{},
+		standard.Summary{}, outbound.HTTPResponse{}, outbound.PaidResponse{},
 		transaction.Simulation{}, transaction.Sent{}} {
 		d.compare(t, reflect.TypeOf(v), named)
 	}
@@ -137,9 +137,9 @@ func (d described) compare(t *testing.T, typ reflect.Type, named map[string]bool
 	named[typ.Name()] = true
 	properties, _ := d.at("components", "schemas", typ.Name(), "properties").(map[string]any)
 	var members []string
-	for f := range typ.Fields() {
+	for _, f := range reflect.VisibleFields(typ) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "-" {
+		if name == "-" || f.Anonymous { // the members of an embedded struct are visible too
 			continue
 		}
 		members = append(members, name)
@@ -208,11 +208,15 @@ func TestDocumentOfCalls(t *testing.T) {
 		"Call": remote.Answer{Calls: []remote.Call{{Kind: "tool", Tool: "a", Input: json.RawMessage(`[1]`)}}},
 		"HTTP": remote.Answer{Calls: []remote.Call{{Kind: "http",
 			HTTP: &outbound.HTTPRequest{URL: "https://example.com", Header: http.Header{"A": {"b"}}, Body: []byte("x")}}}},
+		"Pay": remote.Answer{Calls: []remote.Call{{Kind: "pay",
+			Pay: &outbound.PaidRequest{HTTPRequest: outbound.HTTPRequest{URL: "https://example.com"}, Key: "a"}}}},
 		"Read": remote.Answer{Calls: []remote.Call{{Kind: "read",
 			Read: &remote.Read{ChainID: 1, To: tx.Target.Hex(), Data: "0x"}}}},
 		"Tx": remote.Answer{Calls: []remote.Call{{Kind: "simulate", Tx: &tx},
 			{Kind: "send", Tx: &transaction.Tx{ChainID: 1}}}},
-		"HTTPResponse": outbound.HTTPResponse{Status: 200}, "Simulation": transaction.Simulation{},
+		"HTTPResponse": outbound.HTTPResponse{Status: 200},
+		"PaidResponse": outbound.PaidResponse{HTTPResponse: outbound.HTTPResponse{Status: 200},
+			Payment: &outbound.Payment{ID: "buy_1"}}, "Simulation": transaction.Simulation{},
 		"Sent": transaction.Sent{}, "DryRun": standard.DryRun{Calls: []transaction.Tx{tx}},
 		"Budget": policy.DefaultBudget(),
 	} {
@@ -243,6 +247,7 @@ func TestDocumentRefuses(t *testing.T) {
 		{"/plan", "post", `{"error":"","calls":[]}`},
 		{"/plan", "post", `{"calls":[{"kind":"wish"}]}`},
 		{"/plan", "post", `{"calls":[{"kind":"send"}]}`},
+		{"/plan", "post", `{"calls":[{"kind":"pay","http":{"url":"https://example.com"}}]}`},
 		{"/plan", "post", `{"calls":[` + strings.Repeat(`{"kind":"tool","tool":"a"},`, 16) + `{"kind":"tool","tool":"a"}]}`},
 		{"/verify", "post", `{"result":{"checks":[],"score":1.5}}`},
 		{"/summarize", "post", `{"result":"done"}`},

@@ -80,12 +80,13 @@ type Answer struct {
 }
 
 // Call is something that an agent wants the runtime to do. Kind says which field counts:
-// tool, http, read, simulate or send.
+// tool, http, pay, read, simulate or send.
 type Call struct {
 	Kind  string                `json:"kind"`
 	Tool  string                `json:"tool,omitempty"`
 	Input json.RawMessage       `json:"input,omitempty"` // of a tool
 	HTTP  *outbound.HTTPRequest `json:"http,omitempty"`
+	Pay   *outbound.PaidRequest `json:"pay,omitempty"` // a request that is paid for where the server demands it
 	Read  *Read                 `json:"read,omitempty"`
 	Tx    *transaction.Tx       `json:"tx,omitempty"` // to simulate or send
 }

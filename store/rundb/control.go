@@ -293,20 +293,20 @@ func RetryTask(ctx context.Context, db *store.DB, id string, from repute.Phase, 
 }
 
 // dropPlan deletes steps and sub-runs of the current plan, so that another one can be made.
-// repute.ErrConflict when a transaction of the plan was sent, because another plan might send it
-// again.
+// repute.ErrConflict when a transaction or a payment of the plan was sent, because another plan might
+// send it again.
 func dropPlan(ctx context.Context, tx pgx.Tx, task, root string, attempt int) error {
 	var sent int
 	if err := tx.QueryRow(ctx, `
-		select count(*) from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not
+		select count(*) from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = any($2) and (not
 			c.done or c.error = ''
 			or exists (select from intents i where i.id = c.run_id || '/' || c.step_id || '/' || c.key and i.state not in
 				('reverted', 'failed')))`,
-		task, string(repute.CallTransaction)).Scan(&sent); err != nil {
+		task, []string{string(repute.CallTransaction), string(repute.CallPayment)}).Scan(&sent); err != nil {
 		return err
 	}
 	if sent > 0 {
-		return repute.Conflict("task %s has sent %d transactions, and another plan might send them again: retry from execute, or ask for another task", task, sent)
+		return repute.Conflict("task %s has sent %d transactions and payments, and another plan might send them again: retry from execute, or ask for another task", task, sent)
 	}
 	b := &pgx.Batch{}
 	b.Queue(`delete from run_steps where run_id = $1`, root)
@@ -336,8 +336,10 @@ func nextAttempt(ctx context.Context, tx pgx.Tx, task, root string, from repute.
 			'completed' and p.phase < $3 and p.status = 'ok'))`, root, int(from), int(repute.PhaseTrust), task, int(repute.PhasePlan))
 	b.Queue(`delete from run_steps where status <> 'completed' and run_id in (select id from runs where task_id = $1)`,
 		task)
-	b.Queue(`delete from run_calls where (not done or error <> '') and kind = any($2) and run_id in (select id from runs where task_id = $1)`, task,
-		[]string{string(repute.CallTool), string(repute.CallHTTP), string(repute.CallChain), string(repute.CallSubRun)})
+	// A payment without an end stays: it is asked for again, as it was signed.
+	b.Queue(`delete from run_calls where (not done and kind <> $3 or error <> '') and kind = any($2) and run_id in (select id from runs where task_id = $1)`, task,
+		[]string{string(repute.CallTool), string(repute.CallHTTP), string(repute.CallPayment), string(repute.CallChain),
+			string(repute.CallSubRun)}, string(repute.CallPayment))
 	b.Queue(`
 		update runs set attempt = attempt + 1, status = 'pending', phase = case when id = $1 then $2::int - 1 else 0 end,
 			awaiting = '', cancel = '', error = '',

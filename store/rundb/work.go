@@ -265,6 +265,17 @@ func lockRoot(ctx context.Context, tx pgx.Tx, l Lease) error {
 	return err
 }
 
+// CheckLease reports as repute.ErrFenced that another worker has the run, or that it has ended.
+func CheckLease(ctx context.Context, db *store.DB, l Lease) error {
+	var held bool
+	err := db.Pool().QueryRow(ctx, `select exists (select from runs where id = $1 and fence = $2 and ended_at is null)`,
+		l.Root, l.Fence).Scan(&held)
+	if err == nil && !held {
+		return fmt.Errorf("run %s: %w", l.Root, repute.ErrFenced)
+	}
+	return store.Failed("check lease", err)
+}
+
 // queuePhase stores the row of a phase.
 func queuePhase(b *pgx.Batch, l Lease, o *PhaseOutcome) {
 	p := &o.RunPhase

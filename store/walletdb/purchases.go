@@ -26,6 +26,10 @@ type Purchase struct {
 	Request string
 	Host    string // of the server, with port
 	Worth   repute.Micros
+	// Task is the orchestrator's task that the purchase is part of; empty for none.
+	Task string
+	// Call is the call of a run that pays; empty for none.
+	Call string
 	// Payment is what is sent to the server, which may settle it until Expires.
 	Payment  json.RawMessage
 	Expires  time.Time
@@ -43,6 +47,7 @@ type Purchase struct {
 type Caps struct {
 	Host repute.Micros // to one host in 24 hours
 	Day  repute.Micros // to all in 24 hours
+	Task repute.Micros // by one task, at any time; not checked without a task
 }
 
 // purchaseRequest is column request of table acts.
@@ -52,50 +57,66 @@ type purchaseRequest struct {
 	Worth   int64           `json:"worth"` // millionths of a dollar
 	Payment json.RawMessage `json:"payment"`
 	Expires time.Time       `json:"expires"`
+	Task    string          `json:"task,omitempty"`
+	Call    string          `json:"call,omitempty"`
 }
 
 // AddPurchase stores a purchase before its payment is sent. repute.ErrLimited when it would pass a
 // cap, together with what others at the same time pay. A refused purchase is stored and passes none.
-func AddPurchase(ctx context.Context, db *store.DB, p Purchase, caps Caps) error {
-	request, err := json.Marshal(purchaseRequest{p.Request, p.Host, int64(p.Worth), p.Payment, p.Expires})
+// Where the purchase is stored already, that one is returned: its payment is the only one that may be
+// sent.
+func AddPurchase(ctx context.Context, db *store.DB, p Purchase, caps Caps) (out Purchase, err error) {
+	request, err := json.Marshal(purchaseRequest{p.Request, p.Host, int64(p.Worth), p.Payment, p.Expires, p.Task, p.Call})
 	if err != nil {
-		return err
+		return out, err
 	}
-	return db.InTx(ctx, pgx.TxOptions{}, "add purchase", func(tx pgx.Tx) error {
+	out = p
+	err = db.InTx(ctx, pgx.TxOptions{}, "add purchase", func(tx pgx.Tx) error {
+		// Until the transaction ends no other purchase is added: the sums below stay true.
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('purchases', 0))`); err != nil {
+			return err
+		}
+		known, err := readPurchase(ctx, tx, p.ID)
+		if !errors.Is(err, repute.ErrNotFound) {
+			out = known
+			return err
+		}
 		if p.Refused == "" {
 			if err := withinCaps(ctx, tx, &p, caps); err != nil {
 				return err
 			}
 		}
-		_, err := tx.Exec(ctx, `
+		_, err = tx.Exec(ctx, `
 			insert into acts (id, kind, asked_by, chain_id, agent, request, decision, transactions, refused, ended_at)
 			values ($1, $2, $3, $4, $5, $6, $7, '[]', $8, case when $8 <> '' then now() end)`,
 			p.ID, purchaseKind, store.CleanText(p.By), int64(p.ChainID), p.Agent, store.OrNull(request),
 			store.OrNull(p.Decision), store.CleanText(p.Refused))
 		return err
 	})
+	return out, err
 }
 
-// withinCaps refuses a purchase that would pass a cap. Until the transaction ends no other one is
-// added.
+// withinCaps refuses a purchase that would pass a cap. The lock of purchases MUST be held.
 func withinCaps(ctx context.Context, tx pgx.Tx, p *Purchase, caps Caps) error {
-	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('purchases', 0))`); err != nil {
-		return err
-	}
-	var day, host int64
+	var day, host, task int64
 	err := tx.QueryRow(ctx, `
 		select coalesce(sum((request->>'worth')::bigint), 0)::bigint,
-			coalesce(sum((request->>'worth')::bigint) filter (where request->>'host' = $2), 0)::bigint
-		from acts where kind = $1 and refused = '' and created_at > now() - interval '1 day'`, purchaseKind, p.Host).
-		Scan(&day, &host)
+			coalesce(sum((request->>'worth')::bigint) filter (where request->>'host' = $2), 0)::bigint,
+			(select coalesce(sum((request->>'worth')::bigint), 0)::bigint from acts
+				where kind = $1 and refused = '' and request->>'task' = $3)
+		from acts where kind = $1 and refused = '' and created_at > now() - interval '1 day'`, purchaseKind, p.Host, p.Task).
+		Scan(&day, &host, &task)
 	if err != nil {
 		return err
 	}
 	for _, c := range []struct {
 		what        string
+		counts      bool
 		spent, most repute.Micros
-	}{{"host " + p.Host, repute.Micros(host), caps.Host}, {"all hosts", repute.Micros(day), caps.Day}} {
-		if c.spent+p.Worth > c.most {
+	}{{"by task " + p.Task, p.Task != "", repute.Micros(task), caps.Task},
+		{"to host " + p.Host + " in 24 hours", true, repute.Micros(host), caps.Host},
+		{"to all hosts in 24 hours", true, repute.Micros(day), caps.Day}} {
+		if c.counts && c.spent+p.Worth > c.most {
 			return &CapError{What: c.what, Worth: p.Worth, Spent: c.spent, Most: c.most}
 		}
 	}
@@ -104,36 +125,56 @@ func withinCaps(ctx context.Context, tx pgx.Tx, p *Purchase, caps Caps) error {
 
 // CapError is a purchase that would pass a cap.
 type CapError struct {
-	What               string // which cap
+	What               string // whose payments the cap bounds, such as "to host a.example in 24 hours"
 	Worth, Spent, Most repute.Micros
 }
 
 // Error gives the figures.
 func (e *CapError) Error() string {
 	return "payment of " + e.Worth.String() + " dollars: " + e.Spent.String() + " of at most " + e.Most.String() +
-		" were paid to " + e.What + " in 24 hours"
+		" were paid " + e.What
 }
 
 // Unwrap makes it a repute.ErrLimited.
 func (e *CapError) Unwrap() error { return repute.ErrLimited }
 
-// OpenPurchase returns the newest purchase of a request by an identity whose end is not known and whose
-// payment may still be settled. repute.ErrNotFound when there is none.
-func OpenPurchase(ctx context.Context, db *store.DB, agent, request string) (Purchase, error) {
-	rows, err := db.Pool().Query(ctx, selectActs+`where kind = $1 and agent = $2 and ended_at is null
-		and request->>'request' = $3 and (request->>'expires')::timestamptz > now() order by created_at desc limit 1`,
-		purchaseKind, agent, request)
+// ReadPurchase returns a purchase by its id. repute.ErrNotFound when there is none.
+func ReadPurchase(ctx context.Context, db *store.DB, id string) (Purchase, error) {
+	return readPurchase(ctx, db.Pool(), id)
+}
+
+// querier runs queries, in a transaction or outside.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func readPurchase(ctx context.Context, db querier, id string) (Purchase, error) {
+	rows, err := db.Query(ctx, selectActs+`where kind = $1 and id = $2`, purchaseKind, id)
+	return onePurchase(rows, err)
+}
+
+// onePurchase reads the only row of an answer.
+func onePurchase(rows pgx.Rows, err error) (Purchase, error) {
 	if err != nil {
-		return Purchase{}, store.Failed("open purchase", err)
+		return Purchase{}, store.Failed("read purchase", err)
 	}
 	act, err := pgx.CollectExactlyOneRow(rows, scanAct)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Purchase{}, &repute.MissingError{What: "open purchase", Why: "does not exist"}
+		return Purchase{}, &repute.MissingError{What: "purchase", Why: "does not exist"}
 	}
 	if err != nil {
-		return Purchase{}, store.Failed("open purchase", err)
+		return Purchase{}, store.Failed("read purchase", err)
 	}
 	return purchaseOf(&act)
+}
+
+// OpenPurchase returns the newest purchase of a request by an identity whose end is not known and whose
+// payment may still be settled, outside any run. repute.ErrNotFound when there is none.
+func OpenPurchase(ctx context.Context, db *store.DB, agent, request string) (Purchase, error) {
+	rows, err := db.Pool().Query(ctx, selectActs+`where kind = $1 and agent = $2 and ended_at is null
+		and request->>'request' = $3 and request->>'call' is null and (request->>'expires')::timestamptz > now()
+		order by created_at desc limit 1`, purchaseKind, agent, request)
+	return onePurchase(rows, err)
 }
 
 // EndPurchase stores the receipt of a purchase, or why there is none. One that has ended stays as it
@@ -169,6 +210,6 @@ func purchaseOf(a *Act) (p Purchase, err error) {
 		return p, store.Failed("read purchase", err)
 	}
 	return Purchase{ID: a.ID, By: a.By, ChainID: a.ChainID, Agent: a.Agent, Request: r.Request, Host: r.Host,
-		Worth: repute.Micros(r.Worth), Payment: r.Payment, Expires: r.Expires, Decision: a.Decision, Refused: a.Refused,
-		Receipt: a.Result, Error: a.Error, Created: a.Created, Ended: a.Ended}, nil
+		Worth: repute.Micros(r.Worth), Task: r.Task, Call: r.Call, Payment: r.Payment, Expires: r.Expires,
+		Decision: a.Decision, Refused: a.Refused, Receipt: a.Result, Error: a.Error, Created: a.Created, Ended: a.Ended}, nil
 }

@@ -219,7 +219,9 @@ func (b *builder) runtime(ctx context.Context) error {
 		return err
 	}
 	if b.config.Agent.Indexer != "" {
-		b.scores = reputation.New(b.config.Agent.Indexer, b.id)
+		if b.scores, err = reputation.New(b.config.Agent.Indexer, b.id); err != nil {
+			return fmt.Errorf("agent.indexer (INDEXER_URL): %w", err)
+		}
 	}
 	a, wallets := b.config, &x402.Verifier{Chain: b.chain}
 	o := agent.Options{ID: b.id, Version: a.Profile.Version, Signer: b.signer, Wallets: wallets, Services: services,

@@ -74,7 +74,9 @@ func newGovernor(t *testing.T, rules string) (*governor, *scores) {
 	index := httptest.NewServer(s)
 	t.Cleanup(index.Close)
 	id := repute.AgentID{ChainID: 1, TokenID: *uint256.NewInt(42)}
-	return &governor{loader: loader, db: db, id: id, scores: reputation.New(index.URL, id), log: slog.New(slog.DiscardHandler)}, s
+	asked, err := reputation.New(index.URL, id)
+	must(t, err)
+	return &governor{loader: loader, db: db, id: id, scores: asked, log: slog.New(slog.DiscardHandler)}, s
 }
 
 func question(t *testing.T, price *agent.Price, who common.Address) agent.Question {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"net/url"
 	"os"
@@ -63,19 +62,8 @@ the receipt to standard error; receipts are stored.`,
 	set.StringVar(&f.method, "method", "", "GET, or POST where there is data")
 	set.StringVar(&f.data, "data", "", "JSON that is sent; @FILE reads a file")
 	set.BoolVar(&f.json, "json", false, "print answer and receipt as one JSON object")
+	cmd.AddCommand(payListCommand(p))
 	return cmd
-}
-
-// dollars reads an amount of dollars exactly.
-func dollars(field, text string) (repute.Micros, error) {
-	whole, fraction, _ := strings.Cut(text, ".")
-	if whole != "" && len(whole) <= 9 && len(fraction) <= 6 && strings.Trim(whole+fraction, "0123456789") == "" {
-		n, ok := new(big.Int).SetString(whole+fraction+strings.Repeat("0", 6-len(fraction)), 10)
-		if ok && n.IsInt64() {
-			return repute.Micros(n.Int64()), nil
-		}
-	}
-	return 0, repute.Invalid(field, fmt.Sprintf("%.40q is no amount", text), "dollars, at most six digits after the point")
 }
 
 // request is what is asked for.
@@ -109,7 +97,7 @@ func (f *payFlags) options(c *config.Config, w *wallet.Wallet, list []wallet.Cha
 		field, text string
 		into        *repute.Micros
 	}{{"max", f.max, &o.MaxCall}, {"max-host", f.maxHost, &o.MaxHost}, {"max-day", f.maxDay, &o.MaxDay}} {
-		if *cap.into, err = dollars(cap.field, cap.text); err != nil {
+		if *cap.into, err = repute.ParseDollars(cap.field, cap.text); err != nil {
 			return o, err
 		}
 	}

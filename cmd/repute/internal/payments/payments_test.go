@@ -187,6 +187,34 @@ func TestPayOnce(t *testing.T) {
 	if out, err := pay("--allow-unknown"); err != nil || !strings.Contains(out.String(), "paid 0.02 dollars to") {
 		t.Errorf("%s: %v", out, err)
 	}
+	w.listed(t, answer.Receipt)
+}
+
+// listed checks what repute pay list says after TestPayOnce.
+func (w *world) listed(t *testing.T, r *payer.Receipt) {
+	t.Helper()
+	out := &clitest.Output{}
+	ok(t, w.run(t.Context(), out, "pay", "list", "--json", "--limit", "3"))
+	var list []struct {
+		ID, State, As, By, Dollars, Reason string
+		Payee                              *payer.Payee
+		Receipt                            *payer.Receipt
+	}
+	ok(t, json.Unmarshal([]byte(out.String()), &list))
+	if len(list) != 3 || list[0].State != "paid" || list[1].ID != r.ID || list[1].Receipt.Transaction != r.Transaction ||
+		list[1].As != "buyer" || list[1].Payee.Agent != r.Payee.Agent || list[2].State != "refused" ||
+		!strings.Contains(list[2].Reason, "at most 0.019999") || list[2].Receipt != nil {
+		t.Errorf("%s", out)
+	}
+	out = &clitest.Output{}
+	ok(t, w.run(t.Context(), out, "pay", "list"))
+	if text := out.String(); !strings.Contains(text, "STATE") || !strings.Contains(text, r.ID) ||
+		!strings.Contains(text, "belongs to no agent") {
+		t.Errorf("%s", text)
+	}
+	if err := w.run(t.Context(), out, "pay", "list", "--limit", "0"); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("limit 0: %v", err)
+	}
 }
 
 // TestFeedbackGiven closes the loop: an agent is found, paid and rated, the rating proves the payment,

@@ -64,6 +64,7 @@ func (s *Service) engineOptions(h sender) (o orchestrator.Options, err error) {
 		Remote: func(known repute.Module) (orchestrator.Module, error) {
 			return remote.Stored(known, remote.Options{Client: client})
 		},
+		Payer: h.payer(s.db, Outside(&s.Config, s.Config.AllowHosts), s.log),
 		Names: h.names, Tokens: h.tokens, Keys: h.keys(), Chain: h.chain(), Registries: h.registries, TrustChain: h.trust,
 		ExecutionChain: h.execution,
 		Drain:          config.Drain, Log: s.log}, nil

@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"log/slog"
+	"net/http"
 	"slices"
 	"time"
 
@@ -12,11 +14,15 @@ import (
 	"repute/indexer"
 	"repute/indexer/node"
 	"repute/indexer/verify"
+	"repute/orchestrator"
 	"repute/orchestrator/operate"
+	"repute/orchestrator/payer"
 	"repute/orchestrator/safety"
 	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
+	"repute/store"
 	"repute/store/chaindb"
+	"repute/x402"
 )
 
 // CheckSender refuses keys that cannot be read and agents that cannot be made of them. Where
@@ -163,6 +169,15 @@ func (h *sender) keys() func(uint64, string) (common.Address, error) {
 		return nil
 	}
 	return h.wallet.Identity
+}
+
+// payer pays for answers with the keys of the wallet, by the tokens that are known; nil without one.
+func (h *sender) payer(db *store.DB, client *http.Client, log *slog.Logger) orchestrator.Payer {
+	if h.wallet == nil {
+		return nil
+	}
+	return payer.ForRuns(db, payer.RunOptions{HTTP: client, Coins: h.tokens, Log: log,
+		Keys: func(chainID uint64, slug string) (x402.Signer, error) { return h.wallet.IdentityKey(chainID, slug) }})
 }
 
 // close closes the connections of the wallet.

@@ -1,0 +1,73 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+
+	"repute"
+)
+
+// Payments are what agents may pay for answers by x402, as a policy states it. Amounts are US
+// dollars; known stablecoins count one dollar each.
+type Payments struct {
+	// Index is the base URL of the index that is asked whom an account belongs to, and for its score.
+	Index string `yaml:"index"`
+	// MinScore is compared with the lower bound of the payee's score, -100 to 100; nil: 20.
+	MinScore *float64 `yaml:"minScore"`
+	// AllowUnknown also pays accounts of no known agent, and agents that nobody has rated.
+	AllowUnknown bool `yaml:"allowUnknown"`
+	// MaxCall bounds one answer, MaxTask all answers of a task with the runs below it and every
+	// attempt. Empty: 0.05 and 0.25.
+	MaxCall string `yaml:"maxCall"`
+	MaxTask string `yaml:"maxTask"`
+	// MaxHost bounds what one host is paid in 24 hours, MaxDay what all are, by every payer on the
+	// database. Empty: 1 and 5.
+	MaxHost string `yaml:"maxHost"`
+	MaxDay  string `yaml:"maxDay"`
+}
+
+// Spending are the payments of a policy, checked. The zero value allows none.
+type Spending struct {
+	Index                             string
+	MinScore                          float64
+	AllowUnknown                      bool
+	MaxCall, MaxTask, MaxHost, MaxDay repute.Micros
+}
+
+// defaultMinScore is the score that a payee needs where the policy does not say.
+const defaultMinScore = 20
+
+// Allowed reports whether anything may be paid.
+func (s Spending) Allowed() bool { return s.Index != "" }
+
+// Spending is what agents may pay for answers.
+func (p *Policy) Spending() Spending { return p.spend }
+
+// spending checks the payments of a policy. repute.ErrInvalid names the field.
+func (f *Payments) spending() (s Spending, err error) {
+	if f == nil {
+		return s, nil
+	}
+	s = Spending{Index: f.Index, MinScore: defaultMinScore, AllowUnknown: f.AllowUnknown}
+	if u, err := url.Parse(f.Index); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return Spending{}, repute.Invalid("payments.index", fmt.Sprintf("%.100q is no URL", f.Index),
+			"the base URL of an index, e.g. http://127.0.0.1:8080")
+	}
+	if f.MinScore != nil {
+		s.MinScore = *f.MinScore
+	}
+	if !(s.MinScore >= -100 && s.MinScore <= 100) {
+		return Spending{}, repute.Invalid("payments.minScore", fmt.Sprintf("%g is out of range", s.MinScore), "-100 to 100")
+	}
+	for _, c := range []struct {
+		field, text, usual string
+		into               *repute.Micros
+	}{{"payments.maxCall", f.MaxCall, "0.05", &s.MaxCall}, {"payments.maxTask", f.MaxTask, "0.25", &s.MaxTask},
+		{"payments.maxHost", f.MaxHost, "1", &s.MaxHost}, {"payments.maxDay", f.MaxDay, "5", &s.MaxDay}} {
+		if *c.into, err = repute.ParseDollars(c.field, cmp.Or(c.text, c.usual)); err != nil {
+			return Spending{}, err
+		}
+	}
+	return s, nil
+}
