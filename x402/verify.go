@@ -2,7 +2,6 @@ package x402
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -85,7 +84,7 @@ func (v *Verifier) plan(p *Payment, r *Requirements) (t *Transfer, rest func(con
 	}
 	byPermit := r.Scheme == SchemeUpto || terms.Method == MethodPermit2
 	t = &Transfer{Scheme: r.Scheme, ChainID: chain, Token: r.Asset, From: p.Payload.Payer(), To: r.PayTo,
-		Amount: r.Amount, ByToken: !byPermit}
+		Amount: r.Amount, ByToken: !byPermit, Until: p.Payload.Until()}
 	switch {
 	case byPermit && p.Payload.Permit2 == nil:
 		return nil, nil, refuse(ReasonInvalidPayload, "payload: permit2Authorization is missing")
@@ -161,7 +160,7 @@ func (v *Verifier) signer(ctx context.Context, t *Transfer, signed common.Hash, 
 	switch {
 	case errors.Is(err, ErrUnavailable):
 		return nil, false, err
-	case err == nil && len(answer) >= 4 && hex.EncodeToString(answer[:4]) == validSignature:
+	case err == nil && says(answer):
 		parsed.factory = common.Address{} // it is deployed
 		return &parsed, false, nil
 	case err != nil || len(answer) > 0 || parsed.factory == common.Address{}:

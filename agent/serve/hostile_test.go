@@ -91,7 +91,7 @@ func (w *world) remote(t *testing.T, h http.Handler) *x402.Confirmed {
 	chain, err := registry.Open(registry.Options{ID: repute.AgentID{ChainID: w.Chain().ID}, RPC: []string{w.RPCURL()}})
 	ok(t, err)
 	t.Cleanup(chain.Close)
-	return &x402.Confirmed{Facilitator: client, Verifier: &x402.Verifier{Chain: chain}, Logs: chain, Wait: 2 * time.Second}
+	return &x402.Confirmed{Facilitator: client, Verifier: &x402.Verifier{Chain: chain}, History: chain, Wait: 2 * time.Second}
 }
 
 // TestLostSettlement: where the answer of a facilitator to a settlement is lost, and it refuses to

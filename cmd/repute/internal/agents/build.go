@@ -173,7 +173,7 @@ func (b *builder) facilitator(context.Context) error {
 		if err != nil {
 			return repute.Invalid("payments.facilitators", err.Error(), "base URLs")
 		}
-		b.payment = &x402.Confirmed{Facilitator: c, Verifier: &x402.Verifier{Chain: b.chain}, Logs: b.chain}
+		b.payment = &x402.Confirmed{Facilitator: c, Verifier: &x402.Verifier{Chain: b.chain}, History: b.chain}
 	case p.Settler != "":
 		return b.wallet(p.Settler)
 	}
