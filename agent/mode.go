@@ -24,6 +24,7 @@ type gate struct {
 	most     int // at once, in mode normal
 	degraded int // at once, in mode degraded
 	inside   int
+	owed     int // inside although the gate admits nobody else: payers who are owed answers
 	closed   bool
 	idle     chan struct{} // closed when nothing is inside after the gate was closed
 }
@@ -57,7 +58,31 @@ func (g *gate) enter() (Mode, *Problem) {
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.inside--; g.inside == 0 && g.closed {
+	g.inside--
+	g.left()
+}
+
+// enterOwed admits a request in any mode, beside those that enter, that MUST do what was paid for before and
+// nothing else; ok is false where too many are inside, or the process stops. It MUST leaveOwed.
+func (g *gate) enterOwed() (ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if ok = !g.closed && g.owed < g.most; ok {
+		g.owed++
+	}
+	return ok
+}
+
+func (g *gate) leaveOwed() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.owed--
+	g.left()
+}
+
+// left tells that nothing is inside any more.
+func (g *gate) left() {
+	if g.inside+g.owed == 0 && g.closed {
 		close(g.idle)
 	}
 }
@@ -83,9 +108,7 @@ func (g *gate) close() <-chan struct{} {
 	defer g.mu.Unlock()
 	if !g.closed {
 		g.closed = true
-		if g.inside == 0 {
-			close(g.idle)
-		}
+		g.left()
 	}
 	return g.idle
 }

@@ -141,14 +141,16 @@ func (r *Router) Do(ctx context.Context, q Request) *Response {
 	w := &work{router: r, request: q, began: time.Now(), owner: rand.Text()}
 	mode, busy := r.gate.enter()
 	w.response = &Response{Status: http.StatusOK, RequestID: q.ID, Mode: mode}
-	var err error
-	if busy == nil {
+	switch {
+	case busy == nil:
 		defer r.gate.leave()
-		err = w.run(ctx)
-	} else {
-		err = busy
+	case q.Payment != nil && r.gate.enterOwed(): // it may have been charged before
+		defer r.gate.leaveOwed()
+		w.busy = busy
+	default:
+		return w.finish(ctx, busy)
 	}
-	return w.finish(ctx, err)
+	return w.finish(ctx, w.run(ctx))
 }
 
 // Service returns a service by the name of its capability, and nil for none. In names, _ stands for

@@ -245,6 +245,9 @@ func (b *builder) runtime(ctx context.Context) error {
 	if b.scores != nil {
 		b.out.upkeep.Reputation = b.scores
 	}
+	if err := agentdb.Keep(ctx, b.db, b.id.String(), a.Receipts.Days); err != nil {
+		return err
+	}
 	return b.out.upkeep.Start(ctx)
 }
 
