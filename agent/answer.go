@@ -194,7 +194,7 @@ func (w *work) finish(ctx context.Context, err error) *Response {
 	if r.Problem != nil && r.Problem.Demand != nil {
 		r.Settlement = w.failure
 	}
-	took := time.Since(w.began)
+	took := time.Since(w.asked)
 	w.router.metrics.requests.WithLabelValues(name, strconv.Itoa(r.Status)).Inc()
 	w.router.metrics.duration.WithLabelValues(name).Observe(took.Seconds())
 	w.router.o.Log.InfoContext(ctx, "execution", "requestId", r.RequestID, "capability", name, "status", r.Status,

@@ -26,8 +26,9 @@ type work struct {
 	router   *Router
 	request  Request
 	response *Response
-	began    time.Time
-	owner    string // names this request among all that may claim a payment
+	asked    time.Time // when it came
+	began    time.Time // when it did not have to wait for others any more
+	owner    string    // names this request among all that may claim a payment
 
 	service *Service
 	client  common.Address // who pays or signed; zero where nobody did

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -135,13 +136,25 @@ func (v *Verifier) authorization(ctx context.Context, t *Transfer, a *Authorizat
 	if (s.factory != common.Address{}) {
 		t.deploying(s)
 	}
-	if err := v.domain(ctx, t, terms); err != nil {
-		return err
+	return inOrder(func() error { return v.domain(ctx, t, terms) }, func() error { return v.unused(ctx, t) },
+		func() error { return v.balance(ctx, t) }, func() error { return v.simulate(ctx, t, common.Address{}) })
+}
+
+// inOrder makes checks at once, because each asks the chain, and returns the error of the first that failed in their
+// order: what is wrong is told in the same way, whichever answer came first.
+func inOrder(checks ...func() error) error {
+	errs := make([]error, len(checks))
+	var all sync.WaitGroup
+	for i, check := range checks {
+		all.Go(func() { errs[i] = check() })
 	}
-	if err := v.funds(ctx, t); err != nil {
-		return err
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
 	}
-	return v.simulate(ctx, t, common.Address{})
+	return nil
 }
 
 // signer checks who signed, and returns the signature as contracts take it. byKey tells that the
@@ -205,8 +218,8 @@ func (v *Verifier) text(ctx context.Context, t *Transfer, function string) (stri
 	return readString(answer), nil
 }
 
-// funds checks that the nonce is unused, and that the payer has the amount.
-func (v *Verifier) funds(ctx context.Context, t *Transfer) error {
+// unused checks that the nonce is unused.
+func (v *Verifier) unused(ctx context.Context, t *Transfer) error {
 	spent, err := v.spent(ctx, t)
 	if errors.Is(err, ErrUnavailable) {
 		return err
@@ -214,6 +227,11 @@ func (v *Verifier) funds(ctx context.Context, t *Transfer) error {
 	if spent {
 		return refuse(ReasonNonceUsed, "the authorization was used or canceled")
 	}
+	return nil
+}
+
+// balance checks that the payer has the amount.
+func (v *Verifier) balance(ctx context.Context, t *Transfer) error {
 	balance, err := v.call(ctx, t.ChainID, t.Token, pack(sigBalance, nil, t.From))
 	switch {
 	case errors.Is(err, ErrUnavailable):

@@ -81,7 +81,7 @@ func TestOwedInAllModes(t *testing.T) {
 	one := service(t, "echo", h, w.price(), effects)
 	one.Repeatable = true
 	stuck := &echo{block: make(chan struct{}), begun: make(chan struct{}, 1)}
-	s := w.open(t, agent.Options{Concurrency: 1, Degraded: 1}, one, service(t, "stuck", stuck, nil, nil))
+	s := w.open(t, agent.Options{Concurrency: 1, Degraded: 1, Patience: -1}, one, service(t, "stuck", stuck, nil, nil))
 	done := header(t, w.Pay(t, w.Requirements(10)))
 	first := s.send(t, "echo", hello, done)
 	var all sync.WaitGroup

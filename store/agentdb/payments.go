@@ -113,7 +113,7 @@ func PaymentNamed(ctx context.Context, db *store.DB, agent string, payer common.
 // read returns the payment that a condition selects. One that is worked on counts as pending: who takes it over
 // does not know what its owner did last.
 func read(ctx context.Context, db *store.DB, where string, args ...any) (Payment, error) {
-	p, err := scan(db.Pool().QueryRow(ctx, `select `+columns+` from agent_payments where `+where, args...))
+	p, err := scan(db.Readers().QueryRow(ctx, `select `+columns+` from agent_payments where `+where, args...))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return p, &repute.MissingError{What: "payment", Why: "was never claimed"}
 	}
