@@ -108,9 +108,23 @@ func (w *work) entry() agentdb.Entry {
 // record stores a decision or a payment's verification, and logs it. A decision that allows is stored
 // with the next entry of the request, in one transaction.
 func (w *work) record(ctx context.Context, kind agentdb.Kind, outcome string, detail map[string]any) error {
+	e, err := w.logged(ctx, kind, outcome, detail)
+	if err != nil {
+		return err
+	}
+	w.log = append(w.log, e)
+	if kind == agentdb.Decision && outcome == allowed {
+		return nil
+	}
+	return w.append(ctx)
+}
+
+// logged logs a decision or a payment's verification, and returns its entry.
+func (w *work) logged(ctx context.Context, kind agentdb.Kind, outcome string, detail map[string]any) (e agentdb.Entry,
+	err error) {
 	raw, err := json.Marshal(detail)
 	if err != nil {
-		return fmt.Errorf("log: %w", err)
+		return e, fmt.Errorf("log: %w", err)
 	}
 	if detail == nil {
 		raw = nil
@@ -122,14 +136,19 @@ func (w *work) record(ctx context.Context, kind agentdb.Kind, outcome string, de
 	}
 	w.router.o.Log.DebugContext(ctx, string(kind), "requestId", w.request.ID, "capability", w.request.Capability,
 		"outcome", outcome, "client", w.client, "detail", detail)
-	e := agentdb.Entry{Kind: kind, Agent: w.router.o.ID.String(), RequestID: w.request.ID,
+	return agentdb.Entry{Kind: kind, Agent: w.router.o.ID.String(), RequestID: w.request.ID,
 		Capability: w.service.Definition().Name, Client: client, TaskHash: w.response.TaskHash, Outcome: outcome,
-		ClientSignature: proof, Detail: raw}
-	if kind == agentdb.Decision && outcome == allowed {
+		ClientSignature: proof, Detail: raw}, nil
+}
+
+// later is record of what became of a payment, to be stored with the next step of its work: the claim or the
+// settlement that follows says the same, and one commit is enough for both.
+func (w *work) later(ctx context.Context, outcome string, detail map[string]any) error {
+	e, err := w.logged(ctx, agentdb.Verification, outcome, detail)
+	if err == nil {
 		w.log = append(w.log, e)
-		return nil
 	}
-	return w.append(ctx, e)
+	return err
 }
 
 // allowed is the outcome of a decision that lets a request go on.
@@ -175,7 +194,7 @@ func (w *work) finish(ctx context.Context, err error) *Response {
 	if r.Problem != nil && r.Problem.Demand != nil {
 		r.Settlement = w.failure
 	}
-	took := time.Since(w.began)
+	took := time.Since(w.asked)
 	w.router.metrics.requests.WithLabelValues(name, strconv.Itoa(r.Status)).Inc()
 	w.router.metrics.duration.WithLabelValues(name).Observe(took.Seconds())
 	w.router.o.Log.InfoContext(ctx, "execution", "requestId", r.RequestID, "capability", name, "status", r.Status,

@@ -98,27 +98,6 @@ func (p *Price) way(r *x402.Requirements) Way {
 	return Way{Requirements: *r}
 }
 
-// charge returns what a payment is settled for, of requirements that name the most: an output of the
-// scheme upto says how much less it is.
-func (p *Price) charge(r x402.Requirements, output json.RawMessage) (x402.Requirements, error) {
-	if r.Scheme != x402.SchemeUpto || p.ChargeFrom == "" {
-		return r, nil
-	}
-	text, err := pointed(output, p.ChargeFrom)
-	if err != nil {
-		return r, err
-	}
-	amount, err := Units(text, p.way(&r).Decimals)
-	if err != nil {
-		return r, err
-	}
-	if amount.Cmp(r.Amount) > 0 {
-		return r, fmt.Errorf("the output charges %s units, %s at most are allowed", amount, r.Amount)
-	}
-	r.Amount = amount
-	return r, nil
-}
-
 // smallest is the price in the currency's smallest unit.
 func (p *Price) smallest() *big.Int {
 	n, err := Units(p.Amount, p.Decimals)

@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -17,47 +19,132 @@ const (
 	Shutdown    Mode = "shutdown"    // no new requests
 )
 
-// gate admits requests by mode and number.
+// gate admits requests by mode and number. Those that are too many wait for their turn, for a while: a burst
+// costs them time, and no error.
 type gate struct {
 	mu       sync.Mutex
 	mode     Mode
 	most     int // at once, in mode normal
 	degraded int // at once, in mode degraded
 	inside   int
+	owed     int // inside although the gate admits nobody else: payers who are owed answers
+	waiting  []chan *Problem
+	patience time.Duration
 	closed   bool
 	idle     chan struct{} // closed when nothing is inside after the gate was closed
 }
 
-func newGate(most, degraded int) *gate {
-	return &gate{mode: Normal, most: most, degraded: degraded, idle: make(chan struct{})}
+// room is how many requests may wait for each that is answered at once.
+const room = 10
+
+func newGate(most, degraded int, patience time.Duration) *gate {
+	return &gate{mode: Normal, most: most, degraded: degraded, patience: patience, idle: make(chan struct{})}
 }
 
-// enter admits a request, which MUST leave.
-func (g *gate) enter() (Mode, *Problem) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// refusal is why no request may enter now, nil where one may. Only where full is true it helps to wait.
+func (g *gate) refusal() (p *Problem, full bool) {
+	refuse := func(status int, code, message string, retry time.Duration) *Problem {
+		return &Problem{Status: status, Code: code, Message: message, Retry: retry}
+	}
 	switch {
 	case g.closed || g.mode == Shutdown:
-		return g.mode, &Problem{Status: http.StatusServiceUnavailable, Code: "shutdown",
-			Message: "the agent accepts no requests", Retry: 30 * time.Second}
+		return refuse(http.StatusServiceUnavailable, "shutdown", "the agent accepts no requests", 30*time.Second), false
 	case g.mode == Maintenance:
-		return g.mode, &Problem{Status: http.StatusServiceUnavailable, Code: "maintenance",
-			Message: "the agent is in maintenance", Retry: time.Minute}
+		return refuse(http.StatusServiceUnavailable, "maintenance", "the agent is in maintenance", time.Minute), false
 	case g.mode == Degraded && g.inside >= g.degraded:
-		return g.mode, &Problem{Status: http.StatusServiceUnavailable, Code: "degraded",
-			Message: "the agent is degraded, and answers as many requests as it can", Retry: 5 * time.Second}
+		return refuse(http.StatusServiceUnavailable, "degraded",
+			"the agent is degraded, and answers as many requests as it can", 5*time.Second), true
 	case g.inside >= g.most:
-		return g.mode, &Problem{Status: http.StatusTooManyRequests, Code: "limited",
-			Message: "the agent answers as many requests as it can", Retry: time.Second}
+		return refuse(http.StatusTooManyRequests, "limited", "the agent answers as many requests as it can",
+			time.Second), true
 	}
-	g.inside++
-	return g.mode, nil
+	return nil, false
+}
+
+// enter admits a request, which MUST leave, in the order in which they come.
+func (g *gate) enter(ctx context.Context) (Mode, *Problem) {
+	g.mu.Lock()
+	mode, p, turn := g.mode, (*Problem)(nil), make(chan *Problem, 1)
+	full := false
+	switch p, full = g.refusal(); {
+	case p == nil:
+		g.inside++
+	case full && g.patience > 0 && len(g.waiting) < room*g.most:
+		g.waiting = append(g.waiting, turn)
+	default:
+		full = false
+	}
+	g.mu.Unlock()
+	if p == nil || !full {
+		return mode, p
+	}
+	timer := time.NewTimer(g.patience)
+	defer timer.Stop()
+	select {
+	case p = <-turn:
+	case <-timer.C:
+		p = g.giveUp(turn, p)
+	case <-ctx.Done():
+		p = g.giveUp(turn, p)
+	}
+	return mode, p
+}
+
+// giveUp ends the wait for a turn, which may just have come.
+func (g *gate) giveUp(turn chan *Problem, why *Problem) *Problem {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if at := slices.Index(g.waiting, turn); at >= 0 {
+		g.waiting = slices.Delete(g.waiting, at, at+1)
+		return why
+	}
+	return <-turn
+}
+
+// admit gives turns to those that wait, in order, or refuses them where waiting does not help any more.
+func (g *gate) admit() {
+	for len(g.waiting) > 0 {
+		p, full := g.refusal()
+		if full {
+			return
+		}
+		if p == nil {
+			g.inside++
+		}
+		g.waiting[0] <- p
+		g.waiting = g.waiting[1:]
+	}
 }
 
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.inside--; g.inside == 0 && g.closed {
+	g.inside--
+	g.admit()
+	g.left()
+}
+
+// enterOwed admits a request in any mode, beside those that enter, that MUST do what was paid for before and
+// nothing else; ok is false where too many are inside, or the process stops. It MUST leaveOwed.
+func (g *gate) enterOwed() (ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if ok = !g.closed && g.owed < g.most; ok {
+		g.owed++
+	}
+	return ok
+}
+
+func (g *gate) leaveOwed() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.owed--
+	g.left()
+}
+
+// left tells that nothing is inside any more.
+func (g *gate) left() {
+	if g.inside+g.owed == 0 && g.closed {
 		close(g.idle)
 	}
 }
@@ -68,6 +155,7 @@ func (g *gate) set(m Mode) Mode {
 	defer g.mu.Unlock()
 	before := g.mode
 	g.mode = m
+	g.admit()
 	return before
 }
 
@@ -83,9 +171,8 @@ func (g *gate) close() <-chan struct{} {
 	defer g.mu.Unlock()
 	if !g.closed {
 		g.closed = true
-		if g.inside == 0 {
-			close(g.idle)
-		}
+		g.admit()
+		g.left()
 	}
 	return g.idle
 }

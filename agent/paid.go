@@ -72,48 +72,34 @@ func (w *work) renew(ctx context.Context, cancel context.CancelCauseFunc) <-chan
 	return ended
 }
 
-// resume goes through the steps from where the payment's work stopped. Each is stored before the
-// next one begins.
+// resume goes through the steps from where the payment's work stopped. These commits are needed, and no other
+// ones:
+//   - the claim, before anything is done: two processes MUST NOT work for one payment;
+//   - that the handler is called, before it is: it MUST NOT be called twice. The claim says it where the handler
+//     comes next, otherwise it is stored with the settlement;
+//   - the output, before the money moves for it: it MUST NOT be lost after that;
+//   - the end, with the settlement and the log. A process that dies between settlement and end leaves a pending
+//     one, which the next process settles again: the facilitator, or the chain, tells how it ended.
 func (w *work) resume(ctx context.Context) error {
-	row, db := w.row, w.router.db
+	row := w.row
 	if err := w.settled(); err != nil {
 		return err
 	}
-	if row.State == agentdb.Running && !w.service.Repeatable {
+	if row.State == agentdb.Running && !row.Fresh && !w.service.Repeatable {
 		return w.fail(ctx, agentdb.Interrupted, &Problem{Status: http.StatusInternalServerError, Code: "interrupted",
 			Message: "the agent was stopped while it worked on this payment, and does not begin again" + w.charged()})
 	}
-	if w.service.settlesBefore(&w.terms) {
-		if err := w.settle(ctx, w.terms); err != nil {
+	if w.service.settlesBefore(&w.terms.Requirements) {
+		if err := w.settle(ctx, w.terms.Requirements); err != nil {
 			return err
 		}
 	}
 	if row.State == agentdb.Ran {
 		w.output = row.Output
-	} else {
-		if err := lasting(ctx, func(ctx context.Context) error { return agentdb.SetRunning(ctx, db, *row) }); err != nil {
-			return err
-		}
-		row.State = agentdb.Running
-		if err := w.handle(ctx); err != nil {
-			if cause := context.Cause(ctx); cause != nil {
-				return cause
-			}
-			p := problemOf(err)
-			if w.service.Repeatable && errors.Is(err, repute.ErrUnavailable) {
-				p.Message += ": send the same payment again" // the handler may be back then
-				return p
-			}
-			p.Message += w.charged()
-			return w.fail(ctx, agentdb.Failed, p)
-		}
-		ran := func(ctx context.Context) error { return agentdb.SetRan(ctx, db, *row, w.output) }
-		if err := lasting(ctx, ran); err != nil {
-			return err
-		}
-		row.State = agentdb.Ran
+	} else if err := w.runOnce(ctx); err != nil {
+		return err
 	}
-	charge, err := w.service.Price.charge(w.terms, w.output)
+	charge, err := w.terms.charge(w.output)
 	if err != nil {
 		return w.fail(ctx, agentdb.Failed, internal("the capability gave no price that can be charged"+w.charged(), err))
 	}
@@ -123,12 +109,65 @@ func (w *work) resume(ctx context.Context) error {
 	return w.end(ctx)
 }
 
-// charged tells in an error whether money moved.
-func (w *work) charged() string {
-	if w.response.Settlement != nil && w.response.Settlement.Success {
-		return "; the payment was charged"
+// runOnce calls the handler, after it is stored that it is called.
+func (w *work) runOnce(ctx context.Context) error {
+	row, db := w.row, w.router.db
+	if row.State != agentdb.Running || !row.Fresh {
+		if err := w.step(ctx, func(ctx context.Context, log ...agentdb.Entry) error {
+			return agentdb.SetRunning(ctx, db, *row, log...)
+		}); err != nil {
+			return err
+		}
+		row.State, row.Pending = agentdb.Running, row.Pending && len(row.Settled) == 0
 	}
-	return "; nothing was charged, and this payment is not used again"
+	if err := w.handle(ctx); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		p := problemOf(err)
+		if w.service.Repeatable && errors.Is(err, repute.ErrUnavailable) {
+			p.Message += ": send the same payment again" // the handler may be back then
+			return p
+		}
+		p.Message += w.charged()
+		return w.fail(ctx, agentdb.Failed, p)
+	}
+	row.Output = w.output
+	if row.Settlement == agentdb.NoSettlement || len(row.Settled) > 0 {
+		return nil // no money moves any more: it is stored with the end
+	}
+	return w.ran(ctx)
+}
+
+// ran stores the output.
+func (w *work) ran(ctx context.Context) error {
+	err := w.step(ctx, func(ctx context.Context, log ...agentdb.Entry) error {
+		return agentdb.SetRan(ctx, w.router.db, *w.row, w.output, log...)
+	})
+	if err == nil {
+		w.row.State = agentdb.Ran
+	}
+	return err
+}
+
+// step stores a step, also where ctx has ended, with the entries of the log that wait.
+func (w *work) step(ctx context.Context, store func(context.Context, ...agentdb.Entry) error) error {
+	err := lasting(ctx, func(ctx context.Context) error { return store(ctx, w.log...) })
+	if err == nil {
+		w.log = nil
+	}
+	return err
+}
+
+// charged tells in an error whether money moved, and whether it is owed back.
+func (w *work) charged() string {
+	switch s := w.response.Settlement; {
+	case s == nil || !s.Success:
+		return "; nothing was charged, and this payment is not used again"
+	case w.refund:
+		return "; the payment was charged, and the agent owes it back"
+	}
+	return "; the payment was charged"
 }
 
 // settled reads a settlement that was stored before.
@@ -147,28 +186,23 @@ func (w *work) settled() error {
 	return nil
 }
 
-// settle has the facilitator move the money, once. A promise moves none.
+// settle has the facilitator move the money, once. A promise moves none. The settlement is stored by the next step.
 func (w *work) settle(ctx context.Context, r x402.Requirements) error {
 	if w.row.Settlement == agentdb.NoSettlement || w.response.Settlement != nil {
 		return nil
 	}
-	p := w.request.Payment
-	s, err := w.router.o.Payments.Facilitator.Settle(ctx, *p, r)
+	f := w.router.o.Payments.Facilitator
+	if w.request.Payment == nil || f == nil {
+		return sendAgain(fmt.Errorf("no facilitator is configured: %w", repute.ErrUnavailable))
+	}
+	before := w.row.Pending
+	w.row.Pending = true // until it is known how this attempt ends
+	s, err := f.Settle(ctx, *w.request.Payment, r)
 	switch {
 	case err != nil:
-		w.router.metrics.payments.WithLabelValues("unknown").Inc()
-		if err := w.record(ctx, agentdb.Verification, "unknown", nil); err != nil {
-			return err
-		}
-		return sendAgain(err)
+		return w.unknown(ctx, err)
 	case !s.Success:
-		if w.row.State == agentdb.Claimed {
-			if err := agentdb.Release(ctx, w.router.db, *w.row); err != nil {
-				return err
-			}
-		}
-		w.failure = &x402.Settlement{ErrorReason: known(s.ErrorReason), Network: r.Network, Payer: w.client.Hex()}
-		return w.demand(ctx, &x402.Refusal{Reason: w.failure.ErrorReason, Message: "it was not settled"})
+		return w.unsettled(ctx, &s, before)
 	}
 	s = moved(&s, &r, w.client)
 	if by := w.router.o.Payments.Signer; by != nil {
@@ -181,14 +215,42 @@ func (w *work) settle(ctx context.Context, r x402.Requirements) error {
 	if err != nil {
 		return fmt.Errorf("settlement: %w", err)
 	}
-	err = lasting(ctx, func(ctx context.Context) error { return agentdb.SetSettled(ctx, w.router.db, *w.row, raw) })
-	if err != nil {
-		return err
-	}
 	w.row.Settled, w.response.Settlement, w.price.amount = raw, &s, r.Amount.Big()
 	w.router.metrics.settled(&w.price)
-	return w.record(ctx, agentdb.Verification, "settled", map[string]any{"transaction": s.Transaction,
-		"amount": r.Amount, "asset": r.Asset, "network": r.Network})
+	return w.later(ctx, "settled", map[string]any{"transaction": s.Transaction, "amount": r.Amount, "asset": r.Asset,
+		"network": r.Network})
+}
+
+// unknown is the answer where a settlement was asked for and it is not known how it ended.
+func (w *work) unknown(ctx context.Context, cause error) error {
+	w.router.metrics.payments.WithLabelValues("unknown").Inc()
+	if err := w.record(ctx, agentdb.Verification, "unknown", nil); err != nil {
+		return err
+	}
+	return sendAgain(cause)
+}
+
+// errEarlier is why a payment that is refused stays claimed.
+var errEarlier = errors.New("the facilitator refuses the payment, and the end of an earlier attempt is not known")
+
+// unsettled is the answer to a payment that is not settled. The payer MUST NOT pay anew while an earlier attempt
+// can have charged, or can still charge, this payment: only the chain ends that. Nor while another process settles
+// it, because this one was stalled: the refusal can be of what the other one did.
+func (w *work) unsettled(ctx context.Context, s *x402.Settlement, pending bool) error {
+	if pending && !s.Dead {
+		return w.unknown(ctx, errEarlier)
+	}
+	if err := agentdb.Renew(ctx, w.router.db, *w.row, w.router.o.Lease); err != nil {
+		return err
+	}
+	w.row.Pending = false
+	if w.row.State == agentdb.Claimed {
+		if err := agentdb.Release(ctx, w.router.db, *w.row); err != nil {
+			return err
+		}
+	}
+	w.failure = &x402.Settlement{ErrorReason: known(s.ErrorReason), Network: w.terms.Network, Payer: w.client.Hex()}
+	return w.demand(ctx, &x402.Refusal{Reason: w.failure.ErrorReason, Message: "it was not settled"})
 }
 
 // moved is a settlement without what a facilitator wrote beside the transaction: it is stored and sent
@@ -204,17 +266,41 @@ func moved(s *x402.Settlement, r *x402.Requirements, payer common.Address) x402.
 // end is steps 6 and 7 of a paid request.
 func (w *work) end(ctx context.Context) error {
 	if err := w.sign(ctx); err != nil {
-		return err
+		return errors.Join(err, w.keep(ctx))
 	}
 	return w.store(ctx, agentdb.Done, answerOf(w.response))
 }
 
-// fail stores that a payment ends without an answer.
+// keep stores what was done where the answer cannot be signed: it is signed when the payment is sent again.
+func (w *work) keep(ctx context.Context) error {
+	if w.row.State != agentdb.Ran {
+		if err := w.ran(ctx); err != nil {
+			return err
+		}
+	}
+	if len(w.row.Settled) == 0 {
+		return nil
+	}
+	err := w.step(ctx, func(ctx context.Context, log ...agentdb.Entry) error {
+		return agentdb.SetSettled(ctx, w.router.db, *w.row, w.row.Settled, log...)
+	})
+	w.row.Pending = w.row.Pending && err != nil
+	return err
+}
+
+// fail stores that a payment ends without an answer, and whether it is owed back.
 func (w *work) fail(ctx context.Context, state agentdb.State, p *Problem) error {
 	w.response.Status = p.Status
-	if w.response.Settlement != nil {
+	if s := w.response.Settlement; s != nil {
+		if w.refund {
+			w.row.Refund = agentdb.RefundDue
+			if err := w.later(ctx, "refund due", map[string]any{"transaction": s.Transaction, "amount": s.Amount,
+				"asset": w.price.asset, "network": w.price.network}); err != nil {
+				return err
+			}
+		}
 		w.router.o.Log.ErrorContext(ctx, "a payment was charged and the capability failed", "requestId", w.row.RequestID,
-			"payment", w.row.ID, "payer", w.client, "error", p)
+			"payment", w.row.ID, "payer", w.client, "refund", w.row.Refund, "error", p)
 	}
 	if err := w.store(ctx, state, &answer{Status: p.Status, Problem: p}); err != nil {
 		return err
@@ -222,15 +308,18 @@ func (w *work) fail(ctx context.Context, state agentdb.State, p *Problem) error 
 	return p
 }
 
+// store ends the work for the payment.
 func (w *work) store(ctx context.Context, state agentdb.State, a *answer) error {
 	raw, err := json.Marshal(a)
 	if err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}
-	err = lasting(ctx, func(ctx context.Context) error {
-		return agentdb.End(ctx, w.router.db, *w.row, state, raw, w.entry())
+	w.log = append(w.log, w.entry())
+	err = w.step(ctx, func(ctx context.Context, log ...agentdb.Entry) error {
+		return agentdb.End(ctx, w.router.db, *w.row, state, raw, log...)
 	})
 	if err != nil {
+		w.log = w.log[:len(w.log)-1] // it did not end
 		return err
 	}
 	w.row.State = state

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -28,8 +26,12 @@ type signable interface {
 // request.
 func (w *work) pay(ctx context.Context) error {
 	switch {
+	case w.known != nil:
+		return w.resumeKnown(ctx)
 	case w.service.Price == nil:
 		return nil
+	case w.misused != nil:
+		return w.misused
 	case w.request.Payment != nil:
 		return w.payX402(ctx, w.request.Payment)
 	case w.request.Promise != nil:
@@ -112,54 +114,49 @@ func (w *work) payX402(ctx context.Context, p *x402.Payment) error {
 			Message: "the agent takes no payments by x402 for this capability"})
 	}
 	w.response.PaymentVersion = p.Version
-	row, err := w.x402Row(p)
+	row, err := w.x402Row(ctx, p)
 	if err != nil {
 		return w.refusedBy(ctx, err)
 	}
-	return w.claim(ctx, row, func() error { return w.verify(ctx, p) })
+	switch err := w.verify(ctx, p); {
+	case err != nil:
+		return err
+	case w.known != nil || w.misused != nil:
+		return w.pay(ctx)
+	}
+	return w.claim(ctx, row)
 }
 
 // x402Row names a payment by x402, and takes over the terms by which it pays. The error is a
-// *x402.Refusal or a *Problem.
-func (w *work) x402Row(p *x402.Payment) (row *agentdb.Payment, err error) {
+// *x402.Refusal, a *Problem or a repute.ErrConflict.
+func (w *work) x402Row(ctx context.Context, p *x402.Payment) (row *agentdb.Payment, err error) {
 	offered := x402.Demand{Accepts: w.service.Price.accepts()}
-	if w.terms, err = offered.Match(p); err != nil {
+	accepted, err := offered.Match(p)
+	if err != nil {
 		return nil, err
 	}
+	w.terms = w.service.Price.terms(accepted)
+	w.price = w.terms.paid(agentdb.X402)
 	name, err := p.Extensions.PaymentID(w.router.o.Payments.RequireID)
 	if err != nil {
 		return nil, &Problem{Status: http.StatusBadRequest, Code: "invalid", Message: err.Error(), Cause: err}
 	}
-	transfer, err := planner(&w.terms).Plan(p, &w.terms)
+	transfer, err := planner(&accepted).Plan(p, &accepted)
 	if err != nil {
 		return nil, err
 	}
-	way := w.service.Price.way(&w.terms)
-	w.price = paid{w.terms.Amount.Big(), way.Decimals, way.Symbol, w.terms.Asset.Hex(), w.terms.Network}
-	raw, err := json.Marshal(p)
-	if err != nil {
-		return nil, fmt.Errorf("payment: %w", err)
-	}
-	row = w.newRow(transfer.ID(), sha256.Sum256(raw), agentdb.X402)
+	row = w.newRow(transfer.ID(), agentdb.X402)
 	row.PaymentID = name
+	if name == "" {
+		return row, nil
+	}
+	_, err = agentdb.PaymentNamed(ctx, w.router.db, row.Agent, row.Payer, name)
+	if err == nil {
+		return nil, repute.Conflict("payment-identifier: %s names another payment", name)
+	} else if !errors.Is(err, repute.ErrNotFound) {
+		return nil, err
+	}
 	return row, nil
-}
-
-// accepted reports whether the request's payment was accepted before: it can be charged, so that its
-// payer is owed the answer.
-func (w *work) accepted(ctx context.Context) (bool, error) {
-	if w.service.Price == nil || w.request.Payment == nil || w.router.o.Payments.Facilitator == nil {
-		return false, nil
-	}
-	row, err := w.x402Row(w.request.Payment)
-	if err != nil {
-		return false, nil // step 3 tells why
-	}
-	stored, err := agentdb.ReadPayment(ctx, w.router.db, row.ID)
-	if errors.Is(err, repute.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil && row.Same(&stored) == nil, err
 }
 
 // planner names the transfer of a payment, without the chain.
@@ -172,57 +169,40 @@ func planner(r *x402.Requirements) *x402.Verifier {
 	}}
 }
 
-func (w *work) newRow(id string, payload [32]byte, s agentdb.Settlement) *agentdb.Payment {
-	return &agentdb.Payment{ID: id, Agent: w.router.o.ID.String(), Capability: w.service.Definition().Name,
-		TaskHash: w.response.TaskHash, Payload: payload, Payer: w.client, Settlement: s, RequestID: w.request.ID,
-		Owner: w.owner}
-}
-
-// claim takes the work for a payment. A payment that was never claimed is verified first: one that
-// was cannot be, because the chain may have taken it.
-func (w *work) claim(ctx context.Context, row *agentdb.Payment, verify func() error) error {
-	db := w.router.db
-	stored, err := agentdb.ReadPayment(ctx, db, row.ID)
-	switch {
-	case err == nil:
-		if err := row.Same(&stored); err != nil {
-			return err
-		}
-	case !errors.Is(err, repute.ErrNotFound):
+// claim takes the work for a payment that was verified and that nobody had sent before: one that was claimed
+// cannot be verified, because the chain may have taken it. Where nothing else comes before the handler, the claim
+// says that the handler is called, too.
+func (w *work) claim(ctx context.Context, row *agentdb.Payment) (err error) {
+	if row.Terms, err = w.terms.store(); err != nil {
 		return err
-	default:
-		if row.PaymentID != "" {
-			_, err := agentdb.PaymentNamed(ctx, db, row.Agent, row.Payer, row.PaymentID)
-			if err == nil {
-				return repute.Conflict("payment-identifier: %s names another payment", row.PaymentID)
-			} else if !errors.Is(err, repute.ErrNotFound) {
-				return err
-			}
-		}
-		if err := verify(); err != nil {
-			return err
-		}
 	}
-	claimed, err := agentdb.Claim(ctx, db, *row, w.router.o.Lease)
+	if row.Settlement == agentdb.NoSettlement || !w.service.settlesBefore(&w.terms.Requirements) {
+		row.State = agentdb.Running
+	}
+	claimed, err := agentdb.Claim(ctx, w.router.db, *row, w.router.o.Lease, w.log...)
 	if errors.Is(err, agentdb.ErrWorkedOn) {
 		return sendAgain(err)
+	} else if err != nil {
+		return err
 	}
-	if err == nil {
-		w.row, w.proved = &claimed, true
+	if claimed.Fresh {
+		w.log = nil // it is stored
 	}
-	return err
+	w.row, w.proved = &claimed, true
+	return nil
 }
 
-// verify asks the facilitator about a payment, and stores its answer. A payment that is settled after
+// verify asks the facilitator about a payment, and stores its answer. It may find that the payment was claimed
+// meanwhile, and is known now. A payment that is settled after
 // the run MUST hold as long as the handler may take: others have work done that they never pay.
 func (w *work) verify(ctx context.Context, p *x402.Payment) error {
 	d := w.service.Definition()
 	end := x402.NewAmount(uint64(w.began.Add(d.Timeout()).Unix()))
-	if !w.service.settlesBefore(&w.terms) && p.Payload.Until().Cmp(end) < 0 {
+	if !w.service.settlesBefore(&w.terms.Requirements) && p.Payload.Until().Cmp(end) < 0 {
 		return w.demand(ctx, &x402.Refusal{Reason: x402.ReasonValidBefore,
 			Message: fmt.Sprintf("the authorization ends before the capability must, in %s", d.Timeout())})
 	}
-	v, err := w.router.o.Payments.Facilitator.Verify(ctx, *p, w.terms)
+	v, err := w.router.o.Payments.Facilitator.Verify(ctx, *p, w.terms.Requirements)
 	switch {
 	case err != nil:
 		w.router.metrics.payments.WithLabelValues("unavailable").Inc()
@@ -232,12 +212,16 @@ func (w *work) verify(ctx context.Context, p *x402.Payment) error {
 		return &Problem{Status: http.StatusServiceUnavailable, Code: "unavailable",
 			Message: "payments cannot be verified now: send the same payment again", Retry: 2 * time.Second, Cause: err}
 	case !v.IsValid:
+		// The same request, sent twice at once, may have been settled by now, and is refused because of that.
+		if err := w.recall(ctx); err != nil || w.known != nil || w.misused != nil {
+			return err
+		}
 		return w.demand(ctx, &x402.Refusal{Reason: known(v.InvalidReason), Message: "it is not valid"})
 	}
 	w.proved = true
 	w.router.metrics.payments.WithLabelValues("verified").Inc()
-	return w.record(ctx, agentdb.Verification, "verified", map[string]any{"scheme": w.terms.Scheme,
-		"network": w.terms.Network, "asset": w.terms.Asset, "amount": w.terms.Amount})
+	return w.later(ctx, "verified", map[string]any{"scheme": w.terms.Scheme, "network": w.terms.Network,
+		"asset": w.terms.Asset, "amount": w.terms.Amount})
 }
 
 // known returns a facilitator's reason where it has the form of one: other text of facilitators is
@@ -262,16 +246,17 @@ func (w *work) payPromise(ctx context.Context, p *signed.Promise) error {
 	if err != nil {
 		return err
 	}
-	w.price = paid{p.Amount, price.Decimals, price.Currency, price.Currency, x402.Network(o.ID.ChainID)}
-	row := w.newRow("promise:"+digest.Hex(), sha256.Sum256(p.Signature), agentdb.NoSettlement)
-	if err := w.claim(ctx, row, func() error { return w.checkPromise(ctx, p) }); err != nil {
+	if w.terms, err = price.promised(p.Amount, o.ID.ChainID); err != nil {
 		return err
 	}
-	if w.row.State.Final() {
-		return &Problem{Status: http.StatusConflict, Code: "conflict", Message: "the receipt was used",
-			Hint: "sign another one, with another timestamp"}
+	w.price = w.terms.paid(agentdb.NoSettlement)
+	if err := w.checkPromise(ctx, p); err != nil {
+		return err
 	}
-	return nil
+	if err := w.claim(ctx, w.newRow("promise:"+digest.Hex(), agentdb.NoSettlement)); err != nil || !w.row.State.Final() {
+		return err
+	}
+	return errReceiptUsed()
 }
 
 // checkPromise makes the checks of section 5.2 in its order.
@@ -301,6 +286,6 @@ func (w *work) checkPromise(ctx context.Context, p *signed.Promise) error {
 	}
 	w.proved = true
 	w.router.metrics.payments.WithLabelValues("promised").Inc()
-	return w.record(ctx, agentdb.Verification, "promised", map[string]any{"amount": p.Amount.String(),
+	return w.later(ctx, "promised", map[string]any{"amount": p.Amount.String(),
 		"currency": p.Currency})
 }

@@ -25,6 +25,8 @@ type Decision struct {
 	Retry   time.Duration
 	// Validation says that a validator must confirm the result.
 	Validation bool
+	// Refund says that a payment is owed back where it was charged and the call fails.
+	Refund bool
 }
 
 // Score is what is known of the agent's own score.

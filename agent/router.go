@@ -36,6 +36,9 @@ type Options struct {
 	// Concurrency is how many requests are answered at once, 10 when 0; Degraded is how many in mode
 	// degraded, half of it when 0.
 	Concurrency, Degraded int
+	// Patience is how long a request waits for its turn where too many are answered, 2 s when 0; ten times as many
+	// wait at most. Below 0: none waits.
+	Patience time.Duration
 	// Lease is how long a killed process keeps a payment, 15 s when 0.
 	Lease    time.Duration
 	Registry *prometheus.Registry // nil: one of its own
@@ -108,6 +111,7 @@ type Router struct {
 func NewRouter(db *store.DB, o Options) (*Router, error) {
 	o.Concurrency = cmp.Or(o.Concurrency, 10)
 	o.Degraded = cmp.Or(o.Degraded, max(1, o.Concurrency/2))
+	o.Patience = cmp.Or(o.Patience, 2*time.Second)
 	o.Lease = cmp.Or(o.Lease, 15*time.Second)
 	o.Log = cmp.Or(o.Log, slog.Default())
 	if o.Governor == nil {
@@ -116,7 +120,7 @@ func NewRouter(db *store.DB, o Options) (*Router, error) {
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
-	r := &Router{db: db, o: o, services: map[string]*Service{}, gate: newGate(o.Concurrency, o.Degraded),
+	r := &Router{db: db, o: o, services: map[string]*Service{}, gate: newGate(o.Concurrency, o.Degraded, o.Patience),
 		started: time.Now()}
 	r.hard, r.cancel = context.WithCancel(context.Background())
 	for _, s := range o.Services {
@@ -138,17 +142,20 @@ func NewRouter(db *store.DB, o Options) (*Router, error) {
 // end where ctx ends, so that its answer is there when the client asks again.
 func (r *Router) Do(ctx context.Context, q Request) *Response {
 	q.ID = cmp.Or(q.ID, rand.Text())
-	w := &work{router: r, request: q, began: time.Now(), owner: rand.Text()}
-	mode, busy := r.gate.enter()
+	w := &work{router: r, request: q, asked: time.Now(), owner: rand.Text()}
+	mode, busy := r.gate.enter(ctx)
+	w.began = time.Now()
 	w.response = &Response{Status: http.StatusOK, RequestID: q.ID, Mode: mode}
-	var err error
-	if busy == nil {
+	switch {
+	case busy == nil:
 		defer r.gate.leave()
-		err = w.run(ctx)
-	} else {
-		err = busy
+	case q.Payment != nil && r.gate.enterOwed(): // it may have been charged before
+		defer r.gate.leaveOwed()
+		w.busy = busy
+	default:
+		return w.finish(ctx, busy)
 	}
-	return w.finish(ctx, err)
+	return w.finish(ctx, w.run(ctx))
 }
 
 // Service returns a service by the name of its capability, and nil for none. In names, _ stands for

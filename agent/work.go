@@ -26,20 +26,27 @@ type work struct {
 	router   *Router
 	request  Request
 	response *Response
-	began    time.Time
-	owner    string // names this request among all that may claim a payment
+	asked    time.Time // when it came
+	began    time.Time // when it did not have to wait for others any more
+	owner    string    // names this request among all that may claim a payment
 
 	service *Service
 	client  common.Address // who pays or signed; zero where nobody did
 	proved  bool           // the signature of client was checked
 
 	// Of a payment:
-	row    *agentdb.Payment  // nil for a free request
-	terms  x402.Requirements // own requirements that are paid
-	price  paid
-	proof  []byte          // the client's signature
-	log    []agentdb.Entry // are stored with the next entry, see record
-	output json.RawMessage
+	payload [32]byte         // sha256 of it as it was sent
+	known   *agentdb.Payment // it was claimed for this request before; nil: it was not
+	misused error            // it was claimed for another request
+	row     *agentdb.Payment // nil for a free request
+	terms   terms            // what it pays for
+	price   paid
+	refund  bool            // the policy owes it back where it was charged and the call fails
+	proof   []byte          // the client's signature
+	log     []agentdb.Entry // are stored with the next entry, see record
+	output  json.RawMessage
+	// busy is why only what is owed is answered; nil where new work is done.
+	busy *Problem
 	// failure is a settlement that was refused.
 	failure *x402.Settlement
 }
@@ -60,6 +67,12 @@ func (w *work) run(ctx context.Context) error {
 	}
 	if err := w.checkInput(ctx); err != nil {
 		return err
+	}
+	if err := w.recall(ctx); err != nil {
+		return err
+	}
+	if w.busy != nil && !w.owed() {
+		return w.busy
 	}
 	if err := w.decide(ctx); err != nil {
 		return err
@@ -99,15 +112,12 @@ func (w *work) decide(ctx context.Context) error {
 		return err
 	}
 	d := r.o.Governor.Decide(ctx, Question{Service: w.service, Client: w.client, Caller: w.request.Caller,
-		Paid: w.service.Price != nil && (w.request.Payment != nil || w.request.Promise != nil), Time: w.began})
-	if !d.Allow { // a policy can change while a payer waits
-		paid, err := w.accepted(ctx)
-		if err != nil {
-			return err
-		}
-		d.Allow, d.Limited = paid, d.Limited && !paid
+		Paid: w.service.Price != nil && (w.request.Payment != nil || w.request.Promise != nil) || w.known != nil, Time: w.began})
+	if w.known != nil && w.known.Settlement == agentdb.X402 { // a policy can change while a payer waits
+		d.Allow, d.Limited = true, false
 	}
 	outcome := allowed
+	w.refund = d.Refund
 	w.response.Validation = d.Validation
 	switch {
 	case d.Limited:
@@ -145,7 +155,7 @@ func (w *work) identify(ctx context.Context) error {
 		w.client, w.proof, w.proved = c.Client, c.Signature, true
 	}
 	switch {
-	case w.service.Price == nil:
+	case w.service.Price == nil && w.known == nil:
 	case w.request.Payment != nil:
 		w.client, w.proof, w.proved = w.request.Payment.Payload.Payer(), w.request.Payment.Payload.Signature, false
 	case w.request.Promise != nil:

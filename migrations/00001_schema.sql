@@ -1347,9 +1347,13 @@ create table agent_payments (
     request_id text        not null,
     state      text        not null default 'claimed'
         check (state in ('claimed', 'running', 'ran', 'done', 'failed', 'interrupted')),
+    terms      json,
+    pending    boolean     not null default false,
     settled    json,
     output     json,
     answer     json,
+    refund     text        not null default 'none' check (refund in ('none', 'due', 'paid')),
+    refund_tx  bytea,
     owner      text        not null,
     expires_at timestamptz not null,
     created_at timestamptz not null default now()
@@ -1357,6 +1361,8 @@ create table agent_payments (
 create unique index agent_payments_identifier on agent_payments (agent, payer, payment_id)
     where payment_id is not null;
 create index agent_payments_created on agent_payments (created_at);
+create index agent_payments_payload on agent_payments (agent, payload);
+create index agent_payments_refund on agent_payments (agent, created_at) where refund = 'due';
 comment on table agent_payments is
     'Payments that agents accepted, each claimed before its work: a payment is worked for once, by one process.';
 comment on column agent_payments.id is 'Names the authorization that the payer signed; the chain takes it once.';
@@ -1368,9 +1374,16 @@ comment on column agent_payments.request_id is 'Id of the first request; handler
 comment on column agent_payments.state is
     'claimed: nothing was run. running: the handler was called and did not return yet. ran: output is stored. '
     'done: answer is stored. failed: the handler failed. interrupted: the process ended while the handler ran.';
+comment on column agent_payments.terms is
+    'What is paid for: the price, token and payee of the claim, whatever is configured since.';
+comment on column agent_payments.pending is
+    'A settlement was asked for whose end is not known: only the chain can say that none was made.';
 comment on column agent_payments.settled is 'The settlement; null while its end is not known.';
 comment on column agent_payments.answer is 'What is answered, also to repetitions; null until the end.';
-comment on column agent_payments.owner is 'Process that works on it until expires_at.';
+comment on column agent_payments.refund is
+    'due: the payment was charged, the call failed, and the policy says that it is owed back. paid: refund_tx paid it.';
+comment on column agent_payments.owner is
+    'Request that works on it until expires_at; empty where it stopped with all that it knew stored.';
 
 create table agent_receipts (
     at               timestamptz not null default now(),
@@ -1457,7 +1470,8 @@ comment on column cursors.job is
     'nothing in another one. "late logs": position is the mark of events found late that no run has followed, 0 for '
     'none. "marks": begun is when an engine last looked for marks. "documents": begun is when a process last looked for '
     'documents to fetch. "pruned finals": final scores that were replaced '
-    'in the run of this position or before may be gone. Others: maintenance passes.';
+    'in the run of this position or before may be gone. Others: maintenance passes. "agent log ID": for how many days an '
+    'agent keeps its log, in position.';
 comment on column cursors.chain_id is '0 where the job is not one chain''s.';
 comment on column cursors.part is
     'Kind of event (repute.EventKind) of "verified", number of the "requested block", row in uris of '

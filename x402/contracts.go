@@ -39,10 +39,11 @@ const (
 	sigVersion       = "version()"
 	eventTransfer    = "Transfer(address,address,uint256)"
 	// eventAuthorizationUsed is of EIP-3009.
-	eventAuthorizationUsed = "AuthorizationUsed(address,bytes32)"
-	validSignature         = "1626ba7e" // what ERC-1271 wallets answer
-	domainType             = "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
-	deploymentAppendix     = "6492649264926492649264926492649264926492649264926492649264926492"
+	eventAuthorizationUsed     = "AuthorizationUsed(address,bytes32)"
+	eventAuthorizationCanceled = "AuthorizationCanceled(address,bytes32)"
+	validSignature             = "1626ba7e" // what ERC-1271 wallets answer
+	domainType                 = "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
+	deploymentAppendix         = "6492649264926492649264926492649264926492649264926492649264926492"
 )
 
 // selector is the beginning of calldata for a function.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -43,7 +44,10 @@ type Settler interface {
 type Local struct {
 	Verifier *Verifier
 	Settler  Settler
-	Chains   []uint64
+	// History finds payments that somebody else settled: the transaction of an authorization can be sent by
+	// anybody who sees it. Nil: they are refused.
+	History History
+	Chains  []uint64
 	// Tokens reports whether a token is accepted; nil for all. Payments in others are refused
 	// before the chain is asked.
 	Tokens func(chainID uint64, token common.Address) bool
@@ -70,6 +74,9 @@ func (l *Local) Verify(ctx context.Context, p Payment, r Requirements) (Verifica
 func (l *Local) Settle(ctx context.Context, p Payment, r Requirements) (Settlement, error) {
 	s := Settlement{Network: r.Network, Payer: payerOf(&p)}
 	t, out, err := l.settle(ctx, &p, &r)
+	if t != nil {
+		out, s.Dead, err = l.byOthers(ctx, &p, &r, t, out, err)
+	}
 	var refused *Refusal
 	switch {
 	case errors.As(err, &refused):
@@ -88,7 +95,8 @@ func (l *Local) Settle(ctx context.Context, p Payment, r Requirements) (Settleme
 	return s, nil
 }
 
-// settle looks for the payment's end before it is verified: a settled one fails verification.
+// settle looks for the payment's end before it is verified: a settled one fails verification. The transfer
+// is nil where the payment is refused for what it says.
 func (l *Local) settle(ctx context.Context, p *Payment, r *Requirements) (t *Transfer, out Outcome, err error) {
 	if err := l.known(r); err != nil {
 		return nil, out, err
@@ -102,32 +110,61 @@ func (l *Local) settle(ctx context.Context, p *Payment, r *Requirements) (t *Tra
 	if out.Known {
 		return t, out, t.same(&out)
 	}
-	planned := t
-	if t, err = l.Verifier.Verify(ctx, p, r); err != nil {
-		return l.faster(ctx, planned, err)
+	verified, err := l.Verifier.Verify(ctx, p, r)
+	if err != nil {
+		out, err = l.faster(ctx, t, err)
+		return t, out, err
 	}
 	if t.Scheme == SchemeUpto && t.Amount == (Amount{}) {
 		return t, Outcome{Known: true, Paid: true, Token: t.Token, Payee: t.To}, nil
 	}
-	out, err = l.Settler.Send(ctx, t)
+	out, err = l.Settler.Send(ctx, verified)
 	return t, out, err
 }
 
 // faster looks again for the end of a payment that is refused: another process may have settled it
 // meanwhile, and then it is refused because of that.
-func (l *Local) faster(ctx context.Context, t *Transfer, refusal error) (*Transfer, Outcome, error) {
+func (l *Local) faster(ctx context.Context, t *Transfer, refusal error) (Outcome, error) {
 	var refused *Refusal
 	if !errors.As(refusal, &refused) {
-		return nil, Outcome{}, refusal
+		return Outcome{}, refusal
 	}
 	out, err := l.Settler.Outcome(ctx, t)
 	switch {
 	case err != nil:
-		return t, out, err
+		return out, err
 	case !out.Known:
-		return t, out, refusal
+		return out, refusal
 	}
-	return t, out, t.same(&out)
+	return out, t.same(&out)
+}
+
+// byOthers looks on the chain for the end of a payment that this facilitator did not settle: it is refused,
+// or its transaction failed, because somebody else's was faster. dead says that the chain proves that it was
+// not settled and cannot be any more. The error is ErrUnknownEnd where the authorization is used and the
+// chain does not show yet what for.
+func (l *Local) byOthers(ctx context.Context, p *Payment, r *Requirements, t *Transfer, own Outcome,
+	failed error) (out Outcome, dead bool, err error) {
+	var refused *Refusal
+	if l.History == nil || own.Paid || failed != nil && !errors.As(failed, &refused) {
+		return own, false, failed
+	}
+	if err := l.Verifier.signed(ctx, p, r, t); errors.As(err, &refused) {
+		return own, false, err // others know nonces that the payer used
+	} else if err != nil {
+		return own, false, fmt.Errorf("%w: %w", ErrUnknownEnd, err)
+	}
+	e, err := l.Verifier.end(ctx, l.History, t)
+	switch {
+	case err != nil:
+		return own, false, fmt.Errorf("%w: %w", ErrUnknownEnd, err)
+	case e.paid():
+		return Outcome{Known: true, Paid: true, Transaction: e.Transaction, Amount: t.Amount, Payee: t.To, Token: t.Token},
+			false, nil
+	case e.Spent && !e.Dead && (e.By == common.Hash{} || e.By != own.Transaction):
+		return own, false, fmt.Errorf("%w: the authorization is used, and the chain does not show yet what for", ErrUnknownEnd)
+	}
+	return own, e.Dead, failed
 }
 
 // same refuses a transfer whose ID belongs to a transaction that pays something else.

@@ -181,6 +181,9 @@ type Settlement struct {
 	Network     string     `json:"network"`
 	Amount      *Amount    `json:"amount,omitempty"` // what was charged
 	Extensions  Extensions `json:"extensions,omitempty"`
+	// Dead says of a refused payment that the chain proves its end: its authorization moved nothing and no
+	// longer can. Facilitators that are asked over HTTP cannot say it.
+	Dead bool `json:"-"`
 }
 
 // Verification is what a facilitator says of a payment that it did not settle (section 5.4).

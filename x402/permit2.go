@@ -62,17 +62,12 @@ func (v *Verifier) permit(ctx context.Context, t *Transfer, p *Permit, raw []byt
 		}
 		t.deploying(s)
 	}
-	if err := v.funds(ctx, t); err != nil {
-		return err
-	}
-	if err := v.allowance(ctx, t); err != nil {
-		return err
-	}
 	var from common.Address
 	if p.Witness.Facilitator != nil {
 		from = *p.Witness.Facilitator
 	}
-	return v.simulate(ctx, t, from)
+	return inOrder(func() error { return v.unused(ctx, t) }, func() error { return v.balance(ctx, t) },
+		func() error { return v.allowance(ctx, t) }, func() error { return v.simulate(ctx, t, from) })
 }
 
 // allowance checks that the payer has approved the token for Permit2.

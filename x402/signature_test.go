@@ -2,6 +2,7 @@ package x402
 
 import (
 	"bytes"
+	"context"
 	"math/big"
 	"testing"
 
@@ -156,4 +157,39 @@ func FuzzTransaction(f *testing.F) {
 		readString(data)
 		SettlesBy(Multicall3, data)
 	})
+}
+
+// answers is a chain on which every call is answered in one way.
+type answers func(data []byte) []byte
+
+// Call implements Chain.
+func (a answers) Call(_ context.Context, _ uint64, _, _ common.Address, data []byte) ([]byte, error) {
+	return a(data), nil
+}
+
+// TestWalletAnswers: a wallet's answer counts as a whole. One that answers calls with themselves, which begin
+// with the value that means valid, has signed nothing.
+func TestWalletAnswers(t *testing.T) {
+	t.Parallel()
+	valid := func(rest byte) answers {
+		return func([]byte) []byte { return append(common.FromHex(validSignature), bytes.Repeat([]byte{rest}, 28)...) }
+	}
+	for name, x := range map[string]struct {
+		says answers
+		want bool
+	}{
+		"valid":            {valid(0), true},
+		"more behind":      {valid(1), false},
+		"its call":         {func(data []byte) []byte { return data }, false},
+		"a word of a call": {func(data []byte) []byte { return data[:32] }, false},
+		"four bytes":       {func([]byte) []byte { return common.FromHex(validSignature) }, false},
+		"nothing":          {func([]byte) []byte { return nil }, false},
+	} {
+		v := &Verifier{Chain: x.says}
+		got, err := v.ValidSignature(t.Context(), 1, common.Address{1}, common.Hash{2}, []byte{3})
+		_, _, refused := v.signer(t.Context(), &Transfer{From: common.Address{1}}, common.Hash{2}, []byte{3})
+		if err != nil || got != x.want || (refused == nil) != x.want {
+			t.Errorf("%s: %t, %v, %v", name, got, err, refused)
+		}
+	}
 }

@@ -2,9 +2,9 @@ package x402
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -85,7 +85,7 @@ func (v *Verifier) plan(p *Payment, r *Requirements) (t *Transfer, rest func(con
 	}
 	byPermit := r.Scheme == SchemeUpto || terms.Method == MethodPermit2
 	t = &Transfer{Scheme: r.Scheme, ChainID: chain, Token: r.Asset, From: p.Payload.Payer(), To: r.PayTo,
-		Amount: r.Amount, ByToken: !byPermit}
+		Amount: r.Amount, ByToken: !byPermit, Until: p.Payload.Until()}
 	switch {
 	case byPermit && p.Payload.Permit2 == nil:
 		return nil, nil, refuse(ReasonInvalidPayload, "payload: permit2Authorization is missing")
@@ -136,13 +136,25 @@ func (v *Verifier) authorization(ctx context.Context, t *Transfer, a *Authorizat
 	if (s.factory != common.Address{}) {
 		t.deploying(s)
 	}
-	if err := v.domain(ctx, t, terms); err != nil {
-		return err
+	return inOrder(func() error { return v.domain(ctx, t, terms) }, func() error { return v.unused(ctx, t) },
+		func() error { return v.balance(ctx, t) }, func() error { return v.simulate(ctx, t, common.Address{}) })
+}
+
+// inOrder makes checks at once, because each asks the chain, and returns the error of the first that failed in their
+// order: what is wrong is told in the same way, whichever answer came first.
+func inOrder(checks ...func() error) error {
+	errs := make([]error, len(checks))
+	var all sync.WaitGroup
+	for i, check := range checks {
+		all.Go(func() { errs[i] = check() })
 	}
-	if err := v.funds(ctx, t); err != nil {
-		return err
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
 	}
-	return v.simulate(ctx, t, common.Address{})
+	return nil
 }
 
 // signer checks who signed, and returns the signature as contracts take it. byKey tells that the
@@ -161,7 +173,7 @@ func (v *Verifier) signer(ctx context.Context, t *Transfer, signed common.Hash, 
 	switch {
 	case errors.Is(err, ErrUnavailable):
 		return nil, false, err
-	case err == nil && len(answer) >= 4 && hex.EncodeToString(answer[:4]) == validSignature:
+	case err == nil && says(answer):
 		parsed.factory = common.Address{} // it is deployed
 		return &parsed, false, nil
 	case err != nil || len(answer) > 0 || parsed.factory == common.Address{}:
@@ -206,8 +218,8 @@ func (v *Verifier) text(ctx context.Context, t *Transfer, function string) (stri
 	return readString(answer), nil
 }
 
-// funds checks that the nonce is unused, and that the payer has the amount.
-func (v *Verifier) funds(ctx context.Context, t *Transfer) error {
+// unused checks that the nonce is unused.
+func (v *Verifier) unused(ctx context.Context, t *Transfer) error {
 	spent, err := v.spent(ctx, t)
 	if errors.Is(err, ErrUnavailable) {
 		return err
@@ -215,6 +227,11 @@ func (v *Verifier) funds(ctx context.Context, t *Transfer) error {
 	if spent {
 		return refuse(ReasonNonceUsed, "the authorization was used or canceled")
 	}
+	return nil
+}
+
+// balance checks that the payer has the amount.
+func (v *Verifier) balance(ctx context.Context, t *Transfer) error {
 	balance, err := v.call(ctx, t.ChainID, t.Token, pack(sigBalance, nil, t.From))
 	switch {
 	case errors.Is(err, ErrUnavailable):

@@ -1,6 +1,7 @@
 package x402
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -36,7 +37,9 @@ func (v *Verifier) ValidSignature(ctx context.Context, chainID uint64, wallet co
 	return err == nil && len(answer) >= 64 && says(answer[len(answer)-32:]), nil
 }
 
-// says reports whether an answer is that of ERC-1271 for a valid signature.
+// says reports whether an answer is that of ERC-1271 for a valid signature: the whole word, as contracts
+// compare it. A wallet that answers every call with the call itself begins with the same four bytes.
 func says(answer []byte) bool {
-	return len(answer) == 32 && hex.EncodeToString(answer[:4]) == validSignature
+	magic, _ := hex.DecodeString(validSignature) // a constant
+	return len(answer) >= 32 && bytes.Equal(answer[:32], common.RightPadBytes(magic, 32))
 }

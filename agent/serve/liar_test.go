@@ -82,7 +82,8 @@ func TestLyingFacilitator(t *testing.T) {
 			wl, err := wallet.Open(db, wallet.Config{Chains: []wallet.ChainConfig{w.chain(t)}})
 			ok(t, err)
 			t.Cleanup(wl.Close)
-			f := &x402.Confirmed{Facilitator: client, Wait: time.Second, Verifier: &x402.Verifier{Chain: settlement.Chain{Wallet: wl}}}
+			f := &x402.Confirmed{Facilitator: client, Wait: time.Second, Verifier: &x402.Verifier{Chain: settlement.Chain{Wallet: wl}},
+				History: wl}
 			h := &echo{}
 			s := w.open(t, agent.Options{Payments: w.payments(f)}, service(t, "echo", h, w.price(), nil),
 				service(t, "change", h, w.price(), func(d *capability.Definition) { d.SideEffects = true }))

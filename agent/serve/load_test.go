@@ -14,12 +14,13 @@ import (
 	"repute/store/agentdb"
 )
 
-// TestCrowd: ten requests run at once, the next gets 429; a degraded agent marks its answers and gives
-// 503 where its smaller number is reached; maintenance and shutdown accept nothing.
+// TestCrowd: ten requests run at once, the next gets 429 where its turn does not come; a degraded agent marks its
+// answers and gives 503 where its smaller number is reached; maintenance and shutdown accept nothing.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	h := &echo{block: make(chan struct{}), begun: make(chan struct{}, 20)}
-	s := open(t, pgtest.New(t), agent.Options{Services: []*agent.Service{service(t, "echo", h, nil, nil)}})
+	s := open(t, pgtest.New(t), agent.Options{Services: []*agent.Service{service(t, "echo", h, nil, nil)},
+		Patience: 20 * time.Millisecond})
 	var all sync.WaitGroup
 	start := func(n int) {
 		for range n {
@@ -66,6 +67,46 @@ func TestCrowd(t *testing.T) {
 	ok(t, err)
 	if events != "mode shutdown" {
 		t.Errorf("%q", events)
+	}
+}
+
+// TestTurns: requests that are too many are answered in their turn; as many wait as there is room for; a change of
+// the mode refuses those that wait.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	h := &echo{block: make(chan struct{}), begun: make(chan struct{}, 20)}
+	s := open(t, pgtest.New(t), agent.Options{Services: []*agent.Service{service(t, "echo", h, nil, nil)}, Concurrency: 1,
+		Patience: time.Minute})
+	answers := make(chan int, 20)
+	send := func(n int) {
+		for range n {
+			go func() { answers <- s.send(t, "echo", hello, nil).status }()
+		}
+	}
+	send(1)
+	<-h.begun
+	send(12) // ten wait
+	for range 2 {
+		if status := <-answers; status != http.StatusTooManyRequests {
+			t.Errorf("one that has no place to wait: %d", status)
+		}
+	}
+	for range 3 {
+		h.block <- struct{}{}
+		<-h.begun
+		if status := <-answers; status != http.StatusOK {
+			t.Errorf("one that waited: %d", status)
+		}
+	}
+	s.router.SetMode(t.Context(), agent.Shutdown, "test")
+	for range 7 {
+		if status := <-answers; status != http.StatusServiceUnavailable {
+			t.Errorf("one that waits at the end: %d", status)
+		}
+	}
+	close(h.block)
+	if status := <-answers; status != http.StatusOK || h.count() != 4 {
+		t.Errorf("one that was begun: %d, %d runs", status, h.count())
 	}
 }
 

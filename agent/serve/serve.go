@@ -119,7 +119,7 @@ func (s *surface) describe() {
 	info := s.server.API.OpenAPI().Info
 	info.Title, info.Version = s.o.Profile.Name, s.router.Version()
 	info.Description = "An agent of the ERC-8004 registries, by the Agent Runtime Specification 1.0. Every answer is " +
-		"signed (EIP-712, type TaskResponse): see the headers X-Agent-*. Capabilities that cost something answer 402 " +
+		"signed (EIP-712, type TaskResponse), but for 429 to callers that ask too often: see the headers X-Agent-*. Capabilities that cost something answer 402 " +
 		"with what they cost, for x402 of versions 1 and 2. Errors are RFC 9457 problem details with the " +
 		"members error and message."
 }

@@ -53,14 +53,23 @@ func (s *surface) signing(next http.Handler) http.Handler {
 		if strings.HasPrefix(answer.header.Get("Content-Type"), httpapi.ProblemType) {
 			body = named(body)
 		}
-		if err := s.sign(r.Context(), answer, n, body); err != nil {
-			s.server.Fail(r.Context(), err).Write(w)
-			return
+		if !limited(answer, n) {
+			if err := s.sign(r.Context(), answer, n, body); err != nil {
+				s.server.Fail(r.Context(), err).Write(w)
+				return
+			}
 		}
 		answer.header.Set("Content-Length", strconv.Itoa(len(body)))
 		w.WriteHeader(answer.status)
 		_, _ = w.Write(body) // the caller may be gone
 	})
+}
+
+// limited reports whether an answer says to a caller that it asks too often, before anything was done. It is not
+// signed: a signature costs more than the rest of such an answer, also money where a service keeps the key, and
+// whoever floods the agent would decide how many are made.
+func limited(answer *recorder, n *note) bool {
+	return answer.status == http.StatusTooManyRequests && n.metadata == "" && n.signed == nil
 }
 
 // sign sets the headers of the signature.

@@ -129,7 +129,8 @@ done. verify says more with its own: see its help.`,
 // one's own.
 func agentCommand(p *cli.Program) *cobra.Command {
 	cmd := tasks.AgentCommand(p)
-	cmd.AddCommand(agents.ServeCommand(p), agents.VerifyCommand(p), agents.ComplianceCommand(p))
+	cmd.AddCommand(agents.ServeCommand(p), agents.VerifyCommand(p), agents.ComplianceCommand(p),
+		agents.RefundsCommand(p))
 	return cmd
 }
 

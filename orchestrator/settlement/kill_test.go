@@ -99,7 +99,7 @@ func TestSettleKilled(t *testing.T) {
 			if odd == 1 {
 				count++
 			}
-			if at%2 == odd && count == (at+1)/2 && child != nil {
+			if at%2 == odd && count >= (at+1)/2 && child != nil { // several requests are under way at once
 				_ = child.Process.Kill()
 			}
 		}

@@ -45,7 +45,7 @@ func New(db *store.DB, w *wallet.Wallet, o Options) (*x402.Local, error) {
 		accounts[id] = []common.Address{account}
 	}
 	s := &settler{db: db, wallet: w, slug: o.Settler, wait: cmp.Or(o.Wait, 45*time.Second)}
-	return &x402.Local{Settler: s, Chains: o.Chains,
+	return &x402.Local{Settler: s, Chains: o.Chains, History: w,
 		Verifier: &x402.Verifier{Chain: Chain{w}, Accounts: func(id uint64) []common.Address { return accounts[id] }},
 		Tokens:   func(id uint64, token common.Address) bool { return slices.Contains(o.Tokens[id], token) }}, nil
 }

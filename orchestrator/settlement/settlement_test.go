@@ -302,11 +302,11 @@ func TestClaimedSettlements(t *testing.T) {
 	ok(t, err)
 	for _, r := range []x402.Requirements{w.Requirements(10), w.PlainRequirements(10)} {
 		p := w.Pay(t, r)
-		lying := &x402.Confirmed{Facilitator: c, Verifier: honest.Verifier, Wait: time.Second}
+		lying := &x402.Confirmed{Facilitator: c, Verifier: honest.Verifier, History: honest.History, Wait: time.Second}
 		if s, err := lying.Settle(t.Context(), p, r); !errors.Is(err, x402.ErrUnknownEnd) || s.Success {
 			t.Errorf("a claim is believed: %+v, %v", s, err)
 		}
-		w.settleOnce(t, &x402.Confirmed{Facilitator: honest, Verifier: honest.Verifier}, p, r, 10)
+		w.settleOnce(t, &x402.Confirmed{Facilitator: honest, Verifier: honest.Verifier, History: honest.History}, p, r, 10)
 	}
 }
 

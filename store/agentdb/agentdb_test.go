@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/big"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -113,6 +114,114 @@ func TestRetention(t *testing.T) {
 	ok(t, err)
 	if len(left) != 1 || left[0].Outcome != "new" {
 		t.Errorf("%+v", left)
+	}
+}
+
+// TestRetentionOfEach: agents of one database keep their logs for as long as each of them says.
+func TestRetentionOfEach(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	now := time.Now().UTC()
+	old := time.Date(now.Year(), now.Month()-9, 1, 0, 0, 0, 0, time.UTC)
+	for i, of := range []string{"long", "short"} { // a month of each agent alone
+		month := old.AddDate(0, i, 0)
+		_, err := db.Pool().Exec(t.Context(), `create table agent_receipts_`+month.Format("2006_01")+` partition of agent_receipts
+			for values from ('`+month.Format(time.RFC3339)+`') to ('`+month.AddDate(0, 1, 0).Format(time.RFC3339)+`')`)
+		ok(t, err)
+		_, err = db.Pool().Exec(t.Context(), `insert into agent_receipts (at, kind, agent, outcome) values ($1, 'event', $2, 'old')`,
+			month.AddDate(0, 0, 3), of)
+		ok(t, err)
+	}
+	ok(t, agentdb.Keep(t.Context(), db, "long", 100))
+	ok(t, agentdb.Keep(t.Context(), db, "long", 400))
+	ok(t, agentdb.Keep(t.Context(), db, "short", agentdb.MinRetention))
+	if err := agentdb.Keep(t.Context(), db, "short", 10); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+	left := func(of string) int {
+		list, err := agentdb.Entries(t.Context(), db, agentdb.Query{Agent: of})
+		ok(t, err)
+		return len(list)
+	}
+	ok(t, agentdb.Maintain(t.Context(), db, agentdb.MinRetention)) // as the other agent's process does
+	if left("long") != 1 || left("short") != 0 {
+		t.Errorf("long has %d entries, short %d", left("long"), left("short"))
+	}
+	ok(t, agentdb.Keep(t.Context(), db, "long", agentdb.MinRetention))
+	ok(t, agentdb.Maintain(t.Context(), db, agentdb.MinRetention))
+	if left("long") != 0 {
+		t.Error("it is kept for ever")
+	}
+}
+
+// TestPending: who takes over from an owner that ended without a word does not know whether a settlement was asked
+// for; one that stopped in order says so. Payments whose end is open are kept.
+func TestPending(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	take := func(owner string, pending bool) agentdb.Payment {
+		t.Helper()
+		p, err := agentdb.Claim(t.Context(), db, payment(owner), 20*time.Millisecond)
+		ok(t, err)
+		if p.Owner != owner || p.Pending != pending || p.Fresh != (owner == "one") {
+			t.Errorf("%+v", p)
+		}
+		return p
+	}
+	p := take("one", false)
+	ok(t, agentdb.Yield(t.Context(), db, p))
+	take("two", false) // and it is killed
+	time.Sleep(50 * time.Millisecond)
+	p = take("three", true)
+	ok(t, agentdb.Yield(t.Context(), db, p))
+	ok(t, agentdb.PrunePayments(t.Context(), db, 0))
+	p = take("four", true)
+	p.Pending = false // the chain told
+	ok(t, agentdb.Yield(t.Context(), db, p))
+	p = take("five", false)
+	ok(t, agentdb.SetSettled(t.Context(), db, p, json.RawMessage(`{}`)))
+	ok(t, agentdb.Yield(t.Context(), db, p))
+	ok(t, agentdb.PrunePayments(t.Context(), db, 0))
+	if _, err := agentdb.ReadPayment(t.Context(), db, p.ID); !errors.Is(err, repute.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestStepAndLog: a step and its lines of the log are stored together, in order, or neither is.
+func TestStepAndLog(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	lines := func(outcomes ...string) (out []agentdb.Entry) {
+		for _, o := range outcomes {
+			out = append(out, agentdb.Entry{Kind: agentdb.Verification, Agent: "a", Outcome: o, Amount: big.NewInt(7),
+				ClientSignature: []byte{1}, Detail: json.RawMessage(`{"n": 1}`)})
+		}
+		return out
+	}
+	p, err := agentdb.Claim(t.Context(), db, payment("one"), time.Minute, lines("a", "b", "c")...)
+	ok(t, err)
+	_, err = agentdb.Claim(t.Context(), db, payment("two"), time.Minute, lines("never")...)
+	if !errors.Is(err, agentdb.ErrWorkedOn) {
+		t.Fatal(err)
+	}
+	stranger := p
+	stranger.Owner = "two"
+	if err := agentdb.SetRan(t.Context(), db, stranger, nil, lines("never")...); !errors.Is(err, repute.ErrFenced) {
+		t.Fatal(err)
+	}
+	ok(t, agentdb.SetRunning(t.Context(), db, p, lines("d")...))
+	ok(t, agentdb.End(t.Context(), db, p, agentdb.Done, json.RawMessage(`1`), lines("e", "f")...))
+	list, err := agentdb.Entries(t.Context(), db, agentdb.Query{Agent: "a"})
+	ok(t, err)
+	got := ""
+	for _, e := range slices.Backward(list) {
+		got += e.Outcome
+		if e.Amount.Int64() != 7 || len(e.ClientSignature) != 1 || string(e.Detail) != `{"n": 1}` || e.Settlement != agentdb.NoSettlement {
+			t.Errorf("%+v", e)
+		}
+	}
+	if got != "abcdef" {
+		t.Errorf("the log is %s", got)
 	}
 }
 

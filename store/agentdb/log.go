@@ -1,11 +1,13 @@
 package agentdb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math/big"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -52,38 +54,77 @@ type Entry struct {
 // ID names an entry.
 func (e *Entry) ID() string { return fmt.Sprintf("%d-%d", e.At.UnixMicro(), e.Number) }
 
-// Add appends entries to the log.
+// Add appends entries to the log, in one statement. Entries by which no money moves may be lost where the
+// server's machine fails within the next second: waiting for its disk would take longer than the request.
 func Add(ctx context.Context, db *store.DB, entries ...Entry) error {
-	return db.InTx(ctx, pgx.TxOptions{}, "append to the log", func(tx pgx.Tx) error {
-		for i := range entries {
-			if err := add(ctx, tx, &entries[i]); err != nil {
-				return err
-			}
-		}
+	if len(entries) == 0 {
 		return nil
-	})
+	}
+	from := "set_config('synchronous_commit', 'off', true)"
+	for i := range entries {
+		if e := &entries[i]; e.Amount != nil && e.Amount.Sign() > 0 || e.Kind == Event {
+			from = "(values (true)) durable"
+		}
+	}
+	_, err := db.Pool().Exec(ctx, insertEntries(from, 1), entryColumns(entries)...)
+	return store.Failed("append to the log", err)
 }
 
+// add appends an entry in a transaction.
 func add(ctx context.Context, tx pgx.Tx, e *Entry) error {
-	if e.Settlement == "" {
-		e.Settlement = NoSettlement
-	}
-	amount := "0"
-	if e.Amount != nil {
-		amount = e.Amount.String()
-	}
-	detail := e.Detail
-	if len(detail) == 0 {
-		detail = json.RawMessage(`{}`)
-	}
-	_, err := tx.Exec(ctx, `
-		insert into agent_receipts (kind, agent, request_id, capability, client, task_hash, result_hash, outcome, settlement,
-			amount, decimals, currency, tx_hash, client_signature, agent_signature, detail)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::text::numeric, $11, $12, $13, $14, $15, $16)`,
-		e.Kind, e.Agent, store.CleanText(e.RequestID), e.Capability, bytesOf(e.Client[:]), bytesOf(e.TaskHash[:]),
-		bytesOf(e.ResultHash[:]), store.CleanText(e.Outcome), e.Settlement, amount, int16(e.Decimals),
-		store.CleanText(e.Currency), bytesOf(e.TxHash[:]), notNull(e.ClientSignature), notNull(e.AgentSignature), detail)
+	_, err := tx.Exec(ctx, insertEntries("(values (true)) durable", 1), entryColumns([]Entry{*e})...)
 	return err
+}
+
+// insertEntries appends entries as often as a relation has rows. Their columns are parameters from a number on.
+func insertEntries(from string, first int) string {
+	types := []string{"text", "text", "text", "text", "bytea", "bytea", "bytea", "text", "text", "text", "int4", "text",
+		"bytea", "bytea", "bytea", "text"}
+	for i, t := range types {
+		types[i] = "$" + strconv.Itoa(first+i) + "::" + t + "[]"
+	}
+	return `insert into agent_receipts (kind, agent, request_id, capability, client, task_hash, result_hash, outcome,
+			settlement, amount, decimals, currency, tx_hash, client_signature, agent_signature, detail)
+		select e.a, e.b, e.c, e.d, e.e, e.f, e.g, e.h, e.i, e.j::numeric, e.k::smallint, e.l, e.m, e.n, e.o, e.p::json
+		from ` + from + `, unnest(` + strings.Join(types, ", ") + `) with ordinality
+			e (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, place) order by e.place`
+}
+
+// entryColumns are the parameters of insertEntries.
+func entryColumns(entries []Entry) []any {
+	text := make([][]string, 16) // of columns that are text; the others stay empty
+	bytes := make([][][]byte, 16)
+	decimals := make([]int32, 0, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		amount := "0"
+		if e.Amount != nil {
+			amount = e.Amount.String()
+		}
+		for column, value := range map[int]string{0: string(e.Kind), 1: e.Agent, 2: store.CleanText(e.RequestID), 3: e.Capability,
+			7: store.CleanText(e.Outcome), 8: string(cmp.Or(e.Settlement, NoSettlement)), 9: amount,
+			11: store.CleanText(e.Currency), 15: cmp.Or(string(e.Detail), "{}")} {
+			text[column] = append(text[column], value)
+		}
+		for column, value := range map[int][]byte{4: bytesOf(e.Client[:]), 5: bytesOf(e.TaskHash[:]),
+			6: bytesOf(e.ResultHash[:]), 12: bytesOf(e.TxHash[:]), 13: notNull(e.ClientSignature),
+			14: notNull(e.AgentSignature)} {
+			bytes[column] = append(bytes[column], value)
+		}
+		decimals = append(decimals, int32(e.Decimals))
+	}
+	out := make([]any, 16)
+	for i := range out {
+		switch {
+		case text[i] != nil:
+			out[i] = text[i]
+		case bytes[i] != nil:
+			out[i] = bytes[i]
+		default:
+			out[i] = decimals
+		}
+	}
+	return out
 }
 
 // bytesOf returns no bytes for a zero address or hash.
@@ -162,11 +203,32 @@ func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
 // receipts and 30 of executions, which are in the same partitions.
 const MinRetention = 90
 
-// Maintain makes the partitions of this month and the next two, and drops those whose entries are
-// all older than so many days.
-func Maintain(ctx context.Context, db *store.DB, days int) error {
+// retentionJob is the beginning of jobs in table cursors that say for how many days an agent keeps its log.
+const retentionJob = "agent log "
+
+// Keep stores for how many days an agent keeps its log: agents of one database have partitions in common, so
+// that Maintain keeps them for the agent that needs them the longest.
+func Keep(ctx context.Context, db *store.DB, agent string, days int) error {
+	if err := checkDays(days); err != nil {
+		return err
+	}
+	_, err := db.Pool().Exec(ctx, `insert into cursors (job, position) values ($1, $2)
+		on conflict (job, chain_id, part) do update set position = excluded.position`, retentionJob+agent, days)
+	return store.Failed("store retention", err)
+}
+
+func checkDays(days int) error {
 	if days < MinRetention {
 		return repute.Invalid("retention", strconv.Itoa(days)+" days", strconv.Itoa(MinRetention)+" days or more")
+	}
+	return nil
+}
+
+// Maintain makes the partitions of this month and the next two, and drops those whose entries are
+// all older than so many days, unless they have one of an agent that keeps its log for longer (Keep).
+func Maintain(ctx context.Context, db *store.DB, days int) error {
+	if err := checkDays(days); err != nil {
+		return err
 	}
 	return db.InTx(ctx, pgx.TxOptions{}, "maintain log", func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('agent_receipts', 0))`); err != nil {
@@ -212,9 +274,24 @@ func dropPartitions(ctx context.Context, tx pgx.Tx, before time.Time) error {
 		if err != nil || month.AddDate(0, 1, 0).After(before) {
 			continue // not made by this package, or still needed
 		}
+		if needed, err := keeps(ctx, tx, name, month.AddDate(0, 1, 0)); err != nil || needed {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		if _, err := tx.Exec(ctx, `drop table `+pgx.Identifier{name}.Sanitize()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// keeps reports whether an agent with entries in a partition still keeps what is as old as the partition's end.
+func keeps(ctx context.Context, tx pgx.Tx, partition string, end time.Time) (needed bool, err error) {
+	err = tx.QueryRow(ctx, `select exists (select from cursors c where starts_with(c.job, $1)
+		and $2 > now() - make_interval(days => c.position::int)
+		and exists (select from `+pgx.Identifier{partition}.Sanitize()+` r where r.agent = substr(c.job, length($1) + 1)))`,
+		retentionJob, end).Scan(&needed)
+	return needed, err
 }

@@ -125,7 +125,7 @@ func newRouter(db *store.DB, facilitator string) (*agent.Router, error) {
 	}
 	price := &agent.Price{Amount: "0.00001", Currency: "USDC", Decimals: 6, Ways: []agent.Way{{Requirements: r, Symbol: "USDC", Decimals: 6}}}
 	return agent.NewRouter(db, agent.Options{ID: repute.AgentID{ChainID: chainID}, Version: "1.0.0", Signer: keys.Local{Key: key},
-		Concurrency: 1000, Lease: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
+		Patience: time.Minute, Lease: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
 		Payments: agent.Payments{Facilitator: f, Address: r.PayTo},
 		Services: []*agent.Service{{Capability: free, Handler: echo{}}, {Capability: paid, Handler: echo{}, Price: price}}})
 }

@@ -136,7 +136,8 @@ func (w *world) run(ctx context.Context, out *clitest.Output, args ...string) er
 	return clitest.Run(ctx, out, func(p *cli.Program) []*cobra.Command {
 		agent := &cobra.Command{Use: "agent"}
 		p.Flags.Database(agent.PersistentFlags())
-		agent.AddCommand(agents.ServeCommand(p), agents.VerifyCommand(p), agents.ComplianceCommand(p))
+		agent.AddCommand(agents.ServeCommand(p), agents.VerifyCommand(p), agents.ComplianceCommand(p),
+			agents.RefundsCommand(p))
 		return []*cobra.Command{agent}
 	}, append([]string{"agent"}, args...)...)
 }

@@ -173,7 +173,7 @@ func (b *builder) facilitator(context.Context) error {
 		if err != nil {
 			return repute.Invalid("payments.facilitators", err.Error(), "base URLs")
 		}
-		b.payment = &x402.Confirmed{Facilitator: c, Verifier: &x402.Verifier{Chain: b.chain}, Logs: b.chain}
+		b.payment = &x402.Confirmed{Facilitator: c, Verifier: &x402.Verifier{Chain: b.chain}, History: b.chain}
 	case p.Settler != "":
 		return b.wallet(p.Settler)
 	}
@@ -246,6 +246,9 @@ func (b *builder) runtime(ctx context.Context) error {
 		MetadataURI: a.Agent.MetadataURI, Days: a.Receipts.Days}
 	if b.scores != nil {
 		b.out.upkeep.Reputation = b.scores
+	}
+	if err := agentdb.Keep(ctx, b.db, b.id.String(), a.Receipts.Days); err != nil {
+		return err
 	}
 	return b.out.upkeep.Start(ctx)
 }

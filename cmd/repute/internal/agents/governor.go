@@ -57,7 +57,7 @@ func (g *governor) Decide(ctx context.Context, q agent.Question) agent.Decision 
 	state := g.state
 	g.mu.Unlock()
 	verdict := p.Decide(ctx, req, state, q.Time)
-	out := agent.Decision{Allow: true}
+	out := agent.Decision{Allow: true, Refund: p.RefundsFailure()}
 	if refused(&verdict, req) {
 		out.Allow, out.Reasons = false, texts(&verdict)
 		return out

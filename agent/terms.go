@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+
+	"repute/store/agentdb"
+	"repute/x402"
+)
+
+// terms are what a payment is for. They are stored with its claim and hold for it from then on, whatever the
+// configuration says later.
+type terms struct {
+	x402.Requirements // of a promise: amount and network alone
+	Currency          string
+	Decimals          uint8
+	ChargeFrom        string // see Price
+}
+
+// storedTerms is the form in which terms are stored: Requirements have a form of their own.
+type storedTerms struct {
+	Requirements x402.Requirements `json:"requirements"`
+	Currency     string            `json:"currency"`
+	Decimals     uint8             `json:"decimals"`
+	ChargeFrom   string            `json:"chargeFrom,omitempty"`
+}
+
+// terms are those of the price for requirements that were taken from it.
+func (p *Price) terms(r x402.Requirements) terms {
+	way := p.way(&r)
+	return terms{r, way.Symbol, way.Decimals, p.ChargeFrom}
+}
+
+// promised are the terms of a promise of an amount.
+func (p *Price) promised(amount *big.Int, chainID uint64) (t terms, err error) {
+	t = terms{x402.Requirements{Network: x402.Network(chainID)}, p.Currency, p.Decimals, ""}
+	t.Amount, err = x402.AmountOf(amount)
+	return t, err
+}
+
+// store is the form in which terms are stored.
+func (t *terms) store() (json.RawMessage, error) {
+	raw, err := json.Marshal(storedTerms{t.Requirements, t.Currency, t.Decimals, t.ChargeFrom})
+	if err != nil {
+		return nil, fmt.Errorf("terms: %w", err)
+	}
+	return raw, nil
+}
+
+// termsOf reads the terms of a stored payment.
+func termsOf(row *agentdb.Payment) (t terms, err error) {
+	var s storedTerms
+	if err := json.Unmarshal(row.Terms, &s); err != nil {
+		return t, fmt.Errorf("stored terms: %w", err)
+	}
+	return terms{s.Requirements, s.Currency, s.Decimals, s.ChargeFrom}, nil
+}
+
+// paid is the price of a request that is paid on these terms.
+func (t *terms) paid(s agentdb.Settlement) paid {
+	out := paid{amount: t.Amount.Big(), decimals: t.Decimals, currency: t.Currency, asset: t.Asset.Hex(), network: t.Network}
+	if s == agentdb.NoSettlement {
+		out.asset = t.Currency
+	}
+	return out
+}
+
+// charge returns what a payment is settled for, of terms that name the most: an output of the scheme upto says
+// how much less it is.
+func (t *terms) charge(output json.RawMessage) (x402.Requirements, error) {
+	r := t.Requirements
+	if r.Scheme != x402.SchemeUpto || t.ChargeFrom == "" {
+		return r, nil
+	}
+	text, err := pointed(output, t.ChargeFrom)
+	if err != nil {
+		return r, err
+	}
+	amount, err := Units(text, t.Decimals)
+	if err != nil {
+		return r, err
+	}
+	if amount.Cmp(r.Amount) > 0 {
+		return r, fmt.Errorf("the output charges %s units, %s at most are allowed", amount, r.Amount)
+	}
+	r.Amount = amount
+	return r, nil
+}

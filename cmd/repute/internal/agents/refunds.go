@@ -1,0 +1,84 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/agent"
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/config"
+	"repute/store"
+)
+
+// RefundsCommand is repute agent refunds.
+func RefundsCommand(p *cli.Program) *cobra.Command {
+	var paid, transaction string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "refunds AGENT [--paid PAYMENT --transaction HASH]",
+		Short: "list the payments that an agent owes back, or store that one was paid back",
+		Long: `Lists payments that were charged for calls that failed, where the policy of the agent says
+refundPolicy onFailure. The money is in the account that the agent is paid to: send it to the payer
+from there, and store the transaction by --paid, so that nobody sends it again. Payments that are
+owed back are kept until then, however old they are.`,
+		Example: `  repute agent refunds eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:42`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, err := repute.ParseAgentRef(args[0])
+			if err != nil {
+				return err
+			}
+			if ref.ChainID == 0 || ref.Registry == nil {
+				return repute.Invalid("AGENT", "names no chain and registry", "eip155:CHAIN:REGISTRY:ID")
+			}
+			id := repute.AgentID{ChainID: ref.ChainID, Registry: *ref.Registry, TokenID: ref.TokenID}
+			hash := common.HexToHash(transaction)
+			if (paid == "") != (transaction == "") || transaction != "" && !strings.EqualFold(hash.Hex(), transaction) {
+				return repute.Invalid("transaction", fmt.Sprintf("%.80q is no hash for --paid %.20q", transaction, paid),
+					"both flags: a payment of the list, and the hash of the transaction that paid it back")
+			}
+			return p.WithStore(cmd.Context(), func(_ config.Config, db *store.DB) error {
+				if paid != "" {
+					return agent.PaidBack(cmd.Context(), db, id, paid, hash)
+				}
+				return listRefunds(cmd.Context(), p, db, id, asJSON)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&paid, "paid", "", "payment of the list that was paid back")
+	cmd.Flags().StringVar(&transaction, "transaction", "", "hash of the transaction that paid it back")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// listRefunds prints what an agent owes.
+func listRefunds(ctx context.Context, p *cli.Program, db *store.DB, id repute.AgentID, asJSON bool) error {
+	list, err := agent.Refunds(ctx, db, id)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		e := json.NewEncoder(p.Stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(list)
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(p.Stdout, "nothing is owed back")
+		return err
+	}
+	for _, o := range list {
+		if _, err := fmt.Fprintf(p.Stdout, "%s %s (%s on %s) to %s\n  charged %s by %s for %s\n  payment %s\n", o.Amount,
+			cli.Visible(o.Currency), o.Asset, o.Network, o.Payer, o.Time.Format(time.RFC3339), o.Transaction, o.Capability,
+			o.Payment); err != nil {
+			return err
+		}
+	}
+	return nil
+}

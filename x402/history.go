@@ -1,0 +1,156 @@
+package x402
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+)
+
+// History reads what happened on a chain.
+type History interface {
+	// Logs are those of the newest blocks where the query names none, the oldest first.
+	Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuery) ([]types.Log, error)
+	// Transaction returns which contract a mined transaction called, and with what.
+	Transaction(ctx context.Context, chainID uint64, hash common.Hash) (to common.Address, data []byte, err error)
+	// Finalized returns number and time, in seconds since 1970, of the newest block that cannot be replaced.
+	Finalized(ctx context.Context, chainID uint64) (number, seconds uint64, err error)
+}
+
+// end is what the chain shows of a transfer's authorization.
+type end struct {
+	Spent bool // used or canceled
+	// Transaction moved exactly what the transfer says, by its authorization; zero for none.
+	Transaction common.Hash
+	// By is the transaction that used or canceled the authorization, where the chain tells it.
+	By common.Hash
+	// Dead says that the authorization did not move it and no longer can: it ended, or it was used for
+	// something else, in a block that cannot be replaced.
+	Dead bool
+}
+
+// paid reports whether the transfer was made.
+func (e *end) paid() bool { return e.Transaction != (common.Hash{}) }
+
+// errNoHistory is returned where the chain's past cannot be read.
+var errNoHistory = errors.New("the chain's past cannot be read")
+
+// end asks the chain how a transfer ended, whoever sent its transaction.
+func (v *Verifier) end(ctx context.Context, h History, t *Transfer) (e end, err error) {
+	if h == nil {
+		return e, errNoHistory
+	}
+	// The final block is read first: what is unused after it ended there is unused for ever.
+	final, seconds, err := h.Finalized(ctx, t.ChainID)
+	if err != nil {
+		return e, err
+	}
+	over := t.Until.Cmp(NewAmount(seconds)) < 0
+	if e.Spent, err = v.spent(ctx, t); err != nil {
+		return e, err
+	}
+	if !e.Spent {
+		e.Dead = over
+		return e, nil
+	}
+	if t.ByToken {
+		return e, t.findToken(ctx, h, final, &e)
+	}
+	e.Transaction, err = t.findPermit(ctx, h)
+	e.Dead = err == nil && !e.paid() && over // Permit2 has no event of the nonce: nobody knows before
+	return e, err
+}
+
+// topic is that of an event.
+func topic(event string) common.Hash { return crypto.Keccak256Hash([]byte(event)) }
+
+// findToken looks for the transaction by which a token moved what an authorization allows. The token's event
+// of the transfer MUST follow that of the authorization: several authorizations can be used in one
+// transaction, whose payer chooses what else it does.
+func (t *Transfer) findToken(ctx context.Context, h History, final uint64, e *end) error {
+	from := []common.Hash{common.BytesToHash(t.From[:])}
+	uses, err := h.Logs(ctx, t.ChainID, ethereum.FilterQuery{Addresses: []common.Address{t.Token},
+		Topics: [][]common.Hash{{topic(eventAuthorizationUsed), topic(eventAuthorizationCanceled)}, from, {t.Nonce}}})
+	if err != nil {
+		return err
+	}
+	for _, use := range uses {
+		e.By = use.TxHash
+		moves, err := h.Logs(ctx, t.ChainID, ethereum.FilterQuery{BlockHash: &use.BlockHash,
+			Addresses: []common.Address{t.Token}, Topics: [][]common.Hash{{topic(eventTransfer)}, from}})
+		if err != nil {
+			return err
+		}
+		if use.Topics[0] == topic(eventAuthorizationUsed) && slices.ContainsFunc(moves, func(move types.Log) bool {
+			return move.TxHash == use.TxHash && move.Index == use.Index+1 && t.Paid([]types.Log{move})
+		}) {
+			e.Transaction = use.TxHash
+			return nil
+		}
+		e.Dead = e.Dead || use.BlockNumber <= final
+	}
+	return nil
+}
+
+// findPermit looks for the transaction by which Permit2 moved what a permit allows, among those by which
+// the payer paid the payee this amount. It MUST call the proxy with this permit itself: what others do
+// inside of theirs, and whether it failed, is not seen.
+func (t *Transfer) findPermit(ctx context.Context, h History) (none common.Hash, err error) {
+	moves, err := h.Logs(ctx, t.ChainID, ethereum.FilterQuery{Addresses: []common.Address{t.Token}, Topics: [][]common.Hash{
+		{topic(eventTransfer)}, {common.BytesToHash(t.From[:])}, {common.BytesToHash(t.To[:])}}})
+	if err != nil {
+		return none, err
+	}
+	for _, move := range slices.Backward(moves) {
+		if !t.Paid([]types.Log{move}) {
+			continue
+		}
+		to, data, err := h.Transaction(ctx, t.ChainID, move.TxHash)
+		if err != nil {
+			return none, fmt.Errorf("transaction %s: %w", move.TxHash, err)
+		}
+		if t.permittedBy(to, data) {
+			return move.TxHash, nil
+		}
+	}
+	return none, nil
+}
+
+// permittedBy reports whether a transaction uses the transfer's permit for what the transfer says.
+func (t *Transfer) permittedBy(target common.Address, data []byte) bool {
+	charged, ok := Charged(target, data)
+	if !ok || charged != (Charge{t.Token, t.To, t.Amount}) {
+		return false
+	}
+	contract, call, _ := SettlesBy(target, data)
+	owner := 4
+	if contract == UptoProxy {
+		owner = 5 // the charge is before it
+	}
+	at := func(i int) []byte { return call[4+32*i : 4+32*(i+1)] }
+	return (contract == ExactProxy || contract == UptoProxy) && common.BytesToHash(at(2)) == t.Nonce &&
+		common.BytesToAddress(at(owner)) == t.From
+}
+
+// signed checks that the payer signed a payment, whatever became of it.
+func (v *Verifier) signed(ctx context.Context, p *Payment, r *Requirements, t *Transfer) error {
+	terms, err := r.Terms()
+	if err != nil {
+		return err
+	}
+	var hash common.Hash
+	if p.Payload.Permit2 != nil {
+		hash, err = digest(PermitData(*p.Payload.Permit2, t.ChainID))
+	} else {
+		hash, err = digest(AuthorizationData(*p.Payload.Authorization, t.ChainID, t.Token, terms.Name, terms.Version))
+	}
+	if err == nil {
+		_, _, err = v.signer(ctx, t, hash, p.Payload.Signature)
+	}
+	return err
+}
