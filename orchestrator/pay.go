@@ -60,7 +60,7 @@ func (c *Context) Pay(ctx context.Context, q outbound.PaidRequest) (out outbound
 	case known && journaled.Done:
 		return out, json.Unmarshal(journaled.Result, &out)
 	}
-	return c.w.purchase(ctx, c, &journaled, q)
+	return c.w.purchase(ctx, &journaled, q)
 }
 
 // mayPay refuses a request that no policy lets an agent pay for. It returns the address as it is shown.
@@ -89,8 +89,8 @@ func sameJSON(a, b json.RawMessage) bool {
 }
 
 // purchase pays for a journaled call and journals its end. An open payment stays open in the journal.
-func (w *work) purchase(ctx context.Context, c *Context, r *repute.Receipt, q outbound.PaidRequest) (
-	out outbound.PaidResponse, err error) {
+func (w *work) purchase(ctx context.Context, r *repute.Receipt, q outbound.PaidRequest) (out outbound.PaidResponse,
+	err error) {
 	ctx, end := w.e.trace.Start(ctx, string(r.Kind), attribute.String("ref", r.Ref), attribute.String("step", r.Step),
 		attribute.String("key", r.Key))
 	out, err = w.e.o.Payer.Pay(ctx, w.e.o.Policy().Spending(), outbound.Purchase{PaidRequest: q, Call: intentID(r),

@@ -3,6 +3,7 @@ package payer_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -297,6 +298,9 @@ func TestRunPays(t *testing.T) {
 	stored, err := walletdb.Purchases(t.Context(), w.db, 10)
 	if err != nil || len(stored) != 2 || stored[0].Task != task.ID || stored[0].Ended.IsZero() || stored[0].Call == "" {
 		t.Errorf("%+v, %v", stored, err)
+	}
+	if err := rundb.CheckLease(t.Context(), w.db, rundb.Lease{Root: run.ID, Fence: 1}); !errors.Is(err, repute.ErrFenced) {
+		t.Errorf("a run that has ended may still pay: %v", err)
 	}
 	module, err := rundb.Module(t.Context(), w.db, "buyer")
 	ok(t, err)
