@@ -124,7 +124,7 @@ func (s *Scorer) ScoreAccount(a *Account, e Evidence) (r Result) {
 // the agent, or answers for a part of its ratings; or the owner is accountable for nothing, so that domains may bound
 // its penalty.
 func (s *Scorer) NeedsRows(e *Evidence) bool {
-	if s.p.Guard.FullShare == 0 {
+	if s.p.Guard.FullShare == 0 || e.isFirstOwners() {
 		return false
 	}
 	held, alone := s.tenuresByIdentity(e)

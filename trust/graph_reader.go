@@ -30,6 +30,7 @@ type GraphReader struct {
 	tally   tally
 	unread  unreadTags
 	writers []graphWriter // by Row.Writer - 1
+	packing *Packing      // nil unless Pack was called
 	last    agentOwner    // of lastToken, so that ratings of one agent that follow each other find it once
 	// lastKnown says that lastToken has an owner.
 	lastToken          repute.TokenID
@@ -96,6 +97,9 @@ func (r *GraphReader) Former(token repute.TokenID, t Tenure) {
 // agent returns the owner of an agent, with the first block whose ratings are about the owner's identity.
 func (r *GraphReader) agent(token repute.TokenID) (of agentOwner, known bool) {
 	of, known = r.agents[token]
+	if !known && r.packing != nil {
+		return of, true // it had no other owner
+	}
 	if former := r.former[token]; known && !of.isSettled && len(former) > 0 {
 		tenures := append(slices.Clip(former), Tenure{From: of.since, Owner: of.owner})
 		of.since, of.isSettled = presentSince(tenures, r.b.Linked), true
@@ -108,8 +112,11 @@ func (r *GraphReader) agent(token repute.TokenID) (of agentOwner, known bool) {
 // OwnerOf returns the owner of an agent. own reports whether ratings of a block are about the owner's identity, not about
 // an earlier one's.
 func (r *GraphReader) OwnerOf(token repute.TokenID, block uint64) (owner common.Address, own bool) {
-	of, known := r.agent(token)
-	return of.owner, known && block >= of.since
+	if _, isListed := r.agents[token]; !isListed {
+		return owner, false
+	}
+	of, _ := r.agent(token)
+	return of.owner, block >= of.since
 }
 
 // graphWriter has what a GraphReader knows of a rater with a number.

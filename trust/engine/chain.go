@@ -322,7 +322,7 @@ func (k *keeper) walkWith(ctx context.Context, run *trustdb.Run, unnumbered trus
 	if err != nil {
 		return nil, err
 	}
-	w, err := in.walk(ctx, k.rows, unnumbered)
+	w, err := in.walk(ctx, k.rows, unnumbered, got != nil)
 	if err != nil {
 		return nil, err
 	}

@@ -200,7 +200,11 @@ func (e *epoch) remembered(token repute.TokenID) *subject {
 		return nil
 	}
 	b := e.basis
-	agent, evidence, ok := e.rows.Evidence(b.run.Block, token, b.params, b.weights, b.scales)
+	_, isLarge := e.large[token] // its account needs single rows
+	agent, evidence, ok := e.rows.Evidence(b.run.Block, token, b.params, b.weights, b.scales, isLarge)
+	if ok && evidence.Packing != nil && e.scorer.NeedsRows(&evidence) {
+		agent, evidence, ok = e.rows.Evidence(b.run.Block, token, b.params, b.weights, b.scales, true)
+	}
 	if !ok {
 		return nil
 	}

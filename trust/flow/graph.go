@@ -117,6 +117,9 @@ func (b *GraphBuilder) Add(a common.Address) uint32 {
 	return uint32(id)
 }
 
+// Name returns the address with a number.
+func (b *GraphBuilder) Name(id uint32) common.Address { return b.names[id] }
+
 // Rates records that an address rated somebody, so that Spoke reports it even when no edge follows.
 func (b *GraphBuilder) Rates(id uint32) { b.spoke[id] = true }
 
