@@ -31,14 +31,16 @@ type keeper struct {
 	reads   int                // how often roots and links were read, for tests
 	// rows are the agents and ratings as of the newest run that this engine has loaded.
 	rows   *rows.Store
-	reread passNumber     // the pass that rows were read anew for
-	policy *source.Policy // another engine's policy of sources that was read last
-	retry  sourceRetry
+	reread passNumber // the pass that rows were read anew for
+	// effects are the scores in effect since the last pass; the loop of rescore alone uses them.
+	effects *trustdb.Effects
+	policy  *source.Policy // another engine's policy of sources that was read last
+	retry   sourceRetry
 }
 
 // newKeeper returns the keeper of a chain.
 func newKeeper(e *Engine, chain uint64) *keeper {
-	return &keeper{Engine: e, chain: chain, rows: rows.New(e.db, chain)}
+	return &keeper{Engine: e, chain: chain, rows: rows.New(e.db, chain), effects: trustdb.NewEffects(e.db)}
 }
 
 // run keeps the scores of a chain up to date until ctx ends. Three loops run concurrently: walk begins a run at the end
@@ -298,7 +300,7 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 	if err := trustdb.AddRun(ctx, k.db, b.run); err != nil {
 		return err
 	}
-	k.basis.Store(b)
+	k.use(b)
 	took := time.Since(started)
 	k.metrics.walked(k.chain, took)
 	k.log.Info("walked the graph", "chain", k.chain, "epoch", run.Epoch, "run", run.Run, "block", run.Block.Number,
@@ -312,6 +314,12 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 			"chain", k.chain, "epoch", run.Epoch)
 	}
 	return nil
+}
+
+// use makes a basis that of the chain.
+func (k *keeper) use(b *basis) {
+	k.basis.Store(b)
+	k.graphs.set(b)
 }
 
 // walkWith walks the graph of a run by its roots, finds by these weights what payments say of raters, and returns the
@@ -340,7 +348,7 @@ func (k *keeper) takeOver(ctx context.Context, last, next trustdb.Run, bodies in
 	defer cancel()
 	b, err := basisOf(read, k.db, k.rows, last)
 	if err == nil {
-		k.basis.Store(b)
+		k.use(b)
 		return nil
 	}
 	if !errors.Is(err, repute.ErrGone) || next.Run == 0 {

@@ -95,8 +95,11 @@ type scoreRun struct {
 	// penalized are the identities with penalties when a pass began, nil outside of passes. A penalty that is stored
 	// later makes all agents of its identity stale.
 	penalized map[common.Address]bool
-	cached    evaluations
-	grown     int // how often ratings were added to a cached account, for tests
+	// documented are the agents with a document that was read when a pass began, nil outside of passes. A document that is
+	// read later makes the agent stale.
+	documented map[repute.TokenID]bool
+	cached     evaluations
+	grown      int // how often ratings were added to a cached account, for tests
 }
 
 // score computes and stores the scores of claimed agents, provisional and final ones.
@@ -142,6 +145,8 @@ type found struct{ now, last *evaluated }
 type subject struct {
 	trust.Evidence
 	judged bool // the agent has, or had, ratings or answers of validation contracts
+	// remembered says that the evidence is that in memory.
+	remembered bool
 	// account has the ratings of an agent with very many, instead of Rows; nil for other agents.
 	account *trust.Account
 	built   *large // of account, when a pass made it
@@ -304,7 +309,7 @@ func (w *work) finish(list []trustdb.ScoredAgent) (manifests [][]byte, err error
 // addRelated sets Evidence.Related: the related agent whose penalty limits an agent most.
 func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) error {
 	var behind []trustdb.Affiliation
-	if s.basis.params.Guard.FullShare == 0 {
+	if s.basis.params.Guard.FullShare == 0 || s.penalized != nil && len(s.penalized) == 0 {
 		return nil
 	}
 	for _, e := range list {
