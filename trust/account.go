@@ -114,7 +114,7 @@ func (l *accountBuilder) record(i int) record {
 // ScoreAccount is Scorer.Score with the rows of an account instead of those of e.
 func (s *Scorer) ScoreAccount(a *Account, e Evidence) (r Result) {
 	s.evaluate(a.account, e.Block, e.Related)
-	s.identity, s.lacking = e.Identity, nil
+	s.identity, s.lacking, s.isSpare = e.Identity, nil, false
 	s.result(&r)
 	r.Agent = e.Agent
 	return r

@@ -71,13 +71,23 @@ func (k *Kept) Mark(ctx context.Context, agents []ScoredAgent) error {
 		}
 	}
 	for i := range agents {
-		a := &agents[i]
-		e := a.final
-		_, comparable := k.runs[e.run]
-		a.SameLast = a.Last != nil && e.run > 0 && comparable && k.names.is(e.facts, a.Facts) &&
-			isNear(e.score, a.Last.Score.Score) && isNear(e.low, a.Last.Low) && isNear(e.high, a.Last.High)
+		agents[i].SameLast = k.last(&agents[i])
 	}
 	return nil
+}
+
+// Stays reports whether Mark will find that neither score of an agent need be stored again. It may report false for
+// scores that stay.
+func (k *Kept) Stays(a *ScoredAgent) bool {
+	return a.inMemory && a.Current != nil && a.Last != nil && !a.Exact && k.current(a.current, a) && k.last(a)
+}
+
+// last reports whether the final score of an agent, of which the one in effect is known, need not be stored again.
+func (k *Kept) last(a *ScoredAgent) bool {
+	e := a.final
+	_, comparable := k.runs[e.run]
+	return a.Last != nil && e.run > 0 && comparable && k.names.is(e.facts, a.Facts) &&
+		isNear(e.score, a.Last.Score.Score) && isNear(e.low, a.Last.Low) && isNear(e.high, a.Last.High)
 }
 
 // readFinals sets the final scores in effect of agents, which are in order. With all they are read as one range.

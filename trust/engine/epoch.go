@@ -198,7 +198,7 @@ func (e *epoch) loadAll(ctx context.Context, to chan<- batch) error {
 
 // warmBatches is how many times more agents a batch has when few scores are read from the database, because each batch
 // takes a transaction.
-const warmBatches = 8
+const warmBatches = 2
 
 // load returns the evidence about the first agents of a batch, as many as maxRows allows to read from the database: from
 // memory, or from the database where memory has not all of it.
@@ -306,7 +306,7 @@ func (e *epoch) scoreBatch(ctx context.Context, b *batch) error {
 		group.Go(func() error {
 			for i := int(next.Add(1)) - 1; i < len(b.out) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				var err error
-				if b.out[i], err = worker.judge(ctx, b.work, i); err != nil {
+				if b.out[i], err = e.judge(ctx, worker, b.work, i); err != nil {
 					return err
 				}
 			}
@@ -314,6 +314,32 @@ func (e *epoch) scoreBatch(ctx context.Context, b *batch) error {
 		})
 	}
 	return group.Wait()
+}
+
+// judge is scoreRun.judge that drops the results of scores that stay as they are, which are most, and uses their memory
+// again.
+func (e *epoch) judge(ctx context.Context, worker *scoreRun, w *work, i int) (trustdb.ScoredAgent, error) {
+	spare := worker.scratch
+	if spare == nil {
+		spare = &trust.Result{}
+	}
+	worker.spare, worker.scratch = spare, nil
+	out, err := worker.judge(ctx, w, i)
+	worker.spare = nil
+	if err != nil {
+		return out, err
+	}
+	if !e.kept.Stays(&out) {
+		worker.scorer.Keep()
+		return out, nil
+	}
+	for _, one := range []*evaluated{w.found[i].last, w.found[i].now} {
+		if one != nil {
+			one.result = nil
+		}
+	}
+	worker.scratch = spare
+	return out, nil
 }
 
 // save stores a batch and advances the pass to its last agent.

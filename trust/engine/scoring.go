@@ -99,7 +99,9 @@ type scoreRun struct {
 	// read later makes the agent stale.
 	documented map[repute.TokenID]bool
 	cached     evaluations
-	grown      int // how often ratings were added to a cached account, for tests
+	// spare is a result whose memory the next score takes, and scratch one for later, nil for none: see epoch.judge.
+	spare, scratch *trust.Result
+	grown          int // how often ratings were added to a cached account, for tests
 }
 
 // score computes and stores the scores of claimed agents, provisional and final ones.
@@ -342,15 +344,21 @@ func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) 
 func (s *scoreRun) one(ctx context.Context, e *subject, final bool) (*evaluated, error) {
 	free := e.Evidence
 	free.Related = nil
-	own := s.scoreOf(e, free)
-	if s.basis.params.IsSurelyBad(&own) {
+	own := s.spare
+	if s.spare = nil; own != nil && e.account == nil {
+		s.scorer.ScoreInto(own, free)
+	} else {
+		one := s.scoreOf(e, free)
+		own = &one
+	}
+	if s.basis.params.IsSurelyBad(own) {
 		if err := s.addDomains(ctx, &free, final); err != nil {
 			return nil, err
 		}
 	}
 	manifest, named := s.cached.manifestOf(&e.Evidence)
-	out := &evaluated{manifest: manifest, result: &own}
-	out.Penalties = s.scorer.Penalties(free, &own)
+	out := &evaluated{manifest: manifest, result: own}
+	out.Penalties = s.scorer.Penalties(free, own)
 	for i := range out.Penalties {
 		out.Penalties[i].Score, out.Penalties[i].High = stepped(out.Penalties[i].Score), stepped(out.Penalties[i].High)
 	}
