@@ -82,12 +82,6 @@ func (r *GraphReader) Agent(token repute.TokenID, since uint64, owner, wallet co
 	}
 }
 
-// Grow makes room for so many ratings.
-func (r *GraphReader) Grow(ratings int) {
-	r.tally.records = slices.Grow(r.tally.records, ratings)
-	r.b.Grow(ratings)
-}
-
 // Former adds an earlier tenure of an agent, the oldest first. Tenures follow each other, and the agent's owner has it
 // since the last one. An identity that handed an agent over has it among its known agents: see Coverage.
 func (r *GraphReader) Former(token repute.TokenID, t Tenure) {
@@ -230,17 +224,6 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 		}
 	}
 	r.add(&one)
-}
-
-// EndOwner says that all ratings of all agents of one owner were added, and none of them will be. The reader then
-// needs no memory for them but an edge for each pair. It MUST be called for each owner or for none, after Settle.
-func (r *GraphReader) EndOwner() {
-	r.vouch()
-	r.means = r.means[:0]
-	if len(r.pairs) > manyRows {
-		r.pairs = map[[2]uint32]int{}
-	}
-	clear(r.pairs)
 }
 
 // add adds a rating to the mean of its rater.

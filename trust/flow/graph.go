@@ -101,9 +101,6 @@ func NewGraphBuilder() *GraphBuilder {
 	return &GraphBuilder{ids: map[common.Address]Node{}, edges: make([][]Edge, 1)}
 }
 
-// Grow makes room for so many edges.
-func (b *GraphBuilder) Grow(edges int) { b.edges[0] = slices.Grow(b.edges[0], edges) }
-
 // Add makes an address known and returns its number for Rates, Link and Vouch.
 func (b *GraphBuilder) Add(a common.Address) uint32 {
 	id, ok := b.ids[a]
