@@ -746,9 +746,12 @@ create table trust_scores (
     tier       smallint      not null,
     result     bytea         not null,
     facts      bytea         not null default '\x',
+    touched    bigint        not null default 0,
     primary key (chain_id, token_id)
 );
 create index trust_scores_block on trust_scores (chain_id, block);
+create index trust_scores_touched on trust_scores (chain_id, touched)
+    where touched > 0;
 create index trust_scores_evidence on trust_scores (evidence);
 create index trust_scores_order on trust_scores (chain_id, score, token_id);
 comment on table trust_scores is 'The newest score of every agent that has or had ratings.';
@@ -763,6 +766,8 @@ comment on column trust_scores.confidence is 'Millionths.';
 comment on column trust_scores.tier is '0 to 4: what the agent may be trusted with.';
 comment on column trust_scores.result is 'The result with its reasons, encoded.';
 comment on column trust_scores.facts is 'Digest of what does not change by age alone.';
+comment on column trust_scores.touched is
+    'The newest run in which a score of the agent was stored otherwise than by the pass over all agents; 0 for none.';
 
 create table trust_finals (
     chain_id   bigint,

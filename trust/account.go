@@ -114,7 +114,7 @@ func (l *accountBuilder) record(i int) record {
 // ScoreAccount is Scorer.Score with the rows of an account instead of those of e.
 func (s *Scorer) ScoreAccount(a *Account, e Evidence) (r Result) {
 	s.evaluate(a.account, e.Block, e.Related)
-	s.identity, s.lacking = e.Identity, nil
+	s.identity, s.lacking, s.isSpare = e.Identity, nil, false
 	s.result(&r)
 	r.Agent = e.Agent
 	return r
@@ -124,7 +124,7 @@ func (s *Scorer) ScoreAccount(a *Account, e Evidence) (r Result) {
 // the agent, or answers for a part of its ratings; or the owner is accountable for nothing, so that domains may bound
 // its penalty.
 func (s *Scorer) NeedsRows(e *Evidence) bool {
-	if s.p.Guard.FullShare == 0 {
+	if s.p.Guard.FullShare == 0 || e.isFirstOwners() {
 		return false
 	}
 	held, alone := s.tenuresByIdentity(e)

@@ -3,7 +3,9 @@ package trust
 import (
 	"cmp"
 	"iter"
+	"math/bits"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -16,12 +18,21 @@ import (
 type tally struct {
 	records []tallied
 	raters  map[common.Address]uint32 // number of each rater
-	agents  map[repute.TokenID]uint32 // number of each agent
-	owners  []common.Address          // by number of the agent
-	codes   map[Reason]uint8          // 1 more than the index in Reasons
+	agents  map[repute.TokenID]uint32 // number of each agent; of packed ones, only of those that had other owners
+	// Ratings of packed agents are in parts, and their raters are numbered as in their Packing, which has packed of them.
+	parts  []tallyPart
+	packed int
+	owners []common.Address // by number of the agent
+	codes  map[Reason]uint8 // 1 more than the index in Reasons
 	// lastAgent is the number of last, the agent of the newest record.
 	last      repute.TokenID
 	lastAgent uint32
+}
+
+// tallyPart has the records of some agents, ordered by agent and rater. The agents are numbered from first on.
+type tallyPart struct {
+	first   uint32
+	records []tallied
 }
 
 // tallied is one record in 12 bytes, so that ten million fit into memory.
@@ -57,13 +68,7 @@ func number[K comparable](of map[K]uint32, key K) (n uint32, isNew bool) {
 // add adds a record with an age in seconds and returns its index, which is valid until sort.
 // known is 1 more than the rater's number, or 0: then add sets it.
 func (t *tally) add(token repute.TokenID, owner, rater common.Address, known *uint32, age int64) int {
-	if t.raters == nil {
-		t.raters, t.agents = map[common.Address]uint32{}, map[repute.TokenID]uint32{}
-		t.codes = map[Reason]uint8{}
-		for i, reason := range Reasons() {
-			t.codes[reason] = uint8(i + 1)
-		}
-	}
+	t.nameReasons()
 	if len(t.owners) == 0 || t.last != token {
 		agent, isNew := number(t.agents, token)
 		if isNew {
@@ -73,10 +78,22 @@ func (t *tally) add(token repute.TokenID, owner, rater common.Address, known *ui
 	}
 	if *known == 0 {
 		by, _ := number(t.raters, rater)
-		*known = by + 1
+		*known = uint32(t.packed) + by + 1
 	}
 	t.records = append(t.records, tallied{rater: *known - 1, agent: t.lastAgent, ageAndReason: uint32(ageMinutes(age)) << 8})
 	return len(t.records) - 1
+}
+
+// nameReasons makes the maps of a new tally.
+func (t *tally) nameReasons() {
+	if t.raters != nil {
+		return
+	}
+	t.raters, t.agents = map[common.Address]uint32{}, map[repute.TokenID]uint32{}
+	t.codes = map[Reason]uint8{}
+	for i, reason := range Reasons() {
+		t.codes[reason] = uint8(i + 1)
+	}
 }
 
 // leave sets the reason for which a record does not count.
@@ -90,7 +107,7 @@ func (t *tally) leave(record int, reason Reason) {
 func (t *tally) sort() {
 	byRater := func(a, b tallied) int { return cmp.Compare(a.rater, b.rater) }
 	if slices.IsSortedFunc(t.records, func(a, b tallied) int { return cmp.Compare(a.agent, b.agent) }) {
-		for _, records := range t.byAgent() {
+		for _, records := range byAgent(t.records) {
 			slices.SortFunc(records, byRater)
 		}
 		return
@@ -101,37 +118,42 @@ func (t *tally) sort() {
 // Coverage counts the added records by whether they count with these weights of the graph of Build. It leaves the
 // fields Rated, Thin and ToFifty to the caller. known is how many known agents each identity has or handed over: agents
 // whose raters have a vouched weight of GuardParams.Known together.
-func (r *GraphReader) Coverage(w *flow.Weights) (out repute.Coverage, known map[common.Address]int) {
+func (r *GraphReader) Coverage(w *flow.Weights) (out repute.Coverage, known *KnownAgents) {
 	t := &r.tally
-	c := &covering{w: w, least: r.p.Paths.MinWeight, raters: make([]flow.Node, len(t.raters)),
-		seen: make([]uint32, len(t.raters)), counted: make([]bool, len(t.raters)), out: repute.Coverage{
-			Left: map[string]int64{}, Records: repute.Counted{All: int64(len(t.records))},
-			Raters: repute.Counted{All: int64(len(t.raters))}, Agents: repute.Counted{All: int64(len(t.agents))}}}
-	if w.Credited() > 0 {
-		c.out.BySource = map[string]int64{}
-	}
+	by := covering{reader: r, w: w, least: r.p.Paths.MinWeight, raters: make([]flow.Node, t.packed+len(t.raters)),
+		former: r.formerOwners(w.Graph()), known: &KnownAgents{graph: w.Graph(),
+			byNode: make([]atomic.Uint32, w.Graph().Len()), others: map[common.Address]int{}}}
 	for a, n := range t.raters {
-		c.raters[n] = w.Graph().Node(a)
+		by.raters[t.packed+int(n)] = w.Graph().Node(a)
+	}
+	if r.packing != nil {
+		copy(by.raters, r.packing.Nodes)
 	}
 	for _, reason := range Reasons() {
-		c.reasons = append(c.reasons, string(reason))
+		by.reasons = append(by.reasons, string(reason))
 	}
-	enough := r.p.Guard.Known
-	former := r.formerOwners(w.Graph())
-	known = map[common.Address]int{}
-	for agent, records := range t.byAgent() {
-		owner := t.owners[agent]
-		if weight := c.agent(uint32(agent), w.Graph().Node(owner), records); weight >= enough {
-			known[w.Graph().Identity(owner)]++
+	parts := append(slices.Clip(t.parts), tallyPart{0, t.records})
+	counts := make([]covering, len(parts))
+	flow.Parallel(len(parts), func(low, high int) {
+		for i := low; i < high; i++ {
+			counts[i] = by
+			counts[i].part(parts[i])
 		}
-		for _, f := range former[uint32(agent)] {
-			if c.during(&f, records, t.codes[ReasonEarlier]) >= enough {
-				known[f.identity]++
-			}
-		}
+	})
+	all := by
+	all.begin()
+	all.out.Agents.All = int64(len(t.owners))
+	for i := range counts {
+		all.merge(&counts[i])
 	}
-	c.out.Tags = r.unread.most()
-	return c.out, known
+	for _, n := range all.spoke {
+		all.out.Raters.All += int64(bits.OnesCount64(n))
+	}
+	for _, n := range all.counted {
+		all.out.Raters.Counted += int64(bits.OnesCount64(n))
+	}
+	all.out.Tags = r.unread.most()
+	return all.out, all.known
 }
 
 // formerOwner is an identity that handed an agent over. spans are the times whose ratings decide whether the agent is a
@@ -205,35 +227,103 @@ func (f *formerOwner) spanned(s *tallied, earlier uint8) bool {
 	})
 }
 
-// covering computes a Coverage, agent by agent.
+// covering computes a Coverage, agent by agent. Several of them count parts of the agents concurrently.
 type covering struct {
+	reader  *GraphReader
 	w       *flow.Weights
 	least   fixed.Fixed // a rater with this weight or less does not count
 	reasons []string    // names of Reasons, by code - 1
 	raters  []flow.Node // by number
-	seen    []uint32    // by rater: 1 more than the number of the last agent with a counted record of the rater
-	counted []bool      // by rater: one of its records counts
+	former  map[uint32][]formerOwner
+	spoke   []uint64 // by rater, a bit each: it has a record
+	counted []uint64 // by rater, a bit each: one of its records counts
+	left    []int64  // records that do not count, by the code of the reason; 0 for LeftNoWeight
+	known   *KnownAgents
+	others  map[common.Address]int // of known
 	out     repute.Coverage
+}
+
+// begin makes the memory of a covering.
+func (c *covering) begin() {
+	c.spoke, c.counted = make([]uint64, len(c.raters)/64+1), make([]uint64, len(c.raters)/64+1)
+	c.left, c.others = make([]int64, len(c.reasons)+1), map[common.Address]int{}
+	c.out = repute.Coverage{Left: map[string]int64{}}
+	if c.w.Credited() > 0 {
+		c.out.BySource = map[string]int64{}
+	}
+}
+
+// part counts the records of some agents.
+func (c *covering) part(part tallyPart) {
+	c.begin()
+	c.out.Records.All = int64(len(part.records))
+	t, g, enough := &c.reader.tally, c.w.Graph(), c.reader.p.Guard.Known
+	for of, records := range byAgent(part.records) {
+		agent := part.first + uint32(of)
+		owner := t.owners[agent]
+		node := g.Node(owner)
+		if c.agent(node, records) >= enough {
+			c.add(owner, node)
+		}
+		for _, f := range c.former[agent] {
+			if c.during(&f, records, t.codes[ReasonEarlier]) >= enough {
+				c.add(f.identity, f.node)
+			}
+		}
+	}
+	for code, n := range c.left {
+		if name := repute.LeftNoWeight; n > 0 {
+			if code > 0 {
+				name = c.reasons[code-1]
+			}
+			c.out.Left[name] += n
+		}
+	}
+}
+
+// merge adds what another one counted.
+func (c *covering) merge(other *covering) {
+	for i := range c.spoke {
+		c.spoke[i] |= other.spoke[i]
+		c.counted[i] |= other.counted[i]
+	}
+	for identity, n := range other.others {
+		c.known.others[identity] += n
+	}
+	to, from := &c.out, &other.out
+	for reason, n := range from.Left {
+		to.Left[reason] += n
+	}
+	for source, n := range from.BySource {
+		to.BySource[source] += n
+	}
+	to.Records.All, to.Records.Counted = to.Records.All+from.Records.All, to.Records.Counted+from.Records.Counted
+	to.Agents.Counted, to.Several, to.ByRoots = to.Agents.Counted+from.Agents.Counted, to.Several+from.Several,
+		to.ByRoots+from.ByRoots
 }
 
 // agent counts the records of an agent and returns the sum of the vouched weights of its raters. The records of one
 // rater MUST follow each other.
-func (c *covering) agent(agent uint32, owner flow.Node, records []tallied) (weight fixed.Fixed) {
-	raters, counted := 0, c.out.Records.Counted
+func (c *covering) agent(owner flow.Node, records []tallied) (weight fixed.Fixed) {
+	raters, counted, last := 0, c.out.Records.Counted, -1
 	for i, s := range records {
 		if i == 0 || records[i-1].rater != s.rater {
+			c.spoke[s.rater/64] |= 1 << (s.rater % 64)
 			raters++
 		}
 		node := c.raters[s.rater]
 		switch {
 		case s.reason() > 0:
-			c.out.Left[c.reasons[s.reason()-1]]++
+			c.left[s.reason()]++
 		case node == owner:
 			c.out.Left[string(ReasonSelf)]++
 		case !c.w.Counts(node, c.least):
-			c.out.Left[repute.LeftNoWeight]++
+			c.left[0]++
 		default:
-			weight += c.count(agent, s.rater, node)
+			if c.count(s.rater, node); int(s.rater) != last { // each rater once
+				weight += c.w.Weight(node)
+			}
+			last = int(s.rater)
 		}
 	}
 	if raters > 2 {
@@ -245,9 +335,8 @@ func (c *covering) agent(agent uint32, owner flow.Node, records []tallied) (weig
 	return weight
 }
 
-// count counts a record that counts. It returns the vouched weight of the rater for the rater's first record of the
-// agent, and 0 for its others.
-func (c *covering) count(agent, rater uint32, node flow.Node) fixed.Fixed {
+// count counts a record that counts.
+func (c *covering) count(rater uint32, node flow.Node) {
 	c.out.Records.Counted++
 	if c.w.IsRoot(node) {
 		c.out.ByRoots++
@@ -255,30 +344,56 @@ func (c *covering) count(agent, rater uint32, node flow.Node) fixed.Fixed {
 	for _, credit := range c.w.Credits(node) {
 		c.out.BySource[c.w.SourceRules().Sources[credit.Source].ID]++
 	}
-	if !c.counted[rater] {
-		c.counted[rater] = true
-		c.out.Raters.Counted++
-	}
-	if c.seen[rater] == agent+1 {
-		return 0
-	}
-	c.seen[rater] = agent + 1
-	return c.w.Weight(node)
+	c.counted[rater/64] |= 1 << (rater % 64)
 }
 
-// byAgent iterates over the numbers of agents with records, and over their records ordered by rater. The records MUST
-// be sorted.
-func (t *tally) byAgent() iter.Seq2[int, []tallied] {
-	return func(use func(int, []tallied) bool) {
-		for first := 0; first < len(t.records); {
+// byAgent iterates over the records of each agent with its number. The records MUST be sorted by agent.
+func byAgent(all []tallied) iter.Seq2[uint32, []tallied] {
+	return func(use func(uint32, []tallied) bool) {
+		for first := 0; first < len(all); {
 			next := first
-			for next < len(t.records) && t.records[next].agent == t.records[first].agent {
+			for next < len(all) && all[next].agent == all[first].agent {
 				next++
 			}
-			if !use(int(t.records[first].agent), t.records[first:next]) {
+			if !use(all[first].agent, all[first:next]) {
 				return
 			}
 			first = next
 		}
 	}
+}
+
+// KnownAgents has how many known agents each identity has or handed over: see GraphReader.Coverage.
+type KnownAgents struct {
+	graph  *flow.Graph
+	byNode []atomic.Uint32
+	others map[common.Address]int // identities that the graph does not know
+}
+
+// Of returns how many known agents an identity has.
+func (k *KnownAgents) Of(identity common.Address) int {
+	if k == nil {
+		return 0
+	}
+	if n := k.graph.Node(identity); n != flow.NoNode && int(n) < len(k.byNode) {
+		return int(k.byNode[n].Load())
+	}
+	return k.others[identity]
+}
+
+// add counts an agent of an identity, of which node is the node.
+func (c *covering) add(identity common.Address, node flow.Node) {
+	if node != flow.NoNode {
+		c.known.byNode[node].Add(1)
+		return
+	}
+	c.others[identity]++
+}
+
+// Size returns about how many bytes of memory the numbers take.
+func (k *KnownAgents) Size() int64 {
+	if k == nil {
+		return 0
+	}
+	return int64(len(k.byNode))*4 + int64(len(k.others))*48
 }

@@ -20,6 +20,11 @@ type unreadTag struct {
 	reason Reason
 }
 
+// compare orders tags.
+func (t unreadTag) compare(other unreadTag) int {
+	return cmp.Or(cmp.Compare(t.tag, other.tag), cmp.Compare(t.reason, other.reason))
+}
+
 // maxUnreadTags bounds how many different tags are counted, because anybody can write any number of them.
 const maxUnreadTags = 100_000
 
@@ -27,7 +32,10 @@ const maxUnreadTags = 100_000
 const listedUnreadTags = 10
 
 // add counts a record that does not count for a reason. Only reasons that come from its tag are counted.
-func (u *unreadTags) add(tag string, reason Reason) {
+func (u *unreadTags) add(tag string, reason Reason) { u.addMany(tag, reason, 1) }
+
+// addMany is add for so many records.
+func (u *unreadTags) addMany(tag string, reason Reason, records int64) {
 	if reason != ReasonUnknownTag && reason != ReasonChannel {
 		return
 	}
@@ -36,7 +44,7 @@ func (u *unreadTags) add(tag string, reason Reason) {
 	}
 	key := unreadTag{tag, reason}
 	if n, known := u.counts[key]; known || len(u.counts) < maxUnreadTags {
-		u.counts[key] = n + 1
+		u.counts[key] = n + records
 	}
 }
 

@@ -133,21 +133,30 @@ func (t *crediting) boundClasses(credits []flow.Credit) {
 // rated counts twice.
 func (r *GraphReader) recentAgents(g *flow.Graph, days int) map[flow.Node]int {
 	const minutes = 24 * 60
-	counts := make([]int, len(r.tally.raters))
-	for _, records := range r.tally.byAgent() {
-		last := -1
-		for _, s := range records {
-			if s.minutes() < days*minutes && s.reason() == 0 && int(s.rater) != last {
-				last = int(s.rater)
-				counts[s.rater]++
+	t := &r.tally
+	counts := make([]int, t.packed+len(t.raters))
+	for _, part := range append(slices.Clip(t.parts), tallyPart{0, t.records}) {
+		for _, records := range byAgent(part.records) {
+			last := -1
+			for _, s := range records {
+				if s.minutes() < days*minutes && s.reason() == 0 && int(s.rater) != last {
+					last = int(s.rater)
+					counts[s.rater]++
+				}
 			}
 		}
 	}
 	out := map[flow.Node]int{}
-	for address, n := range r.tally.raters {
-		if node := g.Node(address); node != flow.NoNode && counts[n] > 0 {
-			out[node] += counts[n]
+	add := func(node flow.Node, n int) {
+		if node != flow.NoNode && n > 0 {
+			out[node] += n
 		}
+	}
+	for address, n := range t.raters {
+		add(g.Node(address), counts[t.packed+int(n)])
+	}
+	for i := range t.packed {
+		add(r.packing.Nodes[i], counts[i])
 	}
 	return out
 }

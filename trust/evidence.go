@@ -31,6 +31,10 @@ type Evidence struct {
 	// Rows are all live ratings and the latest answer to each validation request of
 	// allow-listed contracts, in any order.
 	Rows []Row
+	// Packed are the ratings in chain order where Packing is set; Rows is then empty. It is for evidence of which nothing
+	// needs single rows: see Scorer.NeedsRows. Packing MUST be judged by Scales and have the nodes of the graph of Weights.
+	Packed  []PackedRow
+	Packing *Packing
 	// Validations is the sha256 of that list of contracts, see EncodeValidations. The manifest
 	// names it unless it is zero; no score depends on it.
 	Validations common.Hash

@@ -30,6 +30,7 @@ type GraphReader struct {
 	tally   tally
 	unread  unreadTags
 	writers []graphWriter // by Row.Writer - 1
+	packing *Packing      // nil unless Pack was called
 	last    agentOwner    // of lastToken, so that ratings of one agent that follow each other find it once
 	// lastKnown says that lastToken has an owner.
 	lastToken          repute.TokenID
@@ -81,12 +82,6 @@ func (r *GraphReader) Agent(token repute.TokenID, since uint64, owner, wallet co
 	}
 }
 
-// Grow makes room for so many ratings.
-func (r *GraphReader) Grow(ratings int) {
-	r.tally.records = slices.Grow(r.tally.records, ratings)
-	r.b.Grow(ratings)
-}
-
 // Former adds an earlier tenure of an agent, the oldest first. Tenures follow each other, and the agent's owner has it
 // since the last one. An identity that handed an agent over has it among its known agents: see Coverage.
 func (r *GraphReader) Former(token repute.TokenID, t Tenure) {
@@ -96,6 +91,9 @@ func (r *GraphReader) Former(token repute.TokenID, t Tenure) {
 // agent returns the owner of an agent, with the first block whose ratings are about the owner's identity.
 func (r *GraphReader) agent(token repute.TokenID) (of agentOwner, known bool) {
 	of, known = r.agents[token]
+	if !known && r.packing != nil {
+		return of, true // it had no other owner
+	}
 	if former := r.former[token]; known && !of.isSettled && len(former) > 0 {
 		tenures := append(slices.Clip(former), Tenure{From: of.since, Owner: of.owner})
 		of.since, of.isSettled = presentSince(tenures, r.b.Linked), true
@@ -108,8 +106,11 @@ func (r *GraphReader) agent(token repute.TokenID) (of agentOwner, known bool) {
 // OwnerOf returns the owner of an agent. own reports whether ratings of a block are about the owner's identity, not about
 // an earlier one's.
 func (r *GraphReader) OwnerOf(token repute.TokenID, block uint64) (owner common.Address, own bool) {
-	of, known := r.agent(token)
-	return of.owner, known && block >= of.since
+	if _, isListed := r.agents[token]; !isListed {
+		return owner, false
+	}
+	of, _ := r.agent(token)
+	return of.owner, block >= of.since
 }
 
 // graphWriter has what a GraphReader knows of a rater with a number.
@@ -223,17 +224,6 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 		}
 	}
 	r.add(&one)
-}
-
-// EndOwner says that all ratings of all agents of one owner were added, and none of them will be. The reader then
-// needs no memory for them but an edge for each pair. It MUST be called for each owner or for none, after Settle.
-func (r *GraphReader) EndOwner() {
-	r.vouch()
-	r.means = r.means[:0]
-	if len(r.pairs) > manyRows {
-		r.pairs = map[[2]uint32]int{}
-	}
-	clear(r.pairs)
 }
 
 // add adds a rating to the mean of its rater.

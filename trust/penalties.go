@@ -79,8 +79,11 @@ func (s *Scorer) Penalties(e Evidence, own *Result) (out []repute.Penalty) {
 	if s.p.Guard.FullShare == 0 {
 		return nil
 	}
-	held, alone := s.tenuresByIdentity(&e)
 	owner := s.w.Graph().Identity(e.Owner)
+	if e.isFirstOwners() {
+		return s.penalize(nil, &e, &identityTenures{identity: owner, holder: e.Owner}, own, nil)
+	}
+	held, alone := s.tenuresByIdentity(&e)
 	isBounded := len(e.Domains) > 0 && len(e.Tenures) > 0 && !e.isOwnerAmong(held, s.w.Graph())
 	if !alone && len(held) > 0 || isBounded {
 		e.Rows = slices.Clone(e.Rows)
@@ -101,6 +104,14 @@ func (s *Scorer) Penalties(e Evidence, own *Result) (out []repute.Penalty) {
 		out = s.penalize(out, &e, &h, s.scoreDuring(&e, &h), e.Domains)
 	}
 	return out
+}
+
+// isFirstOwners reports whether the agent has had one owner, who registered it and has no other wallet, and nobody acted
+// for it or paid for a rating: as most agents. The owner is then accountable for all ratings.
+func (e *Evidence) isFirstOwners() bool {
+	return len(e.Tenures) == 1 && len(e.Actions) == 0 && e.Packing != nil && e.Owner != (common.Address{}) &&
+		e.Registrar == e.Owner && e.Tenures[0].Owner == e.Owner &&
+		(e.Tenures[0].Wallet == e.Owner || e.Tenures[0].Wallet == (common.Address{})) && e.Wallet == e.Tenures[0].Wallet
 }
 
 // isOwnerAmong reports whether the present owner is among the identities that are accountable for the agent.
@@ -228,6 +239,9 @@ func (e *Evidence) isCustomers() bool {
 // AffiliatedIdentities returns the identities of owner, wallet and registrar. An identity may
 // be listed more than once.
 func (e *Evidence) AffiliatedIdentities() (out []common.Address) {
+	if e.isFirstOwners() {
+		return []common.Address{e.Weights.Graph().Identity(e.Owner)}
+	}
 	for _, b := range e.affiliates() {
 		out = append(out, e.Weights.Graph().Identity(b.address))
 	}

@@ -79,6 +79,13 @@ type accountBuilder struct {
 	bursts     map[burst]uint32
 	led        map[uint32]bool // bursts that a rater with weight is in
 	count      uint32          // of bursts
+
+	// For packed rows: see buildPacked.
+	related     []relatedRater
+	hearings    hearings
+	heard       uint32 // raters in hearings
+	blockBursts []blockBurst
+	records     []record
 }
 
 // own is how a rater belongs to the agent that it rates.
@@ -112,6 +119,9 @@ func newAccountBuilder(w *flow.Weights, p *Params) *accountBuilder {
 // with weight whose first row is equal there, because bots and batches write that way. Raters with
 // weight are never merged, because a bundler or a busy block puts the ratings of many into one block.
 func (l *accountBuilder) build(e *Evidence) account {
+	if e.Packing != nil {
+		return l.buildPacked(e)
+	}
 	l.reset(e)
 	for i := range l.rows {
 		if reason := l.addRow(e, i); reason != "" {

@@ -116,21 +116,38 @@ func Score(e Evidence, p *Params) Result { return NewScorer(e.Weights, p).Score(
 type Scorer struct {
 	scoring
 	l *accountBuilder
+	// isSpare says that no result but the one to be overwritten has what the lists of scoring.lacking consist of.
+	isSpare bool
 }
 
 // NewScorer makes a scorer for evidence with these weights.
 func NewScorer(w *flow.Weights, p *Params) *Scorer {
-	return &Scorer{scoring{p: p, w: w, f: flow.NewPathFinder(w)}, newAccountBuilder(w, p)}
+	return &Scorer{scoring: scoring{p: p, w: w, f: flow.NewPathFinder(w)}, l: newAccountBuilder(w, p)}
 }
 
 // Score is the package's function of this name; e.Weights must be the scorer's.
 func (s *Scorer) Score(e Evidence) (r Result) {
 	s.load(&e)
-	s.lacking = nil // the result keeps it
+	s.lacking, s.isSpare = nil, false // the result keeps it
 	s.result(&r)
 	r.Agent = e.Agent
 	return r
 }
+
+// ScoreInto is Score in the memory of r, whose earlier content nobody MUST use any more. When the new one is kept, Keep
+// MUST be called before the next ScoreInto, which needs another r.
+func (s *Scorer) ScoreInto(r *Result, e Evidence) {
+	s.load(&e)
+	if !s.isSpare {
+		s.lacking, s.isSpare = nil, true
+	}
+	s.lacking = s.lacking[:0]
+	s.result(r)
+	r.Agent = e.Agent
+}
+
+// Keep says that the last result of ScoreInto is kept.
+func (s *Scorer) Keep() { s.isSpare = false }
 
 // load evaluates the evidence about an agent.
 func (s *Scorer) load(e *Evidence) {

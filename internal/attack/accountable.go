@@ -201,7 +201,7 @@ func (s *washing) known(platform int) int {
 		}
 	}
 	_, known := r.Coverage(r.Build().Walk(s.engine.roots(), s.Params.Walk))
-	return known[Address(platform)]
+	return known.Of(Address(platform))
 }
 
 // listedCase is of a bad agent that is given away. The receiver approves a market, and an operator for all its agents.

@@ -27,6 +27,12 @@ type TrustEpoch struct {
 	Ratings int `json:"ratings"`
 	Agents  int `json:"agents"`
 	New     int `json:"new_ratings"` // in each later epoch
+	Large   int `json:"large_agent"` // ratings of the agent with most of them
+	// Events are how long the first rating after a later epoch took until its score was visible: of an agent with a usual
+	// number of ratings, and then of that with most. The engine looks for events several times a second, just after a
+	// score at the longest interval: that time is in both.
+	Events      []float64 `json:"event_ms"`
+	LargeEvents []float64 `json:"large_event_ms"`
 	// First is the epoch after a start, which reads and stores everything. Later are those that follow.
 	First    float64   `json:"first_seconds"`
 	Later    []float64 `json:"later_seconds"`
@@ -60,7 +66,7 @@ func Epochs(ctx context.Context, p harness.Program, ratings int) (m *TrustEpoch,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
-	x := &crowdChainBench{program: p, ratings: ratings, d: d}
+	x := &crowdChainBench{program: p, ratings: ratings, large: min(largest, ratings/4), d: d}
 	if err := x.fill(ctx); err != nil {
 		return nil, fmt.Errorf("chain of %d ratings: %w", ratings, err)
 	}
@@ -70,10 +76,14 @@ func Epochs(ctx context.Context, p harness.Program, ratings int) (m *TrustEpoch,
 	return m, nil
 }
 
+// largest is how many ratings the agent with most has, as on a public chain; a quarter of all ratings at most.
+const largest = 284_072
+
 // crowdChainBench is a chain of random ratings in a database.
 type crowdChainBench struct {
 	program harness.Program
 	ratings int
+	large   int // ratings of the agent with most, which has the highest token id
 	d       *harness.Database
 	last    int64 // block
 }
@@ -102,7 +112,7 @@ func (x *crowdChainBench) fill(ctx context.Context) error {
 		`insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log,
 			updated_block, updated_log)
 			select @chain, i, ` + fmt.Sprintf(party, "i") + `, false, '', '', (select max(id) from uris), 1, i, @last, i
-			from generate_series(0::bigint, @ratings / 10 - 1) i`,
+			from generate_series(0::bigint, @ratings / 10) i`,
 		`insert into agent_states (chain_id, token_id, from_block, owner, claimed, wallet, approved, uri_id)
 			select @chain, token_id, 1, owner, false, '', '', uri_id from agents`,
 		`insert into events (chain_id, block, log_index, tx_index, kind, address, tx_hash, token_id, topics, data)
@@ -115,7 +125,12 @@ func (x *crowdChainBench) fill(ctx context.Context) error {
 				i / @last, case when i % 10 = 0 then 25 else 95 end, 0, (select min(id) from tags), (select max(id) from tags),
 				(select max(id) from uris), '', ''
 			from (select i, floor(power(random(), 2) * (@ratings / 10))::bigint as token,
-				floor(random() * (@ratings / 10))::bigint as client from generate_series(0::bigint, @ratings - 1) i) g`,
+				floor(random() * (@ratings / 10))::bigint as client from generate_series(0::bigint, @ratings - @large - 1) i) g`,
+		`insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id,
+			endpoint, hash)
+			select @chain, @ratings / 10, ` + fmt.Sprintf(party, "i") + `, 1, 1 + i % @last, 1000000 + i / @last, 90, 0,
+				(select min(id) from tags), (select max(id) from tags), (select max(id) from uris), '', ''
+			from generate_series(0::bigint, @large - 1) i`,
 		`alter table feedback add primary key (chain_id, token_id, client, idx)`,
 		`update agents a set feedback = n from (select token_id, count(*) n from feedback group by 1) f
 			where f.token_id = a.token_id`,
@@ -123,7 +138,7 @@ func (x *crowdChainBench) fill(ctx context.Context) error {
 			select @chain, 'default', owner, 1000000, 'bench' from agents where token_id % 100 = 0`,
 	}
 	starred, empty := store.Keccak("starred"), store.Keccak("")
-	args := pgx.NamedArgs{"chain": int64(crowdChain), "last": x.last, "ratings": int64(x.ratings),
+	args := pgx.NamedArgs{"chain": int64(crowdChain), "last": x.last, "ratings": int64(x.ratings), "large": int64(x.large),
 		"starred": starred[:], "empty": empty[:]}
 	indexes, err := x.dropIndexes(ctx)
 	if err != nil {
@@ -169,7 +184,7 @@ func (x *crowdChainBench) dropIndexes(ctx context.Context) ([]string, error) {
 func (x *crowdChainBench) measure(ctx context.Context) (m *TrustEpoch, err error) {
 	ctx, cancel := context.WithTimeout(ctx, epochLimit)
 	defer cancel()
-	m = &TrustEpoch{Ratings: x.ratings, Agents: x.ratings / 10, New: x.ratings / 1000}
+	m = &TrustEpoch{Ratings: x.ratings, Agents: x.ratings/10 + 1, New: x.ratings / 1000, Large: x.large}
 	config, err := harness.WriteConfig(fmt.Sprintf("database: %q\nroles: [trust]\nlog_level: error\n", x.d.URL))
 	if err != nil {
 		return nil, err
@@ -192,6 +207,9 @@ func (x *crowdChainBench) measure(ctx context.Context) (m *TrustEpoch, err error
 			return nil, err
 		}
 		m.Later = append(m.Later, took)
+		if err := x.events(ctx, p, m, n); err != nil {
+			return nil, err
+		}
 	}
 	used, err := x.d.CPU(ctx)
 	if err != nil {
@@ -202,6 +220,49 @@ func (x *crowdChainBench) measure(ctx context.Context) (m *TrustEpoch, err error
 	}
 	m.CPU, m.PgCPU, m.PeakMB, m.LoadMean = p.CPU().Seconds(), used.Seconds(), float64(p.PeakKB)/1024, harness.Host().Load
 	return m, nil
+}
+
+// events measures a rating of a usual agent and one of the agent with most ratings, just after the n-th later epoch.
+func (x *crowdChainBench) events(ctx context.Context, p *harness.Process, m *TrustEpoch, n int) error {
+	for i, event := range []struct {
+		token int
+		into  *[]float64
+	}{{x.ratings / 20, new([]float64)}, {x.ratings / 30, &m.Events}, {x.ratings / 10, &m.LargeEvents}} { // the first sets the pace
+		took, err := x.event(ctx, p, event.token, 10*n+i)
+		if err != nil {
+			return fmt.Errorf("rating of agent %d after epoch %d: %w", event.token, n, err)
+		}
+		*event.into = append(*event.into, took)
+	}
+	return nil
+}
+
+// event stores a rating of an agent in the n-th block after the last epoch, n below crowdEpoch in all, and returns the
+// milliseconds until the agent's score is of that block.
+func (x *crowdChainBench) event(ctx context.Context, p *harness.Process, token, n int) (milliseconds float64, err error) {
+	block := x.last + 1 + int64(n%10)
+	args := pgx.NamedArgs{"chain": int64(crowdChain), "block": block, "token": int64(token), "idx": int64(1000 + n)}
+	var began time.Time
+	err = x.d.QueryRow(ctx, `
+		with rated as (
+			insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id,
+				endpoint, hash)
+			select @chain, f.token_id, f.client, @idx, @block, 2000000, 90, 0, f.tag1, f.tag2, f.uri_id, '', ''
+			from (select * from feedback where chain_id = @chain and token_id = @token and idx = 1 order by client limit 1) f),
+		counted as (
+			update agents set feedback = feedback + 1, updated_block = @block where (chain_id, token_id) = (@chain, @token)),
+		marked as (insert into trust_marks (chain_id, token_id) values (@chain, @token))
+		update chains set cursor_block = @block where chain_id = @chain returning clock_timestamp()`, args).Scan(&began)
+	if err != nil {
+		return 0, err
+	}
+	var seen time.Time
+	err = p.Await(ctx, time.Millisecond, func(ctx context.Context) (scored bool, err error) {
+		err = x.d.QueryRow(ctx, `select coalesce(max(block), 0) = $3, clock_timestamp() from trust_scores
+			where (chain_id, token_id) = ($1, $2)`, int64(crowdChain), int64(token), block).Scan(&scored, &seen)
+		return scored, err
+	})
+	return float64(seen.Sub(began).Microseconds()) / 1000, err
 }
 
 // rate stores the ratings of the n-th later epoch and sets x.last to its end.

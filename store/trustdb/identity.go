@@ -67,6 +67,18 @@ func ReadIdentities(ctx context.Context, db *store.DB, chainID uint64, tokens []
 	})
 }
 
+// Documented returns the agents of a chain whose present URI has a document that was read. ReadIdentities finds nothing
+// but the wallet about others.
+func Documented(ctx context.Context, db *store.DB, chainID uint64) (map[repute.TokenID]bool, error) {
+	rows, err := db.Pool().Query(ctx, `
+		select a.token_id from agents a join uris u on u.id = a.uri_id where a.chain_id = $1 and u.sha256 is not null`, chainID)
+	if err != nil {
+		return nil, store.Failed("agents with documents", err)
+	}
+	out, err := collectTokens(rows)
+	return out, store.Failed("agents with documents", err)
+}
+
 // urisThen is the SQL of relation a: agents $2 of chain $1 with the URIs they had at block $3.
 const urisThen = `
 	with a as (

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 
 	"repute"
@@ -55,19 +57,25 @@ func BeginPass(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	return store.Failed("score all agents", err)
 }
 
-// PassAgents returns the next agents of the pass, up to limit, with their scores in effect for Kept.Mark. Fewer than
-// limit means that no agents follow.
+// PassAgents returns the next agents of the pass, up to limit, with their scores in effect. Fewer than limit means that
+// no agents follow.
 func PassAgents(ctx context.Context, db *store.DB, p Pass, limit int) (list []StaleAgent, err error) {
+	return passAgents(ctx, db, p, limit, NewEffects(db).names)
+}
+
+// passAgents is PassAgents with names for hashes.
+func passAgents(ctx context.Context, db *store.DB, p Pass, limit int, by *names) (list []StaleAgent, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, options, "agents of a pass", func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, planByKey); err != nil {
 			return err
 		}
-		judged, err := judgedAfter(ctx, tx, p, limit)
+		const after = `token_id > $2::text::numeric order by token_id limit $3`
+		judged, err := judgedAgentsOf(ctx, tx, p, judgedAgents+` and `+after, p.After, limit)
 		if err != nil {
 			return err
 		}
-		scored, err := scoredAfter(ctx, tx, p, limit)
+		scored, err := scoredAgentsOf(ctx, tx, p, by, after, p.After, limit)
 		if err != nil {
 			return err
 		}
@@ -78,34 +86,47 @@ func PassAgents(ctx context.Context, db *store.DB, p Pass, limit int) (list []St
 	return list, err
 }
 
-// judgedAfter returns the next agents of a pass that have or had ratings or answers.
-func judgedAfter(ctx context.Context, tx pgx.Tx, p Pass, limit int) ([]StaleAgent, error) {
-	rows, err := tx.Query(ctx, `
-		select token_id, feedback from agents where chain_id = $1 and token_id > $2::text::numeric and `+judgedAgents+`
-		order by token_id limit $3`, p.ChainID, p.After, limit)
+// judgedAgentsOf returns agents of a pass, of those under an SQL condition whose parameters begin with $2, that have or
+// had ratings or answers. They are in order.
+func judgedAgentsOf(ctx context.Context, tx pgx.Tx, p Pass, which string, args ...any) ([]StaleAgent, error) {
+	rows, err := tx.Query(ctx, `select token_id, feedback, `+judgedAgents+` from agents where chain_id = $1 and `+which,
+		append([]any{p.ChainID}, args...)...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a StaleAgent, err error) {
-		a.Final = p.Final
-		return a, row.Scan((*store.TokenNum)(&a.TokenID), &a.Rows)
+	var list []StaleAgent
+	a := StaleAgent{Final: p.Final}
+	var judged bool
+	_, err = pgx.ForEachRow(rows, []any{(*store.TokenNum)(&a.TokenID), &a.Rows, &judged}, func() error {
+		if judged {
+			list = append(list, a)
+		}
+		return nil
 	})
+	slices.SortFunc(list, func(a, b StaleAgent) int { return a.TokenID.Cmp(&b.TokenID) })
+	return list, err
 }
 
-// scoredAfter returns the next agents of a pass that have a score.
-func scoredAfter(ctx context.Context, tx pgx.Tx, p Pass, limit int) ([]StaleAgent, error) {
+// scoredAgentsOf returns agents of a pass, as judgedAgentsOf, that have a score.
+func scoredAgentsOf(ctx context.Context, tx pgx.Tx, p Pass, by *names, which string, args ...any) ([]StaleAgent, error) {
 	rows, err := tx.Query(ctx, `
 		select token_id, run, block, block_hash, evidence, facts, score, low, high, mean, confidence from trust_scores
-		where chain_id = $1 and token_id > $2::text::numeric order by token_id limit $3`, p.ChainID, p.After, limit)
+		where chain_id = $1 and `+which, append([]any{p.ChainID}, args...)...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (StaleAgent, error) {
+	var hash, evidence, facts []byte
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (StaleAgent, error) {
 		e := &inEffect{}
 		a := StaleAgent{Final: p.Final, Scored: true, current: e}
-		return a, row.Scan((*store.TokenNum)(&a.TokenID), &e.run, &e.block, &e.hash, &e.evidence, &e.facts, &e.score,
+		err := row.Scan((*store.TokenNum)(&a.TokenID), &e.run, &e.block, &hash, &evidence, &facts, &e.score,
 			&e.low, &e.high, &e.mean, &e.confidence)
+		e.hash, e.evidence = by.number(common.BytesToHash(hash)), by.number(common.BytesToHash(evidence))
+		e.facts = by.number(common.BytesToHash(facts))
+		return a, err
 	})
+	slices.SortFunc(list, func(a, b StaleAgent) int { return a.TokenID.Cmp(&b.TokenID) })
+	return list, err
 }
 
 // mergeAgents merges two lists in order of their ids. An agent in both has the rows of the first one.
@@ -149,14 +170,50 @@ func SavePass(ctx context.Context, db *store.DB, l store.Lease, p Pass, agents [
 			}
 			mine := make([]*ScoredAgent, 0, len(agents))
 			for i := range agents {
-				if a := &agents[i]; !stale[a.TokenID] {
+				a := &agents[i]
+				a.wroteCurrent, a.wroteLast = false, false
+				if a.deferred = stale[a.TokenID]; !a.deferred {
 					mine = append(mine, a)
 				}
+			}
+			if err := p.untouched(ctx, tx, mine); err != nil {
+				return err
 			}
 			return saveLocked(ctx, tx, p.ChainID, p.Run, mine, p.Number == 1, who)
 		})
 	})
 	return to, err
+}
+
+// untouched makes sure that the remembered scores of agents are still those of the pass before: a transaction that
+// stored others may have been in progress when Effects looked. It ended before deferStale, which waits for it.
+// repute.ErrFenced means that it is not so; nothing MUST be remembered then.
+func (p Pass) untouched(ctx context.Context, tx pgx.Tx, agents []*ScoredAgent) error {
+	remembered := map[repute.TokenID]bool{}
+	for _, a := range agents {
+		if a.inMemory {
+			remembered[a.TokenID] = true
+		}
+	}
+	if len(remembered) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, `
+		select token_id from trust_scores where chain_id = $1 and touched >= $2 and touched > 0 and token_id between $3 and $4`,
+		p.ChainID, int64(p.Run)-1, store.TokenNum(agents[0].TokenID), store.TokenNum(agents[len(agents)-1].TokenID))
+	if err != nil {
+		return err
+	}
+	touched, err := collectTokens(rows)
+	if err != nil {
+		return err
+	}
+	for token := range touched {
+		if remembered[token] {
+			return fmt.Errorf("scores of agent %s before run %d: %w", token.Dec(), p.Run, repute.ErrFenced)
+		}
+	}
+	return nil
 }
 
 // deferStale locks the stale agents among those of the batch, marks them so that they are scored after the pass, with

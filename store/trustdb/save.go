@@ -32,6 +32,9 @@ type ScoredAgent struct {
 	Exact bool
 	// SameCurrent and SameLast say that the scores in effect stay: see Unchanged.
 	SameCurrent, SameLast bool
+
+	deferred                bool // the agent is stale, so that a pass left it out
+	wroteCurrent, wroteLast bool // a row was stored
 }
 
 // AgentScore is a score with the penalties that it brings for related agents.
@@ -79,11 +82,26 @@ func SaveScores(ctx context.Context, db *store.DB, chainID, run uint64, agents [
 		if err := dropMarks(ctx, tx, chainID, run, mine); err != nil {
 			return err
 		}
-		return saveLocked(ctx, tx, chainID, run, mine, false, who)
+		if err := saveLocked(ctx, tx, chainID, run, mine, false, who); err != nil {
+			return err
+		}
+		return touch(ctx, tx, chainID, run, mine)
 	}
 	return retryDeadlock(func() error {
 		return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save scores of chain %d", chainID), save)
 	})
+}
+
+// touch notes that scores of agents were stored for a run otherwise than by a pass, for Effects.
+func touch(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*ScoredAgent) error {
+	tokens := make([]repute.TokenID, len(agents))
+	for i, a := range agents {
+		tokens[i] = a.TokenID
+	}
+	_, err := tx.Exec(ctx, `
+		update trust_scores set touched = $3 where chain_id = $1 and token_id = any($2::numeric[]) and touched < $3`,
+		chainID, store.TokenArray(tokens), int64(run))
+	return err
 }
 
 // retryDeadlock calls save again, a few times, where the database ended it because of a deadlock
@@ -203,7 +221,7 @@ func writeCurrent(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []
 	if len(c.tokens) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `
+	rows, err := tx.Query(ctx, `
 		insert into trust_scores as s (chain_id, token_id, run, block, block_hash, block_time, evidence,
 			status, score, low, high, mean, confidence, tier, result, facts)
 		select $1, n.token_id, $2, n.block, n.block_hash, n.block_time, n.evidence,
@@ -216,8 +234,26 @@ func writeCurrent(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []
 			block_time = excluded.block_time, evidence = excluded.evidence, status = excluded.status, score = excluded.score,
 			low = excluded.low, high = excluded.high, mean = excluded.mean, confidence = excluded.confidence, tier = excluded.tier,
 			result = excluded.result, facts = excluded.facts
-		where not (`+sameScore+`)`, append(c.args(chainID, run), tolerance)...)
-	return err
+		where not (`+sameScore+`)
+		returning token_id`, append(c.args(chainID, run), tolerance)...)
+	if err != nil {
+		return err
+	}
+	return noteWritten(rows, agents, func(a *ScoredAgent) { a.wroteCurrent = true })
+}
+
+// noteWritten calls note with the agents of which a row was stored.
+func noteWritten(rows pgx.Rows, agents []*ScoredAgent, note func(*ScoredAgent)) error {
+	written, err := collectTokens(rows)
+	if err != nil {
+		return err
+	}
+	for _, a := range agents {
+		if written[a.TokenID] {
+			note(a)
+		}
+	}
+	return nil
 }
 
 // sameScore is the SQL of whether row s of trust_scores stays where excluded would be stored. It
@@ -300,7 +336,7 @@ func writeFinals(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*
 	if len(c.tokens) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `
+	rows, err := tx.Query(ctx, `
 		insert into trust_finals (chain_id, token_id, run, evidence, status, score, low, high, mean, confidence, tier,
 			facts, result, guarded)
 		select $1, n.token_id, $2, n.evidence, n.status, n.score, n.low, n.high, n.mean, n.confidence, n.tier,
@@ -312,7 +348,11 @@ func writeFinals(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*
 		where (not n.plain or p.run is not null)
 		and not coalesce(p.facts = n.facts and abs(p.score - n.score) < $19 and abs(p.low - n.low) < $19 and abs(p.high - n.high) < $19
 			and exists (select from trust_runs was join trust_runs is_ on (is_.chain_id, is_.run) = ($1, $2)
-				where (was.chain_id, was.run) = ($1, p.run) and `+sameInputs+`), false)`,
+				where (was.chain_id, was.run) = ($1, p.run) and `+sameInputs+`), false)
+		returning token_id`,
 		append(c.args(chainID, run), int32(Tolerance))...)
-	return err
+	if err != nil {
+		return err
+	}
+	return noteWritten(rows, agents, func(a *ScoredAgent) { a.wroteLast = true })
 }

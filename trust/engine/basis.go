@@ -24,7 +24,7 @@ type basis struct {
 	weights *flow.Weights // from the chain's own roots and sources
 	scales  *trust.Scales // of its raters
 	covers  repute.Coverage
-	known   map[common.Address]int // known agents by identity: see trust.GraphReader.Coverage
+	known   *trust.KnownAgents // see trust.GraphReader.Coverage; nil for none
 	// refused are the rules of reviewed writers that were left out: see trust.Params.WithRoots.
 	refused []error
 	// validations are the validation contracts of the run, which may differ from the chain's present allow-list.
@@ -43,7 +43,7 @@ func basisOf(ctx context.Context, db *store.DB, from *rows.Store, run trustdb.Ru
 	if err != nil {
 		return nil, err
 	}
-	w, err := bodies.walk(ctx, from, run)
+	w, err := bodies.walk(ctx, from, run, false)
 	if err != nil {
 		return nil, err
 	}
@@ -107,8 +107,9 @@ func (in inputs) credits(run trustdb.Run) (*trust.Credits, error) {
 	return creditsOf(policy, held, run.Block.Time), nil
 }
 
-// walk decodes the stored inputs of a run and walks its graph by roots again.
-func (in inputs) walk(ctx context.Context, from *rows.Store, run trustdb.Run) (*walked, error) {
+// walk decodes the stored inputs of a run and walks its graph by roots again. With owners the result can tell what
+// payments say of raters: see spent.
+func (in inputs) walk(ctx context.Context, from *rows.Store, run trustdb.Run, owners bool) (*walked, error) {
 	params, err := trust.ParseParams(in.params, in.tags)
 	if err != nil {
 		return nil, err
@@ -129,7 +130,8 @@ func (in inputs) walk(ctx context.Context, from *rows.Store, run trustdb.Run) (*
 	if err != nil {
 		return nil, err
 	}
-	of := rows.GraphOf{Links: trust.LinksOf(links), Validations: validations, Scales: scales}
+	of := rows.GraphOf{Links: trust.LinksOf(links), Validations: validations, Scales: scales,
+		Owners: owners}
 	return walkRun(ctx, from, run, params, roots, of)
 }
 
@@ -178,10 +180,10 @@ func (w *walked) credited(credits *trust.Credits) (*basis, error) {
 
 // knownAgents returns how many known agents an identity has as of the run: see trust.GraphReader.Coverage.
 func (w *basis) knownAgents(identity common.Address) int {
-	return w.known[identity]
+	return w.known.Of(identity)
 }
 
 // size returns about how many bytes of memory a basis takes.
 func (w *basis) size() int64 {
-	return w.weights.Graph().Size() + w.weights.Size() + w.scales.Size() + int64(len(w.known))*48
+	return w.weights.Graph().Size() + w.weights.Size() + w.scales.Size() + w.known.Size()
 }

@@ -16,12 +16,40 @@ type evaluations struct {
 	// manifest is that of evidence with nothing but a list of validation contracts, and named its hash.
 	manifest           []byte
 	named, validations common.Hash
+	bare               map[bareKey]bareManifest
 	facts              map[factKey]common.Hash
 }
+
+// bareKey has what a manifest follows from when no file tells of the agent's identity, and bareManifest the manifest.
+type (
+	bareKey struct {
+		validations              common.Hash
+		wallet                   common.Address
+		resolves, declares, gone bool
+		domains, proven          int
+	}
+	bareManifest struct {
+		manifest []byte
+		named    common.Hash
+	}
+)
 
 // manifestOf returns the encoded manifest of evidence and its hash.
 func (c *evaluations) manifestOf(e *trust.Evidence) (manifest []byte, named common.Hash) {
 	m := replay.ManifestOf(e)
+	if i := m.Identity; i != nil && i.File == nil && len(i.Proofs) == 0 && len(m.Related) == 0 && m.Paid == nil {
+		key := bareKey{e.Validations, i.Wallet, i.Resolves, i.Declares, i.Gone, i.Domains, i.Proven}
+		one, known := c.bare[key]
+		if !known {
+			if c.bare == nil || len(c.bare) >= maxFacts {
+				c.bare = map[bareKey]bareManifest{}
+			}
+			one.manifest = m.Encode()
+			one.named = replay.HashInput(one.manifest)
+			c.bare[key] = one
+		}
+		return one.manifest, one.named
+	}
 	if len(m.Related) > 0 || m.Paid != nil || m.Identity != nil {
 		manifest = m.Encode()
 		return manifest, replay.HashInput(manifest)

@@ -32,14 +32,16 @@ type keeper struct {
 	reads   int                // how often roots and links were read, for tests
 	// rows are the agents and ratings as of the newest run that this engine has loaded.
 	rows   *rows.Store
-	reread passNumber     // the pass that rows were read anew for
-	policy *source.Policy // another engine's policy of sources that was read last
-	retry  sourceRetry
+	reread passNumber // the pass that rows were read anew for
+	// effects are the scores in effect since the last pass; the loop of rescore alone uses them.
+	effects *trustdb.Effects
+	policy  *source.Policy // another engine's policy of sources that was read last
+	retry   sourceRetry
 }
 
 // newKeeper returns the keeper of a chain.
 func newKeeper(e *Engine, chain uint64) *keeper {
-	return &keeper{Engine: e, chain: chain, rows: rows.New(e.db, chain)}
+	return &keeper{Engine: e, chain: chain, rows: rows.New(e.db, chain), effects: trustdb.NewEffects(e.db)}
 }
 
 // run keeps the scores of a chain up to date until ctx ends. Three loops run concurrently: walk begins a run at the end
@@ -299,7 +301,7 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 	if err := trustdb.AddRun(ctx, k.db, b.run); err != nil {
 		return err
 	}
-	k.basis.Store(b)
+	k.use(b)
 	took := time.Since(started)
 	k.metrics.walked(k.chain, took)
 	k.log.Info("walked the graph", "chain", k.chain, "epoch", run.Epoch, "run", run.Run, "block", run.Block.Number,
@@ -315,6 +317,12 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 	return nil
 }
 
+// use makes a basis that of the chain.
+func (k *keeper) use(b *basis) {
+	k.basis.Store(b)
+	k.graphs.set(b)
+}
+
 // walkWith walks the graph of a run by its roots, finds by these weights what payments say of raters, and returns the
 // basis with what all sources give. The run gets the hash of the credentials.
 func (k *keeper) walkWith(ctx context.Context, run *trustdb.Run, unnumbered trustdb.Run, got *sourceReadings) (*basis,
@@ -323,7 +331,7 @@ func (k *keeper) walkWith(ctx context.Context, run *trustdb.Run, unnumbered trus
 	if err != nil {
 		return nil, err
 	}
-	w, err := in.walk(ctx, k.rows, unnumbered)
+	w, err := in.walk(ctx, k.rows, unnumbered, got != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +349,7 @@ func (k *keeper) takeOver(ctx context.Context, last, next trustdb.Run, bodies in
 	defer cancel()
 	b, err := basisOf(read, k.db, k.rows, last)
 	if err == nil {
-		k.basis.Store(b)
+		k.use(b)
 		return nil
 	}
 	if !errors.Is(err, repute.ErrGone) || next.Run == 0 {

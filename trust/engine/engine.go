@@ -42,6 +42,7 @@ type EngineOptions struct {
 	Ask     SourceReader
 	// AskLimit bounds one reading of all sources of a chain, 15 minutes when 0.
 	AskLimit time.Duration
+	Graphs   *Graphs  // where readers find the graphs of this engine; nil: nowhere
 	Metrics  *Metrics // nil: not counted
 	Log      *slog.Logger
 }
@@ -57,10 +58,12 @@ type Engine struct {
 	sources *source.Policy
 	ask     SourceReader
 	limit   time.Duration // of one reading of sources
+	graphs  *Graphs
 	metrics *Metrics
 	log     *slog.Logger
-	owner   string // of leases
-	batch   int    // most agents of a batch of a pass
+	owner   string        // of leases
+	batch   int           // most agents of a batch of a pass
+	renewal time.Duration // how often the lease of a pass is renewed while rows are read
 
 	mu   sync.Mutex
 	kept map[common.Hash]bool // inputs known to be stored
@@ -69,8 +72,9 @@ type Engine struct {
 // New makes an engine. repute.ErrInvalid: the parameters are wrong.
 func New(db *store.DB, o EngineOptions) (*Engine, error) {
 	e := &Engine{db: db, files: [2][]byte{o.Params, o.Tags}, poll: cmp.Or(o.Poll, 200*time.Millisecond), exact: o.Exact,
-		finals: o.Finals, sources: o.Sources, ask: o.Ask, limit: cmp.Or(o.AskLimit, maxSourceRead), metrics: o.Metrics,
-		log: o.Log, owner: rand.Text(), batch: passAgents, kept: map[common.Hash]bool{}}
+		finals: o.Finals, sources: o.Sources, ask: o.Ask, limit: cmp.Or(o.AskLimit, maxSourceRead), metrics: o.Metrics, graphs: o.Graphs,
+		log: o.Log, owner: rand.Text(), batch: passAgents,
+		renewal: trustdb.PassLeaseTTL / 4, kept: map[common.Hash]bool{}}
 	params, tags := trust.DefaultFiles()
 	for i, file := range [][]byte{params, tags} {
 		if e.files[i] == nil {

@@ -25,6 +25,8 @@ type epoch struct {
 	lease store.Lease
 	kept  *trustdb.Kept
 	rows  *rows.Store
+	// effects are the scores in effect before the pass.
+	effects *trustdb.Effects
 	// unlike are the agents whose evidence is not that of rows.
 	unlike map[repute.TokenID]bool
 	// large has how many ratings of each large agent were revoked.
@@ -70,24 +72,55 @@ func (k *keeper) pass(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if again := (passNumber{p.Run, p.Number}); p.Number > 1 && k.reread != again { // every agent may have changed
-		if err := k.rows.At(ctx, b.run.Block, b.validations, true); err != nil {
+		err := k.renewing(ctx, lease, func(ctx context.Context) error {
+			return k.rows.At(ctx, b.run.Block, b.validations, true)
+		})
+		if err != nil {
 			return false, err
 		}
 		k.reread = again
 	}
-	e := &epoch{scoreRun: k.scorer(b, byRun), pass: p, lease: lease, rows: k.rows}
+	e := &epoch{scoreRun: k.scorer(b, byRun), pass: p, lease: lease, rows: k.rows, effects: k.effects}
 	e.penalized = map[common.Address]bool{}
-	defer func() { e.penalized = nil }()
+	defer func() { e.penalized, e.documented = nil, nil }()
 	for range runtime.GOMAXPROCS(0) {
 		scorer := trust.NewScorer(b.weights, b.params)
 		e.workers = append(e.workers, &scoreRun{Engine: k.Engine, basis: b, scorer: scorer})
 	}
 	started := time.Now()
 	n, err := e.run(ctx)
+	if err != nil {
+		k.effects.Forget()
+	}
 	k.metrics.scored(k.chain, n, time.Since(started))
 	k.log.Info("scored all agents", "chain", k.chain, "run", p.Run, "agents", n,
 		"seconds", time.Since(started).Seconds())
 	return err == nil, err
+}
+
+// renewing runs work of any length, and renews the lease of a pass meanwhile. It returns when both ended; work ends when
+// the lease is lost.
+func (e *Engine) renewing(ctx context.Context, lease store.Lease, work func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	done := make(chan struct{})
+	group.Go(func() error { defer close(done); return work(ctx) })
+	group.Go(func() error {
+		tick := time.NewTicker(e.renewal)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if err := e.db.Renew(ctx, lease, trustdb.PassLeaseTTL); err != nil {
+					return err
+				}
+			case <-done:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	})
+	return group.Wait()
 }
 
 // batch is a part of a pass. loadAll sets pass, work and last, and scoreAll sets the others.
@@ -102,10 +135,16 @@ type batch struct {
 
 // run scores the remaining agents of the pass and returns how many it scored.
 func (e *epoch) run(ctx context.Context) (n int, err error) {
-	if e.kept, err = trustdb.ReadKept(ctx, e.db, e.pass, e.basis.run.Block.Number); err != nil {
+	run := &e.basis.run
+	if err := e.effects.Begin(ctx, e.pass, run.Block.Number); err != nil {
 		return 0, err
 	}
-	run := &e.basis.run
+	if e.kept, err = trustdb.ReadKept(ctx, e.effects, e.pass, run.Block.Number); err != nil {
+		return 0, err
+	}
+	if e.documented, err = trustdb.Documented(ctx, e.db, run.ChainID); err != nil {
+		return 0, err
+	}
 	if e.unlike, err = trustdb.UnlikeRun(ctx, e.db, run.ChainID, run.Block.Number, e.basis.validations); err != nil {
 		return 0, err
 	}
@@ -133,37 +172,50 @@ func (e *epoch) run(ctx context.Context) (n int, err error) {
 
 // loadAll reads the evidence of all batches, one after the other, and sends them.
 func (e *epoch) loadAll(ctx context.Context, to chan<- batch) error {
-	p := e.pass
+	p, after, limit := e.pass, (*repute.TokenID)(nil), e.batch
+	if e.effects.IsWarm() {
+		limit *= warmBatches
+	}
 	for {
-		agents, err := trustdb.PassAgents(ctx, e.db, p, e.batch)
+		agents, last, err := e.effects.Next(ctx, p, after, limit)
 		if err != nil {
 			return err
 		}
-		b := batch{pass: p, last: len(agents) < e.batch}
-		if group := head(agents); len(group) < len(agents) {
-			agents, b.last = group, false
-		}
+		b := batch{pass: p}
 		if b.work, err = e.load(ctx, agents); err != nil {
 			return err
 		}
+		b.last = last && len(b.work.agents) == len(agents)
 		if !send(ctx, to, b) || b.last {
 			return ctx.Err()
 		}
-		p.After = agents[len(agents)-1].TokenID.Dec()
+		if n := len(b.work.agents); n > 0 {
+			after = &b.work.agents[n-1].TokenID
+			p.After = after.Dec()
+		}
 	}
 }
 
-// load returns the evidence about the agents of a batch: from memory, or from the database where memory has not all of
-// it.
+// warmBatches is how many times more agents a batch has when few scores are read from the database, because each batch
+// takes a transaction.
+const warmBatches = 2
+
+// load returns the evidence about the first agents of a batch, as many as maxRows allows to read from the database: from
+// memory, or from the database where memory has not all of it.
 func (e *epoch) load(ctx context.Context, agents []trustdb.StaleAgent) (*work, error) {
 	w := &work{agents: agents, now: make([]*subject, len(agents)), last: make([]*subject, len(agents)),
 		found: make([]found, len(agents))}
 	var now, last []*subject
 	var others []trustdb.StaleAgent
 	var at []int // indices of others
+	rows := int64(0)
 	for i, a := range agents {
 		one := e.remembered(a.TokenID)
 		if one == nil {
+			if rows += a.Rows; rows > maxRows && i > 0 {
+				w.agents, w.now, w.last, w.found = agents[:i], w.now[:i], w.last[:i], w.found[:i]
+				break
+			}
 			others, at = append(others, a), append(at, i)
 			continue
 		}
@@ -200,11 +252,15 @@ func (e *epoch) remembered(token repute.TokenID) *subject {
 		return nil
 	}
 	b := e.basis
-	agent, evidence, ok := e.rows.Evidence(b.run.Block, token, b.params, b.weights, b.scales)
+	_, isLarge := e.large[token] // its account needs single rows
+	agent, evidence, ok := e.rows.Evidence(b.run.Block, token, b.params, b.weights, b.scales, isLarge)
+	if ok && evidence.Packing != nil && e.scorer.NeedsRows(&evidence) {
+		agent, evidence, ok = e.rows.Evidence(b.run.Block, token, b.params, b.weights, b.scales, true)
+	}
 	if !ok {
 		return nil
 	}
-	out := &subject{Evidence: evidence, judged: true}
+	out := &subject{Evidence: evidence, judged: true, remembered: true}
 	if out.built = e.accountFor(&agent, &evidence); out.built != nil {
 		out.account = out.built.account
 	}
@@ -250,7 +306,7 @@ func (e *epoch) scoreBatch(ctx context.Context, b *batch) error {
 		group.Go(func() error {
 			for i := int(next.Add(1)) - 1; i < len(b.out) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				var err error
-				if b.out[i], err = worker.judge(ctx, b.work, i); err != nil {
+				if b.out[i], err = e.judge(ctx, worker, b.work, i); err != nil {
 					return err
 				}
 			}
@@ -258,6 +314,32 @@ func (e *epoch) scoreBatch(ctx context.Context, b *batch) error {
 		})
 	}
 	return group.Wait()
+}
+
+// judge is scoreRun.judge that drops the results of scores that stay as they are, which are most, and uses their memory
+// again.
+func (e *epoch) judge(ctx context.Context, worker *scoreRun, w *work, i int) (trustdb.ScoredAgent, error) {
+	spare := worker.scratch
+	if spare == nil {
+		spare = &trust.Result{}
+	}
+	worker.spare, worker.scratch = spare, nil
+	out, err := worker.judge(ctx, w, i)
+	worker.spare = nil
+	if err != nil {
+		return out, err
+	}
+	if !e.kept.Stays(&out) {
+		worker.scorer.Keep()
+		return out, nil
+	}
+	for _, one := range []*evaluated{w.found[i].last, w.found[i].now} {
+		if one != nil {
+			one.result = nil
+		}
+	}
+	worker.scratch = spare
+	return out, nil
 }
 
 // save stores a batch and advances the pass to its last agent.
@@ -280,6 +362,7 @@ func (e *epoch) save(ctx context.Context, b batch) error {
 	if err != nil {
 		return err
 	}
+	e.effects.Saved(b.out, func(i int) bool { return b.work.now[i] != nil && b.work.now[i].remembered }, b.last)
 	for i, s := range b.work.now {
 		if s != nil && s.built != nil {
 			e.basis.built.add(b.work.agents[i].TokenID, s.built)

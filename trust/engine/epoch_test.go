@@ -1,9 +1,11 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,7 +19,9 @@ import (
 func stored(t *testing.T, db *store.DB) (lines []string) {
 	t.Helper()
 	rows, err := db.Pool().Query(t.Context(), `
-		select 'score ' || s::text from trust_scores s union all select 'final ' || f::text from trust_finals f
+		select 'score ' || (s.chain_id, s.token_id, s.run, s.block, s.block_hash, s.block_time, s.evidence, s.status,
+			s.score, s.low, s.high, s.mean, s.confidence, s.tier, s.result, s.facts)::text from trust_scores s
+		union all select 'final ' || f::text from trust_finals f
 		union all select 'penalty ' || p::text from trust_penalties p
 		union all select 'input ' || hash::text from trust_inputs where hash in (select evidence from trust_scores)
 		union all select 'stale ' || token_id from trust_stale
@@ -33,7 +37,7 @@ func stored(t *testing.T, db *store.DB) (lines []string) {
 // with penalties and with scores that age alone changes.
 func TestPassStoresWhatAgentsByThemselvesDo(t *testing.T) {
 	t.Parallel()
-	guarded := 0
+	guarded, warm := 0, 0
 	for seed := range histories(t) {
 		l := newLedger(100 + seed)
 		var dbs [2]*store.DB
@@ -57,12 +61,18 @@ func TestPassStoresWhatAgentsByThemselvesDo(t *testing.T) {
 				ok(t, steps[i].Rescore(t.Context(), i == 0))
 				lines[i] = stored(t, db)
 			}
+			if steps[0].IsWarm() {
+				warm++
+			}
 			if len(lines[1]) < 5 || !slices.Equal(lines[0], lines[1]) {
 				t.Fatalf("seed %d epoch %d: a pass stored %d rows, agents by themselves %d: first difference %s", seed, epoch,
 					len(lines[0]), len(lines[1]), difference(lines[0], lines[1]))
 			}
 		}
 		ok(t, dbs[0].Pool().QueryRow(t.Context(), "select $1 + count(*) from trust_finals where guarded", guarded).Scan(&guarded))
+	}
+	if most := 5 * int(histories(t)); warm < most*3/4 {
+		t.Errorf("%d of %d later passes read only what changed", warm, most)
 	}
 	if guarded == 0 {
 		t.Error("no agent is limited by another one: the test shows less than it should")
@@ -186,5 +196,34 @@ func TestEventAheadOfAPass(t *testing.T) {
 	ok(t, db.Pool().QueryRow(ctx, "select count(*) from trust_runs where closed_at is not null").Scan(&finals))
 	if finals != 1 {
 		t.Errorf("%d closed runs", finals)
+	}
+}
+
+// The lease of a pass lasts as long as rows are read again, however long that takes, and reading ends when it is lost.
+func TestPassKeepsItsLeaseWhileRowsAreRead(t *testing.T) {
+	t.Parallel()
+	_, db := settledVillage(t)
+	ctx := t.Context()
+	steps, err := engine.NewSteps(db, shortEpochs(t), 9)
+	ok(t, err)
+	steps.RenewOften(time.Millisecond)
+	const ttl = 50 * time.Millisecond
+	lease, err := db.Acquire(ctx, trustdb.PassLease(9), "one", ttl)
+	ok(t, err)
+	ok(t, steps.Renewing(ctx, lease, func(ctx context.Context) error {
+		time.Sleep(4 * ttl)
+		if _, err := db.Acquire(ctx, trustdb.PassLease(9), "another", ttl); !errors.Is(err, repute.ErrHeld) {
+			t.Errorf("another process got the lease: %v", err)
+		}
+		return nil
+	}))
+	_, err = db.Pool().Exec(ctx, "update leases set epoch = epoch + 1, owner = 'another' where name = $1", trustdb.PassLease(9))
+	ok(t, err)
+	err = steps.Renewing(ctx, lease, func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if !errors.Is(err, repute.ErrFenced) {
+		t.Errorf("with a lost lease: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"time"
 
 	"repute"
 	"repute/store"
@@ -86,6 +87,20 @@ func (s *Steps) Pass(ctx context.Context) error {
 	s.k.batch = passAgents
 	_, err := s.k.pass(ctx)
 	return err
+}
+
+// IsWarm reports whether the last pass read only what changed.
+func (s *Steps) IsWarm() bool { return s.k.effects.IsWarm() }
+
+// CachedGraphs is how many graphs a reader read itself and keeps.
+func CachedGraphs(r *Reader) int { return r.worlds.kept.Len() + r.older.kept.Len() }
+
+// RenewOften makes an engine renew the lease of a pass after each so long a time.
+func (s *Steps) RenewOften(every time.Duration) { s.k.renewal = every }
+
+// Renewing does work under a lease of a pass, as a pass reads rows again.
+func (s *Steps) Renewing(ctx context.Context, l store.Lease, work func(context.Context) error) error {
+	return s.k.renewing(ctx, l, work)
 }
 
 // Grown is how often the kept account of an agent was continued.

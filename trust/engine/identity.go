@@ -83,17 +83,24 @@ func (s *scoreRun) identities(ctx context.Context, subjects []*subject,
 	if !s.basis.params.ChecksIdentity() {
 		return nil, nil
 	}
-	of := make(map[repute.TokenID]*subject, len(subjects))
-	tokens := make([]repute.TokenID, 0, len(subjects))
-	for i := range subjects {
-		of[subjects[i].Agent.TokenID] = subjects[i]
-		tokens = append(tokens, subjects[i].Agent.TokenID)
+	of := map[repute.TokenID]*subject{}
+	var tokens []repute.TokenID
+	out := make(map[repute.TokenID]*trust.Identity, len(subjects))
+	for _, one := range subjects {
+		if id := one.Agent.TokenID; one.remembered && s.documented != nil && !s.documented[id] {
+			out[id] = identityOf(one.Agent, one.Wallet, trustdb.Identity{}) // what no document says
+			continue
+		}
+		of[one.Agent.TokenID] = one
+		tokens = append(tokens, one.Agent.TokenID)
+	}
+	if len(tokens) == 0 {
+		return out, nil
 	}
 	var at *uint64
 	if final {
 		at = &s.basis.run.Block.Number
 	}
-	out := make(map[repute.TokenID]*trust.Identity, len(subjects))
 	err := trustdb.ReadIdentities(ctx, s.db, s.basis.run.ChainID, tokens, at,
 		func(token repute.TokenID, t trustdb.Identity) {
 			out[token] = identityOf(of[token].Agent, of[token].Wallet, t)

@@ -27,6 +27,9 @@ type ReaderOptions struct {
 	// Memory bounds the bytes of cached graphs and walks, 256 MiB when 0. The newest graph is
 	// always kept.
 	Memory int64
+	// Graphs are those of engines in the same process, nil for none. They are used where a graph of the same run is asked
+	// for.
+	Graphs *Graphs
 }
 
 // Reader explains and replays stored scores, and scores agents by the caller's roots. It
@@ -37,6 +40,7 @@ type Reader struct {
 	worlds *cache[worldKey, *basis] // of the newest runs
 	older  *cache[worldKey, *basis] // of runs that are asked for by an old block
 	walks  *cache[walkKey, *personalWalk]
+	graphs *Graphs
 }
 
 // Passable are the ids of the gates that an agent can be asked to pass.
@@ -80,7 +84,7 @@ func NewReader(db *store.DB, o ReaderOptions) (*Reader, error) {
 	if o.Memory <= 0 {
 		o.Memory = 256 << 20
 	}
-	r := &Reader{db: db, params: o.Params}
+	r := &Reader{db: db, params: o.Params, graphs: o.Graphs}
 	name := func(k worldKey) string { return fmt.Sprint(k) }
 	// The caches compute independently: a request for an old graph does not delay the newest
 	// one, which is read once for all callers and may take as long as an engine's.
@@ -368,8 +372,14 @@ func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error)
 	})
 }
 
-// worldFor computes the parameters and weights of a run once for all callers that wait.
+// worldFor computes the parameters and weights of a run once for all callers that wait, unless an engine of the process
+// has them.
 func (r *Reader) worldFor(ctx context.Context, run trustdb.Run) (*basis, error) {
+	if w := r.graphs.get(run.ChainID, run.Run); w != nil {
+		same := *w
+		same.run = run // as it is stored, with its times
+		return &same, nil
+	}
 	return r.worlds.get(ctx, worldKey{chain: run.ChainID, run: run.Run}, func(ctx context.Context) (*basis, error) {
 		return basisOf(ctx, r.db, rows.New(r.db, run.ChainID), run)
 	})

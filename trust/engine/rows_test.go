@@ -156,7 +156,7 @@ func sameEvidence(t *testing.T, kept *rows.Store, s trustdb.Subject, at repute.B
 	t.Helper()
 	s.Block = at
 	want := rows.EvidenceOf(s, w, nil)
-	_, got, found := kept.Evidence(at, s.Agent.TokenID, p, w, nil)
+	_, got, found := kept.Evidence(at, s.Agent.TokenID, p, w, nil, true)
 	lines := inMemory(want.Rows)
 	if found != (len(lines) > 0) {
 		t.Fatalf("agent %s: in memory %v, with %d ratings", s.Agent.Short(), found, len(lines))

@@ -95,8 +95,13 @@ type scoreRun struct {
 	// penalized are the identities with penalties when a pass began, nil outside of passes. A penalty that is stored
 	// later makes all agents of its identity stale.
 	penalized map[common.Address]bool
-	cached    evaluations
-	grown     int // how often ratings were added to a cached account, for tests
+	// documented are the agents with a document that was read when a pass began, nil outside of passes. A document that is
+	// read later makes the agent stale.
+	documented map[repute.TokenID]bool
+	cached     evaluations
+	// spare is a result whose memory the next score takes, and scratch one for later, nil for none: see epoch.judge.
+	spare, scratch *trust.Result
+	grown          int // how often ratings were added to a cached account, for tests
 }
 
 // score computes and stores the scores of claimed agents, provisional and final ones.
@@ -142,6 +147,8 @@ type found struct{ now, last *evaluated }
 type subject struct {
 	trust.Evidence
 	judged bool // the agent has, or had, ratings or answers of validation contracts
+	// remembered says that the evidence is that in memory.
+	remembered bool
 	// account has the ratings of an agent with very many, instead of Rows; nil for other agents.
 	account *trust.Account
 	built   *large // of account, when a pass made it
@@ -304,7 +311,7 @@ func (w *work) finish(list []trustdb.ScoredAgent) (manifests [][]byte, err error
 // addRelated sets Evidence.Related: the related agent whose penalty limits an agent most.
 func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) error {
 	var behind []trustdb.Affiliation
-	if s.basis.params.Guard.FullShare == 0 {
+	if s.basis.params.Guard.FullShare == 0 || s.penalized != nil && len(s.penalized) == 0 {
 		return nil
 	}
 	for _, e := range list {
@@ -337,15 +344,21 @@ func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) 
 func (s *scoreRun) one(ctx context.Context, e *subject, final bool) (*evaluated, error) {
 	free := e.Evidence
 	free.Related = nil
-	own := s.scoreOf(e, free)
-	if s.basis.params.IsSurelyBad(&own) {
+	own := s.spare
+	if s.spare = nil; own != nil && e.account == nil {
+		s.scorer.ScoreInto(own, free)
+	} else {
+		one := s.scoreOf(e, free)
+		own = &one
+	}
+	if s.basis.params.IsSurelyBad(own) {
 		if err := s.addDomains(ctx, &free, final); err != nil {
 			return nil, err
 		}
 	}
 	manifest, named := s.cached.manifestOf(&e.Evidence)
-	out := &evaluated{manifest: manifest, result: &own}
-	out.Penalties = s.scorer.Penalties(free, &own)
+	out := &evaluated{manifest: manifest, result: own}
+	out.Penalties = s.scorer.Penalties(free, own)
 	for i := range out.Penalties {
 		out.Penalties[i].Score, out.Penalties[i].High = stepped(out.Penalties[i].Score), stepped(out.Penalties[i].High)
 	}

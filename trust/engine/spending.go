@@ -45,7 +45,7 @@ func Spent(ctx context.Context, db *store.DB, run trustdb.Run, s *source.Source)
 	if err != nil {
 		return source.Reading{}, err
 	}
-	w, err := in.walk(ctx, rows.New(db, run.ChainID), run)
+	w, err := in.walk(ctx, rows.New(db, run.ChainID), run, true)
 	if err != nil {
 		return source.Reading{}, err
 	}

@@ -46,24 +46,31 @@ func newEdgeBlocks(g *Graph) *edgeBlocks {
 }
 
 // each names every edge's cell and packs it, by receiver. A step that is too long is made of
-// several, of edges without a share.
+// several, of edges without a share. Parts are read concurrently; a cell is of one part.
 func (f *edgeBlocks) each(g *Graph, use func(cell int, edge uint64)) {
-	last := make([]int, g.Len()>>giverBits+1)
-	for part := range flowParts {
-		for block := range last {
-			last[block] = f.bounds[part]
+	Parallel(flowParts, func(low, high int) {
+		last := make([]int, g.Len()>>giverBits+1)
+		for part := low; part < high; part++ {
+			f.eachOf(g, part, last, use)
 		}
-		for n := f.bounds[part]; n < f.bounds[part+1]; n++ {
-			for i := g.start[n]; i < g.start[n+1]; i++ {
-				block := int(g.from[i] >> giverBits)
-				cell := block*flowParts + part
-				for ; n-last[block] > longest; last[block] += longest {
-					use(cell, longest<<stepShift)
-				}
-				place := uint64(g.from[i]) & (1<<giverBits - 1)
-				use(cell, uint64(n-last[block])<<stepShift|place<<giverShift|uint64(g.share[i]))
-				last[block] = n
+	})
+}
+
+// eachOf is each for one part. last is memory for a number of each block.
+func (f *edgeBlocks) eachOf(g *Graph, part int, last []int, use func(cell int, edge uint64)) {
+	for block := range last {
+		last[block] = f.bounds[part]
+	}
+	for n := f.bounds[part]; n < f.bounds[part+1]; n++ {
+		for i := g.start[n]; i < g.start[n+1]; i++ {
+			block := int(g.from[i] >> giverBits)
+			cell := block*flowParts + part
+			for ; n-last[block] > longest; last[block] += longest {
+				use(cell, longest<<stepShift)
 			}
+			place := uint64(g.from[i]) & (1<<giverBits - 1)
+			use(cell, uint64(n-last[block])<<stepShift|place<<giverShift|uint64(g.share[i]))
+			last[block] = n
 		}
 	}
 }

@@ -11,23 +11,23 @@ import (
 // bigGraph is random, with numbers for names.
 func bigGraph(nodes, edges int) *Graph {
 	rng := rand.New(rand.NewPCG(1, 2))
-	var list []edge
+	var list []Edge
 	for range edges {
 		x := rng.Float64()
-		list = append(list, edge{uint32(rng.IntN(nodes)), uint32(float64(nodes) * x * x * x * x),
+		list = append(list, Edge{uint32(rng.IntN(nodes)), uint32(float64(nodes) * x * x * x * x),
 			1 + uint32(rng.IntN(1<<16))})
 	}
 	return graphOf(nodes, list)
 }
 
 // graphOf makes a graph of edges between nodes.
-func graphOf(nodes int, list []edge) *Graph {
+func graphOf(nodes int, list []Edge) *Graph {
 	b := NewGraphBuilder()
 	for i := range nodes {
 		b.Add(addressOf(i))
 	}
 	for _, e := range list {
-		b.Vouch(e.from, e.to, fixed.Fixed(e.weight)<<16)
+		b.Vouch(e.From, e.To, fixed.Fixed(e.Weight)<<16)
 	}
 	return b.Build()
 }
@@ -35,7 +35,7 @@ func graphOf(nodes int, list []edge) *Graph {
 // The walk's order of edges gives each node what the plain sum over its givers gives.
 func TestFlowIsThePlainSum(t *testing.T) {
 	// steps that are too long
-	far := []edge{{0, 1, 1 << 16}, {0, 299_999, 1 << 16}, {299_999, 0, 1 << 16}, {150_000, 299_998, 7}}
+	far := []Edge{{0, 1, 1 << 16}, {0, 299_999, 1 << 16}, {299_999, 0, 1 << 16}, {150_000, 299_998, 7}}
 	for _, g := range []*Graph{bigGraph(100_000, 400_000), bigGraph(50, 400), graphOf(300_000, far), graphOf(1, nil),
 		graphOf(0, nil)} {
 		rng := rand.New(rand.NewPCG(3, 4))
@@ -108,17 +108,17 @@ func TestBuilderBuildsAgain(t *testing.T) {
 func TestCyclesMakeNoTrust(t *testing.T) {
 	const nodes, one = 120, 1 << 16
 	rng := rand.New(rand.NewPCG(7, 8))
-	var edges []edge
+	var edges []Edge
 	for range 4 * nodes {
-		edges = append(edges, edge{uint32(rng.IntN(nodes)), uint32(rng.IntN(nodes)), one})
+		edges = append(edges, Edge{uint32(rng.IntN(nodes)), uint32(rng.IntN(nodes)), one})
 	}
 	var roots []Root
 	for i := range 20 {
 		roots = append(roots, Root{addressOf(i), fixed.One})
 	}
 	before := graphOf(nodes+2, edges).Walk(roots, walkParams)
-	edges = append(edges, edge{25, 25, one}, edge{nodes, nodes, one}, edge{nodes, nodes + 1, one},
-		edge{nodes + 1, nodes, one})
+	edges = append(edges, Edge{25, 25, one}, Edge{nodes, nodes, one}, Edge{nodes, nodes + 1, one},
+		Edge{nodes + 1, nodes, one})
 	loops := graphOf(nodes+2, edges).Walk(roots, walkParams)
 	var sum uint64
 	for n, m := range loops.mass {

@@ -81,34 +81,41 @@ func (g *Graph) givers(n Node) []Node { return g.from[g.start[n]:g.start[n+1]] }
 // GraphBuilder collects identities and edges in any order; the graph does not depend
 // on it. It is not safe for concurrent use.
 type GraphBuilder struct {
-	ids   map[common.Address]uint32
+	ids   map[common.Address]Node // numbers of Add; Build turns them into nodes, because a second map would be as large
 	names []common.Address
 	up    []uint32 // union-find: the parent, itself at the top
 	spoke []bool
-	edges []edge
+	edges [][]Edge // lists of edges, none of which is copied: there may be ten million
 }
 
-// edge is one identity's trust in another, weight in units of 2^-16.
-type edge struct{ from, to, weight uint32 }
+// Edge is one identity's trust in another: From and To are numbers of Add, Weight is in units of 2^-16: see EdgeWeight.
+type Edge struct{ From, To, Weight uint32 }
+
+// EdgeWeight converts a weight, above 0 to 1, to that of an Edge. An edge of weight 0 MUST NOT be added.
+func EdgeWeight(weight fixed.Fixed) uint32 {
+	return uint32(fixed.Clamp(weight, 0) >> (fixedBits - weightBits))
+}
 
 // NewGraphBuilder returns an empty builder.
-func NewGraphBuilder() *GraphBuilder { return &GraphBuilder{ids: map[common.Address]uint32{}} }
-
-// Grow makes room for so many edges.
-func (b *GraphBuilder) Grow(edges int) { b.edges = slices.Grow(b.edges, edges) }
+func NewGraphBuilder() *GraphBuilder {
+	return &GraphBuilder{ids: map[common.Address]Node{}, edges: make([][]Edge, 1)}
+}
 
 // Add makes an address known and returns its number for Rates, Link and Vouch.
 func (b *GraphBuilder) Add(a common.Address) uint32 {
 	id, ok := b.ids[a]
 	if !ok {
-		id = uint32(len(b.names))
+		id = Node(len(b.names))
 		b.ids[a] = id
 		b.names = append(b.names, a)
-		b.up = append(b.up, id)
+		b.up = append(b.up, uint32(id))
 		b.spoke = append(b.spoke, false)
 	}
-	return id
+	return uint32(id)
 }
+
+// Name returns the address with a number.
+func (b *GraphBuilder) Name(id uint32) common.Address { return b.names[id] }
 
 // Rates records that an address rated somebody, so that Spoke reports it even when no edge follows.
 func (b *GraphBuilder) Rates(id uint32) { b.spoke[id] = true }
@@ -128,7 +135,7 @@ func (b *GraphBuilder) Link(x, y uint32) {
 func (b *GraphBuilder) Linked(x, y common.Address) bool {
 	i, known := b.ids[x]
 	j, others := b.ids[y]
-	return x == y || known && others && b.top(i) == b.top(j)
+	return x == y || known && others && b.top(uint32(i)) == b.top(uint32(j))
 }
 
 // top is the representative of an identity in the union-find forest.
@@ -143,53 +150,44 @@ func (b *GraphBuilder) top(x uint32) uint32 {
 // Vouch says that one address trusts another by weight, above 0 to 1. Of several
 // edges between two identities the heaviest counts; an identity's edge to itself does not.
 func (b *GraphBuilder) Vouch(from, to uint32, weight fixed.Fixed) {
-	if w := uint32(fixed.Clamp(weight, 0) >> 16); w > 0 {
-		b.edges = append(b.edges, edge{from, to, w})
+	if w := EdgeWeight(weight); w > 0 {
+		b.edges[0] = append(b.edges[0], Edge{from, to, w})
 	}
 }
+
+// VouchAll is Vouch for a list of edges, which the builder keeps and changes. Lists that are in order of the names of
+// the receivers, one list after the other, are built without a copy.
+func (b *GraphBuilder) VouchAll(edges []Edge) { b.edges = append(b.edges, edges) }
 
 // Build returns the graph and empties the builder. Numbers that Add returned before MUST not be used
 // afterwards.
 func (b *GraphBuilder) Build() *Graph {
 	defer func() { *b = *NewGraphBuilder() }()
-	nodes := b.number()
-	for i, e := range b.edges {
-		b.edges[i].from, b.edges[i].to = nodes[e.from], nodes[e.to]
-	}
 	tops := b.tops()
-	g := &Graph{nodes: make(map[common.Address]Node, len(b.ids)), aliases: map[Node][]common.Address{},
-		spoke: make([]bool, len(tops))}
-	for a, id := range b.ids {
+	nodes := b.number(tops)
+	g := &Graph{nodes: b.ids, aliases: map[Node][]common.Address{}, spoke: make([]bool, len(tops)),
+		names: make([]common.Address, len(tops))}
+	for i, id := range tops {
+		g.names[i] = b.names[id]
+	}
+	for id, a := range b.names {
 		n := Node(nodes[id])
 		g.nodes[a], g.spoke[n] = n, g.spoke[n] || b.spoke[id]
-		if b.top(id) != id {
+		if g.names[n] != a {
 			g.aliases[n] = append(g.aliases[n], a)
 		}
 	}
-	g.names = make([]common.Address, 0, len(b.names))
-	for _, id := range tops {
-		g.names = append(g.names, b.names[id])
-	}
-	g.connect(sortEdges(b.edges, len(g.names)))
+	edges := b.edges
+	b.names, b.up, b.spoke, b.edges = nil, nil, nil, nil
+	g.connect(sortEdges(edges, nodes, len(g.names)))
+	g.blocks = newEdgeBlocks(g)
 	return g
 }
 
-// tops returns the top of each identity by address.
-func (b *GraphBuilder) tops() []uint32 {
-	var tops []uint32
-	for id := range b.up {
-		if b.top(uint32(id)) == uint32(id) {
-			tops = append(tops, uint32(id))
-		}
-	}
-	slices.SortFunc(tops, func(x, y uint32) int { return bytes.Compare(b.names[x][:], b.names[y][:]) })
-	return tops
-}
-
-// number gives the node of each id.
-func (b *GraphBuilder) number() []uint32 {
+// number gives the node of each id, of the tops in order.
+func (b *GraphBuilder) number(tops []uint32) []uint32 {
 	nodes := make([]uint32, len(b.up))
-	for n, id := range b.tops() {
+	for n, id := range tops {
 		nodes[id] = uint32(n)
 	}
 	for id := range nodes {
@@ -198,57 +196,20 @@ func (b *GraphBuilder) number() []uint32 {
 	return nodes
 }
 
-// sortEdges orders edges by receiver and giver, and keeps the heaviest of each pair.
-func sortEdges(edges []edge, nodes int) []edge {
-	edges = slices.DeleteFunc(edges, func(e edge) bool { return e.from == e.to })
-	other := make([]edge, len(edges))
-	bucket(edges, other, nodes, func(e edge) uint32 { return e.from })
-	bucket(other, edges, nodes, func(e edge) uint32 { return e.to })
-	out := edges[:0]
-	for _, e := range edges {
-		if n := len(out); n > 0 && out[n-1].from == e.from && out[n-1].to == e.to {
-			out[n-1].weight = max(out[n-1].weight, e.weight)
-			continue
+// tops returns the top of each identity by address.
+func (b *GraphBuilder) tops() []uint32 {
+	keys := make([]AddressKey, 0, len(b.up))
+	for id := range b.up {
+		if b.top(uint32(id)) == uint32(id) {
+			keys = append(keys, KeyOf(b.names[id], uint32(id)))
 		}
-		out = append(out, e)
 	}
-	return out
-}
-
-// bucket is a stable counting sort into another list as long: comparing ten million edges takes ten times longer.
-func bucket(edges, to []edge, nodes int, key func(edge) uint32) {
-	next := make([]uint32, nodes+1)
-	for _, e := range edges {
-		next[key(e)+1]++
+	slices.SortFunc(keys, AddressKey.Compare)
+	tops := make([]uint32, len(keys))
+	for i := range keys {
+		tops[i] = keys[i].Index
 	}
-	for n := range nodes {
-		next[n+1] += next[n]
-	}
-	for _, e := range edges {
-		k := key(e)
-		to[next[k]] = e
-		next[k]++
-	}
-}
-
-// connect fills the in-edges: a giver's trust is divided among those it vouches for.
-func (g *Graph) connect(edges []edge) {
-	g.given = make([]uint64, g.Len())
-	for _, e := range edges {
-		g.given[e.from] += uint64(e.weight)
-	}
-	g.start = make([]uint32, g.Len()+1)
-	g.from = make([]Node, len(edges))
-	g.share = make([]uint32, len(edges))
-	for i, e := range edges {
-		g.start[e.to+1]++
-		g.from[i] = Node(e.from)
-		g.share[i] = uint32(min(uint64(e.weight)<<32/g.given[e.from], 1<<32-1))
-	}
-	for n := range g.Len() {
-		g.start[n+1] += g.start[n]
-	}
-	g.blocks = newEdgeBlocks(g)
+	return tops
 }
 
 // Root is an identity that is trusted by configuration.

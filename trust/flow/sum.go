@@ -34,10 +34,8 @@ func (w *Weights) Sum() (out common.Hash) {
 
 // others are the addresses that are not the name of their identity, in order.
 func (g *Graph) others() (out []common.Address) {
-	for a, n := range g.nodes {
-		if g.names[n] != a {
-			out = append(out, a)
-		}
+	for _, aliases := range g.aliases {
+		out = append(out, aliases...)
 	}
 	slices.SortFunc(out, func(a, b common.Address) int { return bytes.Compare(a[:], b[:]) })
 	return out
@@ -45,26 +43,29 @@ func (g *Graph) others() (out []common.Address) {
 
 // sumOf adds a list: its length, then its parts.
 func sumOf(h hash.Hash, n int, part func(int) []byte) {
-	_ = binary.Write(h, binary.BigEndian, uint64(n)) // a hash does not fail
+	sumParts(h, n, func(b []byte, i int) []byte { return append(b, part(i)...) })
+}
+
+// sumParts is sumOf with a function that appends a part. It hashes many parts at once.
+func sumParts(h hash.Hash, n int, add func(b []byte, i int) []byte) {
+	const many = 1 << 15
+	b := make([]byte, 0, many+64)
+	b = binary.BigEndian.AppendUint64(b, uint64(n))
 	for i := range n {
-		h.Write(part(i))
+		if b = add(b, i); len(b) >= many {
+			h.Write(b)
+			b = b[:0]
+		}
 	}
+	h.Write(b) // a hash does not fail
 }
 
 // sum32 adds a list to a hash, each number in four bytes.
 func sum32[T ~uint32](h hash.Hash, list []T) {
-	var b [4]byte
-	sumOf(h, len(list), func(i int) []byte {
-		binary.BigEndian.PutUint32(b[:], uint32(list[i]))
-		return b[:]
-	})
+	sumParts(h, len(list), func(b []byte, i int) []byte { return binary.BigEndian.AppendUint32(b, uint32(list[i])) })
 }
 
 // sum64 adds a list to a hash, each number in eight bytes.
 func sum64(h hash.Hash, list []uint64) {
-	var b [8]byte
-	sumOf(h, len(list), func(i int) []byte {
-		binary.BigEndian.PutUint64(b[:], list[i])
-		return b[:]
-	})
+	sumParts(h, len(list), func(b []byte, i int) []byte { return binary.BigEndian.AppendUint64(b, list[i]) })
 }

@@ -42,10 +42,10 @@ func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *trust.Scales) trust.
 }
 
 // Evidence returns an agent as of the store's block without its ratings, and the evidence about it without Related and
-// Validations. ok is false
-// when the store is that of another block, or when the agent has no ratings there.
+// Validations. The ratings are packed where the store has the graph of the weights and these scales; unpacked asks for
+// single rows instead. ok is false when the store is that of another block, or when the agent has no ratings there.
 func (s *Store) Evidence(block repute.Block, token repute.TokenID, p *trust.Params, w *flow.Weights,
-	scales *trust.Scales) (subject trustdb.Subject, e trust.Evidence, ok bool) {
+	scales *trust.Scales, unpacked bool) (subject trustdb.Subject, e trust.Evidence, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.at.Number != block.Number || s.at.Hash != block.Hash {
@@ -62,12 +62,19 @@ func (s *Store) Evidence(block repute.Block, token repute.TokenID, p *trust.Para
 	if by != nil && (by.params != p || by.graph != w.Graph()) {
 		by = nil
 	}
+	if by != nil && !unpacked && by.packing.IsJudgedBy(scales) {
+		e.Packed, e.Packing = a.ratings, by.packing
+		return subject, e, true
+	}
 	if by != nil {
-		e.Nodes = by.nodes
+		e.Nodes = by.packing.Nodes
 	}
 	e.Rows = make([]trust.Row, len(a.ratings))
 	for i := range a.ratings {
-		s.numbers.row(&a.ratings[i], &e.Rows[i], by)
+		s.numbers.row(&a.ratings[i], &e.Rows[i])
+		if by != nil {
+			e.Rows[i].Said = by.said(a.ratings[i].Kind)
+		}
 	}
 	return subject, e, true
 }

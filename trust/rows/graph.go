@@ -1,7 +1,6 @@
 package rows
 
 import (
-	"bytes"
 	"context"
 	"slices"
 
@@ -20,6 +19,7 @@ type GraphOf struct {
 	Validations []common.Address // contracts whose answers count
 	Scales      []trust.FileScale
 	Anew        bool // everything is read again
+	Owners      bool // the reader is asked for OwnerOf
 }
 
 // Graph makes the store that of a block and builds the graph of the chain through which trust flows. The reader has the
@@ -32,32 +32,30 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *trust.Params) (*flow.G
 	}
 	r := trust.NewGraphReader(of.Block, of.Roots, of.Links, p)
 	r.StateScales(of.Scales)
+	owners := make([]uint32, len(s.agents))
 	for i := range s.agents {
-		s.addAgent(r, &s.agents[i])
+		owners[i] = s.addAgent(r, &s.agents[i], of.Owners)
 	}
 	s.read = newReadings(&s.numbers, p)
+	r.Pack(s.read.packing)
 	s.scale(r)
-	r.Grow(s.ratings)
-	s.eachOwner(func(agents []uint32) {
-		for _, i := range agents {
-			s.eachRow(s.agents[i:i+1], nil, r.Rating)
-		}
-		r.EndOwner()
-	})
+	s.addRatings(r, owners)
 	g := r.Build()
-	s.read.find(&s.numbers, g)
+	s.read.find(g)
 	return g, r, ctx.Err()
 }
 
-// addAgent adds the owners of an agent to a graph.
-func (s *Store) addAgent(r *trust.GraphReader, a *agent) {
+// addAgent adds the owners of an agent to a graph, and returns the number of the present one.
+func (s *Store) addAgent(r *trust.GraphReader, a *agent, all bool) uint32 {
+	wallet := common.Address{}
+	if a.isOwn {
+		wallet = a.owner
+	}
 	if a.subject == nil {
-		wallet := common.Address{}
-		if a.isOwn {
-			wallet = a.owner
+		if all {
+			r.Agent(a.token, a.from, a.owner, wallet)
 		}
-		r.Agent(a.token, a.from, a.owner, wallet)
-		return
+		return r.Owner(a.owner)
 	}
 	holders := a.subject.Holders
 	since := holders[0].From
@@ -71,6 +69,48 @@ func (s *Store) addAgent(r *trust.GraphReader, a *agent) {
 	for tenures := tenuresOf(holders); len(tenures) > 1; tenures = tenures[1:] {
 		r.Former(a.token, tenures[0])
 	}
+	return r.Owner(last.Owner)
+}
+
+// addRatings adds all ratings and answers, owner by owner. owners are the numbers of the agents' owners.
+func (s *Store) addRatings(r *trust.GraphReader, owners []uint32) {
+	odd := map[uint32]*trust.PackedAgent{}
+	for i := range s.agents {
+		if a := &s.agents[i]; a.subject != nil {
+			packed := r.Packed(&a.token)
+			odd[uint32(i)] = &packed
+		}
+	}
+	order, first := s.byOwner()
+	r.PackedOwners(len(first)-1, func(owner int, use func(*trust.PackedAgent)) {
+		for _, i := range order[first[owner]:first[owner+1]] {
+			a, packed := &s.agents[i], trust.PackedAgent{Owner: owners[i]}
+			if known := odd[i]; known != nil {
+				packed = *known
+			} else {
+				packed.Since = a.from
+			}
+			packed.Rows, packed.Answers = a.ratings, s.answers[a.token]
+			use(&packed)
+		}
+	})
+}
+
+// byOwner returns the indices of the agents in order of their present owners, and where those of each owner begin.
+func (s *Store) byOwner() (order, first []uint32) {
+	keys := make([]flow.AddressKey, len(s.agents))
+	for i := range s.agents {
+		keys[i] = flow.KeyOf(s.agents[i].present(), uint32(i))
+	}
+	slices.SortFunc(keys, flow.AddressKey.Compare)
+	order = make([]uint32, len(keys))
+	for i, k := range keys {
+		order[i] = k.Index
+		if i == 0 || !k.Same(keys[i-1]) {
+			first = append(first, uint32(i))
+		}
+	}
+	return order, append(first, uint32(len(keys)))
 }
 
 // scale lets a reader find the scales of all raters.
@@ -78,59 +118,39 @@ func (s *Store) scale(r *trust.GraphReader) {
 	defer r.Settle()
 	may := make([]bool, len(s.numbers.kinds))
 	for i := range may {
-		var said *trust.Said
-		if s.read.said != nil {
-			said = s.read.said[i]
-		}
-		may[i] = r.MayScale(said)
+		may[i] = r.MayScale(s.read.said(uint32(i)))
 	}
 	if !slices.Contains(may, true) {
 		return
 	}
-	s.eachRow(s.agents, func(one *rating) bool { return may[one.kind] }, r.Survey)
-	s.eachRow(s.agents, func(one *rating) bool { return r.IsScaled(one.writer + 1) }, r.Measure)
+	s.eachRow(func(one *trust.PackedRow) bool { return may[one.Kind] }, r.Survey)
+	s.eachRow(func(one *trust.PackedRow) bool { return r.IsScaled(one.Writer + 1) }, r.Measure)
 }
 
-// eachRow calls use with all answers of agents, and with their ratings for which want returns true, or all when it is
-// nil.
-func (s *Store) eachRow(agents []agent, want func(*rating) bool, use func(repute.TokenID, trust.Row)) {
+// eachRow calls use with the ratings for which want returns true, and with all answers.
+func (s *Store) eachRow(want func(*trust.PackedRow) bool, use func(repute.TokenID, trust.Row)) {
 	var row trust.Row
-	for i := range agents {
-		a := &agents[i]
+	for i := range s.agents {
+		a := &s.agents[i]
 		for j := range a.ratings {
-			if want != nil && !want(&a.ratings[j]) {
-				continue
+			if want(&a.ratings[j]) {
+				s.numbers.row(&a.ratings[j], &row)
+				row.Said = s.read.said(a.ratings[j].Kind)
+				use(a.token, row)
 			}
-			s.numbers.row(&a.ratings[j], &row, s.read)
-			use(a.token, row)
 		}
-		for _, answer := range s.answers[a.token] {
-			use(a.token, answer)
+		if len(s.answers) > 0 {
+			for _, answer := range s.answers[a.token] {
+				use(a.token, answer)
+			}
 		}
-	}
-}
-
-// eachOwner calls use with the indices of the agents of each owner.
-func (s *Store) eachOwner(use func(agents []uint32)) {
-	order := make([]uint32, len(s.agents))
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	slices.SortFunc(order, func(i, j uint32) int { return bytes.Compare(s.agents[i].present(), s.agents[j].present()) })
-	for first := 0; first < len(order); {
-		next := first + 1
-		for next < len(order) && bytes.Equal(s.agents[order[next]].present(), s.agents[order[first]].present()) {
-			next++
-		}
-		use(order[first:next])
-		first = next
 	}
 }
 
 // present returns the agent's present owner.
-func (a *agent) present() []byte {
+func (a *agent) present() common.Address {
 	if a.subject != nil {
-		return a.subject.Owner[:]
+		return a.subject.Owner
 	}
-	return a.owner[:]
+	return a.owner
 }

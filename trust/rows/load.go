@@ -9,6 +9,8 @@ import (
 
 	"repute"
 	"repute/store/trustdb"
+	"repute/trust"
+	"repute/trust/flow"
 )
 
 // mostChanged is the part of all agents, and of all ratings, that is read again before everything is: a half.
@@ -27,38 +29,50 @@ func (s *Store) load(ctx context.Context, from *trustdb.Snapshot) error {
 	if err := r.readAgents(ctx, nil); err != nil {
 		return err
 	}
-	all := make([]rating, 0, ratings)
-	if all, err = r.readRatings(ctx, nil, all); err != nil {
+	all := loaded{make([]trust.PackedRow, 0, ratings), make([]uint32, 0, ratings)}
+	if err = r.readRatings(ctx, nil, &all); err != nil {
 		return err
 	}
-	s.unsorted, s.ratings = all, len(all)
+	s.unsorted, s.ratings = all, len(all.rows)
 	return s.numbers.readTags(ctx, from)
 }
 
 // arrange gives the agents the ratings that load read.
 func (s *Store) arrange() {
 	s.divide(s.agents, s.unsorted)
-	s.unsorted = nil
+	s.unsorted = loaded{}
 }
 
-// divide sorts ratings and gives each agent its own.
-func (s *Store) divide(agents []agent, all []rating) {
-	slices.SortFunc(all, func(a, b rating) int {
-		if a.agent != b.agent {
-			return int(a.agent) - int(b.agent)
-		}
-		return inChain(a, b)
-	})
-	for first := 0; first < len(all); {
-		next := first + 1
-		undated := all[first].time == 0
-		for ; next < len(all) && all[next].agent == all[first].agent; next++ {
-			undated = undated || all[next].time == 0
-		}
-		a := &agents[all[first].agent]
-		a.ratings, a.undated = all[first:next:next], a.undated || undated
-		first = next
+// divide orders ratings by agent, in the memory that they are in, and gives each agent its own.
+func (s *Store) divide(agents []agent, all loaded) {
+	first := make([]uint32, len(agents)+1)
+	for _, a := range all.agents {
+		first[a+1]++
 	}
+	for a := range agents {
+		first[a+1] += first[a]
+	}
+	next := slices.Clone(first[:len(agents)])
+	for a := range agents { // each exchange brings one rating to its place
+		for at := next[a]; at < first[a+1]; at = next[a] {
+			of := all.agents[at]
+			to := next[of]
+			next[of]++
+			all.rows[at], all.rows[to] = all.rows[to], all.rows[at]
+			all.agents[at], all.agents[to] = all.agents[to], of
+		}
+	}
+	flow.Parallel(len(agents), func(low, high int) {
+		for i := low; i < high; i++ {
+			rows := all.rows[first[i]:first[i+1]:first[i+1]]
+			if len(rows) == 0 {
+				continue
+			}
+			slices.SortFunc(rows, inChain)
+			undated := slices.ContainsFunc(rows, func(r trust.PackedRow) bool { return r.Time == 0 })
+			agents[i].ratings, agents[i].undated = rows, agents[i].undated || undated
+		}
+	})
 }
 
 // reading reads agents and ratings.
@@ -132,21 +146,20 @@ func (r *reading) readSubjects(ctx context.Context, tokens []repute.TokenID) err
 }
 
 // readRatings appends the ratings of agents that are in index to all.
-func (r *reading) readRatings(ctx context.Context, tokens []repute.TokenID, all []rating) ([]rating, error) {
+func (r *reading) readRatings(ctx context.Context, tokens []repute.TokenID, all *loaded) error {
 	err := r.from.Ratings(ctx, tokens, func(row *trustdb.SnapshotRating) error {
 		i, known := r.index[string(row.Token)]
 		if !known {
 			return nil // nobody registered the agent
 		}
 		one, err := r.numbers.ratingOf(r.from, row)
-		one.agent = i
-		all = append(all, one)
+		all.rows, all.agents = append(all.rows, one), append(all.agents, i)
 		return err
 	})
 	if err != nil {
 		err = fmt.Errorf("ratings: %w", err)
 	}
-	return all, err
+	return err
 }
 
 // update reads the agents again that changed since the store's block. kept is false when everything must be read.
@@ -189,8 +202,8 @@ func (s *Store) replace(ctx context.Context, from *trustdb.Snapshot, tokens []re
 	if err := r.readAgents(ctx, tokens); err != nil {
 		return err
 	}
-	all, err := r.readRatings(ctx, tokens, nil)
-	if err != nil {
+	var all loaded
+	if err := r.readRatings(ctx, tokens, &all); err != nil {
 		return err
 	}
 	s.numbers = part.numbers
@@ -198,7 +211,7 @@ func (s *Store) replace(ctx context.Context, from *trustdb.Snapshot, tokens []re
 		return err
 	}
 	s.divide(part.agents, all)
-	s.reread += len(all)
+	s.reread += len(all.rows)
 	s.merge(part.agents)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -59,13 +60,13 @@ func (n *numbers) tagOf(key int64) uint32 {
 }
 
 // ratingOf returns a rating without its agent. The texts of its tags are not known before readTags.
-func (n *numbers) ratingOf(from *trustdb.Snapshot, r *trustdb.SnapshotRating) (out rating, err error) {
+func (n *numbers) ratingOf(from *trustdb.Snapshot, r *trustdb.SnapshotRating) (out trust.PackedRow, err error) {
 	if r.Block > math.MaxUint32 || r.URI < 0 || r.URI > math.MaxUint32 {
 		return out, fmt.Errorf("block %d, URI %d: beyond the numbers that the store has", r.Block, r.URI)
 	}
-	out = rating{block: uint32(r.Block), log: r.LogIndex, uri: uint32(r.URI)}
+	out = trust.PackedRow{Block: uint32(r.Block), Log: r.LogIndex, Content: uint32(r.URI)}
 	if r.Time > 0 && r.Time <= math.MaxUint32 { // others do not count
-		out.time = uint32(r.Time)
+		out.Time = uint32(r.Time)
 	}
 	key := kindKey{tag1: n.tagOf(r.Tag1), tag2: n.tagOf(r.Tag2)}
 	rater := r.Client
@@ -75,7 +76,7 @@ func (n *numbers) ratingOf(from *trustdb.Snapshot, r *trustdb.SnapshotRating) (o
 			rater = common.BytesToAddress(r.Payer)
 		}
 	}
-	out.writer = n.writerOf(rater)
+	out.Writer = n.writerOf(rater)
 	if key.value, err = n.valueOf(from, r); err != nil {
 		return out, err
 	}
@@ -84,7 +85,7 @@ func (n *numbers) ratingOf(from *trustdb.Snapshot, r *trustdb.SnapshotRating) (o
 		i = uint32(len(n.kinds))
 		n.kind[key], n.kinds = i, append(n.kinds, key)
 	}
-	out.kind = i
+	out.Kind = i
 	return out, nil
 }
 
@@ -134,54 +135,67 @@ func (n *numbers) readTags(ctx context.Context, from *trustdb.Snapshot) error {
 
 // readings has what the kinds of ratings mean by the parameters of a run, and the nodes of the raters in its graph.
 type readings struct {
-	params *trust.Params
-	said   []*trust.Said // by kind; nil when it is not known
-	graph  *flow.Graph
-	nodes  []flow.Node // by writer
+	params  *trust.Params
+	packing *trust.Packing
+	graph   *flow.Graph
 }
 
-// mostKinds bounds the memory of readings.said. Beyond it each row is read by itself.
+// mostKinds bounds the memory of kinds. Beyond it each row is read by itself.
 const mostKinds = 1 << 20
 
 // newReadings reads all kinds.
 func newReadings(n *numbers, p *trust.Params) *readings {
-	out := &readings{params: p}
+	out := &readings{params: p, packing: &trust.Packing{Raters: slices.Clip(n.writers), Expand: n.row}}
 	if len(n.kinds) > mostKinds {
 		return out
 	}
-	out.said = make([]*trust.Said, len(n.kinds))
+	out.packing.Kinds = make([]trust.PackedKind, len(n.kinds))
+	texts := map[string]uint32{}
 	var row trust.Row
 	for i := range n.kinds {
-		n.row(&rating{kind: uint32(i)}, &row, nil)
-		out.said[i] = p.Said(&row)
+		n.row(&trust.PackedRow{Kind: uint32(i)}, &row)
+		k := &out.packing.Kinds[i]
+		k.Said, k.Via = p.Said(&row), n.kinds[i].via
+		text := fmt.Sprintf("%s %d %s %s", row.Amount.Decimal(), len(row.Tag1), row.Tag1, row.Tag2)
+		number, known := texts[text]
+		if !known {
+			number = uint32(len(texts))
+			texts[text] = number
+		}
+		k.Text = number
 	}
 	return out
 }
 
-// find sets the nodes of all writers in a graph.
-func (r *readings) find(n *numbers, g *flow.Graph) {
-	r.graph, r.nodes = g, make([]flow.Node, len(n.writers))
-	for i, a := range n.writers {
-		r.nodes[i] = g.Node(a)
-	}
+// find sets the nodes of all raters in a graph.
+func (r *readings) find(g *flow.Graph) {
+	r.graph, r.packing.Nodes = g, make([]flow.Node, len(r.packing.Raters))
+	flow.Parallel(len(r.packing.Raters), func(low, high int) {
+		for i := low; i < high; i++ {
+			r.packing.Nodes[i] = g.Node(r.packing.Raters[i])
+		}
+	})
 }
 
-// row sets a row of evidence to a rating, with what readings have when they are not nil.
-func (n *numbers) row(r *rating, to *trust.Row, by *readings) {
-	k := &n.kinds[r.kind]
-	*to = trust.Row{Block: uint64(r.block), LogIndex: r.log, Time: int64(r.time), Rater: n.writers[r.writer],
-		Amount: n.values[k.value], Tag1: n.tags[k.tag1].Text, Tag2: n.tags[k.tag2].Text}
-	if by != nil {
-		to.Writer = r.writer + 1
-		if by.said != nil {
-			to.Said = by.said[r.kind]
-		}
+// said returns what a kind means, nil when it is unknown.
+func (r *readings) said(kind uint32) *trust.Said {
+	if int(kind) >= len(r.packing.Kinds) {
+		return nil
 	}
+	return r.packing.Kinds[kind].Said
+}
+
+// row sets a row of evidence to a rating.
+func (n *numbers) row(r *trust.PackedRow, to *trust.Row) {
+	k := &n.kinds[r.Kind]
+	*to = trust.Row{Block: uint64(r.Block), LogIndex: r.Log, Time: int64(r.Time), Rater: n.writers[r.Writer],
+		Amount: n.values[k.value], Tag1: n.tags[k.tag1].Text, Tag2: n.tags[k.tag2].Text, Writer: r.Writer + 1}
 	if n.tags[k.tag1].Other {
 		to.Tag1 = trust.UnreadTag
 	}
 	if k.via != 0 {
 		to.Via = n.writers[k.via-1]
 	}
-	to.Content = common.Hash{0: 1, 28: byte(r.uri >> 24), 29: byte(r.uri >> 16), 30: byte(r.uri >> 8), 31: byte(r.uri)}
+	to.Content = common.Hash{0: 1, 28: byte(r.Content >> 24), 29: byte(r.Content >> 16), 30: byte(r.Content >> 8),
+		31: byte(r.Content)}
 }

@@ -40,7 +40,7 @@ type data struct {
 	// reread counts the ratings that were read again since everything was read: as many rows of the first reading are
 	// not used any more.
 	reread, ratings int
-	unsorted        []rating  // all ratings between load and arrange
+	unsorted        loaded    // all ratings between load and arrange
 	read            *readings // nil before Graph
 }
 
@@ -52,24 +52,25 @@ type agent struct {
 	undated bool // the time of some block is unknown, and may become known
 	from    uint64
 	began   int64 // time of block from in Unix seconds, 0 when unknown
-	ratings []rating
+	ratings []trust.PackedRow
 	// subject is set for agents that had several owners or wallets, another wallet than the owner, or an approved
 	// address, or that somebody acted for. It has neither operators nor rows.
 	subject *trustdb.Subject
 }
 
-// rating is a live rating. writer and kind are numbers in numbers.
-type rating struct {
-	agent        uint32 // index of the agent while everything is read
-	writer, kind uint32
-	block, log   uint32
-	time         uint32 // of the block in Unix seconds, 0 when unknown
-	uri          uint32 // key of the row in uris
+// loaded are live ratings, with the index of the agent of each. Writer and Kind are numbers in numbers, and Content is
+// the key of a row in uris.
+type loaded struct {
+	rows   []trust.PackedRow
+	agents []uint32
 }
 
 // inChain orders ratings of one agent.
-func inChain(a, b rating) int {
-	return cmp.Or(cmp.Compare(a.block, b.block), cmp.Compare(a.log, b.log))
+func inChain(a, b trust.PackedRow) int {
+	if a.Block != b.Block {
+		return cmp.Compare(a.Block, b.Block)
+	}
+	return cmp.Compare(a.Log, b.Log)
 }
 
 // New returns an empty Store of a chain.
@@ -127,7 +128,9 @@ func (s *Store) readShared(ctx context.Context, from *trustdb.Snapshot, validati
 		return nil
 	}
 	return from.Answers(ctx, validations, func(token repute.TokenID, r trustdb.Row) {
-		s.answers[token] = append(s.answers[token], rowOf(r))
+		row := rowOf(r)
+		row.Writer = s.numbers.writerOf(row.Rater) + 1
+		s.answers[token] = append(s.answers[token], row)
 	})
 }
 

@@ -20,11 +20,17 @@ func (b *trustBench) epoch(ctx context.Context) (err error) {
 		return err
 	}
 	m := b.m.Epoch
-	later := slices.Sorted(slices.Values(m.Later))[len(m.Later)/2]
-	b.Say("first epoch %.1f s, later ones %.1f s, %.0f MB at most", m.First, later, m.PeakMB)
+	later, event, large := median(m.Later), median(m.Events), median(m.LargeEvents)
+	b.Say("first epoch %.1f s, later ones %.1f s, %.0f MB at most; an event after it %.0f ms, with %d ratings %.0f ms",
+		m.First, later, m.PeakMB, event, m.Large, large)
 	name := fmt.Sprintf(" of %d ratings, by the product", m.Ratings)
 	part := float64(min(m.Ratings, costEdges)) / costEdges // as in cost
 	b.judge(harness.AtMost("T16 epoch"+name, later, costSeconds*max(part, 0.1), "s"),
-		harness.AtMost("T16 memory of an epoch, with loading,"+name, m.PeakMB, costMB, "MB"))
+		harness.AtMost("T16 memory of an epoch, with loading,"+name, m.PeakMB, costMB, "MB"),
+		harness.AtMost(fmt.Sprintf("T16 first event after an epoch of an agent with %d ratings, longer than of a usual one",
+			m.Large), large-event, costLargeMS, "ms"))
 	return nil
 }
+
+// median returns the middle of some figures, the greater one of two.
+func median(list []float64) float64 { return slices.Sorted(slices.Values(list))[len(list)/2] }

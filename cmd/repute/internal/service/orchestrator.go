@@ -98,6 +98,7 @@ func (s *Service) control(ctx context.Context, h sender, server *httpapi.Server,
 	if err != nil {
 		return err
 	}
+	o.Graphs = &s.graphs
 	replay, err := engine.NewReader(s.db, o)
 	if err != nil {
 		return err

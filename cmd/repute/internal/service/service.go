@@ -54,6 +54,8 @@ type Service struct {
 	Restarts func() (n int, last time.Time)
 
 	pools pools
+	// graphs are those of the engine of this process, for its readers.
+	graphs engine.Graphs
 
 	mu        sync.Mutex
 	followers []*indexer.Follower
@@ -301,6 +303,7 @@ func (s *Service) api(server *httpapi.Server, tools *mcp.Server) error {
 	if err != nil {
 		return err
 	}
+	reader.Graphs = &s.graphs
 	_, err = api.New(api.Options{Server: server, DB: s.db, Trust: reader, DefaultChain: s.Config.DefaultChain,
 		Version: config.Version, Tools: tools, Ready: s.ready, Signer: s.Config.Signing.Signer, Restarts: s.Restarts})
 	return err
@@ -345,7 +348,7 @@ func (s *Service) trustEngine() (*engine.Engine, error) {
 	if reader != nil {
 		o.Ask = reader
 	}
-	o.Metrics, o.Log = engine.NewMetrics(s.registry), s.log
+	o.Metrics, o.Log, o.Graphs = engine.NewMetrics(s.registry), s.log, &s.graphs
 	return engine.New(s.db, o)
 }
 

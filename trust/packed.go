@@ -1,0 +1,262 @@
+package trust
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute/trust/fixed"
+	"repute/trust/flow"
+)
+
+// PackedRow is a rating whose parts are numbers, for evidence that is in memory for all agents of a chain at once. The
+// rating has no payment.
+type PackedRow struct {
+	Writer uint32 // index of the rater in Packing.Raters
+	Kind   uint32 // index in Packing.Kinds
+	Block  uint32
+	Log    uint32
+	Time   uint32 // of the block in Unix seconds, 0 when unknown
+	// Content is equal for ratings with the same feedback URI.
+	Content uint32
+}
+
+// PackedKind is what ratings of one kind say, and through which gateway.
+type PackedKind struct {
+	Said *Said  // nil when it depends on the rater
+	Via  uint32 // 1 more than the gateway's index in Packing.Raters, 0 for none
+	// Text is equal for kinds with equal values and tags, whatever their gateway.
+	Text uint32
+}
+
+// Packing has what the numbers in packed rows stand for. It does not change once Judge was called, and is then safe for
+// concurrent use.
+type Packing struct {
+	Raters []common.Address
+	Kinds  []PackedKind // nil when there are so many that each rating is read by itself
+	Nodes  []flow.Node  // of raters in the graph of the weights; nil until there is one
+	// Expand sets a row to what a packed row stands for. It is called concurrently.
+	Expand func(*PackedRow, *Row)
+	scales *Scales
+	judged []judgedKind
+	// isPartial says that the meaning of some kinds is unknown.
+	isPartial bool
+}
+
+// judgedKind is the opinion of a kind.
+type judgedKind struct {
+	value  int32 // as in record
+	rule   uint8
+	reason Reason // why the rating does not count
+	// perRater says that the opinion follows from the scale of the rater, and unknown that all else follows from the
+	// rater too.
+	perRater, unknown bool
+}
+
+// Judge finds the opinions of all kinds by scales, which may be nil.
+func (k *Packing) Judge(p *Params, scales *Scales) {
+	k.scales, k.judged = scales, make([]judgedKind, len(k.Kinds))
+	for i := range k.Kinds {
+		said, out := k.Kinds[i].Said, &k.judged[i]
+		if said == nil {
+			out.unknown, k.isPartial = true, true
+			continue
+		}
+		if out.reason = said.reason; out.reason != "" {
+			continue
+		}
+		e := record{rule: said.rule}
+		if int(said.rule) < len(p.Tags.rules) && scales != nil {
+			rule := p.Tags.rules[said.rule]
+			out.perRater = rule.hasOtherScale(said.value) || len(rule.Scales) > 0 && len(scales.stated) > 0
+		}
+		if !out.perRater {
+			out.reason = p.judge(&e, writing{}, said.value, nil)
+		}
+		out.value, out.rule = e.value, said.rule
+	}
+}
+
+// IsJudgedBy reports whether evidence may have packed rows: Judge was called with these scales, and no meaning depends
+// on the rater alone.
+func (k *Packing) IsJudgedBy(scales *Scales) bool {
+	return len(k.judged) > 0 && !k.isPartial && k.scales == scales
+}
+
+// read is Params.read for a packed row.
+func (k *Packing) read(p *Params, row *PackedRow, at int64) (e record, reason Reason) {
+	if len(k.judged) == 0 || k.judged[row.Kind].unknown {
+		var r Row
+		k.Expand(row, &r)
+		return p.read(&r, at, k.scales)
+	}
+	kind := &k.judged[row.Kind]
+	switch {
+	case row.Time == 0:
+		return e, ReasonUndated
+	case int64(row.Time) > at:
+		return e, ReasonFuture
+	case k.Kinds[row.Kind].Via == row.Writer+1:
+		return e, ReasonGateway // the vote of one address would stand for all who paid
+	case kind.reason != "":
+		return e, kind.reason
+	}
+	e = record{value: kind.value, time: row.Time, payment: uint16(fixed.One >> 20), rule: kind.rule}
+	if kind.perRater {
+		said := k.Kinds[row.Kind].Said
+		reason = p.judge(&e, writing{k.Raters[row.Writer], said.tag}, said.value, k.scales)
+	}
+	return e, reason
+}
+
+// buildPacked is build for evidence with packed rows, which are in chain order.
+func (l *accountBuilder) buildPacked(e *Evidence) account {
+	l.resetPacked(e)
+	excluded := 0
+	for i := range e.Packed {
+		if !l.addPacked(e, i) {
+			excluded++
+		}
+	}
+	byBurst := func(a, b statement) int {
+		return cmp.Or(cmp.Compare(a.burst, b.burst), cmp.Compare(a.channel, b.channel), cmp.Compare(a.rater, b.rater))
+	}
+	if !slices.IsSortedFunc(l.statements, byBurst) {
+		slices.SortStableFunc(l.statements, byBurst)
+	}
+	l.records = slices.Grow(l.records[:0], len(l.statements))[:len(l.statements)]
+	for i := range l.statements {
+		l.records[i] = l.record(i)
+	}
+	return account{owner: l.w.Graph().Node(e.Owner), excluded: excluded, records: l.records}
+}
+
+// resetPacked is reset for packed rows.
+func (l *accountBuilder) resetPacked(e *Evidence) {
+	l.count, l.statements, l.excluded, l.related = 0, l.statements[:0], l.excluded[:0], l.related[:0]
+	l.blockBursts, l.heard = l.blockBursts[:0], 0
+	clear(l.led)
+	if l.led == nil {
+		l.led = map[uint32]bool{}
+	}
+	g := l.w.Graph()
+	l.related = append(l.related, relatedRater{raterOf(g, e.Owner), isSelf})
+	for _, a := range e.Self {
+		l.related = append(l.related, relatedRater{raterOf(g, a), isSelf})
+	}
+	for _, a := range e.Named {
+		l.related = append(l.related, relatedRater{raterOf(g, a), isNamed})
+	}
+	l.hearings.reset(len(e.Packed))
+}
+
+// relatedRater is a rater that belongs to the agent.
+type relatedRater struct {
+	rater
+	own own
+}
+
+// ownOf returns how a rater of packed rows belongs to the agent, 0 when it does not.
+func (l *accountBuilder) ownOf(e *Evidence, node flow.Node, writer uint32) (is own) {
+	for i := range l.related {
+		r := &l.related[i]
+		if r.node == node && (node != flow.NoNode || r.address == e.Packing.Raters[writer]) {
+			is = max(is, r.own)
+		}
+	}
+	return is
+}
+
+// addPacked adds a packed row and reports whether it counts.
+func (l *accountBuilder) addPacked(e *Evidence, i int) bool {
+	row := &e.Packed[i]
+	if i > 0 && e.Packed[i-1].Block != row.Block {
+		l.blockBursts = l.blockBursts[:0]
+	}
+	rec, reason := e.Packing.read(l.p, row, e.Block.Time.Unix())
+	if reason != "" {
+		return false
+	}
+	rec.node = e.Packing.Nodes[row.Writer]
+	if own := l.ownOf(e, rec.node, row.Writer); own == isSelf || own == isNamed && rec.value >= 0 {
+		return false
+	}
+	if rec.value > 0 && uint64(row.Block) < e.Since {
+		return false
+	}
+	key := uint64(rec.node)
+	if rec.node == flow.NoNode {
+		key = 1<<32 | uint64(row.Writer)
+	}
+	spoke, known := l.hearings.at(key)
+	if !known {
+		*spoke = raterBurst{l.heard, l.join(l.packedBurst(e, i), rec.node)}
+		l.heard++
+	}
+	l.statements = append(l.statements, statement{record: rec, row: i, channel: l.p.rules[rec.rule].channel,
+		raterBurst: *spoke})
+	return true
+}
+
+// blockBurst is a burst of the block that is being read.
+type blockBurst struct{ text, content, number uint32 }
+
+// packedBurst is burst for packed rows. Bursts of other blocks need not be known, because rows are in chain order.
+func (l *accountBuilder) packedBurst(e *Evidence, i int) uint32 {
+	row := &e.Packed[i]
+	alone := (i == 0 || e.Packed[i-1].Block != row.Block) && (i == len(e.Packed)-1 || e.Packed[i+1].Block != row.Block)
+	text := e.Packing.Kinds[row.Kind].Text
+	if !alone {
+		for _, b := range l.blockBursts {
+			if b.text == text && b.content == row.Content {
+				return b.number
+			}
+		}
+	}
+	l.count++
+	if !alone {
+		l.blockBursts = append(l.blockBursts, blockBurst{text, row.Content, l.count})
+	}
+	return l.count
+}
+
+// hearings finds the raters of one agent by number. Unlike a map it is emptied in no time.
+type hearings struct {
+	slots []hearing
+	turn  uint32
+	shift int // of a hash, to that of a slot
+}
+
+// hearing is a slot, which is free unless its turn is that of hearings.
+type hearing struct {
+	key  uint64
+	turn uint32
+	raterBurst
+}
+
+// reset forgets all raters and makes room for so many others.
+func (h *hearings) reset(most int) {
+	size := max(16, 1<<bits.Len(uint(most)*2))
+	if h.turn++; size > len(h.slots) || h.turn == 0 {
+		h.slots, h.turn = make([]hearing, max(size, len(h.slots))), 1
+	}
+	h.shift = 64 - bits.Len(uint(size-1))
+}
+
+// at returns the burst of a rater, to be set by the caller when the rater was not known.
+func (h *hearings) at(key uint64) (of *raterBurst, known bool) {
+	const golden = 0x9e3779b97f4a7c15
+	mask := uint64(1)<<(64-h.shift) - 1
+	for i := key * golden >> h.shift; ; i = (i + 1) & mask {
+		s := &h.slots[i]
+		if s.turn != h.turn {
+			s.turn, s.key = h.turn, key
+			return &s.raterBurst, false
+		}
+		if s.key == key {
+			return &s.raterBurst, true
+		}
+	}
+}
