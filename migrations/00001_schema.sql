@@ -681,6 +681,7 @@ create table trust_runs (
     sources       bytea         not null default '\x',
     credentials   bytea         not null default '\x',
     file_scales   bytea         not null default '\x',
+    gateways      bytea         not null default '\x',
     readings      text          not null default '',
     verified_to   bigint        not null default 0,
     scored_to     numeric(78, 0),
@@ -721,6 +722,8 @@ comment on column trust_runs.sources is
 comment on column trust_runs.credentials is 'sha256 of what sources say of raters, kept in trust_inputs.';
 comment on column trust_runs.file_scales is
     'sha256 of the scales that files of feedback name, kept in trust_inputs; empty where none does.';
+comment on column trust_runs.gateways is
+    'sha256 of the list of feedback gateways, kept in trust_inputs; empty when no gateway was listed.';
 comment on column trust_runs.readings is
     'How the reading of each source went, as canonical JSON; empty where none was asked.';
 comment on column trust_runs.verified_to is
