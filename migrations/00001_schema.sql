@@ -490,7 +490,8 @@ create table hosts (
     failures   integer     not null default 0,
     rank       smallint    not null default 0 check (rank between 0 and 3),
     rest_until timestamptz,
-    claimed_until timestamptz
+    claimed_until timestamptz,
+    arrived    boolean     not null default false
 );
 create index hosts_due on hosts (rank, due_at);
 comment on table hosts is
@@ -499,6 +500,8 @@ comment on column hosts.due_at is
     'When the host may be claimed next: not after the earliest next_due of its URIs, except until a backoff ends.';
 comment on column hosts.claimed_until is
     'End of the claim of the worker that fetches from the host; null when none does.';
+comment on column hosts.arrived is
+    'A document became due during the present claim, so that a backoff ends with rest_until.';
 comment on column hosts.failures is 'Claims in a row in which it did not answer.';
 comment on column hosts.rank is 'Rank of its first document due, as in uris.';
 comment on column hosts.rest_until is 'End of its backoff, which new documents cannot shorten; null without one.';
