@@ -153,6 +153,8 @@ type Call struct {
 	Arguments []string `yaml:"arguments,omitempty" json:"arguments,omitempty"`
 	// Holds are conditions for returned values. The rater has no credential when one of them is false.
 	Holds []Condition `yaml:"holds,omitempty" json:"holds,omitempty"`
+	// Gas is about how much gas the call takes. It decides how many calls are made in one request. 0: 20,000.
+	Gas uint64 `yaml:"gas,omitempty" json:"gas,omitempty"`
 	// No lists the errors that mean that the rater has no credential, e.g. AttestationNotFound(). After any other
 	// failure the rater is Unknown.
 	No []string `yaml:"no,omitempty" json:"no,omitempty"`

@@ -9,10 +9,11 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Query is one contract call: the contract and the calldata.
+// Query is one contract call: the contract, the calldata, and about how much gas the call takes.
 type Query struct {
 	To   common.Address
 	Data []byte
+	Gas  uint64
 }
 
 // Verdict is the state of an inquiry about a rater.
@@ -65,7 +66,7 @@ func (q *Inquiry) Next() Query {
 	if s.contract == "" {
 		to = common.BytesToAddress(q.values[s.at][:])
 	}
-	return Query{to, s.call.encode(arguments)}
+	return Query{to, s.call.encode(arguments), s.gas}
 }
 
 // foreign reports whether a step names a contract by a value that is none of the declared contracts.

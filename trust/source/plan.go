@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -31,6 +32,7 @@ type step struct {
 	arguments []argument
 	holds     []condition
 	no        [][4]byte // selectors of the errors that mean that the rater has no credential
+	gas       uint64
 }
 
 // label returns the contract of the step for error messages.
@@ -60,6 +62,13 @@ const raterName = "rater"
 
 // maxSteps is the highest number of calls of one source for one rater.
 const maxSteps = 8
+
+// defaultGas is what a call takes that reads an attestation; minGas and maxGas bound what a declaration may state.
+const (
+	defaultGas = 20_000
+	minGas     = 5_000
+	maxGas     = 1_000_000
+)
 
 // newPlan compiles a method. The error is repute.ErrInvalid and names a field below field.
 func newPlan(field string, m *Method) (*plan, error) {
@@ -154,7 +163,10 @@ func (p *plan) add(field string, c *Call) error {
 		return repute.Invalid(field+".function", err.Error(), "types of one word, with a name for each returned value")
 	}
 	f.record = c.Function == recordText
-	s := step{contract: c.Contract, among: c.Among, call: f}
+	s := step{contract: c.Contract, among: c.Among, call: f, gas: cmp.Or(c.Gas, defaultGas)}
+	if s.gas < minGas || s.gas > maxGas {
+		return repute.Invalid(field+".gas", "is out of range", fmt.Sprintf("%d to %d", minGas, maxGas))
+	}
 	if err := p.target(field, c, &s); err != nil {
 		return err
 	}
