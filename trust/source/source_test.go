@@ -159,6 +159,7 @@ func TestRefused(t *testing.T) {
 		"unknown target":         {"among: [resolver1, resolver2]", "among: [resolver1, resolver3]", "contracts.resolver3"},
 		"among without at":       {"at: reverseResolver", "contract: registry", "sources[8].read.calls[1].contract"},
 		"name of a string":       {"value: name.parent", "value: name", "sources[8].read.calls[1].holds[0].value"},
+		"gas":                    {"gas: 10000", "gas: 100", "sources[8].read.calls[0].gas"},
 		"two strings":            {"returns (string name)", "returns (string name, string other)", "sources[8].read.calls[1].function"},
 		"future of an address":   {"{value: owner, equals: [rater]}", "{value: owner, future: true}", "calls[3].holds[0].future"},
 		"future of an event":     {"{value: forDays, atLeast: \"365\"}", "{value: forDays, future: true}", "events[0].holds[0].future"},
