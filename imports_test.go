@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"store":            {".", "migrations"},
 	"store/agentdb":    {".", "store"},
 	"store/chaindb":    {".", "store", "store/paydb", "store/trustmark"},
-	"store/denydb":     {".", "store", "store/docdb", "store/trustmark"},
+	"store/denydb":     {".", "store", "store/chaindb", "store/docdb", "store/trustmark"},
 	"store/docdb":      {".", "store", "store/chaindb", "store/docjson", "store/searchtext", "store/trustmark"},
 	"store/docjson":    {".", "store"},
 	"store/eventdb":    {".", "store", "store/chaindb", "store/docdb", "store/trustmark", "store/verifydb"},

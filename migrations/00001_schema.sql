@@ -490,7 +490,8 @@ create table hosts (
     failures   integer     not null default 0,
     rank       smallint    not null default 0 check (rank between 0 and 3),
     rest_until timestamptz,
-    claimed_until timestamptz
+    claimed_until timestamptz,
+    arrived    boolean     not null default false
 );
 create index hosts_due on hosts (rank, due_at);
 comment on table hosts is
@@ -499,6 +500,8 @@ comment on column hosts.due_at is
     'When the host may be claimed next: not after the earliest next_due of its URIs, except until a backoff ends.';
 comment on column hosts.claimed_until is
     'End of the claim of the worker that fetches from the host; null when none does.';
+comment on column hosts.arrived is
+    'A document became due during the present claim, so that a backoff ends with rest_until.';
 comment on column hosts.failures is 'Claims in a row in which it did not answer.';
 comment on column hosts.rank is 'Rank of its first document due, as in uris.';
 comment on column hosts.rest_until is 'End of its backoff, which new documents cannot shorten; null without one.';
@@ -681,6 +684,7 @@ create table trust_runs (
     sources       bytea         not null default '\x',
     credentials   bytea         not null default '\x',
     file_scales   bytea         not null default '\x',
+    gateways      bytea         not null default '\x',
     readings      text          not null default '',
     verified_to   bigint        not null default 0,
     scored_to     numeric(78, 0),
@@ -721,6 +725,8 @@ comment on column trust_runs.sources is
 comment on column trust_runs.credentials is 'sha256 of what sources say of raters, kept in trust_inputs.';
 comment on column trust_runs.file_scales is
     'sha256 of the scales that files of feedback name, kept in trust_inputs; empty where none does.';
+comment on column trust_runs.gateways is
+    'sha256 of the list of feedback gateways, kept in trust_inputs; empty when no gateway was listed.';
 comment on column trust_runs.readings is
     'How the reading of each source went, as canonical JSON; empty where none was asked.';
 comment on column trust_runs.verified_to is

@@ -4,15 +4,38 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
+	"repute/store/chaindb"
 	"repute/store/denydb"
 	"repute/store/docdb"
 	"repute/store/query"
 	"repute/store/searchdb"
 )
+
+// A denial of a document that many agents show marks all agents of the chains that have any. A chain that is indexed for
+// its treasuries alone has none, and no engine would ever take its marks.
+func TestDenialMarksChainsWithRegistries(t *testing.T) {
+	t.Parallel()
+	const url = "https://x/shared"
+	db, _ := queue(t, url)
+	share(t, db, url, 100, 1500)
+	ok(t, chaindb.WatchTreasury(ctxOf(t), db, 8, repute.WatchedContract{Address: common.Address{8}, From: 1}))
+	read(t, db, claim(t, db, "")[url], "shared", nil)
+	sqlExec(t, db, "delete from trust_marks")
+	ok(t, denydb.Deny(ctxOf(t), db, repute.Denial{Kind: repute.DenySHA256, Reason: "r",
+		Value: fmt.Sprintf("%x", sha256.Sum256([]byte("shared")))}, false))
+	var marked []int64
+	ok(t, db.Pool().QueryRow(ctxOf(t), "select array_agg(chain_id) from trust_marks where every").Scan(&marked))
+	if !slices.Equal(marked, []int64{7}) {
+		t.Errorf("marks for chains %v, want 7 alone", marked)
+	}
+}
 
 // An operator sees how much a denial is about, and gets dropped bytes back.
 func TestDenialReach(t *testing.T) {

@@ -402,6 +402,55 @@ func TestHostClaims(t *testing.T) {
 	}
 }
 
+// A backoff of an hour holds the documents that the claim found. One that becomes due during the claim waits for the
+// shortest backoff alone.
+func TestBackoffHoldsWhatTheClaimFound(t *testing.T) {
+	t.Parallel()
+	const host = "silent.example"
+	for name, c := range map[string]struct {
+		arrives      bool
+		asked        time.Duration
+		rests, until string
+	}{"nothing new": {false, 0, "50 minutes", "70 minutes"}, "a new document": {true, 0, "4 minutes", "6 minutes"},
+		"a new document of a host that asked for a pause": {true, 2 * time.Hour, "119 minutes", "121 minutes"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, w := queueWith(t, store.Options{Classify: func(uri string) (kind, at string) {
+				if uri == "" {
+					return "empty", ""
+				}
+				return "https", host
+			}}, "https://silent.example/0")
+			ctx := ctxOf(t)
+			backOff := func(rests, until string) {
+				t.Helper()
+				sqlExec(t, db, "update hosts set due_at = now() where host = $1", host)
+				claims, err := docdb.ClaimHosts(ctx, db, []docdb.Rank{docdb.RankNew, docdb.RankAgent}, 100)
+				if err != nil || len(claims) != 1 || claims[0].Host != host {
+					t.Fatalf("claims %v, %v", claims, err)
+				}
+				if c.arrives && rests == c.rests {
+					w.mine(repute.Transfer{To: person(1), TokenID: tokenID(1)},
+						repute.Registered{TokenID: tokenID(1), URI: "https://silent.example/1", Owner: person(1)})
+					w.store(t, db, w.tip().Number)
+				}
+				ok(t, docdb.BackOffHost(ctx, db, claims[0], c.asked, time.Hour, time.Hour))
+				var within bool
+				var due time.Time
+				ok(t, db.Pool().QueryRow(ctx, `select due_at between now() + $1::text::interval and now() + $2::text::interval,
+					due_at from hosts where host = $3`, rests, until, host).Scan(&within, &due))
+				if !within {
+					t.Errorf("due at %s, want %s to %s from now", due, rests, until)
+				}
+			}
+			backOff(c.rests, c.until)
+			if c.arrives && c.asked == 0 { // the next claim finds that document too
+				backOff("50 minutes", "70 minutes")
+			}
+		})
+	}
+}
+
 // The last free place goes to each rank in turn, however many hosts of another rank wait.
 func TestRanksTakeTurns(t *testing.T) {
 	t.Parallel()

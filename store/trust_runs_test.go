@@ -24,7 +24,7 @@ func TestRunNamesSources(t *testing.T) {
 	readings := `[{"source":"club","chain":7,"status":"incomplete","reason":"no route","block":110,"time":9,"complete":5,"kept":2,"implementations":{"a":"0x00000000000000000000000000000000000000aa"}}]`
 	run := trustdb.Run{ChainID: 7, Run: 1, Epoch: 11, Boundary: 110, Block: repute.Block{Number: 110}, Scorer: "test",
 		Params: common.Hash{1}, Tags: common.Hash{2}, Roots: common.Hash{3}, Links: common.Hash{4}, Validations: common.Hash{5},
-		Weights: common.Hash{6}, Sources: common.Hash{7}, Credentials: common.Hash{8}, Readings: readings, VerifiedTo: 112,
+		Weights: common.Hash{6}, Sources: common.Hash{7}, Credentials: common.Hash{8}, Gateways: common.Hash{9}, Readings: readings, VerifiedTo: 112,
 		Coverage: repute.Coverage{BySource: map[string]int64{"club": 3},
 			ToFifty: &repute.LiftPrice{Cents: 100, Units: 5000, Priced: []string{"club"}, Unpriced: []string{}}}}
 	ok(t, trustdb.AddRun(t.Context(), db, run))
@@ -33,7 +33,7 @@ func TestRunNamesSources(t *testing.T) {
 	ok(t, trustdb.AddRun(t.Context(), db, second))
 	got, err := trustdb.ReadRun(t.Context(), db, 7, 1)
 	ok(t, err)
-	if got.Sources != run.Sources || got.Credentials != run.Credentials || got.Readings != readings || got.VerifiedTo != 112 ||
+	if got.Sources != run.Sources || got.Gateways != run.Gateways || got.Credentials != run.Credentials || got.Readings != readings || got.VerifiedTo != 112 ||
 		!got.Verified() || !reflect.DeepEqual(got.Inputs(), run.Inputs()) {
 		t.Errorf("stored %+v, read %+v", run, got)
 	}

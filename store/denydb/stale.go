@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/chaindb"
 	"repute/store/trustmark"
 )
 
@@ -15,7 +16,7 @@ import (
 const maxDirect = 1000
 
 // markDenied marks the agents whose documents a denial covers, because scores say whether these
-// count. When they are many, all agents of all chains are scored again.
+// count. When they are many, all agents of all chains with registries are scored again; other chains have no agents.
 func markDenied(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 	var many bool
 	args := append(concernedArgs(d), maxDirect)
@@ -33,7 +34,7 @@ func markDenied(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 	if err != nil || !many {
 		return store.Failed("mark agents of a denial", err)
 	}
-	rows, err := tx.Query(ctx, "select chain_id from chains order by chain_id")
+	rows, err := tx.Query(ctx, "select chain_id from chains where "+chaindb.HasRegistries+" order by chain_id")
 	if err != nil {
 		return err
 	}

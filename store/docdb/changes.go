@@ -3,6 +3,7 @@ package docdb
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -70,20 +71,46 @@ func addVisibleChanges(ctx context.Context, tx pgx.Tx, ids []int64, before map[i
 	return nil
 }
 
+// ShowURIs announces to SaveDocuments that agents show some URIs from a transaction on. The transaction MUST call it
+// before it commits. It waits for transactions that are saving changes of these documents, so that a reader of the
+// agents finds the new documents; later ones write their changes again once this transaction has ended.
+func ShowURIs(ctx context.Context, tx pgx.Tx, ids []int64) error {
+	if ids = slices.DeleteFunc(ids, func(id int64) bool { return id == 0 }); len(ids) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, "select from uris where id = any($1) order by id for key share", ids)
+	return store.Failed("lock documents of agents", err)
+}
+
+// lockUnshown locks URIs against ShowURIs and returns those that it did not lock, because the transaction of an agent
+// that shows one has not ended. It does not wait.
+func lockUnshown(ctx context.Context, tx pgx.Tx, ids []int64) (busy []int64, err error) {
+	rows, err := tx.Query(ctx, "select id from uris where id = any($1) order by id for update skip locked", ids)
+	if err != nil {
+		return nil, err
+	}
+	locked, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return slices.Contains(locked, id) }), err
+}
+
 // addDocumentChanges writes one change per agent that shows a document. When there are more
-// than maxDirectChanges, AddSharedChanges does. It also does for the file of an agent that no agent
-// shows yet: the transaction that stores the agent may commit before this one, and who reads the
-// agent in between finds no document. The changes belong to no block, because a
+// than maxDirectChanges, AddSharedChanges does. It also does, for all agents of the document, when a transaction that
+// stores another one has not ended, or when no agent shows the document yet: that transaction may commit before this
+// one, and who reads the agent in between finds the former document. The changes belong to no block, because a
 // rewind does not undo what was read from a URI. Denied agents get none.
 func (n *visibleChanges) addDocumentChanges(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, `
+	busy, err := lockUnshown(ctx, tx, n.documents)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
 		with k as materialized (
 			select id, data, exists (select from agents a where a.uri_id = u.id offset $3) as crowd,
 				not exists (select from agents a where a.uri_id = u.id) as alone
 			from unnest($1::bigint[], $2::text[]) as u(id, data)),
 		later as (
 			insert into cursors (job, part, due) select 'shared document', id, now() from k
-			where crowd or alone and exists (select from uris u where u.id = k.id and u.rank < 2) order by id
+			where crowd or (alone or id = any($5)) and exists (select from uris u where u.id = k.id and u.rank < 2) order by id
 			on conflict (job, chain_id, part) do update set
 				state = cursors.state || jsonb_build_object('again', cursors.state ? 'chain'),
 				due = coalesce(cursors.due, greatest(now(), cursors.begun + $4::interval))),
@@ -94,7 +121,7 @@ func (n *visibleChanges) addDocumentChanges(ctx context.Context, tx pgx.Tx) erro
 			where not k.crowd and `+deniedAgent("a")+` is null
 			order by a.chain_id, a.token_id
 			returning chain_id, token_id)
-		`+trustmark.InsertAgents+`select distinct chain_id, token_id from told`, n.documents, n.data, maxDirectChanges, sharedChangesPause)
+		`+trustmark.InsertAgents+`select distinct chain_id, token_id from told`, n.documents, n.data, maxDirectChanges, sharedChangesPause, busy)
 	return err
 }
 
@@ -164,10 +191,32 @@ func AddSharedChanges(ctx context.Context, db *store.DB, limit int) (more bool, 
 	return more, err
 }
 
+// maxWaits is how often a round waits for transactions that store agents. The pause begins with a second and doubles, so
+// that a round waits for about four minutes while new agents of one file arrive without a break.
+const maxWaits = 8
+
+// waitForAgents postpones a round that has not begun while a transaction has not ended that stores an agent which shows
+// the URI, and reports whether it did.
+func waitForAgents(ctx context.Context, tx pgx.Tx, uri int64) (waits bool, err error) {
+	busy, err := lockUnshown(ctx, tx, []int64{uri})
+	if err != nil || len(busy) == 0 {
+		return false, err
+	}
+	tag, err := tx.Exec(ctx, `
+		update cursors set due = now() + interval '1 second' * power(2, coalesce((state->>'waits')::int, 0)),
+			state = state || jsonb_build_object('waits', coalesce((state->>'waits')::int, 0) + 1)
+		where job = 'shared document' and chain_id = 0 and part = $1 and not state ? 'chain'
+			and coalesce((state->>'waits')::int, 0) < $2`, uri, maxWaits)
+	return tag.RowsAffected() > 0, err
+}
+
 // addSomeChanges continues the round of one URI. It locks the URI first, as SaveDocuments does. In
 // the cursor's state, chain and token are the last agent whose change was written, absent between
 // rounds; again says that the document changed during the round.
 func addSomeChanges(ctx context.Context, tx pgx.Tx, uri int64, limit int) error {
+	if waits, err := waitForAgents(ctx, tx, uri); err != nil || waits {
+		return err
+	}
 	now, err := readShown(ctx, tx, []int64{uri})
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func ClaimHosts(ctx context.Context, db *store.DB, ranks []Rank, limit int, exce
 				select host, due_at from hosts where rank = r.rank and `+unclaimedDue+` and host <> all($3)
 				order by due_at limit $2 for update skip locked) h),
 		picked as (select host from due order by nth, place limit $2)
-		update hosts h set claimed_until = now() + $4::interval from picked p where h.host = p.host
+		update hosts h set claimed_until = now() + $4::interval, arrived = false from picked p where h.host = p.host
 		returning h.host, h.claimed_until`, ranks, limit, append([]string{}, except...), hostClaimTime)
 	if err != nil {
 		return nil, store.Failed("claim hosts", err)
@@ -147,14 +147,15 @@ const minHostBackoff = 5 * time.Minute
 
 // BackOffHost ends a claim of a host that did not answer. The host is due again after
 // shortest, doubled for each such claim in a row up to longest, but not before rest, the pause
-// that it asked for. New documents make it due earlier, though not within rest or five
-// minutes.
+// that it asked for. Documents that became due during the claim or become due after it make it due
+// earlier, though not within rest or five minutes: only documents that the claim found are held longer.
 func BackOffHost(ctx context.Context, db *store.DB, c HostClaim, rest, shortest, longest time.Duration) error {
 	_, err := db.Pool().Exec(ctx, `
 		with pause as (
 			select least($4::interval * power(2, least(failures, 20)), $5::interval) * (0.9 + random() / 5) as silence
 			from hosts where host = $1)
-		update hosts set failures = failures + 1, due_at = now() + greatest($3::interval, p.silence),
+		update hosts set failures = failures + 1,
+			due_at = now() + greatest($3::interval, case when arrived then least(p.silence, $6::interval) else p.silence end),
 			rest_until = now() + greatest($3::interval, least(p.silence, $6::interval)), claimed_until = null
 		from pause p where `+ownClaim, c.Host, store.MaybeTime(c.Until), rest, shortest, longest, minHostBackoff)
 	return store.Failed("postpone host", err)
@@ -271,11 +272,17 @@ func PlanFiles(ctx context.Context, db *store.DB, limit int) (int, error) {
 }
 
 // ScheduleHosts returns the SQL that makes each host of a relation due now or when its backoff
-// ends. Rows are locked in the order of names, as every writer does.
+// ends. A host that a worker has claimed is marked, so that a backoff does not hold the documents of the relation.
+// Rows are locked in the order of names, as every writer does.
 func ScheduleHosts(relation string) string {
 	return `
 		insert into hosts (host, due_at, rank)
-		select host, now(), min(rank) from ` + relation + ` group by host order by host ` + scheduleEarlier
+		select host, now(), min(rank) from ` + relation + ` group by host order by host
+		on conflict (host) do update set
+			due_at = least(hosts.due_at, greatest(excluded.due_at, hosts.rest_until)), rank = least(hosts.rank, excluded.rank),
+			arrived = hosts.claimed_until is not null
+		where hosts.due_at > greatest(excluded.due_at, hosts.rest_until) or hosts.rank > excluded.rank
+			or hosts.claimed_until is not null and not hosts.arrived`
 }
 
 // scheduleEarlier resolves a conflict on a host: the earlier time and the lower rank are

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/docdb"
 	"repute/store/trustmark"
 	"repute/store/verifydb"
 )
@@ -237,7 +238,25 @@ func recomputeAgents(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, agents
 			and exists (select from validation_responses v where v.chain_id = $1 and v.contract = r.contract and
 				v.request_hash = r.request_hash)) checked
 		where a.ctid = o.id`, c.ID, ids, c.TrustedBytes())
-	return store.Failed("recompute agents", tx.SendBatch(ctx, &b).Close())
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+		return store.Failed("recompute agents", err)
+	}
+	return showURIsOf(ctx, tx, c.ID, ids)
+}
+
+// showURIsOf tells documents which URIs some agents show again.
+func showURIsOf(ctx context.Context, tx pgx.Tx, chainID uint64, agents string) error {
+	rows, err := tx.Query(ctx, `
+		select distinct uri_id from unnest($2::numeric[]) u(t)
+		cross join lateral (select uri_id from agents where chain_id = $1 and token_id = u.t offset 0) a`, chainID, agents)
+	if err != nil {
+		return store.Failed("read documents of agents", err)
+	}
+	shown, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return store.Failed("read documents of agents", err)
+	}
+	return docdb.ShowURIs(ctx, tx, shown)
 }
 
 // retractable are the kinds of changes that an event of the chain caused.

@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/docdb"
 	"repute/store/trustmark"
 )
 
@@ -134,7 +135,7 @@ func (d *Delta) Write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 		}
 	}
 	for _, step := range []func(context.Context, pgx.Tx, uint64) error{
-		d.attribute, d.revoke, d.addSums, d.replaceVotes, d.withdraw, d.removeAgents,
+		d.showURIs, d.attribute, d.revoke, d.addSums, d.replaceVotes, d.withdraw, d.removeAgents,
 	} {
 		if err := step(ctx, tx, chainID); err != nil {
 			return err
@@ -144,6 +145,15 @@ func (d *Delta) Write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 		return nil
 	}
 	return d.replaced.Send(ctx, tx)
+}
+
+// showURIs tells documents which URIs agents show from this transaction on.
+func (d *Delta) showURIs(ctx context.Context, tx pgx.Tx, _ uint64) error {
+	ids := make([]int64, len(d.states))
+	for i := range d.states {
+		ids[i] = d.states[i].uri
+	}
+	return docdb.ShowURIs(ctx, tx, ids)
 }
 
 // attribute sets whose the new ratings are that feedback gateways wrote. The events of their transactions are stored.

@@ -118,7 +118,8 @@ func pruneInputs(ctx context.Context, tx pgx.Tx, after, last []byte) error {
 		return err
 	}
 	if rows, err = tx.Query(ctx,
-		`select distinct unnest(array[params, tags, roots, links, validations, sources, credentials, file_scales]) from trust_runs`); err != nil {
+		`select distinct unnest(array[params, tags, roots, links, validations, sources, credentials, file_scales,
+			gateways]) from trust_runs`); err != nil {
 		return err
 	}
 	ofRuns, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])

@@ -32,8 +32,9 @@ type Run struct {
 	// These are the sha256 of the inputs, which ReadInput returns, and of graph and weights.
 	// Validations, the contracts whose answers count, is zero for runs from before it was stored.
 	// Sources and Credentials, the policy of sources and what these say of raters, are zero where no source was asked.
-	// FileScales, what files of feedback say of scales, is zero where none does.
-	Params, Tags, Roots, Links, Validations, Weights, Sources, Credentials, FileScales common.Hash
+	// FileScales, what files of feedback say of scales, is zero where none does. Gateways, the feedback gateways whose
+	// ratings belong to their payers, is zero when none was listed.
+	Params, Tags, Roots, Links, Validations, Weights, Sources, Credentials, FileScales, Gateways common.Hash
 	// Readings say how the reading of each source went, as canonical JSON; "" where none was asked.
 	Readings string
 	// VerifiedTo is the block up to which every block from the start on was proven when the run began, 0 for none.
@@ -55,22 +56,25 @@ func (r *Run) Verified() bool { return r.Run > 0 && r.VerifiedTo > 0 && r.Bounda
 
 // Inputs are the sha256 of all inputs that the run names.
 func (r *Run) Inputs() []common.Hash {
-	all := []common.Hash{r.Params, r.Tags, r.Roots, r.Links, r.Validations, r.Sources, r.Credentials, r.FileScales}
+	all := []common.Hash{r.Params, r.Tags, r.Roots, r.Links, r.Validations, r.Sources, r.Credentials, r.FileScales,
+		r.Gateways}
 	return slices.DeleteFunc(all, func(h common.Hash) bool { return h == (common.Hash{}) })
 }
 
 // selectRun begins the statements that scanRun reads.
 const selectRun = `select chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links,
-	validations, weights, sources, credentials, file_scales, readings, verified_to, identities, edges, started_at, closed_at
+	validations, weights, sources, credentials, file_scales, gateways, readings, verified_to, identities, edges, started_at,
+	closed_at
 	from trust_runs `
 
 // scanRun reads a row of selectRun.
 func scanRun(row pgx.Row) (r Run, err error) {
-	var hash, params, tags, roots, links, validations, weights, sources, credentials, scales []byte
+	var hash, params, tags, roots, links, validations, weights, sources, credentials, scales, gateways []byte
 	var at, closed *time.Time
 	err = row.Scan(&r.ChainID, &r.Run, &r.Epoch, &r.Boundary, &r.Block.Number, &hash, &at, &r.Scorer, &params, &tags,
 		&roots, &links,
-		&validations, &weights, &sources, &credentials, &scales, &r.Readings, &r.VerifiedTo, &r.Identities, &r.Edges,
+		&validations, &weights, &sources, &credentials, &scales, &gateways, &r.Readings, &r.VerifiedTo, &r.Identities,
+		&r.Edges,
 		&r.Started, &closed)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, repute.ErrNotFound
@@ -80,6 +84,7 @@ func scanRun(row pgx.Row) (r Run, err error) {
 		common.BytesToHash(links)
 	r.Validations, r.Sources = common.BytesToHash(validations), common.BytesToHash(sources)
 	r.Credentials, r.FileScales = common.BytesToHash(credentials), common.BytesToHash(scales)
+	r.Gateways = common.BytesToHash(gateways)
 	r.Weights, r.Started, r.Closed = common.BytesToHash(weights), r.Started.UTC(), store.TimeOf(closed)
 	return r, err
 }
@@ -125,8 +130,9 @@ type Chain struct {
 	Epoch uint64
 	// Repaired is the newest mark that tells of events found late, 0 when a run has followed it.
 	Repaired int64
-	// Validations are the contracts whose answers count now.
-	Validations []common.Address
+	// Validations are the contracts whose answers count now, Gateways the feedback gateways whose ratings belong to
+	// their payers now.
+	Validations, Gateways []common.Address
 	// Lists changes with each change of roots or links of any chain. Lists that are read after it
 	// are at least as new.
 	Lists int64
@@ -138,16 +144,16 @@ func Chains(ctx context.Context, db *store.DB) ([]Chain, error) {
 		select chain_id, imported, cursor_block, finalized_block,
 			coalesce((select max(run) from trust_runs r where r.chain_id = c.chain_id), 0),
 			coalesce((select position from cursors l where (l.job, l.chain_id, l.part) = ('late logs', c.chain_id, 0)), 0),
-			validations, epoch_blocks, (select position from cursors where job = 'roots and links'), `+chaindb.ProvenTo+`
+			validations, gateways, epoch_blocks, (select position from cursors where job = 'roots and links'), `+chaindb.ProvenTo+`
 		from chains c where cursor_block >= start_block and c.`+chaindb.HasRegistries+` order by chain_id`)
 	if err != nil {
 		return nil, store.Failed("list chains to score", err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Chain, err error) {
-		var validations [][]byte
-		err = row.Scan(&c.ChainID, &c.Imported, &c.Cursor, &c.Finalized, &c.Run, &c.Repaired, &validations, &c.Epoch,
-			&c.Lists, &c.VerifiedTo)
-		c.Validations = addressesOf(validations)
+		var validations, gateways [][]byte
+		err = row.Scan(&c.ChainID, &c.Imported, &c.Cursor, &c.Finalized, &c.Run, &c.Repaired, &validations, &gateways,
+			&c.Epoch, &c.Lists, &c.VerifiedTo)
+		c.Validations, c.Gateways = addressesOf(validations), addressesOf(gateways)
 		return c, err
 	})
 	return list, store.Failed("list chains to score", err)
@@ -165,12 +171,23 @@ func addressesOf(column [][]byte) []common.Address {
 // AllowedValidations returns the contracts whose answers count on a chain now. repute.ErrNotFound
 // for an unknown chain.
 func AllowedValidations(ctx context.Context, db *store.DB, chainID uint64) ([]common.Address, error) {
+	return allowed(ctx, db, chainID, "validations")
+}
+
+// AllowedGateways returns the feedback gateways of a chain whose ratings belong to their payers now. repute.ErrNotFound
+// for an unknown chain.
+func AllowedGateways(ctx context.Context, db *store.DB, chainID uint64) ([]common.Address, error) {
+	return allowed(ctx, db, chainID, "gateways")
+}
+
+// allowed returns an allow-list of a chain, which has a column of its own.
+func allowed(ctx context.Context, db *store.DB, chainID uint64, column string) ([]common.Address, error) {
 	var list [][]byte
-	err := db.Readers().QueryRow(ctx, "select validations from chains where chain_id = $1", chainID).Scan(&list)
+	err := db.Readers().QueryRow(ctx, "select "+column+" from chains where chain_id = $1", chainID).Scan(&list)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = repute.ErrNotFound
 	}
-	return addressesOf(list), store.Failed(fmt.Sprintf("validation contracts of chain %d", chainID), err)
+	return addressesOf(list), store.Failed(fmt.Sprintf("%s of chain %d", column, chainID), err)
 }
 
 // AddRun stores a chain's next run and begins the pass that scores all agents for it.
@@ -181,16 +198,16 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 			insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags,
 				roots, links, weights, identities, edges, repaired,
 				unjudged_low, unjudged_high, unjudged, validations, coverage, sources, credentials, readings, verified_to,
-				file_scales)
+				file_scales, gateways)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, nullif($19, ''), $20, $21,
-				$22, $23, $24, $25, $26)
+				$22, $23, $24, $25, $26, $27)
 			on conflict do nothing`,
 			r.ChainID, r.Run, r.Epoch, r.Boundary, r.Block.Number, store.HashBytes(r.Block.Hash),
 			store.MaybeTime(r.Block.Time), r.Scorer,
 			r.Params[:], r.Tags[:], r.Roots[:], r.Links[:], r.Weights[:], r.Identities, r.Edges, r.Repaired,
 			r.Unjudged.Low, r.Unjudged.High, r.Unjudged.Result, store.HashBytes(r.Validations), r.Coverage,
 			store.HashBytes(r.Sources), store.HashBytes(r.Credentials), r.Readings, r.VerifiedTo,
-			store.HashBytes(r.FileScales))
+			store.HashBytes(r.FileScales), store.HashBytes(r.Gateways))
 		if err != nil {
 			return err
 		}

@@ -274,9 +274,9 @@ const sameScore = `
 
 // sameInputs is the SQL of whether runs was and is_ have the same inputs besides events, no log was found late in
 // between, and both are verified alike: what was computed from unproven blocks is written again once they are proven.
-const sameInputs = `(was.scorer, was.params, was.tags, was.roots, was.links, was.validations, was.sources,
+const sameInputs = `(was.scorer, was.params, was.tags, was.roots, was.links, was.validations, was.sources, was.gateways,
 		was.verified_to >= was.boundary)
-	= (is_.scorer, is_.params, is_.tags, is_.roots, is_.links, is_.validations, is_.sources,
+	= (is_.scorer, is_.params, is_.tags, is_.roots, is_.links, is_.validations, is_.sources, is_.gateways,
 		is_.verified_to >= is_.boundary) and is_.repaired = 0`
 
 // scoreColumns are scores as arrays, one for each column.

@@ -135,8 +135,8 @@ func (k *keeper) state(ctx context.Context) (trustdb.Chain, error) {
 
 // next returns the run that the chain would have now, and whether it is due. It is due when another epoch is final (see
 // boundaryOf), when the last epoch's blocks were verified, or its logs or the header of its last block were found,
-// after its run, and when roots, links, the list of validation contracts or this engine's parameters or sources
-// changed. A chain that is still far behind gets no run, because its scores would be out of date.
+// after its run, and when roots, links, the list of validation contracts, the list of feedback gateways or this engine's
+// parameters or sources changed. A chain that is still far behind gets no run, because its scores would be out of date.
 func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (run trustdb.Run, bodies inputs,
 	due bool, err error) {
 	final := c.Finalized
@@ -173,8 +173,8 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 		Scorer: EngineVersion,
 		Params: replay.HashInput(bodies.params), Tags: replay.HashInput(bodies.tags),
 		Roots: k.lists.roots, Links: k.lists.links,
-		Validations: replay.HashInput(bodies.validations), Sources: sources, Repaired: c.Repaired,
-		VerifiedTo: c.VerifiedTo}
+		Validations: replay.HashInput(bodies.validations), Gateways: replay.HashGateways(k.chain, c.Gateways),
+		Sources: sources, Repaired: c.Repaired, VerifiedTo: c.VerifiedTo}
 	if last.Run > 0 && run.Boundary < last.Boundary { // an epoch was longer once
 		run.Epoch, run.Boundary = last.Epoch, last.Boundary
 	}
@@ -186,9 +186,12 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 		due = dated || run.Verified() && !last.Verified() || c.Repaired > 0 ||
 			run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots ||
 			run.Links != last.Links || run.Sources != last.Sources ||
-			run.Validations != last.Validations || run.Scorer != last.Scorer && !k.settled
+			run.Validations != last.Validations || run.Gateways != last.Gateways || run.Scorer != last.Scorer && !k.settled
 	}
-	return run, bodies, due, nil
+	if gateways := replay.EncodeGateways(k.chain, c.Gateways); due && gateways != nil {
+		err = k.keep(ctx, gateways)
+	}
+	return run, bodies, due, err
 }
 
 // mostUnverified is for how many epochs a chain's verified scores stay in effect while verification lags. After that

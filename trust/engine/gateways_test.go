@@ -1,13 +1,19 @@
 package engine_test
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/store/chaindb"
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/replay"
 )
 
 // A rating that came through a gateway counts as its payer's, and one without a ticket as nobody's: otherwise the gateway
@@ -77,25 +83,53 @@ func TestListOfGatewaysMakesARun(t *testing.T) {
 	}
 	l.pad(20)
 	l.store(t, db, 20)
-	start(t, db)
+	stop := start(t, db)
 	first := settle(t, db, 9, 20)
 	with := newest(t, db, 0)
 	if with.Score <= 0 {
 		t.Fatalf("score %s through the gateway", with.Score)
 	}
+	if body, err := trustdb.ReadInput(t.Context(), db, first.Gateways); err != nil ||
+		string(body) != fmt.Sprintf(`{"chain":9,"gateways":[%q]}`, strings.ToLower(gateway.Hex())) {
+		t.Errorf("the run's list of gateways is %q, %v", body, err)
+	}
+	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	ok(t, err)
 	for i, list := range [][]repute.WatchedContract{nil, l.chain.Gateways} {
 		c := l.chain
 		c.Gateways = list
 		ok(t, chaindb.AddChain(t.Context(), db, c))
+		var run trustdb.Run
 		await(t, "another run", func() bool {
-			r, err := trustdb.ReadRun(t.Context(), db, 9, 0)
+			var err error
+			run, err = trustdb.ReadRun(t.Context(), db, 9, 0)
 			ok(t, err)
-			return r.Run == first.Run+uint64(i)+1 && !r.Closed.IsZero()
+			return run.Run == first.Run+uint64(i)+1 && !run.Closed.IsZero()
 		})
+		if run.Gateways != replay.HashGateways(9, addressesOf(list)) || (run.Gateways == first.Gateways) != (i == 1) {
+			t.Errorf("list %v: the run names %s, the first run %s", list, run.Gateways, first.Gateways)
+		}
 		now := newest(t, db, 0)
 		if back := i == 1; (now.Score == with.Score) != back {
 			t.Errorf("list %v: score %s, at first %s", list, now.Score, with.Score)
 		}
 		replayAll(t, db)
 	}
+	// A list that differs from the run's is found at once, though no other run is stored yet.
+	stop()
+	_, err = db.Pool().Exec(t.Context(), "update chains set gateways = '{}' where chain_id = 9")
+	ok(t, err)
+	var pruned *replay.PrunedError
+	if _, err := r.Replay(t.Context(), with.Agent, 20); !errors.As(err, &pruned) ||
+		!strings.Contains(err.Error(), first.Gateways.Hex()) {
+		t.Errorf("replay by another list: %v", err)
+	}
+}
+
+// addressesOf returns the addresses of a list of gateways.
+func addressesOf(list []repute.WatchedContract) (out []common.Address) {
+	for _, g := range list {
+		out = append(out, g.Address)
+	}
+	return out
 }

@@ -7,6 +7,7 @@ import (
 
 	"repute"
 	"repute/store/query"
+	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/replay"
 )
@@ -49,10 +50,27 @@ func (r *Reader) ReplayPinned(ctx context.Context, pin query.ScorePin) (repute.S
 
 // made reports whether all that was read makes the stored score.
 func (r *Reader) made(ctx context.Context, c *judged) error {
+	if err := r.sameGateways(ctx, &c.world.run); err != nil {
+		return err
+	}
 	if err := c.same(); err != nil {
 		return err
 	}
 	return c.sameIdentity(ctx, r.db)
+}
+
+// sameGateways compares a run's list of feedback gateways with the chain's present list, by which the payers of ratings
+// are stored. A list that differs is a *PrunedError: the payers by the run's list are not stored any more.
+func (r *Reader) sameGateways(ctx context.Context, run *trustdb.Run) error {
+	now, err := trustdb.AllowedGateways(ctx, r.db, run.ChainID)
+	if err != nil {
+		return err
+	}
+	if have := replay.HashGateways(run.ChainID, now); have != run.Gateways {
+		return &replay.PrunedError{What: fmt.Sprintf("the payers of ratings by the list of feedback gateways with sha256 %s; "+
+			"now the list has %s", run.Gateways, have)}
+	}
+	return nil
 }
 
 // DiffersError is a stored score with a number that its result does not have.

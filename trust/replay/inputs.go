@@ -16,7 +16,7 @@ import (
 	"repute/trust"
 )
 
-// The canonical form of a set of roots, of links and of validation contracts: one JSON object without spaces, its
+// The canonical form of a set of roots, of links, of validation contracts and of gateways: one JSON object without spaces, its
 // entries in order of addresses and each address once. Its sha256 names the set.
 type (
 	rootSet struct {
@@ -35,6 +35,10 @@ type (
 	}
 	validationSet struct {
 		Validations []common.Address `json:"validations"`
+	}
+	gatewaySet struct {
+		Chain    uint64           `json:"chain"`
+		Gateways []common.Address `json:"gateways"`
 	}
 	scaleSet struct {
 		Scales []trust.FileScale `json:"scales"`
@@ -131,6 +135,26 @@ func DecodeValidations(body []byte) ([]common.Address, error) {
 		return nil, fmt.Errorf("validation contracts: %w", err)
 	}
 	return set.Validations, nil
+}
+
+// EncodeGateways gives the canonical bytes of a chain's list of feedback gateways, in whatever order. It returns nil for
+// an empty list, which a run does not name.
+func EncodeGateways(chain uint64, contracts []common.Address) []byte {
+	if len(contracts) == 0 {
+		return nil
+	}
+	set := gatewaySet{chain, slices.Clone(contracts)}
+	slices.SortFunc(set.Gateways, common.Address.Cmp)
+	set.Gateways = slices.Compact(set.Gateways)
+	return canonical(set)
+}
+
+// HashGateways names what EncodeGateways returns, by the zero hash when that is nil.
+func HashGateways(chain uint64, contracts []common.Address) common.Hash {
+	if body := EncodeGateways(chain, contracts); body != nil {
+		return HashInput(body)
+	}
+	return common.Hash{}
 }
 
 // EncodeFileScales gives the canonical bytes of the scales that files of feedback state, in order of rater and tag.

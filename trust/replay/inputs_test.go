@@ -42,6 +42,21 @@ func TestRootsAreCanonical(t *testing.T) {
 	})
 }
 
+// A list of gateways is named by chain and addresses in any order, and an empty one by nothing.
+func TestGatewaysAreCanonical(t *testing.T) {
+	a, b := common.Address{1}, common.Address{2}
+	one := EncodeGateways(5, []common.Address{a, b})
+	if two := EncodeGateways(5, []common.Address{b, a, b}); !bytes.Equal(one, two) || HashInput(one) != HashGateways(5, []common.Address{a, b}) {
+		t.Errorf("%s\n%s", one, two)
+	}
+	if HashGateways(6, []common.Address{a, b}) == HashInput(one) || HashGateways(5, []common.Address{a}) == HashInput(one) {
+		t.Error("another chain or list has the same hash")
+	}
+	if EncodeGateways(5, nil) != nil || HashGateways(5, nil) != (common.Hash{}) {
+		t.Error("an empty list is named")
+	}
+}
+
 // Links have no direction.
 func TestLinksAreCanonical(t *testing.T) {
 	a, b, c := common.Address{1}, common.Address{2}, common.Address{3}

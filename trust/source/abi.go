@@ -35,6 +35,7 @@ type function struct {
 	inputs   []value
 	outputs  []value
 	record   bool // the function returns an EAS attestation: decode uses decodeRecord
+	named    bool // the function returns one name: decode uses decodeName
 }
 
 // maxSignature bounds the text of a function or error, in bytes.
@@ -50,7 +51,11 @@ func parseFunction(text string) (f function, err error) {
 	if f.inputs, err = parseValues(parts[2]); err != nil {
 		return f, err
 	}
-	f.outputs, err = parseValues(parts[3])
+	if returned := strings.Fields(parts[3]); len(returned) == 2 && returned[0] == nameType {
+		f.named, f.outputs = true, nameValues(returned[1])
+	} else {
+		f.outputs, err = parseValues(parts[3])
+	}
 	types := make([]string, len(f.inputs))
 	for i, in := range f.inputs {
 		types[i] = in.wordType.name
@@ -158,10 +163,14 @@ func (f *function) encode(arguments []common.Hash) []byte {
 // errEncoding is returned for an answer that is not of the declared type.
 var errEncoding = errors.New("the answer is not of the declared type")
 
-// decode returns the words of an answer. It refuses with errEncoding everything that no ABI encoder writes.
+// decode returns the words of an answer. It refuses with errEncoding everything that no ABI encoder writes, and with
+// errName a string that is no name.
 func (f *function) decode(data []byte) ([]common.Hash, error) {
-	if f.record {
+	switch {
+	case f.record:
 		return f.decodeRecord(data)
+	case f.named:
+		return decodeName(data)
 	}
 	return f.words(data)
 }

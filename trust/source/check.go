@@ -163,7 +163,12 @@ func (s *Source) checkWeight(field string, most fixed.Fixed) error {
 func (s *Source) checkHomes(field string) error {
 	asked := map[string]bool{}
 	for _, step := range s.plan.steps {
-		asked[step.contract] = true
+		for _, name := range step.among {
+			asked[name] = true
+		}
+		if step.contract != "" {
+			asked[step.contract] = true
+		}
 	}
 	for _, e := range s.plan.events {
 		asked[e.contract] = true

@@ -138,13 +138,23 @@ type Schema struct {
 
 // Call is one call of a contract. Later calls may use what earlier ones returned.
 type Call struct {
-	Contract string `yaml:"contract" json:"contract"`
-	// Function is a signature with names for what it returns, e.g. lookupHuman(address) returns (uint256 humanId).
+	Contract string `yaml:"contract,omitempty" json:"contract,omitempty"` // its name in Home.Contracts; "" with At
+	// At names a returned value: the address of the contract to call. The address MUST be that of a contract in Among;
+	// otherwise the rater has no credential. Contracts that raters choose freely are never called, because one could
+	// use up the gas of the calls that are made together with it.
+	At    string   `yaml:"at,omitempty" json:"at,omitempty"`
+	Among []string `yaml:"among,omitempty" json:"among,omitempty"` // names in Home.Contracts, only with At
+	// Function is a signature with names for what it returns, e.g. lookupHuman(address) returns (uint256 humanId). A
+	// function may return one string in place of words: a name of the Ethereum Name Service. A value x of this type has
+	// the words x.node, x.label and x.parent.
 	Function string `yaml:"function" json:"function"`
-	// Arguments are the word rater, names of values that earlier calls returned, or literals.
+	// Arguments are the word rater, rater.reverse for the node of its reverse record, names of values that earlier
+	// calls returned, or literals.
 	Arguments []string `yaml:"arguments,omitempty" json:"arguments,omitempty"`
 	// Holds are conditions for returned values. The rater has no credential when one of them is false.
 	Holds []Condition `yaml:"holds,omitempty" json:"holds,omitempty"`
+	// Gas is about how much gas the call takes. It decides how many calls are made in one request. 0: 20,000.
+	Gas uint64 `yaml:"gas,omitempty" json:"gas,omitempty"`
 	// No lists the errors that mean that the rater has no credential, e.g. AttestationNotFound(). After any other
 	// failure the rater is Unknown.
 	No []string `yaml:"no,omitempty" json:"no,omitempty"`
@@ -170,11 +180,13 @@ type Event struct {
 	Holds []Condition `yaml:"holds,omitempty" json:"holds,omitempty"`
 }
 
-// Condition is a condition for a returned value. Exactly one of NotZero, AtLeast and Equals MUST be set.
+// Condition is a condition for a returned value. Exactly one of NotZero, AtLeast, Future and Equals MUST be set.
 type Condition struct {
 	Value   string `yaml:"value" json:"value"` // name of the returned value
 	NotZero bool   `yaml:"notZero,omitempty" json:"notZero,omitempty"`
 	AtLeast string `yaml:"atLeast,omitempty" json:"atLeast,omitempty"` // a decimal number
+	// Future is met by a time in Unix seconds after that of the block of the calls. It is not allowed in events.
+	Future bool `yaml:"future,omitempty" json:"future,omitempty"`
 	// Equals lists values in the form of Call.Arguments. The condition is met when any of them is equal.
 	Equals []string `yaml:"equals,omitempty" json:"equals,omitempty"`
 }

@@ -93,7 +93,11 @@ func newEvent(field string, text *Event) (*logEvent, error) {
 	}
 	held := step{}
 	for i := range text.Holds {
-		if err := names.condition(fmt.Sprintf("%s.holds[%d]", field, i), &text.Holds[i], &held); err != nil {
+		at := fmt.Sprintf("%s.holds[%d]", field, i)
+		if text.Holds[i].Future {
+			return nil, repute.Invalid(at+".future", "is set for an event", "notZero, atLeast or equals")
+		}
+		if err := names.condition(at, &text.Holds[i], &held); err != nil {
 			return nil, err
 		}
 	}
@@ -228,7 +232,7 @@ func (s *Source) Signs(home *Home, l *types.Log) (out []Sign, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("a log of contract %s in block %d: %w", e.contract, l.BlockNumber, err)
 		}
-		if slices.ContainsFunc(e.holds, func(c condition) bool { return !c.met(values) }) {
+		if slices.ContainsFunc(e.holds, func(c condition) bool { return !c.met(values, 0) }) {
 			continue
 		}
 		sign := Sign{Rater: common.BytesToAddress(values[e.rater][:]), Key: values[e.person], Revoked: e.revoked,

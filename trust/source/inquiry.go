@@ -2,16 +2,18 @@ package source
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Query is one contract call: the contract and the calldata.
+// Query is one contract call: the contract, the calldata, and about how much gas the call takes.
 type Query struct {
 	To   common.Address
 	Data []byte
+	Gas  uint64
 }
 
 // Verdict is the state of an inquiry about a rater.
@@ -32,16 +34,18 @@ type Inquiry struct {
 	Verdict Verdict // set by Ask and Answer
 	source  *Source
 	home    *Home
+	now     uint64        // time of the block of the calls, Unix seconds
 	step    int           // index of the next call in plan.steps
 	values  []common.Hash // plan.values, as far as they are known
 	answers []byte        // all answers so far, one after the other
 }
 
 // Ask begins an inquiry at one of the source's homes. latest is the Subject of the rater's Tenure for a source with
-// ByLogs, and zero for others. For a source without calls the verdict is Holds at once: the caller MUST have found a
-// Tenure of the rater in the logs.
-func (s *Source) Ask(home *Home, rater common.Address, latest common.Hash) *Inquiry {
-	q := &Inquiry{Rater: rater, source: s, home: home, values: []common.Hash{common.BytesToHash(rater[:])}}
+// ByLogs, and zero for others. now is the time of the block at which the calls are made, in Unix seconds. For a source
+// without calls the verdict is Holds at once: the caller MUST have found a Tenure of the rater in the logs.
+func (s *Source) Ask(home *Home, rater common.Address, latest common.Hash, now uint64) *Inquiry {
+	q := &Inquiry{Rater: rater, source: s, home: home, now: now,
+		values: []common.Hash{common.BytesToHash(rater[:]), reverseNode(rater, home.Chain)}}
 	if s.ByLogs() && len(s.plan.steps) > 0 {
 		q.values = append(q.values, latest)
 	}
@@ -58,7 +62,18 @@ func (q *Inquiry) Next() Query {
 	for i, a := range s.arguments {
 		arguments[i] = a.of(q.values)
 	}
-	return Query{q.home.Contracts[s.contract].Address, s.call.encode(arguments)}
+	to := q.home.Contracts[s.contract].Address
+	if s.contract == "" {
+		to = common.BytesToAddress(q.values[s.at][:])
+	}
+	return Query{to, s.call.encode(arguments), s.gas}
+}
+
+// foreign reports whether a step names a contract by a value that is none of the declared contracts.
+func (q *Inquiry) foreign(s *step) bool {
+	return s.contract == "" && !slices.ContainsFunc(s.among, func(name string) bool {
+		return q.home.Contracts[name].Address == common.BytesToAddress(q.values[s.at][:])
+	})
 }
 
 // of returns the argument, which is one of these values or a literal.
@@ -79,28 +94,38 @@ func (q *Inquiry) Answer(success bool, data []byte) error {
 			return nil
 		}
 		q.Verdict = Unknown
-		return fmt.Errorf("%s of contract %s failed for %s with %#.40x", s.call.text, s.contract, q.Rater, data)
+		return fmt.Errorf("%s of contract %s failed for %s with %#.40x", s.call.text, s.label(), q.Rater, data)
 	}
 	words, err := s.call.decode(data)
-	if err != nil {
-		q.Verdict = Unreadable
-		return fmt.Errorf("%s of contract %s: %w", s.call.text, s.contract, err)
-	}
-	q.values, q.answers = append(q.values, words...), append(q.answers, data...)
-	if !slices.ContainsFunc(s.holds, func(c condition) bool { return !c.met(q.values) }) {
-		if q.step++; q.step == len(q.source.plan.steps) {
-			q.Verdict = Holds
-		}
+	if errors.Is(err, errName) {
+		q.Verdict = Denied
 		return nil
 	}
-	q.Verdict = Denied
+	if err != nil {
+		q.Verdict = Unreadable
+		return fmt.Errorf("%s of contract %s: %w", s.call.text, s.label(), err)
+	}
+	q.values, q.answers = append(q.values, words...), append(q.answers, data...)
+	steps := q.source.plan.steps
+	q.step++
+	switch {
+	case slices.ContainsFunc(s.holds, func(c condition) bool { return !c.met(q.values, q.now) }):
+		q.Verdict = Denied
+	case q.step == len(steps):
+		q.Verdict = Holds
+	case q.foreign(&steps[q.step]):
+		q.Verdict = Denied
+	}
 	return nil
 }
 
-// met reports whether these values meet the condition.
-func (c condition) met(values []common.Hash) bool {
-	if c.atLeast != nil {
+// met reports whether these values meet the condition at a time in Unix seconds.
+func (c condition) met(values []common.Hash, now uint64) bool {
+	switch {
+	case c.atLeast != nil:
 		return values[c.place].Big().Cmp(c.atLeast) >= 0
+	case c.future:
+		return number(values[c.place][:]) > now
 	}
 	return slices.ContainsFunc(c.equals, func(a argument) bool { return a.of(values) == values[c.place] })
 }

@@ -1,9 +1,11 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -13,19 +15,32 @@ import (
 
 // plan is a compiled Method. Its calls are made in order, each for the raters that passed all calls before it.
 type plan struct {
-	steps                            []step
-	values                           []value // of all steps, in order; the first one is the rater's address
-	person, issued, expires, revoked int     // indices in values, -1 for none
+	steps []step
+	// values are those of all steps, in order. The first ones are the rater's address and the node of its reverse
+	// record.
+	values                           []value
+	person, issued, expires, revoked int // indices in values, -1 for none
 	events                           []logEvent
 }
 
 // step is a compiled Call.
 type step struct {
-	contract  string
+	contract  string // "" when at names the contract
+	at        int    // index of the value with the contract's address
+	among     []string
 	call      function
 	arguments []argument
 	holds     []condition
 	no        [][4]byte // selectors of the errors that mean that the rater has no credential
+	gas       uint64
+}
+
+// label returns the contract of the step for error messages.
+func (s *step) label() string {
+	if s.contract != "" {
+		return s.contract
+	}
+	return strings.Join(s.among, " or ")
 }
 
 // argument is the value at index place, or literal when place is negative.
@@ -37,7 +52,8 @@ type argument struct {
 // condition is a compiled Condition. place is the index of its value in plan.values.
 type condition struct {
 	place   int
-	atLeast *big.Int // nil: the condition is equals
+	atLeast *big.Int // nil: the condition is future or equals
+	future  bool
 	equals  []argument
 }
 
@@ -46,6 +62,13 @@ const raterName = "rater"
 
 // maxSteps is the highest number of calls of one source for one rater.
 const maxSteps = 8
+
+// defaultGas is what a call takes that reads an attestation; minGas and maxGas bound what a declaration may state.
+const (
+	defaultGas = 20_000
+	minGas     = 5_000
+	maxGas     = 1_000_000
+)
 
 // newPlan compiles a method. The error is repute.ErrInvalid and names a field below field.
 func newPlan(field string, m *Method) (*plan, error) {
@@ -74,7 +97,8 @@ func newPlan(field string, m *Method) (*plan, error) {
 		return nil, repute.Invalid(field+".calls", fmt.Sprintf("%d calls", len(method.Calls)),
 			fmt.Sprintf("at most %d", maxSteps))
 	}
-	p := &plan{values: []value{{name: raterName, wordType: wordType{name: "address"}}}}
+	p := &plan{values: []value{{name: raterName, wordType: wordType{name: "address"}},
+		{name: reverseName, wordType: wordType{name: "bytes32", size: wordSize}}}}
 	if m.EAS != nil && m.EAS.Logs {
 		p.values = append(p.values, value{name: latestName, wordType: wordType{name: "bytes32", size: wordSize}})
 	}
@@ -139,7 +163,13 @@ func (p *plan) add(field string, c *Call) error {
 		return repute.Invalid(field+".function", err.Error(), "types of one word, with a name for each returned value")
 	}
 	f.record = c.Function == recordText
-	s := step{contract: c.Contract, call: f}
+	s := step{contract: c.Contract, among: c.Among, call: f, gas: cmp.Or(c.Gas, defaultGas)}
+	if s.gas < minGas || s.gas > maxGas {
+		return repute.Invalid(field+".gas", "is out of range", fmt.Sprintf("%d to %d", minGas, maxGas))
+	}
+	if err := p.target(field, c, &s); err != nil {
+		return err
+	}
 	if len(c.Arguments) != len(f.inputs) {
 		return repute.Invalid(field+".arguments", fmt.Sprintf("%d for %d parameters", len(c.Arguments), len(f.inputs)),
 			"one for each parameter")
@@ -168,6 +198,26 @@ func (p *plan) add(field string, c *Call) error {
 		s.no = append(s.no, e.selector)
 	}
 	p.steps = append(p.steps, s)
+	return nil
+}
+
+// target compiles the contract of a call.
+func (p *plan) target(field string, c *Call, s *step) error {
+	if c.At == "" {
+		if c.Contract == "" || len(c.Among) > 0 {
+			return repute.Invalid(field+".contract", "is missing, or among is set without at", "contract, or at and among")
+		}
+		return nil
+	}
+	s.at = p.place(c.At)
+	if s.at < 1 || p.values[s.at].wordType.name != "address" {
+		return repute.Invalid(field+".at", fmt.Sprintf("%.40q is no address that a call before returned", c.At),
+			"the name of a returned address")
+	}
+	if c.Contract != "" || len(c.Among) == 0 || slices.Contains(c.Among, "") {
+		return repute.Invalid(field+".among", "is missing, or contract is set beside at",
+			"the names of the contracts that may be called")
+	}
 	return nil
 }
 
@@ -225,6 +275,11 @@ func (p *plan) condition(field string, c *Condition, s *step) error {
 	if c.NotZero {
 		given, out.atLeast = given+1, big.NewInt(1)
 	}
+	if c.Future {
+		if given, out.future = given+1, true; !t.number() || t.size < 64 {
+			return repute.Invalid(field+".future", fmt.Sprintf("%s is no time", t.name), "a value of type uint64 or larger")
+		}
+	}
 	if c.AtLeast != "" {
 		n, err := t.literal(c.AtLeast)
 		if given, out.atLeast = given+1, n.Big(); err != nil || !t.number() {
@@ -236,7 +291,8 @@ func (p *plan) condition(field string, c *Condition, s *step) error {
 		given++
 	}
 	if given != 1 {
-		return repute.Invalid(field, "asks for nothing, or for more than one thing", "one of notZero, atLeast and equals")
+		return repute.Invalid(field, "asks for nothing, or for more than one thing",
+			"one of notZero, atLeast, future and equals")
 	}
 	s.holds = append(s.holds, out)
 	return nil

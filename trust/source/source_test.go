@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"math/big"
-
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +34,7 @@ func TestDefaultPerChain(t *testing.T) {
 		56:     "bab x402-spend",
 		42220:  "self-agent-id x402-spend",
 		100:    "proof-of-humanity x402-spend",
-		1:      "proof-of-humanity x402-spend",
+		1:      "proof-of-humanity ens x402-spend",
 		10:     "human-passport x402-spend",
 		42161:  "human-passport x402-spend",
 		59144:  "human-passport x402-spend",
@@ -67,7 +67,8 @@ func TestSelectors(t *testing.T) {
 		"self-agent-id":     {0xbc936c52, 0x7d08e2f3, 0x5b0ad7ca},
 		"proof-of-humanity": {0xf72c436f, 0xe274f78f},
 		"farcaster-score":   {0x20a84c2e, 0x0e1af57b},
-		"basename":          {0x70a08231},
+		"basename":          {0x0178b8bf, 0x691f3431, 0xd6e4fa86, 0x6352211e, 0x0178b8bf, 0x3b3b57de},
+		"ens":               {0x0178b8bf, 0x691f3431, 0xd6e4fa86, 0x6352211e, 0x0178b8bf, 0x3b3b57de},
 		"farcaster-pro":     {},
 	} {
 		s := p.Source(id)
@@ -85,6 +86,8 @@ func TestSelectors(t *testing.T) {
 			"ec9ab91322523c899ede7830ec9bfc992b5981cdcc27b91162fb23de5791117b",
 			"cc16f5dbb4873280815c1ee09dbd06736cffcc184412cf7a71a0fdb75d397ca5"},
 		"basename": {"ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef",
+			"ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"},
+		"ens": {"ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef",
 			"ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"},
 		"farcaster-pro": {"793544f1eebcd80eaa24d7c6e32b707488daf4303d0ec3349b34ea9d05323285"},
 	}
@@ -122,7 +125,7 @@ func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct{ old, text, want string }{
 		"unknown member":         {"    ageDays: 365", "    ageInDays: 365", `sources[0].ageInDays: line 44: there is no member "ageInDays"`},
 		"unknown member on top":  {"others: [", "extra: 1\nothers: [", `extra: line 31: there is no member "extra"`},
-		"unknown in a call":      {"      holds: [{value: names", "      hold: [{value: names", "sources[8].read.calls[0].hold: "},
+		"unknown in a call":      {"      holds: [{value: fid", "      hold: [{value: fid", "sources[7].read.calls[0].hold: "},
 		"member twice":           {"    class: C\n", "    class: C\n    class: C\n", "class"},
 		"second document":        {"  - name: Virtuals", "---\nversion: \"1\"\n#", "second document"},
 		"version":                {`version: "1"`, `version: "2"`, "version:"},
@@ -148,7 +151,18 @@ func TestRefused(t *testing.T) {
 		"type":                   {"returns (uint24 score)", "returns (uint25 score)", "sources[7].read.calls[1].function"},
 		"person":                 {"person: humanId", "person: human", "sources[2].read.person"},
 		"condition":              {"atLeast: \"200000\"", "atLeast: \"many\"", "sources[3].read.calls[0].holds[0].atLeast"},
-		"two conditions":         {"{value: names, notZero: true}", "{value: names, notZero: true, atLeast: \"2\"}", "holds[0]"},
+		"two conditions":         {"{value: fid, notZero: true}", "{value: fid, notZero: true, atLeast: \"2\"}", "holds[0]"},
+		"target's type":          {"at: reverseResolver", "at: rater.reverse", "sources[8].read.calls[1].at"},
+		"target of nowhere":      {"at: reverseResolver", "at: forwardResolver", "sources[8].read.calls[1].at"},
+		"target and contract":    {"at: reverseResolver", "at: reverseResolver\n          contract: registry", "calls[1].among"},
+		"any target":             {"          among: [resolver1, resolver2]\n", "", "sources[8].read.calls[1].among"},
+		"unknown target":         {"among: [resolver1, resolver2]", "among: [resolver1, resolver3]", "contracts.resolver3"},
+		"among without at":       {"at: reverseResolver", "contract: registry", "sources[8].read.calls[1].contract"},
+		"name of a string":       {"value: name.parent", "value: name", "sources[8].read.calls[1].holds[0].value"},
+		"gas":                    {"gas: 10000", "gas: 100", "sources[8].read.calls[0].gas"},
+		"two strings":            {"returns (string name)", "returns (string name, string other)", "sources[8].read.calls[1].function"},
+		"future of an address":   {"{value: owner, equals: [rater]}", "{value: owner, future: true}", "calls[3].holds[0].future"},
+		"future of an event":     {"{value: forDays, atLeast: \"365\"}", "{value: forDays, future: true}", "events[0].holds[0].future"},
 		"error":                  {"no: [AttestationNotFound()", "no: [AttestationNotFound", "sources[3].read.calls[0].no[0]"},
 		"implementation":         {"[first-seen]}\n          registry", "[last-seen]}\n          registry", "implementations[0]"},
 		"address":                {`multicall: "0xcA11bde05977b3631167028862bE2a173976CA11"`, `multicall: "0xcA11"`, "multicall"},
@@ -224,7 +238,7 @@ func TestEAS(t *testing.T) {
 		"nothing":           {nil, Unreadable},
 		"huge length":       {slices.Concat(whole[:352], slices.Repeat([]byte{0xff}, 32), whole[384:]), Unreadable},
 	} {
-		q := s.Ask(s.Home(8453), rater, common.Hash{})
+		q := s.Ask(s.Home(8453), rater, common.Hash{}, 0)
 		first := q.Next()
 		if want := slices.Concat(crypto.Keccak256([]byte("getAttestationUid(address,bytes32)"))[:4],
 			hashOf(rater).Bytes(), schema[:]); !slices.Equal(first.Data, want) {
@@ -255,20 +269,20 @@ func TestReverts(t *testing.T) {
 	s := shipped(t).Source("human-passport")
 	for text, want := range map[string]Verdict{"AttestationNotFound()": Denied, "AttestationExpired(uint64)": Denied,
 		"Paused()": Unknown} {
-		q := s.Ask(s.Home(10), rater, common.Hash{})
+		q := s.Ask(s.Home(10), rater, common.Hash{}, 0)
 		err := q.Answer(false, slices.Concat(crypto.Keccak256([]byte(text))[:4], word(5)))
 		if q.Verdict != want || (err == nil) != (want == Denied) {
 			t.Errorf("%s: verdict %d, %v; want %d", text, q.Verdict, err, want)
 		}
 	}
 	for name, data := range map[string][]byte{"no data": nil, "three bytes": {1, 2, 3}} {
-		q := s.Ask(s.Home(10), rater, common.Hash{})
+		q := s.Ask(s.Home(10), rater, common.Hash{}, 0)
 		if err := q.Answer(false, data); q.Verdict != Unknown || err == nil {
 			t.Errorf("%s: verdict %d, %v", name, q.Verdict, err)
 		}
 	}
 	for score, want := range map[uint64]Verdict{200_000: Holds, 199_999: Denied} {
-		q := s.Ask(s.Home(10), rater, common.Hash{})
+		q := s.Ask(s.Home(10), rater, common.Hash{}, 0)
 		if err := q.Answer(true, word(score)); err != nil || q.Verdict != want {
 			t.Errorf("score %d: verdict %d, %v", score, q.Verdict, err)
 		}
@@ -428,7 +442,7 @@ func FuzzParse(f *testing.F) {
 				s.Spent(1, repute.Block{}, []Payment{{Paid: repute.MaxPaid}})
 				continue
 			}
-			q := s.Ask(&s.Homes[0], rater, common.Hash{})
+			q := s.Ask(&s.Homes[0], rater, common.Hash{}, 0)
 			if q.Verdict == Open {
 				_ = q.Next()
 				_ = q.Answer(true, make([]byte, 64))
@@ -442,14 +456,18 @@ func FuzzAnswer(f *testing.F) {
 	p := shipped(f)
 	f.Add("coinbase-account", true, attestation(uid, schema, common.Hash{}))
 	f.Add("human-passport", false, []byte{1, 2, 3, 4})
+	f.Add("ens", true, hashOf(p.Source("ens").Home(1).Contracts["reverse1"].Address).Bytes())
 	f.Fuzz(func(t *testing.T, id string, success bool, data []byte) {
 		s := p.Source(id)
 		if s == nil || len(s.Homes) == 0 {
 			return
 		}
-		q := s.Ask(&s.Homes[0], rater, common.Hash{})
+		q := s.Ask(&s.Homes[0], rater, common.Hash{}, 0)
 		for q.Verdict == Open {
-			_ = q.Next()
+			if to := q.Next().To; !slices.ContainsFunc(slices.Collect(maps.Values(s.Homes[0].Contracts)),
+				func(c Contract) bool { return c.Address == to }) {
+				t.Fatalf("asks %s, which is not declared", to)
+			}
 			if len(data) < 64 && q.step == 0 && s.Read.EAS != nil {
 				_ = q.Answer(true, uid[:])
 				continue

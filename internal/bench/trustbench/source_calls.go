@@ -27,54 +27,76 @@ type SourceCalls struct {
 	Calls  int64  `json:"calls"` // eth_call, each of many calls at once
 }
 
-// sourceCalls reads the source that makes most calls about so many raters, all of whom hold its credential.
+// sourceCalls reads the source of names and the other source that have most steps about so many raters, all of whom hold
+// the credential, and returns the one that makes more calls.
 func sourceCalls(ctx context.Context, p *source.Policy, raters int) (out SourceCalls, err error) {
-	s := &p.Sources[0]
-	for i := range p.Sources {
-		if len(p.Sources[i].Read.Calls) > len(s.Read.Calls) {
-			s = &p.Sources[i]
-		}
-	}
-	chain := s.Homes[0].Chain
-	e := newYesChain(chain)
-	url, stop, err := bench.Serve(chainserver.Serve(e, chainserver.Options{}))
-	if err != nil {
-		return out, err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	n, err := endpoints.New(url, endpoints.Options{})
-	if err != nil {
-		return out, err
-	}
-	pool := endpoints.NewPool([]*endpoints.Node{n}, endpoints.PoolOptions{ChainID: chain})
-	defer pool.Close()
-	reader, err := read.New(p.Multicall, map[uint64]*endpoints.Pool{chain: pool})
-	if err != nil {
-		return out, err
-	}
 	list := make([]common.Address, raters)
 	for i := range list {
 		list[i] = common.BigToAddress(big.NewInt(1<<40 + int64(i)))
 	}
-	found, err := reader.Read(ctx, chain, e.at(), []*source.Source{s}, list, source.Past{})
-	if err == nil && (found[0].Status != source.StatusOK || len(found[0].Credentials) != raters) {
+	for _, names := range []bool{false, true} {
+		var most *source.Source
+		for i := range p.Sources {
+			s := &p.Sources[i]
+			if namesOf(s) == names && (most == nil || len(s.Read.Calls) > len(most.Read.Calls)) {
+				most = s
+			}
+		}
+		calls, err := callsOf(ctx, p, most, list)
+		if err != nil {
+			return out, err
+		}
+		if calls > out.Calls {
+			out = SourceCalls{most.ID, raters, calls}
+		}
+	}
+	return out, nil
+}
+
+// callsOf returns how many calls one reading of a source makes.
+func callsOf(ctx context.Context, p *source.Policy, s *source.Source, raters []common.Address) (calls int64, err error) {
+	home := &s.Homes[0]
+	e := newYesChain(home.Chain)
+	if namesOf(s) {
+		e.register(home, raters)
+	}
+	url, stop, err := bench.Serve(chainserver.Serve(e, chainserver.Options{}))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	n, err := endpoints.New(url, endpoints.Options{})
+	if err != nil {
+		return 0, err
+	}
+	pool := endpoints.NewPool([]*endpoints.Node{n}, endpoints.PoolOptions{ChainID: home.Chain})
+	defer pool.Close()
+	reader, err := read.New(p.Multicall, map[uint64]*endpoints.Pool{home.Chain: pool})
+	if err != nil {
+		return 0, err
+	}
+	found, err := reader.Read(ctx, home.Chain, e.at(), []*source.Source{s}, raters, source.Past{})
+	if err == nil && (found[0].Status != source.StatusOK || len(found[0].Credentials) != len(raters)) {
 		err = fmt.Errorf("source %s is %s with %d credentials: %s", s.ID, found[0].Status, len(found[0].Credentials),
 			found[0].Reason)
 	}
-	return SourceCalls{s.ID, raters, e.calls.Load()}, err
+	return e.calls.Load(), err
 }
 
 // yesChain is a chain of one block on which every contract returns 1 to every call, through
-// Multicall3. It counts calls.
+// Multicall3, unless register has given other answers. It counts calls.
 type yesChain struct {
-	id     uint64
-	header *types.Header
-	calls  atomic.Int64
+	id      uint64
+	header  *types.Header
+	calls   atomic.Int64
+	answers map[string][]byte // by calldata
+	logs    []types.Log
 }
 
 func newYesChain(id uint64) *yesChain {
-	return &yesChain{id: id, header: &types.Header{
-		Number: big.NewInt(1000), Time: 1_750_000_000, Difficulty: new(big.Int), BaseFee: big.NewInt(1),
+	return &yesChain{id: id, answers: map[string][]byte{}, header: &types.Header{
+		Number: big.NewInt(10_000_000), // after the first block of every source
+		Time:   1_750_000_000, Difficulty: new(big.Int), BaseFee: big.NewInt(1),
 		UncleHash: types.EmptyUncleHash, TxHash: types.EmptyTxsHash, ReceiptHash: types.EmptyReceiptsHash}}
 }
 
@@ -90,8 +112,14 @@ func (e *yesChain) Block(chainserver.Ref) (*chainserver.Block, *chainserver.Erro
 }
 
 // Logs implements chainserver.Chain.
-func (e *yesChain) Logs(*chainserver.Query, bool) (any, *chainserver.Error) {
-	return []types.Log{}, nil
+func (e *yesChain) Logs(q *chainserver.Query, _ bool) (any, *chainserver.Error) {
+	out := []types.Log{}
+	for i := range e.logs {
+		if q.Matches(&e.logs[i]) {
+			out = append(out, e.logs[i])
+		}
+	}
+	return out, nil
 }
 
 // Other implements chainserver.Chain.
@@ -117,7 +145,10 @@ func (e *yesChain) call(c *chainserver.Call) (any, *chainserver.Error) {
 	if fail := c.Param(0, &asked); fail != nil {
 		return nil, fail
 	}
-	out, err := chainserver.Aggregate3(asked.Data, func(common.Address, []byte) (bool, []byte) {
+	out, err := chainserver.Aggregate3(asked.Data, func(_ common.Address, data []byte) (bool, []byte) {
+		if known, has := e.answers[string(data)]; has {
+			return true, known
+		}
 		return true, common.BigToHash(common.Big1).Bytes()
 	})
 	if err != nil {

@@ -326,10 +326,48 @@ func TestNumberOfRequestsByLogs(t *testing.T) {
 	}
 }
 
+// heldNames is a source for which any name that an address owns counts.
+func heldNames(t *testing.T) *source.Source {
+	t.Helper()
+	p, err := source.Parse([]byte(`
+version: "1"
+multicall: "0xcA11bde05977b3631167028862bE2a173976CA11"
+classes: {A: &c {weight: 0.1, praise: 1, blame: 1}, B: *c, C: *c}
+all: {praise: 1, blame: 1}
+budget: {agents: 20, days: 90}
+sources:
+  - id: names
+    version: 1
+    name: Name
+    issuer: the test
+    meaning: owns a name
+    class: C
+    weight: 0.1
+    maturityDays: 365
+    bounds: {praise: 1, blame: 0.5}
+    homes: [{chain: 8453, contracts: {registrar: {address: "0x03c4738ee98ae44591e1a4a4f3cab6641d95dd9a"}}}]
+    read:
+      calls: [{contract: registrar, function: balanceOf(address) returns (uint256 names), arguments: [rater],
+        holds: [{value: names, notZero: true}]}]
+      events:
+        - &gained
+          contract: registrar
+          event: Transfer(address indexed from, address indexed to, uint256 indexed tokenId)
+          rater: to
+          person: tokenId
+          means: issued
+        - {<<: *gained, rater: from, means: revoked}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Source("names")
+}
+
 // The logs of a contract that are read for many raters say the same as those that are read for few.
 func TestManyRatersFindTheSame(t *testing.T) {
 	t.Parallel()
-	s := shipped(t).Source("basename")
+	s := heldNames(t)
 	w := newWorld(t, 8453)
 	registrar := s.Home(8453).Contracts["registrar"].Address
 	w.put(registrar, map[string]func(common.Hash) (bool, []byte){

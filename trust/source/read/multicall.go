@@ -49,11 +49,11 @@ func newMulticall(address common.Address) (*multicall, error) {
 }
 
 const (
-	// callsAtOnce is how many calls go in one. Nodes allow 50 million gas, and reading an attestation takes some 20,000.
-	// With it three calls for each of 10,000 raters are 18.
-	callsAtOnce = 1_700
-	// callsAtLeast is how few calls go in one for all that follow, where more were refused.
-	callsAtLeast = 200
+	// gasAtOnce is how much gas the calls of one request take by their declarations. Nodes allow 50 million. Reading an
+	// attestation takes some 20,000, so that three calls for each of 10,000 raters are 18 requests.
+	gasAtOnce = 34_000_000
+	// gasAtLeast is the gas of a request for all that follow, where larger ones were refused.
+	gasAtLeast = 4_000_000
 	// maxRefused is how often an endpoint may refuse so many calls before it is not asked any more.
 	maxRefused = 24
 )
@@ -63,7 +63,7 @@ type exchange struct {
 	*multicall
 	node    *node.Node
 	at      repute.Block
-	size    int
+	gas     uint64 // of one request
 	refused int
 	any     bool  // it answered once
 	last    error // the last refusal
@@ -71,10 +71,10 @@ type exchange struct {
 
 // ask makes all calls.
 func (m *multicall) ask(ctx context.Context, n *node.Node, at repute.Block, queries []source.Query) ([]answer, error) {
-	e := &exchange{multicall: m, node: n, at: at, size: callsAtOnce}
+	e := &exchange{multicall: m, node: n, at: at, gas: gasAtOnce}
 	out := make([]answer, 0, len(queries))
 	for len(queries) > 0 {
-		part := queries[:min(e.size, len(queries))]
+		part := e.portion(queries)
 		got, err := e.some(ctx, part)
 		if err != nil {
 			return nil, err
@@ -85,6 +85,17 @@ func (m *multicall) ask(ctx context.Context, n *node.Node, at repute.Block, quer
 		return nil, e.last
 	}
 	return out, nil
+}
+
+// portion returns the first queries that one request has the gas for, at least one.
+func (e *exchange) portion(queries []source.Query) []source.Query {
+	var gas uint64
+	for i, q := range queries {
+		if gas += q.Gas; gas > e.gas && i > 0 {
+			return queries[:i]
+		}
+	}
+	return queries
 }
 
 // some makes calls in one, or in halves where the endpoint refuses so many. A single call that is refused has no
@@ -107,7 +118,11 @@ func (e *exchange) some(ctx context.Context, queries []source.Query) ([]answer, 
 		return []answer{{}}, nil
 	}
 	half := (len(queries) + 1) / 2
-	e.size = min(e.size, max(half, callsAtLeast))
+	var gas uint64
+	for _, q := range queries[:half] {
+		gas += q.Gas
+	}
+	e.gas = min(e.gas, max(gas, gasAtLeast))
 	first, err := e.some(ctx, queries[:half])
 	if err != nil {
 		return nil, err

@@ -110,6 +110,9 @@ func (r *Reader) open(ctx context.Context, chain uint64, at repute.Block) *sessi
 	return s
 }
 
+// now returns the time of the session's block in Unix seconds.
+func (s *session) now() uint64 { return uint64(max(0, s.at.Time.Unix())) }
+
 // ready places the session's block.
 func (s *session) ready(ctx context.Context) error {
 	if s.err == nil && !s.placed {
@@ -149,7 +152,7 @@ func (j *job) run(ctx context.Context) source.Reading {
 	}
 	err := j.read(ctx, before)
 	at := j.session.at
-	j.out.Block, j.out.Hash, j.out.Time = at.Number, at.Hash, uint64(max(0, at.Time.Unix()))
+	j.out.Block, j.out.Hash, j.out.Time = at.Number, at.Hash, j.session.now()
 	if at.Time.IsZero() { // it was not found: the credentials of before are as old as the epoch makes them
 		j.out.Time = uint64(max(0, j.session.end.Unix()))
 	}
@@ -259,7 +262,7 @@ func (j *job) miss(rater common.Address, why error) {
 func (j *job) begin(ctx context.Context) error {
 	if !j.source.ByLogs() {
 		for _, a := range j.raters {
-			j.asked = append(j.asked, j.source.Ask(j.home, a, common.Hash{}))
+			j.asked = append(j.asked, j.source.Ask(j.home, a, common.Hash{}, j.session.now()))
 		}
 		return nil
 	}
@@ -269,7 +272,7 @@ func (j *job) begin(ctx context.Context) error {
 	}
 	for _, a := range j.raters {
 		if t, has := tenures[a]; has {
-			j.asked = append(j.asked, j.source.Ask(j.home, a, t.Subject))
+			j.asked = append(j.asked, j.source.Ask(j.home, a, t.Subject, j.session.now()))
 		}
 	}
 	return nil
@@ -293,7 +296,7 @@ func (j *job) date(ctx context.Context) error {
 		}
 	}
 	for _, q := range j.asked {
-		c := q.Credential(at.Number, at.Hash, uint64(max(0, at.Time.Unix())))
+		c := q.Credential(at.Number, at.Hash, j.session.now())
 		if j.source.ByEvents() {
 			t, has := tenures[q.Rater]
 			if !has {

@@ -110,6 +110,7 @@ type chain struct {
 	t        *testing.T
 	d        *devnet.Devnet
 	from     devnet.Account
+	text     string // of the policy
 	policy   *source.Policy
 	reader   *read.Reader
 	schema   common.Hash
@@ -134,9 +135,10 @@ func start(t *testing.T) *chain {
 	c.token = c.create(&fixtures.BoundTokenMetaData, nil)
 	c.names = c.create(&fixtures.NamesMetaData, nil)
 	c.schema = crypto.Keccak256Hash([]byte("bool member"), c.registry[:], []byte{1})
-	c.policy, err = source.Parse([]byte(strings.NewReplacer("$multicall", multicall.Hex(), "$registry", c.registry.Hex(),
+	c.text = strings.NewReplacer("$multicall", multicall.Hex(), "$registry", c.registry.Hex(),
 		"$attester", c.from.Address.Hex(), "$schema", c.schema.Hex(), "$book", c.book.Hex(), "$token", c.token.Hex(), "$names",
-		c.names.Hex()).Replace(policyText)))
+		c.names.Hex()).Replace(policyText)
+	c.policy, err = source.Parse([]byte(c.text))
 	ok(t, err)
 	n, err := node.New(d.RPCURL(), node.Options{})
 	ok(t, err)
