@@ -72,7 +72,8 @@ func (c *Context) mayPay(q *outbound.PaidRequest) (*url.URL, error) {
 	case c.phase != repute.PhaseExecute:
 		return nil, transaction.Refuse("phase", "answers are paid for in Execute alone, not in %s", c.phase)
 	case c.w.e.o.Payer == nil:
-		return nil, &repute.MissingError{What: "payer", Why: "is not configured: agents that pay need a key in orchestrator.wallets"}
+		return nil, &repute.MissingError{What: "payer",
+			Why: "is not configured: agents that pay need a key in orchestrator.wallets"}
 	case !c.w.e.o.Policy().Spending().Allowed():
 		return nil, transaction.Refuse("payments", "the policy lets no agent pay for answers (payments)")
 	}
