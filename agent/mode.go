@@ -64,18 +64,17 @@ func (g *gate) refusal() (p *Problem, full bool) {
 // enter admits a request, which MUST leave, in the order in which they come.
 func (g *gate) enter(ctx context.Context) (Mode, *Problem) {
 	g.mu.Lock()
-	mode, p, turn := g.mode, (*Problem)(nil), make(chan *Problem, 1)
-	full := false
-	switch p, full = g.refusal(); {
+	mode, turn := g.mode, make(chan *Problem, 1)
+	p, full := g.refusal()
+	waits := full && g.patience > 0 && len(g.waiting) < room*g.most
+	switch {
 	case p == nil:
 		g.inside++
-	case full && g.patience > 0 && len(g.waiting) < room*g.most:
+	case waits:
 		g.waiting = append(g.waiting, turn)
-	default:
-		full = false
 	}
 	g.mu.Unlock()
-	if p == nil || !full {
+	if !waits {
 		return mode, p
 	}
 	timer := time.NewTimer(g.patience)

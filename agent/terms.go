@@ -59,7 +59,8 @@ func termsOf(row *agentdb.Payment) (t terms, err error) {
 
 // paid is the price of a request that is paid on these terms.
 func (t *terms) paid(s agentdb.Settlement) paid {
-	out := paid{amount: t.Amount.Big(), decimals: t.Decimals, currency: t.Currency, asset: t.Asset.Hex(), network: t.Network}
+	out := paid{amount: t.Amount.Big(), decimals: t.Decimals, currency: t.Currency, asset: t.Asset.Hex(),
+		network: t.Network}
 	if s == agentdb.NoSettlement {
 		out.asset = t.Currency
 	}

@@ -112,7 +112,8 @@ func (w *work) decide(ctx context.Context) error {
 		return err
 	}
 	d := r.o.Governor.Decide(ctx, Question{Service: w.service, Client: w.client, Caller: w.request.Caller,
-		Paid: w.service.Price != nil && (w.request.Payment != nil || w.request.Promise != nil) || w.known != nil, Time: w.began})
+		Paid: w.service.Price != nil && (w.request.Payment != nil || w.request.Promise != nil) || w.known != nil,
+		Time: w.began})
 	if w.known != nil && w.known.Settlement == agentdb.X402 { // a policy can change while a payer waits
 		d.Allow, d.Limited = true, false
 	}

@@ -19,8 +19,8 @@ import (
 	"repute/x402"
 )
 
-// away is a handler's error while it cannot be reached.
-var away = fmt.Errorf("no route: %w", repute.ErrUnavailable)
+// errAway is a handler's error while it cannot be reached.
+var errAway = fmt.Errorf("no route: %w", repute.ErrUnavailable)
 
 // fails changes what a handler answers.
 func (e *echo) fails(err error) {
@@ -53,7 +53,7 @@ func TestTermsHold(t *testing.T) {
 		before, after, had := serve(w.price()), serve(price), w.paid(t)
 		done, begun := header(t, w.Pay(t, w.Requirements(10))), header(t, w.Pay(t, w.Requirements(10)))
 		first := before.send(t, "echo", hello, done)
-		h.fails(away)
+		h.fails(errAway)
 		if got := before.send(t, "echo", hello, begun); got.status != http.StatusServiceUnavailable {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
@@ -95,7 +95,7 @@ func TestOwedInAllModes(t *testing.T) {
 		}
 		charged := header(t, w.Pay(t, w.Requirements(10)))
 		if m == agent.Shutdown {
-			h.fails(away)
+			h.fails(errAway)
 			s.send(t, "echo", hello, charged) // the money moves, the handler cannot be reached
 			h.fails(nil)
 		}
