@@ -125,12 +125,12 @@ func (x *crowdChainBench) fill(ctx context.Context) error {
 				i / @last, case when i % 10 = 0 then 25 else 95 end, 0, (select min(id) from tags), (select max(id) from tags),
 				(select max(id) from uris), '', ''
 			from (select i, floor(power(random(), 2) * (@ratings / 10))::bigint as token,
-				floor(random() * (@ratings / 10))::bigint as client from generate_series(0::bigint, @ratings - @large - 1) i) g`,
+				floor(random() * (@ratings / 10))::bigint as client from generate_series(0::bigint, @ratings::bigint - @large::bigint - 1) i) g`,
 		`insert into feedback (chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id,
 			endpoint, hash)
 			select @chain, @ratings / 10, ` + fmt.Sprintf(party, "i") + `, 1, 1 + i % @last, 1000000 + i / @last, 90, 0,
 				(select min(id) from tags), (select max(id) from tags), (select max(id) from uris), '', ''
-			from generate_series(0::bigint, @large - 1) i`,
+			from generate_series(0::bigint, @large::bigint - 1) i`,
 		`alter table feedback add primary key (chain_id, token_id, client, idx)`,
 		`update agents a set feedback = n from (select token_id, count(*) n from feedback group by 1) f
 			where f.token_id = a.token_id`,

@@ -25,7 +25,7 @@ func TestReaderSharesTheEnginesGraph(t *testing.T) {
 		ok(t, err)
 		want, err := alone.Explain(t.Context(), id, repute.At{Finality: repute.Latest}, nil)
 		ok(t, err)
-		if !reflect.DeepEqual(got, want) || got.Score.Run == 0 {
+		if !reflect.DeepEqual(got.Breakdown, want.Breakdown) || got.Score.Run == 0 { // the lag of views grows
 			t.Errorf("agent %d: %+v, want %+v", i, got, want)
 		}
 	}
