@@ -139,16 +139,23 @@ func sentence(text string) string {
 	return string(unicode.ToUpper(r)) + text[size:]
 }
 
-// clean returns the first bytes of a text as valid UTF-8, normalized and with single spaces.
+// clean returns the first bytes of a text as valid UTF-8, normalized and with single spaces. The
+// text is cut before it is read, and once more because some characters have long normal forms.
 func clean(text string, bytes int) string {
-	if len(text) > bytes {
-		for bytes > 0 && !utf8.RuneStart(text[bytes]) {
-			bytes--
-		}
-		text = text[:bytes]
-	}
-	text = norm.NFKC.String(strings.ToValidUTF8(text, " "))
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+	text = norm.NFKC.String(strings.ToValidUTF8(head(text, bytes), " "))
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	}), " ")
+	return strings.TrimSuffix(head(text, bytes), " ")
+}
+
+// head returns at most the first bytes of a text, without a partial character at the end.
+func head(text string, bytes int) string {
+	if len(text) <= bytes {
+		return text
+	}
+	for bytes > 0 && !utf8.RuneStart(text[bytes]) {
+		bytes--
+	}
+	return text[:bytes]
 }

@@ -75,8 +75,8 @@ func (v *Vector) UnmarshalBinary(b []byte) error {
 	if len(b) < 2 || b[0] != form || b[1] == 0 || len(b) < 2+int(b[1])+4+1 {
 		return repute.Invalid("vector", "is not a stored vector", "compute it again")
 	}
-	model, rest := string(b[2:2+b[1]]), b[2+int(b[1]):]
-	read := Vector{Model: model, Scale: math.Float32frombits(binary.LittleEndian.Uint32(rest))}
+	model, rest := b[2:2+int(b[1])], b[2+int(b[1]):]
+	read := Vector{Model: string(model), Scale: math.Float32frombits(binary.LittleEndian.Uint32(rest))}
 	if rest = rest[4:]; len(rest) > maxDim {
 		return repute.Invalid("vector", fmt.Sprintf("has %d dimensions", len(rest)), "1 to 4096 are allowed")
 	}

@@ -30,7 +30,6 @@ func spaced(name string) string {
 			r = ' '
 		case unicode.IsUpper(r) && unicode.IsLower(before):
 			b.WriteByte(' ')
-			r = unicode.ToLower(r)
 		}
 		if r != ' ' || before != ' ' {
 			b.WriteRune(r)
@@ -67,7 +66,7 @@ var suffixes = []struct {
 var endings = []struct {
 	end   string
 	least int
-}{{"ations", 4}, {"ation", 4}, {"ings", 3}, {"ing", 3}, {"ment", 4}, {"ion", 4}, {"ed", 3}, {"er", 4}, {"e", 3}}
+}{{"ings", 3}, {"ing", 3}, {"ment", 3}, {"ion", 4}, {"ed", 3}, {"er", 4}, {"e", 3}}
 
 // stem returns a word without the ending of its plural, tense or noun. Different words may get the
 // same stem; the two forms of one word get the same in most cases.
@@ -83,6 +82,9 @@ func stem(word string) string {
 			word = rest
 			break
 		}
+	}
+	if rest, ok := strings.CutSuffix(word, "at"); ok && len(rest) > 4 {
+		word = rest // "reservation", "reserve"
 	}
 	if n := len(word); n > 3 && word[n-1] == word[n-2] && word[n-1] < 0x80 && word[n-1] != 's' && word[n-1] != 'l' {
 		word = word[:n-1] // "shipped", "shipping"
