@@ -5,8 +5,13 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/ethereum/go-ethereum/common/lru"
+
 	"repute"
 )
+
+// maxQueries is how many vectors of queries are kept: with 512 dimensions about one megabyte.
+const maxQueries = 1024
 
 // Entry is what an Index keeps of an item.
 type Entry struct {
@@ -25,6 +30,7 @@ type entry struct {
 // item whole or not at all, and waits only while an item is put or removed.
 type Index struct {
 	embedder Embedder
+	queries  *lru.Cache[string, Vector] // by text, for queries that are repeated
 
 	mu      sync.RWMutex // guards all below
 	slots   map[string]int32
@@ -39,8 +45,8 @@ func New(e Embedder) (*Index, error) {
 	if dim := e.Dim(); dim < 1 || dim > maxDim {
 		return nil, repute.Invalid("embedder", fmt.Sprintf("has %d dimensions", dim), "1 to 4096 are allowed")
 	}
-	return &Index{embedder: e, slots: make(map[string]int32), rows: rows{dim: e.Dim()},
-		lexicon: lexicon{terms: make(map[string]*term)}}, nil
+	return &Index{embedder: e, queries: lru.NewCache[string, Vector](maxQueries), slots: make(map[string]int32),
+		rows: rows{dim: e.Dim()}, lexicon: lexicon{terms: make(map[string]*term)}}, nil
 }
 
 // Len returns the number of items.

@@ -183,6 +183,47 @@ func TestBrokenEmbedder(t *testing.T) {
 	}
 }
 
+// counting is an embedder that counts texts, and fails on demand.
+type counting struct {
+	letters
+	texts int
+	err   error
+}
+
+func (c *counting) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	c.texts += len(texts)
+	return c.letters.Embed(ctx, texts)
+}
+
+// TestQueriesAreKept embeds a query once, and again only after it failed or was long ago.
+func TestQueriesAreKept(t *testing.T) {
+	embedder := &counting{err: errors.New("down")}
+	index, err := intent.New(embedder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := index.Search(t.Context(), intent.Query{Text: "pay"}); !errors.Is(err, embedder.err) {
+		t.Fatal(err)
+	}
+	embedder.err = nil
+	for range 3 {
+		search(t, index, intent.Query{Text: " pay "})
+	}
+	if embedder.texts != 1 {
+		t.Errorf("embedded %d times", embedder.texts)
+	}
+	for i := range 1024 {
+		search(t, index, intent.Query{Text: fmt.Sprint("pay ", i)})
+	}
+	search(t, index, intent.Query{Text: "pay"})
+	if embedder.texts != 1+1024+1 {
+		t.Errorf("embedded %d times", embedder.texts)
+	}
+}
+
 // TestHistory checks that an index does not depend on what it held before: after any changes it
 // answers as a new one with the same items.
 func TestHistory(t *testing.T) {

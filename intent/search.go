@@ -54,12 +54,25 @@ func (x *Index) Search(ctx context.Context, q Query) (Result, error) {
 	if q.Limit < 0 || q.Limit > maxLimit {
 		return Result{}, repute.Invalid("limit", fmt.Sprintf("is %d", q.Limit), fmt.Sprintf("0 to %d are allowed", maxLimit))
 	}
-	vectors, err := embed(ctx, x.embedder, []string{sentence(text)})
+	vector, err := x.vector(ctx, sentence(text))
 	if err != nil {
 		return Result{}, err
 	}
 	limit := cmp.Or(q.Limit, defaultLimit)
-	return newResult(x.matches(vectors[0], stems(text), max(limit, 2), q.Filter), limit), nil
+	return newResult(x.matches(vector, stems(text), max(limit, 2), q.Filter), limit), nil
+}
+
+// vector returns the vector of a query, which is only computed if it is not among the last ones.
+func (x *Index) vector(ctx context.Context, text string) (Vector, error) {
+	if v, ok := x.queries.Get(text); ok {
+		return v, nil
+	}
+	vectors, err := embed(ctx, x.embedder, []string{text})
+	if err != nil {
+		return Vector{}, err
+	}
+	x.queries.Add(text, vectors[0])
+	return vectors[0], nil
 }
 
 // newResult returns matches with the decision whether the first one is sure.
