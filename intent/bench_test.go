@@ -27,7 +27,8 @@ func many(t testing.TB, n int) *intent.Index {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.1, 1, 20_000)
 	for i := range n {
-		item := intent.Item{ID: fmt.Sprint(i), Kind: intent.KindTool, Name: fmt.Sprintf("w%d_w%d", zipf.Uint64(), zipf.Uint64())}
+		item := intent.Item{ID: fmt.Sprint(i), Kind: intent.KindTool,
+			Name: fmt.Sprintf("w%d_w%d", zipf.Uint64(), zipf.Uint64())}
 		for range 15 {
 			item.Description += fmt.Sprintf("w%d ", zipf.Uint64())
 		}

@@ -104,7 +104,8 @@ func TestReplaceAndRemove(t *testing.T) {
 
 // TestSureNeedsMargin has two items with equal scores, ordered by ID, and then one alone.
 func TestSureNeedsMargin(t *testing.T) {
-	index := lettersIndex(t, intent.Item{ID: "b", Name: "pay"}, intent.Item{ID: "a", Name: "pay"}, intent.Item{ID: "c", Name: "xxx"})
+	index := lettersIndex(t, intent.Item{ID: "b", Name: "pay"}, intent.Item{ID: "a", Name: "pay"},
+		intent.Item{ID: "c", Name: "xxx"})
 	r := search(t, index, intent.Query{Text: "pay"})
 	if !slices.Equal(ids(r), []string{"a", "b", "c"}) || r.Margin != 0 || r.Sure {
 		t.Errorf("%+v", r)
@@ -126,7 +127,7 @@ func TestRefusals(t *testing.T) {
 	}
 	good := vectors[0][0]
 	change := func(f func(*intent.Vector)) []intent.Vector { v := good; f(&v); return []intent.Vector{v} }
-	item := intent.Item{ID: "1", Name: "a"}
+	item, nan := intent.Item{ID: "1", Name: "a"}, float32(math.NaN())
 	for name, c := range map[string]struct {
 		err  error
 		kind error
@@ -137,7 +138,7 @@ func TestRefusals(t *testing.T) {
 		"many vectors": {index.Put(item, slices.Repeat(vectors[0], 10)), repute.ErrInvalid},
 		"other model":  {index.Put(item, change(func(v *intent.Vector) { v.Model = "other" })), repute.ErrConflict},
 		"other length": {index.Put(item, change(func(v *intent.Vector) { v.Scale *= 2 })), repute.ErrInvalid},
-		"NaN length":   {index.Put(item, change(func(v *intent.Vector) { v.Scale = float32(math.NaN()) })), repute.ErrInvalid},
+		"NaN length":   {index.Put(item, change(func(v *intent.Vector) { v.Scale = nan })), repute.ErrInvalid},
 		"other dim":    {index.Put(item, change(func(v *intent.Vector) { v.Values = v.Values[:5] })), repute.ErrInvalid},
 	} {
 		if !errors.Is(c.err, c.kind) {
@@ -167,14 +168,16 @@ func TestBrokenEmbedder(t *testing.T) {
 	nan := make([]float32, 26)
 	nan[3] = float32(math.NaN())
 	down := errors.New("down")
-	for name, b := range map[string]broken{"none": {}, "two": {vectors: [][]float32{make([]float32, 26), make([]float32, 26)}},
+	for name, b := range map[string]broken{"none": {},
+		"two":   {vectors: [][]float32{make([]float32, 26), make([]float32, 26)}},
 		"short": {vectors: [][]float32{make([]float32, 25)}}, "NaN": {vectors: [][]float32{nan}}, "down": {err: down}} {
 		index, err := intent.New(b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := index.Add(t.Context(), intent.Item{ID: "1", Name: "a"}); err == nil || !strings.Contains(err.Error(), "letters") ||
-			errors.Is(err, down) != (b.err != nil) || index.Len() != 0 {
+		err = index.Add(t.Context(), intent.Item{ID: "1", Name: "a"})
+		if err == nil || !strings.Contains(err.Error(), "letters") || errors.Is(err, down) != (b.err != nil) ||
+			index.Len() != 0 {
 			t.Errorf("%s: add: %v, %d items", name, err, index.Len())
 		}
 		if _, err := index.Search(t.Context(), intent.Query{Text: "a"}); err == nil {
@@ -229,7 +232,9 @@ func TestQueriesAreKept(t *testing.T) {
 func TestHistory(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		word := rapid.StringMatching(`[a-f]{1,3}`)
-		text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(word, 0, 6).Draw(t, "words"), " ") })
+		text := rapid.Custom(func(t *rapid.T) string {
+			return strings.Join(rapid.SliceOfN(word, 0, 6).Draw(t, "words"), " ")
+		})
 		index, items := lettersIndex(t), map[string]intent.Item{}
 		for range rapid.IntRange(0, 30).Draw(rt, "changes") {
 			id := fmt.Sprint(rapid.IntRange(0, 12).Draw(rt, "id"))

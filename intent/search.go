@@ -39,7 +39,7 @@ type Match struct {
 // Result has the best matches, best first.
 type Result struct {
 	Matches []Match
-	Margin  float64 // score of the first match minus that of the next item, 0 to it without a next one
+	Margin  float64 // score of the first match minus that of the next item; its score if there is no next item
 	// Sure reports whether the first match reached SureScore and SureMargin. Otherwise the caller
 	// MUST ask which match is meant, or whether any is.
 	Sure bool

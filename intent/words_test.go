@@ -12,7 +12,8 @@ import (
 func TestSpaced(t *testing.T) {
 	for name, want := range map[string]string{
 		"book_flight": "book flight", "getWeatherForecast": "get Weather Forecast", "Weather Forecast": "Weather Forecast",
-		"shop.order/return-item": "shop order return item", "__x__": "x", "parseJSON": "parse JSON", "": "", "ÄrzteSuche": "Ärzte Suche",
+		"shop.order/return-item": "shop order return item", "__x__": "x", "parseJSON": "parse JSON", "": "",
+		"ÄrzteSuche": "Ärzte Suche",
 	} {
 		if got := spaced(name); got != want {
 			t.Errorf("%q became %q instead of %q", name, got, want)
@@ -24,7 +25,8 @@ func TestSpaced(t *testing.T) {
 func TestStems(t *testing.T) {
 	for _, same := range []string{
 		"book books booked booking", "translate translates translated translating translation translations",
-		"currency currencies", "reservation reserve reserved", "creation create created", "shipping shipped ship ships", "summary summaries", "watch watches watching",
+		"currency currencies", "reservation reserve reserved", "creation create created",
+		"shipping shipped ship ships", "summary summaries", "watch watches watching",
 		"box boxes", "class classes", "payment pay pays", "status", "reviewer review reviews", "process processing",
 	} {
 		words := strings.Fields(same)
@@ -34,7 +36,8 @@ func TestStems(t *testing.T) {
 			}
 		}
 	}
-	for _, pair := range [][2]string{{"order", "ordain"}, {"bus", "bu"}, {"format", "form"}, {"stake", "steak"}, {"ring", "r"}} {
+	for _, pair := range [][2]string{{"order", "ordain"}, {"bus", "bu"}, {"format", "form"}, {"stake", "steak"},
+		{"ring", "r"}} {
 		if stem(pair[0]) == stem(pair[1]) {
 			t.Errorf("%s and %s have the stem %q", pair[0], pair[1], stem(pair[0]))
 		}

@@ -168,7 +168,8 @@ func TestEndless(t *testing.T) {
 		z.Close()
 	}
 	for name, h := range map[string]http.HandlerFunc{"plain": plain, "compressed": compressed} {
-		if _, err := serve(t, h).Embed(t.Context(), []string{"a"}); err == nil || !strings.Contains(err.Error(), "larger than") {
+		_, err := serve(t, h).Embed(t.Context(), []string{"a"})
+		if err == nil || !strings.Contains(err.Error(), "larger than") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -188,7 +189,8 @@ func TestHang(t *testing.T) {
 			}))
 			defer server.Close()
 			defer close(done)
-			e, err := openai.New(server.Client(), openai.Config{URL: server.URL, Model: "m", Dim: 3, Timeout: 50 * time.Millisecond})
+			e, err := openai.New(server.Client(), openai.Config{URL: server.URL, Model: "m", Dim: 3,
+				Timeout: 50 * time.Millisecond})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,7 +199,8 @@ func TestHang(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if _, err := e.Embed(ctx, []string{"a"}); !errors.Is(err, context.Canceled) || errors.Is(err, repute.ErrUnavailable) {
+			_, err = e.Embed(ctx, []string{"a"})
+			if !errors.Is(err, context.Canceled) || errors.Is(err, repute.ErrUnavailable) {
 				t.Errorf("after the caller gave up: %v", err)
 			}
 		})
@@ -234,7 +237,8 @@ func TestConfig(t *testing.T) {
 	} {
 		c := good
 		change(&c)
-		if _, err := openai.New(http.DefaultClient, c); !errors.Is(err, repute.ErrInvalid) || strings.Contains(err.Error(), "secret") {
+		_, err := openai.New(http.DefaultClient, c)
+		if !errors.Is(err, repute.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

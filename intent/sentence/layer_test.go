@@ -127,7 +127,8 @@ func TestHuge(t *testing.T) {
 
 // FuzzEmbed splits any text, and embeds its first pieces: more would only take longer.
 func FuzzEmbed(f *testing.F) {
-	for _, text := range []string{"", "pay", "\x00", "a\xed\xa0\x80", "a" + strings.Repeat("\u0301", 300), "日本語", "\U0001F600"} {
+	for _, text := range []string{"", "pay", "\x00", "a\xed\xa0\x80", "a" + strings.Repeat("\u0301", 300),
+		"日本語", "\U0001F600"} {
 		f.Add(text)
 	}
 	e := encoder(f)
