@@ -98,6 +98,7 @@ func client() *sdk.Client {
 type MCPEndpoint struct {
 	URL       string
 	Client    *http.Client // decides what may be reached; see Doer
+	Header    http.Header  // added to each request, such as a token
 	MaxAnswer int64        // DefaultMaxAnswer when 0
 }
 
@@ -105,7 +106,7 @@ type MCPEndpoint struct {
 func (e *MCPEndpoint) Session(ctx context.Context) (*sdk.ClientSession, func(), error) {
 	bounded := *e.Client
 	bounded.Transport = &boundedTransport{cmp.Or(e.Client.Transport, http.DefaultTransport),
-		2 * cmp.Or(e.MaxAnswer, DefaultMaxAnswer)}
+		2 * cmp.Or(e.MaxAnswer, DefaultMaxAnswer), e.Header}
 	session, err := client().Connect(ctx, &sdk.StreamableClientTransport{Endpoint: e.URL, HTTPClient: &bounded,
 		DisableStandaloneSSE: true, MaxRetries: -1}, nil)
 	if err != nil {
@@ -114,14 +115,21 @@ func (e *MCPEndpoint) Session(ctx context.Context) (*sdk.ClientSession, func(), 
 	return session, func() { _ = session.Close() }, nil // the call has ended
 }
 
-// boundedTransport ends answers that are too long.
+// boundedTransport ends answers that are too long, and adds headers to requests.
 type boundedTransport struct {
-	next http.RoundTripper
-	most int64
+	next   http.RoundTripper
+	most   int64
+	header http.Header
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if len(t.header) > 0 {
+		req = req.Clone(req.Context()) // a RoundTripper MUST NOT change its request
+		for name, values := range t.header {
+			req.Header[http.CanonicalHeaderKey(name)] = values
+		}
+	}
 	resp, err := t.next.RoundTrip(req)
 	if err == nil {
 		resp.Body = &boundedBody{ReadCloser: resp.Body, left: t.most}
@@ -149,6 +157,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 type MCPProgram struct {
 	Path string
 	Args []string
+	Dir  string   // working directory; that of this process when empty
 	Env  []string // the whole environment
 
 	mu      sync.Mutex
@@ -163,7 +172,7 @@ func (p *MCPProgram) Session(ctx context.Context) (*sdk.ClientSession, func(), e
 		return p.session, func() {}, nil
 	}
 	cmd := exec.Command(p.Path, p.Args...) // it outlives the call that starts it
-	cmd.Env = append([]string{}, p.Env...)
+	cmd.Dir, cmd.Env = p.Dir, append([]string{}, p.Env...)
 	session, err := client().Connect(ctx, &sdk.CommandTransport{Command: cmd}, nil)
 	if err != nil {
 		return nil, nil, err

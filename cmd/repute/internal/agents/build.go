@@ -52,6 +52,7 @@ type builder struct {
 	payment x402.Facilitator
 	local   func(uint64) bool // chains on which payments can be settled
 	handler http.Handler
+	servers map[string]*handler.MCPProgram // by command, so that capabilities share one
 	out     *process
 	closers []func()
 }
@@ -262,8 +263,11 @@ func (b *builder) services(ctx context.Context) (out []*agent.Service, err error
 	}
 	for i := range b.config.Capabilities {
 		c := &b.config.Capabilities[i]
-		s := &agent.Service{Handler: b.work(&c.Handler), Repeatable: c.Repeatable}
+		s := &agent.Service{Repeatable: c.Repeatable}
 		if s.Capability, err = capability.New(c.Definition); err != nil {
+			return nil, err
+		}
+		if s.Handler, err = b.work(c); err != nil {
 			return nil, err
 		}
 		d := s.Definition()
@@ -280,19 +284,6 @@ func (b *builder) accounts(settlers map[string]common.Address) {
 	if c, ok := b.payment.(*x402.Confirmed); ok {
 		c.Verifier.Accounts = func(id uint64) []common.Address { return []common.Address{settlers[x402.Network(id)]} }
 	}
-}
-
-// work is the handler of a capability. The operator's own servers may be private.
-func (b *builder) work(h *agentconfig.Handler) agent.Handler {
-	if h.HTTP != "" {
-		return &handler.HTTP{URL: h.HTTP, Log: b.log, Client: &http.Client{
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	}
-	env := []string{}
-	for name, value := range h.Env {
-		env = append(env, name+"="+value)
-	}
-	return &handler.Exec{Path: h.Exec[0], Args: h.Exec[1:], Dir: h.Dir, Env: env, Log: b.log, Wall: capability.MaxTimeout}
 }
 
 // policyEvery is how often the policy is read again.
