@@ -140,3 +140,45 @@ func TestTakeFree(t *testing.T) {
 		t.Errorf("%d taken; %v %v", taken.Load(), other, err)
 	}
 }
+
+// TestChainEvents: an event of the chain is stored once, however many processes see it, and again from
+// another block; how far they were followed is what was stored last.
+func TestChainEvents(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	ctx := t.Context()
+	if n, err := agentdb.Watched(ctx, db, "a"); n != 0 || err != nil {
+		t.Errorf("%d %v", n, err)
+	}
+	e := agentdb.ChainEvent{Agent: "a", Name: "NewFeedback", Block: 7, BlockHash: common.Hash{7}, Index: 3,
+		Transaction: common.Hash{9}}
+	var added atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if new, err := agentdb.AddChainEvent(ctx, db, e); err != nil {
+				t.Error(err)
+			} else if new {
+				added.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if added.Load() != 1 {
+		t.Errorf("stored %d times", added.Load())
+	}
+	for _, change := range []func(*agentdb.ChainEvent){func(e *agentdb.ChainEvent) { e.Index++ },
+		func(e *agentdb.ChainEvent) { e.BlockHash = common.Hash{8} }, func(e *agentdb.ChainEvent) { e.Agent = "b" }} {
+		other := e
+		change(&other)
+		if new, err := agentdb.AddChainEvent(ctx, db, other); !new || err != nil {
+			t.Errorf("%+v is not stored: %v", other, err)
+		}
+	}
+	for _, block := range []uint64{8, 1 << 40} {
+		ok(t, agentdb.AddWatched(ctx, db, "a", block))
+		if n, err := agentdb.Watched(ctx, db, "a"); n != block || err != nil {
+			t.Errorf("%d %v", n, err)
+		}
+	}
+}
