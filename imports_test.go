@@ -172,7 +172,7 @@ var allowed = map[string][]string{
 	"cmd/repute": {"*"},
 	"cmd/repute/internal/agents": {".", "agent", "agent/a2aserver", "agent/capability", "agent/compliance", "agent/config", "agent/governance", "agent/handler",
 		"agent/registry", "agent/reputation", "agent/remoteserver", "agent/serve", "agent/signed", "agent/toolserver", "cmd/repute/internal/cli",
-		"cmd/repute/internal/config", "contracts", "orchestrator/settlement", "orchestrator/wallet",
+		"cmd/repute/internal/config", "contracts", "internal/tracing", "orchestrator/settlement", "orchestrator/wallet",
 		"orchestrator/wallet/keys", "resolver", "store", "store/agentdb", "x402"},
 	"cmd/repute/internal/config": {".", "contracts", "indexer", "indexer/node", "indexer/payments", "internal/httpapi",
 		"internal/pg", "orchestrator", "orchestrator/agents", "orchestrator/control", "orchestrator/policyfile",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"go.opentelemetry.io/otel/trace"
 
 	"repute/agent/signed"
 	"repute/store/agentdb"
@@ -77,8 +78,9 @@ func (r *Response) Metadata(s *Service) string {
 }
 
 // sign is step 6.
-func (w *work) sign(ctx context.Context) error {
-	var err error
+func (w *work) sign(ctx context.Context) (err error) {
+	ctx, span := w.router.o.Tracer.Start(ctx, spanSign)
+	defer func() { closeSpan(span, err) }()
 	w.response.Signed, err = w.router.Sign(ctx, w.response.TaskHash, w.output, w.response.Metadata(w.service))
 	return err
 }
@@ -156,7 +158,7 @@ func (w *work) flush(ctx context.Context) {
 }
 
 // finish is step 8. It returns the response with the output, or with the problem for err, and logs it.
-func (w *work) finish(ctx context.Context, err error) *Response {
+func (w *work) finish(ctx context.Context, span trace.Span, err error) *Response {
 	r, name := w.response, "unknown"
 	w.flush(ctx)
 	if w.service != nil {
@@ -166,8 +168,8 @@ func (w *work) finish(ctx context.Context, err error) *Response {
 		r.Problem = problemOf(err)
 		r.Status, r.Output, r.Signed = r.Problem.Status, nil, nil
 		if r.Problem.Demand == nil && r.Status >= http.StatusInternalServerError {
-			w.router.o.Log.ErrorContext(ctx, "request failed", "requestId", r.RequestID, "capability", name,
-				"status", r.Status, "error", err)
+			w.router.o.Log.ErrorContext(ctx, "request failed", "requestId", r.RequestID, "correlationId",
+				w.request.Correlation, "capability", name, "status", r.Status, "error", err)
 		}
 	} else {
 		r.Output = w.output
@@ -178,8 +180,9 @@ func (w *work) finish(ctx context.Context, err error) *Response {
 	took := time.Since(w.began)
 	w.router.metrics.requests.WithLabelValues(name, strconv.Itoa(r.Status)).Inc()
 	w.router.metrics.duration.WithLabelValues(name).Observe(took.Seconds())
-	w.router.o.Log.InfoContext(ctx, "execution", "requestId", r.RequestID, "capability", name, "status", r.Status,
-		"ms", took.Milliseconds(), "client", w.client, "paid", w.row != nil, "replayed", r.Replayed, "mode", r.Mode)
+	w.conclude(span, name)
+	w.router.o.Log.InfoContext(ctx, "execution", "requestId", r.RequestID, "correlationId", w.request.Correlation,
+		"traceId", span.SpanContext().TraceID(), "capability", name, "status", r.Status, "ms", took.Milliseconds(), "client", w.client, "paid", w.row != nil, "replayed", r.Replayed, "mode", r.Mode)
 	return r
 }
 

@@ -153,6 +153,8 @@ func (w *work) settle(ctx context.Context, r x402.Requirements) error {
 		return nil
 	}
 	p := w.request.Payment
+	ctx, span := w.router.o.Tracer.Start(ctx, spanSettle)
+	defer span.End()
 	s, err := w.router.o.Payments.Facilitator.Settle(ctx, *p, r)
 	switch {
 	case err != nil:
@@ -206,7 +208,9 @@ func (w *work) end(ctx context.Context) error {
 	if err := w.sign(ctx); err != nil {
 		return err
 	}
-	return w.store(ctx, agentdb.Done, answerOf(w.response))
+	return w.step(ctx, spanRecord, func(ctx context.Context) error {
+		return w.store(ctx, agentdb.Done, answerOf(w.response))
+	})
 }
 
 // fail stores that a payment ends without an answer.

@@ -16,6 +16,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"repute"
 	"repute/agent/signed"
@@ -39,6 +41,7 @@ type Options struct {
 	// Lease is how long a killed process keeps a payment, 15 s when 0.
 	Lease    time.Duration
 	Registry *prometheus.Registry // nil: one of its own
+	Tracer   trace.Tracer         // nil: requests are not traced
 	Log      *slog.Logger         // nil: slog's default
 }
 
@@ -57,9 +60,12 @@ type Payments struct {
 
 // Request asks for one execution of a capability.
 type Request struct {
-	ID         string // of the request; made where it is empty
-	Capability string
-	Input      json.RawMessage
+	ID string // of the request; made where it is empty
+	// Correlation is the id that the client or a proxy gave the request. It goes to logs, traces and
+	// handlers, and names nothing: two clients may use the same one. Empty for none.
+	Correlation string
+	Capability  string
+	Input       json.RawMessage
 	// Resource is the URL that is paid for, such as https://agent.example/capability/echo or
 	// mcp://tool/echo.
 	Resource string
@@ -116,6 +122,9 @@ func NewRouter(db *store.DB, o Options) (*Router, error) {
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
+	if o.Tracer == nil {
+		o.Tracer = noop.NewTracerProvider().Tracer("")
+	}
 	r := &Router{db: db, o: o, services: map[string]*Service{}, gate: newGate(o.Concurrency, o.Degraded),
 		started: time.Now()}
 	r.hard, r.cancel = context.WithCancel(context.Background())
@@ -139,6 +148,8 @@ func NewRouter(db *store.DB, o Options) (*Router, error) {
 func (r *Router) Do(ctx context.Context, q Request) *Response {
 	q.ID = cmp.Or(q.ID, rand.Text())
 	w := &work{router: r, request: q, began: time.Now(), owner: rand.Text()}
+	ctx, span := w.begin(ctx)
+	defer span.End()
 	mode, busy := r.gate.enter()
 	w.response = &Response{Status: http.StatusOK, RequestID: q.ID, Mode: mode}
 	var err error
@@ -148,7 +159,7 @@ func (r *Router) Do(ctx context.Context, q Request) *Response {
 	} else {
 		err = busy
 	}
-	return w.finish(ctx, err)
+	return w.finish(ctx, span, err)
 }
 
 // Service returns a service by the name of its capability, and nil for none. In names, _ stands for

@@ -58,13 +58,13 @@ func (w *work) run(ctx context.Context) error {
 	if w.service = w.router.Service(w.request.Capability); w.service == nil {
 		return problem(http.StatusNotFound, "not_found", "the agent has no such capability")
 	}
-	if err := w.checkInput(ctx); err != nil {
+	if err := w.step(ctx, spanInput, w.checkInput); err != nil {
 		return err
 	}
-	if err := w.decide(ctx); err != nil {
+	if err := w.step(ctx, spanPolicy, w.decide); err != nil {
 		return err
 	}
-	if err := w.pay(ctx); err != nil {
+	if err := w.step(ctx, spanPayment, w.pay); err != nil {
 		return err
 	}
 	switch {
@@ -165,7 +165,7 @@ func (w *work) free(ctx context.Context) error {
 	if err := w.sign(ctx); err != nil {
 		return err
 	}
-	return w.append(ctx, w.entry())
+	return w.step(ctx, spanRecord, func(ctx context.Context) error { return w.append(ctx, w.entry()) })
 }
 
 // handle is steps 4 and 5. Its error is a *Problem without a text of the handler.
@@ -173,7 +173,11 @@ func (w *work) handle(ctx context.Context) (err error) {
 	d := w.service.Definition()
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout())
 	defer cancel()
-	output, err := w.call(ctx)
+	var output json.RawMessage
+	err = w.step(ctx, spanHandler, func(ctx context.Context) error {
+		output, err = w.call(ctx)
+		return err
+	})
 	switch {
 	case err == nil:
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -185,8 +189,14 @@ func (w *work) handle(ctx context.Context) (err error) {
 	default:
 		return internal("the capability failed", err)
 	}
-	if err := w.service.CheckOutput(ctx, output); err != nil {
-		return internal("the capability gave an answer that is not one of its schema", err)
+	check := func(ctx context.Context) error {
+		if err := w.service.CheckOutput(ctx, output); err != nil {
+			return internal("the capability gave an answer that is not one of its schema", err)
+		}
+		return nil
+	}
+	if err := w.step(ctx, spanOutput, check); err != nil {
+		return err
 	}
 	w.output = output
 	return nil
@@ -201,7 +211,8 @@ func (w *work) call(ctx context.Context) (output json.RawMessage, err error) {
 	}()
 	d := w.service.Definition()
 	c := capability.Call{AgentID: w.router.o.ID.TokenID.Dec(), Capability: d.Name, Version: d.Version,
-		RequestID: w.request.ID, Client: w.client, Time: w.began, Input: w.request.Input}
+		RequestID: w.request.ID, Correlation: cmp.Or(w.request.Correlation, w.request.ID), Client: w.client, Time: w.began,
+		Input: w.request.Input}
 	if w.row != nil {
 		c.RequestID = w.row.RequestID
 		c.Payment = &capability.Payment{Payer: w.client, Amount: w.price.amount.String(), Asset: w.price.asset,

@@ -155,7 +155,7 @@ func (s *Server) ask(ctx context.Context, x *exchange) (*envelope.Answer, error)
 // it has one itself.
 func (s *Server) request(ctx context.Context, x *exchange) error {
 	m, q := x.message, &x.request
-	q.Caller = httpapi.CallerOf(ctx)
+	q.Caller, q.Correlation = httpapi.CallerOf(ctx), httpapi.RequestID(ctx)
 	payment, err := envelope.ReadPayment(m.Metadata[x402.A2APayload])
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.opentelemetry.io/otel/propagation"
 
 	"repute"
 	"repute/agent/capability"
@@ -45,7 +46,7 @@ func (m *MCP) Run(ctx context.Context, call capability.Call) (json.RawMessage, e
 		return nil, ended(ctx, fmt.Errorf("%w: the handler's MCP server cannot be reached", repute.ErrUnavailable))
 	}
 	defer done()
-	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: m.Tool, Arguments: call.Input})
+	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: m.Tool, Arguments: call.Input, Meta: metaOf(ctx, call)})
 	switch {
 	case err != nil:
 		logger(m.Log).WarnContext(ctx, "tool not called", "tool", m.Tool, "error", err)
@@ -55,6 +56,26 @@ func (m *MCP) Run(ctx context.Context, call capability.Call) (json.RawMessage, e
 		return nil, fmt.Errorf("%w: its tool ended with an error", ErrFailed)
 	}
 	return m.answer(result)
+}
+
+// Members of the _meta of a call: the request's id, which is the same where a call is repeated, and
+// the id for logs. The trace is in traceparent and tracestate (W3C Trace Context).
+const (
+	MetaRequest     = "agent402/requestId"
+	MetaCorrelation = "agent402/correlationId"
+)
+
+// metaOf is the _meta of a call.
+func metaOf(ctx context.Context, call capability.Call) sdk.Meta {
+	meta, trace := sdk.Meta{MetaRequest: call.RequestID}, propagation.MapCarrier{}
+	if call.Correlation != "" {
+		meta[MetaCorrelation] = call.Correlation
+	}
+	propagation.TraceContext{}.Inject(ctx, trace)
+	for name, value := range trace {
+		meta[name] = value
+	}
+	return meta
 }
 
 // answer is the result of a tool as JSON.

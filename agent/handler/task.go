@@ -85,10 +85,10 @@ type runView struct {
 func (t *Task) Run(ctx context.Context, call capability.Call) (json.RawMessage, error) {
 	var task taskView
 	ask := taskRequest{Goal: t.Goal, Input: call.Input, Coordinator: t.Coordinator, Tags: t.Tags, Budget: t.Budget}
-	if err := t.ask(ctx, http.MethodPost, "/v1/tasks", call.RequestID, ask, &task); err != nil {
+	if err := t.ask(ctx, call, http.MethodPost, "/v1/tasks", ask, &task); err != nil {
 		return nil, err
 	}
-	if err := t.await(ctx, &task); err != nil {
+	if err := t.await(ctx, call, &task); err != nil {
 		t.giveUp(ctx, call, &task)
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (t *Task) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 		return nil, fmt.Errorf("%w: its task ended as %s", ErrFailed, task.Status)
 	}
 	var run runView
-	if err := t.ask(ctx, http.MethodGet, "/v1/runs/"+url.PathEscape(task.RunID), "", nil, &run); err != nil {
+	if err := t.ask(ctx, call, http.MethodGet, "/v1/runs/"+url.PathEscape(task.RunID), nil, &run); err != nil {
 		return nil, err
 	}
 	return t.answer(&run)
@@ -105,7 +105,7 @@ func (t *Task) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 
 // await waits until a task has ended. An orchestrator that does not answer is asked again until ctx
 // ends, because the task goes on without its client.
-func (t *Task) await(ctx context.Context, task *taskView) error {
+func (t *Task) await(ctx context.Context, call capability.Call, task *taskView) error {
 	told := ""
 	for !task.ended() {
 		if task.Awaiting != told && task.Awaiting != "" {
@@ -117,7 +117,7 @@ func (t *Task) await(ctx context.Context, task *taskView) error {
 			return ended(ctx, ctx.Err())
 		case <-time.After(cmp.Or(t.Poll, DefaultPoll)):
 		}
-		err := t.ask(ctx, http.MethodGet, "/v1/tasks/"+url.PathEscape(task.ID), "", nil, task)
+		err := t.ask(ctx, call, http.MethodGet, "/v1/tasks/"+url.PathEscape(task.ID), nil, task)
 		if err != nil && !errors.Is(err, repute.ErrUnavailable) {
 			return err
 		}
@@ -133,7 +133,7 @@ func (t *Task) giveUp(ctx context.Context, call capability.Call, task *taskView)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()
-	err := t.ask(ctx, http.MethodPost, "/v1/tasks/"+url.PathEscape(task.ID)+"/cancel", "",
+	err := t.ask(ctx, call, http.MethodPost, "/v1/tasks/"+url.PathEscape(task.ID)+"/cancel",
 		map[string]string{"reason": "the client's time is up"}, task)
 	if err != nil {
 		logger(t.Log).WarnContext(ctx, "task not canceled", "task", task.ID, "error", err)
@@ -168,7 +168,7 @@ func (t *Task) answer(run *runView) (json.RawMessage, error) {
 
 // ask sends a request to the orchestrator and decodes the answer. A refused token is the operator's
 // mistake and no client's: repute.ErrUnavailable.
-func (t *Task) ask(ctx context.Context, method, path, key string, body, into any) error {
+func (t *Task) ask(ctx context.Context, call capability.Call, method, path string, body, into any) error {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("%w: the call is no JSON", ErrFailed)
@@ -184,10 +184,9 @@ func (t *Task) ask(ctx context.Context, method, path, key string, body, into any
 	req.Header.Set("Authorization", "Bearer "+t.Token)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Idempotency-Key", call.RequestID)
 	}
-	if key != "" {
-		req.Header.Set("Idempotency-Key", key)
-	}
+	correlate(ctx, req.Header, call)
 	res, err := t.Client.Do(req)
 	if err != nil {
 		logger(t.Log).WarnContext(ctx, "orchestrator not reached", "error", err)

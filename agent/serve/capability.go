@@ -35,7 +35,7 @@ func (s *surface) capability(c echo.Context) error {
 		return httpapi.NewError(http.StatusBadRequest, "invalid", "Invalid request", "the request body cannot be read")
 	}
 	q := agent.Request{Capability: c.Param("name"), Input: body, Resource: s.base(r) + "/capability/" + c.Param("name"),
-		Caller: httpapi.CallerOf(r.Context())}
+		Caller: httpapi.CallerOf(r.Context()), Correlation: httpapi.RequestID(r.Context())}
 	if one := s.router.Service(q.Capability); one != nil {
 		q.Resource = s.base(r) + "/capability/" + one.Definition().Name
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"repute"
 	"repute/agent"
@@ -25,6 +26,7 @@ import (
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/contracts"
+	"repute/internal/tracing"
 	"repute/orchestrator/settlement"
 	"repute/orchestrator/wallet"
 	"repute/orchestrator/wallet/keys"
@@ -52,6 +54,7 @@ type builder struct {
 	payment x402.Facilitator
 	local   func(uint64) bool // chains on which payments can be settled
 	handler http.Handler
+	tracer  trace.Tracer                   // nil: nothing is traced
 	servers map[string]*handler.MCPProgram // by command, so that capabilities share one
 	out     *process
 	closers []func()
@@ -66,7 +69,7 @@ func (b *builder) close() {
 // build makes the agent and checks that it may be served.
 func (b *builder) build(ctx context.Context) error {
 	b.out = &process{config: b.config, log: b.log}
-	for _, step := range []func(context.Context) error{b.identity, b.keys, b.facilitator, b.runtime} {
+	for _, step := range []func(context.Context) error{b.tracing, b.identity, b.keys, b.facilitator, b.runtime} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -75,6 +78,26 @@ func (b *builder) build(ctx context.Context) error {
 	b.handler, err = b.surface()
 	return err
 }
+
+// tracing opens the collector that the environment of OpenTelemetry names.
+func (b *builder) tracing(ctx context.Context) error {
+	traces, err := tracing.Open(ctx, config.Version, nil, b.log)
+	if err != nil || traces == nil {
+		return err
+	}
+	b.tracer = traces.Tracer("repute/agent")
+	b.closers = append(b.closers, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceTime)
+		defer cancel()
+		if err := traces.Shutdown(ctx); err != nil {
+			b.log.Warn("the last traces are lost", "error", err)
+		}
+	})
+	return nil
+}
+
+// traceTime bounds sending the last traces at the end.
+const traceTime = 5 * time.Second
 
 // identity opens the chain and completes the agent's id.
 func (b *builder) identity(ctx context.Context) error {
@@ -224,7 +247,7 @@ func (b *builder) runtime(ctx context.Context) error {
 	}
 	a, wallets := b.config, &x402.Verifier{Chain: b.chain}
 	o := agent.Options{ID: b.id, Version: a.Profile.Version, Signer: b.signer, Wallets: wallets, Services: services,
-		Concurrency: a.Limits.Concurrency, Degraded: a.Limits.Degraded, Registry: b.registry, Log: b.log,
+		Concurrency: a.Limits.Concurrency, Degraded: a.Limits.Degraded, Registry: b.registry, Tracer: b.tracer, Log: b.log,
 		Payments: agent.Payments{Facilitator: b.payment, Address: b.payTo, Promises: a.Payments.Promises,
 			RequireID: a.Payments.RequireID}}
 	if !a.Payments.NoOffers {
