@@ -270,3 +270,24 @@ func TestLastModeCounts(t *testing.T) {
 		t.Errorf("mode %s, accepting %t", mode, accepting)
 	}
 }
+
+// unsure is a policy that cannot judge.
+type unsure struct{ agent.Open }
+
+// Decide implements agent.Governor.
+func (unsure) Decide(context.Context, agent.Question) agent.Decision {
+	return agent.Decision{Unavailable: true, Reasons: []string{"the client's score cannot be read now"}, Retry: 5 * time.Second}
+}
+
+// TestUnsurePolicy: what cannot be judged now is refused for now, and not for good.
+func TestUnsurePolicy(t *testing.T) {
+	t.Parallel()
+	u, db := upkeep(t, &outside{})
+	ok(t, u.Start(t.Context())) // makes the log
+	router, err := agent.NewRouter(db, agent.Options{Governor: unsure{}, Services: u.Router.Services()})
+	ok(t, err)
+	r := router.Do(t.Context(), agent.Request{Capability: "echo", Input: json.RawMessage(`{}`)})
+	if p := r.Problem; r.Status != 503 || p == nil || p.Retry != 5*time.Second || !strings.Contains(p.Message, "score") {
+		t.Errorf("%d %+v", r.Status, p)
+	}
+}

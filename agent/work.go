@@ -124,6 +124,9 @@ func (w *work) decide(ctx context.Context) error {
 	case d.Limited:
 		return &Problem{Status: http.StatusTooManyRequests, Code: "limited", Message: joined(d.Reasons,
 			"the free tier is used up"), Retry: max(d.Retry, time.Second)}
+	case !d.Allow && d.Unavailable:
+		return &Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: joined(d.Reasons,
+			"the request cannot be judged now"), Retry: max(d.Retry, time.Second)}
 	case !d.Allow:
 		return &Problem{Status: http.StatusForbidden, Code: "policy_violation", Message: joined(d.Reasons,
 			"the agent's policy refuses the request")}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
@@ -75,4 +76,46 @@ func Watched(ctx context.Context, db *store.DB, agent string) (block uint64, err
 		return 0, nil
 	}
 	return uint64(max(n, 0)), store.Failed("read events", err)
+}
+
+// policyOutcome is the outcome of entries about policies that were in force.
+const policyOutcome = "policy"
+
+// Policy is a signed policy that was in force.
+type Policy struct {
+	Agent  string // full id
+	Hash   common.Hash
+	Issued time.Time // zero where the policy does not say
+	Stored time.Time // set by the database
+}
+
+// AddPolicy stores that a signed policy is in force.
+func AddPolicy(ctx context.Context, db *store.DB, p Policy) error {
+	issued := int64(0)
+	if !p.Issued.IsZero() {
+		issued = p.Issued.UnixMicro()
+	}
+	detail, err := json.Marshal(map[string]any{"hash": p.Hash, "issued": issued})
+	if err != nil {
+		return fmt.Errorf("policy: %w", err)
+	}
+	return Add(ctx, db, Entry{Kind: Event, Agent: p.Agent, Outcome: policyOutcome, Detail: detail})
+}
+
+// LastPolicy returns the signed policy that was issued last, the zero Policy for none.
+func LastPolicy(ctx context.Context, db *store.DB, agent string) (p Policy, err error) {
+	var issued int64
+	var hash string
+	p.Agent = agent
+	err = db.Pool().QueryRow(ctx, `select (detail->>'issued')::bigint, detail->>'hash', at from agent_receipts
+		where agent = $1 and kind = 'event' and outcome = $2
+		order by (detail->>'issued')::bigint desc, at desc, number desc limit 1`, agent, policyOutcome).
+		Scan(&issued, &hash, &p.Stored)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return p, nil
+	}
+	if p.Hash = common.HexToHash(hash); issued > 0 {
+		p.Issued = time.UnixMicro(issued).UTC()
+	}
+	return p, store.Failed("read policies", err)
 }

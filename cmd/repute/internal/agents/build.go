@@ -330,20 +330,27 @@ func (b *builder) governor(ctx context.Context, wallets *x402.Verifier) (agent.G
 		return nil, repute.Invalid("policy.uri", err.Error(), "a file or an https URL (AGENT_POLICY_URI)")
 	}
 	loader, err := governance.NewLoader(governance.LoaderOptions{Source: source, AgentID: b.id.TokenID.Dec(),
-		AllowUnsigned: b.config.Policy.Unsigned, Verifier: policyVerifier{b.id, b.chain, wallets}})
+		AllowUnsigned: b.config.Policy.Unsigned, Verifier: policyVerifier{b.id, b.chain, wallets},
+		History: policies{b.db, b.id.String()}})
 	if err != nil {
+		return nil, err
+	}
+	if err := agentdb.Maintain(ctx, b.db, b.config.Receipts.Days); err != nil { // the log remembers policies
 		return nil, err
 	}
 	if _, err := loader.Load(ctx); err != nil {
 		return nil, err
 	}
+	if p := loader.Current(); p.Signed && p.Policy.File().IssuedAt == nil {
+		b.log.Warn("the policy has no issuedAt: whoever serves the file can bring back an older one that the owner signed")
+	}
+	if b.scores == nil && loader.Current().Policy.ReadsClientScore() {
+		b.log.Warn("the policy reads the scores of clients, and there is no index (agent.indexer, INDEXER_URL)")
+	}
 	b.out.work = append(b.out.work, func(ctx context.Context) error { loader.Watch(ctx, policyEvery, b.log); return nil })
 	g := &governor{loader: loader, db: b.db, id: b.id, scores: b.scores, log: b.log}
 	if !b.resume {
 		return g, g.recall(ctx)
-	}
-	if err := agentdb.Maintain(ctx, b.db, b.config.Receipts.Days); err != nil {
-		return nil, err
 	}
 	return g, agentdb.Add(ctx, b.db, agentdb.Entry{Kind: agentdb.Event, Agent: b.id.String(), Outcome: "mode normal",
 		Detail: []byte(`{"reason":"resumed by the operator"}`)})
