@@ -25,12 +25,13 @@ type answer struct {
 	Timestamp  uint64        `json:"timestamp,omitempty"`
 	Metadata   string        `json:"metadata,omitempty"`
 	Signature  hexutil.Bytes `json:"signature,omitempty"`
+	Validation common.Hash   `json:"validation,omitzero"`
 }
 
 func answerOf(r *Response) *answer {
 	s := r.Signed
 	return &answer{Status: r.Status, ResultHash: s.ResultHash, Timestamp: s.Timestamp, Metadata: s.Metadata,
-		Signature: s.Signature}
+		Signature: s.Signature, Validation: r.ValidationRequest}
 }
 
 // replay gives the stored answer of a payment whose work is done.
@@ -47,7 +48,7 @@ func (w *work) replay() error {
 	if a.Problem != nil {
 		return a.Problem
 	}
-	w.output, w.response.Status = w.row.Output, a.Status
+	w.output, w.response.Status, w.response.ValidationRequest = w.row.Output, a.Status, a.Validation
 	w.response.Signed = &signed.Response{TaskResponse: signed.TaskResponse{AgentID: w.router.o.ID.TokenID,
 		TaskHash: w.row.TaskHash, ResultHash: a.ResultHash, Timestamp: a.Timestamp, Metadata: a.Metadata},
 		Domain: signed.DomainOf(w.router.o.ID), Signature: a.Signature}
@@ -62,11 +63,12 @@ type metadata struct {
 	Status      int                `json:"status"`
 	Settlement  agentdb.Settlement `json:"settlement,omitempty"`
 	Transaction string             `json:"transaction,omitempty"`
+	Validation  common.Hash        `json:"validationRequest,omitzero"`
 }
 
 // Metadata is what is signed of a response with a status, beside its hashes.
 func (r *Response) Metadata(s *Service) string {
-	m := metadata{RequestID: r.RequestID, Status: r.Status}
+	m := metadata{RequestID: r.RequestID, Status: r.Status, Validation: r.ValidationRequest}
 	if s != nil {
 		m.Capability, m.Version = s.Definition().Name, s.Definition().Version
 	}
@@ -81,6 +83,9 @@ func (r *Response) Metadata(s *Service) string {
 func (w *work) sign(ctx context.Context) (err error) {
 	ctx, span := w.router.o.Tracer.Start(ctx, spanSign)
 	defer func() { closeSpan(span, err) }()
+	if err = w.validate(); err != nil {
+		return err
+	}
 	w.response.Signed, err = w.router.Sign(ctx, w.response.TaskHash, w.output, w.response.Metadata(w.service))
 	return err
 }
@@ -89,8 +94,9 @@ func (w *work) sign(ctx context.Context) (err error) {
 func (w *work) entry() agentdb.Entry {
 	e := agentdb.Entry{Kind: agentdb.Execution, Agent: w.router.o.ID.String(), RequestID: w.request.ID,
 		Capability: w.service.Definition().Name, Client: w.client, TaskHash: w.response.TaskHash,
-		Outcome: strconv.Itoa(w.response.Status), ClientSignature: w.proof,
-		Detail: json.RawMessage(fmt.Sprintf(`{"ms":%d}`, time.Since(w.began).Milliseconds()))}
+		Outcome: strconv.Itoa(w.response.Status), ClientSignature: w.proof}
+	detail := executed{time.Since(w.began).Milliseconds(), w.response.ValidationRequest, w.document}
+	e.Detail, _ = json.Marshal(detail) // texts and numbers are JSON
 	if s := w.response.Signed; s != nil {
 		e.ResultHash, e.AgentSignature = s.ResultHash, s.Signature
 	}

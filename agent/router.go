@@ -39,10 +39,12 @@ type Options struct {
 	// degraded, half of it when 0.
 	Concurrency, Degraded int
 	// Lease is how long a killed process keeps a payment, 15 s when 0.
-	Lease    time.Duration
-	Registry *prometheus.Registry // nil: one of its own
-	Tracer   trace.Tracer         // nil: requests are not traced
-	Log      *slog.Logger         // nil: slog's default
+	Lease time.Duration
+	// Validator confirms paid results where the policy asks for it; zero: nobody is asked.
+	Validator common.Address
+	Registry  *prometheus.Registry // nil: one of its own
+	Tracer    trace.Tracer         // nil: requests are not traced
+	Log       *slog.Logger         // nil: slog's default
 }
 
 // Payments say how a router is paid.
@@ -91,6 +93,8 @@ type Response struct {
 	Mode           Mode
 	Replayed       bool // the answer was stored, nothing was run
 	Validation     bool // the policy asks for a validator's confirmation of the result
+	// ValidationRequest names the request to the validator on the chain, zero for none.
+	ValidationRequest common.Hash
 }
 
 // Router runs capabilities for clients. It is safe for concurrent use.

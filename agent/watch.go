@@ -106,6 +106,11 @@ func (u *Upkeep) take(ctx context.Context, events []repute.Record) error {
 		if err != nil {
 			return err
 		}
+		if u.Validations != nil && e.Event.Kind() == repute.KindValidationResponse {
+			if err := u.Validations.Answered(ctx, e); err != nil {
+				return err
+			}
+		}
 		u.watching.seen[key] = e.Log.BlockNumber
 		news = news || added
 		// Every process acts on an event, also on one that another process stored.

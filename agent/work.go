@@ -34,12 +34,13 @@ type work struct {
 	proved  bool           // the signature of client was checked
 
 	// Of a payment:
-	row    *agentdb.Payment  // nil for a free request
-	terms  x402.Requirements // own requirements that are paid
-	price  paid
-	proof  []byte          // the client's signature
-	log    []agentdb.Entry // are stored with the next entry, see record
-	output json.RawMessage
+	row      *agentdb.Payment  // nil for a free request
+	terms    x402.Requirements // own requirements that are paid
+	price    paid
+	proof    []byte          // the client's signature
+	log      []agentdb.Entry // are stored with the next entry, see record
+	output   json.RawMessage
+	document string // of the validation that is asked for; "" for none
 	// failure is a settlement that was refused.
 	failure *x402.Settlement
 }

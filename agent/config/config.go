@@ -10,14 +10,15 @@ import (
 
 // Config is an agent as its operator describes it.
 type Config struct {
-	Agent    Agent    `json:"agent" doc:"who the agent is, and where its chain and index are"`
-	Profile  Profile  `json:"profile" doc:"what the agent says of itself"`
-	Listen   string   `json:"listen" doc:"address of the HTTP surface; AGENT_PORT sets its port" default:"127.0.0.1:3000"`
-	LogLevel string   `json:"log_level" doc:"debug, info, warn or error (AGENT_LOG_LEVEL)" default:"info"`
-	Policy   Policy   `json:"policy" doc:"the policy.json"`
-	Payments Payments `json:"payments" doc:"how the agent is paid"`
-	Limits   Limits   `json:"limits" doc:"bounds of requests"`
-	Receipts Receipts `json:"receipts" doc:"what is kept and shown of executions"`
+	Agent      Agent      `json:"agent" doc:"who the agent is, and where its chain and index are"`
+	Profile    Profile    `json:"profile" doc:"what the agent says of itself"`
+	Listen     string     `json:"listen" doc:"address of the HTTP surface; AGENT_PORT sets its port" default:"127.0.0.1:3000"`
+	LogLevel   string     `json:"log_level" doc:"debug, info, warn or error (AGENT_LOG_LEVEL)" default:"info"`
+	Policy     Policy     `json:"policy" doc:"the policy.json"`
+	Payments   Payments   `json:"payments" doc:"how the agent is paid"`
+	Limits     Limits     `json:"limits" doc:"bounds of requests"`
+	Validation Validation `json:"validation" doc:"who confirms results where the policy asks for it"`
+	Receipts   Receipts   `json:"receipts" doc:"what is kept and shown of executions"`
 	// Capabilities MUST have at least one item.
 	Capabilities []Capability `json:"capabilities" doc:"what the agent does"`
 
@@ -73,6 +74,13 @@ type Token struct {
 	Decimals uint8  `json:"decimals" doc:"what the token's decimals() says"`
 	Name     string `json:"name" doc:"of the EIP-712 domain; empty: paid by Permit2, without EIP-3009"`
 	Version  string `json:"version" doc:"of the token's EIP-712 domain"`
+}
+
+// Validation says who confirms results.
+type Validation struct {
+	Validator string `json:"validator" doc:"address that is asked to confirm paid results; none: nobody is asked, and answers say that it is required"`
+	Sender    string `json:"sender" doc:"slug of orchestrator.wallets whose key sends the requests and pays their gas: of the agent's owner or operator"`
+	Registry  string `json:"registry" doc:"address of the validation registry that is asked; the first one of agent.validations"`
 }
 
 // Limits bound requests.

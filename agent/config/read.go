@@ -240,6 +240,8 @@ func (c *Config) check() error {
 	need(len(c.Agent.RPC) > 0, "agent.rpc", "is missing", "a URL (RPC_URL)")
 	need(c.Profile.Name != "", "profile.name", "is missing", "a name")
 	need(len(c.Capabilities) > 0, "capabilities", "is empty", "at least one")
+	need((c.Validation.Validator == "") == (c.Validation.Sender == ""), "validation", "has validator or sender alone",
+		"both, or none")
 	need(len(c.Payments.Facilitators) == 0 || c.Payments.Settler == "", "payments",
 		"names facilitators and a settler", "one of both")
 	need(slices.Contains([]string{"debug", "info", "warn", "error"}, strings.ToLower(c.LogLevel)), "log_level",

@@ -60,6 +60,9 @@ func Open(o Options) (*Registry, error) {
 	return r, nil
 }
 
+// Validations are the validation registries whose events are watched.
+func (r *Registry) Validations() []common.Address { return r.o.Validations }
+
 // Close ends the connections.
 func (r *Registry) Close() {
 	for _, n := range r.nodes {
@@ -205,7 +208,9 @@ func (r *Registry) queries(from, to uint64) []ethereum.FilterQuery {
 			topic("NewFeedback(uint256,address,uint64,int128,uint8,string,string,string,string,string,bytes32)"), id))
 	}
 	if len(r.o.Validations) > 0 {
-		out = append(out, one(r.o.Validations, topic("ValidationRequest(address,uint256,string,bytes32)"), nil, id))
+		both := append(topic("ValidationRequest(address,uint256,string,bytes32)"),
+			topic("ValidationResponse(address,uint256,bytes32,uint8,string,bytes32,string)")...)
+		out = append(out, one(r.o.Validations, both, nil, id))
 	}
 	return out
 }

@@ -182,3 +182,55 @@ func TestChainEvents(t *testing.T) {
 		}
 	}
 }
+
+// TestValidations: an execution with a validation is open until it is judged or failed; each step is
+// stored once, and later details count.
+func TestValidations(t *testing.T) {
+	t.Parallel()
+	db, ctx := open(t), t.Context()
+	one, two, other := common.Hash{1}, common.Hash{2}, common.Hash{3}
+	for _, hash := range []common.Hash{one, two} {
+		detail, err := json.Marshal(map[string]any{"ms": 1, "validation": hash, "document": "{}"})
+		ok(t, err)
+		ok(t, agentdb.Add(ctx, db, agentdb.Entry{Kind: agentdb.Execution, Agent: "a", Outcome: "200", Detail: detail}))
+	}
+	ok(t, agentdb.Add(ctx, db, agentdb.Entry{Kind: agentdb.Execution, Agent: "a", Outcome: "200"}))
+	steps := func() (out []agentdb.ValidationStep) {
+		list, err := agentdb.OpenValidations(ctx, db, "a", 10)
+		ok(t, err)
+		for _, v := range list {
+			out = append(out, v.Step)
+		}
+		return out
+	}
+	if got := steps(); len(got) != 2 || got[0] != "" || got[1] != "" {
+		t.Errorf("%v", got)
+	}
+	add := func(hash common.Hash, s agentdb.ValidationStep, detail map[string]any) {
+		t.Helper()
+		ok(t, agentdb.AddValidation(ctx, db, "a", hash, s, detail))
+	}
+	add(one, agentdb.ValidationRequested, map[string]any{"validator": "x", "transaction": "first"})
+	add(one, agentdb.ValidationRequested, map[string]any{"transaction": "second"})
+	add(two, agentdb.ValidationFailed, map[string]any{"reason": "r"})
+	if got := steps(); len(got) != 1 || got[0] != agentdb.ValidationRequested {
+		t.Errorf("%v", got)
+	}
+	add(one, agentdb.ValidationAnswered, map[string]any{"validator": "y", "response": 90})
+	add(one, agentdb.ValidationJudged, map[string]any{"counts": true})
+	known, err := agentdb.Validations(ctx, db, "a", []common.Hash{one, two, other})
+	ok(t, err)
+	var d struct {
+		Validator, Transaction string
+		Response               int
+		Counts                 bool
+	}
+	ok(t, json.Unmarshal(known[one].Detail, &d))
+	if len(known) != 2 || len(steps()) != 0 || known[one].Step != agentdb.ValidationJudged || known[two].Step != agentdb.ValidationFailed ||
+		d.Validator != "y" || d.Transaction != "first" || d.Response != 90 || !d.Counts {
+		t.Errorf("%+v %+v", known, d)
+	}
+	if known, err := agentdb.Validations(ctx, db, "b", []common.Hash{one}); err != nil || len(known) != 0 {
+		t.Errorf("of another agent: %+v %v", known, err)
+	}
+}

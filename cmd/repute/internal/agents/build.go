@@ -52,6 +52,7 @@ type builder struct {
 	payTo   common.Address
 	scores  *reputation.Client
 	payment x402.Facilitator
+	sender  *wallet.Wallet    // nil: none is needed
 	local   func(uint64) bool // chains on which payments can be settled
 	handler http.Handler
 	tracer  trace.Tracer                   // nil: nothing is traced
@@ -204,20 +205,30 @@ func (b *builder) facilitator(context.Context) error {
 	return nil
 }
 
-// wallet settles by a key of orchestrator.wallets.
-func (b *builder) wallet(slug string) error {
-	list, err := b.main.Wallets()
-	if err != nil {
-		return err
+// openWallet opens the wallet of orchestrator.wallets, once.
+func (b *builder) openWallet() (list []wallet.ChainConfig, err error) {
+	if list, err = b.main.Wallets(); err != nil || b.sender != nil {
+		return list, err
 	}
 	w, err := wallet.Open(b.db, wallet.Config{Chains: list, Registrar: b.main.Registrar(), Log: b.log})
 	if err != nil {
+		return nil, err
+	}
+	b.sender = w
+	b.closers = append(b.closers, w.Close)
+	b.out.work = append(b.out.work, w.Run)
+	return list, nil
+}
+
+// wallet settles by a key of orchestrator.wallets.
+func (b *builder) wallet(slug string) error {
+	list, err := b.openWallet()
+	if err != nil {
 		return err
 	}
-	b.closers = append(b.closers, w.Close)
 	o := settlement.Options{Settler: slug, Tokens: map[uint64][]common.Address{}}
 	for _, c := range list {
-		if _, err := w.Identity(c.ChainID, slug); errors.Is(err, repute.ErrNotFound) {
+		if _, err := b.sender.Identity(c.ChainID, slug); errors.Is(err, repute.ErrNotFound) {
 			continue
 		} else if err != nil {
 			return err
@@ -229,11 +240,8 @@ func (b *builder) wallet(slug string) error {
 			"a slug of identities (--main-config, REPUTE_CONFIG)")
 	}
 	b.local = func(id uint64) bool { _, ok := o.Tokens[id]; return ok }
-	if b.payment, err = settlement.New(b.db, w, o); err != nil {
-		return err
-	}
-	b.out.work = append(b.out.work, w.Run)
-	return nil
+	b.payment, err = settlement.New(b.db, b.sender, o)
+	return err
 }
 
 // runtime makes the router and checks the agent on the chain.
@@ -256,6 +264,10 @@ func (b *builder) runtime(ctx context.Context) error {
 	if o.Governor, err = b.governor(ctx, wallets); err != nil {
 		return err
 	}
+	requests, err := b.validations(&o)
+	if err != nil {
+		return err
+	}
 	if b.out.router, err = agent.NewRouter(b.db, o); err != nil {
 		return err
 	}
@@ -268,6 +280,10 @@ func (b *builder) runtime(ctx context.Context) error {
 		MetadataURI: a.Agent.MetadataURI, Days: a.Receipts.Days}
 	if b.scores != nil {
 		b.out.upkeep.Reputation = b.scores
+	}
+	if requests != nil {
+		b.out.upkeep.Validations = requests
+		b.out.work = append(b.out.work, requests.Run)
 	}
 	return b.out.upkeep.Start(ctx)
 }

@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -259,5 +260,30 @@ func TestFreeKeys(t *testing.T) {
 		if d := g.Decide(t.Context(), q); d.Allow != c.want {
 			t.Errorf("%d: %+v", i, d)
 		}
+	}
+}
+
+// TestValidators: an answer counts where the lower bound of the validator's score reaches what the policy
+// asks for, and is judged later while the index does not answer.
+func TestValidators(t *testing.T) {
+	t.Parallel()
+	g, s := newGovernor(t, `{"validation":{"validatorMinReputation":80}}`)
+	for score, want := range map[int64]bool{90: true, 80: true, 70: false} {
+		s.value.Store(score)
+		counts, reason, err := g.Validator(t.Context(), client())
+		if err != nil || counts != want || want == (reason != "") {
+			t.Errorf("%d: %t %s %v", score, counts, reason, err)
+		}
+	}
+	if counts, _, err := g.Validator(t.Context(), common.Address{9}); err != nil || counts {
+		t.Errorf("an unrated validator: %t %v", counts, err)
+	}
+	s.gone.Store(true)
+	if counts, _, err := g.Validator(t.Context(), client()); counts || !errors.Is(err, repute.ErrUnavailable) {
+		t.Errorf("%t %v", counts, err)
+	}
+	free, _ := newGovernor(t, `{}`)
+	if counts, _, err := free.Validator(t.Context(), common.Address{9}); err != nil || !counts {
+		t.Errorf("a policy that asks for nothing: %t %v", counts, err)
 	}
 }
