@@ -95,7 +95,8 @@ func (w *work) entry() agentdb.Entry {
 	e := agentdb.Entry{Kind: agentdb.Execution, Agent: w.router.o.ID.String(), RequestID: w.request.ID,
 		Capability: w.service.Definition().Name, Client: w.client, TaskHash: w.response.TaskHash,
 		Outcome: strconv.Itoa(w.response.Status), ClientSignature: w.proof}
-	detail := executed{time.Since(w.began).Milliseconds(), w.response.ValidationRequest, w.document}
+	detail := executed{time.Since(w.began).Milliseconds(), w.response.ValidationRequest, w.document,
+		w.request.Task}
 	e.Detail, _ = json.Marshal(detail) // texts and numbers are JSON
 	if s := w.response.Signed; s != nil {
 		e.ResultHash, e.AgentSignature = s.ResultHash, s.Signature

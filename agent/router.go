@@ -66,6 +66,7 @@ type Request struct {
 	// Correlation is the id that the client or a proxy gave the request. It goes to logs, traces and
 	// handlers, and names nothing: two clients may use the same one. Empty for none.
 	Correlation string
+	Task        Task // of the protocol that carried the request; zero for none
 	Capability  string
 	Input       json.RawMessage
 	// Resource is the URL that is paid for, such as https://agent.example/capability/echo or

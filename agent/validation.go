@@ -57,6 +57,7 @@ type executed struct {
 	Milliseconds int64       `json:"ms"`
 	Validation   common.Hash `json:"validation,omitzero"`
 	Document     string      `json:"document,omitempty"`
+	Task
 }
 
 // Validations returns how the validations of executions stand, by their place in the list.

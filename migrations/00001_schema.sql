@@ -1396,6 +1396,8 @@ create index agent_receipts_paid on agent_receipts (agent, at, number)
 create index agent_receipts_request on agent_receipts (request_id);
 create index agent_receipts_free on agent_receipts (agent, (detail->>'client'), capability, at)
     where kind = 'decision' and outcome = 'free';
+create index agent_receipts_tasks on agent_receipts (agent, (detail->>'task'))
+    where detail->>'task' is not null;
 create index agent_receipts_validations on agent_receipts (agent, (detail->>'validation'))
     where detail->>'validation' is not null;
 create index agent_receipts_events on agent_receipts (agent, outcome, tx_hash, at, number)
