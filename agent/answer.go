@@ -189,7 +189,8 @@ func (w *work) finish(ctx context.Context, span trace.Span, err error) *Response
 	w.router.metrics.duration.WithLabelValues(name).Observe(took.Seconds())
 	w.conclude(span, name)
 	w.router.o.Log.InfoContext(ctx, "execution", "requestId", r.RequestID, "correlationId", w.request.Correlation,
-		"traceId", span.SpanContext().TraceID(), "capability", name, "status", r.Status, "ms", took.Milliseconds(), "client", w.client, "paid", w.row != nil, "replayed", r.Replayed, "mode", r.Mode)
+		"traceId", span.SpanContext().TraceID(), "capability", name, "status", r.Status,
+		"ms", took.Milliseconds(), "client", w.client, "paid", w.row != nil, "replayed", r.Replayed, "mode", r.Mode)
 	return r
 }
 

@@ -104,7 +104,8 @@ func NewLoader(o LoaderOptions) (*Loader, error) {
 	if o.History == nil {
 		o.History = &memory{}
 	}
-	return &Loader{source: o.Source, verifier: o.Verifier, history: o.History, agentID: AgentID(token.Dec()), unsigned: o.AllowUnsigned,
+	return &Loader{source: o.Source, verifier: o.Verifier, history: o.History,
+		agentID: AgentID(token.Dec()), unsigned: o.AllowUnsigned,
 		now: o.Now}, nil
 }
 
