@@ -10,6 +10,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"go.opentelemetry.io/otel/trace"
 
 	"repute/agent/signed"
 	"repute/store/agentdb"
@@ -24,12 +25,13 @@ type answer struct {
 	Timestamp  uint64        `json:"timestamp,omitempty"`
 	Metadata   string        `json:"metadata,omitempty"`
 	Signature  hexutil.Bytes `json:"signature,omitempty"`
+	Validation common.Hash   `json:"validation,omitzero"`
 }
 
 func answerOf(r *Response) *answer {
 	s := r.Signed
 	return &answer{Status: r.Status, ResultHash: s.ResultHash, Timestamp: s.Timestamp, Metadata: s.Metadata,
-		Signature: s.Signature}
+		Signature: s.Signature, Validation: r.ValidationRequest}
 }
 
 // replay gives the stored answer of a payment whose work is done.
@@ -46,7 +48,7 @@ func (w *work) replay() error {
 	if a.Problem != nil {
 		return a.Problem
 	}
-	w.output, w.response.Status = w.row.Output, a.Status
+	w.output, w.response.Status, w.response.ValidationRequest = w.row.Output, a.Status, a.Validation
 	w.response.Signed = &signed.Response{TaskResponse: signed.TaskResponse{AgentID: w.router.o.ID.TokenID,
 		TaskHash: w.row.TaskHash, ResultHash: a.ResultHash, Timestamp: a.Timestamp, Metadata: a.Metadata},
 		Domain: signed.DomainOf(w.router.o.ID), Signature: a.Signature}
@@ -61,11 +63,12 @@ type metadata struct {
 	Status      int                `json:"status"`
 	Settlement  agentdb.Settlement `json:"settlement,omitempty"`
 	Transaction string             `json:"transaction,omitempty"`
+	Validation  common.Hash        `json:"validationRequest,omitzero"`
 }
 
 // Metadata is what is signed of a response with a status, beside its hashes.
 func (r *Response) Metadata(s *Service) string {
-	m := metadata{RequestID: r.RequestID, Status: r.Status}
+	m := metadata{RequestID: r.RequestID, Status: r.Status, Validation: r.ValidationRequest}
 	if s != nil {
 		m.Capability, m.Version = s.Definition().Name, s.Definition().Version
 	}
@@ -77,8 +80,12 @@ func (r *Response) Metadata(s *Service) string {
 }
 
 // sign is step 6.
-func (w *work) sign(ctx context.Context) error {
-	var err error
+func (w *work) sign(ctx context.Context) (err error) {
+	ctx, span := w.router.o.Tracer.Start(ctx, spanSign)
+	defer func() { closeSpan(span, err) }()
+	if err = w.validate(); err != nil {
+		return err
+	}
 	w.response.Signed, err = w.router.Sign(ctx, w.response.TaskHash, w.output, w.response.Metadata(w.service))
 	return err
 }
@@ -87,8 +94,10 @@ func (w *work) sign(ctx context.Context) error {
 func (w *work) entry() agentdb.Entry {
 	e := agentdb.Entry{Kind: agentdb.Execution, Agent: w.router.o.ID.String(), RequestID: w.request.ID,
 		Capability: w.service.Definition().Name, Client: w.client, TaskHash: w.response.TaskHash,
-		Outcome: strconv.Itoa(w.response.Status), ClientSignature: w.proof,
-		Detail: json.RawMessage(fmt.Sprintf(`{"ms":%d}`, time.Since(w.began).Milliseconds()))}
+		Outcome: strconv.Itoa(w.response.Status), ClientSignature: w.proof}
+	detail := executed{time.Since(w.began).Milliseconds(), w.response.ValidationRequest, w.document,
+		w.request.Task}
+	e.Detail, _ = json.Marshal(detail) // texts and numbers are JSON
 	if s := w.response.Signed; s != nil {
 		e.ResultHash, e.AgentSignature = s.ResultHash, s.Signature
 	}
@@ -175,7 +184,7 @@ func (w *work) flush(ctx context.Context) {
 }
 
 // finish is step 8. It returns the response with the output, or with the problem for err, and logs it.
-func (w *work) finish(ctx context.Context, err error) *Response {
+func (w *work) finish(ctx context.Context, span trace.Span, err error) *Response {
 	r, name := w.response, "unknown"
 	w.flush(ctx)
 	if w.service != nil {
@@ -185,8 +194,8 @@ func (w *work) finish(ctx context.Context, err error) *Response {
 		r.Problem = problemOf(err)
 		r.Status, r.Output, r.Signed = r.Problem.Status, nil, nil
 		if r.Problem.Demand == nil && r.Status >= http.StatusInternalServerError {
-			w.router.o.Log.ErrorContext(ctx, "request failed", "requestId", r.RequestID, "capability", name,
-				"status", r.Status, "error", err)
+			w.router.o.Log.ErrorContext(ctx, "request failed", "requestId", r.RequestID, "correlationId",
+				w.request.Correlation, "capability", name, "status", r.Status, "error", err)
 		}
 	} else {
 		r.Output = w.output
@@ -197,7 +206,9 @@ func (w *work) finish(ctx context.Context, err error) *Response {
 	took := time.Since(w.asked)
 	w.router.metrics.requests.WithLabelValues(name, strconv.Itoa(r.Status)).Inc()
 	w.router.metrics.duration.WithLabelValues(name).Observe(took.Seconds())
-	w.router.o.Log.InfoContext(ctx, "execution", "requestId", r.RequestID, "capability", name, "status", r.Status,
+	w.conclude(span, name)
+	w.router.o.Log.InfoContext(ctx, "execution", "requestId", r.RequestID, "correlationId", w.request.Correlation,
+		"traceId", span.SpanContext().TraceID(), "capability", name, "status", r.Status,
 		"ms", took.Milliseconds(), "client", w.client, "paid", w.row != nil, "replayed", r.Replayed, "mode", r.Mode)
 	return r
 }

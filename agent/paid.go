@@ -197,6 +197,8 @@ func (w *work) settle(ctx context.Context, r x402.Requirements) error {
 	}
 	before := w.row.Pending
 	w.row.Pending = true // until it is known how this attempt ends
+	ctx, span := w.router.o.Tracer.Start(ctx, spanSettle)
+	defer span.End()
 	s, err := f.Settle(ctx, *w.request.Payment, r)
 	switch {
 	case err != nil:
@@ -268,7 +270,9 @@ func (w *work) end(ctx context.Context) error {
 	if err := w.sign(ctx); err != nil {
 		return errors.Join(err, w.keep(ctx))
 	}
-	return w.store(ctx, agentdb.Done, answerOf(w.response))
+	return w.traced(ctx, spanRecord, func(ctx context.Context) error {
+		return w.store(ctx, agentdb.Done, answerOf(w.response))
+	})
 }
 
 // keep stores what was done where the answer cannot be signed: it is signed when the payment is sent again.

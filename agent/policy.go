@@ -20,9 +20,11 @@ type Question struct {
 type Decision struct {
 	Allow   bool
 	Reasons []string // for people, also of an allowed request
-	// Limited says that the request is refused for now, and Retry for how long.
-	Limited bool
-	Retry   time.Duration
+	// Limited says that the request is refused for now, and Retry for how long. Unavailable says that it
+	// cannot be judged now.
+	Limited     bool
+	Unavailable bool
+	Retry       time.Duration
 	// Validation says that a validator must confirm the result.
 	Validation bool
 	// Refund says that a payment is owed back where it was charged and the call fails.

@@ -16,6 +16,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"repute"
 	"repute/agent/signed"
@@ -40,9 +42,12 @@ type Options struct {
 	// wait at most. Below 0: none waits.
 	Patience time.Duration
 	// Lease is how long a killed process keeps a payment, 15 s when 0.
-	Lease    time.Duration
-	Registry *prometheus.Registry // nil: one of its own
-	Log      *slog.Logger         // nil: slog's default
+	Lease time.Duration
+	// Validator confirms paid results where the policy asks for it; zero: nobody is asked.
+	Validator common.Address
+	Registry  *prometheus.Registry // nil: one of its own
+	Tracer    trace.Tracer         // nil: requests are not traced
+	Log       *slog.Logger         // nil: slog's default
 }
 
 // Payments say how a router is paid.
@@ -60,9 +65,13 @@ type Payments struct {
 
 // Request asks for one execution of a capability.
 type Request struct {
-	ID         string // of the request; made where it is empty
-	Capability string
-	Input      json.RawMessage
+	ID string // of the request; made where it is empty
+	// Correlation is the id that the client or a proxy gave the request. It goes to logs, traces and
+	// handlers, and names nothing: two clients may use the same one. Empty for none.
+	Correlation string
+	Task        Task // of the protocol that carried the request; zero for none
+	Capability  string
+	Input       json.RawMessage
 	// Resource is the URL that is paid for, such as https://agent.example/capability/echo or
 	// mcp://tool/echo.
 	Resource string
@@ -88,6 +97,8 @@ type Response struct {
 	Mode           Mode
 	Replayed       bool // the answer was stored, nothing was run
 	Validation     bool // the policy asks for a validator's confirmation of the result
+	// ValidationRequest names the request to the validator on the chain, zero for none.
+	ValidationRequest common.Hash
 }
 
 // Router runs capabilities for clients. It is safe for concurrent use.
@@ -120,6 +131,9 @@ func NewRouter(db *store.DB, o Options) (*Router, error) {
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
+	if o.Tracer == nil {
+		o.Tracer = noop.NewTracerProvider().Tracer("")
+	}
 	r := &Router{db: db, o: o, services: map[string]*Service{}, gate: newGate(o.Concurrency, o.Degraded, o.Patience),
 		started: time.Now()}
 	r.hard, r.cancel = context.WithCancel(context.Background())
@@ -143,6 +157,8 @@ func NewRouter(db *store.DB, o Options) (*Router, error) {
 func (r *Router) Do(ctx context.Context, q Request) *Response {
 	q.ID = cmp.Or(q.ID, rand.Text())
 	w := &work{router: r, request: q, asked: time.Now(), owner: rand.Text()}
+	ctx, span := w.begin(ctx)
+	defer span.End()
 	mode, busy := r.gate.enter(ctx)
 	w.began = time.Now()
 	w.response = &Response{Status: http.StatusOK, RequestID: q.ID, Mode: mode}
@@ -153,9 +169,9 @@ func (r *Router) Do(ctx context.Context, q Request) *Response {
 		defer r.gate.leaveOwed()
 		w.busy = busy
 	default:
-		return w.finish(ctx, busy)
+		return w.finish(ctx, span, busy)
 	}
-	return w.finish(ctx, w.run(ctx))
+	return w.finish(ctx, span, w.run(ctx))
 }
 
 // Service returns a service by the name of its capability, and nil for none. In names, _ stands for

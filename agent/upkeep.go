@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,8 @@ type Registered struct {
 	URI    string
 }
 
-// Registry is the chain of an agent. Events returns what happened to it from a block on, and where
-// to go on; from 0 on nothing, and the next block.
+// Registry is the chain of an agent. Events returns what happened to it in at most EventBlocks blocks
+// from one on, and where to go on; from 0 on nothing, and the block after the newest one.
 type Registry interface {
 	Agent(ctx context.Context) (Registered, error)
 	Events(ctx context.Context, from uint64) (events []repute.Record, next uint64, err error)
@@ -37,17 +38,28 @@ type Resolver interface {
 	Resolves(ctx context.Context, uri string) error
 }
 
+// Validations are the requests to validators. Answered takes an answer, also one that it has taken
+// before.
+type Validations interface {
+	Answered(ctx context.Context, e repute.Record) error
+}
+
 // Upkeep is what a runtime does beside answering requests (sections 3 and 9).
 type Upkeep struct {
 	Router     *Router
 	Registry   Registry
 	Reputation Reputation // nil: the own score is not read
 	Resolver   Resolver   // nil: the metadata URI is not resolved
+	// Validations takes the answers of validators; nil: they are logged alone.
+	Validations Validations
 	// MetadataURI is what the operator believes the chain says; "" for nothing.
 	MetadataURI string
 	Days        int // for which the log is kept
-	// Times between: chain and metadata, own score and heartbeat, events.
-	Sync, Beat, Watch time.Duration
+	// Times between: chain and metadata, own score and heartbeat, events, and questions to the chain
+	// before an agent that it does not confirm any more is ended.
+	Sync, Beat, Watch, Confirm time.Duration
+
+	watching following
 }
 
 // Times of section 3, and between questions for events.
@@ -55,7 +67,13 @@ const (
 	SyncTime  = time.Hour
 	BeatTime  = 10 * time.Minute
 	WatchTime = 15 * time.Second
+	// ConfirmTime is the time between two of the Confirmations.
+	ConfirmTime = time.Minute
 )
+
+// Confirmations is how often the chain must say the same before a served agent is ended: a node can lag
+// or be wrong for a while.
+const Confirmations = 3
 
 // Start checks that the agent is registered and that the signing key is its owner's or wallet's, and
 // prepares the log. repute.ErrInvalid or repute.ErrNotFound names what is wrong: the agent MUST NOT be
@@ -138,12 +156,7 @@ func (u *Upkeep) Run(ctx context.Context) error {
 	}
 	each(u.Sync, SyncTime, u.resync)
 	each(u.Beat, BeatTime, u.beat)
-	var from uint64
-	each(u.Watch, WatchTime, func(ctx context.Context) error {
-		next, err := u.watch(ctx, from)
-		from = next
-		return err
-	})
+	each(u.Watch, WatchTime, u.watch)
 	return g.Wait()
 }
 
@@ -156,11 +169,28 @@ func (u *Upkeep) resync(ctx context.Context) error {
 		u.failed(ctx, "prune payments", err)
 	}
 	err := u.sync(ctx)
-	if errors.Is(err, repute.ErrInvalid) || errors.Is(err, repute.ErrNotFound) {
+	for range Confirmations - 1 {
+		if !refuted(err) {
+			break
+		}
+		u.Router.o.Log.WarnContext(ctx, "the chain does not confirm the agent; it is asked again", "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(cmp.Or(u.Confirm, ConfirmTime)):
+		}
+		err = u.sync(ctx)
+	}
+	if refuted(err) {
 		return err
 	}
 	u.failed(ctx, "read agent from the chain", err)
 	return nil
+}
+
+// refuted reports whether the chain says that the agent is not this one.
+func refuted(err error) bool {
+	return errors.Is(err, repute.ErrInvalid) || errors.Is(err, repute.ErrNotFound)
 }
 
 // beat is the step every ten minutes: own score, mode and heartbeat.
@@ -183,34 +213,6 @@ func (u *Upkeep) readScore(ctx context.Context) {
 		return
 	}
 	u.Router.SetScore(ctx, &s)
-}
-
-// watch follows the agent's events by one step.
-func (u *Upkeep) watch(ctx context.Context, from uint64) (next uint64, err error) {
-	u.Router.SetScore(ctx, nil) // windows of the policy open and close by the clock
-	events, next, err := u.Registry.Events(ctx, from)
-	if err != nil {
-		u.failed(ctx, "watch events", err)
-		return from, nil
-	}
-	rated := false // strangers can rate often
-	for _, e := range events {
-		u.Router.Event(ctx, e.Event.Kind().String(), map[string]any{"block": e.Log.BlockNumber, "transaction": e.Log.TxHash})
-		u.Router.o.Log.InfoContext(ctx, "event of the agent", "event", e.Event.Kind().String(), "block", e.Log.BlockNumber,
-			"transaction", e.Log.TxHash)
-		switch e.Event.Kind() {
-		case repute.KindURIUpdated:
-			if err := u.resync(ctx); err != nil {
-				return next, err
-			}
-		case repute.KindNewFeedback:
-			rated = true
-		}
-	}
-	if rated {
-		u.readScore(ctx)
-	}
-	return next, nil
 }
 
 // failed logs what is tried again later.

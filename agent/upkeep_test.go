@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
@@ -109,7 +110,7 @@ func upkeep(t *testing.T, o *outside) (*agent.Upkeep, *store.DB) {
 		Services: []*agent.Service{{Capability: c, Handler: nothing{}}}})
 	ok(t, err)
 	return &agent.Upkeep{Router: router, Registry: o, Reputation: o, Sync: 50 * time.Millisecond, Beat: 50 * time.Millisecond,
-		Watch: 20 * time.Millisecond}, db
+		Watch: 20 * time.Millisecond, Confirm: 20 * time.Millisecond}, db
 }
 
 // await waits until an agent is in a mode.
@@ -151,7 +152,8 @@ func TestUpkeep(t *testing.T) {
 	o.set(func() { o.err, o.chain, o.score.Value = nil, repute.ErrUnavailable, 90 })
 	await(t, u, agent.Normal)
 	o.set(func() {
-		o.chain, o.events = nil, []repute.Record{{Event: repute.URIUpdated{}}, {Event: repute.NewFeedback{}}}
+		o.chain, o.events = nil, []repute.Record{{Event: repute.URIUpdated{}},
+			{Event: repute.NewFeedback{}, Log: types.Log{Index: 1}}}
 	})
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if last, err := agentdb.LastEvent(t.Context(), db, u.Router.ID().String(), "NewFeedback"); err == nil && last != "" {
@@ -177,6 +179,43 @@ func TestUpkeep(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("a transferred agent is still served")
+	}
+}
+
+// TestWrongNode: what a node says of the agent for a moment does not end it; what the chain says again
+// and again does.
+func TestWrongNode(t *testing.T) {
+	t.Parallel()
+	o := &outside{score: agent.Score{Value: 80}}
+	u, _ := upkeep(t, o)
+	u.Confirm = 100 * time.Millisecond
+	ok(t, u.Start(t.Context()))
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- u.Run(ctx) }()
+	for _, lie := range []func(){func() { o.chain = repute.Missing("agent 1:2") }, func() { o.agent.Wallet = common.Address{} }} {
+		before := o.agent
+		reads := 0
+		o.set(func() { lie(); reads = o.reads })
+		for now := reads; now == reads; time.Sleep(time.Millisecond) { // it was told once
+			o.set(func() { now = o.reads })
+		}
+		o.set(func() { o.agent, o.chain = before, nil })
+		select {
+		case err := <-ended:
+			t.Fatalf("one wrong answer ends the agent: %v", err)
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+	o.set(func() { o.chain = repute.Missing("agent 1:2") })
+	select {
+	case err := <-ended:
+		if !errors.Is(err, repute.ErrNotFound) {
+			t.Errorf("%v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("an agent that is not registered is still served")
 	}
 }
 
@@ -229,5 +268,26 @@ func TestLastModeCounts(t *testing.T) {
 	<-ended
 	if mode, accepting := router.Mode(); mode != agent.Shutdown || accepting {
 		t.Errorf("mode %s, accepting %t", mode, accepting)
+	}
+}
+
+// unsure is a policy that cannot judge.
+type unsure struct{ agent.Open }
+
+// Decide implements agent.Governor.
+func (unsure) Decide(context.Context, agent.Question) agent.Decision {
+	return agent.Decision{Unavailable: true, Reasons: []string{"the client's score cannot be read now"}, Retry: 5 * time.Second}
+}
+
+// TestUnsurePolicy: what cannot be judged now is refused for now, and not for good.
+func TestUnsurePolicy(t *testing.T) {
+	t.Parallel()
+	u, db := upkeep(t, &outside{})
+	ok(t, u.Start(t.Context())) // makes the log
+	router, err := agent.NewRouter(db, agent.Options{Governor: unsure{}, Services: u.Router.Services()})
+	ok(t, err)
+	r := router.Do(t.Context(), agent.Request{Capability: "echo", Input: json.RawMessage(`{}`)})
+	if p := r.Problem; r.Status != 503 || p == nil || p.Retry != 5*time.Second || !strings.Contains(p.Message, "score") {
+		t.Errorf("%d %+v", r.Status, p)
 	}
 }

@@ -45,6 +45,8 @@ type work struct {
 	proof   []byte          // the client's signature
 	log     []agentdb.Entry // are stored with the next entry, see record
 	output  json.RawMessage
+	// document is of the validation that is asked for; "" for none.
+	document string
 	// busy is why only what is owed is answered; nil where new work is done.
 	busy *Problem
 	// failure is a settlement that was refused.
@@ -65,7 +67,7 @@ func (w *work) run(ctx context.Context) error {
 	if w.service = w.router.Service(w.request.Capability); w.service == nil {
 		return problem(http.StatusNotFound, "not_found", "the agent has no such capability")
 	}
-	if err := w.checkInput(ctx); err != nil {
+	if err := w.traced(ctx, spanInput, w.checkInput); err != nil {
 		return err
 	}
 	if err := w.recall(ctx); err != nil {
@@ -74,10 +76,10 @@ func (w *work) run(ctx context.Context) error {
 	if w.busy != nil && !w.owed() {
 		return w.busy
 	}
-	if err := w.decide(ctx); err != nil {
+	if err := w.traced(ctx, spanPolicy, w.decide); err != nil {
 		return err
 	}
-	if err := w.pay(ctx); err != nil {
+	if err := w.traced(ctx, spanPayment, w.pay); err != nil {
 		return err
 	}
 	switch {
@@ -135,6 +137,9 @@ func (w *work) decide(ctx context.Context) error {
 	case d.Limited:
 		return &Problem{Status: http.StatusTooManyRequests, Code: "limited", Message: joined(d.Reasons,
 			"the free tier is used up"), Retry: max(d.Retry, time.Second)}
+	case !d.Allow && d.Unavailable:
+		return &Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: joined(d.Reasons,
+			"the request cannot be judged now"), Retry: max(d.Retry, time.Second)}
 	case !d.Allow:
 		return &Problem{Status: http.StatusForbidden, Code: "policy_violation", Message: joined(d.Reasons,
 			"the agent's policy refuses the request")}
@@ -176,7 +181,7 @@ func (w *work) free(ctx context.Context) error {
 	if err := w.sign(ctx); err != nil {
 		return err
 	}
-	return w.append(ctx, w.entry())
+	return w.traced(ctx, spanRecord, func(ctx context.Context) error { return w.append(ctx, w.entry()) })
 }
 
 // handle is steps 4 and 5. Its error is a *Problem without a text of the handler.
@@ -184,7 +189,11 @@ func (w *work) handle(ctx context.Context) (err error) {
 	d := w.service.Definition()
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout())
 	defer cancel()
-	output, err := w.call(ctx)
+	var output json.RawMessage
+	err = w.traced(ctx, spanHandler, func(ctx context.Context) error {
+		output, err = w.call(ctx)
+		return err
+	})
 	switch {
 	case err == nil:
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -196,8 +205,14 @@ func (w *work) handle(ctx context.Context) (err error) {
 	default:
 		return internal("the capability failed", err)
 	}
-	if err := w.service.CheckOutput(ctx, output); err != nil {
-		return internal("the capability gave an answer that is not one of its schema", err)
+	check := func(ctx context.Context) error {
+		if err := w.service.CheckOutput(ctx, output); err != nil {
+			return internal("the capability gave an answer that is not one of its schema", err)
+		}
+		return nil
+	}
+	if err := w.traced(ctx, spanOutput, check); err != nil {
+		return err
 	}
 	w.output = output
 	return nil
@@ -212,7 +227,8 @@ func (w *work) call(ctx context.Context) (output json.RawMessage, err error) {
 	}()
 	d := w.service.Definition()
 	c := capability.Call{AgentID: w.router.o.ID.TokenID.Dec(), Capability: d.Name, Version: d.Version,
-		RequestID: w.request.ID, Client: w.client, Time: w.began, Input: w.request.Input}
+		RequestID: w.request.ID, Correlation: cmp.Or(w.request.Correlation, w.request.ID), Client: w.client, Time: w.began,
+		Input: w.request.Input}
 	if w.row != nil {
 		c.RequestID = w.row.RequestID
 		c.Payment = &capability.Payment{Payer: w.client, Amount: w.price.amount.String(), Asset: w.price.asset,

@@ -1422,12 +1422,18 @@ create index agent_receipts_paid on agent_receipts (agent, at, number)
 create index agent_receipts_request on agent_receipts (request_id);
 create index agent_receipts_free on agent_receipts (agent, (detail->>'client'), capability, at)
     where kind = 'decision' and outcome = 'free';
+create index agent_receipts_tasks on agent_receipts (agent, (detail->>'task'))
+    where detail->>'task' is not null;
+create index agent_receipts_validations on agent_receipts (agent, (detail->>'validation'))
+    where detail->>'validation' is not null;
+create index agent_receipts_events on agent_receipts (agent, outcome, tx_hash, at, number)
+    where kind = 'event';
 comment on table agent_receipts is
     'What agents did: append-only, in one partition a month (agent_receipts_YEAR_MONTH), which are dropped after '
     'the retention time.';
 comment on column agent_receipts.kind is
     'execution: a capability was run. decision: of the policy. payment: a payment was verified or settled. event: '
-    'start, stop, heartbeat, changes of mode.';
+    'start, stop, heartbeat, changes of mode, events of the chain and how far they were followed.';
 comment on column agent_receipts.outcome is
     'Status of an execution, effect of a decision, state of a payment, name of an event.';
 comment on column agent_receipts.settlement is 'x402: money moved, which tx_hash shows. none: free, or a promise.';

@@ -2,14 +2,15 @@
 // x402 extension of A2A. A message is one execution of a capability; a task that is not paid waits for
 // the payment in the state input-required.
 //
-// Tasks are remembered by the process for an hour. Payments are in Postgres: in any process, a new
-// message with the same input and payment gets the same answer.
+// Tasks are remembered by the process for an hour. A paid task is in the database as long as its
+// payment: any process tells about it, and a new message with the same input and payment gets the same
+// answer.
 package a2aserver
 
 import (
 	"context"
 	"encoding/json"
-	"iter"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -66,6 +67,8 @@ type Server struct {
 	tasks  *tasks
 	// background are tasks whose clients did not wait.
 	background sync.WaitGroup
+	// running are the tasks that are worked on here and cost nothing: *context.CancelFunc by their id.
+	running sync.Map
 }
 
 // New returns a server.
@@ -135,6 +138,10 @@ func (s *Server) open(q *a2a.SendMessageRequest) (*exchange, error) {
 
 // run asks the router and remembers the task.
 func (s *Server) run(ctx context.Context, x *exchange) (*a2a.Task, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.running.Store(x.task.ID, cancel)
+	defer s.running.Delete(x.task.ID)
 	answer, err := s.ask(ctx, x)
 	if err != nil {
 		s.o.Log.ErrorContext(ctx, "message failed", "task", x.task.ID, "error", err)
@@ -155,7 +162,7 @@ func (s *Server) ask(ctx context.Context, x *exchange) (*envelope.Answer, error)
 // it has one itself.
 func (s *Server) request(ctx context.Context, x *exchange) error {
 	m, q := x.message, &x.request
-	q.Caller = httpapi.CallerOf(ctx)
+	q.Caller, q.Correlation = httpapi.CallerOf(ctx), httpapi.RequestID(ctx)
 	payment, err := envelope.ReadPayment(m.Metadata[x402.A2APayload])
 	if err != nil {
 		return err
@@ -175,6 +182,10 @@ func (s *Server) request(ctx context.Context, x *exchange) error {
 	}
 	if q.Payment = payment; payment == nil {
 		q.Payment = order.Payment
+	}
+	q.Task = agent.Task{ID: string(x.task.ID), Context: x.task.ContextID}
+	if q.Payment != nil || q.Promise != nil {
+		s.running.Delete(x.task.ID) // it goes on without its client, to its end
 	}
 	q.Capability, q.Input, q.Resource = order.Capability, order.Input, "a2a://skill/"+order.Capability
 	x.task.History = history(first)
@@ -307,39 +318,58 @@ func (s *Server) cancel(t *a2a.Task) (*a2a.Task, error) {
 }
 
 // GetTask implements a2asrv.RequestHandler.
-func (s *Server) GetTask(_ context.Context, q *a2a.GetTaskRequest) (*a2a.Task, error) {
-	t, err := s.tasks.get(q.ID)
+func (s *Server) GetTask(ctx context.Context, q *a2a.GetTaskRequest) (*a2a.Task, error) {
+	t, err := s.find(ctx, q.ID)
 	if err == nil && q.HistoryLength != nil && *q.HistoryLength == 0 {
 		t.History = nil
 	}
 	return t, err
 }
 
-// CancelTask implements a2asrv.RequestHandler: a task that is being worked on cannot be canceled.
-func (s *Server) CancelTask(_ context.Context, q *a2a.CancelTaskRequest) (*a2a.Task, error) {
-	t, err := s.tasks.get(q.ID)
+// find returns a task that is remembered here, or a paid one that the database has.
+func (s *Server) find(ctx context.Context, id a2a.TaskID) (*a2a.Task, error) {
+	t, err := s.tasks.get(id)
+	if !errors.Is(err, a2a.ErrTaskNotFound) {
+		return t, err
+	}
+	stored, answer, err := envelope.Recall(ctx, s.router, string(id))
+	switch {
+	case errors.Is(err, repute.ErrNotFound):
+		return nil, a2a.ErrTaskNotFound
+	case err != nil:
+		s.o.Log.ErrorContext(ctx, "task not recalled", "task", id, "error", err)
+		return nil, a2a.ErrInternalError
+	}
+	x := &exchange{task: &a2a.Task{ID: id, ContextID: stored.Context},
+		request: agent.Request{Capability: stored.Capability, Payment: &x402.Payment{}}} // it was paid
+	x.finish(answer)
+	x.task.Status.Timestamp = &stored.Time
+	return x.task, nil
+}
+
+// CancelTask implements a2asrv.RequestHandler: a task that waits for its payment, or costs nothing and is
+// worked on by this process. A paid task goes on to its end.
+func (s *Server) CancelTask(ctx context.Context, q *a2a.CancelTaskRequest) (*a2a.Task, error) {
+	t, err := s.find(ctx, q.ID)
 	if err != nil {
 		return nil, err
 	}
-	return s.cancel(t)
+	cancel, working := s.running.Load(t.ID)
+	if !working || t.Status.State != a2a.TaskStateWorking {
+		return s.cancel(t)
+	}
+	t.Status = status(a2a.TaskStateCanceled, nil)
+	if err := s.tasks.put(t); err != nil { // before the end of its work, which does not replace it
+		return nil, err
+	}
+	cancel.(context.CancelFunc)() //nolint:forcetypeassert // the map has nothing else
+	return t, nil
 }
 
 // ListTasks implements a2asrv.RequestHandler: callers are not known, so that nobody's tasks are listed.
 func (s *Server) ListTasks(context.Context, *a2a.ListTasksRequest) (*a2a.ListTasksResponse, error) {
 	return nil, a2a.ErrUnsupportedOperation
 }
-
-// SubscribeToTask implements a2asrv.RequestHandler.
-func (s *Server) SubscribeToTask(context.Context, *a2a.SubscribeToTaskRequest) iter.Seq2[a2a.Event, error] {
-	return unsupported
-}
-
-// SendStreamingMessage implements a2asrv.RequestHandler.
-func (s *Server) SendStreamingMessage(context.Context, *a2a.SendMessageRequest) iter.Seq2[a2a.Event, error] {
-	return unsupported
-}
-
-func unsupported(yield func(a2a.Event, error) bool) { yield(nil, a2a.ErrUnsupportedOperation) }
 
 // GetTaskPushConfig implements a2asrv.RequestHandler.
 func (s *Server) GetTaskPushConfig(context.Context, *a2a.GetTaskPushConfigRequest) (*a2a.PushConfig, error) {

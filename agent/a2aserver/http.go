@@ -80,6 +80,7 @@ func (s *Server) Card(ctx context.Context, base string) (json.RawMessage, error)
 		Skills: skills, DefaultInputModes: []string{media}, DefaultOutputModes: []string{media},
 		SupportedInterfaces: []*a2a.AgentInterface{a2a.NewAgentInterface(trimmed(base)+Path, a2a.TransportProtocolJSONRPC),
 			{URL: trimmed(base) + Path, ProtocolBinding: a2a.TransportProtocolJSONRPC, ProtocolVersion: a2av0.Version}}}
+	card.Capabilities.Streaming = true
 	if paid {
 		card.Capabilities.Extensions = []a2a.AgentExtension{{URI: x402.A2AExtensionURI,
 			Description: "Payments of tasks by x402: the data of a payment is of version 2."}}

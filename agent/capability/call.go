@@ -13,10 +13,13 @@ type Call struct {
 	Capability string
 	Version    string
 	RequestID  string
-	Client     common.Address // zero when the client is not known
-	Payment    *Payment       // nil for a call that is not paid
-	Time       time.Time      // when the request was accepted
-	Input      json.RawMessage
+	// Correlation is the id that the client or a proxy gave the request, else RequestID. It is for logs:
+	// others may use the same one.
+	Correlation string
+	Client      common.Address // zero when the client is not known
+	Payment     *Payment       // nil for a call that is not paid
+	Time        time.Time      // when the request was accepted
+	Input       json.RawMessage
 }
 
 // Payment is what paid for a call.
@@ -32,14 +35,15 @@ type Payment struct {
 
 // callJSON is the form of a Call on the wire.
 type callJSON struct {
-	AgentID    string          `json:"agentId"`
-	Capability string          `json:"capability"`
-	Version    string          `json:"version"`
-	RequestID  string          `json:"requestId"`
-	Client     string          `json:"clientAddress,omitempty"`
-	Payment    *paymentJSON    `json:"payment,omitempty"`
-	Time       time.Time       `json:"timestamp"`
-	Input      json.RawMessage `json:"input"`
+	AgentID     string          `json:"agentId"`
+	Capability  string          `json:"capability"`
+	Version     string          `json:"version"`
+	RequestID   string          `json:"requestId"`
+	Correlation string          `json:"correlationId,omitempty"`
+	Client      string          `json:"clientAddress,omitempty"`
+	Payment     *paymentJSON    `json:"payment,omitempty"`
+	Time        time.Time       `json:"timestamp"`
+	Input       json.RawMessage `json:"input"`
 }
 
 // paymentJSON is the form of a Payment on the wire.
@@ -55,7 +59,7 @@ type paymentJSON struct {
 // what is not known is absent.
 func (c Call) MarshalJSON() ([]byte, error) {
 	out := callJSON{AgentID: c.AgentID, Capability: c.Capability, Version: c.Version, RequestID: c.RequestID,
-		Time: c.Time.UTC(), Input: c.Input}
+		Correlation: c.Correlation, Time: c.Time.UTC(), Input: c.Input}
 	if c.Client != (common.Address{}) {
 		out.Client = c.Client.Hex()
 	}

@@ -5,18 +5,20 @@ import (
 	"time"
 
 	"repute/agent/capability"
+	"repute/policy"
 )
 
 // Config is an agent as its operator describes it.
 type Config struct {
-	Agent    Agent    `json:"agent" doc:"who the agent is, and where its chain and index are"`
-	Profile  Profile  `json:"profile" doc:"what the agent says of itself"`
-	Listen   string   `json:"listen" doc:"address of the HTTP surface; AGENT_PORT sets its port" default:"127.0.0.1:3000"`
-	LogLevel string   `json:"log_level" doc:"debug, info, warn or error (AGENT_LOG_LEVEL)" default:"info"`
-	Policy   Policy   `json:"policy" doc:"the policy.json"`
-	Payments Payments `json:"payments" doc:"how the agent is paid"`
-	Limits   Limits   `json:"limits" doc:"bounds of requests"`
-	Receipts Receipts `json:"receipts" doc:"what is kept and shown of executions"`
+	Agent      Agent      `json:"agent" doc:"who the agent is, and where its chain and index are"`
+	Profile    Profile    `json:"profile" doc:"what the agent says of itself"`
+	Listen     string     `json:"listen" doc:"address of the HTTP surface; AGENT_PORT sets its port" default:"127.0.0.1:3000"`
+	LogLevel   string     `json:"log_level" doc:"debug, info, warn or error (AGENT_LOG_LEVEL)" default:"info"`
+	Policy     Policy     `json:"policy" doc:"the policy.json"`
+	Payments   Payments   `json:"payments" doc:"how the agent is paid"`
+	Limits     Limits     `json:"limits" doc:"bounds of requests"`
+	Validation Validation `json:"validation" doc:"who confirms results where the policy asks for it"`
+	Receipts   Receipts   `json:"receipts" doc:"what is kept and shown of executions"`
 	// Capabilities MUST have at least one item.
 	Capabilities []Capability `json:"capabilities" doc:"what the agent does"`
 
@@ -74,6 +76,13 @@ type Token struct {
 	Version  string `json:"version" doc:"of the token's EIP-712 domain"`
 }
 
+// Validation says who confirms results.
+type Validation struct {
+	Validator string `json:"validator" doc:"address that is asked to confirm paid results; none: nobody is asked, and answers say that it is required"`
+	Sender    string `json:"sender" doc:"slug of orchestrator.wallets whose key sends the requests and pays their gas: of the agent's owner or operator"`
+	Registry  string `json:"registry" doc:"address of the validation registry that is asked; the first one of agent.validations"`
+}
+
 // Limits bound requests.
 type Limits struct {
 	Concurrency int     `json:"concurrency" doc:"requests that are answered at once" default:"10"`
@@ -100,12 +109,35 @@ type Capability struct {
 	Repeatable bool
 }
 
-// Handler is the work behind a capability: exactly one of Exec and HTTP.
+// Handler is the work behind a capability: exactly one of Exec, HTTP, MCP and Task.
 type Handler struct {
-	Exec []string          `json:"exec" doc:"program and arguments; input on standard input, output on standard output"`
-	Dir  string            `json:"dir" doc:"where the program runs"`
-	Env  map[string]string `json:"env" doc:"its environment, which is empty otherwise"`
-	HTTP string            `json:"http" doc:"URL that takes the call by POST and answers the output"`
+	Exec   []string          `json:"exec" doc:"program and arguments; input on standard input, output on standard output"`
+	Dir    string            `json:"dir" doc:"where the program of exec or mcp.command runs"`
+	Env    map[string]string `json:"env" doc:"its environment, which is empty otherwise"`
+	Memory int64             `json:"memory" doc:"exec: MiB of address space of each process" default:"512"`
+	CPU    Seconds           `json:"cpu" doc:"exec: seconds of CPU time of each process" default:"10"`
+	HTTP   string            `json:"http" doc:"URL that takes the call by POST and answers the output"`
+	MCP    *MCP              `json:"mcp" doc:"a tool of an MCP server: see below"`
+	Task   *Task             `json:"task" doc:"a task of an orchestrator: see below"`
+}
+
+// MCP is a tool of an MCP server, which is named by exactly one of URL and Command.
+type MCP struct {
+	URL      string   `json:"url" doc:"of a server over streamable HTTP"`
+	Command  []string `json:"command" doc:"instead: program and arguments of a server on standard input and output; it keeps running"`
+	Tool     string   `json:"tool" doc:"name of the tool; the input is its arguments"`
+	TokenEnv string   `json:"token_env" doc:"variable of the environment with the bearer token for url"`
+}
+
+// Task is work that an orchestrator does.
+type Task struct {
+	URL         string        `json:"url" doc:"of the orchestrator, without /v1"`
+	TokenEnv    string        `json:"token_env" doc:"variable of the environment with the bearer token of the orchestrator"`
+	Coordinator string        `json:"coordinator" doc:"slug of the agent that plans the task; the orchestrator's choice"`
+	Goal        string        `json:"goal" doc:"what to do; the description of the capability"`
+	Tags        List          `json:"tags" doc:"tags of the task, for the rules of the orchestrator's policy"`
+	Budget      policy.Bounds `json:"budget" doc:"maxSteps, maxToolCalls, maxRuntimeMs, maxOnchainWrites, maxGasWei; the orchestrator's defaults"`
+	Step        string        `json:"step" doc:"step of the plan whose result is the output; the only step's result, or all results by step id"`
 }
 
 // own are the members of a capability that are not of its definition.

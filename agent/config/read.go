@@ -197,8 +197,14 @@ func (c *Config) environment(getenv func(string) string) error {
 
 // complete fills in the defaults, which the tags name too.
 func (c *Config) complete() {
-	for _, v := range []reflect.Value{reflect.ValueOf(c).Elem(), reflect.ValueOf(&c.Profile).Elem(),
-		reflect.ValueOf(&c.Limits).Elem(), reflect.ValueOf(&c.Receipts).Elem()} {
+	values := []reflect.Value{reflect.ValueOf(c).Elem(), reflect.ValueOf(&c.Profile).Elem(),
+		reflect.ValueOf(&c.Limits).Elem(), reflect.ValueOf(&c.Receipts).Elem()}
+	for i := range c.Capabilities {
+		if h := &c.Capabilities[i].Handler; len(h.Exec) > 0 {
+			values = append(values, reflect.ValueOf(h).Elem())
+		}
+	}
+	for _, v := range values {
 		for i := range v.NumField() {
 			text := v.Type().Field(i).Tag.Get("default")
 			if f := v.Field(i); text != "" && f.IsZero() {
@@ -234,6 +240,8 @@ func (c *Config) check() error {
 	need(len(c.Agent.RPC) > 0, "agent.rpc", "is missing", "a URL (RPC_URL)")
 	need(c.Profile.Name != "", "profile.name", "is missing", "a name")
 	need(len(c.Capabilities) > 0, "capabilities", "is empty", "at least one")
+	need((c.Validation.Validator == "") == (c.Validation.Sender == ""), "validation", "has validator or sender alone",
+		"both, or none")
 	need(len(c.Payments.Facilitators) == 0 || c.Payments.Settler == "", "payments",
 		"names facilitators and a settler", "one of both")
 	need(slices.Contains([]string{"debug", "info", "warn", "error"}, strings.ToLower(c.LogLevel)), "log_level",
@@ -249,9 +257,7 @@ func (c *Config) check() error {
 	_, err := c.Limits.Prefixes()
 	wrong = append(wrong, err)
 	for i := range c.Capabilities {
-		h := &c.Capabilities[i].Handler
-		need((len(h.Exec) > 0) != (h.HTTP != ""), fmt.Sprintf("capabilities.%d.handler", i), "names no work, or two kinds",
-			"exec or http")
+		wrong = append(wrong, c.Capabilities[i].Handler.check(fmt.Sprintf("capabilities.%d.handler", i)))
 	}
 	return errors.Join(wrong...)
 }

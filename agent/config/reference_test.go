@@ -41,6 +41,8 @@ func TestReference(t *testing.T) {
 		fmt.Fprintf(&b, "| `%s` | %s | | %s |\n", row[0], row[1], row[2])
 	}
 	rows(t, &b, "### handler", reflect.TypeFor[config.Handler]())
+	rows(t, &b, "### handler.mcp", reflect.TypeFor[config.MCP]())
+	rows(t, &b, "### handler.task", reflect.TypeFor[config.Task]())
 	const page = "../../docs/reference/agent.md"
 	if *update {
 		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
@@ -112,6 +114,8 @@ func name(f reflect.StructField) string {
 
 func typeName(t reflect.Type) string {
 	switch t.Kind() {
+	case reflect.Pointer:
+		return typeName(t.Elem())
 	case reflect.String:
 		return "text"
 	case reflect.Bool:

@@ -55,7 +55,21 @@ type Answer struct {
 
 // Do asks a router and signs its answer.
 func Do(ctx context.Context, r *agent.Router, q agent.Request) (*Answer, error) {
-	out := r.Do(ctx, q)
+	return answerOf(ctx, r, r.Do(ctx, q), q.Capability)
+}
+
+// Recall returns the stored answer to the paid request of a task. repute.ErrNotFound where there is none.
+func Recall(ctx context.Context, r *agent.Router, task string) (*agent.Recalled, *Answer, error) {
+	stored, err := r.Recall(ctx, task)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := answerOf(ctx, r, stored.Response, stored.Capability)
+	return stored, a, err
+}
+
+// answerOf signs what a router answered.
+func answerOf(ctx context.Context, r *agent.Router, out *agent.Response, capability string) (*Answer, error) {
 	a := &Answer{Response: out, Body: out.Output}
 	if out.Problem != nil {
 		body, err := problemBody(out)
@@ -67,7 +81,7 @@ func Do(ctx context.Context, r *agent.Router, q agent.Request) (*Answer, error) 
 	s := out.Signed
 	if s == nil {
 		var err error
-		metadata := out.Metadata(r.Service(q.Capability))
+		metadata := out.Metadata(r.Service(capability))
 		if s, err = r.Sign(context.WithoutCancel(ctx), out.TaskHash, a.Body, metadata); err != nil {
 			return nil, err
 		}

@@ -38,6 +38,7 @@ type Code string
 // Codes of reasons.
 const (
 	CodeReputation  Code = "reputation_too_low"           // the client's score
+	CodeUnknown     Code = "reputation_unknown"           // the client's score cannot be read now
 	CodePayment     Code = "payment_required"             // requirePaymentForAll
 	CodeFreeTier    Code = "free_tier_exhausted"          // freeTierRateLimit
 	CodeValidation  Code = "validation_required"          // the price, or the capability
@@ -95,10 +96,12 @@ func (d *Decision) add(reasons ...Reason) {
 // client or agent.
 type Score struct {
 	Value float64
-	Low   float64   // the score is shown to be at least this
-	High  float64   // and at most this
-	Rated bool      // false: nobody whom the index trusts has rated, and rules see 0 for value and bounds
-	At    time.Time // when it was read; zero when it never was
+	Low   float64 // the score is shown to be at least this
+	High  float64 // and at most this
+	Rated bool    // false: nobody whom the index trusts has rated, and rules see 0 for value and bounds
+	// Unknown says that the index did not tell the score: it is not known whether there is one.
+	Unknown bool
+	At      time.Time // when it was read; zero when it never was
 }
 
 // orUnrated is the score as rules see it.
@@ -132,6 +135,7 @@ type Request struct {
 func (p *Policy) Decide(ctx context.Context, req *Request, state State, now time.Time) Decision {
 	d := Decision{Effect: Allow}
 	d.add(state.Reasons...)
+	d.add(p.unknown(req.Client.Score)...)
 	d.add(p.client(req.Client.Score)...)
 	if p.file.Rules.Payment.RequirePaymentForAll && !req.Paid {
 		d.add(Reason{Code: CodePayment, Rule: "rules.payment.requirePaymentForAll", Effect: RequirePayment,
@@ -140,6 +144,16 @@ func (p *Policy) Decide(ctx context.Context, req *Request, state State, now time
 	d.add(p.validation(req)...)
 	d.add(p.customReasons(ctx, req, state, now)...)
 	return d
+}
+
+// unknown refuses a client whose score would be compared and cannot be read. Taking it for unrated would
+// serve the clients that the agent refuses, whenever the index does not answer.
+func (p *Policy) unknown(s Score) []Reason {
+	if !s.Unknown || !p.ReadsClientScore() || p.file.Rules.Reputation.UnknownClients == UnknownAllow {
+		return nil
+	}
+	return []Reason{{Code: CodeUnknown, Rule: "rules.reputation.unknownClients", Effect: Deny,
+		Text: "the client's score cannot be read now"}}
 }
 
 // client compares a client's score with the thresholds. The admission threshold reads the lower

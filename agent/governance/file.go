@@ -13,10 +13,13 @@ import (
 
 // File is a policy as written. An absent rule allows: every threshold is a pointer.
 type File struct {
-	Version   string  `json:"version"` // "1.0"
-	AgentID   AgentID `json:"agentId"`
-	Rules     Rules   `json:"rules"`
-	Signature string  `json:"signature,omitempty"` // of the agent's owner, 0x and hex digits
+	Version string  `json:"version"` // "1.0"
+	AgentID AgentID `json:"agentId"`
+	// IssuedAt is when the owner signed the policy. An older policy than one that was in force is
+	// refused. It is nil where the policy has none.
+	IssuedAt  *time.Time `json:"issuedAt,omitempty"`
+	Rules     Rules      `json:"rules"`
+	Signature string     `json:"signature,omitempty"` // of the agent's owner, 0x and hex digits
 }
 
 // Rules are the groups of rules.
@@ -35,9 +38,18 @@ type Reputation struct {
 	MinClientReputation *float64 `json:"minClientReputation"`
 	// RejectBelowScore refuses clients whose score is shown to be below it: the upper bound counts.
 	RejectBelowScore *float64 `json:"rejectBelowScore"`
+	// UnknownClients says what becomes of a client whose score cannot be read now, where a rule reads
+	// it: UnknownRefuse or UnknownAllow, which takes the client for unrated.
+	UnknownClients string `json:"unknownClients"`
 	// DegradeServiceBelowScore is for the agent's own score: the lower bound counts.
 	DegradeServiceBelowScore *float64 `json:"degradeServiceBelowScore"`
 }
+
+// What becomes of clients whose score cannot be read.
+const (
+	UnknownRefuse = "refuse"
+	UnknownAllow  = "allow"
+)
 
 // Payment says who pays.
 type Payment struct {
@@ -135,6 +147,7 @@ func (f *File) check() error {
 		}
 	}
 	need(f.Version == "1.0", "version", fmt.Sprintf("%.40q is not known", f.Version), `"1.0"`)
+	need(f.IssuedAt == nil || f.IssuedAt.Unix() > 0, "issuedAt", "is no time of a signature", "such as 2026-11-24T12:00:00Z")
 	need(f.AgentID != "", "agentId", "missing", "the agent's id: 42")
 	r := &f.Rules
 	for field, threshold := range map[string]*float64{
@@ -146,6 +159,9 @@ func (f *File) check() error {
 	} {
 		need(threshold == nil || *threshold >= -100 && *threshold <= 100, field, "is no score", "-100 to 100")
 	}
+	need(r.Reputation.UnknownClients == UnknownRefuse || r.Reputation.UnknownClients == UnknownAllow,
+		"rules.reputation.unknownClients", fmt.Sprintf("%.40q is not known", r.Reputation.UnknownClients),
+		"refuse or allow")
 	limit := r.Payment.FreeTierRateLimit
 	need(limit == nil || *limit >= 0 && *limit <= maxRate, "rules.payment.freeTierRateLimit", "out of range",
 		"0 to 1000000")

@@ -26,6 +26,21 @@ type Verifier interface {
 	VerifyPolicy(ctx context.Context, hash common.Hash, signature []byte) error
 }
 
+// History remembers the signed policy that was in force last, for all processes of an agent and across
+// restarts.
+type History interface {
+	// LastPolicy returns the newest policy, the zero Issue for none.
+	LastPolicy(ctx context.Context) (Issue, error)
+	AddPolicy(ctx context.Context, i Issue) error
+}
+
+// Issue names a signed policy.
+type Issue struct {
+	At     time.Time // issuedAt; zero where the policy has none
+	Hash   common.Hash
+	Stored time.Time // set by History
+}
+
 // FileSource reads a policy from a file.
 type FileSource string
 
@@ -52,6 +67,7 @@ type Loaded struct {
 type Loader struct {
 	source   Source
 	verifier Verifier
+	history  History
 	agentID  AgentID
 	unsigned bool
 	now      func() time.Time
@@ -66,6 +82,8 @@ type LoaderOptions struct {
 	Source   Source
 	Verifier Verifier // nil: signatures are not verified, and AllowUnsigned MUST be set
 	AgentID  string   // decimal; a policy of another agent is refused
+	// History is what keeps an old signed policy from coming back. Nil: nothing does after a restart.
+	History History
 	// AllowUnsigned accepts a policy without a signature. A signature that is there MUST still be good.
 	AllowUnsigned bool
 	Now           func() time.Time // time.Now when nil
@@ -83,7 +101,11 @@ func NewLoader(o LoaderOptions) (*Loader, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Loader{source: o.Source, verifier: o.Verifier, agentID: AgentID(token.Dec()), unsigned: o.AllowUnsigned,
+	if o.History == nil {
+		o.History = &memory{}
+	}
+	return &Loader{source: o.Source, verifier: o.Verifier, history: o.History,
+		agentID: AgentID(token.Dec()), unsigned: o.AllowUnsigned,
 		now: o.Now}, nil
 }
 
@@ -138,7 +160,66 @@ func (l *Loader) read(ctx context.Context) (p *Policy, signed bool, err error) {
 	if err := l.verifier.VerifyPolicy(ctx, p.hash, p.signature); err != nil {
 		return nil, false, fmt.Errorf("signature of the policy: %w", err)
 	}
+	if err := l.inOrder(ctx, p); err != nil {
+		return nil, false, err
+	}
 	return p, true, nil
+}
+
+// Bounds of the time of a policy.
+const (
+	// maxAhead is how far clocks may differ.
+	maxAhead = 5 * time.Minute
+	// rememberAgain is how often a policy that stays is stored, because old entries of a History are
+	// dropped.
+	rememberAgain = 24 * time.Hour
+)
+
+// inOrder refuses a signed policy that is older than one that was in force: whoever serves the file could
+// bring back rules that the owner replaced. A policy that is not refused is remembered before it counts.
+func (l *Loader) inOrder(ctx context.Context, p *Policy) error {
+	last, err := l.history.LastPolicy(ctx)
+	if err != nil {
+		return fmt.Errorf("policies that were in force: %w", err)
+	}
+	var at time.Time
+	if p.file.IssuedAt != nil {
+		at = *p.file.IssuedAt
+	}
+	const field, hint = "issuedAt", "the time at which the owner signs, such as 2026-11-24T12:00:00Z"
+	switch now := l.now(); {
+	case last.Hash == p.hash && now.Sub(last.Stored) < rememberAgain:
+		return nil
+	case at.After(now.Add(maxAhead)):
+		return repute.Invalid(field, "is in the future", hint)
+	case last.Hash == p.hash:
+	case !last.At.IsZero() && at.IsZero():
+		return repute.Invalid(field, "is missing, and a policy that was in force has one", hint)
+	case !last.At.IsZero() && !at.After(last.At):
+		return repute.Invalid(field, "is not after "+last.At.UTC().Format(time.RFC3339)+", of a policy that was in force", hint)
+	}
+	return l.history.AddPolicy(ctx, Issue{At: at, Hash: p.hash})
+}
+
+// memory is a History of this process alone.
+type memory struct {
+	mu   sync.Mutex
+	last Issue
+}
+
+// LastPolicy implements History.
+func (m *memory) LastPolicy(context.Context) (Issue, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last, nil
+}
+
+// AddPolicy implements History.
+func (m *memory) AddPolicy(_ context.Context, i Issue) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last = i
+	return nil
 }
 
 // Watch loads the policy at an interval until ctx ends. It logs a change, and each problem once.

@@ -161,3 +161,82 @@ func TestSources(t *testing.T) {
 		t.Errorf("plain http: %v", err)
 	}
 }
+
+// anyOwner accepts every signature.
+type anyOwner struct{}
+
+func (anyOwner) VerifyPolicy(context.Context, common.Hash, []byte) error { return nil }
+
+// TestLoaderRefusesOldPolicies: whoever serves the file cannot bring back a signed policy that the owner
+// replaced, in this process or the next one.
+func TestLoaderRefusesOldPolicies(t *testing.T) {
+	t.Parallel()
+	written := func(issued, rules string) string {
+		return `{"version":"1.0","agentId":42,` + issued + `"rules":{` + rules + `},"signature":"0x01"}`
+	}
+	at := func(hour int) string { return fmt.Sprintf(`"issuedAt":"2026-11-24T%02d:00:00Z",`, hour) }
+	strict, loose := `"payment":{"freeTierRateLimit":1}`, `"payment":{"freeTierRateLimit":1000}`
+	kept := &history{}
+	clock := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	source := text("")
+	open := func() *governance.Loader {
+		l, err := governance.NewLoader(governance.LoaderOptions{Source: &source, Verifier: anyOwner{}, AgentID: "42",
+			History: kept, Now: func() time.Time { return clock }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	l := open()
+	for i, tt := range []struct {
+		text, want string
+		restart    bool
+	}{
+		{written("", loose), "", false},
+		{written("", strict), "", false}, // without a time nothing is known of the order
+		{written(at(8), loose), "", false},
+		{written(at(10), strict), "", false},
+		{written(at(8), loose), "is not after 2026-11-24T10:00:00Z", false},
+		{written(at(8), loose), "is not after", true},
+		{written("", loose), "issuedAt: is missing", true},
+		{written(at(10), loose), "is not after", false}, // two policies of one time have no order
+		{written(at(10), strict), "", true},
+		{written(at(13), loose), "is in the future", false},
+		{written(at(11), loose), "", false},
+	} {
+		if tt.restart {
+			l = open()
+		}
+		source = text(tt.text)
+		_, err := l.Load(t.Context())
+		if (err == nil) != (tt.want == "") || err != nil && (!errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%d: %v, want %q", i, err, tt.want)
+		}
+	}
+	stored := kept.added
+	clock = clock.Add(25 * time.Hour)
+	if _, err := l.Load(t.Context()); err != nil || kept.added != stored+1 {
+		t.Errorf("a policy that stays is stored %d times more: %v", kept.added-stored, err)
+	}
+	kept.err = fmt.Errorf("database: %w", repute.ErrUnavailable)
+	if _, err := open().Load(t.Context()); !errors.Is(err, repute.ErrUnavailable) {
+		t.Errorf("without what was in force: %v", err)
+	}
+}
+
+// history is a database.
+type history struct {
+	last  governance.Issue
+	added int
+	err   error
+}
+
+// LastPolicy implements governance.History.
+func (h *history) LastPolicy(context.Context) (governance.Issue, error) { return h.last, h.err }
+
+// AddPolicy implements governance.History.
+func (h *history) AddPolicy(_ context.Context, i governance.Issue) error {
+	h.last, h.added = i, h.added+1
+	h.last.Stored = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	return nil
+}

@@ -2,9 +2,11 @@ package governance
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,9 +57,8 @@ func Parse(text []byte) (*Policy, error) {
 	if p.file, err = decode(raw); err != nil {
 		return nil, err
 	}
-	if p.file.Rules.Payment.RefundPolicy == "" {
-		p.file.Rules.Payment.RefundPolicy = RefundNone
-	}
+	p.file.Rules.Payment.RefundPolicy = cmp.Or(p.file.Rules.Payment.RefundPolicy, RefundNone)
+	p.file.Rules.Reputation.UnknownClients = cmp.Or(p.file.Rules.Reputation.UnknownClients, UnknownRefuse)
 	p.hash, err = hashOf(raw)
 	if err := errors.Join(err, p.file.check(), p.readSignature(), p.readWindow(), p.compile()); err != nil {
 		return nil, err
@@ -74,6 +75,13 @@ func (p *Policy) Hash() common.Hash { return p.hash }
 
 // Signature is the owner's, nil for a policy that is not signed.
 func (p *Policy) Signature() []byte { return bytes.Clone(p.signature) }
+
+// ReadsClientScore reports whether a rule compares the score of a client.
+func (p *Policy) ReadsClientScore() bool {
+	r := &p.file.Rules.Reputation
+	return r.MinClientReputation != nil || r.RejectBelowScore != nil ||
+		slices.ContainsFunc(p.custom, func(c customRule) bool { return strings.Contains(c.When, "client.") })
+}
 
 // hashOf computes the hash of a policy.
 func hashOf(raw []byte) (common.Hash, error) {

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os/exec"
 	"sync"
 	"time"
 
@@ -24,25 +22,34 @@ const (
 	DefaultWall   = 10 * time.Second
 )
 
+// Bounds of all programs.
 const (
+	// MaxTasks bounds the processes and threads of one run together. RLIMIT_NPROC would count all
+	// processes of the user, those of other programs too.
+	MaxTasks = 256
+	// MaxFile bounds each file that a program writes, in bytes.
+	MaxFile = 256 << 20
 	// maxLog bounds what of a program's standard error is logged, in bytes.
 	maxLog = 16 << 10
-	// waitDelay is how long output is awaited from what a program leaves behind.
+	// waitDelay is how long output is awaited after the last process of a run has ended.
 	waitDelay = 500 * time.Millisecond
-	// mark names the variable that a run's processes are recognized by.
-	mark = "REPUTE_RUN"
 )
 
 // Exec runs a program for each call: the call as JSON on standard input
 // (capability.Call.MarshalJSON), the answer as JSON on standard output, exit status 0. The kernel
-// bounds memory and CPU time of each process. Whatever the program started is killed when the call
-// ends; only a process that replaces its environment and leaves the session escapes. Exec works on
-// Linux.
+// bounds memory, CPU time and files of each process.
+//
+// The call ends when the program does. Every process that the program started is killed then, also
+// one that left its session or replaced its environment, because the run traces them all (ptrace);
+// they are killed by the kernel when this process is. Therefore set-user-ID bits have no effect for
+// them, they cannot trace each other, and signals cannot stop them. A program that is written to
+// escape can still start a process that is not traced (CLONE_UNTRACED): run programs that you do not
+// trust in a container, behind HTTP. Exec works on Linux.
 type Exec struct {
 	Path string // absolute; no shell interprets it
 	Args []string
 	Dir  string // working directory, / when empty
-	// Env is the whole environment, as NAME=value; nothing is inherited. REPUTE_RUN is added.
+	// Env is the whole environment, as NAME=value; nothing is inherited.
 	Env       []string
 	Memory    uint64        // DefaultMemory when 0
 	CPU       time.Duration // DefaultCPU when 0; rounded up to seconds
@@ -54,6 +61,30 @@ type Exec struct {
 // errTooLong ends a program that wrote more than it may.
 var errTooLong = errors.New("too much output")
 
+// program is one run of a program.
+type program struct {
+	path           string
+	args, env      []string
+	dir            string
+	stdin          []byte
+	stdout, stderr interface{ Write([]byte) (int, error) }
+	limits         limits
+}
+
+// limits are bounds of each process of a run.
+type limits struct {
+	memory uint64 // bytes of address space
+	cpu    uint64 // seconds
+}
+
+// outcome is how the first process of a run ended.
+type outcome struct {
+	ok      bool   // with exit status 0
+	overCPU bool   // it used up its CPU time
+	crowded bool   // the run had more than MaxTasks processes and threads
+	text    string // for the log
+}
+
 // Run implements Handler.
 func (e *Exec) Run(ctx context.Context, call capability.Call) (json.RawMessage, error) {
 	input, err := json.Marshal(call)
@@ -62,24 +93,22 @@ func (e *Exec) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(e.Wall, DefaultWall))
 	defer cancel()
-	run := mark + "=" + rand.Text()
 	stderr := &tail{most: maxLog}
 	stdout := &answer{most: cmp.Or(e.MaxAnswer, DefaultMaxAnswer), full: cancel}
-	cmd := e.command(ctx, run)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), stdout, stderr
-	if err := start(cmd, e.limits()); err != nil {
+	p := &program{path: e.Path, args: append([]string{e.Path}, e.Args...), env: append([]string{}, e.Env...),
+		dir: cmp.Or(e.Dir, "/"), stdin: input, stdout: stdout, stderr: stderr, limits: e.limits()}
+	end, err := p.run(ctx)
+	if err != nil {
 		logger(e.Log).ErrorContext(ctx, "program not started", "path", e.Path, "error", err)
 		return nil, ended(ctx, fmt.Errorf("%w: the handler's program cannot be started", repute.ErrUnavailable))
 	}
-	err = cmd.Wait()
-	killAll(cmd.Process.Pid, run)
-	out, failure := e.result(ctx, cmd, stdout, err)
-	e.logEnd(ctx, call, failure, err, stderr.text())
+	out, failure := result(ctx, stdout, &end)
+	e.logEnd(ctx, call, failure, &end, stderr.text())
 	return out, failure
 }
 
 // logEnd logs how a program ended, when it failed or wrote to standard error.
-func (e *Exec) logEnd(ctx context.Context, call capability.Call, failure, err error, stderr string) {
+func (e *Exec) logEnd(ctx context.Context, call capability.Call, failure error, end *outcome, stderr string) {
 	level := slog.LevelDebug
 	switch {
 	case failure != nil:
@@ -88,18 +117,7 @@ func (e *Exec) logEnd(ctx context.Context, call capability.Call, failure, err er
 		return
 	}
 	logger(e.Log).Log(ctx, level, "program ended", "path", e.Path, "capability", call.Capability,
-		"requestId", call.RequestID, "error", err, "stderr", stderr)
-}
-
-// command is the program of one run, without streams.
-func (e *Exec) command(ctx context.Context, run string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, e.Path, e.Args...)
-	cmd.Dir = cmp.Or(e.Dir, "/")
-	cmd.Env = append(append([]string{}, e.Env...), run)
-	cmd.SysProcAttr = attributes()
-	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
-	cmd.WaitDelay = waitDelay
-	return cmd
+		"requestId", call.RequestID, "status", end.text, "stderr", stderr)
 }
 
 // limits are the bounds that the kernel enforces.
@@ -108,17 +126,18 @@ func (e *Exec) limits() limits {
 	return limits{memory: cmp.Or(e.Memory, DefaultMemory), cpu: uint64((cpu + time.Second - 1) / time.Second)}
 }
 
-// result judges how a program ended. A child that holds the output open does not make a finished
-// program wrong.
-func (e *Exec) result(ctx context.Context, cmd *exec.Cmd, out *answer, err error) (json.RawMessage, error) {
+// result judges how a program ended.
+func result(ctx context.Context, out *answer, end *outcome) (json.RawMessage, error) {
 	switch {
 	case out.tooLong():
 		return nil, fmt.Errorf("%w: its answer has more than %d bytes", ErrFailed, out.most)
-	case ctx.Err() != nil && err != nil:
-		return nil, ended(ctx, err)
-	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+	case end.crowded:
+		return nil, fmt.Errorf("%w: it started more than %d processes and threads", ErrFailed, MaxTasks)
+	case end.ok:
 		return checked(out.bytes())
-	case overCPU(cmd.ProcessState, e.limits().cpu):
+	case ctx.Err() != nil:
+		return nil, ended(ctx, ctx.Err())
+	case end.overCPU:
 		return nil, fmt.Errorf("%w: it used up its CPU time", ErrTimeout)
 	}
 	return nil, fmt.Errorf("%w: its program ended with an error", ErrFailed)
@@ -176,10 +195,4 @@ func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.buf.String()
-}
-
-// limits are bounds of each process of a run.
-type limits struct {
-	memory uint64 // bytes of address space
-	cpu    uint64 // seconds
 }

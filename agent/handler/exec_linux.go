@@ -2,44 +2,86 @@ package handler
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
-	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// attributes start a program in a session of its own, so that its children can be killed together,
-// and stopped before its first instruction, so that it cannot run without its limits.
-func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true, Ptrace: true} }
-
-// start starts a program under limits. Before that it takes from programs of the same user the right
-// to read this process's environment and memory under /proc, where keys are. The thread that starts a
-// traced program MUST also release it.
-func start(cmd *exec.Cmd, l limits) error {
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("hide this process: %w", err)
+// run runs a program to its end, and ends it with ctx. The error says why it could not be started.
+func (p *program) run(ctx context.Context) (end outcome, err error) {
+	s, err := newStreams()
+	if err != nil {
+		return end, err
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	if err := release(cmd.Process.Pid, l); err != nil {
-		_ = killGroup(cmd.Process.Pid) // it is stopped and has no children
-		_ = cmd.Wait()                 // the error is that of the release
-		return err
-	}
-	return nil
+	defer s.close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// Only the thread that starts a traced program can follow it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		end, err = p.follow(ctx, s)
+	}()
+	s.copy(p)
+	<-done
+	s.drain()
+	return end, err
 }
 
-// release sets the limits of a stopped program and lets it run.
+// follow starts a program and returns when no process of its run is left.
+func (p *program) follow(ctx context.Context, s *streams) (end outcome, err error) {
+	t := &tree{tasks: map[int]bool{}, cpu: p.limits.cpu}
+	var pidfd int
+	t.main, pidfd, err = p.start(s)
+	s.closeChild()
+	if err != nil {
+		return end, err
+	}
+	defer unix.Close(pidfd)
+	// The descriptor names this process for ever, its number does not.
+	sent := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(sent)
+		_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0) // a process that has ended takes no signal
+	})
+	t.wait()
+	if !stop() {
+		<-sent // before the descriptor is closed
+	}
+	return t.outcome, nil
+}
+
+// start starts a program under its limits, traced by this thread. Before that it takes from programs
+// of the same user the right to read this process's environment and memory under /proc, where keys
+// are.
+func (p *program) start(s *streams) (pid, pidfd int, err error) {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return 0, 0, fmt.Errorf("hide this process: %w", err)
+	}
+	pid, err = syscall.ForkExec(p.path, p.args, &syscall.ProcAttr{Dir: p.dir, Env: p.env,
+		Files: []uintptr{s.child[0].Fd(), s.child[1].Fd(), s.child[2].Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Ptrace: true, PidFD: &pidfd}})
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := release(pid, p.limits); err != nil {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it is stopped and has no children
+		_, _ = syscall.Wait4(pid, nil, syscall.WALL, nil)
+		return 0, 0, errors.Join(err, unix.Close(pidfd))
+	}
+	return pid, pidfd, nil
+}
+
+// release sets the limits of a program that is stopped before its first instruction, and lets it run.
+// From then on its children are traced too, and the kernel kills all when this process ends.
 func release(pid int, l limits) error {
 	var status syscall.WaitStatus
 	for {
@@ -52,66 +94,163 @@ func release(pid int, l limits) error {
 		return errors.New("the program ended before its limits were set")
 	}
 	for what, limit := range map[int]unix.Rlimit{
-		unix.RLIMIT_AS:   {Cur: l.memory, Max: l.memory},
-		unix.RLIMIT_CPU:  {Cur: l.cpu, Max: l.cpu + 1}, // SIGXCPU first: SIGKILL alone does not tell why
-		unix.RLIMIT_CORE: {},
+		unix.RLIMIT_AS:    {Cur: l.memory, Max: l.memory},
+		unix.RLIMIT_CPU:   {Cur: l.cpu, Max: l.cpu + 1}, // SIGXCPU first: SIGKILL alone does not tell why
+		unix.RLIMIT_FSIZE: {Cur: MaxFile, Max: MaxFile},
+		unix.RLIMIT_CORE:  {},
 	} {
 		if err := unix.Prlimit(pid, what, &limit, nil); err != nil {
 			return fmt.Errorf("limit %d: %w", what, err)
 		}
 	}
-	return syscall.PtraceDetach(pid)
-}
-
-// killGroup kills the processes that did not leave the program's group.
-func killGroup(leader int) error {
-	if err := syscall.Kill(-leader, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
-		return err
+	const follow = unix.PTRACE_O_EXITKILL | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK |
+		unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEEXEC
+	if err := syscall.PtraceSetOptions(pid, follow); err != nil {
+		return fmt.Errorf("trace children: %w", err)
 	}
-	return nil
+	return syscall.PtraceCont(pid, 0)
 }
 
-// killAll kills what a program left behind: its group, and the processes that carry the mark of the
-// run in their environment. It repeats until none is left, because a process can start another while
-// the list is read.
-func killAll(leader int, run string) {
-	_ = killGroup(leader) // what cannot be signaled is not ours
-	for range 50 {
-		found := false
-		for _, pid := range marked(run) {
-			found = true
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-		if !found {
+// tree are the processes and threads of a run. All methods MUST be called by the tracing thread.
+type tree struct {
+	main  int          // id of the first process
+	tasks map[int]bool // ids of the others that live
+	cpu   uint64       // limit, in seconds
+	// ending is set when the first process has ended or the run was too large: all others are killed.
+	ending bool
+	outcome
+}
+
+// wait follows the run until no process is left: the kernel answers ECHILD then.
+func (t *tree) wait() {
+	for {
+		var status syscall.WaitStatus
+		var used syscall.Rusage
+		id, err := syscall.Wait4(-1, &status, syscall.WALL|unix.WNOTHREAD, &used)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
 			return
+		case status.Stopped():
+			t.stopped(id, status)
+		case id == t.main:
+			t.finished(status, &used)
+			t.end()
+		default:
+			delete(t.tasks, id)
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 
-// marked lists the processes that carry the mark of a run.
-func marked(run string) (out []int) {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is well-formed
-	for _, file := range files {
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+// stopped lets a task run on, or kills it when the run is over. A child stops once at its beginning.
+func (t *tree) stopped(id int, status syscall.WaitStatus) {
+	if first := id != t.main && !t.tasks[id]; first {
+		t.tasks[id] = true
+		if len(t.tasks) >= MaxTasks && !t.ending {
+			t.crowded = true
+			_ = syscall.Kill(t.main, syscall.SIGKILL) // it lives: its end sets ending
+			t.end()
+		}
+	}
+	if t.ending {
+		_ = syscall.Kill(id, syscall.SIGKILL) // it is stopped: its number is its own
+		return
+	}
+	signal := 0
+	switch s := status.StopSignal(); s {
+	case syscall.SIGTRAP:
+		if status.TrapCause() == unix.PTRACE_EVENT_EXEC {
+			t.renamed(id)
+		} else if status.TrapCause() == 0 {
+			signal = int(s) // no event of ours
+		}
+	case syscall.SIGSTOP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:
+	default:
+		signal = int(s)
+	}
+	_ = syscall.PtraceCont(id, signal) // it fails for a task that was killed meanwhile
+}
+
+// renamed forgets the id of a thread that took its process's id by execve.
+func (t *tree) renamed(id int) {
+	if before, err := syscall.PtraceGetEventMsg(id); err == nil && int(before) != id {
+		delete(t.tasks, int(before))
+	}
+}
+
+// end kills all known tasks of the run. Those that are not known yet are killed when they first stop.
+func (t *tree) end() {
+	t.ending = true
+	for id := range t.tasks {
+		_ = syscall.Kill(id, syscall.SIGKILL) // it was not reaped: its number is its own
+	}
+}
+
+// finished takes down how the first process ended.
+func (t *tree) finished(status syscall.WaitStatus, used *syscall.Rusage) {
+	t.ok = status.Exited() && status.ExitStatus() == 0
+	t.text = fmt.Sprintf("exit status %d", status.ExitStatus())
+	if !status.Signaled() {
+		return
+	}
+	t.text = "signal: " + status.Signal().String()
+	spent := time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	t.overCPU = status.Signal() == syscall.SIGXCPU ||
+		status.Signal() == syscall.SIGKILL && spent >= time.Duration(t.cpu)*time.Second // it ignores SIGXCPU
+}
+
+// streams are the pipes of a program.
+type streams struct {
+	child  [3]*os.File // ends of the program
+	ours   [3]*os.File
+	copies sync.WaitGroup
+}
+
+func newStreams() (*streams, error) {
+	s := &streams{}
+	for i := range s.child {
+		r, w, err := os.Pipe()
 		if err != nil {
-			continue
+			s.closeChild()
+			s.close()
+			return nil, fmt.Errorf("pipe: %w", err)
 		}
-		env, err := os.ReadFile(file)
-		if err == nil && bytes.Contains(env, []byte(run)) {
-			out = append(out, pid)
+		if s.child[i], s.ours[i] = w, r; i == 0 {
+			s.child[i], s.ours[i] = r, w
 		}
 	}
-	return out
+	return s, nil
 }
 
-// overCPU reports whether a program was killed because it used up its CPU time.
-func overCPU(state *os.ProcessState, seconds uint64) bool {
-	status, ok := state.Sys().(syscall.WaitStatus)
-	if !ok || !status.Signaled() {
-		return false
+// copy starts to give a program its input and to take its output.
+func (s *streams) copy(p *program) {
+	s.copies.Go(func() {
+		_, _ = io.Copy(s.ours[0], bytes.NewReader(p.stdin)) // the program may end without reading it
+		_ = s.ours[0].Close()
+	})
+	for i, to := range []io.Writer{p.stdout, p.stderr} {
+		s.copies.Go(func() { _, _ = io.Copy(to, s.ours[i+1]) }) // the writer says where it is too much
 	}
-	used := state.UserTime() + state.SystemTime()
-	return status.Signal() == syscall.SIGXCPU ||
-		status.Signal() == syscall.SIGKILL && used >= time.Duration(seconds)*time.Second // it ignores SIGXCPU
+}
+
+// drain waits for the rest of the output. A process that escaped may hold the pipes open.
+func (s *streams) drain() {
+	for _, f := range s.ours {
+		_ = f.SetDeadline(time.Now().Add(waitDelay)) // it may be closed already
+	}
+	s.copies.Wait()
+}
+
+// closeChild closes the ends of the program.
+func (s *streams) closeChild() {
+	for _, f := range s.child {
+		_ = f.Close() // nothing is written to it here
+	}
+}
+
+// close closes the own ends.
+func (s *streams) close() {
+	for _, f := range s.ours {
+		_ = f.Close() // all was read or given up
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -67,7 +68,7 @@ func TestExecEnvironmentIsWhatIsListed(t *testing.T) {
 	// The shell itself sets PWD, OLDPWD, SHLVL and _.
 	for _, name := range strings.Fields(strings.Trim(string(out), `"`)) {
 		switch name {
-		case "PATH", "REPUTE_RUN", "PWD", "OLDPWD", "SHLVL", "_":
+		case "PATH", "PWD", "OLDPWD", "SHLVL", "_":
 		default:
 			t.Errorf("the program sees %s", name)
 		}
@@ -114,8 +115,9 @@ func TestExecEndsWhatMisbehaves(t *testing.T) {
 // The limits are those of the kernel, before the program's first instruction.
 func TestExecLimitsAreSet(t *testing.T) {
 	t.Parallel()
-	out, err := shell(`printf '[%s,%s]' "$(ulimit -v)" "$(ulimit -t)"`).Run(t.Context(), call(`{}`))
-	if err != nil || string(out) != fmt.Sprintf("[%d,%d]", handler.DefaultMemory>>10, 10) {
+	out, err := shell(`printf '[%s,%s,%s]' "$(ulimit -v)" "$(ulimit -t)" "$(ulimit -f)"`).Run(t.Context(), call(`{}`))
+	// dash counts files in blocks of 512 bytes
+	if err != nil || string(out) != fmt.Sprintf("[%d,%d,%d]", handler.DefaultMemory>>10, 10, handler.MaxFile>>9) {
 		t.Errorf("the program sees limits %s, %v", out, err)
 	}
 }
@@ -127,6 +129,10 @@ func TestExecLeavesNoProcess(t *testing.T) {
 		"child":         `sleep 600 >/dev/null 2>&1 & echo $! >"$PIDS"`,
 		"holds output":  `sleep 600 & echo $! >"$PIDS"`,
 		"other session": `setsid sh -c 'echo $$ >"$PIDS"; exec sleep 600' >/dev/null 2>&1 & while [ ! -s "$PIDS" ]; do :; done`,
+		"other environment": `env -i setsid /bin/sh -c "echo \$\$ >$PIDS; exec sleep 600" >/dev/null 2>&1 & ` +
+			`while [ ! -s "$PIDS" ]; do :; done`,
+		"orphan of another environment": `(env -i setsid /bin/sh -c "/bin/sh -c 'echo \$\$ >$PIDS; exec sleep 600' & exit" ` +
+			`>/dev/null 2>&1 &) ; while [ ! -s "$PIDS" ]; do :; done`,
 		"orphan": `(setsid sh -c 'sh -c "echo \$\$ >\"\$PIDS\"; exec sleep 600" & exit' >/dev/null 2>&1 &) ` +
 			`; while [ ! -s "$PIDS" ]; do :; done`,
 	}
@@ -144,19 +150,107 @@ func TestExecLeavesNoProcess(t *testing.T) {
 	}
 }
 
+// TestExecBoundsProcesses: a program that starts too many is ended, with all of them.
+func TestExecBoundsProcesses(t *testing.T) {
+	t.Parallel()
+	const markOf = "TEST_BOMB=1"
+	e := shell(`while :; do sleep 600 & done`, func(e *handler.Exec) { e.Env = append(e.Env, markOf) })
+	if _, err := e.Run(t.Context(), call(`{}`)); !errors.Is(err, handler.ErrFailed) ||
+		!strings.Contains(err.Error(), "processes") {
+		t.Errorf("got %v", err)
+	}
+	if n := len(withMark(markOf)); n != 0 {
+		t.Errorf("%d processes are left", n)
+	}
+}
+
+// TestExecBoundsFiles: a program cannot fill the disk with one file.
+func TestExecBoundsFiles(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	out, err := shell(`dd if=/dev/zero of="$FILE" bs=1M seek=300 count=1 2>/dev/null; echo "{\"status\":$?}"`,
+		func(e *handler.Exec) { e.Env = append(e.Env, "FILE="+file) }).Run(t.Context(), call(`{}`))
+	if err != nil || string(out) == `{"status":0}` {
+		t.Errorf("got %s, %v", out, err)
+	}
+}
+
+// TestExecEndsWithItsProcess: what programs started does not outlive the process that runs them.
+func TestExecEndsWithItsProcess(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const markOf = "TEST_ORPHANS=1"
+	cmd := exec.Command(self)
+	cmd.Env = []string{"RUN_EXEC=" + `(setsid sleep 600 &); sleep 600`, "RUN_MARK=" + markOf}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until := func(what string, is func() bool) {
+		for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Errorf("%s: %v", what, withMark(markOf))
+				return
+			}
+		}
+	}
+	until("too few processes", func() bool { return len(withMark(markOf)) >= 3 })
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	until("processes are left", func() bool { return len(withMark(markOf)) == 0 })
+}
+
+// TestExecPassesSignals: programs get the signals that they send each other, and may replace
+// themselves and use threads.
+func TestExecPassesSignals(t *testing.T) {
+	t.Parallel()
+	out, err := shell(`trap 'echo "{\"got\":true}"; exit 0' TERM; (kill -TERM $$); while :; do sleep 0.01; done`).
+		Run(t.Context(), call(`{}`))
+	if err != nil || string(out) != `{"got":true}` {
+		t.Errorf("got %s, %v", out, err)
+	}
+	out, err = shell(`sh -c 'exec sh -c "exec cat"'`).Run(t.Context(), call(`{}`))
+	if err != nil || !json.Valid(out) {
+		t.Errorf("got %s, %v", out, err)
+	}
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	const threads = `import threading, os, sys
+ts = [threading.Thread(target=lambda: os.system("true")) for _ in range(20)]
+[t.start() for t in ts]; [t.join() for t in ts]
+threading.Thread(target=lambda: os.execvp("echo", ["echo", "[20]"])).start()
+`
+	script := filepath.Join(t.TempDir(), "threads.py")
+	if err := os.WriteFile(script, []byte(threads), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err = shell(`exec python3 `+script, func(e *handler.Exec) { e.Memory = 8 << 30 }). // stacks and arenas of threads
+												Run(t.Context(), call(`{}`))
+	if err != nil || string(out) != `[20]` {
+		t.Errorf("got %s, %v", out, err)
+	}
+}
+
+// withMark lists the processes whose environment has a mark.
+func withMark(text string) (out []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range files {
+		env, err := os.ReadFile(file)
+		if err == nil && bytes.Contains(env, []byte(text)) && !bytes.Contains(env, []byte("RUN_MARK")) {
+			out = append(out, file)
+		}
+	}
+	return out
+}
+
 // However many processes a program starts, none is left when its time is up.
 func TestExecKillsManyForks(t *testing.T) {
 	t.Parallel()
 	const markOf = "TEST_FORKS=1"
-	left := func() (n int) {
-		files, _ := filepath.Glob("/proc/[0-9]*/environ")
-		for _, file := range files {
-			if env, err := os.ReadFile(file); err == nil && bytes.Contains(env, []byte(markOf)) {
-				n++
-			}
-		}
-		return n
-	}
+	left := func() int { return len(withMark(markOf)) }
 	most := 0
 	e := shell(`for i in 1 2 3 4 5; do (for j in 1 2 3 4 5 6; do setsid sleep 600 & done; sleep 600) & done; wait`,
 		func(e *handler.Exec) { e.Env, e.Wall = append(e.Env, markOf), 5*time.Second })
@@ -256,5 +350,15 @@ func TestExecReadsNoMemoryOfItsCaller(t *testing.T) {
 	}
 	if visible, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || visible != 0 {
 		t.Errorf("/proc/PID/environ is readable for programs of the user: %d, %v", visible, err)
+	}
+}
+
+// BenchmarkExec measures what a call of a program costs beside its work.
+func BenchmarkExec(b *testing.B) {
+	e := &handler.Exec{Path: "/bin/cat"}
+	for b.Loop() {
+		if _, err := e.Run(b.Context(), call(`{}`)); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -30,26 +30,6 @@ var (
 // DefaultMaxAnswer bounds an answer, in bytes.
 const DefaultMaxAnswer = 10 << 20
 
-// Task hands calls to an orchestrator, as tasks.
-type Task struct {
-	Runner      TaskRunner
-	Coordinator string // slug of the agent that plans the task
-}
-
-// TaskRunner runs a task for a call and waits for its result. Its errors are those of a Handler.
-type TaskRunner interface {
-	RunTask(ctx context.Context, coordinator string, call capability.Call) (json.RawMessage, error)
-}
-
-// Run implements Handler.
-func (t *Task) Run(ctx context.Context, call capability.Call) (json.RawMessage, error) {
-	answer, err := t.Runner.RunTask(ctx, t.Coordinator, call)
-	if err != nil {
-		return nil, ended(ctx, err)
-	}
-	return checked(answer)
-}
-
 // ended turns the failure of work under ctx into an error of a Handler: what ends because the time is
 // up is ErrTimeout, whatever the work says.
 func ended(ctx context.Context, err error) error {

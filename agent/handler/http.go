@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net/http"
 
+	"go.opentelemetry.io/otel/propagation"
+
 	"repute"
 	"repute/agent/capability"
 )
@@ -76,8 +78,20 @@ func (h *HTTP) request(ctx context.Context, call capability.Call) (*http.Request
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("Idempotency-Key", call.RequestID)
+	correlate(ctx, req.Header, call)
 	return req, nil
 }
+
+// correlate adds the id of the request for logs, and the trace (W3C Trace Context).
+func correlate(ctx context.Context, h http.Header, call capability.Call) {
+	if call.Correlation != "" {
+		h.Set(headerRequestID, call.Correlation)
+	}
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(h))
+}
+
+// headerRequestID names a request in logs.
+const headerRequestID = "X-Request-Id"
 
 // refused logs what a server said and returns the kind of its status.
 func (h *HTTP) refused(ctx context.Context, call capability.Call, resp *http.Response) error {

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.opentelemetry.io/otel/propagation"
 
 	"repute"
 	"repute/agent/capability"
@@ -45,7 +46,7 @@ func (m *MCP) Run(ctx context.Context, call capability.Call) (json.RawMessage, e
 		return nil, ended(ctx, fmt.Errorf("%w: the handler's MCP server cannot be reached", repute.ErrUnavailable))
 	}
 	defer done()
-	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: m.Tool, Arguments: call.Input})
+	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: m.Tool, Arguments: call.Input, Meta: metaOf(ctx, call)})
 	switch {
 	case err != nil:
 		logger(m.Log).WarnContext(ctx, "tool not called", "tool", m.Tool, "error", err)
@@ -55,6 +56,26 @@ func (m *MCP) Run(ctx context.Context, call capability.Call) (json.RawMessage, e
 		return nil, fmt.Errorf("%w: its tool ended with an error", ErrFailed)
 	}
 	return m.answer(result)
+}
+
+// Members of the _meta of a call: the request's id, which is the same where a call is repeated, and
+// the id for logs. The trace is in traceparent and tracestate (W3C Trace Context).
+const (
+	MetaRequest     = "agent402/requestId"
+	MetaCorrelation = "agent402/correlationId"
+)
+
+// metaOf is the _meta of a call.
+func metaOf(ctx context.Context, call capability.Call) sdk.Meta {
+	meta, trace := sdk.Meta{MetaRequest: call.RequestID}, propagation.MapCarrier{}
+	if call.Correlation != "" {
+		meta[MetaCorrelation] = call.Correlation
+	}
+	propagation.TraceContext{}.Inject(ctx, trace)
+	for name, value := range trace {
+		meta[name] = value
+	}
+	return meta
 }
 
 // answer is the result of a tool as JSON.
@@ -98,6 +119,7 @@ func client() *sdk.Client {
 type MCPEndpoint struct {
 	URL       string
 	Client    *http.Client // decides what may be reached; see Doer
+	Header    http.Header  // added to each request, such as a token
 	MaxAnswer int64        // DefaultMaxAnswer when 0
 }
 
@@ -105,7 +127,7 @@ type MCPEndpoint struct {
 func (e *MCPEndpoint) Session(ctx context.Context) (*sdk.ClientSession, func(), error) {
 	bounded := *e.Client
 	bounded.Transport = &boundedTransport{cmp.Or(e.Client.Transport, http.DefaultTransport),
-		2 * cmp.Or(e.MaxAnswer, DefaultMaxAnswer)}
+		2 * cmp.Or(e.MaxAnswer, DefaultMaxAnswer), e.Header}
 	session, err := client().Connect(ctx, &sdk.StreamableClientTransport{Endpoint: e.URL, HTTPClient: &bounded,
 		DisableStandaloneSSE: true, MaxRetries: -1}, nil)
 	if err != nil {
@@ -114,14 +136,21 @@ func (e *MCPEndpoint) Session(ctx context.Context) (*sdk.ClientSession, func(), 
 	return session, func() { _ = session.Close() }, nil // the call has ended
 }
 
-// boundedTransport ends answers that are too long.
+// boundedTransport ends answers that are too long, and adds headers to requests.
 type boundedTransport struct {
-	next http.RoundTripper
-	most int64
+	next   http.RoundTripper
+	most   int64
+	header http.Header
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if len(t.header) > 0 {
+		req = req.Clone(req.Context()) // a RoundTripper MUST NOT change its request
+		for name, values := range t.header {
+			req.Header[http.CanonicalHeaderKey(name)] = values
+		}
+	}
 	resp, err := t.next.RoundTrip(req)
 	if err == nil {
 		resp.Body = &boundedBody{ReadCloser: resp.Body, left: t.most}
@@ -149,6 +178,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 type MCPProgram struct {
 	Path string
 	Args []string
+	Dir  string   // working directory; that of this process when empty
 	Env  []string // the whole environment
 
 	mu      sync.Mutex
@@ -163,7 +193,7 @@ func (p *MCPProgram) Session(ctx context.Context) (*sdk.ClientSession, func(), e
 		return p.session, func() {}, nil
 	}
 	cmd := exec.Command(p.Path, p.Args...) // it outlives the call that starts it
-	cmd.Env = append([]string{}, p.Env...)
+	cmd.Dir, cmd.Env = p.Dir, append([]string{}, p.Env...)
 	session, err := client().Connect(ctx, &sdk.CommandTransport{Command: cmd}, nil)
 	if err != nil {
 		return nil, nil, err

@@ -2,6 +2,7 @@ package handler_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,12 +12,20 @@ import (
 	"repute/agent/handler"
 )
 
-// TestMain lets the test's binary be an MCP server on standard input and output.
+// TestMain lets the test's binary be an MCP server on standard input and output, or run a program as a
+// handler does.
 func TestMain(m *testing.M) {
-	if os.Getenv("MCP_PROGRAM") == "" {
+	switch script := os.Getenv("RUN_EXEC"); {
+	case script != "":
+		e := &handler.Exec{Path: "/bin/sh", Args: []string{"-c", script}, Wall: time.Minute,
+			Env: []string{"PATH=/usr/bin:/bin", os.Getenv("RUN_MARK")}}
+		_, err := e.Run(context.Background(), request())
+		fmt.Fprintln(os.Stderr, err)
+	case os.Getenv("MCP_PROGRAM") != "":
+		serveStdio()
+	default:
 		os.Exit(m.Run())
 	}
-	serveStdio()
 }
 
 // serveStdio speaks just enough of the protocol, in its oldest version, for one tool. The tool quit

@@ -162,33 +162,3 @@ func TestMCPUnavailable(t *testing.T) {
 		t.Errorf("a list as arguments: %v", err)
 	}
 }
-
-// taskRunner answers with what it holds.
-type taskRunner struct {
-	answer string
-	err    error
-}
-
-func (r taskRunner) RunTask(_ context.Context, coordinator string, call capability.Call) (json.RawMessage, error) {
-	if coordinator != "coordinator" || call.RequestID != "r-1" {
-		return nil, errors.New("another call")
-	}
-	return json.RawMessage(r.answer), r.err
-}
-
-func TestTaskKeepsKinds(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ err, want error }{
-		{nil, nil}, {handler.ErrFailed, handler.ErrFailed}, {repute.ErrUnavailable, repute.ErrUnavailable},
-		{context.DeadlineExceeded, handler.ErrTimeout}, {errors.New("secret"), handler.ErrFailed},
-	} {
-		task := &handler.Task{Runner: taskRunner{`{"n":1}`, tt.err}, Coordinator: "coordinator"}
-		out, err := task.Run(t.Context(), request())
-		if !errors.Is(err, tt.want) || err == nil && string(out) != `{"n":1}` {
-			t.Errorf("%v: got %s, %v", tt.err, out, err)
-		}
-		if err != nil && strings.Contains(err.Error(), "secret") {
-			t.Errorf("the error quotes the runner: %v", err)
-		}
-	}
-}

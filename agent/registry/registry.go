@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ethereum/go-ethereum"
@@ -20,7 +21,6 @@ import (
 	"repute"
 	"repute/agent"
 	"repute/contracts"
-	"repute/contracts/bindings"
 	"repute/x402"
 )
 
@@ -37,6 +37,7 @@ type Options struct {
 type Registry struct {
 	o     Options
 	nodes []*ethclient.Client
+	head  atomic.Uint64 // newest block that a majority of nodes had; see maxLag
 }
 
 // Open returns a registry. It makes no request. repute.ErrInvalid for a URL that is none.
@@ -58,6 +59,9 @@ func Open(o Options) (*Registry, error) {
 	}
 	return r, nil
 }
+
+// Validations are the validation registries whose events are watched.
+func (r *Registry) Validations() []common.Address { return r.o.Validations }
 
 // Close ends the connections.
 func (r *Registry) Close() {
@@ -117,43 +121,9 @@ func (r *Registry) Call(ctx context.Context, chainID uint64, from, to common.Add
 	return out, err
 }
 
-// Agent implements agent.Registry. repute.ErrNotFound where no such agent is registered.
-func (r *Registry) Agent(ctx context.Context) (a agent.Registered, err error) {
-	contract, id := bindings.NewIdentityRegistry(), r.o.ID.TokenID.ToBig()
-	call := func(data []byte) ([]byte, error) {
-		return r.Call(ctx, r.o.ID.ChainID, common.Address{}, r.o.ID.Registry, data)
-	}
-	raw, err := call(contract.PackOwnerOf(id))
-	if errors.Is(err, x402.ErrReverted) {
-		return a, &repute.MissingError{What: "agent " + r.o.ID.String(), Why: "is not registered",
-			Hint: "agent.id and agent.registry (AGENT_ID, AGENT_REGISTRY_CONTRACT)"}
-	}
-	if err != nil {
-		return a, err
-	}
-	if a.Owner, err = contract.UnpackOwnerOf(raw); err != nil {
-		return a, repute.Invalid("agent.registry", r.o.ID.Registry.Hex()+" is no identity registry on this chain",
-			"the address of ERC-8004's (AGENT_REGISTRY_CONTRACT)")
-	}
-	if raw, err = call(contract.PackTokenURI(id)); err != nil {
-		return a, err
-	}
-	if a.URI, err = contract.UnpackTokenURI(raw); err != nil {
-		return a, fmt.Errorf("token URI: %w", err)
-	}
-	if raw, err = call(contract.PackGetAgentWallet(id)); err != nil {
-		return a, err
-	}
-	a.Wallet, err = contract.UnpackGetAgentWallet(raw)
-	return a, err
-}
-
-// maxBlocks bounds one question for logs, and maxPast how far back payments are looked for: the
-// transaction of one that a client still asks about is not older.
-const (
-	maxBlocks = 1000
-	maxPast   = 20 * maxBlocks
-)
+// maxPast is how far back payments are looked for, in blocks: the transaction of one that a client
+// still asks about is not older.
+const maxPast = 20 * agent.EventBlocks
 
 // Logs implements x402.Logs.
 func (r *Registry) Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuery) (out []types.Log, err error) {
@@ -178,9 +148,9 @@ func (r *Registry) Logs(ctx context.Context, chainID uint64, q ethereum.FilterQu
 	if err != nil {
 		return nil, err
 	}
-	for back := uint64(0); back < maxPast && back <= head; back += maxBlocks {
+	for back := uint64(0); back < maxPast && back <= head; back += agent.EventBlocks {
 		q.ToBlock = new(big.Int).SetUint64(head - back)
-		q.FromBlock = new(big.Int).SetUint64(head - min(head, back+maxBlocks-1))
+		q.FromBlock = new(big.Int).SetUint64(head - min(head, back+agent.EventBlocks-1))
 		if err := one(); err != nil || len(out) > 0 {
 			return out, err
 		}
@@ -198,7 +168,7 @@ func (r *Registry) Events(ctx context.Context, from uint64) (out []repute.Record
 			next = max(head+1, from)
 			return err
 		}
-		to := min(head, from+maxBlocks-1)
+		to := min(head, from+agent.EventBlocks-1)
 		for _, q := range r.queries(from, to) {
 			logs, err := n.FilterLogs(ctx, q)
 			if err != nil {
@@ -238,7 +208,9 @@ func (r *Registry) queries(from, to uint64) []ethereum.FilterQuery {
 			topic("NewFeedback(uint256,address,uint64,int128,uint8,string,string,string,string,string,bytes32)"), id))
 	}
 	if len(r.o.Validations) > 0 {
-		out = append(out, one(r.o.Validations, topic("ValidationRequest(address,uint256,string,bytes32)"), nil, id))
+		both := append(topic("ValidationRequest(address,uint256,string,bytes32)"),
+			topic("ValidationResponse(address,uint256,bytes32,uint8,string,bytes32,string)")...)
+		out = append(out, one(r.o.Validations, both, nil, id))
 	}
 	return out
 }

@@ -213,6 +213,7 @@ func (s *Server) execute(ctx context.Context, q *remote.Question) (remote.Answer
 		return remote.Answer{Error: "invalid: " + err.Error()}, nil
 	}
 	r.Resource, r.Caller = "repute-agent://capability/"+r.Capability, httpapi.CallerOf(ctx)
+	r.Correlation = httpapi.RequestID(ctx)
 	a, err := envelope.Do(ctx, s.router, *r)
 	if err != nil {
 		return remote.Answer{}, err

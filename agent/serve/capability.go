@@ -17,10 +17,12 @@ import (
 )
 
 // headerMode marks answers of an agent that does not work normally, headerValidation those whose
-// result a validator must confirm by the agent's policy.
+// result a validator must confirm by the agent's policy, and headerValidationRequest names the request
+// to the validator on the chain.
 const (
-	headerMode       = "X-Agent-Mode"
-	headerValidation = "X-Agent-Validation"
+	headerMode              = "X-Agent-Mode"
+	headerValidation        = "X-Agent-Validation"
+	headerValidationRequest = "X-Agent-Validation-Request"
 )
 
 // capability runs a capability.
@@ -35,7 +37,7 @@ func (s *surface) capability(c echo.Context) error {
 		return httpapi.NewError(http.StatusBadRequest, "invalid", "Invalid request", "the request body cannot be read")
 	}
 	q := agent.Request{Capability: c.Param("name"), Input: body, Resource: s.base(r) + "/capability/" + c.Param("name"),
-		Caller: httpapi.CallerOf(r.Context())}
+		Caller: httpapi.CallerOf(r.Context()), Correlation: httpapi.RequestID(r.Context())}
 	if one := s.router.Service(q.Capability); one != nil {
 		q.Resource = s.base(r) + "/capability/" + one.Definition().Name
 	}
@@ -82,6 +84,9 @@ func (s *surface) respond(c echo.Context, out *agent.Response) error {
 	}
 	if out.Validation {
 		h.Set(headerValidation, "required")
+	}
+	if (out.ValidationRequest != common.Hash{}) {
+		h.Set(headerValidationRequest, out.ValidationRequest.Hex())
 	}
 	h.Set("Cache-Control", "no-store")
 	if err := out.WriteSettlement(h); err != nil {

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -34,6 +35,20 @@ type receipt struct {
 	Transaction     string             `json:"transaction,omitempty"`
 	ClientSignature hexutil.Bytes      `json:"clientSignature,omitempty"`
 	AgentSignature  hexutil.Bytes      `json:"agentSignature,omitempty"`
+	Validation      *validation        `json:"validation,omitempty"`
+}
+
+// validation is how the validator's confirmation of a result stands. The chain shows it to everybody.
+type validation struct {
+	Request     common.Hash     `json:"request"`
+	Status      string          `json:"status" enum:"pending,requested,answered,judged,failed"`
+	Validator   *common.Address `json:"validator,omitempty"`
+	Transaction *common.Hash    `json:"transaction,omitempty"` // of the request
+	Response    *uint8          `json:"response,omitempty"`    // 0 to 100
+	Tag         string          `json:"tag,omitempty"`
+	// Counts says whether the validator's score reaches what the policy asks for.
+	Counts *bool  `json:"counts,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // maxReceipts bounds a page.
@@ -76,10 +91,18 @@ func (s *surface) receipts(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	checks, err := s.router.Validations(c.Request().Context(), entries)
+	if err != nil {
+		return err
+	}
 	all := s.o.PublicReceipts || s.o.Owners != nil && slices.Contains(s.o.Owners(), caller) && caller != (common.Address{})
 	out := []receipt{}
 	for i := range entries {
-		out = append(out, show(&entries[i], all || caller != (common.Address{}) && entries[i].Client == caller))
+		r := show(&entries[i], all || caller != (common.Address{}) && entries[i].Client == caller)
+		if v, ok := checks[i]; ok {
+			r.Validation = shown(&v)
+		}
+		out = append(out, r)
 	}
 	c.Response().Header().Set("Cache-Control", "no-store")
 	return c.JSON(http.StatusOK, out)
@@ -139,4 +162,15 @@ func show(e *agentdb.Entry, full bool) receipt {
 		r.Transaction = e.TxHash.Hex()
 	}
 	return r
+}
+
+// shown is how a validation stands.
+func shown(v *agentdb.Validation) *validation {
+	out := &validation{}
+	_ = json.Unmarshal(v.Detail, out) // the log has it in this form; what is missing is not known yet
+	out.Request, out.Status = v.Request, "pending"
+	if v.Step != "" {
+		out.Status = strings.TrimPrefix(string(v.Step), "validation ")
+	}
+	return out
 }

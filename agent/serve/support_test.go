@@ -136,12 +136,14 @@ type shop struct {
 	tasks  *a2aserver.Server
 	db     *store.DB
 	log    *bytes.Buffer
+	// payments are those of the router, for another process.
+	payments agent.Payments
 }
 
 // open serves an agent on a database.
 func open(t testing.TB, url string, o agent.Options) *shop {
 	t.Helper()
-	s := &shop{db: database(t, url), log: &bytes.Buffer{}}
+	s := &shop{db: database(t, url), log: &bytes.Buffer{}, payments: o.Payments}
 	o.Signer, o.Version = signer(t), "1.2.3"
 	if o.ID.ChainID == 0 {
 		o.ID = repute.AgentID{ChainID: 31337, Registry: common.HexToAddress("0x8004"), TokenID: *uint256.NewInt(42)}

@@ -187,7 +187,7 @@ func (s *Server) call(ctx context.Context, name string, wrapped bool, c mcp.Call
 // request reads a call.
 func request(ctx context.Context, name string, wrapped bool, c mcp.Call) (agent.Request, error) {
 	q := agent.Request{Capability: name, Input: c.Arguments, Resource: "mcp://tool/" + name, Tool: true,
-		Caller: httpapi.CallerOf(ctx)}
+		Caller: httpapi.CallerOf(ctx), Correlation: httpapi.RequestID(ctx)}
 	if wrapped {
 		var members map[string]json.RawMessage
 		if err := json.Unmarshal(c.Arguments, &members); err != nil || members[inputMember] == nil {

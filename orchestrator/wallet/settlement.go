@@ -32,6 +32,27 @@ func (c *chain) settlementCall(in *transaction.Intent) (*call, error) {
 	return &call{Origin: in.Origin, by: rules.ByIdentity, signer: signer, to: in.Target, data: in.Data}, nil
 }
 
+// SendValidationRequest is Send for a request to a validator: intent's Data to its Target, a validation
+// registry, signed by the identity of its Agent, which MUST be the owner or an operator of the agent that
+// the request is about. Agents of runs cannot request it.
+func (w *Wallet) SendValidationRequest(ctx context.Context, intent transaction.Intent) (transaction.Sent, error) {
+	return w.once(ctx, &intent, func(c *chain) (*call, error) { return c.validationCall(&intent) })
+}
+
+// validationCall makes the transaction of a request to a validator. The error says why the rules do not
+// permit it.
+func (c *chain) validationCall(in *transaction.Intent) (*call, error) {
+	signer := c.identities[in.Agent]
+	switch {
+	case signer == nil:
+		return nil, repute.Invalid("validation.sender", fmt.Sprintf("%.80q has no key on chain %d", in.Agent, c.ChainID),
+			"a slug of identities")
+	case !c.rules.AsksValidation(in.Target, in.Data):
+		return nil, rules.Refusal("asks no validator in a registry that is listed for chain %d", c.ChainID)
+	}
+	return &call{Origin: in.Origin, by: rules.ByIdentity, signer: signer, to: in.Target, data: in.Data}, nil
+}
+
 // IdentityKey is the key that signs for an agent on a chain; repute.ErrNotFound where there is
 // none. It signs x402 payments, which move tokens of the identity's account.
 func (w *Wallet) IdentityKey(chainID uint64, slug string) (keys.Signer, error) {

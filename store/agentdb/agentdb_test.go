@@ -249,3 +249,97 @@ func TestTakeFree(t *testing.T) {
 		t.Errorf("%d taken; %v %v", taken.Load(), other, err)
 	}
 }
+
+// TestChainEvents: an event of the chain is stored once, however many processes see it, and again from
+// another block; how far they were followed is what was stored last.
+func TestChainEvents(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	ctx := t.Context()
+	if n, err := agentdb.Watched(ctx, db, "a"); n != 0 || err != nil {
+		t.Errorf("%d %v", n, err)
+	}
+	e := agentdb.ChainEvent{Agent: "a", Name: "NewFeedback", Block: 7, BlockHash: common.Hash{7}, Index: 3,
+		Transaction: common.Hash{9}}
+	var added atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if new, err := agentdb.AddChainEvent(ctx, db, e); err != nil {
+				t.Error(err)
+			} else if new {
+				added.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if added.Load() != 1 {
+		t.Errorf("stored %d times", added.Load())
+	}
+	for _, change := range []func(*agentdb.ChainEvent){func(e *agentdb.ChainEvent) { e.Index++ },
+		func(e *agentdb.ChainEvent) { e.BlockHash = common.Hash{8} }, func(e *agentdb.ChainEvent) { e.Agent = "b" }} {
+		other := e
+		change(&other)
+		if new, err := agentdb.AddChainEvent(ctx, db, other); !new || err != nil {
+			t.Errorf("%+v is not stored: %v", other, err)
+		}
+	}
+	for _, block := range []uint64{8, 1 << 40} {
+		ok(t, agentdb.AddWatched(ctx, db, "a", block))
+		if n, err := agentdb.Watched(ctx, db, "a"); n != block || err != nil {
+			t.Errorf("%d %v", n, err)
+		}
+	}
+}
+
+// TestValidations: an execution with a validation is open until it is judged or failed; each step is
+// stored once, and later details count.
+func TestValidations(t *testing.T) {
+	t.Parallel()
+	db, ctx := open(t), t.Context()
+	one, two, other := common.Hash{1}, common.Hash{2}, common.Hash{3}
+	for _, hash := range []common.Hash{one, two} {
+		detail, err := json.Marshal(map[string]any{"ms": 1, "validation": hash, "document": "{}"})
+		ok(t, err)
+		ok(t, agentdb.Add(ctx, db, agentdb.Entry{Kind: agentdb.Execution, Agent: "a", Outcome: "200", Detail: detail}))
+	}
+	ok(t, agentdb.Add(ctx, db, agentdb.Entry{Kind: agentdb.Execution, Agent: "a", Outcome: "200"}))
+	steps := func() (out []agentdb.ValidationStep) {
+		list, err := agentdb.OpenValidations(ctx, db, "a", 10)
+		ok(t, err)
+		for _, v := range list {
+			out = append(out, v.Step)
+		}
+		return out
+	}
+	if got := steps(); len(got) != 2 || got[0] != "" || got[1] != "" {
+		t.Errorf("%v", got)
+	}
+	add := func(hash common.Hash, s agentdb.ValidationStep, detail map[string]any) {
+		t.Helper()
+		ok(t, agentdb.AddValidation(ctx, db, "a", hash, s, detail))
+	}
+	add(one, agentdb.ValidationRequested, map[string]any{"validator": "x", "transaction": "first"})
+	add(one, agentdb.ValidationRequested, map[string]any{"transaction": "second"})
+	add(two, agentdb.ValidationFailed, map[string]any{"reason": "r"})
+	if got := steps(); len(got) != 1 || got[0] != agentdb.ValidationRequested {
+		t.Errorf("%v", got)
+	}
+	add(one, agentdb.ValidationAnswered, map[string]any{"validator": "y", "response": 90})
+	add(one, agentdb.ValidationJudged, map[string]any{"counts": true})
+	known, err := agentdb.Validations(ctx, db, "a", []common.Hash{one, two, other})
+	ok(t, err)
+	var d struct {
+		Validator, Transaction string
+		Response               int
+		Counts                 bool
+	}
+	ok(t, json.Unmarshal(known[one].Detail, &d))
+	if len(known) != 2 || len(steps()) != 0 || known[one].Step != agentdb.ValidationJudged || known[two].Step != agentdb.ValidationFailed ||
+		d.Validator != "y" || d.Transaction != "first" || d.Response != 90 || !d.Counts {
+		t.Errorf("%+v %+v", known, d)
+	}
+	if known, err := agentdb.Validations(ctx, db, "b", []common.Hash{one}); err != nil || len(known) != 0 {
+		t.Errorf("of another agent: %+v %v", known, err)
+	}
+}

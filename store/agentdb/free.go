@@ -3,7 +3,6 @@ package agentdb
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -46,14 +45,4 @@ func TakeFree(ctx context.Context, db *store.DB, f Free, limit int) (taken bool,
 			Detail: detail})
 	})
 	return taken, err
-}
-
-// LastEvent returns the outcome of the newest event whose outcome begins with a text, "" for none.
-func LastEvent(ctx context.Context, db *store.DB, agent, prefix string) (outcome string, err error) {
-	err = db.Pool().QueryRow(ctx, `select outcome from agent_receipts where agent = $1 and kind = 'event'
-		and starts_with(outcome, $2) order by at desc, number desc limit 1`, agent, prefix).Scan(&outcome)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
-	}
-	return outcome, store.Failed("read events", err)
 }

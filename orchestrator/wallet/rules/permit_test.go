@@ -33,6 +33,10 @@ func TestPermit(t *testing.T) {
 	}
 	praise := bindings.NewReputationRegistry().PackGiveFeedback(big.NewInt(1), big.NewInt(1), 0, "", "", "", "",
 		[32]byte{})
+	asks := bindings.NewValidationRegistry().PackValidationRequest(payee, big.NewInt(1), "", [32]byte{1})
+	if _, allowed := r.RegistryWrite(validation, asks); allowed {
+		t.Error("agents of runs choose who confirms their work")
+	}
 	coin := fixtures.NewAuthorizedToken()
 	settles := coin.PackTransferWithSplitSignature(payee, payee, big.NewInt(1), big.NewInt(0), big.NewInt(1), [32]byte{}, 27,
 		[32]byte{}, [32]byte{})
@@ -56,6 +60,9 @@ func TestPermit(t *testing.T) {
 	}{
 		{"call", ByOperator, form(&treasury, 0, good), true},
 		{"feedback", ByIdentity, form(&reputation, 0, praise), true},
+		{"request for a validation", ByIdentity, form(&validation, 0, asks), true},
+		{"request for a validation by the operator", ByOperator, form(&validation, 0, asks), false},
+		{"request for a validation elsewhere", ByIdentity, form(&reputation, 0, asks), false},
 		{"call by the agent's key", ByIdentity, form(&treasury, 0, good), false},
 		{"feedback by the operator", ByOperator, form(&reputation, 0, praise), false},
 		{"feedback with value", ByIdentity, form(&reputation, 1, praise), false},

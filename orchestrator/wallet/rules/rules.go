@@ -46,6 +46,7 @@ var (
 	identityWrites    = selectors(bindings.NewIdentityRegistry().GetABI(), "register", "setAgentURI", "setAgentWallet")
 	reputationWrites  = selectors(bindings.NewReputationRegistry().GetABI(), "giveFeedback", "appendResponse")
 	validationWrites  = selectors(bindings.NewValidationRegistry().GetABI(), "validationResponse")
+	validationAsks    = selectors(bindings.NewValidationRegistry().GetABI(), "validationRequest")
 	treasuryFunctions = selectors(treasuryABI, "executeCall", "transferERC20")
 	ownerFunctions    = selectors(treasuryABI, "setPolicy", "setCall", "setToken", "setRelayer", "pause", "unpause")
 )
@@ -95,13 +96,20 @@ func (r *Rules) Settles(to common.Address, data []byte) bool {
 	return ok && !registry && to != r.Treasury && slices.Contains(r.Tokens, c.Token)
 }
 
+// AsksValidation reports whether data asks a validator to confirm work of an agent, in one of the
+// registries. It is sent for agents that are run here, and is no write that agents of runs sign: they
+// would choose who confirms their own work.
+func (r *Rules) AsksValidation(to common.Address, data []byte) bool {
+	return slices.Contains(r.Registries.Validations, to) && oneOf(validationAsks, data)
+}
+
 // SetsPolicy reports whether data calls a function of the treasury that its owner signs.
 func SetsPolicy(data []byte) bool { return oneOf(ownerFunctions, data) }
 
 // permit is the last look at a transaction before it is signed: the operator's key signs
 // calls of the treasury for this agent, run and task, an agent's own key signs listed
-// functions of the registries and settlements of x402 payments, the treasury's owner's key what
-// sets policies, and nothing else is signed.
+// functions of the registries, settlements of x402 payments and requests for validations, the
+// treasury's owner's key what sets policies, and nothing else is signed.
 func (r *Rules) permit(by Role, o transaction.Origin, tx *types.Transaction) error {
 	switch {
 	case tx.Type() != types.DynamicFeeTxType || len(tx.AccessList()) > 0 || tx.ChainId().Cmp(r.ChainID) != 0:
@@ -120,7 +128,8 @@ func (r *Rules) permit(by Role, o transaction.Origin, tx *types.Transaction) err
 	case ByOwner:
 		return r.PermitOwner(*tx.To(), tx.Data())
 	}
-	if _, allowed := r.RegistryWrite(*tx.To(), tx.Data()); !allowed && !r.Settles(*tx.To(), tx.Data()) {
+	if _, allowed := r.RegistryWrite(*tx.To(), tx.Data()); !allowed && !r.Settles(*tx.To(), tx.Data()) &&
+		!r.AsksValidation(*tx.To(), tx.Data()) {
 		return Refusal("is no registry write that agents sign (target %s, selector 0x%x)", tx.To(),
 			tx.Data()[:min(4, len(tx.Data()))])
 	}

@@ -154,6 +154,12 @@ func (w *world) serve(t *testing.T, file string) (url string, out *clitest.Outpu
 	t.Cleanup(func() { _ = stop() })
 	const said = "agent 31337:0 on "
 	for until := time.Now().Add(time.Minute); !strings.Contains(out.String(), said); time.Sleep(20 * time.Millisecond) {
+		select {
+		case err := <-ended:
+			ended <- err // for stop
+			t.Fatalf("the agent does not serve: %v: %s", err, out)
+		default:
+		}
 		if time.Now().After(until) {
 			t.Fatalf("the agent does not serve: %s", out)
 		}

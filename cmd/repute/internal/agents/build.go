@@ -13,6 +13,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"repute"
 	"repute/agent"
@@ -25,6 +26,7 @@ import (
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/contracts"
+	"repute/internal/tracing"
 	"repute/orchestrator/settlement"
 	"repute/orchestrator/wallet"
 	"repute/orchestrator/wallet/keys"
@@ -50,8 +52,11 @@ type builder struct {
 	payTo   common.Address
 	scores  *reputation.Client
 	payment x402.Facilitator
+	sender  *wallet.Wallet    // nil: none is needed
 	local   func(uint64) bool // chains on which payments can be settled
 	handler http.Handler
+	tracer  trace.Tracer                   // nil: nothing is traced
+	servers map[string]*handler.MCPProgram // by command, so that capabilities share one
 	out     *process
 	closers []func()
 }
@@ -65,7 +70,7 @@ func (b *builder) close() {
 // build makes the agent and checks that it may be served.
 func (b *builder) build(ctx context.Context) error {
 	b.out = &process{config: b.config, log: b.log}
-	for _, step := range []func(context.Context) error{b.identity, b.keys, b.facilitator, b.runtime} {
+	for _, step := range []func(context.Context) error{b.tracing, b.identity, b.keys, b.facilitator, b.runtime} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -74,6 +79,26 @@ func (b *builder) build(ctx context.Context) error {
 	b.handler, err = b.surface()
 	return err
 }
+
+// tracing opens the collector that the environment of OpenTelemetry names.
+func (b *builder) tracing(ctx context.Context) error {
+	traces, err := tracing.Open(ctx, config.Version, nil, b.log)
+	if err != nil || traces == nil {
+		return err
+	}
+	b.tracer = traces.Tracer("repute/agent")
+	b.closers = append(b.closers, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceTime)
+		defer cancel()
+		if err := traces.Shutdown(ctx); err != nil {
+			b.log.Warn("the last traces are lost", "error", err)
+		}
+	})
+	return nil
+}
+
+// traceTime bounds sending the last traces at the end.
+const traceTime = 5 * time.Second
 
 // identity opens the chain and completes the agent's id.
 func (b *builder) identity(ctx context.Context) error {
@@ -180,20 +205,30 @@ func (b *builder) facilitator(context.Context) error {
 	return nil
 }
 
-// wallet settles by a key of orchestrator.wallets.
-func (b *builder) wallet(slug string) error {
-	list, err := b.main.Wallets()
-	if err != nil {
-		return err
+// openWallet opens the wallet of orchestrator.wallets, once.
+func (b *builder) openWallet() (list []wallet.ChainConfig, err error) {
+	if list, err = b.main.Wallets(); err != nil || b.sender != nil {
+		return list, err
 	}
 	w, err := wallet.Open(b.db, wallet.Config{Chains: list, Registrar: b.main.Registrar(), Log: b.log})
 	if err != nil {
+		return nil, err
+	}
+	b.sender = w
+	b.closers = append(b.closers, w.Close)
+	b.out.work = append(b.out.work, w.Run)
+	return list, nil
+}
+
+// wallet settles by a key of orchestrator.wallets.
+func (b *builder) wallet(slug string) error {
+	list, err := b.openWallet()
+	if err != nil {
 		return err
 	}
-	b.closers = append(b.closers, w.Close)
 	o := settlement.Options{Settler: slug, Tokens: map[uint64][]common.Address{}}
 	for _, c := range list {
-		if _, err := w.Identity(c.ChainID, slug); errors.Is(err, repute.ErrNotFound) {
+		if _, err := b.sender.Identity(c.ChainID, slug); errors.Is(err, repute.ErrNotFound) {
 			continue
 		} else if err != nil {
 			return err
@@ -205,11 +240,8 @@ func (b *builder) wallet(slug string) error {
 			"a slug of identities (--main-config, REPUTE_CONFIG)")
 	}
 	b.local = func(id uint64) bool { _, ok := o.Tokens[id]; return ok }
-	if b.payment, err = settlement.New(b.db, w, o); err != nil {
-		return err
-	}
-	b.out.work = append(b.out.work, w.Run)
-	return nil
+	b.payment, err = settlement.New(b.db, b.sender, o)
+	return err
 }
 
 // runtime makes the router and checks the agent on the chain.
@@ -225,13 +257,17 @@ func (b *builder) runtime(ctx context.Context) error {
 	}
 	a, wallets := b.config, &x402.Verifier{Chain: b.chain}
 	o := agent.Options{ID: b.id, Version: a.Profile.Version, Signer: b.signer, Wallets: wallets, Services: services,
-		Concurrency: a.Limits.Concurrency, Degraded: a.Limits.Degraded, Registry: b.registry, Log: b.log,
+		Concurrency: a.Limits.Concurrency, Degraded: a.Limits.Degraded, Registry: b.registry, Tracer: b.tracer, Log: b.log,
 		Payments: agent.Payments{Facilitator: b.payment, Address: b.payTo, Promises: a.Payments.Promises,
 			RequireID: a.Payments.RequireID}}
 	if !a.Payments.NoOffers {
 		o.Payments.Signer = b.signer
 	}
 	if o.Governor, err = b.governor(ctx, wallets); err != nil {
+		return err
+	}
+	requests, err := b.validations(&o)
+	if err != nil {
 		return err
 	}
 	if b.out.router, err = agent.NewRouter(b.db, o); err != nil {
@@ -250,6 +286,10 @@ func (b *builder) runtime(ctx context.Context) error {
 	if err := agentdb.Keep(ctx, b.db, b.id.String(), a.Receipts.Days); err != nil {
 		return err
 	}
+	if requests != nil {
+		b.out.upkeep.Validations = requests
+		b.out.work = append(b.out.work, requests.Run)
+	}
 	return b.out.upkeep.Start(ctx)
 }
 
@@ -267,8 +307,11 @@ func (b *builder) services(ctx context.Context) (out []*agent.Service, err error
 	}
 	for i := range b.config.Capabilities {
 		c := &b.config.Capabilities[i]
-		s := &agent.Service{Handler: b.work(&c.Handler), Repeatable: c.Repeatable}
+		s := &agent.Service{Repeatable: c.Repeatable}
 		if s.Capability, err = capability.New(c.Definition); err != nil {
+			return nil, err
+		}
+		if s.Handler, err = b.work(c); err != nil {
 			return nil, err
 		}
 		d := s.Definition()
@@ -285,19 +328,6 @@ func (b *builder) accounts(settlers map[string]common.Address) {
 	if c, ok := b.payment.(*x402.Confirmed); ok {
 		c.Verifier.Accounts = func(id uint64) []common.Address { return []common.Address{settlers[x402.Network(id)]} }
 	}
-}
-
-// work is the handler of a capability. The operator's own servers may be private.
-func (b *builder) work(h *agentconfig.Handler) agent.Handler {
-	if h.HTTP != "" {
-		return &handler.HTTP{URL: h.HTTP, Log: b.log, Client: &http.Client{
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	}
-	env := []string{}
-	for name, value := range h.Env {
-		env = append(env, name+"="+value)
-	}
-	return &handler.Exec{Path: h.Exec[0], Args: h.Exec[1:], Dir: h.Dir, Env: env, Log: b.log, Wall: capability.MaxTimeout}
 }
 
 // policyEvery is how often the policy is read again.
@@ -321,20 +351,27 @@ func (b *builder) governor(ctx context.Context, wallets *x402.Verifier) (agent.G
 		return nil, repute.Invalid("policy.uri", err.Error(), "a file or an https URL (AGENT_POLICY_URI)")
 	}
 	loader, err := governance.NewLoader(governance.LoaderOptions{Source: source, AgentID: b.id.TokenID.Dec(),
-		AllowUnsigned: b.config.Policy.Unsigned, Verifier: policyVerifier{b.id, b.chain, wallets}})
+		AllowUnsigned: b.config.Policy.Unsigned, Verifier: policyVerifier{b.id, b.chain, wallets},
+		History: policies{b.db, b.id.String()}})
 	if err != nil {
+		return nil, err
+	}
+	if err := agentdb.Maintain(ctx, b.db, b.config.Receipts.Days); err != nil { // the log remembers policies
 		return nil, err
 	}
 	if _, err := loader.Load(ctx); err != nil {
 		return nil, err
 	}
+	if p := loader.Current(); p.Signed && p.Policy.File().IssuedAt == nil {
+		b.log.Warn("the policy has no issuedAt: whoever serves the file can bring back an older one that the owner signed")
+	}
+	if b.scores == nil && loader.Current().Policy.ReadsClientScore() {
+		b.log.Warn("the policy reads the scores of clients, and there is no index (agent.indexer, INDEXER_URL)")
+	}
 	b.out.work = append(b.out.work, func(ctx context.Context) error { loader.Watch(ctx, policyEvery, b.log); return nil })
 	g := &governor{loader: loader, db: b.db, id: b.id, scores: b.scores, log: b.log}
 	if !b.resume {
 		return g, g.recall(ctx)
-	}
-	if err := agentdb.Maintain(ctx, b.db, b.config.Receipts.Days); err != nil {
-		return nil, err
 	}
 	return g, agentdb.Add(ctx, b.db, agentdb.Entry{Kind: agentdb.Event, Agent: b.id.String(), Outcome: "mode normal",
 		Detail: []byte(`{"reason":"resumed by the operator"}`)})

@@ -23,19 +23,23 @@ type governor struct {
 	loader *governance.Loader
 	db     *store.DB
 	id     repute.AgentID
-	scores *reputation.Client // nil: clients are unrated
+	scores *reputation.Client // nil: there is no index, and scores of clients are unknown
 	log    *slog.Logger
 
 	mu     sync.Mutex
 	before governance.Mode // standing of the last evaluation
 	state  governance.State
 	known  map[common.Address]agent.Score
+	silent time.Time // until when the index is not asked for clients, because it did not answer
 }
 
-// scoreAge is how long the score of a client is believed, and maxKnown how many are kept.
 const (
+	// scoreAge is how long the score of a client is believed; one that cannot be read again counts for
+	// governance.MaxScoreAge.
 	scoreAge = 10 * time.Minute
-	maxKnown = 10_000
+	maxKnown = 10_000 // clients whose scores are kept
+	// silence is the time between questions to an index that does not answer: each waits for it.
+	silence = 5 * time.Second
 )
 
 // Decide implements agent.Governor.
@@ -59,7 +63,7 @@ func (g *governor) Decide(ctx context.Context, q agent.Question) agent.Decision 
 	verdict := p.Decide(ctx, req, state, q.Time)
 	out := agent.Decision{Allow: true, Refund: p.RefundsFailure()}
 	if refused(&verdict, req) {
-		out.Allow, out.Reasons = false, texts(&verdict)
+		out.Allow, out.Reasons, out.Unavailable, out.Retry = false, texts(&verdict), unknown(&verdict), silence
 		return out
 	}
 	out.Validation = verdict.Has(governance.RequireValidation)
@@ -86,6 +90,17 @@ func refused(d *governance.Decision, req *governance.Request) bool {
 		d.Has(governance.RequirePayment) && req.Price == nil
 }
 
+// unknown reports whether a decision refuses a request for what cannot be read now, and for nothing
+// else.
+func unknown(d *governance.Decision) bool {
+	for _, r := range d.Reasons {
+		if r.Effect == d.Effect && r.Code != governance.CodeUnknown {
+			return false
+		}
+	}
+	return d.Effect == governance.Deny
+}
+
 func texts(d *governance.Decision) (out []string) {
 	for _, r := range d.Reasons {
 		out = append(out, string(r.Code)+": "+r.Text)
@@ -94,33 +109,48 @@ func texts(d *governance.Decision) (out []string) {
 }
 
 // client is the score of a client, where the policy compares it with anything or counts free requests.
-// While the index does not answer the last one counts, and a client that was never looked up is
-// unrated.
+// While the index does not answer the last one counts for an hour. After that, and for a client that was
+// never looked up, the score is unknown. A client without a proof of its account is unrated.
 func (g *governor) client(ctx context.Context, p *governance.Policy, q *agent.Question) governance.Score {
-	rules, who := p.File().Rules, q.Client
-	counted := rules.Payment.FreeTierRateLimit != nil && q.Service.Price == nil
-	if g.scores == nil || who == (common.Address{}) ||
-		rules.Reputation.MinClientReputation == nil && rules.Reputation.RejectBelowScore == nil && !counted {
+	who := q.Client
+	counted := p.File().Rules.Payment.FreeTierRateLimit != nil && q.Service.Price == nil
+	if who == (common.Address{}) || !p.ReadsClientScore() && !counted {
 		return governance.Score{}
 	}
 	g.mu.Lock()
 	s, known := g.known[who]
+	silent := time.Now().Before(g.silent)
 	g.mu.Unlock()
 	if known && time.Since(s.At) < scoreAge {
 		return scoreOf(&s)
 	}
-	now, err := g.scores.Of(ctx, who)
-	if err != nil {
+	if g.scores != nil && !silent {
+		now, err := g.scores.Of(ctx, who)
+		if err == nil {
+			g.learn(who, now)
+			return scoreOf(&now)
+		}
 		g.log.WarnContext(ctx, "the index does not tell a client's score", "client", who, "error", err)
+		if ctx.Err() == nil { // else the client has gone
+			g.mu.Lock()
+			g.silent = time.Now().Add(silence)
+			g.mu.Unlock()
+		}
+	}
+	if known && time.Since(s.At) < governance.MaxScoreAge {
 		return scoreOf(&s)
 	}
+	return governance.Score{Unknown: true}
+}
+
+// learn keeps the score of a client.
+func (g *governor) learn(who common.Address, s agent.Score) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.known == nil || len(g.known) >= maxKnown {
 		g.known = map[common.Address]agent.Score{}
 	}
-	g.known[who] = now
-	return scoreOf(&now)
+	g.known[who] = s
 }
 
 func scoreOf(s *agent.Score) governance.Score {
@@ -185,4 +215,21 @@ func (v policyVerifier) VerifyPolicy(ctx context.Context, hash common.Hash, sign
 	}
 	p, domain := signed.Policy{AgentID: v.id.TokenID, PolicyHash: hash}, signed.DomainOf(v.id)
 	return signed.Check(ctx, v.wallets, domain, a.Owner, p.Data(domain), signature)
+}
+
+// policies remembers in the database which signed policies were in force.
+type policies struct {
+	db    *store.DB
+	agent string
+}
+
+// LastPolicy implements governance.History.
+func (p policies) LastPolicy(ctx context.Context) (governance.Issue, error) {
+	last, err := agentdb.LastPolicy(ctx, p.db, p.agent)
+	return governance.Issue{At: last.Issued, Hash: last.Hash, Stored: last.Stored}, err
+}
+
+// AddPolicy implements governance.History.
+func (p policies) AddPolicy(ctx context.Context, i governance.Issue) error {
+	return agentdb.AddPolicy(ctx, p.db, agentdb.Policy{Agent: p.agent, Hash: i.Hash, Issued: i.At})
 }

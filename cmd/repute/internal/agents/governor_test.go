@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -39,6 +40,7 @@ func must(t testing.TB, err error) {
 type scores struct {
 	value atomic.Int64
 	gone  atomic.Bool
+	asked atomic.Int64
 }
 
 // client is the wallet of agent 5.
@@ -46,6 +48,7 @@ func client() common.Address { return common.Address{5} }
 
 // ServeHTTP implements http.Handler.
 func (s *scores) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.asked.Add(1)
 	switch {
 	case s.gone.Load():
 		http.Error(w, "gone", http.StatusBadGateway)
@@ -105,8 +108,81 @@ func TestClients(t *testing.T) {
 	if d := g.Decide(t.Context(), question(t, nil, client())); !d.Allow {
 		t.Errorf("a known client: %+v", d)
 	}
-	if d := g.Decide(t.Context(), question(t, nil, common.Address{7})); d.Allow || !strings.Contains(strings.Join(d.Reasons, " "), "reputation_too_low") {
+	if d := g.Decide(t.Context(), question(t, nil, common.Address{7})); d.Allow || d.Unavailable ||
+		!strings.Contains(strings.Join(d.Reasons, " "), "reputation_too_low") {
 		t.Errorf("an unknown client: %+v", d)
+	}
+}
+
+// TestUnknownClients: while the index does not answer, a client that the policy might refuse is refused
+// for now; the policy can choose otherwise. A score that was read counts for an hour.
+func TestUnknownClients(t *testing.T) {
+	t.Parallel()
+	for rules, allowed := range map[string]bool{
+		`"reputation":{"rejectBelowScore":-10}`:                                                     false,
+		`"reputation":{"minClientReputation":-50,"unknownClients":"refuse"}`:                        false,
+		`"custom":[{"id":"a","when":"client.score < -10.0","effect":"deny","reason":"r"}]`:          false,
+		`"reputation":{"rejectBelowScore":-10,"unknownClients":"allow"}`:                            true,
+		`"payment":{"freeTierRateLimit":3}`:                                                         true,
+		`"custom":[{"id":"a","when":"request.capability == 'other'","effect":"deny","reason":"r"}]`: true,
+	} {
+		g, s := newGovernor(t, `{`+rules+`}`)
+		s.value.Store(-80)
+		ask := func(who common.Address) agent.Decision { return g.Decide(t.Context(), question(t, nil, who)) }
+		s.gone.Store(true)
+		if d := ask(client()); d.Allow != allowed || d.Unavailable == allowed || !allowed && d.Retry <= 0 {
+			t.Errorf("%s: a client that was never looked up: %+v", rules, d)
+		}
+		if d := ask(common.Address{}); !d.Allow {
+			t.Errorf("%s: a client without an account: %+v", rules, d)
+		}
+		asked := s.asked.Load()
+		if d := ask(common.Address{8}); d.Allow != allowed || s.asked.Load() != asked {
+			t.Errorf("%s: an index that does not answer is asked for each client: %+v", rules, d)
+		}
+		s.gone.Store(false)
+		g.silent = time.Time{}
+		if d := ask(common.Address{9}); !d.Allow {
+			t.Errorf("%s: an unrated client: %+v", rules, d)
+		}
+		s.gone.Store(true)
+		if d := ask(common.Address{9}); !d.Allow {
+			t.Errorf("%s: a client that was looked up: %+v", rules, d)
+		}
+		g.silent = time.Time{}
+		if known, has := g.known[common.Address{9}]; has {
+			known.At = known.At.Add(-2 * time.Hour)
+			g.known[common.Address{9}] = known
+		}
+		if d := ask(common.Address{9}); d.Allow != allowed {
+			t.Errorf("%s: a client that was looked up two hours ago: %+v", rules, d)
+		}
+		g.scores = nil
+		if d := ask(client()); d.Allow != allowed {
+			t.Errorf("%s: without an index: %+v", rules, d)
+		}
+	}
+}
+
+// TestPoliciesAreRemembered: an older policy is refused by the next process too.
+func TestPoliciesAreRemembered(t *testing.T) {
+	t.Parallel()
+	g, _ := newGovernor(t, `{}`)
+	p := policies{g.db, g.id.String()}
+	if last, err := p.LastPolicy(t.Context()); err != nil || last != (governance.Issue{}) {
+		t.Errorf("%+v %v", last, err)
+	}
+	first, second := time.Now().Add(-time.Hour).UTC().Truncate(time.Microsecond), time.Now().UTC().Truncate(time.Microsecond)
+	for i, want := range []governance.Issue{{Hash: common.Hash{1}}, {At: second, Hash: common.Hash{2}}} {
+		must(t, p.AddPolicy(t.Context(), want))
+		last, err := p.LastPolicy(t.Context())
+		if err != nil || last.Hash != want.Hash || !last.At.Equal(want.At) || time.Since(last.Stored) > time.Minute {
+			t.Errorf("%d: %+v %v", i, last, err)
+		}
+	}
+	must(t, p.AddPolicy(t.Context(), governance.Issue{At: first, Hash: common.Hash{3}}))
+	if last, err := p.LastPolicy(t.Context()); err != nil || !last.At.Equal(second) {
+		t.Errorf("two processes that race: %+v %v", last, err)
 	}
 }
 
@@ -186,5 +262,30 @@ func TestFreeKeys(t *testing.T) {
 		if d := g.Decide(t.Context(), q); d.Allow != c.want {
 			t.Errorf("%d: %+v", i, d)
 		}
+	}
+}
+
+// TestValidators: an answer counts where the lower bound of the validator's score reaches what the policy
+// asks for, and is judged later while the index does not answer.
+func TestValidators(t *testing.T) {
+	t.Parallel()
+	g, s := newGovernor(t, `{"validation":{"validatorMinReputation":80}}`)
+	for score, want := range map[int64]bool{90: true, 80: true, 70: false} {
+		s.value.Store(score)
+		counts, reason, err := g.Validator(t.Context(), client())
+		if err != nil || counts != want || want == (reason != "") {
+			t.Errorf("%d: %t %s %v", score, counts, reason, err)
+		}
+	}
+	if counts, _, err := g.Validator(t.Context(), common.Address{9}); err != nil || counts {
+		t.Errorf("an unrated validator: %t %v", counts, err)
+	}
+	s.gone.Store(true)
+	if counts, _, err := g.Validator(t.Context(), client()); counts || !errors.Is(err, repute.ErrUnavailable) {
+		t.Errorf("%t %v", counts, err)
+	}
+	free, _ := newGovernor(t, `{}`)
+	if counts, _, err := free.Validator(t.Context(), common.Address{9}); err != nil || !counts {
+		t.Errorf("a policy that asks for nothing: %t %v", counts, err)
 	}
 }

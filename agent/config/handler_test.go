@@ -1,0 +1,74 @@
+package config_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"repute"
+	"repute/agent/config"
+)
+
+// withHandler is the file with another handler.
+func withHandler(text string) []byte {
+	return []byte(strings.Replace(file, "handler: {exec: [/bin/cat]}", "handler: "+text, 1))
+}
+
+// TestHandlers: each kind of handler is read, and programs get the limits of the specification.
+func TestHandlers(t *testing.T) {
+	t.Parallel()
+	read := func(text string) config.Handler {
+		c, err := config.Parse(withHandler(text), env(nil))
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		return c.Capabilities[0].Handler
+	}
+	if h := read(`{exec: [/bin/cat]}`); h.Memory != 512 || h.CPU != 10 {
+		t.Errorf("%+v", h)
+	}
+	if h := read(`{exec: [/bin/cat], memory: 64, cpu: 1.5, env: {A: b}, dir: /tmp}`); h.Memory != 64 || h.CPU != 1.5 {
+		t.Errorf("%+v", h)
+	}
+	if h := read(`{mcp: {url: "http://127.0.0.1:1/mcp", tool: echo, token_env: T}}`); h.MCP.Tool != "echo" || h.Memory != 0 {
+		t.Errorf("%+v", h.MCP)
+	}
+	if h := read(`{mcp: {command: [/bin/server, --stdio], tool: echo}, env: {A: b}}`); len(h.MCP.Command) != 2 {
+		t.Errorf("%+v", h.MCP)
+	}
+	h := read(`{task: {url: "https://o.example", token_env: T, coordinator: lead, tags: a, step: s, budget: {maxSteps: 3}}}`)
+	if h.Task.Coordinator != "lead" || h.Task.Tags[0] != "a" || *h.Task.Budget.Steps != 3 {
+		t.Errorf("%+v", h.Task)
+	}
+}
+
+// TestWrongHandlers: errors name the member and what is allowed.
+func TestWrongHandlers(t *testing.T) {
+	t.Parallel()
+	const at = "capabilities.0.handler"
+	for text, want := range map[string]string{
+		`{}`:                                                               at + ": names no work",
+		`{exec: [/bin/cat], http: "http://a/"}`:                            at + ": names exec and http",
+		`{exec: [""]}`:                                                     at + ".exec",
+		`{exec: [/bin/cat], memory: -1}`:                                   at + ".memory",
+		`{exec: [/bin/cat], cpu: 301}`:                                     at + ".cpu",
+		`{http: "http://a/", memory: 3}`:                                   at + ": has memory or cpu without exec",
+		`{http: "http://a/", env: {A: b}}`:                                 at + ": has dir or env without a program",
+		`{http: "ftp://a/"}`:                                               at + ".http",
+		`{mcp: {tool: echo}}`:                                              at + ".mcp: names no server",
+		`{mcp: {url: "http://a/", command: [x], tool: echo}}`:              at + ".mcp: names no server, or two",
+		`{mcp: {url: "http://a/"}}`:                                        at + ".mcp.tool",
+		`{mcp: {command: [x], tool: echo, token_env: T}}`:                  at + ".mcp.token_env",
+		`{mcp: {url: "/mcp", tool: echo}}`:                                 at + ".mcp.url",
+		`{mcp: {url: "http://a/", toll: echo}}`:                            "handler.mcp.toll: is not known",
+		`{task: {token_env: T}}`:                                           at + ".task.url",
+		`{task: {url: "http://a/"}}`:                                       at + ".task.token_env",
+		`{task: {url: "http://a/", token_env: T, budget: {steps: 1}}}`:     "handler.task.budget.steps: is not known",
+		`{task: {url: "http://a/", token_env: T, budget: {maxSteps: -1}}}`: at + ".task.budget",
+	} {
+		_, err := config.Parse(withHandler(text), env(nil))
+		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}

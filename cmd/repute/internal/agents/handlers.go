@@ -1,0 +1,100 @@
+package agents
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+
+	"repute"
+	"repute/agent"
+	"repute/agent/capability"
+	agentconfig "repute/agent/config"
+	"repute/agent/handler"
+)
+
+// work is the handler of a capability. The operator's own servers may be private.
+func (b *builder) work(c *agentconfig.Capability) (agent.Handler, error) {
+	h, field := &c.Handler, "capabilities."+c.Name+".handler"
+	switch {
+	case h.HTTP != "":
+		return &handler.HTTP{URL: h.HTTP, Log: b.log, Client: ownClient()}, nil
+	case h.MCP != nil:
+		return b.tool(h, field+".mcp")
+	case h.Task != nil:
+		return b.task(c, field+".task")
+	}
+	return &handler.Exec{Path: h.Exec[0], Args: h.Exec[1:], Dir: h.Dir, Env: environment(h.Env), Log: b.log,
+		Memory: uint64(h.Memory) << 20, CPU: h.CPU.Duration(), Wall: capability.MaxTimeout}, nil
+}
+
+// ownClient reaches the operator's own servers. It follows no redirects: a token MUST NOT reach
+// another server.
+func ownClient() *http.Client {
+	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// environment is the environment of a program, in a stable order.
+func environment(env map[string]string) []string {
+	out := []string{}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, name+"="+env[name])
+	}
+	return out
+}
+
+// bearer is the token that a variable of the environment has.
+func bearer(field, variable string) (string, error) {
+	token := os.Getenv(variable)
+	if token == "" {
+		return "", repute.Invalid(field, fmt.Sprintf("the variable %.80s is not set", variable),
+			"the name of a variable that holds the token")
+	}
+	return token, nil
+}
+
+// tool is a tool of an MCP server.
+func (b *builder) tool(h *agentconfig.Handler, field string) (agent.Handler, error) {
+	m := h.MCP
+	if m.URL != "" {
+		server := &handler.MCPEndpoint{URL: m.URL, Client: ownClient()}
+		if m.TokenEnv != "" {
+			token, err := bearer(field+".token_env", m.TokenEnv)
+			if err != nil {
+				return nil, err
+			}
+			server.Header = http.Header{"Authorization": {"Bearer " + token}}
+		}
+		return &handler.MCP{Server: server, Tool: m.Tool, Log: b.log}, nil
+	}
+	env := environment(h.Env)
+	raw, err := json.Marshal([]any{m.Command, h.Dir, env})
+	if err != nil {
+		return nil, fmt.Errorf("%s.command: %w", field, err)
+	}
+	server := b.servers[string(raw)]
+	if server == nil {
+		server = &handler.MCPProgram{Path: m.Command[0], Args: m.Command[1:], Dir: h.Dir, Env: env}
+		if b.servers == nil {
+			b.servers = map[string]*handler.MCPProgram{}
+		}
+		b.servers[string(raw)] = server
+		b.closers = append(b.closers, func() { _ = server.Close() }) // its exit status tells nothing at the end
+	}
+	return &handler.MCP{Server: server, Tool: m.Tool, Log: b.log}, nil
+}
+
+// task is work that an orchestrator does.
+func (b *builder) task(c *agentconfig.Capability, field string) (agent.Handler, error) {
+	t := c.Handler.Task
+	token, err := bearer(field+".token_env", t.TokenEnv)
+	if err != nil {
+		return nil, err
+	}
+	goal := cmp.Or(t.Goal, c.Description, c.Name)
+	return &handler.Task{URL: t.URL, Token: token, Coordinator: t.Coordinator, Goal: goal, Tags: t.Tags,
+		Budget: t.Budget, Step: t.Step, Client: ownClient(), Log: b.log}, nil
+}

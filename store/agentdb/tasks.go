@@ -1,0 +1,32 @@
+package agentdb
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// PaymentOfTask returns the payment of an execution that a client's protocol named as a task, and the
+// entry of the execution. repute.ErrNotFound where no paid execution has this name.
+func PaymentOfTask(ctx context.Context, db *store.DB, agent, task string) (p Payment, e Entry, err error) {
+	rows, err := db.Pool().Query(ctx, `
+		select at, number, kind, agent, request_id, capability, client, task_hash, result_hash, outcome, settlement,
+			amount::text, decimals, currency, tx_hash, client_signature, agent_signature, detail
+		from agent_receipts where agent = $1 and kind = 'execution' and detail->>'task' = $2
+		order by at desc, number desc limit 1`, agent, store.CleanText(task))
+	if err == nil {
+		e, err = pgx.CollectExactlyOneRow(rows, scanEntry)
+	}
+	if err == nil {
+		p, err = scan(db.Pool().QueryRow(ctx, `select `+columns+` from agent_payments where agent = $1 and request_id = $2`,
+			agent, e.RequestID))
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		return p, e, &repute.MissingError{What: "task", Why: "is no paid execution, or was dropped"}
+	}
+	return p, e, store.Failed("read task", err)
+}
