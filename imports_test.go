@@ -23,6 +23,8 @@ var allowed = map[string][]string{
 	"contracts/artifacts":         {},
 	"contracts/internal":          {".", "contracts", "contracts/artifacts"},
 	"manifest":                    {".", "internal/jsonwalk"},
+	"manifest/agentjson":          {".", "internal/jsonwalk", "manifest/agentjson/identity"},
+	"manifest/agentjson/identity": {".", "internal/jsonwalk"},
 	"manifest/schemas":            {"."},
 	"policy":                      {"."},
 	"agent":                       {".", "agent/capability", "agent/signed", "store", "store/agentdb", "x402"},

@@ -106,10 +106,10 @@ func (c *Cursor) skipPlain() {
 }
 
 // Name returns the decoded name of the current member.
-func (c *Cursor) Name() string { return string(c.name()) }
+func (c *Cursor) Name() string { return string(c.NameBytes()) }
 
-// name returns the decoded name as a part of the text, or as a copy where it has escape sequences.
-func (c *Cursor) name() []byte {
+// NameBytes returns the decoded name as a part of the text, or as a copy where it has escape sequences.
+func (c *Cursor) NameBytes() []byte {
 	if len(c.quoted) < 2 {
 		return nil
 	}
@@ -121,6 +121,9 @@ func (c *Cursor) name() []byte {
 	_ = json.Unmarshal(c.quoted, &name) // a valid string
 	return []byte(name)
 }
+
+// Offsets returns where the name of the current member and its value begin in the text. An entry of an array has no name.
+func (c *Cursor) Offsets() (name, value int) { return c.nameAt, c.valueAt }
 
 // IsContainer reports whether a JSON value is an object or an array. The value MUST NOT be empty.
 func IsContainer(value []byte) bool { return value[0] == '{' || value[0] == '[' }

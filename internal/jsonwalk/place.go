@@ -129,7 +129,7 @@ func duplicates(b []byte, path [][]byte, report func(string) bool) bool {
 		at := path
 		switch {
 		case c.IsObject:
-			name := c.name()
+			name := c.NameBytes()
 			at = append(path, name)
 			if !seen.add(name) && !report(join(at)) {
 				return false
