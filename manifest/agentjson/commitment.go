@@ -86,6 +86,7 @@ func (o *object) commitments(id *Identity) *Commitments {
 	}
 	out.Signature = c.signature(out, id)
 	c.unknown(nil)
+	c.closed()
 	return out
 }
 

@@ -330,6 +330,15 @@ func (o *object) unknown(keep *map[string]json.RawMessage) {
 	}
 }
 
+// closed reports members x-…, which every object may have but commitments.
+func (o *object) closed() {
+	for _, m := range o.members {
+		if bytes.HasPrefix(m.name, []byte("x-")) {
+			o.r.add(CodeMember, o.at(string(m.name)), "not allowed in this object; put it into an entry")
+		}
+	}
+}
+
 // kept returns a copy of what is kept as written, as far as there is room for it; nil without.
 func (r *reader) kept(raw []byte, o *object, name string) json.RawMessage {
 	size := len(name) + len(raw)
