@@ -92,6 +92,9 @@ func endpointURL(origin, endpoint string) (absolute, reason string) {
 	if strings.ContainsFunc(endpoint, func(c rune) bool { return c <= ' ' || c == '\\' || c == 0x7f || c == 0xfffd }) {
 		return "", "has white space, a backslash or a control character"
 	}
+	if strings.HasPrefix(endpoint, "//") { // also "///", which browsers read alike
+		return "", "begins with // and so leads to another host"
+	}
 	u, err := url.Parse(endpoint)
 	switch {
 	case err != nil:
@@ -100,10 +103,8 @@ func endpointURL(origin, endpoint string) (absolute, reason string) {
 		return "", "has user information"
 	case u.Opaque != "":
 		return "", "is no http URL"
-	case u.Scheme == "" && u.Host == "":
-		return resolvePath(origin, u)
 	case u.Scheme == "":
-		return "", "begins with // and so leads to another host"
+		return resolvePath(origin, u)
 	case u.Scheme != "https":
 		return "", "is not https"
 	case u.Port() != "" && u.Port() != "443" || strings.HasSuffix(u.Host, ":"):
