@@ -1,10 +1,6 @@
 package jsonwalk
 
-import (
-	"bytes"
-	"encoding/json"
-	"unicode/utf8"
-)
+import "bytes"
 
 // Cursor walks the entries of one object or array. The text MUST be valid JSON, which is checked once for the whole
 // document: splitting it again and again with a checking decoder costs ten times as much. Values are parts of the text,
@@ -109,18 +105,7 @@ func (c *Cursor) skipPlain() {
 func (c *Cursor) Name() string { return string(c.NameBytes()) }
 
 // NameBytes returns the decoded name as a part of the text, or as a copy where it has escape sequences.
-func (c *Cursor) NameBytes() []byte {
-	if len(c.quoted) < 2 {
-		return nil
-	}
-	inside := c.quoted[1 : len(c.quoted)-1]
-	if bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
-		return inside
-	}
-	var name string
-	_ = json.Unmarshal(c.quoted, &name) // a valid string
-	return []byte(name)
-}
+func (c *Cursor) NameBytes() []byte { return unquoted(c.quoted) }
 
 // Offsets returns where the name of the current member and its value begin in the text. An entry of an array has no name.
 func (c *Cursor) Offsets() (name, value int) { return c.nameAt, c.valueAt }

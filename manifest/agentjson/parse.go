@@ -37,6 +37,12 @@ func Parse(b []byte, o Options) (Manifest, []repute.Problem) {
 	return r.manifest(root, o.Host), r.problems
 }
 
+// A manifest has about one member in 24 bytes: as much room is made at once.
+const (
+	bytesPerMember = 24
+	maxSlab        = 4096
+)
+
 // document opens the object of the document and reports what is wrong with the document as a whole; nil when there is
 // nothing to read.
 func (r *reader) document(b []byte) *object {
@@ -53,6 +59,7 @@ func (r *reader) document(b []byte) *object {
 	if !r.isObject(b, lex) {
 		return nil
 	}
+	r.slab = make([]member, 0, min(len(b)/bytesPerMember, maxSlab))
 	root := r.open(b, nil, "", -1)
 	if !r.expected(root) {
 		return nil

@@ -33,6 +33,7 @@ type reader struct {
 	problems []repute.Problem
 	extra    int            // bytes of unknown members kept
 	slab     []member       // where the members of objects are stored, so that few objects cost an allocation
+	objects  []object       // likewise
 	names    map[string]int // intents by name
 }
 
@@ -96,8 +97,16 @@ func (r *reader) open(raw []byte, parent *object, token string, index int) *obje
 	for c.Next() {
 		r.slab = append(r.slab, member{name: c.NameBytes(), raw: c.Value})
 	}
-	return &object{r: r, parent: parent, token: token, index: index, members: r.slab[begin:len(r.slab):len(r.slab)]}
+	if len(r.objects) == cap(r.objects) {
+		r.objects = make([]object, 0, objectsAtOnce) // those of the old array stay where they are
+	}
+	r.objects = append(r.objects, object{r: r, parent: parent, token: token, index: index,
+		members: r.slab[begin:len(r.slab):len(r.slab)]})
+	return &r.objects[len(r.objects)-1]
 }
+
+// objectsAtOnce is how many objects are allocated at once: about as many as a manifest has.
+const objectsAtOnce = 32
 
 // find returns a member; nil when the object has none.
 func (o *object) find(name string) *member {
