@@ -17,6 +17,7 @@ var allowed = map[string][]string{
 	"migrations":                  {},
 	"web":                         {},
 	"resolver":                    {},
+	"resolver/wellknown":          {"resolver"},
 	"contracts":                   {".", "contracts/bindings", "contracts/artifacts"},
 	"contracts/bindings":          {},
 	"contracts/bindings/fixtures": {},
@@ -204,7 +205,8 @@ var allowed = map[string][]string{
 		"trust/engine",
 		"trust/statement"},
 	"cmd/repute/internal/files": {".", "cmd/repute/internal/cli", "cmd/repute/internal/config", "indexer/documents",
-		"manifest", "manifest/schemas", "resolver", "store", "store/chaindb", "store/denydb", "store/docdb", "store/query"},
+		"internal/jsonwalk", "manifest", "manifest/agentjson", "manifest/agentjson/identity", "manifest/schemas", "resolver",
+		"resolver/wellknown", "store", "store/chaindb", "store/denydb", "store/docdb", "store/query"},
 }
 
 // testOnly packages must not be imported by product code.

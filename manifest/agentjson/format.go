@@ -75,7 +75,7 @@ func (o *object) format() Format {
 		return FormatA2ACard
 	case o.has("name") && o.has("description") && (o.hasList("protocols") || o.hasObject("tests")):
 		return FormatQuality
-	case o.has("payout_address") || o.has("origin") || o.hasList("intents") || o.has("version") && !o.has("name"):
+	case o.has("payout_address") || o.has("origin") && o.has("version") || o.hasList("intents"):
 		return FormatAgentJSON
 	}
 	return FormatUnknown
