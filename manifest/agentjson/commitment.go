@@ -22,7 +22,7 @@ func (o *object) identity(origin string) *Identity {
 	}
 	c.did(origin, id.DID)
 	c.publicKey(id.PublicKey)
-	if id.IssuerID != "" && !identity.IsIssuerID(id.IssuerID) || id.IssuerID == "" && c.hasType("oatr_issuer_id", "a string") {
+	if c.hasType("oatr_issuer_id", "a string") && !identity.IsIssuerID(id.IssuerID) {
 		c.r.add(CodeForm, c.at("oatr_issuer_id"), "%.*q is not two or more of a to z, digits and inner hyphens",
 			maxQuotedValue, id.IssuerID)
 	}
@@ -100,7 +100,7 @@ func (o *object) commitment() Commitment {
 	if verifiable := o.flag("verifiable"); verifiable != nil {
 		e.Verifiable = *verifiable
 	}
-	if u, err := url.Parse(e.Ref); o.hasType("ref", "a string") && (err != nil || u.Scheme == "" || u.Host == "" && u.Opaque == "") {
+	if o.hasType("ref", "a string") && !isAbsolute(e.Ref) {
 		o.r.add(CodeRef, o.at("ref"), "%.*q is no absolute URL", maxQuotedValue, e.Ref)
 	}
 	if e.Verifiable && isMeasured(e.Type) && parseBound(e) == nil {
@@ -130,4 +130,10 @@ func (o *object) signature(c *Commitments, id *Identity) string {
 		o.r.add(CodeNotCanonical, o.at("entries"), "%v", err)
 	}
 	return jsonwalk.Cut(s, maxShort)
+}
+
+// isAbsolute reports whether a text is a URL with a scheme, of any scheme.
+func isAbsolute(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Scheme != "" && (u.Host != "" || u.Opaque != "")
 }

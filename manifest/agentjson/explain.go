@@ -105,7 +105,8 @@ func aboutMembers() []explanation {
 		{CodeEnum, true, "a value that is not one of the allowed ones", "use one of those that the message names"},
 		{CodeForm, true, "a text of the wrong form", "use the form that the message names"},
 		{CodeLength, true, "a text shorter or longer than the specification asks for",
-			"keep display_name to 100 characters, descriptions of the service and of intents to 500 (intents: at least 10), of parameters and answers to 200"},
+			"keep display_name to 100 characters, descriptions of the service and of intents to 500 (intents: at least 10), " +
+				"of parameters and answers to 200"},
 		{CodeNumber, true, "a number that is negative, not whole where it must be, or out of bounds",
 			"write an amount of zero or more with at most 30 digits before and after the point"},
 		{CodeEmptyList, true, "an empty list", "add an entry, or leave the member out"},
@@ -177,7 +178,8 @@ func aboutIdentity() []explanation {
 		{CodeNoKey, false, "a signature without identity.public_key: nobody can verify it", "add identity.public_key"},
 		{CodeSignature, true, "a signature that is no 64 bytes in base64url",
 			"sign again: repute manifest sign"},
-		{CodeNotCanonical, true, "signed entries without a canonical form: a repeated member, half a surrogate pair, or an integer beyond 2^53",
+		{CodeNotCanonical, true, "signed entries without a canonical form: a repeated member, half a surrogate pair, or an " +
+			"integer beyond 2^53",
 			"repair the entries and sign again"},
 		{CodeNotMeasurable, false, "verifiable, but not in a form that is measured",
 			"write \"p99 < 500ms\" for latency_bound, \"99.9% monthly uptime\" for uptime_sla"},

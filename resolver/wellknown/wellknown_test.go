@@ -2,6 +2,7 @@ package wellknown
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"repute/manifest/agentjson"
+	"repute/manifest/agentjson/identity"
 	"repute/resolver"
 )
 
@@ -263,4 +266,50 @@ func FuzzRules(f *testing.F) {
 			t.Fatal(rules.Delay)
 		}
 	})
+}
+
+// A signed manifest and the DID document of its host, fetched from there, are tier 3+. Neither the fallback place nor a
+// redirect within the origin changes that.
+func TestVerifiedTier(t *testing.T) {
+	key, err := identity.GenerateKey(strings.NewReader(strings.Repeat("k", 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := key.Public().(ed25519.PublicKey)
+	doc, err := agentjson.SignCommitments(fmt.Appendf(nil, `{"version":"1.4","origin":"example.com","payout_address":"p",
+		"identity":{"did":"did:web:example.com","public_key":%q},
+		"commitments":{"schema_version":"1.0","entries":[{"type":"a","constraint":"p99 < 1s"}]}}`, identity.EncodeKey(public)), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	did, err := identity.NewDIDDocument("example.com", public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := site(t, "127.80.1.5", func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/agent.json":
+			http.Redirect(w, r, "/moved.json", http.StatusFound)
+		case "/moved.json":
+			_, _ = w.Write(doc)
+		case "/.well-known/did.json":
+			_, _ = w.Write(did)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+	found, err := f.Manifest(t.Context(), "example.com", Known{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, problems := agentjson.Parse(found.Bytes, agentjson.Options{Host: found.Host})
+	evidence := agentjson.Evidence{Host: found.Host, Now: time.Now()}
+	for _, fetch := range agentjson.Fetches(m) {
+		if evidence.DIDDocument, err = f.Document(t.Context(), fetch.URL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v := agentjson.Verify(m, problems, evidence); v.Verified != agentjson.TierSigned {
+		t.Errorf("%+v, %+v", v, problems)
+	}
 }
