@@ -51,7 +51,10 @@ require (
 	riverqueue.com/riverui v0.17.0
 )
 
-require github.com/riverqueue/river/rivertype v0.51.0 // indirect
+require (
+	github.com/riverqueue/river/rivertype v0.51.0 // indirect
+	github.com/temoto/robotstxt v1.1.2 // indirect
+)
 
 require (
 	cel.dev/expr v0.25.2 // indirect
@@ -179,7 +182,7 @@ require (
 	github.com/minio/sha256-simd v1.0.1 // indirect
 	github.com/mitchellh/mapstructure v1.4.1 // indirect
 	github.com/mitchellh/pointerstructure v1.2.0 // indirect
-	github.com/mr-tron/base58 v1.3.0 // indirect
+	github.com/mr-tron/base58 v1.3.0
 	github.com/multiformats/go-base32 v0.1.0 // indirect
 	github.com/multiformats/go-base36 v0.2.0 // indirect
 	github.com/multiformats/go-multiaddr v0.16.1 // indirect

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"repute"
+	"repute/internal/jsonwalk"
 )
 
 // Bounds of a card's lists.
@@ -52,7 +53,7 @@ func (r *reader) card(o *object) repute.AgentCard {
 // provider returns the name of the organization behind the agent. Older cards give it as a plain
 // string instead of an object.
 func (o *object) provider() string {
-	if m := o.find("provider"); m != nil && jsonType(m.raw) == "a string" {
+	if m := o.find("provider"); m != nil && jsonwalk.Type(m.raw) == "a string" {
 		return o.text("provider", maxShort)
 	}
 	p := o.child("provider")
@@ -172,7 +173,7 @@ func (o *object) skills() []repute.CardSkill {
 // capabilities names the true members and the extensions of capabilities. What is
 // more than that is kept.
 func (o *object) capabilities() (names, extensions []string) {
-	if m := o.find("capabilities"); m != nil && jsonType(m.raw) == "an array" {
+	if m := o.find("capabilities"); m != nil && jsonwalk.Type(m.raw) == "an array" {
 		return o.texts(maxSkills, "capabilities"), nil
 	}
 	c := o.child("capabilities")
@@ -191,7 +192,7 @@ func (o *object) capabilities() (names, extensions []string) {
 		}
 		m.used = true
 		if string(m.raw) == "true" && len(names) < maxSkills {
-			names = append(names, clean(cut(m.name, maxShort)))
+			names = append(names, jsonwalk.Clean(jsonwalk.Cut(m.name, maxShort)))
 		}
 	}
 	o.keepUnread("capabilities", c)
@@ -204,7 +205,7 @@ func (o *object) schemes() []string {
 	var names []string
 	for _, m := range c.members {
 		if len(names) < maxSkills {
-			names = append(names, clean(cut(m.name, maxShort)))
+			names = append(names, jsonwalk.Clean(jsonwalk.Cut(m.name, maxShort)))
 		}
 	}
 	o.keepUnread("securitySchemes", c)
@@ -216,10 +217,10 @@ func (o *object) schemes() []string {
 // it adds says so.
 func (o *object) signatures() int {
 	m := o.find("signatures")
-	if m == nil || jsonType(m.raw) != "an array" {
+	if m == nil || jsonwalk.Type(m.raw) != "an array" {
 		return 0
 	}
-	n := len(elementsOf(m.raw))
+	n := len(jsonwalk.Elements(m.raw))
 	if n > 0 {
 		o.r.add(CodeSigned, o.at("signatures"), "%d, not verified", n)
 	}
@@ -262,8 +263,8 @@ func (r *reader) undefinedSchemes(o *object, c repute.AgentCard) {
 	}
 	for i, one := range wanted {
 		for _, name := range slices.Sorted(maps.Keys(one)) {
-			if !slices.Contains(c.SecuritySchemes, clean(name)) {
-				r.add(CodeSchemeUndefined, "/security/"+strconv.Itoa(i)+"/"+pointer(name), "not in securitySchemes")
+			if !slices.Contains(c.SecuritySchemes, jsonwalk.Clean(name)) {
+				r.add(CodeSchemeUndefined, "/security/"+strconv.Itoa(i)+"/"+jsonwalk.Pointer(name), "not in securitySchemes")
 			}
 		}
 	}

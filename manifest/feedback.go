@@ -8,6 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"repute"
+	"repute/internal/jsonwalk"
 )
 
 // ParseFeedback reads a feedback file: the standard's nested form, the flat form that
@@ -63,8 +64,8 @@ func (o *object) number(name string, aliases ...string) string {
 	switch {
 	case found == "":
 		return ""
-	case jsonType(raw) == "a number":
-		return cut(string(raw), maxShort)
+	case jsonwalk.Type(raw) == "a number":
+		return jsonwalk.Cut(string(raw), maxShort)
 	}
 	return o.r.string(raw, o.at(found), maxShort)
 }
@@ -73,7 +74,7 @@ func (o *object) number(name string, aliases ...string) string {
 func (o *object) rating() string {
 	for _, name := range []string{"score", "rating", "stars"} {
 		m := o.find(name)
-		if m == nil || jsonType(m.raw) != "a number" && jsonType(m.raw) != "a string" {
+		if m == nil || jsonwalk.Type(m.raw) != "a number" && jsonwalk.Type(m.raw) != "a string" {
 			continue
 		}
 		s := o.number(name)
@@ -102,7 +103,7 @@ func (o *object) decimals() *uint8 {
 // prose is the first text for people. The others stay in Extra.
 func (o *object) prose() string {
 	for _, name := range []string{"text", "comment", "review", "feedback"} {
-		if m := o.find(name); m != nil && jsonType(m.raw) == "a string" {
+		if m := o.find(name); m != nil && jsonwalk.Type(m.raw) == "a string" {
 			m.used = true
 			return o.r.string(m.raw, o.at(name), maxText)
 		}
@@ -130,12 +131,12 @@ func (o *object) mcp() repute.FeedbackMCP {
 // which of them.
 func (o *object) capability() repute.FeedbackMCP {
 	c, n := o.find("capability"), o.find("name")
-	if c == nil || jsonType(c.raw) != "a string" {
+	if c == nil || jsonwalk.Type(c.raw) != "a string" {
 		return repute.FeedbackMCP{}
 	}
 	kind := o.flat("capability")
 	name := kind
-	if n != nil && jsonType(n.raw) == "a string" {
+	if n != nil && jsonwalk.Type(n.raw) == "a string" {
 		name = o.flat("name")
 	}
 	switch lower := strings.ToLower(kind); {
@@ -177,7 +178,7 @@ func (o *object) oasf() repute.FeedbackOASF {
 func (o *object) or(file *object, name string, flat ...string) string {
 	s := o.text(name, maxShort)
 	for _, f := range flat {
-		if m := file.find(f); s == "" && m != nil && jsonType(m.raw) == "a string" {
+		if m := file.find(f); s == "" && m != nil && jsonwalk.Type(m.raw) == "a string" {
 			s = file.flat(f)
 		}
 	}
@@ -199,7 +200,7 @@ func (o *object) orTexts(file *object, name string, flat ...string) []string {
 		if len(list) > 0 || m == nil {
 			continue
 		}
-		switch jsonType(m.raw) {
+		switch jsonwalk.Type(m.raw) {
 		case "a string":
 			if s := file.flat(f); s != "" {
 				list = []string{s}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"repute"
+	"repute/internal/jsonwalk"
 )
 
 // scaleText is how files write a scale as text: its end, or both ends.
@@ -57,7 +58,7 @@ func (o *object) scaleMember() (s repute.FeedbackScale) {
 	if m == nil {
 		return s
 	}
-	switch jsonType(m.raw) {
+	switch jsonwalk.Type(m.raw) {
 	case "a number":
 		s.Max = o.number("scale")
 	case "a string":

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"repute"
+	"repute/internal/jsonwalk"
 )
 
 // addSeeds gives every fuzz target documents of every kind and shape.
@@ -70,13 +71,13 @@ func FuzzCursor(f *testing.F) {
 			return
 		}
 		var list []json.RawMessage
-		if json.Unmarshal(b, &list) == nil && jsonType(b) == "an array" {
-			if got := elementsOf(b); !reflect.DeepEqual(got, list) {
+		if json.Unmarshal(b, &list) == nil && jsonwalk.Type(b) == "an array" {
+			if got := jsonwalk.Elements(b); !reflect.DeepEqual(got, list) {
 				t.Errorf("%q read as %q", b, got)
 			}
 		}
 		var named map[string]json.RawMessage
-		if json.Unmarshal(b, &named) == nil && jsonType(b) == "an object" {
+		if json.Unmarshal(b, &named) == nil && jsonwalk.Type(b) == "an object" {
 			got := map[string]json.RawMessage{}
 			for _, m := range membersOf(b) {
 				got[m.name] = m.raw

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"repute"
+	"repute/internal/jsonwalk"
 )
 
 // Detect returns the kind of a document by its members, whatever it was published as. A document
@@ -151,7 +152,7 @@ func isCard(o *object) bool {
 		return true
 	}
 	m := o.find("skills")
-	if m == nil || jsonType(m.raw) != "an array" {
+	if m == nil || jsonwalk.Type(m.raw) != "an array" {
 		return false
 	}
 	return o.hasAny("protocolVersion", "capabilities", "defaultInputModes")

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"repute"
+	"repute/internal/jsonwalk"
 )
 
 // links reads registrations: the file's claims to be certain agents' file.
@@ -33,7 +34,7 @@ func (r *reader) tokenID(o *object, foreign bool) *repute.TokenID {
 		return nil
 	}
 	text := string(raw)
-	if jsonType(raw) == "a string" {
+	if jsonwalk.Type(raw) == "a string" {
 		text = o.r.string(raw, o.at(found), maxShort)
 	}
 	id, err := repute.ParseTokenID(text)

@@ -8,6 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/internal/jsonwalk"
 )
 
 // Links tells whether a registration file claims to be this agent's. Entries that
@@ -92,7 +93,7 @@ func (r *reader) matchAgent(file repute.FeedbackFile, rating repute.Feedback) {
 // matchText reports a text of the file that differs from the one on the chain. The file need not
 // repeat it.
 func (r *reader) matchText(code, path, claimed, onChain string) {
-	if claimed != "" && claimed != clean(onChain) {
+	if claimed != "" && claimed != jsonwalk.Clean(onChain) {
 		r.add(code, path, "%.80q, on chain %.80q", claimed, onChain)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"repute"
+	"repute/internal/jsonwalk"
 )
 
 // Bounds of the typed fields, in bytes and entries. They keep a hostile document
@@ -55,8 +55,8 @@ func (r *reader) add(code, path, format string, args ...any) {
 	r.problems = append(r.problems, repute.Problem{
 		Code:     inArea(code, r.area),
 		Severity: severity(code),
-		Path:     clean(cut(path, maxShort)),
-		Message:  clean(cut(fmt.Sprintf(format, args...), maxShort)),
+		Path:     jsonwalk.Clean(jsonwalk.Cut(path, maxShort)),
+		Message:  jsonwalk.Clean(jsonwalk.Cut(fmt.Sprintf(format, args...), maxShort)),
 	})
 }
 
@@ -74,7 +74,7 @@ type object struct {
 }
 
 // at returns the JSON pointer of a member, for problems.
-func (o *object) at(name string) string { return o.path + "/" + pointer(name) }
+func (o *object) at(name string) string { return o.path + "/" + jsonwalk.Pointer(name) }
 
 // find returns a member by its exact name; nil when the object has none.
 func (o *object) find(name string) *member {
@@ -148,29 +148,29 @@ func (o *object) urlAt(name string, aliases ...string) (text, path string) {
 // have, and anything else as it is.
 func (o *object) inner(raw json.RawMessage, found string) json.RawMessage {
 	inside := raw
-	switch jsonType(raw) {
+	switch jsonwalk.Type(raw) {
 	case "an object":
 		wrapped := &object{members: membersOf(raw)}
 		inside = wrapped.firstString("url", "uri", "endpoint", "href")
 	case "an array":
-		if list := elementsOf(raw); len(list) > 0 && jsonType(list[0]) == "a string" {
+		if list := jsonwalk.Elements(raw); len(list) > 0 && jsonwalk.Type(list[0]) == "a string" {
 			inside = list[0]
 		}
 	default:
 		return raw
 	}
 	o.keep(found)
-	if jsonType(inside) != "a string" {
+	if jsonwalk.Type(inside) != "a string" {
 		return raw
 	}
-	o.r.add(CodeWrongType, o.at(found), "%s instead of a string", jsonType(raw))
+	o.r.add(CodeWrongType, o.at(found), "%s instead of a string", jsonwalk.Type(raw))
 	return inside
 }
 
 // firstString is the first of these members that is a string, nil without.
 func (o *object) firstString(names ...string) json.RawMessage {
 	for _, name := range names {
-		if m := o.find(name); m != nil && jsonType(m.raw) == "a string" {
+		if m := o.find(name); m != nil && jsonwalk.Type(m.raw) == "a string" {
 			m.used = true
 			return m.raw
 		}
@@ -189,8 +189,8 @@ func (o *object) flag(name string, aliases ...string) *bool {
 	if json.Unmarshal(raw, &v) == nil {
 		return &v
 	}
-	o.r.add(CodeWrongType, o.at(found), "%s instead of a boolean", jsonType(raw))
-	if jsonType(raw) == "an object" {
+	o.r.add(CodeWrongType, o.at(found), "%s instead of a boolean", jsonwalk.Type(raw))
+	if jsonwalk.Type(raw) == "an object" {
 		return o.wrappedFlag(raw, found)
 	}
 	if v, err := strconv.ParseBool(strings.Trim(string(raw), `"`)); err == nil {
@@ -231,8 +231,8 @@ func (o *object) texts(limit int, name string, aliases ...string) []string {
 // stringsAt reads a list of strings and keeps it whole as well when there is more in
 // it than strings.
 func (o *object) stringsAt(raw json.RawMessage, name string, limit int) []string {
-	for _, e := range elementsOf(raw) {
-		if kind := jsonType(e); kind == "an object" || kind == "an array" {
+	for _, e := range jsonwalk.Elements(raw) {
+		if kind := jsonwalk.Type(e); kind == "an object" || kind == "an array" {
 			o.keep(name)
 			break
 		}
@@ -248,9 +248,9 @@ func (o *object) objects(limit int, name string, aliases ...string) []*object {
 		return nil
 	}
 	path := o.at(found)
-	list := elementsOf(raw)
-	if jsonType(raw) != "an array" {
-		o.r.add(CodeWrongType, path, "%s instead of an array", jsonType(raw))
+	list := jsonwalk.Elements(raw)
+	if jsonwalk.Type(raw) != "an array" {
+		o.r.add(CodeWrongType, path, "%s instead of an array", jsonwalk.Type(raw))
 		list = []json.RawMessage{raw}
 	}
 	if len(list) > limit {
@@ -260,8 +260,8 @@ func (o *object) objects(limit int, name string, aliases ...string) []*object {
 	var out []*object
 	for i, e := range list {
 		at := path + "/" + strconv.Itoa(i)
-		if jsonType(e) != "an object" {
-			o.r.add(CodeWrongType, at, "%s instead of an object", jsonType(e))
+		if jsonwalk.Type(e) != "an object" {
+			o.r.add(CodeWrongType, at, "%s instead of an object", jsonwalk.Type(e))
 			continue
 		}
 		out = append(out, &object{r: o.r, path: at, members: membersOf(e)})
@@ -276,8 +276,8 @@ func (o *object) child(name string, aliases ...string) *object {
 	c := &object{r: o.r, path: o.at(found)}
 	switch {
 	case found == "":
-	case jsonType(raw) != "an object":
-		o.r.add(CodeWrongType, o.at(found), "%s instead of an object", jsonType(raw))
+	case jsonwalk.Type(raw) != "an object":
+		o.r.add(CodeWrongType, o.at(found), "%s instead of an object", jsonwalk.Type(raw))
 		o.keep(found)
 	default:
 		c.members = membersOf(raw)
@@ -310,7 +310,7 @@ func (o *object) rest() map[string]json.RawMessage {
 		if extra == nil {
 			extra = map[string]json.RawMessage{}
 		}
-		extra[clean(m.name)] = bytes.Clone(m.raw) // not to hold the whole document
+		extra[jsonwalk.Clean(m.name)] = bytes.Clone(m.raw) // not to hold the whole document
 	}
 	return extra
 }
@@ -318,7 +318,7 @@ func (o *object) rest() map[string]json.RawMessage {
 // string reads a string or a number as text.
 func (r *reader) string(raw json.RawMessage, path string, limit int) string {
 	var s string
-	switch kind := jsonType(raw); kind {
+	switch kind := jsonwalk.Type(raw); kind {
 	case "a string":
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return ""
@@ -330,9 +330,9 @@ func (r *reader) string(raw json.RawMessage, path string, limit int) string {
 		r.add(CodeWrongType, path, "%s instead of a string", kind)
 		return ""
 	}
-	if s = clean(s); len(s) > limit {
+	if s = jsonwalk.Clean(s); len(s) > limit {
 		r.add(CodeTooLong, path, "%d bytes, cut to %d", len(s), limit)
-		s = cut(s, limit)
+		s = jsonwalk.Cut(s, limit)
 	}
 	return s
 }
@@ -340,9 +340,9 @@ func (r *reader) string(raw json.RawMessage, path string, limit int) string {
 // strings reads a list of strings; objects give their id or name, as skills of an
 // A2A card do. A lone string is a list whose entries are separated by commas.
 func (r *reader) strings(raw json.RawMessage, path string, limit int) []string {
-	list := elementsOf(raw)
-	if list == nil && jsonType(raw) != "an array" {
-		r.add(CodeWrongType, path, "%s instead of an array", jsonType(raw))
+	list := jsonwalk.Elements(raw)
+	if list == nil && jsonwalk.Type(raw) != "an array" {
+		r.add(CodeWrongType, path, "%s instead of an array", jsonwalk.Type(raw))
 		list = commaList(raw)
 	}
 	if len(list) > limit {
@@ -352,7 +352,7 @@ func (r *reader) strings(raw json.RawMessage, path string, limit int) []string {
 	var out []string
 	for i, e := range list {
 		at := path + "/" + strconv.Itoa(i)
-		if jsonType(e) == "an object" {
+		if jsonwalk.Type(e) == "an object" {
 			o := &object{r: r, path: at, members: membersOf(e)}
 			r.add(CodeWrongType, at, "an object instead of a string")
 			if e = o.firstString("id", "name", "type", "protocol", "model"); e == nil {
@@ -369,7 +369,7 @@ func (r *reader) strings(raw json.RawMessage, path string, limit int) []string {
 // commaList splits a JSON string at its commas; any other value is its only entry.
 func commaList(raw json.RawMessage) []json.RawMessage {
 	var text string
-	if jsonType(raw) != "a string" || json.Unmarshal(raw, &text) != nil {
+	if jsonwalk.Type(raw) != "a string" || json.Unmarshal(raw, &text) != nil {
 		return []json.RawMessage{raw}
 	}
 	var list []json.RawMessage
@@ -379,27 +379,6 @@ func commaList(raw json.RawMessage) []json.RawMessage {
 		}
 	}
 	return list
-}
-
-// clean makes text that Postgres and every JSON reader accept.
-func clean(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
-}
-
-// cut shortens to at most n bytes without splitting a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
-
-// pointer escapes one token of a JSON pointer (RFC 6901).
-func pointer(name string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
 // isURL reports whether the text is an absolute URL of any scheme.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"repute"
+	"repute/internal/jsonwalk"
 )
 
 // services reads the list under either name and in every shape seen: an array of
@@ -18,14 +19,14 @@ func (r *reader) services(o *object) []repute.Service {
 	case found == "endpoints":
 		r.add(CodeLegacyEndpoints, path, "endpoints is now services")
 	}
-	switch jsonType(raw) {
+	switch jsonwalk.Type(raw) {
 	case "an array":
-		return r.serviceList(elementsOf(raw), path)
+		return r.serviceList(jsonwalk.Elements(raw), path)
 	case "an object":
 		r.add(CodeServiceShape, path, "an object instead of an array")
 		return r.serviceMap(membersOf(raw), path)
 	}
-	r.add(CodeServiceShape, path, "%s instead of an array", jsonType(raw))
+	r.add(CodeServiceShape, path, "%s instead of an array", jsonwalk.Type(raw))
 	return nil
 }
 
@@ -53,7 +54,7 @@ func (r *reader) serviceMap(members []member, path string) []repute.Service {
 	}
 	var out []repute.Service
 	for _, m := range members {
-		if s, ok := r.service(m.raw, path+"/"+pointer(m.name), clean(cut(m.name, maxShort))); ok {
+		if s, ok := r.service(m.raw, path+"/"+jsonwalk.Pointer(m.name), jsonwalk.Clean(jsonwalk.Cut(m.name, maxShort))); ok {
 			out = append(out, s)
 		}
 	}
@@ -62,7 +63,7 @@ func (r *reader) serviceMap(members []member, path string) []repute.Service {
 
 // service reads one entry; name is the key it stood under, if any.
 func (r *reader) service(raw json.RawMessage, path, name string) (repute.Service, bool) {
-	switch kind := jsonType(raw); kind {
+	switch kind := jsonwalk.Type(raw); kind {
 	case "an object":
 		return r.serviceObject(&object{r: r, path: path, members: membersOf(raw)}, name), true
 	case "a string":
@@ -82,7 +83,7 @@ func textService(s, name string) repute.Service {
 	if isURL(s) || name != "" {
 		return repute.Service{Name: name, Endpoint: s}
 	}
-	return repute.Service{Name: cut(s, maxShort)}
+	return repute.Service{Name: jsonwalk.Cut(s, maxShort)}
 }
 
 // serviceObject reads the standard's members and the spellings of DID documents
@@ -122,7 +123,7 @@ func (r *reader) serviceObject(o *object, name string) repute.Service {
 func (o *object) firstText(spellings ...string) string {
 	for i, name := range spellings {
 		m := o.find(name)
-		if m == nil || jsonType(m.raw) != "a string" {
+		if m == nil || jsonwalk.Type(m.raw) != "a string" {
 			continue
 		}
 		if i > 0 {
@@ -162,6 +163,6 @@ func (o *object) firstTexts(spellings ...string) (list []string, found string) {
 
 // holdsTexts reports whether a value is a list, or a string that holds one.
 func holdsTexts(raw json.RawMessage) bool {
-	kind := jsonType(raw)
+	kind := jsonwalk.Type(raw)
 	return kind == "an array" || kind == "a string"
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"repute"
+	"repute/internal/jsonwalk"
 )
 
 func TestParseTrustShapes(t *testing.T) {
@@ -104,8 +105,8 @@ func TestCutKeepsCharacters(t *testing.T) {
 		n    int
 		want string
 	}{{"abc", 3, "abc"}, {"abc", 2, "ab"}, {"aé", 2, "a"}, {"é", 1, ""}, {"", 0, ""}} {
-		if got := cut(c.in, c.n); got != c.want {
-			t.Errorf("cut(%q, %d) = %q, want %q", c.in, c.n, got, c.want)
+		if got := jsonwalk.Cut(c.in, c.n); got != c.want {
+			t.Errorf("jsonwalk.Cut(%q, %d) = %q, want %q", c.in, c.n, got, c.want)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package manifest
 
-import "strings"
+import (
+	"strings"
+
+	"repute/internal/jsonwalk"
+)
 
 // longName is the length from which a member's name is long enough that another one
 // so like it is a mistake, even beside the right one.
@@ -44,7 +48,7 @@ func nearest(name string, known, others []string) string {
 
 // plainName leaves out what people write in different ways.
 func plainName(s string) string {
-	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(cut(s, maxShort)))
+	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(jsonwalk.Cut(s, maxShort)))
 }
 
 // isNear tells whether at most this many letters were left out, added, changed or

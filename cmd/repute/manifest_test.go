@@ -55,7 +55,7 @@ func TestManifestCheck(t *testing.T) {
 		"data URI":       {"", []string{"data:application/json," + good}, 0, "name    Ann"},
 		"inline":         {"", []string{good}, 0, "name    Ann"},
 		"warnings": {`{"name":"x","services":[{"kind":"a","url":"https://a.example"}]}`, []string{"-"}, 0,
-			"WA521 /services/0/kind  read as \"name\"\n        use the standard's spelling"},
+			"WA521 /services/0/kind (line 1, column 26)  read as \"name\"\n        use the standard's spelling"},
 		"HTML":  {"<html>", []string{"-"}, 1, "EA501 (document)"},
 		"empty": {"", []string{"-"}, 1, "EA001"},
 		"card": {`{"name":"x","url":"https://x.example","capabilities":{},"skills":[]}`, []string{"-"}, 0,
@@ -70,7 +70,16 @@ func TestManifestCheck(t *testing.T) {
 		"feedback":        {`{"clientAddress":"x","value":"y"}`, []string{"-"}, 0, "WF556 /value"},
 		"agent as rating": {good, []string{"-", "--kind", "feedback"}, 1, "EF529"},
 		"validation":      {`{"requestHash":"0x"}`, []string{"-"}, 0, "nothing to check"},
-		"wrong kind":      {good, []string{"-", "--kind", "vcard"}, 2, "kind: "},
+		"agent.json": {`{"version":"1.3","origin":"a.example","payout_address":"0x71C7656EC7ab88b098defB751B7401B5f6d8976F"}`,
+			[]string{"-"}, 0, "tier    declared 1, verified none"},
+		"agent.json, line and column": {"{\"version\":\"1.3\",\n  \"origin\":\"https://a.example\",\"payout_address\":\"p\"}",
+			[]string{"-"}, 1, "EJ606 /origin (line 2, column 3)"},
+		"agent.json for readers":    {`{"version":"1.3","origin":"a.example","payout_address":"p","own":1}`, []string{"-"}, 0, "WJ603 /own"},
+		"agent.json for publishers": {`{"version":"1.3","origin":"a.example","payout_address":"p","own":1}`, []string{"-", "--strict"}, 1, "EJ603 /own"},
+		"another agent.json":        {`{"awp_version":"0.2"}`, []string{"-", "--kind", "agent-json"}, 1, "Agent Web Protocol"},
+		"private domain":            {"", []string{"metadata.internal"}, 2, "blocked_host"},
+		"registry is missing":       {"", []string{"https://127.0.0.1/agent.json", "--oatr", dir}, 2, "blocked_"},
+		"wrong kind":                {good, []string{"-", "--kind", "vcard"}, 2, "kind: "},
 		"too large": {strings.Repeat(" ", 1<<20) + good, []string{"-"}, 2,
 			"standard input has more than 1048576 bytes"},
 		"no such file":     {"", []string{"missing.json"}, 2, "there is no file"},
@@ -179,6 +188,63 @@ func TestManifestCheckAgent(t *testing.T) {
 		code, stdout, said := tool(t, "manifest", "check", c.agent, "--config", config)
 		if code != c.code || !strings.Contains(stdout+said, c.want) {
 			t.Errorf("%s: exit code %d, want %d with %q\n%s%s", c.agent, code, c.code, c.want, stdout, said)
+		}
+	}
+}
+
+// The commands that make a manifest, a key and a DID document make what check finds nothing wrong with.
+func TestManifestPublish(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	key, doc := filepath.Join(dir, "key.pem"), filepath.Join(dir, "agent.json")
+	manifest := func(args ...string) (code int, stdout, stderr string) {
+		var out, said bytes.Buffer
+		root := root(&cli.Program{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &said})
+		root.SetArgs(append([]string{"manifest"}, args...))
+		return exitCode(t.Context(), root.ExecuteContext(t.Context()), &said), out.String(), said.String()
+	}
+	code, keyOut, said := manifest("keygen", key)
+	info, err := os.Stat(key)
+	if code != 0 || err != nil || info.Mode().Perm() != 0o600 || !strings.Contains(keyOut, "did:key:z6Mk") {
+		t.Fatalf("exit code %d, %v: %s%s", code, err, keyOut, said)
+	}
+	if code, _, said := manifest("keygen", key); code != 2 || !strings.Contains(said, "no file has") {
+		t.Errorf("a key was overwritten: exit code %d, %s", code, said)
+	}
+	if code, out, said := manifest("new", doc, "--domain", "shop.example", "--key", key, "--name", "Shop"); code != 0 ||
+		!strings.Contains(out, "https://shop.example/.well-known/agent.json") {
+		t.Fatalf("exit code %d: %s%s", code, out, said)
+	}
+	if code, out, _ := check(t, "", doc, "--strict"); code != 0 || !strings.Contains(out, "declared 3, verified none") ||
+		!strings.Contains(out, "WJ614 /payout_address (line 4, column 3)") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	if code, _, said := manifest("sign", doc, "--key", key); code != 2 || !strings.Contains(said, "commitments: are missing") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	b, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withCommitments := strings.Replace(string(b), "{", `{"commitments":{"schema_version":"1.0","entries":[{"type":"a","constraint":"p99 < 1s"}]},`, 1)
+	if err := os.WriteFile(doc, []byte(withCommitments), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, said := manifest("sign", doc, "--key", key); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, out, said)
+	}
+	if code, out, _ := check(t, "", doc, "--strict"); code != 0 || !strings.Contains(out, "declared 3+") ||
+		!strings.Contains(out, "signed  unbound signature valid, identity unbound") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	code, out, said := manifest("did", "--domain", "shop.example", "--key", key)
+	if code != 0 || !strings.Contains(out, `"id": "did:web:shop.example"`) || !strings.Contains(out, "z6Mk") {
+		t.Errorf("exit code %d: %s%s", code, out, said)
+	}
+	for _, args := range [][]string{{"did", "--domain", "localhost", "--key", key}, {"did", "--domain", "shop.example"},
+		{"new", filepath.Join(dir, "b.json"), "--domain", "https://a"}, {"sign", doc, "--key", doc}} {
+		if code, out, _ := manifest(args...); code != 2 {
+			t.Errorf("%q: exit code %d: %s", args, code, out)
 		}
 	}
 }

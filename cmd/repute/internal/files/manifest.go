@@ -21,6 +21,7 @@ import (
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/manifest"
+	"repute/manifest/agentjson"
 	"repute/manifest/schemas"
 	"repute/resolver"
 	"repute/store"
@@ -41,34 +42,37 @@ const checkTimeout = time.Minute
 func ManifestCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "manifest",
-		Short: "check the files that agents and their clients publish",
+		Short: "check the files that agents and their clients publish; make and sign agent.json",
 	}
-	cmd.AddCommand(manifestCheckCommand(p))
+	cmd.AddCommand(manifestCheckCommand(p), manifestNewCommand(p), manifestKeygenCommand(p), manifestSignCommand(p),
+		manifestDIDCommand(p))
 	return cmd
 }
 
 func manifestCheckCommand(p *cli.Program) *cobra.Command {
-	var kind string
+	var how judging
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "check FILE|URL|CID|AGENT|-",
+		Use:   "check FILE|URL|CID|DOMAIN|AGENT|-",
 		Short: "list what is wrong with a registration file, a feedback file, an agent card, agent.json or agent_log.json",
-		Long: `List what is wrong with a registration file, a feedback file, an A2A agent card, or
-the capability manifest (agent.json) or log (agent_log.json) of an orchestrator's
-agent: a local file, a URL (https, ipfs, data), an ipfs CID, standard input (-), or the
-file of an indexed agent. Only an agent needs a database.
+		Long: `List what is wrong with a registration file, a feedback file, an A2A agent card, an
+agent.json, or the capability manifest (agent.json) or log (agent_log.json) of an
+orchestrator's agent: a local file, a URL (https, ipfs, data), an ipfs CID, standard
+input (-), or the file of an indexed agent. Only an agent needs a database. Of a domain
+it is /.well-known/agent.json, or /agent.json where that does not exist; what its tier
+needs is fetched from the same domain and verified.
 
 Exits with 0 when there are no errors, 1 when there are, 2 when the document could
 not be read.`,
-		Example: "  repute manifest check agent.json\n  repute manifest check https://agent.example/agent.json --json\n  repute manifest check 8453:22",
+		Example: "  repute manifest check agent.json\n  repute manifest check https://agent.example/agent.json --json\n  repute manifest check agent.example --strict\n  repute manifest check 8453:22",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(checkKinds, kind) {
-				return repute.Invalid("kind", fmt.Sprintf("%q is none", kind), "one of "+strings.Join(checkKinds, ", "))
+			if !slices.Contains(checkKinds, string(how.kind)) {
+				return repute.Invalid("kind", fmt.Sprintf("%q is none", how.kind), "one of "+strings.Join(checkKinds, ", "))
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), checkTimeout)
 			defer cancel()
-			report, err := checkDocument(ctx, p, args[0], repute.DocumentKind(kind))
+			report, err := checkDocument(ctx, p, args[0], how)
 			if err != nil {
 				return unreadable(p, err, args[0], asJSON)
 			}
@@ -83,7 +87,9 @@ not be read.`,
 	}
 	p.Flags.Database(cmd.Flags())
 	p.Flags.Reading(cmd.Flags())
-	cmd.Flags().StringVar(&kind, "kind", kindAuto, "what it is meant to be: "+strings.Join(checkKinds, ", "))
+	cmd.Flags().StringVar((*string)(&how.kind), "kind", kindAuto, "what it is meant to be: "+strings.Join(checkKinds, ", "))
+	cmd.Flags().BoolVar(&how.strict, "strict", false, "judge an agent.json as its publisher wants it judged, not as a reader does")
+	cmd.Flags().StringVar(&how.registry, "oatr", "", "directory with the files of the Open Agent Trust Registry, for the issuer of an agent.json")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -91,7 +97,7 @@ not be read.`,
 const kindAuto = "auto"
 
 var checkKinds = []string{kindAuto, string(repute.RegistrationDocument), string(repute.FeedbackDocument),
-	string(repute.CardDocument),
+	string(repute.CardDocument), string(agentjson.Document),
 	string(schemas.CapabilityDocument), string(schemas.LogDocument)}
 
 // unreadable gives every failure to read the document the same exit code, and also prints it as
@@ -111,27 +117,29 @@ func unreadable(p *cli.Program, err error, what string, asJSON bool) error {
 
 // checkDocument finds the document and judges it. A file of that name wins over everything
 // that is no URL.
-func checkDocument(ctx context.Context, p *cli.Program, what string, kind repute.DocumentKind) (Report, error) {
+func checkDocument(ctx context.Context, p *cli.Program, what string, how judging) (Report, error) {
 	if what == "-" {
 		b, err := readDocument(p.Stdin, "standard input")
-		return judge("standard input", b, kind), err
+		return judge("standard input", b, how), err
 	}
 	ref := resolver.Classify(what)
 	if remote := ref.Kind != resolver.KindUnsupported && ref.Kind != resolver.KindEmpty; remote && !isFile(what) {
-		return checkRemote(ctx, p, what, kind)
+		return checkRemote(ctx, p, what, how)
 	}
 	if isFile(what) {
 		b, err := readFileDocument(what)
-		return judge(what, b, kind), err
+		return judge(what, b, how), err
 	}
 	if agent, err := repute.ParseAgentRef(what); err == nil {
-		return checkAgent(ctx, p, agent, kind)
+		return checkAgent(ctx, p, agent, how.kind)
 	}
 	switch {
+	case isDomain(what):
+		return checkDomain(ctx, p, what, how)
 	case isDirectory(what):
 		return Report{}, repute.Invalid("document", fmt.Sprintf("%.200q is a directory", what), "give the file in it")
 	case ref.Reason != resolver.ReasonNotURI && ref.Kind != resolver.KindEmpty:
-		return checkRemote(ctx, p, what, kind)
+		return checkRemote(ctx, p, what, how)
 	case strings.ContainsAny(what, `./\`):
 		return Report{}, repute.Invalid("document", fmt.Sprintf("there is no file %.200q", what),
 			"give a file, a URL with its scheme, an ipfs CID or an agent id")
@@ -170,7 +178,7 @@ func readDocument(from io.Reader, name string) ([]byte, error) {
 }
 
 // checkRemote reads a URI as the index would, through the same guard.
-func checkRemote(ctx context.Context, p *cli.Program, uri string, kind repute.DocumentKind) (Report, error) {
+func checkRemote(ctx context.Context, p *cli.Program, uri string, how judging) (Report, error) {
 	c, err := p.Flags.Load()
 	if err != nil {
 		return Report{}, err
@@ -180,11 +188,17 @@ func checkRemote(ctx context.Context, p *cli.Program, uri string, kind repute.Do
 		return Report{}, err
 	}
 	defer client.Close()
+	if how.isManifestURL(uri) {
+		report, err := checkManifestURL(ctx, client, uri, how)
+		if !isElsewhere(err) || how.kind != kindAuto {
+			return report, err
+		}
+	}
 	doc, err := client.Fetch(ctx, uri)
 	if err != nil {
 		return Report{}, unfetched(uri, err)
 	}
-	return judge(shortened(uri), doc.Bytes, kind), nil
+	return judge(shortened(uri), doc.Bytes, how), nil
 }
 
 // unfetched describes a failed fetch: the reason, the error and the fix.
@@ -278,14 +292,24 @@ func judgeAgent(agent repute.Agent) (Report, error) {
 	return report, nil
 }
 
+// judging says how a document is judged.
+type judging struct {
+	kind     repute.DocumentKind // kindAuto for the detected one
+	strict   bool                // of an agent.json
+	registry string              // directory of the issuers' registry, "" for none
+}
+
 // judge parses bytes as the expected kind of document, or as the detected one.
-func judge(source string, b []byte, kind repute.DocumentKind) Report {
+func judge(source string, b []byte, how judging) Report {
+	kind := how.kind
 	if kind == kindAuto {
 		kind = detect(b)
 	}
 	var name string
 	var problems []repute.Problem
 	switch kind {
+	case agentjson.Document:
+		return judgeManifest(source, b, how, agentjson.Evidence{})
 	case repute.FeedbackDocument:
 		_, problems = manifest.ParseFeedback(b)
 	case repute.CardDocument:
@@ -300,8 +324,14 @@ func judge(source string, b []byte, kind repute.DocumentKind) Report {
 		reg, problems = manifest.Parse(b)
 		name = reg.Name
 	}
+	return reportOf(source, kind, name, b, problems)
+}
+
+// reportOf returns the report on the bytes of a document.
+func reportOf(source string, kind repute.DocumentKind, name string, b []byte, problems []repute.Problem) Report {
 	report := newReport(source, kind, problems)
 	report.Name, report.Bytes, report.SHA256 = name, int64(len(b)), fmt.Sprintf("0x%x", sha256.Sum256(b))
+	report.locate(b)
 	return report
 }
 
@@ -310,6 +340,9 @@ func judge(source string, b []byte, kind repute.DocumentKind) Report {
 func detect(b []byte) repute.DocumentKind {
 	if kind, ok := schemas.Detect(b); ok {
 		return kind
+	}
+	if agentjson.Detect(b) == agentjson.FormatAgentJSON {
+		return agentjson.Document
 	}
 	return manifest.Detect(b)
 }

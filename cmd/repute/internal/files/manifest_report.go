@@ -7,7 +7,9 @@ import (
 
 	"repute"
 	"repute/cmd/repute/internal/cli"
+	"repute/internal/jsonwalk"
 	"repute/manifest"
+	"repute/manifest/agentjson"
 	"repute/manifest/schemas"
 )
 
@@ -24,6 +26,7 @@ type Report struct {
 	Warnings int                 `json:"warnings"`
 	Infos    int                 `json:"infos"`
 	Problems []manifestProblem   `json:"problems"`
+	Manifest *ManifestReport     `json:"manifest,omitempty"` // of an agent.json
 }
 
 // UnreadReport is the JSON output for a document that could not be read.
@@ -37,6 +40,8 @@ type manifestProblem struct {
 	Code     string          `json:"code"`
 	Severity repute.Severity `json:"severity"`
 	Path     string          `json:"path"`
+	Line     int             `json:"line,omitempty"` // from 1; 0 where the file is not at hand
+	Column   int             `json:"column,omitempty"`
 	Message  string          `json:"message"`
 	Hint     string          `json:"hint"`
 }
@@ -53,13 +58,30 @@ func newReport(source string, kind repute.DocumentKind, problems []repute.Proble
 		case repute.SeverityInfo:
 			r.Infos++
 		}
-		hint := manifest.Hint(p.Code)
-		if p.Code == schemas.CodeSchema || p.Code == schemas.CodeNoJSON {
-			hint = schemas.Hint
-		}
-		r.Problems = append(r.Problems, manifestProblem{p.Code, p.Severity, p.Path, p.Message, hint})
+		r.Problems = append(r.Problems, manifestProblem{Code: p.Code, Severity: p.Severity, Path: p.Path, Message: p.Message,
+			Hint: hint(p.Code)})
 	}
 	return r
+}
+
+// hint returns the fix for a problem of any kind of document.
+func hint(code string) string {
+	switch {
+	case code == schemas.CodeSchema || code == schemas.CodeNoJSON:
+		return schemas.Hint
+	case agentjson.Hint(code) != "":
+		return agentjson.Hint(code)
+	}
+	return manifest.Hint(code)
+}
+
+// locate adds to each problem the line and the column of the place that its pointer names in the document.
+func (r *Report) locate(b []byte) {
+	for i := range r.Problems {
+		if offset, ok := jsonwalk.Find(b, r.Problems[i].Path); ok {
+			r.Problems[i].Line, r.Problems[i].Column = jsonwalk.Position(b, offset)
+		}
+	}
 }
 
 func showReport(p *cli.Program, r Report, asJSON bool) error {
@@ -80,6 +102,7 @@ func (r Report) text() string {
 			fmt.Fprintf(&b, "  %-7s %s\n", line.label, cli.Visible(line.text))
 		}
 	}
+	r.Manifest.write(&b)
 	if r.Kind == repute.ValidationDocument {
 		b.WriteString("  Validation files have no standard form: there is nothing to check.\n")
 	}
@@ -116,6 +139,9 @@ func (r Report) writeProblems(b *strings.Builder, s repute.Severity) {
 		path := p.Path
 		if path == "" {
 			path = "(document)"
+		}
+		if p.Line > 0 && p.Path != "" {
+			path += fmt.Sprintf(" (line %d, column %d)", p.Line, p.Column)
 		}
 		fmt.Fprintf(b, "  %s %s  %s\n        %s\n", p.Code, cli.Visible(path), cli.Visible(p.Message), p.Hint)
 	}

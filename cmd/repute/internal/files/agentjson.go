@@ -1,0 +1,247 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/manifest/agentjson"
+	"repute/manifest/agentjson/identity"
+	"repute/resolver"
+	"repute/resolver/wellknown"
+)
+
+// ManifestReport is what manifest check says of an agent.json beside its problems.
+type ManifestReport struct {
+	Origin   string         `json:"origin"`
+	Version  string         `json:"version"`
+	Declared agentjson.Tier `json:"declaredTier"`
+	Verified agentjson.Tier `json:"verifiedTier"`
+	Served   bool           `json:"servedByOrigin"`
+	// Identity is empty where the DID document of the origin has the manifest's key, and else says why it does not count.
+	Identity  string                   `json:"identityProblem,omitempty"`
+	KeyForm   identity.Form            `json:"keyForm,omitempty"`
+	Signature agentjson.SignatureState `json:"signature"`
+	Unsigned  string                   `json:"signatureProblem,omitempty"`
+	Issuer    *issuerReport            `json:"issuer,omitempty"`
+	Intents   []intentReport           `json:"intents"`
+}
+
+type issuerReport struct {
+	Verified bool   `json:"verified"`
+	Proven   bool   `json:"proven"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+type intentReport struct {
+	Name string      `json:"name"`
+	URL  string      `json:"url,omitempty"`
+	Ways []wayReport `json:"ways"`
+}
+
+type wayReport struct {
+	Protocol  string            `json:"protocol"`
+	Network   string            `json:"network,omitempty"`
+	Asset     string            `json:"asset,omitempty"`
+	Contract  string            `json:"contract,omitempty"`
+	Recipient string            `json:"recipient,omitempty"`
+	Direct    agentjson.Decimal `json:"direct,omitempty"`
+	Ticket    agentjson.Decimal `json:"ticket,omitempty"`
+	Currency  string            `json:"currency,omitempty"`
+	Unit      string            `json:"unit,omitempty"`
+	FreeTier  uint64            `json:"freeTier,omitempty"`
+	Missing   []string          `json:"missing,omitempty"`
+}
+
+// isDomain reports whether an argument names a domain and no file: its last label is letters, and no usual ending.
+func isDomain(what string) bool {
+	last := what[strings.LastIndexByte(what, '.')+1:]
+	return strings.Contains(what, ".") && !strings.ContainsAny(what, `/\:@?# `) && len(last) > 1 &&
+		strings.Trim(strings.ToLower(last), "abcdefghijklmnopqrstuvwxyz") == "" &&
+		!slices.Contains([]string{"json", "yaml", "yml", "txt", "md", "html"}, strings.ToLower(last))
+}
+
+// isManifestURL reports whether a URL is that of a manifest, which speaks for the host that serves it.
+func (how judging) isManifestURL(uri string) bool {
+	u, err := url.Parse(uri)
+	if err != nil || !strings.EqualFold(u.Scheme, "https") {
+		return false
+	}
+	return how.kind == agentjson.Document || how.kind == kindAuto && path.Base(u.Path) == "agent.json"
+}
+
+// isElsewhere reports whether a URL leads to another host, where no manifest can be but a file of another kind may.
+func isElsewhere(err error) bool {
+	var failure *resolver.Error
+	return errors.As(err, &failure) && failure.Reason == resolver.ReasonRedirects
+}
+
+// checkDomain fetches and verifies the manifest of a domain.
+func checkDomain(ctx context.Context, p *cli.Program, domain string, how judging) (Report, error) {
+	c, err := p.Flags.Load()
+	if err != nil {
+		return Report{}, err
+	}
+	client, err := c.Resolver(nil)
+	if err != nil {
+		return Report{}, err
+	}
+	defer client.Close()
+	fetcher := wellknown.New(client)
+	found, err := fetcher.Manifest(ctx, domain, wellknown.Known{})
+	if err != nil {
+		return Report{}, unfetched(domain, err)
+	}
+	if how.kind == kindAuto {
+		how.kind = agentjson.Document
+	}
+	return judgeFound(ctx, fetcher, found, how)
+}
+
+// checkManifestURL fetches and verifies the manifest at a URL. A document of another kind is judged as what it is.
+func checkManifestURL(ctx context.Context, client *resolver.Client, uri string, how judging) (Report, error) {
+	fetcher := wellknown.New(client)
+	found, err := fetcher.At(ctx, uri, wellknown.Known{})
+	if err != nil {
+		return Report{}, &unread{unfetched(uri, err), err}
+	}
+	if how.kind == kindAuto && detect(found.Bytes) != agentjson.Document {
+		return judge(shortened(uri), found.Bytes, how), nil
+	}
+	return judgeFound(ctx, fetcher, found, how)
+}
+
+// unread is the error that users read, with the error that it is about.
+type unread struct{ text, cause error }
+
+// Error returns the text for users.
+func (u *unread) Error() string { return u.text.Error() }
+
+// Unwrap returns the cause.
+func (u *unread) Unwrap() error { return u.cause }
+
+// judgeFound verifies a manifest with the documents of its origin.
+func judgeFound(ctx context.Context, fetcher *wellknown.Fetcher, found wellknown.Found, how judging) (Report, error) {
+	if how.kind != kindAuto && how.kind != agentjson.Document {
+		return judge(shortened(found.URL), found.Bytes, how), nil
+	}
+	m, _ := agentjson.Parse(found.Bytes, agentjson.Options{Host: found.Host})
+	evidence := agentjson.Evidence{Host: found.Host, Now: time.Now()}
+	if agentjson.SameHost(m.Origin, found.Host) {
+		for _, fetch := range agentjson.Fetches(m) {
+			b, err := fetcher.Document(ctx, fetch.URL)
+			switch {
+			case err != nil: // the verdict says what is missing
+			case fetch.Purpose == agentjson.ForDID:
+				evidence.DIDDocument = b
+			case fetch.Purpose == agentjson.ForIssuer:
+				evidence.AgentTrust = b
+			}
+		}
+	}
+	if how.registry != "" {
+		registry, err := openRegistry(how.registry, evidence.Now)
+		if err != nil {
+			return Report{}, err
+		}
+		evidence.Registry = registry
+	}
+	return judgeManifest(shortened(found.URL), found.Bytes, how, evidence), nil
+}
+
+// openRegistry reads the files of the issuers' registry from a directory.
+func openRegistry(dir string, now time.Time) (*identity.Registry, error) {
+	files := identity.RegistryFiles{Proofs: map[string][]byte{}}
+	for name, into := range map[string]*[]byte{"manifest.json": &files.Manifest, "revocations.json": &files.Revocations,
+		"root-keys.json": &files.RootKeys} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, repute.Invalid("oatr", err.Error(), "a directory with manifest.json, revocations.json and root-keys.json")
+		}
+		*into = b
+	}
+	proofs, err := filepath.Glob(filepath.Join(dir, "proofs", "*.proof"))
+	if err != nil {
+		return nil, fmt.Errorf("list proofs: %w", err)
+	}
+	for _, name := range proofs {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read a proof: %w", err)
+		}
+		files.Proofs[strings.TrimSuffix(filepath.Base(name), ".proof")] = b
+	}
+	return identity.OpenRegistry(files, now)
+}
+
+// judgeManifest judges an agent.json and what is proven of it.
+func judgeManifest(source string, b []byte, how judging, evidence agentjson.Evidence) Report {
+	options := agentjson.Options{Host: evidence.Host}
+	if how.strict {
+		options.Profile = agentjson.Strict
+	}
+	m, problems := agentjson.Parse(b, options)
+	report := reportOf(source, agentjson.Document, m.DisplayName, b, problems)
+	if m.Version == "" && m.Origin == "" {
+		return report // no manifest
+	}
+	v := agentjson.Verify(m, problems, evidence)
+	report.Manifest = &ManifestReport{Origin: m.Origin, Version: m.Version, Declared: v.Declared, Verified: v.Verified,
+		Served: v.Served, Identity: v.IdentityReason, KeyForm: v.KeyForm, Signature: v.Signature, Unsigned: v.SignatureReason,
+		Intents: []intentReport{}}
+	if v.Issuer != nil {
+		report.Manifest.Issuer = &issuerReport{v.Issuer.Verified, v.Issuer.Proven, v.Issuer.Reason}
+	}
+	for i, in := range m.Intents {
+		report.Manifest.Intents = append(report.Manifest.Intents, reportIntent(in, m.Terms(i)))
+	}
+	return report
+}
+
+// reportIntent describes how an intent is called and paid.
+func reportIntent(in agentjson.Intent, terms agentjson.Terms) intentReport {
+	r := intentReport{Name: in.Name, URL: in.URL, Ways: []wayReport{}}
+	for _, w := range terms.Ways {
+		r.Ways = append(r.Ways, wayReport{Protocol: w.Protocol, Network: w.Network, Asset: w.Asset, Contract: w.Contract,
+			Recipient: w.Recipient, Direct: w.Direct, Ticket: w.Ticket, Currency: w.Currency, Unit: w.Unit, FreeTier: w.FreeTier,
+			Missing: w.Missing})
+	}
+	return r
+}
+
+// write prints tiers and payments; nothing for other kinds of documents.
+func (r *ManifestReport) write(b *strings.Builder) {
+	if r == nil {
+		return
+	}
+	fmt.Fprintf(b, "  tier    declared %s, verified %s\n", r.Declared, r.Verified)
+	if !r.Served {
+		b.WriteString("  origin  not verified: give the domain to check the manifest where it is served\n")
+	}
+	if r.Identity != "" && r.Declared >= agentjson.TierIdentified {
+		fmt.Fprintf(b, "  key     %s\n", cli.Visible(r.Identity))
+	} else if r.KeyForm != "" {
+		fmt.Fprintf(b, "  key     in the DID document of the origin, as %s\n", r.KeyForm)
+	}
+	if r.Signature != agentjson.SignatureNone {
+		fmt.Fprintf(b, "  signed  %s %s\n", r.Signature, cli.Visible(r.Unsigned))
+	}
+	if r.Issuer != nil {
+		fmt.Fprintf(b, "  issuer  verified: %t %s\n", r.Issuer.Verified, cli.Visible(r.Issuer.Reason))
+	}
+	for _, in := range r.Intents {
+		for _, w := range in.Ways {
+			fmt.Fprintf(b, "  pay     %s\n", cli.Visible(strings.Join(strings.Fields(fmt.Sprintf("%s by %s %s %s: %s %s to %s",
+				in.Name, w.Protocol, w.Network, w.Asset, w.Direct, w.Currency, w.Recipient)), " ")))
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package files
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/manifest/agentjson"
+	"repute/manifest/agentjson/identity"
+)
+
+func manifestNewCommand(p *cli.Program) *cobra.Command {
+	var d agentjson.Draft
+	var keyFile string
+	cmd := &cobra.Command{
+		Use:     "new FILE --domain DOMAIN",
+		Short:   "write a new agent.json for a domain",
+		Example: "  repute manifest new agent.json --domain shop.example --payout 0x… --key shop.pem",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if keyFile != "" {
+				key, err := readKey(keyFile)
+				if err != nil {
+					return err
+				}
+				d.PublicKey = publicOf(key)
+			}
+			b, err := agentjson.New(d)
+			if err != nil {
+				return err
+			}
+			if err := writeNew(args[0], b, 0o644); err != nil {
+				return err
+			}
+			fmt.Fprintf(p.Stdout, "%s: serve it at https://%s/.well-known/agent.json\n", args[0], d.Domain)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&d.Domain, "domain", "", "the host that will serve the file")
+	cmd.Flags().StringVar(&d.PayoutAddress, "payout", "", "address that payments go to; the zero address, which check reports, when empty")
+	cmd.Flags().StringVar(&d.DisplayName, "name", "", "name of the service for people")
+	cmd.Flags().StringVar(&d.Description, "description", "", "what the service does")
+	cmd.Flags().StringVar(&keyFile, "key", "", "file of keygen: adds the identity of the domain with this key")
+	return cmd
+}
+
+func manifestKeygenCommand(p *cli.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "keygen FILE",
+		Short: "write a new Ed25519 key to a new file that only its owner can read, and print its public key",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			key, err := identity.GenerateKey(rand.Reader)
+			if err != nil {
+				return err
+			}
+			b, err := identity.EncodePrivateKey(key)
+			if err != nil {
+				return err
+			}
+			if err := writeNew(args[0], b, 0o600); err != nil {
+				return err
+			}
+			fmt.Fprintf(p.Stdout, "public_key %s\ndid:key    %s\n", identity.EncodeKey(publicOf(key)), identity.DIDKey(publicOf(key)))
+			return nil
+		},
+	}
+}
+
+func manifestSignCommand(p *cli.Program) *cobra.Command {
+	var keyFile string
+	cmd := &cobra.Command{
+		Use:   "sign FILE --key KEY",
+		Short: "sign the commitments of an agent.json, which is changed in place",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			key, err := readKey(keyFile)
+			if err != nil {
+				return err
+			}
+			b, err := readFileDocument(args[0])
+			if err != nil {
+				return err
+			}
+			signed, err := agentjson.SignCommitments(b, key)
+			if err != nil {
+				return err
+			}
+			if err := p.WriteFile(args[0], func(w io.Writer) error {
+				_, err := w.Write(signed)
+				return err
+			}); err != nil {
+				return err
+			}
+			fmt.Fprintf(p.Stdout, "%s: commitments signed by %s\n", args[0], identity.EncodeKey(publicOf(key)))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&keyFile, "key", "", "file of keygen")
+	return cmd
+}
+
+func manifestDIDCommand(p *cli.Program) *cobra.Command {
+	var domain, keyFile string
+	cmd := &cobra.Command{
+		Use:   "did --domain DOMAIN --key KEY",
+		Short: "print the DID document of a domain, to be served at /.well-known/did.json",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if !isDomain(domain) {
+				return repute.Invalid("domain", fmt.Sprintf("%.80q is no domain", domain), "the host that serves agent.json")
+			}
+			key, err := readKey(keyFile)
+			if err != nil {
+				return err
+			}
+			b, err := identity.NewDIDDocument(domain, publicOf(key))
+			if err != nil {
+				return fmt.Errorf("write the DID document: %w", err)
+			}
+			_, err = fmt.Fprintf(p.Stdout, "%s\n", b)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&domain, "domain", "", "the host that serves agent.json")
+	cmd.Flags().StringVar(&keyFile, "key", "", "file of keygen")
+	return cmd
+}
+
+// publicOf returns the public key of a key.
+func publicOf(key ed25519.PrivateKey) ed25519.PublicKey { return key.Public().(ed25519.PublicKey) }
+
+// readKey reads a file of keygen.
+func readKey(name string) (ed25519.PrivateKey, error) {
+	if name == "" {
+		return nil, repute.Invalid("key", "is missing", "--key with a file of repute manifest keygen")
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, repute.Invalid("key", err.Error(), "a file of repute manifest keygen")
+	}
+	return identity.ParsePrivateKey(b)
+}
+
+// writeNew writes a file that does not exist yet.
+func writeNew(name string, b []byte, mode os.FileMode) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return repute.Invalid("file", err.Error(), "give a name that no file has")
+	}
+	defer file.Close()
+	if _, err := file.Write(b); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return file.Close()
+}

@@ -1,0 +1,200 @@
+package identity
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/mr-tron/base58"
+)
+
+// Form is how a key is written.
+type Form string
+
+// Forms of keys, the standard ones first in their kind.
+const (
+	FormMultikey    Form = "multikey-base58btc" // z6Mk…: base58btc of ed01 and the key
+	FormBase58Raw   Form = "multibase-raw"      // z and base58btc of the bare key
+	FormProse       Form = "z-base64url"        // z and base64url of the bare key, as agent.json's prose has it
+	FormMultikeyURL Form = "multikey-base64url" // u and base64url of ed01 and the key
+	FormJWK         Form = "jwk"                // publicKeyJwk, OKP, Ed25519
+	FormBase58      Form = "base58"             // publicKeyBase58
+	FormDIDKey      Form = "did-key"            // did:key:z6Mk…
+)
+
+// Candidate is one reading of the text of a key. A text can have two.
+type Candidate struct {
+	Key  ed25519.PublicKey
+	Form Form
+}
+
+// maxKeyText bounds the texts of keys. Base58 takes the square of the length.
+const maxKeyText = 128
+
+// multicodec is the prefix of Ed25519 public keys.
+func multicodec() []byte { return []byte{0xed, 0x01} }
+
+// errWeak is returned for a key of small order: for such a key there are signatures that are valid for any message.
+var errWeak = errors.New("a point of small order, which is no key")
+
+// decodeURL decodes base64url. Padding is accepted, and reported; any other alphabet, white space and stray bits are not.
+func decodeURL(s string) (b []byte, padded bool, err error) {
+	text := strings.TrimRight(s, "=")
+	padded = len(text) < len(s)
+	if padded && (len(s)%4 != 0 || len(s)-len(text) > 2) {
+		return nil, true, errors.New("has wrong padding")
+	}
+	if strings.ContainsAny(text, "+/") {
+		return nil, padded, errors.New("is base64 of the standard alphabet, not base64url")
+	}
+	if strings.ContainsAny(text, "\r\n") { // which the decoder skips
+		return nil, padded, errors.New("has line breaks")
+	}
+	b, err = base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil {
+		return nil, padded, errors.New("is no base64url")
+	}
+	return b, padded, nil
+}
+
+// DecodeKey reads the key of a manifest: 32 bytes in base64url. Padded reports needless padding.
+func DecodeKey(s string) (key ed25519.PublicKey, padded bool, err error) {
+	if len(s) > maxKeyText {
+		return nil, false, fmt.Errorf("%d characters are no key", len(s))
+	}
+	b, padded, err := decodeURL(s)
+	switch {
+	case err != nil:
+		return nil, padded, err
+	case len(b) != ed25519.PublicKeySize:
+		return nil, padded, fmt.Errorf("has %d bytes, a key has %d", len(b), ed25519.PublicKeySize)
+	}
+	return b, padded, nil
+}
+
+// EncodeKey writes a key as manifests have it.
+func EncodeKey(key ed25519.PublicKey) string { return base64.RawURLEncoding.EncodeToString(key) }
+
+// IsPlaceholder reports whether nobody has the private key of a key: it is text, one byte repeated, or of small order.
+// A real key is printable text once in 10^13.
+func IsPlaceholder(key ed25519.PublicKey) bool {
+	text, same := true, true
+	for _, c := range key {
+		text = text && c >= ' ' && c <= '~'
+		same = same && c == key[0]
+	}
+	return text || same || isWeak(key)
+}
+
+// weak are the encodings of the points of small order, with the sign bit cleared: 0, 1, two points of order 8, and -1,
+// 0 and 1 written with the field's prime added.
+const weak = "" +
+	"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
+	"\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
+	"\x26\xe8\x95\x8f\xc2\xb2\x27\xb0\x45\xc3\xf4\x89\xf2\xef\x98\xf0\xd5\xdf\xac\x05\xd3\xc6\x33\x39\xb1\x38\x02\x88\x6d\x53\xfc\x05" +
+	"\xc7\x17\x6a\x70\x3d\x4d\xd8\x4f\xba\x3c\x0b\x76\x0d\x10\x67\x0f\x2a\x20\x53\xfa\x2c\x39\xcc\xc6\x4e\xc7\xfd\x77\x92\xac\x03\x7a" +
+	"\xec\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f" +
+	"\xed\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f" +
+	"\xee\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
+
+// isWeak reports whether a key is a point of small order.
+func isWeak(key ed25519.PublicKey) bool {
+	if len(key) != ed25519.PublicKeySize {
+		return true
+	}
+	plain := bytes.Clone(key)
+	plain[len(plain)-1] &= 0x7f
+	for i := 0; i < len(weak); i += len(plain) {
+		if string(plain) == weak[i:i+len(plain)] {
+			return true
+		}
+	}
+	return false
+}
+
+// Multibase returns the readings of publicKeyMultibase, the likelier one first. Base58 and base64url share most of
+// their alphabet: one of 70 keys in the prose form is base58 of some other 32 bytes as well.
+func Multibase(s string) []Candidate {
+	if len(s) < 2 || len(s) > maxKeyText {
+		return nil
+	}
+	switch s[0] {
+	case 'u':
+		if b, padded, err := decodeURL(s[1:]); err == nil && !padded {
+			return candidate(bytes.CutPrefix(b, multicodec()))(FormMultikeyURL)
+		}
+		return nil
+	case 'z':
+		return fromZ(s[1:])
+	}
+	return nil
+}
+
+// fromZ returns the readings of a multibase text that begins with z.
+func fromZ(text string) []Candidate {
+	var out []Candidate
+	if b, err := base58.Decode(text); err == nil {
+		if key, ok := bytes.CutPrefix(b, multicodec()); ok && len(b) == len(multicodec())+ed25519.PublicKeySize {
+			return candidate(key, true)(FormMultikey)
+		}
+		out = candidate(b, true)(FormBase58Raw)
+	}
+	if b, padded, err := decodeURL(text); err == nil && !padded {
+		out = append(out, candidate(b, true)(FormProse)...)
+	}
+	return out
+}
+
+// candidate returns a reading if the bytes are a key; a function, so that results of bytes.CutPrefix can be passed on.
+func candidate(b []byte, ok bool) func(Form) []Candidate {
+	return func(form Form) []Candidate {
+		if !ok || len(b) != ed25519.PublicKeySize {
+			return nil
+		}
+		return []Candidate{{Key: b, Form: form}}
+	}
+}
+
+// fromBase58 reads publicKeyBase58.
+func fromBase58(s string) []Candidate {
+	if s == "" || len(s) > maxKeyText {
+		return nil
+	}
+	b, err := base58.Decode(s)
+	return candidate(b, err == nil)(FormBase58)
+}
+
+// EncodeMultikey writes a key in the standard form z6Mk….
+func EncodeMultikey(key ed25519.PublicKey) string {
+	return "z" + base58.Encode(append(multicodec(), key...))
+}
+
+// DIDKey returns the did:key of a key.
+func DIDKey(key ed25519.PublicKey) string { return "did:key:" + EncodeMultikey(key) }
+
+// ParseDIDKey returns the key that a did:key is. Only the standard form is one.
+func ParseDIDKey(did string) (ed25519.PublicKey, error) {
+	text, ok := strings.CutPrefix(did, "did:key:")
+	if !ok {
+		return nil, errors.New("is no did:key")
+	}
+	for _, c := range Multibase(text) {
+		if c.Form == FormMultikey {
+			return c.Key, nil
+		}
+	}
+	return nil, errors.New("is no did:key of an Ed25519 key")
+}
+
+// GenerateKey makes a key pair from a source of randomness.
+func GenerateKey(random io.Reader) (ed25519.PrivateKey, error) {
+	seed := make([]byte, ed25519.SeedSize)
+	if _, err := io.ReadFull(random, seed); err != nil {
+		return nil, fmt.Errorf("read randomness: %w", err)
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}

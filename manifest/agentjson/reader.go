@@ -1,0 +1,369 @@
+package agentjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"repute"
+	"repute/internal/jsonwalk"
+)
+
+// Bounds of the typed members, in bytes and entries. They keep a hostile document from growing indexes and answers.
+const (
+	maxShort       = 256
+	maxURL         = 2 << 10
+	maxText        = 4 << 10
+	maxExtra       = 64 << 10 // of all unknown members and extensions together
+	maxIntents     = 1000
+	maxParameters  = 256
+	maxEntries     = 256
+	maxNetworks    = 64
+	maxProblems    = 100
+	maxJSONDepth   = 64
+	maxQuotedValue = 80 // of a value in a message
+)
+
+// reader collects the problems of one document.
+type reader struct {
+	strict   bool
+	problems []repute.Problem
+	extra    int            // bytes of unknown members kept
+	slab     []member       // where the members of objects are stored, so that few objects cost an allocation
+	objects  []object       // likewise
+	names    map[string]int // intents by name
+}
+
+// object is a JSON object that is being read. Its JSON pointer is made only for problems.
+type object struct {
+	r       *reader
+	parent  *object
+	token   string // of the pointer
+	index   int    // in a list, -1 elsewhere
+	members []member
+}
+
+// member is one name and value of an object, in the order written.
+type member struct {
+	name []byte
+	raw  []byte
+	used bool
+}
+
+// add notes a problem at a JSON pointer. Messages quote the document, so they are cleaned as well.
+func (r *reader) add(code, path, format string, args ...any) {
+	switch {
+	case r.full():
+		return
+	case len(r.problems) == maxProblems:
+		code, path, format, args = CodeMore, "", "more than %d problems", []any{maxProblems}
+	}
+	if r.strict && code[0] != 'E' && isStrict(code) {
+		code = "E" + code[1:]
+	}
+	r.problems = append(r.problems, repute.Problem{
+		Code:     code,
+		Severity: severity(code),
+		Path:     jsonwalk.Clean(jsonwalk.Cut(path, maxShort)),
+		Message:  jsonwalk.Clean(jsonwalk.Cut(fmt.Sprintf(format, args...), maxShort)),
+	})
+}
+
+// full reports whether what would be added is left out.
+func (r *reader) full() bool { return len(r.problems) > maxProblems }
+
+// at returns the JSON pointer of a member.
+func (o *object) at(name string) string { return o.path() + "/" + jsonwalk.Pointer(name) }
+
+// path returns the object's own JSON pointer.
+func (o *object) path() string {
+	if o.parent == nil {
+		return o.token
+	}
+	path := o.parent.at(o.token)
+	if o.index >= 0 {
+		path += "/" + strconv.Itoa(o.index)
+	}
+	return path
+}
+
+// open makes an object of a JSON value. A repeated member keeps its places; find takes the last one.
+func (r *reader) open(raw []byte, parent *object, token string, index int) *object {
+	begin := len(r.slab)
+	c := jsonwalk.NewCursor(raw)
+	for c.Next() {
+		r.slab = append(r.slab, member{name: c.NameBytes(), raw: c.Value})
+	}
+	if len(r.objects) == cap(r.objects) {
+		r.objects = make([]object, 0, objectsAtOnce) // those of the old array stay where they are
+	}
+	r.objects = append(r.objects, object{r: r, parent: parent, token: token, index: index,
+		members: r.slab[begin:len(r.slab):len(r.slab)]})
+	return &r.objects[len(r.objects)-1]
+}
+
+// objectsAtOnce is how many objects are allocated at once: about as many as a manifest has.
+const objectsAtOnce = 32
+
+// find returns a member; nil when the object has none.
+func (o *object) find(name string) *member {
+	for i := len(o.members) - 1; i >= 0; i-- {
+		if string(o.members[i].name) == name {
+			return &o.members[i]
+		}
+	}
+	return nil
+}
+
+// has reports whether the object has a member, whatever its value.
+func (o *object) has(name string) bool { return o.find(name) != nil }
+
+// get returns the value of a member, of a repeated one the last, and nil for none.
+func (o *object) get(name string) (raw []byte) {
+	for i := range o.members {
+		if m := &o.members[i]; string(m.name) == name {
+			m.used, raw = true, m.raw
+		}
+	}
+	return raw
+}
+
+// typed returns the value of a member of the wanted JSON type, which jsonwalk.Type names. Any other type is a problem,
+// and the member counts as absent.
+func (o *object) typed(name, want string) []byte {
+	raw := o.get(name)
+	if raw == nil {
+		return nil
+	}
+	if got := jsonwalk.Type(raw); got != want {
+		o.r.add(CodeType, o.at(name), "%s instead of %s", got, want)
+		return nil
+	}
+	return raw
+}
+
+// textOf decodes a string and makes it safe to store.
+func textOf(raw []byte) string {
+	inside := raw[1 : len(raw)-1]
+	if bytes.IndexByte(inside, '\\') < 0 {
+		if utf8.Valid(inside) {
+			return string(inside)
+		}
+		return jsonwalk.Clean(string(inside))
+	}
+	var s string
+	_ = json.Unmarshal(raw, &s) // a valid string
+	return jsonwalk.Clean(s)
+}
+
+// text reads a string, cut to the limit.
+func (o *object) text(name string, limit int) string {
+	raw := o.typed(name, "a string")
+	if raw == nil {
+		return ""
+	}
+	s := textOf(raw)
+	if len(s) > limit {
+		o.r.add(CodeTooLong, o.at(name), "%d bytes, cut to %d", len(s), limit)
+		s = jsonwalk.Cut(s, limit)
+	}
+	return s
+}
+
+// required is text for a member that must be there and not be empty.
+func (o *object) required(name string, limit int) string {
+	if o.has(name) {
+		if jsonwalk.Type(o.find(name).raw) != "a string" {
+			return o.text(name, limit) // reports the type
+		}
+		if s := o.text(name, limit); s != "" {
+			return s
+		}
+		o.r.add(CodeMissing, o.at(name), "%s is empty", name)
+		return ""
+	}
+	o.r.add(CodeMissing, o.at(name), "no %s", name)
+	return ""
+}
+
+// url reads a URL or an endpoint. One that is too long is dropped: cut, it would lead elsewhere.
+func (o *object) url(name string) string {
+	raw := o.typed(name, "a string")
+	if raw == nil {
+		return ""
+	}
+	s := textOf(raw)
+	if len(s) > maxURL {
+		o.r.add(CodeTooLong, o.at(name), "%d bytes, dropped", len(s))
+		return ""
+	}
+	return s
+}
+
+// choice reads a string that must be one of a few. A value that is none of them is a problem, and reads as absent.
+func (o *object) choice(name string, allowed ...string) string {
+	raw := o.typed(name, "a string")
+	if raw == nil {
+		return ""
+	}
+	s := textOf(raw)
+	for _, a := range allowed {
+		if s == a {
+			return s
+		}
+	}
+	o.r.add(CodeEnum, o.at(name), "%.*q, allowed: %s", maxQuotedValue, s, strings.Join(allowed, ", "))
+	return ""
+}
+
+// requiredChoice is choice for a member that must be there.
+func (o *object) requiredChoice(name string, allowed ...string) string {
+	if m := o.find(name); m == nil || string(m.raw) == `""` {
+		return o.required(name, maxShort) // reports that it is missing
+	}
+	return o.choice(name, allowed...)
+}
+
+// flag reads a boolean.
+func (o *object) flag(name string) *bool {
+	raw := o.typed(name, "a boolean")
+	if raw == nil {
+		return nil
+	}
+	v := raw[0] == 't'
+	return &v
+}
+
+// decimal reads an amount.
+func (o *object) decimal(name string) Decimal {
+	raw := o.typed(name, "a number")
+	if raw == nil {
+		return ""
+	}
+	d, state := parseDecimal(raw)
+	switch state {
+	case numberNegative:
+		o.r.add(CodeNumber, o.at(name), "%.*s is negative", maxQuotedValue, raw)
+	case numberBounds:
+		o.r.add(CodeNumber, o.at(name), "%.*s has too many digits", maxQuotedValue, raw)
+	}
+	return d
+}
+
+// requiredDecimal is decimal for a member that must be there.
+func (o *object) requiredDecimal(name string) Decimal {
+	if !o.has(name) {
+		o.r.add(CodeMissing, o.at(name), "no %s", name)
+	}
+	return o.decimal(name)
+}
+
+// child opens the object under a name; nil when there is none.
+func (o *object) child(name string) *object {
+	raw := o.typed(name, "an object")
+	if raw == nil {
+		return nil
+	}
+	return o.r.open(raw, o, name, -1)
+}
+
+// list opens an array; false when there is none.
+func (o *object) list(name string, limit int) ([]json.RawMessage, bool) {
+	raw := o.typed(name, "an array")
+	if raw == nil {
+		return nil, false
+	}
+	list := jsonwalk.Elements(raw)
+	if len(list) > limit {
+		o.r.add(CodeTooMany, o.at(name), "%d entries, cut to %d", len(list), limit)
+		list = list[:limit]
+	}
+	return list, true
+}
+
+// filled is list for an array that must not be empty where it is there.
+func (o *object) filled(name string, limit int) []json.RawMessage {
+	list, ok := o.list(name, limit)
+	if ok && len(list) == 0 {
+		o.r.add(CodeEmptyList, o.at(name), "%s is empty", name)
+	}
+	return list
+}
+
+// entry opens an entry of a list; nil, and a problem, for one that is no object.
+func (o *object) entry(name string, i int, raw []byte) *object {
+	if got := jsonwalk.Type(raw); got != "an object" {
+		o.r.add(CodeType, o.at(name)+"/"+strconv.Itoa(i), "%s instead of an object", got)
+		return nil
+	}
+	return o.r.open(raw, o, name, i)
+}
+
+// length reports a text whose number of characters is outside the specification's bounds. An empty text counts as
+// absent.
+func (o *object) length(name, s string, least, most int) {
+	if n := utf8.RuneCountInString(s); s != "" && (n < least || n > most) {
+		o.r.add(CodeLength, o.at(name), "%d characters, %d to %d are wanted", n, least, most)
+	}
+}
+
+// unknown reports the members that nobody read, and keeps them where a map is given.
+func (o *object) unknown(keep *map[string]json.RawMessage) {
+	for i := range o.members {
+		m := &o.members[i]
+		if m.used {
+			continue
+		}
+		if o.r.full() && keep == nil {
+			return
+		}
+		switch {
+		case bytes.HasPrefix(m.name, []byte("x-")):
+		case bytes.HasPrefix(m.name, []byte("x_")):
+			o.r.add(CodeOldPrefix, o.at(string(m.name)), "the old prefix of own data")
+		default:
+			o.r.add(CodeMember, o.at(string(m.name)), "not a member of this object")
+		}
+		if keep == nil {
+			continue
+		}
+		if raw := o.r.kept(m.raw, o, string(m.name)); raw != nil {
+			if *keep == nil {
+				*keep = map[string]json.RawMessage{}
+			}
+			(*keep)[jsonwalk.Clean(jsonwalk.Cut(string(m.name), maxShort))] = raw
+		}
+	}
+}
+
+// closed reports members x-…, which every object may have but commitments.
+func (o *object) closed() {
+	for _, m := range o.members {
+		if bytes.HasPrefix(m.name, []byte("x-")) {
+			o.r.add(CodeMember, o.at(string(m.name)), "not allowed in this object; put it into an entry")
+		}
+	}
+}
+
+// kept returns a copy of what is kept as written, as far as there is room for it; nil without.
+func (r *reader) kept(raw []byte, o *object, name string) json.RawMessage {
+	size := len(name) + len(raw)
+	if size > maxExtra-r.extra {
+		r.add(CodeTooLong, o.at(name), "%d bytes of own data, dropped", size)
+		return nil
+	}
+	r.extra += size
+	return bytes.Clone(raw) // not to hold the whole document
+}
+
+// extensions keeps the member extensions, which belongs to vendors.
+func (o *object) extensions() json.RawMessage {
+	raw := o.typed("extensions", "an object")
+	if raw == nil {
+		return nil
+	}
+	return o.r.kept(raw, o, "extensions")
+}

@@ -1,0 +1,309 @@
+package agentjson
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+)
+
+// Payment protocols that are known.
+const (
+	ProtocolX402     = "x402"
+	ProtocolL402     = "l402"
+	ProtocolMPP      = "mpp"
+	ProtocolTransfer = "transfer" // plainly to the payout address
+)
+
+// Terms are what an intent costs and how it is paid, after all overrides.
+type Terms struct {
+	Price     *Price // nil for an intent without a price of its own
+	Ways      []Way  // in the order of preference of the manifest
+	Bounty    *Reward
+	Incentive *Reward
+}
+
+// Way is one way to pay for a call.
+type Way struct {
+	Protocol string
+	Known    bool // the protocol is one of the constants
+
+	Network     string // of x402 and of a transfer
+	Asset       string
+	Contract    string
+	Facilitator string
+	Recipient   string
+	Account     *Account        // of l402 and mpp
+	Other       json.RawMessage // of a protocol that is not known, as written
+
+	Direct   Decimal // price of one unit; "" where only the service's answer tells
+	Ticket   Decimal // price with a prepaid ticket; "" where none is offered
+	Currency string  // of Direct; tickets are in Asset
+	Unit     string  // per_call, per_unit or flat; "" without a price
+	Counts   string  // the parameter that counts units, of per_unit
+	FreeTier uint64  // calls before the price applies
+
+	// The JSON pointers of the members that decided.
+	RecipientFrom, DirectFrom, TicketFrom string
+
+	// Missing names what is needed to pay and not in the manifest: network, asset.
+	Missing []string
+}
+
+// Terms resolves how the intent with an index is paid; the zero value for an index that is none.
+func (m *Manifest) Terms(i int) Terms {
+	if i < 0 || i >= len(m.Intents) {
+		return Terms{}
+	}
+	in := &m.Intents[i]
+	t := Terms{Price: in.Price, Bounty: m.Bounty, Incentive: m.Incentive}
+	if in.Bounty != nil {
+		t.Bounty = in.Bounty
+	}
+	if in.Incentive != nil {
+		t.Incentive = in.Incentive
+	}
+	at := "/intents/" + strconv.Itoa(i)
+	for _, protocol := range m.protocols(in) {
+		switch protocol {
+		case ProtocolX402:
+			t.Ways = append(t.Ways, m.x402Ways(in, at)...)
+		case ProtocolL402, ProtocolMPP:
+			t.Ways = append(t.Ways, m.accountWays(in, at, protocol)...)
+		default:
+			t.Ways = append(t.Ways, m.otherWay(in, protocol))
+		}
+	}
+	t.Ways = append(t.Ways, m.transfers(in)...)
+	for j := range t.Ways {
+		t.Ways[j].priced(in.Price, at)
+	}
+	return t
+}
+
+// protocols returns the protocols of an intent, each once: those of payments in the order written, x402 of versions
+// before 1.3, then those that only the intent names.
+func (m *Manifest) protocols(in *Intent) []string {
+	var out []string
+	add := func(names ...string) {
+		for _, name := range names {
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	if m.Payments != nil {
+		add(m.Payments.Protocols...)
+	}
+	if m.X402 != nil {
+		add(ProtocolX402)
+	}
+	if in.Payments != nil {
+		add(in.Payments.Protocols...)
+	}
+	if in.X402 != nil {
+		add(ProtocolX402)
+	}
+	return out
+}
+
+// x402Override returns what the intent overrides of x402, and its JSON pointer.
+func (in *Intent) x402Override(at string) (*IntentX402, string) {
+	if in.Payments != nil && in.Payments.X402 != nil {
+		return in.Payments.X402, at + "/payments/x402"
+	}
+	return in.X402, at + "/x402"
+}
+
+// x402Ways returns one way for each network.
+func (m *Manifest) x402Ways(in *Intent, at string) []Way {
+	root := m.rootX402()
+	legacy := m.Payments == nil || m.Payments.X402 == nil
+	override, overrideAt := in.x402Override(at)
+	supported := override != nil
+	if root != nil {
+		supported = root.isSupported(legacy)
+	}
+	if override != nil && override.Supported != nil {
+		supported = *override.Supported
+	}
+	if !supported {
+		return nil
+	}
+	recipient, from := m.PayoutAddress, "/payout_address"
+	if root != nil && root.Recipient != "" {
+		recipient, from = root.Recipient, "/payments/x402/recipient"
+		if legacy {
+			from = "/x402/recipient"
+		}
+	}
+	var ways []Way
+	for _, n := range in.networks(root) {
+		w := Way{Protocol: ProtocolX402, Known: true, Network: n.Network, Asset: n.Asset, Contract: n.Contract,
+			Facilitator: n.Facilitator, Recipient: recipient, RecipientFrom: from}
+		w.override(override, overrideAt)
+		w.need()
+		ways = append(ways, w)
+	}
+	return ways
+}
+
+// networks returns where x402 payments for an intent settle: the root's networks, of which a price in a token may leave
+// only some. Where the root has none, the price's networks are all that is known.
+func (in *Intent) networks(root *X402) []Network {
+	var list []Network
+	if root != nil {
+		list = root.Networks
+	}
+	if in.Price == nil || len(in.Price.Networks) == 0 || in.Price.Currency == "USD" {
+		if len(list) == 0 {
+			return []Network{{}} // only the service's answer tells
+		}
+		return list
+	}
+	var out []Network
+	for _, n := range list {
+		if n.Network == "" || slices.Contains(in.Price.Networks, n.Network) {
+			out = append(out, n)
+		}
+	}
+	if len(list) == 0 {
+		for _, name := range in.Price.Networks {
+			out = append(out, Network{Network: name, Asset: in.Price.Currency})
+		}
+	}
+	return out
+}
+
+// override sets the prices that an intent gives for x402: for the network, or else for all networks.
+func (w *Way) override(x *IntentX402, at string) {
+	if x == nil {
+		return
+	}
+	w.price(x.Direct, x.Ticket, at)
+	for i, p := range x.Pricing {
+		if p.Network == w.Network && w.Network != "" {
+			w.price(p.Direct, p.Ticket, at+"/network_pricing/"+strconv.Itoa(i))
+			return
+		}
+	}
+}
+
+// price sets the prices that are given.
+func (w *Way) price(direct, ticket Decimal, at string) {
+	if direct != "" {
+		w.Direct, w.DirectFrom = direct, at+"/direct_price"
+		w.Currency = w.Asset
+	}
+	if ticket != "" {
+		w.Ticket, w.TicketFrom = ticket, at+"/ticket_price"
+	}
+}
+
+// need names what is missing to pay.
+func (w *Way) need() {
+	if w.Network == "" {
+		w.Missing = append(w.Missing, "network")
+	}
+	if w.Asset == "" {
+		w.Missing = append(w.Missing, "asset")
+	}
+}
+
+// accountWays returns the way to pay by a protocol with accounts, none where neither root nor intent describes it. What
+// the intent gives wins over what the root gives.
+func (m *Manifest) accountWays(in *Intent, at, protocol string) []Way {
+	var root, own *Account
+	if m.Payments != nil {
+		root = m.Payments.account(protocol)
+	}
+	if in.Payments != nil {
+		own = in.Payments.account(protocol)
+	}
+	if root == nil && own == nil {
+		return nil
+	}
+	w := Way{Protocol: protocol, Known: true, Account: merged(root, own), Recipient: m.PayoutAddress,
+		RecipientFrom: "/payout_address"}
+	switch {
+	case own != nil && own.Recipient != "":
+		w.Recipient, w.RecipientFrom = own.Recipient, at+"/payments/"+protocol+"/recipient"
+	case root != nil && root.Recipient != "":
+		w.Recipient, w.RecipientFrom = root.Recipient, "/payments/"+protocol+"/recipient"
+	}
+	return []Way{w}
+}
+
+// account returns the account of a protocol, nil without.
+func (p *Payments) account(protocol string) *Account {
+	if protocol == ProtocolL402 {
+		return p.L402
+	}
+	return p.MPP
+}
+
+// account returns the account of a protocol, nil without.
+func (p *IntentPayments) account(protocol string) *Account {
+	if protocol == ProtocolL402 {
+		return p.L402
+	}
+	return p.MPP
+}
+
+// merged returns an account in which own members win.
+func merged(root, own *Account) *Account {
+	var out Account
+	for _, a := range []*Account{root, own} {
+		if a == nil {
+			continue
+		}
+		for _, member := range []struct {
+			into *string
+			from string
+		}{
+			{&out.Version, a.Version}, {&out.LightningAddress, a.LightningAddress}, {&out.LNURL, a.LNURL},
+			{&out.StripeAccount, a.StripeAccount}, {&out.Provider, a.Provider}, {&out.Description, a.Description},
+			{&out.Recipient, a.Recipient},
+		} {
+			if member.from != "" {
+				*member.into = member.from
+			}
+		}
+	}
+	return &out
+}
+
+// otherWay returns the way to pay by a protocol that is not known.
+func (m *Manifest) otherWay(in *Intent, protocol string) Way {
+	w := Way{Protocol: protocol, Recipient: m.PayoutAddress, RecipientFrom: "/payout_address"}
+	if m.Payments != nil {
+		w.Other = m.Payments.Other[protocol]
+	}
+	if in.Payments != nil && in.Payments.Other[protocol] != nil {
+		w.Other = in.Payments.Other[protocol]
+	}
+	return w
+}
+
+// transfers returns the plain transfers of a price in a token, one for each of its networks.
+func (m *Manifest) transfers(in *Intent) []Way {
+	if in.Price == nil || in.Price.Currency != "USDC" {
+		return nil
+	}
+	var ways []Way
+	for _, network := range in.Price.Networks {
+		ways = append(ways, Way{Protocol: ProtocolTransfer, Known: true, Network: network, Asset: in.Price.Currency,
+			Recipient: m.PayoutAddress, RecipientFrom: "/payout_address"})
+	}
+	return ways
+}
+
+// priced completes a way by the intent's price, which is the price of every known way that has no other.
+func (w *Way) priced(p *Price, at string) {
+	if p == nil {
+		return
+	}
+	w.Unit, w.Counts, w.FreeTier = p.Model, p.UnitParam, p.FreeTier
+	if w.Known && w.Direct == "" && p.Amount != "" {
+		w.Direct, w.DirectFrom, w.Currency = p.Amount, at+"/price/amount", p.Currency
+	}
+}
