@@ -67,7 +67,7 @@ not be read.`,
 		Example: "  repute manifest check agent.json\n" +
 			"  repute manifest check https://agent.example/agent.json --json\n" +
 			"  repute manifest check agent.example --strict\n  repute manifest check 8453:22",
-		Args:    cobra.ExactArgs(1),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(checkKinds, string(how.kind)) {
 				return repute.Invalid("kind", fmt.Sprintf("%q is none", how.kind), "one of "+strings.Join(checkKinds, ", "))

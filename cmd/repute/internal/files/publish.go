@@ -43,7 +43,7 @@ func manifestNewCommand(p *cli.Program) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&d.Domain, "domain", "", "the host that will serve the file")
-	cmd.Flags().StringVar(&d.PayoutAddress, "payout", "", 
+	cmd.Flags().StringVar(&d.PayoutAddress, "payout", "",
 		"address that payments go to; the zero address, which check reports, when empty")
 	cmd.Flags().StringVar(&d.DisplayName, "name", "", "name of the service for people")
 	cmd.Flags().StringVar(&d.Description, "description", "", "what the service does")
