@@ -107,7 +107,8 @@ func (c *Cursor) Name() string { return string(c.NameBytes()) }
 // NameBytes returns the decoded name as a part of the text, or as a copy where it has escape sequences.
 func (c *Cursor) NameBytes() []byte { return unquoted(c.quoted) }
 
-// Offsets returns where the name of the current member and its value begin in the text. An entry of an array has no name.
+// Offsets returns where the name of the current member and its value begin in the text. An entry of an array has no
+// name.
 func (c *Cursor) Offsets() (name, value int) { return c.nameAt, c.valueAt }
 
 // IsContainer reports whether a JSON value is an object or an array. The value MUST NOT be empty.

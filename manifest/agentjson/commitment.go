@@ -7,6 +7,7 @@ import (
 
 	"repute/internal/jsonwalk"
 	"repute/manifest/agentjson/identity"
+	"repute/manifest/agentjson/measure"
 )
 
 // identity reads who publishes the manifest.
@@ -103,7 +104,7 @@ func (o *object) commitment() Commitment {
 	if o.hasType("ref", "a string") && !isAbsolute(e.Ref) {
 		o.r.add(CodeRef, o.at("ref"), "%.*q is no absolute URL", maxQuotedValue, e.Ref)
 	}
-	if e.Verifiable && isMeasured(e.Type) && parseBound(e) == nil {
+	if !(measure.Promise{Type: e.Type, Constraint: e.Constraint, Verifiable: e.Verifiable}).Understood() {
 		o.r.add(CodeNotMeasurable, o.at("constraint"), "%.*q is not understood", maxQuotedValue, e.Constraint)
 	}
 	o.unknown(nil)

@@ -8,6 +8,6 @@
 //
 // Declared returns the tier that a manifest claims, Verify the tier that is proven: by the host that served the
 // manifest, by the DID document of its origin, and by signatures. Fetches returns the URLs of the documents that Verify
-// needs; the caller fetches them. Terms resolves how an intent is paid. Observed.Check compares a commitment with
+// needs; the caller fetches them. Terms resolves how an intent is paid. Package measure compares commitments with
 // measurements. New, SignCommitments and package identity make manifests, keys and DID documents.
 package agentjson

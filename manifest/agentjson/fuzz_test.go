@@ -8,6 +8,7 @@ import (
 	"repute"
 	"repute/internal/jsonwalk"
 	"repute/manifest/agentjson/identity"
+	"repute/manifest/agentjson/measure"
 )
 
 // FuzzParse feeds the parser foreign bytes. Whatever they are, problems point into the document, texts can be stored,
@@ -45,7 +46,7 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		for _, c := range commitmentsOf(m) {
-			Observed{Window: 1 << 50}.Check(c)
+			measure.Observed{Window: 1 << 50}.Check(measure.Promise{Type: c.Type, Constraint: c.Constraint, Verifiable: true})
 		}
 		if signed, err := SignCommitments(b, testKey(t, 1)); err == nil {
 			if _, problems := Parse(signed, Options{}); HasErrors(problems) {

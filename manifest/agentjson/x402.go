@@ -70,7 +70,9 @@ func (o *object) networks() []Network {
 		switch {
 		case n.Network == "" || n.Asset == "":
 			continue
-		case slices.ContainsFunc(out, func(other Network) bool { return other.Network == n.Network && other.Asset == n.Asset }):
+		case slices.ContainsFunc(out, func(other Network) bool {
+			return other.Network == n.Network && other.Asset == n.Asset
+		}):
 			o.r.add(CodeNetworkTwice, e.at("network"), "%.*q again", maxQuotedValue, n.Network)
 			continue
 		}

@@ -107,10 +107,10 @@ func TestManifest(t *testing.T) {
 		"410":         {status(410), "", resolver.ReasonNotFound},
 		"500":         {status(500), "", resolver.ReasonHTTPStatus},
 		"403":         {status(403), "", resolver.ReasonHTTPStatus},
-		"redirect within the origin": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/moved", 302) },
+		"redirect within the origin": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/moved", http.StatusFound) },
 			"/.well-known/agent.json", ""},
 		"redirect to its own port": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "https://EXAMPLE.com:443/moved", 301)
+			http.Redirect(w, r, "https://EXAMPLE.com:443/moved", http.StatusMovedPermanently)
 		}, "/.well-known/agent.json", ""},
 		"redirect to http":         {to("http://example.com/moved"), "", resolver.ReasonRedirects},
 		"redirect to a subdomain":  {to("https://www.example.com/moved"), "", resolver.ReasonRedirects},

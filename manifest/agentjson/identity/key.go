@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/mr-tron/base58"
@@ -41,7 +43,8 @@ func multicodec() []byte { return []byte{0xed, 0x01} }
 // errWeak is returned for a key of small order: for such a key there are signatures that are valid for any message.
 var errWeak = errors.New("a point of small order, which is no key")
 
-// decodeURL decodes base64url. Padding is accepted, and reported; any other alphabet, white space and stray bits are not.
+// decodeURL decodes base64url. Padding is accepted, and reported; any other alphabet, white space and stray bits are
+// not.
 func decodeURL(s string) (b []byte, padded bool, err error) {
 	text := strings.TrimRight(s, "=")
 	padded = len(text) < len(s)
@@ -90,16 +93,20 @@ func IsPlaceholder(key ed25519.PublicKey) bool {
 	return text || same || isWeak(key)
 }
 
-// weak are the encodings of the points of small order, with the sign bit cleared: 0, 1, two points of order 8, and -1,
-// 0 and 1 written with the field's prime added.
-const weak = "" +
-	"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
-	"\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
-	"\x26\xe8\x95\x8f\xc2\xb2\x27\xb0\x45\xc3\xf4\x89\xf2\xef\x98\xf0\xd5\xdf\xac\x05\xd3\xc6\x33\x39\xb1\x38\x02\x88\x6d\x53\xfc\x05" +
-	"\xc7\x17\x6a\x70\x3d\x4d\xd8\x4f\xba\x3c\x0b\x76\x0d\x10\x67\x0f\x2a\x20\x53\xfa\x2c\x39\xcc\xc6\x4e\xc7\xfd\x77\x92\xac\x03\x7a" +
-	"\xec\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f" +
-	"\xed\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f" +
-	"\xee\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
+// weak returns the encodings of the points of small order in hex, with the sign bit cleared: 0, 1, two points of order
+// 8, -1, and 0 and 1 with the field's prime added.
+func weak() []string {
+	const zeros, ones = "000000000000000000000000000000", "ffffffffffffffffffffffffffffff"
+	return []string{
+		"00" + zeros + zeros + "00",
+		"01" + zeros + zeros + "00",
+		"26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+		"c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+		"ec" + ones + ones + "7f",
+		"ed" + ones + ones + "7f",
+		"ee" + ones + ones + "7f",
+	}
+}
 
 // isWeak reports whether a key is a point of small order.
 func isWeak(key ed25519.PublicKey) bool {
@@ -108,12 +115,7 @@ func isWeak(key ed25519.PublicKey) bool {
 	}
 	plain := bytes.Clone(key)
 	plain[len(plain)-1] &= 0x7f
-	for i := 0; i < len(weak); i += len(plain) {
-		if string(plain) == weak[i:i+len(plain)] {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(weak(), hex.EncodeToString(plain))
 }
 
 // Multibase returns the readings of publicKeyMultibase, the likelier one first. Base58 and base64url share most of

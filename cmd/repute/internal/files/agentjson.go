@@ -165,7 +165,8 @@ func openRegistry(dir string, now time.Time) (*identity.Registry, error) {
 		"root-keys.json": &files.RootKeys} {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
-			return nil, repute.Invalid("oatr", err.Error(), "a directory with manifest.json, revocations.json and root-keys.json")
+			return nil, repute.Invalid("oatr", err.Error(),
+				"a directory with manifest.json, revocations.json and root-keys.json")
 		}
 		*into = b
 	}

@@ -64,8 +64,10 @@ needs is fetched from the same domain and verified.
 
 Exits with 0 when there are no errors, 1 when there are, 2 when the document could
 not be read.`,
-		Example: "  repute manifest check agent.json\n  repute manifest check https://agent.example/agent.json --json\n  repute manifest check agent.example --strict\n  repute manifest check 8453:22",
-		Args:    cobra.ExactArgs(1),
+		Example: "  repute manifest check agent.json\n" +
+			"  repute manifest check https://agent.example/agent.json --json\n" +
+			"  repute manifest check agent.example --strict\n  repute manifest check 8453:22",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(checkKinds, string(how.kind)) {
 				return repute.Invalid("kind", fmt.Sprintf("%q is none", how.kind), "one of "+strings.Join(checkKinds, ", "))
@@ -87,9 +89,12 @@ not be read.`,
 	}
 	p.Flags.Database(cmd.Flags())
 	p.Flags.Reading(cmd.Flags())
-	cmd.Flags().StringVar((*string)(&how.kind), "kind", kindAuto, "what it is meant to be: "+strings.Join(checkKinds, ", "))
-	cmd.Flags().BoolVar(&how.strict, "strict", false, "judge an agent.json as its publisher wants it judged, not as a reader does")
-	cmd.Flags().StringVar(&how.registry, "oatr", "", "directory with the files of the Open Agent Trust Registry, for the issuer of an agent.json")
+	cmd.Flags().StringVar((*string)(&how.kind), "kind", kindAuto,
+		"what it is meant to be: "+strings.Join(checkKinds, ", "))
+	cmd.Flags().BoolVar(&how.strict, "strict", false,
+		"judge an agent.json as its publisher wants it judged, not as a reader does")
+	cmd.Flags().StringVar(&how.registry, "oatr", "",
+		"directory with the files of the Open Agent Trust Registry, for the issuer of an agent.json")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -43,7 +43,8 @@ func manifestNewCommand(p *cli.Program) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&d.Domain, "domain", "", "the host that will serve the file")
-	cmd.Flags().StringVar(&d.PayoutAddress, "payout", "", "address that payments go to; the zero address, which check reports, when empty")
+	cmd.Flags().StringVar(&d.PayoutAddress, "payout", "",
+		"address that payments go to; the zero address, which check reports, when empty")
 	cmd.Flags().StringVar(&d.DisplayName, "name", "", "name of the service for people")
 	cmd.Flags().StringVar(&d.Description, "description", "", "what the service does")
 	cmd.Flags().StringVar(&keyFile, "key", "", "file of keygen: adds the identity of the domain with this key")
@@ -67,7 +68,8 @@ func manifestKeygenCommand(p *cli.Program) *cobra.Command {
 			if err := writeNew(args[0], b, 0o600); err != nil {
 				return err
 			}
-			fmt.Fprintf(p.Stdout, "public_key %s\ndid:key    %s\n", identity.EncodeKey(publicOf(key)), identity.DIDKey(publicOf(key)))
+			public := publicOf(key)
+			fmt.Fprintf(p.Stdout, "public_key %s\ndid:key    %s\n", identity.EncodeKey(public), identity.DIDKey(public))
 			return nil
 		},
 	}

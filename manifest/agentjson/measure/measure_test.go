@@ -1,4 +1,4 @@
-package agentjson
+package measure
 
 import (
 	"slices"
@@ -51,7 +51,7 @@ func TestLatencyBounds(t *testing.T) {
 		{"p99 < 5 parsecs", requests(200, 0, 0), Unknown},
 		{"", requests(200, 0, 0), Unknown},
 	} {
-		commitment := Commitment{Type: "latency_bound", Constraint: c.constraint, Verifiable: true}
+		commitment := Promise{Type: "latency_bound", Constraint: c.constraint, Verifiable: true}
 		got := Observed{Latencies: c.latencies}.Check(commitment)
 		if got.Outcome != c.want || got.Reason == "" {
 			t.Errorf("%q of %d: %+v, want %s", c.constraint, len(c.latencies), got, c.want)
@@ -89,12 +89,12 @@ func TestUptimeBounds(t *testing.T) {
 		{"99.9% monthly uptime", day, 2 * day, Unknown},
 		{"99.9% monthly uptime", 30 * day, -time.Hour, Unknown},
 	} {
-		got := Observed{Window: c.window, Down: c.down}.Check(Commitment{Type: "uptime_sla", Constraint: c.constraint, Verifiable: true})
+		got := Observed{Window: c.window, Down: c.down}.Check(Promise{Type: "uptime_sla", Constraint: c.constraint, Verifiable: true})
 		if got.Outcome != c.want || got.Reason == "" {
 			t.Errorf("%q, down %s of %s: %+v, want %s", c.constraint, c.down, c.window, got, c.want)
 		}
 	}
-	other := Observed{Window: 30 * day}.Check(Commitment{Type: "data_residency", Constraint: "EU", Verifiable: true})
+	other := Observed{Window: 30 * day}.Check(Promise{Type: "data_residency", Constraint: "EU", Verifiable: true})
 	if other.Outcome != Unknown || !strings.Contains(other.Reason, "type") {
 		t.Errorf("%+v", other)
 	}
@@ -117,4 +117,16 @@ func TestQuantile(t *testing.T) {
 			t.Fatalf("%s: %d of %d", got, within, len(latencies))
 		}
 	})
+}
+
+func TestUnderstood(t *testing.T) {
+	t.Parallel()
+	for promise, want := range map[Promise]bool{
+		{"latency_bound", "p99 < 1s", true}: true, {"latency_bound", "fast", true}: false, {"latency_bound", "fast", false}: true,
+		{"data_residency", "EU", true}: true, {"uptime_sla", "five nines", true}: false,
+	} {
+		if got := promise.Understood(); got != want {
+			t.Errorf("%+v: %v", promise, got)
+		}
+	}
 }

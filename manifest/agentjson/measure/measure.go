@@ -1,4 +1,6 @@
-package agentjson
+// Package measure compares the commitments of an agent.json, latency bounds and uptimes, with measurements of the
+// service. It is pure.
+package measure
 
 import (
 	"fmt"
@@ -34,6 +36,21 @@ type Judgment struct {
 	Reason  string // with the measured value
 }
 
+// Promise is a commitment of an agent.json.
+type Promise struct {
+	Type       string // latency_bound, uptime_sla; others are not measured
+	Constraint string // e.g. "p99 < 500ms"
+	Verifiable bool   // the publisher says that others can measure it
+}
+
+// Understood reports whether a promise that is meant to be measured can be. Promises of other types always pass.
+func (p Promise) Understood() bool {
+	return !p.Verifiable || !isMeasured(p.Type) || parseBound(p) != nil
+}
+
+// maxText bounds constraints, in bytes.
+const maxText = 256
+
 // bound is what a constraint promises.
 type bound struct {
 	latency  time.Duration // of a latency bound
@@ -64,10 +81,10 @@ var uptimeForm = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // parseBound reads what a commitment promises; nil for a text that is not understood.
-func parseBound(c Commitment) *bound {
+func parseBound(c Promise) *bound {
 	text := strings.ToLower(strings.Join(strings.Fields(c.Constraint), " "))
 	switch {
-	case len(text) > maxShort:
+	case len(text) > maxText:
 		return nil
 	case c.Type == "latency_bound":
 		return parseLatency(latencyForm().FindStringSubmatch(text))
@@ -138,7 +155,7 @@ func parseUptime(m []string) *bound {
 
 // Check compares a commitment with measurements. Only commitments that their publisher calls verifiable are judged, and
 // only latency_bound and uptime_sla.
-func (o Observed) Check(c Commitment) Judgment {
+func (o Observed) Check(c Promise) Judgment {
 	if !c.Verifiable {
 		return Judgment{Unknown, "the publisher does not call it verifiable"}
 	}
