@@ -25,7 +25,7 @@ import (
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/trustdb"
+	"repute/store/rootdb"
 	"repute/trust/engine"
 )
 
@@ -71,7 +71,7 @@ func (l *ledger) addRoots(set string, n int) {
 	for i := range roots {
 		roots[i] = repute.TrustRoot{Address: addr(firstRoot + i), Weight: repute.RootUnit, Reason: "test"}
 	}
-	if err := trustdb.AddRoots(context.Background(), l.db, l.chain.ID, set, roots, false); err != nil {
+	if err := rootdb.AddRoots(context.Background(), l.db, l.chain.ID, set, roots, false); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -273,7 +273,7 @@ func checkRow(t *testing.T, r wire.Row) {
 // checkPath wants a root first.
 func checkPath(t *testing.T, l *ledger, c wire.Contribution) {
 	t.Helper()
-	roots, err := trustdb.Roots(t.Context(), l.db, scoredChain, repute.DefaultRoots)
+	roots, err := rootdb.Roots(t.Context(), l.db, scoredChain, repute.DefaultRoots)
 	if err != nil {
 		t.Fatal(err)
 	}

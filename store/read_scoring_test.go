@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/store/query"
+	"repute/store/rootdb"
 	"repute/store/trustdb"
 )
 
@@ -36,7 +37,7 @@ func TestScoringSaysWhoWaits(t *testing.T) {
 	if s := look(); !reflect.DeepEqual(s, repute.Scoring{Late: true}) {
 		t.Errorf("nobody scores: %+v", s)
 	}
-	ok(t, trustdb.AddRoots(t.Context(), db, 7, repute.DefaultRoots, []repute.TrustRoot{
+	ok(t, rootdb.AddRoots(t.Context(), db, 7, repute.DefaultRoots, []repute.TrustRoot{
 		{Address: common.Address{1}, Weight: 1, Reason: "lives"}, {Address: common.Address{2}, Weight: 1, Reason: "gone",
 			Expires: w.tip().Time}}, false))
 	exec("update trust_roots set expires_at = now() - interval '1 day' where expires_at is not null")

@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/rootdb"
 	"repute/store/trustdb"
 )
 
@@ -20,27 +21,27 @@ func TestRootsAreKept(t *testing.T) {
 	end := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	one := repute.TrustRoot{Address: person(1), Weight: repute.RootUnit, Reason: "an auditor"}
 	two := repute.TrustRoot{Address: person(2), Weight: 500_000, Reason: "a market", Expires: end}
-	ok(t, trustdb.AddRoots(ctx, db, 7, repute.DefaultRoots, []repute.TrustRoot{two, one}, false))
-	ok(t, trustdb.AddRoots(ctx, db, 7, "mine", []repute.TrustRoot{two}, false))
+	ok(t, rootdb.AddRoots(ctx, db, 7, repute.DefaultRoots, []repute.TrustRoot{two, one}, false))
+	ok(t, rootdb.AddRoots(ctx, db, 7, "mine", []repute.TrustRoot{two}, false))
 	sameRoots(t, db, 7, repute.DefaultRoots, one, two)
 	sameRoots(t, db, 8, repute.DefaultRoots)
 
 	one.Weight, one.Reason = 3*repute.RootUnit, "two auditors"
-	ok(t, trustdb.AddRoots(ctx, db, 7, repute.DefaultRoots,
+	ok(t, rootdb.AddRoots(ctx, db, 7, repute.DefaultRoots,
 		[]repute.TrustRoot{{Address: one.Address, Weight: 1, Reason: "earlier"}, one}, false))
 	sameRoots(t, db, 7, repute.DefaultRoots, one, two)
-	ok(t, trustdb.AddRoots(ctx, db, 7, repute.DefaultRoots, []repute.TrustRoot{one}, true))
+	ok(t, rootdb.AddRoots(ctx, db, 7, repute.DefaultRoots, []repute.TrustRoot{one}, true))
 	sameRoots(t, db, 7, repute.DefaultRoots, one)
 	sameRoots(t, db, 7, "mine", two)
 
-	sets, err := trustdb.RootSets(ctx, db)
+	sets, err := rootdb.RootSets(ctx, db)
 	ok(t, err)
-	if !slices.Equal(sets, []trustdb.RootSet{{ChainID: 7, Name: repute.DefaultRoots, Roots: 1},
+	if !slices.Equal(sets, []rootdb.RootSet{{ChainID: 7, Name: repute.DefaultRoots, Roots: 1},
 		{ChainID: 7, Name: "mine", Roots: 1}}) {
 		t.Errorf("sets: %v", sets)
 	}
-	ok(t, trustdb.RemoveRoot(ctx, db, 7, "mine", two.Address))
-	if err := trustdb.RemoveRoot(ctx, db, 7, "mine", two.Address); !errors.Is(err, repute.ErrNotFound) {
+	ok(t, rootdb.RemoveRoot(ctx, db, 7, "mine", two.Address))
+	if err := rootdb.RemoveRoot(ctx, db, 7, "mine", two.Address); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("removed twice: %v", err)
 	}
 	sameRoots(t, db, 7, "mine")
@@ -48,7 +49,7 @@ func TestRootsAreKept(t *testing.T) {
 
 func sameRoots(t *testing.T, db *store.DB, chainID uint64, set string, want ...repute.TrustRoot) {
 	t.Helper()
-	got, err := trustdb.Roots(ctxOf(t), db, chainID, set)
+	got, err := rootdb.Roots(ctxOf(t), db, chainID, set)
 	ok(t, err)
 	if !slices.Equal(got, want) {
 		t.Errorf("set %s of %d: %v, not %v", set, chainID, got, want)
@@ -63,27 +64,27 @@ func TestBadRoots(t *testing.T) {
 	for field, bad := range map[string]repute.TrustRoot{
 		"address":  {Weight: 1, Reason: "r"},
 		"weight":   {Address: person(2), Reason: "r"},
-		"weight:":  {Address: person(2), Weight: trustdb.MaxRootWeight + 1, Reason: "r"},
+		"weight:":  {Address: person(2), Weight: rootdb.MaxRootWeight + 1, Reason: "r"},
 		"reason":   {Address: person(2), Weight: 1, Reason: " "},
-		"reason:":  {Address: person(2), Weight: 1, Reason: strings.Repeat("x", trustdb.MaxReason+1)},
+		"reason:":  {Address: person(2), Weight: 1, Reason: strings.Repeat("x", rootdb.MaxReason+1)},
 		"reason: ": {Address: person(2), Weight: 1, Reason: "a\x00b"},
 	} {
-		err := trustdb.AddRoots(ctx, db, 7, repute.DefaultRoots, []repute.TrustRoot{good, bad}, true)
+		err := rootdb.AddRoots(ctx, db, 7, repute.DefaultRoots, []repute.TrustRoot{good, bad}, true)
 		var input *repute.InputError
 		if !errors.As(err, &input) || input.Field != strings.TrimRight(field, ": ") {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
 	for _, name := range []string{"", "Mine", "a b", strings.Repeat("x", 41), "-x"} {
-		if err := trustdb.AddRoots(ctx, db, 7, name, []repute.TrustRoot{good}, false); !errors.Is(err, repute.ErrInvalid) {
+		if err := rootdb.AddRoots(ctx, db, 7, name, []repute.TrustRoot{good}, false); !errors.Is(err, repute.ErrInvalid) {
 			t.Errorf("set %q: %v", name, err)
 		}
 	}
-	many := make([]repute.TrustRoot, trustdb.MaxRoots+1)
+	many := make([]repute.TrustRoot, rootdb.MaxRoots+1)
 	for i := range many {
 		many[i] = repute.TrustRoot{Address: person(i), Weight: 1, Reason: "r"}
 	}
-	if err := trustdb.AddRoots(ctx, db, 7, repute.DefaultRoots, many, false); !errors.Is(err, repute.ErrInvalid) {
+	if err := rootdb.AddRoots(ctx, db, 7, repute.DefaultRoots, many, false); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("too many: %v", err)
 	}
 	sameRoots(t, db, 7, repute.DefaultRoots)
@@ -94,26 +95,26 @@ func TestLinksAreKept(t *testing.T) {
 	db, ctx := testDB(t), ctxOf(t)
 	low, high := common.Address{1}, common.Address{2}
 	link := repute.TrustLink{A: low, B: high, Reason: "one funder", Source: "https://example.com/1"}
-	ok(t, trustdb.AddLinks(ctx, db, 7,
+	ok(t, rootdb.AddLinks(ctx, db, 7,
 		[]repute.TrustLink{{A: high, B: low, Reason: "one funder", Source: "https://example.com/1"}}, false))
 	sameLinks(t, db, link)
 	link.Reason = "one key"
-	ok(t, trustdb.AddLinks(ctx, db, 7, []repute.TrustLink{link}, false))
+	ok(t, rootdb.AddLinks(ctx, db, 7, []repute.TrustLink{link}, false))
 	sameLinks(t, db, link)
 	for _, bad := range []repute.TrustLink{{A: low, B: low, Reason: "r", Source: "s"}, {A: low, Reason: "r", Source: "s"},
 		{A: low, B: high, Source: "s"}, {A: low, B: high, Reason: "r"}} {
-		if err := trustdb.AddLinks(ctx, db, 7, []repute.TrustLink{bad}, true); !errors.Is(err, repute.ErrInvalid) {
+		if err := rootdb.AddLinks(ctx, db, 7, []repute.TrustLink{bad}, true); !errors.Is(err, repute.ErrInvalid) {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
 	sameLinks(t, db, link)
-	ok(t, trustdb.AddLinks(ctx, db, 7, nil, true))
+	ok(t, rootdb.AddLinks(ctx, db, 7, nil, true))
 	sameLinks(t, db)
 }
 
 func sameLinks(t *testing.T, db *store.DB, want ...repute.TrustLink) {
 	t.Helper()
-	got, err := trustdb.Links(ctxOf(t), db, 7)
+	got, err := rootdb.Links(ctxOf(t), db, 7)
 	ok(t, err)
 	if !slices.Equal(got, want) {
 		t.Errorf("links: %v, not %v", got, want)
@@ -142,11 +143,11 @@ func TestChecksOfRoots(t *testing.T) {
 	db, ctx := testDB(t), ctxOf(t)
 	one := repute.TrustRoot{Address: person(1), Weight: 1, Reason: "r"}
 	two := repute.TrustRoot{Address: person(2), Weight: 1, Reason: "r"}
-	ok(t, trustdb.AddRoots(ctx, db, 7, repute.DefaultRoots, []repute.TrustRoot{one}, false))
+	ok(t, rootdb.AddRoots(ctx, db, 7, repute.DefaultRoots, []repute.TrustRoot{one}, false))
 	refused := errors.New("refused")
 	for _, replace := range []bool{false, true} {
 		seen := 0
-		err := trustdb.AddRoots(ctx, db, 7, repute.DefaultRoots, []repute.TrustRoot{two}, replace,
+		err := rootdb.AddRoots(ctx, db, 7, repute.DefaultRoots, []repute.TrustRoot{two}, replace,
 			func(set []repute.TrustRoot) error { seen = len(set); return refused })
 		if want := map[bool]int{false: 2, true: 1}[replace]; !errors.Is(err, refused) || seen != want {
 			t.Errorf("replace %v: %v, the check saw %d roots, want %d", replace, err, seen, want)

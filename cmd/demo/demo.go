@@ -18,7 +18,7 @@ import (
 	"repute/internal/pg"
 	"repute/internal/population"
 	"repute/store"
-	"repute/store/trustdb"
+	"repute/store/rootdb"
 )
 
 // demo is a running demonstration.
@@ -165,7 +165,7 @@ func (d *demo) trustWatchtowers(ctx context.Context) error {
 	for _, w := range population.Watchtowers(d.chain) {
 		roots = append(roots, repute.TrustRoot{Address: w.Address, Weight: repute.RootUnit, Reason: watchtowerReason})
 	}
-	return trustdb.AddRoots(ctx, db, d.chain.Chain().ID, repute.DefaultRoots, roots, true)
+	return rootdb.AddRoots(ctx, db, d.chain.Chain().ID, repute.DefaultRoots, roots, true)
 }
 
 // live adds a little activity each second, and every other second a block of what

@@ -10,6 +10,7 @@ import (
 	"repute/orchestrator/trustgate"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rootdb"
 	"repute/store/trustdb"
 	"repute/trust/engine"
 )
@@ -45,7 +46,7 @@ func TestGateDecisionOfAScoredAgentHolds(t *testing.T) {
 		t.Fatalf("no score is pinned: %+v", v.Pin)
 	}
 	check(trustgate.Verify(t.Context(), db, replay, v))
-	check(trustdb.AddRoots(t.Context(), db, 31337, repute.DefaultRoots,
+	check(rootdb.AddRoots(t.Context(), db, 31337, repute.DefaultRoots,
 		[]repute.TrustRoot{{Address: client(40), Weight: repute.RootUnit, Reason: "test"}}, false))
 	e, err := engine.New(db, engine.EngineOptions{Poll: 10 * time.Millisecond})
 	check(err)

@@ -1,5 +1,5 @@
-// Package trustdb stores what the trust engine works with: roots and links, runs with their
-// inputs, stale agents, scores, and penalties.
+// Package trustdb stores what the trust engine works with: runs with their inputs, stale agents, scores, and
+// penalties.
 //
 // A run belongs to an epoch. AddRun stores it with the hashes of its inputs and begins a Pass,
 // which scores all agents in order of their ids; SavePass stores its batches. MarkStale reads the
@@ -14,5 +14,5 @@
 // computes with, as of any block, so that scores can be explained and replayed. The inputs stay
 // in trust_inputs as long as a score or decision names them.
 //
-// Tables: those whose names begin with trust_.
+// Tables: those whose names begin with trust_, except trust_roots, trust_links and trust_marks.
 package trustdb

@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/docdb"
+	"repute/store/rootdb"
 	"repute/store/trustdb"
 )
 
@@ -195,7 +196,7 @@ func TestMoveToALinkedAddress(t *testing.T) {
 	t.Parallel()
 	l := newLedger(99)
 	db, _ := l.fresh(t)
-	ok(t, trustdb.AddLinks(t.Context(), db, 9,
+	ok(t, rootdb.AddLinks(t.Context(), db, 9,
 		[]repute.TrustLink{{A: person(8), B: person(12), Reason: "one owner", Source: "test"}}, false))
 	s := l.state()
 	l.mine(s, append(append(s.mint(person(8)), s.mint(person(8))...), s.mint(person(8))...)...)

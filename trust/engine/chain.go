@@ -11,6 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/store/rootdb"
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/replay"
@@ -238,11 +239,11 @@ type listed struct {
 // readLists reads roots and links, stores them as inputs of the next run and sets lists.
 func (k *keeper) readLists(ctx context.Context, version int64) error {
 	k.reads++
-	roots, err := trustdb.Roots(ctx, k.db, k.chain, repute.DefaultRoots)
+	roots, err := rootdb.Roots(ctx, k.db, k.chain, repute.DefaultRoots)
 	if err != nil {
 		return err
 	}
-	links, err := trustdb.Links(ctx, k.db, k.chain)
+	links, err := rootdb.Links(ctx, k.db, k.chain)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/query"
+	"repute/store/rootdb"
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
@@ -143,7 +144,7 @@ func clubbedWith(t *testing.T, o engine.EngineOptions) (*ledger, *store.DB, *clu
 	}
 	l := newLedger(31)
 	db, _ := l.fresh(t)
-	ok(t, trustdb.AddRoots(t.Context(), db, l.chain.ID, repute.DefaultRoots, nil, true)) // none
+	ok(t, rootdb.AddRoots(t.Context(), db, l.chain.ID, repute.DefaultRoots, nil, true)) // none
 	c := &club{members: persons(30, 34)}
 	s := l.state()
 	l.mine(s, s.mint(person(20))...)

@@ -23,6 +23,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
+	"repute/store/rootdb"
 	"repute/store/trustdb"
 	"repute/trust/engine"
 )
@@ -281,7 +282,7 @@ func (l *ledger) fresh(t testing.TB) (*store.DB, string) {
 	for i := range rooted {
 		roots = append(roots, repute.TrustRoot{Address: person(i), Weight: repute.RootUnit, Reason: "test"})
 	}
-	ok(t, trustdb.AddRoots(t.Context(), db, l.chain.ID, repute.DefaultRoots, roots, false))
+	ok(t, rootdb.AddRoots(t.Context(), db, l.chain.ID, repute.DefaultRoots, roots, false))
 	return db, url
 }
 

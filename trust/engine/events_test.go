@@ -16,6 +16,7 @@ import (
 	"repute/store"
 	"repute/store/importdb"
 	"repute/store/query"
+	"repute/store/rootdb"
 	"repute/store/trustdb"
 	"repute/trust/engine"
 	"repute/trust/replay"
@@ -85,7 +86,7 @@ func TestRootsMakeARun(t *testing.T) {
 	before, err := trustdb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	expiry := l.tip().Time.Add(5 * time.Minute) // of block 65
-	ok(t, trustdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots,
+	ok(t, rootdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots,
 		[]repute.TrustRoot{{Address: person(0), Weight: repute.RootUnit, Reason: "test", Expires: expiry}}, true))
 	next := func(run uint64) (r trustdb.Run) {
 		await(t, "another run", func() bool {

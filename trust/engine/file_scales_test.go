@@ -13,7 +13,7 @@ import (
 	"repute/store"
 	"repute/store/docdb"
 	"repute/store/query"
-	"repute/store/trustdb"
+	"repute/store/rootdb"
 	"repute/trust"
 	"repute/trust/engine"
 	"repute/trust/replay"
@@ -108,7 +108,7 @@ func TestReviewedWriterMakesAnAgentThin(t *testing.T) {
 	l.mine(s, e)
 	l.pad(20)
 	l.store(t, db, 20)
-	ok(t, trustdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots, []repute.TrustRoot{{Address: person(20),
+	ok(t, rootdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots, []repute.TrustRoot{{Address: person(20),
 		Class: repute.ReviewedWriter, Weight: repute.MaxWriterWeight, Reason: "a test", Rules: `[{"tags":["grade"],
 		"channel":"quality","unit":"grade","better":"lower","range":[1,6],"weight":1,"curve":[[1,1],[6,-1]],"reason":"r"}]`}},
 		false))

@@ -9,7 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store/trustdb"
+	"repute/store/rootdb"
 	"repute/trust/engine"
 	"repute/trust/source"
 )
@@ -43,7 +43,7 @@ func TestSourceOfAnotherChain(t *testing.T) {
 			t.Parallel()
 			l := newLedger(32)
 			db, _ := l.fresh(t)
-			ok(t, trustdb.AddRoots(t.Context(), db, l.chain.ID, repute.DefaultRoots, nil, true)) // none
+			ok(t, rootdb.AddRoots(t.Context(), db, l.chain.ID, repute.DefaultRoots, nil, true)) // none
 			s := l.state()
 			l.mine(s, s.mint(person(20))...)
 			for i := range 4 {

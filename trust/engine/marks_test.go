@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"repute"
+	"repute/store/rootdb"
 	"repute/store/trustdb"
 	"repute/trust/engine"
 )
@@ -63,9 +64,9 @@ func TestListsAreReadWhenTheyChange(t *testing.T) {
 	}
 	link := repute.TrustLink{A: person(3), B: person(4), Reason: "test", Source: "test"}
 	for i, change := range []func(){
-		func() { ok(t, trustdb.AddLinks(t.Context(), db, 9, []repute.TrustLink{link}, false)) },
-		func() { ok(t, trustdb.RemoveRoot(t.Context(), db, 9, repute.DefaultRoots, person(7))) },
-		func() { ok(t, trustdb.RemoveLink(t.Context(), db, 9, link.A, link.B)) },
+		func() { ok(t, rootdb.AddLinks(t.Context(), db, 9, []repute.TrustLink{link}, false)) },
+		func() { ok(t, rootdb.RemoveRoot(t.Context(), db, 9, repute.DefaultRoots, person(7))) },
+		func() { ok(t, rootdb.RemoveLink(t.Context(), db, 9, link.A, link.B)) },
 	} {
 		if n := reads(change); n != 1 || runs() != uint64(i)+2 {
 			t.Errorf("change %d: read %d times, %d runs", i, n, runs())

@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/store/query"
+	"repute/store/rootdb"
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/flow"
@@ -51,10 +52,10 @@ type PersonalAccount struct {
 // where the chain has none.
 func (r *Reader) NamedRoots(ctx context.Context, chainID uint64, set string) ([]repute.TrustRoot, error) {
 	hint := "addresses divided by commas, or the name of a set of roots that the chain has"
-	if err := trustdb.CheckRootSet(set); err != nil {
+	if err := rootdb.CheckRootSet(set); err != nil {
 		return nil, repute.Invalid("roots", fmt.Sprintf("%.50q is neither an address nor the name of a set", set), hint)
 	}
-	roots, err := trustdb.Roots(ctx, r.db, chainID, set)
+	roots, err := rootdb.Roots(ctx, r.db, chainID, set)
 	if err == nil && len(roots) == 0 {
 		err = repute.Invalid("roots", fmt.Sprintf("chain %d has no set of roots named %s", chainID, set), hint)
 	}
@@ -191,7 +192,7 @@ func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error
 		}
 	}
 	return r.worlds.get(ctx, key, func(ctx context.Context) (*basis, error) {
-		links, err := trustdb.Links(ctx, r.db, chainID)
+		links, err := rootdb.Links(ctx, r.db, chainID)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/query"
+	"repute/store/rootdb"
 	"repute/store/trustdb"
 	"repute/trust"
 )
@@ -207,7 +208,7 @@ func sameFinals(t *testing.T, l *ledger, one, other *store.DB, block uint64) {
 func TestPenaltyReachesNewAgents(t *testing.T) {
 	t.Parallel()
 	l, db := caught(t)
-	ok(t, trustdb.AddLinks(t.Context(), db, 9,
+	ok(t, rootdb.AddLinks(t.Context(), db, 9,
 		[]repute.TrustLink{{A: person(8), B: person(12), Reason: "one funder", Source: "test"}}, false))
 	s := l.state()
 	l.mine(s, append(append(s.mint(person(8)), s.mint(person(12))...), s.mint(person(8))...)...) // 3, 4, 5

@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/store/query"
+	"repute/store/rootdb"
 	"repute/store/trustdb"
 	"repute/trust/engine"
 	"repute/trust/replay"
@@ -21,7 +22,7 @@ func TestReplayPinnedAfterRootsChanged(t *testing.T) {
 	id := repute.AgentID{ChainID: 9, TokenID: token(1)}
 	pin, _, err := query.ScoreOf(t.Context(), db, id, repute.At{Finality: repute.Finalized})
 	ok(t, err)
-	ok(t, trustdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots,
+	ok(t, rootdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots,
 		[]repute.TrustRoot{{Address: person(77), Weight: repute.RootUnit, Reason: "test"}}, false))
 	await(t, "a run by other roots", func() bool {
 		run, err := trustdb.ReadClosedRun(t.Context(), db, 9)

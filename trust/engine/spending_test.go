@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/rootdb"
 	"repute/store/trustdb"
 	"repute/trust/engine"
 	"repute/trust/source"
@@ -84,7 +85,7 @@ func TestSpendingGivesWeight(t *testing.T) {
 	l, db, c := clubbedWith(t, engine.EngineOptions{Exact: true, Sources: spendPolicy(t)})
 	settle(t, db, 9, 10)
 	c.set(func(c *club) { c.members = persons(30, 34) })
-	ok(t, trustdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots, []repute.TrustRoot{
+	ok(t, rootdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots, []repute.TrustRoot{
 		{Address: person(0), Weight: repute.RootUnit, Reason: "test"}}, false))
 	s := l.state()
 	var events []repute.Event

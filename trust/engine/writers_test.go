@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"repute"
-	"repute/store/trustdb"
+	"repute/store/rootdb"
 )
 
 // More rules of writers than the table holds do not end all scoring: a run leaves some out, and is made again as it
@@ -21,7 +21,7 @@ func TestTooManyRulesOfWritersDoNotStopScoring(t *testing.T) {
 			Rules: fmt.Sprintf(`[{"tags":["grade%d"],"channel":"quality","unit":"grade","better":"lower","range":[1,6],
 				"weight":1,"curve":[[1,1],[6,-1]],"reason":"a school"}]`, i)})
 	}
-	ok(t, trustdb.AddRoots(t.Context(), db, l.chain.ID, repute.DefaultRoots, writers, false))
+	ok(t, rootdb.AddRoots(t.Context(), db, l.chain.ID, repute.DefaultRoots, writers, false))
 	s := l.state()
 	l.mine(s, append(s.mint(person(9)), s.rate(0, person(0), 90), s.rate(0, person(1), 90), s.rate(0, person(1000), 90))...)
 	l.pad(20)

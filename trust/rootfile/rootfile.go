@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"repute"
-	"repute/store/trustdb"
+	"repute/store/rootdb"
 	"repute/trust"
 )
 
@@ -156,7 +156,7 @@ func (e entry) root(r *Root, o Options) (err error) {
 		return err
 	}
 	r.Reason = strings.TrimSpace(e.fields["reason"])
-	return trustdb.CheckRoot(r.TrustRoot)
+	return rootdb.CheckRoot(r.TrustRoot)
 }
 
 // link reads a link between two addresses of one party. repute.ErrInvalid names the field.
@@ -171,7 +171,7 @@ func (e entry) link(l *Link, o Options) (err error) {
 		return err
 	}
 	l.Reason, l.Source = strings.TrimSpace(e.fields["reason"]), strings.TrimSpace(e.fields["source"])
-	return trustdb.CheckLink(l.TrustLink)
+	return rootdb.CheckLink(l.TrustLink)
 }
 
 // chain returns the chain of an entry. repute.ErrInvalid: the command is for another one.
@@ -226,7 +226,7 @@ func ParseWeight(s string) (uint64, error) {
 		return 0, bad
 	}
 	f, err := strconv.ParseUint((part + "000000")[:weightDigits], 10, 32)
-	if n := w*repute.RootUnit + f; err == nil && n > 0 && n <= trustdb.MaxRootWeight {
+	if n := w*repute.RootUnit + f; err == nil && n > 0 && n <= rootdb.MaxRootWeight {
 		return n, nil
 	}
 	return 0, bad

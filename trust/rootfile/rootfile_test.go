@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"repute"
-	"repute/store/trustdb"
+	"repute/store/rootdb"
 	"repute/trust/rootfile"
 )
 
@@ -126,7 +126,7 @@ func TestLinks(t *testing.T) {
 
 func TestWeightsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := rapid.Uint64Range(1, trustdb.MaxRootWeight).Draw(t, "weight")
+		w := rapid.Uint64Range(1, rootdb.MaxRootWeight).Draw(t, "weight")
 		if got, err := rootfile.ParseWeight(rootfile.FormatWeight(w)); err != nil || got != w {
 			t.Fatalf("%d as %s is %d, %v", w, rootfile.FormatWeight(w), got, err)
 		}

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"repute"
-	"repute/store/trustdb"
+	"repute/store/rootdb"
 	"repute/trust"
 )
 
@@ -135,7 +135,7 @@ func readWriter(n *yaml.Node, o Options) (root Root, err error) {
 	if root.Rules, err = w.rules(root, o); err != nil {
 		return root, err
 	}
-	return root, trustdb.CheckRoot(root.TrustRoot)
+	return root, rootdb.CheckRoot(root.TrustRoot)
 }
 
 // reason says in one sentence who writes and where that can be checked.

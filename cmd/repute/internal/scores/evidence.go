@@ -11,7 +11,7 @@ import (
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/store"
-	"repute/store/trustdb"
+	"repute/store/rootdb"
 	"repute/trust/rootfile"
 )
 
@@ -41,7 +41,7 @@ func evidenceImportCommand(p *cli.Program) *cobra.Command {
 			for i, l := range of {
 				links[i] = l.TrustLink
 			}
-			return trustdb.AddLinks(ctx, db, chain, links, replace)
+			return rootdb.AddLinks(ctx, db, chain, links, replace)
 		},
 	})
 }
@@ -65,7 +65,7 @@ func evidenceRemoveCommand(p *cli.Program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := trustdb.RemoveLink(cmd.Context(), db, chain, a, b); err != nil {
+				if err := rootdb.RemoveLink(cmd.Context(), db, chain, a, b); err != nil {
 					return err
 				}
 				fmt.Fprintf(p.Stdout, "removed the link of %s and %s on chain %d, from the next epoch on\n", a.Hex(), b.Hex(),
@@ -87,7 +87,7 @@ func evidenceListCommand(p *cli.Program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				links, err := trustdb.Links(cmd.Context(), db, chain)
+				links, err := rootdb.Links(cmd.Context(), db, chain)
 				if err != nil {
 					return err
 				}

@@ -17,7 +17,7 @@ import (
 	"repute/cmd/repute/internal/config"
 	"repute/store"
 	"repute/store/query"
-	"repute/store/trustdb"
+	"repute/store/rootdb"
 	"repute/trust/replay"
 	"repute/trust/rootfile"
 )
@@ -62,7 +62,7 @@ func rootsAddCommand(p *cli.Program) *cobra.Command {
 			if root.Expires, err = rootfile.ParseExpiry(expires, time.Now()); err != nil {
 				return err
 			}
-			if err := trustdb.CheckRoot(root); err != nil {
+			if err := rootdb.CheckRoot(root); err != nil {
 				return err
 			}
 			return p.WithAnyStore(cmd.Context(), func(c config.Config, db *store.DB) error {
@@ -86,10 +86,10 @@ func rootsAddCommand(p *cli.Program) *cobra.Command {
 // addRoot adds a root, or changes the root with its address: values that were not given stay.
 func addRoot(ctx context.Context, p *cli.Program, db *store.DB, chain uint64, set string, root repute.TrustRoot,
 	weighs, expires bool) error {
-	if err := trustdb.CheckRootSet(set); err != nil {
+	if err := rootdb.CheckRootSet(set); err != nil {
 		return err
 	}
-	roots, err := trustdb.Roots(ctx, db, chain, set)
+	roots, err := rootdb.Roots(ctx, db, chain, set)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func addRoot(ctx context.Context, p *cli.Program, db *store.DB, chain uint64, se
 			root.Expires = known.Expires
 		}
 	}
-	if err := trustdb.AddRoots(ctx, db, chain, set, []repute.TrustRoot{root}, false); err != nil {
+	if err := rootdb.AddRoots(ctx, db, chain, set, []repute.TrustRoot{root}, false); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.Stdout, "%s %s in set %s of chain %d, weight %s, counts %s\n", done, root.Address.Hex(), set, chain,
@@ -147,7 +147,7 @@ func rootsRemoveCommand(p *cli.Program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := trustdb.RemoveRoot(cmd.Context(), db, chain, set, address); err != nil {
+				if err := rootdb.RemoveRoot(cmd.Context(), db, chain, set, address); err != nil {
 					return err
 				}
 				fmt.Fprintf(p.Stdout, "removed %s from set %s of chain %d, which counts %s\n", address.Hex(), set, chain,
@@ -183,14 +183,14 @@ func rootsImportCommand(p *cli.Program) *cobra.Command {
 			options = o
 			return rootfile.ReadRoots(in, o)
 		},
-		check: func() error { return trustdb.CheckRootSet(set) },
+		check: func() error { return rootdb.CheckRootSet(set) },
 		chain: func(r rootfile.Root) uint64 { return r.ChainID },
 		add: func(ctx context.Context, db *store.DB, chain uint64, of []rootfile.Root, replace bool) error {
 			roots := make([]repute.TrustRoot, len(of))
 			for i, r := range of {
 				roots[i] = r.TrustRoot
 			}
-			return trustdb.AddRoots(ctx, db, chain, set, roots, replace, options.CheckSet)
+			return rootdb.AddRoots(ctx, db, chain, set, roots, replace, options.CheckSet)
 		},
 	})
 	setFlag(cmd, &set)
@@ -248,11 +248,11 @@ func rootLists(ctx context.Context, p *cli.Program, c config.Config, db *store.D
 		}
 		only = chain
 	}
-	sets, err := trustdb.RootSets(ctx, db)
+	sets, err := rootdb.RootSets(ctx, db)
 	if err != nil {
 		return nil, err
 	}
-	if set != "" && !slices.ContainsFunc(sets, func(s trustdb.RootSet) bool {
+	if set != "" && !slices.ContainsFunc(sets, func(s rootdb.RootSet) bool {
 		return s.Name == set &&
 			(only == 0 || s.ChainID == only)
 	}) {
@@ -263,7 +263,7 @@ func rootLists(ctx context.Context, p *cli.Program, c config.Config, db *store.D
 		if only != 0 && s.ChainID != only || set != "" && s.Name != set {
 			continue
 		}
-		roots, err := trustdb.Roots(ctx, db, s.ChainID, s.Name)
+		roots, err := rootdb.Roots(ctx, db, s.ChainID, s.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -273,7 +273,7 @@ func rootLists(ctx context.Context, p *cli.Program, c config.Config, db *store.D
 }
 
 // setNames lists the existing sets of one chain or of all, for a hint.
-func setNames(sets []trustdb.RootSet, chain uint64) string {
+func setNames(sets []rootdb.RootSet, chain uint64) string {
 	var names []string
 	for _, s := range sets {
 		if chain == 0 || s.ChainID == chain {
@@ -292,7 +292,7 @@ func setNames(sets []trustdb.RootSet, chain uint64) string {
 }
 
 // encodeRoots returns the JSON output for a set; expired roots are marked.
-func encodeRoots(s trustdb.RootSet, roots []repute.TrustRoot, now time.Time) rootList {
+func encodeRoots(s rootdb.RootSet, roots []repute.TrustRoot, now time.Time) rootList {
 	list := rootList{ChainID: s.ChainID, Set: s.Name, Hash: replay.HashInput(replay.EncodeRoots(roots)),
 		Roots: make([]rootView, len(roots))}
 	for i, r := range roots {

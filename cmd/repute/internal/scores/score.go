@@ -19,7 +19,7 @@ import (
 	"repute/internal/httpapi"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/trustdb"
+	"repute/store/rootdb"
 	"repute/trust"
 	"repute/trust/engine"
 )
@@ -100,7 +100,7 @@ func rootsAsked(roots []string, set string) (string, error) {
 	case len(roots) > 0 && set != "":
 		return "", repute.Invalid("root-set", "--roots is given too", "one of them")
 	case set != "":
-		return set, trustdb.CheckRootSet(set)
+		return set, rootdb.CheckRootSet(set)
 	case len(roots) == 0:
 		return "", nil
 	}
