@@ -51,7 +51,10 @@ require (
 	riverqueue.com/riverui v0.17.0
 )
 
-require github.com/riverqueue/river/rivertype v0.51.0 // indirect
+require (
+	github.com/riverqueue/river/rivertype v0.51.0 // indirect
+	github.com/temoto/robotstxt v1.1.2 // indirect
+)
 
 require (
 	cel.dev/expr v0.25.2 // indirect

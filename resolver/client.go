@@ -136,7 +136,20 @@ func (c *Client) Fetch(ctx context.Context, uri string) (Document, error) {
 // FetchIfChanged is Fetch for a document with a known version: an https server that still has it
 // may answer NotModified. Other forms ignore the validators, because their contents cannot change.
 func (c *Client) FetchIfChanged(ctx context.Context, uri string, known Validators) (Document, error) {
-	doc, err := c.fetch(ctx, Classify(uri), known)
+	return c.FetchWithin(ctx, uri, known, Limits{})
+}
+
+// Limits restrict a fetch further than the client's options do.
+type Limits struct {
+	MaxBytes int64 // of a fetched document; 0 for the client's
+	// SameOrigin reads https alone, and refuses redirects to another scheme, host or port: for documents that
+	// speak for the host that serves them.
+	SameOrigin bool
+}
+
+// FetchWithin is FetchIfChanged within limits.
+func (c *Client) FetchWithin(ctx context.Context, uri string, known Validators, limits Limits) (Document, error) {
+	doc, err := c.fetch(ctx, Classify(uri), known, limits)
 	if err != nil {
 		return Document{}, networkError(ctx, err)
 	}
@@ -148,7 +161,10 @@ func (c *Client) FetchIfChanged(ctx context.Context, uri string, known Validator
 }
 
 // fetch reads a document by its kind, without retries.
-func (c *Client) fetch(ctx context.Context, ref Ref, known Validators) (Document, error) {
+func (c *Client) fetch(ctx context.Context, ref Ref, known Validators, limits Limits) (Document, error) {
+	if limits.SameOrigin && ref.Kind != KindHTTPS {
+		return Document{}, final(ReasonHTTPDisabled, "%.80q is not https", ref.URL)
+	}
 	switch ref.Kind {
 	case KindData:
 		b, mediaType, err := decodeData(ref.URL, c.opts.MaxInlineBytes)
@@ -157,7 +173,7 @@ func (c *Client) fetch(ctx context.Context, ref Ref, known Validators) (Document
 		b, err := bounded([]byte(ref.URL), c.opts.MaxInlineBytes)
 		return Document{Bytes: b, MediaType: "application/json", Source: SourceInline}, err
 	case KindHTTPS, KindHTTP:
-		return c.fetchWeb(ctx, ref.URL, known)
+		return c.fetchWeb(ctx, ref.URL, known, limits)
 	case KindIPFS:
 		return c.fetchIPFS(ctx, ref)
 	}

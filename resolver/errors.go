@@ -43,7 +43,7 @@ const (
 	ReasonTimeout        Reason = "timeout"         // no complete answer in time
 	ReasonTooSlow        Reason = "too_slow"        // the body makes almost no progress
 	ReasonTLS            Reason = "tls"             // handshake or certificate
-	ReasonRedirects      Reason = "redirects"       // more than three
+	ReasonRedirects      Reason = "redirects"       // more than three, or one to another origin
 	ReasonNotFound       Reason = "not_found"       // 404 or 410, or no such path in an ipfs directory
 	ReasonHTTPStatus     Reason = "http_status"     // any other status than 200; see Status
 	ReasonNoGateway      Reason = "no_gateway"      // ipfs, and no gateway is configured

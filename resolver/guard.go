@@ -252,3 +252,12 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	req.Header.Del("Referer")
 	return nil
 }
+
+// stayAtOrigin is checkRedirect that also refuses another scheme, host or port than the first request's.
+func stayAtOrigin(req *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	if req.URL.Scheme != first.Scheme || canonicalHost(req.URL) != canonicalHost(first) {
+		return final(ReasonRedirects, "redirect to another origin, %.80q", req.URL.Redacted())
+	}
+	return checkRedirect(req, via)
+}

@@ -193,7 +193,8 @@ func (c *Client) loadCAR(ctx context.Context, g *peer, root cid.Cid, path string
 func (c *Client) ask(ctx context.Context, g *peer, what, accept string) (*http.Response, error) {
 	// A gateway may begin a CAR and then search the network for its first block. The next gateway
 	// limits its time, not the pace of its body.
-	resp, err := c.get(ctx, g.guard, c.opts.Timeout, g.base+"/ipfs/"+what, map[string]string{"Accept": accept})
+	resp, err := c.get(ctx, request{guard: g.guard, pace: c.opts.Timeout, target: g.base + "/ipfs/" + what,
+		header: map[string]string{"Accept": accept}})
 	var named *url.Error
 	if errors.As(err, &named) {
 		err = named.Err

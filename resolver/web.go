@@ -1,6 +1,7 @@
 package resolver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ const (
 )
 
 // fetchWeb reads one document over http(s), unless the server still has the known version.
-func (c *Client) fetchWeb(ctx context.Context, target string, known Validators) (Document, error) {
+func (c *Client) fetchWeb(ctx context.Context, target string, known Validators, limits Limits) (Document, error) {
 	// Servers with several formats should send the document and not a page.
 	header := map[string]string{
 		"Accept":          "application/json, */*;q=0.5",
@@ -38,7 +39,8 @@ func (c *Client) fetchWeb(ctx context.Context, target string, known Validators) 
 	if date := validator(known.LastModified); date != "" {
 		header["If-Modified-Since"] = date
 	}
-	resp, err := c.get(ctx, c.guard, c.pace, target, header)
+	resp, err := c.get(ctx, request{guard: c.guard, pace: c.pace, target: target, header: header,
+		sameOrigin: limits.SameOrigin})
 	if err != nil {
 		named := networkError(ctx, err)
 		named.AfterRedirect = named.AfterRedirect || redirected(target, err)
@@ -59,7 +61,7 @@ func (c *Client) fetchWeb(ctx context.Context, target string, known Validators) 
 		}
 		return doc, nil
 	}
-	if doc.Bytes, err = readBody(resp, c.opts.MaxBytes); err != nil {
+	if doc.Bytes, err = readBody(resp, cmp.Or(limits.MaxBytes, c.opts.MaxBytes)); err != nil {
 		named := networkError(ctx, err)
 		named.AfterRedirect = resp.Request.Response != nil
 		return Document{}, named
@@ -83,27 +85,38 @@ func redirected(target string, err error) bool {
 	return errAt == nil && errAsked == nil && !strings.EqualFold(at.Host, asked.Host)
 }
 
-// get sends a guarded GET and returns only answers with status 200, or 304 to a conditional
-// request. The body must make progress within pace.
-func (c *Client) get(ctx context.Context, guard *Guard, pace time.Duration, target string,
-	header map[string]string) (*http.Response, error) {
+// request is a guarded GET. Its body must make progress within pace.
+type request struct {
+	guard      *Guard
+	pace       time.Duration
+	target     string
+	header     map[string]string
+	sameOrigin bool // no redirect leaves the target's origin
+}
+
+// get sends a request and returns only answers with status 200, or 304 to a conditional request.
+func (c *Client) get(ctx context.Context, r request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.target, nil)
 	if err != nil {
 		cancel()
 		return nil, final(ReasonBadURL, "%w", err)
 	}
 	req.Header.Set("User-Agent", c.opts.UserAgent)
-	for name, value := range header {
+	for name, value := range r.header {
 		req.Header.Set(name, value)
 	}
-	resp, err := guard.Client(c.opts.Timeout).Do(req)
+	client := r.guard.Client(c.opts.Timeout)
+	if r.sameOrigin {
+		client.CheckRedirect = stayAtOrigin
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	resp.Body = newPacedBody(resp.Body, pace, cancel)
-	conditional := header["If-None-Match"] != "" || header["If-Modified-Since"] != ""
+	resp.Body = newPacedBody(resp.Body, r.pace, cancel)
+	conditional := r.header["If-None-Match"] != "" || r.header["If-Modified-Since"] != ""
 	if resp.StatusCode == http.StatusOK || conditional && resp.StatusCode == http.StatusNotModified {
 		return resp, nil
 	}
