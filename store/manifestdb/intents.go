@@ -44,6 +44,10 @@ type FoundIntent struct {
 const anyWord = `(select coalesce(string_agg('''' || replace(replace(l, '\', '\\'), '''', '''''') || '''', ' | '), '')::tsquery
 	from unnest(tsvector_to_array(to_tsvector('english', $1))) l)`
 
+// leastSimilarity is the similarity of trigrams, 0 to 1, from which a text is spelt like one that none has: less finds
+// mostly what has nothing to do with it.
+const leastSimilarity = "0.35"
+
 // Intents returns the intents of a filter. With a text the best matches are first: those with its words, by the weight
 // of where they are, and where no intent has any, those spelt similarly. Otherwise the highest verified tier is first.
 func Intents(ctx context.Context, db *store.DB, f IntentFilter) (found []FoundIntent, err error) {
@@ -52,13 +56,17 @@ func Intents(ctx context.Context, db *store.DB, f IntentFilter) (found []FoundIn
 	}
 	f.Text = strings.TrimSpace(store.CleanText(f.Text))
 	err = chaindb.View(ctx, db, "search intents", func(ctx context.Context, tx pgx.Tx) error {
-		rank, match, similar := "0", "$1 = ''", "false"
+		rank, match := "0", "$1 = ''"
 		if f.Text != "" {
-			rank, match, similar = "ts_rank(i.vector, w.query)", "i.vector @@ w.query", "lower($1) <% i.words"
+			rank, match = "ts_rank(i.vector, w.query)", "i.vector @@ w.query"
 		}
-		if found, err = f.search(ctx, tx, rank, match); err == nil && len(found) == 0 {
-			found, err = f.search(ctx, tx, "word_similarity(lower($1), i.words)", similar)
+		if found, err = f.search(ctx, tx, rank, match); err != nil || len(found) > 0 || f.Text == "" {
+			return err
 		}
+		if _, err = tx.Exec(ctx, `select set_config('pg_trgm.word_similarity_threshold', $1, true)`, leastSimilarity); err != nil {
+			return err
+		}
+		found, err = f.search(ctx, tx, "word_similarity(lower($1), i.words)", "lower($1) <% i.words")
 		return err
 	})
 	return found, err
