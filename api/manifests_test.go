@@ -18,6 +18,7 @@ import (
 	"repute/internal/pgtest"
 	"repute/manifest/agentjson"
 	"repute/store"
+	"repute/store/denydb"
 	"repute/store/docdb"
 	"repute/store/manifestdb"
 )
@@ -285,5 +286,33 @@ func TestManifestOfAgents(t *testing.T) {
 	}
 	if one, two := count(1), count(2); one != two {
 		t.Errorf("%d statements for one agent, %d for two", one, two)
+	}
+}
+
+// What the operator denies is in no answer, by its domain or by its bytes.
+func TestDeniedManifests(t *testing.T) {
+	t.Parallel()
+	db, _ := sold(t)
+	s := serve(t, api.Options{DB: db})
+	cheap := as[wire.ManifestAnswer](t, get(t, s, "/manifests/cheap.example"))
+	for _, d := range []repute.Denial{{Kind: repute.DenyHost, Value: "dear.example", Reason: "fraud"},
+		{Kind: repute.DenySHA256, Value: string(*cheap.SHA256), Reason: "fraud"}} {
+		if err := denydb.Deny(t.Context(), db, d, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, domain := range []string{"dear.example", "cheap.example"} {
+		if p := problemOf(t, get(t, s, "/manifests/"+domain)); p.Status != http.StatusGone {
+			t.Errorf("%s: %+v", domain, p)
+		}
+	}
+	if list := as[wire.ManifestList](t, get(t, s, "/manifests")); len(list.Items) != 0 {
+		t.Errorf("listed: %s", domainsOf(list.Items))
+	}
+	if list := as[wire.IntentList](t, get(t, s, "/intents?q=flight")); len(list.Items) != 0 {
+		t.Errorf("found: %+v", list.Items)
+	}
+	if a := as[wire.AgentAnswer](t, get(t, s, "/agents/99:1")); a.Manifest != nil {
+		t.Errorf("of an agent: %+v", a.Manifest)
 	}
 }

@@ -82,7 +82,7 @@ func (f IntentFilter) search(ctx context.Context, tx pgx.Tx, rank, match string)
 		select m.domain, m.declared, m.verified, m.fetched_at, m.reason <> '', i.name, i.description, i.method, i.url,
 			i.parameters, i.price::text, i.protocols, i.networks, i.terms, (`+rank+`)::float8 as rank
 		from w cross join manifest_intents i join manifests m on m.domain = i.domain
-		where m.state = 'ok'`+q.where+`
+		where m.state = 'ok' and `+denied("m")+` is null`+q.where+`
 		order by rank desc, m.verified desc, m.domain, i.position limit `+q.arg(f.Limit), q.args...)
 	if err != nil {
 		return nil, err

@@ -15,11 +15,12 @@ import (
 func Plan(ctx context.Context, db *store.DB, limit int) (more bool, err error) {
 	tag, err := db.Pool().Exec(ctx, `
 		insert into manifests (domain)
-		select distinct w.domain from domains w
-		join uris u on u.sha256 = w.sha256
-		join agents a on a.uri_id = u.id
-		where w.domain ~ '^[a-z0-9_-]+(\.[a-z0-9_-]+)+$' and length(w.domain) <= 253 and w.domain <> all($2)
-			and not exists (select from manifests m where m.domain = w.domain)
+		select n.domain from (
+			select distinct w.domain from domains w
+			where w.domain ~ '^[a-z0-9_-]+(\.[a-z0-9_-]+)+$' and length(w.domain) <= 253 and w.domain <> all($2)
+				and not exists (select from manifests m where m.domain = w.domain) offset 0) n
+		where exists (select from domains w join uris u on u.sha256 = w.sha256 join agents a on a.uri_id = u.id
+			where w.domain = n.domain)
 		limit $1
 		on conflict do nothing`, limit, append([]string{}, db.Options().SharedHosts...))
 	return err == nil && tag.RowsAffected() == int64(limit), store.Failed("plan manifests", err)
