@@ -192,6 +192,8 @@ var allowed = map[string][]string{
 	"cmd/repute/internal/cli": {".", "cmd/repute/internal/config", "contracts", "indexer/documents", "internal/pg",
 		"store", "store/query", "store/searchdb"},
 	"cmd/repute/internal/clitest":  {"cmd/repute/internal/cli"},
+	"cmd/repute/internal/crawl": {".", "cmd/repute/internal/cli", "cmd/repute/internal/config", "resolver", "store",
+		"store/manifestdb"},
 	"cmd/repute/internal/progress": {"."},
 	"cmd/repute/internal/payments": {".", "agent/signed", "cmd/repute/internal/cli", "cmd/repute/internal/config",
 		"cmd/repute/internal/service", "contracts/bindings", "orchestrator/payer", "orchestrator/settlement",
