@@ -44,6 +44,8 @@ type Options struct {
 	Tools *mcp.Server
 	// Signer signs final scores on request. Nil: nothing is signed.
 	Signer *statement.Signer
+	// Intents finds the intents of manifests. Nil: by their words.
+	Intents answers.IntentFinder
 	// QueryDepth is the deepest nesting of a GraphQL query: 16, so that the
 	// introspection query of common tools fits.
 	QueryDepth int
@@ -73,7 +75,7 @@ func New(o Options) (*API, error) {
 	var err error
 	if a.Index, err = answers.New(answers.Options{Server: o.Server, DB: o.DB, DefaultChain: o.DefaultChain,
 		Version: o.Version,
-		Trust:   o.Trust, Signer: o.Signer}); err != nil {
+		Trust:   o.Trust, Signer: o.Signer, Intents: o.Intents}); err != nil {
 		return nil, err
 	}
 	a.server.Rewrite(oneForm)

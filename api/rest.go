@@ -106,6 +106,7 @@ func (a *API) mount() {
 		"Lists requests to validate an agent's work and their answers, newest first", a.validations)
 
 	a.mountDocuments()
+	a.mountManifests()
 	a.mountTexts()
 
 	get(a, "/chains", "list-chains", "Lists the chains that are indexed, with their progress", a.listChains)

@@ -406,7 +406,7 @@ create table changes (
     seq        bigint        generated always as identity primary key,
     xid        xid8          not null default pg_current_xact_id(),
     chain_id   bigint        not null,
-    kind       text          not null check (kind in ('agent.transferred', 'agent.registered', 'agent.uri', 'agent.wallet', 'agent.metadata', 'agent.approval', 'operator', 'feedback.given', 'feedback.revoked', 'response.appended', 'validation.requested', 'validation.responded', 'backfilled', 'rewound', 'retracted', 'repaired', 'document.updated', 'proof.updated', 'payment.checked')),
+    kind       text          not null check (kind in ('agent.transferred', 'agent.registered', 'agent.uri', 'agent.wallet', 'agent.metadata', 'agent.approval', 'operator', 'feedback.given', 'feedback.revoked', 'response.appended', 'validation.requested', 'validation.responded', 'backfilled', 'rewound', 'retracted', 'repaired', 'document.updated', 'proof.updated', 'manifest.updated', 'payment.checked')),
     block      bigint        not null,
     log_index  integer       not null,
     token_id   numeric(78, 0),
@@ -579,6 +579,7 @@ create table domains (
     uri_id bigint references uris on delete cascade,
     primary key (sha256, domain)
 );
+create index domains_domain on domains (domain);
 create index domains_uri on domains (uri_id);
 comment on table domains is 'Domains of a registration file''s endpoints.';
 comment on column domains.uri_id is
@@ -613,6 +614,103 @@ create table document_blocks (
 );
 create index document_blocks_multihash on document_blocks (multihash);
 comment on table document_blocks is 'Documents that a block proves. A block that proves none is deleted.';
+
+create table manifests (
+    domain        text        primary key check (length(domain) between 1 and 253),
+    listed        boolean     not null default false,
+    state         text        not null default 'pending' check (state in ('pending', 'ok', 'invalid', 'other', 'missing', 'refused', 'denied', 'failed')),
+    due_at        timestamptz not null default now(),
+    claimed_until timestamptz,
+    failures      integer     not null default 0,
+    checked_at    timestamptz,
+    fetched_at    timestamptz,
+    verified_at   timestamptz,
+    reason        text        not null default '' check (reason in ('', 'empty', 'unsupported_scheme', 'not_a_uri', 'bad_url', 'http_disabled', 'blocked_host', 'blocked_port', 'bad_data_uri', 'bad_base64', 'bad_cid', 'bad_gzip', 'unsupported_encoding', 'too_large', 'ratio', 'blocked_address', 'dns', 'network', 'timeout', 'too_slow', 'tls', 'redirects', 'not_found', 'http_status', 'no_gateway', 'gateway', 'cid_mismatch', 'bad_dag', 'directory', 'denied', 'internal', 'robots')),
+    detail        text        not null default '',
+    url           text        not null default '',
+    etag          text        not null default '',
+    last_modified text        not null default '',
+    body          bytea,
+    sha256        bytea       check (length(sha256) = 32),
+    parser        integer     not null default 0,
+    format        text        not null default '' check (format in ('', 'agent-json', 'a2a-card', 'agent-web-protocol', 'agent-identity-kit', 'agent-manifest-specification', 'acp-registry', 'agent-router', 'agent-json-facts', 'unknown')),
+    title         text        not null default '',
+    payout        bytea       check (length(payout) = 20),
+    declared      smallint    not null default 0 check (declared between 0 and 4),
+    verified      smallint    not null default 0 check (verified between 0 and 4),
+    verdict       jsonb       not null default '{}',
+    errors        integer     not null default 0,
+    warnings      integer     not null default 0,
+    robots        text[]      not null default '{}',
+    robots_until  timestamptz,
+    check ((body is null) = (sha256 is null))
+);
+create index manifests_due on manifests (due_at);
+create index manifests_payout on manifests (payout)
+    where payout is not null;
+comment on table manifests is
+    'What domains publish as agent.json, and the state of fetching it. Its links to agents are computed when they are '
+    'read, because owners, wallets and registration files change.';
+comment on column manifests.domain is 'The host in lower case, in ASCII as DNS has it, without a port.';
+comment on column manifests.listed is 'An operator imported it; false for a domain that an agent''s file names.';
+comment on column manifests.state is
+    'pending: never asked; ok; invalid: a manifest with errors; other: another format; missing: the domain says that '
+    'there is none; refused: robots.txt forbids to ask; denied: the deny-list does; failed: never read, or not read for '
+    'a week.';
+comment on column manifests.due_at is 'When it is asked next, unless its host rests until later (hosts.rest_until).';
+comment on column manifests.claimed_until is 'End of the claim of the worker that asks; null when none does.';
+comment on column manifests.failures is 'Checks in a row without an answer.';
+comment on column manifests.checked_at is 'Last check, also a failed one.';
+comment on column manifests.fetched_at is 'When the domain last served body, or said that it still does.';
+comment on column manifests.verified_at is 'When verdict was last made from all documents that it needs.';
+comment on column manifests.reason is 'Code of the last check''s failure, as in uris, or robots; empty after a success.';
+comment on column manifests.detail is 'Text of the last failure.';
+comment on column manifests.url is 'Of the two places the one that served body.';
+comment on column manifests.body is 'The bytes; null when there are none.';
+comment on column manifests.parser is 'Version of the parser that read body.';
+comment on column manifests.format is 'What body is; empty without one.';
+comment on column manifests.title is 'The display name.';
+comment on column manifests.payout is 'The payout address; null where it is none of an EVM chain.';
+comment on column manifests.declared is 'The tier that it claims: 0 none, 1, 2, 3, 4 for 3+.';
+comment on column manifests.verified is 'The tier that is proven: 0 none, 1, 2, 3, 4 for 3+.';
+comment on column manifests.verdict is 'What is proven of identity and signatures, and why the rest is not.';
+comment on column manifests.errors is 'Number of problems of severity error.';
+comment on column manifests.warnings is 'Number of problems of severity warning.';
+comment on column manifests.robots is 'Paths that robots.txt forbids.';
+comment on column manifests.robots_until is 'When robots.txt is read again; null when it was never read.';
+
+create table manifest_intents (
+    domain      text     references manifests on delete cascade,
+    name        text,
+    position    integer  not null,
+    description text     not null,
+    method      text     not null,
+    url         text     not null,
+    parameters  text[]   not null,
+    price       numeric,
+    protocols   text[]   not null,
+    networks    text[]   not null,
+    terms       jsonb    not null,
+    words       text     not null,
+    vector      tsvector not null,
+    embedding   bytea,
+    model       text     not null default '',
+    primary key (domain, name)
+);
+create index manifest_intents_vector on manifest_intents using gin (vector);
+create index manifest_intents_words on manifest_intents using gin (words gin_trgm_ops);
+comment on table manifest_intents is 'The intents of manifests whose state is ok.';
+comment on column manifest_intents.position is 'Place in the manifest, from 0.';
+comment on column manifest_intents.url is 'The address to call; empty where the manifest gives none of its own origin.';
+comment on column manifest_intents.price is
+    'The lowest price of one unit in USD or a coin of one USD; null where only the service''s answer tells.';
+comment on column manifest_intents.protocols is 'Payment protocols.';
+comment on column manifest_intents.networks is 'Networks of the ways to pay and of the price.';
+comment on column manifest_intents.terms is 'How it is paid, all overrides resolved.';
+comment on column manifest_intents.words is 'All that is searched, for similar spellings.';
+comment on column manifest_intents.vector is 'Name with weight A, description B, parameters C.';
+comment on column manifest_intents.embedding is 'The meaning as a vector of a model; null until computed.';
+comment on column manifest_intents.model is 'The model that made embedding; empty for none.';
 
 create table searchable (
     sha256   bytea    primary key references documents on delete cascade,
@@ -1518,7 +1616,7 @@ drop table cursors, leases, agent_receipts, agent_payments, treasury_events, act
     intents, run_approvals, run_decisions, run_events, run_calls, run_steps, run_phases, runs,
     tasks, modules, payment_ledger, payments, payment_files, trust_related, trust_penalties,
     trust_inputs, trust_links, trust_roots, trust_marks, trust_stale, trust_finals, trust_scores,
-    trust_runs, searchable, document_blocks, ipfs_blocks, denied, domains, links, parses, documents,
+    trust_runs, searchable, manifest_intents, manifests, document_blocks, ipfs_blocks, denied, domains, links, parses, documents,
     fetches, hosts, uris, changes, votes, sums, agents, validation_responses, validation_requests,
     responses, feedback, operators, metadata, agent_states, tags, events, endpoints, pending, gaps,
     block_proofs, blocks, chains;

@@ -20,8 +20,9 @@ var update = flag.Bool("update", false, "write docs/reference/schema.md anew")
 // schemaDoc is the page that this test keeps in step with the database.
 const schemaDoc = "../docs/reference/schema.md"
 
-// maxTables is how many tables a reader of the schema is asked to know, River's aside.
-const maxTables = 60
+// maxTables is how many tables a reader of the schema is asked to know, River's aside: 60, and two for the manifests of
+// domains, which have other keys than all that is on a chain or behind a URI.
+const maxTables = 62
 
 // column is one row of information_schema, with its comment.
 type column struct{ Name, Type, Null, Default, Comment string }

@@ -8,6 +8,7 @@ import (
 	"repute/api/wire"
 	"repute/manifest"
 	"repute/store/docdb"
+	"repute/store/manifestdb"
 	"repute/store/query"
 )
 
@@ -15,8 +16,18 @@ import (
 // read for the latest view only, and only when the document has services or names other agents.
 func (x *Index) Beside(ctx context.Context, agent repute.Agent, at repute.At) (wire.Beside, error) {
 	w := wire.Beside{DomainProofs: []wire.DomainProof{}, LinkedAgents: []wire.LinkedAgent{}}
+	if at != Latest() {
+		return w, nil
+	}
+	manifests, err := manifestdb.OfAgents(ctx, x.DB, agent.ID)
+	if err != nil {
+		return w, err
+	}
+	if m, found := manifests[agent.ID]; found {
+		w.Manifest = wire.EncodeAgentManifest(m)
+	}
 	r := agent.Document.Registration
-	if r == nil || at != Latest() {
+	if r == nil {
 		return w, nil
 	}
 	if len(r.Services) > 0 {

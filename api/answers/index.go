@@ -30,6 +30,8 @@ type Options struct {
 	Trust engine.ReaderOptions
 	// Signer signs final scores for those who ask. Nil: nothing is signed.
 	Signer *statement.Signer
+	// Intents finds the intents of manifests. Nil: by their words.
+	Intents IntentFinder
 }
 
 // Index reads the database for REST, GraphQL and the tools alike. Make one with New.
@@ -44,6 +46,7 @@ type Index struct {
 	trust        *engine.Reader
 	payments     *policy.Policy // of decisions by the value at risk
 	bare         *policy.Policy // of decisions by the caller's thresholds alone
+	intents      IntentFinder
 	// Signer signs final scores. Nil: nothing is signed.
 	Signer *statement.Signer
 }
@@ -54,6 +57,9 @@ func New(o Options) (x *Index, err error) {
 		limited:   o.Server.Limits.Rate >= 0,
 		refreshes: o.Server.Limiter("refresh", 1/refreshPeriod.Seconds(), refreshBurst),
 		walks:     o.Server.Limiter("walk", 1/walkPeriod.Seconds(), walkBurst)}
+	if x.intents = o.Intents; x.intents == nil {
+		x.intents = fullText{o.DB}
+	}
 	if x.trust, err = engine.NewReader(x.DB, o.Trust); err != nil {
 		return nil, fmt.Errorf("trust: %w", err)
 	}

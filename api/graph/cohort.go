@@ -9,6 +9,8 @@ import (
 
 	"repute"
 	"repute/api/answers"
+	"repute/api/wire"
+	"repute/store/manifestdb"
 	"repute/store/query"
 )
 
@@ -25,6 +27,7 @@ type cohort struct {
 	validations memo[map[repute.AgentID]query.FirstRows[repute.Validation]]
 	reputations memo[map[repute.AgentID]query.Reputation]
 	proofs      memo[map[repute.AgentID][]repute.DomainProof]
+	manifests   memo[map[repute.AgentID]manifestdb.Summary]
 }
 
 // memo remembers one read per key: a page size, or what else makes another question. The
@@ -127,4 +130,22 @@ func (c *cohort) proofsOf(ctx context.Context, id repute.AgentID) ([]repute.Doma
 		return query.DomainProofs(ctx, c.index.DB, c.ids...)
 	})
 	return all[id], err
+}
+
+// manifestOf gives an agent's manifest in short; null without one, and at another view than latest.
+func (c *cohort) manifestOf(ctx context.Context, id repute.AgentID) (*wire.AgentManifest, error) {
+	if c.at != answers.Latest() {
+		return nil, nil
+	}
+	all, err := c.manifests.get(nil, func() (map[repute.AgentID]manifestdb.Summary, error) {
+		if err := charge(ctx, readCost+len(c.ids)); err != nil {
+			return nil, err
+		}
+		return manifestdb.OfAgents(ctx, c.index.DB, c.ids...)
+	})
+	m, found := all[id]
+	if !found {
+		return nil, err
+	}
+	return wire.EncodeAgentManifest(m), nil
 }

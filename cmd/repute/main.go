@@ -19,6 +19,7 @@ import (
 	"repute/cmd/repute/internal/agents"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
+	"repute/cmd/repute/internal/crawl"
 	"repute/cmd/repute/internal/files"
 	"repute/cmd/repute/internal/payments"
 	"repute/cmd/repute/internal/scores"
@@ -112,9 +113,11 @@ done. verify says more with its own: see its help.`,
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
 	root.SetVersionTemplate("{{.Version}}\n")
+	manifests := files.ManifestCommand(p)
+	manifests.AddCommand(crawl.ImportCommand(p))
 	root.AddCommand(serveCommand(p), importEventsCommand(p), exportCommand(p), reindexCommand(p),
 		dumpCommand(p), verifyCommand(p), migrateCommand(p), statusCommand(p), chainsCommand(p), files.DocumentsCommand(p),
-		scores.ScoreCommand(p), scores.TrustCommand(p), files.ManifestCommand(p),
+		scores.ScoreCommand(p), scores.TrustCommand(p), manifests,
 		scores.RootsCommand(p), scores.SourcesCommand(p), scores.EvidenceCommand(p), keysCommand(p), verifySnapshotCommand(p),
 		tasks.TaskCommand(p), tasks.RunCommand(p), agentCommand(p), mcpCommand(p),
 		payments.FacilitatorCommand(p), payments.PayCommand(p), payments.FeedbackCommand(p),

@@ -26,6 +26,8 @@ const (
 type Rules struct {
 	group *robotstxt.Group // nil where Deny decides
 	deny  bool
+	// Failed reports that the host did not say what its rules are. Then nothing is allowed.
+	Failed bool
 	// Delay is the pause between two requests that the host asks for, 0 for none.
 	Delay time.Duration
 	// Until is when the rules should be read again.
@@ -69,7 +71,7 @@ func (f *Fetcher) Robots(ctx context.Context, host, agent string, now time.Time)
 	case failure != nil && failure.Status >= 400 && failure.Status < 500 && failure.Status != http.StatusTooManyRequests:
 		return Rules{Until: now.Add(rulesFor)}, nil
 	}
-	return Rules{deny: true, Until: now.Add(rulesFor)}, nil
+	return Rules{deny: true, Failed: true, Until: now.Add(rulesFor)}, nil
 }
 
 // rulesOf parses robots.txt. Text that is none allows everything, as RFC 9309 wants.

@@ -49,6 +49,12 @@ func servedBy(u, domain string) string {
 	return `coalesce(` + u + `.served_by in (` + domain + `, 'www.' || ` + domain + `), false)`
 }
 
+// ProvenDomain returns the SQL of whether the document of URI p proves that agent a, whose chain is c, belongs to a
+// domain.
+func ProvenDomain(p, domain string) string {
+	return `coalesce(` + StillServed(p) + ` and ` + servedBy(p, domain) + ` and ` + provenBy(p+".sha256") + `, false)`
+}
+
 // ProofsOfAgents returns the statement that reads, for ProofRow, the domains that the files of
 // relation a name. Relation a has the columns chain_id, token_id and uri_id.
 func ProofsOfAgents() string {

@@ -103,6 +103,35 @@ func (r Rank) String() string {
 // hostClaimTime is how long a claim of a host lasts. Its worker ends it before, unless the process died.
 const hostClaimTime = 135 * time.Second
 
+// HostClaimTime is hostClaimTime for other queues that share the claims of hosts.
+const HostClaimTime = hostClaimTime
+
+// FreeHost returns the SQL of whether row h of hosts is neither claimed nor resting.
+func FreeHost(h string) string {
+	return `(` + h + `.claimed_until is null or ` + h + `.claimed_until <= now()) and (` + h + `.rest_until is null or ` + h +
+		`.rest_until <= now())`
+}
+
+// ClaimHostsOf returns the SQL that claims those hosts of a relation that are free, and returns host and claimed_until
+// of each. It is for other queues that ask the same hosts; UnclaimHost or BackOffHost ends such a claim.
+func ClaimHostsOf(relation string) string {
+	return `
+		update hosts set claimed_until = now() + interval '` + strconv.Itoa(int(hostClaimTime.Seconds())) + ` seconds'
+		from (select h.host as name from hosts h join ` + relation + ` r on r.host = h.host where ` + FreeHost("h") + `
+			for update of h skip locked) free
+		where hosts.host = free.name
+		returning hosts.host, hosts.claimed_until`
+}
+
+// UnclaimHost ends a claim of ClaimHostsOf: the host is due when its documents are. The zero claim is of no host.
+func UnclaimHost(ctx context.Context, tx pgx.Tx, c HostClaim) error {
+	if c.Until.IsZero() {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `update hosts set claimed_until = null where `+ownClaim, c.Host, c.Until)
+	return err
+}
+
 // ownClaim is the SQL condition that claim $2 of host $1 is still the caller's.
 const ownClaim = `host = $1 and claimed_until is not distinct from $2`
 

@@ -24,11 +24,13 @@ import (
 	"repute/cmd/repute/internal/progress"
 	"repute/indexer"
 	"repute/indexer/documents"
+	"repute/indexer/manifests"
 	"repute/indexer/node"
 	"repute/indexer/payments"
 	"repute/indexer/verify"
 	"repute/internal/httpapi"
 	"repute/mcp"
+	"repute/resolver/wellknown"
 	"repute/store"
 	"repute/trust/engine"
 	"repute/trust/source"
@@ -94,11 +96,12 @@ func (s *Service) Run(ctx context.Context, l net.Listener) error {
 		g.Go(func() error { s.forgetChanges(ctx); return nil })
 	}
 	if s.Config.Has("documents") {
-		loop, err := s.documents()
+		loop, crawler, err := s.documents()
 		if err != nil {
 			return err
 		}
 		g.Go(func() error { return loop.Run(ctx) })
+		g.Go(func() error { return crawler.Run(ctx) })
 	}
 	if s.Config.Has("trust") {
 		engine, err := s.trustEngine()
@@ -278,14 +281,15 @@ func (s *Service) ready(context.Context) error {
 	return errors.Join(wrong...)
 }
 
-// documents returns the loop that fetches documents.
-func (s *Service) documents() (*documents.Loop, error) {
+// documents returns the loop that fetches documents, and the one that fetches manifests.
+func (s *Service) documents() (*documents.Loop, *manifests.Loop, error) {
 	client, err := s.Config.Resolver(s.log)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return documents.New(s.db, client, documents.Options{MaxBytes: s.Config.Documents.MaxBytes,
-		Metrics: documents.NewMetrics(s.registry), Log: s.log}), nil
+			Metrics: documents.NewMetrics(s.registry), Log: s.log}),
+		manifests.New(s.db, wellknown.New(client), manifests.Options{Log: s.log}), nil
 }
 
 // shared returns the Redis in which processes count callers together; nil if none is configured.

@@ -1,0 +1,150 @@
+package answers
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"repute"
+	"repute/api/wire"
+	"repute/internal/httpapi"
+	"repute/store"
+	"repute/store/manifestdb"
+)
+
+// ManifestPath names a domain.
+type ManifestPath struct {
+	Domain string `path:"domain" pattern:"^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*\\.?$" maxLength:"254" doc:"a host name, without scheme, port and path" example:"shop.example"`
+}
+
+// ManifestsQuery are the parameters of a list of manifests.
+type ManifestsQuery struct {
+	Request
+	PageQuery
+	Tier         httpapi.Number `query:"tier" minimum:"0" maximum:"4" doc:"only manifests that claim exactly this tier: 0 none, 1, 2, 3, 4 for 3+"`
+	VerifiedTier httpapi.Number `query:"verifiedTier" minimum:"0" maximum:"4" doc:"only manifests of which exactly this tier is proven: 0 none, 1, 2, 3, 4 for 3+"`
+	Domain       string         `query:"domain" doc:"only domains that begin with this text; capitals do not matter"`
+	State        string         `query:"state" enum:"pending,ok,invalid,other,missing,refused,denied,failed" doc:"only domains in this state"`
+	Priced       httpapi.Flag   `query:"priced" doc:"true: only manifests with a price; false: only those without"`
+	Network      string         `query:"network" doc:"only manifests with an intent that is paid on this network, e.g. base"`
+}
+
+// Query returns the query, also where it is embedded.
+func (q *ManifestsQuery) Query() *ManifestsQuery { return q }
+
+// Filter parses the parameters.
+func (q *ManifestsQuery) Filter() (f manifestdb.Filter, err error) {
+	f = manifestdb.Filter{Prefix: q.Domain, State: manifestdb.State(q.State), Network: q.Network, After: q.Cursor}
+	if f.Declared, err = parseManifestTier("tier", string(q.Tier)); err != nil {
+		return f, err
+	}
+	if f.Verified, err = parseManifestTier("verifiedTier", string(q.VerifiedTier)); err != nil {
+		return f, err
+	}
+	if f.Priced, err = q.Priced.Optional("priced"); err != nil {
+		return f, err
+	}
+	if len(f.Prefix) > store.LongestHost || len(f.Network) > store.LongestHost {
+		return f, repute.Invalid("domain", "too long", "a domain and a network of up to 253 bytes")
+	}
+	f.Limit, err = httpapi.PageSize(q.Limit, httpapi.DefaultPage, httpapi.MaxPage)
+	return f, err
+}
+
+// IntentsQuery are the parameters of a search of intents.
+type IntentsQuery struct {
+	Request
+	Q        string         `query:"q" doc:"what is wanted, in words: intents that have some of the words, the best matches first"`
+	Kind     string         `query:"kind" enum:"intent" doc:"only of this kind; intents of manifests are the only one"`
+	Protocol string         `query:"protocol" doc:"only intents that are paid by this protocol, e.g. x402"`
+	Network  string         `query:"network" doc:"only intents that are paid on this network, e.g. base"`
+	MaxPrice httpapi.Real   `query:"maxPrice" minimum:"0" doc:"only intents with a known price of at most this, in USD or a coin of one USD"`
+	Tier     httpapi.Number `query:"tier" minimum:"0" maximum:"4" doc:"only of manifests of which at least this tier is proven: 1, 2, 3, 4 for 3+"`
+	MinScore httpapi.Real   `query:"minScore" minimum:"-100" maximum:"100" doc:"only of domains that a rated agent of at least this score names as its own"`
+	Limit    httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"how many, 1 to 200, 50 when absent"`
+}
+
+// Query returns the query, also where it is embedded.
+func (q *IntentsQuery) Query() *IntentsQuery { return q }
+
+// maxQuestion is how many bytes of a text are searched for.
+const maxQuestion = 1000
+
+// Filter parses the parameters.
+func (q *IntentsQuery) Filter() (f manifestdb.IntentFilter, err error) {
+	f = manifestdb.IntentFilter{Text: q.Q, Protocol: q.Protocol, Network: q.Network}
+	if len(f.Text) > maxQuestion || len(f.Protocol) > maxQuestion || len(f.Network) > maxQuestion {
+		return f, repute.Invalid("q", "too long", "up to "+strconv.Itoa(maxQuestion)+" bytes")
+	}
+	if q.Kind != "" && q.Kind != "intent" {
+		return f, repute.Invalid("kind", "unknown kind", "intent")
+	}
+	if f.Tier, err = parseManifestTier("tier", string(q.Tier)); err != nil {
+		return f, err
+	}
+	if f.MinScore, err = parseScore("minScore", string(q.MinScore)); err != nil {
+		return f, err
+	}
+	if price := string(q.MaxPrice); price != "" {
+		if n, err := strconv.ParseFloat(price, 64); err != nil || !(n >= 0 && n <= 1e12) {
+			return f, repute.Invalid("maxPrice", "not a price", "a number from 0 to 1000000000000, e.g. 0.25")
+		}
+		f.MaxPrice = &price
+	}
+	f.Limit, err = httpapi.PageSize(q.Limit, httpapi.DefaultPage, httpapi.MaxPage)
+	return f, err
+}
+
+// parseManifestTier reads the tier of a manifest; nil for "".
+func parseManifestTier(field, s string) (*int, error) {
+	if s == "" {
+		return nil, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > 4 || s[0] == '+' {
+		return nil, repute.Invalid(field, "not a tier", "a number from 0 to 4")
+	}
+	return &n, nil
+}
+
+// IntentFinder finds the intents of a filter, the best matches of its text first.
+type IntentFinder interface {
+	Find(ctx context.Context, f manifestdb.IntentFilter) ([]manifestdb.FoundIntent, error)
+}
+
+// fullText is the IntentFinder that compares words.
+type fullText struct{ db *store.DB }
+
+// Find implements IntentFinder.
+func (t fullText) Find(ctx context.Context, f manifestdb.IntentFilter) ([]manifestdb.FoundIntent, error) {
+	return manifestdb.Intents(ctx, t.db, f)
+}
+
+// Manifests returns a page of manifests.
+func (x *Index) Manifests(ctx context.Context, f manifestdb.Filter) (wire.ManifestList, error) {
+	page, err := manifestdb.List(ctx, x.DB, f)
+	now := time.Now()
+	return wire.ManifestList{Next: wire.OrNull(page.Next), Items: wire.Each(page.Items,
+		func(m manifestdb.Manifest) wire.Manifest { return wire.EncodeManifest(m, now) })}, err
+}
+
+// Manifest returns the manifest of a domain. repute.ErrNotFound: the domain is not known.
+func (x *Index) Manifest(ctx context.Context, domain string) (*wire.ManifestAnswer, error) {
+	m, links, err := manifestdb.Read(ctx, x.DB, strings.TrimSuffix(strings.ToLower(domain), "."))
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil, repute.Missing("manifest of %.253q", domain)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w := wire.EncodeManifestAnswer(m, links, time.Now())
+	return &w, nil
+}
+
+// Intents returns the intents of a filter.
+func (x *Index) Intents(ctx context.Context, f manifestdb.IntentFilter) (wire.IntentList, error) {
+	found, err := x.intents.Find(ctx, f)
+	return wire.IntentList{Items: wire.Each(found, wire.EncodeFoundIntent)}, err
+}

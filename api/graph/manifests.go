@@ -1,0 +1,94 @@
+package graph
+
+import (
+	"context"
+	"errors"
+
+	"repute"
+	"repute/api/answers"
+	"repute/api/wire"
+	"repute/internal/httpapi"
+)
+
+// manifestConnection is a page of manifests.
+type manifestConnection struct {
+	Nodes    []wire.Manifest
+	PageInfo pageInfo
+}
+
+// manifestsArgs are the arguments of Query.manifests.
+type manifestsArgs struct {
+	Tier, VerifiedTier     *int32
+	Domain, State, Network *string
+	Priced                 *bool
+	First                  *int32
+	After                  *string
+}
+
+// Manifests lists manifests of domains.
+func (q *queryResolver) Manifests(ctx context.Context, args manifestsArgs) (*manifestConnection, error) {
+	in := answers.ManifestsQuery{Tier: httpapi.Number(answers.TextOf(args.Tier)),
+		VerifiedTier: httpapi.Number(answers.TextOf(args.VerifiedTier)), Domain: orEmpty(args.Domain),
+		State: orEmpty(args.State), Priced: httpapi.Flag(answers.TextOf(args.Priced)), Network: orEmpty(args.Network)}
+	f, err := in.Filter()
+	if err != nil {
+		return nil, err
+	}
+	f.After = orEmpty(args.After)
+	if f.Limit, err = pageSize(args.First); err != nil {
+		return nil, err
+	}
+	if err := charge(ctx, readCost+f.Limit); err != nil {
+		return nil, err
+	}
+	list, err := q.index.Manifests(ctx, f)
+	if err != nil {
+		return nil, renameCursor(err)
+	}
+	return &manifestConnection{list.Items, pageInfo{list.Next != nil, list.Next}}, nil
+}
+
+// Manifest is a domain's manifest, null where the domain is not known.
+func (q *queryResolver) Manifest(ctx context.Context, args struct{ Domain string }) (*wire.ManifestAnswer, error) {
+	if err := charge(ctx, readCost+httpapi.MaxPage); err != nil {
+		return nil, err
+	}
+	m, err := q.index.Manifest(ctx, args.Domain)
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil, nil
+	}
+	return m, err
+}
+
+// intentsArgs are the arguments of Query.intents.
+type intentsArgs struct {
+	Query, Kind, Protocol, Network *string
+	MaxPrice                       *wire.Decimal
+	Tier                           *int32
+	MinScore                       *float64
+	First                          *int32
+}
+
+// Intents searches what services offer.
+func (q *queryResolver) Intents(ctx context.Context, args intentsArgs) ([]wire.FoundIntent, error) {
+	in := answers.IntentsQuery{Q: orEmpty(args.Query), Kind: orEmpty(args.Kind), Protocol: orEmpty(args.Protocol),
+		Network: orEmpty(args.Network), MaxPrice: httpapi.Real(orEmpty(args.MaxPrice)),
+		Tier: httpapi.Number(answers.TextOf(args.Tier)), MinScore: httpapi.Real(answers.TextOf(args.MinScore))}
+	f, err := in.Filter()
+	if err != nil {
+		return nil, err
+	}
+	if f.Limit, err = pageSize(args.First); err != nil {
+		return nil, err
+	}
+	if err := charge(ctx, searchCost+f.Limit); err != nil {
+		return nil, err
+	}
+	list, err := q.index.Intents(ctx, f)
+	return list.Items, err
+}
+
+// Manifest is the agent.json manifest of the agent in short.
+func (n *agentNode) Manifest(ctx context.Context) (*wire.AgentManifest, error) {
+	return n.group.manifestOf(ctx, n.key)
+}

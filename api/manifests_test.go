@@ -1,0 +1,318 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/api"
+	"repute/api/wire"
+	"repute/internal/pgtest"
+	"repute/manifest/agentjson"
+	"repute/store"
+	"repute/store/denydb"
+	"repute/store/docdb"
+	"repute/store/manifestdb"
+)
+
+// shop is a manifest that sells flights.
+func shop(domain, payout, amount string) string {
+	return fmt.Sprintf(`{"version":"1.4","origin":%q,"payout_address":%q,"display_name":"Shop <b>","intents":[
+		{"name":"book_flight","description":"Books a flight between two airports.","endpoint":"/book","method":"POST",
+		 "parameters":{"departure":{"type":"string","required":true}},
+		 "price":{"amount":%s,"currency":"USDC","model":"per_call","network":["base"]}},
+		{"name":"find_hotel","description":"Lists hotels in a city.","endpoint":"/hotels","method":"GET"}]}`, domain, payout, amount)
+}
+
+// serveManifest stores what a domain serves, as the crawl does.
+func serveManifest(t *testing.T, db *store.DB, domain, body string) {
+	t.Helper()
+	if _, err := manifestdb.Import(t.Context(), db, []string{domain}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Pool().Exec(t.Context(), `update manifests set due_at = now() where domain = $1`, domain); err != nil {
+		t.Fatal(err)
+	}
+	claims, err := manifestdb.ClaimDue(t.Context(), db, 100)
+	if err != nil || len(claims) != 1 {
+		t.Fatalf("%d claims, %v", len(claims), err)
+	}
+	m, problems := agentjson.Parse([]byte(body), agentjson.Options{Host: domain})
+	v := agentjson.Verify(m, problems, agentjson.Evidence{Host: domain, Now: time.Now()})
+	content := &manifestdb.Content{State: manifestdb.StateOK, URL: "https://" + domain + "/.well-known/agent.json",
+		Body: []byte(body), Parser: agentjson.Version, Format: string(agentjson.Detect([]byte(body))), Title: m.DisplayName,
+		Payout: common.HexToAddress(m.PayoutAddress).Bytes(), Declared: int(v.Declared), Verified: int(v.Verified)}
+	content.Verdict, _ = json.Marshal(v)
+	for i, in := range m.Intents {
+		terms, _ := json.Marshal(m.Terms(i))
+		row := manifestdb.Intent{Name: in.Name, Description: in.Description, Method: in.Method, URL: in.URL, Terms: terms}
+		if in.Price != nil {
+			price := string(in.Price.Amount)
+			row.Price, row.Networks, row.Protocols = &price, in.Price.Networks, []string{agentjson.ProtocolTransfer}
+		}
+		for _, p := range in.Parameters {
+			row.Parameters = append(row.Parameters, p.Name)
+		}
+		content.Intents = append(content.Intents, row)
+	}
+	if err := manifestdb.Save(t.Context(), db, claims[0], manifestdb.Result{Content: content, Wait: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sold is a world with two shops. The document of agent 99:0, whose wallet is its owner's, names the first, which pays
+// another address.
+func sold(t *testing.T) (*store.DB, string) {
+	t.Helper()
+	url := pgtest.New(t)
+	db := open(t, url)
+	l := newLedger(t, db, 99)
+	l.add(append(mint(0, addr(1), "https://cheap.example/0"), mint(1, addr(2), "https://dear.example/1")...)...)
+	files := map[string]docdb.FetchResult{}
+	for i, domain := range []string{"cheap.example", "dear.example"} {
+		f := file(&repute.Registration{Name: "Ada",
+			Services: []repute.Service{{Name: "web", Endpoint: "https://" + domain}}}, domain)
+		f.Domains = []docdb.Domain{{Name: domain, Proof: "https://" + domain + "/.well-known/agent-registration.json"}}
+		files[fmt.Sprintf("https://%s/%d", domain, i)] = f
+	}
+	saveFiles(t, db, files)
+	if _, err := db.Pool().Exec(t.Context(), `update agents set wallet = owner`); err != nil {
+		t.Fatal(err)
+	}
+	serveManifest(t, db, "cheap.example", shop("cheap.example", addr(77).Hex(), "0.1"))
+	serveManifest(t, db, "dear.example", shop("dear.example", addr(2).Hex(), "5"))
+	return db, url
+}
+
+// domainsOf returns the domains of manifests.
+func domainsOf(list []wire.Manifest) (out string) {
+	for _, m := range list {
+		out += m.Domain + " "
+	}
+	return strings.TrimSpace(out)
+}
+
+func TestManifestList(t *testing.T) {
+	t.Parallel()
+	db, _ := sold(t)
+	s := serve(t, api.Options{DB: db})
+	if _, err := manifestdb.Import(t.Context(), db, []string{"later.example"}); err != nil {
+		t.Fatal(err)
+	}
+	for query, want := range map[string]string{
+		"":                       "cheap.example dear.example later.example",
+		"?state=ok":              "cheap.example dear.example",
+		"?state=pending":         "later.example",
+		"?domain=DEAR":           "dear.example",
+		"?domain=%25":            "",
+		"?priced=true":           "cheap.example dear.example",
+		"?priced=false":          "later.example",
+		"?network=base":          "cheap.example dear.example",
+		"?network=solana":        "",
+		"?tier=2&verifiedTier=2": "cheap.example dear.example",
+		"?verifiedTier=3":        "",
+	} {
+		if got := as[wire.ManifestList](t, get(t, s, "/manifests"+query)); domainsOf(got.Items) != want {
+			t.Errorf("%s: %s, want %s", query, domainsOf(got.Items), want)
+		}
+	}
+	first := as[wire.ManifestList](t, get(t, s, "/manifests?limit=2"))
+	second := as[wire.ManifestList](t, get(t, s, "/manifests?limit=2&cursor="+url.QueryEscape(*first.Next)))
+	if domainsOf(second.Items) != "later.example" || second.Next != nil {
+		t.Errorf("second page: %+v", second)
+	}
+	for query, field := range map[string]string{"?tier=5": "tier", "?priced=maybe": "priced", "?limit=0": "limit",
+		"?cursor=x": "cursor", "?state=odd": "state", "?nonsense=1": "nonsense"} {
+		if p := problemOf(t, get(t, s, "/manifests"+query)); len(p.Errors) != 1 || p.Errors[0].Field != field {
+			t.Errorf("%s: %+v", query, p)
+		}
+	}
+}
+
+// A manifest is shown with its terms, what is proven of it, its agents and what contradicts the chain.
+func TestManifest(t *testing.T) {
+	t.Parallel()
+	db, _ := sold(t)
+	s := serve(t, api.Options{DB: db})
+	m := as[wire.ManifestAnswer](t, get(t, s, "/manifests/Cheap.example."))
+	if m.Tier != "2" || m.VerifiedTier != "2" || m.Stale || m.AgeSeconds == nil || m.Verdict == nil || !m.Verdict.Served ||
+		len(m.Intents) != 2 || *m.Intents[0].URL != "https://cheap.example/book" ||
+		m.Intents[0].Terms.Price.Amount != "0.1" || *m.Intents[0].Terms.Ways[0].Recipient != *m.PayoutAddress {
+		t.Errorf("%+v", m)
+	}
+	if len(m.Links) != 1 || m.Links[0].How != "registration" || m.Links[0].Proven {
+		t.Errorf("links: %+v", m.Links)
+	}
+	paid := as[wire.ManifestAnswer](t, get(t, s, "/manifests/dear.example"))
+	if len(paid.Links) != 2 || paid.Links[0].How != "wallet" || !paid.Links[0].Proven {
+		t.Errorf("links: %+v", paid.Links)
+	}
+	differs := func(m wire.ManifestAnswer) (n int) {
+		for _, p := range m.Problems {
+			if p.Code == wire.CodePayout {
+				n++
+			}
+		}
+		return n
+	}
+	if differs(m) != 1 || differs(paid) != 0 {
+		t.Errorf("payout problems: %+v, %+v", m.Problems, paid.Problems)
+	}
+	if again := get(t, s, "/manifests/dear.example", "If-None-Match",
+		get(t, s, "/manifests/dear.example").header.Get("ETag")); again.status != http.StatusNotModified {
+		t.Errorf("status %d with the ETag", again.status)
+	}
+	if p := problemOf(t, get(t, s, "/manifests/unknown.example")); p.Status != http.StatusNotFound {
+		t.Errorf("%+v", p)
+	}
+	type answer struct {
+		Manifest *wire.ManifestAnswer
+		Unknown  *struct{ Domain string }
+	}
+	q := `{ manifest(domain: "dear.example") { domain state format displayName tier verifiedTier url sha256 intentCount errors
+		warnings fetchedAt stale checkedAt nextCheck reason detail version origin description payoutAddress
+		verdict { served identified identityReason keyForm keyId signature signatureReason }
+		intents { name description method url parameters { name type required description } terms {
+			price { amount currency model unitParam freeTier networks } ways { protocol network asset contract facilitator
+			recipient direct ticket currency unit counts freeTier missing } bounty { type rate currency } incentive { type rate
+			currency } } } links { agent how proven } problems { code severity path message } }
+		unknown: manifest(domain: "unknown.example") { domain } }`
+	got := data[answer](t, ask(t, s, q, nil))
+	paid.AgeSeconds = nil
+	if !reflect.DeepEqual(*got.Manifest, paid) || got.Unknown != nil {
+		t.Errorf("GraphQL and REST disagree:\n%+v\n%+v", *got.Manifest, paid)
+	}
+}
+
+// Words of an intent find it, by where they are; a misspelled word finds what is spelt similarly.
+func TestIntents(t *testing.T) {
+	t.Parallel()
+	db, _ := sold(t)
+	s := serve(t, api.Options{DB: db})
+	found := func(query string) (out []string) {
+		for _, i := range as[wire.IntentList](t, get(t, s, "/intents"+query)).Items {
+			out = append(out, i.Domain+" "+i.Name)
+		}
+		return out
+	}
+	flights := []string{"cheap.example book_flight", "dear.example book_flight"}
+	hotels := []string{"cheap.example find_hotel", "dear.example find_hotel"}
+	for query, want := range map[string][]string{
+		"?q=booking+flights+to+the+moon": flights,
+		"?q=hotel":                       hotels,
+		"?q=departure":                   flights,
+		"?q=flihgt+book":                 flights,
+		"?q=hotle+in+citty":              hotels,
+		"?q=zzzzzz":                      nil,
+		"?q=flight&maxPrice=0.5":         flights[:1],
+		"?q=flight&network=base&protocol=transfer": flights,
+		"?q=flight&network=solana":                 nil,
+		"?q=flight&tier=3":                         nil,
+		"?q=flight&tier=2&kind=intent&limit=1":     flights[:1],
+		"?q=flight&minScore=10":                    nil,
+		"?q=%27+%5C+%7C+%26+%21+flight":            flights,
+		"?limit=2":                                 {flights[0], hotels[0]},
+	} {
+		if got := found(query); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+	for _, sql := range []string{
+		`insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links,
+			weights, identities, edges) values (99, 1, 1, 1, 1, '', '1', '', '', '', '', '', 0, 0)`,
+		`insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, status, score, low, high, mean,
+			confidence, tier, result) values (99, 0, 1, 1, '', '', 'rated', 20000, 0, 0, 0, 0, 2, '')`,
+	} {
+		if _, err := db.Pool().Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := found("?q=flight&minScore=10"); !reflect.DeepEqual(got, flights[:1]) {
+		t.Errorf("of a rated agent: %q", got)
+	}
+	type answer struct{ Intents []wire.FoundIntent }
+	got := data[answer](t, ask(t, s, `{ intents(query: "flight", maxPrice: "0.5", first: 5) { kind domain tier verifiedTier
+		name description method url parameters price terms { price { amount currency model unitParam freeTier networks }
+		ways { protocol network asset contract facilitator recipient direct ticket currency unit counts freeTier missing }
+		bounty { type rate currency } incentive { type rate currency } } fetchedAt stale rank } }`, nil))
+	rest := as[wire.IntentList](t, get(t, s, "/intents?q=flight&maxPrice=0.5"))
+	if !reflect.DeepEqual(got.Intents, rest.Items) {
+		t.Errorf("GraphQL and REST disagree:\n%+v\n%+v", got.Intents, rest.Items)
+	}
+	for query, field := range map[string]string{"?maxPrice=-1": "maxPrice", "?minScore=101": "minScore", "?tier=x": "tier",
+		"?kind=skill": "kind", "?limit=201": "limit"} {
+		if p := problemOf(t, get(t, s, "/intents"+query)); len(p.Errors) != 1 || p.Errors[0].Field != field {
+			t.Errorf("%s: %+v", query, p)
+		}
+	}
+}
+
+// An agent shows its manifest, and a page of agents costs one statement more for all of them.
+func TestManifestOfAgents(t *testing.T) {
+	t.Parallel()
+	db, dbURL := sold(t)
+	s := serve(t, api.Options{DB: db})
+	a := as[wire.AgentAnswer](t, get(t, s, "/agents/99:1"))
+	if a.Manifest == nil || *a.Manifest != (wire.AgentManifest{Domain: "dear.example", Tier: "2", VerifiedTier: "2", Intents: 2,
+		How: "wallet", Proven: true}) {
+		t.Errorf("%+v", a.Manifest)
+	}
+	if a := as[wire.AgentAnswer](t, get(t, s, "/agents/99:1?at=1")); a.Manifest != nil {
+		t.Errorf("at a block: %+v", a.Manifest)
+	}
+	proxy := newProxy(t, dbURL)
+	s = serve(t, api.Options{DB: open(t, proxy.url)})
+	count := func(first int) int64 {
+		q := fmt.Sprintf(`{ agents(first: %d) { nodes { id manifest { domain tier verifiedTier intents how proven } } } }`, first)
+		data[any](t, ask(t, s, q, nil)) // warm: connections and type lookups
+		before := proxy.statements.Load()
+		d := data[struct {
+			Agents struct {
+				Nodes []struct{ Manifest *wire.AgentManifest }
+			}
+		}](t, ask(t, s, q, nil)).Agents.Nodes
+		if len(d) != first || d[first-1].Manifest == nil {
+			t.Fatalf("%+v", d)
+		}
+		return proxy.statements.Load() - before
+	}
+	if one, two := count(1), count(2); one != two {
+		t.Errorf("%d statements for one agent, %d for two", one, two)
+	}
+}
+
+// What the operator denies is in no answer, by its domain or by its bytes.
+func TestDeniedManifests(t *testing.T) {
+	t.Parallel()
+	db, _ := sold(t)
+	s := serve(t, api.Options{DB: db})
+	cheap := as[wire.ManifestAnswer](t, get(t, s, "/manifests/cheap.example"))
+	for _, d := range []repute.Denial{{Kind: repute.DenyHost, Value: "dear.example", Reason: "fraud"},
+		{Kind: repute.DenySHA256, Value: string(*cheap.SHA256), Reason: "fraud"}} {
+		if err := denydb.Deny(t.Context(), db, d, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, domain := range []string{"dear.example", "cheap.example"} {
+		if p := problemOf(t, get(t, s, "/manifests/"+domain)); p.Status != http.StatusGone {
+			t.Errorf("%s: %+v", domain, p)
+		}
+	}
+	if list := as[wire.ManifestList](t, get(t, s, "/manifests")); len(list.Items) != 0 {
+		t.Errorf("listed: %s", domainsOf(list.Items))
+	}
+	if list := as[wire.IntentList](t, get(t, s, "/intents?q=flight")); len(list.Items) != 0 {
+		t.Errorf("found: %+v", list.Items)
+	}
+	if a := as[wire.AgentAnswer](t, get(t, s, "/agents/99:1")); a.Manifest != nil {
+		t.Errorf("of an agent: %+v", a.Manifest)
+	}
+}

@@ -1,0 +1,158 @@
+// Package manifests asks domains for their agent.json manifests: those that the files of registered agents name, and
+// those that an operator imported.
+//
+// A Loop claims due domains together with their hosts, which the documents' loop asks too. For each it honors
+// robots.txt, asks for the manifest and for what its verification needs, judges it, and saves the outcome. A domain that
+// does not answer keeps its manifest, with its age, and is asked less and less often.
+package manifests
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"repute"
+	"repute/indexer/node"
+	"repute/resolver/wellknown"
+	"repute/store"
+	"repute/store/manifestdb"
+)
+
+const (
+	// jobTimeout bounds one check. It ends before the claim expires (docdb.HostClaimTime).
+	jobTimeout = 100 * time.Second
+	// saveTimeout is what the end of a check gets after jobTimeout or a shutdown.
+	saveTimeout = 15 * time.Second
+	planMost    = 5000
+)
+
+// Options tune a Loop. Zero values are replaced by the defaults named.
+type Options struct {
+	Agent    string        // the crawler's name for robots.txt, "repute"
+	Sweep    time.Duration // between looks for due domains, 1 s
+	PlanWait time.Duration // between looks for new domains, 1 min
+	Domains  int           // domains at the same time, 32
+	Refetch  time.Duration // between checks of a manifest, 1 h
+	// Absent is the time between checks of a domain without a manifest of this format, or that no agent names any more,
+	// 24 h.
+	Absent   time.Duration
+	RetryMin time.Duration // after a first failure, 5 min; doubles
+	RetryMax time.Duration // 24 h
+	Log      *slog.Logger  // nil: discarded
+}
+
+// withDefaults replaces zero values by the named defaults.
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&o.Sweep, time.Second}, {&o.PlanWait, time.Minute}, {&o.Refetch, time.Hour}, {&o.Absent, 24 * time.Hour},
+		{&o.RetryMin, 5 * time.Minute}, {&o.RetryMax, 24 * time.Hour},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	if o.Agent == "" {
+		o.Agent = "repute"
+	}
+	if o.Domains <= 0 {
+		o.Domains = 32
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// fetcher is the part of wellknown.Fetcher that Loop needs.
+type fetcher interface {
+	Manifest(ctx context.Context, host string, known wellknown.Known) (wellknown.Found, error)
+	Document(ctx context.Context, target string) ([]byte, error)
+	Robots(ctx context.Context, host, agent string, now time.Time) (wellknown.Rules, error)
+}
+
+// Loop asks due domains for their manifests. Any number of processes may run it on one database: the claim of a domain
+// gives it to one of them at a time.
+type Loop struct {
+	db    *store.DB
+	fetch fetcher
+	opts  Options
+}
+
+// New returns a loop.
+func New(db *store.DB, fetch *wellknown.Fetcher, o Options) *Loop {
+	return &Loop{db: db, fetch: fetch, opts: o.withDefaults()}
+}
+
+// Run asks until ctx ends, which is no error; running checks then end early, and their domains are due again. While the
+// database is away it waits.
+func (l *Loop) Run(ctx context.Context) error {
+	var group errgroup.Group
+	group.Go(func() error { l.plan(ctx); return nil })
+	group.Go(func() error { l.dispatch(ctx); return nil })
+	return group.Wait()
+}
+
+// plan adds the domains that files of agents name, until ctx ends.
+func (l *Loop) plan(ctx context.Context) {
+	for ctx.Err() == nil {
+		more, err := manifestdb.Plan(ctx, l.db, planMost)
+		if err != nil && ctx.Err() == nil {
+			l.opts.Log.Warn("manifests: not planned", "error", err)
+		}
+		if !more {
+			repute.Pause(ctx, l.opts.PlanWait)
+		}
+	}
+}
+
+// dispatch starts a check for each due domain while there are places, until ctx ends and no check runs.
+func (l *Loop) dispatch(ctx context.Context) {
+	var running errgroup.Group
+	defer func() { _ = running.Wait() }() // checks return no error
+	places := make(chan struct{}, l.opts.Domains)
+	retry := node.Backoff{Min: l.opts.Sweep, Max: 5 * time.Second}
+	for ctx.Err() == nil {
+		free := cap(places) - len(places)
+		var claims []manifestdb.Claim
+		var err error
+		if free > 0 {
+			claims, err = manifestdb.ClaimDue(ctx, l.db, free)
+		}
+		if err != nil && ctx.Err() == nil {
+			l.opts.Log.Warn("manifests: sweep failed", "error", err)
+			repute.Pause(ctx, retry.Next())
+			continue
+		}
+		retry.Reset()
+		for _, c := range claims {
+			places <- struct{}{}
+			running.Go(func() error { l.work(ctx, c); <-places; return nil })
+		}
+		if len(claims) < max(free, 1) {
+			repute.Pause(ctx, l.opts.Sweep)
+		}
+	}
+}
+
+// work checks one claimed domain and saves the outcome. Where nothing was learned the domain is due again.
+func (l *Loop) work(ctx context.Context, c manifestdb.Claim) {
+	limited, cancel := context.WithTimeout(ctx, jobTimeout)
+	defer cancel()
+	o := l.outcome(limited, c)
+	saving, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer stop()
+	if o == nil {
+		if err := manifestdb.Release(saving, l.db, c); err != nil {
+			l.opts.Log.Warn("manifests: not released", "domain", c.Domain, "error", err)
+		}
+		return
+	}
+	if err := o.save(saving, l.db, c); err != nil {
+		l.opts.Log.Warn("manifests: not saved", "domain", c.Domain, "error", err)
+	}
+}
