@@ -32,7 +32,8 @@ func TestFailures(t *testing.T) {
 		rest   time.Duration
 		gone   manifestdb.State
 	}{
-		"busy":     {resolver.Error{Reason: resolver.ReasonHTTPStatus, Status: http.StatusTooManyRequests, RetryAfter: 30 * time.Hour, Retry: true}, false, 30 * time.Hour, ""},
+		"busy": {resolver.Error{Reason: resolver.ReasonHTTPStatus, Status: http.StatusTooManyRequests,
+			RetryAfter: 30 * time.Hour, Retry: true}, false, 30 * time.Hour, ""},
 		"broken":   {resolver.Error{Reason: resolver.ReasonHTTPStatus, Status: 500, RetryAfter: time.Hour, Retry: true}, false, 0, ""},
 		"silent":   {resolver.Error{Reason: resolver.ReasonTimeout, Retry: true}, true, 0, ""},
 		"no name":  {resolver.Error{Reason: resolver.ReasonDNS, Retry: true}, true, 0, ""},

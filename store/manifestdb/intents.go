@@ -70,7 +70,8 @@ func Intents(ctx context.Context, db *store.DB, f IntentFilter) (found []FoundIn
 		if found, err = f.search(ctx, tx, rank, match, mostRanked); err != nil || len(found) > 0 || f.Text == "" {
 			return err
 		}
-		if _, err = tx.Exec(ctx, `select set_config('pg_trgm.word_similarity_threshold', $1, true)`, leastSimilarity); err != nil {
+		_, err = tx.Exec(ctx, `select set_config('pg_trgm.word_similarity_threshold', $1, true)`, leastSimilarity)
+		if err != nil {
 			return err
 		}
 		found, err = f.search(ctx, tx, "word_similarity(lower($1), i.words)", "lower($1) <% i.words", mostSimilar)
