@@ -21,7 +21,7 @@ type (
 func (a *API) mountManifests() {
 	get(a, "/manifests", "list-manifests", "Lists the agent.json manifests of domains, ordered by domain", a.listManifests)
 	get(a, "/manifests/{domain}", "get-manifest",
-		"Returns a domain's agent.json manifest: what it says, what is proven of it, how its intents are paid, and its agents",
+		"Returns a domain's agent.json manifest: what it says, what is proven, how its intents are paid, and its agents",
 		a.getManifest)
 	get(a, "/intents", "search-intents", "Searches what services offer in their agent.json manifests", a.searchIntents)
 }

@@ -646,6 +646,8 @@ create table manifests (
     check ((body is null) = (sha256 is null))
 );
 create index manifests_due on manifests (due_at);
+create index manifests_verified on manifests (verified desc, domain)
+    where state = 'ok';
 create index manifests_payout on manifests (payout)
     where payout is not null;
 comment on table manifests is

@@ -231,7 +231,8 @@ func EncodeManifestAnswer(m manifestdb.Manifest, links []manifestdb.Link, now ti
 
 // encodeProblem writes a problem.
 func encodeProblem(p repute.Problem) Problem {
-	return Problem{Code: p.Code, Severity: string(p.Severity), Path: httpapi.Clean(p.Path), Message: httpapi.Clean(p.Message)}
+	return Problem{Code: p.Code, Severity: string(p.Severity), Path: httpapi.Clean(p.Path),
+		Message: httpapi.Clean(p.Message)}
 }
 
 // payoutProblems are of agents that name the domain and have another wallet than the payout address.
@@ -239,8 +240,8 @@ func payoutProblems(links []manifestdb.Link, payout string) (out []Problem) {
 	for _, l := range links {
 		if l.OtherWallet != (common.Address{}) {
 			out = append(out, Problem{Code: CodePayout, Severity: string(repute.SeverityWarning), Path: "/payout_address",
-				Message: "pays " + httpapi.Clean(payout) + ", but agent " + l.Agent.String() + ", which names this domain, has the wallet " +
-					l.OtherWallet.Hex()})
+				Message: "pays " + httpapi.Clean(payout) + ", but agent " + l.Agent.String() +
+					", which names this domain, has the wallet " + l.OtherWallet.Hex()})
 		}
 	}
 	return out

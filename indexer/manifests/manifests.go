@@ -2,8 +2,8 @@
 // those that an operator imported.
 //
 // A Loop claims due domains together with their hosts, which the documents' loop asks too. For each it honors
-// robots.txt, asks for the manifest and for what its verification needs, judges it, and saves the outcome. A domain that
-// does not answer keeps its manifest, with its age, and is asked less and less often.
+// robots.txt, asks for the manifest and for what its verification needs, judges it, and saves the outcome. A domain
+// that does not answer keeps its manifest, with its age, and is asked less and less often.
 package manifests
 
 import (

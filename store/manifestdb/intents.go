@@ -44,6 +44,13 @@ type FoundIntent struct {
 const anyWord = `(select coalesce(string_agg('''' || replace(replace(l, '\', '\\'), '''', '''''') || '''', ' | '), '')::tsquery
 	from unnest(tsvector_to_array(to_tsvector('english', $1))) l)`
 
+// How many matches are ranked: a word that most intents have would otherwise make a search read all of them, and
+// similarity costs more to compute.
+const (
+	mostRanked  = 10_000
+	mostSimilar = 1000
+)
+
 // leastSimilarity is the similarity of trigrams, 0 to 1, from which a text is spelt like one that none has: less finds
 // mostly what has nothing to do with it.
 const leastSimilarity = "0.35"
@@ -60,30 +67,38 @@ func Intents(ctx context.Context, db *store.DB, f IntentFilter) (found []FoundIn
 		if f.Text != "" {
 			rank, match = "ts_rank(i.vector, w.query)", "i.vector @@ w.query"
 		}
-		if found, err = f.search(ctx, tx, rank, match); err != nil || len(found) > 0 || f.Text == "" {
+		if found, err = f.search(ctx, tx, rank, match, mostRanked); err != nil || len(found) > 0 || f.Text == "" {
 			return err
 		}
-		if _, err = tx.Exec(ctx, `select set_config('pg_trgm.word_similarity_threshold', $1, true)`, leastSimilarity); err != nil {
+		_, err = tx.Exec(ctx, `select set_config('pg_trgm.word_similarity_threshold', $1, true)`, leastSimilarity)
+		if err != nil {
 			return err
 		}
-		found, err = f.search(ctx, tx, "word_similarity(lower($1), i.words)", "lower($1) <% i.words")
+		found, err = f.search(ctx, tx, "word_similarity(lower($1), i.words)", "lower($1) <% i.words", mostSimilar)
 		return err
 	})
 	return found, err
 }
 
-// search returns the intents that match, ordered by rank.
-func (f IntentFilter) search(ctx context.Context, tx pgx.Tx, rank, match string) ([]FoundIntent, error) {
-	q := question{args: []any{f.Text}}
+// search returns the intents that match, ordered by rank. At most most of them are ranked.
+func (f IntentFilter) search(ctx context.Context, tx pgx.Tx, rank, match string, most int) ([]FoundIntent, error) {
+	q, first := question{args: []any{f.Text}}, ""
+	if f.Text == "" { // the order needs no text, so that the first are found without ranking any
+		first, most = " order by m.verified desc, m.domain, i.position", f.Limit
+	}
 	q.and(match)
 	f.conditions(&q)
 	rows, err := tx.Query(ctx, `
-		with w as materialized (select `+anyWord+` as query, $1::text as text)
+		with w as materialized (select `+anyWord+` as query),
+		c as materialized (
+			select i.domain, i.name, (`+rank+`)::float8 as rank
+			from w cross join manifest_intents i join manifests m on m.domain = i.domain
+			where m.state = 'ok' and `+denied+` is null`+q.where+first+`
+			limit `+q.arg(most)+`)
 		select m.domain, m.declared, m.verified, m.fetched_at, m.reason <> '', i.name, i.description, i.method, i.url,
-			i.parameters, i.price::text, i.protocols, i.networks, i.terms, (`+rank+`)::float8 as rank
-		from w cross join manifest_intents i join manifests m on m.domain = i.domain
-		where m.state = 'ok' and `+denied("m")+` is null`+q.where+`
-		order by rank desc, m.verified desc, m.domain, i.position limit `+q.arg(f.Limit), q.args...)
+			i.parameters, i.price::text, i.protocols, i.networks, i.terms, c.rank
+		from c join manifest_intents i on (i.domain, i.name) = (c.domain, c.name) join manifests m on m.domain = c.domain
+		order by c.rank desc, m.verified desc, m.domain, i.position limit `+q.arg(f.Limit), q.args...)
 	if err != nil {
 		return nil, err
 	}

@@ -150,14 +150,14 @@ func OfAgents(ctx context.Context, db *store.DB, ids ...repute.AgentID) (map[rep
 			join chains c on c.chain_id = a.chain_id
 			join uris u on u.id = a.uri_id
 			join domains w on w.sha256 = u.sha256
-			join manifests m on m.domain = w.domain and m.state = 'ok' and `+denied("m")+` is null
+			join manifests m on m.domain = w.domain and m.state = 'ok' and `+denied+` is null
 			left join uris p on p.id = w.uri_id
 			where `+docdb.DeniedDocument("u", "a")+` is null
 			union all
 			select `+pairColumns+`false, false`+endColumns+`
 			from k a
 			join chains c on c.chain_id = a.chain_id
-			join manifests m on m.payout = a.wallet and m.state = 'ok' and m.verified > 0 and `+denied("m")+` is null
+			join manifests m on m.payout = a.wallet and m.state = 'ok' and m.verified > 0 and `+denied+` is null
 			where not exists (select from uris u join domains w on w.sha256 = u.sha256
 				where u.id = a.uri_id and w.domain = m.domain)
 			order by 4`, chains, tokens)

@@ -92,7 +92,7 @@ func List(ctx context.Context, db *store.DB, f Filter) (page store.Page[Manifest
 		q.and("m.domain > " + q.arg(after))
 	}
 	err = chaindb.View(ctx, db, "list manifests", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `select `+manifestColumns+` from manifests m where `+denied("m")+` is null`+q.where+
+		rows, err := tx.Query(ctx, `select `+manifestColumns+` from manifests m where `+denied+` is null`+q.where+
 			` order by m.domain limit `+q.arg(f.Limit+1), q.args...)
 		if err != nil {
 			return err
@@ -139,7 +139,7 @@ func (f Filter) question() (q question) {
 // known. repute.ErrGone: the operator denies it.
 func Read(ctx context.Context, db *store.DB, domain string) (m Manifest, links []Link, err error) {
 	err = chaindb.View(ctx, db, "read manifest", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `select `+manifestColumns+`, m.body, coalesce(`+denied("m")+`, '') from manifests m where m.domain = $1`, domain)
+		rows, err := tx.Query(ctx, `select `+manifestColumns+`, m.body, coalesce(`+denied+`, '') from manifests m where m.domain = $1`, domain)
 		if err != nil {
 			return err
 		}

@@ -67,8 +67,8 @@ func readList(p *cli.Program, name string) ([]string, error) {
 	return parseList(text)
 }
 
-// parseList returns the domains of a list in the form that they are stored, each once. repute.ErrInvalid names the first
-// line that is no domain.
+// parseList returns the domains of a list in the form that they are stored, each once. repute.ErrInvalid names the
+// first line that is no domain.
 func parseList(r io.Reader) (domains []string, err error) {
 	seen := map[string]bool{}
 	lines := bufio.NewScanner(r)
