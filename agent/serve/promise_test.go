@@ -115,6 +115,41 @@ func highS(sig []byte) []byte {
 	return out
 }
 
+// TestPromiseOfAnother: a promise whose work is not done is known by its signature, and stays that of who signed it.
+func TestPromiseOfAnother(t *testing.T) {
+	t.Parallel()
+	key, err := crypto.GenerateKey()
+	ok(t, err)
+	client, payee, h := keys.Local{Key: key}, common.HexToAddress("0xfee"), &echo{}
+	one := service(t, "echo", h, &agent.Price{Amount: "0.001", Currency: "ETH", Decimals: 18}, nil)
+	one.Repeatable = true
+	s := open(t, pgtest.New(t), agent.Options{Services: []*agent.Service{one},
+		Payments: agent.Payments{Promises: true, Address: payee}})
+	asked := s.send(t, "echo", hello, nil)
+	p := signed.Promise{PaymentReceipt: signed.PaymentReceipt{From: client.Address(), To: payee, Amount: big.NewInt(1e15),
+		Currency: "ETH", TaskHash: common.HexToHash(asked.header.Get("X-Payment-TaskHash")), Timestamp: uint64(time.Now().Unix())}}
+	p.Signature, err = client.SignTyped(t.Context(), p.Data(signed.DomainOf(s.router.ID())))
+	ok(t, err)
+	send := func(p signed.Promise) reply {
+		text, err := p.Encode()
+		ok(t, err)
+		return s.send(t, "echo", hello, http.Header{http.CanonicalHeaderKey(signed.HeaderReceipt): {text}})
+	}
+	h.fails(errAway)
+	if got := send(p); got.status != http.StatusServiceUnavailable {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	h.fails(nil)
+	runs, another := h.count(), p
+	another.From = common.HexToAddress("0xbeef")
+	if got := send(another); got.status != http.StatusPaymentRequired || h.count() != runs {
+		t.Errorf("in the name of another: %d %s", got.status, got.body)
+	}
+	if got := send(p); got.status != http.StatusOK || h.count() != runs+1 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
 // otherV is a signature with v in its other form.
 func otherV(sig []byte) []byte {
 	if sig[64] >= 27 {
