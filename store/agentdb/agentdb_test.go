@@ -172,6 +172,7 @@ func TestPending(t *testing.T) {
 	ok(t, agentdb.Yield(t.Context(), db, p))
 	take("two", false) // and it is killed
 	time.Sleep(50 * time.Millisecond)
+	ok(t, agentdb.PrunePayments(t.Context(), db, 0))
 	p = take("three", true)
 	ok(t, agentdb.Yield(t.Context(), db, p))
 	ok(t, agentdb.PrunePayments(t.Context(), db, 0))
