@@ -7,6 +7,8 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
 	"repute/store/agentdb"
 )
@@ -14,14 +16,17 @@ import (
 // recall looks for the request's payment among those that were claimed. It is known by its bytes alone: what the
 // capability costs by now, and in which token, does not matter.
 func (w *work) recall(ctx context.Context) error {
+	var payer common.Address
 	switch {
 	case w.request.Payment != nil:
+		payer = w.request.Payment.Payload.Payer()
 		raw, err := json.Marshal(w.request.Payment)
 		if err != nil {
 			return nil // step 3 tells why
 		}
 		w.payload = sha256.Sum256(raw)
 	case w.request.Promise != nil:
+		payer = w.request.Promise.From
 		w.payload = sha256.Sum256(w.request.Promise.Signature)
 	default:
 		return nil
@@ -31,6 +36,9 @@ func (w *work) recall(ctx context.Context) error {
 		return nil
 	} else if err != nil {
 		return err
+	}
+	if row.Payer != payer {
+		return nil // a signature in the name of another: step 3 refuses it
 	}
 	own := w.newRow(row.ID, row.Settlement)
 	own.PaymentID = row.PaymentID // the same bytes have the same name

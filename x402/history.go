@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 
 	"github.com/ethereum/go-ethereum"
@@ -14,7 +15,8 @@ import (
 
 // History reads what happened on a chain.
 type History interface {
-	// Logs are those of the newest blocks where the query names none, the oldest first.
+	// Logs are those of the newest blocks that have any, the oldest first, or of the block that the query names by
+	// its hash. ToBlock, where it is there, is the newest block that is looked at.
 	Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuery) ([]types.Log, error)
 	// Transaction returns which contract a mined transaction called, and with what.
 	Transaction(ctx context.Context, chainID uint64, hash common.Hash) (to common.Address, data []byte, err error)
@@ -29,8 +31,9 @@ type end struct {
 	Transaction common.Hash
 	// By is the transaction that used or canceled the authorization, where the chain tells it.
 	By common.Hash
-	// Dead says that the authorization did not move it and no longer can: it ended, or it was used for
-	// something else, in a block that cannot be replaced.
+	// Dead says that the authorization did not move it and no longer can: it ended unused, or a token says that it
+	// was used for something else, in a block that cannot be replaced. A permit that is used is never dead: Permit2
+	// has no event of it, so that a payment which is not found may still have been made.
 	Dead bool
 }
 
@@ -50,19 +53,17 @@ func (v *Verifier) end(ctx context.Context, h History, t *Transfer) (e end, err 
 	if err != nil {
 		return e, err
 	}
-	over := t.Until.Cmp(NewAmount(seconds)) < 0
 	if e.Spent, err = v.spent(ctx, t); err != nil {
 		return e, err
 	}
 	if !e.Spent {
-		e.Dead = over
+		e.Dead = t.Until.Cmp(NewAmount(seconds)) < 0
 		return e, nil
 	}
 	if t.ByToken {
 		return e, t.findToken(ctx, h, final, &e)
 	}
 	e.Transaction, err = t.findPermit(ctx, h)
-	e.Dead = err == nil && !e.paid() && over // Permit2 has no event of the nonce: nobody knows before
 	return e, err
 }
 
@@ -97,15 +98,33 @@ func (t *Transfer) findToken(ctx context.Context, h History, final uint64, e *en
 	return nil
 }
 
+// maxSearches bounds how often findPermit looks further back: a payer can have paid the payee very often since.
+const maxSearches = 50
+
 // findPermit looks for the transaction by which Permit2 moved what a permit allows, among those by which
 // the payer paid the payee this amount. It MUST call the proxy with this permit itself: what others do
 // inside of theirs, and whether it failed, is not seen.
 func (t *Transfer) findPermit(ctx context.Context, h History) (none common.Hash, err error) {
-	moves, err := h.Logs(ctx, t.ChainID, ethereum.FilterQuery{Addresses: []common.Address{t.Token}, Topics: [][]common.Hash{
-		{topic(eventTransfer)}, {common.BytesToHash(t.From[:])}, {common.BytesToHash(t.To[:])}}})
-	if err != nil {
-		return none, err
+	q := ethereum.FilterQuery{Addresses: []common.Address{t.Token}, Topics: [][]common.Hash{
+		{topic(eventTransfer)}, {common.BytesToHash(t.From[:])}, {common.BytesToHash(t.To[:])}}}
+	for range maxSearches {
+		moves, err := h.Logs(ctx, t.ChainID, q)
+		if err != nil || len(moves) == 0 {
+			return none, err
+		}
+		if hash, err := t.among(ctx, h, moves); err != nil || hash != none {
+			return hash, err
+		}
+		if moves[0].BlockNumber == 0 {
+			break
+		}
+		q.ToBlock = new(big.Int).SetUint64(moves[0].BlockNumber - 1) // what was found may all be newer
 	}
+	return none, nil
+}
+
+// among returns the transaction of moves that used the transfer's permit, zero for none.
+func (t *Transfer) among(ctx context.Context, h History, moves []types.Log) (none common.Hash, err error) {
 	for _, move := range slices.Backward(moves) {
 		if !t.Paid([]types.Log{move}) {
 			continue

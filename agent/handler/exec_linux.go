@@ -22,18 +22,30 @@ func (p *program) run(ctx context.Context) (end outcome, err error) {
 		return end, err
 	}
 	defer s.close()
+	s.copy(p)
+	childless(func() { end, err = p.follow(ctx, s) })
+	s.drain()
+	return end, err
+}
+
+// childless calls a function on a thread that has no children, and keeps the thread for it alone. Only the thread
+// that starts a traced program can follow it, until it has no child left: one of another program that this process
+// started on the same thread, such as a server of MCP, would be waited for, and its end be taken from its starter.
+func childless(do func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// Only the thread that starts a traced program can follow it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		end, err = p.follow(ctx, s)
+		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT|unix.WALL|unix.WNOTHREAD,
+			nil)
+		if errors.Is(err, unix.ECHILD) {
+			do()
+			return
+		}
+		childless(do) // this thread is taken meanwhile
 	}()
-	s.copy(p)
 	<-done
-	s.drain()
-	return end, err
 }
 
 // follow starts a program and returns when no process of its run is left.

@@ -12,8 +12,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -109,6 +111,53 @@ func TestExecEndsWhatMisbehaves(t *testing.T) {
 				t.Errorf("the error tells what clients must not see: %v", err)
 			}
 		})
+	}
+}
+
+// Programs that others started on the same thread are neither waited for nor taken from who started them.
+func TestExecLeavesOtherChildrenAlone(t *testing.T) {
+	const threads = 12
+	others := make([]*exec.Cmd, threads)
+	var started, all sync.WaitGroup
+	started.Add(threads)
+	for i := range others {
+		all.Go(func() {
+			runtime.LockOSThread() // so that each is a child of another thread
+			defer runtime.UnlockOSThread()
+			others[i] = exec.Command("/bin/sleep", "600")
+			if err := others[i].Start(); err != nil {
+				t.Error(err)
+			}
+			started.Done()
+			started.Wait()
+		})
+	}
+	all.Wait()
+	for range 10 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		done := make(chan error, 1)
+		go func() {
+			_, err := shell(`echo 1`).Run(ctx, call(`{}`))
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-ctx.Done():
+			t.Error("a run waits for a program of others")
+		}
+		cancel()
+	}
+	for _, other := range others {
+		if err := other.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		var ended *exec.ExitError
+		if err := other.Wait(); !errors.As(err, &ended) {
+			t.Errorf("the end of a program was taken from who started it: %v", err)
+		}
 	}
 }
 

@@ -125,7 +125,7 @@ func (r *Registry) Call(ctx context.Context, chainID uint64, from, to common.Add
 // still asks about is not older.
 const maxPast = 20 * agent.EventBlocks
 
-// Logs implements x402.Logs.
+// Logs implements x402.History.
 func (r *Registry) Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuery) (out []types.Log, err error) {
 	if chainID != r.o.ID.ChainID {
 		return nil, fmt.Errorf("chain %d: %w", chainID, repute.ErrUnavailable)
@@ -147,6 +147,9 @@ func (r *Registry) Logs(ctx context.Context, chainID uint64, q ethereum.FilterQu
 	})
 	if err != nil {
 		return nil, err
+	}
+	if q.ToBlock != nil && q.ToBlock.IsUint64() {
+		head = min(head, q.ToBlock.Uint64())
 	}
 	for back := uint64(0); back < maxPast && back <= head; back += agent.EventBlocks {
 		q.ToBlock = new(big.Int).SetUint64(head - back)

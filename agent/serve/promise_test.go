@@ -79,8 +79,7 @@ func TestPromises(t *testing.T) {
 	if got := send(good, domain, same); got.status != http.StatusOK || h.count() != 1 {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
-	for name, change := range map[string]func([]byte) []byte{"same": same, "other v": func(b []byte) []byte { b[64] -= 27; return b },
-		"compact": compact} {
+	for name, change := range map[string]func([]byte) []byte{"same": same, "other v": otherV, "compact": compact} {
 		if got := send(good, domain, change); got.status != http.StatusConflict || h.count() != 1 {
 			t.Errorf("used, %s: %d %s", name, got.status, got.body)
 		}
@@ -114,6 +113,51 @@ func highS(sig []byte) []byte {
 		out[64] = 1 - out[64]
 	}
 	return out
+}
+
+// TestPromiseOfAnother: a promise whose work is not done is known by its signature, and stays that of who signed it.
+func TestPromiseOfAnother(t *testing.T) {
+	t.Parallel()
+	key, err := crypto.GenerateKey()
+	ok(t, err)
+	client, payee, h := keys.Local{Key: key}, common.HexToAddress("0xfee"), &echo{}
+	one := service(t, "echo", h, &agent.Price{Amount: "0.001", Currency: "ETH", Decimals: 18}, nil)
+	one.Repeatable = true
+	s := open(t, pgtest.New(t), agent.Options{Services: []*agent.Service{one},
+		Payments: agent.Payments{Promises: true, Address: payee}})
+	asked := s.send(t, "echo", hello, nil)
+	p := signed.Promise{PaymentReceipt: signed.PaymentReceipt{From: client.Address(), To: payee, Amount: big.NewInt(1e15),
+		Currency: "ETH", TaskHash: common.HexToHash(asked.header.Get("X-Payment-TaskHash")), Timestamp: uint64(time.Now().Unix())}}
+	p.Signature, err = client.SignTyped(t.Context(), p.Data(signed.DomainOf(s.router.ID())))
+	ok(t, err)
+	send := func(p signed.Promise) reply {
+		text, err := p.Encode()
+		ok(t, err)
+		return s.send(t, "echo", hello, http.Header{http.CanonicalHeaderKey(signed.HeaderReceipt): {text}})
+	}
+	h.fails(errAway)
+	if got := send(p); got.status != http.StatusServiceUnavailable {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	h.fails(nil)
+	runs, another := h.count(), p
+	another.From = common.HexToAddress("0xbeef")
+	if got := send(another); got.status != http.StatusPaymentRequired || h.count() != runs {
+		t.Errorf("in the name of another: %d %s", got.status, got.body)
+	}
+	if got := send(p); got.status != http.StatusOK || h.count() != runs+1 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+// otherV is a signature with v in its other form.
+func otherV(sig []byte) []byte {
+	if sig[64] >= 27 {
+		sig[64] -= 27
+	} else {
+		sig[64] += 27
+	}
+	return sig
 }
 
 // compact is a signature of 64 bytes (EIP-2098).

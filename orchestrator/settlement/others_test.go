@@ -59,6 +59,34 @@ func TestFrontRun(t *testing.T) {
 	}
 }
 
+// TestFoundLongAgo: the payment by a permit is found behind newer payments of its payer, also after the permit has
+// ended, and is never said to have moved nothing.
+func TestFoundLongAgo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.facilitator(t)
+	r := w.PlainRequirements(10)
+	r.MaxTimeoutSeconds = 600
+	old := w.Pay(t, r)
+	w.useUp(t, f, old, r)
+	for range 1100 { // more than one question for logs spans
+		_, err := w.Mine(t.Context())
+		ok(t, err)
+	}
+	r.MaxTimeoutSeconds = 36_000
+	w.useUp(t, f, w.Pay(t, r), r)
+	before := w.paid(t)
+	for who, one := range map[string]x402.Facilitator{"local": f,
+		"remote": &x402.Confirmed{Facilitator: refusing(t), Verifier: f.Verifier, History: f.History}} {
+		if s, err := one.Settle(t.Context(), old, r); err != nil || !s.Success || s.Transaction == "" || s.Dead {
+			t.Errorf("%s: %+v, %v", who, s, err)
+		}
+	}
+	if w.paid(t) != before {
+		t.Errorf("paid again: %d", w.paid(t)-before)
+	}
+}
+
 // claiming is a facilitator that says of every payment that it is settled.
 func claiming(t *testing.T) *x402.Client {
 	t.Helper()
@@ -84,13 +112,13 @@ func refusing(t *testing.T) *x402.Client {
 }
 
 // TestCanceled: an authorization that is used up while nothing is paid by it settles nothing, whoever says so,
-// and the payment is dead as soon as that is final, or the permit has ended.
+// and the payment is dead as soon as that is final. That of a permit stays open: the chain does not say what it was
+// used for.
 func TestCanceled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f := w.facilitator(t)
 	r, plain := w.Requirements(10), w.PlainRequirements(10)
-	plain.MaxTimeoutSeconds = 12
 	p, permit := w.Pay(t, r), w.Pay(t, plain)
 	w.Send(t, paytest.OwnerAccount, w.Token, fixtures.NewAuthorizedToken().PackBehave(2)) // uses, moves nothing
 	w.useUp(t, f, p, r)
@@ -105,6 +133,12 @@ func TestCanceled(t *testing.T) {
 	ok(t, err)
 	w.useUp(t, f, away, own)
 	w.useUp(t, f, w.Pay(t, plain), plain) // the payer pays the payee as much, by another permit
+	_, err = w.AdjustTime(t.Context(), 2*time.Hour) // the permit ends
+	ok(t, err)
+	for range 70 {
+		_, err = w.Mine(t.Context())
+		ok(t, err)
+	}
 	for name, x := range map[string]struct {
 		p x402.Payment
 		r x402.Requirements
@@ -115,7 +149,11 @@ func TestCanceled(t *testing.T) {
 		}
 		for who, one := range map[string]x402.Facilitator{"local": f,
 			"remote": &x402.Confirmed{Facilitator: refusing(t), Verifier: f.Verifier, History: f.History}} {
-			if s := w.dead(t, one, x.p, x.r); s.Success || !s.Dead {
+			if name == "Permit2" {
+				if s, err := one.Settle(t.Context(), x.p, x.r); !errors.Is(err, x402.ErrUnknownEnd) || s.Success || s.Dead {
+					t.Errorf("%s, %s: %+v, %v", name, who, s, err)
+				}
+			} else if s := w.dead(t, one, x.p, x.r); s.Success || !s.Dead {
 				t.Errorf("%s, %s: %+v", name, who, s)
 			}
 		}

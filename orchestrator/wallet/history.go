@@ -23,7 +23,7 @@ const (
 )
 
 // Logs returns the logs that a query selects, on which endpoints agree: of the block that it names by its hash,
-// else of the newest blocks that have any.
+// else of the newest blocks that have any, up to its ToBlock where it has one.
 func (w *Wallet) Logs(ctx context.Context, chainID uint64, q ethereum.FilterQuery) ([]types.Log, error) {
 	c, err := w.on(chainID)
 	if err != nil {
@@ -55,6 +55,9 @@ func (e *endpoint) pastLogs(ctx context.Context, q ethereum.FilterQuery, at *hea
 		return out, nil
 	}
 	newest := uint64(at.Number)
+	if q.ToBlock != nil && q.ToBlock.IsUint64() {
+		newest = min(newest, q.ToBlock.Uint64())
+	}
 	for back := uint64(0); back < maxPast && back <= newest; back += maxBlocks {
 		filter["fromBlock"] = hexutil.Uint64(newest - min(newest, back+maxBlocks-1))
 		filter["toBlock"] = hexutil.Uint64(newest - back)

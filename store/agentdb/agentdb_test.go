@@ -172,6 +172,7 @@ func TestPending(t *testing.T) {
 	ok(t, agentdb.Yield(t.Context(), db, p))
 	take("two", false) // and it is killed
 	time.Sleep(50 * time.Millisecond)
+	ok(t, agentdb.PrunePayments(t.Context(), db, 0))
 	p = take("three", true)
 	ok(t, agentdb.Yield(t.Context(), db, p))
 	ok(t, agentdb.PrunePayments(t.Context(), db, 0))
@@ -292,7 +293,27 @@ func TestChainEvents(t *testing.T) {
 	}
 }
 
-// TestValidations: an execution with a validation is open until it is judged or failed; each step is
+// TestEarlyAnswer: an answer that is stored before the request that it answers is judged.
+func TestEarlyAnswer(t *testing.T) {
+	t.Parallel()
+	db, ctx, hash := open(t), t.Context(), common.Hash{1}
+	detail, err := json.Marshal(map[string]any{"validation": hash, "document": "{}"})
+	ok(t, err)
+	ok(t, agentdb.Add(ctx, db, agentdb.Entry{Kind: agentdb.Execution, Agent: "a", Outcome: "200", Detail: detail}))
+	ok(t, agentdb.AddValidation(ctx, db, "a", hash, agentdb.ValidationAnswered, map[string]any{"response": 90}))
+	ok(t, agentdb.AddValidation(ctx, db, "a", hash, agentdb.ValidationRequested, map[string]any{"transaction": "x"}))
+	list, err := agentdb.OpenValidations(ctx, db, "a", 10)
+	ok(t, err)
+	if len(list) != 1 || list[0].Step != agentdb.ValidationAnswered {
+		t.Errorf("%+v", list)
+	}
+	ok(t, agentdb.AddValidation(ctx, db, "a", hash, agentdb.ValidationJudged, map[string]any{"counts": true}))
+	if list, err = agentdb.OpenValidations(ctx, db, "a", 10); err != nil || len(list) != 0 {
+		t.Errorf("%+v %v", list, err)
+	}
+}
+
+// TestValidations: an execution with a validation is open while the agent has a step to do; each step is
 // stored once, and later details count.
 func TestValidations(t *testing.T) {
 	t.Parallel()
@@ -322,10 +343,13 @@ func TestValidations(t *testing.T) {
 	add(one, agentdb.ValidationRequested, map[string]any{"validator": "x", "transaction": "first"})
 	add(one, agentdb.ValidationRequested, map[string]any{"transaction": "second"})
 	add(two, agentdb.ValidationFailed, map[string]any{"reason": "r"})
-	if got := steps(); len(got) != 1 || got[0] != agentdb.ValidationRequested {
-		t.Errorf("%v", got)
+	if got := steps(); len(got) != 0 {
+		t.Errorf("what waits for a validator is in the way: %v", got)
 	}
 	add(one, agentdb.ValidationAnswered, map[string]any{"validator": "y", "response": 90})
+	if got := steps(); len(got) != 1 || got[0] != agentdb.ValidationAnswered {
+		t.Errorf("%v", got)
+	}
 	add(one, agentdb.ValidationJudged, map[string]any{"counts": true})
 	known, err := agentdb.Validations(ctx, db, "a", []common.Hash{one, two, other})
 	ok(t, err)

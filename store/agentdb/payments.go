@@ -281,9 +281,11 @@ func SetRefunded(ctx context.Context, db *store.DB, p Payment, tx common.Hash) e
 }
 
 // PrunePayments deletes payments whose work is done and that are older than the age, unless they are owed back or the
-// end of their settlement is open. They cannot be used again: the chain has taken them, or they expired.
+// end of their settlement is open, as read tells it. They cannot be used again: the chain has taken them, or they
+// expired.
 func PrunePayments(ctx context.Context, db *store.DB, age time.Duration) error {
 	_, err := db.Pool().Exec(ctx, `delete from agent_payments where created_at < now() - $1::interval
-		and expires_at < now() and refund <> 'due' and not (pending and settled is null)`, age)
+		and expires_at < now() and refund <> 'due' and not (settled is null and (pending or settlement = 'x402' and owner <> ''
+			and state not in ('done', 'failed', 'interrupted')))`, age)
 	return store.Failed("prune payments", err)
 }

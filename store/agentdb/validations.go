@@ -15,8 +15,9 @@ import (
 // ValidationStep is the outcome of an entry about the validation of an execution.
 type ValidationStep string
 
-// Steps in their order; each is stored once. An execution whose Detail has the member validation waits
-// for the first one.
+// Steps; each is stored once. An execution whose Detail has the member validation waits for the first one. The
+// last one is that which is the furthest on, whenever it was stored: a validator can answer before the process that
+// asked knows that its request is on the chain.
 const (
 	ValidationRequested ValidationStep = "validation requested" // the request is on the chain
 	ValidationAnswered  ValidationStep = "validation answered"  // a validator answered on the chain
@@ -37,15 +38,17 @@ const validations = `
 	select e.detail->>'validation', e.detail->>'document', coalesce(v.outcome, ''), coalesce(v.details, '[]')
 	from agent_receipts e
 	left join lateral (
-		select (array_agg(s.outcome order by s.at desc, s.number desc))[1] outcome,
+		select (array_agg(s.outcome order by array_position(array['validation requested', 'validation failed',
+				'validation answered', 'validation judged'], s.outcome) desc nulls last))[1] outcome,
 			json_agg(s.detail order by s.at, s.number) details
 		from agent_receipts s where s.agent = e.agent and s.kind = 'event' and s.outcome like 'validation %'
 			and s.detail->>'validation' = e.detail->>'validation') v on true
 	where e.agent = $1 and e.kind = 'execution' and e.detail->>'validation' is not null`
 
-// OpenValidations returns validations of an agent that are neither judged nor failed, the oldest first.
+// OpenValidations returns validations of an agent that wait for the agent: to be requested or to be judged, the
+// oldest first. Those that wait for a validator, who may never answer, MUST NOT take the place of others.
 func OpenValidations(ctx context.Context, db *store.DB, agent string, limit int) ([]Validation, error) {
-	return readValidations(ctx, db, validations+` and coalesce(v.outcome, '') not in ('validation judged', 'validation failed')
+	return readValidations(ctx, db, validations+` and coalesce(v.outcome, '') in ('', 'validation answered')
 		order by e.at, e.number limit $2`, agent, limit)
 }
 
