@@ -5,10 +5,13 @@ package sitetest
 import (
 	"context"
 	"crypto/x509"
+	"encoding/pem"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -23,6 +26,32 @@ const Host = "example.com"
 // options of guards that find it. The test is skipped where the port cannot be opened.
 func New(t testing.TB, address string, h http.Handler) resolver.GuardOptions {
 	t.Helper()
+	srv := start(t, address, h)
+	roots := x509.NewCertPool()
+	roots.AddCert(srv.Certificate())
+	return resolver.GuardOptions{AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, RootCAs: roots,
+		Resolver: names(t, address)}
+}
+
+// ForProcess is New for whole programs: this process finds the site by its name and takes its certificate, as if both
+// were public. A test that uses it MUST NOT run beside others, and its package verifies no other certificate.
+func ForProcess(t testing.TB, address string, h http.Handler) {
+	t.Helper()
+	srv := start(t, address, h)
+	file := filepath.Join(t.TempDir(), "roots.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SSL_CERT_FILE", file)
+	before := net.DefaultResolver
+	net.DefaultResolver = names(t, address)
+	t.Cleanup(func() { net.DefaultResolver = before })
+}
+
+// start serves a handler over TLS.
+func start(t testing.TB, address string, h http.Handler) *httptest.Server {
+	t.Helper()
 	listener, err := net.Listen("tcp4", address+":443")
 	if err != nil {
 		t.Skipf("port 443 cannot be opened: %v", err)
@@ -32,10 +61,7 @@ func New(t testing.TB, address string, h http.Handler) resolver.GuardOptions {
 	srv.Listener = listener
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
-	roots := x509.NewCertPool()
-	roots.AddCert(srv.Certificate())
-	return resolver.GuardOptions{AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, RootCAs: roots,
-		Resolver: names(t, address)}
+	return srv
 }
 
 // names is a DNS server that answers every question with one address.
