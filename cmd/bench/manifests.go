@@ -18,7 +18,7 @@ intents by texts that are new. The intents are 300 texts that are embedded, and 
 vectors have seeded noise. It needs neither Postgres nor a network.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := errors.Join(positive("manifests", o.Manifests), positive("intents", o.Intents),
-				positive("queries", o.Queries)); err != nil {
+				positive("queries", o.Queries), positive("texts", o.Texts)); err != nil {
 				return err
 			}
 			return b.report(manifestbench.Run(cmd.Context(), o))
@@ -28,6 +28,7 @@ vectors have seeded noise. It needs neither Postgres nor a network.`,
 	f.Bool("json", true, "print the report as JSON, the only form there is")
 	f.IntVar(&o.Manifests, "manifests", 50_000, "that are read, judged and verified")
 	f.IntVar(&o.Intents, "intents", 100_000, "that are searched")
+	f.IntVar(&o.Texts, "texts", 300, "that are embedded, 300 at most")
 	f.IntVar(&o.Queries, "queries", 100, "each with a text of its own")
 	return cmd
 }

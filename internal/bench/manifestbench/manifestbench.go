@@ -33,6 +33,7 @@ type Options struct {
 	Manifests int // that are parsed, judged and verified
 	Intents   int // that are searched
 	Queries   int
+	Texts     int       // that are embedded to make the intents of, 300 at most
 	Progress  io.Writer // lines for a person; nil for none
 }
 
@@ -122,6 +123,7 @@ func (m *Measurements) search(ctx context.Context, o Options) error {
 		return err
 	}
 	texts := offers()
+	texts = texts[:min(max(o.Texts, 1), len(texts))]
 	m.Embedded = len(texts)
 	if err := fill(ctx, index, encoder, texts, o.Intents); err != nil {
 		return err

@@ -8,12 +8,12 @@ import (
 
 // A small run measures everything, and what it measures works: manifests are verified, and queries find their texts.
 func TestRun(t *testing.T) {
-	r, err := Run(t.Context(), Options{Manifests: 200, Intents: 2000, Queries: 20})
+	r, err := Run(t.Context(), Options{Manifests: 200, Intents: 2000, Queries: 10, Texts: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := r.Measurements.(Measurements)
-	if m.ParsedPerSecond <= 0 || m.VerifyMS <= 0 || m.MatchMS <= 0 || m.MatchP99MS < m.MatchMS || m.Embedded != 300 ||
+	if m.ParsedPerSecond <= 0 || m.VerifyMS <= 0 || m.MatchMS <= 0 || m.MatchP99MS < m.MatchMS || m.Embedded != 20 ||
 		m.FirstMatches < 0.5 || len(r.Targets) != 3 {
 		t.Errorf("%+v, %+v", m, r.Targets)
 	}
