@@ -37,14 +37,15 @@ type Options struct {
 	Progress  io.Writer // lines for a person; nil for none
 }
 
-// Measurements are what a report has beside its targets. Times are medians, of one core.
+// Measurements are what a report has beside its targets. Reading and matching are measured in time of the processor,
+// which other processes of the machine influence less than the clock; verifying is the median by the clock.
 type Measurements struct {
 	ParsedPerSecond float64 `json:"parsed_per_second"`
 	VerifyMS        float64 `json:"verify_ms"`
 	Embedded        int     `json:"embedded_texts"` // whose vectors, with seeded noise, are those of all intents
 	MatchMS         float64 `json:"match_ms"`
-	MatchP99MS      float64 `json:"match_p99_ms"`
-	FirstMatches    float64 `json:"first_matches"` // share of the queries whose first match is their own text's
+	MedianMS        float64 `json:"match_median_ms"` // by the clock
+	FirstMatches    float64 `json:"first_matches"`   // share of the queries whose first match is their own text's
 }
 
 // Run measures on one core. The vectors of the intents are those of a few hundred texts with seeded noise: embedding
@@ -89,14 +90,14 @@ func (m *Measurements) manifests(n int) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
+	began := harness.ProcessorSeconds()
 	for range n {
 		if parsed, problems := agentjson.Parse(doc, agentjson.Options{Host: host}); len(parsed.Intents) != 3 ||
 			agentjson.HasErrors(problems) {
 			return fmt.Errorf("the manifest has problems: %+v", problems)
 		}
 	}
-	m.ParsedPerSecond = float64(n) / time.Since(began).Seconds()
+	m.ParsedPerSecond = float64(n) / max(harness.ProcessorSeconds()-began, 1e-9)
 	evidence := agentjson.Evidence{Host: host, DIDDocument: did, Now: time.Now()}
 	times := make([]time.Duration, 0, n)
 	for range min(n, 10_000) {
@@ -130,7 +131,7 @@ func (m *Measurements) search(ctx context.Context, o Options) error {
 	}
 	runtime.GC()
 	var times []time.Duration
-	first := 0
+	first, spent := 0, harness.ProcessorSeconds()
 	for i := range o.Queries {
 		asked := texts[i*7%len(texts)]
 		began := time.Now()
@@ -143,7 +144,8 @@ func (m *Measurements) search(ctx context.Context, o Options) error {
 			first++
 		}
 	}
-	m.MatchMS, m.MatchP99MS = quantile(times, 0.5), quantile(times, 0.99)
+	m.MatchMS = (harness.ProcessorSeconds() - spent) * 1e3 / float64(max(o.Queries, 1))
+	m.MedianMS = quantile(times, 0.5)
 	m.FirstMatches = float64(first) / float64(max(o.Queries, 1))
 	return nil
 }
