@@ -80,7 +80,7 @@ func NewGuard(o GuardOptions) *Guard {
 func (g *Guard) newTransport(o GuardOptions) *http.Transport {
 	resolver := o.Resolver
 	if resolver == nil {
-		resolver = &net.Resolver{PreferGo: true}
+		resolver = &net.Resolver{PreferGo: true, Dial: net.DefaultResolver.Dial} // servers that the program chose
 	}
 	guarded := &net.Dialer{Timeout: dialTimeout, Resolver: resolver, Control: g.Control}
 	open := &net.Dialer{Timeout: dialTimeout, Resolver: resolver}

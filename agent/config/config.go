@@ -18,6 +18,7 @@ type Config struct {
 	Payments   Payments   `json:"payments" doc:"how the agent is paid"`
 	Limits     Limits     `json:"limits" doc:"bounds of requests"`
 	Validation Validation `json:"validation" doc:"who confirms results where the policy asks for it"`
+	Manifest   Manifest   `json:"manifest" doc:"the agent.json that the agent serves of itself"`
 	Receipts   Receipts   `json:"receipts" doc:"what is kept and shown of executions"`
 	// Capabilities MUST have at least one item.
 	Capabilities []Capability `json:"capabilities" doc:"what the agent does"`
@@ -81,6 +82,22 @@ type Validation struct {
 	Validator string `json:"validator" doc:"address that is asked to confirm paid results; none: nobody is asked, and answers say that it is required"`
 	Sender    string `json:"sender" doc:"slug of orchestrator.wallets whose key sends the requests and pays their gas: of the agent's owner or operator"`
 	Registry  string `json:"registry" doc:"address of the validation registry that is asked; the first one of agent.validations"`
+}
+
+// Manifest says for whom the agent's agent.json speaks.
+type Manifest struct {
+	Domain string `json:"domain" doc:"host that serves agent.json; that of profile.url. Without either there is none"`
+	KeyEnv string `json:"key_env" doc:"variable of the environment with the Ed25519 key in PEM that proves the domain (tier 3) and signs commitments (tier 3+)"`
+	// Commitments need a key.
+	Commitments []Commitment `json:"commitments" doc:"promises that the key signs: see below"`
+}
+
+// Commitment is a promise of the operator.
+type Commitment struct {
+	Type       string `json:"type" doc:"such as latency_bound, uptime_sla or data_residency"`
+	Constraint string `json:"constraint" doc:"what is promised; p99 < 500ms and 99.9% monthly uptime are measured, too"`
+	Verifiable bool   `json:"verifiable" doc:"others can measure it"`
+	Ref        string `json:"ref" doc:"URL of the details"`
 }
 
 // Limits bound requests.

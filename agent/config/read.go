@@ -254,6 +254,8 @@ func (c *Config) check() error {
 		at, err := url.Parse(u)
 		need(u == "" || err == nil && at.Host != "", "agent", fmt.Sprintf("%.80q is no URL", safeURL(u)), "https://host/path")
 	}
+	need(len(c.Manifest.Commitments) == 0 || c.Manifest.KeyEnv != "", "manifest.commitments", "nobody signs them",
+		"manifest.key_env, or no commitments")
 	_, err := c.Limits.Prefixes()
 	wrong = append(wrong, err)
 	for i := range c.Capabilities {

@@ -40,6 +40,7 @@ func TestReference(t *testing.T) {
 		{"repeatable", "true or false", "the handler may be called again for a payment after a crash"}} {
 		fmt.Fprintf(&b, "| `%s` | %s | | %s |\n", row[0], row[1], row[2])
 	}
+	rows(t, &b, "### manifest.commitments", reflect.TypeFor[config.Commitment]())
 	rows(t, &b, "### handler", reflect.TypeFor[config.Handler]())
 	rows(t, &b, "### handler.mcp", reflect.TypeFor[config.MCP]())
 	rows(t, &b, "### handler.task", reflect.TypeFor[config.Task]())

@@ -53,6 +53,8 @@ type Options struct {
 	Log      *slog.Logger
 	// Mounts are other surfaces of the same agent, under the same limits.
 	Mounts []Mount
+	// Manifest is the agent.json of the agent, and DID the DID document of its domain; nil: there is none.
+	Manifest, DID json.RawMessage
 	// Card returns the agent card for clients that reach the agent at a URL; nil: there is none.
 	Card func(ctx context.Context, base string) (json.RawMessage, error)
 }
@@ -166,6 +168,10 @@ func (s *surface) mount() {
 	s.get("/.well-known/agent-registration.json", "registration",
 		"The registration file, by ERC-8004 and the specification", s.registration)
 	s.get("/.well-known/agent-card.json", "card", "The agent card, by A2A", s.card)
+	s.get("/.well-known/agent.json", "manifest", "The manifest agent.json: intents, prices and identity",
+		func(c echo.Context) error { return published(c, s.o.Manifest) })
+	s.get("/.well-known/did.json", "did", "The DID document of the agent's domain, which has the manifest's key",
+		func(c echo.Context) error { return published(c, s.o.DID) })
 	for path, id := range map[string]string{"/agent/{id}/receipts": "receipts", "/agents/{id}/receipts": "agentReceipts"} {
 		params := append(receiptParams(), httpapi.TextParam("id", "path", "The agent's id, in any form"))
 		s.server.Get(httpapi.Route{Path: path, ID: id, ContentType: jsonType, Params: params,

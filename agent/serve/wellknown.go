@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -104,6 +105,15 @@ func orEmpty(list []string) []string {
 		return []string{}
 	}
 	return list
+}
+
+// published answers a document that does not change while the agent runs.
+func published(c echo.Context, document json.RawMessage) error {
+	if document == nil {
+		return httpapi.NoRoute()
+	}
+	c.Response().Header().Set("Cache-Control", "public, max-age=300")
+	return c.Blob(http.StatusOK, jsonType, document)
 }
 
 // card answers the agent card.

@@ -77,7 +77,8 @@ there is no report because something failed; 2 wrong usage; 130 interrupted.`,
 	root.PersistentFlags().StringVar(&b.program, "program", filepath.Join("bin", "repute"),
 		"the binary to measure, which make build makes")
 	root.AddCommand(b.indexCommand(), b.followCommand(), b.documentsCommand(), b.trustCommand(), b.runsCommand(),
-		b.runsWorkerCommand(), b.nodeCommand(), b.agentCommand(), b.agentWorkerCommand())
+		b.runsWorkerCommand(), b.nodeCommand(), b.agentCommand(), b.agentWorkerCommand(),
+		b.manifestsCommand())
 	for _, cmd := range root.Commands() {
 		cmd.Args = noArguments
 	}

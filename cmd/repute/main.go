@@ -21,6 +21,7 @@ import (
 	"repute/cmd/repute/internal/config"
 	"repute/cmd/repute/internal/crawl"
 	"repute/cmd/repute/internal/files"
+	"repute/cmd/repute/internal/intents"
 	"repute/cmd/repute/internal/payments"
 	"repute/cmd/repute/internal/scores"
 	"repute/cmd/repute/internal/tasks"
@@ -120,7 +121,7 @@ done. verify says more with its own: see its help.`,
 		scores.ScoreCommand(p), scores.TrustCommand(p), manifests,
 		scores.RootsCommand(p), scores.SourcesCommand(p), scores.EvidenceCommand(p), keysCommand(p), verifySnapshotCommand(p),
 		tasks.TaskCommand(p), tasks.RunCommand(p), agentCommand(p), mcpCommand(p),
-		payments.FacilitatorCommand(p), payments.PayCommand(p), payments.FeedbackCommand(p),
+		intents.Command(p), payments.FacilitatorCommand(p), payments.PayCommand(p), payments.FeedbackCommand(p),
 		movedCommand("bench", "make bench, or go run ./cmd/bench NAME"),
 		movedCommand("demo", "make demo, or go run ./cmd/demo"), versionCommand(p))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })

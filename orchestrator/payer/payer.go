@@ -326,5 +326,5 @@ func newID() string {
 	return fmt.Sprintf("buy_%012x%s", time.Now().UnixMilli(), hex.EncodeToString(b[:]))
 }
 
-// reader reads the body from its beginning.
-func (r *Request) reader() *bytes.Reader { return bytes.NewReader(r.Body) }
+// Reader reads the body from its beginning.
+func (r *Request) Reader() *bytes.Reader { return bytes.NewReader(r.Body) }

@@ -26,7 +26,7 @@ const (
 // send makes one request, with a payment where there is one. repute.ErrUnavailable where no whole
 // answer is received.
 func (p *Payer) send(ctx context.Context, r *Request, payment *x402.Payment) (a Answer, err error) {
-	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, r.reader())
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, r.Reader())
 	if err != nil {
 		return a, repute.Invalid("url", err.Error(), "http or https")
 	}

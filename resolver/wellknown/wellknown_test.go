@@ -3,19 +3,15 @@ package wellknown
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/net/dns/dnsmessage"
 
+	"repute/internal/sitetest"
 	"repute/manifest/agentjson"
 	"repute/manifest/agentjson/identity"
 	"repute/resolver"
@@ -24,67 +20,12 @@ import (
 // site serves example.com on port 443 of an address of the loopback network, so that its host has no port.
 func site(t *testing.T, address string, h http.HandlerFunc) *Fetcher {
 	t.Helper()
-	listener, err := net.Listen("tcp4", address+":443")
-	if err != nil {
-		t.Skipf("port 443 cannot be opened: %v", err)
-	}
-	srv := httptest.NewUnstartedServer(h)
-	_ = srv.Listener.Close() // its random port is not used
-	srv.Listener = listener
-	srv.StartTLS()
-	t.Cleanup(srv.Close)
-	roots := x509.NewCertPool()
-	roots.AddCert(srv.Certificate())
-	client, err := resolver.New(resolver.Options{GuardOptions: resolver.GuardOptions{
-		AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, RootCAs: roots, Resolver: names(t, address)}})
+	client, err := resolver.New(resolver.Options{GuardOptions: sitetest.New(t, address, h)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
 	return New(client)
-}
-
-// names is a DNS server that answers every question with one address.
-func names(t *testing.T, address string) *net.Resolver {
-	t.Helper()
-	server, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	go func() {
-		buf := make([]byte, 1500)
-		for {
-			n, from, err := server.ReadFrom(buf)
-			if err != nil {
-				return
-			}
-			if reply := answer(buf[:n], address); reply != nil {
-				_, _ = server.WriteTo(reply, from)
-			}
-		}
-	}()
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp4", server.LocalAddr().String())
-	}}
-}
-
-func answer(question []byte, address string) []byte {
-	var m dnsmessage.Message
-	if m.Unpack(question) != nil || len(m.Questions) == 0 {
-		return nil
-	}
-	q := m.Questions[0]
-	m.Response, m.Additionals = true, nil
-	if q.Type == dnsmessage.TypeA {
-		m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
-			Body: &dnsmessage.AResource{A: netip.MustParseAddr(address).As4()}}}
-	}
-	reply, err := m.Pack()
-	if err != nil {
-		return nil
-	}
-	return reply
 }
 
 func reasonOf(err error) resolver.Reason {

@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/internal/attack"
+	"repute/internal/bench/harness"
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
@@ -175,10 +176,10 @@ func MeasureCost(ctx context.Context, edges int, p *trust.Params) (Cost, error) 
 func (c *Cost) measure(work func()) float64 {
 	debug.FreeOSMemory()
 	stop := watchMemory(&c.Memory)
-	cpu, start := processorSeconds(), time.Now()
+	cpu, start := harness.ProcessorSeconds(), time.Now()
 	work()
 	took := time.Since(start).Seconds()
-	c.CPU += processorSeconds() - cpu
+	c.CPU += harness.ProcessorSeconds() - cpu
 	stop()
 	return took
 }

@@ -200,7 +200,7 @@ func (f *feedbackFlags) rated(ctx context.Context, w *wallet.Wallet, list []wall
 // proof.
 func (f *feedbackFlags) accounts(ctx context.Context, w *wallet.Wallet, list []wallet.ChainConfig, b *purchase, r *rating) error {
 	var err error
-	choice := payFlags{as: f.as}
+	choice := Buying{as: f.as}
 	if r.slug, err = choice.identity(list); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"repute"
 	"repute/cmd/repute/internal/cli"
@@ -22,12 +23,49 @@ import (
 	"repute/x402"
 )
 
+// Buying is how the command line pays: with which key, whom, and how much at most.
+type Buying struct {
+	Max                        string // most that a call may cost, in dollars
+	index, as, maxHost, maxDay string
+	minScore                   float64
+	unknown                    bool
+}
+
+// Flags adds all flags to a set but the one for Max.
+func (b *Buying) Flags(set *pflag.FlagSet) {
+	set.StringVar(&b.index, "index", "", "URL of the index that is asked whom to trust (INDEXER_URL)")
+	set.StringVar(&b.as, "as", "", "slug of the identity in orchestrator.wallets whose key pays; may be left out where one has a key")
+	set.StringVar(&b.maxHost, "max-host", "1", "most that is paid to one host in 24 hours, in dollars")
+	set.StringVar(&b.maxDay, "max-day", "5", "most that is paid in 24 hours, in dollars")
+	set.Float64Var(&b.minScore, "min-score", 20, "the lower bound of the payee's score must be at least this, -100 to 100")
+	set.BoolVar(&b.unknown, "allow-unknown", false, "also pay accounts of no known agent, and agents that nobody has rated")
+}
+
+// Do asks a server by a client, and pays for the answer. By names the caller in the records.
+func (b *Buying) Do(ctx context.Context, p *cli.Program, c *config.Config, db *store.DB, by string, client *http.Client,
+	r payer.Request) (a payer.Answer, err error) {
+	w, list, err := openWallet(p, c, db)
+	if err != nil {
+		return a, err
+	}
+	defer w.Close()
+	o, err := b.options(c, w, list)
+	if err != nil {
+		return a, err
+	}
+	o.By, o.HTTP, o.Log = by, client, c.Logger(p.Stderr)
+	buyer, err := payer.New(db, o)
+	if err != nil {
+		return a, err
+	}
+	return buyer.Do(ctx, r)
+}
+
 // payFlags are those of repute pay.
 type payFlags struct {
-	index, as, method, data string
-	max, maxHost, maxDay    string
-	minScore                float64
-	unknown, json           bool
+	Buying
+	method, data string
+	json         bool
 }
 
 // PayCommand is repute pay.
@@ -52,13 +90,8 @@ the receipt to standard error; receipts are stored.`,
 	}
 	p.Flags.Database(cmd.Flags())
 	set := cmd.Flags()
-	set.StringVar(&f.index, "index", "", "URL of the index that is asked whom to trust (INDEXER_URL)")
-	set.StringVar(&f.as, "as", "", "slug of the identity in orchestrator.wallets whose key pays; may be left out where one has a key")
-	set.StringVar(&f.max, "max", "0.05", "most that this call may cost, in dollars")
-	set.StringVar(&f.maxHost, "max-host", "1", "most that is paid to one host in 24 hours, in dollars")
-	set.StringVar(&f.maxDay, "max-day", "5", "most that is paid in 24 hours, in dollars")
-	set.Float64Var(&f.minScore, "min-score", 20, "the lower bound of the payee's score must be at least this, -100 to 100")
-	set.BoolVar(&f.unknown, "allow-unknown", false, "also pay accounts of no known agent, and agents that nobody has rated")
+	f.Flags(set)
+	set.StringVar(&f.Max, "max", "0.05", "most that this call may cost, in dollars")
 	set.StringVar(&f.method, "method", "", "GET, or POST where there is data")
 	set.StringVar(&f.data, "data", "", "JSON that is sent; @FILE reads a file")
 	set.BoolVar(&f.json, "json", false, "print answer and receipt as one JSON object")
@@ -86,17 +119,15 @@ func (f *payFlags) request(p *cli.Program, address string) (payer.Request, error
 }
 
 // options are those of the payer.
-func (f *payFlags) options(c *config.Config, w *wallet.Wallet, list []wallet.ChainConfig, address string) (o payer.Options,
-	err error) {
-	o = payer.Options{Index: cmp.Or(f.index, os.Getenv("INDEXER_URL")), MinScore: f.minScore, AllowUnknown: f.unknown,
-		By: "repute pay"}
+func (b *Buying) options(c *config.Config, w *wallet.Wallet, list []wallet.ChainConfig) (o payer.Options, err error) {
+	o = payer.Options{Index: cmp.Or(b.index, os.Getenv("INDEXER_URL")), MinScore: b.minScore, AllowUnknown: b.unknown}
 	if o.Index == "" {
 		return o, repute.Invalid("index", "is missing", "--index, or INDEXER_URL: the URL of an index such as repute serve")
 	}
 	for _, cap := range []struct {
 		field, text string
 		into        *repute.Micros
-	}{{"max", f.max, &o.MaxCall}, {"max-host", f.maxHost, &o.MaxHost}, {"max-day", f.maxDay, &o.MaxDay}} {
+	}{{"max", b.Max, &o.MaxCall}, {"max-host", b.maxHost, &o.MaxHost}, {"max-day", b.maxDay, &o.MaxDay}} {
 		if *cap.into, err = repute.ParseDollars(cap.field, cap.text); err != nil {
 			return o, err
 		}
@@ -104,39 +135,34 @@ func (f *payFlags) options(c *config.Config, w *wallet.Wallet, list []wallet.Cha
 	if o.Coins, err = c.Tokens(list); err != nil {
 		return o, err
 	}
-	if o.Agent, err = f.identity(list); err != nil {
+	if o.Agent, err = b.identity(list); err != nil {
 		return o, err
 	}
 	o.Keys = func(id uint64) (x402.Signer, error) { return w.IdentityKey(id, o.Agent) }
-	u, err := url.Parse(address)
-	if err != nil {
-		return o, repute.Invalid("URL", err.Error(), "an http or https URL")
-	}
-	o.HTTP = service.Outside(c, append([]string{u.Host}, c.AllowHosts...)) // the caller chose the host
 	return o, nil
 }
 
 // identity is the slug that pays: the chosen one, or the only one.
-func (f *payFlags) identity(list []wallet.ChainConfig) (string, error) {
+func (b *Buying) identity(list []wallet.ChainConfig) (string, error) {
 	slugs := map[string]bool{}
 	for _, c := range list {
 		for slug := range c.Identities {
 			slugs[slug] = true
 		}
 	}
-	if f.as == "" && len(slugs) == 1 {
+	if b.as == "" && len(slugs) == 1 {
 		for slug := range slugs {
 			return slug, nil
 		}
 	}
-	if !slugs[f.as] {
-		return "", repute.Invalid("as", fmt.Sprintf("%.80q is no identity with a key", f.as),
+	if !slugs[b.as] {
+		return "", repute.Invalid("as", fmt.Sprintf("%.80q is no identity with a key", b.as),
 			"a slug of identities in orchestrator.wallets")
 	}
-	return f.as, nil
+	return b.as, nil
 }
 
-// paidAnswer is what repute pay --json prints.
+// paidAnswer is what is printed with --json.
 type paidAnswer struct {
 	Status  int            `json:"status"`
 	Body    string         `json:"body"`
@@ -149,28 +175,25 @@ func (f *payFlags) pay(ctx context.Context, p *cli.Program, c *config.Config, db
 	if err != nil {
 		return err
 	}
-	w, list, err := openWallet(p, c, db)
+	u, err := url.Parse(address)
+	if err != nil {
+		return repute.Invalid("URL", err.Error(), "an http or https URL")
+	}
+	client := service.Outside(c, append([]string{u.Host}, c.AllowHosts...)) // the caller chose the host
+	a, err := f.Do(ctx, p, c, db, "repute pay", client, r)
 	if err != nil {
 		return err
 	}
-	defer w.Close()
-	o, err := f.options(c, w, list, address)
-	if err != nil {
-		return err
-	}
-	o.Log = c.Logger(p.Stderr)
-	buyer, err := payer.New(db, o)
-	if err != nil {
-		return err
-	}
-	a, err := buyer.Do(ctx, r)
-	if err != nil {
-		return err
-	}
-	if f.json {
+	return Print(p, &a, f.json)
+}
+
+// Print writes an answer to standard output, and what was paid for it to standard error; as JSON both in one object. An
+// answer that says that it failed ends the command with code 1.
+func Print(p *cli.Program, a *payer.Answer, asJSON bool) (err error) {
+	if asJSON {
 		err = p.PrintJSON(paidAnswer{a.Status, string(a.Body), a.Receipt})
 	} else {
-		err = f.print(p, &a)
+		err = printText(p, a)
 	}
 	if err == nil && a.Status >= 400 {
 		err = cli.ExitError{Code: 1, Text: fmt.Sprintf("the server answered with status %d", a.Status)}
@@ -178,8 +201,8 @@ func (f *payFlags) pay(ctx context.Context, p *cli.Program, c *config.Config, db
 	return err
 }
 
-// print writes the body, and what was paid.
-func (f *payFlags) print(p *cli.Program, a *payer.Answer) error {
+// printText writes the body, and what was paid.
+func printText(p *cli.Program, a *payer.Answer) error {
 	if _, err := p.Stdout.Write(a.Body); err != nil {
 		return err
 	}

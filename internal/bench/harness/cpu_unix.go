@@ -1,11 +1,11 @@
 //go:build unix
 
-package trustbench
+package harness
 
 import "syscall"
 
-// processorSeconds is what this process has had of all processors.
-func processorSeconds() float64 {
+// ProcessorSeconds is what this process has had of all processors.
+func ProcessorSeconds() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

@@ -1,0 +1,198 @@
+package intents
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/cmd/repute/internal/cli"
+	"repute/intent"
+	"repute/intent/sentence"
+	"repute/manifest/agentjson"
+	"repute/resolver"
+	"repute/resolver/wellknown"
+)
+
+// Source gives the offers that are searched. Another one than the manifests of the command line, such as a database,
+// needs nothing else of this command.
+type Source interface {
+	Items(ctx context.Context) ([]intent.Item, error)
+}
+
+// findFlags are those of repute intent find.
+type findFlags struct {
+	from []string
+	kind string
+	top  int
+	json bool
+}
+
+func findCommand(p *cli.Program) *cobra.Command {
+	var f findFlags
+	cmd := &cobra.Command{
+		Use:   `find "TEXT" --from FILE|DOMAIN [--top 5] [--kind intent]`,
+		Short: "find intents by what they mean",
+		Long: `Compares a text with the intents of agent.json files, by the meaning of their names and
+descriptions and by common words, and prints the best. A first match that is not sure is
+marked unsure: ask which one is meant, or whether any is. The texts do not leave this
+computer.`,
+		Example: `  repute intent find "get me a plane ticket" --from travel.example --from agent.json`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.find(cmd.Context(), p, manifests{p, f.from}, args[0])
+		},
+	}
+	p.Flags.Database(cmd.Flags())
+	p.Flags.Reading(cmd.Flags())
+	set := cmd.Flags()
+	set.StringArrayVar(&f.from, "from", nil, "an agent.json, or a domain that serves one; may be repeated")
+	set.IntVar(&f.top, "top", 5, "how many matches are printed, 1 to 100")
+	set.StringVar(&f.kind, "kind", "", "only items of this kind: intent, skill, tool or class")
+	set.BoolVar(&f.json, "json", false, "print one JSON object")
+	return cmd
+}
+
+// foundJSON is what repute intent find --json prints.
+type foundJSON struct {
+	Sure    bool        `json:"sure"`
+	Margin  float64     `json:"margin"`
+	Matches []matchJSON `json:"matches"`
+}
+
+type matchJSON struct {
+	ID         string      `json:"id"` // NAME@ORIGIN, as repute intent run takes it
+	Kind       intent.Kind `json:"kind"`
+	Name       string      `json:"name"`
+	Score      float64     `json:"score"`
+	Similarity float64     `json:"similarity"`
+}
+
+// find searches the items of a source.
+func (f *findFlags) find(ctx context.Context, p *cli.Program, from Source, text string) error {
+	kinds := []intent.Kind{"", intent.KindIntent, intent.KindSkill, intent.KindTool, intent.KindClass}
+	switch {
+	case f.top < 1 || f.top > 100:
+		return repute.Invalid("top", fmt.Sprintf("is %d", f.top), "1 to 100")
+	case !slices.Contains(kinds, intent.Kind(f.kind)):
+		return repute.Invalid("kind", fmt.Sprintf("%.40q is none", f.kind), "intent, skill, tool or class")
+	}
+	items, err := from.Items(ctx)
+	if err != nil {
+		return err
+	}
+	encoder, err := sentence.New()
+	if err != nil {
+		return err
+	}
+	index, err := intent.New(encoder)
+	if err != nil {
+		return err
+	}
+	if err := index.Add(ctx, items...); err != nil {
+		return err
+	}
+	query := intent.Query{Text: text, Limit: f.top}
+	if f.kind != "" {
+		query.Filter = func(e intent.Entry) bool { return e.Kind == intent.Kind(f.kind) }
+	}
+	r, err := index.Search(ctx, query)
+	if err != nil {
+		return err
+	}
+	return f.print(p, &r)
+}
+
+// print writes the matches.
+func (f *findFlags) print(p *cli.Program, r *intent.Result) error {
+	if f.json {
+		out := foundJSON{Sure: r.Sure, Margin: r.Margin, Matches: []matchJSON{}}
+		for _, m := range r.Matches {
+			out.Matches = append(out.Matches, matchJSON{m.ID, m.Kind, m.Name, m.Score, m.Similarity})
+		}
+		return p.PrintJSON(out)
+	}
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SCORE\tMARGIN\tKIND\tINTENT")
+	for i, m := range r.Matches {
+		margin := ""
+		if i == 0 {
+			margin = fmt.Sprintf("%.3f", r.Margin)
+			if !r.Sure {
+				margin += " unsure"
+			}
+		}
+		fmt.Fprintf(w, "%.3f\t%s\t%s\t%s\n", m.Score, margin, m.Kind, cli.Visible(m.ID))
+	}
+	return w.Flush()
+}
+
+// manifests are files and domains of the command line.
+type manifests struct {
+	program *cli.Program
+	from    []string
+}
+
+// Items implements Source.
+func (m manifests) Items(ctx context.Context) (out []intent.Item, err error) {
+	if len(m.from) == 0 {
+		return nil, repute.Invalid("from", "is missing", "a file or a domain")
+	}
+	for _, name := range m.from {
+		raw, host, err := m.read(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		parsed, problems := agentjson.Parse(raw, agentjson.Options{Host: host})
+		if agentjson.HasErrors(problems) {
+			return nil, repute.Invalid("from", fmt.Sprintf("%.80q is no agent.json without errors", name),
+				"see repute manifest check")
+		}
+		out = append(out, itemsOf(&parsed)...)
+	}
+	return out, nil
+}
+
+// read reads a file, or the manifest of a domain with the host that served it.
+func (m manifests) read(ctx context.Context, name string) (raw []byte, host string, err error) {
+	if file, err := os.Open(name); err == nil {
+		defer file.Close()
+		raw, err = io.ReadAll(io.LimitReader(file, agentjson.MaxBytes+1))
+		if err != nil {
+			return nil, "", repute.Invalid("from", err.Error(), "a readable file")
+		}
+		return raw, "", nil
+	}
+	c, err := m.program.Flags.Load()
+	if err != nil {
+		return nil, "", err
+	}
+	var client *resolver.Client
+	if client, err = c.Resolver(nil); err != nil {
+		return nil, "", err
+	}
+	defer client.Close()
+	found, err := wellknown.New(client).Manifest(ctx, name, wellknown.Known{})
+	if err != nil {
+		return nil, "", fmt.Errorf("%.80q is no file, and no domain with a manifest: %w", name, err)
+	}
+	return found.Bytes, found.Host, nil
+}
+
+// itemsOf are the intents of a manifest.
+func itemsOf(m *agentjson.Manifest) (out []intent.Item) {
+	for _, in := range m.Intents {
+		item := intent.Item{ID: in.Name + "@" + m.Origin, Kind: intent.KindIntent, Name: in.Name, Description: in.Description}
+		for _, p := range in.Parameters {
+			item.Parameters = append(item.Parameters, strings.TrimSpace(p.Name))
+		}
+		out = append(out, item)
+	}
+	return out
+}

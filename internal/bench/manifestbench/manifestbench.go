@@ -1,0 +1,190 @@
+package manifestbench
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"time"
+
+	"repute/intent"
+	"repute/intent/sentence"
+	"repute/internal/bench/harness"
+	"repute/manifest/agentjson"
+	"repute/manifest/agentjson/identity"
+)
+
+// Targets on one core.
+const (
+	leastParsed = 20_000                // manifests a second
+	mostVerify  = time.Millisecond      // of a manifest of tier 3+
+	mostMatch   = 60 * time.Millisecond // of a query, with its embedding
+)
+
+// host serves the manifests that are verified.
+const host = "api.example.com"
+
+// Options of the benchmark.
+type Options struct {
+	Manifests int // that are parsed, judged and verified
+	Intents   int // that are searched
+	Queries   int
+	Texts     int       // that are embedded to make the intents of, 300 at most
+	Progress  io.Writer // lines for a person; nil for none
+}
+
+// Measurements are what a report has beside its targets. Reading and matching are measured in time of the processor,
+// which other processes of the machine influence less than the clock; verifying is the median by the clock.
+type Measurements struct {
+	ParsedPerSecond float64 `json:"parsed_per_second"`
+	VerifyMS        float64 `json:"verify_ms"`
+	Embedded        int     `json:"embedded_texts"` // whose vectors, with seeded noise, are those of all intents
+	MatchMS         float64 `json:"match_ms"`
+	MedianMS        float64 `json:"match_median_ms"` // by the clock
+	FirstMatches    float64 `json:"first_matches"`   // share of the queries whose first match is their own text's
+}
+
+// Run measures on one core. The vectors of the intents are those of a few hundred texts with seeded noise: embedding
+// each would take minutes and measure the same search.
+func Run(ctx context.Context, o Options) (harness.Report, error) {
+	before := runtime.GOMAXPROCS(1)
+	defer runtime.GOMAXPROCS(before)
+	say := harness.Progress{To: o.Progress}
+	var m Measurements
+	say.Say("%d manifests", o.Manifests)
+	if err := m.manifests(o.Manifests); err != nil {
+		return harness.Report{}, err
+	}
+	say.Say("%d queries over %d intents", o.Queries, o.Intents)
+	if err := m.search(ctx, o); err != nil {
+		return harness.Report{}, err
+	}
+	return harness.Report{Name: "manifests", Machine: harness.Host(), Measurements: m,
+		Config: map[string]any{"manifests": o.Manifests, "intents": o.Intents, "queries": o.Queries, "cores": 1,
+			"vectors": "of the embedded texts, with seeded noise"},
+		Targets: []harness.Target{
+			harness.AtLeast("manifests parsed and judged", m.ParsedPerSecond, leastParsed, "1/s"),
+			harness.AtMost("verify a manifest of tier 3+", m.VerifyMS, mostVerify.Seconds()*1e3, "ms"),
+			harness.AtMost(fmt.Sprintf("match a query over %d intents", o.Intents), m.MatchMS, mostMatch.Seconds()*1e3, "ms"),
+		}}, nil
+}
+
+// signed is a manifest of tier 3+ with the DID document of its origin.
+func signed() (doc, did []byte, err error) {
+	key := ed25519.NewKeyFromSeed([]byte("the seed of the benchmark's key."))
+	public := key.Public().(ed25519.PublicKey)
+	if did, err = identity.NewDIDDocument(host, public); err != nil {
+		return nil, nil, err
+	}
+	doc, err = agentjson.SignCommitments(fmt.Appendf(nil, typical, identity.WebDID(host), identity.EncodeKey(public)), key)
+	return doc, did, err
+}
+
+// manifests measures reading and verification.
+func (m *Measurements) manifests(n int) error {
+	doc, did, err := signed()
+	if err != nil {
+		return err
+	}
+	began := harness.ProcessorSeconds()
+	for range n {
+		if parsed, problems := agentjson.Parse(doc, agentjson.Options{Host: host}); len(parsed.Intents) != 3 ||
+			agentjson.HasErrors(problems) {
+			return fmt.Errorf("the manifest has problems: %+v", problems)
+		}
+	}
+	m.ParsedPerSecond = float64(n) / max(harness.ProcessorSeconds()-began, 1e-9)
+	evidence := agentjson.Evidence{Host: host, DIDDocument: did, Now: time.Now()}
+	times := make([]time.Duration, 0, n)
+	for range min(n, 10_000) {
+		began := time.Now()
+		parsed, problems := agentjson.Parse(doc, agentjson.Options{Host: host})
+		v := agentjson.Verify(parsed, problems, evidence)
+		times = append(times, time.Since(began))
+		if v.Verified != agentjson.TierSigned {
+			return fmt.Errorf("the manifest is not verified: %+v", v)
+		}
+	}
+	m.VerifyMS = quantile(times, 0.5)
+	return nil
+}
+
+// search measures queries whose texts are new, so that each is embedded.
+func (m *Measurements) search(ctx context.Context, o Options) error {
+	encoder, err := sentence.New()
+	if err != nil {
+		return err
+	}
+	index, err := intent.New(encoder)
+	if err != nil {
+		return err
+	}
+	texts := offers()
+	texts = texts[:min(max(o.Texts, 1), len(texts))]
+	m.Embedded = len(texts)
+	if err := fill(ctx, index, encoder, texts, o.Intents); err != nil {
+		return err
+	}
+	runtime.GC()
+	var times []time.Duration
+	first, spent := 0, harness.ProcessorSeconds()
+	for i := range o.Queries {
+		asked := texts[i*7%len(texts)]
+		began := time.Now()
+		r, err := index.Search(ctx, intent.Query{Text: fmt.Sprintf("please %s, case %d", asked.Description, i)})
+		if err != nil {
+			return err
+		}
+		times = append(times, time.Since(began))
+		if len(r.Matches) > 0 && r.Matches[0].Name == asked.Name {
+			first++
+		}
+	}
+	m.MatchMS = (harness.ProcessorSeconds() - spent) * 1e3 / float64(max(o.Queries, 1))
+	m.MedianMS = quantile(times, 0.5)
+	m.FirstMatches = float64(first) / float64(max(o.Queries, 1))
+	return nil
+}
+
+// noise is the length of what is added to a vector of length 1.
+const noise = 0.3
+
+// fill puts so many intents into an index: the texts themselves, and then copies whose vectors have noise.
+func fill(ctx context.Context, index *intent.Index, e *sentence.Encoder, texts []intent.Item, n int) error {
+	vectors, err := intent.Vectors(ctx, e, texts...)
+	if err != nil {
+		return err
+	}
+	rng := rand.New(rand.NewPCG(harness.Seed, 1))
+	each := float32(noise / math.Sqrt(float64(e.Dim())))
+	for i := range n {
+		item, v := texts[i%len(texts)], vectors[i%len(texts)][0]
+		item.ID = fmt.Sprintf("%06d", i)
+		if i >= len(texts) {
+			noisy := make([]float32, len(v.Values))
+			for j, value := range v.Values {
+				noisy[j] = float32(value)*v.Scale + each*float32(rng.NormFloat64())
+			}
+			if v, err = intent.NewVector(e.ID(), noisy); err != nil {
+				return fmt.Errorf("a vector with noise: %w", err)
+			}
+		}
+		if err := index.Put(item, []intent.Vector{v}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quantile of times, in milliseconds.
+func quantile(times []time.Duration, q float64) float64 {
+	if len(times) == 0 {
+		return 0
+	}
+	slices.Sort(times)
+	return times[min(int(q*float64(len(times))), len(times)-1)].Seconds() * 1e3
+}
