@@ -66,6 +66,8 @@ type Known struct {
 	Hash  common.Hash // of that block
 	// Live and Revoked are how many ratings the agent had.
 	Live, Revoked int64
+	// AnyRevoked says that Revoked is unknown: Live alone is compared, which a revocation changes too.
+	AnyRevoked bool
 }
 
 // ReadGrowth reads the newest state of an agent, but of its ratings only those after a block, on
@@ -77,12 +79,13 @@ func ReadGrowth(ctx context.Context, db *store.DB, chainID uint64, token repute.
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, options, "read later evidence", func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `
-			select a.revoked = $6
+			select (a.revoked = $6 or $8)
 				and exists (select from blocks where (chain_id, number, hash) = ($1, $3, $4))
 				and a.feedback = $5 + (select count(*) from feedback where chain_id = $1 and token_id = $2 and block > $3)
 				and `+ratingsAlone("$1", "$2", "$7")+`
 			from agents a where chain_id = $1 and token_id = $2`, chainID, store.TokenNum(token), int64(known.Block),
-			known.Hash[:], known.Live, known.Revoked, store.AddressColumn(validations)).Scan(&grown)
+			known.Hash[:], known.Live, known.Revoked, store.AddressColumn(validations),
+			known.AnyRevoked).Scan(&grown)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -103,23 +106,19 @@ func ReadGrowth(ctx context.Context, db *store.DB, chainID uint64, token repute.
 	return s, grown, err
 }
 
-// LargeAgents returns the agents whose Subject is Large, with how many of their ratings were revoked.
-func LargeAgents(ctx context.Context, db *store.DB, chainID uint64,
-	validations []common.Address) (map[repute.TokenID]int64, error) {
+// LargeAgents returns the agents whose Subject is Large, in order.
+func LargeAgents(ctx context.Context, db *store.DB, chainID uint64, validations []common.Address) ([]repute.TokenID,
+	error) {
 	rows, err := db.Pool().Query(ctx, `
-		select a.token_id, a.revoked from agents a where a.chain_id = $1 and a.feedback > $2 and `+
-		ratingsAlone("$1", "a.token_id", "$3"), chainID, ManyRatings, store.AddressColumn(validations))
+		select a.token_id from agents a where a.chain_id = $1 and a.feedback > $2 and `+
+		ratingsAlone("$1", "a.token_id", "$3")+` order by a.token_id`, chainID, ManyRatings, store.AddressColumn(validations))
 	if err != nil {
 		return nil, store.Failed("large agents", err)
 	}
-	out := map[repute.TokenID]int64{}
-	var token store.TokenNum
-	var revoked int64
-	_, err = pgx.ForEachRow(rows, []any{&token, &revoked}, func() error {
-		out[repute.TokenID(token)] = revoked
-		return nil
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t repute.TokenID, err error) {
+		return t, row.Scan((*store.TokenNum)(&t))
 	})
-	return out, store.Failed("large agents", err)
+	return list, store.Failed("large agents", err)
 }
 
 // ratingsAlone returns the SQL of whether the evidence about an agent is ratings without payments
