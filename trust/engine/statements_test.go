@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +36,22 @@ func (s *statements) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, d pgx.Trace
 	defer s.mu.Unlock()
 	s.list, s.rows = append(s.list, sql), s.rows+d.CommandTag.RowsAffected()
 }
+
+// TraceBatchStart counts a batch as one statement, because it is one round trip.
+func (s *statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = append(s.list, fmt.Sprintf("a batch of %d", d.Batch.Len()))
+	return ctx
+}
+
+func (s *statements) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.TraceBatchQueryData) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rows += d.CommandTag.RowsAffected()
+}
+
+func (*statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 // take returns what was counted since the last call.
 func (s *statements) take() (list []string, rows int64) {
