@@ -118,13 +118,13 @@ func (s *scoreRun) accountFor(agent *trustdb.Subject, evidence *trust.Evidence) 
 
 // inMemory returns the evidence about an agent as of the run's block that is in memory, with single ratings only where
 // they are needed. ok is false when it is not there.
-func (s *scoreRun) inMemory(id repute.TokenID) (agent trustdb.Subject, evidence trust.Evidence, ok bool) {
+func (s *scoreRun) inMemory(id repute.TokenID) (evidence trust.Evidence, ok bool) {
 	b := s.basis
-	agent, evidence, ok = s.rows.Evidence(b.run.Block, id, b.params, b.weights, b.scales, false)
+	_, evidence, ok = s.rows.Evidence(b.run.Block, id, b.params, b.weights, b.scales, false)
 	if ok && evidence.Packing != nil && s.scorer.NeedsRows(&evidence) {
-		return s.rows.Evidence(b.run.Block, id, b.params, b.weights, b.scales, true)
+		_, evidence, ok = s.rows.Evidence(b.run.Block, id, b.params, b.weights, b.scales, true)
 	}
-	return agent, evidence, ok
+	return evidence, ok
 }
 
 // finalsInMemory takes the agents whose final evidence is in memory away from moved, and sets w.last of them. These are
@@ -135,7 +135,7 @@ func (s *scoreRun) finalsInMemory(ctx context.Context, w *work, moved []*trustdb
 	for _, from := range moved {
 		id := from.Agent.TokenID
 		if from.Large {
-			if _, evidence, ok := s.inMemory(id); ok {
+			if evidence, ok := s.inMemory(id); ok {
 				w.last[index[id]] = &subject{Evidence: evidence, judged: true}
 				list = append(list, w.last[index[id]])
 				continue

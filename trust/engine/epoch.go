@@ -261,7 +261,7 @@ func (e *epoch) remembered(token repute.TokenID) *subject {
 			account = e.accountInMemory(token)
 		}
 	}
-	_, evidence, ok := e.inMemory(token)
+	evidence, ok := e.inMemory(token)
 	if !ok {
 		if account != nil {
 			e.basis.built.add(token, account)
