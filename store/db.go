@@ -57,6 +57,8 @@ type Options struct {
 	// Seal signs the head of a chain of decisions, in the transaction that moves it, or returns
 	// it without a signature. Nil: heads are not signed.
 	Seal func(repute.DecisionsHead) (repute.SealedHead, error)
+	// Tracer sees every statement of both pools. Nil: none does.
+	Tracer pgx.QueryTracer
 }
 
 // DB is a connection to the database: pools of readers and writers. It is safe for concurrent use.
@@ -129,6 +131,9 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	// The server must notice within seconds that a client's machine is gone.
 	params["tcp_keepalives_idle"], params["tcp_keepalives_interval"], params["tcp_keepalives_count"] = "5", "2", "3"
 	params["tcp_user_timeout"] = "10000"
+	if o.Tracer != nil {
+		cfg.ConnConfig.Tracer = o.Tracer
+	}
 	read := cfg.Copy()
 	cfg.MaxConns = writerConns
 	params["lock_timeout"] = lockTimeout

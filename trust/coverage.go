@@ -259,7 +259,7 @@ func (c *covering) part(part tallyPart) {
 	c.out.Records.All = int64(len(part.records))
 	t, g, enough := &c.reader.tally, c.w.Graph(), c.reader.p.Guard.Known
 	for of, records := range byAgent(part.records) {
-		agent := part.first + uint32(of)
+		agent := part.first + of
 		owner := t.owners[agent]
 		node := g.Node(owner)
 		if c.agent(node, records) >= enough {

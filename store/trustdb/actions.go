@@ -1,8 +1,6 @@
 package trustdb
 
 import (
-	"context"
-
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 
@@ -22,9 +20,9 @@ type OwnerEvent struct {
 // actions reads who registered each agent, and when each of its owners changed it first. All events are given in their
 // order, because an agent may change owners more than once in a block. Changes of the wallet, which a transfer makes as
 // well, and those that were undone within their block are left out.
-func (q evidence) actions(ctx context.Context, tokens []repute.TokenID, at map[repute.TokenID]*Subject) error {
+func (q evidence) actions(b *pgx.Batch, tokens []repute.TokenID, at map[repute.TokenID]*Subject) {
 	wallet := store.Keccak(chaindb.WalletKey)
-	rows, err := q.tx.Query(ctx, `
+	query := b.Queue(`
 		select u.t, e.block, e.kind, substring(e.topics from 45 for 20), substring(e.topics from 77 for 20)
 		from unnest($2::numeric[]) u(t)
 		cross join lateral (
@@ -39,15 +37,12 @@ func (q evidence) actions(ctx context.Context, tokens []repute.TokenID, at map[r
 		[]int16{int16(repute.KindTransfer), int16(repute.KindRegistered), int16(repute.KindURIUpdated),
 			int16(repute.KindMetadataSet)},
 		int16(repute.KindMetadataSet), wallet[:])
-	if err != nil {
-		return err
-	}
 	var token store.TokenNum
 	var block uint64
 	var kind int16
 	var first, second []byte // the addresses among the topics
 	var acted *Subject       // the owner of this agent changed it since the last transfer
-	_, err = pgx.ForEachRow(rows, []any{&token, &block, &kind, &first, &second}, func() error {
+	query.Query(eachRow("acts of holders", []any{&token, &block, &kind, &first, &second}, func() error {
 		s := at[repute.TokenID(token)]
 		if s == nil {
 			return nil
@@ -66,6 +61,5 @@ func (q evidence) actions(ctx context.Context, tokens []repute.TokenID, at map[r
 		}
 		s.Events = append(s.Events, e)
 		return nil
-	})
-	return err
+	}))
 }

@@ -39,9 +39,10 @@ func ProvenDomains(ctx context.Context, db *store.DB, chainID uint64, tokens []r
 	}
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, options, "read domains of agents", func(tx pgx.Tx) error {
-		proofs, err := proofsThen(ctx, db, tx, args)
-		if err != nil {
-			return fmt.Errorf("proofs of domains: %w", err)
+		var b pgx.Batch
+		proofs := proofsThen(db, &b, args)
+		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+			return err
 		}
 		for _, token := range tokens {
 			for _, p := range proofs[token] {

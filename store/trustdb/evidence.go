@@ -42,11 +42,15 @@ func ReadSubjects(ctx context.Context, db *store.DB, chainID uint64, tokens []re
 	validations []common.Address) (out []Subject, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, options, "read evidence", func(tx pgx.Tx) error {
+		var b pgx.Batch
 		// A long timeout: one agent may have as many rows as all others, and a retry would take as long.
-		if _, err := tx.Exec(ctx, "set local statement_timeout = '10min'"); err != nil {
+		b.Queue("set local statement_timeout = '10min'")
+		var c *chaindb.ChainRow
+		b.Queue(chaindb.SelectChain, chainID).QueryRow(func(row pgx.Row) (err error) {
+			c, err = chaindb.ScanChainRow(chainID, row)
 			return err
-		}
-		c, err := chaindb.ScanChainRow(chainID, tx.QueryRow(ctx, chaindb.SelectChain, chainID))
+		})
+		err := tx.SendBatch(ctx, &b).Close()
 		if err != nil {
 			return err
 		}
@@ -66,6 +70,8 @@ type Known struct {
 	Hash  common.Hash // of that block
 	// Live and Revoked are how many ratings the agent had.
 	Live, Revoked int64
+	// AnyRevoked says that Revoked is unknown: Live alone is compared, which a revocation changes too.
+	AnyRevoked bool
 }
 
 // ReadGrowth reads the newest state of an agent, but of its ratings only those after a block, on
@@ -77,12 +83,13 @@ func ReadGrowth(ctx context.Context, db *store.DB, chainID uint64, token repute.
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, options, "read later evidence", func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `
-			select a.revoked = $6
+			select (a.revoked = $6 or $8)
 				and exists (select from blocks where (chain_id, number, hash) = ($1, $3, $4))
 				and a.feedback = $5 + (select count(*) from feedback where chain_id = $1 and token_id = $2 and block > $3)
 				and `+ratingsAlone("$1", "$2", "$7")+`
 			from agents a where chain_id = $1 and token_id = $2`, chainID, store.TokenNum(token), int64(known.Block),
-			known.Hash[:], known.Live, known.Revoked, store.AddressColumn(validations)).Scan(&grown)
+			known.Hash[:], known.Live, known.Revoked, store.AddressColumn(validations),
+			known.AnyRevoked).Scan(&grown)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -103,23 +110,19 @@ func ReadGrowth(ctx context.Context, db *store.DB, chainID uint64, token repute.
 	return s, grown, err
 }
 
-// LargeAgents returns the agents whose Subject is Large, with how many of their ratings were revoked.
-func LargeAgents(ctx context.Context, db *store.DB, chainID uint64,
-	validations []common.Address) (map[repute.TokenID]int64, error) {
+// LargeAgents returns the agents whose Subject is Large, in order.
+func LargeAgents(ctx context.Context, db *store.DB, chainID uint64, validations []common.Address) ([]repute.TokenID,
+	error) {
 	rows, err := db.Pool().Query(ctx, `
-		select a.token_id, a.revoked from agents a where a.chain_id = $1 and a.feedback > $2 and `+
-		ratingsAlone("$1", "a.token_id", "$3"), chainID, ManyRatings, store.AddressColumn(validations))
+		select a.token_id from agents a where a.chain_id = $1 and a.feedback > $2 and `+
+		ratingsAlone("$1", "a.token_id", "$3")+` order by a.token_id`, chainID, ManyRatings, store.AddressColumn(validations))
 	if err != nil {
 		return nil, store.Failed("large agents", err)
 	}
-	out := map[repute.TokenID]int64{}
-	var token store.TokenNum
-	var revoked int64
-	_, err = pgx.ForEachRow(rows, []any{&token, &revoked}, func() error {
-		out[repute.TokenID(token)] = revoked
-		return nil
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t repute.TokenID, err error) {
+		return t, row.Scan((*store.TokenNum)(&t))
 	})
-	return out, store.Failed("large agents", err)
+	return list, store.Failed("large agents", err)
 }
 
 // ratingsAlone returns the SQL of whether the evidence about an agent is ratings without payments
@@ -140,51 +143,57 @@ type evidence struct {
 	validations []common.Address
 }
 
-// subjects reads the existing agents among tokens, in order.
+// subjects reads the existing agents among tokens, in order. All statements are one batch, because each round trip takes
+// longer than most of them.
 func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Subject, error) {
-	out, at, err := q.owned(ctx, tokens)
-	if err != nil {
-		return nil, err
-	}
-	paid, err := q.payments(ctx, tokens)
-	if err != nil {
-		return nil, fmt.Errorf("payments: %w", err)
-	}
+	var b pgx.Batch
+	found, paid := q.owned(&b, tokens), map[ratingOf]*repute.Payment{}
+	q.payments(&b, tokens, paid)
 	add := func(id repute.TokenID, r Row) {
-		if s := at[id]; s != nil {
+		if s := found.at[id]; s != nil {
 			r.Payment = paid[ratingOf{id, r.Client(), r.Index}]
 			s.Rows = append(s.Rows, r)
 		}
 	}
-	if err := q.ratings(ctx, tokens, add); err != nil {
-		return nil, fmt.Errorf("ratings: %w", err)
+	q.ratings(&b, tokens, add)
+	if len(q.validations) > 0 {
+		q.answers(&b, tokens, add)
 	}
-	if len(q.validations) == 0 {
-		return out, nil
-	}
-	if err := q.answers(ctx, tokens, add); err != nil {
-		return nil, fmt.Errorf("answers: %w", err)
-	}
-	return out, nil
+	err := q.tx.SendBatch(ctx, &b).Close()
+	return found.list, err
 }
 
-// owned reads the existing agents among tokens without payments, ratings and answers: in order, and by token id.
-func (q evidence) owned(ctx context.Context, tokens []repute.TokenID) (out []Subject,
-	at map[repute.TokenID]*Subject, err error) {
-	if err := q.holders(ctx, tokens, func(s Subject) { out = append(out, s) }); err != nil {
-		return nil, nil, fmt.Errorf("holders: %w", err)
+// foundAgents are the agents that a batch reads: in order, and by token id.
+type foundAgents struct {
+	list []Subject
+	at   map[repute.TokenID]*Subject
+}
+
+// index sets at.
+func (f *foundAgents) index() {
+	for i := range f.list {
+		f.at[f.list[i].Agent.TokenID] = &f.list[i]
 	}
-	at = make(map[repute.TokenID]*Subject, len(out))
-	for i := range out {
-		at[out[i].Agent.TokenID] = &out[i]
+}
+
+// owned reads the existing agents among tokens without payments, ratings and answers.
+func (q evidence) owned(b *pgx.Batch, tokens []repute.TokenID) *foundAgents {
+	found := &foundAgents{at: make(map[repute.TokenID]*Subject, len(tokens))}
+	q.holders(b, tokens, found)
+	q.tenures(b, tokens, found.at)
+	q.actions(b, tokens, found.at)
+	return found
+}
+
+// eachRow returns a function for a queued query that calls use for each of its rows, scanned into variables. what names
+// the rows in errors.
+func eachRow(what string, into []any, use func() error) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		if _, err := pgx.ForEachRow(rows, into, use); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		return nil
 	}
-	if err := q.tenures(ctx, tokens, at); err != nil {
-		return nil, nil, fmt.Errorf("earlier holders: %w", err)
-	}
-	if err := q.actions(ctx, tokens, at); err != nil {
-		return nil, nil, fmt.Errorf("acts of holders: %w", err)
-	}
-	return out, at, nil
 }
 
 // ManyRatings is above what agents usually have: reading those of a larger one for each event would
@@ -192,8 +201,8 @@ func (q evidence) owned(ctx context.Context, tokens []repute.TokenID) (out []Sub
 const ManyRatings = 5000
 
 // holders reads who owns each agent, since when, and who acts for it.
-func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func(Subject)) error {
-	rows, err := q.tx.Query(ctx, `
+func (q evidence) holders(b *pgx.Batch, tokens []repute.TokenID, found *foundAgents) {
+	query := b.Queue(`
 		select u.t, now.owner, now.wallet, now.approved, acts.list,
 			newest.number, newest.hash, newest.time,
 			exists (select from feedback where chain_id = $1 and token_id = u.t and block <= $3) or exists (
@@ -211,9 +220,6 @@ func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func
 		left join agents a on (a.chain_id, a.token_id) = ($1, u.t)
 		left join blocks newest on (newest.chain_id, newest.number) = ($1, greatest(a.updated_block, acts.block))
 		order by u.t`, q.chain.ID, store.TokenArray(tokens), q.block, store.AddressColumn(q.validations), ManyRatings)
-	if err != nil {
-		return err
-	}
 	var token store.TokenNum
 	var revoked int64
 	var large *bool
@@ -222,7 +228,7 @@ func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func
 	var at *time.Time
 	var number *uint64
 	var judged bool
-	_, err = pgx.ForEachRow(rows, []any{&token, &owner, &wallet, &approved, &operators, &number,
+	each := eachRow("holders", []any{&token, &owner, &wallet, &approved, &operators, &number,
 		&hash, &at, &judged, &revoked, &large}, func() error {
 		s := Subject{Judged: judged, Revoked: revoked, Large: large != nil && *large, Agent: repute.AgentID{ChainID: q.chain.ID, Registry: q.chain.Identity,
 			TokenID: repute.TokenID(token)},
@@ -234,15 +240,19 @@ func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func
 		if number != nil {
 			s.Updated = repute.Block{Number: *number, Hash: common.BytesToHash(hash), Time: store.TimeOf(at)}
 		}
-		use(s)
+		found.list = append(found.list, s)
 		return nil
 	})
-	return err
+	query.Query(func(rows pgx.Rows) error {
+		err := each(rows)
+		found.index()
+		return err
+	})
 }
 
 // tenures reads the earlier owners of each agent.
-func (q evidence) tenures(ctx context.Context, tokens []repute.TokenID, at map[repute.TokenID]*Subject) error {
-	rows, err := q.tx.Query(ctx, `
+func (q evidence) tenures(b *pgx.Batch, tokens []repute.TokenID, at map[repute.TokenID]*Subject) {
+	query := b.Queue(`
 		select s.token_id, s.from_block, s.owner, s.wallet, b.time from (
 			select token_id, from_block, owner, wallet, lag(owner) over w as owner_was, lag(wallet) over w as wallet_was
 			from agent_states where chain_id = $1 and token_id = any($2::numeric[]) and from_block <= $3
@@ -250,21 +260,17 @@ func (q evidence) tenures(ctx context.Context, tokens []repute.TokenID, at map[r
 		left join blocks b on (b.chain_id, b.number) = ($1, s.from_block)
 		where (owner, wallet) is distinct from (owner_was, wallet_was)
 		order by s.token_id, s.from_block`, q.chain.ID, store.TokenArray(tokens), q.block)
-	if err != nil {
-		return err
-	}
 	var token store.TokenNum
 	var from uint64
 	var owner, wallet []byte
 	var began *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&token, &from, &owner, &wallet, &began}, func() error {
+	query.Query(eachRow("earlier holders", []any{&token, &from, &owner, &wallet, &began}, func() error {
 		if s := at[repute.TokenID(token)]; s != nil {
 			s.Holders = append(s.Holders, Holder{from, store.TimeOf(began), common.BytesToAddress(owner),
 				common.BytesToAddress(wallet)})
 		}
 		return nil
-	})
-	return err
+	}))
 }
 
 // tagHead returns the SQL of a tag, which may be of any length, cut to maxTrustTag.
@@ -273,8 +279,8 @@ func tagHead(column string) string {
 }
 
 // ratings reads the live ratings of agents.
-func (q evidence) ratings(ctx context.Context, tokens []repute.TokenID, use func(repute.TokenID, Row)) error {
-	rows, err := q.tx.Query(ctx, `
+func (q evidence) ratings(b *pgx.Batch, tokens []repute.TokenID, use func(repute.TokenID, Row)) {
+	query := b.Queue(`
 		select f.token_id, f.client, f.payer, f.idx, f.value, f.decimals, `+tagHead("t1.value")+`, `+tagHead("t2.value")+`, u.hash, f.block, f.log_index, b.time
 		from feedback f
 		join tags t1 on t1.id = f.tag1
@@ -284,28 +290,24 @@ func (q evidence) ratings(ctx context.Context, tokens []repute.TokenID, use func
 		where f.chain_id = $1 and f.token_id = any($2::numeric[]) and f.block <= $3 and f.block > $4 and (f.revoked_block
 			is null or f.revoked_block > $3)`,
 		q.chain.ID, store.TokenArray(tokens), q.block, q.after)
-	if err != nil {
-		return err
-	}
 	var token store.TokenNum
 	var r Row
 	var client, payer, tag1, tag2, uri []byte
 	var value store.BigNum
 	var at *time.Time
 	into := []any{&token, &client, &payer, &r.Index, &value, &r.Amount.Decimals, &tag1, &tag2, &uri, &r.Block, &r.LogIndex, &at}
-	_, err = pgx.ForEachRow(rows, into, func() error {
+	query.Query(eachRow("ratings", into, func() error {
 		r.writtenBy(client, payer)
 		r.Amount.Value, r.Content, r.Time = value.Int, common.BytesToHash(uri), store.TimeOf(at)
 		r.Tag1, r.Tag2, r.Other = string(tag1), string(tag2), tag1 == nil
 		use(repute.TokenID(token), r)
 		return nil
-	})
-	return err
+	}))
 }
 
 // answers reads the latest answer to each validation request of agents.
-func (q evidence) answers(ctx context.Context, tokens []repute.TokenID, use func(repute.TokenID, Row)) error {
-	rows, err := q.tx.Query(ctx, `
+func (q evidence) answers(b *pgx.Batch, tokens []repute.TokenID, use func(repute.TokenID, Row)) {
+	query := b.Queue(`
 		select q.token_id, q.validator, x.response, `+tagHead("t.value")+`, u.hash, x.block, x.log_index, b.time
 		from validation_requests q
 		cross join lateral (
@@ -317,21 +319,17 @@ func (q evidence) answers(ctx context.Context, tokens []repute.TokenID, use func
 		left join blocks b on (b.chain_id, b.number) = (x.chain_id, x.block)
 		where q.chain_id = $1 and q.token_id = any($2::numeric[]) and q.block <= $3 and q.contract = any($4)`,
 		q.chain.ID, store.TokenArray(tokens), q.block, store.AddressColumn(q.validations))
-	if err != nil {
-		return err
-	}
 	var token store.TokenNum
 	var validator, tag, uri []byte
 	var response int64
 	var at *time.Time
 	r := Row{Validation: true}
-	_, err = pgx.ForEachRow(rows, []any{&token, &validator, &response, &tag, &uri, &r.Block, &r.LogIndex, &at},
+	query.Query(eachRow("answers", []any{&token, &validator, &response, &tag, &uri, &r.Block, &r.LogIndex, &at},
 		func() error {
 			r.Rater, r.Tag1, r.Other = common.BytesToAddress(validator), string(tag), tag == nil
 			r.Amount = repute.Amount{Value: big.NewInt(response)}
 			r.Content, r.Time = common.BytesToHash(uri), store.TimeOf(at)
 			use(repute.TokenID(token), r)
 			return nil
-		})
-	return err
+		}))
 }

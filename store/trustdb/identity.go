@@ -37,11 +37,9 @@ func ReadIdentities(ctx context.Context, db *store.DB, chainID uint64, tokens []
 	}
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return db.InTx(ctx, options, "read identities", func(tx pgx.Tx) error {
-		proofs, err := proofsThen(ctx, db, tx, args)
-		if err != nil {
-			return fmt.Errorf("proofs of domains: %w", err)
-		}
-		rows, err := tx.Query(ctx, urisThen+`
+		var b pgx.Batch
+		proofs := proofsThen(db, &b, args)
+		query := b.Queue(urisThen+`
 			select a.token_id, octet_length(u.uri) = 0, u.sha256 is not null and not `+docdb.StillServed("u")+`, coalesce(p.parser_version, 0),
 				u.source, u.sha256, null::bigint, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, `+docdb.DeniedDocument("u", "a")+`,
 				p.content, '[]'::jsonb, 0::bigint, p.errors
@@ -49,21 +47,19 @@ func ReadIdentities(ctx context.Context, db *store.DB, chainID uint64, tokens []
 			join uris u on u.id = a.uri_id
 			left join lateral (select * from parses where sha256 = u.sha256 and kind = 'registration' order by parser_version
 				desc limit 1) p on true`, args...)
-		if err != nil {
-			return err
-		}
 		var token store.TokenNum
 		var empty, gone bool
 		var version int
 		var d docdb.DocumentRow
-		_, err = pgx.ForEachRow(rows, append([]any{&token, &empty, &gone, &version}, d.Into()...), func() (err error) {
+		into := append([]any{&token, &empty, &gone, &version}, d.Into()...)
+		query.Query(eachRow("documents", into, func() (err error) {
 			t := Identity{Gone: gone, ParserVersion: version, Proofs: proofs[repute.TokenID(token)]}
 			if t.Document, err = d.Document(empty); err == nil {
 				use(repute.TokenID(token), t)
 			}
 			return err
-		})
-		return err
+		}))
+		return tx.SendBatch(ctx, &b).Close()
 	})
 }
 
@@ -88,22 +84,17 @@ const urisThen = `
 			select uri_id from agent_states
 			where chain_id = $1 and token_id = k.token_id and from_block <= $3 order by from_block desc limit 1) s)`
 
-// proofsThen returns the proofs of the domains that the agents' files name.
-func proofsThen(ctx context.Context, db *store.DB, tx pgx.Tx, args []any) (map[repute.TokenID][]repute.DomainProof,
-	error) {
-	rows, err := tx.Query(ctx, urisThen+docdb.ProofsOfAgents(), args...)
-	if err != nil {
-		return nil, err
-	}
+// proofsThen returns the proofs of the domains that the agents' files name, which the batch reads.
+func proofsThen(db *store.DB, b *pgx.Batch, args []any) map[repute.TokenID][]repute.DomainProof {
 	out := map[repute.TokenID][]repute.DomainProof{}
 	var p docdb.ProofRow
-	_, err = pgx.ForEachRow(rows, p.Into(), func() error {
+	b.Queue(urisThen+docdb.ProofsOfAgents(), args...).Query(eachRow("proofs of domains", p.Into(), func() error {
 		proof := p.Proof(db.Options().SharedHosts)
 		out[repute.TokenID(p.Token)] = append(out[repute.TokenID(p.Token)],
 			repute.DomainProof{Domain: proof.Domain, Result: proof.Result, SHA256: proof.SHA256})
 		return nil
-	})
-	return out, err
+	}))
+	return out
 }
 
 // RegistrationParse returns what a version of the parser read in a registration file, and whether

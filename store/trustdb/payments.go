@@ -72,27 +72,25 @@ type ratingOf struct {
 	index  uint64
 }
 
-// payments reads the verified payments for ratings of agents.
-func (q evidence) payments(ctx context.Context, tokens []repute.TokenID) (map[ratingOf]*repute.Payment, error) {
-	rows, err := q.tx.Query(ctx, `
+// payments reads the verified payments for ratings of agents into paid.
+func (q evidence) payments(b *pgx.Batch, tokens []repute.TokenID, paid map[ratingOf]*repute.Payment) {
+	query := b.Queue(`
 		select token_id, client, idx, `+PaymentColumns+` from payments pm
-		where chain_id = $1 and token_id = any($2::numeric[]) and block <= $3 and state = 'verified'`, q.chain.ID, store.TokenArray(tokens), q.block)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	paid := map[ratingOf]*repute.Payment{}
-	for rows.Next() {
-		var r ratingOf
-		var client []byte
-		var p PaymentRow
-		if err := rows.Scan(append([]any{(*store.TokenNum)(&r.token), &client, &r.index}, p.Into()...)...); err != nil {
-			return nil, err
+		where chain_id = $1 and token_id = any($2::numeric[]) and block <= $3 and state = 'verified'`, q.chain.ID,
+		store.TokenArray(tokens), q.block)
+	var r ratingOf
+	var client []byte
+	query.Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var p PaymentRow
+			if err := rows.Scan(append([]any{(*store.TokenNum)(&r.token), &client, &r.index}, p.Into()...)...); err != nil {
+				return fmt.Errorf("payments: %w", err)
+			}
+			r.client = common.BytesToAddress(client)
+			paid[r] = p.Payment()
 		}
-		r.client = common.BytesToAddress(client)
-		paid[r] = p.Payment()
-	}
-	return paid, rows.Err()
+		return rows.Err()
+	})
 }
 
 // PaidRating is a rating whose payment is verified.

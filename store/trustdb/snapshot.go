@@ -249,8 +249,10 @@ func (s *Snapshot) Acted(ctx context.Context, tokens []repute.TokenID) ([]repute
 
 // Subjects reads agents without their ratings, answers and operators.
 func (s *Snapshot) Subjects(ctx context.Context, tokens []repute.TokenID) ([]Subject, error) {
-	out, _, err := s.q.owned(ctx, tokens)
-	return out, err
+	var b pgx.Batch
+	found := s.q.owned(&b, tokens)
+	err := s.q.tx.SendBatch(ctx, &b).Close()
+	return found.list, err
 }
 
 // Operators returns the operators of each owner, in order.

@@ -301,6 +301,9 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 		return err
 	}
 	b.run = run
+	if err := k.build(ctx, b); err != nil {
+		return err
+	}
 	if err := trustdb.AddRun(ctx, k.db, b.run); err != nil {
 		return err
 	}
@@ -352,6 +355,9 @@ func (k *keeper) takeOver(ctx context.Context, last, next trustdb.Run, bodies in
 	defer cancel()
 	b, err := basisOf(read, k.db, k.rows, last)
 	if err == nil {
+		if err := k.build(read, b); err != nil {
+			return err
+		}
 		k.use(b)
 		return nil
 	}

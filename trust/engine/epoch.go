@@ -14,7 +14,6 @@ import (
 	"repute/store"
 	"repute/store/trustdb"
 	"repute/trust"
-	"repute/trust/rows"
 )
 
 // epoch is one execution of the pass that scores all agents of a chain for a run. It works in batches, in the order of
@@ -24,13 +23,12 @@ type epoch struct {
 	pass  trustdb.Pass
 	lease store.Lease
 	kept  *trustdb.Kept
-	rows  *rows.Store
 	// effects are the scores in effect before the pass.
 	effects *trustdb.Effects
 	// unlike are the agents whose evidence is not that of rows.
 	unlike map[repute.TokenID]bool
-	// large has how many ratings of each large agent were revoked.
-	large map[repute.TokenID]int64
+	// large are the large agents.
+	large map[repute.TokenID]bool
 	// workers compute scores concurrently, one for each processor.
 	workers []*scoreRun
 }
@@ -78,9 +76,10 @@ func (k *keeper) pass(ctx context.Context) (done bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		b.built.forget()
 		k.reread = again
 	}
-	e := &epoch{scoreRun: k.scorer(b, byRun), pass: p, lease: lease, rows: k.rows, effects: k.effects}
+	e := &epoch{scoreRun: k.scorer(b, byRun), pass: p, lease: lease, effects: k.effects}
 	e.penalized = map[common.Address]bool{}
 	defer func() { e.penalized, e.documented = nil, nil }()
 	for range runtime.GOMAXPROCS(0) {
@@ -148,8 +147,13 @@ func (e *epoch) run(ctx context.Context) (n int, err error) {
 	if e.unlike, err = trustdb.UnlikeRun(ctx, e.db, run.ChainID, run.Block.Number, e.basis.validations); err != nil {
 		return 0, err
 	}
-	if e.large, err = trustdb.LargeAgents(ctx, e.db, run.ChainID, e.basis.validations); err != nil {
+	large, err := trustdb.LargeAgents(ctx, e.db, run.ChainID, e.basis.validations)
+	if err != nil {
 		return 0, err
+	}
+	e.large = make(map[repute.TokenID]bool, len(large))
+	for _, id := range large {
+		e.large[id] = true
 	}
 	if e.penalized, err = trustdb.PenalizedIdentities(ctx, e.db, run.ChainID); err != nil {
 		return 0, err
@@ -251,18 +255,22 @@ func (e *epoch) remembered(token repute.TokenID) *subject {
 	if e.unlike[token] {
 		return nil
 	}
-	b := e.basis
-	_, isLarge := e.large[token] // its account needs single rows
-	agent, evidence, ok := e.rows.Evidence(b.run.Block, token, b.params, b.weights, b.scales, isLarge)
-	if ok && evidence.Packing != nil && e.scorer.NeedsRows(&evidence) {
-		agent, evidence, ok = e.rows.Evidence(b.run.Block, token, b.params, b.weights, b.scales, true)
+	var account *large
+	if e.large[token] {
+		if account = e.basis.built.borrow(token); account == nil {
+			account = e.accountInMemory(token)
+		}
 	}
+	evidence, ok := e.inMemory(token)
 	if !ok {
+		if account != nil {
+			e.basis.built.add(token, account)
+		}
 		return nil
 	}
-	out := &subject{Evidence: evidence, judged: true, remembered: true}
-	if out.built = e.accountFor(&agent, &evidence); out.built != nil {
-		out.account = out.built.account
+	out := &subject{Evidence: evidence, judged: true, remembered: true, built: account}
+	if account != nil {
+		out.account = account.account
 	}
 	return out
 }

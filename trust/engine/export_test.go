@@ -8,6 +8,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/trustdb"
+	"repute/trust/rows"
 )
 
 // Steps lets a benchmark do an engine's steps itself.
@@ -109,4 +110,10 @@ func (s *Steps) Grown() int {
 		return r.grown
 	}
 	return 0
+}
+
+// ForgetRatings makes an engine read the ratings of agents from the database instead of memory.
+func (s *Steps) ForgetRatings() {
+	s.k.rows = rows.New(s.k.db, s.k.chain)
+	s.k.basis.Load().built.forget()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -32,63 +31,18 @@ func newLarge() *cache[repute.TokenID, *large] {
 		func(l *large) int64 { return l.size }, func(id repute.TokenID) string { return id.Dec() })
 }
 
-// built has the accounts of large agents that a pass made, so that the first event after an epoch does not read all
-// ratings of the agent. Nobody else uses an account in it.
-type built struct {
-	mu   sync.Mutex
-	of   map[repute.TokenID]*large
-	size int64
-}
-
-// add adds an account, unless that would be more ratings than the cache of large agents has.
-func (b *built) add(id repute.TokenID, l *large) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.size+l.size > largeRows {
-		return
-	}
-	if b.of == nil {
-		b.of = map[repute.TokenID]*large{}
-	}
-	b.of[id] = l
-	b.size += l.size
-}
-
-// take removes an account and returns it, nil when there is none.
-func (b *built) take(id repute.TokenID) *large {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l := b.of[id]
-	if l != nil {
-		delete(b.of, id)
-		b.size -= l.size
-	}
-	return l
-}
-
-// accountFor returns the account of an agent whose ratings are all in e, nil when it is not large or needs its single
-// ratings.
-func (e *epoch) accountFor(subject *trustdb.Subject, evidence *trust.Evidence) *large {
-	revoked, isLarge := e.large[evidence.Agent.TokenID]
-	if !isLarge || e.scorer.NeedsRows(evidence) {
-		return nil
-	}
-	block := e.basis.run.Block
-	l := &large{account: e.scorer.NewAccount(evidence), belongs: belonging(subject), size: int64(len(evidence.Rows)),
-		known: trustdb.Known{Block: block.Number, Hash: block.Hash, Live: int64(len(evidence.Rows)), Revoked: revoked}}
-	if l.account.IsOpen() {
-		return nil
-	}
-	return l
-}
-
 // belonging returns a text of the addresses that decide which ratings of an agent count. An account is valid only while
-// it does not change.
+// it does not change. Times are in whole seconds, as in package rows: it MUST be the same for an agent that was read
+// from the database and for one in memory.
 func belonging(s *trustdb.Subject) string {
-	return fmt.Sprint(s.Owner, s.Wallet, s.Approved, s.Operators, s.Holders)
+	list := fmt.Append(nil, s.Owner, s.Wallet, s.Approved, s.Operators)
+	for _, h := range s.Holders {
+		list = fmt.Append(list, h.From, h.Time.Unix(), h.Owner, h.Wallet)
+	}
+	return string(list)
 }
 
-// newest reads the newest evidence about agents. For a large agent in the cache it reads only the ratings that follow
+// newest reads the newest evidence about agents. For a large agent with an account it reads only the ratings that follow
 // those of the account; accountOf adds them.
 func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids []repute.TokenID) (out []trustdb.Subject,
 	err error) {
@@ -98,12 +52,9 @@ func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids [
 	var grown []trustdb.Subject
 	ids = slices.Clone(ids)
 	for _, a := range stale {
-		kept, known := s.large.peek(a.TokenID)
-		if !known {
-			if kept = s.basis.built.take(a.TokenID); kept == nil {
-				continue
-			}
-			s.large.keep(a.TokenID, kept)
+		kept := s.keptAccount(a)
+		if kept == nil {
+			continue
 		}
 		subject, grows, err := trustdb.ReadGrowth(ctx, s.db, s.basis.run.ChainID, a.TokenID, kept.known,
 			s.basis.validations)
@@ -121,6 +72,22 @@ func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids [
 		out, err = trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, ids, nil, s.basis.validations)
 	}
 	return append(out, grown...), err
+}
+
+// keptAccount returns the cached account of a large agent. At the first event of the agent it caches the one that was
+// built for the run, or else makes one of the ratings in memory. It returns nil when there is none.
+func (s *scoreRun) keptAccount(a trustdb.StaleAgent) *large {
+	if kept, known := s.large.peek(a.TokenID); known {
+		return kept
+	}
+	kept, isFirst := s.basis.built.take(a.TokenID)
+	if kept == nil && isFirst && a.Rows > trustdb.ManyRatings {
+		kept = s.accountInMemory(a.TokenID)
+	}
+	if kept != nil {
+		s.large.keep(a.TokenID, kept)
+	}
+	return kept
 }
 
 // continues reports whether the ratings read since can be added to the cached account of a large agent, and the

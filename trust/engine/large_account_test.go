@@ -13,6 +13,13 @@ import (
 // large is a settled ledger in which agent 0 has as many ratings as those whose accounts are kept.
 func large(t testing.TB, ratings int) (*ledger, *store.DB) {
 	t.Helper()
+	l, db, _ := largeTraced(t, ratings)
+	return l, db
+}
+
+// largeTraced is large with the statements of the database.
+func largeTraced(t testing.TB, ratings int) (*ledger, *store.DB, *statements) {
+	t.Helper()
 	l := newLedger(5)
 	db, url := l.fresh(t)
 	s := l.state()
@@ -23,7 +30,8 @@ func large(t testing.TB, ratings int) (*ledger, *store.DB) {
 	}
 	l.store(t, db, 60)
 	fill(t, db, ratings)
-	return l, open(t, url) // without the rows that the first one remembers
+	db, seen := traced(t, url) // without the rows that the first one remembers
+	return l, db, seen
 }
 
 // fill gives agent 0 that many ratings more, each of another rater.
@@ -67,6 +75,7 @@ func TestLargeAgentByItsAccount(t *testing.T) {
 		fresh, err := engine.NewSteps(db, shortEpochs(t), 9)
 		ok(t, err)
 		ok(t, fresh.Walk(t.Context()))
+		fresh.ForgetRatings()
 		_, err = db.Pool().Exec(t.Context(), "insert into trust_marks (chain_id, token_id) values (9, 0)")
 		ok(t, err)
 		_, err = db.Pool().Exec(t.Context(), "update trust_scores set block = 0, result = '' where token_id = 0")

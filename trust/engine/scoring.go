@@ -66,7 +66,7 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 func (k *keeper) scorer(b *basis, why reason) *scoreRun {
 	s := k.scorers[why]
 	if s == nil || s.basis != b {
-		s = &scoreRun{Engine: k.Engine, basis: b, scorer: trust.NewScorer(b.weights, b.params)}
+		s = &scoreRun{Engine: k.Engine, basis: b, rows: k.rows, scorer: trust.NewScorer(b.weights, b.params)}
 		if why == byEvent {
 			s.large = newLarge()
 		}
@@ -90,6 +90,7 @@ func head(agents []trustdb.StaleAgent) []trustdb.StaleAgent {
 type scoreRun struct {
 	*Engine
 	basis  *basis
+	rows   *rows.Store // nil for the workers of a pass, which read nothing
 	scorer *trust.Scorer
 	large  *cache[repute.TokenID, *large] // nil for the loop of a run, which reads all ratings
 	// penalized are the identities with penalties when a pass began, nil outside of passes. A penalty that is stored
@@ -151,7 +152,7 @@ type subject struct {
 	remembered bool
 	// account has the ratings of an agent with very many, instead of Rows; nil for other agents.
 	account *trust.Account
-	built   *large // of account, when a pass made it
+	built   *large // of account, which a pass borrowed or made
 }
 
 // load reads the evidence about agents: as of the newest block, and as of the run's block for agents whose final score
@@ -169,27 +170,44 @@ func (s *scoreRun) load(ctx context.Context, stale []trustdb.StaleAgent) (*work,
 	if w.now, err = s.evidence(ctx, now, index, false); err != nil {
 		return nil, err
 	}
-	var moved []repute.TokenID
+	var changed []*trustdb.Subject
 	var last []trustdb.Subject
-	for _, subject := range now {
-		switch id := subject.Agent.TokenID; {
-		case !stale[index[id]].Final:
-		case subject.Updated.Number > s.basis.run.Block.Number || w.now[index[id]].account != nil:
-			moved = append(moved, id)
+	for i := range now {
+		switch at := index[now[i].Agent.TokenID]; {
+		case !stale[at].Final:
+		case now[i].Updated.Number > s.basis.run.Block.Number || w.now[at].account != nil:
+			changed = append(changed, &now[i])
 		default:
-			last = append(last, subject)
+			last = append(last, now[i])
 		}
+	}
+	return w, s.loadFinals(ctx, w, changed, last, index)
+}
+
+// loadFinals sets the final evidence of a batch: of last, which did not change since the run's block, and of changed,
+// which are read as of that block.
+func (s *scoreRun) loadFinals(ctx context.Context, w *work, changed []*trustdb.Subject, last []trustdb.Subject,
+	index map[repute.TokenID]int) error {
+	w.last = make([]*subject, len(w.agents))
+	moved, err := s.finalsInMemory(ctx, w, changed, index)
+	if err != nil {
+		return err
 	}
 	if len(moved) > 0 {
 		then, err := trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, moved, &s.basis.run.Block.Number,
 			s.basis.validations)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		last = append(last, then...)
 	}
-	w.last, err = s.evidence(ctx, last, index, true)
-	return w, err
+	read, err := s.evidence(ctx, last, index, true)
+	for i, one := range read {
+		if one != nil {
+			w.last[i] = one
+		}
+	}
+	return err
 }
 
 // evidence converts rows of agents to evidence, by the index of the agents. Final evidence is as of the run's block,

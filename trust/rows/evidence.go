@@ -43,10 +43,13 @@ func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *trust.Scales) trust.
 
 // Evidence returns an agent as of the store's block without its ratings, and the evidence about it without Related and
 // Validations. The ratings are packed where the store has the graph of the weights and these scales; unpacked asks for
-// single rows instead. ok is false when the store is that of another block, or when the agent has no ratings there.
+// single rows instead. ok is false when the store is that of another block or is being changed to one, which may take
+// minutes, or when the agent has no ratings there.
 func (s *Store) Evidence(block repute.Block, token repute.TokenID, p *trust.Params, w *flow.Weights,
 	scales *trust.Scales, unpacked bool) (subject trustdb.Subject, e trust.Evidence, ok bool) {
-	s.mu.RLock()
+	if !s.mu.TryRLock() {
+		return subject, e, false
+	}
 	defer s.mu.RUnlock()
 	if s.at.Number != block.Number || s.at.Hash != block.Hash {
 		return subject, e, false
