@@ -79,10 +79,10 @@ func TestValidation(t *testing.T) {
 	text, err := os.ReadFile(w.agentFile(t, "0", w.key, more, handler))
 	ok(t, err)
 	file := w.file(t, "agent.yaml", strings.Replace(string(text), "  id: 0", fmt.Sprintf("  id: 0\n  validations: %q", c.Validations[0]), 1))
-	url, out, stop := w.serve(t, file)
-	asked := []common.Hash{common.HexToHash(w.report(t, url).Get("X-Agent-Validation-Request"))}
+	before, _, stop := w.serve(t, file)
+	asked := []common.Hash{common.HexToHash(w.report(t, before).Get("X-Agent-Validation-Request"))}
 	ok(t, stop()) // before or after it was sent
-	url, out, stop = w.serve(t, file)
+	url, out, stop := w.serve(t, file)
 	asked = append(asked, common.HexToHash(w.report(t, url).Get("X-Agent-Validation-Request")))
 	if asked[0] == asked[1] || asked[0] == (common.Hash{}) {
 		t.Fatalf("%v", asked)
