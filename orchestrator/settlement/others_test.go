@@ -132,7 +132,7 @@ func TestCanceled(t *testing.T) {
 		x402.PermitData(*away.Payload.Permit2, w.Chain().ID))
 	ok(t, err)
 	w.useUp(t, f, away, own)
-	w.useUp(t, f, w.Pay(t, plain), plain) // the payer pays the payee as much, by another permit
+	w.useUp(t, f, w.Pay(t, plain), plain)           // the payer pays the payee as much, by another permit
 	_, err = w.AdjustTime(t.Context(), 2*time.Hour) // the permit ends
 	ok(t, err)
 	for range 70 {
