@@ -127,7 +127,8 @@ func TestPromiseOfAnother(t *testing.T) {
 		Payments: agent.Payments{Promises: true, Address: payee}})
 	asked := s.send(t, "echo", hello, nil)
 	p := signed.Promise{PaymentReceipt: signed.PaymentReceipt{From: client.Address(), To: payee, Amount: big.NewInt(1e15),
-		Currency: "ETH", TaskHash: common.HexToHash(asked.header.Get("X-Payment-TaskHash")), Timestamp: uint64(time.Now().Unix())}}
+		Currency: "ETH", TaskHash: common.HexToHash(asked.header.Get("X-Payment-TaskHash")),
+		Timestamp: uint64(time.Now().Unix())}}
 	p.Signature, err = client.SignTyped(t.Context(), p.Data(signed.DomainOf(s.router.ID())))
 	ok(t, err)
 	send := func(p signed.Promise) reply {
