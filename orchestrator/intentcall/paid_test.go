@@ -53,7 +53,7 @@ type echo struct{ runs atomic.Int64 }
 // Run implements agent.Handler.
 func (e *echo) Run(_ context.Context, c capability.Call) (json.RawMessage, error) {
 	e.runs.Add(1)
-	return json.Marshal(map[string]json.RawMessage{"echo": json.RawMessage(c.Input)})
+	return json.Marshal(map[string]json.RawMessage{"echo": c.Input})
 }
 
 // market is an agent of this project, served at example.com with the manifest that it makes of itself, and an index

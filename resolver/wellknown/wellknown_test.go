@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-
 	"repute/internal/sitetest"
 	"repute/manifest/agentjson"
 	"repute/manifest/agentjson/identity"
