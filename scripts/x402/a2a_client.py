@@ -16,9 +16,15 @@ from x402.schemas.payments import PaymentRequired
 
 
 async def send(agent, message):
-    """Return the task of a message."""
+    """Return the task of a message, with what a stream told of it afterwards."""
+    task = None
     async for answer in agent.send_message(SendMessageRequest(message=message)):
-        task = answer.task
+        if answer.HasField("task"):
+            task = answer.task
+        elif answer.HasField("artifact_update"):
+            task.artifacts.append(answer.artifact_update.artifact)
+        elif answer.HasField("status_update"):
+            task.status.CopyFrom(answer.status_update.status)
     return task
 
 
