@@ -60,7 +60,7 @@ type IntentsQuery struct {
 	Kind     string         `query:"kind" enum:"intent" doc:"only of this kind; intents of manifests are the only one"`
 	Protocol string         `query:"protocol" doc:"only intents that are paid by this protocol, e.g. x402"`
 	Network  string         `query:"network" doc:"only intents that are paid on this network, e.g. base"`
-	MaxPrice httpapi.Real   `query:"maxPrice" minimum:"0" doc:"only intents with a known price of at most this, in USD or a coin of one USD"`
+	MaxPrice httpapi.Real   `query:"maxPrice" minimum:"0" maximum:"1000000000000" doc:"only intents with a known price of at most this, in USD or a coin of one USD"`
 	Tier     httpapi.Number `query:"tier" minimum:"0" maximum:"4" doc:"only of manifests of which at least this tier is proven: 1, 2, 3, 4 for 3+"`
 	MinScore httpapi.Real   `query:"minScore" minimum:"-100" maximum:"100" doc:"only of domains that a rated agent of at least this score names as its own"`
 	Limit    httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"how many, 1 to 200, 50 when absent"`
