@@ -19,6 +19,7 @@ import (
 	ipld "github.com/ipfs/go-ipld-format"
 
 	"repute"
+	"repute/internal/sitetest"
 	"repute/resolver"
 )
 
@@ -146,7 +147,7 @@ func TestHostileDocumentsAreRecorded(t *testing.T) {
 	client, err := resolver.New(resolver.Options{Timeout: 30 * time.Second, Gateways: []string{gateway},
 		GuardOptions: resolver.GuardOptions{
 			AllowHosts: []string{host.Host}, AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
-			Resolver: names(t)}})
+			Resolver: sitetest.Names(t, proofAddress)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,32 +1,18 @@
 package documents
 
 import (
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"io"
-	"log"
-	"math/big"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/netip"
-	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ethereum/go-ethereum/core/types"
-	"golang.org/x/net/dns/dnsmessage"
 
 	"repute"
 	"repute/internal/rpctest"
+	"repute/internal/sitetest"
 	"repute/resolver"
 	"repute/store"
 	"repute/store/query"
@@ -35,88 +21,11 @@ import (
 // proofAddress is where every name leads. Proofs are on port 443, whoever listens there.
 const proofAddress = "127.0.80.4"
 
-// authority certifies names, for itself.
-func authority(t *testing.T, names ...string) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: names,
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
-}
-
-// names leads every name to proofAddress.
-func names(t *testing.T) *net.Resolver {
-	t.Helper()
-	server, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	go func() {
-		buf := make([]byte, 1500)
-		for {
-			n, from, err := server.ReadFrom(buf)
-			if err != nil {
-				return
-			}
-			if reply := namesReply(buf[:n]); reply != nil {
-				_, _ = server.WriteTo(reply, from)
-			}
-		}
-	}()
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp4", server.LocalAddr().String())
-	}}
-}
-
-func namesReply(question []byte) []byte {
-	var m dnsmessage.Message
-	if m.Unpack(question) != nil || len(m.Questions) == 0 {
-		return nil
-	}
-	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
-	if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
-		m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
-			Body: &dnsmessage.AResource{A: netip.MustParseAddr(proofAddress).As4()}}}
-	}
-	reply, err := m.Pack()
-	if err != nil {
-		return nil
-	}
-	return reply
-}
-
 // serveNames answers https for names on port 443 and gives a client that trusts it.
 func serveNames(t *testing.T, answer http.HandlerFunc, domains ...string) *resolver.Client {
 	t.Helper()
-	listener, err := net.Listen("tcp4", proofAddress+":443")
-	if errors.Is(err, os.ErrPermission) {
-		t.Skip("port 443 is not for this user")
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	cert, pool := authority(t, domains...)
-	s := httptest.NewUnstartedServer(answer)
-	_ = s.Listener.Close()
-	s.Listener, s.TLS = listener, &tls.Config{Certificates: []tls.Certificate{cert}}
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	client, err := resolver.New(resolver.Options{Timeout: 10 * time.Second, GuardOptions: resolver.GuardOptions{
-		AllowPrefixes: []netip.Prefix{netip.MustParsePrefix(proofAddress + "/32")}, RootCAs: pool, Resolver: names(t)}})
+	client, err := resolver.New(resolver.Options{Timeout: 10 * time.Second,
+		GuardOptions: sitetest.New(t, proofAddress, answer, domains...)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,26 +2,13 @@ package manifests
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"io"
-	"log"
-	"math/big"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/netip"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
-	"golang.org/x/net/dns/dnsmessage"
 
 	"repute"
 	"repute/contracts"
@@ -30,6 +17,7 @@ import (
 	"repute/indexer/node"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
+	"repute/internal/sitetest"
 	"repute/resolver"
 	"repute/resolver/wellknown"
 	"repute/store"
@@ -101,91 +89,13 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // test has its own address.
 func site(t *testing.T, address string, answer http.HandlerFunc, domains ...string) *resolver.Client {
 	t.Helper()
-	listener, err := net.Listen("tcp4", address+":443")
-	if errors.Is(err, os.ErrPermission) {
-		t.Skip("port 443 is not for this user")
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	cert, pool := authority(t, domains...)
-	s := httptest.NewUnstartedServer(answer)
-	_ = s.Listener.Close() // its random port is not used
-	s.Listener, s.TLS = listener, &tls.Config{Certificates: []tls.Certificate{cert}}
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	client, err := resolver.New(resolver.Options{Timeout: 2 * time.Second, GuardOptions: resolver.GuardOptions{
-		AllowPrefixes: []netip.Prefix{netip.MustParsePrefix(address + "/32")}, RootCAs: pool,
-		Resolver: names(t, address)}})
+	client, err := resolver.New(resolver.Options{Timeout: 2 * time.Second,
+		GuardOptions: sitetest.New(t, address, answer, domains...)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
 	return client
-}
-
-// authority certifies names, for itself.
-func authority(t *testing.T, names ...string) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: names,
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
-}
-
-// names is a DNS server that answers every question with one address.
-func names(t *testing.T, address string) *net.Resolver {
-	t.Helper()
-	server, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	go func() {
-		buf := make([]byte, 1500)
-		for {
-			n, from, err := server.ReadFrom(buf)
-			if err != nil {
-				return
-			}
-			if reply := addressReply(buf[:n], address); reply != nil {
-				_, _ = server.WriteTo(reply, from)
-			}
-		}
-	}()
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp4", server.LocalAddr().String())
-	}}
-}
-
-func addressReply(question []byte, address string) []byte {
-	var m dnsmessage.Message
-	if m.Unpack(question) != nil || len(m.Questions) == 0 {
-		return nil
-	}
-	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
-	if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
-		m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
-			Body: &dnsmessage.AResource{A: netip.MustParseAddr(address).As4()}}}
-	}
-	reply, err := m.Pack()
-	if err != nil {
-		return nil
-	}
-	return reply
 }
 
 // read returns what is stored of a domain; the zero value before it is known.

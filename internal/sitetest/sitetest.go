@@ -1,11 +1,19 @@
-// Package sitetest serves example.com over TLS to tests, so that what a domain says about itself is fetched as it is
-// from others: by name, from port 443, through the guard.
+// Package sitetest serves domains over TLS to tests, so that what a domain says about itself is fetched as it is from
+// others: by name, from port 443, through the guard.
 package sitetest
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"io"
+	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,24 +21,26 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 
 	"repute/resolver"
 )
 
-// Host is the name of the site.
+// Host is the name of a site that is given none.
 const Host = "example.com"
 
 // New serves a handler on port 443 of an address of the loopback network, which MUST be the test's own, and returns the
-// options of guards that find it. The test is skipped where the port cannot be opened.
-func New(t testing.TB, address string, h http.Handler) resolver.GuardOptions {
+// options of guards that find it there under any name. Its certificate is for the domains, or for Host without any. The
+// test is skipped where the user may not open the port.
+func New(t testing.TB, address string, h http.Handler, domains ...string) resolver.GuardOptions {
 	t.Helper()
-	srv := start(t, address, h)
+	srv := start(t, address, h, domains...)
 	roots := x509.NewCertPool()
 	roots.AddCert(srv.Certificate())
-	return resolver.GuardOptions{AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, RootCAs: roots,
-		Resolver: names(t, address)}
+	return resolver.GuardOptions{AllowPrefixes: []netip.Prefix{netip.MustParsePrefix(address + "/32")}, RootCAs: roots,
+		Resolver: Names(t, address)}
 }
 
 // ForProcess is New for whole programs: this process finds the site by its name and takes its certificate, as if both
@@ -45,27 +55,49 @@ func ForProcess(t testing.TB, address string, h http.Handler) {
 	}
 	t.Setenv("SSL_CERT_FILE", file)
 	before := net.DefaultResolver
-	net.DefaultResolver = names(t, address)
+	net.DefaultResolver = Names(t, address)
 	t.Cleanup(func() { net.DefaultResolver = before })
 }
 
 // start serves a handler over TLS.
-func start(t testing.TB, address string, h http.Handler) *httptest.Server {
+func start(t testing.TB, address string, h http.Handler, domains ...string) *httptest.Server {
 	t.Helper()
 	listener, err := net.Listen("tcp4", address+":443")
-	if err != nil {
-		t.Skipf("port 443 cannot be opened: %v", err)
+	if errors.Is(err, os.ErrPermission) {
+		t.Skip("port 443 is not for this user")
+	} else if err != nil {
+		t.Fatal(err)
 	}
 	srv := httptest.NewUnstartedServer(h)
 	_ = srv.Listener.Close() // its random port is not used
 	srv.Listener = listener
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	if len(domains) > 0 {
+		srv.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t, domains)}}
+	}
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
 	return srv
 }
 
-// names is a DNS server that answers every question with one address.
-func names(t testing.TB, address string) *net.Resolver {
+// certificate certifies domains, for itself.
+func certificate(t testing.TB, domains []string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: domains,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// Names is a resolver whose DNS server answers every question with one address.
+func Names(t testing.TB, address string) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	if err != nil {
@@ -96,7 +128,7 @@ func answer(question []byte, address string) []byte {
 		return nil
 	}
 	q := m.Questions[0]
-	m.Response, m.Additionals = true, nil
+	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
 	if q.Type == dnsmessage.TypeA {
 		m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
 			Body: &dnsmessage.AResource{A: netip.MustParseAddr(address).As4()}}}
