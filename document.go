@@ -12,6 +12,43 @@ const (
 	SeverityInfo    Severity = "info"
 )
 
+// SeverityOf returns the severity of a problem's code, which its first letter says: E, W or I.
+func SeverityOf(code string) Severity {
+	switch code[0] {
+	case 'E':
+		return SeverityError
+	case 'W':
+		return SeverityWarning
+	}
+	return SeverityInfo
+}
+
+// CountSeverity returns how many problems have a severity.
+func CountSeverity(problems []Problem, s Severity) (n int) {
+	for _, p := range problems {
+		if p.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+// HasErrors reports whether a document with these problems is unusable.
+func HasErrors(problems []Problem) bool {
+	_, has := FirstError(problems)
+	return has
+}
+
+// FirstError returns the first problem that is an error. ok is false where a document has none and is usable.
+func FirstError(problems []Problem) (p Problem, ok bool) {
+	for _, p := range problems {
+		if p.Severity == SeverityError {
+			return p, true
+		}
+	}
+	return Problem{}, false
+}
+
 // DocumentKind is the kind of a document by its contents.
 type DocumentKind string
 

@@ -167,7 +167,7 @@ var allowed = map[string][]string{
 	"internal/bench/harness": {"internal/pg", "store"},
 	"internal/bench/agentbench": {".", "agent", "agent/capability", "agent/serve", "agent/signed", "internal/bench/harness",
 		"orchestrator/wallet/keys", "store", "store/agentdb", "x402"},
-	"internal/bench/manifestbench": {"intent", "intent/sentence", "internal/bench/harness", "manifest/agentjson",
+	"internal/bench/manifestbench": {".", "intent", "intent/sentence", "internal/bench/harness", "manifest/agentjson",
 		"manifest/agentjson/identity"},
 	"internal/bench/trustbench": {".", "indexer/node", "internal/attack", "internal/bench", "internal/bench/harness",
 		"internal/chainserver", "trust", "trust/fixed", "trust/flow", "trust/source", "trust/source/read"},

@@ -1,7 +1,5 @@
 package manifest
 
-import "repute"
-
 // Codes of problems. The letters follow the convention of the 8004scan lists:
 // E(rror), W(arning) or I(nfo), then what the document was read as: A(gent
 // registration), F(eedback file) or C(ard). EA001 and WA031 mean what they mean there;
@@ -110,24 +108,3 @@ const (
 	CodeSkillDuplicate  = "WC589"
 	CodeSchemeUndefined = "WC590"
 )
-
-// severity reads a code's first letter.
-func severity(code string) repute.Severity {
-	switch code[0] {
-	case 'E':
-		return repute.SeverityError
-	case 'W':
-		return repute.SeverityWarning
-	}
-	return repute.SeverityInfo
-}
-
-// HasErrors reports whether a document is unusable as the kind it was read as.
-func HasErrors(problems []repute.Problem) bool {
-	for _, p := range problems {
-		if p.Severity == repute.SeverityError {
-			return true
-		}
-	}
-	return false
-}

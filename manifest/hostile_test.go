@@ -79,7 +79,7 @@ func TestHostileText(t *testing.T) {
 	const bidi = "a\u202eb\u0007"
 	reg, problems := Parse([]byte(`{"name":"` + script + `","description":"a\u202eb\u0007","image":"` + svg +
 		`","services":[]}`))
-	if reg.Name != script || reg.Image != svg || reg.Description != bidi || HasErrors(problems) {
+	if reg.Name != script || reg.Image != svg || reg.Description != bidi || repute.HasErrors(problems) {
 		t.Errorf("%+v %v", reg, problems)
 	}
 }

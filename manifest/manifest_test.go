@@ -180,7 +180,7 @@ func TestParseOtherDocuments(t *testing.T) {
 	} {
 		_, problems := Parse([]byte(doc))
 		i := slices.IndexFunc(problems, func(p repute.Problem) bool { return p.Severity == repute.SeverityError })
-		if i < 0 || problems[i].Code != want || !HasErrors(problems) {
+		if i < 0 || problems[i].Code != want || !repute.HasErrors(problems) {
 			t.Errorf("%.40q: %v, want %s", doc, codesOf(problems), want)
 		}
 	}
@@ -189,7 +189,7 @@ func TestParseOtherDocuments(t *testing.T) {
 // What marketplaces show of a token is read as a file that lacks what agents have.
 func TestParseNFT(t *testing.T) {
 	reg, problems := Parse([]byte(`{"name":"x","image":"https://y.example/i.png","attributes":[]}`))
-	if reg.Name != "x" || HasErrors(problems) || problems[0].Code != CodeNFT {
+	if reg.Name != "x" || repute.HasErrors(problems) || problems[0].Code != CodeNFT {
 		t.Errorf("read %+v with %v", reg, codesOf(problems))
 	}
 }
@@ -210,7 +210,7 @@ func TestParseOASF(t *testing.T) {
 // A card that also carries a registration's members is a registration.
 func TestParseMixedDocument(t *testing.T) {
 	_, problems := Parse([]byte(`{"name":"x","skills":[],"capabilities":{},"registrations":[]}`))
-	if HasErrors(problems) {
+	if repute.HasErrors(problems) {
 		t.Errorf("problems %v", problems)
 	}
 }

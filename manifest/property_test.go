@@ -86,7 +86,7 @@ func TestSpellingsMeanTheSame(t *testing.T) {
 				`[{"protocol": "reputation", "version": "1.0"}]`))
 
 		reg, problems := Parse([]byte(doc))
-		if HasErrors(problems) || reg.X402 == nil || *reg.X402 != x402 ||
+		if repute.HasErrors(problems) || reg.X402 == nil || *reg.X402 != x402 ||
 			!reflect.DeepEqual(reg.SupportedTrust, []string{"reputation"}) {
 			t.Fatalf("%s\nread as %+v", doc, reg)
 		}

@@ -50,7 +50,7 @@ func TestParseLinkShapes(t *testing.T) {
 			}
 			got += fmt.Sprintf("[%s %s]", id, l.Registry)
 		}
-		if got != want || HasErrors(problems) {
+		if got != want || repute.HasErrors(problems) {
 			t.Errorf("%s read as %s, want %s", value, got, want)
 		}
 	}
@@ -90,11 +90,11 @@ func TestSeverities(t *testing.T) {
 	for code, want := range map[string]repute.Severity{
 		CodeNotJSON: repute.SeverityError, CodeAlias: repute.SeverityWarning, CodeNoLinks: repute.SeverityInfo,
 	} {
-		if got := severity(code); got != want {
+		if got := repute.SeverityOf(code); got != want {
 			t.Errorf("%s is %s, want %s", code, got, want)
 		}
 	}
-	if HasErrors([]repute.Problem{{Severity: repute.SeverityWarning}}) {
+	if repute.HasErrors([]repute.Problem{{Severity: repute.SeverityWarning}}) {
 		t.Error("a warning is no error")
 	}
 }

@@ -111,11 +111,9 @@ func (o *Options) write(doc *manifest) (out Documents, err error) {
 	}
 	raw := text.Bytes()
 	_, problems := agentjson.Parse(raw, agentjson.Options{Host: o.Domain, Profile: agentjson.Strict})
-	for _, p := range problems {
-		if p.Severity == repute.SeverityError {
-			return out, repute.Invalid("manifest", fmt.Sprintf("agent.json would be wrong at %s: %s", cmp.Or(p.Path, "/"),
-				p.Message), agentjson.Hint(p.Code))
-		}
+	if p, wrong := repute.FirstError(problems); wrong {
+		return out, repute.Invalid("manifest", fmt.Sprintf("agent.json would be wrong at %s: %s", cmp.Or(p.Path, "/"),
+			p.Message), agentjson.Hint(p.Code))
 	}
 	if o.Key == nil {
 		return Documents{Manifest: raw}, nil

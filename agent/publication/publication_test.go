@@ -120,7 +120,7 @@ func TestVerified(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, problems, v := served(t, fmt.Sprintf("127.80.2.%d", i+1), d)
-		if agentjson.HasErrors(problems) || v.Verified != c.tier || v.Declared != c.tier {
+		if repute.HasErrors(problems) || v.Verified != c.tier || v.Declared != c.tier {
 			t.Errorf("%d: %+v, %+v\n%s", i, v, problems, d.Manifest)
 		}
 		if (d.DID == nil) != (o.Key == nil) {

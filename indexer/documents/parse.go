@@ -16,7 +16,7 @@ func parse(body []byte, registration, agents bool) docdb.Parsed {
 	if registration {
 		reg, problems := manifest.Parse(body)
 		p.Problems = problems
-		if !manifest.HasErrors(problems) || !reflect.ValueOf(reg).IsZero() { // of a web page there is nothing to show
+		if !repute.HasErrors(problems) || !reflect.ValueOf(reg).IsZero() { // of a web page there is nothing to show
 			p.Registration = &reg
 		}
 		if agents {

@@ -39,7 +39,7 @@ func (l *Loop) evidence(ctx context.Context, c manifestdb.Claim, found *wellknow
 	j.manifest, j.problems = agentjson.Parse(found.Bytes, agentjson.Options{Host: found.Host})
 	j.format = agentjson.Detect(found.Bytes)
 	j.evidence, j.complete = agentjson.Evidence{Host: found.Host, Now: time.Now()}, true
-	if agentjson.HasErrors(j.problems) {
+	if repute.HasErrors(j.problems) {
 		return j, nil
 	}
 	for _, f := range agentjson.Fetches(j.manifest) {
@@ -87,14 +87,8 @@ func (l *Loop) success(c manifestdb.Claim, found wellknown.Found, j judged) *out
 	if common.IsHexAddress(j.manifest.PayoutAddress) {
 		m.Payout = common.HexToAddress(j.manifest.PayoutAddress).Bytes()
 	}
-	for _, p := range j.problems {
-		switch p.Severity {
-		case repute.SeverityError:
-			m.Errors++
-		case repute.SeverityWarning:
-			m.Warnings++
-		}
-	}
+	m.Errors = repute.CountSeverity(j.problems, repute.SeverityError)
+	m.Warnings = repute.CountSeverity(j.problems, repute.SeverityWarning)
 	for i := range j.manifest.Intents {
 		m.Intents = append(m.Intents, intentOf(&j.manifest, i))
 	}
@@ -106,7 +100,7 @@ func stateOf(j judged) manifestdb.State {
 	switch {
 	case j.format != agentjson.FormatAgentJSON:
 		return manifestdb.StateOther
-	case agentjson.HasErrors(j.problems):
+	case repute.HasErrors(j.problems):
 		return manifestdb.StateInvalid
 	}
 	return manifestdb.StateOK

@@ -18,7 +18,7 @@ func flight(t *testing.T) *Intent {
 		"intents":[{"name":"book","description":"Books a flight.","endpoint":"/book","method":"POST","parameters":{
 		"to":{"type":"string","required":true},"seats":{"type":"integer","enum":[1,2]},"most":{"type":"number"},
 		"window":{"type":"boolean"},"tags":{"type":"array"},"who":{"type":"object"}}}]}`), Options{})
-	if HasErrors(problems) {
+	if repute.HasErrors(problems) {
 		t.Fatalf("%+v", problems)
 	}
 	return &m.Intents[0]

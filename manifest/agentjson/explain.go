@@ -2,8 +2,6 @@ package agentjson
 
 import (
 	"slices"
-
-	"repute"
 )
 
 // explanation describes a code.
@@ -38,22 +36,6 @@ func isStrict(code string) bool {
 		}
 	}
 	return false
-}
-
-// severity reads a code's first letter.
-func severity(code string) repute.Severity {
-	switch code[0] {
-	case 'E':
-		return repute.SeverityError
-	case 'W':
-		return repute.SeverityWarning
-	}
-	return repute.SeverityInfo
-}
-
-// HasErrors reports whether a manifest must not be used.
-func HasErrors(problems []repute.Problem) bool {
-	return slices.ContainsFunc(problems, func(p repute.Problem) bool { return p.Severity == repute.SeverityError })
 }
 
 // aboutDocuments explains problems for which no manifest could be read at all.

@@ -21,7 +21,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, problems := Parse(b, Options{Host: "example.com"})
 		_, strict := Parse(b, Options{Host: "example.com", Profile: Strict})
-		if HasErrors(problems) && !HasErrors(strict) {
+		if repute.HasErrors(problems) && !repute.HasErrors(strict) {
 			t.Fatal("only readers see an error")
 		}
 		checkProblems(t, b, problems)
@@ -37,7 +37,7 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		v := Verify(m, problems, Evidence{Host: "example.com", DIDDocument: b, Now: testNow()})
-		if v.Verified > v.Declared || HasErrors(problems) && v.Verified != TierNone || v.Verified >= TierIdentified {
+		if v.Verified > v.Declared || repute.HasErrors(problems) && v.Verified != TierNone || v.Verified >= TierIdentified {
 			t.Fatalf("%+v", v)
 		}
 		for _, fetch := range Fetches(m) {
@@ -49,7 +49,7 @@ func FuzzParse(f *testing.F) {
 			measure.Observed{Window: 1 << 50}.Check(measure.Promise{Type: c.Type, Constraint: c.Constraint, Verifiable: true})
 		}
 		if signed, err := SignCommitments(b, testKey(t, 1)); err == nil {
-			if _, problems := Parse(signed, Options{}); HasErrors(problems) {
+			if _, problems := Parse(signed, Options{}); repute.HasErrors(problems) {
 				t.Fatalf("%s", signed)
 			}
 		}
@@ -67,7 +67,7 @@ func commitmentsOf(m Manifest) []Commitment {
 func checkProblems(t *testing.T, b []byte, problems []repute.Problem) {
 	t.Helper()
 	for _, p := range problems {
-		if Hint(p.Code) == "" || p.Severity != severity(p.Code) || !utf8.ValidString(p.Message+p.Path) || len(p.Path) > maxShort {
+		if Hint(p.Code) == "" || p.Severity != repute.SeverityOf(p.Code) || !utf8.ValidString(p.Message+p.Path) || len(p.Path) > maxShort {
 			t.Fatalf("%+v", p)
 		}
 		if _, ok := jsonwalk.Find(b, p.Path); p.Path == "" && !ok && p.Code == CodeDuplicate {

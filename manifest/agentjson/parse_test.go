@@ -166,7 +166,7 @@ func TestSameHost(t *testing.T) {
 		}
 		_, problems := Parse([]byte(fmt.Sprintf(`{"version":"1.0","origin":%q,"payout_address":"a"}`, pair[0])),
 			Options{Host: pair[1]})
-		if refused := HasErrors(problems); pair[1] != "" && refused == want {
+		if refused := repute.HasErrors(problems); pair[1] != "" && refused == want {
 			t.Errorf("%q: %+v", pair, problems)
 		}
 	}
@@ -244,7 +244,7 @@ func TestEndpoints(t *testing.T) {
 			t.Errorf("%q: %v", endpoint, codes(problems))
 		}
 		_, strict := Parse(base(in), Options{Profile: Strict})
-		if HasErrors(strict) != (want == "") {
+		if repute.HasErrors(strict) != (want == "") {
 			t.Errorf("%q: strict %v", endpoint, codes(strict))
 		}
 	}
@@ -258,7 +258,7 @@ func TestManyIntents(t *testing.T) {
 		list = append(list, fmt.Sprintf(`{"name":"i%d","description":"0123456789"}`, i))
 	}
 	m, problems := Parse(base(`,"intents":[`+strings.Join(list, ",")+`]`), Options{})
-	if len(m.Intents) != maxIntents || !slices.Contains(codes(problems), CodeTooMany) || HasErrors(problems) {
+	if len(m.Intents) != maxIntents || !slices.Contains(codes(problems), CodeTooMany) || repute.HasErrors(problems) {
 		t.Errorf("%d intents, %v", len(m.Intents), codes(problems))
 	}
 	_, problems = Parse(base(`,"intents":[`+strings.TrimSuffix(strings.Repeat("{},", 10_000), ",")+`]`), Options{})
@@ -335,7 +335,7 @@ func TestDetect(t *testing.T) {
 			if want == FormatAgentJSON {
 				continue
 			}
-			if m.Version != "" || !HasErrors(problems) {
+			if m.Version != "" || !repute.HasErrors(problems) {
 				t.Errorf("%s was read as a manifest: %+v", doc, problems)
 			}
 			if want != FormatUnknown && !strings.Contains(problems[0].Message, want.Title()) {

@@ -94,10 +94,8 @@ type draftParameter struct {
 func SignCommitments(b []byte, key ed25519.PrivateKey) ([]byte, error) {
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	m, problems := Parse(b, Options{})
-	for _, p := range problems {
-		if p.Severity == repute.SeverityError {
-			return nil, repute.Invalid("manifest "+p.Path, p.Message, Hint(p.Code))
-		}
+	if p, wrong := repute.FirstError(problems); wrong {
+		return nil, repute.Invalid("manifest "+p.Path, p.Message, Hint(p.Code))
 	}
 	public := identity.EncodeKey(key.Public().(ed25519.PublicKey))
 	switch {

@@ -62,7 +62,7 @@ func TestSignCommitments(t *testing.T) {
 			t.Fatalf("%s: %v", doc, err)
 		}
 		m, problems := Parse(signed, Options{Profile: Strict, Host: "example.com"})
-		if HasErrors(problems) {
+		if repute.HasErrors(problems) {
 			t.Fatalf("%s: %+v", signed, problems)
 		}
 		did, err := identity.NewDIDDocument("example.com", key.Public().(ed25519.PublicKey))

@@ -66,7 +66,7 @@ func (r *reader) add(code, path, format string, args ...any) {
 	}
 	r.problems = append(r.problems, repute.Problem{
 		Code:     code,
-		Severity: severity(code),
+		Severity: repute.SeverityOf(code),
 		Path:     jsonwalk.Clean(jsonwalk.Cut(path, maxShort)),
 		Message:  jsonwalk.Clean(jsonwalk.Cut(fmt.Sprintf(format, args...), maxShort)),
 	})

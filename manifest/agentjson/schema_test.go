@@ -12,6 +12,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
+
+	"repute"
 )
 
 // upstreamSchema compiles upstream's JSON Schema.
@@ -138,11 +140,11 @@ func TestSchemaAgrees(t *testing.T) {
 		_, lenient := Parse(b, Options{})
 		if !schemaAccepts(t, schema, b) {
 			rejected++
-			if !HasErrors(strict) {
+			if !repute.HasErrors(strict) {
 				t.Fatalf("the schema rejects %s: %+v", b, strict)
 			}
 		}
-		if HasErrors(lenient) && !HasErrors(strict) {
+		if repute.HasErrors(lenient) && !repute.HasErrors(strict) {
 			t.Fatalf("only readers see an error in %s: %+v", b, lenient)
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"repute"
 )
 
 // short describes a way in one line.
@@ -34,7 +36,7 @@ func ways(t *testing.T, root, intent string) []string {
 		doc += "," + intent
 	}
 	m, problems := Parse([]byte(doc+"}]}"), Options{})
-	if HasErrors(problems) && !strings.Contains(root+intent, "not-an-object") {
+	if repute.HasErrors(problems) && !strings.Contains(root+intent, "not-an-object") {
 		t.Fatalf("%s: %+v", doc, problems)
 	}
 	var out []string
@@ -131,7 +133,7 @@ func TestTermsSources(t *testing.T) {
 		"payments":{"x402":{"ticket_price":0.1,"network_pricing":[{"network":"x"},{"network":"base","direct_price":0.2}]},
 		"l402":{"lightning_address":"i@b"},"later":{"a":2}}}]`)
 	m, problems := Parse(doc, Options{})
-	if HasErrors(problems) {
+	if repute.HasErrors(problems) {
 		t.Fatal(problems)
 	}
 	terms := m.Terms(1)
@@ -162,7 +164,7 @@ func TestRewards(t *testing.T) {
 		{"name":"b","description":"A description.","bounty":{"type":"cpa","rate":12.00,"currency":"USDC"},
 		"incentive":{"type":"cpa","rate":0,"currency":"USDC"}}]`)
 	m, problems := Parse(doc, Options{Profile: Strict})
-	if HasErrors(problems) {
+	if repute.HasErrors(problems) {
 		t.Fatal(problems)
 	}
 	first, second := m.Terms(0), m.Terms(1)
@@ -182,7 +184,7 @@ func TestRewards(t *testing.T) {
 		`{}`:                                                       false,
 	} {
 		m, problems := Parse(base(`,`+rewarded(`"type":"cpa","rate":1,"currency":"USDC","splits":`+splits)), Options{})
-		if HasErrors(problems) == ok || (m.Bounty.Splits != nil) != ok {
+		if repute.HasErrors(problems) == ok || (m.Bounty.Splits != nil) != ok {
 			t.Errorf("%s: %v", splits, codes(problems))
 		}
 	}

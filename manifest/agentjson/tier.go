@@ -131,7 +131,7 @@ func Verify(m Manifest, problems []repute.Problem, e Evidence) Verdict {
 	v := Verdict{Declared: Declared(m), Served: SameHost(m.Origin, e.Host), Signature: SignatureNone}
 	key, keyReason := publicKey(m.Identity)
 	v.identify(m, key, keyReason, e)
-	usable := v.Served && !HasErrors(problems)
+	usable := v.Served && !repute.HasErrors(problems)
 	v.signature(m, key, keyReason, usable)
 	v.Issuer = checkIssuer(m, e)
 	if !usable {

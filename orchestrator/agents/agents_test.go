@@ -44,7 +44,7 @@ func TestReporter(t *testing.T) {
 		if crypto.Keccak256Hash(body) != r.Hash {
 			t.Errorf("%s: the file is another than the one of the hash", r.Tag1)
 		}
-		if file, problems := manifest.ParseFeedback(body); manifest.HasErrors(problems) ||
+		if file, problems := manifest.ParseFeedback(body); repute.HasErrors(problems) ||
 			file.Value != fmt.Sprint(r.Value) || file.Endpoint != w.server.URL+"/work" {
 			t.Errorf("%s: file %s has problems %+v", r.Tag1, body, problems)
 		}

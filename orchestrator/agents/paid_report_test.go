@@ -11,6 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 
+	"repute"
 	"repute/contracts/bindings/fixtures"
 	"repute/internal/paytest"
 	"repute/manifest"
@@ -86,7 +87,7 @@ func testPaidReport(t *testing.T, w *world) {
 		}
 		ok(t, json.Unmarshal(body, &proof))
 		p := proof.ProofOfPayment
-		if manifest.HasErrors(problems) || file.Value != fmt.Sprint(r.Value) || (p != nil) != (r.Tag1 == "successRate") {
+		if repute.HasErrors(problems) || file.Value != fmt.Sprint(r.Value) || (p != nil) != (r.Tag1 == "successRate") {
 			t.Errorf("%s: file %s, %+v", r.Tag1, body, problems)
 		}
 		if p != nil && (p.TxHash != got.Payment.Transaction || p.ChainID != "31337" ||

@@ -107,7 +107,7 @@ func (r *registrar) accept(o order[Identity]) error {
 		return repute.Invalid("input.action", fmt.Sprintf("%.40q is none", in.Action), "register, describe or wallet")
 	}
 	if len(in.Registration) > 0 {
-		if _, problems := manifest.Parse(in.Registration); manifest.HasErrors(problems) {
+		if _, problems := manifest.Parse(in.Registration); repute.HasErrors(problems) {
 			return repute.Invalid("input.registration", "is no registration file: "+problems[0].Code,
 				"repute manifest check tells what is wrong")
 		}

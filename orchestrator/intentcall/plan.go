@@ -47,11 +47,9 @@ func Find(ctx context.Context, from Manifests, t Target) (*Plan, error) {
 		return nil, err
 	}
 	m, problems := agentjson.Parse(found.Bytes, agentjson.Options{Host: found.Host})
-	for _, p := range problems {
-		if p.Severity == repute.SeverityError {
-			return nil, repute.Invalid("manifest", fmt.Sprintf("that of %.80s is wrong at %.80q: %s", t.Domain, p.Path, p.Message),
-				"a manifest without errors: repute manifest check "+t.Domain)
-		}
+	if p, wrong := repute.FirstError(problems); wrong {
+		return nil, repute.Invalid("manifest", fmt.Sprintf("that of %.80s is wrong at %.80q: %s", t.Domain, p.Path, p.Message),
+			"a manifest without errors: repute manifest check "+t.Domain)
 	}
 	for i, in := range m.Intents {
 		if in.Name == t.Name {

@@ -26,7 +26,7 @@ func planOf(t *testing.T, intent, more string) *intentcall.Plan {
 	text := fmt.Sprintf(`{"version":"1.4","origin":"example.com","payout_address":"0x71C7656EC7ab88b098defB751B7401B5f6d8976F",
 		"intents":[{"name":"find","description":"Finds what is asked for.",%s}]%s}`, intent, more)
 	m, problems := agentjson.Parse([]byte(text), agentjson.Options{})
-	if agentjson.HasErrors(problems) {
+	if repute.HasErrors(problems) {
 		t.Fatalf("%s: %+v", text, problems)
 	}
 	return &intentcall.Plan{Intent: m.Intents[0], Terms: m.Terms(0), Origin: m.Origin}

@@ -42,7 +42,7 @@ func saveParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody, proofs map[
 			if at.replaces {
 				queueForget(b, body)
 			}
-			found = append(found, searchtext.SearchableOf(body.sum, body.ParserVersion, errorsOf(body.Problems),
+			found = append(found, searchtext.SearchableOf(body.sum, body.ParserVersion, repute.CountSeverity(body.Problems, repute.SeverityError),
 				body.Registration))
 			links.add(body)
 			written = body.sum
@@ -81,7 +81,7 @@ func (r *parseRows) add(i int, body parsedBody, kind string, content []byte, pro
 		return err
 	}
 	r.bodies, r.versions, r.errors = append(r.bodies, i), append(r.versions, body.ParserVersion),
-		append(r.errors, errorsOf(problems))
+		append(r.errors, repute.CountSeverity(problems, repute.SeverityError))
 	r.sums, r.kinds = append(r.sums, body.sum), append(r.kinds, kind)
 	r.contents, r.problems = append(r.contents, string(content)), append(r.problems, string(p))
 	return nil
@@ -215,14 +215,4 @@ func (r *domainRows) queue(b *pgx.Batch) {
 		group by sum, domain order by sum, domain
 		on conflict (sha256, domain) do update set uri_id = excluded.uri_id
 			where domains.uri_id is null and excluded.uri_id is not null`, r.sums, r.names, r.ids)
-}
-
-// errorsOf returns how many problems are errors.
-func errorsOf(problems []repute.Problem) (n int) {
-	for _, p := range problems {
-		if p.Severity == repute.SeverityError {
-			n++
-		}
-	}
-	return n
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"repute"
 	"repute/intent"
 	"repute/intent/sentence"
 	"repute/internal/bench/harness"
@@ -93,7 +94,7 @@ func (m *Measurements) manifests(n int) error {
 	began := harness.ProcessorSeconds()
 	for range n {
 		if parsed, problems := agentjson.Parse(doc, agentjson.Options{Host: host}); len(parsed.Intents) != 3 ||
-			agentjson.HasErrors(problems) {
+			repute.HasErrors(problems) {
 			return fmt.Errorf("the manifest has problems: %+v", problems)
 		}
 	}

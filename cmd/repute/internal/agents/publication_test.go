@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"repute"
 	"repute/cmd/repute/internal/clitest"
 	"repute/manifest/agentjson"
 	"repute/manifest/agentjson/identity"
@@ -49,7 +50,7 @@ func TestServePublishes(t *testing.T) {
 	m, problems := agentjson.Parse(raw, agentjson.Options{Host: "agent.example.com", Profile: agentjson.Strict})
 	v := agentjson.Verify(m, problems, agentjson.Evidence{Host: "agent.example.com", Now: time.Now(),
 		DIDDocument: read("/.well-known/did.json")})
-	if agentjson.HasErrors(problems) || v.Verified != agentjson.TierSigned || len(m.Intents) != 2 {
+	if repute.HasErrors(problems) || v.Verified != agentjson.TierSigned || len(m.Intents) != 2 {
 		t.Fatalf("%+v, %+v\n%s", v, problems, raw)
 	}
 	if ways := m.Terms(1).Ways; len(ways) != 1 || ways[0].Network != "eip155:31337" || ways[0].Direct != "0.02" ||

@@ -150,7 +150,7 @@ func (m manifests) Items(ctx context.Context) (out []intent.Item, err error) {
 			return nil, err
 		}
 		parsed, problems := agentjson.Parse(raw, agentjson.Options{Host: host})
-		if agentjson.HasErrors(problems) {
+		if repute.HasErrors(problems) {
 			return nil, repute.Invalid("from", fmt.Sprintf("%.80q is no agent.json without errors", name),
 				"see repute manifest check")
 		}
