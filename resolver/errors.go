@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"time"
 
@@ -90,6 +91,23 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// IsSilent reports whether a host did not answer.
+func (e *Error) IsSilent() bool {
+	switch e.Reason {
+	case ReasonTimeout, ReasonTooSlow, ReasonDNS, ReasonNetwork, ReasonTLS:
+		return true
+	}
+	return false
+}
+
+// Rest is the pause that a busy server asked for, 0 for none.
+func (e *Error) Rest() time.Duration {
+	if e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable {
+		return e.RetryAfter
+	}
+	return 0
+}
 
 // final returns an error that a retry would repeat.
 func final(reason Reason, format string, args ...any) *Error {

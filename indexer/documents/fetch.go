@@ -3,14 +3,13 @@ package documents
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"net/http"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/resolver"
 	"repute/store/denydb"
 	"repute/store/docdb"
@@ -49,15 +48,13 @@ func (t *hostClaim) note(err error) {
 		t.silent.Store(0)
 		return
 	}
-	busy := failure.Status == http.StatusTooManyRequests || failure.Status == http.StatusServiceUnavailable
-	if busy && failure.RetryAfter > 0 {
-		t.rest.Store(int64(failure.RetryAfter))
+	if rest := failure.Rest(); rest > 0 {
+		t.rest.Store(int64(rest))
 	}
-	switch failure.Reason {
-	case resolver.ReasonTimeout, resolver.ReasonTooSlow, resolver.ReasonDNS, resolver.ReasonNetwork, resolver.ReasonTLS:
+	switch {
+	case failure.IsSilent():
 		t.silent.Add(1)
-	case resolver.ReasonCanceled:
-	default:
+	case failure.Reason != resolver.ReasonCanceled:
 		t.silent.Store(0)
 	}
 }
@@ -120,7 +117,7 @@ func (l *Loop) broken(of docdb.FetchResult) docdb.FetchResult {
 	now := time.Now().UTC()
 	return docdb.FetchResult{URIID: of.URIID, Claimed: of.Claimed, FetchedAt: now, Reason: reasonInternal, Dead: true,
 		Detail:  "the document could not be read because of a fault of this program",
-		NextDue: now.Add(jitter(l.opts.RetryDead))}
+		NextDue: now.Add(node.Jitter(l.opts.RetryDead))}
 }
 
 // deniedHost returns the denial of a host, nil if there is none.
@@ -164,7 +161,7 @@ func (l *Loop) success(u docdb.URI, doc resolver.Document) *docdb.FetchResult {
 		ETag: plain(doc.ETag), LastModified: plain(doc.LastModified), FetchedAt: doc.FetchedAt}
 	if doc.Source == resolver.SourceHTTPS {
 		r.ServedBy = resolver.HostOf(doc.FinalURL)
-		r.NextDue = doc.FetchedAt.Add(jitter(max(l.refetch(u), doc.FreshFor)))
+		r.NextDue = doc.FetchedAt.Add(node.Jitter(max(l.refetch(u), doc.FreshFor)))
 	}
 	if doc.NotModified {
 		if r.ETag == "" && r.LastModified == "" {
@@ -206,9 +203,9 @@ func (l *Loop) failure(u docdb.URI, err error) *docdb.FetchResult {
 	case r.Dead && !onNetwork(u.Kind):
 		return r // the fault is in the URI
 	case r.Dead:
-		wait = jitter(l.opts.RetryDead)
+		wait = node.Jitter(l.opts.RetryDead)
 	case !u.Used:
-		wait = max(wait, jitter(l.opts.Refetch))
+		wait = max(wait, node.Jitter(l.opts.Refetch))
 	}
 	r.NextDue = now.Add(max(wait, min(failure.RetryAfter, l.opts.RetryMax)))
 	return r
@@ -239,20 +236,7 @@ func (l *Loop) release(ctx context.Context, uris ...docdb.URI) error {
 
 // delay returns the pause after a number of consecutive failures.
 func (l *Loop) delay(attempts int) time.Duration {
-	wait := l.opts.RetryMin
-	for range attempts - 1 {
-		if wait >= l.opts.RetryMax/2 {
-			return jitter(l.opts.RetryMax)
-		}
-		wait *= 2
-	}
-	return jitter(wait)
-}
-
-// jitter changes d by up to a tenth in either direction, so that the URIs of a host are not fetched
-// in step.
-func jitter(d time.Duration) time.Duration {
-	return d - d/10 + rand.N(d/5+1)
+	return node.Doubled(l.opts.RetryMin, l.opts.RetryMax, attempts-1)
 }
 
 // plain removes from foreign text what a text column cannot store.

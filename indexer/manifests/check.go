@@ -3,13 +3,12 @@ package manifests
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"net/http"
 	"net/url"
 	"runtime/debug"
 	"slices"
 	"time"
 
+	"repute/indexer/node"
 	"repute/resolver"
 	"repute/resolver/wellknown"
 	"repute/store"
@@ -48,7 +47,7 @@ func (l *Loop) outcome(ctx context.Context, c manifestdb.Claim) (o *outcome) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			l.opts.Log.Error("manifests: panic", "domain", c.Domain, "panic", broken, "stack", string(debug.Stack()))
-			o = &outcome{Result: manifestdb.Result{Reason: "internal", Wait: jitter(l.opts.RetryMax),
+			o = &outcome{Result: manifestdb.Result{Reason: "internal", Wait: node.Jitter(l.opts.RetryMax),
 				Detail: "the manifest could not be read because of a fault of this program"}}
 		}
 	}()
@@ -62,7 +61,7 @@ func (l *Loop) outcome(ctx context.Context, c manifestdb.Claim) (o *outcome) {
 	case until.IsZero():
 		return &outcome{Result: manifestdb.Result{Reason: manifestdb.ReasonRobots, Wait: l.backoff(c.Failures),
 			Detail: "robots.txt could not be read, so that nothing else is asked for"}}
-	case slices.ContainsFunc(manifestPaths(), func(p string) bool { return slices.Contains(forbidden, p) }):
+	case slices.ContainsFunc(wellknown.ManifestPaths(), func(p string) bool { return slices.Contains(forbidden, p) }):
 		o = l.gone(manifestdb.StateRefused, manifestdb.ReasonRobots, "robots.txt forbids it")
 	default:
 		o = l.manifest(ctx, c, forbidden)
@@ -73,12 +72,9 @@ func (l *Loop) outcome(ctx context.Context, c manifestdb.Claim) (o *outcome) {
 	return o
 }
 
-// manifestPaths are the paths of manifests.
-func manifestPaths() []string { return []string{"/.well-known/agent.json", "/agent.json"} }
-
 // crawledPaths are the paths that a check may ask for.
 func crawledPaths() []string {
-	return append(manifestPaths(), "/.well-known/did.json", "/.well-known/agent-trust.json")
+	return append(wellknown.ManifestPaths(), "/.well-known/did.json", "/.well-known/agent-trust.json")
 }
 
 // robots returns the paths that robots.txt forbids, and until when that holds; zero where the host did not say. It reads
@@ -102,7 +98,7 @@ func (l *Loop) robots(ctx context.Context, c manifestdb.Claim) (forbidden []stri
 
 // gone is the outcome of a domain of which nothing may be shown.
 func (l *Loop) gone(state manifestdb.State, reason, detail string) *outcome {
-	return &outcome{Result: manifestdb.Result{Gone: state, Reason: reason, Detail: detail, Wait: jitter(l.opts.Absent)}}
+	return &outcome{Result: manifestdb.Result{Gone: state, Reason: reason, Detail: detail, Wait: node.Jitter(l.opts.Absent)}}
 }
 
 // manifest asks for the manifest and judges it.
@@ -134,39 +130,23 @@ func (l *Loop) failure(c manifestdb.Claim, err error) *outcome {
 	}
 	o := &outcome{shortest: l.opts.RetryMin, Result: manifestdb.Result{Reason: string(failed.Reason),
 		Detail: failed.Detail(), Wait: l.backoff(c.Failures)}}
-	if failed.Status == http.StatusTooManyRequests || failed.Status == http.StatusServiceUnavailable {
-		o.rest = failed.RetryAfter
-		o.Wait = max(o.Wait, o.rest)
-	}
-	switch failed.Reason {
-	case resolver.ReasonTimeout, resolver.ReasonTooSlow, resolver.ReasonDNS, resolver.ReasonNetwork, resolver.ReasonTLS:
-		o.silent = !failed.AfterRedirect
-	}
+	o.rest, o.silent = failed.Rest(), failed.IsSilent() && !failed.AfterRedirect
+	o.Wait = max(o.Wait, o.rest)
 	return o
 }
 
 // backoff returns the pause after a number of failures in a row before this one.
 func (l *Loop) backoff(failures int) time.Duration {
-	wait := l.opts.RetryMin
-	for range failures {
-		if wait >= l.opts.RetryMax/2 {
-			return jitter(l.opts.RetryMax)
-		}
-		wait *= 2
-	}
-	return jitter(wait)
+	return node.Doubled(l.opts.RetryMin, l.opts.RetryMax, failures)
 }
 
 // wait returns the time until a manifest is checked again: as long as its host says that it is fresh, within bounds.
 func (l *Loop) wait(c manifestdb.Claim, usable bool, fresh time.Duration) time.Duration {
 	if !usable || !c.Used {
-		return jitter(l.opts.Absent)
+		return node.Jitter(l.opts.Absent)
 	}
-	return jitter(min(max(l.opts.Refetch, fresh), max(l.opts.Absent, l.opts.Refetch)))
+	return node.Jitter(min(max(l.opts.Refetch, fresh), max(l.opts.Absent, l.opts.Refetch)))
 }
-
-// jitter changes d by up to a tenth in either direction.
-func jitter(d time.Duration) time.Duration { return d - d/10 + rand.N(d/5+1) }
 
 // pathOf returns the path of a URL, "" for none.
 func pathOf(target string) string {

@@ -50,7 +50,7 @@ func (l *Loop) evidence(ctx context.Context, c manifestdb.Claim, found *wellknow
 		var e *resolver.Error
 		switch {
 		case err == nil:
-			j.add(f.Purpose, body)
+			j.evidence.Add(f.Purpose, body)
 		case errors.As(err, &e) && e.Reason == resolver.ReasonCanceled:
 			return j, l.failure(c, err)
 		default:
@@ -62,16 +62,6 @@ func (l *Loop) evidence(ctx context.Context, c manifestdb.Claim, found *wellknow
 
 // isTemporary reports whether a failure says nothing about the document.
 func isTemporary(e *resolver.Error) bool { return e.Retry && e.Reason != resolver.ReasonNotFound }
-
-// add keeps a document that was fetched.
-func (j *judged) add(purpose agentjson.Purpose, body []byte) {
-	switch purpose {
-	case agentjson.ForDID:
-		j.evidence.DIDDocument = body
-	case agentjson.ForIssuer:
-		j.evidence.AgentTrust = body
-	}
-}
 
 // success is the outcome of a domain that serves a document.
 func (l *Loop) success(c manifestdb.Claim, found wellknown.Found, j judged) *outcome {

@@ -62,6 +62,16 @@ const (
 	ForIssuer Purpose = "agent-trust" // Evidence.AgentTrust
 )
 
+// Add keeps a document that was fetched for a purpose.
+func (e *Evidence) Add(purpose Purpose, body []byte) {
+	switch purpose {
+	case ForDID:
+		e.DIDDocument = body
+	case ForIssuer:
+		e.AgentTrust = body
+	}
+}
+
 // Fetch is a document that Verify needs.
 type Fetch struct {
 	Purpose Purpose

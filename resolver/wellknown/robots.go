@@ -44,7 +44,7 @@ func (r Rules) Allows(path string) bool {
 
 // AllowsManifest reports whether a crawler may fetch a manifest at both of its places.
 func (r Rules) AllowsManifest() bool {
-	for _, path := range manifestPaths() {
+	for _, path := range ManifestPaths() {
 		if !r.Allows(path) {
 			return false
 		}

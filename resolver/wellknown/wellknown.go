@@ -23,8 +23,8 @@ const (
 	MaxOther    = 256 << 10 // did.json, agent-trust.json
 )
 
-// manifestPaths are where a manifest is, in the order asked. The second is asked only where the first does not exist.
-func manifestPaths() []string { return []string{"/.well-known/agent.json", "/agent.json"} }
+// ManifestPaths are where a manifest is, in the order asked. The second is asked only where the first does not exist.
+func ManifestPaths() []string { return []string{"/.well-known/agent.json", "/agent.json"} }
 
 // Fetcher fetches well-known documents. It is safe for concurrent use.
 type Fetcher struct{ client *resolver.Client }
@@ -54,7 +54,7 @@ func (f *Fetcher) Manifest(ctx context.Context, host string, known Known) (Found
 	if err != nil {
 		return Found{}, err
 	}
-	for _, path := range manifestPaths() {
+	for _, path := range ManifestPaths() {
 		found := Found{URL: base + path, Host: resolver.HostOf(base)}
 		var validators resolver.Validators
 		if known.URL == found.URL {

@@ -138,13 +138,8 @@ func judgeFound(ctx context.Context, fetcher *wellknown.Fetcher, found wellknown
 	evidence := agentjson.Evidence{Host: found.Host, Now: time.Now()}
 	if agentjson.SameHost(m.Origin, found.Host) {
 		for _, fetch := range agentjson.Fetches(m) {
-			b, err := fetcher.Document(ctx, fetch.URL)
-			switch {
-			case err != nil: // the verdict says what is missing
-			case fetch.Purpose == agentjson.ForDID:
-				evidence.DIDDocument = b
-			case fetch.Purpose == agentjson.ForIssuer:
-				evidence.AgentTrust = b
+			if b, err := fetcher.Document(ctx, fetch.URL); err == nil { // the verdict says what is missing
+				evidence.Add(fetch.Purpose, b)
 			}
 		}
 	}
