@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sort"
 	"strconv"
@@ -79,7 +80,11 @@ func write(r *rand.Rand, v any) string {
 		}
 		return space() + "[" + strings.Join(items, ",") + space() + "]" + space()
 	case float64:
-		return space() + strconv.FormatFloat(v, "eg"[r.IntN(2)], 17, 64) + "e0"[:0] + space()
+		form := "eg"[r.IntN(2)]
+		if math.Abs(v) >= 1<<53 {
+			form = 'e' // as digits alone it is an integer that is refused, or not, by its last digits
+		}
+		return space() + strconv.FormatFloat(v, form, 17, 64) + space()
 	}
 	raw, _ := json.Marshal(v)
 	return space() + string(raw) + space()
