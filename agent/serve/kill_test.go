@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os/exec"
 	"strings"
 	"sync"
@@ -17,7 +15,6 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/crypto"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"repute"
 	"repute/agent"
@@ -84,57 +81,11 @@ func runErrand(ctx context.Context, e errand) error {
 // striker is a process that is killed at one of its messages to the database: before the server has
 // the message, or after.
 type striker struct {
-	network, address string
-	mu               sync.Mutex
-	child            *exec.Cmd
-	at, count        int // half messages; 0 for never
-	counting         bool
-	struck           bool
-}
-
-// relay listens for the process, and returns the database's URL through it.
-func (s *striker) relay(t *testing.T, database string) string {
-	t.Helper()
-	config, err := pgconn.ParseConfig(database)
-	ok(t, err)
-	s.network, s.address = pgconn.NetworkAddress(config.Host, config.Port)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for client, err := l.Accept(); err == nil; client, err = l.Accept() {
-			go s.serve(client)
-		}
-	}()
-	u, err := url.Parse(database)
-	ok(t, err)
-	u.Host = l.Addr().String()
-	return u.String()
-}
-
-func (s *striker) serve(client net.Conn) {
-	defer client.Close()
-	server, err := net.Dial(s.network, s.address)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	go func() {
-		_, _ = io.Copy(client, server)
-		_ = client.Close()
-	}()
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := client.Read(buffer)
-		if err != nil {
-			return
-		}
-		s.strike(buffer[:n])
-		if _, err := server.Write(buffer[:n]); err != nil {
-			return
-		}
-		s.strike(nil)
-	}
+	mu        sync.Mutex
+	child     *exec.Cmd
+	at, count int // half messages; 0 for never
+	counting  bool
+	struck    bool
 }
 
 // strike counts from the first message about payments on.
@@ -231,7 +182,7 @@ func (w *world) killed(t *testing.T, e errand) {
 	key, err := crypto.GenerateKey()
 	ok(t, err)
 	payee := crypto.PubkeyToAddress(key.PublicKey) // of its own, so that payments of others do not count
-	e.Database, e.Handler, e.Price.Ways[0].PayTo = s.relay(t, w.url), work.URL, payee
+	e.Database, e.Handler, e.Price.Ways[0].PayTo = killtest.Relay(t, w.url, s.strike), work.URL, payee
 	kills, ends, before := 0, map[string]int{}, int64(0)
 	for at := 1; at < 400; at++ {
 		e.Payment = w.Pay(t, e.Price.Ways[0].Requirements)

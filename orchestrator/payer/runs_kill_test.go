@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"repute"
 	"repute/internal/killtest"
@@ -99,51 +96,6 @@ func (s *striker) start(t *testing.T, e errand, at int) *exec.Cmd {
 	return child
 }
 
-// database listens for the process, and returns the database's URL through it.
-func (s *striker) database(t *testing.T, to string) string {
-	t.Helper()
-	config, err := pgconn.ParseConfig(to)
-	ok(t, err)
-	network, address := pgconn.NetworkAddress(config.Host, config.Port)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for client, err := l.Accept(); err == nil; client, err = l.Accept() {
-			go s.pass(client, network, address)
-		}
-	}()
-	u, err := url.Parse(to)
-	ok(t, err)
-	u.Host = l.Addr().String()
-	return u.String()
-}
-
-func (s *striker) pass(client net.Conn, network, address string) {
-	defer client.Close()
-	server, err := net.Dial(network, address)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	go func() {
-		_, _ = io.Copy(client, server)
-		_ = client.Close()
-	}()
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := client.Read(buffer)
-		if err != nil {
-			return
-		}
-		s.strike(buffer[:n])
-		if _, err := server.Write(buffer[:n]); err != nil {
-			return
-		}
-		s.strike(nil)
-	}
-}
-
 // server listens for requests of the process, and returns the URL of a server through it.
 func (s *striker) server(t *testing.T, to string) string {
 	t.Helper()
@@ -196,7 +148,7 @@ func TestKilledInPayment(t *testing.T) {
 	ok(t, err)
 	o := &office{w, client}
 	e := errand{Rules: fmt.Sprintf(payments, index), ChainID: w.Chain().ID, Token: w.Token,
-		Key: crypto.FromECDSA(w.Account(paytest.PayerAccount).Key), Database: s.database(t, w.database)}
+		Key: crypto.FromECDSA(w.Account(paytest.PayerAccount).Key), Database: killtest.Relay(t, w.database, s.strike)}
 	idle := s.start(t, e, 0) // installs the agent
 	o.until(t, "agent is installed", func() bool { _, err := rundb.Module(t.Context(), w.db, "buyer"); return err == nil })
 	ok(t, idle.Process.Kill())
