@@ -7,7 +7,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"repute/agent/signed"
 	"repute/store/agentdb"
@@ -32,8 +31,8 @@ func (v *Validation) Document() (string, common.Hash, error) {
 	if err != nil {
 		return "", common.Hash{}, fmt.Errorf("validation: %w", err)
 	}
-	canonical := jsontext.Value(raw)
-	if err := canonical.Canonicalize(); err != nil {
+	canonical, err := signed.CanonicalJSON(raw)
+	if err != nil {
 		return "", common.Hash{}, fmt.Errorf("validation: %w", err)
 	}
 	return string(canonical), crypto.Keccak256Hash(canonical), nil
