@@ -150,8 +150,8 @@ func (w *work) logged(ctx context.Context, kind agentdb.Kind, outcome string, de
 		ClientSignature: proof, Detail: raw}, nil
 }
 
-// later is record of what became of a payment, to be stored with the next step of its work: the claim or the
-// settlement that follows says the same, and one commit is enough for both.
+// later logs the verification of a payment and leaves its entry to the next step of the payment's work. The claim or
+// the settlement that follows stores it, so that one commit is enough for both.
 func (w *work) later(ctx context.Context, outcome string, detail map[string]any) error {
 	e, err := w.logged(ctx, agentdb.Verification, outcome, detail)
 	if err == nil {

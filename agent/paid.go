@@ -235,9 +235,10 @@ func (w *work) unknown(ctx context.Context, cause error) error {
 // errEarlier is why a payment that is refused stays claimed.
 var errEarlier = errors.New("the facilitator refuses the payment, and the end of an earlier attempt is not known")
 
-// unsettled is the answer to a payment that is not settled. The payer MUST NOT pay anew while an earlier attempt
-// can have charged, or can still charge, this payment: only the chain ends that. Nor while another process settles
-// it, because this one was stalled: the refusal can be of what the other one did.
+// unsettled answers a payment that the facilitator refused to settle. The payer MUST NOT be asked to pay again while
+// an earlier attempt can have charged this payment or can still charge it: only the chain ends that. The payer MUST NOT
+// be asked either while another process settles the payment because this process was stalled: the settlement of that
+// process can be the cause of the refusal.
 func (w *work) unsettled(ctx context.Context, s *x402.Settlement, pending bool) error {
 	if pending && !s.Dead {
 		return w.unknown(ctx, errEarlier)

@@ -279,7 +279,7 @@ func (unsure) Decide(context.Context, agent.Question) agent.Decision {
 	return agent.Decision{Unavailable: true, Reasons: []string{"the client's score cannot be read now"}, Retry: 5 * time.Second}
 }
 
-// TestUnsurePolicy: what cannot be judged now is refused for now, and not for good.
+// TestUnsurePolicy: a request that cannot be judged is refused with 503, so that the client tries again.
 func TestUnsurePolicy(t *testing.T) {
 	t.Parallel()
 	u, db := upkeep(t, &outside{})

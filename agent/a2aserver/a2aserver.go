@@ -185,7 +185,7 @@ func (s *Server) request(ctx context.Context, x *exchange) error {
 	}
 	q.Task = agent.Task{ID: string(x.task.ID), Context: x.task.ContextID}
 	if q.Payment != nil || q.Promise != nil {
-		s.running.Delete(x.task.ID) // it goes on without its client, to its end
+		s.running.Delete(x.task.ID) // paid work continues without its client and cannot be canceled
 	}
 	q.Capability, q.Input, q.Resource = order.Capability, order.Input, "a2a://skill/"+order.Capability
 	x.task.History = history(first)
@@ -347,8 +347,8 @@ func (s *Server) find(ctx context.Context, id a2a.TaskID) (*a2a.Task, error) {
 	return x.task, nil
 }
 
-// CancelTask implements a2asrv.RequestHandler: a task that waits for its payment, or costs nothing and is
-// worked on by this process. A paid task goes on to its end.
+// CancelTask implements a2asrv.RequestHandler. It cancels a task that waits for its payment, and a free task that this
+// process works on. Paid work cannot be canceled.
 func (s *Server) CancelTask(ctx context.Context, q *a2a.CancelTaskRequest) (*a2a.Task, error) {
 	t, err := s.find(ctx, q.ID)
 	if err != nil {

@@ -175,8 +175,8 @@ const (
 	rememberAgain = 24 * time.Hour
 )
 
-// inOrder refuses a signed policy that is older than one that was in force: whoever serves the file could
-// bring back rules that the owner replaced. A policy that is not refused is remembered before it counts.
+// inOrder refuses a signed policy that is older than one that was in force. Otherwise the server of the file could
+// bring back rules that the owner replaced. A policy that is not refused is stored before it takes effect.
 func (l *Loader) inOrder(ctx context.Context, p *Policy) error {
 	last, err := l.history.LastPolicy(ctx)
 	if err != nil {

@@ -167,8 +167,8 @@ type anyOwner struct{}
 
 func (anyOwner) VerifyPolicy(context.Context, common.Hash, []byte) error { return nil }
 
-// TestLoaderRefusesOldPolicies: whoever serves the file cannot bring back a signed policy that the owner
-// replaced, in this process or the next one.
+// TestLoaderRefusesOldPolicies: the server of the file cannot bring back a signed policy that the owner replaced, in
+// this process or the next one.
 func TestLoaderRefusesOldPolicies(t *testing.T) {
 	t.Parallel()
 	written := func(issued, rules string) string {

@@ -103,8 +103,8 @@ func (t *Task) Run(ctx context.Context, call capability.Call) (json.RawMessage, 
 	return t.answer(&run)
 }
 
-// await waits until a task has ended. An orchestrator that does not answer is asked again until ctx
-// ends, because the task goes on without its client.
+// await waits until a task has ended. It retries an orchestrator that does not answer until ctx ends, because the
+// orchestrator continues the task without its client.
 func (t *Task) await(ctx context.Context, call capability.Call, task *taskView) error {
 	told := ""
 	for !task.ended() {

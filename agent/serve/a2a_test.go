@@ -191,7 +191,7 @@ func TestTaskStreams(t *testing.T) {
 	events, closeOne := stream("SendStreamingMessage",
 		`{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"data":{"capability":"for-long","input":{"text":"x"}}}]}}`)
 	defer closeOne()
-	first := next(events) // while the work goes on
+	first := next(events) // before the handler has ended
 	<-slow.begun
 	var told struct {
 		Result struct{ Task struct{ ID string } }

@@ -65,9 +65,9 @@ func (s *surface) signing(next http.Handler) http.Handler {
 	})
 }
 
-// limited reports whether an answer says to a caller that it asks too often, before anything was done. It is not
-// signed: a signature costs more than the rest of such an answer, also money where a service keeps the key, and
-// whoever floods the agent would decide how many are made.
+// limited reports whether an answer refuses a caller that asks too often, before anything was done. Such an answer is
+// not signed: a signature costs more than the rest of the answer, and money where a service keeps the key. Otherwise a
+// caller that floods the agent would decide how many signatures are made.
 func limited(answer *recorder, n *note) bool {
 	return answer.status == http.StatusTooManyRequests && n.metadata == "" && n.signed == nil
 }

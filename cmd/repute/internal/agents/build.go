@@ -363,7 +363,7 @@ func (b *builder) governor(ctx context.Context, wallets *x402.Verifier) (agent.G
 		return nil, err
 	}
 	if p := loader.Current(); p.Signed && p.Policy.File().IssuedAt == nil {
-		b.log.Warn("the policy has no issuedAt: whoever serves the file can bring back an older one that the owner signed")
+		b.log.Warn("the policy has no issuedAt, so that its server can bring back an older one that the owner signed")
 	}
 	if b.scores == nil && loader.Current().Policy.ReadsClientScore() {
 		b.log.Warn("the policy reads the scores of clients, and there is no index (agent.indexer, INDEXER_URL)")

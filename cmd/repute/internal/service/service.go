@@ -281,7 +281,7 @@ func (s *Service) ready(context.Context) error {
 	return errors.Join(wrong...)
 }
 
-// documents returns the loop that fetches documents, and the one that fetches manifests.
+// documents returns the loops that fetch documents and manifests.
 func (s *Service) documents() (*documents.Loop, *manifests.Loop, error) {
 	client, err := s.Config.Resolver(s.log)
 	if err != nil {
