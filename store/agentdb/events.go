@@ -41,18 +41,26 @@ func AddChainEvent(ctx context.Context, db *store.DB, e ChainEvent) (added bool,
 	if err != nil {
 		return false, fmt.Errorf("event of the chain: %w", err)
 	}
-	err = db.InTx(ctx, pgx.TxOptions{}, "store event of the chain", func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`,
-			fmt.Sprintf("event %s %s %d", e.Agent, e.BlockHash, e.Index)); err != nil {
+	return addOnce(ctx, db, &Entry{Kind: Event, Agent: e.Agent, Outcome: e.Name, TxHash: e.Transaction, Detail: detail},
+		fmt.Sprintf("event %s %s %d", e.Agent, e.BlockHash, e.Index),
+		`select exists (select from agent_receipts where agent = $1 and kind = 'event' and outcome = $2 and tx_hash = $3
+			and detail->>'blockHash' = $4 and detail->>'index' = $5)`, e.Agent, e.Name, e.Transaction[:], e.BlockHash.Hex(),
+		fmt.Sprint(e.Index))
+}
+
+// addOnce appends an entry unless the statement known finds it in the log, and reports whether it did. name names the
+// entry among all: processes that append it at the same time wait for each other.
+func addOnce(ctx context.Context, db *store.DB, e *Entry, name, known string, args ...any) (added bool, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{}, "append to the log once", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, name); err != nil {
 			return err
 		}
-		err := tx.QueryRow(ctx, `select not exists (select from agent_receipts where agent = $1 and kind = 'event'
-			and outcome = $2 and tx_hash = $3 and detail->>'blockHash' = $4 and detail->>'index' = $5)`, e.Agent, e.Name,
-			e.Transaction[:], e.BlockHash.Hex(), fmt.Sprint(e.Index)).Scan(&added)
-		if err != nil || !added {
+		var is bool
+		err := tx.QueryRow(ctx, known, args...).Scan(&is)
+		if added = err == nil && !is; !added {
 			return err
 		}
-		return add(ctx, tx, &Entry{Kind: Event, Agent: e.Agent, Outcome: e.Name, TxHash: e.Transaction, Detail: detail})
+		return add(ctx, tx, e)
 	})
 	return added && err == nil, err
 }

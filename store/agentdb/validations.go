@@ -3,7 +3,6 @@ package agentdb
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -101,17 +100,9 @@ func AddValidation(ctx context.Context, db *store.DB, agent string, request comm
 	if err != nil {
 		return fmt.Errorf("validation: %w", err)
 	}
-	return db.InTx(ctx, pgx.TxOptions{}, "store validation", func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`,
-			fmt.Sprintf("validation %s %s", agent, request)); err != nil {
-			return err
-		}
-		var one int
-		err := tx.QueryRow(ctx, `select 1 from agent_receipts where agent = $1 and kind = 'event' and outcome = $2
-			and detail->>'validation' = $3 limit 1`, agent, step, request.Hex()).Scan(&one)
-		if !errors.Is(err, pgx.ErrNoRows) {
-			return err
-		}
-		return add(ctx, tx, &Entry{Kind: Event, Agent: agent, Outcome: string(step), Detail: raw})
-	})
+	_, err = addOnce(ctx, db, &Entry{Kind: Event, Agent: agent, Outcome: string(step), Detail: raw},
+		fmt.Sprintf("validation %s %s", agent, request),
+		`select exists (select from agent_receipts where agent = $1 and kind = 'event' and outcome = $2
+			and detail->>'validation' = $3)`, agent, step, request.Hex())
+	return err
 }
