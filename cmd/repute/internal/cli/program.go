@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"repute"
 	"strings"
 
 	"github.com/mattn/go-isatty"
 
+	"repute"
 	"repute/cmd/repute/internal/config"
+	"repute/resolver"
 )
 
 // Program is what every subcommand shares.
@@ -47,6 +48,16 @@ func (p *Program) Confirm(what string) error {
 		return refused
 	}
 	return nil
+}
+
+// Resolver returns a client that reads foreign documents as the index would, through the same guard. The caller MUST
+// close it.
+func (p *Program) Resolver() (*resolver.Client, error) {
+	c, err := p.Flags.Load()
+	if err != nil {
+		return nil, err
+	}
+	return c.Resolver(nil)
 }
 
 // PrintJSON writes one value to standard output, indented.

@@ -87,11 +87,7 @@ func isElsewhere(err error) bool {
 
 // checkDomain fetches and verifies the manifest of a domain.
 func checkDomain(ctx context.Context, p *cli.Program, domain string, how judging) (Report, error) {
-	c, err := p.Flags.Load()
-	if err != nil {
-		return Report{}, err
-	}
-	client, err := c.Resolver(nil)
+	client, err := p.Resolver()
 	if err != nil {
 		return Report{}, err
 	}

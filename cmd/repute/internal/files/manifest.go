@@ -184,11 +184,7 @@ func readDocument(from io.Reader, name string) ([]byte, error) {
 
 // checkRemote reads a URI as the index would, through the same guard.
 func checkRemote(ctx context.Context, p *cli.Program, uri string, how judging) (Report, error) {
-	c, err := p.Flags.Load()
-	if err != nil {
-		return Report{}, err
-	}
-	client, err := c.Resolver(nil)
+	client, err := p.Resolver()
 	if err != nil {
 		return Report{}, err
 	}

@@ -16,7 +16,6 @@ import (
 	"repute/intent"
 	"repute/intent/sentence"
 	"repute/manifest/agentjson"
-	"repute/resolver"
 	"repute/resolver/wellknown"
 )
 
@@ -169,12 +168,8 @@ func (m manifests) read(ctx context.Context, name string) (raw []byte, host stri
 		}
 		return raw, "", nil
 	}
-	c, err := m.program.Flags.Load()
+	client, err := m.program.Resolver()
 	if err != nil {
-		return nil, "", err
-	}
-	var client *resolver.Client
-	if client, err = c.Resolver(nil); err != nil {
 		return nil, "", err
 	}
 	defer client.Close()
