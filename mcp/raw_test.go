@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -67,5 +71,28 @@ func TestRaw(t *testing.T) {
 				t.Errorf("%s, %s: %s", name, meta, text)
 			}
 		}
+	}
+}
+
+// TestStreamsAfterClose: a stream that is no session yet when the server closes ends as well.
+func TestStreamsAfterClose(t *testing.T) {
+	t.Parallel()
+	s := mcp.New(mcp.Options{Logger: slog.New(slog.DiscardHandler)})
+	s.Close()
+	events := httptest.NewServer(s.Events())
+	t.Cleanup(events.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, events.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if _, err := io.ReadAll(res.Body); err != nil {
+		t.Errorf("the stream does not end: %v", err)
 	}
 }

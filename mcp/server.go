@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -35,6 +36,8 @@ type Server struct {
 	sdk *sdk.Server
 	// aliases are other names of tools in calls; the first call ends their being added.
 	aliases map[string]string
+	closed  chan struct{} // closed by Close
+	closing sync.Once
 }
 
 const instructions = `Reputation of ERC-8004 agents as repute indexes it from the chain, and the OpenFi orchestrator over it.
@@ -46,7 +49,7 @@ Tools that change something take dry_run and need a bearer token.`
 func New(o Options) *Server {
 	o.Timeout, o.Input, o.Output = cmp.Or(o.Timeout, time.Minute), cmp.Or(o.Input, 1<<20), cmp.Or(o.Output, 512<<10)
 	o.Name, o.Instructions = cmp.Or(o.Name, "repute"), cmp.Or(o.Instructions, instructions)
-	s := &Server{o: o, log: o.Logger, aliases: map[string]string{}}
+	s := &Server{o: o, log: o.Logger, aliases: map[string]string{}, closed: make(chan struct{})}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
@@ -84,12 +87,26 @@ func (s *Server) Handler() http.Handler {
 // the address in its first event. Sessions live in this process. What Handler says of an
 // httpapi.Guard counts here too.
 func (s *Server) Events() http.Handler {
-	return sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return s.sdk }, &sdk.SSEOptions{
+	events := sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return s.sdk }, &sdk.SSEOptions{
 		DisableLocalhostProtection: true, MaxRequestBodyBytes: s.o.Input})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		go func() {
+			select {
+			case <-s.closed: // also of a stream that is no session yet
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		events.ServeHTTP(w, r.WithContext(ctx))
+	})
 }
 
-// Close ends all sessions. Answers in flight are lost, so that calls MUST have ended.
+// Close ends all sessions, and those that begin later at once. Answers in flight are lost, so that calls MUST have
+// ended.
 func (s *Server) Close() {
+	s.closing.Do(func() { close(s.closed) })
 	for session := range s.sdk.Sessions() {
 		_ = session.Close() // the caller may be gone
 	}
