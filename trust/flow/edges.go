@@ -124,14 +124,9 @@ func heaviest(edges []Edge) []Edge {
 
 // sortReceivers orders the edges to each receiver by giver, on all processors.
 func sortReceivers(edges []Edge) {
-	begins := func(i int) int { // the first edge from i on whose receiver is another one than that before it
-		for i > 0 && i < len(edges) && edges[i].To == edges[i-1].To {
-			i++
-		}
-		return i
-	}
-	Parallel(len(edges), func(low, high int) {
-		for first, end := begins(low), begins(high); first < end; {
+	parts := atReceivers(edges, runtime.GOMAXPROCS(0))
+	Parallel(len(parts)-1, func(low, high int) {
+		for first, end := parts[low], parts[high]; first < end; {
 			next := first + 1
 			for next < end && edges[next].To == edges[first].To {
 				next++
@@ -140,6 +135,20 @@ func sortReceivers(edges []Edge) {
 			first = next
 		}
 	})
+}
+
+// atReceivers returns where parts of about the same size begin, and the end of the last one. No receiver has edges in
+// two of them.
+func atReceivers(edges []Edge, parts int) []int {
+	begins := make([]int, parts+1)
+	for part := range begins {
+		i := len(edges) * part / parts
+		for i > 0 && i < len(edges) && edges[i].To == edges[i-1].To {
+			i++
+		}
+		begins[part] = i
+	}
+	return begins
 }
 
 // connect fills the in-edges: a giver's trust is divided among those it vouches for.
