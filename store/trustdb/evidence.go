@@ -70,7 +70,7 @@ type Known struct {
 	Hash  common.Hash // of that block
 	// Live and Revoked are how many ratings the agent had.
 	Live, Revoked int64
-	// AnyRevoked says that Revoked is unknown: Live alone is compared, which a revocation changes too.
+	// AnyRevoked says that Revoked is unknown: Live is compared, and no rating may have been revoked after Block.
 	AnyRevoked bool
 }
 
@@ -83,7 +83,8 @@ func ReadGrowth(ctx context.Context, db *store.DB, chainID uint64, token repute.
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, options, "read later evidence", func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `
-			select (a.revoked = $6 or $8)
+			select (a.revoked = $6 or $8 and not exists (
+					select from feedback where chain_id = $1 and revoked_block > $3 and token_id = $2))
 				and exists (select from blocks where (chain_id, number, hash) = ($1, $3, $4))
 				and a.feedback = $5 + (select count(*) from feedback where chain_id = $1 and token_id = $2 and block > $3)
 				and `+ratingsAlone("$1", "$2", "$7")+`

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
 	"repute/store"
 	"repute/store/trustdb"
@@ -115,6 +117,36 @@ func TestLargeAgentByItsAccount(t *testing.T) {
 	event("after a wallet", rate(15))
 	if grown < 5 {
 		t.Errorf("the account was kept for %d events", grown)
+	}
+}
+
+// A revocation and a rating that was stored late leave as many ratings as before, but not the same ones.
+func TestRevocationAndLateRating(t *testing.T) {
+	t.Parallel()
+	_, db := large(t, 10)
+	known := trustdb.Known{AnyRevoked: true}
+	var hash []byte
+	ok(t, db.Pool().QueryRow(t.Context(), `
+		select b.number, b.hash, a.feedback from agents a, blocks b where a.chain_id = 9 and a.token_id = 0 and b.chain_id = 9
+		order by b.number desc limit 1 offset 1`).Scan(&known.Block, &hash, &known.Live))
+	known.Hash = common.Hash(hash)
+	grown := func() bool {
+		t.Helper()
+		_, grown, err := trustdb.ReadGrowth(t.Context(), db, 9, token(0), known, nil)
+		ok(t, err)
+		return grown
+	}
+	if !grown() {
+		t.Fatal("nothing happened to the ratings, but they are not known")
+	}
+	// One of the agent's ratings takes no part in its count yet, as one that is stored late.
+	_, err := db.Pool().Exec(t.Context(), `update feedback set revoked_block = $1, revoked_log = 0
+		where chain_id = 9 and token_id = 0 and log_index = 11`, known.Block+1)
+	ok(t, err)
+	_, err = db.Pool().Exec(t.Context(), "update agents set revoked = revoked + 1 where chain_id = 9 and token_id = 0")
+	ok(t, err)
+	if grown() {
+		t.Error("a revoked rating counts")
 	}
 }
 
