@@ -19,7 +19,7 @@ import (
 	"repute/store"
 	"repute/store/query"
 	"repute/store/rundb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust"
 	"repute/trust/engine"
 	"repute/trust/fixed"
@@ -90,7 +90,7 @@ func (g *Gate) Decide(ctx context.Context, m repute.Module, task policy.Task, ow
 	if v, err = Decide(ctx, g.Db, p, g.Lenient, m, task, own); err != nil {
 		return v, err
 	}
-	_, err = trustdb.KeepInput(ctx, g.Db, p.Text())
+	_, err = scoredb.KeepInput(ctx, g.Db, p.Text())
 	return v, err
 }
 
@@ -234,7 +234,7 @@ func Verify(ctx context.Context, db *store.DB, replay *engine.Reader, v Decision
 	if string(journal.JSON(again.Agent)) != string(journal.JSON(v.Agent)) {
 		return repute.Conflict("what the policy saw of agent %q does not follow from the pinned evidence", v.Agent.Slug)
 	}
-	text, err := trustdb.ReadInput(ctx, db, v.Policy)
+	text, err := scoredb.ReadInput(ctx, db, v.Policy)
 	if err != nil {
 		return fmt.Errorf("pinned policy: %w", err)
 	}

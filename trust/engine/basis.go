@@ -9,7 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust"
 	"repute/trust/flow"
 	"repute/trust/replay"
@@ -19,7 +19,7 @@ import (
 
 // basis has the data that all scores of a run share. A new run replaces it.
 type basis struct {
-	run     trustdb.Run // its number is 0 when no engine has run on the chain
+	run     scoredb.Run // its number is 0 when no engine has run on the chain
 	params  *trust.Params
 	weights *flow.Weights // from the chain's own roots and sources
 	scales  *trust.Scales // of its raters
@@ -34,7 +34,7 @@ type basis struct {
 
 // basisOf rebuilds a run's graph and weights from its stored inputs. The error is a *PrunedError when an input is no
 // longer stored, or when the weights differ from those of the run.
-func basisOf(ctx context.Context, db *store.DB, from *rows.Store, run trustdb.Run) (*basis, error) {
+func basisOf(ctx context.Context, db *store.DB, from *rows.Store, run scoredb.Run) (*basis, error) {
 	bodies, err := readInputs(ctx, db, run)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func basisOf(ctx context.Context, db *store.DB, from *rows.Store, run trustdb.Ru
 }
 
 // readInputs reads the stored inputs whose hashes a run names. The error is a *PrunedError when one is not stored.
-func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (in inputs, err error) {
+func readInputs(ctx context.Context, db *store.DB, run scoredb.Run) (in inputs, err error) {
 	type input struct {
 		what string
 		hash common.Hash
@@ -60,7 +60,7 @@ func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (in inputs, 
 	list := []input{{"parameters", run.Params, &in.params}, {"table of tags", run.Tags, &in.tags},
 		{"roots", run.Roots, &in.roots}, {"links", run.Links, &in.links}}
 	if run.Validations == (common.Hash{}) { // the run does not name its list
-		now, err := trustdb.AllowedValidations(ctx, db, run.ChainID)
+		now, err := scoredb.AllowedValidations(ctx, db, run.ChainID)
 		if err != nil {
 			return in, err
 		}
@@ -74,7 +74,7 @@ func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (in inputs, 
 		}
 	}
 	for _, i := range list {
-		*i.into, err = trustdb.ReadInput(ctx, db, i.hash)
+		*i.into, err = scoredb.ReadInput(ctx, db, i.hash)
 		if errors.Is(err, repute.ErrNotFound) {
 			return in, &replay.PrunedError{What: fmt.Sprintf("the %s with sha256 %s", i.what, i.hash)}
 		}
@@ -92,7 +92,7 @@ type inputs struct {
 }
 
 // credits decodes policy and credentials of a run and returns the credits of its raters, nil when it read no source.
-func (in inputs) credits(run trustdb.Run) (*trust.Credits, error) {
+func (in inputs) credits(run scoredb.Run) (*trust.Credits, error) {
 	if len(in.sources) == 0 {
 		return nil, nil
 	}
@@ -109,7 +109,7 @@ func (in inputs) credits(run trustdb.Run) (*trust.Credits, error) {
 
 // walk decodes the stored inputs of a run and walks its graph by roots again. With owners the result can tell what
 // payments say of raters: see spent.
-func (in inputs) walk(ctx context.Context, from *rows.Store, run trustdb.Run, owners bool) (*walked, error) {
+func (in inputs) walk(ctx context.Context, from *rows.Store, run scoredb.Run, owners bool) (*walked, error) {
 	params, err := trust.ParseParams(in.params, in.tags)
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (in inputs) walk(ctx context.Context, from *rows.Store, run trustdb.Run, ow
 
 // walked is a run's graph with the weights by roots alone.
 type walked struct {
-	run         trustdb.Run
+	run         scoredb.Run
 	params      *trust.Params
 	weights     *flow.Weights
 	reader      *trust.GraphReader
@@ -148,7 +148,7 @@ type walked struct {
 
 // walkRun builds the graph of a run and computes its weights. The error is a *replay.PrunedError when the weights of a
 // stored run come out differently.
-func walkRun(ctx context.Context, from *rows.Store, run trustdb.Run, params *trust.Params, set []repute.TrustRoot,
+func walkRun(ctx context.Context, from *rows.Store, run scoredb.Run, params *trust.Params, set []repute.TrustRoot,
 	of rows.GraphOf) (*walked, error) {
 	roots, writers := trust.RootsAt(set, run.Block.Time), trust.WritersAt(set, run.Block.Time)
 	params, refused := params.WithRoots(writers)

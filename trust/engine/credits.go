@@ -10,7 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust"
 	"repute/trust/source"
 )
@@ -58,7 +58,7 @@ func (k *keeper) asks(s *source.Source) bool {
 }
 
 // statesOf returns how the readings of a run's sources went, none where the run asked no source.
-func statesOf(run *trustdb.Run) (states []source.State, err error) {
+func statesOf(run *scoredb.Run) (states []source.State, err error) {
 	if run.Readings == "" {
 		return nil, nil
 	}

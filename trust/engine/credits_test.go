@@ -15,7 +15,7 @@ import (
 	"repute/store"
 	"repute/store/query"
 	"repute/store/rootdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust"
 	"repute/trust/engine"
 	"repute/trust/flow"
@@ -167,7 +167,7 @@ func persons(from, to int) (out []common.Address) {
 }
 
 // advance brings the chain to a block and waits for its epoch.
-func advance(t *testing.T, l *ledger, db *store.DB, block uint64) trustdb.Run {
+func advance(t *testing.T, l *ledger, db *store.DB, block uint64) scoredb.Run {
 	t.Helper()
 	l.pad(int(block))
 	l.store(t, db, block)
@@ -217,7 +217,7 @@ func TestEpochWaitsForSources(t *testing.T) {
 	l.store(t, db, 20)
 	await(t, "the next question", func() bool { return c.times() > asked })
 	time.Sleep(100 * time.Millisecond)
-	if r, err := trustdb.ReadRun(t.Context(), db, 9, 0); err != nil || r.Run != before.Run || c.times() != asked+1 {
+	if r, err := scoredb.ReadRun(t.Context(), db, 9, 0); err != nil || r.Run != before.Run || c.times() != asked+1 {
 		t.Fatalf("run %d, %v after %d questions: the epoch did not wait", r.Run, err, c.times()-asked)
 	}
 	run := advance(t, l, db, 30)
@@ -242,7 +242,7 @@ func TestEpochWaitsForSources(t *testing.T) {
 }
 
 // statesOf is how the readings of a run went.
-func statesOf(t *testing.T, run trustdb.Run) (states []source.State) {
+func statesOf(t *testing.T, run scoredb.Run) (states []source.State) {
 	t.Helper()
 	ok(t, json.Unmarshal([]byte(run.Readings), &states))
 	return states

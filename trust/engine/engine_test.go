@@ -24,7 +24,7 @@ import (
 	"repute/store/chaindb"
 	"repute/store/eventdb"
 	"repute/store/rootdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/engine"
 )
 
@@ -277,7 +277,7 @@ func (l *ledger) fresh(t testing.TB) (*store.DB, string) {
 	url := pgtest.New(t)
 	db := open(t, url)
 	ok(t, chaindb.AddChain(t.Context(), db, l.chain))
-	ok(t, trustdb.SetEpoch(t.Context(), db, l.chain.ID, 10)) // as an engine does, so that no header is forgotten before
+	ok(t, scoredb.SetEpoch(t.Context(), db, l.chain.ID, 10)) // as an engine does, so that no header is forgotten before
 	var roots []repute.TrustRoot
 	for i := range rooted {
 		roots = append(roots, repute.TrustRoot{Address: person(i), Weight: repute.RootUnit, Reason: "test"})
@@ -320,7 +320,7 @@ func startWith(t testing.TB, db *store.DB, o engine.EngineOptions) (stop func())
 
 // settle waits until every score is of the newest state and the epoch's run is closed, as
 // long as anything moves.
-func settle(t testing.TB, db *store.DB, chain, boundary uint64) trustdb.Run {
+func settle(t testing.TB, db *store.DB, chain, boundary uint64) scoredb.Run {
 	t.Helper()
 	moved, last := time.Now(), ""
 	for {
@@ -332,7 +332,7 @@ func settle(t testing.TB, db *store.DB, chain, boundary uint64) trustdb.Run {
 				concat((select count(*) from trust_stale), ' ', (select max(mark) from trust_stale), ' ', (select max(run) from
 					trust_runs), ' ', (select max(scored_to) from trust_runs), ' ', (select count(*) from trust_marks), ' ',
 					(select count(*) from trust_finals))`).Scan(&quiet, &seen))
-		states, err := trustdb.ReadStates(t.Context(), db)
+		states, err := scoredb.ReadStates(t.Context(), db)
 		ok(t, err)
 		if quiet && len(states) == 1 && states[0].Boundary == boundary && !states[0].Closed.IsZero() {
 			return states[0].Run

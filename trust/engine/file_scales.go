@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/manifest"
+	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/replay"
@@ -16,7 +17,7 @@ import (
 
 // readFileScales reads which scales feedback files state as of the run's block, stores them and sets FileScales of the
 // run. They are an input of the run because a file may be read long after its rating was given.
-func (k *keeper) readFileScales(ctx context.Context, run *trustdb.Run) error {
+func (k *keeper) readFileScales(ctx context.Context, run *scoredb.Run) error {
 	stated := statedScales{}
 	if err := trustdb.ScaleClaims(ctx, k.db, k.chain, run.Block.Number, stated.add); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 
 	"repute"
 	"repute/store/chaindb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust"
 	"repute/trust/engine"
 	"repute/trust/replay"
@@ -89,7 +89,7 @@ func TestListOfGatewaysMakesARun(t *testing.T) {
 	if with.Score <= 0 {
 		t.Fatalf("score %s through the gateway", with.Score)
 	}
-	if body, err := trustdb.ReadInput(t.Context(), db, first.Gateways); err != nil ||
+	if body, err := scoredb.ReadInput(t.Context(), db, first.Gateways); err != nil ||
 		string(body) != fmt.Sprintf(`{"chain":9,"gateways":[%q]}`, strings.ToLower(gateway.Hex())) {
 		t.Errorf("the run's list of gateways is %q, %v", body, err)
 	}
@@ -99,10 +99,10 @@ func TestListOfGatewaysMakesARun(t *testing.T) {
 		c := l.chain
 		c.Gateways = list
 		ok(t, chaindb.AddChain(t.Context(), db, c))
-		var run trustdb.Run
+		var run scoredb.Run
 		await(t, "another run", func() bool {
 			var err error
-			run, err = trustdb.ReadRun(t.Context(), db, 9, 0)
+			run, err = scoredb.ReadRun(t.Context(), db, 9, 0)
 			ok(t, err)
 			return run.Run == first.Run+uint64(i)+1 && !run.Closed.IsZero()
 		})

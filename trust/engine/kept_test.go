@@ -10,7 +10,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/query"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust"
 	"repute/trust/engine"
 )
@@ -88,7 +88,7 @@ func TestQuietEpochWritesNoScore(t *testing.T) {
 	ok(t, err)
 	far := a.Score.Score - a.Result.Score
 	if !reflect.DeepEqual(a.Score, kept) || sumOf(a.Contributions) != kept.Score || far == 0 ||
-		far >= trustdb.Tolerance || -far >= trustdb.Tolerance {
+		far >= scoredb.Tolerance || -far >= scoredb.Tolerance {
 		t.Errorf("explained %+v (%s by the newest epoch, contributions of %s), stored %+v", a.Score, a.Result.Score,
 			sumOf(a.Contributions), kept)
 	}
@@ -137,7 +137,7 @@ func TestKeptScoresAreNear(t *testing.T) {
 	l.store(t, again, final)
 	start(t, again)
 	settle(t, again, 9, final/10*10)
-	far := func(x, y repute.Points) bool { return x-y >= trustdb.Tolerance || y-x >= trustdb.Tolerance }
+	far := func(x, y repute.Points) bool { return x-y >= scoredb.Tolerance || y-x >= scoredb.Tolerance }
 	older := 0
 	for i := range l.state().owners {
 		got, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(uint64(i))},

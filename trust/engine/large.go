@@ -8,6 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/rows"
@@ -44,7 +45,7 @@ func belonging(s *trustdb.Subject) string {
 
 // newest reads the newest evidence about agents. For a large agent with an account it reads only the ratings that follow
 // those of the account; accountOf adds them.
-func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids []repute.TokenID) (out []trustdb.Subject,
+func (s *scoreRun) newest(ctx context.Context, stale []scoredb.StaleAgent, ids []repute.TokenID) (out []trustdb.Subject,
 	err error) {
 	if s.large == nil {
 		return trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, ids, nil, s.basis.validations)
@@ -76,7 +77,7 @@ func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids [
 
 // keptAccount returns the cached account of a large agent. At the first event of the agent it caches the one that was
 // built for the run, or else makes one of the ratings in memory. It returns nil when there is none.
-func (s *scoreRun) keptAccount(a trustdb.StaleAgent) *large {
+func (s *scoreRun) keptAccount(a scoredb.StaleAgent) *large {
 	if kept, known := s.large.peek(a.TokenID); known {
 		return kept
 	}

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store/query"
 	"repute/store/rootdb"
+	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/flow"
@@ -30,7 +31,7 @@ type Own struct {
 
 // Personal is a score by the caller's own roots. It is not stored.
 type Personal struct {
-	Run    trustdb.Run // whose graph was walked
+	Run    scoredb.Run // whose graph was walked
 	Params *trust.Params
 	Roots  common.Hash // sha256 of their canonical form: see EncodeRoots
 	// Given is the number of roots that have not expired, Known the number of these whose
@@ -175,7 +176,7 @@ func (r *Reader) evidenceAt(ctx context.Context, c *personalCase, b repute.Block
 // graphOf is the world of the newest run; where no engine has run, of the newest block
 // that ends an epoch and is final.
 func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error) (*basis, error) {
-	run, err := trustdb.ReadRun(ctx, r.db, chainID, 0)
+	run, err := scoredb.ReadRun(ctx, r.db, chainID, 0)
 	if err == nil {
 		return r.worldFor(ctx, run)
 	}
@@ -196,7 +197,7 @@ func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error
 		if err != nil {
 			return nil, err
 		}
-		validations, err := trustdb.AllowedValidations(ctx, r.db, chainID)
+		validations, err := scoredb.AllowedValidations(ctx, r.db, chainID)
 		if err != nil {
 			return nil, err
 		}
@@ -209,9 +210,9 @@ func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error
 }
 
 // unrun is the run that an engine would begin with, without a number.
-func (r *Reader) unrun(ctx context.Context, chainID uint64) (run trustdb.Run, err error) {
+func (r *Reader) unrun(ctx context.Context, chainID uint64) (run scoredb.Run, err error) {
 	b, err := trustdb.EpochBlock(ctx, r.db, chainID, r.params.Epoch.Of(chainID))
-	return trustdb.Run{ChainID: chainID, Block: b, Boundary: b.Number, Params: r.params.Hash, Tags: r.params.TagsHash}, err
+	return scoredb.Run{ChainID: chainID, Block: b, Boundary: b.Number, Params: r.params.Hash, Tags: r.params.TagsHash}, err
 }
 
 // personalWalk is what other roots come to over a graph.

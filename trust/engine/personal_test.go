@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"repute"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust"
 	"repute/trust/engine"
 )
@@ -41,7 +41,7 @@ func TestPersonalOfWhoWaits(t *testing.T) {
 	ok(t, err)
 	start(t, db)
 	await(t, "a run that nobody scored by", func() bool {
-		next, err := trustdb.ReadRun(t.Context(), db, 9, 0)
+		next, err := scoredb.ReadRun(t.Context(), db, 9, 0)
 		ok(t, err)
 		return next.Run > run.Run
 	})

@@ -13,6 +13,7 @@ import (
 	"repute/store"
 	"repute/store/paydb"
 	"repute/store/query"
+	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/flow"
@@ -103,7 +104,7 @@ type Account struct {
 	// Score is the stored one. It is zero when none was computed; the explanation is then by
 	// the parameters and the evidence without any trusted rater. When the score was kept from
 	// an earlier epoch, the explanation is by the newest epoch, whose result differs by less
-	// than trustdb.Tolerance. A contribution of KindAge holds the difference, so that the points
+	// than scoredb.Tolerance. A contribution of KindAge holds the difference, so that the points
 	// add up to the stored score.
 	Score repute.Score
 	AsOf  repute.AsOf // the view in which it is the agent's score
@@ -290,7 +291,7 @@ func (r *Reader) follow(ctx context.Context, c *judged) (err error) {
 // score's manifest; today's may differ.
 func (r *Reader) addManifest(ctx context.Context, c *judged) error {
 	what := fmt.Sprintf("the manifest of evidence with sha256 %s", c.score.Evidence)
-	body, err := trustdb.ReadInput(ctx, r.db, c.score.Evidence)
+	body, err := scoredb.ReadInput(ctx, r.db, c.score.Evidence)
 	if errors.Is(err, repute.ErrNotFound) || err == nil && replay.HashInput(body) != c.score.Evidence {
 		return &replay.PrunedError{What: what}
 	}
@@ -325,8 +326,8 @@ func (r *Reader) unvouched(ctx context.Context, chainID uint64, none repute.Scor
 	if err != nil {
 		return nil, err
 	}
-	validations, err := trustdb.AllowedValidations(ctx, r.db, chainID)
-	return &basis{run: trustdb.Run{ChainID: chainID}, params: p, scales: new(trust.Scales), validations: validations,
+	validations, err := scoredb.AllowedValidations(ctx, r.db, chainID)
+	return &basis{run: scoredb.Run{ChainID: chainID}, params: p, scales: new(trust.Scales), validations: validations,
 		weights: flow.NewGraphBuilder().Build().Walk(nil, p.Walk)}, err
 }
 
@@ -337,7 +338,7 @@ func (r *Reader) paramsOf(ctx context.Context, s repute.Score) (*trust.Params, e
 	}
 	var bodies [2][]byte
 	for i, hash := range []common.Hash{s.Params, s.Tags} {
-		body, err := trustdb.ReadInput(ctx, r.db, hash)
+		body, err := scoredb.ReadInput(ctx, r.db, hash)
 		if errors.Is(err, repute.ErrNotFound) {
 			return nil, &replay.PrunedError{What: fmt.Sprintf("the parameters with sha256 %s", hash)}
 		}
@@ -356,11 +357,11 @@ func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error)
 	if w, ok := r.worlds.peek(key); ok {
 		return w, nil
 	}
-	newest, err := trustdb.ReadRun(ctx, r.db, chainID, 0)
+	newest, err := scoredb.ReadRun(ctx, r.db, chainID, 0)
 	if err == nil && newest.Run == run {
 		return r.worldFor(ctx, newest)
 	}
-	stored, err := trustdb.ReadRun(ctx, r.db, chainID, run)
+	stored, err := scoredb.ReadRun(ctx, r.db, chainID, run)
 	if errors.Is(err, repute.ErrNotFound) {
 		return nil, &replay.PrunedError{What: fmt.Sprintf("run %d of chain %d", run, chainID)}
 	}
@@ -374,7 +375,7 @@ func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error)
 
 // worldFor computes the parameters and weights of a run once for all callers that wait, unless an engine of the process
 // has them.
-func (r *Reader) worldFor(ctx context.Context, run trustdb.Run) (*basis, error) {
+func (r *Reader) worldFor(ctx context.Context, run scoredb.Run) (*basis, error) {
 	if w := r.graphs.get(run.ChainID, run.Run); w != nil {
 		same := *w
 		same.run = run // as it is stored, with its times

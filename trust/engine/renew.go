@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"repute"
+	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/rows"
@@ -17,12 +18,12 @@ import (
 // stays the stored one; world and evidence are those of the newest run.
 func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 	id := c.score.Agent
-	newest := func(ctx context.Context, chain uint64) (trustdb.Run, error) {
-		return trustdb.ReadClosedRun(ctx, r.db, chain)
+	newest := func(ctx context.Context, chain uint64) (scoredb.Run, error) {
+		return scoredb.ReadClosedRun(ctx, r.db, chain)
 	}
 	if !c.score.Final {
-		newest = func(ctx context.Context, chain uint64) (trustdb.Run, error) {
-			return trustdb.ReadRun(ctx, r.db, chain, 0)
+		newest = func(ctx context.Context, chain uint64) (scoredb.Run, error) {
+			return scoredb.ReadRun(ctx, r.db, chain, 0)
 		}
 	}
 	run, err := newest(ctx, id.ChainID)
@@ -64,7 +65,7 @@ func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 
 // shownSame reports whether two scores show the same but for what age changes.
 func shownSame(a, b *repute.Score) bool {
-	near := func(x, y repute.Points) bool { return max(x-y, y-x) < trustdb.Tolerance }
+	near := func(x, y repute.Points) bool { return max(x-y, y-x) < scoredb.Tolerance }
 	return a.Status == b.Status && a.Tier == b.Tier && near(a.Score, b.Score) && near(a.Low, b.Low) &&
 		near(a.High, b.High) && near(a.Mean, b.Mean)
 }

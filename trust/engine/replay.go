@@ -7,7 +7,7 @@ import (
 
 	"repute"
 	"repute/store/query"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust"
 	"repute/trust/replay"
 )
@@ -61,8 +61,8 @@ func (r *Reader) made(ctx context.Context, c *judged) error {
 
 // sameGateways compares a run's list of feedback gateways with the chain's present list, by which the payers of ratings
 // are stored. A list that differs is a *PrunedError: the payers by the run's list are not stored any more.
-func (r *Reader) sameGateways(ctx context.Context, run *trustdb.Run) error {
-	now, err := trustdb.AllowedGateways(ctx, r.db, run.ChainID)
+func (r *Reader) sameGateways(ctx context.Context, run *scoredb.Run) error {
+	now, err := scoredb.AllowedGateways(ctx, r.db, run.ChainID)
 	if err != nil {
 		return err
 	}

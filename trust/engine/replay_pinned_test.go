@@ -9,7 +9,7 @@ import (
 	"repute"
 	"repute/store/query"
 	"repute/store/rootdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/engine"
 	"repute/trust/replay"
 )
@@ -25,7 +25,7 @@ func TestReplayPinnedAfterRootsChanged(t *testing.T) {
 	ok(t, rootdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots,
 		[]repute.TrustRoot{{Address: person(77), Weight: repute.RootUnit, Reason: "test"}}, false))
 	await(t, "a run by other roots", func() bool {
-		run, err := trustdb.ReadClosedRun(t.Context(), db, 9)
+		run, err := scoredb.ReadClosedRun(t.Context(), db, 9)
 		ok(t, err)
 		return run.Run > pin.Run
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/rows"
@@ -38,7 +39,7 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 	if b == nil {
 		return 0, nil
 	}
-	stale, err := trustdb.ClaimStale(ctx, k.db, k.chain, b.run.Run, why == byEvent, most, claimFor)
+	stale, err := scoredb.ClaimStale(ctx, k.db, k.chain, b.run.Run, why == byEvent, most, claimFor)
 	if err != nil || len(stale) == 0 {
 		return 0, err
 	}
@@ -76,7 +77,7 @@ func (k *keeper) scorer(b *basis, why reason) *scoreRun {
 }
 
 // head returns the first agents of a list, as many as maxRows allows and at least one.
-func head(agents []trustdb.StaleAgent) []trustdb.StaleAgent {
+func head(agents []scoredb.StaleAgent) []scoredb.StaleAgent {
 	rows := int64(0)
 	for i, a := range agents {
 		if rows += a.Rows; rows > maxRows && i > 0 {
@@ -106,12 +107,12 @@ type scoreRun struct {
 }
 
 // score computes and stores the scores of claimed agents, provisional and final ones.
-func (s *scoreRun) score(ctx context.Context, stale []trustdb.StaleAgent) error {
+func (s *scoreRun) score(ctx context.Context, stale []scoredb.StaleAgent) error {
 	w, err := s.load(ctx, stale)
 	if err != nil {
 		return err
 	}
-	out := make([]trustdb.ScoredAgent, len(stale))
+	out := make([]scoredb.ScoredAgent, len(stale))
 	for i := range stale {
 		if out[i], err = s.judge(ctx, w, i); err != nil {
 			return err
@@ -125,18 +126,18 @@ func (s *scoreRun) score(ctx context.Context, stale []trustdb.StaleAgent) error 
 		return err
 	}
 	run := s.basis.run
-	return trustdb.SaveScores(ctx, s.db, run.ChainID, run.Run, out, s.who())
+	return scoredb.SaveScores(ctx, s.db, run.ChainID, run.Run, out, s.who())
 }
 
-// who returns the functions by which trustdb finds the identities of the run.
-func (s *scoreRun) who() trustdb.Identities {
-	return trustdb.Identities{Members: s.basis.weights.Graph().Members, Known: s.basis.knownAgents,
+// who returns the functions by which scoredb finds the identities of the run.
+func (s *scoreRun) who() scoredb.Identities {
+	return scoredb.Identities{Members: s.basis.weights.Graph().Members, Known: s.basis.knownAgents,
 		Params: s.basis.run.Params}
 }
 
 // work is the evidence about a batch of agents, with the scores that judge computes.
 type work struct {
-	agents    []trustdb.StaleAgent
+	agents    []scoredb.StaleAgent
 	now, last []*subject // provisional and final evidence by index in agents; nil when there is none
 	found     []found    // by index in agents
 }
@@ -157,7 +158,7 @@ type subject struct {
 
 // load reads the evidence about agents: as of the newest block, and as of the run's block for agents whose final score
 // is due. When nothing happened to an agent since the run's block, both are read once.
-func (s *scoreRun) load(ctx context.Context, stale []trustdb.StaleAgent) (*work, error) {
+func (s *scoreRun) load(ctx context.Context, stale []scoredb.StaleAgent) (*work, error) {
 	ids, index := make([]repute.TokenID, len(stale)), make(map[repute.TokenID]int, len(stale))
 	for i, a := range stale {
 		ids[i], index[a.TokenID] = a.TokenID, i
@@ -251,7 +252,7 @@ func (s *scoreRun) complete(ctx context.Context, list []*subject, final bool) er
 }
 
 // judge computes the provisional and the final score of the i-th agent of a batch. finish encodes their results.
-func (s *scoreRun) judge(ctx context.Context, w *work, i int) (out trustdb.ScoredAgent, err error) {
+func (s *scoreRun) judge(ctx context.Context, w *work, i int) (out scoredb.ScoredAgent, err error) {
 	out.StaleAgent = w.agents[i]
 	scored, f := out.Scored, &w.found[i]
 	if f.last, err = s.evaluate(ctx, w.last[i], true, scored); err != nil {
@@ -283,7 +284,7 @@ func (e *subject) same(other *subject) bool {
 
 // evaluated is an agent's score before its result is encoded.
 type evaluated struct {
-	trustdb.AgentScore
+	scoredb.AgentScore
 	facts    common.Hash // result of factsOf
 	manifest []byte      // encoded evidence manifest
 	result   *trust.Result
@@ -305,7 +306,7 @@ func (s *scoreRun) evaluate(ctx context.Context, e *subject, final, scored bool)
 
 // finish encodes the results of the scores that are stored, and returns their manifests without duplicates. Scores with
 // SameLast or SameCurrent are already in the database.
-func (w *work) finish(list []trustdb.ScoredAgent) (manifests [][]byte, err error) {
+func (w *work) finish(list []scoredb.ScoredAgent) (manifests [][]byte, err error) {
 	named := map[common.Hash]bool{}
 	encode := func(e *evaluated, stays bool) {
 		if e == nil || stays {
@@ -328,7 +329,7 @@ func (w *work) finish(list []trustdb.ScoredAgent) (manifests [][]byte, err error
 
 // addRelated sets Evidence.Related: the related agent whose penalty limits an agent most.
 func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) error {
-	var behind []trustdb.Affiliation
+	var behind []scoredb.Affiliation
 	if s.basis.params.Guard.FullShare == 0 || s.penalized != nil && len(s.penalized) == 0 {
 		return nil
 	}
@@ -337,7 +338,7 @@ func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) 
 			if s.penalized != nil && !s.penalized[identity] {
 				continue
 			}
-			behind = append(behind, trustdb.Affiliation{TokenID: e.Agent.TokenID, Identity: identity})
+			behind = append(behind, scoredb.Affiliation{TokenID: e.Agent.TokenID, Identity: identity})
 		}
 	}
 	if len(behind) == 0 {
@@ -346,7 +347,7 @@ func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) 
 	if err := s.addAffiliatedDomains(ctx, list, behind, final); err != nil {
 		return err
 	}
-	found, err := trustdb.WorstPenalties(ctx, s.db, s.basis.run.ChainID, behind, final)
+	found, err := scoredb.WorstPenalties(ctx, s.db, s.basis.run.ChainID, behind, final)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"repute/store"
+	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust/flow"
 	"repute/trust/rows"
@@ -40,7 +41,7 @@ func (w *walked) spent(ctx context.Context, db *store.DB, s *source.Source) (sou
 
 // Spent reads a source by payments again, as of a stored run and by its weights. A payment that was verified or returned
 // since makes another reading. The error is a *PrunedError where the graph of the run cannot be made again.
-func Spent(ctx context.Context, db *store.DB, run trustdb.Run, s *source.Source) (source.Reading, error) {
+func Spent(ctx context.Context, db *store.DB, run scoredb.Run, s *source.Source) (source.Reading, error) {
 	in, err := readInputs(ctx, db, run)
 	if err != nil {
 		return source.Reading{}, err

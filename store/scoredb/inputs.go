@@ -1,4 +1,4 @@
-package trustdb
+package scoredb
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package trustdb
+package scoredb
 
 import (
 	"context"
@@ -204,7 +204,7 @@ func (p Pass) untouched(ctx context.Context, tx pgx.Tx, agents []*ScoredAgent) e
 	if err != nil {
 		return err
 	}
-	touched, err := collectTokens(rows)
+	touched, err := store.CollectTokens(rows)
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func deferStale(ctx context.Context, tx pgx.Tx, p Pass, to string, last bool) (m
 	if err != nil {
 		return nil, err
 	}
-	return collectTokens(rows)
+	return store.CollectTokens(rows)
 }
 
 // planByKey makes Postgres use indexes in a transaction, because the statistics of tables that a pass rewrites are

@@ -1,4 +1,4 @@
-package trustdb
+package scoredb
 
 import (
 	"cmp"
@@ -139,7 +139,7 @@ func (f *Effects) refresh(ctx context.Context, p Pass) error {
 	if err != nil {
 		return err
 	}
-	changed, err := collectTokens(rows)
+	changed, err := store.CollectTokens(rows)
 	if err != nil {
 		return err
 	}

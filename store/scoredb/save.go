@@ -1,4 +1,4 @@
-package trustdb
+package scoredb
 
 import (
 	"context"
@@ -152,18 +152,7 @@ func lockStale(ctx context.Context, tx pgx.Tx, chainID uint64, agents []ScoredAg
 	if err != nil {
 		return nil, err
 	}
-	return collectTokens(rows)
-}
-
-// collectTokens reads a column of token ids.
-func collectTokens(rows pgx.Rows) (map[repute.TokenID]bool, error) {
-	out := map[repute.TokenID]bool{}
-	var token store.TokenNum
-	_, err := pgx.ForEachRow(rows, []any{&token}, func() error {
-		out[repute.TokenID(token)] = true
-		return nil
-	})
-	return out, err
+	return store.CollectTokens(rows)
 }
 
 // dropMarks makes locked agents no longer stale, unless they were marked again since they were
@@ -244,7 +233,7 @@ func writeCurrent(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []
 
 // noteWritten calls note with the agents of which a row was stored.
 func noteWritten(rows pgx.Rows, agents []*ScoredAgent, note func(*ScoredAgent)) error {
-	written, err := collectTokens(rows)
+	written, err := store.CollectTokens(rows)
 	if err != nil {
 		return err
 	}
