@@ -11,10 +11,6 @@ import (
 	"repute/trust/flow"
 )
 
-// handoverSeconds is how long after its registration a transferred agent counts as
-// registered for somebody else. Its registrar is then not related to it.
-const handoverSeconds = 10 * 60
-
 // leastPayers is how many raters with weight must have paid the owner of an agent before the owner counts as using
 // it. One payer is not enough, because anybody can send money to any address.
 const leastPayers = 2
@@ -177,15 +173,9 @@ func (e *Evidence) firstTransfer(g *flow.Graph) (block uint64, atOnce bool) {
 		if i == 0 {
 			return t.From, true
 		}
-		return t.From - 1, isHandover(e.Tenures[0].Began, t.Began)
+		return t.From - 1, IsHandover(e.Tenures[0].Began, t.Began)
 	}
 	return 0, false
-}
-
-// isHandover reports whether a transfer that follows a registration shows that the agent was registered for somebody
-// else. Both are times in Unix seconds, zero when unknown.
-func isHandover(registered, transferred int64) bool {
-	return registered > 0 && transferred > 0 && transferred-registered <= handoverSeconds
 }
 
 // DomainProof is a domain whose file proves an agent.

@@ -179,9 +179,9 @@ func (r *GraphReader) formerOwners(g *flow.Graph) map[uint32][]formerOwner {
 		registrar := g.Identity(tenures[0].Owner)
 		var atOnce bool
 		if i := slices.IndexFunc(tenures, func(t Tenure) bool { return g.Identity(t.Owner) != registrar }); i > 0 {
-			atOnce = isHandover(tenures[0].Began, tenures[i].Began)
+			atOnce = IsHandover(tenures[0].Began, tenures[i].Began)
 		} else {
-			atOnce = isHandover(tenures[0].Began, tenures[len(tenures)-1].Ended)
+			atOnce = IsHandover(tenures[0].Began, tenures[len(tenures)-1].Ended)
 		}
 		var list []formerOwner
 		for _, t := range tenures {

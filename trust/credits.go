@@ -117,15 +117,15 @@ func (t *crediting) findPersons() {
 // boundClasses scales the credits of an identity down to the most that each class gives one rater.
 func (t *crediting) boundClasses(credits []flow.Credit) {
 	rules := &t.c.Rules
-	sums := make([]limited, len(rules.Classes))
+	sums := make([]fixed.Limit, len(rules.Classes))
 	for _, c := range credits {
-		sums[rules.Sources[c.Source].Class].sum += c.Weight
+		sums[rules.Sources[c.Source].Class].Sum += c.Weight
 	}
 	for i := range sums {
-		sums[i].most = rules.Classes[i].Rater
+		sums[i].Most = rules.Classes[i].Rater
 	}
 	for i := range credits {
-		credits[i].Weight = sums[rules.Sources[credits[i].Source].Class].of(credits[i].Weight)
+		credits[i].Weight = sums[rules.Sources[credits[i].Source].Class].Of(credits[i].Weight)
 	}
 }
 

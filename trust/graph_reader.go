@@ -96,7 +96,7 @@ func (r *GraphReader) agent(token repute.TokenID) (of agentOwner, known bool) {
 	}
 	if former := r.former[token]; known && !of.isSettled && len(former) > 0 {
 		tenures := append(slices.Clip(former), Tenure{From: of.since, Owner: of.owner})
-		of.since, of.isSettled = presentSince(tenures, r.b.Linked), true
+		of.since, of.isSettled = PresentSinceFunc(tenures, r.b.Linked), true
 		of.moved = MovedFrom(tenures, of.since)
 		r.agents[token] = of
 	}
@@ -149,7 +149,7 @@ func (r *GraphReader) MayScale(s *Said) bool {
 	if s == nil || len(r.files) > 0 {
 		return true
 	}
-	return s.reason == "" && int(s.rule) < len(r.p.Tags.rules) && r.p.Tags.rules[s.rule].hasOtherScale(s.value)
+	return r.p.hasOtherScale(s)
 }
 
 // IsScaled reports whether Measure has an effect for ratings of the rater with a number, after Survey.
@@ -174,11 +174,11 @@ func (r *GraphReader) scaled(token repute.TokenID, row *Row) (w writing, rule *T
 		return w, nil, 0, false
 	}
 	e, w, value, reason := r.p.begin(row, r.at)
-	if reason != "" || slices.Contains(of.moved, row.Rater) || int(e.rule) >= len(r.p.Tags.rules) {
+	if reason != "" || slices.Contains(of.moved, row.Rater) {
 		return w, nil, 0, false
 	}
-	rule = r.p.Tags.rules[e.rule]
-	return w, rule, value, len(rule.Scales) > 0
+	rule = r.p.TagRule(&e)
+	return w, rule, value, rule != nil && len(rule.Scales) > 0
 }
 
 // Settle computes the scales of all raters from what Measure was called with. Without it ratings whose scale depends on
@@ -215,8 +215,7 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 		return
 	}
 	one := smallRating{e, w, value, of.id, index, row.Block < of.since, row.Writer}
-	if r.scales == nil && int(e.rule) < len(r.p.Tags.rules) {
-		rule := r.p.Tags.rules[e.rule]
+	if rule := r.p.TagRule(&e); r.scales == nil && rule != nil {
 		r.habits.add(w, rule, value)
 		if _, stated := r.files[w]; stated || rule.hasOtherScale(value) {
 			r.small = append(r.small, one)

@@ -34,8 +34,7 @@ type Params struct {
 	Tiers    []Tier         `json:"tiers"` // best first
 	Epoch    EpochParams    `json:"epoch"`
 
-	// Paths for and against an agent that a rule may ask for.
-	countedFor, countedAgainst int
+	countedFor, countedAgainst int // see CountedPaths
 
 	rules    []rule // what records may be: one per rule of the table of tags, then one per finality
 	powers   *fixed.Powers
@@ -67,8 +66,8 @@ type NegativeParams struct {
 	Full    fixed.Fixed   `json:"full"` // units of evidence
 }
 
-// of is the factor for evidence with so many whole units behind it, against an agent with this much base and evidence.
-func (n NegativeParams) of(paths int, known fixed.Fixed) fixed.Fixed {
+// Factor returns the factor for evidence with so many whole units behind it, against an agent with this much base and evidence.
+func (n NegativeParams) Factor(paths int, known fixed.Fixed) fixed.Fixed {
 	factor := n.Factors[min(max(paths, 1), len(n.Factors))-1]
 	if factor < fixed.One && known < n.Full {
 		return factor.Mul(known.Div(n.Full))
@@ -205,6 +204,21 @@ func (p *Params) number() {
 	for _, tag := range append(slices.Clone(p.finality), "") { // the last is for tags that are not listed
 		p.rules = append(p.rules, rule{channel(v.Channel), v.Weight.Mul(v.Finality[tag])})
 	}
+}
+
+// CountedPaths returns how many independent paths for and against an agent make a difference to a gate, a tier or the
+// factor of blame: more need not be measured.
+func (p *Params) CountedPaths() (praise, blame int) { return p.countedFor, p.countedAgainst }
+
+// ChannelOf returns the index in Tags.Channels of what a record is about.
+func (p *Params) ChannelOf(e *record) uint8 { return p.rules[e.rule].channel }
+
+// TagRule returns the rule of the tag of a record, nil for the answer of a validation contract.
+func (p *Params) TagRule(e *record) *TagRule {
+	if int(e.rule) < len(p.Tags.rules) {
+		return p.Tags.rules[e.rule]
+	}
+	return nil
 }
 
 // validation is the rule of an answer with a tag.

@@ -139,7 +139,7 @@ func TestPenaltiesOfRandomHistories(t *testing.T) {
 		}
 		free := Score(w.evidence(rows(20, 40, 95)...), w.params)
 		part := w.evidence(h.theirs...)
-		if bad := s.Score(part); bad.High < w.params.guardBelow() {
+		if bad := s.Score(part); bad.High < guardBelow(w.params) {
 			limits[othersAct]++
 			for _, owner := range []int{900, 905} {
 				if r := other(owner); r.Score > bad.Score || r.Tier > 0 {

@@ -3,13 +3,13 @@ package trust
 import (
 	"fmt"
 	"math"
-	"repute/trust/fixed"
 	"slices"
 	"testing"
 
-	"repute"
-
 	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/trust/fixed"
 )
 
 // dayOf is a time of the world in which a block takes a day.

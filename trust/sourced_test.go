@@ -97,7 +97,7 @@ func TestSourcesAreBounded(t *testing.T) {
 	} {
 		w := newWorld().credited(c.held...)
 		r := w.score(rows(1000, 1400, c.value)...)
-		factor := w.params.Negative.of(c.paths, w.params.Evidence.Base+fixed.Fixed(c.blamed*float64(fixed.One)))
+		factor := w.params.Negative.Factor(c.paths, w.params.Evidence.Base+fixed.Fixed(c.blamed*float64(fixed.One)))
 		if near(r.Positive, c.positive) && near(r.Negative, c.blamed*unfix(factor)) && max(r.PathsFor, r.PathsAgainst) == c.paths {
 			continue
 		}

@@ -101,7 +101,7 @@ func (h *identityTenures) end(e *Evidence, beginnings []beginning) {
 // is negative.
 func (s *Scorer) scoreDuring(e *Evidence, h *identityTenures) *Result {
 	part := h.evidence(e, s.w.Graph(), int64(s.p.Guard.TailDays)*24*60*60)
-	if !slices.ContainsFunc(part.Rows, func(r Row) bool { return s.p.blames(&r, e) }) {
+	if !slices.ContainsFunc(part.Rows, func(r Row) bool { return blames(s.p, &r, e) }) {
 		return nil
 	}
 	r := s.Score(part)
@@ -109,7 +109,7 @@ func (s *Scorer) scoreDuring(e *Evidence, h *identityTenures) *Result {
 }
 
 // blames reports whether a row of the evidence counts against an agent.
-func (p *Params) blames(row *Row, e *Evidence) bool {
+func blames(p *Params, row *Row, e *Evidence) bool {
 	rec, reason := p.read(row, e.Block.Time.Unix(), e.Scales)
 	return reason == "" && rec.value < 0
 }

@@ -370,7 +370,7 @@ func (s *scoreRun) one(ctx context.Context, e *subject, final bool) (*evaluated,
 		one := s.scoreOf(e, free)
 		own = &one
 	}
-	if s.basis.params.IsSurelyBad(own) {
+	if own.IsSurelyBad(s.basis.params) {
 		if err := s.addDomains(ctx, &free, final); err != nil {
 			return nil, err
 		}
