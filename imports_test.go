@@ -97,6 +97,8 @@ var allowed = map[string][]string{
 	"trust":                  {".", "trust/fixed", "trust/flow"},
 	"trust/fixed":            {},
 	"trust/flow":             {"trust/fixed"},
+	"trust/rating":           {".", "trust/fixed", "trust/flow"},
+	"trust/graph":            {".", "trust/fixed", "trust/flow", "trust/rating"},
 	"trust/replay":           {".", "trust", "trust/fixed"},
 	"trust/engine": {".", "manifest", "store", "store/paydb", "store/query", "store/rootdb", "store/scoredb",
 		"store/trustdb", "trust", "trust/fixed", "trust/flow", "trust/replay", "trust/rows", "trust/source"},

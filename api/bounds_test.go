@@ -30,9 +30,9 @@ func TestOneAgentIsBounded(t *testing.T) {
 	}
 	long := strings.Repeat("t", 100_000)
 	for i := range 150 {
-		events = append(events, rating(7, i, 1, 80, 0, fmt.Sprintf("tag%03d%s", i%120, long[:i%2*50_000]), long))
+		events = append(events, ratingOf(7, i, 1, 80, 0, fmt.Sprintf("tag%03d%s", i%120, long[:i%2*50_000]), long))
 	}
-	events = append(events, rating(7, 150, 1, 90, 0, "tag001"+long[:50_000], "short"))
+	events = append(events, ratingOf(7, 150, 1, 90, 0, "tag001"+long[:50_000], "short"))
 	l.add(events...)
 	s := serve(t, api.Options{DB: db})
 

@@ -12,6 +12,7 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // tally has a short form of each record that was added to a GraphReader. Coverage and Credited read it.
@@ -22,8 +23,8 @@ type tally struct {
 	// Ratings of packed agents are in parts, and their raters are numbered as in their Packing, which has packed of them.
 	parts  []tallyPart
 	packed int
-	owners []common.Address // by number of the agent
-	codes  map[Reason]uint8 // 1 more than the index in Reasons
+	owners []common.Address        // by number of the agent
+	codes  map[rating.Reason]uint8 // 1 more than the index in Reasons
 	// lastAgent is the number of last, the agent of the newest record.
 	last      repute.TokenID
 	lastAgent uint32
@@ -90,14 +91,14 @@ func (t *tally) nameReasons() {
 		return
 	}
 	t.raters, t.agents = map[common.Address]uint32{}, map[repute.TokenID]uint32{}
-	t.codes = map[Reason]uint8{}
-	for i, reason := range Reasons() {
+	t.codes = map[rating.Reason]uint8{}
+	for i, reason := range rating.Reasons() {
 		t.codes[reason] = uint8(i + 1)
 	}
 }
 
 // leave sets the reason for which a record does not count.
-func (t *tally) leave(record int, reason Reason) {
+func (t *tally) leave(record int, reason rating.Reason) {
 	r := &t.records[record]
 	r.ageAndReason = r.ageAndReason&^0xff | uint32(t.codes[reason])
 }
@@ -129,7 +130,7 @@ func (r *GraphReader) Coverage(w *flow.Weights) (out repute.Coverage, known *Kno
 	if r.packing != nil {
 		copy(by.raters, r.packing.Nodes)
 	}
-	for _, reason := range Reasons() {
+	for _, reason := range rating.Reasons() {
 		by.reasons = append(by.reasons, string(reason))
 	}
 	parts := append(slices.Clip(t.parts), tallyPart{0, t.records})
@@ -178,10 +179,10 @@ func (r *GraphReader) formerOwners(g *flow.Graph) map[uint32][]formerOwner {
 		present := g.Identity(r.agents[token].owner)
 		registrar := g.Identity(tenures[0].Owner)
 		var atOnce bool
-		if i := slices.IndexFunc(tenures, func(t Tenure) bool { return g.Identity(t.Owner) != registrar }); i > 0 {
-			atOnce = IsHandover(tenures[0].Began, tenures[i].Began)
+		if i := slices.IndexFunc(tenures, func(t rating.Tenure) bool { return g.Identity(t.Owner) != registrar }); i > 0 {
+			atOnce = rating.IsHandover(tenures[0].Began, tenures[i].Began)
 		} else {
-			atOnce = IsHandover(tenures[0].Began, tenures[len(tenures)-1].Ended)
+			atOnce = rating.IsHandover(tenures[0].Began, tenures[len(tenures)-1].Ended)
 		}
 		var list []formerOwner
 		for _, t := range tenures {
@@ -266,7 +267,7 @@ func (c *covering) part(part tallyPart) {
 			c.add(owner, node)
 		}
 		for _, f := range c.former[agent] {
-			if c.during(&f, records, t.codes[ReasonEarlier]) >= enough {
+			if c.during(&f, records, t.codes[rating.ReasonEarlier]) >= enough {
 				c.add(f.identity, f.node)
 			}
 		}
@@ -316,7 +317,7 @@ func (c *covering) agent(owner flow.Node, records []tallied) (weight fixed.Fixed
 		case s.reason() > 0:
 			c.left[s.reason()]++
 		case node == owner:
-			c.out.Left[string(ReasonSelf)]++
+			c.out.Left[string(rating.ReasonSelf)]++
 		case !c.w.Counts(node, c.least):
 			c.left[0]++
 		default:

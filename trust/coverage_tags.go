@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"repute"
+	"repute/trust/rating"
 )
 
 // unreadTags counts the records whose tags are not read, by tag and reason. The zero value is ready for use.
@@ -17,7 +18,7 @@ type unreadTags struct {
 // unreadTag identifies a tag that is not read for one reason.
 type unreadTag struct {
 	tag    string
-	reason Reason
+	reason rating.Reason
 }
 
 // compare orders tags.
@@ -32,11 +33,11 @@ const maxUnreadTags = 100_000
 const listedUnreadTags = 10
 
 // add counts a record that does not count for a reason. Only reasons that come from its tag are counted.
-func (u *unreadTags) add(tag string, reason Reason) { u.addMany(tag, reason, 1) }
+func (u *unreadTags) add(tag string, reason rating.Reason) { u.addMany(tag, reason, 1) }
 
 // addMany is add for so many records.
-func (u *unreadTags) addMany(tag string, reason Reason, records int64) {
-	if reason != ReasonUnknownTag && reason != ReasonChannel {
+func (u *unreadTags) addMany(tag string, reason rating.Reason, records int64) {
+	if reason != rating.ReasonUnknownTag && reason != rating.ReasonChannel {
 		return
 	}
 	if u.counts == nil {
@@ -62,7 +63,7 @@ func (u *unreadTags) most() []repute.UnreadTag {
 
 // shownTag replaces unprintable characters of a tag, because anybody can write any bytes.
 func shownTag(tag string) string {
-	if tag == UnreadTag {
+	if tag == rating.UnreadTag {
 		return repute.LongTag
 	}
 	return strings.Map(func(r rune) rune {

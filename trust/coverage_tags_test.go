@@ -9,13 +9,14 @@ import (
 
 	"repute"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // Coverage lists the most frequent tags that are not read, each with the number of its records, and adds up to the
 // reasons.
 func TestCoverageListsUnreadTags(t *testing.T) {
 	t.Parallel()
-	r := NewGraphReader(newWorld().evidence().Block, nil, nil, must(DefaultParams()))
+	r := NewGraphReader(newWorld().evidence().Block, nil, nil, must(rating.DefaultParams()))
 	r.Agent(repute.TokenID{}, 0, address(5000), common.Address{})
 	write := func(tag string, times int) {
 		for range times {
@@ -25,7 +26,7 @@ func TestCoverageListsUnreadTags(t *testing.T) {
 	write("starred", 50)
 	write("miner-vouch", 4)
 	write("ni\x00ce\xff", 3)
-	write(UnreadTag, 2)
+	write(rating.UnreadTag, 2)
 	for i := range 12 {
 		write(fmt.Sprintf("x%02d", i), 1)
 	}
@@ -47,9 +48,9 @@ func TestUnreadTagsAreBounded(t *testing.T) {
 	t.Parallel()
 	var u unreadTags
 	for i := range maxUnreadTags + 5 {
-		u.add(fmt.Sprint(i), ReasonUnknownTag)
+		u.add(fmt.Sprint(i), rating.ReasonUnknownTag)
 	}
-	u.add("0", ReasonUnknownTag)
+	u.add("0", rating.ReasonUnknownTag)
 	if len(u.counts) != maxUnreadTags || u.most()[0] != (repute.UnreadTag{Tag: "0", Reason: "unknown-tag", Records: 2}) {
 		t.Errorf("%d tags, first %+v", len(u.counts), u.most()[0])
 	}

@@ -6,6 +6,7 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // Evidence is everything known about one agent at one block.
@@ -22,7 +23,7 @@ type Evidence struct {
 	// Tenures are its owners and wallets over time, Actions the first action of each ownership. They are zero when
 	// unknown.
 	Wallet, Registrar common.Address
-	Tenures           []Tenure
+	Tenures           []rating.Tenure
 	Actions           []Action
 	// Domains prove the agent and no agent of another owner. They are set where a penalty depends on them.
 	Domains []string
@@ -30,17 +31,17 @@ type Evidence struct {
 	Since uint64
 	// Rows are all live ratings and the latest answer to each validation request of
 	// allow-listed contracts, in any order.
-	Rows []Row
+	Rows []rating.Row
 	// Packed are the ratings in chain order where Packing is set; Rows is then empty. It is for evidence of which nothing
 	// needs single rows: see Scorer.NeedsRows. Packing MUST be judged by Scales and have the nodes of the graph of Weights.
-	Packed  []PackedRow
-	Packing *Packing
+	Packed  []rating.PackedRow
+	Packing *rating.Packing
 	// Validations is the sha256 of that list of contracts, see EncodeValidations. The manifest
 	// names it unless it is zero; no score depends on it.
 	Validations common.Hash
 	// Weights are those of the last epoch, and Scales what its raters had written until then.
 	Weights *flow.Weights
-	Scales  *Scales
+	Scales  *rating.Scales
 	// Nodes has the node of each rater in the graph of Weights, by Row.Writer - 1; nil when no row has a number.
 	Nodes []flow.Node
 	// Related is the result of Penalties.Related: surely bad agents that limit this one.

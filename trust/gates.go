@@ -5,14 +5,15 @@ import (
 	"sort"
 
 	"repute/trust/fixed"
+	"repute/trust/rating"
 )
 
 // GateView is a gate and what an agent lacks to pass it.
 type GateView struct {
-	ID        string    `json:"id"`
-	Direction Direction `json:"direction"`
-	Passed    bool      `json:"passed"`
-	Lacks     []Lacking `json:"lacks,omitempty"` // empty when passed
+	ID        string           `json:"id"`
+	Direction rating.Direction `json:"direction"`
+	Passed    bool             `json:"passed"`
+	Lacks     []Lacking        `json:"lacks,omitempty"` // empty when passed
 }
 
 // Lacking is one thing missing for a gate.

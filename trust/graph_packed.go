@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // PackedAgent is an agent with packed ratings.
@@ -19,16 +20,16 @@ type PackedAgent struct {
 	Owner uint32 // result of Owner
 	Since uint64 // first block whose ratings are about the owner's identity
 	Moved []common.Address
-	Rows  []PackedRow
+	Rows  []rating.PackedRow
 	// Answers are answers of validation contracts, whose Writer MUST be set.
-	Answers []Row
+	Answers []rating.Row
 	// Former is the token id of an agent that had other owners or wallets, nil for others.
 	Former *repute.TokenID
 }
 
 // Pack tells the reader what packed rows consist of. All ratings are then added by PackedOwners; those of Survey and
 // Measure have a Writer. The packing need not be judged or have nodes yet.
-func (r *GraphReader) Pack(p *Packing) {
+func (r *GraphReader) Pack(p *rating.Packing) {
 	r.packing, r.tally.packed = p, len(p.Raters)
 	r.writers = make([]graphWriter, len(p.Raters))
 }
@@ -79,7 +80,7 @@ func (r *GraphReader) PackedOwners(owners int, of func(i int, use func(*PackedAg
 type packedPart struct {
 	r       *GraphReader
 	slots   *pairSlots
-	means   []decayedMean // of the owner that is being read
+	means   []rating.Mean // of the owner that is being read
 	raters  []uint32      // of means
 	edges   []flow.Edge
 	records []tallied
@@ -133,23 +134,23 @@ func (t *packedPart) agent(a *PackedAgent) {
 	t.owners = append(t.owners, a.Owner)
 	for i := range a.Rows {
 		row := &a.Rows[i]
-		e, reason := r.packing.read(r.p, row, r.at)
-		if reason == ReasonUnknownTag || reason == ReasonChannel {
+		e, reason := r.packing.Read(r.p, row, r.at)
+		if reason == rating.ReasonUnknownTag || reason == rating.ReasonChannel {
 			t.leave(row, reason)
 		}
 		if len(a.Moved) > 0 && slices.Contains(a.Moved, r.packing.Raters[row.Writer]) && r.begins(row, reason) {
-			reason = ReasonSelf
+			reason = rating.ReasonSelf
 		}
 		t.record(row.Writer, &e, int64(row.Time), uint64(row.Block) < a.Since, reason)
 	}
 	for i := range a.Answers {
 		row := &a.Answers[i]
-		e, w, value, reason := r.p.begin(row, r.at)
+		e, w, value, reason := r.p.Begin(row, r.at)
 		if reason == "" && slices.Contains(a.Moved, row.Rater) {
-			reason = ReasonSelf
+			reason = rating.ReasonSelf
 		}
 		if reason == "" {
-			reason = r.p.judge(&e, w, value, r.scales)
+			reason = r.p.Judge(&e, w, value, r.scales)
 		}
 		t.record(row.Writer-1, &e, row.Time, row.Block < a.Since, reason)
 	}
@@ -157,27 +158,27 @@ func (t *packedPart) agent(a *PackedAgent) {
 }
 
 // begins reports whether Params.begin gives no reason for which a row does not count, when read gives reason.
-func (r *GraphReader) begins(row *PackedRow, reason Reason) bool {
-	if reason != ReasonScale && reason != ReasonRange {
+func (r *GraphReader) begins(row *rating.PackedRow, reason rating.Reason) bool {
+	if reason != rating.ReasonScale && reason != rating.ReasonRange {
 		return reason == ""
 	}
-	var single Row
+	var single rating.Row
 	r.packing.Expand(row, &single)
-	_, _, _, reason = r.p.begin(&single, r.at)
+	_, _, _, reason = r.p.Begin(&single, r.at)
 	return reason == ""
 }
 
 // leave counts a rating that is not read for its tag.
-func (t *packedPart) leave(row *PackedRow, reason Reason) {
-	var single Row
+func (t *packedPart) leave(row *rating.PackedRow, reason rating.Reason) {
+	var single rating.Row
 	t.r.packing.Expand(row, &single)
 	t.unread[unreadTag{single.Tag1, reason}]++
 }
 
 // record adds one rating of an agent. late says that it concerns an earlier owner.
-func (t *packedPart) record(rater uint32, e *record, at int64, late bool, reason Reason) {
-	if reason == "" && late && e.value > 0 {
-		reason = ReasonEarlier
+func (t *packedPart) record(rater uint32, e *rating.Record, at int64, late bool, reason rating.Reason) {
+	if reason == "" && late && e.Value > 0 {
+		reason = rating.ReasonEarlier
 	}
 	code := uint32(0)
 	if reason != "" {
@@ -191,20 +192,20 @@ func (t *packedPart) record(rater uint32, e *record, at int64, late bool, reason
 }
 
 // add adds a rating to the mean of its rater.
-func (t *packedPart) add(rater uint32, e *record) {
+func (t *packedPart) add(rater uint32, e *rating.Record) {
 	t.counted[rater/64] |= 1 << (rater % 64)
 	s := &t.slots.of[rater]
 	if s.turn != t.slots.turn {
 		*s = pairSlot{t.slots.turn, uint32(len(t.means))}
-		t.means, t.raters = append(t.means, decayedMean{}), append(t.raters, rater)
+		t.means, t.raters = append(t.means, rating.Mean{}), append(t.raters, rater)
 	}
-	t.means[s.index].add(t.r.p, e, t.r.at)
+	t.means[s.index].Add(t.r.p, e, t.r.at)
 }
 
 // vouch adds an edge for each positive mean about an owner.
 func (t *packedPart) vouch(owner uint32) {
 	for i := range t.means {
-		if value, strength := t.means[i].mean(); value > 0 {
+		if value, strength := t.means[i].Value(); value > 0 {
 			if w := flow.EdgeWeight(t.r.p.Walk.Edge(value, strength)); w > 0 {
 				t.edges = append(t.edges, flow.Edge{From: t.raters[i], To: owner, Weight: w})
 			}

@@ -8,6 +8,7 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // GraphReader builds the graph through which trust flows: it has an edge from each address
@@ -17,21 +18,21 @@ import (
 // of the graph even when nothing else is known of them.
 type GraphReader struct {
 	b       *flow.GraphBuilder
-	p       *Params
+	p       *rating.Params
 	at      int64 // the time that ratings age to, in Unix seconds
 	agents  map[repute.TokenID]agentOwner
-	former  map[repute.TokenID][]Tenure // of agents that had other owners or wallets, the oldest first
-	pairs   map[[2]uint32]int           // index in means by rater and owner
-	means   []decayedMean
-	habits  habits
-	files   map[writing]int // scales that files of feedback state
+	former  map[repute.TokenID][]rating.Tenure // of agents that had other owners or wallets, the oldest first
+	pairs   map[[2]uint32]int                  // index in means by rater and owner
+	means   []rating.Mean
+	habits  rating.Habits
+	files   map[rating.Writing]int // scales that files of feedback state
 	small   []smallRating
-	scales  *Scales // nil before Build
+	scales  *rating.Scales // nil before Build
 	tally   tally
 	unread  unreadTags
-	writers []graphWriter // by Row.Writer - 1
-	packing *Packing      // nil unless Pack was called
-	last    agentOwner    // of lastToken, so that ratings of one agent that follow each other find it once
+	writers []graphWriter   // by Row.Writer - 1
+	packing *rating.Packing // nil unless Pack was called
+	last    agentOwner      // of lastToken, so that ratings of one agent that follow each other find it once
 	// lastKnown says that lastToken has an owner.
 	lastToken          repute.TokenID
 	lastKnown, hasLast bool
@@ -39,8 +40,8 @@ type GraphReader struct {
 
 // smallRating is a rating whose scale is known when everything was read.
 type smallRating struct {
-	record
-	writing
+	rating.Record
+	rating.Writing
 	value fixed.Fixed
 	owner uint32
 	index int    // of the record in GraphReader.tally, before it is sorted
@@ -57,9 +58,9 @@ type agentOwner struct {
 }
 
 // NewGraphReader returns a reader of the state at a block.
-func NewGraphReader(at repute.Block, roots []flow.Root, links []Link, p *Params) *GraphReader {
+func NewGraphReader(at repute.Block, roots []flow.Root, links []Link, p *rating.Params) *GraphReader {
 	r := &GraphReader{b: flow.NewGraphBuilder(), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]agentOwner{},
-		pairs: map[[2]uint32]int{}, habits: habits{}, former: map[repute.TokenID][]Tenure{}}
+		pairs: map[[2]uint32]int{}, habits: rating.Habits{}, former: map[repute.TokenID][]rating.Tenure{}}
 	for _, root := range roots {
 		r.b.Add(root.Address)
 	}
@@ -70,7 +71,7 @@ func NewGraphReader(at repute.Block, roots []flow.Root, links []Link, p *Params)
 }
 
 // StateScales adds the scales that files of feedback state. It MUST be called before the first rating is added.
-func (r *GraphReader) StateScales(list []FileScale) { r.files = r.p.Tags.fileScales(list) }
+func (r *GraphReader) StateScales(list []rating.FileScale) { r.files = r.p.Tags.FileScales(list) }
 
 // Agent adds an agent, which its owner has had since a block. All agents MUST be added
 // before the first rating.
@@ -84,7 +85,7 @@ func (r *GraphReader) Agent(token repute.TokenID, since uint64, owner, wallet co
 
 // Former adds an earlier tenure of an agent, the oldest first. Tenures follow each other, and the agent's owner has it
 // since the last one. An identity that handed an agent over has it among its known agents: see Coverage.
-func (r *GraphReader) Former(token repute.TokenID, t Tenure) {
+func (r *GraphReader) Former(token repute.TokenID, t rating.Tenure) {
 	r.former[token] = append(r.former[token], t)
 }
 
@@ -95,9 +96,9 @@ func (r *GraphReader) agent(token repute.TokenID) (of agentOwner, known bool) {
 		return of, true // it had no other owner
 	}
 	if former := r.former[token]; known && !of.isSettled && len(former) > 0 {
-		tenures := append(slices.Clip(former), Tenure{From: of.since, Owner: of.owner})
-		of.since, of.isSettled = PresentSinceFunc(tenures, r.b.Linked), true
-		of.moved = MovedFrom(tenures, of.since)
+		tenures := append(slices.Clip(former), rating.Tenure{From: of.since, Owner: of.owner})
+		of.since, of.isSettled = rating.PresentSinceFunc(tenures, r.b.Linked), true
+		of.moved = rating.MovedFrom(tenures, of.since)
 		r.agents[token] = of
 	}
 	return of, known
@@ -120,7 +121,7 @@ type graphWriter struct {
 }
 
 // writer returns what is known of a row's rater. It is valid until the next call.
-func (r *GraphReader) writer(row *Row) *graphWriter {
+func (r *GraphReader) writer(row *rating.Row) *graphWriter {
 	if row.Writer == 0 {
 		return &graphWriter{}
 	}
@@ -133,23 +134,23 @@ func (r *GraphReader) writer(row *Row) *graphWriter {
 // Survey tells the reader of a rating before all ratings are added, because the scale of its rater follows from it.
 // When Survey is called for one rating, it MUST be called for all, and then Measure for all, and then Settle, before
 // the first of them is added.
-func (r *GraphReader) Survey(token repute.TokenID, row Row) {
+func (r *GraphReader) Survey(token repute.TokenID, row rating.Row) {
 	w, rule, value, ok := r.scaled(token, &row)
 	if !ok || r.habits[w] != nil {
 		return
 	}
-	if _, stated := r.files[w]; stated || rule.hasOtherScale(value) {
-		r.habits[w] = &habit{}
+	if _, stated := r.files[w]; stated || rule.HasOtherScale(value) {
+		r.habits[w] = &rating.Habit{}
 		r.writer(&row).isScaled = true
 	}
 }
 
 // MayScale reports whether Survey has an effect for ratings with this meaning; nil is an unknown one.
-func (r *GraphReader) MayScale(s *Said) bool {
+func (r *GraphReader) MayScale(s *rating.Said) bool {
 	if s == nil || len(r.files) > 0 {
 		return true
 	}
-	return r.p.hasOtherScale(s)
+	return r.p.HasOtherScale(s)
 }
 
 // IsScaled reports whether Measure has an effect for ratings of the rater with a number, after Survey.
@@ -158,22 +159,22 @@ func (r *GraphReader) IsScaled(writer uint32) bool {
 }
 
 // Measure adds a rating to what the scale of its rater follows from: see Survey.
-func (r *GraphReader) Measure(token repute.TokenID, row Row) {
+func (r *GraphReader) Measure(token repute.TokenID, row rating.Row) {
 	if !r.IsScaled(row.Writer) {
 		return
 	}
 	if w, rule, value, ok := r.scaled(token, &row); ok && r.habits[w] != nil {
-		r.habits.add(w, rule, value)
+		r.habits.Add(w, rule, value)
 	}
 }
 
 // scaled returns the value of a rating that may count, if its tag is written on several scales.
-func (r *GraphReader) scaled(token repute.TokenID, row *Row) (w writing, rule *TagRule, value fixed.Fixed, ok bool) {
+func (r *GraphReader) scaled(token repute.TokenID, row *rating.Row) (w rating.Writing, rule *rating.TagRule, value fixed.Fixed, ok bool) {
 	of, known := r.owner(token)
 	if !known {
 		return w, nil, 0, false
 	}
-	e, w, value, reason := r.p.begin(row, r.at)
+	e, w, value, reason := r.p.Begin(row, r.at)
 	if reason != "" || slices.Contains(of.moved, row.Rater) {
 		return w, nil, 0, false
 	}
@@ -184,7 +185,7 @@ func (r *GraphReader) scaled(token repute.TokenID, row *Row) (w writing, rule *T
 // Settle computes the scales of all raters from what Measure was called with. Without it ratings whose scale depends on
 // others are kept until Build, which takes more memory.
 func (r *GraphReader) Settle() {
-	r.scales = r.habits.scales(&r.p.Tags, r.files)
+	r.scales = r.habits.Scales(&r.p.Tags, r.files)
 	r.habits = nil
 }
 
@@ -198,16 +199,16 @@ func (r *GraphReader) owner(token repute.TokenID) (of agentOwner, known bool) {
 }
 
 // Rating adds a rating of an agent, or the answer of a validation contract.
-func (r *GraphReader) Rating(token repute.TokenID, row Row) {
+func (r *GraphReader) Rating(token repute.TokenID, row rating.Row) {
 	of, known := r.owner(token)
 	if !known {
 		return
 	}
 	by := r.writer(&row)
 	index := r.tally.add(token, of.owner, row.Rater, &by.number, r.at-row.Time)
-	e, w, value, reason := r.p.begin(&row, r.at)
+	e, w, value, reason := r.p.Begin(&row, r.at)
 	if reason == "" && slices.Contains(of.moved, row.Rater) {
-		reason = ReasonSelf
+		reason = rating.ReasonSelf
 	}
 	if reason != "" {
 		r.tally.leave(index, reason)
@@ -216,8 +217,8 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 	}
 	one := smallRating{e, w, value, of.id, index, row.Block < of.since, row.Writer}
 	if rule := r.p.TagRule(&e); r.scales == nil && rule != nil {
-		r.habits.add(w, rule, value)
-		if _, stated := r.files[w]; stated || rule.hasOtherScale(value) {
+		r.habits.Add(w, rule, value)
+		if _, stated := r.files[w]; stated || rule.HasOtherScale(value) {
 			r.small = append(r.small, one)
 			return
 		}
@@ -227,13 +228,13 @@ func (r *GraphReader) Rating(token repute.TokenID, row Row) {
 
 // add adds a rating to the mean of its rater.
 func (r *GraphReader) add(one *smallRating) {
-	if reason := r.p.judge(&one.record, one.writing, one.value, r.scales); reason != "" {
+	if reason := r.p.Judge(&one.Record, one.Writing, one.value, r.scales); reason != "" {
 		r.tally.leave(one.index, reason)
 		return
 	}
 	if one.late { // it concerns an earlier owner
-		if one.record.value > 0 {
-			r.tally.leave(one.index, ReasonEarlier)
+		if one.Record.Value > 0 {
+			r.tally.leave(one.index, rating.ReasonEarlier)
 		}
 		return
 	}
@@ -242,25 +243,25 @@ func (r *GraphReader) add(one *smallRating) {
 	at, known := r.pairs[pair]
 	if !known {
 		at = len(r.means)
-		r.pairs[pair], r.means = at, append(r.means, decayedMean{})
+		r.pairs[pair], r.means = at, append(r.means, rating.Mean{})
 	}
-	r.means[at].add(r.p, &one.record, r.at)
+	r.means[at].Add(r.p, &one.Record, r.at)
 }
 
 // idOf returns the builder's number of the rater.
 func (r *GraphReader) idOf(one *smallRating) uint32 {
 	if one.by == 0 {
-		return r.b.Add(one.rater)
+		return r.b.Add(one.Rater)
 	}
 	w := &r.writers[one.by-1]
 	if w.id == 0 {
-		w.id = r.b.Add(one.rater) + 1
+		w.id = r.b.Add(one.Rater) + 1
 	}
 	return w.id - 1
 }
 
 // Scales are those of the raters of all that was added. It is nil before Build.
-func (r *GraphReader) Scales() *Scales { return r.scales }
+func (r *GraphReader) Scales() *rating.Scales { return r.scales }
 
 // Build returns the graph of all that was added. It is called once, after the last rating.
 func (r *GraphReader) Build() *flow.Graph {
@@ -282,7 +283,7 @@ func (r *GraphReader) Build() *flow.Graph {
 // vouch adds an edge for each positive mean.
 func (r *GraphReader) vouch() {
 	for pair, at := range r.pairs {
-		if value, strength := r.means[at].mean(); value > 0 {
+		if value, strength := r.means[at].Value(); value > 0 {
 			r.b.Vouch(pair[0], pair[1], r.p.Walk.Edge(value, strength))
 		}
 	}

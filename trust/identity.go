@@ -4,6 +4,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute/trust/fixed"
+	"repute/trust/rating"
 )
 
 // unchecked is what an agent lacks whose identity nobody looked at.
@@ -41,9 +42,9 @@ func lacksIdentity(checks []string, i *Identity, lack func(what string, have, ne
 	}
 	for _, check := range checks {
 		switch {
-		case check == CheckRegistration && !i.Resolves, check == CheckWallet && !i.Declares:
+		case check == rating.CheckRegistration && !i.Resolves, check == rating.CheckWallet && !i.Declares:
 			lack(check, 0, fixed.One)
-		case check == CheckDomains && i.Proven < i.Domains:
+		case check == rating.CheckDomains && i.Proven < i.Domains:
 			lack(check, fixed.Int(i.Proven), fixed.Int(i.Domains))
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // The program in the documentation, which was written from the page beside it, finds the same scores.
@@ -244,7 +245,7 @@ func (w *otherWorld) run(t *testing.T, python string) (out []otherResult) {
 // scores are what the engine says.
 func (w *otherWorld) scores(t *testing.T) (out []trust.Result) {
 	t.Helper()
-	p, err := trust.ParseParams(w.Params, w.Tags)
+	p, err := rating.ParseParams(w.Params, w.Tags)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,9 +280,9 @@ func tokenOf(i int) (id repute.TokenID) {
 	return id
 }
 
-func (r *otherRow) row() trust.Row {
+func (r *otherRow) row() rating.Row {
 	value, _ := new(big.Int).SetString(r.Value, 10)
-	return trust.Row{Block: r.Block, LogIndex: r.Log, Time: r.Time, Rater: r.Rater, Index: uint64(r.Log),
+	return rating.Row{Block: r.Block, LogIndex: r.Log, Time: r.Time, Rater: r.Rater, Index: uint64(r.Log),
 		Validation: r.Validation, Amount: repute.Amount{Value: value}, Tag1: r.Tag1, Tag2: r.Tag2, Content: r.Content,
 		Paid: fixed.Int(int(r.Paid))}
 }

@@ -72,27 +72,27 @@ func (l *accountBuilder) addPacked(e *Evidence, i int) bool {
 	if i > 0 && e.Packed[i-1].Block != row.Block {
 		l.blockBursts = l.blockBursts[:0]
 	}
-	rec, reason := e.Packing.read(l.p, row, e.Block.Time.Unix())
+	rec, reason := e.Packing.Read(l.p, row, e.Block.Time.Unix())
 	if reason != "" {
 		return false
 	}
-	rec.node = e.Packing.Nodes[row.Writer]
-	if own := l.ownOf(e, rec.node, row.Writer); own == isSelf || own == isNamed && rec.value >= 0 {
+	rec.Node = e.Packing.Nodes[row.Writer]
+	if own := l.ownOf(e, rec.Node, row.Writer); own == isSelf || own == isNamed && rec.Value >= 0 {
 		return false
 	}
-	if rec.value > 0 && uint64(row.Block) < e.Since {
+	if rec.Value > 0 && uint64(row.Block) < e.Since {
 		return false
 	}
-	key := uint64(rec.node)
-	if rec.node == flow.NoNode {
+	key := uint64(rec.Node)
+	if rec.Node == flow.NoNode {
 		key = 1<<32 | uint64(row.Writer)
 	}
 	spoke, known := l.hearings.at(key)
 	if !known {
-		*spoke = raterBurst{l.heard, l.join(l.packedBurst(e, i), rec.node)}
+		*spoke = raterBurst{l.heard, l.join(l.packedBurst(e, i), rec.Node)}
 		l.heard++
 	}
-	l.statements = append(l.statements, statement{record: rec, row: i, channel: l.p.ChannelOf(&rec),
+	l.statements = append(l.statements, statement{Record: rec, row: i, channel: l.p.ChannelOf(&rec),
 		raterBurst: *spoke})
 	return true
 }

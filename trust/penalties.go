@@ -9,6 +9,7 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // Action is the first transaction by which an address acted for an agent: see Evidence.Actions.
@@ -96,7 +97,7 @@ func (s *Scorer) penalize(list []repute.Penalty, e *Evidence, h *identityTenures
 // after the owner's tenures counts.
 func (e *Evidence) latest(g *flow.Graph) identityTenures {
 	h := identityTenures{identity: g.Identity(e.Owner), holder: e.Owner}
-	since := PresentSince(e.Tenures, g)
+	since := rating.PresentSince(e.Tenures, g)
 	for n, t := range e.Tenures {
 		if t.From >= since {
 			h.tenures = append(h.tenures, n)
@@ -122,7 +123,7 @@ func (g Penalties) Add(list ...repute.Penalty) {
 // Related returns the related agent whose penalty limits an agent most, as a list of one; nil when there is none. It
 // considers the penalties of the agent's owner, wallet and registrar, except those by the agent itself and those for
 // domains that do not prove the agent. known returns how many known agents an identity has: see GraphReader.Coverage.
-func (g Penalties) Related(e *Evidence, p *Params, known func(identity common.Address) int) (out []RelatedAgent) {
+func (g Penalties) Related(e *Evidence, p *rating.Params, known func(identity common.Address) int) (out []RelatedAgent) {
 	for _, b := range e.affiliates() {
 		identity := e.Weights.Graph().Identity(b.address)
 		list := slices.DeleteFunc(slices.Clone(g[identity]),
@@ -150,7 +151,7 @@ func (e *Evidence) isIn(domains []string) bool {
 
 // shareOfBad returns how far the other agents of an identity are limited, 0 to 1, when bad of its known agents are surely
 // bad. Bad agents that the identity gave away count in both numbers.
-func shareOfBad(g *GuardParams, bad, known int) fixed.Fixed {
+func shareOfBad(g *rating.GuardParams, bad, known int) fixed.Fixed {
 	return min(fixed.One, fixed.Ratio(int64(bad), int64(max(bad, known))).Div(g.FullShare))
 }
 
@@ -165,7 +166,9 @@ func (k *RelatedAgent) compare(other *RelatedAgent) int {
 func (k *RelatedAgent) takes() fixed.Fixed { return fixed.Fixed(100_000 - k.Score).Mul(k.Share) }
 
 // IsSurelyBad reports whether a result causes penalties for the identities that are accountable for the agent.
-func (r *Result) IsSurelyBad(p *Params) bool { return p.Guard.FullShare > 0 && r.High < guardBelow(p) }
+func (r *Result) IsSurelyBad(p *rating.Params) bool {
+	return p.Guard.FullShare > 0 && r.High < guardBelow(p)
+}
 
 // affiliate is an address that is related to an agent.
 type affiliate struct {

@@ -8,12 +8,13 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // Excluded is a row that does not count.
 type Excluded struct {
 	Row    int // of Evidence.Rows as sorted by block and log
-	Reason Reason
+	Reason rating.Reason
 }
 
 // opens are the groups that begin with a record.
@@ -28,7 +29,7 @@ const (
 // account holds the records of one agent.
 type account struct {
 	owner    flow.Node
-	records  []record
+	records  []rating.Record
 	excluded int
 }
 
@@ -49,9 +50,9 @@ func raterOf(g *flow.Graph, a common.Address) rater {
 
 // accountBuilder turns evidence into accounts. It reuses its memory.
 type accountBuilder struct {
-	p          *Params
+	p          *rating.Params
 	w          *flow.Weights
-	rows       []Row // in the order of the chain
+	rows       []rating.Row // in the order of the chain
 	statements []statement
 	excluded   []Excluded
 	self       map[rater]own
@@ -65,7 +66,7 @@ type accountBuilder struct {
 	hearings    hearings
 	heard       uint32 // raters in hearings
 	blockBursts []blockBurst
-	records     []record
+	records     []rating.Record
 }
 
 // own is how a rater belongs to the agent that it rates.
@@ -78,7 +79,7 @@ const (
 
 // statement is a record before sorting.
 type statement struct {
-	record
+	rating.Record
 	row     int // of listener.rows
 	channel uint8
 	raterBurst
@@ -88,7 +89,7 @@ type statement struct {
 type raterBurst struct{ rater, burst uint32 }
 
 // newAccountBuilder makes a builder that is used for one agent after the other.
-func newAccountBuilder(w *flow.Weights, p *Params) *accountBuilder {
+func newAccountBuilder(w *flow.Weights, p *rating.Params) *accountBuilder {
 	return &accountBuilder{p: p, w: w}
 }
 
@@ -112,15 +113,15 @@ func (l *accountBuilder) build(e *Evidence) account {
 		return cmp.Or(cmp.Compare(a.burst, b.burst), cmp.Compare(a.channel, b.channel), cmp.Compare(a.rater, b.rater))
 	})
 	out := account{owner: l.w.Graph().Node(e.Owner), excluded: len(l.excluded),
-		records: make([]record, len(l.statements))}
+		records: make([]rating.Record, len(l.statements))}
 	for i := range l.statements {
 		s := &l.statements[i]
 		if i == 0 {
-			s.opens = opensBurst | opensOpinion | opensMember
+			s.Opens = opensBurst | opensOpinion | opensMember
 		} else {
-			s.opens = l.statements[i-1].until(s)
+			s.Opens = l.statements[i-1].until(s)
 		}
-		out.records[i] = s.record
+		out.records[i] = s.Record
 	}
 	return out
 }
@@ -166,7 +167,7 @@ func (l *accountBuilder) reset(e *Evidence) {
 }
 
 // inChain compares rows by their order in the chain.
-func inChain(a, b Row) int {
+func inChain(a, b rating.Row) int {
 	if c := cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex)); c != 0 {
 		return c
 	}
@@ -174,7 +175,7 @@ func inChain(a, b Row) int {
 }
 
 // raterOf returns the identity of a row's rater.
-func (l *accountBuilder) raterOf(e *Evidence, row *Row) rater {
+func (l *accountBuilder) raterOf(e *Evidence, row *rating.Row) rater {
 	if e.Nodes == nil || row.Writer == 0 {
 		return raterOf(l.w.Graph(), row.Rater)
 	}
@@ -185,26 +186,26 @@ func (l *accountBuilder) raterOf(e *Evidence, row *Row) rater {
 }
 
 // addRow adds a row, or returns why it does not count.
-func (l *accountBuilder) addRow(e *Evidence, i int) Reason {
+func (l *accountBuilder) addRow(e *Evidence, i int) rating.Reason {
 	row := &l.rows[i]
-	rec, reason := l.p.read(row, e.Block.Time.Unix(), e.Scales)
+	rec, reason := l.p.Read(row, e.Block.Time.Unix(), e.Scales)
 	if reason != "" {
 		return reason
 	}
 	who := l.raterOf(e, row)
-	if own := l.self[who]; own == isSelf || own == isNamed && rec.value >= 0 {
-		return ReasonSelf
+	if own := l.self[who]; own == isSelf || own == isNamed && rec.Value >= 0 {
+		return rating.ReasonSelf
 	}
-	if rec.value > 0 && row.Block < e.Since {
-		return ReasonEarlier
+	if rec.Value > 0 && row.Block < e.Since {
+		return rating.ReasonEarlier
 	}
-	rec.node = who.node
+	rec.Node = who.node
 	spoke, known := l.raters[who]
 	if !known {
 		spoke = raterBurst{uint32(len(l.raters)), l.join(l.burst(i), who.node)}
 		l.raters[who] = spoke
 	}
-	l.statements = append(l.statements, statement{record: rec, row: i, channel: l.p.ChannelOf(&rec),
+	l.statements = append(l.statements, statement{Record: rec, row: i, channel: l.p.ChannelOf(&rec),
 		raterBurst: spoke})
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // Status says how much a score rests on.
@@ -76,7 +77,7 @@ type GuardView struct {
 
 // scoring is one agent's evaluation.
 type scoring struct {
-	p        *Params
+	p        *rating.Params
 	w        *flow.Weights
 	f        *flow.PathFinder
 	a        account
@@ -109,7 +110,7 @@ type scoring struct {
 }
 
 // Score evaluates an agent. It does not change the evidence and may run many times at once.
-func Score(e Evidence, p *Params) Result { return NewScorer(e.Weights, p).Score(e) }
+func Score(e Evidence, p *rating.Params) Result { return NewScorer(e.Weights, p).Score(e) }
 
 // Scorer evaluates many agents against the same weights, reusing memory. It is for one
 // goroutine at a time.
@@ -121,7 +122,7 @@ type Scorer struct {
 }
 
 // NewScorer makes a scorer for evidence with these weights.
-func NewScorer(w *flow.Weights, p *Params) *Scorer {
+func NewScorer(w *flow.Weights, p *rating.Params) *Scorer {
 	return &Scorer{scoring: scoring{p: p, w: w, f: flow.NewPathFinder(w)}, l: newAccountBuilder(w, p)}
 }
 
@@ -310,7 +311,7 @@ func (m *moments) add(weight, value fixed.Fixed) {
 }
 
 // average returns the weighted mean of prior and opinions, and its standard deviation.
-func (m *moments) average(p EvidenceParams, prior fixed.Fixed) (mean, deviation fixed.Fixed) {
+func (m *moments) average(p rating.EvidenceParams, prior fixed.Fixed) (mean, deviation fixed.Fixed) {
 	total := p.Base + m.weight
 	mean = fixed.Clamp((p.Base.Mul(prior) + m.value).Div(total), -fixed.One)
 	spread := m.square - 2*m.value.Mul(mean) + m.weight.Mul(mean).Mul(mean) + p.Base.Mul(p.BaseVariance)
@@ -467,9 +468,9 @@ func (r *Result) Held() Points { return r.Guard.limit(r.Mean) }
 
 // Unjudged returns the score of an agent without evidence as of a block: unrated, with the
 // prior's interval.
-func Unjudged(p *Params, at repute.Block) Result {
+func Unjudged(p *rating.Params, at repute.Block) Result {
 	return Score(Evidence{Block: at, Weights: flow.NewGraphBuilder().Build().Walk(nil, p.Walk)}, p)
 }
 
 // guardBelow returns the upper bound below which an agent is surely bad.
-func guardBelow(p *Params) Points { return Points(p.Guard.Below.Round(1000)) }
+func guardBelow(p *rating.Params) Points { return Points(p.Guard.Below.Round(1000)) }

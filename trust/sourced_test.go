@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // testRules are two sources of class A, one of B and one of C.
@@ -65,7 +66,7 @@ func (w *world) busy(agents int, held ...RaterCredit) *world {
 			if len(known) == 1 {
 				reader.Agent(token, 0, address(5000+i), common.Address{})
 			}
-			reader.Rating(token, Row{Block: 1, Time: testTime - testDay, Rater: c.Rater, Tag1: "starred",
+			reader.Rating(token, rating.Row{Block: 1, Time: testTime - testDay, Rater: c.Rater, Tag1: "starred",
 				Amount: repute.Amount{Value: bigInt(90)}})
 		}
 	}
@@ -176,7 +177,7 @@ func TestCreditsVouchForNobody(t *testing.T) {
 func TestCreditsAreMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var held []RaterCredit
-		var in []Row
+		var in []rating.Row
 		blamers := rapid.IntRange(0, 8).Draw(t, "blamers")
 		for n := range rapid.IntRange(1, 40).Draw(t, "raters") {
 			value := int64(100)

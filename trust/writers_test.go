@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 func reviewed(n int, weight uint64) repute.TrustRoot {
@@ -24,7 +25,7 @@ func praisedBy(t *testing.T, writers int, with func(*GraphReader)) Result {
 	w := newWorld()
 	at := w.evidence().Block
 	r := NewGraphReader(at, nil, nil, w.params)
-	var rows []Row
+	var rows []rating.Row
 	var list []repute.TrustRoot
 	for i := range writers {
 		list = append(list, reviewed(800+i, repute.MaxWriterWeight))
@@ -87,7 +88,7 @@ func TestReviewedWritersVouchForNobody(t *testing.T) {
 	}
 	expired := set[0]
 	expired.Address, expired.Expires = address(3), at
-	if writers := WritersAt(append(set, expired), at); len(writers) != 1 || writers[0].Address != address(1) {
+	if writers := rating.WritersAt(append(set, expired), at); len(writers) != 1 || writers[0].Address != address(1) {
 		t.Errorf("writers %+v", writers)
 	}
 }
@@ -117,7 +118,7 @@ func TestReviewedWritersBesideSources(t *testing.T) {
 
 func TestRulesOfRoots(t *testing.T) {
 	t.Parallel()
-	p := must(DefaultParams())
+	p := must(rating.DefaultParams())
 	w := reviewed(1, 1)
 	w.Rules = `[{"tags":["grade"],"channel":"quality","unit":"grade","better":"lower","range":[1,6],"weight":1,
 		"curve":[[1,1],[6,-1]],"reason":"a school"}]`
@@ -136,13 +137,13 @@ func TestRulesOfRoots(t *testing.T) {
 // Writers whose rules are more than the table holds do not end all scoring: those with the first addresses keep theirs.
 func TestMoreRulesOfRootsThanTheTableHolds(t *testing.T) {
 	t.Parallel()
-	p := must(DefaultParams())
+	p := must(rating.DefaultParams())
 	own := 0
 	for _, w := range p.Tags.Writers {
 		own += len(w.Tags)
 	}
 	var list []repute.TrustRoot
-	for i := range maxRules + 1 {
+	for i := range rating.MaxRules + 1 {
 		w := reviewed(1+i, 1)
 		w.Rules = `[{"tags":["grade"],"channel":"quality","unit":"grade","better":"lower","range":[1,6],"weight":1,
 			"curve":[[1,1],[6,-1]],"reason":"a school"}]`
@@ -152,7 +153,7 @@ func TestMoreRulesOfRootsThanTheTableHolds(t *testing.T) {
 	if len(refused) != 1+own {
 		t.Fatalf("%d refused: %v", len(refused), refused)
 	}
-	last := maxRules - own
+	last := rating.MaxRules - own
 	if got.Tags.RuleOf(list[last-1].Address, "grade") == nil || got.Tags.RuleOf(list[last].Address, "grade") != nil {
 		t.Error("not the last ones are left out")
 	}

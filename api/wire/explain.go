@@ -8,6 +8,7 @@ import (
 	"repute/trust"
 	"repute/trust/engine"
 	"repute/trust/fixed"
+	"repute/trust/rating"
 )
 
 // The wire types of an explanation.
@@ -100,7 +101,7 @@ func (w *ExplainAnswer) Tell(id repute.AgentID, account engine.Breakdown, limit 
 		}
 	}
 	w.ExcludedByReason = []ReasonCount{}
-	for _, reason := range trust.Reasons() {
+	for _, reason := range rating.Reasons() {
 		if n := account.ByReason[reason]; n > 0 {
 			w.ExcludedByReason = append(w.ExcludedByReason, ReasonCount{string(reason), Long(n)})
 		}

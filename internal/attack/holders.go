@@ -13,6 +13,7 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 	"repute/trust/source"
 )
 
@@ -130,7 +131,7 @@ func (b *Bench) bought(name string, size, target, agents int, s *Sources, held [
 	o := Outcome{Attack: name, Size: size, World: w.Name, Mean: points(r.Mean), Score: points(r.Score), Paths: r.PathsFor,
 		Tier: r.Tier}
 	for _, g := range r.Gates {
-		o.Opens = o.Opens || g.Passed && g.Direction == trust.Admits
+		o.Opens = o.Opens || g.Passed && g.Direction == rating.Admits
 	}
 	if r.Sourced != nil {
 		o.Units = unitsOf(r.Sourced.Praise)

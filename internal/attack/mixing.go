@@ -12,6 +12,7 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // Mixing attacks put together what each by itself is worth nothing: strangers, raters of next to no weight, and
@@ -131,7 +132,7 @@ func (b *Bench) Shells(n, agents int, shape Shape) Outcome {
 }
 
 // VouchAge is the weight of a rater whom a root praised once, so many half-lives ago, for each of 0 to most.
-func VouchAge(p *trust.Params, most int) (weights []float64) {
+func VouchAge(p *rating.Params, most int) (weights []float64) {
 	const block = 1 << 40
 	at := repute.Block{Number: block, Time: time.Unix(1_800_000_000, 0)}
 	root, rater := common.Address{1}, common.Address{2}

@@ -12,6 +12,7 @@ import (
 	"repute/store/scoredb"
 	"repute/trust"
 	"repute/trust/flow"
+	"repute/trust/rating"
 	"repute/trust/replay"
 	"repute/trust/rows"
 	"repute/trust/source"
@@ -20,9 +21,9 @@ import (
 // basis has the data that all scores of a run share. A new run replaces it.
 type basis struct {
 	run     scoredb.Run // its number is 0 when no engine has run on the chain
-	params  *trust.Params
-	weights *flow.Weights // from the chain's own roots and sources
-	scales  *trust.Scales // of its raters
+	params  *rating.Params
+	weights *flow.Weights  // from the chain's own roots and sources
+	scales  *rating.Scales // of its raters
 	covers  repute.Coverage
 	known   *trust.KnownAgents // see trust.GraphReader.Coverage; nil for none
 	// refused are the rules of reviewed writers that were left out: see trust.Params.WithRoots.
@@ -110,7 +111,7 @@ func (in inputs) credits(run scoredb.Run) (*trust.Credits, error) {
 // walk decodes the stored inputs of a run and walks its graph by roots again. With owners the result can tell what
 // payments say of raters: see spent.
 func (in inputs) walk(ctx context.Context, from *rows.Store, run scoredb.Run, owners bool) (*walked, error) {
-	params, err := trust.ParseParams(in.params, in.tags)
+	params, err := rating.ParseParams(in.params, in.tags)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +139,7 @@ func (in inputs) walk(ctx context.Context, from *rows.Store, run scoredb.Run, ow
 // walked is a run's graph with the weights by roots alone.
 type walked struct {
 	run         scoredb.Run
-	params      *trust.Params
+	params      *rating.Params
 	weights     *flow.Weights
 	reader      *trust.GraphReader
 	writers     []repute.TrustRoot // reviewed ones
@@ -148,9 +149,9 @@ type walked struct {
 
 // walkRun builds the graph of a run and computes its weights. The error is a *replay.PrunedError when the weights of a
 // stored run come out differently.
-func walkRun(ctx context.Context, from *rows.Store, run scoredb.Run, params *trust.Params, set []repute.TrustRoot,
+func walkRun(ctx context.Context, from *rows.Store, run scoredb.Run, params *rating.Params, set []repute.TrustRoot,
 	of rows.GraphOf) (*walked, error) {
-	roots, writers := trust.RootsAt(set, run.Block.Time), trust.WritersAt(set, run.Block.Time)
+	roots, writers := trust.RootsAt(set, run.Block.Time), rating.WritersAt(set, run.Block.Time)
 	params, refused := params.WithRoots(writers)
 	of.Block, of.Roots, of.Anew = run.Block, roots, run.Repaired > 0
 	graph, reader, err := from.Graph(ctx, of, params)

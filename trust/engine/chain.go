@@ -14,6 +14,7 @@ import (
 	"repute/store/rootdb"
 	"repute/store/scoredb"
 	"repute/trust"
+	"repute/trust/rating"
 	"repute/trust/replay"
 	"repute/trust/rows"
 	"repute/trust/source"
@@ -154,7 +155,7 @@ func (k *keeper) next(ctx context.Context, c scoredb.Chain, last scoredb.Run) (r
 			return run, bodies, false, err
 		}
 	}
-	p, err := trust.ParseParams(bodies.params, bodies.tags)
+	p, err := rating.ParseParams(bodies.params, bodies.tags)
 	if err != nil {
 		return run, bodies, false, err
 	}

@@ -15,7 +15,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/scoredb"
-	"repute/trust"
+	"repute/trust/rating"
 	"repute/trust/replay"
 	"repute/trust/source"
 )
@@ -75,7 +75,7 @@ func New(db *store.DB, o EngineOptions) (*Engine, error) {
 		finals: o.Finals, sources: o.Sources, ask: o.Ask, limit: cmp.Or(o.AskLimit, maxSourceRead), metrics: o.Metrics, graphs: o.Graphs,
 		log: o.Log, owner: rand.Text(), batch: passAgents,
 		renewal: scoredb.PassLeaseTTL / 4, kept: map[common.Hash]bool{}}
-	params, tags := trust.DefaultFiles()
+	params, tags := rating.DefaultFiles()
 	for i, file := range [][]byte{params, tags} {
 		if e.files[i] == nil {
 			e.files[i] = file
@@ -87,7 +87,7 @@ func New(db *store.DB, o EngineOptions) (*Engine, error) {
 	if e.metrics == nil {
 		e.metrics = NewMetrics(nil)
 	}
-	_, err := trust.ParseParams(e.files[0], e.files[1])
+	_, err := rating.ParseParams(e.files[0], e.files[1])
 	return e, err
 }
 

@@ -11,7 +11,7 @@ import (
 	"repute/manifest"
 	"repute/store/scoredb"
 	"repute/store/trustdb"
-	"repute/trust"
+	"repute/trust/rating"
 	"repute/trust/replay"
 )
 
@@ -54,10 +54,10 @@ func (s statedScales) add(c trustdb.ScaleClaim) {
 }
 
 // list returns all statements.
-func (s statedScales) list() []trust.FileScale {
-	out := make([]trust.FileScale, 0, len(s))
+func (s statedScales) list() []rating.FileScale {
+	out := make([]rating.FileScale, 0, len(s))
 	for key, top := range s {
-		out = append(out, trust.FileScale{Rater: key.rater, Tag: key.tag, Top: top})
+		out = append(out, rating.FileScale{Rater: key.rater, Tag: key.tag, Top: top})
 	}
 	return out
 }

@@ -16,6 +16,7 @@ import (
 	"repute/store/rootdb"
 	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/rating"
 	"repute/trust/replay"
 )
 
@@ -64,7 +65,7 @@ func TestFilesOfRatingsStateScales(t *testing.T) {
 			a, err := r.Explain(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(0)},
 				repute.At{Finality: repute.Finalized}, nil)
 			ok(t, err)
-			if left := a.ByReason[trust.ReasonScale]; (left == 0) != c.counts || (a.Score.Mean > 0) != c.counts {
+			if left := a.ByReason[rating.ReasonScale]; (left == 0) != c.counts || (a.Score.Mean > 0) != c.counts {
 				t.Errorf("%d left out, mean %v", left, a.Score.Mean)
 			}
 			if (run.FileScales != common.Hash{}) != c.counts {

@@ -11,8 +11,8 @@ import (
 	"repute"
 	"repute/store/chaindb"
 	"repute/store/scoredb"
-	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/rating"
 	"repute/trust/replay"
 )
 
@@ -50,7 +50,7 @@ func TestRatingsThroughAGateway(t *testing.T) {
 	if d := through.Score.Mean - directly.Score.Mean; through.Score.Mean <= 0 || max(d, -d) > 20 {
 		t.Errorf("through the gateway %v, directly %v", through.Score.Mean, directly.Score.Mean)
 	}
-	if through.ByReason[trust.ReasonGateway] != 1 || through.ByReason[trust.ReasonSelf] != 1 || len(through.Excluded) != 2 {
+	if through.ByReason[rating.ReasonGateway] != 1 || through.ByReason[rating.ReasonSelf] != 1 || len(through.Excluded) != 2 {
 		t.Errorf("left out: %v", through.ByReason)
 	}
 	seen := 0

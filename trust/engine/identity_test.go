@@ -19,6 +19,7 @@ import (
 	"repute/store/scoredb"
 	"repute/trust"
 	"repute/trust/flow"
+	"repute/trust/rating"
 	"repute/trust/replay"
 )
 
@@ -252,7 +253,7 @@ func TestOperatorIsNoParty(t *testing.T) {
 // has no score.
 func TestIdentityGateWithoutRatings(t *testing.T) {
 	t.Parallel()
-	p, err := trust.DefaultParams()
+	p, err := rating.DefaultParams()
 	ok(t, err)
 	e := trust.Evidence{Block: repute.Block{Time: time.Unix(1_750_000_000, 0)},
 		Weights: flow.NewGraphBuilder().Build().Walk(nil, p.Walk)}

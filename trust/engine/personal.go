@@ -15,6 +15,7 @@ import (
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/flow"
+	"repute/trust/rating"
 	"repute/trust/replay"
 	"repute/trust/rows"
 )
@@ -32,7 +33,7 @@ type Own struct {
 // Personal is a score by the caller's own roots. It is not stored.
 type Personal struct {
 	Run    scoredb.Run // whose graph was walked
-	Params *trust.Params
+	Params *rating.Params
 	Roots  common.Hash // sha256 of their canonical form: see EncodeRoots
 	// Given is the number of roots that have not expired, Known the number of these whose
 	// identity gave a rating that counts. The others have no influence.

@@ -17,6 +17,7 @@ import (
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/flow"
+	"repute/trust/rating"
 	"repute/trust/replay"
 	"repute/trust/rows"
 )
@@ -24,7 +25,7 @@ import (
 // ReaderOptions tune a Reader. The zero value works.
 type ReaderOptions struct {
 	// Params are those of chains on which no engine has run. Nil: DefaultParams.
-	Params *trust.Params
+	Params *rating.Params
 	// Memory bounds the bytes of cached graphs and walks, 256 MiB when 0. The newest graph is
 	// always kept.
 	Memory int64
@@ -37,7 +38,7 @@ type ReaderOptions struct {
 // caches graphs and walks and is safe for concurrent use.
 type Reader struct {
 	db     *store.DB
-	params *trust.Params
+	params *rating.Params
 	worlds *cache[worldKey, *basis] // of the newest runs
 	older  *cache[worldKey, *basis] // of runs that are asked for by an old block
 	walks  *cache[walkKey, *personalWalk]
@@ -78,7 +79,7 @@ const maxWalks = 8
 func NewReader(db *store.DB, o ReaderOptions) (*Reader, error) {
 	if o.Params == nil {
 		var err error
-		if o.Params, err = trust.DefaultParams(); err != nil {
+		if o.Params, err = rating.DefaultParams(); err != nil {
 			return nil, err
 		}
 	}
@@ -199,7 +200,7 @@ func (r *Reader) breakdown(ctx context.Context, c *judged, without []common.Addr
 			gone[a] = true
 		}
 		e := c.evidence
-		e.Rows = slices.DeleteFunc(slices.Clone(e.Rows), func(r trust.Row) bool { return gone[r.Rater] })
+		e.Rows = slices.DeleteFunc(slices.Clone(e.Rows), func(r rating.Row) bool { return gone[r.Rater] })
 		out.Counterfactuals = append(out.Counterfactuals, Counterfactual{list, s.Score(e)})
 	}
 	if len(without) > 0 {
@@ -327,12 +328,12 @@ func (r *Reader) unvouched(ctx context.Context, chainID uint64, none repute.Scor
 		return nil, err
 	}
 	validations, err := scoredb.AllowedValidations(ctx, r.db, chainID)
-	return &basis{run: scoredb.Run{ChainID: chainID}, params: p, scales: new(trust.Scales), validations: validations,
+	return &basis{run: scoredb.Run{ChainID: chainID}, params: p, scales: new(rating.Scales), validations: validations,
 		weights: flow.NewGraphBuilder().Build().Walk(nil, p.Walk)}, err
 }
 
 // paramsOf are the parameters that a score names; the reader's own where no engine has run.
-func (r *Reader) paramsOf(ctx context.Context, s repute.Score) (*trust.Params, error) {
+func (r *Reader) paramsOf(ctx context.Context, s repute.Score) (*rating.Params, error) {
 	if s.Scorer == "" || s.Params == r.params.Hash && s.Tags == r.params.TagsHash {
 		return r.params, nil
 	}
@@ -347,7 +348,7 @@ func (r *Reader) paramsOf(ctx context.Context, s repute.Score) (*trust.Params, e
 		}
 		bodies[i] = body
 	}
-	return trust.ParseParams(bodies[0], bodies[1])
+	return rating.ParseParams(bodies[0], bodies[1])
 }
 
 // world returns the parameters and weights of a run, from the cache when they are in it. A

@@ -16,6 +16,7 @@ import (
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/fixed"
+	"repute/trust/rating"
 	"repute/trust/replay"
 	"repute/trust/source"
 )
@@ -343,7 +344,7 @@ func (k *keeper) logState(now *source.State, before []source.State) {
 
 // toFifty returns the price of the credentials that lift a new agent to a score of 50, nil when no source is read. That
 // takes as many units of the best opinion as the prior has: Evidence.Base.
-func (k *keeper) toFifty(ctx context.Context, run *scoredb.Run, p *trust.Params) (*repute.LiftPrice, error) {
+func (k *keeper) toFifty(ctx context.Context, run *scoredb.Run, p *rating.Params) (*repute.LiftPrice, error) {
 	policy, err := k.policyOf(ctx, run.Sources)
 	if err != nil || policy == nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"repute"
 	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/rating"
 )
 
 // What a rater wrote until the last epoch tells on which scale it writes. What it said before anybody could tell
@@ -42,7 +43,7 @@ func TestScaleIsKnownFromTheNextEpochOn(t *testing.T) {
 		return a
 	}
 	before := explain(repute.At{Finality: repute.Finalized})
-	if before.ByReason[trust.ReasonScale] != 1 || before.Score.Status != trust.Unrated || len(before.Excluded[0].Readings) != 3 {
+	if before.ByReason[rating.ReasonScale] != 1 || before.Score.Status != trust.Unrated || len(before.Excluded[0].Readings) != 3 {
 		t.Errorf("four ratings of five: %v, %s, %+v", before.ByReason, before.Score.Status, before.Excluded)
 	}
 	l.mine(s, stars(4, 5))
@@ -57,7 +58,7 @@ func TestScaleIsKnownFromTheNextEpochOn(t *testing.T) {
 		_, err := r.Replay(t.Context(), after.Score.Agent, block)
 		ok(t, err)
 	}
-	if again := explain(repute.At{Block: 20}); again.Score.Mean != before.Score.Mean || again.ByReason[trust.ReasonScale] != 1 {
+	if again := explain(repute.At{Block: 20}); again.Score.Mean != before.Score.Mean || again.ByReason[rating.ReasonScale] != 1 {
 		t.Errorf("as of the first epoch: %+v", again.Score)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"repute"
 	"repute/trust"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // GraphOf holds the inputs of a graph besides events and parameters.
@@ -17,14 +18,14 @@ type GraphOf struct {
 	Roots       []flow.Root
 	Links       []trust.Link
 	Validations []common.Address // contracts whose answers count
-	Scales      []trust.FileScale
+	Scales      []rating.FileScale
 	Anew        bool // everything is read again
 	Owners      bool // the reader is asked for OwnerOf
 }
 
 // Graph makes the store that of a block and builds the graph of the chain through which trust flows. The reader has the
 // scales of its raters, and returns Coverage.
-func (s *Store) Graph(ctx context.Context, of GraphOf, p *trust.Params) (*flow.Graph, *trust.GraphReader, error) {
+func (s *Store) Graph(ctx context.Context, of GraphOf, p *rating.Params) (*flow.Graph, *trust.GraphReader, error) {
 	s.mu.Lock() // until the graph is built, or a pass could move the store to the block of another run
 	defer s.mu.Unlock()
 	if err := s.moveTo(ctx, of.Block, of.Validations, of.Anew); err != nil {
@@ -123,13 +124,13 @@ func (s *Store) scale(r *trust.GraphReader) {
 	if !slices.Contains(may, true) {
 		return
 	}
-	s.eachRow(func(one *trust.PackedRow) bool { return may[one.Kind] }, r.Survey)
-	s.eachRow(func(one *trust.PackedRow) bool { return r.IsScaled(one.Writer + 1) }, r.Measure)
+	s.eachRow(func(one *rating.PackedRow) bool { return may[one.Kind] }, r.Survey)
+	s.eachRow(func(one *rating.PackedRow) bool { return r.IsScaled(one.Writer + 1) }, r.Measure)
 }
 
 // eachRow calls use with the ratings for which want returns true, and with all answers.
-func (s *Store) eachRow(want func(*trust.PackedRow) bool, use func(repute.TokenID, trust.Row)) {
-	var row trust.Row
+func (s *Store) eachRow(want func(*rating.PackedRow) bool, use func(repute.TokenID, rating.Row)) {
+	var row rating.Row
 	for i := range s.agents {
 		a := &s.agents[i]
 		for j := range a.ratings {

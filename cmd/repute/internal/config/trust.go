@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"repute"
-	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/rating"
 	"repute/trust/source"
 )
 
@@ -94,7 +94,7 @@ func (c trustConfig) inFile(err error) error {
 func (c trustConfig) Reader() (o engine.ReaderOptions, err error) {
 	files, err := c.Options()
 	if err == nil {
-		o.Params, err = trust.ReadParams(files.Params, files.Tags)
+		o.Params, err = rating.ReadParams(files.Params, files.Tags)
 	}
 	return o, err
 }

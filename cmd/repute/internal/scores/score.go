@@ -22,6 +22,7 @@ import (
 	"repute/store/rootdb"
 	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/rating"
 )
 
 // ScoreCommand returns `repute score` with its subcommands.
@@ -31,7 +32,7 @@ func ScoreCommand(p *cli.Program) *cobra.Command {
 	for _, sub := range cmd.Commands() {
 		p.Flags.Database(sub.Flags())
 	}
-	params, tags := trust.DefaultFiles()
+	params, tags := rating.DefaultFiles()
 	cmd.AddCommand(printCommand(p, "params", "parameters of scores", params),
 		printCommand(p, "tags", "table of tags", tags))
 	return cmd
@@ -280,7 +281,7 @@ func troubleOf(s wire.SourceState) string {
 
 // meaning describes a gate's result for the agent: not passing a gate that excludes agents is good.
 func meaning(g wire.Gate) string {
-	switch keepsOut := g.Direction == string(trust.KeepsOut); {
+	switch keepsOut := g.Direction == string(rating.KeepsOut); {
 	case keepsOut && g.Passed:
 		return "keeps the agent out"
 	case keepsOut:

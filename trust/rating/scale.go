@@ -1,4 +1,4 @@
-package trust
+package rating
 
 import (
 	"slices"
@@ -16,10 +16,10 @@ import (
 // makes the scales of a run. They do not change and are safe for concurrent use. With nil all values are on the tag's
 // own scale.
 type Scales struct {
-	tops map[writing]int // end of the scale; absent when it is unknown
+	tops map[Writing]int // end of the scale; absent when it is unknown
 	// stated are the keys of tops whose scale feedback files state. Such a scale applies to all values, an inferred one
 	// only to values that may be on several scales.
-	stated map[writing]bool
+	stated map[Writing]bool
 }
 
 // FileScale is the end of the scale that feedback files of a rater state for a tag.
@@ -29,45 +29,45 @@ type FileScale struct {
 	Top   int            `json:"top"` // 0 when the files state different scales
 }
 
-// fileScales returns the stated ends by rater and tag, for tags that are written on several scales.
-func (t *TagTable) fileScales(list []FileScale) map[writing]int {
-	out := map[writing]int{}
+// FileScales returns the stated ends by rater and tag, for tags that are written on several scales.
+func (t *TagTable) FileScales(list []FileScale) map[Writing]int {
+	out := map[Writing]int{}
 	for _, s := range list {
 		if at, known := t.place(s.Rater, s.Tag); known && len(t.rules[at.rule].Scales) > 0 {
-			out[writing{s.Rater, int32(at.number)}] = s.Top
+			out[Writing{s.Rater, int32(at.number)}] = s.Top
 		}
 	}
 	return out
 }
 
-// writing identifies the values of one rater with one tag of the table.
-type writing struct {
-	rater common.Address
-	tag   int32 // number of the tag in the table
+// Writing identifies the values of one rater with one tag of the table.
+type Writing struct {
+	Rater common.Address
+	Tag   int32 // number of the tag in the table
 }
 
-// habit summarizes all values of a writing.
-type habit struct {
+// Habit summarizes all values of a Writing.
+type Habit struct {
 	most     fixed.Fixed // the largest value
 	small    int         // how many values may be on another scale: see hasOtherScale
 	fraction bool        // one of these values is not whole
 }
 
-// leastSmall is how many small values are needed to infer a scale. A single 5 may be a bad mark of 100.
-const leastSmall = 5
+// LeastSmall is how many small values are needed to infer a scale. A single 5 may be a bad mark of 100.
+const LeastSmall = 5
 
-// hasOtherScale reports whether a value may be on another scale than the rule's own. 0 is 0 on every scale.
-func (r *TagRule) hasOtherScale(value fixed.Fixed) bool {
+// HasOtherScale reports whether a value may be on another scale than the rule's own. 0 is 0 on every scale.
+func (r *TagRule) HasOtherScale(value fixed.Fixed) bool {
 	return len(r.Scales) > 0 && value > 0 && value <= fixed.Int(r.Scales[len(r.Scales)-1])
 }
 
 // ownTop returns the end of the rule's own scale.
 func (r *TagRule) ownTop() int { return int(r.Curve[len(r.Curve)-1].X >> 32) }
 
-// add adds a value to the summary.
-func (h *habit) add(r *TagRule, value fixed.Fixed) {
+// Add adds a value to the summary.
+func (h *Habit) Add(r *TagRule, value fixed.Fixed) {
 	h.most = max(h.most, value)
-	if r.hasOtherScale(value) {
+	if r.HasOtherScale(value) {
 		h.small++
 		h.fraction = h.fraction || value&(fixed.One-1) != 0
 	}
@@ -75,16 +75,16 @@ func (h *habit) add(r *TagRule, value fixed.Fixed) {
 
 // scaleOf infers the end of the scale of a rater's values. It is the rule's own when one value is above the ends of all
 // other scales. Otherwise it is the smallest scale that contains all values, provided that there are at least
-// leastSmall values and the largest one is the end of the scale. A scale that ends at 1 also needs a value between 0
+// LeastSmall values and the largest one is the end of the scale. A scale that ends at 1 also needs a value between 0
 // and 1, unless it is the tag's only other scale. known is false when the scale cannot be inferred.
-func (r *TagRule) scaleOf(h *habit) (top int, known bool) {
-	if !r.hasOtherScale(h.most) {
+func (r *TagRule) scaleOf(h *Habit) (top int, known bool) {
+	if !r.HasOtherScale(h.most) {
 		return r.ownTop(), true
 	}
 	i := slices.IndexFunc(r.Scales, func(top int) bool { return h.most <= fixed.Int(top) })
 	top = r.Scales[i]
 	switch {
-	case h.small < leastSmall:
+	case h.small < LeastSmall:
 		return 0, false
 	case top == 1:
 		return top, h.fraction || len(r.Scales) == 1
@@ -94,7 +94,7 @@ func (r *TagRule) scaleOf(h *habit) (top int, known bool) {
 
 // onOwnScale converts a value of a rater to the rule's own scale. ok is false when the scale is unknown, and when the
 // value is above the end that files state. Such a value does not count.
-func (s *Scales) onOwnScale(w writing, r *TagRule, value fixed.Fixed) (own fixed.Fixed, ok bool) {
+func (s *Scales) onOwnScale(w Writing, r *TagRule, value fixed.Fixed) (own fixed.Fixed, ok bool) {
 	if s == nil {
 		return value, true
 	}
@@ -102,7 +102,7 @@ func (s *Scales) onOwnScale(w writing, r *TagRule, value fixed.Fixed) (own fixed
 	if s.stated[w] && value > fixed.Int(top) {
 		return 0, false
 	}
-	if !s.stated[w] && !r.hasOtherScale(value) {
+	if !s.stated[w] && !r.HasOtherScale(value) {
 		return value, true
 	}
 	if !known {
@@ -124,7 +124,7 @@ func (s *Scales) Size() int64 {
 func (t *TagTable) Readings(writer common.Address, tag string, value repute.Amount) (out []string) {
 	r := t.RuleOf(writer, tag)
 	x, ok := fixedAmount(value)
-	if r == nil || !ok || !r.hasOtherScale(x) {
+	if r == nil || !ok || !r.HasOtherScale(x) {
 		return nil
 	}
 	for _, top := range append(slices.Clone(r.Scales), r.ownTop()) {
@@ -135,27 +135,27 @@ func (t *TagTable) Readings(writer common.Address, tag string, value repute.Amou
 	return out
 }
 
-// habits are the summaries of all values of raters.
-type habits map[writing]*habit
+// Habits are the summaries of all values of raters.
+type Habits map[Writing]*Habit
 
-// add adds a value of a rater. Values of tags with one scale, and values of 0 or less, are ignored.
-func (m habits) add(w writing, r *TagRule, value fixed.Fixed) {
+// Add adds a value of a rater. Values of tags with one scale, and values of 0 or less, are ignored.
+func (m Habits) Add(w Writing, r *TagRule, value fixed.Fixed) {
 	if len(r.Scales) == 0 || value <= 0 {
 		return
 	}
 	if m[w] == nil {
-		m[w] = &habit{}
+		m[w] = &Habit{}
 	}
-	m[w].add(r, value)
+	m[w].Add(r, value)
 }
 
-// scales returns the scales of all raters with values that may be on several scales. A scale that files state replaces
+// Scales returns the scales of all raters with values that may be on several scales. A scale that files state replaces
 // an inferred one. When a value is above the stated end, the rater uses several scales, and its scale is unknown.
-func (m habits) scales(t *TagTable, files map[writing]int) *Scales {
-	out := &Scales{map[writing]int{}, map[writing]bool{}}
+func (m Habits) Scales(t *TagTable, files map[Writing]int) *Scales {
+	out := &Scales{map[Writing]int{}, map[Writing]bool{}}
 	rules := t.byNumber()
 	for w, h := range m {
-		if top, known := rules[w.tag].scaleOf(h); known && h.small > 0 {
+		if top, known := rules[w.Tag].scaleOf(h); known && h.small > 0 {
 			out.tops[w] = top
 		}
 	}

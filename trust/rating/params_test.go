@@ -1,4 +1,4 @@
-package trust
+package rating
 
 import (
 	"errors"
@@ -40,7 +40,7 @@ func TestParamsAreRefused(t *testing.T) {
 		var wrong *repute.InputError
 		if !errors.As(err, &wrong) || !strings.HasPrefix(wrong.Field, c.field) || !strings.Contains(wrong.Reason, c.line) ||
 			wrong.Hint == "" ||
-			strings.Contains(err.Error(), "trust.") || strings.Contains(err.Error(), "Go ") {
+			strings.Contains(err.Error(), "rating.") || strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%s: %v, want %s and %s", c.with, err, c.field, c.line)
 		}
 	}
@@ -48,25 +48,6 @@ func TestParamsAreRefused(t *testing.T) {
 		_, err := ParseParams([]byte(strings.Replace(string(params), `"`+part+`"`, `"x`+part+`"`, 1)), tags)
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("without %s: %v", part, err)
-		}
-	}
-}
-
-// An agent of which nothing is said is not as good as zero: how good is not known.
-func TestUnjudgedIsUncertain(t *testing.T) {
-	t.Parallel()
-	p, err := DefaultParams()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := Unjudged(p, repute.Block{Number: 7})
-	if r.Status != Unrated || r.Score != 0 || r.Low != -22_361 || r.High != 22_361 || len(r.Gates) != len(p.Gates) ||
-		r.Block != 7 {
-		t.Errorf("%+v", r)
-	}
-	for _, g := range r.Gates {
-		if g.Passed || len(g.Lacks) == 0 {
-			t.Errorf("%+v", g)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package trust
+package rating
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package trust
+package rating
 
 import (
 	"math"
@@ -9,35 +9,34 @@ import (
 	"repute/trust/flow"
 )
 
-// record is one row by the rules of the tag table, small enough to keep millions. The records
-// of an agent are ordered by burst, channel and rater, then in chain order.
-type record struct {
-	node    flow.Node // NoNode for a rater the graph does not know
-	value   int32     // -1 to 1 in units of 2^-30
-	time    uint32    // Unix seconds
-	payment uint16    // factor in units of 2^-12
-	rule    uint8     // index in the rules of Params; for Params.TagRule and ChannelOf
-	opens   uint8     // set by the caller: the groups that begin with the record
+// Record is one row by the rules of the tag table, small enough to keep millions.
+type Record struct {
+	Node    flow.Node // NoNode for a rater the graph does not know
+	Value   int32     // -1 to 1 in units of 2^-30
+	Time    uint32    // Unix seconds
+	Payment uint16    // factor in units of 2^-12
+	Rule    uint8     // index in the rules of Params; for Params.TagRule and ChannelOf
+	Opens   uint8     // set by the caller: the groups that begin with the record
 }
 
-// fixedValue is the opinion as a Fixed.
-func (e *record) fixedValue() fixed.Fixed { return fixed.Fixed(e.value) << 2 }
+// Opinion returns the opinion as a Fixed.
+func (e *Record) Opinion() fixed.Fixed { return fixed.Fixed(e.Value) << 2 }
 
-// paid is the payment behind the rating, in dollars.
-func (e *record) paid() fixed.Fixed { return fixed.Fixed(e.payment) << 20 }
+// PaymentFactor returns what a payment multiplies the weight of the rating by.
+func (e *Record) PaymentFactor() fixed.Fixed { return fixed.Fixed(e.Payment) << 20 }
 
-// read turns a row into a record as of a time, or returns why it does not count. The caller
-// sets node and opens.
-func (p *Params) read(row *Row, at int64, scales *Scales) (e record, reason Reason) {
-	e, w, value, reason := p.begin(row, at)
+// Read turns a row into a record as of a time, or returns why it does not count. The caller
+// sets Node and Opens.
+func (p *Params) Read(row *Row, at int64, scales *Scales) (e Record, reason Reason) {
+	e, w, value, reason := p.Begin(row, at)
 	if reason == "" {
-		reason = p.judge(&e, w, value, scales)
+		reason = p.Judge(&e, w, value, scales)
 	}
 	return e, reason
 }
 
-// begin is read without the opinion, which the value makes.
-func (p *Params) begin(row *Row, at int64) (e record, w writing, value fixed.Fixed, reason Reason) {
+// Begin is Read without the opinion, which Judge makes of the value.
+func (p *Params) Begin(row *Row, at int64) (e Record, w Writing, value fixed.Fixed, reason Reason) {
 	if row.Time <= 0 || row.Time > math.MaxUint32 {
 		return e, w, 0, ReasonUndated
 	}
@@ -55,8 +54,8 @@ func (p *Params) begin(row *Row, at int64) (e record, w writing, value fixed.Fix
 	if said.reason != "" {
 		return e, w, 0, said.reason
 	}
-	w.rater, w.tag, e.rule = row.Rater, said.tag, said.rule
-	e.time, e.payment = uint32(row.Time), uint16(p.payment(row.Paid)>>20)
+	w.Rater, w.Tag, e.Rule = row.Rater, said.tag, said.rule
+	e.Time, e.Payment = uint32(row.Time), uint16(p.payment(row.Paid)>>20)
 	return e, w, said.value, ""
 }
 
@@ -89,13 +88,13 @@ func (p *Params) said(row *Row) (s Said) {
 	return s
 }
 
-// hasOtherScale reports whether a value with this meaning may be on another scale than the tag's own.
-func (p *Params) hasOtherScale(s *Said) bool {
-	return s.reason == "" && int(s.rule) < len(p.Tags.rules) && p.Tags.rules[s.rule].hasOtherScale(s.value)
+// HasOtherScale reports whether a value with this meaning may be on another scale than the tag's own.
+func (p *Params) HasOtherScale(s *Said) bool {
+	return s.reason == "" && int(s.rule) < len(p.Tags.rules) && p.Tags.rules[s.rule].HasOtherScale(s.value)
 }
 
-// judge sets a record's opinion by what was written.
-func (p *Params) judge(e *record, w writing, value fixed.Fixed, scales *Scales) Reason {
+// Judge sets a record's opinion by what was written.
+func (p *Params) Judge(e *Record, w Writing, value fixed.Fixed, scales *Scales) Reason {
 	curve := p.Tags.Validation.Curve
 	if rule := p.TagRule(e); rule != nil {
 		var told bool
@@ -108,7 +107,7 @@ func (p *Params) judge(e *record, w writing, value fixed.Fixed, scales *Scales) 
 	if !ok {
 		return ReasonRange
 	}
-	e.value = int32(v / 4)
+	e.Value = int32(v / 4)
 	return ""
 }
 

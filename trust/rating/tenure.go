@@ -1,4 +1,4 @@
-package trust
+package rating
 
 import (
 	"slices"
@@ -50,9 +50,9 @@ func MovedFrom(tenures []Tenure, since uint64) (out []common.Address) {
 // IsHandover reports whether a transfer that follows a registration shows that the agent was registered for somebody
 // else. Both are times in Unix seconds, zero when unknown.
 func IsHandover(registered, transferred int64) bool {
-	return registered > 0 && transferred > 0 && transferred-registered <= handoverSeconds
+	return registered > 0 && transferred > 0 && transferred-registered <= HandoverSeconds
 }
 
-// handoverSeconds is how long after its registration a transferred agent counts as
+// HandoverSeconds is how long after its registration a transferred agent counts as
 // registered for somebody else. Its registrar is then not related to it.
-const handoverSeconds = 10 * 60
+const HandoverSeconds = 10 * 60

@@ -1,4 +1,4 @@
-package trust
+package rating
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ func ParseRules(writer common.Address, text string) ([]WriterRules, error) {
 	d.DisallowUnknownFields()
 	if err := d.Decode(&rules[0].Tags); err != nil {
 		return nil, repute.Invalid("tags", fmt.Sprintf("of writer %s: %s", writer.Hex(), err),
-			"a list of rules as in trust/tags.json")
+			"a list of rules as in trust/rating/tags.json")
 	}
 	return rules, nil
 }

@@ -1,4 +1,4 @@
-package trust
+package rating
 
 import (
 	"fmt"
@@ -10,17 +10,17 @@ import (
 	"repute/trust/fixed"
 )
 
-// maxRules is the highest number of general rules, of writers' rules, of channels and of finalities, for each of these
+// MaxRules is the highest number of general rules, of writers' rules, of channels and of finalities, for each of these
 // lists. A record stores the index of its rule among all rules in one byte.
-const maxRules = 80
+const MaxRules = 80
 
 // check validates a table of tags and fills its lookups. It is called for each new table, also after writers' rules
 // were added.
 func (t *TagTable) check() error {
 	t.rules, t.use = nil, map[string]Use{}
 	t.byTag, t.byWriter = map[string]tagPlace{}, map[writerTag]tagPlace{}
-	if len(t.Tags) > maxRules || len(t.Channels) > maxRules || len(t.Validation.Finality) > maxRules {
-		return repute.Invalid("tags", fmt.Sprintf("more than %d rules, channels or finalities", maxRules), "merge some")
+	if len(t.Tags) > MaxRules || len(t.Channels) > MaxRules || len(t.Validation.Finality) > MaxRules {
+		return repute.Invalid("tags", fmt.Sprintf("more than %d rules, channels or finalities", MaxRules), "merge some")
 	}
 	for i, c := range t.Channels {
 		if c.Name == "" || !slices.Contains([]Use{UseScore, UseGate, UseShown}, c.Use) {
@@ -60,8 +60,8 @@ func (t *TagTable) addWriters() error {
 			}
 		}
 	}
-	if own := len(t.rules) - len(t.Tags); own > maxRules {
-		return repute.Invalid("tags: writers", fmt.Sprintf("%d rules", own), fmt.Sprintf("at most %d", maxRules))
+	if own := len(t.rules) - len(t.Tags); own > MaxRules {
+		return repute.Invalid("tags: writers", fmt.Sprintf("%d rules", own), fmt.Sprintf("at most %d", MaxRules))
 	}
 	return nil
 }

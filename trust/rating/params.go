@@ -1,4 +1,4 @@
-package trust
+package rating
 
 import (
 	"crypto/sha256"
@@ -211,12 +211,12 @@ func (p *Params) number() {
 func (p *Params) CountedPaths() (praise, blame int) { return p.countedFor, p.countedAgainst }
 
 // ChannelOf returns the index in Tags.Channels of what a record is about.
-func (p *Params) ChannelOf(e *record) uint8 { return p.rules[e.rule].channel }
+func (p *Params) ChannelOf(e *Record) uint8 { return p.rules[e.Rule].channel }
 
 // TagRule returns the rule of the tag of a record, nil for the answer of a validation contract.
-func (p *Params) TagRule(e *record) *TagRule {
-	if int(e.rule) < len(p.Tags.rules) {
-		return p.Tags.rules[e.rule]
+func (p *Params) TagRule(e *Record) *TagRule {
+	if int(e.Rule) < len(p.Tags.rules) {
+		return p.Tags.rules[e.Rule]
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package trust
+package rating
 
 import (
 	"github.com/ethereum/go-ethereum/common"

@@ -1,4 +1,4 @@
-package trust
+package rating
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
 	"pgregory.net/rapid"
 
 	"repute"
@@ -19,11 +20,11 @@ import (
 
 var update = flag.Bool("update", false, "write docs/reference/tags.md instead of comparing it")
 
-const tagPage = "../docs/reference/tags.md"
+const tagPage = "../../docs/reference/tags.md"
 
 const tagPageHead = `# Tags
 
-The tags of ratings (` + "`tag1`" + `) that count, and how their values are read. This is the table of ` + "`trust/tags.json`" + `:
+The tags of ratings (` + "`tag1`" + `) that count, and how their values are read. This is the table of ` + "`trust/rating/tags.json`" + `:
 ` + "`repute score tags`" + ` prints it, and ` + "`trust.tags`" + ` in the configuration replaces it. A tag is compared byte by byte.
 
 These ratings do not count in the score: a tag that is not listed (reason ` + "`unknown-tag`" + `), a tag whose channel is not
@@ -31,7 +32,7 @@ part of the score (` + "`other-channel`" + `), and a value outside the range (` 
 most frequent tags that do not count. Reviewed platforms can have [rules of their own](../how-to/roots.md#writers).
 
 The column *other scales end at* lists further scales on which raters write the tag, such as 5 for stars. The
-[scale of each rater](../explanation/trust.md#parameters) is inferred. ` + "`go test ./trust -run TagReference -update`" + ` makes
+[scale of each rater](../explanation/trust.md#parameters) is inferred. ` + "`go test ./trust/rating -run TagReference -update`" + ` makes
 this page.
 
 | tag1 | channel, its use | unit | better | range | weight | other scales end at | reason |
@@ -41,7 +42,11 @@ this page.
 // docs/reference/tags.md has every rule of the table.
 func TestTagReference(t *testing.T) {
 	t.Parallel()
-	table := must(DefaultParams()).Tags
+	p, err := DefaultParams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := p.Tags
 	var page strings.Builder
 	page.WriteString(tagPageHead)
 	for _, r := range table.Tags {
@@ -62,7 +67,7 @@ func TestTagReference(t *testing.T) {
 		}
 	}
 	if text, err := os.ReadFile(tagPage); err != nil || string(text) != page.String() {
-		t.Errorf("%s differs from the table (%v): go test ./trust -run TagReference -update", tagPage, err)
+		t.Errorf("%s differs from the table (%v): go test ./trust/rating -run TagReference -update", tagPage, err)
 	}
 }
 
@@ -79,7 +84,11 @@ func short(f fixed.Fixed) string {
 // The table has a rule for every tag that published studies of the chains name as frequent.
 func TestFrequentTagsAreKnown(t *testing.T) {
 	t.Parallel()
-	table := must(DefaultParams()).Tags
+	p, err := DefaultParams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := p.Tags
 	for tag, use := range map[string]Use{"miner-vouch": UseShown, "trust": UseScore, "trustScore": UseShown,
 		"contractRisk": UseShown, "counterparty": UseShown, "activity": UseShown, "longevity": UseShown, "starred": UseScore,
 		"liveness": UseGate, "reachable": UseGate, "uptime": UseGate, "successRate": UseScore, "responseTime": UseShown,
@@ -130,58 +139,14 @@ func TestTagTablesAreRefused(t *testing.T) {
 	}
 }
 
-// A writer's own rule replaces the general one for its ratings alone.
-func TestRulesOfWriters(t *testing.T) {
-	t.Parallel()
-	own := []WriterRules{{Address: address(0), Tags: []TagRule{{Tags: []string{"starred", "grade"}, Channel: "quality",
-		Unit: "school grade", Better: LowerBetter, Range: []fixed.Fixed{fixed.One, fixed.Int(6)}, Weight: fixed.One,
-		Curve: []Corner{{fixed.One, fixed.One}, {fixed.Int(6), -fixed.One}}, Reason: "a school"}}}}
-	w := newWorld()
-	p, err := w.params.WithWriters(own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	opinion := func(p *Params, rater int, tag string, thousandths int64) string {
-		e := w.evidence(amountRow(rater, tag, thousandths))
-		got := NewScorer(e.Weights, p).Explain(e)
-		if len(got.Excluded) > 0 {
-			return string(got.Excluded[0].Reason)
-		}
-		raw, _ := got.Contributions[0].Opinion.MarshalJSON()
-		return string(raw)
-	}
-	for _, c := range []struct {
-		p     *Params
-		rater int
-		tag   string
-		value int64
-		want  string
-	}{
-		{p, 0, "starred", 1000, "1.000000"},
-		{p, 0, "starred", 6000, "-1.000000"},
-		{p, 0, "grade", 3500, "0.000000"},
-		{p, 0, "starred", 90_000, "out-of-range"},
-		{p, 1, "starred", 90_000, "0.800000"},
-		{p, 1, "grade", 1000, "unknown-tag"},
-		{w.params, 0, "starred", 90_000, "0.800000"},
-		{w.params, 0, "grade", 1000, "unknown-tag"},
-	} {
-		if got := opinion(c.p, c.rater, c.tag, c.value); got != c.want {
-			t.Errorf("rater %d, %s %d: %s, want %s", c.rater, c.tag, c.value, got, c.want)
-		}
-	}
-	if p.Hash != w.params.Hash || p.TagsHash != w.params.TagsHash {
-		t.Error("the hashes of the files changed")
-	}
-	if _, err := w.params.WithWriters(append(own, own...)); !errors.Is(err, repute.ErrInvalid) {
-		t.Errorf("two rules for one tag of a writer: %v", err)
-	}
-}
-
 // A value that is better by the direction of its rule is never a worse opinion.
 func TestOpinionsFollowTheDirection(t *testing.T) {
 	t.Parallel()
-	table := must(DefaultParams()).Tags
+	p, err := DefaultParams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := p.Tags
 	rapid.Check(t, func(t *rapid.T) {
 		r := rapid.SampledFrom(table.Tags).Draw(t, "rule")
 		draw := func(name string) fixed.Fixed {
@@ -214,11 +179,29 @@ func FuzzTagTable(f *testing.F) {
 		}
 		for _, r := range p.Tags.rules {
 			for _, tag := range r.Tags {
-				_ = p.Tags.Readings(address(0), tag, repute.Amount{Value: big.NewInt(5)})
+				_ = p.Tags.Readings(common.Address{}, tag, repute.Amount{Value: big.NewInt(5)})
 			}
 		}
 		if _, err := json.Marshal(p.Tags); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// Amounts that fit a word are read as those that do not.
+func TestAmountsAreReadAlike(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := repute.Amount{Value: big.NewInt(rapid.Int64().Draw(t, "value")),
+			Decimals: uint8(rapid.IntRange(0, 18).Draw(t, "decimals"))}
+		got, ok := wordAmount(a)
+		if !ok {
+			return
+		}
+		scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(a.Decimals)), nil)
+		want, rest := new(big.Int).QuoRem(new(big.Int).Lsh(a.Value, 32), scale, new(big.Int))
+		want.Add(want, big.NewInt(int64(rest.Sign())))
+		if want.Cmp(big.NewInt(int64(got))) != 0 {
+			t.Fatalf("%s: %d, want %s", a.Decimal(), got, want)
 		}
 	})
 }

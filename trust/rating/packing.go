@@ -1,4 +1,4 @@
-package trust
+package rating
 
 import (
 	"github.com/ethereum/go-ethereum/common"
@@ -63,15 +63,15 @@ func (k *Packing) Judge(p *Params, scales *Scales) {
 		if out.reason = said.reason; out.reason != "" {
 			continue
 		}
-		e := record{rule: said.rule}
+		e := Record{Rule: said.rule}
 		if int(said.rule) < len(p.Tags.rules) && scales != nil {
 			rule := p.Tags.rules[said.rule]
-			out.perRater = rule.hasOtherScale(said.value) || len(rule.Scales) > 0 && len(scales.stated) > 0
+			out.perRater = rule.HasOtherScale(said.value) || len(rule.Scales) > 0 && len(scales.stated) > 0
 		}
 		if !out.perRater {
-			out.reason = p.judge(&e, writing{}, said.value, nil)
+			out.reason = p.Judge(&e, Writing{}, said.value, nil)
 		}
-		out.value, out.rule = e.value, said.rule
+		out.value, out.rule = e.Value, said.rule
 	}
 }
 
@@ -81,12 +81,12 @@ func (k *Packing) IsJudgedBy(scales *Scales) bool {
 	return len(k.judged) > 0 && !k.isPartial && k.scales == scales
 }
 
-// read is Params.read for a packed row.
-func (k *Packing) read(p *Params, row *PackedRow, at int64) (e record, reason Reason) {
+// Read is Params.Read for a packed row.
+func (k *Packing) Read(p *Params, row *PackedRow, at int64) (e Record, reason Reason) {
 	if len(k.judged) == 0 || k.judged[row.Kind].unknown {
 		var r Row
 		k.Expand(row, &r)
-		return p.read(&r, at, k.scales)
+		return p.Read(&r, at, k.scales)
 	}
 	kind := &k.judged[row.Kind]
 	switch {
@@ -99,10 +99,10 @@ func (k *Packing) read(p *Params, row *PackedRow, at int64) (e record, reason Re
 	case kind.reason != "":
 		return e, kind.reason
 	}
-	e = record{value: kind.value, time: row.Time, payment: uint16(fixed.One >> 20), rule: kind.rule}
+	e = Record{Value: kind.value, Time: row.Time, Payment: uint16(fixed.One >> 20), Rule: kind.rule}
 	if kind.perRater {
 		said := k.Kinds[row.Kind].Said
-		reason = p.judge(&e, writing{k.Raters[row.Writer], said.tag}, said.value, k.scales)
+		reason = p.Judge(&e, Writing{k.Raters[row.Writer], said.tag}, said.value, k.scales)
 	}
 	return e, reason
 }

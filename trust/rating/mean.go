@@ -1,21 +1,21 @@
-package trust
+package rating
 
 import (
 	"repute/trust/fixed"
 )
 
-// decayedMean is the mean of one identity's records. Older records weigh less; the strength
+// Mean is the mean of one identity's records. Older records weigh less; the strength
 // decays with the newest one.
-type decayedMean struct {
+type Mean struct {
 	value, weight, decay, payment, newest fixed.Fixed
-	last                                  int64 // Unix seconds
+	Last                                  int64 // Unix seconds
 	count                                 int
 	opinion, rule                         fixed.Fixed // of the first
 }
 
-// add takes in a rating, decayed to the time of the score.
-func (m *decayedMean) add(p *Params, e *record, at int64) {
-	decay, opinion, rule := p.decay(at-int64(e.time)), e.fixedValue(), p.rules[e.rule].weight
+// Add takes in a rating, decayed to the time of the score.
+func (m *Mean) Add(p *Params, e *Record, at int64) {
+	decay, opinion, rule := p.decay(at-int64(e.Time)), e.Opinion(), p.rules[e.Rule].weight
 	switch m.count++; m.count {
 	case 1: // sums are only needed once there are others
 		m.opinion, m.rule = opinion, rule
@@ -27,13 +27,13 @@ func (m *decayedMean) add(p *Params, e *record, at int64) {
 		m.weight += rule.Mul(decay)
 	}
 	m.decay += decay
-	m.payment = max(m.payment, e.paid())
+	m.payment = max(m.payment, e.PaymentFactor())
 	m.newest = max(m.newest, decay)
-	m.last = max(m.last, int64(e.time))
+	m.Last = max(m.Last, int64(e.Time))
 }
 
-// mean returns the value and the evidence it gives at full weight.
-func (m *decayedMean) mean() (value, strength fixed.Fixed) {
+// Value returns the value and the evidence it gives at full weight.
+func (m *Mean) Value() (value, strength fixed.Fixed) {
 	if m.decay == 0 {
 		return 0, 0 // too old to weigh anything
 	}
