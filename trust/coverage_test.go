@@ -1,7 +1,6 @@
 package trust
 
 import (
-	"math"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -9,6 +8,7 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/graph"
 	"repute/trust/rating"
 )
 
@@ -25,7 +25,7 @@ func TestKnownAgentsOfFormerOwners(t *testing.T) {
 	tenure := func(who int, began, ended int64) rating.Tenure {
 		return rating.Tenure{Began: began, Ended: ended, Owner: address(who)}
 	}
-	r := NewGraphReader(w.evidence().Block, roots, []Link{{A: address(registrar), B: address(905)}}, w.params)
+	r := graph.NewReader(w.evidence().Block, roots, []graph.Link{{A: address(registrar), B: address(905)}}, w.params)
 	histories := [][]rating.Tenure{
 		{tenure(registrar, hours(100), hours(100)+rating.HandoverSeconds)},                          // at once
 		{tenure(registrar, hours(100), hours(100)+rating.HandoverSeconds+1)},                        // later
@@ -70,17 +70,6 @@ func TestPenaltiesCountOnce(t *testing.T) {
 	}
 	if got := g.Related(&e, w.params, func(common.Address) int { return 40 }); got[0].Share.Decimal(3) != "0.100" {
 		t.Errorf("share %s, want a tenth", got[0].Share.Decimal(3))
-	}
-}
-
-// Records keep their age to the minute, and nothing that is written on a chain is out of their range.
-func TestRecordAges(t *testing.T) {
-	for age, want := range map[int64]int{-5: 0, 59: 0, 60: 1, 90 * testDay: 90 * 24 * 60, math.MaxInt64: maxMinutes} {
-		var records tally
-		records.leave(records.add(repute.TokenID{}, address(1), address(2), new(uint32), age), rating.ReasonRange)
-		if got := records.records[0]; got.minutes() != want || got.reason() != records.codes[rating.ReasonRange] {
-			t.Errorf("%d seconds: %d minutes, reason %d", age, got.minutes(), got.reason())
-		}
 	}
 }
 

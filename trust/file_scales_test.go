@@ -9,12 +9,13 @@ import (
 	"pgregory.net/rapid"
 
 	"repute"
+	"repute/trust/graph"
 	"repute/trust/rating"
 )
 
 // scalesWith are the scales of those who wrote these rows, of which files state some.
 func scalesWith(p *rating.Params, files []rating.FileScale, rows ...rating.Row) *rating.Scales {
-	r := NewGraphReader(repute.Block{Time: newWorld().evidence().Block.Time}, nil, nil, p)
+	r := graph.NewReader(repute.Block{Time: newWorld().evidence().Block.Time}, nil, nil, p)
 	r.StateScales(files)
 	for i, row := range rows {
 		token := repute.TokenID{uint64(i)}

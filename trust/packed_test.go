@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/trust/flow"
+	"repute/trust/graph"
 	"repute/trust/rating"
 )
 
@@ -101,14 +102,14 @@ func TestPackedRowsMakeTheGraphOfSingleOnes(t *testing.T) {
 	w := newWorld()
 	roots := []flow.Root{{Address: address(0), Weight: 1 << 32}, {Address: address(1), Weight: 1 << 32}}
 	rapid.Check(t, func(t *rapid.T) {
-		one, two := NewGraphReader(w.evidence().Block, roots, nil, w.params), NewGraphReader(w.evidence().Block, roots, nil, w.params)
-		var agents []PackedAgent
+		one, two := graph.NewReader(w.evidence().Block, roots, nil, w.params), graph.NewReader(w.evidence().Block, roots, nil, w.params)
+		var agents []graph.PackedAgent
 		single, packed := crowded(t, w)
 		half := len(packed.Packed) / 2
 		for i, rows := range [][]rating.PackedRow{packed.Packed[:half], packed.Packed[half:]} {
 			token, owner := repute.TokenID{uint64(i)}, address(100+i)
 			one.Agent(token, 2, owner, owner)
-			agents = append(agents, PackedAgent{Owner: two.Owner(owner), Since: 2, Rows: rows})
+			agents = append(agents, graph.PackedAgent{Owner: two.Owner(owner), Since: 2, Rows: rows})
 		}
 		for i, r := range single.Rows {
 			token := repute.TokenID{0}
@@ -140,7 +141,7 @@ func TestPackedRowsMakeTheGraphOfSingleOnes(t *testing.T) {
 			}
 			one.Rating(token, r)
 		}
-		two.PackedOwners(len(agents), func(i int, use func(*PackedAgent)) { use(&agents[i]) })
+		two.PackedOwners(len(agents), func(i int, use func(*graph.PackedAgent)) { use(&agents[i]) })
 		first, second := one.Build().Walk(roots, w.params.Walk), two.Build().Walk(roots, w.params.Walk)
 		packed.Packing.Nodes = nil
 		for _, a := range packed.Packing.Raters {

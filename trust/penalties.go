@@ -122,7 +122,7 @@ func (g Penalties) Add(list ...repute.Penalty) {
 
 // Related returns the related agent whose penalty limits an agent most, as a list of one; nil when there is none. It
 // considers the penalties of the agent's owner, wallet and registrar, except those by the agent itself and those for
-// domains that do not prove the agent. known returns how many known agents an identity has: see GraphReader.Coverage.
+// domains that do not prove the agent. known returns how many known agents an identity has: see graph.Reader.Coverage.
 func (g Penalties) Related(e *Evidence, p *rating.Params, known func(identity common.Address) int) (out []RelatedAgent) {
 	for _, b := range e.affiliates() {
 		identity := e.Weights.Graph().Identity(b.address)

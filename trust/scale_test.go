@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/trust/flow"
+	"repute/trust/graph"
 	"repute/trust/rating"
 )
 
@@ -23,7 +24,7 @@ func amountRow(n int, tag string, thousandths int64) rating.Row {
 
 // scalesOf are the scales of those who wrote these rows, each about an agent of its own.
 func scalesOf(p *rating.Params, rows ...rating.Row) *rating.Scales {
-	r := NewGraphReader(repute.Block{Time: newWorld().evidence().Block.Time}, nil, nil, p)
+	r := graph.NewReader(repute.Block{Time: newWorld().evidence().Block.Time}, nil, nil, p)
 	for i, row := range rows {
 		token := repute.TokenID{uint64(i)}
 		r.Agent(token, 0, address(5000+i), common.Address{})
@@ -112,7 +113,7 @@ func TestScaleChangesNothing(t *testing.T) {
 func TestScaleOfVouches(t *testing.T) {
 	p := must(rating.DefaultParams())
 	for n, want := range map[int]bool{rating.LeastSmall - 1: false, rating.LeastSmall: true} {
-		r := NewGraphReader(newWorld().evidence().Block, []flow.Root{{Address: address(0), Weight: 1 << 32}}, nil, p)
+		r := graph.NewReader(newWorld().evidence().Block, []flow.Root{{Address: address(0), Weight: 1 << 32}}, nil, p)
 		for i := range n {
 			r.Agent(repute.TokenID{uint64(i)}, 0, address(100+i), common.Address{})
 			r.Rating(repute.TokenID{uint64(i)}, amountRow(0, "starred", 5000))

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"repute/trust/fixed"
+	"repute/trust/graph"
 	"repute/trust/rating"
 )
 
@@ -15,7 +16,7 @@ import (
 type mixture struct {
 	edges [][2]int
 	rows  []rating.Row
-	held  []RaterCredit
+	held  []graph.RaterCredit
 }
 
 func drawMixture(t *rapid.T) (m mixture) {
@@ -170,7 +171,7 @@ func TestNoNegativePool(t *testing.T) {
 func TestRecentRatersAreUnits(t *testing.T) {
 	for what, c := range map[string]struct {
 		recent []rating.Row
-		held   []RaterCredit
+		held   []graph.RaterCredit
 		want   bool
 	}{
 		"members":              {rows(80, 100, 0), nil, true},
@@ -195,7 +196,7 @@ func TestTwoRatersRate(t *testing.T) {
 	for what, c := range map[string]struct {
 		edges [][2]int
 		rows  []rating.Row
-		held  []RaterCredit
+		held  []graph.RaterCredit
 		want  Status
 	}{
 		"two roots":            {nil, rows(0, 2, 100), nil, Rated},
@@ -221,7 +222,7 @@ func TestTwoRatersRate(t *testing.T) {
 	}
 }
 
-func onePerson(held []RaterCredit) []RaterCredit {
+func onePerson(held []graph.RaterCredit) []graph.RaterCredit {
 	for i := range held {
 		held[i].Subject = held[0].Subject
 	}

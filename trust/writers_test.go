@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/graph"
 	"repute/trust/rating"
 )
 
@@ -20,11 +21,11 @@ func reviewed(n int, weight uint64) repute.TrustRoot {
 
 // praisedBy scores an agent of which so many reviewed writers and nobody else say only good, each beside a hundred
 // other agents.
-func praisedBy(t *testing.T, writers int, with func(*GraphReader)) Result {
+func praisedBy(t *testing.T, writers int, with func(*graph.Reader)) Result {
 	t.Helper()
 	w := newWorld()
 	at := w.evidence().Block
-	r := NewGraphReader(at, nil, nil, w.params)
+	r := graph.NewReader(at, nil, nil, w.params)
 	var rows []rating.Row
 	var list []repute.TrustRoot
 	for i := range writers {
@@ -44,7 +45,7 @@ func praisedBy(t *testing.T, writers int, with func(*GraphReader)) Result {
 		with(r)
 	}
 	weights := r.Build().Walk(nil, w.params.Walk)
-	var none *Credits
+	var none *graph.Credits
 	e := w.evidence(rows...)
 	e.Owner, e.Weights, e.Scales = address(5000), r.Credited(weights, none.WithReviewedWriters(list)), r.Scales()
 	return Score(e, w.params)
@@ -83,7 +84,7 @@ func TestReviewedWritersVouchForNobody(t *testing.T) {
 	t.Parallel()
 	set := []repute.TrustRoot{reviewed(1, repute.MaxWriterWeight), {Address: address(2), Weight: repute.RootUnit}}
 	at := time.Unix(1_700_000_000, 0)
-	if roots := RootsAt(set, at); len(roots) != 1 || roots[0].Address != address(2) {
+	if roots := graph.RootsAt(set, at); len(roots) != 1 || roots[0].Address != address(2) {
 		t.Errorf("roots %+v", roots)
 	}
 	expired := set[0]
@@ -97,15 +98,15 @@ func TestReviewedWritersVouchForNobody(t *testing.T) {
 func TestReviewedWritersBesideSources(t *testing.T) {
 	t.Parallel()
 	b := flow.SourceClass{ID: "B", Rater: fixed.One, SourceBounds: flow.SourceBounds{Praise: fixed.Int(2), Blame: fixed.One}}
-	policy := &Credits{Rules: flow.SourceRules{Sources: []flow.Source{{ID: "pro", Class: 1}},
+	policy := &graph.Credits{Rules: flow.SourceRules{Sources: []flow.Source{{ID: "pro", Class: 1}},
 		Classes: []flow.SourceClass{{ID: "A"}, b}, All: flow.SourceBounds{Praise: fixed.Int(5)}}, Agents: 20, Days: 90,
-		Raters: []RaterCredit{{Rater: address(9)}}}
+		Raters: []graph.RaterCredit{{Rater: address(9)}}}
 	got := policy.WithReviewedWriters([]repute.TrustRoot{reviewed(1, 10*repute.RootUnit)})
 	if len(policy.Rules.Sources) != 1 || len(policy.Raters) != 1 {
 		t.Error("the policy was changed")
 	}
 	if len(got.Rules.Classes) != 2 || got.Rules.Classes[1] != b || got.Rules.All != policy.Rules.All || got.Agents != 20 ||
-		got.Rules.Sources[1].ID != ReviewedWriters || got.Rules.Sources[1].Class != 1 {
+		got.Rules.Sources[1].ID != graph.ReviewedWriters || got.Rules.Sources[1].Class != 1 {
 		t.Errorf("%+v", got.Rules)
 	}
 	if r := got.Raters[1]; r.Rater != address(1) || r.Source != 1 || r.Weight != fixed.Ratio(1, 2) || !r.Unlimited {

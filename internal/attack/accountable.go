@@ -7,6 +7,7 @@ import (
 
 	"repute"
 	"repute/trust"
+	"repute/trust/graph"
 	"repute/trust/rating"
 )
 
@@ -184,7 +185,7 @@ func (s *washing) known(platform int) int {
 		id.SetUint64(uint64(n))
 		return id
 	}
-	r := trust.NewGraphReader(s.engine.Evidence(s.old).Block, s.engine.roots(), nil, s.Params)
+	r := graph.NewReader(s.engine.Evidence(s.old).Block, s.engine.roots(), nil, s.Params)
 	for p := range s.World.Next() {
 		r.Agent(token(p), 0, Address(p), common.Address{})
 	}

@@ -12,6 +12,7 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/graph"
 	"repute/trust/rating"
 )
 
@@ -137,7 +138,7 @@ func VouchAge(p *rating.Params, most int) (weights []float64) {
 	at := repute.Block{Number: block, Time: time.Unix(1_800_000_000, 0)}
 	root, rater := common.Address{1}, common.Address{2}
 	for age := range most + 1 {
-		r := trust.NewGraphReader(at, []flow.Root{{Address: root, Weight: fixed.One}}, nil, p)
+		r := graph.NewReader(at, []flow.Root{{Address: root, Weight: fixed.One}}, nil, p)
 		token := repute.TokenID{1}
 		r.Agent(token, 0, rater, common.Address{})
 		row := RowOf(1, Rating{Value: 1, Time: at.Time.Unix() - int64(age*p.Evidence.HalfLifeDays*secondsDay)})

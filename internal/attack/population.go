@@ -12,6 +12,7 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/graph"
 	"repute/trust/rating"
 	"repute/trust/source"
 )
@@ -131,12 +132,12 @@ func (c *Chain) count(rng *rand.Rand) int {
 func (c *Chain) owner(agent int) int { return 1<<24 + agent }
 
 // weigh passes everything to an engine's reader and returns it with the weights by some roots.
-func (c *Chain) weigh(p *rating.Params, roots []int) (*trust.GraphReader, *flow.Weights) {
+func (c *Chain) weigh(p *rating.Params, roots []int) (*graph.Reader, *flow.Weights) {
 	var list []flow.Root
 	for _, r := range roots {
 		list = append(list, flow.Root{Address: Address(r), Weight: fixed.One})
 	}
-	reader := trust.NewGraphReader(c.block(), list, nil, p)
+	reader := graph.NewReader(c.block(), list, nil, p)
 	for agent, ratings := range c.about {
 		token := repute.TokenID{uint64(agent)}
 		reader.Agent(token, 0, Address(c.owner(agent)), common.Address{})

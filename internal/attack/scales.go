@@ -9,6 +9,7 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/graph"
 	"repute/trust/rating"
 )
 
@@ -39,7 +40,7 @@ func (b *Bench) Scales() (loss ScaleLoss) {
 			for i, p := range who[:12] {
 				e.Rows = append(e.Rows, RowOf(i, Rating{p, 0, 0.85, b.World.Now}))
 			}
-			r := trust.NewGraphReader(e.Block, []flow.Root{{Address: Address(who[0]), Weight: fixed.One}}, nil, b.Params)
+			r := graph.NewReader(e.Block, []flow.Root{{Address: Address(who[0]), Weight: fixed.One}}, nil, b.Params)
 			var more []rating.Row
 			for i, p := range who[12:] {
 				row := RowOf(100+i, Rating{p, 0, 1, b.World.Now})

@@ -10,8 +10,8 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/scoredb"
-	"repute/trust"
 	"repute/trust/flow"
+	"repute/trust/graph"
 	"repute/trust/rating"
 	"repute/trust/replay"
 	"repute/trust/rows"
@@ -25,7 +25,7 @@ type basis struct {
 	weights *flow.Weights  // from the chain's own roots and sources
 	scales  *rating.Scales // of its raters
 	covers  repute.Coverage
-	known   *trust.KnownAgents // see trust.GraphReader.Coverage; nil for none
+	known   *graph.KnownAgents // see graph.Reader.Coverage; nil for none
 	// refused are the rules of reviewed writers that were left out: see trust.Params.WithRoots.
 	refused []error
 	// validations are the validation contracts of the run, which may differ from the chain's present allow-list.
@@ -93,7 +93,7 @@ type inputs struct {
 }
 
 // credits decodes policy and credentials of a run and returns the credits of its raters, nil when it read no source.
-func (in inputs) credits(run scoredb.Run) (*trust.Credits, error) {
+func (in inputs) credits(run scoredb.Run) (*graph.Credits, error) {
 	if len(in.sources) == 0 {
 		return nil, nil
 	}
@@ -131,7 +131,7 @@ func (in inputs) walk(ctx context.Context, from *rows.Store, run scoredb.Run, ow
 	if err != nil {
 		return nil, err
 	}
-	of := rows.GraphOf{Links: trust.LinksOf(links), Validations: validations, Scales: scales,
+	of := rows.GraphOf{Links: graph.LinksOf(links), Validations: validations, Scales: scales,
 		Owners: owners}
 	return walkRun(ctx, from, run, params, roots, of)
 }
@@ -141,7 +141,7 @@ type walked struct {
 	run         scoredb.Run
 	params      *rating.Params
 	weights     *flow.Weights
-	reader      *trust.GraphReader
+	reader      *graph.Reader
 	writers     []repute.TrustRoot // reviewed ones
 	refused     []error            // rules of reviewed writers that were left out
 	validations []common.Address
@@ -151,7 +151,7 @@ type walked struct {
 // stored run come out differently.
 func walkRun(ctx context.Context, from *rows.Store, run scoredb.Run, params *rating.Params, set []repute.TrustRoot,
 	of rows.GraphOf) (*walked, error) {
-	roots, writers := trust.RootsAt(set, run.Block.Time), rating.WritersAt(set, run.Block.Time)
+	roots, writers := graph.RootsAt(set, run.Block.Time), rating.WritersAt(set, run.Block.Time)
 	params, refused := params.WithRoots(writers)
 	of.Block, of.Roots, of.Anew = run.Block, roots, run.Repaired > 0
 	graph, reader, err := from.Graph(ctx, of, params)
@@ -164,7 +164,7 @@ func walkRun(ctx context.Context, from *rows.Store, run scoredb.Run, params *rat
 
 // credited returns the basis with what sources give raters; credits are nil for nothing. It fails where the weights are
 // not those of the stored run.
-func (w *walked) credited(credits *trust.Credits) (*basis, error) {
+func (w *walked) credited(credits *graph.Credits) (*basis, error) {
 	run, weights := w.run, w.weights
 	if credits = credits.WithReviewedWriters(w.writers); credits != nil {
 		weights = w.reader.Credited(weights, credits)
@@ -179,7 +179,7 @@ func (w *walked) credited(credits *trust.Credits) (*basis, error) {
 		&built{}}, nil
 }
 
-// knownAgents returns how many known agents an identity has as of the run: see trust.GraphReader.Coverage.
+// knownAgents returns how many known agents an identity has as of the run: see graph.Reader.Coverage.
 func (w *basis) knownAgents(identity common.Address) int {
 	return w.known.Of(identity)
 }

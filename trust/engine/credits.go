@@ -11,7 +11,7 @@ import (
 
 	"repute"
 	"repute/store/scoredb"
-	"repute/trust"
+	"repute/trust/graph"
 	"repute/trust/source"
 )
 
@@ -26,15 +26,15 @@ type SourceReader interface {
 }
 
 // creditsOf converts the credentials that count at a time into credits, by the rules of a policy.
-func creditsOf(p *source.Policy, held []source.Credential, at time.Time) *trust.Credits {
-	out := &trust.Credits{Rules: p.Rules(), Agents: p.Budget.Agents, Days: p.Budget.Days}
+func creditsOf(p *source.Policy, held []source.Credential, at time.Time) *graph.Credits {
+	out := &graph.Credits{Rules: p.Rules(), Agents: p.Budget.Agents, Days: p.Budget.Days}
 	numbers := map[string]int{}
 	for i, s := range p.Sources {
 		numbers[s.ID] = i
 	}
 	for _, r := range p.Raters(held, uint64(max(0, at.Unix()))) {
 		for _, part := range r.Parts {
-			out.Raters = append(out.Raters, trust.RaterCredit{Rater: r.Address, Source: numbers[part.Source],
+			out.Raters = append(out.Raters, graph.RaterCredit{Rater: r.Address, Source: numbers[part.Source],
 				Subject: part.Subject, Weight: part.Weight})
 		}
 	}

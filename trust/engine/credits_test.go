@@ -16,9 +16,9 @@ import (
 	"repute/store/query"
 	"repute/store/rootdb"
 	"repute/store/scoredb"
-	"repute/trust"
 	"repute/trust/engine"
 	"repute/trust/flow"
+	"repute/trust/graph"
 	"repute/trust/source"
 )
 
@@ -266,7 +266,7 @@ func TestBoundsOfWritersWithoutAPolicy(t *testing.T) {
 	t.Parallel()
 	p, err := source.Default()
 	ok(t, err)
-	var none *trust.Credits
+	var none *graph.Credits
 	writer := repute.TrustRoot{Address: person(1), Class: repute.ReviewedWriter, Weight: 1}
 	rules := none.WithReviewedWriters([]repute.TrustRoot{writer}).Rules
 	b := p.Classes[source.ClassB]

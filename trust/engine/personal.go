@@ -15,6 +15,7 @@ import (
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/flow"
+	"repute/trust/graph"
 	"repute/trust/rating"
 	"repute/trust/replay"
 	"repute/trust/rows"
@@ -142,7 +143,7 @@ func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, by Own,
 	if c.world, err = r.graphOf(ctx, id.ChainID, admit); err != nil {
 		return c, err
 	}
-	alive := trust.RootsAt(by.Roots, c.world.run.Block.Time)
+	alive := graph.RootsAt(by.Roots, c.world.run.Block.Time)
 	c.given, c.roots = len(alive), replay.HashInput(replay.EncodeRoots(by.Roots))
 	if c.walk, err = r.walk(ctx, c.world, walkOf{c.roots, by.Sources}, alive, admit); err != nil {
 		return c, err
@@ -202,7 +203,7 @@ func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error
 		if err != nil {
 			return nil, err
 		}
-		w, err := walkRun(ctx, rows.New(r.db, chainID), run, r.params, nil, rows.GraphOf{Links: trust.LinksOf(links), Validations: validations})
+		w, err := walkRun(ctx, rows.New(r.db, chainID), run, r.params, nil, rows.GraphOf{Links: graph.LinksOf(links), Validations: validations})
 		if err != nil {
 			return nil, err
 		}

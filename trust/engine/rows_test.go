@@ -12,9 +12,9 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/trustdb"
-	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/graph"
 	"repute/trust/rating"
 	"repute/trust/rows"
 )
@@ -33,7 +33,7 @@ func everyAgent(t *testing.T, l *ledger, db *store.DB, block uint64) []trustdb.S
 
 // graphOf builds the graph of agents that were read one by one, and tells what its ratings cover.
 func graphOf(list []trustdb.Subject, at repute.Block, roots []flow.Root, p *rating.Params) (*flow.Weights, repute.Coverage) {
-	r := trust.NewGraphReader(at, roots, nil, p)
+	r := graph.NewReader(at, roots, nil, p)
 	none := flow.NewGraphBuilder().Build().Walk(nil, p.Walk)
 	rated := map[repute.TokenID][]rating.Row{}
 	for _, s := range list {

@@ -1,4 +1,4 @@
-package trust
+package graph
 
 import (
 	"cmp"
@@ -29,17 +29,17 @@ type PackedAgent struct {
 
 // Pack tells the reader what packed rows consist of. All ratings are then added by PackedOwners; those of Survey and
 // Measure have a Writer. The packing need not be judged or have nodes yet.
-func (r *GraphReader) Pack(p *rating.Packing) {
+func (r *Reader) Pack(p *rating.Packing) {
 	r.packing, r.tally.packed = p, len(p.Raters)
 	r.writers = make([]graphWriter, len(p.Raters))
 }
 
 // Owner adds the owner of an agent that had no other one, and returns its number. It is Agent for agents whose ratings
 // are packed.
-func (r *GraphReader) Owner(owner common.Address) uint32 { return r.b.Add(owner) }
+func (r *Reader) Owner(owner common.Address) uint32 { return r.b.Add(owner) }
 
 // Packed returns an agent that was added by Agent, and perhaps by Former. It is called when all agents were added.
-func (r *GraphReader) Packed(token *repute.TokenID) PackedAgent {
+func (r *Reader) Packed(token *repute.TokenID) PackedAgent {
 	of, _ := r.agent(*token)
 	out := PackedAgent{Owner: of.id, Since: of.since, Moved: of.moved}
 	if len(r.former[*token]) > 0 {
@@ -51,7 +51,7 @@ func (r *GraphReader) Packed(token *repute.TokenID) PackedAgent {
 // PackedOwners adds the packed ratings of the agents of so many owners, on all processors. of calls use for each agent
 // of the i-th owner; it is called concurrently. It MUST be called after Settle, with all agents of each owner; the
 // owners SHOULD be in order of their addresses.
-func (r *GraphReader) PackedOwners(owners int, of func(i int, use func(*PackedAgent))) {
+func (r *Reader) PackedOwners(owners int, of func(i int, use func(*PackedAgent))) {
 	r.packing.Judge(r.p, r.scales)
 	parts := make([]*packedPart, 4*runtime.GOMAXPROCS(0)) // more than processors, as owners have ratings in all numbers
 	next := make(chan int, len(parts))
@@ -78,7 +78,7 @@ func (r *GraphReader) PackedOwners(owners int, of func(i int, use func(*PackedAg
 
 // packedPart is what a goroutine reads for some owners. The numbers of edges' givers are those of raters.
 type packedPart struct {
-	r       *GraphReader
+	r       *Reader
 	slots   *pairSlots
 	means   []rating.Mean // of the owner that is being read
 	raters  []uint32      // of means
@@ -99,7 +99,7 @@ type pairSlots struct {
 type pairSlot struct{ turn, index uint32 }
 
 // readPart reads the ratings of the owners from first to below end.
-func (r *GraphReader) readPart(slots *pairSlots, first, end int, of func(i int, use func(*PackedAgent))) *packedPart {
+func (r *Reader) readPart(slots *pairSlots, first, end int, of func(i int, use func(*PackedAgent))) *packedPart {
 	part := &packedPart{r: r, slots: slots, counted: make([]uint64, len(r.packing.Raters)/64+1), unread: map[unreadTag]int64{},
 		former: map[repute.TokenID]uint32{}}
 	rows := 0
@@ -158,7 +158,7 @@ func (t *packedPart) agent(a *PackedAgent) {
 }
 
 // begins reports whether Params.begin gives no reason for which a row does not count, when read gives reason.
-func (r *GraphReader) begins(row *rating.PackedRow, reason rating.Reason) bool {
+func (r *Reader) begins(row *rating.PackedRow, reason rating.Reason) bool {
 	if reason != rating.ReasonScale && reason != rating.ReasonRange {
 		return reason == ""
 	}
@@ -215,7 +215,7 @@ func (t *packedPart) vouch(owner uint32) {
 }
 
 // takePart adds what a goroutine read.
-func (r *GraphReader) takePart(t *packedPart) {
+func (r *Reader) takePart(t *packedPart) {
 	for word, set := range t.counted {
 		for ; set != 0; set &= set - 1 {
 			rater := word*64 + bits.TrailingZeros64(set)

@@ -1,4 +1,4 @@
-package trust
+package graph
 
 import (
 	"slices"
@@ -11,12 +11,12 @@ import (
 	"repute/trust/rating"
 )
 
-// GraphReader builds the graph through which trust flows: it has an edge from each address
+// Reader builds the graph through which trust flows: it has an edge from each address
 // that rated an agent well to the agent's owner. The weight of an edge is that of flow.Params.Edge: newer
 // opinions weigh more. An agent's owner and its verified wallet, who both signed for that,
 // are one identity. Ratings from before the owner got the agent do not count. Roots are part
 // of the graph even when nothing else is known of them.
-type GraphReader struct {
+type Reader struct {
 	b       *flow.GraphBuilder
 	p       *rating.Params
 	at      int64 // the time that ratings age to, in Unix seconds
@@ -44,7 +44,7 @@ type smallRating struct {
 	rating.Writing
 	value fixed.Fixed
 	owner uint32
-	index int    // of the record in GraphReader.tally, before it is sorted
+	index int    // of the record in Reader.tally, before it is sorted
 	late  bool   // the agent has another owner since
 	by    uint32 // Row.Writer
 }
@@ -57,9 +57,9 @@ type agentOwner struct {
 	moved     []common.Address // that the owner's identity moved the agent from
 }
 
-// NewGraphReader returns a reader of the state at a block.
-func NewGraphReader(at repute.Block, roots []flow.Root, links []Link, p *rating.Params) *GraphReader {
-	r := &GraphReader{b: flow.NewGraphBuilder(), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]agentOwner{},
+// NewReader returns a reader of the state at a block.
+func NewReader(at repute.Block, roots []flow.Root, links []Link, p *rating.Params) *Reader {
+	r := &Reader{b: flow.NewGraphBuilder(), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]agentOwner{},
 		pairs: map[[2]uint32]int{}, habits: rating.Habits{}, former: map[repute.TokenID][]rating.Tenure{}}
 	for _, root := range roots {
 		r.b.Add(root.Address)
@@ -71,11 +71,11 @@ func NewGraphReader(at repute.Block, roots []flow.Root, links []Link, p *rating.
 }
 
 // StateScales adds the scales that files of feedback state. It MUST be called before the first rating is added.
-func (r *GraphReader) StateScales(list []rating.FileScale) { r.files = r.p.Tags.FileScales(list) }
+func (r *Reader) StateScales(list []rating.FileScale) { r.files = r.p.Tags.FileScales(list) }
 
 // Agent adds an agent, which its owner has had since a block. All agents MUST be added
 // before the first rating.
-func (r *GraphReader) Agent(token repute.TokenID, since uint64, owner, wallet common.Address) {
+func (r *Reader) Agent(token repute.TokenID, since uint64, owner, wallet common.Address) {
 	id := r.b.Add(owner)
 	r.agents[token] = agentOwner{id: id, since: since, owner: owner}
 	if wallet != (common.Address{}) {
@@ -85,12 +85,12 @@ func (r *GraphReader) Agent(token repute.TokenID, since uint64, owner, wallet co
 
 // Former adds an earlier tenure of an agent, the oldest first. Tenures follow each other, and the agent's owner has it
 // since the last one. An identity that handed an agent over has it among its known agents: see Coverage.
-func (r *GraphReader) Former(token repute.TokenID, t rating.Tenure) {
+func (r *Reader) Former(token repute.TokenID, t rating.Tenure) {
 	r.former[token] = append(r.former[token], t)
 }
 
 // agent returns the owner of an agent, with the first block whose ratings are about the owner's identity.
-func (r *GraphReader) agent(token repute.TokenID) (of agentOwner, known bool) {
+func (r *Reader) agent(token repute.TokenID) (of agentOwner, known bool) {
 	of, known = r.agents[token]
 	if !known && r.packing != nil {
 		return of, true // it had no other owner
@@ -106,7 +106,7 @@ func (r *GraphReader) agent(token repute.TokenID) (of agentOwner, known bool) {
 
 // OwnerOf returns the owner of an agent. own reports whether ratings of a block are about the owner's identity, not about
 // an earlier one's.
-func (r *GraphReader) OwnerOf(token repute.TokenID, block uint64) (owner common.Address, own bool) {
+func (r *Reader) OwnerOf(token repute.TokenID, block uint64) (owner common.Address, own bool) {
 	if _, isListed := r.agents[token]; !isListed {
 		return owner, false
 	}
@@ -114,14 +114,14 @@ func (r *GraphReader) OwnerOf(token repute.TokenID, block uint64) (owner common.
 	return of.owner, block >= of.since
 }
 
-// graphWriter has what a GraphReader knows of a rater with a number.
+// graphWriter has what a Reader knows of a rater with a number.
 type graphWriter struct {
 	id, number uint32 // 1 more than its numbers in the builder and in the tally, 0 for none
 	isScaled   bool   // the scale of one of its tags may be another one than the tag's
 }
 
 // writer returns what is known of a row's rater. It is valid until the next call.
-func (r *GraphReader) writer(row *rating.Row) *graphWriter {
+func (r *Reader) writer(row *rating.Row) *graphWriter {
 	if row.Writer == 0 {
 		return &graphWriter{}
 	}
@@ -134,7 +134,7 @@ func (r *GraphReader) writer(row *rating.Row) *graphWriter {
 // Survey tells the reader of a rating before all ratings are added, because the scale of its rater follows from it.
 // When Survey is called for one rating, it MUST be called for all, and then Measure for all, and then Settle, before
 // the first of them is added.
-func (r *GraphReader) Survey(token repute.TokenID, row rating.Row) {
+func (r *Reader) Survey(token repute.TokenID, row rating.Row) {
 	w, rule, value, ok := r.scaled(token, &row)
 	if !ok || r.habits[w] != nil {
 		return
@@ -146,7 +146,7 @@ func (r *GraphReader) Survey(token repute.TokenID, row rating.Row) {
 }
 
 // MayScale reports whether Survey has an effect for ratings with this meaning; nil is an unknown one.
-func (r *GraphReader) MayScale(s *rating.Said) bool {
+func (r *Reader) MayScale(s *rating.Said) bool {
 	if s == nil || len(r.files) > 0 {
 		return true
 	}
@@ -154,12 +154,12 @@ func (r *GraphReader) MayScale(s *rating.Said) bool {
 }
 
 // IsScaled reports whether Measure has an effect for ratings of the rater with a number, after Survey.
-func (r *GraphReader) IsScaled(writer uint32) bool {
+func (r *Reader) IsScaled(writer uint32) bool {
 	return writer == 0 || int(writer) <= len(r.writers) && r.writers[writer-1].isScaled
 }
 
 // Measure adds a rating to what the scale of its rater follows from: see Survey.
-func (r *GraphReader) Measure(token repute.TokenID, row rating.Row) {
+func (r *Reader) Measure(token repute.TokenID, row rating.Row) {
 	if !r.IsScaled(row.Writer) {
 		return
 	}
@@ -169,7 +169,7 @@ func (r *GraphReader) Measure(token repute.TokenID, row rating.Row) {
 }
 
 // scaled returns the value of a rating that may count, if its tag is written on several scales.
-func (r *GraphReader) scaled(token repute.TokenID, row *rating.Row) (w rating.Writing, rule *rating.TagRule, value fixed.Fixed, ok bool) {
+func (r *Reader) scaled(token repute.TokenID, row *rating.Row) (w rating.Writing, rule *rating.TagRule, value fixed.Fixed, ok bool) {
 	of, known := r.owner(token)
 	if !known {
 		return w, nil, 0, false
@@ -184,13 +184,13 @@ func (r *GraphReader) scaled(token repute.TokenID, row *rating.Row) (w rating.Wr
 
 // Settle computes the scales of all raters from what Measure was called with. Without it ratings whose scale depends on
 // others are kept until Build, which takes more memory.
-func (r *GraphReader) Settle() {
+func (r *Reader) Settle() {
 	r.scales = r.habits.Scales(&r.p.Tags, r.files)
 	r.habits = nil
 }
 
 // owner is agent with the result of the last call.
-func (r *GraphReader) owner(token repute.TokenID) (of agentOwner, known bool) {
+func (r *Reader) owner(token repute.TokenID) (of agentOwner, known bool) {
 	if !r.hasLast || r.lastToken != token {
 		r.last, r.lastKnown = r.agent(token)
 		r.lastToken, r.hasLast = token, true
@@ -199,7 +199,7 @@ func (r *GraphReader) owner(token repute.TokenID) (of agentOwner, known bool) {
 }
 
 // Rating adds a rating of an agent, or the answer of a validation contract.
-func (r *GraphReader) Rating(token repute.TokenID, row rating.Row) {
+func (r *Reader) Rating(token repute.TokenID, row rating.Row) {
 	of, known := r.owner(token)
 	if !known {
 		return
@@ -227,7 +227,7 @@ func (r *GraphReader) Rating(token repute.TokenID, row rating.Row) {
 }
 
 // add adds a rating to the mean of its rater.
-func (r *GraphReader) add(one *smallRating) {
+func (r *Reader) add(one *smallRating) {
 	if reason := r.p.Judge(&one.Record, one.Writing, one.value, r.scales); reason != "" {
 		r.tally.leave(one.index, reason)
 		return
@@ -249,7 +249,7 @@ func (r *GraphReader) add(one *smallRating) {
 }
 
 // idOf returns the builder's number of the rater.
-func (r *GraphReader) idOf(one *smallRating) uint32 {
+func (r *Reader) idOf(one *smallRating) uint32 {
 	if one.by == 0 {
 		return r.b.Add(one.Rater)
 	}
@@ -261,10 +261,10 @@ func (r *GraphReader) idOf(one *smallRating) uint32 {
 }
 
 // Scales are those of the raters of all that was added. It is nil before Build.
-func (r *GraphReader) Scales() *rating.Scales { return r.scales }
+func (r *Reader) Scales() *rating.Scales { return r.scales }
 
 // Build returns the graph of all that was added. It is called once, after the last rating.
-func (r *GraphReader) Build() *flow.Graph {
+func (r *Reader) Build() *flow.Graph {
 	if r.scales == nil {
 		r.Settle()
 	}
@@ -281,7 +281,7 @@ func (r *GraphReader) Build() *flow.Graph {
 }
 
 // vouch adds an edge for each positive mean.
-func (r *GraphReader) vouch() {
+func (r *Reader) vouch() {
 	for pair, at := range r.pairs {
 		if value, strength := r.means[at].Value(); value > 0 {
 			r.b.Vouch(pair[0], pair[1], r.p.Walk.Edge(value, strength))

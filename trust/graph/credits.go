@@ -1,4 +1,4 @@
-package trust
+package graph
 
 import (
 	"cmp"
@@ -32,7 +32,7 @@ type RaterCredit struct {
 
 // Credited returns the weights with the credits of the graph's identities. An identity has, of each source, the best
 // credit of its addresses.
-func (r *GraphReader) Credited(w *flow.Weights, c *Credits) *flow.Weights {
+func (r *Reader) Credited(w *flow.Weights, c *Credits) *flow.Weights {
 	t := crediting{c: c, agents: r.recentAgents(w.Graph(), c.Days), held: c.byIdentity(w.Graph()),
 		persons: map[person]*shared{}}
 	return w.WithCredits(c.Rules, t.credits())
@@ -131,7 +131,7 @@ func (t *crediting) boundClasses(credits []flow.Credit) {
 
 // recentAgents returns how many agents each identity rated in the last days. An agent that two addresses of an identity
 // rated counts twice.
-func (r *GraphReader) recentAgents(g *flow.Graph, days int) map[flow.Node]int {
+func (r *Reader) recentAgents(g *flow.Graph, days int) map[flow.Node]int {
 	const minutes = 24 * 60
 	t := &r.tally
 	counts := make([]int, t.packed+len(t.raters))

@@ -1,4 +1,4 @@
-package trust
+package graph
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 	"repute/trust/rating"
 )
 
-// tally has a short form of each record that was added to a GraphReader. Coverage and Credited read it.
+// tally has a short form of each record that was added to a Reader. Coverage and Credited read it.
 type tally struct {
 	records []tallied
 	raters  map[common.Address]uint32 // number of each rater
@@ -119,7 +119,7 @@ func (t *tally) sort() {
 // Coverage counts the added records by whether they count with these weights of the graph of Build. It leaves the
 // fields Rated, Thin and ToFifty to the caller. known is how many known agents each identity has or handed over: agents
 // whose raters have a vouched weight of GuardParams.Known together.
-func (r *GraphReader) Coverage(w *flow.Weights) (out repute.Coverage, known *KnownAgents) {
+func (r *Reader) Coverage(w *flow.Weights) (out repute.Coverage, known *KnownAgents) {
 	t := &r.tally
 	by := covering{reader: r, w: w, least: r.p.Paths.MinWeight, raters: make([]flow.Node, t.packed+len(t.raters)),
 		former: r.formerOwners(w.Graph()), known: &KnownAgents{graph: w.Graph(),
@@ -169,7 +169,7 @@ type formerOwner struct {
 // of an agent count for its registrar, because the registrar is accountable until the next owner acts for the agent.
 // For other former owners the ratings of their tenures count. A registrar that handed the agent over at once is left
 // out.
-func (r *GraphReader) formerOwners(g *flow.Graph) map[uint32][]formerOwner {
+func (r *Reader) formerOwners(g *flow.Graph) map[uint32][]formerOwner {
 	out := map[uint32][]formerOwner{}
 	for token, tenures := range r.former {
 		agent, isRated := r.tally.agents[token]
@@ -230,7 +230,7 @@ func (f *formerOwner) spanned(s *tallied, earlier uint8) bool {
 
 // covering computes a Coverage, agent by agent. Several of them count parts of the agents concurrently.
 type covering struct {
-	reader  *GraphReader
+	reader  *Reader
 	w       *flow.Weights
 	least   fixed.Fixed // a rater with this weight or less does not count
 	reasons []string    // names of Reasons, by code - 1
@@ -364,7 +364,7 @@ func byAgent(all []tallied) iter.Seq2[uint32, []tallied] {
 	}
 }
 
-// KnownAgents has how many known agents each identity has or handed over: see GraphReader.Coverage.
+// KnownAgents has how many known agents each identity has or handed over: see Reader.Coverage.
 type KnownAgents struct {
 	graph  *flow.Graph
 	byNode []atomic.Uint32
