@@ -12,7 +12,7 @@ import (
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/rating"
 )
 
@@ -112,7 +112,7 @@ func TestGuardAndUnjudgedEverywhere(t *testing.T) {
 func TestUnjudgedIsExplainedByTheRun(t *testing.T) {
 	t.Parallel()
 	w := guardedWorld(t)
-	r, err := engine.NewReader(w.db, engine.ReaderOptions{})
+	r, err := explain.NewReader(w.db, explain.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

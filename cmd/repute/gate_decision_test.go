@@ -13,6 +13,7 @@ import (
 	"repute/store/rootdb"
 	"repute/store/scoredb"
 	"repute/trust/engine"
+	"repute/trust/explain"
 )
 
 // A decision that rests on a score is made again from what it pins, also when the roots have
@@ -40,7 +41,7 @@ func TestGateDecisionOfAScoredAgentHolds(t *testing.T) {
 	v, err := trustgate.Decide(t.Context(), db, p, true, repute.Module{Slug: "plain", Agent: &agent},
 		policy.Task{Coordinator: "plain", Value: "0", Budget: policy.DefaultBudget()}, policy.Threshold{})
 	check(err)
-	replay, err := engine.NewReader(db, engine.ReaderOptions{})
+	replay, err := explain.NewReader(db, explain.Options{})
 	check(err)
 	if v.Pin.Block == 0 {
 		t.Fatalf("no score is pinned: %+v", v.Pin)

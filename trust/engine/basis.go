@@ -18,24 +18,24 @@ import (
 	"repute/trust/source"
 )
 
-// basis has the data that all scores of a run share. A new run replaces it.
-type basis struct {
-	run     scoredb.Run // its number is 0 when no engine has run on the chain
-	params  *rating.Params
-	weights *flow.Weights  // from the chain's own roots and sources
-	scales  *rating.Scales // of its raters
+// Basis has the data that all scores of a run share. A new run replaces it.
+type Basis struct {
+	Run     scoredb.Run // its number is 0 when no engine has run on the chain
+	Params  *rating.Params
+	Weights *flow.Weights  // from the chain's own roots and sources
+	Scales  *rating.Scales // of its raters
 	covers  repute.Coverage
 	known   *graph.KnownAgents // see graph.Reader.Coverage; nil for none
 	// refused are the rules of reviewed writers that were left out: see trust.Params.WithRoots.
 	refused []error
 	// validations are the validation contracts of the run, which may differ from the chain's present allow-list.
-	validations []common.Address
+	Validations []common.Address
 	built       *built
 }
 
-// basisOf rebuilds a run's graph and weights from its stored inputs. The error is a *PrunedError when an input is no
+// BasisOf rebuilds a run's graph and weights from its stored inputs. The error is a *PrunedError when an input is no
 // longer stored, or when the weights differ from those of the run.
-func basisOf(ctx context.Context, db *store.DB, from *rows.Store, run scoredb.Run) (*basis, error) {
+func BasisOf(ctx context.Context, db *store.DB, from *rows.Store, run scoredb.Run) (*Basis, error) {
 	bodies, err := readInputs(ctx, db, run)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func basisOf(ctx context.Context, db *store.DB, from *rows.Store, run scoredb.Ru
 	if err != nil {
 		return nil, err
 	}
-	return w.credited(credits)
+	return w.Credited(credits)
 }
 
 // readInputs reads the stored inputs whose hashes a run names. The error is a *PrunedError when one is not stored.
@@ -110,7 +110,7 @@ func (in inputs) credits(run scoredb.Run) (*graph.Credits, error) {
 
 // walk decodes the stored inputs of a run and walks its graph by roots again. With owners the result can tell what
 // payments say of raters: see spent.
-func (in inputs) walk(ctx context.Context, from *rows.Store, run scoredb.Run, owners bool) (*walked, error) {
+func (in inputs) walk(ctx context.Context, from *rows.Store, run scoredb.Run, owners bool) (*Walked, error) {
 	params, err := rating.ParseParams(in.params, in.tags)
 	if err != nil {
 		return nil, err
@@ -133,11 +133,11 @@ func (in inputs) walk(ctx context.Context, from *rows.Store, run scoredb.Run, ow
 	}
 	of := rows.GraphOf{Links: graph.LinksOf(links), Validations: validations, Scales: scales,
 		Owners: owners}
-	return walkRun(ctx, from, run, params, roots, of)
+	return WalkRun(ctx, from, run, params, roots, of)
 }
 
-// walked is a run's graph with the weights by roots alone.
-type walked struct {
+// Walked is a run's graph with the weights by roots alone.
+type Walked struct {
 	run         scoredb.Run
 	params      *rating.Params
 	weights     *flow.Weights
@@ -147,10 +147,10 @@ type walked struct {
 	validations []common.Address
 }
 
-// walkRun builds the graph of a run and computes its weights. The error is a *replay.PrunedError when the weights of a
+// WalkRun builds the graph of a run and computes its weights. The error is a *replay.PrunedError when the weights of a
 // stored run come out differently.
-func walkRun(ctx context.Context, from *rows.Store, run scoredb.Run, params *rating.Params, set []repute.TrustRoot,
-	of rows.GraphOf) (*walked, error) {
+func WalkRun(ctx context.Context, from *rows.Store, run scoredb.Run, params *rating.Params, set []repute.TrustRoot,
+	of rows.GraphOf) (*Walked, error) {
 	roots, writers := graph.RootsAt(set, run.Block.Time), rating.WritersAt(set, run.Block.Time)
 	params, refused := params.WithRoots(writers)
 	of.Block, of.Roots, of.Anew = run.Block, roots, run.Repaired > 0
@@ -158,13 +158,13 @@ func walkRun(ctx context.Context, from *rows.Store, run scoredb.Run, params *rat
 	if err != nil {
 		return nil, err
 	}
-	return &walked{run, params, graph.Walk(roots, params.Walk), reader, writers, refused,
+	return &Walked{run, params, graph.Walk(roots, params.Walk), reader, writers, refused,
 		of.Validations}, nil
 }
 
-// credited returns the basis with what sources give raters; credits are nil for nothing. It fails where the weights are
+// Credited returns the basis with what sources give raters; credits are nil for nothing. It fails where the weights are
 // not those of the stored run.
-func (w *walked) credited(credits *graph.Credits) (*basis, error) {
+func (w *Walked) Credited(credits *graph.Credits) (*Basis, error) {
 	run, weights := w.run, w.weights
 	if credits = credits.WithReviewedWriters(w.writers); credits != nil {
 		weights = w.reader.Credited(weights, credits)
@@ -175,16 +175,16 @@ func (w *walked) credited(credits *graph.Credits) (*basis, error) {
 			run.Block.Number, run.Epoch)}
 	}
 	covers, known := w.reader.Coverage(weights)
-	return &basis{run, w.params, weights, w.reader.Scales(), covers, known, w.refused, w.validations,
+	return &Basis{run, w.params, weights, w.reader.Scales(), covers, known, w.refused, w.validations,
 		&built{}}, nil
 }
 
 // knownAgents returns how many known agents an identity has as of the run: see graph.Reader.Coverage.
-func (w *basis) knownAgents(identity common.Address) int {
+func (w *Basis) knownAgents(identity common.Address) int {
 	return w.known.Of(identity)
 }
 
-// size returns about how many bytes of memory a basis takes.
-func (w *basis) size() int64 {
-	return w.weights.Graph().Size() + w.weights.Size() + w.scales.Size() + w.known.Size()
+// Size returns about how many bytes of memory a basis takes.
+func (w *Basis) Size() int64 {
+	return w.Weights.Graph().Size() + w.Weights.Size() + w.Scales.Size() + w.known.Size()
 }

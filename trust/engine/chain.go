@@ -24,7 +24,7 @@ import (
 type keeper struct {
 	*Engine
 	chain uint64
-	basis atomic.Pointer[basis] // of the newest run that this engine has loaded, nil at first
+	basis atomic.Pointer[Basis] // of the newest run that this engine has loaded, nil at first
 	// settled says that a run by this engine's own parameters and sources was made. From then on the engine follows
 	// those of the newest run, which may be another engine's.
 	settled bool
@@ -114,7 +114,7 @@ func (k *keeper) walk(ctx context.Context) (more bool, err error) {
 	}
 	k.settled = k.settled || !due && next.Run > 0
 	b := k.basis.Load()
-	if c.Run > 0 && (b == nil || b.run.Run != c.Run) && last.Scorer == EngineVersion { // else another version scores it
+	if c.Run > 0 && (b == nil || b.Run.Run != c.Run) && last.Scorer == EngineVersion { // else another version scores it
 		return true, k.takeOver(ctx, last, next, bodies)
 	}
 	return false, nil
@@ -277,7 +277,7 @@ func (k *keeper) begin(ctx context.Context, run, last scoredb.Run, bodies inputs
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxGraphRead)
+	ctx, cancel := context.WithTimeout(ctx, MaxGraphRead)
 	defer cancel()
 	b, err := k.walkWith(ctx, &run, unnumbered, got)
 	if err == nil {
@@ -290,22 +290,22 @@ func (k *keeper) begin(ctx context.Context, run, last scoredb.Run, bodies inputs
 		}
 		return err
 	}
-	run.Weights, run.Identities, run.Edges = b.weights.Sum(), b.weights.Graph().Len(), b.weights.Graph().Edges()
-	none := trust.Unjudged(b.params, run.Block)
+	run.Weights, run.Identities, run.Edges = b.Weights.Sum(), b.Weights.Graph().Len(), b.Weights.Graph().Edges()
+	none := trust.Unjudged(b.Params, run.Block)
 	stored, err := StoredScore(&none)
 	if err != nil {
 		return err
 	}
 	run.Unjudged = scoredb.Unjudged{Low: stored.Low, High: stored.High, Result: string(stored.Result)}
 	run.Coverage = b.covers
-	if run.Coverage.ToFifty, err = k.toFifty(ctx, &run, b.params); err != nil {
+	if run.Coverage.ToFifty, err = k.toFifty(ctx, &run, b.Params); err != nil {
 		return err
 	}
-	b.run = run
+	b.Run = run
 	if err := k.build(ctx, b); err != nil {
 		return err
 	}
-	if err := scoredb.AddRun(ctx, k.db, b.run); err != nil {
+	if err := scoredb.AddRun(ctx, k.db, b.Run); err != nil {
 		return err
 	}
 	k.use(b)
@@ -325,14 +325,14 @@ func (k *keeper) begin(ctx context.Context, run, last scoredb.Run, bodies inputs
 }
 
 // use makes a basis that of the chain.
-func (k *keeper) use(b *basis) {
+func (k *keeper) use(b *Basis) {
 	k.basis.Store(b)
-	k.graphs.set(b)
+	k.graphs.Set(b)
 }
 
 // walkWith walks the graph of a run by its roots, finds by these weights what payments say of raters, and returns the
 // basis with what all sources give. The run gets the hash of the credentials.
-func (k *keeper) walkWith(ctx context.Context, run *scoredb.Run, unnumbered scoredb.Run, got *sourceReadings) (*basis,
+func (k *keeper) walkWith(ctx context.Context, run *scoredb.Run, unnumbered scoredb.Run, got *sourceReadings) (*Basis,
 	error) {
 	in, err := readInputs(ctx, k.db, unnumbered)
 	if err != nil {
@@ -346,15 +346,15 @@ func (k *keeper) walkWith(ctx context.Context, run *scoredb.Run, unnumbered scor
 	if err != nil {
 		return nil, err
 	}
-	return w.credited(credits)
+	return w.Credited(credits)
 }
 
 // takeOver computes the weights of a run that another engine stored. When they cannot be computed again, because logs
 // were found late since, it begins another run.
 func (k *keeper) takeOver(ctx context.Context, last, next scoredb.Run, bodies inputs) error {
-	read, cancel := context.WithTimeout(ctx, maxGraphRead)
+	read, cancel := context.WithTimeout(ctx, MaxGraphRead)
 	defer cancel()
-	b, err := basisOf(read, k.db, k.rows, last)
+	b, err := BasisOf(read, k.db, k.rows, last)
 	if err == nil {
 		if err := k.build(read, b); err != nil {
 			return err
@@ -370,5 +370,5 @@ func (k *keeper) takeOver(ctx context.Context, last, next scoredb.Run, bodies in
 	return k.begin(ctx, next, last, bodies)
 }
 
-// maxGraphRead is how long reading a chain's graph may take.
-const maxGraphRead = 30 * time.Minute
+// MaxGraphRead is how long reading a chain's graph may take.
+const MaxGraphRead = 30 * time.Minute

@@ -17,6 +17,7 @@ import (
 	"repute/store/rootdb"
 	"repute/store/scoredb"
 	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/flow"
 	"repute/trust/graph"
 	"repute/trust/source"
@@ -189,7 +190,7 @@ func TestSourcesRateWithoutRoots(t *testing.T) {
 	if got := chains[0].Scoring.Coverage; got.BySource["club"] != 4 || got.Records.Counted != 4 || got.Left["no-weight"] != 1 {
 		t.Errorf("coverage %+v", got)
 	}
-	reader, err := engine.NewReader(db, engine.ReaderOptions{})
+	reader, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	account, err := reader.Explain(t.Context(), newestID(0), repute.At{Finality: repute.Latest}, nil)
 	ok(t, err)

@@ -18,9 +18,9 @@ import (
 func (s *scoreRun) addDomains(ctx context.Context, e *trust.Evidence, final bool) error {
 	var at *uint64
 	if final {
-		at = &s.basis.run.Block.Number
+		at = &s.basis.Run.Block.Number
 	}
-	found, err := trustdb.ProvenDomains(ctx, s.db, s.basis.run.ChainID, []repute.TokenID{e.Agent.TokenID}, at)
+	found, err := trustdb.ProvenDomains(ctx, s.db, s.basis.Run.ChainID, []repute.TokenID{e.Agent.TokenID}, at)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (s *scoreRun) addAffiliatedDomains(ctx context.Context, list []*subject, be
 	for i, a := range behind {
 		identities[i] = a.Identity
 	}
-	bounded, err := scoredb.BoundedIdentities(ctx, s.db, s.basis.run.ChainID, identities, final)
+	bounded, err := scoredb.BoundedIdentities(ctx, s.db, s.basis.Run.ChainID, identities, final)
 	if err != nil || len(bounded) == 0 {
 		return err
 	}

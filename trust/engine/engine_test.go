@@ -26,6 +26,7 @@ import (
 	"repute/store/rootdb"
 	"repute/store/scoredb"
 	"repute/trust/engine"
+	"repute/trust/explain"
 )
 
 var (
@@ -425,7 +426,7 @@ func converge(t *testing.T, seed uint64) string {
 // replayAll computes every final score again from what is stored.
 func replayAll(t *testing.T, db *store.DB) {
 	t.Helper()
-	reader, err := engine.NewReader(db, engine.ReaderOptions{})
+	reader, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	rows, err := db.Pool().Query(t.Context(),
 		"select distinct token_id::text, boundary from trust_finals join trust_runs using (chain_id, run) where closed_at is not null")

@@ -64,7 +64,7 @@ func (k *keeper) pass(ctx context.Context) (done bool, err error) {
 	}
 	defer func() { err = errors.Join(err, k.db.Release(context.WithoutCancel(ctx), lease)) }()
 	p, err := scoredb.ReadPass(ctx, k.db, k.chain) // another engine may have ended it
-	if errors.Is(err, repute.ErrNotFound) || err == nil && p.Run != b.run.Run {
+	if errors.Is(err, repute.ErrNotFound) || err == nil && p.Run != b.Run.Run {
 		return false, nil
 	}
 	if err != nil {
@@ -72,7 +72,7 @@ func (k *keeper) pass(ctx context.Context) (done bool, err error) {
 	}
 	if again := (passNumber{p.Run, p.Number}); p.Number > 1 && k.reread != again { // every agent may have changed
 		err := k.renewing(ctx, lease, func(ctx context.Context) error {
-			return k.rows.At(ctx, b.run.Block, b.validations, true)
+			return k.rows.At(ctx, b.Run.Block, b.Validations, true)
 		})
 		if err != nil {
 			return false, err
@@ -84,7 +84,7 @@ func (k *keeper) pass(ctx context.Context) (done bool, err error) {
 	e.penalized = map[common.Address]bool{}
 	defer func() { e.penalized, e.documented = nil, nil }()
 	for range runtime.GOMAXPROCS(0) {
-		scorer := trust.NewScorer(b.weights, b.params)
+		scorer := trust.NewScorer(b.Weights, b.Params)
 		e.workers = append(e.workers, &scoreRun{Engine: k.Engine, basis: b, scorer: scorer})
 	}
 	started := time.Now()
@@ -135,7 +135,7 @@ type batch struct {
 
 // run scores the remaining agents of the pass and returns how many it scored.
 func (e *epoch) run(ctx context.Context) (n int, err error) {
-	run := &e.basis.run
+	run := &e.basis.Run
 	if err := e.effects.Begin(ctx, e.pass, run.Block.Number); err != nil {
 		return 0, err
 	}
@@ -145,10 +145,10 @@ func (e *epoch) run(ctx context.Context) (n int, err error) {
 	if e.documented, err = trustdb.Documented(ctx, e.db, run.ChainID); err != nil {
 		return 0, err
 	}
-	if e.unlike, err = trustdb.UnlikeRun(ctx, e.db, run.ChainID, run.Block.Number, e.basis.validations); err != nil {
+	if e.unlike, err = trustdb.UnlikeRun(ctx, e.db, run.ChainID, run.Block.Number, e.basis.Validations); err != nil {
 		return 0, err
 	}
-	large, err := trustdb.LargeAgents(ctx, e.db, run.ChainID, e.basis.validations)
+	large, err := trustdb.LargeAgents(ctx, e.db, run.ChainID, e.basis.Validations)
 	if err != nil {
 		return 0, err
 	}

@@ -93,9 +93,6 @@ func (s *Steps) Pass(ctx context.Context) error {
 // IsWarm reports whether the last pass read only what changed.
 func (s *Steps) IsWarm() bool { return s.k.effects.IsWarm() }
 
-// CachedGraphs is how many graphs a reader read itself and keeps.
-func CachedGraphs(r *Reader) int { return r.worlds.kept.Len() + r.older.kept.Len() }
-
 // RenewOften makes an engine renew the lease of a pass after each so long a time.
 func (s *Steps) RenewOften(every time.Duration) { s.k.renewal = every }
 

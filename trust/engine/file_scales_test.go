@@ -15,7 +15,7 @@ import (
 	"repute/store/query"
 	"repute/store/rootdb"
 	"repute/trust"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/rating"
 	"repute/trust/replay"
 )
@@ -60,7 +60,7 @@ func TestFilesOfRatingsStateScales(t *testing.T) {
 			readFile(t, db, c.uri, c.body)
 			start(t, db)
 			run := settle(t, db, 9, 20)
-			r, err := engine.NewReader(db, engine.ReaderOptions{})
+			r, err := explain.NewReader(db, explain.Options{})
 			ok(t, err)
 			a, err := r.Explain(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(0)},
 				repute.At{Finality: repute.Finalized}, nil)
@@ -89,7 +89,7 @@ func TestFilesOfRatingsStateScales(t *testing.T) {
 			// what is read later changes nothing of the run
 			_, err = db.Pool().Exec(t.Context(), "delete from parses")
 			ok(t, err)
-			again, err := engine.NewReader(db, engine.ReaderOptions{})
+			again, err := explain.NewReader(db, explain.Options{})
 			ok(t, err)
 			_, err = again.Replay(t.Context(), a.Score.Agent, 20)
 			ok(t, err)
@@ -119,7 +119,7 @@ func TestReviewedWriterMakesAnAgentThin(t *testing.T) {
 	if got.Status != trust.Thin || got.Mean <= 0 || got.Mean > 10_000 {
 		t.Errorf("%+v", got)
 	}
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	_, err = r.Replay(t.Context(), got.Agent, 20)
 	ok(t, err)

@@ -11,7 +11,7 @@ import (
 	"repute"
 	"repute/store/chaindb"
 	"repute/store/scoredb"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/rating"
 	"repute/trust/replay"
 )
@@ -37,9 +37,9 @@ func TestRatingsThroughAGateway(t *testing.T) {
 	l.store(t, db, 20)
 	start(t, db)
 	settle(t, db, 9, 20)
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
-	explain := func(agent uint64) engine.Account {
+	explain := func(agent uint64) explain.Account {
 		t.Helper()
 		a, err := r.Explain(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(agent)},
 			repute.At{Finality: repute.Finalized}, nil)
@@ -93,7 +93,7 @@ func TestListOfGatewaysMakesARun(t *testing.T) {
 		string(body) != fmt.Sprintf(`{"chain":9,"gateways":[%q]}`, strings.ToLower(gateway.Hex())) {
 		t.Errorf("the run's list of gateways is %q, %v", body, err)
 	}
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	for i, list := range [][]repute.WatchedContract{nil, l.chain.Gateways} {
 		c := l.chain

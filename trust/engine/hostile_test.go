@@ -10,7 +10,7 @@ import (
 
 	"repute"
 	"repute/trust"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/rating"
 )
 
@@ -76,9 +76,9 @@ func TestHostileRowsMoveNothing(t *testing.T) {
 	l.store(t, db, 20)
 	start(t, db)
 	settle(t, db, 9, 20)
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
-	explain := func(agent uint64) engine.Account {
+	explain := func(agent uint64) explain.Account {
 		t.Helper()
 		a, err := r.Explain(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(agent)},
 			repute.At{Finality: repute.Latest}, nil)

@@ -8,7 +8,7 @@ import (
 	"repute"
 	"repute/store/chaindb"
 	"repute/store/scoredb"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/replay"
 )
 
@@ -74,7 +74,7 @@ func TestExplainGoesByTheRunsList(t *testing.T) {
 	c := l.chain
 	c.Validations = nil
 	ok(t, chaindb.AddChain(t.Context(), db, c))
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	stored := newest(t, db, 0)
 	for _, at := range []repute.At{{Finality: repute.Latest}, {Block: 60}} {

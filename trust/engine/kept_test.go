@@ -13,6 +13,7 @@ import (
 	"repute/store/scoredb"
 	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/explain"
 )
 
 // village is a ledger of agents that some rate, on which nothing happens after block 60.
@@ -82,7 +83,7 @@ func TestQuietEpochWritesNoScore(t *testing.T) {
 	if kept.Run != first.Run || kept.Block.Number != 60 {
 		t.Errorf("got %+v, want the score of run %d", kept, first.Run)
 	}
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	a, err := r.Explain(t.Context(), kept.Agent, repute.At{Finality: repute.Latest}, nil)
 	ok(t, err)

@@ -9,7 +9,7 @@ import (
 	"repute/store"
 	"repute/store/query"
 	"repute/store/scoredb"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/replay"
 )
 
@@ -68,7 +68,7 @@ func TestOldFinalsArePruned(t *testing.T) {
 	if s, err := replayed(t, db, 1, 60); !errors.As(err, &pruned) {
 		t.Errorf("replayed %+v, %v", s, err)
 	}
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	if _, err := r.Explain(t.Context(), newest(t, db, 1).Agent, repute.At{Block: 60}, nil); !errors.As(err, &pruned) {
 		t.Errorf("explained what is pruned: %v", err)

@@ -122,7 +122,7 @@ func (k *keeper) askSources(ctx context.Context, run *scoredb.Run, last scoredb.
 
 // settleSources adds the readings of payments to those of sources, stores the credentials and sets Credentials and
 // Readings of the run. Raters without an answer keep the credentials of the last run for as long as the policy allows.
-func (k *keeper) settleSources(ctx context.Context, run *scoredb.Run, w *walked, got *sourceReadings) (*graph.Credits,
+func (k *keeper) settleSources(ctx context.Context, run *scoredb.Run, w *Walked, got *sourceReadings) (*graph.Credits,
 	error) {
 	if got == nil {
 		return nil, nil

@@ -15,6 +15,7 @@ import (
 	"repute/store/query"
 	"repute/store/scoredb"
 	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/replay"
 	"repute/trust/source"
 )
@@ -94,7 +95,7 @@ func TestScoresAcrossPolicies(t *testing.T) {
 	if before.Sources == after.Sources || after.Sources != other.Hash() || before.Score != after.Score {
 		t.Errorf("%s by %s before, %s by %s after", before.Score, before.Sources, after.Score, after.Sources)
 	}
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	for _, s := range []repute.Score{before, after} {
 		pin := query.ScorePin{Agent: s.Agent, Block: s.Block.Number, Params: s.Params, Tags: s.Tags, Roots: s.Roots,
@@ -282,9 +283,9 @@ func TestPersonalWithSources(t *testing.T) {
 	t.Parallel()
 	_, db, _ := clubbed(t)
 	settle(t, db, 9, 10)
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
-	by := engine.Own{Roots: []repute.TrustRoot{{Address: person(77), Weight: repute.RootUnit}}}
+	by := explain.Own{Roots: []repute.TrustRoot{{Address: person(77), Weight: repute.RootUnit}}}
 	for range 2 { // the second time from the cache
 		for _, sourced := range []bool{false, true} {
 			by.Sources = sourced

@@ -10,7 +10,7 @@ import (
 	"repute/store/query"
 	"repute/store/rootdb"
 	"repute/store/scoredb"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/replay"
 )
 
@@ -29,7 +29,7 @@ func TestReplayPinnedAfterRootsChanged(t *testing.T) {
 		ok(t, err)
 		return run.Run > pin.Run
 	})
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	by := query.ScorePin{Agent: id, Block: pin.Block.Number, Params: pin.Params, Tags: pin.Tags, Roots: pin.Roots,
 		Links:    pin.Links,

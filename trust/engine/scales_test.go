@@ -6,7 +6,7 @@ import (
 
 	"repute"
 	"repute/trust"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/rating"
 )
 
@@ -34,9 +34,9 @@ func TestScaleIsKnownFromTheNextEpochOn(t *testing.T) {
 	l.store(t, db, 20)
 	start(t, db)
 	settle(t, db, 9, 20)
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
-	explain := func(at repute.At) engine.Account {
+	explain := func(at repute.At) explain.Account {
 		t.Helper()
 		a, err := r.Explain(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(0)}, at, nil)
 		ok(t, err)

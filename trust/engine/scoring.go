@@ -10,6 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/internal/cache"
 	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust"
@@ -39,7 +40,7 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 	if b == nil {
 		return 0, nil
 	}
-	stale, err := scoredb.ClaimStale(ctx, k.db, k.chain, b.run.Run, why == byEvent, most, claimFor)
+	stale, err := scoredb.ClaimStale(ctx, k.db, k.chain, b.Run.Run, why == byEvent, most, claimFor)
 	if err != nil || len(stale) == 0 {
 		return 0, err
 	}
@@ -64,10 +65,10 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 }
 
 // scorer returns the scoreRun of a loop for a basis, and makes a new one for a new basis.
-func (k *keeper) scorer(b *basis, why reason) *scoreRun {
+func (k *keeper) scorer(b *Basis, why reason) *scoreRun {
 	s := k.scorers[why]
 	if s == nil || s.basis != b {
-		s = &scoreRun{Engine: k.Engine, basis: b, rows: k.rows, scorer: trust.NewScorer(b.weights, b.params)}
+		s = &scoreRun{Engine: k.Engine, basis: b, rows: k.rows, scorer: trust.NewScorer(b.Weights, b.Params)}
 		if why == byEvent {
 			s.large = newLarge()
 		}
@@ -90,10 +91,10 @@ func head(agents []scoredb.StaleAgent) []scoredb.StaleAgent {
 // scoreRun scores agents with one basis. It MUST NOT be used by two goroutines at once.
 type scoreRun struct {
 	*Engine
-	basis  *basis
+	basis  *Basis
 	rows   *rows.Store // nil for the workers of a pass, which read nothing
 	scorer *trust.Scorer
-	large  *cache[repute.TokenID, *large] // nil for the loop of a run, which reads all ratings
+	large  *cache.Cache[repute.TokenID, *large] // nil for the loop of a run, which reads all ratings
 	// penalized are the identities with penalties when a pass began, nil outside of passes. A penalty that is stored
 	// later makes all agents of its identity stale.
 	penalized map[common.Address]bool
@@ -125,14 +126,14 @@ func (s *scoreRun) score(ctx context.Context, stale []scoredb.StaleAgent) error 
 	if err := s.keep(ctx, manifests...); err != nil {
 		return err
 	}
-	run := s.basis.run
+	run := s.basis.Run
 	return scoredb.SaveScores(ctx, s.db, run.ChainID, run.Run, out, s.who())
 }
 
 // who returns the functions by which scoredb finds the identities of the run.
 func (s *scoreRun) who() scoredb.Identities {
-	return scoredb.Identities{Members: s.basis.weights.Graph().Members, Known: s.basis.knownAgents,
-		Params: s.basis.run.Params}
+	return scoredb.Identities{Members: s.basis.Weights.Graph().Members, Known: s.basis.knownAgents,
+		Params: s.basis.Run.Params}
 }
 
 // work is the evidence about a batch of agents, with the scores that judge computes.
@@ -176,7 +177,7 @@ func (s *scoreRun) load(ctx context.Context, stale []scoredb.StaleAgent) (*work,
 	for i := range now {
 		switch at := index[now[i].Agent.TokenID]; {
 		case !stale[at].Final:
-		case now[i].Updated.Number > s.basis.run.Block.Number || w.now[at].account != nil:
+		case now[i].Updated.Number > s.basis.Run.Block.Number || w.now[at].account != nil:
 			changed = append(changed, &now[i])
 		default:
 			last = append(last, now[i])
@@ -195,8 +196,8 @@ func (s *scoreRun) loadFinals(ctx context.Context, w *work, changed []*trustdb.S
 		return err
 	}
 	if len(moved) > 0 {
-		then, err := trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, moved, &s.basis.run.Block.Number,
-			s.basis.validations)
+		then, err := trustdb.ReadSubjects(ctx, s.db, s.basis.Run.ChainID, moved, &s.basis.Run.Block.Number,
+			s.basis.Validations)
 		if err != nil {
 			return err
 		}
@@ -222,12 +223,12 @@ func (s *scoreRun) evidence(ctx context.Context, subjects []trustdb.Subject, ind
 	list := make([]*subject, len(subjects))
 	for i := range subjects {
 		from := &subjects[i]
-		from.Block = s.basis.run.Block
+		from.Block = s.basis.Run.Block
 		if !final {
 			from.Block = s.viewOf(from)
 		}
 		var err error
-		list[i] = &subject{Evidence: rows.EvidenceOf(*from, s.basis.weights, s.basis.scales), judged: from.Judged}
+		list[i] = &subject{Evidence: rows.EvidenceOf(*from, s.basis.Weights, s.basis.Scales), judged: from.Judged}
 		if !final {
 			if list[i].account, err = s.accountOf(from, &list[i].Evidence); err != nil {
 				return nil, err
@@ -246,7 +247,7 @@ func (s *scoreRun) complete(ctx context.Context, list []*subject, final bool) er
 		return err
 	}
 	for _, e := range list {
-		e.Validations, e.Identity = s.basis.run.Validations, who[e.Agent.TokenID]
+		e.Validations, e.Identity = s.basis.Run.Validations, who[e.Agent.TokenID]
 	}
 	return s.addRelated(ctx, list, final)
 }
@@ -330,7 +331,7 @@ func (w *work) finish(list []scoredb.ScoredAgent) (manifests [][]byte, err error
 // addRelated sets Evidence.Related: the related agent whose penalty limits an agent most.
 func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) error {
 	var behind []scoredb.Affiliation
-	if s.basis.params.Guard.FullShare == 0 || s.penalized != nil && len(s.penalized) == 0 {
+	if s.basis.Params.Guard.FullShare == 0 || s.penalized != nil && len(s.penalized) == 0 {
 		return nil
 	}
 	for _, e := range list {
@@ -347,14 +348,14 @@ func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) 
 	if err := s.addAffiliatedDomains(ctx, list, behind, final); err != nil {
 		return err
 	}
-	found, err := scoredb.WorstPenalties(ctx, s.db, s.basis.run.ChainID, behind, final)
+	found, err := scoredb.WorstPenalties(ctx, s.db, s.basis.Run.ChainID, behind, final)
 	if err != nil {
 		return err
 	}
 	for _, e := range list {
 		penalties := trust.Penalties{}
 		penalties.Add(found[e.Agent.TokenID]...)
-		e.Related = penalties.Related(&e.Evidence, s.basis.params, s.basis.knownAgents)
+		e.Related = penalties.Related(&e.Evidence, s.basis.Params, s.basis.knownAgents)
 	}
 	return nil
 }
@@ -370,7 +371,7 @@ func (s *scoreRun) one(ctx context.Context, e *subject, final bool) (*evaluated,
 		one := s.scoreOf(e, free)
 		own = &one
 	}
-	if own.IsSurelyBad(s.basis.params) {
+	if own.IsSurelyBad(s.basis.Params) {
 		if err := s.addDomains(ctx, &free, final); err != nil {
 			return nil, err
 		}
@@ -386,7 +387,7 @@ func (s *scoreRun) one(ctx context.Context, e *subject, final bool) (*evaluated,
 		out.result = &limited
 	}
 	out.Score = numbersOf(out.result)
-	out.Score.Block, out.Score.Evidence, out.Scorer = e.Block, named, s.basis.run.Scorer
+	out.Score.Block, out.Score.Evidence, out.Scorer = e.Block, named, s.basis.Run.Scorer
 	out.Guarded, out.facts = out.result.Guard != nil, s.cached.factsOf(out.result)
 	return out, nil
 }

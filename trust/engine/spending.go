@@ -14,7 +14,7 @@ import (
 
 // spent is what a source by payments says of the raters of a run. Payees count by their weights by roots alone, so that
 // no source makes another one's payees.
-func (w *walked) spent(ctx context.Context, db *store.DB, s *source.Source) (source.Reading, error) {
+func (w *Walked) spent(ctx context.Context, db *store.DB, s *source.Source) (source.Reading, error) {
 	rule, at := s.Read.Payments, w.run.Block
 	if at.Time.IsZero() {
 		return s.Spent(w.run.ChainID, at, nil), nil

@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/rating"
 	"repute/trust/source"
 )
@@ -91,7 +92,7 @@ func (c trustConfig) inFile(err error) error {
 }
 
 // Reader are the options of what explains scores by the configured files.
-func (c trustConfig) Reader() (o engine.ReaderOptions, err error) {
+func (c trustConfig) Reader() (o explain.Options, err error) {
 	files, err := c.Options()
 	if err == nil {
 		o.Params, err = rating.ReadParams(files.Params, files.Tags)

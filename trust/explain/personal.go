@@ -1,4 +1,4 @@
-package engine
+package explain
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/engine"
 	"repute/trust/flow"
 	"repute/trust/graph"
 	"repute/trust/rating"
@@ -106,7 +107,7 @@ func (r *Reader) Personal(ctx context.Context, id repute.AgentID, by Own, admit 
 	if err != nil {
 		return p, err
 	}
-	return c.personal(trust.Score(c.evidence, c.world.params)), nil
+	return c.personal(trust.Score(c.evidence, c.world.Params)), nil
 }
 
 // ExplainPersonal explains the score that Personal returns, as Explain explains the stored one. Errors are those of
@@ -134,7 +135,7 @@ type personalCase struct {
 }
 
 func (c *personalCase) personal(result trust.Result) Personal {
-	return Personal{Run: c.world.run, Params: c.world.params, Roots: c.roots, Given: c.given, Known: c.walk.known,
+	return Personal{Run: c.world.Run, Params: c.world.Params, Roots: c.roots, Given: c.given, Known: c.walk.known,
 		Sourced: c.walk.weights.Credited() > 0, Block: c.evidence.Block, Result: result}
 }
 
@@ -143,7 +144,7 @@ func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, by Own,
 	if c.world, err = r.graphOf(ctx, id.ChainID, admit); err != nil {
 		return c, err
 	}
-	alive := graph.RootsAt(by.Roots, c.world.run.Block.Time)
+	alive := graph.RootsAt(by.Roots, c.world.Run.Block.Time)
 	c.given, c.roots = len(alive), replay.HashInput(replay.EncodeRoots(by.Roots))
 	if c.walk, err = r.walk(ctx, c.world, walkOf{c.roots, by.Sources}, alive, admit); err != nil {
 		return c, err
@@ -157,7 +158,7 @@ func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, by Own,
 		c.evidence, err = r.evidence(ctx, id, repute.At{Finality: repute.Latest}, c.world, c.walk.weights)
 		return c, err
 	}
-	if kept := c.world.run.Block; c.score.Block.Number < kept.Number { // from an earlier epoch
+	if kept := c.world.Run.Block; c.score.Block.Number < kept.Number { // from an earlier epoch
 		if err = r.evidenceAt(ctx, &c, kept); !errors.Is(err, repute.ErrGone) {
 			return c, err
 		} // else something happened since, as of which there is no score yet
@@ -177,7 +178,7 @@ func (r *Reader) evidenceAt(ctx context.Context, c *personalCase, b repute.Block
 
 // graphOf is the world of the newest run; where no engine has run, of the newest block
 // that ends an epoch and is final.
-func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error) (*basis, error) {
+func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error) (*engine.Basis, error) {
 	run, err := scoredb.ReadRun(ctx, r.db, chainID, 0)
 	if err == nil {
 		return r.worldFor(ctx, run)
@@ -189,12 +190,12 @@ func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error
 		return nil, err
 	}
 	key := worldKey{chain: chainID, block: run.Block.Number}
-	if _, kept := r.worlds.peek(key); !kept {
+	if _, kept := r.worlds.Peek(key); !kept {
 		if err := admit(); err != nil {
 			return nil, err
 		}
 	}
-	return r.worlds.get(ctx, key, func(ctx context.Context) (*basis, error) {
+	return r.worlds.Get(ctx, key, func(ctx context.Context) (*engine.Basis, error) {
 		links, err := rootdb.Links(ctx, r.db, chainID)
 		if err != nil {
 			return nil, err
@@ -203,11 +204,11 @@ func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error
 		if err != nil {
 			return nil, err
 		}
-		w, err := walkRun(ctx, rows.New(r.db, chainID), run, r.params, nil, rows.GraphOf{Links: graph.LinksOf(links), Validations: validations})
+		w, err := engine.WalkRun(ctx, rows.New(r.db, chainID), run, r.params, nil, rows.GraphOf{Links: graph.LinksOf(links), Validations: validations})
 		if err != nil {
 			return nil, err
 		}
-		return w.credited(nil)
+		return w.Credited(nil)
 	})
 }
 
@@ -227,26 +228,26 @@ func (w *personalWalk) size() int64 { return w.weights.Size() }
 
 // walk returns the weights by a caller's roots, from the cache when the same roots were used at the same block. admit
 // is called before new weights are computed, and its error is returned.
-func (r *Reader) walk(ctx context.Context, w *basis, of walkOf, roots []flow.Root,
+func (r *Reader) walk(ctx context.Context, w *engine.Basis, of walkOf, roots []flow.Root,
 	admit func() error) (*personalWalk, error) {
-	key := walkKey{worldKey{w.run.ChainID, w.run.Run, w.run.Block.Number}, of}
-	if kept, ok := r.walks.peek(key); ok {
+	key := walkKey{worldKey{w.Run.ChainID, w.Run.Run, w.Run.Block.Number}, of}
+	if kept, ok := r.walks.Peek(key); ok {
 		return kept, nil
 	}
 	if err := admit(); err != nil {
 		return nil, err
 	}
-	return r.walks.get(ctx, key, func(context.Context) (*personalWalk, error) {
-		g := w.weights.Graph()
+	return r.walks.Get(ctx, key, func(context.Context) (*personalWalk, error) {
+		g := w.Weights.Graph()
 		known := 0
 		for _, root := range roots {
 			if g.Spoke(g.Node(root.Address)) {
 				known++
 			}
 		}
-		weights := g.Personal(roots, w.params.Walk)
+		weights := g.Personal(roots, w.Params.Walk)
 		if of.sources {
-			weights = weights.CreditedLike(w.weights)
+			weights = weights.CreditedLike(w.Weights)
 		}
 		return &personalWalk{weights, known}, nil
 	})

@@ -1,14 +1,22 @@
-package engine
+package explain
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/store"
 	"repute/store/query"
 	"repute/store/scoredb"
+	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/engine"
+	"repute/trust/identity"
 	"repute/trust/replay"
 )
 
@@ -50,7 +58,7 @@ func (r *Reader) ReplayPinned(ctx context.Context, pin query.ScorePin) (repute.S
 
 // made reports whether all that was read makes the stored score.
 func (r *Reader) made(ctx context.Context, c *judged) error {
-	if err := r.sameGateways(ctx, &c.world.run); err != nil {
+	if err := r.sameGateways(ctx, &c.world.Run); err != nil {
 		return err
 	}
 	if err := c.same(); err != nil {
@@ -88,8 +96,8 @@ func (e *DiffersError) Error() string {
 
 // same reports whether the evidence makes the stored score.
 func (c *judged) same() error {
-	result := trust.Score(c.evidence, c.world.params)
-	again, err := StoredScore(&result)
+	result := trust.Score(c.evidence, c.world.Params)
+	again, err := engine.StoredScore(&result)
 	if err != nil {
 		return err
 	}
@@ -107,6 +115,32 @@ func (c *judged) same() error {
 		if !column.same {
 			return &DiffersError{s.Agent.Short(), s.Block.Number, column.what}
 		}
+	}
+	return nil
+}
+
+// sameIdentity repeats the checks by the registration file that they used: a
+// *PrunedError where its parse is gone or says otherwise. What no file tells, that a host
+// was silent, is evidence by itself.
+func (c *judged) sameIdentity(ctx context.Context, db *store.DB) error {
+	i := c.evidence.Identity
+	if i == nil || i.File == nil || i.File.ParserVersion == 0 {
+		return nil
+	}
+	what := fmt.Sprintf("what version %d of the parser read in the file with sha256 %s", i.File.ParserVersion,
+		i.File.SHA256)
+	registration, sound, err := trustdb.RegistrationParse(ctx, db, i.File.SHA256, i.File.ParserVersion)
+	if errors.Is(err, repute.ErrNotFound) {
+		return &replay.PrunedError{What: what}
+	}
+	if err != nil {
+		return err
+	}
+	known := i.Wallet == common.Address{} || slices.Contains(c.evidence.Self, i.Wallet)
+	resolves := sound && !i.Gone
+	if !known || resolves != i.Resolves || len(identity.Hosts(registration)) > i.Domains ||
+		identity.Declares(c.evidence.Agent, i.Wallet, registration) != i.Declares {
+		return &replay.PrunedError{What: what + " as it was then"}
 	}
 	return nil
 }

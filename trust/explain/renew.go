@@ -1,4 +1,4 @@
-package engine
+package explain
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/engine"
 	"repute/trust/rows"
 )
 
@@ -38,7 +39,7 @@ func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 	if c.score.Final {
 		as = &run.Block.Number
 	}
-	subjects, err := trustdb.ReadSubjects(ctx, r.db, id.ChainID, []repute.TokenID{id.TokenID}, as, n.world.validations)
+	subjects, err := trustdb.ReadSubjects(ctx, r.db, id.ChainID, []repute.TokenID{id.TokenID}, as, n.world.Validations)
 	if err != nil || len(subjects) == 0 {
 		return false, err
 	}
@@ -46,7 +47,7 @@ func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 	if as == nil && subjects[0].Updated.Number > run.Block.Number {
 		subjects[0].Block = subjects[0].Updated
 	}
-	n.evidence = rows.EvidenceOf(subjects[0], n.world.weights, n.world.scales)
+	n.evidence = rows.EvidenceOf(subjects[0], n.world.Weights, n.world.Scales)
 	err = r.addManifest(ctx, &n)
 	if errors.Is(err, repute.ErrGone) { // something happened since, as of which there is no score yet
 		return false, nil
@@ -54,8 +55,8 @@ func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 	if err != nil || n.evidence.Validations != run.Validations {
 		return false, err
 	}
-	result := trust.Score(n.evidence, n.world.params)
-	again, err := StoredScore(&result)
+	result := trust.Score(n.evidence, n.world.Params)
+	again, err := engine.StoredScore(&result)
 	if err != nil || !shownSame(&again, &c.score) {
 		return false, err
 	}

@@ -1,4 +1,4 @@
-package engine
+package explain
 
 import (
 	"context"
@@ -10,12 +10,14 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/internal/cache"
 	"repute/store"
 	"repute/store/paydb"
 	"repute/store/query"
 	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust"
+	"repute/trust/engine"
 	"repute/trust/flow"
 	"repute/trust/rating"
 	"repute/trust/replay"
@@ -23,7 +25,7 @@ import (
 )
 
 // ReaderOptions tune a Reader. The zero value works.
-type ReaderOptions struct {
+type Options struct {
 	// Params are those of chains on which no engine has run. Nil: DefaultParams.
 	Params *rating.Params
 	// Memory bounds the bytes of cached graphs and walks, 256 MiB when 0. The newest graph is
@@ -31,7 +33,7 @@ type ReaderOptions struct {
 	Memory int64
 	// Graphs are those of engines in the same process, nil for none. They are used where a graph of the same run is asked
 	// for.
-	Graphs *Graphs
+	Graphs *engine.Graphs
 }
 
 // Reader explains and replays stored scores, and scores agents by the caller's roots. It
@@ -39,10 +41,10 @@ type ReaderOptions struct {
 type Reader struct {
 	db     *store.DB
 	params *rating.Params
-	worlds *cache[worldKey, *basis] // of the newest runs
-	older  *cache[worldKey, *basis] // of runs that are asked for by an old block
-	walks  *cache[walkKey, *personalWalk]
-	graphs *Graphs
+	worlds *cache.Cache[worldKey, *engine.Basis] // of the newest runs
+	older  *cache.Cache[worldKey, *engine.Basis] // of runs that are asked for by an old block
+	walks  *cache.Cache[walkKey, *personalWalk]
+	graphs *engine.Graphs
 }
 
 // Passable are the ids of the gates that an agent can be asked to pass.
@@ -76,7 +78,7 @@ type walkOf struct {
 const maxWalks = 8
 
 // NewReader makes a reader of what an engine has stored in db. It reads nothing yet.
-func NewReader(db *store.DB, o ReaderOptions) (*Reader, error) {
+func NewReader(db *store.DB, o Options) (*Reader, error) {
 	if o.Params == nil {
 		var err error
 		if o.Params, err = rating.DefaultParams(); err != nil {
@@ -90,12 +92,12 @@ func NewReader(db *store.DB, o ReaderOptions) (*Reader, error) {
 	name := func(k worldKey) string { return fmt.Sprint(k) }
 	// The caches compute independently: a request for an old graph does not delay the newest
 	// one, which is read once for all callers and may take as long as an engine's.
-	r.worlds = newCache(bounds{what: "the graph of the newest epoch", limit: maxGraphRead, memory: o.Memory / 2},
-		(*basis).size, name)
-	r.older = newCache(bounds{what: "the graph of an earlier epoch", limit: 2 * time.Minute, asked: 4,
-		memory: o.Memory / 4}, (*basis).size, name)
-	r.walks = newCache(bounds{what: "a walk by other roots", limit: 2 * time.Minute, asked: maxWalks, memory: o.Memory / 4,
-		instead: "ask without roots: the chain's own are scored already"}, (*personalWalk).size,
+	r.worlds = cache.New(cache.Bounds{What: "the graph of the newest epoch", Limit: engine.MaxGraphRead, Memory: o.Memory / 2},
+		(*engine.Basis).Size, name)
+	r.older = cache.New(cache.Bounds{What: "the graph of an earlier epoch", Limit: 2 * time.Minute, Asked: 4,
+		Memory: o.Memory / 4}, (*engine.Basis).Size, name)
+	r.walks = cache.New(cache.Bounds{What: "a walk by other roots", Limit: 2 * time.Minute, Asked: maxWalks, Memory: o.Memory / 4,
+		Instead: "ask without roots: the chain's own are scored already"}, (*personalWalk).size,
 		func(k walkKey) string { return fmt.Sprint(k.world, k.walkOf) })
 	return r, nil
 }
@@ -189,7 +191,7 @@ func steady(read func() error) (err error) {
 
 // breakdown explains a score, and what it would be without some raters.
 func (r *Reader) breakdown(ctx context.Context, c *judged, without []common.Address) (out Breakdown, err error) {
-	s := trust.NewScorer(c.evidence.Weights, c.world.params)
+	s := trust.NewScorer(c.evidence.Weights, c.world.Params)
 	out.Explanation = s.Explain(c.evidence)
 	if err := r.addTxs(ctx, c.evidence.Agent.ChainID, c.evidence.Block, &out.Explanation); err != nil {
 		return out, err
@@ -231,7 +233,7 @@ func strongestRaters(list []trust.Contribution) (out [][]common.Address) {
 type judged struct {
 	asOf     repute.AsOf
 	score    repute.Score
-	world    *basis
+	world    *engine.Basis
 	evidence trust.Evidence
 	manifest replay.Manifest // of the evidence, the zero one without a stored score
 }
@@ -259,7 +261,7 @@ func (r *Reader) caseOf(ctx context.Context, score repute.Score, asOf repute.AsO
 		if c.world, err = r.unvouched(ctx, id.ChainID, c.score); err != nil {
 			return c, err
 		}
-		c.evidence, err = r.evidence(ctx, id, at, c.world, c.world.weights)
+		c.evidence, err = r.evidence(ctx, id, at, c.world, c.world.Weights)
 		return c, err
 	}
 	if at.Finality == repute.Latest && !c.score.Final || at.Finality == repute.Finalized {
@@ -278,11 +280,11 @@ func (r *Reader) follow(ctx context.Context, c *judged) (err error) {
 		return err
 	}
 	if c.evidence, err = r.evidence(ctx, id, repute.At{Block: c.score.Block.Number}, c.world,
-		c.world.weights); err != nil {
+		c.world.Weights); err != nil {
 		return err
 	}
 	c.evidence.Block = c.score.Block
-	if err = r.addManifest(ctx, c); err == nil && c.evidence.Validations != c.world.run.Validations {
+	if err = r.addManifest(ctx, c); err == nil && c.evidence.Validations != c.world.Run.Validations {
 		err = &replay.PrunedError{What: "the manifest of evidence that names the run's validation contracts"}
 	}
 	return err
@@ -311,25 +313,25 @@ func (r *Reader) addManifest(ctx context.Context, c *judged) error {
 }
 
 // evidence reads what is stored about an agent at a block.
-func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, world *basis,
+func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, world *engine.Basis,
 	w *flow.Weights) (trust.Evidence, error) {
-	subject, err := trustdb.ReadEvidence(ctx, r.db, id, at, world.validations)
+	subject, err := trustdb.ReadEvidence(ctx, r.db, id, at, world.Validations)
 	if err != nil {
 		return trust.Evidence{}, err
 	}
-	return rows.EvidenceOf(subject, w, world.scales), nil
+	return rows.EvidenceOf(subject, w, world.Scales), nil
 }
 
 // unvouched is a world without roots and edges, by the parameters of the run that says
 // what an agent without a score has.
-func (r *Reader) unvouched(ctx context.Context, chainID uint64, none repute.Score) (*basis, error) {
+func (r *Reader) unvouched(ctx context.Context, chainID uint64, none repute.Score) (*engine.Basis, error) {
 	p, err := r.paramsOf(ctx, none)
 	if err != nil {
 		return nil, err
 	}
 	validations, err := scoredb.AllowedValidations(ctx, r.db, chainID)
-	return &basis{run: scoredb.Run{ChainID: chainID}, params: p, scales: new(rating.Scales), validations: validations,
-		weights: flow.NewGraphBuilder().Build().Walk(nil, p.Walk)}, err
+	return &engine.Basis{Run: scoredb.Run{ChainID: chainID}, Params: p, Scales: new(rating.Scales), Validations: validations,
+		Weights: flow.NewGraphBuilder().Build().Walk(nil, p.Walk)}, err
 }
 
 // paramsOf are the parameters that a score names; the reader's own where no engine has run.
@@ -353,9 +355,9 @@ func (r *Reader) paramsOf(ctx context.Context, s repute.Score) (*rating.Params, 
 
 // world returns the parameters and weights of a run, from the cache when they are in it. A
 // *trust.PrunedError when the run is no longer stored.
-func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error) {
+func (r *Reader) world(ctx context.Context, chainID, run uint64) (*engine.Basis, error) {
 	key := worldKey{chain: chainID, run: run}
-	if w, ok := r.worlds.peek(key); ok {
+	if w, ok := r.worlds.Peek(key); ok {
 		return w, nil
 	}
 	newest, err := scoredb.ReadRun(ctx, r.db, chainID, 0)
@@ -369,21 +371,21 @@ func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error)
 	if err != nil {
 		return nil, err
 	}
-	return r.older.get(ctx, key, func(ctx context.Context) (*basis, error) {
-		return basisOf(ctx, r.db, rows.New(r.db, stored.ChainID), stored)
+	return r.older.Get(ctx, key, func(ctx context.Context) (*engine.Basis, error) {
+		return engine.BasisOf(ctx, r.db, rows.New(r.db, stored.ChainID), stored)
 	})
 }
 
 // worldFor computes the parameters and weights of a run once for all callers that wait, unless an engine of the process
 // has them.
-func (r *Reader) worldFor(ctx context.Context, run scoredb.Run) (*basis, error) {
-	if w := r.graphs.get(run.ChainID, run.Run); w != nil {
+func (r *Reader) worldFor(ctx context.Context, run scoredb.Run) (*engine.Basis, error) {
+	if w := r.graphs.Get(run.ChainID, run.Run); w != nil {
 		same := *w
-		same.run = run // as it is stored, with its times
+		same.Run = run // as it is stored, with its times
 		return &same, nil
 	}
-	return r.worlds.get(ctx, worldKey{chain: run.ChainID, run: run.Run}, func(ctx context.Context) (*basis, error) {
-		return basisOf(ctx, r.db, rows.New(r.db, run.ChainID), run)
+	return r.worlds.Get(ctx, worldKey{chain: run.ChainID, run: run.Run}, func(ctx context.Context) (*engine.Basis, error) {
+		return engine.BasisOf(ctx, r.db, rows.New(r.db, run.ChainID), run)
 	})
 }
 

@@ -1,4 +1,4 @@
-package engine
+package identity
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 func TestDocumentClocksMoveNothing(t *testing.T) {
 	t.Parallel()
 	read := func(when time.Time, updated string) *trust.Identity {
-		return identityOf(repute.AgentID{ChainID: 9}, common.Address{7},
+		return Of(repute.AgentID{ChainID: 9}, common.Address{7},
 			trustdb.Identity{ParserVersion: 3, Document: repute.Document{
 				Status: repute.DocumentOK, SHA256: [32]byte{1}, FetchedAt: when, NextTry: when,
 				Registration: &repute.Registration{Extra: map[string]json.RawMessage{"updatedAt": json.RawMessage(updated),
@@ -37,11 +37,11 @@ func TestFileTakenAway(t *testing.T) {
 	t.Parallel()
 	read := trustdb.Identity{ParserVersion: 3, Document: repute.Document{Status: repute.DocumentOK, SHA256: [32]byte{1},
 		Registration: &repute.Registration{}}}
-	if i := identityOf(repute.AgentID{ChainID: 9}, common.Address{7}, read); !i.Resolves || i.Gone {
+	if i := Of(repute.AgentID{ChainID: 9}, common.Address{7}, read); !i.Resolves || i.Gone {
 		t.Errorf("there: %+v", i)
 	}
 	read.Gone = true
-	if i := identityOf(repute.AgentID{ChainID: 9}, common.Address{7}, read); i.Resolves || !i.Gone {
+	if i := Of(repute.AgentID{ChainID: 9}, common.Address{7}, read); i.Resolves || !i.Gone {
 		t.Errorf("gone: %+v", i)
 	}
 }
