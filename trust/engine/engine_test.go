@@ -290,7 +290,7 @@ func (l *ledger) fresh(t testing.TB) (*store.DB, string) {
 // shortEpochs are the default parameters with epochs of ten blocks.
 func shortEpochs(t testing.TB) []byte {
 	t.Helper()
-	b, err := os.ReadFile("../params.json")
+	b, err := os.ReadFile("../rating/params.json")
 	ok(t, err)
 	head, _, found := bytes.Cut(b, []byte(`"epoch"`))
 	if !found {

@@ -1,4 +1,4 @@
-package x402
+package facilitator
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"repute/x402"
 )
 
 // Client asks facilitators over HTTP. A payment is settled by the facilitator that verified it
@@ -98,38 +100,38 @@ func (c *Client) Healthy() (out []bool) {
 
 // Verify implements Facilitator: the first facilitator that answers decides. An answer that names
 // another payer than the payment's is none.
-func (c *Client) Verify(ctx context.Context, p Payment, r Requirements) (v Verification, err error) {
+func (c *Client) Verify(ctx context.Context, p x402.Payment, r x402.Requirements) (v x402.Verification, err error) {
 	body, err := requestBody(&p, &r)
 	if err != nil {
 		return v, err
 	}
 	for _, i := range c.order() {
-		v = Verification{}
+		v = x402.Verification{}
 		if err = c.ask(ctx, i, http.MethodPost, "/verify", body, &v); err != nil {
 			continue
 		}
-		if v.IsValid == (v.InvalidReason != "") || v.Payer != "" && !strings.EqualFold(v.Payer, payerOf(&p)) {
+		if v.IsValid == (v.InvalidReason != "") || v.Payer != "" && !strings.EqualFold(v.Payer, x402.PayerOf(&p)) {
 			err = errors.New("the answer contradicts itself or names another payer")
 			c.mark(i, false)
 			continue
 		}
 		return v, nil
 	}
-	return Verification{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	return x402.Verification{}, fmt.Errorf("%w: %w", x402.ErrUnavailable, err)
 }
 
 // Settle implements Facilitator. Where one facilitator gives no answer, its transaction may be under
 // way, and another one is asked: both send the same authorization, which the chain takes once. Only
 // a transaction's hash makes an answer a success; callers that must not believe a facilitator
 // check the transaction on the chain.
-func (c *Client) Settle(ctx context.Context, p Payment, r Requirements) (s Settlement, err error) {
+func (c *Client) Settle(ctx context.Context, p x402.Payment, r x402.Requirements) (s x402.Settlement, err error) {
 	body, err := requestBody(&p, &r)
 	if err != nil {
 		return s, err
 	}
 	asked := 0 // facilitators whose answer is open
 	for _, i := range c.order() {
-		s = Settlement{}
+		s = x402.Settlement{}
 		if err = c.ask(ctx, i, http.MethodPost, "/settle", body, &s); err != nil {
 			asked++
 			continue
@@ -140,22 +142,22 @@ func (c *Client) Settle(ctx context.Context, p Payment, r Requirements) (s Settl
 			asked++
 			continue
 		}
-		if id, err := ChainOf(s.Network); err == nil {
-			s.Network = Network(id)
+		if id, err := x402.ChainOf(s.Network); err == nil {
+			s.Network = x402.Network(id)
 		}
 		if !s.Success && asked > 0 {
-			return s, fmt.Errorf("%w: one facilitator gave no answer, another refused: %s", ErrUnknownEnd, s.ErrorReason)
+			return s, fmt.Errorf("%w: one facilitator gave no answer, another refused: %s", x402.ErrUnknownEnd, s.ErrorReason)
 		}
 		return s, nil
 	}
-	return Settlement{Network: r.Network}, fmt.Errorf("%w: %w", ErrUnknownEnd, err)
+	return x402.Settlement{Network: r.Network}, fmt.Errorf("%w: %w", x402.ErrUnknownEnd, err)
 }
 
 // strange says what of a settlement cannot be; "" where nothing.
-func strange(s *Settlement, p *Payment, r *Requirements) string {
-	own, _ := ChainOf(r.Network) // checked by requestBody
-	said, err := ChainOf(s.Network)
-	free := r.Scheme == SchemeUpto && r.Amount == (Amount{})
+func strange(s *x402.Settlement, p *x402.Payment, r *x402.Requirements) string {
+	own, _ := x402.ChainOf(r.Network) // checked by requestBody
+	said, err := x402.ChainOf(s.Network)
+	free := r.Scheme == x402.SchemeUpto && r.Amount == (x402.Amount{})
 	switch {
 	case s.Success && (err != nil || said != own):
 		return "the settlement is of another network"
@@ -163,7 +165,7 @@ func strange(s *Settlement, p *Payment, r *Requirements) string {
 		return "the settlement names no transaction"
 	case s.Success && s.ErrorReason != "" || !s.Success && s.ErrorReason == "":
 		return "the settlement contradicts itself"
-	case s.Payer != "" && !strings.EqualFold(s.Payer, payerOf(p)):
+	case s.Payer != "" && !strings.EqualFold(s.Payer, x402.PayerOf(p)):
 		return "the settlement names another payer"
 	case s.Success && s.Amount != nil && *s.Amount != r.Amount:
 		return "the settlement is of another amount"
@@ -178,26 +180,26 @@ func isHash(text string) bool {
 }
 
 // Supported implements Facilitator.
-func (c *Client) Supported(ctx context.Context) (s Supported, err error) {
+func (c *Client) Supported(ctx context.Context) (s x402.Supported, err error) {
 	for _, i := range c.order() {
-		s = Supported{}
+		s = x402.Supported{}
 		if err = c.ask(ctx, i, http.MethodGet, "/supported", nil, &s); err == nil {
 			return s, nil
 		}
 	}
-	return Supported{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	return x402.Supported{}, fmt.Errorf("%w: %w", x402.ErrUnavailable, err)
 }
 
 // requestBody writes the body of /verify and /settle in the form of the payment's version.
-func requestBody(p *Payment, r *Requirements) ([]byte, error) {
-	if _, err := ChainOf(r.Network); err != nil {
+func requestBody(p *x402.Payment, r *x402.Requirements) ([]byte, error) {
+	if _, err := x402.ChainOf(r.Network); err != nil {
 		return nil, err
 	}
-	var of Resource
+	var of x402.Resource
 	if p.Resource != nil {
 		of = *p.Resource
 	}
-	requirements, err := MarshalRequirements(*r, of, p.Version)
+	requirements, err := x402.MarshalRequirements(*r, of, p.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +241,7 @@ func (c *Client) ask(ctx context.Context, i int, method, path string, body []byt
 	case res.StatusCode != http.StatusOK && res.StatusCode != http.StatusBadRequest:
 		return fmt.Errorf("facilitator %d: answered with status %d", i+1, res.StatusCode)
 	}
-	if err := unmarshal(raw, into); err != nil {
+	if err := x402.UnmarshalObject(raw, into); err != nil {
 		return fmt.Errorf("facilitator %d: the answer is not JSON of the protocol: %w", i+1, err)
 	}
 	return nil

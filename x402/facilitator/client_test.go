@@ -1,4 +1,4 @@
-package x402_test
+package facilitator_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute/x402"
+	"repute/x402/facilitator"
 )
 
 const hash = "0x1111111111111111111111111111111111111111111111111111111111111111"
@@ -26,8 +27,8 @@ func demanded() (x402.Payment, x402.Requirements) {
 		Authorization: &x402.Authorization{From: common.HexToAddress("0x03")}}}, r
 }
 
-// facilitator answers every request with a status and a body; a status of 0 never answers.
-func facilitator(t *testing.T, status int, body string) string {
+// answering serves a facilitator that answers every request with a status and a body; a status of 0 never answers.
+func answering(t *testing.T, status int, body string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if status == 0 {
@@ -46,7 +47,7 @@ func facilitator(t *testing.T, status int, body string) string {
 // neither makes a payment valid nor settles one, and another one is asked.
 func TestBadFacilitators(t *testing.T) {
 	t.Parallel()
-	good := facilitator(t, http.StatusOK, `{"isValid":true,"success":true,"transaction":"`+hash+`","network":"eip155:84532"}`)
+	good := answering(t, http.StatusOK, `{"isValid":true,"success":true,"transaction":"`+hash+`","network":"eip155:84532"}`)
 	settled := `"success":true,"transaction":"` + hash + `",`
 	for name, x := range map[string]struct {
 		status int
@@ -66,8 +67,8 @@ func TestBadFacilitators(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, r := demanded()
-			bad := facilitator(t, x.status, x.body)
-			alone, err := x402.NewClient(nil, 300*time.Millisecond, bad)
+			bad := answering(t, x.status, x.body)
+			alone, err := facilitator.NewClient(nil, 300*time.Millisecond, bad)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +81,7 @@ func TestBadFacilitators(t *testing.T) {
 			if alone.Healthy()[0] {
 				t.Error("counts as healthy")
 			}
-			two, err := x402.NewClient(nil, 300*time.Millisecond, bad, good)
+			two, err := facilitator.NewClient(nil, 300*time.Millisecond, bad, good)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +105,7 @@ func TestSettlementsThatCannotBe(t *testing.T) {
 		"another amount":  `{"success":true,"transaction":"` + hash + `","network":"eip155:84532","amount":"4"}`,
 	} {
 		p, r := demanded()
-		c, err := x402.NewClient(nil, time.Second, facilitator(t, 200, body))
+		c, err := facilitator.NewClient(nil, time.Second, answering(t, 200, body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,8 +120,8 @@ func TestSettlementsThatCannotBe(t *testing.T) {
 func TestRefusalAfterSilence(t *testing.T) {
 	t.Parallel()
 	p, r := demanded()
-	refusing := facilitator(t, 200, `{"success":false,"errorReason":"invalid_transaction_state","network":"eip155:84532"}`)
-	c, err := x402.NewClient(nil, 200*time.Millisecond, facilitator(t, 0, ""), refusing)
+	refusing := answering(t, 200, `{"success":false,"errorReason":"invalid_transaction_state","network":"eip155:84532"}`)
+	c, err := facilitator.NewClient(nil, 200*time.Millisecond, answering(t, 0, ""), refusing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func TestRefusalAfterSilence(t *testing.T) {
 func TestURLs(t *testing.T) {
 	t.Parallel()
 	for _, urls := range [][]string{nil, {"ftp://a"}, {"a"}} {
-		if _, err := x402.NewClient(nil, 0, urls...); err == nil {
+		if _, err := facilitator.NewClient(nil, 0, urls...); err == nil {
 			t.Errorf("%q is taken", urls)
 		}
 	}

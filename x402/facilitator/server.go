@@ -1,4 +1,4 @@
-package x402
+package facilitator
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
+
+	"repute/x402"
 )
 
 // maxBody bounds the request to a facilitator and its answer, in bytes: a payment and requirements.
@@ -22,19 +24,19 @@ type facilitatorRequest struct {
 // refused are answered with 200 and the reason, requests that cannot be read with 400. 503 says
 // that the same request may be sent again: the end of a settlement is not known, or the chain
 // cannot be asked.
-func NewHandler(f Facilitator) http.Handler {
+func NewHandler(f x402.Facilitator) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /verify", func(w http.ResponseWriter, r *http.Request) {
 		p, req, err := readRequest(w, r)
 		if err != nil {
-			refusedRequest(w, err, func(reason Reason, text string) any {
-				return Verification{InvalidReason: reason, InvalidText: text}
+			refusedRequest(w, err, func(reason x402.Reason, text string) any {
+				return x402.Verification{InvalidReason: reason, InvalidText: text}
 			})
 			return
 		}
 		v, err := f.Verify(r.Context(), p, req)
 		if err != nil {
-			unavailable(w, Verification{InvalidReason: ReasonVerify, InvalidText: ErrUnavailable.Error()})
+			unavailable(w, x402.Verification{InvalidReason: x402.ReasonVerify, InvalidText: x402.ErrUnavailable.Error()})
 			return
 		}
 		answer(w, http.StatusOK, v)
@@ -42,19 +44,19 @@ func NewHandler(f Facilitator) http.Handler {
 	mux.HandleFunc("POST /settle", func(w http.ResponseWriter, r *http.Request) {
 		p, req, err := readRequest(w, r)
 		if err != nil {
-			refusedRequest(w, err, func(reason Reason, text string) any {
-				return Settlement{ErrorReason: reason, ErrorText: text}
+			refusedRequest(w, err, func(reason x402.Reason, text string) any {
+				return x402.Settlement{ErrorReason: reason, ErrorText: text}
 			})
 			return
 		}
 		s, err := f.Settle(r.Context(), p, req)
-		if p.Version == V1 {
-			if id, err := ChainOf(s.Network); err == nil && Slug(id) != "" {
-				s.Network = Slug(id)
+		if p.Version == x402.V1 {
+			if id, err := x402.ChainOf(s.Network); err == nil && x402.Slug(id) != "" {
+				s.Network = x402.Slug(id)
 			}
 		}
 		if err != nil {
-			unavailable(w, Settlement{ErrorReason: ReasonSettle, ErrorText: ErrUnknownEnd.Error(), Network: req.Network})
+			unavailable(w, x402.Settlement{ErrorReason: x402.ReasonSettle, ErrorText: x402.ErrUnknownEnd.Error(), Network: req.Network})
 			return
 		}
 		answer(w, http.StatusOK, s)
@@ -71,33 +73,33 @@ func NewHandler(f Facilitator) http.Handler {
 }
 
 // readRequest reads the body of /verify or /settle. The error is a *Refusal.
-func readRequest(w http.ResponseWriter, r *http.Request) (p Payment, req Requirements, err error) {
+func readRequest(w http.ResponseWriter, r *http.Request) (p x402.Payment, req x402.Requirements, err error) {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return p, req, refuse(ReasonInvalidPayload, "the content type is not application/json")
+		return p, req, x402.Refuse(x402.ReasonInvalidPayload, "the content type is not application/json")
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		return p, req, refuse(ReasonInvalidPayload, "the body cannot be read, or has more than %d bytes", maxBody)
+		return p, req, x402.Refuse(x402.ReasonInvalidPayload, "the body cannot be read, or has more than %d bytes", maxBody)
 	}
 	var body facilitatorRequest
-	if err := unmarshal(raw, &body); err != nil {
+	if err := x402.UnmarshalObject(raw, &body); err != nil {
 		return p, req, err
 	}
-	if err := unmarshal(body.Payment, &p); err != nil {
+	if err := x402.UnmarshalObject(body.Payment, &p); err != nil {
 		return p, req, err
 	}
 	if body.X402Version != p.Version && body.X402Version != 0 {
-		return p, req, refuse(ReasonInvalidVersion, "x402Version is %d, of the payment %d", body.X402Version, p.Version)
+		return p, req, x402.Refuse(x402.ReasonInvalidVersion, "x402Version is %d, of the payment %d", body.X402Version, p.Version)
 	}
-	req, err = UnmarshalRequirements(body.Requirements, p.Version)
+	req, err = x402.UnmarshalRequirements(body.Requirements, p.Version)
 	return p, req, err
 }
 
 // refusedRequest answers a request that cannot be read.
-func refusedRequest(w http.ResponseWriter, err error, made func(Reason, string) any) {
-	var refused *Refusal
+func refusedRequest(w http.ResponseWriter, err error, made func(x402.Reason, string) any) {
+	var refused *x402.Refusal
 	if !errors.As(err, &refused) {
-		refused = &Refusal{Reason: ReasonInvalidPayload}
+		refused = &x402.Refusal{Reason: x402.ReasonInvalidPayload}
 	}
 	answer(w, http.StatusBadRequest, made(refused.Reason, refused.Message))
 }
