@@ -1,4 +1,4 @@
-package docdb
+package docstats
 
 import (
 	"context"
@@ -8,13 +8,14 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/docdb"
 )
 
 // ReadURIStats counts the queue of all URIs, of agents, proofs and files, and its outcomes: a
 // registration or feedback file with errors is invalid. It reads every URI, so it is for
 // operators, not for each request.
-func ReadURIStats(ctx context.Context, db *store.DB) (URIStats, error) {
-	stats := URIStats{ByStatus: map[repute.DocumentStatus]int64{}, ByReason: map[string]int64{}}
+func ReadURIStats(ctx context.Context, db *store.DB) (docdb.URIStats, error) {
+	stats := docdb.URIStats{ByStatus: map[repute.DocumentStatus]int64{}, ByReason: map[string]int64{}}
 	rows, err := db.Pool().Query(ctx, `
 		select case when coalesce(p.errors, f.errors) > 0 then $1 when u.sha256 is not null then $2 when u.reason <> ''
 			then $3 else $4 end as status,
@@ -50,7 +51,7 @@ func ReadURIStats(ctx context.Context, db *store.DB) (URIStats, error) {
 
 // RankQueue is the number of documents of one rank that wait.
 type RankQueue struct {
-	Rank    Rank
+	Rank    docdb.Rank
 	Planned int64     // with a next try, due or later
 	Due     int64     // waiting now
 	Dead    int64     // failed permanently or too often
@@ -68,7 +69,7 @@ func ReadQueue(ctx context.Context, db *store.DB) ([]RankQueue, error) {
 				min(next_due) filter (where next_due <= now()) as oldest
 			from uris where next_due is not null group by rank) p on p.rank = r
 		left join (select rank, count(*) as dead from uris where dead group by rank) d on d.rank = r
-		order by r`, RankFile)
+		order by r`, docdb.RankFile)
 	if err != nil {
 		return nil, store.Failed("count due documents", err)
 	}

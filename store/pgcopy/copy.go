@@ -1,4 +1,4 @@
-package eventdb
+package pgcopy
 
 import (
 	"bytes"
@@ -15,9 +15,9 @@ import (
 	"repute/store"
 )
 
-// CopyBuffer collects rows in the binary format of COPY. Rows are written field by field, without
+// Buffer collects rows in the binary format of COPY. Rows are written field by field, without
 // reflection. All rows are sent at once, so that a slow producer never keeps a COPY open.
-type CopyBuffer struct {
+type Buffer struct {
 	table   string
 	columns string // comma-separated
 	// fields is how many columns a row has.
@@ -31,13 +31,13 @@ type CopyBuffer struct {
 // copyHeader is the signature, the flags and the empty extension that begin the binary format.
 const copyHeader = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 
-// NewCopy returns an empty buffer for a table and its comma-separated columns.
-func NewCopy(table, columns string) *CopyBuffer {
-	return &CopyBuffer{table: table, columns: columns, fields: strings.Count(columns, ",") + 1, Buf: []byte(copyHeader)}
+// New returns an empty buffer for a table and its comma-separated columns.
+func New(table, columns string) *Buffer {
+	return &Buffer{table: table, columns: columns, fields: strings.Count(columns, ",") + 1, Buf: []byte(copyHeader)}
 }
 
 // Send stores the rows. It MUST be called once.
-func (c *CopyBuffer) Send(ctx context.Context, tx pgx.Tx) error {
+func (c *Buffer) Send(ctx context.Context, tx pgx.Tx) error {
 	if c.rows == 0 {
 		return nil
 	}
@@ -48,34 +48,34 @@ func (c *CopyBuffer) Send(ctx context.Context, tx pgx.Tx) error {
 }
 
 // Row begins a row. Exactly the fields of the column list MUST follow.
-func (c *CopyBuffer) Row() {
+func (c *Buffer) Row() {
 	c.rows++
 	c.Buf = binary.BigEndian.AppendUint16(c.Buf, uint16(c.fields))
 }
 
 // Null appends a null.
-func (c *CopyBuffer) Null() { c.Buf = append(c.Buf, 0xff, 0xff, 0xff, 0xff) }
+func (c *Buffer) Null() { c.Buf = append(c.Buf, 0xff, 0xff, 0xff, 0xff) }
 
 // Int16 appends a smallint.
-func (c *CopyBuffer) Int16(v int16) {
+func (c *Buffer) Int16(v int16) {
 	c.Buf = append(c.Buf, 0, 0, 0, 2)
 	c.Buf = binary.BigEndian.AppendUint16(c.Buf, uint16(v))
 }
 
 // Int32 appends an integer.
-func (c *CopyBuffer) Int32(v uint32) {
+func (c *Buffer) Int32(v uint32) {
 	c.Buf = append(c.Buf, 0, 0, 0, 4)
 	c.Buf = binary.BigEndian.AppendUint32(c.Buf, v)
 }
 
 // Int64 appends a bigint.
-func (c *CopyBuffer) Int64(v int64) {
+func (c *Buffer) Int64(v int64) {
 	c.Buf = append(c.Buf, 0, 0, 0, 8)
 	c.Buf = binary.BigEndian.AppendUint64(c.Buf, uint64(v))
 }
 
 // Block appends a block number; 0 is null where orNull is set.
-func (c *CopyBuffer) Block(n uint64, orNull bool) {
+func (c *Buffer) Block(n uint64, orNull bool) {
 	if n == 0 && orNull {
 		c.Null()
 		return
@@ -84,7 +84,7 @@ func (c *CopyBuffer) Block(n uint64, orNull bool) {
 }
 
 // Bool appends a boolean.
-func (c *CopyBuffer) Bool(v bool) {
+func (c *Buffer) Bool(v bool) {
 	b := byte(0)
 	if v {
 		b = 1
@@ -93,13 +93,13 @@ func (c *CopyBuffer) Bool(v bool) {
 }
 
 // Bytes appends a bytea.
-func (c *CopyBuffer) Bytes(v []byte) {
+func (c *Buffer) Bytes(v []byte) {
 	c.Buf = binary.BigEndian.AppendUint32(c.Buf, uint32(len(v)))
 	c.Buf = append(c.Buf, v...)
 }
 
-// maybeHash appends a hash, null for zero.
-func (c *CopyBuffer) maybeHash(h common.Hash) {
+// MaybeHash appends a hash, null for zero.
+func (c *Buffer) MaybeHash(h common.Hash) {
 	if h == (common.Hash{}) {
 		c.Null()
 		return
@@ -108,20 +108,20 @@ func (c *CopyBuffer) maybeHash(h common.Hash) {
 }
 
 // Text appends a text, which must be valid UTF-8 without NUL.
-func (c *CopyBuffer) Text(v string) {
+func (c *Buffer) Text(v string) {
 	c.Buf = binary.BigEndian.AppendUint32(c.Buf, uint32(len(v)))
 	c.Buf = append(c.Buf, v...)
 }
 
 // Json appends a jsonb value from its text.
-func (c *CopyBuffer) Json(v []byte) {
+func (c *Buffer) Json(v []byte) {
 	c.Buf = binary.BigEndian.AppendUint32(c.Buf, uint32(len(v)+1))
 	c.Buf = append(c.Buf, 1)
 	c.Buf = append(c.Buf, v...)
 }
 
 // Time appends a timestamptz, null for the zero time.
-func (c *CopyBuffer) Time(t time.Time) {
+func (c *Buffer) Time(t time.Time) {
 	if t.IsZero() {
 		c.Null()
 		return
@@ -131,7 +131,7 @@ func (c *CopyBuffer) Time(t time.Time) {
 }
 
 // Token appends a token id as numeric.
-func (c *CopyBuffer) Token(id *repute.TokenID) {
+func (c *Buffer) Token(id *repute.TokenID) {
 	if id.IsUint64() {
 		c.decimal(false, id.Uint64())
 		return
@@ -140,7 +140,7 @@ func (c *CopyBuffer) Token(id *repute.TokenID) {
 }
 
 // MaybeToken appends a token id, null for nil.
-func (c *CopyBuffer) MaybeToken(id *repute.TokenID) {
+func (c *Buffer) MaybeToken(id *repute.TokenID) {
 	if id == nil {
 		c.Null()
 		return
@@ -149,7 +149,7 @@ func (c *CopyBuffer) MaybeToken(id *repute.TokenID) {
 }
 
 // Integer appends an integer of any size as numeric.
-func (c *CopyBuffer) Integer(v *big.Int) {
+func (c *Buffer) Integer(v *big.Int) {
 	if abs := new(big.Int).Abs(v); abs.IsUint64() {
 		c.decimal(v.Sign() < 0, abs.Uint64())
 		return
@@ -159,7 +159,7 @@ func (c *CopyBuffer) Integer(v *big.Int) {
 }
 
 // decimal appends a numeric: base-10000 digits, most significant first.
-func (c *CopyBuffer) decimal(negative bool, v uint64) {
+func (c *Buffer) decimal(negative bool, v uint64) {
 	var groups [5]uint16
 	n := 0
 	for ; v > 0; n++ {
@@ -173,7 +173,7 @@ func (c *CopyBuffer) decimal(negative bool, v uint64) {
 }
 
 // digits is decimal for a number that does not fit into 64 bits.
-func (c *CopyBuffer) digits(negative bool, s string) {
+func (c *Buffer) digits(negative bool, s string) {
 	s = strings.Repeat("0", (4-len(s)%4)%4) + s
 	c.numericHead(negative, len(s)/4)
 	for i := 0; i < len(s); i += 4 {
@@ -184,7 +184,7 @@ func (c *CopyBuffer) digits(negative bool, s string) {
 }
 
 // numericHead appends length, number of digit groups, weight, sign and scale of a numeric.
-func (c *CopyBuffer) numericHead(negative bool, groups int) {
+func (c *Buffer) numericHead(negative bool, groups int) {
 	sign := uint16(0)
 	if negative {
 		sign = 0x4000
