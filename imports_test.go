@@ -58,6 +58,8 @@ var allowed = map[string][]string{
 	"store/chaindb":     {".", "store", "store/paydb", "store/trustmark"},
 	"store/denydb":      {".", "store", "store/chaindb", "store/docdb", "store/trustmark"},
 	"store/docdb":       {".", "store", "store/chaindb", "store/docjson", "store/searchtext", "store/trustmark"},
+	"store/docstats":    {".", "store", "store/docdb"},
+	"store/pgcopy":      {".", "store"},
 	"store/docjson":     {".", "store"},
 	"store/eventdb": {".", "store", "store/chaindb", "store/docdb", "store/pgcopy", "store/trustmark",
 		"store/verifydb"},
