@@ -18,7 +18,7 @@ import (
 	"repute/internal/httpapi"
 	"repute/mcp"
 	"repute/store"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/statement"
 )
 
@@ -39,7 +39,7 @@ type Options struct {
 	// last. Nil: this process manages none.
 	Restarts func() (n int, last time.Time)
 	// Trust tunes explanations of scores and scores by a caller's roots.
-	Trust engine.ReaderOptions
+	Trust explain.Options
 	// Tools receives the tools that read the index, and is served at /mcp. Nil: neither.
 	Tools *mcp.Server
 	// Signer signs final scores on request. Nil: nothing is signed.

@@ -10,7 +10,7 @@ import (
 	"repute/api"
 	"repute/api/wire"
 	"repute/internal/pgtest"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // TestOneAgentIsBounded: neither keys, values and tags nor their number make the
@@ -30,9 +30,9 @@ func TestOneAgentIsBounded(t *testing.T) {
 	}
 	long := strings.Repeat("t", 100_000)
 	for i := range 150 {
-		events = append(events, rating(7, i, 1, 80, 0, fmt.Sprintf("tag%03d%s", i%120, long[:i%2*50_000]), long))
+		events = append(events, ratingOf(7, i, 1, 80, 0, fmt.Sprintf("tag%03d%s", i%120, long[:i%2*50_000]), long))
 	}
-	events = append(events, rating(7, 150, 1, 90, 0, "tag001"+long[:50_000], "short"))
+	events = append(events, ratingOf(7, 150, 1, 90, 0, "tag001"+long[:50_000], "short"))
 	l.add(events...)
 	s := serve(t, api.Options{DB: db})
 
@@ -132,12 +132,12 @@ func TestCoverageMetrics(t *testing.T) {
 	url := pgtest.New(t)
 	db := open(t, url)
 	populate(t, db)
-	run := trustdb.Run{ChainID: 8453, Run: 1, Epoch: 1, Boundary: 2, Scorer: "test", VerifiedTo: 3,
+	run := scoredb.Run{ChainID: 8453, Run: 1, Epoch: 1, Boundary: 2, Scorer: "test", VerifiedTo: 3,
 		Readings: `[{"source":"club","chain":8453,"status":"ok","block":2,"time":9,"complete":9},
 			{"source":"bab","chain":56,"status":"off","reason":"another implementation","block":7,"time":9}]`,
 		Coverage: repute.Coverage{Raters: repute.Counted{All: 9, Counted: 4}, Left: map[string]int64{"unknown-tag": 7},
 			BySource: map[string]int64{"club": 3}, ToFifty: &repute.LiftPrice{Cents: 47_000, Units: 5000, Priced: []string{"club"}}}}
-	if err := trustdb.AddRun(t.Context(), db, run); err != nil {
+	if err := scoredb.AddRun(t.Context(), db, run); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.Pool().Exec(t.Context(), "update trust_runs set closed_at = now()"); err != nil {

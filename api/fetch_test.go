@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"repute/api/answers"
-	"repute/store/docdb"
+	"repute/store/docstats"
 )
 
 // Documents that wait are no trouble until it takes long, or nobody is there to fetch.
@@ -19,7 +19,7 @@ func TestFetchState(t *testing.T) {
 		{0, false, ""}, {time.Second, false, ""}, {2 * time.Minute, false, "unfetched"}, {2 * time.Minute, true, ""},
 		{time.Hour, true, "late"}, {time.Hour, false, "unfetched"},
 	} {
-		f := docdb.Fetching{Workers: c.workers}
+		f := docstats.Fetching{Workers: c.workers}
 		if c.waits > 0 {
 			f.Since = now.Add(-c.waits)
 		}

@@ -12,13 +12,13 @@ import (
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/trust"
-	"repute/trust/engine"
+	"repute/trust/explain"
+	"repute/trust/rating"
 )
 
 // surely are the package's parameters with a surer prior: nobody's own.
 func surely() []byte {
-	params, _ := trust.DefaultFiles()
+	params, _ := rating.DefaultFiles()
 	return []byte(strings.Replace(string(params), `"baseVariance": 0.25`, `"baseVariance": 0.16`, 1))
 }
 
@@ -36,8 +36,8 @@ func guardedWorld(t *testing.T) *ledgerAPI {
 	}
 	l.add(births...)
 	for i := range chainRoots {
-		l.add(rating(0, firstRoot+i, 1, 0, 0, "starred", ""), rating(1, firstRoot+i, 1, 95, 0, "starred", ""),
-			rating(2, firstRoot+i, 1, 95, 0, "starred", ""))
+		l.add(ratingOf(0, firstRoot+i, 1, 0, 0, "starred", ""), ratingOf(1, firstRoot+i, 1, 95, 0, "starred", ""),
+			ratingOf(2, firstRoot+i, 1, 95, 0, "starred", ""))
 	}
 	for l.tip.Number < 25 {
 		l.add()
@@ -112,7 +112,7 @@ func TestGuardAndUnjudgedEverywhere(t *testing.T) {
 func TestUnjudgedIsExplainedByTheRun(t *testing.T) {
 	t.Parallel()
 	w := guardedWorld(t)
-	r, err := engine.NewReader(w.db, engine.ReaderOptions{})
+	r, err := explain.NewReader(w.db, explain.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"repute"
 	"repute/api/answers"
 	"repute/api/wire"
-	"repute/store/docdb"
+	"repute/store/docstats"
 	"repute/store/query"
 )
 
@@ -202,7 +202,7 @@ func (a *API) status(ctx context.Context, _ *plainInput) (*output[wire.StatusAns
 	}
 	s := a.StatusOf(chains)
 	s.Redis = a.server.Redis(ctx)
-	fetching, err := docdb.ReadFetching(ctx, a.DB)
+	fetching, err := docstats.ReadFetching(ctx, a.DB)
 	if err != nil {
 		return nil, err
 	}

@@ -455,7 +455,7 @@ func TestETag(t *testing.T) {
 				t.Errorf("%s with %s: %d %q", path, have, r.status, r.body)
 			}
 		}
-		l.add(rating(8, 300, l.tip.Number, 1, 0, "other", ""))
+		l.add(ratingOf(8, 300, l.tip.Number, 1, 0, "other", ""))
 		if r := get(t, s, path, "If-None-Match", tag); r.status != http.StatusOK {
 			t.Errorf("%s after a block: %d", path, r.status)
 		}

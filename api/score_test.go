@@ -103,7 +103,7 @@ func rate(rng *rand.Rand, given map[string]uint64) (events []repute.Event) {
 		}
 		key := fmt.Sprint(agent, client)
 		given[key]++
-		events = append(events, rating(uint64(agent), client, given[key], value, 0, tag, ""))
+		events = append(events, ratingOf(uint64(agent), client, given[key], value, 0, tag, ""))
 	}
 	return events
 }

@@ -252,7 +252,7 @@ func mint(n uint64, owner common.Address, uri string) []repute.Event {
 	}
 }
 
-func rating(agent uint64, client int, index uint64, value int64, decimals uint8, tag1, tag2 string) repute.NewFeedback {
+func ratingOf(agent uint64, client int, index uint64, value int64, decimals uint8, tag1, tag2 string) repute.NewFeedback {
 	return repute.NewFeedback{
 		TokenID: token(agent), Client: addr(client), Index: index, Value: big.NewInt(value), Decimals: decimals,
 		Tag1: tag1, Tag2: tag2, Endpoint: "https://agent.example/mcp", URI: "ipfs://feedback", FeedbackHash: common.Hash{1},
@@ -277,7 +277,7 @@ func populate(t testing.TB, db *store.DB) *ledger {
 	for n := uint64(0); n < crowd; n++ {
 		births = append(births, mint(n, addr(int(n%5)), fmt.Sprintf("https://agent.example/%d.json", n))...)
 		for client := range int(n % 4) {
-			ratings = append(ratings, rating(n, 100+client, 1, int64(n), 0, "quality", "web"))
+			ratings = append(ratings, ratingOf(n, 100+client, 1, int64(n), 0, "quality", "web"))
 		}
 	}
 	l.add(births...)
@@ -289,10 +289,10 @@ func populate(t testing.TB, db *store.DB) *ledger {
 		repute.URIUpdated{TokenID: token(7), URI: hostileURI, UpdatedBy: addr(2)},
 	)
 	for i := uint64(1); i <= 12; i++ {
-		l.add(rating(7, 200, i, int64(i), 0, "speed", ""))
+		l.add(ratingOf(7, 200, i, int64(i), 0, "speed", ""))
 	}
-	l.add(rating(7, 201, 1, 9950, 2, "quality", "web"), rating(7, 202, 1, -5, 0, "", ""),
-		rating(7, 203, 1, 80, 0, hostileTag, "x"))
+	l.add(ratingOf(7, 201, 1, 9950, 2, "quality", "web"), ratingOf(7, 202, 1, -5, 0, "", ""),
+		ratingOf(7, 203, 1, 80, 0, hostileTag, "x"))
 	l.add(repute.FeedbackRevoked{TokenID: token(7), Client: addr(200), Index: 3})
 	l.add(repute.ResponseAppended{TokenID: token(7), Client: addr(201), Index: 1, Responder: addr(2),
 		URI: "https://answer.example", ResponseHash: common.Hash{2}})

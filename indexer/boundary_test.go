@@ -5,7 +5,7 @@ import (
 
 	"repute/internal/rpctest"
 	"repute/store/chaindb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // The header of the block that ends an epoch of scores is stored, also of a block without
@@ -30,7 +30,7 @@ func TestBoundaryHeaderIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ok(trustdb.SetEpoch(t.Context(), db, f.chain.ID, 10))
+	ok(scoredb.SetEpoch(t.Context(), db, f.chain.ID, 10))
 	kept := func(number uint64) {
 		t.Helper()
 		catchUp(t, follow(t, db, c, Options{}))
@@ -41,7 +41,7 @@ func TestBoundaryHeaderIsKept(t *testing.T) {
 		if b.Hash != theirs[0].Hash || !b.Time.Equal(theirs[0].Time) || b.Time.IsZero() {
 			t.Errorf("stored %+v, of the chain %+v", b, theirs[0])
 		}
-		end, err := trustdb.EpochEnd(t.Context(), db, f.chain.ID, number)
+		end, err := scoredb.EpochEnd(t.Context(), db, f.chain.ID, number)
 		ok(err)
 		if end != b {
 			t.Errorf("the epoch ends with %+v, want %+v", end, b)

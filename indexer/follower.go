@@ -20,7 +20,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // Source is a node as the Follower needs it. *node.Node and *node.Pool implement it. After an error
@@ -302,7 +302,7 @@ func (f *Follower) publish(ctx context.Context, l store.Lease) error {
 // was indexed in a range, before scores can be made of it. Without it they are aged to an
 // earlier block: indexing goes on, and the next look at the head tries again.
 func (f *Follower) keepEpochHeader(ctx context.Context, l store.Lease, finalized uint64) {
-	number, err := trustdb.WantedHeader(ctx, f.db, f.chain.ID, finalized)
+	number, err := scoredb.WantedHeader(ctx, f.db, f.chain.ID, finalized)
 	if number == 0 && err == nil {
 		return
 	}
@@ -311,7 +311,7 @@ func (f *Follower) keepEpochHeader(ctx context.Context, l store.Lease, finalized
 		header, err = f.source.Header(ctx, number)
 	}
 	if err == nil {
-		err = trustdb.KeepHeader(ctx, f.db, f.chain.ID, l, header.Block)
+		err = scoredb.KeepHeader(ctx, f.db, f.chain.ID, l, header.Block)
 	}
 	if err != nil && ctx.Err() == nil {
 		f.log.Debug("the header that ends an epoch is still missing", "block", number, "error", err)

@@ -10,7 +10,7 @@ import (
 	"repute"
 	"repute/internal/rpctest"
 	"repute/store/chaindb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // postdate makes an endpoint say another time of blocks than their hashes stand for.
@@ -65,7 +65,7 @@ func TestBoundaryHeaderIsWhatItsHashSays(t *testing.T) {
 			b.Finalize(85, 85)
 			db := openStore(t)
 			catchUp(t, overPool(t, db, a, a.URL(), b.URL()))
-			if err := trustdb.SetEpoch(t.Context(), db, chainOf(a).ID, 10); err != nil {
+			if err := scoredb.SetEpoch(t.Context(), db, chainOf(a).ID, 10); err != nil {
 				t.Fatal(err)
 			}
 			for chain, which := range map[*rpctest.Chain]func(uint64) bool{a: c.first, b: c.second} {

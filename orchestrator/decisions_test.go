@@ -29,7 +29,7 @@ import (
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/statement"
 )
 
@@ -83,7 +83,7 @@ func newDecided(t *testing.T, signer *statement.Signer) *decided {
 		Modules: []orchestrator.Module{head, hand}})
 	d.a, d.subA = d.decide()
 	d.b, d.subB = d.decide()
-	replay, err := engine.NewReader(db, engine.ReaderOptions{})
+	replay, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	server, err := httpapi.NewServer(httpapi.ServerOptions{Logger: slog.New(slog.DiscardHandler)})
 	ok(t, err)

@@ -9,7 +9,7 @@ import (
 	"repute"
 	"repute/orchestrator/trustgate"
 	"repute/policy"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // A stored decision holds only while all that the policy saw of the agent follows from
@@ -18,7 +18,7 @@ func TestGateDecisionFollowsFromItsPin(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	p := rules(t, "version: \"1\"\n")()
-	_, err := trustdb.KeepInput(t.Context(), h.db, p.Text())
+	_, err := scoredb.KeepInput(t.Context(), h.db, p.Text())
 	ok(t, err)
 	task := policy.Task{Coordinator: "plain", Value: "0", Budget: policy.DefaultBudget()}
 	least := 10.0

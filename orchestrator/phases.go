@@ -14,7 +14,7 @@ import (
 	"repute/orchestrator/trustgate"
 	"repute/policy"
 	"repute/store/rundb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // discovered is the result of phase discover.
@@ -147,7 +147,7 @@ func (w *work) checkPolicy(ctx context.Context) outcome {
 	if err := w.bound(ctx, d, in.Task.Budget); err != nil {
 		return outcome{err: err}
 	}
-	if _, err := trustdb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
+	if _, err := scoredb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", journal.ErrRuntime, err)}
 	}
 	stored := rundb.Decision{Phase: repute.PhasePolicy, Kind: repute.DecisionPolicy, Subject: w.policySubject(d.Effect),

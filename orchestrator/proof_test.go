@@ -17,7 +17,7 @@ import (
 	"repute/store/chaindb"
 	"repute/store/eventdb"
 	"repute/store/rundb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // block adds a block with the events to chain 7, which is made where it is missing.
@@ -58,7 +58,7 @@ func (h *house) judged(m repute.Module, p *policy.Policy, lenient bool) trustgat
 	v, err := trustgate.Decide(h.t.Context(), h.db, p, lenient, m,
 		policy.Task{Coordinator: m.Slug, Value: "0", Budget: policy.DefaultBudget()}, policy.Threshold{})
 	ok(h.t, err)
-	_, err = trustdb.KeepInput(h.t.Context(), h.db, p.Text())
+	_, err = scoredb.KeepInput(h.t.Context(), h.db, p.Text())
 	ok(h.t, err)
 	ok(h.t, trustgate.Verify(h.t.Context(), h.db, nil, v))
 	return v

@@ -21,7 +21,7 @@ import (
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/store/walletdb"
 )
 
@@ -413,7 +413,7 @@ func (w *work) allows(ctx context.Context, call string, tx *transaction.Tx, case
 	if err != nil {
 		return rundb.Decision{}, err
 	}
-	if _, err := trustdb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
+	if _, err := scoredb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
 		return rundb.Decision{}, w.lost(err)
 	}
 	stored := rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall, Subject: call + " " + shown.Hash(),

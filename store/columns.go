@@ -9,6 +9,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/holiman/uint256"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"repute"
@@ -33,6 +34,17 @@ func KeyColumns(ids []repute.AgentID) (chains []uint64, tokens []TokenNum) {
 		}
 	}
 	return chains, tokens
+}
+
+// CollectTokens reads a column of token ids and closes rows.
+func CollectTokens(rows pgx.Rows) (map[repute.TokenID]bool, error) {
+	out := map[repute.TokenID]bool{}
+	var token TokenNum
+	_, err := pgx.ForEachRow(rows, []any{&token}, func() error {
+		out[repute.TokenID(token)] = true
+		return nil
+	})
+	return out, err
 }
 
 // MaybeTime returns nil, which is stored as null, for the zero time.

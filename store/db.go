@@ -7,7 +7,8 @@
 //   - verifydb: comparison of the index with the chain
 //   - docdb, searchtext, denydb: documents, their search text, and the deny-list
 //   - query, searchdb: the reads of the API
-//   - trustdb, paydb: scores with their inputs, and payments that ratings claim
+//   - trustdb, scoredb: evidence about agents, and runs with the scores that follow from it
+//   - paydb: payments that ratings claim
 //   - rundb, walletdb: tasks and runs, and the transactions they send
 package store
 

@@ -20,6 +20,7 @@ import (
 	"repute/store"
 	"repute/store/denydb"
 	"repute/store/docdb"
+	"repute/store/docstats"
 	"repute/store/query"
 	"repute/store/searchdb"
 )
@@ -315,11 +316,11 @@ func TestRetryAndStats(t *testing.T) {
 	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentDead {
 		t.Errorf("dead: %+v", d)
 	}
-	queue, err := docdb.ReadQueue(ctxOf(t), db)
+	queue, err := docstats.ReadQueue(ctxOf(t), db)
 	if err != nil || len(queue) != 4 || queue[docdb.RankAgent].Dead != 1 || queue[docdb.RankAgent].Due != 0 {
 		t.Errorf("queue %+v, %v", queue, err)
 	}
-	hosts, err := docdb.WorstHosts(ctxOf(t), db)
+	hosts, err := docstats.WorstHosts(ctxOf(t), db)
 	if err != nil || len(hosts) != 1 || hosts[0].Failed != 3 || hosts[0].Dead != 1 {
 		t.Errorf("hosts %+v, %v", hosts, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/docdb"
+	"repute/store/docstats"
 	"repute/store/query"
 )
 
@@ -371,7 +372,7 @@ func TestURIStats(t *testing.T) {
 		FetchedAt: fetched, ParserVersion: 1, FileOnly: true,
 		Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: &repute.FeedbackFile{},
 			Problems: []repute.Problem{{Severity: repute.SeverityError}}}}})
-	got, err := docdb.ReadURIStats(context.Background(), db)
+	got, err := docstats.ReadURIStats(context.Background(), db)
 	want := docdb.URIStats{Total: 5, Due: 1, Planned: 2,
 		ByStatus: map[repute.DocumentStatus]int64{repute.DocumentOK: 1, repute.DocumentInvalid: 2, repute.DocumentFailed: 1,
 			repute.DocumentPending: 1},
@@ -455,7 +456,7 @@ func TestOnlyURIsOfAgentsAreDue(t *testing.T) {
 	if due := claim(t, db, ""); len(due) != 1 || due["https://x/agent"].ID == 0 {
 		t.Fatalf("due: %v", due)
 	}
-	if stats, err := docdb.ReadURIStats(ctxOf(t), db); err != nil || stats.Total != 1 {
+	if stats, err := docstats.ReadURIStats(ctxOf(t), db); err != nil || stats.Total != 1 {
 		t.Errorf("stats = %+v, %v", stats, err)
 	}
 	ok(t, docdb.FinishHost(ctxOf(t), db, docdb.HostClaim{Host: ""}))

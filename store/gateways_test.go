@@ -17,6 +17,7 @@ import (
 	"repute/store/eventdb"
 	"repute/store/importdb"
 	"repute/store/paydb"
+	"repute/store/scoredb"
 	"repute/store/trustdb"
 )
 
@@ -192,7 +193,7 @@ func TestListOfGatewaysMakesARunDue(t *testing.T) {
 	unlisted.Gateways = nil
 	ok(t, chaindb.AddChain(ctx, db, listed))
 	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)))
-	ok(t, trustdb.AddRun(ctx, db, trustdb.Run{ChainID: 1, Run: 1, Scorer: "test"}))
+	ok(t, scoredb.AddRun(ctx, db, scoredb.Run{ChainID: 1, Run: 1, Scorer: "test"}))
 	marks := func() (late, every int) {
 		t.Helper()
 		_, err := db.Pool().Exec(ctx, "delete from trust_marks where not late")

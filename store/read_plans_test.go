@@ -17,6 +17,7 @@ import (
 	"repute/store/docdb"
 	"repute/store/paydb"
 	"repute/store/query"
+	"repute/store/scoredb"
 	"repute/store/searchdb"
 	"repute/store/trustdb"
 )
@@ -216,15 +217,15 @@ func TestReadsUseIndexes(t *testing.T) {
 		},
 		"payments": func() { _, _, err := paydb.DuePayments(ctx, db, 1, common.Address{}, 20); must(err) },
 		"penalties": func() {
-			_, err := trustdb.WorstPenalties(ctx, db, 1, []trustdb.Affiliation{{TokenID: tokenID(3), Identity: owner}, {TokenID: tokenID(5), Identity: common.Address{2}}}, true)
+			_, err := scoredb.WorstPenalties(ctx, db, 1, []scoredb.Affiliation{{TokenID: tokenID(3), Identity: owner}, {TokenID: tokenID(5), Identity: common.Address{2}}}, true)
 			must(err)
 		},
 		"penalties saved": func() {
-			bad := trustdb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: tokenID(4), Identity: owner, Holder: owner, Score: -60_000}}}
+			bad := scoredb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: tokenID(4), Identity: owner, Holder: owner, Score: -60_000}}}
 			sqlExec(t, db, "insert into trust_stale (chain_id, token_id, cause, final) values (1, 4, 0, true) on conflict do nothing")
-			who := trustdb.Identities{Members: func(p common.Address) []common.Address { return []common.Address{p, {3}} }}
-			must(trustdb.SaveScores(ctx, db, 1, 1000, []trustdb.ScoredAgent{{StaleAgent: trustdb.StaleAgent{TokenID: tokenID(4), Final: true}, Current: &bad, Last: &bad}}, who))
-			_, err := trustdb.MarkRelated(ctx, db, 1, 100)
+			who := scoredb.Identities{Members: func(p common.Address) []common.Address { return []common.Address{p, {3}} }}
+			must(scoredb.SaveScores(ctx, db, 1, 1000, []scoredb.ScoredAgent{{StaleAgent: scoredb.StaleAgent{TokenID: tokenID(4), Final: true}, Current: &bad, Last: &bad}}, who))
+			_, err := scoredb.MarkRelated(ctx, db, 1, 100)
 			must(err)
 		},
 		"hosts": func() {

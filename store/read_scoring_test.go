@@ -9,7 +9,7 @@ import (
 	"repute"
 	"repute/store/query"
 	"repute/store/rootdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // What operators see of scores: whether there could be some, whether anybody keeps
@@ -41,7 +41,7 @@ func TestScoringSaysWhoWaits(t *testing.T) {
 		{Address: common.Address{1}, Weight: 1, Reason: "lives"}, {Address: common.Address{2}, Weight: 1, Reason: "gone",
 			Expires: w.tip().Time}}, false))
 	exec("update trust_roots set expires_at = now() - interval '1 day' where expires_at is not null")
-	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 7, Run: 1, Epoch: 4, Boundary: 110, Scorer: "test"}))
+	ok(t, scoredb.AddRun(t.Context(), db, scoredb.Run{ChainID: 7, Run: 1, Epoch: 4, Boundary: 110, Scorer: "test"}))
 	for marked(t, db, 7) > 0 {
 	}
 	clear(t, db)

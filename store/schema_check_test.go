@@ -11,7 +11,7 @@ import (
 	"repute"
 	"repute/internal/pgtest"
 	"repute/store"
-	"repute/store/docdb"
+	"repute/store/docstats"
 )
 
 // A glance tells a schema that is missing, older or newer from ours, and changes none.
@@ -60,17 +60,17 @@ func refusedSchema(t *testing.T, url, want string) {
 func TestFetching(t *testing.T) {
 	t.Parallel()
 	db, _ := queue(t, "https://x/0")
-	f, err := docdb.ReadFetching(t.Context(), db)
+	f, err := docstats.ReadFetching(t.Context(), db)
 	if err != nil || f.Workers || f.Since.IsZero() || time.Since(f.Since) > time.Hour {
 		t.Errorf("%+v, %v", f, err)
 	}
-	ok(t, docdb.NoteWorker(t.Context(), db))
+	ok(t, docstats.NoteWorker(t.Context(), db))
 	sqlExec(t, db, "update hosts set due_at = now() + interval '1 hour'")
-	if f, err = docdb.ReadFetching(t.Context(), db); err != nil || f != (docdb.Fetching{Workers: true}) {
+	if f, err = docstats.ReadFetching(t.Context(), db); err != nil || f != (docstats.Fetching{Workers: true}) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	sqlExec(t, db, "update cursors set begun = begun - interval '1 minute' where job = 'documents'")
-	if f, err = docdb.ReadFetching(t.Context(), db); err != nil || f.Workers {
+	if f, err = docstats.ReadFetching(t.Context(), db); err != nil || f.Workers {
 		t.Errorf("the worker is gone: %+v, %v", f, err)
 	}
 }

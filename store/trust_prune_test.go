@@ -12,7 +12,7 @@ import (
 	"repute"
 	"repute/internal/pgtest"
 	"repute/store"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // pruneInputs does a whole pass, whatever the time.
@@ -21,7 +21,7 @@ func pruneInputs(t *testing.T, db *store.DB) {
 	_, err := db.Pool().Exec(t.Context(), "update cursors set due = now()")
 	ok(t, err)
 	for more := true; more; {
-		more, err = trustdb.PruneInputs(t.Context(), db)
+		more, err = scoredb.PruneInputs(t.Context(), db)
 		ok(t, err)
 	}
 }
@@ -36,7 +36,7 @@ func TestPruneTrustInputs(t *testing.T) {
 	for _, body := range []string{"score", "final", "roots", "pin", "policy", "loose", "renewed", "kept"} {
 		sum := sha256.Sum256([]byte(body))
 		hash[body] = sum[:]
-		ok(t, trustdb.KeepInputs(t.Context(), db, []byte(body)))
+		ok(t, scoredb.KeepInputs(t.Context(), db, []byte(body)))
 	}
 	// more than a page
 	sqlExec(t, db, `insert into trust_inputs (hash, body) select sha256(i::text::bytea), i::text::bytea from generate_series(1, 2000) i`)
@@ -64,12 +64,12 @@ func TestPruneTrustInputs(t *testing.T) {
 		t.Errorf("%d of %d are left of what was kept just now", left(), before)
 	}
 	exec(`update trust_inputs set kept_at = now() - interval '2 days'`)
-	ok(t, trustdb.RenewInputs(t.Context(), db, common.BytesToHash(hash["renewed"])))
-	_, err = trustdb.KeepInput(t.Context(), db, []byte("kept"))
+	ok(t, scoredb.RenewInputs(t.Context(), db, common.BytesToHash(hash["renewed"])))
+	_, err = scoredb.KeepInput(t.Context(), db, []byte("kept"))
 	ok(t, err)
 	pruneInputs(t, db)
 	for body, sum := range hash {
-		if _, err := trustdb.ReadInput(t.Context(), db, common.BytesToHash(sum)); (body == "loose") != errors.Is(err,
+		if _, err := scoredb.ReadInput(t.Context(), db, common.BytesToHash(sum)); (body == "loose") != errors.Is(err,
 			repute.ErrNotFound) {
 			t.Errorf("%s: %v", body, err)
 		}
@@ -77,7 +77,7 @@ func TestPruneTrustInputs(t *testing.T) {
 	if n := left(); n != len(hash)-1 {
 		t.Errorf("%d are left, want %d", n, len(hash)-1)
 	}
-	if err := trustdb.RenewInputs(t.Context(), db, common.BytesToHash(hash["loose"])); !errors.Is(err, repute.ErrGone) {
+	if err := scoredb.RenewInputs(t.Context(), db, common.BytesToHash(hash["loose"])); !errors.Is(err, repute.ErrGone) {
 		t.Errorf("renewing what is gone: %v", err)
 	}
 	exec(`delete from tasks`) // and the run with it
@@ -110,7 +110,7 @@ func TestSaverRacesThePruner(t *testing.T) {
 				if _, err := db.Pool().Exec(t.Context(), "update cursors set due = now() where due > now()"); err != nil {
 					t.Error(err)
 				}
-				if _, err := trustdb.PruneInputs(t.Context(), db); err != nil {
+				if _, err := scoredb.PruneInputs(t.Context(), db); err != nil {
 					t.Error(err)
 				}
 			}
@@ -120,16 +120,16 @@ func TestSaverRacesThePruner(t *testing.T) {
 	for i := range agents {
 		body := fmt.Append(nil, "manifest ", i)
 		for {
-			ok(t, trustdb.KeepInputs(t.Context(), db, body))
+			ok(t, scoredb.KeepInputs(t.Context(), db, body))
 			// it is as if it had been there for long
 			_, err := db.Pool().Exec(t.Context(), "update trust_inputs set kept_at = now() - interval '2 days'")
 			ok(t, err)
 			_, err = db.Pool().Exec(t.Context(),
 				"insert into trust_stale (chain_id, token_id, cause, final) values (1, $1, 0, false) on conflict do nothing", i)
 			ok(t, err)
-			s := trustdb.AgentScore{Score: repute.Score{Status: repute.Unrated, Evidence: sha256.Sum256(body), Result: []byte("{}")}}
-			err = trustdb.SaveScores(t.Context(), db, 1, 1,
-				[]trustdb.ScoredAgent{{StaleAgent: trustdb.StaleAgent{TokenID: tokenID(i)}, Current: &s}}, trustdb.Identities{})
+			s := scoredb.AgentScore{Score: repute.Score{Status: repute.Unrated, Evidence: sha256.Sum256(body), Result: []byte("{}")}}
+			err = scoredb.SaveScores(t.Context(), db, 1, 1,
+				[]scoredb.ScoredAgent{{StaleAgent: scoredb.StaleAgent{TokenID: tokenID(i)}, Current: &s}}, scoredb.Identities{})
 			if err == nil {
 				break
 			}

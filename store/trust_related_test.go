@@ -7,7 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // Saving the score of a bad agent makes nobody else stale: those of its party are marked in
@@ -16,9 +16,9 @@ func TestFollowGuiltInParts(t *testing.T) {
 	t.Parallel()
 	db, _ := followed(t, 7)
 	ctx := t.Context()
-	ok(t, trustdb.AddRun(ctx, db, trustdb.Run{ChainID: 7, Run: 2, Scorer: "test"}))
+	ok(t, scoredb.AddRun(ctx, db, scoredb.Run{ChainID: 7, Run: 2, Scorer: "test"}))
 	markAll(t, db)
-	claimed, err := trustdb.ClaimStale(ctx, db, 7, 2, false, 1, 0)
+	claimed, err := scoredb.ClaimStale(ctx, db, 7, 2, false, 1, 0)
 	ok(t, err)
 	if len(claimed) != 1 {
 		t.Fatalf("claimed %+v", claimed)
@@ -38,23 +38,23 @@ func TestFollowGuiltInParts(t *testing.T) {
 		return list
 	}
 	bad := claimed[0]
-	score := &trustdb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")},
+	score := &scoredb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")},
 		Penalties: []repute.Penalty{{TokenID: bad.TokenID, Score: -50000, High: -30000}}}
 	_, err = db.Pool().Exec(ctx, "delete from trust_stale where token_id <> $1::text::numeric", bad.TokenID.Dec())
 	ok(t, err)
-	ok(t, trustdb.SaveScores(ctx, db, 7, 2, []trustdb.ScoredAgent{{StaleAgent: bad, Current: score, Last: score}},
-		trustdb.Identities{Members: party}))
+	ok(t, scoredb.SaveScores(ctx, db, 7, 2, []scoredb.ScoredAgent{{StaleAgent: bad, Current: score, Last: score}},
+		scoredb.Identities{Members: party}))
 	if n := stale(t, db); n != 0 {
 		t.Errorf("%d agents were made stale with the score", n)
 	}
-	if closed, err := trustdb.CloseRun(ctx, db, 7); closed || err != nil {
+	if closed, err := scoredb.CloseRun(ctx, db, 7); closed || err != nil {
 		t.Errorf("closed %v, %v before the others were marked", closed, err)
 	}
 	var running sync.WaitGroup
 	for range 3 {
 		running.Go(func() {
 			for range 400 {
-				if _, err := trustdb.MarkRelated(ctx, db, 7, 2); err != nil {
+				if _, err := scoredb.MarkRelated(ctx, db, 7, 2); err != nil {
 					t.Error(err)
 				}
 			}
@@ -67,10 +67,10 @@ func TestFollowGuiltInParts(t *testing.T) {
 		t.Errorf("%d agents are stale, %d as of the run, want %d", n, finals, want)
 	}
 	clear(t, db)
-	if more, err := trustdb.MarkRelated(ctx, db, 7, 2); more || err != nil {
+	if more, err := scoredb.MarkRelated(ctx, db, 7, 2); more || err != nil {
 		t.Errorf("more %v, %v", more, err)
 	}
-	if closed, err := trustdb.CloseRun(ctx, db, 7); !closed || err != nil {
+	if closed, err := scoredb.CloseRun(ctx, db, 7); !closed || err != nil {
 		t.Errorf("closed %v, %v", closed, err)
 	}
 }
@@ -80,24 +80,24 @@ func TestFollowGuiltThatStays(t *testing.T) {
 	t.Parallel()
 	db, _ := followed(t, 7)
 	ctx := t.Context()
-	who := trustdb.Identities{Members: func(a common.Address) []common.Address { return []common.Address{a} }}
+	who := scoredb.Identities{Members: func(a common.Address) []common.Address { return []common.Address{a} }}
 	save := func(run uint64, score repute.Points) (rows, changed int) {
-		ok(t, trustdb.AddRun(ctx, db, trustdb.Run{ChainID: 7, Run: run, Boundary: run * 10, Scorer: "test"}))
+		ok(t, scoredb.AddRun(ctx, db, scoredb.Run{ChainID: 7, Run: run, Boundary: run * 10, Scorer: "test"}))
 		markAll(t, db)
-		claimed, err := trustdb.ClaimStale(ctx, db, 7, run, false, 1, 0)
+		claimed, err := scoredb.ClaimStale(ctx, db, 7, run, false, 1, 0)
 		ok(t, err)
-		bad := &trustdb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")},
+		bad := &scoredb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")},
 			Penalties: []repute.Penalty{{TokenID: claimed[0].TokenID, Score: score, High: score}}}
-		ok(t, trustdb.SaveScores(ctx, db, 7, run, []trustdb.ScoredAgent{{StaleAgent: claimed[0], Current: bad, Last: bad}},
+		ok(t, scoredb.SaveScores(ctx, db, 7, run, []scoredb.ScoredAgent{{StaleAgent: claimed[0], Current: bad, Last: bad}},
 			who))
 		ok(t, db.Pool().QueryRow(ctx,
 			"select count(*), count(*) filter (where updated = -1) from trust_related").Scan(&rows, &changed))
 		for more := true; more; {
-			more, err = trustdb.MarkRelated(ctx, db, 7, 100)
+			more, err = scoredb.MarkRelated(ctx, db, 7, 100)
 			ok(t, err)
 		}
 		clear(t, db)
-		if closed, err := trustdb.CloseRun(ctx, db, 7); !closed || err != nil {
+		if closed, err := scoredb.CloseRun(ctx, db, 7); !closed || err != nil {
 			t.Fatalf("closed %v, %v", closed, err)
 		}
 		return rows, changed

@@ -12,7 +12,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/rootdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 func TestRootsAreKept(t *testing.T) {
@@ -124,15 +124,15 @@ func sameLinks(t *testing.T, db *store.DB, want ...repute.TrustLink) {
 func TestTrustInputs(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	hash, err := trustdb.KeepInput(ctx, db, []byte("a set"))
+	hash, err := scoredb.KeepInput(ctx, db, []byte("a set"))
 	ok(t, err)
-	again, err := trustdb.KeepInput(ctx, db, []byte("a set"))
+	again, err := scoredb.KeepInput(ctx, db, []byte("a set"))
 	ok(t, err)
-	body, err := trustdb.ReadInput(ctx, db, hash)
+	body, err := scoredb.ReadInput(ctx, db, hash)
 	if err != nil || again != hash || string(body) != "a set" {
 		t.Errorf("%s, %s: %q, %v", hash, again, body, err)
 	}
-	if _, err := trustdb.ReadInput(ctx, db, common.Hash{1}); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := scoredb.ReadInput(ctx, db, common.Hash{1}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("an input that never was: %v", err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"repute"
 	"repute/store/query"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // Without a trust engine agents have no score, and that is said as such.
@@ -29,7 +29,7 @@ func TestScoreOfNobodyRated(t *testing.T) {
 	if !errors.As(err, &missing) {
 		t.Errorf("of no agent: %v", err)
 	}
-	if _, err := trustdb.ReadRun(t.Context(), db, 7, 0); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := scoredb.ReadRun(t.Context(), db, 7, 0); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("run: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/store/trustmark"
 )
 
@@ -21,7 +21,7 @@ func followed(t *testing.T, chain uint64) (*store.DB, *world) {
 	db, w := open(t), newWorld(chain, 100, 52)
 	w.grow(20)
 	w.store(t, db, w.tip().Number)
-	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: chain, Run: 1, Scorer: "test"}))
+	ok(t, scoredb.AddRun(t.Context(), db, scoredb.Run{ChainID: chain, Run: 1, Scorer: "test"}))
 	for marked(t, db, chain) > 0 {
 	}
 	clear(t, db)
@@ -31,7 +31,7 @@ func followed(t *testing.T, chain uint64) (*store.DB, *world) {
 // marked is how many marks of a chain were resolved.
 func marked(t *testing.T, db *store.DB, chain uint64) int {
 	t.Helper()
-	n, err := trustdb.ResolveMarks(t.Context(), db, chain, 1000)
+	n, err := scoredb.ResolveMarks(t.Context(), db, chain, 1000)
 	ok(t, err)
 	return n
 }
@@ -108,7 +108,7 @@ func TestLateEventsMakeARunDue(t *testing.T) {
 	ok(t, err)
 	late := func() int64 {
 		t.Helper()
-		chains, err := trustdb.Chains(t.Context(), db)
+		chains, err := scoredb.Chains(t.Context(), db)
 		ok(t, err)
 		return chains[0].Repaired
 	}
@@ -120,7 +120,7 @@ func TestLateEventsMakeARunDue(t *testing.T) {
 	}))
 	marked(t, db, 7)
 	first := late()
-	if _, err := trustdb.ReadPass(t.Context(), db, 7); err != nil || first == 0 {
+	if _, err := scoredb.ReadPass(t.Context(), db, 7); err != nil || first == 0 {
 		t.Errorf("repaired %d, pass %v", first, err)
 	}
 	ok(t, pgx.BeginFunc(t.Context(), db.Pool(), func(tx pgx.Tx) error {
@@ -128,11 +128,11 @@ func TestLateEventsMakeARunDue(t *testing.T) {
 	}))
 	marked(t, db, 7)
 	second := late()
-	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 7, Run: 2, Scorer: "test", Repaired: first}))
+	ok(t, scoredb.AddRun(t.Context(), db, scoredb.Run{ChainID: 7, Run: 2, Scorer: "test", Repaired: first}))
 	if n := late(); n != second || n <= first {
 		t.Errorf("repaired %d after a run that followed %d, want %d", n, first, second)
 	}
-	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 7, Run: 3, Scorer: "test", Repaired: second}))
+	ok(t, scoredb.AddRun(t.Context(), db, scoredb.Run{ChainID: 7, Run: 3, Scorer: "test", Repaired: second}))
 	if n := late(); n != 0 {
 		t.Errorf("repaired %d after a run that followed it", n)
 	}
@@ -154,7 +154,7 @@ func TestMarksBeforeTheFirstRun(t *testing.T) {
 	writer, err := db.Pool().Begin(t.Context())
 	ok(t, err)
 	ok(t, trustmark.Add(t.Context(), writer, 7, trustmark.Marks{Tokens: []repute.TokenID{tokenID(1)}}))
-	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 7, Run: 1, Scorer: "test"}))
+	ok(t, scoredb.AddRun(t.Context(), db, scoredb.Run{ChainID: 7, Run: 1, Scorer: "test"}))
 	marked(t, db, 7)
 	ok(t, writer.Commit(t.Context()))
 	marked(t, db, 7)
@@ -169,7 +169,7 @@ func TestRewindMarksItsAgents(t *testing.T) {
 	db, w := open(t), newWorld(7, 100, 52)
 	w.grow(20)
 	w.store(t, db, w.tip().Number-8)
-	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 7, Run: 1, Scorer: "test"}))
+	ok(t, scoredb.AddRun(t.Context(), db, scoredb.Run{ChainID: 7, Run: 1, Scorer: "test"}))
 	for marked(t, db, 7) > 0 {
 	}
 	clear(t, db)
@@ -204,14 +204,14 @@ func markAll(t *testing.T, db *store.DB) {
 func TestStaleAgentsWaitForThePass(t *testing.T) {
 	t.Parallel()
 	db, _ := followed(t, 7)
-	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 7, Run: 2, Scorer: "test"}))
+	ok(t, scoredb.AddRun(t.Context(), db, scoredb.Run{ChainID: 7, Run: 2, Scorer: "test"}))
 	markAll(t, db)
 	want := stale(t, db)
 	if want < 4 {
 		t.Fatalf("%d agents: the test shows nothing", want)
 	}
 	claimed := func(urgent bool) int {
-		list, err := trustdb.ClaimStale(t.Context(), db, 7, 2, urgent, 1000, 0)
+		list, err := scoredb.ClaimStale(t.Context(), db, 7, 2, urgent, 1000, 0)
 		ok(t, err)
 		return len(list)
 	}
@@ -232,11 +232,11 @@ func TestStaleAgentsWaitForThePass(t *testing.T) {
 		t.Errorf("%d agents behind the pass are claimed", n)
 	}
 	clear(t, db)
-	if closed, err := trustdb.CloseRun(t.Context(), db, 7); closed || err != nil {
+	if closed, err := scoredb.CloseRun(t.Context(), db, 7); closed || err != nil {
 		t.Errorf("closed %v, %v", closed, err)
 	}
 	exec("update trust_runs set scored_to = null")
-	if closed, err := trustdb.CloseRun(t.Context(), db, 7); !closed || err != nil {
+	if closed, err := scoredb.CloseRun(t.Context(), db, 7); !closed || err != nil {
 		t.Errorf("closed %v, %v", closed, err)
 	}
 }
@@ -252,7 +252,7 @@ func TestLateMarksBeforeTheFirstRun(t *testing.T) {
 	}
 	repaired := func() int64 {
 		t.Helper()
-		chains, err := trustdb.Chains(t.Context(), db)
+		chains, err := scoredb.Chains(t.Context(), db)
 		ok(t, err)
 		return chains[0].Repaired
 	}
@@ -267,7 +267,7 @@ func TestLateMarksBeforeTheFirstRun(t *testing.T) {
 	if late <= before {
 		t.Errorf("the late mark is lost: repaired %d", late)
 	}
-	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 7, Run: 1, Scorer: "test", Repaired: before}))
+	ok(t, scoredb.AddRun(t.Context(), db, scoredb.Run{ChainID: 7, Run: 1, Scorer: "test", Repaired: before}))
 	if n := repaired(); n != late {
 		t.Errorf("repaired %d after a run that does not follow the mark, want %d", n, late)
 	}

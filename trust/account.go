@@ -3,6 +3,8 @@ package trust
 import (
 	"cmp"
 	"slices"
+
+	"repute/trust/rating"
 )
 
 // Account has the sorted records of one agent's ratings, so that later ratings can be added without reading and sorting
@@ -74,7 +76,7 @@ func (a *Account) note() {
 		a.newest, a.block = max(a.newest, a.l.rows[i].Time), max(a.block, a.l.rows[i].Block)
 	}
 	for _, x := range a.l.excluded {
-		a.open = a.open || x.Reason == ReasonFuture || x.Reason == ReasonUndated
+		a.open = a.open || x.Reason == rating.ReasonFuture || x.Reason == rating.ReasonUndated
 	}
 	a.l.rows, a.l.excluded = nil, nil
 	clear(a.l.bursts) // a burst is in one block, and later rows are in later blocks
@@ -101,14 +103,14 @@ func (s statement) compare(b statement) int {
 }
 
 // record returns the record of the i-th statement, with the groups that it opens after the statement before it.
-func (l *accountBuilder) record(i int) record {
+func (l *accountBuilder) record(i int) rating.Record {
 	s := &l.statements[i]
 	if i == 0 {
-		s.opens = opensBurst | opensOpinion | opensMember
+		s.Opens = opensBurst | opensOpinion | opensMember
 	} else {
-		s.opens = l.statements[i-1].until(s)
+		s.Opens = l.statements[i-1].until(s)
 	}
-	return s.record
+	return s.Record
 }
 
 // ScoreAccount is Scorer.Score with the rows of an account instead of those of e.

@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // An account to which ratings are added block by block gives the same score as all of them
@@ -17,7 +18,7 @@ import (
 // that do not count.
 func TestAccountGrows(t *testing.T) {
 	t.Parallel()
-	p, err := DefaultParams()
+	p, err := rating.DefaultParams()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,10 +35,10 @@ func TestAccountGrows(t *testing.T) {
 		grown := 0
 		for block := uint64(1); block <= 12; block++ {
 			at := time.Unix(1_750_000_000+int64(block)*86_400, 0)
-			var rows []Row
+			var rows []rating.Row
 			for i := range rapid.IntRange(0, 5).Draw(t, "ratings") {
 				tag := rapid.SampledFrom([]string{"starred", "uptime", "nobody knows"}).Draw(t, "tag")
-				rows = append(rows, Row{Block: block, LogIndex: uint32(9 - i), Time: at.Unix(), Index: block*10 + uint64(i),
+				rows = append(rows, rating.Row{Block: block, LogIndex: uint32(9 - i), Time: at.Unix(), Index: block*10 + uint64(i),
 					Rater: address(rapid.IntRange(0, 20).Draw(t, "rater")), Tag1: tag,
 					Amount: repute.Amount{Value: bigInt(rapid.SampledFrom([]int64{0, 20, 60, 90, 100}).Draw(t, "value"))}})
 			}

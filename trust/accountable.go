@@ -9,11 +9,8 @@ import (
 
 	"repute"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
-
-// handoverSeconds is how long after its registration a transferred agent counts as
-// registered for somebody else. Its registrar is then not related to it.
-const handoverSeconds = 10 * 60
 
 // leastPayers is how many raters with weight must have paid the owner of an agent before the owner counts as using
 // it. One payer is not enough, because anybody can send money to any address.
@@ -124,8 +121,8 @@ func (s *Scorer) paidOwners(e *Evidence) (out []beginning) {
 }
 
 // tenureAt returns the index of the tenure at a time in Unix seconds, -1 when unknown.
-func tenureAt(tenures []Tenure, at int64) int {
-	n, found := slices.BinarySearchFunc(tenures, at, func(t Tenure, at int64) int { return cmp.Compare(t.Began, at) })
+func tenureAt(tenures []rating.Tenure, at int64) int {
+	n, found := slices.BinarySearchFunc(tenures, at, func(t rating.Tenure, at int64) int { return cmp.Compare(t.Began, at) })
 	if found {
 		return n
 	}
@@ -164,7 +161,7 @@ func (e *Evidence) accountableFrom(g *flow.Graph, beginnings []beginning) map[co
 }
 
 // firstTransfer returns the block in which the registrar's identity first transferred the
-// agent to another one, zero for never, and whether that was within handoverSeconds.
+// agent to another one, zero for never, and whether that was within rating.HandoverSeconds.
 func (e *Evidence) firstTransfer(g *flow.Graph) (block uint64, atOnce bool) {
 	if e.Registrar == (common.Address{}) {
 		return 0, false
@@ -177,15 +174,9 @@ func (e *Evidence) firstTransfer(g *flow.Graph) (block uint64, atOnce bool) {
 		if i == 0 {
 			return t.From, true
 		}
-		return t.From - 1, isHandover(e.Tenures[0].Began, t.Began)
+		return t.From - 1, rating.IsHandover(e.Tenures[0].Began, t.Began)
 	}
 	return 0, false
-}
-
-// isHandover reports whether a transfer that follows a registration shows that the agent was registered for somebody
-// else. Both are times in Unix seconds, zero when unknown.
-func isHandover(registered, transferred int64) bool {
-	return registered > 0 && transferred > 0 && transferred-registered <= handoverSeconds
 }
 
 // DomainProof is a domain whose file proves an agent.

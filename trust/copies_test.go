@@ -9,6 +9,7 @@ import (
 
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // without is the world's weights with one root less.
@@ -23,7 +24,7 @@ func (w *world) without(root int) *flow.Weights {
 }
 
 // copied is what r says, said by another one in the same block.
-func copied(r Row, by int) Row {
+func copied(r rating.Row, by int) rating.Row {
 	r.Rater, r.LogIndex = address(by), r.LogIndex+uint32(by)
 	return r
 }
@@ -37,7 +38,7 @@ func TestCopiesOfARootAddNothing(t *testing.T) {
 	other.Tag1 = "successRate"
 	other.LogIndex = 5000
 	want := w.score(alone)
-	for what, in := range map[string][]Row{
+	for what, in := range map[string][]rating.Row{
 		"a copy":                     {alone, copied(alone, 1000)},
 		"three copies":               {alone, copied(alone, 1000), copied(alone, 1001), copied(alone, 1002)},
 		"a copy in another channel":  {alone, copied(alone, 1000), other},
@@ -57,7 +58,7 @@ func TestCopiesOfARootAddNothing(t *testing.T) {
 // nothing, however many there are.
 func TestTrustedRatersInABlock(t *testing.T) {
 	w := newWorld()
-	var apart, together []Row
+	var apart, together []rating.Row
 	for root := range 12 {
 		apart = append(apart, row(root, 90, 0))
 		together = append(together, copied(row(0, 90, 0), 0))
@@ -82,7 +83,7 @@ func TestLosingARootNeverRaises(t *testing.T) {
 	w := newWorld()
 	less := map[int]*flow.Weights{}
 	rapid.Check(t, func(t *rapid.T) {
-		var in []Row
+		var in []rating.Row
 		for range rapid.IntRange(1, 8).Draw(t, "praise") {
 			r := row(rapid.IntRange(0, 19).Draw(t, "root"), 100, rapid.Int64Range(0, 300*testDay).Draw(t, "age"))
 			r.LogIndex = uint32(len(in))

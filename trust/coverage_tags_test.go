@@ -9,13 +9,16 @@ import (
 
 	"repute"
 	"repute/trust/flow"
+	"repute/trust/graph"
+	"repute/trust/rating"
 )
 
 // Coverage lists the most frequent tags that are not read, each with the number of its records, and adds up to the
 // reasons.
 func TestCoverageListsUnreadTags(t *testing.T) {
 	t.Parallel()
-	r := NewGraphReader(newWorld().evidence().Block, nil, nil, must(DefaultParams()))
+	p := must(rating.DefaultParams())
+	r := graph.NewReader(newWorld().evidence().Block, nil, nil, p)
 	r.Agent(repute.TokenID{}, 0, address(5000), common.Address{})
 	write := func(tag string, times int) {
 		for range times {
@@ -25,11 +28,11 @@ func TestCoverageListsUnreadTags(t *testing.T) {
 	write("starred", 50)
 	write("miner-vouch", 4)
 	write("ni\x00ce\xff", 3)
-	write(UnreadTag, 2)
+	write(rating.UnreadTag, 2)
 	for i := range 12 {
 		write(fmt.Sprintf("x%02d", i), 1)
 	}
-	got, _ := r.Coverage(r.Build().Walk([]flow.Root{}, r.p.Walk))
+	got, _ := r.Coverage(r.Build().Walk([]flow.Root{}, p.Walk))
 	want := []repute.UnreadTag{{Tag: "miner-vouch", Reason: "other-channel", Records: 4},
 		{Tag: "ni\ufffdce\ufffd", Reason: "unknown-tag", Records: 3}, {Tag: repute.LongTag, Reason: "unknown-tag", Records: 2}}
 	for i := range 7 {
@@ -40,17 +43,5 @@ func TestCoverageListsUnreadTags(t *testing.T) {
 	}
 	if got.Left["unknown-tag"] != 17 || got.Left["other-channel"] != 4 {
 		t.Errorf("%v", got.Left)
-	}
-}
-
-func TestUnreadTagsAreBounded(t *testing.T) {
-	t.Parallel()
-	var u unreadTags
-	for i := range maxUnreadTags + 5 {
-		u.add(fmt.Sprint(i), ReasonUnknownTag)
-	}
-	u.add("0", ReasonUnknownTag)
-	if len(u.counts) != maxUnreadTags || u.most()[0] != (repute.UnreadTag{Tag: "0", Reason: "unknown-tag", Records: 2}) {
-		t.Errorf("%d tags, first %+v", len(u.counts), u.most()[0])
 	}
 }

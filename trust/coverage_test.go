@@ -1,7 +1,6 @@
 package trust
 
 import (
-	"math"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -9,6 +8,8 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/graph"
+	"repute/trust/rating"
 )
 
 // Agents that an identity handed over are among its known agents: those that it registered, and those that were rated
@@ -21,13 +22,13 @@ func TestKnownAgentsOfFormerOwners(t *testing.T) {
 		roots = append(roots, flow.Root{Address: address(i), Weight: fixed.One})
 	}
 	hours := func(n int) int64 { return testTime - int64(n)*3600 }
-	tenure := func(who int, began, ended int64) Tenure {
-		return Tenure{Began: began, Ended: ended, Owner: address(who)}
+	tenure := func(who int, began, ended int64) rating.Tenure {
+		return rating.Tenure{Began: began, Ended: ended, Owner: address(who)}
 	}
-	r := NewGraphReader(w.evidence().Block, roots, []Link{{A: address(registrar), B: address(905)}}, w.params)
-	histories := [][]Tenure{
-		{tenure(registrar, hours(100), hours(100)+handoverSeconds)},                                 // at once
-		{tenure(registrar, hours(100), hours(100)+handoverSeconds+1)},                               // later
+	r := graph.NewReader(w.evidence().Block, roots, []graph.Link{{A: address(registrar), B: address(905)}}, w.params)
+	histories := [][]rating.Tenure{
+		{tenure(registrar, hours(100), hours(100)+rating.HandoverSeconds)},                          // at once
+		{tenure(registrar, hours(100), hours(100)+rating.HandoverSeconds+1)},                        // later
 		{tenure(registrar, hours(100), hours(99)), tenure(former, hours(99), hours(98))},            // passed on
 		{tenure(registrar, hours(100), hours(99)), tenure(former, hours(99), hours(1))},             // and rated meanwhile
 		{tenure(registrar, hours(100), hours(99)), tenure(905, hours(99), hours(98))},               // by a linked address
@@ -72,17 +73,6 @@ func TestPenaltiesCountOnce(t *testing.T) {
 	}
 }
 
-// Records keep their age to the minute, and nothing that is written on a chain is out of their range.
-func TestRecordAges(t *testing.T) {
-	for age, want := range map[int64]int{-5: 0, 59: 0, 60: 1, 90 * testDay: 90 * 24 * 60, math.MaxInt64: maxMinutes} {
-		var records tally
-		records.leave(records.add(repute.TokenID{}, address(1), address(2), new(uint32), age), ReasonRange)
-		if got := records.records[0]; got.minutes() != want || got.reason() != records.codes[ReasonRange] {
-			t.Errorf("%d seconds: %d minutes, reason %d", age, got.minutes(), got.reason())
-		}
-	}
-}
-
 // A transfer between addresses of one identity is none to somebody else.
 func TestPresentSince(t *testing.T) {
 	b := flow.NewGraphBuilder()
@@ -101,15 +91,15 @@ func TestPresentSince(t *testing.T) {
 		"to an old wallet":    {[]int{900, 900, 901}, []int{901, 0, 0}, 20},
 		"twice":               {[]int{900, 901, 902}, []int{901, 902, 0}, 0},
 	} {
-		var tenures []Tenure
+		var tenures []rating.Tenure
 		for i, owner := range c.owners {
-			x := Tenure{From: uint64(10 * i), To: uint64(10*i + 9), Owner: address(owner)}
+			x := rating.Tenure{From: uint64(10 * i), To: uint64(10*i + 9), Owner: address(owner)}
 			if c.wallets[i] > 0 {
 				x.Wallet = address(c.wallets[i])
 			}
 			tenures = append(tenures, x)
 		}
-		if got := PresentSince(tenures, g); got != c.since {
+		if got := rating.PresentSince(tenures, g); got != c.since {
 			t.Errorf("%s: since block %d, want %d", name, got, c.since)
 		}
 	}

@@ -12,12 +12,12 @@
 // what flows from roots to its raters where nobody passes more than one unit. See
 // docs/explanation/trust.md.
 //
-// Use it in three steps. ParseParams or DefaultParams gives the parameters. GraphReader
+// Use it in three steps. Package trust/rating reads the parameters. Package trust/graph
 // collects who rates whom well, and the Walk of package trust/flow returns the weights of all
 // raters. Score takes an Evidence, which holds those weights and the records about one agent,
 // and returns a Result. A Scorer saves work when many agents are scored with the same weights,
 // and a Ledger holds the records of all agents of a chain for one pass over them.
 //
-// Package trust/fixed has the numbers, trust/flow the graph, weights and paths, and
+// Package trust/fixed has the numbers, trust/flow weights and paths, and
 // trust/replay the inputs that are stored so that a score can be computed again.
 package trust

@@ -6,9 +6,9 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // Trust starts at a root and reaches the rater that the root rates well. A rater that no
@@ -19,7 +19,7 @@ func ExampleGraph_Walk() {
 	b.Vouch(b.Add(root), b.Add(rater), fixed.One)
 	b.Add(stranger)
 
-	params, err := trust.DefaultParams()
+	params, err := rating.DefaultParams()
 	if err != nil {
 		log.Fatal(err)
 	}

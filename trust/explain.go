@@ -8,6 +8,7 @@ import (
 
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // Explanation has the parts of a score. The points of Contributions add up to the score exactly.
@@ -16,7 +17,7 @@ type Explanation struct {
 	Contributions []Contribution `json:"contributions"` // the largest first, the prior and adjustments at the end
 	Excluded      []Ignored      `json:"excluded"`      // in the order of the chain
 	// ByReason counts all excluded rows; Excluded may hold fewer.
-	ByReason map[Reason]int `json:"excludedByReason"`
+	ByReason map[rating.Reason]int `json:"excludedByReason"`
 }
 
 // Kinds of contributions.
@@ -70,7 +71,7 @@ type RowRef struct {
 // Ignored is a row that does not count, and why.
 type Ignored struct {
 	RowRef
-	Reason Reason `json:"reason"`
+	Reason rating.Reason `json:"reason"`
 	// Readings, of ReasonScale, are what the value may mean, such as "5 of 5" and "5 of 100".
 	Readings []string `json:"readings,omitempty"`
 }
@@ -82,7 +83,7 @@ const maxListed = 100
 // and adds up the others as KindRest.
 func (s *Scorer) Explain(e Evidence) Explanation {
 	s.load(&e)
-	out := Explanation{ByReason: map[Reason]int{}}
+	out := Explanation{ByReason: map[rating.Reason]int{}}
 	s.lacking = nil // the result keeps it
 	s.result(&out.Result)
 	out.Result.Agent = e.Agent
@@ -92,7 +93,7 @@ func (s *Scorer) Explain(e Evidence) Explanation {
 		out.ByReason[ex.Reason]++
 		if i < maxListed {
 			one := Ignored{RowRef: s.l.ref(ex.Row), Reason: ex.Reason}
-			if ex.Reason == ReasonScale {
+			if ex.Reason == rating.ReasonScale {
 				one.Readings = s.p.Tags.Readings(s.l.rows[ex.Row].Client(), one.Tag1, s.l.rows[ex.Row].Amount)
 			}
 			out.Excluded = append(out.Excluded, one)

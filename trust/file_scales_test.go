@@ -9,11 +9,13 @@ import (
 	"pgregory.net/rapid"
 
 	"repute"
+	"repute/trust/graph"
+	"repute/trust/rating"
 )
 
 // scalesWith are the scales of those who wrote these rows, of which files state some.
-func scalesWith(p *Params, files []FileScale, rows ...Row) *Scales {
-	r := NewGraphReader(repute.Block{Time: newWorld().evidence().Block.Time}, nil, nil, p)
+func scalesWith(p *rating.Params, files []rating.FileScale, rows ...rating.Row) *rating.Scales {
+	r := graph.NewReader(repute.Block{Time: newWorld().evidence().Block.Time}, nil, nil, p)
 	r.StateScales(files)
 	for i, row := range rows {
 		token := repute.TokenID{uint64(i)}
@@ -25,7 +27,7 @@ func scalesWith(p *Params, files []FileScale, rows ...Row) *Scales {
 }
 
 // readingOf is what a rating counts as: its opinion, or why it does not count.
-func readingOf(w *world, scales *Scales, row Row) string {
+func readingOf(w *world, scales *rating.Scales, row rating.Row) string {
 	e := w.evidence(row)
 	e.Scales = scales
 	got := NewScorer(e.Weights, w.params).Explain(e)
@@ -58,21 +60,21 @@ func TestFilesStateScales(t *testing.T) {
 		{5, nil, 0, "-1.000000"},                                  // the least of every scale
 		{5, nil, -1000, "out-of-range"},
 	} {
-		var rows []Row
+		var rows []rating.Row
 		for _, v := range append(slices.Clone(c.wrote), c.value) {
 			rows = append(rows, amountRow(0, "starred", v))
 		}
-		scales := scalesWith(w.params, []FileScale{{address(0), "starred", c.top}}, rows...)
+		scales := scalesWith(w.params, []rating.FileScale{{address(0), "starred", c.top}}, rows...)
 		if got := readingOf(w, scales, rows[len(rows)-1]); got != c.want {
 			t.Errorf("scale of %d, wrote %v, %d: %s, want %s", c.top, c.wrote, c.value, got, c.want)
 		}
 	}
-	later := scalesWith(w.params, []FileScale{{address(0), "starred", 5}}, amountRow(0, "starred", 4000))
+	later := scalesWith(w.params, []rating.FileScale{{address(0), "starred", 5}}, amountRow(0, "starred", 4000))
 	if got := readingOf(w, later, amountRow(0, "starred", 80_000)); got != "scale" {
 		t.Errorf("beyond the stated scale, after the epoch: %s", got)
 	}
-	other := scalesWith(w.params, []FileScale{{address(0), "uptime", 5}, {address(0), "nobody's", 5}}, amountRow(0, "uptime", 4000))
-	if len(other.tops) != 0 || other.Size() != 0 {
+	other := scalesWith(w.params, []rating.FileScale{{address(0), "uptime", 5}, {address(0), "nobody's", 5}}, amountRow(0, "uptime", 4000))
+	if other.Size() != 0 {
 		t.Errorf("tags without several scales: %+v", other)
 	}
 }
@@ -82,22 +84,22 @@ func TestFilesDoNotChangeOtherRaters(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	rapid.Check(t, func(t *rapid.T) {
-		var rows []Row
+		var rows []rating.Row
 		for range rapid.IntRange(1, 30).Draw(t, "ratings") {
 			rows = append(rows, amountRow(rapid.IntRange(0, 3).Draw(t, "rater"),
 				rapid.SampledFrom([]string{"starred", "successRate"}).Draw(t, "tag"),
 				rapid.SampledFrom([]int64{0, 500, 1000, 3000, 5000, 9000, 10_000, 80_000, 100_000}).Draw(t, "value")))
 		}
-		var files []FileScale
+		var files []rating.FileScale
 		for _, tag := range []string{"starred", "successRate"} {
 			if rapid.Bool().Draw(t, "states "+tag) {
-				files = append(files, FileScale{address(0), tag, rapid.SampledFrom([]int{0, 1, 5, 10, 20, 100}).Draw(t, "top")})
+				files = append(files, rating.FileScale{address(0), tag, rapid.SampledFrom([]int{0, 1, 5, 10, 20, 100}).Draw(t, "top")})
 			}
 		}
 		before, after := scalesWith(w.params, nil, rows...), scalesWith(w.params, files, rows...)
 		for i, r := range rows {
 			was, is := readingOf(w, before, r), readingOf(w, after, r)
-			if was != is && !slices.ContainsFunc(files, func(f FileScale) bool { return f.Rater == r.Rater && f.Tag == r.Tag1 }) {
+			if was != is && !slices.ContainsFunc(files, func(f rating.FileScale) bool { return f.Rater == r.Rater && f.Tag == r.Tag1 }) {
 				t.Fatalf("rating %d of %v: %s, with files %v %s", i, fmt.Sprint(r.Rater, r.Tag1, r.Amount), was, files, is)
 			}
 		}

@@ -5,61 +5,15 @@ import (
 	"sort"
 
 	"repute/trust/fixed"
+	"repute/trust/rating"
 )
-
-// Gate is a line that a policy draws. Upward gates read the lower bound and downward
-// gates the upper one, so that thin or hostile evidence neither admits nor condemns.
-type Gate struct {
-	ID string `json:"id"`
-	// No more than one of Low (passed when the lower bound is at least this) and High (passed
-	// when the upper bound is below this) is set, in points. One of them is unless Checks are:
-	// who an agent is does not depend on whether anybody rated it.
-	Low  *fixed.Fixed `json:"low,omitempty"`
-	High *fixed.Fixed `json:"high,omitempty"`
-	// Paths is how many independent paths the side concerned must come by.
-	Paths int `json:"paths,omitempty"`
-	// Evidence is needed in Channels, in units; 0 for none.
-	Evidence fixed.Fixed `json:"evidence,omitempty"`
-	Channels []string    `json:"channels,omitempty"`
-	// RecentRaters must have spoken against the agent within RecentDays, in units of their weight.
-	RecentRaters int `json:"recentRaters,omitempty"`
-	RecentDays   int `json:"recentDays,omitempty"`
-	// Checks of who the agent is must all have passed.
-	Checks []string `json:"checks,omitempty"`
-}
-
-// Tier is a class of agents; the first whose conditions hold is the agent's.
-type Tier struct {
-	Tier  int          `json:"tier"`
-	Gate  string       `json:"gate,omitempty"`  // that must be passed
-	Low   *fixed.Fixed `json:"low,omitempty"`   // the lower bound is at least this
-	Paths int          `json:"paths,omitempty"` // for the agent
-}
 
 // GateView is a gate and what an agent lacks to pass it.
 type GateView struct {
-	ID        string    `json:"id"`
-	Direction Direction `json:"direction"`
-	Passed    bool      `json:"passed"`
-	Lacks     []Lacking `json:"lacks,omitempty"` // empty when passed
-}
-
-// Direction says what passing a gate means.
-type Direction string
-
-// Directions. An agent that passes a gate that keeps out is that bad; one that does not is
-// not, which is no bad news.
-const (
-	Admits   Direction = "admits"
-	KeepsOut Direction = "keepsOut"
-)
-
-// Direction is KeepsOut of gates that read the upper bound.
-func (g *Gate) Direction() Direction {
-	if g.High != nil {
-		return KeepsOut
-	}
-	return Admits
+	ID        string           `json:"id"`
+	Direction rating.Direction `json:"direction"`
+	Passed    bool             `json:"passed"`
+	Lacks     []Lacking        `json:"lacks,omitempty"` // empty when passed
 }
 
 // Lacking is one thing missing for a gate.
@@ -88,7 +42,7 @@ func (s *scoring) judge(r *Result) {
 	case Unrated:
 		return
 	case Thin:
-		r.setTier(s.p.thinTier())
+		r.setTier(s.p.ThinTier())
 		return
 	}
 	for _, t := range s.p.Tiers {
@@ -108,17 +62,6 @@ func (r *Result) setTier(tier int) {
 	if r.Tier = tier; r.Guard != nil && r.Guard.Share == fixed.One {
 		r.Tier = min(tier, r.Guard.Tier)
 	}
-}
-
-// thinTier is the tier of agents with too little evidence to be rated: the lowest above 0.
-func (p *Params) thinTier() int {
-	lowest := 0
-	for _, t := range p.Tiers {
-		if t.Tier > 0 && (lowest == 0 || t.Tier < lowest) {
-			lowest = t.Tier
-		}
-	}
-	return lowest
 }
 
 // passes reports whether a gate was passed.
@@ -198,15 +141,4 @@ func (s *scoring) lowWith(by *standing, units fixed.Fixed) fixed.Fixed {
 	more.weight, more.value, more.square = more.weight+units, more.value+units, more.square+units
 	mean, deviation := more.average(s.p.Evidence, s.prior)
 	return mean - deviation
-}
-
-// Passable are the ids of the gates that an agent can be asked to pass: all but those that
-// keep agents out.
-func (p *Params) Passable() (ids []string) {
-	for i := range p.Gates {
-		if p.Gates[i].Direction() == Admits {
-			ids = append(ids, p.Gates[i].ID)
-		}
-	}
-	return ids
 }

@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
-	"pgregory.net/rapid"
 
 	"repute"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
-func reasons(w *world, rows ...Row) map[Reason]int {
+func reasons(w *world, rows ...rating.Row) map[rating.Reason]int {
 	return NewScorer(w.walk(), w.params).Explain(w.evidence(rows...)).ByReason
 }
 
@@ -27,7 +27,7 @@ func TestExtremeValues(t *testing.T) {
 		for _, v := range []*big.Int{most, least, new(big.Int).Sub(most, big.NewInt(1)), big.NewInt(-1)} {
 			r := row(20, 0, 0)
 			r.Amount = repute.Amount{Value: v, Decimals: decimals}
-			if got := reasons(w, r); got[ReasonRange] != 1 {
+			if got := reasons(w, r); got[rating.ReasonRange] != 1 {
 				t.Errorf("%s with %d decimals: %v", v, decimals, got)
 			}
 		}
@@ -39,34 +39,16 @@ func TestExtremeValues(t *testing.T) {
 		t.Errorf("100 in 18 decimals gives %s, 100 gives %s", full.Mean, plain.Mean)
 	}
 	r.Amount = repute.Amount{}
-	if got := reasons(w, r); got[ReasonRange] != 1 {
+	if got := reasons(w, r); got[rating.ReasonRange] != 1 {
 		t.Errorf("no value: %v", got)
 	}
-}
-
-// Amounts that fit a word are read as those that do not.
-func TestAmountsAreReadAlike(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a := repute.Amount{Value: big.NewInt(rapid.Int64().Draw(t, "value")),
-			Decimals: uint8(rapid.IntRange(0, 18).Draw(t, "decimals"))}
-		got, ok := wordAmount(a)
-		if !ok {
-			return
-		}
-		scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(a.Decimals)), nil)
-		want, rest := new(big.Int).QuoRem(new(big.Int).Lsh(a.Value, 32), scale, new(big.Int))
-		want.Add(want, big.NewInt(int64(rest.Sign())))
-		if want.Cmp(big.NewInt(int64(got))) != 0 {
-			t.Fatalf("%s: %d, want %s", a.Decimal(), got, want)
-		}
-	})
 }
 
 func TestTagsOfAnyLength(t *testing.T) {
 	w := newWorld()
 	empty, long := row(20, 100, 0), row(21, 100, 0)
 	empty.Tag1, long.Tag1, long.Tag2 = "", strings.Repeat("starred", 150_000), strings.Repeat("x", 1<<20)
-	if got := reasons(w, empty, long); got[ReasonUnknownTag] != 2 {
+	if got := reasons(w, empty, long); got[rating.ReasonUnknownTag] != 2 {
 		t.Errorf("%v", got)
 	}
 	long.Tag1 = "starred"
@@ -79,7 +61,7 @@ func TestTagsOfAnyLength(t *testing.T) {
 func TestOneRaterOfMany(t *testing.T) {
 	w := newWorld()
 	const count = 284_000
-	many := make([]Row, count)
+	many := make([]rating.Row, count)
 	for i := range many {
 		many[i] = row(20, 100, 0)
 		many[i].Block, many[i].LogIndex, many[i].Index = uint64(i/100), uint32(i%100), uint64(i+1)
@@ -102,7 +84,7 @@ func TestCyclesHaveNoWeight(t *testing.T) {
 // Whoever acts for the agent now does not count, whenever it spoke.
 func TestClientBecomesTheAgents(t *testing.T) {
 	w := newWorld()
-	praise := []Row{row(20, 100, 300*testDay), row(25, 100, 300*testDay)}
+	praise := []rating.Row{row(20, 100, 300*testDay), row(25, 100, 300*testDay)}
 	e := w.evidence(praise...)
 	e.Self = []common.Address{address(20)}
 	if r := Score(e, w.params); r.Excluded != 1 || r.PathsFor != 1 {
@@ -114,7 +96,7 @@ func TestClientBecomesTheAgents(t *testing.T) {
 	}
 	e = w.evidence(praise...)
 	e.Since = praise[0].Block + 1
-	if got := NewScorer(w.walk(), w.params).Explain(e).ByReason; got[ReasonEarlier] != 2 {
+	if got := NewScorer(w.walk(), w.params).Explain(e).ByReason; got[rating.ReasonEarlier] != 2 {
 		t.Errorf("praise of an earlier owner: %v", got)
 	}
 }
@@ -143,7 +125,7 @@ func TestClocksThatAreWrong(t *testing.T) {
 	w := newWorld()
 	future, undated, far := row(20, 100, -1), row(21, 100, 0), row(22, 100, 0)
 	undated.Time, far.Time = 0, 1<<40
-	if got := reasons(w, future, undated, far); got[ReasonFuture] != 1 || got[ReasonUndated] != 2 {
+	if got := reasons(w, future, undated, far); got[rating.ReasonFuture] != 1 || got[rating.ReasonUndated] != 2 {
 		t.Errorf("%v", got)
 	}
 	now := row(20, 100, 0)
@@ -171,7 +153,7 @@ func TestTagsDoNotMakeValidations(t *testing.T) {
 	w := newWorld()
 	forged := row(20, 100, 0)
 	forged.Tag1 = "hard_finality"
-	if got := reasons(w, forged); got[ReasonUnknownTag] != 1 {
+	if got := reasons(w, forged); got[rating.ReasonUnknownTag] != 1 {
 		t.Errorf("%v", got)
 	}
 	answer := forged
@@ -183,13 +165,14 @@ func TestTagsDoNotMakeValidations(t *testing.T) {
 
 // Files that are wrong in any way are refused, and those that are not can be used.
 func FuzzParseParams(f *testing.F) {
+	defaultParams, defaultTags := rating.DefaultFiles()
 	f.Add(string(defaultParams), string(defaultTags))
 	f.Add(`{"version":"x"}`, `{}`)
 	f.Add(strings.Replace(string(defaultParams), `"iterations": 60`, `"iterations": -1`, 1), string(defaultTags))
 	f.Add(string(defaultParams), strings.Replace(string(defaultTags), `[100, 1]`, `[100]`, 1))
 	f.Add(string(defaultParams), strings.Replace(string(defaultTags), `"weight": 1.5`, `"weight": 1e9`, 1))
 	f.Fuzz(func(t *testing.T, params, tags string) {
-		p, err := ParseParams([]byte(params), []byte(tags))
+		p, err := rating.ParseParams([]byte(params), []byte(tags))
 		if err != nil {
 			if !errors.Is(err, repute.ErrInvalid) || p != nil {
 				t.Fatalf("%v with %v", err, p)

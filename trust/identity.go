@@ -1,19 +1,10 @@
 package trust
 
 import (
-	"slices"
-
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute/trust/fixed"
-)
-
-// Checks of who an agent is that a gate may ask for. An agent that does not exist on the
-// chain has no score, and so passes no gate.
-const (
-	CheckRegistration = "registrationResolves" // its registration file was read, has no errors and is still there
-	CheckWallet       = "walletDeclared"       // that file names the chain's agentWallet
-	CheckDomains      = "domainsProven"        // every host that the file's endpoints use stands by the agent
+	"repute/trust/rating"
 )
 
 // unchecked is what an agent lacks whose identity nobody looked at.
@@ -51,15 +42,10 @@ func lacksIdentity(checks []string, i *Identity, lack func(what string, have, ne
 	}
 	for _, check := range checks {
 		switch {
-		case check == CheckRegistration && !i.Resolves, check == CheckWallet && !i.Declares:
+		case check == rating.CheckRegistration && !i.Resolves, check == rating.CheckWallet && !i.Declares:
 			lack(check, 0, fixed.One)
-		case check == CheckDomains && i.Proven < i.Domains:
+		case check == rating.CheckDomains && i.Proven < i.Domains:
 			lack(check, fixed.Int(i.Proven), fixed.Int(i.Domains))
 		}
 	}
-}
-
-// ChecksIdentity reports whether a gate has checks on the agent's identity.
-func (p *Params) ChecksIdentity() bool {
-	return slices.ContainsFunc(p.Gates, func(g Gate) bool { return len(g.Checks) > 0 })
 }

@@ -18,6 +18,8 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/graph"
+	"repute/trust/rating"
 )
 
 // The program in the documentation, which was written from the page beside it, finds the same scores.
@@ -146,7 +148,7 @@ func newOtherWorld(t *testing.T, seed uint64) *otherWorld {
 	}
 	const parties, now, day = 60, 1_800_000_000, 24 * 60 * 60
 	rng := rand.New(rand.NewPCG(seed, 4))
-	w := &otherWorld{Params: read("params.json"), Tags: read("tags.json"), Now: now}
+	w := &otherWorld{Params: read("rating/params.json"), Tags: read("rating/tags.json"), Now: now}
 	party := func(n int) common.Address { return common.BigToAddress(big.NewInt(int64(n + 1))) }
 	for i := range 8 + rng.IntN(8) {
 		w.Roots = append(w.Roots, otherRoot{party(i), []float64{1, 1, 1, 0.5, 3}[rng.IntN(5)]})
@@ -199,12 +201,12 @@ func newOtherWorld(t *testing.T, seed uint64) *otherWorld {
 }
 
 // credits are those of the world in the engine's terms.
-func (w *otherWorld) credits() *trust.Credits {
+func (w *otherWorld) credits() *graph.Credits {
 	exact := func(v float64) fixed.Fixed { return fixed.Ratio(int64(v*100), 100) }
 	bounds := func(b otherBounds) flow.SourceBounds {
 		return flow.SourceBounds{Praise: exact(b.Praise), Blame: exact(b.Blame)}
 	}
-	out := &trust.Credits{Agents: w.Credits.Agents, Days: w.Credits.Days,
+	out := &graph.Credits{Agents: w.Credits.Agents, Days: w.Credits.Days,
 		Rules: flow.SourceRules{All: bounds(w.Credits.All)}}
 	for i, c := range w.Credits.Classes {
 		out.Rules.Classes = append(out.Rules.Classes, flow.SourceClass{ID: fmt.Sprint(i), Rater: exact(c.Rater),
@@ -215,7 +217,7 @@ func (w *otherWorld) credits() *trust.Credits {
 			SourceBounds: bounds(s.otherBounds)})
 	}
 	for _, c := range w.Credits.Raters {
-		out.Raters = append(out.Raters, trust.RaterCredit{Rater: c.Rater, Source: c.Source, Subject: c.Subject,
+		out.Raters = append(out.Raters, graph.RaterCredit{Rater: c.Rater, Source: c.Source, Subject: c.Subject,
 			Weight: exact(c.Weight)})
 	}
 	return out
@@ -244,7 +246,7 @@ func (w *otherWorld) run(t *testing.T, python string) (out []otherResult) {
 // scores are what the engine says.
 func (w *otherWorld) scores(t *testing.T) (out []trust.Result) {
 	t.Helper()
-	p, err := trust.ParseParams(w.Params, w.Tags)
+	p, err := rating.ParseParams(w.Params, w.Tags)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +255,7 @@ func (w *otherWorld) scores(t *testing.T) (out []trust.Result) {
 		roots = append(roots, flow.Root{Address: r.Address, Weight: fixed.Ratio(int64(r.Weight*2), 2)})
 	}
 	at := repute.Block{Number: 1 << 40, Time: time.Unix(w.Now, 0)}
-	reader := trust.NewGraphReader(at, roots, nil, p)
+	reader := graph.NewReader(at, roots, nil, p)
 	for i, a := range w.Agents {
 		reader.Agent(tokenOf(i), 0, a.Owner, common.Address{})
 		for j := range a.Rows {
@@ -279,9 +281,9 @@ func tokenOf(i int) (id repute.TokenID) {
 	return id
 }
 
-func (r *otherRow) row() trust.Row {
+func (r *otherRow) row() rating.Row {
 	value, _ := new(big.Int).SetString(r.Value, 10)
-	return trust.Row{Block: r.Block, LogIndex: r.Log, Time: r.Time, Rater: r.Rater, Index: uint64(r.Log),
+	return rating.Row{Block: r.Block, LogIndex: r.Log, Time: r.Time, Rater: r.Rater, Index: uint64(r.Log),
 		Validation: r.Validation, Amount: repute.Amount{Value: value}, Tag1: r.Tag1, Tag2: r.Tag2, Content: r.Content,
 		Paid: fixed.Int(int(r.Paid))}
 }

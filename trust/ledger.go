@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // Ledger holds the records of all agents of a chain as of one block, in about twenty bytes
@@ -20,7 +21,7 @@ type Ledger struct {
 	agents []page
 	// Accounts are cut into pages of one list: millions of small lists would cost more
 	// than what is in them.
-	records [][]record
+	records [][]rating.Record
 }
 
 // page is one agent's place in a ledger.
@@ -33,7 +34,7 @@ type page struct {
 }
 
 // NewLedger makes an empty ledger as of a block.
-func NewLedger(w *flow.Weights, at repute.Block, p *Params) *Ledger {
+func NewLedger(w *flow.Weights, at repute.Block, p *rating.Params) *Ledger {
 	return &Ledger{w: w, l: newAccountBuilder(w, p), block: at}
 }
 
@@ -47,7 +48,7 @@ func (l *Ledger) Add(e Evidence) {
 	a := l.l.build(&e)
 	last := len(l.records) - 1
 	if last < 0 || len(l.records[last])+len(a.records) > cap(l.records[last]) {
-		l.records = append(l.records, make([]record, 0, max(listSize, len(a.records))))
+		l.records = append(l.records, make([]rating.Record, 0, max(listSize, len(a.records))))
 		last++
 	}
 	first := len(l.records[last])

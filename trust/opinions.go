@@ -5,6 +5,7 @@ import (
 
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // opinion is an identity's opinion about one agent in one channel, or the common opinion of
@@ -29,7 +30,7 @@ type opinion struct {
 func (s *scoring) readAccount() {
 	s.opinions, s.members, s.shares = s.opinions[:0], s.members[:0], s.shares[:0]
 	for i := range s.a.records { // a loop of its own lets the processor overlap these scattered reads
-		s.shares = append(s.shares, s.w.Weight(s.a.records[i].node))
+		s.shares = append(s.shares, s.w.Weight(s.a.records[i].Node))
 	}
 	for at := 0; at < len(s.a.records); {
 		at = s.readOpinion(at)
@@ -42,8 +43,8 @@ func (s *scoring) readAccount() {
 // the others say.
 func (s *scoring) readOpinion(at int) int {
 	e := &s.a.records[at]
-	s.opinions = append(s.opinions, opinion{first: at, from: len(s.members), channel: s.p.rules[e.rule].channel,
-		opensBurst: e.opens&opensBurst != 0, credited: flow.NoNode})
+	s.opinions = append(s.opinions, opinion{first: at, from: len(s.members), channel: s.p.ChannelOf(e),
+		opensBurst: e.Opens&opensBurst != 0, credited: flow.NoNode})
 	v := &s.opinions[len(s.opinions)-1]
 	if s.opens(at+1, opensOpinion) {
 		s.single(v, at)
@@ -58,15 +59,15 @@ func (s *scoring) readOpinion(at int) int {
 // opens reports whether a record begins a new member, opinion or burst. The end of the list
 // begins all of them.
 func (s *scoring) opens(at int, what opens) bool {
-	return at == len(s.a.records) || s.a.records[at].opens&what != 0
+	return at == len(s.a.records) || s.a.records[at].Opens&what != 0
 }
 
 // single is merged for an opinion of one record, as most are.
 func (s *scoring) single(v *opinion, at int) {
 	mean, _ := s.member(at)
-	value, strength := mean.mean()
-	weight, node := s.shares[at], s.a.records[at].node
-	v.weight, v.strength, v.newest, v.vouched = weight, strength, mean.last, weight.Mul(strength)
+	value, strength := mean.Value()
+	weight, node := s.shares[at], s.a.records[at].Node
+	v.weight, v.strength, v.newest, v.vouched = weight, strength, mean.Last, weight.Mul(strength)
 	rest := fixed.One - weight - s.grant(v, node, strength)
 	if v.vouched+v.sourced > 0 {
 		v.value = value
@@ -83,15 +84,15 @@ func (s *scoring) single(v *opinion, at int) {
 func (s *scoring) merged(v *opinion, at int) int {
 	var weighted, unvouched blend
 	for again := true; again; again = !s.opens(at, opensOpinion) {
-		node, weight := s.a.records[at].node, s.shares[at]
-		var mean decayedMean
+		node, weight := s.a.records[at].Node, s.shares[at]
+		var mean rating.Mean
 		mean, at = s.member(at)
-		value, strength := mean.mean()
+		value, strength := mean.Value()
 		granted := s.grant(v, node, strength)
 		v.vouched = max(v.vouched, weight.Mul(strength))
 		weighted.add(value, (weight + granted).Mul(strength))
 		v.pooled = max(v.pooled, unvouched.add(value, (fixed.One-weight-granted).Mul(strength)))
-		v.weight, v.strength, v.newest = max(v.weight, weight), max(v.strength, strength), max(v.newest, mean.last)
+		v.weight, v.strength, v.newest = max(v.weight, weight), max(v.strength, strength), max(v.newest, mean.Last)
 		if node != flow.NoNode {
 			s.members = append(s.members, node)
 		}
@@ -146,51 +147,12 @@ func meanOf(sum, weight fixed.Fixed) fixed.Fixed {
 }
 
 // member combines the records of one identity, from index at on.
-func (s *scoring) member(at int) (out decayedMean, next int) {
+func (s *scoring) member(at int) (out rating.Mean, next int) {
 	for again := true; again; again = !s.opens(at, opensMember) {
-		out.add(s.p, &s.a.records[at], s.block.Time.Unix())
+		out.Add(s.p, &s.a.records[at], s.block.Time.Unix())
 		at++
 	}
 	return out, at
-}
-
-// decayedMean is the mean of one identity's records. Older records weigh less; the strength
-// decays with the newest one.
-type decayedMean struct {
-	value, weight, decay, payment, newest fixed.Fixed
-	last                                  int64 // Unix seconds
-	count                                 int
-	opinion, rule                         fixed.Fixed // of the first
-}
-
-// add takes in a rating, decayed to the time of the score.
-func (m *decayedMean) add(p *Params, e *record, at int64) {
-	decay, opinion, rule := p.decay(at-int64(e.time)), e.fixedValue(), p.rules[e.rule].weight
-	switch m.count++; m.count {
-	case 1: // sums are only needed once there are others
-		m.opinion, m.rule = opinion, rule
-	case 2:
-		m.value, m.weight = m.opinion.Mul(m.decay), m.rule.Mul(m.decay)
-		fallthrough
-	default:
-		m.value += opinion.Mul(decay)
-		m.weight += rule.Mul(decay)
-	}
-	m.decay += decay
-	m.payment = max(m.payment, e.paid())
-	m.newest = max(m.newest, decay)
-	m.last = max(m.last, int64(e.time))
-}
-
-// mean returns the value and the evidence it gives at full weight.
-func (m *decayedMean) mean() (value, strength fixed.Fixed) {
-	if m.decay == 0 {
-		return 0, 0 // too old to weigh anything
-	}
-	if m.count == 1 {
-		return m.opinion, m.rule.Mul(m.payment).Mul(m.newest) // exactly
-	}
-	return fixed.Clamp(m.value.Div(m.decay), -fixed.One), m.weight.Div(m.decay).Mul(m.payment).Mul(m.newest)
 }
 
 // flow returns the maximum flow of weight from the roots to the raters with an opinion on one side, up to limit. A

@@ -8,6 +8,8 @@ import (
 
 	"repute"
 	"repute/trust/flow"
+	"repute/trust/graph"
+	"repute/trust/rating"
 )
 
 // crowded is evidence with ratings by few raters in few blocks, so that bursts, repetitions, and ratings by the agent's
@@ -17,7 +19,7 @@ func crowded(t *rapid.T, w *world) (single, packed Evidence) {
 	single.Named = append(single.Named, address(3))
 	single.Since = 2
 	single.Rows = nil
-	p := &Packing{}
+	p := &rating.Packing{}
 	writers := rapid.IntRange(2, 30).Draw(t, "raters")
 	for i := range writers {
 		p.Raters = append(p.Raters, address(i))
@@ -32,11 +34,11 @@ func crowded(t *rapid.T, w *world) (single, packed Evidence) {
 		for g, tag := range tags {
 			r := row(0, value, 0)
 			r.Tag1 = tag
-			p.Kinds = append(p.Kinds, PackedKind{Said: w.params.Said(&r), Text: uint32(v*len(tags) + g),
+			p.Kinds = append(p.Kinds, rating.PackedKind{Said: w.params.Said(&r), Text: uint32(v*len(tags) + g),
 				Via: uint32(rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "gateway"))})
 		}
 	}
-	p.Expand = func(of *PackedRow, to *Row) {
+	p.Expand = func(of *rating.PackedRow, to *rating.Row) {
 		*to = row(0, values[int(of.Kind)/len(tags)], 0)
 		to.Tag1, to.Rater, to.Writer = tags[int(of.Kind)%len(tags)], p.Raters[of.Writer], of.Writer+1
 		to.Block, to.LogIndex, to.Time, to.Content = uint64(of.Block), of.Log, int64(of.Time), [32]byte{31: byte(of.Content)}
@@ -48,14 +50,14 @@ func crowded(t *rapid.T, w *world) (single, packed Evidence) {
 	block := uint32(1)
 	for i := range rapid.IntRange(1, 60).Draw(t, "ratings") {
 		block += uint32(rapid.IntRange(0, 1).Draw(t, "step"))
-		one := PackedRow{Writer: rapid.Uint32Range(0, uint32(len(p.Raters)-1)).Draw(t, "rater"), Block: block, Log: uint32(i),
+		one := rating.PackedRow{Writer: rapid.Uint32Range(0, uint32(len(p.Raters)-1)).Draw(t, "rater"), Block: block, Log: uint32(i),
 			Kind:    rapid.Uint32Range(0, uint32(len(p.Kinds)-1)).Draw(t, "kind"),
 			Content: rapid.Uint32Range(0, 1).Draw(t, "content"),
 			Time:    uint32(testTime - rapid.Int64Range(-1, 90).Draw(t, "days")*testDay)}
 		if rapid.IntRange(0, 9).Draw(t, "dated") == 0 {
 			one.Time = 0
 		}
-		var r Row
+		var r rating.Row
 		p.Expand(&one, &r)
 		packed.Packed, single.Rows = append(packed.Packed, one), append(single.Rows, r)
 	}
@@ -100,14 +102,14 @@ func TestPackedRowsMakeTheGraphOfSingleOnes(t *testing.T) {
 	w := newWorld()
 	roots := []flow.Root{{Address: address(0), Weight: 1 << 32}, {Address: address(1), Weight: 1 << 32}}
 	rapid.Check(t, func(t *rapid.T) {
-		one, two := NewGraphReader(w.evidence().Block, roots, nil, w.params), NewGraphReader(w.evidence().Block, roots, nil, w.params)
-		var agents []PackedAgent
+		one, two := graph.NewReader(w.evidence().Block, roots, nil, w.params), graph.NewReader(w.evidence().Block, roots, nil, w.params)
+		var agents []graph.PackedAgent
 		single, packed := crowded(t, w)
 		half := len(packed.Packed) / 2
-		for i, rows := range [][]PackedRow{packed.Packed[:half], packed.Packed[half:]} {
+		for i, rows := range [][]rating.PackedRow{packed.Packed[:half], packed.Packed[half:]} {
 			token, owner := repute.TokenID{uint64(i)}, address(100+i)
 			one.Agent(token, 2, owner, owner)
-			agents = append(agents, PackedAgent{Owner: two.Owner(owner), Since: 2, Rows: rows})
+			agents = append(agents, graph.PackedAgent{Owner: two.Owner(owner), Since: 2, Rows: rows})
 		}
 		for i, r := range single.Rows {
 			token := repute.TokenID{0}
@@ -139,7 +141,7 @@ func TestPackedRowsMakeTheGraphOfSingleOnes(t *testing.T) {
 			}
 			one.Rating(token, r)
 		}
-		two.PackedOwners(len(agents), func(i int, use func(*PackedAgent)) { use(&agents[i]) })
+		two.PackedOwners(len(agents), func(i int, use func(*graph.PackedAgent)) { use(&agents[i]) })
 		first, second := one.Build().Walk(roots, w.params.Walk), two.Build().Walk(roots, w.params.Walk)
 		packed.Packing.Nodes = nil
 		for _, a := range packed.Packing.Raters {

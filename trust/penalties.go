@@ -9,17 +9,8 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
-
-// Tenure is a range of blocks in which an agent had one owner and one wallet. Ratings from this range are about them.
-// The tenures of an agent follow each other without gaps.
-type Tenure struct {
-	From, To uint64 // first and last block; To is math.MaxUint64 while the tenure lasts
-	// Began and Ended are the times of the changes of owner or wallet, Unix seconds, 0 when unknown. Ended is also 0
-	// while the tenure lasts.
-	Began, Ended  int64
-	Owner, Wallet common.Address // Wallet is zero where none is verified
-}
 
 // Action is the first transaction by which an address acted for an agent: see Evidence.Actions.
 type Action struct {
@@ -36,35 +27,6 @@ const (
 	RoleWallet    Role = "wallet"
 	RoleRegistrar Role = "registrar"
 )
-
-// PresentSince returns the first block whose ratings are about the present owner, 0 without tenures. A transfer between
-// two addresses of one identity is not a change of owner.
-func PresentSince(tenures []Tenure, g *flow.Graph) (block uint64) {
-	one := func(a, b common.Address) bool { return g.Identity(a) == g.Identity(b) }
-	return presentSince(tenures, one)
-}
-
-// presentSince is PresentSince with a function that reports whether two addresses are one identity. A transfer to the
-// owner's verified wallet is not a change of owner either.
-func presentSince(tenures []Tenure, one func(a, b common.Address) bool) (block uint64) {
-	for i, t := range tenures {
-		if i == 0 || t.Owner != tenures[i-1].Wallet && !one(t.Owner, tenures[i-1].Owner) {
-			block = t.From
-		}
-	}
-	return block
-}
-
-// MovedFrom returns the addresses, other than the present owner, that owned an agent since the block of PresentSince.
-// They are addresses of the present owner's identity, or have the owner as their verified wallet.
-func MovedFrom(tenures []Tenure, since uint64) (out []common.Address) {
-	for _, t := range tenures {
-		if t.From >= since && t.Owner != tenures[len(tenures)-1].Owner && !slices.Contains(out, t.Owner) {
-			out = append(out, t.Owner)
-		}
-	}
-	return out
-}
 
 // Penalties returns the penalties of the identities that are accountable for an agent. For each identity the agent is
 // scored by the ratings that the identity is accountable for: those of its tenures and of Guard.TailDays after them,
@@ -124,7 +86,7 @@ func (e *Evidence) isOwnerAmong(held []identityTenures, g *flow.Graph) bool {
 // r may be nil. A penalty with domains is limited to the agents that these domains prove.
 func (s *Scorer) penalize(list []repute.Penalty, e *Evidence, h *identityTenures, r *Result,
 	domains []string) []repute.Penalty {
-	if r == nil || r.High >= s.p.guardBelow() {
+	if r == nil || r.High >= guardBelow(s.p) {
 		return list
 	}
 	return append(list, repute.Penalty{TokenID: e.Agent.TokenID, Identity: h.identity, Holder: h.holder, Score: r.Score,
@@ -135,7 +97,7 @@ func (s *Scorer) penalize(list []repute.Penalty, e *Evidence, h *identityTenures
 // after the owner's tenures counts.
 func (e *Evidence) latest(g *flow.Graph) identityTenures {
 	h := identityTenures{identity: g.Identity(e.Owner), holder: e.Owner}
-	since := PresentSince(e.Tenures, g)
+	since := rating.PresentSince(e.Tenures, g)
 	for n, t := range e.Tenures {
 		if t.From >= since {
 			h.tenures = append(h.tenures, n)
@@ -160,8 +122,8 @@ func (g Penalties) Add(list ...repute.Penalty) {
 
 // Related returns the related agent whose penalty limits an agent most, as a list of one; nil when there is none. It
 // considers the penalties of the agent's owner, wallet and registrar, except those by the agent itself and those for
-// domains that do not prove the agent. known returns how many known agents an identity has: see GraphReader.Coverage.
-func (g Penalties) Related(e *Evidence, p *Params, known func(identity common.Address) int) (out []RelatedAgent) {
+// domains that do not prove the agent. known returns how many known agents an identity has: see graph.Reader.Coverage.
+func (g Penalties) Related(e *Evidence, p *rating.Params, known func(identity common.Address) int) (out []RelatedAgent) {
 	for _, b := range e.affiliates() {
 		identity := e.Weights.Graph().Identity(b.address)
 		list := slices.DeleteFunc(slices.Clone(g[identity]),
@@ -171,7 +133,7 @@ func (g Penalties) Related(e *Evidence, p *Params, known func(identity common.Ad
 				continue
 			}
 			k := RelatedAgent{Agent: e.Agent, Score: x.Score, High: x.High, Tier: x.Tier, Holder: x.Holder, Role: b.role,
-				Share: p.Guard.share(max(x.Bad, len(list)), known(identity))}
+				Share: shareOfBad(&p.Guard, max(x.Bad, len(list)), known(identity))}
 			k.Agent.TokenID = x.TokenID
 			if len(out) == 0 || k.compare(&out[0]) < 0 {
 				out = []RelatedAgent{k}
@@ -187,9 +149,9 @@ func (e *Evidence) isIn(domains []string) bool {
 	return len(domains) == 0 || slices.ContainsFunc(domains, func(d string) bool { return slices.Contains(e.Domains, d) })
 }
 
-// share returns how far the other agents of an identity are limited, 0 to 1, when bad of its known agents are surely
+// shareOfBad returns how far the other agents of an identity are limited, 0 to 1, when bad of its known agents are surely
 // bad. Bad agents that the identity gave away count in both numbers.
-func (g *GuardParams) share(bad, known int) fixed.Fixed {
+func shareOfBad(g *rating.GuardParams, bad, known int) fixed.Fixed {
 	return min(fixed.One, fixed.Ratio(int64(bad), int64(max(bad, known))).Div(g.FullShare))
 }
 
@@ -204,7 +166,9 @@ func (k *RelatedAgent) compare(other *RelatedAgent) int {
 func (k *RelatedAgent) takes() fixed.Fixed { return fixed.Fixed(100_000 - k.Score).Mul(k.Share) }
 
 // IsSurelyBad reports whether a result causes penalties for the identities that are accountable for the agent.
-func (p *Params) IsSurelyBad(r *Result) bool { return p.Guard.FullShare > 0 && r.High < p.guardBelow() }
+func (r *Result) IsSurelyBad(p *rating.Params) bool {
+	return p.Guard.FullShare > 0 && r.High < guardBelow(p)
+}
 
 // affiliate is an address that is related to an agent.
 type affiliate struct {

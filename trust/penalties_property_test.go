@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"repute"
+	"repute/trust/rating"
 )
 
 // Addresses of a history, by number. 900 registers the agent, 905 is linked to it, 906 its wallet at times. 910 gets
@@ -21,13 +22,13 @@ var (
 // history is a random history of an agent, in which each step is a block and lasts an hour.
 type history struct {
 	events  []OwnerEvent
-	tenures []Tenure
-	rows    []Row
+	tenures []rating.Tenure
+	rows    []rating.Row
 	owner   int
 	block   uint64
-	acts    []uint64 // blocks in which neither 900 nor its other addresses acted
-	gone    uint64   // the block in which these gave the agent away, 0 while they have it
-	theirs  []Row    // ratings that these are accountable for
+	acts    []uint64     // blocks in which neither 900 nor its other addresses acted
+	gone    uint64       // the block in which these gave the agent away, 0 while they have it
+	theirs  []rating.Row // ratings that these are accountable for
 }
 
 // time is that of the present block.
@@ -35,7 +36,7 @@ func (h *history) time() int64 { return testTime - 6*testDay + int64(h.block)*36
 
 // begin begins a tenure after the present block.
 func (h *history) begin(owner, wallet int) {
-	t := Tenure{From: h.block + 1, To: math.MaxUint64, Began: h.time(), Owner: address(owner)}
+	t := rating.Tenure{From: h.block + 1, To: math.MaxUint64, Began: h.time(), Owner: address(owner)}
 	if wallet > 0 {
 		t.Wallet = address(wallet)
 	}
@@ -125,7 +126,7 @@ func TestPenaltiesOfRandomHistories(t *testing.T) {
 		e := w.evidence(h.rows...)
 		e.Owner, e.Tenures = address(h.owner), h.tenures
 		e.Registrar, e.Actions = ReadActions(h.events)
-		e.Since = PresentSince(e.Tenures, w.walk().Graph())
+		e.Since = rating.PresentSince(e.Tenures, w.walk().Graph())
 		e.Agent.TokenID.SetUint64(7)
 		s := NewScorer(w.walk(), w.params)
 		own := s.Score(e)
@@ -139,7 +140,7 @@ func TestPenaltiesOfRandomHistories(t *testing.T) {
 		}
 		free := Score(w.evidence(rows(20, 40, 95)...), w.params)
 		part := w.evidence(h.theirs...)
-		if bad := s.Score(part); bad.High < w.params.guardBelow() {
+		if bad := s.Score(part); bad.High < guardBelow(w.params) {
 			limits[othersAct]++
 			for _, owner := range []int{900, 905} {
 				if r := other(owner); r.Score > bad.Score || r.Tier > 0 {

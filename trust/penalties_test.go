@@ -3,28 +3,29 @@ package trust
 import (
 	"fmt"
 	"math"
-	"repute/trust/fixed"
 	"slices"
 	"testing"
 
-	"repute"
-
 	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/trust/fixed"
+	"repute/trust/rating"
 )
 
 // dayOf is a time of the world in which a block takes a day.
 func dayOf(block uint64) int64 { return testTime - (60-int64(block))*testDay }
 
 // said is a rating of block n by one of the roots.
-func said(root int, value int64, block uint64) Row {
+func said(root int, value int64, block uint64) rating.Row {
 	r := row(root, value, testDay)
 	r.Block, r.Time = block, dayOf(block)
 	return r
 }
 
 // held is a tenure of blocks, of the owner with this number.
-func held(from, to uint64, owner int) Tenure {
-	t := Tenure{From: from, To: to, Began: dayOf(from - 1), Owner: address(owner)}
+func held(from, to uint64, owner int) rating.Tenure {
+	t := rating.Tenure{From: from, To: to, Began: dayOf(from - 1), Owner: address(owner)}
 	if to < math.MaxUint64 {
 		t.Ended = dayOf(to)
 	}
@@ -32,7 +33,7 @@ func held(from, to uint64, owner int) Tenure {
 }
 
 // paidTo lets those of the rows that are in these blocks claim a payment to this address, of the same day.
-func paidTo(rows []Row, payee int, blocks ...uint64) []Row {
+func paidTo(rows []rating.Row, payee int, blocks ...uint64) []rating.Row {
 	for i := range rows {
 		if r := &rows[i]; slices.Contains(blocks, r.Block) {
 			r.Payee, r.PaidAt = address(payee), r.Time
@@ -42,7 +43,7 @@ func paidTo(rows []Row, payee int, blocks ...uint64) []Row {
 }
 
 // paidAt lets all rows claim payments of one time.
-func paidAt(rows []Row, at int64) []Row {
+func paidAt(rows []rating.Row, at int64) []rating.Row {
 	for i := range rows {
 		rows[i].PaidAt = at
 	}
@@ -68,30 +69,30 @@ func penalizedOf(w *world, e Evidence) (out []int) {
 // shortly after, and no other is.
 func TestPenaltiesOfWhoHadTheAgent(t *testing.T) {
 	const last = math.MaxUint64
-	sold := []Tenure{held(10, 20, 900), held(21, last, 901)}
-	blame := func(blocks ...uint64) (rows []Row) {
+	sold := []rating.Tenure{held(10, 20, 900), held(21, last, 901)}
+	blame := func(blocks ...uint64) (rows []rating.Row) {
 		for i, b := range blocks {
 			rows = append(rows, said(i, int64(i), b))
 		}
 		return rows
 	}
-	praise := func(block uint64) (rows []Row) {
+	praise := func(block uint64) (rows []rating.Row) {
 		for i := range 10 {
 			rows = append(rows, said(i+10, int64(90+i), block+uint64(i)))
 		}
 		return rows
 	}
-	wallets := []Tenure{held(1, 20, 900), held(21, last, 900)}
+	wallets := []rating.Tenure{held(1, 20, 900), held(21, last, 900)}
 	wallets[0].Wallet, wallets[1].Wallet = address(902), address(903)
-	split := []Tenure{held(10, 12, 900), held(13, 14, 901), held(15, 16, 902), held(17, 18, 903), held(19, last, 900)}
+	split := []rating.Tenure{held(10, 12, 900), held(13, 14, 901), held(15, 16, 902), held(17, 18, 903), held(19, last, 900)}
 	soon := held(11, last, 901)
-	soon.Began = dayOf(9) + handoverSeconds
-	signed := []Tenure{sold[0], sold[1], held(25, last, 901)}
+	soon.Began = dayOf(9) + rating.HandoverSeconds
+	signed := []rating.Tenure{sold[0], sold[1], held(25, last, 901)}
 	signed[1].To, signed[1].Ended, signed[2].Wallet = 24, dayOf(24), address(904)
 	for name, c := range map[string]struct {
-		tenures   []Tenure
+		tenures   []rating.Tenure
 		acts      []Action
-		rows      []Row
+		rows      []rating.Row
 		penalized []int
 	}{
 		"before the sale":          {sold, nil, blame(11, 12, 13, 14, 15, 16), []int{900}},
@@ -111,22 +112,22 @@ func TestPenaltiesOfWhoHadTheAgent(t *testing.T) {
 			[]int{900}},
 		"of two, of each a little": {sold, nil, blame(18, 19, 29), nil},
 		"split, and back":          {split, nil, blame(11, 12, 13, 14, 15, 16, 17, 18), []int{900}},
-		"handed on at once, bad since": {[]Tenure{held(10, 10, 900), soon}, nil, blame(11, 12, 13, 14, 15, 16),
+		"handed on at once, bad since": {[]rating.Tenure{held(10, 10, 900), soon}, nil, blame(11, 12, 13, 14, 15, 16),
 			nil},
-		"handed on at once, of who acted": {[]Tenure{held(10, 10, 900), soon},
+		"handed on at once, of who acted": {[]rating.Tenure{held(10, 10, 900), soon},
 			[]Action{{9, address(900)}, {11, address(901)}}, blame(12, 13, 14, 15, 16, 17), []int{901}},
-		"handed on at once, and back": {[]Tenure{held(10, 10, 900),
+		"handed on at once, and back": {[]rating.Tenure{held(10, 10, 900),
 			{From: 11, To: 20, Began: soon.Began, Ended: dayOf(20), Owner: address(901)}, held(21, last, 900)}, nil,
 			blame(28, 29, 30, 31, 32, 33), []int{900}},
 		"of a wallet as of an owner": {wallets, nil, blame(11, 12, 13, 14, 15, 16), []int{900, 902}},
-		"a gift before the words, and passed on": {[]Tenure{sold[0], held(21, 22, 901), held(23, last, 902)}, nil,
+		"a gift before the words, and passed on": {[]rating.Tenure{sold[0], held(21, 22, 901), held(23, last, 902)}, nil,
 			blame(21, 22, 22, 22, 23, 24), []int{900}},
 		"good": {sold, nil, praise(11), nil},
-		"handed on at once, of who was paid": {[]Tenure{held(10, 10, 900), soon}, nil,
+		"handed on at once, of who was paid": {[]rating.Tenure{held(10, 10, 900), soon}, nil,
 			paidTo(blame(11, 12, 13, 14, 15, 16), 901, 11, 12), []int{901}},
-		"of who was paid by one": {[]Tenure{held(10, 10, 900), soon}, nil, paidTo(blame(11, 12, 13, 14, 15, 16), 901, 11),
+		"of who was paid by one": {[]rating.Tenure{held(10, 10, 900), soon}, nil, paidTo(blame(11, 12, 13, 14, 15, 16), 901, 11),
 			nil},
-		"of another payee": {[]Tenure{held(10, 10, 900), soon}, nil, paidTo(blame(11, 12, 13, 14, 15, 16), 902, 11, 12),
+		"of another payee": {[]rating.Tenure{held(10, 10, 900), soon}, nil, paidTo(blame(11, 12, 13, 14, 15, 16), 902, 11, 12),
 			nil},
 		"before the sale, of who was paid since": {sold, nil, paidTo(blame(11, 12, 13, 14, 15, 16, 27, 27), 901, 27),
 			[]int{900}},
@@ -135,7 +136,7 @@ func TestPenaltiesOfWhoHadTheAgent(t *testing.T) {
 	} {
 		w := newWorld()
 		e := w.evidence(c.rows...)
-		e.Registrar, e.Tenures, e.Actions, e.Since = c.tenures[0].Owner, c.tenures, c.acts, PresentSince(c.tenures, w.walk().Graph())
+		e.Registrar, e.Tenures, e.Actions, e.Since = c.tenures[0].Owner, c.tenures, c.acts, rating.PresentSince(c.tenures, w.walk().Graph())
 		if got := penalizedOf(w, e); !slices.Equal(got, c.penalized) {
 			t.Errorf("%s: penalized are %v, want %v", name, got, c.penalized)
 		}
@@ -195,7 +196,7 @@ func TestPenaltiesAreShared(t *testing.T) {
 // next to nothing is not told.
 func TestGuardKnowsNoAge(t *testing.T) {
 	w := newWorld()
-	var old []Row
+	var old []rating.Row
 	for i := range 20 {
 		old = append(old, row(i, 100, 300*testDay), row(20+i, 100, 0))
 	}

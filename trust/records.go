@@ -3,35 +3,22 @@ package trust
 import (
 	"bytes"
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"repute"
-	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // Excluded is a row that does not count.
 type Excluded struct {
 	Row    int // of Evidence.Rows as sorted by block and log
-	Reason Reason
-}
-
-// record is one row by the rules of the tag table, small enough to keep millions. The records
-// of an agent are ordered by burst, channel and rater, then in chain order.
-type record struct {
-	node    flow.Node // NoNode for a rater the graph does not know
-	value   int32     // -1 to 1 in units of 2^-30
-	time    uint32    // Unix seconds
-	payment uint16    // factor in units of 2^-12
-	rule    uint8     // of Params.rules
-	opens   opens
+	Reason rating.Reason
 }
 
 // opens are the groups that begin with a record.
-type opens uint8
+type opens = uint8
 
 const (
 	opensMember opens = 1 << iota
@@ -39,16 +26,10 @@ const (
 	opensBurst
 )
 
-// fixedValue is the opinion as a Fixed.
-func (e *record) fixedValue() fixed.Fixed { return fixed.Fixed(e.value) << 2 }
-
-// paid is the payment behind the rating, in dollars.
-func (e *record) paid() fixed.Fixed { return fixed.Fixed(e.payment) << 20 }
-
 // account holds the records of one agent.
 type account struct {
 	owner    flow.Node
-	records  []record
+	records  []rating.Record
 	excluded int
 }
 
@@ -69,9 +50,9 @@ func raterOf(g *flow.Graph, a common.Address) rater {
 
 // accountBuilder turns evidence into accounts. It reuses its memory.
 type accountBuilder struct {
-	p          *Params
+	p          *rating.Params
 	w          *flow.Weights
-	rows       []Row // in the order of the chain
+	rows       []rating.Row // in the order of the chain
 	statements []statement
 	excluded   []Excluded
 	self       map[rater]own
@@ -85,7 +66,7 @@ type accountBuilder struct {
 	hearings    hearings
 	heard       uint32 // raters in hearings
 	blockBursts []blockBurst
-	records     []record
+	records     []rating.Record
 }
 
 // own is how a rater belongs to the agent that it rates.
@@ -98,7 +79,7 @@ const (
 
 // statement is a record before sorting.
 type statement struct {
-	record
+	rating.Record
 	row     int // of listener.rows
 	channel uint8
 	raterBurst
@@ -108,7 +89,7 @@ type statement struct {
 type raterBurst struct{ rater, burst uint32 }
 
 // newAccountBuilder makes a builder that is used for one agent after the other.
-func newAccountBuilder(w *flow.Weights, p *Params) *accountBuilder {
+func newAccountBuilder(w *flow.Weights, p *rating.Params) *accountBuilder {
 	return &accountBuilder{p: p, w: w}
 }
 
@@ -132,15 +113,15 @@ func (l *accountBuilder) build(e *Evidence) account {
 		return cmp.Or(cmp.Compare(a.burst, b.burst), cmp.Compare(a.channel, b.channel), cmp.Compare(a.rater, b.rater))
 	})
 	out := account{owner: l.w.Graph().Node(e.Owner), excluded: len(l.excluded),
-		records: make([]record, len(l.statements))}
+		records: make([]rating.Record, len(l.statements))}
 	for i := range l.statements {
 		s := &l.statements[i]
 		if i == 0 {
-			s.opens = opensBurst | opensOpinion | opensMember
+			s.Opens = opensBurst | opensOpinion | opensMember
 		} else {
-			s.opens = l.statements[i-1].until(s)
+			s.Opens = l.statements[i-1].until(s)
 		}
-		out.records[i] = s.record
+		out.records[i] = s.Record
 	}
 	return out
 }
@@ -186,7 +167,7 @@ func (l *accountBuilder) reset(e *Evidence) {
 }
 
 // inChain compares rows by their order in the chain.
-func inChain(a, b Row) int {
+func inChain(a, b rating.Row) int {
 	if c := cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex)); c != 0 {
 		return c
 	}
@@ -194,7 +175,7 @@ func inChain(a, b Row) int {
 }
 
 // raterOf returns the identity of a row's rater.
-func (l *accountBuilder) raterOf(e *Evidence, row *Row) rater {
+func (l *accountBuilder) raterOf(e *Evidence, row *rating.Row) rater {
 	if e.Nodes == nil || row.Writer == 0 {
 		return raterOf(l.w.Graph(), row.Rater)
 	}
@@ -205,26 +186,26 @@ func (l *accountBuilder) raterOf(e *Evidence, row *Row) rater {
 }
 
 // addRow adds a row, or returns why it does not count.
-func (l *accountBuilder) addRow(e *Evidence, i int) Reason {
+func (l *accountBuilder) addRow(e *Evidence, i int) rating.Reason {
 	row := &l.rows[i]
-	rec, reason := l.p.read(row, e.Block.Time.Unix(), e.Scales)
+	rec, reason := l.p.Read(row, e.Block.Time.Unix(), e.Scales)
 	if reason != "" {
 		return reason
 	}
 	who := l.raterOf(e, row)
-	if own := l.self[who]; own == isSelf || own == isNamed && rec.value >= 0 {
-		return ReasonSelf
+	if own := l.self[who]; own == isSelf || own == isNamed && rec.Value >= 0 {
+		return rating.ReasonSelf
 	}
-	if rec.value > 0 && row.Block < e.Since {
-		return ReasonEarlier
+	if rec.Value > 0 && row.Block < e.Since {
+		return rating.ReasonEarlier
 	}
-	rec.node = who.node
+	rec.Node = who.node
 	spoke, known := l.raters[who]
 	if !known {
 		spoke = raterBurst{uint32(len(l.raters)), l.join(l.burst(i), who.node)}
 		l.raters[who] = spoke
 	}
-	l.statements = append(l.statements, statement{record: rec, row: i, channel: l.p.rules[rec.rule].channel,
+	l.statements = append(l.statements, statement{Record: rec, row: i, channel: l.p.ChannelOf(&rec),
 		raterBurst: spoke})
 	return ""
 }
@@ -269,122 +250,3 @@ func (l *accountBuilder) burst(i int) uint32 {
 	}
 	return n
 }
-
-// read turns a row into a record as of a time, or returns why it does not count. The caller
-// sets node and opens.
-func (p *Params) read(row *Row, at int64, scales *Scales) (e record, reason Reason) {
-	e, w, value, reason := p.begin(row, at)
-	if reason == "" {
-		reason = p.judge(&e, w, value, scales)
-	}
-	return e, reason
-}
-
-// begin is read without the opinion, which the value makes.
-func (p *Params) begin(row *Row, at int64) (e record, w writing, value fixed.Fixed, reason Reason) {
-	if row.Time <= 0 || row.Time > math.MaxUint32 {
-		return e, w, 0, ReasonUndated
-	}
-	if row.Time > at {
-		return e, w, 0, ReasonFuture
-	}
-	if row.Via != (common.Address{}) && row.Via == row.Rater {
-		return e, w, 0, ReasonGateway // the vote of one address would stand for all who paid
-	}
-	said := row.Said
-	if said == nil {
-		now := p.said(row)
-		said = &now
-	}
-	if said.reason != "" {
-		return e, w, 0, said.reason
-	}
-	w.rater, w.tag, e.rule = row.Rater, said.tag, said.rule
-	e.time, e.payment = uint32(row.Time), uint16(p.payment(row.Paid)>>20)
-	return e, w, said.value, ""
-}
-
-// Said is what the tags and the amount of a row mean by a table of tags.
-type Said struct {
-	rule   uint8
-	tag    int32 // number in the table
-	value  fixed.Fixed
-	reason Reason // why the row does not count, "" when it may count
-}
-
-// Said returns what the tags and the amount of a row mean, nil when that depends on who wrote it.
-func (p *Params) Said(row *Row) *Said {
-	if len(p.Tags.byWriter) > 0 {
-		return nil
-	}
-	said := p.said(row)
-	return &said
-}
-
-// said returns Said for one row.
-func (p *Params) said(row *Row) (s Said) {
-	if s.rule, s.tag, s.reason = p.rule(row); s.reason != "" {
-		return s
-	}
-	var ok bool
-	if s.value, ok = fixedAmount(row.Amount); !ok {
-		s.reason = ReasonRange
-	}
-	return s
-}
-
-// judge sets a record's opinion by what was written.
-func (p *Params) judge(e *record, w writing, value fixed.Fixed, scales *Scales) Reason {
-	curve := p.Tags.Validation.Curve
-	if int(e.rule) < len(p.Tags.rules) {
-		rule := p.Tags.rules[e.rule]
-		var told bool
-		if value, told = scales.onOwnScale(w, rule, value); !told {
-			return ReasonScale
-		}
-		curve = rule.Curve
-	}
-	v, ok := opinionOf(curve, value)
-	if !ok {
-		return ReasonRange
-	}
-	e.value = int32(v / 4)
-	return ""
-}
-
-// payment returns the factor for a payment in US dollars.
-func (p *Params) payment(paid fixed.Fixed) fixed.Fixed {
-	if paid <= 0 {
-		return fixed.One
-	}
-	full := fixed.Int(p.Evidence.FullPayment + 1).Log2()
-	return min(p.Evidence.MaxPayment,
-		fixed.One+(fixed.One+min(paid, fixed.Int(1<<30))).Log2().Mul(p.Evidence.MaxPayment-fixed.One).Div(full))
-}
-
-// rule returns the rule of a row and the number of its tag, or why it has none that counts.
-func (p *Params) rule(row *Row) (rule uint8, tag int32, reason Reason) {
-	if row.Validation {
-		return p.validation(row.Tag1), 0, ""
-	}
-	at, known := p.Tags.place(row.Client(), row.Tag1)
-	if !known {
-		return 0, 0, ReasonUnknownTag
-	}
-	if r := p.Tags.rules[at.rule]; p.Tags.use[r.Channel] != UseScore || r.Weight == 0 {
-		return 0, 0, ReasonChannel
-	}
-	return uint8(at.rule), int32(at.number), ""
-}
-
-// decay returns the factor for an age in seconds.
-func (p *Params) decay(age int64) fixed.Fixed {
-	const day = 24 * 60 * 60
-	return p.powers.Exp2Neg(fixed.Ratio(age, int64(p.Evidence.HalfLifeDays)*day))
-}
-
-// Dollars converts an amount of US dollars.
-func Dollars(m repute.Micros) fixed.Fixed { return fixed.Ratio(int64(min(m, repute.MaxPaid)), 1e6) }
-
-// UnreadTag stands for a tag that was too long to be read. It is no UTF-8, hence in no table.
-const UnreadTag = "\xff"

@@ -11,18 +11,20 @@ import (
 
 	"repute"
 	"repute/trust/flow"
+	"repute/trust/graph"
+	"repute/trust/rating"
 )
 
 // amountRow is a rating by address n of so many thousandths.
-func amountRow(n int, tag string, thousandths int64) Row {
+func amountRow(n int, tag string, thousandths int64) rating.Row {
 	r := row(n, 0, 0)
 	r.Tag1, r.Amount = tag, repute.Amount{Value: big.NewInt(thousandths), Decimals: 3}
 	return r
 }
 
 // scalesOf are the scales of those who wrote these rows, each about an agent of its own.
-func scalesOf(p *Params, rows ...Row) *Scales {
-	r := NewGraphReader(repute.Block{Time: newWorld().evidence().Block.Time}, nil, nil, p)
+func scalesOf(p *rating.Params, rows ...rating.Row) *rating.Scales {
+	r := graph.NewReader(repute.Block{Time: newWorld().evidence().Block.Time}, nil, nil, p)
 	for i, row := range rows {
 		token := repute.TokenID{uint64(i)}
 		r.Agent(token, 0, address(5000+i), common.Address{})
@@ -56,7 +58,7 @@ func TestScaleOfAWriter(t *testing.T) {
 		{"successRate", nil, 5000, "-1.000000"},                                     // no scale ends at 5
 		{"successRate", []int64{1000, 1000, 1000, 1000, 99_000}, 1000, "-1.000000"}, // percent
 	} {
-		var rows []Row
+		var rows []rating.Row
 		for _, v := range append(slices.Clone(c.wrote), c.value) {
 			rows = append(rows, amountRow(0, c.tag, v))
 		}
@@ -78,7 +80,7 @@ func TestScaleOfAWriter(t *testing.T) {
 		}
 	}
 	e := w.evidence(amountRow(0, "starred", 5000))
-	e.Scales = new(Scales)
+	e.Scales = new(rating.Scales)
 	if got := NewScorer(e.Weights, w.params).Explain(e).Excluded[0].Readings; fmt.Sprint(got) != "[5 of 5 5 of 10 5 of 100]" {
 		t.Errorf("readings %q", got)
 	}
@@ -89,7 +91,7 @@ func TestScaleChangesNothing(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWorld()
 		top := rapid.SampledFrom([]int64{5, 10}).Draw(r, "top")
-		var own, other []Row
+		var own, other []rating.Row
 		for i := range rapid.IntRange(5, 20).Draw(r, "ratings") {
 			v := rapid.Int64Range(0, top*10).Draw(r, "value") * 100
 			if i < 5 {
@@ -109,9 +111,9 @@ func TestScaleChangesNothing(t *testing.T) {
 
 // A rating whose scale cannot be told makes nobody trusted, one whose scale is known does.
 func TestScaleOfVouches(t *testing.T) {
-	p := must(DefaultParams())
-	for n, want := range map[int]bool{leastSmall - 1: false, leastSmall: true} {
-		r := NewGraphReader(newWorld().evidence().Block, []flow.Root{{Address: address(0), Weight: 1 << 32}}, nil, p)
+	p := must(rating.DefaultParams())
+	for n, want := range map[int]bool{rating.LeastSmall - 1: false, rating.LeastSmall: true} {
+		r := graph.NewReader(newWorld().evidence().Block, []flow.Root{{Address: address(0), Weight: 1 << 32}}, nil, p)
 		for i := range n {
 			r.Agent(repute.TokenID{uint64(i)}, 0, address(100+i), common.Address{})
 			r.Rating(repute.TokenID{uint64(i)}, amountRow(0, "starred", 5000))

@@ -8,6 +8,7 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // Status says how much a score rests on.
@@ -76,7 +77,7 @@ type GuardView struct {
 
 // scoring is one agent's evaluation.
 type scoring struct {
-	p        *Params
+	p        *rating.Params
 	w        *flow.Weights
 	f        *flow.PathFinder
 	a        account
@@ -97,8 +98,8 @@ type scoring struct {
 	withoutSources, hasSourced bool
 	vouched, now               standing
 
-	grants                     []grant            // evidence by sources, in the order of opinions
-	persons                    map[uint32]limited // evidence by sources of each person: see sharePersons
+	grants                     []grant                // evidence by sources, in the order of opinions
+	persons                    map[uint32]fixed.Limit // evidence by sources of each person: see sharePersons
 	sourcedFor, sourcedAgainst sourcedSide
 
 	positive, negative, pool fixed.Fixed // evidence of each kind
@@ -109,7 +110,7 @@ type scoring struct {
 }
 
 // Score evaluates an agent. It does not change the evidence and may run many times at once.
-func Score(e Evidence, p *Params) Result { return NewScorer(e.Weights, p).Score(e) }
+func Score(e Evidence, p *rating.Params) Result { return NewScorer(e.Weights, p).Score(e) }
 
 // Scorer evaluates many agents against the same weights, reusing memory. It is for one
 // goroutine at a time.
@@ -121,7 +122,7 @@ type Scorer struct {
 }
 
 // NewScorer makes a scorer for evidence with these weights.
-func NewScorer(w *flow.Weights, p *Params) *Scorer {
+func NewScorer(w *flow.Weights, p *rating.Params) *Scorer {
 	return &Scorer{scoring: scoring{p: p, w: w, f: flow.NewPathFinder(w)}, l: newAccountBuilder(w, p)}
 }
 
@@ -197,33 +198,19 @@ func (s *scoring) boundRaters() {
 // boundRater scales the opinions of one rater in several channels, so that they count for no more
 // than its weight in one.
 func boundRater(opinions []opinion) {
-	var vouched, sourced, pooled, strength limited
+	var vouched, sourced, pooled, strength fixed.Limit
 	for i := range opinions {
 		v := &opinions[i]
-		vouched.add(v.vouched)
-		sourced.add(v.sourced)
-		pooled.add(v.pooled)
-		strength.add(v.strength)
+		vouched.Add(v.vouched)
+		sourced.Add(v.sourced)
+		pooled.Add(v.pooled)
+		strength.Add(v.strength)
 	}
-	pooled.most = max(0, strength.most-vouched.most-sourced.most) // members with much of each may have more together
+	pooled.Most = max(0, strength.Most-vouched.Most-sourced.Most) // members with much of each may have more together
 	for i := range opinions {
 		v := &opinions[i]
-		v.vouched, v.sourced, v.pooled = vouched.of(v.vouched), sourced.of(v.sourced), pooled.of(v.pooled)
+		v.vouched, v.sourced, v.pooled = vouched.Of(v.vouched), sourced.Of(v.sourced), pooled.Of(v.pooled)
 	}
-}
-
-// limited is a sum of parts that is limited to its largest one, or to another most.
-type limited struct{ sum, most fixed.Fixed }
-
-// add takes in a part.
-func (l *limited) add(part fixed.Fixed) { l.sum, l.most = l.sum+part, max(l.most, part) }
-
-// of is what remains of a part when all of them are scaled down to the limit.
-func (l *limited) of(part fixed.Fixed) fixed.Fixed {
-	if l.sum <= l.most {
-		return part
-	}
-	return part.Scaled(int64(l.most), int64(l.sum))
 }
 
 // boundPool limits the sum of all unvouched evidence to the pool's size.
@@ -254,8 +241,9 @@ func isAgainst(v fixed.Fixed) bool { return v < 0 }
 func (s *scoring) boundPaths() {
 	subject, praise, blame := s.a.owner, s.weigh(isFor), s.weigh(isAgainst)
 	most := fixed.Int(s.p.Paths.Most)
-	s.flowFor = s.flow(isFor, subject, min(max(fixed.Int(s.p.countedFor), praise), most))
-	s.flowAgainst = s.flow(isAgainst, subject, min(max(fixed.Int(s.p.countedAgainst), blame), most))
+	praised, blamed := s.p.CountedPaths()
+	s.flowFor = s.flow(isFor, subject, min(max(fixed.Int(praised), praise), most))
+	s.flowAgainst = s.flow(isAgainst, subject, min(max(fixed.Int(blamed), blame), most))
 	s.positive = s.boundSide(isFor, praise, s.flowFor)
 	blame = s.boundSide(isAgainst, blame, s.flowAgainst)
 	s.multiplyBlame(s.p.Evidence.Base + s.positive + blame)
@@ -268,8 +256,8 @@ func (s *scoring) boundPaths() {
 // multiplyBlame multiplies the evidence against an agent with so much base and vouched evidence. What sources give
 // has a factor of its own, by its own paths: it MUST NOT make the blame of others weigh more.
 func (s *scoring) multiplyBlame(known fixed.Fixed) {
-	vouched := s.p.Negative.of(whole(s.flowAgainst), known)
-	sourced := s.p.Negative.of(whole(s.sourcedAgainst.flow), known+s.sourcedFor.evidence+s.sourcedAgainst.evidence)
+	vouched := s.p.Negative.Factor(whole(s.flowAgainst), known)
+	sourced := s.p.Negative.Factor(whole(s.sourcedAgainst.flow), known+s.sourcedFor.evidence+s.sourcedAgainst.evidence)
 	s.negative, s.sourcedAgainst.evidence = 0, 0
 	for i := range s.opinions {
 		if v := &s.opinions[i]; isAgainst(v.value) {
@@ -323,7 +311,7 @@ func (m *moments) add(weight, value fixed.Fixed) {
 }
 
 // average returns the weighted mean of prior and opinions, and its standard deviation.
-func (m *moments) average(p EvidenceParams, prior fixed.Fixed) (mean, deviation fixed.Fixed) {
+func (m *moments) average(p rating.EvidenceParams, prior fixed.Fixed) (mean, deviation fixed.Fixed) {
 	total := p.Base + m.weight
 	mean = fixed.Clamp((p.Base.Mul(prior) + m.value).Div(total), -fixed.One)
 	spread := m.square - 2*m.value.Mul(mean) + m.weight.Mul(mean).Mul(mean) + p.Base.Mul(p.BaseVariance)
@@ -451,7 +439,7 @@ const guardLeast Points = 500
 // that takes next to nothing is not named: a custodian's agents would all be marked for a single bad one among
 // thousands.
 func (s *scoring) guard(high Points) (most *GuardView) {
-	below := s.p.guardBelow()
+	below := guardBelow(s.p)
 	for i := range s.related {
 		k := &s.related[i]
 		if k.High >= below {
@@ -480,9 +468,9 @@ func (r *Result) Held() Points { return r.Guard.limit(r.Mean) }
 
 // Unjudged returns the score of an agent without evidence as of a block: unrated, with the
 // prior's interval.
-func Unjudged(p *Params, at repute.Block) Result {
+func Unjudged(p *rating.Params, at repute.Block) Result {
 	return Score(Evidence{Block: at, Weights: flow.NewGraphBuilder().Build().Walk(nil, p.Walk)}, p)
 }
 
 // guardBelow returns the upper bound below which an agent is surely bad.
-func (p *Params) guardBelow() Points { return Points(p.Guard.Below.Round(1000)) }
+func guardBelow(p *rating.Params) Points { return Points(p.Guard.Below.Round(1000)) }

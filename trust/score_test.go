@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 func bigInt(n int64) *big.Int { return big.NewInt(n) }
@@ -33,12 +34,12 @@ const (
 // each other; addresses from 1000 on are strangers, the agent's owner is 900.
 type world struct {
 	builder *flow.GraphBuilder
-	params  *Params
+	params  *rating.Params
 	weights *flow.Weights
 }
 
 func newWorld(edges ...[2]int) *world {
-	w := &world{builder: flow.NewGraphBuilder(), params: must(DefaultParams())}
+	w := &world{builder: flow.NewGraphBuilder(), params: must(rating.DefaultParams())}
 	for i := range 20 {
 		for j := range 5 {
 			w.vouch(i, 20+i*5+j)
@@ -66,24 +67,24 @@ func (w *world) walk() *flow.Weights {
 	return w.weights
 }
 
-func (w *world) evidence(rows ...Row) Evidence {
+func (w *world) evidence(rows ...rating.Row) Evidence {
 	return Evidence{
 		Agent: repute.AgentID{ChainID: 1}, Block: repute.Block{Number: 1e6, Time: time.Unix(testTime, 0)},
 		Owner: address(900), Rows: rows, Weights: w.walk(),
 	}
 }
 
-func (w *world) score(rows ...Row) Result { return Score(w.evidence(rows...), w.params) }
+func (w *world) score(rows ...rating.Row) Result { return Score(w.evidence(rows...), w.params) }
 
 // row is a rating by address n with value 0 to 100, in a block of its own.
-func row(n int, value int64, age int64) Row {
-	return Row{Tx: common.BigToHash(bigInt(int64(n))), Block: uint64(1e6 - age/12 - 1), LogIndex: uint32(n),
+func row(n int, value int64, age int64) rating.Row {
+	return rating.Row{Tx: common.BigToHash(bigInt(int64(n))), Block: uint64(1e6 - age/12 - 1), LogIndex: uint32(n),
 		Time:  testTime - age,
 		Rater: address(n), Index: 1, Amount: repute.Amount{Value: bigInt(value)}, Tag1: "starred",
 		Content: common.BigToHash(bigInt(int64(n)))}
 }
 
-func rows(from, to int, value int64) (out []Row) {
+func rows(from, to int, value int64) (out []rating.Row) {
 	for n := from; n < to; n++ {
 		out = append(out, row(n, value, 0))
 	}
@@ -106,7 +107,7 @@ func TestStrangersBuyNothing(t *testing.T) {
 
 func TestHonestAgentIsRated(t *testing.T) {
 	w := newWorld()
-	var in []Row
+	var in []rating.Row
 	for root := range 10 {
 		in = append(in, row(20+root*5, 95, 0))
 	}
@@ -191,7 +192,7 @@ func TestStrangersMoveNoFurtherThanThePool(t *testing.T) {
 	})
 }
 
-func drawRows(t *rapid.T, what string, low, high int) (out []Row) {
+func drawRows(t *rapid.T, what string, low, high int) (out []rating.Row) {
 	for range rapid.IntRange(0, 60).Draw(t, what) {
 		r := row(rapid.IntRange(low, high).Draw(t, "rater"), rapid.Int64Range(0, 100).Draw(t, "value"),
 			rapid.Int64Range(0, 300*testDay).Draw(t, "age"))
@@ -212,7 +213,7 @@ func TestPraiseNeverLowers(t *testing.T) {
 		more := row(rapid.OneOf(rapid.IntRange(0, 119), rapid.IntRange(1000, 2000)).Draw(t, "rater"), 100,
 			rapid.Int64Range(0, 300*testDay).Draw(t, "age"))
 		more.LogIndex = 20_000
-		before = slices.DeleteFunc(before, func(r Row) bool { return r.Rater == more.Rater })
+		before = slices.DeleteFunc(before, func(r rating.Row) bool { return r.Rater == more.Rater })
 		if len(before) > 0 && rapid.Bool().Draw(t, "same block") {
 			like := rapid.SampledFrom(before).Draw(t, "like")
 			more.Block, more.Time = like.Block, like.Time
@@ -252,7 +253,7 @@ func TestScoreIsExact(t *testing.T) {
 
 // The walk does not depend on the order in which edges were named.
 func TestWalkIsExact(t *testing.T) {
-	params := must(DefaultParams())
+	params := must(rating.DefaultParams())
 	rapid.Check(t, func(t *rapid.T) {
 		var edges [][2]int
 		for range rapid.IntRange(1, 60).Draw(t, "edges") {
@@ -279,7 +280,7 @@ func TestWalkIsExact(t *testing.T) {
 
 // On-off: sixty good ratings over a year, then a bad one each day, each by a root of its own.
 func TestOnOff(t *testing.T) {
-	params := must(DefaultParams())
+	params := must(rating.DefaultParams())
 	b := flow.NewGraphBuilder()
 	var roots []flow.Root
 	for i := range 300 {
@@ -288,7 +289,7 @@ func TestOnOff(t *testing.T) {
 	}
 	w := &world{params: params, weights: b.Build().Walk(roots, params.Walk)}
 	at := func(bad, good int) Points {
-		var in []Row
+		var in []rating.Row
 		now := int64(bad+good) * testDay
 		for i := range 60 {
 			in = append(in, row(i, 90, now+int64(60-i)*6*testDay))

@@ -71,17 +71,17 @@ func (s *scoring) sharePersons() {
 	for i := range s.grants {
 		if g := &s.grants[i]; g.person > 0 {
 			if s.persons == nil {
-				s.persons = map[uint32]limited{}
+				s.persons = map[uint32]fixed.Limit{}
 			}
 			sum := s.persons[g.person]
-			sum.add(g.amount)
+			sum.Add(g.amount)
 			s.persons[g.person] = sum
 		}
 	}
 	for i := range s.grants {
 		if g := &s.grants[i]; g.person > 0 {
 			sum := s.persons[g.person]
-			g.amount = sum.of(g.amount)
+			g.amount = sum.Of(g.amount)
 		}
 	}
 }
@@ -110,18 +110,18 @@ func (s *scoring) boundGrants(side func(fixed.Fixed) bool, of func(*flow.SourceB
 
 // limit scales the grants of one side with the same key down, so that their sum is at most most(key).
 func (s *scoring) limit(side func(fixed.Fixed) bool, keys int, key func(*grant) int, most func(key int) fixed.Fixed) {
-	sums := make([]limited, keys)
+	sums := make([]fixed.Limit, keys)
 	for i := range s.grants {
 		if g := &s.grants[i]; side(s.opinions[g.opinion].value) {
-			sums[key(g)].sum += g.amount
+			sums[key(g)].Sum += g.amount
 		}
 	}
 	for k := range sums {
-		sums[k].most = most(k)
+		sums[k].Most = most(k)
 	}
 	for i := range s.grants {
 		if g := &s.grants[i]; side(s.opinions[g.opinion].value) {
-			g.amount = sums[key(g)].of(g.amount)
+			g.amount = sums[key(g)].Of(g.amount)
 		}
 	}
 }

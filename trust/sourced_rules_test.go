@@ -7,14 +7,16 @@ import (
 	"pgregory.net/rapid"
 
 	"repute/trust/fixed"
+	"repute/trust/graph"
+	"repute/trust/rating"
 )
 
 // mixture is a random agent: compromised roots that vouch for its owner and for wallets, honest raters, strangers, and
 // facts about some of all these.
 type mixture struct {
 	edges [][2]int
-	rows  []Row
-	held  []RaterCredit
+	rows  []rating.Row
+	held  []graph.RaterCredit
 }
 
 func drawMixture(t *rapid.T) (m mixture) {
@@ -111,7 +113,7 @@ func TestSourcesDoNotHelpRoots(t *testing.T) {
 // All blame that sources allow takes no more than three raters may (T7), whatever else is said.
 func TestSourcedBlameIsBounded(t *testing.T) {
 	held := slices.Concat(credentials(1000, 1050, kyc), credentials(1050, 1100, passport), credentials(1100, 1150, paid))
-	drop := func(t interface{ Fatalf(string, ...any) }, in []Row, paid fixed.Fixed) Points {
+	drop := func(t interface{ Fatalf(string, ...any) }, in []rating.Row, paid fixed.Fixed) Points {
 		blame := rows(1000, 1150, 0)
 		for i := range blame {
 			blame[i].Paid = paid
@@ -129,7 +131,7 @@ func TestSourcedBlameIsBounded(t *testing.T) {
 		t.Fatalf("blame by sources beside that by eight takes %s points", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		var in []Row
+		var in []rating.Row
 		praise, blame := rapid.IntRange(0, 60).Draw(t, "praise"), rapid.IntRange(0, 30).Draw(t, "blame")
 		for i := range praise + blame {
 			value := int64(rapid.IntRange(80, 100).Draw(t, "value"))
@@ -148,7 +150,7 @@ func TestSourcedBlameIsBounded(t *testing.T) {
 func TestNoNegativePool(t *testing.T) {
 	w := newWorld()
 	w.builder.Add(address(1000))
-	in := []Row{row(20, 90, 0)}
+	in := []rating.Row{row(20, 90, 0)}
 	for _, n := range []int{1000, 1001, 1002} { // the same words in one block
 		copied := in[0]
 		copied.Rater, copied.LogIndex = address(n), uint32(n)
@@ -168,8 +170,8 @@ func TestNoNegativePool(t *testing.T) {
 // down.
 func TestRecentRatersAreUnits(t *testing.T) {
 	for what, c := range map[string]struct {
-		recent []Row
-		held   []RaterCredit
+		recent []rating.Row
+		held   []graph.RaterCredit
 		want   bool
 	}{
 		"members":              {rows(80, 100, 0), nil, true},
@@ -178,7 +180,7 @@ func TestRecentRatersAreUnits(t *testing.T) {
 		"ten holders of names": {rows(1000, 1010, 0), credentials(1000, 1010, name), false},
 		"ten persons":          {rows(1000, 1010, 0), credentials(1000, 1010, kyc), false},
 	} {
-		var in []Row
+		var in []rating.Row
 		for n := 20; n < 80; n++ {
 			in = append(in, row(n, 0, 40*testDay))
 		}
@@ -193,8 +195,8 @@ func TestRecentRatersAreUnits(t *testing.T) {
 func TestTwoRatersRate(t *testing.T) {
 	for what, c := range map[string]struct {
 		edges [][2]int
-		rows  []Row
-		held  []RaterCredit
+		rows  []rating.Row
+		held  []graph.RaterCredit
 		want  Status
 	}{
 		"two roots":            {nil, rows(0, 2, 100), nil, Rated},
@@ -210,8 +212,8 @@ func TestTwoRatersRate(t *testing.T) {
 		"two wallets of a root":       {[][2]int{{0, 2000}, {0, 2001}}, rows(2000, 2002, 100), nil, Thin},
 		"a holder with two addresses": {nil, rows(1000, 1002, 100), onePerson(credentials(1000, 1002, kyc)), Thin},
 		"a root that holds something": {nil, rows(0, 1, 100), credentials(0, 1, kyc), Thin},
-		"two roots, one long ago":     {nil, []Row{row(0, 100, 0), row(1, 100, 900*testDay)}, nil, Thin},
-		"two roots long ago":          {nil, []Row{row(0, 100, 400*testDay), row(1, 100, 400*testDay)}, nil, Thin},
+		"two roots, one long ago":     {nil, []rating.Row{row(0, 100, 0), row(1, 100, 900*testDay)}, nil, Thin},
+		"two roots long ago":          {nil, []rating.Row{row(0, 100, 400*testDay), row(1, 100, 400*testDay)}, nil, Thin},
 		"nobody":                      {nil, rows(1000, 1100, 100), nil, Unrated},
 	} {
 		if r := newWorld(c.edges...).credited(c.held...).score(c.rows...); r.Status != c.want {
@@ -220,7 +222,7 @@ func TestTwoRatersRate(t *testing.T) {
 	}
 }
 
-func onePerson(held []RaterCredit) []RaterCredit {
+func onePerson(held []graph.RaterCredit) []graph.RaterCredit {
 	for i := range held {
 		held[i].Subject = held[0].Subject
 	}

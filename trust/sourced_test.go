@@ -14,6 +14,8 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/graph"
+	"repute/trust/rating"
 )
 
 // testRules are two sources of class A, one of B and one of C.
@@ -31,15 +33,15 @@ var testRules = func() flow.SourceRules {
 }()
 
 // credential is what a source gives rater n.
-func credential(n, source int) RaterCredit {
-	return RaterCredit{Rater: address(n), Source: source, Subject: common.BigToHash(bigInt(int64(n))),
+func credential(n, source int) graph.RaterCredit {
+	return graph.RaterCredit{Rater: address(n), Source: source, Subject: common.BigToHash(bigInt(int64(n))),
 		Weight: fixed.Ratio(1, 2)}
 }
 
 const kyc, passport, paid, name = 0, 1, 2, 3 // of testRules.Sources
 
 // credentials are those of raters from up to below to.
-func credentials(from, to, source int) (out []RaterCredit) {
+func credentials(from, to, source int) (out []graph.RaterCredit) {
 	for n := from; n < to; n++ {
 		out = append(out, credential(n, source))
 	}
@@ -47,12 +49,12 @@ func credentials(from, to, source int) (out []RaterCredit) {
 }
 
 // credited makes sources give the raters of a world what credentials say, after the raters rated one agent each.
-func (w *world) credited(held ...RaterCredit) *world { return w.busy(1, held...) }
+func (w *world) credited(held ...graph.RaterCredit) *world { return w.busy(1, held...) }
 
 // busy is credited after each holder rated so many agents.
-func (w *world) busy(agents int, held ...RaterCredit) *world {
+func (w *world) busy(agents int, held ...graph.RaterCredit) *world {
 	at := repute.Block{Number: 1e6, Time: time.Unix(testTime, 0)}
-	reader := NewGraphReader(at, nil, nil, w.params)
+	reader := graph.NewReader(at, nil, nil, w.params)
 	known := map[common.Address]bool{}
 	for _, c := range held {
 		if known[c.Rater] {
@@ -65,11 +67,11 @@ func (w *world) busy(agents int, held ...RaterCredit) *world {
 			if len(known) == 1 {
 				reader.Agent(token, 0, address(5000+i), common.Address{})
 			}
-			reader.Rating(token, Row{Block: 1, Time: testTime - testDay, Rater: c.Rater, Tag1: "starred",
+			reader.Rating(token, rating.Row{Block: 1, Time: testTime - testDay, Rater: c.Rater, Tag1: "starred",
 				Amount: repute.Amount{Value: bigInt(90)}})
 		}
 	}
-	w.weights = reader.Credited(w.walk(), &Credits{testRules, 20, 90, held})
+	w.weights = reader.Credited(w.walk(), &graph.Credits{testRules, 20, 90, held})
 	return w
 }
 
@@ -78,7 +80,7 @@ func TestSourcesAreBounded(t *testing.T) {
 	for _, c := range []struct {
 		what             string
 		value            int64
-		held             []RaterCredit
+		held             []graph.RaterCredit
 		positive, blamed float64
 		paths            int
 	}{
@@ -97,7 +99,7 @@ func TestSourcesAreBounded(t *testing.T) {
 	} {
 		w := newWorld().credited(c.held...)
 		r := w.score(rows(1000, 1400, c.value)...)
-		factor := w.params.Negative.of(c.paths, w.params.Evidence.Base+fixed.Fixed(c.blamed*float64(fixed.One)))
+		factor := w.params.Negative.Factor(c.paths, w.params.Evidence.Base+fixed.Fixed(c.blamed*float64(fixed.One)))
 		if near(r.Positive, c.positive) && near(r.Negative, c.blamed*unfix(factor)) && max(r.PathsFor, r.PathsAgainst) == c.paths {
 			continue
 		}
@@ -175,8 +177,8 @@ func TestCreditsVouchForNobody(t *testing.T) {
 // to the strangers, who are left out here. The order of rows and credentials does not matter.
 func TestCreditsAreMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var held []RaterCredit
-		var in []Row
+		var held []graph.RaterCredit
+		var in []rating.Row
 		blamers := rapid.IntRange(0, 8).Draw(t, "blamers")
 		for n := range rapid.IntRange(1, 40).Draw(t, "raters") {
 			value := int64(100)
@@ -201,7 +203,7 @@ func TestCreditsAreMonotone(t *testing.T) {
 			t.Fatalf("shuffled: %v, want %v", again, with)
 		}
 		gone := rapid.IntRange(blamers, 40).Draw(t, "gone")
-		held = slices.DeleteFunc(held, func(c RaterCredit) bool { return c.Rater == address(1000+gone) })
+		held = slices.DeleteFunc(held, func(c graph.RaterCredit) bool { return c.Rater == address(1000+gone) })
 		if without := score(); without.Mean > with.Mean+1 {
 			t.Fatalf("without a credential %s, with it %s", without.Mean, with.Mean)
 		}

@@ -1,6 +1,8 @@
 package trust
 
-import "repute/trust/fixed"
+import (
+	"repute/trust/fixed"
+)
 
 // standing has the results of an evaluation that gates and tiers read.
 type standing struct {
@@ -22,14 +24,14 @@ func (s *scoring) low() Points { return points(fixed.Clamp(s.mean-s.deviation, -
 func (s *scoring) high() Points {
 	high := points(fixed.Clamp(s.mean+s.deviation, -fixed.One))
 	if s.hasSourced && !s.withoutSources {
-		return max(high, min(s.vouched.own, s.p.guardBelow()))
+		return max(high, min(s.vouched.own, guardBelow(s.p)))
 	}
 	return high
 }
 
 // isCondemned reports whether the agent is surely bad without sources. Praise by sources does not count for such an
 // agent: an owner MUST NOT be able to buy credentials that lift the penalty from its other agents.
-func (s *scoring) isCondemned() bool { return s.hasSourced && s.vouched.own < s.p.guardBelow() }
+func (s *scoring) isCondemned() bool { return s.hasSourced && s.vouched.own < guardBelow(s.p) }
 
 // standing returns the results of the last evaluation. It reuses the slices of old.
 func (s *scoring) standing(old standing) standing {

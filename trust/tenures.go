@@ -7,6 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // maxTenureIdentities is how many identities an agent's penalties are computed for, the first and the latest ones. The
@@ -28,7 +29,7 @@ type identityTenures struct {
 // all ratings.
 func (s *Scorer) tenuresByIdentity(e *Evidence) (out []identityTenures, alone bool) {
 	out = groupTenures(e.Tenures, s.w.Graph())
-	alone = len(out) == 1 && !slices.ContainsFunc(e.Tenures, func(t Tenure) bool { return t.Owner != e.Owner })
+	alone = len(out) == 1 && !slices.ContainsFunc(e.Tenures, func(t rating.Tenure) bool { return t.Owner != e.Owner })
 	beginnings := s.beginnings(e)
 	from := e.accountableFrom(s.w.Graph(), beginnings)
 	out = slices.DeleteFunc(out, func(h identityTenures) bool { _, is := from[h.identity]; return !is })
@@ -45,7 +46,7 @@ func (s *Scorer) tenuresByIdentity(e *Evidence) (out []identityTenures, alone bo
 
 // groupTenures groups tenures by the identities that were owner or wallet, in the order of their first tenures. An
 // owner that moves the agent to its own verified wallet still has the agent.
-func groupTenures(tenures []Tenure, g *flow.Graph) (out []identityTenures) {
+func groupTenures(tenures []rating.Tenure, g *flow.Graph) (out []identityTenures) {
 	at := map[common.Address]int{}
 	add := func(a common.Address, n int) {
 		identity := g.Identity(a)
@@ -101,7 +102,7 @@ func (h *identityTenures) end(e *Evidence, beginnings []beginning) {
 // is negative.
 func (s *Scorer) scoreDuring(e *Evidence, h *identityTenures) *Result {
 	part := h.evidence(e, s.w.Graph(), int64(s.p.Guard.TailDays)*24*60*60)
-	if !slices.ContainsFunc(part.Rows, func(r Row) bool { return s.p.blames(&r, e) }) {
+	if !slices.ContainsFunc(part.Rows, func(r rating.Row) bool { return blames(s.p, &r, e) }) {
 		return nil
 	}
 	r := s.Score(part)
@@ -109,9 +110,9 @@ func (s *Scorer) scoreDuring(e *Evidence, h *identityTenures) *Result {
 }
 
 // blames reports whether a row of the evidence counts against an agent.
-func (p *Params) blames(row *Row, e *Evidence) bool {
-	rec, reason := p.read(row, e.Block.Time.Unix(), e.Scales)
-	return reason == "" && rec.value < 0
+func blames(p *rating.Params, row *rating.Row, e *Evidence) bool {
+	rec, reason := p.Read(row, e.Block.Time.Unix(), e.Scales)
+	return reason == "" && rec.Value < 0
 }
 
 // evidence returns e with only the rows that the identity is accountable for: those of its tenures, and those of the
@@ -153,7 +154,7 @@ func (h *identityTenures) evidence(e *Evidence, g *flow.Graph, tail int64) Evide
 
 // inTail reports whether a row is about the identity's n-th tenure although that tenure has ended: the row is at most
 // tail seconds later, and no other identity has begun to use the agent. n is an index in h.tenures, -1 for none.
-func (h *identityTenures) inTail(e *Evidence, n int, row *Row, tail int64) bool {
+func (h *identityTenures) inTail(e *Evidence, n int, row *rating.Row, tail int64) bool {
 	if n < 0 {
 		return false
 	}

@@ -11,6 +11,8 @@ import (
 	"repute"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/graph"
+	"repute/trust/rating"
 )
 
 func reviewed(n int, weight uint64) repute.TrustRoot {
@@ -19,12 +21,12 @@ func reviewed(n int, weight uint64) repute.TrustRoot {
 
 // praisedBy scores an agent of which so many reviewed writers and nobody else say only good, each beside a hundred
 // other agents.
-func praisedBy(t *testing.T, writers int, with func(*GraphReader)) Result {
+func praisedBy(t *testing.T, writers int, with func(*graph.Reader)) Result {
 	t.Helper()
 	w := newWorld()
 	at := w.evidence().Block
-	r := NewGraphReader(at, nil, nil, w.params)
-	var rows []Row
+	r := graph.NewReader(at, nil, nil, w.params)
+	var rows []rating.Row
 	var list []repute.TrustRoot
 	for i := range writers {
 		list = append(list, reviewed(800+i, repute.MaxWriterWeight))
@@ -43,7 +45,7 @@ func praisedBy(t *testing.T, writers int, with func(*GraphReader)) Result {
 		with(r)
 	}
 	weights := r.Build().Walk(nil, w.params.Walk)
-	var none *Credits
+	var none *graph.Credits
 	e := w.evidence(rows...)
 	e.Owner, e.Weights, e.Scales = address(5000), r.Credited(weights, none.WithReviewedWriters(list)), r.Scales()
 	return Score(e, w.params)
@@ -82,12 +84,12 @@ func TestReviewedWritersVouchForNobody(t *testing.T) {
 	t.Parallel()
 	set := []repute.TrustRoot{reviewed(1, repute.MaxWriterWeight), {Address: address(2), Weight: repute.RootUnit}}
 	at := time.Unix(1_700_000_000, 0)
-	if roots := RootsAt(set, at); len(roots) != 1 || roots[0].Address != address(2) {
+	if roots := graph.RootsAt(set, at); len(roots) != 1 || roots[0].Address != address(2) {
 		t.Errorf("roots %+v", roots)
 	}
 	expired := set[0]
 	expired.Address, expired.Expires = address(3), at
-	if writers := WritersAt(append(set, expired), at); len(writers) != 1 || writers[0].Address != address(1) {
+	if writers := rating.WritersAt(append(set, expired), at); len(writers) != 1 || writers[0].Address != address(1) {
 		t.Errorf("writers %+v", writers)
 	}
 }
@@ -96,15 +98,15 @@ func TestReviewedWritersVouchForNobody(t *testing.T) {
 func TestReviewedWritersBesideSources(t *testing.T) {
 	t.Parallel()
 	b := flow.SourceClass{ID: "B", Rater: fixed.One, SourceBounds: flow.SourceBounds{Praise: fixed.Int(2), Blame: fixed.One}}
-	policy := &Credits{Rules: flow.SourceRules{Sources: []flow.Source{{ID: "pro", Class: 1}},
+	policy := &graph.Credits{Rules: flow.SourceRules{Sources: []flow.Source{{ID: "pro", Class: 1}},
 		Classes: []flow.SourceClass{{ID: "A"}, b}, All: flow.SourceBounds{Praise: fixed.Int(5)}}, Agents: 20, Days: 90,
-		Raters: []RaterCredit{{Rater: address(9)}}}
+		Raters: []graph.RaterCredit{{Rater: address(9)}}}
 	got := policy.WithReviewedWriters([]repute.TrustRoot{reviewed(1, 10*repute.RootUnit)})
 	if len(policy.Rules.Sources) != 1 || len(policy.Raters) != 1 {
 		t.Error("the policy was changed")
 	}
 	if len(got.Rules.Classes) != 2 || got.Rules.Classes[1] != b || got.Rules.All != policy.Rules.All || got.Agents != 20 ||
-		got.Rules.Sources[1].ID != ReviewedWriters || got.Rules.Sources[1].Class != 1 {
+		got.Rules.Sources[1].ID != graph.ReviewedWriters || got.Rules.Sources[1].Class != 1 {
 		t.Errorf("%+v", got.Rules)
 	}
 	if r := got.Raters[1]; r.Rater != address(1) || r.Source != 1 || r.Weight != fixed.Ratio(1, 2) || !r.Unlimited {
@@ -117,7 +119,7 @@ func TestReviewedWritersBesideSources(t *testing.T) {
 
 func TestRulesOfRoots(t *testing.T) {
 	t.Parallel()
-	p := must(DefaultParams())
+	p := must(rating.DefaultParams())
 	w := reviewed(1, 1)
 	w.Rules = `[{"tags":["grade"],"channel":"quality","unit":"grade","better":"lower","range":[1,6],"weight":1,
 		"curve":[[1,1],[6,-1]],"reason":"a school"}]`
@@ -136,13 +138,13 @@ func TestRulesOfRoots(t *testing.T) {
 // Writers whose rules are more than the table holds do not end all scoring: those with the first addresses keep theirs.
 func TestMoreRulesOfRootsThanTheTableHolds(t *testing.T) {
 	t.Parallel()
-	p := must(DefaultParams())
+	p := must(rating.DefaultParams())
 	own := 0
 	for _, w := range p.Tags.Writers {
 		own += len(w.Tags)
 	}
 	var list []repute.TrustRoot
-	for i := range maxRules + 1 {
+	for i := range rating.MaxRules + 1 {
 		w := reviewed(1+i, 1)
 		w.Rules = `[{"tags":["grade"],"channel":"quality","unit":"grade","better":"lower","range":[1,6],"weight":1,
 			"curve":[[1,1],[6,-1]],"reason":"a school"}]`
@@ -152,7 +154,7 @@ func TestMoreRulesOfRootsThanTheTableHolds(t *testing.T) {
 	if len(refused) != 1+own {
 		t.Fatalf("%d refused: %v", len(refused), refused)
 	}
-	last := maxRules - own
+	last := rating.MaxRules - own
 	if got.Tags.RuleOf(list[last-1].Address, "grade") == nil || got.Tags.RuleOf(list[last].Address, "grade") != nil {
 		t.Error("not the last ones are left out")
 	}

@@ -29,15 +29,15 @@ func ParseAmount(text string) (a Amount, err error) {
 // UnmarshalText reads decimal digits.
 func (a *Amount) UnmarshalText(text []byte) error {
 	if len(text) == 0 || len(text) > maxDigits || len(text) > 1 && text[0] == '0' {
-		return refuse(ReasonInvalidPayload, "%.90q is no amount: decimal digits below 2^256 are allowed", text)
+		return Refuse(ReasonInvalidPayload, "%.90q is no amount: decimal digits below 2^256 are allowed", text)
 	}
 	for _, c := range text {
 		if c < '0' || c > '9' {
-			return refuse(ReasonInvalidPayload, "%.90q is no amount: decimal digits below 2^256 are allowed", text)
+			return Refuse(ReasonInvalidPayload, "%.90q is no amount: decimal digits below 2^256 are allowed", text)
 		}
 	}
 	if err := a.n.SetFromDecimal(string(text)); err != nil {
-		return refuse(ReasonInvalidPayload, "%.90q is no amount: it is not below 2^256", text)
+		return Refuse(ReasonInvalidPayload, "%.90q is no amount: it is not below 2^256", text)
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func (a Amount) Big() *big.Int { return a.n.ToBig() }
 // below 2^256.
 func AmountOf(n *big.Int) (a Amount, err error) {
 	if n == nil || n.Sign() < 0 || a.n.SetFromBig(n) {
-		return Amount{}, refuse(ReasonInvalidPayload, "%v is no amount: 0 to 2^256 - 1 is allowed", n)
+		return Amount{}, Refuse(ReasonInvalidPayload, "%v is no amount: 0 to 2^256 - 1 is allowed", n)
 	}
 	return a, nil
 }

@@ -39,7 +39,7 @@ func (c *Confirmed) Verify(ctx context.Context, p Payment, r Requirements) (Veri
 	case err != nil:
 		return Verification{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case spent:
-		return Verification{InvalidReason: ReasonNonceUsed, InvalidText: "the authorization is used", Payer: payerOf(&p)}, nil
+		return Verification{InvalidReason: ReasonNonceUsed, InvalidText: "the authorization is used", Payer: PayerOf(&p)}, nil
 	}
 	return v, nil
 }

@@ -22,9 +22,9 @@ const maxAccepts = 64
 func (d *PaymentRequired) check() error {
 	switch {
 	case d.X402Version != V2:
-		return refuse(ReasonInvalidVersion, "x402Version %d: 2 is allowed in this header", d.X402Version)
+		return Refuse(ReasonInvalidVersion, "x402Version %d: 2 is allowed in this header", d.X402Version)
 	case len(d.Accepts) == 0 || len(d.Accepts) > maxAccepts:
-		return refuse(ReasonInvalidRequirements, "accepts has %d items: 1 to %d are allowed", len(d.Accepts), maxAccepts)
+		return Refuse(ReasonInvalidRequirements, "accepts has %d items: 1 to %d are allowed", len(d.Accepts), maxAccepts)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (d *Demand) Match(p *Payment) (Requirements, error) {
 			return own, nil
 		}
 	}
-	return Requirements{}, refuse(ReasonInvalidRequirements,
+	return Requirements{}, Refuse(ReasonInvalidRequirements,
 		"accepted is none of the demanded ways to pay: copy an item of accepts")
 }
 
@@ -178,14 +178,14 @@ func DemandOf(h http.Header, body []byte) (d PaymentRequired, version int, err e
 		return d, V2, err
 	}
 	var old PaymentRequiredV1
-	if err := unmarshal(body, &old); err != nil {
+	if err := UnmarshalObject(body, &old); err != nil {
 		return d, 0, err
 	}
 	switch {
 	case old.X402Version != V1:
-		return d, 0, refuse(ReasonInvalidVersion, "x402Version %d in the body: 1 is allowed there", old.X402Version)
+		return d, 0, Refuse(ReasonInvalidVersion, "x402Version %d in the body: 1 is allowed there", old.X402Version)
 	case len(old.Accepts) == 0 || len(old.Accepts) > maxAccepts:
-		return d, 0, refuse(ReasonInvalidRequirements, "accepts has %d items: 1 to %d are allowed", len(old.Accepts),
+		return d, 0, Refuse(ReasonInvalidRequirements, "accepts has %d items: 1 to %d are allowed", len(old.Accepts),
 			maxAccepts)
 	}
 	d.X402Version, d.Error = V2, old.Error

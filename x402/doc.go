@@ -6,8 +6,8 @@
 // A server that wants to be paid answers 402 with a Demand. One answer serves clients of both
 // versions, and those of the Agent Runtime Specification. The client signs one of the demanded
 // Requirements (Pay) and repeats its request with the Payment in a header (PaymentOf). A
-// Facilitator verifies the payment and settles it on the chain: a Client asks one over HTTP, a
-// Local verifies by itself and has a Settler send the transaction. NewHandler serves any of them.
+// Facilitator verifies the payment and settles it on the chain: a Local verifies by itself and has a
+// Settler send the transaction. Package x402/facilitator asks others over HTTP, and serves any of them.
 //
 // The package keeps no state. A Settler MUST send the transaction of a Transfer once per
 // Transfer.ID, however often it is asked, or payers would be charged for gas in vain and callers

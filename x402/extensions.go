@@ -45,7 +45,7 @@ func (e Extensions) info(name string, into any) (ok bool, err error) {
 		Info any `json:"info"`
 	}{into}
 	if err := json.Unmarshal(raw, &x); err != nil {
-		return false, refuse(ReasonInvalidPayload, "extension %s: %v", name, err)
+		return false, Refuse(ReasonInvalidPayload, "extension %s: %v", name, err)
 	}
 	return true, nil
 }
@@ -109,11 +109,11 @@ func (e Extensions) PaymentID(required bool) (string, error) {
 	case err != nil:
 		return "", err
 	case (!ok || info.ID == "") && required:
-		return "", refuse(ReasonInvalidPayload, "extension %s: id is missing, and this server needs it", ExtensionPaymentID)
+		return "", Refuse(ReasonInvalidPayload, "extension %s: id is missing, and this server needs it", ExtensionPaymentID)
 	case !ok || info.ID == "":
 		return "", nil
 	case !validPaymentID(info.ID):
-		return "", refuse(ReasonInvalidPayload, "extension %s: id is malformed: 16 to 128 letters, digits, - and _ are allowed",
+		return "", Refuse(ReasonInvalidPayload, "extension %s: id is malformed: 16 to 128 letters, digits, - and _ are allowed",
 			ExtensionPaymentID)
 	}
 	return info.ID, nil

@@ -55,7 +55,7 @@ type Local struct {
 
 // Verify implements Facilitator. A payment that is settled or under way is not valid again.
 func (l *Local) Verify(ctx context.Context, p Payment, r Requirements) (Verification, error) {
-	payer := payerOf(&p)
+	payer := PayerOf(&p)
 	err := l.known(&r)
 	if err == nil {
 		_, err = l.Verifier.Verify(ctx, &p, &r)
@@ -72,7 +72,7 @@ func (l *Local) Verify(ctx context.Context, p Payment, r Requirements) (Verifica
 
 // Settle implements Facilitator.
 func (l *Local) Settle(ctx context.Context, p Payment, r Requirements) (Settlement, error) {
-	s := Settlement{Network: r.Network, Payer: payerOf(&p)}
+	s := Settlement{Network: r.Network, Payer: PayerOf(&p)}
 	t, out, err := l.settle(ctx, &p, &r)
 	if t != nil {
 		out, s.Dead, err = l.byOthers(ctx, &p, &r, t, out, err)
@@ -170,7 +170,7 @@ func (l *Local) byOthers(ctx context.Context, p *Payment, r *Requirements, t *Tr
 // same refuses a transfer whose ID belongs to a transaction that pays something else.
 func (t *Transfer) same(out *Outcome) error {
 	if out.Amount != t.Amount || out.Payee != t.To || out.Token != t.Token {
-		return refuse(ReasonNonceUsed, "the authorization was used for another payment")
+		return Refuse(ReasonNonceUsed, "the authorization was used for another payment")
 	}
 	return nil
 }
@@ -185,10 +185,10 @@ func (l *Local) known(r *Requirements) error {
 		if c == id && (l.Tokens == nil || l.Tokens(id, r.Asset)) {
 			return nil
 		} else if c == id {
-			return refuse(ReasonInvalidRequirements, "asset %s is not accepted on %s", r.Asset, r.Network)
+			return Refuse(ReasonInvalidRequirements, "asset %s is not accepted on %s", r.Asset, r.Network)
 		}
 	}
-	return refuse(ReasonInvalidNetwork, "%.60s is not supported", r.Network)
+	return Refuse(ReasonInvalidNetwork, "%.60s is not supported", r.Network)
 }
 
 // Supported implements Facilitator.
@@ -219,8 +219,8 @@ func (l *Local) Supported(context.Context) (Supported, error) {
 	return s, nil
 }
 
-// payerOf is the payer's address as text, "" where the payload has none.
-func payerOf(p *Payment) string {
+// PayerOf is the payer's address as text, "" where the payload has none.
+func PayerOf(p *Payment) string {
 	if a := p.Payload.Payer(); (a != common.Address{}) {
 		return a.Hex()
 	}

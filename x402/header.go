@@ -46,7 +46,7 @@ func PaymentOf(h http.Header) (p Payment, err error) {
 		case 1:
 			return DecodePayment(values[0])
 		default:
-			return p, refuse(ReasonInvalidPayload, "%d headers %s: one is allowed", len(values), name)
+			return p, Refuse(ReasonInvalidPayload, "%d headers %s: one is allowed", len(values), name)
 		}
 	}
 	return p, ErrNoPayment
@@ -93,19 +93,19 @@ func Encode(v any) (string, error) {
 // decode reads base64 of one JSON object.
 func decode(text string, into any) error {
 	if len(text) == 0 || len(text) > MaxHeader {
-		return refuse(ReasonInvalidPayload, "the header has %d bytes: 1 to %d are allowed", len(text), MaxHeader)
+		return Refuse(ReasonInvalidPayload, "the header has %d bytes: 1 to %d are allowed", len(text), MaxHeader)
 	}
 	raw, err := base64.StdEncoding.Strict().DecodeString(text)
 	if err != nil {
-		return refuse(ReasonInvalidPayload, "the header is not base64 in the standard encoding")
+		return Refuse(ReasonInvalidPayload, "the header is not base64 in the standard encoding")
 	}
-	return unmarshal(raw, into)
+	return UnmarshalObject(raw, into)
 }
 
-// unmarshal reads one JSON object. The error is a *Refusal.
-func unmarshal(raw []byte, into any) error {
+// UnmarshalObject reads one JSON object. The error is a *Refusal.
+func UnmarshalObject(raw []byte, into any) error {
 	if trimmed := bytes.TrimLeft(raw, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
-		return refuse(ReasonInvalidPayload, "no JSON object")
+		return Refuse(ReasonInvalidPayload, "no JSON object")
 	}
 	err := json.Unmarshal(raw, into)
 	if err == nil {
@@ -115,5 +115,5 @@ func unmarshal(raw []byte, into any) error {
 	if asRefusal(err, &known) {
 		return known
 	}
-	return refuse(ReasonInvalidPayload, "%v", err)
+	return Refuse(ReasonInvalidPayload, "%v", err)
 }

@@ -80,9 +80,9 @@ const maxSignature = 16 << 10
 func (p *Payload) check() error {
 	switch {
 	case (p.Authorization == nil) == (p.Permit2 == nil):
-		return refuse(ReasonInvalidPayload, "payload: exactly one of authorization and permit2Authorization is allowed")
+		return Refuse(ReasonInvalidPayload, "payload: exactly one of authorization and permit2Authorization is allowed")
 	case len(p.Signature) == 0 || len(p.Signature) > maxSignature:
-		return refuse(ReasonInvalidPayload, "payload.signature has %d bytes: 1 to %d are allowed", len(p.Signature),
+		return Refuse(ReasonInvalidPayload, "payload.signature has %d bytes: 1 to %d are allowed", len(p.Signature),
 			maxSignature)
 	}
 	return nil
@@ -145,13 +145,13 @@ func (p *Payment) UnmarshalJSON(raw []byte) error {
 		X402Version int `json:"x402Version"`
 	}
 	if err := json.Unmarshal(raw, &v); err != nil {
-		return refuse(ReasonInvalidPayload, "%v", err)
+		return Refuse(ReasonInvalidPayload, "%v", err)
 	}
 	switch v.X402Version {
 	case V1:
 		var old paymentV1
 		if err := json.Unmarshal(raw, &old); err != nil {
-			return refuse(ReasonInvalidPayload, "%v", err)
+			return Refuse(ReasonInvalidPayload, "%v", err)
 		}
 		id, err := ChainOf(old.Network)
 		if err != nil {
@@ -161,12 +161,12 @@ func (p *Payment) UnmarshalJSON(raw []byte) error {
 	case V2:
 		var now paymentV2
 		if err := json.Unmarshal(raw, &now); err != nil {
-			return refuse(ReasonInvalidPayload, "%v", err)
+			return Refuse(ReasonInvalidPayload, "%v", err)
 		}
 		*p = Payment{Version: V2, Resource: now.Resource, Accepted: now.Accepted, Payload: now.Payload,
 			Extensions: now.Extensions}
 	default:
-		return refuse(ReasonInvalidVersion, "x402Version %d: 1 and 2 are supported", v.X402Version)
+		return Refuse(ReasonInvalidVersion, "x402Version %d: 1 and 2 are supported", v.X402Version)
 	}
 	return p.Payload.check()
 }

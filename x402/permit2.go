@@ -18,20 +18,20 @@ func (v *Verifier) permitTerms(p *Permit, t *Transfer) error {
 	}
 	switch {
 	case p.Spender != spender:
-		return refuse(ReasonSpender, "the permit is for %s, not for %s", p.Spender, spender)
+		return Refuse(ReasonSpender, "the permit is for %s, not for %s", p.Spender, spender)
 	case p.Permitted.Token != t.Token:
-		return refuse(ReasonInvalidPayload, "the permit is for token %s, not for %s", p.Permitted.Token, t.Token)
+		return Refuse(ReasonInvalidPayload, "the permit is for token %s, not for %s", p.Permitted.Token, t.Token)
 	case p.Witness.To != t.To:
-		return refuse(ReasonRecipient, "the permit pays %s, not %s", p.Witness.To, t.To)
+		return Refuse(ReasonRecipient, "the permit pays %s, not %s", p.Witness.To, t.To)
 	case t.Scheme == SchemeExact && over:
-		return refuse(ReasonValue, "the permit is for %s units, the price is %s", p.Permitted.Amount, t.Amount)
+		return Refuse(ReasonValue, "the permit is for %s units, the price is %s", p.Permitted.Amount, t.Amount)
 	case over:
-		return refuse(ReasonExceedsAmount, "%s units are to be charged, the permit is for %s", t.Amount, p.Permitted.Amount)
+		return Refuse(ReasonExceedsAmount, "%s units are to be charged, the permit is for %s", t.Amount, p.Permitted.Amount)
 	case t.Scheme == SchemeExact && p.Witness.Facilitator != nil:
-		return refuse(ReasonInvalidPayload, "the permit names a facilitator: only those of the scheme upto do")
+		return Refuse(ReasonInvalidPayload, "the permit names a facilitator: only those of the scheme upto do")
 	case t.Scheme == SchemeUpto && (p.Witness.Facilitator == nil || v.Accounts == nil ||
 		!slices.Contains(v.Accounts(t.ChainID), *p.Witness.Facilitator)):
-		return refuse(ReasonFacilitator, "the permit does not name an account of this facilitator")
+		return Refuse(ReasonFacilitator, "the permit does not name an account of this facilitator")
 	}
 	return nil
 }
@@ -41,9 +41,9 @@ func (v *Verifier) permit(ctx context.Context, t *Transfer, p *Permit, raw []byt
 	now := v.now()
 	switch {
 	case p.Witness.ValidAfter.Cmp(NewAmount(now)) > 0:
-		return refuse(ReasonValidAfter, "the permit holds from %s on, it is %d", p.Witness.ValidAfter, now)
+		return Refuse(ReasonValidAfter, "the permit holds from %s on, it is %d", p.Witness.ValidAfter, now)
 	case p.Deadline.Cmp(NewAmount(now+uint64(margin/time.Second))) < 0:
-		return refuse(ReasonValidBefore, "the permit holds until %s, it is %d, and %s more are needed", p.Deadline, now,
+		return Refuse(ReasonValidBefore, "the permit holds until %s, it is %d, and %s more are needed", p.Deadline, now,
 			margin)
 	}
 	signed, err := digest(PermitData(*p, t.ChainID))
@@ -57,7 +57,7 @@ func (v *Verifier) permit(ctx context.Context, t *Transfer, p *Permit, raw []byt
 	t.Target, t.Data = p.Spender, proxyCall(p, s.raw, t.Amount)
 	if (s.factory != common.Address{}) {
 		if t.Scheme == SchemeUpto {
-			return refuse(ReasonUnsupportedScheme,
+			return Refuse(ReasonUnsupportedScheme,
 				"a wallet that is not deployed cannot pay by upto: the proxy takes calls of the facilitator alone")
 		}
 		t.deploying(s)
@@ -77,7 +77,7 @@ func (v *Verifier) allowance(ctx context.Context, t *Transfer) error {
 		return err
 	}
 	if readAmount(allowed).Cmp(t.Amount) < 0 {
-		return refuse(ReasonAllowance, "%s allows Permit2 (%s) %s units of %s, %s are needed: approve it once", t.From,
+		return Refuse(ReasonAllowance, "%s allows Permit2 (%s) %s units of %s, %s are needed: approve it once", t.From,
 			Permit2, readAmount(allowed), t.Token, t.Amount)
 	}
 	return nil

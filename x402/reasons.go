@@ -54,8 +54,8 @@ func (r *Refusal) Error() string {
 	return string(r.Reason) + ": " + r.Message
 }
 
-// refuse returns a *Refusal.
-func refuse(reason Reason, format string, args ...any) error {
+// Refuse returns a *Refusal.
+func Refuse(reason Reason, format string, args ...any) error {
 	return &Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 

@@ -140,15 +140,15 @@ func (r *SignedReceipt) Signer() (common.Address, error) {
 // signedBy recovers the account that signed a statement.
 func signedBy(format string, data apitypes.TypedData, sig []byte) (common.Address, error) {
 	if format != formatEIP712 {
-		return common.Address{}, refuse(ReasonInvalidPayload, "format %.20q: eip712 is supported", format)
+		return common.Address{}, Refuse(ReasonInvalidPayload, "format %.20q: eip712 is supported", format)
 	}
 	sum, err := digest(data)
 	if err != nil {
-		return common.Address{}, refuse(ReasonInvalidPayload, "%v", err)
+		return common.Address{}, Refuse(ReasonInvalidPayload, "%v", err)
 	}
 	account, _, ok := recovered(sum, sig)
 	if !ok {
-		return account, refuse(ReasonSignature, "the signature is not one of 65 bytes with a low s")
+		return account, Refuse(ReasonSignature, "the signature is not one of 65 bytes with a low s")
 	}
 	return account, nil
 }

@@ -55,7 +55,7 @@ func (e Extra) JSON() (json.RawMessage, error) { return json.Marshal(e) }
 func (r *Requirements) Terms() (e Extra, err error) {
 	if len(r.Extra) > 0 {
 		if err := json.Unmarshal(r.Extra, &e); err != nil {
-			return e, refuse(ReasonInvalidRequirements, "extra: %v", err)
+			return e, Refuse(ReasonInvalidRequirements, "extra: %v", err)
 		}
 	}
 	return e, nil
@@ -71,19 +71,19 @@ func (r *Requirements) Check() error {
 	case err != nil:
 		return err
 	case r.Scheme != SchemeExact && r.Scheme != SchemeUpto:
-		return refuse(ReasonUnsupportedScheme, "scheme %.40q: exact and upto are supported", r.Scheme)
+		return Refuse(ReasonUnsupportedScheme, "scheme %.40q: exact and upto are supported", r.Scheme)
 	case r.Asset == common.Address{} || r.PayTo == common.Address{}:
-		return refuse(ReasonInvalidRequirements, "asset and payTo must be addresses other than zero")
+		return Refuse(ReasonInvalidRequirements, "asset and payTo must be addresses other than zero")
 	case r.MaxTimeoutSeconds <= 0 || r.MaxTimeoutSeconds > maxTimeout:
-		return refuse(ReasonInvalidRequirements, "maxTimeoutSeconds is %d: 1 to %d is allowed", r.MaxTimeoutSeconds,
+		return Refuse(ReasonInvalidRequirements, "maxTimeoutSeconds is %d: 1 to %d is allowed", r.MaxTimeoutSeconds,
 			maxTimeout)
 	case r.Scheme == SchemeUpto:
 		return nil // by Permit2 alone
 	case terms.Method != "" && terms.Method != MethodEIP3009 && terms.Method != MethodPermit2:
-		return refuse(ReasonInvalidRequirements, "extra.assetTransferMethod %.40q: eip3009 and permit2 are supported",
+		return Refuse(ReasonInvalidRequirements, "extra.assetTransferMethod %.40q: eip3009 and permit2 are supported",
 			terms.Method)
 	case terms.Method != MethodPermit2 && (terms.Name == "" || terms.Version == ""):
-		return refuse(ReasonInvalidRequirements, "extra: name and version of the token's EIP-712 domain are missing")
+		return Refuse(ReasonInvalidRequirements, "extra: name and version of the token's EIP-712 domain are missing")
 	}
 	return nil
 }
@@ -140,12 +140,12 @@ func UnmarshalRequirements(raw json.RawMessage, version int) (r Requirements, er
 	if version == V1 {
 		var old RequirementsV1
 		if err := json.Unmarshal(raw, &old); err != nil {
-			return r, refuse(ReasonInvalidRequirements, "%v", err)
+			return r, Refuse(ReasonInvalidRequirements, "%v", err)
 		}
 		return old.V2()
 	}
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return r, refuse(ReasonInvalidRequirements, "%v", err)
+		return r, Refuse(ReasonInvalidRequirements, "%v", err)
 	}
 	return r, nil
 }

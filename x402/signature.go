@@ -25,7 +25,7 @@ func parseSignature(raw []byte) (s signature, err error) {
 	if !ok {
 		return signature{raw: raw}, nil
 	}
-	malformed := refuse(ReasonSignature, "the signature has the ending of ERC-6492 and is not encoded by it")
+	malformed := Refuse(ReasonSignature, "the signature has the ending of ERC-6492 and is not encoded by it")
 	if len(wrapped) < 96 || !bytes.Equal(wrapped[:12], make([]byte, 12)) {
 		return s, malformed
 	}

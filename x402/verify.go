@@ -74,10 +74,10 @@ func (v *Verifier) plan(p *Payment, r *Requirements) (t *Transfer, rest func(con
 	}
 	chain, _ := ChainOf(r.Network) // checked
 	if id, err := ChainOf(p.Accepted.Network); err != nil || id != chain {
-		return nil, nil, refuse(ReasonInvalidNetwork, "the payment is for %.60s, not for %s", p.Accepted.Network, r.Network)
+		return nil, nil, Refuse(ReasonInvalidNetwork, "the payment is for %.60s, not for %s", p.Accepted.Network, r.Network)
 	}
 	if p.Accepted.Scheme != r.Scheme {
-		return nil, nil, refuse(ReasonInvalidScheme, "the payment is of scheme %.40q, not %s", p.Accepted.Scheme, r.Scheme)
+		return nil, nil, Refuse(ReasonInvalidScheme, "the payment is of scheme %.40q, not %s", p.Accepted.Scheme, r.Scheme)
 	}
 	terms, err := r.Terms()
 	if err != nil {
@@ -88,9 +88,9 @@ func (v *Verifier) plan(p *Payment, r *Requirements) (t *Transfer, rest func(con
 		Amount: r.Amount, ByToken: !byPermit, Until: p.Payload.Until()}
 	switch {
 	case byPermit && p.Payload.Permit2 == nil:
-		return nil, nil, refuse(ReasonInvalidPayload, "payload: permit2Authorization is missing")
+		return nil, nil, Refuse(ReasonInvalidPayload, "payload: permit2Authorization is missing")
 	case !byPermit && p.Payload.Authorization == nil:
-		return nil, nil, refuse(ReasonInvalidPayload, "payload: authorization is missing")
+		return nil, nil, Refuse(ReasonInvalidPayload, "payload: authorization is missing")
 	case byPermit:
 		permit := p.Payload.Permit2
 		t.Nonce = common.BytesToHash(word(permit.Nonce))
@@ -107,9 +107,9 @@ func (v *Verifier) plan(p *Payment, r *Requirements) (t *Transfer, rest func(con
 func authorizationTerms(a *Authorization, t *Transfer) error {
 	switch {
 	case a.To != t.To:
-		return refuse(ReasonRecipient, "the authorization pays %s, not %s", a.To, t.To)
+		return Refuse(ReasonRecipient, "the authorization pays %s, not %s", a.To, t.To)
 	case a.Value != t.Amount:
-		return refuse(ReasonValue, "the authorization is for %s units, the price is %s", a.Value, t.Amount)
+		return Refuse(ReasonValue, "the authorization is for %s units, the price is %s", a.Value, t.Amount)
 	}
 	return nil
 }
@@ -119,9 +119,9 @@ func (v *Verifier) authorization(ctx context.Context, t *Transfer, a *Authorizat
 	now := v.now()
 	switch {
 	case a.ValidAfter.Cmp(NewAmount(now)) > 0:
-		return refuse(ReasonValidAfter, "the authorization holds from %s on, it is %d", a.ValidAfter, now)
+		return Refuse(ReasonValidAfter, "the authorization holds from %s on, it is %d", a.ValidAfter, now)
 	case a.ValidBefore.Cmp(NewAmount(now+uint64(margin/time.Second))) < 0:
-		return refuse(ReasonValidBefore, "the authorization holds until %s, it is %d, and %s more are needed", a.ValidBefore,
+		return Refuse(ReasonValidBefore, "the authorization holds until %s, it is %d, and %s more are needed", a.ValidBefore,
 			now, margin)
 	}
 	signed, err := digest(AuthorizationData(*a, t.ChainID, t.Token, terms.Name, terms.Version))
@@ -177,7 +177,7 @@ func (v *Verifier) signer(ctx context.Context, t *Transfer, signed common.Hash, 
 		parsed.factory = common.Address{} // it is deployed
 		return &parsed, false, nil
 	case err != nil || len(answer) > 0 || parsed.factory == common.Address{}:
-		return nil, false, refuse(ReasonSignature, "the signature is not one of %s", t.From)
+		return nil, false, Refuse(ReasonSignature, "the signature is not one of %s", t.From)
 	}
 	return &parsed, false, nil // the simulation deploys the wallet, which then checks the signature
 }
@@ -204,7 +204,7 @@ func (v *Verifier) domain(ctx context.Context, t *Transfer, terms *Extra) error 
 	if len(answer) == 0 && name == terms.Name && version == terms.Version && name != "" {
 		return nil // a token without DOMAIN_SEPARATOR: the simulation decides
 	}
-	return refuse(ReasonInvalidRequirements,
+	return Refuse(ReasonInvalidRequirements,
 		"extra: the token's EIP-712 domain is not that of name %.40q and version %.20q (it says %.40q and %.20q)",
 		terms.Name, terms.Version, name, version)
 }
@@ -225,7 +225,7 @@ func (v *Verifier) unused(ctx context.Context, t *Transfer) error {
 		return err
 	}
 	if spent {
-		return refuse(ReasonNonceUsed, "the authorization was used or canceled")
+		return Refuse(ReasonNonceUsed, "the authorization was used or canceled")
 	}
 	return nil
 }
@@ -237,9 +237,9 @@ func (v *Verifier) balance(ctx context.Context, t *Transfer) error {
 	case errors.Is(err, ErrUnavailable):
 		return err
 	case err != nil || len(balance) != 32:
-		return refuse(ReasonInvalidRequirements, "asset %s is no token on %s", t.Token, Network(t.ChainID))
+		return Refuse(ReasonInvalidRequirements, "asset %s is no token on %s", t.Token, Network(t.ChainID))
 	case readAmount(balance).Cmp(t.Amount) < 0:
-		return refuse(ReasonInsufficientFunds, "%s has %s units of %s, %s are needed", t.From, readAmount(balance), t.Token,
+		return Refuse(ReasonInsufficientFunds, "%s has %s units of %s, %s are needed", t.From, readAmount(balance), t.Token,
 			t.Amount)
 	}
 	return nil
@@ -250,11 +250,11 @@ func (v *Verifier) simulate(ctx context.Context, t *Transfer, from common.Addres
 	answer, err := v.Chain.Call(ctx, t.ChainID, from, t.Target, t.Data)
 	switch {
 	case errors.Is(err, ErrReverted):
-		return refuse(ReasonTransactionState, "the transfer would fail: %v", err)
+		return Refuse(ReasonTransactionState, "the transfer would fail: %v", err)
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case t.Target == t.Token && len(answer) == 32 && readAmount(answer) == (Amount{}):
-		return refuse(ReasonTransactionState, "the token says that the transfer would fail")
+		return Refuse(ReasonTransactionState, "the token says that the transfer would fail")
 	}
 	return nil
 }

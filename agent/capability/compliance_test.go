@@ -18,6 +18,7 @@ import (
 	"repute/agent/signed"
 	"repute/orchestrator/wallet/keys"
 	"repute/x402"
+	"repute/x402/facilitator"
 )
 
 // ledger is a facilitator that accepts payments whose signature is their payer's, each once.
@@ -73,7 +74,7 @@ func TestMinimalRuntimeComplies(t *testing.T) {
 		t.Skip("the examples are not compiled: run make examples")
 	}
 	l := &ledger{settled: map[common.Hash]bool{}}
-	f := httptest.NewServer(x402.NewHandler(l))
+	f := httptest.NewServer(facilitator.NewHandler(l))
 	t.Cleanup(f.Close)
 	base, signer := startRuntime(t, node, f.URL)
 	key, err := crypto.GenerateKey()

@@ -34,8 +34,8 @@ const (
 	registry       = "0x8004A818BFB912233c491871b3d84c89A494BD9e"
 )
 
-// facilitator accepts every payment, and counts what it settled.
-func facilitator(t *testing.T) (url string, settled *atomic.Int64) {
+// localFacilitator accepts every payment, and counts what it settled.
+func localFacilitator(t *testing.T) (url string, settled *atomic.Int64) {
 	t.Helper()
 	settled = new(atomic.Int64)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +130,7 @@ func TestMinimalRuntime(t *testing.T) {
 			t.Skip("the examples are not compiled: run make examples")
 		}
 	}
-	url, settled := facilitator(t)
+	url, settled := localFacilitator(t)
 	base, key := startRuntime(t, node, url)
 	ask := func(method, path, body, payment string) (*http.Response, []byte) {
 		t.Helper()

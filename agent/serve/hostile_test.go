@@ -22,6 +22,7 @@ import (
 	"repute/internal/pgtest"
 	"repute/store/agentdb"
 	"repute/x402"
+	"repute/x402/facilitator"
 )
 
 // strict is a policy by which all requests are paid.
@@ -65,7 +66,7 @@ func (f wordy) Settle(ctx context.Context, p x402.Payment, r x402.Requirements) 
 func TestWordyFacilitator(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	o := agent.Options{Payments: w.payments(wordy{facilitator(t, database(t, w.url), w.chain(t))})}
+	o := agent.Options{Payments: w.payments(wordy{localFacilitator(t, database(t, w.url), w.chain(t))})}
 	s := w.open(t, o, service(t, "echo", &echo{}, w.price(), nil))
 	head := header(t, w.Pay(t, w.Requirements(10)))
 	for range 2 {
@@ -86,7 +87,7 @@ func (w *world) remote(t *testing.T, h http.Handler) *x402.Confirmed {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	client, err := x402.NewClient(nil, 10*time.Second, server.URL)
+	client, err := facilitator.NewClient(nil, 10*time.Second, server.URL)
 	ok(t, err)
 	chain, err := registry.Open(registry.Options{ID: repute.AgentID{ChainID: w.Chain().ID}, RPC: []string{w.RPCURL()}})
 	ok(t, err)
@@ -99,7 +100,7 @@ func (w *world) remote(t *testing.T, h http.Handler) *x402.Confirmed {
 func TestLostSettlement(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	honest := x402.NewHandler(facilitator(t, database(t, w.url), w.chain(t)))
+	honest := facilitator.NewHandler(localFacilitator(t, database(t, w.url), w.chain(t)))
 	var settled atomic.Int32
 	f := w.remote(t, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		switch {
@@ -137,11 +138,11 @@ func TestLostSettlement(t *testing.T) {
 }
 
 // TestUsedBefore: an authorization that was used for something else pays for nothing, whatever the
-// facilitator says.
+// localFacilitator says.
 func TestUsedBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, local := w.Pay(t, w.Requirements(10)), facilitator(t, database(t, w.url), w.chain(t))
+	p, local := w.Pay(t, w.Requirements(10)), localFacilitator(t, database(t, w.url), w.chain(t))
 	first, err := local.Settle(t.Context(), p, w.Requirements(10))
 	if err != nil || !first.Success {
 		t.Fatalf("%+v %v", first, err)

@@ -24,6 +24,7 @@ import (
 	"repute/orchestrator/wallet/keys"
 	"repute/store"
 	"repute/x402"
+	"repute/x402/facilitator"
 )
 
 // errand is a paid request that a process is to answer.
@@ -43,7 +44,7 @@ func runErrand(ctx context.Context, e errand) error {
 	if err != nil {
 		return err
 	}
-	f, err := x402.NewClient(nil, 0, e.Facilitator)
+	f, err := facilitator.NewClient(nil, 0, e.Facilitator)
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	database(t, w.url)
-	f := httptest.NewServer(x402.NewHandler(facilitator(t, database(t, w.url), w.chain(t))))
+	f := httptest.NewServer(facilitator.NewHandler(localFacilitator(t, database(t, w.url), w.chain(t))))
 	t.Cleanup(f.Close)
 	for name, kind := range map[string]struct{ effects, again bool }{"settled after": {false, false},
 		"settled before": {true, false}, "repeatable": {true, true}} {

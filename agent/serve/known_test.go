@@ -37,7 +37,7 @@ func effects(d *capability.Definition) { d.SideEffects = true }
 func TestTermsHold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	o := agent.Options{Payments: w.payments(facilitator(t, database(t, w.url), w.chain(t)))}
+	o := agent.Options{Payments: w.payments(localFacilitator(t, database(t, w.url), w.chain(t)))}
 	dearer, token, payee := w.price(), w.price(), w.price()
 	dearer.Amount, dearer.Ways[0] = "0.00002", agent.Way{Requirements: w.Requirements(20), Symbol: "USDC", Decimals: 6}
 	token.Ways = token.Ways[1:]
@@ -155,7 +155,7 @@ func refusal(dead bool) func(context.Context, x402.Payment, x402.Requirements) (
 func TestUnknownThenRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	local := facilitator(t, database(t, w.url), w.chain(t))
+	local := localFacilitator(t, database(t, w.url), w.chain(t))
 	for name, change := range map[string]func(*capability.Definition){"after": nil, "before": effects} {
 		f, h := &attempts{Facilitator: local}, &echo{}
 		s := w.open(t, agent.Options{Payments: w.payments(f)}, service(t, "echo", h, w.price(), change))
@@ -182,7 +182,7 @@ func TestUnknownThenRefused(t *testing.T) {
 func TestStalledOwner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	local, entered, wake := facilitator(t, database(t, w.url), w.chain(t)), make(chan struct{}), make(chan struct{})
+	local, entered, wake := localFacilitator(t, database(t, w.url), w.chain(t)), make(chan struct{}), make(chan struct{})
 	f := &attempts{Facilitator: local}
 	f.ends = append(f.ends, func(ctx context.Context, p x402.Payment, r x402.Requirements) (x402.Settlement, error) {
 		close(entered)

@@ -17,6 +17,7 @@ import (
 	"repute/orchestrator/settlement"
 	"repute/orchestrator/wallet"
 	"repute/x402"
+	"repute/x402/facilitator"
 )
 
 // liar is a facilitator of others.
@@ -76,7 +77,7 @@ func TestLyingFacilitator(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(&liar{verify: c.verify, settle: c.settle})
 			t.Cleanup(server.Close)
-			client, err := x402.NewClient(nil, time.Second, server.URL)
+			client, err := facilitator.NewClient(nil, time.Second, server.URL)
 			ok(t, err)
 			db := database(t, w.url)
 			wl, err := wallet.Open(db, wallet.Config{Chains: []wallet.ChainConfig{w.chain(t)}})

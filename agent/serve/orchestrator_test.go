@@ -30,7 +30,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
-	"repute/trust/engine"
+	"repute/trust/explain"
 )
 
 const operatorToken = "a-token-that-is-long-enough"
@@ -49,7 +49,7 @@ func newOffice(t *testing.T, db *store.DB) *office {
 	current := func() *policy.Policy { return rules }
 	client, err := orchestrator.NewClient(db)
 	ok(t, err)
-	replay, err := engine.NewReader(db, engine.ReaderOptions{})
+	replay, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	quiet := slog.New(slog.DiscardHandler)
 	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"ann": operatorToken}, Logger: quiet})

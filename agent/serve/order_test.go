@@ -88,7 +88,7 @@ func TestSteps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	db := database(t, w.url)
-	local := facilitator(t, db, w.chain(t))
+	local := localFacilitator(t, db, w.chain(t))
 	for name, c := range map[string]struct {
 		input, output string
 		effects, paid bool

@@ -207,7 +207,7 @@ func TestWrongPayments(t *testing.T) {
 func TestNamedPayments(t *testing.T) {
 	t.Parallel()
 	w, h := newWorld(t), &echo{}
-	o := agent.Options{Payments: w.payments(facilitator(t, database(t, w.url), w.chain(t)))}
+	o := agent.Options{Payments: w.payments(localFacilitator(t, database(t, w.url), w.chain(t)))}
 	o.Payments.RequireID = true
 	s := w.open(t, o, service(t, "echo", h, w.price(), nil))
 	d := demandOf(t, s.send(t, "echo", hello, nil))
@@ -261,7 +261,7 @@ func TestHandlerFails(t *testing.T) {
 func TestSpentMeanwhile(t *testing.T) {
 	t.Parallel()
 	w, h := newWorld(t), &echo{}
-	f := &gatedFacilitator{Facilitator: facilitator(t, database(t, w.url), w.chain(t)), refuse: 1}
+	f := &gatedFacilitator{Facilitator: localFacilitator(t, database(t, w.url), w.chain(t)), refuse: 1}
 	s := w.open(t, agent.Options{Payments: w.payments(f)}, service(t, "echo", h, w.price(), nil))
 	head := header(t, w.Pay(t, w.Requirements(10)))
 	got := s.send(t, "echo", hello, head)

@@ -246,8 +246,8 @@ func (w *world) chain(t testing.TB) wallet.ChainConfig {
 		Poll: 20 * time.Millisecond, Patience: 20 * time.Second}
 }
 
-// facilitator is one of this process.
-func facilitator(t testing.TB, db *store.DB, c wallet.ChainConfig) *x402.Local {
+// localFacilitator is one of this process.
+func localFacilitator(t testing.TB, db *store.DB, c wallet.ChainConfig) *x402.Local {
 	t.Helper()
 	wl, err := wallet.Open(db, wallet.Config{Chains: []wallet.ChainConfig{c}})
 	ok(t, err)
@@ -274,7 +274,7 @@ func (w *world) payments(f x402.Facilitator) agent.Payments {
 func (w *world) open(t testing.TB, o agent.Options, services ...*agent.Service) *shop {
 	t.Helper()
 	if o.Payments.Facilitator == nil {
-		o.Payments = w.payments(facilitator(t, database(t, w.url), w.chain(t)))
+		o.Payments = w.payments(localFacilitator(t, database(t, w.url), w.chain(t)))
 	}
 	o.Services = services
 	o.ID = repute.AgentID{ChainID: w.Chain().ID, Registry: w.Chain().Identity, TokenID: *uint256.NewInt(42)}

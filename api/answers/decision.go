@@ -11,7 +11,7 @@ import (
 	"repute/api/wire"
 	"repute/internal/httpapi"
 	"repute/policy"
-	"repute/trust"
+	"repute/trust/rating"
 )
 
 // DecisionQuery are the parameters of a decision.
@@ -92,7 +92,7 @@ func (x *Index) Decide(score repute.Score, d Demand) (w wire.Decision, err error
 		w.Reasons = append(w.Reasons, wire.DecisionReason{ID: r.ID, Text: r.Text, Have: r.Have, Need: r.Need})
 	}
 	for _, g := range scored.Gates {
-		if g.Direction == string(trust.KeepsOut) && g.Passed {
+		if g.Direction == string(rating.KeepsOut) && g.Passed {
 			w.Reasons = append(w.Reasons,
 				wire.DecisionReason{ID: "keptOut." + g.ID, Text: fmt.Sprintf("the gate %q keeps the agent out", g.ID),
 					Have: "true", Need: "false"})

@@ -10,7 +10,7 @@ import (
 	"repute"
 	"repute/api/wire"
 	"repute/internal/httpapi"
-	"repute/trust/engine"
+	"repute/trust/explain"
 )
 
 // ExplainQuery are the parameters of an explanation.
@@ -75,7 +75,7 @@ func (x *Index) Explanation(ctx context.Context, id repute.AgentID, p ExplainPla
 }
 
 // explain computes the explanation, by the chain's own roots or by those of the caller.
-func (p *ExplainPlan) explain(ctx context.Context, r *engine.Reader, id repute.AgentID) (w wire.ExplainAnswer,
+func (p *ExplainPlan) explain(ctx context.Context, r *explain.Reader, id repute.AgentID) (w wire.ExplainAnswer,
 	err error) {
 	if p.By.Roots == "" {
 		account, err := p.account(ctx, r, id)
@@ -101,7 +101,7 @@ func (p *ExplainPlan) explain(ctx context.Context, r *engine.Reader, id repute.A
 }
 
 // account explains the stored score of a snapshot, or the one that is current.
-func (p *ExplainPlan) account(ctx context.Context, r *engine.Reader, id repute.AgentID) (engine.Account, error) {
+func (p *ExplainPlan) account(ctx context.Context, r *explain.Reader, id repute.AgentID) (explain.Account, error) {
 	if p.Stored != nil {
 		return r.ExplainScore(ctx, *p.Stored, p.AsOf, p.At, p.Without)
 	}
@@ -124,7 +124,7 @@ func (x *Index) admitWalk(ctx context.Context) error {
 
 // Explain returns the answer of the REST operation for an explanation without its rate limit. `repute score explain`
 // calls it.
-func Explain(ctx context.Context, r *engine.Reader, id repute.AgentID, q ExplainQuery) (w wire.ExplainAnswer,
+func Explain(ctx context.Context, r *explain.Reader, id repute.AgentID, q ExplainQuery) (w wire.ExplainAnswer,
 	err error) {
 	p, err := q.Plan()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"repute/internal/httpapi"
 	"repute/policy"
 	"repute/store"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/statement"
 )
 
@@ -27,7 +27,7 @@ type Options struct {
 	// Version of the program, shown by the status.
 	Version string
 	// Trust tunes explanations of scores and scores by a caller's roots.
-	Trust engine.ReaderOptions
+	Trust explain.Options
 	// Signer signs final scores for those who ask. Nil: nothing is signed.
 	Signer *statement.Signer
 	// Intents finds the intents of manifests. Nil: by their words.
@@ -43,7 +43,7 @@ type Index struct {
 	limited      bool             // whether the two limiters below apply
 	refreshes    *httpapi.Limiter // of refreshes, which cost others a fetch
 	walks        *httpapi.Limiter // of explanations, and of walks by a caller's roots
-	trust        *engine.Reader
+	trust        *explain.Reader
 	payments     *policy.Policy // of decisions by the value at risk
 	bare         *policy.Policy // of decisions by the caller's thresholds alone
 	intents      IntentFinder
@@ -60,7 +60,7 @@ func New(o Options) (x *Index, err error) {
 	if x.intents = o.Intents; x.intents == nil {
 		x.intents = fullText{o.DB}
 	}
-	if x.trust, err = engine.NewReader(x.DB, o.Trust); err != nil {
+	if x.trust, err = explain.NewReader(x.DB, o.Trust); err != nil {
 		return nil, fmt.Errorf("trust: %w", err)
 	}
 	if x.payments, err = policy.ForPayments(); err != nil {

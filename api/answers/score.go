@@ -10,7 +10,7 @@ import (
 	"repute/api/wire"
 	"repute/store/searchdb"
 	"repute/trust"
-	"repute/trust/engine"
+	"repute/trust/explain"
 )
 
 // Scored returns the stored score, or the score by the caller's roots when by has any.
@@ -44,10 +44,10 @@ const (
 )
 
 // read returns the roots. name is the name of their set, or "given" for a list of addresses.
-func (o OwnRoots) read(ctx context.Context, r *engine.Reader, chainID uint64) (by engine.Own, name string, err error) {
+func (o OwnRoots) read(ctx context.Context, r *explain.Reader, chainID uint64) (by explain.Own, name string, err error) {
 	by.Sources = o.Sources == SourcesDefault
 	if strings.HasPrefix(o.Roots, "0x") || strings.HasPrefix(o.Roots, "0X") || strings.ContainsAny(o.Roots, ", ") {
-		by.Roots, err = engine.PersonalRoots(o.Roots)
+		by.Roots, err = explain.PersonalRoots(o.Roots)
 		return by, "given", err
 	}
 	by.Roots, err = r.NamedRoots(ctx, chainID, o.Roots)

@@ -5,7 +5,7 @@ import (
 
 	"repute"
 	"repute/api/wire"
-	"repute/store/docdb"
+	"repute/store/docstats"
 )
 
 // StatusOf returns the status of the index, from the statuses of its chains.
@@ -21,7 +21,7 @@ const (
 
 // FetchState is StatusAnswer.Documents: "" while documents are fetched in time,
 // "unfetched" where they wait and no process fetches any, "late" where they wait long.
-func FetchState(f docdb.Fetching, now time.Time) string {
+func FetchState(f docstats.Fetching, now time.Time) string {
 	switch waits := now.Sub(f.Since); {
 	case f.Since.IsZero() || waits < fetchStart:
 		return ""

@@ -6,8 +6,9 @@ import (
 
 	"repute"
 	"repute/trust"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/fixed"
+	"repute/trust/rating"
 )
 
 // The wire types of an explanation.
@@ -75,7 +76,7 @@ func (w ExplainAnswer) Steady() any { w.AsOf = steadyAsOf(w.AsOf); return w }
 
 // EncodeAccount writes the explanation of a stored score, with so many contributions and excluded
 // rows.
-func EncodeAccount(id repute.AgentID, account engine.Account, limit int) (w ExplainAnswer, err error) {
+func EncodeAccount(id repute.AgentID, account explain.Account, limit int) (w ExplainAnswer, err error) {
 	w.AsOf = EncodeAsOf(account.AsOf)
 	if w.Scored, err = EncodeScored(account.Score); err != nil {
 		return w, err
@@ -84,7 +85,7 @@ func EncodeAccount(id repute.AgentID, account engine.Account, limit int) (w Expl
 }
 
 // Tell adds what the score is made of.
-func (w *ExplainAnswer) Tell(id repute.AgentID, account engine.Breakdown, limit int) error {
+func (w *ExplainAnswer) Tell(id repute.AgentID, account explain.Breakdown, limit int) error {
 	w.Agent = ID(id.String())
 	_, view, err := encodeResult(account.Result)
 	if err != nil {
@@ -100,7 +101,7 @@ func (w *ExplainAnswer) Tell(id repute.AgentID, account engine.Breakdown, limit 
 		}
 	}
 	w.ExcludedByReason = []ReasonCount{}
-	for _, reason := range trust.Reasons() {
+	for _, reason := range rating.Reasons() {
 		if n := account.ByReason[reason]; n > 0 {
 			w.ExcludedByReason = append(w.ExcludedByReason, ReasonCount{string(reason), Long(n)})
 		}

@@ -2,7 +2,7 @@ package wire
 
 import (
 	"repute/trust"
-	"repute/trust/engine"
+	"repute/trust/identity"
 )
 
 // The wire types of OpenFi's trust snapshot.
@@ -41,13 +41,13 @@ func (o *OpenFi) OverallTrustScore() float64 { return o.Overall }
 func (o *OpenFi) OverallTrustScoreValidationGranted() float64 { return o.OverallGranted }
 
 // EncodeOpenFi writes OpenFi's summary of trust in an agent.
-func EncodeOpenFi(s engine.OpenFiSnapshot) *OpenFi {
+func EncodeOpenFi(s identity.OpenFiSnapshot) *OpenFi {
 	return &OpenFi{
 		IdentityExists: s.IdentityExists, RegistrationResolves: s.RegistrationResolves,
 		AgentJSONResolves: s.AgentJSONResolves,
 		OperatorMatches:   s.OperatorMatches, ValidationStatus: string(s.ValidationStatus),
 		Overall: decimalOf(s.Overall), OverallGranted: decimalOf(s.OverallGranted),
-		Lacks: Each(s.Lacks, func(l engine.OpenFiLack) OpenFiLack { return OpenFiLack(l) }),
+		Lacks: Each(s.Lacks, func(l identity.OpenFiLack) OpenFiLack { return OpenFiLack(l) }),
 		Block: Long(s.Block), SnapshotAt: EncodeTime(s.SnapshotAt),
 		Read: Each(s.Read, func(r trust.ReadDocument) ReadFile {
 			return ReadFile{Hash(r.SHA256.Hex()),

@@ -12,7 +12,7 @@ import (
 
 	"repute"
 	"repute/trust"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/fixed"
 	"repute/trust/replay"
 )
@@ -326,7 +326,7 @@ func encodeSources(states []repute.SourceState) []SourceState {
 
 // EncodePersonal writes a score by a caller's roots. It is of no epoch, and nothing of it is
 // stored.
-func EncodePersonal(p engine.Personal, set string) (w Scored, err error) {
+func EncodePersonal(p explain.Personal, set string) (w Scored, err error) {
 	standing, view, err := encodeResult(p.Result)
 	if err != nil {
 		return w, err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"repute/trust"
+	"repute/trust/rating"
 )
 
 // serviceGate is the gate whose distance a sentence tells.
@@ -30,7 +31,7 @@ func (s *Scored) inWords(v resultView) string {
 	}
 	for _, g := range s.Gates {
 		switch {
-		case g.Direction == string(trust.KeepsOut) && g.Passed:
+		case g.Direction == string(rating.KeepsOut) && g.Passed:
 			parts = append(parts, fmt.Sprintf("the gate %q keeps it out", g.ID))
 		case g.ID == serviceGate && g.Passed:
 			parts = append(parts, "good for full service")

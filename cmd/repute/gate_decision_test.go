@@ -11,8 +11,9 @@ import (
 	"repute/policy"
 	"repute/store"
 	"repute/store/rootdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/engine"
+	"repute/trust/explain"
 )
 
 // A decision that rests on a score is made again from what it pins, also when the roots have
@@ -30,17 +31,17 @@ func TestGateDecisionOfAScoredAgentHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	run, err := trustdb.ReadClosedRun(t.Context(), db, 31337)
+	run, err := scoredb.ReadClosedRun(t.Context(), db, 31337)
 	check(err)
 	agent := repute.AgentID{ChainID: 31337, Registry: client(1)}
 	p, err := policy.Parse([]byte("version: \"1\"\ntrust: {threshold: {minReputation: 10}}\n"))
 	check(err)
-	_, err = trustdb.KeepInput(t.Context(), db, p.Text())
+	_, err = scoredb.KeepInput(t.Context(), db, p.Text())
 	check(err)
 	v, err := trustgate.Decide(t.Context(), db, p, true, repute.Module{Slug: "plain", Agent: &agent},
 		policy.Task{Coordinator: "plain", Value: "0", Budget: policy.DefaultBudget()}, policy.Threshold{})
 	check(err)
-	replay, err := engine.NewReader(db, engine.ReaderOptions{})
+	replay, err := explain.NewReader(db, explain.Options{})
 	check(err)
 	if v.Pin.Block == 0 {
 		t.Fatalf("no score is pinned: %+v", v.Pin)
@@ -55,7 +56,7 @@ func TestGateDecisionOfAScoredAgentHolds(t *testing.T) {
 	go func() { done <- e.Run(ctx) }()
 	defer func() { stop(); <-done }()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		next, err := trustdb.ReadClosedRun(t.Context(), db, 31337)
+		next, err := scoredb.ReadClosedRun(t.Context(), db, 31337)
 		check(err)
 		if next.Run > run.Run {
 			break

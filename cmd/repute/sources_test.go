@@ -13,7 +13,7 @@ import (
 	"repute/cmd/repute/internal/cli"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/replay"
 	"repute/trust/source"
 )
@@ -91,12 +91,12 @@ func TestVerifyTellsWhatItDoesNotCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := trustdb.KeepInputs(t.Context(), db, parsed.Encode(), held); err != nil {
+	if err := scoredb.KeepInputs(t.Context(), db, parsed.Encode(), held); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, db, `insert into chains (chain_id, name, identity, reputation, validations, start_block, imported, cursor_block, cursor_hash)
 		values (8453, 'base', decode(repeat('01', 20), 'hex'), decode(repeat('02', 20), 'hex'), '{}', 0, false, 60, decode(repeat('03', 32), 'hex'))`)
-	if err := trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 8453, Run: 1, Epoch: 3, Boundary: 60, Scorer: "test",
+	if err := scoredb.AddRun(t.Context(), db, scoredb.Run{ChainID: 8453, Run: 1, Epoch: 3, Boundary: 60, Scorer: "test",
 		Readings: "[]", Sources: parsed.Hash(), Credentials: replay.HashInput(held)}); err != nil {
 		t.Fatal(err)
 	}

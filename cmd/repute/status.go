@@ -16,7 +16,7 @@ import (
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/store"
-	"repute/store/docdb"
+	"repute/store/docstats"
 	"repute/store/query"
 )
 
@@ -51,7 +51,7 @@ func status(ctx context.Context, p *cli.Program, db *store.DB, asJSON bool) erro
 	if err != nil {
 		return err
 	}
-	fetching, err := docdb.ReadFetching(ctx, db)
+	fetching, err := docstats.ReadFetching(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func status(ctx context.Context, p *cli.Program, db *store.DB, asJSON bool) erro
 }
 
 // printFetching says what is wrong with the documents' queue, nothing where nothing is.
-func printFetching(w io.Writer, f docdb.Fetching, now time.Time) {
+func printFetching(w io.Writer, f docstats.Fetching, now time.Time) {
 	waits := span(now.Sub(f.Since))
 	switch answers.FetchState(f, now) {
 	case "unfetched":

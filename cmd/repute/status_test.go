@@ -13,7 +13,7 @@ import (
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // status shows endpoints, what was verified and what is missing; --watch looks
@@ -53,7 +53,7 @@ func TestStatusShowsTrouble(t *testing.T) {
 		"no scores: no process does the role trust") {
 		t.Errorf("nobody scores, and\n%s", out)
 	}
-	if err := trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 31337, Run: 1, Epoch: 3, Boundary: 60,
+	if err := scoredb.AddRun(t.Context(), db, scoredb.Run{ChainID: 31337, Run: 1, Epoch: 3, Boundary: 60,
 		Readings: `[{"source":"club","chain":31337,"status":"incomplete","reason":"no route to it","kept":3}]`,
 		Scorer:   "test"}); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"repute"
 	"repute/internal/rpctest"
 	"repute/resolver"
-	"repute/store/docdb"
+	"repute/store/docstats"
 	"repute/store/query"
 )
 
@@ -57,7 +57,7 @@ func TestHangingHostsHoldNobody(t *testing.T) {
 	t.Cleanup(client.Close)
 	defer running(t, New(db, client, Options{Sweep: 20 * time.Millisecond, Hosts: dead + 6}))()
 	eventually(t, "the others are read", func() bool {
-		stats, err := docdb.ReadURIStats(t.Context(), db)
+		stats, err := docstats.ReadURIStats(t.Context(), db)
 		return err == nil && stats.ByStatus[repute.DocumentOK] == hosts-dead
 	})
 	eventually(t, "all dead hosts are asked", func() bool {
@@ -90,10 +90,10 @@ func TestSilentHostIsPostponed(t *testing.T) {
 	register(t, db, uris...)
 	defer running(t, newLoop(t, db, Options{RetryMin: time.Hour}))()
 	eventually(t, "the host waits", func() bool {
-		hosts, err := docdb.WorstHosts(t.Context(), db)
+		hosts, err := docstats.WorstHosts(t.Context(), db)
 		return err == nil && len(hosts) == 1 && hosts[0].Silent == 1
 	})
-	hosts, err := docdb.WorstHosts(t.Context(), db)
+	hosts, err := docstats.WorstHosts(t.Context(), db)
 	if err != nil || hosts[0].Failed < maxSilent || hosts[0].Failed > maxSilent+1 || hosts[0].Due < 17 {
 		t.Errorf("hosts %+v, %v", hosts, err)
 	}

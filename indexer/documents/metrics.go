@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"repute/store/docdb"
+	"repute/store/docstats"
 )
 
 // Metrics counts the work of a process's loop and shows the queue, which all processes share.
@@ -38,7 +38,7 @@ func (m *Metrics) fetched(source, reason string) { m.documents.WithLabelValues(s
 
 // queued publishes the state of the queue by rank. The oldest due document shows whether workers
 // keep up.
-func (m *Metrics) queued(queue []docdb.RankQueue) {
+func (m *Metrics) queued(queue []docstats.RankQueue) {
 	for _, q := range queue {
 		rank := q.Rank.String()
 		m.planned.WithLabelValues(rank).Set(float64(q.Planned))

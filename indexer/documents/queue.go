@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/store/docdb"
+	"repute/store/docstats"
 )
 
 const (
@@ -120,7 +121,7 @@ type dispatcher struct {
 // sweep starts jobs for hosts that are due. hungry is true when more hosts may be due than there were places.
 func (d *dispatcher) sweep(ctx, jobs context.Context) (hungry bool, err error) {
 	if time.Since(d.noted) >= noteEvery {
-		if err := docdb.NoteWorker(ctx, d.loop.db); err != nil {
+		if err := docstats.NoteWorker(ctx, d.loop.db); err != nil {
 			return false, err
 		}
 		d.noted = time.Now()

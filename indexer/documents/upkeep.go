@@ -7,6 +7,7 @@ import (
 
 	"repute/manifest"
 	"repute/store/docdb"
+	"repute/store/docstats"
 )
 
 const (
@@ -114,7 +115,7 @@ func (l *Loop) drop(ctx context.Context) (more bool, err error) {
 
 // count publishes the state of the queue as metrics.
 func (l *Loop) count(ctx context.Context) (more bool, err error) {
-	queue, err := docdb.ReadQueue(ctx, l.db)
+	queue, err := docstats.ReadQueue(ctx, l.db)
 	if err == nil {
 		l.opts.Metrics.queued(queue)
 	}

@@ -7,6 +7,8 @@ import (
 
 	"repute"
 	"repute/trust"
+	"repute/trust/graph"
+	"repute/trust/rating"
 )
 
 // GuardCase is one way to be accountable for a bad agent, or not to be, seen from both sides. All agents but the bad
@@ -34,7 +36,7 @@ func (s *washing) penalties(change change) trust.Penalties {
 	e := s.engine.Evidence(s.old)
 	e.Agent.TokenID.SetUint64(2)
 	e.Registrar = e.Owner
-	e.Tenures = []trust.Tenure{{To: math.MaxUint64, Began: s.World.Now - 200*secondsDay, Owner: e.Owner}}
+	e.Tenures = []rating.Tenure{{To: math.MaxUint64, Began: s.World.Now - 200*secondsDay, Owner: e.Owner}}
 	change(&e, e.Rows[0].Block)
 	own, out := s.engine.scorer.Score(e), trust.Penalties{}
 	out.Add(s.engine.scorer.Penalties(e, &own)...)
@@ -46,7 +48,7 @@ func give(e *trust.Evidence, to int, from uint64, later int64) {
 	last := &e.Tenures[len(e.Tenures)-1]
 	last.To, last.Ended = from-1, last.Began+later
 	e.Owner = Address(to)
-	e.Tenures = append(e.Tenures, trust.Tenure{From: from, To: math.MaxUint64, Began: last.Ended, Owner: e.Owner})
+	e.Tenures = append(e.Tenures, rating.Tenure{From: from, To: math.MaxUint64, Began: last.Ended, Owner: e.Owner})
 }
 
 // launched is the history of an agent that a launchpad registered for its owner, who never acts.
@@ -183,14 +185,14 @@ func (s *washing) known(platform int) int {
 		id.SetUint64(uint64(n))
 		return id
 	}
-	r := trust.NewGraphReader(s.engine.Evidence(s.old).Block, s.engine.roots(), nil, s.Params)
+	r := graph.NewReader(s.engine.Evidence(s.old).Block, s.engine.roots(), nil, s.Params)
 	for p := range s.World.Next() {
 		r.Agent(token(p), 0, Address(p), common.Address{})
 	}
 	first := platform + 1
 	for i := range platformCustomers {
 		r.Agent(token(first+i), 2, Address(first+i), common.Address{})
-		r.Former(token(first+i), trust.Tenure{To: 1, Began: 1, Ended: 1 + 11*60, Owner: Address(platform)})
+		r.Former(token(first+i), rating.Tenure{To: 1, Began: 1, Ended: 1 + 11*60, Owner: Address(platform)})
 	}
 	for i, of := range s.World.Ratings {
 		r.Rating(token(of.To), RowOf(i, of))
@@ -232,9 +234,9 @@ func (s *washing) movedCase() GuardCase {
 		Bystander: "owner that moved a praised one to its own wallet"}, moved, trust.Evidence{Owner: Address(s.old)},
 		moved, trust.Evidence{Owner: Address(s.other)})
 	last := uint64(len(s.World.Ratings) + len(s.praise))
-	tenures := []trust.Tenure{{To: last, Owner: Address(s.other), Wallet: Address(s.next)},
+	tenures := []rating.Tenure{{To: last, Owner: Address(s.other), Wallet: Address(s.next)},
 		{From: last + 1, To: math.MaxUint64, Owner: Address(s.next)}}
-	e := trust.Evidence{Owner: Address(s.next), Tenures: tenures, Since: trust.PresentSince(tenures, s.engine.weights.Graph())}
+	e := trust.Evidence{Owner: Address(s.next), Tenures: tenures, Since: rating.PresentSince(tenures, s.engine.weights.Graph())}
 	c.Unlimited = min(c.Unlimited, held(s.ask(nil, true, 1, e)))
 	return c
 }

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"repute/trust"
+	"repute/trust/rating"
 )
 
 // alpha is the recorded world of Bitcoin traders, nil where the data is absent.
@@ -32,9 +32,9 @@ func alpha(t *testing.T) *World {
 
 // worlds are a generated one and, where its data is there, the recorded one, whose
 // ratings use the lowest tenth of their scale and span years.
-func worlds(t *testing.T) map[*World]*trust.Params {
+func worlds(t *testing.T) map[*World]*rating.Params {
 	t.Helper()
-	out := map[*World]*trust.Params{Population(1500, 60, 1): params(t)}
+	out := map[*World]*rating.Params{Population(1500, 60, 1): params(t)}
 	if w := alpha(t); w != nil {
 		w = w.Bend(0.3)
 		w.Roots = EarlyRoots(w.Ratings, 20)
@@ -43,9 +43,9 @@ func worlds(t *testing.T) map[*World]*trust.Params {
 	return out
 }
 
-func params(t testing.TB) *trust.Params {
+func params(t testing.TB) *rating.Params {
 	t.Helper()
-	p, err := trust.DefaultParams()
+	p, err := rating.DefaultParams()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"repute/trust"
 	"repute/trust/fixed"
+	"repute/trust/rating"
 )
 
 // Outcome is what an attack reached, for the engine and for other scorers.
@@ -27,12 +28,12 @@ type Outcome struct {
 // Bench runs attacks on a world.
 type Bench struct {
 	World  *World
-	Params *trust.Params
+	Params *rating.Params
 	seed   uint64
 }
 
 // NewBench prepares attacks on a world; equal seeds choose equal victims.
-func NewBench(w *World, p *trust.Params, seed uint64) *Bench { return &Bench{w, p, seed} }
+func NewBench(w *World, p *rating.Params, seed uint64) *Bench { return &Bench{w, p, seed} }
 
 func (b *Bench) rng() *rand.Rand { return rand.New(rand.NewPCG(b.seed, 1)) }
 
@@ -223,7 +224,7 @@ func (b *Bench) slander(attack string, n int, engine *Engine, victims []int, sla
 		ev := engine.Evidence(v)
 		all := opinions
 		for i, r := range slander(v) {
-			row := trust.Row{Block: uint64(len(b.World.Ratings) + i), Time: r.Time, Rater: Address(r.From), Index: 1,
+			row := rating.Row{Block: uint64(len(b.World.Ratings) + i), Time: r.Time, Rater: Address(r.From), Index: 1,
 				Tag1: "quality"}
 			row.Amount.Value = zero()
 			ev.Rows = append(ev.Rows, row)

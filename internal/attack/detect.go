@@ -9,6 +9,7 @@ import (
 
 	"repute/trust"
 	"repute/trust/fixed"
+	"repute/trust/rating"
 )
 
 func zero() *big.Int { return new(big.Int) }
@@ -75,14 +76,14 @@ func (w *World) firstOf(n int) *World {
 }
 
 // Ageless are parameters without the memory of time, for recorded ratings of many years.
-func Ageless(p trust.Params) *trust.Params {
+func Ageless(p rating.Params) *rating.Params {
 	p.Evidence.HalfLifeDays = 36500
 	return &p
 }
 
 // Undated are parameters without the memory of time and without heavier bad news, for
 // recorded ratings of many years.
-func Undated(p trust.Params) *trust.Params {
+func Undated(p rating.Params) *rating.Params {
 	p.Evidence.HalfLifeDays = 36500
 	p.Negative.Factors = []fixed.Fixed{fixed.One}
 	return &p
@@ -90,7 +91,7 @@ func Undated(p trust.Params) *trust.Params {
 
 // Detect measures detection on a world with known good and bad parties: by p, and by the
 // parameters as shipped. So many ratings are left out in turn.
-func Detect(w *World, p, shipped *trust.Params, leave int) Detection {
+func Detect(w *World, p, shipped *rating.Params, leave int) Detection {
 	reduced := w.WithoutLabelEdges()
 	d := Detection{World: w.Name}
 	engine, plain, bad := reduced.scores(p, meanOf)
@@ -119,7 +120,7 @@ func Detect(w *World, p, shipped *trust.Params, leave int) Detection {
 func meanOf(r *trust.Result) trust.Points { return r.Mean }
 
 // shippedAUC is the AUC of means and of scores, of each known party as of its last rating.
-func (w *World) shippedAUC(p *trust.Params) (means, scores float64) {
+func (w *World) shippedAUC(p *rating.Params) (means, scores float64) {
 	e, now := NewEngine(w, p), w.Now
 	defer func() { w.Now = now }()
 	var mean, score []float64
@@ -148,7 +149,7 @@ func (w *World) sample(n int) []int {
 }
 
 // engineWithout predicts a rating by the engine's mean of the same party in a world without it.
-func (w *World) engineWithout(p *trust.Params) func(int) float64 {
+func (w *World) engineWithout(p *rating.Params) func(int) float64 {
 	roots := EarlyRoots(w.Ratings, 20)
 	return func(i int) float64 {
 		left := *w
@@ -159,7 +160,7 @@ func (w *World) engineWithout(p *trust.Params) func(int) float64 {
 
 // scores returns a value of the engine's results, and plain means, of known parties that are no roots and have a
 // rating left.
-func (w *World) scores(p *trust.Params, of func(*trust.Result) trust.Points) (engine, plain []float64, bad []bool) {
+func (w *World) scores(p *rating.Params, of func(*trust.Result) trust.Points) (engine, plain []float64, bad []bool) {
 	e := NewEngine(w, p)
 	for _, party := range w.tested(e) {
 		r := e.Score(party)

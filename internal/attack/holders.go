@@ -13,6 +13,8 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/graph"
+	"repute/trust/rating"
 	"repute/trust/source"
 )
 
@@ -64,15 +66,15 @@ func (s *Sources) weight(id string) fixed.Fixed {
 }
 
 // credits are those of some holders.
-func (s *Sources) credits(held []holding) *trust.Credits {
-	out := &trust.Credits{Rules: s.rules, Agents: s.policy.Budget.Agents, Days: s.policy.Budget.Days}
+func (s *Sources) credits(held []holding) *graph.Credits {
+	out := &graph.Credits{Rules: s.rules, Agents: s.policy.Budget.Agents, Days: s.policy.Budget.Days}
 	for _, h := range held {
 		at := slices.IndexFunc(s.rules.Sources, func(x flow.Source) bool { return x.ID == h.source })
 		subject := common.BytesToHash(Address(h.party).Bytes())
 		if h.person > 0 {
 			subject = common.BytesToHash(append([]byte{1}, Address(h.person).Bytes()...))
 		}
-		out.Raters = append(out.Raters, trust.RaterCredit{Rater: Address(h.party), Source: at, Subject: subject,
+		out.Raters = append(out.Raters, graph.RaterCredit{Rater: Address(h.party), Source: at, Subject: subject,
 			Weight: s.weight(h.source)})
 	}
 	return out
@@ -91,7 +93,7 @@ func hold(first, each int, sources ...string) (held []holding) {
 // credited returns the engine with what sources give holders, each of whom rated so many agents lately.
 func (e *Engine) credited(s *Sources, held []holding, agents int) *Engine {
 	at := repute.Block{Number: 1 << 40, Time: time.Unix(e.w.Now, 0)}
-	reader := trust.NewGraphReader(at, nil, nil, e.p)
+	reader := graph.NewReader(at, nil, nil, e.p)
 	for n := range agents {
 		token := repute.TokenID{uint64(n)}
 		reader.Agent(token, 0, Address(1<<30+n), common.Address{})
@@ -130,7 +132,7 @@ func (b *Bench) bought(name string, size, target, agents int, s *Sources, held [
 	o := Outcome{Attack: name, Size: size, World: w.Name, Mean: points(r.Mean), Score: points(r.Score), Paths: r.PathsFor,
 		Tier: r.Tier}
 	for _, g := range r.Gates {
-		o.Opens = o.Opens || g.Passed && g.Direction == trust.Admits
+		o.Opens = o.Opens || g.Passed && g.Direction == rating.Admits
 	}
 	if r.Sourced != nil {
 		o.Units = unitsOf(r.Sourced.Praise)

@@ -12,6 +12,8 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/graph"
+	"repute/trust/rating"
 )
 
 // Mixing attacks put together what each by itself is worth nothing: strangers, raters of next to no weight, and
@@ -131,12 +133,12 @@ func (b *Bench) Shells(n, agents int, shape Shape) Outcome {
 }
 
 // VouchAge is the weight of a rater whom a root praised once, so many half-lives ago, for each of 0 to most.
-func VouchAge(p *trust.Params, most int) (weights []float64) {
+func VouchAge(p *rating.Params, most int) (weights []float64) {
 	const block = 1 << 40
 	at := repute.Block{Number: block, Time: time.Unix(1_800_000_000, 0)}
 	root, rater := common.Address{1}, common.Address{2}
 	for age := range most + 1 {
-		r := trust.NewGraphReader(at, []flow.Root{{Address: root, Weight: fixed.One}}, nil, p)
+		r := graph.NewReader(at, []flow.Root{{Address: root, Weight: fixed.One}}, nil, p)
 		token := repute.TokenID{1}
 		r.Agent(token, 0, rater, common.Address{})
 		row := RowOf(1, Rating{Value: 1, Time: at.Time.Unix() - int64(age*p.Evidence.HalfLifeDays*secondsDay)})

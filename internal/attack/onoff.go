@@ -7,6 +7,7 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // OnOff is T9: what becomes of an agent that served well for a year, then badly every
@@ -35,7 +36,7 @@ const (
 )
 
 // MeasureOnOff runs T9.
-func MeasureOnOff(p *trust.Params) (o OnOff) {
+func MeasureOnOff(p *rating.Params) (o OnOff) {
 	b := flow.NewGraphBuilder()
 	var roots []flow.Root
 	for i := range onOffRaters {
@@ -80,7 +81,7 @@ type onOff struct {
 
 // rows are sixty good ratings over a year, one bad one on each of bad days and then one good
 // one a day, up to now.
-func (x *onOff) rows(bad, good int) (rows []trust.Row, values []float64) {
+func (x *onOff) rows(bad, good int) (rows []rating.Row, values []float64) {
 	const now = 1_800_000_000
 	add := func(value float64, age int64) {
 		r := RowOf(len(rows), Rating{From: len(rows), Value: value, Time: now - age*secondsDay})

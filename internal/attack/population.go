@@ -12,6 +12,8 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/graph"
+	"repute/trust/rating"
 	"repute/trust/source"
 )
 
@@ -130,12 +132,12 @@ func (c *Chain) count(rng *rand.Rand) int {
 func (c *Chain) owner(agent int) int { return 1<<24 + agent }
 
 // weigh passes everything to an engine's reader and returns it with the weights by some roots.
-func (c *Chain) weigh(p *trust.Params, roots []int) (*trust.GraphReader, *flow.Weights) {
+func (c *Chain) weigh(p *rating.Params, roots []int) (*graph.Reader, *flow.Weights) {
 	var list []flow.Root
 	for _, r := range roots {
 		list = append(list, flow.Root{Address: Address(r), Weight: fixed.One})
 	}
-	reader := trust.NewGraphReader(c.block(), list, nil, p)
+	reader := graph.NewReader(c.block(), list, nil, p)
 	for agent, ratings := range c.about {
 		token := repute.TokenID{uint64(agent)}
 		reader.Agent(token, 0, Address(c.owner(agent)), common.Address{})
@@ -171,7 +173,7 @@ type Coverage struct {
 
 // Cover draws holders among the honest raters of a chain, each with one credential of the sources of class A that count
 // there, and averages so many draws.
-func (c *Chain) Cover(p *trust.Params, policy *source.Policy, share float64, writers bool, draws int) (out Coverage) {
+func (c *Chain) Cover(p *rating.Params, policy *source.Policy, share float64, writers bool, draws int) (out Coverage) {
 	var roots []int
 	for i := range c.Listed {
 		if writers {
@@ -210,7 +212,7 @@ func (c *Coverage) add(x Coverage, part float64) {
 }
 
 // cover scores all agents once.
-func (c *Chain) cover(p *trust.Params, w *flow.Weights, roots []int) (out Coverage) {
+func (c *Chain) cover(p *rating.Params, w *flow.Weights, roots []int) (out Coverage) {
 	scorer := trust.NewScorer(w, p)
 	spoke, counted := map[int]bool{}, map[int]bool{}
 	var records, persons, personsThree int

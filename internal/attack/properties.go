@@ -15,6 +15,7 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // Bounds is what random trials of the rules that always hold found: T8 and T14.
@@ -57,7 +58,7 @@ type trial struct {
 func (t *trial) evidence() trust.Evidence {
 	e := t.engine.Evidence(t.parties[t.rng.IntN(len(t.parties))])
 	keep := t.rng.Float64()
-	e.Rows = slices.DeleteFunc(e.Rows, func(trust.Row) bool { return t.rng.Float64() > keep })
+	e.Rows = slices.DeleteFunc(e.Rows, func(rating.Row) bool { return t.rng.Float64() > keep })
 	return e
 }
 
@@ -85,7 +86,7 @@ func (t *trial) strangers(e trust.Evidence, before trust.Result, out *Bounds) {
 // praise adds a row of +1 from a rater with none before, and takes it away.
 func (t *trial) praise(e trust.Evidence, before trust.Result, out *Bounds) {
 	rater := t.rng.IntN(t.next + 20)
-	if slices.ContainsFunc(e.Rows, func(r trust.Row) bool { return r.Rater == Address(rater) }) {
+	if slices.ContainsFunc(e.Rows, func(r rating.Row) bool { return r.Rater == Address(rater) }) {
 		return
 	}
 	row := RowOf(len(t.b.World.Ratings), Rating{rater, 0, 1, t.b.World.Now - t.rng.Int64N(200*secondsDay)})
@@ -97,7 +98,7 @@ func (t *trial) praise(e trust.Evidence, before trust.Result, out *Bounds) {
 	if t.engine.scorer.Score(with).Mean < before.Mean {
 		out.Lowered++
 	}
-	with.Rows = slices.DeleteFunc(with.Rows, func(r trust.Row) bool { return r.Rater == row.Rater })
+	with.Rows = slices.DeleteFunc(with.Rows, func(r rating.Row) bool { return r.Rater == row.Rater })
 	if !bytes.Equal(encode(t.engine.scorer.Score(with)), encode(before)) {
 		out.Unrestored++
 	}
@@ -110,7 +111,7 @@ func encode(r trust.Result) []byte {
 
 // Digest is the sha256 of the results of all parties, in their order: with edges and rows
 // in an order that seed shuffles, on so many processors, by Score or in one pass.
-func (w *World) Digest(ctx context.Context, p *trust.Params, seed uint64, processors int, pass bool) (string, error) {
+func (w *World) Digest(ctx context.Context, p *rating.Params, seed uint64, processors int, pass bool) (string, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 	rng := rand.New(rand.NewPCG(seed, 15))
 	order := rng.Perm(len(w.Ratings))

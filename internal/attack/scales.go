@@ -9,6 +9,8 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/graph"
+	"repute/trust/rating"
 )
 
 // ScaleLoss is what an agent with twelve honest ratings loses by six more of raters of full weight who praise it on
@@ -38,8 +40,8 @@ func (b *Bench) Scales() (loss ScaleLoss) {
 			for i, p := range who[:12] {
 				e.Rows = append(e.Rows, RowOf(i, Rating{p, 0, 0.85, b.World.Now}))
 			}
-			r := trust.NewGraphReader(e.Block, []flow.Root{{Address: Address(who[0]), Weight: fixed.One}}, nil, b.Params)
-			var more []trust.Row
+			r := graph.NewReader(e.Block, []flow.Root{{Address: Address(who[0]), Weight: fixed.One}}, nil, b.Params)
+			var more []rating.Row
 			for i, p := range who[12:] {
 				row := RowOf(100+i, Rating{p, 0, 1, b.World.Now})
 				row.Tag1, row.Amount = praise.tag, praise.amount

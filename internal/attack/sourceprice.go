@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"repute/trust"
+	"repute/trust/rating"
 	"repute/trust/source"
 )
 
@@ -51,7 +51,7 @@ func (b *Bench) SourcePrice(s *Sources, chain uint64) (out SourcePrice) {
 	r := NewEngine(b.World.With(b.by(all, target, 1)...), b.Params).credited(s, all, 1).Score(target)
 	out.Best, out.Low = points(r.Mean), points(r.Low)
 	for _, g := range r.Gates {
-		out.Opens = out.Opens || g.Passed && g.Direction == trust.Admits
+		out.Opens = out.Opens || g.Passed && g.Direction == rating.Admits
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	"repute/trust"
 	"repute/trust/fixed"
+	"repute/trust/rating"
 	"repute/trust/source"
 )
 
@@ -112,9 +113,9 @@ func (t *trial) sources(s *Sources, worlds []*Engine, holders []holding, out *So
 	for i := range with.Gates {
 		a, b := &with.Gates[i], &without.Gates[i]
 		switch {
-		case a.Direction == trust.Admits && a.Passed && !b.Passed:
+		case a.Direction == rating.Admits && a.Passed && !b.Passed:
 			out.Opened++
-		case a.Direction == trust.KeepsOut && a.Passed != b.Passed:
+		case a.Direction == rating.KeepsOut && a.Passed != b.Passed:
 			out.Kept++
 		}
 	}
@@ -144,7 +145,7 @@ func (e *Engine) ask(ev trust.Evidence) trust.Result {
 }
 
 // partyOf is the party of a row's rater.
-func partyOf(r *trust.Row) int { return int(r.Rater.Big().Int64()) - 1 }
+func partyOf(r *rating.Row) int { return int(r.Rater.Big().Int64()) - 1 }
 
 // Lag is how many epochs after a revocation on chain the rater still has weight, and the change of the score that it
 // gave: G7.

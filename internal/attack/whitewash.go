@@ -7,6 +7,7 @@ import (
 
 	"repute"
 	"repute/trust"
+	"repute/trust/rating"
 )
 
 // Whitewash is T10: what a new agent gets when somebody behind it had one that is surely
@@ -125,7 +126,7 @@ func (s *washing) givenTo(handovers ...handover) trust.Penalties {
 	e, now := s.engine.Evidence(s.old), s.World.Now
 	first := e.Rows[0].Block // each word is in a block of its own
 	e.Registrar = e.Owner
-	e.Tenures = []trust.Tenure{{To: math.MaxUint64, Began: now - 200*secondsDay, Owner: e.Owner}}
+	e.Tenures = []rating.Tenure{{To: math.MaxUint64, Began: now - 200*secondsDay, Owner: e.Owner}}
 	for _, h := range handovers {
 		last := &e.Tenures[len(e.Tenures)-1]
 		last.To = first + uint64(h.after) - 1
@@ -133,7 +134,7 @@ func (s *washing) givenTo(handovers ...handover) trust.Penalties {
 			last.Ended = now - secondsDay
 		}
 		e.Owner = Address(h.to)
-		e.Tenures = append(e.Tenures, trust.Tenure{From: last.To + 1, To: math.MaxUint64, Began: now - secondsDay,
+		e.Tenures = append(e.Tenures, rating.Tenure{From: last.To + 1, To: math.MaxUint64, Began: now - secondsDay,
 			Owner: e.Owner})
 	}
 	own, out := s.engine.scorer.Score(e), trust.Penalties{}

@@ -25,6 +25,7 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // Rating is one party's opinion of another, -1 to 1.
@@ -200,7 +201,7 @@ func (w *World) Bend(power float64) *World {
 // Engine asks the trust engine about a world.
 type Engine struct {
 	w       *World
-	p       *trust.Params
+	p       *rating.Params
 	weights *flow.Weights
 	scorer  *trust.Scorer
 	about   map[int][]int // ratings by whom they are about
@@ -208,7 +209,7 @@ type Engine struct {
 
 // NewEngine builds the graph of who praised whom and walks it from the roots. Both parties of a link are
 // known to be one.
-func NewEngine(w *World, p *trust.Params, links ...[2]int) *Engine {
+func NewEngine(w *World, p *rating.Params, links ...[2]int) *Engine {
 	e := &Engine{w: w, p: p, about: map[int][]int{}}
 	b := flow.NewGraphBuilder()
 	for i, r := range w.Ratings {
@@ -262,8 +263,8 @@ func (e *Engine) Evidence(party int) trust.Evidence {
 
 // RowOf puts rating number i into the terms of a chain: 0 to 100 in millionths, in a
 // block of its own.
-func RowOf(i int, r Rating) trust.Row {
-	return trust.Row{Block: uint64(i), Time: r.Time, Rater: Address(r.From), Index: 1, Tag1: "quality",
+func RowOf(i int, r Rating) rating.Row {
+	return rating.Row{Block: uint64(i), Time: r.Time, Rater: Address(r.From), Index: 1, Tag1: "quality",
 		Amount: repute.Amount{Value: big.NewInt(int64(math.Round((r.Value*50 + 50) * 1e6))), Decimals: 6}}
 }
 

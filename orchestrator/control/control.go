@@ -16,7 +16,7 @@ import (
 	"repute/orchestrator/operate"
 	"repute/policy"
 	"repute/store"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/statement"
 )
 
@@ -31,7 +31,7 @@ type Options struct {
 	// Lenient is the setting of the engines: agents without identity may work.
 	Lenient bool
 	// Replay computes pinned scores again. Nil: no decision can be verified.
-	Replay *engine.Reader
+	Replay *explain.Reader
 	// Keys verify the signatures of the heads of decisions: the current key and retired ones. None:
 	// heads need no signature, and answers say so.
 	Keys []statement.Key

@@ -14,7 +14,7 @@ import (
 	"repute/orchestrator/trustgate"
 	"repute/policy"
 	"repute/store/rundb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // GateDecision is the decision of the trust gate about an agent, with its evidence.
@@ -130,7 +130,7 @@ func (c *Control) recomputeTrust(ctx context.Context, _ string, in *rest.SlugInp
 	if c.o.Replay == nil {
 		return rest.Say(&out), nil
 	}
-	if _, err := trustdb.KeepInput(ctx, c.db, c.o.Policy().Text()); err != nil {
+	if _, err := scoredb.KeepInput(ctx, c.db, c.o.Policy().Text()); err != nil {
 		return nil, err
 	}
 	good, differs, err := c.verify(ctx, v)

@@ -25,7 +25,7 @@ import (
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
-	"repute/trust/engine"
+	"repute/trust/explain"
 )
 
 func ok(t testing.TB, err error) {
@@ -114,7 +114,7 @@ func newHouse(t *testing.T, change func(*options), agents ...orchestrator.Module
 	ok(t, err)
 	p, err := policy.Parse([]byte(rules))
 	ok(t, err)
-	replay, err := engine.NewReader(db, engine.ReaderOptions{})
+	replay, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	current := func() *policy.Policy { return p }
 	quiet := slog.New(slog.DiscardHandler)

@@ -18,6 +18,7 @@ import (
 	"repute/internal/paytest"
 	"repute/orchestrator/payer"
 	"repute/x402"
+	"repute/x402/facilitator"
 )
 
 // clientsVariable names a folder that scripts/x402.sh has filled: node, the scripts of scripts/x402
@@ -129,7 +130,7 @@ func TestClientsOfOthers(t *testing.T) {
 func TestFacilitatorOfOthers(t *testing.T) {
 	o := newOutside(t)
 	url := o.serve(t, "venv/bin/python", "facilitator.py", o.RPCURL(), x402.Network(baseSepolia))
-	c, err := x402.NewClient(nil, time.Minute, url)
+	c, err := facilitator.NewClient(nil, time.Minute, url)
 	ok(t, err)
 	supported, err := c.Supported(t.Context())
 	ok(t, err)
@@ -150,7 +151,7 @@ func TestFacilitatorOfOthers(t *testing.T) {
 // TestServerOfOthers: our facilitator settles for the server of PyPI, which our payer pays.
 func TestServerOfOthers(t *testing.T) {
 	o := newOutside(t)
-	facilitator := httptest.NewServer(x402.NewHandler(o.shop.Facilitator))
+	facilitator := httptest.NewServer(facilitator.NewHandler(o.shop.Facilitator))
 	t.Cleanup(facilitator.Close)
 	url := o.serve(t, "venv/bin/python", "server.py", facilitator.URL, x402.Network(baseSepolia), o.Payee().Hex(),
 		o.Token.Hex(), "20000")

@@ -29,6 +29,7 @@ import (
 	"repute/store"
 	"repute/store/walletdb"
 	"repute/x402"
+	"repute/x402/facilitator"
 )
 
 func ok(t testing.TB, err error) {
@@ -357,9 +358,9 @@ func TestVersion1(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, 84532)
 	w.trusted("wallet", "40")
-	facilitator := httptest.NewServer(x402.NewHandler(w.shop.Facilitator))
-	t.Cleanup(facilitator.Close)
-	c, err := x402.NewClient(nil, 0, facilitator.URL)
+	server := httptest.NewServer(facilitator.NewHandler(w.shop.Facilitator))
+	t.Cleanup(server.Close)
+	c, err := facilitator.NewClient(nil, 0, server.URL)
 	ok(t, err)
 	w.shop.Facilitator, w.shop.Signer = c, nil
 	old := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {

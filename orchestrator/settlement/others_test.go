@@ -11,6 +11,7 @@ import (
 	"repute/contracts/bindings/fixtures"
 	"repute/internal/paytest"
 	"repute/x402"
+	"repute/x402/facilitator"
 )
 
 // useUp has somebody else send the transaction of a payment.
@@ -88,25 +89,25 @@ func TestFoundLongAgo(t *testing.T) {
 }
 
 // claiming is a facilitator that says of every payment that it is settled.
-func claiming(t *testing.T) *x402.Client {
+func claiming(t *testing.T) *facilitator.Client {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
 		_, _ = out.Write([]byte(`{"success":true,"transaction":"0x` + strings.Repeat("11", 32) + `","network":"eip155:31337"}`))
 	}))
 	t.Cleanup(s.Close)
-	c, err := x402.NewClient(nil, time.Second, s.URL)
+	c, err := facilitator.NewClient(nil, time.Second, s.URL)
 	ok(t, err)
 	return c
 }
 
 // refusing is a facilitator that settles nothing.
-func refusing(t *testing.T) *x402.Client {
+func refusing(t *testing.T) *facilitator.Client {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
 		_, _ = out.Write([]byte(`{"success":false,"errorReason":"insufficient_funds","transaction":"","network":"eip155:31337"}`))
 	}))
 	t.Cleanup(s.Close)
-	c, err := x402.NewClient(nil, time.Second, s.URL)
+	c, err := facilitator.NewClient(nil, time.Second, s.URL)
 	ok(t, err)
 	return c
 }

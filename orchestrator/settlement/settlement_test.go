@@ -19,6 +19,7 @@ import (
 	"repute/contracts/bindings/fixtures"
 	"repute/internal/paytest"
 	"repute/x402"
+	"repute/x402/facilitator"
 )
 
 // settleOnce verifies and settles a payment, and checks what moved.
@@ -298,7 +299,7 @@ func TestClaimedSettlements(t *testing.T) {
 		_, _ = out.Write([]byte(`{"success":true,"transaction":"0x` + strings.Repeat("11", 32) + `","network":"eip155:31337"}`))
 	}))
 	t.Cleanup(liar.Close)
-	c, err := x402.NewClient(nil, time.Second, liar.URL)
+	c, err := facilitator.NewClient(nil, time.Second, liar.URL)
 	ok(t, err)
 	for _, r := range []x402.Requirements{w.Requirements(10), w.PlainRequirements(10)} {
 		p := w.Pay(t, r)
@@ -318,9 +319,9 @@ func TestUnknownEnd(t *testing.T) {
 	f := w.facilitator(t)
 	hasty := *f
 	hasty.Settler = &impatient{f.Settler}
-	server := httptest.NewServer(x402.NewHandler(&hasty))
+	server := httptest.NewServer(facilitator.NewHandler(&hasty))
 	t.Cleanup(server.Close)
-	c, err := x402.NewClient(nil, 0, server.URL)
+	c, err := facilitator.NewClient(nil, 0, server.URL)
 	ok(t, err)
 	r := w.Requirements(10)
 	p := w.Pay(t, r)

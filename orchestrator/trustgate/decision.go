@@ -19,10 +19,11 @@ import (
 	"repute/store"
 	"repute/store/query"
 	"repute/store/rundb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/fixed"
+	"repute/trust/identity"
 	"repute/trust/replay"
 )
 
@@ -90,7 +91,7 @@ func (g *Gate) Decide(ctx context.Context, m repute.Module, task policy.Task, ow
 	if v, err = Decide(ctx, g.Db, p, g.Lenient, m, task, own); err != nil {
 		return v, err
 	}
-	_, err = trustdb.KeepInput(ctx, g.Db, p.Text())
+	_, err = scoredb.KeepInput(ctx, g.Db, p.Text())
 	return v, err
 }
 
@@ -122,7 +123,7 @@ func unknownAgent(slug string) policy.Agent {
 
 // read adds the indexed data of an agent: the final score and the identity checks.
 func (v *Decision) read(ctx context.Context, db *store.DB, id repute.AgentID) error {
-	snapshot, err := engine.OpenFi(ctx, db, id, repute.At{Finality: repute.Latest})
+	snapshot, err := identity.OpenFi(ctx, db, id, repute.At{Finality: repute.Latest})
 	if errors.Is(err, repute.ErrNotFound) {
 		return nil // not registered, as far as is indexed
 	}
@@ -153,7 +154,7 @@ func (v *Decision) read(ctx context.Context, db *store.DB, id repute.AgentID) er
 }
 
 // addSnapshot adds identity and validations from OpenFi's summary of the agent.
-func (v *Decision) addSnapshot(s *engine.OpenFiSnapshot) {
+func (v *Decision) addSnapshot(s *identity.OpenFiSnapshot) {
 	v.OpenFi = journal.JSON(s)
 	v.Agent.IdentityExists, v.Agent.RegistrationResolves, v.Agent.AgentJSONResolves, v.Agent.OperatorMatches =
 		s.IdentityExists, s.RegistrationResolves, s.AgentJSONResolves, s.OperatorMatches
@@ -209,11 +210,11 @@ func points(p repute.Points) float64 { return float64(p) / 1000 }
 // of the agent from that and the pinned identity checks, and the decision from the stored policy.
 // The error says what differs or what was pruned. The identity checks are used as pinned, because
 // files on the network change.
-func Verify(ctx context.Context, db *store.DB, replay *engine.Reader, v Decision) error {
+func Verify(ctx context.Context, db *store.DB, replay *explain.Reader, v Decision) error {
 	again := Decision{Agent: unknownAgent(v.Agent.Slug), Pin: Pin{Agent: v.Pin.Agent}}
 	again.Agent.ID = v.Pin.Agent
 	if len(v.OpenFi) > 0 {
-		var s engine.OpenFiSnapshot
+		var s identity.OpenFiSnapshot
 		if err := json.Unmarshal(v.OpenFi, &s); err != nil {
 			return repute.Conflict("the pinned identity checks cannot be read: %v", err)
 		}
@@ -234,7 +235,7 @@ func Verify(ctx context.Context, db *store.DB, replay *engine.Reader, v Decision
 	if string(journal.JSON(again.Agent)) != string(journal.JSON(v.Agent)) {
 		return repute.Conflict("what the policy saw of agent %q does not follow from the pinned evidence", v.Agent.Slug)
 	}
-	text, err := trustdb.ReadInput(ctx, db, v.Policy)
+	text, err := scoredb.ReadInput(ctx, db, v.Policy)
 	if err != nil {
 		return fmt.Errorf("pinned policy: %w", err)
 	}
@@ -252,7 +253,7 @@ func Verify(ctx context.Context, db *store.DB, replay *engine.Reader, v Decision
 }
 
 // remake adds the pinned score, made again.
-func (v *Decision) remake(ctx context.Context, replay *engine.Reader, pin Pin) error {
+func (v *Decision) remake(ctx context.Context, replay *explain.Reader, pin Pin) error {
 	ref, err := repute.ParseAgentRef(pin.Agent)
 	if err != nil || ref.Registry == nil {
 		return fmt.Errorf("pinned agent %q: %w", pin.Agent, repute.ErrInvalid)

@@ -9,6 +9,7 @@ import (
 	"repute"
 	"repute/store/chaindb"
 	"repute/store/docdb"
+	"repute/store/pgcopy"
 )
 
 // agentState holds the columns of agent_states.
@@ -336,8 +337,8 @@ type Delta struct {
 	gateways [][]byte
 
 	// added are the encoded rows that are new, replaced those of agents, which replace stored ones.
-	added    []*CopyBuffer
-	replaced *CopyBuffer // the agents
+	added    []*pgcopy.Buffer
+	replaced *pgcopy.Buffer // the agents
 }
 
 // stateRow is a row of agent_states; to is 0 while it is open.

@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/pgcopy"
 )
 
 // takeCurrent collects what becomes current rows, ordered by key: neighboring keys then go to the
@@ -28,8 +29,8 @@ func (d *Delta) takeCurrent(f *fold) {
 
 // encodeAgents encodes the rows of all agents that were named. Stored ones are replaced: their
 // indexed columns change with every event, so an update would write as much.
-func (d *Delta) encodeAgents(chainID uint64) *CopyBuffer {
-	c := NewCopy("agents",
+func (d *Delta) encodeAgents(chainID uint64) *pgcopy.Buffer {
+	c := pgcopy.New("agents",
 		"chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log, feedback, revoked, clients, responses, validations")
 	for _, a := range d.agents {
 		c.Row()
@@ -63,8 +64,8 @@ func (d *Delta) removeAgents(ctx context.Context, tx pgx.Tx, chainID uint64) err
 }
 
 // encodeSums encodes the sums of pairs without stored rows; addSums adds to the others.
-func (d *Delta) encodeSums(chainID uint64) *CopyBuffer {
-	c := NewCopy("sums", "chain_id, token_id, client, tag1, tag2, decimals, n, sum")
+func (d *Delta) encodeSums(chainID uint64) *pgcopy.Buffer {
+	c := pgcopy.New("sums", "chain_id, token_id, client, tag1, tag2, decimals, n, sum")
 	for _, s := range d.sums {
 		if !s.pair.fresh {
 			continue
@@ -106,8 +107,8 @@ func (d *Delta) addSums(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 }
 
 // encodeVotes encodes the votes of pairs without stored rows; replaceVotes replaces the others.
-func (d *Delta) encodeVotes(chainID uint64) *CopyBuffer {
-	c := NewCopy("votes", "chain_id, token_id, tag1, client, idx, value, decimals")
+func (d *Delta) encodeVotes(chainID uint64) *pgcopy.Buffer {
+	c := pgcopy.New("votes", "chain_id, token_id, tag1, client, idx, value, decimals")
 	for _, v := range d.votes {
 		if !v.pair.fresh {
 			continue

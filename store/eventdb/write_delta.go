@@ -11,12 +11,13 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/docdb"
+	"repute/store/pgcopy"
 	"repute/store/trustmark"
 )
 
 // storeBlocks stores the headers of the batch and of its last block.
 func storeBlocks(ctx context.Context, tx pgx.Tx, chainID uint64, b *Batch) error {
-	c := NewCopy("blocks", "chain_id, number, hash, parent, time")
+	c := pgcopy.New("blocks", "chain_id, number, hash, parent, time")
 	seen := make(map[uint64]bool, len(b.Blocks)+1)
 	keep := func(h *repute.Block) {
 		if h.Number <= b.Parent.Number || h.Number > b.To.Number || seen[h.Number] {
@@ -38,7 +39,7 @@ func storeBlocks(ctx context.Context, tx pgx.Tx, chainID uint64, b *Batch) error
 }
 
 // EventRows are the rows of events, and those of treasury_events, which refer to them.
-type EventRows struct{ events, treasuries *CopyBuffer }
+type EventRows struct{ events, treasuries *pgcopy.Buffer }
 
 // Send stores the rows. It MUST be called once.
 func (r *EventRows) Send(ctx context.Context, tx pgx.Tx) error {
@@ -54,8 +55,8 @@ func EncodeEvents(chainID uint64, records []repute.Record) *EventRows {
 }
 
 // encodeTreasuryEvents returns the rows of treasury_events for the records of treasuries.
-func encodeTreasuryEvents(chainID uint64, records []repute.Record) *CopyBuffer {
-	c := NewCopy("treasury_events",
+func encodeTreasuryEvents(chainID uint64, records []repute.Record) *pgcopy.Buffer {
+	c := pgcopy.New("treasury_events",
 		"chain_id, block, log_index, address, tx_hash, kind, agent_key, run_key, task_key, fields")
 	for i := range records {
 		e, isTreasury := records[i].Event.(repute.TreasuryEvent)
@@ -69,17 +70,17 @@ func encodeTreasuryEvents(chainID uint64, records []repute.Record) *CopyBuffer {
 		c.Bytes(l.Address[:])
 		c.Bytes(l.TxHash[:])
 		c.Text(e.Name)
-		c.maybeHash(e.Agent)
-		c.maybeHash(e.Run)
-		c.maybeHash(e.Task)
+		c.MaybeHash(e.Agent)
+		c.MaybeHash(e.Run)
+		c.MaybeHash(e.Task)
 		c.Bytes(e.Fields) // the binary form of json is its text
 	}
 	return c
 }
 
 // encodeEvents returns the rows of events for records.
-func encodeEvents(chainID uint64, records []repute.Record) *CopyBuffer {
-	c := NewCopy("events", "chain_id, block, log_index, tx_index, kind, address, tx_hash, token_id, topics, data")
+func encodeEvents(chainID uint64, records []repute.Record) *pgcopy.Buffer {
+	c := pgcopy.New("events", "chain_id, block, log_index, tx_index, kind, address, tx_hash, token_id, topics, data")
 	const besideData = 300
 	size := besideData * len(records)
 	for i := range records {
@@ -115,7 +116,7 @@ func encodeEvents(chainID uint64, records []repute.Record) *CopyBuffer {
 // encode encodes the rows that are added; the rows of agents are kept apart, because they replace
 // stored ones.
 func (d *Delta) encode(chainID uint64) {
-	d.added = []*CopyBuffer{
+	d.added = []*pgcopy.Buffer{
 		d.encodeStates(chainID), d.encodeMetadata(chainID), d.encodeOperators(chainID), d.encodeFeedback(chainID),
 		d.encodeResponses(chainID), d.encodeRequests(chainID), d.encodeAnswers(chainID), d.encodePending(chainID),
 		d.encodeSums(chainID), d.encodeVotes(chainID),
@@ -211,8 +212,8 @@ func (d *Delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) e
 }
 
 // encodeStates encodes the rows of agent_states.
-func (d *Delta) encodeStates(chainID uint64) *CopyBuffer {
-	c := NewCopy("agent_states", "chain_id, token_id, from_block, to_block, owner, claimed, wallet, approved, uri_id")
+func (d *Delta) encodeStates(chainID uint64) *pgcopy.Buffer {
+	c := pgcopy.New("agent_states", "chain_id, token_id, from_block, to_block, owner, claimed, wallet, approved, uri_id")
 	for i := range d.states {
 		s := &d.states[i]
 		c.Row()
@@ -226,7 +227,7 @@ func (d *Delta) encodeStates(chainID uint64) *CopyBuffer {
 }
 
 // state appends the columns of an agent's state.
-func state(c *CopyBuffer, s *agentState) {
+func state(c *pgcopy.Buffer, s *agentState) {
 	c.Bytes(store.AddressBytes(s.owner))
 	c.Bool(s.claimed)
 	c.Bytes(store.AddressBytes(s.wallet))
@@ -235,8 +236,8 @@ func state(c *CopyBuffer, s *agentState) {
 }
 
 // encodeMetadata encodes the rows of metadata.
-func (d *Delta) encodeMetadata(chainID uint64) *CopyBuffer {
-	c := NewCopy("metadata", "chain_id, token_id, key_hash, from_block, to_block, log_index, key, value")
+func (d *Delta) encodeMetadata(chainID uint64) *pgcopy.Buffer {
+	c := pgcopy.New("metadata", "chain_id, token_id, key_hash, from_block, to_block, log_index, key, value")
 	for i := range d.metadata {
 		m := &d.metadata[i]
 		c.Row()
@@ -253,8 +254,8 @@ func (d *Delta) encodeMetadata(chainID uint64) *CopyBuffer {
 }
 
 // encodeOperators encodes the rows of operators.
-func (d *Delta) encodeOperators(chainID uint64) *CopyBuffer {
-	c := NewCopy("operators", "chain_id, owner, operator, from_block, to_block")
+func (d *Delta) encodeOperators(chainID uint64) *pgcopy.Buffer {
+	c := pgcopy.New("operators", "chain_id, owner, operator, from_block, to_block")
 	for i := range d.operators {
 		o := &d.operators[i]
 		c.Row()
@@ -268,8 +269,8 @@ func (d *Delta) encodeOperators(chainID uint64) *CopyBuffer {
 }
 
 // encodeFeedback encodes the rows of feedback.
-func (d *Delta) encodeFeedback(chainID uint64) *CopyBuffer {
-	c := NewCopy("feedback",
+func (d *Delta) encodeFeedback(chainID uint64) *pgcopy.Buffer {
+	c := pgcopy.New("feedback",
 		"chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id, endpoint, hash, revoked_block, revoked_log")
 	for _, f := range d.feedback {
 		c.Row()
@@ -296,7 +297,7 @@ func (d *Delta) encodeFeedback(chainID uint64) *CopyBuffer {
 }
 
 // at appends the two columns of a position.
-func at(c *CopyBuffer, p chaindb.Point) {
+func at(c *pgcopy.Buffer, p chaindb.Point) {
 	c.Int64(int64(p.Block))
 	c.Int32(p.Log)
 }
@@ -324,8 +325,8 @@ func (d *Delta) revoke(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 }
 
 // encodeResponses encodes the rows of responses.
-func (d *Delta) encodeResponses(chainID uint64) *CopyBuffer {
-	c := NewCopy("responses", "chain_id, token_id, client, idx, block, log_index, responder, uri_id, hash")
+func (d *Delta) encodeResponses(chainID uint64) *pgcopy.Buffer {
+	c := pgcopy.New("responses", "chain_id, token_id, client, idx, block, log_index, responder, uri_id, hash")
 	for i := range d.responses {
 		r := &d.responses[i]
 		c.Row()
@@ -342,8 +343,8 @@ func (d *Delta) encodeResponses(chainID uint64) *CopyBuffer {
 }
 
 // encodeRequests encodes the rows of validation_requests.
-func (d *Delta) encodeRequests(chainID uint64) *CopyBuffer {
-	c := NewCopy("validation_requests", "chain_id, contract, request_hash, token_id, validator, uri_id, block, log_index")
+func (d *Delta) encodeRequests(chainID uint64) *pgcopy.Buffer {
+	c := pgcopy.New("validation_requests", "chain_id, contract, request_hash, token_id, validator, uri_id, block, log_index")
 	for i := range d.requests {
 		r := &d.requests[i]
 		c.Row()
@@ -359,8 +360,8 @@ func (d *Delta) encodeRequests(chainID uint64) *CopyBuffer {
 }
 
 // encodeAnswers encodes the rows of validation_responses.
-func (d *Delta) encodeAnswers(chainID uint64) *CopyBuffer {
-	c := NewCopy("validation_responses", "chain_id, contract, request_hash, block, log_index, response, uri_id, hash, tag")
+func (d *Delta) encodeAnswers(chainID uint64) *pgcopy.Buffer {
+	c := pgcopy.New("validation_responses", "chain_id, contract, request_hash, block, log_index, response, uri_id, hash, tag")
 	for i := range d.answers {
 		a := &d.answers[i]
 		c.Row()
@@ -377,8 +378,8 @@ func (d *Delta) encodeAnswers(chainID uint64) *CopyBuffer {
 }
 
 // encodePending encodes the rows of pending.
-func (d *Delta) encodePending(chainID uint64) *CopyBuffer {
-	c := NewCopy("pending", "chain_id, block, log_index, token_id, reason")
+func (d *Delta) encodePending(chainID uint64) *pgcopy.Buffer {
+	c := pgcopy.New("pending", "chain_id, block, log_index, token_id, reason")
 	for i := range d.Pending {
 		p := &d.Pending[i]
 		c.Row()
@@ -392,7 +393,7 @@ func (d *Delta) encodePending(chainID uint64) *CopyBuffer {
 
 // StoreChanges appends changes to the feed and marks the agents whose scores they may move.
 func StoreChanges(ctx context.Context, tx pgx.Tx, chainID uint64, changes []ChangeRow) error {
-	c := NewCopy("changes", "chain_id, kind, block, log_index, token_id, data")
+	c := pgcopy.New("changes", "chain_id, kind, block, log_index, token_id, data")
 	for i := range changes {
 		r := &changes[i]
 		c.Row()

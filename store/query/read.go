@@ -4,7 +4,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // Orders of the agent list. Agents with equal keys follow by chain and token.
@@ -74,7 +74,7 @@ type Reputation struct {
 	Score repute.Score
 	// Run is the newest closed one up to the block; zero when there is none or the query does not
 	// ask for it.
-	Run trustdb.Run
+	Run scoredb.Run
 	// Independence is zero when the query does not ask for it.
 	Independence repute.Independence
 	AsOf         repute.AsOf

@@ -11,7 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // validScore returns the SQL of whether row s of trust_scores, whose run is r, is valid: its newest
@@ -64,7 +64,7 @@ func scoresOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, results bool
 	error) {
 	out := make(map[store.AgentKey]repute.Score, len(ids))
 	for _, id := range ids {
-		s := trustdb.Unknown()
+		s := scoredb.Unknown()
 		s.Agent = id
 		out[store.KeyOf(id)] = s
 	}
@@ -110,9 +110,9 @@ func score(ctx context.Context, s chaindb.Subject) (out repute.Score, err error)
 	out, err = finalScore(ctx, s)
 	switch {
 	case errors.Is(err, repute.ErrNotFound):
-		return trustdb.ReadUnjudged(ctx, s)
+		return scoredb.ReadUnjudged(ctx, s)
 	case errors.Is(err, repute.ErrGone):
-		out = trustdb.Unknown()
+		out = scoredb.Unknown()
 		out.Agent, out.Pruned = s.ID, true
 		return out, nil
 	}

@@ -10,7 +10,7 @@ import (
 
 	"repute"
 	"repute/store"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // lateAfter is how long a change may have no effect on scores before scoring counts as late.
@@ -34,7 +34,7 @@ func readScoring(ctx context.Context, tx pgx.Tx) (map[uint64]repute.Scoring, err
 		left join lateral (select coverage, rated, thin, verified_to, boundary, readings from trust_runs k
 			where k.chain_id = c.chain_id and k.closed_at is not null order by run desc limit 1) k on true
 		cross join lateral (select count(*) n, min(since) since, min(since) filter (where cause = $3) urgent
-			from trust_stale s where s.chain_id = c.chain_id) w`, repute.DefaultRoots, lateAfter, trustdb.CauseEvent)
+			from trust_stale s where s.chain_id = c.chain_id) w`, repute.DefaultRoots, lateAfter, scoredb.CauseEvent)
 	if err != nil {
 		return nil, err
 	}

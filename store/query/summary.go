@@ -11,7 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // liveFeedback is the SQL of the live feedback of the agent in row k as of block $3, in the columns
@@ -222,7 +222,7 @@ func ReadReputation(ctx context.Context, db *store.DB, id repute.AgentID, q Repu
 			return err
 		}
 		if q.Run {
-			if r.Run, err = trustdb.ClosedRun(ctx, s.Tx, s.ID.ChainID, s.Block); err != nil &&
+			if r.Run, err = scoredb.ClosedRun(ctx, s.Tx, s.ID.ChainID, s.Block); err != nil &&
 				!errors.Is(err, repute.ErrNotFound) {
 				return err
 			}

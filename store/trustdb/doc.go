@@ -1,18 +1,6 @@
-// Package trustdb stores what the trust engine works with: runs with their inputs, stale agents, scores, and
-// penalties.
+// Package trustdb reads what the trust engine works with: the events of a chain in the form that package trust
+// computes with, as of any block, so that scores can be explained and replayed.
 //
-// A run belongs to an epoch. AddRun stores it with the hashes of its inputs and begins a Pass,
-// which scores all agents in order of their ids; SavePass stores its batches. MarkStale reads the
-// change feed and marks agents whose scores later changes may affect. The engine takes these with
-// ClaimStale, reads their evidence with ReadSubjects, and stores the results with SaveScores.
-// CloseRun closes the run when every agent has its final score, which never changes then.
-//
-// A bad agent is a penalty for the identities that owned it. When one changes, MarkRelated
-// marks the other agents of these identities.
-//
-// ReadGraph and ReadSubjects return the events of a chain in the form that package trust
-// computes with, as of any block, so that scores can be explained and replayed. The inputs stay
-// in trust_inputs as long as a score or decision names them.
-//
-// Tables: those whose names begin with trust_, except trust_roots, trust_links and trust_marks.
+// ReadSubjects returns the evidence about some agents. ReadSnapshot reads all agents and ratings of a chain in one
+// transaction, for the graph of who rates whom. The package writes nothing; package store/scoredb stores the results.
 package trustdb

@@ -71,7 +71,7 @@ func Documented(ctx context.Context, db *store.DB, chainID uint64) (map[repute.T
 	if err != nil {
 		return nil, store.Failed("agents with documents", err)
 	}
-	out, err := collectTokens(rows)
+	out, err := store.CollectTokens(rows)
 	return out, store.Failed("agents with documents", err)
 }
 

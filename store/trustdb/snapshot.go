@@ -317,7 +317,7 @@ func UnlikeRun(ctx context.Context, db *store.DB, chainID, block uint64,
 		chainID, int64(block), store.AddressColumn(validations))
 	if err == nil {
 		var out map[repute.TokenID]bool
-		out, err = collectTokens(rows)
+		out, err = store.CollectTokens(rows)
 		if err == nil {
 			return out, nil
 		}

@@ -1,5 +1,5 @@
 // Package trustmark marks agents whose scores may change. Packages that write events, documents, payments and denials
-// call Add in the transaction of the change. The trust engine polls trustdb.ResolveMarks, which deletes the marks and
+// call Add in the transaction of the change. The trust engine polls scoredb.ResolveMarks, which deletes the marks and
 // makes the agents stale, so that they are scored again.
 //
 // Add only inserts rows, so that writers neither wait for each other nor for the engine.

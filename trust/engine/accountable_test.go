@@ -11,7 +11,7 @@ import (
 	"repute/store"
 	"repute/store/docdb"
 	"repute/store/rootdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // launch is a ledger on which person(21), a launchpad, registers agents for these people and hands them over later.
@@ -214,7 +214,7 @@ func TestMoveToALinkedAddress(t *testing.T) {
 	if moved.Score < kept.Score-2000 || kept.Score < 50_000 || sold.Score != 0 {
 		t.Errorf("moved %d, kept %d, sold %d", moved.Score, kept.Score, sold.Score)
 	}
-	run, err := trustdb.ReadRun(t.Context(), db, 9, 0)
+	run, err := scoredb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	if run.Edges != rooted { // to the one identity of person(8) and person(12)
 		t.Errorf("%d edges", run.Edges)

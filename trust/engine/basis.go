@@ -9,32 +9,33 @@ import (
 
 	"repute"
 	"repute/store"
-	"repute/store/trustdb"
-	"repute/trust"
+	"repute/store/scoredb"
 	"repute/trust/flow"
+	"repute/trust/graph"
+	"repute/trust/rating"
 	"repute/trust/replay"
 	"repute/trust/rows"
 	"repute/trust/source"
 )
 
-// basis has the data that all scores of a run share. A new run replaces it.
-type basis struct {
-	run     trustdb.Run // its number is 0 when no engine has run on the chain
-	params  *trust.Params
-	weights *flow.Weights // from the chain's own roots and sources
-	scales  *trust.Scales // of its raters
+// Basis has the data that all scores of a run share. A new run replaces it.
+type Basis struct {
+	Run     scoredb.Run // its number is 0 when no engine has run on the chain
+	Params  *rating.Params
+	Weights *flow.Weights  // from the chain's own roots and sources
+	Scales  *rating.Scales // of its raters
 	covers  repute.Coverage
-	known   *trust.KnownAgents // see trust.GraphReader.Coverage; nil for none
+	known   *graph.KnownAgents // see graph.Reader.Coverage; nil for none
 	// refused are the rules of reviewed writers that were left out: see trust.Params.WithRoots.
 	refused []error
 	// validations are the validation contracts of the run, which may differ from the chain's present allow-list.
-	validations []common.Address
+	Validations []common.Address
 	built       *built
 }
 
-// basisOf rebuilds a run's graph and weights from its stored inputs. The error is a *PrunedError when an input is no
+// BasisOf rebuilds a run's graph and weights from its stored inputs. The error is a *PrunedError when an input is no
 // longer stored, or when the weights differ from those of the run.
-func basisOf(ctx context.Context, db *store.DB, from *rows.Store, run trustdb.Run) (*basis, error) {
+func BasisOf(ctx context.Context, db *store.DB, from *rows.Store, run scoredb.Run) (*Basis, error) {
 	bodies, err := readInputs(ctx, db, run)
 	if err != nil {
 		return nil, err
@@ -47,11 +48,11 @@ func basisOf(ctx context.Context, db *store.DB, from *rows.Store, run trustdb.Ru
 	if err != nil {
 		return nil, err
 	}
-	return w.credited(credits)
+	return w.Credited(credits)
 }
 
 // readInputs reads the stored inputs whose hashes a run names. The error is a *PrunedError when one is not stored.
-func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (in inputs, err error) {
+func readInputs(ctx context.Context, db *store.DB, run scoredb.Run) (in inputs, err error) {
 	type input struct {
 		what string
 		hash common.Hash
@@ -60,7 +61,7 @@ func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (in inputs, 
 	list := []input{{"parameters", run.Params, &in.params}, {"table of tags", run.Tags, &in.tags},
 		{"roots", run.Roots, &in.roots}, {"links", run.Links, &in.links}}
 	if run.Validations == (common.Hash{}) { // the run does not name its list
-		now, err := trustdb.AllowedValidations(ctx, db, run.ChainID)
+		now, err := scoredb.AllowedValidations(ctx, db, run.ChainID)
 		if err != nil {
 			return in, err
 		}
@@ -74,7 +75,7 @@ func readInputs(ctx context.Context, db *store.DB, run trustdb.Run) (in inputs, 
 		}
 	}
 	for _, i := range list {
-		*i.into, err = trustdb.ReadInput(ctx, db, i.hash)
+		*i.into, err = scoredb.ReadInput(ctx, db, i.hash)
 		if errors.Is(err, repute.ErrNotFound) {
 			return in, &replay.PrunedError{What: fmt.Sprintf("the %s with sha256 %s", i.what, i.hash)}
 		}
@@ -92,7 +93,7 @@ type inputs struct {
 }
 
 // credits decodes policy and credentials of a run and returns the credits of its raters, nil when it read no source.
-func (in inputs) credits(run trustdb.Run) (*trust.Credits, error) {
+func (in inputs) credits(run scoredb.Run) (*graph.Credits, error) {
 	if len(in.sources) == 0 {
 		return nil, nil
 	}
@@ -109,8 +110,8 @@ func (in inputs) credits(run trustdb.Run) (*trust.Credits, error) {
 
 // walk decodes the stored inputs of a run and walks its graph by roots again. With owners the result can tell what
 // payments say of raters: see spent.
-func (in inputs) walk(ctx context.Context, from *rows.Store, run trustdb.Run, owners bool) (*walked, error) {
-	params, err := trust.ParseParams(in.params, in.tags)
+func (in inputs) walk(ctx context.Context, from *rows.Store, run scoredb.Run, owners bool) (*Walked, error) {
+	params, err := rating.ParseParams(in.params, in.tags)
 	if err != nil {
 		return nil, err
 	}
@@ -130,40 +131,40 @@ func (in inputs) walk(ctx context.Context, from *rows.Store, run trustdb.Run, ow
 	if err != nil {
 		return nil, err
 	}
-	of := rows.GraphOf{Links: trust.LinksOf(links), Validations: validations, Scales: scales,
+	of := rows.GraphOf{Links: graph.LinksOf(links), Validations: validations, Scales: scales,
 		Owners: owners}
-	return walkRun(ctx, from, run, params, roots, of)
+	return WalkRun(ctx, from, run, params, roots, of)
 }
 
-// walked is a run's graph with the weights by roots alone.
-type walked struct {
-	run         trustdb.Run
-	params      *trust.Params
+// Walked is a run's graph with the weights by roots alone.
+type Walked struct {
+	run         scoredb.Run
+	params      *rating.Params
 	weights     *flow.Weights
-	reader      *trust.GraphReader
+	reader      *graph.Reader
 	writers     []repute.TrustRoot // reviewed ones
 	refused     []error            // rules of reviewed writers that were left out
 	validations []common.Address
 }
 
-// walkRun builds the graph of a run and computes its weights. The error is a *replay.PrunedError when the weights of a
+// WalkRun builds the graph of a run and computes its weights. The error is a *replay.PrunedError when the weights of a
 // stored run come out differently.
-func walkRun(ctx context.Context, from *rows.Store, run trustdb.Run, params *trust.Params, set []repute.TrustRoot,
-	of rows.GraphOf) (*walked, error) {
-	roots, writers := trust.RootsAt(set, run.Block.Time), trust.WritersAt(set, run.Block.Time)
+func WalkRun(ctx context.Context, from *rows.Store, run scoredb.Run, params *rating.Params, set []repute.TrustRoot,
+	of rows.GraphOf) (*Walked, error) {
+	roots, writers := graph.RootsAt(set, run.Block.Time), rating.WritersAt(set, run.Block.Time)
 	params, refused := params.WithRoots(writers)
 	of.Block, of.Roots, of.Anew = run.Block, roots, run.Repaired > 0
 	graph, reader, err := from.Graph(ctx, of, params)
 	if err != nil {
 		return nil, err
 	}
-	return &walked{run, params, graph.Walk(roots, params.Walk), reader, writers, refused,
+	return &Walked{run, params, graph.Walk(roots, params.Walk), reader, writers, refused,
 		of.Validations}, nil
 }
 
-// credited returns the basis with what sources give raters; credits are nil for nothing. It fails where the weights are
+// Credited returns the basis with what sources give raters; credits are nil for nothing. It fails where the weights are
 // not those of the stored run.
-func (w *walked) credited(credits *trust.Credits) (*basis, error) {
+func (w *Walked) Credited(credits *graph.Credits) (*Basis, error) {
 	run, weights := w.run, w.weights
 	if credits = credits.WithReviewedWriters(w.writers); credits != nil {
 		weights = w.reader.Credited(weights, credits)
@@ -174,16 +175,16 @@ func (w *walked) credited(credits *trust.Credits) (*basis, error) {
 			run.Block.Number, run.Epoch)}
 	}
 	covers, known := w.reader.Coverage(weights)
-	return &basis{run, w.params, weights, w.reader.Scales(), covers, known, w.refused, w.validations,
+	return &Basis{run, w.params, weights, w.reader.Scales(), covers, known, w.refused, w.validations,
 		&built{}}, nil
 }
 
-// knownAgents returns how many known agents an identity has as of the run: see trust.GraphReader.Coverage.
-func (w *basis) knownAgents(identity common.Address) int {
+// knownAgents returns how many known agents an identity has as of the run: see graph.Reader.Coverage.
+func (w *Basis) knownAgents(identity common.Address) int {
 	return w.known.Of(identity)
 }
 
-// size returns about how many bytes of memory a basis takes.
-func (w *basis) size() int64 {
-	return w.weights.Graph().Size() + w.weights.Size() + w.scales.Size() + w.known.Size()
+// Size returns about how many bytes of memory a basis takes.
+func (w *Basis) Size() int64 {
+	return w.Weights.Graph().Size() + w.Weights.Size() + w.Scales.Size() + w.known.Size()
 }

@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // A run never ends beyond what is final, never before a verified one, and beyond what is verified only where nothing
@@ -13,10 +13,10 @@ import (
 func TestBoundary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const length = 10
-		last := trustdb.Run{Run: 1, Boundary: length * rapid.Uint64Range(1, 9).Draw(t, "last"),
+		last := scoredb.Run{Run: 1, Boundary: length * rapid.Uint64Range(1, 9).Draw(t, "last"),
 			VerifiedTo: rapid.Uint64Range(0, 100).Draw(t, "wasVerified")}
 		final := rapid.Uint64Range(last.Boundary, 200).Draw(t, "final")
-		c := trustdb.Chain{VerifiedTo: rapid.Uint64Range(0, final).Draw(t, "verified")}
+		c := scoredb.Chain{VerifiedTo: rapid.Uint64Range(0, final).Draw(t, "verified")}
 		if last.Verified() {
 			c.VerifiedTo = max(c.VerifiedTo, last.Boundary)
 		}
@@ -40,7 +40,7 @@ func TestBoundary(t *testing.T) {
 // An epoch waits for sources until the next one ends, whoever looks; never the first, and never beside one that was
 // scored.
 func TestMayWait(t *testing.T) {
-	run := func(epoch uint64) trustdb.Run { return trustdb.Run{Run: 1, Epoch: epoch, Boundary: epoch * 10} }
+	run := func(epoch uint64) scoredb.Run { return scoredb.Run{Run: 1, Epoch: epoch, Boundary: epoch * 10} }
 	for _, c := range []struct {
 		next, last uint64
 		want       bool
@@ -49,7 +49,7 @@ func TestMayWait(t *testing.T) {
 			t.Errorf("epoch %d after %d: %v", c.next, c.last, got)
 		}
 	}
-	if mayWait(run(1), trustdb.Run{}) {
+	if mayWait(run(1), scoredb.Run{}) {
 		t.Error("a chain's first run waits")
 	}
 }

@@ -77,12 +77,12 @@ func (b *built) forget() {
 }
 
 // build makes the accounts of large agents for a basis before it takes effect: from then on events use it.
-func (k *keeper) build(ctx context.Context, b *basis) error {
-	agents, err := trustdb.LargeAgents(ctx, k.db, k.chain, b.validations)
+func (k *keeper) build(ctx context.Context, b *Basis) error {
+	agents, err := trustdb.LargeAgents(ctx, k.db, k.chain, b.Validations)
 	if err != nil {
 		return err
 	}
-	s := scoreRun{Engine: k.Engine, basis: b, rows: k.rows, scorer: trust.NewScorer(b.weights, b.params)}
+	s := scoreRun{Engine: k.Engine, basis: b, rows: k.rows, scorer: trust.NewScorer(b.Weights, b.Params)}
 	for _, id := range agents {
 		if l := s.accountInMemory(id); l != nil && !b.built.add(id, l) {
 			return nil // no more fit
@@ -94,7 +94,7 @@ func (k *keeper) build(ctx context.Context, b *basis) error {
 // accountInMemory returns an account of an agent's ratings in memory, nil when they are not there.
 func (s *scoreRun) accountInMemory(id repute.TokenID) *large {
 	b := s.basis
-	agent, evidence, ok := s.rows.Evidence(b.run.Block, id, b.params, b.weights, b.scales, true)
+	agent, evidence, ok := s.rows.Evidence(b.Run.Block, id, b.Params, b.Weights, b.Scales, true)
 	if !ok {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (s *scoreRun) accountFor(agent *trustdb.Subject, evidence *trust.Evidence) 
 	if s.scorer.NeedsRows(evidence) {
 		return nil
 	}
-	block, live := s.basis.run.Block, int64(len(evidence.Rows))
+	block, live := s.basis.Run.Block, int64(len(evidence.Rows))
 	l := &large{account: s.scorer.NewAccount(evidence), belongs: belonging(agent), size: live,
 		known: trustdb.Known{Block: block.Number, Hash: block.Hash, Live: live, AnyRevoked: true}}
 	if l.account.IsOpen() {
@@ -120,9 +120,9 @@ func (s *scoreRun) accountFor(agent *trustdb.Subject, evidence *trust.Evidence) 
 // they are needed. ok is false when it is not there.
 func (s *scoreRun) inMemory(id repute.TokenID) (evidence trust.Evidence, ok bool) {
 	b := s.basis
-	_, evidence, ok = s.rows.Evidence(b.run.Block, id, b.params, b.weights, b.scales, false)
+	_, evidence, ok = s.rows.Evidence(b.Run.Block, id, b.Params, b.Weights, b.Scales, false)
 	if ok && evidence.Packing != nil && s.scorer.NeedsRows(&evidence) {
-		_, evidence, ok = s.rows.Evidence(b.run.Block, id, b.params, b.weights, b.scales, true)
+		_, evidence, ok = s.rows.Evidence(b.Run.Block, id, b.Params, b.Weights, b.Scales, true)
 	}
 	return evidence, ok
 }

@@ -12,8 +12,9 @@ import (
 
 	"repute"
 	"repute/store/rootdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust"
+	"repute/trust/rating"
 	"repute/trust/replay"
 	"repute/trust/rows"
 	"repute/trust/source"
@@ -23,7 +24,7 @@ import (
 type keeper struct {
 	*Engine
 	chain uint64
-	basis atomic.Pointer[basis] // of the newest run that this engine has loaded, nil at first
+	basis atomic.Pointer[Basis] // of the newest run that this engine has loaded, nil at first
 	// settled says that a run by this engine's own parameters and sources was made. From then on the engine follows
 	// those of the newest run, which may be another engine's.
 	settled bool
@@ -34,14 +35,14 @@ type keeper struct {
 	rows   *rows.Store
 	reread passNumber // the pass that rows were read anew for
 	// effects are the scores in effect since the last pass; the loop of rescore alone uses them.
-	effects *trustdb.Effects
+	effects *scoredb.Effects
 	policy  *source.Policy // another engine's policy of sources that was read last
 	retry   sourceRetry
 }
 
 // newKeeper returns the keeper of a chain.
 func newKeeper(e *Engine, chain uint64) *keeper {
-	return &keeper{Engine: e, chain: chain, rows: rows.New(e.db, chain), effects: trustdb.NewEffects(e.db)}
+	return &keeper{Engine: e, chain: chain, rows: rows.New(e.db, chain), effects: scoredb.NewEffects(e.db)}
 }
 
 // run keeps the scores of a chain up to date until ctx ends. Three loops run concurrently: walk begins a run at the end
@@ -58,7 +59,7 @@ func (k *keeper) run(ctx context.Context) {
 // should be called again at once.
 func (k *keeper) follow(ctx context.Context) (more bool, err error) {
 	const most = 1000
-	n, err := trustdb.ResolveMarks(ctx, k.db, k.chain, most)
+	n, err := scoredb.ResolveMarks(ctx, k.db, k.chain, most)
 	if err != nil {
 		return false, err
 	}
@@ -72,14 +73,14 @@ func (k *keeper) rescore(ctx context.Context) (more bool, err error) {
 	if done, err := k.pass(ctx); done || err != nil {
 		return done, err
 	}
-	if more, err = trustdb.MarkRelated(ctx, k.db, k.chain, 5000); err != nil {
+	if more, err = scoredb.MarkRelated(ctx, k.db, k.chain, 5000); err != nil {
 		return false, err
 	}
 	n, err := k.scoreSome(ctx, byRun, 256)
 	if err != nil || n > 0 || more {
 		return n > 0 || more, err
 	}
-	closed, err := trustdb.CloseRun(ctx, k.db, k.chain)
+	closed, err := scoredb.CloseRun(ctx, k.db, k.chain)
 	if closed {
 		k.log.Info("epoch closed", "chain", k.chain)
 	}
@@ -92,9 +93,9 @@ func (k *keeper) walk(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	var last trustdb.Run
+	var last scoredb.Run
 	if c.Run > 0 {
-		if last, err = trustdb.ReadRun(ctx, k.db, k.chain, c.Run); err != nil {
+		if last, err = scoredb.ReadRun(ctx, k.db, k.chain, c.Run); err != nil {
 			return false, err
 		}
 	}
@@ -113,31 +114,31 @@ func (k *keeper) walk(ctx context.Context) (more bool, err error) {
 	}
 	k.settled = k.settled || !due && next.Run > 0
 	b := k.basis.Load()
-	if c.Run > 0 && (b == nil || b.run.Run != c.Run) && last.Scorer == EngineVersion { // else another version scores it
+	if c.Run > 0 && (b == nil || b.Run.Run != c.Run) && last.Scorer == EngineVersion { // else another version scores it
 		return true, k.takeOver(ctx, last, next, bodies)
 	}
 	return false, nil
 }
 
 // state reads the progress of the chain's index and of its scores.
-func (k *keeper) state(ctx context.Context) (trustdb.Chain, error) {
-	chains, err := trustdb.Chains(ctx, k.db)
+func (k *keeper) state(ctx context.Context) (scoredb.Chain, error) {
+	chains, err := scoredb.Chains(ctx, k.db)
 	if err != nil {
-		return trustdb.Chain{}, err
+		return scoredb.Chain{}, err
 	}
 	for _, c := range chains {
 		if c.ChainID == k.chain {
 			return c, nil
 		}
 	}
-	return trustdb.Chain{}, fmt.Errorf("chain %d: %w", k.chain, repute.ErrNotFound)
+	return scoredb.Chain{}, fmt.Errorf("chain %d: %w", k.chain, repute.ErrNotFound)
 }
 
 // next returns the run that the chain would have now, and whether it is due. It is due when another epoch is final (see
 // boundaryOf), when the last epoch's blocks were verified, or its logs or the header of its last block were found,
 // after its run, and when roots, links, the list of validation contracts, the list of feedback gateways or this engine's
 // parameters or sources changed. A chain that is still far behind gets no run, because its scores would be out of date.
-func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (run trustdb.Run, bodies inputs,
+func (k *keeper) next(ctx context.Context, c scoredb.Chain, last scoredb.Run) (run scoredb.Run, bodies inputs,
 	due bool, err error) {
 	final := c.Finalized
 	if c.Imported {
@@ -154,13 +155,13 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 			return run, bodies, false, err
 		}
 	}
-	p, err := trust.ParseParams(bodies.params, bodies.tags)
+	p, err := rating.ParseParams(bodies.params, bodies.tags)
 	if err != nil {
 		return run, bodies, false, err
 	}
 	length := p.Epoch.Of(k.chain)
 	if c.Epoch != length {
-		if err := trustdb.SetEpoch(ctx, k.db, k.chain, length); err != nil {
+		if err := scoredb.SetEpoch(ctx, k.db, k.chain, length); err != nil {
 			return run, bodies, false, err
 		}
 	}
@@ -169,7 +170,7 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 		return run, bodies, false, err
 	}
 	boundary := boundaryOf(c, last, final, length)
-	run = trustdb.Run{ChainID: k.chain, Run: last.Run + 1, Epoch: boundary / length, Boundary: boundary,
+	run = scoredb.Run{ChainID: k.chain, Run: last.Run + 1, Epoch: boundary / length, Boundary: boundary,
 		Scorer: EngineVersion,
 		Params: replay.HashInput(bodies.params), Tags: replay.HashInput(bodies.tags),
 		Roots: k.lists.roots, Links: k.lists.links,
@@ -178,7 +179,7 @@ func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (r
 	if last.Run > 0 && run.Boundary < last.Boundary { // an epoch was longer once
 		run.Epoch, run.Boundary = last.Epoch, last.Boundary
 	}
-	if run.Block, err = trustdb.EpochEnd(ctx, k.db, k.chain, run.Boundary); err != nil {
+	if run.Block, err = scoredb.EpochEnd(ctx, k.db, k.chain, run.Boundary); err != nil {
 		return run, bodies, false, err
 	}
 	if due = last.Run == 0 || run.Boundary > last.Boundary; !due {
@@ -202,7 +203,7 @@ const mostUnverified = 3
 // all verified. While that block, or the end of the verified scores in effect, is at most mostUnverified epochs behind
 // the newest final epoch, the chain waits for verification. When it is further behind, or when no block is verified, as
 // on imported chains, the run is that of the newest final epoch and is unverified.
-func boundaryOf(c trustdb.Chain, last trustdb.Run, final, length uint64) uint64 {
+func boundaryOf(c scoredb.Chain, last scoredb.Run, final, length uint64) uint64 {
 	newest := final / length * length
 	if newest <= c.VerifiedTo {
 		return newest
@@ -220,13 +221,13 @@ func boundaryOf(c trustdb.Chain, last trustdb.Run, final, length uint64) uint64 
 // inputs returns parameters, tags and validation contracts for the next run, without roots and links: see readLists.
 // When two engines have different parameters, the engine that was started last decides; the other uses those of the
 // last run.
-func (k *keeper) inputs(ctx context.Context, c trustdb.Chain, last trustdb.Run) (bodies inputs, err error) {
+func (k *keeper) inputs(ctx context.Context, c scoredb.Chain, last scoredb.Run) (bodies inputs, err error) {
 	bodies.params, bodies.tags = k.files[0], k.files[1]
 	if k.settled && last.Run > 0 {
-		if bodies.params, err = trustdb.ReadInput(ctx, k.db, last.Params); err != nil {
+		if bodies.params, err = scoredb.ReadInput(ctx, k.db, last.Params); err != nil {
 			return bodies, err
 		}
-		if bodies.tags, err = trustdb.ReadInput(ctx, k.db, last.Tags); err != nil {
+		if bodies.tags, err = scoredb.ReadInput(ctx, k.db, last.Tags); err != nil {
 			return bodies, err
 		}
 	}
@@ -262,7 +263,7 @@ func (k *keeper) readLists(ctx context.Context, version int64) error {
 
 // begin makes a run: it reads the sources, computes the weights, and stores the run. repute.ErrFenced means that
 // another engine has stored a run since, and errSourcesWait that the run must be made later.
-func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs) error {
+func (k *keeper) begin(ctx context.Context, run, last scoredb.Run, bodies inputs) error {
 	started := time.Now()
 	if err := k.readFileScales(ctx, &run); err != nil {
 		return err
@@ -276,11 +277,11 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxGraphRead)
+	ctx, cancel := context.WithTimeout(ctx, MaxGraphRead)
 	defer cancel()
 	b, err := k.walkWith(ctx, &run, unnumbered, got)
 	if err == nil {
-		err = trustdb.RenewInputs(ctx, k.db, run.Inputs()...)
+		err = scoredb.RenewInputs(ctx, k.db, run.Inputs()...)
 	}
 	if err != nil {
 		if errors.Is(err, repute.ErrGone) { // inputs were pruned in the meantime: the next try stores them again
@@ -289,22 +290,22 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 		}
 		return err
 	}
-	run.Weights, run.Identities, run.Edges = b.weights.Sum(), b.weights.Graph().Len(), b.weights.Graph().Edges()
-	none := trust.Unjudged(b.params, run.Block)
+	run.Weights, run.Identities, run.Edges = b.Weights.Sum(), b.Weights.Graph().Len(), b.Weights.Graph().Edges()
+	none := trust.Unjudged(b.Params, run.Block)
 	stored, err := StoredScore(&none)
 	if err != nil {
 		return err
 	}
-	run.Unjudged = trustdb.Unjudged{Low: stored.Low, High: stored.High, Result: string(stored.Result)}
+	run.Unjudged = scoredb.Unjudged{Low: stored.Low, High: stored.High, Result: string(stored.Result)}
 	run.Coverage = b.covers
-	if run.Coverage.ToFifty, err = k.toFifty(ctx, &run, b.params); err != nil {
+	if run.Coverage.ToFifty, err = k.toFifty(ctx, &run, b.Params); err != nil {
 		return err
 	}
-	b.run = run
+	b.Run = run
 	if err := k.build(ctx, b); err != nil {
 		return err
 	}
-	if err := trustdb.AddRun(ctx, k.db, b.run); err != nil {
+	if err := scoredb.AddRun(ctx, k.db, b.Run); err != nil {
 		return err
 	}
 	k.use(b)
@@ -324,14 +325,14 @@ func (k *keeper) begin(ctx context.Context, run, last trustdb.Run, bodies inputs
 }
 
 // use makes a basis that of the chain.
-func (k *keeper) use(b *basis) {
+func (k *keeper) use(b *Basis) {
 	k.basis.Store(b)
-	k.graphs.set(b)
+	k.graphs.Set(b)
 }
 
 // walkWith walks the graph of a run by its roots, finds by these weights what payments say of raters, and returns the
 // basis with what all sources give. The run gets the hash of the credentials.
-func (k *keeper) walkWith(ctx context.Context, run *trustdb.Run, unnumbered trustdb.Run, got *sourceReadings) (*basis,
+func (k *keeper) walkWith(ctx context.Context, run *scoredb.Run, unnumbered scoredb.Run, got *sourceReadings) (*Basis,
 	error) {
 	in, err := readInputs(ctx, k.db, unnumbered)
 	if err != nil {
@@ -345,15 +346,15 @@ func (k *keeper) walkWith(ctx context.Context, run *trustdb.Run, unnumbered trus
 	if err != nil {
 		return nil, err
 	}
-	return w.credited(credits)
+	return w.Credited(credits)
 }
 
 // takeOver computes the weights of a run that another engine stored. When they cannot be computed again, because logs
 // were found late since, it begins another run.
-func (k *keeper) takeOver(ctx context.Context, last, next trustdb.Run, bodies inputs) error {
-	read, cancel := context.WithTimeout(ctx, maxGraphRead)
+func (k *keeper) takeOver(ctx context.Context, last, next scoredb.Run, bodies inputs) error {
+	read, cancel := context.WithTimeout(ctx, MaxGraphRead)
 	defer cancel()
-	b, err := basisOf(read, k.db, k.rows, last)
+	b, err := BasisOf(read, k.db, k.rows, last)
 	if err == nil {
 		if err := k.build(read, b); err != nil {
 			return err
@@ -369,5 +370,5 @@ func (k *keeper) takeOver(ctx context.Context, last, next trustdb.Run, bodies in
 	return k.begin(ctx, next, last, bodies)
 }
 
-// maxGraphRead is how long reading a chain's graph may take.
-const maxGraphRead = 30 * time.Minute
+// MaxGraphRead is how long reading a chain's graph may take.
+const MaxGraphRead = 30 * time.Minute

@@ -10,8 +10,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store/trustdb"
-	"repute/trust"
+	"repute/store/scoredb"
+	"repute/trust/graph"
 	"repute/trust/source"
 )
 
@@ -26,15 +26,15 @@ type SourceReader interface {
 }
 
 // creditsOf converts the credentials that count at a time into credits, by the rules of a policy.
-func creditsOf(p *source.Policy, held []source.Credential, at time.Time) *trust.Credits {
-	out := &trust.Credits{Rules: p.Rules(), Agents: p.Budget.Agents, Days: p.Budget.Days}
+func creditsOf(p *source.Policy, held []source.Credential, at time.Time) *graph.Credits {
+	out := &graph.Credits{Rules: p.Rules(), Agents: p.Budget.Agents, Days: p.Budget.Days}
 	numbers := map[string]int{}
 	for i, s := range p.Sources {
 		numbers[s.ID] = i
 	}
 	for _, r := range p.Raters(held, uint64(max(0, at.Unix()))) {
 		for _, part := range r.Parts {
-			out.Raters = append(out.Raters, trust.RaterCredit{Rater: r.Address, Source: numbers[part.Source],
+			out.Raters = append(out.Raters, graph.RaterCredit{Rater: r.Address, Source: numbers[part.Source],
 				Subject: part.Subject, Weight: part.Weight})
 		}
 	}
@@ -58,7 +58,7 @@ func (k *keeper) asks(s *source.Source) bool {
 }
 
 // statesOf returns how the readings of a run's sources went, none where the run asked no source.
-func statesOf(run *trustdb.Run) (states []source.State, err error) {
+func statesOf(run *scoredb.Run) (states []source.State, err error) {
 	if run.Readings == "" {
 		return nil, nil
 	}

@@ -15,10 +15,11 @@ import (
 	"repute/store"
 	"repute/store/query"
 	"repute/store/rootdb"
-	"repute/store/trustdb"
-	"repute/trust"
+	"repute/store/scoredb"
 	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/flow"
+	"repute/trust/graph"
 	"repute/trust/source"
 )
 
@@ -167,7 +168,7 @@ func persons(from, to int) (out []common.Address) {
 }
 
 // advance brings the chain to a block and waits for its epoch.
-func advance(t *testing.T, l *ledger, db *store.DB, block uint64) trustdb.Run {
+func advance(t *testing.T, l *ledger, db *store.DB, block uint64) scoredb.Run {
 	t.Helper()
 	l.pad(int(block))
 	l.store(t, db, block)
@@ -189,7 +190,7 @@ func TestSourcesRateWithoutRoots(t *testing.T) {
 	if got := chains[0].Scoring.Coverage; got.BySource["club"] != 4 || got.Records.Counted != 4 || got.Left["no-weight"] != 1 {
 		t.Errorf("coverage %+v", got)
 	}
-	reader, err := engine.NewReader(db, engine.ReaderOptions{})
+	reader, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	account, err := reader.Explain(t.Context(), newestID(0), repute.At{Finality: repute.Latest}, nil)
 	ok(t, err)
@@ -217,7 +218,7 @@ func TestEpochWaitsForSources(t *testing.T) {
 	l.store(t, db, 20)
 	await(t, "the next question", func() bool { return c.times() > asked })
 	time.Sleep(100 * time.Millisecond)
-	if r, err := trustdb.ReadRun(t.Context(), db, 9, 0); err != nil || r.Run != before.Run || c.times() != asked+1 {
+	if r, err := scoredb.ReadRun(t.Context(), db, 9, 0); err != nil || r.Run != before.Run || c.times() != asked+1 {
 		t.Fatalf("run %d, %v after %d questions: the epoch did not wait", r.Run, err, c.times()-asked)
 	}
 	run := advance(t, l, db, 30)
@@ -242,7 +243,7 @@ func TestEpochWaitsForSources(t *testing.T) {
 }
 
 // statesOf is how the readings of a run went.
-func statesOf(t *testing.T, run trustdb.Run) (states []source.State) {
+func statesOf(t *testing.T, run scoredb.Run) (states []source.State) {
 	t.Helper()
 	ok(t, json.Unmarshal([]byte(run.Readings), &states))
 	return states
@@ -266,7 +267,7 @@ func TestBoundsOfWritersWithoutAPolicy(t *testing.T) {
 	t.Parallel()
 	p, err := source.Default()
 	ok(t, err)
-	var none *trust.Credits
+	var none *graph.Credits
 	writer := repute.TrustRoot{Address: person(1), Class: repute.ReviewedWriter, Weight: 1}
 	rules := none.WithReviewedWriters([]repute.TrustRoot{writer}).Rules
 	b := p.Classes[source.ClassB]

@@ -5,6 +5,5 @@
 // epochs an event marks its agents as stale and they are scored again by the newest
 // epoch's weights. Any number of engines may share a database.
 //
-// A Reader answers questions about stored scores: it explains them, replays them from
-// the stored inputs byte by byte, and scores agents by the roots of the caller.
+// Package trust/explain answers questions about the stored scores.
 package engine

@@ -7,6 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust"
 )
@@ -17,9 +18,9 @@ import (
 func (s *scoreRun) addDomains(ctx context.Context, e *trust.Evidence, final bool) error {
 	var at *uint64
 	if final {
-		at = &s.basis.run.Block.Number
+		at = &s.basis.Run.Block.Number
 	}
-	found, err := trustdb.ProvenDomains(ctx, s.db, s.basis.run.ChainID, []repute.TokenID{e.Agent.TokenID}, at)
+	found, err := trustdb.ProvenDomains(ctx, s.db, s.basis.Run.ChainID, []repute.TokenID{e.Agent.TokenID}, at)
 	if err != nil {
 		return err
 	}
@@ -33,13 +34,13 @@ func (s *scoreRun) addDomains(ctx context.Context, e *trust.Evidence, final bool
 
 // addAffiliatedDomains sets the domains of the agents in list whose owner, wallet or registrar has a penalty that
 // applies only to agents of certain domains. Other agents do not need their domains.
-func (s *scoreRun) addAffiliatedDomains(ctx context.Context, list []*subject, behind []trustdb.Affiliation,
+func (s *scoreRun) addAffiliatedDomains(ctx context.Context, list []*subject, behind []scoredb.Affiliation,
 	final bool) error {
 	identities := make([]common.Address, len(behind))
 	for i, a := range behind {
 		identities[i] = a.Identity
 	}
-	bounded, err := trustdb.BoundedIdentities(ctx, s.db, s.basis.run.ChainID, identities, final)
+	bounded, err := scoredb.BoundedIdentities(ctx, s.db, s.basis.Run.ChainID, identities, final)
 	if err != nil || len(bounded) == 0 {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 
 	"repute"
 	"repute/store"
-	"repute/store/trustdb"
-	"repute/trust"
+	"repute/store/scoredb"
+	"repute/trust/rating"
 	"repute/trust/replay"
 	"repute/trust/source"
 )
@@ -32,7 +32,7 @@ type EngineOptions struct {
 	// Poll is how often new events are looked for, 200 ms when 0.
 	Poll time.Duration
 	// Exact writes every score at every epoch. Without it one that age alone changed, by less
-	// than trustdb.Tolerance, stays as an earlier epoch left it.
+	// than scoredb.Tolerance, stays as an earlier epoch left it.
 	Exact bool
 	// Finals is for how long a final score is kept after another one replaced it, for ever
 	// when 0.
@@ -74,8 +74,8 @@ func New(db *store.DB, o EngineOptions) (*Engine, error) {
 	e := &Engine{db: db, files: [2][]byte{o.Params, o.Tags}, poll: cmp.Or(o.Poll, 200*time.Millisecond), exact: o.Exact,
 		finals: o.Finals, sources: o.Sources, ask: o.Ask, limit: cmp.Or(o.AskLimit, maxSourceRead), metrics: o.Metrics, graphs: o.Graphs,
 		log: o.Log, owner: rand.Text(), batch: passAgents,
-		renewal: trustdb.PassLeaseTTL / 4, kept: map[common.Hash]bool{}}
-	params, tags := trust.DefaultFiles()
+		renewal: scoredb.PassLeaseTTL / 4, kept: map[common.Hash]bool{}}
+	params, tags := rating.DefaultFiles()
 	for i, file := range [][]byte{params, tags} {
 		if e.files[i] == nil {
 			e.files[i] = file
@@ -87,7 +87,7 @@ func New(db *store.DB, o EngineOptions) (*Engine, error) {
 	if e.metrics == nil {
 		e.metrics = NewMetrics(nil)
 	}
-	_, err := trust.ParseParams(e.files[0], e.files[1])
+	_, err := rating.ParseParams(e.files[0], e.files[1])
 	return e, err
 }
 
@@ -98,7 +98,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	running.Go(func() { e.tidy(ctx) })
 	started := map[uint64]bool{}
 	for ctx.Err() == nil {
-		chains, err := trustdb.Chains(ctx, e.db)
+		chains, err := scoredb.Chains(ctx, e.db)
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("scores wait for the database", "error", err)
 		}
@@ -117,8 +117,8 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // tidy deletes final scores after their retention, and inputs that no stored score names.
 func (e *Engine) tidy(ctx context.Context) {
-	finals := func(ctx context.Context) (bool, error) { return trustdb.PruneFinals(ctx, e.db, e.finals) }
-	inputs := func(ctx context.Context) (bool, error) { return trustdb.PruneInputs(ctx, e.db) }
+	finals := func(ctx context.Context) (bool, error) { return scoredb.PruneFinals(ctx, e.db, e.finals) }
+	inputs := func(ctx context.Context) (bool, error) { return scoredb.PruneInputs(ctx, e.db) }
 	for ctx.Err() == nil {
 		for _, prune := range []func(context.Context) (bool, error){finals, inputs} {
 			more, err := true, error(nil)
@@ -135,7 +135,7 @@ func (e *Engine) tidy(ctx context.Context) {
 
 // measure sets the gauges.
 func (e *Engine) measure(ctx context.Context) {
-	states, err := trustdb.ReadStates(ctx, e.db)
+	states, err := scoredb.ReadStates(ctx, e.db)
 	if err != nil {
 		return // the loops log the same failure
 	}
@@ -152,7 +152,7 @@ func (e *Engine) keep(ctx context.Context, bodies ...[]byte) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	if err := trustdb.KeepInputs(ctx, e.db, fresh...); err != nil {
+	if err := scoredb.KeepInputs(ctx, e.db, fresh...); err != nil {
 		return err
 	}
 	e.mu.Lock()

@@ -24,8 +24,9 @@ import (
 	"repute/store/chaindb"
 	"repute/store/eventdb"
 	"repute/store/rootdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/engine"
+	"repute/trust/explain"
 )
 
 var (
@@ -277,7 +278,7 @@ func (l *ledger) fresh(t testing.TB) (*store.DB, string) {
 	url := pgtest.New(t)
 	db := open(t, url)
 	ok(t, chaindb.AddChain(t.Context(), db, l.chain))
-	ok(t, trustdb.SetEpoch(t.Context(), db, l.chain.ID, 10)) // as an engine does, so that no header is forgotten before
+	ok(t, scoredb.SetEpoch(t.Context(), db, l.chain.ID, 10)) // as an engine does, so that no header is forgotten before
 	var roots []repute.TrustRoot
 	for i := range rooted {
 		roots = append(roots, repute.TrustRoot{Address: person(i), Weight: repute.RootUnit, Reason: "test"})
@@ -289,7 +290,7 @@ func (l *ledger) fresh(t testing.TB) (*store.DB, string) {
 // shortEpochs are the default parameters with epochs of ten blocks.
 func shortEpochs(t testing.TB) []byte {
 	t.Helper()
-	b, err := os.ReadFile("../params.json")
+	b, err := os.ReadFile("../rating/params.json")
 	ok(t, err)
 	head, _, found := bytes.Cut(b, []byte(`"epoch"`))
 	if !found {
@@ -320,7 +321,7 @@ func startWith(t testing.TB, db *store.DB, o engine.EngineOptions) (stop func())
 
 // settle waits until every score is of the newest state and the epoch's run is closed, as
 // long as anything moves.
-func settle(t testing.TB, db *store.DB, chain, boundary uint64) trustdb.Run {
+func settle(t testing.TB, db *store.DB, chain, boundary uint64) scoredb.Run {
 	t.Helper()
 	moved, last := time.Now(), ""
 	for {
@@ -332,7 +333,7 @@ func settle(t testing.TB, db *store.DB, chain, boundary uint64) trustdb.Run {
 				concat((select count(*) from trust_stale), ' ', (select max(mark) from trust_stale), ' ', (select max(run) from
 					trust_runs), ' ', (select max(scored_to) from trust_runs), ' ', (select count(*) from trust_marks), ' ',
 					(select count(*) from trust_finals))`).Scan(&quiet, &seen))
-		states, err := trustdb.ReadStates(t.Context(), db)
+		states, err := scoredb.ReadStates(t.Context(), db)
 		ok(t, err)
 		if quiet && len(states) == 1 && states[0].Boundary == boundary && !states[0].Closed.IsZero() {
 			return states[0].Run
@@ -425,7 +426,7 @@ func converge(t *testing.T, seed uint64) string {
 // replayAll computes every final score again from what is stored.
 func replayAll(t *testing.T, db *store.DB) {
 	t.Helper()
-	reader, err := engine.NewReader(db, engine.ReaderOptions{})
+	reader, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	rows, err := db.Pool().Query(t.Context(),
 		"select distinct token_id::text, boundary from trust_finals join trust_runs using (chain_id, run) where closed_at is not null")

@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust"
 )
@@ -20,11 +21,11 @@ import (
 // the agents' ids. Reading evidence, scoring and writing run concurrently, so that at most three batches are in memory.
 type epoch struct {
 	*scoreRun
-	pass  trustdb.Pass
+	pass  scoredb.Pass
 	lease store.Lease
-	kept  *trustdb.Kept
+	kept  *scoredb.Kept
 	// effects are the scores in effect before the pass.
-	effects *trustdb.Effects
+	effects *scoredb.Effects
 	// unlike are the agents whose evidence is not that of rows.
 	unlike map[repute.TokenID]bool
 	// large are the large agents.
@@ -49,12 +50,12 @@ func (k *keeper) pass(ctx context.Context) (done bool, err error) {
 	if b == nil {
 		return false, nil
 	}
-	if _, err := trustdb.ReadPass(ctx, k.db, k.chain); errors.Is(err, repute.ErrNotFound) {
+	if _, err := scoredb.ReadPass(ctx, k.db, k.chain); errors.Is(err, repute.ErrNotFound) {
 		return false, nil
 	} else if err != nil {
 		return false, err
 	}
-	lease, err := k.db.Acquire(ctx, trustdb.PassLease(k.chain), k.owner, trustdb.PassLeaseTTL)
+	lease, err := k.db.Acquire(ctx, scoredb.PassLease(k.chain), k.owner, scoredb.PassLeaseTTL)
 	if errors.Is(err, repute.ErrHeld) {
 		return false, nil
 	}
@@ -62,8 +63,8 @@ func (k *keeper) pass(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, k.db.Release(context.WithoutCancel(ctx), lease)) }()
-	p, err := trustdb.ReadPass(ctx, k.db, k.chain) // another engine may have ended it
-	if errors.Is(err, repute.ErrNotFound) || err == nil && p.Run != b.run.Run {
+	p, err := scoredb.ReadPass(ctx, k.db, k.chain) // another engine may have ended it
+	if errors.Is(err, repute.ErrNotFound) || err == nil && p.Run != b.Run.Run {
 		return false, nil
 	}
 	if err != nil {
@@ -71,7 +72,7 @@ func (k *keeper) pass(ctx context.Context) (done bool, err error) {
 	}
 	if again := (passNumber{p.Run, p.Number}); p.Number > 1 && k.reread != again { // every agent may have changed
 		err := k.renewing(ctx, lease, func(ctx context.Context) error {
-			return k.rows.At(ctx, b.run.Block, b.validations, true)
+			return k.rows.At(ctx, b.Run.Block, b.Validations, true)
 		})
 		if err != nil {
 			return false, err
@@ -83,7 +84,7 @@ func (k *keeper) pass(ctx context.Context) (done bool, err error) {
 	e.penalized = map[common.Address]bool{}
 	defer func() { e.penalized, e.documented = nil, nil }()
 	for range runtime.GOMAXPROCS(0) {
-		scorer := trust.NewScorer(b.weights, b.params)
+		scorer := trust.NewScorer(b.Weights, b.Params)
 		e.workers = append(e.workers, &scoreRun{Engine: k.Engine, basis: b, scorer: scorer})
 	}
 	started := time.Now()
@@ -109,7 +110,7 @@ func (e *Engine) renewing(ctx context.Context, lease store.Lease, work func(cont
 		for {
 			select {
 			case <-tick.C:
-				if err := e.db.Renew(ctx, lease, trustdb.PassLeaseTTL); err != nil {
+				if err := e.db.Renew(ctx, lease, scoredb.PassLeaseTTL); err != nil {
 					return err
 				}
 			case <-done:
@@ -124,30 +125,30 @@ func (e *Engine) renewing(ctx context.Context, lease store.Lease, work func(cont
 
 // batch is a part of a pass. loadAll sets pass, work and last, and scoreAll sets the others.
 type batch struct {
-	pass trustdb.Pass // state of the pass before the batch
+	pass scoredb.Pass // state of the pass before the batch
 	work *work
 	last bool // no agents follow
-	out  []trustdb.ScoredAgent
+	out  []scoredb.ScoredAgent
 	// manifests are the evidence manifests of the scores that are stored.
 	manifests [][]byte
 }
 
 // run scores the remaining agents of the pass and returns how many it scored.
 func (e *epoch) run(ctx context.Context) (n int, err error) {
-	run := &e.basis.run
+	run := &e.basis.Run
 	if err := e.effects.Begin(ctx, e.pass, run.Block.Number); err != nil {
 		return 0, err
 	}
-	if e.kept, err = trustdb.ReadKept(ctx, e.effects, e.pass, run.Block.Number); err != nil {
+	if e.kept, err = scoredb.ReadKept(ctx, e.effects, e.pass, run.Block.Number); err != nil {
 		return 0, err
 	}
 	if e.documented, err = trustdb.Documented(ctx, e.db, run.ChainID); err != nil {
 		return 0, err
 	}
-	if e.unlike, err = trustdb.UnlikeRun(ctx, e.db, run.ChainID, run.Block.Number, e.basis.validations); err != nil {
+	if e.unlike, err = trustdb.UnlikeRun(ctx, e.db, run.ChainID, run.Block.Number, e.basis.Validations); err != nil {
 		return 0, err
 	}
-	large, err := trustdb.LargeAgents(ctx, e.db, run.ChainID, e.basis.validations)
+	large, err := trustdb.LargeAgents(ctx, e.db, run.ChainID, e.basis.Validations)
 	if err != nil {
 		return 0, err
 	}
@@ -155,7 +156,7 @@ func (e *epoch) run(ctx context.Context) (n int, err error) {
 	for _, id := range large {
 		e.large[id] = true
 	}
-	if e.penalized, err = trustdb.PenalizedIdentities(ctx, e.db, run.ChainID); err != nil {
+	if e.penalized, err = scoredb.PenalizedIdentities(ctx, e.db, run.ChainID); err != nil {
 		return 0, err
 	}
 	loaded, scored := make(chan batch), make(chan batch)
@@ -206,11 +207,11 @@ const warmBatches = 2
 
 // load returns the evidence about the first agents of a batch, as many as maxRows allows to read from the database: from
 // memory, or from the database where memory has not all of it.
-func (e *epoch) load(ctx context.Context, agents []trustdb.StaleAgent) (*work, error) {
+func (e *epoch) load(ctx context.Context, agents []scoredb.StaleAgent) (*work, error) {
 	w := &work{agents: agents, now: make([]*subject, len(agents)), last: make([]*subject, len(agents)),
 		found: make([]found, len(agents))}
 	var now, last []*subject
-	var others []trustdb.StaleAgent
+	var others []scoredb.StaleAgent
 	var at []int // indices of others
 	rows := int64(0)
 	for i, a := range agents {
@@ -307,7 +308,7 @@ func (e *epoch) scoreAll(ctx context.Context, from <-chan batch, to chan<- batch
 
 // scoreBatch scores the agents of a batch on all processors.
 func (e *epoch) scoreBatch(ctx context.Context, b *batch) error {
-	b.out = make([]trustdb.ScoredAgent, len(b.work.agents))
+	b.out = make([]scoredb.ScoredAgent, len(b.work.agents))
 	var next atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	for _, worker := range e.workers {
@@ -326,7 +327,7 @@ func (e *epoch) scoreBatch(ctx context.Context, b *batch) error {
 
 // judge is scoreRun.judge that drops the results of scores that stay as they are, which are most, and uses their memory
 // again.
-func (e *epoch) judge(ctx context.Context, worker *scoreRun, w *work, i int) (trustdb.ScoredAgent, error) {
+func (e *epoch) judge(ctx context.Context, worker *scoreRun, w *work, i int) (scoredb.ScoredAgent, error) {
 	spare := worker.scratch
 	if spare == nil {
 		spare = &trust.Result{}
@@ -352,14 +353,14 @@ func (e *epoch) judge(ctx context.Context, worker *scoreRun, w *work, i int) (tr
 
 // save stores a batch and advances the pass to its last agent.
 func (e *epoch) save(ctx context.Context, b batch) error {
-	if err := e.db.Renew(ctx, e.lease, trustdb.PassLeaseTTL); err != nil {
+	if err := e.db.Renew(ctx, e.lease, scoredb.PassLeaseTTL); err != nil {
 		return err
 	}
 	store := func() error {
 		if err := e.keep(ctx, b.manifests...); err != nil {
 			return err
 		}
-		_, err := trustdb.SavePass(ctx, e.db, e.lease, b.pass, b.out, b.last, e.who())
+		_, err := scoredb.SavePass(ctx, e.db, e.lease, b.pass, b.out, b.last, e.who())
 		return err
 	}
 	err := store()

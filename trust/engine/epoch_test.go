@@ -11,7 +11,7 @@ import (
 
 	"repute"
 	"repute/store"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/engine"
 )
 
@@ -105,25 +105,25 @@ func TestPassIsFenced(t *testing.T) {
 	t.Parallel()
 	_, db := settledVillage(t)
 	ctx := t.Context()
-	begin := func() trustdb.Pass {
-		ok(t, pgx.BeginFunc(ctx, db.Pool(), func(tx pgx.Tx) error { return trustdb.BeginPass(ctx, tx, 9) }))
-		p, err := trustdb.ReadPass(ctx, db, 9)
+	begin := func() scoredb.Pass {
+		ok(t, pgx.BeginFunc(ctx, db.Pool(), func(tx pgx.Tx) error { return scoredb.BeginPass(ctx, tx, 9) }))
+		p, err := scoredb.ReadPass(ctx, db, 9)
 		ok(t, err)
 		return p
 	}
 	before := stored(t, db)
 	p := begin()
-	agents, err := trustdb.PassAgents(ctx, db, p, 5)
+	agents, err := scoredb.PassAgents(ctx, db, p, 5)
 	ok(t, err)
-	none := make([]trustdb.ScoredAgent, len(agents)) // would remove the scores
+	none := make([]scoredb.ScoredAgent, len(agents)) // would remove the scores
 	for i := range none {
 		none[i].StaleAgent = agents[i]
 	}
-	lease, err := db.Acquire(ctx, trustdb.PassLease(9), "frozen", trustdb.PassLeaseTTL)
+	lease, err := db.Acquire(ctx, scoredb.PassLease(9), "frozen", scoredb.PassLeaseTTL)
 	ok(t, err)
-	save := func(what string, l store.Lease, p trustdb.Pass) {
+	save := func(what string, l store.Lease, p scoredb.Pass) {
 		t.Helper()
-		if _, err := trustdb.SavePass(ctx, db, l, p, none, false, trustdb.Identities{}); !errors.Is(err, repute.ErrFenced) {
+		if _, err := scoredb.SavePass(ctx, db, l, p, none, false, scoredb.Identities{}); !errors.Is(err, repute.ErrFenced) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -133,13 +133,13 @@ func TestPassIsFenced(t *testing.T) {
 	ahead.After = "3"
 	save("another agent is next", lease, ahead)
 	ok(t, db.Release(ctx, lease))
-	other, err := db.Acquire(ctx, trustdb.PassLease(9), "other", trustdb.PassLeaseTTL)
+	other, err := db.Acquire(ctx, scoredb.PassLease(9), "other", scoredb.PassLeaseTTL)
 	ok(t, err)
 	save("the lease is lost", lease, again)
 	if after := stored(t, db); len(agents) != 5 || !slices.Equal(before, after) {
 		t.Errorf("%d agents: fenced writers changed %s", len(agents), difference(before, after))
 	}
-	if _, err := trustdb.SavePass(ctx, db, other, again, none, false, trustdb.Identities{}); err != nil {
+	if _, err := scoredb.SavePass(ctx, db, other, again, none, false, scoredb.Identities{}); err != nil {
 		t.Errorf("the holder of the lease: %v", err)
 	}
 }
@@ -155,15 +155,15 @@ func TestEventAheadOfAPass(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return trustdb.BeginPass(ctx, tx, 9)
+		return scoredb.BeginPass(ctx, tx, 9)
 	}))
-	p, err := trustdb.ReadPass(ctx, db, 9)
+	p, err := scoredb.ReadPass(ctx, db, 9)
 	ok(t, err)
-	agents, err := trustdb.PassAgents(ctx, db, p, 100)
+	agents, err := scoredb.PassAgents(ctx, db, p, 100)
 	ok(t, err)
-	old := make([]trustdb.ScoredAgent, len(agents))
+	old := make([]scoredb.ScoredAgent, len(agents))
 	for i, a := range agents {
-		old[i] = trustdb.ScoredAgent{StaleAgent: a} // read before the event
+		old[i] = scoredb.ScoredAgent{StaleAgent: a} // read before the event
 	}
 	s := l.state()
 	l.mine(s, s.rate(4, person(1), 10))
@@ -178,9 +178,9 @@ func TestEventAheadOfAPass(t *testing.T) {
 	if at := newest(t, db, 4).Block.Number; at != l.tip().Number {
 		t.Errorf("the agent is scored as of block %d, want %d", at, l.tip().Number)
 	}
-	lease, err := db.Acquire(ctx, trustdb.PassLease(9), "test", trustdb.PassLeaseTTL)
+	lease, err := db.Acquire(ctx, scoredb.PassLease(9), "test", scoredb.PassLeaseTTL)
 	ok(t, err)
-	_, err = trustdb.SavePass(ctx, db, lease, p, old, true, trustdb.Identities{})
+	_, err = scoredb.SavePass(ctx, db, lease, p, old, true, scoredb.Identities{})
 	ok(t, err)
 	ok(t, db.Release(ctx, lease))
 	var left []string
@@ -188,7 +188,7 @@ func TestEventAheadOfAPass(t *testing.T) {
 	if !slices.Equal(left, []string{"4"}) {
 		t.Errorf("scores of agents %v are left, want that of 4 alone", left)
 	}
-	if closed, err := trustdb.CloseRun(ctx, db, 9); closed || err != nil {
+	if closed, err := scoredb.CloseRun(ctx, db, 9); closed || err != nil {
 		t.Errorf("closed %v, %v before the agent has its final score", closed, err)
 	}
 	ok(t, steps.Rescore(ctx, true))
@@ -208,16 +208,16 @@ func TestPassKeepsItsLeaseWhileRowsAreRead(t *testing.T) {
 	ok(t, err)
 	steps.RenewOften(time.Millisecond)
 	const ttl = 50 * time.Millisecond
-	lease, err := db.Acquire(ctx, trustdb.PassLease(9), "one", ttl)
+	lease, err := db.Acquire(ctx, scoredb.PassLease(9), "one", ttl)
 	ok(t, err)
 	ok(t, steps.Renewing(ctx, lease, func(ctx context.Context) error {
 		time.Sleep(4 * ttl)
-		if _, err := db.Acquire(ctx, trustdb.PassLease(9), "another", ttl); !errors.Is(err, repute.ErrHeld) {
+		if _, err := db.Acquire(ctx, scoredb.PassLease(9), "another", ttl); !errors.Is(err, repute.ErrHeld) {
 			t.Errorf("another process got the lease: %v", err)
 		}
 		return nil
 	}))
-	_, err = db.Pool().Exec(ctx, "update leases set epoch = epoch + 1, owner = 'another' where name = $1", trustdb.PassLease(9))
+	_, err = db.Pool().Exec(ctx, "update leases set epoch = epoch + 1, owner = 'another' where name = $1", scoredb.PassLease(9))
 	ok(t, err)
 	err = steps.Renewing(ctx, lease, func(ctx context.Context) error {
 		<-ctx.Done()

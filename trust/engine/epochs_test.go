@@ -8,7 +8,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/query"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // Opinions fade while nothing happens on their chain: an epoch is of the time of its last
@@ -50,13 +50,13 @@ func TestHeaderOfAnEpochComesLate(t *testing.T) {
 	for _, lie := range []time.Time{{}, time.Unix(1, 0), l.blocks[74].Time.Add(time.Second)} {
 		b := l.blocks[69].Block
 		b.Time = lie
-		if err := trustdb.KeepHeader(t.Context(), db, 9, store.Lease{}, b); !errors.Is(err, repute.ErrConflict) {
+		if err := scoredb.KeepHeader(t.Context(), db, 9, store.Lease{}, b); !errors.Is(err, repute.ErrConflict) {
 			t.Errorf("a header of %v: %v", lie, err)
 		}
 	}
-	ok(t, trustdb.KeepHeader(t.Context(), db, 9, store.Lease{}, l.blocks[69].Block))
+	ok(t, scoredb.KeepHeader(t.Context(), db, 9, store.Lease{}, l.blocks[69].Block))
 	await(t, "another run", func() bool {
-		r, err := trustdb.ReadRun(t.Context(), db, 9, 0)
+		r, err := scoredb.ReadRun(t.Context(), db, 9, 0)
 		ok(t, err)
 		return r.Run > first.Run && !r.Closed.IsZero()
 	})

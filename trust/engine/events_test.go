@@ -17,7 +17,7 @@ import (
 	"repute/store/importdb"
 	"repute/store/query"
 	"repute/store/rootdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/engine"
 	"repute/trust/replay"
 )
@@ -59,7 +59,7 @@ func newest(t *testing.T, db *store.DB, agent uint64) repute.Score {
 func TestRatingIsSeenWithoutARun(t *testing.T) {
 	t.Parallel()
 	l, db := praised(t)
-	run, err := trustdb.ReadRun(t.Context(), db, 9, 0)
+	run, err := scoredb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	s := l.state()
 	l.mine(s, s.rate(1, person(0), 0), s.rate(1, person(2), 0), s.rate(1, person(3), 0))
@@ -83,14 +83,14 @@ func TestRatingIsSeenWithoutARun(t *testing.T) {
 func TestRootsMakeARun(t *testing.T) {
 	t.Parallel()
 	l, db := praised(t)
-	before, err := trustdb.ReadRun(t.Context(), db, 9, 0)
+	before, err := scoredb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	expiry := l.tip().Time.Add(5 * time.Minute) // of block 65
 	ok(t, rootdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots,
 		[]repute.TrustRoot{{Address: person(0), Weight: repute.RootUnit, Reason: "test", Expires: expiry}}, true))
-	next := func(run uint64) (r trustdb.Run) {
+	next := func(run uint64) (r scoredb.Run) {
 		await(t, "another run", func() bool {
-			r, err = trustdb.ReadRun(t.Context(), db, 9, 0)
+			r, err = scoredb.ReadRun(t.Context(), db, 9, 0)
 			ok(t, err)
 			return r.Run >= run && !r.Closed.IsZero()
 		})
@@ -225,7 +225,7 @@ func TestLateLogMakesARun(t *testing.T) {
 	_, err = importdb.Repair(t.Context(), repairer, 9, store.Lease{}, late, nil)
 	ok(t, err)
 	await(t, "another run", func() bool {
-		r, err := trustdb.ReadRun(t.Context(), db, 9, 0)
+		r, err := scoredb.ReadRun(t.Context(), db, 9, 0)
 		ok(t, err)
 		return r.Run > before.Run && !r.Closed.IsZero()
 	})
@@ -247,7 +247,7 @@ func TestLateLogMakesARun(t *testing.T) {
 func TestOwnParametersOutliveAnError(t *testing.T) {
 	t.Parallel()
 	_, db := scene(t, 60)
-	before, err := trustdb.ReadRun(t.Context(), db, 9, 0)
+	before, err := scoredb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	other := []byte(strings.Replace(string(shortEpochs(t)), `"pool": 0.05`, `"pool": 0.04`, 1))
 	steps, err := engine.NewSteps(db, other, 9)
@@ -263,7 +263,7 @@ func TestOwnParametersOutliveAnError(t *testing.T) {
 	}
 	exec("alter table trust_runs drop constraint broken")
 	ok(t, steps.Walk(t.Context()))
-	after, err := trustdb.ReadRun(t.Context(), db, 9, 0)
+	after, err := scoredb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	if after.Params != replay.HashInput(other) || after.Run != before.Run+1 {
 		t.Errorf("run %d of parameters %s, want one of the engine's own, %s", after.Run, after.Params,
@@ -282,18 +282,18 @@ func TestLateScoresOfAnOlderRun(t *testing.T) {
 	run := settle(t, db, 9, 60)
 	stop()
 	run.Run++
-	ok(t, trustdb.AddRun(t.Context(), db, run))
+	ok(t, scoredb.AddRun(t.Context(), db, run))
 	allStale(t, db)
-	claimed, err := trustdb.ClaimStale(t.Context(), db, 9, run.Run, false, 10, time.Minute)
+	claimed, err := scoredb.ClaimStale(t.Context(), db, 9, run.Run, false, 10, time.Minute)
 	ok(t, err)
 	run.Run++
-	ok(t, trustdb.AddRun(t.Context(), db, run))
-	late := make([]trustdb.ScoredAgent, len(claimed))
+	ok(t, scoredb.AddRun(t.Context(), db, run))
+	late := make([]scoredb.ScoredAgent, len(claimed))
 	for i, a := range claimed {
 		late[i].StaleAgent = a // as if nobody had rated them
 	}
 	before := dump(t, db, " now ")
-	if err := trustdb.SaveScores(t.Context(), db, 9, run.Run-1, late, trustdb.Identities{}); len(late) == 0 ||
+	if err := scoredb.SaveScores(t.Context(), db, 9, run.Run-1, late, scoredb.Identities{}); len(late) == 0 ||
 		!errors.Is(err, repute.ErrFenced) {
 		t.Errorf("%d scores: %v", len(late), err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"repute"
 	"repute/store"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/rows"
 )
 
@@ -34,7 +34,7 @@ func (s *Steps) Reads() int { return s.k.reads }
 
 // Follow marks what is stale and scores it, and tells how many agents that were.
 func (s *Steps) Follow(ctx context.Context) (int, error) {
-	if _, err := trustdb.ResolveMarks(ctx, s.k.db, s.k.chain, 1000); err != nil {
+	if _, err := scoredb.ResolveMarks(ctx, s.k.db, s.k.chain, 1000); err != nil {
 		return 0, err
 	}
 	return s.k.scoreSome(ctx, byEvent, 64)
@@ -62,14 +62,14 @@ func (s *Steps) Rescore(ctx context.Context, byPass bool) error {
 
 // staleInsteadOfPass marks all agents one by one, where a pass would score them.
 func staleInsteadOfPass(ctx context.Context, k *keeper) error {
-	p, err := trustdb.ReadPass(ctx, k.db, k.chain)
+	p, err := scoredb.ReadPass(ctx, k.db, k.chain)
 	if errors.Is(err, repute.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	agents, err := trustdb.PassAgents(ctx, k.db, p, 1000)
+	agents, err := scoredb.PassAgents(ctx, k.db, p, 1000)
 	if err != nil {
 		return err
 	}
@@ -92,9 +92,6 @@ func (s *Steps) Pass(ctx context.Context) error {
 
 // IsWarm reports whether the last pass read only what changed.
 func (s *Steps) IsWarm() bool { return s.k.effects.IsWarm() }
-
-// CachedGraphs is how many graphs a reader read itself and keeps.
-func CachedGraphs(r *Reader) int { return r.worlds.kept.Len() + r.older.kept.Len() }
 
 // RenewOften makes an engine renew the lease of a pass after each so long a time.
 func (s *Steps) RenewOften(every time.Duration) { s.k.renewal = every }

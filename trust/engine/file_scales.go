@@ -9,14 +9,15 @@ import (
 
 	"repute"
 	"repute/manifest"
+	"repute/store/scoredb"
 	"repute/store/trustdb"
-	"repute/trust"
+	"repute/trust/rating"
 	"repute/trust/replay"
 )
 
 // readFileScales reads which scales feedback files state as of the run's block, stores them and sets FileScales of the
 // run. They are an input of the run because a file may be read long after its rating was given.
-func (k *keeper) readFileScales(ctx context.Context, run *trustdb.Run) error {
+func (k *keeper) readFileScales(ctx context.Context, run *scoredb.Run) error {
 	stated := statedScales{}
 	if err := trustdb.ScaleClaims(ctx, k.db, k.chain, run.Block.Number, stated.add); err != nil {
 		return err
@@ -53,10 +54,10 @@ func (s statedScales) add(c trustdb.ScaleClaim) {
 }
 
 // list returns all statements.
-func (s statedScales) list() []trust.FileScale {
-	out := make([]trust.FileScale, 0, len(s))
+func (s statedScales) list() []rating.FileScale {
+	out := make([]rating.FileScale, 0, len(s))
 	for key, top := range s {
-		out = append(out, trust.FileScale{Rater: key.rater, Tag: key.tag, Top: top})
+		out = append(out, rating.FileScale{Rater: key.rater, Tag: key.tag, Top: top})
 	}
 	return out
 }

@@ -15,7 +15,8 @@ import (
 	"repute/store/query"
 	"repute/store/rootdb"
 	"repute/trust"
-	"repute/trust/engine"
+	"repute/trust/explain"
+	"repute/trust/rating"
 	"repute/trust/replay"
 )
 
@@ -59,12 +60,12 @@ func TestFilesOfRatingsStateScales(t *testing.T) {
 			readFile(t, db, c.uri, c.body)
 			start(t, db)
 			run := settle(t, db, 9, 20)
-			r, err := engine.NewReader(db, engine.ReaderOptions{})
+			r, err := explain.NewReader(db, explain.Options{})
 			ok(t, err)
 			a, err := r.Explain(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(0)},
 				repute.At{Finality: repute.Finalized}, nil)
 			ok(t, err)
-			if left := a.ByReason[trust.ReasonScale]; (left == 0) != c.counts || (a.Score.Mean > 0) != c.counts {
+			if left := a.ByReason[rating.ReasonScale]; (left == 0) != c.counts || (a.Score.Mean > 0) != c.counts {
 				t.Errorf("%d left out, mean %v", left, a.Score.Mean)
 			}
 			if (run.FileScales != common.Hash{}) != c.counts {
@@ -88,7 +89,7 @@ func TestFilesOfRatingsStateScales(t *testing.T) {
 			// what is read later changes nothing of the run
 			_, err = db.Pool().Exec(t.Context(), "delete from parses")
 			ok(t, err)
-			again, err := engine.NewReader(db, engine.ReaderOptions{})
+			again, err := explain.NewReader(db, explain.Options{})
 			ok(t, err)
 			_, err = again.Replay(t.Context(), a.Score.Agent, 20)
 			ok(t, err)
@@ -118,7 +119,7 @@ func TestReviewedWriterMakesAnAgentThin(t *testing.T) {
 	if got.Status != trust.Thin || got.Mean <= 0 || got.Mean > 10_000 {
 		t.Errorf("%+v", got)
 	}
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	_, err = r.Replay(t.Context(), got.Agent, 20)
 	ok(t, err)

@@ -10,7 +10,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/query"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/engine"
 )
 
@@ -31,11 +31,11 @@ func TestInnocenceIsNotLost(t *testing.T) {
 	l.pad(60)
 	l.store(t, db, 60)
 	ctx := t.Context()
-	ok(t, trustdb.AddRun(ctx, db, trustdb.Run{ChainID: 9, Run: 1, Scorer: "test"}))
+	ok(t, scoredb.AddRun(ctx, db, scoredb.Run{ChainID: 9, Run: 1, Scorer: "test"}))
 	allStale(t, db)
-	claimed, err := trustdb.ClaimStale(ctx, db, 9, 1, false, 10, time.Minute)
+	claimed, err := scoredb.ClaimStale(ctx, db, 9, 1, false, 10, time.Minute)
 	ok(t, err)
-	var mine trustdb.StaleAgent
+	var mine scoredb.StaleAgent
 	for _, c := range claimed {
 		if c.TokenID == token(0) {
 			mine = c
@@ -53,9 +53,9 @@ func TestInnocenceIsNotLost(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		none := &trustdb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")}}
-		done <- trustdb.SaveScores(ctx, db, 9, 1, []trustdb.ScoredAgent{{StaleAgent: mine, Current: none, Last: none}},
-			trustdb.Identities{Members: func(a common.Address) []common.Address { return []common.Address{a} }})
+		none := &scoredb.AgentScore{Score: repute.Score{Status: repute.Unrated, Result: []byte("{}")}}
+		done <- scoredb.SaveScores(ctx, db, 9, 1, []scoredb.ScoredAgent{{StaleAgent: mine, Current: none, Last: none}},
+			scoredb.Identities{Members: func(a common.Address) []common.Address { return []common.Address{a} }})
 	}()
 	await(t, "the other waits", func() bool {
 		var n int
@@ -94,7 +94,7 @@ func TestClosedFinalsStay(t *testing.T) {
 	ok(t, err)
 	start(t, db)
 	await(t, "another run is closed", func() bool {
-		again, err := trustdb.ReadClosedRun(t.Context(), db, 9)
+		again, err := scoredb.ReadClosedRun(t.Context(), db, 9)
 		ok(t, err)
 		return again.Run > run.Run
 	})

@@ -10,9 +10,9 @@ import (
 
 	"repute"
 	"repute/store/chaindb"
-	"repute/store/trustdb"
-	"repute/trust"
-	"repute/trust/engine"
+	"repute/store/scoredb"
+	"repute/trust/explain"
+	"repute/trust/rating"
 	"repute/trust/replay"
 )
 
@@ -37,9 +37,9 @@ func TestRatingsThroughAGateway(t *testing.T) {
 	l.store(t, db, 20)
 	start(t, db)
 	settle(t, db, 9, 20)
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
-	explain := func(agent uint64) engine.Account {
+	explain := func(agent uint64) explain.Account {
 		t.Helper()
 		a, err := r.Explain(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(agent)},
 			repute.At{Finality: repute.Finalized}, nil)
@@ -50,7 +50,7 @@ func TestRatingsThroughAGateway(t *testing.T) {
 	if d := through.Score.Mean - directly.Score.Mean; through.Score.Mean <= 0 || max(d, -d) > 20 {
 		t.Errorf("through the gateway %v, directly %v", through.Score.Mean, directly.Score.Mean)
 	}
-	if through.ByReason[trust.ReasonGateway] != 1 || through.ByReason[trust.ReasonSelf] != 1 || len(through.Excluded) != 2 {
+	if through.ByReason[rating.ReasonGateway] != 1 || through.ByReason[rating.ReasonSelf] != 1 || len(through.Excluded) != 2 {
 		t.Errorf("left out: %v", through.ByReason)
 	}
 	seen := 0
@@ -89,20 +89,20 @@ func TestListOfGatewaysMakesARun(t *testing.T) {
 	if with.Score <= 0 {
 		t.Fatalf("score %s through the gateway", with.Score)
 	}
-	if body, err := trustdb.ReadInput(t.Context(), db, first.Gateways); err != nil ||
+	if body, err := scoredb.ReadInput(t.Context(), db, first.Gateways); err != nil ||
 		string(body) != fmt.Sprintf(`{"chain":9,"gateways":[%q]}`, strings.ToLower(gateway.Hex())) {
 		t.Errorf("the run's list of gateways is %q, %v", body, err)
 	}
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	for i, list := range [][]repute.WatchedContract{nil, l.chain.Gateways} {
 		c := l.chain
 		c.Gateways = list
 		ok(t, chaindb.AddChain(t.Context(), db, c))
-		var run trustdb.Run
+		var run scoredb.Run
 		await(t, "another run", func() bool {
 			var err error
-			run, err = trustdb.ReadRun(t.Context(), db, 9, 0)
+			run, err = scoredb.ReadRun(t.Context(), db, 9, 0)
 			ok(t, err)
 			return run.Run == first.Run+uint64(i)+1 && !run.Closed.IsZero()
 		})

@@ -10,7 +10,8 @@ import (
 
 	"repute"
 	"repute/trust"
-	"repute/trust/engine"
+	"repute/trust/explain"
+	"repute/trust/rating"
 )
 
 // What was said in the block in which an agent changes hands was said of whoever gave it away.
@@ -75,9 +76,9 @@ func TestHostileRowsMoveNothing(t *testing.T) {
 	l.store(t, db, 20)
 	start(t, db)
 	settle(t, db, 9, 20)
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
-	explain := func(agent uint64) engine.Account {
+	explain := func(agent uint64) explain.Account {
 		t.Helper()
 		a, err := r.Explain(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(agent)},
 			repute.At{Finality: repute.Latest}, nil)
@@ -85,15 +86,15 @@ func TestHostileRowsMoveNothing(t *testing.T) {
 		return a
 	}
 	alone, attacked := explain(0), explain(1)
-	if want := (map[trust.Reason]int{trust.ReasonRange: 3, trust.ReasonUnknownTag: 3,
-		trust.ReasonSelf: 2}); !maps.Equal(attacked.ByReason, want) {
+	if want := (map[rating.Reason]int{rating.ReasonRange: 3, rating.ReasonUnknownTag: 3,
+		rating.ReasonSelf: 2}); !maps.Equal(attacked.ByReason, want) {
 		t.Errorf("excluded %v, want %v", attacked.ByReason, want)
 	}
 	if alone.Score.Score != attacked.Score.Score || alone.Score.Mean != attacked.Score.Mean ||
 		alone.Result.Pool != attacked.Result.Pool {
 		t.Errorf("attacked %+v, left alone %+v", attacked.Score, alone.Score)
 	}
-	if own := explain(2); own.Score.Status != trust.Unrated || own.Score.Score != 0 || own.ByReason[trust.ReasonSelf] != 1 {
+	if own := explain(2); own.Score.Status != trust.Unrated || own.Score.Score != 0 || own.ByReason[rating.ReasonSelf] != 1 {
 		t.Errorf("praised by its owner alone: %+v", own.Score)
 	}
 	// The client that became the wallet gets the agent too. Both signed to be one identity: the agent keeps its history,
@@ -104,7 +105,7 @@ func TestHostileRowsMoveNothing(t *testing.T) {
 	l.pad(30)
 	l.store(t, db, 30)
 	settle(t, db, 9, 30)
-	if got := explain(1); got.ByReason[trust.ReasonSelf] != 2 || got.ByReason[trust.ReasonEarlier] != 0 ||
+	if got := explain(1); got.ByReason[rating.ReasonSelf] != 2 || got.ByReason[rating.ReasonEarlier] != 0 ||
 		got.Result.Rows != attacked.Result.Rows {
 		t.Errorf("the wallet became the owner: %v, %d rows of %d", got.ByReason, got.Result.Rows, attacked.Result.Rows)
 	}

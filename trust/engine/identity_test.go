@@ -16,9 +16,10 @@ import (
 	"repute/store"
 	"repute/store/denydb"
 	"repute/store/docdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust"
 	"repute/trust/flow"
+	"repute/trust/rating"
 	"repute/trust/replay"
 )
 
@@ -124,7 +125,7 @@ func TestIdentityGate(t *testing.T) {
 	}
 	kept, err := replayed(t, db, 0, 30)
 	ok(t, err)
-	body, err := trustdb.ReadInput(t.Context(), db, kept.Evidence)
+	body, err := scoredb.ReadInput(t.Context(), db, kept.Evidence)
 	ok(t, err)
 	m, err := replay.DecodeManifest(body)
 	sum := common.Hash(sha256.Sum256([]byte("own")))
@@ -228,7 +229,7 @@ func TestOperatorIsNoParty(t *testing.T) {
 	t.Parallel()
 	l, db := scene(t, 20)
 	before := [3]repute.Score{newest(t, db, 0), newest(t, db, 1), newest(t, db, 2)}
-	run, err := trustdb.ReadRun(t.Context(), db, 9, 0)
+	run, err := scoredb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	l.mine(l.state(), repute.ApprovalForAll{Owner: person(8), Operator: person(0), Approved: true})
 	l.pad(30)
@@ -252,7 +253,7 @@ func TestOperatorIsNoParty(t *testing.T) {
 // has no score.
 func TestIdentityGateWithoutRatings(t *testing.T) {
 	t.Parallel()
-	p, err := trust.DefaultParams()
+	p, err := rating.DefaultParams()
 	ok(t, err)
 	e := trust.Evidence{Block: repute.Block{Time: time.Unix(1_750_000_000, 0)},
 		Weights: flow.NewGraphBuilder().Build().Walk(nil, p.Walk)}

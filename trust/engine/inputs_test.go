@@ -7,8 +7,8 @@ import (
 
 	"repute"
 	"repute/store/chaindb"
-	"repute/store/trustdb"
-	"repute/trust/engine"
+	"repute/store/scoredb"
+	"repute/trust/explain"
 	"repute/trust/replay"
 )
 
@@ -39,10 +39,10 @@ func TestAllowListMakesARun(t *testing.T) {
 		c := l.chain
 		c.Validations = list
 		ok(t, chaindb.AddChain(t.Context(), db, c))
-		var r trustdb.Run
+		var r scoredb.Run
 		await(t, "another run", func() bool {
 			var err error
-			r, err = trustdb.ReadRun(t.Context(), db, 9, 0)
+			r, err = scoredb.ReadRun(t.Context(), db, 9, 0)
 			ok(t, err)
 			return r.Run == first.Run+uint64(i)+1 && !r.Closed.IsZero()
 		})
@@ -74,7 +74,7 @@ func TestExplainGoesByTheRunsList(t *testing.T) {
 	c := l.chain
 	c.Validations = nil
 	ok(t, chaindb.AddChain(t.Context(), db, c))
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	stored := newest(t, db, 0)
 	for _, at := range []repute.At{{Finality: repute.Latest}, {Block: 60}} {

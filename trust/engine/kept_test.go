@@ -10,9 +10,10 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/query"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/explain"
 )
 
 // village is a ledger of agents that some rate, on which nothing happens after block 60.
@@ -82,13 +83,13 @@ func TestQuietEpochWritesNoScore(t *testing.T) {
 	if kept.Run != first.Run || kept.Block.Number != 60 {
 		t.Errorf("got %+v, want the score of run %d", kept, first.Run)
 	}
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	a, err := r.Explain(t.Context(), kept.Agent, repute.At{Finality: repute.Latest}, nil)
 	ok(t, err)
 	far := a.Score.Score - a.Result.Score
 	if !reflect.DeepEqual(a.Score, kept) || sumOf(a.Contributions) != kept.Score || far == 0 ||
-		far >= trustdb.Tolerance || -far >= trustdb.Tolerance {
+		far >= scoredb.Tolerance || -far >= scoredb.Tolerance {
 		t.Errorf("explained %+v (%s by the newest epoch, contributions of %s), stored %+v", a.Score, a.Result.Score,
 			sumOf(a.Contributions), kept)
 	}
@@ -137,7 +138,7 @@ func TestKeptScoresAreNear(t *testing.T) {
 	l.store(t, again, final)
 	start(t, again)
 	settle(t, again, 9, final/10*10)
-	far := func(x, y repute.Points) bool { return x-y >= trustdb.Tolerance || y-x >= trustdb.Tolerance }
+	far := func(x, y repute.Points) bool { return x-y >= scoredb.Tolerance || y-x >= scoredb.Tolerance }
 	older := 0
 	for i := range l.state().owners {
 		got, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(uint64(i))},

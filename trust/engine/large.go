@@ -8,6 +8,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/internal/cache"
+	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/rows"
@@ -26,8 +28,8 @@ type large struct {
 }
 
 // newLarge returns an empty cache of large agents.
-func newLarge() *cache[repute.TokenID, *large] {
-	return newCache(bounds{what: "ratings of an agent", memory: largeRows},
+func newLarge() *cache.Cache[repute.TokenID, *large] {
+	return cache.New(cache.Bounds{What: "ratings of an agent", Memory: largeRows},
 		func(l *large) int64 { return l.size }, func(id repute.TokenID) string { return id.Dec() })
 }
 
@@ -44,10 +46,10 @@ func belonging(s *trustdb.Subject) string {
 
 // newest reads the newest evidence about agents. For a large agent with an account it reads only the ratings that follow
 // those of the account; accountOf adds them.
-func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids []repute.TokenID) (out []trustdb.Subject,
+func (s *scoreRun) newest(ctx context.Context, stale []scoredb.StaleAgent, ids []repute.TokenID) (out []trustdb.Subject,
 	err error) {
 	if s.large == nil {
-		return trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, ids, nil, s.basis.validations)
+		return trustdb.ReadSubjects(ctx, s.db, s.basis.Run.ChainID, ids, nil, s.basis.Validations)
 	}
 	var grown []trustdb.Subject
 	ids = slices.Clone(ids)
@@ -56,8 +58,8 @@ func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids [
 		if kept == nil {
 			continue
 		}
-		subject, grows, err := trustdb.ReadGrowth(ctx, s.db, s.basis.run.ChainID, a.TokenID, kept.known,
-			s.basis.validations)
+		subject, grows, err := trustdb.ReadGrowth(ctx, s.db, s.basis.Run.ChainID, a.TokenID, kept.known,
+			s.basis.Validations)
 		if err != nil {
 			return nil, err
 		}
@@ -66,18 +68,18 @@ func (s *scoreRun) newest(ctx context.Context, stale []trustdb.StaleAgent, ids [
 			ids = slices.DeleteFunc(ids, func(id repute.TokenID) bool { return id == a.TokenID })
 			continue
 		}
-		s.large.drop(a.TokenID)
+		s.large.Drop(a.TokenID)
 	}
 	if len(ids) > 0 {
-		out, err = trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, ids, nil, s.basis.validations)
+		out, err = trustdb.ReadSubjects(ctx, s.db, s.basis.Run.ChainID, ids, nil, s.basis.Validations)
 	}
 	return append(out, grown...), err
 }
 
 // keptAccount returns the cached account of a large agent. At the first event of the agent it caches the one that was
 // built for the run, or else makes one of the ratings in memory. It returns nil when there is none.
-func (s *scoreRun) keptAccount(a trustdb.StaleAgent) *large {
-	if kept, known := s.large.peek(a.TokenID); known {
+func (s *scoreRun) keptAccount(a scoredb.StaleAgent) *large {
+	if kept, known := s.large.Peek(a.TokenID); known {
 		return kept
 	}
 	kept, isFirst := s.basis.built.take(a.TokenID)
@@ -85,7 +87,7 @@ func (s *scoreRun) keptAccount(a trustdb.StaleAgent) *large {
 		kept = s.accountInMemory(a.TokenID)
 	}
 	if kept != nil {
-		s.large.keep(a.TokenID, kept)
+		s.large.Keep(a.TokenID, kept)
 	}
 	return kept
 }
@@ -94,16 +96,16 @@ func (s *scoreRun) keptAccount(a trustdb.StaleAgent) *large {
 // penalties of the agent need no single ratings.
 func (s *scoreRun) continues(kept *large, since trustdb.Subject) bool {
 	since.Block = s.viewOf(&since)
-	e := rows.EvidenceOf(since, s.basis.weights, s.basis.scales)
+	e := rows.EvidenceOf(since, s.basis.Weights, s.basis.Scales)
 	return kept.account.Continues(&e) && !s.scorer.NeedsRows(&e)
 }
 
 // viewOf returns the block as of which the newest score of an agent is computed.
 func (s *scoreRun) viewOf(of *trustdb.Subject) repute.Block {
-	if of.Updated.Number > s.basis.run.Block.Number {
+	if of.Updated.Number > s.basis.Run.Block.Number {
 		return of.Updated
 	}
-	return s.basis.run.Block
+	return s.basis.Run.Block
 }
 
 // accountOf returns the account of a large agent's ratings: the cached one with the ratings of e added, or a new one of
@@ -115,9 +117,9 @@ func (s *scoreRun) accountOf(from *trustdb.Subject, e *trust.Evidence) (*trust.A
 		return nil, nil
 	}
 	id := e.Agent.TokenID
-	kept, known := s.large.peek(id)
+	kept, known := s.large.Peek(id)
 	if known && !kept.account.Continues(e) {
-		s.large.drop(id)
+		s.large.Drop(id)
 		return nil, fmt.Errorf("earlier ratings of agent %s: %w", e.Agent.Short(), repute.ErrGone)
 	}
 	if known {
@@ -132,7 +134,7 @@ func (s *scoreRun) accountOf(from *trustdb.Subject, e *trust.Evidence) (*trust.A
 			return nil, nil
 		}
 		kept = &large{account: account, belongs: belonging(from), size: int64(len(e.Rows))}
-		s.large.keep(id, kept)
+		s.large.Keep(id, kept)
 	}
 	kept.known = trustdb.Known{Block: from.Updated.Number, Hash: from.Updated.Hash,
 		Live: kept.known.Live + int64(len(e.Rows)), Revoked: from.Revoked}

@@ -8,7 +8,7 @@ import (
 
 	"repute"
 	"repute/store"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/engine"
 )
 
@@ -183,7 +183,7 @@ func TestDomainOfALargeAgent(t *testing.T) {
 		l.store(t, db, 60)
 		_, err := steps.Follow(t.Context())
 		ok(t, err)
-		_, err = trustdb.MarkRelated(t.Context(), db, 9, 100)
+		_, err = scoredb.MarkRelated(t.Context(), db, 9, 100)
 		ok(t, err)
 		_, err = db.Pool().Exec(t.Context(), "update trust_stale set cause = 0") // so that Follow scores it
 		ok(t, err)

@@ -8,7 +8,7 @@ import (
 
 	"repute"
 	"repute/trust"
-	"repute/trust/engine"
+	"repute/trust/explain"
 )
 
 // All raters who speak as one are left out of a counterfactual, not only those listed.
@@ -29,7 +29,7 @@ func TestCounterfactualWithoutACrowd(t *testing.T) {
 	l.store(t, db, 60)
 	start(t, db)
 	settle(t, db, 9, 60)
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	a, err := r.Explain(t.Context(), newest(t, db, 0).Agent, repute.At{Finality: repute.Latest}, nil)
 	ok(t, err)
@@ -80,7 +80,7 @@ func TestAgentOfVeryManyRatings(t *testing.T) {
 	start(t, db)
 	settle(t, db, 9, 60)
 	scored := time.Since(began)
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	began = time.Now()
 	a, err := r.Explain(t.Context(), newest(t, db, 0).Agent, repute.At{Finality: repute.Latest}, nil)

@@ -6,7 +6,7 @@ import (
 
 	"repute"
 	"repute/store/rootdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/engine"
 )
 
@@ -27,7 +27,7 @@ func TestPassGoesOn(t *testing.T) {
 	exec("update trust_runs set scored_to = 17, closed_at = null")
 	exec("delete from trust_scores where token_id > 17")
 	exec("delete from trust_finals where token_id > 17")
-	if closed, err := trustdb.CloseRun(t.Context(), db, 9); closed || err != nil {
+	if closed, err := scoredb.CloseRun(t.Context(), db, 9); closed || err != nil {
 		t.Errorf("closed %v, %v", closed, err)
 	}
 	start(t, db)
@@ -47,7 +47,7 @@ func TestListsAreReadWhenTheyChange(t *testing.T) {
 	ok(t, err)
 	ok(t, steps.Walk(t.Context()))
 	runs := func() uint64 {
-		r, err := trustdb.ReadRun(t.Context(), db, 9, 0)
+		r, err := scoredb.ReadRun(t.Context(), db, 9, 0)
 		ok(t, err)
 		return r.Run
 	}
@@ -72,8 +72,8 @@ func TestListsAreReadWhenTheyChange(t *testing.T) {
 			t.Errorf("change %d: read %d times, %d runs", i, n, runs())
 		}
 	}
-	var root trustdb.Run
-	root, err = trustdb.ReadRun(t.Context(), db, 9, 0)
+	var root scoredb.Run
+	root, err = scoredb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	_, err = db.Pool().Exec(t.Context(), "delete from trust_inputs where hash = $1", root.Links.Bytes())
 	ok(t, err)

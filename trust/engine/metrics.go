@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 )
 
 // Metrics counts what engines do. All values are by chain id.
@@ -45,7 +45,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 func label(chain uint64) string { return strconv.FormatUint(chain, 10) }
 
 // set exposes the epoch, the stale agents and how long the oldest of them waits.
-func (m *Metrics) set(s trustdb.State) {
+func (m *Metrics) set(s scoredb.State) {
 	m.epoch.WithLabelValues(label(s.ChainID)).Set(float64(s.Epoch))
 	m.stale.WithLabelValues(label(s.ChainID)).Set(float64(s.Stale))
 	age := 0.0

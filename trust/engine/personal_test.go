@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"repute"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust"
-	"repute/trust/engine"
+	"repute/trust/explain"
 )
 
 // Scores by other roots are there while an agent waits to be scored: also where a payment's
@@ -41,18 +41,18 @@ func TestPersonalOfWhoWaits(t *testing.T) {
 	ok(t, err)
 	start(t, db)
 	await(t, "a run that nobody scored by", func() bool {
-		next, err := trustdb.ReadRun(t.Context(), db, 9, 0)
+		next, err := scoredb.ReadRun(t.Context(), db, 9, 0)
 		ok(t, err)
 		return next.Run > run.Run
 	})
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	var roots []repute.TrustRoot
 	for i := range rooted {
 		roots = append(roots, repute.TrustRoot{Address: person(i), Weight: repute.RootUnit})
 	}
 	none := func() error { return nil }
-	if p, err := r.Personal(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(0)}, engine.Own{Roots: roots}, none); err != nil ||
+	if p, err := r.Personal(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(0)}, explain.Own{Roots: roots}, none); err != nil ||
 		p.Result.Status != trust.Rated {
 		t.Errorf("by other roots: %v, %v", p.Result.Status, err)
 	}

@@ -8,8 +8,8 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/query"
-	"repute/store/trustdb"
-	"repute/trust/engine"
+	"repute/store/scoredb"
+	"repute/trust/explain"
 	"repute/trust/replay"
 )
 
@@ -23,12 +23,12 @@ func prune(t *testing.T, db *store.DB, finals time.Duration) {
 	}
 	for more := true; more; {
 		var err error
-		more, err = trustdb.PruneFinals(t.Context(), db, finals)
+		more, err = scoredb.PruneFinals(t.Context(), db, finals)
 		ok(t, err)
 	}
 	for more := true; more; {
 		var err error
-		more, err = trustdb.PruneInputs(t.Context(), db)
+		more, err = scoredb.PruneInputs(t.Context(), db)
 		ok(t, err)
 	}
 }
@@ -68,7 +68,7 @@ func TestOldFinalsArePruned(t *testing.T) {
 	if s, err := replayed(t, db, 1, 60); !errors.As(err, &pruned) {
 		t.Errorf("replayed %+v, %v", s, err)
 	}
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	if _, err := r.Explain(t.Context(), newest(t, db, 1).Agent, repute.At{Block: 60}, nil); !errors.As(err, &pruned) {
 		t.Errorf("explained what is pruned: %v", err)
@@ -96,7 +96,7 @@ func TestPrunedManifestComesBack(t *testing.T) {
 		before := newest(t, db, 1)
 		pay(t, db, 1, person(0), usd)
 		await(t, "the payment counts", func() bool { return newest(t, db, 1).Evidence != before.Evidence })
-		if _, err := trustdb.ReadInput(t.Context(), db, before.Evidence); (err == nil) != want {
+		if _, err := scoredb.ReadInput(t.Context(), db, before.Evidence); (err == nil) != want {
 			t.Errorf("the manifest from before %d dollars: %v", usd, err)
 		}
 		return newest(t, db, 1)
@@ -105,14 +105,14 @@ func TestPrunedManifestComesBack(t *testing.T) {
 	paid := has(true, 100)
 	has(true, 0)
 	prune(t, db, 0)
-	if _, err := trustdb.ReadInput(t.Context(), db, paid.Evidence); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := scoredb.ReadInput(t.Context(), db, paid.Evidence); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("a manifest that nothing names: %v", err)
 	}
 	again := has(true, 100)
 	if none.Evidence == paid.Evidence || again.Evidence != paid.Evidence {
 		t.Errorf("evidence %s, then %s, then %s", none.Evidence, paid.Evidence, again.Evidence)
 	}
-	if _, err := trustdb.ReadInput(t.Context(), db, again.Evidence); err != nil {
+	if _, err := scoredb.ReadInput(t.Context(), db, again.Evidence); err != nil {
 		t.Errorf("the manifest of a score: %v", err)
 	}
 	replayAll(t, db)

@@ -12,9 +12,11 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/store/scoredb"
 	"repute/store/trustdb"
-	"repute/trust"
 	"repute/trust/fixed"
+	"repute/trust/graph"
+	"repute/trust/rating"
 	"repute/trust/replay"
 	"repute/trust/source"
 )
@@ -43,14 +45,14 @@ func (r sourceRetry) early(boundary uint64) bool {
 // mayWait reports whether a run may wait for sources: it is of the epoch that follows that of the last run, and no
 // later epoch has ended. The result follows from stored runs only, so that a restart neither ends nor prolongs the
 // wait.
-func mayWait(run, last trustdb.Run) bool {
+func mayWait(run, last scoredb.Run) bool {
 	length := run.Boundary / max(run.Epoch, 1)
 	return last.Run > 0 && run.Boundary > last.Boundary && run.Boundary <= last.Boundary+length
 }
 
 // sourcesOf returns the hash of the next run's policy of sources, zero when no source counts on the chain. When two
 // engines have different policies, the engine that was started last decides, as it does for parameters.
-func (k *keeper) sourcesOf(last trustdb.Run) (common.Hash, error) {
+func (k *keeper) sourcesOf(last scoredb.Run) (common.Hash, error) {
 	if k.settled && last.Run > 0 {
 		return last.Sources, nil
 	}
@@ -72,7 +74,7 @@ func (k *keeper) policyOf(ctx context.Context, hash common.Hash) (*source.Policy
 	case k.policy != nil && k.policy.Hash() == hash:
 		return k.policy, nil
 	}
-	body, err := trustdb.ReadInput(ctx, k.db, hash)
+	body, err := scoredb.ReadInput(ctx, k.db, hash)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +96,7 @@ type sourceReadings struct {
 
 // askSources reads the sources of a run that ask contracts, nil when no source counts. begin calls it once per run.
 // errSourcesWait means that the run must be made later.
-func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.Run) (*sourceReadings, error) {
+func (k *keeper) askSources(ctx context.Context, run *scoredb.Run, last scoredb.Run) (*sourceReadings, error) {
 	policy, err := k.policyOf(ctx, run.Sources)
 	if err != nil || policy == nil {
 		return nil, err
@@ -120,7 +122,7 @@ func (k *keeper) askSources(ctx context.Context, run *trustdb.Run, last trustdb.
 
 // settleSources adds the readings of payments to those of sources, stores the credentials and sets Credentials and
 // Readings of the run. Raters without an answer keep the credentials of the last run for as long as the policy allows.
-func (k *keeper) settleSources(ctx context.Context, run *trustdb.Run, w *walked, got *sourceReadings) (*trust.Credits,
+func (k *keeper) settleSources(ctx context.Context, run *scoredb.Run, w *Walked, got *sourceReadings) (*graph.Credits,
 	error) {
 	if got == nil {
 		return nil, nil
@@ -180,9 +182,9 @@ func (k *keeper) settleReadings(policy *source.Policy, held []source.Credential,
 
 // readSources reads all sources about the raters of the run's view, and returns one reading of each, in the order of
 // sources. A source without a usable reading is incomplete about all raters.
-func (k *keeper) readSources(ctx context.Context, run *trustdb.Run, sources []*source.Source,
+func (k *keeper) readSources(ctx context.Context, run *scoredb.Run, sources []*source.Source,
 	past source.Past) ([]source.Reading, error) {
-	validations, err := trustdb.ReadInput(ctx, k.db, run.Validations)
+	validations, err := scoredb.ReadInput(ctx, k.db, run.Validations)
 	if err != nil {
 		return nil, err
 	}
@@ -284,12 +286,12 @@ func stateOf(states []source.State, id string) *source.State {
 // lastReadings returns the credentials that the last run used, and read, the states of its readings, with the pinned
 // implementations. The credentials are empty when they are no longer stored. Pinned implementations are those of the
 // newest run that names them, even when later runs read no source.
-func (k *keeper) lastReadings(ctx context.Context, last trustdb.Run, read []source.State) (held []source.Credential,
+func (k *keeper) lastReadings(ctx context.Context, last scoredb.Run, read []source.State) (held []source.Credential,
 	states []source.State, err error) {
 	if states, err = k.addPins(ctx, read); err != nil || last.Credentials == (common.Hash{}) {
 		return nil, states, err
 	}
-	body, err := trustdb.ReadInput(ctx, k.db, last.Credentials)
+	body, err := scoredb.ReadInput(ctx, k.db, last.Credentials)
 	if errors.Is(err, repute.ErrNotFound) {
 		k.log.Warn("the credentials of the last epoch are not stored", "chain", k.chain, "run", last.Run)
 		return nil, states, nil
@@ -342,7 +344,7 @@ func (k *keeper) logState(now *source.State, before []source.State) {
 
 // toFifty returns the price of the credentials that lift a new agent to a score of 50, nil when no source is read. That
 // takes as many units of the best opinion as the prior has: Evidence.Base.
-func (k *keeper) toFifty(ctx context.Context, run *trustdb.Run, p *trust.Params) (*repute.LiftPrice, error) {
+func (k *keeper) toFifty(ctx context.Context, run *scoredb.Run, p *rating.Params) (*repute.LiftPrice, error) {
 	policy, err := k.policyOf(ctx, run.Sources)
 	if err != nil || policy == nil {
 		return nil, err

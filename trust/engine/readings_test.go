@@ -13,8 +13,9 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/query"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/replay"
 	"repute/trust/source"
 )
@@ -32,9 +33,9 @@ func policyWith(t *testing.T, old, instead string) *source.Policy {
 }
 
 // credentialsOf are the stored credentials of a run.
-func credentialsOf(t *testing.T, db *store.DB, run trustdb.Run) []source.Credential {
+func credentialsOf(t *testing.T, db *store.DB, run scoredb.Run) []source.Credential {
 	t.Helper()
-	body, err := trustdb.ReadInput(t.Context(), db, run.Credentials)
+	body, err := scoredb.ReadInput(t.Context(), db, run.Credentials)
 	ok(t, err)
 	list, err := source.Decode(body)
 	ok(t, err)
@@ -50,7 +51,7 @@ func TestTwoEnginesOfDifferentSources(t *testing.T) {
 	other := policyWith(t, "usd: 50", "usd: 60")
 	startWith(t, db, engine.EngineOptions{Exact: true, Sources: other, Ask: c})
 	await(t, "a run by the other policy", func() bool {
-		run, err := trustdb.ReadRun(t.Context(), db, 9, 0)
+		run, err := scoredb.ReadRun(t.Context(), db, 9, 0)
 		ok(t, err)
 		return run.Sources == other.Hash()
 	})
@@ -86,7 +87,7 @@ func TestScoresAcrossPolicies(t *testing.T) {
 	other := policyWith(t, "usd: 50", "usd: 60")
 	startWith(t, db, engine.EngineOptions{Sources: other, Ask: c})
 	await(t, "a closed run by the other policy", func() bool {
-		closed, err := trustdb.ReadClosedRun(t.Context(), db, 9)
+		closed, err := scoredb.ReadClosedRun(t.Context(), db, 9)
 		ok(t, err)
 		return closed.Run > run.Run
 	})
@@ -94,7 +95,7 @@ func TestScoresAcrossPolicies(t *testing.T) {
 	if before.Sources == after.Sources || after.Sources != other.Hash() || before.Score != after.Score {
 		t.Errorf("%s by %s before, %s by %s after", before.Score, before.Sources, after.Score, after.Sources)
 	}
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	for _, s := range []repute.Score{before, after} {
 		pin := query.ScorePin{Agent: s.Agent, Block: s.Block.Number, Params: s.Params, Tags: s.Tags, Roots: s.Roots,
@@ -118,7 +119,7 @@ func TestKeptScoresTellOfSourcesNow(t *testing.T) {
 	first := settle(t, db, 9, 10)
 	check := func(what string, s repute.Score, want source.Status) {
 		t.Helper()
-		if states := statesOf(t, trustdb.Run{Readings: s.Readings}); s.Run != first.Run || states[0].Status != want {
+		if states := statesOf(t, scoredb.Run{Readings: s.Readings}); s.Run != first.Run || states[0].Status != want {
 			t.Errorf("%s score of run %d: sources %s, want %s", what, s.Run, s.Readings, want)
 		}
 	}
@@ -156,7 +157,7 @@ func TestRestartWhileWaiting(t *testing.T) {
 	l.mine(s, s.rate(0, person(31), 10))
 	l.store(t, db, 20)
 	await(t, "the event's score", func() bool { return newest(t, db, 0).Block.Number == 21 })
-	if run, err := trustdb.ReadRun(t.Context(), db, 9, 0); err != nil || run.Run != before.Run {
+	if run, err := scoredb.ReadRun(t.Context(), db, 9, 0); err != nil || run.Run != before.Run {
 		t.Fatalf("run %d, %v: the epoch did not wait", run.Run, err)
 	}
 	run := advance(t, l, db, 30)
@@ -262,9 +263,9 @@ func TestCredentialsAreNotPruned(t *testing.T) {
 	t.Parallel()
 	l, db, _ := clubbed(t)
 	run := settle(t, db, 9, 10)
-	ok(t, trustdb.KeepInputs(t.Context(), db, []byte("no run names it")))
+	ok(t, scoredb.KeepInputs(t.Context(), db, []byte("no run names it")))
 	prune(t, db, 0)
-	if _, err := trustdb.ReadInput(t.Context(), db, replay.HashInput([]byte("no run names it"))); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := scoredb.ReadInput(t.Context(), db, replay.HashInput([]byte("no run names it"))); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("nothing was pruned: %v", err)
 	}
 	if len(credentialsOf(t, db, run)) != 4 {
@@ -272,7 +273,7 @@ func TestCredentialsAreNotPruned(t *testing.T) {
 	}
 	advance(t, l, db, 20)
 	replayAll(t, db)
-	if err := trustdb.RenewInputs(t.Context(), db, common.Hash{1}); !errors.Is(err, repute.ErrGone) {
+	if err := scoredb.RenewInputs(t.Context(), db, common.Hash{1}); !errors.Is(err, repute.ErrGone) {
 		t.Errorf("credentials that nobody stored were renewed: %v", err)
 	}
 }
@@ -282,9 +283,9 @@ func TestPersonalWithSources(t *testing.T) {
 	t.Parallel()
 	_, db, _ := clubbed(t)
 	settle(t, db, 9, 10)
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
-	by := engine.Own{Roots: []repute.TrustRoot{{Address: person(77), Weight: repute.RootUnit}}}
+	by := explain.Own{Roots: []repute.TrustRoot{{Address: person(77), Weight: repute.RootUnit}}}
 	for range 2 { // the second time from the cache
 		for _, sourced := range []bool{false, true} {
 			by.Sources = sourced

@@ -16,7 +16,7 @@ import (
 	"repute/store"
 	"repute/store/query"
 	"repute/store/rootdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust"
 )
 
@@ -196,7 +196,7 @@ func sameFinals(t *testing.T, l *ledger, one, other *store.DB, block uint64) {
 			t.Errorf("final score at block %d: run %d, evidence %s; want run %d, %s\n%s\n%s", block, g.Run, g.Evidence, w.Run,
 				w.Evidence, g.Result, w.Result)
 		}
-		if far >= trustdb.Tolerance || isScored(&g) != isScored(&w) || isScored(&g) && g.Status != w.Status ||
+		if far >= scoredb.Tolerance || isScored(&g) != isScored(&w) || isScored(&g) && g.Status != w.Status ||
 			g.Tier != w.Tier || guardOf(t, g) != guardOf(t, w) {
 			t.Errorf("final score at block %d: got\n%+v %s\nwant\n%+v %s", block, g, g.Result, w, w.Result)
 		}

@@ -9,8 +9,8 @@ import (
 	"repute"
 	"repute/store/query"
 	"repute/store/rootdb"
-	"repute/store/trustdb"
-	"repute/trust/engine"
+	"repute/store/scoredb"
+	"repute/trust/explain"
 	"repute/trust/replay"
 )
 
@@ -25,11 +25,11 @@ func TestReplayPinnedAfterRootsChanged(t *testing.T) {
 	ok(t, rootdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots,
 		[]repute.TrustRoot{{Address: person(77), Weight: repute.RootUnit, Reason: "test"}}, false))
 	await(t, "a run by other roots", func() bool {
-		run, err := trustdb.ReadClosedRun(t.Context(), db, 9)
+		run, err := scoredb.ReadClosedRun(t.Context(), db, 9)
 		ok(t, err)
 		return run.Run > pin.Run
 	})
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	by := query.ScorePin{Agent: id, Block: pin.Block.Number, Params: pin.Params, Tags: pin.Tags, Roots: pin.Roots,
 		Links:    pin.Links,

@@ -9,7 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
-	"repute/trust/engine"
+	"repute/trust/explain"
 	"repute/trust/replay"
 )
 
@@ -49,7 +49,7 @@ func (l *ledger) pad(to int) {
 
 func replayed(t *testing.T, db *store.DB, agent, block uint64) (repute.Score, error) {
 	t.Helper()
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	return r.Replay(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(agent)}, block)
 }
@@ -79,7 +79,7 @@ func pay(t *testing.T, db *store.DB, agent uint64, rater common.Address, usd int
 func TestLaterPaymentLeavesFinal(t *testing.T) {
 	t.Parallel()
 	l, db := scene(t, 60)
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	for i, block := range []uint64{60, 70, 80} {
 		if block > 60 {
@@ -136,7 +136,7 @@ func TestReplayFindsForgery(t *testing.T) {
 	for _, set := range []string{"score = score + 1", "low = low - 1", "high = high + 1", "mean = mean + 1",
 		"confidence = confidence + 1", "tier = tier + 1", "status = 'thin'"} {
 		exec("update trust_finals set " + set + " where token_id = 1")
-		var differs *engine.DiffersError
+		var differs *explain.DiffersError
 		if _, err := replayed(t, db, 1, 60); !errors.As(err, &differs) {
 			t.Errorf("%s: %v", set, err)
 		}

@@ -5,16 +5,16 @@ import (
 	"testing"
 
 	"repute"
-	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 	"repute/trust/rows"
 )
 
 // The graph of a block is that of its ratings, also while a pass moves the store to the block of an earlier run.
 func TestGraphWhileAnotherBlockIsRead(t *testing.T) {
 	t.Parallel()
-	p, err := trust.DefaultParams()
+	p, err := rating.DefaultParams()
 	ok(t, err)
 	l := newLedger(77)
 	l.grow(40)

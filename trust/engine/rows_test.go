@@ -12,9 +12,10 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/trustdb"
-	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/graph"
+	"repute/trust/rating"
 	"repute/trust/rows"
 )
 
@@ -31,10 +32,10 @@ func everyAgent(t *testing.T, l *ledger, db *store.DB, block uint64) []trustdb.S
 }
 
 // graphOf builds the graph of agents that were read one by one, and tells what its ratings cover.
-func graphOf(list []trustdb.Subject, at repute.Block, roots []flow.Root, p *trust.Params) (*flow.Weights, repute.Coverage) {
-	r := trust.NewGraphReader(at, roots, nil, p)
+func graphOf(list []trustdb.Subject, at repute.Block, roots []flow.Root, p *rating.Params) (*flow.Weights, repute.Coverage) {
+	r := graph.NewReader(at, roots, nil, p)
 	none := flow.NewGraphBuilder().Build().Walk(nil, p.Walk)
-	rated := map[repute.TokenID][]trust.Row{}
+	rated := map[repute.TokenID][]rating.Row{}
 	for _, s := range list {
 		e := rows.EvidenceOf(s, none, nil)
 		since := e.Tenures[0].From
@@ -59,11 +60,11 @@ func graphOf(list []trustdb.Subject, at repute.Block, roots []flow.Root, p *trus
 }
 
 // inMemory returns rows in chain order without what a store of rows leaves out.
-func inMemory(list []trust.Row) []string {
+func inMemory(list []rating.Row) []string {
 	var out []string
 	content := map[common.Hash]int{} // in order of their first ratings
 	list = slices.Clone(list)
-	slices.SortFunc(list, func(a, b trust.Row) int {
+	slices.SortFunc(list, func(a, b rating.Row) int {
 		return slices.Compare([]uint64{a.Block, uint64(a.LogIndex)}, []uint64{b.Block, uint64(b.LogIndex)})
 	})
 	for _, r := range list {
@@ -83,7 +84,7 @@ func inMemory(list []trust.Row) []string {
 // the last block gives: with transfers, wallets, operators, revocations, gateways, and blocks that are replaced.
 func TestRowsFollowTheChain(t *testing.T) {
 	t.Parallel()
-	p, err := trust.DefaultParams()
+	p, err := rating.DefaultParams()
 	ok(t, err)
 	var roots []flow.Root
 	for i := range rooted {
@@ -151,7 +152,7 @@ func rateLate(t *testing.T, db *store.DB) {
 }
 
 // sameEvidence compares the evidence about an agent with that of its rows, and returns 1 when it is in memory.
-func sameEvidence(t *testing.T, kept *rows.Store, s trustdb.Subject, at repute.Block, p *trust.Params,
+func sameEvidence(t *testing.T, kept *rows.Store, s trustdb.Subject, at repute.Block, p *rating.Params,
 	w *flow.Weights) int {
 	t.Helper()
 	s.Block = at

@@ -6,7 +6,8 @@ import (
 
 	"repute"
 	"repute/trust"
-	"repute/trust/engine"
+	"repute/trust/explain"
+	"repute/trust/rating"
 )
 
 // What a rater wrote until the last epoch tells on which scale it writes. What it said before anybody could tell
@@ -33,16 +34,16 @@ func TestScaleIsKnownFromTheNextEpochOn(t *testing.T) {
 	l.store(t, db, 20)
 	start(t, db)
 	settle(t, db, 9, 20)
-	r, err := engine.NewReader(db, engine.ReaderOptions{})
+	r, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
-	explain := func(at repute.At) engine.Account {
+	explain := func(at repute.At) explain.Account {
 		t.Helper()
 		a, err := r.Explain(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(0)}, at, nil)
 		ok(t, err)
 		return a
 	}
 	before := explain(repute.At{Finality: repute.Finalized})
-	if before.ByReason[trust.ReasonScale] != 1 || before.Score.Status != trust.Unrated || len(before.Excluded[0].Readings) != 3 {
+	if before.ByReason[rating.ReasonScale] != 1 || before.Score.Status != trust.Unrated || len(before.Excluded[0].Readings) != 3 {
 		t.Errorf("four ratings of five: %v, %s, %+v", before.ByReason, before.Score.Status, before.Excluded)
 	}
 	l.mine(s, stars(4, 5))
@@ -57,7 +58,7 @@ func TestScaleIsKnownFromTheNextEpochOn(t *testing.T) {
 		_, err := r.Replay(t.Context(), after.Score.Agent, block)
 		ok(t, err)
 	}
-	if again := explain(repute.At{Block: 20}); again.Score.Mean != before.Score.Mean || again.ByReason[trust.ReasonScale] != 1 {
+	if again := explain(repute.At{Block: 20}); again.Score.Mean != before.Score.Mean || again.ByReason[rating.ReasonScale] != 1 {
 		t.Errorf("as of the first epoch: %+v", again.Score)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/internal/cache"
+	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/rows"
@@ -38,7 +40,7 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 	if b == nil {
 		return 0, nil
 	}
-	stale, err := trustdb.ClaimStale(ctx, k.db, k.chain, b.run.Run, why == byEvent, most, claimFor)
+	stale, err := scoredb.ClaimStale(ctx, k.db, k.chain, b.Run.Run, why == byEvent, most, claimFor)
 	if err != nil || len(stale) == 0 {
 		return 0, err
 	}
@@ -63,10 +65,10 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 }
 
 // scorer returns the scoreRun of a loop for a basis, and makes a new one for a new basis.
-func (k *keeper) scorer(b *basis, why reason) *scoreRun {
+func (k *keeper) scorer(b *Basis, why reason) *scoreRun {
 	s := k.scorers[why]
 	if s == nil || s.basis != b {
-		s = &scoreRun{Engine: k.Engine, basis: b, rows: k.rows, scorer: trust.NewScorer(b.weights, b.params)}
+		s = &scoreRun{Engine: k.Engine, basis: b, rows: k.rows, scorer: trust.NewScorer(b.Weights, b.Params)}
 		if why == byEvent {
 			s.large = newLarge()
 		}
@@ -76,7 +78,7 @@ func (k *keeper) scorer(b *basis, why reason) *scoreRun {
 }
 
 // head returns the first agents of a list, as many as maxRows allows and at least one.
-func head(agents []trustdb.StaleAgent) []trustdb.StaleAgent {
+func head(agents []scoredb.StaleAgent) []scoredb.StaleAgent {
 	rows := int64(0)
 	for i, a := range agents {
 		if rows += a.Rows; rows > maxRows && i > 0 {
@@ -89,10 +91,10 @@ func head(agents []trustdb.StaleAgent) []trustdb.StaleAgent {
 // scoreRun scores agents with one basis. It MUST NOT be used by two goroutines at once.
 type scoreRun struct {
 	*Engine
-	basis  *basis
+	basis  *Basis
 	rows   *rows.Store // nil for the workers of a pass, which read nothing
 	scorer *trust.Scorer
-	large  *cache[repute.TokenID, *large] // nil for the loop of a run, which reads all ratings
+	large  *cache.Cache[repute.TokenID, *large] // nil for the loop of a run, which reads all ratings
 	// penalized are the identities with penalties when a pass began, nil outside of passes. A penalty that is stored
 	// later makes all agents of its identity stale.
 	penalized map[common.Address]bool
@@ -106,12 +108,12 @@ type scoreRun struct {
 }
 
 // score computes and stores the scores of claimed agents, provisional and final ones.
-func (s *scoreRun) score(ctx context.Context, stale []trustdb.StaleAgent) error {
+func (s *scoreRun) score(ctx context.Context, stale []scoredb.StaleAgent) error {
 	w, err := s.load(ctx, stale)
 	if err != nil {
 		return err
 	}
-	out := make([]trustdb.ScoredAgent, len(stale))
+	out := make([]scoredb.ScoredAgent, len(stale))
 	for i := range stale {
 		if out[i], err = s.judge(ctx, w, i); err != nil {
 			return err
@@ -124,19 +126,19 @@ func (s *scoreRun) score(ctx context.Context, stale []trustdb.StaleAgent) error 
 	if err := s.keep(ctx, manifests...); err != nil {
 		return err
 	}
-	run := s.basis.run
-	return trustdb.SaveScores(ctx, s.db, run.ChainID, run.Run, out, s.who())
+	run := s.basis.Run
+	return scoredb.SaveScores(ctx, s.db, run.ChainID, run.Run, out, s.who())
 }
 
-// who returns the functions by which trustdb finds the identities of the run.
-func (s *scoreRun) who() trustdb.Identities {
-	return trustdb.Identities{Members: s.basis.weights.Graph().Members, Known: s.basis.knownAgents,
-		Params: s.basis.run.Params}
+// who returns the functions by which scoredb finds the identities of the run.
+func (s *scoreRun) who() scoredb.Identities {
+	return scoredb.Identities{Members: s.basis.Weights.Graph().Members, Known: s.basis.knownAgents,
+		Params: s.basis.Run.Params}
 }
 
 // work is the evidence about a batch of agents, with the scores that judge computes.
 type work struct {
-	agents    []trustdb.StaleAgent
+	agents    []scoredb.StaleAgent
 	now, last []*subject // provisional and final evidence by index in agents; nil when there is none
 	found     []found    // by index in agents
 }
@@ -157,7 +159,7 @@ type subject struct {
 
 // load reads the evidence about agents: as of the newest block, and as of the run's block for agents whose final score
 // is due. When nothing happened to an agent since the run's block, both are read once.
-func (s *scoreRun) load(ctx context.Context, stale []trustdb.StaleAgent) (*work, error) {
+func (s *scoreRun) load(ctx context.Context, stale []scoredb.StaleAgent) (*work, error) {
 	ids, index := make([]repute.TokenID, len(stale)), make(map[repute.TokenID]int, len(stale))
 	for i, a := range stale {
 		ids[i], index[a.TokenID] = a.TokenID, i
@@ -175,7 +177,7 @@ func (s *scoreRun) load(ctx context.Context, stale []trustdb.StaleAgent) (*work,
 	for i := range now {
 		switch at := index[now[i].Agent.TokenID]; {
 		case !stale[at].Final:
-		case now[i].Updated.Number > s.basis.run.Block.Number || w.now[at].account != nil:
+		case now[i].Updated.Number > s.basis.Run.Block.Number || w.now[at].account != nil:
 			changed = append(changed, &now[i])
 		default:
 			last = append(last, now[i])
@@ -194,8 +196,8 @@ func (s *scoreRun) loadFinals(ctx context.Context, w *work, changed []*trustdb.S
 		return err
 	}
 	if len(moved) > 0 {
-		then, err := trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, moved, &s.basis.run.Block.Number,
-			s.basis.validations)
+		then, err := trustdb.ReadSubjects(ctx, s.db, s.basis.Run.ChainID, moved, &s.basis.Run.Block.Number,
+			s.basis.Validations)
 		if err != nil {
 			return err
 		}
@@ -221,12 +223,12 @@ func (s *scoreRun) evidence(ctx context.Context, subjects []trustdb.Subject, ind
 	list := make([]*subject, len(subjects))
 	for i := range subjects {
 		from := &subjects[i]
-		from.Block = s.basis.run.Block
+		from.Block = s.basis.Run.Block
 		if !final {
 			from.Block = s.viewOf(from)
 		}
 		var err error
-		list[i] = &subject{Evidence: rows.EvidenceOf(*from, s.basis.weights, s.basis.scales), judged: from.Judged}
+		list[i] = &subject{Evidence: rows.EvidenceOf(*from, s.basis.Weights, s.basis.Scales), judged: from.Judged}
 		if !final {
 			if list[i].account, err = s.accountOf(from, &list[i].Evidence); err != nil {
 				return nil, err
@@ -245,13 +247,13 @@ func (s *scoreRun) complete(ctx context.Context, list []*subject, final bool) er
 		return err
 	}
 	for _, e := range list {
-		e.Validations, e.Identity = s.basis.run.Validations, who[e.Agent.TokenID]
+		e.Validations, e.Identity = s.basis.Run.Validations, who[e.Agent.TokenID]
 	}
 	return s.addRelated(ctx, list, final)
 }
 
 // judge computes the provisional and the final score of the i-th agent of a batch. finish encodes their results.
-func (s *scoreRun) judge(ctx context.Context, w *work, i int) (out trustdb.ScoredAgent, err error) {
+func (s *scoreRun) judge(ctx context.Context, w *work, i int) (out scoredb.ScoredAgent, err error) {
 	out.StaleAgent = w.agents[i]
 	scored, f := out.Scored, &w.found[i]
 	if f.last, err = s.evaluate(ctx, w.last[i], true, scored); err != nil {
@@ -283,7 +285,7 @@ func (e *subject) same(other *subject) bool {
 
 // evaluated is an agent's score before its result is encoded.
 type evaluated struct {
-	trustdb.AgentScore
+	scoredb.AgentScore
 	facts    common.Hash // result of factsOf
 	manifest []byte      // encoded evidence manifest
 	result   *trust.Result
@@ -305,7 +307,7 @@ func (s *scoreRun) evaluate(ctx context.Context, e *subject, final, scored bool)
 
 // finish encodes the results of the scores that are stored, and returns their manifests without duplicates. Scores with
 // SameLast or SameCurrent are already in the database.
-func (w *work) finish(list []trustdb.ScoredAgent) (manifests [][]byte, err error) {
+func (w *work) finish(list []scoredb.ScoredAgent) (manifests [][]byte, err error) {
 	named := map[common.Hash]bool{}
 	encode := func(e *evaluated, stays bool) {
 		if e == nil || stays {
@@ -328,8 +330,8 @@ func (w *work) finish(list []trustdb.ScoredAgent) (manifests [][]byte, err error
 
 // addRelated sets Evidence.Related: the related agent whose penalty limits an agent most.
 func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) error {
-	var behind []trustdb.Affiliation
-	if s.basis.params.Guard.FullShare == 0 || s.penalized != nil && len(s.penalized) == 0 {
+	var behind []scoredb.Affiliation
+	if s.basis.Params.Guard.FullShare == 0 || s.penalized != nil && len(s.penalized) == 0 {
 		return nil
 	}
 	for _, e := range list {
@@ -337,7 +339,7 @@ func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) 
 			if s.penalized != nil && !s.penalized[identity] {
 				continue
 			}
-			behind = append(behind, trustdb.Affiliation{TokenID: e.Agent.TokenID, Identity: identity})
+			behind = append(behind, scoredb.Affiliation{TokenID: e.Agent.TokenID, Identity: identity})
 		}
 	}
 	if len(behind) == 0 {
@@ -346,14 +348,14 @@ func (s *scoreRun) addRelated(ctx context.Context, list []*subject, final bool) 
 	if err := s.addAffiliatedDomains(ctx, list, behind, final); err != nil {
 		return err
 	}
-	found, err := trustdb.WorstPenalties(ctx, s.db, s.basis.run.ChainID, behind, final)
+	found, err := scoredb.WorstPenalties(ctx, s.db, s.basis.Run.ChainID, behind, final)
 	if err != nil {
 		return err
 	}
 	for _, e := range list {
 		penalties := trust.Penalties{}
 		penalties.Add(found[e.Agent.TokenID]...)
-		e.Related = penalties.Related(&e.Evidence, s.basis.params, s.basis.knownAgents)
+		e.Related = penalties.Related(&e.Evidence, s.basis.Params, s.basis.knownAgents)
 	}
 	return nil
 }
@@ -369,7 +371,7 @@ func (s *scoreRun) one(ctx context.Context, e *subject, final bool) (*evaluated,
 		one := s.scoreOf(e, free)
 		own = &one
 	}
-	if s.basis.params.IsSurelyBad(own) {
+	if own.IsSurelyBad(s.basis.Params) {
 		if err := s.addDomains(ctx, &free, final); err != nil {
 			return nil, err
 		}
@@ -385,7 +387,7 @@ func (s *scoreRun) one(ctx context.Context, e *subject, final bool) (*evaluated,
 		out.result = &limited
 	}
 	out.Score = numbersOf(out.result)
-	out.Score.Block, out.Score.Evidence, out.Scorer = e.Block, named, s.basis.run.Scorer
+	out.Score.Block, out.Score.Evidence, out.Scorer = e.Block, named, s.basis.Run.Scorer
 	out.Guarded, out.facts = out.result.Guard != nil, s.cached.factsOf(out.result)
 	return out, nil
 }

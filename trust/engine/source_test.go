@@ -11,6 +11,7 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 	"repute/trust/rows"
 )
 
@@ -18,7 +19,7 @@ import (
 // graph has.
 func scoreOf(t *testing.T, l *ledger, db *store.DB, id repute.TokenID) (trust.Result, int) {
 	t.Helper()
-	p, err := trust.DefaultParams()
+	p, err := rating.DefaultParams()
 	ok(t, err)
 	var roots []flow.Root
 	for i := range rooted {

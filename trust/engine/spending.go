@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"repute/store"
+	"repute/store/scoredb"
 	"repute/store/trustdb"
 	"repute/trust/flow"
 	"repute/trust/rows"
@@ -13,7 +14,7 @@ import (
 
 // spent is what a source by payments says of the raters of a run. Payees count by their weights by roots alone, so that
 // no source makes another one's payees.
-func (w *walked) spent(ctx context.Context, db *store.DB, s *source.Source) (source.Reading, error) {
+func (w *Walked) spent(ctx context.Context, db *store.DB, s *source.Source) (source.Reading, error) {
 	rule, at := s.Read.Payments, w.run.Block
 	if at.Time.IsZero() {
 		return s.Spent(w.run.ChainID, at, nil), nil
@@ -40,7 +41,7 @@ func (w *walked) spent(ctx context.Context, db *store.DB, s *source.Source) (sou
 
 // Spent reads a source by payments again, as of a stored run and by its weights. A payment that was verified or returned
 // since makes another reading. The error is a *PrunedError where the graph of the run cannot be made again.
-func Spent(ctx context.Context, db *store.DB, run trustdb.Run, s *source.Source) (source.Reading, error) {
+func Spent(ctx context.Context, db *store.DB, run scoredb.Run, s *source.Source) (source.Reading, error) {
 	in, err := readInputs(ctx, db, run)
 	if err != nil {
 		return source.Reading{}, err

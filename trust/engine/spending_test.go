@@ -12,7 +12,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/rootdb"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/engine"
 	"repute/trust/source"
 )
@@ -67,7 +67,7 @@ func returned(t *testing.T, db *store.DB, agent uint64) {
 }
 
 // holdersOf are the raters with a credential of a source by a run.
-func holdersOf(t *testing.T, db *store.DB, run trustdb.Run, id string) (list []common.Address) {
+func holdersOf(t *testing.T, db *store.DB, run scoredb.Run, id string) (list []common.Address) {
 	t.Helper()
 	for _, c := range credentialsOf(t, db, run) {
 		if c.Source == id {

@@ -5,7 +5,7 @@ import (
 
 	"repute/store"
 	"repute/store/query"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/engine"
 )
 
@@ -33,7 +33,7 @@ func TestVerifiedAsPublished(t *testing.T) {
 		if c.to > 0 {
 			prove(t, db, c.to, c.unproven)
 		}
-		chains, err := trustdb.Chains(t.Context(), db)
+		chains, err := scoredb.Chains(t.Context(), db)
 		ok(t, err)
 		published, err := query.Chains(t.Context(), db)
 		ok(t, err)
@@ -103,9 +103,9 @@ func TestScoresWaitForVerification(t *testing.T) {
 }
 
 // closedRun is the newest closed run.
-func closedRun(t *testing.T, db *store.DB) trustdb.Run {
+func closedRun(t *testing.T, db *store.DB) scoredb.Run {
 	t.Helper()
-	run, err := trustdb.ReadClosedRun(t.Context(), db, 9)
+	run, err := scoredb.ReadClosedRun(t.Context(), db, 9)
 	ok(t, err)
 	return run
 }

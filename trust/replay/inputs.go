@@ -13,7 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/trust"
+	"repute/trust/rating"
 )
 
 // The canonical form of a set of roots, of links, of validation contracts and of gateways: one JSON object without spaces, its
@@ -41,7 +41,7 @@ type (
 		Gateways []common.Address `json:"gateways"`
 	}
 	scaleSet struct {
-		Scales []trust.FileScale `json:"scales"`
+		Scales []rating.FileScale `json:"scales"`
 	}
 	linkEntry struct {
 		A      common.Address `json:"a"`
@@ -158,16 +158,16 @@ func HashGateways(chain uint64, contracts []common.Address) common.Hash {
 }
 
 // EncodeFileScales gives the canonical bytes of the scales that files of feedback state, in order of rater and tag.
-func EncodeFileScales(scales []trust.FileScale) []byte {
-	set := scaleSet{append([]trust.FileScale{}, scales...)}
-	slices.SortFunc(set.Scales, func(a, b trust.FileScale) int {
+func EncodeFileScales(scales []rating.FileScale) []byte {
+	set := scaleSet{append([]rating.FileScale{}, scales...)}
+	slices.SortFunc(set.Scales, func(a, b rating.FileScale) int {
 		return cmp.Or(a.Rater.Cmp(b.Rater), cmp.Compare(a.Tag, b.Tag))
 	})
 	return canonical(set)
 }
 
 // DecodeFileScales reads what EncodeFileScales wrote; nothing for an empty body.
-func DecodeFileScales(body []byte) ([]trust.FileScale, error) {
+func DecodeFileScales(body []byte) ([]rating.FileScale, error) {
 	var set scaleSet
 	if len(body) == 0 {
 		return nil, nil

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/trust"
 	"repute/trust/fixed"
+	"repute/trust/rating"
 )
 
 // Manifest is what a score follows from besides events, run and parameters. Its
@@ -128,12 +129,12 @@ func (m Manifest) Apply(e *trust.Evidence, ledger func() ([]repute.RatingPayment
 		e.Related = append(e.Related, related)
 	}
 	if m.Paid == nil {
-		paid := map[rating]fixed.Fixed{}
+		paid := map[ratingKey]fixed.Fixed{}
 		for _, p := range m.Payments {
-			paid[rating{p.Rater, p.Index}] = fixed.Fixed(p.Paid)
+			paid[ratingKey{p.Rater, p.Index}] = fixed.Fixed(p.Paid)
 		}
 		for i := range e.Rows {
-			e.Rows[i].Paid = paid[rating{e.Rows[i].Client(), e.Rows[i].Index}]
+			e.Rows[i].Paid = paid[ratingKey{e.Rows[i].Client(), e.Rows[i].Index}]
 		}
 		return nil
 	}
@@ -147,22 +148,22 @@ func (m Manifest) Apply(e *trust.Evidence, ledger func() ([]repute.RatingPayment
 	return err
 }
 
-// rating names a rating of an agent.
-type rating struct {
+// ratingKey identifies a rating among those of an agent.
+type ratingKey struct {
 	rater common.Address
 	index uint64
 }
 
 // restore goes back along the ledger until what counted then is what the manifest names.
 func (p *ManifestPaid) restore(e *trust.Evidence, ledger []repute.RatingPayment) bool {
-	rows := make(map[rating]*trust.Row, len(e.Rows))
+	rows := make(map[ratingKey]*rating.Row, len(e.Rows))
 	for i := range e.Rows {
 		r := &e.Rows[i]
 		r.Paid = 0
-		rows[rating{r.Client(), r.Index}] = r
+		rows[ratingKey{r.Client(), r.Index}] = r
 	}
 	count := 0
-	pay := func(r *trust.Row, paid fixed.Fixed) (before fixed.Fixed) {
+	pay := func(r *rating.Row, paid fixed.Fixed) (before fixed.Fixed) {
 		before, r.Paid = r.Paid, paid
 		if before != 0 {
 			count--
@@ -173,13 +174,13 @@ func (p *ManifestPaid) restore(e *trust.Evidence, ledger []repute.RatingPayment)
 		return before
 	}
 	type entry struct {
-		row    *trust.Row
+		row    *rating.Row
 		before fixed.Fixed
 	}
 	var known []entry
 	for _, l := range ledger {
-		if r := rows[rating{l.Client, l.Index}]; r != nil {
-			known = append(known, entry{r, pay(r, trust.Dollars(l.Paid))})
+		if r := rows[ratingKey{l.Client, l.Index}]; r != nil {
+			known = append(known, entry{r, pay(r, rating.Dollars(l.Paid))})
 		}
 	}
 	for n := len(known); ; n-- {

@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/trust"
 	"repute/trust/fixed"
+	"repute/trust/rating"
 )
 
 // Whatever was entered since, what counted at the time of a manifest is found again.
@@ -28,9 +29,9 @@ func TestManifestRestoresPayments(t *testing.T) {
 		ledger := rapid.SliceOfN(entry, 0, 30).Draw(t, "ledger")
 		e := trust.Evidence{}
 		for i := range raters { // nobody knows a rating of the last one
-			e.Rows = append(e.Rows, trust.Row{Rater: address(i), Index: 1}, trust.Row{Rater: address(i), Index: 2})
+			e.Rows = append(e.Rows, rating.Row{Rater: address(i), Index: 1}, rating.Row{Rater: address(i), Index: 2})
 		}
-		var states [][]trust.Row
+		var states [][]rating.Row
 		var manifests []Manifest
 		note := func() {
 			states, manifests = append(states, slices.Clone(e.Rows)), append(manifests, ManifestOf(&e))
@@ -39,7 +40,7 @@ func TestManifestRestoresPayments(t *testing.T) {
 		for _, l := range ledger {
 			for i := range e.Rows {
 				if r := &e.Rows[i]; r.Rater == l.Client && r.Index == l.Index {
-					r.Paid = trust.Dollars(l.Paid)
+					r.Paid = rating.Dollars(l.Paid)
 				}
 			}
 			note()
@@ -59,7 +60,7 @@ func TestManifestRestoresPayments(t *testing.T) {
 
 // A ledger that tells other payments, and one without any, is found out.
 func TestManifestFindsOtherPayments(t *testing.T) {
-	e := trust.Evidence{Rows: []trust.Row{{Rater: address(1), Index: 1, Paid: fixed.One}}}
+	e := trust.Evidence{Rows: []rating.Row{{Rater: address(1), Index: 1, Paid: fixed.One}}}
 	m := ManifestOf(&e)
 	e.Rows[0].Paid = 0
 	for _, ledger := range [][]repute.RatingPayment{nil, {{Client: address(1), Index: 1, Paid: 2e6}},
@@ -83,7 +84,7 @@ func TestManifestThatListsPayments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := trust.Evidence{Rows: []trust.Row{{Rater: address(3), Index: 1, Paid: fixed.One}, {Rater: address(3), Index: 2}}}
+	e := trust.Evidence{Rows: []rating.Row{{Rater: address(3), Index: 1, Paid: fixed.One}, {Rater: address(3), Index: 2}}}
 	if err := m.Apply(&e, nil); err != nil || e.Rows[0].Paid != 0 || e.Rows[1].Paid != fixed.One {
 		t.Errorf("%v, %v", e.Rows, err)
 	}
@@ -96,7 +97,7 @@ func TestManifestThatListsPayments(t *testing.T) {
 func TestManifestsGrowSlowly(t *testing.T) {
 	total, e := 0, trust.Evidence{}
 	for i := range 1000 {
-		e.Rows = append(e.Rows, trust.Row{Rater: address(i), Index: 1, Paid: fixed.One})
+		e.Rows = append(e.Rows, rating.Row{Rater: address(i), Index: 1, Paid: fixed.One})
 		total += len(ManifestOf(&e).Encode())
 	}
 	if t.Logf("%d bytes", total); total > 1<<20 {

@@ -13,7 +13,7 @@ import (
 
 	"repute"
 	"repute/store/rootdb"
-	"repute/trust"
+	"repute/trust/rating"
 )
 
 // Options say what a file leaves open.
@@ -27,15 +27,15 @@ type Options struct {
 	// Now is what entries must not have expired at; zero: it is not asked.
 	Now time.Time
 	// Params have the table of tags that rules of writers must fit; nil: that of this project.
-	Params *trust.Params
+	Params *rating.Params
 }
 
 // params returns the parameters that rules of writers must fit.
-func (o Options) params() (*trust.Params, error) {
+func (o Options) params() (*rating.Params, error) {
 	if o.Params != nil {
 		return o.Params, nil
 	}
-	return trust.DefaultParams()
+	return rating.DefaultParams()
 }
 
 // CheckSet returns repute.ErrInvalid when the rules of all writers of a set that have not expired do not fit the
@@ -45,7 +45,7 @@ func (o Options) CheckSet(set []repute.TrustRoot) error {
 	if err != nil {
 		return err
 	}
-	_, refused := params.WithRoots(trust.WritersAt(set, o.Now))
+	_, refused := params.WithRoots(rating.WritersAt(set, o.Now))
 	return errors.Join(refused[:min(len(refused), mostErrors)]...)
 }
 

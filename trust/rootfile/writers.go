@@ -15,7 +15,7 @@ import (
 
 	"repute"
 	"repute/store/rootdb"
-	"repute/trust"
+	"repute/trust/rating"
 )
 
 // peek returns a reader whose beginning can be looked at.
@@ -171,13 +171,13 @@ func (w *writerEntry) rules(root Root, o Options) (string, error) {
 	}
 	var tree any
 	if err := w.Tags.Decode(&tree); err != nil {
-		return "", repute.Invalid("tags", err.Error(), "a list of rules as in trust/tags.json")
+		return "", repute.Invalid("tags", err.Error(), "a list of rules as in trust/rating/tags.json")
 	}
 	text, err := json.Marshal(tree)
 	if err != nil {
-		return "", repute.Invalid("tags", err.Error(), "a list of rules as in trust/tags.json")
+		return "", repute.Invalid("tags", err.Error(), "a list of rules as in trust/rating/tags.json")
 	}
-	rules, err := trust.ParseRules(root.Address, string(text))
+	rules, err := rating.ParseRules(root.Address, string(text))
 	if err != nil {
 		return "", err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/trust"
+	"repute/trust/rating"
 	"repute/trust/rootfile"
 )
 
@@ -138,8 +138,8 @@ func TestWritersFitTheTableTogether(t *testing.T) {
 // The configured table decides: a writer may use a channel that it alone has.
 func TestWritersFitTheConfiguredTable(t *testing.T) {
 	t.Parallel()
-	_, tags := trust.DefaultFiles()
-	own, err := trust.ReadParams(nil, bytes.Replace(tags, []byte(`"channels": [`),
+	_, tags := rating.DefaultFiles()
+	own, err := rating.ReadParams(nil, bytes.Replace(tags, []byte(`"channels": [`),
 		[]byte(`"channels": [{"name": "marks", "use": "score"},`), 1))
 	if err != nil {
 		t.Fatal(err)

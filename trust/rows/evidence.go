@@ -10,14 +10,15 @@ import (
 	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // EvidenceOf converts stored data about an agent into evidence, without Related.
-func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *trust.Scales) trust.Evidence {
+func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *rating.Scales) trust.Evidence {
 	e := trust.Evidence{Agent: s.Agent, Block: s.Block, Owner: s.Owner, Weights: w, Scales: scales,
-		Rows: make([]trust.Row, len(s.Rows))}
+		Rows: make([]rating.Row, len(s.Rows))}
 	e.Wallet, e.Tenures = s.Wallet, tenuresOf(s.Holders)
-	e.Since = trust.PresentSince(e.Tenures, w.Graph())
+	e.Since = rating.PresentSince(e.Tenures, w.Graph())
 	events := make([]trust.OwnerEvent, len(s.Events))
 	for i, event := range s.Events {
 		events[i] = trust.OwnerEvent(event)
@@ -29,7 +30,7 @@ func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *trust.Scales) trust.
 	if s.Wallet != (common.Address{}) {
 		e.Self = append(e.Self, s.Wallet)
 	}
-	e.Self = append(e.Self, trust.MovedFrom(e.Tenures, e.Since)...)
+	e.Self = append(e.Self, rating.MovedFrom(e.Tenures, e.Since)...)
 	for _, a := range append([]common.Address{s.Approved}, s.Operators...) {
 		if a != (common.Address{}) {
 			e.Named = append(e.Named, a)
@@ -45,8 +46,8 @@ func EvidenceOf(s trustdb.Subject, w *flow.Weights, scales *trust.Scales) trust.
 // Validations. The ratings are packed where the store has the graph of the weights and these scales; unpacked asks for
 // single rows instead. ok is false when the store is that of another block or is being changed to one, which may take
 // minutes, or when the agent has no ratings there.
-func (s *Store) Evidence(block repute.Block, token repute.TokenID, p *trust.Params, w *flow.Weights,
-	scales *trust.Scales, unpacked bool) (subject trustdb.Subject, e trust.Evidence, ok bool) {
+func (s *Store) Evidence(block repute.Block, token repute.TokenID, p *rating.Params, w *flow.Weights,
+	scales *rating.Scales, unpacked bool) (subject trustdb.Subject, e trust.Evidence, ok bool) {
 	if !s.mu.TryRLock() {
 		return subject, e, false
 	}
@@ -72,7 +73,7 @@ func (s *Store) Evidence(block repute.Block, token repute.TokenID, p *trust.Para
 	if by != nil {
 		e.Nodes = by.packing.Nodes
 	}
-	e.Rows = make([]trust.Row, len(a.ratings))
+	e.Rows = make([]rating.Row, len(a.ratings))
 	for i := range a.ratings {
 		s.numbers.row(&a.ratings[i], &e.Rows[i])
 		if by != nil {
@@ -91,24 +92,24 @@ func unix(t time.Time) int64 {
 }
 
 // rowOf keeps a tag that was too long to be read from being taken for the empty one.
-func rowOf(r trustdb.Row) trust.Row {
+func rowOf(r trustdb.Row) rating.Row {
 	if r.Other {
-		r.Tag1 = trust.UnreadTag
+		r.Tag1 = rating.UnreadTag
 	}
-	row := trust.Row{Block: r.Block, LogIndex: r.LogIndex, Time: unix(r.Time), Rater: r.Rater, Via: r.Via, Index: r.Index,
+	row := rating.Row{Block: r.Block, LogIndex: r.LogIndex, Time: unix(r.Time), Rater: r.Rater, Via: r.Via, Index: r.Index,
 		Validation: r.Validation,
 		Amount:     r.Amount, Tag1: r.Tag1, Tag2: r.Tag2, Content: r.Content}
 	if r.Payment != nil {
-		row.Paid, row.Payee, row.PaidAt = trust.Dollars(r.Payment.Paid), r.Payment.To, unix(r.Payment.Time)
+		row.Paid, row.Payee, row.PaidAt = rating.Dollars(r.Payment.Paid), r.Payment.To, unix(r.Payment.Time)
 	}
 	return row
 }
 
 // tenuresOf converts owners and wallets into tenures. Ratings from the block of a transfer
 // belong to the former owner: the new one cannot have used the agent yet.
-func tenuresOf(holders []trustdb.Holder) (out []trust.Tenure) {
+func tenuresOf(holders []trustdb.Holder) (out []rating.Tenure) {
 	for i, h := range holders {
-		t := trust.Tenure{From: h.From + 1, To: math.MaxUint64, Began: unix(h.Time), Owner: h.Owner, Wallet: h.Wallet}
+		t := rating.Tenure{From: h.From + 1, To: math.MaxUint64, Began: unix(h.Time), Owner: h.Owner, Wallet: h.Wallet}
 		if i == 0 {
 			t.From = h.From
 		}

@@ -7,30 +7,31 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/trust"
 	"repute/trust/flow"
+	"repute/trust/graph"
+	"repute/trust/rating"
 )
 
 // GraphOf holds the inputs of a graph besides events and parameters.
 type GraphOf struct {
 	Block       repute.Block // the view; ages run to its time
 	Roots       []flow.Root
-	Links       []trust.Link
+	Links       []graph.Link
 	Validations []common.Address // contracts whose answers count
-	Scales      []trust.FileScale
+	Scales      []rating.FileScale
 	Anew        bool // everything is read again
 	Owners      bool // the reader is asked for OwnerOf
 }
 
 // Graph makes the store that of a block and builds the graph of the chain through which trust flows. The reader has the
 // scales of its raters, and returns Coverage.
-func (s *Store) Graph(ctx context.Context, of GraphOf, p *trust.Params) (*flow.Graph, *trust.GraphReader, error) {
+func (s *Store) Graph(ctx context.Context, of GraphOf, p *rating.Params) (*flow.Graph, *graph.Reader, error) {
 	s.mu.Lock() // until the graph is built, or a pass could move the store to the block of another run
 	defer s.mu.Unlock()
 	if err := s.moveTo(ctx, of.Block, of.Validations, of.Anew); err != nil {
 		return nil, nil, err
 	}
-	r := trust.NewGraphReader(of.Block, of.Roots, of.Links, p)
+	r := graph.NewReader(of.Block, of.Roots, of.Links, p)
 	r.StateScales(of.Scales)
 	owners := make([]uint32, len(s.agents))
 	for i := range s.agents {
@@ -46,7 +47,7 @@ func (s *Store) Graph(ctx context.Context, of GraphOf, p *trust.Params) (*flow.G
 }
 
 // addAgent adds the owners of an agent to a graph, and returns the number of the present one.
-func (s *Store) addAgent(r *trust.GraphReader, a *agent, all bool) uint32 {
+func (s *Store) addAgent(r *graph.Reader, a *agent, all bool) uint32 {
 	wallet := common.Address{}
 	if a.isOwn {
 		wallet = a.owner
@@ -73,8 +74,8 @@ func (s *Store) addAgent(r *trust.GraphReader, a *agent, all bool) uint32 {
 }
 
 // addRatings adds all ratings and answers, owner by owner. owners are the numbers of the agents' owners.
-func (s *Store) addRatings(r *trust.GraphReader, owners []uint32) {
-	odd := map[uint32]*trust.PackedAgent{}
+func (s *Store) addRatings(r *graph.Reader, owners []uint32) {
+	odd := map[uint32]*graph.PackedAgent{}
 	for i := range s.agents {
 		if a := &s.agents[i]; a.subject != nil {
 			packed := r.Packed(&a.token)
@@ -82,9 +83,9 @@ func (s *Store) addRatings(r *trust.GraphReader, owners []uint32) {
 		}
 	}
 	order, first := s.byOwner()
-	r.PackedOwners(len(first)-1, func(owner int, use func(*trust.PackedAgent)) {
+	r.PackedOwners(len(first)-1, func(owner int, use func(*graph.PackedAgent)) {
 		for _, i := range order[first[owner]:first[owner+1]] {
-			a, packed := &s.agents[i], trust.PackedAgent{Owner: owners[i]}
+			a, packed := &s.agents[i], graph.PackedAgent{Owner: owners[i]}
 			if known := odd[i]; known != nil {
 				packed = *known
 			} else {
@@ -114,7 +115,7 @@ func (s *Store) byOwner() (order, first []uint32) {
 }
 
 // scale lets a reader find the scales of all raters.
-func (s *Store) scale(r *trust.GraphReader) {
+func (s *Store) scale(r *graph.Reader) {
 	defer r.Settle()
 	may := make([]bool, len(s.numbers.kinds))
 	for i := range may {
@@ -123,13 +124,13 @@ func (s *Store) scale(r *trust.GraphReader) {
 	if !slices.Contains(may, true) {
 		return
 	}
-	s.eachRow(func(one *trust.PackedRow) bool { return may[one.Kind] }, r.Survey)
-	s.eachRow(func(one *trust.PackedRow) bool { return r.IsScaled(one.Writer + 1) }, r.Measure)
+	s.eachRow(func(one *rating.PackedRow) bool { return may[one.Kind] }, r.Survey)
+	s.eachRow(func(one *rating.PackedRow) bool { return r.IsScaled(one.Writer + 1) }, r.Measure)
 }
 
 // eachRow calls use with the ratings for which want returns true, and with all answers.
-func (s *Store) eachRow(want func(*trust.PackedRow) bool, use func(repute.TokenID, trust.Row)) {
-	var row trust.Row
+func (s *Store) eachRow(want func(*rating.PackedRow) bool, use func(repute.TokenID, rating.Row)) {
+	var row rating.Row
 	for i := range s.agents {
 		a := &s.agents[i]
 		for j := range a.ratings {

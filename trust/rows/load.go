@@ -9,8 +9,8 @@ import (
 
 	"repute"
 	"repute/store/trustdb"
-	"repute/trust"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // mostChanged is the part of all agents, and of all ratings, that is read again before everything is: a half.
@@ -29,7 +29,7 @@ func (s *Store) load(ctx context.Context, from *trustdb.Snapshot) error {
 	if err := r.readAgents(ctx, nil); err != nil {
 		return err
 	}
-	all := loaded{make([]trust.PackedRow, 0, ratings), make([]uint32, 0, ratings)}
+	all := loaded{make([]rating.PackedRow, 0, ratings), make([]uint32, 0, ratings)}
 	if err = r.readRatings(ctx, nil, &all); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (s *Store) divide(agents []agent, all loaded) {
 				continue
 			}
 			slices.SortFunc(rows, inChain)
-			undated := slices.ContainsFunc(rows, func(r trust.PackedRow) bool { return r.Time == 0 })
+			undated := slices.ContainsFunc(rows, func(r rating.PackedRow) bool { return r.Time == 0 })
 			agents[i].ratings, agents[i].undated = rows, agents[i].undated || undated
 		}
 	})

@@ -10,8 +10,8 @@ import (
 
 	"repute"
 	"repute/store/trustdb"
-	"repute/trust"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // numbers numbers what many ratings have in common.
@@ -60,11 +60,11 @@ func (n *numbers) tagOf(key int64) uint32 {
 }
 
 // ratingOf returns a rating without its agent. The texts of its tags are not known before readTags.
-func (n *numbers) ratingOf(from *trustdb.Snapshot, r *trustdb.SnapshotRating) (out trust.PackedRow, err error) {
+func (n *numbers) ratingOf(from *trustdb.Snapshot, r *trustdb.SnapshotRating) (out rating.PackedRow, err error) {
 	if r.Block > math.MaxUint32 || r.URI < 0 || r.URI > math.MaxUint32 {
 		return out, fmt.Errorf("block %d, URI %d: beyond the numbers that the store has", r.Block, r.URI)
 	}
-	out = trust.PackedRow{Block: uint32(r.Block), Log: r.LogIndex, Content: uint32(r.URI)}
+	out = rating.PackedRow{Block: uint32(r.Block), Log: r.LogIndex, Content: uint32(r.URI)}
 	if r.Time > 0 && r.Time <= math.MaxUint32 { // others do not count
 		out.Time = uint32(r.Time)
 	}
@@ -135,8 +135,8 @@ func (n *numbers) readTags(ctx context.Context, from *trustdb.Snapshot) error {
 
 // readings has what the kinds of ratings mean by the parameters of a run, and the nodes of the raters in its graph.
 type readings struct {
-	params  *trust.Params
-	packing *trust.Packing
+	params  *rating.Params
+	packing *rating.Packing
 	graph   *flow.Graph
 }
 
@@ -144,16 +144,16 @@ type readings struct {
 const mostKinds = 1 << 20
 
 // newReadings reads all kinds.
-func newReadings(n *numbers, p *trust.Params) *readings {
-	out := &readings{params: p, packing: &trust.Packing{Raters: slices.Clip(n.writers), Expand: n.row}}
+func newReadings(n *numbers, p *rating.Params) *readings {
+	out := &readings{params: p, packing: &rating.Packing{Raters: slices.Clip(n.writers), Expand: n.row}}
 	if len(n.kinds) > mostKinds {
 		return out
 	}
-	out.packing.Kinds = make([]trust.PackedKind, len(n.kinds))
+	out.packing.Kinds = make([]rating.PackedKind, len(n.kinds))
 	texts := map[string]uint32{}
-	var row trust.Row
+	var row rating.Row
 	for i := range n.kinds {
-		n.row(&trust.PackedRow{Kind: uint32(i)}, &row)
+		n.row(&rating.PackedRow{Kind: uint32(i)}, &row)
 		k := &out.packing.Kinds[i]
 		k.Said, k.Via = p.Said(&row), n.kinds[i].via
 		text := fmt.Sprintf("%s %d %s %s", row.Amount.Decimal(), len(row.Tag1), row.Tag1, row.Tag2)
@@ -178,7 +178,7 @@ func (r *readings) find(g *flow.Graph) {
 }
 
 // said returns what a kind means, nil when it is unknown.
-func (r *readings) said(kind uint32) *trust.Said {
+func (r *readings) said(kind uint32) *rating.Said {
 	if int(kind) >= len(r.packing.Kinds) {
 		return nil
 	}
@@ -186,12 +186,12 @@ func (r *readings) said(kind uint32) *trust.Said {
 }
 
 // row sets a row of evidence to a rating.
-func (n *numbers) row(r *trust.PackedRow, to *trust.Row) {
+func (n *numbers) row(r *rating.PackedRow, to *rating.Row) {
 	k := &n.kinds[r.Kind]
-	*to = trust.Row{Block: uint64(r.Block), LogIndex: r.Log, Time: int64(r.Time), Rater: n.writers[r.Writer],
+	*to = rating.Row{Block: uint64(r.Block), LogIndex: r.Log, Time: int64(r.Time), Rater: n.writers[r.Writer],
 		Amount: n.values[k.value], Tag1: n.tags[k.tag1].Text, Tag2: n.tags[k.tag2].Text, Writer: r.Writer + 1}
 	if n.tags[k.tag1].Other {
-		to.Tag1 = trust.UnreadTag
+		to.Tag1 = rating.UnreadTag
 	}
 	if k.via != 0 {
 		to.Via = n.writers[k.via-1]

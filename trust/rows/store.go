@@ -13,7 +13,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/trustdb"
-	"repute/trust"
+	"repute/trust/rating"
 )
 
 // Store has the agents and the live ratings of a chain as of a block. It is safe for concurrent use.
@@ -36,7 +36,7 @@ type data struct {
 	// operators are those of each owner.
 	operators map[common.Address][]common.Address
 	// answers are the latest answers of the validation contracts, by agent.
-	answers map[repute.TokenID][]trust.Row
+	answers map[repute.TokenID][]rating.Row
 	// reread counts the ratings that were read again since everything was read: as many rows of the first reading are
 	// not used any more.
 	reread, ratings int
@@ -52,7 +52,7 @@ type agent struct {
 	undated bool // the time of some block is unknown, and may become known
 	from    uint64
 	began   int64 // time of block from in Unix seconds, 0 when unknown
-	ratings []trust.PackedRow
+	ratings []rating.PackedRow
 	// subject is set for agents that had several owners or wallets, another wallet than the owner, or an approved
 	// address, or that somebody acted for. It has neither operators nor rows.
 	subject *trustdb.Subject
@@ -61,12 +61,12 @@ type agent struct {
 // loaded are live ratings, with the index of the agent of each. Writer and Kind are numbers in numbers, and Content is
 // the key of a row in uris.
 type loaded struct {
-	rows   []trust.PackedRow
+	rows   []rating.PackedRow
 	agents []uint32
 }
 
 // inChain orders ratings of one agent.
-func inChain(a, b trust.PackedRow) int {
+func inChain(a, b rating.PackedRow) int {
 	if a.Block != b.Block {
 		return cmp.Compare(a.Block, b.Block)
 	}
@@ -123,7 +123,7 @@ func (s *Store) readShared(ctx context.Context, from *trustdb.Snapshot, validati
 	if s.operators, err = from.Operators(ctx); err != nil {
 		return fmt.Errorf("operators: %w", err)
 	}
-	s.answers = map[repute.TokenID][]trust.Row{}
+	s.answers = map[repute.TokenID][]rating.Row{}
 	if len(validations) == 0 {
 		return nil
 	}

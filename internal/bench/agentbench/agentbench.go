@@ -19,7 +19,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"repute/x402"
+	"repute/x402/facilitator"
 )
 
 // Options say what Agent measures.
@@ -95,7 +95,7 @@ func (x *run) measure(ctx context.Context, server *harness.Server) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Drop(context.WithoutCancel(ctx))) }()
-	facilitator := httptest.NewServer(x402.NewHandler(x.ledger))
+	facilitator := httptest.NewServer(facilitator.NewHandler(x.ledger))
 	defer facilitator.Close()
 	if err := x.begin(ctx, d.URL, facilitator.URL); err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 	"repute/store"
 	"repute/store/agentdb"
 	"repute/x402"
+	"repute/x402/facilitator"
 )
 
 // The token that capabilities cost, and the chain it is said to be on.
@@ -102,8 +103,8 @@ func Work(ctx context.Context, o WorkerOptions) error {
 	return nil
 }
 
-func newRouter(db *store.DB, facilitator string) (*agent.Router, error) {
-	f, err := x402.NewClient(&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 200}}, 0, facilitator)
+func newRouter(db *store.DB, url string) (*agent.Router, error) {
+	f, err := facilitator.NewClient(&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 200}}, 0, url)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"repute/trust"
 	"repute/trust/fixed"
 	"repute/trust/flow"
+	"repute/trust/rating"
 )
 
 // Cost is what a full recomputation takes.
@@ -77,7 +78,7 @@ func (c *crowd) roots() (roots []flow.Root) {
 	return roots
 }
 
-func (c *crowd) graph(p *trust.Params) *flow.Graph {
+func (c *crowd) graph(p *rating.Params) *flow.Graph {
 	b := flow.NewGraphBuilder()
 	for party := range c.parties {
 		b.Add(attack.Address(party))
@@ -118,7 +119,7 @@ type sample struct {
 }
 
 // ledger takes down everything.
-func (c *crowd) ledger(w *flow.Weights, p *trust.Params) (l *trust.Ledger, some sample) {
+func (c *crowd) ledger(w *flow.Weights, p *rating.Params) (l *trust.Ledger, some sample) {
 	l = trust.NewLedger(w, c.block(), p)
 	list, start := c.byAgent()
 	const samples = 101
@@ -145,7 +146,7 @@ func (c *crowd) ledger(w *flow.Weights, p *trust.Params) (l *trust.Ledger, some 
 
 // MeasureCost recomputes everything for a random world of so many ratings. Loading is what makes the
 // graph and the ledger.
-func MeasureCost(ctx context.Context, edges int, p *trust.Params) (Cost, error) {
+func MeasureCost(ctx context.Context, edges int, p *rating.Params) (Cost, error) {
 	start := time.Now()
 	all := newCrowd(edges)
 	c := Cost{Edges: edges, Agents: all.parties}
@@ -186,7 +187,7 @@ func (c *Cost) measure(work func()) float64 {
 
 // events scores single agents as the engine does after each event: milliseconds at the
 // median, and of the most rated agent.
-func (s *sample) events(w *flow.Weights, p *trust.Params) (usual, busiest float64) {
+func (s *sample) events(w *flow.Weights, p *rating.Params) (usual, busiest float64) {
 	scorer := trust.NewScorer(w, p)
 	once := func(e trust.Evidence) float64 {
 		e.Weights = w
@@ -204,10 +205,10 @@ func (s *sample) events(w *flow.Weights, p *trust.Params) (usual, busiest float6
 
 // largeEvent adds single ratings to the account of an agent with very many, each by another rater,
 // and returns the milliseconds of the fastest of five.
-func largeEvent(w *flow.Weights, p *trust.Params) (fastest float64) {
+func largeEvent(w *flow.Weights, p *rating.Params) (fastest float64) {
 	at := repute.Block{Number: 1 << 40, Time: time.Unix(1_800_000_000, 0)}
 	e := trust.Evidence{Block: at, Owner: attack.Address(1), Weights: w}
-	rate := func(i int) trust.Row {
+	rate := func(i int) rating.Row {
 		r := attack.RowOf(i, attack.Rating{From: 2 + i, To: 1, Value: 0.9, Time: at.Time.Unix() - int64(LargeRatings-i)})
 		r.Block = uint64(1 + i)
 		return r
@@ -218,7 +219,7 @@ func largeEvent(w *flow.Weights, p *trust.Params) (fastest float64) {
 	s := trust.NewScorer(w, p)
 	account := s.NewAccount(&e)
 	for i := range 5 {
-		e.Rows = []trust.Row{rate(LargeRatings + i)}
+		e.Rows = []rating.Row{rate(LargeRatings + i)}
 		e.Block.Time = e.Block.Time.Add(time.Minute)
 		start := time.Now()
 		account.Add(&e)
@@ -233,7 +234,7 @@ func largeEvent(w *flow.Weights, p *trust.Params) (fastest float64) {
 
 // MeasurePersonal scores the most rated agent by a hundred roots of a caller, most of which
 // the graph knows: the milliseconds of the slowest of twenty, with the graph of so many ratings in memory.
-func MeasurePersonal(edges int, p *trust.Params) (slowest float64) {
+func MeasurePersonal(edges int, p *rating.Params) (slowest float64) {
 	c := newCrowd(edges)
 	g := c.graph(p)
 	_, some := c.ledger(g.Walk(c.roots(), p.Walk), p)

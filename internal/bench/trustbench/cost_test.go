@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"repute/trust"
+	"repute/trust/rating"
 )
 
 // What is measured is the same work each time.
@@ -34,9 +35,9 @@ func TestPersonalIsOfARatedAgent(t *testing.T) {
 	}
 }
 
-func params(t testing.TB) *trust.Params {
+func params(t testing.TB) *rating.Params {
 	t.Helper()
-	p, err := trust.DefaultParams()
+	p, err := rating.DefaultParams()
 	if err != nil {
 		t.Fatal(err)
 	}

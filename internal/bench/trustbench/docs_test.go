@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"repute/internal/attack"
-	"repute/trust"
+	"repute/trust/rating"
 )
 
 const docs = "../../../docs"
@@ -30,7 +30,7 @@ func TestTrustPageTellsTheReport(t *testing.T) {
 	if err := json.Unmarshal(page(t, "bench/trust.json"), &r); err != nil {
 		t.Fatal(err)
 	}
-	p, err := trust.DefaultParams()
+	p, err := rating.DefaultParams()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 	"repute"
 	"repute/internal/attack"
 	"repute/internal/bench"
-	"repute/trust"
 	"repute/trust/fixed"
+	"repute/trust/rating"
 	"repute/trust/source"
 )
 
@@ -87,7 +87,7 @@ func Trust(ctx context.Context, o TrustOptions) (r harness.Report, err error) {
 	if !slices.IsSorted(o.Curve) {
 		return r, repute.Invalid("curve", "sizes are not ascending", "e.g. 10000,100000")
 	}
-	p, err := trust.DefaultParams()
+	p, err := rating.DefaultParams()
 	if err != nil {
 		return r, err
 	}
@@ -111,7 +111,7 @@ func Trust(ctx context.Context, o TrustOptions) (r harness.Report, err error) {
 type trustBench struct {
 	harness.Progress
 	o       TrustOptions
-	p       *trust.Params
+	p       *rating.Params
 	policy  *source.Policy
 	m       TrustMeasurements
 	targets []harness.Target
@@ -181,7 +181,7 @@ func (b *trustBench) recorded() (*attack.World, error) {
 }
 
 // world attacks one world: T1 to T8, T10, T11 and T14.
-func (b *trustBench) world(w *attack.World, p *trust.Params) {
+func (b *trustBench) world(w *attack.World, p *rating.Params) {
 	b.Say("attacks on %s, %d ratings", w.Name, len(w.Ratings))
 	a := attack.NewBench(w, p, harness.Seed)
 	out := TrustWorld{World: w.Name, Ratings: len(w.Ratings)}

@@ -34,6 +34,7 @@ import (
 	"repute/store"
 	"repute/store/agentdb"
 	"repute/x402"
+	"repute/x402/facilitator"
 )
 
 // builder makes an agent of its configuration.
@@ -194,7 +195,7 @@ func (b *builder) facilitator(context.Context) error {
 		// Each request in flight keeps its connection: the default keeps two and closes the others.
 		to := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: max(2, b.config.Limits.Concurrency),
 			IdleConnTimeout: time.Minute}
-		c, err := x402.NewClient(&http.Client{Transport: to}, 0, p.Facilitators...)
+		c, err := facilitator.NewClient(&http.Client{Transport: to}, 0, p.Facilitators...)
 		if err != nil {
 			return repute.Invalid("payments.facilitators", err.Error(), "base URLs")
 		}

@@ -24,7 +24,7 @@ import (
 	"repute/orchestrator/standard"
 	"repute/policy"
 	"repute/store"
-	"repute/trust/engine"
+	"repute/trust/explain"
 )
 
 // TestMain lets the test's binary be a handler: an MCP server on standard input and output.
@@ -121,7 +121,7 @@ func office(t *testing.T) string {
 	current := func() *policy.Policy { return rules }
 	client, err := orchestrator.NewClient(db)
 	ok(t, err)
-	replay, err := engine.NewReader(db, engine.ReaderOptions{})
+	replay, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)
 	quiet := slog.New(slog.DiscardHandler)
 	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: map[string]string{"agent": officeToken}, Logger: quiet})

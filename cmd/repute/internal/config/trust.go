@@ -8,8 +8,9 @@ import (
 	"strings"
 
 	"repute"
-	"repute/trust"
 	"repute/trust/engine"
+	"repute/trust/explain"
+	"repute/trust/rating"
 	"repute/trust/source"
 )
 
@@ -91,10 +92,10 @@ func (c trustConfig) inFile(err error) error {
 }
 
 // Reader are the options of what explains scores by the configured files.
-func (c trustConfig) Reader() (o engine.ReaderOptions, err error) {
+func (c trustConfig) Reader() (o explain.Options, err error) {
 	files, err := c.Options()
 	if err == nil {
-		o.Params, err = trust.ReadParams(files.Params, files.Tags)
+		o.Params, err = rating.ReadParams(files.Params, files.Tags)
 	}
 	return o, err
 }

@@ -19,7 +19,7 @@ import (
 	"repute/cmd/repute/internal/config"
 	"repute/store"
 	"repute/store/denydb"
-	"repute/store/docdb"
+	"repute/store/docstats"
 )
 
 // DocumentsCommand returns the command that shows the queue of documents and has some read
@@ -86,14 +86,14 @@ func documentsStatusCommand(p *cli.Program) *cobra.Command {
 
 // readDocumentsStatus reads the status of the document queue on one snapshot.
 func readDocumentsStatus(ctx context.Context, db *store.DB) (s DocumentsStatus, err error) {
-	stats, err := docdb.ReadURIStats(ctx, db)
+	stats, err := docstats.ReadURIStats(ctx, db)
 	if err != nil {
 		return s, err
 	}
 	s = DocumentsStatus{Total: stats.Total, Due: stats.Due, Planned: stats.Planned, Statuses: stats.ByStatus,
 		Reasons: stats.ByReason,
 		Queue:   []queueStatus{}, Hosts: []hostStatus{}}
-	queue, err := docdb.ReadQueue(ctx, db)
+	queue, err := docstats.ReadQueue(ctx, db)
 	if err != nil {
 		return s, err
 	}
@@ -104,7 +104,7 @@ func readDocumentsStatus(ctx context.Context, db *store.DB) (s DocumentsStatus, 
 		}
 		s.Queue = append(s.Queue, row)
 	}
-	hosts, err := docdb.WorstHosts(ctx, db)
+	hosts, err := docstats.WorstHosts(ctx, db)
 	for _, h := range hosts {
 		s.Hosts = append(s.Hosts, hostStatus{h.Host, h.Due, h.Failed, h.Dead, h.Silent})
 	}

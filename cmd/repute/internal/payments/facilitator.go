@@ -19,6 +19,7 @@ import (
 	"repute/orchestrator/wallet"
 	"repute/store"
 	"repute/x402"
+	"repute/x402/facilitator"
 )
 
 // FacilitatorCommand is repute facilitator.
@@ -102,7 +103,7 @@ func serveFacilitator(ctx context.Context, p *cli.Program, c *config.Config, db 
 	if err != nil {
 		return repute.Invalid("listen", err.Error(), "HOST:PORT that is free")
 	}
-	server := &http.Server{Handler: x402.NewHandler(f), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+	server := &http.Server{Handler: facilitator.NewHandler(f), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
 		MaxHeaderBytes: 2 * x402.MaxHeader}
 	fmt.Fprintf(p.Stdout, "facilitator on http://%s\n", l.Addr())
 	g, ctx := errgroup.WithContext(ctx)

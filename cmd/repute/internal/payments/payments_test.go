@@ -36,6 +36,7 @@ import (
 	"repute/orchestrator/payer"
 	"repute/store"
 	"repute/x402"
+	"repute/x402/facilitator"
 )
 
 func ok(t testing.TB, err error) {
@@ -106,7 +107,7 @@ func (w *world) run(ctx context.Context, out *clitest.Output, args ...string) er
 }
 
 // facilitator serves one until the test ends, and returns its client.
-func (w *world) facilitator(t *testing.T) *x402.Client {
+func (w *world) facilitator(t *testing.T) *facilitator.Client {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	out, ended := &clitest.Output{}, make(chan error, 1)
@@ -126,7 +127,7 @@ func (w *world) facilitator(t *testing.T) *x402.Client {
 		}
 	}
 	_, url, _ := strings.Cut(strings.TrimSpace(out.String()), said)
-	c, err := x402.NewClient(nil, 0, url)
+	c, err := facilitator.NewClient(nil, 0, url)
 	ok(t, err)
 	return c
 }

@@ -16,7 +16,7 @@ import (
 	"repute/contracts"
 	"repute/store"
 	"repute/store/query"
-	"repute/trust"
+	"repute/trust/rating"
 	"repute/trust/rootfile"
 )
 
@@ -107,12 +107,12 @@ func importList(ctx context.Context, p *cli.Program, name string,
 }
 
 // tagTable returns the configured parameters, whose table rules of writers must fit.
-func tagTable(c config.Config) (*trust.Params, error) {
+func tagTable(c config.Config) (*rating.Params, error) {
 	files, err := c.Trust.Options()
 	if err != nil {
 		return nil, err
 	}
-	return trust.ReadParams(files.Params, files.Tags)
+	return rating.ReadParams(files.Params, files.Tags)
 }
 
 // chainNamed finds a chain by the name that the configuration, the database or the list

@@ -21,7 +21,8 @@ import (
 	"repute/store/chaindb"
 	"repute/store/rootdb"
 	"repute/trust"
-	"repute/trust/engine"
+	"repute/trust/explain"
+	"repute/trust/rating"
 )
 
 // ScoreCommand returns `repute score` with its subcommands.
@@ -31,7 +32,7 @@ func ScoreCommand(p *cli.Program) *cobra.Command {
 	for _, sub := range cmd.Commands() {
 		p.Flags.Database(sub.Flags())
 	}
-	params, tags := trust.DefaultFiles()
+	params, tags := rating.DefaultFiles()
 	cmd.AddCommand(printCommand(p, "params", "parameters of scores", params),
 		printCommand(p, "tags", "table of tags", tags))
 	return cmd
@@ -68,7 +69,7 @@ func scoreExplainCommand(p *cli.Program) *cobra.Command {
 			q := answers.ExplainQuery{AtQuery: answers.AtQuery{At: at}, Without: strings.Join(without, ","), Roots: by,
 				Sources: sources,
 				Limit:   httpapi.Number(fmt.Sprint(limit))}
-			return withReader(cmd.Context(), p, args[0], func(r *engine.Reader, id repute.AgentID) error {
+			return withReader(cmd.Context(), p, args[0], func(r *explain.Reader, id repute.AgentID) error {
 				answer, err := answers.Explain(cmd.Context(), r, id, q)
 				if err != nil {
 					return err
@@ -105,7 +106,7 @@ func rootsAsked(roots []string, set string) (string, error) {
 		return "", nil
 	}
 	list := strings.Join(roots, ",")
-	_, err := engine.PersonalRoots(list)
+	_, err := explain.PersonalRoots(list)
 	return list, err
 }
 
@@ -123,7 +124,7 @@ stored bytes, and where a number stored beside these is another.`,
 			if !cmd.Flags().Changed("at") {
 				return repute.Invalid("at", "is missing", "--at and a block number")
 			}
-			return withReader(cmd.Context(), p, args[0], func(r *engine.Reader, id repute.AgentID) error {
+			return withReader(cmd.Context(), p, args[0], func(r *explain.Reader, id repute.AgentID) error {
 				s, err := r.Replay(cmd.Context(), id, at)
 				if err != nil {
 					return err
@@ -139,7 +140,7 @@ stored bytes, and where a number stored beside these is another.`,
 }
 
 // withReader calls f with an agent and the reader of its scores.
-func withReader(ctx context.Context, p *cli.Program, agent string, f func(*engine.Reader, repute.AgentID) error) error {
+func withReader(ctx context.Context, p *cli.Program, agent string, f func(*explain.Reader, repute.AgentID) error) error {
 	ref, err := repute.ParseAgentRef(agent)
 	if err != nil {
 		return err
@@ -153,7 +154,7 @@ func withReader(ctx context.Context, p *cli.Program, agent string, f func(*engin
 		if err != nil {
 			return err
 		}
-		r, err := engine.NewReader(db, options)
+		r, err := explain.NewReader(db, options)
 		if err != nil {
 			return err
 		}
@@ -280,7 +281,7 @@ func troubleOf(s wire.SourceState) string {
 
 // meaning describes a gate's result for the agent: not passing a gate that excludes agents is good.
 func meaning(g wire.Gate) string {
-	switch keepsOut := g.Direction == string(trust.KeepsOut); {
+	switch keepsOut := g.Direction == string(rating.KeepsOut); {
 	case keepsOut && g.Passed:
 		return "keeps the agent out"
 	case keepsOut:

@@ -16,7 +16,7 @@ import (
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
 	"repute/store"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/source"
 )
 
@@ -166,8 +166,8 @@ func viewOf(s *source.Source, chain uint64, past source.Past) sourceView {
 
 // lastSources returns the newest run of a chain with its readings and credentials, which are empty when the run read no
 // source.
-func lastSources(ctx context.Context, db *store.DB, chain uint64) (past source.Past, run trustdb.Run, err error) {
-	run, err = trustdb.ReadRun(ctx, db, chain, 0)
+func lastSources(ctx context.Context, db *store.DB, chain uint64) (past source.Past, run scoredb.Run, err error) {
+	run, err = scoredb.ReadRun(ctx, db, chain, 0)
 	switch {
 	case errors.Is(err, repute.ErrNotFound):
 		return past, run, nil
@@ -177,7 +177,7 @@ func lastSources(ctx context.Context, db *store.DB, chain uint64) (past source.P
 	if err := json.Unmarshal([]byte(run.Readings), &past.States); err != nil {
 		return past, run, fmt.Errorf("readings of run %d of chain %d: %w", run.Run, chain, err)
 	}
-	body, err := trustdb.ReadInput(ctx, db, run.Credentials)
+	body, err := scoredb.ReadInput(ctx, db, run.Credentials)
 	if errors.Is(err, repute.ErrNotFound) {
 		return past, run, nil
 	}

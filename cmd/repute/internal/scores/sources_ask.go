@@ -13,7 +13,7 @@ import (
 	"repute/cmd/repute/internal/service"
 	"repute/store"
 	"repute/store/query"
-	"repute/store/trustdb"
+	"repute/store/scoredb"
 	"repute/trust/source"
 	sourceread "repute/trust/source/read"
 )
@@ -26,7 +26,7 @@ type asking struct {
 	spent   []*source.Source // that are read from payments in the index
 	reader  *sourceread.Reader
 	past    source.Past // of run
-	run     trustdb.Run // the newest one
+	run     scoredb.Run // the newest one
 	pruned  []string    // inputs of the run that are no longer stored
 }
 
@@ -80,13 +80,13 @@ func ask(ctx context.Context, p *cli.Program, c config.Config, db *store.DB, asR
 func (a *asking) takeRun(ctx context.Context, db *store.DB) error {
 	none := common.Hash{}
 	if a.run.Credentials != none {
-		_, err := trustdb.ReadInput(ctx, db, a.run.Credentials)
+		_, err := scoredb.ReadInput(ctx, db, a.run.Credentials)
 		if err := a.notePruned("credentials", err); err != nil {
 			return err
 		}
 	}
 	if a.run.Sources != none && (a.policy == nil || a.policy.Hash() != a.run.Sources) {
-		body, err := trustdb.ReadInput(ctx, db, a.run.Sources)
+		body, err := scoredb.ReadInput(ctx, db, a.run.Sources)
 		if err == nil {
 			a.policy, err = source.Parse(body)
 		}

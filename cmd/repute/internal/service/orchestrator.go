@@ -17,7 +17,7 @@ import (
 	"repute/orchestrator/remote"
 	"repute/orchestrator/telemetry"
 	"repute/resolver"
-	"repute/trust/engine"
+	"repute/trust/explain"
 )
 
 // agentTimeout bounds one request to a remote agent, or of an agent to a public address.
@@ -99,7 +99,7 @@ func (s *Service) control(ctx context.Context, h sender, server *httpapi.Server,
 		return err
 	}
 	o.Graphs = &s.graphs
-	replay, err := engine.NewReader(s.db, o)
+	replay, err := explain.NewReader(s.db, o)
 	if err != nil {
 		return err
 	}

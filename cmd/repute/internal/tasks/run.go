@@ -20,7 +20,7 @@ import (
 	"repute/orchestrator/control"
 	"repute/store"
 	"repute/store/rundb"
-	"repute/trust/engine"
+	"repute/trust/explain"
 )
 
 // RunCommand returns the command that shows runs and checks their decisions.
@@ -52,7 +52,7 @@ func newControl(p *cli.Program, c config.Config, db *store.DB) (*control.Control
 	if err != nil {
 		return nil, err
 	}
-	replay, err := engine.NewReader(db, o)
+	replay, err := explain.NewReader(db, o)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,75 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"repute"
+	"repute/trust/rating"
+)
+
+// unreadTags counts the records whose tags are not read, by tag and reason. The zero value is ready for use.
+type unreadTags struct {
+	counts map[unreadTag]int64
+}
+
+// unreadTag identifies a tag that is not read for one reason.
+type unreadTag struct {
+	tag    string
+	reason rating.Reason
+}
+
+// compare orders tags.
+func (t unreadTag) compare(other unreadTag) int {
+	return cmp.Or(cmp.Compare(t.tag, other.tag), cmp.Compare(t.reason, other.reason))
+}
+
+// maxUnreadTags bounds how many different tags are counted, because anybody can write any number of them.
+const maxUnreadTags = 100_000
+
+// listedUnreadTags is how many tags Coverage lists.
+const listedUnreadTags = 10
+
+// add counts a record that does not count for a reason. Only reasons that come from its tag are counted.
+func (u *unreadTags) add(tag string, reason rating.Reason) { u.addMany(tag, reason, 1) }
+
+// addMany is add for so many records.
+func (u *unreadTags) addMany(tag string, reason rating.Reason, records int64) {
+	if reason != rating.ReasonUnknownTag && reason != rating.ReasonChannel {
+		return
+	}
+	if u.counts == nil {
+		u.counts = map[unreadTag]int64{}
+	}
+	key := unreadTag{tag, reason}
+	if n, known := u.counts[key]; known || len(u.counts) < maxUnreadTags {
+		u.counts[key] = n + records
+	}
+}
+
+// most returns the most frequent tags, the most frequent first.
+func (u *unreadTags) most() []repute.UnreadTag {
+	out := make([]repute.UnreadTag, 0, len(u.counts))
+	for key, n := range u.counts {
+		out = append(out, repute.UnreadTag{Tag: shownTag(key.tag), Reason: string(key.reason), Records: n})
+	}
+	slices.SortFunc(out, func(a, b repute.UnreadTag) int {
+		return cmp.Or(cmp.Compare(b.Records, a.Records), cmp.Compare(a.Tag, b.Tag), cmp.Compare(a.Reason, b.Reason))
+	})
+	return slices.Clone(out[:min(len(out), listedUnreadTags)])
+}
+
+// shownTag replaces unprintable characters of a tag, because anybody can write any bytes.
+func shownTag(tag string) string {
+	if tag == rating.UnreadTag {
+		return repute.LongTag
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, tag)
+}

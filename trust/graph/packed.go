@@ -1,0 +1,246 @@
+package graph
+
+import (
+	"cmp"
+	"maps"
+	"math/bits"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/trust/flow"
+	"repute/trust/rating"
+)
+
+// PackedAgent is an agent with packed ratings.
+type PackedAgent struct {
+	Owner uint32 // result of Owner
+	Since uint64 // first block whose ratings are about the owner's identity
+	Moved []common.Address
+	Rows  []rating.PackedRow
+	// Answers are answers of validation contracts, whose Writer MUST be set.
+	Answers []rating.Row
+	// Former is the token id of an agent that had other owners or wallets, nil for others.
+	Former *repute.TokenID
+}
+
+// Pack tells the reader what packed rows consist of. All ratings are then added by PackedOwners; those of Survey and
+// Measure have a Writer. The packing need not be judged or have nodes yet.
+func (r *Reader) Pack(p *rating.Packing) {
+	r.packing, r.tally.packed = p, len(p.Raters)
+	r.writers = make([]graphWriter, len(p.Raters))
+}
+
+// Owner adds the owner of an agent that had no other one, and returns its number. It is Agent for agents whose ratings
+// are packed.
+func (r *Reader) Owner(owner common.Address) uint32 { return r.b.Add(owner) }
+
+// Packed returns an agent that was added by Agent, and perhaps by Former. It is called when all agents were added.
+func (r *Reader) Packed(token *repute.TokenID) PackedAgent {
+	of, _ := r.agent(*token)
+	out := PackedAgent{Owner: of.id, Since: of.since, Moved: of.moved}
+	if len(r.former[*token]) > 0 {
+		out.Former = token
+	}
+	return out
+}
+
+// PackedOwners adds the packed ratings of the agents of so many owners, on all processors. of calls use for each agent
+// of the i-th owner; it is called concurrently. It MUST be called after Settle, with all agents of each owner; the
+// owners SHOULD be in order of their addresses.
+func (r *Reader) PackedOwners(owners int, of func(i int, use func(*PackedAgent))) {
+	r.packing.Judge(r.p, r.scales)
+	parts := make([]*packedPart, 4*runtime.GOMAXPROCS(0)) // more than processors, as owners have ratings in all numbers
+	next := make(chan int, len(parts))
+	for i := range parts {
+		next <- i
+	}
+	close(next)
+	r.tally.nameReasons()
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			slots := pairSlots{of: make([]pairSlot, len(r.packing.Raters))}
+			for i := range next {
+				parts[i] = r.readPart(&slots, owners*i/len(parts), owners*(i+1)/len(parts), of)
+			}
+		})
+	}
+	group.Wait()
+	for i, part := range parts {
+		r.takePart(part)
+		parts[i] = nil
+	}
+}
+
+// packedPart is what a goroutine reads for some owners. The numbers of edges' givers are those of raters.
+type packedPart struct {
+	r       *Reader
+	slots   *pairSlots
+	means   []rating.Mean // of the owner that is being read
+	raters  []uint32      // of means
+	edges   []flow.Edge
+	records []tallied
+	owners  []uint32 // of agents with records, in their order
+	former  map[repute.TokenID]uint32
+	counted []uint64 // by rater, a bit each: a rating of it counts
+	unread  map[unreadTag]int64
+}
+
+// pairSlots finds the mean of a rater among those of one owner. Unlike a map it is emptied in no time.
+type pairSlots struct {
+	of   []pairSlot // by rater
+	turn uint32
+}
+
+type pairSlot struct{ turn, index uint32 }
+
+// readPart reads the ratings of the owners from first to below end.
+func (r *Reader) readPart(slots *pairSlots, first, end int, of func(i int, use func(*PackedAgent))) *packedPart {
+	part := &packedPart{r: r, slots: slots, counted: make([]uint64, len(r.packing.Raters)/64+1), unread: map[unreadTag]int64{},
+		former: map[repute.TokenID]uint32{}}
+	rows := 0
+	for i := first; i < end; i++ {
+		of(i, func(a *PackedAgent) { rows += len(a.Rows) + len(a.Answers) })
+	}
+	part.records, part.edges = make([]tallied, 0, rows), make([]flow.Edge, 0, rows)
+	for i := first; i < end; i++ {
+		if slots.turn++; slots.turn == 0 {
+			clear(slots.of)
+			slots.turn = 1
+		}
+		var owner uint32
+		of(i, func(a *PackedAgent) {
+			owner = a.Owner
+			part.agent(a)
+		})
+		part.vouch(owner)
+	}
+	return part
+}
+
+// agent reads the ratings and answers about an agent.
+func (t *packedPart) agent(a *PackedAgent) {
+	if len(a.Rows)+len(a.Answers) == 0 {
+		return
+	}
+	r, first := t.r, len(t.records)
+	if a.Former != nil {
+		t.former[*a.Former] = uint32(len(t.owners))
+	}
+	t.owners = append(t.owners, a.Owner)
+	for i := range a.Rows {
+		row := &a.Rows[i]
+		e, reason := r.packing.Read(r.p, row, r.at)
+		if reason == rating.ReasonUnknownTag || reason == rating.ReasonChannel {
+			t.leave(row, reason)
+		}
+		if len(a.Moved) > 0 && slices.Contains(a.Moved, r.packing.Raters[row.Writer]) && r.begins(row, reason) {
+			reason = rating.ReasonSelf
+		}
+		t.record(row.Writer, &e, int64(row.Time), uint64(row.Block) < a.Since, reason)
+	}
+	for i := range a.Answers {
+		row := &a.Answers[i]
+		e, w, value, reason := r.p.Begin(row, r.at)
+		if reason == "" && slices.Contains(a.Moved, row.Rater) {
+			reason = rating.ReasonSelf
+		}
+		if reason == "" {
+			reason = r.p.Judge(&e, w, value, r.scales)
+		}
+		t.record(row.Writer-1, &e, row.Time, row.Block < a.Since, reason)
+	}
+	slices.SortFunc(t.records[first:], func(a, b tallied) int { return cmp.Compare(a.rater, b.rater) })
+}
+
+// begins reports whether Params.begin gives no reason for which a row does not count, when read gives reason.
+func (r *Reader) begins(row *rating.PackedRow, reason rating.Reason) bool {
+	if reason != rating.ReasonScale && reason != rating.ReasonRange {
+		return reason == ""
+	}
+	var single rating.Row
+	r.packing.Expand(row, &single)
+	_, _, _, reason = r.p.Begin(&single, r.at)
+	return reason == ""
+}
+
+// leave counts a rating that is not read for its tag.
+func (t *packedPart) leave(row *rating.PackedRow, reason rating.Reason) {
+	var single rating.Row
+	t.r.packing.Expand(row, &single)
+	t.unread[unreadTag{single.Tag1, reason}]++
+}
+
+// record adds one rating of an agent. late says that it concerns an earlier owner.
+func (t *packedPart) record(rater uint32, e *rating.Record, at int64, late bool, reason rating.Reason) {
+	if reason == "" && late && e.Value > 0 {
+		reason = rating.ReasonEarlier
+	}
+	code := uint32(0)
+	if reason != "" {
+		code = uint32(t.r.tally.codes[reason])
+	}
+	t.records = append(t.records, tallied{rater: rater, agent: uint32(len(t.owners) - 1),
+		ageAndReason: uint32(ageMinutes(t.r.at-at))<<8 | code})
+	if reason == "" && !late {
+		t.add(rater, e)
+	}
+}
+
+// add adds a rating to the mean of its rater.
+func (t *packedPart) add(rater uint32, e *rating.Record) {
+	t.counted[rater/64] |= 1 << (rater % 64)
+	s := &t.slots.of[rater]
+	if s.turn != t.slots.turn {
+		*s = pairSlot{t.slots.turn, uint32(len(t.means))}
+		t.means, t.raters = append(t.means, rating.Mean{}), append(t.raters, rater)
+	}
+	t.means[s.index].Add(t.r.p, e, t.r.at)
+}
+
+// vouch adds an edge for each positive mean about an owner.
+func (t *packedPart) vouch(owner uint32) {
+	for i := range t.means {
+		if value, strength := t.means[i].Value(); value > 0 {
+			if w := flow.EdgeWeight(t.r.p.Walk.Edge(value, strength)); w > 0 {
+				t.edges = append(t.edges, flow.Edge{From: t.raters[i], To: owner, Weight: w})
+			}
+		}
+	}
+	t.means, t.raters = t.means[:0], t.raters[:0]
+}
+
+// takePart adds what a goroutine read.
+func (r *Reader) takePart(t *packedPart) {
+	for word, set := range t.counted {
+		for ; set != 0; set &= set - 1 {
+			rater := word*64 + bits.TrailingZeros64(set)
+			w := &r.writers[rater]
+			if w.id == 0 {
+				w.id = r.b.Add(r.packing.Raters[rater]) + 1
+			}
+			r.b.Rates(w.id - 1)
+		}
+	}
+	flow.Parallel(len(t.edges), func(low, high int) {
+		for i := low; i < high; i++ {
+			t.edges[i].From = r.writers[t.edges[i].From].id - 1
+		}
+	})
+	r.b.VouchAll(t.edges)
+	for _, key := range slices.SortedFunc(maps.Keys(t.unread), unreadTag.compare) { // there may be too many for unreadTags
+		r.unread.addMany(key.tag, key.reason, t.unread[key])
+	}
+	first := uint32(len(r.tally.owners))
+	for token, n := range t.former {
+		r.tally.agents[token] = first + n
+	}
+	for _, id := range t.owners {
+		r.tally.owners = append(r.tally.owners, r.b.Name(id))
+	}
+	r.tally.parts = append(r.tally.parts, tallyPart{first, t.records})
+}
