@@ -28,7 +28,8 @@ type Effects struct {
 	block uint64
 	names *names
 
-	list []effect // in order of the agents' ids
+	mu   sync.Mutex // of the entries of list, which Next reads while Saved replaces those of earlier agents
+	list []effect   // in order of the agents' ids
 	// complete says that list is that of a pass that ended, and warm that the pass in progress follows such a pass.
 	complete, warm bool
 	building       []effect // of a pass that reads everything
@@ -174,12 +175,7 @@ func (f *Effects) Next(ctx context.Context, p Pass, after *repute.TokenID, limit
 		list, err = passAgents(ctx, f.db, p, limit, f.names)
 		return list, len(list) < limit, err
 	}
-	at := 0
-	if after != nil {
-		at, _ = slices.BinarySearchFunc(f.list, *after, func(e effect, t repute.TokenID) int {
-			return cmp.Or(e.token.Cmp(&t), -1) // behind it
-		})
-	}
+	at := f.behind(after)
 	for len(list) == 0 && at < len(f.list) { // what is remembered may be of no agent of this pass
 		part := f.list[at:min(at+limit, len(f.list))]
 		at += len(part)
@@ -190,11 +186,38 @@ func (f *Effects) Next(ctx context.Context, p Pass, after *repute.TokenID, limit
 	return list, at == len(f.list), nil
 }
 
+// behind returns the place in list of the first agent behind one, 0 for nil.
+func (f *Effects) behind(after *repute.TokenID) int {
+	if after == nil {
+		return 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, _ := slices.BinarySearchFunc(f.list, *after, func(e effect, t repute.TokenID) int {
+		return cmp.Or(e.token.Cmp(&t), -1)
+	})
+	return at
+}
+
 // next is Next for a part of list.
 func (f *Effects) next(ctx context.Context, p Pass, part []effect) (list []StaleAgent, err error) {
+	list, ask := f.remembered(p, part)
+	if len(ask) > 0 {
+		asked, err := f.read(ctx, p, ask)
+		if err != nil {
+			return nil, err
+		}
+		list = mergeAgents(list, asked)
+	}
+	return list, nil
+}
+
+// remembered returns the agents of a part of list that need not be read, and those that must be.
+func (f *Effects) remembered(p Pass, part []effect) (list []StaleAgent, ask []repute.TokenID) {
 	list = make([]StaleAgent, 0, len(part))
 	currents, finals := make([]inEffect, len(part)), make([]finalInEffect, len(part))
-	var ask []repute.TokenID
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for i := range part {
 		e := &part[i]
 		if !e.known {
@@ -205,14 +228,7 @@ func (f *Effects) next(ctx context.Context, p Pass, part []effect) (list []Stale
 		list = append(list, StaleAgent{TokenID: e.token, Final: p.Final, Rows: int64(e.rows), Scored: true,
 			current: &currents[i], final: &finals[i], inMemory: true})
 	}
-	if len(ask) > 0 {
-		asked, err := f.read(ctx, p, ask)
-		if err != nil {
-			return nil, err
-		}
-		list = mergeAgents(list, asked)
-	}
-	return list, nil
+	return list, ask
 }
 
 // read reads agents as passAgents does.
@@ -233,6 +249,8 @@ func (f *Effects) read(ctx context.Context, p Pass, tokens []repute.TokenID) (li
 // Saved remembers the scores of a batch that SavePass stored. inMemory reports whether all ratings of an agent are in
 // memory.
 func (f *Effects) Saved(agents []ScoredAgent, inMemory func(i int) bool, last bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for i := range agents {
 		a := &agents[i]
 		e := effect{token: a.TokenID, rows: uint32(min(a.Rows, 1<<32-1)), known: !a.deferred && inMemory(i)}
