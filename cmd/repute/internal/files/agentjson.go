@@ -7,12 +7,10 @@ import (
 	"net/url"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"repute"
 	"repute/cmd/repute/internal/cli"
 	"repute/manifest/agentjson"
 	"repute/manifest/agentjson/identity"
@@ -140,39 +138,13 @@ func judgeFound(ctx context.Context, fetcher *wellknown.Fetcher, found wellknown
 		}
 	}
 	if how.registry != "" {
-		registry, err := openRegistry(how.registry, evidence.Now)
+		registry, err := identity.ReadRegistry(os.DirFS(how.registry), evidence.Now)
 		if err != nil {
 			return Report{}, err
 		}
 		evidence.Registry = registry
 	}
 	return judgeManifest(shortened(found.URL), found.Bytes, how, evidence), nil
-}
-
-// openRegistry reads the files of the issuers' registry from a directory.
-func openRegistry(dir string, now time.Time) (*identity.Registry, error) {
-	files := identity.RegistryFiles{Proofs: map[string][]byte{}}
-	for name, into := range map[string]*[]byte{"manifest.json": &files.Manifest, "revocations.json": &files.Revocations,
-		"root-keys.json": &files.RootKeys} {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return nil, repute.Invalid("oatr", err.Error(),
-				"a directory with manifest.json, revocations.json and root-keys.json")
-		}
-		*into = b
-	}
-	proofs, err := filepath.Glob(filepath.Join(dir, "proofs", "*.proof"))
-	if err != nil {
-		return nil, fmt.Errorf("list proofs: %w", err)
-	}
-	for _, name := range proofs {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("read a proof: %w", err)
-		}
-		files.Proofs[strings.TrimSuffix(filepath.Base(name), ".proof")] = b
-	}
-	return identity.OpenRegistry(files, now)
 }
 
 // judgeManifest judges an agent.json and what is proven of it.
