@@ -232,7 +232,7 @@ var allowed = map[string][]string{
 		"orchestrator/remote", "orchestrator/standard", "orchestrator/wallet/keys", "policy", "store", "store/rundb",
 		"trust/engine",
 		"trust/statement"},
-	"cmd/repute/internal/files": {".", "cmd/repute/internal/cli", "cmd/repute/internal/config", "indexer/documents",
+	"cmd/repute/internal/files": {".", "api/wire", "cmd/repute/internal/cli", "cmd/repute/internal/config", "indexer/documents",
 		"internal/jsonwalk", "manifest", "manifest/agentjson", "manifest/agentjson/identity", "manifest/schemas", "resolver",
 		"resolver/wellknown", "store", "store/chaindb", "store/denydb", "store/docdb", "store/query"},
 }

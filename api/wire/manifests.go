@@ -241,10 +241,17 @@ func EncodeManifestAnswer(m manifestdb.Manifest, links []manifestdb.Link, now ti
 	}
 	w.Version, w.Origin, w.Description = textOrNull(doc.Version), textOrNull(doc.Origin), textOrNull(doc.Description)
 	w.PayoutAddress, w.Verdict = textOrNull(doc.PayoutAddress), encodeVerdict(m.Verdict)
-	for i := range doc.Intents {
-		w.Intents = append(w.Intents, encodeIntent(&doc, i))
-	}
+	w.Intents = EncodeManifestIntents(&doc)
 	return w
+}
+
+// EncodeManifestIntents writes the intents of a manifest with how they are paid.
+func EncodeManifestIntents(m *agentjson.Manifest) []ManifestIntent {
+	out := []ManifestIntent{}
+	for i := range m.Intents {
+		out = append(out, encodeIntent(m, i))
+	}
+	return out
 }
 
 // encodeProblem writes a problem.
