@@ -22,7 +22,13 @@ func (a *API) agent(ctx context.Context, ref repute.AgentRef, q *answers.AgentQu
 	if err != nil {
 		return nil, answers.UnknownAgent(err)
 	}
-	return ok(wire.AgentAnswer{Agent: wire.EncodeAgentAt(agent, at), Beside: beside, AsOf: wire.EncodeAsOf(asOf)}), nil
+	w := []wire.Agent{wire.EncodeAgentAt(agent, at)}
+	if at == answers.Latest() {
+		if err := a.AddManifests(ctx, []repute.Agent{agent}, w); err != nil {
+			return nil, err
+		}
+	}
+	return ok(wire.AgentAnswer{Agent: w[0], Beside: beside, AsOf: wire.EncodeAsOf(asOf)}), nil
 }
 
 // agentAt reads an agent at the block or finality of a query parameter.

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,12 +12,14 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
 
 	"repute"
 	"repute/api"
 	"repute/api/wire"
 	"repute/internal/pgtest"
 	"repute/manifest/agentjson"
+	"repute/mcp"
 	"repute/store"
 	"repute/store/denydb"
 	"repute/store/docdb"
@@ -179,7 +182,7 @@ func TestManifest(t *testing.T) {
 	}
 	q := `{ manifest(domain: "dear.example") { domain state format displayName tier verifiedTier url sha256 intentCount errors
 		warnings fetchedAt stale checkedAt nextCheck reason detail version origin description payoutAddress
-		verdict { served identified identityReason keyForm keyId signature signatureReason }
+		verdict { served identified identityReason keyForm keyId signature signatureReason issuer { verified proven keyId reason } }
 		intents { name description method url parameters { name type required description } terms {
 			price { amount currency model unitParam freeTier networks } ways { protocol network asset contract facilitator
 			recipient direct ticket currency unit counts freeTier missing } bounty { type rate currency } incentive { type rate
@@ -199,7 +202,7 @@ func TestIntents(t *testing.T) {
 	s := serve(t, api.Options{DB: db})
 	found := func(query string) (out []string) {
 		for _, i := range as[wire.IntentList](t, get(t, s, "/intents"+query)).Items {
-			out = append(out, i.Domain+" "+i.Name)
+			out = append(out, *i.Domain+" "+i.Name)
 		}
 		return out
 	}
@@ -238,19 +241,117 @@ func TestIntents(t *testing.T) {
 	if got := found("?q=flight&minScore=10"); !reflect.DeepEqual(got, flights[:1]) {
 		t.Errorf("of a rated agent: %q", got)
 	}
-	type answer struct{ Intents []wire.FoundIntent }
-	got := data[answer](t, ask(t, s, `{ intents(query: "flight", maxPrice: "0.5", first: 5) { kind domain tier verifiedTier
-		name description method url parameters price terms { price { amount currency model unitParam freeTier networks }
+	type answer struct {
+		Intents struct {
+			Nodes  []wire.FoundIntent
+			By     string
+			Margin *float64
+			Unsure bool
+		}
+	}
+	got := data[answer](t, ask(t, s, `{ intents(query: "flight", maxPrice: "0.5", first: 5) { by margin unsure nodes { kind
+		domain agent agents tier verifiedTier name description method url parameters price terms { price { amount currency model unitParam freeTier networks }
 		ways { protocol network asset contract facilitator recipient direct ticket currency unit counts freeTier missing }
-		bounty { type rate currency } incentive { type rate currency } } fetchedAt stale rank } }`, nil))
+		bounty { type rate currency } incentive { type rate currency } } fetchedAt stale score similarity } } }`, nil))
 	rest := as[wire.IntentList](t, get(t, s, "/intents?q=flight&maxPrice=0.5"))
-	if !reflect.DeepEqual(got.Intents, rest.Items) {
-		t.Errorf("GraphQL and REST disagree:\n%+v\n%+v", got.Intents, rest.Items)
+	if !reflect.DeepEqual(got.Intents.Nodes, rest.Items) || rest.By != "words" || !rest.Unsure || rest.Margin != nil ||
+		got.Intents.By != rest.By || got.Intents.Unsure != rest.Unsure || got.Intents.Margin != nil {
+		t.Errorf("GraphQL and REST disagree:\n%+v\n%+v", got.Intents, rest)
 	}
 	for query, field := range map[string]string{"?maxPrice=-1": "maxPrice", "?minScore=101": "minScore", "?tier=x": "tier",
-		"?kind=skill": "kind", "?limit=201": "limit"} {
+		"?kind=odd": "kind", "?kind=skill": "q", "?limit=201": "limit", "?q=x&cursor=y": "cursor", "?cursor=x": "cursor"} {
 		if p := problemOf(t, get(t, s, "/intents"+query)); len(p.Errors) != 1 || p.Errors[0].Field != field {
 			t.Errorf("%s: %+v", query, p)
+		}
+	}
+}
+
+// The list of intents has pages, and a cursor of another filter is refused.
+func TestIntentPages(t *testing.T) {
+	t.Parallel()
+	db, _ := sold(t)
+	s := serve(t, api.Options{DB: db})
+	var got []string
+	for next, more := "", true; more; {
+		page := as[wire.IntentList](t, get(t, s, "/intents?limit=1"+next))
+		if len(page.Items) != 1 || page.By != "filter" || page.Unsure {
+			t.Fatalf("%+v", page)
+		}
+		got = append(got, *page.Items[0].Domain+" "+page.Items[0].Name)
+		if more = page.Next != nil; more {
+			cursor := *page.Next
+			next = "&cursor=" + url.QueryEscape(cursor)
+			if p := problemOf(t, get(t, s, "/intents?limit=1&tier=1&cursor="+url.QueryEscape(cursor))); p.Errors[0].Field != "cursor" {
+				t.Errorf("%+v", p)
+			}
+			args := fmt.Sprintf(`{ intents(first: 1, after: %q) { nodes { name } pageInfo { hasNextPage } } }`, cursor)
+			if r := ask(t, s, args, nil); len(r.Errors) != 0 {
+				t.Errorf("%+v", r.Errors)
+			}
+		}
+	}
+	want := []string{"cheap.example book_flight", "cheap.example find_hotel", "dear.example book_flight", "dear.example find_hotel"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// found is an IntentFinder that has one answer.
+type found manifestdb.FoundIntents
+
+// Find implements answers.IntentFinder.
+func (f found) Find(context.Context, manifestdb.IntentFilter) (manifestdb.FoundIntents, error) {
+	return manifestdb.FoundIntents(f), nil
+}
+
+// What the index of meanings finds is shown alike by REST, GraphQL and the tool, with its scores.
+func TestIntentsByMeaning(t *testing.T) {
+	t.Parallel()
+	agent := repute.AgentID{ChainID: 99, Registry: addr(5), TokenID: *uint256.NewInt(7)}
+	s := serve(t, api.Options{DB: open(t, pgtest.New(t)), Tools: mcp.New(mcp.Options{}), Intents: found{By: manifestdb.ByMeaning,
+		Margin: 0.25, Sure: true, Items: []manifestdb.FoundIntent{{Kind: "tool", Agent: &agent, Agents: 3, Name: "get_weather",
+			Rank: 0.7, Similarity: 0.6}}}})
+	rest := as[wire.IntentList](t, get(t, s, "/intents?q=rain"))
+	if i := rest.Items[0]; rest.By != "meaning" || *rest.Margin != 0.25 || rest.Unsure || i.Kind != "tool" || i.Domain != nil ||
+		*i.Agent != wire.ID(agent.String()) || i.Agents != 3 || i.Score != 0.7 || *i.Similarity != 0.6 || i.Tier != "none" {
+		t.Errorf("%+v", rest)
+	}
+	var tool wire.IntentList
+	if r := connect(t, s).call("repute_find_intents", `{"q":"rain","limit":5,"maxPrice":0.5,"tier":2,"minScore":10}`); r.IsError ||
+		json.Unmarshal([]byte(said(r)), &tool) != nil || !reflect.DeepEqual(tool, rest) {
+		t.Errorf("%s", said(r))
+	}
+	if r := connect(t, s).call("repute_find_intents", `{"q":" "}`); !strings.Contains(said(r), "q: is empty") {
+		t.Errorf("%s", said(r))
+	}
+	type answer struct {
+		Intents struct {
+			Nodes  []struct{ Agent, Kind string }
+			Margin float64
+			Unsure bool
+		}
+	}
+	got := data[answer](t, ask(t, s, `{ intents(query: "rain") { margin unsure nodes { agent kind } } }`, nil)).Intents
+	if got.Unsure || got.Margin != 0.25 || got.Nodes[0].Kind != "tool" || got.Nodes[0].Agent != agent.String() {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Lists of agents and search hits show manifests as agent pages do.
+func TestManifestInLists(t *testing.T) {
+	t.Parallel()
+	db, _ := sold(t)
+	s := serve(t, api.Options{DB: db})
+	page := as[wire.AgentAnswer](t, get(t, s, "/agents/99:1"))
+	for _, query := range []string{"", "?q=Ada&fold=false"} {
+		list := as[wire.AgentList](t, get(t, s, "/agents"+query))
+		if len(list.Items) != 2 {
+			t.Fatalf("%s: %+v", query, list)
+		}
+		for _, a := range list.Items {
+			if a.ShortID == "99:1" && !reflect.DeepEqual(a.Manifest, page.Manifest) || a.Manifest == nil {
+				t.Errorf("%s: %s has %+v", query, a.ShortID, a.Manifest)
+			}
 		}
 	}
 }

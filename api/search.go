@@ -19,6 +19,9 @@ func (a *API) agents(ctx context.Context, q *answers.AgentsQuery, chains []uint6
 		return nil, answers.SearchError(err, "q")
 	}
 	items := wire.Each(found.Items, wire.EncodeAgent)
+	if err := a.AddManifests(ctx, found.Items, items); err != nil {
+		return nil, err
+	}
 	for i, n := range found.Similar {
 		similar := wire.Long(n)
 		items[i].Similar = &similar

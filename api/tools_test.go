@@ -84,13 +84,14 @@ func TestToolsAnswerAsRoutes(t *testing.T) {
 	t.Parallel()
 	s, _ := scoredWorld(t, httpapi.Limits{Rate: -1})
 	b := connect(t, s)
-	if len(b.tools) != 5 {
+	if len(b.tools) != 6 {
 		t.Fatalf("%d tools", len(b.tools))
 	}
 	for _, c := range []struct{ tool, arguments, path string }{
 		{"repute_get_agent", `{"agentId":"31337:3"}`, "/agents/31337:3"},
 		{"repute_decide", `{"agentId":"31337:3","minScore":-5,"tier":1,"gates":["service"],"valueAtRisk":"7"}`,
 			"/agents/31337:3/decision?minScore=-5&tier=1&gates=service&valueAtRisk=7"},
+		{"repute_find_intents", `{"q":"flight","limit":3}`, "/intents?q=flight&limit=3"},
 		{"repute_get_agent", `{"agentId":3,"chainId":31337,"at":"finalized"}`, "/agents/3?chainId=31337&at=finalized"},
 		{"repute_get_reputation", `{"agentId":"31337:3","openfi":true}`, "/agents/31337:3/reputation?openfi=1"},
 		{"repute_get_reputation", `{"agentId":3,"at":41,"tag1":"starred"}`, "/agents/3/reputation?at=41&tag1=starred"},

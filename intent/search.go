@@ -59,7 +59,7 @@ func (x *Index) Search(ctx context.Context, q Query) (Result, error) {
 		return Result{}, err
 	}
 	limit := cmp.Or(q.Limit, defaultLimit)
-	return newResult(x.matches(vector, stems(text), max(limit, 2), q.Filter), limit), nil
+	return NewResult(x.matches(vector, stems(text), max(limit, 2), q.Filter), limit), nil
 }
 
 // vector returns the vector of a query, which is only computed if it is not among the last ones.
@@ -75,8 +75,9 @@ func (x *Index) vector(ctx context.Context, text string) (Vector, error) {
 	return vectors[0], nil
 }
 
-// newResult returns matches with the decision whether the first one is sure.
-func newResult(matches []Match, limit int) Result {
+// NewResult returns the first matches with the decision whether the first one is sure. The matches MUST be ordered, as
+// Search returns them; a caller may have left some out.
+func NewResult(matches []Match, limit int) Result {
 	r := Result{Matches: matches[:min(len(matches), limit)]}
 	if len(matches) == 0 {
 		return r

@@ -9,7 +9,7 @@ import (
 
 // maxOutline bounds the schema of a tool's answer in the list of tools, in bytes: a model reads
 // the list before anything else, and the whole of every schema is longer than most conversations.
-const maxOutline = 520
+const maxOutline = 400
 
 // outline is the part of an answer's schema that fits into the list of tools: the members of
 // the answer and, breadth first, those of the objects in it, as long as there is room.

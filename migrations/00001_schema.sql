@@ -643,9 +643,11 @@ create table manifests (
     warnings      integer     not null default 0,
     robots        text[]      not null default '{}',
     robots_until  timestamptz,
+    intents_xid   xid8        not null default pg_current_xact_id(),
     check ((body is null) = (sha256 is null))
 );
 create index manifests_due on manifests (due_at);
+create index manifests_intents_xid on manifests (intents_xid);
 create index manifests_verified on manifests (verified desc, domain)
     where state = 'ok';
 create index manifests_payout on manifests (payout)
@@ -680,6 +682,8 @@ comment on column manifests.errors is 'Number of problems of severity error.';
 comment on column manifests.warnings is 'Number of problems of severity warning.';
 comment on column manifests.robots is 'Paths that robots.txt forbids.';
 comment on column manifests.robots_until is 'When robots.txt is read again; null when it was never read.';
+comment on column manifests.intents_xid is
+    'Transaction that last wrote or removed its intents, for readers that keep an index of them.';
 
 create table manifest_intents (
     domain      text     references manifests on delete cascade,

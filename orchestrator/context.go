@@ -32,7 +32,7 @@ type Context struct {
 	RunID, TaskID, ParentRunID string
 	OperatorWallet             string
 	// Services are the capabilities of the runtime: tools, the names that Tool accepts, chains, the ids
-	// of the trust and the execution chain, and payments, the bounds of Pay where it is allowed.
+	// of the trust and the execution chain, payments, the bounds of Pay where it is allowed, and intents where Intent is.
 	Services  map[string]any
 	Budget    policy.Budget
 	Threshold policy.Threshold
@@ -79,6 +79,9 @@ func (w *work) context(phase repute.Phase, step string) *Context {
 func (e *Engine) services() map[string]any {
 	out := map[string]any{"tools": slices.Sorted(maps.Keys(e.o.Tools)),
 		"chains": map[string]uint64{"trust": e.o.TrustChain, "execution": e.o.ExecutionChain}}
+	if e.o.Intents != nil {
+		out["intents"] = true
+	}
 	if s := e.o.Policy().Spending(); e.o.Payer != nil && s.Allowed() {
 		out["payments"] = map[string]any{"maxCall": s.MaxCall.String(), "maxTask": s.MaxTask.String(), "minScore": s.MinScore}
 	}

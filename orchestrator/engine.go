@@ -40,6 +40,8 @@ type Options struct {
 	Chain  transaction.Chain // nil: no chain can be reached
 	HTTP   outbound.Doer     // nil: no HTTP
 	Payer  Payer             // nil: no answer is paid for
+	// Intents reads manifests of domains for Context.Intent; nil: agents cannot act on intents.
+	Intents IntentPlanner
 	// Keys returns the signing address of an agent of this binary on a chain, which proves the
 	// agent's identity. Nil: no agent has a key.
 	Keys func(chainID uint64, slug string) (common.Address, error)

@@ -8,7 +8,6 @@ import (
 	"repute/api/wire"
 	"repute/manifest"
 	"repute/store/docdb"
-	"repute/store/manifestdb"
 	"repute/store/query"
 )
 
@@ -18,13 +17,6 @@ func (x *Index) Beside(ctx context.Context, agent repute.Agent, at repute.At) (w
 	w := wire.Beside{DomainProofs: []wire.DomainProof{}, LinkedAgents: []wire.LinkedAgent{}}
 	if at != Latest() {
 		return w, nil
-	}
-	manifests, err := manifestdb.OfAgents(ctx, x.DB, agent.ID)
-	if err != nil {
-		return w, err
-	}
-	if m, found := manifests[agent.ID]; found {
-		w.Manifest = wire.EncodeAgentManifest(m)
 	}
 	r := agent.Document.Registration
 	if r == nil {

@@ -3,6 +3,7 @@ package answers
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,14 +57,14 @@ func (q *ManifestsQuery) Filter() (f manifestdb.Filter, err error) {
 // IntentsQuery are the parameters of a search of intents.
 type IntentsQuery struct {
 	Request
-	Q        string         `query:"q" doc:"what is wanted, in words: intents that have some of the words, the best matches first"`
-	Kind     string         `query:"kind" enum:"intent" doc:"only of this kind; intents of manifests are the only one"`
+	Q        string         `query:"q" doc:"what is wanted, in words: the best matches by meaning and words first, at most 100; absent: lists the intents of manifests"`
+	Kind     string         `query:"kind" enum:"intent,skill,tool,class" doc:"only of this kind: intents of manifests, and with q A2A skills, MCP tools and OASF classes of agents"`
 	Protocol string         `query:"protocol" doc:"only intents that are paid by this protocol, e.g. x402"`
 	Network  string         `query:"network" doc:"only intents that are paid on this network, e.g. base"`
 	MaxPrice httpapi.Real   `query:"maxPrice" minimum:"0" maximum:"1000000000000" doc:"only intents with a known price of at most this, in USD or a coin of one USD"`
 	Tier     httpapi.Number `query:"tier" minimum:"0" maximum:"4" doc:"only of manifests of which at least this tier is proven: 1, 2, 3, 4 for 3+"`
-	MinScore httpapi.Real   `query:"minScore" minimum:"-100" maximum:"100" doc:"only of domains that a rated agent of at least this score names as its own"`
-	Limit    httpapi.Number `query:"limit" minimum:"1" maximum:"200" doc:"how many, 1 to 200, 50 when absent"`
+	MinScore httpapi.Real   `query:"minScore" minimum:"-100" maximum:"100" doc:"only of domains that a rated agent of at least this score names as its own, and of such agents"`
+	PageQuery
 }
 
 // Query returns the query, also where it is embedded.
@@ -74,12 +75,12 @@ const maxQuestion = 1000
 
 // Filter parses the parameters.
 func (q *IntentsQuery) Filter() (f manifestdb.IntentFilter, err error) {
-	f = manifestdb.IntentFilter{Text: q.Q, Protocol: q.Protocol, Network: q.Network}
+	f = manifestdb.IntentFilter{Text: q.Q, Kind: q.Kind, Protocol: q.Protocol, Network: q.Network, After: q.Cursor}
 	if len(f.Text) > maxQuestion || len(f.Protocol) > maxQuestion || len(f.Network) > maxQuestion {
 		return f, repute.Invalid("q", "too long", "up to "+strconv.Itoa(maxQuestion)+" bytes")
 	}
-	if q.Kind != "" && q.Kind != "intent" {
-		return f, repute.Invalid("kind", "unknown kind", "intent")
+	if err := q.checkKind(); err != nil {
+		return f, err
 	}
 	if f.Tier, err = parseManifestTier("tier", string(q.Tier)); err != nil {
 		return f, err
@@ -97,6 +98,20 @@ func (q *IntentsQuery) Filter() (f manifestdb.IntentFilter, err error) {
 	return f, err
 }
 
+// checkKind refuses unknown kinds, and what cannot be listed or continued.
+func (q *IntentsQuery) checkKind() error {
+	kinds := []string{"", "intent", "skill", "tool", "class"}
+	switch words := strings.TrimSpace(q.Q) != ""; {
+	case !slices.Contains(kinds, q.Kind):
+		return repute.Invalid("kind", "unknown kind", "intent, skill, tool or class")
+	case !words && q.Kind != "" && q.Kind != "intent":
+		return repute.Invalid("q", "is missing, and only intents of manifests are listed without it", "what is wanted, in words")
+	case words && q.Cursor != "":
+		return repute.Invalid("cursor", "goes with lists alone: a search has one page", "leave out q or cursor")
+	}
+	return nil
+}
+
 // parseManifestTier reads the tier of a manifest; nil for "".
 func parseManifestTier(field, s string) (*int, error) {
 	if s == "" {
@@ -111,14 +126,14 @@ func parseManifestTier(field, s string) (*int, error) {
 
 // IntentFinder finds the intents of a filter, the best matches of its text first.
 type IntentFinder interface {
-	Find(ctx context.Context, f manifestdb.IntentFilter) ([]manifestdb.FoundIntent, error)
+	Find(ctx context.Context, f manifestdb.IntentFilter) (manifestdb.FoundIntents, error)
 }
 
 // fullText is the IntentFinder that compares words.
 type fullText struct{ db *store.DB }
 
 // Find implements IntentFinder.
-func (t fullText) Find(ctx context.Context, f manifestdb.IntentFilter) ([]manifestdb.FoundIntent, error) {
+func (t fullText) Find(ctx context.Context, f manifestdb.IntentFilter) (manifestdb.FoundIntents, error) {
 	return manifestdb.Intents(ctx, t.db, f)
 }
 
@@ -143,8 +158,27 @@ func (x *Index) Manifest(ctx context.Context, domain string) (*wire.ManifestAnsw
 	return &w, nil
 }
 
+// AddManifests adds their manifests in short to answers about agents, which MUST be of the latest view. It is one
+// statement for all of them.
+func (x *Index) AddManifests(ctx context.Context, agents []repute.Agent, to []wire.Agent) error {
+	if len(agents) == 0 {
+		return nil
+	}
+	ids := make([]repute.AgentID, len(agents))
+	for i := range agents {
+		ids[i] = agents[i].ID
+	}
+	manifests, err := manifestdb.OfAgents(ctx, x.DB, ids...)
+	for i, id := range ids {
+		if m, found := manifests[id]; found {
+			to[i].Manifest = wire.EncodeAgentManifest(m)
+		}
+	}
+	return err
+}
+
 // Intents returns the intents of a filter.
 func (x *Index) Intents(ctx context.Context, f manifestdb.IntentFilter) (wire.IntentList, error) {
 	found, err := x.intents.Find(ctx, f)
-	return wire.IntentList{Items: wire.Each(found, wire.EncodeFoundIntent)}, err
+	return wire.EncodeFoundIntents(found), err
 }

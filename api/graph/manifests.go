@@ -60,6 +60,15 @@ func (q *queryResolver) Manifest(ctx context.Context, args struct{ Domain string
 	return m, err
 }
 
+// intentConnection is what a search of intents found, or a page of their list.
+type intentConnection struct {
+	Nodes    []wire.FoundIntent
+	PageInfo pageInfo
+	By       string
+	Margin   *float64
+	Unsure   bool
+}
+
 // intentsArgs are the arguments of Query.intents.
 type intentsArgs struct {
 	Query, Kind, Protocol, Network *string
@@ -67,16 +76,18 @@ type intentsArgs struct {
 	Tier                           *int32
 	MinScore                       *float64
 	First                          *int32
+	After                          *string
 }
 
 // Intents searches what services offer.
-func (q *queryResolver) Intents(ctx context.Context, args intentsArgs) ([]wire.FoundIntent, error) {
+func (q *queryResolver) Intents(ctx context.Context, args intentsArgs) (*intentConnection, error) {
 	in := answers.IntentsQuery{Q: orEmpty(args.Query), Kind: orEmpty(args.Kind), Protocol: orEmpty(args.Protocol),
 		Network: orEmpty(args.Network), MaxPrice: httpapi.Real(orEmpty(args.MaxPrice)),
 		Tier: httpapi.Number(answers.TextOf(args.Tier)), MinScore: httpapi.Real(answers.TextOf(args.MinScore))}
+	in.Cursor = orEmpty(args.After)
 	f, err := in.Filter()
 	if err != nil {
-		return nil, err
+		return nil, renameCursor(err)
 	}
 	if f.Limit, err = pageSize(args.First); err != nil {
 		return nil, err
@@ -85,7 +96,10 @@ func (q *queryResolver) Intents(ctx context.Context, args intentsArgs) ([]wire.F
 		return nil, err
 	}
 	list, err := q.index.Intents(ctx, f)
-	return list.Items, err
+	if err != nil {
+		return nil, renameCursor(err)
+	}
+	return &intentConnection{list.Items, pageInfo{list.Next != nil, list.Next}, list.By, list.Margin, list.Unsure}, nil
 }
 
 // Manifest is the agent.json manifest of the agent in short.

@@ -36,9 +36,8 @@ type HashProof struct {
 
 // Beside is what others say of an agent's document. It is read at latest only.
 type Beside struct {
-	DomainProofs []DomainProof  `json:"domainProofs" doc:"the domains of the agent's endpoints, and whether each domain confirms the agent; empty unless at is latest"`
-	LinkedAgents []LinkedAgent  `json:"linkedAgents" doc:"agents on any chain whose documents name this agent, and which this agent's document names; their reputations are never added up; empty unless at is latest"`
-	Manifest     *AgentManifest `json:"manifest" doc:"the agent.json manifest of the agent in short, of several the proven one, then the one of the highest verified tier; null without one, and unless at is latest"`
+	DomainProofs []DomainProof `json:"domainProofs" doc:"the domains of the agent's endpoints, and whether each domain confirms the agent; empty unless at is latest"`
+	LinkedAgents []LinkedAgent `json:"linkedAgents" doc:"agents on any chain whose documents name this agent, and which this agent's document names; their reputations are never added up; empty unless at is latest"`
 }
 
 // DomainProof is what is known of one domain of an agent's endpoints.

@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/internal/httpapi"
 	"repute/manifest/agentjson"
+	"repute/manifest/agentjson/identity"
 	"repute/store/manifestdb"
 )
 
@@ -84,6 +85,16 @@ type ManifestVerdict struct {
 	KeyID           *string `json:"keyId" doc:"of its verification method"`
 	Signature       string  `json:"signature" enum:"none,invalid,unbound,bound" doc:"of the commitments; unbound: valid, by a key that is not proven to be the origin's"`
 	SignatureReason *string `json:"signatureReason"`
+	// Issuer is the one that the manifest names.
+	Issuer *ManifestIssuer `json:"issuer" doc:"what the configured registry says of the issuer that the manifest names; null where it names none"`
+}
+
+// ManifestIssuer is what the registry of issuers says of a manifest's issuer.
+type ManifestIssuer struct {
+	Verified bool    `json:"verified" doc:"the registry knows the issuer as this origin with this key"`
+	Proven   bool    `json:"proven" doc:"and a proof shows that the issuer has the key"`
+	KeyID    *string `json:"keyId" doc:"of the registry, of the key that matched"`
+	Reason   *string `json:"reason" doc:"why it is not verified"`
 }
 
 // ManifestLink joins a manifest to an agent.
@@ -153,27 +164,34 @@ type IntentReward struct {
 	Currency string  `json:"currency"`
 }
 
-// FoundIntent is an intent that a search found.
+// FoundIntent is an intent that a search found, or another offer of agents.
 type FoundIntent struct {
-	Kind         string       `json:"kind" enum:"intent"`
-	Domain       string       `json:"domain"`
+	Kind         string       `json:"kind" enum:"intent,skill,tool,class" doc:"intent of a manifest, A2A skill, MCP tool or OASF class of agents"`
+	Domain       *string      `json:"domain" doc:"whose manifest has it; null for an offer of agents"`
+	Agent        *ID          `json:"agent" doc:"that offers it, the one of the best score; null for an intent"`
+	Agents       Long         `json:"agents" doc:"that offer it; 0 for an intent"`
 	Tier         string       `json:"tier" enum:"none,1,2,3,3+" doc:"that the manifest claims"`
 	VerifiedTier string       `json:"verifiedTier" enum:"none,1,2,3,3+" doc:"that is proven"`
 	Name         string       `json:"name"`
 	Description  string       `json:"description"`
 	Method       *string      `json:"method"`
 	URL          *string      `json:"url"`
-	Parameters   []string     `json:"parameters" doc:"names"`
+	Parameters   []string     `json:"parameters" doc:"names; tags of a skill"`
 	Price        *Decimal     `json:"price" doc:"the lowest of one unit, in USD or a coin of one USD; null where only the service's answer tells"`
 	Terms        PaymentTerms `json:"terms"`
 	FetchedAt    *Time        `json:"fetchedAt" format:"date-time"`
 	Stale        bool         `json:"stale" doc:"the last check of the manifest failed"`
-	Rank         float64      `json:"rank" doc:"how well the text matches, to compare within one answer"`
+	Score        float64      `json:"score" doc:"how well the text matches, to compare within one answer"`
+	Similarity   *float64     `json:"similarity" doc:"of the meanings, -1 to 1; null where words alone were compared"`
 }
 
-// IntentList is the intents that a search found.
+// IntentList is the intents that a search found, or a page of the list.
 type IntentList struct {
-	Items []FoundIntent `json:"items"`
+	Items  []FoundIntent `json:"items"`
+	Next   *string       `json:"next" doc:"cursor of the next page of a list without q; null at the end"`
+	By     string        `json:"by" enum:"filter,words,meaning" doc:"filter: without q; words: the index of meanings is not loaded, or off"`
+	Margin *float64      `json:"margin" doc:"score of the first match minus that of the next; null unless by meaning"`
+	Unsure bool          `json:"unsure" doc:"ask which match is meant, or whether any is: the first has a score below 0.45 or a margin below 0.08, or words alone were compared"`
 }
 
 // Steady returns the body for its ETag.
@@ -223,10 +241,17 @@ func EncodeManifestAnswer(m manifestdb.Manifest, links []manifestdb.Link, now ti
 	}
 	w.Version, w.Origin, w.Description = textOrNull(doc.Version), textOrNull(doc.Origin), textOrNull(doc.Description)
 	w.PayoutAddress, w.Verdict = textOrNull(doc.PayoutAddress), encodeVerdict(m.Verdict)
-	for i := range doc.Intents {
-		w.Intents = append(w.Intents, encodeIntent(&doc, i))
-	}
+	w.Intents = EncodeManifestIntents(&doc)
 	return w
+}
+
+// EncodeManifestIntents writes the intents of a manifest with how they are paid.
+func EncodeManifestIntents(m *agentjson.Manifest) []ManifestIntent {
+	out := []ManifestIntent{}
+	for i := range m.Intents {
+		out = append(out, encodeIntent(m, i))
+	}
+	return out
 }
 
 // encodeProblem writes a problem.
@@ -253,12 +278,17 @@ func encodeVerdict(raw json.RawMessage) *ManifestVerdict {
 		Served, Identified             bool
 		IdentityReason, KeyForm, KeyID string
 		Signature, SignatureReason     string
+		Issuer                         *identity.IssuerResult
 	}
 	if json.Unmarshal(raw, &v) != nil || v.Signature == "" {
 		return nil
 	}
-	return &ManifestVerdict{Served: v.Served, Identified: v.Identified, IdentityReason: textOrNull(v.IdentityReason),
+	w := &ManifestVerdict{Served: v.Served, Identified: v.Identified, IdentityReason: textOrNull(v.IdentityReason),
 		KeyForm: textOrNull(v.KeyForm), KeyID: textOrNull(v.KeyID), Signature: v.Signature, SignatureReason: textOrNull(v.SignatureReason)}
+	if i := v.Issuer; i != nil {
+		w.Issuer = &ManifestIssuer{i.Verified, i.Proven, textOrNull(i.KeyID), textOrNull(i.Reason)}
+	}
+	return w
 }
 
 // encodeIntent writes an intent of a manifest.
@@ -294,13 +324,30 @@ func encodeReward(r *agentjson.Reward) *IntentReward {
 	return &IntentReward{Type: r.Type, Rate: Decimal(r.Rate), Currency: r.Currency}
 }
 
-// EncodeFoundIntent writes an intent that a search found.
-func EncodeFoundIntent(f manifestdb.FoundIntent) FoundIntent {
+// EncodeFoundIntents writes what a search found.
+func EncodeFoundIntents(f manifestdb.FoundIntents) IntentList {
+	w := IntentList{Items: Each(f.Items, encodeFoundIntent), Next: OrNull(f.Next), By: string(f.By),
+		Unsure: f.By != manifestdb.ByFilter && !f.Sure}
+	if f.By == manifestdb.ByMeaning {
+		w.Margin = &f.Margin
+		for i := range w.Items {
+			w.Items[i].Similarity = &f.Items[i].Similarity
+		}
+	}
+	return w
+}
+
+// encodeFoundIntent writes an intent that a search found. Texts of agents are foreign and not checked.
+func encodeFoundIntent(f manifestdb.FoundIntent) FoundIntent {
 	var terms agentjson.Terms
 	_ = json.Unmarshal(f.Terms, &terms) // this program wrote it; another version's unknown members are left out
-	w := FoundIntent{Kind: "intent", Domain: f.Domain, Tier: tierOf(f.Declared), VerifiedTier: tierOf(f.Verified), Name: f.Name,
-		Description: f.Description, Method: textOrNull(f.Method), URL: textOrNull(f.URL), Parameters: f.Parameters,
-		Terms: encodeTerms(terms), FetchedAt: EncodeTime(f.FetchedAt), Stale: f.Stale, Rank: f.Rank}
+	w := FoundIntent{Kind: f.Kind, Domain: OrNull(f.Domain), Agents: Long(f.Agents), Tier: tierOf(f.Declared),
+		VerifiedTier: tierOf(f.Verified), Name: httpapi.Clean(f.Name), Description: httpapi.Clean(f.Description),
+		Method: textOrNull(f.Method), URL: textOrNull(f.URL), Parameters: Each(f.Parameters, httpapi.Clean),
+		Terms: encodeTerms(terms), FetchedAt: EncodeTime(f.FetchedAt), Stale: f.Stale, Score: f.Rank}
+	if f.Agent != nil {
+		w.Agent = OrNull(ID(f.Agent.String()))
+	}
 	if f.Price != nil {
 		w.Price = OrNull(Decimal(*f.Price))
 	}

@@ -31,6 +31,8 @@ type Agent struct {
 	Document      Document `json:"document" doc:"what is known of the bytes behind uri"`
 	// Similar is set in a search by text that is not unfolded.
 	Similar *Long `json:"similar" doc:"how many near-identical agents of the same owner the search left out of its answer in favor of this one; null where they were not looked for: outside of a search by text, and with fold=false, which lists them"`
+	// Manifest is set at the latest view.
+	Manifest *AgentManifest `json:"manifest" doc:"the agent.json manifest of the agent in short, of several the proven one, then the one of the highest verified tier; null without one, and unless at is latest"`
 	Standing
 	Said
 	Cut []Cut `json:"cut" doc:"texts that were cut, which end with an ellipsis, and where the whole is"`

@@ -38,7 +38,8 @@ func (l *Loop) evidence(ctx context.Context, c manifestdb.Claim, found *wellknow
 	}
 	j.manifest, j.problems = agentjson.Parse(found.Bytes, agentjson.Options{Host: found.Host})
 	j.format = agentjson.Detect(found.Bytes)
-	j.evidence, j.complete = agentjson.Evidence{Host: found.Host, Now: time.Now()}, true
+	now := time.Now()
+	j.evidence, j.complete = agentjson.Evidence{Host: found.Host, Now: now, Registry: l.known.at(now)}, true
 	if repute.HasErrors(j.problems) {
 		return j, nil
 	}

@@ -8,6 +8,7 @@ package manifests
 
 import (
 	"context"
+	"io/fs"
 	"log/slog"
 	"time"
 
@@ -40,7 +41,10 @@ type Options struct {
 	Absent   time.Duration
 	RetryMin time.Duration // after a first failure, 5 min; doubles
 	RetryMax time.Duration // 24 h
-	Log      *slog.Logger  // nil: discarded
+	// Issuers has the files of the registry of issuers; nil: no issuer is verified. They are read again when they are
+	// replaced, within ten minutes.
+	Issuers fs.FS
+	Log     *slog.Logger // nil: discarded
 }
 
 // withDefaults replaces zero values by the named defaults.
@@ -81,11 +85,13 @@ type Loop struct {
 	db    *store.DB
 	fetch fetcher
 	opts  Options
+	known issuers
 }
 
 // New returns a loop.
 func New(db *store.DB, fetch *wellknown.Fetcher, o Options) *Loop {
-	return &Loop{db: db, fetch: fetch, opts: o.withDefaults()}
+	o = o.withDefaults()
+	return &Loop{db: db, fetch: fetch, opts: o, known: issuers{files: o.Issuers, log: o.Log}}
 }
 
 // Run asks until ctx ends, which is no error; running checks then end early, and their domains are due again. While the

@@ -110,7 +110,7 @@ func TestStates(t *testing.T) {
 		t.Errorf("a card was read as %q", m.Format)
 	}
 	found, err := manifestdb.Intents(t.Context(), db, manifestdb.IntentFilter{Text: "flights", Limit: 10})
-	if err != nil || len(found) != 1 || found[0].URL != "https://ok.example.com/book" || *found[0].Price != "0.25" {
+	if err != nil || len(found.Items) != 1 || found.Items[0].URL != "https://ok.example.com/book" || *found.Items[0].Price != "0.25" {
 		t.Errorf("found %+v, %v", found, err)
 	}
 }

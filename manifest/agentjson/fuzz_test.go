@@ -1,6 +1,7 @@
 package agentjson
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -130,5 +131,24 @@ func FuzzVerify(f *testing.F) {
 			}
 		}
 		t.Fatalf("verified by %s", did)
+	})
+}
+
+// FuzzPlain compares the one pass over documents without faults with the passes that name the faults.
+func FuzzPlain(f *testing.F) {
+	for _, text := range []string{string(typical()), `{}`, `{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}",
+		`{"a":"\u0000"}`, `{"a":{"b":1},"b":{"b":1}}`, `[1e999999]`, `{"a":01}`, "{\"a\":\"\n\"}", `{"a":"\ud83d\ude00"}`, ``, ` `, `{} {}`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		lex := jsonwalk.Scan(b)
+		if lex.Depth > maxJSONDepth || !isPlain(b) {
+			return
+		}
+		repeated := ""
+		jsonwalk.Duplicates(b, func(pointer string) bool { repeated = pointer; return false })
+		if !json.Valid(b) || !utf8.Valid(b) || lex.Surrogates > 0 || repeated != "" {
+			t.Errorf("%q is not plain: repeated %q, %+v", b, repeated, lex)
+		}
 	})
 }

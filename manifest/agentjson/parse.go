@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"repute"
 	"repute/internal/jsonwalk"
 )
@@ -50,13 +52,14 @@ func (r *reader) document(b []byte) *object {
 		r.add(CodeTooLarge, "", "%d bytes, at most %d are read", len(b), MaxBytes)
 		return nil
 	}
-	if plain, ok := bytes.CutPrefix(b, []byte("\xef\xbb\xbf")); ok {
+	if marked, ok := bytes.CutPrefix(b, []byte("\xef\xbb\xbf")); ok {
 		r.add(CodeBOM, "", "starts with a byte order mark")
-		b = plain
+		b = marked
 	}
 	b = bytes.TrimSpace(b)
 	lex := jsonwalk.Scan(b)
-	if !r.isObject(b, lex) {
+	plain := lex.Depth <= maxJSONDepth && isPlain(b)
+	if !r.isObject(b, lex, plain) {
 		return nil
 	}
 	r.slab = make([]member, 0, min(len(b)/bytesPerMember, maxSlab))
@@ -64,12 +67,18 @@ func (r *reader) document(b []byte) *object {
 	if !r.expected(root) {
 		return nil
 	}
-	r.lexical(b, lex)
+	r.lexical(b, lex, plain)
 	return root
 }
 
-// isObject reports whether the bytes are one JSON object that is safe to descend into.
-func (r *reader) isObject(b []byte, lex jsonwalk.Lexical) bool {
+// isPlain reports whether the text is JSON in valid UTF-8, without half surrogate pairs and without repeated names. It
+// finds that out for most documents in one pass, so that the passes that would name what is wrong are not needed.
+func isPlain(b []byte) bool {
+	return jsontext.Value(b).IsValid(jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(false))
+}
+
+// isObject reports whether the bytes, which may be known to be plain, are one JSON object that is safe to descend into.
+func (r *reader) isObject(b []byte, lex jsonwalk.Lexical, plain bool) bool {
 	switch {
 	case len(b) == 0:
 		r.add(CodeEmpty, "", "the document is empty")
@@ -79,7 +88,7 @@ func (r *reader) isObject(b []byte, lex jsonwalk.Lexical) bool {
 		r.add(CodeHTML, "", "the document is HTML or XML")
 	case lex.Depth > maxJSONDepth:
 		r.add(CodeTooDeep, "", "nested deeper than %d levels", maxJSONDepth)
-	case !json.Valid(b):
+	case !plain && !json.Valid(b):
 		r.add(CodeNotJSON, "", "%s", jsonwalk.SyntaxError(b))
 	case b[0] != '{':
 		r.add(CodeNotObject, "", "the document is %s, not an object", jsonwalk.Type(b))
@@ -105,12 +114,15 @@ func (r *reader) expected(root *object) bool {
 }
 
 // lexical reports what is wrong with the document as text.
-func (r *reader) lexical(b []byte, lex jsonwalk.Lexical) {
+func (r *reader) lexical(b []byte, lex jsonwalk.Lexical, plain bool) {
 	if lex.Surrogates > 0 {
 		r.add(CodeSurrogate, "", "%d half surrogate pairs", lex.Surrogates)
 	}
 	if lex.NULs > 0 {
 		r.add(CodeNUL, "", "%d NUL characters", lex.NULs)
+	}
+	if plain {
+		return
 	}
 	if !utf8.Valid(b) {
 		r.add(CodeInvalidUTF8, "", "invalid UTF-8")

@@ -49,7 +49,7 @@ func TestToolListIsSmall(t *testing.T) {
 	}
 	ok(t, json.Unmarshal(body, &list))
 	t.Logf("%d bytes", len(body))
-	if n := len(list.Result.Tools); n != 29 || len(body) >= maxToolList {
+	if n := len(list.Result.Tools); n != 30 || len(body) >= maxToolList {
 		t.Errorf("%d tools in %d bytes", n, len(body))
 		for _, tool := range list.Result.Tools {
 			t.Logf("%s: input %d, output %d bytes", tool.Name, len(tool.InputSchema), len(tool.OutputSchema))

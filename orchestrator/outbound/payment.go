@@ -14,6 +14,8 @@ type PaidRequest struct {
 	// Key distinguishes the paid requests of a step: the same key is the same request, also after a
 	// crash. Requests without a key are numbered.
 	Key string `json:"key,omitempty"`
+	// Max is the most that this answer may cost, in dollars, where that is below the policy's own cap; empty: its cap.
+	Max string `json:"max,omitempty"`
 }
 
 // PaidResponse is an answer, and what was paid for it.

@@ -36,6 +36,13 @@ func ForRuns(db *store.DB, o RunOptions) *Runs { return &Runs{db: db, o: o} }
 // Pay asks a server in the name of a run and pays for the answer where it demands that. Errors are
 // those of Payer.Do. The call of the purchase is paid at most once.
 func (r *Runs) Pay(ctx context.Context, s policy.Spending, b outbound.Purchase) (out outbound.PaidResponse, err error) {
+	if b.Max != "" {
+		most, err := repute.ParseDollars("max", b.Max)
+		if err != nil {
+			return out, err
+		}
+		s.MaxCall = min(s.MaxCall, most)
+	}
 	p, err := New(r.db, Options{Index: s.Index, API: r.o.API, HTTP: r.o.HTTP, Coins: r.o.Coins, Agent: b.Agent,
 		By: "task " + b.Task, Task: b.Task, MaxCall: s.MaxCall, MaxTask: s.MaxTask, MaxHost: s.MaxHost, MaxDay: s.MaxDay,
 		MinScore: s.MinScore, AllowUnknown: s.AllowUnknown, Log: r.o.Log,

@@ -254,6 +254,8 @@ func makeCall(ctx context.Context, c *orchestrator.Context, call Call) (json.Raw
 		return encoded(c.HTTP(ctx, *call.HTTP))
 	case call.Kind == "pay" && call.Pay != nil:
 		return encoded(c.Pay(ctx, *call.Pay))
+	case call.Kind == "intent" && call.Intent != nil:
+		return encoded(c.Intent(ctx, *call.Intent))
 	case call.Kind == "read" && call.Read != nil:
 		data, err := hexutil.Decode(call.Read.Data)
 		if err != nil || !common.IsHexAddress(call.Read.To) {

@@ -118,7 +118,7 @@ func TestDocumentHasTheMembersOfTheTypes(t *testing.T) {
 	d := openAPI(t)
 	named := map[string]bool{}
 	for _, v := range []any{remote.Info{}, remote.Question{}, remote.Answer{}, standard.DryRun{},
-		standard.Summary{}, outbound.HTTPResponse{}, outbound.PaidResponse{},
+		standard.Summary{}, outbound.HTTPResponse{}, outbound.PaidResponse{}, outbound.IntentResponse{},
 		transaction.Simulation{}, transaction.Sent{}} {
 		d.compare(t, reflect.TypeOf(v), named)
 	}
@@ -210,6 +210,10 @@ func TestDocumentOfCalls(t *testing.T) {
 			HTTP: &outbound.HTTPRequest{URL: "https://example.com", Header: http.Header{"A": {"b"}}, Body: []byte("x")}}}},
 		"Pay": remote.Answer{Calls: []remote.Call{{Kind: "pay",
 			Pay: &outbound.PaidRequest{HTTPRequest: outbound.HTTPRequest{URL: "https://example.com"}, Key: "a"}}}},
+		"Intent": remote.Answer{Calls: []remote.Call{{Kind: "intent", Intent: &outbound.IntentRequest{Intent: "find@shop.example",
+			Params: map[string]json.RawMessage{"q": json.RawMessage(`"a"`)}, Max: "0.05"}}}},
+		"IntentResponse": outbound.IntentResponse{PaidResponse: &outbound.PaidResponse{
+			HTTPResponse: outbound.HTTPResponse{Status: 200}}, Instructions: &outbound.Instructions{Intent: "a"}},
 		"Read": remote.Answer{Calls: []remote.Call{{Kind: "read",
 			Read: &remote.Read{ChainID: 1, To: tx.Target.Hex(), Data: "0x"}}}},
 		"Tx": remote.Answer{Calls: []remote.Call{{Kind: "simulate", Tx: &tx},
@@ -247,6 +251,8 @@ func TestDocumentRefuses(t *testing.T) {
 		{"/plan", "post", `{"error":"","calls":[]}`},
 		{"/plan", "post", `{"calls":[{"kind":"wish"}]}`},
 		{"/plan", "post", `{"calls":[{"kind":"send"}]}`},
+		{"/plan", "post", `{"calls":[{"kind":"intent","intent":{"intent":"find"}}]}`},
+		{"/plan", "post", `{"calls":[{"kind":"intent"}]}`},
 		{"/plan", "post", `{"calls":[{"kind":"pay","http":{"url":"https://example.com"}}]}`},
 		{"/plan", "post", `{"calls":[` + strings.Repeat(`{"kind":"tool","tool":"a"},`, 16) + `{"kind":"tool","tool":"a"}]}`},
 		{"/verify", "post", `{"result":{"checks":[],"score":1.5}}`},

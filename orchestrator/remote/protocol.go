@@ -80,15 +80,17 @@ type Answer struct {
 }
 
 // Call is something that an agent wants the runtime to do. Kind says which field counts:
-// tool, http, pay, read, simulate or send.
+// tool, http, pay, intent, read, simulate or send.
 type Call struct {
 	Kind  string                `json:"kind"`
 	Tool  string                `json:"tool,omitempty"`
 	Input json.RawMessage       `json:"input,omitempty"` // of a tool
 	HTTP  *outbound.HTTPRequest `json:"http,omitempty"`
 	Pay   *outbound.PaidRequest `json:"pay,omitempty"` // a request that is paid for where the server demands it
-	Read  *Read                 `json:"read,omitempty"`
-	Tx    *transaction.Tx       `json:"tx,omitempty"` // to simulate or send
+	// Intent is an intent of a domain's agent.json that is acted on.
+	Intent *outbound.IntentRequest `json:"intent,omitempty"`
+	Read   *Read                   `json:"read,omitempty"`
+	Tx     *transaction.Tx         `json:"tx,omitempty"` // to simulate or send
 }
 
 // Read is a call of a view function.

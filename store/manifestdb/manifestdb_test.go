@@ -67,7 +67,7 @@ func names(t *testing.T, db *store.DB, f manifestdb.IntentFilter) (out []string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, i := range found {
+	for _, i := range found.Items {
 		out = append(out, i.Domain+" "+i.Name)
 	}
 	return out
@@ -164,7 +164,7 @@ func TestAnyTextIsASearch(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%q: %v", q, err)
 			}
-			if q != text && len(found) != 1 {
+			if q != text && len(found.Items) != 1 {
 				t.Fatalf("%q does not find the flight", q)
 			}
 		}

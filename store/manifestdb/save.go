@@ -147,6 +147,7 @@ func saveContent(ctx context.Context, tx pgx.Tx, domain string, m *Content, befo
 func saveIntents(ctx context.Context, tx pgx.Tx, domain string, m *Content) error {
 	b := &pgx.Batch{}
 	b.Queue(`delete from manifest_intents where domain = $1`, domain)
+	b.Queue(`update manifests set intents_xid = pg_current_xact_id() where domain = $1`, domain)
 	if m.State == StateOK {
 		for i, in := range m.Intents {
 			b.Queue(`
@@ -170,7 +171,8 @@ func saveGone(ctx context.Context, tx pgx.Tx, domain string, state State) error 
 	_, err := tx.Exec(ctx, `
 		with old as (delete from manifest_intents where domain = $1)
 		update manifests set state = $2, body = null, sha256 = null, url = '', etag = '', last_modified = '', format = '',
-			title = '', payout = null, declared = 0, verified = 0, verdict = '{}', errors = 0, warnings = 0, failures = 0
+			title = '', payout = null, declared = 0, verified = 0, verdict = '{}', errors = 0, warnings = 0, failures = 0,
+			intents_xid = pg_current_xact_id()
 		where domain = $1`, domain, state)
 	return err
 }
@@ -188,7 +190,9 @@ func saveFailure(ctx context.Context, tx pgx.Tx, domain string) error {
 	if err != nil || !expired {
 		return err
 	}
-	_, err = tx.Exec(ctx, `delete from manifest_intents where domain = $1`, domain)
+	_, err = tx.Exec(ctx, `
+		with old as (delete from manifest_intents where domain = $1 returning domain)
+		update manifests set intents_xid = pg_current_xact_id() where domain in (select domain from old)`, domain)
 	return err
 }
 

@@ -9,7 +9,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -123,6 +126,42 @@ func OpenRegistry(files RegistryFiles, now time.Time) (*Registry, error) {
 		r.revoke(x.Issuer, x.KeyID)
 	}
 	return r, nil
+}
+
+// ReadRegistry reads the files of a registry from its directory, and verifies them.
+func ReadRegistry(dir fs.FS, now time.Time) (*Registry, error) {
+	files := RegistryFiles{Proofs: map[string][]byte{}}
+	for name, into := range map[string]*[]byte{"manifest.json": &files.Manifest, "revocations.json": &files.Revocations,
+		"root-keys.json": &files.RootKeys} {
+		b, err := readFile(dir, name)
+		if err != nil {
+			return nil, repute.Invalid("registry "+name, err.Error(),
+				"a directory with manifest.json, revocations.json and root-keys.json")
+		}
+		*into = b
+	}
+	proofs, err := fs.Glob(dir, "proofs/*.proof")
+	if err != nil {
+		return nil, fmt.Errorf("list proofs: %w", err)
+	}
+	for _, name := range proofs {
+		b, err := readFile(dir, name)
+		if err != nil {
+			return nil, fmt.Errorf("read a proof: %w", err)
+		}
+		files.Proofs[strings.TrimSuffix(path.Base(name), ".proof")] = b
+	}
+	return OpenRegistry(files, now)
+}
+
+// readFile reads at most one byte more than a file of the registry may have.
+func readFile(dir fs.FS, name string) ([]byte, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxRegistry+1))
 }
 
 // Expires returns the time after which the files say nothing any more.

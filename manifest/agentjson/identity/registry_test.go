@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"repute"
@@ -188,4 +189,32 @@ func FuzzRegistry(f *testing.F) {
 		}
 		trustedKey(list, "a")
 	})
+}
+
+// A registry is read from its directory, and a file that is missing or too large is named.
+func TestReadRegistry(t *testing.T) {
+	t.Parallel()
+	root, key := keyOf(t, 20), keyOf(t, 21)
+	files := registryOf(t, root, entryOf(public(key), "good", "https://good.example", "active", "active"), noRevocations)
+	message := "oatr-proof-v1:good"
+	proof := fmt.Sprintf("-----BEGIN OATR KEY OWNERSHIP PROOF-----\nCanonical-Message: %s\nSignature: %s\n"+
+		"-----END OATR KEY OWNERSHIP PROOF-----\n", message, base64.RawURLEncoding.EncodeToString(ed25519.Sign(key, []byte(message))))
+	dir := fstest.MapFS{"manifest.json": {Data: files.Manifest}, "revocations.json": {Data: files.Revocations},
+		"root-keys.json": {Data: files.RootKeys}, "proofs/good.proof": {Data: []byte(proof)}, "README.md": {}}
+	now := time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC)
+	r, err := ReadRegistry(dir, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Check("good", "good.example", EncodeKey(public(key)), nil, now); !got.Verified || !got.Proven {
+		t.Errorf("%+v", got)
+	}
+	dir["manifest.json"] = &fstest.MapFile{Data: make([]byte, maxRegistry+1)}
+	if _, err := ReadRegistry(dir, now); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("too large: %v", err)
+	}
+	delete(dir, "manifest.json")
+	if _, err := ReadRegistry(dir, now); err == nil || !strings.Contains(err.Error(), "manifest.json") {
+		t.Errorf("missing: %v", err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -53,9 +54,14 @@ func (c *Config) checkLog() error {
 func (c *Config) checkLimits() error {
 	switch {
 	case c.Lease < time.Second || c.Lease > time.Minute:
-		return repute.Invalid("lease", c.Lease.String()+" is out of range", "1s to 1m")
+		return repute.Invalid("REPUTE_LEASE", c.Lease.String()+" is out of range", "1s to 1m")
 	case c.Documents.MaxBytes < 0:
 		return repute.Invalid("documents.max_bytes", "is negative", "e.g. 20000000000, or 0 for no limit")
+	}
+	if dir := c.Documents.Issuers; dir != "" {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return repute.Invalid("documents.issuers", "is no directory: "+dir, "the directory of the registry's files")
+		}
 	}
 	return nil
 }

@@ -55,11 +55,11 @@ type Config struct {
 	MCP          mcpConfig          `yaml:"mcp"`
 	LogFormat    string             `yaml:"-"` // text or json, by flag and environment alone
 	// Least level that is logged: debug (a line for each request), info, warn or error.
-	LogLevel string `yaml:"log_level"`
-	// How long a frozen process keeps its chains from others. One that ended keeps them for 2 s
-	// at most.
-	Lease       time.Duration  `yaml:"lease"`
-	Chains      []ChainConfig  `yaml:"chains"`
+	LogLevel string        `yaml:"log_level"`
+	Chains   []ChainConfig `yaml:"chains"`
+	// Lease is how long a frozen process keeps its chains from others, set by environment alone because all processes of
+	// one database do best with the same.
+	Lease       time.Duration  `yaml:"-"`
 	ProxyRanges []netip.Prefix // Proxies, parsed by check
 }
 
@@ -93,6 +93,9 @@ type documentConfig struct {
 	// Bytes kept of documents that no agent shows any more; the oldest are dropped, their hashes
 	// and parsed forms stay. 0: no limit.
 	MaxBytes int64 `yaml:"max_bytes"`
+	// Directory with the files of the Open Agent Trust Registry (manifest.json, revocations.json, root-keys.json, proofs).
+	// Issuers that manifests name are checked against it. Empty: none is verified.
+	Issuers string `yaml:"issuers"`
 }
 
 // knownRoles are all; defaultRoles those of a process that is told nothing.
@@ -141,6 +144,13 @@ func fromEnvironment(c *Config) error {
 	}
 	if v := os.Getenv("REPUTE_ROLES"); v != "" {
 		c.Roles = strings.Split(v, ",")
+	}
+	if v := os.Getenv("REPUTE_LEASE"); v != "" {
+		lease, err := time.ParseDuration(v)
+		if err != nil {
+			return repute.Invalid("REPUTE_LEASE", "not a duration", "e.g. 10s")
+		}
+		c.Lease = lease
 	}
 	if v := os.Getenv("REPUTE_DEFAULT_CHAIN"); v != "" {
 		id, err := repute.ParseChainID(v)

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/spf13/pflag"
 
 	"repute"
+	"repute/intent/sentence"
 	"repute/trust/source"
 )
 
@@ -47,6 +49,34 @@ func TestConfigPrecedence(t *testing.T) {
 	if c.Listen != "flag:1" || c.DefaultChain != 137 || c.LogFormat != "json" || c.LogLevel != "info" {
 		t.Errorf("got listen %s, default chain %d, log format %s, log level %s", c.Listen, c.DefaultChain, c.LogFormat,
 			c.LogLevel)
+	}
+}
+
+// The lease and the embedder are set by environment alone.
+func TestEnvironmentAlone(t *testing.T) {
+	t.Setenv("REPUTE_LEASE", "20s")
+	c, err := loadWith(t, "")
+	if err != nil || c.Lease != 20*time.Second {
+		t.Errorf("%s, %v", c.Lease, err)
+	}
+	for _, wrong := range []string{"soon", "1ms", "2m"} {
+		t.Setenv("REPUTE_LEASE", wrong)
+		if _, err := loadWith(t, ""); err == nil || !strings.Contains(err.Error(), "REPUTE_LEASE") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+	own, err := c.Embedder()
+	if err != nil || own.Dim() != sentence.Dim {
+		t.Errorf("%v, %v", own, err)
+	}
+	t.Setenv("REPUTE_EMBEDDER_URL", "http://127.0.0.1:1/v1")
+	if _, err := c.Embedder(); err == nil || !strings.Contains(err.Error(), "REPUTE_EMBEDDER_DIM") {
+		t.Errorf("without dimensions: %v", err)
+	}
+	t.Setenv("REPUTE_EMBEDDER_DIM", "8")
+	t.Setenv("REPUTE_EMBEDDER_MODEL", "small")
+	if e, err := c.Embedder(); err != nil || e.Dim() != 8 || e.ID() == own.ID() {
+		t.Errorf("%v, %v", e, err)
 	}
 }
 
@@ -90,7 +120,8 @@ func TestConfigRefuses(t *testing.T) {
 		{"log format in the file", "log_format: json", "config", ""},
 		{"unknown role", "roles: [indexer, cook]", "roles", ""},
 		{"unknown log level", "log_level: loud", "log_level", ""},
-		{"lease out of range", "lease: 1ms", "lease", ""},
+		{"lease in the file", "lease: 10s", "config", ""},
+		{"no directory of issuers", "documents: {issuers: config_test.go}", "documents.issuers", ""},
 		{"unknown chain", "", "chain", "--chain nowhere --rpc http://h"},
 		{"rpc without chain", "", "rpc", "--rpc http://h"},
 		{"chain without rpc", "", "rpc", "--chain base"},
@@ -139,12 +170,11 @@ func TestConfigMistakes(t *testing.T) {
 		"lisen: x":                       "line 1: there is no key lisen",
 		"\nrate: often":                  "line 2: rate is text, wanted is a number",
 		"roles: {a: 1}":                  "line 1: roles is a group of keys, wanted is a list",
-		"lease: soon":                    "line 1: lease is text, wanted is a duration such as 10s",
 		"chains: base":                   "line 1: chains is text, wanted is a list of entries, each a group of keys",
 		"chains:\n  - id: -3":            "line 2: chains[0].id is a number, wanted is a whole number, 0 or more",
 		"chains:\n  - id: 3\n  - 4":      "line 3: chains[1] is a number, wanted is a group of keys",
 		"chains:\n  - rpc: {a: b}":       "line 2: chains[0].rpc is a group of keys, wanted is a list",
-		"rate: x\nlease: y":              "line 1: rate is text, wanted is a number; line 2: lease is text, wanted is a duration such as 10s",
+		"rate: x\ndefault_chain: y":      "line 1: rate is text, wanted is a number; line 2: default_chain is text, wanted is a whole number, 0 or more",
 		"chains:\n  - validations: some": "any, listed nor a list",
 	} {
 		_, err := loadWith(t, file)

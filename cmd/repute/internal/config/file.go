@@ -93,8 +93,6 @@ func wanted(name string) string {
 		return "a whole number, 0 or more"
 	case strings.HasPrefix(name, "int"), strings.HasPrefix(name, "float"):
 		return "a number"
-	case name == "time.Duration":
-		return "a duration such as 10s"
 	case strings.HasPrefix(name, "config."):
 		return "a group of keys"
 	}

@@ -7,12 +7,11 @@ import (
 	"net/url"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"repute"
+	"repute/api/wire"
 	"repute/cmd/repute/internal/cli"
 	"repute/manifest/agentjson"
 	"repute/manifest/agentjson/identity"
@@ -33,33 +32,14 @@ type ManifestReport struct {
 	Signature agentjson.SignatureState `json:"signature"`
 	Unsigned  string                   `json:"signatureProblem,omitempty"`
 	Issuer    *issuerReport            `json:"issuer,omitempty"`
-	Intents   []intentReport           `json:"intents"`
+	// Intents are as the API writes them.
+	Intents []wire.ManifestIntent `json:"intents"`
 }
 
 type issuerReport struct {
 	Verified bool   `json:"verified"`
 	Proven   bool   `json:"proven"`
 	Reason   string `json:"reason,omitempty"`
-}
-
-type intentReport struct {
-	Name string      `json:"name"`
-	URL  string      `json:"url,omitempty"`
-	Ways []wayReport `json:"ways"`
-}
-
-type wayReport struct {
-	Protocol  string            `json:"protocol"`
-	Network   string            `json:"network,omitempty"`
-	Asset     string            `json:"asset,omitempty"`
-	Contract  string            `json:"contract,omitempty"`
-	Recipient string            `json:"recipient,omitempty"`
-	Direct    agentjson.Decimal `json:"direct,omitempty"`
-	Ticket    agentjson.Decimal `json:"ticket,omitempty"`
-	Currency  string            `json:"currency,omitempty"`
-	Unit      string            `json:"unit,omitempty"`
-	FreeTier  uint64            `json:"freeTier,omitempty"`
-	Missing   []string          `json:"missing,omitempty"`
 }
 
 // isDomain reports whether an argument names a domain and no file: its last label is letters, and no usual ending.
@@ -140,39 +120,13 @@ func judgeFound(ctx context.Context, fetcher *wellknown.Fetcher, found wellknown
 		}
 	}
 	if how.registry != "" {
-		registry, err := openRegistry(how.registry, evidence.Now)
+		registry, err := identity.ReadRegistry(os.DirFS(how.registry), evidence.Now)
 		if err != nil {
 			return Report{}, err
 		}
 		evidence.Registry = registry
 	}
 	return judgeManifest(shortened(found.URL), found.Bytes, how, evidence), nil
-}
-
-// openRegistry reads the files of the issuers' registry from a directory.
-func openRegistry(dir string, now time.Time) (*identity.Registry, error) {
-	files := identity.RegistryFiles{Proofs: map[string][]byte{}}
-	for name, into := range map[string]*[]byte{"manifest.json": &files.Manifest, "revocations.json": &files.Revocations,
-		"root-keys.json": &files.RootKeys} {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return nil, repute.Invalid("oatr", err.Error(),
-				"a directory with manifest.json, revocations.json and root-keys.json")
-		}
-		*into = b
-	}
-	proofs, err := filepath.Glob(filepath.Join(dir, "proofs", "*.proof"))
-	if err != nil {
-		return nil, fmt.Errorf("list proofs: %w", err)
-	}
-	for _, name := range proofs {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("read a proof: %w", err)
-		}
-		files.Proofs[strings.TrimSuffix(filepath.Base(name), ".proof")] = b
-	}
-	return identity.OpenRegistry(files, now)
 }
 
 // judgeManifest judges an agent.json and what is proven of it.
@@ -189,25 +143,11 @@ func judgeManifest(source string, b []byte, how judging, evidence agentjson.Evid
 	v := agentjson.Verify(m, problems, evidence)
 	report.Manifest = &ManifestReport{Origin: m.Origin, Version: m.Version, Declared: v.Declared, Verified: v.Verified,
 		Served: v.Served, Identity: v.IdentityReason, KeyForm: v.KeyForm, Signature: v.Signature, Unsigned: v.SignatureReason,
-		Intents: []intentReport{}}
+		Intents: wire.EncodeManifestIntents(&m)}
 	if v.Issuer != nil {
 		report.Manifest.Issuer = &issuerReport{v.Issuer.Verified, v.Issuer.Proven, v.Issuer.Reason}
 	}
-	for i, in := range m.Intents {
-		report.Manifest.Intents = append(report.Manifest.Intents, reportIntent(in, m.Terms(i)))
-	}
 	return report
-}
-
-// reportIntent describes how an intent is called and paid.
-func reportIntent(in agentjson.Intent, terms agentjson.Terms) intentReport {
-	r := intentReport{Name: in.Name, URL: in.URL, Ways: []wayReport{}}
-	for _, w := range terms.Ways {
-		r.Ways = append(r.Ways, wayReport{Protocol: w.Protocol, Network: w.Network, Asset: w.Asset, Contract: w.Contract,
-			Recipient: w.Recipient, Direct: w.Direct, Ticket: w.Ticket, Currency: w.Currency, Unit: w.Unit, FreeTier: w.FreeTier,
-			Missing: w.Missing})
-	}
-	return r
 }
 
 // write prints tiers and payments; nothing for other kinds of documents.
@@ -231,9 +171,18 @@ func (r *ManifestReport) write(b *strings.Builder) {
 		fmt.Fprintf(b, "  issuer  verified: %t %s\n", r.Issuer.Verified, cli.Visible(r.Issuer.Reason))
 	}
 	for _, in := range r.Intents {
-		for _, w := range in.Ways {
+		for _, w := range in.Terms.Ways {
 			fmt.Fprintf(b, "  pay     %s\n", cli.Visible(strings.Join(strings.Fields(fmt.Sprintf("%s by %s %s %s: %s %s to %s",
-				in.Name, w.Protocol, w.Network, w.Asset, w.Direct, w.Currency, w.Recipient)), " ")))
+				in.Name, w.Protocol, orNothing(w.Network), orNothing(w.Asset), orNothing(w.Direct), orNothing(w.Currency),
+				orNothing(w.Recipient))), " ")))
 		}
 	}
+}
+
+// orNothing is the text that a pointer names, empty for none.
+func orNothing[T ~string](s *T) T {
+	if s == nil {
+		return ""
+	}
+	return *s
 }

@@ -53,6 +53,9 @@ func TestJudgeManifest(t *testing.T) {
 	if text := report.text(); !strings.Contains(text, "pay     a by x402 base USDC: 0.1 USDC to P") {
 		t.Error(text)
 	}
+	if in := report.Manifest.Intents; len(in) != 1 || *in[0].Terms.Ways[0].Recipient != "P" || in[0].Terms.Price.Amount != "0.1" {
+		t.Errorf("not as the API writes intents: %+v", in)
+	}
 	if other := judge("a", []byte(`{"awp_version":"1"}`), judging{kind: agentjson.Document}); other.Manifest != nil || other.Errors != 1 {
 		t.Errorf("%+v", other)
 	}

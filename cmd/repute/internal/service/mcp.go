@@ -25,13 +25,18 @@ func (s *Service) Speak(ctx context.Context, in io.Reader, out io.Writer, token 
 		return err
 	}
 	defer h.close()
-	if _, err := s.server(ctx, h, nil, tools); err != nil { // tools are there with the routes that they are
+	intents, err := s.finder()
+	if err != nil {
+		return err
+	}
+	if _, err := s.server(ctx, h, nil, tools, intents); err != nil { // tools are there with the routes that they are
 		return err
 	}
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer stop()
 	beside.Go(func() { s.Config.Orchestrator.File.Watch(ctx, policyEvery, s.log) })
+	beside.Go(func() { _ = intents.Run(ctx) }) // ends with ctx, without an error
 	beside.Go(func() {
 		if err := h.run(ctx); err != nil {
 			s.log.Error("what was begun on a chain is not looked after", "error", err)

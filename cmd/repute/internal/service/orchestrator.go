@@ -14,9 +14,11 @@ import (
 	"repute/mcp"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
+	"repute/orchestrator/intentcall"
 	"repute/orchestrator/remote"
 	"repute/orchestrator/telemetry"
 	"repute/resolver"
+	"repute/resolver/wellknown"
 	"repute/trust/explain"
 )
 
@@ -59,7 +61,11 @@ func (s *Service) engineOptions(h sender) (o orchestrator.Options, err error) {
 	if err != nil {
 		return o, err
 	}
-	return orchestrator.Options{Modules: modules, Tools: h.tools(), Policy: s.Config.Orchestrator.PolicyNow,
+	documents, err := s.Config.Resolver(s.log)
+	if err != nil {
+		return o, err
+	}
+	return orchestrator.Options{Modules: modules, Intents: intentcall.Planner{From: wellknown.New(documents)}, Tools: h.tools(), Policy: s.Config.Orchestrator.PolicyNow,
 		HTTP: Outside(&s.Config, s.Config.AllowHosts), Lenient: s.Config.Orchestrator.Development,
 		Remote: func(known repute.Module) (orchestrator.Module, error) {
 			return remote.Stored(known, remote.Options{Client: client})

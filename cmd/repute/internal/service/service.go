@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/api/finder"
 	"repute/cmd/repute/internal/config"
 	"repute/cmd/repute/internal/progress"
 	"repute/indexer"
@@ -150,10 +152,15 @@ func (s *Service) answer(ctx context.Context, g *errgroup.Group, l net.Listener,
 	if err != nil {
 		return err
 	}
-	server, err := s.server(ctx, h, shared, s.tools())
+	intents, err := s.finder()
 	if err != nil {
 		return err
 	}
+	server, err := s.server(ctx, h, shared, s.tools(), intents)
+	if err != nil {
+		return err
+	}
+	g.Go(func() error { return intents.Run(ctx) })
 	handler, err := server.Handler()
 	if err != nil {
 		return err
@@ -163,9 +170,10 @@ func (s *Service) answer(ctx context.Context, g *errgroup.Group, l net.Listener,
 	return nil
 }
 
-// server returns the server with every route, and adds the tools of the index and the orchestrator.
-func (s *Service) server(ctx context.Context, h sender, shared *redis.Client, tools *mcp.Server) (*httpapi.Server,
-	error) {
+// server returns the server with every route, and adds the tools of the index and the orchestrator. Without a finder
+// intents are searched by words.
+func (s *Service) server(ctx context.Context, h sender, shared *redis.Client, tools *mcp.Server,
+	intents *finder.Finder) (*httpapi.Server, error) {
 	c := &s.Config
 	server, err := httpapi.NewServer(httpapi.ServerOptions{Tokens: c.Orchestrator.Tokens,
 		Roles: c.Orchestrator.TokenRoles(), Origins: c.Origins(), Registry: s.registry, Redis: shared, Logger: s.log,
@@ -173,7 +181,7 @@ func (s *Service) server(ctx context.Context, h sender, shared *redis.Client, to
 	if err != nil {
 		return nil, err
 	}
-	return server, errors.Join(s.api(server, tools), s.control(ctx, h, server, tools))
+	return server, errors.Join(s.api(server, tools, intents), s.control(ctx, h, server, tools))
 }
 
 // changesKept is how long the change feed is kept: a reader that was away for longer reads the
@@ -287,9 +295,12 @@ func (s *Service) documents() (*documents.Loop, *manifests.Loop, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	o := manifests.Options{Log: s.log}
+	if dir := s.Config.Documents.Issuers; dir != "" {
+		o.Issuers = os.DirFS(dir)
+	}
 	return documents.New(s.db, client, documents.Options{MaxBytes: s.Config.Documents.MaxBytes,
-			Metrics: documents.NewMetrics(s.registry), Log: s.log}),
-		manifests.New(s.db, wellknown.New(client), manifests.Options{Log: s.log}), nil
+		Metrics: documents.NewMetrics(s.registry), Log: s.log}), manifests.New(s.db, wellknown.New(client), o), nil
 }
 
 // shared returns the Redis in which processes count callers together; nil if none is configured.
@@ -302,15 +313,28 @@ func shared(c *config.Config) (*redis.Client, error) {
 }
 
 // api adds the routes of the index to a server.
-func (s *Service) api(server *httpapi.Server, tools *mcp.Server) error {
+func (s *Service) api(server *httpapi.Server, tools *mcp.Server, intents *finder.Finder) error {
 	reader, err := s.Config.Trust.Reader()
 	if err != nil {
 		return err
 	}
 	reader.Graphs = &s.graphs
-	_, err = api.New(api.Options{Server: server, DB: s.db, Trust: reader, DefaultChain: s.Config.DefaultChain,
-		Version: config.Version, Tools: tools, Ready: s.ready, Signer: s.Config.Signing.Signer, Restarts: s.Restarts})
+	o := api.Options{Server: server, DB: s.db, Trust: reader, DefaultChain: s.Config.DefaultChain,
+		Version: config.Version, Tools: tools, Ready: s.ready, Signer: s.Config.Signing.Signer, Restarts: s.Restarts}
+	if intents != nil { // an interface that holds a nil pointer is not nil
+		o.Intents = intents
+	}
+	_, err = api.New(o)
 	return err
+}
+
+// finder returns the index of what services offer.
+func (s *Service) finder() (*finder.Finder, error) {
+	embedder, err := s.Config.Embedder()
+	if err != nil {
+		return nil, err
+	}
+	return finder.New(s.db, embedder, finder.Options{Log: s.log})
 }
 
 // silent is a log that nobody reads: what it is told comes back as an error too.
