@@ -232,3 +232,15 @@ type PastVersion struct {
 	Version string // without the leading v of the directory
 	Text    []byte // its AGENTS.md
 }
+
+// Equal reports whether two references say the same, wherever they are written.
+func (r SkillRef) Equal(o SkillRef) bool {
+	r.line, o.line = 0, 0
+	return r == o
+}
+
+// Equal reports whether two references say the same, wherever they are written.
+func (r ServerRef) Equal(o ServerRef) bool {
+	r.line, o.line = 0, 0
+	return r == o
+}
