@@ -44,7 +44,6 @@ type loader struct {
 	profile problem.Profile
 	budget  *tree.Budget
 	known   map[string]*Agent // by directory; nil for one that could not be read
-	path    []string          // directories from the first agent to the present one
 }
 
 // agent reads the agent of a directory. list gets its problems.
@@ -181,9 +180,13 @@ func (l *loader) resolve(a *Agent, above []string, list *problem.List) {
 			list.Add(problem.CodeSelf, at, "the agent names itself, %s", ref.ID())
 			continue
 		}
-		dir := l.find(a, *ref, list, at)
+		if !isElement(ref.Agent) || ref.Vendor != "" && !isElement(ref.Vendor) {
+			list.Add(problem.CodePath, at, "%.120q cannot be the name of a directory", ref.ID())
+			continue
+		}
+		dir := l.find(a, *ref)
 		if dir == "" {
-			l.absent(*ref, list, at)
+			absent(*ref, list, at)
 			continue
 		}
 		l.attach(a, ref, dir, above, list, at)
@@ -191,7 +194,7 @@ func (l *loader) resolve(a *Agent, above []string, list *problem.List) {
 }
 
 // absent reports a sub-agent without a directory. One that names an agent of the registry needs none.
-func (l *loader) absent(ref AgentRef, list *problem.List, at problem.Place) {
+func absent(ref AgentRef, list *problem.List, at problem.Place) {
 	if ref.Extra["agentId"] != nil {
 		return
 	}
@@ -208,11 +211,7 @@ func isSelf(a *Agent, ref AgentRef) bool {
 }
 
 // find returns the directory of a sub-agent, "" if there is none.
-func (l *loader) find(a *Agent, ref AgentRef, list *problem.List, at problem.Place) string {
-	if !isElement(ref.Agent) || ref.Vendor != "" && !isElement(ref.Vendor) {
-		list.Add(problem.CodePath, at, "%.120q cannot be the name of a directory", ref.ID())
-		return ""
-	}
+func (l *loader) find(a *Agent, ref AgentRef) string {
 	for _, dir := range []string{
 		path.Join(a.Dir, agentsDir, ref.Agent), path.Join(a.Dir, agentsDir, ref.Vendor, ref.Agent),
 		path.Join(a.Dir, "..", ref.Agent), path.Join(a.Dir, "..", ref.Vendor, ref.Agent),
@@ -265,7 +264,7 @@ func (l *loader) attach(a *Agent, ref *AgentRef, dir string, above []string, lis
 		}
 		own := &problem.List{Profile: l.profile}
 		sub = l.agent(dir, above, own)
-		list.Append(errorsOf(own.Problems(), relative(above[0], a.Dir, dir)))
+		list.Append(errorsOf(own.Problems(), relative(a.Dir, dir)))
 	}
 	if sub == nil {
 		return
@@ -278,7 +277,7 @@ func (l *loader) attach(a *Agent, ref *AgentRef, dir string, above []string, lis
 
 // relative returns the place of a sub-agent's directory for problems: relative to the agent that names it, whose own
 // problems are placed relative to its directory.
-func relative(_, from, to string) string {
+func relative(from, to string) string {
 	rel, err := filepath.Rel(filepath.FromSlash(from), filepath.FromSlash(to))
 	if err != nil {
 		return to
