@@ -232,7 +232,9 @@ func TestSubAgents(t *testing.T) {
 	agent := func(vendor, key, more string) string {
 		return manifestOf("vendorKey: "+vendor, "agentKey: "+key, "slug: "+vendor+"/"+key, more)
 	}
-	ref := func(vendor, key string) string { return "agents: [{vendor: " + vendor + ", agent: " + key + ", version: 1.0.0}]" }
+	ref := func(vendor, key string) string {
+		return "agents: [{vendor: " + vendor + ", agent: " + key + ", version: 1.0.0}]"
+	}
 	t.Run("places", func(t *testing.T) {
 		for _, place := range []string{"w/a/agents/b", "w/a/agents/n/b", "w/b", "w/n/b", "n/b"} {
 			a, problems := Load(dir("w/a/AGENTS.md", agent("n", "a", ref("n", "b")), place+"/AGENTS.md", agent("n", "b", "model: x")),

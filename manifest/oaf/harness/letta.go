@@ -328,4 +328,3 @@ func (s lettaSkill) parse() []tree.File {
 	}
 	return files
 }
-

@@ -25,7 +25,9 @@ func words() *rapid.Generator[string] {
 	)
 }
 
-func keys() *rapid.Generator[string] { return rapid.StringMatching(`[a-z][a-z0-9]{0,6}(-[a-z0-9]{1,5})?`) }
+func keys() *rapid.Generator[string] {
+	return rapid.StringMatching(`[a-z][a-z0-9]{0,6}(-[a-z0-9]{1,5})?`)
+}
 
 func sometimes[V any](t *rapid.T, g *rapid.Generator[V], label string) (v V) {
 	if rapid.Bool().Draw(t, "has "+label) {

@@ -59,7 +59,9 @@ func (r *reader) below(name string) string {
 }
 
 // isIgnored reports whether an entry is no part of an agent: the data of version control.
-func isIgnored(name string) bool { return name == ".git" || name == ".hg" || name == ".svn" || name == ".DS_Store" }
+func isIgnored(name string) bool {
+	return name == ".git" || name == ".hg" || name == ".svn" || name == ".DS_Store"
+}
 
 func (r *reader) walk(dir string, depth int) {
 	entries, err := fs.ReadDir(r.fsys, dir)
