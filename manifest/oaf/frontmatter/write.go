@@ -217,16 +217,12 @@ func (m *Map) YAML() (string, error) {
 	if m.Len() == 0 {
 		return "{}\n", nil
 	}
-	var b bytes.Buffer
-	enc := yaml.NewEncoder(&b)
-	enc.SetIndent(2)
-	if err := enc.Encode(&m.node); err != nil {
+	// Lines are never folded: some readers of frontmatter take one line for one member.
+	b, err := yaml.Dump(&m.node, yaml.WithV3Defaults(), yaml.WithIndent(2), yaml.WithLineWidth(-1))
+	if err != nil {
 		return "", fmt.Errorf("write YAML: %w", err)
 	}
-	if err := enc.Close(); err != nil {
-		return "", fmt.Errorf("write YAML: %w", err)
-	}
-	return b.String(), nil
+	return string(b), nil
 }
 
 // sorted returns the names of a map in order.

@@ -284,6 +284,7 @@ func serverName(s oaf.Server) string {
 func (e *export) servers(a *oaf.Agent, into map[string]mcpEntry) {
 	for _, s := range a.Servers {
 		e.serverLosses(a, s)
+		e.lostTimeout(a, s)
 		entry, ok := e.entry(a, s)
 		if !ok {
 			continue
@@ -313,6 +314,10 @@ func (e *export) serverLosses(a *oaf.Agent, s oaf.Server) {
 	e.lose(len(s.Extra) > 0 || len(s.Files) > 0, a, "mcp-configs.extra", "%s: other files and unknown members are not carried", s.Name)
 	e.lose(s.Dir != "mcp-configs/"+s.Name || serverName(s) != s.Name, a, "mcp-configs.identity",
 		"%s: name and directory are written as %s", s.Name, serverName(s))
+}
+
+// lostTimeout records the timeout of a server for the harnesses that have their own.
+func (e *export) lostTimeout(a *oaf.Agent, s oaf.Server) {
 	e.lose(s.Connection.Timeout != 0, a, "mcp-configs.timeout", "%s: the timeout is the harness's", s.Name)
 }
 

@@ -251,6 +251,7 @@ func (e *export) lettaServers(a *oaf.Agent, file *agentFile) []string {
 	var names []string
 	for _, s := range a.Servers {
 		e.serverLosses(a, s)
+		e.lostTimeout(a, s)
 		c := s.Connection
 		out := lettaServer{ID: fmt.Sprintf("mcp_server-%d", len(file.MCPServers)), Type: c.Type, Name: serverName(s)}
 		switch {
