@@ -1,4 +1,5 @@
-// Package oaf reads, checks and writes agents of the Open Agent Format (OAF 1.2.0 and the later 0.8.0): directories with
+// Package oaf reads, checks and writes agents of the Open Agent Format (OAF 1.2.0 and the later 0.8.0): directories
+// with
 // an AGENTS.md, skills, configurations of MCP servers and earlier versions, and archives of them. It is pure: bytes and
 // file systems in, agents and problems out. Everything that it returns comes from strangers and is bounded.
 package oaf

@@ -77,15 +77,20 @@ func TestUnsafeArchivesAreRefused(t *testing.T) {
 func TestPackageDialects(t *testing.T) {
 	agent := entry{name: "package/helper/AGENTS.md", text: manifestOf()}
 	for _, tc := range []struct{ name, text, codes, mode string }{
-		{"format's own", "format: oaf-package\nformatVersion: \"1.0.0\"\nversion: \"1.0.0\"\nagents:\n  - slug: acme/helper\n    version: \"1.0.0\"\n" +
-			"contents: {mode: bundled}\n", "", ModeBundled},
+		{"format's own",
+			"format: oaf-package\nformatVersion: \"1.0.0\"\nversion: \"1.0.0\"\n" +
+				"agents:\n  - slug: acme/helper\n    version: \"1.0.0\"\n" +
+				"contents: {mode: bundled}\n", "", ModeBundled},
 		{"toolkit", "name: tools\nversion: \"1.0.0\"\nagents:\n  - slug: acme/helper\n    path: helper/\n", "IO709", ""},
-		{"generated", "contents_mode: bundled\nagents:\n  - path: helper\n    vendorKey: acme\n    agentKey: helper\n", "IO709", ModeBundled},
+		{"generated", "contents_mode: bundled\nagents:\n  - path: helper\n    vendorKey: acme\n    agentKey: helper\n",
+			"IO709", ModeBundled},
 		{"other version", "format: oaf-package\nagents: [{slug: acme/helper, version: \"2.0.0\"}]\n", "WO711", ""},
 		{"absent agent", "format: oaf-package\nagents: [{slug: acme/helper}, {slug: acme/gone}]\n", "WO711", ""},
-		{"referenced agent", "format: oaf-package\nagents: [{slug: acme/helper}, {slug: acme/gone}]\ncontents: {mode: referenced}\n", "",
+		{"referenced agent",
+			"format: oaf-package\nagents: [{slug: acme/helper}, {slug: acme/gone}]\ncontents: {mode: referenced}\n", "",
 			ModeReferenced},
-		{"unlisted agent", "format: oaf-package\nagents: [{slug: acme/gone}]\ncontents: {mode: referenced}\n", "WO711", ModeReferenced},
+		{"unlisted agent", "format: oaf-package\nagents: [{slug: acme/gone}]\ncontents: {mode: referenced}\n", "WO711",
+			ModeReferenced},
 		{"path outside", "format: oaf-package\nagents: [{slug: acme/helper, path: ../x}]\n", "EO704", ""},
 		{"another format", "format: other\nagents: [acme/helper]\n", "WO708", ""},
 		{"no YAML", "a: [", "EO722", ""},
@@ -167,13 +172,15 @@ func TestTemplatesAreStrict(t *testing.T) {
 func TestGenerateLeavesExistingFiles(t *testing.T) {
 	a := team(t)
 	first, second := a.Generate(), team(t).Generate()
-	if len(first) != 2 || string(first[0].Data) != string(second[0].Data) || string(first[1].Data) != string(second[1].Data) {
+	if len(first) != 2 || string(first[0].Data) != string(second[0].Data) ||
+		string(first[1].Data) != string(second[1].Data) {
 		t.Fatalf("generated %d files, or others the second time", len(first))
 	}
 	if text := string(first[0].Data); !strings.Contains(text, "Apache-2.0") || !strings.Contains(text, "@north") {
 		t.Errorf("LICENSE: %s", text)
 	}
-	for _, want := range []string{"# Change Coordinator", "north/coordinator", "- summarize: ", "- files", "- north/reviewer"} {
+	for _, want := range []string{"# Change Coordinator", "north/coordinator", "- summarize: ", "- files",
+		"- north/reviewer"} {
 		if !strings.Contains(string(first[1].Data), want) {
 			t.Errorf("README.md lacks %q", want)
 		}
@@ -212,16 +219,20 @@ func TestSelectionDialects(t *testing.T) {
 		allows, forbids   []string
 		codes, strategies string
 	}{
-		{"own", `{"selectedTools":[{"name":"a"},{"name":"b","enabled":false}],"excludedTools":["c"],"contextStrategy":"subset"}`,
+		{"own", `{"selectedTools":[{"name":"a"},{"name":"b","enabled":false}],"excludedTools":["c"],` +
+			`"contextStrategy":"subset"}`,
 			[]string{"a"}, []string{"b", "c", "d"}, "", StrategySubset},
 		{"all", `{"selectedTools":[{"name":"b","enabled":false}],"excludedTools":["c*"],"contextStrategy":"all"}`,
 			[]string{"a", "d"}, []string{"b", "c", "cc"}, "", StrategyAll},
-		{"other form", `{"name":"s","enabled_tools":["a","user.*"],"disabled_tools":["admin.*","user.rm"],"tool_config":{"a":1}}`,
+		{"other form",
+			`{"name":"s","enabled_tools":["a","user.*"],"disabled_tools":["admin.*","user.rm"],"tool_config":{"a":1}}`,
 			[]string{"a", "user.add"}, []string{"admin.x", "user.rm", "b"}, "IO804", StrategySubset},
 		{"only excluded", `{"excludedTools":["c"]}`, []string{"a"}, []string{"c"}, "", StrategyAll},
 		{"empty selection", `{"selectedTools":[]}`, nil, []string{"a"}, "", StrategySubset},
-		{"selected and excluded", `{"selectedTools":[{"name":"a"}],"excludedTools":["a"]}`, nil, []string{"a"}, "WO774", StrategySubset},
-		{"unknown strategy", `{"selectedTools":[{"name":"a"}],"contextStrategy":"most"}`, []string{"a"}, []string{"b"}, "WO754", StrategySubset},
+		{"selected and excluded", `{"selectedTools":[{"name":"a"}],"excludedTools":["a"]}`, nil, []string{"a"}, "WO774",
+			StrategySubset},
+		{"unknown strategy", `{"selectedTools":[{"name":"a"}],"contextStrategy":"most"}`, []string{"a"}, []string{"b"},
+			"WO754", StrategySubset},
 		{"broken", `{"selectedTools":`, nil, []string{"a"}, "EO732", StrategySubset},
 		{"two objects", `{} {}`, nil, []string{"a"}, "EO732", StrategySubset},
 		{"repeated", `{"excludedTools":["a"],"excludedTools":[]}`, []string{"b"}, []string{"a"}, "EO723", StrategyAll},
@@ -249,7 +260,8 @@ func TestSelectionDialects(t *testing.T) {
 }
 
 func TestServerOfTheOtherForm(t *testing.T) {
-	a, problems := Load(dir("AGENTS.md", manifestOf(), "mcp-configs/s/config.yaml", `server: {name: search, command: npx, args: [-y, srv]}
+	a, problems := Load(dir("AGENTS.md", manifestOf(), "mcp-configs/s/config.yaml",
+		`server: {name: search, command: npx, args: [-y, srv]}
 authentication: {type: api_key, header: X-Key, env_var: SEARCH_KEY}
 rate_limiting: {requests_per_second: 2, burst_size: 3}
 permissions: {read: [/data], write: [], max_file_size: 2MiB}
@@ -260,7 +272,8 @@ health_check: {interval: 30}
 		t.Fatalf("problems %v", problems)
 	}
 	s := a.Servers[0]
-	if s.Name != "search" || s.Connection.Type != TransportStdio || s.Connection.Command != "npx" || s.Auth.Header != "X-Key" ||
+	if s.Name != "search" || s.Connection.Type != TransportStdio || s.Connection.Command != "npx" ||
+		s.Auth.Header != "X-Key" ||
 		s.Auth.Token != "${SEARCH_KEY}" || s.RateLimit != (RateLimit{120, 3}) || s.Permissions.MaxFileSize != 2<<20 ||
 		!slices.Equal(s.Permissions.ReadPaths, []string{"/data"}) || len(s.Extra) != 2 {
 		t.Errorf("server %+v", s)

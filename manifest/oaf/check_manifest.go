@@ -41,7 +41,8 @@ func checkRequired(a *Agent, o *frontmatter.Object) {
 		code        string
 	}{
 		{"name", a.Name, problem.CodeMissing}, {"description", a.Description, problem.CodeMissing},
-		{"vendorKey", a.VendorKey, code}, {"agentKey", a.AgentKey, code}, {"version", a.Version, code}, {"slug", a.Slug, code},
+		{"vendorKey", a.VendorKey, code}, {"agentKey", a.AgentKey, code}, {"version", a.Version, code}, {"slug", a.Slug,
+			code},
 		{"author", a.Author, code}, {"license", a.License, code}, {"tags", strings.Join(a.Tags, ""), code},
 	} {
 		if strings.TrimSpace(field.value) == "" {
@@ -120,7 +121,8 @@ func checkLengths(a *Agent, o *frontmatter.Object) {
 		o.Report(problem.CodeName, "name", "has %d characters, at most %d are allowed", n, maxName)
 	}
 	if n := utf8.RuneCountInString(a.Description); a.Description != "" && (n < minDescription || n > maxDescription) {
-		o.Report(problem.CodeDescription, "description", "has %d characters, %d to %d are allowed", n, minDescription, maxDescription)
+		o.Report(problem.CodeDescription, "description", "has %d characters, %d to %d are allowed", n, minDescription,
+			maxDescription)
 	}
 }
 

@@ -40,7 +40,8 @@ func (a *Agent) checkSkills(list *problem.List) {
 	}
 	for _, s := range a.LocalSkills {
 		if !declared[s.Dir] && !declared[s.Name] {
-			list.Add(problem.CodeSkillUndeclared, problem.Place{File: path.Join(skillsDir, s.Dir)}, "skills does not name %q", s.Dir)
+			list.Add(problem.CodeSkillUndeclared, problem.Place{File: path.Join(skillsDir, s.Dir)}, "skills does not name %q",
+				s.Dir)
 		}
 	}
 }
@@ -57,7 +58,8 @@ func (a *Agent) checkServers(list *problem.List) {
 		switch {
 		case s != nil && !satisfies(ref.Version, s.Version):
 			used[s.Dir] = true
-			list.Add(problem.CodeConflict, at, "%s is wanted as %.80q, and its configuration has %.80q", ref.Server, ref.Version, s.Version)
+			list.Add(problem.CodeConflict, at, "%s is wanted as %.80q, and its configuration has %.80q", ref.Server,
+				ref.Version, s.Version)
 		case s != nil:
 			used[s.Dir] = true
 		case ref.Required:

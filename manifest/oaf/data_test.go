@@ -24,7 +24,8 @@ func TestExamplesOfTheText(t *testing.T) {
 		"minimal-agent": {"WO746", "EO746"},
 		"code-reviewer": {"WO746 WO750", "EO746 EO750"},
 	} {
-		for profile, codesWanted := range map[problem.Profile]string{problem.Lenient: want.lenient, problem.Strict: want.strict} {
+		for profile, codesWanted := range map[problem.Profile]string{problem.Lenient: want.lenient,
+			problem.Strict: want.strict} {
 			a, problems := Load(os.DirFS(dir), name, profile)
 			if got := strings.Join(codes(problems), " "); got != codesWanted || a == nil {
 				t.Errorf("%s, profile %d: codes %q, want %q", name, profile, got, codesWanted)

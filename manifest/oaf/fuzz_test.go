@@ -13,7 +13,8 @@ import (
 
 // seeds gives a target the manifests of the tests.
 func seeds(f *testing.F) {
-	for _, text := range []string{manifestOf(), manifestOf(bomb()), manifestOf("author: @a"), "---\n---\n", "---\r\nname: x\r\n---",
+	for _, text := range []string{manifestOf(), manifestOf(bomb()), manifestOf("author: @a"), "---\n---\n",
+		"---\r\nname: x\r\n---",
 		"---\na: &a [*a]\n---\nx", "---\n? [a]\n: b\n---\nx", "---\nskills: [a, {b: c}]\nmodel: {name: 1.10}\n---\nx",
 		"---\nmemory: {blocks: {a: {value: default}}}\nagents: [{agent: .., vendor: /}]\n<<: {a: b}\n---\n"} {
 		f.Add([]byte(text))
@@ -52,7 +53,8 @@ func FuzzParseManifest(f *testing.F) {
 }
 
 func FuzzParseSelection(f *testing.F) {
-	for _, text := range []string{`{"selectedTools":[{"name":"a*b"}],"excludedTools":["*"]}`, `{"enabled_tools":["a"],"tool_config":{"x":[1]}}`,
+	for _, text := range []string{`{"selectedTools":[{"name":"a*b"}],"excludedTools":["*"]}`,
+		`{"enabled_tools":["a"],"tool_config":{"x":[1]}}`,
 		`[]`, `{"a":{"b":{}}}`, `{"selectedTools":"x","contextStrategy":1}`} {
 		f.Add([]byte(text), "aab")
 	}
@@ -69,7 +71,8 @@ func FuzzParseSelection(f *testing.F) {
 }
 
 func FuzzLoadZip(f *testing.F) {
-	f.Add(archive(f, entry{name: "helper/AGENTS.md", text: manifestOf()}, entry{name: "PACKAGE.yaml", text: "agents: [a]"}))
+	f.Add(archive(f, entry{name: "helper/AGENTS.md", text: manifestOf()}, entry{name: "PACKAGE.yaml",
+		text: "agents: [a]"}))
 	f.Add(archive(f, entry{name: "../x", text: "x"}, entry{name: "a/AGENTS.md", text: manifestOf("agents: [{agent: b}]")}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		pack, problems := LoadZip(b, problem.Lenient)

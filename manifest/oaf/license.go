@@ -26,7 +26,8 @@ func (a *Agent) licenseText() string {
 		return copyright + "All rights reserved.\n"
 	}
 	if isLicense(a.License) && !strings.ContainsAny(a.License, " ()") {
-		return copyright + fmt.Sprintf("This agent is licensed under %s.\nThe text of the license is at https://spdx.org/licenses/%s.html\n",
+		return copyright + fmt.Sprintf("This agent is licensed under %s.\n"+
+			"The text of the license is at https://spdx.org/licenses/%s.html\n",
 			a.License, strings.TrimSuffix(a.License, "+"))
 	}
 	return copyright + "This agent is licensed under: " + oneLine(a.License) + "\n"

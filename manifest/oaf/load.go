@@ -94,7 +94,8 @@ func parseManifest(b []byte, file string, list *problem.List) (*Agent, *frontmat
 	}
 	parts := frontmatter.Split(text)
 	if !parts.HasHead {
-		list.Add(problem.CodeNoFrontmatter, problem.Place{File: file, Line: 1}, "the file does not begin with ---, or a second --- is missing")
+		list.Add(problem.CodeNoFrontmatter, problem.Place{File: file, Line: 1},
+			"the file does not begin with ---, or a second --- is missing")
 		return nil, nil
 	}
 	head := frontmatter.ParseYAML(parts.Head, file, parts.HeadLine, list)
@@ -159,7 +160,8 @@ func pastVersion(dir string, text []byte, list *problem.List) PastVersion {
 	file := path.Join(versionsDir, dir, ManifestName)
 	v := PastVersion{Version: strings.TrimPrefix(dir, "v"), Text: text}
 	if !isVersion(v.Version) || v.Version == dir {
-		list.Add(problem.CodeVersionName, problem.Place{File: path.Join(versionsDir, dir)}, "%.80q is no v and a semantic version", dir)
+		list.Add(problem.CodeVersionName, problem.Place{File: path.Join(versionsDir, dir)},
+			"%.80q is no v and a semantic version", dir)
 	}
 	old, _ := parseManifest(text, file, &problem.List{})
 	switch {
@@ -271,7 +273,8 @@ func (l *loader) attach(a *Agent, ref *AgentRef, dir string, above []string, lis
 	}
 	ref.Local = sub
 	if !satisfies(ref.Version, sub.Version) {
-		list.Add(problem.CodeConflict, at, "%s is wanted as %.80q, and its directory has %.80q", ref.ID(), ref.Version, sub.Version)
+		list.Add(problem.CodeConflict, at, "%s is wanted as %.80q, and its directory has %.80q", ref.ID(), ref.Version,
+			sub.Version)
 	}
 }
 

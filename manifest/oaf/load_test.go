@@ -43,28 +43,30 @@ func TestLoadReadsEveryField(t *testing.T) {
 		t.Errorf("codes %v, want %v: %v", got, want, problems)
 	}
 	checks := map[string]bool{
-		"identity":      a.ID() == "north/coordinator" && a.Version == "1.1.0" && a.Name == "Change Coordinator",
-		"tags":          slices.Equal(a.Tags, []string{"review", "coordination"}),
-		"registry":      a.Skills[0].Source == SourceRegistry && !a.Skills[0].IsLocal() && a.Skills[0].Name == "web-search",
-		"local skill":   a.Skills[1].IsLocal() && a.Skills[1].Required && a.Skill("summarize") != nil,
-		"packs":         a.Packs[0].Pack == "python-dev-tools",
-		"weblets":       a.Weblets[0].Launch == "onDemand",
-		"sub-agent":     a.Agents[0].Local != nil && a.Agents[0].Local.Version == "1.2.0" && a.Agents[0].Delegations[1] == "security-check",
-		"registered":    a.Agents[1].Local == nil && string(a.Agents[1].Extra["agentId"]) == `"8453:22"`,
-		"orchestration": a.Orchestration.Entrypoint == "main" && a.Orchestration.Triggers[0] == Trigger{"code-change", "review"},
-		"tools":         slices.Equal(a.Tools, []string{"Read", "Glob", "Grep"}),
-		"config":        *a.Config.Temperature == 0.7 && a.Config.MaxTokens == 4096 && a.Config.RequireConfirmation,
-		"denied":        a.Denies("bash") && a.Denies("delete_everything") && !a.Denies("Read"),
-		"memory":        a.Memory.Blocks[0] == MemoryBlock{Label: "personality"} && a.Memory.Blocks[1].Limit == 2000,
-		"model":         a.Model.Provider == "anthropic" && a.Model.Embedding == "voyage-2",
-		"harness":       string(a.Harness["repute"]) == `{"agentId":"8453:7","maxCostUsd":"0.50"}`,
-		"body":          a.IsStructured() && strings.Contains(a.Body, "{% if x %}") && strings.Contains(a.Body, "\n---\n"),
-		"versions":      len(a.Versions) == 1 && a.Versions[0].Version == "1.0.0",
-		"files":         len(a.Files) == 3,
-		"script":        len(a.Skill("summarize").Scripts()) == 1 && a.Skill("summarize").Scripts()[0].Executable,
-		"skill tools":   slices.Equal(a.Skill("summarize").AllowedTools, []string{"Read", "Bash(git log:*)"}),
-		"skill body":    strings.HasSuffix(a.Skill("summarize").Body, "---\n\nWrite three lines."),
-		"plain skill":   a.Skill("plain-notes").Name == "plain-notes" && a.Skill("plain-notes").Description == "",
+		"identity":    a.ID() == "north/coordinator" && a.Version == "1.1.0" && a.Name == "Change Coordinator",
+		"tags":        slices.Equal(a.Tags, []string{"review", "coordination"}),
+		"registry":    a.Skills[0].Source == SourceRegistry && !a.Skills[0].IsLocal() && a.Skills[0].Name == "web-search",
+		"local skill": a.Skills[1].IsLocal() && a.Skills[1].Required && a.Skill("summarize") != nil,
+		"packs":       a.Packs[0].Pack == "python-dev-tools",
+		"weblets":     a.Weblets[0].Launch == "onDemand",
+		"sub-agent": a.Agents[0].Local != nil && a.Agents[0].Local.Version == "1.2.0" &&
+			a.Agents[0].Delegations[1] == "security-check",
+		"registered": a.Agents[1].Local == nil && string(a.Agents[1].Extra["agentId"]) == `"8453:22"`,
+		"orchestration": a.Orchestration.Entrypoint == "main" && a.Orchestration.Triggers[0] == Trigger{"code-change",
+			"review"},
+		"tools":       slices.Equal(a.Tools, []string{"Read", "Glob", "Grep"}),
+		"config":      *a.Config.Temperature == 0.7 && a.Config.MaxTokens == 4096 && a.Config.RequireConfirmation,
+		"denied":      a.Denies("bash") && a.Denies("delete_everything") && !a.Denies("Read"),
+		"memory":      a.Memory.Blocks[0] == MemoryBlock{Label: "personality"} && a.Memory.Blocks[1].Limit == 2000,
+		"model":       a.Model.Provider == "anthropic" && a.Model.Embedding == "voyage-2",
+		"harness":     string(a.Harness["repute"]) == `{"agentId":"8453:7","maxCostUsd":"0.50"}`,
+		"body":        a.IsStructured() && strings.Contains(a.Body, "{% if x %}") && strings.Contains(a.Body, "\n---\n"),
+		"versions":    len(a.Versions) == 1 && a.Versions[0].Version == "1.0.0",
+		"files":       len(a.Files) == 3,
+		"script":      len(a.Skill("summarize").Scripts()) == 1 && a.Skill("summarize").Scripts()[0].Executable,
+		"skill tools": slices.Equal(a.Skill("summarize").AllowedTools, []string{"Read", "Bash(git log:*)"}),
+		"skill body":  strings.HasSuffix(a.Skill("summarize").Body, "---\n\nWrite three lines."),
+		"plain skill": a.Skill("plain-notes").Name == "plain-notes" && a.Skill("plain-notes").Description == "",
 	}
 	for what, ok := range checks {
 		if !ok {
@@ -89,8 +91,10 @@ const body = "\n# Purpose\n\nI help.\n\n## Tasks\n\n- One\n"
 
 // manifestOf returns an AGENTS.md with lines that replace or follow the usual ones; a line "-name" removes a field.
 func manifestOf(lines ...string) string {
-	fields := []string{`name: "Helper"`, `vendorKey: "acme"`, `agentKey: "helper"`, `version: "1.0.0"`, `slug: "acme/helper"`,
-		`description: "Helps with one thing, and says so in more than fifty characters."`, `author: "@acme"`, `license: "MIT"`,
+	fields := []string{`name: "Helper"`, `vendorKey: "acme"`, `agentKey: "helper"`, `version: "1.0.0"`,
+		`slug: "acme/helper"`,
+		`description: "Helps with one thing, and says so in more than fifty characters."`, `author: "@acme"`,
+		`license: "MIT"`,
 		`tags: ["help"]`}
 	for _, line := range lines {
 		name, _, _ := strings.Cut(strings.TrimPrefix(line, "-"), ":")
@@ -127,7 +131,8 @@ func TestCheckCodes(t *testing.T) {
 		{"no manifest", dir("README.md", "x"), "EO700", "EO700"},
 		{"no frontmatter", dir("AGENTS.md", "# Rules\n"), "EO720", "EO720"},
 		{"frontmatter without end", dir("AGENTS.md", "---\nname: x\n"), "EO720", "EO720"},
-		{"duplicate key", dir("AGENTS.md", manifestOf("model: a", "config: {temperature: 0.5, temperature: 0.6}")), "EO723", "EO723"},
+		{"duplicate key", dir("AGENTS.md", manifestOf("model: a", "config: {temperature: 0.5, temperature: 0.6}")), "EO723",
+			"EO723"},
 		{"tab", dir("AGENTS.md", manifestOf("config:\n\ttemperature: 1")), "EO722", "EO722"},
 		{"CRLF", dir("AGENTS.md", strings.ReplaceAll(manifestOf(), "\n", "\r\n")), "IO727", "IO727"},
 		{"BOM", dir("AGENTS.md", "\xef\xbb\xbf"+manifestOf()), "IO726", "IO726"},
@@ -146,8 +151,9 @@ func TestCheckCodes(t *testing.T) {
 		{"author without quotes", dir("AGENTS.md", manifestOf("author: @acme")), "WO733", "EO733"},
 		{"no heading", dir("AGENTS.md", strings.Replace(manifestOf(), "## Tasks", "Tasks", 1)), "WO750", "EO750"},
 		{"no body", dir("AGENTS.md", strings.Replace(manifestOf(), body, "", 1)), "EO751", "EO751"},
-		{"simplified sub-agent", dir("AGENTS.md", "---\nname: r\ndescription: \"Reviews code for quality and best practices\"\n"+
-			"tools: [\"Read\"]\nmodel: sonnet\n---\n\nYou review code.\n"), "WO741 WO746 WO750", "EO741 EO746 EO750"},
+		{"simplified sub-agent", dir("AGENTS.md",
+			"---\nname: r\ndescription: \"Reviews code for quality and best practices\"\n"+
+				"tools: [\"Read\"]\nmodel: sonnet\n---\n\nYou review code.\n"), "WO741 WO746 WO750", "EO741 EO746 EO750"},
 		{"no SPDX", dir("AGENTS.md", manifestOf("license: Mine")), "WO748", "EO748"},
 		{"SPDX expression", dir("AGENTS.md", manifestOf("license: MIT OR Apache-2.0")), ok, ok},
 		{"kebab", dir("AGENTS.md", manifestOf("agentKey: My Helper", "slug: acme/helper")), "EO742 WO745", "EO742 EO745"},
@@ -168,14 +174,17 @@ func TestCheckCodes(t *testing.T) {
 			"EO768", "EO768"},
 		{"denied tool", dir("AGENTS.md", manifestOf("tools: [Bash]", "config: {tools: {denied: [bash]}}")), "WO770", "EO770"},
 		{"no skill file", dir("AGENTS.md", manifestOf(), "skills/x/notes.txt", "y"), "WO780", "EO780"},
-		{"version directory", dir("AGENTS.md", manifestOf(), "versions/1.0/AGENTS.md", manifestOf()), "WO810 WO811", "EO810 EO811"},
+		{"version directory", dir("AGENTS.md", manifestOf(), "versions/1.0/AGENTS.md", manifestOf()), "WO810 WO811",
+			"EO810 EO811"},
 		{"server file", dir("AGENTS.md", manifestOf(), "mcp-configs/f.yaml", "connection: {type: http, url: \"http://a\"}"),
 			"IO764 IO803", "IO764 IO803"},
 		{"stdio without command", dir("AGENTS.md", manifestOf(), "mcp-configs/f/config.yaml", "connection: {type: stdio}"),
 			"IO764 IO806 WO801", "EO801 IO764 IO806"},
 		{"secret", dir("AGENTS.md", manifestOf(), "mcp-configs/f.yaml",
-			"connection: {type: http, url: \"http://a\"}\nauth: {type: bearer, token: abc}"), "IO764 IO803 WO802", "EO802 IO764 IO803"},
-		{"broken selection", dir("AGENTS.md", manifestOf(), "mcp-configs/f/ActiveMCP.json", "{"), "EO732 IO764 WO805", "EO732 EO805 IO764"},
+			"connection: {type: http, url: \"http://a\"}\nauth: {type: bearer, token: abc}"), "IO764 IO803 WO802",
+			"EO802 IO764 IO803"},
+		{"broken selection", dir("AGENTS.md", manifestOf(), "mcp-configs/f/ActiveMCP.json", "{"), "EO732 IO764 WO805",
+			"EO732 EO805 IO764"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for profile, want := range map[problem.Profile]string{problem.Lenient: tc.lenient, problem.Strict: tc.strict} {
@@ -237,7 +246,8 @@ func TestSubAgents(t *testing.T) {
 	}
 	t.Run("places", func(t *testing.T) {
 		for _, place := range []string{"w/a/agents/b", "w/a/agents/n/b", "w/b", "w/n/b", "n/b"} {
-			a, problems := Load(dir("w/a/AGENTS.md", agent("n", "a", ref("n", "b")), place+"/AGENTS.md", agent("n", "b", "model: x")),
+			a, problems := Load(dir("w/a/AGENTS.md", agent("n", "a", ref("n", "b")), place+"/AGENTS.md", agent("n", "b",
+				"model: x")),
 				"w/a", problem.Strict)
 			if len(problems) > 0 || a.Agents[0].Local == nil || a.Agents[0].Local.Dir != place {
 				t.Errorf("%s: %v, %v", place, a.Agents[0].Local, problems)
@@ -245,7 +255,8 @@ func TestSubAgents(t *testing.T) {
 		}
 	})
 	t.Run("another vendor's agent", func(t *testing.T) {
-		a, _ := Load(dir("a/AGENTS.md", agent("n", "a", ref("n", "b")), "b/AGENTS.md", agent("other", "b", "model: x")), "a", problem.Lenient)
+		a, _ := Load(dir("a/AGENTS.md", agent("n", "a", ref("n", "b")), "b/AGENTS.md", agent("other", "b", "model: x")),
+			"a", problem.Lenient)
 		if a.Agents[0].Local != nil {
 			t.Error("the agent of another vendor was taken")
 		}

@@ -41,7 +41,8 @@ func New(kind Template, vendor, key string) (*Agent, error) {
 	}
 	switch kind {
 	case TemplateMinimal:
-		a.Body = "# Agent Purpose\n\nI help with one thing, and say so.\n\n## Core Responsibilities\n\n- Answer questions\n- Say what I do not know"
+		a.Body = "# Agent Purpose\n\nI help with one thing, and say so.\n\n" +
+			"## Core Responsibilities\n\n- Answer questions\n- Say what I do not know"
 	case TemplateSubAgent:
 		a.Tools, a.Model = []string{"Read", "Glob", "Grep"}, Model{Alias: "sonnet"}
 		a.Body = "You review what you are given. Name the most important finding first, and give the place of each.\n\n" +
@@ -66,10 +67,12 @@ func titled(key string) string {
 // full adds an example of everything that an agent can have.
 func (a *Agent) full() {
 	warm := 0.7
-	a.Body = "# Agent Purpose\n\nI coordinate a reviewer and read files.\n\n## Core Responsibilities\n\n- Read the files of a change\n" +
+	a.Body = "# Agent Purpose\n\nI coordinate a reviewer and read files.\n\n" +
+		"## Core Responsibilities\n\n- Read the files of a change\n" +
 		"- Ask the reviewer\n\n## Limitations\n\n- I never write files"
 	a.Skills = []SkillRef{{Name: "summarize", Version: "1.0.0", Source: SourceLocal, Required: true}}
-	a.MCPServers = []ServerRef{{Vendor: a.VendorKey, Server: "filesystem", Version: "1.0.0", ConfigDir: "mcp-configs/filesystem"}}
+	a.MCPServers = []ServerRef{{Vendor: a.VendorKey, Server: "filesystem", Version: "1.0.0",
+		ConfigDir: "mcp-configs/filesystem"}}
 	a.Agents = []AgentRef{{Vendor: a.VendorKey, Agent: "reviewer", Version: "1.0.0", Role: "reviewer",
 		Delegations: []string{"code-quality"}}}
 	a.Orchestration = Orchestration{Entrypoint: EntrypointMain, Triggers: []Trigger{{"code-change", "review"}}}
@@ -151,9 +154,11 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 func NextVersion(a *Agent, text []byte, next string) ([]tree.File, error) {
 	switch {
 	case !isVersion(next):
-		return nil, repute.Invalid("version", fmt.Sprintf("%.80q is no semantic version", next), "three numbers, such as 1.1.0")
+		return nil, repute.Invalid("version", fmt.Sprintf("%.80q is no semantic version", next),
+			"three numbers, such as 1.1.0")
 	case !isVersion(a.Version):
-		return nil, repute.Invalid(ManifestName, fmt.Sprintf("its version %.80q is no semantic version", a.Version), "mend it first")
+		return nil, repute.Invalid(ManifestName, fmt.Sprintf("its version %.80q is no semantic version", a.Version),
+			"mend it first")
 	case slices.ContainsFunc(a.Versions, func(v PastVersion) bool { return v.Version == a.Version }):
 		return nil, repute.Conflict("versions/v%s exists already", a.Version)
 	case compareVersions(next, a.Version) <= 0:
@@ -164,7 +169,8 @@ func NextVersion(a *Agent, text []byte, next string) ([]tree.File, error) {
 		return nil, repute.Invalid(ManifestName, "has no version on a line of its own", "write version: \"1.0.0\"")
 	}
 	if after, _ := ParseManifest([]byte(changed), problem.Lenient); after == nil || after.Version != next {
-		return nil, repute.Invalid(ManifestName, "its version cannot be replaced", "write version: \"1.0.0\" on a line of its own")
+		return nil, repute.Invalid(ManifestName, "its version cannot be replaced",
+			"write version: \"1.0.0\" on a line of its own")
 	}
 	return []tree.File{
 		{Path: ManifestName, Data: []byte(changed)},

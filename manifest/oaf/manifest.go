@@ -79,7 +79,8 @@ func (a *Agent) readReferences(o *frontmatter.Object) {
 			Launch: in.Text("launch")})
 	}
 	for _, in := range o.Objects("mcpServers", "server") {
-		a.MCPServers = append(a.MCPServers, ServerRef{Vendor: in.Text("vendor"), Server: in.Text("server"), Version: version(in),
+		a.MCPServers = append(a.MCPServers, ServerRef{Vendor: in.Text("vendor"), Server: in.Text("server"),
+			Version:   version(in),
 			ConfigDir: in.Text("configDir"), Required: in.Bool("required", false), line: in.At("").Line})
 	}
 	for _, in := range o.Objects("agents", "agent") {

@@ -217,7 +217,8 @@ func Pack(agents []*Agent, files map[string][]tree.File) ([]byte, error) {
 	if len(agents) == 1 {
 		version = agents[0].Version
 	}
-	text, err := frontmatter.NewMap().Text("format", "oaf-package").Text("formatVersion", "1.0.0").Text("version", version).
+	text, err := frontmatter.NewMap().Text("format", "oaf-package").Text("formatVersion", "1.0.0").Text("version",
+		version).
 		Maps("agents", entries).Map("contents", frontmatter.NewMap().Text("mode", ModeBundled)).YAML()
 	if err != nil {
 		return nil, err

@@ -158,8 +158,9 @@ func readConnection(o *frontmatter.Object) Connection {
 	if in == nil {
 		return Connection{}
 	}
-	c := Connection{Type: transport(in.Text("type")), URL: in.Text("url"), Command: in.Text("command"), Args: in.Texts("args"),
-		Env: in.TextMap("env"), Headers: in.TextMap("headers")}
+	c := Connection{Type: transport(in.Text("type")), URL: in.Text("url"), Command: in.Text("command"),
+		Args: in.Texts("args"),
+		Env:  in.TextMap("env"), Headers: in.TextMap("headers")}
 	if c.Type == "" {
 		c.Type = transport(in.Text("transport"))
 	}

@@ -31,7 +31,8 @@ func TestCheckTools(t *testing.T) {
 	}{
 		{"known", selection(SelectedTool{Name: "a", Enabled: true, Required: true}), lister{"s": {"a", "b"}}, nil},
 		{"pattern", selection(SelectedTool{Name: "a.*", Enabled: true}), lister{"s": {"a.x"}}, nil},
-		{"required", selection(SelectedTool{Name: "c", Enabled: true, Required: true}), lister{"s": {"a"}}, []string{"EO771"}},
+		{"required", selection(SelectedTool{Name: "c", Enabled: true, Required: true}), lister{"s": {"a"}},
+			[]string{"EO771"}},
 		{"optional", selection(SelectedTool{Name: "c", Enabled: true}), lister{"s": {"a"}}, []string{"EO772"}},
 		{"disabled", selection(SelectedTool{Name: "c"}), lister{"s": {"a"}}, nil},
 		{"silent", selection(SelectedTool{Name: "a", Enabled: true}), lister{}, []string{"IO773"}},

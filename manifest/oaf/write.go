@@ -90,10 +90,12 @@ func (a *Agent) writeReferences(m *frontmatter.Map) {
 			Text("version", r.Version).Text("configDir", r.ConfigDir).Bool("required", r.Required))
 	}
 	for _, r := range a.Agents {
-		agents = append(agents, frontmatter.NewMap().Text("vendor", r.Vendor).Text("agent", r.Agent).Text("version", r.Version).
+		agents = append(agents, frontmatter.NewMap().Text("vendor", r.Vendor).Text("agent", r.Agent).Text("version",
+			r.Version).
 			Text("role", r.Role).Texts("delegations", r.Delegations).Bool("required", r.Required).Members(r.Extra))
 	}
-	m.Maps("skills", skills).Maps("packs", packs).Maps("weblets", weblets).Maps("mcpServers", servers).Maps("agents", agents)
+	m.Maps("skills", skills).Maps("packs", packs).Maps("weblets", weblets).Maps("mcpServers", servers).Maps("agents",
+		agents)
 }
 
 func (o Orchestration) fields() *frontmatter.Map {
@@ -153,7 +155,8 @@ func (s Server) write() ([]tree.File, error) {
 // config returns config.yaml.
 func (s Server) config() *frontmatter.Map {
 	c, p := s.Connection, s.Permissions
-	connection := frontmatter.NewMap().Text("type", c.Type).Text("url", c.URL).Text("command", c.Command).Texts("args", c.Args).
+	connection := frontmatter.NewMap().Text("type", c.Type).Text("url", c.URL).Text("command", c.Command).Texts("args",
+		c.Args).
 		TextMap("env", c.Env).TextMap("headers", c.Headers).Number("timeout", c.Timeout)
 	permissions := frontmatter.NewMap().Texts("allow_paths", p.AllowPaths).Texts("deny_paths", p.DenyPaths).
 		Texts("read", p.ReadPaths).Texts("write", p.WritePaths).JSON("max_file_size", sized(p.MaxFileSize)).

@@ -40,17 +40,30 @@ func ParseYAML(text, file string, line int, l *problem.List) *Object {
 // unmarshal reads YAML. Published agents write author: @name without quotes, which is no YAML; it is read as if it had
 // them.
 func (d *document) unmarshal(text string, root *yaml.Node) error {
-	err := yaml.Unmarshal([]byte(text), root)
+	err := one(text, root)
 	if err == nil {
 		return nil
 	}
 	reserved := regexp.MustCompile("(?m)^(\\s*(?:- )?[A-Za-z_-]+:[ ]+)([@`][^\"\\\\\n]*?)[ ]*$")
 	mended := reserved.ReplaceAllString(text, `$1"$2"`)
-	if mended == text || yaml.Unmarshal([]byte(mended), root) != nil {
+	if mended == text || one(mended, root) != nil {
 		return err
 	}
 	at := reserved.FindStringIndex(text)[0]
-	d.list.Add(problem.CodeReserved, d.place("", 1+strings.Count(text[:at], "\n")), "a text begins with @ or ` and has no quotes")
+	d.list.Add(problem.CodeReserved, d.place("", 1+strings.Count(text[:at], "\n")),
+		"a text begins with @ or ` and has no quotes")
+	return nil
+}
+
+// one reads a text that is one YAML document. A second one would be ignored by some readers and not by others.
+func one(text string, root *yaml.Node) error {
+	dec := yaml.NewDecoder(strings.NewReader(text))
+	if err := dec.Decode(root); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := dec.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return errors.New("a second document follows")
+	}
 	return nil
 }
 
@@ -70,7 +83,8 @@ func ParseJSON(text, file string, l *problem.List) *Object {
 		}
 	}
 	if err != nil {
-		l.Add(problem.CodeJSON, d.place("", 1+strings.Count(text[:min(int(dec.InputOffset()), len(text))], "\n")), "%.200s", err)
+		l.Add(problem.CodeJSON, d.place("", 1+strings.Count(text[:min(int(dec.InputOffset()), len(text))], "\n")), "%.200s",
+			err)
 		return nil
 	}
 	return d.open(root)
@@ -157,7 +171,8 @@ func (d *document) open(root *yaml.Node) *Object {
 		root = root.Content[0]
 	}
 	if left, ok := expand(root, maxNodes, 0); !ok || left < 0 {
-		d.list.Add(problem.CodeAlias, d.place("", root.Line), "expands to more than %d values or %d levels", maxNodes, maxDepth)
+		d.list.Add(problem.CodeAlias, d.place("", root.Line), "expands to more than %d values or %d levels", maxNodes,
+			maxDepth)
 		return nil
 	}
 	if root.Kind != yaml.MappingNode {

@@ -82,7 +82,8 @@ func needsQuotes(s string) bool {
 }
 
 func isControl(r rune) bool {
-	return r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r > 0xffff
+	return r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff ||
+		r > 0xffff
 }
 
 // Texts adds a list of texts unless it is nil.

@@ -77,7 +77,8 @@ func (e *export) claudeLosses(a *oaf.Agent) {
 		e.lose(true, a, "config.tools.denied", "tools are written by the names of Claude Code")
 	}
 	e.lose(a.Config.Allowed != nil, a, "config.tools.allowed", "it is written as tools, by the names of Claude Code")
-	e.lose(a.Tools != nil && len(a.Tools) == 0 || a.Tools == nil && a.Config.Allowed != nil || !areToolNames(a.Tools), a, "tools",
+	e.lose(a.Tools != nil && len(a.Tools) == 0 || a.Tools == nil && a.Config.Allowed != nil || !areToolNames(a.Tools), a,
+		"tools",
 		"a list without names, with other names, or of config.tools.allowed is not the same in Claude Code")
 	e.lose(a.Config.Denied != nil && len(a.Config.Denied) == 0 || !areToolNames(a.Config.Denied), a, "config.tools.denied",
 		"a list without names, or with names that have commas or spaces")
@@ -145,8 +146,9 @@ func (e *export) personaSkill(a *oaf.Agent, dir string) error {
 	s := skill.Skill{Name: e.name(a), Description: a.Description, License: a.License, Body: a.Body,
 		AllowedTools: slices.DeleteFunc(tools, func(t string) bool { return !isToolName(t) }),
 		Metadata:     map[string]string{}}
-	for key, value := range map[string]string{metaSlug: a.ID(), metaVersion: a.Version, metaName: a.Name, metaAuthor: a.Author,
-		metaTags: strings.Join(a.Tags, ", "), metaAgents: joinAgents(a.Agents)} {
+	for key, value := range map[string]string{metaSlug: a.ID(), metaVersion: a.Version, metaName: a.Name,
+		metaAuthor: a.Author,
+		metaTags:   strings.Join(a.Tags, ", "), metaAgents: joinAgents(a.Agents)} {
 		if value != "" {
 			s.Metadata[key] = value
 		}
@@ -306,12 +308,14 @@ func sameEntry(a, b mcpEntry) bool {
 // serverLosses records what no harness has a place for in the configuration of a server.
 func (e *export) serverLosses(a *oaf.Agent, s oaf.Server) {
 	p := s.Permissions
-	e.lose(len(p.AllowPaths)+len(p.DenyPaths)+len(p.ReadPaths)+len(p.WritePaths)+len(p.Extra) > 0 || p.ReadOnly || p.MaxFileSize > 0 ||
+	e.lose(len(p.AllowPaths)+len(p.DenyPaths)+len(p.ReadPaths)+len(p.WritePaths)+len(p.Extra) > 0 || p.ReadOnly ||
+		p.MaxFileSize > 0 ||
 		p.AllowPaths != nil || p.DenyPaths != nil || p.ReadPaths != nil || p.WritePaths != nil,
 		a, "mcp-configs.permissions", "%s: the server enforces them itself", s.Name)
 	e.lose(s.RateLimit != (oaf.RateLimit{}), a, "mcp-configs.rate_limit", "%s: there is no such limit", s.Name)
 	e.lose(s.Vendor != "" || s.Version != "", a, "mcp-configs.identity", "%s: vendor and version are not carried", s.Name)
-	e.lose(len(s.Extra) > 0 || len(s.Files) > 0, a, "mcp-configs.extra", "%s: other files and unknown members are not carried", s.Name)
+	e.lose(len(s.Extra) > 0 || len(s.Files) > 0, a, "mcp-configs.extra",
+		"%s: other files and unknown members are not carried", s.Name)
 	e.lose(s.Dir != "mcp-configs/"+s.Name || serverName(s) != s.Name, a, "mcp-configs.identity",
 		"%s: name and directory are written as %s", s.Name, serverName(s))
 }
@@ -324,10 +328,12 @@ func (e *export) lostTimeout(a *oaf.Agent, s oaf.Server) {
 // entry returns the connection of a server. A secret in the open is never carried on.
 func (e *export) entry(a *oaf.Agent, s oaf.Server) (mcpEntry, bool) {
 	c := s.Connection
-	entry := mcpEntry{Type: c.Type, URL: c.URL, Headers: maps.Clone(c.Headers), Command: c.Command, Args: c.Args, Env: c.Env}
+	entry := mcpEntry{Type: c.Type, URL: c.URL, Headers: maps.Clone(c.Headers), Command: c.Command, Args: c.Args,
+		Env: c.Env}
 	switch {
 	case c.Type == oaf.TransportStdio && c.Command != "":
-		e.lose(c.URL != "" || c.Headers != nil, a, "mcp-configs.connection", "%s: url and headers are not those of stdio", s.Name)
+		e.lose(c.URL != "" || c.Headers != nil, a, "mcp-configs.connection", "%s: url and headers are not those of stdio",
+			s.Name)
 		entry.URL, entry.Headers = "", nil
 	case (c.Type == oaf.TransportSSE || c.Type == oaf.TransportHTTP) && c.URL != "":
 		e.lose(c.Command != "" || c.Args != nil || c.Env != nil, a, "mcp-configs.connection",
@@ -337,7 +343,8 @@ func (e *export) entry(a *oaf.Agent, s oaf.Server) (mcpEntry, bool) {
 		e.lose(true, a, "mcp-configs.connection", "%s: it cannot be reached without a type and a url or command", s.Name)
 		return mcpEntry{}, false
 	}
-	e.lose(c.Args != nil && len(c.Args) == 0 || c.Env != nil && len(c.Env) == 0 || c.Headers != nil && len(c.Headers) == 0, a,
+	e.lose(c.Args != nil && len(c.Args) == 0 || c.Env != nil && len(c.Env) == 0 || c.Headers != nil &&
+		len(c.Headers) == 0, a,
 		"mcp-configs.connection", "%s: empty lists are left out", s.Name)
 	e.authenticate(a, s, &entry)
 	return entry, true
@@ -348,7 +355,8 @@ func (e *export) authenticate(a *oaf.Agent, s oaf.Server, entry *mcpEntry) {
 	auth := s.Auth
 	if auth == (oaf.Auth{}) {
 		_, hasBearer := entry.Headers["Authorization"]
-		e.lose(hasBearer || entry.Headers[apiKeyHeader] != "", a, "mcp-configs.auth", "%s: a header is read as authentication", s.Name)
+		e.lose(hasBearer || entry.Headers[apiKeyHeader] != "", a, "mcp-configs.auth",
+			"%s: a header is read as authentication", s.Name)
 		return
 	}
 	_, isVariable := auth.TokenVar()
@@ -364,7 +372,8 @@ func (e *export) authenticate(a *oaf.Agent, s oaf.Server, entry *mcpEntry) {
 		}
 	}
 	if name == "" || entry.Headers[name] != "" {
-		e.lose(true, a, "mcp-configs.auth", "%s: only a bearer token or an API key of the environment is carried, over HTTP", s.Name)
+		e.lose(true, a, "mcp-configs.auth",
+			"%s: only a bearer token or an API key of the environment is carried, over HTTP", s.Name)
 		return
 	}
 	if entry.Headers == nil {

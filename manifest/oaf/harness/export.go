@@ -236,9 +236,12 @@ func (e *export) common(a *oaf.Agent, to Target) {
 	e.lose(len(a.Extra) > 0, a, "extra", "unknown members of the frontmatter")
 	e.lose(len(a.Config.Extra) > 0, a, "config.extra", "unknown members of config")
 	e.lose(a.Config.RequireConfirmation, a, "config.require_confirmation", "the harness asks by its own settings")
-	e.lose(a.Model.Embedding != "" || len(a.Model.Extra) > 0, a, "model", "the embedding model and unknown members are not carried")
-	e.lose(!isPlainSkills(a), a, "skills", "references say more than that local skills exist: source, vendor, version, required")
-	e.lose(!isPlainServers(a), a, "mcpServers", "references say more than where the configuration is: vendor, version, required")
+	e.lose(a.Model.Embedding != "" || len(a.Model.Extra) > 0, a, "model",
+		"the embedding model and unknown members are not carried")
+	e.lose(!isPlainSkills(a), a, "skills",
+		"references say more than that local skills exist: source, vendor, version, required")
+	e.lose(!isPlainServers(a), a, "mcpServers",
+		"references say more than where the configuration is: vendor, version, required")
 }
 
 func isZero(o oaf.Orchestration) bool {

@@ -134,7 +134,8 @@ func TestRecipeEscapesTemplates(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(find(t, out, "recipes/north-coordinator.yaml")), &recipe); err != nil {
 		t.Fatal(err)
 	}
-	rendered := strings.NewReplacer("{{ '{{' }}", "{{", "{{ '{%' }}", "{%", "{{ '{#' }}", "{#").Replace(recipe.Instructions)
+	rendered := strings.NewReplacer("{{ '{{' }}", "{{", "{{ '{%' }}", "{%", "{{ '{#' }}",
+		"{#").Replace(recipe.Instructions)
 	if rendered != prompt(a) {
 		t.Errorf("rendered %q", rendered)
 	}
@@ -175,7 +176,8 @@ func TestSkillsOfOneName(t *testing.T) {
 		t.Errorf("skills %q and %q", first, second)
 	}
 	sub.LocalSkills = slices.Clone(a.LocalSkills[:1])
-	if out := exported(t, a, ClaudeCode, Options{}); len(out.Files) != len(exported(t, team(t), ClaudeCode, Options{}).Files) {
+	if out := exported(t, a, ClaudeCode, Options{}); len(out.Files) != len(exported(t, team(t), ClaudeCode,
+		Options{}).Files) {
 		t.Error("one skill of two agents is written twice")
 	}
 }
@@ -199,10 +201,13 @@ func second[V any](_ V, err error) error { return err }
 
 func TestImportOfAForeignProject(t *testing.T) {
 	fsys, err := tree.FS([]tree.File{
-		{Path: ".claude/agents/deploy.md", Data: []byte("---\nname: deploy\ndescription: Deploys.\ntools: Read, mcp__kube__get\n" +
-			"disallowedTools: Bash, mcp__kube__delete\nmodel: opus\nskills:\n  - roll\n  - ../../etc\nmcpServers:\n  - kube\n---\n\nDeploy it.\n")},
+		{Path: ".claude/agents/deploy.md",
+			Data: []byte("---\nname: deploy\ndescription: Deploys.\ntools: Read, mcp__kube__get\n" +
+				"disallowedTools: Bash, mcp__kube__delete\nmodel: opus\nskills:\n" +
+				"  - roll\n  - ../../etc\nmcpServers:\n  - kube\n---\n\nDeploy it.\n")},
 		{Path: ".claude/skills/roll/SKILL.md", Data: []byte("---\nname: roll\ndescription: Rolls back.\n---\nRoll.\n")},
-		{Path: ".mcp.json", Data: []byte(`{"mcpServers":{"kube":{"command":"kube-mcp","args":["-r"],"env":{"K":"${KUBE}"}}}}`)},
+		{Path: ".mcp.json",
+			Data: []byte(`{"mcpServers":{"kube":{"command":"kube-mcp","args":["-r"],"env":{"K":"${KUBE}"}}}}`)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +218,8 @@ func TestImportOfAForeignProject(t *testing.T) {
 	}
 	a := in[0].Agent
 	s := a.Servers[0]
-	if a.AgentKey != "deploy" || a.Model.Alias != "opus" || !slices.Equal(a.Tools, []string{"Read"}) || !a.Denies("Bash") ||
+	if a.AgentKey != "deploy" || a.Model.Alias != "opus" || !slices.Equal(a.Tools, []string{"Read"}) ||
+		!a.Denies("Bash") ||
 		len(a.LocalSkills) != 1 || !s.Selection.Allows("get") || s.Selection.Allows("delete") || s.Selection.Allows("put") ||
 		s.Connection.Type != oaf.TransportStdio || a.Body != "Deploy it." {
 		t.Errorf("agent %+v", a)
@@ -241,7 +247,8 @@ func dataDir(t *testing.T) string {
 func TestReferenceExports(t *testing.T) {
 	dir := dataDir(t)
 	in, err := FromClaudeCode(os.DirFS(filepath.Join(dir, "exports-reference/claude-code")))
-	if err != nil || in[0].Agent.ID() != "acme/code-reviewer" || !slices.Equal(in[0].Agent.Tools, []string{"Read", "Glob", "Grep"}) {
+	if err != nil || in[0].Agent.ID() != "acme/code-reviewer" || !slices.Equal(in[0].Agent.Tools, []string{"Read",
+		"Glob", "Grep"}) {
 		t.Fatalf("claude-code: %v, %v", in, err)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "exports-reference/letta/code-reviewer.af"))

@@ -48,7 +48,8 @@ func (e *export) gooseText(a *oaf.Agent) {
 func (e *export) gooseLosses(a *oaf.Agent) {
 	e.lose(a.Config.MaxTokens != 0, a, "config.max_tokens", "a recipe has no such setting")
 	e.lose(a.Memory != nil, a, "memory", "Goose has no memory blocks")
-	e.lose(len(a.Tools) > 0, a, "tools", "Goose gives the tools of extensions: builtin developer stands for files and shell")
+	e.lose(len(a.Tools) > 0, a, "tools",
+		"Goose gives the tools of extensions: builtin developer stands for files and shell")
 	e.lose(a.Config.Allowed != nil, a, "config.tools.allowed", "Goose gives the tools of extensions")
 	e.lose(len(a.Config.Denied) > 0, a, "config.tools.denied", "they are denied in words only")
 	for _, ref := range a.Agents {
@@ -58,7 +59,8 @@ func (e *export) gooseLosses(a *oaf.Agent) {
 
 // recipe writes recipes/{name}.yaml. A recipe is a template, so braces of texts are escaped; Goose ignores .yml.
 func (e *export) recipe(a *oaf.Agent) error {
-	m := frontmatter.NewMap().Text("version", "1.0.0").Always("title", escaped(a.Name)).Always("description", escaped(a.Description)).
+	m := frontmatter.NewMap().Text("version", "1.0.0").Always("title", escaped(a.Name)).Always("description",
+		escaped(a.Description)).
 		Always("instructions", escaped(prompt(a))).
 		Maps("extensions", e.extensions(a)).Map("settings", e.gooseSettings(a))
 	var subs []*frontmatter.Map
@@ -67,7 +69,8 @@ func (e *export) recipe(a *oaf.Agent) error {
 			continue
 		}
 		name := e.name(ref.Local)
-		subs = append(subs, frontmatter.NewMap().Text("name", strings.ReplaceAll(name, "-", "_")).Text("path", "./"+name+".yaml"))
+		subs = append(subs, frontmatter.NewMap().Text("name", strings.ReplaceAll(name, "-", "_")).Text("path",
+			"./"+name+".yaml"))
 	}
 	text, err := m.Maps("sub_recipes", subs).YAML()
 	if err != nil {
@@ -159,7 +162,8 @@ func (e *export) availableTools(a *oaf.Agent, s oaf.Server, m *frontmatter.Map) 
 		m.Texts("available_tools", names)
 		return
 	}
-	e.lose(sel.Present, a, "mcp-configs.selection", "%s: Goose takes a list of allowed tools only, so that it gives all of them", s.Name)
+	e.lose(sel.Present, a, "mcp-configs.selection",
+		"%s: Goose takes a list of allowed tools only, so that it gives all of them", s.Name)
 }
 
 func orEmpty(list []string) []string { return append([]string{}, list...) }

@@ -200,7 +200,8 @@ func toolList(head *frontmatter.Object, key string) []string {
 // serverOf makes a server of an entry of .mcp.json. Headers with a secret of the environment become authentication.
 func serverOf(name string, entry mcpEntry, sel oaf.Selection) oaf.Server {
 	s := oaf.Server{Dir: "mcp-configs/" + kebabOrSame(name), Name: name, Selection: sel,
-		Connection: oaf.Connection{Type: entry.Type, URL: entry.URL, Command: entry.Command, Args: entry.Args, Env: entry.Env}}
+		Connection: oaf.Connection{Type: entry.Type, URL: entry.URL, Command: entry.Command, Args: entry.Args,
+			Env: entry.Env}}
 	if s.Connection.Type == "" && entry.Command != "" {
 		s.Connection.Type = oaf.TransportStdio
 	}
@@ -242,7 +243,8 @@ func (c *claudeProject) skillAgents() []Import {
 		if !ok {
 			continue
 		}
-		a := &oaf.Agent{Dir: ".", Name: s.Name, AgentKey: kebab(s.Name), Description: s.Description, License: s.License, Body: s.Body}
+		a := &oaf.Agent{Dir: ".", Name: s.Name, AgentKey: kebab(s.Name), Description: s.Description, License: s.License,
+			Body: s.Body}
 		if len(s.AllowedTools) > 0 {
 			a.Tools = s.AllowedTools
 		}
@@ -304,7 +306,8 @@ func (f lettaInput) agent(in lettaAgentInput, list *problem.List) *oaf.Agent {
 	if id == nil {
 		id = &lettaIdentity{Name: in.Name, AgentKey: kebab(in.Name), Servers: f.serverNames(), Skills: f.skillNames()}
 	}
-	a := &oaf.Agent{Dir: ".", Name: id.Name, VendorKey: id.VendorKey, AgentKey: id.AgentKey, Slug: id.Slug, Version: id.Version,
+	a := &oaf.Agent{Dir: ".", Name: id.Name, VendorKey: id.VendorKey, AgentKey: id.AgentKey, Slug: id.Slug,
+		Version:     id.Version,
 		Description: in.Description, Author: id.Author, License: id.License, Tags: in.Tags, Agents: parseAgents(id.Agents)}
 	a.Body, a.Config.Denied = divide(frontmatter.TrimBody(in.System))
 	if llm := in.LLM; llm != nil {
@@ -347,7 +350,8 @@ func (f lettaInput) memory(ids []string) *oaf.Memory {
 		if !b.ReadOnly {
 			m.Type = oaf.MemoryEditable
 		}
-		m.Blocks = append(m.Blocks, oaf.MemoryBlock{Label: b.Label, Value: b.Value, Description: b.Description, Limit: b.Limit})
+		m.Blocks = append(m.Blocks, oaf.MemoryBlock{Label: b.Label, Value: b.Value, Description: b.Description,
+			Limit: b.Limit})
 	}
 	if len(m.Blocks) == 0 {
 		return nil

@@ -184,8 +184,9 @@ func (e *export) lettaAgent(a *oaf.Agent, number int) lettaAgent {
 		ID: fmt.Sprintf("agent-%d", number), Name: e.name(a), Description: a.Description, AgentType: "letta_v1_agent",
 		System: prompt(a), LLM: e.lettaModel(a), Embedding: defaultEmbedding(),
 		MemoryBlocks: []struct{}{}, Tools: []struct{}{}, ToolIDs: []string{}, SourceIDs: []string{}, ToolRules: []struct{}{},
-		Tags: orEmpty(a.Tags), IncludeBaseTools: true, InContext: []string{}, Messages: []struct{}{}, FilesAgents: []struct{}{},
-		GroupIDs: []string{},
+		Tags: orEmpty(a.Tags), IncludeBaseTools: true, InContext: []string{}, Messages: []struct{}{},
+		FilesAgents: []struct{}{},
+		GroupIDs:    []string{},
 		Metadata: lettaMetadata{OAF: &lettaIdentity{Name: a.Name, VendorKey: a.VendorKey, AgentKey: a.AgentKey, Slug: a.Slug,
 			Version: a.Version, License: a.License, Author: a.Author, Agents: joinAgents(a.Agents)}},
 	}
@@ -238,7 +239,8 @@ func (e *export) lettaBlocks(a *oaf.Agent, file *agentFile) []string {
 		if limit == 0 {
 			limit = max(blockLimit, utf8.RuneCountInString(b.Value))
 		}
-		e.lose(b.Limit == limit && limit == blockLimit || b.Limit == 0 && limit > blockLimit, a, "memory", "the limit of %s is Letta's own", b.Label)
+		e.lose(b.Limit == limit && limit == blockLimit || b.Limit == 0 && limit > blockLimit, a, "memory",
+			"the limit of %s is Letta's own", b.Label)
 		file.Blocks = append(file.Blocks, lettaBlock{ID: id, Label: b.Label, Value: b.Value, Limit: limit,
 			ReadOnly: a.Memory.Type == oaf.MemoryReadOnly, Description: b.Description})
 		ids = append(ids, id)
@@ -257,7 +259,8 @@ func (e *export) lettaServers(a *oaf.Agent, file *agentFile) []string {
 		switch {
 		case c.Type == oaf.TransportStdio && c.Command != "":
 			out.Stdio = &lettaStdio{ServerName: out.Name, Type: "stdio", Command: c.Command, Args: orEmpty(c.Args)}
-			e.lose(c.Env != nil || c.URL != "" || c.Headers != nil || c.Args != nil && len(c.Args) == 0, a, "mcp-configs.connection",
+			e.lose(c.Env != nil || c.URL != "" || c.Headers != nil || c.Args != nil && len(c.Args) == 0, a,
+				"mcp-configs.connection",
 				"%s: variables are not carried", s.Name)
 		case c.Type == oaf.TransportSSE && c.URL != "" || c.Type == oaf.TransportHTTP && c.URL != "":
 			out.URL = c.URL

@@ -20,7 +20,8 @@ import (
 func words() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.StringMatching(`[A-Za-z][A-Za-z0-9 ,.:#'"{}%@!&*|>-]{0,40}[a-z]`),
-		rapid.SampledFrom([]string{"yes", "1.10", "null", "- a", "{{ x }}", "{% if %}", "a: b", "é ü 漢", "🙂", "#x", "~", "0x1F",
+		rapid.SampledFrom([]string{"yes", "1.10", "null", "- a", "{{ x }}", "{% if %}", "a: b", "é ü 漢", "🙂", "#x", "~",
+			"0x1F",
 			"2026-01-15", "<<", "=", "a\tb", "---", "'", `"`, `\n`}),
 	)
 }
@@ -62,10 +63,13 @@ func anAgent(t *rapid.T) *oaf.Agent {
 	}
 	a.Config.MaxTokens = sometimes(t, rapid.IntRange(1, 9999), "max_tokens")
 	a.Config.RequireConfirmation = rapid.Bool().Draw(t, "confirm")
-	a.Model = rapid.SampledFrom([]oaf.Model{{}, {Alias: "sonnet"}, {Alias: "gpt-5"}, {Provider: "anthropic", Name: "claude-x"},
+	a.Model = rapid.SampledFrom([]oaf.Model{{}, {Alias: "sonnet"}, {Alias: "gpt-5"}, {Provider: "anthropic",
+		Name: "claude-x"},
 		{Provider: "openai", Name: "o9", Embedding: "e"}}).Draw(t, "model")
-	a.Orchestration = sometimes(t, rapid.Just(oaf.Orchestration{Entrypoint: "main", Triggers: []oaf.Trigger{{Event: "e", Action: "a"}}}), "orchestration")
-	a.Harness = sometimes(t, rapid.Just(map[string]json.RawMessage{"goose": json.RawMessage(`{"n":1.10,"x":[true,null,"1.10"]}`)}), "harness")
+	a.Orchestration = sometimes(t, rapid.Just(oaf.Orchestration{Entrypoint: "main", Triggers: []oaf.Trigger{{Event: "e",
+		Action: "a"}}}), "orchestration")
+	a.Harness = sometimes(t,
+		rapid.Just(map[string]json.RawMessage{"goose": json.RawMessage(`{"n":1.10,"x":[true,null,"1.10"]}`)}), "harness")
 	a.Packs = sometimes(t, rapid.Just([]oaf.PackRef{{Vendor: "v", Pack: "p", Version: "1.0.0", Required: true}}), "packs")
 	a.Memory = aMemory(t)
 	a.LocalSkills, a.Servers = someSkills(t), someServers(t)
@@ -78,12 +82,14 @@ func anAgent(t *rapid.T) *oaf.Agent {
 			Version: sometimes(t, rapid.Just("1.0.0"), "version"), Role: sometimes(t, keys(), "role"), Required: i > 0})
 	}
 	a.Files = sometimes(t, rapid.Just([]tree.File{{Path: "docs/a.md", Data: []byte("x")}}), "files")
-	a.Versions = sometimes(t, rapid.Just([]oaf.PastVersion{{Version: "0.0.1", Text: []byte("---\nname: x\nversion: 0.0.1\n---\nx\n")}}), "versions")
+	a.Versions = sometimes(t, rapid.Just([]oaf.PastVersion{{Version: "0.0.1",
+		Text: []byte("---\nname: x\nversion: 0.0.1\n---\nx\n")}}), "versions")
 	return a
 }
 
 func aBody(t *rapid.T) string {
-	lines := rapid.SliceOfN(rapid.OneOf(words(), rapid.Just(""), rapid.Just("---"), rapid.Just("## Tool Restrictions")), 1, 6).Draw(t, "body")
+	lines := rapid.SliceOfN(rapid.OneOf(words(), rapid.Just(""), rapid.Just("---"), rapid.Just("## Tool Restrictions")),
+		1, 6).Draw(t, "body")
 	body := strings.Trim(strings.Join(lines, "\n"), " \t\n")
 	if body == "" {
 		return "x"
@@ -131,10 +137,13 @@ func someServers(t *rapid.T) []oaf.Server {
 			{Type: "stdio", Command: "npx", Args: []string{"-y", "server"}, Env: map[string]string{"A": "${A}"}}, {},
 			{Type: "http", URL: "http://127.0.0.1/mcp", Headers: map[string]string{"X": "${B}"}},
 		}).Draw(t, "connection"), Auth: rapid.SampledFrom([]oaf.Auth{{}, {Type: "bearer", Token: "${T}"},
-			{Type: "api-key", Token: "${K}", Header: "X-API-Key"}, {Type: "oauth", Token: "${O}"}, {Type: "bearer", Token: "open"}}).Draw(t, "auth"),
-			Selection: rapid.SampledFrom([]oaf.Selection{{}, {Present: true, Strategy: "subset", Tools: []oaf.SelectedTool{{Name: "read", Enabled: true}}},
+			{Type: "api-key", Token: "${K}", Header: "X-API-Key"}, {Type: "oauth", Token: "${O}"}, {Type: "bearer",
+				Token: "open"}}).Draw(t, "auth"),
+			Selection: rapid.SampledFrom([]oaf.Selection{{}, {Present: true, Strategy: "subset",
+				Tools: []oaf.SelectedTool{{Name: "read", Enabled: true}}},
 				{Present: true, Strategy: "all", Excluded: []string{"rm"}}, {Present: true, Strategy: "subset",
-					Tools: []oaf.SelectedTool{{Name: "w", Required: true}, {Name: "a.*", Enabled: true}}, Excluded: []string{"b", "c"}}}).Draw(t, "selection")}
+					Tools: []oaf.SelectedTool{{Name: "w", Required: true}, {Name: "a.*", Enabled: true}}, Excluded: []string{"b",
+						"c"}}}).Draw(t, "selection")}
 		s.RateLimit = sometimes(t, rapid.Just(oaf.RateLimit{PerMinute: 6, Burst: 1}), "limit")
 		s.Permissions = sometimes(t, rapid.Just(oaf.Permissions{AllowPaths: []string{"/w"}, MaxFileSize: 5}), "permissions")
 		out = append(out, s)
@@ -153,17 +162,20 @@ func neutral(a *oaf.Agent, lost []Loss) *oaf.Agent {
 	}
 	for i := range out.Skills {
 		r := out.Skills[i]
-		out.Skills[i] = oaf.SkillRef{Vendor: r.Vendor, Name: r.Name, Version: r.Version, Source: r.Source, Required: r.Required}
+		out.Skills[i] = oaf.SkillRef{Vendor: r.Vendor, Name: r.Name, Version: r.Version, Source: r.Source,
+			Required: r.Required}
 	}
 	servers := slices.Clone(out.MCPServers)
 	for i, r := range servers {
-		servers[i] = oaf.ServerRef{Vendor: r.Vendor, Server: r.Server, Version: r.Version, ConfigDir: r.ConfigDir, Required: r.Required}
+		servers[i] = oaf.ServerRef{Vendor: r.Vendor, Server: r.Server, Version: r.Version, ConfigDir: r.ConfigDir,
+			Required: r.Required}
 	}
 	out.MCPServers = servers
 	agents := slices.Clone(out.Agents)
 	for i, r := range agents {
-		agents[i] = oaf.AgentRef{Vendor: r.Vendor, Agent: r.Agent, Version: r.Version, Role: r.Role, Delegations: r.Delegations,
-			Required: r.Required, Extra: r.Extra}
+		agents[i] = oaf.AgentRef{Vendor: r.Vendor, Agent: r.Agent, Version: r.Version, Role: r.Role,
+			Delegations: r.Delegations,
+			Required:    r.Required, Extra: r.Extra}
 	}
 	out.Agents = agents
 	return &out

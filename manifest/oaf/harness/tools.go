@@ -10,7 +10,8 @@ import (
 
 // claudeTool returns Claude Code's name of a tool that the format's text names otherwise.
 func claudeTool(name string) string {
-	known := map[string]string{"bash": "Bash", "edit": "Edit", "read": "Read", "write": "Write", "glob": "Glob", "grep": "Grep",
+	known := map[string]string{"bash": "Bash", "edit": "Edit", "read": "Read", "write": "Write", "glob": "Glob",
+		"grep":      "Grep",
 		"web_fetch": "WebFetch", "web-fetch": "WebFetch", "web_search": "WebSearch", "web-search": "WebSearch"}
 	if to, ok := known[name]; ok {
 		return to

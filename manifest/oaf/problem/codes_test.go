@@ -20,7 +20,8 @@ func source(t *testing.T) string {
 	var b strings.Builder
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
 		base := filepath.Base(name)
-		if err != nil || d.IsDir() || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || base == "codes.go" || base == "explain.go" {
+		if err != nil || d.IsDir() || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") ||
+			base == "codes.go" || base == "explain.go" {
 			return err
 		}
 		text, err := os.ReadFile(name)
@@ -104,7 +105,8 @@ func TestListIsBoundedAndStrict(t *testing.T) {
 		l.Add(CodeSlug, Place{File: "AGENTS.md"}, "x")
 	}
 	all := l.Problems()
-	if len(all) != maxProblems+1 || Count(all, repute.SeverityError) != maxProblems || Count(all, repute.SeverityInfo) != 1 {
+	if len(all) != maxProblems+1 || Count(all, repute.SeverityError) != maxProblems || Count(all,
+		repute.SeverityInfo) != 1 {
 		t.Errorf("%d problems, %d errors", len(all), Count(all, repute.SeverityError))
 	}
 	if all[len(all)-1].Code != "EO744" && all[0].Code != CodeMore {

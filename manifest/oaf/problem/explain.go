@@ -31,7 +31,8 @@ func explanations() []explanation {
 // aboutFiles explains problems of files and archives.
 func aboutFiles() []explanation {
 	return []explanation{
-		{CodeNoManifest, true, "no AGENTS.md in the directory", "name the directory that has AGENTS.md, or run repute oaf new"},
+		{CodeNoManifest, true, "no AGENTS.md in the directory",
+			"name the directory that has AGENTS.md, or run repute oaf new"},
 		{CodeUnreadable, true, "a file or a directory that cannot be read", "check its permissions"},
 		{CodeFileTooLarge, true, "a file over its limit; it is not read",
 			"keep AGENTS.md and SKILL.md to 1 MiB and other files to 8 MiB"},
@@ -62,10 +63,13 @@ func aboutText() []explanation {
 		{CodeBOM, false, "a byte order mark before the text", "save the file as UTF-8 without a byte order mark"},
 		{CodeCRLF, false, "line ends of Windows, read as LF", "save the file with LF line ends"},
 		{CodeEncoding, true, "not UTF-8, or text with a NUL", "save the file as UTF-8"},
-		{CodeType, true, "another type than the format's; the member counts as absent", "use the type that the message names"},
-		{CodeMember, false, "a member that the format does not know; it is kept", "check the spelling; harnessConfig is free"},
+		{CodeType, true, "another type than the format's; the member counts as absent",
+			"use the type that the message names"},
+		{CodeMember, false, "a member that the format does not know; it is kept",
+			"check the spelling; harnessConfig is free"},
 		{CodeUnquoted, true, "a version that YAML readers take for a number: 1.10 becomes 1.1", "put it into quotes"},
-		{CodeReserved, true, "a text that begins with @ or a backtick without quotes, which is no YAML; it is read", "put it into quotes"},
+		{CodeReserved, true, "a text that begins with @ or a backtick without quotes, which is no YAML; it is read",
+			"put it into quotes"},
 		{CodeJSON, true, "not JSON", "check it with a JSON parser"},
 	}
 }
@@ -74,9 +78,11 @@ func aboutText() []explanation {
 func aboutManifest() []explanation {
 	return []explanation{
 		{CodeMissing, true, "a required field is missing or empty", "add it"},
-		{CodeMissingPrompt, true, "a required field is missing in an agent with a direct prompt, as in the format's own example",
+		{CodeMissingPrompt, true,
+			"a required field is missing in an agent with a direct prompt, as in the format's own example",
 			"add it"},
-		{CodeKebab, true, "a key that is not kebab-case", "use lower-case letters and digits with single hyphens between them"},
+		{CodeKebab, true, "a key that is not kebab-case",
+			"use lower-case letters and digits with single hyphens between them"},
 		{CodeSemver, true, "a version that is no semantic version", "write three numbers, such as \"1.0.0\""},
 		{CodeSlug, true, "a slug that is not vendorKey/agentKey", "write vendorKey/agentKey"},
 		{CodeSlugOther, true, "a slug that names another vendor or agent", "write vendorKey/agentKey of this agent"},
@@ -101,7 +107,8 @@ func aboutReferences() []explanation {
 		{CodeSkillUndeclared, false, "a directory of skills/ that the frontmatter does not name; it is used",
 			"add it to skills with source: local"},
 		{CodeConfigAbsent, true, "a required MCP server without its configuration", "add the directory that configDir names"},
-		{CodeConfigOptional, true, "an optional MCP server without its configuration", "add the directory that configDir names"},
+		{CodeConfigOptional, true, "an optional MCP server without its configuration",
+			"add the directory that configDir names"},
 		{CodeServerUnlisted, false, "a configuration of mcp-configs/ that the frontmatter does not name; it is used",
 			"add it to mcpServers"},
 		{CodeAgentAbsent, true, "a required sub-agent whose directory was not found",
@@ -113,8 +120,10 @@ func aboutReferences() []explanation {
 		{CodeSelf, true, "an agent that names itself as sub-agent", "remove the reference"},
 		{CodeDenied, true, "a tool that is allowed, or asked for by a skill, and denied as well; it is denied",
 			"remove it from one of the lists"},
-		{CodeToolRequired, true, "a required tool that the MCP server does not have", "check the name with the server's list of tools"},
-		{CodeToolUnknown, true, "a selected tool that the MCP server does not have", "check the name with the server's list of tools"},
+		{CodeToolRequired, true, "a required tool that the MCP server does not have",
+			"check the name with the server's list of tools"},
+		{CodeToolUnknown, true, "a selected tool that the MCP server does not have",
+			"check the name with the server's list of tools"},
 		{CodeNotAsked, false, "an MCP server that could not be asked for its tools", "start the server and check again"},
 		{CodeExcluded, true, "a tool that is selected and excluded; it is excluded", "remove it from one of the lists"},
 		{CodeTooDeep, true, "sub-agents nested too deep, or too many of them", "keep to 8 levels and 64 agents"},
@@ -129,7 +138,8 @@ func aboutSkills() []explanation {
 		{CodeSkillName, true, "a name that is not 1 to 64 lower-case letters, digits and single hyphens",
 			"use lower-case letters and digits with single hyphens between them"},
 		{CodeSkillDirectory, true, "a name that is not the directory's", "give both one name"},
-		{CodeSkillDescription, true, "no description: a model cannot know when to use the skill", "say what it does and when to use it"},
+		{CodeSkillDescription, true, "no description: a model cannot know when to use the skill",
+			"say what it does and when to use it"},
 		{CodeSkillLong, true, "a description of more than 1,024 characters", "shorten it"},
 		{CodeSkillMember, true, "a member that the specification of skills does not know", "move it into metadata"},
 		{CodeSkillFlow, true, "a list or a map in brackets, which the reference validator rejects", "write it in lines"},
@@ -142,14 +152,19 @@ func aboutSkills() []explanation {
 // aboutServers explains problems of mcp-configs/ and versions/.
 func aboutServers() []explanation {
 	return []explanation{
-		{CodeNoConnection, true, "an MCP server without a connection; it cannot be reached", "add connection with type and url or command"},
+		{CodeNoConnection, true, "an MCP server without a connection; it cannot be reached",
+			"add connection with type and url or command"},
 		{CodeNoAddress, true, "a connection without url, or of stdio without command", "add it"},
 		{CodeSecret, true, "a secret in the file itself; runtimes do not use it", "write ${NAME} and set the variable"},
-		{CodeServerFile, false, "one file for a server instead of a directory; it is read", "use mcp-configs/{name}/config.yaml"},
-		{CodeDialect, false, "a file in the other form that published agents use; it is read", "use the members of the format's text"},
+		{CodeServerFile, false, "one file for a server instead of a directory; it is read",
+			"use mcp-configs/{name}/config.yaml"},
+		{CodeDialect, false, "a file in the other form that published agents use; it is read",
+			"use the members of the format's text"},
 		{CodeNoConfig, true, "a directory of mcp-configs/ without config.yaml", "add config.yaml"},
-		{CodeNoSelection, false, "no ActiveMCP.json: every tool of the server is given to the model", "select the tools that are needed"},
+		{CodeNoSelection, false, "no ActiveMCP.json: every tool of the server is given to the model",
+			"select the tools that are needed"},
 		{CodeVersionName, true, "a directory of versions/ that is no v and a version", "name it like v1.0.0"},
-		{CodeVersionOther, true, "an AGENTS.md of versions/ with another version than its directory's", "rename the directory"},
+		{CodeVersionOther, true, "an AGENTS.md of versions/ with another version than its directory's",
+			"rename the directory"},
 	}
 }

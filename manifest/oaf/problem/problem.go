@@ -1,4 +1,5 @@
-// Package problem has the problems of agents of the Open Agent Format: their codes, what they mean and how to mend them.
+// Package problem has the problems of agents of the Open Agent Format: their codes, what they mean and how to mend
+// them.
 package problem
 
 import "repute"

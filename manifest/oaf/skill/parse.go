@@ -124,7 +124,8 @@ func (s *Skill) check(o *frontmatter.Object) {
 	case !o.Has("name"):
 		o.Report(problem.CodeSkillName, "name", "is missing; the directory names the skill")
 	case !IsName(s.Name):
-		o.Report(problem.CodeSkillName, "name", "%.80q is not 1 to %d lower-case letters, digits and single hyphens", s.Name, MaxName)
+		o.Report(problem.CodeSkillName, "name", "%.80q is not 1 to %d lower-case letters, digits and single hyphens",
+			s.Name, MaxName)
 	case s.Name != s.Dir:
 		o.Report(problem.CodeSkillDirectory, "name", "%q is in the directory %.80q", s.Name, s.Dir)
 	}

@@ -63,7 +63,8 @@ func TestParseRules(t *testing.T) {
 func TestTools(t *testing.T) {
 	for text, want := range map[string][]string{
 		"": nil, " Read  Grep ": {"Read", "Grep"}, "Read, Grep": {"Read", "Grep"},
-		"Bash(git add:*) Read": {"Bash(git add:*)", "Read"}, "Bash(a, b),C": {"Bash(a, b)", "C"}, "a) b": {"a)", "b"}, "(a b": {"(a b"},
+		"Bash(git add:*) Read": {"Bash(git add:*)", "Read"}, "Bash(a, b),C": {"Bash(a, b)", "C"}, "a) b": {"a)", "b"},
+		"(a b": {"(a b"},
 	} {
 		if got := Tools(text); !slices.Equal(got, want) {
 			t.Errorf("%q is %q, want %q", text, got, want)
@@ -81,7 +82,8 @@ func TestConform(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"---\nname: x\ndescription: y\n---\n\nz\n", "---\nname: x\nallowed-tools: [a]\nmetadata: {a: {b: c}}\n---\n",
+	for _, text := range []string{"---\nname: x\ndescription: y\n---\n\nz\n",
+		"---\nname: x\nallowed-tools: [a]\nmetadata: {a: {b: c}}\n---\n",
 		"x", "---\n---", "---\r\ndescription: |\r\n  a\r\n\r\n  b\r\n---\r\n"} {
 		f.Add([]byte(text))
 	}
@@ -100,7 +102,8 @@ func FuzzParse(f *testing.F) {
 		if _, bad := problem.FirstError(l.Problems()); !ok || bad {
 			t.Fatalf("what is written is not strict: %v\n%s", l.Problems(), files[0].Data)
 		}
-		if again.Description != out.Description || again.Body != out.Body || !reflect.DeepEqual(again.Metadata, out.Metadata) {
+		if again.Description != out.Description || again.Body != out.Body || !reflect.DeepEqual(again.Metadata,
+			out.Metadata) {
 			t.Errorf("written %+v, read %+v", out, again)
 		}
 	})

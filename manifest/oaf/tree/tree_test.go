@@ -100,7 +100,8 @@ func TestWriteReplacesOnlyIfAsked(t *testing.T) {
 	if err := Write(dir, files, true); err != nil {
 		t.Fatal(err)
 	}
-	if got := Read(os.DirFS(dir), ".", NewBudget(), &problem.List{}); len(got) != 2 || !got[1].Executable || string(got[0].Data) != "1" {
+	if got := Read(os.DirFS(dir), ".", NewBudget(), &problem.List{}); len(got) != 2 || !got[1].Executable ||
+		string(got[0].Data) != "1" {
 		t.Errorf("read %+v", got)
 	}
 }
@@ -108,7 +109,8 @@ func TestWriteReplacesOnlyIfAsked(t *testing.T) {
 func TestZipKeepsFiles(t *testing.T) {
 	files := []File{{Path: "b", Data: []byte("2"), Executable: true}, {Path: "a/c", Data: []byte("1")}}
 	var x, y bytes.Buffer
-	if err := errors.Join(Zip(&x, files), Zip(&y, []File{files[1], files[0]})); err != nil || !bytes.Equal(x.Bytes(), y.Bytes()) {
+	if err := errors.Join(Zip(&x, files), Zip(&y, []File{files[1], files[0]})); err != nil || !bytes.Equal(x.Bytes(),
+		y.Bytes()) {
 		t.Fatalf("archives of one directory differ: %v", err)
 	}
 	l := &problem.List{}

@@ -72,12 +72,14 @@ Exits with 0 when there are no errors, 1 when there are, 2 when nothing could be
 				_, err = io.WriteString(p.Stdout, report.text())
 			}
 			if err == nil && report.Errors > 0 {
-				return cli.ExitError{Code: codeDefective, Text: cli.Count(report.Errors, "error") + " in " + cli.Visible(report.Source)}
+				return cli.ExitError{Code: codeDefective, Text: cli.Count(report.Errors, "error") +
+					" in " + cli.Visible(report.Source)}
 			}
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&strict, "strict", false, "judge by the text of the format, as a publisher wants it, not as a reader does")
+	cmd.Flags().BoolVar(&strict, "strict", false,
+		"judge by the text of the format, as a publisher wants it, not as a reader does")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -170,7 +172,8 @@ func (r Report) text() string {
 	for _, s := range []repute.Severity{repute.SeverityError, repute.SeverityWarning, repute.SeverityInfo} {
 		r.writeProblems(&b, s)
 	}
-	fmt.Fprintf(&b, "\n%s, %s, %s\n", cli.Count(r.Errors, "error"), cli.Count(r.Warnings, "warning"), cli.Count(r.Infos, "info"))
+	fmt.Fprintf(&b, "\n%s, %s, %s\n", cli.Count(r.Errors, "error"), cli.Count(r.Warnings, "warning"), cli.Count(r.Infos,
+		"info"))
 	return b.String()
 }
 

@@ -44,7 +44,8 @@ writes those. What the harness has no place for is listed on standard error.`,
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "claude-code, goose, deep-agents or letta (required)")
-	cmd.Flags().StringVar(&layout, "layout", string(harness.LayoutLoaded), "loaded: where the harness looks; text: where the format's text says")
+	cmd.Flags().StringVar(&layout, "layout", string(harness.LayoutLoaded),
+		"loaded: where the harness looks; text: where the format's text says")
 	cmd.Flags().StringVar(&output, "output", "", "directory to write below, e.g. the project's (required)")
 	_ = cmd.MarkFlagRequired("to") // both flags exist
 	_ = cmd.MarkFlagRequired("output")
