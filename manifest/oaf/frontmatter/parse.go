@@ -192,8 +192,8 @@ func expand(n *yaml.Node, budget, depth int) (int, bool) {
 		return expand(n.Alias, budget, depth+1)
 	}
 	budget--
-	ok := true
 	for _, child := range n.Content {
+		var ok bool
 		if budget, ok = expand(child, budget, depth+1); !ok || budget < 0 {
 			return budget, false
 		}
