@@ -52,6 +52,8 @@ require (
 )
 
 require (
+	github.com/Masterminds/semver/v3 v3.5.0
+	github.com/github/go-spdx/v2 v2.3.3
 	github.com/riverqueue/river/rivertype v0.51.0 // indirect
 	github.com/temoto/robotstxt v1.1.2 // indirect
 )

@@ -1,0 +1,158 @@
+package oaf_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"repute/cmd/repute/internal/cli"
+	"repute/cmd/repute/internal/clitest"
+	"repute/cmd/repute/internal/oaf"
+)
+
+const team = "../../../../manifest/oaf/testdata/team/"
+
+func run(args ...string) (string, error) {
+	var out clitest.Output
+	err := clitest.Run(context.Background(), &out, func(p *cli.Program) []*cobra.Command {
+		return []*cobra.Command{oaf.Command(p)}
+	}, append([]string{"oaf"}, args...)...)
+	return out.String(), err
+}
+
+// must runs a command that succeeds.
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := run(args...)
+	if err != nil {
+		t.Fatalf("oaf %v: %v\n%s", args, err, out)
+	}
+	return out
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestCheckExitCodes(t *testing.T) {
+	broken := t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, "AGENTS.md"), []byte("# Rules\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name string
+		args []string
+		code int
+		text string
+	}{
+		{"good", []string{team + "reviewer", "--strict"}, 0, "0 errors, 0 warnings, 0 infos"},
+		{"warnings", []string{team + "coordinator"}, 0, "WO770"},
+		{"strict", []string{team + "coordinator", "--strict"}, 1, "EO770"},
+		{"broken", []string{broken}, 1, "EO720 AGENTS.md:1"},
+		{"absent", []string{filepath.Join(broken, "none")}, 2, ""},
+		{"no archive", []string{filepath.Join(broken, "AGENTS.md")}, 1, "EO706"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			out, err := run(append([]string{"check"}, tc.args...)...)
+			var exit cli.ExitError
+			if errors.As(err, &exit); exit.Code != tc.code || (err == nil) != (tc.code == 0) || !strings.Contains(out, tc.text) {
+				t.Errorf("code %d, %v, want %d:\n%s", exit.Code, err, tc.code, out)
+			}
+		})
+	}
+}
+
+func TestCheckAsJSON(t *testing.T) {
+	out, err := run("check", team+"coordinator", "--strict", "--json")
+	if err == nil {
+		t.Fatal("no exit code")
+	}
+	var report oaf.Report
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Agents) != 1 || report.Agents[0].Agents[0] != "north/reviewer" || report.Errors == 0 {
+		t.Errorf("report %+v", report)
+	}
+	for _, p := range report.Problems {
+		if p.Code == "" || p.File == "" || p.Hint == "" {
+			t.Errorf("problem %+v", p)
+		}
+	}
+}
+
+func TestAgentFromNewToUnpack(t *testing.T) {
+	dir := t.TempDir()
+	agent := filepath.Join(dir, "my-helper")
+	must(t, "new", agent, "--vendor", "acme", "--template", "full")
+	must(t, "check", agent, "--strict")
+	if out, err := run("new", agent, "--vendor", "acme"); err == nil {
+		t.Errorf("an existing agent was replaced: %s", out)
+	}
+	if err := os.Remove(filepath.Join(agent, "LICENSE")); err != nil {
+		t.Fatal(err)
+	}
+	if out := must(t, "generate", agent); !strings.Contains(out, "LICENSE") || strings.Contains(out, "README.md") {
+		t.Errorf("generated %s", out)
+	}
+	before := read(t, filepath.Join(agent, "AGENTS.md"))
+	must(t, "version", agent, "1.1.0")
+	if read(t, filepath.Join(agent, "versions/v1.0.0/AGENTS.md")) != before {
+		t.Error("the old version is another text")
+	}
+	if after := read(t, filepath.Join(agent, "AGENTS.md")); after != strings.Replace(before, `"1.0.0"`, `"1.1.0"`, 1) {
+		t.Errorf("the new version is\n%s", after)
+	}
+	packed := filepath.Join(dir, "a.oaf")
+	must(t, "pack", agent, "--output", packed)
+	must(t, "check", packed, "--strict")
+	must(t, "unpack", packed, filepath.Join(dir, "out"))
+	if read(t, filepath.Join(dir, "out/my-helper/AGENTS.md")) != read(t, filepath.Join(agent, "AGENTS.md")) {
+		t.Error("the unpacked agent is another one")
+	}
+}
+
+func TestExportThenImport(t *testing.T) {
+	for from, source := range map[string]string{"claude-code": "", "letta": "coordinator.af"} {
+		dir := t.TempDir()
+		out := must(t, "export", team+"coordinator", "--to", from, "--output", filepath.Join(dir, "project"))
+		if !strings.Contains(out, "not carried: north/coordinator: orchestration: ") {
+			t.Errorf("%s: the report is %s", from, out)
+		}
+		must(t, "import", filepath.Join(dir, "project", source), "--from", from, "--output", filepath.Join(dir, "agents"))
+		must(t, "check", filepath.Join(dir, "agents/coordinator"))
+		must(t, "check", filepath.Join(dir, "agents/reviewer"))
+	}
+	for _, to := range []string{"goose", "deep-agents"} {
+		must(t, "export", team+"coordinator", "--to", to, "--output", filepath.Join(t.TempDir(), "p"))
+	}
+}
+
+// A file of a stranger must not choose where its agent is written.
+func TestImportStaysBelowItsDirectory(t *testing.T) {
+	dir := t.TempDir()
+	for _, key := range []string{"..", "../x", "/x", `..\\x`} {
+		file := filepath.Join(dir, "a.af")
+		text := `{"agents":[{"id":"agent-0","name":"a","system":"x","metadata":{"oaf":{"agentKey":"` + key + `"}}}]}`
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := run("import", file, "--from", "letta", "--output", filepath.Join(dir, "o")); err == nil {
+			t.Errorf("%s was written: %s", key, out)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("files %v, %v", entries, err)
+	}
+}
