@@ -1,7 +1,7 @@
 // Package orchestrator runs tasks by agents as far as indexed trust allows: OpenFi's agent standard on top
 // of the index.
 //
-// A Client stores tasks; an Engine works on their runs, any number of them on one database. A run is one job
+// Package tasks stores tasks; an Engine works on their runs, any number of them on one database. A run is one job
 // of nine phases whose results are stored as they end, so that another process continues where one died.
 // Whatever an agent reaches outside itself it reaches through a Context, which counts it, keeps within the
 // budget, and writes the receipts itself.

@@ -97,8 +97,7 @@ func (w *work) judge(ctx context.Context, m repute.Module, task policy.Task) (tr
 
 // show returns the description of a transaction for the person who must approve it.
 func (w *work) show(ctx context.Context, tx *transaction.Tx, declared *transaction.Declared,
-	s *transaction.Simulation, reasons []policy.Reason) (*approval.Shown,
-	error) {
+	s *transaction.Simulation, reasons []policy.Reason) (*approval.Shown, error) {
 	out := &approval.Shown{Agent: approval.DescribeAgent(w.Run.Agent, &w.gateDecision),
 		ValueAtRisk: transaction.OrZero(w.terms.ValueAtRisk),
 		Declared:    []transaction.Placeholder{}, Reasons: reasons}
