@@ -26,6 +26,7 @@ import (
 	"repute/orchestrator/audit"
 	"repute/orchestrator/control"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -70,7 +71,7 @@ func newDecided(t *testing.T, signer *statement.Signer) *decided {
 	db, err := store.Open(t.Context(), pgtest.New(t), o)
 	ok(t, err)
 	t.Cleanup(db.Close)
-	client, err := orchestrator.NewClient(db)
+	client, err := tasks.NewClient(db)
 	ok(t, err)
 	d := &decided{house: &house{t, db, client}, signer: signer}
 	head, hand := newWorker("head"), newWorker("hand")

@@ -20,6 +20,7 @@ import (
 	"repute/orchestrator/outbound"
 	"repute/orchestrator/safety"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/orchestrator/telemetry"
 	"repute/orchestrator/transaction"
 	"repute/orchestrator/trustgate"
@@ -115,22 +116,6 @@ func New(db *store.DB, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// runJob works on a root run.
-type runJob struct {
-	Root string `json:"root"`
-}
-
-// Kind names the jobs.
-func (runJob) Kind() string { return "run" }
-
-const runsQueue = "runs"
-
-// InsertOpts requests no unique jobs: the lease of a run has one owner however many jobs there are.
-// A failed job is not retried; the engine that finds the lease expired inserts another.
-func (runJob) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: runsQueue, MaxAttempts: 3}
-}
-
 // jobTimeout is far above every budget, because leases already detect stuck runs.
 const jobTimeout = 2 * time.Hour
 
@@ -156,7 +141,7 @@ func (e *Engine) session(ctx context.Context) error {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(e.work))
 	client, err := river.NewClient(riverpgxv5.New(e.db.Pool()), &river.Config{
-		Queues: map[string]river.QueueConfig{runsQueue: {MaxWorkers: e.o.Workers}}, Workers: workers,
+		Queues: map[string]river.QueueConfig{tasks.Queue: {MaxWorkers: e.o.Workers}}, Workers: workers,
 		FetchCooldown: 20 * time.Millisecond, FetchPollInterval: time.Second, JobTimeout: jobTimeout,
 		RescueStuckJobsAfter:        jobTimeout + time.Minute,
 		CompletedJobRetentionPeriod: 10 * time.Minute, SoftStopTimeout: e.o.Drain, Logger: slog.New(slog.DiscardHandler),
@@ -246,7 +231,7 @@ func (e *Engine) watch(ctx, working context.Context, client *river.Client[pgx.Tx
 			e.log.Warn("runs could not be held", "error", err)
 		}
 		if _, err := rundb.RequeueLost(ctx, e.db, 100,
-			func(tx pgx.Tx, roots []string) error { return queue(ctx, client, tx, roots...) }); err != nil && ctx.Err() == nil {
+			func(tx pgx.Tx, roots []string) error { return tasks.Insert(ctx, client, tx, roots...) }); err != nil && ctx.Err() == nil {
 			e.log.Warn("lost runs could not be queued", "error", err)
 		}
 		if err := e.settle(ctx); err != nil && ctx.Err() == nil {
@@ -254,16 +239,6 @@ func (e *Engine) watch(ctx, working context.Context, client *river.Client[pgx.Tx
 		}
 		repute.Pause(ctx, e.o.Hold/5)
 	}
-}
-
-// queue adds jobs for runs in a transaction.
-func queue(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, roots ...string) error {
-	jobs := make([]river.InsertManyParams, len(roots))
-	for i, root := range roots {
-		jobs[i] = river.InsertManyParams{Args: runJob{root}}
-	}
-	_, err := client.InsertManyTx(ctx, tx, jobs)
-	return err
 }
 
 // endAll ends the work on all runs. Another process continues them when their leases expire.
@@ -314,7 +289,7 @@ func (e *Engine) holdAll(ctx context.Context) error {
 }
 
 // work is the handler of River's job: it acquires the run and does its remaining phases.
-func (e *Engine) work(ctx context.Context, job *river.Job[runJob]) error {
+func (e *Engine) work(ctx context.Context, job *river.Job[tasks.RunJob]) error {
 	found, lease, err := rundb.TakeRun(ctx, e.db, job.Args.Root, e.o.Hold)
 	if errors.Is(err, repute.ErrHeld) || errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrNotFound) {
 		return nil // another engine owns it, or nothing is left to do
@@ -362,7 +337,7 @@ func (e *Engine) drop(l rundb.Lease, end context.CancelCauseFunc) {
 
 // steps does the phases as resumable steps of the job, each stored with its checkpoint. Steps that
 // an earlier job completed are skipped.
-func (w *work) steps(ctx context.Context, job *river.Job[runJob]) (err error) {
+func (w *work) steps(ctx context.Context, job *river.Job[tasks.RunJob]) (err error) {
 	w.checkpoint = func(ctx context.Context, tx pgx.Tx) error {
 		_, err := river.ResumableSetStepTx[*riverpgxv5.Driver](ctx, tx, job)
 		return err

@@ -15,6 +15,7 @@ import (
 	"repute/internal/pgtest"
 	"repute/orchestrator"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store"
@@ -89,7 +90,7 @@ func (w *worker) Summarize(context.Context, standard.Task, standard.Execution, s
 type house struct {
 	t      *testing.T
 	db     *store.DB
-	client *orchestrator.Client
+	client *tasks.Client
 }
 
 func ok(t testing.TB, err error) {
@@ -111,7 +112,7 @@ func open(t *testing.T, url string) *store.DB {
 func newHouse(t *testing.T) (*house, string) {
 	url := pgtest.New(t)
 	db := open(t, url)
-	client, err := orchestrator.NewClient(db)
+	client, err := tasks.NewClient(db)
 	ok(t, err)
 	return &house{t, db, client}, url
 }

@@ -5,6 +5,7 @@ import (
 
 	"repute/orchestrator"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/policy"
 	"repute/store"
 )
@@ -26,7 +27,7 @@ func ExampleEngine() {
 // asks for a score of at least 50 before the agent begins.
 func ExampleClient_Submit() {
 	submit := func(ctx context.Context, db *store.DB) (string, error) {
-		client, err := orchestrator.NewClient(db)
+		client, err := tasks.NewClient(db)
 		if err != nil {
 			return "", err
 		}

@@ -19,6 +19,7 @@ import (
 	"repute/internal/pg"
 	"repute/orchestrator"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/store"
 	"repute/store/rundb"
 )
@@ -55,7 +56,7 @@ func TestRunsOutliveTheDatabase(t *testing.T) {
 	server.Keep()
 	ok(t, store.Migrate(t.Context(), server.URL()))
 	h := &house{t: t, db: open(t, server.URL())}
-	h.client, err = orchestrator.NewClient(h.db)
+	h.client, err = tasks.NewClient(h.db)
 	ok(t, err)
 
 	told, calls := &heard{}, atomic.Int32{}

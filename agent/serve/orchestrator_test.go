@@ -26,6 +26,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/tasks"
 	"repute/policy"
 	"repute/store"
 	"repute/store/chaindb"
@@ -47,7 +48,7 @@ func newOffice(t *testing.T, db *store.DB) *office {
 	rules, err := policy.Parse([]byte("version: \"1\"\n"))
 	ok(t, err)
 	current := func() *policy.Policy { return rules }
-	client, err := orchestrator.NewClient(db)
+	client, err := tasks.NewClient(db)
 	ok(t, err)
 	replay, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)

@@ -9,9 +9,9 @@ import (
 	"repute"
 	"repute/internal/httpapi"
 	"repute/internal/pgtest"
-	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -33,7 +33,7 @@ func TestTaskCommandsElsewhere(t *testing.T) {
 	if err := rundb.SaveModule(t.Context(), db, repute.Module{Slug: "gone", Manifest: manifest}); err != nil {
 		t.Fatal(err)
 	}
-	client, err := orchestrator.NewClient(db)
+	client, err := tasks.NewClient(db)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/policyfile"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/policy"
 	"repute/store"
 )
@@ -95,7 +96,7 @@ const NoopAgent = "noop"
 
 // submit asks for n tasks of the agent that does nothing.
 func submit(ctx context.Context, db *store.DB, n int) error {
-	client, err := orchestrator.NewClient(db)
+	client, err := tasks.NewClient(db)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ import (
 	"repute/orchestrator/remote"
 	"repute/orchestrator/safety"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
 	"repute/orchestrator/wallet/keys"
@@ -64,7 +65,7 @@ type world struct {
 	d        *devnet.Devnet
 	url      string // of the database
 	db       *store.DB
-	client   *orchestrator.Client
+	client   *tasks.Client
 	treasury common.Address
 	server   *httptest.Server
 	asked    atomic.Int32
@@ -107,7 +108,7 @@ func newFounded(t *testing.T) *world {
 	w.db, err = store.Open(t.Context(), w.url, store.Options{})
 	ok(t, err)
 	t.Cleanup(w.db.Close)
-	w.client, err = orchestrator.NewClient(w.db)
+	w.client, err = tasks.NewClient(w.db)
 	ok(t, err)
 	return w
 }

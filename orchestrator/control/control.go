@@ -14,6 +14,7 @@ import (
 	"repute/orchestrator/control/rest"
 	"repute/orchestrator/control/treasury"
 	"repute/orchestrator/operate"
+	"repute/orchestrator/tasks"
 	"repute/policy"
 	"repute/store"
 	"repute/trust/explain"
@@ -25,7 +26,7 @@ type Options struct {
 	// Server receives the routes and knows the tokens with their roles.
 	Server *httpapi.Server
 	DB     *store.DB
-	Client *orchestrator.Client
+	Client *tasks.Client
 	// Policy returns the current policy, which judges agents.
 	Policy func() *policy.Policy
 	// Lenient is the setting of the engines: agents without identity may work.
@@ -69,7 +70,7 @@ type Options struct {
 type Control struct {
 	o        Options
 	db       *store.DB
-	client   *orchestrator.Client
+	client   *tasks.Client
 	server   *httpapi.Server
 	log      *slog.Logger
 	router   *rest.Router

@@ -22,6 +22,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -110,7 +111,7 @@ func newHouse(t *testing.T, change func(*options), agents ...orchestrator.Module
 	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
 	ok(t, err)
 	t.Cleanup(db.Close)
-	client, err := orchestrator.NewClient(db)
+	client, err := tasks.NewClient(db)
 	ok(t, err)
 	p, err := policy.Parse([]byte(rules))
 	ok(t, err)

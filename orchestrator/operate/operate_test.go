@@ -10,9 +10,9 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/orchestrator"
 	"repute/orchestrator/operate"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/orchestrator/transaction"
 	"repute/orchestrator/wallet"
 	"repute/policy"
@@ -480,7 +480,7 @@ func TestActsOfTwoProcesses(t *testing.T) {
 func TestForeignRuns(t *testing.T) {
 	w := newWorld(t)
 	o := w.operator(open)
-	client, err := orchestrator.NewClient(w.db)
+	client, err := tasks.NewClient(w.db)
 	ok(t, err)
 	task, _, err := client.Submit(t.Context(), standard.Request{Goal: "work", Coordinator: "rater"})
 	ok(t, err)

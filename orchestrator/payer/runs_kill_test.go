@@ -18,8 +18,8 @@ import (
 	"repute"
 	"repute/internal/killtest"
 	"repute/internal/paytest"
-	"repute/orchestrator"
 	"repute/orchestrator/payer"
+	"repute/orchestrator/tasks"
 	"repute/orchestrator/wallet/keys"
 	"repute/store"
 	"repute/store/rundb"
@@ -144,7 +144,7 @@ func TestKilledInPayment(t *testing.T) {
 	to, handler := w.runtime(t)
 	s := &striker{paid: map[string]int{}}
 	shop, index := s.server(t, to), s.server(t, w.index)
-	client, err := orchestrator.NewClient(w.db)
+	client, err := tasks.NewClient(w.db)
 	ok(t, err)
 	o := &office{w, client}
 	e := errand{Rules: fmt.Sprintf(payments, index), ChainID: w.Chain().ID, Token: w.Token,

@@ -26,6 +26,7 @@ import (
 	"repute/orchestrator/outbound"
 	"repute/orchestrator/payer"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store"
@@ -152,7 +153,7 @@ func (w *world) runtime(t *testing.T) (string, *counted) {
 // office is an orchestrator on the database of a world.
 type office struct {
 	*world
-	client *orchestrator.Client
+	client *tasks.Client
 }
 
 // payments is the policy of tests: 5 cents a call and 25 a task.
@@ -167,7 +168,7 @@ func (w *world) open(t *testing.T, rules string, b orchestrator.Module) *office 
 	done := make(chan struct{})
 	go func() { defer close(done); _ = e.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-done })
-	client, err := orchestrator.NewClient(w.db)
+	client, err := tasks.NewClient(w.db)
 	ok(t, err)
 	o := &office{w, client}
 	o.until(t, "agent is installed", func() bool {

@@ -14,6 +14,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/remote"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store"
@@ -62,7 +63,7 @@ func TestNoDryRunSendsNothing(t *testing.T) {
 		done := make(chan struct{})
 		go func() { defer close(done); _ = e.Run(ctx) }()
 		t.Cleanup(func() { stop(); <-done })
-		client, err := orchestrator.NewClient(db)
+		client, err := tasks.NewClient(db)
 		ok(t, err)
 		task, _, err := client.Submit(t.Context(), standard.Request{Goal: "pay", Coordinator: "faraway"})
 		ok(t, err)

@@ -19,6 +19,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/remote"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store"
@@ -163,7 +164,7 @@ func TestRemoteAgentRuns(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = e.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-done })
-	tasks, err := orchestrator.NewClient(db)
+	tasks, err := tasks.NewClient(db)
 	ok(t, err)
 	task, _, err := tasks.Submit(t.Context(), standard.Request{Goal: "find it", Coordinator: "faraway"})
 	ok(t, err)

@@ -15,6 +15,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/safety"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store/rundb"
@@ -82,7 +83,7 @@ func (w *world) run(text string, does ...transaction.Tx) (repute.Task, repute.Ru
 	done := make(chan struct{})
 	go func() { defer close(done); _ = e.Run(ctx) }()
 	defer func() { cancel(); <-done }()
-	client, err := orchestrator.NewClient(db)
+	client, err := tasks.NewClient(db)
 	ok(w.t, err)
 	until(w.t, "the agent is installed", func() bool { _, err := rundb.Module(ctx, db, "payer"); return err == nil })
 	task, _, err := client.Submit(w.t.Context(), standard.Request{Goal: "pay", Coordinator: "payer"})

@@ -17,6 +17,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/safety"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/orchestrator/transaction"
 	"repute/policy"
 	"repute/store"
@@ -113,7 +114,7 @@ func (l *losing) run() (repute.Task, repute.Run) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = e.Run(working) }()
 	defer func() { cancel(); <-done }()
-	client, err := orchestrator.NewClient(l.db)
+	client, err := tasks.NewClient(l.db)
 	ok(l.t, err)
 	until(l.t, "the agent is installed", func() bool { _, err := rundb.Module(ctx, l.db, "payer"); return err == nil })
 	task, _, err := client.Submit(ctx, standard.Request{Goal: "pay", Coordinator: "payer"})

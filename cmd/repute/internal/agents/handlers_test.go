@@ -22,6 +22,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/policy"
 	"repute/store"
 	"repute/trust/explain"
@@ -119,7 +120,7 @@ func office(t *testing.T) string {
 	rules, err := policy.Parse([]byte("version: \"1\"\n"))
 	ok(t, err)
 	current := func() *policy.Policy { return rules }
-	client, err := orchestrator.NewClient(db)
+	client, err := tasks.NewClient(db)
 	ok(t, err)
 	replay, err := explain.NewReader(db, explain.Options{})
 	ok(t, err)

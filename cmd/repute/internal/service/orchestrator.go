@@ -16,6 +16,7 @@ import (
 	"repute/orchestrator/control"
 	"repute/orchestrator/intentcall"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/tasks"
 	"repute/orchestrator/telemetry"
 	"repute/resolver"
 	"repute/resolver/wellknown"
@@ -96,7 +97,7 @@ func endTraces(p *sdk.TracerProvider) {
 
 // control adds the routes under /v1 to a server, and their tools to an MCP server.
 func (s *Service) control(ctx context.Context, h sender, server *httpapi.Server, tools *mcp.Server) error {
-	client, err := orchestrator.NewClient(s.db)
+	client, err := tasks.NewClient(s.db)
 	if err != nil {
 		return err
 	}

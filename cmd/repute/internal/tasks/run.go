@@ -16,8 +16,8 @@ import (
 	"repute/cmd/repute/internal/config"
 	"repute/cmd/repute/internal/service"
 	"repute/internal/httpapi"
-	"repute/orchestrator"
 	"repute/orchestrator/control"
+	"repute/orchestrator/tasks"
 	"repute/store"
 	"repute/store/rundb"
 	"repute/trust/explain"
@@ -44,7 +44,7 @@ func withControl(ctx context.Context, p *cli.Program, f func(*control.Control, *
 
 // newControl returns the control plane over a database, without routes.
 func newControl(p *cli.Program, c config.Config, db *store.DB) (*control.Control, error) {
-	client, err := orchestrator.NewClient(db)
+	client, err := tasks.NewClient(db)
 	if err != nil {
 		return nil, err
 	}

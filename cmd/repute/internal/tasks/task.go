@@ -18,9 +18,9 @@ import (
 	"repute"
 	"repute/cmd/repute/internal/cli"
 	"repute/cmd/repute/internal/config"
-	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/standard"
+	"repute/orchestrator/tasks"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -40,9 +40,9 @@ func TaskCommand(p *cli.Program) *cobra.Command {
 
 // withClient calls f with the configured database. A running orchestrator on that database does the
 // work that f requests.
-func withClient(ctx context.Context, p *cli.Program, f func(*store.DB, *orchestrator.Client) error) error {
+func withClient(ctx context.Context, p *cli.Program, f func(*store.DB, *tasks.Client) error) error {
 	return p.WithStore(ctx, func(_ config.Config, db *store.DB) error {
-		client, err := orchestrator.NewClient(db)
+		client, err := tasks.NewClient(db)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func taskSubmitCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 			if e.url != "" {
 				return submitRemote(cmd.Context(), p, e, r, watch, asJSON)
 			}
-			return withClient(cmd.Context(), p, func(db *store.DB, client *orchestrator.Client) error {
+			return withClient(cmd.Context(), p, func(db *store.DB, client *tasks.Client) error {
 				t, _, err := client.Submit(cmd.Context(), r)
 				if err != nil {
 					return err
@@ -178,7 +178,7 @@ func taskWatchCommand(p *cli.Program, e *remoteClient) *cobra.Command {
 			if e.url != "" {
 				return watchRemote(cmd.Context(), p, e, args[0], asJSON)
 			}
-			return withClient(cmd.Context(), p, func(db *store.DB, _ *orchestrator.Client) error {
+			return withClient(cmd.Context(), p, func(db *store.DB, _ *tasks.Client) error {
 				t, err := rundb.Task(cmd.Context(), db, args[0])
 				if err != nil {
 					return err
@@ -263,7 +263,7 @@ func taskCancelCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comma
 				return done(p, e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/cancel"),
 					control.Cancellation{Reason: reason}, nil), "told to end")
 			}
-			return withClient(cmd.Context(), p, func(_ *store.DB, client *orchestrator.Client) error {
+			return withClient(cmd.Context(), p, func(_ *store.DB, client *tasks.Client) error {
 				return done(p, client.Cancel(cmd.Context(), args[0], *by, reason), "told to end")
 			})
 		},
@@ -288,7 +288,7 @@ func taskApproveCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comm
 				return done(p, e.approve(cmd.Context(), args[0], control.ApprovalAnswer{Subject: subject, Approved: &yes,
 					Reason: reason}), said)
 			}
-			return withClient(cmd.Context(), p, func(db *store.DB, client *orchestrator.Client) error {
+			return withClient(cmd.Context(), p, func(db *store.DB, client *tasks.Client) error {
 				run := args[0]
 				if runs, err := rundb.TaskRuns(cmd.Context(), db, args[0]); err != nil {
 					return err
@@ -374,7 +374,7 @@ func taskRetryCommand(p *cli.Program, by *string, e *remoteClient) *cobra.Comman
 				return done(p, e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/retry"), control.RetryFrom{From: name},
 					nil), "begun again")
 			}
-			return withClient(cmd.Context(), p, func(_ *store.DB, client *orchestrator.Client) error {
+			return withClient(cmd.Context(), p, func(_ *store.DB, client *tasks.Client) error {
 				return done(p, client.Retry(cmd.Context(), args[0], from, *by), "begun again")
 			})
 		},

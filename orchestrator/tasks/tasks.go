@@ -1,4 +1,4 @@
-package orchestrator
+package tasks
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func (c *Client) Submit(ctx context.Context, r standard.Request) (t repute.Task,
 	t = repute.Task{ID: journal.NewID("task"), Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator,
 		Terms: journal.JSON(r.Terms), Key: r.Key, By: r.By}
 	root := repute.Run{ID: journal.NewID("run"), Agent: r.Coordinator, Limits: r.Terms.Limits()}
-	return rundb.AddTask(ctx, c.db, t, root, func(tx pgx.Tx) error { return queue(ctx, c.client, tx, root.ID) })
+	return rundb.AddTask(ctx, c.db, t, root, func(tx pgx.Tx) error { return Insert(ctx, c.client, tx, root.ID) })
 }
 
 // Cancel requests the end of a task. It returns repute.ErrConflict if the task has ended.
@@ -60,7 +60,7 @@ func (c *Client) Approve(ctx context.Context, run, subject string, approved bool
 	}
 	return rundb.Approve(ctx, c.db, run, rundb.Approval{Subject: subject, Approved: approved, By: by, Reason: reason},
 		func(tx pgx.Tx, root string) error {
-			return queue(ctx, c.client, tx, root)
+			return Insert(ctx, c.client, tx, root)
 		})
 }
 
@@ -68,5 +68,32 @@ func (c *Client) Approve(ctx context.Context, run, subject string, approved bool
 // returns repute.ErrConflict if the task did not fail.
 func (c *Client) Retry(ctx context.Context, task string, from repute.Phase, by string) error {
 	return rundb.RetryTask(ctx, c.db, task, from, by,
-		func(tx pgx.Tx, root string) error { return queue(ctx, c.client, tx, root) })
+		func(tx pgx.Tx, root string) error { return Insert(ctx, c.client, tx, root) })
+}
+
+// RunJob works on a root run.
+type RunJob struct {
+	Root string `json:"root"`
+}
+
+// Kind names the jobs.
+func (RunJob) Kind() string { return "run" }
+
+// Queue is the queue of river that the jobs are in.
+const Queue = "runs"
+
+// InsertOpts requests no unique jobs: the lease of a run has one owner however many jobs there are.
+// A failed job is not retried; the engine that finds the lease expired inserts another.
+func (RunJob) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Queue, MaxAttempts: 3}
+}
+
+// Insert adds jobs for runs in a transaction.
+func Insert(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, roots ...string) error {
+	jobs := make([]river.InsertManyParams, len(roots))
+	for i, root := range roots {
+		jobs[i] = river.InsertManyParams{Args: RunJob{root}}
+	}
+	_, err := client.InsertManyTx(ctx, tx, jobs)
+	return err
 }
