@@ -49,7 +49,7 @@ var allowed = map[string][]string{
 	"agent/reputation":  {".", "agent", "internal/indexclient"},
 	"agent/serve":       {".", "agent", "agent/capability", "agent/signed", "internal/httpapi", "store/agentdb", "x402"},
 	"agent/signed":      {"."},
-	"agent/validation":  {".", "contracts/bindings", "orchestrator/transaction", "store", "store/agentdb"},
+	"agent/validation":  {".", "agent/capability", "contracts/bindings", "orchestrator/transaction", "store", "store/agentdb"},
 	"x402":              {},
 	"mcp":               {".", "internal/httpapi"},
 	"store":             {".", "migrations"},

@@ -38,10 +38,10 @@ type Resolver interface {
 	Resolves(ctx context.Context, uri string) error
 }
 
-// Validations are the requests to validators. Answered takes an answer, also one that it has taken
-// before.
+// Validations takes events of validation registries: requests and answers, also those that it has taken
+// before and those that do not concern it.
 type Validations interface {
-	Answered(ctx context.Context, e repute.Record) error
+	Take(ctx context.Context, e repute.Record) error
 }
 
 // Upkeep is what a runtime does beside answering requests (sections 3 and 9).
@@ -50,8 +50,8 @@ type Upkeep struct {
 	Registry   Registry
 	Reputation Reputation // nil: the own score is not read
 	Resolver   Resolver   // nil: the metadata URI is not resolved
-	// Validations takes the answers of validators; nil: they are logged alone.
-	Validations Validations
+	// Validations take the requests and answers of validators; without any they are logged alone.
+	Validations []Validations
 	// MetadataURI is what the operator believes the chain says; "" for nothing.
 	MetadataURI string
 	Days        int // for which the log is kept

@@ -106,8 +106,8 @@ func (u *Upkeep) take(ctx context.Context, events []repute.Record) error {
 		if err != nil {
 			return err
 		}
-		if u.Validations != nil && e.Event.Kind() == repute.KindValidationResponse {
-			if err := u.Validations.Answered(ctx, e); err != nil {
+		for _, v := range u.Validations {
+			if err := v.Take(ctx, e); err != nil {
 				return err
 			}
 		}

@@ -1526,6 +1526,8 @@ create index agent_receipts_tasks on agent_receipts (agent, (detail->>'task'))
     where detail->>'task' is not null;
 create index agent_receipts_validations on agent_receipts (agent, (detail->>'validation'))
     where detail->>'validation' is not null;
+create index agent_receipts_asked on agent_receipts (agent, outcome, (detail->>'asked'))
+    where detail->>'asked' is not null;
 create index agent_receipts_events on agent_receipts (agent, outcome, tx_hash, at, number)
     where kind = 'event';
 comment on table agent_receipts is

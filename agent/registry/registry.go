@@ -37,7 +37,9 @@ type Options struct {
 type Registry struct {
 	o     Options
 	nodes []*ethclient.Client
-	head  atomic.Uint64 // newest block that a majority of nodes had; see maxLag
+	// validator is the account as which the agent validates work of others; zero for none.
+	validator common.Address
+	head      atomic.Uint64 // newest block that a majority of nodes had; see maxLag
 }
 
 // Open returns a registry. It makes no request. repute.ErrInvalid for a URL that is none.
@@ -62,6 +64,10 @@ func Open(o Options) (*Registry, error) {
 
 // Validations are the validation registries whose events are watched.
 func (r *Registry) Validations() []common.Address { return r.o.Validations }
+
+// WatchValidator has Events include requests that name an account as validator. It MUST be called before the
+// first one.
+func (r *Registry) WatchValidator(who common.Address) { r.validator = who }
 
 // Close ends the connections.
 func (r *Registry) Close() {
@@ -214,6 +220,9 @@ func (r *Registry) queries(from, to uint64) []ethereum.FilterQuery {
 		both := append(topic("ValidationRequest(address,uint256,string,bytes32)"),
 			topic("ValidationResponse(address,uint256,bytes32,uint8,string,bytes32,string)")...)
 		out = append(out, one(r.o.Validations, both, nil, id))
+		if (r.validator != common.Address{}) {
+			out = append(out, one(r.o.Validations, both[:1], []common.Hash{common.BytesToHash(r.validator[:])}))
+		}
 	}
 	return out
 }
