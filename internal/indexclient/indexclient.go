@@ -88,6 +88,7 @@ type Score struct {
 	Low, High float64 // bounds of the score; Value where the index gives none
 	Status    string  // such as StatusUnrated
 	Feedback  int64   // how many ratings the agent has
+	Tier      int64   // 0 to 4; 0 where the index gives none, or names it otherwise
 }
 
 // StatusUnrated is the status of an agent that nobody has rated.
@@ -101,6 +102,7 @@ type answer struct {
 	Status   string   `json:"status"`
 	Feedback int64    `json:"feedbackCount"`
 	Total    int64    `json:"totalFeedback"`
+	Tier     any      `json:"tier"` // indexes of others have names for it
 }
 
 // Score reads the score of an agent, whose id is eip155:chain:registry:id, chain:id or, with a chain
@@ -118,6 +120,9 @@ func (c *Client) Score(ctx context.Context, chainID uint64, agent string) (s Sco
 		return s, fmt.Errorf("index: GET %s has no score between -100 and 100: %w", path, repute.ErrUnavailable)
 	}
 	s = Score{Value: *a.Score, Low: *a.Score, High: *a.Score, Status: a.Status, Feedback: max(a.Feedback, a.Total)}
+	if tier, ok := a.Tier.(float64); ok && tier >= 0 && tier <= 4 {
+		s.Tier = int64(tier)
+	}
 	if a.Low != nil {
 		s.Low = *a.Low
 	}

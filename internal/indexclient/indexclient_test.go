@@ -39,6 +39,9 @@ func TestScore(t *testing.T) {
 			Status: "rated", Feedback: 3},
 		`{"score":-5,"feedbackCount":2}`: {Value: -5, Low: -5, High: -5, Feedback: 2},
 		`{"score":10,"low":1}`:           {Value: 10, Low: 1, High: 10},
+		`{"score":10,"tier":3}`:          {Value: 10, Low: 10, High: 10, Tier: 3},
+		`{"score":10,"tier":"gold"}`:     {Value: 10, Low: 10, High: 10},
+		`{"score":10,"tier":7}`:          {Value: 10, Low: 10, High: 10},
 	} {
 		c, asked := index(t, 200, text)
 		if s, err := c.Score(t.Context(), 7, "42"); err != nil || s != want {

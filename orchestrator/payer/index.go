@@ -24,6 +24,7 @@ type Payee struct {
 	Score  float64 `json:"score"`
 	Low    float64 `json:"low"` // one standard deviation below: what thresholds are compared with
 	Status string  `json:"status"`
+	Tier   int64   `json:"tier"` // 0 to 4; 0 where the index gives none
 }
 
 // index names agents by the accounts that are paid.
@@ -85,7 +86,7 @@ func (x index) least(ctx context.Context, ids []string, by string) (least *Payee
 			return nil, err
 		}
 		if least == nil || s.Low < least.Low {
-			least = &Payee{Agent: id, By: by, Score: s.Value, Low: s.Low, Status: s.Status}
+			least = &Payee{Agent: id, By: by, Score: s.Value, Low: s.Low, Status: s.Status, Tier: s.Tier}
 		}
 	}
 	return least, nil
