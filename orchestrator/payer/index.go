@@ -41,8 +41,10 @@ func (x index) agents(ctx context.Context, chainID uint64, filter, value string)
 
 // byDomain lists agents that a host proves.
 func (x index) byDomain(ctx context.Context, host string) (out []string, err error) {
-	ids, err := x.agents(ctx, 0, "q", host)
-	if err != nil {
+	ids, err := x.Search(ctx, host)
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
