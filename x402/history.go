@@ -65,7 +65,7 @@ func (v *Verifier) end(ctx context.Context, h History, t *Transfer) (e end, err 
 	if t.ByToken {
 		return e, t.findToken(ctx, h, final, &e)
 	}
-	none := false
+	var none bool
 	e.Transaction, none, err = t.findPermit(ctx, h)
 	e.Dead = none && t.Until.Cmp(NewAmount(seconds)) < 0
 	return e, err
